@@ -1,0 +1,79 @@
+package cell_test
+
+import (
+	"testing"
+
+	"celld/cell"
+)
+
+func TestDecidingAllocatesNothing(t *testing.T) {
+	for _, quantity := range []int64{1, 0, -1, 17} {
+		var tat uint64
+		n := testing.AllocsPerRun(100, func() {
+			limit, err := cell.NewLimit(15, 30, 60)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tat, _, err = limit.Throttle(tat, aDayIn2027, quantity); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if n != 0 {
+			t.Errorf("quantity %d: %v allocations", quantity, n)
+		}
+	}
+}
+
+func BenchmarkThrottle(b *testing.B) {
+	for _, c := range []struct {
+		name            string
+		stepNS          int64 // how long after the call before; the limit is one a microsecond, 1000 at once
+		quantity        int64
+		wantAll         bool // all pass, or all once the burst is gone are limited
+		wantNothingLeft bool
+	}{
+		{"allowed", 1000, 1, true, false},
+		{"limited", 0, 1, false, true},
+		{"peek", 1000, 0, true, false},
+		{"refund", 1000, -1, true, false},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			limit := mustLimit(b, 999, 1_000_000, 1)
+			now, tat, passed := int64(aDayIn2027), uint64(0), 0
+			if c.wantNothingLeft {
+				tat, _, _ = limit.Throttle(tat, now, 1000)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				next, d, _ := limit.Throttle(tat, now, c.quantity)
+				if !d.Limited {
+					passed++
+				}
+				tat, now = next, now+c.stepNS
+			}
+			if c.wantAll && passed != b.N || !c.wantAll && passed != 0 {
+				b.Fatalf("%d of %d passed", passed, b.N)
+			}
+		})
+	}
+}
+
+// What a command costs here: its parameters are checked at each call.
+func BenchmarkNewLimitAndThrottle(b *testing.B) {
+	now, tat, passed := int64(aDayIn2027), uint64(0), 0
+	b.ReportAllocs()
+	for b.Loop() {
+		limit, err := cell.NewLimit(15, 30, 60)
+		if err != nil {
+			b.Fatal(err)
+		}
+		next, d, _ := limit.Throttle(tat, now, 1)
+		if !d.Limited {
+			passed++
+		}
+		tat, now = next, now+2_000_000_000
+	}
+	if passed != b.N {
+		b.Fatalf("%d of %d passed", passed, b.N)
+	}
+}

@@ -1,0 +1,234 @@
+// Celld is a rate limiter that speaks Redis's protocol and answers redis-cell's CL.THROTTLE. See README.md.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"celld/resp"
+	"celld/store"
+
+	"github.com/spf13/pflag"
+)
+
+const version = "0.1.0"
+
+// Exit codes: 1 for what the machine refused, 2 for what the user asked wrongly.
+const (
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+func main() {
+	cfg := resp.NewConfig()
+	flags := defineFlags(cfg)
+	args, err := configure(cfg, flags)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		printHelp(os.Stdout, cfg)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "celld:", err)
+		os.Exit(exitUsage)
+	case flags.Changed("version"):
+		fmt.Printf("celld %s (%s, replies of redis-cell 0.5.0 and Redis %s)\n", version, runtime.Version(), resp.RedisVersion)
+	case len(args) == 1 && args[0] == "ping":
+		err = ping(flags)
+	case len(args) > 0:
+		fmt.Fprintf(os.Stderr, "celld: unknown argument %q; see celld --help\n", args[0])
+		os.Exit(exitUsage)
+	default:
+		err = serve(cfg)
+	}
+	if err != nil && !errors.Is(err, pflag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "celld:", err)
+		os.Exit(exitFailure)
+	}
+}
+
+// serve runs the daemon until a signal or SHUTDOWN ends it.
+func serve(cfg *resp.Config) error {
+	log := newLog(cfg)
+	keys := store.New(store.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction()})
+	server := resp.NewServer(resp.Options{Config: cfg, Store: keys, Log: log, Version: version})
+	listeners, err := server.Listen()
+	if err != nil {
+		return err
+	}
+	log.Info("ready", "addr", resp.AddrTexts(listeners), "pid", os.Getpid(), "version", version,
+		"max_keys", cfg.MaxKeys(), "maxmemory", cfg.MaxMemory(), "maxclients", cfg.MaxClients(), "io_threads", cfg.IOThreads())
+
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	go func() {
+		select {
+		case <-server.Done():
+		case <-ctx.Done():
+		}
+		stop() // a second signal ends the process at once
+		log.Info("stopping")
+	}()
+	if err := server.Serve(ctx, listeners); err != nil {
+		return err
+	}
+	log.Info("stopped")
+	return nil
+}
+
+func newLog(cfg *resp.Config) *slog.Logger {
+	level := new(slog.LevelVar)
+	cfg.OnLogLevel(func(name string) {
+		level.Set(map[string]slog.Level{"debug": slog.LevelDebug, "verbose": slog.LevelDebug + 2, "notice": slog.LevelInfo, "warning": slog.LevelWarn}[name])
+	})
+	options := &slog.HandlerOptions{Level: level}
+	if cfg.LogFormat() == "json" {
+		return slog.New(slog.NewJSONHandler(os.Stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, options))
+}
+
+func defineFlags(cfg *resp.Config) *pflag.FlagSet {
+	flags := pflag.NewFlagSet("celld", pflag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.Usage = func() {}
+	flags.SortFlags = false
+	for _, s := range cfg.Settings() {
+		flags.Var(s.Value, s.Name, s.Help)
+	}
+	flags.Bool("version", false, "print the version")
+	return flags
+}
+
+// configure reads the command line, then the environment for what the command line does not say.
+func configure(cfg *resp.Config, flags *pflag.FlagSet) (args []string, err error) {
+	if err := flags.Parse(os.Args[1:]); err != nil {
+		return nil, err
+	}
+	if err := readEnvironment(flags); err != nil {
+		return nil, err
+	}
+	return flags.Args(), cfg.Load(flags.Changed)
+}
+
+const envPrefix = "CELLD_"
+
+func envName(flag string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// serviceLink matches what Kubernetes puts into the environment of every pod beside a Service that is named celld.
+var serviceLink = regexp.MustCompile(`^CELLD(_\w+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)=`)
+
+func readEnvironment(flags *pflag.FlagSet) error {
+	for _, entry := range os.Environ() {
+		name, value, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, envPrefix) {
+			continue
+		}
+		flag := flags.Lookup(strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, envPrefix), "_", "-")))
+		switch {
+		case serviceLink.MatchString(entry) && (flag == nil || strings.Contains(value, "://")):
+		case flag == nil || flag.Name == "version":
+			return fmt.Errorf("unknown environment variable %s; see celld --help", name)
+		case !flag.Changed:
+			if err := flags.Set(flag.Name, value); err != nil {
+				return fmt.Errorf("environment variable %s: %w", name, errors.Unwrap(err))
+			}
+		}
+	}
+	return nil
+}
+
+func printHelp(w io.Writer, cfg *resp.Config) {
+	fmt.Fprint(w, `celld answers redis-cell's CL.THROTTLE, and what else Redis clients ask, over Redis's protocol.
+
+Usage:
+  celld [flags]        serve
+  celld ping [flags]   ask the server that these flags describe; exit 0 if it answers (a health check)
+
+Each flag can be given as an environment variable as well: --max-keys is CELLD_MAX_KEYS. The command line wins.
+Sizes are 1000, 1k (1000), 1kb (1024), 1mb, 1gb. CONFIG SET changes most settings at run time.
+`)
+	group := ""
+	var rows *pflag.FlagSet
+	flush := func() {
+		if rows != nil {
+			fmt.Fprintf(w, "\n%s:\n%s", group, rows.FlagUsagesWrapped(120))
+		}
+	}
+	for _, s := range cfg.Settings() {
+		if s.Group != group {
+			flush()
+			group, rows = s.Group, pflag.NewFlagSet("", pflag.ContinueOnError)
+			rows.SortFlags = false
+		}
+		rows.VarPF(s.Value, s.Name, "", s.Help).DefValue = s.Default
+	}
+	flush()
+	fmt.Fprint(w, "\nOther:\n      --help      print this\n      --version   print the version\n")
+}
+
+// ping asks the server that the flags describe whether it is there. It is the health check of an image without a shell.
+// One round of two lines needs no client library.
+func ping(flags *pflag.FlagSet) error {
+	value := func(name string) string { return flags.Lookup(name).Value.String() }
+	network, address := "tcp", net.JoinHostPort(pingHost(value("bind")), value("port"))
+	if path := value("unixsocket"); path != "" {
+		network, address = "unix", path
+	}
+	const patience = 3 * time.Second
+	conn, err := net.DialTimeout(network, address, patience)
+	if err != nil {
+		return fmt.Errorf("ping: %w", err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	replies := bufio.NewReader(conn)
+	ask := func(want string, words ...string) error {
+		request := fmt.Appendf(nil, "*%d\r\n", len(words))
+		for _, word := range words {
+			request = fmt.Appendf(request, "$%s\r\n%s\r\n", strconv.Itoa(len(word)), word)
+		}
+		if _, err := conn.Write(request); err != nil {
+			return fmt.Errorf("ping: %w", err)
+		}
+		line, err := replies.ReadString('\n')
+		if err != nil {
+			return fmt.Errorf("ping: %w", err)
+		}
+		if got := strings.TrimSpace(line); got != want {
+			return fmt.Errorf("ping: %s answers %s", address, got)
+		}
+		return nil
+	}
+	if password := value("requirepass"); password != "" {
+		if err := ask("+OK", "AUTH", password); err != nil {
+			return err
+		}
+	}
+	return ask("+PONG", "PING")
+}
+
+// pingHost is where to reach a server that listens on these addresses: the first of them, or loopback for all.
+func pingHost(bind string) string {
+	host := strings.TrimPrefix(strings.Fields(bind)[0], "-")
+	switch host {
+	case "*", "0.0.0.0":
+		return "127.0.0.1"
+	case "::", "::*":
+		return "::1"
+	}
+	return host
+}

@@ -1,0 +1,89 @@
+package resp
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// client is what other connections may see of a session: CLIENT LIST and KILL, MONITOR, the idle timeout. Its fields
+// are fixed at birth, atomic, or under mu.
+type client struct {
+	id        int64
+	fd        atomic.Int64
+	addr      string // "127.0.0.1:4711", or the socket's path and ":0"
+	localAddr string
+	unix      bool
+	loopback  bool
+	bornNS    int64
+
+	lastNS      atomic.Int64 // when bytes last arrived
+	lastCommand atomic.Pointer[command]
+	queryBytes  atomic.Int64 // of an unfinished command
+	txBytes     atomic.Int64
+	txLen       atomic.Int64 // queued commands, -1 outside of MULTI
+	protocol    atomic.Int32 // 2 or 3
+	watching    atomic.Int32
+	monitor     atomic.Bool
+	noEvict     atomic.Bool
+	noTouch     atomic.Bool
+	killed      atomic.Bool
+
+	mu         sync.Mutex
+	name       string
+	libName    string
+	libVersion string
+
+	pushMu sync.Mutex
+	pushed []byte // output from elsewhere, on its way
+}
+
+func (c *client) command() string {
+	if row := c.lastCommand.Load(); row != nil {
+		return row.fullName()
+	}
+	return "NULL"
+}
+
+// line is the client's line in CLIENT LIST, with Redis's fields. What has no meaning here (file descriptors of
+// redirections, buffers that do not exist) reads 0.
+func (c *client) line(nowNS int64) string {
+	c.mu.Lock()
+	name, libName, libVersion := c.name, c.libName, c.libVersion
+	c.mu.Unlock()
+	c.pushMu.Lock()
+	pushed := len(c.pushed)
+	c.pushMu.Unlock()
+	query := c.queryBytes.Load()
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=0 psub=0 ssub=0 multi=%d "+
+		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=default "+
+		"redir=-1 resp=%d lib-name=%s lib-ver=%s",
+		c.id, c.addr, c.localAddr, c.fd.Load(), name, (nowNS-c.bornNS)/1e9, max(0, nowNS-c.lastNS.Load())/1e9, c.flags(), c.txLen.Load(),
+		query, c.txBytes.Load(), pushed, query+c.txBytes.Load()+int64(pushed)+sessionBytes, c.command(),
+		c.protocol.Load(), libName, libVersion)
+}
+
+// sessionBytes is what a session costs by itself, for tot-mem.
+const sessionBytes = 1024
+
+func (c *client) flags() string {
+	var b strings.Builder
+	for _, f := range []struct {
+		set    bool
+		letter byte
+	}{
+		{c.monitor.Load(), 'O'}, {c.txLen.Load() >= 0, 'x'}, {c.unix, 'U'},
+		{c.noEvict.Load(), 'e'}, {c.noTouch.Load(), 'T'},
+	} {
+		if f.set {
+			b.WriteByte(f.letter)
+		}
+	}
+	if b.Len() == 0 {
+		return "N"
+	}
+	return b.String()
+}
+
+func (c *client) kind() string { return "normal" }

@@ -1,0 +1,256 @@
+package resp
+
+import (
+	"bytes"
+	"strings"
+)
+
+func clientRows() []*command {
+	return []*command{
+		{name: "id", arity: 2, flags: fast, summary: "Returns the connection's id.", since: "5.0.0", group: "connection", run: cmdClientID},
+		{name: "info", arity: 2, summary: "Returns information about the connection.", since: "6.2.0", group: "connection", run: cmdClientInfo},
+		{name: "list", arity: -2, flags: admin, usage: "[TYPE normal|master|replica|pubsub] [ID client-id ...]", summary: "Lists open connections.", since: "2.4.0", group: "connection", cost: "O(N) where N is the number of connections", run: cmdClientList},
+		{name: "kill", arity: -3, flags: admin, usage: "addr|[ID client-id] [TYPE normal|master|replica|pubsub] [USER username] [ADDR addr] [LADDR addr] [SKIPME yes|no] [MAXAGE seconds]", summary: "Closes connections.", since: "2.4.0", group: "connection", cost: "O(N) where N is the number of connections", run: cmdClientKill},
+		{name: "getname", arity: 2, flags: fast, summary: "Returns the connection's name.", since: "2.6.9", group: "connection", run: cmdClientGetName},
+		{name: "setname", arity: 3, flags: fast, usage: "name", summary: "Sets the connection's name.", since: "2.6.9", group: "connection", run: cmdClientSetName},
+		{name: "setinfo", arity: 4, flags: fast, usage: "LIB-NAME|LIB-VER value", summary: "Sets the name or version of the client's library.", since: "7.2.0", group: "connection", run: cmdClientSetInfo},
+		{name: "no-evict", arity: 3, flags: admin, usage: "ON|OFF", summary: "Sets the connection's no-evict mode. Clients are never evicted here.", since: "7.0.0", group: "connection", run: cmdClientNoEvict},
+		{name: "no-touch", arity: 3, flags: fast, usage: "ON|OFF", summary: "Sets whether commands leave the order of use of keys as it is.", since: "7.2.0", group: "connection", run: cmdClientNoTouch},
+		{name: "reply", arity: 3, usage: "ON|OFF|SKIP", summary: "Instructs the server whether to reply to commands.", since: "3.2.0", group: "connection", run: cmdClientReply},
+	}
+}
+
+func cmdClientID(s *Session, _ [][]byte) { s.replyInt(s.client.id) }
+
+func cmdClientInfo(s *Session, _ [][]byte) {
+	s.replyText(s.client.line(s.nowNS) + "\n")
+}
+
+func cmdClientList(s *Session, args [][]byte) {
+	var ids map[int64]bool
+	kind := ""
+	switch rest := args[2:]; {
+	case len(rest) == 0:
+	case len(rest) == 2 && bytes.EqualFold(rest[0], []byte("TYPE")):
+		kind = clientType(rest[1])
+		if kind == "" {
+			s.replyError(errClientType, rest[1])
+			return
+		}
+	case len(rest) > 1 && bytes.EqualFold(rest[0], []byte("ID")):
+		ids = map[int64]bool{}
+		for _, arg := range rest[1:] {
+			id, ok := parseInt(arg)
+			if !ok {
+				s.replyError(errClientID)
+				return
+			}
+			ids[id] = true
+		}
+	default:
+		s.replyError(errSyntax)
+		return
+	}
+	var b strings.Builder
+	for _, other := range s.srv.eachSession() {
+		c := &other.client
+		if ids != nil && !ids[c.id] || kind != "" && kind != c.kind() {
+			continue
+		}
+		b.WriteString(c.line(s.nowNS))
+		b.WriteByte('\n')
+	}
+	s.replyText(b.String())
+}
+
+// clientType is the type as CLIENT LIST and KILL name it; "slave" is the old word for a replica.
+func clientType(name []byte) string {
+	switch word := strings.ToLower(string(name)); word {
+	case "normal", "master", "replica", "pubsub":
+		return word
+	case "slave":
+		return "replica"
+	}
+	return ""
+}
+
+// killFilter is what CLIENT KILL looks for; a zero field matches every client.
+type killFilter struct {
+	id, maxAge      int64
+	addr, localAddr string
+	kind            string
+	skipMe          bool
+}
+
+func (f *killFilter) matches(c *client, nowNS int64) bool {
+	return (f.id == 0 || f.id == c.id) && (f.addr == "" || f.addr == c.addr) && (f.localAddr == "" || f.localAddr == c.localAddr) &&
+		(f.kind == "" || f.kind == c.kind()) && (f.maxAge == 0 || (nowNS-c.bornNS)/1e9 >= f.maxAge)
+}
+
+func cmdClientKill(s *Session, args [][]byte) {
+	oldForm := len(args) == 3
+	filter := killFilter{skipMe: true}
+	if oldForm {
+		filter = killFilter{addr: string(args[2])}
+	} else if text := filter.parse(args[2:]); text != "" {
+		s.replyError("%s", text)
+		return
+	}
+	killed := int64(0)
+	for _, other := range s.srv.eachSession() {
+		if filter.skipMe && other == s || !filter.matches(&other.client, s.nowNS) {
+			continue
+		}
+		killed++
+		if other == s {
+			s.end = afterReply
+			continue
+		}
+		other.kill()
+	}
+	switch {
+	case !oldForm:
+		s.replyInt(killed)
+	case killed == 0:
+		s.replyError(errNoSuchClient)
+	default:
+		s.replyOK()
+	}
+}
+
+// parse reads CLIENT KILL's filters, and returns an error's text for what it cannot read.
+func (f *killFilter) parse(args [][]byte) string {
+	if len(args)%2 != 0 {
+		return errSyntax
+	}
+	for ; len(args) > 0; args = args[2:] {
+		value := args[1]
+		switch strings.ToLower(string(args[0])) {
+		case "id":
+			id, ok := parseInt(value)
+			if !ok || id <= 0 {
+				return errClientIDRange
+			}
+			f.id = id
+		case "maxage":
+			age, ok := parseInt(value)
+			if !ok || age <= 0 {
+				return errNotInteger
+			}
+			f.maxAge = age
+		case "type":
+			if f.kind = clientType(value); f.kind == "" {
+				return strings.Replace(errClientType, "%s", string(value), 1)
+			}
+		case "user":
+			if string(value) != "default" {
+				return strings.Replace(errClientUser, "%s", string(value), 1)
+			}
+		case "addr":
+			f.addr = string(value)
+		case "laddr":
+			f.localAddr = string(value)
+		case "skipme":
+			switch strings.ToLower(string(value)) {
+			case "yes":
+				f.skipMe = true
+			case "no":
+				f.skipMe = false
+			default:
+				return errSyntax
+			}
+		default:
+			return errSyntax
+		}
+	}
+	return ""
+}
+
+// kill ends the session from another one's goroutine.
+func (s *Session) kill() {
+	s.client.killed.Store(true)
+	s.tr.Close()
+}
+
+func cmdClientGetName(s *Session, _ [][]byte) {
+	s.client.mu.Lock()
+	name := s.client.name
+	s.client.mu.Unlock()
+	if name == "" {
+		s.replyNull()
+	} else {
+		s.replyString(name)
+	}
+}
+
+func cmdClientSetName(s *Session, args [][]byte) {
+	if !validName(args[2]) {
+		s.replyError(errClientName)
+		return
+	}
+	s.client.setName(string(args[2]))
+	s.replyOK()
+}
+
+func cmdClientSetInfo(s *Session, args [][]byte) {
+	field := &s.client.libName
+	option := strings.ToLower(string(args[2]))
+	switch option {
+	case "lib-name":
+	case "lib-ver":
+		field = &s.client.libVersion
+	default:
+		s.replyError(errClientOption, args[2])
+		return
+	}
+	if !validName(args[3]) {
+		s.replyError(errClientLibInfo, option)
+		return
+	}
+	s.client.mu.Lock()
+	*field = string(args[3])
+	s.client.mu.Unlock()
+	s.replyOK()
+}
+
+// onOff reads ON or OFF, and answers anything else with a syntax error.
+func (s *Session) onOff(arg []byte) (on, ok bool) {
+	switch strings.ToLower(string(arg)) {
+	case "on":
+		return true, true
+	case "off":
+		return false, true
+	}
+	s.replyError(errSyntax)
+	return false, false
+}
+
+func cmdClientNoEvict(s *Session, args [][]byte) {
+	if on, ok := s.onOff(args[2]); ok {
+		s.client.noEvict.Store(on)
+		s.replyOK()
+	}
+}
+
+func cmdClientNoTouch(s *Session, args [][]byte) {
+	if on, ok := s.onOff(args[2]); ok {
+		s.setNoTouch(on)
+		s.replyOK()
+	}
+}
+
+func cmdClientReply(s *Session, args [][]byte) {
+	switch strings.ToLower(string(args[2])) {
+	case "on":
+		s.replyOff, s.skip = false, 0
+		s.replyOK()
+	case "off":
+		s.replyOff = true
+	case "skip":
+		if !s.replyOff {
+			s.skip = 2
+		}
+	default:
+		s.replyError(errSyntax)
+	}
+}

@@ -1,0 +1,111 @@
+package resp
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestClientReply(t *testing.T) {
+	c := newWorld(t).connect()
+	if got := c.send("CLIENT REPLY SKIP\r\nPING\r\nECHO a\r\n"); got != "$1\r\na\r\n" {
+		t.Errorf("skip: %q", got)
+	}
+	if got := c.send("CLIENT REPLY OFF\r\nPING\r\nNOSUCH\r\nCLIENT REPLY SKIP\r\nPING\r\nCLIENT REPLY ON\r\nPING\r\n"); got != "+OK\r\n+PONG\r\n" {
+		t.Errorf("off, on: %q", got)
+	}
+}
+
+func TestClientList(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.connect(), w.connect()
+	a.want("CLIENT SETNAME first", "+OK\r\n")
+	a.want("CLIENT SETINFO LIB-NAME mylib", "+OK\r\n")
+	a.want("CLIENT SETINFO LIB-VER 1.2", "+OK\r\n")
+	a.want("MULTI", "+OK\r\n")
+	w.sleepMS(5000)
+	list := b.do("CLIENT", "LIST")
+	lines := strings.Split(strings.TrimSpace(list), "\n")
+	if len(lines) != 3 { // the length, and two clients
+		t.Fatalf("%q", list)
+	}
+	for _, field := range []string{"id=1 ", "addr=127.0.0.1:4711 ", "laddr=127.0.0.1:6379 ", "name=first ", "age=5 ", "idle=5 ", "flags=x ", "multi=0 ",
+		"cmd=multi ", "resp=2 ", "lib-name=mylib ", "lib-ver=1.2"} {
+		if !strings.Contains(lines[1], field) {
+			t.Errorf("%q is not in %s", field, lines[1])
+		}
+	}
+	if !strings.Contains(lines[2], "cmd=client|list") || !strings.Contains(lines[2], "idle=0 ") {
+		t.Error(lines[2])
+	}
+	if got := b.do("CLIENT", "LIST", "ID", "1"); !strings.Contains(got, "id=1 ") || strings.Contains(got, "id=2 ") {
+		t.Errorf("by id: %q", got)
+	}
+	b.want("CLIENT LIST TYPE pubsub", "$0\r\n\r\n")
+	b.want("CLIENT SETNAME bad\x01name", "-"+errClientName+"\r\n")
+}
+
+func TestClientKill(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.connect(), w.connect()
+	a.want("CLIENT KILL ID 2", ":1\r\n")
+	if !b.tr.closed {
+		t.Error("the killed client stays")
+	}
+	a.want("CLIENT KILL ID 99", ":0\r\n")
+	a.want("CLIENT KILL 1.2.3.4:5", "-"+errNoSuchClient+"\r\n")
+	a.want("CLIENT KILL ADDR 127.0.0.1:4711 SKIPME yes USER nobody", "-ERR No such user 'nobody'\r\n")
+	a.want("CLIENT KILL 127.0.0.1:4711", "+OK\r\n")
+	if !a.tr.closed {
+		t.Error("a client that kills itself stays")
+	}
+}
+
+// With NO-TOUCH on, a key's use does not save it from eviction.
+func TestClientNoTouch(t *testing.T) {
+	w := newWorld(t, "max-keys", "2")
+	c := w.connect()
+	c.want("CL.THROTTLE a 0 1 60", "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n")
+	c.want("CL.THROTTLE b 0 1 60", "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n")
+	c.want("CLIENT NO-TOUCH on", "+OK\r\n")
+	c.want("GET a", "$19\r\n1790000060000000000\r\n")
+	c.want("CLIENT NO-TOUCH off", "+OK\r\n")
+	c.want("SET c 1800000000000000000", "+OK\r\n")
+	c.want("EXISTS a", ":0\r\n")
+	c.want("EXISTS b", ":1\r\n")
+}
+
+func TestReset(t *testing.T) {
+	w := newWorld(t, "requirepass", "secret")
+	c := w.connect()
+	c.want("PING", "-"+errNoAuth+"\r\n")
+	if got := c.do("HELLO", "3", "AUTH", "default", "secret", "SETNAME", "n"); !strings.HasPrefix(got, "%7\r\n") {
+		t.Fatalf("HELLO: %q", got)
+	}
+	c.want("CLIENT GETNAME", "$1\r\nn\r\n")
+	c.want("MULTI", "+OK\r\n")
+	c.want("RESET", "+RESET\r\n")
+	c.want("PING", "-"+errNoAuth+"\r\n")
+	c.want("AUTH secret", "+OK\r\n")
+	c.want("CLIENT GETNAME", "$-1\r\n")
+	c.want("EXEC", "-"+errExecNoMulti+"\r\n")
+}
+
+func TestAuth(t *testing.T) {
+	c := newWorld(t, "requirepass", "secret").connect()
+	c.want("AUTH wrong", "-"+errWrongPass+"\r\n")
+	c.want("AUTH default secretx", "-"+errWrongPass+"\r\n")
+	c.want("AUTH nobody secret", "-"+errWrongPass+"\r\n")
+	c.want("HELLO 2", "-"+errHelloNoAuth+"\r\n")
+	c.want("HELLO 3 AUTH default wrong", "-"+errWrongPass+"\r\n")
+	c.want("GET", "-ERR wrong number of arguments for 'get' command\r\n")
+	c.want("AUTH default secret", "+OK\r\n")
+	c.want("PING", "+PONG\r\n")
+}
+
+func TestHelloIsAllOrNothing(t *testing.T) {
+	c := newWorld(t).connect()
+	c.want("HELLO 3 SETNAME", "-ERR Syntax error in HELLO option 'SETNAME'\r\n")
+	c.want("HELLO 4", "-"+errNoProto+"\r\n")
+	c.want("HELLO x", "-"+errProtoNotInt+"\r\n")
+	c.want("GET k", "$-1\r\n") // still RESP2
+}

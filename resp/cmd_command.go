@@ -1,0 +1,253 @@
+package resp
+
+import (
+	"strings"
+)
+
+func commandCommandRows() []*command {
+	return []*command{
+		{name: "count", arity: 2, flags: fast, summary: "Returns a count of commands.", since: "2.8.13", group: "server", run: func(s *Session, _ [][]byte) { s.replyInt(int64(len(s.srv.commands.rows))) }},
+		{name: "docs", arity: -2, usage: "[command-name ...]", summary: "Returns documentary information about commands.", since: "7.0.0", group: "server", cost: "O(N) where N is the number of commands", run: cmdCommandDocs},
+		{name: "getkeys", arity: -3, usage: "command [arg ...]", summary: "Extracts the key names from an arbitrary command.", since: "2.8.13", group: "server", run: cmdCommandGetKeys},
+		{name: "info", arity: -2, usage: "[command-name ...]", summary: "Returns information about commands.", since: "2.8.13", group: "server", cost: "O(N) where N is the number of commands", run: cmdCommandInfo},
+		{name: "list", arity: -2, usage: "[FILTERBY MODULE module|ACLCAT category|PATTERN pattern]", summary: "Returns a list of command names.", since: "7.0.0", group: "server", cost: "O(N) where N is the number of commands", run: cmdCommandList},
+	}
+}
+
+func cmdCommand(s *Session, _ [][]byte) {
+	rows := s.srv.commands.rows
+	s.replyArray(len(rows))
+	for _, row := range rows {
+		s.replyCommandInfo(row)
+	}
+}
+
+func cmdCommandInfo(s *Session, args [][]byte) {
+	if len(args) == 2 {
+		cmdCommand(s, args)
+		return
+	}
+	s.replyArray(len(args) - 2)
+	for _, name := range args[2:] {
+		if row := s.srv.commands.findFull(name); row != nil {
+			s.replyCommandInfo(row)
+		} else {
+			s.replyNullArray()
+		}
+	}
+}
+
+// replyCommandInfo writes the ten elements of COMMAND INFO: name, arity, flags, first, last and step of the keys, ACL
+// categories, tips, key specifications, subcommands.
+func (s *Session) replyCommandInfo(row *command) {
+	s.replyArray(10)
+	s.replyString(row.fullName())
+	s.replyInt(int64(row.arity))
+	flags := row.flagNames()
+	s.replySet(len(flags))
+	for _, name := range flags {
+		s.replyStatus(name)
+	}
+	s.replyInt(int64(row.keys.first))
+	s.replyInt(int64(row.keys.last))
+	s.replyInt(int64(row.keys.step))
+	categories := row.categories()
+	s.replySet(len(categories))
+	for _, name := range categories {
+		s.replyStatus(name)
+	}
+	s.replyArray(0)
+	s.replyKeySpecs(row)
+	s.replyArray(len(row.sub))
+	for _, sub := range row.sub {
+		s.replyCommandInfo(sub)
+	}
+}
+
+func (s *Session) replyKeySpecs(row *command) {
+	if row.keys.step == 0 {
+		s.replyArray(0)
+		return
+	}
+	access := "RO"
+	if row.flags&write != 0 {
+		access = "RW"
+	}
+	last := row.keys.last
+	if last >= 0 {
+		last -= row.keys.first // relative to the first key
+	}
+	s.replyArray(1)
+	s.replyMap(3)
+	s.replyString("flags")
+	s.replySet(2)
+	s.replyStatus(access)
+	s.replyStatus("ACCESS")
+	s.replyString("begin_search")
+	s.replyMap(2)
+	s.replyString("type")
+	s.replyString("index")
+	s.replyString("spec")
+	s.replyMap(1)
+	s.replyString("index")
+	s.replyInt(int64(row.keys.first))
+	s.replyString("find_keys")
+	s.replyMap(2)
+	s.replyString("type")
+	s.replyString("range")
+	s.replyString("spec")
+	s.replyMap(3)
+	s.replyString("lastkey")
+	s.replyInt(int64(last))
+	s.replyString("keystep")
+	s.replyInt(int64(row.keys.step))
+	s.replyString("limit")
+	s.replyInt(0)
+}
+
+func (c *command) flagNames() []string {
+	names := []string{}
+	for _, f := range flagNames {
+		if c.flags&f.bit != 0 {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
+// categories are the ACL categories that Redis would put the row in.
+func (c *command) categories() []string {
+	names := []string{}
+	add := func(yes bool, name string) {
+		if yes {
+			names = append(names, name)
+		}
+	}
+	add(c.group == "generic" || c.group == "string" && c.keys.step > 0 || c.name == "cl.throttle", "@keyspace")
+	add(c.flags&write != 0, "@write")
+	add(c.flags&readonly != 0, "@read")
+	add(c.group == "string", "@string")
+	add(c.group == "connection", "@connection")
+	add(c.group == "transactions", "@transaction")
+	add(c.flags&admin != 0, "@admin")
+	add(c.flags&admin != 0, "@dangerous")
+	if c.flags&fast != 0 {
+		return append(names, "@fast")
+	}
+	return append(names, "@slow")
+}
+
+func cmdCommandList(s *Session, args [][]byte) {
+	keep := func(*command) bool { return true }
+	switch {
+	case len(args) == 2:
+	case len(args) == 5 && strings.EqualFold(string(args[2]), "FILTERBY"):
+		value := string(args[4])
+		switch strings.ToLower(string(args[3])) {
+		case "module":
+			keep = func(row *command) bool { return row.flags&module != 0 && value == "redis-cell" }
+		case "aclcat":
+			keep = func(row *command) bool {
+				for _, name := range row.categories() {
+					if strings.EqualFold(name, "@"+value) {
+						return true
+					}
+				}
+				return false
+			}
+		case "pattern":
+			keep = func(row *command) bool { return globMatchFold([]byte(value), []byte(row.fullName())) }
+		default:
+			s.replyError(errSyntax)
+			return
+		}
+	default:
+		s.replyError(errSyntax)
+		return
+	}
+	var names []string
+	s.srv.commands.each(func(row *command) {
+		if keep(row) && (row.parent == nil || len(args) > 2) {
+			names = append(names, row.fullName())
+		}
+	})
+	s.replyStrings(names)
+}
+
+func cmdCommandGetKeys(s *Session, args [][]byte) {
+	target := args[2:]
+	row := s.srv.commands.find(target[0])
+	if row != nil && len(row.sub) > 0 && len(target) > 1 {
+		row = row.findSub(target[1])
+	}
+	switch {
+	case row == nil:
+		s.replyError(errBadCommand)
+	case row.keys.step == 0:
+		s.replyError(errNoKeysCommand)
+	case row.arity > 0 && len(target) != row.arity, len(target) < -row.arity, len(target) <= row.keys.first:
+		s.replyError(errBadCommandArgs)
+	default:
+		keys := row.keysOf(target)
+		s.replyArray(len(keys))
+		for _, key := range keys {
+			s.replyBulk(key)
+		}
+	}
+}
+
+func cmdCommandDocs(s *Session, args [][]byte) {
+	rows := s.srv.commands.rows
+	if len(args) > 2 {
+		rows = nil
+		for _, name := range args[2:] {
+			if row := s.srv.commands.findFull(name); row != nil {
+				rows = append(rows, row)
+			}
+		}
+	}
+	s.replyDocs(rows)
+}
+
+// replyDocs writes a map of full names to what COMMAND DOCS says of each.
+func (s *Session) replyDocs(rows []*command) {
+	s.replyMap(len(rows))
+	for _, row := range rows {
+		arguments := parseUsage(row.usage)
+		fields := 4
+		for _, more := range []bool{len(arguments) > 0, row.flags&module != 0, len(row.sub) > 0} {
+			if more {
+				fields++
+			}
+		}
+		s.replyString(row.fullName())
+		s.replyMap(fields)
+		s.replyPair("summary", row.summary)
+		s.replyPair("since", orElse(row.since, "1.0.0"))
+		s.replyPair("group", row.group)
+		s.replyPair("complexity", orElse(row.cost, "O(1)"))
+		if row.flags&module != 0 {
+			s.replyPair("module", "redis-cell")
+		}
+		if len(arguments) > 0 {
+			s.replyString("arguments")
+			s.replyArguments(arguments)
+		}
+		if len(row.sub) > 0 {
+			s.replyString("subcommands")
+			s.replyDocs(row.sub)
+		}
+	}
+}
+
+func (s *Session) replyPair(name, value string) {
+	s.replyString(name)
+	s.replyString(value)
+}
+
+func orElse(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}

@@ -1,0 +1,115 @@
+package resp
+
+import (
+	"strings"
+)
+
+func configRows() []*command {
+	return []*command{
+		{name: "get", arity: -3, flags: admin, usage: "parameter ...", summary: "Returns the values of configuration parameters.", since: "2.0.0", group: "server", cost: "O(N) where N is the number of parameters", run: cmdConfigGet},
+		{name: "set", arity: -4, flags: admin, usage: "parameter value ...", summary: "Sets configuration parameters.", since: "2.0.0", group: "server", cost: "O(N) where N is the number of parameters", run: cmdConfigSet},
+		{name: "resetstat", arity: 2, flags: admin, summary: "Resets the server's statistics.", since: "2.0.0", group: "server", run: cmdConfigResetStat},
+		{name: "rewrite", arity: 2, flags: admin, summary: "Returns an error: there is no configuration file.", since: "2.8.0", group: "server", run: func(s *Session, _ [][]byte) { s.replyError(errConfigRewrite) }},
+	}
+}
+
+// fixedParameters are parameters of Redis that tools ask for and that cannot be otherwise here.
+var fixedParameters = [][2]string{{"appendonly", "no"}, {"databases", "1"}, {"save", ""}}
+
+func cmdConfigGet(s *Session, args [][]byte) {
+	var found [][2]string
+	matches := func(name string) bool {
+		for _, pattern := range args[2:] {
+			if globMatchFold(pattern, []byte(name)) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, row := range s.srv.cfg.rows {
+		if matches(row.Name) {
+			found = append(found, [2]string{row.Name, row.Value.String()})
+		}
+	}
+	for _, p := range fixedParameters {
+		if matches(p[0]) {
+			found = append(found, p)
+		}
+	}
+	s.replyMap(len(found))
+	for _, p := range found {
+		s.replyString(p[0])
+		s.replyString(p[1])
+	}
+}
+
+// cmdConfigSet sets all of its parameters or none.
+func cmdConfigSet(s *Session, args [][]byte) {
+	if len(args)%2 != 0 {
+		s.replyError(errArity, "config|set")
+		return
+	}
+	s.srv.configMu.Lock()
+	defer s.srv.configMu.Unlock()
+	var rows []*Setting
+	for i := 2; i < len(args); i += 2 {
+		name := strings.ToLower(string(args[i]))
+		row := s.srv.cfg.row(name)
+		switch {
+		case row == nil:
+			s.replyError(errConfigUnknown, args[i])
+			return
+		case !row.mutable:
+			s.replyError(errConfigFailed, name, "can't set immutable config")
+			return
+		}
+		for _, earlier := range rows {
+			if earlier == row {
+				s.replyError(errConfigTwice, name)
+				return
+			}
+		}
+		rows = append(rows, row)
+	}
+	var before []string
+	for i, row := range rows {
+		before = append(before, row.Value.String())
+		if err := row.Value.Set(string(args[3+2*i])); err != nil {
+			for j := range i {
+				_ = rows[j].Value.Set(before[j]) // it was in force a moment ago, so it is valid
+			}
+			s.replyError(errConfigFailed, row.Name, err)
+			return
+		}
+	}
+	for _, row := range rows {
+		value := row.Value.String()
+		if row.secret {
+			value = "(secret)"
+		}
+		s.srv.log.Info("setting changed", "name", row.Name, "value", value, "client", s.client.addr)
+	}
+	s.replyOK()
+}
+
+func cmdConfigResetStat(s *Session, _ [][]byte) {
+	s.srv.stats.reset()
+	s.srv.store.ResetStats()
+	s.srv.commands.each(func(row *command) {
+		row.stats.calls.Store(0)
+		row.stats.ns.Store(0)
+		row.stats.rejected.Store(0)
+		row.stats.failed.Store(0)
+	})
+	s.replyOK()
+}
+
+// each visits every row that runs, subcommands included.
+func (t *commandTable) each(visit func(*command)) {
+	for _, row := range t.rows {
+		visit(row)
+		for _, sub := range row.sub {
+			visit(sub)
+		}
+	}
+}

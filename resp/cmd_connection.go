@@ -1,0 +1,169 @@
+package resp
+
+import (
+	"bytes"
+	"strings"
+)
+
+func cmdPing(s *Session, args [][]byte) {
+	switch len(args) {
+	case 1:
+		s.replyStatus("PONG")
+	case 2:
+		s.replyBulk(args[1])
+	default:
+		s.replyError(errArity, "ping")
+	}
+}
+
+func cmdEcho(s *Session, args [][]byte) { s.replyBulk(args[1]) }
+
+func cmdQuit(s *Session, _ [][]byte) {
+	s.replyOK()
+	s.end = afterReply
+}
+
+// cmdReset makes the connection as new: RESP2, no transaction, no name, not authenticated where a password is set.
+func cmdReset(s *Session, _ [][]byte) {
+	s.tx.discard()
+	s.tx = transaction{}
+	s.setProtocol(2)
+	s.authed = s.srv.cfg.requirePass.Get() == ""
+	s.replyOff, s.skip = false, 0
+	s.setNoTouch(false)
+	s.client.noEvict.Store(false)
+	s.setMonitor(false)
+	s.client.setName("")
+	s.replyStatus("RESET")
+}
+
+func cmdSelect(s *Session, args [][]byte) {
+	switch n, ok := parseInt(args[1]); {
+	case !ok:
+		s.replyError(errNotInteger)
+	case n != 0:
+		s.replyError(errDBIndex)
+	default:
+		s.replyOK()
+	}
+}
+
+// cmdAuth is AUTH [username] password. The one user is "default".
+func cmdAuth(s *Session, args [][]byte) {
+	switch {
+	case len(args) > 3:
+		s.replyError(errSyntax)
+	case len(args) == 2 && s.srv.cfg.requirePass.Get() == "":
+		s.replyError(errNoPassword)
+	case !s.authenticate(args[1:]):
+		s.replyError(errWrongPass)
+	default:
+		s.replyOK()
+	}
+}
+
+// authenticate checks [username] password. Without a password on the server, any will do for the default user.
+func (s *Session) authenticate(credentials [][]byte) bool {
+	password := credentials[len(credentials)-1]
+	if len(credentials) == 2 && string(credentials[0]) != "default" {
+		return false
+	}
+	if s.srv.cfg.requirePass.Get() != "" && !s.srv.passwordIs(password) {
+		s.srv.log.Warn("wrong password", "client", s.client.addr)
+		return false
+	}
+	s.authed = true
+	return true
+}
+
+// cmdHello is HELLO [protover [AUTH username password] [SETNAME name]]. It changes nothing unless all of it is right.
+func cmdHello(s *Session, args [][]byte) {
+	version := int64(2)
+	if s.resp3 {
+		version = 3
+	}
+	var credentials [][]byte
+	var name []byte
+	hasName := false
+	if len(args) > 1 {
+		n, ok := parseInt(args[1])
+		if !ok {
+			s.replyError(errProtoNotInt)
+			return
+		}
+		if n != 2 && n != 3 {
+			s.replyError(errNoProto)
+			return
+		}
+		version = n
+		for rest := args[2:]; len(rest) > 0; {
+			switch {
+			case bytes.EqualFold(rest[0], []byte("AUTH")) && len(rest) > 2:
+				credentials, rest = rest[1:3], rest[3:]
+			case bytes.EqualFold(rest[0], []byte("SETNAME")) && len(rest) > 1:
+				name, hasName, rest = rest[1], true, rest[2:]
+				if !validName(name) {
+					s.replyError(errClientName)
+					return
+				}
+			default:
+				s.replyError(errHelloOption, rest[0])
+				return
+			}
+		}
+	}
+	if credentials != nil && !s.authenticate(credentials) {
+		s.replyError(errWrongPass)
+		return
+	}
+	if !s.authed {
+		s.replyError(errHelloNoAuth)
+		return
+	}
+	if hasName {
+		s.client.setName(string(name))
+	}
+	s.setProtocol(version)
+
+	s.replyMap(7)
+	s.replyString("server")
+	s.replyString("redis")
+	s.replyString("version")
+	s.replyString(RedisVersion)
+	s.replyString("proto")
+	s.replyInt(version)
+	s.replyString("id")
+	s.replyInt(s.client.id)
+	s.replyString("mode")
+	s.replyString("standalone")
+	s.replyString("role")
+	s.replyString("master")
+	s.replyString("modules")
+	s.replyModules()
+}
+
+func (s *Session) setProtocol(version int64) {
+	s.resp3 = version == 3
+	s.client.protocol.Store(int32(version))
+}
+
+func (s *Session) setNoTouch(on bool) {
+	s.noTouch = on
+	s.client.noTouch.Store(on)
+}
+
+func (c *client) setName(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.name = strings.Clone(name)
+}
+
+// validName says whether a name can stand in a line of CLIENT LIST: printable ASCII without blanks.
+func validName(name []byte) bool {
+	for _, c := range name {
+		if c < '!' || c > '~' {
+			return false
+		}
+	}
+	return true
+}

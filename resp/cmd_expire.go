@@ -1,0 +1,136 @@
+package resp
+
+import (
+	"strings"
+
+	"celld/store"
+)
+
+// A key's TTL is its own where EXPIRE, PERSIST or SET gave it one, else the time to its TAT.
+
+func cmdTTL(s *Session, args [][]byte) {
+	s.replyExpiry(args[1], func(ms int64) int64 { return (max(0, ms-s.nowNS/1e6) + 500) / 1000 })
+}
+func cmdPTTL(s *Session, args [][]byte) {
+	s.replyExpiry(args[1], func(ms int64) int64 { return max(0, ms-s.nowNS/1e6) })
+}
+func cmdExpireTime(s *Session, args [][]byte) {
+	s.replyExpiry(args[1], func(ms int64) int64 { return (ms + 500) / 1000 })
+}
+func cmdPExpireTime(s *Session, args [][]byte) {
+	s.replyExpiry(args[1], func(ms int64) int64 { return ms })
+}
+
+// replyExpiry answers with a key's expiry in Unix ms as in tells it, -1 for none, -2 for no key.
+func (s *Session) replyExpiry(key []byte, in func(ms int64) int64) {
+	st, ok := s.srv.store.Get(key, store.Access{NowNS: s.nowNS, NoTouch: true})
+	if !ok {
+		s.replyInt(-2)
+		return
+	}
+	if at := ownExpiry(st); at == store.NoExpiry {
+		s.replyInt(-1)
+	} else {
+		s.replyInt(in(at / 1e6))
+	}
+}
+
+func cmdExpire(s *Session, args [][]byte)    { s.expire(args, "ex") }
+func cmdPExpire(s *Session, args [][]byte)   { s.expire(args, "px") }
+func cmdExpireAt(s *Session, args [][]byte)  { s.expire(args, "exat") }
+func cmdPExpireAt(s *Session, args [][]byte) { s.expire(args, "pxat") }
+
+// expireConditions are the options of EXPIRE: only if there is no expiry, if there is one, if the new one is later, or
+// if it is earlier. No expiry counts as later than any.
+type expireConditions struct{ nx, xx, gt, lt bool }
+
+// parse returns an error's text for what cannot be.
+func (c *expireConditions) parse(args [][]byte) string {
+	for _, arg := range args {
+		switch strings.ToLower(string(arg)) {
+		case "nx":
+			c.nx = true
+		case "xx":
+			c.xx = true
+		case "gt":
+			c.gt = true
+		case "lt":
+			c.lt = true
+		default:
+			return strings.Replace(errExpireOption, "%s", string(arg), 1)
+		}
+	}
+	if c.nx && (c.xx || c.gt || c.lt) {
+		return errExpireNX
+	}
+	if c.gt && c.lt {
+		return errExpireGTLT
+	}
+	return ""
+}
+
+func (c *expireConditions) allow(currentNS, atNS int64) bool {
+	none := currentNS == store.NoExpiry
+	switch {
+	case c.nx && !none, c.xx && none:
+		return false
+	case c.gt && (none || atNS <= currentNS):
+		return false
+	case c.lt && !none && atNS >= currentNS:
+		return false
+	}
+	return true
+}
+
+func (s *Session) expire(args [][]byte, unit string) {
+	var conditions expireConditions
+	if text := conditions.parse(args[3:]); text != "" {
+		s.replyError("%s", text)
+		return
+	}
+	n, ok := parseInt(args[2])
+	if !ok {
+		s.replyError(errNotInteger)
+		return
+	}
+	atNS, ok := expiryNS(n, unit, s.nowNS)
+	if !ok {
+		s.replyError(errInvalidExpire, strings.ToLower(string(args[0])))
+		return
+	}
+	s.replyBool(s.change(args[1], func(current store.State) (store.State, store.Action) {
+		if !conditions.allow(ownExpiry(current), atNS) {
+			return current, store.Leave
+		}
+		if atNS <= s.nowNS {
+			return current, store.Delete
+		}
+		current.ExpiryNS = atNS
+		return current, store.Put
+	}))
+}
+
+func cmdPersist(s *Session, args [][]byte) {
+	s.replyBool(s.change(args[1], func(current store.State) (store.State, store.Action) {
+		if current.ExpiryNS == store.NoExpiry {
+			return current, store.Leave
+		}
+		current.ExpiryNS = store.NoExpiry
+		return current, store.Put
+	}))
+}
+
+// change applies fn to a key that is there, and says whether it changed anything. An existing key needs no room, so
+// that the store has no reason to refuse.
+func (s *Session) change(key []byte, fn func(store.State) (store.State, store.Action)) bool {
+	changed := false
+	_ = s.srv.store.Update(key, s.access(), func(current store.State, ok bool) (store.State, store.Action) {
+		if !ok {
+			return current, store.Leave
+		}
+		next, action := fn(current)
+		changed = action != store.Leave
+		return next, action
+	})
+	return changed
+}

@@ -1,0 +1,204 @@
+package resp
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"strings"
+)
+
+// infoSection is one section of INFO. Fields have Redis's names where Redis has them.
+type infoSection struct {
+	name      string
+	byDefault bool // part of INFO without arguments
+	write     func(*infoWriter, *Session)
+}
+
+var infoSections = []infoSection{
+	{"Server", true, infoServer},
+	{"Clients", true, infoClients},
+	{"Memory", true, infoMemory},
+	{"Persistence", true, infoPersistence},
+	{"Stats", true, infoStats},
+	{"Replication", true, infoReplication},
+	{"Modules", true, infoModules},
+	{"Commandstats", false, infoCommandStats},
+	{"Keyspace", true, infoKeyspace},
+}
+
+// cmdInfo is INFO [section ...]; default, all and everything stand for several.
+func cmdInfo(s *Session, args [][]byte) {
+	wanted := map[string]bool{}
+	for _, arg := range args[1:] {
+		wanted[strings.ToLower(string(arg))] = true
+	}
+	all := wanted["all"] || wanted["everything"]
+	byDefault := len(wanted) == 0 || wanted["default"]
+	var w infoWriter
+	for _, section := range infoSections {
+		if all || byDefault && section.byDefault || wanted[strings.ToLower(section.name)] {
+			if w.b.Len() > 0 {
+				w.b.WriteString("\r\n")
+			}
+			fmt.Fprintf(&w.b, "# %s\r\n", section.name)
+			section.write(&w, s)
+		}
+	}
+	s.replyText(w.b.String())
+}
+
+type infoWriter struct{ b strings.Builder }
+
+func (w *infoWriter) field(name string, value any) { fmt.Fprintf(&w.b, "%s:%v\r\n", name, value) }
+
+func infoServer(w *infoWriter, s *Session) {
+	srv := s.srv
+	uptime := (s.nowNS - srv.bornNS) / 1e9
+	w.field("redis_version", RedisVersion)
+	w.field("celld_version", srv.version)
+	w.field("redis_mode", "standalone")
+	w.field("os", runtime.GOOS+" "+runtime.GOARCH)
+	w.field("arch_bits", 32<<(^uint(0)>>63))
+	w.field("go_version", runtime.Version())
+	w.field("multiplexing_api", "gnet")
+	w.field("process_id", os.Getpid())
+	w.field("run_id", srv.runID)
+	w.field("tcp_port", srv.tcpPort())
+	w.field("server_time_usec", s.nowNS/1e3)
+	w.field("uptime_in_seconds", uptime)
+	w.field("uptime_in_days", uptime/86400)
+	w.field("io_threads_active", srv.cfg.ioThreads.Get())
+}
+
+func infoClients(w *infoWriter, s *Session) {
+	var watching, monitors int
+	for _, other := range s.srv.eachSession() {
+		if other.client.watching.Load() > 0 {
+			watching++
+		}
+		if other.client.monitor.Load() {
+			monitors++
+		}
+	}
+	w.field("connected_clients", s.srv.clientCount())
+	w.field("cluster_connections", 0)
+	w.field("maxclients", s.srv.cfg.maxClients.Get())
+	w.field("blocked_clients", 0)
+	w.field("monitor_clients", monitors)
+	w.field("watching_clients", watching)
+}
+
+func infoMemory(w *infoWriter, s *Session) {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+	}
+	metrics.Read(samples)
+	used := samples[0].Value.Uint64()
+	held := samples[1].Value.Uint64() - samples[2].Value.Uint64()
+	w.field("used_memory", used)
+	w.field("used_memory_human", humanBytes(used))
+	w.field("used_memory_rss", held)
+	w.field("used_memory_rss_human", humanBytes(held))
+	w.field("used_memory_dataset", s.srv.store.Stats(s.nowNS).Bytes)
+	w.field("maxmemory", s.srv.cfg.maxMemory.Get())
+	w.field("maxmemory_human", humanBytes(uint64(s.srv.cfg.maxMemory.Get())))
+	w.field("maxmemory_policy", s.srv.cfg.maxMemoryPolicy.Get())
+	w.field("max_keys", s.srv.cfg.maxKeys.Get())
+	w.field("mem_allocator", "go")
+}
+
+func infoPersistence(w *infoWriter, _ *Session) {
+	w.field("loading", 0)
+	w.field("rdb_bgsave_in_progress", 0)
+	w.field("aof_enabled", 0)
+}
+
+func infoStats(w *infoWriter, s *Session) {
+	st, keys := &s.srv.stats, s.srv.store.Stats(s.nowNS)
+	w.field("total_connections_received", st.connections.Load())
+	w.field("total_commands_processed", st.commands.Load())
+	w.field("instantaneous_ops_per_sec", st.commandsPerSecond.Load())
+	w.field("total_net_input_bytes", st.inputBytes.Load())
+	w.field("total_net_output_bytes", st.outputBytes.Load())
+	w.field("rejected_connections", st.rejectedClients.Load())
+	w.field("denied_connections", st.deniedClients.Load())
+	w.field("expired_keys", keys.Expired)
+	w.field("evicted_keys", keys.Evicted)
+	w.field("keyspace_hits", keys.Hits)
+	w.field("keyspace_misses", keys.Misses)
+	w.field("total_error_replies", st.errorReplies.Load())
+	w.field("protocol_errors", st.protocolErrors.Load())
+	w.field("client_query_buffer_limit_disconnections", st.queryLimitCloses.Load())
+	w.field("client_output_buffer_limit_disconnections", st.outputLimitCloses.Load())
+	w.field("idle_disconnections", st.idleCloses.Load())
+	w.field("handler_panics", st.panics.Load())
+}
+
+func infoReplication(w *infoWriter, _ *Session) {
+	w.field("role", "master")
+	w.field("connected_slaves", 0)
+}
+
+func infoModules(w *infoWriter, _ *Session) {
+	fmt.Fprintf(&w.b, "module:name=redis-cell,ver=%d,api=1,filters=0,usedby=[],using=[],options=[]\r\n", moduleVersion)
+}
+
+func infoCommandStats(w *infoWriter, s *Session) {
+	s.srv.commands.each(func(row *command) {
+		calls, rejected := row.stats.calls.Load(), row.stats.rejected.Load()
+		if calls == 0 && rejected == 0 {
+			return
+		}
+		us := row.stats.ns.Load() / 1e3
+		each := 0.0
+		if calls > 0 {
+			each = float64(row.stats.ns.Load()) / 1e3 / float64(calls)
+		}
+		fmt.Fprintf(&w.b, "cmdstat_%s:calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d\r\n",
+			row.fullName(), calls, us, each, rejected, row.stats.failed.Load())
+	})
+}
+
+func infoKeyspace(w *infoWriter, s *Session) {
+	keys := s.srv.store.Len(s.nowNS)
+	if keys == 0 {
+		return
+	}
+	st := s.srv.store.Stats(s.nowNS)
+	fmt.Fprintf(&w.b, "db0:keys=%d,expires=%d,avg_ttl=%d\r\n", keys, min(st.WithExpiry, int64(keys)), st.AvgTTLNS/1e6)
+}
+
+// humanBytes writes a size as Redis does: 512B, 1.50K, 2.00M.
+func humanBytes(n uint64) string {
+	if n < 1024 {
+		return fmt.Sprintf("%dB", n)
+	}
+	value, unit := float64(n), 0
+	for value >= 1024 && unit < 4 {
+		value /= 1024
+		unit++
+	}
+	return fmt.Sprintf("%.2f%c", value, " KMGT"[unit])
+}
+
+func (srv *Server) tcpPort() int {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	for _, a := range srv.addrs {
+		if tcp, ok := a.(*net.TCPAddr); ok {
+			return tcp.Port
+		}
+	}
+	return 0
+}
+
+// newRunID is 40 random hex digits, new at each start.
+func newRunID() string {
+	var b [20]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}

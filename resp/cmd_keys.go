@@ -1,0 +1,186 @@
+package resp
+
+import (
+	"bytes"
+	"math"
+	"strings"
+
+	"celld/store"
+)
+
+func cmdExists(s *Session, args [][]byte) {
+	n := int64(0)
+	for _, key := range args[1:] {
+		if _, ok := s.srv.store.Get(key, s.access()); ok {
+			n++
+		}
+	}
+	s.replyInt(n)
+}
+
+// cmdTouch marks keys as used even for a connection in no-touch mode, as in Redis.
+func cmdTouch(s *Session, args [][]byte) {
+	n := int64(0)
+	for _, key := range args[1:] {
+		if _, ok := s.srv.store.Get(key, store.Access{NowNS: s.nowNS}); ok {
+			n++
+		}
+	}
+	s.replyInt(n)
+}
+
+func cmdDel(s *Session, args [][]byte) {
+	n := int64(0)
+	for _, key := range args[1:] {
+		if s.srv.store.Delete(key, s.nowNS) {
+			n++
+		}
+	}
+	s.replyInt(n)
+}
+
+func cmdType(s *Session, args [][]byte) {
+	if _, ok := s.srv.store.Get(args[1], store.Access{NowNS: s.nowNS, NoTouch: true}); ok {
+		s.replyStatus("string")
+	} else {
+		s.replyStatus("none")
+	}
+}
+
+func cmdRename(s *Session, args [][]byte) {
+	if s.srv.store.Rename(args[1], args[2], s.nowNS) {
+		s.replyOK()
+	} else {
+		s.replyError(errNoSuchKey)
+	}
+}
+
+func cmdRandomKey(s *Session, _ [][]byte) {
+	if key, ok := s.srv.store.Random(s.nowNS); ok {
+		s.replyString(key)
+	} else {
+		s.replyNull()
+	}
+}
+
+// keysStep is how many keys KEYS looks at under one lock.
+const keysStep = 1000
+
+// cmdKeys walks the table in steps, so that other connections' decisions go on meanwhile. A reply that would pass the
+// output limit is not gathered to its end: the client is closed, as it would be when it had the reply.
+func cmdKeys(s *Session, args [][]byte) {
+	pattern := args[1]
+	var found []string
+	bytesFound, limit := 0, int(s.srv.cfg.outputBufferLimit.Get())
+	for cursor := uint64(0); ; {
+		cursor = s.srv.store.Scan(cursor, keysStep, s.nowNS, func(key string, _ store.State) {
+			if globMatch(pattern, []byte(key)) {
+				found = append(found, key)
+				bytesFound += len(key) + 16
+			}
+		})
+		if bytesFound > limit {
+			s.srv.log.Warn("reply to KEYS is over the output limit, closed", "client", s.client.addr)
+			s.srv.stats.outputLimitCloses.Add(1)
+			s.end = atOnce
+			return
+		}
+		if cursor == 0 {
+			break
+		}
+	}
+	s.replyStrings(found)
+}
+
+// maxScanStep bounds the work of one SCAN, whatever its COUNT: 10,000 keys are about 1 ms.
+const maxScanStep = 10_000
+
+func cmdScan(s *Session, args [][]byte) {
+	cursor, ok := parseDigits(args[1])
+	if !ok {
+		s.replyError(errInvalidCursor)
+		return
+	}
+	var pattern []byte
+	count, otherType := int64(10), false
+	for rest := args[2:]; len(rest) > 0; rest = rest[2:] {
+		option := strings.ToLower(string(rest[0]))
+		switch {
+		case option == "count" && len(rest) > 1:
+			if count, ok = parseInt(rest[1]); !ok {
+				s.replyError(errNotInteger)
+				return
+			}
+			if count < 1 {
+				s.replyError(errSyntax)
+				return
+			}
+		case option == "match" && len(rest) > 1:
+			pattern = rest[1]
+		case option == "type" && len(rest) > 1:
+			otherType = !bytes.EqualFold(rest[1], []byte("string"))
+		default:
+			s.replyError(errSyntax)
+			return
+		}
+	}
+	var found []string
+	next := s.srv.store.Scan(cursor, int(min(count, maxScanStep)), s.nowNS, func(key string, _ store.State) {
+		if !otherType && (pattern == nil || globMatch(pattern, []byte(key))) {
+			found = append(found, key)
+		}
+	})
+	s.replyArray(2)
+	s.replyString(formatTAT(next))
+	s.replyStrings(found)
+}
+
+func objectRows() []*command {
+	key := keyRange{2, 2, 1}
+	return []*command{
+		{name: "encoding", arity: 3, flags: readonly, keys: key, usage: "key", summary: "Returns the encoding of a key's value.", since: "2.2.3", group: "generic", run: cmdObjectEncoding},
+		{name: "freq", arity: 3, flags: readonly, keys: key, usage: "key", summary: "Returns an error: use is not counted.", since: "4.0.0", group: "generic", run: cmdObjectFreq},
+		{name: "idletime", arity: 3, flags: readonly, keys: key, usage: "key", summary: "Returns the seconds since a key was used.", since: "2.2.3", group: "generic", run: cmdObjectIdleTime},
+		{name: "refcount", arity: 3, flags: readonly, keys: key, usage: "key", summary: "Returns 1 for a key that exists.", since: "2.2.3", group: "generic", run: cmdObjectRefCount},
+	}
+}
+
+// object looks a key up for OBJECT, which neither touches it nor answers an absent one with anything but null.
+func (s *Session) object(key []byte) (store.State, bool) {
+	st, ok := s.srv.store.Get(key, store.Access{NowNS: s.nowNS, NoTouch: true})
+	if !ok {
+		s.replyNull()
+	}
+	return st, ok
+}
+
+// cmdObjectEncoding says what Redis would: a TAT past int64 is no integer there but a short string.
+func cmdObjectEncoding(s *Session, args [][]byte) {
+	if st, ok := s.object(args[2]); !ok {
+		return
+	} else if st.TAT > math.MaxInt64 {
+		s.replyString("embstr")
+	} else {
+		s.replyString("int")
+	}
+}
+
+func cmdObjectFreq(s *Session, args [][]byte) {
+	if _, ok := s.object(args[2]); ok {
+		s.replyError(errObjectFreq)
+	}
+}
+
+func cmdObjectIdleTime(s *Session, args [][]byte) {
+	if idleNS, ok := s.srv.store.IdleNS(args[2], s.nowNS); ok {
+		s.replyInt(idleNS / 1e9)
+	} else {
+		s.replyNull()
+	}
+}
+
+func cmdObjectRefCount(s *Session, args [][]byte) {
+	if _, ok := s.object(args[2]); ok {
+		s.replyInt(1)
+	}
+}

@@ -1,0 +1,148 @@
+package resp
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func cmdTime(s *Session, _ [][]byte) {
+	us := s.nowNS / 1e3
+	s.replyArray(2)
+	s.replyString(strconv.FormatInt(us/1e6, 10))
+	s.replyString(strconv.FormatInt(us%1e6, 10))
+}
+
+func cmdDBSize(s *Session, _ [][]byte) { s.replyInt(int64(s.srv.store.Len(s.nowNS))) }
+
+func cmdFlush(s *Session, args [][]byte) {
+	if len(args) > 2 || len(args) == 2 && !bytes.EqualFold(args[1], []byte("ASYNC")) && !bytes.EqualFold(args[1], []byte("SYNC")) {
+		s.replyError(errSyntax)
+		return
+	}
+	s.srv.store.Flush()
+	s.replyOK()
+}
+
+func moduleRows() []*command {
+	return []*command{
+		{name: "list", arity: 2, flags: admin | noScript, summary: "Returns all loaded modules: redis-cell, whose command this server has built in.", since: "4.0.0", group: "server", run: func(s *Session, _ [][]byte) { s.replyModules() }},
+	}
+}
+
+// moduleVersion is the release of redis-cell whose replies are given, as its modules would number it: 0.5.0.
+const moduleVersion = 500
+
+// replyModules names redis-cell as loaded, which is what clients look for before they use CL.THROTTLE.
+func (s *Session) replyModules() {
+	s.replyArray(1)
+	s.replyMap(4)
+	s.replyString("name")
+	s.replyString("redis-cell")
+	s.replyString("ver")
+	s.replyInt(moduleVersion)
+	s.replyString("path")
+	s.replyString("")
+	s.replyString("args")
+	s.replyArray(0)
+}
+
+func cmdMonitor(s *Session, _ [][]byte) {
+	s.setMonitor(true)
+	s.replyOK()
+}
+
+func (s *Session) setMonitor(on bool) {
+	if s.client.monitor.Swap(on) == on {
+		return
+	}
+	if on {
+		s.srv.monitorCount.Add(1)
+	} else {
+		s.srv.monitorCount.Add(-1)
+	}
+}
+
+// cmdShutdown stops the server as SIGTERM does. There is nothing to save yet, so that SAVE and NOSAVE do the same.
+func cmdShutdown(s *Session, args [][]byte) {
+	save, nosave, abort, other := false, false, false, false
+	for _, arg := range args[1:] {
+		switch strings.ToLower(string(arg)) {
+		case "save":
+			save = true
+		case "nosave":
+			nosave = true
+		case "now", "force":
+			other = true
+		case "abort":
+			abort = true
+		default:
+			s.replyError(errSyntax)
+			return
+		}
+	}
+	switch {
+	case save && nosave, abort && (save || nosave || other):
+		s.replyError(errSyntax)
+	case abort:
+		s.replyError(errNoShutdown)
+	default:
+		s.srv.log.Info("a client asked for shutdown", "client", s.client.addr)
+		s.srv.shutdown()
+		s.end = afterReply
+	}
+}
+
+// cmdDebug is DEBUG SLEEP seconds, for tests of clients' time-outs: it holds up every connection of its event loop.
+func cmdDebug(s *Session, args [][]byte) {
+	switch mode := s.srv.cfg.debugCommand.Get(); {
+	case mode == "no", mode == "local" && !s.client.loopback:
+		s.replyError(errDebugDenied)
+	case len(args) != 3 || !bytes.EqualFold(args[1], []byte("SLEEP")):
+		s.replyError(errUnknownSubcommand, args[1], "DEBUG")
+	default:
+		seconds, err := strconv.ParseFloat(string(args[2]), 64)
+		if err != nil || seconds < 0 || seconds > 3600 {
+			s.replyError(errNotFloat)
+			return
+		}
+		time.Sleep(time.Duration(seconds * float64(time.Second)))
+		s.replyOK()
+	}
+}
+
+func slowlogRows() []*command {
+	return []*command{
+		{name: "get", arity: -2, flags: admin, usage: "[count]", summary: "Returns the slow log's entries.", since: "2.2.12", group: "server", cost: "O(N) where N is the number of entries", run: cmdSlowlogGet},
+		{name: "len", arity: 2, flags: admin, summary: "Returns the number of entries in the slow log.", since: "2.2.12", group: "server", run: func(s *Session, _ [][]byte) { s.replyInt(int64(len(s.srv.slowlog.last(-1)))) }},
+		{name: "reset", arity: 2, flags: admin, summary: "Clears the slow log.", since: "2.2.12", group: "server", run: func(s *Session, _ [][]byte) { s.srv.slowlog.reset(); s.replyOK() }},
+	}
+}
+
+func cmdSlowlogGet(s *Session, args [][]byte) {
+	count := int64(10)
+	if len(args) > 2 {
+		n, ok := parseInt(args[2])
+		if len(args) > 3 {
+			s.replyError(errArity, "slowlog|get")
+			return
+		}
+		if !ok || n < -1 {
+			s.replyError(errSlowlogCount)
+			return
+		}
+		count = n
+	}
+	entries := s.srv.slowlog.last(count)
+	s.replyArray(len(entries))
+	for _, e := range entries {
+		s.replyArray(6)
+		s.replyInt(e.id)
+		s.replyInt(e.unixS)
+		s.replyInt(e.us)
+		s.replyStrings(e.args)
+		s.replyString(e.addr)
+		s.replyString(e.name)
+	}
+}

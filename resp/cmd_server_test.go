@@ -1,0 +1,142 @@
+package resp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestMonitorSeesCommandsAndNoSecrets(t *testing.T) {
+	w := newWorld(t)
+	m, c := w.connect(), w.connect()
+	m.want("MONITOR", "+OK\r\n")
+	c.do("CL.THROTTLE", "a\n\"k\"\xff", "1", "2", "3")
+	c.do("AUTH", "hunter2")
+	c.do("HELLO", "3", "AUTH", "default", "hunter2")
+	c.do("CONFIG", "SET", "requirepass", "hunter2")
+	m.Serve(nil)
+	got := m.tr.take()
+	if want := `+1790000000.000000 [0 127.0.0.1:4711] "CL.THROTTLE" "a\n\"k\"\xff" "1" "2" "3"` + "\r\n"; !strings.HasPrefix(got, want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if strings.Contains(got, "hunter2") || !strings.Contains(got, `"AUTH" "(redacted)"`) {
+		t.Errorf("secrets: %s", got)
+	}
+	m.want("RESET", "+RESET\r\n")
+	if w.monitored() {
+		t.Error("still monitored after RESET")
+	}
+}
+
+func TestSlowMonitorIsClosed(t *testing.T) {
+	w := newWorld(t, "client-output-buffer-limit", "128kb")
+	m, c := w.connect(), w.connect()
+	m.want("MONITOR", "+OK\r\n")
+	for range 20 {
+		c.do("ECHO", strings.Repeat("x", 10_000))
+	}
+	if !m.tr.closed {
+		t.Error("a monitor that reads nothing stays")
+	}
+	m.Closed()
+	c.want("PING", "+PONG\r\n")
+}
+
+func TestSlowlog(t *testing.T) {
+	w := newWorld(t, "slowlog-log-slower-than", "1000", "slowlog-max-len", "2")
+	w.commands.byName["slow"] = &command{name: "slow", arity: -1, run: func(s *Session, _ [][]byte) { w.sleepMS(2); s.replyOK() }}
+	c := w.connect()
+	for i := range 3 {
+		c.do("SLOW", fmt.Sprint(i), strings.Repeat("y", 200))
+	}
+	c.want("SLOWLOG LEN", ":2\r\n")
+	got := c.do("SLOWLOG", "GET", "1")
+	want := "*1\r\n*6\r\n:2\r\n:1790000000\r\n:2000\r\n*3\r\n$4\r\nSLOW\r\n$1\r\n2\r\n$147\r\n" + strings.Repeat("y", 128) + "... (72 more bytes)"
+	if !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	c.want("SLOWLOG RESET", "+OK\r\n")
+	c.want("SLOWLOG GET", "*0\r\n")
+	c.want("SLOWLOG GET -2", "-"+errSlowlogCount+"\r\n")
+}
+
+// Below a millisecond every command is timed, fast ones too.
+func TestSlowlogOfEverything(t *testing.T) {
+	c := newWorld(t, "slowlog-log-slower-than", "0").connect()
+	c.send("CL.THROTTLE k 1 1 1\r\nPING\r\n")
+	c.want("SLOWLOG LEN", ":2\r\n")
+}
+
+func TestInfo(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect()
+	c.do("CL.THROTTLE", "k", "0", "1", "60")
+	c.do("NOSUCH")
+	c.do("GET")
+	info := c.do("INFO", "everything")
+	for _, line := range []string{"redis_version:7.2.4", "celld_version:test", "loading:0", "connected_clients:1", "db0:keys=1,expires=1,avg_ttl=",
+		"cmdstat_cl.throttle:calls=1,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=0",
+		"cmdstat_get:calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,failed_calls=0", "total_error_replies:2", "keyspace_misses:1", "maxmemory_policy:allkeys-lru"} {
+		if !strings.Contains(info, "\r\n"+line) {
+			t.Errorf("%q is not in %s", line, info)
+		}
+	}
+	if short := c.do("INFO"); strings.Contains(short, "cmdstat_") || !strings.Contains(short, "# Keyspace") {
+		t.Errorf("INFO: %s", short)
+	}
+	if one := c.do("INFO", "keyspace"); strings.Count(one, "#") != 1 {
+		t.Errorf("INFO keyspace: %s", one)
+	}
+	c.want("CONFIG RESETSTAT", "+OK\r\n")
+	if info := c.do("INFO", "stats"); !strings.Contains(info, "total_error_replies:0") {
+		t.Error("RESETSTAT leaves the counters")
+	}
+}
+
+func TestShutdownCommand(t *testing.T) {
+	for command, want := range map[string]string{
+		"SHUTDOWN": "", "SHUTDOWN NOSAVE": "", "SHUTDOWN SAVE NOW FORCE": "", "SHUTDOWN ABORT": errNoShutdown, "SHUTDOWN SAVE NOSAVE": errSyntax, "SHUTDOWN x": errSyntax,
+	} {
+		w := newWorld(t)
+		got := w.connect().do(strings.Fields(command)...)
+		stopped := false
+		select {
+		case <-w.Done():
+			stopped = true
+		default:
+		}
+		if stopped != (want == "") || want != "" && got != "-"+want+"\r\n" {
+			t.Errorf("%s: %q, stopped %v", command, got, stopped)
+		}
+	}
+}
+
+func TestDebugOnlyWhereAllowed(t *testing.T) {
+	newWorld(t).connect().want("DEBUG SLEEP 0", "-"+errDebugDenied+"\r\n")
+	newWorld(t, "enable-debug-command", "local").connect().want("DEBUG SLEEP 0", "+OK\r\n")
+	newWorld(t, "enable-debug-command", "yes").connect().want("DEBUG SEGFAULT", "-ERR unknown subcommand 'SEGFAULT'. Try DEBUG HELP.\r\n")
+}
+
+func TestNoEvictionRefusesNewKeys(t *testing.T) {
+	w := newWorld(t, "max-keys", "1", "maxmemory-policy", "noeviction")
+	c := w.connect()
+	c.want("CL.THROTTLE a 0 1 60", "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n")
+	c.want("CL.THROTTLE b 0 1 60", "-"+errOOM+"\r\n")
+	c.want("SET b 1800000000000000000", "-"+errOOM+"\r\n")
+	c.want("CL.THROTTLE a 0 1 60", "*5\r\n:1\r\n:1\r\n:0\r\n:60\r\n:60\r\n")
+	c.want("CONFIG SET maxmemory-policy allkeys-lru", "+OK\r\n")
+	c.want("CL.THROTTLE b 0 1 60", "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n")
+	c.want("EXISTS a", ":0\r\n")
+}
+
+// A reply to KEYS that nobody could take is not gathered.
+func TestKeysIsBounded(t *testing.T) {
+	w := newWorld(t, "client-output-buffer-limit", "128kb")
+	c := w.connect()
+	for i := range 3000 {
+		c.do("SET", fmt.Sprintf("%060d", i), "1800000000000000000")
+	}
+	if got := c.do("KEYS", "*"); got != "" || !c.tr.closed {
+		t.Errorf("%d bytes, closed %v", len(got), c.tr.closed)
+	}
+}

@@ -1,0 +1,153 @@
+package resp
+
+import "celld/store"
+
+// transaction is the state of MULTI and WATCH of one session.
+type transaction struct {
+	open    bool
+	spoiled bool // a command could not be queued: EXEC will refuse
+	queued  []queuedCommand
+	watches []*store.Watch
+	bytes   int // held by queued commands and watched keys, counted against the query buffer limit
+}
+
+type queuedCommand struct {
+	row  *command
+	args [][]byte
+}
+
+// queuedBytes and watchBytes are what a queued argument and a watched key cost beside their bytes.
+const (
+	queuedBytes = 64
+	watchBytes  = 256
+)
+
+// spoil notes that a command inside MULTI was refused.
+func (tx *transaction) spoil() {
+	if tx.open {
+		tx.spoiled = true
+	}
+}
+
+// discard ends the transaction and its watches.
+func (tx *transaction) discard() {
+	for _, w := range tx.watches {
+		w.Stop()
+	}
+	*tx = transaction{}
+}
+
+// endTx forgets the transaction and tells CLIENT LIST.
+func (s *Session) endTx() {
+	s.tx.discard()
+	s.client.txLen.Store(-1)
+	s.client.watching.Store(0)
+}
+
+// queue keeps a command for EXEC. Its arguments are copied, as they lie in the connection's buffer.
+func (s *Session) queue(row *command, args [][]byte) {
+	if row.flags&noMulti != 0 {
+		s.tx.spoil()
+		s.srv.stats.rejected(row)
+		s.replyError(errNotInMulti)
+		return
+	}
+	kept := make([][]byte, len(args))
+	for i, arg := range args {
+		kept[i] = append([]byte(nil), arg...)
+		s.tx.bytes += len(arg) + queuedBytes
+	}
+	if s.overTxLimit() {
+		return
+	}
+	s.tx.queued = append(s.tx.queued, queuedCommand{row, kept})
+	s.client.txLen.Store(int64(len(s.tx.queued)))
+	s.replyStatus("QUEUED")
+}
+
+// overTxLimit ends a connection whose queue and watches are over the query buffer limit. It is asked at once, as one
+// batch can queue much more than the limit.
+func (s *Session) overTxLimit() bool {
+	if s.tx.bytes <= int(s.srv.cfg.queryBufferLimit.Get()) {
+		return false
+	}
+	s.srv.log.Warn("transaction is over the query buffer limit, closed", "client", s.client.addr, "bytes", s.tx.bytes)
+	s.srv.stats.queryLimitCloses.Add(1)
+	s.end = atOnce
+	return true
+}
+
+func cmdMulti(s *Session, _ [][]byte) {
+	if s.tx.open {
+		s.replyError(errNested)
+		return
+	}
+	s.tx.open = true
+	s.client.txLen.Store(0)
+	s.replyOK()
+}
+
+// cmdExec runs the queue with no other connection's command in between: the batch's shared hold of the world is given
+// up, and the world taken alone.
+func cmdExec(s *Session, _ [][]byte) {
+	if !s.tx.open {
+		s.replyError(errExecNoMulti)
+		return
+	}
+	tx := s.tx
+	s.tx.watches = nil
+	defer tx.discard()
+	s.endTx()
+	if tx.spoiled {
+		s.replyError(errExecAbort)
+		return
+	}
+	s.srv.world.RUnlock()
+	s.srv.world.Lock()
+	defer func() {
+		s.srv.world.Unlock()
+		s.srv.world.RLock()
+	}()
+	for _, w := range tx.watches {
+		if w.Changed(s.nowNS) {
+			s.replyNullArray()
+			return
+		}
+	}
+	s.replyArray(len(tx.queued))
+	for _, q := range tx.queued {
+		s.call(q.row, q.args)
+	}
+}
+
+func cmdDiscard(s *Session, _ [][]byte) {
+	if !s.tx.open {
+		s.replyError(errDiscardNoMulti)
+		return
+	}
+	s.endTx()
+	s.replyOK()
+}
+
+func cmdWatch(s *Session, args [][]byte) {
+	if s.tx.open {
+		s.replyError(errWatchInMulti)
+		return
+	}
+	for _, key := range args[1:] {
+		s.tx.bytes += len(key) + watchBytes
+		if s.overTxLimit() {
+			return
+		}
+		s.tx.watches = append(s.tx.watches, s.srv.store.Watch(key, s.nowNS))
+	}
+	s.client.watching.Store(int32(len(s.tx.watches)))
+	s.replyOK()
+}
+
+func cmdUnwatch(s *Session, _ [][]byte) {
+	if !s.tx.open { // inside EXEC the watches are gone already
+		s.endTx()
+	}
+	s.replyOK()
+}

@@ -1,0 +1,203 @@
+package resp
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Config holds every setting of the daemon. NewConfig fills in the defaults.
+type Config struct {
+	bind            *listValue
+	port            *intValue
+	unixSocket      *textValue
+	unixSocketPerm  *textValue
+	maxClients      *intValue
+	timeout         *intValue
+	tcpKeepalive    *intValue
+	ioThreads       *intValue
+	shutdownTimeout *intValue
+
+	requirePass     *textValue
+	requirePassFile *textValue
+	protectedMode   *yesNoValue
+	debugCommand    *enumValue
+
+	maxKeys         *intValue
+	maxMemory       *sizeValue
+	maxMemoryPolicy *enumValue
+
+	maxMultibulkLen   *intValue
+	maxBulkLen        *sizeValue
+	queryBufferLimit  *sizeValue
+	outputBufferLimit *sizeValue
+
+	slowlogSlowerThan *intValue
+	slowlogMaxLen     *intValue
+	logLevel          *enumValue
+	logFormat         *enumValue
+
+	rows []Setting
+}
+
+// Setting is one row of the configuration: the flag --Name, the environment variable CELLD_NAME, the parameter of
+// CONFIG GET and SET, and a line of --help.
+type Setting struct {
+	Name    string
+	Group   string
+	Help    string
+	Value   pflag.Value
+	Default string // as a person writes it: 64mb
+
+	mutable bool // CONFIG SET may change it
+	secret  bool // not shown by --help, nor in the log
+}
+
+// Groups of settings, in the order of --help.
+const (
+	groupNetwork  = "Network"
+	groupSecurity = "Security"
+	groupLimits   = "Keys and memory"
+	groupWire     = "Limits of one client"
+	groupLog      = "Log and diagnostics"
+)
+
+// NewConfig returns the defaults: loopback only, port 6379, a million keys.
+func NewConfig() *Config {
+	c := &Config{
+		bind:            newList("127.0.0.1", "-::1"),
+		port:            newInt(6379, 0, 65535, "port"),
+		unixSocket:      newText("", "path"),
+		unixSocketPerm:  newText("", "mode"),
+		maxClients:      newInt(10000, 1, 1<<20, "n"),
+		timeout:         newInt(0, 0, math.MaxInt32, "seconds"),
+		tcpKeepalive:    newInt(300, 0, math.MaxInt32, "seconds"),
+		ioThreads:       newInt(int64(max(1, runtime.GOMAXPROCS(0)/2)), 1, 128, "n"),
+		shutdownTimeout: newInt(10, 0, 3600, "seconds"),
+
+		requirePass:     newText("", "password"),
+		requirePassFile: newText("", "path"),
+		protectedMode:   newYesNo(true),
+		debugCommand:    newEnum("no", "yes", "local"),
+
+		maxKeys:         newInt(1_000_000, 1, math.MaxInt32, "n"),
+		maxMemory:       newSize(512<<20, 0),
+		maxMemoryPolicy: newEnum("allkeys-lru", "noeviction"),
+
+		maxMultibulkLen:   newInt(1<<20, 16, math.MaxInt32, "n"),
+		maxBulkLen:        newSize(64<<10, 1<<10),
+		queryBufferLimit:  newSize(16<<20, 128<<10),
+		outputBufferLimit: newSize(64<<20, 128<<10),
+
+		slowlogSlowerThan: newInt(10_000, -1, math.MaxInt64, "µs"),
+		slowlogMaxLen:     newInt(128, 0, 1<<20, "n"),
+		logLevel:          newEnum("notice", "debug", "verbose", "warning"),
+		logFormat:         newEnum("text", "json"),
+	}
+	c.unixSocketPerm.check = func(text string) error { _, err := parsePerm(text); return err }
+	c.rows = []Setting{
+		{Name: "bind", Group: groupNetwork, Value: c.bind, Help: "addresses to listen on; repeat it or separate by commas; one with - in front may be missing"},
+		{Name: "port", Group: groupNetwork, Value: c.port, Help: "TCP port; 0: a free one, or with --unixsocket none"},
+		{Name: "unixsocket", Group: groupNetwork, Value: c.unixSocket, Help: "unix socket to listen on as well"},
+		{Name: "unixsocketperm", Group: groupNetwork, Value: c.unixSocketPerm, Help: "permissions of the unix socket, octal, such as 770"},
+		{Name: "maxclients", Group: groupNetwork, Value: c.maxClients, mutable: true, Help: "most connections at once; one more is told so and closed"},
+		{Name: "timeout", Group: groupNetwork, Value: c.timeout, mutable: true, Help: "close a connection that was idle for so long; 0: never"},
+		{Name: "tcp-keepalive", Group: groupNetwork, Value: c.tcpKeepalive, mutable: true, Help: "probe idle TCP connections this often; 0: never"},
+		{Name: "io-threads", Group: groupNetwork, Value: c.ioThreads, Help: "event loops; the default is half the CPUs, at least one"},
+		{Name: "shutdown-timeout", Group: groupNetwork, Value: c.shutdownTimeout, mutable: true, Help: "at SIGTERM, longest wait for what has arrived to be answered"},
+
+		{Name: "requirepass", Group: groupSecurity, Value: c.requirePass, mutable: true, secret: true, Help: "password that AUTH asks for; other users of the machine can see flags, so prefer the next one or the environment"},
+		{Name: "requirepass-file", Group: groupSecurity, Value: c.requirePassFile, Help: "file that holds the password; a line break at its end is not part of it"},
+		{Name: "protected-mode", Group: groupSecurity, Value: c.protectedMode, mutable: true, Help: "without a password, serve only connections from the loopback interface"},
+		{Name: "enable-debug-command", Group: groupSecurity, Value: c.debugCommand, Help: "who may use DEBUG SLEEP"},
+
+		{Name: "max-keys", Group: groupLimits, Value: c.maxKeys, mutable: true, Help: "most keys held"},
+		{Name: "maxmemory", Group: groupLimits, Value: c.maxMemory, mutable: true, Help: "most memory for keys, by estimate; 0: only --max-keys bounds it"},
+		{Name: "maxmemory-policy", Group: groupLimits, Value: c.maxMemoryPolicy, mutable: true, Help: "when full: reset the least recently used limit, or refuse new keys with -OOM"},
+
+		{Name: "proto-max-multibulk-len", Group: groupWire, Value: c.maxMultibulkLen, mutable: true, Help: "most arguments of one command"},
+		{Name: "proto-max-bulk-len", Group: groupWire, Value: c.maxBulkLen, mutable: true, Help: "longest argument, so longest key"},
+		{Name: "client-query-buffer-limit", Group: groupWire, Value: c.queryBufferLimit, mutable: true, Help: "most bytes of an unfinished command or a transaction's queue; a client beyond it is closed"},
+		{Name: "client-output-buffer-limit", Group: groupWire, Value: c.outputBufferLimit, mutable: true, Help: "most bytes of replies not yet read; a client beyond it is closed"},
+
+		{Name: "slowlog-log-slower-than", Group: groupLog, Value: c.slowlogSlowerThan, mutable: true, Help: "note commands that take longer in SLOWLOG; 0: every command, -1: none"},
+		{Name: "slowlog-max-len", Group: groupLog, Value: c.slowlogMaxLen, mutable: true, Help: "entries kept in SLOWLOG"},
+		{Name: "loglevel", Group: groupLog, Value: c.logLevel, mutable: true, Help: "least important event that is logged"},
+		{Name: "log-format", Group: groupLog, Value: c.logFormat, Help: "text for people, json for machines; on standard error"},
+	}
+	for i := range c.rows {
+		c.rows[i].Default = c.rows[i].Value.String()
+		if size, ok := c.rows[i].Value.(*sizeValue); ok {
+			c.rows[i].Default = size.human()
+		}
+	}
+	return c
+}
+
+// Settings are the rows in the order of --help.
+func (c *Config) Settings() []Setting { return c.rows }
+
+// LogFormat is "text" or "json".
+func (c *Config) LogFormat() string { return c.logFormat.Get() }
+
+// OnLogLevel calls set with the level in force (debug, verbose, notice, warning), now and at each change.
+func (c *Config) OnLogLevel(set func(string)) {
+	c.logLevel.onSet = set
+	set(c.logLevel.Get())
+}
+
+// MaxClients and IOThreads are for the log.
+func (c *Config) MaxClients() int64 { return c.maxClients.Get() }
+func (c *Config) IOThreads() int64  { return c.ioThreads.Get() }
+
+// MaxKeys, MaxMemory and NoEviction are what the store is made with.
+func (c *Config) MaxKeys() int64   { return c.maxKeys.Get() }
+func (c *Config) MaxMemory() int64 { return c.maxMemory.Get() }
+func (c *Config) NoEviction() bool { return c.maxMemoryPolicy.Get() == "noeviction" }
+
+// Load finishes what the flags began: it reads the password's file. changed says which settings were given.
+func (c *Config) Load(changed func(name string) bool) error {
+	path := c.requirePassFile.Get()
+	if path == "" {
+		return nil
+	}
+	if changed("requirepass") {
+		return errors.New("requirepass and requirepass-file are both set; give one")
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read the password: %w", err)
+	}
+	password := strings.TrimRight(string(text), "\r\n")
+	if password == "" {
+		return fmt.Errorf("read the password: %s is empty", path)
+	}
+	return c.requirePass.Set(password)
+}
+
+func (c *Config) row(name string) *Setting {
+	for i := range c.rows {
+		if c.rows[i].Name == name {
+			return &c.rows[i]
+		}
+	}
+	return nil
+}
+
+// parsePerm reads the octal mode of a socket file; empty means the process's umask decides.
+func parsePerm(text string) (os.FileMode, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 8, 32)
+	if err != nil || n > 0o777 {
+		return 0, errors.New("argument must be an octal mode such as 770")
+	}
+	return os.FileMode(n), nil
+}

@@ -1,0 +1,97 @@
+package resp
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestConfigSetIsAllOrNothing(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect()
+	c.want("CONFIG SET timeout 7 maxclients 0", "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - argument must be between 1 and 1048576 inclusive\r\n")
+	c.want("CONFIG GET timeout", "*2\r\n$7\r\ntimeout\r\n$1\r\n0\r\n")
+	c.want("CONFIG SET timeout 7 MaxClients 9", "+OK\r\n")
+	c.want("CONFIG GET timeout", "*2\r\n$7\r\ntimeout\r\n$1\r\n7\r\n")
+	c.want("CONFIG SET port 1", "-ERR CONFIG SET failed (possibly related to argument 'port') - can't set immutable config\r\n")
+	c.want("CONFIG SET nosuch 1", "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n")
+	c.want("CONFIG SET timeout 1 timeout 2", "-ERR CONFIG SET failed (possibly related to argument 'timeout') - duplicate parameter\r\n")
+	c.want("CONFIG SET timeout", "-ERR wrong number of arguments for 'config|set' command\r\n")
+}
+
+func TestConfigGetGlobs(t *testing.T) {
+	c := newWorld(t).connect()
+	c.want("CONFIG GET MAX*s save", "*6\r\n$10\r\nmaxclients\r\n$5\r\n10000\r\n$8\r\nmax-keys\r\n$7\r\n1000000\r\n$4\r\nsave\r\n$0\r\n\r\n")
+	c.want("CONFIG GET nosuch", "*0\r\n")
+}
+
+// The password takes effect for connections that come, and the log does not tell it.
+func TestConfigSetPassword(t *testing.T) {
+	w := newWorld(t)
+	a := w.connect()
+	a.want("CONFIG SET requirepass hunter2", "+OK\r\n")
+	a.want("PING", "+PONG\r\n")
+	w.connect().want("PING", "-"+errNoAuth+"\r\n")
+	if strings.Contains(w.log.String(), "hunter2") {
+		t.Errorf("the password is in the log: %s", w.log)
+	}
+}
+
+func TestConfigSetReachesTheStore(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect()
+	c.want("SET a 1800000000000000000", "+OK\r\n")
+	c.want("SET b 1800000000000000000", "+OK\r\n")
+	c.want("CONFIG SET max-keys 1", "+OK\r\n")
+	w.sweep()
+	c.want("DBSIZE", ":1\r\n")
+}
+
+func TestValues(t *testing.T) {
+	cfg := NewConfig()
+	for _, c := range []struct{ name, text, want string }{
+		{"maxmemory", "0", "0"}, {"maxmemory", "1k", "1000"}, {"maxmemory", "1KB", "1024"}, {"maxmemory", "2mb", "2097152"}, {"maxmemory", "1g", "1000000000"},
+		{"maxmemory", "-1", ""}, {"maxmemory", "1.5gb", ""}, {"maxmemory", "99999999999gb", ""}, {"maxmemory", "", ""}, {"maxmemory", "b", ""},
+		{"port", "65535", "65535"}, {"port", "65536", ""}, {"port", "-1", ""}, {"port", "", ""},
+		{"protected-mode", "NO", "no"}, {"protected-mode", "maybe", ""},
+		{"maxmemory-policy", "noeviction", "noeviction"}, {"maxmemory-policy", "volatile-lru", ""},
+		{"unixsocketperm", "770", "770"}, {"unixsocketperm", "9", ""}, {"unixsocketperm", "7777", ""},
+		{"bind", "0.0.0.0, ::", "0.0.0.0 ::"}, {"bind", " ", ""},
+	} {
+		row := cfg.row(c.name)
+		before := row.Value.String()
+		err := row.Value.Set(c.text)
+		if got := row.Value.String(); (err == nil) != (c.want != "") || err == nil && got != c.want || err != nil && got != before {
+			t.Errorf("%s %q: %q, %v; want %q", c.name, c.text, got, err, c.want)
+		}
+	}
+}
+
+func TestPasswordFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "password")
+	load := func(text string, given ...string) (string, error) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg := NewConfig()
+		_ = cfg.row("requirepass-file").Value.Set(path)
+		err := cfg.Load(func(name string) bool { return len(given) > 0 && given[0] == name })
+		return cfg.requirePass.Get(), err
+	}
+	if got, err := load("se cret\r\n"); got != "se cret" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := load("\n"); err == nil {
+		t.Error("an empty file is taken for a password")
+	}
+	if _, err := load("x", "requirepass"); err == nil {
+		t.Error("two passwords are taken")
+	}
+	cfg := NewConfig()
+	_ = cfg.row("requirepass-file").Value.Set(filepath.Join(dir, "nosuch"))
+	if err := cfg.Load(func(string) bool { return false }); err == nil {
+		t.Error("a missing file is taken for no password")
+	}
+}

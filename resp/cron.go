@@ -1,0 +1,96 @@
+package resp
+
+import (
+	"context"
+	"time"
+)
+
+// The cron does what no command asks for: expired keys leave, idle and lingering connections are closed, rates are
+// sampled.
+const (
+	cronEvery = 100 * time.Millisecond
+	sweepStep = 64                    // keys under one lock: some 20 µs
+	sweepTime = 20 * time.Millisecond // of every 100: a fifth of one CPU at the most
+)
+
+func (srv *Server) cron(ctx context.Context) {
+	ticker := time.NewTicker(cronEvery)
+	defer ticker.Stop()
+	lastCommands, ticks := int64(0), 0
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		srv.sweep()
+		srv.wakeLingering()
+		if ticks++; ticks%10 == 0 {
+			commands := srv.stats.commands.Load()
+			srv.stats.commandsPerSecond.Store(max(0, commands-lastCommands))
+			lastCommands = commands
+			srv.closeIdle()
+		}
+	}
+}
+
+// sweep removes expired keys for a bounded time.
+func (srv *Server) sweep() {
+	for startNS := srv.clock(); ; {
+		nowNS := srv.clock()
+		if _, more := srv.store.Sweep(nowNS, sweepStep); !more || nowNS-startNS > int64(sweepTime) {
+			return
+		}
+	}
+}
+
+func (srv *Server) closeIdle() {
+	timeoutNS := srv.cfg.timeout.Get() * 1e9
+	if timeoutNS == 0 {
+		return
+	}
+	nowNS := srv.clock()
+	for _, s := range srv.eachSession() {
+		if nowNS-s.client.lastNS.Load() > timeoutNS && !s.client.monitor.Load() {
+			srv.stats.idleCloses.Add(1)
+			s.kill()
+		}
+	}
+}
+
+// wakeLingering has connections that are to be closed look whether their replies have left.
+func (srv *Server) wakeLingering() {
+	for _, s := range srv.eachSession() {
+		if t, ok := s.tr.(*gnetTransport); ok && t.closing.Load() {
+			t.Wake()
+		}
+	}
+}
+
+// At shutdown, what has arrived counts as answered when nothing was heard for quietNS. Peers that go on sending are
+// answered for busyNS more.
+const (
+	quietNS = 50_000_000
+	busyNS  = 1_000_000_000
+)
+
+// drain waits, once no new connections come, until what has arrived is answered and the answers are read, at most for
+// the shutdown time-out.
+func (srv *Server) drain() {
+	startNS, limitNS := srv.clock(), srv.cfg.shutdownTimeout.Get()*1e9
+	for {
+		nowNS, lastNS, unsent := srv.clock(), startNS, false
+		for _, s := range srv.eachSession() {
+			lastNS = max(lastNS, s.client.lastNS.Load())
+			if t, ok := s.tr.(*gnetTransport); ok && t.unsent.Load() > 0 {
+				unsent = true
+				t.Wake()
+			}
+		}
+		answered := nowNS-lastNS > quietNS || nowNS-startNS > busyNS
+		if answered && !unsent || nowNS-startNS > limitNS {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

@@ -1,0 +1,76 @@
+package resp
+
+// Every text that a client can be told is in this file: Redis 7's wording where Redis has one, as client code matches
+// on it. Texts with a %s or %q are filled in by the caller.
+const (
+	errSyntax            = "ERR syntax error"
+	errNotInteger        = "ERR value is not an integer or out of range"
+	errNoSuchKey         = "ERR no such key"
+	errUnknownCommand    = "ERR unknown command '%.128s', with args beginning with: %s"
+	errUnknownSubcommand = "ERR unknown subcommand '%.128s'. Try %s HELP."
+	errArity             = "ERR wrong number of arguments for '%s' command"
+	errInternal          = "ERR internal error, the connection is closed"
+
+	errNoAuth        = "NOAUTH Authentication required."
+	errWrongPass     = "WRONGPASS invalid username-password pair or user is disabled."
+	errNoPassword    = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"
+	errHelloNoAuth   = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+	errNoProto       = "NOPROTO unsupported protocol version"
+	errProtoNotInt   = "ERR Protocol version is not an integer or out of range"
+	errHelloOption   = "ERR Syntax error in HELLO option '%s'"
+	errProtectedMode = "DENIED celld is running in protected mode because it listens beyond the loopback interface and has no password. " +
+		"Only connections from the loopback interface are served. Set a password (--requirepass-file, CELLD_REQUIREPASS), " +
+		"or listen on loopback only (--bind), or, where the network itself keeps strangers out, use --protected-mode no."
+	errMaxClients = "ERR max number of clients reached"
+
+	errProtocol                 = "ERR Protocol error: "
+	errProtoInline              = errProtocol + "too big inline request"
+	errProtoQuotes              = errProtocol + "unbalanced quotes in request"
+	errProtoMultibulkLine       = errProtocol + "too big mbulk count string"
+	errProtoMultibulkLen        = errProtocol + "invalid multibulk length"
+	errProtoMultibulkUnauthed   = errProtocol + "unauthenticated multibulk length"
+	errProtoBulkLine            = errProtocol + "too big bulk count string"
+	errProtoBulkLen             = errProtocol + "invalid bulk length"
+	errProtoBulkUnauthed        = errProtocol + "unauthenticated bulk length"
+	errProtoBulkExpectedPattern = errProtocol + "expected '$', got '%c'"
+
+	errThrottleUsage = "Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
+	errThrottleParse = "Cell error: Store error: Couldn't parse as integer: "
+	errThrottleZero  = "Cell error: Store error: Zero rates are not supported"
+	errThrottleRange = "Cell error: Store error: Out of range: %s %d"
+	errOOM           = "OOM command not allowed when used memory > 'maxmemory'."
+
+	errDBIndex        = "ERR DB index is out of range"
+	errInvalidExpire  = "ERR invalid expire time in '%s' command"
+	errExpireNX       = "ERR NX and XX, GT or LT options at the same time are not compatible"
+	errExpireGTLT     = "ERR GT and LT options at the same time are not compatible"
+	errExpireOption   = "ERR Unsupported option %s"
+	errInvalidCursor  = "ERR invalid cursor"
+	errObjectFreq     = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
+	errNested         = "ERR MULTI calls can not be nested"
+	errExecNoMulti    = "ERR EXEC without MULTI"
+	errDiscardNoMulti = "ERR DISCARD without MULTI"
+	errWatchInMulti   = "ERR WATCH inside MULTI is not allowed"
+	errNotInMulti     = "ERR Command not allowed inside a transaction"
+	errExecAbort      = "EXECABORT Transaction discarded because of previous errors."
+
+	errClientName     = "ERR Client names cannot contain spaces, newlines or special characters."
+	errClientLibInfo  = "ERR %s cannot contain spaces, newlines or special characters."
+	errClientOption   = "ERR Unrecognized option '%s'"
+	errClientID       = "ERR Invalid client ID"
+	errClientType     = "ERR Unknown client type '%s'"
+	errClientUser     = "ERR No such user '%s'"
+	errNoSuchClient   = "ERR No such client"
+	errClientIDRange  = "ERR client-id should be greater than 0"
+	errNoKeysCommand  = "ERR The command has no key arguments"
+	errBadCommand     = "ERR Invalid command specified"
+	errBadCommandArgs = "ERR Invalid number of arguments specified for command"
+	errConfigUnknown  = "ERR Unknown option or number of arguments for CONFIG SET - '%s'"
+	errConfigFailed   = "ERR CONFIG SET failed (possibly related to argument '%s') - %s"
+	errConfigTwice    = "ERR CONFIG SET failed (possibly related to argument '%s') - duplicate parameter"
+	errConfigRewrite  = "ERR The server is running without a config file"
+	errSlowlogCount   = "ERR count should be greater than or equal to -1"
+	errNoShutdown     = "ERR No shutdown in progress."
+	errDebugDenied    = `ERR DEBUG command not allowed. If the enable-debug-command option is set to "local", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.`
+	errNotFloat       = "ERR value is not a valid float"
+)

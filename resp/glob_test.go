@@ -1,0 +1,201 @@
+package resp
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Each row is what KEYS of redis-server 7.0.15 says, but for those marked.
+func TestGlobMatch(t *testing.T) {
+	for _, c := range []struct {
+		pattern string
+		match   []string
+		differ  []string
+	}{
+		{"", []string{""}, []string{"a"}},
+		{"user:1", []string{"user:1"}, []string{"user:", "user:12", "User:1", ""}},
+
+		{"*", []string{"", "a", "a/b", "\x00\n\xff"}, nil},
+		{"**", []string{"", "a"}, nil}, // Redis: not the empty key
+		{"a*", []string{"a", "ab", "a/b"}, []string{"", "ba"}},
+		{"*a", []string{"a", "ba", "aa"}, []string{"", "ab"}},
+		{"a*b", []string{"ab", "axb", "abab"}, []string{"a", "aba"}},
+		{"a**b**", []string{"ab", "axbx"}, []string{"ba"}},
+		{"*a*b*", []string{"ab", "xaxbx", "bab"}, []string{"ba", "a"}},
+		{"*ab*ab", []string{"abab", "ababab", "xabxab"}, []string{"ab", "aab", "ababa"}},
+
+		{"?", []string{"a", "*", "\xff", "\x00"}, []string{"", "ab"}},
+		{"a?c", []string{"abc", "a?c"}, []string{"ac", "abbc"}},
+		{"*?", []string{"a", "ab"}, []string{""}},
+		{"?*?", []string{"ab", "abc"}, []string{"", "a"}},
+
+		{"[abc]", []string{"a", "b", "c"}, []string{"", "d", "ab", "[", "]"}},
+		{"h[ae]llo", []string{"hallo", "hello"}, []string{"hillo", "hllo"}},
+		{"[^a]", []string{"b", "^", "\x00"}, []string{"a", "", "bb"}},
+		{"[a^]", []string{"a", "^"}, []string{"b"}},
+		{"[!a]", []string{"!", "a"}, []string{"b"}},
+		{"[a-c]", []string{"a", "b", "c"}, []string{"d", "-", "`"}},
+		{"[c-a]", []string{"a", "b", "c"}, []string{"d", "-"}},
+		{"[^a-c]", []string{"d", "-"}, []string{"a", "b", "c"}},
+		{"[0-9a-f]", []string{"0", "9", "a", "f"}, []string{"g", "-", "F"}},
+		{"[-a]", []string{"-", "a"}, []string{"b"}},
+		{"[a-]", []string{"a", "]", "_"}, []string{"-", "b", "a]"}}, // the range a-], and no end
+		{"[a-]]", []string{"a", "]", "_"}, []string{"-", "a]"}},
+		{"[*?]", []string{"*", "?"}, []string{"a"}},
+		{"[\x80-\xff]", []string{"\x80", "\xe9", "\xff"}, []string{"a", "\x7f"}},
+		{"[a-\xff]", []string{"a", "b", "\xe9", "\xff"}, []string{"A"}}, // Redis on x86: A and not b
+
+		{"[", nil, []string{"", "[", "a"}},
+		{"[]", nil, []string{"", "[", "]", "[]"}},
+		{"[]a]", nil, []string{"]", "a", "a]"}}, // an empty class, which nothing matches
+		{"[^]", []string{"a", "]", "^"}, []string{"", "ab"}},
+		{"[^", []string{"a", "^"}, []string{"", "ab"}},
+		{"[^]a]", []string{"xa]", "]a]"}, []string{"a", "x"}},
+		{"[ab", []string{"a", "b"}, []string{"[ab", "c", "ab"}},
+		{"[^ab", []string{"c"}, []string{"a", "b"}},
+		{"[a-", []string{"a", "-"}, []string{"b"}},
+		{"*[ab", []string{"xa", "b"}, []string{"xc"}},
+
+		{`\a`, []string{"a"}, []string{`\a`}},
+		{`\*`, []string{"*"}, []string{"a", `\*`, "**"}},
+		{`\?\[\]`, []string{"?[]"}, []string{"a[]"}},
+		{`\\`, []string{`\`}, []string{`\\`}},
+		{`\`, []string{`\`}, []string{"", "a"}},
+		{`a\`, []string{`a\`}, []string{"a"}},
+		{`[\]]`, []string{"]"}, []string{`\`, `\]`}},
+		{`[\a-c]`, []string{"a", "-", "c"}, []string{"b", `\`}},
+		{`[a-\]]`, []string{"a]", "]]", "_]", `\]`}, []string{"a", "]"}}, // the range \-a, then a ]
+		{`[\^a]`, []string{"^", "a"}, []string{"b", `\`}},
+		{`[\`, []string{`\`}, []string{"", "["}},
+		{`[a\`, []string{"a", `\`}, []string{"b"}},
+		{`*\*`, []string{"*", "a*"}, []string{"a"}},
+	} {
+		for _, s := range c.match {
+			if !globMatch([]byte(c.pattern), []byte(s)) {
+				t.Errorf("%q does not match %q", c.pattern, s)
+			}
+		}
+		for _, s := range c.differ {
+			if globMatch([]byte(c.pattern), []byte(s)) {
+				t.Errorf("%q matches %q", c.pattern, s)
+			}
+		}
+	}
+}
+
+// Each row is what CONFIG GET of redis-server 7.0.15 would say.
+func TestGlobMatchFold(t *testing.T) {
+	for _, c := range []struct {
+		pattern, s string
+		want       bool
+	}{
+		{"MAX*", "maxmemory", true},
+		{"max*", "MAXMEMORY", true},
+		{"MIN*", "maxmemory", false},
+		{"m[A]x", "max", true},
+		{"m[^A]x", "max", false},
+		{"m[A-C]x", "max", true},
+		{"m[a-c]x", "mAx", true},
+		{`\Max`, "max", true},
+		{`m[\A]x`, "max", false},
+		{"m[Z-a]x", "max", false}, // z-a once folded
+		{"m[@-b]x", "max", true},
+		{"[\xc9]", "\xe9", false}, // É and é of Latin-1: ASCII only
+	} {
+		if got := globMatchFold([]byte(c.pattern), []byte(c.s)); got != c.want {
+			t.Errorf("%q, %q: %v", c.pattern, c.s, got)
+		}
+	}
+	if globMatch([]byte("MAX*"), []byte("maxmemory")) {
+		t.Error("globMatch folds case")
+	}
+}
+
+// What has the same meaning in both languages must give the same answer in both.
+func TestGlobMatchIsTheRegexp(t *testing.T) {
+	words := map[string]string{
+		"*": ".*", "?": ".", "a": "a", "b": "b", `\*`: `\*`, `\a`: "a", "[ab]": "[ab]", "[^a]": "[^a]", "[c-a]": "[a-c]", `[\]a]`: `[\]a]`,
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var glob, re strings.Builder
+		for _, w := range rapid.SliceOfN(rapid.SampledFrom([]string{"*", "?", "a", "b", `\*`, `\a`, "[ab]", "[^a]", "[c-a]", `[\]a]`}), 0, 12).Draw(t, "words") {
+			glob.WriteString(w)
+			re.WriteString(words[w])
+		}
+		s := rapid.StringOfN(rapid.RuneFrom([]rune("abc*]")), 0, 12, -1).Draw(t, "s")
+		want := regexp.MustCompile(`(?s)\A` + re.String() + `\z`).MatchString(s)
+		if got := globMatch([]byte(glob.String()), []byte(s)); got != want {
+			t.Fatalf("%q, %q: %v, and %s says %v", glob.String(), s, got, re.String(), want)
+		}
+	})
+}
+
+// Each of these would run for longer than the universe where every star tries every rest of the string.
+func TestGlobMatchIsNotExponential(t *testing.T) {
+	s := []byte(strings.Repeat("a", 20_000))
+	for _, pattern := range []string{
+		strings.Repeat("a*", 1000) + "b",
+		strings.Repeat("*a", 1000) + "b",
+		strings.Repeat("*?", 1000) + "b",
+		strings.Repeat("*[ab]", 1000) + "b",
+		"*" + strings.Repeat("a", 500) + "b",
+		strings.Repeat("*"+strings.Repeat("a", 100)+"b", 50),
+		"*[" + strings.Repeat("b-c", 500) + "]",
+		strings.Repeat("*", 100_000) + "b",
+	} {
+		if globMatch([]byte(pattern), s) {
+			t.Errorf("%.20q… matches", pattern)
+		}
+	}
+	if !globMatch([]byte(strings.Repeat("a*", 10_000)), s) {
+		t.Error("as many stars as bytes do not match")
+	}
+}
+
+func TestGlobMatchAllocatesNothing(t *testing.T) {
+	pattern, s := []byte("user:[0-9]*:*a*b?"), []byte("user:1234:aaaaaaaaaaabc")
+	if !globMatch(pattern, s) {
+		t.Fatal("no match")
+	}
+	if n := testing.AllocsPerRun(100, func() { globMatch(pattern, s) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func FuzzGlobMatch(f *testing.F) {
+	f.Add([]byte("a*[^b-c]?"), []byte("axbd"))
+	f.Add([]byte("[a-"), []byte("-"))
+	f.Add([]byte(`[\`), []byte(`\`))
+	f.Add([]byte(`**\`), []byte{0, 0xff})
+	f.Fuzz(func(t *testing.T, pattern, s []byte) {
+		globMatchFold(pattern, s)
+		if globMatch(pattern, s) && !globMatch(append([]byte("*"), pattern...), append([]byte("x"), s...)) {
+			t.Errorf("%q matches %q, and with a star before it not x%q", pattern, s, s)
+		}
+		var literal []byte
+		for _, c := range s {
+			literal = append(literal, '\\', c)
+		}
+		if !globMatch(literal, s) || !globMatchFold(literal, s) {
+			t.Errorf("%q does not match itself as %q", s, literal)
+		}
+		if globMatch(literal, append(s[:len(s):len(s)], 'x')) {
+			t.Errorf("%q matches more than itself", literal)
+		}
+	})
+}
+
+func BenchmarkGlobMatch(b *testing.B) {
+	pattern, s := []byte("user:*:requests"), []byte("user:1234567:requests")
+	b.ReportAllocs()
+	matched := false
+	for b.Loop() {
+		matched = globMatch(pattern, s)
+	}
+	if !matched {
+		b.Fatal("no match")
+	}
+}

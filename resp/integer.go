@@ -1,0 +1,75 @@
+package resp
+
+import (
+	"math"
+	"strconv"
+)
+
+// parseInt reads an integer as Redis does (string2ll): decimal, canonical, no sign but a minus, no blanks, no leading
+// zeros. strconv would let "+5" and "007" pass, which must not become a length or an expiry.
+func parseInt(b []byte) (int64, bool) {
+	negative := len(b) > 1 && b[0] == '-'
+	digits := b
+	if negative {
+		digits = b[1:]
+	}
+	if len(digits) == 0 || len(digits) > 19 || digits[0] == '0' && (negative || len(digits) > 1) {
+		return 0, false
+	}
+	n, ok := parseDigits(digits)
+	switch {
+	case !ok:
+		return 0, false
+	case negative && n <= 1<<63:
+		return -int64(n), true
+	case !negative && n <= math.MaxInt64:
+		return int64(n), true
+	}
+	return 0, false
+}
+
+// parseTAT reads what SET stores: an unsigned 64-bit decimal in canonical form, so that GET returns the same bytes.
+func parseTAT(b []byte) (uint64, bool) {
+	if len(b) == 0 || b[0] == '0' && len(b) > 1 {
+		return 0, false
+	}
+	return parseDigits(b)
+}
+
+// parseSigned reads an integer as Rust's str::parse::<i64> does, which is how redis-cell reads CL.THROTTLE's arguments:
+// an optional plus or minus, then digits, any number of leading zeros.
+func parseSigned(b []byte) (int64, bool) {
+	negative := false
+	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
+		negative = b[0] == '-'
+		b = b[1:]
+	}
+	n, ok := parseDigits(b)
+	switch {
+	case !ok:
+		return 0, false
+	case negative && n <= 1<<63:
+		return -int64(n), true
+	case !negative && n <= math.MaxInt64:
+		return int64(n), true
+	}
+	return 0, false
+}
+
+// parseDigits reads decimal digits and nothing else.
+func parseDigits(b []byte) (uint64, bool) {
+	if len(b) == 0 {
+		return 0, false
+	}
+	var n uint64
+	for _, c := range b {
+		d := uint64(c - '0')
+		if d > 9 || n > (math.MaxUint64-d)/10 {
+			return 0, false
+		}
+		n = n*10 + d
+	}
+	return n, true
+}
+
+func formatTAT(tat uint64) string { return strconv.FormatUint(tat, 10) }

@@ -1,0 +1,82 @@
+package resp
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// monitored says whether anybody watches by MONITOR: one atomic load a command.
+func (srv *Server) monitored() bool { return srv.monitorCount.Load() > 0 }
+
+// feedMonitors shows a command to every monitor, in Redis's form. Secrets are left out.
+func (srv *Server) feedMonitors(from *Session, args [][]byte) {
+	var line []byte
+	nowNS := from.nowNS
+	line = fmt.Appendf(line, "+%d.%06d [0 %s]", nowNS/1e9, nowNS%1e9/1e3, from.client.monitorAddr())
+	for _, arg := range redact(args) {
+		line = append(line, ' ')
+		line = appendQuoted(line, arg)
+	}
+	line = append(line, "\r\n"...)
+	for _, s := range srv.eachSession() {
+		if s.client.monitor.Load() {
+			s.Push(line)
+		}
+	}
+}
+
+func (c *client) monitorAddr() string {
+	if c.unix {
+		return "unix:" + c.localAddr
+	}
+	return c.addr
+}
+
+// redact replaces what nobody else may read: passwords of AUTH and HELLO.
+func redact(args [][]byte) [][]byte {
+	from := len(args)
+	switch {
+	case bytes.EqualFold(args[0], []byte("auth")):
+		from = 1
+	case bytes.EqualFold(args[0], []byte("hello")):
+		from = 2
+	case bytes.EqualFold(args[0], []byte("config")) && len(args) > 2:
+		from = 2
+	}
+	if from >= len(args) {
+		return args
+	}
+	shown := append([][]byte(nil), args[:from]...)
+	for range args[from:] {
+		shown = append(shown, []byte("(redacted)"))
+	}
+	return shown
+}
+
+// appendQuoted writes bytes as Redis's sdscatrepr does: quoted, printable ASCII as it is, the rest escaped.
+func appendQuoted(dst, b []byte) []byte {
+	dst = append(dst, '"')
+	for _, c := range b {
+		switch c {
+		case '\\', '"':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, `\n`...)
+		case '\r':
+			dst = append(dst, `\r`...)
+		case '\t':
+			dst = append(dst, `\t`...)
+		case '\a':
+			dst = append(dst, `\a`...)
+		case '\b':
+			dst = append(dst, `\b`...)
+		default:
+			if c >= ' ' && c <= '~' {
+				dst = append(dst, c)
+			} else {
+				dst = fmt.Appendf(dst, `\x%02x`, c)
+			}
+		}
+	}
+	return append(dst, '"')
+}

@@ -1,0 +1,191 @@
+package resp
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"celld/store"
+)
+
+// RedisVersion is the version of Redis whose replies celld gives, and tells to clients that check.
+const RedisVersion = "7.2.4"
+
+// Options are what a Server is made of.
+type Options struct {
+	Config  *Config
+	Store   *store.Store
+	Log     *slog.Logger // nil: nothing is logged
+	Clock   func() int64 // Unix nanoseconds, never going back; nil: NewClock()
+	Version string       // celld's own
+}
+
+// Server is what all sessions share. It does no I/O of its own: Listen does, and tests drive sessions by hand.
+type Server struct {
+	cfg      *Config
+	store    *store.Store
+	log      *slog.Logger
+	clock    func() int64
+	version  string
+	commands *commandTable
+	stats    serverStats
+	slowlog  slowlog
+	buffers  bufferPool
+	bornNS   int64
+	runID    string
+
+	// world is held shared while a batch of commands runs, and alone by EXEC.
+	world sync.RWMutex
+
+	mu           sync.Mutex
+	sessions     map[int64]*Session
+	lastID       int64
+	addrs        []net.Addr
+	monitorCount atomic.Int64
+
+	configMu sync.Mutex // CONFIG SET of several parameters is all or nothing
+
+	stopOnce sync.Once
+	stop     chan struct{}
+}
+
+// NewServer returns a server that serves sessions; it listens to nothing yet.
+func NewServer(o Options) *Server {
+	srv := &Server{
+		cfg: o.Config, store: o.Store, log: o.Log, clock: o.Clock, version: o.Version,
+		sessions: map[int64]*Session{}, stop: make(chan struct{}),
+	}
+	if srv.log == nil {
+		srv.log = slog.New(slog.DiscardHandler)
+	}
+	if srv.clock == nil {
+		srv.clock = NewClock()
+	}
+	srv.bornNS = srv.clock()
+	srv.runID = newRunID()
+	srv.commands = newCommandTable()
+	srv.cfg.maxKeys.onSet = srv.store.SetMaxKeys
+	srv.cfg.maxMemory.onSet = srv.store.SetMaxBytes
+	srv.cfg.maxMemoryPolicy.onSet = func(policy string) { srv.store.SetNoEviction(policy == "noeviction") }
+	return srv
+}
+
+// NewClock returns a clock in Unix nanoseconds: the wall time at its making, advanced by the monotonic clock, so that a
+// wall clock that is set back or forward neither locks a key out nor frees it.
+func NewClock() func() int64 {
+	start := time.Now()
+	startNS := start.UnixNano()
+	return func() int64 { return startNS + int64(time.Since(start)) }
+}
+
+// Done is closed when a client has asked for SHUTDOWN.
+func (srv *Server) Done() <-chan struct{} { return srv.stop }
+
+func (srv *Server) shutdown() { srv.stopOnce.Do(func() { close(srv.stop) }) }
+
+// Peer says who is at the other end of a connection.
+type Peer struct {
+	Remote, Local net.Addr
+}
+
+// NewSession takes a connection in. Where the connection may not be served it returns nil, and a reply to be sent
+// before it is closed.
+func (srv *Server) NewSession(tr Transport, p Peer) (s *Session, refusal string) {
+	s = &Session{srv: srv, tr: tr}
+	c := &s.client
+	c.addr, c.localAddr = addrText(p.Remote), addrText(p.Local)
+	_, c.unix = p.Local.(*net.UnixAddr)
+	if c.unix {
+		c.addr, c.localAddr = unixText(p.Local), unixText(p.Local)
+	}
+	c.loopback = c.unix || isLoopback(p.Remote)
+	password := srv.cfg.requirePass.Get()
+	if srv.cfg.protectedMode.Get() && password == "" && !c.loopback {
+		srv.stats.deniedClients.Add(1)
+		return nil, "-" + errProtectedMode + "\r\n"
+	}
+	s.authed = password == ""
+	c.bornNS = srv.clock()
+	c.lastNS.Store(c.bornNS)
+	c.protocol.Store(2)
+	c.txLen.Store(-1)
+
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	if int64(len(srv.sessions)) >= srv.cfg.maxClients.Get() {
+		srv.stats.rejectedClients.Add(1)
+		return nil, "-" + errMaxClients + "\r\n"
+	}
+	srv.stats.connections.Add(1)
+	srv.lastID++
+	c.id = srv.lastID
+	srv.sessions[c.id] = s
+	return s, ""
+}
+
+func (srv *Server) forget(s *Session) {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	delete(srv.sessions, s.client.id)
+	if s.client.monitor.Swap(false) {
+		srv.monitorCount.Add(-1)
+	}
+}
+
+// eachSession returns the sessions in the order in which they came.
+func (srv *Server) eachSession() []*Session {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	return slices.SortedFunc(maps.Values(srv.sessions), func(a, b *Session) int { return int(a.client.id - b.client.id) })
+}
+
+func (srv *Server) clientCount() int {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	return len(srv.sessions)
+}
+
+// passwordIs compares in a time that tells nothing about the password, not even its length: digests are compared.
+func (srv *Server) passwordIs(given []byte) bool {
+	want, got := sha256.Sum256([]byte(srv.cfg.requirePass.Get())), sha256.Sum256(given)
+	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
+}
+
+func addrText(a net.Addr) string {
+	if a == nil {
+		return ""
+	}
+	return a.String()
+}
+
+// unixText is a unix socket's address as Redis writes it: the path of the listener, and port 0.
+func unixText(a net.Addr) string { return a.String() + ":0" }
+
+func isLoopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// bufferPool lends output buffers to batches, so that an idle connection holds none.
+type bufferPool struct{ pool sync.Pool }
+
+func (p *bufferPool) get() *[]byte {
+	if b, ok := p.pool.Get().(*[]byte); ok {
+		return b
+	}
+	b := make([]byte, 0, 4<<10)
+	return &b
+}
+
+// put takes a buffer back, but for one that a big reply has grown: pooled, it would be held for ever.
+func (p *bufferPool) put(b *[]byte) {
+	if cap(*b) <= 2*flushAt {
+		p.pool.Put(b)
+	}
+}

@@ -1,0 +1,286 @@
+package resp
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"celld/store"
+)
+
+// flushAt is how many reply bytes are gathered before they are handed to the transport in the middle of a batch.
+const flushAt = 64 << 10
+
+// sliceNS bounds how long one connection's pipeline keeps its event loop: after this, the rest waits for its next turn.
+// 5 ms is 20,000 decisions, so that only slow commands in a row (KEYS, a big DEL) ever meet it.
+const sliceNS = 5_000_000
+
+// Session is the state machine of one connection: bytes in, reply bytes out, no I/O of its own. The transport, the
+// tests and the fuzzers all drive it by Serve.
+type Session struct {
+	srv    *Server
+	tr     Transport
+	client client // what other connections see of this one (CLIENT LIST)
+
+	in      []byte // the start of a command whose end has not arrived
+	reader  frameReader
+	out     []byte
+	nowNS   int64 // read once a batch
+	timeAll bool  // the slow log asks for every command's time
+
+	resp3  bool
+	authed bool
+	end    ending
+
+	noTouch  bool
+	replyOff bool
+	skip     int // CLIENT REPLY SKIP: 2 when asked for, 1 while the next command runs
+
+	tx    transaction
+	batch batchStats
+}
+
+// ending says whether and how a connection is to end.
+type ending int32
+
+const (
+	open       ending = iota
+	afterReply        // close when the replies have left
+	atOnce            // close without the replies: the peer does not read them, or the limits are passed
+)
+
+// Serve answers data, which may hold any part of any number of commands, and sends the replies. data is not kept. It
+// reports whether the connection stays open.
+//
+// A panic in a handler ends this connection alone: it is logged with its stack and counted, and the peer gets an error.
+func (s *Session) Serve(data []byte) (stays bool) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			s.srv.stats.panics.Add(1)
+			s.srv.log.Error("handler panicked", "panic", fmt.Sprint(cause), "client", s.client.addr, "command", s.client.command(), "stack", string(debug.Stack()))
+			s.in, s.tx = nil, transaction{}
+			s.tr.Send([]byte("-" + errInternal + "\r\n"))
+			s.tr.Close()
+			stays = false
+		}
+	}()
+	if s.end != open {
+		return false
+	}
+	if s.client.killed.Load() {
+		s.end = atOnce
+	}
+	startNS := s.srv.clock()
+	s.nowNS = startNS
+	if len(data) > 0 {
+		s.client.lastNS.Store(startNS)
+		s.srv.stats.inputBytes.Add(int64(len(data)))
+	}
+	if len(s.in) > 0 {
+		s.in = append(s.in, data...)
+		data = s.in
+	}
+	buf := s.srv.buffers.get()
+	defer s.srv.buffers.put(buf)
+	s.out = *buf
+	s.takePushed()
+	for pending := 0; ; s.nowNS = s.srv.clock() {
+		var more bool
+		data, more = s.run(data)
+		if len(s.out) > 0 {
+			s.srv.stats.outputBytes.Add(int64(len(s.out)))
+			pending = s.tr.Send(s.out)
+		}
+		*buf, s.out = s.out[:0], s.out[:0]
+		if pending > int(s.srv.cfg.outputBufferLimit.Get()) {
+			s.srv.log.Warn("client does not read its replies, closed", "client", s.client.addr, "pending_bytes", pending)
+			s.srv.stats.outputLimitCloses.Add(1)
+			s.end = atOnce
+		}
+		if !more || s.end != open {
+			break
+		}
+		if s.srv.clock()-startNS > sliceNS {
+			s.tr.Wake()
+			break
+		}
+	}
+	s.out = nil
+	if s.end != open {
+		s.in = nil
+		s.tr.Close()
+		return false
+	}
+	s.keep(data)
+	return true
+}
+
+// run answers commands from data until it is used up, holds no whole command any more, or enough was written for one
+// send. It returns what is left, and whether there may be another command in it.
+func (s *Session) run(data []byte) (rest []byte, more bool) {
+	srv := s.srv
+	srv.world.RLock() // EXEC takes it for writing, so that a transaction runs alone
+	defer srv.world.RUnlock()
+	s.batch.startNS = s.nowNS
+	defer s.batch.finish(srv)
+	limits := frameLimits{maxArgs: int(srv.cfg.maxMultibulkLen.Get()), maxBulk: int(srv.cfg.maxBulkLen.Get())}
+	slowUS := srv.cfg.slowlogSlowerThan.Get()
+	s.timeAll = slowUS >= 0 && slowUS < 1000
+	for s.end == open && len(data) > 0 {
+		if len(s.out) >= flushAt || s.batch.slowNS > sliceNS {
+			return data, true
+		}
+		limits.authed = s.authed
+		args, n, err := s.reader.next(data, limits)
+		if err != nil {
+			srv.stats.protocolErrors.Add(1)
+			s.replyError("%s", err)
+			s.end = afterReply
+			return nil, false
+		}
+		if n == 0 {
+			return data, false
+		}
+		data = data[n:]
+		if len(args) > 0 {
+			s.dispatch(args)
+		}
+	}
+	return data, false
+}
+
+// keep stores the start of an unfinished command until the rest arrives, or ends the connection where that, with what a
+// transaction has queued, is more than the limit.
+func (s *Session) keep(rest []byte) {
+	if held := len(rest) + s.reader.held() + s.tx.bytes; held > int(s.srv.cfg.queryBufferLimit.Get()) {
+		s.srv.log.Warn("client is over its query buffer limit, closed", "client", s.client.addr, "bytes", held)
+		s.srv.stats.queryLimitCloses.Add(1)
+		s.end, s.in = atOnce, nil
+		s.tr.Close()
+		return
+	}
+	switch {
+	case len(rest) == 0:
+		s.in = nil
+	case len(s.in) >= len(rest) && &s.in[len(s.in)-len(rest)] == &rest[0]:
+		if len(rest) < len(s.in) {
+			s.in = append(s.in[:0], rest...)
+		}
+	default:
+		s.in = append([]byte(nil), rest...)
+	}
+	s.client.queryBytes.Store(int64(len(s.in)))
+	s.client.txBytes.Store(int64(s.tx.bytes))
+}
+
+// dispatch runs one command: finds its row, checks what every command's rows have in common, and calls its handler.
+func (s *Session) dispatch(args [][]byte) {
+	if s.skip > 0 {
+		s.skip--
+	}
+	mark := len(s.out)
+	row, text := s.admit(args)
+	switch {
+	case text != "":
+		s.srv.stats.rejected(row)
+		s.tx.spoil()
+		s.replyError("%s", text)
+	case s.tx.open && row.flags&immediate == 0:
+		s.queue(row, args)
+	default:
+		s.call(row, args)
+	}
+	if s.replyOff || s.skip == 1 {
+		s.out = s.out[:mark]
+	}
+}
+
+// admit returns the row of a command, or the text of the error that it is answered with.
+func (s *Session) admit(args [][]byte) (*command, string) {
+	row := s.srv.commands.find(args[0])
+	if row == nil {
+		return nil, unknownCommand(args)
+	}
+	if len(row.sub) > 0 && len(args) > 1 {
+		sub := row.findSub(args[1])
+		if sub == nil {
+			return row, fmt.Sprintf(errUnknownSubcommand, args[1], upper(row.name))
+		}
+		row = sub
+	}
+	if row.arity > 0 && len(args) != row.arity || len(args) < -row.arity {
+		return row, fmt.Sprintf(errArity, row.fullName())
+	}
+	if !s.authed && row.flags&noAuth == 0 {
+		return row, errNoAuth
+	}
+	return row, ""
+}
+
+// call runs a row's handler, and accounts for it.
+//
+// Rows that are fast share the batch's time, as a clock read for each would cost a quarter of a decision; the others are
+// timed one by one, as only they can be slow. Who sets slowlog-log-slower-than below a millisecond has all of them timed.
+func (s *Session) call(row *command, args [][]byte) {
+	s.client.lastCommand.Store(row)
+	if s.srv.monitored() && row.flags&(admin|skipMonitor) == 0 {
+		s.srv.feedMonitors(s, args)
+	}
+	mark := len(s.out)
+	if row.flags&fast != 0 && !s.timeAll {
+		row.run(s, args)
+		s.batch.count(row)
+	} else {
+		startNS := s.srv.clock()
+		row.run(s, args)
+		tookNS := s.srv.clock() - startNS
+		s.batch.countSlow(row, tookNS)
+		s.srv.slowlog.add(s, row, args, tookNS)
+	}
+	if mark < len(s.out) && s.out[mark] == '-' {
+		s.srv.stats.failed(row)
+	}
+}
+
+func (s *Session) access() store.Access {
+	return store.Access{NowNS: s.nowNS, NoTouch: s.noTouch}
+}
+
+// Closed is called by the transport, once, when the connection is gone.
+func (s *Session) Closed() {
+	s.end = atOnce
+	s.tx.discard()
+	s.srv.forget(s)
+}
+
+// Push gives the peer bytes that no command of its own asked for, from any goroutine. They wait in the session until
+// its transport takes them; a peer that reads too slowly is closed at the output limit.
+func (s *Session) Push(p []byte) {
+	c := &s.client
+	c.pushMu.Lock()
+	over := len(c.pushed)+len(p) > int(s.srv.cfg.outputBufferLimit.Get())
+	wake := len(c.pushed) == 0
+	if over {
+		c.pushed = nil
+	} else {
+		c.pushed = append(c.pushed, p...)
+	}
+	c.pushMu.Unlock()
+	if over {
+		s.srv.stats.outputLimitCloses.Add(1)
+		s.tr.Close()
+	} else if wake {
+		s.tr.Wake()
+	}
+}
+
+// takePushed moves what was pushed into the output.
+func (s *Session) takePushed() {
+	c := &s.client
+	if !c.monitor.Load() {
+		return
+	}
+	c.pushMu.Lock()
+	defer c.pushMu.Unlock()
+	s.out = append(s.out, c.pushed...)
+	c.pushed = nil
+}

@@ -1,0 +1,330 @@
+package resp
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"celld/store"
+)
+
+// fakeTransport gathers what a session sends.
+type fakeTransport struct {
+	mu      sync.Mutex
+	sent    bytes.Buffer
+	pending int // what Send says the peer has not taken
+	closed  bool
+	wakes   int
+}
+
+func (t *fakeTransport) Send(p []byte) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sent.Write(p)
+	return t.pending
+}
+
+func (t *fakeTransport) Close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+}
+
+func (t *fakeTransport) Wake() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wakes++
+}
+
+// take returns what was sent since the last take.
+func (t *fakeTransport) take() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer t.sent.Reset()
+	return t.sent.String()
+}
+
+// world is a server with a clock that tests turn.
+type world struct {
+	*Server
+	t     testing.TB
+	nowNS int64
+	log   *bytes.Buffer
+}
+
+// startNS is some instant in 2026.
+const startNS = 1_790_000_000_000_000_000
+
+func newWorld(t testing.TB, settings ...string) *world {
+	t.Helper()
+	w := &world{t: t, nowNS: startNS, log: &bytes.Buffer{}}
+	cfg := NewConfig()
+	for i := 0; i < len(settings); i += 2 {
+		if err := cfg.row(settings[i]).Value.Set(settings[i+1]); err != nil {
+			t.Fatalf("%s: %v", settings[i], err)
+		}
+	}
+	w.Server = NewServer(Options{
+		Config: cfg, Store: store.New(store.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction(), Shards: 1}),
+		Log: slog.New(slog.NewTextHandler(w.log, nil)), Clock: func() int64 { return w.nowNS }, Version: "test",
+	})
+	return w
+}
+
+func (w *world) sleepMS(ms int64) { w.nowNS += ms * 1e6 }
+
+// peer is one connection of a test.
+type peer struct {
+	*Session
+	t  testing.TB
+	tr *fakeTransport
+}
+
+var (
+	localAddr  = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6379}
+	remoteAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4711}
+)
+
+func (w *world) connect() *peer {
+	w.t.Helper()
+	tr := &fakeTransport{}
+	s, refusal := w.NewSession(tr, Peer{Remote: remoteAddr, Local: localAddr})
+	if s == nil {
+		w.t.Fatalf("refused: %s", refusal)
+	}
+	return &peer{s, w.t, tr}
+}
+
+// send gives the session bytes as they are, and returns what it answers.
+func (p *peer) send(raw string) string {
+	p.Serve([]byte(raw))
+	return p.tr.take()
+}
+
+// do sends one command and returns its reply.
+func (p *peer) do(words ...string) string { return p.send(frame(words...)) }
+
+// want fails the test when a command, written as blank-separated words, is not answered so.
+func (p *peer) want(command, reply string) {
+	p.t.Helper()
+	if got := p.do(strings.Fields(command)...); got != reply {
+		p.t.Errorf("%s\n got %q\nwant %q", command, got, reply)
+	}
+}
+
+func frame(words ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(words))
+	for _, word := range words {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(word), word)
+	}
+	return b.String()
+}
+
+func TestPipelineIsAnsweredInOrder(t *testing.T) {
+	c := newWorld(t).connect()
+	got := c.send("PING\r\n" + frame("ECHO", "a") + "\r\n*0\r\n*-1\r\n" + frame("CL.THROTTLE", "k", "15", "30", "60"))
+	if want := "+PONG\r\n$1\r\na\r\n*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestLongPipelineIsSentInParts(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect()
+	payload := strings.Repeat("x", 10_000)
+	got := c.send(strings.Repeat(frame("ECHO", payload), 50))
+	if want := strings.Repeat("$10000\r\n"+payload+"\r\n", 50); got != want {
+		t.Errorf("%d bytes of replies, want %d", len(got), len(want))
+	}
+}
+
+func TestThrottleRunsOutAndRecovers(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect()
+	c.want("CL.THROTTLE k 1 1 60", "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:60\r\n")
+	c.want("CL.THROTTLE k 1 1 60", "*5\r\n:0\r\n:2\r\n:0\r\n:-1\r\n:120\r\n")
+	c.want("CL.THROTTLE k 1 1 60", "*5\r\n:1\r\n:2\r\n:0\r\n:60\r\n:120\r\n")
+	w.sleepMS(59_999)
+	c.want("CL.THROTTLE k 1 1 60", "*5\r\n:1\r\n:2\r\n:0\r\n:1\r\n:61\r\n")
+	w.sleepMS(1)
+	c.want("CL.THROTTLE k 1 1 60", "*5\r\n:0\r\n:2\r\n:0\r\n:-1\r\n:120\r\n")
+	w.sleepMS(120_000)
+	c.want("EXISTS k", ":0\r\n")
+}
+
+// A wait below a millisecond rounds to 0 in redis-cell, at which callers spin.
+func TestLimitedNeverSaysRetryAtOnce(t *testing.T) {
+	c := newWorld(t).connect()
+	c.want("CL.THROTTLE k 0 5000 1", "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:0\r\n")
+	c.want("CL.THROTTLE k 0 5000 1", "*5\r\n:1\r\n:1\r\n:0\r\n:1\r\n:0\r\n")
+}
+
+func TestThrottleErrors(t *testing.T) {
+	c := newWorld(t).connect()
+	for command, want := range map[string]string{
+		"CL.THROTTLE k 1 1":                         errThrottleUsage,
+		"CL.THROTTLE k a b c d":                     errThrottleParse + "a",
+		"CL.THROTTLE k 1 0 1":                       errThrottleZero,
+		"CL.THROTTLE k -2 1 1":                      "Cell error: Store error: Out of range: max_burst -2",
+		"CL.THROTTLE k 1 -1 1":                      "Cell error: Store error: Out of range: count -1",
+		"CL.THROTTLE k 1 1 -1":                      "Cell error: Store error: Out of range: period -1",
+		"CL.THROTTLE k 5 1 1 18446744074":           "Cell error: Store error: Out of range: quantity 18446744074",
+		"CL.THROTTLE k 1 1 60 18446744073709551616": errThrottleParse + "18446744073709551616",
+	} {
+		c.want(command, "-"+want+"\r\n")
+	}
+	c.want("EXISTS k", ":0\r\n")
+	if got, want := c.do("CL.THROTTLE", "k", "1", "2\r\n+OK", "3"), "-"+errThrottleParse+"2  +OK\r\n"; got != want {
+		t.Errorf("line breaks: got %q, want %q", got, want)
+	}
+	if got, want := c.do("CL.THROTTLE", "k", "1", "2\x003", "3"), "-"+errThrottleParse+"2\r\n"; got != want {
+		t.Errorf("NUL: got %q, want %q", got, want)
+	}
+}
+
+func TestPanicCostsOneConnection(t *testing.T) {
+	w := newWorld(t)
+	w.commands.byName["boom"] = &command{name: "boom", arity: 1, run: func(*Session, [][]byte) { panic("at the disco") }}
+	a, b := w.connect(), w.connect()
+	if got := a.send("BOOM\r\nPING\r\n"); got != "-"+errInternal+"\r\n" || !a.tr.closed {
+		t.Errorf("answer %q, closed %v", got, a.tr.closed)
+	}
+	b.want("PING", "+PONG\r\n")
+	b.want("SET k 5", "+OK\r\n") // nothing is left locked
+	if n := w.stats.panics.Load(); n != 1 {
+		t.Errorf("%d panics counted", n)
+	}
+	for _, part := range []string{"at the disco", "session_test.go", "command=boom"} {
+		if !strings.Contains(w.log.String(), part) {
+			t.Errorf("%q is not in the log: %s", part, w.log)
+		}
+	}
+}
+
+func TestPanicInsideExecLeavesTheWorldFree(t *testing.T) {
+	w := newWorld(t)
+	w.commands.byName["boom"] = &command{name: "boom", arity: 1, run: func(*Session, [][]byte) { panic("inside") }}
+	a, b := w.connect(), w.connect()
+	a.send("MULTI\r\nBOOM\r\nEXEC\r\n")
+	b.send("MULTI\r\nPING\r\n")
+	b.want("EXEC", "*1\r\n+PONG\r\n")
+}
+
+func TestClosedSessionRunsNothingMore(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect()
+	c.Closed()
+	if got := c.send("SET k 5\r\n"); got != "" {
+		t.Errorf("answered %q", got)
+	}
+	if n := w.clientCount(); n != 0 {
+		t.Errorf("%d clients", n)
+	}
+}
+
+func TestOutputLimit(t *testing.T) {
+	w := newWorld(t, "client-output-buffer-limit", "128kb")
+	c := w.connect()
+	c.tr.pending = 128<<10 + 1
+	c.send("PING\r\n")
+	if !c.tr.closed || w.stats.outputLimitCloses.Load() != 1 {
+		t.Error("a peer that does not read stays")
+	}
+}
+
+func TestQueryBufferLimit(t *testing.T) {
+	for name, raw := range map[string]string{
+		"an unfinished argument": "*2\r\n$4\r\nECHO\r\n$1000000\r\n" + strings.Repeat("x", 200_000),
+		"many arguments":         "*1000000\r\n" + strings.Repeat("$0\r\n\r\n", 20_000),
+		"a transaction":          "MULTI\r\n" + strings.Repeat("PING\r\n", 2_000),
+		"watched keys":           strings.Repeat("WATCH key\r\n", 600),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "client-query-buffer-limit", "128kb", "proto-max-bulk-len", "1mb")
+			c := w.connect()
+			for len(raw) > 0 && !c.tr.closed {
+				n := min(len(raw), 16<<10)
+				c.Serve([]byte(raw[:n]))
+				raw = raw[n:]
+			}
+			if !c.tr.closed || w.stats.queryLimitCloses.Load() != 1 {
+				t.Errorf("closed %v, counted %d", c.tr.closed, w.stats.queryLimitCloses.Load())
+			}
+		})
+	}
+}
+
+// A pipeline of slow commands gives its loop back, and goes on when it is woken.
+func TestSlowPipelineYields(t *testing.T) {
+	w := newWorld(t)
+	w.commands.byName["slow"] = &command{name: "slow", arity: 1, run: func(s *Session, _ [][]byte) { w.sleepMS(4); s.replyOK() }}
+	c := w.connect()
+	c.Serve([]byte(strings.Repeat("SLOW\r\n", 6)))
+	answered := strings.Count(c.tr.take(), "+OK")
+	if answered != 2 || c.tr.wakes != 1 {
+		t.Errorf("%d answered, %d wakes", answered, c.tr.wakes)
+	}
+	for range 5 {
+		c.Serve(nil)
+		answered += strings.Count(c.tr.take(), "+OK")
+	}
+	if answered != 6 {
+		t.Errorf("%d of 6 answered", answered)
+	}
+}
+
+func TestIdleConnectionHoldsNoBuffers(t *testing.T) {
+	c := newWorld(t).connect()
+	c.send(frame("ECHO", strings.Repeat("x", 50_000)))
+	if c.in != nil || c.out != nil {
+		t.Errorf("holds %d bytes of input, %d of output", cap(c.in), cap(c.out))
+	}
+	c.Serve([]byte("*2\r\n$4\r\nEC"))
+	if got := c.send("HO\r\n$2\r\nhi\r\n"); got != "$2\r\nhi\r\n" || c.in != nil {
+		t.Errorf("got %q, holds %d bytes", got, cap(c.in))
+	}
+}
+
+func TestMaxClients(t *testing.T) {
+	w := newWorld(t, "maxclients", "1")
+	c := w.connect()
+	s, refusal := w.NewSession(&fakeTransport{}, Peer{Remote: remoteAddr, Local: localAddr})
+	if s != nil || refusal != "-ERR max number of clients reached\r\n" {
+		t.Errorf("session %v, refusal %q", s, refusal)
+	}
+	c.Closed()
+	w.connect()
+}
+
+func TestProtectedMode(t *testing.T) {
+	stranger := Peer{Remote: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}, Local: localAddr}
+	cases := []struct {
+		settings []string
+		served   bool
+	}{
+		{nil, false},
+		{[]string{"protected-mode", "no"}, true},
+		{[]string{"requirepass", "x"}, true},
+	}
+	for _, c := range cases {
+		w := newWorld(t, c.settings...)
+		s, refusal := w.NewSession(&fakeTransport{}, stranger)
+		if served := s != nil; served != c.served || !served && !strings.HasPrefix(refusal, "-DENIED ") {
+			t.Errorf("%v: served %v, refusal %q", c.settings, served, refusal)
+		}
+	}
+	for _, remote := range []net.Addr{&net.TCPAddr{IP: net.IPv6loopback}, &net.TCPAddr{IP: net.ParseIP("127.9.9.9")}, &net.UnixAddr{}} {
+		local := net.Addr(localAddr)
+		if _, ok := remote.(*net.UnixAddr); ok {
+			local = &net.UnixAddr{Name: "/run/celld.sock", Net: "unix"}
+		}
+		if s, _ := newWorld(t).NewSession(&fakeTransport{}, Peer{Remote: remote, Local: local}); s == nil {
+			t.Errorf("%v is refused", remote)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package resp
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// command is one row of the command table. All that is said of a command anywhere (COMMAND, COMMAND DOCS, HELP, arity
+// errors, whether it may be queued) derives from its row, and to add a command is to add a row and its handler.
+type command struct {
+	name    string // lower case
+	arity   int    // with the name; -n: n or more
+	flags   flag
+	keys    keyRange
+	usage   string // the arguments: word, [optional], a|b, repeated ...; UPPER case is literal
+	summary string
+	since   string // the version of Redis that brought it; empty for celld's own
+	group   string
+	cost    string // complexity; empty: O(1)
+	run     func(*Session, [][]byte)
+	sub     []*command
+
+	parent *command
+	stats  commandStats
+}
+
+// flag is a bit of what a command is, with the names that COMMAND INFO shows.
+type flag uint32
+
+const (
+	write flag = 1 << iota
+	readonly
+	denyOOM
+	module
+	admin
+	noAuth    // may run before AUTH
+	fast      // never more than a few µs: timed with its batch, not by itself
+	immediate // runs at once inside MULTI
+	noMulti   // refused inside MULTI
+	skipMonitor
+	skipSlowlog
+	noScript
+)
+
+var flagNames = []struct {
+	bit  flag
+	name string
+}{
+	{write, "write"}, {readonly, "readonly"}, {denyOOM, "denyoom"}, {module, "module"}, {admin, "admin"}, {noScript, "noscript"},
+	{skipMonitor, "skip_monitor"}, {skipSlowlog, "skip_slowlog"}, {fast, "fast"}, {noAuth, "no_auth"}, {noMulti, "no_multi"},
+}
+
+// keyRange says which arguments are keys: the first, the last (negative: from the end) and the step, 0 for none.
+type keyRange struct{ first, last, step int }
+
+var (
+	noKey   = keyRange{}
+	oneKey  = keyRange{1, 1, 1}
+	twoKeys = keyRange{1, 2, 1}
+	allKeys = keyRange{1, -1, 1}
+)
+
+func (c *command) fullName() string {
+	if c.parent != nil {
+		return c.parent.name + "|" + c.name
+	}
+	return c.name
+}
+
+func (c *command) findSub(name []byte) *command {
+	for _, sub := range c.sub {
+		if len(sub.name) == len(name) && strings.EqualFold(sub.name, string(name)) {
+			return sub
+		}
+	}
+	return nil
+}
+
+// keysOf returns the keys among a command's arguments.
+func (c *command) keysOf(args [][]byte) [][]byte {
+	if c.keys.step == 0 {
+		return nil
+	}
+	last := c.keys.last
+	if last < 0 {
+		last += len(args)
+	}
+	var keys [][]byte
+	for i := c.keys.first; i <= last && i < len(args); i += c.keys.step {
+		keys = append(keys, args[i])
+	}
+	return keys
+}
+
+// maxName is longer than every command's name.
+const maxName = 32
+
+// commandTable finds rows by name.
+type commandTable struct {
+	rows   []*command
+	byName map[string]*command
+}
+
+func newCommandTable() *commandTable {
+	t := &commandTable{rows: commandRows(), byName: map[string]*command{}}
+	for _, row := range t.rows {
+		t.byName[row.name] = row
+		if len(row.sub) == 0 {
+			continue
+		}
+		row.sub = append(row.sub, &command{
+			name: "help", arity: 2, flags: row.flags & noAuth, summary: "Returns helpful text about the different subcommands.",
+			since: row.since, group: row.group, run: func(s *Session, _ [][]byte) { s.replyHelp(row) },
+		})
+		for _, sub := range row.sub {
+			sub.parent = row
+		}
+	}
+	return t
+}
+
+// find looks a name up whatever its case, without allocating.
+func (t *commandTable) find(name []byte) *command {
+	if len(name) > maxName {
+		return nil
+	}
+	var lower [maxName]byte
+	for i, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		lower[i] = c
+	}
+	return t.byName[string(lower[:len(name)])]
+}
+
+// findFull looks up "client|id" as well as "client".
+func (t *commandTable) findFull(name []byte) *command {
+	parent, sub, isSub := bytes.Cut(name, []byte{'|'})
+	row := t.find(parent)
+	if row == nil || !isSub {
+		return row
+	}
+	return row.findSub(sub)
+}
+
+// unknownCommand is Redis's error for a name that no row has: with the start of the arguments, to find the caller by.
+func unknownCommand(args [][]byte) string {
+	var shown strings.Builder
+	for _, arg := range args[1:] {
+		room := 128 - shown.Len()
+		if room <= 0 {
+			break
+		}
+		fmt.Fprintf(&shown, "'%s' ", arg[:min(len(arg), room)])
+	}
+	return fmt.Sprintf(errUnknownCommand, args[0], shown.String())
+}
+
+// replyHelp answers X HELP from the rows of X's subcommands.
+func (s *Session) replyHelp(row *command) {
+	lines := []string{upper(row.name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"}
+	for _, sub := range row.sub {
+		lines = append(lines, strings.TrimSpace(upper(sub.name)+" "+sub.usage), "    "+sub.summary)
+	}
+	s.replyArray(len(lines))
+	for _, line := range lines {
+		s.replyStatus(line)
+	}
+}
+
+func upper(s string) string { return strings.ToUpper(s) }

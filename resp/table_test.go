@@ -1,0 +1,126 @@
+package resp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Every row says all that COMMAND and its kin tell about it, and answers something, whatever it is asked.
+func TestRows(t *testing.T) {
+	newCommandTable().each(func(row *command) {
+		name := row.fullName()
+		if row.summary == "" || row.group == "" || row.arity == 0 || len(row.name) > maxName || row.name != strings.ToLower(row.name) {
+			t.Errorf("%s: summary %q, group %q, arity %d", name, row.summary, row.group, row.arity)
+		}
+		if row.run == nil && len(row.sub) == 0 {
+			t.Errorf("%s does nothing", name)
+		}
+		if row.flags&write != 0 && row.flags&readonly != 0 {
+			t.Errorf("%s both writes and does not", name)
+		}
+		for _, arg := range parseUsage(row.usage) {
+			if arg.name == "" || arg.kind == "" || strings.ContainsAny(arg.name, "[]|.") {
+				t.Errorf("%s: usage %q has the argument %+v", name, row.usage, arg)
+			}
+		}
+	})
+}
+
+// Each command with 0 to 6 nonsense arguments answers exactly one reply, and the next command is answered.
+func TestEveryCommandAnswersOnce(t *testing.T) {
+	newCommandTable().each(func(row *command) {
+		switch row.fullName() {
+		case "quit", "shutdown", "monitor", "client|reply":
+			return
+		}
+		for n := range 7 {
+			c := newWorld(t).connect()
+			words := strings.Split(row.fullName(), "|")
+			for i := range n {
+				words = append(words, []string{"a", "1", "b", "2", "c", "3"}[i])
+			}
+			c.do(words...)
+			c.tr.take()
+			c.do("MULTI")
+			c.do(words...)
+			c.do("DISCARD")
+			got := c.do("ECHO", "marker")
+			if got != "$6\r\nmarker\r\n" {
+				t.Errorf("%v: then %q", words, got)
+			}
+		}
+	})
+}
+
+func TestUnknownCommand(t *testing.T) {
+	c := newWorld(t).connect()
+	c.want("foo", "-ERR unknown command 'foo', with args beginning with: \r\n")
+	c.want("foo a b", "-ERR unknown command 'foo', with args beginning with: 'a' 'b' \r\n")
+	c.want("client foo", "-ERR unknown subcommand 'foo'. Try CLIENT HELP.\r\n")
+	if got := c.do(strings.Repeat("x", 1000), strings.Repeat("y", 1000)); len(got) > 400 {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+func TestCommandIntrospection(t *testing.T) {
+	c := newWorld(t).connect()
+	c.want("COMMAND COUNT", fmt.Sprintf(":%d\r\n", len(commandRows())))
+	c.want("COMMAND GETKEYS CL.THROTTLE k 1 2 3", "*1\r\n$1\r\nk\r\n")
+	c.want("COMMAND GETKEYS DEL a b", "*2\r\n$1\r\na\r\n$1\r\nb\r\n")
+	c.want("COMMAND GETKEYS OBJECT ENCODING k", "*1\r\n$1\r\nk\r\n")
+	c.want("COMMAND GETKEYS PING", "-"+errNoKeysCommand+"\r\n")
+	c.want("COMMAND GETKEYS NOSUCH k", "-"+errBadCommand+"\r\n")
+	c.want("COMMAND GETKEYS GET", "-"+errBadCommandArgs+"\r\n")
+	c.want("COMMAND LIST FILTERBY MODULE redis-cell", "*1\r\n$11\r\ncl.throttle\r\n")
+	c.want("COMMAND LIST FILTERBY PATTERN *expiret*", "*2\r\n$10\r\nexpiretime\r\n$11\r\npexpiretime\r\n")
+	c.want("COMMAND INFO nosuch", "*1\r\n*-1\r\n")
+	if got := c.do("COMMAND", "INFO", "get"); !strings.HasPrefix(got, "*1\r\n*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n") {
+		t.Errorf("%q", got)
+	}
+	if got := c.do("COMMAND", "DOCS", "cl.throttle"); !strings.Contains(got, "max_burst") || !strings.Contains(got, "optional") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	text := func(list []argument) string {
+		var show func([]argument) string
+		show = func(list []argument) string {
+			var parts []string
+			for _, a := range list {
+				s := a.kind + ":" + a.name
+				if a.token != "" {
+					s += "=" + a.token
+				}
+				if len(a.parts) > 0 {
+					s += "(" + show(a.parts) + ")"
+				}
+				if a.optional {
+					s += "?"
+				}
+				if a.multiple {
+					s += "+"
+				}
+				parts = append(parts, s)
+			}
+			return strings.Join(parts, " ")
+		}
+		return show(list)
+	}
+	for usage, want := range map[string]string{
+		"":                         "",
+		"key max_burst [quantity]": "key:key integer:max_burst integer:quantity?",
+		"key ...":                  "key:key+",
+		"[NX|XX] [COUNT count]":    "oneof:nx(pure-token:nx=NX pure-token:xx=XX)? integer:count=COUNT?",
+		"[EX seconds|KEEPTTL]":     "oneof:seconds(integer:seconds=EX pure-token:keepttl=KEEPTTL)?",
+		"[AUTH username password]": "block:username(string:username=AUTH string:password)?",
+		"[ID client-id ...]":       "integer:client-id=ID?+",
+		"parameter value ...":      "string:parameter string:value+",
+		"addr|[ID client-id] [TYPE normal|master]": "oneof:addr(string:addr integer:client-id=ID?) oneof:normal(string:normal=TYPE string:master)?",
+	} {
+		if got := text(parseUsage(usage)); got != want {
+			t.Errorf("%q\n got %s\nwant %s", usage, got, want)
+		}
+	}
+}

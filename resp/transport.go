@@ -1,0 +1,13 @@
+package resp
+
+// Transport carries the bytes of one connection. A session calls it, and is called by it: Serve with what arrived, from
+// one goroutine at a time, and Close once when the connection is gone.
+type Transport interface {
+	// Send takes reply bytes for the peer without blocking; p may be reused when it returns. It returns how many bytes
+	// the peer has not yet taken.
+	Send(p []byte) (pending int)
+	// Close ends the connection, after what was sent has left or a short while has passed. From any goroutine.
+	Close()
+	// Wake has Serve called soon with no bytes, for output that came about elsewhere. From any goroutine.
+	Wake()
+}

@@ -1,0 +1,147 @@
+package resp
+
+import "strings"
+
+// argument is one argument of a command as COMMAND DOCS describes it. redis-cli draws its hints from these.
+type argument struct {
+	name     string
+	kind     string // key, integer, string, pattern, pure-token, block, oneof
+	token    string // literal word in front
+	optional bool
+	multiple bool
+	parts    []argument // of a block or oneof
+}
+
+// parseUsage reads a row's usage text: words, [optional], a|b for a choice, ... behind what may be repeated, and UPPER
+// case for literal words. One text serves COMMAND DOCS, HELP and redis-cli's hints, so that they cannot disagree.
+func parseUsage(usage string) []argument {
+	p := usageParser{words: tokenize(usage)}
+	return p.sequence("")
+}
+
+type usageParser struct {
+	words []string
+	next  int
+}
+
+func tokenize(usage string) []string {
+	return strings.Fields(strings.NewReplacer("[", " [ ", "]", " ] ", "|", " | ").Replace(usage))
+}
+
+func (p *usageParser) peek() string {
+	if p.next < len(p.words) {
+		return p.words[p.next]
+	}
+	return ""
+}
+
+// sequence reads arguments up to the closing word.
+func (p *usageParser) sequence(until string) []argument {
+	var list []argument
+	for p.next < len(p.words) && p.peek() != until {
+		list = append(list, p.choice())
+	}
+	p.next++
+	return list
+}
+
+// choice reads alternatives divided by |, and marks what is repeated.
+func (p *usageParser) choice() argument {
+	alternatives := []argument{p.one()}
+	for p.peek() == "|" {
+		p.next++
+		alternatives = append(alternatives, p.one())
+	}
+	arg := alternatives[0]
+	if len(alternatives) > 1 {
+		arg = argument{name: strings.ToLower(alternatives[0].name), kind: "oneof", parts: alternatives}
+	}
+	if p.peek() == "..." {
+		p.next++
+		arg.multiple = true
+	}
+	return arg
+}
+
+// one reads a word, a literal with its value, or an optional group.
+func (p *usageParser) one() argument {
+	word := p.peek()
+	p.next++
+	if word == "[" {
+		inner := p.sequence("]")
+		arg := inner[0]
+		if len(inner) > 1 {
+			arg = argument{name: inner[0].name, kind: "block", parts: inner}
+		}
+		arg.optional = true
+		return arg
+	}
+	if word != strings.ToUpper(word) {
+		return argument{name: word, kind: kindOf(word)}
+	}
+	name := strings.ToLower(word)
+	switch following := p.peek(); following {
+	case "", "[", "]", "|", "...":
+		return argument{name: name, kind: "pure-token", token: word}
+	default:
+		if following == strings.ToUpper(following) {
+			return argument{name: name, kind: "pure-token", token: word}
+		}
+		arg := p.one()
+		arg.token = word
+		return arg
+	}
+}
+
+func kindOf(word string) string {
+	switch word {
+	case "key", "newkey":
+		return "key"
+	case "pattern":
+		return "pattern"
+	case "max_burst", "count", "period", "quantity", "seconds", "milliseconds", "cursor", "index", "tat", "client-id",
+		"unix-time-seconds", "unix-time-milliseconds", "protover":
+		return "integer"
+	}
+	return "string"
+}
+
+func (s *Session) replyArguments(list []argument) {
+	s.replyArray(len(list))
+	for _, arg := range list {
+		fields := 2
+		for _, more := range []bool{arg.kind == "key", arg.token != "", arg.optional || arg.multiple, len(arg.parts) > 0} {
+			if more {
+				fields++
+			}
+		}
+		s.replyMap(fields)
+		s.replyPair("name", arg.name)
+		s.replyPair("type", arg.kind)
+		if arg.kind == "key" {
+			s.replyString("key_spec_index")
+			s.replyInt(0)
+		}
+		if arg.token != "" {
+			s.replyPair("token", arg.token)
+		}
+		if arg.optional || arg.multiple {
+			var flags []string
+			if arg.optional {
+				flags = append(flags, "optional")
+			}
+			if arg.multiple {
+				flags = append(flags, "multiple")
+			}
+			s.replyString("flags")
+			s.replySet(len(flags))
+			for _, flag := range flags {
+				s.replyStatus(flag)
+			}
+		}
+		if len(arg.parts) > 0 {
+			s.replyString("arguments")
+			s.replyArguments(arg.parts)
+		}
+	}
+}

@@ -1,0 +1,32 @@
+// Package store keeps the states of limits under their keys: it decides, remembers, forgets what has run out, and makes
+// room when it is full. It knows no wire and no files, and reads no clock: a method that needs the time is given it, as
+// Unix nanoseconds. Every method may be called by many goroutines at once.
+//
+//	s := store.New(store.Options{MaxKeys: 1_000_000})
+//	d, err := s.Throttle(key, limit, 1, store.Access{NowNS: now})
+//	if errors.Is(err, store.ErrFull) { … } // only with NoEviction, or a key that MaxBytes can never hold
+//	go every100ms(func(now int64) { s.Sweep(now, 10_000) })
+//
+// # Life and death
+//
+// A key is dead, which is the same as absent, once its TAT has passed, or its expiry, whichever is first. There is one
+// exception: a value that was past when it was put (SET key 5) holds no limit and never will by itself. It is called
+// spent, is kept until its expiry, and is the first to go when room is needed.
+//
+// Dead keys are removed when they are met, by Sweep, and by an insert that needs their room; until then they take
+// memory and nothing else: no method counts, lists or finds them.
+//
+// # Inside
+//
+//	key ── hash ──▶ shard: mutex ┬─ lru    key → slot, in order of use
+//	                             ├─ spent  the spent slots, in order of use
+//	                             ├─ dense  slots without gaps, for Scan and Random
+//	                             ├─ ends   heap of slots, by a lower bound of the end of each
+//	                             ├─ journal, the slots that changed since the last Drain
+//	                             └─ watched keys and their versions
+//
+// A call takes one shard's lock, Rename takes two in index order, Flush all in index order. No lock is held for longer
+// than some 64 keys take, except for the moment in which a slice of slots grows. The room (how many keys and bytes are
+// held, of how many) is shared by all shards and atomic, so the limits are exact whatever the number of shards; the
+// order of eviction is exact within a shard.
+package store

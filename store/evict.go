@@ -1,0 +1,122 @@
+package store
+
+import "runtime"
+
+// victim says which kind of key gives its room, in the order in which they go.
+type victim int
+
+const (
+	noVictim     victim = iota
+	deadVictim          // one that has expired, wherever it is
+	spentVictim         // one that holds no limit
+	oldestVictim        // the least recently used: a live limit is forgotten
+)
+
+// claim takes the room for a new key of sh, which is locked, and removes other keys for it if it must. A victim in
+// another shard, or many of them, can only be had by letting go of the lock meanwhile: then again is true, nothing is
+// claimed, and the caller looks its key up once more.
+func (s *Store) claim(sh *shard, cost, nowNS int64) (again bool, err error) {
+	var from *shard
+	var v victim
+	for range perLock {
+		if s.room.claim(cost) {
+			return false, nil
+		}
+		if s.room.tooLarge(cost) {
+			return false, ErrFull
+		}
+		from, v = s.chooseVictim(sh, cost, nowNS)
+		if v == noVictim && s.room.noEviction.Load() {
+			return false, ErrFull
+		}
+		if from != sh || !sh.take(v, nowNS) {
+			break
+		}
+	}
+	sh.mu.Unlock()
+	switch {
+	case v == noVictim: // all that is held is claimed by calls that are just about to link their keys
+		runtime.Gosched()
+	case from != sh:
+		from.lock(nowNS)
+		from.take(v, nowNS)
+		from.mu.Unlock()
+	}
+	sh.lock(nowNS)
+	return true, nil
+}
+
+// chooseVictim looks for a key whose room a new one of own may have, by what the shards publish and without any lock.
+func (s *Store) chooseVictim(own *shard, cost, nowNS int64) (*shard, victim) {
+	if sh := s.prefer(own, func(sh *shard) bool { return sh.nextEndNS.Load() <= uint64(nowNS) }); sh != nil {
+		return sh, deadVictim
+	}
+	if !s.room.noEviction.Load() || s.room.spentSuffice(cost) {
+		if sh := s.prefer(own, func(sh *shard) bool { return sh.spentHeld.Load() > 0 }); sh != nil {
+			return sh, spentVictim
+		}
+	}
+	if s.room.noEviction.Load() {
+		return nil, noVictim
+	}
+	if own.held.Load() > 0 {
+		return own, oldestVictim
+	}
+	if sh := s.fullest(); sh.held.Load() > 0 {
+		return sh, oldestVictim
+	}
+	return nil, noVictim
+}
+
+// prefer returns own if it is ok, else another shard that is, or nil.
+func (s *Store) prefer(own *shard, ok func(*shard) bool) *shard {
+	if ok(own) {
+		return own
+	}
+	for i := range s.shards {
+		if ok(&s.shards[i]) {
+			return &s.shards[i]
+		}
+	}
+	return nil
+}
+
+func (s *Store) fullest() *shard {
+	most := &s.shards[0]
+	for i := range s.shards {
+		if s.shards[i].held.Load() > most.held.Load() {
+			most = &s.shards[i]
+		}
+	}
+	return most
+}
+
+// take removes a key of that kind and reports whether it found one; others may have been faster.
+func (sh *shard) take(v victim, nowNS int64) bool {
+	switch v {
+	case deadVictim:
+		removed, _ := sh.sweep(nowNS, 1)
+		return removed > 0
+	case spentVictim:
+		e, _, ok := sh.spent.GetOldest()
+		if ok {
+			sh.remove(e)
+		}
+		return ok
+	}
+	_, e, ok := sh.lru.GetOldest()
+	if ok {
+		sh.evict(e, nowNS)
+	}
+	return ok
+}
+
+func (sh *shard) evict(e *slot, nowNS int64) {
+	switch {
+	case e.dead(nowNS):
+		sh.counters.expired++
+	case !e.spent:
+		sh.counters.evicted++
+	}
+	sh.remove(e)
+}

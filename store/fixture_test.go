@@ -1,0 +1,112 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+
+	"celld/cell"
+	"celld/store"
+)
+
+// t0 is the instant at which most tests begin: 2023-11-14 22:13:20 UTC.
+const (
+	t0     int64 = 1_700_000_000_000_000_000
+	second int64 = 1_000_000_000
+)
+
+func at(nowNS int64) store.Access { return store.Access{NowNS: nowNS} }
+
+func untouched(nowNS int64) store.Access { return store.Access{NowNS: nowNS, NoTouch: true} }
+
+// failer is what testing.TB and *rapid.T have in common.
+type failer interface {
+	Helper()
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
+
+// mustLimit's parameters are CL.THROTTLE's: mustLimit(t, 4, 1, 10) allows 5 at once and then one in 10 s.
+func mustLimit(tb failer, maxBurst, count, period int64) cell.Limit {
+	tb.Helper()
+	l, err := cell.NewLimit(maxBurst, count, period)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return l
+}
+
+// mustAllow is a call of quantity 1 that must pass.
+func mustAllow(tb failer, s *store.Store, key []byte, l cell.Limit, nowNS int64) {
+	if d, err := s.Throttle(key, l, 1, at(nowNS)); err != nil || d.Limited {
+		tb.Helper()
+		tb.Fatalf("%q: %+v, %v", key, d, err)
+	}
+}
+
+// put stores a state, whatever was there.
+func put(s *store.Store, key string, st store.State, nowNS int64) error {
+	return s.Update([]byte(key), at(nowNS), func(store.State, bool) (store.State, store.Action) { return st, store.Put })
+}
+
+// live is a state that holds a limit until ttlNS after now.
+func live(nowNS, ttlNS int64) store.State { return store.State{TAT: uint64(nowNS + ttlNS)} }
+
+// plain is what SET key 5 puts: a value that is no time to come.
+var plain = store.State{TAT: 5, ExpiryNS: store.NoExpiry}
+
+func mustPut(tb failer, s *store.Store, key string, st store.State, nowNS int64) {
+	tb.Helper()
+	if err := put(s, key, st, nowNS); err != nil {
+		tb.Fatalf("put %q: %v", key, err)
+	}
+}
+
+// contents scans the whole store, which must not change meanwhile.
+func contents(tb failer, s *store.Store, nowNS int64) map[string]store.State {
+	tb.Helper()
+	got := map[string]store.State{}
+	for cursor, calls := uint64(0), 0; ; calls++ {
+		cursor = s.Scan(cursor, 50, nowNS, func(key string, st store.State) {
+			if _, twice := got[key]; twice {
+				tb.Fatalf("%q is delivered twice by a scan of a store that does not change", key)
+			}
+			got[key] = st
+		})
+		if cursor == 0 {
+			return got
+		}
+		if calls > 1_000_000 {
+			tb.Fatal("the scan does not end")
+		}
+	}
+}
+
+func keysOf[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// expectKeys says exactly which keys are live.
+func expectKeys(tb failer, s *store.Store, nowNS int64, want ...string) {
+	tb.Helper()
+	slices.Sort(want)
+	if got := keysOf(contents(tb, s, nowNS)); !slices.Equal(got, want) {
+		tb.Fatalf("keys are %q, want %q", got, want)
+	}
+	if got := s.Len(nowNS); got != len(want) {
+		tb.Fatalf("Len is %d, want %d", got, len(want))
+	}
+}
+
+// keys16 returns n distinct keys of 16 bytes.
+func keys16(n int) [][]byte {
+	keys := make([][]byte, n)
+	for i := range keys {
+		keys[i] = fmt.Appendf(nil, "client:%09d", i)
+	}
+	return keys
+}

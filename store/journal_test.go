@@ -1,0 +1,165 @@
+package store_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"celld/store"
+
+	"pgregory.net/rapid"
+)
+
+// drained tells the changes as text, in the order of their keys, with a flush first.
+func drained(s *store.Store) string {
+	var told []string
+	s.Drain(func(c store.Change) {
+		switch {
+		case c.Flush:
+			told = append(told, "(flush)")
+		case c.Deleted:
+			told = append(told, "-"+c.Key)
+		default:
+			told = append(told, fmt.Sprintf("%s=%d", c.Key, int64(c.State.TAT)-t0))
+		}
+	})
+	slices.SortFunc(told, func(a, b string) int { return strings.Compare(strings.TrimLeft(a, "-"), strings.TrimLeft(b, "-")) })
+	return strings.Join(told, " ")
+}
+
+func TestJournal(t *testing.T) {
+	for _, shards := range []int{1, 4} {
+		s := store.New(store.Options{MaxKeys: 3, Shards: shards, Journal: true})
+		limit := mustLimit(t, 1, 1_000_000_000, 50) // 50 ns each, 2 at once
+		throttle := func(quantity int64) { _, _ = s.Throttle([]byte("a"), limit, quantity, at(t0)) }
+		put := func(key string, ttlNS int64) { mustPut(t, s, key, live(t0, ttlNS), t0) }
+		steps := []struct {
+			name string
+			do   func()
+			want string
+		}{
+			{"nothing", func() {}, ""},
+			{"put", func() { put("a", 1); put("b", 2) }, "a=1 b=2"},
+			{"nothing again", func() {}, ""},
+			{"put twice", func() { put("a", 3); put("a", 4) }, "a=4"},
+			{"reads", func() { s.Get([]byte("a"), at(t0)); s.Len(t0); throttle(0); throttle(3) }, ""},
+			{"a call", func() { throttle(1) }, "a=54"},
+			{"a refund", func() { throttle(-1) }, "a=4"},
+			{"a refund to full", func() { throttle(-1) }, "-a"},
+			{"deleted", func() { s.Delete([]byte("b"), t0) }, "-b"},
+			{"deleted again", func() { s.Delete([]byte("b"), t0) }, ""},
+			{"created and deleted", func() { put("a", 1); s.Delete([]byte("a"), t0) }, "-a"},
+			{"deleted and created", func() { put("a", 1); s.Delete([]byte("a"), t0); put("a", 2) }, "a=2"},
+			{"and again and again", func() {
+				for i := range int64(10) {
+					s.Delete([]byte("a"), t0)
+					put("a", 3+i)
+				}
+			}, "a=12"},
+			{"renamed", func() { s.Rename([]byte("a"), []byte("b"), t0) }, "-a b=12"},
+			{"renamed there and back", func() {
+				s.Rename([]byte("b"), []byte("a"), t0)
+				s.Rename([]byte("a"), []byte("b"), t0)
+			}, "-a b=12"},
+			{"expired, not removed", func() { s.Get([]byte("x"), at(t0+12)) }, ""},
+			{"expired and removed", func() { s.Sweep(t0+12, 1) }, "-b"},
+			{"put as over", func() { put("c", 9); put("c", 0) }, "-c"},
+			{"flush", func() { put("a", 1); s.Flush() }, "(flush)"},
+			{"flush of nothing", func() { s.Flush(); s.Flush() }, "(flush)"},
+			{"flush and then", func() { put("a", 1); put("b", 2); s.Flush(); put("b", 3) }, "(flush) b=3"},
+			{"shrunk", func() { put("c", 4); s.SetMaxKeys(1); s.Delete([]byte("c"), t0); s.Delete([]byte("b"), t0) }, "-b -c"},
+			{"evicted", func() { put("d", 1); put("e", 2) }, "-d e=2"},
+		}
+		for _, step := range steps {
+			step.do()
+			if got := drained(s); got != step.want {
+				t.Fatalf("shards=%d, %s: %q, want %q", shards, step.name, got, step.want)
+			}
+		}
+	}
+}
+
+func TestAKeyIsToldOnce(t *testing.T) {
+	s := store.New(store.Options{Journal: true})
+	limit := mustLimit(t, 1<<30, 1, 1)
+	for range 100_000 {
+		mustAllow(t, s, []byte("k"), limit, t0)
+	}
+	if got, want := drained(s), fmt.Sprintf("k=%d", 100_000*second); got != want {
+		t.Errorf("%.100q, want %q", got, want)
+	}
+}
+
+func TestJournalOff(t *testing.T) {
+	s := store.New(store.Options{MaxKeys: 10})
+	for i := range 1000 {
+		mustPut(t, s, fmt.Sprint(i), plain, t0)
+	}
+	s.Flush()
+	mustPut(t, s, "k", plain, t0)
+	if got := drained(s); got != "" {
+		t.Error(got)
+	}
+	before := heapBytes()
+	for i := range 100_000 {
+		mustPut(t, s, fmt.Sprint("a key that comes and goes ", i%1000), live(t0, second), t0)
+	}
+	if grown := heapBytes() - before; grown > 1<<20 {
+		t.Errorf("%d bytes are kept", grown)
+	}
+	s.Flush()
+}
+
+// replay applies a change to a copy.
+func replay(copied map[string]store.State, c store.Change) {
+	switch {
+	case c.Flush:
+		clear(copied)
+	case c.Deleted:
+		delete(copied, c.Key)
+	default:
+		copied[c.Key] = c.State
+	}
+}
+
+// The store changes while it is drained, in all ways and at any point; after one more Drain the copy is true.
+func TestChangesDuringADrain(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := store.New(store.Options{MaxKeys: 400, Shards: rapid.SampledFrom([]int{1, 2, 8}).Draw(t, "shards"), Journal: true})
+		key := func() string { return fmt.Sprint(rapid.IntRange(0, 500).Draw(t, "key")) }
+		change := func() {
+			switch rapid.IntRange(0, 9).Draw(t, "change") {
+			case 0, 1, 2:
+				mustPut(t, s, key(), live(t0, rapid.Int64Range(1, 1000).Draw(t, "ttl")), t0)
+			case 3, 4, 5:
+				s.Delete([]byte(key()), t0)
+			case 6, 7:
+				s.Rename([]byte(key()), []byte(key()), t0)
+			case 8:
+				s.SetMaxKeys(int64(rapid.IntRange(200, 400).Draw(t, "maxKeys")))
+			default:
+				if rapid.IntRange(0, 9).Draw(t, "flush") == 0 {
+					s.Flush()
+				}
+			}
+		}
+		copied := map[string]store.State{}
+		for range 3 {
+			for i := range rapid.IntRange(0, 450).Draw(t, "keys") {
+				mustPut(t, s, fmt.Sprint(i), live(t0, 1000), t0)
+			}
+			s.Drain(func(c store.Change) {
+				replay(copied, c)
+				if rapid.IntRange(0, 9).Draw(t, "now") == 0 {
+					change()
+				}
+			})
+		}
+		s.Drain(func(c store.Change) { replay(copied, c) })
+		if want := contents(t, s, t0); !maps.Equal(copied, want) {
+			t.Fatalf("the copy has %d keys, the store %d, or other states", len(copied), len(want))
+		}
+	})
+}

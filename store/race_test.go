@@ -1,0 +1,223 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"celld/store"
+)
+
+// parallel runs fn in n goroutines and waits for all.
+func parallel(n int, fn func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { fn(i) })
+	}
+	wg.Wait()
+}
+
+func TestManyCallersOfOneKeyPassTheLimitTogether(t *testing.T) {
+	const maxBurst = 99
+	limit := mustLimit(t, maxBurst, 1, 3600)
+	for _, o := range []store.Options{{}, {MaxKeys: 1}, {MaxKeys: 1, Shards: 8}, {Journal: true, Shards: 8}} {
+		for range 20 {
+			s := store.New(o)
+			var passed atomic.Int64
+			parallel(8, func(int) {
+				for range 100 {
+					d, err := s.Throttle([]byte("k"), limit, 1, at(t0))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if !d.Limited {
+						passed.Add(1)
+					}
+				}
+			})
+			if got := passed.Load(); got != maxBurst+1 {
+				t.Fatalf("%+v: %d passed, want %d", o, got, maxBurst+1)
+			}
+		}
+	}
+}
+
+// Inserts come from all sides, with dead keys in other shards to make room for them; at no time are there too many keys.
+func TestNeverMoreThanMaxKeys(t *testing.T) {
+	for _, maxKeys := range []int64{1, 2, 50} {
+		s := store.New(store.Options{MaxKeys: maxKeys, Shards: 8})
+		var now atomic.Int64
+		now.Store(t0)
+		parallel(4, func(worker int) {
+			for i := range 4000 {
+				mustPut(t, s, fmt.Sprint(worker, " ", i), live(now.Load(), 1+rand.Int64N(100)), t0)
+				if got := int64(s.Len(now.Add(1))); got > maxKeys {
+					t.Errorf("%d keys of %d", got, maxKeys)
+					return
+				}
+			}
+		})
+	}
+}
+
+func TestNoEvictionAdmitsExactlyMaxKeys(t *testing.T) {
+	const maxKeys = 500
+	s := store.New(store.Options{MaxKeys: maxKeys, NoEviction: true, Shards: 8})
+	var admitted atomic.Int64
+	parallel(4, func(worker int) {
+		for i := range 1000 {
+			switch err := put(s, fmt.Sprint(worker, " ", i), live(t0, second), t0); {
+			case err == nil:
+				admitted.Add(1)
+			case !errors.Is(err, store.ErrFull):
+				t.Error(err)
+			}
+		}
+	})
+	if got := admitted.Load(); got != maxKeys || s.Len(t0) != maxKeys {
+		t.Errorf("%d admitted, %d held, want %d", got, s.Len(t0), maxKeys)
+	}
+}
+
+// Several callers create the same key if it is not there (SET NX), in a store where each has to let go of the lock to
+// have room made in another shard. One of them creates it.
+func TestUpdateAsksAgainWhenTheKeyCameIntoBeing(t *testing.T) {
+	const dead = 64
+	s := store.New(store.Options{MaxKeys: dead, NoEviction: true, Shards: 64})
+	now := t0
+	for round := range 300 {
+		for i := range dead {
+			mustPut(t, s, fmt.Sprint("dead", i), live(now, 1), now)
+		}
+		now++
+		key := []byte(fmt.Sprint("key", round))
+		var creators atomic.Int64
+		parallel(4, func(int) {
+			created := false
+			err := s.Update(key, at(now), func(_ store.State, ok bool) (store.State, store.Action) {
+				created = !ok
+				if ok {
+					return store.State{}, store.Leave
+				}
+				return live(now, 2), store.Put
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			if created {
+				creators.Add(1)
+			}
+		})
+		if got := creators.Load(); got != 1 {
+			t.Fatalf("%d callers created the key", got)
+		}
+		now += 2
+		s.Len(now)
+	}
+}
+
+func TestUpdatesOfOneKeyFollowEachOther(t *testing.T) {
+	const workers, each = 8, 1000
+	s := store.New(store.Options{})
+	parallel(workers, func(int) {
+		for range each {
+			_ = s.Update([]byte("k"), at(0), func(old store.State, _ bool) (store.State, store.Action) {
+				return store.State{TAT: old.TAT + 1}, store.Put
+			})
+		}
+	})
+	if st, _ := s.Get([]byte("k"), at(0)); st.TAT != workers*each {
+		t.Errorf("%d, want %d", st.TAT, workers*each)
+	}
+}
+
+// All methods at once. Nothing hangs, and what is left at the end is consistent, in the store and in a copy that was
+// kept by its journal all the time.
+func TestAllAtOnce(t *testing.T) {
+	for _, shards := range []int{1, 2, 16} {
+		t.Run(fmt.Sprintf("shards=%d", shards), func(t *testing.T) {
+			s := store.New(store.Options{MaxKeys: 200, Shards: shards, Journal: true})
+			limit := mustLimit(t, 3, 1_000_000, 1)
+			var clock atomic.Int64
+			clock.Store(t0)
+			key := func() []byte { return fmt.Append(nil, rand.IntN(400)) }
+			a := func() store.Access { return store.Access{NowNS: clock.Add(20), NoTouch: rand.IntN(2) == 0} }
+			set := func(store.State, bool) (store.State, store.Action) {
+				return store.State{TAT: uint64(clock.Load() + rand.Int64N(2000)), ExpiryNS: rand.Int64N(3) - 1}, store.Put
+			}
+			copied := map[string]store.State{}
+			methods := []func(i int){
+				func(int) { _, _ = s.Throttle(key(), limit, rand.Int64N(3)-1, a()) },
+				func(int) { _, _ = s.Throttle(key(), limit, 1, a()) },
+				func(int) { _ = s.Update(key(), a(), set) },
+				func(int) { s.Get(key(), a()); s.Delete(key(), clock.Load()); s.IdleNS(key(), clock.Load()) },
+				func(int) { s.Rename([]byte("1"), []byte("2"), clock.Load()) },
+				func(int) { s.Rename([]byte("2"), []byte("1"), clock.Load()); s.Rename(key(), key(), clock.Load()) },
+				func(int) { s.Len(clock.Load()); s.Random(clock.Load()); s.Stats(clock.Load()) },
+				func(int) { contentsOf(s, clock.Load()) },
+				func(i int) {
+					if i%50 == 0 {
+						s.Flush()
+					}
+					s.Sweep(clock.Load(), 10)
+				},
+				func(i int) {
+					if i%20 == 0 {
+						s.SetMaxKeys(1 + rand.Int64N(300))
+						s.SetMaxBytes(rand.Int64N(2) * 100 * store.OverheadBytes)
+						s.SetNoEviction(rand.IntN(4) == 0)
+					}
+				},
+				func(i int) {
+					w := s.Watch(key(), clock.Load())
+					w.Changed(clock.Load())
+					w.Stop()
+				},
+				func(int) { s.Drain(func(c store.Change) { replay(copied, c) }) },
+			}
+			parallel(len(methods), func(i int) {
+				for turn := range 1000 {
+					methods[i](turn)
+				}
+			})
+
+			now := clock.Load()
+			s.SetNoEviction(false)
+			s.SetMaxBytes(0)
+			s.SetMaxKeys(150)
+			held := contents(t, s, now)
+			if got := s.Len(now); got != len(held) || got > 150 {
+				t.Errorf("Len %d, scanned %d", got, len(held))
+			}
+			var bytes int64
+			for key := range held {
+				bytes += int64(len(key)) + store.OverheadBytes
+			}
+			if st := s.Stats(now); st.Bytes != bytes {
+				t.Errorf("%d bytes, want %d", st.Bytes, bytes)
+			}
+			s.Drain(func(c store.Change) { replay(copied, c) })
+			if !maps.Equal(copied, held) {
+				t.Errorf("the copy has %d keys, the store %d, or other states", len(copied), len(held))
+			}
+			s.Flush()
+			if st := s.Stats(now); st.Bytes != 0 || st.WithExpiry != 0 || s.Len(now) != 0 {
+				t.Errorf("after a flush: %+v", st)
+			}
+		})
+	}
+}
+
+// contentsOf is a whole scan of a store that may change meanwhile.
+func contentsOf(s *store.Store, nowNS int64) {
+	for cursor := uint64(0); ; {
+		if cursor = s.Scan(cursor, 10, nowNS, func(string, store.State) {}); cursor == 0 {
+			return
+		}
+	}
+}

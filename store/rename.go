@@ -1,0 +1,40 @@
+package store
+
+import "bytes"
+
+// Rename moves the state of one key to another, over whatever was there, in one step for every other call. It returns
+// false when there is no such key. The key counts as touched; renamed to itself it stays as it is.
+//
+// A rename needs no room but what a longer name takes, and is never refused. If that is too much for MaxBytes, others
+// are evicted; with NoEviction, as in Redis, it is let pass.
+func (s *Store) Rename(from, to []byte, nowNS int64) bool {
+	if !s.rename(from, to, nowNS) {
+		return false
+	}
+	s.trim(nowNS)
+	return true
+}
+
+func (s *Store) rename(from, to []byte, nowNS int64) bool {
+	i, j := s.shardIndex(from), s.shardIndex(to)
+	source, target := &s.shards[i], &s.shards[j]
+	s.shards[min(i, j)].lock(nowNS)
+	defer s.shards[min(i, j)].mu.Unlock()
+	if i != j {
+		s.shards[max(i, j)].lock(nowNS)
+		defer s.shards[max(i, j)].mu.Unlock()
+	}
+	a := Access{NowNS: nowNS, NoTouch: true}
+	e := source.find(from, a)
+	if e == nil || bytes.Equal(from, to) {
+		return e != nil
+	}
+	if old := target.find(to, a); old != nil {
+		target.remove(old)
+	}
+	spent := e.spent
+	source.unlink(e)
+	s.room.bytes.Add(int64(len(to) - len(from)))
+	target.link(string(to), e.state(), spent, nowNS)
+	return true
+}

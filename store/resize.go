@@ -1,0 +1,84 @@
+package store
+
+import "sync"
+
+// resize holds the limits that were asked for; room has those in force.
+type resize struct {
+	sync.Mutex
+	maxKeys, maxBytes int64
+}
+
+// SetMaxKeys changes Options.MaxKeys. When it returns, no more keys are held; those that had to go went in steps with
+// short locks, and without NoEviction only. Not being given the time, it takes the latest that any call has given.
+//
+// The number of shards stays as it was.
+func (s *Store) SetMaxKeys(n int64) {
+	s.resize.Lock()
+	defer s.resize.Unlock()
+	if n <= 0 {
+		n = defaultMaxKeys
+	}
+	s.resize.maxKeys = n
+	s.applyLimits()
+}
+
+// SetMaxBytes changes Options.MaxBytes, in the same way.
+func (s *Store) SetMaxBytes(n int64) {
+	s.resize.Lock()
+	defer s.resize.Unlock()
+	s.resize.maxBytes = max(n, 0)
+	s.applyLimits()
+}
+
+// SetNoEviction changes Options.NoEviction. To clear it in a store that holds more than its limits evicts.
+func (s *Store) SetNoEviction(on bool) {
+	s.resize.Lock()
+	defer s.resize.Unlock()
+	s.room.noEviction.Store(on)
+	s.applyLimits()
+}
+
+// applyLimits brings the limits in force to the wanted ones. It lowers them by some 64 keys at a time, as a single
+// insert has to evict all that is above them.
+func (s *Store) applyLimits() {
+	nowNS := s.latestNS()
+	for {
+		keys, bytes := s.resize.maxKeys, s.resize.maxBytes
+		if !s.room.noEviction.Load() {
+			keys = max(keys, s.room.keys.Load()-perLock)
+			if bytes > 0 {
+				bytes = max(bytes, s.room.bytes.Load()-perLock*OverheadBytes)
+			}
+		}
+		s.room.maxKeys.Store(keys)
+		s.room.maxBytes.Store(bytes)
+		s.trim(nowNS)
+		if keys == s.resize.maxKeys && bytes == s.resize.maxBytes {
+			return
+		}
+	}
+}
+
+// trim evicts, one short lock after the other, until the limits in force hold.
+func (s *Store) trim(nowNS int64) {
+	for s.room.over() {
+		sh, v := s.chooseVictim(s.fullest(), 0, nowNS)
+		if v == noVictim || s.room.noEviction.Load() {
+			return
+		}
+		sh.lock(nowNS)
+		sh.take(v, nowNS)
+		sh.mu.Unlock()
+	}
+}
+
+func (s *Store) latestNS() int64 {
+	var latest int64
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.mu.Lock()
+		latest = max(latest, sh.latestNS)
+		sh.mu.Unlock()
+	}
+	return latest
+}

@@ -1,0 +1,31 @@
+package store
+
+// Values of State.ExpiryNS that are no instant.
+const (
+	AtTAT    int64 = 0  // lives as long as its TAT, as CL.THROTTLE writes it
+	NoExpiry int64 = -1 // TTL reads -1; it still dies when its TAT passes, as nothing is left to remember then
+)
+
+// State is what is kept under a key.
+type State struct {
+	TAT      uint64 // Unix ns
+	ExpiryNS int64  // AtTAT, NoExpiry, or an instant, Unix ns
+}
+
+// Access says when a call happens, and whether it counts as a use of the key.
+type Access struct {
+	NowNS   int64 // Unix ns, not negative
+	NoTouch bool  // leave the LRU order and the idle time as they are (CLIENT NO-TOUCH). A new key is new all the same
+}
+
+// over reports whether a state put now would be dead at once: its expiry has passed, or it lives as long as a TAT that
+// has.
+func (st State) over(nowNS int64) bool {
+	switch st.ExpiryNS {
+	case NoExpiry:
+		return false
+	case AtTAT:
+		return st.TAT <= uint64(nowNS)
+	}
+	return st.ExpiryNS <= nowNS
+}

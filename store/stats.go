@@ -1,0 +1,81 @@
+package store
+
+import "math"
+
+// avgTTLSamples is how many keys of each shard the average TTL is taken from.
+const avgTTLSamples = 16
+
+// Stats are counts since New or ResetStats, and gauges.
+type Stats struct {
+	Expired    int64 // keys removed because they were dead
+	Evicted    int64 // live limits removed to make room
+	Hits       int64 // keys that Get and Throttle found
+	Misses     int64 // and did not find
+	Bytes      int64 // held, by the estimate of MaxBytes; a gauge, as those below
+	WithExpiry int64 // keys held whose ExpiryNS is not NoExpiry
+	AvgTTLNS   int64 // of a sample of those, how long they have to live; 0 if there are none
+}
+
+func (sh *shard) countLookup(found *slot) {
+	if found != nil {
+		sh.counters.hits++
+	} else {
+		sh.counters.misses++
+	}
+}
+
+// Stats adds up the shards, one after the other.
+func (s *Store) Stats(nowNS int64) Stats {
+	st := Stats{Bytes: s.room.bytes.Load()}
+	var ttl ttlMean
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.lock(nowNS)
+		st.Expired += sh.counters.expired
+		st.Evicted += sh.counters.evicted
+		st.Hits += sh.counters.hits
+		st.Misses += sh.counters.misses
+		st.WithExpiry += sh.withExpiry
+		step := len(sh.dense)/avgTTLSamples + 1
+		for place := 0; place < len(sh.dense); place += step {
+			ttl.add(sh.dense[place], nowNS)
+		}
+		sh.mu.Unlock()
+	}
+	st.AvgTTLNS = ttl.meanNS()
+	return st
+}
+
+// ResetStats sets the counts to 0 and leaves the gauges.
+func (s *Store) ResetStats() {
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.mu.Lock()
+		sh.counters = counters{}
+		sh.mu.Unlock()
+	}
+}
+
+// ttlMean is in float64, as a TAT may be 2^64 ns ahead.
+type ttlMean struct {
+	sumNS float64
+	keys  float64
+}
+
+func (m *ttlMean) add(e *slot, nowNS int64) {
+	if e.expiryNS == NoExpiry || e.dead(nowNS) {
+		return
+	}
+	m.sumNS += float64(e.endNS() - uint64(nowNS))
+	m.keys++
+}
+
+func (m *ttlMean) meanNS() int64 {
+	if m.keys == 0 {
+		return 0
+	}
+	if mean := m.sumNS / m.keys; mean < math.MaxInt64 {
+		return int64(mean)
+	}
+	return math.MaxInt64
+}

@@ -1,0 +1,70 @@
+package store
+
+// watchedKey counts the puts of a key that somebody watches. To go by puts is enough: a key that is gone is seen to be
+// gone, and one that came back was put. So deletion, eviction, expiry and Flush have nothing to tell.
+type watchedKey struct {
+	puts     uint64
+	watchers int
+}
+
+func (sh *shard) bumpWatched(key string) {
+	if len(sh.watched) == 0 {
+		return
+	}
+	if k := sh.watched[key]; k != nil {
+		k.puts++
+	}
+}
+
+// Watch is an observation of one key (WATCH), from Store.Watch until Stop.
+type Watch struct {
+	sh   *shard
+	name string
+	key  *watchedKey // nil: stopped
+	puts uint64      // at the start
+	live bool        // at the start
+}
+
+// Watch begins to observe a key, which need not be there. It does not touch it.
+func (s *Store) Watch(key []byte, nowNS int64) *Watch {
+	sh := s.shardOf(key)
+	sh.lock(nowNS)
+	defer sh.mu.Unlock()
+	w := &Watch{sh: sh, name: string(key), live: sh.find(key, Access{NowNS: nowNS, NoTouch: true}) != nil}
+	w.key = sh.watched[w.name]
+	if w.key == nil {
+		if sh.watched == nil {
+			sh.watched = make(map[string]*watchedKey)
+		}
+		w.key = &watchedKey{}
+		sh.watched[w.name] = w.key
+	}
+	w.key.watchers++
+	w.puts = w.key.puts
+	return w
+}
+
+// Changed reports whether the key was put since, or is gone though it was there: by deletion, rename, eviction, expiry
+// or Flush. A call that was limited, a peek and a touch change nothing. Once stopped, it is false.
+func (w *Watch) Changed(nowNS int64) bool {
+	w.sh.lock(nowNS)
+	defer w.sh.mu.Unlock()
+	if w.key == nil {
+		return false
+	}
+	live := w.sh.find([]byte(w.name), Access{NowNS: nowNS, NoTouch: true}) != nil
+	return w.key.puts != w.puts || live != w.live
+}
+
+// Stop ends the observation and frees what it takes. A second call does nothing.
+func (w *Watch) Stop() {
+	w.sh.mu.Lock()
+	defer w.sh.mu.Unlock()
+	if w.key == nil {
+		return
+	}
+	if w.key.watchers--; w.key.watchers == 0 {
+		delete(w.sh.watched, w.name)
+	}
+	w.key = nil
+}
