@@ -90,7 +90,7 @@ func serve(cfg *resp.Config) error {
 func newLog(cfg *resp.Config) *slog.Logger {
 	level := new(slog.LevelVar)
 	cfg.OnLogLevel(func(name string) {
-		level.Set(map[string]slog.Level{"debug": slog.LevelDebug, "verbose": slog.LevelDebug + 2, "notice": slog.LevelInfo, "warning": slog.LevelWarn}[name])
+		level.Set(map[string]slog.Level{"debug": slog.LevelDebug, "verbose": resp.LevelVerbose, "notice": slog.LevelInfo, "warning": slog.LevelWarn}[name])
 	})
 	options := &slog.HandlerOptions{Level: level}
 	if cfg.LogFormat() == "json" {

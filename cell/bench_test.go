@@ -26,23 +26,21 @@ func TestDecidingAllocatesNothing(t *testing.T) {
 
 func BenchmarkThrottle(b *testing.B) {
 	for _, c := range []struct {
-		name            string
-		stepNS          int64 // how long after the call before; the limit is one a microsecond, 1000 at once
-		quantity        int64
-		wantAll         bool // all pass, or all once the burst is gone are limited
-		wantNothingLeft bool
+		name     string
+		quantity int64
+		stepNS   int64 // how long after the call before; one flows back each microsecond
+		taken    int64 // before the first call, of 1000
+		pass     bool  // every call does, or none
 	}{
-		{"allowed", 1000, 1, true, false},
-		{"limited", 0, 1, false, true},
-		{"peek", 1000, 0, true, false},
-		{"refund", 1000, -1, true, false},
+		{"allowed", 1, 1000, 0, true},
+		{"limited", 1, 0, 1000, false},
+		{"peek", 0, 1000, 1000, true},
+		{"refund", -1, 0, 1000, true},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			limit := mustLimit(b, 999, 1_000_000, 1)
-			now, tat, passed := int64(aDayIn2027), uint64(0), 0
-			if c.wantNothingLeft {
-				tat, _, _ = limit.Throttle(tat, now, 1000)
-			}
+			now, passed := int64(aDayIn2027), 0
+			tat, _, _ := limit.Throttle(0, now, c.taken)
 			b.ReportAllocs()
 			for b.Loop() {
 				next, d, _ := limit.Throttle(tat, now, c.quantity)
@@ -51,7 +49,7 @@ func BenchmarkThrottle(b *testing.B) {
 				}
 				tat, now = next, now+c.stepNS
 			}
-			if c.wantAll && passed != b.N || !c.wantAll && passed != 0 {
+			if c.pass && passed != b.N || !c.pass && passed != 0 {
 				b.Fatalf("%d of %d passed", passed, b.N)
 			}
 		})

@@ -72,6 +72,7 @@ func TestNewLimitErrors(t *testing.T) {
 
 		{"negative count", 15, -30, 60, outOfRange("count", -30)},
 		{"negative period", 15, 30, -60, outOfRange("period", -60)},
+		{"a period of -1", 15, 30, -1, outOfRange("period", -1)},
 		{"the longest negative period", 15, 30, minInt, outOfRange("period", minInt)},
 
 		// Of several faults the first in this order is reported.
@@ -80,6 +81,7 @@ func TestNewLimitErrors(t *testing.T) {
 		{"a long period before a burst and a count", -2, -1, maxInt, outOfRange("period", maxInt)},
 		{"too fast before a burst", -2, maxInt, 1, cell.ErrZeroRate},
 		{"a burst before a count", -2, -1, 60, outOfRange("max_burst", -2)},
+		{"the largest burst before a count", maxInt, -1, 60, outOfRange("max_burst", maxInt)},
 		{"a count before a period", 15, -30, -60, outOfRange("count", -30)},
 		{"a negative count before a large burst", 153722867, -1, 60, outOfRange("count", -1)},
 	} {

@@ -24,7 +24,7 @@ func (p params) check() string {
 		return "period"
 	case p.interval().Sign() == 0:
 		return "zero rate"
-	case p.maxBurst < -1:
+	case p.maxBurst < -1 || p.maxBurst == math.MaxInt64: // no rate has room for it
 		return "max_burst"
 	case p.count < 0:
 		return "count"

@@ -52,7 +52,7 @@ func cmdClientList(s *Session, args [][]byte) {
 		return
 	}
 	var b strings.Builder
-	for _, other := range s.srv.eachSession() {
+	for _, other := range s.srv.sessionsByAge() {
 		c := &other.client
 		if ids != nil && !ids[c.id] || kind != "" && kind != c.kind() {
 			continue
@@ -97,7 +97,7 @@ func cmdClientKill(s *Session, args [][]byte) {
 		return
 	}
 	killed := int64(0)
-	for _, other := range s.srv.eachSession() {
+	for _, other := range s.srv.sessionsByAge() {
 		if filter.skipMe && other == s || !filter.matches(&other.client, s.nowNS) {
 			continue
 		}

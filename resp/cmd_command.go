@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -33,6 +34,9 @@ func cmdCommandInfo(s *Session, args [][]byte) {
 			s.replyCommandInfo(row)
 		} else {
 			s.replyNullArray()
+		}
+		if s.overOutput(len(s.out)) {
+			return
 		}
 	}
 }
@@ -201,7 +205,7 @@ func cmdCommandDocs(s *Session, args [][]byte) {
 	if len(args) > 2 {
 		rows = nil
 		for _, name := range args[2:] {
-			if row := s.srv.commands.findFull(name); row != nil {
+			if row := s.srv.commands.findFull(name); row != nil && !slices.Contains(rows, row) {
 				rows = append(rows, row)
 			}
 		}

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"context"
 	"strings"
 )
 
@@ -69,7 +70,8 @@ func (s *Session) authenticate(credentials [][]byte) bool {
 		return false
 	}
 	if s.srv.cfg.requirePass.Get() != "" && !s.srv.passwordIs(password) {
-		s.srv.log.Warn("wrong password", "client", s.client.addr)
+		s.srv.stats.wrongPasswords.Add(1)
+		s.srv.log.Log(context.Background(), LevelVerbose, "wrong password", "client", s.client.addr)
 		return false
 	}
 	s.authed = true

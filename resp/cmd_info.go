@@ -75,20 +75,17 @@ func infoServer(w *infoWriter, s *Session) {
 }
 
 func infoClients(w *infoWriter, s *Session) {
-	var watching, monitors int
-	for _, other := range s.srv.eachSession() {
+	watching := 0
+	for _, other := range s.srv.allSessions() {
 		if other.client.watching.Load() > 0 {
 			watching++
-		}
-		if other.client.monitor.Load() {
-			monitors++
 		}
 	}
 	w.field("connected_clients", s.srv.clientCount())
 	w.field("cluster_connections", 0)
 	w.field("maxclients", s.srv.cfg.maxClients.Get())
 	w.field("blocked_clients", 0)
-	w.field("monitor_clients", monitors)
+	w.field("monitor_clients", s.srv.monitors.count.Load())
 	w.field("watching_clients", watching)
 }
 
@@ -131,6 +128,7 @@ func infoStats(w *infoWriter, s *Session) {
 	w.field("keyspace_hits", keys.Hits)
 	w.field("keyspace_misses", keys.Misses)
 	w.field("total_error_replies", st.errorReplies.Load())
+	w.field("acl_access_denied_auth", st.wrongPasswords.Load())
 	w.field("protocol_errors", st.protocolErrors.Load())
 	w.field("client_query_buffer_limit_disconnections", st.queryLimitCloses.Load())
 	w.field("client_output_buffer_limit_disconnections", st.outputLimitCloses.Load())

@@ -66,12 +66,11 @@ func cmdRandomKey(s *Session, _ [][]byte) {
 // keysStep is how many keys KEYS looks at under one lock.
 const keysStep = 1000
 
-// cmdKeys walks the table in steps, so that other connections' decisions go on meanwhile. A reply that would pass the
-// output limit is not gathered to its end: the client is closed, as it would be when it had the reply.
+// cmdKeys walks the table in steps, so that other event loops' decisions go on meanwhile.
 func cmdKeys(s *Session, args [][]byte) {
 	pattern := args[1]
 	var found []string
-	bytesFound, limit := 0, int(s.srv.cfg.outputBufferLimit.Get())
+	bytesFound := 0
 	for cursor := uint64(0); ; {
 		cursor = s.srv.store.Scan(cursor, keysStep, s.nowNS, func(key string, _ store.State) {
 			if globMatch(pattern, []byte(key)) {
@@ -79,10 +78,7 @@ func cmdKeys(s *Session, args [][]byte) {
 				bytesFound += len(key) + 16
 			}
 		})
-		if bytesFound > limit {
-			s.srv.log.Warn("reply to KEYS is over the output limit, closed", "client", s.client.addr)
-			s.srv.stats.outputLimitCloses.Add(1)
-			s.end = atOnce
+		if s.overOutput(bytesFound) {
 			return
 		}
 		if cursor == 0 {

@@ -54,13 +54,8 @@ func cmdMonitor(s *Session, _ [][]byte) {
 }
 
 func (s *Session) setMonitor(on bool) {
-	if s.client.monitor.Swap(on) == on {
-		return
-	}
-	if on {
-		s.srv.monitorCount.Add(1)
-	} else {
-		s.srv.monitorCount.Add(-1)
+	if s.client.monitor.Swap(on) != on {
+		s.srv.monitors.set(s, on)
 	}
 }
 

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -138,5 +139,24 @@ func TestKeysIsBounded(t *testing.T) {
 	}
 	if got := c.do("KEYS", "*"); got != "" || !c.tr.closed {
 		t.Errorf("%d bytes, closed %v", len(got), c.tr.closed)
+	}
+}
+
+// Nor is any other that a small request can make large.
+func TestRepliesAreBounded(t *testing.T) {
+	for name, raw := range map[string]string{
+		"COMMAND INFO": frame(append([]string{"COMMAND", "INFO"}, slices.Repeat([]string{"client"}, 5000)...)...),
+		"EXEC":         "MULTI\r\n" + strings.Repeat("COMMAND DOCS\r\n", 1000) + "EXEC\r\n",
+	} {
+		w := newWorld(t, "client-output-buffer-limit", "128kb")
+		c := w.connect()
+		got := c.send(raw)
+		if len(got) > 256<<10 || !c.tr.closed || w.stats.outputLimitCloses.Load() != 1 {
+			t.Errorf("%s: %d bytes, closed %v", name, len(got), c.tr.closed)
+		}
+	}
+	c := newWorld(t).connect()
+	if one, many := c.do("COMMAND", "DOCS", "get"), c.do(append([]string{"COMMAND", "DOCS"}, slices.Repeat([]string{"get"}, 5000)...)...); one != many {
+		t.Errorf("COMMAND DOCS repeats itself: %d bytes", len(many))
 	}
 }

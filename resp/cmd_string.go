@@ -16,6 +16,16 @@ func cmdGet(s *Session, args [][]byte) {
 	}
 }
 
+// cmdStrlen is here because redis-cli --bigkeys asks it of every string.
+func cmdStrlen(s *Session, args [][]byte) {
+	st, ok := s.srv.store.Get(args[1], s.access())
+	if !ok {
+		s.replyInt(0)
+		return
+	}
+	s.replyInt(int64(len(formatTAT(st.TAT))))
+}
+
 // setOptions are what may follow SET key value.
 type setOptions struct {
 	nx, xx, get, keepTTL bool

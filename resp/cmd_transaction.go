@@ -117,6 +117,9 @@ func cmdExec(s *Session, _ [][]byte) {
 	s.replyArray(len(tx.queued))
 	for _, q := range tx.queued {
 		s.call(q.row, q.args)
+		if s.end != open || s.overOutput(len(s.out)) {
+			return
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ func commandRows() []*command {
 		{name: "debug", arity: -2, flags: admin | noScript, usage: "SLEEP seconds", summary: "Sleeps in the connection's event loop, where --enable-debug-command allows it.", since: "1.0.0", group: "server", run: cmdDebug},
 
 		{name: "get", arity: 2, flags: readonly | fast, keys: oneKey, usage: "key", summary: "Returns a key's TAT, in Unix nanoseconds.", since: "1.0.0", group: "string", run: cmdGet},
+		{name: "strlen", arity: 2, flags: readonly | fast, keys: oneKey, usage: "key", summary: "Returns the length of a TAT's decimal digits.", since: "2.2.0", group: "string", run: cmdStrlen},
 		{name: "set", arity: -3, flags: write | denyOOM, keys: oneKey, usage: "key tat [NX|XX] [GET] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]", summary: "Sets a key's TAT, in Unix nanoseconds.", since: "1.0.0", group: "string", run: cmdSet},
 
 		{name: "exists", arity: -2, flags: readonly | fast, keys: allKeys, usage: "key ...", summary: "Counts the keys that exist.", since: "1.0.0", group: "generic", cost: "O(N) where N is the number of keys to check", run: cmdExists},

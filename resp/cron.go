@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// The cron does what no command asks for: expired keys leave, idle and lingering connections are closed, rates are
-// sampled.
+// The cron does what no command asks for: expired keys leave, idle connections are closed, rates are sampled.
 const (
 	cronEvery = 100 * time.Millisecond
 	sweepStep = 64                    // keys under one lock: some 20 µs
@@ -24,7 +23,6 @@ func (srv *Server) cron(ctx context.Context) {
 		case <-ticker.C:
 		}
 		srv.sweep()
-		srv.wakeLingering()
 		if ticks++; ticks%10 == 0 {
 			commands := srv.stats.commands.Load()
 			srv.stats.commandsPerSecond.Store(max(0, commands-lastCommands))
@@ -50,19 +48,10 @@ func (srv *Server) closeIdle() {
 		return
 	}
 	nowNS := srv.clock()
-	for _, s := range srv.eachSession() {
+	for _, s := range srv.allSessions() {
 		if nowNS-s.client.lastNS.Load() > timeoutNS && !s.client.monitor.Load() {
 			srv.stats.idleCloses.Add(1)
 			s.kill()
-		}
-	}
-}
-
-// wakeLingering has connections that are to be closed look whether their replies have left.
-func (srv *Server) wakeLingering() {
-	for _, s := range srv.eachSession() {
-		if t, ok := s.tr.(*gnetTransport); ok && t.closing.Load() {
-			t.Wake()
 		}
 	}
 }
@@ -80,7 +69,7 @@ func (srv *Server) drain() {
 	startNS, limitNS := srv.clock(), srv.cfg.shutdownTimeout.Get()*1e9
 	for {
 		nowNS, lastNS, unsent := srv.clock(), startNS, false
-		for _, s := range srv.eachSession() {
+		for _, s := range srv.allSessions() {
 			lastNS = max(lastNS, s.client.lastNS.Load())
 			if t, ok := s.tr.(*gnetTransport); ok && t.unsent.Load() > 0 {
 				unsent = true

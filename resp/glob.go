@@ -11,8 +11,8 @@ import "bytes"
 // And ** matches the empty key, as * does.
 //
 // No library serves: path.Match has [!a] and stops at a slash, tidwall/match has no classes, shell globs add {a,b}.
-// Keys and patterns are both a stranger's, so time is at most O(len(pattern) × len(s)) and nothing is allocated, where Redis
-// recurses once a star (in exponential time on a*a*a*b before 7.0.9).
+// Keys and patterns are both a stranger's, so time is at most O(len(pattern) × len(s)) and nothing is allocated, where
+// Redis recurses once a star (in exponential time on a*a*a*b before 7.0.9).
 func globMatch(pattern, s []byte) bool { return glob(pattern, s, false) }
 
 // globMatchFold is globMatch with ASCII letters of either case equal, as CONFIG GET matches names. As in Redis an

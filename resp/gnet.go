@@ -200,10 +200,11 @@ func (t *gnetTransport) Wake() {
 	}
 }
 
-// linger closes a connection once its replies have left. gnet does not tell when that is, so the cron wakes such
-// connections until then, and at most lingerNS.
+// linger closes a connection once its replies have left. gnet does not tell when that is, so it looks again and again
+// until then, and at most lingerNS.
 func (t *gnetTransport) linger(c gnet.Conn) gnet.Action {
 	if t.session.end != atOnce && !t.session.client.killed.Load() && c.OutboundBuffered() > 0 && t.srv.clock()-t.closingNS.Load() < lingerNS {
+		time.AfterFunc(20*time.Millisecond, t.Wake)
 		return gnet.None
 	}
 	return gnet.Close

@@ -11,12 +11,13 @@ import "bytes"
 //	SET k ""              is an empty argument
 //	SET k a"b c"          is ab c: a quote may open anywhere
 //
-// ok is false, and args nil, where a quote is not closed, or closed and not followed by a blank or the end; Redis then answers
-// "Protocol error: unbalanced quotes in request". An empty line has no arguments and is ok. A NUL ends the line, as it
-// ends a C string. Time is linear. The arguments are copies: they neither share bytes with line nor grow into one another.
+// ok is false, and args nil, where a quote is not closed, or closed and not followed by a blank or the end; Redis then
+// answers "Protocol error: unbalanced quotes in request". An empty line has no arguments and is ok. A NUL ends the
+// line, as it ends a C string. Time is linear. The arguments are copies: they neither share bytes with line nor grow
+// into one another.
 //
-// It stands here because redcon's own parser of such lines knows no \xHH, \b or \a, parts arguments at spaces only, refuses a
-// quote inside a word and reads escapes in single quotes.
+// It stands here because redcon's own parser of such lines knows no \xHH, \b or \a, parts arguments at spaces only,
+// refuses a quote inside a word and reads escapes in single quotes.
 func splitInline(line []byte) (args [][]byte, ok bool) {
 	line, _, _ = bytes.Cut(line, []byte{0})
 	text := make([]byte, 0, len(line)) // every argument in turn: none is longer than what it was read from

@@ -3,10 +3,41 @@ package resp
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
 )
 
-// monitored says whether anybody watches by MONITOR: one atomic load a command.
-func (srv *Server) monitored() bool { return srv.monitorCount.Load() > 0 }
+// monitorList is who watches by MONITOR.
+type monitorList struct {
+	count atomic.Int64
+	mu    sync.Mutex
+	list  map[*Session]struct{}
+}
+
+func (m *monitorList) set(s *Session, on bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if on {
+		if m.list == nil {
+			m.list = map[*Session]struct{}{}
+		}
+		m.list[s] = struct{}{}
+	} else {
+		delete(m.list, s)
+	}
+	m.count.Store(int64(len(m.list)))
+}
+
+func (m *monitorList) all() []*Session {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Keys(m.list))
+}
+
+// monitored says whether anybody watches: one atomic load a command.
+func (srv *Server) monitored() bool { return srv.monitors.count.Load() > 0 }
 
 // feedMonitors shows a command to every monitor, in Redis's form. Secrets are left out.
 func (srv *Server) feedMonitors(from *Session, args [][]byte) {
@@ -18,10 +49,8 @@ func (srv *Server) feedMonitors(from *Session, args [][]byte) {
 		line = appendQuoted(line, arg)
 	}
 	line = append(line, "\r\n"...)
-	for _, s := range srv.eachSession() {
-		if s.client.monitor.Load() {
-			s.Push(line)
-		}
+	for _, s := range srv.monitors.all() {
+		s.Push(line)
 	}
 }
 

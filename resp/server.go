@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"log/slog"
@@ -8,7 +9,6 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"celld/store"
@@ -16,6 +16,10 @@ import (
 
 // RedisVersion is the version of Redis whose replies celld gives, and tells to clients that check.
 const RedisVersion = "7.2.4"
+
+// LevelVerbose is between slog's debug and info, as redis.conf's verbose is between debug and notice: what a hostile
+// peer could fill a log with.
+const LevelVerbose = slog.LevelDebug + 2
 
 // Options are what a Server is made of.
 type Options struct {
@@ -43,11 +47,12 @@ type Server struct {
 	// world is held shared while a batch of commands runs, and alone by EXEC.
 	world sync.RWMutex
 
-	mu           sync.Mutex
-	sessions     map[int64]*Session
-	lastID       int64
-	addrs        []net.Addr
-	monitorCount atomic.Int64
+	mu       sync.Mutex
+	sessions map[int64]*Session
+	lastID   int64
+	addrs    []net.Addr
+
+	monitors monitorList
 
 	configMu sync.Mutex // CONFIG SET of several parameters is all or nothing
 
@@ -133,16 +138,20 @@ func (srv *Server) forget(s *Session) {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	delete(srv.sessions, s.client.id)
-	if s.client.monitor.Swap(false) {
-		srv.monitorCount.Add(-1)
-	}
 }
 
-// eachSession returns the sessions in the order in which they came.
-func (srv *Server) eachSession() []*Session {
+// allSessions returns the sessions of this moment, in no order.
+func (srv *Server) allSessions() []*Session {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
-	return slices.SortedFunc(maps.Values(srv.sessions), func(a, b *Session) int { return int(a.client.id - b.client.id) })
+	return slices.AppendSeq(make([]*Session, 0, len(srv.sessions)), maps.Values(srv.sessions))
+}
+
+// sessionsByAge returns the sessions in the order in which they came.
+func (srv *Server) sessionsByAge() []*Session {
+	sessions := srv.allSessions()
+	slices.SortFunc(sessions, func(a, b *Session) int { return cmp.Compare(a.client.id, b.client.id) })
+	return sessions
 }
 
 func (srv *Server) clientCount() int {

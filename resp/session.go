@@ -241,6 +241,18 @@ func (s *Session) call(row *command, args [][]byte) {
 	}
 }
 
+// overOutput ends a connection whose one reply is over the output limit, before all of it is gathered. Commands whose
+// reply grows with what was asked look at it as they go.
+func (s *Session) overOutput(bytes int) bool {
+	if bytes <= int(s.srv.cfg.outputBufferLimit.Get()) {
+		return false
+	}
+	s.srv.log.Warn("reply is over the output limit, closed", "client", s.client.addr, "command", s.client.command())
+	s.srv.stats.outputLimitCloses.Add(1)
+	s.end = atOnce
+	return true
+}
+
 func (s *Session) access() store.Access {
 	return store.Access{NowNS: s.nowNS, NoTouch: s.noTouch}
 }
@@ -249,6 +261,7 @@ func (s *Session) access() store.Access {
 func (s *Session) Closed() {
 	s.end = atOnce
 	s.tx.discard()
+	s.setMonitor(false)
 	s.srv.forget(s)
 }
 

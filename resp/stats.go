@@ -16,13 +16,14 @@ type serverStats struct {
 	outputLimitCloses atomic.Int64
 	idleCloses        atomic.Int64
 	panics            atomic.Int64
+	wrongPasswords    atomic.Int64
 	commandsPerSecond atomic.Int64 // over the last second, kept by the cron
 }
 
 func (st *serverStats) reset() {
 	for _, n := range []*atomic.Int64{
 		&st.connections, &st.rejectedClients, &st.deniedClients, &st.commands, &st.inputBytes, &st.outputBytes, &st.errorReplies,
-		&st.protocolErrors, &st.queryLimitCloses, &st.outputLimitCloses, &st.idleCloses, &st.panics,
+		&st.protocolErrors, &st.queryLimitCloses, &st.outputLimitCloses, &st.idleCloses, &st.panics, &st.wrongPasswords,
 	} {
 		n.Store(0)
 	}
