@@ -23,6 +23,7 @@ type client struct {
 	queryBytes  atomic.Int64 // of an unfinished command
 	txBytes     atomic.Int64
 	txLen       atomic.Int64 // queued commands, -1 outside of MULTI
+	unsent      atomic.Int64 // reply bytes that the peer had not taken when its transport last looked
 	protocol    atomic.Int32 // 2 or 3
 	watching    atomic.Int32
 	monitor     atomic.Bool
@@ -53,14 +54,14 @@ func (c *client) line(nowNS int64) string {
 	name, libName, libVersion := c.name, c.libName, c.libVersion
 	c.mu.Unlock()
 	c.pushMu.Lock()
-	pushed := len(c.pushed)
+	unsent := int64(len(c.pushed)) + c.unsent.Load()
 	c.pushMu.Unlock()
 	query := c.queryBytes.Load()
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=0 psub=0 ssub=0 multi=%d "+
 		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=default "+
 		"redir=-1 resp=%d lib-name=%s lib-ver=%s",
 		c.id, c.addr, c.localAddr, c.fd.Load(), name, (nowNS-c.bornNS)/1e9, max(0, nowNS-c.lastNS.Load())/1e9, c.flags(), c.txLen.Load(),
-		query, c.txBytes.Load(), pushed, query+c.txBytes.Load()+int64(pushed)+sessionBytes, c.command(),
+		query, c.txBytes.Load(), unsent, query+c.txBytes.Load()+unsent+sessionBytes, c.command(),
 		c.protocol.Load(), libName, libVersion)
 }
 

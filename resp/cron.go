@@ -71,9 +71,9 @@ func (srv *Server) drain() {
 		nowNS, lastNS, unsent := srv.clock(), startNS, false
 		for _, s := range srv.allSessions() {
 			lastNS = max(lastNS, s.client.lastNS.Load())
-			if t, ok := s.tr.(*gnetTransport); ok && t.unsent.Load() > 0 {
+			if s.client.unsent.Load() > 0 {
 				unsent = true
-				t.Wake()
+				s.tr.Wake() // to look again
 			}
 		}
 		answered := nowNS-lastNS > quietNS || nowNS-startNS > busyNS

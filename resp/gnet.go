@@ -137,8 +137,9 @@ func (l *gnetLoops) OnTraffic(c gnet.Conn) gnet.Action {
 	if tr.conn == nil { // a write failed, and gnet has closed it
 		return gnet.None
 	}
-	if n := int64(c.OutboundBuffered()); n != tr.unsent.Load() {
-		tr.unsent.Store(n)
+	if n, unsent := int64(c.OutboundBuffered()), &tr.session.client.unsent; n != unsent.Load() {
+		unsent.Store(n)
+		tr.progressNS.Store(l.srv.clock())
 	}
 	if tr.closing.Load() {
 		return tr.linger(c)
@@ -156,7 +157,7 @@ func (l *gnetLoops) OnClose(c gnet.Conn, _ error) gnet.Action {
 	return gnet.None
 }
 
-// lingerNS is how long a connection that is to be closed may take to read what it was sent.
+// lingerNS is how long a connection that is to be closed may read nothing of what it was sent.
 const lingerNS = 2_000_000_000
 
 // gnetTransport is the Transport of one gnet connection.
@@ -164,10 +165,9 @@ type gnetTransport struct {
 	srv     *Server
 	session *Session
 
-	opened    atomic.Bool
-	closing   atomic.Bool
-	closingNS atomic.Int64
-	unsent    atomic.Int64 // reply bytes that the peer had not taken when its loop last looked
+	opened     atomic.Bool
+	closing    atomic.Bool
+	progressNS atomic.Int64 // when the peer last read, or Close was called
 
 	mu   sync.Mutex // guards conn, which other goroutines ask to wake
 	conn gnet.Conn
@@ -187,7 +187,7 @@ func (t *gnetTransport) Send(p []byte) int {
 
 func (t *gnetTransport) Close() {
 	if t.closing.CompareAndSwap(false, true) {
-		t.closingNS.Store(t.srv.clock())
+		t.progressNS.Store(t.srv.clock())
 		t.Wake()
 	}
 }
@@ -201,9 +201,10 @@ func (t *gnetTransport) Wake() {
 }
 
 // linger closes a connection once its replies have left. gnet does not tell when that is, so it looks again and again
-// until then, and at most lingerNS.
+// until then, or until the peer reads no more.
 func (t *gnetTransport) linger(c gnet.Conn) gnet.Action {
-	if t.session.end != atOnce && !t.session.client.killed.Load() && c.OutboundBuffered() > 0 && t.srv.clock()-t.closingNS.Load() < lingerNS {
+	wanted := t.session.end != atOnce && !t.session.client.killed.Load()
+	if wanted && c.OutboundBuffered() > 0 && t.srv.clock()-t.progressNS.Load() < lingerNS {
 		time.AfterFunc(20*time.Millisecond, t.Wake)
 		return gnet.None
 	}

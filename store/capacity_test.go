@@ -74,6 +74,20 @@ func TestWhoGivesRoom(t *testing.T) {
 	}
 }
 
+func TestSpentKeysGoInTheOrderOfTheirUse(t *testing.T) {
+	s := store.New(store.Options{MaxKeys: 4, Shards: 1})
+	for _, key := range []string{"a", "b", "c"} {
+		mustPut(t, s, key, plain, t0)
+	}
+	mustPut(t, s, "live", live(t0, second), t0)
+	s.Get([]byte("a"), at(t0))
+	s.Get([]byte("b"), untouched(t0))
+	for i, left := range [][]string{{"a", "c", "live", "new0"}, {"a", "live", "new0", "new1"}, {"live", "new0", "new1", "new2"}} {
+		mustPut(t, s, fmt.Sprint("new", i), live(t0, second), t0)
+		expectKeys(t, s, t0, left...)
+	}
+}
+
 // Which shard the dead key lies in makes no difference.
 func TestADeadKeyAnywhereGivesItsRoom(t *testing.T) {
 	const n = 64

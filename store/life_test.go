@@ -152,6 +152,16 @@ func TestThrottleStores(t *testing.T) {
 	}
 }
 
+// Callers read their clocks before they wait for a lock, so time may seem to go back by a little.
+func TestASpentValueIsNoDebtEvenABitEarlier(t *testing.T) {
+	s := store.New(store.Options{})
+	mustPut(t, s, "k", store.State{TAT: uint64(t0), ExpiryNS: store.NoExpiry}, t0)
+	d, err := s.Throttle([]byte("k"), mustLimit(t, 0, 1, 1), 0, at(t0-10))
+	if err != nil || d.Remaining != 1 || d.ResetAfterNS != 0 {
+		t.Errorf("%+v, %v; want a full key", d, err)
+	}
+}
+
 func TestThrottleOutOfRangeChangesNothing(t *testing.T) {
 	s := store.New(store.Options{})
 	limit := mustLimit(t, 5, 1, 60)

@@ -174,8 +174,8 @@ func (m *machine) drawAccess(t *rapid.T) store.Access {
 func (m *machine) drawState(t *rapid.T) store.State {
 	now := m.model.nowNS
 	return store.State{
-		TAT:      uint64(now + rapid.Int64Range(-3, 30).Draw(t, "tat")),
-		ExpiryNS: rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, now - 1, now, now + 1, now + 9, now + 25}).Draw(t, "expiry"),
+		TAT:      uint64(now + rapid.SampledFrom([]int64{-3, 0, 1, 2, 5, 12, 30, 60}).Draw(t, "tat")),
+		ExpiryNS: rapid.SampledFrom([]int64{store.AtTAT, store.AtTAT, store.NoExpiry, store.NoExpiry, now - 1, now, now + 1, now + 9, now + 25}).Draw(t, "expiry"),
 	}
 }
 

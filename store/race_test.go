@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"celld/store"
 )
@@ -84,27 +85,26 @@ func TestNoEvictionAdmitsExactlyMaxKeys(t *testing.T) {
 	}
 }
 
-// Several callers create the same key if it is not there (SET NX), in a store where each has to let go of the lock to
-// have room made in another shard. One of them creates it.
+// Two callers create the same key if it is not there (SET NX). Both find it absent, and both wait for the only room
+// there is: that of a dead key in another shard, which a third caller keeps locked until both have asked. The one that
+// comes second must be asked again.
 func TestUpdateAsksAgainWhenTheKeyCameIntoBeing(t *testing.T) {
-	const dead = 64
-	s := store.New(store.Options{MaxKeys: dead, NoEviction: true, Shards: 64})
-	now := t0
-	for round := range 300 {
-		for i := range dead {
-			mustPut(t, s, fmt.Sprint("dead", i), live(now, 1), now)
-		}
-		now++
-		key := []byte(fmt.Sprint("key", round))
-		var creators atomic.Int64
-		parallel(4, func(int) {
+	for attempt := 0; ; attempt++ {
+		s := store.New(store.Options{MaxKeys: 1, Shards: 1024})
+		mustPut(t, s, "dying", live(t0, 1), t0)
+		var asked, creators atomic.Int64
+		bothAsked, locked := make(chan struct{}), make(chan struct{})
+		setNX := func() {
 			created := false
-			err := s.Update(key, at(now), func(_ store.State, ok bool) (store.State, store.Action) {
+			err := s.Update([]byte("new"), at(t0+1), func(_ store.State, ok bool) (store.State, store.Action) {
+				if asked.Add(1) == 2 {
+					close(bothAsked)
+				}
 				created = !ok
 				if ok {
 					return store.State{}, store.Leave
 				}
-				return live(now, 2), store.Put
+				return live(t0, second), store.Put
 			})
 			if err != nil {
 				t.Error(err)
@@ -112,12 +112,32 @@ func TestUpdateAsksAgainWhenTheKeyCameIntoBeing(t *testing.T) {
 			if created {
 				creators.Add(1)
 			}
-		})
-		if got := creators.Load(); got != 1 {
-			t.Fatalf("%d callers created the key", got)
 		}
-		now += 2
-		s.Len(now)
+		sameShard := false
+		parallel(3, func(i int) {
+			if i > 0 {
+				<-locked
+				setNX()
+				return
+			}
+			_ = s.Update([]byte("dying"), at(t0), func(store.State, bool) (store.State, store.Action) {
+				close(locked)
+				select {
+				case <-bothAsked:
+				case <-time.After(2 * time.Second): // both keys are in the same shard, once in 1,024 times
+					sameShard = true
+				}
+				return store.State{}, store.Leave
+			})
+		})
+		if sameShard && attempt < 3 {
+			continue
+		}
+		if creators.Load() != 1 || asked.Load() != 3 {
+			t.Errorf("%d callers created the key, asked %d times; want 1, and 3 times", creators.Load(), asked.Load())
+		}
+		expectKeys(t, s, t0+1, "new")
+		return
 	}
 }
 
