@@ -63,6 +63,8 @@ func serve(cfg *resp.Config) error {
 	log := newLog(cfg)
 	keys := store.New(store.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction()})
 	server := resp.NewServer(resp.Options{Config: cfg, Store: keys, Log: log, Version: version})
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
 	listeners, err := server.Listen()
 	if err != nil {
 		return err
@@ -70,8 +72,6 @@ func serve(cfg *resp.Config) error {
 	log.Info("ready", "addr", resp.AddrTexts(listeners), "pid", os.Getpid(), "version", version,
 		"max_keys", cfg.MaxKeys(), "maxmemory", cfg.MaxMemory(), "maxclients", cfg.MaxClients(), "io_threads", cfg.IOThreads())
 
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
 	go func() {
 		select {
 		case <-server.Done():

@@ -1,6 +1,8 @@
 package resp
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -18,23 +20,23 @@ var fixedParameters = [][2]string{{"appendonly", "no"}, {"databases", "1"}, {"sa
 
 func cmdConfigGet(s *Session, args [][]byte) {
 	var found [][2]string
-	matches := func(name string) bool {
+	add := func(name, value string) {
 		for _, pattern := range args[2:] {
-			if globMatchFold(pattern, []byte(name)) {
-				return true
+			if !globMatchFold(pattern, []byte(name)) {
+				continue
 			}
+			if !bytes.ContainsAny(pattern, "*?[") { // a plain name comes back as it was spelled
+				name = string(pattern)
+			}
+			found = append(found, [2]string{name, value})
+			return
 		}
-		return false
 	}
 	for _, row := range s.srv.cfg.rows {
-		if matches(row.Name) {
-			found = append(found, [2]string{row.Name, row.Value.String()})
-		}
+		add(row.Name, row.Value.String())
 	}
 	for _, p := range fixedParameters {
-		if matches(p[0]) {
-			found = append(found, p)
-		}
+		add(p[0], p[1])
 	}
 	s.replyMap(len(found))
 	for _, p := range found {
@@ -46,30 +48,29 @@ func cmdConfigGet(s *Session, args [][]byte) {
 // cmdConfigSet sets all of its parameters or none.
 func cmdConfigSet(s *Session, args [][]byte) {
 	if len(args)%2 != 0 {
-		s.replyError(errArity, "config|set")
+		s.replyError(errSyntax)
 		return
 	}
 	s.srv.configMu.Lock()
 	defer s.srv.configMu.Unlock()
 	var rows []*Setting
 	for i := 2; i < len(args); i += 2 {
-		name := strings.ToLower(string(args[i]))
-		row := s.srv.cfg.row(name)
-		switch {
-		case row == nil:
+		row := s.srv.cfg.row(strings.ToLower(string(args[i])))
+		if row == nil {
 			s.replyError(errConfigUnknown, args[i])
 			return
-		case !row.mutable:
-			s.replyError(errConfigFailed, name, "can't set immutable config")
-			return
-		}
-		for _, earlier := range rows {
-			if earlier == row {
-				s.replyError(errConfigTwice, name)
-				return
-			}
 		}
 		rows = append(rows, row)
+	}
+	for i, row := range rows {
+		switch {
+		case !row.mutable:
+			s.replyError(errConfigFailed, row.Name, "can't set immutable config")
+			return
+		case slices.Contains(rows[:i], row):
+			s.replyError(errConfigTwice, row.Name)
+			return
+		}
 	}
 	var before []string
 	for i, row := range rows {

@@ -71,6 +71,9 @@ func infoServer(w *infoWriter, s *Session) {
 	w.field("server_time_usec", s.nowNS/1e3)
 	w.field("uptime_in_seconds", uptime)
 	w.field("uptime_in_days", uptime/86400)
+	executable, _ := os.Executable() // empty where the system does not tell
+	w.field("executable", executable)
+	w.field("config_file", "")
 	w.field("io_threads_active", srv.cfg.ioThreads.Get())
 }
 
@@ -90,22 +93,37 @@ func infoClients(w *infoWriter, s *Session) {
 }
 
 func infoMemory(w *infoWriter, s *Session) {
-	samples := []metrics.Sample{
-		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
-	}
-	metrics.Read(samples)
-	used := samples[0].Value.Uint64()
-	held := samples[1].Value.Uint64() - samples[2].Value.Uint64()
+	used, held := s.srv.readMemory()
+	peak := s.srv.stats.peakBytes.Load()
 	w.field("used_memory", used)
 	w.field("used_memory_human", humanBytes(used))
 	w.field("used_memory_rss", held)
 	w.field("used_memory_rss_human", humanBytes(held))
+	w.field("used_memory_peak", peak)
+	w.field("used_memory_peak_human", humanBytes(peak))
 	w.field("used_memory_dataset", s.srv.store.Stats(s.nowNS).Bytes)
 	w.field("maxmemory", s.srv.cfg.maxMemory.Get())
-	w.field("maxmemory_human", humanBytes(uint64(s.srv.cfg.maxMemory.Get())))
+	w.field("maxmemory_human", humanBytes(s.srv.cfg.maxMemory.Get()))
 	w.field("maxmemory_policy", s.srv.cfg.maxMemoryPolicy.Get())
 	w.field("max_keys", s.srv.cfg.maxKeys.Get())
 	w.field("mem_allocator", "go")
+}
+
+// readMemory returns the bytes of live and not yet collected objects, and those that the process holds for its heap and
+// the rest of the Go runtime. It keeps the peak of the first.
+func (srv *Server) readMemory() (used, held int64) {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+	}
+	metrics.Read(samples)
+	used = int64(samples[0].Value.Uint64())
+	held = int64(samples[1].Value.Uint64() - samples[2].Value.Uint64())
+	for {
+		peak := srv.stats.peakBytes.Load()
+		if used <= peak || srv.stats.peakBytes.CompareAndSwap(peak, used) {
+			return used, held
+		}
+	}
 }
 
 func infoPersistence(w *infoWriter, _ *Session) {
@@ -171,7 +189,7 @@ func infoKeyspace(w *infoWriter, s *Session) {
 }
 
 // humanBytes writes a size as Redis does: 512B, 1.50K, 2.00M.
-func humanBytes(n uint64) string {
+func humanBytes(n int64) string {
 	if n < 1024 {
 		return fmt.Sprintf("%dB", n)
 	}

@@ -56,7 +56,7 @@ func (o *setOptions) parse(args [][]byte) bool {
 			}
 			o.keepTTL = true
 		case "ex", "px", "exat", "pxat":
-			if o.keepTTL || o.unit != "" || i+1 == len(args) {
+			if o.keepTTL || o.unit != "" && o.unit != option || i+1 == len(args) {
 				return false
 			}
 			i++

@@ -17,7 +17,7 @@ func TestConfigSetIsAllOrNothing(t *testing.T) {
 	c.want("CONFIG SET port 1", "-ERR CONFIG SET failed (possibly related to argument 'port') - can't set immutable config\r\n")
 	c.want("CONFIG SET nosuch 1", "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n")
 	c.want("CONFIG SET timeout 1 timeout 2", "-ERR CONFIG SET failed (possibly related to argument 'timeout') - duplicate parameter\r\n")
-	c.want("CONFIG SET timeout", "-ERR wrong number of arguments for 'config|set' command\r\n")
+	c.want("CONFIG SET timeout 1 maxclients", "-ERR syntax error\r\n")
 }
 
 func TestConfigGetGlobs(t *testing.T) {

@@ -27,6 +27,7 @@ func (srv *Server) cron(ctx context.Context) {
 			commands := srv.stats.commands.Load()
 			srv.stats.commandsPerSecond.Store(max(0, commands-lastCommands))
 			lastCommands = commands
+			srv.readMemory()
 			srv.closeIdle()
 		}
 	}

@@ -79,7 +79,7 @@ func (r *frameReader) next(buf []byte, limits frameLimits) (args [][]byte, n int
 				return nil, 0, err
 			}
 			if len(line) == 0 || line[0] != '$' {
-				return nil, 0, protocolError(fmt.Sprintf(errProtoBulkExpectedPattern, firstByte(line)))
+				return nil, 0, protocolError(fmt.Sprintf(errProtoBulkExpected, firstByte(line)))
 			}
 			length, isInt := parseInt(line[1:])
 			switch {
@@ -160,9 +160,9 @@ func (r *frameReader) done() int {
 	return n
 }
 
-func firstByte(line []byte) byte {
+func firstByte(line []byte) []byte {
 	if len(line) == 0 {
-		return '\r'
+		return []byte{'\r'}
 	}
-	return line[0]
+	return line[:1]
 }

@@ -3,6 +3,7 @@ package resp
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/tidwall/redcon"
 )
@@ -26,13 +27,14 @@ func (s *Session) replyBool(yes bool) {
 	}
 }
 
-// replyError appends one error line. Line breaks in what a client sent become spaces, as in Redis, so that a reply
-// cannot be smuggled in.
+// replyError appends one error line. Line breaks in what a client sent become spaces, and go at the end, as in Redis, so
+// that a reply cannot be smuggled in.
 func (s *Session) replyError(format string, args ...any) {
 	text := format
 	if len(args) > 0 {
 		text = fmt.Sprintf(format, args...)
 	}
+	text = strings.TrimRight(text, "\r\n")
 	s.out = append(s.out, '-')
 	for i := range len(text) {
 		if c := text[i]; c == '\r' || c == '\n' {

@@ -1,8 +1,11 @@
 package resp
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"celld/store"
 )
@@ -86,7 +89,7 @@ func (s *Session) Serve(data []byte) (stays bool) {
 	for pending := 0; ; s.nowNS = s.srv.clock() {
 		var more bool
 		data, more = s.run(data)
-		if len(s.out) > 0 {
+		if len(s.out) > 0 && s.end != atOnce {
 			s.srv.stats.outputBytes.Add(int64(len(s.out)))
 			pending = s.tr.Send(s.out)
 		}
@@ -180,8 +183,13 @@ func (s *Session) dispatch(args [][]byte) {
 	mark := len(s.out)
 	row, text := s.admit(args)
 	switch {
+	case s.end != open:
 	case text != "":
 		s.srv.stats.rejected(row)
+		if row != nil && row.name == "exec" { // a refused EXEC ends its transaction
+			s.endTx()
+			text = fmt.Sprintf(errExecRejected, strings.TrimPrefix(text, "ERR "))
+		}
 		s.tx.spoil()
 		s.replyError("%s", text)
 	case s.tx.open && row.flags&immediate == 0:
@@ -198,6 +206,10 @@ func (s *Session) dispatch(args [][]byte) {
 func (s *Session) admit(args [][]byte) (*command, string) {
 	row := s.srv.commands.find(args[0])
 	if row == nil {
+		if isHTTP(args[0]) {
+			s.srv.log.Log(context.Background(), LevelVerbose, "a browser or HTTP client speaks to this port, closed", "client", s.client.addr)
+			s.end = atOnce
+		}
 		return nil, unknownCommand(args)
 	}
 	if len(row.sub) > 0 && len(args) > 1 {
@@ -214,6 +226,12 @@ func (s *Session) admit(args [][]byte) (*command, string) {
 		return row, errNoAuth
 	}
 	return row, ""
+}
+
+// isHTTP recognises what a web page can make a browser send to a port on its own machine. As in Redis, the connection is
+// closed before the lines that the page chose are read as commands.
+func isHTTP(name []byte) bool {
+	return bytes.EqualFold(name, []byte("POST")) || bytes.EqualFold(name, []byte("host:"))
 }
 
 // call runs a row's handler, and accounts for it.

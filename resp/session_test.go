@@ -182,6 +182,9 @@ func TestThrottleErrors(t *testing.T) {
 	if got, want := c.do("CL.THROTTLE", "k", "1", "2\r\n+OK", "3"), "-"+errThrottleParse+"2  +OK\r\n"; got != want {
 		t.Errorf("line breaks: got %q, want %q", got, want)
 	}
+	if got, want := c.do("CL.THROTTLE", "k", "1", "2\n", "3"), "-"+errThrottleParse+"2\r\n"; got != want {
+		t.Errorf("line break at the end: got %q, want %q", got, want)
+	}
 	if got, want := c.do("CL.THROTTLE", "k", "1", "2\x003", "3"), "-"+errThrottleParse+"2\r\n"; got != want {
 		t.Errorf("NUL: got %q, want %q", got, want)
 	}

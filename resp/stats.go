@@ -16,6 +16,7 @@ type serverStats struct {
 	outputLimitCloses atomic.Int64
 	idleCloses        atomic.Int64
 	panics            atomic.Int64
+	peakBytes         atomic.Int64 // the most heap in use that the cron saw; not reset
 	wrongPasswords    atomic.Int64
 	commandsPerSecond atomic.Int64 // over the last second, kept by the cron
 }

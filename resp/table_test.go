@@ -69,12 +69,12 @@ func TestCommandIntrospection(t *testing.T) {
 	c.want("COMMAND GETKEYS CL.THROTTLE k 1 2 3", "*1\r\n$1\r\nk\r\n")
 	c.want("COMMAND GETKEYS DEL a b", "*2\r\n$1\r\na\r\n$1\r\nb\r\n")
 	c.want("COMMAND GETKEYS OBJECT ENCODING k", "*1\r\n$1\r\nk\r\n")
-	c.want("COMMAND GETKEYS PING", "-"+errNoKeysCommand+"\r\n")
+	c.want("COMMAND GETKEYS PING a", "-"+errNoKeysCommand+"\r\n")
 	c.want("COMMAND GETKEYS NOSUCH k", "-"+errBadCommand+"\r\n")
-	c.want("COMMAND GETKEYS GET", "-"+errBadCommandArgs+"\r\n")
+	c.want("COMMAND GETKEYS SET k", "-"+errBadCommandArgs+"\r\n")
 	c.want("COMMAND LIST FILTERBY MODULE redis-cell", "*1\r\n$11\r\ncl.throttle\r\n")
 	c.want("COMMAND LIST FILTERBY PATTERN *expiret*", "*2\r\n$10\r\nexpiretime\r\n$11\r\npexpiretime\r\n")
-	c.want("COMMAND INFO nosuch", "*1\r\n*-1\r\n")
+	c.want("COMMAND INFO nosuch", "*1\r\n$-1\r\n")
 	if got := c.do("COMMAND", "INFO", "get"); !strings.HasPrefix(got, "*1\r\n*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n") {
 		t.Errorf("%q", got)
 	}

@@ -31,8 +31,8 @@ func (v *intValue) Get() int64     { return v.n.Load() }
 func (v *intValue) String() string { return strconv.FormatInt(v.n.Load(), 10) }
 func (v *intValue) Type() string   { return v.unit }
 func (v *intValue) Set(text string) error {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
+	n, ok := parseInt([]byte(text))
+	if !ok {
 		return fmt.Errorf("argument couldn't be parsed into an integer")
 	}
 	return v.set(n)

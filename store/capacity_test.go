@@ -82,7 +82,9 @@ func TestSpentKeysGoInTheOrderOfTheirUse(t *testing.T) {
 	mustPut(t, s, "live", live(t0, second), t0)
 	s.Get([]byte("a"), at(t0))
 	s.Get([]byte("b"), untouched(t0))
-	for i, left := range [][]string{{"a", "c", "live", "new0"}, {"a", "live", "new0", "new1"}, {"live", "new0", "new1", "new2"}} {
+	for i, left := range [][]string{
+		{"a", "c", "live", "new0"}, {"a", "live", "new0", "new1"}, {"live", "new0", "new1", "new2"},
+	} {
 		mustPut(t, s, fmt.Sprint("new", i), live(t0, second), t0)
 		expectKeys(t, s, t0, left...)
 	}

@@ -25,7 +25,9 @@ func drained(s *store.Store) string {
 			told = append(told, fmt.Sprintf("%s=%d", c.Key, int64(c.State.TAT)-t0))
 		}
 	})
-	slices.SortFunc(told, func(a, b string) int { return strings.Compare(strings.TrimLeft(a, "-"), strings.TrimLeft(b, "-")) })
+	slices.SortFunc(told, func(a, b string) int {
+		return strings.Compare(strings.TrimLeft(a, "-"), strings.TrimLeft(b, "-"))
+	})
 	return strings.Join(told, " ")
 }
 

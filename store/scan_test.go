@@ -149,15 +149,19 @@ func TestScanHoldsNoLock(t *testing.T) {
 }
 
 func FuzzScanCursor(f *testing.F) {
-	stores := []*store.Store{store.New(store.Options{Shards: 1}), store.New(store.Options{Shards: 1024}), store.New(store.Options{})}
-	for _, s := range stores[1:] {
+	var stores []*store.Store
+	for _, shards := range []int{1, 16, 1024} {
+		full := store.New(store.Options{Shards: shards})
 		for i := range 300 {
-			mustPut(f, s, fmt.Sprint(i), plain, t0)
+			mustPut(f, full, fmt.Sprint(i), plain, t0)
 		}
+		stores = append(stores, full, store.New(store.Options{Shards: shards}))
 	}
-	for _, cursor := range []uint64{0, 1, 1 << 31, 1<<32 - 1, 1 << 32, 1<<32 + 1, 1 << 42, 1<<53 - 1, 1 << 53, 1 << 63, 1<<64 - 1} {
-		f.Add(cursor, 10)
-		f.Add(cursor, 1<<62)
+	for _, power := range []int{0, 1, 31, 32, 33, 36, 41, 42, 53, 63} {
+		for _, cursor := range []uint64{1<<power - 1, 1 << power, 1<<power + 1, ^uint64(0) << power} {
+			f.Add(cursor, 10)
+			f.Add(cursor, 1<<62)
+		}
 	}
 	f.Fuzz(func(t *testing.T, cursor uint64, count int) {
 		for _, s := range stores {

@@ -13,14 +13,19 @@ func TestWatch(t *testing.T) {
 	throttle := func(quantity int64) func(*store.Store) {
 		return func(s *store.Store) { _, _ = s.Throttle(k, limit, quantity, at(t0)) }
 	}
-	put := func(s *store.Store) { _ = put(s, "k", live(t0, second), t0) }
-	putOver := func(s *store.Store) {
-		_ = s.Update(k, at(t0), func(store.State, bool) (store.State, store.Action) { return store.State{}, store.Put })
+	update := func(key string, st store.State) func(*store.Store) {
+		return func(s *store.Store) { _ = put(s, key, st, t0) }
 	}
+	create, putOver, other := update("k", live(t0, second)), update("k", live(t0, 0)), update("o", plain)
 	remove := func(s *store.Store) { s.Delete(k, t0) }
-	other := func(s *store.Store) {
-		_ = s.Update([]byte("o"), at(t0), func(store.State, bool) (store.State, store.Action) { return plain, store.Put })
+	rename := func(from, to string) func(*store.Store) {
+		return func(s *store.Store) { s.Rename([]byte(from), []byte(to), t0) }
 	}
+	reads := func(s *store.Store) { s.Get(k, at(t0)); s.IdleNS(k, t0); s.Len(t0); contents(t, s, t0) }
+	sweep := func(s *store.Store) { s.Sweep(t0+second, 10) }
+	shrink := func(s *store.Store) { s.SetMaxBytes(1) }
+	flush := (*store.Store).Flush
+	type events = []func(*store.Store)
 	evict := func(s *store.Store) {
 		for i := range 100 {
 			_, _ = s.Throttle(fmt.Append(nil, i), limit, 1, at(t0))
@@ -29,45 +34,42 @@ func TestWatch(t *testing.T) {
 	tests := []struct {
 		name    string
 		there   bool // at Watch, with a TTL of 1 s
-		events  []func(*store.Store)
+		events  events
 		afterNS int64
 		changed bool
 	}{
 		{"nothing, there", true, nil, 0, false},
 		{"nothing, absent", false, nil, 0, false},
-		{"put the same", true, []func(*store.Store){put}, 0, true},
-		{"created", false, []func(*store.Store){put}, 0, true},
-		{"created by a call", false, []func(*store.Store){throttle(1)}, 0, true},
-		{"moved by a call", true, []func(*store.Store){throttle(1)}, 0, true},
-		{"a limited call", true, []func(*store.Store){throttle(5)}, 0, false},
-		{"a limited call on an absent key", false, []func(*store.Store){throttle(5)}, 0, false},
-		{"a peek", true, []func(*store.Store){throttle(0)}, 0, false},
-		{"a refund to full", true, []func(*store.Store){throttle(-1)}, 0, true},
-		{"a refund of an absent key", false, []func(*store.Store){throttle(-1)}, 0, false},
-		{"reads", true, []func(*store.Store){func(s *store.Store) { s.Get(k, at(t0)); s.IdleNS(k, t0); s.Len(t0) }}, 0, false},
-		{"deleted", true, []func(*store.Store){remove}, 0, true},
-		{"deleted, was absent", false, []func(*store.Store){remove}, 0, false},
-		{"deleted and put again", true, []func(*store.Store){remove, put}, 0, true},
-		{"created and deleted", false, []func(*store.Store){put, remove}, 0, true},
-		{"created, and expired", false, []func(*store.Store){put}, second, true},
-		{"put as over", true, []func(*store.Store){putOver}, 0, true},
-		{"put as over, was absent", false, []func(*store.Store){putOver}, 0, false},
+		{"put the same", true, events{create}, 0, true},
+		{"created", false, events{create}, 0, true},
+		{"created by a call", false, events{throttle(1)}, 0, true},
+		{"moved by a call", true, events{throttle(1)}, 0, true},
+		{"a limited call", true, events{throttle(5)}, 0, false},
+		{"a limited call on an absent key", false, events{throttle(5)}, 0, false},
+		{"a peek", true, events{throttle(0)}, 0, false},
+		{"a refund to full", true, events{throttle(-1)}, 0, true},
+		{"a refund of an absent key", false, events{throttle(-1)}, 0, false},
+		{"reads", true, events{reads}, 0, false},
+		{"deleted", true, events{remove}, 0, true},
+		{"deleted, was absent", false, events{remove}, 0, false},
+		{"deleted and put again", true, events{remove, create}, 0, true},
+		{"created and deleted", false, events{create, remove}, 0, true},
+		{"created, and expired", false, events{create}, second, true},
+		{"put as over", true, events{putOver}, 0, true},
+		{"put as over, was absent", false, events{putOver}, 0, false},
 		{"expired", true, nil, second, true},
-		{"expired and swept", true, []func(*store.Store){func(s *store.Store) { s.Sweep(t0+second, 10) }}, second, true},
+		{"expired and swept", true, events{sweep}, second, true},
 		{"about to expire", true, nil, second - 1, false},
-		{"flushed", true, []func(*store.Store){(*store.Store).Flush}, 0, true},
-		{"flushed, was absent", false, []func(*store.Store){(*store.Store).Flush}, 0, false},
-		{"flushed and put again", true, []func(*store.Store){(*store.Store).Flush, put}, 0, true},
-		{"renamed away", true, []func(*store.Store){func(s *store.Store) { s.Rename(k, []byte("to"), t0) }}, 0, true},
-		{"renamed away and back", true, []func(*store.Store){
-			func(s *store.Store) { s.Rename(k, []byte("to"), t0) },
-			func(s *store.Store) { s.Rename([]byte("to"), k, t0) },
-		}, 0, true},
-		{"renamed to itself", true, []func(*store.Store){func(s *store.Store) { s.Rename(k, k, t0) }}, 0, false},
-		{"another renamed over it", true, []func(*store.Store){other, func(s *store.Store) { s.Rename([]byte("o"), k, t0) }}, 0, true},
-		{"evicted", true, []func(*store.Store){evict}, 0, true},
-		{"others evicted", false, []func(*store.Store){evict}, 0, false},
-		{"shrunk away", true, []func(*store.Store){func(s *store.Store) { s.SetMaxBytes(1) }}, 0, true},
+		{"flushed", true, events{flush}, 0, true},
+		{"flushed, was absent", false, events{flush}, 0, false},
+		{"flushed and put again", true, events{flush, create}, 0, true},
+		{"renamed away", true, events{rename("k", "to")}, 0, true},
+		{"renamed away and back", true, events{rename("k", "to"), rename("to", "k")}, 0, true},
+		{"renamed to itself", true, events{rename("k", "k")}, 0, false},
+		{"another renamed over it", true, events{other, rename("o", "k")}, 0, true},
+		{"evicted", true, events{evict}, 0, true},
+		{"others evicted", false, events{evict}, 0, false},
+		{"shrunk away", true, events{shrink}, 0, true},
 	}
 	for _, shards := range []int{1, 4} {
 		for _, tt := range tests {
