@@ -121,7 +121,7 @@ func cmdSet(s *Session, args [][]byte) {
 	var old store.State
 	existed, stored := false, false
 	err := s.srv.store.Update(args[1], s.access(), func(current store.State, ok bool) (store.State, store.Action) {
-		old, existed = current, ok
+		old, existed, stored = current, ok, false // asked anew where the store had to look for room
 		if o.nx && ok || o.xx && !ok {
 			return current, store.Leave
 		}

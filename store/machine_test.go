@@ -78,6 +78,9 @@ func (m *machine) scan(fn func(string, store.State)) {
 // put is a put in both that has been done in the store; err is what that said.
 func (m *machine) put(t *rapid.T, name string, st store.State, err error) {
 	if k := m.model.find(name); k != nil {
+		if err != nil {
+			t.Fatalf("put over %q: %v", name, err)
+		}
 		m.model.set(k, st)
 	} else {
 		if ok := m.model.admits(name); ok != (err == nil) {
@@ -242,7 +245,7 @@ func (m *machine) resize(t *rapid.T) {
 		m.model.maxKeys = rapid.Int64Range(1, 9).Draw(t, "maxKeys")
 		m.store.SetMaxKeys(m.model.maxKeys)
 	case 1:
-		limits := []int64{0, 0, 1, 3 * store.OverheadBytes, 5*store.OverheadBytes + 6}
+		limits := []int64{0, 0, 1, 2*store.OverheadBytes + 3, 5*store.OverheadBytes + 6}
 		m.model.maxBytes = rapid.SampledFrom(limits).Draw(t, "maxBytes")
 		m.store.SetMaxBytes(m.model.maxBytes)
 	default:
