@@ -63,6 +63,9 @@ func serve(cfg *resp.Config) error {
 	log := newLog(cfg)
 	keys := store.New(store.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction()})
 	server := resp.NewServer(resp.Options{Config: cfg, Store: keys, Log: log, Version: version})
+	// As Redis does. A terminal that is closed (SIGHUP) and a reader of the log that went away (SIGPIPE) would end the
+	// process otherwise, and every limit with it.
+	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	listeners, err := server.Listen()
@@ -124,10 +127,6 @@ func configure(cfg *resp.Config, flags *pflag.FlagSet) (args []string, err error
 
 const envPrefix = "CELLD_"
 
-func envName(flag string) string {
-	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
-
 // serviceLink matches what Kubernetes puts into the environment of every pod beside a Service that is named celld.
 var serviceLink = regexp.MustCompile(`^CELLD(_\w+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)=`)
 
@@ -142,7 +141,7 @@ func readEnvironment(flags *pflag.FlagSet) error {
 		case serviceLink.MatchString(entry) && (flag == nil || strings.Contains(value, "://")):
 		case flag == nil || flag.Name == "version":
 			return fmt.Errorf("unknown environment variable %s; see celld --help", name)
-		case !flag.Changed:
+		case !flag.Changed && value != "": // empty is what compose files make of a variable that is not set
 			if err := flags.Set(flag.Name, value); err != nil {
 				return fmt.Errorf("environment variable %s: %w", name, errors.Unwrap(err))
 			}

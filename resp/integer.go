@@ -16,16 +16,7 @@ func parseInt(b []byte) (int64, bool) {
 	if len(digits) == 0 || len(digits) > 19 || digits[0] == '0' && (negative || len(digits) > 1) {
 		return 0, false
 	}
-	n, ok := parseDigits(digits)
-	switch {
-	case !ok:
-		return 0, false
-	case negative && n <= 1<<63:
-		return -int64(n), true
-	case !negative && n <= math.MaxInt64:
-		return int64(n), true
-	}
-	return 0, false
+	return signed(digits, negative)
 }
 
 // parseTAT reads what SET stores: an unsigned 64-bit decimal in canonical form, so that GET returns the same bytes.
@@ -44,7 +35,12 @@ func parseSigned(b []byte) (int64, bool) {
 		negative = b[0] == '-'
 		b = b[1:]
 	}
-	n, ok := parseDigits(b)
+	return signed(b, negative)
+}
+
+// signed reads digits whose sign has been read.
+func signed(digits []byte, negative bool) (int64, bool) {
+	n, ok := parseDigits(digits)
 	switch {
 	case !ok:
 		return 0, false

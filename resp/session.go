@@ -60,7 +60,8 @@ func (s *Session) Serve(data []byte) (stays bool) {
 		if cause := recover(); cause != nil {
 			s.srv.stats.panics.Add(1)
 			s.srv.log.Error("handler panicked", "panic", fmt.Sprint(cause), "client", s.client.addr, "command", s.client.command(), "stack", string(debug.Stack()))
-			s.in, s.tx = nil, transaction{}
+			s.in, s.end = nil, afterReply
+			s.tx.discard()
 			s.tr.Send([]byte("-" + errInternal + "\r\n"))
 			s.tr.Close()
 			stays = false

@@ -55,7 +55,6 @@ var flagNames = []struct {
 type keyRange struct{ first, last, step int }
 
 var (
-	noKey   = keyRange{}
 	oneKey  = keyRange{1, 1, 1}
 	twoKeys = keyRange{1, 2, 1}
 	allKeys = keyRange{1, -1, 1}
