@@ -1,0 +1,96 @@
+# `make` lists the targets. `make test` is all that CI does, and works on a fresh Debian machine with Go on it.
+# What the tests need beside Go goes to .cache/, which may be deleted at any time.
+
+CACHE := .cache
+MODULE := $(CACHE)/redis-cell/libredis_cell.so
+CLIENTS := integration_test/testdata/clients
+GO_FILES = $$(find . -name '*.go' -not -path './$(CACHE)/*' -not -path '*/node_modules/*')
+
+.NOTPARALLEL:
+.PHONY: help build run test go tools clients redis-cell fmt vet staticcheck go-test clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+build: go ## build the static binary ./celld
+	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o celld .
+
+run: go ## start a server on 127.0.0.1:6379
+	go run .
+
+test: go tools clients redis-cell fmt vet staticcheck go-test ## all that CI does, in the order of the targets below
+
+go: ## check that Go is there and new enough
+	@need=$$(sed -n 's/^go //p' go.mod); \
+	have=$$(go env GOVERSION 2>/dev/null || (cd / && go version 2>/dev/null | cut -d ' ' -f 3)); have=$${have#go}; \
+	if [ -z "$$have" ]; then echo "Go is missing: install Go $$need or newer, and have it in PATH" >&2; exit 1; fi; \
+	if ! printf '%s\n%s\n' "$$need" "$$have" | sort -V -C; then echo "Go $$have is too old: install Go $$need or newer" >&2; exit 1; fi
+
+# A command, the Debian package it comes in. redis-server's package would start a server of its own on port 6379, which
+# a policy-rc.d forbids while it is installed; the tests start theirs.
+TOOLS := redis-server:redis-server redis-cli:redis-tools redis-benchmark:redis-tools python3:python3 node:nodejs npm:npm \
+	cargo:cargo gcc:gcc ip:iproute2 unshare:util-linux prlimit:util-linux
+
+tools: ## install by apt what the tests need and this machine lacks, where it can
+	@missing=; \
+	for tool in $(TOOLS); do command -v $${tool%%:*} >/dev/null || missing="$$missing $${tool#*:}"; done; \
+	python3 -c 'import ensurepip, venv' 2>/dev/null || missing="$$missing python3-venv"; \
+	printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | gcc -x c -o /dev/null - 2>/dev/null || missing="$$missing gcc libc6-dev"; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if ! command -v apt-get >/dev/null; then echo "Not installed, so its tests are skipped:$$missing"; exit 0; fi; \
+	if [ "$$(id -u)" = 0 ]; then sudo=; elif sudo -n true 2>/dev/null; then sudo='sudo -n'; \
+	else echo "Not installed, so its tests are skipped:$$missing (apt-get install$$missing)"; exit 0; fi; \
+	echo "Installing by apt:$$missing"; \
+	policy=/usr/sbin/policy-rc.d; \
+	if [ ! -e $$policy ]; then \
+		printf '#!/bin/sh\nexit 101\n' | $$sudo tee $$policy >/dev/null; $$sudo chmod 755 $$policy; \
+		trap "$$sudo rm -f $$policy" EXIT; \
+	fi; \
+	$$sudo apt-get -q update >/dev/null && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install $$missing >/dev/null
+
+clients: $(CACHE)/clients/python/.done $(CACHE)/clients/node_modules/.done ## install the Python and Node clients that the tests drive
+
+$(CACHE)/clients/python/.done: $(CLIENTS)/requirements.txt
+	@if ! command -v python3 >/dev/null; then echo "No Python: its clients are not tested"; exit 0; fi; \
+	echo "Installing the Python clients"; \
+	rm -rf $(@D) && python3 -m venv $(@D) && $(@D)/bin/pip install --quiet --disable-pip-version-check -r $< && touch $@
+
+$(CACHE)/clients/node_modules/.done: $(CLIENTS)/package.json
+	@if ! command -v npm >/dev/null; then echo "No npm: its clients are not tested"; exit 0; fi; \
+	echo "Installing the Node clients"; \
+	rm -rf $(@D) && mkdir -p $(@D)/.. && cp $< $(@D)/.. && cd $(@D)/.. && \
+	npm install --silent --no-package-lock --no-audit --no-fund && touch node_modules/.done
+
+ifdef REDIS_CELL_MODULE
+redis-cell: ## build redis-cell 0.2.2, to compare with (REDIS_CELL_MODULE names another)
+	@echo "Comparing with $(REDIS_CELL_MODULE)"
+else
+redis-cell: $(MODULE)
+endif
+
+# redis-cell's Cargo package is a library for redis-server. As a dependency Cargo would link it into something else, so it
+# is vendored with what it needs, and built where it then lies.
+$(MODULE):
+	@if ! command -v cargo >/dev/null; then echo "No cargo: celld is not compared with redis-cell"; exit 0; fi; \
+	echo "Building redis-cell 0.2.2"; \
+	rm -rf $(@D) && mkdir -p $(@D)/.cargo && cd $(@D) && touch lib.rs && \
+	printf '[package]\nname = "scratch"\nversion = "0.1.0"\nedition = "2021"\n[lib]\npath = "lib.rs"\n[dependencies]\nredis-cell = "=0.2.2"\nlibc = "=0.2.155"\n' >Cargo.toml && \
+	cargo vendor --quiet >/dev/null && \
+	printf '[source.crates-io]\nreplace-with = "vendored"\n[source.vendored]\ndirectory = "vendor"\n' >.cargo/config.toml && \
+	(cd vendor/redis-cell && rm -f Cargo.lock && cargo build --release --offline --target-dir ../../target 2>../../build.log || (cat ../../build.log >&2; exit 1)) && \
+	cp target/release/libredis_cell.so .
+
+fmt: go ## gofmt: fail where a file is not formatted
+	@unformatted=$$(gofmt -l $(GO_FILES)); if [ -n "$$unformatted" ]; then echo "Not formatted (gofmt -w): $$unformatted" >&2; exit 1; fi
+
+vet: go ## go vet
+	go vet ./...
+
+staticcheck: go ## staticcheck, in the version that go.mod names
+	go tool staticcheck ./...
+
+go-test: go ## every Go test, with the race detector
+	go test -race ./...
+
+clean: ## delete the binary and what was installed or built for the tests
+	rm -rf celld $(CACHE)

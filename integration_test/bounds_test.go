@@ -1,0 +1,144 @@
+package integration_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestQueryBufferLimit sends a command that does not end, and a transaction that does not: both are cut off.
+func TestQueryBufferLimit(t *testing.T) {
+	t.Parallel()
+	srv := start(t, "--client-query-buffer-limit", "1mb", "--proto-max-bulk-len", "64kb")
+	feed := func(head []byte, piece []byte) {
+		t.Helper()
+		c := dial(t, srv.addr)
+		c.send(head)
+		go io.Copy(io.Discard, c.Conn)
+		for sent := 0; sent < 64<<20; sent += len(piece) {
+			c.SetWriteDeadline(time.Now().Add(replyTimeout))
+			if _, err := c.Write(piece); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatalf("%.20q: neither read nor cut off", head)
+			} else if err != nil {
+				return
+			}
+		}
+		t.Errorf("%.20q…: 64 MB are held, and the limit is 1 MB", head)
+	}
+	argument := slices.Concat([]byte("$60000\r\n"), bytes.Repeat([]byte("a"), 60_000), []byte("\r\n"))
+	feed([]byte("*1000000\r\n"), argument)
+	feed([]byte("*1000000\r\n"), slices.Repeat([]byte("$0\r\n\r\n"), 1000))
+	feed(frame("MULTI"), frame("ECHO", strings.Repeat("a", 60_000)))
+	if rss := vmRSS(t, srv.cmd.Process.Pid); rss > 96<<20 {
+		t.Errorf("resident memory is %d MB", rss>>20)
+	}
+
+	c := dial(t, srv.addr)
+	c.send([]byte("*2\r\n$4\r\nECHO\r\n$65537\r\n"))
+	if got := c.reply(); got != "-ERR Protocol error: invalid bulk length\r\n" {
+		t.Errorf("an argument above --proto-max-bulk-len: %q", got)
+	}
+	c.closed()
+	if text, _ := bulk(dial(t, srv.addr).do("ECHO", strings.Repeat("e", 64<<10))); len(text) != 64<<10 {
+		t.Errorf("an argument of --proto-max-bulk-len: %d bytes come back", len(text))
+	}
+	srv.alive()
+}
+
+// TestMaxClients opens one connection too many.
+func TestMaxClients(t *testing.T) {
+	t.Parallel()
+	srv := start(t, "--maxclients", "10")
+	var conns []*conn
+	for range 10 {
+		c := dial(t, srv.addr)
+		c.do("PING")
+		conns = append(conns, c)
+	}
+	for range 3 {
+		extra := dial(t, srv.addr)
+		if got := extra.reply(); got != "-ERR max number of clients reached\r\n" {
+			t.Errorf("the eleventh client: %q", got)
+		}
+		extra.closed()
+	}
+	if got := conns[9].do("INFO", "stats"); !containsLine(got, "rejected_connections:3") {
+		t.Errorf("INFO stats: %s", got)
+	}
+	conns[0].Close()
+	eventually(t, "there is room again", func() bool {
+		got, err := dial(t, srv.addr).tryDo([]string{"PING"})
+		return err == nil && got == "+PONG\r\n"
+	})
+	if got := conns[1].do("CONFIG", "SET", "maxclients", "5"); got != "+OK\r\n" {
+		t.Errorf("CONFIG SET maxclients: %q", got)
+	}
+	if got := conns[1].do("PING"); got != "+PONG\r\n" {
+		t.Errorf("a client that was there before: %q", got)
+	}
+}
+
+// TestFileDescriptors opens more connections than the process may have files.
+func TestFileDescriptors(t *testing.T) {
+	t.Parallel()
+	need(t, "prlimit")
+	srv := spec{wrap: []string{"prlimit", "--nofile=64:64"}}.start(t)
+	first := dial(t, srv.addr)
+	first.do("PING")
+	var conns []*conn
+	for range 200 {
+		conns = append(conns, dial(t, srv.addr))
+	}
+	for range 3 {
+		if got := first.do("CL.THROTTLE", "k", "15", "30", "60"); !strings.HasPrefix(got, "*5\r\n:0\r\n") {
+			t.Errorf("an earlier client: %q", got)
+		}
+	}
+	for _, c := range conns {
+		c.Close()
+	}
+	eventually(t, "new clients are served again", func() bool {
+		got, err := dial(t, srv.addr).tryDo([]string{"PING"})
+		return err == nil && got == "+PONG\r\n"
+	})
+}
+
+// TestIdleTimeout closes those who say nothing, and only those.
+func TestIdleTimeout(t *testing.T) {
+	t.Parallel()
+	srv := start(t, "--timeout", "1")
+	idle, busy, half := dial(t, srv.addr), dial(t, srv.addr), dial(t, srv.addr)
+	idle.do("PING")
+	half.send([]byte("*1\r\n$4\r\nPI"))
+	began := time.Now()
+	for _, c := range []*conn{idle, half} {
+		gone := make(chan error, 1)
+		go func() {
+			_, err := c.tryReply(replyTimeout)
+			gone <- err
+		}()
+		eventually(t, "an idle connection is closed", func() bool {
+			busy.do("PING")
+			select {
+			case err := <-gone:
+				if err != io.EOF {
+					t.Errorf("an idle connection: %v", err)
+				}
+				return true
+			default:
+				return false
+			}
+		})
+	}
+	if took := time.Since(began); took < 900*time.Millisecond || took > 10*time.Second {
+		t.Errorf("closed after %v, of 1 s", took)
+	}
+	if got := busy.do("PING"); got != "+PONG\r\n" {
+		t.Errorf("a busy connection: %q", got)
+	}
+}

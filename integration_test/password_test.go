@@ -1,0 +1,121 @@
+package integration_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// TestPassword gives the password in each way, and looks for it where others could see it.
+func TestPassword(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("open sesame\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name    string
+		spec    spec
+		visible bool
+	}{
+		{"flag", spec{flags: []string{"--requirepass", "open sesame"}}, true}, // unless celld hides it
+		{"file", spec{flags: []string{"--requirepass-file", file}}, false},
+		{"environment", spec{env: []string{"CELLD_REQUIREPASS=open sesame"}}, false},
+		{"file named by the environment", spec{env: []string{"CELLD_REQUIREPASS_FILE=" + file}}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			srv := test.spec.start(t)
+			cmdline, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(srv.cmd.Process.Pid), "cmdline"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !test.visible && bytes.Contains(cmdline, []byte("sesame")) {
+				t.Errorf("the password is in %q", cmdline)
+			}
+			c := dial(t, srv.addr)
+			for _, step := range []struct {
+				args []string
+				want string
+			}{
+				{[]string{"PING"}, "-NOAUTH Authentication required.\r\n"},
+				{[]string{"CL.THROTTLE", "k", "15", "30", "60"}, "-NOAUTH Authentication required.\r\n"},
+				{[]string{"SHUTDOWN"}, "-NOAUTH Authentication required.\r\n"},
+				{[]string{"AUTH", "sesame"}, "-WRONGPASS invalid username-password pair or user is disabled.\r\n"},
+				{[]string{"AUTH", "open sesame "}, "-WRONGPASS invalid username-password pair or user is disabled.\r\n"},
+				{[]string{"AUTH", "nobody", "open sesame"}, "-WRONGPASS invalid username-password pair or user is disabled.\r\n"},
+				{[]string{"PING"}, "-NOAUTH Authentication required.\r\n"},
+				{[]string{"AUTH", "open sesame"}, "+OK\r\n"},
+				{[]string{"CL.THROTTLE", "k", "15", "30", "60"}, five("0 16 15 -1 2")[0]},
+				{[]string{"CONFIG", "SET", "requirepass", "changed"}, "+OK\r\n"},
+				{[]string{"PING"}, "+PONG\r\n"},
+				{[]string{"AUTH", "open sesame"}, "-WRONGPASS invalid username-password pair or user is disabled.\r\n"},
+				{[]string{"AUTH", "default", "changed"}, "+OK\r\n"},
+			} {
+				if got := c.do(step.args...); got != step.want {
+					t.Errorf("%q: %q, want %q", step.args, got, step.want)
+				}
+			}
+			if bytes.Contains([]byte(srv.log.String()), []byte("sesame")) {
+				t.Errorf("the password is in the log: %s", srv.log)
+			}
+		})
+	}
+}
+
+// TestPasswordIsKeptSecret looks where commands are shown to others.
+func TestPasswordIsKeptSecret(t *testing.T) {
+	t.Parallel()
+	srv := start(t, "--requirepass", "sesame", "--slowlog-log-slower-than", "0")
+	admin, c := dial(t, srv.addr), dial(t, srv.addr)
+	admin.do("AUTH", "sesame")
+	monitor := dial(t, srv.addr)
+	monitor.do("AUTH", "sesame")
+	if got := monitor.do("MONITOR"); got != "+OK\r\n" {
+		t.Fatal(got)
+	}
+	c.do("AUTH", "sesame")
+	c.do("HELLO", "2", "AUTH", "default", "sesame")
+	c.do("CONFIG", "SET", "requirepass", "sesame2")
+	c.do("ECHO", "the end")
+	for {
+		line := monitor.reply()
+		if bytes.Contains([]byte(line), []byte("sesame")) {
+			t.Errorf("MONITOR shows %s", line)
+		}
+		if bytes.Contains([]byte(line), []byte("the end")) {
+			break
+		}
+	}
+	for _, args := range [][]string{{"SLOWLOG", "GET", "-1"}, {"CLIENT", "LIST"}, {"INFO", "everything"}} {
+		if got := admin.do(args...); bytes.Contains([]byte(got), []byte("sesame")) {
+			t.Errorf("%q shows %s", args, got)
+		}
+	}
+}
+
+func TestPasswordFileFaults(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	empty, good := filepath.Join(dir, "empty"), filepath.Join(dir, "good")
+	os.WriteFile(empty, []byte("\n"), 0o600)
+	os.WriteFile(good, []byte("sesame\r\n"), 0o600)
+	for _, test := range []struct {
+		flags []string
+		names string
+	}{
+		{[]string{"--requirepass-file", filepath.Join(dir, "nosuch")}, "nosuch"},
+		{[]string{"--requirepass-file", dir}, dir},
+		{[]string{"--requirepass-file", empty}, empty},
+		{[]string{"--requirepass-file", good, "--requirepass", "x"}, "requirepass-file"},
+	} {
+		_, stderr, code := runToEnd(t, nil, append(test.flags, "--port", "0")...)
+		oneLine(t, stderr, code, 2, test.names)
+	}
+	srv := start(t, "--requirepass-file", good)
+	if got := dial(t, srv.addr).do("AUTH", "sesame"); got != "+OK\r\n" {
+		t.Errorf("a password file with CRLF: %q", got)
+	}
+}

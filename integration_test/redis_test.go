@@ -1,0 +1,212 @@
+package integration_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// The commands that Redis has too are compared with Redis: testdata/redis holds what to send, redis-server says what is
+// right, and redis_differences_test.go lists where celld may differ and why.
+
+// TestRedis sends each script of testdata/redis to celld and to redis-server, in RESP2 and RESP3, and compares bytes.
+func TestRedis(t *testing.T) {
+	t.Parallel()
+	need(t, "redis-server")
+	files, err := filepath.Glob("testdata/redis/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	var used sync.Map
+	t.Cleanup(func() { // after the last file
+		for line := range redisDifferences {
+			if _, ok := used.Load(line); !ok && !strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
+				t.Errorf("redisDifferences: %q has no line in testdata/redis, or no difference", line)
+			}
+		}
+	})
+	for _, file := range files {
+		scripts := readScripts(t, file)
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			var flags []string
+			if filepath.Base(file) == "auth.txt" {
+				flags = []string{"--requirepass", "sesame"}
+			}
+			p := &redisPair{t: t, celld: start(t, flags...).addr, redis: startRedis(t, flags...), used: &used}
+			for _, hello := range []string{"", "3"} {
+				if len(flags) > 0 && hello != "" {
+					continue // HELLO asks for the password, and there is nothing left to compare
+				}
+				for _, script := range scripts {
+					p.compareTwice(hello, script)
+				}
+			}
+		})
+	}
+}
+
+// readScripts returns the paragraphs of a file, without comments.
+func readScripts(t *testing.T, file string) (scripts [][]string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for paragraph := range strings.SplitSeq(string(text), "\n\n") {
+		var script []string
+		for line := range strings.Lines(paragraph) {
+			if line = strings.TrimSuffix(line, "\n"); line != "" && line[0] != '#' {
+				script = append(script, line)
+			}
+		}
+		if len(script) > 0 {
+			scripts = append(scripts, script)
+		}
+	}
+	return scripts
+}
+
+// redisPair is the two servers to compare.
+type redisPair struct {
+	t            *testing.T
+	celld, redis string
+	used         *sync.Map // lines of redisDifferences that were needed
+}
+
+// compareTwice runs a script, and once more with more patience when something differed: a loaded machine is late at times.
+func (p *redisPair) compareTwice(hello string, script []string) {
+	p.t.Helper()
+	differences := p.compare(hello, script, 30*time.Millisecond)
+	if len(differences) > 0 {
+		differences = p.compare(hello, script, 500*time.Millisecond)
+	}
+	for _, d := range differences {
+		p.t.Error(d)
+	}
+}
+
+// compare runs a script on new connections and empty keyspaces. quiet is how long redis-server must say nothing for
+// its answer to raw bytes to be complete.
+func (p *redisPair) compare(hello string, script []string, quiet time.Duration) (differences []string) {
+	p.t.Helper()
+	celld, redis := dial(p.t, p.celld), dial(p.t, p.redis)
+	defer celld.Close()
+	defer redis.Close()
+	for _, c := range []*conn{celld, redis} {
+		if hello != "" {
+			c.do("HELLO", hello)
+		}
+		c.do("FLUSHALL")
+	}
+	for i, line := range script {
+		var got, want string
+		var gotErr, wantErr error
+		if text, raw := strings.CutPrefix(line, "raw "); raw {
+			words := splitQuoted(p.t, text)
+			want, wantErr = redis.raw(words[0], 0, quiet)
+			got, gotErr = celld.raw(words[0], len(want), min(quiet, 5*time.Millisecond))
+		} else {
+			words := splitQuoted(p.t, line)
+			want, wantErr = redis.tryDo(words)
+			got, gotErr = celld.tryDo(words)
+		}
+		if got == want && (gotErr == io.EOF) == (wantErr == io.EOF) {
+			if wantErr == io.EOF {
+				break
+			}
+			continue
+		}
+		if d, listed := redisDifferences[line]; listed && d.fits(got, want) {
+			p.used.Store(line, true)
+			if gotErr != nil || wantErr != nil {
+				break
+			}
+			continue
+		}
+		differences = append(differences, fmt.Sprintf("HELLO %s; line %d of %q\n %s\ncelld %s\nredis %s", hello, i+1, script[0], line, shown(got, gotErr), shown(want, wantErr)))
+		if gotErr != nil || wantErr != nil {
+			break
+		}
+	}
+	return differences
+}
+
+func shown(reply string, err error) string {
+	if err != nil {
+		return fmt.Sprintf("%.2000q, then %v", reply, err)
+	}
+	return fmt.Sprintf("%.2000q", reply)
+}
+
+// tryDo sends a command and reads a reply. A connection that the peer has closed meanwhile is io.EOF.
+func (c *conn) tryDo(args []string) (string, error) {
+	c.SetWriteDeadline(time.Now().Add(replyTimeout))
+	if _, err := c.Write(frame(args...)); err != nil {
+		return "", io.EOF
+	}
+	return c.tryReply(replyTimeout)
+}
+
+// raw sends bytes and reads until at least so many have come and the peer has been quiet for a while.
+func (c *conn) raw(text string, atLeast int, quiet time.Duration) (string, error) {
+	c.SetWriteDeadline(time.Now().Add(replyTimeout))
+	if _, err := c.Write([]byte(text)); err != nil {
+		return "", io.EOF
+	}
+	var got []byte
+	buf := make([]byte, 64<<10)
+	for {
+		wait := quiet
+		if len(got) < atLeast {
+			wait = 5 * time.Second
+		}
+		c.SetReadDeadline(time.Now().Add(wait))
+		n, err := c.r.Read(buf)
+		got = append(got, buf[:n]...)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return string(got), nil
+		case err != nil:
+			return string(got), io.EOF
+		}
+	}
+}
+
+// splitQuoted splits a line into words as redis-cli does for plain and "quoted" ones.
+func splitQuoted(t testing.TB, line string) (words []string) {
+	t.Helper()
+	for rest := strings.TrimLeft(line, " "); rest != ""; rest = strings.TrimLeft(rest, " ") {
+		if rest[0] == '\'' {
+			word, after, found := strings.Cut(rest[1:], "'")
+			if !found {
+				t.Fatalf("unbalanced quotes: %s", line)
+			}
+			words, rest = append(words, word), after
+			continue
+		}
+		if rest[0] == '"' {
+			quoted, err := strconv.QuotedPrefix(rest)
+			if err != nil {
+				t.Fatalf("%v: %s", err, line)
+			}
+			word, err := strconv.Unquote(quoted)
+			if err != nil {
+				t.Fatalf("%v: %s", err, line)
+			}
+			words, rest = append(words, word), rest[len(quoted):]
+			continue
+		}
+		word, after, _ := strings.Cut(rest, " ")
+		words, rest = append(words, word), after
+	}
+	return words
+}
