@@ -86,7 +86,7 @@ func (s *Session) replyKeySpecs(row *command) {
 	s.replyString("flags")
 	s.replySet(2)
 	s.replyStatus(access)
-	s.replyStatus("ACCESS")
+	s.replyStatus("access")
 	s.replyString("begin_search")
 	s.replyMap(2)
 	s.replyString("type")
