@@ -30,6 +30,9 @@ type Limit struct {
 	toleranceNS int64 // intervalNS * capacity
 }
 
+// Capacity is the most that passes at one instant: max burst + 1.
+func (l Limit) Capacity() int64 { return l.capacity }
+
 // NewLimit returns the limit of count calls in each period of so many seconds, with maxBurst more at once than one.
 //
 // maxBurst is -1 (nothing ever passes) or more, count 1 to period × 10^9, period 1 to MaxPeriodSeconds, and

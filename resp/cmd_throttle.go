@@ -6,34 +6,42 @@ import (
 
 	"celld/cell"
 	"celld/store"
-
-	"github.com/tidwall/redcon"
 )
 
-// cmdThrottle is CL.THROTTLE key max_burst count period [quantity]: redis-cell's command, checks in its order and
-// errors in its words (release 0.5.0).
-func cmdThrottle(s *Session, args [][]byte) {
+// throttleCall is the parameters of one CL.THROTTLE.
+type throttleCall struct{ maxBurst, count, period, quantity int64 }
+
+// parseThrottle reads CL.THROTTLE key max_burst count period [quantity], with redis-cell's checks in its order and errors
+// in its words (release 0.5.0). The text is that of an error, or empty.
+func parseThrottle(args [][]byte) (call throttleCall, text string) {
 	if len(args) != 5 && len(args) != 6 {
-		s.replyError(errThrottleUsage)
-		return
+		return call, errThrottleUsage
 	}
-	params := [4]int64{3: 1} // max_burst, count, period, quantity
+	params := [4]int64{3: 1}
 	for i, arg := range args[2:] {
 		n, ok := parseSigned(arg)
 		if !ok {
 			// The reference hands the text on as a C string, so a NUL ends it.
 			text, _, _ := bytes.Cut(arg, []byte{0})
-			s.replyError("%s%s", errThrottleParse, text)
-			return
+			return call, errThrottleParse + string(text)
 		}
 		params[i] = n
 	}
-	limit, err := cell.NewLimit(params[0], params[1], params[2])
+	return throttleCall{params[0], params[1], params[2], params[3]}, ""
+}
+
+func cmdThrottle(s *Session, args [][]byte) {
+	call, text := parseThrottle(args)
+	if text != "" {
+		s.replyError("%s", text)
+		return
+	}
+	limit, err := cell.NewLimit(call.maxBurst, call.count, call.period)
 	if err != nil {
 		s.replyThrottleError(err)
 		return
 	}
-	d, err := s.srv.store.Throttle(args[1], limit, params[3], s.access())
+	d, err := s.srv.store.Throttle(args[1], limit, call.quantity, s.access())
 	if err != nil {
 		s.replyThrottleError(err)
 		return
@@ -42,17 +50,19 @@ func cmdThrottle(s *Session, args [][]byte) {
 	if d.Limited {
 		limited = 1
 		if d.RetryAfterNS != cell.Never {
-			// The reference says 0 for a wait below 1 ms, at which callers spin.
-			retryAfter = max(1, wholeSeconds(d.RetryAfterNS))
+			retryAfter = retrySeconds(d.RetryAfterNS)
 		}
 	}
 	s.replyArray(5)
-	s.out = redcon.AppendInt(s.out, limited)
-	s.out = redcon.AppendInt(s.out, d.Limit)
-	s.out = redcon.AppendInt(s.out, d.Remaining)
-	s.out = redcon.AppendInt(s.out, retryAfter)
-	s.out = redcon.AppendInt(s.out, wholeSeconds(d.ResetAfterNS))
+	s.replyInt(limited)
+	s.replyInt(d.Limit)
+	s.replyInt(d.Remaining)
+	s.replyInt(retryAfter)
+	s.replyInt(wholeSeconds(d.ResetAfterNS))
 }
+
+// retrySeconds is at least 1: the reference says 0 for a wait below 1 ms, at which callers spin.
+func retrySeconds(ns uint64) int64 { return max(1, wholeSeconds(ns)) }
 
 // wholeSeconds rounds as redis-cell 0.5.0 does: up where the part of a second has at least one whole millisecond.
 func wholeSeconds(ns uint64) int64 {

@@ -105,6 +105,9 @@ func (r *frameReader) next(buf []byte, limits frameLimits) (args [][]byte, n int
 	return r.args, r.done(), nil
 }
 
+// idle says that no part of a command has been read.
+func (r *frameReader) idle() bool { return !r.inFrame && r.pos == 0 && r.scanned == 0 }
+
 // held is the memory that the unfinished command costs beside its bytes, for the query buffer's limit.
 func (r *frameReader) held() int { return cap(r.spans) * 16 }
 

@@ -32,17 +32,17 @@ type Options struct {
 
 // Server is what all sessions share. It does no I/O of its own: Listen does, and tests drive sessions by hand.
 type Server struct {
-	cfg      *Config
-	store    *store.Store
-	log      *slog.Logger
-	clock    func() int64
-	version  string
-	commands *commandTable
-	stats    serverStats
-	slowlog  slowlog
-	buffers  bufferPool
-	bornNS   int64
-	runID    string
+	cfg       *Config
+	store     *store.Store
+	log       *slog.Logger
+	clock     func() int64
+	version   string
+	commands  *commandTable
+	stats     serverStats
+	slowlog   slowlog
+	scratches scratchPool
+	bornNS    int64
+	runID     string
 
 	// world is held shared while a batch of commands runs, and alone by EXEC.
 	world sync.RWMutex
@@ -181,20 +181,24 @@ func isLoopback(a net.Addr) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// bufferPool lends output buffers to batches, so that an idle connection holds none.
-type bufferPool struct{ pool sync.Pool }
-
-func (p *bufferPool) get() *[]byte {
-	if b, ok := p.pool.Get().(*[]byte); ok {
-		return b
-	}
-	b := make([]byte, 0, 4<<10)
-	return &b
+// scratch is what a session needs only while it answers a batch. It is lent, so that an idle connection holds none.
+type scratch struct {
+	out   []byte
+	batch throttleBatch
 }
 
-// put takes a buffer back, but for one that a big reply has grown: pooled, it would be held for ever.
-func (p *bufferPool) put(b *[]byte) {
-	if cap(*b) <= 2*flushAt {
-		p.pool.Put(b)
+type scratchPool struct{ pool sync.Pool }
+
+func (p *scratchPool) get() *scratch {
+	if s, ok := p.pool.Get().(*scratch); ok {
+		return s
+	}
+	return &scratch{out: make([]byte, 0, 4<<10)}
+}
+
+// put takes a scratch back, but for one that a big reply has grown: pooled, it would be held for ever.
+func (p *scratchPool) put(s *scratch) {
+	if cap(s.out) <= 2*flushAt {
+		p.pool.Put(s)
 	}
 }

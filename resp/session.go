@@ -27,8 +27,9 @@ type Session struct {
 	in      []byte // the start of a command whose end has not arrived
 	reader  frameReader
 	out     []byte
-	nowNS   int64 // read once a batch
-	timeAll bool  // the slow log asks for every command's time
+	scratch *scratch // lent for the time of a batch
+	nowNS   int64    // read once a batch
+	timeAll bool     // the slow log asks for every command's time
 
 	resp3  bool
 	authed bool
@@ -83,9 +84,12 @@ func (s *Session) Serve(data []byte) (stays bool) {
 		s.in = append(s.in, data...)
 		data = s.in
 	}
-	buf := s.srv.buffers.get()
-	defer s.srv.buffers.put(buf)
-	s.out = *buf
+	s.scratch = s.srv.scratches.get()
+	defer func() {
+		s.srv.scratches.put(s.scratch)
+		s.scratch = nil
+	}()
+	s.out = s.scratch.out
 	s.takePushed()
 	for pending := 0; ; s.nowNS = s.srv.clock() {
 		var more bool
@@ -94,7 +98,8 @@ func (s *Session) Serve(data []byte) (stays bool) {
 			s.srv.stats.outputBytes.Add(int64(len(s.out)))
 			pending = s.tr.Send(s.out)
 		}
-		*buf, s.out = s.out[:0], s.out[:0]
+		s.out = s.out[:0]
+		s.scratch.out = s.out
 		if pending > int(s.srv.cfg.outputBufferLimit.Get()) {
 			s.srv.log.Warn("client does not read its replies, closed", "client", s.client.addr, "pending_bytes", pending)
 			s.srv.stats.outputLimitCloses.Add(1)
@@ -129,9 +134,16 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	limits := frameLimits{maxArgs: int(srv.cfg.maxMultibulkLen.Get()), maxBulk: int(srv.cfg.maxBulkLen.Get())}
 	slowUS := srv.cfg.slowlogSlowerThan.Get()
 	s.timeAll = slowUS >= 0 && slowUS < 1000
+	batchable := s.batchable()
 	for s.end == open && len(data) > 0 {
 		if len(s.out) >= flushAt || s.batch.slowNS > sliceNS {
 			return data, true
+		}
+		if batchable && s.reader.idle() {
+			if n := s.throttle(data, limits.maxBulk); n > 0 {
+				data = data[n:]
+				continue
+			}
 		}
 		limits.authed = s.authed
 		args, n, err := s.reader.next(data, limits)
@@ -144,12 +156,22 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 		if n == 0 {
 			return data, false
 		}
-		data = data[n:]
 		if len(args) > 0 {
 			s.dispatch(args)
+			// Whatever ran may have changed what is asked here: MULTI, AUTH, CLIENT REPLY, another's MONITOR.
+			if batchable = s.batchable(); batchable {
+				s.scratch.batch.learn(data[:n], args)
+			}
 		}
+		data = data[n:]
 	}
 	return data, false
+}
+
+// batchable says whether CL.THROTTLE calls may take the short way, past dispatch and call: no one watches, queues, times
+// or holds back the replies of single commands.
+func (s *Session) batchable() bool {
+	return s.authed && !s.tx.open && !s.replyOff && s.skip == 0 && !s.timeAll && !s.srv.monitored()
 }
 
 // keep stores the start of an unfinished command until the rest arrives, or ends the connection where that, with what a
@@ -247,7 +269,7 @@ func (s *Session) call(row *command, args [][]byte) {
 	mark := len(s.out)
 	if row.flags&fast != 0 && !s.timeAll {
 		row.run(s, args)
-		s.batch.count(row)
+		s.batch.count(row, 1)
 	} else {
 		startNS := s.srv.clock()
 		row.run(s, args)

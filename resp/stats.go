@@ -65,20 +65,20 @@ type commandRun struct {
 	n   int64
 }
 
-func (b *batchStats) count(row *command) {
-	b.calls++
-	b.fast++
+func (b *batchStats) count(row *command, n int64) {
+	b.calls += n
+	b.fast += n
 	for i := range b.runs {
 		run := &b.runs[i]
 		if run.row == nil {
 			run.row = row
 		}
 		if run.row == row {
-			run.n++
+			run.n += n
 			return
 		}
 	}
-	row.stats.calls.Add(1)
+	row.stats.calls.Add(n)
 }
 
 func (b *batchStats) countSlow(row *command, tookNS int64) {

@@ -97,8 +97,9 @@ const maxName = 32
 
 // commandTable finds rows by name.
 type commandTable struct {
-	rows   []*command
-	byName map[string]*command
+	rows     []*command
+	byName   map[string]*command
+	throttle *command // the row that does not need to be looked for
 }
 
 func newCommandTable() *commandTable {
@@ -116,6 +117,7 @@ func newCommandTable() *commandTable {
 			sub.parent = row
 		}
 	}
+	t.throttle = t.byName["cl.throttle"]
 	return t
 }
 

@@ -1,0 +1,100 @@
+package resp
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+// carrier moves the bytes of connections between their sockets and sessions.
+type carrier interface {
+	// carry takes a connection over. It may wait a moment, but not for the peer.
+	carry(conn net.Conn)
+	// stop closes all connections and returns when they are.
+	stop()
+}
+
+// Serve accepts from the listeners and serves until ctx ends, then stops: no new connections, what has arrived is
+// answered, and all is closed within --shutdown-timeout. The error tells what kept it from serving.
+func (srv *Server) Serve(ctx context.Context, listeners []net.Listener) error {
+	carrier, err := newCarrier(srv)
+	if err != nil {
+		return err
+	}
+	srv.serve(ctx, listeners, carrier)
+	return nil
+}
+
+func (srv *Server) serve(ctx context.Context, listeners []net.Listener, carrier carrier) {
+	cronCtx, stopCron := context.WithCancel(context.Background())
+	var cron, acceptors sync.WaitGroup
+	cron.Go(func() { srv.cron(cronCtx) })
+	for _, ln := range listeners {
+		acceptors.Go(func() { srv.accept(ln, carrier) })
+	}
+	<-ctx.Done()
+	for _, ln := range listeners {
+		ln.Close()
+	}
+	acceptors.Wait()
+	srv.drain()
+	stopCron()
+	cron.Wait()
+	carrier.stop()
+}
+
+// accept takes connections in until the listener is closed. When the process is out of file descriptors it waits for
+// some to come free, and serves those it has meanwhile.
+func (srv *Server) accept(ln net.Listener, carrier carrier) {
+	for {
+		conn, err := ln.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			srv.log.Warn("cannot accept a connection", "error", err)
+			time.Sleep(50 * time.Millisecond)
+			continue
+		}
+		carrier.carry(conn)
+	}
+}
+
+// admitConn makes the session of a new connection. One that may not be served is told so and closed, and gets none.
+func (srv *Server) admitConn(conn net.Conn, tr Transport) *Session {
+	session, refusal := srv.NewSession(tr, Peer{Remote: conn.RemoteAddr(), Local: conn.LocalAddr()})
+	if session == nil {
+		refuse(conn, refusal)
+		return nil
+	}
+	srv.setKeepAlive(conn)
+	return session
+}
+
+// refuse tells a peer why it is not served. The line fits any socket buffer, so that the write does not wait.
+func refuse(conn net.Conn, line string) {
+	_ = conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	_, _ = conn.Write([]byte(line))
+	conn.Close()
+}
+
+func (srv *Server) setKeepAlive(conn net.Conn) {
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		return
+	}
+	seconds := srv.cfg.tcpKeepalive.Get()
+	if seconds == 0 {
+		_ = tcp.SetKeepAlive(false)
+		return
+	}
+	// Redis's proportions: the first probe after the interval, then three more, a third of it apart.
+	_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{
+		Enable: true, Idle: time.Duration(seconds) * time.Second, Interval: time.Duration(max(1, seconds/3)) * time.Second, Count: 3,
+	})
+}
+
+// lingerNS is how long a connection that is to be closed may read nothing of what it was sent.
+const lingerNS = 2_000_000_000

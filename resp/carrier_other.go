@@ -1,0 +1,7 @@
+//go:build !linux
+
+package resp
+
+func newCarrier(srv *Server) (carrier, error) { return &goroutineCarrier{srv: srv}, nil }
+
+const multiplexing = "go"

@@ -1,0 +1,159 @@
+package resp
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"celld/store"
+)
+
+// eachCarrier runs a test over real sockets, with the carrier of this system and with that of any.
+func eachCarrier(t *testing.T, test func(t *testing.T, srv *Server, addr string)) {
+	carriers := map[string]func(*Server) (carrier, error){
+		multiplexing: newCarrier,
+		"goroutines": func(srv *Server) (carrier, error) { return &goroutineCarrier{srv: srv}, nil },
+	}
+	for name, make := range carriers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := NewConfig()
+			for setting, value := range map[string]string{"port": "0", "bind": "127.0.0.1", "io-threads": "2", "client-output-buffer-limit": "128kb"} {
+				if err := cfg.row(setting).Value.Set(value); err != nil {
+					t.Fatal(err)
+				}
+			}
+			srv := NewServer(Options{Config: cfg, Store: store.New(store.Options{})})
+			listeners, err := srv.Listen()
+			if err != nil {
+				t.Fatal(err)
+			}
+			carrier, err := make(srv)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(context.Background())
+			var serving sync.WaitGroup
+			serving.Go(func() { srv.serve(ctx, listeners, carrier) })
+			t.Cleanup(func() {
+				stop()
+				serving.Wait()
+				if n := srv.clientCount(); n != 0 {
+					t.Errorf("%d clients are left", n)
+				}
+			})
+			test(t, srv, listeners[0].Addr().String())
+		})
+	}
+}
+
+type testConn struct {
+	net.Conn
+	*bufio.Reader
+	t *testing.T
+}
+
+func (c testConn) Read(p []byte) (int, error) { return c.Reader.Read(p) }
+
+func dialTest(t *testing.T, addr string) testConn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	return testConn{conn, bufio.NewReader(conn), t}
+}
+
+func (c testConn) ask(raw, want string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c, raw); err != nil {
+		c.t.Fatal(err)
+	}
+	got := make([]byte, len(want))
+	if n, err := io.ReadFull(c, got); err != nil || string(got) != want {
+		c.t.Fatalf("%.40q: %q, %v; want %q", raw, got[:n], err, want)
+	}
+}
+
+func (c testConn) wantClosed() {
+	c.t.Helper()
+	if rest, err := io.ReadAll(c); len(rest) > 0 {
+		c.t.Errorf("%q, %v before the end", rest, err)
+	}
+}
+
+func TestCarriersAnswer(t *testing.T) {
+	eachCarrier(t, func(t *testing.T, _ *Server, addr string) {
+		c := dialTest(t, addr)
+		c.ask("PING\r\n", "+PONG\r\n")
+		c.ask(strings.Repeat("PING\r\n", 20_000), strings.Repeat("+PONG\r\n", 20_000))
+		payload := strings.Repeat("x", 60_000)
+		c.ask(frame("ECHO", payload), "$60000\r\n"+payload+"\r\n")
+		c.ask("QUIT\r\n", "+OK\r\n")
+		c.wantClosed()
+		c = dialTest(t, addr)
+		c.ask("*1\r\n$-2\r\n", "-"+errProtoBulkLen+"\r\n")
+		c.wantClosed()
+	})
+}
+
+func TestCarriersManyConnections(t *testing.T) {
+	eachCarrier(t, func(t *testing.T, srv *Server, addr string) {
+		var conns []testConn
+		for range 300 {
+			conns = append(conns, dialTest(t, addr))
+		}
+		for round := range 3 {
+			for i, c := range conns {
+				c.ask(frame("ECHO", fmt.Sprint(round, i)), fmt.Sprintf("$%d\r\n%d %d\r\n", len(fmt.Sprint(round, i)), round, i))
+			}
+		}
+	})
+}
+
+// What comes about on another connection reaches this one: a monitor's lines, and its end.
+func TestCarriersWake(t *testing.T) {
+	eachCarrier(t, func(t *testing.T, srv *Server, addr string) {
+		m, c := dialTest(t, addr), dialTest(t, addr)
+		m.ask("MONITOR\r\n", "+OK\r\n")
+		for i := range 200 {
+			c.ask(frame("ECHO", "hi"), "$2\r\nhi\r\n")
+			line, err := m.ReadString('\n')
+			if err != nil || !strings.HasSuffix(line, "\"ECHO\" \"hi\"\r\n") {
+				t.Fatalf("%d: %q, %v", i, line, err)
+			}
+		}
+		c.ask("CLIENT KILL TYPE normal\r\n", ":1\r\n")
+		m.wantClosed()
+		c.ask("PING\r\n", "+PONG\r\n")
+	})
+}
+
+// A peer that sends and does not read is closed at the limit, or has its own goroutine wait for it; nobody else does.
+func TestCarriersDeafPeer(t *testing.T) {
+	eachCarrier(t, func(t *testing.T, srv *Server, addr string) {
+		deaf, c := dialTest(t, addr), dialTest(t, addr)
+		_ = deaf.SetWriteDeadline(time.Now().Add(2 * time.Second))
+		for {
+			if _, err := io.WriteString(deaf, strings.Repeat("COMMAND DOCS\r\n", 100)); err != nil {
+				break
+			}
+		}
+		c.ask("PING\r\n", "+PONG\r\n")
+		waits := false
+		for _, s := range srv.allSessions() {
+			waits = waits || s.client.unsent.Load() > 0
+		}
+		if closed := srv.stats.outputLimitCloses.Load() > 0; closed == waits {
+			t.Errorf("closed %v, waits %v", closed, waits)
+		}
+	})
+}
