@@ -50,6 +50,11 @@ func (e protocolError) Error() string { return string(e) }
 // it is not whole: call again with the same bytes and those that followed. No arguments with a length is an empty
 // command, to be skipped. The arguments lie in buf, or for an inline command in memory of their own, until the next call.
 func (r *frameReader) next(buf []byte, limits frameLimits) (args [][]byte, n int, err error) {
+	if r.idle() {
+		if n := r.whole(buf, limits); n > 0 {
+			return r.args, n, nil
+		}
+	}
 	if !r.inFrame {
 		if len(buf) == 0 {
 			return nil, 0, nil
@@ -103,6 +108,50 @@ func (r *frameReader) next(buf []byte, limits frameLimits) (args [][]byte, n int
 		r.args = append(r.args, buf[s.start:s.end:s.end])
 	}
 	return r.args, r.done(), nil
+}
+
+// whole reads a command that is all there and as clients write it, in one pass, and returns its length. For anything else
+// it returns 0 and leaves the reader as it was. It is tried once a command: what it did is not kept.
+func (r *frameReader) whole(buf []byte, limits frameLimits) int {
+	if len(buf) == 0 || buf[0] != '*' || !limits.authed {
+		return 0
+	}
+	count, i, ok := readLength(buf, 1)
+	if !ok || count == 0 || count > limits.maxArgs {
+		return 0
+	}
+	if r.args = r.args[:0]; cap(r.args) > 1024 {
+		r.args = nil
+	}
+	for range count {
+		if i >= len(buf) || buf[i] != '$' {
+			return 0
+		}
+		length, start, ok := readLength(buf, i+1)
+		if !ok || length > limits.maxBulk || len(buf)-start < length+2 {
+			return 0
+		}
+		r.args = append(r.args, buf[start:start+length:start+length])
+		i = start + length + 2
+	}
+	return i
+}
+
+// readLength reads a length as Redis writes them and the line end behind it, and returns the place after that. It is
+// not ok for anything unusual, which the frame reader then looks at.
+func readLength(buf []byte, at int) (length, next int, ok bool) {
+	i := at
+	for ; i < len(buf) && i < at+6; i++ {
+		digit := buf[i] - '0'
+		if digit > 9 {
+			break
+		}
+		length = length*10 + int(digit)
+	}
+	if i == at || i+1 >= len(buf) || buf[i] != '\r' || buf[i+1] != '\n' || buf[at] == '0' && i > at+1 {
+		return 0, 0, false
+	}
+	return length, i + 2, true
 }
 
 // idle says that no part of a command has been read.

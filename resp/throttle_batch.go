@@ -83,23 +83,6 @@ func (b *throttleBatch) read(data []byte, maxBulk int) (calls, n int) {
 	return calls, n
 }
 
-// readLength reads a length as Redis writes them and the line end behind it, and returns the place after that. It is
-// not ok for anything unusual, which the frame reader then looks at.
-func readLength(buf []byte, at int) (length, next int, ok bool) {
-	i := at
-	for ; i < len(buf) && i < at+6; i++ {
-		digit := buf[i] - '0'
-		if digit > 9 {
-			break
-		}
-		length = length*10 + int(digit)
-	}
-	if i == at || i+1 >= len(buf) || buf[i] != '\r' || buf[i+1] != '\n' || buf[at] == '0' && i > at+1 {
-		return 0, 0, false
-	}
-	return length, i + 2, true
-}
-
 // throttle answers as many calls at the start of data as are like the last, and returns their bytes.
 func (s *Session) throttle(data []byte, maxBulk int) int {
 	b := &s.scratch.batch
