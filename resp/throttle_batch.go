@@ -12,16 +12,24 @@ import (
 // batch; more than 64 gain nothing, as a core has fewer misses in flight.
 const maxBatch = 64
 
-// throttleBatch reads and answers the CL.THROTTLE calls of a pipeline that are alike but for their key, which is what a
-// service sends: it asks one limit for many users. The bytes before the key's length and those after the key are
-// compared with the last call's, and where they are the same nothing of them is parsed again.
+// throttleBatch reads and answers the CL.THROTTLE calls of a pipeline whose limit was asked lately, which is what a
+// service sends: it asks a few limits for many users. The bytes before the key's length and those after the key are
+// compared with those of earlier calls, and where they are the same nothing of them is parsed again.
 //
 // With redis-benchmark -P 128 on 50 connections this took a call from 245 to 145 ns of CPU (PING of redis-server beside
 // it: 220).
 type throttleBatch struct {
-	reqs [maxBatch]store.Request
+	reqs  [maxBatch]store.Request
+	forms [maxBatch]*throttleForm // of the requests
 
-	head, tail []byte // of the last call that was read in full; empty: none
+	known [4]throttleForm
+	last  int // the form that was met last
+	next  int // the form to be forgotten for a new one
+}
+
+// throttleForm is a call without its key.
+type throttleForm struct {
+	head, tail []byte // what stands before the key's length and after the key; no head: no form
 	limit      cell.Limit
 	quantity   int64
 	allowed    []byte // the start of the reply, up to `remaining`
@@ -31,7 +39,7 @@ type throttleBatch struct {
 // In `*6\r\n$11\r\nCL.THROTTLE\r\n$4\r\nkey1\r\n…` the key's length stands at throttleHead.
 const throttleHead = len("*6\r\n$11\r\nCL.THROTTLE\r\n$")
 
-// learn keeps a call that was read in full, to recognise those that follow by. A call that is wrong is not kept.
+// learn keeps the form of a call that was read in full, to recognise those that follow by. One that is wrong is not kept.
 func (b *throttleBatch) learn(frame []byte, args [][]byte) {
 	if frame[0] != '*' || len(args) != 5 && len(args) != 6 || len(args[0]) != len("CL.THROTTLE") || !bytes.EqualFold(args[0], []byte("CL.THROTTLE")) {
 		return
@@ -44,12 +52,14 @@ func (b *throttleBatch) learn(frame []byte, args [][]byte) {
 	if err != nil {
 		return
 	}
+	f := &b.known[b.next]
+	b.last, b.next = b.next, (b.next+1)%len(b.known)
 	keyStart := throttleHead + len(strconv.Itoa(len(args[1]))) + 2
-	b.head = append(b.head[:0], frame[:throttleHead]...)
-	b.tail = append(b.tail[:0], frame[keyStart+len(args[1]):]...)
-	b.limit, b.quantity = limit, call.quantity
-	b.allowed = appendReplyStart(b.allowed[:0], 0, limit.Capacity())
-	b.limited = appendReplyStart(b.limited[:0], 1, limit.Capacity())
+	f.head = append(f.head[:0], frame[:throttleHead]...)
+	f.tail = append(f.tail[:0], frame[keyStart+len(args[1]):]...)
+	f.limit, f.quantity = limit, call.quantity
+	f.allowed = appendReplyStart(f.allowed[:0], 0, limit.Capacity())
+	f.limited = appendReplyStart(f.limited[:0], 1, limit.Capacity())
 }
 
 func appendReplyStart(dst []byte, limited, capacity int64) []byte {
@@ -60,27 +70,41 @@ func appendReplyStart(dst []byte, limited, capacity int64) []byte {
 	return append(dst, "\r\n:"...)
 }
 
-// read fills the batch with the calls at the start of data that are like the last one. It returns how many, and their
-// bytes.
+// read fills the batch with the calls at the start of data that have a known form. It returns how many, and their bytes.
 func (b *throttleBatch) read(data []byte, maxBulk int) (calls, n int) {
-	if len(b.head) == 0 {
-		return 0, 0
-	}
 	for calls < maxBatch {
-		rest := data[n:]
-		if !bytes.HasPrefix(rest, b.head) {
+		form, key, length := b.recognise(data[n:], maxBulk)
+		if form == nil {
 			break
 		}
-		length, i, ok := readLength(rest, throttleHead)
-		if !ok || length > maxBulk || len(rest)-i < length || !bytes.HasPrefix(rest[i+length:], b.tail) {
-			break
-		}
+		b.forms[calls] = form
 		r := &b.reqs[calls]
-		r.Key, r.Limit, r.Quantity = rest[i:i+length:i+length], b.limit, b.quantity
-		n += i + length + len(b.tail)
+		r.Key, r.Limit, r.Quantity = key, form.limit, form.quantity
+		n += length
 		calls++
 	}
 	return calls, n
+}
+
+// recognise finds the form and the key of the call at the start of data, and its length in bytes.
+func (b *throttleBatch) recognise(data []byte, maxBulk int) (form *throttleForm, key []byte, n int) {
+	if len(data) < throttleHead || data[0] != '*' {
+		return nil, nil, 0
+	}
+	length, start, ok := readLength(data, throttleHead)
+	if !ok || length > maxBulk || len(data)-start < length {
+		return nil, nil, 0
+	}
+	tail := data[start+length:]
+	for i := range b.known {
+		at := (b.last + i) % len(b.known)
+		f := &b.known[at]
+		if len(f.head) > 0 && bytes.HasPrefix(tail, f.tail) && bytes.HasPrefix(data, f.head) {
+			b.last = at
+			return f, data[start : start+length : start+length], start + length + len(f.tail)
+		}
+	}
+	return nil, nil, 0
 }
 
 // throttle answers as many calls at the start of data as are like the last, and returns their bytes.
@@ -100,15 +124,15 @@ func (s *Session) throttle(data []byte, maxBulk int) int {
 			s.srv.stats.failed(row)
 			continue
 		}
-		s.out = b.appendReply(s.out, &r.Decision)
+		s.out = b.forms[i].appendReply(s.out, &r.Decision)
 	}
 	s.batch.count(row, int64(calls))
 	return n
 }
 
-func (b *throttleBatch) appendReply(out []byte, d *cell.Decision) []byte {
+func (f *throttleForm) appendReply(out []byte, d *cell.Decision) []byte {
 	if d.Limited {
-		out = append(out, b.limited...)
+		out = append(out, f.limited...)
 		out = appendSmall(out, uint64(d.Remaining))
 		out = append(out, "\r\n:"...)
 		if d.RetryAfterNS == cell.Never {
@@ -118,7 +142,7 @@ func (b *throttleBatch) appendReply(out []byte, d *cell.Decision) []byte {
 		}
 		out = append(out, "\r\n:"...)
 	} else {
-		out = append(out, b.allowed...)
+		out = append(out, f.allowed...)
 		out = appendSmall(out, uint64(d.Remaining))
 		out = append(out, "\r\n:-1\r\n:"...)
 	}
