@@ -7,7 +7,7 @@ CLIENTS := integration_test/testdata/clients
 GO_FILES = $$(find . -name '*.go' -not -path './$(CACHE)/*' -not -path '*/node_modules/*')
 
 .NOTPARALLEL:
-.PHONY: help build run test go tools clients redis-cell fmt vet staticcheck go-test clean
+.PHONY: help build run test bench go tools clients redis-cell throttlecrab fmt vet staticcheck go-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -19,6 +19,12 @@ run: go ## start a server on 127.0.0.1:6379
 	go run .
 
 test: go tools clients redis-cell fmt vet staticcheck go-test ## all that CI does, in the order of the targets below
+
+THROTTLECRAB := $(CACHE)/throttlecrab/bin/throttlecrab-server
+
+bench: TOOLS += protoc:protobuf-compiler
+bench: go tools redis-cell throttlecrab ## measure celld beside its peers, 25 minutes (ARGS=-quick: 3), see bench/README.md
+	go run ./bench $(ARGS)
 
 go: ## check that Go is there and new enough
 	@need=$$(sed -n 's/^go //p' go.mod); \
@@ -79,6 +85,15 @@ $(MODULE):
 	printf '[source.crates-io]\nreplace-with = "vendored"\n[source.vendored]\ndirectory = "vendor"\n' >.cargo/config.toml && \
 	(cd vendor/redis-cell && rm -f Cargo.lock && cargo build --release --offline --target-dir ../../target 2>../../build.log || (cat ../../build.log >&2; exit 1)) && \
 	cp target/release/libredis_cell.so .
+
+throttlecrab: $(THROTTLECRAB)
+
+$(THROTTLECRAB):
+	@if ! command -v cargo >/dev/null; then echo "No cargo: celld is not compared with throttlecrab"; exit 0; fi; \
+	echo "Building throttlecrab-server 0.4.40"; \
+	mkdir -p $(CACHE)/throttlecrab && \
+	cargo install --quiet --locked --root $(CACHE)/throttlecrab --version 0.4.40 throttlecrab-server 2>$(CACHE)/throttlecrab/build.log || \
+	echo "It could not be built, so celld is not compared with it (see $(CACHE)/throttlecrab/build.log)"
 
 fmt: go ## gofmt: fail where a file is not formatted
 	@unformatted=$$(gofmt -l $(GO_FILES)); if [ -n "$$unformatted" ]; then echo "Not formatted (gofmt -w): $$unformatted" >&2; exit 1; fi

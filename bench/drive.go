@@ -1,0 +1,109 @@
+//go:build linux
+
+package main
+
+import "fmt"
+
+// drive is a load by redis-benchmark: CL.THROTTLE key:<12 digits> 15 30 60 on random keys, PING where the peer is asked
+// nothing else. With few keys nearly all calls are limited, with a million most are allowed, and keys expire and come
+// back all the time: a call takes 2 s of the limit.
+type drive struct {
+	clients, pipeline, keys, requests int
+}
+
+func (w drive) fits(p *peer) bool { return !p.pings() || w.keys == 1000 }
+
+func (w drive) quick() work {
+	w.requests /= 10
+	return w
+}
+
+// on is the work as this peer gets it. throttlecrab sends the replies to a pipeline in small packets and waits for the
+// acknowledgement of each (Nagle's algorithm), which leaves 18,000 commands a second at P=16; less of them will do.
+func (w drive) on(p *peer) drive {
+	if p.name == "throttlecrab" && w.pipeline > 1 {
+		w.requests /= 16
+	}
+	return w
+}
+
+func (w drive) seconds(p *peer) float64 {
+	w = w.on(p)
+	perSecond := map[int]float64{1: 110e3, 16: 800e3, 128: 1e6}[w.pipeline]
+	if w.clients == 1 {
+		perSecond = 25e3
+	}
+	if p.name == "throttlecrab" {
+		perSecond = map[int]float64{1: 60e3, 16: 18e3, 128: 150e3}[w.pipeline]
+	}
+	return 1 + float64(w.clients)/1250 + float64(w.requests)/perSecond + float64(w.keys)/300e3
+}
+
+func (w drive) run(b *bench, p *peer) (sample, error) {
+	w = w.on(p)
+	if err := raiseOpenFiles(uint64(w.clients) + 200); err != nil {
+		return nil, err
+	}
+	s, err := b.start(p, room{keys: w.keys * 5 / 4, connections: w.clients + 100})
+	if err != nil {
+		return nil, err
+	}
+	defer s.stop()
+	if !p.pings() { // memory is in place and every key was there once, before anything is measured
+		if err := (load{server: s, keys: w.keys, keyLen: 16, limit: fixedLimit}).run(b.ctx); err != nil {
+			return nil, err
+		}
+	}
+
+	before, err := p.count(s)
+	if err != nil {
+		return nil, err
+	}
+	cpuBefore, err := readCPU(s.pid())
+	if err != nil {
+		return nil, err
+	}
+	d, err := redisBenchmark(b.ctx, b.tools.redisBenchmark, s, w)
+	if err != nil {
+		return nil, fmt.Errorf("%w%s", err, s.lastLog())
+	}
+	cpuAfter, err := readCPU(s.pid())
+	if err != nil {
+		return nil, err
+	}
+	after, err := p.count(s)
+	if err != nil {
+		return nil, err
+	}
+	rss, err := readRSS(s.pid())
+	if err != nil {
+		return nil, err
+	}
+	done := after.since(before)
+	if err := w.check(s, done); err != nil {
+		return nil, err
+	}
+	return sample{
+		cpuMicroseconds: float64(cpuAfter.since(cpuBefore).Nanoseconds()) / 1e3 / float64(done.commands),
+		perSecond:       d.perSecond,
+		p50:             d.p50, p99: d.p99, p999: d.p999, longest: d.max,
+		rssMB: float64(rss) / 1e6,
+	}, nil
+}
+
+// check compares what the server says it did with what was asked of it.
+func (w drive) check(s *server, done counts) error {
+	// redis-benchmark looks at its count once a pipeline; throttlecrab also counts what redis-benchmark asks first.
+	slack := int64(w.clients*w.pipeline + 10)
+	if done.failed != 0 || done.commands < int64(w.requests) || done.commands > int64(w.requests)+slack {
+		return fmt.Errorf("%d commands asked, %d done, %d failed", w.requests, done.commands, done.failed)
+	}
+	keys, err := s.keys()
+	if err != nil {
+		return err
+	}
+	if least := min(w.keys, 1000) * 9 / 10; !s.peer.pings() && keys >= 0 && (keys < least || keys > w.keys) {
+		return fmt.Errorf("%d keys after calls on %d", keys, w.keys)
+	}
+	return nil
+}

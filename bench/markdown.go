@@ -1,0 +1,133 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// column is one of a table: a figure, how it is written, and whether celld's ratio to it stands behind it.
+type column struct {
+	title  string
+	metric metric
+	spread bool // with the least and the most of the rounds
+	ratio  bool
+}
+
+var (
+	driveColumns = []column{
+		{"CPU µs/command", cpuMicroseconds, true, true}, {"commands/s", perSecond, false, false}, {"p50 ms", p50, false, false},
+		{"p99 ms", p99, true, true}, {"p99.9 ms", p999, false, false}, {"RSS MB", rssMB, false, false},
+	}
+	fillColumns = []column{
+		{"RSS MB", rssMB, true, true}, {"bytes/key", bytesPerKey, false, true}, {"once gone", bytesPerKeyGone, false, false},
+		{"gone after s", goneSeconds, false, false},
+		{"growing p99.9 ms", growP999, false, false}, {"longest ms", growLongest, true, false},
+		{"expiring p99.9 ms", expireP999, false, false}, {"longest ms", expireLongest, true, false},
+	}
+	idleColumns = []column{
+		{"KB/connection", kbPerConnection, true, true}, {"that never asked", kbPerSilent, true, true}, {"RSS MB", rssMB, false, false},
+	}
+)
+
+func (r *report) markdown() string {
+	var b strings.Builder
+	m := r.Machine
+	fmt.Fprintf(&b, "Measured %s by `%s` on %s, %d CPUs, Linux %s, %s.\n\n", r.Date, r.Command, m.CPU, m.CPUs, m.Kernel, m.OS)
+	for _, p := range r.order {
+		fmt.Fprintf(&b, "- %s: %s\n", p.title, r.Peers[p.name])
+	}
+	for _, missing := range r.Missing {
+		fmt.Fprintf(&b, "- left out: %s\n", missing)
+	}
+	b.WriteString("\nMedians; least–most of the rounds in parentheses. \"× celld\" is the peer's figure over celld's.\n\n")
+	r.table(&b, "work", driveColumns, func(w work) bool { _, ok := w.(drive); return ok })
+	r.table(&b, "keys", fillColumns, func(w work) bool { _, ok := w.(fill); return ok })
+	r.table(&b, "connections", idleColumns, func(w work) bool { _, ok := w.(idle); return ok })
+	r.goalTable(&b)
+	return strings.TrimSpace(b.String()) + "\n"
+}
+
+func (r *report) table(b *strings.Builder, first string, columns []column, belongs func(work) bool) {
+	rows := slices.DeleteFunc(slices.Clone(r.Rows), func(row *rowReport) bool { return !belongs(row.work) })
+	if len(rows) == 0 {
+		return
+	}
+	header := []string{first, "server"}
+	for _, c := range columns {
+		if header = append(header, c.title); c.ratio {
+			header = append(header, "× celld")
+		}
+	}
+	line(b, header)
+	line(b, slices.Repeat([]string{"---"}, len(header)))
+	for _, row := range rows {
+		title := row.Title
+		for _, p := range r.order {
+			if failure, ok := row.Failed[p.name]; ok {
+				why, _, _ := strings.Cut(failure, "\n")
+				line(b, append([]string{title, p.title, "failed: " + strings.ReplaceAll(why, "|", "/")}, slices.Repeat([]string{""}, len(header)-3)...))
+			} else if figures, ok := row.Peers[p.name]; ok {
+				line(b, append([]string{title, p.title}, cells(columns, figures, row.Peers["celld"])...))
+			} else {
+				continue
+			}
+			title = ""
+		}
+	}
+	b.WriteString("\n")
+}
+
+// cells are the figures of one peer beside celld's.
+func cells(columns []column, figures, own map[metric]spread) (cells []string) {
+	for _, c := range columns {
+		figure, ok := figures[c.metric]
+		text := ""
+		if ok {
+			text = number(figure.Median)
+			if c.spread && len(figure.Rounds) > 1 {
+				text += fmt.Sprintf(" (%s–%s)", number(figure.Min), number(figure.Max))
+			}
+		}
+		if cells = append(cells, text); !c.ratio {
+			continue
+		}
+		base, known := own[c.metric]
+		if ok && known && base.Median > 0 {
+			cells = append(cells, fmt.Sprintf("%.2f", figure.Median/base.Median))
+		} else {
+			cells = append(cells, "")
+		}
+	}
+	return cells
+}
+
+func (r *report) goalTable(b *strings.Builder) {
+	if len(r.Goals) == 0 {
+		return
+	}
+	line(b, []string{"work", "goal", "measured", ""})
+	line(b, slices.Repeat([]string{"---"}, 4))
+	for _, o := range r.Goals {
+		measured := "–"
+		if o.Measured != nil {
+			measured = number(*o.Measured)
+		}
+		line(b, []string{rowTitle(o.Row), o.Goal, measured, o.verdict()})
+	}
+}
+
+func line(b *strings.Builder, cells []string) {
+	fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
+}
+
+func rowTitle(name string) string {
+	for _, r := range allRows {
+		if r.name == name {
+			return r.title
+		}
+	}
+	return name
+}

@@ -1,0 +1,61 @@
+//go:build linux
+
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// options are the command line's.
+type options struct {
+	quick  bool
+	rows   string
+	rounds int
+	peers  string
+	celld  string
+}
+
+func parseOptions() options {
+	var o options
+	flag.BoolVar(&o.quick, "quick", false, "a tenth of the requests, neither 10M keys nor 40 bytes, 1 round")
+	flag.StringVar(&o.rows, "rows", "", "only rows whose name this regular `expression` matches: "+strings.Join(rowNames(), " "))
+	flag.IntVar(&o.rounds, "rounds", 0, "rounds; the median is reported (default 3, with -quick 1)")
+	flag.StringVar(&o.peers, "peers", strings.Join(peerNames(), ","), "only these servers")
+	flag.StringVar(&o.celld, "celld", "", "more `flags` for celld, such as '--io-threads 2'")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "bench: unknown argument %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
+	if o.rounds <= 0 {
+		o.rounds = 3
+		if o.quick {
+			o.rounds = 1
+		}
+	}
+	return o
+}
+
+// partial tells that rows, peers or celld's flags were chosen. Such a run prints what it measured and leaves the result
+// files alone.
+func (o options) partial() bool {
+	partial := false
+	flag.Visit(func(f *flag.Flag) { partial = partial || f.Name == "rows" || f.Name == "peers" || f.Name == "celld" })
+	return partial
+}
+
+// commandLine is how to repeat the run.
+func (o options) commandLine() string {
+	words := []string{"go run ./bench"}
+	flag.Visit(func(f *flag.Flag) {
+		if f.Name == "quick" {
+			words = append(words, "-quick")
+		} else {
+			words = append(words, fmt.Sprintf("-%s '%s'", f.Name, f.Value))
+		}
+	})
+	return strings.Join(words, " ")
+}

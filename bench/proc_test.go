@@ -1,0 +1,79 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+func TestParseStat(t *testing.T) {
+	for _, test := range []struct {
+		name, text string
+		want       time.Duration
+		bad        bool
+	}{
+		{"as proc(5) has it", "77 (celld) S 1 77 77 0 -1 4194560 900 0 0 0 150 25 0 0 20 0 7 0 100 1 2", 1750 * time.Millisecond, false},
+		{"a name with blanks and parentheses", "77 (a) b (c d) S 1 77 77 0 -1 4194560 900 0 0 0 1 2 0 0 20 0 7 0 100 1 2", 30 * time.Millisecond, false},
+		{"cut short", "77 (celld) S 1 77 77 0 -1", 0, true},
+		{"no name", "77", 0, true},
+		{"no number", "77 (celld) S 1 77 77 0 -1 4194560 900 0 0 0 x 25 0 0", 0, true},
+	} {
+		got, err := parseStat([]byte(test.text))
+		if (err != nil) != test.bad || !test.bad && got != test.want {
+			t.Errorf("%s: %v, %v", test.name, got, err)
+		}
+	}
+}
+
+func TestParseSchedstat(t *testing.T) {
+	if got, err := parseSchedstat([]byte("123456789 99 4\n")); got != 123456789 || err != nil {
+		t.Errorf("%d, %v", got, err)
+	}
+	if _, err := parseSchedstat([]byte("\n")); err == nil {
+		t.Error("an empty file has no error")
+	}
+}
+
+func TestParseRSS(t *testing.T) {
+	if got, err := parseRSS([]byte("Name:\tcelld\nVmHWM:\t    9000 kB\nVmRSS:\t    7012 kB\n")); got != 7012<<10 || err != nil {
+		t.Errorf("%d, %v", got, err)
+	}
+	if _, err := parseRSS([]byte("Name:\tkthreadd\n")); err == nil {
+		t.Error("a process without memory has no error")
+	}
+}
+
+func TestCPUSince(t *testing.T) {
+	before := cpuClock{threads: map[string]time.Duration{"1": 5, "2": 7}, ticks: 10 * time.Millisecond}
+	for _, test := range []struct {
+		name  string
+		after cpuClock
+		want  time.Duration
+	}{
+		{"a new thread", cpuClock{map[string]time.Duration{"1": 6, "2": 9, "3": 4}, 20 * time.Millisecond}, 7},
+		{"a thread ended", cpuClock{map[string]time.Duration{"1": 6}, 20 * time.Millisecond}, 10 * time.Millisecond},
+	} {
+		if got := test.after.since(before); got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// TestReadCPU uses CPU and reads how much: both sources count the same.
+func TestReadCPU(t *testing.T) {
+	before, err := readCPU(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); time.Since(began) < 50*time.Millisecond; {
+	}
+	after, err := readCPU(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := after.since(before); got <= 0 || got > time.Minute {
+		t.Errorf("50 ms of work took %v of CPU", got)
+	}
+}

@@ -1,0 +1,70 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// row is one piece of work that every peer does.
+type row struct {
+	name  string // what -rows matches, and the key in the JSON file
+	title string
+	work  work
+	once  bool // done in the first round only: memory hardly differs between rounds
+	big   bool // left out by -quick
+}
+
+// work is a kind of row.
+type work interface {
+	run(*bench, *peer) (sample, error)
+	fits(*peer) bool
+	seconds(*peer) float64 // an estimate, for the progress lines
+	quick() work
+}
+
+var allRows = []row{
+	{name: "p1-1k", title: "P=1, 50 connections, 1,000 keys", work: drive{clients: 50, pipeline: 1, keys: 1000, requests: 400_000}},
+	{name: "p16-1k", title: "P=16, 50 connections, 1,000 keys", work: drive{clients: 50, pipeline: 16, keys: 1000, requests: 3_200_000}},
+	{name: "p128-1k", title: "P=128, 50 connections, 1,000 keys", work: drive{clients: 50, pipeline: 128, keys: 1000, requests: 3_840_000}},
+	{name: "p1-1m", title: "P=1, 50 connections, 1M keys", work: drive{clients: 50, pipeline: 1, keys: 1_000_000, requests: 400_000}},
+	{name: "p16-1m", title: "P=16, 50 connections, 1M keys", work: drive{clients: 50, pipeline: 16, keys: 1_000_000, requests: 3_200_000}},
+	{name: "p128-1m", title: "P=128, 50 connections, 1M keys", work: drive{clients: 50, pipeline: 128, keys: 1_000_000, requests: 3_840_000}},
+	{name: "c1", title: "P=1, 1 connection, 1,000 keys", work: drive{clients: 1, pipeline: 1, keys: 1000, requests: 100_000}},
+	{name: "c5000", title: "P=1, 5,000 connections, 1,000 keys", work: drive{clients: 5000, pipeline: 1, keys: 1000, requests: 400_000}},
+	{name: "keys-1m-16", title: "1M keys of 16 bytes", work: fill{keys: 1_000_000, keyLen: 16}},
+	{name: "keys-1m-40", title: "1M keys of 40 bytes", work: fill{keys: 1_000_000, keyLen: 40}, once: true, big: true},
+	{name: "keys-10m-16", title: "10M keys of 16 bytes", work: fill{keys: 10_000_000, keyLen: 16}, once: true, big: true},
+	{name: "keys-10m-40", title: "10M keys of 40 bytes", work: fill{keys: 10_000_000, keyLen: 40}, once: true, big: true},
+	{name: "idle-10k", title: "10,000 idle connections", work: idle{connections: 10_000}, once: true},
+}
+
+// chooseRows returns the rows that the options leave.
+func chooseRows(o options) ([]row, error) {
+	only, err := regexp.Compile(o.rows)
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	for _, r := range allRows {
+		if o.quick && r.big || !only.MatchString(r.name) {
+			continue
+		}
+		if o.quick {
+			r.work = r.work.quick()
+		}
+		rows = append(rows, r)
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("no row matches %q", o.rows)
+	}
+	return rows, nil
+}
+
+func rowNames() (names []string) {
+	for _, r := range allRows {
+		names = append(names, r.name)
+	}
+	return names
+}
