@@ -67,9 +67,12 @@ func TestServeAllocatesNothing(t *testing.T) {
 		"alike": func(int) string { return "1" },
 		"mixed": func(i int) string { return fmt.Sprint(1 + i%2) },
 	} {
-		s, _, pipelines := benchSession(t, 16, 16, quantity)
-		if n := testing.AllocsPerRun(200, func() { s.Serve(pipelines[0]) }); n >= 1 { // below 1: the pool of scratches may be emptied by the collector
-			t.Errorf("%s: %v allocations for 16 decisions", name, n)
+		// The pool of scratches may drop one, and does so at random under the race detector; that is a few allocations
+		// a batch at most.
+		const decisions = 512
+		s, _, pipelines := benchSession(t, decisions, decisions, quantity)
+		if n := testing.AllocsPerRun(100, func() { s.Serve(pipelines[0]) }); n > decisions/16 {
+			t.Errorf("%s: %v allocations for %d decisions", name, n, decisions)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"celld/store"
@@ -52,7 +53,8 @@ type Server struct {
 	lastID   int64
 	addrs    []net.Addr
 
-	monitors monitorList
+	monitors  monitorList
+	lastLocal atomic.Pointer[string]
 
 	configMu sync.Mutex // CONFIG SET of several parameters is all or nothing
 
@@ -109,6 +111,7 @@ func (srv *Server) NewSession(tr Transport, p Peer) (s *Session, refusal string)
 	if c.unix {
 		c.addr, c.localAddr = unixText(p.Local), unixText(p.Local)
 	}
+	c.localAddr = srv.intern(c.localAddr)
 	c.loopback = c.unix || isLoopback(p.Remote)
 	password := srv.cfg.requirePass.Get()
 	if srv.cfg.protectedMode.Get() && password == "" && !c.loopback {
@@ -132,6 +135,15 @@ func (srv *Server) NewSession(tr Transport, p Peer) (s *Session, refusal string)
 	c.id = srv.lastID
 	srv.sessions[c.id] = s
 	return s, ""
+}
+
+// intern returns the one copy of a text that many connections share: where they connected to.
+func (srv *Server) intern(text string) string {
+	if last := srv.lastLocal.Load(); last != nil && *last == text {
+		return *last
+	}
+	srv.lastLocal.Store(&text)
+	return text
 }
 
 func (srv *Server) forget(s *Session) {
@@ -184,7 +196,9 @@ func isLoopback(a net.Addr) bool {
 // scratch is what a session needs only while it answers a batch. It is lent, so that an idle connection holds none.
 type scratch struct {
 	out   []byte
+	args  [][]byte
 	batch throttleBatch
+	stats batchStats
 }
 
 type scratchPool struct{ pool sync.Pool }

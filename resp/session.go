@@ -39,8 +39,7 @@ type Session struct {
 	replyOff bool
 	skip     int // CLIENT REPLY SKIP: 2 when asked for, 1 while the next command runs
 
-	tx    transaction
-	batch batchStats
+	tx transaction
 }
 
 // ending says whether and how a connection is to end.
@@ -84,12 +83,8 @@ func (s *Session) Serve(data []byte) (stays bool) {
 		s.in = append(s.in, data...)
 		data = s.in
 	}
-	s.scratch = s.srv.scratches.get()
-	defer func() {
-		s.srv.scratches.put(s.scratch)
-		s.scratch = nil
-	}()
-	s.out = s.scratch.out
+	s.borrow()
+	defer s.giveBack()
 	s.takePushed()
 	for pending := 0; ; s.nowNS = s.srv.clock() {
 		var more bool
@@ -123,20 +118,32 @@ func (s *Session) Serve(data []byte) (stays bool) {
 	return true
 }
 
+// borrow and giveBack bracket a batch: what only a batch needs is not kept by a connection that is idle.
+func (s *Session) borrow() {
+	s.scratch = s.srv.scratches.get()
+	s.out, s.reader.args = s.scratch.out, s.scratch.args
+}
+
+func (s *Session) giveBack() {
+	s.scratch.args, s.reader.args = s.reader.args[:0], nil
+	s.srv.scratches.put(s.scratch)
+	s.scratch = nil
+}
+
 // run answers commands from data until it is used up, holds no whole command any more, or enough was written for one
 // send. It returns what is left, and whether there may be another command in it.
 func (s *Session) run(data []byte) (rest []byte, more bool) {
 	srv := s.srv
 	srv.world.RLock() // EXEC takes it for writing, so that a transaction runs alone
 	defer srv.world.RUnlock()
-	s.batch.startNS = s.nowNS
-	defer s.batch.finish(srv)
+	s.scratch.stats.startNS = s.nowNS
+	defer s.scratch.stats.finish(srv)
 	limits := frameLimits{maxArgs: int(srv.cfg.maxMultibulkLen.Get()), maxBulk: int(srv.cfg.maxBulkLen.Get())}
 	slowUS := srv.cfg.slowlogSlowerThan.Get()
 	s.timeAll = slowUS >= 0 && slowUS < 1000
 	batchable := s.batchable()
 	for s.end == open && len(data) > 0 {
-		if len(s.out) >= flushAt || s.batch.slowNS > sliceNS {
+		if len(s.out) >= flushAt || s.scratch.stats.slowNS > sliceNS {
 			return data, true
 		}
 		if batchable && s.reader.idle() {
@@ -269,12 +276,12 @@ func (s *Session) call(row *command, args [][]byte) {
 	mark := len(s.out)
 	if row.flags&fast != 0 && !s.timeAll {
 		row.run(s, args)
-		s.batch.count(row, 1)
+		s.scratch.stats.count(row, 1)
 	} else {
 		startNS := s.srv.clock()
 		row.run(s, args)
 		tookNS := s.srv.clock() - startNS
-		s.batch.countSlow(row, tookNS)
+		s.scratch.stats.countSlow(row, tookNS)
 		s.srv.slowlog.add(s, row, args, tookNS)
 	}
 	if mark < len(s.out) && s.out[mark] == '-' {

@@ -126,7 +126,7 @@ func (s *Session) throttle(data []byte, maxBulk int) int {
 		}
 		s.out = b.forms[i].appendReply(s.out, &r.Decision)
 	}
-	s.batch.count(row, int64(calls))
+	s.scratch.stats.count(row, int64(calls))
 	return n
 }
 

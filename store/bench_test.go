@@ -5,31 +5,79 @@ import (
 	"fmt"
 	"testing"
 
+	"celld/cell"
 	"celld/store"
 )
 
+// A benchmark of hits makes its keys in place: a slice of a million keys would cost as many cache misses as the store.
+func setBenchKey(key []byte, i int) { binary.LittleEndian.PutUint64(key, uint64(i)) }
+
+// nextBenchKey goes through n keys by a prime stride, which visits all of them, and no two neighbours in a row.
+func nextBenchKey(i, n int) int {
+	if i += 7919; i >= n {
+		i %= n
+	}
+	return i
+}
+
+// hitStore returns a store of n keys, which is full with a million, and a limit that never limits, so that every call stores.
+func hitStore(b *testing.B, n int) (*store.Store, cell.Limit) {
+	limit := mustLimit(b, 1<<30, 1000, 1)
+	s, key := store.New(store.Options{}), []byte("........:a client")[:16]
+	for i := range n {
+		setBenchKey(key, i)
+		mustAllow(b, s, key, limit, t0)
+	}
+	s.ResetStats()
+	return s, limit
+}
+
+func expectHits(b *testing.B, s *store.Store, n int) {
+	b.StopTimer()
+	if st := s.Stats(t0); st.Hits != int64(b.N) || st.Misses != 0 || st.Evicted != 0 || s.Len(t0) != n {
+		b.Fatalf("measured something else: %+v, %d keys", st, s.Len(t0))
+	}
+}
+
 func BenchmarkThrottleHit(b *testing.B) {
-	limit := mustLimit(b, 1<<30, 1000, 1) // never limited: every call stores
 	for _, n := range []int{1_000, 1_000_000} {
 		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) {
-			s, keys := store.New(store.Options{MaxKeys: int64(n)}), keys16(n)
-			for _, key := range keys {
-				mustAllow(b, s, key, limit, t0)
-			}
-			s.ResetStats()
+			s, limit := hitStore(b, n)
+			key := []byte("........:a client")[:16]
 			b.ReportAllocs()
 			b.ResetTimer()
 			i := 0
 			for range b.N {
-				if i += 7919; i >= n { // a prime stride visits all keys, and no two neighbours in a row
-					i -= n * (i / n)
+				i = nextBenchKey(i, n)
+				setBenchKey(key, i)
+				mustAllow(b, s, key, limit, t0)
+			}
+			expectHits(b, s, n)
+		})
+	}
+}
+
+// BenchmarkThrottleBatch is the same in batches of 64; the time is that of one decision.
+func BenchmarkThrottleBatch(b *testing.B) {
+	for _, n := range []int{1_000, 1_000_000} {
+		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) {
+			s, limit := hitStore(b, n)
+			reqs := make([]store.Request, 64)
+			for j := range reqs {
+				reqs[j] = store.Request{Key: []byte("........:a client")[:16], Limit: limit, Quantity: 1}
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			i := 0
+			for done := 0; done < b.N; done += len(reqs) {
+				reqs = reqs[:min(len(reqs), b.N-done)]
+				for j := range reqs {
+					i = nextBenchKey(i, n)
+					setBenchKey(reqs[j].Key, i)
 				}
-				mustAllow(b, s, keys[i], limit, t0)
+				s.ThrottleBatch(reqs, at(t0))
 			}
-			b.StopTimer()
-			if st := s.Stats(t0); st.Hits != int64(b.N) || st.Misses != 0 || st.Evicted != 0 || s.Len(t0) != n {
-				b.Fatalf("measured something else: %+v, %d keys", st, s.Len(t0))
-			}
+			expectHits(b, s, n)
 		})
 	}
 }

@@ -9,26 +9,26 @@ import (
 	"celld/store"
 )
 
-func TestEvictsTheLeastRecentlyUsed(t *testing.T) {
+func TestEvictsTheLeastRecentlyUsedOfThoseSeenOnceFirst(t *testing.T) {
 	limit := mustLimit(t, 0, 1, 3600)
-	s := store.New(store.Options{MaxKeys: 3, Shards: 1})
+	s := store.New(store.Options{MaxKeys: 3, Shards: 1}) // of them 2 protected
 	for i, key := range []string{"a", "b", "c"} {
 		mustAllow(t, s, []byte(key), limit, t0+int64(i))
 	}
-	s.Get([]byte("a"), at(t0+10))        // b is the oldest now
+	s.Get([]byte("a"), at(t0+10))        // protected now; b is the oldest of the others
 	s.Get([]byte("b"), untouched(t0+11)) // and stays it
 	mustAllow(t, s, []byte("d"), limit, t0+20)
 	expectKeys(t, s, t0+20, "a", "c", "d")
-	if _, err := s.Throttle([]byte("c"), limit, 1, at(t0+30)); err != nil { // limited, and a use
+	if _, err := s.Throttle([]byte("c"), limit, 1, at(t0+30)); err != nil { // limited, and a use: protected
 		t.Fatal(err)
 	}
 	mustPut(t, s, "e", live(t0, 3600*second), t0+40)
-	expectKeys(t, s, t0+40, "c", "d", "e")
-	s.Rename([]byte("d"), []byte("f"), t0+50) // a use
-	mustAllow(t, s, []byte("g"), limit, t0+60)
-	expectKeys(t, s, t0+60, "e", "f", "g")
-	if st := s.Stats(t0); st.Evicted != 3 || st.Expired != 0 {
-		t.Errorf("%+v, want 3 evicted", st)
+	expectKeys(t, s, t0+40, "a", "c", "e")
+	s.Rename([]byte("e"), []byte("f"), t0+50)  // a use; now 3 are protected, and the oldest of them is a
+	mustAllow(t, s, []byte("g"), limit, t0+60) // so that falls back, and goes
+	expectKeys(t, s, t0+60, "c", "f", "g")
+	if st := s.Stats(t0); st.Evicted != 3 || st.Expired != 0 || st.Probation != 1 || st.Protected != 2 {
+		t.Errorf("%+v, want 3 evicted, 1 on probation, 2 protected", st)
 	}
 }
 

@@ -1,61 +1,90 @@
 package store
 
-import "container/heap"
-
-// endHeap orders slots by boundNS, a lower bound of when each ends. Nothing ends before the bound at the top, so that
-// tells whether anything may be due; a slot at the top that ends later is given its true end and sinks. Each such step
-// is paid for by the calls that moved the end since the last.
-type endHeap []*slot
-
-func (h endHeap) Len() int           { return len(h) }
-func (h endHeap) Less(i, j int) bool { return h[i].boundNS < h[j].boundNS }
-
-func (h endHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].heapPos, h[j].heapPos = uint32(i), uint32(j)
-}
-
-func (h *endHeap) Push(x any) {
-	e := x.(*slot)
-	e.heapPos = uint32(len(*h))
-	*h = append(*h, e)
-}
-
-func (h *endHeap) Pop() any {
-	last := len(*h) - 1
-	e := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	return e
-}
-
-func (h endHeap) nextNS() uint64 {
-	if len(h) == 0 {
-		return never
+// endNS is the first instant at which a slot is dead.
+func (t *table) endNS(n uint32, e *slot) uint64 {
+	if e.use&flagExpiry == 0 {
+		if e.spent() {
+			return never
+		}
+		return e.tat
 	}
-	return h[0].boundNS
+	return t.endWithExpiry(n, e)
 }
+
+func (t *table) endWithExpiry(n uint32, e *slot) uint64 {
+	end := uint64(t.expiries[n])
+	if e.spent() {
+		return end
+	}
+	return min(end, e.tat)
+}
+
+func (t *table) state(n uint32, e *slot) State {
+	st := State{TAT: e.tat}
+	switch {
+	case e.use&flagNoExpiry != 0:
+		st.ExpiryNS = NoExpiry
+	case e.use&flagExpiry != 0:
+		st.ExpiryNS = t.expiries[n]
+	}
+	return st
+}
+
+func (t *table) dead(n uint32, e *slot, nowNS int64) bool { return t.endNS(n, e) <= uint64(nowNS) }
 
 // sweep removes up to max dead slots in at most perLock steps. It returns how many, and whether it knows of one more.
 func (sh *shard) sweep(nowNS int64, max int) (removed int, more bool) {
+	defer sh.publish()
+	if sh.ends.late != noSlot && sh.ends.lateNS <= uint64(nowNS) {
+		if removed, more = sh.sweepLate(nowNS, max); more {
+			return removed, true
+		}
+	}
 	for range perLock {
 		if sh.ends.nextNS() > uint64(nowNS) {
 			return removed, false
 		}
-		e := sh.ends[0]
+		n := sh.ends.open()
+		e := sh.slabs.at(n)
+		end := sh.endNS(n, e)
 		switch {
-		case !e.dead(nowNS):
-			e.boundNS = e.endNS()
-			heap.Fix(&sh.ends, 0)
-			sh.publish()
+		case end > uint64(nowNS):
+			sh.ends.unlink(&sh.slabs, e)
+			sh.ends.link(&sh.slabs, n, e, end)
 		case removed >= max:
 			return removed, true
 		default:
-			sh.expire(e)
+			sh.expire(n, e)
 			removed++
 		}
 	}
 	return removed, false
+}
+
+// sweepLate is sweep for the slots that the wheel had passed when they were put. They are few: what callers insert while
+// the clock of one is behind that of another.
+func (sh *shard) sweepLate(nowNS int64, max int) (removed int, more bool) {
+	earliestNS := uint64(never)
+	for n := sh.ends.late; n != noSlot; {
+		e := sh.slabs.at(n)
+		next, end := e.nextEnd(), sh.endNS(n, e)
+		switch dead := end <= uint64(nowNS); {
+		case dead && removed < max:
+			sh.expire(n, e)
+			removed++
+		case dead:
+			more = true
+			earliestNS = min(earliestNS, end)
+		case end >= sh.ends.nowNS:
+			sh.ends.unlink(&sh.slabs, e)
+			sh.ends.link(&sh.slabs, n, e, end)
+		default:
+			earliestNS = min(earliestNS, end)
+		}
+		n = next
+	}
+	sh.ends.lateNS = earliestNS
+	return removed, more
 }
 
 // Sweep removes up to max dead keys, in steps with short locks, and says exactly whether there are more. Call it every

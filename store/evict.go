@@ -9,7 +9,7 @@ const (
 	noVictim     victim = iota
 	deadVictim          // one that has expired, wherever it is
 	spentVictim         // one that holds no limit
-	oldestVictim        // the least recently used: a live limit is forgotten
+	oldestVictim        // the last of the segmented LRU: a live limit is forgotten
 )
 
 // claim takes the room for a new key of sh, which is locked, and removes other keys for it if it must. A victim in
@@ -98,25 +98,25 @@ func (sh *shard) take(v victim, nowNS int64) bool {
 		removed, _ := sh.sweep(nowNS, 1)
 		return removed > 0
 	case spentVictim:
-		e, _, ok := sh.spent.GetOldest()
-		if ok {
-			sh.remove(e)
+		n := sh.lists.of(spentList).last
+		if n != noSlot {
+			sh.remove(n, sh.slabs.at(n))
 		}
-		return ok
+		return n != noSlot
 	}
-	_, e, ok := sh.lru.GetOldest()
-	if ok {
-		sh.evict(e, nowNS)
+	n := sh.lists.victim(&sh.slabs)
+	if n != noSlot {
+		sh.evict(n, sh.slabs.at(n), nowNS)
 	}
-	return ok
+	return n != noSlot
 }
 
-func (sh *shard) evict(e *slot, nowNS int64) {
+func (sh *shard) evict(n uint32, e *slot, nowNS int64) {
 	switch {
-	case e.dead(nowNS):
+	case sh.dead(n, e, nowNS):
 		sh.counters.expired++
-	case !e.spent:
+	case !e.spent():
 		sh.counters.evicted++
 	}
-	sh.remove(e)
+	sh.remove(n, e)
 }

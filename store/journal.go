@@ -1,5 +1,7 @@
 package store
 
+import "hash/maphash"
+
 // Change is what became of one key, or of all.
 type Change struct {
 	Key     string
@@ -8,56 +10,42 @@ type Change struct {
 	Flush   bool  // all keys are gone; Key is empty. What was put since then follows, in this Drain or the next
 }
 
-// journal is the list of slots that changed since the last Drain, one for each key. A change of a slot that is in it
-// costs one comparison. All methods do nothing on a nil journal.
+// journal is the list of slots that changed since the last Drain. A change of a slot that is in it costs one
+// comparison. All methods do nothing on a nil journal.
+//
+// A slot is in the list once, for whatever key it has when it is told; a flag in it says so, also while it is free.
 type journal struct {
-	changed []*slot
-	gone    map[string]uint32 // places in changed of slots that were removed, to be reused should the key come back
+	changed []uint32
+	gone    map[string]struct{} // keys that were removed and have not come back
 }
 
 // mark notes a slot, once.
-func (j *journal) mark(e *slot) {
-	if j == nil || e.journalPos != 0 {
+func (j *journal) mark(n uint32, e *slot) {
+	if j == nil || e.use&flagJournaled != 0 {
 		return
 	}
-	j.changed = append(j.changed, e)
-	e.journalPos = uint32(len(j.changed))
+	j.changed = append(j.changed, n)
+	e.use |= flagJournaled
 }
 
-// put notes a new slot, in the place of the last one with this key if that is still to be told.
-func (j *journal) put(e *slot) {
+// put notes a new slot.
+func (j *journal) put(n uint32, e *slot, key []byte) {
 	if j == nil {
 		return
 	}
-	if pos, ok := j.gone[e.key]; ok {
-		j.changed[pos-1], e.journalPos = e, pos
-		delete(j.gone, e.key)
-		return
-	}
-	j.mark(e)
+	delete(j.gone, string(key))
+	j.mark(n, e)
 }
 
-// remove notes a slot that has been unlinked.
-func (j *journal) remove(e *slot) {
+// remove notes a slot that is about to be unlinked.
+func (j *journal) remove(n uint32, e *slot, key []byte) {
 	if j == nil {
 		return
-	}
-	j.mark(e)
-	if pos := int(e.journalPos); pos > len(j.changed) || j.changed[pos-1] != e {
-		return // it is in the list of a Drain under way, which will find it gone
 	}
 	if j.gone == nil {
-		j.gone = make(map[string]uint32)
+		j.gone = make(map[string]struct{})
 	}
-	j.gone[e.key] = e.journalPos
-}
-
-// takeAll returns the list and begins a new one. Slots in it count as marked until Drain has read them, so that a change
-// up to then is not told twice.
-func (j *journal) takeAll() []*slot {
-	changed := j.changed
-	*j = journal{}
-	return changed
+	j.gone[string(key)] = struct{}{}
 }
 
 // Drain calls fn for what changed since the last Drain: each key once, with its latest state, in no order. fn is called
@@ -74,25 +62,25 @@ func (s *Store) Drain(fn func(Change)) {
 		if sh.journal == nil {
 			return
 		}
-		var todo []*slot
-		for first := true; first || len(todo) > 0; first = false {
+		var todo changes
+		for first := true; first || !todo.empty(); first = false {
 			batch = batch[:0]
+			var gone map[string]struct{}
 			sh.mu.Lock()
 			if flushes := s.flushes.Load(); flushes != s.flushesDrained {
 				// All that is in todo was before the flush. To tell it after would bring it back.
-				s.flushesDrained, todo = flushes, nil
+				s.flushesDrained, todo = flushes, changes{}
 				batch = append(batch, Change{Flush: true})
 			}
 			if first {
-				todo = sh.journal.takeAll()
+				todo.slots, gone = sh.journal.changed, sh.journal.gone
+				*sh.journal = journal{}
 			}
-			n := min(len(todo), perLock)
-			for _, e := range todo[:n] {
-				e.journalPos = 0
-				batch = append(batch, changeOf(e))
-			}
-			todo = todo[n:]
+			batch = sh.tell(&todo, batch)
 			sh.mu.Unlock()
+			for key := range gone {
+				todo.gone = append(todo.gone, key)
+			}
 			for _, c := range batch {
 				fn(c)
 			}
@@ -100,9 +88,40 @@ func (s *Store) Drain(fn func(Change)) {
 	}
 }
 
-func changeOf(e *slot) Change {
-	if e.densePos == noSlot {
-		return Change{Key: e.key, Deleted: true}
+// changes are what has been taken from a journal and is still to be told.
+type changes struct {
+	slots []uint32
+	gone  []string
+}
+
+func (c *changes) empty() bool { return len(c.slots) == 0 && len(c.gone) == 0 }
+
+// tell appends perLock changes of those taken from the shard's journal. What has happened to a key since is in the
+// journal: a slot counts as marked until it is told, so that its changes up to then are not told twice.
+func (sh *shard) tell(todo *changes, batch []Change) []Change {
+	var scratch [hugeKey]byte
+	slots := min(len(todo.slots), perLock)
+	for range slots {
+		n := todo.slots[0]
+		todo.slots = todo.slots[1:]
+		e := sh.slabs.at(n)
+		e.use &^= flagJournaled
+		if e.list() != freeList {
+			batch = append(batch, Change{Key: string(sh.keys.view(n, e, &scratch)), State: sh.state(n, e)})
+		}
 	}
-	return Change{Key: e.key, State: e.state()}
+	for range min(len(todo.gone), perLock-slots) {
+		key := todo.gone[0]
+		todo.gone = todo.gone[1:]
+		if !sh.holds([]byte(key)) {
+			batch = append(batch, Change{Key: key, Deleted: true})
+		}
+	}
+	return batch
+}
+
+// holds reports whether a key is there, live or dead.
+func (sh *shard) holds(key []byte) bool {
+	n, _ := sh.slot(maphash.Bytes(sh.seed, key), key)
+	return n != noSlot
 }

@@ -2,15 +2,16 @@ package store
 
 // Get returns the state of a live key and touches it.
 func (s *Store) Get(key []byte, a Access) (State, bool) {
-	sh := s.shardOf(key)
+	hash := s.hash(key)
+	sh := s.shardOf(hash)
 	sh.lock(a.NowNS)
 	defer sh.mu.Unlock()
-	e := sh.find(key, a)
+	n, e := sh.find(hash, key, a)
 	sh.countLookup(e)
 	if e == nil {
 		return State{}, false
 	}
-	return e.state(), true
+	return sh.state(n, e), true
 }
 
 // Action is what Update's function wants done with the key.
@@ -28,11 +29,12 @@ const (
 // fn must not call the store. It is called once, or once more when the key came into being while the lock was let go
 // to find room for it: then only what it says last is done.
 func (s *Store) Update(key []byte, a Access, fn func(old State, ok bool) (State, Action)) error {
-	sh := s.shardOf(key)
+	hash := s.hash(key)
+	sh := s.shardOf(hash)
 	sh.lock(a.NowNS)
 	defer sh.mu.Unlock()
-	e := sh.find(key, a)
-	st, action := ask(fn, e)
+	n, e := sh.find(hash, key, a)
+	st, action := sh.ask(fn, n, e)
 	for {
 		if action == Put && st.over(a.NowNS) {
 			action = Delete
@@ -40,10 +42,10 @@ func (s *Store) Update(key []byte, a Access, fn func(old State, ok bool) (State,
 		spent := st.TAT <= uint64(a.NowNS)
 		switch {
 		case action == Put && e != nil:
-			sh.set(e, st, spent)
+			sh.set(n, e, st, spent, key)
 			return nil
 		case action == Delete && e != nil:
-			sh.remove(e)
+			sh.remove(n, e)
 			return nil
 		case action != Put:
 			return nil
@@ -53,41 +55,43 @@ func (s *Store) Update(key []byte, a Access, fn func(old State, ok bool) (State,
 			return err
 		}
 		if !again {
-			sh.link(string(key), st, spent, a.NowNS)
+			sh.link(hash, key, st, spent, a.NowNS)
 			return nil
 		}
-		if e = sh.find(key, a); e != nil {
-			st, action = ask(fn, e)
+		if n, e = sh.find(hash, key, a); e != nil {
+			st, action = sh.ask(fn, n, e)
 		}
 	}
 }
 
-func ask(fn func(State, bool) (State, Action), e *slot) (State, Action) {
+func (sh *shard) ask(fn func(State, bool) (State, Action), n uint32, e *slot) (State, Action) {
 	if e == nil {
 		return fn(State{}, false)
 	}
-	return fn(e.state(), true)
+	return fn(sh.state(n, e), true)
 }
 
 // Delete removes a key and returns whether it was there and live.
 func (s *Store) Delete(key []byte, nowNS int64) bool {
-	sh := s.shardOf(key)
+	hash := s.hash(key)
+	sh := s.shardOf(hash)
 	sh.lock(nowNS)
 	defer sh.mu.Unlock()
-	e := sh.find(key, Access{NowNS: nowNS, NoTouch: true})
+	n, e := sh.find(hash, key, Access{NowNS: nowNS, NoTouch: true})
 	if e == nil {
 		return false
 	}
-	sh.remove(e)
+	sh.remove(n, e)
 	return true
 }
 
 // IdleNS returns how long ago a live key was last touched (OBJECT IDLETIME), and does not touch it.
 func (s *Store) IdleNS(key []byte, nowNS int64) (int64, bool) {
-	sh := s.shardOf(key)
+	hash := s.hash(key)
+	sh := s.shardOf(hash)
 	sh.lock(nowNS)
 	defer sh.mu.Unlock()
-	e := sh.find(key, Access{NowNS: nowNS, NoTouch: true})
+	_, e := sh.find(hash, key, Access{NowNS: nowNS, NoTouch: true})
 	if e == nil {
 		return 0, false
 	}

@@ -201,7 +201,9 @@ func (m *machine) rename(t *rapid.T) {
 	k.name, k.touchedNS = to, m.model.nowNS
 	m.model.keys = append(m.model.keys, k)
 	if k.spent {
-		m.model.spent = append(m.model.spent, to)
+		m.model.spent.Add(to, struct{}{})
+	} else {
+		m.model.protected.Add(to, struct{}{})
 	}
 	m.changed(to)
 	m.trim(t)
@@ -258,7 +260,7 @@ func (m *machine) resize(t *rapid.T) {
 func (m *machine) flush(*rapid.T) {
 	m.store.Len(m.model.nowNS) // the model has counted the dead as expired
 	m.store.Flush()
-	m.model.keys, m.model.spent = nil, nil
+	m.model.clear()
 }
 
 func (m *machine) drain(t *rapid.T) {
@@ -336,6 +338,10 @@ func (m *machine) check(t *rapid.T) {
 		if got.WithExpiry != expiring || got.Bytes != m.model.bytes() {
 			t.Fatalf("stats %+v, want %d with expiry, %d bytes", got, expiring, m.model.bytes())
 		}
+		unsure, sure := int64(m.model.probation.Len()), int64(m.model.protected.Len())
+		if m.exact && (got.Probation != unsure || got.Protected != sure) || got.Probation+got.Protected != unsure+sure {
+			t.Fatalf("stats %+v, want %d on probation, %d protected", got, unsure, sure)
+		}
 	}
 	if m.model.noEviction { // limits may have been lowered below what is held
 		return
@@ -358,6 +364,7 @@ func (m *machine) checkWatches(t *rapid.T) {
 func runMachine(t *rapid.T, shards int) {
 	m := &machine{exact: shards == 1, copied: map[string]store.State{}}
 	m.model.maxKeys = rapid.Int64Range(1, 9).Draw(t, "maxKeys")
+	m.model.clear()
 	m.model.setTime(t0)
 	m.store = store.New(store.Options{MaxKeys: m.model.maxKeys, Shards: shards, Journal: true})
 	actions := map[string]func(*rapid.T){

@@ -3,21 +3,37 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"celld/store"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// model is what a store does, told as simply as can be: a slice in LRU order, and dead keys removed whenever the time
-// changes.
+// model is what a store does, told as simply as can be: a slice of keys, an LRU for each segment, and dead keys removed
+// whenever the time changes.
 type model struct {
 	nowNS      int64
-	keys       []*modelKey // least recently used first
-	spent      []string    // the spent of them, least recently put or used first
+	keys       []*modelKey
+	probation  *order
+	protected  *order
+	spent      *order
 	maxKeys    int64
 	maxBytes   int64
 	noEviction bool
 	stats      store.Stats
+}
+
+type order = simplelru.LRU[string, struct{}]
+
+func newOrder() *order {
+	o, _ := simplelru.NewLRU[string, struct{}](math.MaxInt, nil)
+	return o
+}
+
+func (m *model) clear() {
+	m.keys, m.probation, m.protected, m.spent = nil, newOrder(), newOrder(), newOrder()
 }
 
 type modelKey struct {
@@ -43,7 +59,9 @@ func (m *model) find(name string) *modelKey {
 
 func (m *model) remove(name string) {
 	m.keys = slices.DeleteFunc(m.keys, func(k *modelKey) bool { return k.name == name })
-	m.spent = slices.DeleteFunc(m.spent, func(s string) bool { return s == name })
+	for _, o := range []*order{m.probation, m.protected, m.spent} {
+		o.Remove(name)
+	}
 }
 
 func (m *model) setTime(nowNS int64) {
@@ -56,17 +74,18 @@ func (m *model) setTime(nowNS int64) {
 	}
 }
 
-// use finds a key and makes it the youngest.
+// use finds a key and makes it the youngest of the protected, or of the spent.
 func (m *model) use(name string, a store.Access) *modelKey {
 	k := m.find(name)
 	if k == nil || a.NoTouch {
 		return k
 	}
-	spent := slices.Contains(m.spent, name)
-	m.remove(name)
-	m.keys = append(m.keys, k)
-	if spent {
-		m.spent = append(m.spent, name)
+	if k.spent {
+		m.spent.Get(name)
+	} else {
+		m.probation.Remove(name)
+		m.protected.Remove(name)
+		m.protected.Add(name, struct{}{})
 	}
 	k.touchedNS = m.nowNS
 	return k
@@ -75,11 +94,14 @@ func (m *model) use(name string, a store.Access) *modelKey {
 func (m *model) set(k *modelKey, st store.State) {
 	was := k.spent
 	k.state, k.spent = st, st.TAT <= uint64(m.nowNS)
-	if was && !k.spent {
-		m.spent = slices.DeleteFunc(m.spent, func(s string) bool { return s == k.name })
-	}
-	if !was && k.spent {
-		m.spent = append(m.spent, k.name)
+	switch {
+	case was && !k.spent:
+		m.spent.Remove(k.name)
+		m.probation.Add(k.name, struct{}{})
+	case !was && k.spent:
+		m.probation.Remove(k.name)
+		m.protected.Remove(k.name)
+		m.spent.Add(k.name, struct{}{})
 	}
 }
 
@@ -101,11 +123,7 @@ func (m *model) makeRoom(keys, bytes int64, gone func() []*modelKey) error {
 	full := func() bool { return !m.fits(int64(len(m.keys))+keys, m.bytes()+bytes) }
 	if gone == nil || !full() {
 		for full() {
-			name := m.keys[0].name
-			if len(m.spent) > 0 {
-				name = m.spent[0]
-			}
-			m.evict(m.find(name))
+			m.evict(m.find(m.victim()))
 		}
 		return nil
 	}
@@ -120,10 +138,26 @@ func (m *model) makeRoom(keys, bytes int64, gone func() []*modelKey) error {
 		return errors.New("the store should have evicted more")
 	case m.fits(int64(len(m.keys))+keys+1, m.bytes()+bytes+longest):
 		return errors.New("the store has evicted one too many") // the last to go was no longer than the longest
-	case m.stats.Evicted > evicted && len(m.spent) > 0:
-		return fmt.Errorf("the store has evicted a live limit while %q hold none", m.spent)
+	case m.stats.Evicted > evicted && m.spent.Len() > 0:
+		return fmt.Errorf("the store has evicted a live limit while %q hold none", m.spent.Keys())
 	}
 	return nil
+}
+
+// victim is the key that goes next. First all that is protected beyond 80 % falls back.
+func (m *model) victim() string {
+	if name, _, ok := m.spent.GetOldest(); ok {
+		return name
+	}
+	for m.protected.Len() > len(m.keys)*4/5 {
+		name, _, _ := m.protected.RemoveOldest()
+		m.probation.Add(name, struct{}{})
+	}
+	name, _, ok := m.probation.GetOldest()
+	if !ok {
+		name, _, _ = m.protected.GetOldest()
+	}
+	return name
 }
 
 func (m *model) evict(k *modelKey) {
@@ -137,6 +171,7 @@ func (m *model) evict(k *modelKey) {
 func (m *model) insert(name string, st store.State) {
 	k := &modelKey{name: name, touchedNS: m.nowNS}
 	m.keys = append(m.keys, k)
+	m.probation.Add(name, struct{}{})
 	m.set(k, st)
 }
 
@@ -146,8 +181,8 @@ func (m *model) admits(name string) bool {
 	if !m.noEviction {
 		return m.fits(1, cost)
 	}
-	keys, bytes := int64(len(m.keys)-len(m.spent)), m.bytes()
-	for _, name := range m.spent {
+	keys, bytes := int64(len(m.keys)-m.spent.Len()), m.bytes()
+	for _, name := range m.spent.Keys() {
 		bytes -= int64(len(name)) + store.OverheadBytes
 	}
 	return m.fits(keys+1, bytes+cost)

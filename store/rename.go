@@ -16,7 +16,8 @@ func (s *Store) Rename(from, to []byte, nowNS int64) bool {
 }
 
 func (s *Store) rename(from, to []byte, nowNS int64) bool {
-	i, j := s.shardIndex(from), s.shardIndex(to)
+	fromHash, toHash := s.hash(from), s.hash(to)
+	i, j := s.shardIndex(fromHash), s.shardIndex(toHash)
 	source, target := &s.shards[i], &s.shards[j]
 	s.shards[min(i, j)].lock(nowNS)
 	defer s.shards[min(i, j)].mu.Unlock()
@@ -25,16 +26,17 @@ func (s *Store) rename(from, to []byte, nowNS int64) bool {
 		defer s.shards[max(i, j)].mu.Unlock()
 	}
 	a := Access{NowNS: nowNS, NoTouch: true}
-	e := source.find(from, a)
+	n, e := source.find(fromHash, from, a)
 	if e == nil || bytes.Equal(from, to) {
 		return e != nil
 	}
-	if old := target.find(to, a); old != nil {
-		target.remove(old)
+	if o, old := target.find(toHash, to, a); old != nil {
+		target.remove(o, old)
 	}
-	spent := e.spent
-	source.unlink(e)
+	st, spent := source.state(n, e), e.spent()
+	source.unlink(n, e)
 	s.room.bytes.Add(int64(len(to) - len(from)))
-	target.link(string(to), e.state(), spent, nowNS)
+	target.link(toHash, to, st, spent, nowNS)
+	target.find(toHash, to, Access{NowNS: nowNS}) // a use of a key that was there
 	return true
 }

@@ -5,20 +5,19 @@ import (
 	"math/rand/v2"
 )
 
-// A cursor is a shard in the bits from 32 up, and in the low 32 how many places at the bottom of its dense slice are
-// still to visit, or topOfShard for all. It stays below 2^42, so that clients that hold numbers as float64 keep it.
-const (
-	shardShift = 32
-	topOfShard = math.MaxUint32
-)
+// A cursor is a shard in the bits from 32 up, and in the low 32 the slot to go on with. It stays below 2^42, so that
+// clients that hold numbers as float64 keep it.
+const shardShift = 32
+
+// emptyPerPlace is how many free slots count as much as one place that is looked at.
+const emptyPerPlace = 16
 
 // Scan calls fn for some of the live keys and returns the cursor to go on with. Cursor 0 starts; a returned 0 ends. It
 // looks at count places (1 if less), and calls fn, with no lock held, for the live keys in them: count at most, or none
 // though there are more. Any cursor is safe; one that Scan never returned may skip keys.
 //
-// A key that is there from the first call to the last is delivered at least once. A shard is walked from the top down,
-// and a removal moves the slot at the top to a lower place: one that has not been visited stays among those that will
-// be. One that has may be met again, so a key can be delivered more than once.
+// A key keeps its slot as long as it is there, and slots are visited in their order. So one that is there from the first
+// call to the last is delivered once; one that is deleted and put again meanwhile may be met twice.
 func (s *Store) Scan(cursor uint64, count int, nowNS int64, fn func(key string, st State)) (next uint64) {
 	type item struct {
 		key   string
@@ -26,31 +25,32 @@ func (s *Store) Scan(cursor uint64, count int, nowNS int64, fn func(key string, 
 	}
 	count = max(count, 1)
 	batch := make([]item, 0, min(count, perLock))
-	if cursor == 0 {
-		cursor = topOfShard
-	}
-	for index := cursor >> shardShift; index < uint64(len(s.shards)); index = cursor >> shardShift {
+	var scratch [hugeKey]byte
+	for index := cursor >> shardShift; count > 0 && index < uint64(len(s.shards)); index = cursor >> shardShift {
 		sh := &s.shards[index]
 		batch = batch[:0]
+		places := min(count, perLock)
+		n, left := uint32(cursor), places*emptyPerPlace
 		sh.lock(nowNS)
-		top := min(int(cursor&topOfShard), len(sh.dense))
-		bottom := max(top-min(count, perLock), 0)
-		for _, e := range sh.dense[bottom:top] {
-			if !e.dead(nowNS) {
-				batch = append(batch, item{e.key, e.state()})
+		for ; places > 0; places-- {
+			if n, left = sh.slabs.next(n, left); left == 0 {
+				break
 			}
+			if e := sh.slabs.at(n); !sh.dead(n, e, nowNS) {
+				batch = append(batch, item{string(sh.keys.view(n, e, &scratch)), sh.state(n, e)})
+			}
+			n++
+			count--
+		}
+		cursor = index<<shardShift | uint64(n)
+		if n >= sh.slabs.top {
+			cursor = (index + 1) << shardShift
+		} else {
+			count -= places // what is left of them has gone to free slots
 		}
 		sh.mu.Unlock()
 		for _, it := range batch {
 			fn(it.key, it.state)
-		}
-		count -= top - bottom
-		cursor = index<<shardShift | uint64(bottom)
-		if bottom == 0 {
-			cursor = (index+1)<<shardShift | topOfShard
-		}
-		if count <= 0 {
-			break
 		}
 	}
 	if cursor>>shardShift >= uint64(len(s.shards)) {
@@ -83,7 +83,7 @@ func (s *Store) Random(nowNS int64) (string, bool) {
 				place -= held
 				continue
 			}
-			if key, ok := sh.at(place, nowNS); ok {
+			if key, ok := sh.random(nowNS); ok {
 				return key, true
 			}
 			break // it went in the meantime
@@ -91,12 +91,29 @@ func (s *Store) Random(nowNS int64) (string, bool) {
 	}
 }
 
-// at returns the live key at a place of the dense slice.
-func (sh *shard) at(place, nowNS int64) (string, bool) {
+// random returns a live key of the shard. It tries slots until one is in use; where few are, the first in use after one.
+func (sh *shard) random(nowNS int64) (string, bool) {
+	const tries = 64
 	sh.lock(nowNS)
 	defer sh.mu.Unlock()
-	if place >= int64(len(sh.dense)) || sh.dense[place].dead(nowNS) {
+	if sh.inUse == 0 {
 		return "", false
 	}
-	return sh.dense[place].key, true
+	var n uint32
+	for range tries {
+		n = 1 + rand.Uint32N(sh.slabs.top-1)
+		if sh.slabs.at(n).list() != freeList {
+			break
+		}
+	}
+	n, left := sh.slabs.next(n, math.MaxInt)
+	if left == 0 {
+		n, _ = sh.slabs.next(0, math.MaxInt)
+	}
+	e := sh.slabs.at(n)
+	if sh.dead(n, e, nowNS) {
+		return "", false // it died while the lock was waited for
+	}
+	var scratch [hugeKey]byte
+	return string(sh.keys.view(n, e, &scratch)), true
 }

@@ -1,19 +1,16 @@
 package store
 
 import (
-	"container/heap"
-	"math"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
-	"unsafe"
-
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
 // shard holds the keys whose hash leads to it. All but the atomics is guarded by mu.
 type shard struct {
 	mu sync.Mutex
 	table
+	seed     maphash.Seed
 	room     *room
 	journal  *journal // nil: off
 	watched  map[string]*watchedKey
@@ -21,20 +18,23 @@ type shard struct {
 	counters counters
 
 	// Published under mu, read without: an insert at capacity learns from them which shard has a key to give.
-	held      atomic.Int64  // slots
+	held      atomic.Int64  // slots in use
 	spentHeld atomic.Int64  // of them spent
-	nextEndNS atomic.Uint64 // the earliest bound in ends, or never
+	nextEndNS atomic.Uint64 // the earliest bound of ends, or never
 
 	_ [64]byte // keeps the next shard's lock out of this one's cache line
 }
 
-// table is the part of a shard that Flush drops.
+// table is the part of a shard that Flush drops. An empty one has no slab and no chunk.
 type table struct {
-	lru        *simplelru.LRU[string, *slot]
-	spent      *simplelru.LRU[*slot, struct{}]
-	dense      []*slot
-	ends       endHeap
-	withExpiry int64 // slots whose ExpiryNS is not NoExpiry
+	index    index
+	slabs    slabs
+	keys     keys
+	lists    lists
+	ends     wheel
+	expiries map[uint32]int64 // by slot, the ExpiryNS that are instants
+	noExpiry int64            // slots whose ExpiryNS is NoExpiry
+	inUse    int64
 }
 
 // counters are the shard's part of Stats, and mean the same.
@@ -47,124 +47,168 @@ func (sh *shard) lock(nowNS int64) {
 
 // clear makes the shard's table an empty one.
 func (sh *shard) clear() {
-	sh.table = table{lru: newLRU[string, *slot](), spent: newLRU[*slot, struct{}]()}
+	sh.index.dir.Store(nil)
+	sh.slabs.drop()
+	sh.keys, sh.lists, sh.ends = keys{}, lists{}, newWheel()
+	sh.expiries, sh.noExpiry, sh.inUse = nil, 0, 0
 	sh.publish()
-}
-
-// newLRU returns an LRU without a size of its own: the room is the store's, and so is the choice of whom to evict.
-func newLRU[K comparable, V any]() *simplelru.LRU[K, V] {
-	lru, _ := simplelru.NewLRU[K, V](math.MaxInt, nil) // its only error is a size below 1
-	return lru
 }
 
 func (sh *shard) publish() {
-	sh.held.Store(int64(len(sh.dense)))
-	sh.spentHeld.Store(int64(sh.spent.Len()))
-	sh.nextEndNS.Store(sh.ends.nextNS())
+	sh.held.Store(sh.inUse)
+	if spent := int64(sh.lists.of(spentList).keys); spent != sh.spentHeld.Load() {
+		sh.spentHeld.Store(spent)
+	}
+	if next := sh.ends.nextNS(); next != sh.nextEndNS.Load() {
+		sh.nextEndNS.Store(next)
+	}
 }
 
-// find returns the live slot of the key and touches it, or nil. A dead one is removed in passing.
-func (sh *shard) find(key []byte, a Access) *slot {
-	// A view of the caller's bytes, so that finding a key allocates nothing. The look-ups do not keep it.
-	view := unsafe.String(unsafe.SliceData(key), len(key))
-	var e *slot
-	if a.NoTouch {
-		e, _ = sh.lru.Peek(view)
-	} else {
-		e, _ = sh.lru.Get(view)
-	}
-	switch {
-	case e == nil:
-		return nil
-	case e.dead(a.NowNS):
-		sh.expire(e)
-		return nil
-	case !a.NoTouch:
-		e.touchedNS = a.NowNS
-		if e.spent {
-			sh.spent.Get(e)
+func tagOfHash(hash uint64) uint32 { return uint32(hash >> 32) }
+
+// slot returns the slot of the key, live or dead, or noSlot.
+func (t *table) slot(hash uint64, key []byte) (uint32, *slot) {
+	for p := t.index.find(tagOfHash(hash)); ; {
+		n := p.next()
+		if n == noSlot {
+			return noSlot, nil
+		}
+		if e := t.slabs.at(n); t.keys.is(n, e, key) {
+			return n, e
 		}
 	}
-	return e
+}
+
+// find returns the live slot of the key and touches it, or noSlot. A dead one is removed in passing.
+func (sh *shard) find(hash uint64, key []byte, a Access) (uint32, *slot) {
+	n, e := sh.slot(hash, key)
+	switch {
+	case n == noSlot:
+		return noSlot, nil
+	case sh.dead(n, e, a.NowNS):
+		sh.expire(n, e)
+		return noSlot, nil
+	case !a.NoTouch:
+		e.touchedNS = a.NowNS
+		sh.lists.touch(&sh.slabs, n, e)
+	}
+	return n, e
 }
 
 // link adds a key that is not there. Its room has been claimed.
-func (sh *shard) link(key string, st State, spent bool, nowNS int64) {
-	e := &slot{key: key, tat: st.TAT, expiryNS: st.ExpiryNS, touchedNS: nowNS, densePos: uint32(len(sh.dense))}
-	sh.lru.Add(key, e)
-	sh.dense = append(sh.dense, e)
-	sh.countExpiry(e, 1)
-	sh.setSpent(e, spent)
-	e.boundNS = e.endNS()
-	heap.Push(&sh.ends, e)
+func (sh *shard) link(hash uint64, key []byte, st State, spent bool, nowNS int64) {
+	n, e := sh.slabs.take()
+	sh.keys.set(n, e, key)
+	e.touchedNS = nowNS
+	name := probation
+	if spent {
+		name = spentList
+		sh.room.countSpent(1, costBytes(len(key)))
+	}
+	sh.lists.push(&sh.slabs, name, n, e)
+	sh.setState(n, e, st)
+	sh.ends.link(&sh.slabs, n, e, sh.endNS(n, e))
+	sh.index.insert(tagOfHash(hash), n)
+	sh.inUse++
 	sh.publish()
-	sh.journal.put(e)
+	sh.journal.put(n, e, key)
 	sh.bumpWatched(key)
 }
 
-// set gives a linked slot another state. A later end leaves its place in the heap, which is what keeps a call on a key
-// that is there free of the heap; an earlier one is put right at once.
-func (sh *shard) set(e *slot, st State, spent bool) {
-	sh.countExpiry(e, -1)
-	e.tat, e.expiryNS = st.TAT, st.ExpiryNS
-	sh.countExpiry(e, 1)
-	if e.spent != spent {
-		sh.setSpent(e, spent)
-		sh.publish()
+// put gives a linked slot the state that an allowed call leaves. A later end leaves its place in the wheel, which is
+// what keeps a call on a key that is there free of the wheel.
+func (sh *shard) put(n uint32, e *slot, tat uint64, key []byte) {
+	if e.use&flagsOfState != 0 || e.spent() || tat < e.tat {
+		sh.set(n, e, State{TAT: tat}, false, key)
+		return
 	}
-	if end := e.endNS(); end < e.boundNS {
-		e.boundNS = end
-		heap.Fix(&sh.ends, int(e.heapPos))
-		sh.publish()
-	}
-	sh.journal.mark(e)
-	sh.bumpWatched(e.key)
+	e.tat = tat
+	sh.journal.mark(n, e)
+	sh.bumpWatched(key)
 }
 
-// unlink takes a slot out of the shard and leaves its room claimed.
-func (sh *shard) unlink(e *slot) {
-	sh.lru.Remove(e.key)
-	sh.setSpent(e, false)
-	sh.countExpiry(e, -1)
-	last := len(sh.dense) - 1
-	moved := sh.dense[last]
-	sh.dense[e.densePos], sh.dense[last] = moved, nil
-	sh.dense = sh.dense[:last]
-	moved.densePos = e.densePos
-	e.densePos = noSlot
-	heap.Remove(&sh.ends, int(e.heapPos))
+// set gives a linked slot another state.
+func (sh *shard) set(n uint32, e *slot, st State, spent bool, key []byte) {
+	was := sh.endNS(n, e)
+	sh.clearExpiry(n, e)
+	sh.setState(n, e, st)
+	if e.spent() != spent {
+		sh.setSpent(n, e, spent, len(key))
+	}
+	if end := sh.endNS(n, e); end < was {
+		sh.ends.unlink(&sh.slabs, e)
+		sh.ends.link(&sh.slabs, n, e, end)
+	}
 	sh.publish()
-	sh.journal.remove(e)
+	sh.journal.mark(n, e)
+	sh.bumpWatched(key)
+}
+
+// setSpent moves a slot between the spent and the others. One that holds a limit again is as new.
+func (sh *shard) setSpent(n uint32, e *slot, spent bool, keyLen int) {
+	sh.lists.pull(&sh.slabs, e)
+	if spent {
+		sh.lists.push(&sh.slabs, spentList, n, e)
+		sh.room.countSpent(1, costBytes(keyLen))
+	} else {
+		sh.lists.push(&sh.slabs, probation, n, e)
+		sh.room.countSpent(-1, -costBytes(keyLen))
+	}
+}
+
+func (sh *shard) setState(n uint32, e *slot, st State) {
+	e.tat = st.TAT
+	switch st.ExpiryNS {
+	case AtTAT:
+	case NoExpiry:
+		e.use |= flagNoExpiry
+		sh.noExpiry++
+	default:
+		e.use |= flagExpiry
+		if sh.expiries == nil {
+			sh.expiries = make(map[uint32]int64)
+		}
+		sh.expiries[n] = st.ExpiryNS
+	}
+}
+
+func (sh *shard) clearExpiry(n uint32, e *slot) {
+	if e.use&flagNoExpiry != 0 {
+		sh.noExpiry--
+	}
+	if e.use&flagExpiry != 0 {
+		delete(sh.expiries, n)
+	}
+	e.use &^= flagsOfState
+}
+
+// unlink takes a slot out of the shard, and leaves its room claimed.
+func (sh *shard) unlink(n uint32, e *slot) {
+	var scratch [hugeKey]byte
+	key := sh.keys.view(n, e, &scratch)
+	sh.journal.remove(n, e, key)
+	if e.spent() {
+		sh.room.countSpent(-1, -costBytes(len(key)))
+	}
+	sh.index.remove(tagOfHash(maphash.Bytes(sh.seed, key)), n)
+	sh.lists.pull(&sh.slabs, e)
+	sh.clearExpiry(n, e)
+	sh.ends.unlink(&sh.slabs, e)
+	sh.keys.free(n, e)
+	sh.slabs.put(n, e)
+	sh.inUse--
+	sh.publish()
 }
 
 // remove takes a slot out and gives its room back.
-func (sh *shard) remove(e *slot) {
-	sh.unlink(e)
-	sh.room.release(costBytes(len(e.key)))
+func (sh *shard) remove(n uint32, e *slot) {
+	cost := costBytes(sh.keys.length(n, e))
+	sh.unlink(n, e)
+	sh.room.release(cost)
 }
 
 // expire removes a dead slot.
-func (sh *shard) expire(e *slot) {
-	sh.remove(e)
+func (sh *shard) expire(n uint32, e *slot) {
+	sh.remove(n, e)
 	sh.counters.expired++
-}
-
-func (sh *shard) setSpent(e *slot, spent bool) {
-	if e.spent == spent {
-		return
-	}
-	e.spent = spent
-	if spent {
-		sh.spent.Add(e, struct{}{})
-		sh.room.countSpent(1, costBytes(len(e.key)))
-	} else {
-		sh.spent.Remove(e)
-		sh.room.countSpent(-1, -costBytes(len(e.key)))
-	}
-}
-
-func (sh *shard) countExpiry(e *slot, n int64) {
-	if e.expiryNS != NoExpiry {
-		sh.withExpiry += n
-	}
 }

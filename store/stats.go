@@ -14,6 +14,8 @@ type Stats struct {
 	Bytes      int64 // held, by the estimate of MaxBytes; a gauge, as those below
 	WithExpiry int64 // keys held whose ExpiryNS is not NoExpiry
 	AvgTTLNS   int64 // of a sample of those, how long they have to live; 0 if there are none
+	Probation  int64 // keys held that were seen once, or fell back: the first to be evicted
+	Protected  int64 // keys held that were used again. Spent keys are in neither
 }
 
 func (sh *shard) countLookup(found *slot) {
@@ -35,10 +37,14 @@ func (s *Store) Stats(nowNS int64) Stats {
 		st.Evicted += sh.counters.evicted
 		st.Hits += sh.counters.hits
 		st.Misses += sh.counters.misses
-		st.WithExpiry += sh.withExpiry
-		step := len(sh.dense)/avgTTLSamples + 1
-		for place := 0; place < len(sh.dense); place += step {
-			ttl.add(sh.dense[place], nowNS)
+		st.WithExpiry += sh.inUse - sh.noExpiry
+		st.Probation += int64(sh.lists.of(probation).keys)
+		st.Protected += int64(sh.lists.of(protected).keys)
+		step := sh.slabs.top/avgTTLSamples + 1
+		for place := uint32(0); place < sh.slabs.top; place += step {
+			if n, left := sh.slabs.next(place, perLock); left > 0 {
+				ttl.add(&sh.table, n, nowNS)
+			}
 		}
 		sh.mu.Unlock()
 	}
@@ -62,11 +68,12 @@ type ttlMean struct {
 	keys  float64
 }
 
-func (m *ttlMean) add(e *slot, nowNS int64) {
-	if e.expiryNS == NoExpiry || e.dead(nowNS) {
+func (m *ttlMean) add(t *table, n uint32, nowNS int64) {
+	e := t.slabs.at(n)
+	if e.use&flagNoExpiry != 0 || t.dead(n, e, nowNS) {
 		return
 	}
-	m.sumNS += float64(e.endNS() - uint64(nowNS))
+	m.sumNS += float64(t.endNS(n, e) - uint64(nowNS))
 	m.keys++
 }
 

@@ -68,7 +68,7 @@ func New(o Options) *Store {
 	s.room.noEviction.Store(o.NoEviction)
 	for i := range s.shards {
 		sh := &s.shards[i]
-		sh.room = &s.room
+		sh.room, sh.seed = &s.room, s.seed
 		if o.Journal {
 			sh.journal = &journal{}
 		}
@@ -77,14 +77,12 @@ func New(o Options) *Store {
 	return s
 }
 
-func (s *Store) shardIndex(key []byte) int {
-	if len(s.shards) == 1 {
-		return 0
-	}
-	return int(maphash.Bytes(s.seed, key) & uint64(len(s.shards)-1))
-}
+func (s *Store) hash(key []byte) uint64 { return maphash.Bytes(s.seed, key) }
 
-func (s *Store) shardOf(key []byte) *shard { return &s.shards[s.shardIndex(key)] }
+// shardIndex takes the lower bits; the upper half of a hash is the tag.
+func (s *Store) shardIndex(hash uint64) int { return int(hash & uint64(len(s.shards)-1)) }
+
+func (s *Store) shardOf(hash uint64) *shard { return &s.shards[s.shardIndex(hash)] }
 
 // Flush removes all keys, at one instant for every other call. It counts neither as eviction nor as expiry, and drops
 // the tables rather than emptying them, which gives their memory back.

@@ -7,11 +7,14 @@ type watchedKey struct {
 	watchers int
 }
 
-func (sh *shard) bumpWatched(key string) {
-	if len(sh.watched) == 0 {
-		return
+func (sh *shard) bumpWatched(key []byte) {
+	if len(sh.watched) != 0 {
+		sh.bump(key)
 	}
-	if k := sh.watched[key]; k != nil {
+}
+
+func (sh *shard) bump(key []byte) {
+	if k := sh.watched[string(key)]; k != nil {
 		k.puts++
 	}
 }
@@ -19,6 +22,7 @@ func (sh *shard) bumpWatched(key string) {
 // Watch is an observation of one key (WATCH), from Store.Watch until Stop.
 type Watch struct {
 	sh   *shard
+	hash uint64
 	name string
 	key  *watchedKey // nil: stopped
 	puts uint64      // at the start
@@ -27,10 +31,11 @@ type Watch struct {
 
 // Watch begins to observe a key, which need not be there. It does not touch it.
 func (s *Store) Watch(key []byte, nowNS int64) *Watch {
-	sh := s.shardOf(key)
+	hash := s.hash(key)
+	sh := s.shardOf(hash)
 	sh.lock(nowNS)
 	defer sh.mu.Unlock()
-	w := &Watch{sh: sh, name: string(key), live: sh.find(key, Access{NowNS: nowNS, NoTouch: true}) != nil}
+	w := &Watch{sh: sh, hash: hash, name: string(key), live: sh.live(hash, key, nowNS)}
 	w.key = sh.watched[w.name]
 	if w.key == nil {
 		if sh.watched == nil {
@@ -52,7 +57,7 @@ func (w *Watch) Changed(nowNS int64) bool {
 	if w.key == nil {
 		return false
 	}
-	live := w.sh.find([]byte(w.name), Access{NowNS: nowNS, NoTouch: true}) != nil
+	live := w.sh.live(w.hash, []byte(w.name), nowNS)
 	return w.key.puts != w.puts || live != w.live
 }
 
@@ -67,4 +72,9 @@ func (w *Watch) Stop() {
 		delete(w.sh.watched, w.name)
 	}
 	w.key = nil
+}
+
+func (sh *shard) live(hash uint64, key []byte, nowNS int64) bool {
+	_, e := sh.find(hash, key, Access{NowNS: nowNS, NoTouch: true})
+	return e != nil
 }

@@ -1,0 +1,81 @@
+package store_test
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"celld/store"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+)
+
+const limitedKeys = 1000
+
+// flood asks twice for each of 1,000 keys, and then sends ten times as many others as the table holds, once each. While
+// three tables of them pass, each of the 1,000 is asked for once more.
+func flood(table int, seen, asked func(key []byte)) {
+	key, other := []byte("flood...........")[:16], []byte("limited.........")[:16]
+	ask := func(i int) {
+		binary.LittleEndian.PutUint64(other[8:], uint64(i%limitedKeys))
+		asked(other)
+	}
+	for i := range 2 * limitedKeys {
+		ask(i)
+	}
+	every := 3 * table / limitedKeys
+	for i := range 10 * table {
+		binary.LittleEndian.PutUint64(key[8:], uint64(i))
+		seen(key)
+		if i%every == 0 {
+			ask(i / every)
+		}
+	}
+}
+
+// expectNoneFreed runs a flood on a store: of the calls for each limited key only the first may pass.
+func expectNoneFreed(t *testing.T, table, shards int) {
+	limit := mustLimit(t, 0, 1, 3600)
+	s := store.New(store.Options{MaxKeys: int64(table), Shards: shards})
+	now, passed := t0, 0
+	flood(table, func(key []byte) {
+		now++
+		mustAllow(t, s, key, limit, now)
+	}, func(key []byte) {
+		d, err := s.Throttle(key, limit, 1, at(now))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !d.Limited {
+			passed++
+		}
+	})
+	st := s.Stats(now)
+	if passed != limitedKeys || st.Protected != limitedKeys || st.Evicted != int64(9*table+limitedKeys) || s.Len(now) != table {
+		t.Errorf("%d shards: %d calls passed, %d should; %+v", shards, passed, limitedKeys, st)
+	}
+}
+
+func TestAFloodFreesNoLimitedKey(t *testing.T) {
+	for _, shards := range []int{1, 16} {
+		expectNoneFreed(t, 10_000, shards)
+	}
+}
+
+// Plain LRU is what the segments are there to better: it forgets each of the keys before it is asked for again.
+func TestAFloodThroughAPlainLRUFreesThem(t *testing.T) {
+	lru, err := simplelru.NewLRU[string, struct{}](10_000, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, found := 0, 0
+	flood(10_000, func(key []byte) { lru.Add(string(key), struct{}{}) }, func(key []byte) {
+		asked++
+		if _, ok := lru.Get(string(key)); ok {
+			found++
+		}
+		lru.Add(string(key), struct{}{})
+	})
+	if found > asked/3 { // those of the start
+		t.Errorf("of %d calls for limited keys %d found theirs", asked, found)
+	}
+}

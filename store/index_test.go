@@ -1,0 +1,131 @@
+package store
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// holds reports whether the index finds a slot under a tag.
+func (x *index) holds(tag, n uint32) bool {
+	for p := x.find(tag); ; {
+		switch p.next() {
+		case n:
+			return true
+		case noSlot:
+			return false
+		}
+	}
+}
+
+// entries returns how many places the index has, and how many are in use.
+func (x *index) entries() (places, used int) {
+	d := x.dir.Load()
+	if d == nil {
+		return 0, 0
+	}
+	seen := map[*segment]bool{}
+	for i := range d.segments {
+		g := d.segments[i].Load()
+		if seen[g] {
+			continue
+		}
+		seen[g] = true
+		for c := range g.size.Load() {
+			places += chunkEntries
+			for place := range g.chunks[c].Load() {
+				if g.chunks[c].Load()[place].Load() != 0 {
+					used++
+				}
+			}
+		}
+	}
+	return places, used
+}
+
+// Against a map, with tags that are often equal, and so few lines and chunks that all of them overflow.
+func TestIndexModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		mask := rapid.SampledFrom([]uint32{0xffffffff, 0xffff00ff, 0xfff0ff0f, 0xf00007ff}).Draw(t, "mask")
+		most := rapid.SampledFrom([]int{20, 300, 3000}).Draw(t, "keys")
+		var x index
+		model := map[uint32]uint32{} // slot to tag
+		var slots []uint32
+		for next := uint32(1); next < uint32(4*most); next++ {
+			if len(slots) < most && random.IntN(5) > 0 {
+				tag := random.Uint32() & mask
+				x.insert(tag, next)
+				model[next], slots = tag, append(slots, next)
+			} else if len(slots) > 0 {
+				i := random.IntN(len(slots))
+				n := slots[i]
+				x.remove(model[n], n)
+				if x.holds(model[n], n) {
+					t.Fatalf("slot %d is still there", n)
+				}
+				delete(model, n)
+				slots[i] = slots[len(slots)-1]
+				slots = slots[:len(slots)-1]
+			}
+			if next%uint32(most) > 0 && most > 20 {
+				continue
+			}
+			for n, tag := range model {
+				if !x.holds(tag, n) {
+					t.Fatalf("slot %d has gone", n)
+				}
+			}
+		}
+		if _, used := x.entries(); used != len(model) {
+			t.Fatalf("%d entries, want %d", used, len(model))
+		}
+	})
+}
+
+// At any size most entries are in use, and all are found where they were put.
+func TestIndexGrows(t *testing.T) {
+	var x index
+	random := rand.New(rand.NewPCG(1, 2))
+	tags, next := make([]uint32, 1<<17), 1000
+	for i := range tags {
+		tags[i] = random.Uint32()
+		x.insert(tags[i], uint32(i+1))
+		if i == next {
+			next += next / 8
+			if places, used := x.entries(); used != i+1 || used*100 < places*55 {
+				t.Fatalf("%d of %d entries are in use, want %d", used, places, i+1)
+			}
+		}
+	}
+	for i, tag := range tags {
+		if !x.holds(tag, uint32(i+1)) || x.peekSlot(tag) == noSlot && x.peek(tag) == 0 {
+			t.Fatalf("entry %d has gone", i)
+		}
+	}
+	for i, tag := range tags {
+		x.remove(tag, uint32(i+1))
+	}
+	if _, used := x.entries(); used != 0 {
+		t.Fatalf("%d entries are left", used)
+	}
+}
+
+// Each chunk of a segment gets its share, and growing takes from all others what the new one gets, and nothing else.
+func TestChunkOf(t *testing.T) {
+	for size := 2; size <= mostChunks; size++ {
+		var share [mostChunks]int
+		for b, c := range chunkOf[size] {
+			share[c]++
+			if before := chunkOf[size-1][b]; c != before && int(c) != size-1 {
+				t.Errorf("from %d to %d chunks byte %d moves from %d to %d", size-1, size, b, before, c)
+			}
+		}
+		for c, bytes := range share[:size] {
+			if bytes < 256/size || bytes > 256/size+2 {
+				t.Errorf("of %d chunks, %d has %d bytes", size, c, bytes)
+			}
+		}
+	}
+}
