@@ -77,7 +77,7 @@ func TestInfo(t *testing.T) {
 	info := c.do("INFO", "everything")
 	for _, line := range []string{"redis_version:7.2.4", "celld_version:test", "loading:0", "connected_clients:1", "db0:keys=1,expires=1,avg_ttl=",
 		"cmdstat_cl.throttle:calls=1,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=0",
-		"cmdstat_get:calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,failed_calls=0", "total_error_replies:2", "keyspace_misses:1", "maxmemory_policy:allkeys-lru"} {
+		"cmdstat_get:calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,failed_calls=0", "total_error_replies:2", "keyspace_misses:1", "probation_keys:1", "protected_keys:0", "maxmemory_policy:allkeys-lru"} {
 		if !strings.Contains(info, "\r\n"+line) {
 			t.Errorf("%q is not in %s", line, info)
 		}
