@@ -100,7 +100,7 @@ func first(ints []int64) int64 {
 // TestManyConnections opens 2,000 connections, speaks on each while all are open, and closes them.
 func TestManyConnections(t *testing.T) {
 	t.Parallel()
-	srv := startStress(t)
+	srv := startStress(t, "--io-threads", "3")
 	conns := make([]*conn, 2000)
 	for i := range conns {
 		conns[i] = dial(t, srv.addr)
@@ -127,7 +127,7 @@ func TestManyConnections(t *testing.T) {
 // TestConnectionChurn opens and closes connections as fast as it goes, some in the middle of a command.
 func TestConnectionChurn(t *testing.T) {
 	t.Parallel()
-	srv := startStress(t)
+	srv := startStress(t, "--io-threads", "3")
 	var clients sync.WaitGroup
 	for range 16 {
 		clients.Go(func() {
@@ -154,7 +154,7 @@ func TestConnectionChurn(t *testing.T) {
 // TestLongPipeline sends 10,000 commands without reading and gets 10,000 replies in order.
 func TestLongPipeline(t *testing.T) {
 	t.Parallel()
-	c := dial(t, startStress(t).addr)
+	c := dial(t, startStress(t, "--io-threads", "3").addr)
 	const n = 10_000
 	go func() {
 		var b []byte
