@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"testing"
+	"time"
 
 	"celld/cell"
 	"celld/store"
@@ -109,14 +110,71 @@ func BenchmarkInsertEvict(b *testing.B) {
 
 // BenchmarkHeap reports the heap bytes of a key, which OverheadBytes is taken from. It fills a store once, whatever b.N.
 func BenchmarkHeap(b *testing.B) {
-	for _, n := range []int{100_000, 1_000_000, 1_500_000} {
-		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) {
-			var perKey float64
-			for range b.N {
-				perKey = heapBytesPerKey(b, n)
-			}
-			b.ReportMetric(perKey, "heapB/key")
-			b.ReportMetric(perKey-16, "overheadB/key")
-		})
+	for _, n := range []int{100_000, 1_000_000, 1_500_000, 10_000_000} {
+		for _, keyLen := range []int{16, 40} {
+			b.Run(fmt.Sprintf("keys=%d/len=%d", n, keyLen), func(b *testing.B) {
+				var perKey float64
+				for range b.N {
+					perKey = heapBytesPerKey(b, n, keyLen)
+				}
+				b.ReportMetric(perKey, "heapB/key")
+				b.ReportMetric(perKey-float64(keyLen), "overheadB/key")
+			})
+		}
 	}
+}
+
+// BenchmarkPause reports the longest single call while a store grows to ten million keys, while a million keys that
+// have all died give their room to others, and while a sweep takes such a million away.
+func BenchmarkPause(b *testing.B) {
+	limit := mustLimit(b, 5, 1, 3600)
+	insert := func(b *testing.B, s *store.Store, from, n int, nowNS int64) (longest time.Duration) {
+		key := []byte("........:a client")[:16]
+		for i := range n {
+			setBenchKey(key, from+i)
+			start := time.Now()
+			mustAllow(b, s, key, limit, nowNS)
+			longest = max(longest, time.Since(start))
+		}
+		return longest
+	}
+	report := func(b *testing.B, longest time.Duration) {
+		b.ReportMetric(float64(longest.Microseconds()), "longest-µs")
+	}
+	b.Run("growing", func(b *testing.B) {
+		for range b.N {
+			s := store.New(store.Options{MaxKeys: 10_000_000})
+			report(b, insert(b, s, 0, 10_000_000, t0))
+			if held := s.Len(t0); held != 10_000_000 {
+				b.Fatalf("%d keys", held)
+			}
+		}
+	})
+	b.Run("replacing", func(b *testing.B) {
+		for range b.N {
+			s := store.New(store.Options{})
+			insert(b, s, 0, 1_000_000, t0)
+			s.ResetStats()
+			report(b, insert(b, s, 1_000_000, 1_000_000, t0+3600*second))
+			if st := s.Stats(t0); st.Expired != 1_000_000 || st.Evicted != 0 {
+				b.Fatalf("%+v", st)
+			}
+		}
+	})
+	b.Run("sweeping", func(b *testing.B) {
+		for range b.N {
+			s := store.New(store.Options{})
+			insert(b, s, 0, 1_000_000, t0)
+			var longest time.Duration
+			for more := true; more; {
+				start := time.Now()
+				_, more = s.Sweep(t0+3600*second, 1000)
+				longest = max(longest, time.Since(start))
+			}
+			report(b, longest)
+			if held := s.Len(t0); held != 0 {
+				b.Fatalf("%d keys", held)
+			}
+		}
+	})
 }

@@ -1,22 +1,22 @@
 package store_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"runtime"
 	"testing"
 
 	"celld/store"
 )
 
-// heapBytesPerKey fills a store with n keys of 16 bytes and returns what each takes on the heap.
-func heapBytesPerKey(tb testing.TB, n int) float64 {
+// heapBytesPerKey fills a store with n keys of a length and returns what each takes on the heap.
+func heapBytesPerKey(tb testing.TB, n, keyLen int) float64 {
 	limit := mustLimit(tb, 5, 1, 3600)
 	before := heapBytes()
 	s := store.New(store.Options{MaxKeys: int64(n)})
-	key := []byte("0123456789abcdef")
+	key := bytes.Repeat([]byte("k"), keyLen)
 	for i := range n {
-		for digit, rest := 15, i; digit >= 0; digit, rest = digit-1, rest/10 {
-			key[digit] = byte('0' + rest%10)
-		}
+		binary.LittleEndian.PutUint64(key, uint64(i))
 		mustAllow(tb, s, key, limit, t0)
 	}
 	used := heapBytes() - before
@@ -29,10 +29,25 @@ func heapBytesPerKey(tb testing.TB, n int) float64 {
 // A store that takes much more than its estimate is one that MaxBytes does not bound.
 func TestOverheadBytesIsWhatAKeyTakes(t *testing.T) {
 	const n = 100_000
-	got, want := heapBytesPerKey(t, n), float64(16+store.OverheadBytes)
-	if got < want*0.75 || got > want*1.25 {
-		t.Errorf("%.0f bytes a key measured, %.0f estimated", got, want)
+	for _, keyLen := range []int{16, 40, 100} {
+		got, want := heapBytesPerKey(t, n, keyLen), float64(keyLen+store.OverheadBytes)
+		if got < want*0.75 || got > want*1.25 {
+			t.Errorf("%.0f bytes a key of %d measured, %.0f estimated", got, keyLen, want)
+		}
 	}
+}
+
+// What a store takes before it holds much.
+func TestASmallStoreIsSmall(t *testing.T) {
+	before := heapBytes()
+	s := store.New(store.Options{})
+	for _, key := range []string{"a", "b", "c"} {
+		mustPut(t, s, key, plain, t0)
+	}
+	if used := heapBytes() - before; used > 200_000 {
+		t.Errorf("3 keys take %d bytes", used)
+	}
+	expectKeys(t, s, t0, "a", "b", "c")
 }
 
 func heapBytes() int64 {

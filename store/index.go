@@ -309,18 +309,17 @@ func (d *directory) double() *directory {
 	return twice
 }
 
-// peek touches the line in which a tag is looked for first, without any lock. What it returns is of no meaning, but that
-// the compiler must not leave the touching out.
-func (x *index) peek(tag uint32) uint64 {
+// peek returns the start of the line in which a tag is looked for first, without any lock, or nil. It does not touch it.
+func (x *index) peek(tag uint32) *atomic.Uint64 {
 	if d := x.dir.Load(); d != nil {
 		if c := d.segment(tag).chunk(tag); c != nil {
-			return c[lineOf(tag)].Load()
+			return &c[lineOf(tag)]
 		}
 	}
-	return 0
+	return nil
 }
 
-// peekSlot returns the slot that the line of a tag has for it, without any lock: perhaps a wrong one, or noSlot.
+// peekSlot returns a slot that the index has for a tag, without any lock: perhaps a wrong one, or noSlot.
 func (x *index) peekSlot(tag uint32) uint32 {
 	d := x.dir.Load()
 	if d == nil {
@@ -330,11 +329,6 @@ func (x *index) peekSlot(tag uint32) uint32 {
 	if c == nil {
 		return noSlot
 	}
-	start := lineOf(tag)
-	for i := range uint32(lineEntries) {
-		if entry := c[start+i].Load(); tagOf(entry) == tag {
-			return uint32(entry)
-		}
-	}
-	return noSlot
+	p := probe{chunk: c, tag: tag, place: lineOf(tag), left: chunkEntries}
+	return p.next()
 }

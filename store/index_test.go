@@ -100,7 +100,7 @@ func TestIndexGrows(t *testing.T) {
 		}
 	}
 	for i, tag := range tags {
-		if !x.holds(tag, uint32(i+1)) || x.peekSlot(tag) == noSlot && x.peek(tag) == 0 {
+		if !x.holds(tag, uint32(i+1)) || x.peekSlot(tag) == noSlot || x.peek(tag) == nil {
 			t.Fatalf("entry %d has gone", i)
 		}
 	}

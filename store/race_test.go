@@ -174,6 +174,13 @@ func TestAllAtOnce(t *testing.T) {
 			methods := []func(i int){
 				func(int) { _, _ = s.Throttle(key(), limit, rand.Int64N(3)-1, a()) },
 				func(int) { _, _ = s.Throttle(key(), limit, 1, a()) },
+				func(int) {
+					reqs := make([]store.Request, rand.IntN(70))
+					for i := range reqs {
+						reqs[i] = store.Request{Key: key(), Limit: limit, Quantity: rand.Int64N(3) - 1}
+					}
+					s.ThrottleBatch(reqs, a())
+				},
 				func(int) { _ = s.Update(key(), a(), set) },
 				func(int) { s.Get(key(), a()); s.Delete(key(), clock.Load()); s.IdleNS(key(), clock.Load()) },
 				func(int) { s.Rename([]byte("1"), []byte("2"), clock.Load()) },
@@ -231,6 +238,49 @@ func TestAllAtOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A large table is touched without its locks while others grow, empty and flush it.
+func TestBatchesOfALargeTableThatChanges(t *testing.T) {
+	const n = 30_000
+	limit := mustLimit(t, 1<<30, 1000, 1)
+	s := store.New(store.Options{MaxKeys: n, Shards: 4})
+	keys := keys16(2 * n)
+	for _, key := range keys[:n] {
+		mustAllow(t, s, key, limit, t0)
+	}
+	parallel(4, func(worker int) {
+		reqs := make([]store.Request, 64)
+		for turn := range 200 {
+			for i := range reqs {
+				reqs[i] = store.Request{Key: keys[rand.IntN(n+n*(turn%2))], Limit: limit, Quantity: 1 - int64(turn/50%2*2)}
+			}
+			s.ThrottleBatch(reqs, at(t0))
+			for _, r := range reqs {
+				if r.Err != nil || r.Decision.Limited {
+					t.Errorf("%+v", r)
+					return
+				}
+			}
+			if worker == 0 && turn == 150 {
+				s.Flush()
+			}
+		}
+	})
+	if held := s.Len(t0); held > n {
+		t.Errorf("%d keys of %d", held, n)
+	}
+}
+
+// What panics in a caller's function does not keep the shard locked.
+func TestAPanicInUpdateLeavesNoLock(t *testing.T) {
+	s := store.New(store.Options{Shards: 1})
+	func() {
+		defer func() { _ = recover() }()
+		_ = s.Update([]byte("k"), at(t0), func(store.State, bool) (store.State, store.Action) { panic("fn") })
+	}()
+	mustPut(t, s, "k", plain, t0)
+	expectKeys(t, s, t0, "k")
 }
 
 // contentsOf is a whole scan of a store that may change meanwhile.
