@@ -104,8 +104,9 @@ vet: go ## go vet
 staticcheck: go ## staticcheck, in the version that go.mod names
 	go tool staticcheck ./...
 
-go-test: go ## every Go test, with the race detector
+go-test: go ## every Go test, with the race detector, and without it the one that it makes too slow
 	go test -race ./...
+	go test -run '^TestAFlood' ./store
 
 clean: ## delete the binary and what was installed or built for the tests
 	rm -rf celld $(CACHE)
