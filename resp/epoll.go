@@ -24,10 +24,10 @@ const (
 )
 
 // On Linux connections are carried by event loops on epoll. They are ours because this is where a decision's time goes:
-// at one command a packet, 85 % of it is the kernel's. gnet, on which celld began, writes to each connection as soon as
-// it is answered and makes each read and write a blocking system call in the eyes of Go's scheduler. In one run beside
-// these loops it took 5.0 µs a command against 4.4 (-P 1) and 0.45 against 0.39 (-P 16). Its acceptor also ends the
-// process when descriptors run out.
+// at one command a packet, 86 % of it is the kernel's. gnet in their place writes to each connection as soon as it is
+// answered and makes each read and write a blocking system call in the eyes of Go's scheduler: in one run it took 5.0 µs
+// a command against 4.4 (-P 1) and 0.45 against 0.39 (-P 16). Its acceptor also ends the process when descriptors run
+// out.
 
 // epollLoop is an event loop: one goroutine that reads, answers and writes for its connections.
 //

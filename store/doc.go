@@ -21,7 +21,7 @@
 // When room is needed, dead keys go first, then spent ones, and then live limits in the order of a segmented LRU: a key
 // seen once is on probation, and goes before any that was used again and so became protected. What is protected beyond
 // 80 % of the keys falls back to the head of probation. So a flood of keys that are seen once frees nobody who is limited
-// and asks now and then, however many they are. A plain LRU, which this was, frees all of them with each table full of
+// and asks now and then, however many they are. A plain LRU would free all of them with each table full of
 // keys that passes.
 //
 // # Inside
