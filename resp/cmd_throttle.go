@@ -46,19 +46,12 @@ func cmdThrottle(s *Session, args [][]byte) {
 		s.replyThrottleError(err)
 		return
 	}
-	limited, retryAfter := int64(0), int64(-1)
+	limited := int64(0)
 	if d.Limited {
 		limited = 1
-		if d.RetryAfterNS != cell.Never {
-			retryAfter = retrySeconds(d.RetryAfterNS)
-		}
 	}
-	s.replyArray(5)
-	s.replyInt(limited)
-	s.replyInt(d.Limit)
-	s.replyInt(d.Remaining)
-	s.replyInt(retryAfter)
-	s.replyInt(wholeSeconds(d.ResetAfterNS))
+	s.out = appendReplyStart(s.out, limited, d.Limit)
+	s.out = appendReplyEnd(s.out, &d)
 }
 
 // retrySeconds is at least 1: the reference says 0 for a wait below 1 ms, at which callers spin.

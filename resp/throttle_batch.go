@@ -133,18 +133,21 @@ func (s *Session) throttle(data []byte, maxBulk int) int {
 func (f *throttleForm) appendReply(out []byte, d *cell.Decision) []byte {
 	if d.Limited {
 		out = append(out, f.limited...)
-		out = appendSmall(out, uint64(d.Remaining))
-		out = append(out, "\r\n:"...)
-		if d.RetryAfterNS == cell.Never {
-			out = append(out, "-1"...)
-		} else {
-			out = appendSmall(out, uint64(retrySeconds(d.RetryAfterNS)))
-		}
-		out = append(out, "\r\n:"...)
 	} else {
 		out = append(out, f.allowed...)
-		out = appendSmall(out, uint64(d.Remaining))
+	}
+	return appendReplyEnd(out, d)
+}
+
+// appendReplyEnd writes what the form does not tell: remaining, retry after, reset after.
+func appendReplyEnd(out []byte, d *cell.Decision) []byte {
+	out = appendSmall(out, uint64(d.Remaining))
+	if d.RetryAfterNS == cell.Never {
 		out = append(out, "\r\n:-1\r\n:"...)
+	} else {
+		out = append(out, "\r\n:"...)
+		out = appendSmall(out, uint64(retrySeconds(d.RetryAfterNS)))
+		out = append(out, "\r\n:"...)
 	}
 	out = appendSmall(out, uint64(wholeSeconds(d.ResetAfterNS)))
 	return append(out, "\r\n"...)
