@@ -5,8 +5,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strconv"
-	"sync"
 	"time"
 )
 
@@ -45,60 +45,79 @@ func untilLimit(end time.Time) func([]byte) []byte {
 	}
 }
 
-func (l load) run(ctx context.Context) error {
-	var wg sync.WaitGroup
-	errs := make([]error, loadConnections)
-	for i := range loadConnections {
-		wg.Go(func() { errs[i] = l.connection(ctx, l.keys*i/loadConnections, l.keys*(i+1)/loadConnections) })
-	}
-	wg.Wait()
-	for _, err := range errs {
+// run is one thread's work: with more of them the load would take the processors that server and probe are to answer on,
+// and what it measures as the server's pauses be the scheduler's.
+func (l load) run(ctx context.Context) (err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer func() {
 		if err != nil {
-			return fmt.Errorf("load %d keys: %w", l.keys, err)
+			err = fmt.Errorf("load %d keys: %w", l.keys, err)
 		}
-	}
-	return ctx.Err()
-}
-
-// connection asks about the keys from first up to end.
-func (l load) connection(ctx context.Context, first, end int) error {
-	conn, err := dialSocket(l.server.addr)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	in := newReplies(conn, l.server.peer)
-	var request, limit []byte
-	var unanswered []int // commands in each batch that is under way
-	for first < end || len(unanswered) > 0 {
-		if first < end && len(unanswered) < loadWindow {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			n := min(loadBatch, end-first)
-			request, limit = request[:0], l.limit(limit[:0])
-			for i := range n {
-				request = l.appendCommand(request, first+i, limit)
-			}
-			if _, err := conn.Write(request); err != nil {
-				return err
-			}
-			first += n
-			unanswered = append(unanswered, n)
-			continue
+	}()
+	var parts []*part
+	for i := range loadConnections {
+		conn, err := dialSocket(l.server.addr)
+		if err != nil {
+			return err
 		}
-		for range unanswered[0] {
-			allowed, err := in.next()
+		defer conn.Close()
+		parts = append(parts, &part{load: l, conn: conn, in: newReplies(conn, l.server.peer), next: l.keys * i / loadConnections, end: l.keys * (i + 1) / loadConnections})
+	}
+	for busy := true; busy; {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		busy = false
+		for _, p := range parts {
+			more, err := p.turn()
 			if err != nil {
 				return err
 			}
-			if l.fresh && !allowed {
-				return fmt.Errorf("a key that is new is limited")
-			}
+			busy = busy || more
 		}
-		unanswered = append(unanswered[:0], unanswered[1:]...)
 	}
 	return nil
+}
+
+// part is the work of one connection: the keys from next up to end.
+type part struct {
+	load
+	conn       socket
+	in         replies
+	next, end  int
+	unanswered []int // commands in each batch that is under way
+	request    []byte
+	words      []byte // the limit
+}
+
+// turn reads one batch of replies if the window is full, or nothing is left to send, and sends one batch. It reports
+// whether there is more to do.
+func (p *part) turn() (more bool, err error) {
+	if len(p.unanswered) == loadWindow || p.next == p.end && len(p.unanswered) > 0 {
+		for range p.unanswered[0] {
+			allowed, err := p.in.next()
+			if err != nil {
+				return false, err
+			}
+			if p.fresh && !allowed {
+				return false, fmt.Errorf("a key that is new is limited")
+			}
+		}
+		p.unanswered = append(p.unanswered[:0], p.unanswered[1:]...)
+	}
+	if n := min(loadBatch, p.end-p.next); n > 0 {
+		p.request, p.words = p.request[:0], p.limit(p.words[:0])
+		for i := range n {
+			p.request = p.appendCommand(p.request, p.next+i, p.words)
+		}
+		if _, err := p.conn.Write(p.request); err != nil {
+			return false, err
+		}
+		p.next += n
+		p.unanswered = append(p.unanswered, n)
+	}
+	return p.next < p.end || len(p.unanswered) > 0, nil
 }
 
 func (l load) appendCommand(b []byte, key int, limit []byte) []byte {

@@ -12,6 +12,9 @@ import (
 type carrier interface {
 	// carry takes a connection over. It may wait a moment, but not for the peer.
 	carry(conn net.Conn)
+	// background runs step, over and over until it returns false, where it keeps no connection waiting for longer than
+	// one step takes. A step asked for while another is under way may replace it.
+	background(step func() (more bool))
 	// stop closes all connections and returns when they are.
 	stop()
 }
@@ -30,7 +33,7 @@ func (srv *Server) Serve(ctx context.Context, listeners []net.Listener) error {
 func (srv *Server) serve(ctx context.Context, listeners []net.Listener, carrier carrier) {
 	cronCtx, stopCron := context.WithCancel(context.Background())
 	var cron, acceptors sync.WaitGroup
-	cron.Go(func() { srv.cron(cronCtx) })
+	cron.Go(func() { srv.cron(cronCtx, carrier) })
 	for _, ln := range listeners {
 		acceptors.Go(func() { srv.accept(ln, carrier) })
 	}

@@ -44,7 +44,7 @@ func TestConfigSetReachesTheStore(t *testing.T) {
 	c.want("SET a 1800000000000000000", "+OK\r\n")
 	c.want("SET b 1800000000000000000", "+OK\r\n")
 	c.want("CONFIG SET max-keys 1", "+OK\r\n")
-	w.sweep()
+	w.sweep(0)
 	c.want("DBSIZE", ":1\r\n")
 }
 

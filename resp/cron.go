@@ -8,11 +8,10 @@ import (
 // The cron does what no command asks for: expired keys leave, idle connections are closed, rates are sampled.
 const (
 	cronEvery = 100 * time.Millisecond
-	sweepStep = 64                    // keys at a time: some 0.1 ms
 	sweepTime = 25 * time.Millisecond // of every 100: a quarter of one CPU at the most, as in Redis
 )
 
-func (srv *Server) cron(ctx context.Context) {
+func (srv *Server) cron(ctx context.Context, carrier carrier) {
 	ticker := time.NewTicker(cronEvery)
 	defer ticker.Stop()
 	lastCommands, ticks := int64(0), 0
@@ -22,7 +21,10 @@ func (srv *Server) cron(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		srv.sweep()
+		if nowNS := srv.clock(); srv.store.SweepDue(nowNS) {
+			untilNS := nowNS + int64(sweepTime)
+			carrier.background(func() (more bool) { return srv.sweep(untilNS) })
+		}
 		if ticks++; ticks%10 == 0 {
 			commands := srv.stats.commands.Load()
 			srv.stats.commandsPerSecond.Store(max(0, commands-lastCommands))
@@ -33,14 +35,10 @@ func (srv *Server) cron(ctx context.Context) {
 	}
 }
 
-// sweep removes expired keys for a bounded time.
-func (srv *Server) sweep() {
-	for startNS := srv.clock(); ; {
-		nowNS := srv.clock()
-		if _, more := srv.store.Sweep(nowNS, sweepStep); !more || nowNS-startNS > int64(sweepTime) {
-			return
-		}
-	}
+// sweep removes a few expired keys, and reports whether there are more and time is left.
+func (srv *Server) sweep(untilNS int64) (more bool) {
+	nowNS := srv.clock()
+	return srv.store.Sweep(nowNS) && nowNS < untilNS
 }
 
 func (srv *Server) closeIdle() {

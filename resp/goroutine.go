@@ -24,6 +24,12 @@ func (g *goroutineCarrier) carry(conn net.Conn) {
 	g.running.Go(c.run)
 }
 
+// background runs in the caller's goroutine: all others go on meanwhile.
+func (g *goroutineCarrier) background(step func() (more bool)) {
+	for step() {
+	}
+}
+
 func (g *goroutineCarrier) stop() {
 	for _, s := range g.srv.allSessions() {
 		s.kill()

@@ -5,7 +5,7 @@
 //	s := store.New(store.Options{MaxKeys: 1_000_000})
 //	d, err := s.Throttle(key, limit, 1, store.Access{NowNS: now})
 //	if errors.Is(err, store.ErrFull) { … } // only with NoEviction, or a key that MaxBytes can never hold
-//	go every100ms(func(now int64) { s.Sweep(now, 10_000) })
+//	go every100ms(func(now int64) { for s.Sweep(now) {} })
 //
 // # Life and death
 //

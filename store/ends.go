@@ -87,32 +87,41 @@ func (sh *shard) sweepLate(nowNS int64, max int) (removed int, more bool) {
 	return removed, more
 }
 
-// Sweep removes up to max dead keys, in steps with short locks, and says exactly whether there are more. Call it every
-// 100 ms or so: memory is then that of the live keys, and the calls that must first get rid of dead ones (Len, Random,
-// inserts at capacity) find few.
+// Sweep does one step of removing dead keys, under one short lock: it handles 64 keys at most, of which it removes those
+// that are dead. It reports whether there are more that may be. Call it every 100 ms or so until there are none: memory is
+// then that of the live keys, and the calls that must first get rid of dead ones (Len, Random, inserts at capacity) find few.
 //
 // It also evicts what inserts under way while a limit was lowered have put above it, which is a few keys at most.
-func (s *Store) Sweep(nowNS int64, max int) (removed int, more bool) {
+func (s *Store) Sweep(nowNS int64) (more bool) {
 	s.trim(nowNS)
 	start := int(s.sweeps.Add(1))
 	for i := range s.shards {
 		sh := &s.shards[(start+i)&(len(s.shards)-1)]
-		for sh.nextEndNS.Load() <= uint64(nowNS) {
+		if sh.nextEndNS.Load() <= uint64(nowNS) {
 			sh.lock(nowNS)
-			n, more := sh.sweep(nowNS, max-removed)
+			sh.sweep(nowNS, perLock)
 			sh.mu.Unlock()
-			removed += n
-			if more && removed >= max {
-				return removed, true
-			}
+			return s.SweepDue(nowNS)
 		}
 	}
-	return removed, false
+	return false
+}
+
+// SweepDue says, without any lock, whether Sweep may have something to do.
+func (s *Store) SweepDue(nowNS int64) bool {
+	if s.room.over() {
+		return true
+	}
+	for i := range s.shards {
+		if s.shards[i].nextEndNS.Load() <= uint64(nowNS) {
+			return true
+		}
+	}
+	return false
 }
 
 // sweepAll removes all dead keys.
 func (s *Store) sweepAll(nowNS int64) {
-	for more := true; more; {
-		_, more = s.Sweep(nowNS, 1<<20)
+	for s.Sweep(nowNS) {
 	}
 }

@@ -18,6 +18,14 @@ func at(nowNS int64) store.Access { return store.Access{NowNS: nowNS} }
 
 func untouched(nowNS int64) store.Access { return store.Access{NowNS: nowNS, NoTouch: true} }
 
+// sweep removes all dead keys and returns how many there were.
+func sweep(s *store.Store, nowNS int64) (removed int64) {
+	before := s.Stats(nowNS).Expired
+	for s.Sweep(nowNS) {
+	}
+	return s.Stats(nowNS).Expired - before
+}
+
 // failer is what testing.TB and *rapid.T have in common.
 type failer interface {
 	Helper()

@@ -26,7 +26,9 @@ const (
 // Only its owner, under the shard's lock, calls anything but peek. All words are atomic for that one's sake, which
 // costs nothing in reading.
 type index struct {
-	dir atomic.Pointer[directory]
+	dir    atomic.Pointer[directory]
+	memory *memory
+	fresh  []chunk // never used
 }
 
 type directory struct {
@@ -43,6 +45,18 @@ type segment struct {
 // chunk is a table of its own: an entry is in the line that its tag names, or if that is full in the next that is not.
 // The entries of a line are at its start.
 type chunk [chunkEntries]atomic.Uint64
+
+// chunkBlock is how chunks come: one object of 8 KB, that the collector has less to follow.
+type chunkBlock [16]chunk
+
+func (x *index) newChunk() *chunk {
+	if len(x.fresh) == 0 {
+		x.fresh = x.memory.chunks.take()[:]
+	}
+	c := &x.fresh[0]
+	x.fresh = x.fresh[1:]
+	return c
+}
 
 // chunkOf tells the chunk for the lowest byte of a tag in a segment of so many chunks. Each has the same share, and a
 // segment that grows by one changes the chunk of just those bytes that the new one gets.
@@ -65,6 +79,12 @@ var chunkOf = func() (t [2 * mostChunks][256]uint8) {
 	}
 	return t
 }()
+
+// drop forgets all entries, and gives their memory back.
+func (x *index) drop() {
+	x.dir.Store(nil)
+	x.fresh = nil
+}
 
 func tagOf(entry uint64) uint32 { return uint32(entry >> 32) }
 
@@ -115,7 +135,7 @@ func (p *probe) next() uint32 {
 func (x *index) insert(tag, n uint32) {
 	if x.dir.Load() == nil {
 		g := &segment{}
-		g.chunks[0].Store(new(chunk))
+		g.chunks[0].Store(x.newChunk())
 		g.size.Store(1)
 		d := &directory{segments: make([]atomic.Pointer[segment], 1)}
 		d.segments[0].Store(g)
@@ -126,7 +146,7 @@ func (x *index) insert(tag, n uint32) {
 		if g.chunk(tag).insert(entry) {
 			return
 		}
-		if g.size.Load() == mostChunks || !g.grow() {
+		if g.size.Load() == mostChunks || !x.grow(g) {
 			x.split(g, tag)
 		}
 	}
@@ -198,8 +218,8 @@ func (c *chunk) passed(line uint32) uint32 {
 	return chunkEntries
 }
 
-// grow adds a chunk, and returns false when that would be too full at once.
-func (g *segment) grow() bool {
+// grow adds a chunk to a segment, and returns false when that would be too full at once.
+func (x *index) grow(g *segment) bool {
 	old := g.size.Load()
 	var moved [chunkEntries]uint64
 	n := 0
@@ -217,7 +237,7 @@ func (g *segment) grow() bool {
 			n++
 		}
 	}
-	added := new(chunk)
+	added := x.newChunk()
 	for _, entry := range moved[:n] {
 		g.chunk(tagOf(entry)).remove(entry)
 		added.insert(entry)
@@ -283,7 +303,7 @@ func (x *index) plant(entries []uint64, bits, tag uint32, spare *[]*chunk) {
 			g.chunks[i].Store((*spare)[last])
 			*spare = (*spare)[:last]
 		} else {
-			g.chunks[i].Store(new(chunk))
+			g.chunks[i].Store(x.newChunk())
 		}
 	}
 	g.size.Store(size)

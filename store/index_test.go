@@ -50,7 +50,7 @@ func TestIndexModel(t *testing.T) {
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		mask := rapid.SampledFrom([]uint32{0xffffffff, 0xffff00ff, 0xfff0ff0f, 0xf00007ff}).Draw(t, "mask")
 		most := rapid.SampledFrom([]int{20, 300, 3000}).Draw(t, "keys")
-		var x index
+		x := index{memory: newMemory()}
 		model := map[uint32]uint32{} // slot to tag
 		var slots []uint32
 		for next := uint32(1); next < uint32(4*most); next++ {
@@ -86,7 +86,7 @@ func TestIndexModel(t *testing.T) {
 
 // At any size most entries are in use, and all are found where they were put.
 func TestIndexGrows(t *testing.T) {
-	var x index
+	x := index{memory: newMemory()}
 	random := rand.New(rand.NewPCG(1, 2))
 	tags, next := make([]uint32, 1<<17), 1000
 	for i := range tags {
@@ -128,4 +128,10 @@ func TestChunkOf(t *testing.T) {
 			}
 		}
 	}
+}
+
+func newMemory() *memory {
+	m := &memory{}
+	m.init()
+	return m
 }

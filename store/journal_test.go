@@ -66,7 +66,7 @@ func TestJournal(t *testing.T) {
 				s.Rename([]byte("a"), []byte("b"), t0)
 			}, "-a b=12"},
 			{"expired, not removed", func() { s.Get([]byte("x"), at(t0+12)) }, ""},
-			{"expired and removed", func() { s.Sweep(t0+12, 1) }, "-b"},
+			{"expired and removed", func() { s.Sweep(t0 + 12) }, "-b"},
 			{"put as over", func() { put("c", 9); put("c", 0) }, "-c"},
 			{"flush", func() { put("a", 1); s.Flush() }, "(flush)"},
 			{"flush of nothing", func() { s.Flush(); s.Flush() }, "(flush)"},

@@ -23,11 +23,14 @@ type tail struct {
 	next  uint32
 }
 
+type tailSlab [tailSlabSize]tail
+
 // tails are a shard's pieces of longer keys, in slabs as its slots are.
 type tails struct {
-	slabs []*[tailSlabSize]tail
-	top   uint32 // as slabs.top
-	free  uint32
+	memory *memory
+	slabs  []*tailSlab
+	top    uint32 // as slabs.top
+	free   uint32
 }
 
 func (t *tails) at(n uint32) *tail { return &t.slabs[n>>tailSlabBits][n&(tailSlabSize-1)] }
@@ -41,7 +44,7 @@ func (t *tails) take() (uint32, *tail) {
 	t.top = max(t.top, 1)
 	n := t.top
 	if int(n>>tailSlabBits) == len(t.slabs) {
-		t.slabs = append(t.slabs, new([tailSlabSize]tail))
+		t.slabs = append(t.slabs, t.memory.tails.take())
 	}
 	t.top++
 	return n, t.at(n)
@@ -51,6 +54,12 @@ func (t *tails) take() (uint32, *tail) {
 type keys struct {
 	tails tails
 	huge  map[uint32][]byte // by slot. So rare that it is the collector's to follow
+}
+
+// drop forgets all keys, and gives their memory back.
+func (k *keys) drop() {
+	k.tails.slabs, k.tails.top, k.tails.free = nil, 0, 0
+	k.huge = nil
 }
 
 func inlineWords(key []byte) (key0, key1 uint64) {

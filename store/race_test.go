@@ -191,7 +191,7 @@ func TestAllAtOnce(t *testing.T) {
 					if i%50 == 0 {
 						s.Flush()
 					}
-					s.Sweep(clock.Load(), 10)
+					s.Sweep(clock.Load())
 				},
 				func(i int) {
 					if i%20 == 0 {

@@ -32,7 +32,7 @@ func TestNeverMoreThanBurstAndRate(t *testing.T) {
 					}
 				}
 				mustPut(t, s, "another", live(now, stepNS/2), now) // so the store is full, and swept
-				s.Sweep(now, 10)
+				s.Sweep(now)
 			}
 			// In a span of d ns, from one passed call to another, at most maxBurst + 1 + d / interval.
 			for i := range passed {

@@ -47,9 +47,10 @@ func (sh *shard) lock(nowNS int64) {
 
 // clear makes the shard's table an empty one.
 func (sh *shard) clear() {
-	sh.index.dir.Store(nil)
+	sh.index.drop()
 	sh.slabs.drop()
-	sh.keys, sh.lists, sh.ends = keys{}, lists{}, newWheel()
+	sh.keys.drop()
+	sh.lists, sh.ends = lists{}, newWheel()
 	sh.expiries, sh.noExpiry, sh.inUse = nil, 0, 0
 	sh.publish()
 }

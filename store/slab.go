@@ -4,7 +4,7 @@ import "sync/atomic"
 
 const (
 	slabBits = 9
-	slabSize = 1 << slabBits // slots: 24 KB, which is a size the allocator has, and zeroed in a microsecond
+	slabSize = 1 << slabBits // slots: 24 KB, which is a size the allocator has
 )
 
 type slab [slabSize]slot
@@ -12,11 +12,12 @@ type slab [slabSize]slot
 // slabs are a shard's slots. They grow by a slab at a time and never move, so that growing copies nothing; and the
 // collector sees one object without pointers for 512 keys.
 type slabs struct {
-	slabs []*slab
-	used  []uint16                // slots in use in each slab
-	top   uint32                  // slots from here on have never been used; 0, or more than noSlot
-	free  uint32                  // the first free slot below top; the next is its older()
-	seen  atomic.Pointer[[]*slab] // slabs, for those who look without a lock
+	memory *memory
+	slabs  []*slab
+	used   []uint16                // slots in use in each slab
+	top    uint32                  // slots from here on have never been used; 0, or more than noSlot
+	free   uint32                  // the first free slot below top; the next is its older()
+	seen   atomic.Pointer[[]*slab] // slabs, for those who look without a lock
 }
 
 func (s *slabs) at(n uint32) *slot { return &s.slabs[n>>slabBits][n&(slabSize-1)] }
@@ -27,7 +28,7 @@ func (s *slabs) take() (uint32, *slot) {
 	if n == noSlot {
 		n = max(s.top, noSlot+1)
 		if int(n>>slabBits) == len(s.slabs) {
-			s.slabs, s.used = append(s.slabs, new(slab)), append(s.used, 0)
+			s.slabs, s.used = append(s.slabs, s.memory.slabs.take()), append(s.used, 0)
 			view := s.slabs
 			s.seen.Store(&view)
 		}

@@ -40,6 +40,7 @@ type Store struct {
 	seed   maphash.Seed
 	shards []shard
 	room   room
+	memory memory
 	resize resize
 
 	sweeps atomic.Uint32 // rotates the shard that Sweep starts with
@@ -62,6 +63,7 @@ func New(o Options) *Store {
 	}
 	shards := 1 << bits.Len(uint(min(o.Shards, maxShards)-1))
 	s := &Store{seed: maphash.MakeSeed(), shards: make([]shard, shards)}
+	s.memory.init()
 	s.resize.maxKeys, s.resize.maxBytes = o.MaxKeys, max(o.MaxBytes, 0)
 	s.room.maxKeys.Store(s.resize.maxKeys)
 	s.room.maxBytes.Store(s.resize.maxBytes)
@@ -69,6 +71,7 @@ func New(o Options) *Store {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.room, sh.seed = &s.room, s.seed
+		sh.index.memory, sh.slabs.memory, sh.keys.tails.memory = &s.memory, &s.memory, &s.memory
 		if o.Journal {
 			sh.journal = &journal{}
 		}
@@ -98,6 +101,7 @@ func (s *Store) Flush() {
 		}
 	}
 	s.room.clear()
+	s.memory.drop()
 	s.flushes.Add(1)
 	for i := range s.shards {
 		s.shards[i].mu.Unlock()

@@ -15,19 +15,16 @@ func TestSweep(t *testing.T) {
 				mustPut(t, s, fmt.Sprint(i), live(t0, 1+i), t0)
 			}
 			mustPut(t, s, "spent", plain, t0)
-			expect := func(nowNS int64, max, removed int, more bool) {
+			expect := func(nowNS, removed int64) {
 				t.Helper()
-				if gotRemoved, gotMore := s.Sweep(nowNS, max); gotRemoved != removed || gotMore != more {
-					t.Fatalf("swept %d, more %v; want %d, %v", gotRemoved, gotMore, removed, more)
+				if got := sweep(s, nowNS); got != removed || s.SweepDue(nowNS) {
+					t.Fatalf("swept %d, more due %v; want %d", got, s.SweepDue(nowNS), removed)
 				}
 			}
-			expect(t0, 100, 0, false)
-			expect(t0+500, 0, 0, true)
-			expect(t0+500, 200, 200, true)
-			expect(t0+500, 299, 299, true)
-			expect(t0+500, 1, 1, false)
-			expect(t0+500, 1, 0, false)
-			expect(t0+1000, 1<<40, 500, false)
+			expect(t0, 0)
+			expect(t0+500, 500)
+			expect(t0+500, 0)
+			expect(t0+1000, 500)
 			expectKeys(t, s, t0+1000, "spent")
 			if st := s.Stats(t0); st.Expired != 1000 || st.Bytes != 5+store.OverheadBytes {
 				t.Errorf("%+v", st)
@@ -46,13 +43,33 @@ func TestSweepSeesPastKeysThatLiveOn(t *testing.T) {
 	for i := range 999 {
 		mustAllow(t, s, fmt.Append(nil, i), limit, t0) // ends at t0 + 2 s
 	}
-	if removed, more := s.Sweep(t0+second, 0); removed != 0 || !more {
-		t.Fatalf("swept %d, more %v; want none, and one more", removed, more)
+	if removed := sweep(s, t0+second); removed != 1 {
+		t.Fatalf("swept %d, want the one", removed)
 	}
-	if removed, more := s.Sweep(t0+second, 1); removed != 1 || more {
-		t.Fatalf("swept %d, more %v; want the one", removed, more)
+	if removed := sweep(s, t0+2*second); removed != 999 {
+		t.Fatalf("swept %d, want all", removed)
 	}
-	if removed, more := s.Sweep(t0+2*second, 2000); removed != 999 || more {
-		t.Fatalf("swept %d, more %v; want all", removed, more)
+}
+
+// However many keys end at once, and however many only seem to, a step is short.
+func TestSweepGoesInSteps(t *testing.T) {
+	limit := mustLimit(t, 10, 1, 1)
+	s := store.New(store.Options{Shards: 1})
+	for i := range 10_000 {
+		mustAllow(t, s, fmt.Append(nil, i), limit, t0) // ends at t0 + 1 s
+		if i%2 == 0 {
+			mustAllow(t, s, fmt.Append(nil, i), limit, t0) // lives on
+		}
+	}
+	steps, before := 1, int64(0)
+	for more := true; more; steps++ {
+		more = s.Sweep(t0 + second)
+		removed := s.Stats(t0+second).Expired - before
+		if before += removed; removed > 64 {
+			t.Fatalf("a step removed %d keys", removed)
+		}
+	}
+	if before != 5000 || steps < 10_000/64 {
+		t.Errorf("swept %d keys in %d steps", before, steps)
 	}
 }

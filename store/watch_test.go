@@ -22,7 +22,7 @@ func TestWatch(t *testing.T) {
 		return func(s *store.Store) { s.Rename([]byte(from), []byte(to), t0) }
 	}
 	reads := func(s *store.Store) { s.Get(k, at(t0)); s.IdleNS(k, t0); s.Len(t0); contents(t, s, t0) }
-	sweep := func(s *store.Store) { s.Sweep(t0+second, 10) }
+	sweep := func(s *store.Store) { s.Sweep(t0 + second) }
 	shrink := func(s *store.Store) { s.SetMaxBytes(1) }
 	flush := (*store.Store).Flush
 	type events = []func(*store.Store)
@@ -107,7 +107,7 @@ func TestWatchOfADeadKey(t *testing.T) {
 	s := store.New(store.Options{})
 	mustPut(t, s, "k", live(t0, 1), t0)
 	w := s.Watch([]byte("k"), t0+1)
-	s.Sweep(t0+1, 10)
+	s.Sweep(t0 + 1)
 	if w.Changed(t0 + 1) {
 		t.Error("changed")
 	}

@@ -11,7 +11,7 @@ import (
 // Slots come and go and are looked for as a sweep does, in time that mostly goes forward; the model is a slice of ends.
 func TestWheelModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var s slabs
+		s := slabs{memory: newMemory()}
 		w := newWheel()
 		ends := map[uint32]uint64{}
 		now := rapid.SampledFrom([]uint64{0, 1, 1_700_000_000_000_000_000, math.MaxInt64 - 1000}).Draw(t, "now")
