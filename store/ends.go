@@ -32,50 +32,39 @@ func (t *table) state(n uint32, e *slot) State {
 
 func (t *table) dead(n uint32, e *slot, nowNS int64) bool { return t.endNS(n, e) <= uint64(nowNS) }
 
-// sweep removes up to max dead slots in at most perLock steps. It returns how many, and whether it knows of one more.
-func (sh *shard) sweep(nowNS int64, max int) (removed int, more bool) {
+// sweep removes up to most dead slots in at most perLock steps, each of which removes one or sorts one anew that only
+// seemed to be dead. It returns the number of both.
+func (sh *shard) sweep(nowNS int64, most int) (steps, removed int) {
 	defer sh.publish()
 	if sh.ends.late != noSlot && sh.ends.lateNS <= uint64(nowNS) {
-		if removed, more = sh.sweepLate(nowNS, max); more {
-			return removed, true
-		}
+		removed = sh.sweepLate(nowNS, most)
 	}
-	for range perLock {
-		if sh.ends.nextNS() > uint64(nowNS) {
-			return removed, false
-		}
+	for steps = removed; steps < perLock && removed < most && sh.ends.nextNS() <= uint64(nowNS); steps++ {
 		n := sh.ends.open()
 		e := sh.slabs.at(n)
-		end := sh.endNS(n, e)
-		switch {
-		case end > uint64(nowNS):
+		if end := sh.endNS(n, e); end > uint64(nowNS) {
 			sh.ends.unlink(&sh.slabs, e)
 			sh.ends.link(&sh.slabs, n, e, end)
-		case removed >= max:
-			return removed, true
-		default:
+		} else {
 			sh.expire(n, e)
 			removed++
 		}
 	}
-	return removed, false
+	return steps, removed
 }
 
 // sweepLate is sweep for the slots that the wheel had passed when they were put. They are few: what callers insert while
 // the clock of one is behind that of another.
-func (sh *shard) sweepLate(nowNS int64, max int) (removed int, more bool) {
+func (sh *shard) sweepLate(nowNS int64, most int) (removed int) {
 	earliestNS := uint64(never)
 	for n := sh.ends.late; n != noSlot; {
 		e := sh.slabs.at(n)
 		next, end := e.nextEnd(), sh.endNS(n, e)
-		switch dead := end <= uint64(nowNS); {
-		case dead && removed < max:
+		switch {
+		case end <= uint64(nowNS) && removed < most:
 			sh.expire(n, e)
 			removed++
-		case dead:
-			more = true
-			earliestNS = min(earliestNS, end)
-		case end >= sh.ends.nowNS:
+		case end > uint64(nowNS) && end >= sh.ends.nowNS:
 			sh.ends.unlink(&sh.slabs, e)
 			sh.ends.link(&sh.slabs, n, e, end)
 		default:
@@ -84,7 +73,7 @@ func (sh *shard) sweepLate(nowNS int64, max int) (removed int, more bool) {
 		n = next
 	}
 	sh.ends.lateNS = earliestNS
-	return removed, more
+	return removed
 }
 
 // Sweep does one step of removing dead keys, under one short lock: it handles 64 keys at most, of which it removes those
@@ -93,18 +82,23 @@ func (sh *shard) sweepLate(nowNS int64, max int) (removed int, more bool) {
 //
 // It also evicts what inserts under way while a limit was lowered have put above it, which is a few keys at most.
 func (s *Store) Sweep(nowNS int64) (more bool) {
+	_, more = s.sweep(nowNS)
+	return more
+}
+
+func (s *Store) sweep(nowNS int64) (steps int, more bool) {
 	s.trim(nowNS)
 	start := int(s.sweeps.Add(1))
 	for i := range s.shards {
 		sh := &s.shards[(start+i)&(len(s.shards)-1)]
 		if sh.nextEndNS.Load() <= uint64(nowNS) {
 			sh.lock(nowNS)
-			sh.sweep(nowNS, perLock)
+			steps, _ = sh.sweep(nowNS, perLock)
 			sh.mu.Unlock()
-			return s.SweepDue(nowNS)
+			return steps, s.SweepDue(nowNS)
 		}
 	}
-	return false
+	return 0, false
 }
 
 // SweepDue says, without any lock, whether Sweep may have something to do.

@@ -59,11 +59,20 @@ func (s *Store) Scan(cursor uint64, count int, nowNS int64, fn func(key string, 
 	return cursor
 }
 
-// Len returns the number of live keys. It removes the dead ones first, in steps with short locks.
+// Len returns the number of live keys. It first removes the dead ones, as many as two milliseconds or so allow; should more
+// than some 1,000 keys have died since they were last swept, those that Sweep has yet to remove are counted, as Redis counts
+// expired keys until they are gone.
 func (s *Store) Len(nowNS int64) int {
-	s.sweepAll(nowNS)
+	for left, more := lenSteps, true; more && left > 0; {
+		var steps int
+		steps, more = s.sweep(nowNS)
+		left -= steps
+	}
 	return int(s.room.keys.Load())
 }
+
+// lenSteps are keys removed, or sorted anew on their way to that, which takes three times or so.
+const lenSteps = 4096
 
 // Random returns a live key, each with the same probability, or false if there is none. It does not touch it.
 func (s *Store) Random(nowNS int64) (string, bool) {

@@ -73,3 +73,19 @@ func TestSweepGoesInSteps(t *testing.T) {
 		t.Errorf("swept %d keys in %d steps", before, steps)
 	}
 }
+
+// Who counts millions of keys that have just died does not wait for them to go.
+func TestLenIsShort(t *testing.T) {
+	s := store.New(store.Options{})
+	for i := range 10_000 {
+		mustPut(t, s, fmt.Sprint(i), live(t0, 1), t0)
+	}
+	mustPut(t, s, "live", live(t0, second), t0)
+	if n := s.Len(t0 + 1); n < 2 || n > 8001 {
+		t.Errorf("%d keys after one count, want some of the dead removed and some left", n)
+	}
+	sweep(s, t0+1)
+	if n := s.Len(t0 + 1); n != 1 {
+		t.Errorf("%d keys, want 1", n)
+	}
+}
