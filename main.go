@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"celld/persistence"
 	"celld/resp"
 	"celld/store"
 
@@ -61,8 +62,13 @@ func main() {
 // serve runs the daemon until a signal or SHUTDOWN ends it.
 func serve(cfg *resp.Config) error {
 	log := newLog(cfg)
-	keys := store.New(store.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction()})
-	server := resp.NewServer(resp.Options{Config: cfg, Store: keys, Log: log, Version: version})
+	disk := cfg.Persistence()
+	clock := resp.NewClock()
+	disk.Clock, disk.Log = clock, log
+	keys := store.New(store.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction(), Journal: disk.AppendOnly})
+	server := resp.NewServer(resp.Options{
+		Config: cfg, Store: keys, Log: log, Clock: clock, Version: version, Persistence: persistence.New(keys, disk),
+	})
 	// As Redis does. A terminal that is closed (SIGHUP) and a reader of the log that went away (SIGPIPE) would end the
 	// process otherwise, and every limit with it.
 	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
@@ -72,8 +78,14 @@ func serve(cfg *resp.Config) error {
 	if err != nil {
 		return err
 	}
-	log.Info("ready", "addr", resp.AddrTexts(listeners), "pid", os.Getpid(), "version", version,
-		"max_keys", cfg.MaxKeys(), "maxmemory", cfg.MaxMemory(), "maxclients", cfg.MaxClients(), "io_threads", cfg.IOThreads())
+	addrs := resp.AddrTexts(listeners)
+	if server.Loads() {
+		log.Info("loading", "addr", addrs, "dir", disk.Dir)
+	}
+	ready := func() {
+		log.Info("ready", "addr", addrs, "pid", os.Getpid(), "version", version,
+			"max_keys", cfg.MaxKeys(), "maxmemory", cfg.MaxMemory(), "maxclients", cfg.MaxClients(), "io_threads", cfg.IOThreads())
+	}
 
 	go func() {
 		select {
@@ -83,7 +95,7 @@ func serve(cfg *resp.Config) error {
 		stop() // a second signal ends the process at once
 		log.Info("stopping")
 	}()
-	if err := server.Serve(ctx, listeners); err != nil {
+	if err := server.Serve(ctx, listeners, ready); err != nil {
 		return err
 	}
 	log.Info("stopped")

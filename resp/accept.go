@@ -20,24 +20,38 @@ type carrier interface {
 }
 
 // Serve accepts from the listeners and serves until ctx ends, then stops: no new connections, what has arrived is
-// answered, and all is closed within --shutdown-timeout. The error tells what kept it from serving.
-func (srv *Server) Serve(ctx context.Context, listeners []net.Listener) error {
+// answered, and all is closed within --shutdown-timeout. What is on the disk is read first, and commands that need it are
+// refused until it calls ready. The error tells what kept it from serving, or from writing the last changes.
+func (srv *Server) Serve(ctx context.Context, listeners []net.Listener, ready func()) error {
 	carrier, err := newCarrier(srv)
 	if err != nil {
 		return err
 	}
-	srv.serve(ctx, listeners, carrier)
-	return nil
+	return srv.serve(ctx, listeners, carrier, ready)
 }
 
-func (srv *Server) serve(ctx context.Context, listeners []net.Listener, carrier carrier) {
+func (srv *Server) serve(ctx context.Context, listeners []net.Listener, carrier carrier, ready func()) error {
 	cronCtx, stopCron := context.WithCancel(context.Background())
+	ctx, giveUp := context.WithCancel(ctx)
+	defer giveUp()
 	var cron, acceptors sync.WaitGroup
-	cron.Go(func() { srv.cron(cronCtx, carrier) })
+	var loadErr error
+	srv.loading.Store(srv.persist.On())
+	cron.Go(func() {
+		if loadErr = srv.load(carrier); loadErr != nil {
+			giveUp()
+			return
+		}
+		ready()
+		srv.cron(cronCtx, carrier)
+	})
 	for _, ln := range listeners {
 		acceptors.Go(func() { srv.accept(ln, carrier) })
 	}
-	<-ctx.Done()
+	select {
+	case <-ctx.Done():
+	case <-srv.stop:
+	}
 	for _, ln := range listeners {
 		ln.Close()
 	}
@@ -45,7 +59,12 @@ func (srv *Server) serve(ctx context.Context, listeners []net.Listener, carrier 
 	srv.drain()
 	stopCron()
 	cron.Wait()
+	srv.persist.Stop()
 	carrier.stop()
+	if loadErr != nil {
+		return loadErr
+	}
+	return srv.closeFiles()
 }
 
 // accept takes connections in until the listener is closed. When the process is out of file descriptors it waits for

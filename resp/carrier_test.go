@@ -40,7 +40,7 @@ func eachCarrier(t *testing.T, test func(t *testing.T, srv *Server, addr string)
 			}
 			ctx, stop := context.WithCancel(context.Background())
 			var serving sync.WaitGroup
-			serving.Go(func() { srv.serve(ctx, listeners, carrier) })
+			serving.Go(func() { _ = srv.serve(ctx, listeners, carrier, func() {}) })
 			t.Cleanup(func() {
 				stop()
 				serving.Wait()

@@ -16,7 +16,7 @@ func configRows() []*command {
 }
 
 // fixedParameters are parameters of Redis that tools ask for and that cannot be otherwise here.
-var fixedParameters = [][2]string{{"appendonly", "no"}, {"databases", "1"}, {"save", ""}}
+var fixedParameters = [][2]string{{"databases", "1"}}
 
 func cmdConfigGet(s *Session, args [][]byte) {
 	var found [][2]string

@@ -129,12 +129,6 @@ func (srv *Server) readMemory() (used, held int64) {
 	}
 }
 
-func infoPersistence(w *infoWriter, _ *Session) {
-	w.field("loading", 0)
-	w.field("rdb_bgsave_in_progress", 0)
-	w.field("aof_enabled", 0)
-}
-
 func infoStats(w *infoWriter, s *Session) {
 	st, keys := &s.srv.stats, s.srv.store.Stats(s.nowNS)
 	w.field("total_connections_received", st.connections.Load())

@@ -59,17 +59,19 @@ func (s *Session) setMonitor(on bool) {
 	}
 }
 
-// cmdShutdown stops the server as SIGTERM does. There is nothing to save yet, so that SAVE and NOSAVE do the same.
+// cmdShutdown stops the server as SIGTERM does. Where a snapshot is to be taken and cannot be, it goes on, as Redis does.
 func cmdShutdown(s *Session, args [][]byte) {
-	save, nosave, abort, other := false, false, false, false
+	var save, nosave, abort, force, other bool
 	for _, arg := range args[1:] {
 		switch strings.ToLower(string(arg)) {
 		case "save":
 			save = true
 		case "nosave":
 			nosave = true
-		case "now", "force":
+		case "now":
 			other = true
+		case "force":
+			force = true
 		case "abort":
 			abort = true
 		default:
@@ -78,15 +80,20 @@ func cmdShutdown(s *Session, args [][]byte) {
 		}
 	}
 	switch {
-	case save && nosave, abort && (save || nosave || other):
+	case save && nosave, abort && (save || nosave || other || force):
 		s.replyError(errSyntax)
+		return
 	case abort:
 		s.replyError(errNoShutdown)
-	default:
-		s.srv.log.Info("a client asked for shutdown", "client", s.client.addr)
-		s.srv.shutdown()
-		s.end = afterReply
+		return
 	}
+	s.srv.log.Info("a client asked for shutdown", "client", s.client.addr)
+	if !s.srv.prepareShutdown(save, nosave) && !force {
+		s.replyError(errShutdownSave)
+		return
+	}
+	s.srv.shutdown()
+	s.end = afterReply
 }
 
 // cmdDebug is DEBUG SLEEP seconds, for tests of clients' time-outs: it holds up every connection of its event loop.

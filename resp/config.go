@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
+
+	"celld/persistence"
 
 	"github.com/spf13/pflag"
 )
@@ -38,10 +42,22 @@ type Config struct {
 	queryBufferLimit  *sizeValue
 	outputBufferLimit *sizeValue
 
+	dir               *textValue
+	dbFilename        *textValue
+	save              *textValue
+	appendOnly        *yesNoValue
+	appendFilename    *textValue
+	appendFsync       *enumValue
+	rewritePercentage *intValue
+	rewriteMinSize    *sizeValue
+	loadTruncated     *yesNoValue
+
 	slowlogSlowerThan *intValue
 	slowlogMaxLen     *intValue
 	logLevel          *enumValue
 	logFormat         *enumValue
+
+	savePoints atomic.Pointer[[]persistence.SavePoint]
 
 	rows []Setting
 }
@@ -65,6 +81,7 @@ const (
 	groupSecurity = "Security"
 	groupLimits   = "Keys and memory"
 	groupWire     = "Limits of one client"
+	groupDisk     = "Persistence"
 	groupLog      = "Log and diagnostics"
 )
 
@@ -95,12 +112,30 @@ func NewConfig() *Config {
 		queryBufferLimit:  newSize(16<<20, 128<<10),
 		outputBufferLimit: newSize(64<<20, 128<<10),
 
+		dir:               newText(".", "path"),
+		dbFilename:        newText("dump.rdb", "name"),
+		save:              newText("", "pairs"),
+		appendOnly:        newYesNo(false),
+		appendFilename:    newText("appendonly.aof", "name"),
+		appendFsync:       newEnum("everysec", "always", "no"),
+		rewritePercentage: newInt(100, 0, math.MaxInt32, "percent"),
+		rewriteMinSize:    newSize(64<<20, 0),
+		loadTruncated:     newYesNo(true),
+
 		slowlogSlowerThan: newInt(10_000, -1, math.MaxInt64, "µs"),
 		slowlogMaxLen:     newInt(128, 0, 1<<20, "n"),
 		logLevel:          newEnum("notice", "debug", "verbose", "warning"),
 		logFormat:         newEnum("text", "json"),
 	}
 	c.unixSocketPerm.check = func(text string) error { _, err := parsePerm(text); return err }
+	c.save.check = func(text string) error {
+		points, err := persistence.ParseSavePoints(text)
+		if err == nil {
+			c.savePoints.Store(&points)
+		}
+		return err
+	}
+	c.dbFilename.check, c.appendFilename.check = checkFilename, checkFilename
 	c.rows = []Setting{
 		{Name: "bind", Group: groupNetwork, Value: c.bind, Help: "addresses to listen on; repeat it or separate by commas; one with - in front may be missing"},
 		{Name: "port", Group: groupNetwork, Value: c.port, Help: "TCP port; 0: a free one, or with --unixsocket none"},
@@ -126,11 +161,22 @@ func NewConfig() *Config {
 		{Name: "client-query-buffer-limit", Group: groupWire, Value: c.queryBufferLimit, mutable: true, Help: "most bytes of an unfinished command or a transaction's queue; a client beyond it is closed"},
 		{Name: "client-output-buffer-limit", Group: groupWire, Value: c.outputBufferLimit, mutable: true, Help: "most bytes of replies not yet read; a client beyond it is closed"},
 
+		{Name: "dir", Group: groupDisk, Value: c.dir, Help: "directory of the files"},
+		{Name: "save", Group: groupDisk, Value: c.save, mutable: true, Help: "take a snapshot after so many seconds if so many keys changed, in pairs: '3600 1 300 100'; empty: none, nor is one read"},
+		{Name: "dbfilename", Group: groupDisk, Value: c.dbFilename, Help: "the snapshot, an RDB file"},
+		{Name: "appendonly", Group: groupDisk, Value: c.appendOnly, Help: "log changes to the append-only file"},
+		{Name: "appendfilename", Group: groupDisk, Value: c.appendFilename, Help: "the append-only file"},
+		{Name: "appendfsync", Group: groupDisk, Value: c.appendFsync, Help: "have changes on the disk within a second, before the reply leaves, or when the system sees fit"},
+		{Name: "auto-aof-rewrite-percentage", Group: groupDisk, Value: c.rewritePercentage, mutable: true, Help: "rewrite the append-only file when it has grown by so much; 0: never"},
+		{Name: "auto-aof-rewrite-min-size", Group: groupDisk, Value: c.rewriteMinSize, mutable: true, Help: "and is so large at least"},
+		{Name: "aof-load-truncated", Group: groupDisk, Value: c.loadTruncated, Help: "cut off an incomplete command at the end of the append-only file, rather than refuse to start"},
+
 		{Name: "slowlog-log-slower-than", Group: groupLog, Value: c.slowlogSlowerThan, mutable: true, Help: "note commands that take longer in SLOWLOG; 0: every command, -1: none"},
 		{Name: "slowlog-max-len", Group: groupLog, Value: c.slowlogMaxLen, mutable: true, Help: "entries kept in SLOWLOG"},
 		{Name: "loglevel", Group: groupLog, Value: c.logLevel, mutable: true, Help: "least important event that is logged"},
 		{Name: "log-format", Group: groupLog, Value: c.logFormat, Help: "text for people, json for machines; on standard error"},
 	}
+	c.savePoints.Store(new([]persistence.SavePoint))
 	for i := range c.rows {
 		c.rows[i].Default = c.rows[i].Value.String()
 		if size, ok := c.rows[i].Value.(*sizeValue); ok {
@@ -161,6 +207,17 @@ func (c *Config) MaxKeys() int64   { return c.maxKeys.Get() }
 func (c *Config) MaxMemory() int64 { return c.maxMemory.Get() }
 func (c *Config) NoEviction() bool { return c.maxMemoryPolicy.Get() == "noeviction" }
 
+// Persistence is what the settings say of files, for persistence.New.
+func (c *Config) Persistence() persistence.Options {
+	return persistence.Options{
+		Dir: c.dir.Get(), DBFilename: c.dbFilename.Get(), AppendOnly: c.appendOnly.Get(), AppendFilename: c.appendFilename.Get(),
+		Fsync: persistence.ParseFsync(c.appendFsync.Get()), LoadTruncated: c.loadTruncated.Get(),
+		SavePoints:        func() []persistence.SavePoint { return *c.savePoints.Load() },
+		RewritePercentage: c.rewritePercentage.Get,
+		RewriteMinSize:    c.rewriteMinSize.Get,
+	}
+}
+
 // Load finishes what the flags began: it reads the password's file. changed says which settings were given.
 func (c *Config) Load(changed func(name string) bool) error {
 	path := c.requirePassFile.Get()
@@ -186,6 +243,13 @@ func (c *Config) row(name string) *Setting {
 		if c.rows[i].Name == name {
 			return &c.rows[i]
 		}
+	}
+	return nil
+}
+
+func checkFilename(text string) error {
+	if text == "" || text != filepath.Base(text) || text == "." || text == ".." {
+		return errors.New("argument must be a file name, not a path")
 	}
 	return nil
 }

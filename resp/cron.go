@@ -25,6 +25,7 @@ func (srv *Server) cron(ctx context.Context, carrier carrier) {
 			untilNS := nowNS + int64(sweepTime)
 			carrier.background(func() (more bool) { return srv.sweep(untilNS) })
 		}
+		srv.persist.Tick()
 		if ticks++; ticks%10 == 0 {
 			commands := srv.stats.commands.Load()
 			srv.stats.commandsPerSecond.Store(max(0, commands-lastCommands))

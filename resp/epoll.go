@@ -49,6 +49,7 @@ type epollLoop struct {
 	unread []*epollConn // may have more to read than their last read took
 	again  []*epollConn // those of the round before
 	dirty  []*epollConn // have output that no write has been tried for
+	ended  []*epollConn // to be closed after it
 	free   [][]byte     // output buffers between uses
 	naps   naps
 
@@ -69,11 +70,13 @@ type epollConn struct {
 
 	out      []byte // replies that have not been written, from sent on
 	sent     int
+	fresh    int // where in out this round's replies begin, while they wait for the disk
 	isDirty  bool
 	isUnread bool
 	waiting  bool // for the socket to take more
 	atEnd    bool // no event will follow: read until the end is met
 	gone     bool
+	peerGone bool
 	napTrial uint32
 
 	inInbox    bool // guarded by loop.mu
@@ -102,8 +105,6 @@ func newEpollLoop(srv *Server) (*epollLoop, error) {
 }
 
 func (l *epollLoop) run() {
-	runtime.LockOSThread() // so that the slack is that of the thread that naps
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	for {
 		n, err := l.wait()
 		if err != nil {
@@ -111,6 +112,7 @@ func (l *epollLoop) run() {
 			return
 		}
 		woken := false
+		failures := l.failures()
 		l.unread, l.again = l.again[:0], l.unread
 		for _, c := range l.again {
 			c.isUnread = false
@@ -126,7 +128,7 @@ func (l *epollLoop) run() {
 			if c == nil {
 				continue
 			}
-			if ev.Events&unix.EPOLLOUT != 0 {
+			if ev.Events&unix.EPOLLOUT != 0 && !c.isDirty {
 				c.flush()
 			}
 			if ev.Events&^unix.EPOLLOUT != 0 {
@@ -134,9 +136,8 @@ func (l *epollLoop) run() {
 				c.read()
 			}
 		}
-		if woken && l.handleInbox() {
-			return
-		}
+		stop := woken && l.handleInbox()
+		l.commit(failures)
 		for _, c := range l.dirty {
 			c.isDirty = false
 			if !c.gone {
@@ -144,12 +145,42 @@ func (l *epollLoop) run() {
 			}
 		}
 		l.dirty = l.dirty[:0]
+		for _, c := range l.ended {
+			c.linger()
+		}
+		l.ended = l.ended[:0]
+		if stop {
+			l.closeAll()
+			return
+		}
 		if step := l.background.Load(); step != nil {
 			if !(*step)() {
 				l.background.CompareAndSwap(step, nil)
 			}
 			// Who was just answered may be waiting for this processor, which the kernel would not give it before its next tick.
 			_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
+		}
+	}
+}
+
+// failures is noted before a round whose replies wait for the disk.
+func (l *epollLoop) failures() int64 {
+	if !l.srv.synchronous {
+		return 0
+	}
+	return l.srv.persist.Failures()
+}
+
+// commit has all that the round has decided on the disk before a reply leaves, or answers that it could not.
+func (l *epollLoop) commit(failuresBefore int64) {
+	if !l.srv.synchronous || len(l.dirty) == 0 {
+		return
+	}
+	l.srv.persist.Commit()
+	err := l.srv.commitError(failuresBefore)
+	for _, c := range l.dirty {
+		if !c.gone {
+			c.out = append(c.out[:c.fresh], c.session.committed(c.out[c.fresh:], err)...)
 		}
 	}
 }
@@ -229,22 +260,21 @@ func (l *epollLoop) handleInbox() (stop bool) {
 			c.linger()
 		default:
 			c.session.Serve(nil)
-			if c.closing.Load() {
-				c.linger()
-			}
+			c.lingerIfClosing()
 		}
-	}
-	if stop {
-		for _, c := range l.conns {
-			if c != nil {
-				c.flush()
-				c.close()
-			}
-		}
-		unix.Close(l.epoll)
-		unix.Close(l.wakeFD)
 	}
 	return stop
+}
+
+func (l *epollLoop) closeAll() {
+	for _, c := range l.conns {
+		if c != nil {
+			c.flush()
+			c.close()
+		}
+	}
+	unix.Close(l.epoll)
+	unix.Close(l.wakeFD)
 }
 
 func (l *epollLoop) add(c *epollConn) {
@@ -286,6 +316,11 @@ func (c *epollConn) read() {
 		return
 	case errno == syscall.EINTR:
 	case errno != 0 || n == 0:
+		if c.isDirty { // its replies leave first, at the end of the round
+			c.peerGone = true
+			c.loop.ended = append(c.loop.ended, c)
+			return
+		}
 		c.flush()
 		c.close()
 		return
@@ -293,9 +328,7 @@ func (c *epollConn) read() {
 	default:
 		c.loop.naps.served(&c.napTrial)
 		c.session.Serve(c.loop.buf[:n])
-		if c.closing.Load() {
-			c.linger()
-		}
+		c.lingerIfClosing()
 	}
 	if n == readSize || c.atEnd || errno == syscall.EINTR {
 		c.isUnread = true
@@ -313,10 +346,13 @@ func (c *epollConn) Send(p []byte) int {
 			c.out, c.loop.free = c.loop.free[last], c.loop.free[:last]
 		}
 	}
+	if !c.isDirty {
+		c.fresh = len(c.out)
+	}
 	c.out = append(c.out, p...)
-	if len(c.out)-c.sent >= flushAt && !c.waiting {
+	if len(c.out)-c.sent >= flushAt && !c.waiting && !c.loop.srv.synchronous {
 		c.flush()
-	} else if !c.isDirty && !c.waiting {
+	} else if !c.isDirty && (!c.waiting || c.loop.srv.synchronous) {
 		c.isDirty = true
 		c.loop.dirty = append(c.loop.dirty, c)
 	}
@@ -385,6 +421,17 @@ func (c *epollConn) Close() {
 
 func (c *epollConn) Wake() { c.loop.ask(c) }
 
+// lingerIfClosing begins to close a connection that is to be closed, at the end of the round if its replies still wait.
+func (c *epollConn) lingerIfClosing() {
+	switch {
+	case !c.closing.Load():
+	case c.isDirty:
+		c.loop.ended = append(c.loop.ended, c)
+	default:
+		c.linger()
+	}
+}
+
 // linger closes a connection once its replies have left, or when its peer has read nothing for a while.
 func (c *epollConn) linger() {
 	if c.gone {
@@ -396,6 +443,7 @@ func (c *epollConn) linger() {
 		if c.gone {
 			return
 		}
+		unwanted = c.peerGone
 	}
 	if unwanted || c.loop.srv.clock()-c.progressNS > lingerNS {
 		c.close()

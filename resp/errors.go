@@ -21,7 +21,13 @@ const (
 	errProtectedMode = "DENIED celld is running in protected mode because it listens beyond the loopback interface and has no password. " +
 		"Only connections from the loopback interface are served. Set a password (--requirepass-file, CELLD_REQUIREPASS), " +
 		"or listen on loopback only (--bind), or, where the network itself keeps strangers out, use --protected-mode no."
-	errMaxClients = "ERR max number of clients reached"
+	errShutdownSave    = "ERR Errors trying to SHUTDOWN. Check logs."
+	errSaving          = "ERR Background save already in progress"
+	errRewriting       = "ERR Background append only file rewriting already in progress"
+	errBgsaveRewriting = "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE whenever possible."
+	errLoading         = "LOADING Redis is loading the dataset in memory"
+	errMisconf         = "MISCONF Errors writing to the AOF file: %s"
+	errMaxClients      = "ERR max number of clients reached"
 
 	errProtocol               = "ERR Protocol error: "
 	errProtoInline            = errProtocol + "too big inline request"

@@ -74,7 +74,15 @@ func (c *goroutineConn) run() {
 		} else if err != nil {
 			return
 		}
-		c.session.Serve(buf[:n])
+		srv := c.session.srv
+		if srv.synchronous {
+			failures := srv.persist.Failures()
+			c.session.Serve(buf[:n])
+			srv.persist.Commit()
+			c.out = c.session.committed(c.out, srv.commitError(failures))
+		} else {
+			c.session.Serve(buf[:n])
+		}
 		if !c.flush() {
 			return
 		}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"celld/persistence"
 	"celld/store"
 )
 
@@ -29,21 +30,28 @@ type Options struct {
 	Log     *slog.Logger // nil: nothing is logged
 	Clock   func() int64 // Unix nanoseconds, never going back; nil: NewClock()
 	Version string       // celld's own
+
+	Persistence *persistence.Manager // nil: one as Config says, that nothing starts
 }
 
 // Server is what all sessions share. It does no I/O of its own: Listen does, and tests drive sessions by hand.
 type Server struct {
-	cfg       *Config
-	store     *store.Store
-	log       *slog.Logger
-	clock     func() int64
-	version   string
-	commands  *commandTable
-	stats     serverStats
-	slowlog   slowlog
-	scratches scratchPool
-	bornNS    int64
-	runID     string
+	cfg         *Config
+	store       *store.Store
+	log         *slog.Logger
+	clock       func() int64
+	version     string
+	commands    *commandTable
+	stats       serverStats
+	slowlog     slowlog
+	scratches   scratchPool
+	persist     *persistence.Manager
+	synchronous bool         // replies wait for the disk
+	loading     atomic.Bool  // what is on the disk has not been read
+	saveAtExit  atomic.Int32 // what SHUTDOWN said: saveIfOn, saveAlways, saveNever
+
+	bornNS int64
+	runID  string
 
 	// world is held shared while a batch of commands runs, and alone by EXEC.
 	world sync.RWMutex
@@ -66,7 +74,7 @@ type Server struct {
 func NewServer(o Options) *Server {
 	srv := &Server{
 		cfg: o.Config, store: o.Store, log: o.Log, clock: o.Clock, version: o.Version,
-		sessions: map[int64]*Session{}, stop: make(chan struct{}),
+		sessions: map[int64]*Session{}, stop: make(chan struct{}), persist: o.Persistence,
 	}
 	if srv.log == nil {
 		srv.log = slog.New(slog.DiscardHandler)
@@ -74,6 +82,12 @@ func NewServer(o Options) *Server {
 	if srv.clock == nil {
 		srv.clock = NewClock()
 	}
+	if srv.persist == nil {
+		o := srv.cfg.Persistence()
+		o.Clock, o.Log = srv.clock, srv.log
+		srv.persist = persistence.New(srv.store, o)
+	}
+	srv.synchronous = srv.persist.Synchronous()
 	srv.bornNS = srv.clock()
 	srv.runID = newRunID()
 	srv.commands = newCommandTable()

@@ -40,7 +40,14 @@ type Session struct {
 	skip     int // CLIENT REPLY SKIP: 2 when asked for, 1 while the next command runs
 
 	tx transaction
+
+	// Where a reply must wait for the disk: how much of it the transport has, and which parts are writes'.
+	held   int
+	writes []sentPart
 }
+
+// sentPart is a part of what a session has sent since the last commit.
+type sentPart struct{ start, end int }
 
 // ending says whether and how a connection is to end.
 type ending int32
@@ -92,6 +99,7 @@ func (s *Session) Serve(data []byte) (stays bool) {
 		if len(s.out) > 0 && s.end != atOnce {
 			s.srv.stats.outputBytes.Add(int64(len(s.out)))
 			pending = s.tr.Send(s.out)
+			s.held += len(s.out)
 		}
 		s.out = s.out[:0]
 		s.scratch.out = s.out
@@ -178,7 +186,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 // batchable says whether CL.THROTTLE calls may take the short way, past dispatch and call: no one watches, queues, times
 // or holds back the replies of single commands.
 func (s *Session) batchable() bool {
-	return s.authed && !s.tx.open && !s.replyOff && s.skip == 0 && !s.timeAll && !s.srv.monitored()
+	return s.authed && !s.tx.open && !s.replyOff && s.skip == 0 && !s.timeAll && !s.srv.monitored() && !s.srv.synchronous && !s.srv.loading.Load()
 }
 
 // keep stores the start of an unfinished command until the rest arrives, or ends the connection where that, with what a
@@ -229,6 +237,7 @@ func (s *Session) dispatch(args [][]byte) {
 	}
 	if s.replyOff || s.skip == 1 {
 		s.out = s.out[:mark]
+		s.unwrite(mark)
 	}
 }
 
@@ -242,6 +251,7 @@ func (s *Session) admit(args [][]byte) (*command, string) {
 		}
 		return nil, unknownCommand(args)
 	}
+	flags := row.flags
 	if len(row.sub) > 0 && len(args) > 1 {
 		sub := row.findSub(args[1])
 		if sub == nil {
@@ -254,6 +264,14 @@ func (s *Session) admit(args [][]byte) (*command, string) {
 	}
 	if !s.authed && row.flags&noAuth == 0 {
 		return row, errNoAuth
+	}
+	if (flags|row.flags)&loading == 0 && s.srv.loading.Load() {
+		return row, errLoading
+	}
+	if row.flags&write != 0 && s.srv.synchronous {
+		if err := s.srv.persist.Refusal(); err != nil {
+			return row, fmt.Sprintf(errMisconf, err)
+		}
 	}
 	return row, ""
 }
@@ -274,6 +292,9 @@ func (s *Session) call(row *command, args [][]byte) {
 		s.srv.feedMonitors(s, args)
 	}
 	mark := len(s.out)
+	if row.flags&write != 0 && s.srv.synchronous {
+		defer func() { s.writes = append(s.writes, sentPart{s.held + mark, s.held + len(s.out)}) }()
+	}
 	if row.flags&fast != 0 && !s.timeAll {
 		row.run(s, args)
 		s.scratch.stats.count(row, 1)
@@ -287,6 +308,32 @@ func (s *Session) call(row *command, args [][]byte) {
 	if mark < len(s.out) && s.out[mark] == '-' {
 		s.srv.stats.failed(row)
 	}
+}
+
+// unwrite forgets the spans of replies that are not sent after all.
+func (s *Session) unwrite(mark int) {
+	for last := len(s.writes) - 1; last >= 0 && s.writes[last].start >= s.held+mark; last-- {
+		s.writes = s.writes[:last]
+	}
+}
+
+// committed takes what the session has sent since the last time, once its changes are on the disk, or the error that kept
+// them from it: then each of its writes is answered by that.
+func (s *Session) committed(sent []byte, err error) []byte {
+	if err != nil {
+		text := "-" + fmt.Sprintf(errMisconf, err) + "\r\n"
+		whole, at := sent, 0
+		sent = nil
+		for _, w := range s.writes {
+			if w.end <= len(whole) && w.start >= at {
+				sent = append(append(sent, whole[at:w.start]...), text...)
+				at = w.end
+			}
+		}
+		sent = append(sent, whole[at:]...)
+	}
+	s.held, s.writes = 0, s.writes[:0]
+	return sent
 }
 
 // overOutput ends a connection whose one reply is over the output limit, before all of it is gathered. Commands whose

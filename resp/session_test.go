@@ -63,6 +63,9 @@ func newWorld(t testing.TB, settings ...string) *world {
 	t.Helper()
 	w := &world{t: t, nowNS: startNS, log: &bytes.Buffer{}}
 	cfg := NewConfig()
+	if err := cfg.dir.Set(t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
 	for i := 0; i < len(settings); i += 2 {
 		if err := cfg.row(settings[i]).Value.Set(settings[i+1]); err != nil {
 			t.Fatalf("%s: %v", settings[i], err)

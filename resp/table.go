@@ -41,6 +41,7 @@ const (
 	skipMonitor
 	skipSlowlog
 	noScript
+	loading // may run while limits are read from the disk
 )
 
 var flagNames = []struct {
@@ -48,7 +49,7 @@ var flagNames = []struct {
 	name string
 }{
 	{write, "write"}, {readonly, "readonly"}, {denyOOM, "denyoom"}, {module, "module"}, {admin, "admin"}, {noScript, "noscript"},
-	{skipMonitor, "skip_monitor"}, {skipSlowlog, "skip_slowlog"}, {fast, "fast"}, {noAuth, "no_auth"}, {noMulti, "no_multi"},
+	{loading, "loading"}, {loading, "stale"}, {skipMonitor, "skip_monitor"}, {skipSlowlog, "skip_slowlog"}, {fast, "fast"}, {noAuth, "no_auth"}, {noMulti, "no_multi"},
 }
 
 // keyRange says which arguments are keys: the first, the last (negative: from the end) and the step, 0 for none.

@@ -112,10 +112,11 @@ func (sh *shard) take(v victim, nowNS int64) bool {
 }
 
 func (sh *shard) evict(n uint32, e *slot, nowNS int64) {
-	switch {
-	case sh.dead(n, e, nowNS):
-		sh.counters.expired++
-	case !e.spent():
+	if sh.dead(n, e, nowNS) {
+		sh.expire(n, e)
+		return
+	}
+	if !e.spent() {
 		sh.counters.evicted++
 	}
 	sh.remove(n, e)

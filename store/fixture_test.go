@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"celld/cell"
@@ -24,6 +25,22 @@ func sweep(s *store.Store, nowNS int64) (removed int64) {
 	for s.Sweep(nowNS) {
 	}
 	return s.Stats(nowNS).Expired - before
+}
+
+// drain tells fn all changes.
+func drain(s *store.Store, fn func(store.Change)) {
+	for s.Drain(fn) {
+	}
+}
+
+// withoutDead takes out of a copy what the store does not have any more, and nobody was told of because it has just died.
+func withoutDead(copied, held map[string]store.State, nowNS int64) map[string]store.State {
+	left := maps.Clone(copied)
+	maps.DeleteFunc(left, func(key string, st store.State) bool {
+		_, there := held[key]
+		return !there && (st.TAT <= uint64(nowNS) || st.ExpiryNS > 0 && st.ExpiryNS <= nowNS)
+	})
+	return left
 }
 
 // failer is what testing.TB and *rapid.T have in common.

@@ -4,11 +4,16 @@ import "hash/maphash"
 
 // Change is what became of one key, or of all.
 type Change struct {
-	Key     string
-	State   State // as it was when Drain came to it
-	Deleted bool  // the key is gone: deleted, renamed, evicted, or expired and removed
-	Flush   bool  // all keys are gone; Key is empty. What was put since then follows, in this Drain or the next
+	Key     []byte // valid until the function that is told returns
+	State   State
+	Deleted bool // the key is gone: deleted, renamed, evicted, or expired before its last change was told
+	Flush   bool // all keys are gone; Key is nil. What was put since then follows
+	Lost    bool // some keys are gone that nobody was told of, because they were too many; Key is nil
 }
+
+// mostGone is how many removed keys a shard remembers for Drain. A store whose changes nobody drains, as the disk they
+// go to is full, takes no more memory than that.
+const mostGone = 1 << 16
 
 // journal is the list of slots that changed since the last Drain. A change of a slot that is in it costs one
 // comparison. All methods do nothing on a nil journal.
@@ -17,6 +22,14 @@ type Change struct {
 type journal struct {
 	changed []uint32
 	gone    map[string]struct{} // keys that were removed and have not come back
+	lost    bool                // and there were more than mostGone
+	undo    map[string]before   // nil: not kept
+}
+
+// before is what a key was before its first change since the last Drain.
+type before struct {
+	there bool
+	state State
 }
 
 // mark notes a slot, once.
@@ -37,87 +50,169 @@ func (j *journal) put(n uint32, e *slot, key []byte) {
 	j.mark(n, e)
 }
 
-// remove notes a slot that is about to be unlinked.
-func (j *journal) remove(n uint32, e *slot, key []byte) {
-	if j == nil {
+// remove notes a slot that is about to be unlinked. That a key expires is no news to those who know its state; they do
+// where it has not been changed since it was told.
+func (j *journal) remove(e *slot, key []byte, expired bool) {
+	if j == nil || expired && e.use&flagJournaled == 0 {
 		return
 	}
 	if j.gone == nil {
 		j.gone = make(map[string]struct{})
 	}
+	if len(j.gone) == mostGone {
+		j.lost = true
+		return
+	}
 	j.gone[string(key)] = struct{}{}
 }
 
-// Drain calls fn for what changed since the last Drain: each key once, with its latest state, in no order. fn is called
-// with no shard locked and may use the store, but not Drain. Whoever applies all changes of all Drains to a copy has
-// the store's keys in it, but for the dead ones not removed yet.
-//
-// Changes made meanwhile may be told now or by the next Drain. Without Options.Journal it does nothing.
-func (s *Store) Drain(fn func(Change)) {
-	s.draining.Lock()
-	defer s.draining.Unlock()
-	batch := make([]Change, 0, perLock+1)
-	for i := range s.shards {
-		sh := &s.shards[i]
-		if sh.journal == nil {
-			return
-		}
-		var todo changes
-		for first := true; first || !todo.empty(); first = false {
-			batch = batch[:0]
-			var gone map[string]struct{}
-			sh.mu.Lock()
-			if flushes := s.flushes.Load(); flushes != s.flushesDrained {
-				// All that is in todo was before the flush. To tell it after would bring it back.
-				s.flushesDrained, todo = flushes, changes{}
-				batch = append(batch, Change{Flush: true})
-			}
-			if first {
-				todo.slots, gone = sh.journal.changed, sh.journal.gone
-				*sh.journal = journal{}
-			}
-			batch = sh.tell(&todo, batch)
-			sh.mu.Unlock()
-			for key := range gone {
-				todo.gone = append(todo.gone, key)
-			}
-			for _, c := range batch {
-				fn(c)
-			}
-		}
+// remember notes what a key is before it changes. e is nil for one that is not there.
+func (sh *shard) remember(n uint32, e *slot, key []byte) {
+	j := sh.journal
+	if j == nil || j.undo == nil {
+		return
+	}
+	if _, noted := j.undo[string(key)]; noted {
+		return
+	}
+	b := before{there: e != nil}
+	if b.there {
+		b.state = sh.state(n, e)
+	}
+	j.undo[string(key)] = b
+}
+
+// clear forgets what a flush makes void.
+func (j *journal) clear() {
+	if j == nil {
+		return
+	}
+	j.changed, j.gone, j.lost = nil, nil, false
+	if j.undo != nil {
+		j.undo = make(map[string]before)
 	}
 }
 
-// changes are what has been taken from a journal and is still to be told.
-type changes struct {
-	slots []uint32
-	gone  []string
+// drain is how far Drain has come.
+type drain struct {
+	shard   int
+	began   bool // the shard's journal has been taken
+	slots   []uint32
+	gone    []string
+	flushes uint64 // that have been told
+	undo    []map[string]before
 }
 
-func (c *changes) empty() bool { return len(c.slots) == 0 && len(c.gone) == 0 }
-
-// tell appends perLock changes of those taken from the shard's journal. What has happened to a key since is in the
-// journal: a slot counts as marked until it is told, so that its changes up to then are not told twice.
-func (sh *shard) tell(todo *changes, batch []Change) []Change {
+// Drain tells fn some 64 of the changes since they were last told, and reports whether there are more: called until there
+// are none it tells each key that changed before the first call, once, with its latest state. Whoever applies all changes
+// to a copy has the store's keys in it, but for dead ones. Changes made meanwhile may be told now or the next time.
+//
+// fn is called under a lock: it must be quick and not use the store. One goroutine at a time may call Drain, Undo and
+// Keep. Without Options.Journal there are no changes.
+func (s *Store) Drain(fn func(Change)) (more bool) {
+	d := &s.drain
+	sh := &s.shards[d.shard]
+	if sh.journal == nil {
+		return false
+	}
+	sh.mu.Lock()
+	if flushes := s.flushes.Load(); flushes != d.flushes {
+		// All that is still to be told was before the flush. To tell it after would bring it back.
+		d.flushes, d.slots, d.gone, d.began = flushes, nil, nil, false
+		fn(Change{Flush: true})
+	}
+	if !d.began {
+		d.take(sh.journal, fn)
+	}
+	for range min(len(d.gone), perLock) { // these first: so whoever copies has room for the others
+		key := d.gone[0]
+		d.gone = d.gone[1:]
+		if !sh.holds([]byte(key)) {
+			fn(Change{Key: []byte(key), Deleted: true})
+		}
+	}
 	var scratch [hugeKey]byte
-	slots := min(len(todo.slots), perLock)
-	for range slots {
-		n := todo.slots[0]
-		todo.slots = todo.slots[1:]
+	for range min(len(d.slots), perLock) {
+		n := d.slots[0]
+		d.slots = d.slots[1:]
 		e := sh.slabs.at(n)
 		e.use &^= flagJournaled
 		if e.list() != freeList {
-			batch = append(batch, Change{Key: string(sh.keys.view(n, e, &scratch)), State: sh.state(n, e)})
+			fn(Change{Key: sh.keys.view(n, e, &scratch), State: sh.state(n, e)})
 		}
 	}
-	for range min(len(todo.gone), perLock-slots) {
-		key := todo.gone[0]
-		todo.gone = todo.gone[1:]
-		if !sh.holds([]byte(key)) {
-			batch = append(batch, Change{Key: key, Deleted: true})
+	sh.mu.Unlock()
+	if len(d.slots)+len(d.gone) > 0 {
+		return true
+	}
+	d.shard, d.began = (d.shard+1)%len(s.shards), false
+	return d.shard != 0
+}
+
+// take takes over what a shard has noted.
+func (d *drain) take(j *journal, fn func(Change)) {
+	d.began = true
+	d.slots = j.changed
+	for key := range j.gone {
+		d.gone = append(d.gone, key)
+	}
+	if j.lost {
+		fn(Change{Lost: true})
+	}
+	j.changed, j.gone, j.lost = nil, nil, false
+	if j.undo != nil {
+		d.undo = append(d.undo, j.undo)
+		j.undo = make(map[string]before)
+	}
+}
+
+// Changed is the number of changes still to be told, about: of slots, and of keys that are gone.
+func (s *Store) Changed() (n int) {
+	for i := range s.shards {
+		sh := &s.shards[i]
+		if sh.journal == nil {
+			return 0
+		}
+		sh.mu.Lock()
+		n += len(sh.journal.changed) + len(sh.journal.gone)
+		sh.mu.Unlock()
+	}
+	return n
+}
+
+// KeepUndo has every change from now on remember what its key was, until Keep, so that Undo can take it back. It costs a
+// change some 0.1 µs.
+func (s *Store) KeepUndo() {
+	for i := range s.shards {
+		s.shards[i].mu.Lock()
+		s.shards[i].journal.undo = make(map[string]before)
+		s.shards[i].mu.Unlock()
+	}
+}
+
+// Keep forgets what Undo could take back of the changes told so far.
+func (s *Store) Keep() { s.drain.undo = s.drain.undo[:0] }
+
+// Undo takes back the changes told since the last Keep, and what has happened to the same keys since then. What Flush has
+// removed stays so.
+func (s *Store) Undo(nowNS int64) {
+	for _, keys := range s.drain.undo {
+		for key, was := range keys {
+			hash := s.hash([]byte(key))
+			// It fails only for want of room, in a store that has become smaller.
+			_ = s.Update([]byte(key), Access{NowNS: nowNS, NoTouch: true}, func(State, bool) (State, Action) {
+				if was.there {
+					return was.state, Put
+				}
+				return State{}, Delete
+			})
+			sh := s.shardOf(hash)
+			sh.mu.Lock()
+			delete(sh.journal.undo, key)
+			sh.mu.Unlock()
 		}
 	}
-	return batch
+	s.Keep()
 }
 
 // holds reports whether a key is there, live or dead.

@@ -15,12 +15,12 @@ import (
 // drained tells the changes as text, in the order of their keys, with a flush first.
 func drained(s *store.Store) string {
 	var told []string
-	s.Drain(func(c store.Change) {
+	drain(s, func(c store.Change) {
 		switch {
 		case c.Flush:
 			told = append(told, "(flush)")
 		case c.Deleted:
-			told = append(told, "-"+c.Key)
+			told = append(told, "-"+string(c.Key))
 		default:
 			told = append(told, fmt.Sprintf("%s=%d", c.Key, int64(c.State.TAT)-t0))
 		}
@@ -66,12 +66,19 @@ func TestJournal(t *testing.T) {
 				s.Rename([]byte("a"), []byte("b"), t0)
 			}, "-a b=12"},
 			{"expired, not removed", func() { s.Get([]byte("x"), at(t0+12)) }, ""},
-			{"expired and removed", func() { s.Sweep(t0 + 12) }, "-b"},
+			{"expired and removed", func() { s.Sweep(t0 + 12) }, ""},
+			{"changed, expired and removed", func() { put("b", 12); sweep(s, t0+12) }, "-b"},
 			{"put as over", func() { put("c", 9); put("c", 0) }, "-c"},
 			{"flush", func() { put("a", 1); s.Flush() }, "(flush)"},
 			{"flush of nothing", func() { s.Flush(); s.Flush() }, "(flush)"},
 			{"flush and then", func() { put("a", 1); put("b", 2); s.Flush(); put("b", 3) }, "(flush) b=3"},
-			{"shrunk", func() { put("c", 4); s.SetMaxKeys(1); s.Delete([]byte("c"), t0); s.Delete([]byte("b"), t0) }, "-b -c"},
+			{"shrunk", func() {
+				put("b", 30)
+				put("c", 40)
+				s.SetMaxKeys(1)
+				s.Delete([]byte("c"), t0)
+				s.Delete([]byte("b"), t0)
+			}, "-b -c"},
 			{"evicted", func() { put("d", 1); put("e", 2) }, "-d e=2"},
 		}
 		for _, step := range steps {
@@ -120,9 +127,9 @@ func replay(copied map[string]store.State, c store.Change) {
 	case c.Flush:
 		clear(copied)
 	case c.Deleted:
-		delete(copied, c.Key)
+		delete(copied, string(c.Key))
 	default:
-		copied[c.Key] = c.State
+		copied[string(c.Key)] = c.State
 	}
 }
 
@@ -152,16 +159,115 @@ func TestChangesDuringADrain(t *testing.T) {
 			for i := range rapid.IntRange(0, 450).Draw(t, "keys") {
 				mustPut(t, s, fmt.Sprint(i), live(t0, 1000), t0)
 			}
-			s.Drain(func(c store.Change) {
-				replay(copied, c)
-				if rapid.IntRange(0, 9).Draw(t, "now") == 0 {
+			for s.Drain(func(c store.Change) { replay(copied, c) }) {
+				for range rapid.IntRange(0, 3).Draw(t, "changes") {
 					change()
 				}
-			})
+			}
 		}
-		s.Drain(func(c store.Change) { replay(copied, c) })
+		drain(s, func(c store.Change) { replay(copied, c) })
 		if want := contents(t, s, t0); !maps.Equal(copied, want) {
 			t.Fatalf("the copy has %d keys, the store %d, or other states", len(copied), len(want))
 		}
 	})
+}
+
+// What more is removed than is remembered is told as lost; memory stays bounded.
+func TestRemovalsThatNobodyAsksFor(t *testing.T) {
+	s := store.New(store.Options{Shards: 1, Journal: true})
+	for i := range 100_000 {
+		mustPut(t, s, fmt.Sprint(i), live(t0, second), t0)
+		s.Delete(fmt.Append(nil, i), t0)
+	}
+	deleted, lost := 0, 0
+	count := func(c store.Change) {
+		switch {
+		case c.Lost:
+			lost++
+		case c.Deleted:
+			deleted++
+		}
+	}
+	drain(s, count)
+	if lost != 1 || deleted != 1<<16 {
+		t.Errorf("%d told as deleted, %d times that some are lost", deleted, lost)
+	}
+	deleted, lost = 0, 0
+	s.Delete([]byte("no such key"), t0)
+	drain(s, count)
+	if lost+deleted != 0 {
+		t.Error("told again")
+	}
+}
+
+// Undo takes a store back to where it was at the last Keep, whatever has happened.
+func TestUndo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := store.New(store.Options{Shards: rapid.SampledFrom([]int{1, 4}).Draw(t, "shards"), Journal: true})
+		limit := mustLimit(t, 3, 1, 1)
+		key := func() []byte { return fmt.Append(nil, rapid.IntRange(0, 6).Draw(t, "key")) }
+		s.KeepUndo()
+		for range 4 {
+			before := contents(t, s, t0)
+			for range rapid.IntRange(0, 12).Draw(t, "changes") {
+				switch rapid.IntRange(0, 4).Draw(t, "change") {
+				case 0, 1:
+					_, _ = s.Throttle(key(), limit, rapid.Int64Range(-2, 3).Draw(t, "quantity"), at(t0))
+				case 2:
+					s.Delete(key(), t0)
+				case 3:
+					s.Rename(key(), key(), t0)
+				default:
+					mustPut(t, s, string(key()), store.State{TAT: uint64(t0 + 5*second), ExpiryNS: t0 + rapid.Int64Range(1, 9).Draw(t, "expiry")}, t0)
+				}
+			}
+			after := contents(t, s, t0)
+			drain(s, func(store.Change) {})
+			want := after
+			if rapid.Bool().Draw(t, "undo") {
+				s.Undo(t0)
+				want = before
+			} else {
+				s.Keep()
+			}
+			if got := contents(t, s, t0); !maps.Equal(got, want) {
+				t.Fatalf("the store has %v, want %v", got, want)
+			}
+		}
+	})
+}
+
+// A copy made while the store grows, shrinks and changes has each key at most once, and those that were there all along.
+func TestExportDuringChanges(t *testing.T) {
+	for _, shards := range []int{1, 16} {
+		s := store.New(store.Options{Shards: shards})
+		for i := range 20_000 {
+			mustPut(t, s, fmt.Sprint("stays ", i), live(t0, second), t0)
+		}
+		mustPut(t, s, "spent", plain, t0)
+		told, next := map[string]int{}, 0
+		for at, more := (store.Position{}), true; more; {
+			at, more = s.Export(at, t0, func(key []byte, st store.State) { told[string(key)]++ })
+			for range 500 {
+				mustPut(t, s, fmt.Sprint("comes ", next), live(t0, second), t0)
+				if next++; next%3 == 0 {
+					s.Delete(fmt.Append(nil, "comes ", next-100), t0)
+					mustPut(t, s, fmt.Sprint("comes ", next-100), live(t0, second), t0)
+				}
+			}
+		}
+		for key, times := range told {
+			if times != 1 {
+				t.Fatalf("%q is told %d times", key, times)
+			}
+		}
+		for i := range 20_000 {
+			if told[fmt.Sprint("stays ", i)] != 1 {
+				t.Fatalf("key %d is missing", i)
+			}
+		}
+		if told["spent"] != 0 {
+			t.Error("a spent key is told")
+		}
+	}
 }

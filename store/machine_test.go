@@ -264,22 +264,27 @@ func (m *machine) flush(*rapid.T) {
 func (m *machine) drain(t *rapid.T) {
 	m.store.Len(m.model.nowNS) // the model has removed the dead
 	told := map[string]bool{}
-	m.store.Drain(func(c store.Change) {
+	drain(m.store, func(c store.Change) {
 		switch {
 		case c.Flush && len(told) > 0:
 			t.Fatal("a flush is told after other changes, and there was nothing in between")
-		case told[c.Key]:
+		case told[string(c.Key)]:
 			t.Fatalf("%q is told twice", c.Key)
 		case c.Flush:
 			clear(m.copied)
 			return
 		case c.Deleted:
-			delete(m.copied, c.Key)
+			delete(m.copied, string(c.Key))
 		default:
-			m.copied[c.Key] = c.State
+			m.copied[string(c.Key)] = c.State
 		}
-		told[c.Key] = true
+		told[string(c.Key)] = true
 	})
+	held := map[string]store.State{}
+	for _, k := range m.model.keys {
+		held[k.name] = k.state
+	}
+	m.copied = withoutDead(m.copied, held, m.model.nowNS)
 	if len(m.copied) != len(m.model.keys) {
 		t.Fatalf("the copy has %q, want %d keys", keysOf(m.copied), len(m.model.keys))
 	}

@@ -34,7 +34,7 @@ func (s *Store) rename(from, to []byte, nowNS int64) bool {
 		target.remove(o, old)
 	}
 	st, spent := source.state(n, e), e.spent()
-	source.unlink(n, e)
+	source.unlink(n, e, false)
 	s.room.bytes.Add(int64(len(to) - len(from)))
 	target.link(toHash, to, st, spent, nowNS)
 	target.find(toHash, to, Access{NowNS: nowNS}) // a use of a key that was there

@@ -16,6 +16,7 @@ type shard struct {
 	watched  map[string]*watchedKey
 	latestNS int64 // the latest time a call has given, for the resizing that is given none
 	counters counters
+	changes  int64 // ever made
 
 	// Published under mu, read without: an insert at capacity learns from them which shard has a key to give.
 	held      atomic.Int64  // slots in use
@@ -98,6 +99,7 @@ func (sh *shard) find(hash uint64, key []byte, a Access) (uint32, *slot) {
 
 // link adds a key that is not there. Its room has been claimed.
 func (sh *shard) link(hash uint64, key []byte, st State, spent bool, nowNS int64) {
+	sh.remember(noSlot, nil, key)
 	n, e := sh.slabs.take()
 	sh.keys.set(n, e, key)
 	e.touchedNS = nowNS
@@ -111,6 +113,7 @@ func (sh *shard) link(hash uint64, key []byte, st State, spent bool, nowNS int64
 	sh.ends.link(&sh.slabs, n, e, sh.endNS(n, e))
 	sh.index.insert(tagOfHash(hash), n)
 	sh.inUse++
+	sh.changes++
 	sh.publish()
 	sh.journal.put(n, e, key)
 	sh.bumpWatched(key)
@@ -123,13 +126,16 @@ func (sh *shard) put(n uint32, e *slot, tat uint64, key []byte) {
 		sh.set(n, e, State{TAT: tat}, false, key)
 		return
 	}
+	sh.remember(n, e, key)
 	e.tat = tat
+	sh.changes++
 	sh.journal.mark(n, e)
 	sh.bumpWatched(key)
 }
 
 // set gives a linked slot another state.
 func (sh *shard) set(n uint32, e *slot, st State, spent bool, key []byte) {
+	sh.remember(n, e, key)
 	was := sh.endNS(n, e)
 	sh.clearExpiry(n, e)
 	sh.setState(n, e, st)
@@ -140,6 +146,7 @@ func (sh *shard) set(n uint32, e *slot, st State, spent bool, key []byte) {
 		sh.ends.unlink(&sh.slabs, e)
 		sh.ends.link(&sh.slabs, n, e, end)
 	}
+	sh.changes++
 	sh.publish()
 	sh.journal.mark(n, e)
 	sh.bumpWatched(key)
@@ -184,10 +191,11 @@ func (sh *shard) clearExpiry(n uint32, e *slot) {
 }
 
 // unlink takes a slot out of the shard, and leaves its room claimed.
-func (sh *shard) unlink(n uint32, e *slot) {
+func (sh *shard) unlink(n uint32, e *slot, expired bool) {
 	var scratch [hugeKey]byte
 	key := sh.keys.view(n, e, &scratch)
-	sh.journal.remove(n, e, key)
+	sh.remember(n, e, key)
+	sh.journal.remove(e, key, expired)
 	if e.spent() {
 		sh.room.countSpent(-1, -costBytes(len(key)))
 	}
@@ -198,18 +206,23 @@ func (sh *shard) unlink(n uint32, e *slot) {
 	sh.keys.free(n, e)
 	sh.slabs.put(n, e)
 	sh.inUse--
+	if !expired {
+		sh.changes++
+	}
 	sh.publish()
 }
 
 // remove takes a slot out and gives its room back.
 func (sh *shard) remove(n uint32, e *slot) {
 	cost := costBytes(sh.keys.length(n, e))
-	sh.unlink(n, e)
+	sh.unlink(n, e, false)
 	sh.room.release(cost)
 }
 
 // expire removes a dead slot.
 func (sh *shard) expire(n uint32, e *slot) {
-	sh.remove(n, e)
+	cost := costBytes(sh.keys.length(n, e))
+	sh.unlink(n, e, true)
+	sh.room.release(cost)
 	sh.counters.expired++
 }

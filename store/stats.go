@@ -11,6 +11,7 @@ type Stats struct {
 	Evicted    int64 // live limits removed to make room
 	Hits       int64 // keys that Get and Throttle found
 	Misses     int64 // and did not find
+	Changes    int64 // puts, calls that took, and removals, since New; ResetStats leaves it
 	Bytes      int64 // held, by the estimate of MaxBytes; a gauge, as those below
 	WithExpiry int64 // keys held whose ExpiryNS is not NoExpiry
 	AvgTTLNS   int64 // of a sample of those, how long they have to live; 0 if there are none
@@ -33,6 +34,7 @@ func (s *Store) Stats(nowNS int64) Stats {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.lock(nowNS)
+		st.Changes += sh.changes
 		st.Expired += sh.counters.expired
 		st.Evicted += sh.counters.evicted
 		st.Hits += sh.counters.hits

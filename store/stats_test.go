@@ -22,12 +22,12 @@ func TestStats(t *testing.T) {
 	s.Delete([]byte("a"), t0)                        // neither
 	s.Rename([]byte("c"), []byte("e"), t0)           // neither
 	_, _ = s.Throttle([]byte("f"), limit, 0, at(t0)) // miss
-	want := store.Stats{Expired: 1, Hits: 3, Misses: 4, Bytes: 1 + store.OverheadBytes}
+	want := store.Stats{Expired: 1, Hits: 3, Misses: 4, Changes: 7, Bytes: 1 + store.OverheadBytes}
 	if got := s.Stats(t0); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	s.ResetStats()
-	if got, want := s.Stats(t0), (store.Stats{Bytes: 1 + store.OverheadBytes}); got != want {
+	if got, want := s.Stats(t0), (store.Stats{Changes: 7, Bytes: 1 + store.OverheadBytes}); got != want {
 		t.Errorf("after a reset: %+v, want %+v", got, want)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"hash/maphash"
 	"math/bits"
-	"sync"
 	"sync/atomic"
 )
 
@@ -45,9 +44,8 @@ type Store struct {
 
 	sweeps atomic.Uint32 // rotates the shard that Sweep starts with
 
-	draining       sync.Mutex    // one Drain at a time
-	flushes        atomic.Uint64 // changes under all locks, so is steady under any
-	flushesDrained uint64        // of them told by Drain; guarded by draining
+	flushes atomic.Uint64 // changes under all locks, so is steady under any
+	drain   drain
 }
 
 // New returns an empty store.
@@ -95,10 +93,9 @@ func (s *Store) Flush() {
 	}
 	for i := range s.shards {
 		sh := &s.shards[i]
+		sh.changes += sh.inUse
 		sh.clear()
-		if sh.journal != nil {
-			*sh.journal = journal{}
-		}
+		sh.journal.clear()
 	}
 	s.room.clear()
 	s.memory.drop()

@@ -1,0 +1,315 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"celld/store"
+)
+
+const (
+	gatherEvery = time.Second
+	gatherSoon  = 1 << 16 // changes that are not waited with
+	gatherBytes = 1 << 20 // in a buffer, of which there are two
+	retryEvery  = time.Second
+)
+
+// appendLog extends the append-only file.
+//
+// With EverySecond and Never, decisions only mark their keys; once a second, or when very many have changed, what they
+// have become is gathered in small steps, and written by a goroutine of its own. If that cannot, marks are all that
+// gathers, so that it takes no more memory than two buffers.
+//
+// With Always, Commit gathers and writes what was decided, and the replies wait for it.
+type appendLog struct {
+	m *Manager
+
+	mu       sync.Mutex // the file
+	file     File
+	size     int64  // of whole commands in it
+	baseSize int64  // when it was last rewritten, or loaded
+	crc      uint64 // of what follows the last stamp
+	torn     bool   // there is something behind size, which must go before more is written
+
+	writeErr atomic.Pointer[error] // of the last write; nil: it went well
+
+	gather    every
+	gathering atomic.Bool
+	buffer    []byte      // being filled; only the gathering's
+	empty     chan []byte // two of them
+	full      chan []byte
+	pending   atomic.Int64 // bytes in full, or being written
+	writing   sync.WaitGroup
+	ended     chan struct{}
+	active    atomic.Bool // Start has been called
+	lost      atomic.Bool // changes went untold: only a rewrite makes the file good
+
+	commits  commits
+	failures atomic.Int64
+	retry    every
+}
+
+// commits is where those meet who wait for the disk: one of them writes for all who came before it began.
+type commits struct {
+	sync.Mutex
+	sync.Cond
+	last    int64 // ticket given out
+	done    int64 // and the last that is served
+	leading bool
+	buf     []byte
+}
+
+func newAppendLog(m *Manager) *appendLog {
+	l := &appendLog{m: m, gather: every{period: gatherEvery}, retry: every{period: retryEvery}, ended: make(chan struct{})}
+	l.empty, l.full = make(chan []byte, 2), make(chan []byte, 2)
+	l.empty <- make([]byte, 0, 1<<10)
+	l.empty <- make([]byte, 0, 1<<10)
+	l.commits.L = &l.commits.Mutex
+	return l
+}
+
+// open opens the file, and writes one first where what was loaded cannot be extended.
+func (l *appendLog) open() error {
+	m := l.m
+	if m.rewriteAtStart {
+		if err := m.rewriteDirect(); err != nil {
+			return fmt.Errorf("write the append-only file: %w", err)
+		}
+	}
+	f, err := m.files.Append(m.aofPath())
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return err
+	}
+	l.mu.Lock()
+	l.file, l.size, l.baseSize, l.crc = f, info.Size(), info.Size(), m.tailCRC
+	l.mu.Unlock()
+	if m.o.Fsync == Always {
+		m.store.KeepUndo()
+	}
+	l.writing.Go(l.write)
+	l.active.Store(true)
+	return nil
+}
+
+// append writes whole commands and a stamp, and has them on the disk if sync says so. If it cannot, none of them is in the
+// file.
+func (l *appendLog) append(b []byte, sync bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.appendLocked(b, sync)
+}
+
+func (l *appendLog) appendLocked(b []byte, sync bool) (err error) {
+	if l.torn {
+		if err := l.file.Truncate(l.size); err != nil {
+			return err
+		}
+		l.torn = false
+	}
+	b = appendStamp(b, l.m.o.Clock(), jonesUpdate(l.crc, b))
+	_, err = l.file.Write(b)
+	if err == nil && sync {
+		err = l.file.Sync()
+	}
+	if err != nil {
+		l.torn = l.file.Truncate(l.size) != nil
+		return err
+	}
+	l.size += int64(len(b))
+	l.crc = 0
+	return nil
+}
+
+// note keeps how the last write went, and tells the log when that changes.
+func (l *appendLog) note(err error) {
+	was := l.failing()
+	switch {
+	case err == nil && was != nil:
+		l.writeErr.Store(nil)
+		l.m.log.Info("the append-only file can be written again", "file", l.m.aofPath())
+	case err != nil:
+		l.writeErr.Store(&err)
+		if was == nil {
+			l.m.log.Error("the append-only file cannot be written", "file", l.m.aofPath(), "error", err)
+		}
+	}
+}
+
+func (l *appendLog) failing() error {
+	if err := l.writeErr.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (l *appendLog) tick(nowNS int64) {
+	if l.m.o.Fsync == Always {
+		if l.failing() != nil && l.retry.due(nowNS) {
+			l.note(l.append(nil, true))
+		}
+		return
+	}
+	if !l.gathering.Load() && (l.gather.due(nowNS) || l.m.store.Changed() > gatherSoon) && l.gathering.CompareAndSwap(false, true) {
+		l.m.background(l.step)
+	}
+}
+
+// step gathers a few changes.
+func (l *appendLog) step() (more bool) {
+	if l.buffer == nil {
+		select {
+		case b := <-l.empty:
+			l.buffer = b[:0]
+		default: // the disk is behind; marks wait
+			l.gathering.Store(false)
+			return false
+		}
+	}
+	more = l.drain(&l.buffer)
+	if more && len(l.buffer) < gatherBytes {
+		return true
+	}
+	if len(l.buffer) > 0 {
+		l.pending.Add(int64(len(l.buffer)))
+		l.full <- l.buffer // there is room: there are but two
+	} else {
+		l.empty <- l.buffer
+	}
+	l.buffer = nil
+	if !more {
+		l.gathering.Store(false)
+	}
+	return more
+}
+
+// drain appends a few changes.
+func (l *appendLog) drain(b *[]byte) (more bool) {
+	return l.m.store.Drain(func(c store.Change) {
+		if c.Lost {
+			l.lost.Store(true)
+			return
+		}
+		*b = appendChange(*b, c)
+	})
+}
+
+// write writes the buffers that are full.
+func (l *appendLog) write() {
+	for b := range l.full {
+		for {
+			err := l.append(b, l.m.o.Fsync == EverySecond)
+			l.note(err)
+			if err == nil || l.ending() {
+				break
+			}
+		}
+		l.pending.Add(int64(-len(b)))
+		l.empty <- b
+	}
+}
+
+// ending waits a moment before the next try, or says that there will be none.
+func (l *appendLog) ending() bool {
+	select {
+	case <-l.ended:
+		return true
+	case <-time.After(retryEvery):
+		return false
+	}
+}
+
+// close writes what there is and closes the file.
+func (l *appendLog) close() error {
+	close(l.ended)
+	b := l.buffer
+	close(l.full)
+	l.writing.Wait()
+	for l.drain(&b) {
+	}
+	err := l.failing()
+	if err == nil {
+		err = l.append(b, true)
+	}
+	if err != nil {
+		err = fmt.Errorf("write the append-only file: %w", err)
+	}
+	return errors.Join(err, l.file.Close())
+}
+
+func (l *appendLog) fill(st *Status) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	st.AOF, st.AOFSize, st.AOFBaseSize, st.AOFErr = true, l.size, l.baseSize, l.failing()
+	st.AOFPending = l.pending.Load()
+}
+
+// Synchronous says whether replies have to wait for Commit.
+func (m *Manager) Synchronous() bool { return m != nil && m.aof != nil && m.o.Fsync == Always }
+
+// Refusal is why no decision may be made: with Always, that the last write has failed.
+func (m *Manager) Refusal() error {
+	if !m.Synchronous() {
+		return nil
+	}
+	return m.aof.failing()
+}
+
+// Failures is the number of writes that have failed. What was decided between two looks at it that differ has been taken
+// back, and must be answered so.
+func (m *Manager) Failures() int64 { return m.aof.failures.Load() }
+
+// Commit returns when all that was decided before is on the disk, or taken back as it could not be written. One write
+// serves all who wait.
+func (m *Manager) Commit() {
+	l := m.aof
+	if !l.active.Load() {
+		return // nothing is decided yet
+	}
+	c := &l.commits
+	c.Lock()
+	defer c.Unlock()
+	c.last++
+	ticket := c.last
+	for c.done < ticket {
+		if c.leading {
+			c.Wait()
+			continue
+		}
+		c.leading = true
+		serves := c.last
+		c.Unlock()
+		l.commit()
+		c.Lock()
+		c.leading, c.done = false, serves
+		c.Broadcast()
+	}
+}
+
+func (l *appendLog) commit() {
+	b := l.commits.buf[:0]
+	for l.drain(&b) {
+	}
+	if l.commits.buf = b; cap(b) > gatherBytes {
+		l.commits.buf = nil
+	}
+	if len(b) == 0 {
+		return
+	}
+	err := l.append(b, true)
+	l.note(err)
+	if err != nil {
+		l.m.store.Undo(l.m.o.Clock())
+		l.failures.Add(1)
+		for l.m.store.Drain(func(store.Change) {}) { // what Undo changed is what the file has
+		}
+	}
+	l.m.store.Keep()
+}

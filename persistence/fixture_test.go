@@ -1,0 +1,193 @@
+package persistence_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"celld/cell"
+	"celld/persistence"
+	"celld/store"
+)
+
+// t0 is the instant at which most tests begin: 2023-11-14 22:13:20 UTC.
+const (
+	t0     int64 = 1_700_000_000_000_000_000
+	second int64 = 1_000_000_000
+)
+
+// world is a store and its files, and a clock that is set by hand.
+type world struct {
+	t     testing.TB
+	dir   string
+	now   int64        // changed only by pass, but while nothing is open
+	clock atomic.Int64 // what the manager sees of it
+	store *store.Store
+	m     *persistence.Manager
+	log   *logText
+	files persistence.FileSystem
+	set   func(*persistence.Options)
+}
+
+// logText is what was logged.
+type logText struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.String()
+}
+
+func newWorld(t testing.TB, set func(*persistence.Options)) *world {
+	return &world{t: t, dir: t.TempDir(), now: t0, set: set}
+}
+
+func appendOnly(o *persistence.Options) { o.AppendOnly = true }
+func always(o *persistence.Options)     { o.AppendOnly, o.Fsync = true, persistence.Always }
+func snapshots(o *persistence.Options) {
+	o.SavePoints = func() []persistence.SavePoint { return []persistence.SavePoint{{After: time.Hour, Changes: 1}} }
+}
+
+// open starts on what is on the disk.
+func (w *world) open() error {
+	w.log = &logText{}
+	w.pass(0)
+	o := persistence.Options{
+		Dir: w.dir, DBFilename: "dump.rdb", AppendFilename: "appendonly.aof", LoadTruncated: true,
+		SavePoints:        func() []persistence.SavePoint { return nil },
+		RewritePercentage: func() int64 { return 0 },
+		RewriteMinSize:    func() int64 { return 0 },
+		Clock:             w.clock.Load,
+		Log:               slog.New(slog.NewTextHandler(w.log, nil)),
+		Files:             w.files,
+	}
+	w.set(&o)
+	w.store = store.New(store.Options{Journal: o.AppendOnly})
+	w.m = persistence.New(w.store, o)
+	_, err := w.m.Load(func(args [][]byte) error { return fmt.Errorf("unknown command %q", args[0]) })
+	if err == nil {
+		err = w.m.Start(func(step func() (more bool)) {
+			for step() {
+			}
+		})
+	}
+	return err
+}
+
+func (w *world) mustOpen() *world {
+	w.t.Helper()
+	if err := w.open(); err != nil {
+		w.t.Fatal(err)
+	}
+	return w
+}
+
+// close is what a server does that is told to stop.
+func (w *world) close() error {
+	w.m.Stop()
+	return w.m.Close(w.m.SaveAtExit())
+}
+
+// reopen stops and starts again.
+func (w *world) reopen() *world {
+	w.t.Helper()
+	if err := w.close(); err != nil {
+		w.t.Fatal(err)
+	}
+	return w.mustOpen()
+}
+
+func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
+
+func (w *world) read(name string) string {
+	text, err := os.ReadFile(w.path(name))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		w.t.Fatal(err)
+	}
+	return string(text)
+}
+
+func (w *world) write(name, text string) {
+	if err := os.WriteFile(w.path(name), []byte(text), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) put(key string, st store.State) {
+	w.t.Helper()
+	err := w.store.Update([]byte(key), store.Access{NowNS: w.now}, func(store.State, bool) (store.State, store.Action) { return st, store.Put })
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// throttle is 5 at once and then one a second.
+func (w *world) throttle(key string) (limited bool) {
+	limit, err := cell.NewLimit(4, 1, 1)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	d, err := w.store.Throttle([]byte(key), limit, 1, store.Access{NowNS: w.now})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return d.Limited
+}
+
+// states are all limits that the store has.
+func (w *world) states() map[string]store.State {
+	all := map[string]store.State{}
+	for at, more := (store.Position{}), true; more; {
+		at, more = w.store.Export(at, w.now, func(key []byte, st store.State) { all[string(key)] = st })
+	}
+	return all
+}
+
+func (w *world) expect(want map[string]store.State) {
+	w.t.Helper()
+	if got := w.states(); !maps.Equal(got, want) {
+		w.t.Errorf("the store has %v, want %v", got, want)
+	}
+}
+
+// tick lets so much time pass and does what is due.
+func (w *world) tick(ns int64) {
+	w.pass(ns)
+	w.m.Tick()
+}
+
+func (w *world) pass(ns int64) {
+	w.now += ns
+	w.clock.Store(w.now)
+}
+
+// settle waits until what is to be written in the background is.
+func (w *world) settle() {
+	w.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		st := w.m.Status()
+		if !st.Saving && !st.Rewriting && st.AOFPending == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not written: %+v", st)
+		}
+	}
+}

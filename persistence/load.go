@@ -1,0 +1,388 @@
+package persistence
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"celld/store"
+)
+
+// Loaded is what Load found.
+type Loaded struct {
+	File    string // "" where there was none
+	Keys    int64
+	Expired int64            // keys whose time has passed
+	Others  map[string]int64 // what is no limit, by kind
+	Took    time.Duration
+}
+
+// loader puts what a file has into the store.
+type loader struct {
+	m       *Manager
+	nowNS   int64
+	result  Loaded
+	savedNS int64 // the latest time that the file tells
+	db      int
+	apply   func(args [][]byte) error
+
+	state store.State
+	put   func(store.State, bool) (store.State, store.Action)
+}
+
+// Load reads what is on the disk into the store: the append-only file, if that is on and there, else the snapshot. apply
+// runs a command that is neither SET nor DEL in their plain form, as those of Redis's own files may be. While it runs,
+// Loading tells how far it is.
+func (m *Manager) Load(apply func(args [][]byte) error) (Loaded, error) {
+	l := &loader{m: m, nowNS: m.o.Clock(), apply: apply}
+	l.put = func(store.State, bool) (store.State, store.Action) {
+		if l.state.TAT <= uint64(l.nowNS) {
+			return l.state, store.Delete
+		}
+		return l.state, store.Put
+	}
+	m.loading.beganNS.Store(l.nowNS)
+	defer m.loading.beganNS.Store(0)
+	began := time.Now()
+	stop := m.logProgress()
+	err := l.load()
+	stop()
+	if err != nil {
+		return Loaded{}, err
+	}
+	if back := l.savedNS - l.nowNS; back > 0 {
+		m.log.Warn("the clock is behind that of the file, so all limits are set back as much", "file", l.result.File, "by", time.Duration(back))
+		m.setBack(back, l.nowNS)
+	}
+	for m.store.Drain(func(store.Change) {}) { // what was read needs not be written
+	}
+	l.result.Keys = int64(m.store.Len(l.nowNS))
+	l.result.Took = time.Since(began)
+	m.mu.Lock()
+	m.status.Loaded = l.result
+	m.mu.Unlock()
+	return l.result, nil
+}
+
+func (l *loader) load() error {
+	m := l.m
+	if m.o.AppendOnly {
+		switch found, err := l.loadAOF(m.aofPath()); {
+		case found || err != nil:
+			return err
+		}
+		switch found, err := l.loadManifest(filepath.Join(m.o.Dir, "appendonlydir")); {
+		case found || err != nil:
+			m.rewriteAtStart = true
+			return err
+		}
+	}
+	found, err := l.loadRDB(m.rdbPath())
+	m.rewriteAtStart = found && m.o.AppendOnly
+	return err
+}
+
+// open opens a file to read, or returns nil where there is none.
+func (l *loader) open(path string) (*source, func(), error) {
+	f, err := l.m.files.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	l.result.File = path
+	l.m.loading.total.Add(info.Size())
+	return newSource(f, info.Size(), &l.m.loading.done), func() { f.Close() }, nil
+}
+
+func (l *loader) loadRDB(path string) (found bool, err error) {
+	src, closeFile, err := l.open(path)
+	if src == nil {
+		return false, err
+	}
+	defer closeFile()
+	saved, err := readRDB(src, l)
+	if err != nil {
+		return true, fmt.Errorf("%s: %w. Put a good copy in its place, or move it away to start without", path, err)
+	}
+	l.savedNS = max(l.savedNS, saved)
+	return true, nil
+}
+
+func (l *loader) loadAOF(path string) (found bool, err error) {
+	src, closeFile, err := l.open(path)
+	if src == nil {
+		return false, err
+	}
+	defer closeFile()
+	if src.size == 0 {
+		return true, nil
+	}
+	src.crc, src.seen = 0, 0
+	if err := src.fill(rdbHeaderSize); err != nil {
+		return true, err
+	}
+	if isRDB(src.buf) {
+		saved, err := readRDB(src, l)
+		if err != nil {
+			return true, fmt.Errorf("%s: %w. Put a good copy in its place, or move it away to start without", path, err)
+		}
+		l.savedNS = max(l.savedNS, saved)
+	}
+	crc, saved, err := readAOF(src, l.command)
+	l.m.tailCRC, l.savedNS = crc, max(l.savedNS, saved)
+	var d *damage
+	switch {
+	case err == nil:
+		return true, nil
+	case !errors.As(err, &d):
+		return true, fmt.Errorf("%s: %w", path, err)
+	case !d.torn:
+		return true, fmt.Errorf("%s: %w. To cut it off there: redis-check-aof --fix %s", path, err, path)
+	case !l.m.o.LoadTruncated:
+		return true, fmt.Errorf("%s: %w. To cut it off there: redis-check-aof --fix %s, or --aof-load-truncated yes", path, err, path)
+	}
+	l.m.rewriteAtStart = l.m.rewriteAtStart || d.open
+	l.m.log.Warn("the append-only file ends in the middle of a command, which is cut off", "file", path, "at", d.at, "bytes_lost", src.size-d.at)
+	f, err := l.m.files.Append(path)
+	if err != nil {
+		return true, err
+	}
+	defer f.Close()
+	return true, f.Truncate(d.at)
+}
+
+// loadManifest reads the append-only files of Redis 7 and later: a base and what followed, as their manifest lists them.
+func (l *loader) loadManifest(dir string) (found bool, err error) {
+	f, err := l.m.files.Open(filepath.Join(dir, l.m.o.AppendFilename+".manifest"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return true, err
+	}
+	text := make([]byte, min(info.Size(), 1<<20))
+	if _, err := f.ReadAt(text, 0); err != nil {
+		return true, err
+	}
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		name, kind := "", ""
+		for i := 0; i+1 < len(words); i += 2 {
+			switch words[i] {
+			case "file":
+				name = words[i+1]
+			case "type":
+				kind = words[i+1]
+			}
+		}
+		if kind != "b" && kind != "i" { // h: history, which Redis is about to delete
+			continue
+		}
+		path := filepath.Join(dir, filepath.Base(name))
+		switch there, err := l.loadAOF(path); {
+		case err != nil:
+			return true, err
+		case !there:
+			return true, fmt.Errorf("%s is missing, which %s lists", path, info.Name())
+		}
+	}
+	return true, nil
+}
+
+// limit takes a key of an RDB file.
+func (l *loader) limit(key []byte, tat uint64, expiryMS int64) error {
+	return l.set(key, stateOf(tat, expiryMS))
+}
+
+func (l *loader) other(_ []byte, kind string) {
+	if l.result.Others == nil {
+		l.result.Others = map[string]int64{}
+	}
+	l.result.Others[kind]++
+}
+
+func (l *loader) set(key []byte, st store.State) error {
+	l.state = st
+	if st.TAT <= uint64(l.nowNS) || st.ExpiryNS > 0 && st.ExpiryNS <= l.nowNS {
+		l.result.Expired++
+	}
+	err := l.m.store.Update(key, store.Access{NowNS: l.nowNS}, l.put)
+	if errors.Is(err, store.ErrFull) {
+		return fmt.Errorf("there are more keys than --max-keys, --maxmemory and noeviction allow")
+	}
+	return err
+}
+
+var (
+	wordSet      = []byte("SET")
+	wordDel      = []byte("DEL")
+	wordPXAT     = []byte("PXAT")
+	wordEcho     = []byte("ECHO")
+	wordSelect   = []byte("SELECT")
+	wordFlushAll = []byte("FLUSHALL")
+	wordFlushDB  = []byte("FLUSHDB")
+)
+
+// command takes a command of an append-only file. Its own kinds are served here, past parser, table and replies.
+func (l *loader) command(args [][]byte) error {
+	name := args[0]
+	switch {
+	case bytes.EqualFold(name, wordSelect) && len(args) == 2:
+		db, err := strconv.Atoi(string(args[1]))
+		if err != nil {
+			return fmt.Errorf("SELECT %q", args[1])
+		}
+		l.db = db
+		return nil
+	case bytes.EqualFold(name, wordEcho) && len(args) == 2:
+		return nil
+	case l.db != 0:
+		l.other(nil, "database "+strconv.Itoa(l.db))
+		return nil
+	case bytes.EqualFold(name, wordSet) && (len(args) == 3 || len(args) == 5 && bytes.EqualFold(args[3], wordPXAT)):
+		return l.setCommand(args)
+	case bytes.EqualFold(name, wordDel) && len(args) == 2:
+		l.m.store.Delete(args[1], l.nowNS)
+		return nil
+	case len(args) == 1 && (bytes.EqualFold(name, wordFlushAll) || bytes.EqualFold(name, wordFlushDB)):
+		l.m.store.Flush()
+		return nil
+	}
+	if err := l.apply(args); err != nil {
+		l.other(nil, strings.ToUpper(string(name[:min(len(name), 32)])))
+	}
+	return nil
+}
+
+func (l *loader) setCommand(args [][]byte) error {
+	tat, err := parseTAT(args[2])
+	if err != nil { // whatever it was before, it is no limit now
+		l.m.store.Delete(args[1], l.nowNS)
+		l.other(args[1], "string")
+		return nil
+	}
+	at := int64(-1)
+	if len(args) == 5 {
+		if at, err = strconv.ParseInt(string(args[4]), 10, 64); err != nil || at < 0 {
+			l.other(args[1], "SET")
+			return nil
+		}
+	}
+	return l.set(args[1], stateOf(tat, at))
+}
+
+// setBack takes so much from every TAT and expiry.
+func (m *Manager) setBack(ns, nowNS int64) {
+	type entry struct {
+		key string
+		st  store.State
+	}
+	var part []entry
+	for at, more := (store.Position{}), true; more; {
+		part = part[:0]
+		at, more = m.store.Export(at, nowNS, func(key []byte, st store.State) {
+			st.TAT -= min(st.TAT, uint64(ns))
+			if st.ExpiryNS > 0 {
+				st.ExpiryNS = max(st.ExpiryNS-ns, 1)
+			}
+			part = append(part, entry{string(key), st})
+		})
+		for _, e := range part {
+			_ = m.store.Update([]byte(e.key), store.Access{NowNS: nowNS, NoTouch: true}, func(store.State, bool) (store.State, store.Action) {
+				if e.st.TAT <= uint64(nowNS) {
+					return e.st, store.Delete
+				}
+				return e.st, store.Put
+			})
+		}
+	}
+}
+
+// OthersText says what a file had that is no limit: "3 hash, 1 string".
+func (l Loaded) OthersText() string {
+	var parts []string
+	for kind, n := range l.Others {
+		parts = append(parts, fmt.Sprintf("%d %s", n, kind))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}
+
+// logProgress logs how far loading is, every two seconds, until stop.
+func (m *Manager) logProgress() (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		ticker := time.NewTicker(2 * time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				p := m.Loading()
+				m.log.Info("loading", "percent", strconv.FormatFloat(p.Percent(), 'f', 1, 64), "loaded_bytes", p.Done, "total_bytes", p.Total, "seconds_left", p.SecondsLeft())
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+// Progress is how far loading is.
+type Progress struct {
+	Loading     bool
+	BeganNS     int64
+	Done, Total int64 // bytes
+	nowNS       int64
+}
+
+// Percent of the bytes.
+func (p Progress) Percent() float64 {
+	if p.Total == 0 {
+		return 0
+	}
+	return 100 * float64(p.Done) / float64(p.Total)
+}
+
+// SecondsLeft is an estimate by what it has taken so far, 1 at least.
+func (p Progress) SecondsLeft() int64 {
+	if p.Done == 0 {
+		return 1
+	}
+	return max(1, int64(float64(p.nowNS-p.BeganNS)/1e9*float64(p.Total-p.Done)/float64(p.Done)))
+}
+
+// Loading tells how far Load is.
+func (m *Manager) Loading() Progress {
+	began := m.loading.beganNS.Load()
+	return Progress{began != 0, began, m.loading.done.Load(), m.loading.total.Load(), m.o.Clock()}
+}
+
+// checkDir makes sure that the directory is there and can be written to, before anything relies on it.
+func (m *Manager) checkDir() error {
+	path := filepath.Join(m.o.Dir, fmt.Sprintf("temp-%d.check", os.Getpid()))
+	f, err := m.files.Create(path)
+	if err != nil {
+		return fmt.Errorf("cannot write to the directory of the data (--dir): %w", err)
+	}
+	f.Close()
+	return m.files.Remove(path)
+}

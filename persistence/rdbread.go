@@ -1,0 +1,542 @@
+package persistence
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// The types of values. Only strings can be limits; of the others it must be known where they end.
+const (
+	typeString         = 0
+	typeList           = 1
+	typeSet            = 2
+	typeZSet           = 3
+	typeHash           = 4
+	typeZSet2          = 5
+	typeModule         = 6
+	typeModule2        = 7
+	typeHashZipmap     = 9
+	typeListZiplist    = 10
+	typeSetIntset      = 11
+	typeZSetZiplist    = 12
+	typeHashZiplist    = 13
+	typeListQuicklist  = 14
+	typeStream         = 15
+	typeHashListpack   = 16
+	typeZSetListpack   = 17
+	typeListQuicklist2 = 18
+	typeStream2        = 19
+	typeSetListpack    = 20
+	typeStream3        = 21
+	typeHashFieldTTLRC = 22 // of release candidates of 7.4
+	typeHashListTTLRC  = 23
+	typeHashFieldTTL   = 24
+	typeHashListTTL    = 25
+)
+
+var typeNames = map[byte]string{
+	typeList: "list", typeSet: "set", typeZSet: "zset", typeHash: "hash", typeZSet2: "zset", typeModule: "module", typeModule2: "module",
+	typeHashZipmap: "hash", typeListZiplist: "list", typeSetIntset: "set", typeZSetZiplist: "zset", typeHashZiplist: "hash",
+	typeListQuicklist: "list", typeStream: "stream", typeHashListpack: "hash", typeZSetListpack: "zset", typeListQuicklist2: "list",
+	typeStream2: "stream", typeSetListpack: "set", typeStream3: "stream",
+	typeHashFieldTTLRC: "hash", typeHashListTTLRC: "hash", typeHashFieldTTL: "hash", typeHashListTTL: "hash",
+}
+
+// rdbReader reads an RDB file key by key.
+type rdbReader struct {
+	*source
+	version int
+	text    []byte // what a compressed string was
+	key     []byte
+
+	savedNS int64 // the time of the file, or 0
+	db      uint64
+}
+
+// rdbSink takes what a file has.
+type rdbSink interface {
+	// limit takes an integer; the key is valid until it returns. expiryMS is -1 for none.
+	limit(key []byte, tat uint64, expiryMS int64) error
+	// other takes what is no limit: the key, and what it is.
+	other(key []byte, kind string)
+}
+
+// readRDB reads a whole RDB file, up to and with its checksum.
+func readRDB(src *source, sink rdbSink) (savedNS int64, err error) {
+	r := &rdbReader{source: src}
+	start := src.at()
+	if err := r.read(sink); err != nil {
+		return 0, fmt.Errorf("damaged at byte %d: %w", src.at()-start, err)
+	}
+	return r.savedNS, nil
+}
+
+func (r *rdbReader) read(sink rdbSink) error {
+	r.crc, r.seen = 0, r.pos
+	header, err := r.take(rdbHeaderSize)
+	if err != nil {
+		return err
+	}
+	r.version, err = strconv.Atoi(string(header[5:]))
+	if string(header[:5]) != "REDIS" || err != nil || r.version < 1 {
+		return errors.New("it does not begin as an RDB file does")
+	}
+	if r.version > rdbMostKnown {
+		return fmt.Errorf("RDB version %d is newer than %d", r.version, rdbMostKnown)
+	}
+	expiryMS := int64(-1)
+	for {
+		op, err := r.byte()
+		if err != nil {
+			return err
+		}
+		switch op {
+		case opEOF:
+			return r.end()
+		case opExpiryMS, opExpiry:
+			if expiryMS, err = r.expiry(op); err != nil {
+				return err
+			}
+			continue
+		case opSelectDB, opResizeDB, opAux, opIdle, opFreq, opFunction2, opModuleAux, opSlotInfo:
+			if err := r.special(op); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := r.entry(op, expiryMS, sink); err != nil {
+			return err
+		}
+		expiryMS = -1
+	}
+}
+
+// end checks the checksum. 0 is that of a file whose writer was told not to compute it.
+func (r *rdbReader) end() error {
+	if r.version < 5 {
+		return nil
+	}
+	computed := r.checksum()
+	b, err := r.take(8)
+	if err != nil {
+		return err
+	}
+	if stored := binary.LittleEndian.Uint64(b); stored != 0 && stored != computed {
+		return fmt.Errorf("its checksum is %016x, and that of its content %016x", stored, computed)
+	}
+	return nil
+}
+
+func (r *rdbReader) expiry(op byte) (ms int64, err error) {
+	if op == opExpiry {
+		b, err := r.take(4)
+		if err != nil {
+			return 0, err
+		}
+		return int64(binary.LittleEndian.Uint32(b)) * 1000, nil
+	}
+	b, err := r.take(8)
+	if err != nil {
+		return 0, err
+	}
+	return max(0, int64(binary.LittleEndian.Uint64(b))), nil
+}
+
+// special reads what is no key.
+func (r *rdbReader) special(op byte) error {
+	lengths, texts := 0, 0
+	switch op {
+	case opAux:
+		return r.auxField()
+	case opModuleAux:
+		return r.module()
+	case opFreq:
+		_, err := r.byte()
+		return err
+	case opSelectDB:
+		var err error
+		r.db, err = r.length()
+		return err
+	case opIdle:
+		lengths = 1
+	case opResizeDB:
+		lengths = 2
+	case opSlotInfo:
+		lengths = 3
+	case opFunction2:
+		texts = 1
+	}
+	return r.skip(lengths, texts)
+}
+
+func (r *rdbReader) auxField() error {
+	name, err := r.string()
+	if err != nil {
+		return err
+	}
+	r.key = append(r.key[:0], name...)
+	value, err := r.string()
+	if err != nil {
+		return err
+	}
+	n, err := strconv.ParseInt(string(value), 10, 64)
+	switch {
+	case err != nil:
+	case string(r.key) == auxTime:
+		r.savedNS = n
+	case string(r.key) == "ctime" && r.savedNS == 0 && n < math.MaxInt64/1_000_000_000:
+		r.savedNS = (n + 1) * 1e9 // it is cut off to seconds
+	}
+	return nil
+}
+
+// entry reads a key and its value.
+func (r *rdbReader) entry(kind byte, expiryMS int64, sink rdbSink) error {
+	key, err := r.string()
+	if err != nil {
+		return err
+	}
+	r.key = append(r.key[:0], key...)
+	if kind == typeString {
+		value, err := r.string()
+		if err != nil {
+			return err
+		}
+		tat, err := parseTAT(value)
+		if err != nil {
+			sink.other(r.key, "string")
+			return nil
+		}
+		if r.db != 0 {
+			sink.other(r.key, "database "+strconv.FormatUint(r.db, 10))
+			return nil
+		}
+		return sink.limit(r.key, tat, expiryMS)
+	}
+	name, known := typeNames[kind]
+	if !known || kind == typeModule {
+		return fmt.Errorf("a value of unknown type %d", kind)
+	}
+	sink.other(r.key, name)
+	return r.skipValue(kind)
+}
+
+// lengthOrCode reads a length. Where it is the code of a special string, coded says so.
+func (r *rdbReader) lengthOrCode() (n uint64, coded bool, err error) {
+	first, err := r.byte()
+	if err != nil {
+		return 0, false, err
+	}
+	switch first >> 6 {
+	case 0:
+		return uint64(first), false, nil
+	case 1:
+		second, err := r.byte()
+		return uint64(first&0x3f)<<8 | uint64(second), false, err
+	case 3:
+		return uint64(first & 0x3f), true, nil
+	}
+	switch first {
+	case 0x80:
+		b, err := r.take(4)
+		if err != nil {
+			return 0, false, err
+		}
+		return uint64(binary.BigEndian.Uint32(b)), false, nil
+	case 0x81:
+		b, err := r.take(8)
+		if err != nil {
+			return 0, false, err
+		}
+		return binary.BigEndian.Uint64(b), false, nil
+	}
+	return 0, false, fmt.Errorf("a length of unknown kind %#x", first)
+}
+
+func (r *rdbReader) length() (uint64, error) {
+	n, coded, err := r.lengthOrCode()
+	if err == nil && coded {
+		err = errors.New("a coded string where a length should be")
+	}
+	return n, err
+}
+
+// string reads a string; it is valid until the next call.
+func (r *rdbReader) string() ([]byte, error) {
+	n, coded, err := r.lengthOrCode()
+	if err != nil {
+		return nil, err
+	}
+	if !coded {
+		return r.take(n)
+	}
+	if n == 3 {
+		return r.compressed()
+	}
+	if n > 3 {
+		return nil, fmt.Errorf("a string of unknown coding %d", n)
+	}
+	b, err := r.take(1 << n)
+	if err != nil {
+		return nil, err
+	}
+	value := int64(int8(b[0]))
+	switch n {
+	case 1:
+		value = int64(int16(binary.LittleEndian.Uint16(b)))
+	case 2:
+		value = int64(int32(binary.LittleEndian.Uint32(b)))
+	}
+	r.text = strconv.AppendInt(r.text[:0], value, 10)
+	return r.text, nil
+}
+
+// mostText is how long a compressed string may be: as long as the longest key that can be sent.
+const mostText = 512 << 20
+
+// compressed reads a string in LZF: what Redis makes of those over 20 bytes that become shorter by it.
+func (r *rdbReader) compressed() ([]byte, error) {
+	packed, err := r.length()
+	if err != nil {
+		return nil, err
+	}
+	whole, err := r.length()
+	if err != nil {
+		return nil, err
+	}
+	// LZF makes 264 bytes of 3 at best.
+	if packed > uint64(r.left()) || whole > mostText || whole > 88*packed {
+		return nil, errors.New("a compressed string that is longer than it can be")
+	}
+	b, err := r.take(packed)
+	if err != nil {
+		return nil, err
+	}
+	var ok bool
+	if r.text, ok = unpackLZF(r.text[:0], b, int(whole)); !ok {
+		return nil, errors.New("a compressed string that cannot be unpacked")
+	}
+	return r.text, nil
+}
+
+// skip passes over so many lengths and then strings.
+func (r *rdbReader) skip(lengths, texts int) error {
+	for range lengths {
+		if _, err := r.length(); err != nil {
+			return err
+		}
+	}
+	for range texts {
+		if err := r.skipString(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *rdbReader) skipString() error {
+	n, coded, err := r.lengthOrCode()
+	switch {
+	case err != nil:
+		return err
+	case coded && n < 3:
+		n = 1 << n
+	case coded && n == 3:
+		if n, err = r.length(); err != nil {
+			return err
+		}
+		if _, err = r.length(); err != nil {
+			return err
+		}
+	case coded:
+		return fmt.Errorf("a string of unknown coding %d", n)
+	}
+	return r.skipBytes(n)
+}
+
+func (r *rdbReader) skipBytes(n uint64) error {
+	if n > uint64(r.left()) {
+		return errEnd
+	}
+	for n > 0 {
+		part := min(n, 64<<10)
+		if _, err := r.take(part); err != nil {
+			return err
+		}
+		n -= part
+	}
+	return nil
+}
+
+// each calls f as often as the length says that comes next.
+func (r *rdbReader) each(f func() error) error {
+	n, err := r.length()
+	for ; n > 0 && err == nil; n-- {
+		err = f()
+	}
+	return err
+}
+
+func (r *rdbReader) skipValue(kind byte) error {
+	text := r.skipString
+	switch kind {
+	case typeList, typeSet, typeListQuicklist:
+		return r.each(text)
+	case typeHash:
+		return r.each(func() error { return r.skip(0, 2) })
+	case typeZSet:
+		return r.each(func() error {
+			if err := text(); err != nil {
+				return err
+			}
+			n, err := r.byte()
+			if err != nil || n >= 253 { // infinities and no number
+				return err
+			}
+			return r.skipBytes(uint64(n))
+		})
+	case typeZSet2:
+		return r.each(func() error {
+			if err := text(); err != nil {
+				return err
+			}
+			return r.skipBytes(8)
+		})
+	case typeListQuicklist2:
+		return r.each(func() error { return r.skip(1, 1) })
+	case typeModule2:
+		return r.module()
+	case typeStream, typeStream2, typeStream3:
+		return r.stream(kind)
+	case typeHashFieldTTL, typeHashListTTL:
+		if err := r.skipBytes(8); err != nil {
+			return err
+		}
+	}
+	if kind == typeHashFieldTTL || kind == typeHashFieldTTLRC {
+		return r.each(func() error { return r.skip(1, 2) })
+	}
+	return text() // all others are one string
+}
+
+// module passes over what a module wrote: its number, and then values each behind its kind.
+func (r *rdbReader) module() error {
+	if _, err := r.length(); err != nil {
+		return err
+	}
+	for {
+		kind, err := r.length()
+		if err != nil {
+			return err
+		}
+		switch kind {
+		case 0:
+			return nil
+		case 1, 2:
+			_, err = r.length()
+		case 3:
+			err = r.skipBytes(4)
+		case 4:
+			err = r.skipBytes(8)
+		case 5:
+			err = r.skipString()
+		default:
+			err = fmt.Errorf("a module's value of unknown kind %d", kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// stream passes over entries, counters, and the consumer groups with what each has been given.
+func (r *rdbReader) stream(kind byte) error {
+	if err := r.each(func() error { return r.skip(0, 2) }); err != nil {
+		return err
+	}
+	counters := 3
+	if kind != typeStream {
+		counters = 8
+	}
+	if err := r.skip(counters, 0); err != nil {
+		return err
+	}
+	return r.each(func() error { return r.consumerGroup(kind) })
+}
+
+func (r *rdbReader) consumerGroup(kind byte) error {
+	if err := r.skipString(); err != nil {
+		return err
+	}
+	counters := 2
+	if kind != typeStream {
+		counters = 3
+	}
+	if err := r.skip(counters, 0); err != nil {
+		return err
+	}
+	const idBytes, timeBytes = 16, 8
+	err := r.each(func() error {
+		if err := r.skipBytes(idBytes + timeBytes); err != nil {
+			return err
+		}
+		return r.skip(1, 0)
+	})
+	if err != nil {
+		return err
+	}
+	return r.each(func() error {
+		if err := r.skipString(); err != nil {
+			return err
+		}
+		times := uint64(timeBytes)
+		if kind == typeStream3 {
+			times = 2 * timeBytes
+		}
+		if err := r.skipBytes(times); err != nil {
+			return err
+		}
+		return r.each(func() error { return r.skipBytes(idBytes) })
+	})
+}
+
+// unpackLZF appends what was packed: runs of bytes as they are, and references to what came before. The format is
+// liblzf's; 30 lines are less than another dependency.
+func unpackLZF(out, packed []byte, size int) ([]byte, bool) {
+	for len(packed) > 0 {
+		control := int(packed[0])
+		packed = packed[1:]
+		if control < 32 {
+			n := control + 1
+			if n > len(packed) {
+				return out, false
+			}
+			out, packed = append(out, packed[:n]...), packed[n:]
+			continue
+		}
+		n := control >> 5
+		if n == 7 && len(packed) > 0 {
+			n += int(packed[0])
+			packed = packed[1:]
+		}
+		if len(packed) == 0 {
+			return out, false
+		}
+		from := len(out) - (control&0x1f<<8 | int(packed[0])) - 1
+		packed = packed[1:]
+		if from < 0 || len(out)+n+2 > size {
+			return out, false
+		}
+		for i := range n + 2 { // it may reach into what it writes
+			out = append(out, out[from+i])
+		}
+	}
+	return out, len(out) == size
+}
+
+// isRDB says whether a file begins as an RDB file.
+func isRDB(start []byte) bool { return bytes.HasPrefix(start, []byte("REDIS")) }

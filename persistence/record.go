@@ -1,0 +1,128 @@
+package persistence
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"math/bits"
+	"strconv"
+
+	"celld/store"
+)
+
+const nsPerMS = 1_000_000
+
+// expiryMS is the expiry of a state in Unix ms as the files have it, rounded up, or -1 for none. A limit expires when its
+// TAT has passed.
+func expiryMS(st store.State) int64 {
+	switch st.ExpiryNS {
+	case store.NoExpiry:
+		return -1
+	case store.AtTAT:
+		return ceilMS(st.TAT)
+	}
+	return ceilMS(uint64(st.ExpiryNS))
+}
+
+func ceilMS(ns uint64) int64 { return int64(ns/nsPerMS + min(ns%nsPerMS, 1)) }
+
+// stateOf is the state of a key that a file has with this value and expiry, -1 for none. An expiry at the TAT or later
+// makes no difference to it; a limit that lives as long as its TAT is the one that the store holds most cheaply.
+func stateOf(tat uint64, expiryMS int64) store.State {
+	switch {
+	case expiryMS < 0:
+		return store.State{TAT: tat, ExpiryNS: store.NoExpiry}
+	case expiryMS >= ceilMS(tat):
+		return store.State{TAT: tat}
+	}
+	return store.State{TAT: tat, ExpiryNS: max(expiryMS, 1) * nsPerMS}
+}
+
+// appendTAT writes a TAT as SET takes and GET shows it.
+func appendTAT(b []byte, tat uint64) []byte { return strconv.AppendUint(b, tat, 10) }
+
+var errNoLimit = errors.New("not an integer")
+
+// parseTAT reads what appendTAT writes.
+func parseTAT(text []byte) (tat uint64, err error) {
+	if len(text) == 0 || len(text) > 20 || text[0] == '0' && len(text) > 1 {
+		return 0, errNoLimit
+	}
+	for _, c := range text {
+		c -= '0'
+		high, low := bits.Mul64(tat, 10)
+		sum, carry := bits.Add64(low, uint64(c), 0)
+		if c > 9 || high+carry != 0 {
+			return 0, errNoLimit
+		}
+		tat = sum
+	}
+	return tat, nil
+}
+
+// appendSet writes the command that leads to a state: SET key tat [PXAT ms].
+func appendSet(b, key []byte, st store.State) []byte {
+	at := expiryMS(st)
+	if at < 0 {
+		b = append(b, "*3\r\n$3\r\nSET\r\n"...)
+	} else {
+		b = append(b, "*5\r\n$3\r\nSET\r\n"...)
+	}
+	b = appendBulk(b, key)
+	var digits [20]byte
+	b = appendBulk(b, appendTAT(digits[:0], st.TAT))
+	if at >= 0 {
+		b = append(b, "$4\r\nPXAT\r\n"...)
+		b = appendBulk(b, strconv.AppendInt(digits[:0], at, 10))
+	}
+	return b
+}
+
+func appendDel(b, key []byte) []byte {
+	return appendBulk(append(b, "*2\r\n$3\r\nDEL\r\n"...), key)
+}
+
+// appendChange writes the command that a change is told by.
+func appendChange(b []byte, c store.Change) []byte {
+	switch {
+	case c.Flush:
+		return append(b, "*1\r\n$8\r\nFLUSHALL\r\n"...)
+	case c.Lost:
+		return b
+	case c.Deleted:
+		return appendDel(b, c.Key)
+	}
+	return appendSet(b, c.Key, c.State)
+}
+
+// appendStamp writes, as a command that changes nothing, the time in Unix nanoseconds and a checksum, of what has been
+// written since the last stamp and that time: ECHO "1763739000000000000 0123456789abcdef". Redis has annotations for the time (#TS:), which
+// Redis before 7.0 cannot read and redis-cli --pipe would send as a command, and nothing for the checksum.
+func appendStamp(b []byte, nowNS int64, crc uint64) []byte {
+	text := make([]byte, 0, 40)
+	text = strconv.AppendInt(text, nowNS, 10)
+	crc = jonesUpdate(crc, text)
+	text = append(text, ' ')
+	text = hex.AppendEncode(text, binary.BigEndian.AppendUint64(nil, crc))
+	return appendBulk(append(b, "*2\r\n$4\r\nECHO\r\n"...), text)
+}
+
+// parseStamp reads the text of a stamp, and says whether the checksum of what is before it is that.
+func parseStamp(text []byte, crc func() uint64) (ns int64, ok, good bool) {
+	at, sum, found := bytes.Cut(text, []byte(" "))
+	ns, err := strconv.ParseInt(string(at), 10, 64)
+	want, err2 := strconv.ParseUint(string(sum), 16, 64)
+	if !found || len(sum) != 16 || err != nil || err2 != nil {
+		return 0, false, false
+	}
+	return ns, true, jonesUpdate(crc(), at) == want
+}
+
+func appendBulk(b, text []byte) []byte {
+	b = append(b, '$')
+	b = strconv.AppendInt(b, int64(len(text)), 10)
+	b = append(b, '\r', '\n')
+	b = append(b, text...)
+	return append(b, '\r', '\n')
+}

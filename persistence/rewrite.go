@@ -1,0 +1,220 @@
+package persistence
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"celld/store"
+)
+
+// Rewrite begins to write the append-only file anew, as short as it can be. While a snapshot is taken it is only noted.
+func (m *Manager) Rewrite() error {
+	if m.aof == nil {
+		return m.rewriteWithoutAOF()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	st := &m.status
+	switch {
+	case m.stopping.Load():
+		return errStopping
+	case st.Rewriting:
+		return ErrRewriting
+	case st.Saving:
+		st.RewritePlanned = true
+		return ErrSaving
+	}
+	m.beginRewrite()
+	m.work.Go(func() { m.endRewrite(m.rewrite()) })
+	return nil
+}
+
+func (m *Manager) beginRewrite() {
+	m.status.Rewriting, m.status.RewritePlanned = true, false
+	m.status.RewriteBeganNS = m.o.Clock()
+}
+
+func (m *Manager) endRewrite(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	st := &m.status
+	st.Rewriting, st.RewriteErr, st.RewriteTookNS = false, err, m.o.Clock()-st.RewriteBeganNS
+	if err != nil {
+		m.log.Error("rewriting the append-only file failed; it is as it was", "file", m.aofPath(), "error", err)
+		return
+	}
+	st.Rewrites++
+	m.log.Info("append-only file rewritten", "file", m.aofPath(), "took", time.Duration(st.RewriteTookNS).Round(time.Millisecond))
+}
+
+// rewriteDue says whether the file has grown enough, or must be rewritten.
+func (m *Manager) rewriteDue() bool {
+	l := m.aof
+	l.mu.Lock()
+	size, base := l.size, max(l.baseSize, 1)
+	l.mu.Unlock()
+	nowNS := m.o.Clock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	st := &m.status
+	if st.Rewriting || st.Saving || st.RewriteErr != nil && nowNS-st.RewriteBeganNS < int64(saveRetry) {
+		return false
+	}
+	percent := m.o.RewritePercentage()
+	grown := percent > 0 && size >= m.o.RewriteMinSize() && (size-base)*100/base >= percent
+	return st.RewritePlanned || grown || l.lost.Load() && l.failing() == nil
+}
+
+// rewrite writes all limits to a new file, then what was appended to the old one since it began, and puts it into its place.
+// Nobody waits for more than the last of that.
+func (m *Manager) rewrite() (err error) {
+	l := m.aof
+	l.lost.Store(false)
+	l.mu.Lock()
+	from := l.size
+	l.mu.Unlock()
+	temp := m.temp("aof")
+	f, err := m.files.Create(temp)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			_ = m.files.Remove(temp)
+		}
+	}()
+	if err := m.writeStates(f, false); err != nil {
+		return err
+	}
+	for {
+		l.mu.Lock()
+		to := l.size
+		l.mu.Unlock()
+		if to-from < flushAt {
+			break
+		}
+		if err := copyRange(f, l.file, from, to); err != nil {
+			return err
+		}
+		from = to
+		if m.stopping.Load() {
+			return errStopping
+		}
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := copyRange(f, l.file, from, l.size); err != nil {
+		return err
+	}
+	return m.swap(f, temp)
+}
+
+// rewriteDirect does the same before anybody is served.
+func (m *Manager) rewriteDirect() error {
+	temp := m.temp("aof")
+	f, err := m.files.Create(temp)
+	if err != nil {
+		return err
+	}
+	err = m.writeStates(f, true)
+	if err == nil {
+		err = f.Sync()
+	}
+	f.Close()
+	if err == nil {
+		err = m.files.Rename(temp, m.aofPath())
+	}
+	if err != nil {
+		_ = m.files.Remove(temp)
+	}
+	return err
+}
+
+// swap puts the new file into the place of the old one. The log is locked.
+func (m *Manager) swap(f File, temp string) error {
+	l := m.aof
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := m.files.Rename(temp, m.aofPath()); err != nil {
+		return fmt.Errorf("put the append-only file into its place: %w", err)
+	}
+	f.Close()
+	next, err := m.files.Append(m.aofPath())
+	if err != nil { // the old one has no name any more: nothing that is written to it lasts
+		l.note(err)
+		return err
+	}
+	info, err := next.Stat()
+	if err != nil {
+		next.Close()
+		return err
+	}
+	l.file.Close()
+	// All that is appended ends in a stamp, so what has been copied does.
+	l.file, l.size, l.baseSize, l.crc, l.torn = next, info.Size(), info.Size(), 0, false
+	return nil
+}
+
+// writeStates writes the commands that lead to all limits.
+func (m *Manager) writeStates(w io.Writer, direct bool) error {
+	buf, crc := make([]byte, 0, flushAt+flushAt/4), uint64(0)
+	err := m.export(direct, func(key []byte, st store.State) bool {
+		buf = appendSet(buf, key, st)
+		return len(buf) >= flushAt
+	}, func() error {
+		crc = jonesUpdate(crc, buf)
+		_, err := w.Write(buf)
+		buf = buf[:0]
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(appendStamp(buf, m.o.Clock(), jonesUpdate(crc, buf)))
+	return err
+}
+
+// rewriteWithoutAOF writes the file once, as Redis does where the append-only file is off.
+func (m *Manager) rewriteWithoutAOF() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.status.Rewriting {
+		return ErrRewriting
+	}
+	m.beginRewrite()
+	m.work.Go(func() { m.endRewrite(m.rewriteOnce()) })
+	return nil
+}
+
+func (m *Manager) rewriteOnce() (err error) {
+	temp := m.temp("aof")
+	f, err := m.files.Create(temp)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		f.Close()
+		if err != nil {
+			_ = m.files.Remove(temp)
+		}
+	}()
+	if err := m.writeStates(f, false); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return m.files.Rename(temp, m.aofPath())
+}
+
+// copyRange copies bytes of one file to the end of another.
+func copyRange(to io.Writer, from io.ReaderAt, start, end int64) error {
+	_, err := io.Copy(to, io.NewSectionReader(from, start, end-start))
+	return err
+}

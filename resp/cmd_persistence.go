@@ -1,0 +1,218 @@
+package resp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"celld/persistence"
+)
+
+func cmdSave(s *Session, _ [][]byte) {
+	switch err := s.srv.persist.Save(); {
+	case errors.Is(err, persistence.ErrSaving):
+		s.replyError(errSaving)
+	case err != nil:
+		s.replyError("ERR")
+	default:
+		s.replyOK()
+	}
+}
+
+func cmdBgsave(s *Session, args [][]byte) {
+	schedule := len(args) == 2 && bytes.EqualFold(args[1], []byte("SCHEDULE"))
+	if len(args) > 1 && !schedule {
+		s.replyError(errSyntax)
+		return
+	}
+	switch err := s.srv.persist.BackgroundSave(schedule); {
+	case errors.Is(err, persistence.ErrRewriting) && schedule:
+		s.replyStatus("Background saving scheduled")
+	case errors.Is(err, persistence.ErrRewriting):
+		s.replyError(errBgsaveRewriting)
+	case errors.Is(err, persistence.ErrSaving):
+		s.replyError(errSaving)
+	case err != nil:
+		s.replyError("ERR %s", err)
+	default:
+		s.replyStatus("Background saving started")
+	}
+}
+
+func cmdBgrewriteaof(s *Session, _ [][]byte) {
+	switch err := s.srv.persist.Rewrite(); {
+	case errors.Is(err, persistence.ErrSaving):
+		s.replyStatus("Background append only file rewriting scheduled")
+	case errors.Is(err, persistence.ErrRewriting):
+		s.replyError(errRewriting)
+	case err != nil:
+		s.replyError("ERR %s", err)
+	default:
+		s.replyStatus("Background append only file rewriting started")
+	}
+}
+
+func cmdLastsave(s *Session, _ [][]byte) { s.replyInt(s.srv.persist.Status().LastSaveNS / 1e9) }
+
+func infoPersistence(w *infoWriter, s *Session) {
+	p := s.srv.persist
+	st, load := p.Status(), p.Loading()
+	flag := func(on bool) int {
+		if on {
+			return 1
+		}
+		return 0
+	}
+	status := func(err error) string {
+		if err != nil {
+			return "err"
+		}
+		return "ok"
+	}
+	seconds := func(ns int64) int64 {
+		if ns < 0 {
+			return -1
+		}
+		return ns / 1e9
+	}
+	since := func(on bool, beganNS int64) int64 {
+		if !on {
+			return -1
+		}
+		return (s.nowNS - beganNS) / 1e9
+	}
+	w.field("loading", flag(s.srv.loading.Load()))
+	w.field("async_loading", 0)
+	w.field("rdb_changes_since_last_save", st.ChangesSince)
+	w.field("rdb_bgsave_in_progress", flag(st.Saving))
+	w.field("rdb_last_save_time", st.LastSaveNS/1e9)
+	w.field("rdb_last_bgsave_status", status(st.SaveErr))
+	w.field("rdb_last_bgsave_time_sec", seconds(st.SaveTookNS))
+	w.field("rdb_current_bgsave_time_sec", since(st.Saving, st.SaveBeganNS))
+	w.field("rdb_saves", st.Saves)
+	w.field("rdb_last_load_keys_expired", st.Loaded.Expired)
+	w.field("rdb_last_load_keys_loaded", st.Loaded.Keys)
+	w.field("aof_enabled", flag(st.AOF))
+	w.field("aof_rewrite_in_progress", flag(st.Rewriting))
+	w.field("aof_rewrite_scheduled", flag(st.RewritePlanned))
+	w.field("aof_last_rewrite_time_sec", seconds(st.RewriteTookNS))
+	w.field("aof_current_rewrite_time_sec", since(st.Rewriting, st.RewriteBeganNS))
+	w.field("aof_last_bgrewrite_status", status(st.RewriteErr))
+	w.field("aof_rewrites", st.Rewrites)
+	w.field("aof_last_write_status", status(st.AOFErr))
+	if st.AOF {
+		w.field("aof_current_size", st.AOFSize)
+		w.field("aof_base_size", st.AOFBaseSize)
+		w.field("aof_pending_rewrite", 0)
+		w.field("aof_buffer_length", st.AOFPending)
+	}
+	if load.Loading {
+		w.field("loading_start_time", load.BeganNS/1e9)
+		w.field("loading_total_bytes", load.Total)
+		w.field("loading_loaded_bytes", load.Done)
+		w.field("loading_loaded_perc", fmt.Sprintf("%.2f", load.Percent()))
+		w.field("loading_eta_seconds", load.SecondsLeft())
+	}
+}
+
+// Loads says whether files are read before commands are served.
+func (srv *Server) Loads() bool { return srv.persist.On() }
+
+// load reads what is on the disk, while every command that needs it is answered by -LOADING, and begins to write.
+func (srv *Server) load(carrier carrier) error {
+	p := srv.persist
+	if p.On() {
+		loaded, err := p.Load(srv.applier())
+		if err != nil {
+			return err
+		}
+		if loaded.File != "" {
+			srv.log.Info("loaded", "file", loaded.File, "keys", loaded.Keys, "expired", loaded.Expired, "took", loaded.Took.Round(time.Millisecond))
+		}
+		if len(loaded.Others) > 0 {
+			srv.log.Warn("left out what is no limit", "file", loaded.File, "found", loaded.OthersText())
+		}
+	}
+	if err := p.Start(carrier.background); err != nil {
+		return err
+	}
+	srv.loading.Store(false)
+	return nil
+}
+
+// applier returns a function that runs a command as a client's, for the append-only file of another server.
+func (srv *Server) applier() func(args [][]byte) error {
+	s := &Session{srv: srv, tr: noTransport{}, authed: true}
+	return func(args [][]byte) error {
+		s.nowNS = srv.clock()
+		row := srv.commands.find(args[0])
+		if row == nil || row.flags&write == 0 || row.arity > 0 && len(args) != row.arity || len(args) < -row.arity {
+			return fmt.Errorf("not a command that changes limits")
+		}
+		s.borrow()
+		defer s.giveBack()
+		s.out = s.out[:0]
+		row.run(s, args)
+		failed := len(s.out) > 0 && s.out[0] == '-'
+		s.scratch.out, s.out = s.out[:0], nil
+		if failed {
+			return fmt.Errorf("refused")
+		}
+		return nil
+	}
+}
+
+// noTransport is the other end of a session that nobody reads.
+type noTransport struct{}
+
+func (noTransport) Send([]byte) int { return 0 }
+func (noTransport) Close()          {}
+func (noTransport) Wake()           {}
+
+// commitError is why what was decided since failures were noted has been taken back, if it has.
+func (srv *Server) commitError(failuresBefore int64) error {
+	if srv.persist.Failures() == failuresBefore {
+		return nil
+	}
+	if err := srv.persist.Refusal(); err != nil {
+		return err
+	}
+	return errors.New("the last write failed") // it has recovered meanwhile
+}
+
+// What SHUTDOWN has said about a snapshot.
+const (
+	saveIfOn = iota
+	saveAlways
+	saveNever
+)
+
+// prepareShutdown notes what is to be done at the end, and takes the snapshot that is asked for at once, so that its
+// failure can be told. What changes after it is in the one at the end.
+func (srv *Server) prepareShutdown(save, nosave bool) (ok bool) {
+	switch {
+	case nosave:
+		srv.saveAtExit.Store(saveNever)
+		return true
+	case save:
+		srv.saveAtExit.Store(saveAlways)
+	case !srv.persist.SaveAtExit():
+		return true
+	}
+	err := srv.persist.Save()
+	return err == nil || errors.Is(err, persistence.ErrSaving)
+}
+
+// closeFiles writes the last changes, and a snapshot where one is wanted and the last is not as good.
+func (srv *Server) closeFiles() error {
+	p := srv.persist
+	save := srv.saveAtExit.Load() == saveAlways || srv.saveAtExit.Load() == saveIfOn && p.SaveAtExit()
+	if st := p.Status(); st.ChangesSince == 0 && st.Saves > 0 && st.SaveErr == nil {
+		save = false
+	}
+	if srv.loading.Load() {
+		return nil // stopped before all was read: the files are as they were
+	}
+	return p.Close(save)
+}

@@ -1,0 +1,61 @@
+package store
+
+// Position is a place in the order of Export; the zero value is its start.
+type Position struct {
+	shard int
+	tag   uint64 // the lowest tag that is still to come
+}
+
+// Export tells fn the live keys of one small part of the store, some 350 of them, and returns where the next part begins
+// and whether there is one. Calling it again and again copies the store without holding it up or taking memory.
+//
+// The order is that of the keys' hashes, which growth does not change. So no key is told twice, and one that is there all
+// the while is told once, in the state that it has when its part is. What is put or deleted meanwhile may be told or not.
+// A key that is renamed meanwhile may be missed under both names. Spent keys are left out.
+//
+// fn is called under a lock: it must be quick, must not use the store, and must not keep the key.
+func (s *Store) Export(from Position, nowNS int64, fn func(key []byte, st State)) (next Position, more bool) {
+	sh := &s.shards[from.shard]
+	sh.lock(nowNS)
+	from.tag = sh.export(uint32(from.tag), nowNS, fn)
+	sh.mu.Unlock()
+	if from.tag > maxTag {
+		from = Position{shard: from.shard + 1}
+	}
+	return from, from.shard < len(s.shards)
+}
+
+const maxTag = 1<<32 - 1
+
+// export tells of the keys in the segment of a tag from that tag on, and returns the first tag of the next segment.
+func (sh *shard) export(from uint32, nowNS int64, fn func(key []byte, st State)) (next uint64) {
+	d := sh.index.dir.Load()
+	if d == nil {
+		return maxTag + 1
+	}
+	g := d.segment(from)
+	var slots [mostChunks * chunkEntries]uint32
+	n := 0
+	for i := range g.size.Load() {
+		c := g.chunks[i].Load()
+		for place := range c {
+			if entry := c[place].Load(); entry != 0 && tagOf(entry) >= from {
+				slots[n] = uint32(entry)
+				n++
+			}
+		}
+	}
+	var sum uint64
+	for _, n := range slots[:n] { // their cache misses overlap: see Store.touch
+		sum += sh.slabs.at(n).touch()
+	}
+	keep(sum)
+	var scratch [hugeKey]byte
+	for _, n := range slots[:n] {
+		if e := sh.slabs.at(n); !e.spent() && !sh.dead(n, e, nowNS) {
+			fn(sh.keys.view(n, e, &scratch), sh.state(n, e))
+		}
+	}
+	shift := 32 - g.bits
+	return (uint64(from)>>shift + 1) << shift
+}
