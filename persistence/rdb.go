@@ -49,6 +49,7 @@ type rdbWriter struct {
 	buf  []byte
 	crc  uint64
 	keys int64
+	size int64 // written so far
 }
 
 func newRDBWriter(w io.Writer, nowNS int64, keys int64, version string) *rdbWriter {
@@ -89,7 +90,8 @@ func (f *rdbWriter) aux(name, value string) {
 // flush writes what has been gathered.
 func (f *rdbWriter) flush() error {
 	f.crc = jonesUpdate(f.crc, f.buf)
-	_, err := f.w.Write(f.buf)
+	n, err := f.w.Write(f.buf)
+	f.size += int64(n)
 	f.buf = f.buf[:0]
 	return err
 }
@@ -101,7 +103,8 @@ func (f *rdbWriter) finish(nowNS int64) error {
 	if err := f.flush(); err != nil {
 		return err
 	}
-	_, err := f.w.Write(binary.LittleEndian.AppendUint64(nil, f.crc))
+	n, err := f.w.Write(binary.LittleEndian.AppendUint64(nil, f.crc))
+	f.size += int64(n)
 	return err
 }
 

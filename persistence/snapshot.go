@@ -82,8 +82,7 @@ func (m *Manager) writeRDB(direct bool) (keys, size int64, err error) {
 	nowNS := m.o.Clock()
 	w := newRDBWriter(f, nowNS, int64(m.store.Len(nowNS)), "1")
 	add := func(key []byte, st store.State) bool { w.add(key, st); return len(w.buf) >= flushAt }
-	flush := func() error { size += int64(len(w.buf)); return w.flush() }
-	if err := m.export(direct, add, flush); err != nil {
+	if err := m.export(direct, add, w.flush); err != nil {
 		return 0, 0, err
 	}
 	if err := w.finish(m.o.Clock()); err != nil {
@@ -98,7 +97,7 @@ func (m *Manager) writeRDB(direct bool) (keys, size int64, err error) {
 	if err := m.files.Rename(temp, m.rdbPath()); err != nil {
 		return 0, 0, fmt.Errorf("put the snapshot into its place: %w", err)
 	}
-	return w.keys, size, nil
+	return w.keys, w.size, nil
 }
 
 // saveDue says whether a save point has come, or a snapshot has been waiting for a rewrite to end.

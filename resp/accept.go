@@ -13,7 +13,7 @@ type carrier interface {
 	// carry takes a connection over. It may wait a moment, but not for the peer.
 	carry(conn net.Conn)
 	// background runs step, over and over until it returns false, where it keeps no connection waiting for longer than
-	// one step takes. A step asked for while another is under way may replace it.
+	// one step takes. It may return before that.
 	background(step func() (more bool))
 	// stop closes all connections and returns when they are.
 	stop()

@@ -21,9 +21,12 @@ func (srv *Server) cron(ctx context.Context, carrier carrier) {
 			return
 		case <-ticker.C:
 		}
-		if nowNS := srv.clock(); srv.store.SweepDue(nowNS) {
-			untilNS := nowNS + int64(sweepTime)
-			carrier.background(func() (more bool) { return srv.sweep(untilNS) })
+		if nowNS := srv.clock(); srv.store.SweepDue(nowNS) && srv.sweeping.CompareAndSwap(false, true) {
+			carrier.background(func() (more bool) {
+				more = srv.sweep(nowNS + int64(sweepTime))
+				srv.sweeping.Store(more)
+				return more
+			})
 		}
 		srv.persist.Tick()
 		if ticks++; ticks%10 == 0 {

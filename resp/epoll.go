@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -52,14 +53,14 @@ type epollLoop struct {
 	ended  []*epollConn // to be closed after it
 	free   [][]byte     // output buffers between uses
 	naps   naps
+	chores []func() (more bool) // what is done between the rounds, a step of each
 
 	count  atomic.Int64 // connections, for balance
 	signal atomic.Bool  // the wake descriptor has been written to
 	mu     sync.Mutex
-	inbox  []*epollConn // new, woken and closed ones
+	inbox  []*epollConn         // new, woken and closed ones
+	asked  []func() (more bool) // chores to take over
 	stop   bool
-
-	background atomic.Pointer[func() (more bool)] // work for between the rounds
 }
 
 // epollConn is the Transport of one connection. All but the atomics belong to its loop.
@@ -153,10 +154,8 @@ func (l *epollLoop) run() {
 			l.closeAll()
 			return
 		}
-		if step := l.background.Load(); step != nil {
-			if !(*step)() {
-				l.background.CompareAndSwap(step, nil)
-			}
+		if len(l.chores) > 0 {
+			l.chores = slices.DeleteFunc(l.chores, func(step func() (more bool)) bool { return !step() })
 			// Who was just answered may be waiting for this processor, which the kernel would not give it before its next tick.
 			_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
 		}
@@ -191,7 +190,7 @@ func (l *epollLoop) commit(failuresBefore int64) {
 // back of Go's scheduler, for a millisecond at most: the scheduler would take the processor away from a thread that blocks
 // for 20 µs, and its monitor, which does so, would look every 20 µs again; that was 8 % of all CPU at one command a packet.
 func (l *epollLoop) wait() (int, error) {
-	if len(l.unread) > 0 || l.background.Load() != nil {
+	if len(l.unread) > 0 || len(l.chores) > 0 {
 		return l.poll(0)
 	}
 	if l.naps.due() {
@@ -246,6 +245,7 @@ func (l *epollLoop) handleInbox() (stop bool) {
 	l.mu.Lock()
 	inbox := l.inbox
 	l.inbox = nil
+	l.chores, l.asked = append(l.chores, l.asked...), nil
 	stop = l.stop
 	for _, c := range inbox {
 		c.inInbox = false
@@ -514,7 +514,9 @@ func (e *epollCarrier) carry(conn net.Conn) {
 // sleeps, and to be woken while another thread has the processor takes until the kernel's next tick.
 func (e *epollCarrier) background(step func() (more bool)) {
 	l := e.loops[0]
-	l.background.Store(&step)
+	l.mu.Lock()
+	l.asked = append(l.asked, step)
+	l.mu.Unlock()
 	l.ask(nil)
 }
 

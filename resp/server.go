@@ -48,6 +48,7 @@ type Server struct {
 	persist     *persistence.Manager
 	synchronous bool         // replies wait for the disk
 	loading     atomic.Bool  // what is on the disk has not been read
+	sweeping    atomic.Bool  // expired keys are being removed
 	saveAtExit  atomic.Int32 // what SHUTDOWN said: saveIfOn, saveAlways, saveNever
 
 	bornNS int64

@@ -47,7 +47,10 @@ type Session struct {
 }
 
 // sentPart is a part of what a session has sent since the last commit.
-type sentPart struct{ start, end int }
+type sentPart struct {
+	start, end int
+	replies    int
+}
 
 // ending says whether and how a connection is to end.
 type ending int32
@@ -186,7 +189,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 // batchable says whether CL.THROTTLE calls may take the short way, past dispatch and call: no one watches, queues, times
 // or holds back the replies of single commands.
 func (s *Session) batchable() bool {
-	return s.authed && !s.tx.open && !s.replyOff && s.skip == 0 && !s.timeAll && !s.srv.monitored() && !s.srv.synchronous && !s.srv.loading.Load()
+	return s.authed && !s.tx.open && !s.replyOff && s.skip == 0 && !s.timeAll && !s.srv.monitored() && !s.srv.loading.Load() && !s.refusing()
 }
 
 // keep stores the start of an unfinished command until the rest arrives, or ends the connection where that, with what a
@@ -268,10 +271,8 @@ func (s *Session) admit(args [][]byte) (*command, string) {
 	if (flags|row.flags)&loading == 0 && s.srv.loading.Load() {
 		return row, errLoading
 	}
-	if row.flags&write != 0 && s.srv.synchronous {
-		if err := s.srv.persist.Refusal(); err != nil {
-			return row, fmt.Sprintf(errMisconf, err)
-		}
+	if row.flags&write != 0 && s.refusing() {
+		return row, fmt.Sprintf(errMisconf, s.srv.persist.Refusal())
 	}
 	return row, ""
 }
@@ -292,9 +293,6 @@ func (s *Session) call(row *command, args [][]byte) {
 		s.srv.feedMonitors(s, args)
 	}
 	mark := len(s.out)
-	if row.flags&write != 0 && s.srv.synchronous {
-		defer func() { s.writes = append(s.writes, sentPart{s.held + mark, s.held + len(s.out)}) }()
-	}
 	if row.flags&fast != 0 && !s.timeAll {
 		row.run(s, args)
 		s.scratch.stats.count(row, 1)
@@ -308,6 +306,17 @@ func (s *Session) call(row *command, args [][]byte) {
 	if mark < len(s.out) && s.out[mark] == '-' {
 		s.srv.stats.failed(row)
 	}
+	if row.flags&write != 0 && s.srv.synchronous {
+		s.noteWrites(mark, 1)
+	}
+}
+
+// refusing says whether no change may be made, as the disk does not take it.
+func (s *Session) refusing() bool { return s.srv.synchronous && s.srv.persist.Refusal() != nil }
+
+// noteWrites notes that what stands in the output from mark on are replies to writes.
+func (s *Session) noteWrites(mark, replies int) {
+	s.writes = append(s.writes, sentPart{s.held + mark, s.held + len(s.out), replies})
 }
 
 // unwrite forgets the spans of replies that are not sent after all.
@@ -326,7 +335,10 @@ func (s *Session) committed(sent []byte, err error) []byte {
 		sent = nil
 		for _, w := range s.writes {
 			if w.end <= len(whole) && w.start >= at {
-				sent = append(append(sent, whole[at:w.start]...), text...)
+				sent = append(sent, whole[at:w.start]...)
+				for range w.replies {
+					sent = append(sent, text...)
+				}
 				at = w.end
 			}
 		}

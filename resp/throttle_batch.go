@@ -116,6 +116,7 @@ func (s *Session) throttle(data []byte, maxBulk int) int {
 	}
 	row := s.srv.commands.throttle
 	s.client.lastCommand.Store(row)
+	mark := len(s.out)
 	s.srv.store.ThrottleBatch(b.reqs[:calls], s.access())
 	for i := range b.reqs[:calls] {
 		r := &b.reqs[i]
@@ -125,6 +126,9 @@ func (s *Session) throttle(data []byte, maxBulk int) int {
 			continue
 		}
 		s.out = b.forms[i].appendReply(s.out, &r.Decision)
+	}
+	if s.srv.synchronous {
+		s.noteWrites(mark, calls)
 	}
 	s.scratch.stats.count(row, int64(calls))
 	return n
