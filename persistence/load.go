@@ -221,6 +221,9 @@ func (l *loader) other(_ []byte, kind string) {
 }
 
 func (l *loader) set(key []byte, st store.State) error {
+	if l.m.stopping.Load() {
+		return ErrStopping
+	}
 	l.state = st
 	if st.TAT <= uint64(l.nowNS) || st.ExpiryNS > 0 && st.ExpiryNS <= l.nowNS {
 		l.result.Expired++

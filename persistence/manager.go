@@ -179,7 +179,8 @@ func (m *Manager) inSteps(step func() (more bool)) {
 	<-done
 }
 
-var errStopping = errors.New("the server is stopping")
+// ErrStopping is why something was broken off.
+var ErrStopping = errors.New("the server is stopping")
 
 // export gives all limits to add, in pieces small enough to be written in between: flush is called outside of any lock
 // when add has said that there is enough for it, and at the end. direct is for where nobody is held up by it.
@@ -197,7 +198,7 @@ func (m *Manager) export(direct bool, add func(key []byte, st store.State) (enou
 		} else {
 			m.inSteps(step)
 			if m.stopping.Load() {
-				return errStopping
+				return ErrStopping
 			}
 		}
 		if err := flush(); err != nil {

@@ -18,7 +18,7 @@ func (m *Manager) Rewrite() error {
 	st := &m.status
 	switch {
 	case m.stopping.Load():
-		return errStopping
+		return ErrStopping
 	case st.Rewriting:
 		return ErrRewriting
 	case st.Saving:
@@ -100,7 +100,7 @@ func (m *Manager) rewrite() (err error) {
 		}
 		from = to
 		if m.stopping.Load() {
-			return errStopping
+			return ErrStopping
 		}
 	}
 	if err := f.Sync(); err != nil {

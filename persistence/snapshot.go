@@ -21,7 +21,7 @@ func (m *Manager) Save() error {
 // BackgroundSave begins a snapshot. While the append-only file is rewritten it is only noted, if schedule says so.
 func (m *Manager) BackgroundSave(schedule bool) error {
 	if m.stopping.Load() {
-		return errStopping
+		return ErrStopping
 	}
 	m.mu.Lock()
 	if m.status.Rewriting && !m.status.Saving {

@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"celld/persistence"
 )
 
 // carrier moves the bytes of connections between their sockets and sessions.
@@ -39,6 +41,9 @@ func (srv *Server) serve(ctx context.Context, listeners []net.Listener, carrier 
 	srv.loading.Store(srv.persist.On())
 	cron.Go(func() {
 		if loadErr = srv.load(carrier); loadErr != nil {
+			if errors.Is(loadErr, persistence.ErrStopping) {
+				loadErr = nil
+			}
 			giveUp()
 			return
 		}
@@ -58,8 +63,8 @@ func (srv *Server) serve(ctx context.Context, listeners []net.Listener, carrier 
 	acceptors.Wait()
 	srv.drain()
 	stopCron()
-	cron.Wait()
 	srv.persist.Stop()
+	cron.Wait()
 	carrier.stop()
 	if loadErr != nil {
 		return loadErr

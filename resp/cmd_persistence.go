@@ -91,6 +91,7 @@ func infoPersistence(w *infoWriter, s *Session) {
 	w.field("rdb_last_bgsave_time_sec", seconds(st.SaveTookNS))
 	w.field("rdb_current_bgsave_time_sec", since(st.Saving, st.SaveBeganNS))
 	w.field("rdb_saves", st.Saves)
+	w.field("rdb_last_cow_size", 0) // nothing is forked
 	w.field("rdb_last_load_keys_expired", st.Loaded.Expired)
 	w.field("rdb_last_load_keys_loaded", st.Loaded.Keys)
 	w.field("aof_enabled", flag(st.AOF))
@@ -101,11 +102,14 @@ func infoPersistence(w *infoWriter, s *Session) {
 	w.field("aof_last_bgrewrite_status", status(st.RewriteErr))
 	w.field("aof_rewrites", st.Rewrites)
 	w.field("aof_last_write_status", status(st.AOFErr))
+	w.field("aof_last_cow_size", 0)
 	if st.AOF {
 		w.field("aof_current_size", st.AOFSize)
 		w.field("aof_base_size", st.AOFBaseSize)
 		w.field("aof_pending_rewrite", 0)
 		w.field("aof_buffer_length", st.AOFPending)
+		w.field("aof_pending_bio_fsync", 0)
+		w.field("aof_delayed_fsync", 0)
 	}
 	if load.Loading {
 		w.field("loading_start_time", load.BeganNS/1e9)

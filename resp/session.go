@@ -271,9 +271,6 @@ func (s *Session) admit(args [][]byte) (*command, string) {
 	if (flags|row.flags)&loading == 0 && s.srv.loading.Load() {
 		return row, errLoading
 	}
-	if row.flags&write != 0 && s.refusing() {
-		return row, fmt.Sprintf(errMisconf, s.srv.persist.Refusal())
-	}
 	return row, ""
 }
 
@@ -291,6 +288,11 @@ func (s *Session) call(row *command, args [][]byte) {
 	s.client.lastCommand.Store(row)
 	if s.srv.monitored() && row.flags&(admin|skipMonitor) == 0 {
 		s.srv.feedMonitors(s, args)
+	}
+	if row.flags&write != 0 && s.refusing() {
+		s.srv.stats.rejected(row)
+		s.replyError(errMisconf, s.srv.persist.Refusal())
+		return
 	}
 	mark := len(s.out)
 	if row.flags&fast != 0 && !s.timeAll {

@@ -11,9 +11,9 @@ type Change struct {
 	Lost    bool // some keys are gone that nobody was told of, because they were too many; Key is nil
 }
 
-// mostGone is how many removed keys a shard remembers for Drain. A store whose changes nobody drains, as the disk they
-// go to is full, takes no more memory than that.
-const mostGone = 1 << 16
+// mostGone is how many bytes of removed keys, and 64 for each, a shard remembers for Drain. A store whose changes nobody
+// drains, as the disk that they go to is full, takes no more memory than that: 16 MB with 16 shards.
+const mostGone = 1 << 20
 
 // journal is the list of slots that changed since the last Drain. A change of a slot that is in it costs one
 // comparison. All methods do nothing on a nil journal.
@@ -22,7 +22,8 @@ const mostGone = 1 << 16
 type journal struct {
 	changed []uint32
 	gone    map[string]struct{} // keys that were removed and have not come back
-	lost    bool                // and there were more than mostGone
+	bytes   int                 // of gone
+	lost    bool                // there were more than mostGone
 	undo    map[string]before   // nil: not kept
 }
 
@@ -59,10 +60,11 @@ func (j *journal) remove(e *slot, key []byte, expired bool) {
 	if j.gone == nil {
 		j.gone = make(map[string]struct{})
 	}
-	if len(j.gone) == mostGone {
+	if j.bytes >= mostGone {
 		j.lost = true
 		return
 	}
+	j.bytes += len(key) + 64
 	j.gone[string(key)] = struct{}{}
 }
 
@@ -87,7 +89,7 @@ func (j *journal) clear() {
 	if j == nil {
 		return
 	}
-	j.changed, j.gone, j.lost = nil, nil, false
+	j.changed, j.gone, j.bytes, j.lost = nil, nil, 0, false
 	if j.undo != nil {
 		j.undo = make(map[string]before)
 	}
@@ -159,7 +161,7 @@ func (d *drain) take(j *journal, fn func(Change)) {
 	if j.lost {
 		fn(Change{Lost: true})
 	}
-	j.changed, j.gone, j.lost = nil, nil, false
+	j.changed, j.gone, j.bytes, j.lost = nil, nil, 0, false
 	if j.undo != nil {
 		d.undo = append(d.undo, j.undo)
 		j.undo = make(map[string]before)
