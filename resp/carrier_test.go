@@ -5,42 +5,57 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"celld/persistence"
 	"celld/store"
 )
 
 // eachCarrier runs a test over real sockets, with the carrier of this system and with that of any.
 func eachCarrier(t *testing.T, test func(t *testing.T, srv *Server, addr string)) {
+	eachCarrierOn(t, nil, test)
+}
+
+// eachCarrierOn does so on a file system, with an append-only file that replies wait for; nil is no file.
+func eachCarrierOn(t *testing.T, files persistence.FileSystem, test func(t *testing.T, srv *Server, addr string)) {
 	carriers := map[string]func(*Server) (carrier, error){
 		multiplexing: newCarrier,
 		"goroutines": func(srv *Server) (carrier, error) { return &goroutineCarrier{srv: srv}, nil },
 	}
-	for name, make := range carriers {
+	for name, newOne := range carriers {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			if files == nil { // else they share it
+				t.Parallel()
+			}
 			cfg := NewConfig()
 			for setting, value := range map[string]string{"port": "0", "bind": "127.0.0.1", "io-threads": "2", "client-output-buffer-limit": "128kb"} {
 				if err := cfg.row(setting).Value.Set(value); err != nil {
 					t.Fatal(err)
 				}
 			}
-			srv := NewServer(Options{Config: cfg, Store: store.New(store.Options{})})
+			keys := store.New(store.Options{Journal: files != nil})
+			disk := cfg.Persistence()
+			disk.Dir, disk.Files, disk.AppendOnly, disk.Fsync = t.TempDir(), files, files != nil, persistence.Always
+			disk.Clock, disk.Log = NewClock(), slog.New(slog.DiscardHandler)
+			srv := NewServer(Options{Config: cfg, Store: keys, Clock: disk.Clock, Persistence: persistence.New(keys, disk)})
 			listeners, err := srv.Listen()
 			if err != nil {
 				t.Fatal(err)
 			}
-			carrier, err := make(srv)
+			carrier, err := newOne(srv)
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx, stop := context.WithCancel(context.Background())
 			var serving sync.WaitGroup
-			serving.Go(func() { _ = srv.serve(ctx, listeners, carrier, func() {}) })
+			ready := make(chan struct{})
+			serving.Go(func() { _ = srv.serve(ctx, listeners, carrier, func() { close(ready) }) })
+			<-ready
 			t.Cleanup(func() {
 				stop()
 				serving.Wait()

@@ -1,0 +1,110 @@
+package resp
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"celld/persistence"
+)
+
+// fullDisk is a file system that can be full: then nothing can be written.
+type fullDisk struct {
+	full  atomic.Bool
+	syncs atomic.Int64
+}
+
+type fullDiskFile struct {
+	*os.File
+	disk *fullDisk
+}
+
+func (f fullDiskFile) Write(p []byte) (int, error) {
+	if f.disk.full.Load() {
+		n, _ := f.File.Write(p[:len(p)/2])
+		return n, syscall.ENOSPC
+	}
+	return f.File.Write(p)
+}
+
+func (f fullDiskFile) Sync() error { f.disk.syncs.Add(1); return nil }
+
+func (d *fullDisk) open(name string, flags int) (persistence.File, error) {
+	f, err := os.OpenFile(name, flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return fullDiskFile{f, d}, nil
+}
+
+func (d *fullDisk) Open(name string) (persistence.File, error) { return d.open(name, os.O_RDONLY) }
+func (d *fullDisk) Create(name string) (persistence.File, error) {
+	return d.open(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+}
+func (d *fullDisk) Append(name string) (persistence.File, error) {
+	return d.open(name, os.O_RDWR|os.O_CREATE|os.O_APPEND)
+}
+func (d *fullDisk) Rename(from, to string) error { return os.Rename(from, to) }
+func (d *fullDisk) Remove(name string) error     { return os.Remove(name) }
+
+// What cannot be written is answered so, wherever it stands among other commands, and counts nothing.
+func TestADiskThatIsFull(t *testing.T) {
+	disk := &fullDisk{}
+	eachCarrierOn(t, disk, func(t *testing.T, srv *Server, addr string) {
+		const call, misconf = "CL.THROTTLE k 4 1 86400\r\n", "-MISCONF Errors writing to the AOF file: no space left on device\r\n"
+		key := func(text string) string { return strings.ReplaceAll(text, " k ", " "+t.Name()+" ") }
+		c := dialTest(t, addr)
+		c.ask(key(call), "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:86400\r\n")
+		disk.full.Store(true)
+		for _, round := range []string{"the first that fails", "a known failure"} {
+			c.ask("PING\r\n"+key(call+call+"PING\r\nSET k x\r\n"), "+PONG\r\n"+misconf+misconf+"+PONG\r\n"+misconf)
+			c.ask("MULTI\r\n"+key(call)+"PING\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n"+misconf+"+PONG\r\n")
+			c.ask("CLIENT REPLY SKIP\r\n"+key(call)+"PING\r\n", "+PONG\r\n")
+			c.ask("DEL "+t.Name()+"\r\nSTRLEN "+t.Name()+"\r\n", misconf+":19\r\n")
+			last := dialTest(t, addr)
+			last.ask(key(call)+"QUIT\r\n", misconf+"+OK\r\n")
+			last.wantClosed()
+			if srv.persist.Refusal() == nil {
+				t.Fatal(round, "is not known")
+			}
+		}
+		disk.full.Store(false)
+		for deadline := time.Now().Add(10 * time.Second); srv.persist.Refusal() != nil; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("the disk has space again, and nothing is written")
+			}
+		}
+		c.ask(key(call), "*5\r\n:0\r\n:5\r\n:3\r\n:-1\r\n:172800\r\n")
+	})
+}
+
+// Clients that ask at the same time share the waiting for the disk, and each call counts once.
+func TestRepliesThatWaitForTheDisk(t *testing.T) {
+	disk := &fullDisk{}
+	eachCarrierOn(t, disk, func(t *testing.T, srv *Server, addr string) {
+		const clients, rounds, pipeline = 20, 20, 10
+		var wg sync.WaitGroup
+		for i := range clients {
+			c := dialTest(t, addr)
+			wg.Go(func() {
+				for range rounds {
+					c.ask(strings.Repeat(fmt.Sprintf("CL.THROTTLE client:%d 0 1 86400 0\r\nCL.THROTTLE shared 1000000 1 9000\r\nPING\r\n", i), pipeline), "*5\r\n")
+					for range pipeline*(6+6+1) - 1 {
+						if _, err := c.ReadString('\n'); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				}
+			})
+		}
+		wg.Wait()
+		c := dialTest(t, addr)
+		c.ask("CL.THROTTLE shared 1000000 1 9000 0\r\n", fmt.Sprintf("*5\r\n:0\r\n:1000001\r\n:%d\r\n", 1000001-clients*rounds*pipeline))
+	})
+}
