@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -46,17 +47,20 @@ func (system) Append(name string) (File, error) {
 
 func (system) Remove(name string) error { return os.Remove(name) }
 
+// errNotLasting is that a file has its new name, and may have the old one again after a crash.
+var errNotLasting = errors.New("renamed, but perhaps not on the disk")
+
 func (system) Rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
 	dir, err := os.Open(filepath.Dir(to))
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errNotLasting, err)
 	}
 	defer dir.Close()
 	if err := dir.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", dir.Name(), err)
+		return fmt.Errorf("%w: sync %s: %w", errNotLasting, dir.Name(), err)
 	}
 	return nil
 }

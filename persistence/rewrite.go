@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -75,7 +76,7 @@ func (m *Manager) rewrite() (err error) {
 	from := l.size
 	l.mu.Unlock()
 	temp := m.temp("aof")
-	f, err := m.files.Create(temp)
+	f, err := m.createToAppend(temp)
 	if err != nil {
 		return err
 	}
@@ -135,29 +136,37 @@ func (m *Manager) rewriteDirect() error {
 	return err
 }
 
-// swap puts the new file into the place of the old one. The log is locked.
+// createToAppend makes an empty file that, like the log, is always written to at its end.
+func (m *Manager) createToAppend(name string) (File, error) {
+	f, err := m.files.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	f.Close()
+	return m.files.Append(name)
+}
+
+// swap puts the new file into the place of the old one, to which nothing may be written once it has lost its name. The log
+// is locked.
 func (m *Manager) swap(f File, temp string) error {
 	l := m.aof
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	if err := m.files.Rename(temp, m.aofPath()); err != nil {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	err = m.files.Rename(temp, m.aofPath())
+	if err != nil && !errors.Is(err, errNotLasting) {
 		return fmt.Errorf("put the append-only file into its place: %w", err)
 	}
-	f.Close()
-	next, err := m.files.Append(m.aofPath())
-	if err != nil { // the old one has no name any more: nothing that is written to it lasts
-		l.note(err)
-		return err
-	}
-	info, err := next.Stat()
 	if err != nil {
-		next.Close()
-		return err
+		m.log.Warn("the append-only file was rewritten", "error", err)
 	}
 	l.file.Close()
 	// All that is appended ends in a stamp, so what has been copied does.
-	l.file, l.size, l.baseSize, l.crc, l.torn = next, info.Size(), info.Size(), 0, false
+	l.file, l.size, l.baseSize, l.crc, l.torn = f, info.Size(), info.Size(), 0, false
 	return nil
 }
 

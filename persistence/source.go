@@ -66,7 +66,7 @@ func (s *source) fill(n int) error {
 	s.offset += int64(s.pos)
 	s.pos, s.seen, s.buf = 0, 0, s.buf[:rest]
 	if n > cap(s.buf) {
-		s.buf = append(make([]byte, 0, n), s.buf...)
+		s.buf = append(make([]byte, 0, max(n, 2*cap(s.buf))), s.buf...)
 	}
 	read, err := s.r.Read(s.buf[rest:cap(s.buf)])
 	s.buf = s.buf[:rest+read]
