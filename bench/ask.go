@@ -21,7 +21,7 @@ func ask(addr string, words ...string) (string, error) {
 		return "", err
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	_ = conn.SetDeadline(time.Now().Add(5 * time.Minute)) // SAVE takes a while
 	if _, err := conn.Write(appendRequest(nil, words...)); err != nil {
 		return "", err
 	}
@@ -29,7 +29,10 @@ func ask(addr string, words ...string) (string, error) {
 }
 
 func appendRequest(b []byte, words ...string) []byte {
-	b = fmt.Appendf(b, "*%d\r\n", len(words))
+	return appendWords(fmt.Appendf(b, "*%d\r\n", len(words)), words...)
+}
+
+func appendWords(b []byte, words ...string) []byte {
 	for _, w := range words {
 		b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(w), w)
 	}

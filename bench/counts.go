@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -111,14 +110,23 @@ func (s *server) expired() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return parseExpired(info)
+	return parseCount(info, "expired_keys")
 }
 
-func parseExpired(info string) (int, error) {
+func parseCount(info, name string) (int, error) {
+	value, err := infoField(info, name)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(value)
+}
+
+// infoField is the value of a line of INFO.
+func infoField(info, name string) (string, error) {
 	for line := range strings.Lines(info) {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "expired_keys:"); ok {
-			return strconv.Atoi(value)
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), name+":"); ok {
+			return value, nil
 		}
 	}
-	return 0, errors.New("no expired_keys in INFO stats")
+	return "", fmt.Errorf("no %s in INFO", name)
 }

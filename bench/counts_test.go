@@ -37,11 +37,14 @@ func TestParseMetrics(t *testing.T) {
 	}
 }
 
-func TestParseExpired(t *testing.T) {
-	if got, err := parseExpired("# Stats\r\nexpired_keys:42\r\nevicted_keys:1\r\n"); got != 42 || err != nil {
+func TestParseCount(t *testing.T) {
+	const info = "# Stats\r\nexpired_keys:42\r\nevicted_keys:many\r\n"
+	if got, err := parseCount(info, "expired_keys"); got != 42 || err != nil {
 		t.Errorf("%d, %v", got, err)
 	}
-	if _, err := parseExpired("# Stats\r\n"); err == nil {
-		t.Error("no error where the field is missing")
+	for _, name := range []string{"evicted_keys", "keys"} {
+		if _, err := parseCount(info, name); err == nil {
+			t.Errorf("%s has no error", name)
+		}
 	}
 }

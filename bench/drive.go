@@ -7,11 +7,42 @@ import "fmt"
 // drive is a load by redis-benchmark: CL.THROTTLE key:<12 digits> 15 30 60 on random keys, PING where the peer is asked
 // nothing else. With few keys nearly all calls are limited, with a million most are allowed, and keys expire and come
 // back all the time: a call takes 2 s of the limit.
+//
+// In the rows about the append-only file every call passes, so that each of them is a change. throttlecrab has no such
+// file; redis-server is asked SET as well.
 type drive struct {
 	clients, pipeline, keys, requests int
+	fsync                             string // --appendfsync, or noFile; empty: a row about something else
 }
 
-func (w drive) fits(p *peer) bool { return !p.pings() || w.keys == 1000 }
+const noFile = "off"
+
+func (w drive) persists() bool { return w.fsync != "" }
+
+// appendFsync is what the server is told, empty for no file.
+func (w drive) appendFsync() string {
+	if w.fsync == noFile {
+		return ""
+	}
+	return w.fsync
+}
+
+func (w drive) fits(p *peer) bool {
+	if w.persists() {
+		return p.throttles() || p.sets()
+	}
+	return !p.sets() && (!p.pings() || w.keys == 1000)
+}
+
+// words are the peer's, or where every call is to pass, one a minute and a million at once: a key lives for a minute at
+// least, as SET's do.
+func (w drive) words(p *peer) []string {
+	words := p.words()
+	if w.persists() && p.throttles() {
+		words[2], words[3] = "1000000", "1"
+	}
+	return words
+}
 
 func (w drive) quick() work {
 	w.requests /= 10
@@ -36,6 +67,9 @@ func (w drive) seconds(p *peer) float64 {
 	if p.name == "throttlecrab" {
 		perSecond = map[int]float64{1: 60e3, 16: 18e3, 128: 150e3}[w.pipeline]
 	}
+	if w.persists() {
+		return 5 + float64(w.requests)/map[int]float64{1: 70e3, 16: 400e3}[w.pipeline] + float64(w.keys)/300e3
+	}
 	return 1 + float64(w.clients)/1250 + float64(w.requests)/perSecond + float64(w.keys)/300e3
 }
 
@@ -44,13 +78,20 @@ func (w drive) run(b *bench, p *peer) (sample, error) {
 	if err := raiseOpenFiles(uint64(w.clients) + 200); err != nil {
 		return nil, err
 	}
-	s, err := b.start(p, room{keys: w.keys * 5 / 4, connections: w.clients + 100})
+	s, err := b.start(p, room{keys: w.keys * 5 / 4, connections: w.clients + 100, fsync: w.appendFsync()})
 	if err != nil {
 		return nil, err
 	}
 	defer s.stop()
+	var writtenBefore, writtenAfter int64
 	if !p.pings() { // memory is in place and every key was there once, before anything is measured
-		if err := (load{server: s, keys: w.keys, keyLen: 16, limit: fixedLimit}).run(b.ctx); err != nil {
+		limit := appendWords(nil, w.words(p)[2:]...)
+		if err := (load{server: s, keys: w.keys, keyLen: 16, limit: func(b []byte) []byte { return append(b, limit...) }}).run(b.ctx); err != nil {
+			return nil, err
+		}
+	}
+	if w.persists() {
+		if writtenBefore, err = s.allWritten(b); err != nil {
 			return nil, err
 		}
 	}
@@ -66,6 +107,11 @@ func (w drive) run(b *bench, p *peer) (sample, error) {
 	d, err := redisBenchmark(b.ctx, b.tools.redisBenchmark, s, w)
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, s.lastLog())
+	}
+	if w.persists() {
+		if writtenAfter, err = s.allWritten(b); err != nil {
+			return nil, err
+		}
 	}
 	cpuAfter, err := readCPU(s.pid())
 	if err != nil {
@@ -83,12 +129,16 @@ func (w drive) run(b *bench, p *peer) (sample, error) {
 	if err := w.check(s, done); err != nil {
 		return nil, err
 	}
-	return sample{
+	result := sample{
 		cpuMicroseconds: float64(cpuAfter.since(cpuBefore).Nanoseconds()) / 1e3 / float64(done.commands),
 		perSecond:       d.perSecond,
 		p50:             d.p50, p99: d.p99, p999: d.p999, longest: d.max,
 		rssMB: float64(rss) / 1e6,
-	}, nil
+	}
+	if w.persists() {
+		result[bytesWritten] = float64(writtenAfter-writtenBefore) / float64(done.commands)
+	}
+	return result, nil
 }
 
 // check compares what the server says it did with what was asked of it.

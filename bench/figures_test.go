@@ -39,7 +39,7 @@ func TestLatencies(t *testing.T) {
 // TestGoals judges figures made up, and names the goals whose rows or peers do not exist.
 func TestGoals(t *testing.T) {
 	for _, g := range goals {
-		if rowTitle(g.row) == g.row || g.peer != "" && peerTitle(g.peer) == g.peer || strings.HasPrefix(g.words(), " ") {
+		if rowTitle(g.row) == g.row || g.in != "" && rowTitle(g.in) == g.in || g.peer != "" && !slices.Contains(peerNames(), g.peer) || strings.HasPrefix(g.words(), " ") {
 			t.Errorf("%+v: %s", g, g.words())
 		}
 	}
@@ -50,15 +50,20 @@ func TestGoals(t *testing.T) {
 			r.add(&row{name: "x", work: drive{}}, p, sample{cpuMicroseconds: cpu}, nil)
 		}
 	}
+	r.add(&row{name: "before", work: drive{}}, allPeers[0], sample{cpuMicroseconds: 0.4}, nil)
 	for _, test := range []struct {
 		goal    goal
 		verdict string
 	}{
-		{goal{"x", cpuMicroseconds, "redis-cell", 0.2}, "met"},
-		{goal{"x", cpuMicroseconds, "ping", 1}, "not met"},
-		{goal{"x", cpuMicroseconds, "", 0.2}, "met"},
-		{goal{"x", cpuMicroseconds, "throttlecrab", 1}, "not measured"},
-		{goal{"y", cpuMicroseconds, "", 1}, "not measured"},
+		{goal{row: "x", metric: cpuMicroseconds, peer: "redis-cell", atMost: 0.2}, "met"},
+		{goal{row: "x", metric: cpuMicroseconds, peer: "ping", atMost: 1}, "not met"},
+		{goal{row: "x", metric: cpuMicroseconds, peer: "ping", atLeast: 2}, "met"},
+		{goal{row: "x", metric: cpuMicroseconds, peer: "ping", atLeast: 2.1}, "not met"},
+		{goal{row: "x", metric: cpuMicroseconds, atMost: 0.2}, "met"},
+		{goal{row: "x", metric: cpuMicroseconds, peer: "throttlecrab", atMost: 1}, "not measured"},
+		{goal{row: "y", metric: cpuMicroseconds, atMost: 1}, "not measured"},
+		{goal{row: "x", metric: cpuMicroseconds, peer: "celld", in: "before", atMost: 0.5}, "met"},
+		{goal{row: "x", metric: cpuMicroseconds, peer: "celld", in: "y", atMost: 0.5}, "not measured"},
 	} {
 		if got := test.goal.judge(r).verdict(); got != test.verdict {
 			t.Errorf("%+v: %s, want %s", test.goal, got, test.verdict)

@@ -2,33 +2,46 @@
 
 package main
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // goal is a bound on a figure of celld's, or on its ratio to a peer's.
 type goal struct {
-	row    string
-	metric metric
-	peer   string // empty: the bound is on the figure itself
-	atMost float64
+	row     string
+	metric  metric
+	peer    string // empty: the bound is on the figure itself
+	in      string // the peer's row; empty: the same
+	atMost  float64
+	atLeast float64 // in place of atMost, where more is better
 }
 
 var goals = []goal{
-	{"p128-1k", cpuMicroseconds, "ping", 1},
-	{"p128-1k", cpuMicroseconds, "redis-cell", 0.15},
-	{"p16-1k", cpuMicroseconds, "ping", 1},
-	{"p16-1k", cpuMicroseconds, "redis-cell", 0.2},
-	{"p1-1k", cpuMicroseconds, "ping", 1.05},
-	{"p1-1k", cpuMicroseconds, "redis-cell", 0.8},
-	{"p128-1m", cpuMicroseconds, "redis-cell", 0.15},
-	{"keys-1m-16", rssMB, "redis-cell", 0.5},
-	{"keys-1m-16", rssMB, "throttlecrab", 0.65},
-	{"keys-10m-16", rssMB, "redis-cell", 0.5},
-	{"keys-10m-16", rssMB, "throttlecrab", 0.65},
-	{"keys-10m-16", growLongest, "", 5},
-	{"keys-10m-16", expireLongest, "", 5},
-	{"idle-10k", kbPerConnection, "", 1},
-	{"p1-1k", p99, "redis-cell", 1},
-	{"p16-1k", p99, "redis-cell", 1},
+	{row: "p128-1k", metric: cpuMicroseconds, peer: "ping", atMost: 1},
+	{row: "p128-1k", metric: cpuMicroseconds, peer: "redis-cell", atMost: 0.15},
+	{row: "p16-1k", metric: cpuMicroseconds, peer: "ping", atMost: 1},
+	{row: "p16-1k", metric: cpuMicroseconds, peer: "redis-cell", atMost: 0.2},
+	{row: "p1-1k", metric: cpuMicroseconds, peer: "ping", atMost: 1.05},
+	{row: "p1-1k", metric: cpuMicroseconds, peer: "redis-cell", atMost: 0.8},
+	{row: "p128-1m", metric: cpuMicroseconds, peer: "redis-cell", atMost: 0.15},
+	{row: "keys-1m-16", metric: rssMB, peer: "redis-cell", atMost: 0.5},
+	{row: "keys-1m-16", metric: rssMB, peer: "throttlecrab", atMost: 0.65},
+	{row: "keys-10m-16", metric: rssMB, peer: "redis-cell", atMost: 0.5},
+	{row: "keys-10m-16", metric: rssMB, peer: "throttlecrab", atMost: 0.65},
+	{row: "keys-10m-16", metric: growLongest, atMost: 5},
+	{row: "keys-10m-16", metric: expireLongest, atMost: 5},
+	{row: "idle-10k", metric: kbPerConnection, atMost: 1},
+	{row: "p1-1k", metric: p99, peer: "redis-cell", atMost: 1},
+	{row: "p16-1k", metric: p99, peer: "redis-cell", atMost: 1},
+	{row: "aof-everysec-p16", metric: cpuMicroseconds, peer: "celld", in: "aof-off-p16", atMost: 1.1},
+	{row: "aof-always-p1", metric: perSecond, peer: "set", atLeast: 2},
+	{row: "aof-always-p16", metric: perSecond, peer: "set", atLeast: 2},
+	{row: "save-10m", metric: saveSeconds, peer: "redis-cell", atMost: 1},
+	{row: "save-10m", metric: loadSeconds, peer: "redis-cell", atMost: 1},
+	{row: "save-10m", metric: peakRatio, atMost: 1.1},
+	{row: "save-10m", metric: bgsaveLongest, atMost: 5},
+	{row: "save-10m", metric: rewriteLongest, atMost: 5},
 }
 
 // words say the goal in a line of the table.
@@ -36,36 +49,50 @@ func (g goal) words() string {
 	what := map[metric]string{
 		cpuMicroseconds: "CPU per command", rssMB: "RSS", growLongest: "longest pause while growing, ms",
 		expireLongest: "longest pause while expiring, ms", kbPerConnection: "KB a connection", p99: "p99",
+		perSecond: "commands/s", saveSeconds: "SAVE", loadSeconds: "loading", peakRatio: "peak memory while saving over before",
+		bgsaveLongest: "longest pause while saving, ms", rewriteLongest: "longest pause while rewriting, ms",
 	}[g.metric]
-	if g.peer == "" {
-		return fmt.Sprintf("%s ≤ %v", what, g.atMost)
+	bound := fmt.Sprintf("≤ %v", g.atMost)
+	if g.atLeast > 0 {
+		bound = fmt.Sprintf("≥ %v", g.atLeast)
 	}
-	return fmt.Sprintf("%s ≤ %v × %s", what, g.atMost, peerTitle(g.peer))
+	if g.peer == "" {
+		return what + " " + bound
+	}
+	words := fmt.Sprintf("%s %s × %s", what, bound, peerTitle(g.peer))
+	if g.in != "" {
+		words += " at " + rowTitle(g.in)
+	}
+	return words
 }
 
 // outcome is a goal and how it went. Measured is nil where a figure is missing.
 type outcome struct {
 	Row      string   `json:"row"`
 	Goal     string   `json:"goal"`
-	AtMost   float64  `json:"at_most"`
+	AtMost   float64  `json:"at_most,omitempty"`
+	AtLeast  float64  `json:"at_least,omitempty"`
 	Measured *float64 `json:"measured"`
 	Met      bool     `json:"met"`
 }
 
 func (g goal) judge(r *report) outcome {
-	o := outcome{Row: g.row, Goal: g.words(), AtMost: g.atMost}
+	o := outcome{Row: g.row, Goal: g.words(), AtMost: g.atMost, AtLeast: g.atLeast}
 	own, ok := r.median(g.row, "celld", g.metric)
 	if !ok {
 		return o
 	}
 	if g.peer != "" {
-		other, ok := r.median(g.row, g.peer, g.metric)
+		other, ok := r.median(cmp.Or(g.in, g.row), g.peer, g.metric)
 		if !ok || other == 0 {
 			return o
 		}
 		own /= other
 	}
 	o.Measured, o.Met = &own, own <= g.atMost
+	if g.atLeast > 0 {
+		o.Met = own >= g.atLeast
+	}
 	return o
 }
 

@@ -17,6 +17,7 @@ func TestAppendCommand(t *testing.T) {
 		{"celld", 16, "*5 $11 CL.THROTTLE $16 key:000000000042 $2 15 $2 30 $2 60 "},
 		{"throttlecrab", 20, "*5 $8 THROTTLE $20 key:0000000000000042 $2 15 $2 30 $2 60 "},
 		{"ping", 16, "*1 $4 PING "},
+		{"set", 16, "*5 $3 SET $16 key:000000000042 $2 15 $2 30 $2 60 "},
 	} {
 		for _, p := range allPeers {
 			if p.name != test.peer {
@@ -56,6 +57,8 @@ func TestReplies(t *testing.T) {
 		{"throttlecrab", "*5\r\n:1\r\n:15\r\n:14\r\n:2\r\n:0\r\n", true, false},
 		{"ping", "+PONG\r\n", true, false},
 		{"ping", "-ERR no\r\n", false, true},
+		{"set", "+OK\r\n", true, false},
+		{"set", "-MISCONF no\r\n", false, true},
 		{"celld", "-OOM command not allowed\r\n", false, true},
 		{"celld", "*5\r\n:0\r\n-ERR\r\n", false, true},
 		{"celld", "*5\r\n:0\r\n", false, true},

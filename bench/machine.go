@@ -16,6 +16,7 @@ type machine struct {
 	Kernel string `json:"kernel"`
 	OS     string `json:"os"`
 	Go     string `json:"go"`
+	Disk   string `json:"disk"` // where the servers' files are
 }
 
 func thisMachine() machine {

@@ -51,7 +51,7 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "celld-bench-")
+	dir, err := workDir(root)
 	if err != nil {
 		return err
 	}
@@ -69,6 +69,7 @@ func run(o options) error {
 	}
 
 	report := newReport(o, peers, missing)
+	report.Machine.Disk = diskOf(dir)
 	for _, p := range peers {
 		report.Peers[p.name] = p.version(&b.tools)
 	}

@@ -21,6 +21,16 @@ var (
 		{"CPU µs/command", cpuMicroseconds, true, true}, {"commands/s", perSecond, false, false}, {"p50 ms", p50, false, false},
 		{"p99 ms", p99, true, true}, {"p99.9 ms", p999, false, false}, {"RSS MB", rssMB, false, false},
 	}
+	aofColumns = []column{
+		{"CPU µs/command", cpuMicroseconds, true, true}, {"commands/s", perSecond, true, true}, {"p50 ms", p50, false, false},
+		{"p99 ms", p99, false, false}, {"bytes written/command", bytesWritten, false, false},
+	}
+	saveColumns = []column{
+		{"save s", saveSeconds, true, true}, {"load s", loadSeconds, true, true}, {"file MB", fileMB, false, false},
+		{"memory MB", memoryMB, false, false}, {"peak/before", peakRatio, false, false}, {"at rest longest ms", restLongest, false, false},
+		{"BGSAVE p99.9 ms", bgsaveP999, false, false}, {"longest ms", bgsaveLongest, true, false},
+		{"BGREWRITEAOF p99.9 ms", rewriteP999, false, false}, {"longest ms", rewriteLongest, true, false},
+	}
 	fillColumns = []column{
 		{"RSS MB", rssMB, true, true}, {"bytes/key", bytesPerKey, false, true}, {"once gone", bytesPerKeyGone, false, false},
 		{"gone after s", goneSeconds, false, false},
@@ -35,7 +45,7 @@ var (
 func (r *report) markdown() string {
 	var b strings.Builder
 	m := r.Machine
-	fmt.Fprintf(&b, "Measured %s by `%s` on %s, %d CPUs, Linux %s, %s.\n\n", r.Date, r.Command, m.CPU, m.CPUs, m.Kernel, m.OS)
+	fmt.Fprintf(&b, "Measured %s by `%s` on %s, %d CPUs, Linux %s, %s; files on %s.\n\n", r.Date, r.Command, m.CPU, m.CPUs, m.Kernel, m.OS, m.Disk)
 	for _, p := range r.order {
 		fmt.Fprintf(&b, "- %s: %s\n", p.title, r.Peers[p.name])
 	}
@@ -43,9 +53,11 @@ func (r *report) markdown() string {
 		fmt.Fprintf(&b, "- left out: %s\n", missing)
 	}
 	b.WriteString("\nMedians; least–most of the rounds in parentheses. \"× celld\" is the peer's figure over celld's.\n\n")
-	r.table(&b, "work", driveColumns, func(w work) bool { _, ok := w.(drive); return ok })
+	r.table(&b, "work", driveColumns, func(w work) bool { d, ok := w.(drive); return ok && !d.persists() })
 	r.table(&b, "keys", fillColumns, func(w work) bool { _, ok := w.(fill); return ok })
 	r.table(&b, "connections", idleColumns, func(w work) bool { _, ok := w.(idle); return ok })
+	r.table(&b, "append-only file", aofColumns, func(w work) bool { d, ok := w.(drive); return ok && d.persists() })
+	r.table(&b, "files of", saveColumns, func(w work) bool { _, ok := w.(save); return ok })
 	r.goalTable(&b)
 	return strings.TrimSpace(b.String()) + "\n"
 }

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// peer is a server of the comparison. The peers and celld run with their defaults, but for the port, for saving (none of
-// them writes to disk), and for room for the row's keys and connections.
+// peer is a server of the comparison. The peers and celld run with their defaults, but for the port, for saving (none
+// writes to disk but in the rows about that), and for room for the row's keys and connections.
 type peer struct {
 	name    string
 	title   string
 	args    func(t *tools, s *server) []string // program and flags
-	command string                             // CL.THROTTLE, or what asks the same question; empty: PING only
+	command string                             // CL.THROTTLE, or what asks the same question; SET; empty: PING only
 	// allowed is the first integer of a reply that lets through.
 	allowed byte
 	count   func(*server) (counts, error)
@@ -29,6 +29,7 @@ var allPeers = []*peer{
 		name: "celld", title: "celld", command: "CL.THROTTLE", allowed: '0',
 		args: func(t *tools, s *server) []string {
 			args := []string{t.celld, "--port", strconv.Itoa(s.port), "--loglevel", "warning"}
+			args = append(args, diskArgs(s.room)...)
 			if s.room.keys > 1_000_000 {
 				args = append(args, "--max-keys", strconv.Itoa(s.room.keys), "--maxmemory", "0")
 			}
@@ -49,7 +50,7 @@ var allPeers = []*peer{
 		count: countByInfo,
 		missing: func(t *tools) string {
 			if t.redis == "" {
-				return "no redis-server in PATH"
+				return missingRedis(t)
 			}
 			if _, err := os.Stat(t.redisCell); err != nil {
 				return "no libredis_cell.so (make redis-cell builds it; REDIS_CELL_MODULE names another)"
@@ -78,34 +79,64 @@ var allPeers = []*peer{
 	},
 	{
 		name: "ping", title: "redis-server, PING",
-		args:  redisArgs,
-		count: countByInfo,
-		missing: func(t *tools) string {
-			if t.redis == "" {
-				return "no redis-server in PATH"
-			}
-			return ""
-		},
+		args:    redisArgs,
+		count:   countByInfo,
+		missing: missingRedis,
+		version: func(t *tools) string { return "redis-server " + t.redisVersion() },
+	},
+	{
+		name: "set", title: "redis-server, SET", command: "SET",
+		args:    redisArgs,
+		count:   countByInfo,
+		missing: missingRedis,
 		version: func(t *tools) string { return "redis-server " + t.redisVersion() },
 	},
 }
 
+func missingRedis(t *tools) string {
+	if t.redis == "" {
+		return "no redis-server in PATH"
+	}
+	return ""
+}
+
 func redisArgs(t *tools, s *server) []string {
-	args := []string{t.redis, "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-		"--dir", s.dir, "--loglevel", "warning"}
+	args := []string{t.redis, "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--loglevel", "warning"}
+	args = append(args, diskArgs(s.room)...)
 	if s.room.connections > 0 {
 		args = append(args, "--maxclients", strconv.Itoa(s.room.connections))
 	}
 	return args
 }
 
+// diskArgs are the flags of celld and of redis-server about files.
+func diskArgs(r room) []string {
+	switch r.fsync {
+	case "":
+		return []string{"--save", "", "--appendonly", "no"}
+	case snapshotOnly:
+		return []string{"--save", "31536000 1", "--appendonly", "no"} // on, but never due
+	}
+	return []string{"--save", "", "--appendonly", "yes", "--appendfsync", r.fsync, "--auto-aof-rewrite-percentage", "0"}
+}
+
 // pings tells that the peer is only asked PING, as the floor of what a request can cost.
 func (p *peer) pings() bool { return p.command == "" }
+
+// throttles tells that the peer answers CL.THROTTLE.
+func (p *peer) throttles() bool { return p.command == "CL.THROTTLE" }
+
+// sets tells that the peer is only asked SET, which is what Redis writes to its append-only file for a key that changes.
+// redis-cell 0.2.2 has it write nothing: of what it changes it tells Redis only the key.
+func (p *peer) sets() bool { return p.command == "SET" }
 
 // words are the command that asks about a key of the form that redis-benchmark makes: 30 a minute, 16 at once.
 func (p *peer) words() []string {
 	if p.pings() {
 		return []string{"PING"}
+	}
+	if p.sets() {
+		return []string{p.command, "key:__rand_int__", "1763739000000000000", "PX", "60000"}
 	}
 	return []string{p.command, "key:__rand_int__", "15", "30", "60"}
 }

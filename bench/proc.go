@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -90,21 +91,58 @@ func parseSchedstat(text []byte) (time.Duration, error) {
 }
 
 // readRSS is the resident memory of a process in bytes.
-func readRSS(pid int) (int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+func readRSS(pid int) (int64, error) { return readField(pid, "status", "VmRSS") }
+
+// readWritten is how many bytes a process has had written to disk, in pages as they got dirty. What is written to a page
+// once more after it went to the disk counts again.
+func readWritten(pid int) (int64, error) { return readField(pid, "io", "write_bytes") }
+
+// readGroupPSS is the memory of a process group in bytes: that of the server and of the child that it forked to save,
+// where a page that both share counts once.
+func readGroupPSS(group int) (sum int64, err error) {
+	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return 0, err
 	}
-	return parseRSS(text)
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if of, err := syscall.Getpgid(pid); err != nil || of != group {
+			continue
+		}
+		pss, err := readField(pid, "smaps_rollup", "Pss")
+		if err != nil && pid == group {
+			return 0, err
+		}
+		sum += pss // 0 for a child that has just ended
+	}
+	return sum, nil
 }
 
-// parseRSS reads VmRSS of /proc/PID/status.
-func parseRSS(text []byte) (int64, error) {
-	for line := range bytes.Lines(text) {
-		if rest, ok := bytes.CutPrefix(line, []byte("VmRSS:")); ok {
-			kb, err := strconv.ParseInt(string(bytes.TrimSuffix(bytes.TrimSpace(rest), []byte(" kB"))), 10, 64)
-			return kb << 10, err
-		}
+// readField is a number of a file of /proc/PID.
+func readField(pid int, file, name string) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+	if err != nil {
+		return 0, err
 	}
-	return 0, errors.New("no VmRSS in the status of the process")
+	return parseField(text, name)
+}
+
+// parseField reads the line "name: number", or "name: number kB", and returns bytes.
+func parseField(text []byte, name string) (int64, error) {
+	for line := range bytes.Lines(text) {
+		rest, ok := bytes.CutPrefix(line, []byte(name+":"))
+		if !ok {
+			continue
+		}
+		digits, isKB := bytes.CutSuffix(bytes.TrimSpace(rest), []byte(" kB"))
+		n, err := strconv.ParseInt(string(digits), 10, 64)
+		if isKB {
+			n <<= 10
+		}
+		return n, err
+	}
+	return 0, fmt.Errorf("no %s of the process", name)
 }

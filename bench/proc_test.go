@@ -3,7 +3,10 @@
 package main
 
 import (
+	"errors"
 	"os"
+	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -36,13 +39,43 @@ func TestParseSchedstat(t *testing.T) {
 	}
 }
 
-func TestParseRSS(t *testing.T) {
-	if got, err := parseRSS([]byte("Name:\tcelld\nVmHWM:\t    9000 kB\nVmRSS:\t    7012 kB\n")); got != 7012<<10 || err != nil {
-		t.Errorf("%d, %v", got, err)
+func TestParseField(t *testing.T) {
+	const text = "Name:\tcelld\nVmHWM:\t    9000 kB\nPss:         7012 kB\nPss_Dirty:   1 kB\nwrite_bytes: 40960\n"
+	for _, test := range []struct {
+		name string
+		want int64
+		bad  bool
+	}{
+		{"Pss", 7012 << 10, false}, {"write_bytes", 40960, false}, {"VmRSS", 0, true}, {"Name", 0, true},
+	} {
+		if got, err := parseField([]byte(text), test.name); got != test.want || (err != nil) != test.bad {
+			t.Errorf("%s: %d, %v", test.name, got, err)
+		}
 	}
-	if _, err := parseRSS([]byte("Name:\tkthreadd\n")); err == nil {
-		t.Error("a process without memory has no error")
+}
+
+// TestGroupPSS starts a child in a group of its own, and one of that in the same.
+func TestGroupPSS(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "sleep 10 & wait")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
+	group := cmd.Process.Pid
+	defer cmd.Wait()
+	defer syscall.Kill(-group, syscall.SIGKILL)
+	for range 500 {
+		own, err := readField(group, "smaps_rollup", "Pss")
+		sum, err2 := readGroupPSS(group)
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		if own > 0 && sum > own {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("the child's memory does not count")
 }
 
 func TestCPUSince(t *testing.T) {

@@ -26,7 +26,7 @@ func redisBenchmark(ctx context.Context, program string, s *server, w drive) (dr
 	if !s.peer.pings() {
 		args = append(args, "-r", strconv.Itoa(w.keys))
 	}
-	out, err := exec.CommandContext(ctx, program, append(args, s.peer.words()...)...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, program, append(args, w.words(s.peer)...)...).CombinedOutput()
 	if err != nil || strings.Contains(string(out), "Error from server") {
 		return driven{}, fmt.Errorf("redis-benchmark: %v: %s", err, lastLine(string(out)))
 	}

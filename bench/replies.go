@@ -11,18 +11,29 @@ import (
 // replies reads answers to a peer's command, or PONGs, one after the other.
 type replies struct {
 	r       *bufio.Reader
-	pongs   bool
+	status  string // the only reply; empty: five integers
 	allowed byte
 }
 
 func newReplies(r io.Reader, p *peer) replies {
-	return replies{bufio.NewReaderSize(r, 64<<10), p.pings(), p.allowed}
+	return replies{bufio.NewReaderSize(r, 64<<10), p.status(), p.allowed}
 }
 
-// next reads one reply: +PONG, or five integers of which the first says whether the call was allowed.
+// status is the one reply of a peer that is asked for no decision.
+func (p *peer) status() string {
+	switch {
+	case p.pings():
+		return "+PONG\r\n"
+	case p.sets():
+		return "+OK\r\n"
+	}
+	return ""
+}
+
+// next reads one reply: a status, or five integers of which the first says whether the call was allowed.
 func (r replies) next() (allowed bool, err error) {
-	if r.pongs {
-		return true, r.line("+PONG\r\n")
+	if r.status != "" {
+		return true, r.line(r.status)
 	}
 	if err := r.line("*5\r\n"); err != nil {
 		return false, err

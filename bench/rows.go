@@ -38,6 +38,16 @@ var allRows = []row{
 	{name: "keys-10m-16", title: "10M keys of 16 bytes", work: fill{keys: 10_000_000, keyLen: 16}, once: true, big: true},
 	{name: "keys-10m-40", title: "10M keys of 40 bytes", work: fill{keys: 10_000_000, keyLen: 40}, once: true, big: true},
 	{name: "idle-10k", title: "10,000 idle connections", work: idle{connections: 10_000}, once: true},
+	{name: "aof-off-p1", title: "P=1, append-only file off", work: drive{clients: 50, pipeline: 1, keys: 1000, requests: 400_000, fsync: noFile}},
+	{name: "aof-off-p16", title: "P=16, append-only file off", work: drive{clients: 50, pipeline: 16, keys: 1000, requests: 3_200_000, fsync: noFile}},
+	{name: "aof-everysec-p1", title: "P=1, append-only file everysec", work: drive{clients: 50, pipeline: 1, keys: 1000, requests: 400_000, fsync: "everysec"}},
+	{name: "aof-everysec-p16", title: "P=16, append-only file everysec", work: drive{clients: 50, pipeline: 16, keys: 1000, requests: 3_200_000, fsync: "everysec"}},
+	{name: "aof-always-p1", title: "P=1, append-only file always", work: drive{clients: 50, pipeline: 1, keys: 1000, requests: 400_000, fsync: "always"}},
+	{name: "aof-always-p16", title: "P=16, append-only file always", work: drive{clients: 50, pipeline: 16, keys: 1000, requests: 3_200_000, fsync: "always"}},
+	{name: "aof-written-1k", title: "everysec, 1M calls on 1,000 keys", work: drive{clients: 50, pipeline: 16, keys: 1000, requests: 1_000_000, fsync: "everysec"}, once: true},
+	{name: "aof-written-1m", title: "everysec, 1M calls on 1M keys", work: drive{clients: 50, pipeline: 16, keys: 1_000_000, requests: 1_000_000, fsync: "everysec"}, once: true},
+	{name: "save-1m", title: "1M keys", work: save{keys: 1_000_000}},
+	{name: "save-10m", title: "10M keys", work: save{keys: 10_000_000}, once: true, big: true},
 }
 
 // chooseRows returns the rows that the options leave.

@@ -28,6 +28,17 @@ const (
 	expireLongest   metric = "expiring_longest_ms"
 	kbPerSilent     metric = "kb_per_silent_connection"
 	kbPerConnection metric = "kb_per_idle_connection"
+	bytesWritten    metric = "bytes_written_per_command" // to disk
+	loadSeconds     metric = "load_s"
+	saveSeconds     metric = "save_s"
+	fileMB          metric = "file_mb"
+	memoryMB        metric = "memory_mb"
+	peakRatio       metric = "peak_memory_over_before"
+	restLongest     metric = "at_rest_longest_ms"
+	bgsaveP999      metric = "bgsave_p99_9_ms"
+	bgsaveLongest   metric = "bgsave_longest_ms"
+	rewriteP999     metric = "rewrite_p99_9_ms"
+	rewriteLongest  metric = "rewrite_longest_ms"
 )
 
 // sample is what one step measured.

@@ -19,8 +19,13 @@ import (
 type room struct {
 	keys           int
 	connections    int
-	cleanupSeconds int // throttlecrab's: how often it drops expired keys; 0: its default
+	cleanupSeconds int    // throttlecrab's: how often it drops expired keys; 0: its default
+	fsync          string // celld's and redis-server's --appendfsync, or snapshotOnly; empty: nothing on the disk
+	dir            string // of a server that was killed, to go on from its files; empty: a new one
 }
+
+// snapshotOnly has dump.rdb read at the start.
+const snapshotOnly = "no file"
 
 // server is a process of a peer, listening on loopback.
 type server struct {
@@ -35,15 +40,16 @@ type server struct {
 }
 
 // start runs a peer's server and returns when it answers PING.
-func (b *bench) start(p *peer, r room) (*server, error) {
+func (b *bench) start(p *peer, r room) (_ *server, err error) {
 	if r.cleanupSeconds == 0 {
 		r.cleanupSeconds = 300
 	}
-	dir, err := os.MkdirTemp(b.dir, p.name+"-")
-	if err != nil {
-		return nil, err
+	s := &server{peer: p, room: r, dir: r.dir, exited: make(chan struct{})}
+	if s.dir == "" {
+		if s.dir, err = os.MkdirTemp(b.dir, p.name+"-"); err != nil {
+			return nil, err
+		}
 	}
-	s := &server{peer: p, room: r, dir: dir, exited: make(chan struct{})}
 	if s.port, s.metricsPort, err = freePorts(); err != nil {
 		return nil, err
 	}
@@ -55,21 +61,26 @@ func (b *bench) start(p *peer, r room) (*server, error) {
 	defer log.Close()
 	args := p.args(&b.tools, s)
 	s.cmd = exec.Command(args[0], args[1:]...)
-	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr, s.cmd.Env = dir, log, log, plainEnvironment()
+	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr, s.cmd.Env = s.dir, log, log, plainEnvironment()
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL} // Ctrl-C is for the program, not for its servers
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
 	go func() { s.cmd.Wait(); close(s.exited) }()
 	if err := s.awaitPong(b); err != nil {
+		err = fmt.Errorf("start %s: %w%s", p.title, err, s.lastLog())
 		s.stop()
-		return nil, fmt.Errorf("start %s: %w%s", p.title, err, s.lastLog())
+		return nil, err
 	}
 	return s, nil
 }
 
 func (s *server) awaitPong(b *bench) error {
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	patience := 10 * time.Second
+	if s.room.dir != "" { // it reads its files
+		patience = 5 * time.Minute
+	}
+	for deadline := time.Now().Add(patience); ; {
 		select {
 		case <-s.exited:
 			return fmt.Errorf("it ended: %s", s.cmd.ProcessState)
@@ -80,20 +91,26 @@ func (s *server) awaitPong(b *bench) error {
 			return nil
 		}
 		if time.Now().After(deadline) || !b.sleep(10*time.Millisecond) {
-			return fmt.Errorf("no PONG within 10 s: %q, %v", reply, err)
+			return fmt.Errorf("no PONG within %v: %q, %v", patience, reply, err)
 		}
 	}
 }
 
-// stop ends the process and waits for that.
+// stop ends the process, waits for that, and removes its files.
 func (s *server) stop() {
 	s.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-s.exited:
 	case <-time.After(5 * time.Second):
-		s.cmd.Process.Kill()
-		<-s.exited
+		s.kill()
 	}
+	os.RemoveAll(s.dir)
+}
+
+// kill ends the process as a crash does, and leaves its files.
+func (s *server) kill() {
+	s.cmd.Process.Kill()
+	<-s.exited
 }
 
 func (s *server) pid() int { return s.cmd.Process.Pid }

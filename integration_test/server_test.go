@@ -29,6 +29,7 @@ type spec struct {
 	dir    string   // folder it runs in
 	sys    *syscall.SysProcAttr
 	dies   bool // the test ends it itself and looks at how
+	early  bool // start returns while it still reads its files
 }
 
 // server is a running celld.
@@ -78,8 +79,8 @@ func (s spec) start(t testing.TB) *server {
 		t.Fatalf("start %v: %v", cmd.Args, err)
 	}
 	srv := &server{t: t, cmd: cmd, log: &logBuffer{}, exited: make(chan struct{})}
-	ready := make(chan []string, 1)
-	go srv.readLog(stderr, ready)
+	ready := make(chan []string, 2)
+	go srv.readLog(stderr, s.early, ready)
 	if !s.dies {
 		t.Cleanup(srv.stop)
 	} else {
@@ -102,7 +103,7 @@ func (s spec) start(t testing.TB) *server {
 }
 
 // readLog keeps what celld logs, hands out the addresses of the start line, and collects the exit code.
-func (s *server) readLog(stderr io.Reader, ready chan<- []string) {
+func (s *server) readLog(stderr io.Reader, early bool, ready chan<- []string) {
 	lines := bufio.NewReader(stderr)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -111,7 +112,7 @@ func (s *server) readLog(stderr io.Reader, ready chan<- []string) {
 			Msg  string
 			Addr []string
 		}
-		if json.Unmarshal(line, &event) == nil && event.Msg == "ready" {
+		if json.Unmarshal(line, &event) == nil && (event.Msg == "ready" || early && event.Msg == "loading" && event.Addr != nil) {
 			ready <- event.Addr
 		}
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 type damage struct {
 	at   int64
 	what string
+	form bool // Redis's tools see it as well
 	torn bool // the file merely ends in the middle of a command,
 	open bool // or of a transaction, whose commands have been done
 }
@@ -44,7 +45,7 @@ func readAOF(src *source, do func(args [][]byte) error) (crc uint64, savedNS int
 			if src.pos < len(src.buf) && src.buf[src.pos] == 0 && src.onlyZeros() {
 				return crc, savedNS, tornAt(src, at, multiAt)
 			}
-			return 0, 0, &damage{at: at, what: what}
+			return 0, 0, &damage{at: at, what: what, form: true}
 		}
 		if ns, ok, good := stampOf(args, src.checksum); ok {
 			if !good {

@@ -60,6 +60,10 @@ func (m *Manager) Load(apply func(args [][]byte) error) (Loaded, error) {
 	if back := l.savedNS - l.nowNS; back > 0 {
 		m.log.Warn("the clock is behind that of the file, so all limits are set back as much", "file", l.result.File, "by", time.Duration(back))
 		m.setBack(back, l.nowNS)
+		m.rewriteAtStart = m.o.AppendOnly // or the next start would set back what follows as well
+	}
+	if m.rewriteAtStart {
+		m.tailCRC = 0 // what is written then ends in a stamp
 	}
 	for m.store.Drain(func(store.Change) {}) { // what was read needs not be written
 	}
@@ -76,6 +80,7 @@ func (l *loader) load() error {
 	if m.o.AppendOnly {
 		switch found, err := l.loadAOF(m.aofPath()); {
 		case found || err != nil:
+			m.rewriteAtStart = m.rewriteAtStart || l.db != 0 // what is appended would be of that database
 			return err
 		}
 		switch found, err := l.loadManifest(filepath.Join(m.o.Dir, "appendonlydir")); {
@@ -150,8 +155,10 @@ func (l *loader) loadAOF(path string) (found bool, err error) {
 		return true, nil
 	case !errors.As(err, &d):
 		return true, fmt.Errorf("%s: %w", path, err)
-	case !d.torn:
+	case d.form:
 		return true, fmt.Errorf("%s: %w. To cut it off there: redis-check-aof --fix %s", path, err, path)
+	case !d.torn:
+		return true, fmt.Errorf("%s: %w. To cut it off there: truncate -s %d %s", path, err, d.at, path)
 	case !l.m.o.LoadTruncated:
 		return true, fmt.Errorf("%s: %w. To cut it off there: redis-check-aof --fix %s, or --aof-load-truncated yes", path, err, path)
 	}
@@ -258,6 +265,9 @@ func (l *loader) command(args [][]byte) error {
 		return nil
 	case bytes.EqualFold(name, wordEcho) && len(args) == 2:
 		return nil
+	case bytes.EqualFold(name, wordFlushAll), l.db == 0 && bytes.EqualFold(name, wordFlushDB): // with ASYNC or not
+		l.m.store.Flush()
+		return nil
 	case l.db != 0:
 		l.other(nil, "database "+strconv.Itoa(l.db))
 		return nil
@@ -265,9 +275,6 @@ func (l *loader) command(args [][]byte) error {
 		return l.setCommand(args)
 	case bytes.EqualFold(name, wordDel) && len(args) == 2:
 		l.m.store.Delete(args[1], l.nowNS)
-		return nil
-	case len(args) == 1 && (bytes.EqualFold(name, wordFlushAll) || bytes.EqualFold(name, wordFlushDB)):
-		l.m.store.Flush()
 		return nil
 	}
 	if err := l.apply(args); err != nil {

@@ -188,8 +188,8 @@ func (r *rdbReader) auxField() error {
 	case err != nil:
 	case string(r.key) == auxTime:
 		r.savedNS = n
-	case string(r.key) == "ctime" && r.savedNS == 0 && n < math.MaxInt64/1_000_000_000:
-		r.savedNS = (n + 1) * 1e9 // it is cut off to seconds
+	case string(r.key) == "ctime" && r.savedNS == 0 && 0 < n && n < math.MaxInt64/1_000_000_000:
+		r.savedNS = n * 1e9 // cut off to seconds: a file that is loaded in the second it was written is not from the future
 	}
 	return nil
 }

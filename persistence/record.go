@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"math"
 	"math/bits"
 	"strconv"
 
@@ -35,6 +36,8 @@ func stateOf(tat uint64, expiryMS int64) store.State {
 		return store.State{TAT: tat, ExpiryNS: store.NoExpiry}
 	case expiryMS >= ceilMS(tat):
 		return store.State{TAT: tat}
+	case expiryMS > math.MaxInt64/nsPerMS: // a TAT can be later than an expiry
+		return store.State{TAT: tat, ExpiryNS: math.MaxInt64}
 	}
 	return store.State{TAT: tat, ExpiryNS: max(expiryMS, 1) * nsPerMS}
 }

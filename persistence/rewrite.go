@@ -170,23 +170,18 @@ func (m *Manager) swap(f File, temp string) error {
 	return nil
 }
 
-// writeStates writes the commands that lead to all limits.
+// writeStates writes the commands that lead to all limits, with a stamp behind each piece, so that damage is found where it is.
 func (m *Manager) writeStates(w io.Writer, direct bool) error {
-	buf, crc := make([]byte, 0, flushAt+flushAt/4), uint64(0)
-	err := m.export(direct, func(key []byte, st store.State) bool {
+	buf := make([]byte, 0, flushAt+flushAt/4)
+	return m.export(direct, func(key []byte, st store.State) bool {
 		buf = appendSet(buf, key, st)
 		return len(buf) >= flushAt
 	}, func() error {
-		crc = jonesUpdate(crc, buf)
+		buf = appendStamp(buf, m.o.Clock(), jonesUpdate(0, buf))
 		_, err := w.Write(buf)
 		buf = buf[:0]
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(appendStamp(buf, m.o.Clock(), jonesUpdate(crc, buf)))
-	return err
 }
 
 // rewriteWithoutAOF writes the file once, as Redis does where the append-only file is off.

@@ -1,0 +1,158 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// save loads distinct keys that live for an hour into a server that extends an append-only file every second, and
+// measures what files of all keys cost: the memory while a snapshot is taken in the background, how long others wait
+// meanwhile and while the append-only file is rewritten, and the seconds to write a snapshot in the foreground and, after
+// the server was killed, to read it.
+type save struct{ keys int }
+
+const (
+	sampleEvery = 50 * time.Millisecond // memory, and whether it is done
+	restFor     = 3 * time.Second
+)
+
+func (w save) fits(p *peer) bool { return p.throttles() }
+
+func (w save) quick() work { return w }
+
+func (w save) seconds(p *peer) float64 {
+	return 8 + float64(w.keys)/map[string]float64{"celld": 150e3, "redis-cell": 100e3}[p.name]
+}
+
+// hourLimit lets 15 more through than one an hour, so that one call fills it for an hour.
+func hourLimit(request []byte) []byte { return appendWords(request, "15", "1", "3600") }
+
+func (w save) run(b *bench, p *peer) (sample, error) {
+	s, err := b.start(p, room{keys: w.keys * 5 / 4, fsync: "everysec"})
+	if err != nil {
+		return nil, err
+	}
+	defer s.stop()
+	if err := (load{server: s, keys: w.keys, keyLen: 16, limit: hourLimit, fresh: true}).run(b.ctx); err != nil {
+		return nil, fmt.Errorf("%w%s", err, s.lastLog())
+	}
+	b.sleep(settle)
+	if _, err := s.allWritten(b); err != nil {
+		return nil, err
+	}
+	result := sample{}
+	// Reading a large process's memory holds it up, so that is done in a save of its own.
+	for _, measure := range []func(*bench, *server, sample) error{memoryWhileSaving, waitsWhileSaving, saveSnapshot} {
+		if err := measure(b, s, result); err != nil {
+			return nil, fmt.Errorf("%w%s", err, s.lastLog())
+		}
+	}
+
+	s.kill()
+	began := time.Now()
+	again, err := b.start(p, room{keys: w.keys * 5 / 4, fsync: snapshotOnly, dir: s.dir})
+	if err != nil {
+		return nil, err
+	}
+	result[loadSeconds] = time.Since(began).Seconds()
+	defer again.kill() // it has nothing to write
+	keys, err := again.keys()
+	if err == nil && keys != w.keys && keys != w.keys+1 { // the probe's
+		err = fmt.Errorf("%d keys saved, %d read", w.keys, keys)
+	}
+	return result, err
+}
+
+func memoryWhileSaving(b *bench, s *server, result sample) error {
+	before, err := readGroupPSS(s.pid())
+	if err != nil {
+		return err
+	}
+	peak := before
+	err = s.background(b, "BGSAVE", func() error {
+		now, err := readGroupPSS(s.pid())
+		peak = max(peak, now)
+		return err
+	})
+	result[memoryMB], result[peakRatio] = float64(before)/1e6, float64(peak)/float64(before)
+	return err
+}
+
+func waitsWhileSaving(b *bench, s *server, result sample) error {
+	probe, err := startProbe(s)
+	if err != nil {
+		return err
+	}
+	defer probe.stop()
+	b.sleep(restFor)
+	rest, err := probe.take()
+	if err != nil {
+		return err
+	}
+	result[restLongest] = milliseconds(rest.longest())
+	for _, w := range []struct {
+		command       string
+		p999, longest metric
+	}{
+		{"BGSAVE", bgsaveP999, bgsaveLongest}, {"BGREWRITEAOF", rewriteP999, rewriteLongest},
+	} {
+		if err := s.background(b, w.command, func() error { return nil }); err != nil {
+			return err
+		}
+		waits, err := probe.take()
+		if err != nil {
+			return err
+		}
+		result[w.p999], result[w.longest] = milliseconds(waits.permille(999)), milliseconds(waits.longest())
+	}
+	return nil
+}
+
+func saveSnapshot(_ *bench, s *server, result sample) error {
+	began := time.Now()
+	if _, err := ask(s.addr, "SAVE"); err != nil {
+		return err
+	}
+	result[saveSeconds] = time.Since(began).Seconds()
+	file, err := os.Stat(filepath.Join(s.dir, "dump.rdb"))
+	if err != nil {
+		return err
+	}
+	result[fileMB] = float64(file.Size()) / 1e6
+	return nil
+}
+
+// background has the server run BGSAVE or BGREWRITEAOF, and calls meanwhile every now and then until that is done.
+func (s *server) background(b *bench, command string, meanwhile func() error) error {
+	running, status := "rdb_bgsave_in_progress", "rdb_last_bgsave_status"
+	if command == "BGREWRITEAOF" {
+		running, status = "aof_rewrite_in_progress", "aof_last_bgrewrite_status"
+	}
+	if _, err := ask(s.addr, command); err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	for b.sleep(sampleEvery) {
+		if err := meanwhile(); err != nil {
+			return err
+		}
+		info, err := ask(s.addr, "INFO", "persistence")
+		if err != nil {
+			return err
+		}
+		if still, err := parseCount(info, running); err != nil || still == 1 {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if outcome, err := infoField(info, status); err != nil || outcome != "ok" {
+			return fmt.Errorf("%s: %s: %q, %v", command, status, outcome, err)
+		}
+		return nil
+	}
+	return b.ctx.Err()
+}

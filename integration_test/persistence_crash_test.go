@@ -1,0 +1,185 @@
+package integration_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// crashLimit is how often a key passes. Some are used up soon, others never. Nothing flows back: the period is an hour.
+func crashLimit(i int) int {
+	if i%2 == 0 {
+		return 20
+	}
+	return 50_000
+}
+
+func crashCall(i int, quantity string) []string {
+	return []string{"CL.THROTTLE", "key:" + strconv.Itoa(i), strconv.Itoa(crashLimit(i) - 1), "1", "3600", quantity}
+}
+
+// ledger is what clients know of one key.
+type ledger struct {
+	base   int // what the server had counted when it was last asked
+	passed int // in all
+	open   int // calls of the last round that were not answered
+	acks   []time.Time
+}
+
+// crasher starts celld over and over on the same files and kills it while clients call.
+type crasher struct {
+	t     *testing.T
+	rnd   *rand.Rand
+	dir   string
+	flags []string
+
+	mu     sync.Mutex
+	keys   []ledger
+	oldest time.Duration // how long before a kill a decision was answered that was forgotten
+}
+
+// round starts celld, compares what it has counted with what was answered, and has clients call until it is killed.
+func (c *crasher) round(run time.Duration) {
+	c.t.Helper()
+	srv := spec{binary: stressBinary, flags: c.flags, dies: true}.start(c.t)
+	c.reckon(dial(c.t, srv.addr))
+	c.keys = append(c.keys, make([]ledger, 20)...)
+	var clients sync.WaitGroup
+	for range 4 {
+		conn, rnd := dial(c.t, srv.addr), rand.New(rand.NewPCG(c.rnd.Uint64(), 0))
+		clients.Go(func() {
+			for c.calls(conn, rnd) {
+			}
+		})
+	}
+	if c.rnd.IntN(3) == 0 { // files are replaced meanwhile
+		conn := dial(c.t, srv.addr)
+		clients.Go(func() {
+			for i := 0; ; i++ {
+				if _, err := conn.tryDo([]string{[]string{"BGREWRITEAOF", "BGSAVE"}[i%2]}); err != nil {
+					return
+				}
+			}
+		})
+	}
+	time.Sleep(run)
+	killed := time.Now()
+	srv.cmd.Process.Kill()
+	<-srv.exited
+	clients.Wait()
+	if log := srv.log.String(); strings.Contains(log, "DATA RACE") || strings.Contains(log, "panic") {
+		c.t.Error(log)
+	}
+	for i := range c.keys { // the age of what was answered, as of the kill
+		for j, at := range c.keys[i].acks {
+			c.keys[i].acks[j] = time.Time{}.Add(killed.Sub(at))
+		}
+	}
+}
+
+// calls sends a few calls at once and reads the answers.
+func (c *crasher) calls(conn *conn, rnd *rand.Rand) bool {
+	var batch []byte
+	keys := make([]int, 1+rnd.IntN(16))
+	c.mu.Lock()
+	for i := range keys {
+		keys[i] = rnd.IntN(len(c.keys))
+		c.keys[keys[i]].open++
+	}
+	c.mu.Unlock()
+	for _, key := range keys {
+		batch = append(batch, frame(crashCall(key, "1")...)...)
+	}
+	if _, err := conn.Write(batch); err != nil {
+		return false
+	}
+	for _, key := range keys {
+		raw, err := conn.tryReply(replyTimeout)
+		if err != nil {
+			return false
+		}
+		ints, ok := fiveInts(raw)
+		c.mu.Lock()
+		k := &c.keys[key]
+		k.open--
+		if ok && ints[0] == 0 {
+			k.passed++
+			k.acks = append(k.acks, time.Now())
+		}
+		c.mu.Unlock()
+		if !ok {
+			c.t.Errorf("CL.THROTTLE: %q", raw)
+		}
+	}
+	return true
+}
+
+// reckon asks what every key has left, after a restart.
+func (c *crasher) reckon(conn *conn) {
+	c.t.Helper()
+	var calls []byte
+	for i := range c.keys {
+		calls = append(calls, frame(crashCall(i, "0")...)...)
+	}
+	conn.send(calls)
+	for i := range c.keys {
+		k := &c.keys[i]
+		raw := conn.reply()
+		ints, ok := fiveInts(raw)
+		if !ok {
+			c.t.Fatalf("CL.THROTTLE: %q", raw)
+		}
+		counted := crashLimit(i) - int(ints[2])
+		if forgotten := k.base + len(k.acks) - counted; forgotten > 0 {
+			c.oldest = max(c.oldest, k.acks[len(k.acks)-forgotten].Sub(time.Time{}))
+		} else if -forgotten > k.open {
+			c.t.Errorf("key %d: %d are counted that nobody asked for", i, -forgotten-k.open)
+		}
+		*k = ledger{base: counted, passed: k.passed}
+	}
+}
+
+// TestPersistenceKill kills celld 100 times while clients call. With always, no decision that was answered is forgotten;
+// with everysec, none that is older than a second, and half a second more for a loaded machine. What this cannot show is a
+// machine that loses power: what has been written survives the process, fsync or not.
+func TestPersistenceKill(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		fsync          string
+		worlds, rounds int
+		longest        time.Duration // a round
+		forgets        time.Duration
+	}{
+		{"always", 2, 45, 150 * time.Millisecond, 0},
+		{"everysec", 2, 5, 3 * time.Second, 1500 * time.Millisecond},
+	} {
+		for world := range test.worlds {
+			t.Run(fmt.Sprint(test.fsync, world), func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				c := &crasher{t: t, rnd: newRand(t), dir: dir, flags: []string{"--dir", dir, "--appendonly", "yes", "--appendfsync", test.fsync}}
+				for range test.rounds {
+					c.round(time.Duration(c.rnd.Int64N(int64(test.longest))))
+				}
+				srv := startOn(t, dir, c.flags[2:]...)
+				c.reckon(dial(t, srv.addr))
+				checkFiles(t, dir)
+				passed := 0
+				for i, k := range c.keys {
+					passed += k.passed
+					if test.forgets == 0 && k.passed > crashLimit(i) {
+						t.Errorf("key %d: %d calls passed, of %d", i, k.passed, crashLimit(i))
+					}
+				}
+				t.Logf("%d keys, %d calls passed; the oldest that was forgotten was answered %v before the kill", len(c.keys), passed, c.oldest)
+				if c.oldest > test.forgets {
+					t.Errorf("forgotten: what was answered %v before the kill", c.oldest)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package integration_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The limits of celld on disk: across restarts, crashes and full disks, and between it and redis-server with redis-cell.
+
+// startOn starts celld on a directory of files.
+func startOn(t testing.TB, dir string, flags ...string) *server {
+	t.Helper()
+	return start(t, append([]string{"--dir", dir}, flags...)...)
+}
+
+// end tells celld to end and sees it do so in order.
+func (s *server) end() {
+	s.t.Helper()
+	s.stop()
+}
+
+// loaded waits until a server has read its files. redis-server, too, listens before that.
+func loaded(c *conn) {
+	c.t.Helper()
+	eventually(c.t, "the server has loaded", func() bool { return c.do("PING") == "+PONG\r\n" })
+}
+
+// persistence is a field of INFO persistence.
+func (c *conn) persistence(field string) string {
+	c.t.Helper()
+	return infoSections(c.do("INFO", "persistence"))["Persistence"][field]
+}
+
+// keyState is what a server tells of a key.
+type keyState struct {
+	tat     string
+	expires int64 // Unix ms, -1: never
+}
+
+func (c *conn) state(key string) keyState {
+	c.t.Helper()
+	text, _ := bulk(c.do("GET", key))
+	return keyState{text, intReply(c.do("PEXPIRETIME", key))}
+}
+
+// states is what a server tells of all its keys.
+func (c *conn) states() map[string]keyState {
+	c.t.Helper()
+	keys := map[string]keyState{}
+	for _, key := range keyList(c.do("KEYS", "*")) {
+		keys[key] = c.state(key)
+	}
+	return keys
+}
+
+// same compares the TATs of all keys, and their expiries to the millisecond: in a file an expiry is rounded up to one, in
+// redis-cell and in a reply down.
+func same(t testing.TB, what string, got, want map[string]keyState) {
+	t.Helper()
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		g, w := got[key], want[key]
+		if apart := g.expires - w.expires; g.tat != w.tat || apart < -1 || apart > 1 || (g.expires < 0) != (w.expires < 0) {
+			t.Errorf("%s: %.20q is %v, want %v", what, key, g, w)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%s: %d keys, want %d", what, len(got), len(want))
+	}
+}
+
+// copied is a copy of a directory, of these of its files if any are named.
+func copied(t testing.TB, dir string, files ...string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "data")
+	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range glob(t, to, "*") {
+		if len(files) > 0 && !slices.Contains(files, filepath.Base(path)) {
+			os.RemoveAll(path)
+		}
+	}
+	return to
+}
+
+func glob(t testing.TB, elem ...string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(elem...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+// checkFiles has Redis's own tools look at the files of a directory.
+func checkFiles(t testing.TB, dir string) {
+	t.Helper()
+	for _, check := range []struct{ tool, file, says string }{
+		{"redis-check-rdb", "dump.rdb", "RDB looks OK"},
+		{"redis-check-aof", "appendonly.aof", "is valid"},
+	} {
+		path := filepath.Join(dir, check.file)
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		if out := tool(t, check.tool, path); !strings.Contains(out, check.says) {
+			t.Errorf("%s: %s", check.tool, out)
+		}
+	}
+}
+
+func readFile(t testing.TB, elem ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(elem...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func writeFile(t testing.TB, text string, elem ...string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(elem...), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// commands are commands as an append-only file has them, one for each line.
+func commands(t testing.TB, format string, args ...any) string {
+	t.Helper()
+	var b strings.Builder
+	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
+		b.Write(frame(splitQuoted(t, line)...))
+	}
+	return b.String()
+}

@@ -1,0 +1,176 @@
+package persistence_test
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+
+	"celld/persistence"
+	"celld/store"
+)
+
+// inMemory is a world whose files are in memory.
+func inMemory(t testing.TB, set func(*persistence.Options)) (*world, *memory) {
+	files := newMemory()
+	return &world{t: t, now: t0, set: set, files: files}, files
+}
+
+// replays checks that a process that finds those files has exactly these limits.
+func (w *world) replays(files *memory, want map[string]store.State) {
+	w.t.Helper()
+	next := &world{t: w.t, dir: w.dir, now: w.now, set: w.set, files: files}
+	if err := next.open(); err != nil {
+		w.t.Fatal(err)
+	}
+	next.expect(want)
+	next.m.Stop()
+	if err := next.m.Close(false); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// changes are of all kinds, one after the other.
+var changes = []func(w *world){
+	func(w *world) { w.put("new", store.State{TAT: uint64(t0 + 90*second)}) },
+	func(w *world) { w.throttle("new") },
+	func(w *world) {
+		for _, key := range []string{"a", "b", "c", "d"} {
+			w.throttle(key)
+			w.throttle(key)
+		}
+		w.store.Delete([]byte("b"), w.now)
+	},
+	func(w *world) { w.store.Delete([]byte("a"), w.now) },
+	func(w *world) { w.store.Rename([]byte("c"), []byte("e"), w.now) },
+	func(w *world) {
+		w.put("new", store.State{TAT: uint64(t0 + 80*second), ExpiryNS: t0 + 70*second})
+		w.put("stays", store.State{TAT: uint64(t0 + 80*second), ExpiryNS: store.NoExpiry})
+	},
+}
+
+// change makes a change, commits it, and checks that it is on the disk or never was.
+func (w *world) change(files *memory, change func(w *world)) (failed bool) {
+	w.t.Helper()
+	before, failures := w.states(), w.m.Failures()
+	change(w)
+	after := w.states()
+	w.m.Commit()
+	if w.m.Failures() == failures {
+		w.expect(after)
+		w.replays(files.image(true), after)
+		if w.m.Refusal() == nil {
+			w.replays(files.image(false), after)
+		} // else what could not be cut off may be there
+		return false
+	}
+	w.expect(before)
+	w.replays(files.image(true), before)
+	if err := w.m.Refusal(); !errors.Is(err, syscall.ENOSPC) || !errors.Is(w.m.Status().AOFErr, syscall.ENOSPC) {
+		w.t.Errorf("after a write that has failed: %v, %+v", err, w.m.Status())
+	}
+	return true
+}
+
+// recovers checks that all is well again a second after the file system is.
+func (w *world) recovers(files *memory) {
+	w.t.Helper()
+	files.failing(nil)
+	w.tick(second)
+	if err := w.m.Refusal(); err != nil || w.m.Status().AOFErr != nil {
+		w.t.Errorf("the file system has recovered: %v, %+v", err, w.m.Status())
+	}
+	w.replays(files.image(false), w.states())
+	if w.change(files, func(w *world) { w.throttle("afterwards") }) {
+		w.t.Error("the file system has recovered, and Commit has not")
+	}
+	want := w.states()
+	w.reopen().expect(want)
+}
+
+// Whichever call fails, and whether once or from there on, each Commit is on the disk or taken back.
+func TestAlwaysWhenTheDiskFails(t *testing.T) {
+	for _, forever := range []bool{false, true} {
+		for call, more := 1, true; more; call++ {
+			w, files := inMemory(t, always)
+			w.mustOpen()
+			w.put("kept", store.State{TAT: uint64(t0 + 90*second)})
+			w.m.Commit()
+			reached, failed := files.failFrom(call, forever), 0
+			for _, change := range changes {
+				if w.change(files, change) {
+					failed++
+				}
+			}
+			more = reached()
+			if forever && more && failed == 0 || !forever && failed > 1 {
+				t.Errorf("call %d, forever %v: %d changes have failed", call, forever, failed)
+			}
+			w.recovers(files)
+			if t.Failed() {
+				t.Fatalf("call %d, forever %v", call, forever)
+			}
+		}
+	}
+}
+
+// Where what was written of a batch cannot be cut off either, it is later, before anything else is written.
+func TestAlwaysWhenItCannotBeCutOff(t *testing.T) {
+	for _, calls := range [][]string{{"write", "truncate"}, {"sync", "truncate"}} {
+		w, files := inMemory(t, always)
+		w.mustOpen()
+		w.put("kept", store.State{TAT: uint64(t0 + 90*second)})
+		w.m.Commit()
+		good := files.text(w.path("appendonly.aof"))
+		files.failing(failOn(calls...))
+		for range 3 {
+			for _, change := range changes {
+				w.change(files, change)
+			}
+			w.expect(map[string]store.State{"kept": {TAT: uint64(t0 + 90*second)}})
+			w.tick(second)
+		}
+		if got := files.text(w.path("appendonly.aof")); len(got) <= len(good) || len(got) > 2*len(good) {
+			t.Errorf("%q, where %q was before", got, good)
+		}
+		w.recovers(files)
+	}
+}
+
+// A tick does not ask too much of a disk that fails, and tells the log once that it does and once that it no longer does.
+func TestAlwaysTriesAgain(t *testing.T) {
+	w, files := inMemory(t, always)
+	w.mustOpen()
+	tries := 0
+	files.failing(func(call, _ string) error {
+		if call == "write" {
+			tries++
+			return syscall.EIO
+		}
+		return nil
+	})
+	w.throttle("a")
+	w.m.Commit()
+	w.tick(0)
+	tries = 0
+	for range 50 {
+		w.tick(second / 10)
+	}
+	if tries != 5 {
+		t.Errorf("%d tries in 5 s", tries)
+	}
+	if len(w.states()) != 0 {
+		t.Errorf("%v is there", w.states())
+	}
+	files.failing(nil)
+	w.tick(second)
+	w.throttle("a")
+	w.m.Commit()
+	for _, line := range []string{"cannot be written", "can be written again"} {
+		if n := strings.Count(w.log.String(), line); n != 1 {
+			t.Errorf("%q is told %d times in %s", line, n, w.log)
+		}
+	}
+	want := w.states()
+	w.reopen().expect(want)
+}

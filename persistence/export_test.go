@@ -1,0 +1,4 @@
+package persistence
+
+// ErrNotLasting is what a file system's Rename wraps where only the directory could not be synced.
+var ErrNotLasting = errNotLasting

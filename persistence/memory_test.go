@@ -1,0 +1,284 @@
+package persistence_test
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"celld/persistence"
+)
+
+// memory is a file system that can be told to fail, and that knows what would be left of it if the power went.
+type memory struct {
+	mu    sync.Mutex
+	files map[string]*memoryFile
+
+	// fail is asked before each call, and for a Rename also behind it (as "renamed": that the directory is synced). A write
+	// that fails has written half.
+	fail func(call, name string) error
+}
+
+type memoryFile struct {
+	data, synced []byte
+}
+
+func newMemory() *memory { return &memory{files: map[string]*memoryFile{}} }
+
+// allowed asks fail, without the lock, so that fail may use the manager.
+func (m *memory) allowed(call, name string) error {
+	m.mu.Lock()
+	fail := m.fail
+	m.mu.Unlock()
+	if fail == nil {
+		return nil
+	}
+	if err := fail(call, filepath.Base(name)); err != nil {
+		return &fs.PathError{Op: call, Path: name, Err: err}
+	}
+	return nil
+}
+
+// failing has calls fail by that function; nil: none.
+func (m *memory) failing(fail func(call, name string) error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fail = fail
+}
+
+// failFrom has the call of that number fail, counted from now, and those that follow too if forever; calls to open a file that
+// is there are left out, as they need no room. The function it returns says whether it has come to that.
+func (m *memory) failFrom(call int, forever bool) (failed func() bool) {
+	var mu sync.Mutex
+	n := 0
+	m.failing(func(kind, _ string) error {
+		if kind == "open" {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if n++; n == call || forever && n > call {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	return func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return n >= call
+	}
+}
+
+// failOn is for failing: these calls fail.
+func failOn(calls ...string) func(call, name string) error {
+	return func(call, _ string) error {
+		if slices.Contains(calls, call) {
+			return syscall.ENOSPC
+		}
+		return nil
+	}
+}
+
+// image is a copy as it would be found by the next process. After a loss of power only what was synced is there.
+func (m *memory) image(powerLost bool) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	image := newMemory()
+	for name, f := range m.files {
+		data := f.data
+		if powerLost {
+			data = f.synced
+		}
+		image.files[name] = &memoryFile{slices.Clone(data), slices.Clone(data)}
+	}
+	return image
+}
+
+// put has a file with that text.
+func (m *memory) put(name string, text []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.files[name] = &memoryFile{slices.Clone(text), slices.Clone(text)}
+}
+
+// shorten cuts a file off, also for those who have it open.
+func (m *memory) shorten(name string, size int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.files[name].data = m.files[name].data[:size]
+}
+
+// text is what a file has.
+func (m *memory) text(name string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if f := m.files[name]; f != nil {
+		return string(f.data)
+	}
+	return ""
+}
+
+// list is the names of all files, without their directory.
+func (m *memory) list() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var names []string
+	for name := range m.files {
+		names = append(names, filepath.Base(name))
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (m *memory) open(call, name string, create, empty bool) (persistence.File, error) {
+	if err := m.allowed(call, name); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f := m.files[name]
+	if f == nil && !create {
+		return nil, &fs.PathError{Op: call, Path: name, Err: fs.ErrNotExist}
+	}
+	if f == nil || empty { // whoever has it open keeps what is in it, which is not so on a disk but nobody relies on
+		f = &memoryFile{}
+		m.files[name] = f
+	}
+	return &memoryHandle{m: m, f: f, name: name}, nil
+}
+
+func (m *memory) Open(name string) (persistence.File, error) {
+	return m.open("open", name, false, false)
+}
+
+func (m *memory) Create(name string) (persistence.File, error) {
+	return m.open("create", name, true, true)
+}
+
+func (m *memory) Append(name string) (persistence.File, error) {
+	return m.open("append", name, true, false)
+}
+
+func (m *memory) Rename(from, to string) error {
+	if err := m.allowed("rename", to); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	f := m.files[from]
+	if f == nil {
+		m.mu.Unlock()
+		return &fs.PathError{Op: "rename", Path: from, Err: fs.ErrNotExist}
+	}
+	delete(m.files, from)
+	m.files[to] = f
+	m.mu.Unlock()
+	if err := m.allowed("renamed", to); err != nil {
+		return fmt.Errorf("%w: %w", persistence.ErrNotLasting, err)
+	}
+	return nil
+}
+
+func (m *memory) Remove(name string) error {
+	if err := m.allowed("remove", name); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.files[name] == nil {
+		return &fs.PathError{Op: "remove", Path: name, Err: fs.ErrNotExist}
+	}
+	delete(m.files, name)
+	return nil
+}
+
+// memoryHandle is an open file; it writes at the end.
+type memoryHandle struct {
+	m    *memory
+	f    *memoryFile
+	name string
+	read int
+}
+
+func (h *memoryHandle) Read(p []byte) (int, error) {
+	n, err := h.ReadAt(p, int64(h.read))
+	h.read += n
+	if n > 0 {
+		err = nil
+	}
+	return n, err
+}
+
+func (h *memoryHandle) ReadAt(p []byte, at int64) (int, error) {
+	if err := h.m.allowed("read", h.name); err != nil {
+		return 0, err
+	}
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	n := copy(p, h.f.data[min(int(at), len(h.f.data)):])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (h *memoryHandle) Write(p []byte) (int, error) {
+	err := h.m.allowed("write", h.name)
+	if err != nil {
+		p = p[:len(p)/2]
+	}
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	h.f.data = append(h.f.data, p...)
+	return len(p), err
+}
+
+func (h *memoryHandle) Sync() error {
+	if err := h.m.allowed("sync", h.name); err != nil {
+		return err
+	}
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	h.f.synced = slices.Clone(h.f.data)
+	return nil
+}
+
+func (h *memoryHandle) Truncate(size int64) error {
+	if err := h.m.allowed("truncate", h.name); err != nil {
+		return err
+	}
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	if int(size) > len(h.f.data) {
+		return fmt.Errorf("truncate to %d, and it has %d", size, len(h.f.data))
+	}
+	h.f.data = slices.Clone(h.f.data[:size])
+	return nil
+}
+
+func (h *memoryHandle) Stat() (os.FileInfo, error) {
+	if err := h.m.allowed("stat", h.name); err != nil {
+		return nil, err
+	}
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	return memoryInfo{filepath.Base(h.name), int64(len(h.f.data))}, nil
+}
+
+func (h *memoryHandle) Close() error { return h.m.allowed("close", h.name) }
+
+type memoryInfo struct {
+	name string
+	size int64
+}
+
+func (i memoryInfo) Name() string     { return i.name }
+func (i memoryInfo) Size() int64      { return i.size }
+func (memoryInfo) Mode() fs.FileMode  { return 0o644 }
+func (memoryInfo) ModTime() time.Time { return time.Time{} }
+func (memoryInfo) IsDir() bool        { return false }
+func (memoryInfo) Sys() any           { return nil }

@@ -1,0 +1,101 @@
+package persistence_test
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"celld/store"
+)
+
+// Files that redis-server 7.0.15 wrote, by testdata/make.sh: what of them are limits and what is not.
+func TestRedisFiles(t *testing.T) {
+	const tat = 4_000_000_000_000_000_000 // in 2096
+	forever, plain := store.State{TAT: tat, ExpiryNS: store.NoExpiry}, store.State{TAT: tat}
+	long := strings.Repeat("tenant/", 10)
+	between := map[string]store.State{"limit-a": forever, "limit-b": plain, "limit-c": forever}
+	for _, test := range []struct {
+		name    string
+		limits  map[string]store.State
+		others  string
+		expired int64 // TATs that have passed
+	}{
+		{
+			name: "strings.rdb",
+			limits: map[string]store.State{
+				"plain":         forever,
+				"user:1":        plain,
+				"expires-first": {TAT: tat, ExpiryNS: tat - 1234e6},
+				"past-int64":    {TAT: math.MaxUint64, ExpiryNS: store.NoExpiry},
+				"7":             forever, "-100": forever, "300": forever, "-30000": forever, // keys that are stored as integers
+				"70000": forever, "-2000000000": forever, "2147483648": forever,
+				"":                forever,
+				"bin\x00\r\n\xff": forever,
+				long:              forever, // compressed
+			},
+			others:  "1 database 15, 1 list, 14 string, 2 database 3",
+			expired: 4,
+		},
+		{name: "packed.rdb", limits: between, others: "1 hash, 1 list, 1 zset, 2 stream, 4 set"},
+		{name: "lru.rdb", limits: between, others: "1 hash, 1 list, 1 zset, 2 stream, 4 set"},
+		{name: "lfu.rdb", limits: between, others: "1 hash, 1 list, 1 zset, 2 stream, 4 set"},
+		{name: "large.rdb", limits: between, others: "1 list, 1 stream, 1 zset, 2 hash, 2 set"},
+		{name: "compressed.rdb", limits: between, others: "1 list, 1 stream, 1 zset, 2 hash, 2 set"},
+		{name: "unchecked.rdb", limits: map[string]store.State{"limit": forever}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			text, err := os.ReadFile("testdata/" + test.name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(text) > 20_000 {
+				t.Errorf("%d bytes are too many for a file among the sources", len(text))
+			}
+			w, files := inMemory(t, snapshots)
+			files.put(w.path("dump.rdb"), text)
+			w.now = 2_000_000_000 * second
+			w.mustOpen().expect(test.limits)
+			loaded := w.m.Status().Loaded
+			if got := loaded.OthersText(); got != test.others || loaded.Expired != test.expired {
+				t.Errorf("left out: %s; expired: %d", got, loaded.Expired)
+			}
+			w.reopen().expect(test.limits)
+
+			// The same in front of an append-only file, as Redis before 7 has it, which is then extended.
+			files.put(w.path("appendonly.aof"), append(text, "*3\r\n$3\r\nSET\r\n$5\r\nlater\r\n$19\r\n4000000000000000000\r\n"...))
+			want := maps.Clone(test.limits)
+			want["later"] = forever
+			w.set = always
+			w.mustOpen().expect(want)
+			w.put("much later", plain)
+			w.m.Commit()
+			want["much later"] = plain
+			w.reopen().expect(want)
+			if err := w.m.Rewrite(); err != nil {
+				t.Fatal(err)
+			}
+			w.settle()
+			w.reopen().expect(want)
+		})
+	}
+}
+
+// A file of Redis tells its time in whole seconds. It may be loaded in the second in which it was written.
+func TestARedisFileOfThisSecond(t *testing.T) {
+	w, files := inMemory(t, snapshots)
+	files.put(w.path("dump.rdb"), fmt.Appendf(nil, "REDIS0009\xfa\x05ctime\x0a%d\x00\x01a\x13%d\xff\x00\x00\x00\x00\x00\x00\x00\x00", t0/second, t0+9*second))
+	w.pass(second / 10)
+	w.mustOpen().expect(map[string]store.State{"a": {TAT: uint64(t0 + 9*second), ExpiryNS: store.NoExpiry}})
+	if strings.Contains(w.log.String(), "clock") {
+		t.Error(w.log)
+	}
+	w.now -= 5 * second
+	w.mustOpen().expect(map[string]store.State{"a": {TAT: uint64(t0 + 4*second + second/10), ExpiryNS: store.NoExpiry}})
+	for _, nonsense := range []string{"-9223372036854775808", "9223372036854775807", "-5", "x"} {
+		files.put(w.path("dump.rdb"), fmt.Appendf(nil, "REDIS0009\xfa\x05ctime%c%s\x00\x01a\x13%d\xff\x00\x00\x00\x00\x00\x00\x00\x00", len(nonsense), nonsense, t0+9*second))
+		w.mustOpen().expect(map[string]store.State{"a": {TAT: uint64(t0 + 9*second), ExpiryNS: store.NoExpiry}})
+	}
+}

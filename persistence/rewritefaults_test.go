@@ -1,0 +1,83 @@
+package persistence_test
+
+import (
+	"errors"
+	"slices"
+	"syscall"
+	"testing"
+
+	"celld/persistence"
+	"celld/store"
+)
+
+// Whichever call of a rewrite fails: the file that has the name is the one that is written to.
+func TestRewriteWhenTheDiskFails(t *testing.T) {
+	for _, forever := range []bool{false, true} {
+		for call, more := 1, true; more; call++ {
+			w, files := inMemory(t, always)
+			w.mustOpen()
+			w.put("kept", store.State{TAT: uint64(t0 + 90*second)})
+			for range 5 {
+				w.throttle("a")
+				w.m.Commit()
+			}
+			good := files.text(w.path("appendonly.aof"))
+			reached := files.failFrom(call, forever)
+			if err := w.m.Rewrite(); err != nil {
+				t.Fatal(err)
+			}
+			w.settle()
+			more = reached()
+			st := w.m.Status()
+			failed := st.RewriteErr != nil
+			if failed != (st.Rewrites == 0) || failed && (!more || !errors.Is(st.RewriteErr, syscall.ENOSPC)) {
+				t.Errorf("%+v", st)
+			}
+			if failed && files.text(w.path("appendonly.aof")) != good {
+				t.Errorf("%v, and the file is another", st.RewriteErr)
+			}
+			for _, change := range changes {
+				w.change(files, change)
+			}
+			w.recovers(files)
+			if err := w.m.Rewrite(); err != nil || settled(w).RewriteErr != nil {
+				t.Errorf("the file system has recovered: %v, %v", err, w.m.Status().RewriteErr)
+			}
+			if names := files.list(); !slices.Equal(names, []string{"appendonly.aof"}) {
+				t.Errorf("%q are there", names)
+			}
+			want := w.states()
+			w.reopen().expect(want)
+			if t.Failed() {
+				t.Fatalf("call %d, forever %v", call, forever)
+			}
+		}
+	}
+}
+
+// The same where the append-only file is off, and is written for once.
+func TestRewriteWithoutAOFWhenTheDiskFails(t *testing.T) {
+	for call, more := 1, true; more; call++ {
+		w, files := inMemory(t, snapshots)
+		files.put(w.path("appendonly.aof"), []byte("what was there"))
+		w.mustOpen()
+		w.fillWith(fewStates())
+		reached := files.failFrom(call, false)
+		if err := w.m.Rewrite(); err != nil {
+			t.Fatal(err)
+		}
+		err := settled(w).RewriteErr
+		more = reached()
+		if err != nil && !errors.Is(err, persistence.ErrNotLasting) {
+			if got := files.text(w.path("appendonly.aof")); got != "what was there" {
+				t.Errorf("%v, and now there is %.100q", err, got)
+			}
+		} else {
+			is := &world{t: t, now: w.now, set: appendOnly}
+			is.replays(files.image(true), w.states())
+		}
+		if names := files.list(); !slices.Equal(names, []string{"appendonly.aof"}) {
+			t.Errorf("call %d: %q are there", call, names)
+		}
+	}
+}
