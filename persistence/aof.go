@@ -33,6 +33,7 @@ type appendLog struct {
 	baseSize int64  // when it was last rewritten, or loaded
 	crc      uint64 // of what follows the last stamp
 	torn     bool   // there is something behind size, which must go before more is written
+	failed   int64  // writes that have failed
 
 	writeErr atomic.Pointer[error] // of the last write; nil: it went well
 
@@ -46,6 +47,7 @@ type appendLog struct {
 	ended     chan struct{}
 	active    atomic.Bool // Start has been called
 	lost      atomic.Bool // changes went untold: only a rewrite makes the file good
+	dropped   error       // why a buffer was given up at the end; read when the writing has ended
 
 	commits  commits
 	failures atomic.Int64
@@ -120,6 +122,7 @@ func (l *appendLog) appendLocked(b []byte, sync bool) (err error) {
 		err = l.file.Sync()
 	}
 	if err != nil {
+		l.failed++
 		l.torn = l.file.Truncate(l.size) != nil
 		return err
 	}
@@ -192,22 +195,27 @@ func (l *appendLog) step() (more bool) {
 
 // drain appends a few changes.
 func (l *appendLog) drain(b *[]byte) (more bool) {
-	return l.m.store.Drain(func(c store.Change) {
-		if c.Lost {
-			l.lost.Store(true)
-			return
-		}
-		*b = appendChange(*b, c)
-	})
+	return l.m.store.Drain(func(c store.Change) { *b = l.tell(*b, c) })
 }
 
-// write writes the buffers that are full.
+func (l *appendLog) tell(b []byte, c store.Change) []byte {
+	if c.Lost {
+		l.lost.Store(true)
+	}
+	return appendChange(b, c)
+}
+
+// write writes the buffers that are full. At the end each is tried once more.
 func (l *appendLog) write() {
 	for b := range l.full {
-		for {
+		for last := false; ; last = l.ending() {
 			err := l.append(b, l.m.o.Fsync == EverySecond)
 			l.note(err)
-			if err == nil || l.ending() {
+			if err == nil {
+				break
+			}
+			if last {
+				l.dropped = err
 				break
 			}
 		}
@@ -237,6 +245,9 @@ func (l *appendLog) close() error {
 	err := l.failing()
 	if err == nil {
 		err = l.append(b, true)
+	}
+	if err == nil {
+		err = l.dropped
 	}
 	if err != nil {
 		err = fmt.Errorf("write the append-only file: %w", err)
@@ -294,21 +305,24 @@ func (m *Manager) Commit() {
 }
 
 func (l *appendLog) commit() {
-	b := l.commits.buf[:0]
-	for l.drain(&b) {
+	b, flushed := l.commits.buf[:0], false
+	for l.m.store.Drain(func(c store.Change) {
+		flushed = flushed || c.Flush
+		b = l.tell(b, c)
+	}) {
 	}
 	if l.commits.buf = b; cap(b) > gatherBytes {
 		l.commits.buf = nil
 	}
-	if len(b) == 0 {
-		return
-	}
-	err := l.append(b, true)
-	l.note(err)
-	if err != nil {
-		l.m.store.Undo(l.m.o.Clock())
-		l.failures.Add(1)
-		for l.m.store.Drain(func(store.Change) {}) { // what Undo changed is what the file has
+	if len(b) > 0 {
+		err := l.append(b, true)
+		l.note(err)
+		if err != nil {
+			l.m.store.Undo(l.m.o.Clock()) // what that changes is told the next time, with what was decided meanwhile
+			l.failures.Add(1)
+			if flushed { // which cannot be taken back
+				l.lost.Store(true)
+			}
 		}
 	}
 	l.m.store.Keep()

@@ -71,10 +71,16 @@ func (m *Manager) rewriteDue() bool {
 // Nobody waits for more than the last of that.
 func (m *Manager) rewrite() (err error) {
 	l := m.aof
-	l.lost.Store(false)
-	l.mu.Lock()
-	from := l.size
-	l.mu.Unlock()
+	lost := l.lost.Swap(false)
+	defer func() {
+		if err != nil && lost {
+			l.lost.Store(true)
+		}
+	}()
+	from, failed, err := l.mark()
+	if err != nil {
+		return err
+	}
 	temp := m.temp("aof")
 	f, err := m.createToAppend(temp)
 	if err != nil {
@@ -109,10 +115,24 @@ func (m *Manager) rewrite() (err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if m.o.Fsync == Always && l.failed != failed {
+		return errors.New("a write has failed meanwhile, and some of the limits may be as they were before they were taken back")
+	}
 	if err := copyRange(f, l.file, from, l.size); err != nil {
 		return err
 	}
 	return m.swap(f, temp)
+}
+
+// mark returns where what is appended from now on begins, and how many writes have failed. A stamp there has the checksums
+// of what follows begin anew, as they do in a new file.
+func (l *appendLog) mark() (from, failed int64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.crc != 0 {
+		err = l.appendLocked(nil, false)
+	}
+	return l.size, l.failed, err
 }
 
 // rewriteDirect does the same before anybody is served.
@@ -143,7 +163,10 @@ func (m *Manager) createToAppend(name string) (File, error) {
 		return nil, err
 	}
 	f.Close()
-	return m.files.Append(name)
+	if f, err = m.files.Append(name); err != nil {
+		_ = m.files.Remove(name)
+	}
+	return f, err
 }
 
 // swap puts the new file into the place of the old one, to which nothing may be written once it has lost its name. The log

@@ -47,7 +47,10 @@ func (j *journal) put(n uint32, e *slot, key []byte) {
 	if j == nil {
 		return
 	}
-	delete(j.gone, string(key))
+	if _, gone := j.gone[string(key)]; gone {
+		delete(j.gone, string(key))
+		j.bytes -= goneBytes(key)
+	}
 	j.mark(n, e)
 }
 
@@ -60,13 +63,19 @@ func (j *journal) remove(e *slot, key []byte, expired bool) {
 	if j.gone == nil {
 		j.gone = make(map[string]struct{})
 	}
+	if _, gone := j.gone[string(key)]; gone {
+		return
+	}
 	if j.bytes >= mostGone {
 		j.lost = true
 		return
 	}
-	j.bytes += len(key) + 64
+	j.bytes += goneBytes(key)
 	j.gone[string(key)] = struct{}{}
 }
+
+// goneBytes is what it takes to remember a key that is gone.
+func goneBytes(key []byte) int { return len(key) + 64 }
 
 // remember notes what a key is before it changes. e is nil for one that is not there.
 func (sh *shard) remember(n uint32, e *slot, key []byte) {

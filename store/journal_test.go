@@ -200,6 +200,18 @@ func TestRemovalsThatNobodyAsksFor(t *testing.T) {
 	}
 }
 
+// A key that comes and goes all the time takes no more room than one that goes once.
+func TestAKeyThatComesAndGoes(t *testing.T) {
+	s := store.New(store.Options{Journal: true})
+	for range 100_000 {
+		mustPut(t, s, "k", live(t0, second), t0)
+		s.Delete([]byte("k"), t0)
+	}
+	if got := drained(s); got != "-k" {
+		t.Error(got)
+	}
+}
+
 // Undo takes a store back to where it was at the last Keep, whatever has happened.
 func TestUndo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,0 +1,268 @@
+package persistence_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"celld/cell"
+	"celld/persistence"
+	"celld/store"
+)
+
+// Commits of nothing, which are those of a flood of limited calls, keep no memory.
+func TestCommitsOfNothing(t *testing.T) {
+	w, _ := inMemory(t, always)
+	w.mustOpen()
+	w.throttle("a")
+	w.m.Commit()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for range 20_000 {
+		w.m.Commit()
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 1<<20 {
+		t.Errorf("%d bytes are kept", grown)
+	}
+	runtime.KeepAlive(w)
+}
+
+// A flush cannot be taken back. So the file follows once it can be written.
+func TestAFlushThatCouldNotBeWritten(t *testing.T) {
+	w, files := inMemory(t, always)
+	w.mustOpen()
+	w.put("a", store.State{TAT: uint64(t0 + 90*second)})
+	w.m.Commit()
+	files.failing(failOn("write"))
+	w.store.Flush()
+	w.m.Commit()
+	files.failing(nil)
+	w.tick(second)
+	w.settle()
+	w.replays(files.image(false), w.states())
+	want := w.states()
+	w.reopen().expect(want)
+}
+
+// What is decided while a write fails is taken back too, or written.
+func TestAChangeWhileAWriteFails(t *testing.T) {
+	w, files := inMemory(t, always)
+	w.mustOpen()
+	w.throttle("a")
+	w.m.Commit()
+	files.failing(func(call, _ string) error {
+		if call == "write" {
+			w.throttle("meanwhile")
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	w.throttle("b")
+	failures := w.m.Failures()
+	w.m.Commit()
+	files.failing(nil)
+	if w.m.Failures() == failures {
+		t.Error("no failure")
+	}
+	w.tick(second / 2)
+	w.m.Commit()
+	w.replays(files.image(true), w.states())
+	want := w.states()
+	w.reopen().expect(want)
+}
+
+// A rewrite does not keep what a Commit takes back while it is under way.
+func TestACommitThatFailsDuringARewrite(t *testing.T) {
+	w, files := inMemory(t, always)
+	w.mustOpen()
+	w.put("a", store.State{TAT: uint64(t0 + 90*second)})
+	w.m.Commit()
+	w.put("a", store.State{TAT: uint64(t0 + 91*second)}) // told to the rewrite before it is committed
+	var once atomic.Bool
+	files.failing(func(call, name string) error {
+		if call == "write" && strings.HasPrefix(name, "temp") && once.CompareAndSwap(false, true) {
+			files.failing(failOn("write"))
+			w.m.Commit()
+			files.failing(nil)
+		}
+		return nil
+	})
+	if err := w.m.Rewrite(); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	w.expect(map[string]store.State{"a": {TAT: uint64(t0 + 90*second)}})
+	w.tick(second)
+	w.m.Commit()
+	w.settle()
+	w.replays(files.image(false), w.states())
+	want := w.states()
+	w.reopen().expect(want)
+}
+
+// A rewrite whose first copied commands follow a tail without a stamp, as Redis writes it.
+func TestARewriteBehindAForeignTail(t *testing.T) {
+	for name, set := range map[string]func(*persistence.Options){"append-only": appendOnly, "always": always} {
+		t.Run(name, func(t *testing.T) {
+			w, files := inMemory(t, set)
+			at := fmt.Sprint(t0 + 9*second)
+			files.put(w.path("appendonly.aof"), fmt.Appendf(nil, "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$%d\r\n%s\r\n", len(at), at))
+			w.mustOpen()
+			var once atomic.Bool
+			files.failing(func(call, name string) error {
+				if call == "write" && strings.HasPrefix(name, "temp") && once.CompareAndSwap(false, true) {
+					w.throttle("during")
+					if w.m.Synchronous() {
+						w.m.Commit()
+					} else {
+						w.tick(second / 2)
+						for w.m.Status().AOFPending > 0 {
+							time.Sleep(time.Millisecond)
+						}
+					}
+				}
+				return nil
+			})
+			if err := w.m.Rewrite(); err != nil {
+				t.Fatal(err)
+			}
+			w.settle()
+			want := w.states()
+			w.reopen().expect(want)
+		})
+	}
+}
+
+// Many connections decide while the disk fails now and then, and rewrites go on: in the end the file has what the store has.
+func TestAlwaysUnderFire(t *testing.T) {
+	w, files := inMemory(t, always)
+	w.mustOpen()
+	limit, err := cell.NewLimit(1000, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls atomic.Uint64
+	files.failing(func(call, _ string) error {
+		if n := calls.Add(1); n*0x9e3779b97f4a7c15>>61 == 0 { // one in eight
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	var connections sync.WaitGroup
+	for c := range 4 {
+		connections.Go(func() {
+			for i := range 500 {
+				if w.m.Refusal() == nil {
+					key := fmt.Appendf(nil, "key %d", (c+1)*i%97)
+					if _, err := w.store.Throttle(key, limit, int64(1+i%5), store.Access{NowNS: w.clock.Load()}); err != nil {
+						t.Error(err)
+					}
+					if i%10 == 0 {
+						w.store.Delete(key, w.clock.Load())
+					}
+				}
+				w.m.Commit()
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		connections.Wait()
+		close(done)
+	}()
+	for going := true; going; {
+		select {
+		case <-done:
+			going = false
+		case <-time.After(time.Millisecond):
+			w.tick(second / 2)
+			_ = w.m.Rewrite()
+		}
+	}
+	w.settle()
+	if w.m.Failures() == 0 {
+		t.Error("nothing has failed")
+	}
+	w.recovers(files)
+}
+
+// A rewrite that is to mend the file is tried until it succeeds.
+func TestWhatIsLostIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, files := inMemory(t, appendOnly)
+		w.mustOpen()
+		key := func(i int) string { return fmt.Sprintf("%50000d", i) }
+		const keys = 600
+		for i := range keys {
+			w.put(key(i), store.State{TAT: uint64(t0 + 9000*second)})
+		}
+		w.tick(second)
+		w.settle()
+		for i := range keys {
+			w.store.Delete([]byte(key(i)), w.now)
+		}
+		files.failing(failOn("create"))
+		for range 30 {
+			w.tick(second)
+			w.settle()
+		}
+		if w.m.Status().RewriteErr == nil {
+			t.Error("no rewrite was tried")
+		}
+		files.failing(nil)
+		for range 10 {
+			w.tick(second)
+			w.settle()
+		}
+		want := w.states()
+		w.reopen().expect(want)
+		_ = w.close()
+	})
+}
+
+// What waits for the disk is tried once more at the end.
+func TestTheDiskRecoversBeforeTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, files := inMemory(t, appendOnly)
+		w.mustOpen()
+		files.failing(failOn("write"))
+		w.put("a", store.State{TAT: uint64(t0 + 90*second)})
+		w.tick(second)
+		synctest.Wait()
+		w.put("b", store.State{TAT: uint64(t0 + 90*second)})
+		w.tick(second)
+		synctest.Wait()
+		files.failing(nil)
+		want := w.states()
+		w.reopen().expect(want)
+		_ = w.close()
+	})
+}
+
+// A rewrite that fails leaves no part of it behind.
+func TestARewriteThatFailsLeavesNothing(t *testing.T) {
+	for call, more := 1, true; more; call++ {
+		w, files := inMemory(t, always)
+		w.mustOpen()
+		w.put("a", store.State{TAT: uint64(t0 + 90*second)})
+		w.m.Commit()
+		reached := files.failFrom(call, false)
+		if err := w.m.Rewrite(); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		more = reached()
+		if names := files.list(); len(names) != 1 {
+			t.Errorf("call %d: %q are there", call, names)
+		}
+	}
+}
