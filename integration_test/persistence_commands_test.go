@@ -38,8 +38,10 @@ func comparePersistenceReplies(t *testing.T, flags []string) {
 		"SAVE x", "BGSAVE x", "BGSAVE SCHEDULE x", "BGREWRITEAOF x", "LASTSAVE x",
 		"SHUTDOWN x", "SHUTDOWN SAVE NOSAVE", "SHUTDOWN ABORT", "SHUTDOWN ABORT SAVE", "LASTSAVE",
 		"CONFIG SET save x", "CONFIG SET save '1'", "CONFIG SET save '0 1'", "CONFIG SET save '-1 1'", "CONFIG SET save '1 -1'",
-		"CONFIG SET save '3600 1 300 100'; CONFIG GET save; CONFIG SET save ''; CONFIG GET save", "CONFIG GET dbfilename", "CONFIG GET appendfilename",
-		"CONFIG SET appendfilename x", "CONFIG GET appendonly", "CONFIG GET appendfsync", "CONFIG GET auto-aof-rewrite-percentage", "CONFIG GET auto-aof-rewrite-min-size", "CONFIG GET aof-load-truncated",
+		"CONFIG SET save '3600 1 300 100'; CONFIG GET save; CONFIG SET save ''; CONFIG GET save",
+		"CONFIG GET dbfilename", "CONFIG GET appendfilename",
+		"CONFIG SET appendfilename x", "CONFIG GET appendonly", "CONFIG GET appendfsync",
+		"CONFIG GET auto-aof-rewrite-percentage", "CONFIG GET auto-aof-rewrite-min-size", "CONFIG GET aof-load-truncated",
 	} {
 		replies := map[string][]string{}
 		for name, c := range both {
@@ -79,7 +81,7 @@ func TestPersistenceInfo(t *testing.T) {
 	redis := dial(t, startRedis(t, "--appendonly", "yes"))
 	names := infoSections(redis.do("INFO", "persistence"))["Persistence"]
 	for name := range infoSections(c.do("INFO", "persistence"))["Persistence"] {
-		if _, ok := names[name]; !ok {
+		if _, ok := names[name]; !ok && name != "aof_write_errors" {
 			t.Errorf("Redis has no %s", name)
 		}
 	}
@@ -106,7 +108,8 @@ func TestPersistenceInfo(t *testing.T) {
 	expect("at first", map[string]string{
 		"loading": "0", "rdb_changes_since_last_save": "0", "rdb_bgsave_in_progress": "0", "rdb_last_bgsave_status": "ok", "rdb_last_bgsave_time_sec": "-1",
 		"rdb_current_bgsave_time_sec": "-1", "rdb_saves": "0", "aof_enabled": "1", "aof_rewrite_in_progress": "0", "aof_last_rewrite_time_sec": "-1",
-		"aof_last_bgrewrite_status": "ok", "aof_last_write_status": "ok", "aof_rewrites": "0", "aof_current_size": size("appendonly.aof"), "aof_base_size": size("appendonly.aof"),
+		"aof_last_bgrewrite_status": "ok", "aof_last_write_status": "ok", "aof_rewrites": "0",
+		"aof_current_size": size("appendonly.aof"), "aof_base_size": size("appendonly.aof"),
 	})
 	for range 3 {
 		c.throttle("k", "9", "1", "86400")
@@ -119,7 +122,8 @@ func TestPersistenceInfo(t *testing.T) {
 	c.do("BGREWRITEAOF")
 	eventually(t, "it rewrites", func() bool { return c.persistence("aof_rewrites") == "1" })
 	expect("after BGREWRITEAOF", map[string]string{
-		"aof_last_bgrewrite_status": "ok", "aof_rewrite_in_progress": "0", "aof_last_rewrite_time_sec": "0", "aof_current_size": size("appendonly.aof"), "aof_base_size": size("appendonly.aof"),
+		"aof_last_bgrewrite_status": "ok", "aof_rewrite_in_progress": "0", "aof_last_rewrite_time_sec": "0",
+		"aof_current_size": size("appendonly.aof"), "aof_base_size": size("appendonly.aof"),
 	})
 	if err := os.Remove(filepath.Join(dir, "dump.rdb")); err != nil {
 		t.Fatal(err)

@@ -91,7 +91,9 @@ func TestPersistenceLoading(t *testing.T) {
 		}
 		srv.end()
 	}
-	t.Run("reads the append-only file", func(t *testing.T) { tells(t, size) })
+	if !t.Run("reads the append-only file", func(t *testing.T) { tells(t, size) }) {
+		return // without the snapshot for what follows
+	}
 	t.Run("reads the snapshot, writes the append-only file", func(t *testing.T) {
 		os.Remove(filepath.Join(dir, "appendonly.aof"))
 		info, err := os.Stat(filepath.Join(dir, "dump.rdb"))

@@ -19,7 +19,8 @@ func TestPersistenceOfOthers(t *testing.T) {
 	}
 	others := []struct{ kind, commands string }{
 		{"string", "SET text text\nSET long " + strings.Repeat("long", 4000) + "\nSET negative -5\nSET float 3.14\nSETBIT bits 10000 1\nPFADD log a b c\nSET empty ''"},
-		{"list", "RPUSH list a 1 -70000 5000000000 " + strings.Repeat("x", 100) + "\nRPUSH list:long" + strings.Repeat(" element", 5000) + "\nRPUSH list:large " + strings.Repeat("y", 20000)},
+		{"list", "RPUSH list a 1 -70000 5000000000 " + strings.Repeat("x", 100) +
+			"\nRPUSH list:long" + strings.Repeat(" element", 5000) + "\nRPUSH list:large " + strings.Repeat("y", 20000)},
 		{"set", "SADD set a b c\nSADD set:ints 1 2 300000 -4000000000\nSADD set:large " + numbers(600, "m%d")},
 		{"zset", "ZADD zset 1 a 2.5 b inf c -inf d\nZADD zset:large " + numbers(600, "%[1]d.25 m%[1]d") + "\nGEOADD geo 13.36 38.11 Palermo"},
 		{"hash", "HSET hash a 1 b 2\nHSET hash:large " + numbers(600, "f%[1]d v%[1]d") + "\nHSET hash:long f " + strings.Repeat("v", 100)},

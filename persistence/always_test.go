@@ -52,11 +52,11 @@ var changes = []func(w *world){
 // change makes a change, commits it, and checks that it is on the disk or never was.
 func (w *world) change(files *memory, change func(w *world)) (failed bool) {
 	w.t.Helper()
-	before, failures := w.states(), w.m.Failures()
+	before, failures := w.states(), w.m.Status().AOFFailures
 	change(w)
 	after := w.states()
-	w.m.Commit()
-	if w.m.Failures() == failures {
+	w.commit()
+	if w.m.Status().AOFFailures == failures {
 		w.expect(after)
 		w.replays(files.image(true), after)
 		if w.m.Refusal() == nil {
@@ -95,7 +95,7 @@ func TestAlwaysWhenTheDiskFails(t *testing.T) {
 			w, files := inMemory(t, always)
 			w.mustOpen()
 			w.put("kept", store.State{TAT: uint64(t0 + 90*second)})
-			w.m.Commit()
+			w.commit()
 			reached, failed := files.failFrom(call, forever), 0
 			for _, change := range changes {
 				if w.change(files, change) {
@@ -120,7 +120,7 @@ func TestAlwaysWhenItCannotBeCutOff(t *testing.T) {
 		w, files := inMemory(t, always)
 		w.mustOpen()
 		w.put("kept", store.State{TAT: uint64(t0 + 90*second)})
-		w.m.Commit()
+		w.commit()
 		good := files.text(w.path("appendonly.aof"))
 		files.failing(failOn(calls...))
 		for range 3 {
@@ -150,7 +150,7 @@ func TestAlwaysTriesAgain(t *testing.T) {
 		return nil
 	})
 	w.throttle("a")
-	w.m.Commit()
+	w.commit()
 	w.tick(0)
 	tries = 0
 	for range 50 {
@@ -165,7 +165,7 @@ func TestAlwaysTriesAgain(t *testing.T) {
 	files.failing(nil)
 	w.tick(second)
 	w.throttle("a")
-	w.m.Commit()
+	w.commit()
 	for _, line := range []string{"cannot be written", "can be written again"} {
 		if n := strings.Count(w.log.String(), line); n != 1 {
 			t.Errorf("%q is told %d times in %s", line, n, w.log)

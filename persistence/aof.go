@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	gatherEvery = time.Second
-	gatherSoon  = 1 << 16 // changes that are not waited with
-	gatherBytes = 1 << 20 // in a buffer, of which there are two
+	gatherEvery = 900 * time.Millisecond // with ticks of 100 ms, no change is older than a second when it is written
+	gatherSoon  = 1 << 16                // changes that are not waited with
+	gatherBytes = 1 << 20                // in a buffer, of which there are two
 	retryEvery  = time.Second
 )
 
@@ -49,18 +49,22 @@ type appendLog struct {
 	lost      atomic.Bool // changes went untold: only a rewrite makes the file good
 	dropped   error       // why a buffer was given up at the end; read when the writing has ended
 
-	commits  commits
-	failures atomic.Int64
-	retry    every
+	commits commits
+	retry   every
 }
 
-// commits is where those meet who wait for the disk: one of them writes for all who came before it began.
+// commits is where rounds of decisions meet that wait for the disk: one of them writes for all that have ended when it begins.
 type commits struct {
+	// deciding is held shared by rounds, and alone while their changes are gathered or taken back: so a write has those of
+	// whole rounds, of which it can be said that they are on the disk or are not.
+	deciding sync.RWMutex
+
 	sync.Mutex
 	sync.Cond
-	last    int64 // ticket given out
-	done    int64 // and the last that is served
+	ended   int64 // rounds: the ticket of the last
+	done    int64 // the last that is served
 	leading bool
+	failed  map[int64]error // by ticket, of rounds that have not asked yet
 	buf     []byte
 }
 
@@ -70,6 +74,7 @@ func newAppendLog(m *Manager) *appendLog {
 	l.empty <- make([]byte, 0, 1<<10)
 	l.empty <- make([]byte, 0, 1<<10)
 	l.commits.L = &l.commits.Mutex
+	l.commits.failed = make(map[int64]error)
 	return l
 }
 
@@ -112,6 +117,7 @@ func (l *appendLog) append(b []byte, sync bool) error {
 func (l *appendLog) appendLocked(b []byte, sync bool) (err error) {
 	if l.torn {
 		if err := l.file.Truncate(l.size); err != nil {
+			l.failed++
 			return err
 		}
 		l.torn = false
@@ -259,7 +265,7 @@ func (l *appendLog) fill(st *Status) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	st.AOF, st.AOFSize, st.AOFBaseSize, st.AOFErr = true, l.size, l.baseSize, l.failing()
-	st.AOFPending = l.pending.Load()
+	st.AOFPending, st.AOFFailures = l.pending.Load(), l.failed
 }
 
 // Synchronous says whether replies have to wait for Commit.
@@ -273,57 +279,76 @@ func (m *Manager) Refusal() error {
 	return m.aof.failing()
 }
 
-// Failures is the number of writes that have failed. What was decided between two looks at it that differ has been taken
-// back, and must be answered so.
-func (m *Manager) Failures() int64 { return m.aof.failures.Load() }
+// Begin begins a round of decisions that Commit ends. Rounds go on beside each other.
+func (m *Manager) Begin() { m.aof.commits.deciding.RLock() }
 
-// Commit returns when all that was decided before is on the disk, or taken back as it could not be written. One write
-// serves all who wait.
-func (m *Manager) Commit() {
+// Commit ends a round and returns when what it has changed is on the disk. If it cannot be written it is taken back, and the
+// error says why. One write serves all that wait.
+func (m *Manager) Commit() error {
 	l := m.aof
-	if !l.active.Load() {
-		return // nothing is decided yet
-	}
 	c := &l.commits
 	c.Lock()
 	defer c.Unlock()
-	c.last++
-	ticket := c.last
+	c.ended++
+	ticket := c.ended
+	c.deciding.RUnlock()
+	if !l.active.Load() {
+		return nil // nothing is decided yet
+	}
 	for c.done < ticket {
 		if c.leading {
 			c.Wait()
 			continue
 		}
 		c.leading = true
-		serves := c.last
 		c.Unlock()
-		l.commit()
+		serves, err := l.commit()
 		c.Lock()
+		for t := c.done + 1; err != nil && t <= serves; t++ {
+			c.failed[t] = err
+		}
 		c.leading, c.done = false, serves
 		c.Broadcast()
 	}
+	err := c.failed[ticket]
+	delete(c.failed, ticket)
+	return err
 }
 
-func (l *appendLog) commit() {
-	b, flushed := l.commits.buf[:0], false
-	for l.m.store.Drain(func(c store.Change) {
-		flushed = flushed || c.Flush
-		b = l.tell(b, c)
-	}) {
+// commit writes what all rounds have changed that have ended, and returns the ticket of the last.
+func (l *appendLog) commit() (serves int64, err error) {
+	c := &l.commits
+	b, flushed := c.buf[:0], false
+	gather := func() {
+		for l.m.store.Drain(func(c store.Change) {
+			flushed = flushed || c.Flush
+			b = l.tell(b, c)
+		}) {
+		}
+		c.Lock()
+		serves = c.ended
+		c.Unlock()
 	}
-	if l.commits.buf = b; cap(b) > gatherBytes {
-		l.commits.buf = nil
+	c.deciding.Lock()
+	gather()
+	c.deciding.Unlock()
+	if c.buf = b; cap(b) > gatherBytes {
+		c.buf = nil
 	}
 	if len(b) > 0 {
-		err := l.append(b, true)
+		err = l.append(b, true)
 		l.note(err)
-		if err != nil {
-			l.m.store.Undo(l.m.o.Clock()) // what that changes is told the next time, with what was decided meanwhile
-			l.failures.Add(1)
-			if flushed { // which cannot be taken back
-				l.lost.Store(true)
-			}
+	}
+	if err != nil {
+		// What was decided meanwhile may rest on what is taken back, so it is as well. What that changes is told the next time.
+		c.deciding.Lock()
+		gather()
+		l.m.store.Undo(l.m.o.Clock())
+		c.deciding.Unlock()
+		if flushed { // which cannot be taken back
+			l.lost.Store(true)
 		}
 	}
 	l.m.store.Keep()
+	return serves, err
 }

@@ -21,12 +21,12 @@ func TestCommitsOfNothing(t *testing.T) {
 	w, _ := inMemory(t, always)
 	w.mustOpen()
 	w.throttle("a")
-	w.m.Commit()
+	w.commit()
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for range 20_000 {
-		w.m.Commit()
+		w.commit()
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
@@ -41,10 +41,10 @@ func TestAFlushThatCouldNotBeWritten(t *testing.T) {
 	w, files := inMemory(t, always)
 	w.mustOpen()
 	w.put("a", store.State{TAT: uint64(t0 + 90*second)})
-	w.m.Commit()
+	w.commit()
 	files.failing(failOn("write"))
 	w.store.Flush()
-	w.m.Commit()
+	w.commit()
 	files.failing(nil)
 	w.tick(second)
 	w.settle()
@@ -58,7 +58,7 @@ func TestAChangeWhileAWriteFails(t *testing.T) {
 	w, files := inMemory(t, always)
 	w.mustOpen()
 	w.throttle("a")
-	w.m.Commit()
+	w.commit()
 	files.failing(func(call, _ string) error {
 		if call == "write" {
 			w.throttle("meanwhile")
@@ -67,14 +67,14 @@ func TestAChangeWhileAWriteFails(t *testing.T) {
 		return nil
 	})
 	w.throttle("b")
-	failures := w.m.Failures()
-	w.m.Commit()
+	failures := w.m.Status().AOFFailures
+	w.commit()
 	files.failing(nil)
-	if w.m.Failures() == failures {
+	if w.m.Status().AOFFailures == failures {
 		t.Error("no failure")
 	}
 	w.tick(second / 2)
-	w.m.Commit()
+	w.commit()
 	w.replays(files.image(true), w.states())
 	want := w.states()
 	w.reopen().expect(want)
@@ -85,13 +85,13 @@ func TestACommitThatFailsDuringARewrite(t *testing.T) {
 	w, files := inMemory(t, always)
 	w.mustOpen()
 	w.put("a", store.State{TAT: uint64(t0 + 90*second)})
-	w.m.Commit()
+	w.commit()
 	w.put("a", store.State{TAT: uint64(t0 + 91*second)}) // told to the rewrite before it is committed
 	var once atomic.Bool
 	files.failing(func(call, name string) error {
 		if call == "write" && strings.HasPrefix(name, "temp") && once.CompareAndSwap(false, true) {
 			files.failing(failOn("write"))
-			w.m.Commit()
+			w.commit()
 			files.failing(nil)
 		}
 		return nil
@@ -102,7 +102,7 @@ func TestACommitThatFailsDuringARewrite(t *testing.T) {
 	w.settle()
 	w.expect(map[string]store.State{"a": {TAT: uint64(t0 + 90*second)}})
 	w.tick(second)
-	w.m.Commit()
+	w.commit()
 	w.settle()
 	w.replays(files.image(false), w.states())
 	want := w.states()
@@ -122,7 +122,7 @@ func TestARewriteBehindAForeignTail(t *testing.T) {
 				if call == "write" && strings.HasPrefix(name, "temp") && once.CompareAndSwap(false, true) {
 					w.throttle("during")
 					if w.m.Synchronous() {
-						w.m.Commit()
+						w.commit()
 					} else {
 						w.tick(second / 2)
 						for w.m.Status().AOFPending > 0 {
@@ -161,6 +161,7 @@ func TestAlwaysUnderFire(t *testing.T) {
 	for c := range 4 {
 		connections.Go(func() {
 			for i := range 500 {
+				w.m.Begin()
 				if w.m.Refusal() == nil {
 					key := fmt.Appendf(nil, "key %d", (c+1)*i%97)
 					if _, err := w.store.Throttle(key, limit, int64(1+i%5), store.Access{NowNS: w.clock.Load()}); err != nil {
@@ -170,7 +171,7 @@ func TestAlwaysUnderFire(t *testing.T) {
 						w.store.Delete(key, w.clock.Load())
 					}
 				}
-				w.m.Commit()
+				_ = w.m.Commit()
 			}
 		})
 	}
@@ -189,7 +190,7 @@ func TestAlwaysUnderFire(t *testing.T) {
 		}
 	}
 	w.settle()
-	if w.m.Failures() == 0 {
+	if w.m.Status().AOFFailures == 0 {
 		t.Error("nothing has failed")
 	}
 	w.recovers(files)
@@ -254,7 +255,7 @@ func TestARewriteThatFailsLeavesNothing(t *testing.T) {
 		w, files := inMemory(t, always)
 		w.mustOpen()
 		w.put("a", store.State{TAT: uint64(t0 + 90*second)})
-		w.m.Commit()
+		w.commit()
 		reached := files.failFrom(call, false)
 		if err := w.m.Rewrite(); err != nil {
 			t.Fatal(err)

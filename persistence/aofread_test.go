@@ -76,7 +76,7 @@ func TestRedis7Files(t *testing.T) {
 	w.set = always
 	w.mustOpen().expect(want)
 	w.put("new", store.State{TAT: uint64(t0 + 90*second)})
-	w.m.Commit()
+	w.commit()
 	want = w.states()
 	w.replays(files.image(true), want)
 	w.reopen().expect(want)
@@ -172,14 +172,14 @@ func TestTheClockWasSetBackAndThen(t *testing.T) {
 	w, _ := inMemory(t, always)
 	w.mustOpen()
 	w.put("before", store.State{TAT: uint64(t0 + 90*second)})
-	w.m.Commit()
+	w.commit()
 	if err := w.close(); err != nil {
 		t.Fatal(err)
 	}
 	w.now -= 3600 * second
 	w.mustOpen()
 	w.put("after", store.State{TAT: uint64(w.now + 90*second)})
-	w.m.Commit()
+	w.commit()
 	want := w.states()
 	w.pass(second)
 	w.reopen().expect(want)

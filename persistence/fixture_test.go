@@ -178,6 +178,12 @@ func (w *world) pass(ns int64) {
 	w.clock.Store(w.now)
 }
 
+// commit has all that was changed on the disk, or taken back.
+func (w *world) commit() error {
+	w.m.Begin()
+	return w.m.Commit()
+}
+
 // settle waits until what is to be written in the background is.
 func (w *world) settle() {
 	w.t.Helper()

@@ -49,7 +49,6 @@ func (m *Manager) Load(apply func(args [][]byte) error) (Loaded, error) {
 		return l.state, store.Put
 	}
 	m.loading.beganNS.Store(l.nowNS)
-	defer m.loading.beganNS.Store(0)
 	began := time.Now()
 	stop := m.logProgress()
 	err := l.load()

@@ -61,6 +61,7 @@ type Status struct {
 	AOFBaseSize int64
 	AOFPending  int64 // bytes gathered and not written
 	AOFErr      error // of the last write
+	AOFFailures int64 // writes that have failed
 	Loaded      Loaded
 }
 
@@ -102,6 +103,7 @@ func (m *Manager) On() bool { return m.o.AppendOnly || len(m.o.SavePoints()) > 0
 // Start begins to write. background has a function run over and over, until it returns false, in between what holds the
 // store's locks otherwise.
 func (m *Manager) Start(background func(step func() (more bool))) error {
+	defer m.loading.beganNS.Store(0)
 	m.background = background
 	m.mu.Lock()
 	m.marked = m.store.Stats(m.o.Clock()).Changes
@@ -123,9 +125,9 @@ func (m *Manager) Tick() {
 	nowNS := m.o.Clock()
 	if m.aof != nil {
 		m.aof.tick(nowNS)
-		if m.rewriteDue() {
-			_ = m.Rewrite()
-		}
+	}
+	if m.rewriteDue() {
+		_ = m.Rewrite()
 	}
 	if m.saveDue(nowNS) {
 		_ = m.BackgroundSave(false)

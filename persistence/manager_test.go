@@ -96,7 +96,7 @@ func TestAlways(t *testing.T) {
 	w := newWorld(t, always).mustOpen()
 	for i := range 50 {
 		w.throttle(fmt.Sprint(i % 7))
-		w.m.Commit()
+		w.commit()
 		crashed := newWorld(t, always)
 		crashed.dir, crashed.now = w.dir, w.now
 		crashed.mustOpen().expect(w.states())

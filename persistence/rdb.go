@@ -15,7 +15,7 @@ import (
 // github.com/hdt3213/rdb, which reads and writes the whole of it, serves the tests as a second opinion. For the server it
 // has been tried and left: what it writes has version 11, which redis-server 7.0 refuses to load; it does not look at the
 // checksum, takes a file that ends in an auxiliary field for a whole one, and allocates whatever length a damaged file
-// names. It also took longer; the figures are in bench/README.md.
+// names. It also took longer, 331 ns a key to write and 235 to read against 56 and 67 (go test ./persistence -bench RDB).
 const (
 	rdbVersion    = 9 // Redis 5; all that came later read it
 	rdbMostKnown  = 12

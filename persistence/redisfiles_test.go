@@ -71,7 +71,7 @@ func TestRedisFiles(t *testing.T) {
 			w.set = always
 			w.mustOpen().expect(want)
 			w.put("much later", plain)
-			w.m.Commit()
+			w.commit()
 			want["much later"] = plain
 			w.reopen().expect(want)
 			if err := w.m.Rewrite(); err != nil {

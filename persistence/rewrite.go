@@ -11,9 +11,6 @@ import (
 
 // Rewrite begins to write the append-only file anew, as short as it can be. While a snapshot is taken it is only noted.
 func (m *Manager) Rewrite() error {
-	if m.aof == nil {
-		return m.rewriteWithoutAOF()
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	st := &m.status
@@ -27,7 +24,11 @@ func (m *Manager) Rewrite() error {
 		return ErrSaving
 	}
 	m.beginRewrite()
-	m.work.Go(func() { m.endRewrite(m.rewrite()) })
+	rewrite := m.rewrite
+	if m.aof == nil { // once, as Redis does where the append-only file is off
+		rewrite = m.rewriteOnce
+	}
+	m.work.Go(func() { m.endRewrite(rewrite()) })
 	return nil
 }
 
@@ -51,10 +52,13 @@ func (m *Manager) endRewrite(err error) {
 
 // rewriteDue says whether the file has grown enough, or must be rewritten.
 func (m *Manager) rewriteDue() bool {
+	var size, base int64
 	l := m.aof
-	l.mu.Lock()
-	size, base := l.size, max(l.baseSize, 1)
-	l.mu.Unlock()
+	if l != nil {
+		l.mu.Lock()
+		size, base = l.size, max(l.baseSize, 1)
+		l.mu.Unlock()
+	}
 	nowNS := m.o.Clock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,9 +66,12 @@ func (m *Manager) rewriteDue() bool {
 	if st.Rewriting || st.Saving || st.RewriteErr != nil && nowNS-st.RewriteBeganNS < int64(saveRetry) {
 		return false
 	}
+	if l == nil || st.RewritePlanned {
+		return st.RewritePlanned
+	}
 	percent := m.o.RewritePercentage()
 	grown := percent > 0 && size >= m.o.RewriteMinSize() && (size-base)*100/base >= percent
-	return st.RewritePlanned || grown || l.lost.Load() && l.failing() == nil
+	return grown || l.lost.Load() && l.failing() == nil
 }
 
 // rewrite writes all limits to a new file, then what was appended to the old one since it began, and puts it into its place.
@@ -205,18 +212,6 @@ func (m *Manager) writeStates(w io.Writer, direct bool) error {
 		buf = buf[:0]
 		return err
 	})
-}
-
-// rewriteWithoutAOF writes the file once, as Redis does where the append-only file is off.
-func (m *Manager) rewriteWithoutAOF() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.status.Rewriting {
-		return ErrRewriting
-	}
-	m.beginRewrite()
-	m.work.Go(func() { m.endRewrite(m.rewriteOnce()) })
-	return nil
 }
 
 func (m *Manager) rewriteOnce() (err error) {

@@ -19,7 +19,7 @@ func TestRewriteWhenTheDiskFails(t *testing.T) {
 			w.put("kept", store.State{TAT: uint64(t0 + 90*second)})
 			for range 5 {
 				w.throttle("a")
-				w.m.Commit()
+				w.commit()
 			}
 			good := files.text(w.path("appendonly.aof"))
 			reached := files.failFrom(call, forever)

@@ -108,6 +108,7 @@ func infoPersistence(w *infoWriter, s *Session) {
 		w.field("aof_base_size", st.AOFBaseSize)
 		w.field("aof_pending_rewrite", 0)
 		w.field("aof_buffer_length", st.AOFPending)
+		w.field("aof_write_errors", st.AOFFailures)
 		w.field("aof_pending_bio_fsync", 0)
 		w.field("aof_delayed_fsync", 0)
 	}
@@ -174,17 +175,6 @@ func (noTransport) Send([]byte) int { return 0 }
 func (noTransport) Close()          {}
 func (noTransport) Wake()           {}
 
-// commitError is why what was decided since failures were noted has been taken back, if it has.
-func (srv *Server) commitError(failuresBefore int64) error {
-	if srv.persist.Failures() == failuresBefore {
-		return nil
-	}
-	if err := srv.persist.Refusal(); err != nil {
-		return err
-	}
-	return errors.New("the last write failed") // it has recovered meanwhile
-}
-
 // What SHUTDOWN has said about a snapshot.
 const (
 	saveIfOn = iota
@@ -196,7 +186,7 @@ const (
 // failure can be told. What changes after it is in the one at the end.
 func (srv *Server) prepareShutdown(save, nosave bool) (ok bool) {
 	switch {
-	case nosave:
+	case nosave, srv.loading.Load(): // what has been read so far is less than the file has
 		srv.saveAtExit.Store(saveNever)
 		return true
 	case save:

@@ -113,7 +113,9 @@ func (l *epollLoop) run() {
 			return
 		}
 		woken := false
-		failures := l.failures()
+		if l.srv.synchronous {
+			l.srv.persist.Begin()
+		}
 		l.unread, l.again = l.again[:0], l.unread
 		for _, c := range l.again {
 			c.isUnread = false
@@ -138,7 +140,7 @@ func (l *epollLoop) run() {
 			}
 		}
 		stop := woken && l.handleInbox()
-		l.commit(failures)
+		l.commit()
 		for _, c := range l.dirty {
 			c.isDirty = false
 			if !c.gone {
@@ -162,21 +164,12 @@ func (l *epollLoop) run() {
 	}
 }
 
-// failures is noted before a round whose replies wait for the disk.
-func (l *epollLoop) failures() int64 {
-	if !l.srv.synchronous {
-		return 0
-	}
-	return l.srv.persist.Failures()
-}
-
 // commit has all that the round has decided on the disk before a reply leaves, or answers that it could not.
-func (l *epollLoop) commit(failuresBefore int64) {
-	if !l.srv.synchronous || len(l.dirty) == 0 {
+func (l *epollLoop) commit() {
+	if !l.srv.synchronous {
 		return
 	}
-	l.srv.persist.Commit()
-	err := l.srv.commitError(failuresBefore)
+	err := l.srv.persist.Commit()
 	for _, c := range l.dirty {
 		if !c.gone {
 			c.out = append(c.out[:c.fresh], c.session.committed(c.out[c.fresh:], err)...)

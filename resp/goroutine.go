@@ -76,10 +76,9 @@ func (c *goroutineConn) run() {
 		}
 		srv := c.session.srv
 		if srv.synchronous {
-			failures := srv.persist.Failures()
+			srv.persist.Begin()
 			c.session.Serve(buf[:n])
-			srv.persist.Commit()
-			c.out = c.session.committed(c.out, srv.commitError(failures))
+			c.out = c.session.committed(c.out, srv.persist.Commit())
 		} else {
 			c.session.Serve(buf[:n])
 		}

@@ -1,6 +1,9 @@
 package store
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"slices"
+)
 
 // Change is what became of one key, or of all.
 type Change struct {
@@ -207,7 +210,7 @@ func (s *Store) Keep() { s.drain.undo = s.drain.undo[:0] }
 // Undo takes back the changes told since the last Keep, and what has happened to the same keys since then. What Flush has
 // removed stays so.
 func (s *Store) Undo(nowNS int64) {
-	for _, keys := range s.drain.undo {
+	for _, keys := range slices.Backward(s.drain.undo) { // the newest first, so that the oldest state stays
 		for key, was := range keys {
 			hash := s.hash([]byte(key))
 			// It fails only for want of room, in a store that has become smaller.
