@@ -35,6 +35,9 @@ type appendLog struct {
 	torn     bool   // there is something behind size, which must go before more is written
 	failed   int64  // writes that have failed
 
+	// The same for INFO, which must not wait for the file.
+	shown struct{ size, baseSize, failed atomic.Int64 }
+
 	writeErr atomic.Pointer[error] // of the last write; nil: it went well
 
 	gather    every
@@ -97,6 +100,7 @@ func (l *appendLog) open() error {
 	}
 	l.mu.Lock()
 	l.file, l.size, l.baseSize, l.crc = f, info.Size(), info.Size(), m.tailCRC
+	l.show()
 	l.mu.Unlock()
 	if m.o.Fsync == Always {
 		m.store.KeepUndo()
@@ -114,7 +118,15 @@ func (l *appendLog) append(b []byte, sync bool) error {
 	return l.appendLocked(b, sync)
 }
 
+// show tells what fill has. The log is locked.
+func (l *appendLog) show() {
+	l.shown.size.Store(l.size)
+	l.shown.baseSize.Store(l.baseSize)
+	l.shown.failed.Store(l.failed)
+}
+
 func (l *appendLog) appendLocked(b []byte, sync bool) (err error) {
+	defer l.show()
 	if l.torn {
 		if err := l.file.Truncate(l.size); err != nil {
 			l.failed++
@@ -262,10 +274,8 @@ func (l *appendLog) close() error {
 }
 
 func (l *appendLog) fill(st *Status) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	st.AOF, st.AOFSize, st.AOFBaseSize, st.AOFErr = true, l.size, l.baseSize, l.failing()
-	st.AOFPending, st.AOFFailures = l.pending.Load(), l.failed
+	st.AOF, st.AOFSize, st.AOFBaseSize, st.AOFErr = true, l.shown.size.Load(), l.shown.baseSize.Load(), l.failing()
+	st.AOFPending, st.AOFFailures = l.pending.Load(), l.shown.failed.Load()
 }
 
 // Synchronous says whether replies have to wait for Commit.

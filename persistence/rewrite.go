@@ -194,9 +194,11 @@ func (m *Manager) swap(f File, temp string) error {
 	if err != nil {
 		m.log.Warn("the append-only file was rewritten", "error", err)
 	}
-	l.file.Close()
+	old := l.file
+	m.work.Go(func() { old.Close() }) // which frees its blocks, 0.1 s for 1 GB
 	// All that is appended ends in a stamp, so what has been copied does.
 	l.file, l.size, l.baseSize, l.crc, l.torn = f, info.Size(), info.Size(), 0, false
+	l.show()
 	return nil
 }
 
