@@ -99,7 +99,7 @@ func (l *appendLog) open() error {
 		return err
 	}
 	l.mu.Lock()
-	l.file, l.size, l.baseSize, l.crc = f, info.Size(), info.Size(), m.tailCRC
+	l.file, l.size, l.baseSize, l.crc = m.appending(f, info.Size()), info.Size(), info.Size(), m.tailCRC
 	l.show()
 	l.mu.Unlock()
 	if m.o.Fsync == Always {

@@ -23,7 +23,8 @@ type File interface {
 	io.Writer
 	io.ReaderAt
 	io.Closer
-	Sync() error // has what was written last
+	Sync() error        // has what was written last
+	Forget(at, n int64) // has the kernel use the memory in which it keeps these bytes, which are on the disk, for others
 	Truncate(size int64) error
 	Stat() (os.FileInfo, error)
 }
@@ -34,6 +35,8 @@ type system struct{}
 type systemFile struct{ *os.File }
 
 func (f systemFile) Sync() error { return dataSync(f.File) }
+
+func (f systemFile) Forget(at, n int64) { dropCache(f.File, at, n) }
 
 func (system) Open(name string) (File, error) { return open(name, os.O_RDONLY) }
 
@@ -71,4 +74,43 @@ func open(name string, flags int) (File, error) {
 		return nil, err
 	}
 	return systemFile{f}, nil
+}
+
+// paced writes a large file so that little of it is ever in the kernel's memory: every 4 MB, as in Redis, what was written is
+// put on the disk, and then forgotten. It is faster so (1.0 GB in 0.8 s, not 1.5), and it keeps a virtual machine from taking
+// memory from its host that it has not used before, page after page, which stopped threads that wrote nothing for up to
+// 40 ms: a loop that only reads its own memory was held up for 12 to 31 ms in four of ten runs beside a writer that
+// let the kernel choose, in three of which it did sync every 4 MB, and in none of five beside one that forgot as well.
+// It also takes nothing of a container's limit.
+type paced struct {
+	File
+	size, done int64 // written; of that, forgotten
+}
+
+const paceEvery = 4 << 20
+
+func (p *paced) Write(b []byte) (int, error) {
+	n, err := p.File.Write(b)
+	p.size += int64(n)
+	if err == nil && p.size-p.done >= paceEvery {
+		err = p.Sync()
+	}
+	return n, err
+}
+
+func (p *paced) Sync() error {
+	if err := p.File.Sync(); err != nil {
+		return err
+	}
+	p.Forget(p.done, p.size-p.done)
+	p.done = p.size
+	return nil
+}
+
+func (p *paced) Truncate(size int64) error {
+	err := p.File.Truncate(size)
+	if err == nil {
+		p.size, p.done = size, min(size, p.done)
+	}
+	return err
 }

@@ -109,7 +109,7 @@ func (l *loader) open(path string) (*source, func(), error) {
 	}
 	l.result.File = path
 	l.m.loading.total.Add(info.Size())
-	return newSource(f, info.Size(), &l.m.loading.done), func() { f.Close() }, nil
+	return newSource(f, info.Size(), &l.m.loading.done), func() { f.Forget(0, info.Size()); f.Close() }, nil
 }
 
 func (l *loader) loadRDB(path string) (found bool, err error) {

@@ -97,6 +97,15 @@ func (m *Manager) temp(kind string) string {
 	return filepath.Join(m.o.Dir, "temp-"+strconv.Itoa(os.Getpid())+"."+kind)
 }
 
+// create makes an empty file to write much to.
+func (m *Manager) create(name string) (File, error) {
+	f, err := m.files.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	return &paced{File: f}, nil
+}
+
 // On says whether anything is written: an append-only file, or snapshots.
 func (m *Manager) On() bool { return m.o.AppendOnly || len(m.o.SavePoints()) > 0 }
 

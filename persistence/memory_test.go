@@ -247,6 +247,8 @@ func (h *memoryHandle) Sync() error {
 	return nil
 }
 
+func (h *memoryHandle) Forget(int64, int64) {}
+
 func (h *memoryHandle) Truncate(size int64) error {
 	if err := h.m.allowed("truncate", h.name); err != nil {
 		return err

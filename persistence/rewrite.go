@@ -145,7 +145,7 @@ func (l *appendLog) mark() (from, failed int64, err error) {
 // rewriteDirect does the same before anybody is served.
 func (m *Manager) rewriteDirect() error {
 	temp := m.temp("aof")
-	f, err := m.files.Create(temp)
+	f, err := m.create(temp)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (m *Manager) rewriteDirect() error {
 }
 
 // createToAppend makes an empty file that, like the log, is always written to at its end.
-func (m *Manager) createToAppend(name string) (File, error) {
+func (m *Manager) createToAppend(name string) (*paced, error) {
 	f, err := m.files.Create(name)
 	if err != nil {
 		return nil, err
@@ -172,13 +172,23 @@ func (m *Manager) createToAppend(name string) (File, error) {
 	f.Close()
 	if f, err = m.files.Append(name); err != nil {
 		_ = m.files.Remove(name)
+		return nil, err
 	}
-	return f, err
+	return &paced{File: f}, nil
+}
+
+// appending returns the log's file. Written once a second or so, it is forgotten as it grows; what follows each single
+// decision is too little for that to pay, and who wants no syncs gets none.
+func (m *Manager) appending(f File, size int64) File {
+	if m.o.Fsync == EverySecond {
+		return &paced{File: f, size: size, done: size}
+	}
+	return f
 }
 
 // swap puts the new file into the place of the old one, to which nothing may be written once it has lost its name. The log
 // is locked.
-func (m *Manager) swap(f File, temp string) error {
+func (m *Manager) swap(f *paced, temp string) error {
 	l := m.aof
 	if err := f.Sync(); err != nil {
 		return err
@@ -197,7 +207,7 @@ func (m *Manager) swap(f File, temp string) error {
 	old := l.file
 	m.work.Go(func() { old.Close() }) // which frees its blocks, 0.1 s for 1 GB
 	// All that is appended ends in a stamp, so what has been copied does.
-	l.file, l.size, l.baseSize, l.crc, l.torn = f, info.Size(), info.Size(), 0, false
+	l.file, l.size, l.baseSize, l.crc, l.torn = m.appending(f.File, info.Size()), info.Size(), info.Size(), 0, false
 	l.show()
 	return nil
 }
@@ -218,7 +228,7 @@ func (m *Manager) writeStates(w io.Writer, direct bool) error {
 
 func (m *Manager) rewriteOnce() (err error) {
 	temp := m.temp("aof")
-	f, err := m.files.Create(temp)
+	f, err := m.create(temp)
 	if err != nil {
 		return err
 	}

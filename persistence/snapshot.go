@@ -69,7 +69,7 @@ func (m *Manager) save(direct bool) error {
 // writeRDB writes a file beside the snapshot and puts it into its place when it is on the disk.
 func (m *Manager) writeRDB(direct bool) (keys, size int64, err error) {
 	temp := m.temp("rdb")
-	f, err := m.files.Create(temp)
+	f, err := m.create(temp)
 	if err != nil {
 		return 0, 0, err
 	}

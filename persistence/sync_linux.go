@@ -15,3 +15,8 @@ func dataSync(f *os.File) error {
 		}
 	}
 }
+
+// dropCache is a hint; whether it is taken makes no difference to what a file holds.
+func dropCache(f *os.File, at, n int64) {
+	_ = unix.Fadvise(int(f.Fd()), at, n, unix.FADV_DONTNEED)
+}

@@ -34,6 +34,8 @@ func (f fullDiskFile) Write(p []byte) (int, error) {
 
 func (f fullDiskFile) Sync() error { f.disk.syncs.Add(1); return nil }
 
+func (fullDiskFile) Forget(int64, int64) {}
+
 func (d *fullDisk) open(name string, flags int) (persistence.File, error) {
 	f, err := os.OpenFile(name, flags, 0o600)
 	if err != nil {
