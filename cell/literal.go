@@ -1,0 +1,95 @@
+package cell
+
+import "math/bits"
+
+// Algo is how a limit counts. Each has a file of its name.
+type Algo uint8
+
+const (
+	GCRA   Algo = iota // a bucket that flows back evenly, as CL.THROTTLE's
+	Window             // a counter for each window of time
+	Slide              // counters of the last windows, weighted or summed
+	Log                // the calls themselves
+)
+
+var algoNames = [...]string{GCRA: "gcra", Window: "window", Slide: "slide", Log: "log"}
+
+func (a Algo) String() string { return algoNames[a] }
+
+// Unit is the calendar's window, or Span for one that is a length of time.
+type Unit uint8
+
+const (
+	Span Unit = iota
+	Second
+	Minute
+	Hour
+	Day
+	Week // from Monday
+	Month
+	Year
+)
+
+var unitNames = [...]string{Span: "", Second: "second", Minute: "minute", Hour: "hour", Day: "day", Week: "week", Month: "month", Year: "year"}
+
+func (u Unit) String() string { return unitNames[u] }
+
+// Literal is a limit as a caller writes it: 100/1m, 5/1s,algo=log, 10000/month,tz=+08:00. Make one with ParseLiteral; two of
+// the same text are equal. The zero value is no limit.
+type Literal struct {
+	Slot
+	Params
+	BlockNS int64 // a denied key stays denied that long; 0: not longer than its state says
+	Shadow  bool  // evaluated, never limits
+
+	gcra Limit
+}
+
+// Slot is what keeps a state apart from others under the same key. A change of anything else keeps it.
+type Slot struct {
+	Algo     Algo
+	Unit     Unit
+	Clock    bool  // window: begins at multiples of its length since 1970, in its zone
+	Buckets  uint8 // slide: sub-windows that are summed, 2..128; 0: two windows, the one before weighted
+	ZoneMin  int16 // minutes east of UTC
+	PeriodNS int64 // of a calendar's window the shortest
+}
+
+// Params are the part of a limit by which a state is scaled when they change.
+type Params struct {
+	Count int64 // 1..MaxCount in each period
+	Burst int64 // gcra: the most at one instant
+}
+
+// The bounds of a literal. 10^7 a second is one call in 100 ns, which leaves a state in whole nanoseconds exact to 1 %; real
+// limits are orders of magnitude below that.
+const (
+	MaxCount     = 1<<31 - 1
+	MaxPerSecond = 10_000_000
+	MaxBuckets   = 128
+	MinPeriodNS  = 1_000
+	MaxPeriodNS  = 366 * 86_400 * nsPerSecond
+)
+
+// Capacity is the most that passes at one instant.
+func (l *Literal) Capacity() int64 {
+	if l.Algo == GCRA {
+		return l.Burst
+	}
+	return l.Count
+}
+
+// prepare computes what a GCRA decides with. The interval is rounded up, so that the rate is never passed; it is false
+// where burst intervals do not fit int64 nanoseconds.
+func (l *Literal) prepare() bool {
+	if l.Algo != GCRA {
+		return true
+	}
+	interval := (l.PeriodNS + l.Count - 1) / l.Count
+	high, tolerance := bits.Mul64(uint64(interval), uint64(l.Burst))
+	if high != 0 || int64(tolerance) < 0 {
+		return false
+	}
+	l.gcra = Limit{capacity: l.Burst, intervalNS: interval, toleranceNS: int64(tolerance)}
+	return true
+}

@@ -1,0 +1,177 @@
+package cell
+
+// Log remembers the calls of the last period, and is the one algorithm that is exact: no span of a period ever lets through
+// more than the count. State.Ring has the calls in the order of their time as pairs of words: the time, and the sum of all
+// costs up to and with it, so that what must leave for a call to pass is found by halving. State.A is first<<32 | n, the
+// place of the oldest and how many there are; State.B the sum before the oldest.
+//
+// Calls at the same nanosecond are one entry. There are never more than count of them: one more, which only Force or a count
+// that was lowered can lead to, is added to the newest, which so counts for longer.
+func (l *Literal) log(st *State, nowNS, cost int64, mode Mode) Decision {
+	now := uint64(nowNS)
+	c := calls{st}
+	live := c.firstAfter(now, uint64(l.PeriodNS))
+	before := c.sumBefore(live)
+	sum := c.sumBefore(c.n()) - before
+	passes := sum+uint64(cost) <= uint64(l.Count)
+	if cost > 0 && (mode == Force || mode == Take && passes) {
+		c.drop(live)
+		c.push(now, uint64(cost), l.Count)
+		live, before = 0, st.B
+		sum = c.sumBefore(c.n()) - before
+	}
+	reset := uint64(0)
+	if sum > 0 {
+		reset = l.endOfLog(st) - now
+	}
+	d := l.used(sum, reset)
+	if mode != Force && cost > 0 && !passes {
+		d.Limited = true
+		if cost <= l.Count {
+			last := c.firstWithSum(live, before+sum+uint64(cost)-uint64(l.Count))
+			d.RetryAfterNS = c.time(last) + uint64(l.PeriodNS) - now
+		}
+	}
+	return d
+}
+
+// calls reads a log's ring.
+type calls struct{ st *State }
+
+func (c calls) n() int        { return int(uint32(c.st.A)) }
+func (c calls) place() int    { return int(c.st.A >> 32) }
+func (c calls) capacity() int { return len(c.st.Ring) / 2 }
+
+func (c calls) set(place, n int) { c.st.A = uint64(place)<<32 | uint64(n) }
+
+// at is where in the ring the entry i stands, counted from the oldest.
+func (c calls) at(i int) int {
+	place := c.place() + i
+	if capacity := c.capacity(); place >= capacity {
+		place -= capacity
+	}
+	return 2 * place
+}
+
+func (c calls) time(i int) uint64 { return c.st.Ring[c.at(i)] }
+func (c calls) sum(i int) uint64  { return c.st.Ring[c.at(i)+1] }
+
+// sumBefore is the sum of all costs before the entry i.
+func (c calls) sumBefore(i int) uint64 {
+	if i == 0 {
+		return c.st.B
+	}
+	return c.sum(i - 1)
+}
+
+// firstAfter is the first entry that still counts: the oldest, nearly always, or one of a few after it.
+func (c calls) firstAfter(now, period uint64) int {
+	n := c.n()
+	if n == 0 || c.time(0)+period > now {
+		return 0
+	}
+	low, high := 1, n
+	for low < high {
+		if middle := (low + high) / 2; c.time(middle)+period > now {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return low
+}
+
+// firstWithSum is the first entry from i on whose sum is at least that.
+func (c calls) firstWithSum(i int, sum uint64) int {
+	low, high := i, c.n()-1
+	for low < high {
+		if middle := (low + high) / 2; c.sum(middle) >= sum {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return low
+}
+
+// drop forgets the oldest i entries.
+func (c calls) drop(i int) {
+	if i == 0 {
+		return
+	}
+	c.st.B = c.sumBefore(i)
+	n := c.n() - i
+	if n == 0 {
+		c.set(0, 0)
+		return
+	}
+	c.set(c.at(i)/2, n)
+}
+
+func (c calls) push(now, cost uint64, most int64) {
+	n := c.n()
+	sum := c.sumBefore(n) + cost
+	if n > 0 && (c.time(n-1) >= now || int64(n) >= most || n == c.capacity()) {
+		last := c.at(n - 1)
+		c.st.Ring[last] = max(now, c.st.Ring[last])
+		c.st.Ring[last+1] = sum
+		return
+	}
+	c.set(c.place(), n+1)
+	last := c.at(n)
+	c.st.Ring[last], c.st.Ring[last+1] = now, sum
+}
+
+// fitLog doubles the ring when it is full of calls that count, up to count entries.
+func (l *Literal) fitLog(st *State, nowNS int64) (words int) {
+	c := calls{st}
+	if c.n() < c.capacity() {
+		return 0
+	}
+	c.drop(c.firstAfter(uint64(nowNS), uint64(l.PeriodNS)))
+	n := c.n()
+	if n < c.capacity() || int64(n) >= l.Count {
+		return 0
+	}
+	ring := make([]uint64, 2*min(max(4, 2*n), int(l.Count)))
+	for i := range n {
+		ring[2*i], ring[2*i+1] = c.time(i), c.sum(i)
+	}
+	words = len(ring) - len(st.Ring)
+	st.Ring = ring
+	c.set(0, n)
+	return words
+}
+
+func (l *Literal) giveLog(st *State, nowNS, n int64) int64 {
+	c := calls{st}
+	c.drop(c.firstAfter(uint64(nowNS), uint64(l.PeriodNS)))
+	left := uint64(n)
+	for k := c.n(); k > 0 && left > 0; k-- {
+		cost := c.sum(k-1) - c.sumBefore(k-1)
+		if cost > left {
+			st.Ring[c.at(k-1)+1] -= left
+			left = 0
+			break
+		}
+		left -= cost
+		c.set(c.place(), k-1)
+	}
+	return n - int64(left)
+}
+
+func (l *Literal) endOfLog(st *State) uint64 {
+	c := calls{st}
+	if c.n() == 0 {
+		return 0
+	}
+	return c.time(c.n()-1) + uint64(l.PeriodNS)
+}
+
+func (l *Literal) shiftLog(st *State, ns uint64) {
+	c := calls{st}
+	for i := range c.n() {
+		at := c.at(i)
+		st.Ring[at] -= min(st.Ring[at], ns)
+	}
+}

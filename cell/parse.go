@@ -1,0 +1,301 @@
+package cell
+
+import (
+	"strconv"
+	"strings"
+)
+
+// LiteralError says which part of a literal is wrong, and what was expected.
+type LiteralError struct{ Part, Text, Want string }
+
+func (e *LiteralError) Error() string {
+	return "invalid limit: " + e.Part + " '" + e.Text + "': " + e.Want
+}
+
+// ParseLiteral reads a limit:
+//
+//	count "/" period *("," option)
+//	period = [n] us|ms|s|m|h|d, or second minute hour day week month year (the calendar's, algo=window)
+//	option = algo=gcra|window|slide|log, gcra by default
+//	         burst=n            gcra: the most at one instant; count by default
+//	         align=clock        window: from multiples of the period; from the first hit by default
+//	         tz=±hh:mm          window: the zone of the clock or the calendar; UTC by default
+//	         buckets=n          slide: n sub-windows; two windows, the one before weighted, by default
+//	         block=[n]unit      after a denial the key stays denied that long
+//	         shadow             evaluated, never limits
+//
+// The error is a *LiteralError. Each option may stand once, in any order.
+func ParseLiteral(text string) (Literal, error) {
+	p := literalParser{}
+	if err := p.parse(text); err != nil {
+		return Literal{}, err
+	}
+	return p.Literal, nil
+}
+
+type literalParser struct {
+	Literal
+	seen map[string]bool
+	zone string
+}
+
+func wrong(part, text, want string) error { return &LiteralError{part, shorten(text), want} }
+
+// shorten keeps an error to one line of the log, whatever was sent.
+func shorten(text string) string {
+	if len(text) > 64 {
+		return text[:64] + "…"
+	}
+	return text
+}
+
+func (p *literalParser) parse(text string) error {
+	head, options, more := strings.Cut(text, ",")
+	count, period, found := strings.Cut(head, "/")
+	if !found {
+		return wrong("limit", text, "expected count/period, such as 100/1m")
+	}
+	var ok bool
+	if p.Count, ok = parseNumber(count, 1, MaxCount); !ok {
+		return wrong("count", count, "expected 1 to 2147483647")
+	}
+	if err := p.parsePeriod(period); err != nil {
+		return err
+	}
+	if p.Unit != Span {
+		p.Algo = Window
+	}
+	p.seen = make(map[string]bool)
+	for more {
+		var option string
+		option, options, more = strings.Cut(options, ",")
+		if err := p.parseOption(option); err != nil {
+			return err
+		}
+	}
+	return p.check(count, period)
+}
+
+func (p *literalParser) parsePeriod(text string) error {
+	for unit, name := range unitNames {
+		if text == name && unit != int(Span) {
+			p.Unit = Unit(unit)
+			p.PeriodNS = p.Unit.shortestNS()
+			return nil
+		}
+	}
+	ns, what := parseDuration(text, MinPeriodNS, MaxPeriodNS)
+	if what != "" {
+		return wrong("period", text, what)
+	}
+	p.PeriodNS = ns
+	return nil
+}
+
+func (p *literalParser) parseOption(text string) error {
+	name, value, given := strings.Cut(text, "=")
+	if p.seen[name] {
+		return wrong("option", text, name+" stands twice")
+	}
+	p.seen[name] = true
+	ok := true
+	switch name {
+	case "algo":
+		for algo, of := range algoNames {
+			if value == of {
+				if p.Unit != Span && Algo(algo) != Window {
+					return wrong("algo", value, "a period of the calendar needs algo=window")
+				}
+				p.Algo = Algo(algo)
+				return nil
+			}
+		}
+		return wrong("algo", value, "expected gcra, window, slide or log")
+	case "burst":
+		if p.Burst, ok = parseNumber(value, 1, MaxCount); !ok {
+			return wrong("burst", value, "expected 1 to 2147483647")
+		}
+	case "align":
+		if p.Clock = value == "clock"; !p.Clock {
+			return wrong("align", value, "expected clock")
+		}
+	case "tz":
+		if p.ZoneMin, ok = parseZone(value); !ok {
+			return wrong("tz", value, "expected ±hh:mm, from -12:00 to +14:00")
+		}
+		p.zone = value
+	case "buckets":
+		n, ok := parseNumber(value, 2, MaxBuckets)
+		if !ok {
+			return wrong("buckets", value, "expected 2 to 128")
+		}
+		p.Buckets = uint8(n)
+	case "block":
+		var what string
+		if p.BlockNS, what = parseDuration(value, MinPeriodNS, MaxPeriodNS); what != "" {
+			return wrong("block", value, what)
+		}
+	case "shadow":
+		if p.Shadow = !given; given {
+			return wrong("option", text, "shadow takes no value")
+		}
+	default:
+		return wrong("option", text, "expected algo, burst, align, tz, buckets, block or shadow")
+	}
+	return nil
+}
+
+// check looks at what depends on more than one part.
+func (p *literalParser) check(count, period string) error {
+	for _, option := range []struct {
+		name string
+		algo Algo
+	}{{"burst", GCRA}, {"align", Window}, {"tz", Window}, {"buckets", Slide}} {
+		if p.seen[option.name] && p.Algo != option.algo {
+			return wrong("option", option.name, "needs algo="+option.algo.String())
+		}
+	}
+	switch {
+	case p.Unit != Span && p.Clock:
+		return wrong("align", "clock", "a period of the calendar is aligned")
+	case p.seen["tz"] && p.Unit == Span && !p.Clock:
+		return wrong("tz", p.zone, "needs align=clock, or a period of the calendar")
+	case p.Count > p.PeriodNS/(nsPerSecond/MaxPerSecond):
+		return wrong("count", count, "more than 10000000 a second")
+	case p.Buckets > 0 && p.PeriodNS/int64(p.Buckets) < MinPeriodNS:
+		return wrong("buckets", strconv.Itoa(int(p.Buckets)), "each must be 1us or longer")
+	}
+	if p.Algo == GCRA && p.Burst == 0 {
+		p.Burst = p.Count
+	}
+	if !p.prepare() {
+		return wrong("burst", strconv.FormatInt(p.Burst, 10), "takes more than 292 years to flow back")
+	}
+	return nil
+}
+
+func parseNumber(text string, least, most int64) (int64, bool) {
+	if text == "" || len(text) > 18 {
+		return 0, false
+	}
+	var n int64
+	for _, c := range []byte(text) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, n >= least && n <= most
+}
+
+var spans = []struct {
+	name string
+	ns   int64
+}{{"d", 86_400 * nsPerSecond}, {"h", 3_600 * nsPerSecond}, {"m", 60 * nsPerSecond}, {"s", nsPerSecond}, {"ms", 1_000_000}, {"us", 1_000}}
+
+// parseDuration returns what is wrong, if something is.
+func parseDuration(text string, least, most int64) (ns int64, what string) {
+	digits := 0
+	for digits < len(text) && '0' <= text[digits] && text[digits] <= '9' {
+		digits++
+	}
+	n := int64(1)
+	if digits > 0 {
+		var ok bool
+		if n, ok = parseNumber(text[:digits], 1, most); !ok {
+			return 0, "expected 1us to 366d"
+		}
+	}
+	for _, span := range spans {
+		if text[digits:] == span.name {
+			if n > most/span.ns || n*span.ns < least {
+				return 0, "expected 1us to 366d"
+			}
+			return n * span.ns, ""
+		}
+	}
+	return 0, "unknown unit, expected us, ms, s, m, h or d"
+}
+
+func parseZone(text string) (minutes int16, ok bool) {
+	if len(text) != len("+hh:mm") || text[3] != ':' || text[0] != '+' && text[0] != '-' {
+		return 0, false
+	}
+	h, ok1 := parseNumber(text[1:3], 0, 14)
+	m, ok2 := parseNumber(text[4:6], 0, 59)
+	minutes = int16(h*60 + m)
+	if text[0] == '-' {
+		minutes = -minutes
+	}
+	return minutes, ok1 && ok2 && -12*60 <= minutes && minutes <= 14*60
+}
+
+// String is the literal in its canonical form: the shortest that ParseLiteral reads as the same limit.
+func (l Literal) String() string { return string(l.AppendText(nil)) }
+
+// AppendText appends the canonical form.
+func (l *Literal) AppendText(b []byte) []byte {
+	b = strconv.AppendInt(b, l.Count, 10)
+	b = append(b, '/')
+	b = l.Slot.appendPeriod(b)
+	if l.Algo != GCRA && l.Unit == Span {
+		b = append(b, ",algo="...)
+		b = append(b, l.Algo.String()...)
+	}
+	if l.Algo == GCRA && l.Burst != l.Count {
+		b = append(b, ",burst="...)
+		b = strconv.AppendInt(b, l.Burst, 10)
+	}
+	b = l.Slot.appendOptions(b)
+	if l.BlockNS > 0 {
+		b = append(b, ",block="...)
+		b = appendDuration(b, l.BlockNS)
+	}
+	if l.Shadow {
+		b = append(b, ",shadow"...)
+	}
+	return b
+}
+
+// AppendText appends the slot as tools see it: gcra/1m, slide/1m,buckets=6, window/month,tz=+08:00.
+func (s Slot) AppendText(b []byte) []byte {
+	b = append(b, s.Algo.String()...)
+	b = append(b, '/')
+	return s.appendOptions(s.appendPeriod(b))
+}
+
+func (s Slot) appendPeriod(b []byte) []byte {
+	if s.Unit != Span {
+		return append(b, s.Unit.String()...)
+	}
+	return appendDuration(b, s.PeriodNS)
+}
+
+func (s Slot) appendOptions(b []byte) []byte {
+	if s.Clock {
+		b = append(b, ",align=clock"...)
+	}
+	if s.ZoneMin != 0 {
+		sign, m := byte('+'), s.ZoneMin
+		if m < 0 {
+			sign, m = '-', -m
+		}
+		b = append(b, ",tz="...)
+		b = append(b, sign, byte('0'+m/600), byte('0'+m/60%10), ':', byte('0'+m%60/10), byte('0'+m%10))
+	}
+	if s.Buckets > 0 {
+		b = append(b, ",buckets="...)
+		b = strconv.AppendInt(b, int64(s.Buckets), 10)
+	}
+	return b
+}
+
+// appendDuration uses the largest unit that divides it.
+func appendDuration(b []byte, ns int64) []byte {
+	for _, span := range spans {
+		if ns%span.ns == 0 {
+			return append(strconv.AppendInt(b, ns/span.ns, 10), span.name...)
+		}
+	}
+	return b
+}

@@ -1,0 +1,108 @@
+package cell
+
+import "math"
+
+// Slide without buckets counts in windows that begin at multiples of its period, and takes it that the calls of the window
+// before were spread evenly: with cur in this window of length W, which began elapsed ago, and prev in the one before, a
+// call passes iff
+//
+//	cur×W + prev×(W-elapsed) + cost×W ≤ count×W
+//
+// State.A is where the window begins, State.B is cur<<32 | prev. Calls that were not spread evenly let through up to nearly
+// twice the count in a span of W.
+func (l *Literal) slide(st *State, nowNS, cost int64, mode Mode) Decision {
+	w := slideAt(st, uint64(nowNS), uint64(l.PeriodNS))
+	retry := l.slideRetry(w, cost)
+	if cost > 0 && (mode == Force || mode == Take && retry == 0) {
+		w.cur = min(w.cur+uint64(cost), math.MaxUint32)
+		st.A, st.B = w.start, w.cur<<32|w.prev
+	}
+	high, low := mul(w.prev, w.period-w.elapsed)
+	weighted, rest := div(high, low, w.period)
+	if rest > 0 {
+		weighted++
+	}
+	reset := uint64(0)
+	if w.cur > 0 {
+		reset = 2*w.period - w.elapsed
+	} else if w.prev > 0 {
+		reset = w.period - w.elapsed
+	}
+	d := l.used(w.cur+weighted, reset)
+	if mode != Force && retry > 0 {
+		d.Limited, d.RetryAfterNS = true, retry
+	}
+	return d
+}
+
+// windows are the two of a slide, as they are at an instant.
+type windows struct{ start, elapsed, period, cur, prev uint64 }
+
+func slideAt(st *State, now, period uint64) windows {
+	w := windows{start: st.A, period: period, cur: st.B >> 32, prev: st.B & math.MaxUint32}
+	switch {
+	case now < w.start: // another reader of the clock was ahead
+		return w
+	case now-w.start >= 2*period:
+		w.start, w.cur, w.prev = now-now%period, 0, 0
+	case now-w.start >= period:
+		w.start, w.cur, w.prev = w.start+period, 0, w.cur
+	}
+	w.elapsed = now - w.start
+	return w
+}
+
+// slideRetry is how long a call must wait: 0 if it passes.
+func (l *Literal) slideRetry(w windows, cost int64) uint64 {
+	if cost == 0 {
+		return 0
+	}
+	if cost > l.Count {
+		return Never
+	}
+	room := uint64(l.Count - cost)
+	if w.cur <= room {
+		// Passes once prev×(W-elapsed) ≤ (room-cur)×W.
+		at := uint64(0)
+		if w.prev > room-w.cur {
+			at = w.period - fraction(room-w.cur, w.period, w.prev)
+		}
+		return at - min(at, w.elapsed)
+	}
+	// In the next window, where cur is prev.
+	return w.period - w.elapsed + w.period - fraction(room, w.period, w.cur)
+}
+
+// fraction is a×period/b rounded down, a < b.
+func fraction(a, period, b uint64) uint64 {
+	high, low := mul(a, period)
+	q, _ := div(high, low, b)
+	return q
+}
+
+func (l *Literal) giveSlide(st *State, nowNS, n int64) int64 {
+	w := slideAt(st, uint64(nowNS), uint64(l.PeriodNS))
+	fromCur := min(uint64(n), w.cur)
+	fromPrev := min(uint64(n)-fromCur, w.prev)
+	if given := fromCur + fromPrev; given > 0 {
+		st.A, st.B = w.start, (w.cur-fromCur)<<32|(w.prev-fromPrev)
+		return int64(given)
+	}
+	return 0
+}
+
+func (l *Literal) endOfSlide(st *State) uint64 {
+	switch cur, prev := st.B>>32, st.B&math.MaxUint32; {
+	case cur > 0:
+		return st.A + 2*uint64(l.PeriodNS)
+	case prev > 0:
+		return st.A + uint64(l.PeriodNS)
+	}
+	return 0
+}
+
+func (l *Literal) carrySlide(st *State, old *Literal) {
+	cur := scale(st.B>>32, uint64(l.Count), uint64(old.Count))
+	prev := scale(st.B&math.MaxUint32, uint64(l.Count), uint64(old.Count))
+	st.B = min(cur, math.MaxUint32)<<32 | min(prev, math.MaxUint32)
+}

@@ -1,0 +1,180 @@
+package cell
+
+import "math"
+
+// State is what is remembered of a limit under a key: two words that mean what the algorithm's file says, and for those
+// that keep more a ring of them. The zero value is that of a key never seen.
+type State struct {
+	A, B      uint64
+	BlockedNS uint64   // Unix ns until which all is denied (block=); 0 or past: not
+	Ring      []uint64 // log, and slide with buckets; Fit makes it
+}
+
+// Mode is what a call does.
+type Mode uint8
+
+const (
+	Take  Mode = iota // what passes is taken; what does not changes nothing but the block
+	Peek              // nothing is changed
+	Force             // it is taken whether it passes or not
+)
+
+// MaxCost is the most that one call may take.
+const MaxCost = 1<<31 - 1
+
+// Decide decides on a call of a cost from 0 to MaxCost at nowNS. A Take or Force that is granted changes the state, which
+// Fit must have made room in. Its Decision tells what is left behind it; Remaining is 0 while a key is blocked.
+//
+// The state is one that the same Slot and Params have left: see Carry.
+func (l *Literal) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
+	if st.BlockedNS > uint64(nowNS) && mode != Force {
+		d := l.count(st, nowNS, 0, Peek)
+		d.Limited, d.Remaining = cost > 0, 0
+		blocked := st.BlockedNS - uint64(nowNS)
+		if cost > 0 && cost <= l.Capacity() {
+			again := l.count(st, nowNS, cost, Peek).RetryAfterNS
+			if again == Never {
+				again = 0
+			}
+			d.RetryAfterNS = max(blocked, again)
+		}
+		d.ResetAfterNS = max(d.ResetAfterNS, blocked)
+		return d
+	}
+	d := l.count(st, nowNS, cost, mode)
+	if d.Limited && l.BlockNS > 0 && mode == Take {
+		st.BlockedNS = uint64(nowNS) + uint64(l.BlockNS)
+		d.Remaining = 0
+		d.ResetAfterNS = max(d.ResetAfterNS, uint64(l.BlockNS))
+		if d.RetryAfterNS != Never {
+			d.RetryAfterNS = max(d.RetryAfterNS, uint64(l.BlockNS))
+		}
+	}
+	return d
+}
+
+// count is Decide without the block.
+func (l *Literal) count(st *State, nowNS, cost int64, mode Mode) Decision {
+	switch l.Algo {
+	case Window:
+		return l.window(st, nowNS, cost, mode)
+	case Slide:
+		if l.Buckets > 0 {
+			return l.buckets(st, nowNS, cost, mode)
+		}
+		return l.slide(st, nowNS, cost, mode)
+	case Log:
+		return l.log(st, nowNS, cost, mode)
+	}
+	return l.bucket(st, nowNS, cost, mode)
+}
+
+// Give gives back up to n of what was taken, the latest first, and returns how much that was.
+func (l *Literal) Give(st *State, nowNS, n int64) int64 {
+	switch l.Algo {
+	case Window:
+		return l.giveWindow(st, nowNS, n)
+	case Slide:
+		if l.Buckets > 0 {
+			return l.giveBuckets(st, nowNS, n)
+		}
+		return l.giveSlide(st, nowNS, n)
+	case Log:
+		return l.giveLog(st, nowNS, n)
+	}
+	return l.giveBucket(st, nowNS, n)
+}
+
+// EndNS is when there is nothing left to remember, in Unix ns; 0 or past: there is nothing.
+func (l *Literal) EndNS(st *State) uint64 {
+	var end uint64
+	switch l.Algo {
+	case GCRA:
+		end = st.A
+	case Window:
+		end = l.endOfWindow(st)
+	case Slide:
+		if l.Buckets > 0 {
+			end = l.endOfBuckets(st)
+		} else {
+			end = l.endOfSlide(st)
+		}
+	case Log:
+		end = l.endOfLog(st)
+	}
+	return max(end, st.BlockedNS)
+}
+
+// Fit makes room in a state for one more call to be taken, and returns by how many words its ring has grown.
+func (l *Literal) Fit(st *State, nowNS int64) (words int) {
+	switch {
+	case l.Algo == Log:
+		return l.fitLog(st, nowNS)
+	case l.Buckets > 0 && len(st.Ring) == 0:
+		st.Ring = make([]uint64, l.Buckets)
+		return len(st.Ring)
+	}
+	return 0
+}
+
+// Carry turns a state that old has left into one for l. If they differ only in Params what was used is scaled with them, so
+// that a key that was used up stays so and waits no longer than one that is used up under l; only a log, which has the calls
+// themselves, is kept as it is. Between other limits it is the used share that is taken anew. Used is rounded up: a
+// change gains nothing.
+func (l *Literal) Carry(st *State, old *Literal, nowNS int64) {
+	switch {
+	case l.Slot != old.Slot:
+		d := old.count(st, nowNS, 0, Peek)
+		used := scale(uint64(d.Limit-d.Remaining), uint64(l.Capacity()), uint64(d.Limit))
+		*st = State{BlockedNS: st.BlockedNS}
+		if used > 0 {
+			l.Fit(st, nowNS)
+			l.count(st, nowNS, int64(used), Force)
+		}
+	case l.Params == old.Params:
+	case l.Algo == GCRA:
+		l.carryBucket(st, old, nowNS)
+	case l.Algo == Window:
+		st.B = scale(st.B, uint64(l.Count), uint64(old.Count))
+	case l.Buckets > 0:
+		l.carryBuckets(st, old)
+	case l.Algo == Slide:
+		l.carrySlide(st, old)
+	}
+}
+
+// Shift takes so much from every instant in a state, for a clock that was set back.
+func (l *Literal) Shift(st *State, ns uint64) {
+	st.BlockedNS -= min(st.BlockedNS, ns)
+	switch {
+	case l.Buckets > 0:
+		st.A -= min(st.A, l.bucketAt(ns))
+	case l.Algo == Log:
+		l.shiftLog(st, ns)
+	default:
+		st.A -= min(st.A, ns)
+	}
+}
+
+// used is what a decision says of a counter that has so much in it and gives it back at resetNS from now, but for when it
+// will pass again.
+func (l *Literal) used(n uint64, resetNS uint64) Decision {
+	d := Decision{Limit: l.Count, RetryAfterNS: Never, ResetAfterNS: resetNS}
+	if n < uint64(l.Count) {
+		d.Remaining = l.Count - int64(n)
+	}
+	return d
+}
+
+// scale is n*to/from rounded up, from > 0, at most MaxInt64.
+func scale(n, to, from uint64) uint64 {
+	high, low := mul(n, to)
+	if high >= from {
+		return math.MaxInt64
+	}
+	quotient, rest := div(high, low, from)
+	if rest > 0 {
+		quotient++
+	}
+	return min(quotient, math.MaxInt64)
+}

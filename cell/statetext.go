@@ -1,0 +1,181 @@
+package cell
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// AppendState appends a state that l has left as text, for tools and files: l without its block and shadow, and what the
+// state says, in Unix nanoseconds.
+//
+//	limit=30/1m,burst=16 tat=1763739000000000000
+//	limit=100/1h,algo=window until=1763740800000000000 used=5
+//	limit=100/1m,algo=slide start=1763739000000000000 used=5 before=3
+//	limit=100/1m,algo=slide,buckets=3 newest=88186950 used=2,0,5
+//	limit=100/1m,algo=log calls=1763739000000000000:1,+1500:2
+//
+// The sub-windows of a slide are told from the oldest on. A call is its time, or how long after the one before it was, and
+// its cost. blocked=, where a key is, comes last.
+func (l *Literal) AppendState(b []byte, st *State) []byte {
+	plain := Literal{Slot: l.Slot, Params: l.Params}
+	b = plain.AppendText(append(b, "limit="...))
+	field := func(name string, n uint64) {
+		b = append(append(append(b, ' '), name...), '=')
+		b = strconv.AppendUint(b, n, 10)
+	}
+	switch {
+	case l.Algo == GCRA:
+		field("tat", st.A)
+	case l.Algo == Window:
+		field("until", st.A)
+		field("used", st.B)
+	case l.Algo == Log:
+		b = append(b, " calls="...)
+		c := calls{st}
+		for i := range c.n() {
+			if i == 0 {
+				b = strconv.AppendUint(b, c.time(0), 10)
+			} else {
+				b = strconv.AppendUint(append(b, ",+"...), c.time(i)-c.time(i-1), 10)
+			}
+			b = strconv.AppendUint(append(b, ':'), c.sum(i)-c.sumBefore(i), 10)
+		}
+	case l.Buckets > 0:
+		field("newest", st.A)
+		b = append(b, " used="...)
+		for i := uint64(1); i <= uint64(l.Buckets); i++ {
+			if i > 1 {
+				b = append(b, ',')
+			}
+			if len(st.Ring) == 0 {
+				b = append(b, '0')
+			} else {
+				b = strconv.AppendUint(b, st.Ring[(st.A+i)%uint64(l.Buckets)], 10)
+			}
+		}
+	default:
+		field("start", st.A)
+		field("used", st.B>>32)
+		field("before", st.B&math.MaxUint32)
+	}
+	if st.BlockedNS > 0 {
+		field("blocked", st.BlockedNS)
+	}
+	return b
+}
+
+// mostUsed is more than all calls of a lifetime take, and a sum of as many as there may be fits uint64.
+const mostUsed = 1 << 53
+
+var errState = errors.New("not the state of a limit")
+
+// ParseState reads what AppendState writes.
+func ParseState(text string) (l Literal, st State, err error) {
+	r := stateReader{rest: text}
+	if l, err = ParseLiteral(r.field("limit")); err != nil {
+		return Literal{}, State{}, err
+	}
+	if l.BlockNS != 0 || l.Shadow {
+		return Literal{}, State{}, errState
+	}
+	switch {
+	case l.Algo == GCRA:
+		st.A = r.number("tat", math.MaxUint64)
+	case l.Algo == Window:
+		st.A = r.number("until", math.MaxInt64)
+		st.B = r.number("used", mostUsed)
+	case l.Algo == Log:
+		r.calls(&l, &st)
+	case l.Buckets > 0:
+		r.buckets(&l, &st)
+	default:
+		st.A = r.number("start", math.MaxInt64)
+		cur := r.number("used", math.MaxUint32)
+		st.B = cur<<32 | r.number("before", math.MaxUint32)
+	}
+	if r.rest != "" {
+		st.BlockedNS = r.number("blocked", math.MaxInt64)
+		r.bad = r.bad || st.BlockedNS == 0
+	}
+	if r.bad || r.rest != "" {
+		return Literal{}, State{}, errState
+	}
+	return l, st, nil
+}
+
+// stateReader takes one field after the other, and notes if one is not what it should be.
+type stateReader struct {
+	rest string
+	bad  bool
+}
+
+func (r *stateReader) field(name string) string {
+	word, rest, more := strings.Cut(r.rest, " ")
+	value, found := strings.CutPrefix(word, name+"=")
+	r.rest = rest
+	r.bad = r.bad || !found || more && rest == ""
+	return value
+}
+
+func (r *stateReader) number(name string, most uint64) uint64 {
+	return r.digits(r.field(name), most)
+}
+
+// digits reads a number as it is written: without sign and leading zeros.
+func (r *stateReader) digits(text string, most uint64) uint64 {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n > most || text[0] == '+' || text[0] == '0' && len(text) > 1 {
+		r.bad = true
+		return 0
+	}
+	return n
+}
+
+func (r *stateReader) buckets(l *Literal, st *State) {
+	st.A = r.number("newest", l.bucketAt(math.MaxInt64))
+	counters := strings.Split(r.field("used"), ",")
+	if len(counters) != int(l.Buckets) {
+		r.bad = true
+		return
+	}
+	st.Ring = make([]uint64, l.Buckets)
+	for i, text := range counters {
+		n := r.digits(text, mostUsed)
+		st.Ring[(st.A+1+uint64(i))%uint64(l.Buckets)] = n
+		st.B += n
+	}
+}
+
+func (r *stateReader) calls(l *Literal, st *State) {
+	text := r.field("calls")
+	if text == "" {
+		return
+	}
+	n := strings.Count(text, ",") + 1
+	if int64(n) > l.Count {
+		r.bad = true
+		return
+	}
+	st.Ring = make([]uint64, 2*n)
+	calls{st}.set(0, n)
+	var at, sum uint64
+	for i := range n {
+		var call string
+		call, text, _ = strings.Cut(text, ",")
+		when, cost, found := strings.Cut(call, ":")
+		if i > 0 {
+			var later bool
+			when, later = strings.CutPrefix(when, "+")
+			r.bad = r.bad || !later
+		}
+		wait := r.digits(when, math.MaxInt64)
+		spent := r.digits(cost, mostUsed)
+		at, sum = at+wait, sum+spent
+		if r.bad = r.bad || !found || at > math.MaxInt64 || spent == 0 || i > 0 && wait == 0; r.bad {
+			return
+		}
+		st.Ring[2*i], st.Ring[2*i+1] = at, sum
+	}
+}
