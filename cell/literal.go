@@ -93,3 +93,10 @@ func (l *Literal) prepare() bool {
 	l.gcra = Limit{capacity: l.Burst, intervalNS: interval, toleranceNS: int64(tolerance)}
 	return true
 }
+
+// Restore returns the limit of a slot and parameters that were a Literal's, without block and shadow.
+func Restore(s Slot, p Params) Literal {
+	l := Literal{Slot: s, Params: p}
+	l.prepare()
+	return l
+}

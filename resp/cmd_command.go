@@ -127,10 +127,11 @@ func (c *command) categories() []string {
 			names = append(names, name)
 		}
 	}
-	add(c.group == "generic" || c.group == "string" && c.keys.step > 0 || c.name == "cl.throttle", "@keyspace")
+	add(c.group == "generic" || c.keys.step > 0 && (c.group == "string" || c.group == "hash" || c.group == groupLimit) || c.name == "cl.throttle", "@keyspace")
 	add(c.flags&write != 0, "@write")
 	add(c.flags&readonly != 0, "@read")
 	add(c.group == "string", "@string")
+	add(c.group == "hash", "@hash")
 	add(c.group == "connection", "@connection")
 	add(c.group == "transactions", "@transaction")
 	add(c.flags&admin != 0, "@admin")

@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"bytes"
 	"math"
 	"strings"
 
@@ -39,12 +38,16 @@ func cmdDel(s *Session, args [][]byte) {
 	s.replyInt(n)
 }
 
+// typeNames are what keys are to Redis's tools.
+var typeNames = [...]string{store.HoldsTAT: "string", store.HoldsLimits: "hash"}
+
 func cmdType(s *Session, args [][]byte) {
-	if _, ok := s.srv.store.Get(args[1], store.Access{NowNS: s.nowNS, NoTouch: true}); ok {
-		s.replyStatus("string")
-	} else {
+	st, ok := s.srv.store.Get(args[1], store.Access{NowNS: s.nowNS, NoTouch: true})
+	if !ok {
 		s.replyStatus("none")
+		return
 	}
+	s.replyStatus(typeNames[st.Kind])
 }
 
 func cmdRename(s *Session, args [][]byte) {
@@ -98,7 +101,7 @@ func cmdScan(s *Session, args [][]byte) {
 		return
 	}
 	var pattern []byte
-	count, otherType := int64(10), false
+	count, ofType := int64(10), ""
 	for rest := args[2:]; len(rest) > 0; rest = rest[2:] {
 		option := strings.ToLower(string(rest[0]))
 		switch {
@@ -114,15 +117,15 @@ func cmdScan(s *Session, args [][]byte) {
 		case option == "match" && len(rest) > 1:
 			pattern = rest[1]
 		case option == "type" && len(rest) > 1:
-			otherType = !bytes.EqualFold(rest[1], []byte("string"))
+			ofType = strings.ToLower(string(rest[1]))
 		default:
 			s.replyError(errSyntax)
 			return
 		}
 	}
 	var found []string
-	next := s.srv.store.Scan(cursor, int(min(count, maxScanStep)), s.nowNS, func(key string, _ store.State) {
-		if !otherType && (pattern == nil || globMatch(pattern, []byte(key))) {
+	next := s.srv.store.Scan(cursor, int(min(count, maxScanStep)), s.nowNS, func(key string, st store.State) {
+		if (ofType == "" || ofType == typeNames[st.Kind]) && (pattern == nil || globMatch(pattern, []byte(key))) {
 			found = append(found, key)
 		}
 	})
@@ -132,7 +135,7 @@ func cmdScan(s *Session, args [][]byte) {
 }
 
 func objectRows() []*command {
-	key := keyRange{2, 2, 1}
+	key := keyRange{first: 2, last: 2, step: 1}
 	return []*command{
 		{name: "encoding", arity: 3, flags: readonly, keys: key, usage: "key", summary: "Returns the encoding of a key's value.", since: "2.2.3", group: "generic", run: cmdObjectEncoding},
 		{name: "freq", arity: 3, flags: readonly, keys: key, usage: "key", summary: "Returns an error: use is not counted.", since: "4.0.0", group: "generic", run: cmdObjectFreq},
@@ -154,6 +157,8 @@ func (s *Session) object(key []byte) (store.State, bool) {
 func cmdObjectEncoding(s *Session, args [][]byte) {
 	if st, ok := s.object(args[2]); !ok {
 		return
+	} else if st.Kind == store.HoldsLimits {
+		s.replyString("listpack")
 	} else if st.TAT > math.MaxInt64 {
 		s.replyString("embstr")
 	} else {

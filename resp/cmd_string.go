@@ -9,21 +9,28 @@ import (
 )
 
 func cmdGet(s *Session, args [][]byte) {
-	if st, ok := s.srv.store.Get(args[1], s.access()); ok {
-		s.replyString(formatTAT(st.TAT))
-	} else {
+	st, ok := s.srv.store.Get(args[1], s.access())
+	switch {
+	case !ok:
 		s.replyNull()
+	case st.Kind != store.HoldsTAT:
+		s.replyError(errWrongType)
+	default:
+		s.replyString(formatTAT(st.TAT))
 	}
 }
 
 // cmdStrlen is here because redis-cli --bigkeys asks it of every string.
 func cmdStrlen(s *Session, args [][]byte) {
 	st, ok := s.srv.store.Get(args[1], s.access())
-	if !ok {
+	switch {
+	case !ok:
 		s.replyInt(0)
-		return
+	case st.Kind != store.HoldsTAT:
+		s.replyError(errWrongType)
+	default:
+		s.replyInt(int64(len(formatTAT(st.TAT))))
 	}
-	s.replyInt(int64(len(formatTAT(st.TAT))))
 }
 
 // setOptions are what may follow SET key value.
@@ -119,10 +126,11 @@ func cmdSet(s *Session, args [][]byte) {
 	next.TAT = tat
 
 	var old store.State
-	existed, stored := false, false
+	existed, stored, wrongType := false, false, false
 	err := s.srv.store.Update(args[1], s.access(), func(current store.State, ok bool) (store.State, store.Action) {
 		old, existed, stored = current, ok, false // asked anew where the store had to look for room
-		if o.nx && ok || o.xx && !ok {
+		wrongType = o.get && ok && current.Kind != store.HoldsTAT
+		if o.nx && ok || o.xx && !ok || wrongType {
 			return current, store.Leave
 		}
 		if o.keepTTL && ok {
@@ -134,6 +142,8 @@ func cmdSet(s *Session, args [][]byte) {
 	switch {
 	case errors.Is(err, store.ErrFull):
 		s.replyError(errOOM)
+	case wrongType:
+		s.replyError(errWrongType)
 	case o.get && existed:
 		s.replyString(formatTAT(old.TAT))
 	case o.get || !stored:

@@ -31,6 +31,10 @@ func parseThrottle(args [][]byte) (call throttleCall, text string) {
 }
 
 func cmdThrottle(s *Session, args [][]byte) {
+	if (len(args) == 3 || len(args) == 4) && len(args[2]) > 0 && args[2][0] == '@' {
+		s.throttleByPolicy(args)
+		return
+	}
 	call, text := parseThrottle(args)
 	if text != "" {
 		s.replyError("%s", text)
@@ -50,6 +54,53 @@ func cmdThrottle(s *Session, args [][]byte) {
 	if d.Limited {
 		limited = 1
 	}
+	s.out = appendReplyStart(s.out, limited, d.Limit)
+	s.out = appendReplyEnd(s.out, &d)
+}
+
+// throttleByPolicy is CL.THROTTLE key @name [quantity]: a CL.TAKE in CL.THROTTLE's words.
+func (s *Session) throttleByPolicy(args [][]byte) {
+	quantity := int64(1)
+	if len(args) == 4 {
+		var ok bool
+		if quantity, ok = parseSigned(args[3]); !ok {
+			text, _, _ := bytes.Cut(args[3], []byte{0})
+			s.replyError("%s", errThrottleParse+string(text))
+			return
+		}
+	}
+	limit, text := s.limit(args[2])
+	if text != "" {
+		s.replyError("%s", text)
+		return
+	}
+	if quantity > cell.MaxCost || quantity < -cell.MaxCost {
+		s.replyError(errThrottleRange, "quantity", quantity)
+		return
+	}
+	t := takeCall{calls: append(s.scratch.calls[:0], store.Call{Key: args[1], Limit: limit.Literal, Policy: limit.policy})}
+	s.scratch.calls = t.calls
+	if quantity < 0 {
+		if _, err := s.srv.store.Give(args[1], limit.Literal, limit.policy, -quantity, s.access()); err != nil {
+			s.replyStoreError(err)
+			return
+		}
+		quantity = 0
+	}
+	if t.Cost = quantity; quantity == 0 {
+		t.Mode = cell.Peek
+	}
+	taken, err := s.take(&t)
+	if err != nil {
+		s.replyStoreError(err)
+		return
+	}
+	d := t.calls[0].Decision
+	limited := int64(0)
+	if taken.Limited {
+		limited = 1
+	}
+	d.RetryAfterNS = taken.RetryAfterNS
 	s.out = appendReplyStart(s.out, limited, d.Limit)
 	s.out = appendReplyEnd(s.out, &d)
 }
@@ -75,6 +126,8 @@ func (s *Session) replyThrottleError(err error) {
 		s.replyError(errThrottleRange, outOfRange.Param, outOfRange.Value)
 	case errors.Is(err, store.ErrFull):
 		s.replyError(errOOM)
+	case errors.Is(err, store.ErrWrongType):
+		s.replyError(errWrongType)
 	default:
 		s.replyError("ERR %s", err)
 	}

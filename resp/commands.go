@@ -1,10 +1,21 @@
 package resp
 
+const groupLimit = "limits"
+
 // commandRows is the command table, by family.
 func commandRows() []*command {
 	return []*command{
 		{name: "cl.throttle", arity: -1, flags: write | denyOOM | module | fast, keys: oneKey, group: "module",
 			usage: "key max_burst count period [quantity]", summary: "Takes from a key's rate limit, and says whether that is allowed.", run: cmdThrottle},
+
+		{name: "cl.take", arity: -3, flags: write | denyOOM | fast, keys: oneKey, group: groupLimit,
+			usage: "key limit ... [COST n] [PEEK|UPTO|FORCE] [US] [FULL]", summary: "Takes from all of some limits of a key, or from none.", cost: "O(N) where N is the number of limits", run: cmdTake},
+		{name: "cl.mtake", arity: -4, flags: write | denyOOM | fast, keys: countedPairs, group: groupLimit,
+			usage: "n key limit ... [COST n] [PEEK|UPTO|FORCE] [US]", summary: "Takes from limits of several keys at one instant, or from none.", cost: "O(N) where N is the number of pairs", run: cmdMultiTake},
+		{name: "cl.give", arity: 4, flags: write | fast, keys: oneKey, group: groupLimit, usage: "key limit n", summary: "Gives back what was taken from a limit.", run: cmdGive},
+		{name: "cl.reset", arity: -2, flags: write | fast, keys: allKeys, group: groupLimit, usage: "key ...", summary: "Resets all limits of keys, as DEL does.", cost: "O(N) where N is the number of keys", run: cmdDel},
+		{name: "cl.policy", arity: -2, group: groupLimit, summary: "A container for limits that are kept by name.", sub: policyRows()},
+		{name: "cl.rule", arity: -2, group: groupLimit, summary: "A container for keys that are let through or kept out.", sub: ruleRows()},
 
 		{name: "ping", arity: -1, flags: fast, usage: "[message]", summary: "Returns the server's liveliness response.", since: "1.0.0", group: "connection", run: cmdPing},
 		{name: "echo", arity: 2, flags: loading | fast, usage: "message", summary: "Returns the given string.", since: "1.0.0", group: "connection", run: cmdEcho},
@@ -35,6 +46,9 @@ func commandRows() []*command {
 		{name: "get", arity: 2, flags: readonly | fast, keys: oneKey, usage: "key", summary: "Returns a key's TAT, in Unix nanoseconds.", since: "1.0.0", group: "string", run: cmdGet},
 		{name: "strlen", arity: 2, flags: readonly | fast, keys: oneKey, usage: "key", summary: "Returns the length of a TAT's decimal digits.", since: "2.2.0", group: "string", run: cmdStrlen},
 		{name: "set", arity: -3, flags: write | denyOOM, keys: oneKey, usage: "key tat [NX|XX] [GET] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]", summary: "Sets a key's TAT, in Unix nanoseconds.", since: "1.0.0", group: "string", run: cmdSet},
+
+		{name: "hgetall", arity: 2, flags: readonly, keys: oneKey, usage: "key", summary: "Returns the limits of a key, and what was used of each.", since: "2.0.0", group: "hash", cost: "O(N) where N is the number of limits", run: cmdHGetAll},
+		{name: "hlen", arity: 2, flags: readonly | fast, keys: oneKey, usage: "key", summary: "Returns the number of limits of a key.", since: "2.0.0", group: "hash", run: cmdHLen},
 
 		{name: "exists", arity: -2, flags: readonly | fast, keys: allKeys, usage: "key ...", summary: "Counts the keys that exist.", since: "1.0.0", group: "generic", cost: "O(N) where N is the number of keys to check", run: cmdExists},
 		{name: "type", arity: 2, flags: readonly | fast, keys: oneKey, usage: "key", summary: "Determines the type of value stored at a key.", since: "1.0.0", group: "generic", run: cmdType},

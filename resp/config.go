@@ -36,6 +36,7 @@ type Config struct {
 	maxKeys         *intValue
 	maxMemory       *sizeValue
 	maxMemoryPolicy *enumValue
+	logMax          *intValue
 
 	maxMultibulkLen   *intValue
 	maxBulkLen        *sizeValue
@@ -106,6 +107,7 @@ func NewConfig() *Config {
 		maxKeys:         newInt(1_000_000, 1, math.MaxInt32, "n"),
 		maxMemory:       newSize(512<<20, 0),
 		maxMemoryPolicy: newEnum("allkeys-lru", "noeviction"),
+		logMax:          newInt(10_000, 1, 1<<20, "n"),
 
 		maxMultibulkLen:   newInt(1<<20, 16, math.MaxInt32, "n"),
 		maxBulkLen:        newSize(64<<10, 1<<10),
@@ -155,6 +157,8 @@ func NewConfig() *Config {
 		{Name: "max-keys", Group: groupLimits, Value: c.maxKeys, mutable: true, Help: "most keys held"},
 		{Name: "maxmemory", Group: groupLimits, Value: c.maxMemory, mutable: true, Help: "most memory for keys, by estimate; 0: only --max-keys bounds it"},
 		{Name: "maxmemory-policy", Group: groupLimits, Value: c.maxMemoryPolicy, mutable: true, Help: "when full: reset the least recently used limit, or refuse new keys with -OOM"},
+
+		{Name: "log-max", Group: groupLimits, Value: c.logMax, mutable: true, Help: "largest count of a limit with algo=log, which remembers as many calls, 16 bytes each"},
 
 		{Name: "proto-max-multibulk-len", Group: groupWire, Value: c.maxMultibulkLen, mutable: true, Help: "most arguments of one command"},
 		{Name: "proto-max-bulk-len", Group: groupWire, Value: c.maxBulkLen, mutable: true, Help: "longest argument, so longest key"},

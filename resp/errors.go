@@ -1,11 +1,14 @@
 package resp
 
+import "fmt"
+
 // Every text that a client can be told is in this file: Redis 7's wording where Redis has one, as client code matches
 // on it. Texts with a %s or %q are filled in by the caller.
 const (
 	errSyntax            = "ERR syntax error"
 	errNotInteger        = "ERR value is not an integer or out of range"
 	errNoSuchKey         = "ERR no such key"
+	errWrongType         = "WRONGTYPE Operation against a key holding the wrong kind of value"
 	errUnknownCommand    = "ERR unknown command '%.128s', with args beginning with: %s"
 	errUnknownSubcommand = "ERR unknown subcommand '%.128s'. Try %s HELP."
 	errArity             = "ERR wrong number of arguments for '%s' command"
@@ -46,6 +49,22 @@ const (
 	errThrottleRange = "Cell error: Store error: Out of range: %s %d"
 	errOOM           = "OOM command not allowed when used memory > 'maxmemory'."
 
+	errCost            = "ERR cost must be between 0 and 2147483647"
+	errGive            = "ERR n must not be negative"
+	errTakeModes       = "ERR PEEK, UPTO and FORCE options at the same time are not compatible"
+	errNoPolicy        = "NOPOLICY no such policy '%s'"
+	errLogMax          = "ERR invalid limit: count '%d': algo=log keeps at most %d calls (--log-max)"
+	errTooManyLimits   = "ERR a key has at most %d limits at once"
+	errTwoLimits       = "ERR two limits differ only in count or burst, and so share their state"
+	errPairs           = "ERR the number of pairs must be between 1 and %d"
+	errPairsMissing    = "ERR fewer pairs of key and limit than their number says"
+	errPolicyName      = "ERR invalid policy name: expected 1 to 128 bytes without spaces"
+	errTooManyPolicies = "ERR there are %d policies, which is the most there may be"
+	errTooManyRules    = "ERR there are %d rules, which is the most there may be"
+	errRulePattern     = "ERR a pattern has at most %d bytes"
+	errRuleNet         = "ERR invalid net '%s': expected an address and its bits, such as 10.0.0.0/8"
+	errRuleStar        = "ERR a pattern with CIDR is what stands before the address, without *"
+
 	errDBIndex        = "ERR DB index is out of range"
 	errInvalidExpire  = "ERR invalid expire time in '%s' command"
 	errExpireNX       = "ERR NX and XX, GT or LT options at the same time are not compatible"
@@ -81,3 +100,5 @@ const (
 	errDebugDenied    = `ERR DEBUG command not allowed. If the enable-debug-command option is set to "local", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.`
 	errNotFloat       = "ERR value is not a valid float"
 )
+
+func formatError(format string, args ...any) string { return fmt.Sprintf(format, args...) }

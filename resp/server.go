@@ -213,7 +213,10 @@ type scratch struct {
 	out   []byte
 	args  [][]byte
 	batch throttleBatch
-	stats batchStats
+	calls []store.Call // of a CL.TAKE
+
+	literals literalCache
+	stats    batchStats
 }
 
 type scratchPool struct{ pool sync.Pool }

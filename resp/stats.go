@@ -18,13 +18,15 @@ type serverStats struct {
 	panics            atomic.Int64
 	peakBytes         atomic.Int64 // the most heap in use that the cron saw; not reset
 	wrongPasswords    atomic.Int64
+	shadowLimited     atomic.Int64 // what limits with shadow would have said
+	shadowAllowed     atomic.Int64
 	commandsPerSecond atomic.Int64 // over the last second, kept by the cron
 }
 
 func (st *serverStats) reset() {
 	for _, n := range []*atomic.Int64{
 		&st.connections, &st.rejectedClients, &st.deniedClients, &st.commands, &st.inputBytes, &st.outputBytes, &st.errorReplies,
-		&st.protocolErrors, &st.queryLimitCloses, &st.outputLimitCloses, &st.idleCloses, &st.panics, &st.wrongPasswords,
+		&st.protocolErrors, &st.queryLimitCloses, &st.outputLimitCloses, &st.idleCloses, &st.panics, &st.wrongPasswords, &st.shadowLimited, &st.shadowAllowed,
 	} {
 		n.Store(0)
 	}

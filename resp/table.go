@@ -52,13 +52,18 @@ var flagNames = []struct {
 	{loading, "loading"}, {loading, "stale"}, {skipMonitor, "skip_monitor"}, {skipSlowlog, "skip_slowlog"}, {fast, "fast"}, {noAuth, "no_auth"}, {noMulti, "no_multi"},
 }
 
-// keyRange says which arguments are keys: the first, the last (negative: from the end) and the step, 0 for none.
-type keyRange struct{ first, last, step int }
+// keyRange says which arguments are keys: the first, the last (negative: from the end) and the step, 0 for none. If counted
+// is set, the argument before the first is how many there are.
+type keyRange struct {
+	first, last, step int
+	counted           bool
+}
 
 var (
-	oneKey  = keyRange{1, 1, 1}
-	twoKeys = keyRange{1, 2, 1}
-	allKeys = keyRange{1, -1, 1}
+	oneKey       = keyRange{first: 1, last: 1, step: 1}
+	twoKeys      = keyRange{first: 1, last: 2, step: 1}
+	allKeys      = keyRange{first: 1, last: -1, step: 1}
+	countedPairs = keyRange{first: 2, last: -1, step: 2, counted: true}
 )
 
 func (c *command) fullName() string {
@@ -85,6 +90,13 @@ func (c *command) keysOf(args [][]byte) [][]byte {
 	last := c.keys.last
 	if last < 0 {
 		last += len(args)
+	}
+	if c.keys.counted {
+		n, ok := parseInt(args[c.keys.first-1])
+		if !ok || n < 1 || n > int64(len(args)) {
+			return nil
+		}
+		last = min(last, c.keys.first+(int(n)-1)*c.keys.step)
 	}
 	var keys [][]byte
 	for i := c.keys.first; i <= last && i < len(args); i += c.keys.step {

@@ -99,7 +99,7 @@ func kindOf(word string) string {
 		return "key"
 	case "pattern":
 		return "pattern"
-	case "max_burst", "count", "period", "quantity", "seconds", "milliseconds", "cursor", "index", "tat", "client-id",
+	case "n", "max_burst", "count", "period", "quantity", "seconds", "milliseconds", "cursor", "index", "tat", "client-id",
 		"unix-time-seconds", "unix-time-milliseconds", "protover":
 		return "integer"
 	}

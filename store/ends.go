@@ -21,6 +21,9 @@ func (t *table) endWithExpiry(n uint32, e *slot) uint64 {
 
 func (t *table) state(n uint32, e *slot) State {
 	st := State{TAT: e.tat}
+	if e.holdsLimits() {
+		st.Kind = HoldsLimits
+	}
 	switch {
 	case e.use&flagNoExpiry != 0:
 		st.ExpiryNS = NoExpiry

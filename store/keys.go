@@ -95,5 +95,5 @@ func (s *Store) IdleNS(key []byte, nowNS int64) (int64, bool) {
 	if e == nil {
 		return 0, false
 	}
-	return max(nowNS-e.touchedNS, 0), true
+	return max(nowNS-sh.touchedNS(e), 0), true
 }

@@ -34,8 +34,13 @@ func (s *Store) rename(from, to []byte, nowNS int64) bool {
 		target.remove(o, old)
 	}
 	st, spent := source.state(n, e), e.spent()
+	limitBytes := source.limitBytes(e)
+	if st.Kind == HoldsLimits {
+		limits := source.limits(e, nil)
+		st.Limits = &limits // unlink leaves the rings to us
+	}
 	source.unlink(n, e, false)
-	s.room.bytes.Add(int64(len(to) - len(from)))
+	s.room.bytes.Add(int64(len(to)-len(from)) - limitBytes)
 	target.link(toHash, to, st, spent, nowNS)
 	target.find(toHash, to, Access{NowNS: nowNS}) // a use of a key that was there
 	return true

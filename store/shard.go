@@ -13,6 +13,7 @@ type shard struct {
 	seed     maphash.Seed
 	room     *room
 	journal  *journal // nil: off
+	policies *policies
 	watched  map[string]*watchedKey
 	latestNS int64 // the latest time a call has given, for the resizing that is given none
 	counters counters
@@ -31,6 +32,7 @@ type table struct {
 	index    index
 	slabs    slabs
 	keys     keys
+	tallies  tallies
 	lists    lists
 	ends     wheel
 	expiries map[uint32]int64 // by slot, the ExpiryNS that are instants
@@ -51,6 +53,7 @@ func (sh *shard) clear() {
 	sh.index.drop()
 	sh.slabs.drop()
 	sh.keys.drop()
+	sh.tallies = tallies{}
 	sh.lists, sh.ends = lists{}, newWheel()
 	sh.expiries, sh.noExpiry, sh.inUse = nil, 0, 0
 	sh.publish()
@@ -91,14 +94,14 @@ func (sh *shard) find(hash uint64, key []byte, a Access) (uint32, *slot) {
 		sh.expire(n, e)
 		return noSlot, nil
 	case !a.NoTouch:
-		e.touchedNS = a.NowNS
+		sh.setTouched(e, a.NowNS)
 		sh.lists.touch(&sh.slabs, n, e)
 	}
 	return n, e
 }
 
 // link adds a key that is not there. Its room has been claimed.
-func (sh *shard) link(hash uint64, key []byte, st State, spent bool, nowNS int64) {
+func (sh *shard) link(hash uint64, key []byte, st State, spent bool, nowNS int64) (uint32, *slot) {
 	sh.remember(noSlot, nil, key)
 	n, e := sh.slabs.take()
 	sh.keys.set(n, e, key)
@@ -110,6 +113,9 @@ func (sh *shard) link(hash uint64, key []byte, st State, spent bool, nowNS int64
 	}
 	sh.lists.push(&sh.slabs, name, n, e)
 	sh.setState(n, e, st)
+	if st.Limits != nil {
+		sh.room.bytes.Add(sh.limitBytes(e))
+	}
 	sh.ends.link(&sh.slabs, n, e, sh.endNS(n, e))
 	sh.index.insert(tagOfHash(hash), n)
 	sh.inUse++
@@ -117,6 +123,7 @@ func (sh *shard) link(hash uint64, key []byte, st State, spent bool, nowNS int64
 	sh.publish()
 	sh.journal.put(n, e, key)
 	sh.bumpWatched(key)
+	return n, e
 }
 
 // put gives a linked slot the state that an allowed call leaves. A later end leaves its place in the wheel, which is
@@ -133,12 +140,30 @@ func (sh *shard) put(n uint32, e *slot, tat uint64, key []byte) {
 	sh.bumpWatched(key)
 }
 
+// putEnd is put for a slot that holds limits.
+func (sh *shard) putEnd(n uint32, e *slot, end uint64, key []byte) {
+	was := sh.endNS(n, e)
+	sh.clearExpiry(n, e)
+	if e.tat = end; end < was {
+		sh.ends.unlink(&sh.slabs, e)
+		sh.ends.link(&sh.slabs, n, e, end)
+		sh.publish()
+	}
+	sh.changes++
+	sh.journal.mark(n, e)
+	sh.bumpWatched(key)
+}
+
 // set gives a linked slot another state.
 func (sh *shard) set(n uint32, e *slot, st State, spent bool, key []byte) {
 	sh.remember(n, e, key)
 	was := sh.endNS(n, e)
 	sh.clearExpiry(n, e)
+	bytes := sh.limitBytes(e)
 	sh.setState(n, e, st)
+	if bytes = sh.limitBytes(e) - bytes; bytes != 0 {
+		sh.room.bytes.Add(bytes)
+	}
 	if e.spent() != spent {
 		sh.setSpent(n, e, spent, len(key))
 	}
@@ -166,6 +191,12 @@ func (sh *shard) setSpent(n uint32, e *slot, spent bool, keyLen int) {
 
 func (sh *shard) setState(n uint32, e *slot, st State) {
 	e.tat = st.TAT
+	switch {
+	case st.Limits != nil:
+		sh.setLimits(e, *st.Limits)
+	case st.Kind == HoldsTAT:
+		sh.dropTallies(e)
+	}
 	switch st.ExpiryNS {
 	case AtTAT:
 	case NoExpiry:
@@ -204,6 +235,7 @@ func (sh *shard) unlink(n uint32, e *slot, expired bool) {
 	sh.clearExpiry(n, e)
 	sh.ends.unlink(&sh.slabs, e)
 	sh.keys.free(n, e)
+	sh.dropTallies(e)
 	sh.slabs.put(n, e)
 	sh.inUse--
 	if !expired {
@@ -214,14 +246,14 @@ func (sh *shard) unlink(n uint32, e *slot, expired bool) {
 
 // remove takes a slot out and gives its room back.
 func (sh *shard) remove(n uint32, e *slot) {
-	cost := costBytes(sh.keys.length(n, e))
+	cost := sh.costBytes(n, e)
 	sh.unlink(n, e, false)
 	sh.room.release(cost)
 }
 
 // expire removes a dead slot.
 func (sh *shard) expire(n uint32, e *slot) {
-	cost := costBytes(sh.keys.length(n, e))
+	cost := sh.costBytes(n, e)
 	sh.unlink(n, e, true)
 	sh.room.release(cost)
 	sh.counters.expired++

@@ -25,7 +25,7 @@ const (
 type slot struct {
 	key0      uint64 // bytes 0..7 of the key
 	tat       uint64
-	touchedNS int64  // last use, for OBJECT IDLETIME
+	touchedNS int64  // last use, for OBJECT IDLETIME; of a key that holds limits the number of its first tally
 	use       uint64 // next (older) and previous (younger) in the order of use; flags
 	end       uint64 // next and previous in a bucket of the wheel; length of the key, or hugeKey
 	key1      uint64 // bytes 8..15 of the key; of a longer one bytes 8..11, and the number of its first tail
@@ -38,6 +38,7 @@ const (
 	flagNoExpiry  = 1 << (byteShift + 3) // State.ExpiryNS is NoExpiry
 	flagExpiry    = 1 << (byteShift + 4) // State.ExpiryNS is in table.expiries
 	flagFirst     = 1 << (byteShift + 5) // is the first in its bucket of the wheel, and end's previous is that bucket
+	flagLimits    = 1 << (byteShift + 6) // holds limits, and tat is when the last of them ends
 	flagsOfState  = flagNoExpiry | flagExpiry
 )
 

@@ -42,6 +42,10 @@ type Store struct {
 	memory memory
 	resize resize
 
+	policies policies
+	rules    rules
+	settings settings
+
 	sweeps atomic.Uint32 // rotates the shard that Sweep starts with
 
 	flushes atomic.Uint64 // changes under all locks, so is steady under any
@@ -66,9 +70,10 @@ func New(o Options) *Store {
 	s.room.maxKeys.Store(s.resize.maxKeys)
 	s.room.maxBytes.Store(s.resize.maxBytes)
 	s.room.noEviction.Store(o.NoEviction)
+	s.settings.on = o.Journal
 	for i := range s.shards {
 		sh := &s.shards[i]
-		sh.room, sh.seed = &s.room, s.seed
+		sh.room, sh.seed, sh.policies = &s.room, s.seed, &s.policies
 		sh.index.memory, sh.slabs.memory, sh.keys.tails.memory = &s.memory, &s.memory, &s.memory
 		if o.Journal {
 			sh.journal = &journal{}

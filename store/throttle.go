@@ -11,9 +11,21 @@ import "celld/cell"
 func (s *Store) Throttle(key []byte, l cell.Limit, quantity int64, a Access) (cell.Decision, error) {
 	var r Request // filled word by word: see setDecision
 	r.Key, r.Limit, r.Quantity = key, l, quantity
+	if s.rules.any.Load() && s.ruled(&r, a.NowNS) {
+		return r.Decision, nil
+	}
 	r.hash = s.hash(key)
 	s.decide(&r, a)
 	return r.Decision, r.Err
+}
+
+// ruled decides on a request by a rule, if one holds for its key.
+func (s *Store) ruled(r *Request, nowNS int64) bool {
+	rule := s.rules.rule(r.Key, nowNS)
+	if rule != nil {
+		r.Decision, r.Err = rule.decision(r.Limit.Capacity(), nowNS), nil
+	}
+	return rule != nil
 }
 
 // decide answers a request whose hash is set. Nothing it calls is the caller's, so it goes without a deferred Unlock.
@@ -30,6 +42,10 @@ func (s *Store) decideLocked(sh *shard, r *Request, a Access) {
 	for {
 		var tat uint64
 		if e != nil && !e.spent() {
+			if e.holdsLimits() {
+				r.Decision, r.Err = cell.Decision{}, ErrWrongType
+				return
+			}
 			tat = e.tat
 		}
 		next, d, err := r.Limit.Throttle(tat, a.NowNS, r.Quantity)

@@ -1,0 +1,54 @@
+package resp
+
+import (
+	"celld/store"
+)
+
+// cmdMultiTake is CL.MTAKE n key limit [key limit ...] [options]: several keys at one instant, all or none.
+func cmdMultiTake(s *Session, args [][]byte) {
+	pairs, ok := parseInt(args[1])
+	switch {
+	case !ok:
+		s.replyError(errNotInteger)
+		return
+	case pairs < 1 || pairs > store.MaxLimits:
+		s.replyError(errPairs, store.MaxLimits)
+		return
+	case int64(len(args)-2) < 2*pairs:
+		s.replyError(errPairsMissing)
+		return
+	}
+	t := takeCall{calls: s.scratch.calls[:0], TakeOptions: store.TakeOptions{Cost: 1}}
+	for i := range int(pairs) {
+		limit, text := s.limit(args[2+2*i+1])
+		if text != "" {
+			s.replyError("%s", text)
+			return
+		}
+		t.calls = append(t.calls, store.Call{Key: args[2+2*i], Limit: limit.Literal, Policy: limit.policy})
+	}
+	s.scratch.calls = t.calls
+	if text := t.parseOptions(args[2+2*pairs:]); text != "" {
+		s.replyError("%s", text)
+		return
+	}
+	taken, err := s.take(&t)
+	if err != nil {
+		s.replyStoreError(err)
+		return
+	}
+	limited, index := int64(0), int64(0)
+	if taken.Limited {
+		limited, index = 1, int64(taken.Binding)+1
+	}
+	s.replyArray(1 + len(t.calls))
+	s.replyMapOrArray(5)
+	s.replyField("limited", limited)
+	s.replyField("index", index)
+	s.replyField("granted", taken.Granted)
+	s.replyField("retry_after", t.wait(taken.RetryAfterNS))
+	s.replyField("wait", 0)
+	for i := range t.calls {
+		s.replyDecision(&t, &t.calls[i].Decision)
+	}
+}

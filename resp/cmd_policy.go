@@ -1,0 +1,100 @@
+package resp
+
+import (
+	"errors"
+	"strings"
+
+	"celld/store"
+)
+
+func policyRows() []*command {
+	return []*command{
+		{name: "set", arity: -4, flags: write | denyOOM, usage: "name limit [NX|XX] [RESET]", summary: "Sets the limit of a policy.", group: groupLimit, run: cmdPolicySet},
+		{name: "get", arity: 3, flags: readonly, usage: "name", summary: "Returns the limit of a policy.", group: groupLimit, run: cmdPolicyGet},
+		{name: "del", arity: 3, flags: write, usage: "name", summary: "Removes a policy and what was used of it.", group: groupLimit, run: cmdPolicyDel},
+		{name: "list", arity: -2, flags: readonly, usage: "[pattern]", summary: "Returns the policies and their limits.", group: groupLimit, cost: "O(N) where N is the number of policies", run: cmdPolicyList},
+	}
+}
+
+// maxPolicyName keeps what policies take to 8 MB of names.
+const maxPolicyName = 128
+
+// policyName reads a name, with or without the @ that it is used with.
+func policyName(arg []byte) (name, problem string) {
+	name = strings.TrimPrefix(string(arg), "@")
+	if name == "" || len(name) > maxPolicyName {
+		return "", errPolicyName
+	}
+	for _, c := range []byte(name) {
+		if c <= ' ' || c == 0x7f {
+			return "", errPolicyName
+		}
+	}
+	return name, ""
+}
+
+func cmdPolicySet(s *Session, args [][]byte) {
+	name, problem := policyName(args[2])
+	if problem != "" {
+		s.replyError("%s", problem)
+		return
+	}
+	var o store.PolicyOptions
+	for _, arg := range args[4:] {
+		switch strings.ToUpper(string(arg)) {
+		case "NX":
+			o.IfAbsent = true
+		case "XX":
+			o.IfThere = true
+		case "RESET":
+			o.Reset = true
+		default:
+			s.replyError(errSyntax)
+			return
+		}
+	}
+	if o.IfAbsent && o.IfThere {
+		s.replyError(errSyntax)
+		return
+	}
+	limit, problem := s.parseLiteral(args[3])
+	if problem != "" {
+		s.replyError("%s", problem)
+		return
+	}
+	set, err := s.srv.store.SetPolicy(name, limit, o)
+	if errors.Is(err, store.ErrTooMany) {
+		s.replyError(errTooManyPolicies, store.MaxPolicies)
+		return
+	}
+	s.replyBool(set)
+}
+
+func cmdPolicyGet(s *Session, args [][]byte) {
+	if p := s.srv.store.PolicyNamed(strings.TrimPrefix(string(args[2]), "@")); p != nil {
+		s.replyString(p.Limit.String())
+	} else {
+		s.replyNull()
+	}
+}
+
+func cmdPolicyDel(s *Session, args [][]byte) {
+	s.replyBool(s.srv.store.DeletePolicy(strings.TrimPrefix(string(args[2]), "@")))
+}
+
+func cmdPolicyList(s *Session, args [][]byte) {
+	if len(args) > 3 {
+		s.replyError(errSyntax)
+		return
+	}
+	var found []*store.Policy
+	for _, p := range s.srv.store.Policies() {
+		if len(args) == 2 || globMatch(args[2], []byte(p.Name)) {
+			found = append(found, p)
+		}
+	}
+	s.replyMap(len(found))
+	for _, p := range found {
+		s.replyPair(p.Name, p.Limit.String())
+	}
+}

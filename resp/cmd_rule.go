@@ -1,0 +1,117 @@
+package resp
+
+import (
+	"errors"
+	"math"
+	"net/netip"
+	"strings"
+
+	"celld/store"
+)
+
+func ruleRows() []*command {
+	return []*command{
+		{name: "add", arity: -4, flags: write | denyOOM, usage: "ALLOW|DENY pattern [CIDR net] [EX seconds]", summary: "Lets keys through, or keeps them out, before any limit.", group: groupLimit, run: cmdRuleAdd},
+		{name: "del", arity: -4, flags: write, usage: "ALLOW|DENY pattern [CIDR net]", summary: "Removes a rule.", group: groupLimit, run: cmdRuleDel},
+		{name: "list", arity: -2, flags: readonly, usage: "[pattern]", summary: "Returns the rules: verdict, pattern, net, seconds left.", group: groupLimit, cost: "O(N) where N is the number of rules", run: cmdRuleList},
+	}
+}
+
+// maxRulePattern keeps what rules take to 17 MB of patterns.
+const maxRulePattern = 256
+
+// parseRule reads ALLOW|DENY pattern [CIDR net] [EX seconds].
+func (s *Session) parseRule(args [][]byte, expires bool) (r store.Rule, problem string) {
+	switch strings.ToUpper(string(args[0])) {
+	case "ALLOW":
+	case "DENY":
+		r.Deny = true
+	default:
+		return r, errSyntax
+	}
+	if len(args[1]) > maxRulePattern {
+		return r, formatError(errRulePattern, maxRulePattern)
+	}
+	r.Pattern = string(args[1])
+	for rest := args[2:]; len(rest) > 0; rest = rest[2:] {
+		option := strings.ToUpper(string(rest[0]))
+		switch {
+		case len(rest) == 1:
+			return r, errSyntax
+		case option == "CIDR" && !r.Net.IsValid():
+			var err error
+			if r.Net, err = netip.ParsePrefix(string(rest[1])); err != nil {
+				return r, formatError(errRuleNet, shortText(rest[1]))
+			}
+			if strings.HasSuffix(r.Pattern, "*") {
+				return r, errRuleStar
+			}
+		case option == "EX" && expires && r.UntilNS == 0:
+			seconds, ok := parseInt(rest[1])
+			if !ok {
+				return r, errNotInteger
+			}
+			if seconds <= 0 || seconds > (math.MaxInt64-s.nowNS)/1e9 {
+				return r, formatError(errInvalidExpire, "cl.rule")
+			}
+			r.UntilNS = s.nowNS + seconds*1e9
+		default:
+			return r, errSyntax
+		}
+	}
+	return r, ""
+}
+
+func cmdRuleAdd(s *Session, args [][]byte) {
+	r, problem := s.parseRule(args[2:], true)
+	if problem != "" {
+		s.replyError("%s", problem)
+		return
+	}
+	added, err := s.srv.store.PutRule(r, s.nowNS)
+	if errors.Is(err, store.ErrTooMany) {
+		s.replyError(errTooManyRules, store.MaxRules)
+		return
+	}
+	s.replyBool(added)
+}
+
+func cmdRuleDel(s *Session, args [][]byte) {
+	r, problem := s.parseRule(args[2:], false)
+	if problem != "" {
+		s.replyError("%s", problem)
+		return
+	}
+	s.replyBool(s.srv.store.DeleteRule(r, s.nowNS))
+}
+
+func cmdRuleList(s *Session, args [][]byte) {
+	if len(args) > 3 {
+		s.replyError(errSyntax)
+		return
+	}
+	var found []store.Rule
+	for _, r := range s.srv.store.Rules(s.nowNS) {
+		if len(args) == 2 || globMatch(args[2], []byte(r.Pattern)) {
+			found = append(found, r)
+		}
+	}
+	s.replyArray(len(found))
+	for _, r := range found {
+		verdict, net, left := "ALLOW", "", int64(-1)
+		if r.Deny {
+			verdict = "DENY"
+		}
+		if r.Net.IsValid() {
+			net = r.Net.String()
+		}
+		if r.UntilNS != 0 {
+			left = (r.UntilNS - s.nowNS + 999_999_999) / 1e9
+		}
+		s.replyArray(4)
+		s.replyString(verdict)
+		s.replyString(r.Pattern)
+		s.replyString(net)
+		s.replyInt(left)
+	}
+}

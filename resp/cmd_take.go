@@ -1,0 +1,194 @@
+package resp
+
+import (
+	"bytes"
+	"math"
+	"strings"
+
+	"celld/cell"
+	"celld/store"
+)
+
+// takeCall is one CL.TAKE or CL.MTAKE, but for the time.
+type takeCall struct {
+	calls []store.Call
+	store.TakeOptions
+	us   bool // times in microseconds
+	full bool // what each limit says as well
+}
+
+// takeOption reads the option at the start of args, and returns how many of them it takes, or the text of an error.
+func (t *takeCall) takeOption(args [][]byte) (words int, text string) {
+	switch strings.ToUpper(string(args[0])) {
+	case "COST":
+		if len(args) < 2 {
+			return 0, errSyntax
+		}
+		n, ok := parseInt(args[1])
+		if !ok {
+			return 0, errNotInteger
+		}
+		if n < 0 || n > cell.MaxCost {
+			return 0, errCost
+		}
+		t.Cost = n
+		return 2, ""
+	case "PEEK":
+		return 1, t.mode(cell.Peek, false)
+	case "UPTO":
+		return 1, t.mode(cell.Take, true)
+	case "FORCE":
+		return 1, t.mode(cell.Force, false)
+	case "US":
+		t.us = true
+	case "FULL":
+		t.full = true
+	default:
+		return 0, errSyntax
+	}
+	return 1, ""
+}
+
+// mode sets what may be set once.
+func (t *takeCall) mode(mode cell.Mode, upTo bool) string {
+	if t.Mode != cell.Take || t.UpTo {
+		return errTakeModes
+	}
+	t.Mode, t.UpTo = mode, upTo
+	return ""
+}
+
+// parseOptions reads options up to the end.
+func (t *takeCall) parseOptions(args [][]byte) string {
+	for len(args) > 0 {
+		n, text := t.takeOption(args)
+		if text != "" {
+			return text
+		}
+		args = args[n:]
+	}
+	if t.Cost == 0 {
+		t.Mode, t.UpTo = cell.Peek, false
+	}
+	return ""
+}
+
+// isLimit tells a limit from an option: it begins with a digit or an @, and whatever has a slash is meant to be one.
+func isLimit(arg []byte) bool {
+	return len(arg) > 0 && ('0' <= arg[0] && arg[0] <= '9' || arg[0] == '@') || bytes.IndexByte(arg, '/') >= 0
+}
+
+func cmdTake(s *Session, args [][]byte) {
+	t := takeCall{calls: s.scratch.calls[:0], TakeOptions: store.TakeOptions{Cost: 1}}
+	rest := args[2:]
+	for first := true; len(rest) > 0 && (first || isLimit(rest[0])); first, rest = false, rest[1:] {
+		limit, text := s.limit(rest[0])
+		if text == "" && len(t.calls) == store.MaxLimits {
+			text = formatError(errTooManyLimits, store.MaxLimits)
+		}
+		if text != "" {
+			s.replyError("%s", text)
+			return
+		}
+		t.calls = append(t.calls, store.Call{Key: args[1], Limit: limit.Literal, Policy: limit.policy})
+	}
+	s.scratch.calls = t.calls
+	if text := t.parseOptions(rest); text != "" {
+		s.replyError("%s", text)
+		return
+	}
+	taken, err := s.take(&t)
+	if err != nil {
+		s.replyStoreError(err)
+		return
+	}
+	binding := &t.calls[taken.Binding].Decision
+	limited := int64(0)
+	if taken.Limited {
+		limited = 1
+	}
+	n := 7
+	if t.full {
+		n++
+	}
+	s.replyMapOrArray(n)
+	s.replyField("limited", limited)
+	s.replyField("limit", binding.Limit)
+	s.replyField("remaining", binding.Remaining)
+	s.replyField("retry_after", t.wait(taken.RetryAfterNS))
+	s.replyField("reset_after", t.wait(taken.ResetAfterNS))
+	s.replyField("granted", taken.Granted)
+	s.replyField("wait", 0)
+	if t.full {
+		if s.resp3 {
+			s.replyString("limits")
+		}
+		s.replyArray(len(t.calls))
+		for i := range t.calls {
+			s.replyDecision(&t, &t.calls[i].Decision)
+		}
+	}
+}
+
+// take asks the store, and counts what limits in the shadow have said.
+func (s *Session) take(t *takeCall) (store.Taken, error) {
+	taken, err := s.srv.store.Take(t.calls, t.TakeOptions, s.access())
+	if err != nil || t.Mode == cell.Peek {
+		return taken, err
+	}
+	for i := range t.calls {
+		if c := &t.calls[i]; c.Limit.Shadow {
+			if c.Decision.Limited {
+				s.srv.stats.shadowLimited.Add(1)
+			} else {
+				s.srv.stats.shadowAllowed.Add(1)
+			}
+		}
+	}
+	return taken, err
+}
+
+func (s *Session) replyDecision(t *takeCall, d *cell.Decision) {
+	limited := int64(0)
+	if d.Limited {
+		limited = 1
+	}
+	s.replyMapOrArray(5)
+	s.replyField("limited", limited)
+	s.replyField("limit", d.Limit)
+	s.replyField("remaining", d.Remaining)
+	s.replyField("retry_after", t.wait(d.RetryAfterNS))
+	s.replyField("reset_after", t.wait(d.ResetAfterNS))
+}
+
+// wait is a time in the unit of the reply, rounded up, so that who waits that long has waited long enough; -1 for never.
+func (t *takeCall) wait(ns uint64) int64 {
+	unit := uint64(1_000_000)
+	if t.us {
+		unit = 1_000
+	}
+	if ns == cell.Never {
+		return -1
+	}
+	n := ns / unit
+	if ns%unit > 0 {
+		n++
+	}
+	return int64(min(n, math.MaxInt64))
+}
+
+// replyMapOrArray starts a reply of n fields: a map in RESP3, and an array of the values alone in RESP2.
+func (s *Session) replyMapOrArray(n int) {
+	if s.resp3 {
+		s.replyHeader('%', n)
+	} else {
+		s.replyArray(n)
+	}
+}
+
+func (s *Session) replyField(name string, n int64) {
+	if s.resp3 {
+		s.replyString(name)
+	}
+	s.replyInt(n)
+}

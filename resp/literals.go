@@ -1,0 +1,94 @@
+package resp
+
+import (
+	"bytes"
+	"hash/maphash"
+
+	"celld/cell"
+	"celld/store"
+)
+
+// literalCache has the limits that were asked for lately, by their text, so that one that is asked again costs a comparison. Each
+// event loop has its own, of a fixed size: whatever limits clients make up, it grows no further.
+type literalCache struct {
+	seed    maphash.Seed
+	entries [256]cachedLimit
+}
+
+type cachedLimit struct {
+	text    []byte
+	limit   takeLimit
+	version uint64 // of the policies, where it is one
+}
+
+// takeLimit is a limit as a command names it.
+type takeLimit struct {
+	*cell.Literal
+	policy uint32 // Policy.ID; 0: a literal
+}
+
+const maxCachedText = 128
+
+// limit reads a limit: a literal, or @ and the name of a policy. The text is that of an error, or empty.
+func (s *Session) limit(text []byte) (takeLimit, string) {
+	c := &s.scratch.literals
+	if c.seed == (maphash.Seed{}) {
+		c.seed = maphash.MakeSeed()
+	}
+	entry := &c.entries[maphash.Bytes(c.seed, text)%uint64(len(c.entries))]
+	version := s.srv.store.PoliciesVersion()
+	if len(text) > 0 && bytes.Equal(entry.text, text) && (entry.limit.policy == 0 || entry.version == version) {
+		return entry.limit, ""
+	}
+	limit, problem := s.parseLimit(text)
+	if problem == "" && len(text) <= maxCachedText {
+		entry.text = append(entry.text[:0], text...)
+		entry.limit, entry.version = limit, version
+	}
+	return limit, problem
+}
+
+func (s *Session) parseLimit(text []byte) (takeLimit, string) {
+	if name, isPolicy := bytes.CutPrefix(text, []byte("@")); isPolicy {
+		policy := s.srv.store.Policy(name)
+		if policy == nil {
+			return takeLimit{}, formatError(errNoPolicy, shortText(name))
+		}
+		return takeLimit{&policy.Limit, policy.ID}, ""
+	}
+	limit, problem := s.parseLiteral(text)
+	if problem != "" {
+		return takeLimit{}, problem
+	}
+	return takeLimit{&limit, 0}, ""
+}
+
+// parseLiteral reads a literal that this server takes.
+func (s *Session) parseLiteral(text []byte) (cell.Literal, string) {
+	limit, err := cell.ParseLiteral(string(text))
+	if err != nil {
+		return limit, "ERR " + err.Error()
+	}
+	if most := s.srv.cfg.logMax.Get(); limit.Algo == cell.Log && limit.Count > most {
+		return limit, formatError(errLogMax, limit.Count, most)
+	}
+	return limit, ""
+}
+
+func shortText(b []byte) string { return string(b[:min(len(b), 128)]) }
+
+// replyLimitError answers what the store has refused.
+func (s *Session) replyStoreError(err error) {
+	switch err {
+	case store.ErrFull:
+		s.replyError(errOOM)
+	case store.ErrWrongType:
+		s.replyError(errWrongType)
+	case store.ErrTooManyLimits:
+		s.replyError(errTooManyLimits, store.MaxLimits)
+	case store.ErrTwoLimits:
+		s.replyError(errTwoLimits)
+	default:
+		s.replyError("ERR %s", err)
+	}
+}

@@ -1,0 +1,203 @@
+package store
+
+import (
+	"errors"
+	"slices"
+
+	"celld/cell"
+)
+
+// Kind is what a key holds.
+type Kind uint8
+
+const (
+	HoldsTAT    Kind = iota // a TAT, of CL.THROTTLE
+	HoldsLimits             // limits, of CL.TAKE
+)
+
+// ErrWrongType reports a key that holds the other kind. Nothing has changed.
+var ErrWrongType = errors.New("the key holds another kind of value")
+
+// Limits are all that a key of the kind HoldsLimits holds.
+type Limits []LimitState
+
+// LimitState is a limit and what is remembered of it.
+type LimitState struct {
+	Policy  *Policy // nil: a literal
+	Literal cell.Literal
+	State   cell.State
+}
+
+// AppendName appends what tools call it: @api, or the literal's slot.
+func (l *LimitState) AppendName(b []byte) []byte {
+	if l.Policy != nil {
+		return append(append(b, '@'), l.Policy.Name...)
+	}
+	return l.Literal.Slot.AppendText(b)
+}
+
+func (e *slot) holdsLimits() bool { return e.use&flagLimits != 0 }
+
+// firstTally is the number of the first of a key that holds limits.
+func (e *slot) firstTally() uint32 { return uint32(e.touchedNS) }
+
+func (t *table) setTouched(e *slot, nowNS int64) {
+	if e.holdsLimits() {
+		t.tallies.at(e.firstTally()).touchedNS = nowNS
+	} else {
+		e.touchedNS = nowNS
+	}
+}
+
+func (t *table) touchedNS(e *slot) int64 {
+	if e.holdsLimits() {
+		return t.tallies.at(e.firstTally()).touchedNS
+	}
+	return e.touchedNS
+}
+
+// addTally puts a new tally before the others of a key.
+func (t *table) addTally(e *slot, policy uint32) *tally {
+	n, p := t.tallies.take()
+	p.policy, p.touchedNS = policy, t.touchedNS(e)
+	if e.holdsLimits() {
+		p.next = e.firstTally()
+	}
+	e.use |= flagLimits
+	e.touchedNS = int64(n)
+	return p
+}
+
+// dropTallies makes a key one that holds no limits.
+func (t *table) dropTallies(e *slot) {
+	if !e.holdsLimits() {
+		return
+	}
+	touched := t.touchedNS(e)
+	for n := e.firstTally(); n != 0; {
+		next := t.tallies.at(n).next
+		t.tallies.put(n)
+		n = next
+	}
+	e.use &^= flagLimits
+	e.touchedNS = touched
+}
+
+// dropDeadTallies removes those that have nothing left to remember but the first, and returns how many are left and the
+// bytes that were freed.
+func (t *table) dropDeadTallies(e *slot, nowNS int64) (left int, bytes int64) {
+	before := t.tallies.at(e.firstTally())
+	left = 1
+	for n := before.next; n != 0; {
+		p := t.tallies.at(n)
+		next := p.next
+		if t.tallies.endNS(p) <= uint64(nowNS) {
+			bytes += t.tallies.bytes(p)
+			before.next = next
+			t.tallies.put(n)
+		} else {
+			before = p
+			left++
+		}
+		n = next
+	}
+	return left, bytes
+}
+
+// limitBytes is what the limits of a key take, by the estimate of MaxBytes.
+func (t *table) limitBytes(e *slot) (bytes int64) {
+	if !e.holdsLimits() {
+		return 0
+	}
+	for n := e.firstTally(); n != 0; {
+		p := t.tallies.at(n)
+		bytes += t.tallies.bytes(p)
+		n = p.next
+	}
+	return bytes
+}
+
+// limitsEndNS is when the last limit of a key has nothing left to remember.
+func (t *table) limitsEndNS(e *slot) (end uint64) {
+	for n := e.firstTally(); n != 0; {
+		p := t.tallies.at(n)
+		end = max(end, t.tallies.endNS(p))
+		n = p.next
+	}
+	return end
+}
+
+// costBytes is what a key takes, by the estimate of MaxBytes.
+func (t *table) costBytes(n uint32, e *slot) int64 {
+	return costBytes(t.keys.length(n, e)) + t.limitBytes(e)
+}
+
+// limits appends what a key holds. The rings are the store's own, and valid under its lock only.
+func (sh *shard) limits(e *slot, to Limits) Limits {
+	for n := e.firstTally(); n != 0; {
+		p := sh.tallies.at(n)
+		n = p.next
+		var policy *Policy
+		if p.policy != 0 {
+			if policy = sh.policies.byID(p.policy); policy == nil {
+				continue // deleted, or reset
+			}
+		}
+		to = append(to, LimitState{Policy: policy, Literal: p.literal(), State: sh.tallies.state(p)})
+	}
+	return to
+}
+
+// clone copies the rings as well.
+func (l Limits) clone() Limits {
+	l = slices.Clone(l)
+	for i := range l {
+		l[i].State.Ring = slices.Clone(l[i].State.Ring)
+	}
+	return l
+}
+
+// setLimits makes a key hold these limits and no others, of whose rings it takes over the memory.
+func (sh *shard) setLimits(e *slot, limits Limits) {
+	sh.dropTallies(e)
+	for i := len(limits) - 1; i >= 0; i-- {
+		l := &limits[i]
+		policy := uint32(0)
+		if l.Policy != nil {
+			policy = l.Policy.ID
+		}
+		sh.tallies.keep(sh.addTally(e, policy), &l.Literal, shapeOf(&l.Literal.Slot), &l.State)
+	}
+}
+
+// EndNS is when the last of them has nothing left to remember.
+func (l Limits) EndNS() (end uint64) {
+	for i := range l {
+		end = max(end, l[i].Literal.EndNS(&l[i].State))
+	}
+	return end
+}
+
+// Limits calls fn for each limit of a live key that holds limits, and touches it. The state is valid until fn returns,
+// which must not use the store. It returns false where there is no such key; the error is ErrWrongType.
+func (s *Store) Limits(key []byte, a Access, fn func(*LimitState)) (bool, error) {
+	hash := s.hash(key)
+	sh := s.shardOf(hash)
+	sh.lock(a.NowNS)
+	defer sh.mu.Unlock()
+	_, e := sh.find(hash, key, a)
+	sh.countLookup(e)
+	switch {
+	case e == nil:
+		return false, nil
+	case !e.holdsLimits():
+		return true, ErrWrongType
+	}
+	limits := sh.limits(e, nil)
+	for i := range limits {
+		if limits[i].Literal.EndNS(&limits[i].State) > uint64(a.NowNS) {
+			fn(&limits[i])
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,138 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"celld/cell"
+)
+
+// Policy is a limit that is kept under a name. It does not change; to set another limit makes another Policy.
+type Policy struct {
+	ID    uint32 // of the states under it: kept when the limit changes, but for a reset
+	Name  string
+	Limit cell.Literal
+}
+
+// MaxPolicies is how many there may be; more are refused.
+const MaxPolicies = 1 << 16
+
+// ErrTooMany reports that there are MaxPolicies, or MaxRules.
+var ErrTooMany = errors.New("too many")
+
+// policies are the store's. They are neither keys nor evicted, nor does Flush remove them.
+type policies struct {
+	version atomic.Uint64 // changes with every change
+	mu      sync.RWMutex
+	byName  map[string]*Policy
+	ids     map[uint32]*Policy
+	lastID  uint32
+}
+
+func (p *policies) byID(id uint32) *Policy {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.ids[id]
+}
+
+// PoliciesVersion changes whenever a policy does: what Policy has returned is right as long as it does not.
+func (s *Store) PoliciesVersion() uint64 { return s.policies.version.Load() }
+
+// Policy returns the policy of a name or, where there is none, that of the name cut off at its last colon, and so on:
+// api:cust42 falls back to api. It returns nil where there is none either.
+func (s *Store) Policy(name []byte) *Policy {
+	p := &s.policies
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for {
+		if policy := p.byName[string(name)]; policy != nil {
+			return policy
+		}
+		colon := bytes.LastIndexByte(name, ':')
+		if colon < 0 {
+			return nil
+		}
+		name = name[:colon]
+	}
+}
+
+// PolicyNamed returns the policy of just that name, or nil.
+func (s *Store) PolicyNamed(name string) *Policy {
+	s.policies.mu.RLock()
+	defer s.policies.mu.RUnlock()
+	return s.policies.byName[name]
+}
+
+// PolicyOptions say when SetPolicy sets one, and what becomes of the states under it.
+type PolicyOptions struct {
+	IfAbsent bool // NX
+	IfThere  bool // XX
+	Reset    bool // forget what was used; else it is carried over to the new limit
+}
+
+// SetPolicy sets the limit of a name and reports whether it did. The error is ErrTooMany.
+func (s *Store) SetPolicy(name string, l cell.Literal, o PolicyOptions) (bool, error) {
+	p := &s.policies
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := p.byName[name]
+	if o.IfAbsent && old != nil || o.IfThere && old == nil {
+		return false, nil
+	}
+	if old == nil && len(p.byName) >= MaxPolicies {
+		return false, ErrTooMany
+	}
+	if p.byName == nil {
+		p.byName, p.ids = make(map[string]*Policy), make(map[uint32]*Policy)
+	}
+	policy := &Policy{Name: name, Limit: l}
+	if old != nil && !o.Reset {
+		policy.ID = old.ID
+	} else {
+		if old != nil {
+			delete(p.ids, old.ID)
+		}
+		p.lastID++
+		policy.ID = p.lastID
+	}
+	p.byName[name], p.ids[policy.ID] = policy, policy
+	p.changed(s, name)
+	return true, nil
+}
+
+// DeletePolicy removes the policy of a name, with what was used of it, and reports whether there was one.
+func (s *Store) DeletePolicy(name string) bool {
+	p := &s.policies
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := p.byName[name]
+	if old == nil {
+		return false
+	}
+	delete(p.byName, name)
+	delete(p.ids, old.ID)
+	p.changed(s, name)
+	return true
+}
+
+func (p *policies) changed(s *Store, name string) {
+	p.version.Add(1)
+	s.settings.note(PolicySetting, name)
+}
+
+// Policies returns all, by name.
+func (s *Store) Policies() []*Policy {
+	p := &s.policies
+	p.mu.RLock()
+	list := make([]*Policy, 0, len(p.byName))
+	for _, policy := range p.byName {
+		list = append(list, policy)
+	}
+	p.mu.RUnlock()
+	slices.SortFunc(list, func(a, b *Policy) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}

@@ -1,0 +1,308 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"celld/cell"
+)
+
+// Rule lets keys through, or keeps them out, before any limit is asked.
+type Rule struct {
+	Deny    bool
+	Pattern string       // a key; a prefix of keys, with * at the end; or with Net what stands before an address
+	Net     netip.Prefix // the zero value: none
+	UntilNS int64        // Unix ns; 0: for ever
+}
+
+// MaxRules is how many there may be; more are refused.
+const MaxRules = 1 << 16
+
+// ruleSet has the rules of one verdict, by what a key is compared with. A key is looked up once in the exact ones, once
+// for each length that a prefix has, and once for each length of a mask.
+type ruleSet struct {
+	exact    map[string]*Rule
+	prefixes map[string]*Rule
+	nets     map[string]map[netip.Prefix]*Rule
+}
+
+// rules are the store's. They are neither keys nor evicted, nor does Flush remove them.
+type rules struct {
+	any  atomic.Bool // there are some
+	mu   sync.RWMutex
+	all  map[string]*Rule // by Name
+	sets [2]ruleSet       // those that allow, those that deny
+	// The lengths that prefixes and what stands before addresses have, shortest first.
+	lengths []int
+}
+
+// Name is what tells a rule from others: DENY 10.0.0.0/8 ip:, or with - for no net.
+func (r *Rule) Name() string {
+	verdict, net := "ALLOW", "-"
+	if r.Deny {
+		verdict = "DENY"
+	}
+	if r.Net.IsValid() {
+		net = r.Net.String()
+	}
+	return verdict + " " + net + " " + r.Pattern
+}
+
+// parseRule reads a name, and a text that is the Unix ms until when the rule holds, 0 for ever.
+func parseRule(name, text string) (Rule, error) {
+	var r Rule
+	words := strings.SplitN(name, " ", 3)
+	if len(words) != 3 || words[0] != "ALLOW" && words[0] != "DENY" {
+		return r, fmt.Errorf("not a rule: %q", name)
+	}
+	r.Deny, r.Pattern = words[0] == "DENY", words[2]
+	var err error
+	if words[1] != "-" {
+		if r.Net, err = netip.ParsePrefix(words[1]); err != nil {
+			return r, err
+		}
+	}
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || ms < 0 || ms > 1<<63/1_000_000-1 {
+		return r, fmt.Errorf("not the time of a rule: %q", text)
+	}
+	r.UntilNS = ms * 1_000_000
+	return r, nil
+}
+
+func (r *Rule) over(nowNS int64) bool { return r.UntilNS != 0 && r.UntilNS <= nowNS }
+
+// PutRule adds a rule, or gives one that is there another end. It reports whether it is new. The error is ErrTooMany.
+func (s *Store) PutRule(r Rule, nowNS int64) (bool, error) {
+	rs := &s.rules
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	r.Net = r.Net.Masked()
+	name := r.Name()
+	old := rs.all[name]
+	if old == nil && len(rs.all) >= MaxRules {
+		rs.forget(s, func(r *Rule) bool { return r.over(nowNS) })
+		if len(rs.all) >= MaxRules {
+			return false, ErrTooMany
+		}
+	}
+	if rs.all == nil {
+		rs.all = make(map[string]*Rule)
+	}
+	rs.all[name] = &r
+	rs.index(&r)
+	rs.any.Store(true)
+	s.settings.note(RuleSetting, name)
+	return old == nil || old.over(nowNS), nil
+}
+
+// DeleteRule removes a rule and reports whether it held.
+func (s *Store) DeleteRule(r Rule, nowNS int64) bool {
+	rs := &s.rules
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	r.Net = r.Net.Masked()
+	old := rs.all[r.Name()]
+	if old == nil {
+		return false
+	}
+	rs.remove(s, r.Name(), old)
+	return !old.over(nowNS)
+}
+
+// Rules returns those that hold, by name.
+func (s *Store) Rules(nowNS int64) []Rule {
+	rs := &s.rules
+	rs.mu.RLock()
+	defer rs.mu.RUnlock()
+	list := make([]Rule, 0, len(rs.all))
+	for _, name := range slices.Sorted(maps.Keys(rs.all)) {
+		if r := rs.all[name]; !r.over(nowNS) {
+			list = append(list, *r)
+		}
+	}
+	return list
+}
+
+// forget removes rules.
+func (rs *rules) forget(s *Store, which func(*Rule) bool) {
+	for name, r := range rs.all {
+		if which(r) {
+			rs.remove(s, name, r)
+		}
+	}
+}
+
+// remove leaves the lengths as they are: one that no rule has any more costs a look-up.
+func (rs *rules) remove(s *Store, name string, r *Rule) {
+	delete(rs.all, name)
+	rs.any.Store(len(rs.all) > 0)
+	s.settings.note(RuleSetting, name)
+	set := rs.set(r)
+	prefix, isPrefix := strings.CutSuffix(r.Pattern, "*")
+	switch {
+	case r.Net.IsValid():
+		if delete(set.nets[r.Pattern], r.Net); len(set.nets[r.Pattern]) == 0 {
+			delete(set.nets, r.Pattern)
+		}
+	case isPrefix:
+		delete(set.prefixes, prefix)
+	default:
+		delete(set.exact, r.Pattern)
+	}
+}
+
+func (rs *rules) set(r *Rule) *ruleSet {
+	if r.Deny {
+		return &rs.sets[1]
+	}
+	return &rs.sets[0]
+}
+
+func (rs *rules) index(r *Rule) {
+	set := rs.set(r)
+	if set.exact == nil {
+		*set = ruleSet{make(map[string]*Rule), make(map[string]*Rule), make(map[string]map[netip.Prefix]*Rule)}
+	}
+	length := len(r.Pattern)
+	switch prefix, isPrefix := strings.CutSuffix(r.Pattern, "*"); {
+	case r.Net.IsValid():
+		if set.nets[r.Pattern] == nil {
+			set.nets[r.Pattern] = make(map[netip.Prefix]*Rule)
+		}
+		set.nets[r.Pattern][r.Net] = r
+	case isPrefix:
+		set.prefixes[prefix] = r
+		length = len(prefix)
+	default:
+		set.exact[r.Pattern] = r
+		return
+	}
+	if at, there := slices.BinarySearch(rs.lengths, length); !there {
+		rs.lengths = slices.Insert(rs.lengths, at, length)
+	}
+}
+
+// rule returns the rule that holds for a key, nil if none does: one that denies before one that allows.
+func (rs *rules) rule(key []byte, nowNS int64) *Rule {
+	rs.mu.RLock()
+	defer rs.mu.RUnlock()
+	for _, set := range [2]*ruleSet{&rs.sets[1], &rs.sets[0]} {
+		if r := set.find(key, rs.lengths, nowNS); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+func (set *ruleSet) find(key []byte, lengths []int, nowNS int64) *Rule {
+	holds := func(r *Rule) bool { return r != nil && !r.over(nowNS) }
+	if r := set.exact[string(key)]; holds(r) {
+		return r
+	}
+	for _, n := range lengths {
+		if n > len(key) {
+			break
+		}
+		if r := set.prefixes[string(key[:n])]; holds(r) {
+			return r
+		}
+		nets := set.nets[string(key[:n])]
+		if len(nets) == 0 || len(key)-n > len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255") {
+			continue
+		}
+		addr, err := netip.ParseAddr(string(key[n:]))
+		if err != nil || addr.Zone() != "" {
+			continue
+		}
+		addr = addr.Unmap()
+		for bits := addr.BitLen(); bits >= 0; bits-- {
+			net, _ := addr.Prefix(bits)
+			if r := nets[net]; holds(r) {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// decision is the answer of a rule to a call that a limit of this capacity would be asked.
+func (r *Rule) decision(capacity, nowNS int64) cell.Decision {
+	if !r.Deny {
+		return cell.Decision{Limit: capacity, Remaining: capacity, RetryAfterNS: cell.Never}
+	}
+	d := cell.Decision{Limited: true, RetryAfterNS: cell.Never}
+	if r.UntilNS != 0 {
+		d.RetryAfterNS = uint64(r.UntilNS - nowNS)
+		d.ResetAfterNS = d.RetryAfterNS
+	}
+	return d
+}
+
+// SettingText is what a setting says, for files; false where it is no more.
+func (s *Store) SettingText(setting Setting) (string, bool) {
+	if setting.Kind == PolicySetting {
+		p := s.PolicyNamed(setting.Name)
+		if p == nil {
+			return "", false
+		}
+		return p.Limit.String(), true
+	}
+	s.rules.mu.RLock()
+	defer s.rules.mu.RUnlock()
+	r := s.rules.all[setting.Name]
+	if r == nil {
+		return "", false
+	}
+	return strconv.FormatInt((r.UntilNS+999_999)/1_000_000, 10), true
+}
+
+var errUnknownSetting = errors.New("unknown kind of setting")
+
+// PutSetting is the reverse of SettingText.
+func (s *Store) PutSetting(setting Setting, text string, nowNS int64) error {
+	switch setting.Kind {
+	case PolicySetting:
+		l, err := cell.ParseLiteral(text)
+		if err == nil {
+			_, err = s.SetPolicy(setting.Name, l, PolicyOptions{})
+		}
+		return err
+	case RuleSetting:
+		r, err := parseRule(setting.Name, text)
+		if err == nil && !r.over(nowNS) {
+			_, err = s.PutRule(r, nowNS)
+		}
+		return err
+	}
+	return errUnknownSetting
+}
+
+// DeleteSetting removes one.
+func (s *Store) DeleteSetting(setting Setting, nowNS int64) {
+	if setting.Kind == PolicySetting {
+		s.DeletePolicy(setting.Name)
+	} else if r, err := parseRule(setting.Name, "0"); err == nil {
+		s.DeleteRule(r, nowNS)
+	}
+}
+
+// Settings are all there are of a kind.
+func (s *Store) Settings(kind SettingKind) (names []string) {
+	if kind == PolicySetting {
+		for _, p := range s.Policies() {
+			names = append(names, p.Name)
+		}
+		return names
+	}
+	s.rules.mu.RLock()
+	defer s.rules.mu.RUnlock()
+	return slices.Sorted(maps.Keys(s.rules.all))
+}

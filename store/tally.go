@@ -1,0 +1,156 @@
+package store
+
+import "celld/cell"
+
+// tally is the state of one limit under a key that holds limits: a cache line, and no pointer in it. What is longer than
+// two words is a ring of its own.
+type tally struct {
+	a, b      uint64 // cell.State
+	blockedNS uint64
+	touchedNS int64 // of a key's first: the key's last use, as the slot's word for that has the number of this tally
+	periodNS  int64 // cell.Slot, with shape
+	shape     uint32
+	count     uint32 // cell.Params
+	burst     uint32
+	policy    uint32 // Policy.ID; 0: a literal
+	next      uint32 // of the same key
+	ring      uint32 // number of the ring, 0: none
+}
+
+const (
+	tallySlabBits = 9
+	tallySlabSize = 1 << tallySlabBits
+
+	// TallyBytes is what each limit under a key takes beside the key, by the estimate of MaxBytes; a ring takes 8 for each word
+	// and RingBytes.
+	TallyBytes = 64
+	ringBytes  = 32
+
+	// MaxLimits is how many limits a key holds at most.
+	MaxLimits = 128
+)
+
+type tallySlab [tallySlabSize]tally
+
+// tallies are a shard's, in slabs as its slots are.
+type tallies struct {
+	slabs     []*tallySlab
+	top       uint32 // as slabs.top
+	free      uint32
+	rings     [][]uint64 // by number; the first is none
+	freeRings []uint32
+}
+
+func (t *tallies) at(n uint32) *tally { return &t.slabs[n>>tallySlabBits][n&(tallySlabSize-1)] }
+
+func (t *tallies) take() (uint32, *tally) {
+	if n := t.free; n != 0 {
+		p := t.at(n)
+		t.free = p.next
+		*p = tally{}
+		return n, p
+	}
+	t.top = max(t.top, 1)
+	n := t.top
+	if int(n>>tallySlabBits) == len(t.slabs) {
+		t.slabs = append(t.slabs, new(tallySlab))
+	}
+	t.top++
+	return n, t.at(n)
+}
+
+func (t *tallies) put(n uint32) {
+	p := t.at(n)
+	t.setRing(p, nil)
+	p.next, t.free = t.free, n
+}
+
+// ring is that of a tally, nil if it has none.
+func (t *tallies) ring(p *tally) []uint64 {
+	if p.ring == 0 {
+		return nil
+	}
+	return t.rings[p.ring]
+}
+
+func (t *tallies) setRing(p *tally, ring []uint64) {
+	switch {
+	case ring == nil && p.ring != 0:
+		t.rings[p.ring] = nil
+		t.freeRings = append(t.freeRings, p.ring)
+		p.ring = 0
+	case ring == nil:
+	case p.ring != 0:
+		t.rings[p.ring] = ring
+	case len(t.freeRings) > 0:
+		last := len(t.freeRings) - 1
+		p.ring = t.freeRings[last]
+		t.freeRings = t.freeRings[:last]
+		t.rings[p.ring] = ring
+	default:
+		if len(t.rings) == 0 {
+			t.rings = append(t.rings, nil)
+		}
+		p.ring = uint32(len(t.rings))
+		t.rings = append(t.rings, ring)
+	}
+}
+
+// bytes is what a tally takes, by the estimate of MaxBytes.
+func (t *tallies) bytes(p *tally) int64 { return TallyBytes + bytesOfRing(t.ring(p)) }
+
+func bytesOfRing(ring []uint64) int64 {
+	if ring == nil {
+		return 0
+	}
+	return ringBytes + 8*int64(cap(ring))
+}
+
+// shapeOf packs a cell.Slot but for its period.
+func shapeOf(s *cell.Slot) uint32 {
+	clock := uint32(0)
+	if s.Clock {
+		clock = 1
+	}
+	return uint32(s.Algo) | uint32(s.Unit)<<3 | clock<<6 | uint32(s.Buckets)<<8 | uint32(uint16(s.ZoneMin))<<16
+}
+
+// is reports whether a tally is that of a limit: of the policy, or of literals that share the state.
+func (p *tally) is(l *cell.Literal, policy uint32, shape uint32) bool {
+	if policy != 0 || p.policy != 0 {
+		return p.policy == policy
+	}
+	return p.shape == shape && p.periodNS == l.PeriodNS
+}
+
+// same reports whether a limit can go on with a tally's state as it is.
+func (p *tally) same(l *cell.Literal, shape uint32) bool {
+	return p.shape == shape && p.periodNS == l.PeriodNS && int64(p.count) == l.Count && int64(p.burst) == l.Burst
+}
+
+// literal is the limit that has left a tally's state.
+func (p *tally) literal() cell.Literal {
+	return cell.Restore(cell.Slot{
+		Algo: cell.Algo(p.shape & 7), Unit: cell.Unit(p.shape >> 3 & 7), Clock: p.shape>>6&1 != 0,
+		Buckets: uint8(p.shape >> 8), ZoneMin: int16(p.shape >> 16), PeriodNS: p.periodNS,
+	}, cell.Params{Count: int64(p.count), Burst: int64(p.burst)})
+}
+
+func (t *tallies) state(p *tally) cell.State {
+	return cell.State{A: p.a, B: p.b, BlockedNS: p.blockedNS, Ring: t.ring(p)}
+}
+
+// keep stores what a limit has left.
+func (t *tallies) keep(p *tally, l *cell.Literal, shape uint32, st *cell.State) {
+	p.a, p.b, p.blockedNS = st.A, st.B, st.BlockedNS
+	p.shape, p.periodNS, p.count, p.burst = shape, l.PeriodNS, uint32(l.Count), uint32(l.Burst)
+	if ring := t.ring(p); len(st.Ring) != len(ring) || len(ring) > 0 && &st.Ring[0] != &ring[0] {
+		t.setRing(p, st.Ring)
+	}
+}
+
+// endNS is when a tally has nothing left to remember.
+func (t *tallies) endNS(p *tally) uint64 {
+	l, st := p.literal(), t.state(p)
+	return l.EndNS(&st)
+}
