@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -383,15 +382,4 @@ func (p Progress) SecondsLeft() int64 {
 func (m *Manager) Loading() Progress {
 	began := m.loading.beganNS.Load()
 	return Progress{began != 0, began, m.loading.done.Load(), m.loading.total.Load(), m.o.Clock()}
-}
-
-// checkDir makes sure that the directory is there and can be written to, before anything relies on it.
-func (m *Manager) checkDir() error {
-	path := filepath.Join(m.o.Dir, fmt.Sprintf("temp-%d.check", os.Getpid()))
-	f, err := m.files.Create(path)
-	if err != nil {
-		return fmt.Errorf("cannot write to the directory of the data (--dir): %w", err)
-	}
-	f.Close()
-	return m.files.Remove(path)
 }

@@ -3,9 +3,7 @@ package persistence
 import (
 	"errors"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,13 +87,9 @@ func New(s *store.Store, o Options) *Manager {
 	return m
 }
 
+func (m *Manager) dir() string     { return filepath.Clean(m.o.Dir) } // "." where none is given
 func (m *Manager) rdbPath() string { return filepath.Join(m.o.Dir, m.o.DBFilename) }
 func (m *Manager) aofPath() string { return filepath.Join(m.o.Dir, m.o.AppendFilename) }
-
-// temp is the name of a file that is not complete yet.
-func (m *Manager) temp(kind string) string {
-	return filepath.Join(m.o.Dir, "temp-"+strconv.Itoa(os.Getpid())+"."+kind)
-}
 
 // create makes an empty file to write much to.
 func (m *Manager) create(name string) (File, error) {
@@ -123,6 +117,7 @@ func (m *Manager) Start(background func(step func() (more bool))) error {
 	if err := m.checkDir(); err != nil {
 		return err
 	}
+	m.removeLeft()
 	if m.aof == nil {
 		return nil
 	}

@@ -225,6 +225,69 @@ func TestAFileThatIsCut(t *testing.T) {
 	}
 }
 
+// Wherever the power went: up to there the file is as it was, and from there zeros, as many as it would have become longer
+// by. All that is whole before them is read, and the log says what is not.
+func TestAFileThatEndsInZeros(t *testing.T) {
+	w := smallFile(t, appendOnly)
+	want, whole := w.states(), w.read("appendonly.aof")
+	keys := make([]int, len(whole)+1) // by length, how many commands of keys are whole
+	for n := range keys {
+		for key := range want {
+			i := strings.Index(whole, fmt.Sprintf("SET\r\n$%d\r\n%s\r\n", len(key), key))
+			if end := i + strings.Index(whole[i:], "\r\n*"); end+2 <= n {
+				keys[n]++
+			}
+		}
+	}
+	if keys[len(whole)] != 3 {
+		t.Fatalf("%d keys in %q", keys[len(whole)], whole)
+	}
+	for n := range keys {
+		for _, zeros := range []int{1, 2, 100, 3 << 20} {
+			if zeros > 100 && n%16 != 0 {
+				continue // it takes 3 ms
+			}
+			w.write("appendonly.aof", whole[:n]+strings.Repeat("\x00", zeros))
+			w.mustOpen().onlyFrom(want)
+			if got := len(w.states()); got != keys[n] {
+				t.Fatalf("%d zeros from byte %d on: %d keys, want %d", zeros, n, got, keys[n])
+			}
+			left := w.read("appendonly.aof")
+			if !strings.HasPrefix(whole[:n], left) || !strings.Contains(w.log.String(), fmt.Sprint(" bytes_lost=", n+zeros-len(left))) {
+				t.Fatalf("%d zeros from byte %d on: %d bytes are left: %s", zeros, n, len(left), w.log)
+			}
+			if err := w.close(); err != nil {
+				t.Fatal(err)
+			}
+			if w.mustOpen(); len(w.states()) != keys[n] || strings.Contains(w.log.String(), "bytes_lost") {
+				t.Fatalf("%d zeros from byte %d on: the next start: %d keys: %s", zeros, n, len(w.states()), w.log)
+			}
+			w.m.Stop()
+		}
+	}
+}
+
+// Zeros that something follows are damage, wherever they are: more was written, and may have been told to clients.
+func TestAFileWithZerosInside(t *testing.T) {
+	w := smallFile(t, appendOnly)
+	want, whole := w.states(), w.read("appendonly.aof")
+	for n := range len(whole) - 1 {
+		for _, zeros := range []int{1, 2, 40, len(whole)} {
+			end := min(n+zeros, len(whole)-1)
+			damaged := whole[:n] + strings.Repeat("\x00", end-n) + whole[end:]
+			w.write("appendonly.aof", damaged)
+			if err := w.open(); err == nil {
+				if w.onlyFrom(want); len(w.states()) == len(want) {
+					continue // the last stamp, behind which there is none that would notice
+				}
+			} else if strings.Contains(err.Error(), "damaged at byte") && w.read("appendonly.aof") == damaged {
+				continue
+			}
+			t.Fatalf("%d zeros from byte %d on: %s", end-n, n, w.log)
+		}
+	}
+}
+
 // Whichever byte is wrong, it is noticed, or makes no difference.
 func TestAFileWithAWrongByte(t *testing.T) {
 	for name, set := range map[string]func(*persistence.Options){"dump.rdb": snapshots, "appendonly.aof": appendOnly} {
