@@ -32,6 +32,17 @@ func (m *Manager) Rewrite() error {
 	return nil
 }
 
+// PlanRewrite has the append-only file rewritten soon: with the next Tick, or when a snapshot has been taken.
+func (m *Manager) PlanRewrite() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.status.Rewriting {
+		return ErrRewriting
+	}
+	m.status.RewritePlanned = true
+	return nil
+}
+
 func (m *Manager) beginRewrite() {
 	m.status.Rewriting, m.status.RewritePlanned = true, false
 	m.status.RewriteBeganNS = m.o.Clock()

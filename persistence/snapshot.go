@@ -37,6 +37,17 @@ func (m *Manager) BackgroundSave(schedule bool) error {
 	return nil
 }
 
+// PlanSave has a snapshot taken soon: with the next Tick, or when the append-only file has been rewritten.
+func (m *Manager) PlanSave() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.status.Saving {
+		return ErrSaving
+	}
+	m.status.SaveScheduled = true
+	return nil
+}
+
 func (m *Manager) beginSave() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

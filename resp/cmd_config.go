@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -79,7 +80,7 @@ func cmdConfigSet(s *Session, args [][]byte) {
 			for j := range i {
 				_ = rows[j].Value.Set(before[j]) // it was in force a moment ago, so it is valid
 			}
-			s.replyError(errConfigFailed, row.Name, err)
+			s.replyError(errConfigFailed, row.Name, cmp.Or(row.refusal, err.Error()))
 			return
 		}
 	}

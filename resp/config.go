@@ -71,8 +71,9 @@ type Setting struct {
 	Value   pflag.Value
 	Default string // as a person writes it: 64mb
 
-	mutable bool // CONFIG SET may change it
-	secret  bool // not shown by --help, nor in the log
+	mutable bool   // CONFIG SET may change it
+	secret  bool   // not shown by --help, nor in the log
+	refusal string // what CONFIG SET says of a value that is none, where Redis has a text of its own
 }
 
 // Groups of settings, in the order of --help.
@@ -162,7 +163,7 @@ func NewConfig() *Config {
 		{Name: "client-output-buffer-limit", Group: groupWire, Value: c.outputBufferLimit, mutable: true, Help: "most bytes of replies not yet read; a client beyond it is closed"},
 
 		{Name: "dir", Group: groupDisk, Value: c.dir, Help: "directory of the files"},
-		{Name: "save", Group: groupDisk, Value: c.save, mutable: true, Help: "take a snapshot after so many seconds if so many keys changed, in pairs: '3600 1 300 100'; empty: none, nor is one read"},
+		{Name: "save", Group: groupDisk, Value: c.save, mutable: true, refusal: errSaveParameters, Help: "take a snapshot after so many seconds if so many keys changed, in pairs: '3600 1 300 100'; empty: none, nor is one read"},
 		{Name: "dbfilename", Group: groupDisk, Value: c.dbFilename, Help: "the snapshot, an RDB file"},
 		{Name: "appendonly", Group: groupDisk, Value: c.appendOnly, Help: "log changes to the append-only file"},
 		{Name: "appendfilename", Group: groupDisk, Value: c.appendFilename, Help: "the append-only file"},
