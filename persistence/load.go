@@ -16,7 +16,9 @@ import (
 
 // Loaded is what Load found.
 type Loaded struct {
-	File    string // "" where there was none
+	File    string   // the last that was read; "" where there was none
+	Files   []string // all that were read
+	NotRead []string // others that are there, and would have been read but for those
 	Keys    int64
 	Expired int64            // keys whose time has passed
 	Others  map[string]int64 // what is no limit, by kind
@@ -65,6 +67,7 @@ func (m *Manager) Load(apply func(args [][]byte) error) (Loaded, error) {
 	}
 	for m.store.Drain(func(store.Change) {}) { // what was read needs not be written
 	}
+	l.result.NotRead = l.notRead()
 	l.result.Keys = int64(m.store.Len(l.nowNS))
 	l.result.Took = time.Since(began)
 	m.mu.Lock()
@@ -81,7 +84,7 @@ func (l *loader) load() error {
 			m.rewriteAtStart = m.rewriteAtStart || l.db != 0 // what is appended would be of that database
 			return err
 		}
-		switch found, err := l.loadManifest(filepath.Join(m.o.Dir, "appendonlydir")); {
+		switch found, err := l.loadManifest(); {
 		case found || err != nil:
 			m.rewriteAtStart = true
 			return err
@@ -90,6 +93,26 @@ func (l *loader) load() error {
 	found, err := l.loadRDB(m.rdbPath())
 	m.rewriteAtStart = found && m.o.AppendOnly
 	return err
+}
+
+// notRead is what lies beside the files that were read: an append-only file of Redis's is not used any more once there is one
+// of ours, and would be a trap for who believes that it is.
+func (l *loader) notRead() (paths []string) {
+	m := l.m
+	if len(l.result.Files) == 0 {
+		return nil
+	}
+	inManifest := filepath.Dir(l.result.File) == filepath.Dir(m.manifestPath())
+	for _, path := range []string{m.aofPath(), m.manifestPath(), m.rdbPath()} {
+		if path == l.result.File || path == m.manifestPath() && inManifest {
+			continue
+		}
+		if f, err := m.files.Open(path); err == nil {
+			f.Close()
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 // open opens a file to read, or returns nil where there is none.
@@ -107,6 +130,7 @@ func (l *loader) open(path string) (*source, func(), error) {
 		return nil, nil, err
 	}
 	l.result.File = path
+	l.result.Files = append(l.result.Files, path)
 	l.m.loading.total.Add(info.Size())
 	return newSource(f, info.Size(), &l.m.loading.done), func() { f.Forget(0, info.Size()); f.Close() }, nil
 }
@@ -171,8 +195,9 @@ func (l *loader) loadAOF(path string) (found bool, err error) {
 }
 
 // loadManifest reads the append-only files of Redis 7 and later: a base and what followed, as their manifest lists them.
-func (l *loader) loadManifest(dir string) (found bool, err error) {
-	f, err := l.m.files.Open(filepath.Join(dir, l.m.o.AppendFilename+".manifest"))
+func (l *loader) loadManifest() (found bool, err error) {
+	dir := filepath.Dir(l.m.manifestPath())
+	f, err := l.m.files.Open(l.m.manifestPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

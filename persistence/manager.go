@@ -91,6 +91,11 @@ func (m *Manager) dir() string     { return filepath.Clean(m.o.Dir) } // "." whe
 func (m *Manager) rdbPath() string { return filepath.Join(m.o.Dir, m.o.DBFilename) }
 func (m *Manager) aofPath() string { return filepath.Join(m.o.Dir, m.o.AppendFilename) }
 
+// manifestPath is where Redis 7 lists its append-only files.
+func (m *Manager) manifestPath() string {
+	return filepath.Join(m.o.Dir, "appendonlydir", m.o.AppendFilename+".manifest")
+}
+
 // create makes an empty file to write much to.
 func (m *Manager) create(name string) (File, error) {
 	f, err := m.files.Create(name)

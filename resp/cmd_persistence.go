@@ -159,7 +159,11 @@ func (srv *Server) load(carrier carrier) error {
 			return err
 		}
 		if loaded.File != "" {
-			srv.log.Info("loaded", "file", loaded.File, "keys", loaded.Keys, "expired", loaded.Expired, "took", loaded.Took.Round(time.Millisecond))
+			about := []any{"files", loaded.Files, "keys", loaded.Keys, "expired", loaded.Expired, "took", loaded.Took.Round(time.Millisecond)}
+			if len(loaded.NotRead) > 0 {
+				about = append(about, "not_read", loaded.NotRead)
+			}
+			srv.log.Info("loaded", about...)
 		}
 		if len(loaded.Others) > 0 {
 			srv.log.Warn("left out what is no limit", "file", loaded.File, "found", loaded.OthersText())
