@@ -196,7 +196,8 @@ var ErrStopping = errors.New("the server is stopping")
 // export gives all limits to add, in pieces small enough to be written in between: flush is called outside of any lock
 // when add has said that there is enough for it, and at the end. direct is for where nobody is held up by it.
 func (m *Manager) export(direct bool, add func(key []byte, st store.State) (enough bool), flush func() error) error {
-	at, more := store.Position{}, true
+	at, more := m.store.StartExport(), true
+	defer m.store.EndExport(at)
 	var enough bool
 	step := func() bool {
 		at, more = m.store.Export(at, m.o.Clock(), func(key []byte, st store.State) { enough = add(key, st) })
