@@ -233,6 +233,78 @@ func TestPersistenceShutdownFails(t *testing.T) {
 	}
 }
 
+// TestPersistenceConfigSet changes what can be changed, and is told what cannot.
+func TestPersistenceConfigSet(t *testing.T) {
+	t.Parallel()
+	redis := dial(t, startRedis(t))
+	const restart = "-ERR CONFIG SET failed (possibly related to argument '%s') - this needs a restart with --%s %s\r\n"
+	for _, flags := range []string{"", "--appendonly yes", "--appendonly yes --appendfsync no", "--appendonly yes --appendfsync always"} {
+		dir := t.TempDir()
+		srv := startOn(t, dir, splitQuoted(t, flags)...)
+		c := dial(t, srv.addr)
+		on, always := strings.Contains(flags, "yes"), strings.Contains(flags, "always")
+		for _, value := range []string{"yes", "no", "maybe"} {
+			want := "+OK\r\n"
+			switch {
+			case value == "maybe":
+				want = redis.do("CONFIG", "SET", "appendonly", value)
+			case (value == "yes") != on:
+				want = fmt.Sprintf(restart, "appendonly", "appendonly", value)
+			}
+			if got := c.do("CONFIG", "SET", "appendonly", value); got != want {
+				t.Errorf("%s: CONFIG SET appendonly %s: %q, want %q", flags, value, got, want)
+			}
+		}
+		if got, want := c.persistence("aof_enabled"), map[bool]string{true: "1", false: "0"}[on]; got != want {
+			t.Errorf("%s: aof_enabled:%s", flags, got)
+		}
+		for _, value := range []string{"everysec", "no", "Everysec", "always", "never"} {
+			want := "+OK\r\n"
+			switch {
+			case value == "never":
+				want = redis.do("CONFIG", "SET", "appendfsync", value)
+			case on && always != (value == "always"):
+				want = fmt.Sprintf(restart, "appendfsync", "appendfsync", value)
+			}
+			if got := c.do("CONFIG", "SET", "appendfsync", value); got != want {
+				t.Errorf("%s: CONFIG SET appendfsync %s: %q, want %q", flags, value, got, want)
+			}
+		}
+		// All or nothing.
+		if got := c.do("CONFIG", "SET", "save", "3600 7", "appendfsync", "never"); !strings.HasPrefix(got, "-ERR CONFIG SET failed (possibly related to argument 'appendfsync')") {
+			t.Errorf("%s: %q", flags, got)
+		}
+		if got := pairs(t, c.do("CONFIG", "GET", "save"))["save"]; got != "" {
+			t.Errorf("%s: save is %q", flags, got)
+		}
+		c.throttle("k", "9", "1", "86400", "4")
+		srv.end()
+		if on {
+			if got := dial(t, startOn(t, dir, "--appendonly", "yes").addr).throttle("k", "9", "1", "86400", "0"); got[2] != 6 {
+				t.Errorf("%s: after a restart: %v", flags, got)
+			}
+		}
+	}
+}
+
+// TestPersistenceTurnedOn has the limits of a server without files outlive the restart that turns on the append-only file.
+func TestPersistenceTurnedOn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	srv := startOn(t, dir)
+	c := dial(t, srv.addr)
+	c.throttle("k", "9", "1", "86400", "4")
+	c.send(frame("SHUTDOWN", "SAVE"))
+	srv.wait(0)
+	for range 2 {
+		srv = startOn(t, dir, "--appendonly", "yes")
+		if got := dial(t, srv.addr).throttle("k", "9", "1", "86400", "0"); got[2] != 6 {
+			t.Errorf("after a restart: %v", got)
+		}
+		srv.end()
+	}
+}
+
 // TestPersistenceSavePoints waits for a snapshot that nobody asks for.
 func TestPersistenceSavePoints(t *testing.T) {
 	t.Parallel()

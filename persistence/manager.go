@@ -21,8 +21,9 @@ type Manager struct {
 	log   *slog.Logger
 	aof   *appendLog // nil: off
 
-	tailCRC        uint64 // of what follows the last stamp in the append-only file that was loaded
-	rewriteAtStart bool   // what was loaded is not an append-only file that can be extended
+	tailCRC        uint64      // of what follows the last stamp in the append-only file that was loaded
+	rewriteAtStart bool        // what was loaded is not an append-only file that can be extended
+	unsynced       atomic.Bool // the file's bytes get to the disk when the system sees fit; not with Always
 	background     func(step func() (more bool))
 	stopping       atomic.Bool
 	work           sync.WaitGroup // saves and rewrites under way
@@ -79,6 +80,7 @@ func New(s *store.Store, o Options) *Manager {
 	if m.files == nil {
 		m.files = system{}
 	}
+	m.unsynced.Store(o.Fsync == Never)
 	if o.AppendOnly {
 		m.aof = newAppendLog(m)
 	}
@@ -158,7 +160,9 @@ func (m *Manager) Status() Status {
 
 // Stop ends what goes on in the background. The store may still change; Close is what writes the last changes.
 func (m *Manager) Stop() {
+	m.mu.Lock() // under which what is waited for is begun
 	m.stopping.Store(true)
+	m.mu.Unlock()
 	m.work.Wait()
 }
 

@@ -15,8 +15,8 @@ type Options struct {
 	DBFilename     string
 	AppendOnly     bool
 	AppendFilename string
-	Fsync          Fsync
-	LoadTruncated  bool // an append-only file that ends in the middle of a command is cut there; otherwise it is refused
+	Fsync          Fsync // at the start
+	LoadTruncated  bool  // an append-only file that ends in the middle of a command is cut there; otherwise it is refused
 
 	// These may change while the server runs, and are asked for each time.
 	SavePoints        func() []SavePoint

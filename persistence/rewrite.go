@@ -191,7 +191,7 @@ func (m *Manager) createToAppend(name string) (*paced, error) {
 // appending returns the log's file. Written once a second or so, it is forgotten as it grows; what follows each single
 // decision is too little for that to pay, and who wants no syncs gets none.
 func (m *Manager) appending(f File, size int64) File {
-	if m.o.Fsync == EverySecond {
+	if m.o.Fsync != Always && !m.unsynced.Load() {
 		return &paced{File: f, size: size, done: size}
 	}
 	return f
