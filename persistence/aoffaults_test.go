@@ -163,6 +163,9 @@ func TestARewriteBehindAForeignTail(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.settle()
+			if st := w.m.Status(); !once.Load() || st.RewriteErr != nil || st.Rewrites != 1 {
+				t.Errorf("nothing was appended during it: %+v", st)
+			}
 			want := w.states()
 			w.reopen().expect(want)
 		})

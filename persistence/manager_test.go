@@ -207,6 +207,10 @@ func TestAFileThatIsCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := smallFile(t, set)
 			want, whole := w.states(), w.read(name)
+			var keys []int
+			if name == "appendonly.aof" {
+				keys = wholeCommands(t, whole, want)
+			}
 			for n := range len(whole) {
 				w.write(name, whole[:n])
 				if err := w.open(); err != nil {
@@ -219,6 +223,9 @@ func TestAFileThatIsCut(t *testing.T) {
 				if name == "dump.rdb" {
 					t.Fatalf("a snapshot of %d bytes of %d is taken for whole", n, len(whole))
 				}
+				if got := len(w.states()); got != keys[n] {
+					t.Fatalf("cut at %d: %d keys, want %d", n, got, keys[n])
+				}
 				w.m.Stop()
 			}
 		})
@@ -230,18 +237,7 @@ func TestAFileThatIsCut(t *testing.T) {
 func TestAFileThatEndsInZeros(t *testing.T) {
 	w := smallFile(t, appendOnly)
 	want, whole := w.states(), w.read("appendonly.aof")
-	keys := make([]int, len(whole)+1) // by length, how many commands of keys are whole
-	for n := range keys {
-		for key := range want {
-			i := strings.Index(whole, fmt.Sprintf("SET\r\n$%d\r\n%s\r\n", len(key), key))
-			if end := i + strings.Index(whole[i:], "\r\n*"); end+2 <= n {
-				keys[n]++
-			}
-		}
-	}
-	if keys[len(whole)] != 3 {
-		t.Fatalf("%d keys in %q", keys[len(whole)], whole)
-	}
+	keys := wholeCommands(t, whole, want)
 	for n := range keys {
 		for _, zeros := range []int{1, 2, 100, 3 << 20} {
 			if zeros > 100 && n%16 != 0 {
@@ -265,6 +261,21 @@ func TestAFileThatEndsInZeros(t *testing.T) {
 			w.m.Stop()
 		}
 	}
+}
+
+// wholeCommands is how many of the keys' commands are whole in the first bytes of a file, by how many those are.
+func wholeCommands(t *testing.T, file string, of map[string]store.State) []int {
+	counts := make([]int, len(file)+1)
+	for key := range of {
+		at := strings.Index(file, fmt.Sprintf("SET\r\n$%d\r\n%s\r\n", len(key), key))
+		for n := at + strings.Index(file[at:], "\r\n*") + 2; n <= len(file); n++ {
+			counts[n]++
+		}
+	}
+	if counts[len(file)] != len(of) || counts[0] != 0 {
+		t.Fatalf("%d keys in %q, want %d", counts[len(file)], file, len(of))
+	}
+	return counts
 }
 
 // Zeros that something follows are damage, wherever they are: more was written, and may have been told to clients.
@@ -350,10 +361,10 @@ func TestTornTailIsTold(t *testing.T) {
 		if _, there := w.store.Get([]byte("bb"), store.Access{NowNS: w.now}); !there || !strings.Contains(w.log.String(), fmt.Sprint("bytes_lost=", len(tail))) {
 			t.Errorf("%q: %s", tail, w.log)
 		}
-		if err := w.close(); err != nil {
-			t.Fatal(err)
-		}
-		w.mustOpen() // what was added behind the cut is good
+		w.put("behind the cut", store.State{TAT: uint64(t0 + 9*second)})
+		want := w.states()
+		w.reopen().expect(want)
+		w.m.Stop()
 	}
 	w.write("appendonly.aof", whole+"*5\r\n$3\r\nSE")
 	w.set = func(o *persistence.Options) { appendOnly(o); o.LoadTruncated = false }
