@@ -79,7 +79,7 @@ func (m *Manager) Load(apply func(args [][]byte) error) (Loaded, error) {
 func (l *loader) load() error {
 	m := l.m
 	if m.o.AppendOnly {
-		switch found, err := l.loadAOF(m.aofPath()); {
+		switch found, err := l.loadAOF(m.aofPath(), true); {
 		case found || err != nil:
 			m.rewriteAtStart = m.rewriteAtStart || l.db != 0 // what is appended would be of that database
 			return err
@@ -149,7 +149,8 @@ func (l *loader) loadRDB(path string) (found bool, err error) {
 	return true, nil
 }
 
-func (l *loader) loadAOF(path string) (found bool, err error) {
+// loadAOF reads an append-only file. Only the last of several may be cut off: what follows was decided on all of the others.
+func (l *loader) loadAOF(path string, last bool) (found bool, err error) {
 	src, closeFile, err := l.open(path)
 	if src == nil {
 		return false, err
@@ -181,6 +182,8 @@ func (l *loader) loadAOF(path string) (found bool, err error) {
 		return true, fmt.Errorf("%s: %w. To cut it off there: redis-check-aof --fix %s", path, err, path)
 	case !d.torn:
 		return true, fmt.Errorf("%s: %w. To cut it off there: truncate -s %d %s", path, err, d.at, path)
+	case !last:
+		return true, fmt.Errorf("%s: %w, and it is not the last of the append-only files. Put a good copy in its place", path, err)
 	case !l.m.o.LoadTruncated:
 		return true, fmt.Errorf("%s: %w. To cut it off there: redis-check-aof --fix %s, or --aof-load-truncated yes", path, err, path)
 	}
@@ -213,6 +216,7 @@ func (l *loader) loadManifest() (found bool, err error) {
 	if _, err := f.ReadAt(text, 0); err != nil {
 		return true, err
 	}
+	var names []string
 	for line := range strings.Lines(string(text)) {
 		words := strings.Fields(line)
 		name, kind := "", ""
@@ -227,8 +231,11 @@ func (l *loader) loadManifest() (found bool, err error) {
 		if kind != "b" && kind != "i" { // h: history, which Redis is about to delete
 			continue
 		}
-		path := filepath.Join(dir, filepath.Base(name))
-		switch there, err := l.loadAOF(path); {
+		names = append(names, filepath.Base(name))
+	}
+	for i, name := range names {
+		path := filepath.Join(dir, name)
+		switch there, err := l.loadAOF(path, i == len(names)-1); {
 		case err != nil:
 			return true, err
 		case !there:
