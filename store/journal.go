@@ -152,7 +152,7 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 		e := sh.slabs.at(n)
 		e.use &^= flagJournaled
 		if e.list() != freeList {
-			fn(Change{Key: sh.keys.view(n, e, &scratch), State: sh.state(n, e)})
+			fn(Change{Key: sh.keys.view(n, e, &scratch), State: sh.full(n, e)})
 		}
 	}
 	sh.mu.Unlock()

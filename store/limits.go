@@ -148,6 +148,14 @@ func (sh *shard) limits(e *slot, to Limits) Limits {
 	return to
 }
 
+// bytes is what they take, by the estimate of MaxBytes.
+func (l Limits) bytes() (n int) {
+	for i := range l {
+		n += TallyBytes + int(bytesOfRing(l[i].State.Ring))
+	}
+	return n
+}
+
 // clone copies the rings as well.
 func (l Limits) clone() Limits {
 	l = slices.Clone(l)
@@ -155,6 +163,16 @@ func (l Limits) clone() Limits {
 		l[i].State.Ring = slices.Clone(l[i].State.Ring)
 	}
 	return l
+}
+
+// full is the state of a slot with its limits, if it holds some, which are valid under the lock.
+func (sh *shard) full(n uint32, e *slot) State {
+	st := sh.state(n, e)
+	if st.Kind == HoldsLimits {
+		limits := sh.limits(e, nil)
+		st.Limits = &limits
+	}
+	return st
 }
 
 // setLimits makes a key hold these limits and no others, of whose rings it takes over the memory.

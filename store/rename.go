@@ -39,6 +39,9 @@ func (s *Store) rename(from, to []byte, nowNS int64) bool {
 		limits := source.limits(e, nil)
 		st.Limits = &limits // unlink leaves the rings to us
 	}
+	if !spent {
+		s.noteMove(from, to, st)
+	}
 	source.unlink(n, e, false)
 	s.room.bytes.Add(int64(len(to)-len(from)) - limitBytes)
 	target.link(toHash, to, st, spent, nowNS)

@@ -11,7 +11,7 @@ type State struct {
 	TAT      uint64 // Unix ns; where a key holds limits, when the last of them has nothing left to remember
 	ExpiryNS int64  // AtTAT, NoExpiry, or an instant, Unix ns
 	Kind     Kind
-	Limits   *Limits // to put: what a key is to hold, nil for what it holds. As a result: see Export and Change; else nil
+	Limits   *Limits // to put: what a key is to hold, nil for what it holds. Export and Drain tell them, valid until fn returns
 }
 
 // Access says when a call happens, and whether it counts as a use of the key.
