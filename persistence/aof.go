@@ -213,6 +213,7 @@ func (l *appendLog) step() (more bool) {
 
 // drain appends a few changes.
 func (l *appendLog) drain(b *[]byte) (more bool) {
+	l.m.store.DrainSettings(func(setting store.Setting) { *b = l.m.appendSetting(*b, setting) })
 	return l.m.store.Drain(func(c store.Change) { *b = l.tell(*b, c) })
 }
 
@@ -330,6 +331,10 @@ func (l *appendLog) commit() (serves int64, err error) {
 	c := &l.commits
 	b, flushed := c.buf[:0], false
 	gather := func() {
+		l.m.store.DrainSettings(func(setting store.Setting) {
+			b = l.m.appendSetting(b, setting)
+			flushed = true
+		})
 		for l.m.store.Drain(func(c store.Change) {
 			flushed = flushed || c.Flush
 			b = l.tell(b, c)

@@ -107,6 +107,9 @@ type count int
 
 func (n *count) limit([]byte, uint64, int64) error { *n++; return nil }
 func (*count) other([]byte, string)                {}
+func (*count) field(*fields, []byte, []byte)       {}
+func (*count) hash([]byte, *fields, int64) error   { return nil }
+func (*count) setting(string, string) bool         { return false }
 
 func must(b *testing.B, err error) {
 	if err != nil {

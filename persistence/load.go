@@ -65,7 +65,8 @@ func (m *Manager) Load(apply func(args [][]byte) error) (Loaded, error) {
 	if m.rewriteAtStart {
 		m.tailCRC = 0 // what is written then ends in a stamp
 	}
-	for m.store.Drain(func(store.Change) {}) { // what was read needs not be written
+	m.store.DrainSettings(func(store.Setting) {}) // what was read needs not be written
+	for m.store.Drain(func(store.Change) {}) {
 	}
 	l.result.NotRead = l.notRead()
 	l.result.Keys = int64(m.store.Len(l.nowNS))
@@ -294,6 +295,7 @@ func (l *loader) command(args [][]byte) error {
 		l.db = db
 		return nil
 	case bytes.EqualFold(name, wordEcho) && len(args) == 2:
+		l.echo(args[1])
 		return nil
 	case bytes.EqualFold(name, wordFlushAll), l.db == 0 && bytes.EqualFold(name, wordFlushDB): // with ASYNC or not
 		l.m.store.Flush()
@@ -306,6 +308,10 @@ func (l *loader) command(args [][]byte) error {
 	case bytes.EqualFold(name, wordDel) && len(args) == 2:
 		l.m.store.Delete(args[1], l.nowNS)
 		return nil
+	case isHash(args):
+		return l.hashCommand(args)
+	case bytes.EqualFold(name, wordPExpireAt) && len(args) == 3:
+		return l.expireCommand(args)
 	}
 	if err := l.apply(args); err != nil {
 		l.other(nil, strings.ToUpper(string(name[:min(len(name), 32)])))
@@ -340,6 +346,10 @@ func (m *Manager) setBack(ns, nowNS int64) {
 	for at, more := (store.Position{}), true; more; {
 		part = part[:0]
 		at, more = m.store.Export(at, nowNS, func(key []byte, st store.State) {
+			if st.Limits != nil {
+				limits := st.Limits.Shift(uint64(ns))
+				st.Limits = &limits
+			}
 			st.TAT -= min(st.TAT, uint64(ns))
 			if st.ExpiryNS > 0 {
 				st.ExpiryNS = max(st.ExpiryNS-ns, 1)

@@ -70,15 +70,22 @@ const flushAt = 256 << 10
 
 // add takes a key; it does not write.
 func (f *rdbWriter) add(key []byte, st store.State) {
+	if st.Limits != nil && len(*st.Limits) == 0 { // of policies that are gone
+		return
+	}
+	f.keys++
 	if at := expiryMS(st); at >= 0 {
 		f.buf = append(f.buf, opExpiryMS)
 		f.buf = binary.LittleEndian.AppendUint64(f.buf, uint64(at))
+	}
+	if st.Kind == store.HoldsLimits {
+		f.hash(key, *st.Limits)
+		return
 	}
 	f.buf = append(f.buf, typeString)
 	f.buf = appendString(f.buf, key)
 	var digits [20]byte
 	f.buf = appendString(f.buf, appendTAT(digits[:0], st.TAT))
-	f.keys++
 }
 
 func (f *rdbWriter) aux(name, value string) {

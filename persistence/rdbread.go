@@ -24,6 +24,11 @@ type rdbReader struct {
 type rdbSink interface {
 	// limit takes an integer; the key is valid until it returns. expiryMS is -1 for none.
 	limit(key []byte, tat uint64, expiryMS int64) error
+	// field takes a pair of a hash, and hash its key behind all of them.
+	field(f *fields, name, text []byte)
+	hash(key []byte, f *fields, expiryMS int64) error
+	// setting takes an auxiliary field, and reports whether it is one of ours.
+	setting(name, text string) bool
 	// other takes what is no limit: the key, and what it is.
 	other(key []byte, kind string)
 }
@@ -66,7 +71,7 @@ func (r *rdbReader) read(sink rdbSink) error {
 			}
 			continue
 		case opSelectDB, opResizeDB, opAux, opIdle, opFreq, opFunction2, opModuleAux, opSlotInfo:
-			if err := r.special(op); err != nil {
+			if err := r.special(op, sink); err != nil {
 				return err
 			}
 			continue
@@ -110,11 +115,11 @@ func (r *rdbReader) expiry(op byte) (ms int64, err error) {
 }
 
 // special reads what is no key.
-func (r *rdbReader) special(op byte) error {
+func (r *rdbReader) special(op byte, sink rdbSink) error {
 	lengths, texts := 0, 0
 	switch op {
 	case opAux:
-		return r.auxField()
+		return r.auxField(sink)
 	case opModuleAux:
 		return r.module()
 	case opFreq:
@@ -136,7 +141,7 @@ func (r *rdbReader) special(op byte) error {
 	return r.skip(lengths, texts)
 }
 
-func (r *rdbReader) auxField() error {
+func (r *rdbReader) auxField(sink rdbSink) error {
 	name, err := r.string()
 	if err != nil {
 		return err
@@ -145,6 +150,9 @@ func (r *rdbReader) auxField() error {
 	value, err := r.string()
 	if err != nil {
 		return err
+	}
+	if sink.setting(string(r.key), string(value)) {
+		return nil
 	}
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	switch {
@@ -183,6 +191,15 @@ func (r *rdbReader) entry(kind byte, expiryMS int64, sink rdbSink) error {
 	name, known := typeNames[kind]
 	if !known || kind == typeModule {
 		return fmt.Errorf("a value of unknown type %d", kind)
+	}
+	if name == "hash" && r.db == 0 {
+		var f fields
+		bad, err := r.hashValue(kind, func(name, value []byte) { sink.field(&f, name, value) })
+		if err != nil {
+			return err
+		}
+		f.bad = f.bad || bad
+		return sink.hash(r.key, &f, expiryMS)
 	}
 	sink.other(r.key, name)
 	return r.skipValue(kind)

@@ -21,6 +21,12 @@ func (s *seen) limit(key []byte, tat uint64, expiryMS int64) error {
 	return nil
 }
 
+func (*seen) field(f *fields, _, _ []byte) { f.bad = true }
+func (*seen) setting(string, string) bool  { return false }
+func (s *seen) hash(key []byte, _ *fields, _ int64) error {
+	s.other(key, "hash")
+	return nil
+}
 func (s *seen) other(key []byte, kind string) { *s = append(*s, string(key)+":"+kind) }
 
 func readAll(file []byte) (seen, error) {

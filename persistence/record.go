@@ -96,7 +96,15 @@ func appendChange(b []byte, c store.Change) []byte {
 	case c.Deleted:
 		return appendDel(b, c.Key)
 	}
-	return appendSet(b, c.Key, c.State)
+	return appendState(b, c.Key, c.State)
+}
+
+// appendState writes the commands that lead to a state.
+func appendState(b, key []byte, st store.State) []byte {
+	if st.Kind == store.HoldsLimits {
+		return appendHash(b, key, st)
+	}
+	return appendSet(b, key, st)
 }
 
 // appendStamp writes, as a command that changes nothing, the time in Unix nanoseconds and a checksum, of what has been

@@ -226,8 +226,9 @@ func (m *Manager) swap(f *paced, temp string) error {
 // writeStates writes the commands that lead to all limits, with a stamp behind each piece, so that damage is found where it is.
 func (m *Manager) writeStates(w io.Writer, direct bool) error {
 	buf := make([]byte, 0, flushAt+flushAt/4)
+	m.eachSetting(func(setting store.Setting) { buf = m.appendSetting(buf, setting) })
 	return m.export(direct, func(key []byte, st store.State) bool {
-		buf = appendSet(buf, key, st)
+		buf = appendState(buf, key, st)
 		return len(buf) >= flushAt
 	}, func() error {
 		buf = appendStamp(buf, m.o.Clock(), jonesUpdate(0, buf))

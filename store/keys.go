@@ -68,7 +68,7 @@ func (sh *shard) ask(fn func(State, bool) (State, Action), n uint32, e *slot) (S
 	if e == nil {
 		return fn(State{}, false)
 	}
-	return fn(sh.state(n, e), true)
+	return fn(sh.full(n, e), true)
 }
 
 // Delete removes a key and returns whether it was there and live.

@@ -156,6 +156,15 @@ func (l Limits) bytes() (n int) {
 	return n
 }
 
+// Shift returns a copy that takes so much from every instant, for a clock that was set back.
+func (l Limits) Shift(ns uint64) Limits {
+	l = l.clone()
+	for i := range l {
+		l[i].Literal.Shift(&l[i].State, ns)
+	}
+	return l
+}
+
 // clone copies the rings as well.
 func (l Limits) clone() Limits {
 	l = slices.Clone(l)

@@ -22,13 +22,14 @@ type Setting struct {
 type settings struct {
 	mu      sync.Mutex
 	on      bool
+	changes int64 // ever made
 	changed map[Setting]struct{}
 }
 
 func (s *settings) note(kind SettingKind, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.on {
+	if s.changes++; !s.on {
 		return
 	}
 	if s.changed == nil {

@@ -30,6 +30,9 @@ func (sh *shard) countLookup(found *slot) {
 // Stats adds up the shards, one after the other.
 func (s *Store) Stats(nowNS int64) Stats {
 	st := Stats{Bytes: s.room.bytes.Load()}
+	s.settings.mu.Lock()
+	st.Changes = s.settings.changes
+	s.settings.mu.Unlock()
 	var ttl ttlMean
 	for i := range s.shards {
 		sh := &s.shards[i]

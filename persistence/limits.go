@@ -1,0 +1,180 @@
+package persistence
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"celld/store"
+)
+
+// A key that holds limits is a hash in the files: of their names to their states, as cell.Literal.AppendState writes them.
+// What celld keeps beside its keys, policies and rules, is no key: it stands in auxiliary fields of a snapshot, and in the
+// append-only file in ECHOs. Redis passes over both.
+
+var (
+	wordHSet      = []byte("HSET")
+	wordHMSet     = []byte("HMSET")
+	wordPExpireAt = []byte("PEXPIREAT")
+)
+
+// appendHash writes the commands that lead to a key with these limits, as a transaction, so that no cut leaves it without
+// any. What the key was before may be of another kind.
+func appendHash(b, key []byte, st store.State) []byte {
+	limits := *st.Limits
+	if len(limits) == 0 { // of policies that are gone
+		return appendDel(b, key)
+	}
+	b = appendDel(append(b, "*1\r\n$5\r\nMULTI\r\n"...), key)
+	b = append(b, '*')
+	b = strconv.AppendInt(b, int64(2+2*len(limits)), 10)
+	b = append(b, "\r\n$4\r\nHSET\r\n"...)
+	b = appendBulk(b, key)
+	var text []byte
+	for i := range limits {
+		l := &limits[i]
+		text = l.AppendName(text[:0])
+		b = appendBulk(b, text)
+		text = l.Literal.AppendState(text[:0], &l.State)
+		b = appendBulk(b, text)
+	}
+	if at := expiryMS(st); at >= 0 {
+		b = append(b, "*3\r\n$9\r\nPEXPIREAT\r\n"...)
+		b = appendBulk(b, key)
+		b = appendBulk(b, strconv.AppendInt(nil, at, 10))
+	}
+	return append(b, "*1\r\n$4\r\nEXEC\r\n"...)
+}
+
+// hash adds a key with limits.
+func (f *rdbWriter) hash(key []byte, limits store.Limits) {
+	f.buf = append(f.buf, typeHash)
+	f.buf = appendString(f.buf, key)
+	f.buf = appendLength(f.buf, uint64(len(limits)))
+	var text []byte
+	for i := range limits {
+		l := &limits[i]
+		text = l.AppendName(text[:0])
+		f.buf = appendString(f.buf, text)
+		text = l.Literal.AppendState(text[:0], &l.State)
+		f.buf = appendString(f.buf, text)
+	}
+}
+
+// settingNames are what a setting is called in the files.
+var settingNames = [store.SettingKinds]string{store.PolicySetting: "celld-policy", store.RuleSetting: "celld-rule"}
+
+const settingGone = "-"
+
+// settingText is what a file has of a setting: its text, or - where it is no more, and behind a space its name.
+func (m *Manager) settingText(setting store.Setting) string {
+	text, ok := m.store.SettingText(setting)
+	if !ok {
+		text = settingGone
+	}
+	return text + " " + setting.Name
+}
+
+// eachSetting calls fn with all of them, the policies before what may be under them.
+func (m *Manager) eachSetting(fn func(store.Setting)) {
+	for kind := range store.SettingKinds {
+		for _, name := range m.store.Settings(kind) {
+			fn(store.Setting{Kind: kind, Name: name})
+		}
+	}
+}
+
+func (m *Manager) appendSetting(b []byte, setting store.Setting) []byte {
+	return appendBulk(append(b, "*2\r\n$4\r\nECHO\r\n"...), []byte(settingNames[setting.Kind]+" "+m.settingText(setting)))
+}
+
+// setting takes one of a file: what it is called, and its text. It reports whether it is one.
+func (l *loader) setting(name, text string) bool {
+	for kind, known := range settingNames {
+		if name != known {
+			continue
+		}
+		text, name, _ := strings.Cut(text, " ")
+		setting := store.Setting{Kind: store.SettingKind(kind), Name: name}
+		if text == settingGone {
+			l.m.store.DeleteSetting(setting, l.nowNS)
+		} else if err := l.m.store.PutSetting(setting, text, l.nowNS); err != nil {
+			l.other(nil, known)
+		}
+		return true
+	}
+	return false
+}
+
+// echo takes the text of an ECHO that is no stamp.
+func (l *loader) echo(text []byte) {
+	if name, rest, found := strings.Cut(string(text), " "); found {
+		l.setting(name, rest)
+	}
+}
+
+// fields are those of a hash that is being read.
+type fields struct {
+	limits store.Limits
+	bad    bool // it has some that are no limits
+}
+
+func (l *loader) field(f *fields, name, text []byte) {
+	if f.bad || len(f.limits) == store.MaxLimits {
+		f.bad = true
+		return
+	}
+	limit, err := l.m.store.ParseLimit(string(name), string(text))
+	if err != nil {
+		f.bad = true
+		return
+	}
+	f.limits = append(f.limits, limit)
+}
+
+// hash takes a key that is a hash.
+func (l *loader) hash(key []byte, f *fields, expiryMS int64) error {
+	if l.m.stopping.Load() {
+		return ErrStopping
+	}
+	if f.bad {
+		l.other(key, "hash")
+		return nil
+	}
+	st := stateOf(f.limits.EndNS(), expiryMS)
+	st.Kind, st.Limits = store.HoldsLimits, &f.limits
+	return l.set(key, st)
+}
+
+// hashCommand takes an HSET.
+func (l *loader) hashCommand(args [][]byte) error {
+	var f fields
+	for rest := args[2:]; len(rest) > 1; rest = rest[2:] {
+		l.field(&f, rest[0], rest[1])
+	}
+	if f.bad {
+		l.m.store.Delete(args[1], l.nowNS)
+	}
+	return l.hash(args[1], &f, -1)
+}
+
+// expireCommand takes a PEXPIREAT. That of a key that lives as long as what it holds says nothing.
+func (l *loader) expireCommand(args [][]byte) error {
+	at, err := strconv.ParseInt(string(args[2]), 10, 64)
+	if err != nil || at < 0 {
+		l.other(args[1], "PEXPIREAT")
+		return nil
+	}
+	return l.m.store.Update(args[1], store.Access{NowNS: l.nowNS, NoTouch: true}, func(st store.State, ok bool) (store.State, store.Action) {
+		if !ok {
+			return st, store.Leave
+		}
+		st.ExpiryNS = stateOf(st.TAT, at).ExpiryNS
+		return st, store.Put
+	})
+}
+
+// isHash tells the commands of the append-only file that make one.
+func isHash(args [][]byte) bool {
+	return len(args) >= 4 && len(args)%2 == 0 && (bytes.EqualFold(args[0], wordHSet) || bytes.EqualFold(args[0], wordHMSet))
+}
