@@ -27,3 +27,26 @@ func cmdHLen(s *Session, args [][]byte) {
 	}
 	s.replyInt(n)
 }
+
+// cmdHSet takes what HGETALL shows: redis-cli --pipe sends an append-only file's, and Redis's tools copy keys by it.
+func cmdHSet(s *Session, args [][]byte) {
+	if len(args)%2 != 0 {
+		s.replyError(errArity, "hset")
+		return
+	}
+	var limits store.Limits
+	for fields := args[2:]; len(fields) > 0; fields = fields[2:] {
+		limit, err := s.srv.store.ParseLimit(string(fields[0]), string(fields[1]))
+		if err != nil {
+			s.replyError(errHashField, shortText(fields[0]))
+			return
+		}
+		limits = append(limits, limit)
+	}
+	added, err := s.srv.store.PutLimits(args[1], limits, s.access())
+	if err != nil {
+		s.replyStoreError(err)
+		return
+	}
+	s.replyInt(int64(added))
+}

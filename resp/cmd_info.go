@@ -144,6 +144,8 @@ func infoStats(w *infoWriter, s *Session) {
 	w.field("keyspace_misses", keys.Misses)
 	w.field("total_error_replies", st.errorReplies.Load())
 	w.field("acl_access_denied_auth", st.wrongPasswords.Load())
+	w.field("shadow_limited", st.shadowLimited.Load())
+	w.field("shadow_allowed", st.shadowAllowed.Load())
 	w.field("protocol_errors", st.protocolErrors.Load())
 	w.field("client_query_buffer_limit_disconnections", st.queryLimitCloses.Load())
 	w.field("client_output_buffer_limit_disconnections", st.outputLimitCloses.Load())

@@ -172,6 +172,9 @@ func (srv *Server) load(carrier carrier) error {
 	if err := p.Start(carrier.background); err != nil {
 		return err
 	}
+	if err := srv.setPolicies(); err != nil {
+		return err
+	}
 	srv.loading.Store(false)
 	return nil
 }

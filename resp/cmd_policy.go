@@ -57,7 +57,7 @@ func cmdPolicySet(s *Session, args [][]byte) {
 		s.replyError(errSyntax)
 		return
 	}
-	limit, problem := s.parseLiteral(args[3])
+	limit, problem := parseLiteral(args[3], s.srv.cfg.logMax.Get())
 	if problem != "" {
 		s.replyError("%s", problem)
 		return

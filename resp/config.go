@@ -37,6 +37,8 @@ type Config struct {
 	maxMemory       *sizeValue
 	maxMemoryPolicy *enumValue
 	logMax          *intValue
+	policiesFile    *textValue
+	policies        []namedLimit // of that file
 
 	maxMultibulkLen   *intValue
 	maxBulkLen        *sizeValue
@@ -109,6 +111,7 @@ func NewConfig() *Config {
 		maxMemory:       newSize(512<<20, 0),
 		maxMemoryPolicy: newEnum("allkeys-lru", "noeviction"),
 		logMax:          newInt(10_000, 1, 1<<20, "n"),
+		policiesFile:    newText("", "path"),
 
 		maxMultibulkLen:   newInt(1<<20, 16, math.MaxInt32, "n"),
 		maxBulkLen:        newSize(64<<10, 1<<10),
@@ -159,6 +162,7 @@ func NewConfig() *Config {
 		{Name: "maxmemory", Group: groupLimits, Value: c.maxMemory, mutable: true, Help: "most memory for keys, by estimate; 0: only --max-keys bounds it"},
 		{Name: "maxmemory-policy", Group: groupLimits, Value: c.maxMemoryPolicy, mutable: true, Help: "when full: reset the least recently used limit, or refuse new keys with -OOM"},
 
+		{Name: "policies", Group: groupLimits, Value: c.policiesFile, Help: "file of policies to set at the start: a name and a limit in each line"},
 		{Name: "log-max", Group: groupLimits, Value: c.logMax, mutable: true, Help: "largest count of a limit with algo=log, which remembers as many calls, 16 bytes each"},
 
 		{Name: "proto-max-multibulk-len", Group: groupWire, Value: c.maxMultibulkLen, mutable: true, Help: "most arguments of one command"},
@@ -223,8 +227,14 @@ func (c *Config) Persistence() persistence.Options {
 	}
 }
 
-// Load finishes what the flags began: it reads the password's file. changed says which settings were given.
+// Load finishes what the flags began: it reads the files of the policies and of the password. changed says which settings were given.
 func (c *Config) Load(changed func(name string) bool) error {
+	if path := c.policiesFile.Get(); path != "" {
+		var err error
+		if c.policies, err = readPolicies(path, c.logMax.Get()); err != nil {
+			return err
+		}
+	}
 	path := c.requirePassFile.Get()
 	if path == "" {
 		return nil

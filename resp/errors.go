@@ -49,6 +49,7 @@ const (
 	errThrottleRange = "Cell error: Store error: Out of range: %s %d"
 	errOOM           = "OOM command not allowed when used memory > 'maxmemory'."
 
+	errHashField       = "ERR '%s' is no limit and its state"
 	errCost            = "ERR cost must be between 0 and 2147483647"
 	errGive            = "ERR n must not be negative"
 	errTakeModes       = "ERR PEEK, UPTO and FORCE options at the same time are not compatible"

@@ -56,21 +56,21 @@ func (s *Session) parseLimit(text []byte) (takeLimit, string) {
 		}
 		return takeLimit{&policy.Limit, policy.ID}, ""
 	}
-	limit, problem := s.parseLiteral(text)
+	limit, problem := parseLiteral(text, s.srv.cfg.logMax.Get())
 	if problem != "" {
 		return takeLimit{}, problem
 	}
 	return takeLimit{&limit, 0}, ""
 }
 
-// parseLiteral reads a literal that this server takes.
-func (s *Session) parseLiteral(text []byte) (cell.Literal, string) {
+// parseLiteral reads a literal whose log, if it is one, has at most so many calls.
+func parseLiteral(text []byte, logMax int64) (cell.Literal, string) {
 	limit, err := cell.ParseLiteral(string(text))
 	if err != nil {
 		return limit, "ERR " + err.Error()
 	}
-	if most := s.srv.cfg.logMax.Get(); limit.Algo == cell.Log && limit.Count > most {
-		return limit, formatError(errLogMax, limit.Count, most)
+	if limit.Algo == cell.Log && limit.Count > logMax {
+		return limit, formatError(errLogMax, limit.Count, logMax)
 	}
 	return limit, ""
 }

@@ -135,7 +135,9 @@ func (s *Session) throttle(data []byte, maxBulk int) int {
 }
 
 func (f *throttleForm) appendReply(out []byte, d *cell.Decision) []byte {
-	if d.Limited {
+	if d.Limited && d.Limit != f.limit.Capacity() { // by a rule
+		out = appendReplyStart(out, 1, d.Limit)
+	} else if d.Limited {
 		out = append(out, f.limited...)
 	} else {
 		out = append(out, f.allowed...)

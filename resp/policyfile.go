@@ -1,0 +1,74 @@
+package resp
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+
+	"celld/cell"
+	"celld/store"
+)
+
+// namedLimit is a line of the policies' file.
+type namedLimit struct {
+	name  string
+	limit cell.Literal
+}
+
+// readPolicies reads a file of policies: a name and a limit in each line, as CL.POLICY SET takes them, but for empty lines and
+// those that begin with #. An error names the line.
+func readPolicies(path string, logMax int64) ([]namedLimit, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the policies: %w", err)
+	}
+	defer f.Close()
+	var list []namedLimit
+	seen := map[string]int{}
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		wrong := func(text string) error {
+			return fmt.Errorf("read the policies: %s:%d: %s", path, n, strings.TrimPrefix(text, "ERR "))
+		}
+		words := strings.Fields(lines.Text())
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		if len(words) != 2 {
+			return nil, wrong("expected a name and a limit")
+		}
+		name, problem := policyName([]byte(words[0]))
+		if problem != "" {
+			return nil, wrong(problem)
+		}
+		limit, problem := parseLiteral([]byte(words[1]), logMax)
+		if problem != "" {
+			return nil, wrong(problem)
+		}
+		if before := seen[name]; before > 0 {
+			return nil, wrong(fmt.Sprintf("'%s' stands in line %d as well", name, before))
+		}
+		seen[name] = n
+		if list = append(list, namedLimit{name, limit}); len(list) > store.MaxPolicies {
+			return nil, wrong(formatError("there are more than %d policies", store.MaxPolicies))
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read the policies: %s: %w", path, err)
+	}
+	return list, nil
+}
+
+// setPolicies sets those of the file that are not so already. What was used of them is carried over.
+func (srv *Server) setPolicies() error {
+	for _, p := range srv.cfg.policies {
+		if old := srv.store.PolicyNamed(p.name); old != nil && old.Limit == p.limit {
+			continue
+		}
+		if _, err := srv.store.SetPolicy(p.name, p.limit, store.PolicyOptions{}); err != nil {
+			return fmt.Errorf("set the policy '%s' of %s: %s", p.name, srv.cfg.policiesFile.Get(), formatError(errTooManyPolicies, store.MaxPolicies))
+		}
+	}
+	return nil
+}
