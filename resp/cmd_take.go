@@ -3,6 +3,7 @@ package resp
 import (
 	"bytes"
 	"math"
+	"strconv"
 	"strings"
 
 	"celld/cell"
@@ -102,10 +103,24 @@ func cmdTake(s *Session, args [][]byte) {
 		s.replyStoreError(err)
 		return
 	}
+	s.replyTaken(&t, &taken)
+}
+
+func (s *Session) replyTaken(t *takeCall, taken *store.Taken) {
 	binding := &t.calls[taken.Binding].Decision
 	limited := int64(0)
 	if taken.Limited {
 		limited = 1
+	}
+	if !s.resp3 && !t.full {
+		s.out = append(s.out, "*7\r\n:"...)
+		s.out = append(s.out, '0'+byte(limited))
+		for _, n := range [...]int64{binding.Limit, binding.Remaining, t.wait(taken.RetryAfterNS), t.wait(taken.ResetAfterNS), taken.Granted} {
+			s.out = append(s.out, "\r\n:"...)
+			s.out = strconv.AppendInt(s.out, n, 10)
+		}
+		s.out = append(s.out, "\r\n:0\r\n"...)
+		return
 	}
 	n := 7
 	if t.full {
@@ -125,7 +140,7 @@ func cmdTake(s *Session, args [][]byte) {
 		}
 		s.replyArray(len(t.calls))
 		for i := range t.calls {
-			s.replyDecision(&t, &t.calls[i].Decision)
+			s.replyDecision(t, &t.calls[i].Decision)
 		}
 	}
 }

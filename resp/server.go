@@ -222,6 +222,7 @@ type scratch struct {
 	batch throttleBatch
 	calls []store.Call // of a CL.TAKE
 
+	takes    takeForms
 	literals literalCache
 	stats    batchStats
 }

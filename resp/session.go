@@ -158,7 +158,11 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 			return data, true
 		}
 		if batchable && s.reader.idle() {
-			if n := s.throttle(data, limits.maxBulk); n > 0 {
+			n := s.throttle(data, limits.maxBulk)
+			if n == 0 {
+				n = s.takes(data, limits.maxBulk)
+			}
+			if n > 0 {
 				data = data[n:]
 				continue
 			}
@@ -179,6 +183,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 			// Whatever ran may have changed what is asked here: MULTI, AUTH, CLIENT REPLY, another's MONITOR.
 			if batchable = s.batchable(); batchable {
 				s.scratch.batch.learn(data[:n], args)
+				s.scratch.takes.learn(s, data[:n], args)
 			}
 		}
 		data = data[n:]

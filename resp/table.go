@@ -112,7 +112,8 @@ const maxName = 32
 type commandTable struct {
 	rows     []*command
 	byName   map[string]*command
-	throttle *command // the row that does not need to be looked for
+	throttle *command // the rows that do not need to be looked for
+	take     *command
 }
 
 func newCommandTable() *commandTable {
@@ -130,7 +131,7 @@ func newCommandTable() *commandTable {
 			sub.parent = row
 		}
 	}
-	t.throttle = t.byName["cl.throttle"]
+	t.throttle, t.take = t.byName["cl.throttle"], t.byName["cl.take"]
 	return t
 }
 

@@ -59,6 +59,11 @@ type Taken struct {
 // Take decides on all calls at one instant: all are granted, or none. A call that is denied changes nothing but a block.
 // Calls that share a key and its state add up. The locks of all keys are held, taken in one order whatever that of the keys.
 func (s *Store) Take(calls []Call, o TakeOptions, a Access) (Taken, error) {
+	if len(calls) == 1 && o.Mode == cell.Take && !o.UpTo {
+		if taken, done, err := s.takeOne(&calls[0], o.Cost, a); done {
+			return taken, err
+		}
+	}
 	var shards [maxShards / 64]uint64
 	for i := range calls {
 		c := &calls[i]
@@ -84,6 +89,42 @@ func (s *Store) Take(calls []Call, o TakeOptions, a Access) (Taken, error) {
 			return Taken{}, err
 		}
 	}
+}
+
+// takeOne is Take for one limit under a key that is there and holds it already, as nearly all calls are.
+func (s *Store) takeOne(c *Call, cost int64, a Access) (t Taken, done bool, err error) {
+	if s.rules.any.Load() {
+		return t, false, nil
+	}
+	c.hash, c.shape = s.hash(c.Key), shapeOf(&c.Limit.Slot)
+	sh := s.shardOf(c.hash)
+	c.sh = sh
+	sh.lock(a.NowNS)
+	c.n, c.e = sh.find(c.hash, c.Key, a)
+	if c.e == nil || !c.e.holdsLimits() || c.e.use&flagsOfState != 0 {
+		sh.mu.Unlock()
+		return t, false, nil
+	}
+	if c.findTally(); c.tally == nil || !c.tally.same(c.Limit, c.shape) || c.tally.ring != 0 || sh.tallies.at(c.e.firstTally()).next != 0 {
+		sh.mu.Unlock()
+		return t, false, nil
+	}
+	sh.counters.hits++
+	p := c.tally
+	c.st = cell.State{A: p.a, B: p.b, BlockedNS: p.blockedNS}
+	c.Decision = c.Limit.Decide(&c.st, a.NowNS, cost, cell.Take)
+	d := &c.Decision
+	if p.a != c.st.A || p.b != c.st.B || p.blockedNS != c.st.BlockedNS {
+		sh.remember(c.n, c.e, c.Key)
+		p.a, p.b, p.blockedNS = c.st.A, c.st.B, c.st.BlockedNS
+		sh.putEnd(c.n, c.e, c.Limit.EndNS(&c.st), c.Key)
+	}
+	sh.mu.Unlock()
+	t = Taken{RetryAfterNS: cell.Never, ResetAfterNS: d.ResetAfterNS, Granted: cost}
+	if d.Limited && !c.Limit.Shadow {
+		t.Limited, t.Granted, t.RetryAfterNS = true, 0, d.RetryAfterNS
+	}
+	return t, true, nil
 }
 
 func (s *Store) lockAll(shards *[maxShards / 64]uint64, calls []Call, nowNS int64) {
