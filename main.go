@@ -169,8 +169,8 @@ func printHelp(w io.Writer, cfg *resp.Config) {
 
 Usage:
   celld [flags]        serve
-  celld ping [flags]   ask the server that these flags describe; exit 0 if it answers, also while it loads (a health check)
-  celld ready [flags]  the same; exit 0 if it serves, 1 while it loads
+  celld ping [flags]   ask the server that these flags describe; exit 0 if it answers or loads (a health check)
+  celld ready [flags]  the same, but exit 1 while it loads
 
 Each flag can be given as an environment variable as well: --max-keys is CELLD_MAX_KEYS. The command line wins.
 Sizes are 1000, 1k (1000), 1kb (1024), 1mb, 1gb. CONFIG SET changes most settings at run time.

@@ -166,7 +166,7 @@ func (srv *Server) load(carrier carrier) error {
 			srv.log.Info("loaded", about...)
 		}
 		if len(loaded.Others) > 0 {
-			srv.log.Warn("left out what is no limit", "file", loaded.File, "found", loaded.OthersText())
+			srv.log.Warn("left out what is no limit", "files", loaded.Files, "found", loaded.OthersText())
 		}
 	}
 	if err := p.Start(carrier.background); err != nil {

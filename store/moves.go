@@ -11,8 +11,11 @@ type moves struct {
 	mu    sync.Mutex
 	at    uint64 // the place of the export
 	keys  map[string]State
-	bytes int // of keys; those that are more than mostGone are missed
+	bytes int // of keys; those that are more than mostMoved are missed
 }
+
+// mostMoved is how many bytes of keys, and 64 for each, an export remembers: 100,000 renames of keys of 100 bytes.
+const mostMoved = 16 << 20
 
 // place is where a key stands in the order of an export.
 func place(shard int, tag uint64) uint64 { return uint64(shard)<<33 | tag }
@@ -22,7 +25,7 @@ func (s *Store) placeOf(key []byte) uint64 {
 	return place(s.shardIndex(hash), uint64(tagOfHash(hash)))
 }
 
-// StartExport returns the start of an export that misses no key that is renamed, 10,000 of them at least. EndExport must follow.
+// StartExport returns the start of an export that misses no key that is renamed, up to 16 MB of them. EndExport must follow.
 func (s *Store) StartExport() Position {
 	m := &moves{}
 	s.exports.mu.Lock()
@@ -70,7 +73,7 @@ func (m *moves) has(key []byte) bool {
 }
 
 func (m *moves) note(key []byte, st State) {
-	if m.has(key) || m.bytes >= mostGone {
+	if m.has(key) || m.bytes >= mostMoved {
 		return
 	}
 	if m.keys == nil {
