@@ -46,7 +46,9 @@ func main() {
 	case flags.Changed("version"):
 		fmt.Printf("celld %s (%s, replies of redis-cell 0.5.0 and Redis %s)\n", version, runtime.Version(), resp.RedisVersion)
 	case len(args) == 1 && args[0] == "ping":
-		err = ping(flags)
+		err = ping(flags, false)
+	case len(args) == 1 && args[0] == "ready":
+		err = ping(flags, true)
 	case len(args) > 0:
 		fmt.Fprintf(os.Stderr, "celld: unknown argument %q; see celld --help\n", args[0])
 		os.Exit(exitUsage)
@@ -167,7 +169,8 @@ func printHelp(w io.Writer, cfg *resp.Config) {
 
 Usage:
   celld [flags]        serve
-  celld ping [flags]   ask the server that these flags describe; exit 0 if it answers (a health check)
+  celld ping [flags]   ask the server that these flags describe; exit 0 if it answers or loads (a health check)
+  celld ready [flags]  the same, but exit 1 while it loads
 
 Each flag can be given as an environment variable as well: --max-keys is CELLD_MAX_KEYS. The command line wins.
 Sizes are 1000, 1k (1000), 1kb (1024), 1mb, 1gb. CONFIG SET changes most settings at run time.
@@ -191,9 +194,11 @@ Sizes are 1000, 1k (1000), 1kb (1024), 1mb, 1gb. CONFIG SET changes most setting
 	fmt.Fprint(w, "\nOther:\n      --help      print this\n      --version   print the version\n")
 }
 
-// ping asks the server that the flags describe whether it is there. It is the health check of an image without a shell.
-// One round of two lines needs no client library.
-func ping(flags *pflag.FlagSet) error {
+// ping asks the server that the flags describe whether it is there, or ready to serve. It is the health check of an image
+// without a shell. One round of two lines needs no client library.
+//
+// A server that loads is there, and whoever kills it for that has it begin anew, for ever. redis-cli ping exits with 0 then too.
+func ping(flags *pflag.FlagSet, ready bool) error {
 	value := func(name string) string { return flags.Lookup(name).Value.String() }
 	network, address := "tcp", net.JoinHostPort(pingHost(value("bind")), value("port"))
 	if path := value("unixsocket"); path != "" {
@@ -219,7 +224,11 @@ func ping(flags *pflag.FlagSet) error {
 		if err != nil {
 			return fmt.Errorf("ping: %w", err)
 		}
-		if got := strings.TrimSpace(line); got != want {
+		switch got := strings.TrimSpace(line); {
+		case got == want:
+		case !ready && strings.HasPrefix(got, "-LOADING "):
+			fmt.Println("loading")
+		default:
 			return fmt.Errorf("ping: %s answers %s", address, got)
 		}
 		return nil

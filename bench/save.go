@@ -128,9 +128,13 @@ func saveSnapshot(_ *bench, s *server, result sample) error {
 
 // background has the server run BGSAVE or BGREWRITEAOF, and calls meanwhile every now and then until that is done.
 func (s *server) background(b *bench, command string, meanwhile func() error) error {
-	running, status := "rdb_bgsave_in_progress", "rdb_last_bgsave_status"
+	running, status, done := "rdb_bgsave_in_progress", "rdb_last_bgsave_status", "rdb_saves"
 	if command == "BGREWRITEAOF" {
-		running, status = "aof_rewrite_in_progress", "aof_last_bgrewrite_status"
+		running, status, done = "aof_rewrite_in_progress", "aof_last_bgrewrite_status", "aof_rewrites"
+	}
+	before, err := s.persistence(done)
+	if err != nil {
+		return err
 	}
 	if _, err := ask(s.addr, command); err != nil {
 		return fmt.Errorf("%s: %w", command, err)
@@ -152,7 +156,19 @@ func (s *server) background(b *bench, command string, meanwhile func() error) er
 		if outcome, err := infoField(info, status); err != nil || outcome != "ok" {
 			return fmt.Errorf("%s: %s: %q, %v", command, status, outcome, err)
 		}
+		if after, err := parseCount(info, done); err != nil || after != before+1 { // it was only scheduled, or was not the only one
+			return fmt.Errorf("%s: %s went from %d to %d, %v", command, done, before, after, err)
+		}
 		return nil
 	}
 	return b.ctx.Err()
+}
+
+// persistence is a number of INFO persistence.
+func (s *server) persistence(field string) (int, error) {
+	info, err := ask(s.addr, "INFO", "persistence")
+	if err != nil {
+		return 0, err
+	}
+	return parseCount(info, field)
 }

@@ -145,8 +145,13 @@ func TestPing(t *testing.T) {
 	if stdout, stderr, code := runToEnd(t, nil, "ping", "--port", port, "--requirepass", "sesame", "--bind", "0.0.0.0"); code != 0 || stderr != "" {
 		t.Errorf("celld ping --bind 0.0.0.0, as the server has it: %d, %q, %q", code, stdout, stderr)
 	}
+	if stdout, stderr, code := runToEnd(t, nil, "ready", "--port", port, "--requirepass", "sesame"); code != 0 || stdout+stderr != "" {
+		t.Errorf("celld ready: %d, %q, %q", code, stdout, stderr)
+	}
 	_, stderr, code := runToEnd(t, nil, "ping", "--port", port, "--requirepass", "wrong")
 	oneLine(t, stderr, code, 1, "")
+	_, stderr, code = runToEnd(t, nil, "ready", "--port", freePort(t))
+	oneLine(t, stderr, code, 1, "refused")
 	_, stderr, code = runToEnd(t, nil, "ping", "--port", freePort(t))
 	oneLine(t, stderr, code, 1, "refused")
 	_, stderr, code = runToEnd(t, nil, "ping", "--unixsocket", "/nosuch/socket", "--port", "0")

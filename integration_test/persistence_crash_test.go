@@ -176,6 +176,9 @@ func TestPersistenceKill(t *testing.T) {
 					}
 				}
 				t.Logf("%d keys, %d calls passed; the oldest that was forgotten was answered %v before the kill", len(c.keys), passed, c.oldest)
+				if passed < 10*test.rounds {
+					t.Error("too few to see anything")
+				}
 				if c.oldest > test.forgets {
 					t.Errorf("forgotten: what was answered %v before the kill", c.oldest)
 				}

@@ -167,6 +167,38 @@ func TestPersistenceDiskFullAlways(t *testing.T) {
 	d.logs("the append-only file cannot be written", "no space left on device", "the append-only file can be written again")
 }
 
+// TestPersistenceDiskFullFlush removes all keys where that is the first that cannot be written: it is refused, as what
+// is removed could not be taken back.
+func TestPersistenceDiskFullFlush(t *testing.T) {
+	t.Parallel()
+	d := startOnSmallDisk(t, false, "--appendfsync", "always")
+	c := dial(t, d.addr)
+	c.throttle("first", "9", "1", "86400", "4")
+	for size := c.persistence("aof_current_size"); intReply(size)%4096 < 4096-64; size = c.persistence("aof_current_size") {
+		c.throttle("second", "1000000", "1", "3600") // so that no page of the file has room for more
+	}
+	d.fill()
+	for _, line := range []string{"FLUSHALL", "FLUSHDB ASYNC"} {
+		if got := c.do(strings.Fields(line)...); !strings.HasPrefix(got, misconf) || strings.Count(got, "\r\n") != 1 {
+			t.Errorf("%s: %q", line, got)
+		}
+		if got := c.do("DBSIZE") + c.do("GET", "first"); !strings.HasPrefix(got, ":2\r\n$19\r\n") {
+			t.Errorf("after %s: %q", line, got)
+		}
+	}
+	d.free()
+	eventually(t, "it recovers", func() bool { return c.persistence("aof_last_write_status") == "ok" })
+	if got := d.restarted().throttle("first", "9", "1", "86400", "0"); got[2] != 6 {
+		t.Errorf("after a restart: %v", got)
+	}
+	if got := c.do("FLUSHALL"); got != "+OK\r\n" {
+		t.Errorf("FLUSHALL: %q", got)
+	}
+	if got := intReply(d.restarted().do("DBSIZE")); got != 0 {
+		t.Errorf("after FLUSHALL and a restart: %d keys", got)
+	}
+}
+
 // TestPersistenceDiskFullEverySecond goes on deciding, and writes it all when there is space again.
 func TestPersistenceDiskFullEverySecond(t *testing.T) {
 	t.Parallel()

@@ -155,7 +155,9 @@ func TestPersistenceTornTail(t *testing.T) {
 	whole, _ := someFiles(t)
 	text := readFile(t, whole, "appendonly.aof")
 	end := strings.LastIndex(text, "*5\r\n")
-	for name, tail := range map[string]string{"cut": text[end : end+40], "zeros": strings.Repeat("\x00", 4096)} {
+	for name, tail := range map[string]string{
+		"cut": text[end : end+40], "zeros": strings.Repeat("\x00", 4096), "cut, and zeros": text[end:end+40] + strings.Repeat("\x00", 4096),
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := copied(t, whole)

@@ -53,6 +53,12 @@ func TestPersistenceLoading(t *testing.T) {
 				t.Errorf("%s: %q", line, got)
 			}
 		}
+		_, port := hostPort(srv.addr)
+		alive, _, code := runToEnd(t, nil, "ping", "--port", port)
+		notReady, why, notCode := runToEnd(t, nil, "ready", "--port", port)
+		if c.persistence("loading") == "1" && (alive != "loading\n" || code != 0 || notReady != "" || notCode != 1 || !strings.Contains(why, "LOADING")) {
+			t.Errorf("celld ping: %d, %q; celld ready: %d, %q, %q", code, alive, notCode, notReady, why)
+		}
 		asked, last := 0, int64(0)
 		for deadline := time.Now().Add(replyTimeout); ; asked++ {
 			info := infoSections(c.do("INFO", "persistence"))["Persistence"]
@@ -72,6 +78,9 @@ func TestPersistenceLoading(t *testing.T) {
 			t.Errorf("it was asked %d times while it was loading, the last at byte %d: too few to see anything", asked, last)
 		}
 		eventually(t, "it serves", func() bool { return other.do("PING") == "+PONG\r\n" })
+		if out, stderr, code := runToEnd(t, nil, "ready", "--port", port); code != 0 || out+stderr != "" {
+			t.Errorf("celld ready: %d, %q, %q", code, out, stderr)
+		}
 		c.do("DEL", "k") // of the time before
 		if got := intReply(c.do("DBSIZE")); got != keys {
 			t.Errorf("%d keys, want %d", got, keys)

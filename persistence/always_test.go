@@ -55,8 +55,11 @@ func (w *world) change(files *memory, change func(w *world)) (failed bool) {
 	before, failures := w.states(), w.m.Status().AOFFailures
 	change(w)
 	after := w.states()
-	w.commit()
-	if w.m.Status().AOFFailures == failures {
+	err := w.commit()
+	if noticed := w.m.Status().AOFFailures != failures; (err != nil) != noticed {
+		w.t.Errorf("Commit says %v; a failure is noted: %v", err, noticed)
+	}
+	if err == nil {
 		w.expect(after)
 		w.replays(files.image(true), after)
 		if w.m.Refusal() == nil {

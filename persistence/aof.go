@@ -227,7 +227,7 @@ func (l *appendLog) tell(b []byte, c store.Change) []byte {
 func (l *appendLog) write() {
 	for b := range l.full {
 		for last := false; ; last = l.ending() {
-			err := l.append(b, l.m.o.Fsync == EverySecond)
+			err := l.append(b, !l.m.unsynced.Load())
 			l.note(err)
 			if err == nil {
 				break

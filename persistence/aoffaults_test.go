@@ -1,6 +1,7 @@
 package persistence_test
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -51,6 +52,32 @@ func TestAFlushThatCouldNotBeWritten(t *testing.T) {
 	w.replays(files.image(false), w.states())
 	want := w.states()
 	w.reopen().expect(want)
+}
+
+// Whether a flush can be written is tried before.
+func TestAFlushThatCannotBeWritten(t *testing.T) {
+	for name, set := range map[string]func(*persistence.Options){"always": always, "everysec": appendOnly, "off": func(*persistence.Options) {}} {
+		w, files := inMemory(t, set)
+		if err := w.mustOpen().m.AllowFlush(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, call := range []string{"write", "sync"} {
+			files.failing(failOn(call))
+			if err := w.m.AllowFlush(); (name == "always") != errors.Is(err, syscall.ENOSPC) || (name == "always") != (w.m.Refusal() != nil) {
+				t.Errorf("%s, %s fails: %v, %v", name, call, err, w.m.Refusal())
+			}
+			files.failing(nil)
+			w.tick(second)
+			if err := w.m.AllowFlush(); err != nil || w.m.Refusal() != nil {
+				t.Errorf("%s, afterwards: %v, %v", name, err, w.m.Refusal())
+			}
+		}
+		w.put("a", store.State{TAT: uint64(t0 + 90*second)})
+		if name != "off" {
+			want := w.states()
+			w.reopen().expect(want)
+		}
+	}
 }
 
 // What is decided while a write fails is taken back too, or written.
@@ -136,6 +163,9 @@ func TestARewriteBehindAForeignTail(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.settle()
+			if st := w.m.Status(); !once.Load() || st.RewriteErr != nil || st.Rewrites != 1 {
+				t.Errorf("nothing was appended during it: %+v", st)
+			}
 			want := w.states()
 			w.reopen().expect(want)
 		})

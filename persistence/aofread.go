@@ -34,7 +34,7 @@ func readAOF(src *source, do func(args [][]byte) error) (crc uint64, savedNS int
 			}
 			have := len(src.buf) - src.pos
 			if int64(have) == src.left() {
-				return src.checksum(), savedNS, tornAt(src, at, multiAt)
+				return src.checksum(), savedNS, tornAt(at, multiAt)
 			}
 			if err := src.fill(have + 1); err != nil {
 				return 0, 0, err
@@ -42,8 +42,8 @@ func readAOF(src *source, do func(args [][]byte) error) (crc uint64, savedNS int
 		}
 		if what != "" {
 			crc := src.checksum()
-			if src.pos < len(src.buf) && src.buf[src.pos] == 0 && src.onlyZeros() {
-				return crc, savedNS, tornAt(src, at, multiAt)
+			if src.endsInZeros() {
+				return crc, savedNS, tornAt(at, multiAt)
 			}
 			return 0, 0, &damage{at: at, what: what, form: true}
 		}
@@ -72,7 +72,7 @@ func readAOF(src *source, do func(args [][]byte) error) (crc uint64, savedNS int
 		}
 	}
 	if multiAt >= 0 {
-		return 0, savedNS, tornAt(src, multiAt, multiAt)
+		return 0, savedNS, tornAt(multiAt, multiAt)
 	}
 	return src.checksum(), savedNS, nil
 }
@@ -85,17 +85,22 @@ func stampOf(args [][]byte, crc func() uint64) (ns int64, ok, good bool) {
 	return parseStamp(args[1], crc)
 }
 
-func tornAt(src *source, at, multiAt int64) *damage {
+func tornAt(at, multiAt int64) *damage {
 	if multiAt >= 0 {
 		return &damage{at: multiAt, what: "it ends in the middle of a transaction", torn: true, open: true}
 	}
 	return &damage{at: at, what: "it ends in the middle of a command", torn: true}
 }
 
-// onlyZeros says whether nothing but zero bytes follow: what some file systems leave of the last writes before the power
-// went.
-func (s *source) onlyZeros() bool {
-	for s.left() > 0 {
+// endsInZeros says whether what is left is the start of a command, or nothing of it, and then zero bytes up to the end: what
+// some file systems leave of the last writes before the power went, as the file has become longer before its blocks were
+// written. Zeros that anything follows are damage. It takes what it looks at.
+func (s *source) endsInZeros() bool {
+	start := bytes.TrimRight(s.buf[s.pos:], "\x00")
+	if _, n, what := parseCommand(start, nil); n > 0 || what != "" {
+		return false
+	}
+	for s.pos += len(start); s.left() > 0; {
 		b, err := s.byte()
 		if err != nil || b != 0 {
 			return false

@@ -82,6 +82,35 @@ func TestRedis7Files(t *testing.T) {
 	w.reopen().expect(want)
 }
 
+// Of Redis's files only the last may end in the middle: the others were whole when the next was begun.
+func TestRedis7FilesThatEndInTheMiddle(t *testing.T) {
+	at := fmt.Sprint(t0 + 9*second)
+	for _, torn := range []string{"*3\r\n$3\r\nSE", "*3\r\n$3\r\nSET\x00\x00\x00\x00", "\x00\x00", "*1\r\n$5\r\nMULTI\r\n"} {
+		for name, good := range map[string]bool{"1.base": false, "1.incr": false, "2.incr": true} {
+			w, files := inMemory(t, appendOnly)
+			manifest := ""
+			for i, part := range []string{"1.base", "1.incr", "2.incr"} {
+				text := aofText(fmt.Sprintf("SET %d %s", i, at))
+				if part == name {
+					text += torn
+				}
+				files.put(w.path("appendonlydir/appendonly.aof."+part+".aof"), []byte(text))
+				manifest += fmt.Sprintf("file appendonly.aof.%s.aof seq %s type %s\n", part, part[:1], part[2:3])
+			}
+			files.put(w.path("appendonlydir/appendonly.aof.manifest"), []byte(manifest))
+			err := w.open()
+			switch {
+			case good && (err != nil || len(w.states()) != 3):
+				t.Errorf("%q behind %s: %v, %v", torn, name, err, w.states())
+			case !good && (err == nil || !strings.Contains(err.Error(), name+".aof: damaged at byte ") || !strings.Contains(err.Error(), "not the last")):
+				t.Errorf("%q behind %s: %v", torn, name, err)
+			case !good && !strings.HasSuffix(files.text(w.path("appendonlydir/appendonly.aof."+name+".aof")), torn):
+				t.Errorf("%q behind %s: the file was changed", torn, name)
+			}
+		}
+	}
+}
+
 // What is no append-only file is refused, and left as it is.
 func TestAOFDamage(t *testing.T) {
 	good := aofText(fmt.Sprint("SET a ", t0+9*second))

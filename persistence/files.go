@@ -15,6 +15,7 @@ type FileSystem interface {
 	Append(name string) (File, error) // as it is or new, to write at its end and to read
 	Rename(from, to string) error     // and have it last
 	Remove(name string) error
+	List(dir string) ([]string, error) // the names of the plain files in it
 }
 
 // File is an open file.
@@ -49,6 +50,16 @@ func (system) Append(name string) (File, error) {
 }
 
 func (system) Remove(name string) error { return os.Remove(name) }
+
+func (system) List(dir string) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		if entry.Type().IsRegular() {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, err
+}
 
 // errNotLasting is that a file has its new name, and may have the old one again after a crash.
 var errNotLasting = errors.New("renamed, but perhaps not on the disk")

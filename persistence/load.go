@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -17,7 +16,9 @@ import (
 
 // Loaded is what Load found.
 type Loaded struct {
-	File    string // "" where there was none
+	File    string   // the last that was read; "" where there was none
+	Files   []string // all that were read
+	NotRead []string // others that are there, and would have been read but for those
 	Keys    int64
 	Expired int64            // keys whose time has passed
 	Others  map[string]int64 // what is no limit, by kind
@@ -66,6 +67,7 @@ func (m *Manager) Load(apply func(args [][]byte) error) (Loaded, error) {
 	}
 	for m.store.Drain(func(store.Change) {}) { // what was read needs not be written
 	}
+	l.result.NotRead = l.notRead()
 	l.result.Keys = int64(m.store.Len(l.nowNS))
 	l.result.Took = time.Since(began)
 	m.mu.Lock()
@@ -77,12 +79,12 @@ func (m *Manager) Load(apply func(args [][]byte) error) (Loaded, error) {
 func (l *loader) load() error {
 	m := l.m
 	if m.o.AppendOnly {
-		switch found, err := l.loadAOF(m.aofPath()); {
+		switch found, err := l.loadAOF(m.aofPath(), true); {
 		case found || err != nil:
 			m.rewriteAtStart = m.rewriteAtStart || l.db != 0 // what is appended would be of that database
 			return err
 		}
-		switch found, err := l.loadManifest(filepath.Join(m.o.Dir, "appendonlydir")); {
+		switch found, err := l.loadManifest(); {
 		case found || err != nil:
 			m.rewriteAtStart = true
 			return err
@@ -91,6 +93,26 @@ func (l *loader) load() error {
 	found, err := l.loadRDB(m.rdbPath())
 	m.rewriteAtStart = found && m.o.AppendOnly
 	return err
+}
+
+// notRead is what lies beside the files that were read: an append-only file of Redis's is not used any more once there is one
+// of ours, and would be a trap for who believes that it is.
+func (l *loader) notRead() (paths []string) {
+	m := l.m
+	if len(l.result.Files) == 0 {
+		return nil
+	}
+	inManifest := filepath.Dir(l.result.File) == filepath.Dir(m.manifestPath())
+	for _, path := range []string{m.aofPath(), m.manifestPath(), m.rdbPath()} {
+		if path == l.result.File || path == m.manifestPath() && inManifest {
+			continue
+		}
+		if f, err := m.files.Open(path); err == nil {
+			f.Close()
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 // open opens a file to read, or returns nil where there is none.
@@ -108,6 +130,7 @@ func (l *loader) open(path string) (*source, func(), error) {
 		return nil, nil, err
 	}
 	l.result.File = path
+	l.result.Files = append(l.result.Files, path)
 	l.m.loading.total.Add(info.Size())
 	return newSource(f, info.Size(), &l.m.loading.done), func() { f.Forget(0, info.Size()); f.Close() }, nil
 }
@@ -126,7 +149,8 @@ func (l *loader) loadRDB(path string) (found bool, err error) {
 	return true, nil
 }
 
-func (l *loader) loadAOF(path string) (found bool, err error) {
+// loadAOF reads an append-only file. Only the last of several may be cut off: what follows was decided on all of the others.
+func (l *loader) loadAOF(path string, last bool) (found bool, err error) {
 	src, closeFile, err := l.open(path)
 	if src == nil {
 		return false, err
@@ -158,6 +182,8 @@ func (l *loader) loadAOF(path string) (found bool, err error) {
 		return true, fmt.Errorf("%s: %w. To cut it off there: redis-check-aof --fix %s", path, err, path)
 	case !d.torn:
 		return true, fmt.Errorf("%s: %w. To cut it off there: truncate -s %d %s", path, err, d.at, path)
+	case !last:
+		return true, fmt.Errorf("%s: %w, and it is not the last of the append-only files. Put a good copy in its place", path, err)
 	case !l.m.o.LoadTruncated:
 		return true, fmt.Errorf("%s: %w. To cut it off there: redis-check-aof --fix %s, or --aof-load-truncated yes", path, err, path)
 	}
@@ -172,8 +198,9 @@ func (l *loader) loadAOF(path string) (found bool, err error) {
 }
 
 // loadManifest reads the append-only files of Redis 7 and later: a base and what followed, as their manifest lists them.
-func (l *loader) loadManifest(dir string) (found bool, err error) {
-	f, err := l.m.files.Open(filepath.Join(dir, l.m.o.AppendFilename+".manifest"))
+func (l *loader) loadManifest() (found bool, err error) {
+	dir := filepath.Dir(l.m.manifestPath())
+	f, err := l.m.files.Open(l.m.manifestPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -189,6 +216,7 @@ func (l *loader) loadManifest(dir string) (found bool, err error) {
 	if _, err := f.ReadAt(text, 0); err != nil {
 		return true, err
 	}
+	var names []string
 	for line := range strings.Lines(string(text)) {
 		words := strings.Fields(line)
 		name, kind := "", ""
@@ -203,8 +231,11 @@ func (l *loader) loadManifest(dir string) (found bool, err error) {
 		if kind != "b" && kind != "i" { // h: history, which Redis is about to delete
 			continue
 		}
-		path := filepath.Join(dir, filepath.Base(name))
-		switch there, err := l.loadAOF(path); {
+		names = append(names, filepath.Base(name))
+	}
+	for i, name := range names {
+		path := filepath.Join(dir, name)
+		switch there, err := l.loadAOF(path, i == len(names)-1); {
 		case err != nil:
 			return true, err
 		case !there:
@@ -383,15 +414,4 @@ func (p Progress) SecondsLeft() int64 {
 func (m *Manager) Loading() Progress {
 	began := m.loading.beganNS.Load()
 	return Progress{began != 0, began, m.loading.done.Load(), m.loading.total.Load(), m.o.Clock()}
-}
-
-// checkDir makes sure that the directory is there and can be written to, before anything relies on it.
-func (m *Manager) checkDir() error {
-	path := filepath.Join(m.o.Dir, fmt.Sprintf("temp-%d.check", os.Getpid()))
-	f, err := m.files.Create(path)
-	if err != nil {
-		return fmt.Errorf("cannot write to the directory of the data (--dir): %w", err)
-	}
-	f.Close()
-	return m.files.Remove(path)
 }

@@ -3,9 +3,7 @@ package persistence
 import (
 	"errors"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,8 +21,9 @@ type Manager struct {
 	log   *slog.Logger
 	aof   *appendLog // nil: off
 
-	tailCRC        uint64 // of what follows the last stamp in the append-only file that was loaded
-	rewriteAtStart bool   // what was loaded is not an append-only file that can be extended
+	tailCRC        uint64      // of what follows the last stamp in the append-only file that was loaded
+	rewriteAtStart bool        // what was loaded is not an append-only file that can be extended
+	unsynced       atomic.Bool // the file's bytes get to the disk when the system sees fit; not with Always
 	background     func(step func() (more bool))
 	stopping       atomic.Bool
 	work           sync.WaitGroup // saves and rewrites under way
@@ -81,6 +80,7 @@ func New(s *store.Store, o Options) *Manager {
 	if m.files == nil {
 		m.files = system{}
 	}
+	m.unsynced.Store(o.Fsync == Never)
 	if o.AppendOnly {
 		m.aof = newAppendLog(m)
 	}
@@ -89,12 +89,13 @@ func New(s *store.Store, o Options) *Manager {
 	return m
 }
 
+func (m *Manager) dir() string     { return filepath.Clean(m.o.Dir) } // "." where none is given
 func (m *Manager) rdbPath() string { return filepath.Join(m.o.Dir, m.o.DBFilename) }
 func (m *Manager) aofPath() string { return filepath.Join(m.o.Dir, m.o.AppendFilename) }
 
-// temp is the name of a file that is not complete yet.
-func (m *Manager) temp(kind string) string {
-	return filepath.Join(m.o.Dir, "temp-"+strconv.Itoa(os.Getpid())+"."+kind)
+// manifestPath is where Redis 7 lists its append-only files.
+func (m *Manager) manifestPath() string {
+	return filepath.Join(m.o.Dir, "appendonlydir", m.o.AppendFilename+".manifest")
 }
 
 // create makes an empty file to write much to.
@@ -123,6 +124,7 @@ func (m *Manager) Start(background func(step func() (more bool))) error {
 	if err := m.checkDir(); err != nil {
 		return err
 	}
+	m.removeLeft()
 	if m.aof == nil {
 		return nil
 	}
@@ -158,7 +160,9 @@ func (m *Manager) Status() Status {
 
 // Stop ends what goes on in the background. The store may still change; Close is what writes the last changes.
 func (m *Manager) Stop() {
+	m.mu.Lock() // under which what is waited for is begun
 	m.stopping.Store(true)
+	m.mu.Unlock()
 	m.work.Wait()
 }
 
@@ -196,7 +200,8 @@ var ErrStopping = errors.New("the server is stopping")
 // export gives all limits to add, in pieces small enough to be written in between: flush is called outside of any lock
 // when add has said that there is enough for it, and at the end. direct is for where nobody is held up by it.
 func (m *Manager) export(direct bool, add func(key []byte, st store.State) (enough bool), flush func() error) error {
-	at, more := store.Position{}, true
+	at, more := m.store.StartExport(), true
+	defer m.store.EndExport(at)
 	var enough bool
 	step := func() bool {
 		at, more = m.store.Export(at, m.o.Clock(), func(key []byte, st store.State) { enough = add(key, st) })

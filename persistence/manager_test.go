@@ -207,6 +207,10 @@ func TestAFileThatIsCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := smallFile(t, set)
 			want, whole := w.states(), w.read(name)
+			var keys []int
+			if name == "appendonly.aof" {
+				keys = wholeCommands(t, whole, want)
+			}
 			for n := range len(whole) {
 				w.write(name, whole[:n])
 				if err := w.open(); err != nil {
@@ -219,9 +223,86 @@ func TestAFileThatIsCut(t *testing.T) {
 				if name == "dump.rdb" {
 					t.Fatalf("a snapshot of %d bytes of %d is taken for whole", n, len(whole))
 				}
+				if got := len(w.states()); got != keys[n] {
+					t.Fatalf("cut at %d: %d keys, want %d", n, got, keys[n])
+				}
 				w.m.Stop()
 			}
 		})
+	}
+}
+
+// Wherever the power went: up to there the file is as it was, and from there zeros, as many as it would have become longer
+// by. All that is whole before them is read, and the log says what is not.
+func TestAFileThatEndsInZeros(t *testing.T) {
+	w, files := inMemory(t, appendOnly)
+	w.writeSmallFile()
+	path := w.path("appendonly.aof")
+	want, whole := w.states(), files.text(path)
+	keys := wholeCommands(t, whole, want)
+	for n := range keys {
+		for _, zeros := range []int{1, 100, 3 << 20} {
+			if zeros > 100 && n%64 != 0 {
+				continue // it takes 3 ms
+			}
+			files.put(path, []byte(whole[:n]+strings.Repeat("\x00", zeros)))
+			w.mustOpen().onlyFrom(want)
+			if got := len(w.states()); got != keys[n] {
+				t.Fatalf("%d zeros from byte %d on: %d keys, want %d", zeros, n, got, keys[n])
+			}
+			left := files.text(path)
+			if !strings.HasPrefix(whole[:n], left) || !strings.Contains(w.log.String(), fmt.Sprint(" bytes_lost=", n+zeros-len(left))) {
+				t.Fatalf("%d zeros from byte %d on: %d bytes are left: %s", zeros, n, len(left), w.log)
+			}
+			if err := w.close(); err != nil {
+				t.Fatal(err)
+			}
+			if zeros == 1 {
+				continue
+			}
+			if w.mustOpen(); len(w.states()) != keys[n] || strings.Contains(w.log.String(), "bytes_lost") {
+				t.Fatalf("%d zeros from byte %d on: the next start: %d keys: %s", zeros, n, len(w.states()), w.log)
+			}
+			w.m.Stop()
+		}
+	}
+}
+
+// wholeCommands is how many of the keys' commands are whole in the first bytes of a file, by how many those are.
+func wholeCommands(t *testing.T, file string, of map[string]store.State) []int {
+	counts := make([]int, len(file)+1)
+	for key := range of {
+		at := strings.Index(file, fmt.Sprintf("SET\r\n$%d\r\n%s\r\n", len(key), key))
+		for n := at + strings.Index(file[at:], "\r\n*") + 2; n <= len(file); n++ {
+			counts[n]++
+		}
+	}
+	if counts[len(file)] != len(of) || counts[0] != 0 {
+		t.Fatalf("%d keys in %q, want %d", counts[len(file)], file, len(of))
+	}
+	return counts
+}
+
+// Zeros that something follows are damage, wherever they are: more was written, and may have been told to clients.
+func TestAFileWithZerosInside(t *testing.T) {
+	w, files := inMemory(t, appendOnly)
+	w.writeSmallFile()
+	path := w.path("appendonly.aof")
+	want, whole := w.states(), files.text(path)
+	for n := range len(whole) - 1 {
+		for _, zeros := range []int{1, 2, 40, len(whole)} {
+			end := min(n+zeros, len(whole)-1)
+			damaged := whole[:n] + strings.Repeat("\x00", end-n) + whole[end:]
+			files.put(path, []byte(damaged))
+			if err := w.open(); err == nil {
+				if w.onlyFrom(want); len(w.states()) == len(want) {
+					continue // the last stamp, behind which there is none that would notice
+				}
+			} else if strings.Contains(err.Error(), "damaged at byte") && files.text(path) == damaged {
+				continue
+			}
+			t.Fatalf("%d zeros from byte %d on: %s", end-n, n, w.log)
+		}
 	}
 }
 
@@ -256,16 +337,22 @@ func TestAFileWithAWrongByte(t *testing.T) {
 
 // smallFile is a world that has closed its file.
 func smallFile(t *testing.T, set func(*persistence.Options)) *world {
-	w := newWorld(t, set).mustOpen()
+	w := newWorld(t, set)
+	w.writeSmallFile()
+	return w
+}
+
+func (w *world) writeSmallFile() {
+	w.t.Helper()
+	w.mustOpen()
 	w.put("a", store.State{TAT: uint64(t0 + 9*second)})
 	w.put("bb", store.State{TAT: uint64(t0 + 9*second), ExpiryNS: store.NoExpiry})
 	w.tick(second)
 	w.settle()
 	w.put("ccc", store.State{TAT: uint64(t0 + 9*second), ExpiryNS: t0 + 5*second})
 	if err := w.close(); err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	return w
 }
 
 // onlyFrom checks that all limits of the store are among those.
@@ -287,10 +374,10 @@ func TestTornTailIsTold(t *testing.T) {
 		if _, there := w.store.Get([]byte("bb"), store.Access{NowNS: w.now}); !there || !strings.Contains(w.log.String(), fmt.Sprint("bytes_lost=", len(tail))) {
 			t.Errorf("%q: %s", tail, w.log)
 		}
-		if err := w.close(); err != nil {
-			t.Fatal(err)
-		}
-		w.mustOpen() // what was added behind the cut is good
+		w.put("behind the cut", store.State{TAT: uint64(t0 + 9*second)})
+		want := w.states()
+		w.reopen().expect(want)
+		w.m.Stop()
 	}
 	w.write("appendonly.aof", whole+"*5\r\n$3\r\nSE")
 	w.set = func(o *persistence.Options) { appendOnly(o); o.LoadTruncated = false }

@@ -196,6 +196,13 @@ func (m *memory) Remove(name string) error {
 	return nil
 }
 
+func (m *memory) List(dir string) ([]string, error) {
+	if err := m.allowed("list", dir); err != nil {
+		return nil, err
+	}
+	return m.list(), nil
+}
+
 // memoryHandle is an open file; it writes at the end.
 type memoryHandle struct {
 	m    *memory

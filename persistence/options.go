@@ -3,6 +3,7 @@ package persistence
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -14,8 +15,8 @@ type Options struct {
 	DBFilename     string
 	AppendOnly     bool
 	AppendFilename string
-	Fsync          Fsync
-	LoadTruncated  bool // an append-only file that ends in the middle of a command is cut there; otherwise it is refused
+	Fsync          Fsync // at the start
+	LoadTruncated  bool  // an append-only file that ends in the middle of a command is cut there; otherwise it is refused
 
 	// These may change while the server runs, and are asked for each time.
 	SavePoints        func() []SavePoint
@@ -53,6 +54,9 @@ type SavePoint struct {
 	Changes int64
 }
 
+// mostSeconds is 292 years, as long as a Duration can be.
+const mostSeconds = int64(math.MaxInt64 / time.Second)
+
 // ParseSavePoints reads redis.conf's save: "3600 1 300 100", seconds and changes in turn. Empty is none.
 func ParseSavePoints(text string) ([]SavePoint, error) {
 	words := strings.Fields(text)
@@ -61,12 +65,12 @@ func ParseSavePoints(text string) ([]SavePoint, error) {
 	}
 	var points []SavePoint
 	for i := 0; i < len(words); i += 2 {
-		seconds, err := strconv.ParseInt(words[i], 10, 32)
+		seconds, err := strconv.ParseInt(words[i], 10, 63)
 		changes, err2 := strconv.ParseInt(words[i+1], 10, 63)
 		if err != nil || err2 != nil || seconds < 1 || changes < 0 {
 			return nil, fmt.Errorf("argument must be pairs of seconds and changes, such as '3600 1 300 100'")
 		}
-		points = append(points, SavePoint{time.Duration(seconds) * time.Second, changes})
+		points = append(points, SavePoint{time.Duration(min(seconds, mostSeconds)) * time.Second, changes})
 	}
 	return points, nil
 }

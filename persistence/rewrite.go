@@ -32,6 +32,17 @@ func (m *Manager) Rewrite() error {
 	return nil
 }
 
+// PlanRewrite has the append-only file rewritten soon: with the next Tick, or when a snapshot has been taken.
+func (m *Manager) PlanRewrite() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.status.Rewriting {
+		return ErrRewriting
+	}
+	m.status.RewritePlanned = true
+	return nil
+}
+
 func (m *Manager) beginRewrite() {
 	m.status.Rewriting, m.status.RewritePlanned = true, false
 	m.status.RewriteBeganNS = m.o.Clock()
@@ -180,7 +191,7 @@ func (m *Manager) createToAppend(name string) (*paced, error) {
 // appending returns the log's file. Written once a second or so, it is forgotten as it grows; what follows each single
 // decision is too little for that to pay, and who wants no syncs gets none.
 func (m *Manager) appending(f File, size int64) File {
-	if m.o.Fsync == EverySecond {
+	if m.o.Fsync != Always && !m.unsynced.Load() {
 		return &paced{File: f, size: size, done: size}
 	}
 	return f

@@ -12,7 +12,10 @@ const saveRetry = 5 * time.Second
 
 // Save takes a snapshot here and now, and returns when it is on the disk.
 func (m *Manager) Save() error {
-	if err := m.beginSave(); err != nil {
+	m.mu.Lock()
+	err := m.beginSave()
+	m.mu.Unlock()
+	if err != nil {
 		return err
 	}
 	return m.save(true)
@@ -20,16 +23,15 @@ func (m *Manager) Save() error {
 
 // BackgroundSave begins a snapshot. While the append-only file is rewritten it is only noted, if schedule says so.
 func (m *Manager) BackgroundSave(schedule bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.stopping.Load() {
 		return ErrStopping
 	}
-	m.mu.Lock()
 	if m.status.Rewriting && !m.status.Saving {
-		m.status.SaveScheduled = schedule
-		m.mu.Unlock()
+		m.status.SaveScheduled = m.status.SaveScheduled || schedule
 		return ErrRewriting
 	}
-	m.mu.Unlock()
 	if err := m.beginSave(); err != nil {
 		return err
 	}
@@ -37,9 +39,19 @@ func (m *Manager) BackgroundSave(schedule bool) error {
 	return nil
 }
 
-func (m *Manager) beginSave() error {
+// PlanSave has a snapshot taken soon: with the next Tick, or when the append-only file has been rewritten.
+func (m *Manager) PlanSave() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.status.Saving {
+		return ErrSaving
+	}
+	m.status.SaveScheduled = true
+	return nil
+}
+
+// beginSave notes that a snapshot is taken from now on. The manager is locked.
+func (m *Manager) beginSave() error {
 	if m.status.Saving {
 		return ErrSaving
 	}

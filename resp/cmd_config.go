@@ -2,8 +2,13 @@ package resp
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
+
+	"celld/persistence"
 )
 
 func configRows() []*command {
@@ -79,7 +84,11 @@ func cmdConfigSet(s *Session, args [][]byte) {
 			for j := range i {
 				_ = rows[j].Value.Set(before[j]) // it was in force a moment ago, so it is valid
 			}
-			s.replyError(errConfigFailed, row.Name, err)
+			why := cmp.Or(row.refusal, err.Error())
+			if errors.Is(err, persistence.ErrNeedsRestart) {
+				why = fmt.Sprintf(errConfigRestart, row.Name, args[3+2*i])
+			}
+			s.replyError(errConfigFailed, row.Name, why)
 			return
 		}
 	}

@@ -26,9 +26,13 @@ func cmdBgsave(s *Session, args [][]byte) {
 		s.replyError(errSyntax)
 		return
 	}
+	if s.tx.running {
+		s.replyPlanned(s.srv.persist.PlanSave(), statusSaveScheduled)
+		return
+	}
 	switch err := s.srv.persist.BackgroundSave(schedule); {
 	case errors.Is(err, persistence.ErrRewriting) && schedule:
-		s.replyStatus("Background saving scheduled")
+		s.replyStatus(statusSaveScheduled)
 	case errors.Is(err, persistence.ErrRewriting):
 		s.replyError(errBgsaveRewriting)
 	case errors.Is(err, persistence.ErrSaving):
@@ -41,15 +45,37 @@ func cmdBgsave(s *Session, args [][]byte) {
 }
 
 func cmdBgrewriteaof(s *Session, _ [][]byte) {
+	if s.tx.running {
+		s.replyPlanned(s.srv.persist.PlanRewrite(), statusRewriteScheduled)
+		return
+	}
 	switch err := s.srv.persist.Rewrite(); {
 	case errors.Is(err, persistence.ErrSaving):
-		s.replyStatus("Background append only file rewriting scheduled")
+		s.replyStatus(statusRewriteScheduled)
 	case errors.Is(err, persistence.ErrRewriting):
 		s.replyError(errRewriting)
 	case err != nil:
 		s.replyError("ERR %s", err)
 	default:
 		s.replyStatus("Background append only file rewriting started")
+	}
+}
+
+const (
+	statusSaveScheduled    = "Background saving scheduled"
+	statusRewriteScheduled = "Background append only file rewriting scheduled"
+)
+
+// replyPlanned answers what comes in a transaction. Redis cannot fork there, and so only schedules it; here it would read
+// the store while the transaction has it half changed.
+func (s *Session) replyPlanned(err error, planned string) {
+	switch {
+	case errors.Is(err, persistence.ErrSaving):
+		s.replyError(errSaving)
+	case errors.Is(err, persistence.ErrRewriting):
+		s.replyError(errRewriting)
+	default:
+		s.replyStatus(planned)
 	}
 }
 
@@ -133,10 +159,14 @@ func (srv *Server) load(carrier carrier) error {
 			return err
 		}
 		if loaded.File != "" {
-			srv.log.Info("loaded", "file", loaded.File, "keys", loaded.Keys, "expired", loaded.Expired, "took", loaded.Took.Round(time.Millisecond))
+			about := []any{"files", loaded.Files, "keys", loaded.Keys, "expired", loaded.Expired, "took", loaded.Took.Round(time.Millisecond)}
+			if len(loaded.NotRead) > 0 {
+				about = append(about, "not_read", loaded.NotRead)
+			}
+			srv.log.Info("loaded", about...)
 		}
 		if len(loaded.Others) > 0 {
-			srv.log.Warn("left out what is no limit", "file", loaded.File, "found", loaded.OthersText())
+			srv.log.Warn("left out what is no limit", "files", loaded.Files, "found", loaded.OthersText())
 		}
 	}
 	if err := p.Start(carrier.background); err != nil {

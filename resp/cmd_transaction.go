@@ -6,6 +6,7 @@ import "celld/store"
 type transaction struct {
 	open    bool
 	spoiled bool // a command could not be queued: EXEC will refuse
+	running bool // EXEC runs what was queued
 	queued  []queuedCommand
 	watches []*store.Watch
 	bytes   int // held by queued commands and watched keys, counted against the query buffer limit
@@ -115,7 +116,9 @@ func cmdExec(s *Session, _ [][]byte) {
 		}
 	}
 	s.replyArray(len(tx.queued))
+	defer func() { s.tx.running = false }()
 	for _, q := range tx.queued {
+		s.tx.running = true // UNWATCH and RESET forget it
 		s.call(q.row, q.args)
 		if s.end != open || s.overOutput(len(s.out)) {
 			return

@@ -71,8 +71,9 @@ type Setting struct {
 	Value   pflag.Value
 	Default string // as a person writes it: 64mb
 
-	mutable bool // CONFIG SET may change it
-	secret  bool // not shown by --help, nor in the log
+	mutable bool   // CONFIG SET may change it
+	secret  bool   // not shown by --help, nor in the log
+	refusal string // what CONFIG SET says of a value that is none, where Redis has a text of its own
 }
 
 // Groups of settings, in the order of --help.
@@ -162,11 +163,11 @@ func NewConfig() *Config {
 		{Name: "client-output-buffer-limit", Group: groupWire, Value: c.outputBufferLimit, mutable: true, Help: "most bytes of replies not yet read; a client beyond it is closed"},
 
 		{Name: "dir", Group: groupDisk, Value: c.dir, Help: "directory of the files"},
-		{Name: "save", Group: groupDisk, Value: c.save, mutable: true, Help: "take a snapshot after so many seconds if so many keys changed, in pairs: '3600 1 300 100'; empty: none, nor is one read"},
+		{Name: "save", Group: groupDisk, Value: c.save, mutable: true, refusal: errSaveParameters, Help: "take a snapshot after so many seconds if so many keys changed, in pairs: '3600 1 300 100'; empty: none, nor is one read"},
 		{Name: "dbfilename", Group: groupDisk, Value: c.dbFilename, Help: "the snapshot, an RDB file"},
-		{Name: "appendonly", Group: groupDisk, Value: c.appendOnly, Help: "log changes to the append-only file"},
+		{Name: "appendonly", Group: groupDisk, Value: c.appendOnly, mutable: true, Help: "log changes to the append-only file"},
 		{Name: "appendfilename", Group: groupDisk, Value: c.appendFilename, Help: "the append-only file"},
-		{Name: "appendfsync", Group: groupDisk, Value: c.appendFsync, Help: "have changes on the disk within a second, before the reply leaves, or when the system sees fit"},
+		{Name: "appendfsync", Group: groupDisk, Value: c.appendFsync, mutable: true, Help: "have changes on the disk within a second, before the reply leaves, or when the system sees fit"},
 		{Name: "auto-aof-rewrite-percentage", Group: groupDisk, Value: c.rewritePercentage, mutable: true, Help: "rewrite the append-only file when it has grown by so much; 0: never"},
 		{Name: "auto-aof-rewrite-min-size", Group: groupDisk, Value: c.rewriteMinSize, mutable: true, Help: "and is so large at least"},
 		{Name: "aof-load-truncated", Group: groupDisk, Value: c.loadTruncated, Help: "cut off an incomplete command at the end of the append-only file, rather than refuse to start"},

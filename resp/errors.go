@@ -75,6 +75,8 @@ const (
 	errConfigUnknown  = "ERR Unknown option or number of arguments for CONFIG SET - '%s'"
 	errConfigFailed   = "ERR CONFIG SET failed (possibly related to argument '%s') - %s"
 	errConfigTwice    = "ERR CONFIG SET failed (possibly related to argument '%s') - duplicate parameter"
+	errConfigRestart  = "this needs a restart with --%s %s"
+	errSaveParameters = "Invalid save parameters"
 	errConfigRewrite  = "ERR The server is running without a config file"
 	errSlowlogCount   = "ERR count should be greater than or equal to -1"
 	errNoShutdown     = "ERR No shutdown in progress."

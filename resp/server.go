@@ -95,6 +95,13 @@ func NewServer(o Options) *Server {
 	srv.cfg.maxKeys.onSet = srv.store.SetMaxKeys
 	srv.cfg.maxMemory.onSet = srv.store.SetMaxBytes
 	srv.cfg.maxMemoryPolicy.onSet = func(policy string) { srv.store.SetNoEviction(policy == "noeviction") }
+	srv.cfg.appendOnly.check = func(on bool) error {
+		if on != srv.cfg.appendOnly.Get() {
+			return persistence.ErrNeedsRestart
+		}
+		return nil
+	}
+	srv.cfg.appendFsync.check = func(word string) error { return srv.persist.SetFsync(persistence.ParseFsync(word)) }
 	return srv
 }
 

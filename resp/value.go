@@ -96,7 +96,10 @@ func (v *sizeValue) Set(text string) error {
 }
 
 // yesNoValue is a switch, written yes or no as in redis.conf.
-type yesNoValue struct{ on atomic.Bool }
+type yesNoValue struct {
+	on    atomic.Bool
+	check func(bool) error
+}
 
 func newYesNo(value bool) *yesNoValue {
 	v := &yesNoValue{}
@@ -114,14 +117,17 @@ func (v *yesNoValue) String() string {
 }
 
 func (v *yesNoValue) Set(text string) error {
-	switch strings.ToLower(text) {
-	case "yes":
-		v.on.Store(true)
-	case "no":
-		v.on.Store(false)
-	default:
+	text = strings.ToLower(text)
+	on := text == "yes"
+	if !on && text != "no" {
 		return fmt.Errorf("argument must be 'yes' or 'no'")
 	}
+	if v.check != nil {
+		if err := v.check(on); err != nil {
+			return err
+		}
+	}
+	v.on.Store(on)
 	return nil
 }
 
@@ -129,6 +135,7 @@ func (v *yesNoValue) Set(text string) error {
 type enumValue struct {
 	words []string
 	index atomic.Int64
+	check func(string) error
 	onSet func(string)
 }
 
@@ -141,6 +148,11 @@ func (v *enumValue) Set(text string) error {
 	i := slices.Index(v.words, strings.ToLower(text))
 	if i < 0 {
 		return fmt.Errorf("argument(s) must be one of the following: %s", strings.Join(v.words, ", "))
+	}
+	if v.check != nil {
+		if err := v.check(v.words[i]); err != nil {
+			return err
+		}
 	}
 	v.index.Store(int64(i))
 	if v.onSet != nil {

@@ -4,6 +4,7 @@ package store
 type Position struct {
 	shard int
 	tag   uint64 // the lowest tag that is still to come
+	moves *moves // nil: renames may be missed
 }
 
 // Export tells fn the live keys of one small part of the store, some 350 of them, and returns where the next part begins
@@ -11,18 +12,24 @@ type Position struct {
 //
 // The order is that of the keys' hashes, which growth does not change. So no key is told twice, and one that is there all
 // the while is told once, in the state that it has when its part is. What is put or deleted meanwhile may be told or not.
-// A key that is renamed meanwhile may be missed under both names. Spent keys are left out.
+// Spent keys are left out. A key that is renamed meanwhile may be told under one name, both, or, if Export has not begun at
+// what StartExport returns, neither.
 //
 // fn is called under a lock: it must be quick, must not use the store, and must not keep the key.
 func (s *Store) Export(from Position, nowNS int64, fn func(key []byte, st State)) (next Position, more bool) {
+	if from.shard == len(s.shards) {
+		return from, from.moves.tell(nowNS, fn)
+	}
 	sh := &s.shards[from.shard]
 	sh.lock(nowNS)
-	from.tag = sh.export(uint32(from.tag), nowNS, fn)
-	sh.mu.Unlock()
+	from.moves.lock()
+	from.tag = sh.export(uint32(from.tag), nowNS, from.moves.others(fn))
 	if from.tag > maxTag {
-		from = Position{shard: from.shard + 1}
+		from.shard, from.tag = from.shard+1, 0
 	}
-	return from, from.shard < len(s.shards)
+	from.moves.unlock(from)
+	sh.mu.Unlock()
+	return from, from.shard < len(s.shards) || from.moves.any()
 }
 
 const maxTag = 1<<32 - 1

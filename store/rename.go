@@ -34,6 +34,9 @@ func (s *Store) rename(from, to []byte, nowNS int64) bool {
 		target.remove(o, old)
 	}
 	st, spent := source.state(n, e), e.spent()
+	if !spent {
+		s.noteMove(from, to, st)
+	}
 	source.unlink(n, e, false)
 	s.room.bytes.Add(int64(len(to) - len(from)))
 	target.link(toHash, to, st, spent, nowNS)

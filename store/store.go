@@ -44,6 +44,7 @@ type Store struct {
 
 	sweeps atomic.Uint32 // rotates the shard that Sweep starts with
 
+	exports exports
 	flushes atomic.Uint64 // changes under all locks, so is steady under any
 	drain   drain
 }

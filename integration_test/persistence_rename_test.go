@@ -1,0 +1,58 @@
+package integration_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestPersistenceRenames renames keys while a snapshot is taken. Each is in it, and no name twice, which redis-server
+// would not load.
+func TestPersistenceRenames(t *testing.T) {
+	t.Parallel()
+	const keys, each = 200_000, 1000
+	dir := t.TempDir()
+	c := dial(t, startOn(t, dir, "--io-threads", "1").addr)
+	tat := time.Now().Add(time.Hour).UnixNano()
+	batch := func(from int, command func(i int) []string) {
+		var b []byte
+		for i := from; i < from+each; i++ {
+			b = append(b, frame(command(i)...)...)
+		}
+		c.send(b)
+		for range each {
+			if got := c.reply(); got != "+OK\r\n" {
+				t.Fatal(got)
+			}
+		}
+	}
+	for i := 0; i < keys; i += each {
+		batch(i, func(i int) []string { return []string{"SET", fmt.Sprint("old:", i), itoa(tat + int64(i))} })
+	}
+	c.do("BGSAVE")
+	renamed := 0
+	for ; renamed < keys && c.persistence("rdb_bgsave_in_progress") == "1"; renamed += each {
+		batch(renamed, func(i int) []string { return []string{"RENAME", fmt.Sprint("old:", i), fmt.Sprint("new:", i)} })
+	}
+	eventually(t, "the snapshot is taken", func() bool { return c.persistence("rdb_bgsave_in_progress") == "0" })
+	if renamed == 0 {
+		t.Fatal("nothing was renamed while the snapshot was taken")
+	}
+	redis := dial(t, startRedis(t, "--dir", copied(t, dir)))
+	loaded(redis)
+	missing := 0
+	for i := 0; i < keys; i++ {
+		redis.send(frame("EXISTS", fmt.Sprint("old:", i), fmt.Sprint("new:", i)))
+		if i%each == each-1 {
+			for range each {
+				if intReply(redis.reply()) == 0 {
+					missing++
+				}
+			}
+		}
+	}
+	if missing > 0 {
+		t.Errorf("%d of %d keys are not in the snapshot, %d were renamed meanwhile", missing, keys, renamed)
+	}
+	t.Logf("%d keys were renamed meanwhile", renamed)
+}

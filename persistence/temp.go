@@ -1,0 +1,68 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"syscall"
+)
+
+// temp is the name of a file that is not complete yet.
+func (m *Manager) temp(kind string) string {
+	return filepath.Join(m.o.Dir, "temp-"+strconv.Itoa(os.Getpid())+"."+kind)
+}
+
+// tempName matches what temp returns, for every process.
+var tempName = regexp.MustCompile(`^temp-([1-9][0-9]{0,9})\.(rdb|aof|check)$`)
+
+// checkDir makes sure that the directory is there and can be written to, before anything relies on it.
+func (m *Manager) checkDir() error {
+	f, err := m.files.Create(m.temp("check"))
+	if err != nil {
+		return fmt.Errorf("cannot write to the directory of the data (--dir): %w", err)
+	}
+	f.Close()
+	return m.files.Remove(m.temp("check"))
+}
+
+// removeLeft removes files that processes were killed over, or a server that is restarted again and again would fill the disk,
+// each of them as large as the data. It comes before the first is made here: one of this process's number is of another,
+// as in containers all have the same. Nothing depends on it, so a failure is only told.
+func (m *Manager) removeLeft() {
+	names, err := m.files.List(m.dir())
+	var removed []string
+	for _, name := range names {
+		match := tempName.FindStringSubmatch(name)
+		if match == nil {
+			continue
+		}
+		if pid, _ := strconv.Atoi(match[1]); pid != os.Getpid() && lives(pid) {
+			continue
+		}
+		if failed := m.files.Remove(filepath.Join(m.o.Dir, name)); failed != nil {
+			err = failed
+			continue
+		}
+		removed = append(removed, name)
+	}
+	if len(removed) > 0 {
+		m.log.Info("removed what killed processes had not finished", "dir", m.dir(), "files", removed)
+	}
+	if err != nil {
+		m.log.Warn("what killed processes may have left cannot be removed", "error", err)
+	}
+}
+
+// lives says whether there is a process of that number, or whether that cannot be known.
+func lives(pid int) bool {
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return false
+	}
+	defer process.Release()
+	err = process.Signal(syscall.Signal(0))
+	return !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH)
+}

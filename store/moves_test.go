@@ -1,0 +1,107 @@
+package store_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"celld/store"
+
+	"pgregory.net/rapid"
+)
+
+// Whatever is renamed while a copy is made, each limit that is there all the while is told, under some name, and no name twice.
+func TestExportDuringRenames(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := store.New(store.Options{Shards: rapid.SampledFrom([]int{1, 4, 16}).Draw(t, "shards")})
+		const keys = 1500 // several parts in each shard
+		for i := range keys {
+			mustPut(t, s, fmt.Sprint(i), store.State{TAT: uint64(t0 + second + int64(i))}, t0)
+		}
+		overwritten := map[uint64]bool{}
+		tat := func(key string) uint64 {
+			st, _ := s.Get([]byte(key), untouched(t0))
+			return st.TAT
+		}
+		exports := rapid.IntRange(1, 2).Draw(t, "exports")
+		told := make([]map[string]uint64, exports)
+		at, more := make([]store.Position, exports), make([]bool, exports)
+		for i := range at {
+			at[i], more[i], told[i] = s.StartExport(), true, map[string]uint64{}
+		}
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		fresh := uint64(t0 + 1000*second)
+		for going := true; going; {
+			going = false
+			for i := range at {
+				if !more[i] || random.IntN(2) == 0 && exports > 1 {
+					going = going || more[i]
+					continue
+				}
+				at[i], more[i] = s.Export(at[i], t0, func(key []byte, st store.State) {
+					if _, twice := told[i][string(key)]; twice {
+						t.Fatalf("%q is told twice", key)
+					}
+					told[i][string(key)] = st.TAT
+				})
+				going = going || more[i]
+			}
+			for range random.IntN(40) {
+				from, to := fmt.Sprint(random.IntN(keys)), fmt.Sprint(random.IntN(keys*2))
+				if gone := tat(to); gone > 0 && from != to && tat(from) > 0 {
+					overwritten[gone] = true
+				}
+				s.Rename([]byte(from), []byte(to), t0)
+				if random.IntN(3) == 0 { // the name comes back
+					if gone := tat(from); gone > 0 {
+						overwritten[gone] = true
+					}
+					fresh++
+					mustPut(t, s, from, store.State{TAT: fresh}, t0)
+					overwritten[fresh] = true // it was not there all the while
+				}
+			}
+		}
+		for i, told := range told {
+			s.EndExport(at[i])
+			found := map[uint64]bool{}
+			for _, tat := range told {
+				found[tat] = true
+			}
+			for n := range keys {
+				if tat := uint64(t0 + second + int64(n)); !found[tat] && !overwritten[tat] {
+					t.Fatalf("limit %d is not told", n)
+				}
+			}
+		}
+	})
+}
+
+// More renames than are remembered are missed, and take no more memory.
+func TestExportDuringAFloodOfRenames(t *testing.T) {
+	s := store.New(store.Options{Shards: 1})
+	const keys = 30_000
+	name := func(i int) string { return fmt.Sprintf("%01000d", i) }
+	for i := range keys {
+		mustPut(t, s, name(i), live(t0, second), t0)
+	}
+	first := map[string]bool{}
+	at, more := s.Export(s.StartExport(), t0, func(key []byte, _ store.State) { first[string(key)] = true })
+	var gone string // its place has been passed
+	for gone = range first {
+		break
+	}
+	for i := range keys {
+		if !first[name(i)] {
+			s.Rename([]byte(name(i)), []byte(gone), t0)
+		}
+	}
+	last := 0
+	for more {
+		at, more = s.Export(at, t0, func([]byte, store.State) { last++ })
+	}
+	s.EndExport(at)
+	if last < 16<<20/(1000+64) || last > 16<<20/(1000+64)+1 {
+		t.Errorf("%d are told, want those that 16 MB remember", last)
+	}
+}
