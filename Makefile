@@ -32,13 +32,13 @@ go: ## check that Go is there and new enough
 	if [ -z "$$have" ]; then echo "Go is missing: install Go $$need or newer, and have it in PATH" >&2; exit 1; fi; \
 	if ! printf '%s\n%s\n' "$$need" "$$have" | sort -V -C; then echo "Go $$have is too old: install Go $$need or newer" >&2; exit 1; fi
 
-# A command, the Debian package it comes in. redis-server's package would start a server of its own on port 6379, which
-# a policy-rc.d forbids while it is installed; the tests start theirs.
+# A command, the Debian package it comes in. redis-server's and nginx's would start servers of their own, which a
+# policy-rc.d forbids while they are installed; the tests start theirs.
 TOOLS := redis-server:redis-server redis-cli:redis-tools redis-benchmark:redis-tools python3:python3 node:nodejs npm:npm \
-	cargo:cargo gcc:gcc ip:iproute2 unshare:util-linux prlimit:util-linux
+	cargo:cargo gcc:gcc ip:iproute2 unshare:util-linux prlimit:util-linux nginx:nginx-light
 
 tools: ## install by apt what the tests need and this machine lacks, where it can
-	@missing=; \
+	@missing=; PATH=$$PATH:/usr/sbin; \
 	for tool in $(TOOLS); do command -v $${tool%%:*} >/dev/null || missing="$$missing $${tool#*:}"; done; \
 	python3 -c 'import ensurepip, venv' 2>/dev/null || missing="$$missing python3-venv"; \
 	printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | gcc -x c -o /dev/null - 2>/dev/null || missing="$$missing gcc libc6-dev"; \

@@ -16,6 +16,9 @@ import (
 func need(t testing.TB, tool string) string {
 	t.Helper()
 	path, err := exec.LookPath(tool)
+	if err != nil { // where Debian has servers, and who is not root does not look
+		path, err = exec.LookPath("/usr/sbin/" + tool)
+	}
 	if err != nil {
 		missing(t, "%s is not installed", tool)
 	}
