@@ -22,33 +22,39 @@ const (
 // MaxCost is the most that one call may take.
 const MaxCost = 1<<31 - 1
 
+// mostUsed is where counters end that Force has raised, so that no sum of them wraps: 285 years of 10^6 a second.
+const mostUsed = 1 << 53
+
 // Decide decides on a call of a cost from 0 to MaxCost at nowNS. A Take or Force that is granted changes the state, which
 // Fit must have made room in. Its Decision tells what is left behind it; Remaining is 0 while a key is blocked.
 //
 // The state is one that the same Slot and Params have left: see Carry.
 func (l *Literal) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
-	if st.BlockedNS > uint64(nowNS) && mode != Force {
-		d := l.count(st, nowNS, 0, Peek)
-		d.Limited, d.Remaining = cost > 0, 0
-		blocked := st.BlockedNS - uint64(nowNS)
-		if cost > 0 && cost <= l.Capacity() {
-			again := l.count(st, nowNS, cost, Peek).RetryAfterNS
-			if again == Never {
-				again = 0
-			}
-			d.RetryAfterNS = max(blocked, again)
+	if st.BlockedNS > uint64(nowNS) {
+		left := st.BlockedNS - uint64(nowNS)
+		if mode == Force {
+			return l.count(st, nowNS, cost, Force).blocked(left)
 		}
-		d.ResetAfterNS = max(d.ResetAfterNS, blocked)
+		d := l.count(st, nowNS, cost, Peek).blocked(left)
+		if cost > 0 && !d.Limited {
+			d.Limited, d.RetryAfterNS = true, left
+		}
 		return d
 	}
 	d := l.count(st, nowNS, cost, mode)
 	if d.Limited && l.BlockNS > 0 && mode == Take {
 		st.BlockedNS = uint64(nowNS) + uint64(l.BlockNS)
-		d.Remaining = 0
-		d.ResetAfterNS = max(d.ResetAfterNS, uint64(l.BlockNS))
-		if d.RetryAfterNS != Never {
-			d.RetryAfterNS = max(d.RetryAfterNS, uint64(l.BlockNS))
-		}
+		return d.blocked(uint64(l.BlockNS))
+	}
+	return d
+}
+
+// blocked is a decision on a key that is blocked for so long.
+func (d Decision) blocked(leftNS uint64) Decision {
+	d.Remaining = 0
+	d.ResetAfterNS = max(d.ResetAfterNS, leftNS)
+	if d.Limited && d.RetryAfterNS != Never {
+		d.RetryAfterNS = max(d.RetryAfterNS, leftNS)
 	}
 	return d
 }
@@ -135,7 +141,7 @@ func (l *Literal) Carry(st *State, old *Literal, nowNS int64) {
 	case l.Algo == GCRA:
 		l.carryBucket(st, old, nowNS)
 	case l.Algo == Window:
-		st.B = scale(st.B, uint64(l.Count), uint64(old.Count))
+		st.B = min(scale(st.B, uint64(l.Count), uint64(old.Count)), mostUsed)
 	case l.Buckets > 0:
 		l.carryBuckets(st, old)
 	case l.Algo == Slide:
@@ -148,7 +154,7 @@ func (l *Literal) Shift(st *State, ns uint64) {
 	st.BlockedNS -= min(st.BlockedNS, ns)
 	switch {
 	case l.Buckets > 0:
-		st.A -= min(st.A, l.bucketAt(ns))
+		l.shiftBuckets(st, ns)
 	case l.Algo == Log:
 		l.shiftLog(st, ns)
 	default:

@@ -8,7 +8,7 @@ import "time"
 func (l *Literal) window(st *State, nowNS, cost int64, mode Mode) Decision {
 	now := uint64(nowNS)
 	end, used := st.A, st.B
-	if now >= end {
+	if now >= end || used == 0 {
 		end, used = 0, 0
 	}
 	passes := used+uint64(cost) <= uint64(l.Count)
@@ -16,7 +16,7 @@ func (l *Literal) window(st *State, nowNS, cost int64, mode Mode) Decision {
 		if end == 0 {
 			end = l.nextEdgeNS(nowNS)
 		}
-		used += uint64(cost)
+		used = min(used+uint64(cost), mostUsed)
 		st.A, st.B = end, used
 	}
 	reset := uint64(0)
