@@ -49,6 +49,11 @@ func drawOptions(t *rapid.T, l cell.Literal) cell.Literal {
 	return mustLiteral(t, l.String()+options)
 }
 
+// plain is a limit without block and shadow.
+func plain(t rapid.TB, l cell.Literal) cell.Literal {
+	return mustLiteral(t, cell.Literal{Slot: l.Slot, Params: l.Params}.String())
+}
+
 func mustLiteral(t rapid.TB, text string) cell.Literal {
 	t.Helper()
 	l, err := cell.ParseLiteral(text)
