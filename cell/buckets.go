@@ -8,7 +8,7 @@ import "slices"
 // newest may hold more than the count.
 //
 // A counter's age is by how many sub-windows it is older than State.A: 0..n-1.
-func (l *Literal) buckets(st *State, nowNS, cost int64, mode Mode) Decision {
+func (l *Literal) buckets(st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	newest := max(l.bucketAt(now), st.A)
 	sum := l.sum(st, newest)
@@ -24,14 +24,14 @@ func (l *Literal) buckets(st *State, nowNS, cost int64, mode Mode) Decision {
 	if sum > 0 {
 		reset = l.endOfBuckets(st) - now
 	}
-	d := l.used(sum, reset)
+	o := l.used(sum, reset)
 	if mode != Force && cost > 0 && !passes {
-		d.Limited = true
+		o.retryNS = Never
 		if cost <= l.Count {
-			d.RetryAfterNS = l.bucketsGone(st, newest, sum+uint64(cost)-uint64(l.Count)) - now
+			o.retryNS = l.bucketsGone(st, newest, sum+uint64(cost)-uint64(l.Count)) - now
 		}
 	}
-	return d
+	return o
 }
 
 // bucketAt is the number of the sub-window that an instant is in.

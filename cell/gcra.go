@@ -10,31 +10,31 @@ func div(high, low, by uint64) (quotient, rest uint64) { return bits.Div64(high,
 
 // GCRA for a literal is Limit.Throttle with an interval of period/count, rounded up to whole nanoseconds, and a capacity of
 // burst. State.A is the TAT. Any span of time lets through burst + rate × span at most.
-func (l *Literal) bucket(st *State, nowNS, cost int64, mode Mode) Decision {
+func (l *Literal) bucket(st *State, nowNS, cost int64, mode Mode) outcome {
 	now, interval, tolerance := uint64(nowNS), uint64(l.gcra.intervalNS), uint64(l.gcra.toleranceNS)
 	var debt uint64 // what is taken and not yet flowed back, in ns
 	if st.A > now {
 		debt = st.A - now
 	}
-	d := Decision{Limit: l.Burst, RetryAfterNS: Never}
+	var o outcome
 	switch {
 	case cost == 0:
 	case mode == Force:
 		debt = owe(debt, interval, uint64(cost))
 		st.A = now + debt
 	case cost > l.Burst: // its cost in ns may not fit
-		d.Limited = true
+		o.retryNS = Never
 	case debt > tolerance-interval*uint64(cost):
-		d.Limited, d.RetryAfterNS = true, debt-(tolerance-interval*uint64(cost))
+		o.retryNS = debt - (tolerance - interval*uint64(cost))
 	case mode == Take:
 		debt += interval * uint64(cost)
 		st.A = now + debt
 	}
-	d.ResetAfterNS = debt
+	o.resetNS = debt
 	if debt < tolerance {
-		d.Remaining = int64((tolerance - debt) / interval)
+		o.remaining = int64((tolerance - debt) / interval)
 	}
-	return d
+	return o
 }
 
 // owe adds to a debt what was taken by force, up to 292 years: no burst takes longer to flow back.

@@ -7,7 +7,7 @@ package cell
 //
 // Calls at the same nanosecond are one entry. There are never more than count of them: one more, which only Force or a count
 // that was lowered can lead to, is added to the newest, which so counts for longer.
-func (l *Literal) log(st *State, nowNS, cost int64, mode Mode) Decision {
+func (l *Literal) log(st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	c := calls{st}
 	live := c.firstAfter(now, uint64(l.PeriodNS))
@@ -26,15 +26,15 @@ func (l *Literal) log(st *State, nowNS, cost int64, mode Mode) Decision {
 	if sum > 0 {
 		reset = l.endOfLog(st) - now
 	}
-	d := l.used(sum, reset)
+	o := l.used(sum, reset)
 	if mode != Force && cost > 0 && !passes {
-		d.Limited = true
+		o.retryNS = Never
 		if cost <= l.Count {
 			last := c.firstWithSum(live, sum+uint64(cost)-uint64(l.Count))
-			d.RetryAfterNS = c.time(last) + uint64(l.PeriodNS) - now
+			o.retryNS = c.time(last) + uint64(l.PeriodNS) - now
 		}
 	}
-	return d
+	return o
 }
 
 // calls reads a log's ring.

@@ -10,10 +10,11 @@ import "math"
 //
 // State.A is where the window begins, State.B is cur<<32 | prev. Calls that were not spread evenly let through up to nearly
 // twice the count in a span of W.
-func (l *Literal) slide(st *State, nowNS, cost int64, mode Mode) Decision {
+func (l *Literal) slide(st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
-	w := slideAt(st, now, uint64(l.PeriodNS))
-	weighted := w.weighted()
+	period := uint64(l.PeriodNS)
+	w := slideAt(st, now, period)
+	weighted := w.weighted(period)
 	passes := w.cur+weighted+uint64(cost) <= uint64(l.Count)
 	if cost > 0 && (mode == Force || mode == Take && passes) {
 		w.cur = min(w.cur+uint64(cost), math.MaxUint32)
@@ -21,25 +22,25 @@ func (l *Literal) slide(st *State, nowNS, cost int64, mode Mode) Decision {
 	}
 	reset := uint64(0)
 	if w.cur > 0 {
-		reset = w.start + 2*w.period - now
+		reset = w.start + 2*period - now
 	} else if w.prev > 0 {
-		reset = w.start + w.period - now
+		reset = w.start + period - now
 	}
-	d := l.used(w.cur+weighted, reset)
+	o := l.used(w.cur+weighted, reset)
 	if mode != Force && cost > 0 && !passes {
-		d.Limited = true
+		o.retryNS = Never
 		if cost <= l.Count {
-			d.RetryAfterNS = w.start + w.roomFor(uint64(l.Count-cost)) - now
+			o.retryNS = w.start + w.roomFor(uint64(l.Count-cost), period) - now
 		}
 	}
-	return d
+	return o
 }
 
 // windows are the two of a slide, as they are at an instant.
-type windows struct{ start, elapsed, period, cur, prev uint64 }
+type windows struct{ start, elapsed, cur, prev uint64 }
 
 func slideAt(st *State, now, period uint64) windows {
-	w := windows{start: st.A, period: period, cur: st.B >> 32, prev: st.B & math.MaxUint32}
+	w := windows{start: st.A, cur: st.B >> 32, prev: st.B & math.MaxUint32}
 	switch {
 	case now < w.start: // another reader of the clock was ahead
 		return w
@@ -53,12 +54,12 @@ func slideAt(st *State, now, period uint64) windows {
 }
 
 // weighted is what the window before still counts for, rounded up.
-func (w windows) weighted() uint64 {
+func (w windows) weighted(period uint64) uint64 {
 	if w.prev == 0 {
 		return 0
 	}
-	high, low := mul(w.prev, w.period-w.elapsed)
-	q, rest := div(high, low, w.period)
+	high, low := mul(w.prev, period-w.elapsed)
+	q, rest := div(high, low, period)
 	if rest > 0 {
 		q++
 	}
@@ -66,11 +67,11 @@ func (w windows) weighted() uint64 {
 }
 
 // roomFor is how long after its start no more than most is used, if more is now.
-func (w windows) roomFor(most uint64) uint64 {
+func (w windows) roomFor(most, period uint64) uint64 {
 	if w.cur <= most {
-		return w.period - fraction(most-w.cur, w.period, w.prev) // prev×(W-elapsed) ≤ (most-cur)×W
+		return period - fraction(most-w.cur, period, w.prev) // prev×(W-elapsed) ≤ (most-cur)×W
 	}
-	return 2*w.period - fraction(most, w.period, w.cur) // in the next window, where cur is prev
+	return 2*period - fraction(most, period, w.cur) // in the next window, where cur is prev
 }
 
 // fraction is a×period/b rounded down, a < b.

@@ -30,49 +30,48 @@ const mostUsed = 1 << 53
 //
 // The state is one that the same Slot and Params have left: see Carry.
 func (l *Literal) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
+	blocked := uint64(0)
 	if st.BlockedNS > uint64(nowNS) {
-		left := st.BlockedNS - uint64(nowNS)
-		if mode == Force {
-			return l.count(st, nowNS, cost, Force).blocked(left)
+		blocked = st.BlockedNS - uint64(nowNS)
+		if mode == Take {
+			mode = Peek
 		}
-		d := l.count(st, nowNS, cost, Peek).blocked(left)
-		if cost > 0 && !d.Limited {
-			d.Limited, d.RetryAfterNS = true, left
+	}
+	var o outcome
+	switch {
+	case l.Algo == GCRA:
+		o = l.bucket(st, nowNS, cost, mode)
+	case l.Algo == Window:
+		o = l.window(st, nowNS, cost, mode)
+	case l.Algo == Log:
+		o = l.log(st, nowNS, cost, mode)
+	case l.Buckets > 0:
+		o = l.buckets(st, nowNS, cost, mode)
+	default:
+		o = l.slide(st, nowNS, cost, mode)
+	}
+	if l.BlockNS > 0 && o.retryNS > 0 && mode == Take {
+		blocked = uint64(l.BlockNS)
+		st.BlockedNS = uint64(nowNS) + blocked
+	}
+	if blocked > 0 {
+		o.remaining, o.resetNS = 0, max(o.resetNS, blocked)
+		if cost > 0 && mode != Force {
+			o.retryNS = max(o.retryNS, blocked)
 		}
-		return d
 	}
-	d := l.count(st, nowNS, cost, mode)
-	if d.Limited && l.BlockNS > 0 && mode == Take {
-		st.BlockedNS = uint64(nowNS) + uint64(l.BlockNS)
-		return d.blocked(uint64(l.BlockNS))
+	limited := o.retryNS > 0
+	if !limited {
+		o.retryNS = Never
 	}
-	return d
+	return Decision{Limited: limited, Limit: l.Capacity(), Remaining: o.remaining, RetryAfterNS: o.retryNS, ResetAfterNS: o.resetNS}
 }
 
-// blocked is a decision on a key that is blocked for so long.
-func (d Decision) blocked(leftNS uint64) Decision {
-	d.Remaining = 0
-	d.ResetAfterNS = max(d.ResetAfterNS, leftNS)
-	if d.Limited && d.RetryAfterNS != Never {
-		d.RetryAfterNS = max(d.RetryAfterNS, leftNS)
-	}
-	return d
-}
-
-// count is Decide without the block.
-func (l *Literal) count(st *State, nowNS, cost int64, mode Mode) Decision {
-	switch l.Algo {
-	case Window:
-		return l.window(st, nowNS, cost, mode)
-	case Slide:
-		if l.Buckets > 0 {
-			return l.buckets(st, nowNS, cost, mode)
-		}
-		return l.slide(st, nowNS, cost, mode)
-	case Log:
-		return l.log(st, nowNS, cost, mode)
-	}
-	return l.bucket(st, nowNS, cost, mode)
+// outcome is what an algorithm makes of a call. It is small enough to stay in registers, as a Decision is not.
+type outcome struct {
+	remaining int64
+	retryNS   uint64 // 0: not limited
+	resetNS   uint64
 }
 
 // Give gives back up to n of what was taken, the latest first, and returns how much that was.
@@ -130,13 +129,16 @@ func (l *Literal) Fit(st *State, nowNS int64) (words int) {
 func (l *Literal) Carry(st *State, old *Literal, nowNS int64) {
 	switch {
 	case l.Slot != old.Slot:
-		d := old.count(st, nowNS, 0, Peek)
+		blocked := st.BlockedNS
+		st.BlockedNS = 0
+		d := old.Decide(st, nowNS, 0, Peek)
 		used := scale(uint64(d.Limit-d.Remaining), uint64(l.Capacity()), uint64(d.Limit))
-		*st = State{BlockedNS: st.BlockedNS}
+		*st = State{}
 		if used > 0 {
 			l.Fit(st, nowNS)
-			l.count(st, nowNS, int64(used), Force)
+			l.Decide(st, nowNS, int64(used), Force)
 		}
+		st.BlockedNS = blocked
 	case l.Params == old.Params:
 	case l.Algo == GCRA:
 		l.carryBucket(st, old, nowNS)
@@ -162,14 +164,9 @@ func (l *Literal) Shift(st *State, ns uint64) {
 	}
 }
 
-// used is what a decision says of a counter that has so much in it and gives it back at resetNS from now, but for when it
-// will pass again.
-func (l *Literal) used(n uint64, resetNS uint64) Decision {
-	d := Decision{Limit: l.Count, RetryAfterNS: Never, ResetAfterNS: resetNS}
-	if n < uint64(l.Count) {
-		d.Remaining = l.Count - int64(n)
-	}
-	return d
+// used is the outcome where so much counts against the count, but for when the call will pass.
+func (l *Literal) used(n, resetNS uint64) outcome {
+	return outcome{remaining: max(0, l.Count-int64(n)), resetNS: resetNS}
 }
 
 // scale is n*to/from rounded up, from > 0, at most MaxInt64.

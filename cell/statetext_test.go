@@ -2,6 +2,7 @@ package cell_test
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -119,8 +120,49 @@ func FuzzParseState(f *testing.F) {
 	})
 }
 
+// Numbers at every bound, of every algorithm.
+func TestHostileStatesStayInRange(t *testing.T) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Literal) {
+		l = plain(t, l)
+		number := func(most uint64, name string) string {
+			return strconv.FormatUint(rapid.OneOf(
+				rapid.SampledFrom([]uint64{0, min(1, most), most, most - most/2, min(aDayIn2027, most)}),
+				rapid.Uint64Range(0, most),
+				rapid.Uint64Range(0, min(most, uint64(2*l.Capacity()))),
+			).Draw(t, name), 10)
+		}
+		text := "limit=" + l.String()
+		switch {
+		case l.Algo == cell.GCRA:
+			text += " tat=" + number(math.MaxUint64, "TAT")
+		case l.Algo == cell.Window:
+			text += " until=" + number(math.MaxInt64, "until") + " used=" + number(1<<53, "used")
+		case l.Algo == cell.Log:
+			calls := []string{number(math.MaxInt64, "time") + ":" + number(1<<53, "cost")}
+			for range rapid.IntRange(0, 5).Draw(t, "calls") {
+				calls = append(calls, "+"+number(math.MaxInt64/8, "wait")+":"+number(1<<50, "cost"))
+			}
+			text += " calls=" + strings.Join(calls, ",")
+		case l.Buckets > 0:
+			counters := make([]string, l.Buckets)
+			for i := range counters {
+				counters[i] = number(1<<52/uint64(l.Buckets), "counter")
+			}
+			text += " newest=" + number(math.MaxInt64/uint64(l.PeriodNS)*uint64(l.Buckets), "newest") + " used=" + strings.Join(counters, ",")
+		default:
+			text += " start=" + number(math.MaxInt64, "start") + " used=" + number(math.MaxUint32, "used") + " before=" + number(math.MaxUint32, "before")
+		}
+		_, st, err := cell.ParseState(text)
+		if err != nil {
+			return // too much, or no call at all, in a log
+		}
+		now := rapid.OneOf(rapid.SampledFrom([]int64{0, 1, aDayIn2027}), rapid.Int64Range(0, math.MaxInt64-2*cell.MaxPeriodNS)).Draw(t, "now")
+		surviveAll(t, l, st, now, rapid.Int64Range(0, cell.MaxCost).Draw(t, "n"))
+	})
+}
+
 // surviveAll does all that is done with a state.
-func surviveAll(t *testing.T, l cell.Literal, st cell.State, now, n int64) {
+func surviveAll(t rapid.TB, l cell.Literal, st cell.State, now, n int64) {
 	for _, mode := range []cell.Mode{cell.Take, cell.Peek, cell.Force} {
 		for _, cost := range []int64{0, 1, n, l.Capacity(), cell.MaxCost} {
 			wantSane(t, l, st, now, cost, mode)
@@ -155,7 +197,7 @@ func surviveAll(t *testing.T, l cell.Literal, st cell.State, now, n int64) {
 }
 
 // wantSane decides, and holds the decision to what is true of every one.
-func wantSane(t *testing.T, l cell.Literal, st cell.State, now, cost int64, mode cell.Mode) {
+func wantSane(t rapid.TB, l cell.Literal, st cell.State, now, cost int64, mode cell.Mode) {
 	t.Helper()
 	st = clone(st)
 	d := decide(&l, &st, now, cost, mode)

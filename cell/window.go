@@ -5,7 +5,7 @@ import "time"
 // Window counts calls in windows of time: from the first call on, or aligned to the clock or the calendar. State.A is when the
 // window ends, State.B what was used in it. Around an edge it lets through up to twice its count: all of it at the end of one
 // window and again at the start of the next.
-func (l *Literal) window(st *State, nowNS, cost int64, mode Mode) Decision {
+func (l *Literal) window(st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	end, used := st.A, st.B
 	if now >= end || used == 0 {
@@ -23,14 +23,14 @@ func (l *Literal) window(st *State, nowNS, cost int64, mode Mode) Decision {
 	if used > 0 {
 		reset = end - now
 	}
-	d := l.used(used, reset)
+	o := l.used(used, reset)
 	if mode != Force && cost > 0 && !passes {
-		d.Limited = true
+		o.retryNS = Never
 		if cost <= l.Count {
-			d.RetryAfterNS = reset
+			o.retryNS = reset
 		}
 	}
-	return d
+	return o
 }
 
 func (l *Literal) giveWindow(st *State, nowNS, n int64) int64 {
