@@ -134,10 +134,9 @@ func drawBuckets(t *rapid.T) cell.Literal {
 
 // drawParams draws another count, and burst, for the same slot.
 func drawParams(t *rapid.T, l cell.Literal) cell.Literal {
-	head, options, _ := strings.Cut(l.String(), "/")
+	_, options, _ := strings.Cut(l.String(), "/")
 	if l.Algo != cell.GCRA {
-		head = fmt.Sprint(drawCount(t, l.PeriodNS))
-		return mustLiteral(t, head+"/"+options)
+		return mustLiteral(t, fmt.Sprintf("%d/%s", drawCount(t, l.PeriodNS), options))
 	}
 	period, _, _ := strings.Cut(options, ",")
 	next := mustLiteral(t, fmt.Sprintf("%d/%s,burst=1", drawCount(t, l.PeriodNS), period))
