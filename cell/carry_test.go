@@ -203,32 +203,60 @@ func TestDebtsEndAndNeverWrap(t *testing.T) {
 	}
 }
 
-// A log that is as full as numbers go forgets what has passed, though its sums wrap.
-func TestALogOfForcedCallsGoesOnForever(t *testing.T) {
+// 292 years is as far as a debt goes, and not what is left of it in 64 bits.
+func TestADebtIsNotCutOff(t *testing.T) {
+	l := mustLiteral(t, "1/366d,burst=291")
+	for cost := int64(292); cost < cell.MaxCost; cost += 1 + cost/64 {
+		var st cell.State
+		if d := decide(&l, &st, aDayIn2027, cost, cell.Force); d.Remaining != 0 || d.ResetAfterNS != math.MaxInt64 {
+			t.Fatalf("%d forced: %+v", cost, d)
+		}
+	}
+}
+
+// Half a word is as far as the counters of a slide go. What it cannot hold is not cut off.
+func TestACarriedSlideIsNotCutOff(t *testing.T) {
+	l := mustLiteral(t, "1073741824/366d,algo=slide")
+	for _, state := range []string{"used=4 before=0", "used=0 before=4", "used=4 before=4", "used=4294967292 before=0"} {
+		old, st, err := cell.ParseState("limit=1/366d,algo=slide start=1800000000000000000 " + state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Carry(&st, &old, aDayIn2027)
+		if d := decide(&l, &st, aDayIn2027, 1, cell.Take); !d.Limited {
+			t.Errorf("%s became %s: %+v", state, l.AppendState(nil, &st), d)
+		}
+	}
+}
+
+// The sums of a log go on as long as it is used, and over the end of 64 bits.
+func TestTheSumsOfALogMayWrap(t *testing.T) {
 	l := mustLiteral(t, "10/1us,algo=log")
-	var st cell.State
-	now := int64(aDayIn2027)
-	for range 4 {
-		for range 20 {
-			decide(&l, &st, now, cell.MaxCost, cell.Force)
+	for before := range uint64(40) {
+		var st cell.State
+		now := int64(aDayIn2027)
+		for range 6 {
+			decide(&l, &st, now, 1, cell.Take)
+			now += 10
 		}
-		st.B += 1 << 62 // as 2^31 of these would
+		st.B -= before
 		for i := 1; i < len(st.Ring); i += 2 {
-			st.Ring[i] += 1 << 62
+			st.Ring[i] -= before
 		}
-		if d := decide(&l, &st, now, 1, cell.Take); !d.Limited || d.RetryAfterNS != 1000 {
-			t.Fatalf("%+v", d)
+		for range 4 {
+			decide(&l, &st, now, 4, cell.Force)
+			now += 10
 		}
-		now += 999
-		if d := decide(&l, &st, now, 1, cell.Take); !d.Limited || d.RetryAfterNS != 1 {
-			t.Fatalf("%+v", d)
+		for _, c := range []struct{ cost, retry int64 }{{1, 970}, {2, 970}, {3, 980}, {6, 980}, {7, 990}, {10, 990}} { // of 22 are used
+			if d := decide(&l, &st, now, c.cost, cell.Take); !d.Limited || d.RetryAfterNS != uint64(c.retry) {
+				t.Fatalf("%d before the end, cost %d: %+v, want to retry after %d", before, c.cost, d, c.retry)
+			}
 		}
-		now++
-		if d := decide(&l, &st, now, 4, cell.Take); d.Limited || d.Remaining != 6 {
-			t.Fatalf("%+v", d)
+		if given := l.Give(&st, now, 17); given != 17 {
+			t.Fatalf("%d before the end, %d given back", before, given)
 		}
-		if given := l.Give(&st, now, 9); given != 4 {
-			t.Fatalf("%d given back", given)
+		if d := decide(&l, &st, now, 0, cell.Peek); d.Remaining != 5 {
+			t.Fatalf("%d before the end: %+v", before, d)
 		}
 	}
 }

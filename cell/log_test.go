@@ -30,6 +30,9 @@ func TestALogGrowsByDoubling(t *testing.T) {
 	if sum != 200 || len(st.Ring) != 200 || len(sizes) > 6 {
 		t.Errorf("%d words, grew by %v", len(st.Ring), sizes)
 	}
+	if n := testing.AllocsPerRun(10, func() { l.Fit(&st, aDayIn2027+100) }); n != 0 {
+		t.Errorf("%v allocations for no more room", n)
+	}
 	// All have passed: the room is used again.
 	if words := l.Fit(&st, aDayIn2027+2*l.PeriodNS); words != 0 {
 		t.Errorf("grew by %d words, and all entries had passed", words)
@@ -50,7 +53,7 @@ func TestALogMergesCallsOfOneInstant(t *testing.T) {
 
 // Under a higher count a full log grows; under a lower one no entry is added to those it has.
 func TestALogUnderAnotherCount(t *testing.T) {
-	small, large := mustLiteral(t, "3/1m,algo=log"), mustLiteral(t, "50/1m,algo=log")
+	small, large := mustLiteral(t, "3/1m,algo=log"), mustLiteral(t, "100/1m,algo=log")
 	var st cell.State
 	now := int64(aDayIn2027)
 	for range 3 {

@@ -132,7 +132,7 @@ func (r *stateReader) digits(text string, most uint64) uint64 {
 
 func (r *stateReader) buckets(l *Literal, st *State) {
 	st.A = r.number("newest", l.bucketAt(math.MaxInt64))
-	counters := strings.Split(r.field("used"), ",")
+	counters := strings.SplitN(r.field("used"), ",", int(l.Buckets)+1)
 	if len(counters) != int(l.Buckets) {
 		r.bad = true
 		return
