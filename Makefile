@@ -40,6 +40,7 @@ TOOLS := redis-server:redis-server redis-cli:redis-tools redis-benchmark:redis-t
 tools: ## install by apt what the tests need and this machine lacks, where it can
 	@missing=; PATH=$$PATH:/usr/sbin; \
 	for tool in $(TOOLS); do command -v $${tool%%:*} >/dev/null || missing="$$missing $${tool#*:}"; done; \
+	if command -v java >/dev/null && [ ! -e /usr/share/java/guava.jar ]; then missing="$$missing libguava-java"; fi; \
 	python3 -c 'import ensurepip, venv' 2>/dev/null || missing="$$missing python3-venv"; \
 	printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | gcc -x c -o /dev/null - 2>/dev/null || missing="$$missing gcc libc6-dev"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \

@@ -19,6 +19,35 @@
 // no further from now than the tolerance = emission interval × (max burst + 1). A TAT that has passed carries nothing:
 // the key is full, and is the same as one never seen.
 //
+// # Limit literals
+//
+// A Literal is a limit as callers write it, with the algorithm that it counts by. What is remembered of it under a key is a
+// State: two words, a block, and for some a ring of words, which Fit makes and nothing else allocates.
+//
+//	limit, err := cell.ParseLiteral("100/1m,algo=slide,buckets=6")
+//	limit.Fit(&state, now)
+//	d := limit.Decide(&state, now, 1, cell.Take)
+//	if d.Limited { wait(d.RetryAfterNS) }
+//	drop(state, limit.EndNS(&state))                 // from then on it is that of a key never seen
+//
+// RetryAfterNS is exact: unless others call, the same call passes then and not a nanosecond sooner. The algorithms differ in
+// what they remember, and in how much passes when callers choose the worst times:
+//
+//	algo              State.A           State.B             Ring           most in any span of a period
+//	────────────────  ────────────────  ──────────────────  ─────────────  ─────────────────────────────────
+//	gcra              TAT               -                   -              burst + count
+//	window            its end           used                -              2 × count, around an edge
+//	slide             the window's      used<<32 |          -              2 × count; its weighted sum is
+//	                  start             used in the last                   never more than count
+//	slide,buckets=n   number of the     sum                 n counters     count in n aligned sub-windows, so
+//	                  newest counter                                       2 × count in a span that cuts one
+//	log               first<<32 |       sum before the      time and sum   count
+//	                  entries           first               of each call
+//
+// A state is that of one Slot (algorithm and period) and the Params (count and burst) that it was last decided by. Carry
+// turns it into one for others: what was used stays used, as a share, rounded up. Shift does for a clock that is set back.
+// AppendState and ParseState are a state as text.
+//
 // # Units
 //
 // A TAT is Unix time in nanoseconds as uint64, which reaches the year 2554: with redis-cell a TAT may lie 292 years

@@ -10,31 +10,40 @@ func div(high, low, by uint64) (quotient, rest uint64) { return bits.Div64(high,
 
 // GCRA for a literal is Limit.Throttle with an interval of period/count, rounded up to whole nanoseconds, and a capacity of
 // burst. State.A is the TAT. Any span of time lets through burst + rate × span at most.
-func (l *Literal) bucket(st *State, nowNS, cost int64, mode Mode) Decision {
-	if mode == Force {
-		high, increment := mul(uint64(l.gcra.intervalNS), uint64(cost))
-		tat := max(st.A, uint64(nowNS))
-		if high != 0 || increment > math.MaxInt64-min(tat, math.MaxInt64) {
-			tat = math.MaxInt64 // as far as debt goes: the year 2262
-		} else {
-			tat += increment
-		}
-		st.A = tat
-		mode, cost = Peek, 0
+func (l *Literal) bucket(st *State, nowNS, cost int64, mode Mode) outcome {
+	now, interval, tolerance := uint64(nowNS), uint64(l.gcra.intervalNS), uint64(l.gcra.toleranceNS)
+	var debt uint64 // what is taken and not yet flowed back, in ns
+	if st.A > now {
+		debt = st.A - now
 	}
-	if cost > l.Burst { // its cost in ns may not fit
-		_, d, _ := l.gcra.Throttle(st.A, nowNS, 0)
-		d.Limited = true
-		return d
+	var o outcome
+	switch {
+	case cost == 0:
+	case mode == Force:
+		debt = owe(debt, interval, uint64(cost))
+		st.A = now + debt
+	case cost > l.Burst: // its cost in ns may not fit
+		o.retryNS = Never
+	case debt > tolerance-interval*uint64(cost):
+		o.retryNS = debt - (tolerance - interval*uint64(cost))
+	case mode == Take:
+		debt += interval * uint64(cost)
+		st.A = now + debt
 	}
-	next, d, _ := l.gcra.Throttle(st.A, nowNS, cost) // no error: burst intervals fit
-	if mode == Peek {
-		_, before, _ := l.gcra.Throttle(st.A, nowNS, 0)
-		d.Remaining, d.ResetAfterNS = before.Remaining, before.ResetAfterNS
-		return d
+	o.resetNS = debt
+	if debt < tolerance {
+		o.remaining = int64((tolerance - debt) / interval)
 	}
-	st.A = next
-	return d
+	return o
+}
+
+// owe adds to a debt what was taken by force, up to 292 years: no burst takes longer to flow back.
+func owe(debt, interval, cost uint64) uint64 {
+	high, increment := mul(interval, cost)
+	if high != 0 || increment > math.MaxInt64 || debt+increment > math.MaxInt64 {
+		return max(debt, math.MaxInt64)
+	}
+	return debt + increment
 }
 
 func (l *Literal) giveBucket(st *State, nowNS, n int64) int64 {
@@ -42,15 +51,20 @@ func (l *Literal) giveBucket(st *State, nowNS, n int64) int64 {
 	if st.A <= now {
 		return 0
 	}
-	debt := st.A - now
-	n = int64(min(uint64(n), (debt+interval-1)/interval))
-	st.A -= min(debt, uint64(n)*interval)
-	return n
+	whole, part := div(0, st.A-now, interval)
+	if uint64(n) <= whole {
+		st.A -= uint64(n) * interval
+		return n
+	}
+	st.A = now
+	if part > 0 {
+		whole++
+	}
+	return int64(whole)
 }
 
 func (l *Literal) carryBucket(st *State, old *Literal, nowNS int64) {
 	if now := uint64(nowNS); st.A > now {
-		debt := scale(st.A-now, uint64(l.gcra.toleranceNS), uint64(old.gcra.toleranceNS))
-		st.A = now + min(debt, math.MaxInt64-min(now, math.MaxInt64))
+		st.A = now + scale(st.A-now, uint64(l.gcra.toleranceNS), uint64(old.gcra.toleranceNS))
 	}
 }

@@ -7,7 +7,7 @@ package cell
 //
 // Calls at the same nanosecond are one entry. There are never more than count of them: one more, which only Force or a count
 // that was lowered can lead to, is added to the newest, which so counts for longer.
-func (l *Literal) log(st *State, nowNS, cost int64, mode Mode) Decision {
+func (l *Literal) log(st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	c := calls{st}
 	live := c.firstAfter(now, uint64(l.PeriodNS))
@@ -16,7 +16,9 @@ func (l *Literal) log(st *State, nowNS, cost int64, mode Mode) Decision {
 	passes := sum+uint64(cost) <= uint64(l.Count)
 	if cost > 0 && (mode == Force || mode == Take && passes) {
 		c.drop(live)
-		c.push(now, uint64(cost), l.Count)
+		if taken := min(uint64(cost), mostUsed-sum); taken > 0 {
+			c.push(now, taken, l.Count)
+		}
 		live, before = 0, st.B
 		sum = c.sumBefore(c.n()) - before
 	}
@@ -24,15 +26,15 @@ func (l *Literal) log(st *State, nowNS, cost int64, mode Mode) Decision {
 	if sum > 0 {
 		reset = l.endOfLog(st) - now
 	}
-	d := l.used(sum, reset)
+	o := l.used(sum, reset)
 	if mode != Force && cost > 0 && !passes {
-		d.Limited = true
+		o.retryNS = Never
 		if cost <= l.Count {
-			last := c.firstWithSum(live, before+sum+uint64(cost)-uint64(l.Count))
-			d.RetryAfterNS = c.time(last) + uint64(l.PeriodNS) - now
+			last := c.firstWithSum(live, sum+uint64(cost)-uint64(l.Count))
+			o.retryNS = c.time(last) + uint64(l.PeriodNS) - now
 		}
 	}
-	return d
+	return o
 }
 
 // calls reads a log's ring.
@@ -66,11 +68,14 @@ func (c calls) sumBefore(i int) uint64 {
 
 // firstAfter is the first entry that still counts: the oldest, nearly always, or one of a few after it.
 func (c calls) firstAfter(now, period uint64) int {
-	n := c.n()
-	if n == 0 || c.time(0)+period > now {
-		return 0
+	low, high := 0, c.n()
+	for step := 0; low < high && step < high; step = 2*step + 1 {
+		if c.time(step)+period > now {
+			high = step
+		} else {
+			low = step + 1
+		}
 	}
-	low, high := 1, n
 	for low < high {
 		if middle := (low + high) / 2; c.time(middle)+period > now {
 			high = middle
@@ -81,11 +86,19 @@ func (c calls) firstAfter(now, period uint64) int {
 	return low
 }
 
-// firstWithSum is the first entry from i on whose sum is at least that.
+// firstWithSum is the first entry from i on with which they come to so much. The sums may wrap, their differences do not.
 func (c calls) firstWithSum(i int, sum uint64) int {
+	before := c.sumBefore(i)
 	low, high := i, c.n()-1
+	for step := i; low < high && step < high; step = 2*step + 1 - i {
+		if c.sum(step)-before >= sum {
+			high = step
+		} else {
+			low = step + 1
+		}
+	}
 	for low < high {
-		if middle := (low + high) / 2; c.sum(middle) >= sum {
+		if middle := (low + high) / 2; c.sum(middle)-before >= sum {
 			high = middle
 		} else {
 			low = middle + 1

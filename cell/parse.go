@@ -3,6 +3,7 @@ package cell
 import (
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // LiteralError says which part of a literal is wrong, and what was expected.
@@ -41,12 +42,17 @@ type literalParser struct {
 
 func wrong(part, text, want string) error { return &LiteralError{part, shorten(text), want} }
 
-// shorten keeps an error to one line of the log, whatever was sent.
+// shorten keeps an error to one short line, whatever was sent.
 func shorten(text string) string {
 	if len(text) > 64 {
-		return text[:64] + "…"
+		text = strings.ToValidUTF8(text[:64], "") + "…"
 	}
-	return text
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text)
 }
 
 func (p *literalParser) parse(text string) error {
@@ -230,7 +236,7 @@ func parseZone(text string) (minutes int16, ok bool) {
 	return minutes, ok1 && ok2 && -12*60 <= minutes && minutes <= 14*60
 }
 
-// String is the literal in its canonical form: the shortest that ParseLiteral reads as the same limit.
+// String is the literal in its canonical form, the one of all that ParseLiteral reads as the same limit.
 func (l Literal) String() string { return string(l.AppendText(nil)) }
 
 // AppendText appends the canonical form.

@@ -10,36 +10,37 @@ import "math"
 //
 // State.A is where the window begins, State.B is cur<<32 | prev. Calls that were not spread evenly let through up to nearly
 // twice the count in a span of W.
-func (l *Literal) slide(st *State, nowNS, cost int64, mode Mode) Decision {
-	w := slideAt(st, uint64(nowNS), uint64(l.PeriodNS))
-	retry := l.slideRetry(w, cost)
-	if cost > 0 && (mode == Force || mode == Take && retry == 0) {
+func (l *Literal) slide(st *State, nowNS, cost int64, mode Mode) outcome {
+	now := uint64(nowNS)
+	period := uint64(l.PeriodNS)
+	w := slideAt(st, now, period)
+	weighted := w.weighted(period)
+	passes := w.cur+weighted+uint64(cost) <= uint64(l.Count)
+	if cost > 0 && (mode == Force || mode == Take && passes) {
 		w.cur = min(w.cur+uint64(cost), math.MaxUint32)
 		st.A, st.B = w.start, w.cur<<32|w.prev
 	}
-	high, low := mul(w.prev, w.period-w.elapsed)
-	weighted, rest := div(high, low, w.period)
-	if rest > 0 {
-		weighted++
-	}
 	reset := uint64(0)
 	if w.cur > 0 {
-		reset = 2*w.period - w.elapsed
+		reset = w.start + 2*period - now
 	} else if w.prev > 0 {
-		reset = w.period - w.elapsed
+		reset = w.start + period - now
 	}
-	d := l.used(w.cur+weighted, reset)
-	if mode != Force && retry > 0 {
-		d.Limited, d.RetryAfterNS = true, retry
+	o := l.used(w.cur+weighted, reset)
+	if mode != Force && cost > 0 && !passes {
+		o.retryNS = Never
+		if cost <= l.Count {
+			o.retryNS = w.start + w.roomFor(uint64(l.Count-cost), period) - now
+		}
 	}
-	return d
+	return o
 }
 
 // windows are the two of a slide, as they are at an instant.
-type windows struct{ start, elapsed, period, cur, prev uint64 }
+type windows struct{ start, elapsed, cur, prev uint64 }
 
 func slideAt(st *State, now, period uint64) windows {
-	w := windows{start: st.A, period: period, cur: st.B >> 32, prev: st.B & math.MaxUint32}
+	w := windows{start: st.A, cur: st.B >> 32, prev: st.B & math.MaxUint32}
 	switch {
 	case now < w.start: // another reader of the clock was ahead
 		return w
@@ -52,25 +53,25 @@ func slideAt(st *State, now, period uint64) windows {
 	return w
 }
 
-// slideRetry is how long a call must wait: 0 if it passes.
-func (l *Literal) slideRetry(w windows, cost int64) uint64 {
-	if cost == 0 {
+// weighted is what the window before still counts for, rounded up.
+func (w windows) weighted(period uint64) uint64 {
+	if w.prev == 0 {
 		return 0
 	}
-	if cost > l.Count {
-		return Never
+	high, low := mul(w.prev, period-w.elapsed)
+	q, rest := div(high, low, period)
+	if rest > 0 {
+		q++
 	}
-	room := uint64(l.Count - cost)
-	if w.cur <= room {
-		// Passes once prev×(W-elapsed) ≤ (room-cur)×W.
-		at := uint64(0)
-		if w.prev > room-w.cur {
-			at = w.period - fraction(room-w.cur, w.period, w.prev)
-		}
-		return at - min(at, w.elapsed)
+	return q
+}
+
+// roomFor is how long after its start no more than most is used, if more is now.
+func (w windows) roomFor(most, period uint64) uint64 {
+	if w.cur <= most {
+		return period - fraction(most-w.cur, period, w.prev) // prev×(W-elapsed) ≤ (most-cur)×W
 	}
-	// In the next window, where cur is prev.
-	return w.period - w.elapsed + w.period - fraction(room, w.period, w.cur)
+	return 2*period - fraction(most, period, w.cur) // in the next window, where cur is prev
 }
 
 // fraction is a×period/b rounded down, a < b.

@@ -22,51 +22,56 @@ const (
 // MaxCost is the most that one call may take.
 const MaxCost = 1<<31 - 1
 
+// mostUsed is where counters end that Force has raised, so that no sum of them wraps: 285 years of 10^6 a second.
+const mostUsed = 1 << 53
+
 // Decide decides on a call of a cost from 0 to MaxCost at nowNS. A Take or Force that is granted changes the state, which
 // Fit must have made room in. Its Decision tells what is left behind it; Remaining is 0 while a key is blocked.
 //
 // The state is one that the same Slot and Params have left: see Carry.
 func (l *Literal) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
-	if st.BlockedNS > uint64(nowNS) && mode != Force {
-		d := l.count(st, nowNS, 0, Peek)
-		d.Limited, d.Remaining = cost > 0, 0
-		blocked := st.BlockedNS - uint64(nowNS)
-		if cost > 0 && cost <= l.Capacity() {
-			again := l.count(st, nowNS, cost, Peek).RetryAfterNS
-			if again == Never {
-				again = 0
-			}
-			d.RetryAfterNS = max(blocked, again)
-		}
-		d.ResetAfterNS = max(d.ResetAfterNS, blocked)
-		return d
-	}
-	d := l.count(st, nowNS, cost, mode)
-	if d.Limited && l.BlockNS > 0 && mode == Take {
-		st.BlockedNS = uint64(nowNS) + uint64(l.BlockNS)
-		d.Remaining = 0
-		d.ResetAfterNS = max(d.ResetAfterNS, uint64(l.BlockNS))
-		if d.RetryAfterNS != Never {
-			d.RetryAfterNS = max(d.RetryAfterNS, uint64(l.BlockNS))
+	blocked := uint64(0)
+	if st.BlockedNS > uint64(nowNS) {
+		blocked = st.BlockedNS - uint64(nowNS)
+		if mode == Take {
+			mode = Peek
 		}
 	}
-	return d
+	var o outcome
+	switch {
+	case l.Algo == GCRA:
+		o = l.bucket(st, nowNS, cost, mode)
+	case l.Algo == Window:
+		o = l.window(st, nowNS, cost, mode)
+	case l.Algo == Log:
+		o = l.log(st, nowNS, cost, mode)
+	case l.Buckets > 0:
+		o = l.buckets(st, nowNS, cost, mode)
+	default:
+		o = l.slide(st, nowNS, cost, mode)
+	}
+	if l.BlockNS > 0 && o.retryNS > 0 && mode == Take {
+		blocked = uint64(l.BlockNS)
+		st.BlockedNS = uint64(nowNS) + blocked
+	}
+	if blocked > 0 {
+		o.remaining, o.resetNS = 0, max(o.resetNS, blocked)
+		if cost > 0 && mode != Force {
+			o.retryNS = max(o.retryNS, blocked)
+		}
+	}
+	limited := o.retryNS > 0
+	if !limited {
+		o.retryNS = Never
+	}
+	return Decision{Limited: limited, Limit: l.Capacity(), Remaining: o.remaining, RetryAfterNS: o.retryNS, ResetAfterNS: o.resetNS}
 }
 
-// count is Decide without the block.
-func (l *Literal) count(st *State, nowNS, cost int64, mode Mode) Decision {
-	switch l.Algo {
-	case Window:
-		return l.window(st, nowNS, cost, mode)
-	case Slide:
-		if l.Buckets > 0 {
-			return l.buckets(st, nowNS, cost, mode)
-		}
-		return l.slide(st, nowNS, cost, mode)
-	case Log:
-		return l.log(st, nowNS, cost, mode)
-	}
-	return l.bucket(st, nowNS, cost, mode)
+// outcome is what an algorithm makes of a call. It is small enough to stay in registers, as a Decision is not.
+type outcome struct {
+	remaining int64
+	retryNS   uint64 // 0: not limited
+	resetNS   uint64
 }
 
 // Give gives back up to n of what was taken, the latest first, and returns how much that was.
@@ -124,18 +129,21 @@ func (l *Literal) Fit(st *State, nowNS int64) (words int) {
 func (l *Literal) Carry(st *State, old *Literal, nowNS int64) {
 	switch {
 	case l.Slot != old.Slot:
-		d := old.count(st, nowNS, 0, Peek)
+		blocked := st.BlockedNS
+		st.BlockedNS = 0
+		d := old.Decide(st, nowNS, 0, Peek)
 		used := scale(uint64(d.Limit-d.Remaining), uint64(l.Capacity()), uint64(d.Limit))
-		*st = State{BlockedNS: st.BlockedNS}
+		*st = State{}
 		if used > 0 {
 			l.Fit(st, nowNS)
-			l.count(st, nowNS, int64(used), Force)
+			l.Decide(st, nowNS, int64(used), Force)
 		}
+		st.BlockedNS = blocked
 	case l.Params == old.Params:
 	case l.Algo == GCRA:
 		l.carryBucket(st, old, nowNS)
 	case l.Algo == Window:
-		st.B = scale(st.B, uint64(l.Count), uint64(old.Count))
+		st.B = min(scale(st.B, uint64(l.Count), uint64(old.Count)), mostUsed)
 	case l.Buckets > 0:
 		l.carryBuckets(st, old)
 	case l.Algo == Slide:
@@ -148,7 +156,7 @@ func (l *Literal) Shift(st *State, ns uint64) {
 	st.BlockedNS -= min(st.BlockedNS, ns)
 	switch {
 	case l.Buckets > 0:
-		st.A -= min(st.A, l.bucketAt(ns))
+		l.shiftBuckets(st, ns)
 	case l.Algo == Log:
 		l.shiftLog(st, ns)
 	default:
@@ -156,14 +164,9 @@ func (l *Literal) Shift(st *State, ns uint64) {
 	}
 }
 
-// used is what a decision says of a counter that has so much in it and gives it back at resetNS from now, but for when it
-// will pass again.
-func (l *Literal) used(n uint64, resetNS uint64) Decision {
-	d := Decision{Limit: l.Count, RetryAfterNS: Never, ResetAfterNS: resetNS}
-	if n < uint64(l.Count) {
-		d.Remaining = l.Count - int64(n)
-	}
-	return d
+// used is the outcome where so much counts against the count, but for when the call will pass.
+func (l *Literal) used(n, resetNS uint64) outcome {
+	return outcome{remaining: max(0, l.Count-int64(n)), resetNS: resetNS}
 }
 
 // scale is n*to/from rounded up, from > 0, at most MaxInt64.

@@ -66,9 +66,6 @@ func (l *Literal) AppendState(b []byte, st *State) []byte {
 	return b
 }
 
-// mostUsed is more than all calls of a lifetime take, and a sum of as many as there may be fits uint64.
-const mostUsed = 1 << 53
-
 var errState = errors.New("not the state of a limit")
 
 // ParseState reads what AppendState writes.
@@ -87,7 +84,7 @@ func ParseState(text string) (l Literal, st State, err error) {
 		st.A = r.number("until", math.MaxInt64)
 		st.B = r.number("used", mostUsed)
 	case l.Algo == Log:
-		r.calls(&l, &st)
+		r.calls(&st)
 	case l.Buckets > 0:
 		r.buckets(&l, &st)
 	default:
@@ -135,7 +132,7 @@ func (r *stateReader) digits(text string, most uint64) uint64 {
 
 func (r *stateReader) buckets(l *Literal, st *State) {
 	st.A = r.number("newest", l.bucketAt(math.MaxInt64))
-	counters := strings.Split(r.field("used"), ",")
+	counters := strings.SplitN(r.field("used"), ",", int(l.Buckets)+1)
 	if len(counters) != int(l.Buckets) {
 		r.bad = true
 		return
@@ -146,18 +143,15 @@ func (r *stateReader) buckets(l *Literal, st *State) {
 		st.Ring[(st.A+1+uint64(i))%uint64(l.Buckets)] = n
 		st.B += n
 	}
+	r.bad = r.bad || st.B > mostUsed
 }
 
-func (r *stateReader) calls(l *Literal, st *State) {
+func (r *stateReader) calls(st *State) {
 	text := r.field("calls")
 	if text == "" {
 		return
 	}
-	n := strings.Count(text, ",") + 1
-	if int64(n) > l.Count {
-		r.bad = true
-		return
-	}
+	n := strings.Count(text, ",") + 1 // may be more than the count, which was lowered then
 	st.Ring = make([]uint64, 2*n)
 	calls{st}.set(0, n)
 	var at, sum uint64
@@ -173,7 +167,7 @@ func (r *stateReader) calls(l *Literal, st *State) {
 		wait := r.digits(when, math.MaxInt64)
 		spent := r.digits(cost, mostUsed)
 		at, sum = at+wait, sum+spent
-		if r.bad = r.bad || !found || at > math.MaxInt64 || spent == 0 || i > 0 && wait == 0; r.bad {
+		if r.bad = r.bad || !found || at > math.MaxInt64 || spent == 0 || sum > mostUsed; r.bad {
 			return
 		}
 		st.Ring[2*i], st.Ring[2*i+1] = at, sum

@@ -5,10 +5,10 @@ import "time"
 // Window counts calls in windows of time: from the first call on, or aligned to the clock or the calendar. State.A is when the
 // window ends, State.B what was used in it. Around an edge it lets through up to twice its count: all of it at the end of one
 // window and again at the start of the next.
-func (l *Literal) window(st *State, nowNS, cost int64, mode Mode) Decision {
+func (l *Literal) window(st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	end, used := st.A, st.B
-	if now >= end {
+	if now >= end || used == 0 {
 		end, used = 0, 0
 	}
 	passes := used+uint64(cost) <= uint64(l.Count)
@@ -16,21 +16,21 @@ func (l *Literal) window(st *State, nowNS, cost int64, mode Mode) Decision {
 		if end == 0 {
 			end = l.nextEdgeNS(nowNS)
 		}
-		used += uint64(cost)
+		used = min(used+uint64(cost), mostUsed)
 		st.A, st.B = end, used
 	}
 	reset := uint64(0)
 	if used > 0 {
 		reset = end - now
 	}
-	d := l.used(used, reset)
+	o := l.used(used, reset)
 	if mode != Force && cost > 0 && !passes {
-		d.Limited = true
+		o.retryNS = Never
 		if cost <= l.Count {
-			d.RetryAfterNS = reset
+			o.retryNS = reset
 		}
 	}
-	return d
+	return o
 }
 
 func (l *Literal) giveWindow(st *State, nowNS, n int64) int64 {

@@ -52,9 +52,13 @@ func (s *Session) replyCommandInfo(row *command) {
 	for _, name := range flags {
 		s.replyStatus(name)
 	}
-	s.replyInt(int64(row.keys.first))
-	s.replyInt(int64(row.keys.last))
-	s.replyInt(int64(row.keys.step))
+	keys := row.keys
+	if keys.counted { // as Redis: to know them takes the arguments
+		keys = keyRange{}
+	}
+	s.replyInt(int64(keys.first))
+	s.replyInt(int64(keys.last))
+	s.replyInt(int64(keys.step))
 	categories := row.categories()
 	s.replySet(len(categories))
 	for _, name := range categories {
@@ -77,9 +81,15 @@ func (s *Session) replyKeySpecs(row *command) {
 	if row.flags&write != 0 {
 		access = "RW"
 	}
+	begin, kind, fields := row.keys.first, "range", [3]string{"lastkey", "keystep", "limit"}
 	last := row.keys.last
 	if last >= 0 {
 		last -= row.keys.first // relative to the first key
+	}
+	values := [3]int{last, row.keys.step, 0}
+	if row.keys.counted {
+		begin, kind, fields = begin-1, "keynum", [3]string{"keynumidx", "firstkey", "keystep"}
+		values = [3]int{0, 1, row.keys.step}
 	}
 	s.replyArray(1)
 	s.replyMap(3)
@@ -94,19 +104,17 @@ func (s *Session) replyKeySpecs(row *command) {
 	s.replyString("spec")
 	s.replyMap(1)
 	s.replyString("index")
-	s.replyInt(int64(row.keys.first))
+	s.replyInt(int64(begin))
 	s.replyString("find_keys")
 	s.replyMap(2)
 	s.replyString("type")
-	s.replyString("range")
+	s.replyString(kind)
 	s.replyString("spec")
 	s.replyMap(3)
-	s.replyString("lastkey")
-	s.replyInt(int64(last))
-	s.replyString("keystep")
-	s.replyInt(int64(row.keys.step))
-	s.replyString("limit")
-	s.replyInt(0)
+	for i, field := range fields {
+		s.replyString(field)
+		s.replyInt(int64(values[i]))
+	}
 }
 
 func (c *command) flagNames() []string {
@@ -115,6 +123,9 @@ func (c *command) flagNames() []string {
 		if c.flags&f.bit != 0 {
 			names = append(names, f.name)
 		}
+	}
+	if c.keys.counted {
+		names = append(names, "movablekeys")
 	}
 	return names
 }

@@ -18,7 +18,8 @@ type literalCache struct {
 type cachedLimit struct {
 	text    []byte
 	limit   takeLimit
-	version uint64 // of the policies, where it is one
+	version uint64 // of the policies
+	logMax  int64
 }
 
 // takeLimit is a limit as a command names it.
@@ -37,13 +38,13 @@ func (s *Session) limit(text []byte) (takeLimit, string) {
 	}
 	entry := &c.entries[maphash.Bytes(c.seed, text)%uint64(len(c.entries))]
 	version := s.srv.store.PoliciesVersion()
-	if len(text) > 0 && bytes.Equal(entry.text, text) && (entry.limit.policy == 0 || entry.version == version) {
+	if len(text) > 0 && bytes.Equal(entry.text, text) && entry.version == version && entry.logMax == s.srv.cfg.logMax.Get() {
 		return entry.limit, ""
 	}
 	limit, problem := s.parseLimit(text)
 	if problem == "" && len(text) <= maxCachedText {
 		entry.text = append(entry.text[:0], text...)
-		entry.limit, entry.version = limit, version
+		entry.limit, entry.version, entry.logMax = limit, version, s.srv.cfg.logMax.Get()
 	}
 	return limit, problem
 }
@@ -77,7 +78,7 @@ func parseLiteral(text []byte, logMax int64) (cell.Literal, string) {
 
 func shortText(b []byte) string { return string(b[:min(len(b), 128)]) }
 
-// replyLimitError answers what the store has refused.
+// replyStoreError answers what the store has refused.
 func (s *Session) replyStoreError(err error) {
 	switch err {
 	case store.ErrFull:

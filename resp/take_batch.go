@@ -41,8 +41,12 @@ func (f *takeForms) learn(s *Session, frame []byte, args [][]byte) {
 	if call.parseOptions(args[3:]) != "" {
 		return
 	}
-	head := bytes.IndexByte(frame, '\n') + 1 + len("$7\r\nCL.TAKE\r\n$")
+	nameAt := bytes.IndexByte(frame, '\n') + 1
+	head := nameAt + len("$7\r\nCL.TAKE\r\n$")
 	keyStart := head + len(strconv.Itoa(len(args[1]))) + 2
+	if !bytes.HasPrefix(frame[nameAt:], []byte("$7\r\n")) || !bytes.HasPrefix(frame[keyStart:], args[1]) {
+		return // lengths that are written otherwise
+	}
 	form := &f.known[f.next]
 	f.last, f.next = f.next, (f.next+1)%len(f.known)
 	form.head = append(form.head[:0], frame[:head]...)

@@ -1,0 +1,223 @@
+package cell_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"celld/cell"
+)
+
+// An algorithm is one way to count, as the shared tests see it.
+type algorithm struct {
+	name  string
+	draw  func(*rapid.T) cell.Literal // without block and shadow
+	model func(cell.Literal) model
+	bound func(rapid.TB, cell.Literal, []call) // holds what passed to what the algorithm promises
+}
+
+var algorithms = []algorithm{
+	{"gcra", drawGCRA, newBucketModel, boundBucket},
+	{"window", drawWindow, newWindowModel, boundWindow},
+	{"slide", drawSlide, newSlideModel, boundSlide},
+	{"buckets", drawBuckets, newBucketsModel, boundBuckets},
+	{"log", drawLog, newLogModel, boundLog},
+}
+
+// eachAlgorithm runs a property for each, with limits that block and shadow now and then.
+func eachAlgorithm(t *testing.T, property func(*rapid.T, algorithm, cell.Literal)) {
+	for _, a := range algorithms {
+		t.Run(a.name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) { property(t, a, drawOptions(t, a.draw(t))) })
+		})
+	}
+}
+
+func drawOptions(t *rapid.T, l cell.Literal) cell.Literal {
+	var options string
+	if rapid.IntRange(0, 3).Draw(t, "blocks") == 0 {
+		options = ",block=" + rapid.SampledFrom([]string{"1us", "1s", "1h", "366d"}).Draw(t, "block")
+	}
+	if rapid.IntRange(0, 7).Draw(t, "shadows") == 0 {
+		options += ",shadow"
+	}
+	return mustLiteral(t, l.String()+options)
+}
+
+// plain is a limit without block and shadow.
+func plain(t rapid.TB, l cell.Literal) cell.Literal {
+	return mustLiteral(t, cell.Literal{Slot: l.Slot, Params: l.Params}.String())
+}
+
+func mustLiteral(t rapid.TB, text string) cell.Literal {
+	t.Helper()
+	l, err := cell.ParseLiteral(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// drawRate draws count/period, from one a year to 10^7 a second.
+func drawRate(t *rapid.T) string {
+	return drawRateOf(t, rapid.OneOf(
+		rapid.SampledFrom([]int64{1, 1_000, 1_000_000, 10_000_000, 60_000_000, 3_600_000_000, 86_400_000_000, 366 * 86_400_000_000}),
+		rapid.Int64Range(1, 1000),
+		rapid.Int64Range(1, 366*86_400_000_000),
+	).Draw(t, "period in µs"))
+}
+
+func drawRateOf(t *rapid.T, periodUS int64) string {
+	return fmt.Sprintf("%d/%dus", drawCount(t, periodUS*1000), periodUS)
+}
+
+func drawCount(t *rapid.T, periodNS int64) int64 {
+	most := min(cell.MaxCount, periodNS/100)
+	return rapid.OneOf(
+		rapid.SampledFrom([]int64{1, min(2, most), min(3, most), min(100, most), most}),
+		rapid.Int64Range(1, min(20, most)),
+		rapid.Int64Range(1, most),
+	).Draw(t, "count")
+}
+
+func drawGCRA(t *rapid.T) cell.Literal {
+	rate := drawRate(t)
+	if l, err := cell.ParseLiteral(rate); err == nil && rapid.Bool().Draw(t, "default burst") {
+		return l
+	}
+	return mustLiteral(t, fmt.Sprintf("%s,burst=%d", rate, drawBurst(t, mustLiteral(t, rate+",burst=1"))))
+}
+
+func drawBurst(t *rapid.T, l cell.Literal) int64 {
+	most := min(cell.MaxCount, math.MaxInt64/intervalNS(l))
+	return rapid.OneOf(
+		rapid.SampledFrom([]int64{1, 2, most}),
+		rapid.Int64Range(1, 20),
+		rapid.Int64Range(1, most),
+	).Draw(t, "burst")
+}
+
+func intervalNS(l cell.Literal) int64 { return (l.PeriodNS + l.Count - 1) / l.Count }
+
+func drawWindow(t *rapid.T) cell.Literal {
+	zone := rapid.SampledFrom([]string{"", ",tz=+08:00", ",tz=-12:00", ",tz=+14:00", ",tz=+05:45", ",tz=-03:30"}).Draw(t, "zone")
+	switch rapid.IntRange(0, 3).Draw(t, "aligned") {
+	case 0:
+		return mustLiteral(t, drawRate(t)+",algo=window")
+	case 1:
+		return mustLiteral(t, drawRate(t)+",algo=window,align=clock"+zone)
+	}
+	unit := rapid.SampledFrom([]string{"second", "minute", "hour", "day", "week", "month", "year"}).Draw(t, "unit")
+	return mustLiteral(t, fmt.Sprintf("%d/%s%s", drawCount(t, mustLiteral(t, "1/"+unit).PeriodNS), unit, zone))
+}
+
+func drawSlide(t *rapid.T) cell.Literal { return mustLiteral(t, drawRate(t)+",algo=slide") }
+func drawLog(t *rapid.T) cell.Literal   { return mustLiteral(t, drawRate(t)+",algo=log") }
+
+func drawBuckets(t *rapid.T) cell.Literal {
+	buckets := rapid.OneOf(
+		rapid.SampledFrom([]int64{2, 3, 6, 7, 64, 127, 128}),
+		rapid.Int64Range(2, 128),
+	).Draw(t, "buckets")
+	periodUS := buckets * rapid.OneOf(
+		rapid.SampledFrom([]int64{1, 1_000, 1_000_000}),
+		rapid.Int64Range(1, 366*86_400_000_000/buckets),
+	).Draw(t, "sub-window in µs")
+	periodUS += rapid.Int64Range(0, min(buckets-1, 366*86_400_000_000-periodUS)).Draw(t, "uneven")
+	return mustLiteral(t, fmt.Sprintf("%s,algo=slide,buckets=%d", drawRateOf(t, periodUS), buckets))
+}
+
+// drawParams draws another count, and burst, for the same slot.
+func drawParams(t *rapid.T, l cell.Literal) cell.Literal {
+	_, options, _ := strings.Cut(l.String(), "/")
+	if l.Algo != cell.GCRA {
+		return mustLiteral(t, fmt.Sprintf("%d/%s", drawCount(t, l.PeriodNS), options))
+	}
+	period, _, _ := strings.Cut(options, ",")
+	next := mustLiteral(t, fmt.Sprintf("%d/%s,burst=1", drawCount(t, l.PeriodNS), period))
+	return mustLiteral(t, fmt.Sprintf("%d/%s,burst=%d", next.Count, period, drawBurst(t, next)))
+}
+
+// drawInstant draws when to begin: at any time, at an edge of the calendar, or around one.
+func drawInstant(t *rapid.T) int64 {
+	edges := []int64{aDayIn2027}
+	for _, at := range []time.Time{
+		time.Date(2028, 2, 29, 0, 0, 0, 0, time.UTC), time.Date(2028, 3, 1, 0, 0, 0, 0, time.UTC), time.Date(2027, 3, 1, 0, 0, 0, 0, time.UTC),
+		time.Date(2029, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2027, 1, 31, 16, 0, 0, 0, time.UTC), time.Date(2000, 2, 29, 23, 0, 0, 0, time.UTC),
+		time.Date(2100, 2, 28, 10, 0, 0, 0, time.UTC), time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC), time.Date(1971, 1, 4, 0, 0, 0, 0, time.UTC),
+	} {
+		edges = append(edges, at.UnixNano())
+	}
+	return rapid.OneOf(
+		rapid.SampledFrom(edges),
+		rapid.Custom(func(t *rapid.T) int64 {
+			return rapid.SampledFrom(edges).Draw(t, "edge") + rapid.Int64Range(-2, 2).Draw(t, "off by")
+		}),
+		rapid.Int64Range(0, endOfTests/2),
+	).Draw(t, "start")
+}
+
+const endOfTests = 8_000_000_000_000_000_000 // the year 2223: a few periods later is still an instant
+
+// drawPause draws how long to wait after a decision.
+func drawPause(t *rapid.T, l cell.Literal, now int64, d cell.Decision) int64 {
+	told := min(d.RetryAfterNS, uint64(2*l.PeriodNS))
+	reset := min(d.ResetAfterNS, math.MaxInt64)
+	wait := rapid.OneOf(
+		rapid.SampledFrom([]uint64{0, 1, told, max(told, 1) - 1, told, max(told, 1) - 1, reset, max(reset, 1) - 1, uint64(l.PeriodNS), uint64(l.PeriodNS) - 1}),
+		rapid.Uint64Range(0, uint64(l.PeriodNS)/8),
+		rapid.Uint64Range(0, 2*uint64(l.PeriodNS)),
+	).Draw(t, "wait")
+	return int64(min(wait, uint64(max(0, endOfTests-now))))
+}
+
+// drawCost draws what to ask for: what may pass, what just does, and too much.
+func drawCost(t *rapid.T, l cell.Literal, d cell.Decision) int64 {
+	capacity := l.Capacity()
+	return rapid.OneOf(
+		rapid.Just(int64(1)),
+		rapid.SampledFrom([]int64{0, 1, capacity, min(capacity+1, cell.MaxCost), d.Remaining, min(d.Remaining+1, cell.MaxCost), cell.MaxCost}),
+		rapid.Int64Range(0, min(capacity, 1+capacity/4)),
+		rapid.Int64Range(0, capacity),
+	).Draw(t, "cost")
+}
+
+func drawMode(t *rapid.T) cell.Mode {
+	return rapid.SampledFrom([]cell.Mode{cell.Take, cell.Take, cell.Take, cell.Take, cell.Take, cell.Peek, cell.Force}).Draw(t, "mode")
+}
+
+// drawHistory draws a state that a limit leaves behind, and when it did.
+func drawHistory(t *rapid.T, l cell.Literal, modes ...cell.Mode) (st cell.State, now int64) {
+	now = drawInstant(t)
+	var d cell.Decision
+	for range rapid.IntRange(0, 30).Draw(t, "calls") {
+		now += drawPause(t, l, now, d)
+		d = decide(&l, &st, now, drawCost(t, l, d), rapid.SampledFrom(modes).Draw(t, "mode"))
+	}
+	return st, now
+}
+
+func decide(l *cell.Literal, st *cell.State, now, cost int64, mode cell.Mode) cell.Decision {
+	l.Fit(st, now)
+	return l.Decide(st, now, cost, mode)
+}
+
+// attempt decides on a copy.
+func attempt(l *cell.Literal, st cell.State, now, cost int64, mode cell.Mode) cell.Decision {
+	st = clone(st)
+	return decide(l, &st, now, cost, mode)
+}
+
+func clone(st cell.State) cell.State {
+	st.Ring = slices.Clone(st.Ring)
+	return st
+}
+
+func equal(a, b cell.State) bool {
+	return a.A == b.A && a.B == b.B && a.BlockedNS == b.BlockedNS && slices.Equal(a.Ring, b.Ring)
+}

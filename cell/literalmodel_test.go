@@ -1,0 +1,300 @@
+package cell_test
+
+import (
+	"math"
+	"math/big"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"celld/cell"
+)
+
+// A model keeps what was taken as it was, and says how much of it counts at an instant from the latest one on, rounded up to
+// whole calls. All else about a limit follows from that.
+type model interface {
+	used(at uint64) int64
+	take(now, cost int64)
+	give(now, n int64) int64
+}
+
+// modelKey is a key under a model.
+type modelKey struct {
+	cell.Literal
+	model
+	blocked uint64
+}
+
+func (k *modelKey) decide(nowNS, cost int64, mode cell.Mode) cell.Decision {
+	now, capacity := uint64(nowNS), k.Capacity()
+	fits := func(at uint64) bool { return k.used(at)+cost <= capacity && k.blocked <= at }
+	d := cell.Decision{Limit: capacity, RetryAfterNS: cell.Never}
+	d.Limited = mode != cell.Force && cost > 0 && !fits(now)
+	if mode != cell.Peek && cost > 0 && !d.Limited {
+		k.take(nowNS, cost)
+	}
+	if mode == cell.Take && d.Limited && k.blocked <= now && k.BlockNS > 0 {
+		k.blocked = now + uint64(k.BlockNS)
+	}
+	if k.blocked <= now {
+		d.Remaining = max(0, capacity-k.used(now))
+	}
+	if d.Limited && cost <= capacity {
+		d.RetryAfterNS = first(now, fits) - now
+	}
+	d.ResetAfterNS = first(now, func(at uint64) bool { return k.used(at) == 0 && k.blocked <= at }) - now
+	return d
+}
+
+// first is the first instant from now on at which something is true that stays so.
+func first(now uint64, is func(uint64) bool) uint64 {
+	low, wait := now, uint64(1)
+	for !is(low) {
+		if wait > math.MaxUint64-low || is(low+wait) {
+			break
+		}
+		low, wait = low+wait, wait*2
+	}
+	if is(low) {
+		return low
+	}
+	high := low + min(wait, math.MaxUint64-low)
+	for high-low > 1 { // not at low, and at high
+		if middle := low + (high-low)/2; is(middle) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return high
+}
+
+// A bucket that every nanosecond takes one from, and a call adds an interval to.
+type bucketModel struct {
+	interval, level *big.Int
+	at              uint64
+}
+
+func newBucketModel(l cell.Literal) model {
+	return &bucketModel{interval: big.NewInt(intervalNS(l)), level: new(big.Int)}
+}
+
+func (m *bucketModel) levelAt(at uint64) *big.Int {
+	level := new(big.Int).Sub(m.level, new(big.Int).SetUint64(at-m.at))
+	if level.Sign() < 0 {
+		return new(big.Int)
+	}
+	return level
+}
+
+func (m *bucketModel) used(at uint64) int64 {
+	calls, rest := new(big.Int).QuoRem(m.levelAt(at), m.interval, new(big.Int))
+	if rest.Sign() > 0 {
+		calls.Add(calls, big.NewInt(1))
+	}
+	return min(calls.Int64(), math.MaxInt64/2)
+}
+
+func (m *bucketModel) take(now, cost int64) {
+	m.level, m.at = m.levelAt(uint64(now)), uint64(now)
+	m.level.Add(m.level, new(big.Int).Mul(m.interval, big.NewInt(cost)))
+	if !m.level.IsInt64() {
+		m.level.SetInt64(math.MaxInt64) // debts end there
+	}
+}
+
+func (m *bucketModel) give(now, n int64) int64 {
+	n = min(n, m.used(uint64(now)))
+	m.level, m.at = m.levelAt(uint64(now)), uint64(now)
+	m.level.Sub(m.level, new(big.Int).Mul(m.interval, big.NewInt(n)))
+	if m.level.Sign() < 0 {
+		m.level.SetInt64(0)
+	}
+	return n
+}
+
+// One window at a time.
+type windowModel struct {
+	cell.Literal
+	end uint64
+	sum int64
+}
+
+func newWindowModel(l cell.Literal) model { return &windowModel{Literal: l} }
+
+func (m *windowModel) used(at uint64) int64 {
+	if at >= m.end {
+		return 0
+	}
+	return m.sum
+}
+
+func (m *windowModel) take(now, cost int64) {
+	if m.used(uint64(now)) == 0 {
+		m.sum, m.end = 0, uint64(windowEnd(m.Literal, now))
+	}
+	m.sum += cost
+}
+
+func (m *windowModel) give(now, n int64) int64 {
+	n = min(n, m.used(uint64(now)))
+	m.sum -= n
+	return n
+}
+
+// windowEnd asks package time when the window ends that an instant is in.
+func windowEnd(l cell.Literal, now int64) int64 {
+	zone := time.FixedZone("", int(l.ZoneMin)*60)
+	at := time.Unix(0, now).In(zone)
+	date := func(year int, month time.Month, day, hour, minute, second int) int64 {
+		return time.Date(year, month, day, hour, minute, second, 0, zone).UnixNano()
+	}
+	year, month, day := at.Date()
+	hour, minute, second := at.Clock()
+	switch l.Unit {
+	case cell.Second:
+		return date(year, month, day, hour, minute, second+1)
+	case cell.Minute:
+		return date(year, month, day, hour, minute+1, 0)
+	case cell.Hour:
+		return date(year, month, day, hour+1, 0, 0)
+	case cell.Day:
+		return date(year, month, day+1, 0, 0, 0)
+	case cell.Week:
+		for day++; time.Date(year, month, day, 0, 0, 0, 0, zone).Weekday() != time.Monday; day++ {
+		}
+		return date(year, month, day, 0, 0, 0)
+	case cell.Month:
+		return date(year, month+1, 1, 0, 0, 0)
+	case cell.Year:
+		return date(year+1, 1, 1, 0, 0, 0)
+	}
+	if !l.Clock {
+		return now + l.PeriodNS
+	}
+	epoch := time.Date(1970, 1, 1, 0, 0, 0, 0, zone).UnixNano()
+	return now + l.PeriodNS - floorMod(now-epoch, l.PeriodNS)
+}
+
+func floorMod(a, b int64) int64 { return ((a % b) + b) % b }
+
+// What was taken in each window, or sub-window.
+type countersModel struct {
+	cell.Literal
+	parts int64 // of a period
+	sums  map[int64]int64
+}
+
+func newSlideModel(l cell.Literal) model {
+	return &countersModel{Literal: l, parts: 1, sums: map[int64]int64{}}
+}
+func newBucketsModel(l cell.Literal) model {
+	return &countersModel{Literal: l, parts: int64(l.Buckets), sums: map[int64]int64{}}
+}
+
+func (m *countersModel) number(at uint64) int64 {
+	n := new(big.Int).Mul(new(big.Int).SetUint64(at), big.NewInt(m.parts))
+	return n.Quo(n, big.NewInt(m.PeriodNS)).Int64()
+}
+
+func (m *countersModel) used(at uint64) (sum int64) {
+	number := m.number(at)
+	if m.parts > 1 {
+		for i := number - m.parts + 1; i <= number; i++ {
+			sum += m.sums[i]
+		}
+		return sum
+	}
+	left := big.NewInt(m.PeriodNS - int64(at%uint64(m.PeriodNS)))
+	weighted := left.Mul(left, big.NewInt(m.sums[number-1]))
+	weighted.Add(weighted, big.NewInt(m.PeriodNS-1))
+	return m.sums[number] + weighted.Quo(weighted, big.NewInt(m.PeriodNS)).Int64()
+}
+
+func (m *countersModel) take(now, cost int64) {
+	m.sums[m.number(uint64(now))] += cost
+	if m.parts == 1 {
+		m.sums[m.number(uint64(now))] = min(m.sums[m.number(uint64(now))], math.MaxUint32) // half a word
+	}
+}
+
+func (m *countersModel) give(now, n int64) (given int64) {
+	number := m.number(uint64(now))
+	for i := number; i > number-max(m.parts, 2); i-- {
+		part := min(n-given, m.sums[i])
+		m.sums[i] -= part
+		given += part
+	}
+	return given
+}
+
+// The calls. Those past the count, which Force leads to, are added to the newest.
+type logModel struct {
+	cell.Literal
+	calls []call
+}
+
+type call struct{ at, cost int64 }
+
+func newLogModel(l cell.Literal) model { return &logModel{Literal: l} }
+
+func (m *logModel) used(at uint64) (sum int64) {
+	for _, c := range m.calls {
+		if uint64(c.at)+uint64(m.PeriodNS) > at {
+			sum += c.cost
+		}
+	}
+	return sum
+}
+
+func (m *logModel) forget(now int64) {
+	for len(m.calls) > 0 && m.calls[0].at+m.PeriodNS <= now {
+		m.calls = m.calls[1:]
+	}
+}
+
+func (m *logModel) take(now, cost int64) {
+	m.forget(now)
+	if n := len(m.calls); n > 0 && (int64(n) == m.Count || m.calls[n-1].at == now) {
+		m.calls[n-1] = call{now, m.calls[n-1].cost + cost}
+		return
+	}
+	m.calls = append(m.calls, call{now, cost})
+}
+
+func (m *logModel) give(now, n int64) (given int64) {
+	m.forget(now)
+	for i := len(m.calls) - 1; i >= 0 && given < n; i-- {
+		part := min(n-given, m.calls[i].cost)
+		given += part
+		if m.calls[i].cost -= part; m.calls[i].cost == 0 {
+			m.calls = m.calls[:i]
+		}
+	}
+	return given
+}
+
+// Every decision is the model's, however calls, refunds and waits follow each other.
+func TestDecideIsTheModel(t *testing.T) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Literal) {
+		now := drawInstant(t)
+		key := modelKey{Literal: l, model: a.model(l)}
+		var st cell.State
+		var d cell.Decision
+		for range rapid.IntRange(1, 30).Draw(t, "calls") {
+			now += drawPause(t, l, now, d)
+			if rapid.IntRange(0, 5).Draw(t, "gives") == 0 {
+				n := drawCost(t, l, d)
+				if got, want := l.Give(&st, now, n), key.give(now, n); got != want {
+					t.Fatalf("%v at %d gives back %d of %d, and the model %d", l, now, got, n, want)
+				}
+			}
+			cost, mode := drawCost(t, l, d), drawMode(t)
+			d = decide(&l, &st, now, cost, mode)
+			if want := key.decide(now, cost, mode); d != want {
+				t.Fatalf("%v at %d, cost %d, mode %d:\n got %+v\nwant %+v", l, now, cost, mode, d, want)
+			}
+		}
+	})
+}

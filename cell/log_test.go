@@ -1,0 +1,110 @@
+package cell_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"celld/cell"
+)
+
+// A log has room for what it needs: it doubles, up to the count, and says by how many words it grew.
+func TestALogGrowsByDoubling(t *testing.T) {
+	l := mustLiteral(t, "100/1m,algo=log")
+	var st cell.State
+	var sizes []int
+	for i := range int64(100) {
+		if words := l.Fit(&st, aDayIn2027+i); words > 0 {
+			sizes = append(sizes, words)
+		}
+		if d := l.Decide(&st, aDayIn2027+i, 1, cell.Take); d.Limited || d.Remaining != 99-i {
+			t.Fatalf("call %d: %+v", i, d)
+		}
+	}
+	sum := 0
+	for i, words := range sizes {
+		if sum += words; i > 0 && i < len(sizes)-1 && words != sum/2 {
+			t.Errorf("grew by %v words", sizes)
+		}
+	}
+	if sum != 200 || len(st.Ring) != 200 || len(sizes) > 6 {
+		t.Errorf("%d words, grew by %v", len(st.Ring), sizes)
+	}
+	if n := testing.AllocsPerRun(10, func() { l.Fit(&st, aDayIn2027+100) }); n != 0 {
+		t.Errorf("%v allocations for no more room", n)
+	}
+	// All have passed: the room is used again.
+	if words := l.Fit(&st, aDayIn2027+2*l.PeriodNS); words != 0 {
+		t.Errorf("grew by %d words, and all entries had passed", words)
+	}
+}
+
+// Calls at the same nanosecond are one entry.
+func TestALogMergesCallsOfOneInstant(t *testing.T) {
+	l := mustLiteral(t, "1000/1m,algo=log")
+	var st cell.State
+	for range 500 {
+		decide(&l, &st, aDayIn2027, 2, cell.Take)
+	}
+	if want := "limit=1000/1m,algo=log calls=1800000000000000000:1000"; string(l.AppendState(nil, &st)) != want || len(st.Ring) > 8 {
+		t.Errorf("%s in %d words, want %s", l.AppendState(nil, &st), len(st.Ring), want)
+	}
+}
+
+// Under a higher count a full log grows; under a lower one no entry is added to those it has.
+func TestALogUnderAnotherCount(t *testing.T) {
+	small, large := mustLiteral(t, "3/1m,algo=log"), mustLiteral(t, "100/1m,algo=log")
+	var st cell.State
+	now := int64(aDayIn2027)
+	for range 3 {
+		decide(&small, &st, now, 1, cell.Take)
+		now++
+	}
+	large.Carry(&st, &small, now)
+	for range 47 {
+		if d := decide(&large, &st, now, 1, cell.Take); d.Limited {
+			t.Fatalf("%+v", d)
+		}
+		now++
+	}
+	small.Carry(&st, &large, now)
+	for range 10 {
+		decide(&small, &st, now, 1, cell.Force)
+		now++
+	}
+	if n := uint32(st.A); n != 50 {
+		t.Errorf("%d entries, want the 50 that were there", n)
+	}
+	text := string(small.AppendState(nil, &st))
+	if _, back, err := cell.ParseState(text); err != nil || small.EndNS(&back) != uint64(now-1+small.PeriodNS) {
+		t.Errorf("%s: %v", text, err)
+	}
+	if d := decide(&small, &st, now, 1, cell.Take); !d.Limited || d.RetryAfterNS != uint64(small.PeriodNS)-1 {
+		t.Errorf("%+v: all but two entries must leave, and the newest has what was forced", d)
+	}
+}
+
+// Fit makes enough room, however calls come, and never more than the count.
+func TestFitIsEnough(t *testing.T) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Literal) {
+		now := drawInstant(t)
+		var st cell.State
+		var d cell.Decision
+		for range rapid.IntRange(1, 60).Draw(t, "calls") {
+			now += drawPause(t, l, now, d)
+			before := len(st.Ring)
+			if words := l.Fit(&st, now); words != len(st.Ring)-before {
+				t.Fatalf("%v: %d words became %d, told %d", l, before, len(st.Ring), words)
+			}
+			d = l.Decide(&st, now, drawCost(t, l, d), drawMode(t))
+			switch n := int64(len(st.Ring)); {
+			case l.Algo == cell.Log:
+				if n > 2*l.Count || n > 256 || int64(uint32(st.A)) > l.Count {
+					t.Fatalf("%v: %d words, %d entries", l, n, uint32(st.A))
+				}
+			case n != int64(l.Buckets):
+				t.Fatalf("%v: %d words", l, n)
+			}
+		}
+	})
+}

@@ -1,0 +1,255 @@
+package cell_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"celld/cell"
+)
+
+func TestParseLiteral(t *testing.T) {
+	for text, canonical := range map[string]string{
+		"100/1m":                                 "100/1m",
+		"100/m":                                  "100/1m",
+		"100/60s":                                "100/1m",
+		"0100/060s":                              "100/1m",
+		"100/1m,algo=gcra":                       "100/1m",
+		"100/1m,burst=100":                       "100/1m",
+		"100/1m,burst=1":                         "100/1m,burst=1",
+		"100/1m,burst=101,algo=gcra":             "100/1m,burst=101",
+		"5/1s,algo=log":                          "5/1s,algo=log",
+		"1/24h":                                  "1/1d",
+		"1/366d":                                 "1/366d",
+		"1/8784h":                                "1/366d",
+		"10/1us":                                 "10/1us",
+		"10/us":                                  "10/1us",
+		"1/90m":                                  "1/90m",
+		"1/1001us":                               "1/1001us",
+		"1/3000us":                               "1/3ms",
+		"10000000/1s":                            "10000000/1s",
+		"2147483647/366d":                        "2147483647/366d",
+		"1/1us,burst=2147483647":                 "1/1us,burst=2147483647",
+		"1/366d,burst=291":                       "1/366d,burst=291",
+		"7/1s,algo=window":                       "7/1s,algo=window",
+		"7/10s,align=clock,algo=window":          "7/10s,algo=window,align=clock",
+		"7/1d,tz=-03:30,algo=window,align=clock": "7/1d,algo=window,align=clock,tz=-03:30",
+		"7/1d,tz=-00:00,algo=window,align=clock": "7/1d,algo=window,align=clock",
+		"10000/month":                            "10000/month",
+		"10000/month,algo=window":                "10000/month",
+		"10000/month,tz=+08:00":                  "10000/month,tz=+08:00",
+		"1/year,tz=+14:00":                       "1/year,tz=+14:00",
+		"1/week,tz=-12:00":                       "1/week,tz=-12:00",
+		"1/day,tz=+05:45":                        "1/day,tz=+05:45",
+		"10000000/second":                        "10000000/second",
+		"6/hour,shadow":                          "6/hour,shadow",
+		"6/minute,block=1h":                      "6/minute,block=1h",
+		"9/1s,algo=slide":                        "9/1s,algo=slide",
+		"9/1s,buckets=2,algo=slide":              "9/1s,algo=slide,buckets=2",
+		"9/128us,algo=slide,buckets=128":         "9/128us,algo=slide,buckets=128",
+		"9/1s,shadow,block=60000ms,burst=2":      "9/1s,burst=2,block=1m,shadow",
+		"9/1s,block=1us":                         "9/1s,block=1us",
+		"9/1s,block=366d":                        "9/1s,block=366d",
+	} {
+		l, err := cell.ParseLiteral(text)
+		if err != nil || l.String() != canonical {
+			t.Errorf("%s is %v, %v; want %s", text, l, err, canonical)
+		}
+		if again, err := cell.ParseLiteral(canonical); err != nil || again != l {
+			t.Errorf("%s is %+v, and %s is %+v, %v", text, l, canonical, again, err)
+		}
+	}
+}
+
+func TestParseLiteralSaysWhatItReads(t *testing.T) {
+	const day = 24 * time.Hour
+	for text, want := range map[string]cell.Literal{
+		"5/2s,burst=9": {Slot: cell.Slot{PeriodNS: 2e9}, Params: cell.Params{Count: 5, Burst: 9}},
+		"5/2s":         {Slot: cell.Slot{PeriodNS: 2e9}, Params: cell.Params{Count: 5, Burst: 5}},
+		"5/month,tz=-01:30,shadow,block=1s": {
+			Slot:   cell.Slot{Algo: cell.Window, Unit: cell.Month, ZoneMin: -90, PeriodNS: int64(28 * day)},
+			Params: cell.Params{Count: 5}, BlockNS: 1e9, Shadow: true,
+		},
+		"5/7d,algo=window,align=clock": {Slot: cell.Slot{Algo: cell.Window, Clock: true, PeriodNS: int64(7 * day)}, Params: cell.Params{Count: 5}},
+		"5/7d,algo=slide,buckets=7":    {Slot: cell.Slot{Algo: cell.Slide, Buckets: 7, PeriodNS: int64(7 * day)}, Params: cell.Params{Count: 5}},
+		"5/7d,algo=log":                {Slot: cell.Slot{Algo: cell.Log, PeriodNS: int64(7 * day)}, Params: cell.Params{Count: 5}},
+	} {
+		got := mustLiteral(t, text)
+		if got.Slot != want.Slot || got.Params != want.Params || got.BlockNS != want.BlockNS || got.Shadow != want.Shadow {
+			t.Errorf("%s is %+v, want %+v", text, got, want)
+		}
+		if capacity := got.Capacity(); capacity != max(want.Burst, want.Count) {
+			t.Errorf("%s passes %d at once", text, capacity)
+		}
+	}
+	for text, want := range map[string]string{
+		"5/2s,burst=9,shadow":           "gcra/2s",
+		"5/1d,algo=window":              "window/1d",
+		"5/month,tz=-01:30,block=1s":    "window/month,tz=-01:30",
+		"5/60s,algo=slide,buckets=6":    "slide/1m,buckets=6",
+		"1/1000ms,algo=log":             "log/1s",
+		"1/10s,algo=window,align=clock": "window/10s,align=clock",
+	} {
+		if got := string(mustLiteral(t, text).Slot.AppendText(nil)); got != want {
+			t.Errorf("the slot of %s is %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestParseLiteralErrors(t *testing.T) {
+	const (
+		number  = "expected 1 to 2147483647"
+		length  = "expected 1us to 366d"
+		unit    = "unknown unit, expected us, ms, s, m, h or d"
+		options = "expected algo, burst, align, tz, buckets, block or shadow"
+		zone    = "expected ±hh:mm, from -12:00 to +14:00"
+	)
+	for _, c := range []struct{ text, part, of, want string }{
+		{"", "limit", "", "expected count/period, such as 100/1m"},
+		{"100", "limit", "100", "expected count/period, such as 100/1m"},
+		{"100,algo=log/1m", "limit", "100,algo=log/1m", "expected count/period, such as 100/1m"},
+		{"/1m", "count", "", number},
+		{"0/1m", "count", "0", number},
+		{"-1/1m", "count", "-1", number},
+		{"+1/1m", "count", "+1", number},
+		{"1.5/1m", "count", "1.5", number},
+		{" 1/1m", "count", " 1", number},
+		{"2147483648/1d", "count", "2147483648", number},
+		{"18446744073709551617/1d", "count", "18446744073709551617", number},
+		{"٣/1d", "count", "٣", number},
+		{"11/1us", "count", "11", "more than 10000000 a second"},
+		{"10000001/second", "count", "10000001", "more than 10000000 a second"},
+		{"10000001/1s,algo=log", "count", "10000001", "more than 10000000 a second"},
+		{"1/", "period", "", unit},
+		{"1/1", "period", "1", unit},
+		{"1/1w", "period", "1w", unit},
+		{"1/1m/1s", "period", "1m/1s", unit},
+		{"1/1M", "period", "1M", unit},
+		{"1/Month", "period", "Month", unit},
+		{"1/2month", "period", "2month", unit},
+		{"1/1 m", "period", "1 m", unit},
+		{"1/1µs", "period", "1µs", unit},
+		{"1/-1s", "period", "-1s", unit},
+		{"1/1ns", "period", "1ns", unit},
+		{"1/0s", "period", "0s", length},
+		{"1/367d", "period", "367d", length},
+		{"1/31622401s", "period", "31622401s", length},
+		{"1/99999999999999999999d", "period", "99999999999999999999d", length},
+		{"1/1m,", "option", "", options},
+		{"1/1m,,shadow", "option", "", options},
+		{"1/1m, shadow", "option", " shadow", options},
+		{"1/1m,Shadow", "option", "Shadow", options},
+		{"1/1m,count=1", "option", "count=1", options},
+		{"1/1m,=", "option", "=", options},
+		{"1/1m,shadow=", "option", "shadow=", "shadow takes no value"},
+		{"1/1m,shadow=1", "option", "shadow=1", "shadow takes no value"},
+		{"1/1m,shadow,shadow", "option", "shadow", "shadow stands twice"},
+		{"1/1m,burst=2,burst=2", "option", "burst=2", "burst stands twice"},
+		{"1/1m,algo=log,algo=log", "option", "algo=log", "algo stands twice"},
+		{"1/1m,algo", "algo", "", "expected gcra, window, slide or log"},
+		{"1/1m,algo=GCRA", "algo", "GCRA", "expected gcra, window, slide or log"},
+		{"1/month,algo=log", "algo", "log", "a period of the calendar needs algo=window"},
+		{"1/month,algo=gcra", "algo", "gcra", "a period of the calendar needs algo=window"},
+		{"1/1m,burst", "burst", "", number},
+		{"1/1m,burst=0", "burst", "0", number},
+		{"1/1m,burst=2147483648", "burst", "2147483648", number},
+		{"1/366d,burst=292", "burst", "292", "takes more than 292 years to flow back"},
+		{"1/1h,burst=2147483647", "burst", "2147483647", "takes more than 292 years to flow back"},
+		{"1/1m,algo=log,burst=2", "option", "burst", "needs algo=gcra"},
+		{"1/month,burst=2", "option", "burst", "needs algo=gcra"},
+		{"1/1m,align=clock", "option", "align", "needs algo=window"},
+		{"1/1m,algo=window,align=", "align", "", "expected clock"},
+		{"1/1m,algo=window,align=edge", "align", "edge", "expected clock"},
+		{"1/month,align=clock", "align", "clock", "a period of the calendar is aligned"},
+		{"1/1m,tz=+00:00", "option", "tz", "needs algo=window"},
+		{"1/1m,algo=window,tz=+01:00", "tz", "+01:00", "needs align=clock, or a period of the calendar"},
+		{"1/month,tz=+14:01", "tz", "+14:01", zone},
+		{"1/month,tz=-12:01", "tz", "-12:01", zone},
+		{"1/month,tz=+08:60", "tz", "+08:60", zone},
+		{"1/month,tz=08:00", "tz", "08:00", zone},
+		{"1/month,tz=+8:00", "tz", "+8:00", zone},
+		{"1/month,tz=+08-00", "tz", "+08-00", zone},
+		{"1/month,tz=UTC", "tz", "UTC", zone},
+		{"1/month,tz=", "tz", "", zone},
+		{"1/1m,buckets=6", "option", "buckets", "needs algo=slide"},
+		{"1/1m,algo=slide,buckets=1", "buckets", "1", "expected 2 to 128"},
+		{"1/1m,algo=slide,buckets=129", "buckets", "129", "expected 2 to 128"},
+		{"1/127us,algo=slide,buckets=128", "buckets", "128", "each must be 1us or longer"},
+		{"1/1m,block", "block", "", unit},
+		{"1/1m,block=0s", "block", "0s", length},
+		{"1/1m,block=367d", "block", "367d", length},
+		{"1/1m,block=month", "block", "month", unit},
+		{"1/1m,\r\n+OK", "option", "??+OK", options},
+		{"1/1m,\x00\x7f\u2028\xff", "option", "???\uFFFD", options},
+		{"1/" + strings.Repeat("é", 40), "period", strings.Repeat("é", 32) + "…", unit},
+		{"1/x" + strings.Repeat("é", 40), "period", "x" + strings.Repeat("é", 31) + "…", unit},
+	} {
+		l, err := cell.ParseLiteral(c.text)
+		e, ok := errors.AsType[*cell.LiteralError](err)
+		if want := (cell.LiteralError{Part: c.part, Text: c.of, Want: c.want}); !ok || *e != want || l != (cell.Literal{}) {
+			t.Errorf("%q: %v, %v; want %v", c.text, l, err, want.Error())
+		}
+	}
+	if _, err := cell.ParseLiteral("0/1m"); err.Error() != "invalid limit: count '0': expected 1 to 2147483647" {
+		t.Error(err)
+	}
+}
+
+// What is sent costs no more than to look at it, however long it is.
+func TestParseLiteralIsCheapOnLongTexts(t *testing.T) {
+	for _, part := range []string{"1", "/", ",", "1/1m", ",burst=1", "1/1m,", "=", "é", "\xff", "\n", "0"} {
+		for _, head := range []string{"", "1/", "1/1m,", "1/1m,algo=", "1/1m,burst=", "1/month,tz=", "1/1m,block="} {
+			text := head + strings.Repeat(part, 1<<20/len(part))
+			if n := testing.AllocsPerRun(1, func() { wantOneLine(t, text) }); n > 20 {
+				t.Errorf("%q and 1 MB of %q: %v allocations", head, part, n)
+			}
+		}
+	}
+}
+
+// wantOneLine parses, and wants an error to be one short line.
+func wantOneLine(t testing.TB, text string) (cell.Literal, bool) {
+	l, err := cell.ParseLiteral(text)
+	if err == nil {
+		return l, true
+	}
+	if line := err.Error(); len(line) > 300 || !utf8.ValidString(line) || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' }) {
+		t.Fatalf("%q", line)
+	}
+	return l, false
+}
+
+func FuzzParseLiteral(f *testing.F) {
+	for _, text := range []string{
+		"100/1m", "10000/month,tz=+08:00", "5/1s,algo=log,shadow", "9/1s,algo=slide,buckets=2,block=1h", "9/d,burst=3", "1/7d,algo=window,align=clock,tz=-03:30",
+		"1/1m,\r\n", "2147483647/366d,burst=2147483647", "é/é,é=é",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		l, ok := wantOneLine(t, text)
+		if !ok {
+			return
+		}
+		canonical := l.String()
+		if again, err := cell.ParseLiteral(canonical); err != nil || again != l || again.String() != canonical {
+			t.Fatalf("%q is %s, and that is %v, %v", text, canonical, again, err)
+		}
+	})
+}
+
+// Every literal is what its canonical form says, and what it would take to decide with it is there.
+func TestEveryLiteralReadsBack(t *testing.T) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Literal) {
+		if again := mustLiteral(t, l.String()); again != l {
+			t.Fatalf("%v reads as %+v, want %+v", l, again, l)
+		}
+		if d := attempt(&l, cell.State{}, aDayIn2027, l.Capacity(), cell.Take); d.Limited || d.Remaining != 0 {
+			t.Fatalf("%v: a new key: %+v", l, d)
+		}
+	})
+}

@@ -1,0 +1,217 @@
+package cell_test
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"celld/cell"
+)
+
+func TestStateText(t *testing.T) {
+	for _, text := range []string{
+		"limit=30/1m,burst=16 tat=1763739000000000000",
+		"limit=30/1m tat=0",
+		"limit=30/1m tat=18446744073709551615",
+		"limit=100/1h,algo=window until=1763740800000000000 used=5",
+		"limit=100/month,tz=+08:00 until=1763740800000000000 used=5 blocked=1763740800000000001",
+		"limit=100/1m,algo=slide start=1763739000000000000 used=5 before=3",
+		"limit=100/1m,algo=slide,buckets=3 newest=88186950 used=2,0,5",
+		"limit=100/1m,algo=slide,buckets=3 newest=0 used=0,0,0",
+		"limit=100/1m,algo=log calls=1763739000000000000:1,+1500:2",
+		"limit=1/1m,algo=log calls=1763739000000000000:1,+1500:2,+0:3",
+		"limit=100/1m,algo=log calls=",
+		"limit=100/1m,algo=log calls= blocked=1",
+	} {
+		l, st, err := cell.ParseState(text)
+		if err != nil || string(l.AppendState([]byte("> "), &st)) != "> "+text {
+			t.Errorf("%s is %s, %v", text, l.AppendState(nil, &st), err)
+		}
+	}
+	for _, text := range []string{
+		"", "limit=", "limit=30/1m", "limit=30/1m ", "tat=0", "limit=30/1m tat=", "limit=30/1m tat=0 ", "limit=30/1m  tat=0", " limit=30/1m tat=0",
+		"limit=30/1m tat=00", "limit=30/1m tat=+1", "limit=30/1m tat=-1", "limit=30/1m tat=1_0", "limit=30/1m tat=18446744073709551616", "limit=30/1m used=1",
+		"limit=30/1m,shadow tat=0", "limit=30/1m,block=1s tat=0", "limit=30/1m tat=0 blocked=0", "limit=30/1m tat=0 blocked=9223372036854775808",
+		"limit=30/1m tat=0 blocked=1 blocked=1", "limit=30/1m tat=0 x=1",
+		"limit=1/1h,algo=window until=9223372036854775808 used=5", "limit=1/1h,algo=window until=1 used=9007199254740993", "limit=1/1h,algo=window used=1 until=1",
+		"limit=1/1m,algo=slide start=0 used=4294967296 before=3", "limit=1/1m,algo=slide start=0 used=4 before=4294967296", "limit=1/1m,algo=slide start=0 used=4",
+		"limit=1/1m,algo=slide,buckets=3 newest=1 used=2,0", "limit=1/1m,algo=slide,buckets=3 newest=1 used=2,0,5,1", "limit=1/1m,algo=slide,buckets=3 newest=1 used=,,",
+		"limit=1/1m,algo=slide,buckets=3 newest=461168602 used=0,0,0", "limit=1/1m,algo=slide,buckets=2 newest=1 used=9007199254740992,1",
+		"limit=1/1m,algo=log calls=1", "limit=1/1m,algo=log calls=1:", "limit=1/1m,algo=log calls=:1", "limit=1/1m,algo=log calls=1:0", "limit=1/1m,algo=log calls=+1:1",
+		"limit=1/1m,algo=log calls=1:1,", "limit=1/1m,algo=log calls=1:1,2:1", "limit=1/1m,algo=log calls=9223372036854775807:1,+1:1",
+		"limit=1/1m,algo=log calls=1:9007199254740992,+1:1", "limit=1/1m,algo=log", "limit=1/1m,algo=log calls",
+	} {
+		l, st, err := cell.ParseState(text)
+		if err == nil || l != (cell.Literal{}) || !equal(st, cell.State{}) {
+			t.Errorf("%s is %s, %v; want an error", text, l.AppendState(nil, &st), err)
+		}
+	}
+}
+
+// A state that was written and read again decides as the one that was kept.
+func TestAStateReadBackDecidesAlike(t *testing.T) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Literal) {
+		kept, now := drawHistory(t, l, cell.Take, cell.Take, cell.Peek, cell.Force)
+		if rapid.Bool().Draw(t, "another count") {
+			old := l
+			l = drawParams(t, plain(t, l))
+			l.Carry(&kept, &old, now)
+		}
+		if rapid.Bool().Draw(t, "shift") {
+			back := rapid.Int64Range(0, now).Draw(t, "set back by")
+			l.Shift(&kept, uint64(back))
+			now -= back
+		}
+		text := string(l.AppendState(nil, &kept))
+		of, read, err := cell.ParseState(text)
+		if err != nil || of != plain(t, l) || string(of.AppendState(nil, &read)) != text {
+			t.Fatalf("%s of %v is %s, %v", text, l, of.AppendState(nil, &read), err)
+		}
+		if l.EndNS(&kept) != l.EndNS(&read) {
+			t.Fatalf("%s ends at %d, and kept at %d", text, l.EndNS(&read), l.EndNS(&kept))
+		}
+		var d cell.Decision
+		for range rapid.IntRange(1, 10).Draw(t, "calls") {
+			now += drawPause(t, l, now, d)
+			if n := drawCost(t, l, d); rapid.IntRange(0, 3).Draw(t, "gives") == 0 && l.Give(&kept, now, n) != l.Give(&read, now, n) {
+				t.Fatalf("%s gives back another part of %d", text, n)
+			}
+			cost, mode := drawCost(t, l, d), drawMode(t)
+			d = decide(&l, &kept, now, cost, mode)
+			if got := decide(&l, &read, now, cost, mode); got != d {
+				t.Fatalf("%s at %d, cost %d, mode %d:\nread %+v\nkept %+v", text, now, cost, mode, got, d)
+			}
+		}
+	})
+}
+
+// Files may hold anything. What reads as a state is written as it was read, and nothing that is done with it panics or
+// leaves its range.
+func FuzzParseState(f *testing.F) {
+	for _, text := range []string{
+		"limit=30/1m,burst=16 tat=1763739000000000000", "limit=1/366d,burst=291 tat=18446744073709551615 blocked=9223372036854775807",
+		"limit=2147483647/month,tz=+08:00 until=9223372036854775807 used=9007199254740992", "limit=1/year,tz=-12:00 until=9223372036854775807 used=1",
+		"limit=1/1us,algo=slide start=9223372036854775807 used=4294967295 before=4294967295", "limit=2147483647/366d,algo=slide start=1 used=1 before=4294967295",
+		"limit=1/2us,algo=slide,buckets=2 newest=9223372036854775 used=9007199254740991,1", "limit=3/1s,algo=slide,buckets=3 newest=0 used=1,1,1",
+		"limit=3/366d,algo=slide,buckets=128 newest=1 used=" + strings.Repeat("1,", 127) + "1", "limit=9/1m,algo=slide,buckets=7 newest=3 used=7,0,0,0,0,0,0",
+		"limit=1/1m,algo=log calls=1:1,+9223372036854775806:9007199254740991", "limit=3/1m,algo=log calls=0:1,+0:1,+0:1,+0:1,+59999999999:1",
+		"limit=9/1m,algo=log calls= blocked=1",
+	} {
+		f.Add(text, int64(aDayIn2027), int64(1))
+		f.Add(text, int64(0), int64(cell.MaxCost))
+		f.Add(text, int64(math.MaxInt64/8*7), int64(3))
+	}
+	f.Fuzz(func(t *testing.T, text string, now, n int64) {
+		l, st, err := cell.ParseState(text)
+		if err != nil {
+			return
+		}
+		_, fields, _ := strings.Cut(text, " ")
+		if written := string(l.AppendState(nil, &st)); written != "limit="+l.String()+" "+fields {
+			t.Fatalf("%s is written %s", text, written)
+		}
+		if now &= math.MaxInt64; now > math.MaxInt64-2*cell.MaxPeriodNS {
+			return
+		}
+		surviveAll(t, l, st, now, n&cell.MaxCost)
+	})
+}
+
+// Numbers at every bound, of every algorithm.
+func TestHostileStatesStayInRange(t *testing.T) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Literal) {
+		l = plain(t, l)
+		number := func(most uint64, name string) string {
+			return strconv.FormatUint(rapid.OneOf(
+				rapid.SampledFrom([]uint64{0, min(1, most), most, most - most/2, min(aDayIn2027, most)}),
+				rapid.Uint64Range(0, most),
+				rapid.Uint64Range(0, min(most, uint64(2*l.Capacity()))),
+			).Draw(t, name), 10)
+		}
+		text := "limit=" + l.String()
+		switch {
+		case l.Algo == cell.GCRA:
+			text += " tat=" + number(math.MaxUint64, "TAT")
+		case l.Algo == cell.Window:
+			text += " until=" + number(math.MaxInt64, "until") + " used=" + number(1<<53, "used")
+		case l.Algo == cell.Log:
+			calls := []string{number(math.MaxInt64, "time") + ":" + number(1<<53, "cost")}
+			for range rapid.IntRange(0, 5).Draw(t, "calls") {
+				calls = append(calls, "+"+number(math.MaxInt64/8, "wait")+":"+number(1<<50, "cost"))
+			}
+			text += " calls=" + strings.Join(calls, ",")
+		case l.Buckets > 0:
+			counters := make([]string, l.Buckets)
+			for i := range counters {
+				counters[i] = number(1<<52/uint64(l.Buckets), "counter")
+			}
+			text += " newest=" + number(math.MaxInt64/uint64(l.PeriodNS)*uint64(l.Buckets), "newest") + " used=" + strings.Join(counters, ",")
+		default:
+			text += " start=" + number(math.MaxInt64, "start") + " used=" + number(math.MaxUint32, "used") + " before=" + number(math.MaxUint32, "before")
+		}
+		_, st, err := cell.ParseState(text)
+		if err != nil {
+			return // too much, or no call at all, in a log
+		}
+		now := rapid.OneOf(rapid.SampledFrom([]int64{0, 1, aDayIn2027}), rapid.Int64Range(0, math.MaxInt64-2*cell.MaxPeriodNS)).Draw(t, "now")
+		surviveAll(t, l, st, now, rapid.Int64Range(0, cell.MaxCost).Draw(t, "n"))
+	})
+}
+
+// surviveAll does all that is done with a state.
+func surviveAll(t rapid.TB, l cell.Literal, st cell.State, now, n int64) {
+	for _, mode := range []cell.Mode{cell.Take, cell.Peek, cell.Force} {
+		for _, cost := range []int64{0, 1, n, l.Capacity(), cell.MaxCost} {
+			wantSane(t, l, st, now, cost, mode)
+		}
+	}
+	given := clone(st)
+	if back := l.Give(&given, now, n); back < 0 || back > n {
+		t.Fatalf("%d given back of %d", back, n)
+	}
+	wantSane(t, l, given, now, 1, cell.Take)
+	for _, text := range []string{
+		"1/366d", "2147483647/366d", "10/1us,burst=2147483647", "3/month,tz=+14:00", "1/366d,algo=slide", "7/7us,algo=slide,buckets=7", "3/366d,algo=log",
+	} {
+		other, carried := mustLiteral(t, text), clone(st)
+		other.Carry(&carried, &l, now)
+		wantSane(t, other, carried, now, 1, cell.Take)
+	}
+	for _, count := range []string{"1", "2", "2147483647"} {
+		_, period, _ := strings.Cut(l.String(), "/")
+		if other, err := cell.ParseLiteral(count + "/" + period); err == nil {
+			carried := clone(st)
+			other.Carry(&carried, &l, now)
+			wantSane(t, other, carried, now, 1, cell.Force)
+		}
+	}
+	for _, ns := range []uint64{0, 1, uint64(n), uint64(now), math.MaxInt64, math.MaxUint64} {
+		shifted := clone(st)
+		l.Shift(&shifted, ns)
+		wantSane(t, l, shifted, now, 1, cell.Take)
+		wantSane(t, l, shifted, now-int64(min(ns, uint64(now))), 1, cell.Take)
+	}
+}
+
+// wantSane decides, and holds the decision to what is true of every one.
+func wantSane(t rapid.TB, l cell.Literal, st cell.State, now, cost int64, mode cell.Mode) {
+	t.Helper()
+	st = clone(st)
+	d := decide(&l, &st, now, cost, mode)
+	if d.Limit != l.Capacity() || d.Remaining < 0 || d.Remaining > d.Limit || d.Limited && (cost == 0 || mode == cell.Force || d.RetryAfterNS == 0) {
+		t.Fatalf("%v at %d, cost %d, mode %d: %+v", l, now, cost, mode, d)
+	}
+	if end := max(l.EndNS(&st), uint64(now)); d.ResetAfterNS != end-uint64(now) {
+		t.Fatalf("%v at %d, cost %d, mode %d: %+v, and it ends at %d", l, now, cost, mode, d, end)
+	}
+	if d.RetryAfterNS != cell.Never && d.RetryAfterNS > d.ResetAfterNS {
+		t.Fatalf("%v at %d, cost %d, mode %d: to retry when there is nothing left: %+v", l, now, cost, mode, d)
+	}
+	text := string(l.AppendState(nil, &st))
+	if _, _, err := cell.ParseState(text); err != nil {
+		t.Fatalf("%s is written, and not read: %v", text, err)
+	}
+}
