@@ -16,7 +16,9 @@ func (c *conn) play(steps ...step) {
 	for _, s := range steps {
 		want, open := strings.CutSuffix(s.want, "…")
 		if want[0] < '0' || want[0] > '9' {
-			want = strings.TrimSuffix(want, "\r\n") + "\r\n"
+			if !open {
+				want += "\r\n"
+			}
 		} else {
 			words := strings.Fields(want)
 			length := len(words)
