@@ -22,8 +22,10 @@ func (c *conn) play(steps ...step) {
 		} else {
 			words := strings.Fields(want)
 			length := len(words)
-			if open {
+			if open && strings.HasPrefix(s.command, "CL.TAKE") {
 				length = len(takeFields)
+			} else if open {
+				length = len(decisionFields)
 			}
 			want = fmt.Sprintf("*%d\r\n:%s\r\n", length, strings.Join(words, "\r\n:"))
 		}

@@ -2,6 +2,7 @@ package persistence
 
 import (
 	"bytes"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -125,6 +126,10 @@ func (l *loader) field(f *fields, name, text []byte) {
 		return
 	}
 	limit, err := l.m.store.ParseLimit(string(name), string(text))
+	if errors.Is(err, store.ErrNoPolicy) { // redis-server passes over policies, and keeps their states
+		l.other(nil, "limit of an unknown policy")
+		return
+	}
 	if err != nil {
 		f.bad = true
 		return
@@ -139,6 +144,9 @@ func (l *loader) hash(key []byte, f *fields, expiryMS int64) error {
 	}
 	if f.bad {
 		l.other(key, "hash")
+		return nil
+	}
+	if len(f.limits) == 0 {
 		return nil
 	}
 	st := stateOf(f.limits.EndNS(), expiryMS)

@@ -1,6 +1,10 @@
 package resp
 
-import "celld/store"
+import (
+	"errors"
+
+	"celld/store"
+)
 
 // To tools a key that holds limits is a hash: of their names to what is used of them.
 
@@ -37,6 +41,10 @@ func cmdHSet(s *Session, args [][]byte) {
 	var limits store.Limits
 	for fields := args[2:]; len(fields) > 0; fields = fields[2:] {
 		limit, err := s.srv.store.ParseLimit(string(fields[0]), string(fields[1]))
+		if errors.Is(err, store.ErrNoPolicy) {
+			s.replyError(errNoPolicy, shortText(fields[0][1:]))
+			return
+		}
 		if err != nil {
 			s.replyError(errHashField, shortText(fields[0]))
 			return

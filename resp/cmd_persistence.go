@@ -150,10 +150,14 @@ func infoPersistence(w *infoWriter, s *Session) {
 // Loads says whether files are read before commands are served.
 func (srv *Server) Loads() bool { return srv.persist.On() }
 
-// load reads what is on the disk, while every command that needs it is answered by -LOADING, and begins to write.
+// load reads what is on the disk, while every command that needs it is answered by -LOADING, and begins to write. The policies
+// of their file are there for states under them, which another server's files may have, and hold whatever the files say.
 func (srv *Server) load(carrier carrier) error {
 	p := srv.persist
 	if p.On() {
+		if err := srv.setPolicies(); err != nil {
+			return err
+		}
 		loaded, err := p.Load(srv.applier())
 		if err != nil {
 			return err

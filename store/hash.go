@@ -7,9 +7,13 @@ import (
 	"celld/cell"
 )
 
+// ErrNoPolicy reports the state of a policy that there is none of.
+var ErrNoPolicy = errors.New("no such policy")
+
 var errField = errors.New("not a limit and its state")
 
-// ParseLimit reads a field of the hash that a key with limits is to tools: a name, as AppendName writes it, and a state.
+// ParseLimit reads a field of the hash that a key with limits is to tools: a name, as AppendName writes it, and a state. The
+// error is ErrNoPolicy where that is all that is wrong.
 func (s *Store) ParseLimit(name, text string) (LimitState, error) {
 	literal, st, err := cell.ParseState(text)
 	if err != nil {
@@ -18,7 +22,7 @@ func (s *Store) ParseLimit(name, text string) (LimitState, error) {
 	l := LimitState{Literal: literal, State: st}
 	if policy, isPolicy := strings.CutPrefix(name, "@"); isPolicy {
 		if l.Policy = s.PolicyNamed(policy); l.Policy == nil {
-			return LimitState{}, errField
+			return LimitState{}, ErrNoPolicy
 		}
 	} else if string(literal.Slot.AppendText(nil)) != name {
 		return LimitState{}, errField

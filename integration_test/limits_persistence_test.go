@@ -1,0 +1,312 @@
+package integration_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Keys with limits, policies and rules on disk: what persistence_*_test.go does for CL.THROTTLE's.
+
+// keptLimits are all algorithms, with periods in which nothing changes while the test runs.
+var keptLimits = []string{
+	"100/1d", "5/1d,burst=2", "100/2d,algo=window", "100/1d,algo=window,align=clock,tz=+05:45", "100/year", "100/1d,algo=slide", "100/1d,algo=slide,buckets=7", "100/1d,algo=log", "4/30d,algo=log,block=300d",
+}
+
+// limitsToKeep makes keys with limits, beside those of CL.THROTTLE, policies and rules.
+func limitsToKeep(c *conn) {
+	c.t.Helper()
+	c.play(step{"CL.POLICY SET api 100/1d", ":1"}, step{"CL.POLICY SET api:gold 100/30d,algo=log,block=1h", ":1"}, step{"CL.POLICY SET gone 5/1s", ":1"}, step{"CL.POLICY DEL gone", ":1"},
+		step{"CL.RULE ADD DENY evil", ":1"}, step{"CL.RULE ADD DENY 'with space:*' EX 86400", ":1"}, step{"CL.RULE ADD ALLOW ip: CIDR 10.0.0.0/8", ":1"}, step{"CL.RULE ADD ALLOW ip: CIDR 2001:db8::/32", ":1"}, step{"CL.RULE ADD DENY gone", ":1"}, step{"CL.RULE DEL DENY gone", ":1"})
+	all := []string{"CL.TAKE", "all"}
+	for _, limit := range keptLimits {
+		c.take("key:"+limit, limit)
+		c.take("key:"+limit, limit)
+		all = append(all, limit)
+	}
+	for range 3 {
+		c.do(all...)
+	}
+	for range 200 {
+		c.take("calls", "1000/3d,algo=log")
+	}
+	for range 5 {
+		c.take("blocked", "3/1d,block=30d") // and blocked from the fourth on
+	}
+	c.throttle("tat", "5", "1", "86400")
+	at := itoa(time.Now().Add(time.Hour).UnixMilli())
+	c.play(
+		step{"CL.TAKE policy @api COST 7", "0 100 93 …"}, step{"CL.TAKE policy @api:gold COST 7", "0 100 93 …"}, step{"CL.TAKE policy 50/1d COST 7", "0 50 43 …"},
+		step{"CL.TAKE '' 100/1d FORCE COST 150", "0 100 0 …"}, step{"CL.TAKE '\\x00\\xff \\r\\n' 100/1d", "0 100 99 …"}, step{"CL.TAKE " + strings.Repeat("a", 5000) + " 100/1d", "0 100 99 …"},
+		step{"CL.TAKE reset 100/1d", "0 100 99 …"}, step{"CL.RESET reset", ":1"}, step{"CL.TAKE given 100/1d", "0 100 99 …"}, step{"CL.GIVE given 100/1d 1", ":1"},
+		step{"CL.TAKE old 100/1d,algo=log COST 9", "0 100 91 …"}, step{"RENAME old renamed", "+OK"}, step{"CL.TAKE sooner 100/1d COST 50", "0 100 50 …"}, step{"PEXPIREAT sooner " + at, ":1"},
+		step{"CL.THROTTLE turned 5 1 86400", "0 6 5 …"}, step{"DEL turned", ":1"}, step{"CL.TAKE turned 100/1d", "0 100 99 …"},
+		step{"CL.MTAKE 2 pair:1 100/1d pair:2 100/1d,algo=slide", "*3\r\n*5\r\n:0\r\n…"}, step{"CL.TAKE soon 1000/1s", "0 1000 999 …"},
+	)
+	eventually(c.t, "a key expires", func() bool { return c.do("EXISTS", "soon") == ":0\r\n" })
+}
+
+// kept is all that a server holds, as text by name: fields of hashes, TATs, policies, rules, and when keys expire, in Unix s.
+func (c *conn) kept() map[string]string {
+	c.t.Helper()
+	all := map[string]string{"policies": fmt.Sprint(pairs(c.t, c.do("CL.POLICY", "LIST")))}
+	for _, rule := range strings.Split(c.do("CL.RULE", "LIST"), "*4\r\n$") {
+		at := strings.LastIndexByte(rule, ':')
+		if at < 0 {
+			continue // how many there are
+		}
+		left := rule[at:]
+		if left != ":-1\r\n" {
+			left = "some time"
+		}
+		all["rule "+rule[:at]] = left
+	}
+	maps.Copy(all, c.keptKeys())
+	return all
+}
+
+func (c *conn) keptKeys() map[string]string {
+	c.t.Helper()
+	all := map[string]string{}
+	for _, key := range keyList(c.do("KEYS", "*")) {
+		expires := (intReply(c.do("PEXPIRETIME", key)) + 500) / 1000
+		if c.do("TYPE", key) == "+hash\r\n" {
+			fields := pairs(c.t, c.do("HGETALL", key))
+			for _, name := range slices.Sorted(maps.Keys(fields)) {
+				all[key] += name + " " + fields[name] + "\n"
+			}
+			all[key] += fmt.Sprint(len(fields), " fields")
+		} else {
+			all[key], _ = bulk(c.do("GET", key))
+		}
+		all["expires "+key] = itoa(expires)
+	}
+	return all
+}
+
+func sameText(t testing.TB, what string, got, want map[string]string) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if got[name] != want[name] && !(strings.HasPrefix(name, "expires ") && bothSoon("TTL", ":"+got[name]+"\r\n", ":"+want[name]+"\r\n")) {
+			t.Errorf("%s: %.40q is %.500q, want %.500q", what, name, got[name], want[name])
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			t.Errorf("%s: %.40q is new: %.500q", what, name, got[name])
+		}
+	}
+}
+
+// goesOn sees that limits are asked about where they were left.
+func (c *conn) goesOn(what string) {
+	c.t.Helper()
+	for _, s := range []step{
+		{"CL.TAKE blocked 3/1d,block=30d", "1 3 0 …"}, {"CL.TAKE calls 1000/3d,algo=log COST 801", "1 1000 800 …"}, {"CL.TAKE calls 1000/3d,algo=log COST 800", "0 1000 0 …"},
+		{"CL.TAKE key:100/1d,algo=slide 100/1d,algo=slide COST 0", "0 100 98 …"}, {"CL.TAKE key:100/1d,algo=slide,buckets=7 100/1d,algo=slide,buckets=7 COST 99", "1 100 98 …"},
+		{"CL.TAKE key:100/year 100/year COST 99", "1 100 98 …"}, {"CL.TAKE '' 100/1d", "1 100 0 …"}, {"CL.THROTTLE tat 5 1 86400 6", "1 6 5 …"},
+	} {
+		c.play(s)
+	}
+	if c.t.Failed() {
+		c.t.Fatalf("that was after %s", what)
+	}
+}
+
+// TestLimitsSurvive restarts celld after each way to have things on disk.
+func TestLimitsSurvive(t *testing.T) {
+	t.Parallel()
+	for name, way := range map[string]struct {
+		flags string
+		do    func(c *conn, srv *server)
+	}{
+		"SAVE":         {"", func(c *conn, srv *server) { c.do("SAVE"); srv.cmd.Process.Kill() }},
+		"BGSAVE":       {"--save '3600 1'", func(c *conn, srv *server) { c.do("BGSAVE"); saved(c); srv.cmd.Process.Kill() }},
+		"end":          {"--save '3600 1'", func(c *conn, srv *server) { srv.cmd.Process.Signal(syscall.SIGTERM) }},
+		"SHUTDOWN":     {"", func(c *conn, srv *server) { c.send(frame("SHUTDOWN", "SAVE")) }},
+		"everysec":     {"--appendonly yes", func(c *conn, srv *server) { srv.cmd.Process.Signal(syscall.SIGTERM) }},
+		"always, kill": {"--appendonly yes --appendfsync always", func(c *conn, srv *server) { srv.cmd.Process.Kill() }},
+		"BGREWRITEAOF": {"--appendonly yes --appendfsync always", func(c *conn, srv *server) { c.do("BGREWRITEAOF"); saved(c); srv.cmd.Process.Kill() }},
+		"more after BGREWRITEAOF": {"--appendonly yes --appendfsync always", func(c *conn, srv *server) {
+			c.do("BGREWRITEAOF")
+			saved(c)
+			for _, limit := range keptLimits {
+				c.take("key:"+limit, limit, "FORCE", "COST", "0")
+				c.take("later:"+limit, limit)
+			}
+			c.play(step{"CL.POLICY SET later 5/1d", ":1"}, step{"CL.RULE ADD DENY later", ":1"}, step{"CL.TAKE later:@ @later", "0 5 4 …"})
+			srv.cmd.Process.Kill()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, flags := t.TempDir(), splitQuoted(t, way.flags)
+			srv := spec{flags: append([]string{"--dir", dir}, flags...), dies: true}.start(t)
+			c := dial(t, srv.addr)
+			limitsToKeep(c)
+			want := c.kept()
+			if len(want) < 40 {
+				t.Fatalf("only %d things to keep", len(want))
+			}
+			way.do(c, srv)
+			if strings.HasPrefix(name, "more") {
+				<-srv.exited
+			}
+			<-srv.exited
+			checkFiles(t, dir)
+			if !strings.Contains(way.flags, "appendonly") {
+				flags = []string{"--save", "3600 1"}
+			}
+			again := startOn(t, dir, flags...)
+			c = dial(t, again.addr)
+			got := c.kept()
+			if strings.HasPrefix(name, "more") {
+				for _, limit := range keptLimits {
+					if c.take("later:"+limit, limit, "COST", "0").remaining == c.take("new:"+limit, limit, "COST", "0").remaining {
+						t.Errorf("later:%s is forgotten", limit)
+					}
+				}
+				c.play(step{"CL.TAKE later:@ @later COST 0", "0 5 4 …"}, step{"CL.TAKE later 5/1d", "1 0 0 -1 0 0 0"})
+			} else {
+				sameText(t, name, got, want)
+			}
+			c.goesOn(name)
+			again.end()
+			c = dial(t, startOn(t, dir, flags...).addr) // and once more, from what that has written
+			c.play(step{"CL.TAKE calls 1000/3d,algo=log", "1 1000 0 …"})
+			if log := again.log.String(); strings.Contains(log, "WARN") || strings.Contains(log, "ERROR") {
+				t.Error(log)
+			}
+		})
+	}
+}
+
+// saved waits until nothing is written in the background.
+func saved(c *conn) {
+	c.t.Helper()
+	eventually(c.t, "files are written", func() bool {
+		info := infoSections(c.do("INFO", "persistence"))["Persistence"]
+		return info["rdb_bgsave_in_progress"]+info["aof_rewrite_in_progress"]+info["aof_rewrite_scheduled"] == "000"
+	})
+}
+
+// TestLimitsPipe adds the limits, policies and rules of a file to another celld, and the keys to redis-server.
+func TestLimitsPipe(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	from := dial(t, startOn(t, dir, "--appendonly", "yes", "--appendfsync", "always").addr)
+	limitsToKeep(from)
+	for _, when := range []string{"as it was appended", "rewritten"} {
+		if when == "rewritten" {
+			from.do("BGREWRITEAOF")
+			saved(from)
+		}
+		file := readFile(t, dir, "appendonly.aof")
+		want := from.keptKeys()
+		for name, addr := range map[string]string{"celld": start(t).addr, "redis-server": startRedis(t)} {
+			to := dial(t, addr)
+			args := []string{"-s", strings.TrimPrefix(addr, "unix:"), "--pipe"}
+			if name == "celld" {
+				host, port := hostPort(addr)
+				args = []string{"-h", host, "-p", port, "--pipe"}
+				for name, limit := range pairs(t, from.do("CL.POLICY", "LIST")) { // ECHO says them, and does nothing
+					to.do("CL.POLICY", "SET", name, limit)
+				}
+			}
+			out, err := tryTool(t, file, "redis-cli", args...)
+			if err != nil || !strings.Contains(out, "errors: 0, ") {
+				t.Errorf("redis-cli --pipe to %s: %v, %s", name, err, out)
+			}
+			sameText(t, name+", "+when, to.keptKeys(), want)
+			if name == "celld" && when == "rewritten" {
+				to.goesOn("redis-cli --pipe")
+			}
+		}
+	}
+}
+
+// TestLimitsMove hands files to redis-server, and what that then saves back to celld.
+func TestLimitsMove(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ celld, redis, file, back string }{
+		"rdb":                 {"--save '3600 1'", "", "dump.rdb", "dump.rdb"},
+		"rdb, hash tables":    {"--save '3600 1'", "--hash-max-listpack-entries 0 --rdbcompression no", "dump.rdb", "dump.rdb"},
+		"rdb, long listpacks": {"--save '3600 1'", "--hash-max-listpack-value 100000", "dump.rdb", "dump.rdb"},
+		"aof":                 {"--appendonly yes --appendfsync always", "--appendonly yes", "appendonly.aof", "appendonlydir"},
+		"aof of commands":     {"--appendonly yes --appendfsync always", "--appendonly yes --aof-use-rdb-preamble no", "appendonly.aof", "appendonlydir"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, flags := t.TempDir(), splitQuoted(t, test.celld)
+			c := dial(t, startOn(t, dir, flags...).addr)
+			limitsToKeep(c)
+			c.do("SAVE")
+			want, wantKeys := c.kept(), c.keptKeys()
+			dir = copied(t, dir, test.file)
+			redis := dial(t, startRedis(t, append([]string{"--dir", dir}, strings.Fields(test.redis)...)...))
+			loaded(redis)
+			sameText(t, "redis-server", redis.keptKeys(), wantKeys)
+			if test.back == "dump.rdb" {
+				redis.do("SAVE")
+			} else {
+				redis.do("BGREWRITEAOF")
+				saved(redis)
+			}
+			dir = copied(t, dir, test.back)
+			policies := dir + "/policies"
+			writeFile(t, "api 100/1d\napi:gold 100/30d,algo=log,block=1h\n", policies)
+			back := startOn(t, dir, append(flags, "--policies", policies)...)
+			c = dial(t, back.addr)
+			got := c.kept()
+			for name := range want { // rules do not travel through redis-server
+				if strings.HasPrefix(name, "rule ") {
+					delete(want, name)
+					delete(got, name)
+				}
+			}
+			sameText(t, "celld again", got, want)
+			c.goesOn("redis-server")
+			if log := back.log.String(); strings.Contains(log, "no limit") {
+				t.Error(log)
+			}
+		})
+	}
+}
+
+// TestLimitsOfOthers reads hashes of a redis-server that are limits in part.
+func TestLimitsOfOthers(t *testing.T) {
+	t.Parallel()
+	tat := itoa(time.Now().Add(40 * time.Minute).UnixNano())
+	for name, flags := range map[string]string{"rdb": "", "aof": "--appendonly yes", "aof of commands": "--appendonly yes --aof-use-rdb-preamble no"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			redis := dial(t, startRedis(t, append([]string{"--dir", dir}, strings.Fields(flags)...)...))
+			redis.play(
+				step{"HSET limit gcra/1h 'limit=9/1h tat=" + tat + "'", ":1"},
+				step{"HSET part gcra/1h 'limit=9/1h tat=" + tat + "' @api 'limit=9/1h tat=" + tat + "'", ":2"},
+				step{"HSET none @api 'limit=9/1h tat=" + tat + "'", ":1"},
+				step{"HSET hash gcra/1h 'limit=9/1h tat=" + tat + "' name value", ":2"},
+				step{"HSET other 1 2 3 4", ":2"},
+				step{"HSET past gcra/1h 'limit=9/1h tat=5'", ":1"},
+				step{"SAVE", "+OK"},
+			)
+			celldFlags := []string{"--save", "3600 1"}
+			if flags != "" {
+				celldFlags = []string{"--appendonly", "yes"}
+				redis.do("BGREWRITEAOF")
+				saved(redis)
+			}
+			srv := startOn(t, copied(t, dir), celldFlags...)
+			c := dial(t, srv.addr)
+			c.play(step{"DBSIZE", ":2"}, step{"HLEN limit", ":1"}, step{"HLEN part", ":1"}, step{"CL.TAKE limit 9/1h COST 0", "0 9 3 …"}, step{"CL.TAKE part 9/1h COST 0", "0 9 3 …"})
+			if log := srv.log.String(); !strings.Contains(log, "2 hash") && !strings.Contains(log, "2 HSET") && !strings.Contains(log, "2 HMSET") || !strings.Contains(log, "2 limit of an unknown policy") {
+				t.Error(log)
+			}
+		})
+	}
+}
