@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// crashLimit is how often a key passes. Some are used up soon, others never. Nothing flows back: the period is an hour.
+// crashLimit is how often a key passes. Some are used up soon, others never. Nothing flows back: the period is an hour, and
+// longer where that would not do.
 func crashLimit(i int) int {
 	if i%2 == 0 {
 		return 20
@@ -18,8 +19,24 @@ func crashLimit(i int) int {
 	return 50_000
 }
 
+// crashCall has some keys called by CL.THROTTLE, and others by CL.TAKE with each algorithm.
 func crashCall(i int, quantity string) []string {
-	return []string{"CL.THROTTLE", "key:" + strconv.Itoa(i), strconv.Itoa(crashLimit(i) - 1), "1", "3600", quantity}
+	key, limit := "key:"+strconv.Itoa(i), strconv.Itoa(crashLimit(i))
+	algos := []string{"window", "slide", "slide,buckets=5", "log"}
+	switch n := i / 2 % 10; {
+	case n < 4:
+		return []string{"CL.TAKE", key, limit + "/300d,algo=" + algos[n], "COST", quantity}
+	case n < 6:
+		return []string{"CL.TAKE", key, "1/1h,burst=" + limit, "COST", quantity}
+	}
+	return []string{"CL.THROTTLE", key, strconv.Itoa(crashLimit(i) - 1), "1", "3600", quantity}
+}
+
+// crashReply reads the start of either's reply.
+func crashReply(raw string) (limited bool, remaining int, ok bool) {
+	var length, limitedInt, limit int
+	n, _ := fmt.Sscanf(raw, "*%d\r\n:%d\r\n:%d\r\n:%d\r\n", &length, &limitedInt, &limit, &remaining)
+	return limitedInt == 1, remaining, n == 4
 }
 
 // ledger is what clients know of one key.
@@ -102,17 +119,17 @@ func (c *crasher) calls(conn *conn, rnd *rand.Rand) bool {
 		if err != nil {
 			return false
 		}
-		ints, ok := fiveInts(raw)
+		limited, _, ok := crashReply(raw)
 		c.mu.Lock()
 		k := &c.keys[key]
 		k.open--
-		if ok && ints[0] == 0 {
+		if ok && !limited {
 			k.passed++
 			k.acks = append(k.acks, time.Now())
 		}
 		c.mu.Unlock()
 		if !ok {
-			c.t.Errorf("CL.THROTTLE: %q", raw)
+			c.t.Errorf("%q: %q", crashCall(key, "1"), raw)
 		}
 	}
 	return true
@@ -129,12 +146,14 @@ func (c *crasher) reckon(conn *conn) {
 	for i := range c.keys {
 		k := &c.keys[i]
 		raw := conn.reply()
-		ints, ok := fiveInts(raw)
+		_, remaining, ok := crashReply(raw)
 		if !ok {
-			c.t.Fatalf("CL.THROTTLE: %q", raw)
+			c.t.Fatalf("%q: %q", crashCall(i, "0"), raw)
 		}
-		counted := crashLimit(i) - int(ints[2])
-		if forgotten := k.base + len(k.acks) - counted; forgotten > 0 {
+		counted := crashLimit(i) - remaining
+		if forgotten := k.base + len(k.acks) - counted; forgotten > len(k.acks) {
+			c.t.Fatalf("%q: %d are counted, and %d were when it was started before", crashCall(i, "0"), counted, k.base)
+		} else if forgotten > 0 {
 			c.oldest = max(c.oldest, k.acks[len(k.acks)-forgotten].Sub(time.Time{}))
 		} else if -forgotten > k.open {
 			c.t.Errorf("key %d: %d are counted that nobody asked for", i, -forgotten-k.open)
@@ -161,7 +180,7 @@ func TestPersistenceKill(t *testing.T) {
 			t.Run(fmt.Sprint(test.fsync, world), func(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
-				c := &crasher{t: t, rnd: newRand(t), dir: dir, flags: []string{"--dir", dir, "--appendonly", "yes", "--appendfsync", test.fsync}}
+				c := &crasher{t: t, rnd: newRand(t), dir: dir, flags: []string{"--dir", dir, "--appendonly", "yes", "--appendfsync", test.fsync, "--log-max", "50000"}}
 				for range test.rounds {
 					c.round(time.Duration(c.rnd.Int64N(int64(test.longest))))
 				}

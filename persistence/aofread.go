@@ -10,8 +10,7 @@ type damage struct {
 	at   int64
 	what string
 	form bool // Redis's tools see it as well
-	torn bool // the file merely ends in the middle of a command,
-	open bool // or of a transaction, whose commands have been done
+	torn bool // the file merely ends in the middle of a command, or of a transaction
 }
 
 func (d *damage) Error() string { return fmt.Sprintf("damaged at byte %d: %s", d.at, d.what) }
@@ -19,10 +18,19 @@ func (d *damage) Error() string { return fmt.Sprintf("damaged at byte %d: %s", d
 // readAOF calls do for each command of an append-only file. args are valid until it returns. An error is do's, or a
 // *damage. It returns the checksum of what follows the last stamp, and the latest time that a stamp tells.
 //
-// A transaction that is not complete counts as torn from its start.
+// The commands of a transaction are done at its end. One that is not complete counts as torn from its start, and nothing of it
+// is done: a key with limits is written as a transaction that begins with its DEL.
 func readAOF(src *source, do func(args [][]byte) error) (crc uint64, savedNS int64, err error) {
 	var args [][]byte
+	var queued []byte   // of the transaction
+	var multiCRC uint64 // the checksum before it
 	multiAt, stampedAt := int64(-1), src.at()
+	torn := func(crc uint64, at int64) (uint64, int64, error) {
+		if multiAt >= 0 {
+			return multiCRC, savedNS, &damage{at: multiAt, what: "it ends in the middle of a transaction", torn: true}
+		}
+		return crc, savedNS, &damage{at: at, what: "it ends in the middle of a command", torn: true}
+	}
 	for src.left() > 0 {
 		at := src.at()
 		var n int
@@ -34,7 +42,7 @@ func readAOF(src *source, do func(args [][]byte) error) (crc uint64, savedNS int
 			}
 			have := len(src.buf) - src.pos
 			if int64(have) == src.left() {
-				return src.checksum(), savedNS, tornAt(at, multiAt)
+				return torn(src.checksum(), at)
 			}
 			if err := src.fill(have + 1); err != nil {
 				return 0, 0, err
@@ -43,7 +51,7 @@ func readAOF(src *source, do func(args [][]byte) error) (crc uint64, savedNS int
 		if what != "" {
 			crc := src.checksum()
 			if src.endsInZeros() {
-				return crc, savedNS, tornAt(at, multiAt)
+				return torn(crc, at)
 			}
 			return 0, 0, &damage{at: at, what: what, form: true}
 		}
@@ -56,25 +64,43 @@ func readAOF(src *source, do func(args [][]byte) error) (crc uint64, savedNS int
 			stampedAt, savedNS = src.at(), max(savedNS, ns)
 			continue
 		}
-		src.pos += n
-		if len(args) == 0 {
-			continue
+		if len(args) > 0 && multiAt < 0 && bytes.EqualFold(args[0], []byte("MULTI")) {
+			multiAt, multiCRC = at, src.checksum()
 		}
+		src.pos += n
 		switch {
-		case bytes.EqualFold(args[0], []byte("MULTI")):
-			multiAt = at
+		case len(args) == 0, multiAt == at:
+			continue
 		case bytes.EqualFold(args[0], []byte("EXEC")):
-			multiAt = -1
+			err = eachCommand(queued, do)
+			multiAt, queued = -1, queued[:0]
+		case multiAt >= 0:
+			queued = append(queued, src.buf[src.pos-n:src.pos]...)
 		default:
-			if err := do(args); err != nil {
-				return 0, 0, err
-			}
+			err = do(args)
+		}
+		if err != nil {
+			return 0, 0, err
 		}
 	}
 	if multiAt >= 0 {
-		return 0, savedNS, tornAt(multiAt, multiAt)
+		return torn(0, 0)
 	}
 	return src.checksum(), savedNS, nil
+}
+
+// eachCommand calls do for commands that have been taken apart before.
+func eachCommand(b []byte, do func(args [][]byte) error) error {
+	var args [][]byte
+	for n := 0; len(b) > 0; b = b[n:] {
+		if args, n, _ = parseCommand(b, args[:0]); n == 0 {
+			return errEnd
+		}
+		if err := do(args); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stampOf reads a command that is a stamp.
@@ -83,13 +109,6 @@ func stampOf(args [][]byte, crc func() uint64) (ns int64, ok, good bool) {
 		return 0, false, false
 	}
 	return parseStamp(args[1], crc)
-}
-
-func tornAt(at, multiAt int64) *damage {
-	if multiAt >= 0 {
-		return &damage{at: multiAt, what: "it ends in the middle of a transaction", torn: true, open: true}
-	}
-	return &damage{at: at, what: "it ends in the middle of a command", torn: true}
 }
 
 // endsInZeros says whether what is left is the start of a command, or nothing of it, and then zero bytes up to the end: what

@@ -188,7 +188,6 @@ func (l *loader) loadAOF(path string, last bool) (found bool, err error) {
 	case !l.m.o.LoadTruncated:
 		return true, fmt.Errorf("%s: %w. To cut it off there: redis-check-aof --fix %s, or --aof-load-truncated yes", path, err, path)
 	}
-	l.m.rewriteAtStart = l.m.rewriteAtStart || d.open
 	l.m.log.Warn("the append-only file ends in the middle of a command, which is cut off", "file", path, "at", d.at, "bytes_lost", src.size-d.at)
 	f, err := l.m.files.Append(path)
 	if err != nil {

@@ -368,9 +368,12 @@ func (w *world) onlyFrom(want map[string]store.State) {
 func TestTornTailIsTold(t *testing.T) {
 	w := smallFile(t, appendOnly)
 	whole := w.read("appendonly.aof")
-	for _, tail := range []string{"*5\r\n$3\r\nSE", "\x00\x00\x00", "*1\r\n$5\r\nMULTI\r\n*2\r\n$3\r\nDEL\r\n$1\r\na\r\n"} {
+	w.mustOpen()
+	states := w.states()
+	w.m.Stop()
+	for _, tail := range []string{"*5\r\n$3\r\nSE", "\x00\x00\x00", "*1\r\n$5\r\nMULTI\r\n*2\r\n$3\r\nDEL\r\n$2\r\nbb\r\n", "*1\r\n$5\r\nMULTI\r\n*2\r\n$3\r\nDEL\r\n$2\r\nbb\r\n*1\r\n$4\r\nEX"} {
 		w.write("appendonly.aof", whole+tail)
-		w.mustOpen()
+		w.mustOpen().expect(states)
 		if _, there := w.store.Get([]byte("bb"), store.Access{NowNS: w.now}); !there || !strings.Contains(w.log.String(), fmt.Sprint("bytes_lost=", len(tail))) {
 			t.Errorf("%q: %s", tail, w.log)
 		}
