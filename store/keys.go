@@ -36,7 +36,7 @@ func (s *Store) Update(key []byte, a Access, fn func(old State, ok bool) (State,
 	n, e := sh.find(hash, key, a)
 	st, action := sh.ask(fn, n, e)
 	for {
-		if action == Put && (st.over(a.NowNS) || st.holdsNothing()) {
+		if action == Put && st.over(a.NowNS) {
 			action = Delete
 		}
 		switch {

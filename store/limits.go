@@ -193,9 +193,6 @@ func (sh *shard) full(n uint32, e *slot) State {
 	return st
 }
 
-// holdsNothing reports the state of a key all of whose limits were of policies that are gone.
-func (st State) holdsNothing() bool { return st.Limits != nil && len(*st.Limits) == 0 }
-
 // limitBytes is what the limits of a state take, by the estimate of MaxBytes.
 func (st State) limitBytes() int64 {
 	if st.Limits == nil {

@@ -28,7 +28,8 @@ const (
 	mostNoteKeys = 1 << 16
 )
 
-// remember notes what a key is before it changes. e is nil for one that is not there.
+// remember notes what a key is before it changes. e is nil for one that is not there. The journal must note the key as well,
+// changed or not: only when it is told its flag is cleared.
 func (sh *shard) remember(n uint32, e *slot, key []byte) {
 	j := sh.journal
 	if j == nil || !j.undo.kept {
@@ -142,7 +143,7 @@ func (s *Store) restore(key []byte, was *note, nowNS int64) {
 
 // dead reports a key that would have died since.
 func (b *note) dead(nowNS int64) bool {
-	return b.was.over(nowNS) || b.was.holdsNothing() || !b.spent && b.was.TAT <= uint64(nowNS)
+	return b.was.over(nowNS) || !b.spent && b.was.TAT <= uint64(nowNS)
 }
 
 func (s *Store) eachJournal(do func(j *journal)) {
