@@ -1,9 +1,6 @@
 package store
 
-import (
-	"hash/maphash"
-	"slices"
-)
+import "hash/maphash"
 
 // Change is what became of one key, or of all.
 type Change struct {
@@ -27,13 +24,7 @@ type journal struct {
 	gone    map[string]struct{} // keys that were removed and have not come back
 	bytes   int                 // of gone
 	lost    bool                // there were more than mostGone
-	undo    map[string]before   // nil: not kept
-}
-
-// before is what a key was before its first change since the last Drain.
-type before struct {
-	there bool
-	state State
+	undo    undoLog
 }
 
 // mark notes a slot, once.
@@ -77,24 +68,11 @@ func (j *journal) remove(e *slot, key []byte, expired bool) {
 	j.gone[string(key)] = struct{}{}
 }
 
+// mostSpare is how long a list of changes may be that is kept for the next ones: 128 KB.
+const mostSpare = 1 << 15
+
 // goneBytes is what it takes to remember a key that is gone.
 func goneBytes(key []byte) int { return len(key) + 64 }
-
-// remember notes what a key is before it changes. e is nil for one that is not there.
-func (sh *shard) remember(n uint32, e *slot, key []byte) {
-	j := sh.journal
-	if j == nil || j.undo == nil {
-		return
-	}
-	if _, noted := j.undo[string(key)]; noted {
-		return
-	}
-	b := before{there: e != nil}
-	if b.there {
-		b.state = sh.state(n, e)
-	}
-	j.undo[string(key)] = b
-}
 
 // clear forgets what a flush makes void.
 func (j *journal) clear() {
@@ -102,19 +80,20 @@ func (j *journal) clear() {
 		return
 	}
 	j.changed, j.gone, j.bytes, j.lost = nil, nil, 0, false
-	if j.undo != nil {
-		j.undo = make(map[string]before)
-	}
+	j.undo.notes, j.undo.keys = nil, nil
 }
 
 // drain is how far Drain has come.
 type drain struct {
 	shard   int
 	began   bool // the shard's journal has been taken
-	slots   []uint32
+	list    []uint32
+	slots   []uint32 // of list, those that are still to be told
 	gone    []string
-	flushes uint64 // that have been told
-	undo    []map[string]before
+	flushes uint64    // that have been told
+	undo    []undoLog // taken since the last Keep
+	spare   []undoLog // empty ones to use again
+	scratch [hugeKey]byte
 }
 
 // Drain tells fn some 64 of the changes since they were last told, and reports whether there are more: called until there
@@ -145,14 +124,13 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 			fn(Change{Key: []byte(key), Deleted: true})
 		}
 	}
-	var scratch [hugeKey]byte
 	for range min(len(d.slots), perLock) {
 		n := d.slots[0]
 		d.slots = d.slots[1:]
 		e := sh.slabs.at(n)
-		e.use &^= flagJournaled
+		e.use &^= flagJournaled | flagNoted
 		if e.list() != freeList {
-			fn(Change{Key: sh.keys.view(n, e, &scratch), State: sh.state(n, e)})
+			fn(Change{Key: sh.keys.view(n, e, &d.scratch), State: sh.state(n, e)})
 		}
 	}
 	sh.mu.Unlock()
@@ -166,18 +144,19 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 // take takes over what a shard has noted.
 func (d *drain) take(j *journal, fn func(Change)) {
 	d.began = true
-	d.slots = j.changed
+	if cap(d.list) > mostSpare {
+		d.list = nil
+	}
+	d.list, j.changed = j.changed, d.list[:0]
+	d.slots = d.list
 	for key := range j.gone {
 		d.gone = append(d.gone, key)
 	}
 	if j.lost {
 		fn(Change{Lost: true})
 	}
-	j.changed, j.gone, j.bytes, j.lost = nil, nil, 0, false
-	if j.undo != nil {
-		d.undo = append(d.undo, j.undo)
-		j.undo = make(map[string]before)
-	}
+	j.gone, j.bytes, j.lost = nil, 0, false
+	d.takeUndo(j)
 }
 
 // Changed is the number of changes still to be told, about: of slots, and of keys that are gone.
@@ -192,41 +171,6 @@ func (s *Store) Changed() (n int) {
 		sh.mu.Unlock()
 	}
 	return n
-}
-
-// KeepUndo has every change from now on remember what its key was, until Keep, so that Undo can take it back. It costs a
-// change some 0.1 µs.
-func (s *Store) KeepUndo() {
-	for i := range s.shards {
-		s.shards[i].mu.Lock()
-		s.shards[i].journal.undo = make(map[string]before)
-		s.shards[i].mu.Unlock()
-	}
-}
-
-// Keep forgets what Undo could take back of the changes told so far.
-func (s *Store) Keep() { s.drain.undo = s.drain.undo[:0] }
-
-// Undo takes back the changes told since the last Keep, and what has happened to the same keys since then. What Flush has
-// removed stays so.
-func (s *Store) Undo(nowNS int64) {
-	for _, keys := range slices.Backward(s.drain.undo) { // the newest first, so that the oldest state stays
-		for key, was := range keys {
-			hash := s.hash([]byte(key))
-			// It fails only for want of room, in a store that has become smaller.
-			_ = s.Update([]byte(key), Access{NowNS: nowNS, NoTouch: true}, func(State, bool) (State, Action) {
-				if was.there {
-					return was.state, Put
-				}
-				return State{}, Delete
-			})
-			sh := s.shardOf(hash)
-			sh.mu.Lock()
-			delete(sh.journal.undo, key)
-			sh.mu.Unlock()
-		}
-	}
-	s.Keep()
 }
 
 // holds reports whether a key is there, live or dead.

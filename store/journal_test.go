@@ -212,43 +212,6 @@ func TestAKeyThatComesAndGoes(t *testing.T) {
 	}
 }
 
-// Undo takes a store back to where it was at the last Keep, whatever has happened.
-func TestUndo(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := store.New(store.Options{Shards: rapid.SampledFrom([]int{1, 4}).Draw(t, "shards"), Journal: true})
-		limit := mustLimit(t, 3, 1, 1)
-		key := func() []byte { return fmt.Append(nil, rapid.IntRange(0, 6).Draw(t, "key")) }
-		s.KeepUndo()
-		for range 4 {
-			before := contents(t, s, t0)
-			for range rapid.IntRange(0, 12).Draw(t, "changes") {
-				switch rapid.IntRange(0, 4).Draw(t, "change") {
-				case 0, 1:
-					_, _ = s.Throttle(key(), limit, rapid.Int64Range(-2, 3).Draw(t, "quantity"), at(t0))
-				case 2:
-					s.Delete(key(), t0)
-				case 3:
-					s.Rename(key(), key(), t0)
-				default:
-					mustPut(t, s, string(key()), store.State{TAT: uint64(t0 + 5*second), ExpiryNS: t0 + rapid.Int64Range(1, 9).Draw(t, "expiry")}, t0)
-				}
-			}
-			after := contents(t, s, t0)
-			drain(s, func(store.Change) {})
-			want := after
-			if rapid.Bool().Draw(t, "undo") {
-				s.Undo(t0)
-				want = before
-			} else {
-				s.Keep()
-			}
-			if got := contents(t, s, t0); !maps.Equal(got, want) {
-				t.Fatalf("the store has %v, want %v", got, want)
-			}
-		}
-	})
-}
-
 // A copy made while the store grows, shrinks and changes has each key at most once, and those that were there all along.
 func TestExportDuringChanges(t *testing.T) {
 	for _, shards := range []int{1, 16} {

@@ -116,6 +116,7 @@ func (sh *shard) link(hash uint64, key []byte, st State, spent bool, nowNS int64
 	sh.changes++
 	sh.publish()
 	sh.journal.put(n, e, key)
+	sh.remembered(e)
 	sh.bumpWatched(key)
 }
 
@@ -194,7 +195,9 @@ func (sh *shard) clearExpiry(n uint32, e *slot) {
 func (sh *shard) unlink(n uint32, e *slot, expired bool) {
 	var scratch [hugeKey]byte
 	key := sh.keys.view(n, e, &scratch)
-	sh.remember(n, e, key)
+	if !expired { // a dead one is as good as none when it is taken back
+		sh.remember(n, e, key)
+	}
 	sh.journal.remove(e, key, expired)
 	if e.spent() {
 		sh.room.countSpent(-1, -costBytes(len(key)))

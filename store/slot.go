@@ -38,6 +38,7 @@ const (
 	flagNoExpiry  = 1 << (byteShift + 3) // State.ExpiryNS is NoExpiry
 	flagExpiry    = 1 << (byteShift + 4) // State.ExpiryNS is in table.expiries
 	flagFirst     = 1 << (byteShift + 5) // is the first in its bucket of the wheel, and end's previous is that bucket
+	flagNoted     = 1 << (byteShift + 6) // has a note in an undo log of what it was when it was last told. Ends with the key
 	flagsOfState  = flagNoExpiry | flagExpiry
 )
 

@@ -1,0 +1,130 @@
+package store
+
+import "slices"
+
+// undoLog is what keys were before they changed, in the order of the changes. Flags in the slots say which keys have a
+// note already; a key that has none, as it is not there, is noted each time that it comes, and Undo takes the oldest.
+//
+// A map by key in its place took 9 % of the CPU of a daemon that commits 800 changes at a time.
+type undoLog struct {
+	kept  bool // KeepUndo was called
+	still bool // Undo is at work: its own changes are not noted
+	notes []note
+	keys  []byte // theirs, one behind the other
+}
+
+// note is what a key was.
+type note struct {
+	was    State
+	keyLen uint32
+	there  bool
+}
+
+// A log that is larger is not used again. These are 48 and 64 KB: with 16 shards, one of 4,000 changes of a key of 16 bytes
+// in each, so 32,000 in one commit.
+const (
+	mostNotes    = 1 << 11
+	mostNoteKeys = 1 << 16
+)
+
+// remember notes what a key is before it changes. e is nil for one that is not there.
+func (sh *shard) remember(n uint32, e *slot, key []byte) {
+	j := sh.journal
+	if j == nil || !j.undo.kept {
+		return
+	}
+	if j.undo.still {
+		if e != nil {
+			e.use &^= flagNoted
+		}
+		return
+	}
+	b := note{there: e != nil, keyLen: uint32(len(key))}
+	if b.there {
+		if e.use&flagNoted != 0 {
+			return
+		}
+		e.use |= flagNoted
+		b.was = sh.state(n, e)
+	}
+	j.undo.notes, j.undo.keys = append(j.undo.notes, b), append(j.undo.keys, key...)
+}
+
+// remembered flags the slot of a key that was noted before it was there.
+func (sh *shard) remembered(e *slot) {
+	if j := sh.journal; j != nil && j.undo.kept && !j.undo.still {
+		e.use |= flagNoted
+	}
+}
+
+// takeUndo takes over a shard's notes.
+func (d *drain) takeUndo(j *journal) {
+	if len(j.undo.notes) == 0 {
+		return
+	}
+	d.undo = append(d.undo, j.undo)
+	j.undo.notes, j.undo.keys = nil, nil
+	if last := len(d.spare) - 1; last >= 0 {
+		j.undo.notes, j.undo.keys = d.spare[last].notes, d.spare[last].keys
+		d.spare[last] = undoLog{}
+		d.spare = d.spare[:last]
+	}
+}
+
+// KeepUndo has every change from now on remember what its key was, until Keep, so that Undo can take it back. It costs a
+// change some 0.02 µs.
+func (s *Store) KeepUndo() {
+	for i := range s.shards {
+		s.shards[i].mu.Lock()
+		s.shards[i].journal.undo.kept = true
+		s.shards[i].mu.Unlock()
+	}
+}
+
+// Keep forgets what Undo could take back of the changes told so far.
+func (s *Store) Keep() {
+	d := &s.drain
+	for i := range d.undo {
+		log := &d.undo[i]
+		if cap(log.notes) <= mostNotes && cap(log.keys) <= mostNoteKeys && len(d.spare) < 2*len(s.shards) {
+			d.spare = append(d.spare, undoLog{notes: log.notes[:0], keys: log.keys[:0]})
+		}
+		*log = undoLog{}
+	}
+	if d.undo = d.undo[:0]; cap(d.undo) > 4*len(s.shards) {
+		d.undo = nil
+	}
+}
+
+// Undo takes back all changes but those that Keep was called for, told or not. What Flush has removed stays so.
+func (s *Store) Undo(nowNS int64) {
+	s.eachJournal(func(j *journal) {
+		s.drain.takeUndo(j)
+		j.undo.still = true
+	})
+	for _, log := range slices.Backward(s.drain.undo) { // the newest first, so that the oldest state stays
+		end := len(log.keys)
+		for _, b := range slices.Backward(log.notes) {
+			key := log.keys[end-int(b.keyLen) : end]
+			end -= int(b.keyLen)
+			// It fails only for want of room, in a store that has become smaller.
+			_ = s.Update(key, Access{NowNS: nowNS, NoTouch: true}, func(State, bool) (State, Action) {
+				if b.there {
+					return b.was, Put
+				}
+				return State{}, Delete
+			})
+		}
+	}
+	s.eachJournal(func(j *journal) { j.undo.still = false })
+	s.Keep()
+}
+
+func (s *Store) eachJournal(do func(j *journal)) {
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.mu.Lock()
+		do(sh.journal)
+		sh.mu.Unlock()
+	}
+}

@@ -1,0 +1,103 @@
+package store_test
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	"celld/store"
+
+	"pgregory.net/rapid"
+)
+
+// Undo takes a store back to what was told when Keep was last called, whatever has happened before and since it was told,
+// and however often it fails in a row.
+func TestUndo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := store.New(store.Options{Shards: rapid.SampledFrom([]int{1, 4}).Draw(t, "shards"), Journal: true})
+		limit := mustLimit(t, 3, 1, 1)
+		key := func() []byte { return fmt.Append(nil, rapid.IntRange(0, 6).Draw(t, "key")) }
+		change := func() {
+			switch rapid.IntRange(0, 4).Draw(t, "change") {
+			case 0, 1:
+				_, _ = s.Throttle(key(), limit, rapid.Int64Range(-2, 3).Draw(t, "quantity"), at(t0))
+			case 2:
+				s.Delete(key(), t0)
+			case 3:
+				s.Rename(key(), key(), t0)
+			default:
+				mustPut(t, s, string(key()), store.State{TAT: uint64(t0 + 5*second), ExpiryNS: t0 + rapid.Int64Range(1, 9).Draw(t, "expiry")}, t0)
+			}
+		}
+		changes := func() {
+			for range rapid.IntRange(0, 12).Draw(t, "changes") {
+				change()
+			}
+		}
+		s.KeepUndo()
+		kept, copied := contents(t, s, t0), map[string]store.State{}
+		tell := func(c store.Change) { replay(copied, c) }
+		for range 5 {
+			changes()
+			told := contents(t, s, t0)
+			drain(s, tell)
+			changes() // while it is written
+			if rapid.Bool().Draw(t, "undo") {
+				if rapid.Bool().Draw(t, "tell all") {
+					drain(s, tell)
+				}
+				s.Undo(t0)
+				if got := contents(t, s, t0); !maps.Equal(got, kept) {
+					t.Fatalf("the store has %v, want %v", got, kept)
+				}
+			} else {
+				s.Keep()
+				kept = told
+			}
+		}
+		drain(s, tell)
+		if want := contents(t, s, t0); !maps.Equal(copied, want) {
+			t.Fatalf("the copy has %v, the store %v", copied, want)
+		}
+	})
+}
+
+// A flush is not taken back, and neither is what was changed before it.
+func TestUndoAfterAFlush(t *testing.T) {
+	s := store.New(store.Options{Journal: true})
+	mustPut(t, s, "a", live(t0, second), t0)
+	s.KeepUndo()
+	mustPut(t, s, "a", live(t0, 2*second), t0)
+	s.Flush()
+	mustPut(t, s, "b", live(t0, second), t0)
+	s.Undo(t0)
+	if got := contents(t, s, t0); len(got) != 0 {
+		t.Errorf("%v is there", got)
+	}
+}
+
+// Commits of calls on keys that are there allocate nothing in the long run.
+func TestUndoAllocatesNothing(t *testing.T) {
+	s := store.New(store.Options{Shards: 4, Journal: true})
+	s.KeepUndo()
+	limit := mustLimit(t, 1<<30, 1, 1)
+	var keys [100][]byte
+	for i := range keys {
+		keys[i] = fmt.Append(nil, "key ", i)
+	}
+	commit := func() {
+		for range 3 {
+			for _, key := range keys {
+				mustAllow(t, s, key, limit, t0)
+			}
+		}
+		drain(s, func(store.Change) {})
+		s.Keep()
+	}
+	for range 10 {
+		commit()
+	}
+	if n := testing.AllocsPerRun(100, commit); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
