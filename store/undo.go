@@ -5,7 +5,8 @@ import "slices"
 // undoLog is what keys were before they changed, in the order of the changes. Flags in the slots say which keys have a
 // note already; a key that has none, as it is not there, is noted each time that it comes, and Undo takes the oldest.
 //
-// A map by key in its place took 9 % of the CPU of a daemon that commits 800 changes at a time.
+// A map by key in its place, made anew for each commit, had a daemon at 50 connections and -P 16, which commits 400 changes
+// at a time, take 1.15 µs of CPU a command and answer 608,000 a second; this took 0.91 and 729,000 in the same run.
 type undoLog struct {
 	kept  bool // KeepUndo was called
 	still bool // Undo is at work: its own changes are not noted
