@@ -20,7 +20,7 @@ const (
 	calibrate    = 300_000
 )
 
-func (w fill) fits(p *peer) bool { return !p.sets() && (!p.pings() || w.keyLen == 16) }
+func (w fill) fits(p *peer) bool { return !p.sets() && !p.scripts() && (!p.pings() || w.keyLen == 16) }
 
 func (w fill) quick() work { return w }
 
