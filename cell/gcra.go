@@ -28,6 +28,9 @@ func (l *Literal) bucket(st *State, nowNS, cost int64, mode Mode) Decision {
 		return d
 	}
 	next, d, _ := l.gcra.Throttle(st.A, nowNS, cost) // no error: burst intervals fit
+	if d.Limited {
+		return d
+	}
 	if mode == Peek {
 		_, before, _ := l.gcra.Throttle(st.A, nowNS, 0)
 		d.Remaining, d.ResetAfterNS = before.Remaining, before.ResetAfterNS

@@ -26,6 +26,7 @@ type work struct {
 	e     *slot // nil: no such key
 	tally *tally
 	st    cell.State
+	was   cell.State // before it was tried
 
 	ruled   bool // a rule has decided
 	skip    bool // it changes nothing

@@ -78,16 +78,23 @@ func (s *Store) takeOne(c *Call, cost int64, a Access) (t Taken, done bool, err 
 		sh.mu.Unlock()
 		return t, false, nil
 	}
-	if c.findTally(); c.tally == nil || !c.tally.same(c.Limit, c.shape) || c.tally.ring != 0 || sh.tallies.at(c.e.firstTally()).next != 0 {
+	if c.findTally(); c.tally == nil || !c.tally.same(c.Limit, c.shape) || sh.tallies.at(c.e.firstTally()).next != 0 {
 		sh.mu.Unlock()
 		return t, false, nil
 	}
-	sh.counters.hits++
 	p := c.tally
-	c.st = cell.State{A: p.a, B: p.b, BlockedNS: p.blockedNS}
+	c.st = sh.tallies.state(p)
+	if c.Limit.Algo == cell.Log || c.Limit.Buckets > 0 { // it has a ring, which is changed in place
+		if c.Limit.Fit(&c.st, a.NowNS) > 0 {
+			sh.mu.Unlock()
+			return t, false, nil
+		}
+		sh.remember(c.n, c.e, c.Key)
+	}
+	sh.counters.hits++
 	c.Decision = c.Limit.Decide(&c.st, a.NowNS, cost, cell.Take)
 	d := &c.Decision
-	if p.a != c.st.A || p.b != c.st.B || p.blockedNS != c.st.BlockedNS {
+	if !d.Limited && cost > 0 || p.blockedNS != c.st.BlockedNS {
 		sh.remember(c.n, c.e, c.Key)
 		p.a, p.b, p.blockedNS = c.st.A, c.st.B, c.st.BlockedNS
 		sh.putEnd(c.n, c.e, c.Limit.EndNS(&c.st), c.Key)
@@ -247,14 +254,14 @@ func try(calls []Call, cost, nowNS int64) bool {
 		}
 		passes := c.times == 1 && c.Limit.BlockNS == 0 && c.Limit.Algo != cell.Log && c.Limit.Buckets == 0 // no ring, which would not be a copy
 		if passes {
+			c.was, c.tried = c.st, true
 			c.Decision = c.Limit.Decide(&c.st, nowNS, cost, cell.Take)
 			passes = !c.Decision.Limited || c.Limit.Shadow
 		}
-		if c.tried = passes; !passes {
-			for j := range calls[:i] {
+		if !passes {
+			for j := range calls[:i+1] {
 				if b := &calls[j]; b.tried {
-					b.fetch(nowNS)
-					b.tried = false
+					b.st, b.tried = b.was, false
 				}
 			}
 			return false

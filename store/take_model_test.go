@@ -94,9 +94,9 @@ func TestTakeOfSeveralLimitsIsThatOfTheModel(t *testing.T) {
 	for run := range runs {
 		s, m, now := store.New(store.Options{Shards: 4, Journal: run%2 == 0}), takeModel{}, int64(t0)
 		for step := range steps {
-			now += []int64{0, 1, int64(time.Second) / 10, int64(time.Second), 7 * int64(time.Second), 70 * int64(time.Second)}[random.IntN(6)]
+			now += []int64{0, 0, 1, 1e8, 1e8, 1e9, 7e9, 70e9}[random.IntN(8)]
 			calls, what := drawCalls(random, limits)
-			cost := 1 + random.Int64N(2)
+			cost := 1 + random.Int64N(3)
 			want := slices.Clone(calls)
 			limited := m.take(want, now, cost)
 			taken, err := s.Take(calls, store.TakeOptions{Cost: cost}, at(now))
@@ -123,8 +123,14 @@ func TestTakeOfSeveralLimitsIsThatOfTheModel(t *testing.T) {
 	}
 }
 
-// drawCalls draws up to five limits of one or two keys, no two of which share a state and differ.
+// drawCalls draws a limit of a key that has no other, or up to five limits of one or two keys, no two of which share a state
+// and differ.
 func drawCalls(random *rand.Rand, limits []cell.Literal) (calls []store.Call, what string) {
+	if random.IntN(2) == 0 {
+		l := &limits[random.IntN(len(limits))]
+		key := l.Slot.AppendText([]byte("only "))
+		return []store.Call{{Key: key, Limit: l}}, string(key)
+	}
 	for range 1 + random.IntN(5) {
 		c := store.Call{Key: []byte{"aaab"[random.IntN(4)]}, Limit: &limits[random.IntN(len(limits))]}
 		if slices.ContainsFunc(calls, func(of store.Call) bool {
