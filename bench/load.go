@@ -48,6 +48,13 @@ func untilLimit(end time.Time) func([]byte) []byte {
 	}
 }
 
+// untilLiteral is the same for CL.TAKE.
+func untilLiteral(end time.Time) func([]byte) []byte {
+	return func(request []byte) []byte {
+		return appendWords(request, fmt.Sprintf("1000/%ds,burst=16", max(time.Until(end).Milliseconds(), 1)))
+	}
+}
+
 // run is one thread's work: with more of them the load would take the processors that server and probe are to answer on,
 // and what it measures as the server's pauses be the scheduler's.
 func (l load) run(ctx context.Context) (err error) {

@@ -34,6 +34,7 @@ var allRows = []row{
 	{name: "c1", title: "P=1, 1 connection, 1,000 keys", work: drive{clients: 1, pipeline: 1, keys: 1000, requests: 100_000}},
 	{name: "c5000", title: "P=1, 5,000 connections, 1,000 keys", work: drive{clients: 5000, pipeline: 1, keys: 1000, requests: 400_000}},
 	{name: "keys-1m-16", title: "1M keys of 16 bytes", work: fill{keys: 1_000_000, keyLen: 16}},
+	{name: "keys-take-1m-16", title: "1M keys of 16 bytes, CL.TAKE, one gcra each", work: fill{keys: 1_000_000, keyLen: 16, take: true}},
 	{name: "keys-1m-40", title: "1M keys of 40 bytes", work: fill{keys: 1_000_000, keyLen: 40}, once: true, big: true},
 	{name: "keys-10m-16", title: "10M keys of 16 bytes", work: fill{keys: 10_000_000, keyLen: 16}, once: true, big: true},
 	{name: "keys-10m-40", title: "10M keys of 40 bytes", work: fill{keys: 10_000_000, keyLen: 40}, once: true, big: true},
