@@ -184,3 +184,56 @@ func TestTakeMakesRoomForLimits(t *testing.T) {
 		t.Errorf("%d bytes of no key", n)
 	}
 }
+
+// What Undo takes back of limits it takes back whole, also of those that are changed in place.
+func TestUndoOfLimits(t *testing.T) {
+	var limits []cell.Literal
+	for _, text := range []string{"100/1m", "100/1m,algo=log", "100/1m,algo=slide,buckets=6", "3/1m,algo=log,block=1m"} {
+		l, err := cell.ParseLiteral(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		limits = append(limits, l)
+	}
+	s, now := store.New(store.Options{Shards: 1, Journal: true}), int64(t0)
+	s.KeepUndo()
+	take := func(n int) {
+		for range n {
+			now += 1e8
+			for i := range limits {
+				calls := []store.Call{{Key: fmt.Append(nil, "key", i), Limit: &limits[i]}}
+				if _, err := s.Take(calls, store.TakeOptions{Cost: 1}, at(now)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			several := []store.Call{{Key: []byte("several"), Limit: &limits[0]}, {Key: []byte("several"), Limit: &limits[1]}}
+			if _, err := s.Take(several, store.TakeOptions{Cost: 1}, at(now)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	all := func() (text string) {
+		for _, key := range []string{"key0", "key1", "key2", "key3", "several"} {
+			found, err := s.Limits([]byte(key), untouched(now), func(l *store.LimitState) {
+				text += fmt.Sprintln(key, l.Literal.String(), l.State.A, l.State.B, l.State.BlockedNS, l.State.Ring)
+			})
+			if !found || err != nil {
+				t.Fatalf("%s: %v, %v", key, found, err)
+			}
+		}
+		return text
+	}
+	take(20)
+	drain(s, func(store.Change) {})
+	s.Keep()
+	kept := all()
+	for _, n := range []int{1, 20, 60} {
+		take(n)
+		drain(s, func(store.Change) {})
+		take(1)
+		s.Undo(now)
+		if got := all(); got != kept {
+			t.Fatalf("after %d calls:\n%swant\n%s", n, got, kept)
+		}
+	}
+}
