@@ -433,7 +433,11 @@ func TestSettingsThatCouldNotBeWritten(t *testing.T) {
 func TestAlwaysWithLimitsWhenTheDiskFails(t *testing.T) {
 	changes := []func(w *world){
 		func(w *world) { w.take("k", 1, "5/1h", "90/1h,algo=log") },
-		func(w *world) { w.pass(1); w.take("k", 1, "90/1h,algo=log"); w.take("new", 1, "6/1h,algo=slide,buckets=3") },
+		func(w *world) {
+			w.pass(1)
+			w.take("k", 1, "90/1h,algo=log")
+			w.take("new", 1, "6/1h,algo=slide,buckets=3")
+		},
 		func(w *world) { w.take("k", 9, "5/1h,block=1m"); w.pass(1) },
 		func(w *world) { w.store.Rename([]byte("k"), []byte("new"), w.now) },
 		func(w *world) {
