@@ -354,8 +354,13 @@ func TestLimitsOnAClockSetBack(t *testing.T) {
 			return append(all, w.take("x", 0, "5/1h"))
 		}
 		before := waits()
-		w.now -= 10 * 86400 * second
+		w.now -= 10*86400*second + 1_234_567
 		w.mustOpen()
+		for key, st := range w.states() {
+			if held, _ := w.store.Get([]byte(key), store.Access{NowNS: w.now}); held.TAT != st.TAT {
+				t.Errorf("%q ends at %d, and its limits at %d", key, held.TAT, st.TAT)
+			}
+		}
 		for i, after := range waits() {
 			longest := before[i].ResetAfterNS
 			if i < len(limits) && strings.Contains(limits[i], "buckets") {
