@@ -10,6 +10,8 @@
 //	all keys ─ store's Export ─▶ rdbWriter ─▶ dump.rdb          in small steps
 //	                         └─▶ rewrite ─▶ appendonly.aof      from time to time, so that it stays short
 //
-// What is stored of a limit is the string key that redis-cell keeps, its TAT in Unix nanoseconds as decimal, and its
-// expiry in Unix milliseconds. Written as states and not as calls, they mean the same whenever they are read.
+// What is stored of a limit of CL.THROTTLE is the string key that redis-cell keeps, its TAT in Unix nanoseconds as decimal,
+// and its expiry in Unix milliseconds. A key of CL.TAKE is a hash, with a field for each limit and its state as text. Written
+// as states and not as calls, they mean the same whenever they are read. Policies and rules stand in auxiliary fields and in
+// ECHOs, which Redis passes over.
 package persistence

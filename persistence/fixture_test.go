@@ -151,11 +151,14 @@ func (w *world) throttle(key string) (limited bool) {
 	return d.Limited
 }
 
-// states are all limits that the store has.
+// states are all keys that the store has, without what they hold where that is limits: texts has that.
 func (w *world) states() map[string]store.State {
 	all := map[string]store.State{}
 	for at, more := (store.Position{}), true; more; {
-		at, more = w.store.Export(at, w.now, func(key []byte, st store.State) { all[string(key)] = st })
+		at, more = w.store.Export(at, w.now, func(key []byte, st store.State) {
+			st.Limits = nil
+			all[string(key)] = st
+		})
 	}
 	return all
 }

@@ -70,9 +70,6 @@ const flushAt = 256 << 10
 
 // add takes a key; it does not write.
 func (f *rdbWriter) add(key []byte, st store.State) {
-	if st.Limits != nil && len(*st.Limits) == 0 { // of policies that are gone
-		return
-	}
 	f.keys++
 	if at := expiryMS(st); at >= 0 {
 		f.buf = append(f.buf, opExpiryMS)

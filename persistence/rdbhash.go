@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// hashValue reads the value of a hash, field by field: as ours are written, or as Redis 7 writes short ones, in a listpack. The
-// other forms are passed over, and bad is true.
+// hashValue reads the value of a hash, field by field: as ours are written, or as Redis 7 writes short ones, in a listpack.
+// Other forms are passed over, and a listpack that cannot be read; then bad is true. No limit has one of them.
 func (r *rdbReader) hashValue(kind byte, field func(name, value []byte)) (bad bool, err error) {
 	switch kind {
 	case typeHash:
@@ -33,8 +33,8 @@ func (r *rdbReader) hashValue(kind byte, field func(name, value []byte)) (bad bo
 	return true, r.skipValue(kind)
 }
 
-// eachOfListpack calls fn for each pair of elements, and reports whether it could read them all. The format is described in Redis's listpack.c: a header of six bytes, and
-// elements, each followed by its own length; 0xff ends it.
+// eachOfListpack calls fn for each pair of elements, and reports whether it could read them all. The format is described in
+// Redis's listpack.c: a header of six bytes, and elements, each followed by the length of its code; 0xff ends it.
 func eachOfListpack(b []byte, fn func(name, value []byte)) bool {
 	if len(b) < 7 || binary.LittleEndian.Uint32(b) != uint32(len(b)) {
 		return false
@@ -43,10 +43,7 @@ func eachOfListpack(b []byte, fn func(name, value []byte)) bool {
 	named := false
 	for b = b[6:]; len(b) > 0 && b[0] != 0xff; named = !named {
 		element, n := listpackElement(b)
-		back := 1
-		for most := 127; n > most && back < 5; most = most<<7 | 127 {
-			back++
-		}
+		back := backLength(n)
 		if n == 0 || n+back >= len(b) {
 			return false
 		}
@@ -58,6 +55,14 @@ func eachOfListpack(b []byte, fn func(name, value []byte)) bool {
 		b = b[n+back:]
 	}
 	return len(b) == 1 && !named
+}
+
+// backLength is how many bytes the length of an element takes, in 7 bits each.
+func backLength(n int) (bytes int) {
+	for bytes = 1; n > 127 && bytes < 5; n >>= 7 {
+		bytes++
+	}
+	return bytes
 }
 
 // listpackElement returns the element at the start of b, an integer as its digits, and the length of its code, or 0.
@@ -82,7 +87,17 @@ func listpackElement(b []byte) (element []byte, n int) {
 	case first < 0xf0:
 		return text(2, int(first&0x0f)<<8|int(b[1]))
 	}
-	size := map[byte]int{0xf0: 4, 0xf1: 2, 0xf2: 3, 0xf3: 4, 0xf4: 8}[first]
+	size := 0 // of a number, or of the length of a text
+	switch first {
+	case 0xf1:
+		size = 2
+	case 0xf2:
+		size = 3
+	case 0xf0, 0xf3:
+		size = 4
+	case 0xf4:
+		size = 8
+	}
 	if size == 0 || len(b) < 1+size {
 		return nil, 0
 	}

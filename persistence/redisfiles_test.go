@@ -15,6 +15,7 @@ import (
 func TestRedisFiles(t *testing.T) {
 	const tat = 4_000_000_000_000_000_000 // in 2096
 	forever, plain := store.State{TAT: tat, ExpiryNS: store.NoExpiry}, store.State{TAT: tat}
+	limits := store.State{TAT: tat, ExpiryNS: store.NoExpiry, Kind: store.HoldsLimits}
 	long := strings.Repeat("tenant/", 10)
 	between := map[string]store.State{"limit-a": forever, "limit-b": plain, "limit-c": forever}
 	for _, test := range []struct {
@@ -44,6 +45,18 @@ func TestRedisFiles(t *testing.T) {
 		{name: "lfu.rdb", limits: between, others: "1 hash, 1 list, 1 zset, 2 stream, 4 set"},
 		{name: "large.rdb", limits: between, others: "1 list, 1 stream, 1 zset, 2 hash, 2 set"},
 		{name: "compressed.rdb", limits: between, others: "1 list, 1 stream, 1 zset, 2 hash, 2 set"},
+		{
+			name: "limits.rdb",
+			limits: map[string]store.State{
+				"packed":         {TAT: 1111113 * 3600 * 1e9, ExpiryNS: store.NoExpiry, Kind: store.HoldsLimits},
+				"plain":          {TAT: tat + 4*1500 + 3*3600*1e9, ExpiryNS: store.NoExpiry, Kind: store.HoldsLimits},
+				"compressed":     {TAT: tat + 12*1500 + 3*3600*1e9, ExpiryNS: store.NoExpiry, Kind: store.HoldsLimits},
+				"expires":        {TAT: tat, ExpiryNS: tat - 1234e6, Kind: store.HoldsLimits},
+				"lives-as-long":  {TAT: tat, Kind: store.HoldsLimits},
+				"without-policy": limits, "limit": forever,
+			},
+			others: "4 hash",
+		},
 		{name: "unchecked.rdb", limits: map[string]store.State{"limit": forever}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

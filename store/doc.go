@@ -7,6 +7,16 @@
 //	if errors.Is(err, store.ErrFull) { … } // only with NoEviction, or a key that MaxBytes can never hold
 //	go every100ms(func(now int64) { for s.Sweep(now) {} })
 //
+// # Two kinds of keys
+//
+// A key holds a TAT, of Throttle, or limits, of Take: up to MaxLimits states, each of a literal's slot or of a policy. The
+// other kind's method answers ErrWrongType. For all else they are alike: the TAT of a key with limits is when the last of them
+// has nothing left to remember.
+//
+//	taken, err := s.Take([]store.Call{{Key: key, Limit: &literal}}, store.TakeOptions{Cost: 1}, store.Access{NowNS: now})
+//
+// Policies and rules are no keys: they have names of their own, are never evicted, and outlive Flush.
+//
 // # Life and death
 //
 // A key is dead, which is the same as absent, once its TAT has passed, or its expiry, whichever is first. There is one
@@ -29,17 +39,20 @@
 //	key ── hash ──▶ shard: mutex ┬─ index   tag → slot: open addressing in chunks of 512 bytes, grown one at a time
 //	                             ├─ slabs   slots of 48 bytes, 512 in a slab: key, TAT, links
 //	                             ├─ keys    what is longer than a slot holds
+//	                             ├─ tallies of 64 bytes, the states of limits, in a list a key; and their rings
 //	                             ├─ lists   slots in order of use: probation, protected, spent
 //	                             ├─ ends    wheel of slots, by a lower bound of the end of each
 //	                             ├─ expiries, the instants of the few slots that have one
 //	                             ├─ journal, the slots that changed since the last Drain
 //	                             └─ watched keys and their versions
 //
-// No key costs the garbage collector anything: slabs and chunks have no pointers, and slots link to each other by number.
+// No key costs the garbage collector anything: slabs and chunks have no pointers, and slots link to each other by number. Only
+// the rings of logs and sub-windows are objects of their own.
 // Nothing is ever copied in order to grow, so no insert pauses for longer than some microseconds. A slot is for life, and
 // used again after it; slabs are given back by Flush alone.
 //
-// A call takes one shard's lock, Rename takes two in index order, Flush all in index order. No lock is held for longer
-// than some 64 keys take. The room (how many keys and bytes are held, of how many) is shared by all shards and atomic,
+// A call takes one shard's lock, Rename two and Take those of its keys in index order, Flush all in index order. Under these
+// the locks of policies, rules and exports are taken, and under those that of settings. No lock is held for longer than some
+// 64 keys take, or the 128 calls that a Take may have. The room (how many keys and bytes are held, of how many) is shared by all shards and atomic,
 // so the limits are exact whatever the number of shards; the order of eviction is exact within a shard.
 package store

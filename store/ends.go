@@ -83,13 +83,15 @@ func (sh *shard) sweepLate(nowNS int64, most int) (removed int) {
 // that are dead. It reports whether there are more that may be. Call it every 100 ms or so until there are none: memory is
 // then that of the live keys, and the calls that must first get rid of dead ones (Len, Random, inserts at capacity) find few.
 //
-// It also evicts what inserts under way while a limit was lowered have put above it, which is a few keys at most.
+// It also removes rules that are over, and evicts what inserts under way while a limit was lowered have put above it, which
+// is a few keys at most.
 func (s *Store) Sweep(nowNS int64) (more bool) {
 	_, more = s.sweep(nowNS)
 	return more
 }
 
 func (s *Store) sweep(nowNS int64) (steps int, more bool) {
+	s.rules.sweep(s, nowNS)
 	s.trim(nowNS)
 	start := int(s.sweeps.Add(1))
 	for i := range s.shards {
@@ -106,7 +108,7 @@ func (s *Store) sweep(nowNS int64) (steps int, more bool) {
 
 // SweepDue says, without any lock, whether Sweep may have something to do.
 func (s *Store) SweepDue(nowNS int64) bool {
-	if s.room.over() {
+	if s.room.over() || s.rules.due(nowNS) {
 		return true
 	}
 	for i := range s.shards {

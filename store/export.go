@@ -12,7 +12,7 @@ type Position struct {
 //
 // The order is that of the keys' hashes, which growth does not change. So no key is told twice, and one that is there all
 // the while is told once, in the state that it has when its part is. What is put or deleted meanwhile may be told or not.
-// Spent keys are left out. A key that is renamed meanwhile may be told under one name, both, or, if Export has not begun at
+// Spent keys are left out, and those of whose limits all policies are gone. A key that is renamed meanwhile may be told under one name, both, or, if Export has not begun at
 // what StartExport returns, neither.
 //
 // fn is called under a lock: it must be quick, must not use the store, and must not keep the key.
@@ -59,8 +59,12 @@ func (sh *shard) export(from uint32, nowNS int64, fn func(key []byte, st State))
 	keep(sum)
 	var scratch [hugeKey]byte
 	for _, n := range slots[:n] {
-		if e := sh.slabs.at(n); !e.spent() && !sh.dead(n, e, nowNS) {
-			fn(sh.keys.view(n, e, &scratch), sh.full(n, e))
+		e := sh.slabs.at(n)
+		if e.spent() || sh.dead(n, e, nowNS) {
+			continue
+		}
+		if st := sh.full(n, e); !st.over(nowNS) {
+			fn(sh.keys.view(n, e, &scratch), st)
 		}
 	}
 	shift := 32 - g.bits

@@ -17,6 +17,8 @@ import (
 // limitsMachine runs a store with keys of both kinds and its model side by side. Where the store evicts, the model takes over
 // what is left; that nothing else has changed, and that the account is right, is checked all the same.
 type limitsMachine struct {
+	keys    []string
+	texts   []string // few of all limits, so that they meet
 	store   *store.Store
 	model   limitsModel
 	kept    map[string]*heldKey // what Undo goes back to
@@ -36,7 +38,7 @@ var (
 	policyTexts = append([]string{"40/1m", "4/1s,algo=log", "30/1s,algo=log"}, limitTexts...)
 )
 
-func drawLimitKey(t *rapid.T) string { return rapid.SampledFrom(limitKeys).Draw(t, "key") }
+func (m *limitsMachine) drawKey(t *rapid.T) string { return rapid.SampledFrom(m.keys).Draw(t, "key") }
 
 // drawLimit is a literal or, if there is one, a policy.
 func (m *limitsMachine) drawLimit(t *rapid.T) (*cell.Literal, uint32) {
@@ -48,7 +50,7 @@ func (m *limitsMachine) drawLimit(t *rapid.T) (*cell.Literal, uint32) {
 		}
 		return &p.Limit, p.ID
 	}
-	l := mustParse(t, rapid.SampledFrom(limitTexts).Draw(t, "limit"))
+	l := mustParse(t, rapid.SampledFrom(m.texts).Draw(t, "limit"))
 	return &l, 0
 }
 
@@ -67,10 +69,10 @@ func (m *limitsMachine) access(t *rapid.T) store.Access {
 
 func (m *limitsMachine) take(t *rapid.T) {
 	calls := make([]store.Call, rapid.SampledFrom([]int{1, 1, 1, 2, 3, 5}).Draw(t, "calls"))
-	key := drawLimitKey(t)
+	key := m.drawKey(t)
 	for i := range calls {
 		if rapid.IntRange(0, 2).Draw(t, "another key") == 0 {
-			key = drawLimitKey(t)
+			key = m.drawKey(t)
 		}
 		calls[i].Key = []byte(key)
 		calls[i].Limit, calls[i].Policy = m.drawLimit(t)
@@ -85,7 +87,7 @@ func (m *limitsMachine) take(t *rapid.T) {
 	}
 	before := map[string]string{}
 	for key := range m.model.keys {
-		before[key] = m.text(t, key)
+		before[key] = m.textOf(t, key)
 	}
 	wantLimited, wantGranted, wantErr := m.model.take(slices.Clone(calls), o)
 	got, err := m.store.Take(calls, o, m.access(t))
@@ -98,7 +100,7 @@ func (m *limitsMachine) take(t *rapid.T) {
 	if err != nil || got.Limited || o.Mode == cell.Peek {
 		blocks := slices.ContainsFunc(calls, func(c store.Call) bool { return c.Limit.BlockNS > 0 })
 		for key, text := range before {
-			if now := m.text(t, key); now != text && (err != nil || !blocks) {
+			if now := m.textOf(t, key); now != text && (err != nil || !blocks) {
 				t.Fatalf("a call that was denied has made %q of %q", now, text)
 			}
 		}
@@ -106,7 +108,7 @@ func (m *limitsMachine) take(t *rapid.T) {
 }
 
 func (m *limitsMachine) give(t *rapid.T) {
-	key := drawLimitKey(t)
+	key := m.drawKey(t)
 	l, policy := m.drawLimit(t)
 	n := rapid.SampledFrom([]int64{0, 1, 2, 5, cell.MaxCost}).Draw(t, "n")
 	want, wantErr := int64(0), error(nil)
@@ -134,7 +136,7 @@ func (m *limitsMachine) put(t *rapid.T, key string, k *heldKey, err error) {
 }
 
 func (m *limitsMachine) throttle(t *rapid.T) {
-	key := drawLimitKey(t)
+	key := m.drawKey(t)
 	limit := mustLimit(t, 3, 1, 1)
 	k := m.model.keys[key]
 	tat := uint64(0)
@@ -157,7 +159,7 @@ func (m *limitsMachine) throttle(t *rapid.T) {
 }
 
 func (m *limitsMachine) set(t *rapid.T) {
-	key := drawLimitKey(t)
+	key := m.drawKey(t)
 	st := store.State{
 		TAT:      uint64(m.model.nowNS + rapid.Int64Range(1, 5*second).Draw(t, "tat")),
 		ExpiryNS: rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, m.model.nowNS + second}).Draw(t, "expiry"),
@@ -170,7 +172,7 @@ func (m *limitsMachine) set(t *rapid.T) {
 
 // expire is EXPIRE and PERSIST: a key is put as it was.
 func (m *limitsMachine) expire(t *rapid.T) {
-	key := drawLimitKey(t)
+	key := m.drawKey(t)
 	expiry := rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, m.model.nowNS + 1, m.model.nowNS + second, m.model.nowNS + 100*second}).Draw(t, "expiry")
 	there := false
 	err := m.store.Update([]byte(key), m.access(t), func(st store.State, ok bool) (store.State, store.Action) {
@@ -191,7 +193,7 @@ func (m *limitsMachine) expire(t *rapid.T) {
 }
 
 func (m *limitsMachine) delete(t *rapid.T) {
-	key := drawLimitKey(t)
+	key := m.drawKey(t)
 	if got, want := m.store.Delete([]byte(key), m.model.nowNS), m.model.keys[key] != nil; got != want {
 		t.Fatalf("delete %q: %v", key, got)
 	}
@@ -199,7 +201,7 @@ func (m *limitsMachine) delete(t *rapid.T) {
 }
 
 func (m *limitsMachine) rename(t *rapid.T) {
-	from, to := drawLimitKey(t), drawLimitKey(t)
+	from, to := m.drawKey(t), m.drawKey(t)
 	got := m.store.Rename([]byte(from), []byte(to), m.model.nowNS)
 	k := m.model.keys[from]
 	if got != (k != nil) {
@@ -218,7 +220,7 @@ func (m *limitsMachine) rename(t *rapid.T) {
 
 // copyFields is HSET of what HGETALL shows of another key.
 func (m *limitsMachine) copyFields(t *rapid.T) {
-	from, to := drawLimitKey(t), drawLimitKey(t)
+	from, to := m.drawKey(t), m.drawKey(t)
 	var limits store.Limits
 	_, err := m.store.Limits([]byte(from), m.access(t), func(l *store.LimitState) {
 		copied, err := m.store.ParseLimit(string(l.AppendName(nil)), string(l.Literal.AppendState(nil, &l.State)))
@@ -424,8 +426,8 @@ func (m *limitsMachine) takeOver(*rapid.T) {
 	}
 }
 
-// text is what the store has under a key.
-func (m *limitsMachine) text(t *rapid.T, key string) string {
+// textOf is what the store has under a key.
+func (m *limitsMachine) textOf(t *rapid.T, key string) string {
 	a := untouched(m.model.nowNS)
 	st, ok := m.store.Get([]byte(key), a)
 	if !ok {
@@ -448,7 +450,7 @@ func (m *limitsMachine) text(t *rapid.T, key string) string {
 }
 
 func (m *limitsMachine) expectText(t *rapid.T, key string) {
-	if got, want := m.text(t, key), m.model.text(key); got != want {
+	if got, want := m.textOf(t, key), m.model.text(key); got != want {
 		t.Fatalf("%q has %s\nwant %s", key, got, want)
 	}
 	if st, _ := m.store.Get([]byte(key), untouched(m.model.nowNS)); st.TAT != m.model.keys[key].tat {
@@ -484,21 +486,27 @@ func (m *limitsMachine) checkCopy(t *rapid.T) {
 	exported := map[string]bool{}
 	for at, more := (store.Position{}), true; more; {
 		at, more = m.store.Export(at, m.model.nowNS, func(key []byte, st store.State) {
-			if got, want := stateText(st, m.model.nowNS), m.model.text(string(key)); got != want && len(*st.Limits) > 0 {
+			if got, want := stateText(st, m.model.nowNS), m.model.text(string(key)); got != want {
 				t.Errorf("%q is exported as %s\nwant %s", key, got, want)
 			}
 			exported[string(key)] = true
 		})
 	}
-	for key := range m.model.keys {
-		if !exported[key] || m.copied[key] == "" {
-			t.Fatalf("%q is not told", key)
+	keys := m.model.keys
+	m.model.keys = cloneKeys(keys)
+	for key := range keys {
+		m.model.forgetGone(key)
+		if _, left := m.model.keys[key]; exported[key] != left || left && m.copied[key] == "" {
+			t.Fatalf("%q is told: %v, want %v", key, exported[key], left)
 		}
 	}
+	m.model.keys = keys
 }
 
 func runLimitsMachine(t *rapid.T, shards int) {
 	m := &limitsMachine{copied: map[string]string{}, kept: map[string]*heldKey{}}
+	m.keys = rapid.SliceOfN(rapid.SampledFrom(limitKeys), 1, 5).Draw(t, "keys")
+	m.texts = rapid.SliceOfN(rapid.SampledFrom(limitTexts), 1, 5).Draw(t, "texts")
 	m.model = limitsModel{nowNS: t0, keys: map[string]*heldKey{}, policies: map[string]heldPolicy{}, maxKeys: 1000}
 	if kind := rapid.IntRange(0, 2).Draw(t, "room"); kind > 0 {
 		m.model.maxKeys = rapid.Int64Range(1, 5).Draw(t, "maxKeys")

@@ -34,8 +34,8 @@ func (s *Store) rename(from, to []byte, nowNS int64) bool {
 		target.remove(o, old)
 	}
 	st, spent := source.full(n, e), e.spent() // unlink leaves the rings to us
-	if st.over(nowNS) {                       // what it held was of a policy that is gone
-		source.remove(n, e)
+	if st.over(nowNS) {
+		source.remove(n, e) // what it held was of a policy that is gone
 		return true
 	}
 	if !spent {

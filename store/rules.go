@@ -3,12 +3,14 @@ package store
 import (
 	"fmt"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"celld/cell"
 )
@@ -34,7 +36,8 @@ type ruleSet struct {
 
 // rules are the store's. They are neither keys nor evicted, nor does Flush remove them.
 type rules struct {
-	any  atomic.Bool // there are some
+	any  atomic.Bool  // there are some
+	end  atomic.Int64 // Unix ns at which those that are over are to be removed; 0: never
 	mu   sync.RWMutex
 	all  map[string]*Rule // by Name
 	sets [2]ruleSet       // those that allow, those that deny
@@ -96,7 +99,7 @@ func (s *Store) PutRule(r Rule, nowNS int64) (bool, error) {
 	name := r.Name()
 	old := rs.all[name]
 	if old == nil && len(rs.all) >= MaxRules {
-		rs.forget(s, func(r *Rule) bool { return r.over(nowNS) })
+		rs.forgetOver(s, nowNS)
 		if len(rs.all) >= MaxRules {
 			return false, ErrTooMany
 		}
@@ -106,6 +109,7 @@ func (s *Store) PutRule(r Rule, nowNS int64) (bool, error) {
 	}
 	rs.all[name] = &r
 	rs.index(&r)
+	rs.endsWith(&r)
 	rs.any.Store(true)
 	s.settings.note(Setting{RuleSetting, name}, false)
 	return old == nil || old.over(nowNS), nil
@@ -139,12 +143,40 @@ func (s *Store) Rules(nowNS int64) []Rule {
 	return list
 }
 
-// forget removes rules.
-func (rs *rules) forget(s *Store, which func(*Rule) bool) {
+// sweep removes those that are over, so that keys are not looked up in vain.
+func (rs *rules) sweep(s *Store, nowNS int64) {
+	if rs.due(nowNS) {
+		rs.mu.Lock()
+		rs.forgetOver(s, nowNS)
+		rs.mu.Unlock()
+	}
+}
+
+func (rs *rules) due(nowNS int64) bool {
+	end := rs.end.Load()
+	return end != 0 && end <= nowNS
+}
+
+func (rs *rules) forgetOver(s *Store, nowNS int64) {
+	rs.end.Store(0)
 	for name, r := range rs.all {
-		if which(r) {
+		if r.over(nowNS) {
 			rs.remove(s, name, r)
+		} else {
+			rs.endsWith(r)
 		}
+	}
+}
+
+// sweepRules is how late a rule may be removed, so that many are removed at once.
+const sweepRules = 10 * int64(time.Second)
+
+func (rs *rules) endsWith(r *Rule) {
+	if r.UntilNS == 0 {
+		return
+	}
+	if due := min(r.UntilNS, math.MaxInt64-sweepRules) + sweepRules; rs.end.Load() == 0 || due < rs.end.Load() {
+		rs.end.Store(due)
 	}
 }
 

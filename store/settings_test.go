@@ -89,7 +89,18 @@ func TestRulesModel(t *testing.T) {
 				}
 				list = slices.DeleteFunc(list, same(r))
 			},
-			"pass": func(t *rapid.T) { now += rapid.SampledFrom([]int64{second / 1000, second / 2}).Draw(t, "ns") },
+			"sweep": func(t *rapid.T) {
+				for s.Sweep(now) {
+				}
+				ended := func(r store.Rule) bool { return r.UntilNS != 0 && r.UntilNS <= now-10*second }
+				list = slices.DeleteFunc(list, ended)
+				if got := len(s.Settings(store.RuleSetting)); got > len(list) || s.SweepDue(now) {
+					t.Fatalf("%d rules are kept of %+v", got, list)
+				}
+			},
+			"pass": func(t *rapid.T) {
+				now += rapid.SampledFrom([]int64{second / 1000, second / 2, 11 * second}).Draw(t, "ns")
+			},
 			"file": func(t *rapid.T) { // all of them through their texts
 				next := store.New(store.Options{})
 				for _, name := range s.Settings(store.RuleSetting) {

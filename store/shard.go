@@ -138,7 +138,7 @@ func (sh *shard) put(n uint32, e *slot, tat uint64, key []byte) {
 	sh.bumpWatched(key)
 }
 
-// putEnd is put for a slot that holds limits.
+// putEnd is put for a slot that holds limits, which have changed already: remember comes before that.
 func (sh *shard) putEnd(n uint32, e *slot, end uint64, key []byte) {
 	was := sh.endNS(n, e)
 	sh.clearExpiry(n, e)

@@ -9,9 +9,9 @@ const avgTTLSamples = 16
 type Stats struct {
 	Expired    int64 // keys removed because they were dead
 	Evicted    int64 // live limits removed to make room
-	Hits       int64 // keys that Get and Throttle found
+	Hits       int64 // keys that Get, Throttle, Take, Give and Limits found
 	Misses     int64 // and did not find
-	Changes    int64 // puts, calls that took, and removals, since New; ResetStats leaves it
+	Changes    int64 // puts, calls that took, removals, and changes of settings, since New; ResetStats leaves it
 	Bytes      int64 // held, by the estimate of MaxBytes; a gauge, as those below
 	WithExpiry int64 // keys held whose ExpiryNS is not NoExpiry
 	AvgTTLNS   int64 // of a sample of those, how long they have to live; 0 if there are none

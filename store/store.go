@@ -21,15 +21,15 @@ const (
 	perLock = 64
 )
 
-// ErrFull reports that a new key was refused, and that nothing has changed: the store is full and NoEviction set, or
-// the key alone is more than MaxBytes.
+// ErrFull reports that a new key was refused, or what a limit takes more, and that nothing has changed: the store is full and
+// NoEviction set, or they alone are more than MaxBytes, or more than MaxKeys.
 var ErrFull = errors.New("store is full")
 
 // Options are the limits of a Store. The zero value is a store of a million keys that evicts.
 type Options struct {
 	MaxKeys    int64 // most keys held; 0 or less: 1,000,000
-	MaxBytes   int64 // most bytes held: for each key its length and OverheadBytes; 0 or less: no limit
-	NoEviction bool  // refuse new keys when full, instead of evicting
+	MaxBytes   int64 // most bytes held: for each key its length and OverheadBytes, and see TallyBytes; 0 or less: no limit
+	NoEviction bool  // refuse new keys and limits when full, instead of evicting
 	Shards     int   // rounded up to a power of two, at most 1,024; 0 or less: 1 up to 65,536 MaxKeys, else 16
 	Journal    bool  // collect changes for Drain; off, they cost nothing
 }

@@ -127,6 +127,23 @@ large() {
 options='--hash-max-listpack-entries 100 --list-max-listpack-size 64 --set-max-intset-entries 100 --stream-node-max-entries 100'
 large | file large.rdb $options --rdbcompression no
 large | file compressed.rdb $options
-# The same without a checksum, which Redis writes as 0.
+# Hashes that are limits of CL.TAKE, packed, plain and compressed, and some that are not.
+file limits.rdb <<-EOF
+	hset packed gcra/1h "limit=5/1h tat=$tat" slide/2h,buckets=2 "limit=5/2h,algo=slide,buckets=2 newest=1111111 used=2,1"
+	hset plain log/3h "limit=90/3h,algo=log calls=$tat:1,+1500:2,+1500:1,+1500:1,+1500:1" window/month "limit=9/month until=$tat used=5"
+	hset compressed log/3h "limit=90/3h,algo=log calls=$tat:1$(printf ',+1500:1%.0s' 1 2 3 4 5 6 7 8 9 10 11 12)"
+	hset expires gcra/1h "limit=5/1h tat=$tat"
+	pexpireat expires $((ms - 1234))
+	hset lives-as-long gcra/1h "limit=5/1h tat=$tat"
+	pexpireat lives-as-long $ms
+	hset without-policy @gone "limit=5/1h tat=$tat" gcra/2h "limit=5/2h tat=$tat"
+	hset mixed gcra/1h "limit=5/1h tat=$tat" field value
+	hset misnamed gcra/2h "limit=5/1h tat=$tat"
+	hset number gcra/1h 5
+	set limit $tat
+	select 3
+	hset elsewhere gcra/1h "limit=5/1h tat=$tat"
+EOF
+# A limit without a checksum, which Redis writes as 0.
 echo "set limit $tat" | file unchecked.rdb --rdbchecksum no
 ls -l ./*.rdb

@@ -1,0 +1,520 @@
+package persistence_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"celld/cell"
+	"celld/persistence"
+	"celld/store"
+
+	"pgregory.net/rapid"
+)
+
+// texts are all that the store has, policies and rules as well, as tools see it.
+func (w *world) texts() map[string]string {
+	all := map[string]string{}
+	for at, more := (store.Position{}), true; more; {
+		at, more = w.store.Export(at, w.now, func(key []byte, st store.State) {
+			text := fmt.Sprintf("%d %d", st.TAT, st.ExpiryNS)
+			if st.Limits != nil {
+				text += w.limitsText(*st.Limits)
+			}
+			all["key "+string(key)] = text
+		})
+	}
+	for kind := range store.SettingKinds {
+		for _, name := range w.store.Settings(kind) {
+			text, _ := w.store.SettingText(store.Setting{Kind: kind, Name: name})
+			all[fmt.Sprint("setting ", kind, " ", name)] = text
+		}
+	}
+	return all
+}
+
+func (w *world) limitsText(limits store.Limits) string {
+	var fields []string
+	for i := range limits {
+		if l := &limits[i]; l.Literal.EndNS(&l.State) > uint64(w.now) {
+			fields = append(fields, "; "+string(l.AppendName(nil))+" "+string(l.Literal.AppendState(nil, &l.State)))
+		}
+	}
+	slices.Sort(fields)
+	return strings.Join(fields, "")
+}
+
+func (w *world) expectTexts(want map[string]string) {
+	w.t.Helper()
+	if got := w.texts(); !maps.Equal(got, want) {
+		w.t.Fatalf("the store has %v\nwant %v", got, want)
+	}
+}
+
+// take takes from limits under a key: literals, or @ and the name of a policy.
+func (w *world) take(key string, cost int64, limits ...string) store.Taken {
+	w.t.Helper()
+	var calls []store.Call
+	for _, text := range limits {
+		if name, isPolicy := strings.CutPrefix(text, "@"); isPolicy {
+			p := w.store.PolicyNamed(name)
+			calls = append(calls, store.Call{Key: []byte(key), Limit: &p.Limit, Policy: p.ID})
+		} else {
+			l := w.literal(text)
+			calls = append(calls, store.Call{Key: []byte(key), Limit: &l})
+		}
+	}
+	taken, err := w.store.Take(calls, store.TakeOptions{Cost: cost}, store.Access{NowNS: w.now})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return taken
+}
+
+func (w *world) literal(text string) cell.Literal {
+	w.t.Helper()
+	l, err := cell.ParseLiteral(text)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return l
+}
+
+func (w *world) setPolicy(name, limit string, o store.PolicyOptions) {
+	w.t.Helper()
+	if _, err := w.store.SetPolicy(name, w.literal(limit), o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) putRule(r store.Rule) {
+	w.t.Helper()
+	if _, err := w.store.PutRule(r, w.now); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+var fileLimits = []string{"5/1h", "9/1h,burst=3", "5/2h,block=1m", "4/1h,algo=window", "6/1d,algo=window,align=clock,tz=-03:30", "90/month",
+	"5/1h,algo=slide", "6/1h,algo=slide,buckets=7", "5/1h,algo=log", "90/3h,algo=log,block=500ms"}
+
+// drawChange changes something.
+func (w *world) drawChange(t *rapid.T) {
+	key := rapid.SampledFrom([]string{"a", "b", "", "k\r\n*\x00", "e"}).Draw(t, "key")
+	name := rapid.SampledFrom([]string{"p", "q:r"}).Draw(t, "name")
+	limit := rapid.SampledFrom(fileLimits).Draw(t, "limit")
+	switch rapid.IntRange(0, 12).Draw(t, "change") {
+	case 0:
+		w.store.Rename([]byte(key), []byte("e"), w.now)
+	case 1:
+		w.store.Delete([]byte(key), w.now)
+	case 2:
+		w.put(key, store.State{TAT: uint64(w.now + 9*second), ExpiryNS: rapid.SampledFrom([]int64{0, -1, w.now + second}).Draw(t, "expiry")})
+	case 3:
+		expiry := rapid.SampledFrom([]int64{0, -1, w.now + second}).Draw(t, "expiry")
+		_ = w.store.Update([]byte(key), store.Access{NowNS: w.now}, func(st store.State, ok bool) (store.State, store.Action) {
+			if st.ExpiryNS = expiry; !ok {
+				return st, store.Leave
+			}
+			return st, store.Put
+		})
+	case 4:
+		w.setPolicy(name, limit, store.PolicyOptions{Reset: rapid.Bool().Draw(t, "reset")})
+	case 5:
+		w.store.DeletePolicy(name)
+	case 6:
+		r := store.Rule{Deny: true, Pattern: key + "x*", UntilNS: rapid.SampledFrom([]int64{0, w.now + 60*second}).Draw(t, "until")}
+		if rapid.Bool().Draw(t, "net") {
+			r.Pattern, r.Net = "ip: ", netip.MustParsePrefix("10.1.0.0/16")
+		}
+		w.putRule(r)
+	case 7:
+		w.store.DeleteRule(store.Rule{Deny: true, Pattern: key + "x*"}, w.now)
+	default:
+		if st, ok := w.store.Get([]byte(key), store.Access{NowNS: w.now}); ok && st.Kind == store.HoldsTAT {
+			w.store.Delete([]byte(key), w.now)
+		}
+		limits := []string{limit}
+		for _, policy := range w.store.Policies() {
+			limits = append(limits, "@"+policy.Name)
+		}
+		w.take(key, rapid.Int64Range(1, 5).Draw(t, "cost"), limits[rapid.IntRange(0, len(limits)-1).Draw(t, "from"):]...)
+	}
+}
+
+// Whatever a store has, of both kinds of keys, policies and rules, is the same after a restart, and after the next.
+func TestRestartWithLimits(t *testing.T) {
+	for name, set := range map[string]func(*persistence.Options){"snapshot": snapshots, "append-only": appendOnly, "always": always, "rewritten": appendOnly} {
+		t.Run(name, func(tt *testing.T) {
+			rapid.Check(tt, func(t *rapid.T) {
+				w, _ := inMemory(tt, set)
+				w.mustOpen()
+				for range rapid.IntRange(1, 4).Draw(t, "parts") {
+					for range rapid.IntRange(1, 15).Draw(t, "changes") {
+						w.drawChange(t)
+					}
+					if name == "always" {
+						if err := w.commit(); err != nil {
+							t.Fatal(err)
+						}
+					}
+					w.tick(second)
+				}
+				if name == "rewritten" {
+					w.settle()
+					if err := w.m.Rewrite(); err != nil {
+						t.Fatal(err)
+					}
+					w.drawChange(t)
+				}
+				w.settle()
+				want := w.texts()
+				w.reopen().expectTexts(want)
+				w.reopen().expectTexts(want)
+				w.m.Stop()
+			})
+		})
+	}
+}
+
+// A policy that was reset, or deleted and set again, has forgotten what was used of it after a restart too, and nothing that
+// was used since: whether both were written at once, or one after the other, or the file was written anew.
+func TestRestartAfterAReset(t *testing.T) {
+	resets := map[string]func(w *world){
+		"reset":   func(w *world) { w.setPolicy("p", "5/1h", store.PolicyOptions{Reset: true}) },
+		"deleted": func(w *world) { w.store.DeletePolicy("p"); w.setPolicy("p", "5/1h", store.PolicyOptions{}) },
+		"changed": func(w *world) { w.setPolicy("p", "50/1h", store.PolicyOptions{}) },
+	}
+	for name, reset := range resets {
+		for _, set := range []func(*persistence.Options){appendOnly, always, snapshots} {
+			for rewritten := range 2 {
+				w, _ := inMemory(t, set)
+				w.mustOpen()
+				write := func() {
+					if w.m.Synchronous() {
+						if err := w.commit(); err != nil {
+							t.Fatal(err)
+						}
+					}
+					w.tick(second)
+					w.settle()
+				}
+				w.setPolicy("p", "5/1h", store.PolicyOptions{})
+				w.take("before", 5, "@p")
+				w.take("both", 5, "@p", "9/1h")
+				write()
+				reset(w)
+				w.take("since", 5, "@p")
+				if rewritten > 0 {
+					_ = w.m.Rewrite()
+				}
+				write()
+				want := w.texts()
+				w.reopen().expectTexts(want)
+				if limited := w.take("before", 1, "@p").Limited; limited != (name == "changed") {
+					t.Errorf("%s: limited by what was before: %v", name, limited)
+				}
+				if name != "changed" && !w.take("since", 1, "@p").Limited {
+					t.Errorf("%s: what was used since is forgotten", name)
+				}
+				if !w.take("both", 5, "9/1h").Limited {
+					t.Errorf("%s: what was used of another limit is forgotten", name)
+				}
+				w.m.Stop()
+			}
+		}
+	}
+}
+
+// history is what was ever there, by name.
+type history map[string]map[string]bool
+
+func (h history) note(texts map[string]string) {
+	for name, text := range texts {
+		if h[name] == nil {
+			h[name] = map[string]bool{}
+		}
+		h[name][text] = true
+	}
+}
+
+func (h history) check(t *testing.T, what string, w *world) {
+	t.Helper()
+	for name, text := range w.texts() {
+		if !h[name][text] {
+			t.Fatalf("%s: %s is %s, which never was", what, name, text)
+		}
+	}
+}
+
+// smallLimits is a world that has closed its file, and all that was there.
+func smallLimits(t *testing.T, set func(*persistence.Options)) (*world, *memory, history) {
+	w, files := inMemory(t, set)
+	w.mustOpen()
+	h := history{}
+	step := func(change func()) {
+		change()
+		h.note(w.texts())
+		w.tick(second)
+		w.settle()
+		h.note(w.texts())
+	}
+	step(func() { w.setPolicy("p", "5/1h", store.PolicyOptions{}) })
+	step(func() { w.take("k", 2, "5/1h", "@p") })
+	step(func() { w.take("k", 1, "5/1h,algo=log"); w.throttle("other") })
+	step(func() { w.take("k", 1, "5/1h,algo=log", "@p"); w.putRule(store.Rule{Pattern: "x*"}) })
+	step(func() { w.take("k", 9, "5/1h,algo=slide,buckets=2,block=1h") })
+	step(func() {
+		w.setPolicy("p", "9/1h", store.PolicyOptions{Reset: true})
+		h.note(w.texts())
+		w.take("k", 1, "@p")
+	})
+	if err := w.close(); err != nil {
+		t.Fatal(err)
+	}
+	return w, files, h
+}
+
+// However a file is cut, or whichever byte of it is wrong, nothing is loaded that was never there.
+func TestDamagedFilesWithLimits(t *testing.T) {
+	for name, set := range map[string]func(*persistence.Options){"dump.rdb": snapshots, "appendonly.aof": appendOnly} {
+		w, files, h := smallLimits(t, set)
+		whole := files.text(w.path(name))
+		load := func(what, text string) {
+			files.put(w.path(name), []byte(text))
+			err := w.open()
+			if err == nil {
+				h.check(t, what, w)
+				w.m.Stop()
+			} else if !strings.Contains(err.Error(), "damaged at byte") {
+				t.Fatalf("%s: %v", what, err)
+			}
+		}
+		for n := range len(whole) {
+			load(fmt.Sprintf("%s cut at %d", name, n), whole[:n])
+			damaged := []byte(whole)
+			damaged[n] ^= byte(1 + rand.IntN(255))
+			load(fmt.Sprintf("%s, byte %d of %#x", name, n, damaged[n]), string(damaged))
+		}
+	}
+}
+
+// Of a cut file all is there that was whole.
+func TestATransactionThatIsCutOff(t *testing.T) {
+	w, files, _ := smallLimits(t, appendOnly)
+	path := w.path("appendonly.aof")
+	whole := files.text(path)
+	last := strings.LastIndex(whole, "MULTI")
+	last = strings.LastIndex(whole[:last], "*")
+	end := strings.Index(whole[last:], "EXEC\r\n") + last
+	files.put(path, []byte(whole[:last]))
+	want := w.mustOpen().texts()
+	w.m.Stop()
+	if want["key k"] == "" {
+		t.Fatalf("%v", want)
+	}
+	for n := last + 1; n < end+len("EXEC\r\n"); n++ {
+		files.put(path, []byte(whole[:n]))
+		w.mustOpen().expectTexts(want)
+		if got := files.text(path); got != whole[:last] {
+			t.Fatalf("cut at %d, the file is cut to %d", n, len(got))
+		}
+		w.take("k", 1, "3/1h,algo=window")
+		then := w.texts()
+		w.reopen().expectTexts(then) // what is appended behind the cut has the right checksum
+		if err := w.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Where the clock was set back nobody waits longer than when the file was written, and rules end as much earlier.
+func TestLimitsOnAClockSetBack(t *testing.T) {
+	for name, set := range map[string]func(*persistence.Options){"snapshot": snapshots, "append-only": appendOnly} {
+		w, _ := inMemory(t, set)
+		w.mustOpen()
+		limits := slices.DeleteFunc(slices.Clone(fileLimits), func(text string) bool { return text == "90/month" })
+		for i, text := range limits {
+			w.take(fmt.Sprint(i), 3, text)
+		}
+		w.putRule(store.Rule{Deny: true, Pattern: "x", UntilNS: w.now + 60*second})
+		w.putRule(store.Rule{Deny: true, Pattern: "y"})
+		if err := w.close(); err != nil {
+			t.Fatal(err)
+		}
+		waits := func() (all []store.Taken) {
+			for i, text := range limits {
+				taken := w.take(fmt.Sprint(i), 0, text)
+				all = append(all, taken)
+			}
+			return append(all, w.take("x", 0, "5/1h"))
+		}
+		before := waits()
+		w.now -= 10*86400*second + 1_234_567
+		w.mustOpen()
+		for key, st := range w.states() {
+			if held, _ := w.store.Get([]byte(key), store.Access{NowNS: w.now}); held.TAT != st.TAT {
+				t.Errorf("%q ends at %d, and its limits at %d", key, held.TAT, st.TAT)
+			}
+		}
+		for i, after := range waits() {
+			longest := before[i].ResetAfterNS
+			if i < len(limits) && strings.Contains(limits[i], "buckets") {
+				longest += 3600 * uint64(second) / 7 // a sub-window begins where it does
+			}
+			if after.ResetAfterNS > longest || after.ResetAfterNS < before[i].ResetAfterNS/2 {
+				t.Errorf("%s: %d: %+v, before %+v", name, i, after, before[i])
+			}
+		}
+		want := w.texts()
+		w.reopen().expectTexts(want)
+		w.m.Stop()
+	}
+}
+
+// Settings are not taken back when they cannot be written. The file follows once it can be.
+func TestSettingsThatCouldNotBeWritten(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		w, files := inMemory(t, always)
+		w.mustOpen()
+		w.setPolicy("old", "5/1h", store.PolicyOptions{})
+		w.setPolicy("reset", "5/1h", store.PolicyOptions{})
+		w.putRule(store.Rule{Pattern: "old"})
+		w.take("k", 5, "@reset", "9/1h")
+		if err := w.commit(); err != nil {
+			t.Fatal(err)
+		}
+		w.tick(second)
+		kept := w.texts()["key k"]
+		files.failing(func(call, _ string) error {
+			if call == "write" {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		w.setPolicy("new", "7/1h", store.PolicyOptions{})
+		w.store.DeletePolicy("old")
+		w.store.DeleteRule(store.Rule{Pattern: "old"}, w.now)
+		w.putRule(store.Rule{Pattern: "new"})
+		w.take("k", 2, "9/1h")
+		if lost { // more than are noted while nobody drains them
+			name := strings.Repeat("n", 1<<12)
+			for i := range 5000 {
+				w.setPolicy(fmt.Sprint(name, i), "5/1h", store.PolicyOptions{})
+				w.store.DeletePolicy(fmt.Sprint(name, i))
+			}
+			w.setPolicy("unnoted", "8/1h", store.PolicyOptions{})
+		}
+		if err := w.commit(); err == nil {
+			t.Fatal("the disk is full")
+		}
+		if got := w.texts()["key k"]; got != kept {
+			t.Errorf("k is %s, want %s", got, kept)
+		}
+		w.setPolicy("reset", "5/1h", store.PolicyOptions{Reset: true})
+		w.commit()
+		files.failing(nil)
+		for range 3 {
+			w.tick(second)
+			w.settle()
+		}
+		want := w.texts()
+		if want["setting 0 new"] == "" || want["setting 0 old"] != "" || lost && want["setting 0 unnoted"] == "" {
+			t.Errorf("%v", want)
+		}
+		next := &world{t: t, dir: w.dir, now: w.now, set: w.set, files: files.image(true)}
+		next.mustOpen().expectTexts(want)
+		next.m.Stop()
+		w.reopen().expectTexts(want)
+		w.m.Stop()
+	}
+}
+
+// Whichever call fails, what was changed under limits is on the disk or was taken back byte for byte.
+func TestAlwaysWithLimitsWhenTheDiskFails(t *testing.T) {
+	changes := []func(w *world){
+		func(w *world) { w.take("k", 1, "5/1h", "90/1h,algo=log") },
+		func(w *world) {
+			w.pass(1)
+			w.take("k", 1, "90/1h,algo=log")
+			w.take("new", 1, "6/1h,algo=slide,buckets=3")
+		},
+		func(w *world) { w.take("k", 9, "5/1h,block=1m"); w.pass(1) },
+		func(w *world) { w.store.Rename([]byte("k"), []byte("new"), w.now) },
+		func(w *world) {
+			l := w.literal("90/1h,algo=log")
+			_, _ = w.store.Give([]byte("k"), &l, 0, 2, store.Access{NowNS: w.now})
+			_, _ = w.store.Give([]byte("new"), &l, 0, 1, store.Access{NowNS: w.now})
+		},
+	}
+	for call, more := 1, true; more; call++ {
+		w, files := inMemory(t, always)
+		w.mustOpen()
+		w.take("k", 3, "5/1h", "90/1h,algo=log")
+		w.commit()
+		reached := files.failFrom(call, false)
+		for i, change := range changes {
+			before := w.texts()
+			change(w)
+			after := w.texts()
+			want := after
+			if err := w.commit(); err != nil {
+				want = before
+			}
+			w.expectTexts(want)
+			next := &world{t: t, dir: w.dir, now: w.now, set: w.set, files: files.image(true)}
+			if next.mustOpen(); !maps.Equal(next.texts(), want) {
+				t.Fatalf("call %d, change %d: the file has %v\nwant %v", call, i, next.texts(), want)
+			}
+			next.m.Stop()
+			files.failing(nil)
+			w.tick(second)
+		}
+		more = reached()
+		w.m.Stop()
+	}
+}
+
+// A hash of ours with a state of a policy that is gone is read without it, one that is not ours is counted.
+func TestForeignHashes(t *testing.T) {
+	good := "limit=5/1h tat=" + fmt.Sprint(t0+9*second)
+	bulk := func(words ...string) (text string) {
+		text = fmt.Sprintf("*%d\r\n", len(words))
+		for _, word := range words {
+			text += fmt.Sprintf("$%d\r\n%s\r\n", len(word), word)
+		}
+		return text
+	}
+	w, files := inMemory(t, appendOnly)
+	many := []string{"HSET", "many"}
+	for i := range store.MaxLimits + 1 {
+		many = append(many, fmt.Sprintf("gcra/%ds", i+1), fmt.Sprintf("limit=5/%ds tat=%d", i+1, t0+9*second))
+	}
+	files.put(w.path("appendonly.aof"), []byte(bulk("HSET", "ours", "gcra/1h", good)+
+		bulk("hmset", "ours", "@gone", good, "gcra/2h", strings.Replace(good, "1h", "2h", 1))+
+		bulk("PEXPIREAT", "ours", fmt.Sprint(t0/1e6+3000))+
+		bulk("HSET", "ours", "gcra/2h", "limit=5/2h tat=1")+
+		bulk("HSET", "gone", "@gone", good)+
+		bulk("HSET", "twice", "gcra/1h", good, "gcra/1h", good)+
+		bulk("HSET", "misnamed", "gcra/2h", good)+
+		bulk("HSET", "theirs", "name", "value")+
+		bulk("HSET", "mixed", "gcra/1h", good, "name", "value")+
+		bulk("HSET", "was ours", "gcra/1h", good)+bulk("HSET", "was ours", "name", "value")+
+		bulk("SET", "a TAT", fmt.Sprint(t0+9*second))+bulk("DEL", "a TAT")+bulk("HSET", "a TAT", "gcra/1h", good)+
+		bulk(many...)))
+	w.mustOpen()
+	limits := fmt.Sprintf("; gcra/1h limit=5/1h tat=%d", t0+9*second)
+	w.expectTexts(map[string]string{
+		"key ours":  fmt.Sprint(t0+9*second, " ", t0+3*second) + limits,
+		"key twice": fmt.Sprint(t0+9*second, " -1") + limits,
+		"key a TAT": fmt.Sprint(t0+9*second, " -1") + limits,
+	})
+	if got := w.m.Status().Loaded.OthersText(); got != "5 hash" {
+		t.Errorf("%s", got)
+	}
+	w.m.Stop()
+}
