@@ -3,6 +3,7 @@ package persistence
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,7 +50,7 @@ type appendLog struct {
 	writing   sync.WaitGroup
 	ended     chan struct{}
 	active    atomic.Bool // Start has been called
-	lost      atomic.Bool // changes went untold: only a rewrite makes the file good
+	lost      atomic.Bool // changes are not in the file and will not be told again: only a rewrite makes it good
 	dropped   error       // why a buffer was given up at the end; read when the writing has ended
 
 	commits commits
@@ -194,7 +195,7 @@ func (l *appendLog) step() (more bool) {
 			return false
 		}
 	}
-	more = l.drain(&l.buffer)
+	more, _ = l.drain(&l.buffer)
 	if more && len(l.buffer) < gatherBytes {
 		return true
 	}
@@ -211,17 +212,23 @@ func (l *appendLog) step() (more bool) {
 	return more
 }
 
-// drain appends a few changes.
-func (l *appendLog) drain(b *[]byte) (more bool) {
-	l.m.store.DrainSettings(func(setting store.Setting) { *b = l.m.appendSetting(*b, setting) })
-	return l.m.store.Drain(func(c store.Change) { *b = l.tell(*b, c) })
-}
-
-func (l *appendLog) tell(b []byte, c store.Change) []byte {
-	if c.Lost {
+// drain appends a few changes, and says whether there are more, and whether some of them are such as Undo does not take back.
+// Those of policies go before those of keys, which may be under them.
+func (l *appendLog) drain(b *[]byte) (more, lasting bool) {
+	start := len(*b)
+	more = l.m.store.Drain(func(c store.Change) {
+		if c.Lost {
+			l.lost.Store(true)
+		}
+		lasting = lasting || c.Flush
+		*b = appendChange(*b, c)
+	})
+	var settings []byte
+	if l.m.store.DrainSettings(func(c store.SettingChange) { settings = l.m.appendSettingChange(settings, c) }) {
 		l.lost.Store(true)
 	}
-	return appendChange(b, c)
+	*b = slices.Insert(*b, start, settings...)
+	return more, lasting || len(settings) > 0
 }
 
 // write writes the buffers that are full. At the end each is tried once more.
@@ -259,7 +266,8 @@ func (l *appendLog) close() error {
 	b := l.buffer
 	close(l.full)
 	l.writing.Wait()
-	for l.drain(&b) {
+	for more := true; more; {
+		more, _ = l.drain(&b)
 	}
 	err := l.failing()
 	if err == nil {
@@ -329,16 +337,11 @@ func (m *Manager) Commit() error {
 // commit writes what all rounds have changed that have ended, and returns the ticket of the last.
 func (l *appendLog) commit() (serves int64, err error) {
 	c := &l.commits
-	b, flushed := c.buf[:0], false
+	b, lasting := c.buf[:0], false
 	gather := func() {
-		l.m.store.DrainSettings(func(setting store.Setting) {
-			b = l.m.appendSetting(b, setting)
-			flushed = true
-		})
-		for l.m.store.Drain(func(c store.Change) {
-			flushed = flushed || c.Flush
-			b = l.tell(b, c)
-		}) {
+		for more, lasts := true, false; more; {
+			more, lasts = l.drain(&b)
+			lasting = lasting || lasts
 		}
 		c.Lock()
 		serves = c.ended
@@ -360,7 +363,7 @@ func (l *appendLog) commit() (serves int64, err error) {
 		gather()
 		l.m.store.Undo(l.m.o.Clock())
 		c.deciding.Unlock()
-		if flushed { // which cannot be taken back
+		if lasting {
 			l.lost.Store(true)
 		}
 	}

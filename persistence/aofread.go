@@ -10,7 +10,8 @@ type damage struct {
 	at   int64
 	what string
 	form bool // Redis's tools see it as well
-	torn bool // the file merely ends in the middle of a command, or of a transaction
+	torn bool // the file merely ends in the middle of a command, or of a transaction,
+	open bool // some of whose commands have been done
 }
 
 func (d *damage) Error() string { return fmt.Sprintf("damaged at byte %d: %s", d.at, d.what) }
@@ -18,19 +19,11 @@ func (d *damage) Error() string { return fmt.Sprintf("damaged at byte %d: %s", d
 // readAOF calls do for each command of an append-only file. args are valid until it returns. An error is do's, or a
 // *damage. It returns the checksum of what follows the last stamp, and the latest time that a stamp tells.
 //
-// The commands of a transaction are done at its end. One that is not complete counts as torn from its start, and nothing of it
-// is done: a key with limits is written as a transaction that begins with its DEL.
+// A transaction that is not complete counts as torn from its start, and none of it is done, unless it is longer than mostHeld.
 func readAOF(src *source, do func(args [][]byte) error) (crc uint64, savedNS int64, err error) {
 	var args [][]byte
-	var queued []byte   // of the transaction
-	var multiCRC uint64 // the checksum before it
-	multiAt, stampedAt := int64(-1), src.at()
-	torn := func(crc uint64, at int64) (uint64, int64, error) {
-		if multiAt >= 0 {
-			return multiCRC, savedNS, &damage{at: multiAt, what: "it ends in the middle of a transaction", torn: true}
-		}
-		return crc, savedNS, &damage{at: at, what: "it ends in the middle of a command", torn: true}
-	}
+	t := transaction{do: do, at: -1}
+	stampedAt := src.at()
 	for src.left() > 0 {
 		at := src.at()
 		var n int
@@ -42,7 +35,7 @@ func readAOF(src *source, do func(args [][]byte) error) (crc uint64, savedNS int
 			}
 			have := len(src.buf) - src.pos
 			if int64(have) == src.left() {
-				return torn(src.checksum(), at)
+				return t.torn(at, src.checksum(), savedNS)
 			}
 			if err := src.fill(have + 1); err != nil {
 				return 0, 0, err
@@ -51,7 +44,7 @@ func readAOF(src *source, do func(args [][]byte) error) (crc uint64, savedNS int
 		if what != "" {
 			crc := src.checksum()
 			if src.endsInZeros() {
-				return torn(crc, at)
+				return t.torn(at, crc, savedNS)
 			}
 			return 0, 0, &damage{at: at, what: what, form: true}
 		}
@@ -64,43 +57,89 @@ func readAOF(src *source, do func(args [][]byte) error) (crc uint64, savedNS int
 			stampedAt, savedNS = src.at(), max(savedNS, ns)
 			continue
 		}
-		if len(args) > 0 && multiAt < 0 && bytes.EqualFold(args[0], []byte("MULTI")) {
-			multiAt, multiCRC = at, src.checksum()
-		}
-		src.pos += n
 		switch {
-		case len(args) == 0, multiAt == at:
-			continue
-		case bytes.EqualFold(args[0], []byte("EXEC")):
-			err = eachCommand(queued, do)
-			multiAt, queued = -1, queued[:0]
-		case multiAt >= 0:
-			queued = append(queued, src.buf[src.pos-n:src.pos]...)
+		case len(args) == 0:
+		case bytes.EqualFold(args[0], wordMulti):
+			t.begin(at, src.checksum())
+		case bytes.EqualFold(args[0], wordExec):
+			err = t.end()
 		default:
-			err = do(args)
+			err = t.command(args)
 		}
 		if err != nil {
 			return 0, 0, err
 		}
+		src.pos += n
 	}
-	if multiAt >= 0 {
-		return torn(0, 0)
+	if t.at >= 0 {
+		return t.torn(src.at(), 0, savedNS)
 	}
 	return src.checksum(), savedNS, nil
 }
 
-// eachCommand calls do for commands that have been taken apart before.
-func eachCommand(b []byte, do func(args [][]byte) error) error {
-	var args [][]byte
-	for n := 0; len(b) > 0; b = b[n:] {
-		if args, n, _ = parseCommand(b, args[:0]); n == 0 {
-			return errEnd
-		}
-		if err := do(args); err != nil {
+var (
+	wordMulti = []byte("MULTI")
+	wordExec  = []byte("EXEC")
+)
+
+// mostHeld is how many bytes of a transaction wait for its end. Our own have one key.
+const mostHeld = 16 << 20
+
+// transaction holds back the commands of one until it is complete.
+type transaction struct {
+	do    func(args [][]byte) error
+	at    int64  // where it begins; -1: there is none
+	crc   uint64 // of what follows the last stamp, up to there
+	held  [][][]byte
+	bytes int
+	begun bool // it was longer than mostHeld, and the first of it has been done
+}
+
+func (t *transaction) begin(at int64, crc uint64) {
+	if t.at < 0 {
+		t.at, t.crc = at, crc
+	}
+}
+
+// end does what has been held back.
+func (t *transaction) end() error {
+	err := t.doHeld()
+	t.at, t.begun = -1, false
+	return err
+}
+
+func (t *transaction) doHeld() error {
+	for _, args := range t.held {
+		if err := t.do(args); err != nil {
 			return err
 		}
 	}
+	t.held, t.bytes = nil, 0
 	return nil
+}
+
+func (t *transaction) command(args [][]byte) error {
+	if t.at < 0 || t.begun {
+		return t.do(args)
+	}
+	held := make([][]byte, len(args))
+	for i, arg := range args {
+		held[i] = bytes.Clone(arg)
+		t.bytes += len(arg) + 24
+	}
+	if t.held = append(t.held, held); t.bytes <= mostHeld {
+		return nil
+	}
+	t.begun = true
+	return t.doHeld()
+}
+
+// torn is what readAOF returns of a file that ends in the middle of what begins there, and with such a checksum before it.
+func (t *transaction) torn(at int64, crc uint64, savedNS int64) (uint64, int64, error) {
+	if t.at >= 0 {
+		return t.crc, savedNS, &damage{at: t.at, what: "it ends in the middle of a transaction", torn: true, open: t.begun}
+	}
+	return crc, savedNS, &damage{at: at, what: "it ends in the middle of a command", torn: true}
 }
 
 // stampOf reads a command that is a stamp.

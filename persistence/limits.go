@@ -65,28 +65,36 @@ func (f *rdbWriter) hash(key []byte, limits store.Limits) {
 // settingNames are what a setting is called in the files.
 var settingNames = [store.SettingKinds]string{store.PolicySetting: "celld-policy", store.RuleSetting: "celld-rule"}
 
+// settingGone stands for the text of a setting that is no more.
 const settingGone = "-"
 
-// settingText is what a file has of a setting: its text, or - where it is no more, and behind a space its name.
-func (m *Manager) settingText(setting store.Setting) string {
-	text, ok := m.store.SettingText(setting)
-	if !ok {
-		text = settingGone
-	}
-	return text + " " + setting.Name
-}
-
-// eachSetting calls fn with all of them, the policies before what may be under them.
-func (m *Manager) eachSetting(fn func(store.Setting)) {
+// eachSetting calls fn with all of them, and what a file has of each: its text, and behind a space its name.
+func (m *Manager) eachSetting(fn func(setting store.Setting, text string)) {
 	for kind := range store.SettingKinds {
 		for _, name := range m.store.Settings(kind) {
-			fn(store.Setting{Kind: kind, Name: name})
+			setting := store.Setting{Kind: kind, Name: name}
+			if text, ok := m.store.SettingText(setting); ok {
+				fn(setting, text+" "+name)
+			}
 		}
 	}
 }
 
-func (m *Manager) appendSetting(b []byte, setting store.Setting) []byte {
-	return appendBulk(append(b, "*2\r\n$4\r\nECHO\r\n"...), []byte(settingNames[setting.Kind]+" "+m.settingText(setting)))
+func appendSetting(b []byte, setting store.Setting, text string) []byte {
+	return appendBulk(append(b, "*2\r\n$4\r\nECHO\r\n"...), []byte(settingNames[setting.Kind]+" "+text))
+}
+
+// appendSettingChange writes what became of a setting. One that was renewed is removed first, and so forgets what was used
+// under it.
+func (m *Manager) appendSettingChange(b []byte, c store.SettingChange) []byte {
+	text, ok := m.store.SettingText(c.Setting)
+	if c.Renewed || !ok {
+		b = appendSetting(b, c.Setting, settingGone+" "+c.Name)
+	}
+	if ok {
+		b = appendSetting(b, c.Setting, text+" "+c.Name)
+	}
+	return b
 }
 
 // setting takes one of a file: what it is called, and its text. It reports whether it is one.
@@ -120,21 +128,18 @@ type fields struct {
 	bad    bool // it has some that are no limits
 }
 
+// field takes a field. One of a policy that is gone is passed over, as nobody can ask for it.
 func (l *loader) field(f *fields, name, text []byte) {
-	if f.bad || len(f.limits) == store.MaxLimits {
-		f.bad = true
+	if f.bad {
 		return
 	}
 	limit, err := l.m.store.ParseLimit(string(name), string(text))
-	if errors.Is(err, store.ErrNoPolicy) { // redis-server passes over policies, and keeps their states
+	switch {
+	case errors.Is(err, store.ErrNoPolicy): // redis-server passes over policies, and keeps their states
 		l.other(nil, "limit of an unknown policy")
-		return
-	}
-	if err != nil {
+	case err != nil || !f.limits.Put(limit):
 		f.bad = true
-		return
 	}
-	f.limits = append(f.limits, limit)
 }
 
 // hash takes a key that is a hash.
@@ -154,14 +159,19 @@ func (l *loader) hash(key []byte, f *fields, expiryMS int64) error {
 	return l.set(key, st)
 }
 
-// hashCommand takes an HSET.
+// hashCommand takes an HSET. Those of our files make a key anew; one of Redis's may change a part of it.
 func (l *loader) hashCommand(args [][]byte) error {
 	var f fields
 	for rest := args[2:]; len(rest) > 1; rest = rest[2:] {
 		l.field(&f, rest[0], rest[1])
 	}
-	if f.bad {
+	st, ok := l.m.store.Get(args[1], store.Access{NowNS: l.nowNS, NoTouch: true})
+	switch {
+	case f.bad:
 		l.m.store.Delete(args[1], l.nowNS)
+	case ok && st.Kind == store.HoldsLimits:
+		_, err := l.m.store.PutLimits(args[1], f.limits, store.Access{NowNS: l.nowNS})
+		return l.full(err)
 	}
 	return l.hash(args[1], &f, -1)
 }

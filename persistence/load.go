@@ -65,7 +65,7 @@ func (m *Manager) Load(apply func(args [][]byte) error) (Loaded, error) {
 	if m.rewriteAtStart {
 		m.tailCRC = 0 // what is written then ends in a stamp
 	}
-	m.store.DrainSettings(func(store.Setting) {}) // what was read needs not be written
+	m.store.DrainSettings(func(store.SettingChange) {}) // what was read needs not be written
 	for m.store.Drain(func(store.Change) {}) {
 	}
 	l.result.NotRead = l.notRead()
@@ -188,6 +188,7 @@ func (l *loader) loadAOF(path string, last bool) (found bool, err error) {
 	case !l.m.o.LoadTruncated:
 		return true, fmt.Errorf("%s: %w. To cut it off there: redis-check-aof --fix %s, or --aof-load-truncated yes", path, err, path)
 	}
+	l.m.rewriteAtStart = l.m.rewriteAtStart || d.open
 	l.m.log.Warn("the append-only file ends in the middle of a command, which is cut off", "file", path, "at", d.at, "bytes_lost", src.size-d.at)
 	f, err := l.m.files.Append(path)
 	if err != nil {
@@ -265,9 +266,13 @@ func (l *loader) set(key []byte, st store.State) error {
 	if st.TAT <= uint64(l.nowNS) || st.ExpiryNS > 0 && st.ExpiryNS <= l.nowNS {
 		l.result.Expired++
 	}
-	err := l.m.store.Update(key, store.Access{NowNS: l.nowNS}, l.put)
+	return l.full(l.m.store.Update(key, store.Access{NowNS: l.nowNS}, l.put))
+}
+
+// full says in the words of the settings that the store is full, if err is that.
+func (l *loader) full(err error) error {
 	if errors.Is(err, store.ErrFull) {
-		return fmt.Errorf("there are more keys than --max-keys, --maxmemory and noeviction allow")
+		return errors.New("there are more keys than --max-keys, --maxmemory and noeviction allow")
 	}
 	return err
 }
@@ -335,7 +340,7 @@ func (l *loader) setCommand(args [][]byte) error {
 	return l.set(args[1], stateOf(tat, at))
 }
 
-// setBack takes so much from every TAT and expiry.
+// setBack takes so much from every TAT and expiry, and from the end of every rule.
 func (m *Manager) setBack(ns, nowNS int64) {
 	type entry struct {
 		key string
@@ -345,11 +350,11 @@ func (m *Manager) setBack(ns, nowNS int64) {
 	for at, more := (store.Position{}), true; more; {
 		part = part[:0]
 		at, more = m.store.Export(at, nowNS, func(key []byte, st store.State) {
+			st.TAT -= min(st.TAT, uint64(ns))
 			if st.Limits != nil {
 				limits := st.Limits.Shift(uint64(ns))
-				st.Limits = &limits
+				st.TAT, st.Limits = limits.EndNS(), &limits
 			}
-			st.TAT -= min(st.TAT, uint64(ns))
 			if st.ExpiryNS > 0 {
 				st.ExpiryNS = max(st.ExpiryNS-ns, 1)
 			}
@@ -362,6 +367,16 @@ func (m *Manager) setBack(ns, nowNS int64) {
 				}
 				return e.st, store.Put
 			})
+		}
+	}
+	for _, r := range m.store.Rules(nowNS) {
+		if r.UntilNS == 0 {
+			continue
+		}
+		if r.UntilNS -= ns; r.UntilNS > nowNS {
+			_, _ = m.store.PutRule(r, nowNS) // one that is there already
+		} else {
+			m.store.DeleteRule(r, nowNS)
 		}
 	}
 }

@@ -226,7 +226,7 @@ func (m *Manager) swap(f *paced, temp string) error {
 // writeStates writes the commands that lead to all limits, with a stamp behind each piece, so that damage is found where it is.
 func (m *Manager) writeStates(w io.Writer, direct bool) error {
 	buf := make([]byte, 0, flushAt+flushAt/4)
-	m.eachSetting(func(setting store.Setting) { buf = m.appendSetting(buf, setting) })
+	m.eachSetting(func(setting store.Setting, text string) { buf = appendSetting(buf, setting, text) })
 	return m.export(direct, func(key []byte, st store.State) bool {
 		buf = appendState(buf, key, st)
 		return len(buf) >= flushAt

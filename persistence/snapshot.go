@@ -93,7 +93,7 @@ func (m *Manager) writeRDB(direct bool) (keys, size int64, err error) {
 	}()
 	nowNS := m.o.Clock()
 	w := newRDBWriter(f, nowNS, int64(m.store.Len(nowNS)), "1")
-	m.eachSetting(func(setting store.Setting) { w.aux(settingNames[setting.Kind], m.settingText(setting)) })
+	m.eachSetting(func(setting store.Setting, text string) { w.aux(settingNames[setting.Kind], text) })
 	add := func(key []byte, st store.State) bool { w.add(key, st); return len(w.buf) >= flushAt }
 	if err := m.export(direct, add, w.flush); err != nil {
 		return 0, 0, err

@@ -89,12 +89,20 @@ func dialTest(t *testing.T, addr string) testConn {
 
 func (c testConn) ask(raw, want string) {
 	c.t.Helper()
-	if _, err := io.WriteString(c, raw); err != nil {
-		c.t.Fatal(err)
-	}
+	c.send(raw)
 	got := make([]byte, len(want))
 	if n, err := io.ReadFull(c, got); err != nil || string(got) != want {
 		c.t.Fatalf("%.40q: %q, %v; want %q", raw, got[:n], err, want)
+	}
+}
+
+func (c testConn) send(raw string) {
+	c.t.Helper()
+	if raw == "" {
+		return
+	}
+	if _, err := io.WriteString(c, raw); err != nil {
+		c.t.Fatal(err)
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 // fullDisk is a file system that can be full: then nothing can be written.
 type fullDisk struct {
 	full  atomic.Bool
-	syncs atomic.Int64
+	syncs atomic.Int64               // begun
+	gate  atomic.Pointer[chan error] // each sync takes its outcome from there; nil: they succeed
 }
 
 type fullDiskFile struct {
@@ -32,7 +33,13 @@ func (f fullDiskFile) Write(p []byte) (int, error) {
 	return f.File.Write(p)
 }
 
-func (f fullDiskFile) Sync() error { f.disk.syncs.Add(1); return nil }
+func (f fullDiskFile) Sync() error {
+	f.disk.syncs.Add(1)
+	if gate := f.disk.gate.Load(); gate != nil {
+		return <-*gate
+	}
+	return nil
+}
 
 func (fullDiskFile) Forget(int64, int64) {}
 

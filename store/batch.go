@@ -54,14 +54,15 @@ func (s *Store) throttleSome(reqs []Request, a Access) {
 		return
 	}
 	var b batch
-	var cost int64
+	var most need
 	for i := range reqs {
 		reqs[i].hash = s.hash(reqs[i].Key)
-		cost += costBytes(len(reqs[i].Key))
+		most.keys++
+		most.bytes += costBytes(len(reqs[i].Key))
 	}
 	b.large = s.room.keys.Load() >= touchFromKeys
 	allThere := b.large && s.touch(&b, reqs)
-	if len(s.shards) <= mostGroups && (allThere || s.room.fits(int64(len(reqs)), cost)) {
+	if len(s.shards) <= mostGroups && (allThere || s.room.fits(most)) {
 		s.decideByShard(&b, reqs, a)
 		return
 	}

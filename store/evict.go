@@ -12,20 +12,20 @@ const (
 	oldestVictim        // the last of the segmented LRU: a live limit is forgotten
 )
 
-// claim takes the room for a new key of sh, which is locked, and removes other keys for it if it must. A victim in
+// claim takes the room for what is to be put into sh, which is locked, and removes other keys for it if it must. A victim in
 // another shard, or many of them, can only be had by letting go of the lock meanwhile: then again is true, nothing is
-// claimed, and the caller looks its key up once more.
-func (s *Store) claim(sh *shard, cost, nowNS int64) (again bool, err error) {
+// claimed, and the caller looks its key up once more. So does one whose key was there, as that may have been a victim.
+func (s *Store) claim(sh *shard, n need, nowNS int64) (again bool, err error) {
 	var from *shard
 	var v victim
 	for range perLock {
-		if s.room.claim(cost) {
+		if s.room.claim(n) {
 			return false, nil
 		}
-		if s.room.tooLarge(cost) {
+		if s.room.tooLarge(n) {
 			return false, ErrFull
 		}
-		from, v = s.chooseVictim(sh, cost, nowNS)
+		from, v = s.chooseVictim(sh, n, nowNS)
 		if v == noVictim && s.room.noEviction.Load() {
 			return false, ErrFull
 		}
@@ -46,12 +46,12 @@ func (s *Store) claim(sh *shard, cost, nowNS int64) (again bool, err error) {
 	return true, nil
 }
 
-// chooseVictim looks for a key whose room a new one of own may have, by what the shards publish and without any lock.
-func (s *Store) chooseVictim(own *shard, cost, nowNS int64) (*shard, victim) {
+// chooseVictim looks for a key whose room own may have, by what the shards publish and without any lock.
+func (s *Store) chooseVictim(own *shard, n need, nowNS int64) (*shard, victim) {
 	if sh := s.prefer(own, func(sh *shard) bool { return sh.nextEndNS.Load() <= uint64(nowNS) }); sh != nil {
 		return sh, deadVictim
 	}
-	if !s.room.noEviction.Load() || s.room.spentSuffice(cost) {
+	if !s.room.noEviction.Load() || s.room.spentSuffice(n) {
 		if sh := s.prefer(own, func(sh *shard) bool { return sh.spentHeld.Load() > 0 }); sh != nil {
 			return sh, spentVictim
 		}

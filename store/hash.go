@@ -2,18 +2,19 @@ package store
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"celld/cell"
 )
 
-// ErrNoPolicy reports the state of a policy that there is none of.
+// ErrNoPolicy reports a state of a policy that is not there.
 var ErrNoPolicy = errors.New("no such policy")
 
 var errField = errors.New("not a limit and its state")
 
-// ParseLimit reads a field of the hash that a key with limits is to tools: a name, as AppendName writes it, and a state. The
-// error is ErrNoPolicy where that is all that is wrong.
+// ParseLimit reads a field of the hash that a key with limits is to tools: a name, as AppendName writes it, and a state, as
+// cell.Literal.AppendState does. ErrNoPolicy is all that may be wrong with it where the error is that.
 func (s *Store) ParseLimit(name, text string) (LimitState, error) {
 	literal, st, err := cell.ParseState(text)
 	if err != nil {
@@ -30,8 +31,8 @@ func (s *Store) ParseLimit(name, text string) (LimitState, error) {
 	return l, nil
 }
 
-// PutLimits makes a key hold these limits beside those that it holds, and returns how many are new. Those that have nothing
-// left to remember are left out. The errors are ErrFull, ErrWrongType and ErrTooManyLimits.
+// PutLimits makes a key hold these limits beside those that it holds, and returns how many are new. One that has nothing left
+// to remember is removed. The errors are ErrFull, ErrWrongType and ErrTooManyLimits.
 func (s *Store) PutLimits(key []byte, limits Limits, a Access) (added int, err error) {
 	refused := error(nil)
 	err = s.Update(key, a, func(old State, ok bool) (State, Action) {
@@ -46,26 +47,26 @@ func (s *Store) PutLimits(key []byte, limits Limits, a Access) (added int, err e
 		}
 		for i := range limits {
 			if limits[i].Literal.EndNS(&limits[i].State) <= uint64(a.NowNS) {
+				merged.remove(&limits[i])
 				continue
 			}
-			if at := merged.find(&limits[i]); at >= 0 {
-				merged[at] = limits[i]
-				continue
+			before := len(merged)
+			if !merged.Put(limits[i]) {
+				refused = ErrTooManyLimits
+				return old, Leave
 			}
-			merged = append(merged, limits[i])
-			added++
+			added += len(merged) - before
 		}
-		switch {
-		case len(merged) > MaxLimits:
-			refused = ErrTooManyLimits
-			return old, Leave
-		case len(merged) == 0:
+		if len(merged) == 0 {
 			return old, Delete
 		}
 		return State{TAT: merged.EndNS(), ExpiryNS: old.ExpiryNS, Kind: HoldsLimits, Limits: &merged}, Put
 	})
 	if err == nil {
 		err = refused
+	}
+	if err != nil {
+		added = 0
 	}
 	return added, err
 }
@@ -77,6 +78,27 @@ func (l Limits) live(nowNS int64) (live Limits) {
 		}
 	}
 	return live
+}
+
+// Put adds a limit, or puts it in the place of the one that shares its state. It returns false where there are MaxLimits
+// others.
+func (l *Limits) Put(limit LimitState) bool {
+	at := l.find(&limit)
+	switch {
+	case at >= 0:
+		(*l)[at] = limit
+	case len(*l) == MaxLimits:
+		return false
+	default:
+		*l = append(*l, limit)
+	}
+	return true
+}
+
+func (l *Limits) remove(limit *LimitState) {
+	if at := l.find(limit); at >= 0 {
+		*l = slices.Delete(*l, at, at+1)
+	}
 }
 
 // find returns where the limit is that shares its state with that one, or -1.

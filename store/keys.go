@@ -24,10 +24,10 @@ const (
 )
 
 // Update runs fn under the lock with the state of a live key, or with ok false, and does as it says. A key that is there
-// is touched, whatever the action. The error is ErrFull, for a Put of a new key.
+// is touched, whatever the action. The error is ErrFull, for a Put of a new key, or of more limits than the key holds.
 //
-// fn must not call the store. It is called once, or once more when the key came into being while the lock was let go
-// to find room for it: then only what it says last is done.
+// fn must not call the store. It is called once, or once more when the key came into being, or went, while the lock was let
+// go to find room for it: then only what it says last is done.
 func (s *Store) Update(key []byte, a Access, fn func(old State, ok bool) (State, Action)) error {
 	hash := s.hash(key)
 	sh := s.shardOf(hash)
@@ -39,28 +39,55 @@ func (s *Store) Update(key []byte, a Access, fn func(old State, ok bool) (State,
 		if action == Put && st.over(a.NowNS) {
 			action = Delete
 		}
-		spent := st.TAT <= uint64(a.NowNS)
 		switch {
-		case action == Put && e != nil:
-			sh.set(n, e, st, spent, key)
-			return nil
 		case action == Delete && e != nil:
 			sh.remove(n, e)
 			return nil
 		case action != Put:
 			return nil
 		}
-		again, err := s.claim(sh, costBytes(len(key)), a.NowNS)
+		more := sh.more(e, key, st)
+		if more == (need{}) {
+			sh.store(hash, n, e, key, st, a.NowNS)
+			return nil
+		}
+		again, err := s.claim(sh, more, a.NowNS)
 		if err != nil {
 			return err
 		}
-		if !again {
-			sh.link(hash, key, st, spent, a.NowNS)
+		was := e
+		n, e = sh.slot(hash, key)
+		if !again && e == was {
+			sh.store(hash, n, e, key, st, a.NowNS)
 			return nil
 		}
-		if n, e = sh.find(hash, key, a); e != nil {
+		if !again {
+			s.room.release(more)
+		}
+		if n, e = sh.find(hash, key, a); e != nil || was != nil {
 			st, action = sh.ask(fn, n, e)
 		}
+	}
+}
+
+// more is the room that a key needs to be given a state: e is nil for a new one.
+func (sh *shard) more(e *slot, key []byte, st State) need {
+	if e == nil {
+		return need{1, costBytes(len(key)) + st.limitBytes()}
+	}
+	if st.Limits == nil {
+		return need{}
+	}
+	return need{bytes: max(0, st.limitBytes()-sh.limitBytes(e))}
+}
+
+// store puts a state for which there is room: e is nil for a key that is not there.
+func (sh *shard) store(hash uint64, n uint32, e *slot, key []byte, st State, nowNS int64) {
+	spent := st.TAT <= uint64(nowNS)
+	if e != nil {
+		sh.set(n, e, st, spent, key)
+	} else {
+		sh.link(hash, key, st, spent, nowNS)
 	}
 }
 

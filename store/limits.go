@@ -83,25 +83,33 @@ func (t *table) dropTallies(e *slot) {
 	e.touchedNS = touched
 }
 
-// dropDeadTallies removes those that have nothing left to remember but the first, and returns how many are left and the
-// bytes that were freed.
-func (t *table) dropDeadTallies(e *slot, nowNS int64) (left int, bytes int64) {
-	before := t.tallies.at(e.firstTally())
+func (t *table) countTallies(e *slot) (count int) {
+	for n := e.firstTally(); n != 0; n = t.tallies.at(n).next {
+		count++
+	}
+	return count
+}
+
+// dropDeadTallies removes those but the first that have nothing left to remember, or whose policy is gone, and returns how
+// many are left.
+func (sh *shard) dropDeadTallies(e *slot, nowNS int64) (left int) {
+	t := &sh.tallies
+	before := t.at(e.firstTally())
 	left = 1
 	for n := before.next; n != 0; {
-		p := t.tallies.at(n)
+		p := t.at(n)
 		next := p.next
-		if t.tallies.endNS(p) <= uint64(nowNS) {
-			bytes += t.tallies.bytes(p)
+		if t.endNS(p) <= uint64(nowNS) || p.policy != 0 && sh.policies.byID(p.policy) == nil {
+			sh.releaseBytes(t.bytes(p))
 			before.next = next
-			t.tallies.put(n)
+			t.put(n)
 		} else {
 			before = p
 			left++
 		}
 		n = next
 	}
-	return left, bytes
+	return left
 }
 
 // limitBytes is what the limits of a key take, by the estimate of MaxBytes.
@@ -127,7 +135,7 @@ func (t *table) limitsEndNS(e *slot) (end uint64) {
 	return end
 }
 
-// costBytes is what a key takes, by the estimate of MaxBytes.
+// costBytes is what a key takes with its limits, by the estimate of MaxBytes.
 func (t *table) costBytes(n uint32, e *slot) int64 {
 	return costBytes(t.keys.length(n, e)) + t.limitBytes(e)
 }
@@ -149,9 +157,9 @@ func (sh *shard) limits(e *slot, to Limits) Limits {
 }
 
 // bytes is what they take, by the estimate of MaxBytes.
-func (l Limits) bytes() (n int) {
+func (l Limits) bytes() (n int64) {
 	for i := range l {
-		n += TallyBytes + int(bytesOfRing(l[i].State.Ring))
+		n += TallyBytes + bytesOfRing(l[i].State.Ring)
 	}
 	return n
 }
@@ -169,19 +177,28 @@ func (l Limits) Shift(ns uint64) Limits {
 func (l Limits) clone() Limits {
 	l = slices.Clone(l)
 	for i := range l {
-		l[i].State.Ring = slices.Clone(l[i].State.Ring)
+		l[i].State.Ring = cloneRing(l[i].State.Ring)
 	}
 	return l
 }
 
-// full is the state of a slot with its limits, if it holds some, which are valid under the lock.
+// full is the state of a slot with its limits, if it holds some, which are valid under the lock. What was of policies that
+// are gone is not in it, and has no part in the TAT.
 func (sh *shard) full(n uint32, e *slot) State {
 	st := sh.state(n, e)
 	if st.Kind == HoldsLimits {
 		limits := sh.limits(e, nil)
-		st.Limits = &limits
+		st.TAT, st.Limits = limits.EndNS(), &limits
 	}
 	return st
+}
+
+// limitBytes is what the limits of a state take, by the estimate of MaxBytes.
+func (st State) limitBytes() int64 {
+	if st.Limits == nil {
+		return 0
+	}
+	return st.Limits.bytes()
 }
 
 // setLimits makes a key hold these limits and no others, of whose rings it takes over the memory.

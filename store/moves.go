@@ -83,7 +83,7 @@ func (m *moves) note(key []byte, st State) {
 	if st.Limits != nil {
 		limits := st.Limits.clone()
 		st.Limits = &limits
-		m.bytes += limits.bytes()
+		m.bytes += int(limits.bytes())
 	}
 	m.keys[string(key)] = st
 }

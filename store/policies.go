@@ -100,7 +100,7 @@ func (s *Store) SetPolicy(name string, l cell.Literal, o PolicyOptions) (bool, e
 		policy.ID = p.lastID
 	}
 	p.byName[name], p.ids[policy.ID] = policy, policy
-	p.changed(s, name)
+	p.changed(s, name, o.Reset)
 	return true, nil
 }
 
@@ -115,16 +115,16 @@ func (s *Store) DeletePolicy(name string) bool {
 	}
 	delete(p.byName, name)
 	delete(p.ids, old.ID)
-	p.changed(s, name)
+	p.changed(s, name, true)
 	return true
 }
 
-func (p *policies) changed(s *Store, name string) {
+func (p *policies) changed(s *Store, name string, renewed bool) {
 	p.version.Add(1)
-	s.settings.note(PolicySetting, name)
+	s.settings.note(Setting{PolicySetting, name}, renewed)
 }
 
-// Policies returns all, by name.
+// Policies returns all, sorted by name.
 func (s *Store) Policies() []*Policy {
 	p := &s.policies
 	p.mu.RLock()

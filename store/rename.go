@@ -33,17 +33,16 @@ func (s *Store) rename(from, to []byte, nowNS int64) bool {
 	if o, old := target.find(toHash, to, a); old != nil {
 		target.remove(o, old)
 	}
-	st, spent := source.state(n, e), e.spent()
-	limitBytes := source.limitBytes(e)
-	if st.Kind == HoldsLimits {
-		limits := source.limits(e, nil)
-		st.Limits = &limits // unlink leaves the rings to us
+	st, spent := source.full(n, e), e.spent() // unlink leaves the rings to us
+	if st.over(nowNS) {                       // what it held was of a policy that is gone
+		source.remove(n, e)
+		return true
 	}
 	if !spent {
 		s.noteMove(from, to, st)
 	}
+	s.room.bytes.Add(costBytes(len(to)) + st.limitBytes() - source.costBytes(n, e))
 	source.unlink(n, e, false)
-	s.room.bytes.Add(int64(len(to)-len(from)) - limitBytes)
 	target.link(toHash, to, st, spent, nowNS)
 	target.find(toHash, to, Access{NowNS: nowNS}) // a use of a key that was there
 	return true

@@ -62,7 +62,7 @@ func (s *Store) applyLimits() {
 // trim evicts, one short lock after the other, until the limits in force hold.
 func (s *Store) trim(nowNS int64) {
 	for s.room.over() {
-		sh, v := s.chooseVictim(s.fullest(), 0, nowNS)
+		sh, v := s.chooseVictim(s.fullest(), need{}, nowNS)
 		if v == noVictim || s.room.noEviction.Load() {
 			return
 		}

@@ -12,8 +12,9 @@ const OverheadBytes = 56
 
 func costBytes(keyLen int) int64 { return int64(keyLen) + OverheadBytes }
 
-// room is how much is held and how much may be, for all shards together. A key's room is claimed before the key is
-// linked and released after it is unlinked, under its shard's lock, so that no more is ever held than was allowed.
+// room is how much is held and how much may be, for all shards together. What a key and its limits take is claimed before
+// they are there and released when they are gone, so that no more is ever held than was allowed. All that is done under a
+// shard's lock, so that Flush finds nothing claimed but what prepaid knows of.
 type room struct {
 	keys, bytes           atomic.Int64
 	spentKeys, spentBytes atomic.Int64 // of them, what spent keys take
@@ -21,22 +22,29 @@ type room struct {
 	noEviction            atomic.Bool
 }
 
-// claim takes the room of one key that costs so many bytes, or none.
-func (r *room) claim(cost int64) bool {
-	if !addUpTo(&r.keys, 1, r.maxKeys.Load()) {
+// need is what a change takes of the room.
+type need struct{ keys, bytes int64 }
+
+// newKey is what a key of that length needs.
+func newKey(length int) need { return need{1, costBytes(length)} }
+
+// claim takes the room, or none of it.
+func (r *room) claim(n need) bool {
+	if !addUpTo(&r.keys, n.keys, r.maxKeys.Load()) {
 		return false
 	}
 	if limit := r.maxBytes.Load(); limit == 0 {
-		r.bytes.Add(cost)
-	} else if !addUpTo(&r.bytes, cost, limit) {
-		r.keys.Add(-1)
+		r.bytes.Add(n.bytes)
+	} else if !addUpTo(&r.bytes, n.bytes, limit) {
+		r.keys.Add(-n.keys)
 		return false
 	}
 	return true
 }
 
+// addUpTo adds unless that would be too much. To add nothing is never too much: a limit may be lowered below what is held.
 func addUpTo(n *atomic.Int64, delta, limit int64) bool {
-	for {
+	for delta > 0 {
 		old := n.Load()
 		if old+delta > limit {
 			return false
@@ -45,11 +53,12 @@ func addUpTo(n *atomic.Int64, delta, limit int64) bool {
 			return true
 		}
 	}
+	return true
 }
 
-func (r *room) release(cost int64) {
-	r.bytes.Add(-cost)
-	r.keys.Add(-1)
+func (r *room) release(n need) {
+	r.bytes.Add(-n.bytes)
+	r.keys.Add(-n.keys)
 }
 
 func (r *room) countSpent(keys, bytes int64) {
@@ -64,24 +73,24 @@ func (r *room) clear() {
 	}
 }
 
-// fits reports whether so many keys more that cost so many bytes would leave the limits alone.
-func (r *room) fits(keys, cost int64) bool {
+// fits reports whether so much more would leave the limits alone.
+func (r *room) fits(n need) bool {
 	limit := r.maxBytes.Load()
-	return r.keys.Load()+keys <= r.maxKeys.Load() && (limit == 0 || r.bytes.Load()+cost <= limit)
+	return r.keys.Load()+n.keys <= r.maxKeys.Load() && (limit == 0 || r.bytes.Load()+n.bytes <= limit)
 }
 
-// tooLarge reports a key that does not fit even when nothing else is held.
-func (r *room) tooLarge(cost int64) bool {
+// tooLarge reports what does not fit even when nothing else is held.
+func (r *room) tooLarge(n need) bool {
 	limit := r.maxBytes.Load()
-	return limit > 0 && cost > limit
+	return n.keys > r.maxKeys.Load() || limit > 0 && n.bytes > limit
 }
 
-// spentSuffice reports whether a key fits once all spent ones are gone. Without eviction these are the only ones that
+// spentSuffice reports whether it fits once all spent keys are gone. Without eviction these are the only ones that
 // may go, and they must not go in vain.
-func (r *room) spentSuffice(cost int64) bool {
+func (r *room) spentSuffice(n need) bool {
 	limit := r.maxBytes.Load()
-	return r.keys.Load()-r.spentKeys.Load() < r.maxKeys.Load() &&
-		(limit == 0 || r.bytes.Load()-r.spentBytes.Load()+cost <= limit)
+	return (n.keys == 0 || r.keys.Load()-r.spentKeys.Load()+n.keys <= r.maxKeys.Load()) &&
+		(limit == 0 || n.bytes == 0 || r.bytes.Load()-r.spentBytes.Load()+n.bytes <= limit)
 }
 
 // over reports that more is held than the limits in force allow.

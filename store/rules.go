@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -77,6 +76,15 @@ func parseRule(name, text string) (Rule, error) {
 	return r, nil
 }
 
+// canonical is a net without bits behind its length, and as one of IPv4 if that is all it has: ::ffff:10.0.0.0/104 is
+// 10.0.0.0/8, as the addresses that it has are looked up so.
+func canonical(net netip.Prefix) netip.Prefix {
+	if addr := net.Addr(); addr.Is4In6() && net.Bits() >= 96 {
+		net = netip.PrefixFrom(addr.Unmap(), net.Bits()-96)
+	}
+	return net.Masked()
+}
+
 func (r *Rule) over(nowNS int64) bool { return r.UntilNS != 0 && r.UntilNS <= nowNS }
 
 // PutRule adds a rule, or gives one that is there another end. It reports whether it is new. The error is ErrTooMany.
@@ -84,7 +92,7 @@ func (s *Store) PutRule(r Rule, nowNS int64) (bool, error) {
 	rs := &s.rules
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	r.Net = r.Net.Masked()
+	r.Net = canonical(r.Net)
 	name := r.Name()
 	old := rs.all[name]
 	if old == nil && len(rs.all) >= MaxRules {
@@ -99,7 +107,7 @@ func (s *Store) PutRule(r Rule, nowNS int64) (bool, error) {
 	rs.all[name] = &r
 	rs.index(&r)
 	rs.any.Store(true)
-	s.settings.note(RuleSetting, name)
+	s.settings.note(Setting{RuleSetting, name}, false)
 	return old == nil || old.over(nowNS), nil
 }
 
@@ -108,7 +116,7 @@ func (s *Store) DeleteRule(r Rule, nowNS int64) bool {
 	rs := &s.rules
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	r.Net = r.Net.Masked()
+	r.Net = canonical(r.Net)
 	old := rs.all[r.Name()]
 	if old == nil {
 		return false
@@ -140,11 +148,14 @@ func (rs *rules) forget(s *Store, which func(*Rule) bool) {
 	}
 }
 
-// remove leaves the lengths as they are: one that no rule has any more costs a look-up.
+// remove leaves the lengths as they are until no rule is left: one that none has any more costs a look-up.
 func (rs *rules) remove(s *Store, name string, r *Rule) {
 	delete(rs.all, name)
-	rs.any.Store(len(rs.all) > 0)
-	s.settings.note(RuleSetting, name)
+	if len(rs.all) == 0 {
+		rs.any.Store(false)
+		rs.lengths = nil
+	}
+	s.settings.note(Setting{RuleSetting, name}, false)
 	set := rs.set(r)
 	prefix, isPrefix := strings.CutSuffix(r.Pattern, "*")
 	switch {
@@ -244,65 +255,4 @@ func (r *Rule) decision(capacity, nowNS int64) cell.Decision {
 		d.ResetAfterNS = d.RetryAfterNS
 	}
 	return d
-}
-
-// SettingText is what a setting says, for files; false where it is no more.
-func (s *Store) SettingText(setting Setting) (string, bool) {
-	if setting.Kind == PolicySetting {
-		p := s.PolicyNamed(setting.Name)
-		if p == nil {
-			return "", false
-		}
-		return p.Limit.String(), true
-	}
-	s.rules.mu.RLock()
-	defer s.rules.mu.RUnlock()
-	r := s.rules.all[setting.Name]
-	if r == nil {
-		return "", false
-	}
-	return strconv.FormatInt((r.UntilNS+999_999)/1_000_000, 10), true
-}
-
-var errUnknownSetting = errors.New("unknown kind of setting")
-
-// PutSetting is the reverse of SettingText.
-func (s *Store) PutSetting(setting Setting, text string, nowNS int64) error {
-	switch setting.Kind {
-	case PolicySetting:
-		l, err := cell.ParseLiteral(text)
-		if err == nil {
-			_, err = s.SetPolicy(setting.Name, l, PolicyOptions{})
-		}
-		return err
-	case RuleSetting:
-		r, err := parseRule(setting.Name, text)
-		if err == nil && !r.over(nowNS) {
-			_, err = s.PutRule(r, nowNS)
-		}
-		return err
-	}
-	return errUnknownSetting
-}
-
-// DeleteSetting removes one.
-func (s *Store) DeleteSetting(setting Setting, nowNS int64) {
-	if setting.Kind == PolicySetting {
-		s.DeletePolicy(setting.Name)
-	} else if r, err := parseRule(setting.Name, "0"); err == nil {
-		s.DeleteRule(r, nowNS)
-	}
-}
-
-// Settings are all there are of a kind.
-func (s *Store) Settings(kind SettingKind) (names []string) {
-	if kind == PolicySetting {
-		for _, p := range s.Policies() {
-			names = append(names, p.Name)
-		}
-		return names
-	}
-	s.rules.mu.RLock()
-	defer s.rules.mu.RUnlock()
-	return slices.Sorted(maps.Keys(s.rules.all))
 }

@@ -100,7 +100,7 @@ func (sh *shard) find(hash uint64, key []byte, a Access) (uint32, *slot) {
 	return n, e
 }
 
-// link adds a key that is not there. Its room has been claimed.
+// link adds a key that is not there. Its room, and that of its limits, has been claimed.
 func (sh *shard) link(hash uint64, key []byte, st State, spent bool, nowNS int64) (uint32, *slot) {
 	sh.remember(noSlot, nil, key)
 	n, e := sh.slabs.take()
@@ -113,9 +113,6 @@ func (sh *shard) link(hash uint64, key []byte, st State, spent bool, nowNS int64
 	}
 	sh.lists.push(&sh.slabs, name, n, e)
 	sh.setState(n, e, st)
-	if st.Limits != nil {
-		sh.room.bytes.Add(sh.limitBytes(e))
-	}
 	sh.ends.link(&sh.slabs, n, e, sh.endNS(n, e))
 	sh.index.insert(tagOfHash(hash), n)
 	sh.inUse++
@@ -155,16 +152,14 @@ func (sh *shard) putEnd(n uint32, e *slot, end uint64, key []byte) {
 	sh.bumpWatched(key)
 }
 
-// set gives a linked slot another state.
+// set gives a linked slot another state. What its limits take more has been claimed.
 func (sh *shard) set(n uint32, e *slot, st State, spent bool, key []byte) {
 	sh.remember(n, e, key)
 	was := sh.endNS(n, e)
 	sh.clearExpiry(n, e)
 	bytes := sh.limitBytes(e)
 	sh.setState(n, e, st)
-	if bytes = sh.limitBytes(e) - bytes; bytes != 0 {
-		sh.room.bytes.Add(bytes)
-	}
+	sh.releaseBytes(bytes - sh.limitBytes(e))
 	if e.spent() != spent {
 		sh.setSpent(n, e, spent, len(key))
 	}
@@ -247,17 +242,24 @@ func (sh *shard) unlink(n uint32, e *slot, expired bool) {
 	sh.publish()
 }
 
+// releaseBytes gives back what has become free, if something has.
+func (sh *shard) releaseBytes(freed int64) {
+	if freed > 0 {
+		sh.room.bytes.Add(-freed)
+	}
+}
+
 // remove takes a slot out and gives its room back.
 func (sh *shard) remove(n uint32, e *slot) {
 	cost := sh.costBytes(n, e)
 	sh.unlink(n, e, false)
-	sh.room.release(cost)
+	sh.room.release(need{1, cost})
 }
 
 // expire removes a dead slot.
 func (sh *shard) expire(n uint32, e *slot) {
 	cost := sh.costBytes(n, e)
 	sh.unlink(n, e, true)
-	sh.room.release(cost)
+	sh.room.release(need{1, cost})
 	sh.counters.expired++
 }

@@ -21,8 +21,11 @@ type Access struct {
 }
 
 // over reports whether a state put now would be dead at once: its expiry has passed, or it lives as long as a TAT that
-// has.
+// has, as limits always do.
 func (st State) over(nowNS int64) bool {
+	if st.Kind == HoldsLimits && st.TAT <= uint64(nowNS) {
+		return true
+	}
 	switch st.ExpiryNS {
 	case NoExpiry:
 		return false

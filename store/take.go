@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"errors"
 	"math/bits"
 
@@ -14,37 +13,11 @@ var (
 	ErrTwoLimits     = errors.New("two limits that share their state")
 )
 
-// Call is one limit of a Take.
-type Call struct {
-	Key      []byte
-	Limit    *cell.Literal
-	Policy   uint32        // Policy.ID; 0: a literal
-	Decision cell.Decision // out: what this limit says by itself
-
-	work
-}
-
-// work is what Take knows of a call.
-type work struct {
-	hash  uint64
-	shape uint32
-	times int64 // this call and those before it that share its state
-	sh    *shard
-	n     uint32
-	e     *slot // nil: no such key
-	tally *tally
-	st    cell.State
-
-	ruled   bool // a rule has decided
-	skip    bool // it changes nothing
-	claimed bool // the room for its key
-}
-
 // TakeOptions say what the calls of a Take do.
 type TakeOptions struct {
-	Cost int64     // 0..cell.MaxCost
+	Cost int64     // 0..cell.MaxCost; 0 only looks
 	Mode cell.Mode // cell.Take, Peek or Force
-	UpTo bool      // take what all allow, 1 at least and Cost at most
+	UpTo bool      // with cell.Take: take what all allow, 1 at least and Cost at most
 }
 
 // Taken is the answer of all calls of a Take.
@@ -56,45 +29,46 @@ type Taken struct {
 	ResetAfterNS uint64 // the longest
 }
 
-// Take decides on all calls at one instant: all are granted, or none. A call that is denied changes nothing but a block.
-// Calls that share a key and its state add up. The locks of all keys are held, taken in one order whatever that of the keys.
+// Take decides on at most MaxLimits calls at one instant: all are granted, or none. A call that is denied changes nothing but
+// a block. Calls that share a key and its state add up. The locks of all keys are held, taken in one order whatever that of
+// the keys.
 func (s *Store) Take(calls []Call, o TakeOptions, a Access) (Taken, error) {
+	if o.Cost == 0 {
+		o.Mode = cell.Peek
+	}
 	if len(calls) == 1 && o.Mode == cell.Take && !o.UpTo {
-		if taken, done, err := s.takeOne(&calls[0], o.Cost, a); done {
-			return taken, err
+		if taken, done := s.takeOne(&calls[0], o.Cost, a); done {
+			return taken, nil
 		}
 	}
-	var shards [maxShards / 64]uint64
+	var locks shardSet
 	for i := range calls {
 		c := &calls[i]
 		c.hash, c.shape = s.hash(c.Key), shapeOf(&c.Limit.Slot)
 		index := s.shardIndex(c.hash)
 		c.sh = &s.shards[index]
-		shards[index/64] |= 1 << (index % 64)
+		locks.add(index)
 	}
 	var paid prepaid
 	for {
-		s.lockAll(&shards, calls, a.NowNS)
-		taken, short, err := s.takeLocked(calls, o, a, &paid)
-		s.unlockAll(&shards, calls)
-		if short == nil {
-			paid.release(&s.room)
-			if s.room.over() {
-				s.trim(a.NowNS)
-			}
+		s.lockAll(&locks, calls, a.NowNS)
+		taken, err := s.takeLocked(calls, o, a, &paid)
+		paid.release(s)
+		s.unlockAll(&locks, calls)
+		if err != errNoRoom {
 			return taken, err
 		}
-		if err := s.pay(short, a.NowNS, &paid); err != nil {
-			paid.release(&s.room)
+		if err := s.pay(calls[0].sh, &paid, a.NowNS); err != nil {
 			return Taken{}, err
 		}
 	}
 }
 
-// takeOne is Take for one limit under a key that is there and holds it already, as nearly all calls are.
-func (s *Store) takeOne(c *Call, cost int64, a Access) (t Taken, done bool, err error) {
-	if s.rules.any.Load() {
-		return t, false, nil
+// takeOne is Take for one limit under a key that is there and holds nothing else, as nearly all calls are. It does not do
+// those whose state has a ring.
+func (s *Store) takeOne(c *Call, cost int64, a Access) (t Taken, done bool) {
+	if s.rules.any.Load() || c.Limit.Algo == cell.Log || c.Limit.Buckets > 0 {
+		return t, false
 	}
 	c.hash, c.shape = s.hash(c.Key), shapeOf(&c.Limit.Slot)
 	sh := s.shardOf(c.hash)
@@ -103,14 +77,14 @@ func (s *Store) takeOne(c *Call, cost int64, a Access) (t Taken, done bool, err 
 	c.n, c.e = sh.find(c.hash, c.Key, a)
 	if c.e == nil || !c.e.holdsLimits() || c.e.use&flagsOfState != 0 {
 		sh.mu.Unlock()
-		return t, false, nil
+		return t, false
 	}
-	if c.findTally(); c.tally == nil || !c.tally.same(c.Limit, c.shape) || c.tally.ring != 0 || sh.tallies.at(c.e.firstTally()).next != 0 {
+	p := sh.tallies.at(c.e.firstTally())
+	if p.next != 0 || !p.is(c.Limit, c.Policy, c.shape) || !p.same(c.Limit, c.shape) {
 		sh.mu.Unlock()
-		return t, false, nil
+		return t, false
 	}
 	sh.counters.hits++
-	p := c.tally
 	c.st = cell.State{A: p.a, B: p.b, BlockedNS: p.blockedNS}
 	c.Decision = c.Limit.Decide(&c.st, a.NowNS, cost, cell.Take)
 	d := &c.Decision
@@ -124,329 +98,124 @@ func (s *Store) takeOne(c *Call, cost int64, a Access) (t Taken, done bool, err 
 	if d.Limited && !c.Limit.Shadow {
 		t.Limited, t.Granted, t.RetryAfterNS = true, 0, d.RetryAfterNS
 	}
-	return t, true, nil
+	return t, true
 }
 
-func (s *Store) lockAll(shards *[maxShards / 64]uint64, calls []Call, nowNS int64) {
+// shardSet is a set of shards, by index.
+type shardSet [maxShards / 64]uint64
+
+func (set *shardSet) add(index int) { set[index/64] |= 1 << (index % 64) }
+
+// lockAll locks the shards of the calls, lowest index first, as Rename and Flush do.
+func (s *Store) lockAll(set *shardSet, calls []Call, nowNS int64) {
 	if len(calls) == 1 {
 		calls[0].sh.lock(nowNS)
 		return
 	}
-	for i, word := range shards {
+	for i, word := range set {
 		for ; word != 0; word &= word - 1 {
 			s.shards[i*64+bits.TrailingZeros64(word)].lock(nowNS)
 		}
 	}
 }
 
-func (s *Store) unlockAll(shards *[maxShards / 64]uint64, calls []Call) {
+func (s *Store) unlockAll(set *shardSet, calls []Call) {
 	if len(calls) == 1 {
 		calls[0].sh.mu.Unlock()
 		return
 	}
-	for i, word := range shards {
+	for i, word := range set {
 		for ; word != 0; word &= word - 1 {
 			s.shards[i*64+bits.TrailingZeros64(word)].mu.Unlock()
 		}
 	}
 }
 
-// prepaid is room that was claimed for keys before the locks were taken, as it could not be had under them.
-type prepaid struct{ costs []int64 }
-
-func (p *prepaid) use(cost int64) bool {
-	for i, c := range p.costs {
-		if c == cost {
-			p.costs[i] = p.costs[len(p.costs)-1]
-			p.costs = p.costs[:len(p.costs)-1]
-			return true
-		}
-	}
-	return false
-}
-
-func (p *prepaid) release(r *room) {
-	for _, cost := range p.costs {
-		r.release(cost)
-	}
-	p.costs = nil
-}
-
-// pay claims the room of one key, for which others may have to go.
-func (s *Store) pay(c *Call, nowNS int64, paid *prepaid) error {
-	cost := costBytes(len(c.Key))
-	c.sh.lock(nowNS)
-	defer c.sh.mu.Unlock()
-	for {
-		again, err := s.claim(c.sh, cost, nowNS)
-		if err != nil {
-			return err
-		}
-		if !again {
-			paid.costs = append(paid.costs, cost)
-			return nil
-		}
-	}
-}
-
-// takeLocked is Take under the locks. short is a call whose key needs room that is not there; then nothing has changed.
-func (s *Store) takeLocked(calls []Call, o TakeOptions, a Access, paid *prepaid) (t Taken, short *Call, err error) {
+// takeLocked is Take under the locks. It first looks what each call says, then has the room for what it will change, and
+// then changes it: so nothing can go wrong when something is half done. With errNoRoom it has to be called once more, when
+// paid has what it asks for.
+func (s *Store) takeLocked(calls []Call, o TakeOptions, a Access, paid *prepaid) (t Taken, err error) {
 	ruled := s.rules.any.Load()
 	for i := range calls {
-		if ruled && s.applyRule(&calls[i], a.NowNS) {
-			t.Limited = t.Limited || calls[i].Decision.Limited
-			continue
-		}
-		if err := s.load(calls, i, a); err != nil {
-			return Taken{}, nil, err
+		c := &calls[i]
+		if c.ruled = ruled && s.applyRule(c, a.NowNS); c.ruled {
+			t.Limited = t.Limited || c.Decision.Limited
+		} else if err := c.load(calls[:i], len(calls), a); err != nil {
+			return Taken{}, err
 		}
 	}
 	cost := o.Cost
-	if o.UpTo {
+	if o.UpTo && o.Mode == cell.Take {
+		cost = upTo(calls, cost, a.NowNS)
+	}
+	if o.Mode != cell.Force || t.Limited {
 		for i := range calls {
-			if c := &calls[i]; !c.Limit.Shadow && !c.ruled {
-				d := c.Limit.Decide(&c.st, a.NowNS, 1, cell.Peek)
-				cost = min(cost, d.Remaining/c.timesOfAll(calls))
+			if c := &calls[i]; !c.ruled {
+				c.Decision = c.Limit.Decide(&c.st, a.NowNS, cost*c.times, cell.Peek)
+				t.Limited = t.Limited || c.Decision.Limited && !c.Limit.Shadow
 			}
 		}
-		cost = max(cost, 1)
 	}
-	if o.Mode != cell.Force && (o.Mode == cell.Peek || len(calls) > 1) || o.UpTo || t.Limited {
-		for i := range calls {
-			c := &calls[i]
-			if c.ruled {
-				continue
-			}
-			c.Decision = c.Limit.Decide(&c.st, a.NowNS, min(cost*c.times, cell.MaxCost), cell.Peek)
-			t.Limited = t.Limited || c.Decision.Limited && !c.Limit.Shadow
+	if o.Mode == cell.Take || o.Mode == cell.Force && !t.Limited {
+		if err := s.change(calls, t.Limited, cost, o.Mode, a, paid); err != nil {
+			return Taken{}, err
 		}
-		if o.Mode == cell.Peek {
-			t.sum(calls)
-			return t, nil, nil
+		if !t.Limited {
+			t.Granted = cost
 		}
 	}
-	denied := t.Limited
-	for i := range calls { // room first, so that nothing is half done
-		c := &calls[i]
-		if c.skip = c.ruled || denied && (!c.Decision.Limited || c.Limit.BlockNS == 0); c.skip || c.e != nil || c.claimedBy(calls[:i]) {
-			continue
-		}
-		need := costBytes(len(c.Key))
-		if c.claimed = paid.use(need) || s.room.claim(need); !c.claimed {
-			for j := range calls[:i] {
-				if calls[j].claimed {
-					paid.costs = append(paid.costs, costBytes(len(calls[j].Key)))
-				}
-			}
-			return Taken{}, c, nil
-		}
-	}
-	for i := range calls {
-		if c := &calls[i]; c.skip {
-			continue
-		} else if denied {
-			s.change(calls, i, min(cost*c.times, cell.MaxCost), o.Mode, a)
-		} else {
-			s.change(calls, i, cost, o.Mode, a)
-			t.Limited = t.Limited || c.Decision.Limited && !c.Limit.Shadow
-		}
-	}
-	for i := range calls { // of keys that came to nothing, as when a single call was denied
-		if c := &calls[i]; c.claimed && c.e == nil && !c.madeBy(calls[i:]) {
-			s.room.release(costBytes(len(c.Key)))
-		}
-	}
-	if t.sum(calls); !t.Limited {
-		t.Granted = cost
-	}
-	return t, nil, nil
+	t.sum(calls)
+	return t, nil
 }
 
 // applyRule decides on a call by a rule, if one holds for its key. Nothing of it is stored.
 func (s *Store) applyRule(c *Call, nowNS int64) bool {
 	r := s.rules.rule(c.Key, nowNS)
-	if c.ruled = r != nil; c.ruled {
+	if r != nil {
 		c.Decision = r.decision(c.Limit.Capacity(), nowNS)
 	}
-	return c.ruled
+	return r != nil
 }
 
-// load looks up the key and the state of a call.
-func (s *Store) load(calls []Call, i int, a Access) error {
-	c := &calls[i]
-	c.times, c.claimed, c.ruled = 1, false, false
-	first := true
-	for j := range calls[:i] {
-		before := &calls[j]
-		if !before.sameKey(c) {
+// upTo is what all calls allow, 1 at least and most at most.
+func upTo(calls []Call, most, nowNS int64) int64 {
+	for i := range calls {
+		if c := &calls[i]; !c.Limit.Shadow && !c.ruled {
+			d := c.Limit.Decide(&c.st, nowNS, 1, cell.Peek)
+			most = min(most, d.Remaining/c.sharers(calls))
+		}
+	}
+	return max(most, 1)
+}
+
+// change does what the calls come to: where all are granted they take, but for those in the shadow that would be limited,
+// and where they are denied those that were are blocked.
+func (s *Store) change(calls []Call, denied bool, cost int64, mode cell.Mode, a Access, paid *prepaid) error {
+	var more need
+	for i := range calls {
+		c := &calls[i]
+		limited := mode == cell.Take && c.Decision.Limited
+		c.changes = !c.ruled && !denied && !limited
+		c.blocks = !c.ruled && limited && c.Limit.BlockNS > 0 && c.st.BlockedNS <= uint64(a.NowNS)
+		if c.changes || c.blocks {
+			more.add(c.needs(calls[:i], a.NowNS))
+		}
+	}
+	if !paid.claim(s, more) {
+		return errNoRoom
+	}
+	for i := range calls {
+		c := &calls[i]
+		if !c.changes && !c.blocks {
 			continue
 		}
-		first = false
-		c.n, c.e = before.n, before.e
-		if before.sharesState(c) {
-			if before.Limit.Slot != c.Limit.Slot || before.Limit.Params != c.Limit.Params {
-				return ErrTwoLimits
-			}
-			c.times++
+		all := cost
+		if denied { // as it was when it was looked at: nobody has taken before it
+			all *= c.times
 		}
+		c.change(calls[:i], all, mode, a.NowNS)
 	}
-	if first {
-		c.n, c.e = c.sh.find(c.hash, c.Key, a)
-		c.sh.countLookup(c.e)
-	}
-	if c.e != nil && !c.e.holdsLimits() {
-		return ErrWrongType
-	}
-	limits := c.findTally()
-	if c.tally == nil && limits+len(calls) > MaxLimits {
-		left, freed := c.sh.dropDeadTallies(c.e, a.NowNS)
-		s.room.bytes.Add(-freed)
-		if left+len(calls) > MaxLimits {
-			return ErrTooManyLimits
-		}
-	}
-	c.fetch(a.NowNS)
 	return nil
-}
-
-// findTally looks for the call's state among those of its key, and returns how many it has met.
-func (c *Call) findTally() (met int) {
-	c.tally = nil
-	if c.e == nil {
-		return 0
-	}
-	t := &c.sh.tallies
-	for n := c.e.firstTally(); n != 0; met++ {
-		p := t.at(n)
-		if p.is(c.Limit, c.Policy, c.shape) {
-			c.tally = p
-			return met
-		}
-		n = p.next
-	}
-	return met
-}
-
-// fetch reads the call's state, carried over to its limit where another one has left it. What is carried has a ring of its
-// own, so that a call that is denied changes nothing.
-func (c *Call) fetch(nowNS int64) {
-	if c.tally == nil {
-		c.st = cell.State{}
-		return
-	}
-	c.st = c.sh.tallies.state(c.tally)
-	if !c.tally.same(c.Limit, c.shape) {
-		c.st.Ring = bytesClone(c.st.Ring)
-		old := c.tally.literal()
-		c.Limit.Carry(&c.st, &old, nowNS)
-	}
-}
-
-func bytesClone(ring []uint64) []uint64 {
-	if ring == nil {
-		return nil
-	}
-	return append(make([]uint64, 0, len(ring)), ring...)
-}
-
-func (c *Call) sameKey(of *Call) bool { return c.hash == of.hash && bytes.Equal(c.Key, of.Key) }
-
-func (c *Call) sharesState(of *Call) bool {
-	if c.Policy != 0 || of.Policy != 0 {
-		return c.Policy == of.Policy
-	}
-	return c.Limit.Slot == of.Limit.Slot
-}
-
-// claimedBy reports whether the room of the call's key has been claimed.
-func (c *Call) claimedBy(before []Call) bool {
-	for i := range before {
-		if before[i].claimed && before[i].sameKey(c) {
-			return true
-		}
-	}
-	return false
-}
-
-// madeBy reports whether one of them has put the call's key.
-func (c *Call) madeBy(calls []Call) bool {
-	for i := range calls {
-		if calls[i].e != nil && calls[i].sameKey(c) {
-			return true
-		}
-	}
-	return false
-}
-
-// timesOfAll is how many calls share this one's state.
-func (c *Call) timesOfAll(calls []Call) (times int64) {
-	for i := range calls {
-		if calls[i].sameKey(c) && calls[i].sharesState(c) {
-			times++
-		}
-	}
-	return times
-}
-
-// change decides on a call and stores what it leaves.
-func (s *Store) change(calls []Call, i int, cost int64, mode cell.Mode, a Access) {
-	c := &calls[i]
-	if i > 0 {
-		c.again(calls[:i], a.NowNS)
-	}
-	sh := c.sh
-	if c.e != nil {
-		sh.remember(c.n, c.e, c.Key)
-	}
-	was := c.st.BlockedNS
-	before := bytesOfRing(c.st.Ring)
-	if c.Limit.Algo == cell.Log || c.Limit.Buckets > 0 {
-		c.Limit.Fit(&c.st, a.NowNS)
-	}
-	c.Decision = c.Limit.Decide(&c.st, a.NowNS, cost, mode)
-	if c.Decision.Limited && c.st.BlockedNS == was || cost == 0 {
-		if grown := bytesOfRing(c.st.Ring) - before; grown != 0 && c.tally != nil && c.tally.same(c.Limit, c.shape) {
-			sh.tallies.keep(c.tally, c.Limit, c.shape, &c.st)
-			s.room.bytes.Add(grown)
-		}
-		return
-	}
-	s.keep(c, a.NowNS)
-}
-
-// again sees what the calls before have made of the same key.
-func (c *Call) again(before []Call, nowNS int64) {
-	for i := range before {
-		if b := &before[i]; b.sameKey(c) && b.e != nil {
-			c.n, c.e = b.n, b.e
-			c.findTally()
-			c.fetch(nowNS)
-			return
-		}
-	}
-}
-
-// keep stores a call's state. The room of a key that is new has been claimed.
-func (s *Store) keep(c *Call, nowNS int64) {
-	sh := c.sh
-	end := c.Limit.EndNS(&c.st)
-	var had int64
-	if c.e == nil {
-		c.n, c.e = sh.link(c.hash, c.Key, State{TAT: end}, false, nowNS)
-	} else if c.tally != nil {
-		had = sh.tallies.bytes(c.tally)
-	}
-	if c.tally == nil {
-		c.tally = sh.addTally(c.e, c.Policy)
-	}
-	sh.tallies.keep(c.tally, c.Limit, c.shape, &c.st)
-	if now := sh.tallies.bytes(c.tally); now != had {
-		s.room.bytes.Add(now - had)
-	}
-	if p := sh.tallies.at(c.e.firstTally()); p.next != 0 {
-		end = sh.limitsEndNS(c.e)
-	}
-	sh.putEnd(c.n, c.e, end, c.Key)
 }
 
 // sum is what all calls together say. Limited is set.
@@ -456,7 +225,7 @@ func (t *Taken) sum(calls []Call) {
 	for i := range calls {
 		d := &calls[i].Decision
 		t.ResetAfterNS = max(t.ResetAfterNS, d.ResetAfterNS)
-		if calls[i].Limit.Shadow && len(calls) > 1 {
+		if calls[i].Limit.Shadow && !calls[i].ruled && len(calls) > 1 {
 			continue
 		}
 		if binding < 0 || t.Limited && waits(d, &calls[binding].Decision) || !t.Limited && lessLeft(d, &calls[binding].Decision) {
@@ -478,27 +247,4 @@ func lessLeft(d, than *cell.Decision) bool {
 	high, low := bits.Mul64(uint64(d.Remaining), uint64(than.Limit))
 	high2, low2 := bits.Mul64(uint64(than.Remaining), uint64(d.Limit))
 	return high < high2 || high == high2 && low < low2
-}
-
-// Give gives back up to n of what was taken from a limit, and returns how much that was. The error is ErrWrongType.
-func (s *Store) Give(key []byte, l *cell.Literal, policy uint32, n int64, a Access) (int64, error) {
-	calls := [1]Call{{Key: key, Limit: l, Policy: policy}}
-	c := &calls[0]
-	c.hash, c.shape = s.hash(key), shapeOf(&l.Slot)
-	c.sh = s.shardOf(c.hash)
-	c.sh.lock(a.NowNS)
-	defer c.sh.mu.Unlock()
-	if err := s.load(calls[:], 0, a); err != nil || c.tally == nil {
-		return 0, err
-	}
-	c.sh.remember(c.n, c.e, key)
-	given := l.Give(&c.st, a.NowNS, n)
-	if given == 0 {
-		return 0, nil
-	}
-	s.keep(c, a.NowNS)
-	if c.sh.limitsEndNS(c.e) <= uint64(a.NowNS) {
-		c.sh.remove(c.n, c.e)
-	}
-	return given, nil
 }

@@ -21,10 +21,10 @@ const (
 	tallySlabBits = 9
 	tallySlabSize = 1 << tallySlabBits
 
-	// TallyBytes is what each limit under a key takes beside the key, by the estimate of MaxBytes; a ring takes 8 for each word
-	// and RingBytes.
+	// TallyBytes is what each limit under a key takes beside the key, by the estimate of MaxBytes, and RingBytes what a ring
+	// takes beside 8 for each of its words.
 	TallyBytes = 64
-	ringBytes  = 32
+	RingBytes  = 32
 
 	// MaxLimits is how many limits a key holds at most.
 	MaxLimits = 128
@@ -103,7 +103,15 @@ func bytesOfRing(ring []uint64) int64 {
 	if ring == nil {
 		return 0
 	}
-	return ringBytes + 8*int64(cap(ring))
+	return RingBytes + 8*int64(cap(ring))
+}
+
+// cloneRing takes no more memory than the ring has, as slices.Clone may.
+func cloneRing(ring []uint64) []uint64 {
+	if ring == nil {
+		return nil
+	}
+	return append(make([]uint64, 0, len(ring)), ring...)
 }
 
 // shapeOf packs a cell.Slot but for its period.

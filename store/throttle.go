@@ -66,7 +66,7 @@ func (s *Store) decideLocked(sh *shard, r *Request, a Access) {
 		if full {
 			return
 		}
-		again, err := s.claim(sh, costBytes(len(r.Key)), a.NowNS)
+		again, err := s.claim(sh, newKey(len(r.Key)), a.NowNS)
 		if err != nil {
 			r.Decision, r.Err = cell.Decision{}, err
 			return

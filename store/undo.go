@@ -5,7 +5,8 @@ import "slices"
 // undoLog is what keys were before they changed, in the order of the changes. Flags in the slots say which keys have a
 // note already; a key that has none, as it is not there, is noted each time that it comes, and Undo takes the oldest.
 //
-// A map by key in its place took 9 % of the CPU of a daemon that commits 800 changes at a time.
+// A map by key in its place, made anew for each commit, had a daemon at 50 connections and -P 16, which commits 400 changes
+// at a time, take 1.15 µs of CPU a command and answer 608,000 a second; this took 0.91 and 729,000 in the same run.
 type undoLog struct {
 	kept  bool // KeepUndo was called
 	still bool // Undo is at work: its own changes are not noted
@@ -18,16 +19,18 @@ type note struct {
 	was    State
 	keyLen uint32
 	there  bool
+	spent  bool
 }
 
-// A log that is larger is not used again. These are 48 and 64 KB: with 16 shards, one of 4,000 changes of a key of 16 bytes
+// A log that is larger is not used again. These are 80 and 64 KB: with 16 shards, one of 4,000 changes of a key of 16 bytes
 // in each, so 32,000 in one commit.
 const (
 	mostNotes    = 1 << 11
 	mostNoteKeys = 1 << 16
 )
 
-// remember notes what a key is before it changes. e is nil for one that is not there.
+// remember notes what a key is before it changes. e is nil for one that is not there. The journal must note the key as well,
+// changed or not: only when it is told its flag is cleared.
 func (sh *shard) remember(n uint32, e *slot, key []byte) {
 	j := sh.journal
 	if j == nil || !j.undo.kept {
@@ -45,6 +48,7 @@ func (sh *shard) remember(n uint32, e *slot, key []byte) {
 			return
 		}
 		e.use |= flagNoted
+		b.spent = e.spent()
 		if b.was = sh.full(n, e); b.was.Limits != nil {
 			limits := b.was.Limits.clone()
 			b.was.Limits = &limits
@@ -110,17 +114,37 @@ func (s *Store) Undo(nowNS int64) {
 		for _, b := range slices.Backward(log.notes) {
 			key := log.keys[end-int(b.keyLen) : end]
 			end -= int(b.keyLen)
-			// It fails only for want of room, in a store that has become smaller.
-			_ = s.Update(key, Access{NowNS: nowNS, NoTouch: true}, func(State, bool) (State, Action) {
-				if b.there {
-					return b.was, Put
-				}
-				return State{}, Delete
-			})
+			s.restore(key, &b, nowNS)
 		}
 	}
 	s.eachJournal(func(j *journal) { j.undo.still = false })
 	s.Keep()
+	s.trim(nowNS)
+}
+
+// restore makes a key what it was. The room is not asked: what was there had some, and will again when all is taken back.
+func (s *Store) restore(key []byte, was *note, nowNS int64) {
+	hash := s.hash(key)
+	sh := s.shardOf(hash)
+	sh.lock(nowNS)
+	defer sh.mu.Unlock()
+	n, e := sh.find(hash, key, Access{NowNS: nowNS, NoTouch: true})
+	switch {
+	case !was.there || was.dead(nowNS):
+		if e != nil {
+			sh.remove(n, e)
+		}
+	default:
+		more := sh.more(e, key, was.was)
+		s.room.keys.Add(more.keys)
+		s.room.bytes.Add(more.bytes)
+		sh.store(hash, n, e, key, was.was, nowNS)
+	}
+}
+
+// dead reports a key that would have died since.
+func (b *note) dead(nowNS int64) bool {
+	return b.was.over(nowNS) || !b.spent && b.was.TAT <= uint64(nowNS)
 }
 
 func (s *Store) eachJournal(do func(j *journal)) {

@@ -101,3 +101,40 @@ func TestUndoAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// What is taken back finds its room again, in whatever order: nobody else goes for it.
+func TestUndoInAFullStore(t *testing.T) {
+	for _, noEviction := range []bool{false, true} {
+		for range 20 { // the order is that of the shards
+			s := store.New(store.Options{MaxKeys: 3, Shards: 16, NoEviction: noEviction, Journal: true})
+			s.KeepUndo()
+			for _, key := range []string{"a", "b", "c"} {
+				mustPut(t, s, key, live(t0, second), t0)
+			}
+			drain(s, func(store.Change) {})
+			s.Keep()
+			s.Delete([]byte("a"), t0)
+			mustTake(t, s, 1, t0, calls(t, "d", "5/1m,algo=log"))
+			s.Delete([]byte("b"), t0)
+			mustPut(t, s, "e", live(t0, second), t0)
+			s.Undo(t0)
+			expectKeys(t, s, t0, "a", "b", "c")
+			mustAudit(t, s)
+		}
+	}
+}
+
+// A key that would have died since is not brought back to life.
+func TestUndoOfWhatHasDied(t *testing.T) {
+	s := store.New(store.Options{Journal: true})
+	mustPut(t, s, "dying", store.State{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, t0)
+	mustPut(t, s, "spent", plain, t0)
+	mustTake(t, s, 1, t0, calls(t, "limits", "1/1s"))
+	s.KeepUndo()
+	for _, key := range []string{"dying", "spent", "limits"} {
+		s.Delete([]byte(key), t0)
+	}
+	s.Undo(t0 + 2*second)
+	expectKeys(t, s, t0+2*second, "spent")
+	mustAudit(t, s)
+}

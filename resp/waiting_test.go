@@ -1,0 +1,194 @@
+package resp
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	waiters     = 30
+	waitingCall = "CL.THROTTLE %s 4 1 86400\r\n"
+	waitingPass = "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:86400\r\n"
+)
+
+// slowDisk is a server whose disk is at work, and connections that call meanwhile.
+type slowDisk struct {
+	*fullDisk
+	t     *testing.T
+	srv   *Server
+	addr  string
+	first testConn // its call is in the write that is under way
+	conns []testConn
+}
+
+// onSlowDisk runs a test with each carrier.
+func onSlowDisk(t *testing.T, test func(d *slowDisk)) {
+	disk := &fullDisk{}
+	eachCarrierOn(t, disk, func(t *testing.T, srv *Server, addr string) {
+		d := &slowDisk{fullDisk: disk, t: t, srv: srv, addr: addr, first: dialTest(t, addr)}
+		d.first.ask("PING\r\n", "+PONG\r\n")
+		for range waiters {
+			c := dialTest(t, addr)
+			c.ask("PING\r\n", "+PONG\r\n")
+			d.conns = append(d.conns, c)
+		}
+		gate := make(chan error)
+		disk.gate.Store(&gate)
+		syncs := disk.syncs.Load()
+		d.first.send(fmt.Sprintf(waitingCall, "first"))
+		d.eventually("a write", func() bool { return disk.syncs.Load() > syncs })
+		for i, c := range d.conns {
+			c.send(fmt.Sprintf(waitingCall, d.key(i)))
+		}
+		test(d)
+	})
+}
+
+// key is one that nobody else asks for, or one that many do.
+func (d *slowDisk) key(i int) string {
+	if i%2 == 0 {
+		return "shared"
+	}
+	return fmt.Sprint("key:", i)
+}
+
+// ends has the write that is under way end so, and those that follow succeed.
+func (d *slowDisk) ends(err error) {
+	gate := *d.gate.Swap(nil)
+	gate <- err
+	close(gate)
+}
+
+func (d *slowDisk) eventually(what string, is func() bool) {
+	d.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			d.t.Fatal("no ", what)
+		}
+	}
+}
+
+// passes reads the reply of the i-th connection's first call.
+func (d *slowDisk) passes(i int) {
+	d.t.Helper()
+	if d.key(i) != "shared" {
+		d.conns[i].ask("", waitingPass)
+		return
+	}
+	var got []string // of 15 calls on a key 5 pass
+	for range 6 {
+		line, err := d.conns[i].ReadString('\n')
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		got = append(got, line)
+	}
+	if got[0] != "*5\r\n" || got[1] != ":0\r\n" && got[1] != ":1\r\n" || got[2] != ":5\r\n" {
+		d.t.Fatalf("%q", got)
+	}
+}
+
+// Connections whose replies wait for the disk may send more, which is answered afterwards and in order; they may close and be
+// killed.
+func TestConnectionsThatWaitForTheDisk(t *testing.T) {
+	onSlowDisk(t, func(d *slowDisk) {
+		killer := dialTest(t, d.addr)
+		killed, closes, half, resets, quits := d.conns[1], d.conns[3], d.conns[5], d.conns[7], d.conns[9]
+		killer.send("CLIENT KILL ADDR " + killed.LocalAddr().String() + "\r\n")
+		closes.Close()
+		_ = resets.Conn.(*net.TCPConn).SetLinger(0)
+		resets.Close()
+		half.send("PING\r\n")
+		_ = half.Conn.(*net.TCPConn).CloseWrite()
+		quits.send("PING\r\nQUIT\r\nPING\r\n")
+		for i, c := range d.conns[11:] {
+			c.send(fmt.Sprintf("ECHO %d\r\n", i))
+			c.send(strings.Repeat("PING\r\n", 3000))
+		}
+		_ = d.conns[11].SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+		if got, err := d.conns[11].Peek(1); err == nil {
+			t.Errorf("%q was answered before it was written", got)
+		}
+		_ = d.conns[11].SetReadDeadline(time.Now().Add(10 * time.Second))
+		d.ends(nil)
+		d.first.ask("PING\r\n", waitingPass+"+PONG\r\n")
+		killer.ask("PING\r\n", ":1\r\n+PONG\r\n")
+		if _, err := io.ReadAll(killed); err != nil {
+			t.Error(err)
+		}
+		half.ask("", waitingPass+"+PONG\r\n")
+		half.wantClosed()
+		quits.ask("", waitingPass+"+PONG\r\n+OK\r\n")
+		quits.wantClosed()
+		for i, c := range d.conns[11:] {
+			d.passes(i + 11)
+			echo := fmt.Sprint(i)
+			c.ask("", fmt.Sprintf("$%d\r\n%s\r\n", len(echo), echo)+strings.Repeat("+PONG\r\n", 3000))
+		}
+		d.eventually("end of those that closed", func() bool { return d.srv.clientCount() == 2+waiters-5 })
+	})
+}
+
+// A write fails while others decide, or have come to: what rests on it is answered so as well, also before a QUIT, and
+// counts nothing. Those that come later are refused.
+func TestAWriteThatFailsWhileOthersWait(t *testing.T) {
+	onSlowDisk(t, func(d *slowDisk) {
+		quits := dialTest(t, d.addr)
+		quits.send(fmt.Sprintf(waitingCall, "shared") + "QUIT\r\n")
+		time.Sleep(20 * time.Millisecond) // in which those decide that can
+		d.full.Store(true)
+		d.ends(syscall.ENOSPC)
+		const misconf = "-MISCONF Errors writing to the AOF file: no space left on device\r\n"
+		for _, c := range append(slices.Clone(d.conns), d.first) {
+			c.ask("", misconf)
+		}
+		quits.ask("", misconf+"+OK\r\n")
+		quits.wantClosed()
+		d.full.Store(false)
+		d.eventually("recovery", func() bool { return d.srv.persist.Refusal() == nil })
+		for i := range d.conns {
+			d.first.ask("EXISTS "+d.key(i)+" first\r\n", ":0\r\n")
+		}
+		d.first.ask(fmt.Sprintf(waitingCall, "shared"), waitingPass)
+	})
+}
+
+// A monitor is shown all calls, when they are on the disk.
+func TestAMonitorWaitsForTheDisk(t *testing.T) {
+	disk := &fullDisk{}
+	eachCarrierOn(t, disk, func(t *testing.T, srv *Server, addr string) {
+		m, c := dialTest(t, addr), dialTest(t, addr)
+		m.ask("MONITOR\r\n", "+OK\r\n")
+		const calls = 50
+		for i := range calls {
+			c.send(fmt.Sprintf(waitingCall, fmt.Sprint(i)))
+			c.ask("", waitingPass)
+		}
+		for i := range calls {
+			line, err := m.ReadString('\n')
+			if want := fmt.Sprintf("\"CL.THROTTLE\" \"%d\" \"4\" \"1\" \"86400\"\r\n", i); err != nil || !strings.HasSuffix(line, want) {
+				t.Fatalf("%q, %v, want %q", line, err, want)
+			}
+		}
+	})
+}
+
+// A server that stops while the disk is at work answers what it has decided.
+func TestStoppingWhileTheDiskIsAtWork(t *testing.T) {
+	onSlowDisk(t, func(d *slowDisk) {
+		time.Sleep(20 * time.Millisecond)
+		d.srv.shutdown()
+		time.Sleep(20 * time.Millisecond)
+		d.ends(nil)
+		d.first.ask("", waitingPass)
+		for i := range d.conns {
+			d.passes(i)
+		}
+	})
+}

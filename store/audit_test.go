@@ -1,0 +1,91 @@
+package store
+
+import "fmt"
+
+// Audit checks what a store keeps account of against what it holds: the room, the slots, tallies and rings in use and free,
+// and when each key ends.
+func (s *Store) Audit() error {
+	for i := range s.shards {
+		s.shards[i].mu.Lock()
+		defer s.shards[i].mu.Unlock()
+	}
+	var keys, bytes int64
+	for i := range s.shards {
+		k, b, err := s.shards[i].audit()
+		if err != nil {
+			return fmt.Errorf("shard %d: %w", i, err)
+		}
+		keys, bytes = keys+k, bytes+b
+	}
+	if k, b := s.room.keys.Load(), s.room.bytes.Load(); k != keys || b != bytes {
+		return fmt.Errorf("%d keys and %d bytes are accounted for, and %d and %d held", k, b, keys, bytes)
+	}
+	return nil
+}
+
+func (sh *shard) audit() (keys, bytes int64, err error) {
+	used, rings := map[uint32]bool{}, map[uint32]bool{}
+	for n, left := sh.slabs.next(0, 1<<30); left > 0; n, left = sh.slabs.next(n+1, 1<<30) {
+		e := sh.slabs.at(n)
+		keys++
+		bytes += sh.costBytes(n, e)
+		if !e.holdsLimits() {
+			continue
+		}
+		if e.spent() || e.firstTally() == 0 {
+			return 0, 0, fmt.Errorf("a spent key holds limits, or a key with limits none")
+		}
+		if end := sh.limitsEndNS(e); end != e.tat {
+			return 0, 0, fmt.Errorf("a key ends at %d, and its limits at %d", e.tat, end)
+		}
+		type id struct {
+			policy, shape uint32
+			periodNS      int64
+		}
+		seen := map[id]bool{}
+		for n := e.firstTally(); n != 0; n = sh.tallies.at(n).next {
+			p := sh.tallies.at(n)
+			name := id{policy: p.policy}
+			if p.policy == 0 {
+				name = id{0, p.shape, p.periodNS}
+			}
+			if used[n] || seen[name] || p.ring != 0 && (rings[p.ring] || sh.tallies.rings[p.ring] == nil) {
+				return 0, 0, fmt.Errorf("tally %d is there twice, or its ring or limit", n)
+			}
+			used[n], seen[name], rings[p.ring] = true, true, true
+		}
+		if len(seen) > MaxLimits {
+			return 0, 0, fmt.Errorf("%d limits under a key", len(seen))
+		}
+	}
+	if keys != sh.inUse {
+		return 0, 0, fmt.Errorf("%d slots in use, and %d held", sh.inUse, keys)
+	}
+	return keys, bytes, sh.tallies.audit(used, rings)
+}
+
+// audit checks that what is not in use is free, once.
+func (t *tallies) audit(used, rings map[uint32]bool) error {
+	delete(rings, 0)
+	tallies := len(used)
+	for n := t.free; n != 0; n = t.at(n).next {
+		if used[n] || t.at(n).ring != 0 {
+			return fmt.Errorf("tally %d is free, and in use, or has a ring", n)
+		}
+		used[n] = true
+	}
+	if top := max(t.top, 1); len(used) != int(top)-1 {
+		return fmt.Errorf("%d tallies are in use and %d free, of %d", tallies, len(used)-tallies, top-1)
+	}
+	inUse := len(rings)
+	for _, n := range t.freeRings {
+		if rings[n] || t.rings[n] != nil {
+			return fmt.Errorf("ring %d is free, and in use", n)
+		}
+		rings[n] = true
+	}
+	if most := max(len(t.rings), 1); len(rings) != most-1 {
+		return fmt.Errorf("%d rings are in use and %d free, of %d", inUse, len(t.freeRings), most-1)
+	}
+	return nil
+}

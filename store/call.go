@@ -1,0 +1,203 @@
+package store
+
+import (
+	"bytes"
+
+	"celld/cell"
+)
+
+// Call is one limit of a Take.
+type Call struct {
+	Key      []byte
+	Limit    *cell.Literal
+	Policy   uint32        // Policy.ID; 0: a literal
+	Decision cell.Decision // out: what this limit says by itself
+
+	work
+}
+
+// work is what Take knows of a call.
+type work struct {
+	hash  uint64
+	shape uint32
+	times int64 // this call and those before it that share its state
+	held  int   // limits that its key will hold with this call and those before it
+	sh    *shard
+	n     uint32
+	e     *slot  // nil: no such key
+	tally *tally // nil: the key does not hold the limit
+	st    cell.State
+
+	ruled   bool // a rule has decided
+	changes bool // it takes
+	blocks  bool // it is denied, and its key is blocked for that
+}
+
+// load looks up the key and the state of a call. before are those before it, of so many in all.
+func (c *Call) load(before []Call, all int, a Access) error {
+	c.times = 1
+	c.held = 0
+	first, shares := true, false
+	for i := range before {
+		b := &before[i]
+		if b.ruled || !b.sameKey(c) {
+			continue
+		}
+		first = false
+		c.n, c.e, c.held = b.n, b.e, b.held
+		if b.sharesState(c) {
+			if b.Limit.Slot != c.Limit.Slot || b.Limit.Params != c.Limit.Params {
+				return ErrTwoLimits
+			}
+			c.times++
+			shares = true
+		}
+	}
+	if first {
+		c.n, c.e = c.sh.find(c.hash, c.Key, a)
+		c.sh.countLookup(c.e)
+		if c.e != nil && c.e.holdsLimits() {
+			if c.held = c.sh.countTallies(c.e); c.held+all > MaxLimits {
+				c.held = c.sh.dropDeadTallies(c.e, a.NowNS)
+			}
+		}
+	}
+	if c.e != nil && !c.e.holdsLimits() {
+		return ErrWrongType
+	}
+	c.findTally()
+	if c.tally == nil && !shares {
+		if c.held++; c.held > MaxLimits {
+			return ErrTooManyLimits
+		}
+	}
+	c.fetch(a.NowNS)
+	return nil
+}
+
+// findTally looks for the call's state among those of its key.
+func (c *Call) findTally() {
+	c.tally = nil
+	if c.e == nil {
+		return
+	}
+	t := &c.sh.tallies
+	for n := c.e.firstTally(); n != 0; {
+		p := t.at(n)
+		if p.is(c.Limit, c.Policy, c.shape) {
+			c.tally = p
+			return
+		}
+		n = p.next
+	}
+}
+
+// fetch reads the call's state, carried over to its limit where another one has left it. What is carried has a ring of its
+// own, so that a call that is denied changes nothing.
+func (c *Call) fetch(nowNS int64) {
+	if c.tally == nil {
+		c.st = cell.State{}
+		return
+	}
+	c.st = c.sh.tallies.state(c.tally)
+	if !c.tally.same(c.Limit, c.shape) {
+		c.st.Ring = cloneRing(c.st.Ring)
+		old := c.tally.literal()
+		c.Limit.Carry(&c.st, &old, nowNS)
+	}
+}
+
+func (c *Call) sameKey(of *Call) bool { return c.hash == of.hash && bytes.Equal(c.Key, of.Key) }
+
+func (c *Call) sharesState(of *Call) bool {
+	if c.Policy != 0 || of.Policy != 0 {
+		return c.Policy == of.Policy
+	}
+	return c.Limit.Slot == of.Limit.Slot
+}
+
+// sharers is how many calls share this one's state.
+func (c *Call) sharers(calls []Call) (n int64) {
+	for i := range calls {
+		if calls[i].sameKey(c) && calls[i].sharesState(c) {
+			n++
+		}
+	}
+	return n
+}
+
+// needs is the room that the call's change takes, beside what those before it have taken. It makes its ring, which the
+// store has when the change is done.
+func (c *Call) needs(before []Call, nowNS int64) (n need) {
+	newKey, newState := c.e == nil, true
+	for i := range before {
+		if b := &before[i]; (b.changes || b.blocks) && b.sameKey(c) {
+			newKey = false
+			newState = newState && !b.sharesState(c)
+		}
+	}
+	if newKey {
+		n = need{1, costBytes(len(c.Key))}
+	}
+	if !newState {
+		return n
+	}
+	if c.changes {
+		c.Limit.Fit(&c.st, nowNS)
+	}
+	n.bytes += c.grows()
+	return n
+}
+
+// grows is how much more the call's state takes than what the store has of it.
+func (c *Call) grows() int64 {
+	bytes := TallyBytes + bytesOfRing(c.st.Ring)
+	if c.tally != nil {
+		bytes -= c.sh.tallies.bytes(c.tally)
+	}
+	return max(0, bytes)
+}
+
+// change decides on a call and stores what it leaves, for which there is room.
+func (c *Call) change(before []Call, cost int64, mode cell.Mode, nowNS int64) {
+	for i := range before {
+		b := &before[i]
+		if !b.changes && !b.blocks || !b.sameKey(c) {
+			continue
+		}
+		c.n, c.e = b.n, b.e
+		if b.sharesState(c) {
+			c.tally, c.st = b.tally, b.st
+		}
+	}
+	if c.e != nil {
+		c.sh.remember(c.n, c.e, c.Key)
+	}
+	c.Decision = c.Limit.Decide(&c.st, nowNS, cost, mode)
+	c.keep(nowNS)
+}
+
+// keep stores a call's state.
+func (c *Call) keep(nowNS int64) {
+	sh := c.sh
+	end := c.Limit.EndNS(&c.st)
+	isNew := c.e == nil
+	if isNew {
+		c.n, c.e = sh.link(c.hash, c.Key, State{TAT: end}, false, nowNS)
+	}
+	had := int64(0)
+	if c.tally == nil {
+		c.tally = sh.addTally(c.e, c.Policy)
+	} else {
+		had = sh.tallies.bytes(c.tally)
+	}
+	sh.tallies.keep(c.tally, c.Limit, c.shape, &c.st)
+	sh.releaseBytes(had - sh.tallies.bytes(c.tally))
+	if isNew {
+		return
+	}
+	if end < c.e.tat { // which may have been this limit's
+		end = sh.limitsEndNS(c.e)
+	}
+	sh.putEnd(c.n, c.e, end, c.Key)
+}

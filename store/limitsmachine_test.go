@@ -1,0 +1,537 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"celld/cell"
+	"celld/store"
+
+	"pgregory.net/rapid"
+)
+
+// limitsMachine runs a store with keys of both kinds and its model side by side. Where the store evicts, the model takes over
+// what is left; that nothing else has changed, and that the account is right, is checked all the same.
+type limitsMachine struct {
+	store   *store.Store
+	model   limitsModel
+	kept    map[string]*heldKey // what Undo goes back to
+	copied  map[string]string   // what Drain has told
+	evicted int64
+	evicts  bool
+	resets  bool // policies are reset and deleted. What is under them then takes room until it is met, or taken back
+}
+
+var (
+	limitKeys  = []string{"a", "b", "c", "a key of some length", "e"}
+	limitTexts = []string{
+		"5/1s", "7/1s,burst=3", "5/1m", "5/1s,block=3s", "3/1s,shadow", "3/1s,shadow,block=2s", "2147483647/1h",
+		"4/1s,algo=window", "6/1m,algo=window,align=clock", "9/minute,tz=+01:00,block=1s", "5/1s,algo=slide", "6/1s,algo=slide,buckets=3",
+		"9/1s,algo=slide,buckets=3", "5/1s,algo=log", "40/1s,algo=log,block=500ms", "12/1m,algo=log",
+	}
+	policyTexts = append([]string{"40/1m", "4/1s,algo=log", "30/1s,algo=log"}, limitTexts...)
+)
+
+func drawLimitKey(t *rapid.T) string { return rapid.SampledFrom(limitKeys).Draw(t, "key") }
+
+// drawLimit is a literal or, if there is one, a policy.
+func (m *limitsMachine) drawLimit(t *rapid.T) (*cell.Literal, uint32) {
+	if names := slices.Sorted(maps.Keys(m.model.policies)); len(names) > 0 && rapid.IntRange(0, 2).Draw(t, "named") == 0 {
+		name := rapid.SampledFrom(names).Draw(t, "policy")
+		p := m.store.PolicyNamed(name)
+		if want := m.model.policies[name]; p.ID != want.id || p.Limit != want.limit {
+			t.Fatalf("policy %+v, want %+v", p, want)
+		}
+		return &p.Limit, p.ID
+	}
+	l := mustParse(t, rapid.SampledFrom(limitTexts).Draw(t, "limit"))
+	return &l, 0
+}
+
+func mustParse(tb failer, text string) cell.Literal {
+	tb.Helper()
+	l, err := cell.ParseLiteral(text)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return l
+}
+
+func (m *limitsMachine) access(t *rapid.T) store.Access {
+	return store.Access{NowNS: m.model.nowNS, NoTouch: rapid.Bool().Draw(t, "noTouch")}
+}
+
+func (m *limitsMachine) take(t *rapid.T) {
+	calls := make([]store.Call, rapid.SampledFrom([]int{1, 1, 1, 2, 3, 5}).Draw(t, "calls"))
+	key := drawLimitKey(t)
+	for i := range calls {
+		if rapid.IntRange(0, 2).Draw(t, "another key") == 0 {
+			key = drawLimitKey(t)
+		}
+		calls[i].Key = []byte(key)
+		calls[i].Limit, calls[i].Policy = m.drawLimit(t)
+	}
+	o := store.TakeOptions{
+		Cost: rapid.SampledFrom([]int64{1, 1, 1, 2, 3, 5, 12, 0, cell.MaxCost}).Draw(t, "cost"),
+		Mode: rapid.SampledFrom([]cell.Mode{cell.Take, cell.Take, cell.Take, cell.Peek, cell.Force}).Draw(t, "mode"),
+		UpTo: rapid.IntRange(0, 3).Draw(t, "up to") == 0,
+	}
+	if o.UpTo || o.Mode == cell.Force { // whose debt would outlive the test
+		o.Cost = min(o.Cost, 20)
+	}
+	before := map[string]string{}
+	for key := range m.model.keys {
+		before[key] = m.text(t, key)
+	}
+	wantLimited, wantGranted, wantErr := m.model.take(slices.Clone(calls), o)
+	got, err := m.store.Take(calls, o, m.access(t))
+	if m.evictedSome(t, err) {
+		return
+	}
+	if !errors.Is(err, wantErr) || got.Limited != wantLimited || got.Granted != wantGranted && !(o.UpTo && got.Granted < wantGranted && got.Granted > 0) {
+		t.Fatalf("%+v of %v: %+v, %v; want limited %v, granted %d, %v", o, calls, got, err, wantLimited, wantGranted, wantErr)
+	}
+	if err != nil || got.Limited || o.Mode == cell.Peek {
+		blocks := slices.ContainsFunc(calls, func(c store.Call) bool { return c.Limit.BlockNS > 0 })
+		for key, text := range before {
+			if now := m.text(t, key); now != text && (err != nil || !blocks) {
+				t.Fatalf("a call that was denied has made %q of %q", now, text)
+			}
+		}
+	}
+}
+
+func (m *limitsMachine) give(t *rapid.T) {
+	key := drawLimitKey(t)
+	l, policy := m.drawLimit(t)
+	n := rapid.SampledFrom([]int64{0, 1, 2, 5, cell.MaxCost}).Draw(t, "n")
+	want, wantErr := int64(0), error(nil)
+	if n > 0 {
+		want, wantErr = m.model.give(key, l, policy, n)
+	}
+	got, err := m.store.Give([]byte(key), l, policy, n, m.access(t))
+	if !m.evictedSome(t, err) && (got != want || !errors.Is(err, wantErr)) {
+		t.Fatalf("given %d, %v; want %d, %v", got, err, want, wantErr)
+	}
+}
+
+// put is what the model is told of a key that was put over whatever there was, if the store has not refused it.
+func (m *limitsMachine) put(t *rapid.T, key string, k *heldKey, err error) {
+	old, there := m.model.keys[key]
+	delete(m.model.keys, key)
+	if there {
+		m.model.keys[key] = old
+	} else if full := m.model.full(1, int64(len(key))+store.OverheadBytes); full != (err != nil) {
+		t.Fatalf("put %q: %v, full: %v", key, err, full)
+	}
+	if err == nil {
+		m.model.keys[key] = k
+	}
+}
+
+func (m *limitsMachine) throttle(t *rapid.T) {
+	key := drawLimitKey(t)
+	limit := mustLimit(t, 3, 1, 1)
+	k := m.model.keys[key]
+	tat := uint64(0)
+	if k != nil {
+		tat = k.tat
+	}
+	next, want, _ := limit.Throttle(tat, m.model.nowNS, 1)
+	d, err := m.store.Throttle([]byte(key), limit, 1, m.access(t))
+	switch {
+	case m.evictedSome(t, err):
+	case k != nil && k.limits != nil:
+		if err != store.ErrWrongType {
+			t.Fatalf("%v over limits", err)
+		}
+	case err == nil && d != want:
+		t.Fatalf("%+v, want %+v", d, want)
+	case !want.Limited:
+		m.put(t, key, &heldKey{tat: next}, err)
+	}
+}
+
+func (m *limitsMachine) set(t *rapid.T) {
+	key := drawLimitKey(t)
+	st := store.State{
+		TAT:      uint64(m.model.nowNS + rapid.Int64Range(1, 5*second).Draw(t, "tat")),
+		ExpiryNS: rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, m.model.nowNS + second}).Draw(t, "expiry"),
+	}
+	err := put(m.store, key, st, m.model.nowNS)
+	if !m.evictedSome(t, err) {
+		m.put(t, key, &heldKey{tat: st.TAT, expiry: st.ExpiryNS}, err)
+	}
+}
+
+// expire is EXPIRE and PERSIST: a key is put as it was.
+func (m *limitsMachine) expire(t *rapid.T) {
+	key := drawLimitKey(t)
+	expiry := rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, m.model.nowNS + 1, m.model.nowNS + second, m.model.nowNS + 100*second}).Draw(t, "expiry")
+	there := false
+	err := m.store.Update([]byte(key), m.access(t), func(st store.State, ok bool) (store.State, store.Action) {
+		if there = ok; !ok {
+			return st, store.Leave
+		}
+		st.ExpiryNS = expiry
+		return st, store.Put
+	})
+	k := m.model.keys[key]
+	if there != (k != nil) || err != nil {
+		t.Fatalf("update of %q: %v, %v", key, there, err)
+	}
+	if k != nil {
+		m.model.forgetGone(key)
+		k.expiry = expiry
+	}
+}
+
+func (m *limitsMachine) delete(t *rapid.T) {
+	key := drawLimitKey(t)
+	if got, want := m.store.Delete([]byte(key), m.model.nowNS), m.model.keys[key] != nil; got != want {
+		t.Fatalf("delete %q: %v", key, got)
+	}
+	delete(m.model.keys, key)
+}
+
+func (m *limitsMachine) rename(t *rapid.T) {
+	from, to := drawLimitKey(t), drawLimitKey(t)
+	got := m.store.Rename([]byte(from), []byte(to), m.model.nowNS)
+	k := m.model.keys[from]
+	if got != (k != nil) {
+		t.Fatalf("rename %q: %v", from, got)
+	}
+	if k != nil && from != to {
+		m.model.forgetGone(from)
+		delete(m.model.keys, to)
+		if k = m.model.keys[from]; k != nil {
+			m.model.keys[to] = k
+			delete(m.model.keys, from)
+		}
+	}
+	m.evictedSome(t, nil)
+}
+
+// copyFields is HSET of what HGETALL shows of another key.
+func (m *limitsMachine) copyFields(t *rapid.T) {
+	from, to := drawLimitKey(t), drawLimitKey(t)
+	var limits store.Limits
+	_, err := m.store.Limits([]byte(from), m.access(t), func(l *store.LimitState) {
+		copied, err := m.store.ParseLimit(string(l.AppendName(nil)), string(l.Literal.AppendState(nil, &l.State)))
+		if err != nil || limitText(&copied) != limitText(l) {
+			t.Fatalf("%s is read as %s, %v", limitText(l), limitText(&copied), err)
+		}
+		limits = append(limits, copied)
+	})
+	k := m.model.keys[from]
+	if k == nil || k.limits == nil {
+		if (err == store.ErrWrongType) != (k != nil) {
+			t.Fatalf("limits of %q: %v", from, err)
+		}
+		return
+	}
+	var copied []heldLimit
+	for i := range limits {
+		h := heldLimit{limit: limits[i].Literal, st: cloneState(limits[i].State)}
+		if limits[i].Policy != nil {
+			h.policy = limits[i].Policy.ID
+		}
+		copied = append(copied, h)
+	}
+	_, err = m.store.PutLimits([]byte(to), limits, m.access(t))
+	if m.evictedSome(t, err) {
+		return
+	}
+	m.putLimits(t, to, copied, err)
+}
+
+// putLimits is PutLimits in the model.
+func (m *limitsMachine) putLimits(t *rapid.T, key string, limits []heldLimit, err error) {
+	model := &m.model
+	next := &heldKey{limits: []heldLimit{}}
+	var grown, made int64
+	if old := model.keys[key]; old == nil {
+		made, grown = 1, int64(len(key))+store.OverheadBytes
+	} else if old.limits == nil {
+		if err != store.ErrWrongType {
+			t.Fatalf("limits over a TAT: %v", err)
+		}
+		return
+	} else {
+		next.expiry = old.expiry
+		for i := range old.limits {
+			h := old.limits[i]
+			grown -= store.TallyBytes + ringBytes(&h.st)
+			if (h.policy == 0 || model.nameOf(h.policy) != "") && h.limit.EndNS(&h.st) > uint64(model.nowNS) {
+				next.limits = append(next.limits, h)
+			}
+		}
+	}
+	for _, h := range limits {
+		if old := next.find(&h.limit, h.policy); old != nil {
+			*old = h
+		} else {
+			next.limits = append(next.limits, h)
+		}
+	}
+	for i := range next.limits {
+		grown += store.TallyBytes + ringBytes(&next.limits[i].st)
+	}
+	full := len(next.limits) > 0 && model.full(made, grown)
+	if (err == store.ErrFull) != full || err != nil && !full {
+		t.Fatalf("put limits: %v, full: %v", err, full)
+	}
+	if err != nil {
+		return
+	}
+	if next.tat = next.end(); len(next.limits) > 0 {
+		model.keys[key] = next
+	} else {
+		delete(model.keys, key)
+	}
+}
+
+func (m *limitsMachine) setPolicy(t *rapid.T) {
+	name := rapid.SampledFrom([]string{"p", "q"}).Draw(t, "name")
+	limit := mustParse(t, rapid.SampledFrom(policyTexts).Draw(t, "limit"))
+	o := store.PolicyOptions{Reset: m.resets && rapid.IntRange(0, 3).Draw(t, "reset") == 0}
+	if ok, err := m.store.SetPolicy(name, limit, o); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	p, there := m.model.policies[name]
+	if !there || o.Reset {
+		m.model.lastID++
+		p.id = m.model.lastID
+	}
+	p.limit = limit
+	m.model.policies[name] = p
+}
+
+func (m *limitsMachine) deletePolicy(t *rapid.T) {
+	name := rapid.SampledFrom([]string{"p", "q"}).Draw(t, "name")
+	_, there := m.model.policies[name]
+	if !m.resets {
+		return
+	}
+	if got := m.store.DeletePolicy(name); got != there {
+		t.Fatalf("delete policy %q: %v", name, got)
+	}
+	delete(m.model.policies, name)
+}
+
+func (m *limitsMachine) pass(t *rapid.T) {
+	m.model.pass(rapid.SampledFrom([]int64{0, 1, 1000, second / 10, second / 3, second, 3 * second, 70 * second}).Draw(t, "ns"))
+	m.model.dropDead(m.kept)
+}
+
+func (m *limitsMachine) sweep(*rapid.T) { sweep(m.store, m.model.nowNS) }
+
+func (m *limitsMachine) flush(*rapid.T) {
+	m.store.Flush()
+	clear(m.model.keys)
+	m.commit(nil)
+}
+
+// tell is a Drain into the copy.
+func (m *limitsMachine) tell() {
+	drain(m.store, func(c store.Change) {
+		switch {
+		case c.Flush:
+			clear(m.copied)
+		case c.Deleted:
+			delete(m.copied, string(c.Key))
+		default:
+			m.copied[string(c.Key)] = stateText(c.State, m.model.nowNS)
+		}
+	})
+}
+
+// stateText is limitsModel.text of a state.
+func stateText(st store.State, nowNS int64) string {
+	if st.Kind == store.HoldsTAT {
+		return fmt.Sprintf("%d %d", st.TAT, st.ExpiryNS)
+	}
+	var lines []string
+	for i := range *st.Limits {
+		if l := &(*st.Limits)[i]; l.Literal.EndNS(&l.State) > uint64(nowNS) {
+			lines = append(lines, limitText(l))
+		}
+	}
+	slices.Sort(lines)
+	return fmt.Sprintf("%d %s", st.ExpiryNS, strings.Join(lines, "; "))
+}
+
+func (m *limitsMachine) commit(*rapid.T) {
+	m.tell()
+	m.store.Keep()
+	m.kept = cloneKeys(m.model.keys)
+}
+
+func (m *limitsMachine) undo(t *rapid.T) {
+	if m.resets {
+		return
+	}
+	if rapid.Bool().Draw(t, "told") {
+		m.tell()
+	}
+	m.store.Undo(m.model.nowNS)
+	m.evictedSome(t, nil)
+	if m.model.keys = cloneKeys(m.kept); m.evicts {
+		m.takeOver(t) // what has gone since to make room for what is taken back, and the order of use, are not the model's
+	}
+	for key := range m.model.keys {
+		m.expectText(t, key)
+	}
+}
+
+// evictedSome reports that the store has evicted keys since it was last asked, or that what was asked of it is more than all
+// others' room. Then the model takes over what is there.
+func (m *limitsMachine) evictedSome(t *rapid.T, err error) bool {
+	evicted := m.store.Stats(m.model.nowNS).Evicted
+	if evicted == m.evicted && (err != store.ErrFull || !m.evicts) {
+		return false
+	}
+	if !m.evicts {
+		t.Fatal("a store with room enough, or that refuses, has evicted")
+	}
+	m.evicted = evicted
+	m.takeOver(t)
+	return true
+}
+
+// takeOver makes the model what the store has.
+func (m *limitsMachine) takeOver(*rapid.T) {
+	clear(m.model.keys)
+	for at, more := (store.Position{}), true; more; {
+		at, more = m.store.Export(at, m.model.nowNS, func(key []byte, st store.State) {
+			k := &heldKey{tat: st.TAT, expiry: st.ExpiryNS}
+			if st.Limits != nil {
+				k.limits = []heldLimit{}
+				for _, l := range *st.Limits {
+					h := heldLimit{limit: l.Literal, st: cloneState(l.State)}
+					if l.Policy != nil {
+						h.policy = l.Policy.ID
+					}
+					k.limits = append(k.limits, h)
+				}
+			}
+			m.model.keys[string(key)] = k
+		})
+	}
+}
+
+// text is what the store has under a key.
+func (m *limitsMachine) text(t *rapid.T, key string) string {
+	a := untouched(m.model.nowNS)
+	st, ok := m.store.Get([]byte(key), a)
+	if !ok {
+		return "nothing"
+	}
+	var limits store.Limits
+	lines := func() (text string) {
+		text = stateText(store.State{Kind: st.Kind, TAT: st.TAT, ExpiryNS: st.ExpiryNS, Limits: &limits}, a.NowNS)
+		return text
+	}
+	if st.Kind == store.HoldsTAT {
+		return lines()
+	}
+	if _, err := m.store.Limits([]byte(key), a, func(l *store.LimitState) {
+		limits = append(limits, store.LimitState{Policy: l.Policy, Literal: l.Literal, State: cloneState(l.State)})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return lines()
+}
+
+func (m *limitsMachine) expectText(t *rapid.T, key string) {
+	if got, want := m.text(t, key), m.model.text(key); got != want {
+		t.Fatalf("%q has %s\nwant %s", key, got, want)
+	}
+	if st, _ := m.store.Get([]byte(key), untouched(m.model.nowNS)); st.TAT != m.model.keys[key].tat {
+		t.Fatalf("%q ends at %d, want %d", key, st.TAT, m.model.keys[key].tat)
+	}
+}
+
+func (m *limitsMachine) check(t *rapid.T) {
+	if err := m.store.Audit(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := keysOf(contents(t, m.store, m.model.nowNS)), keysOf(m.model.keys); !slices.Equal(got, want) {
+		t.Fatalf("keys %q, want %q", got, want)
+	}
+	for key := range m.model.keys {
+		m.expectText(t, key)
+	}
+	sweep(m.store, m.model.nowNS)
+	bytes, keys := m.store.Stats(m.model.nowNS).Bytes, int64(m.store.Len(m.model.nowNS))
+	if !m.evicts && bytes != m.model.bytes() {
+		t.Fatalf("%d bytes, want %d", bytes, m.model.bytes())
+	}
+	if m.evicts && (keys > m.model.maxKeys || m.model.maxBytes > 0 && bytes > m.model.maxBytes) {
+		t.Fatalf("%d keys and %d bytes, of %d and %d", keys, bytes, m.model.maxKeys, m.model.maxBytes)
+	}
+}
+
+// checkCopy compares what Drain and Export tell.
+func (m *limitsMachine) checkCopy(t *rapid.T) {
+	m.tell()
+	m.store.Keep()
+	m.kept = cloneKeys(m.model.keys)
+	exported := map[string]bool{}
+	for at, more := (store.Position{}), true; more; {
+		at, more = m.store.Export(at, m.model.nowNS, func(key []byte, st store.State) {
+			if got, want := stateText(st, m.model.nowNS), m.model.text(string(key)); got != want && len(*st.Limits) > 0 {
+				t.Errorf("%q is exported as %s\nwant %s", key, got, want)
+			}
+			exported[string(key)] = true
+		})
+	}
+	for key := range m.model.keys {
+		if !exported[key] || m.copied[key] == "" {
+			t.Fatalf("%q is not told", key)
+		}
+	}
+}
+
+func runLimitsMachine(t *rapid.T, shards int) {
+	m := &limitsMachine{copied: map[string]string{}, kept: map[string]*heldKey{}}
+	m.model = limitsModel{nowNS: t0, keys: map[string]*heldKey{}, policies: map[string]heldPolicy{}, maxKeys: 1000}
+	if kind := rapid.IntRange(0, 2).Draw(t, "room"); kind > 0 {
+		m.model.maxKeys = rapid.Int64Range(1, 5).Draw(t, "maxKeys")
+		m.model.maxBytes = rapid.SampledFrom([]int64{0, 130, 300, 600, 1200}).Draw(t, "maxBytes")
+		m.model.refuses, m.evicts = kind == 1, kind == 2
+	}
+	m.resets = !m.evicts && rapid.Bool().Draw(t, "resets")
+	m.store = store.New(store.Options{MaxKeys: m.model.maxKeys, MaxBytes: m.model.maxBytes, NoEviction: m.model.refuses, Shards: shards, Journal: true})
+	m.store.KeepUndo()
+	actions := map[string]func(*rapid.T){
+		"":     m.check,
+		"take": m.take, "take2": m.take, "take3": m.take, "take4": m.take, "take5": m.take, "take6": m.take,
+		"give": m.give, "throttle": m.throttle, "set": m.set, "expire": m.expire, "delete": m.delete, "rename": m.rename,
+		"copyFields": m.copyFields, "setPolicy": m.setPolicy, "setPolicy2": m.setPolicy, "deletePolicy": m.deletePolicy,
+		"pass": m.pass, "pass2": m.pass, "sweep": m.sweep, "flush": m.flush, "commit": m.commit, "undo": m.undo, "checkCopy": m.checkCopy,
+	}
+	for range 3 {
+		t.Repeat(actions)
+	}
+	m.model.pass(1 << 60)
+	sweep(m.store, m.model.nowNS)
+	if st := m.store.Stats(m.model.nowNS); st.Bytes != 0 || m.store.Len(m.model.nowNS) != 0 {
+		t.Fatalf("when all is over: %+v", st)
+	}
+	if err := m.store.Audit(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLimitsModel(t *testing.T) {
+	for _, shards := range []int{1, 4} {
+		for range 5 {
+			rapid.Check(t, func(t *rapid.T) { runLimitsMachine(t, shards) })
+		}
+	}
+}

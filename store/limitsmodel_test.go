@@ -1,0 +1,333 @@
+package store_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"celld/cell"
+	"celld/store"
+)
+
+// limitsModel is what a store does with keys of both kinds, told as simply as can be: a map, copied whenever it may have to
+// be taken back.
+type limitsModel struct {
+	nowNS    int64
+	keys     map[string]*heldKey
+	policies map[string]heldPolicy
+	lastID   uint32
+	maxKeys  int64
+	maxBytes int64 // 0: no limit
+	refuses  bool  // NoEviction
+}
+
+type heldPolicy struct {
+	id    uint32
+	limit cell.Literal
+}
+
+// heldKey is a key of one kind or the other.
+type heldKey struct {
+	tat    uint64 // also of limits: the end of the last
+	expiry int64
+	limits []heldLimit // nil: it holds a TAT
+}
+
+type heldLimit struct {
+	policy uint32
+	limit  cell.Literal
+	st     cell.State
+}
+
+func cloneState(st cell.State) cell.State {
+	st.Ring = append(make([]uint64, 0, len(st.Ring)), st.Ring...)
+	return st
+}
+
+func (k *heldKey) clone() *heldKey {
+	copied := *k
+	copied.limits = slices.Clone(k.limits)
+	for i := range copied.limits {
+		copied.limits[i].st = cloneState(copied.limits[i].st)
+	}
+	return &copied
+}
+
+func cloneKeys(keys map[string]*heldKey) map[string]*heldKey {
+	copied := make(map[string]*heldKey, len(keys))
+	for key, k := range keys {
+		copied[key] = k.clone()
+	}
+	return copied
+}
+
+func (k *heldKey) end() (end uint64) {
+	for i := range k.limits {
+		end = max(end, k.limits[i].limit.EndNS(&k.limits[i].st))
+	}
+	return end
+}
+
+func (k *heldKey) find(l *cell.Literal, policy uint32) *heldLimit {
+	for i := range k.limits {
+		h := &k.limits[i]
+		if policy != 0 && h.policy == policy || policy == 0 && h.policy == 0 && h.limit.Slot == l.Slot {
+			return h
+		}
+	}
+	return nil
+}
+
+func ringBytes(st *cell.State) int64 {
+	if len(st.Ring) == 0 {
+		return 0
+	}
+	return store.RingBytes + 8*int64(len(st.Ring))
+}
+
+func (m *limitsModel) bytes() (n int64) {
+	for key, k := range m.keys {
+		n += int64(len(key)) + store.OverheadBytes
+		for i := range k.limits {
+			n += store.TallyBytes + ringBytes(&k.limits[i].st)
+		}
+	}
+	return n
+}
+
+func (m *limitsModel) pass(ns int64) {
+	m.nowNS += ns
+	m.dropDead(m.keys)
+}
+
+func (m *limitsModel) dropDead(keys map[string]*heldKey) {
+	maps.DeleteFunc(keys, func(_ string, k *heldKey) bool {
+		return k.tat <= uint64(m.nowNS) || k.expiry > 0 && k.expiry <= m.nowNS
+	})
+}
+
+// full reports that so much more is refused.
+func (m *limitsModel) full(keys, bytes int64) bool {
+	return m.refuses && (keys > 0 && int64(len(m.keys))+keys > m.maxKeys || bytes > 0 && m.maxBytes > 0 && m.bytes()+bytes > m.maxBytes)
+}
+
+// forgetGone is what becomes of a key that is put as it was: limits of policies that are gone are left behind.
+func (m *limitsModel) forgetGone(key string) {
+	k := m.keys[key]
+	if k == nil || k.limits == nil {
+		return
+	}
+	k.limits = slices.DeleteFunc(k.limits, func(h heldLimit) bool { return h.policy != 0 && m.nameOf(h.policy) == "" })
+	if k.tat = k.end(); len(k.limits) == 0 {
+		delete(m.keys, key)
+	}
+	m.dropDead(m.keys)
+}
+
+func (m *limitsModel) nameOf(policy uint32) string {
+	for name, p := range m.policies {
+		if p.id == policy {
+			return name
+		}
+	}
+	return ""
+}
+
+// callWork is a call and what it has come to.
+type callWork struct {
+	*store.Call
+	st      cell.State // before
+	times   int64
+	limited bool // by itself
+	fits    bool // a call before it has made room in the state: what is taken at the same instant is one entry of a log
+}
+
+// take is Store.Take. It takes from copies, one call after the other, and keeps them if all have passed.
+func (m *limitsModel) take(calls []store.Call, o store.TakeOptions) (limited bool, granted int64, err error) {
+	if o.Cost == 0 {
+		o.Mode = cell.Peek
+	}
+	work := make([]callWork, len(calls))
+	for i := range calls {
+		w := &work[i]
+		w.Call, w.times = &calls[i], 1
+		for j := range i {
+			if m.shares(&calls[j], &calls[i]) {
+				if calls[j].Limit.Slot != calls[i].Limit.Slot || calls[j].Limit.Params != calls[i].Limit.Params {
+					return false, 0, store.ErrTwoLimits
+				}
+				w.times++
+			}
+		}
+		k := m.keys[string(calls[i].Key)]
+		if k != nil && k.limits == nil {
+			return false, 0, store.ErrWrongType
+		}
+		w.st = m.fetch(k, w.Call)
+	}
+	cost := o.Cost
+	if o.UpTo && o.Mode == cell.Take {
+		for cost > 1 && m.denies(work, cost) {
+			cost--
+		}
+	}
+	if o.Mode != cell.Force {
+		limited = m.denies(work, cost)
+	}
+	if o.Mode == cell.Peek {
+		return limited, 0, nil
+	}
+	before := cloneKeys(m.keys)
+	var grown, made int64
+	for i := range work {
+		w := &work[i]
+		w.limited = o.Mode == cell.Take && w.Limit.Decide(&w.st, m.nowNS, cost*w.times, cell.Peek).Limited
+		blocks := w.limited && w.Limit.BlockNS > 0 && w.st.BlockedNS <= uint64(m.nowNS)
+		if !blocks && (limited || w.limited) {
+			continue
+		}
+		n := cost
+		if limited {
+			n *= w.times
+		}
+		for j := range work {
+			work[j].fits = work[j].fits || m.shares(work[j].Call, w.Call) && j > i
+		}
+		newKey, bytes := m.change(w, n, o.Mode)
+		grown += bytes
+		if newKey {
+			made++
+		}
+	}
+	keys := m.keys
+	if m.keys = before; m.full(made, grown) {
+		return false, 0, store.ErrFull
+	}
+	if m.keys = keys; !limited {
+		granted = cost
+	}
+	return limited, granted, nil
+}
+
+func (m *limitsModel) shares(a, b *store.Call) bool {
+	return string(a.Key) == string(b.Key) && a.Policy == b.Policy && (a.Policy != 0 || a.Limit.Slot == b.Limit.Slot)
+}
+
+// denies takes from copies, each state once.
+func (m *limitsModel) denies(work []callWork, cost int64) bool {
+	left := make([]cell.State, len(work))
+	for i := range work {
+		w := &work[i]
+		left[i] = cloneState(w.st)
+		for j := range i {
+			if m.shares(work[j].Call, w.Call) {
+				left[i] = left[j]
+			}
+		}
+		w.Limit.Fit(&left[i], m.nowNS)
+		if w.Limit.Decide(&left[i], m.nowNS, cost, cell.Take).Limited && !w.Limit.Shadow {
+			return true
+		}
+	}
+	return false
+}
+
+// fetch is a copy of the state that a call goes on with.
+func (m *limitsModel) fetch(k *heldKey, c *store.Call) cell.State {
+	if k == nil {
+		return cell.State{}
+	}
+	h := k.find(c.Limit, c.Policy)
+	if h == nil {
+		return cell.State{}
+	}
+	st := cloneState(h.st)
+	if h.limit.Slot != c.Limit.Slot || h.limit.Params != c.Limit.Params {
+		c.Limit.Carry(&st, &h.limit, m.nowNS)
+	}
+	return st
+}
+
+// change does one call on the model's own keys, and says how much room that takes.
+func (m *limitsModel) change(w *callWork, cost int64, mode cell.Mode) (newKey bool, grown int64) {
+	key := string(w.Key)
+	k := m.keys[key]
+	st := m.fetch(k, w.Call)
+	if newKey = k == nil; newKey {
+		k = &heldKey{limits: []heldLimit{}}
+		m.keys[key] = k
+		grown += int64(len(key)) + store.OverheadBytes
+	}
+	var had int64
+	h := k.find(w.Limit, w.Policy)
+	if h != nil {
+		had = store.TallyBytes + ringBytes(&h.st)
+	} else {
+		k.limits = append(k.limits, heldLimit{policy: w.Policy})
+		h = &k.limits[len(k.limits)-1]
+	}
+	if !w.fits && (mode == cell.Force || !w.limited) {
+		w.Limit.Fit(&st, m.nowNS)
+	}
+	w.Decision = w.Limit.Decide(&st, m.nowNS, cost, mode)
+	h.limit, h.st = cell.Restore(w.Limit.Slot, w.Limit.Params), st
+	grown += max(0, store.TallyBytes+ringBytes(&st)-had)
+	k.tat, k.expiry = k.end(), store.AtTAT
+	return newKey, grown
+}
+
+func (m *limitsModel) give(key string, l *cell.Literal, policy uint32, n int64) (int64, error) {
+	k := m.keys[key]
+	switch {
+	case k == nil:
+		return 0, nil
+	case k.limits == nil:
+		return 0, store.ErrWrongType
+	}
+	h := k.find(l, policy)
+	if h == nil {
+		return 0, nil
+	}
+	st := m.fetch(k, &store.Call{Limit: l, Policy: policy})
+	given := l.Give(&st, m.nowNS, n)
+	if given == 0 {
+		return 0, nil
+	}
+	if m.full(0, ringBytes(&st)-ringBytes(&h.st)) {
+		return 0, store.ErrFull
+	}
+	h.limit, h.st = cell.Restore(l.Slot, l.Params), st
+	k.tat, k.expiry = k.end(), store.AtTAT
+	m.dropDead(m.keys)
+	return given, nil
+}
+
+// text is what a key shows: its kind, its expiry, and its limits that have something to remember.
+func (m *limitsModel) text(key string) string {
+	k := m.keys[key]
+	if k.limits == nil {
+		return fmt.Sprintf("%d %d", k.tat, k.expiry)
+	}
+	var lines []string
+	for i := range k.limits {
+		h := &k.limits[i]
+		l := store.LimitState{Literal: h.limit, State: h.st}
+		if h.policy != 0 {
+			name := m.nameOf(h.policy)
+			if name == "" {
+				continue
+			}
+			l.Policy = &store.Policy{Name: name}
+		}
+		if h.limit.EndNS(&h.st) > uint64(m.nowNS) {
+			lines = append(lines, limitText(&l))
+		}
+	}
+	slices.Sort(lines)
+	return fmt.Sprintf("%d %s", k.expiry, strings.Join(lines, "; "))
+}
+
+func limitText(l *store.LimitState) string {
+	return string(l.AppendName(nil)) + " " + string(l.Literal.AppendState(nil, &l.State))
+}

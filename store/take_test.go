@@ -1,0 +1,341 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"celld/cell"
+	"celld/store"
+)
+
+// call is one of a Take.
+func call(tb failer, key, limit string) store.Call {
+	tb.Helper()
+	l := mustParse(tb, limit)
+	return store.Call{Key: []byte(key), Limit: &l}
+}
+
+func calls(tb failer, keysAndLimits ...string) (list []store.Call) {
+	tb.Helper()
+	for i := 0; i < len(keysAndLimits); i += 2 {
+		list = append(list, call(tb, keysAndLimits[i], keysAndLimits[i+1]))
+	}
+	return list
+}
+
+func mustTake(tb failer, s *store.Store, cost, nowNS int64, list []store.Call) store.Taken {
+	tb.Helper()
+	taken, err := s.Take(list, store.TakeOptions{Cost: cost}, at(nowNS))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return taken
+}
+
+func mustAudit(tb failer, s *store.Store) {
+	tb.Helper()
+	if err := s.Audit(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// count is how many limits a key shows.
+func count(s *store.Store, key string, nowNS int64) (n int) {
+	_, _ = s.Limits([]byte(key), at(nowNS), func(*store.LimitState) { n++ })
+	return n
+}
+
+// A key holds 128 limits. More are refused, by Take as by PutLimits, until some of them have nothing left to remember.
+func TestTooManyLimits(t *testing.T) {
+	s := store.New(store.Options{})
+	limit := func(i int) string { return fmt.Sprintf("1/%ds", i+1) }
+	for i := range store.MaxLimits {
+		mustTake(t, s, 1, t0, calls(t, "k", limit(i)))
+	}
+	mustTake(t, s, 0, t0, calls(t, "other", "1/1s", "k", limit(5)))
+	for _, list := range [][]store.Call{calls(t, "k", "1/1h"), calls(t, "k", limit(0), "k", "1/1h"), calls(t, "other", "1/1s", "k", "1/1h")} {
+		if _, err := s.Take(list, store.TakeOptions{Cost: 1}, at(t0)); err != store.ErrTooManyLimits {
+			t.Errorf("%v", err)
+		}
+	}
+	parsed, err := s.ParseLimit("gcra/1h", fmt.Sprintf("limit=1/1h tat=%d", t0+second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if added, err := s.PutLimits([]byte("k"), store.Limits{parsed}, at(t0)); err != store.ErrTooManyLimits || added != 0 {
+		t.Errorf("%d, %v", added, err)
+	}
+	if given, err := s.Give([]byte("k"), call(t, "", "1/1h").Limit, 0, 1, at(t0)); given != 0 || err != nil {
+		t.Errorf("%d, %v", given, err)
+	}
+	if n := count(s, "k", t0); n != store.MaxLimits {
+		t.Errorf("%d limits", n)
+	}
+	// Those of 1 and 2 s are over, and one of them is asked for itself.
+	if got := mustTake(t, s, 1, t0+2*second, calls(t, "k", limit(0), "k", "1/1h")); got.Limited {
+		t.Errorf("%+v", got)
+	}
+	if n := count(s, "k", t0+2*second); n != store.MaxLimits {
+		t.Errorf("%d limits", n)
+	}
+	mustAudit(t, s)
+}
+
+// Many keys in one Take have nothing to do with how many limits each of them may hold.
+func TestManyKeysInOneTake(t *testing.T) {
+	s := store.New(store.Options{Shards: 8})
+	var list []store.Call
+	for i := range store.MaxLimits {
+		list = append(list, call(t, fmt.Sprint(i%100), fmt.Sprintf("5/%dm", 1+i/100)))
+	}
+	for range 5 {
+		if got := mustTake(t, s, 1, t0, list); got.Limited {
+			t.Fatalf("%+v", got)
+		}
+	}
+	if got := mustTake(t, s, 1, t0, list); !got.Limited {
+		t.Fatalf("%+v", got)
+	}
+	mustAudit(t, s)
+}
+
+// More new keys than there may be are refused, and fewer find room however full it is.
+func TestTakeOfMoreKeysThanThereMayBe(t *testing.T) {
+	for _, noEviction := range []bool{false, true} {
+		s := store.New(store.Options{MaxKeys: 3, Shards: 4, NoEviction: noEviction})
+		list := calls(t, "a", "5/1m", "b", "5/1m", "c", "5/1m", "d", "5/1m")
+		if _, err := s.Take(list, store.TakeOptions{Cost: 1}, at(t0)); err != store.ErrFull || s.Len(t0) != 0 {
+			t.Errorf("%v, %d keys", err, s.Len(t0))
+		}
+		mustTake(t, s, 1, t0, list[:2])
+		switch _, err := s.Take(list[2:], store.TakeOptions{Cost: 1}, at(t0)); {
+		case noEviction && err != store.ErrFull, !noEviction && err != nil:
+			t.Errorf("%v", err)
+		}
+		mustAudit(t, s)
+	}
+}
+
+// What a limit would take more is refused before anything has changed, also where it is the ring of a log that grows.
+func TestNoEvictionRefusesLimits(t *testing.T) {
+	one := int64(len("k") + store.OverheadBytes + store.TallyBytes)
+	ring := int64(store.RingBytes + 8*2*4) // of four calls
+	for _, c := range []struct {
+		maxBytes int64
+		passes   int // calls of 100/1m,algo=log, each at another time
+	}{{one - 1, 0}, {one, 0}, {one + ring, 4}, {one + ring + 8*2*4 - 1, 4}, {one + ring + 8*2*4, 8}} {
+		s := store.New(store.Options{MaxBytes: c.maxBytes, NoEviction: true})
+		list, passed := calls(t, "k", "100/1m,algo=log"), 0
+		for i := range int64(10) {
+			switch _, err := s.Take(list, store.TakeOptions{Cost: 1}, at(t0+i)); {
+			case err == nil:
+				passed++
+			case err != store.ErrFull:
+				t.Fatal(err)
+			}
+		}
+		if got := mustTake(t, s, 0, t0+10, list); passed != c.passes || int(list[0].Decision.Remaining) != 100-c.passes {
+			t.Errorf("%d bytes: %d passed, want %d; %+v", c.maxBytes, passed, c.passes, got)
+		}
+		if _, err := s.Take(calls(t, "k", "100/1m,algo=log", "k", "1/1h"), store.TakeOptions{Cost: 1}, at(t0+20)); err != store.ErrFull {
+			t.Errorf("%d bytes: %v", c.maxBytes, err)
+		}
+		mustAudit(t, s)
+	}
+}
+
+// Two of half of what int32 holds are more than all of it.
+func TestSharedStateAddsUp(t *testing.T) {
+	for _, text := range []string{"2147483647/1h", "2147483647/1h,algo=window", "2147483647/1h,algo=slide", "2147483647/1h,algo=slide,buckets=4", "2147483647/1h,algo=log"} {
+		for _, key := range []string{"k", "new"} {
+			s := store.New(store.Options{})
+			if key == "k" {
+				mustTake(t, s, 1, t0, calls(t, "k", text))
+			}
+			list := calls(t, key, text, key, text)
+			if got := mustTake(t, s, 1<<30+1, t0, list); !got.Limited || got.Granted != 0 || list[0].Decision.Limited || got.RetryAfterNS != cell.Never {
+				t.Errorf("%s: %+v, %+v", text, got, list[0].Decision)
+			}
+			if n := count(s, "new", t0); n != 0 {
+				t.Errorf("%s: %d limits", text, n)
+			}
+		}
+	}
+}
+
+// Two limits that differ in count or burst cannot share a state in one call.
+func TestTwoLimits(t *testing.T) {
+	s := store.New(store.Options{})
+	for _, other := range []string{"6/1m", "5/1m,burst=2"} {
+		if _, err := s.Take(calls(t, "k", "5/1m", "k", other), store.TakeOptions{Cost: 1}, at(t0)); err != store.ErrTwoLimits {
+			t.Errorf("%s: %v", other, err)
+		}
+	}
+	mustTake(t, s, 1, t0, calls(t, "k", "5/1m", "k", "5/1m,block=1s,shadow", "k", "5/1h"))
+}
+
+// A rule that denies is stronger than FORCE, and one of several keys that it denies holds up all.
+func TestRulesOfTake(t *testing.T) {
+	s := store.New(store.Options{})
+	put := func(r store.Rule) {
+		if _, err := s.PutRule(r, t0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(store.Rule{Deny: true, Pattern: "bad", UntilNS: t0 + 3*second})
+	put(store.Rule{Pattern: "good"})
+	for _, mode := range []cell.Mode{cell.Take, cell.Force} {
+		list := calls(t, "k", "5/1m,block=1s", "bad", "5/1m", "good", "5/1m")
+		got, err := s.Take(list, store.TakeOptions{Cost: 7, Mode: mode}, at(t0))
+		if err != nil || !got.Limited || got.Granted != 0 {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if mode == cell.Force && count(s, "k", t0) != 0 {
+			t.Error("what was denied by a rule was taken by force")
+		}
+		s.Delete([]byte("k"), t0)
+	}
+	got := mustTake(t, s, 1, t0, calls(t, "bad", "5/1m"))
+	if !got.Limited || got.RetryAfterNS != 3*uint64(second) {
+		t.Errorf("%+v", got)
+	}
+	if got := mustTake(t, s, 1<<30, t0, calls(t, "good", "5/1m")); got.Limited || got.Granted != 1<<30 {
+		t.Errorf("%+v", got)
+	}
+	if got := mustTake(t, s, 1, t0+3*second, calls(t, "bad", "5/1m", "good", "1/1h")); got.Limited {
+		t.Errorf("%+v", got)
+	}
+	expectKeys(t, s, t0+3*second, "bad")
+}
+
+// Callers take from keys that overlap, in all orders, while keys are renamed, flushed, put, exported and drained and policies
+// and rules change. Nothing hangs, and the account is right.
+func TestTakesAtOnce(t *testing.T) {
+	for _, o := range []store.Options{
+		{Shards: 1, Journal: true}, {Shards: 8, Journal: true}, {Shards: 8, MaxKeys: 3, Journal: true}, {Shards: 8, MaxKeys: 3},
+		{Shards: 4, MaxKeys: 6, MaxBytes: 1500, NoEviction: true, Journal: true}, {Shards: 4, MaxBytes: 700},
+	} {
+		s := store.New(o)
+		if o.Journal {
+			s.KeepUndo()
+		}
+		texts := []string{"3/1s", "5/1m,block=2s", "9/1s,algo=log", "4/1s,algo=slide,buckets=3", "3/1s,algo=window", "2/1s,shadow"}
+		var clock atomic.Int64
+		clock.Store(t0)
+		key := func() string { return fmt.Sprint("key ", rand.IntN(6)) }
+		name := func() string { return fmt.Sprint("p", rand.IntN(2)) }
+		take := func(int) {
+			list := make([]store.Call, 1+rand.IntN(4))
+			for i := range list {
+				list[i] = call(t, key(), texts[rand.IntN(len(texts))])
+				if p := s.PolicyNamed(name()); p != nil && rand.IntN(3) == 0 {
+					list[i].Limit, list[i].Policy = &p.Limit, p.ID
+				}
+			}
+			modes := []cell.Mode{cell.Take, cell.Take, cell.Peek, cell.Force}
+			_, err := s.Take(list, store.TakeOptions{Cost: rand.Int64N(4), Mode: modes[rand.IntN(4)], UpTo: rand.IntN(3) == 0}, at(clock.Add(second/100)))
+			if err != nil && !errors.Is(err, store.ErrFull) && err != store.ErrWrongType && err != store.ErrTwoLimits {
+				t.Error(err)
+			}
+		}
+		throttle := mustLimit(t, 3, 1, 1)
+		methods := []func(i int){
+			take, take, take, take,
+			func(int) { _, _ = s.Give([]byte(key()), call(t, "", texts[rand.IntN(6)]).Limit, 0, 2, at(clock.Load())) },
+			func(int) { _, _ = s.Throttle([]byte(key()), throttle, 1, at(clock.Load())) },
+			func(int) { s.Rename([]byte(key()), []byte(key()), clock.Load()); s.Delete([]byte(key()), clock.Load()) },
+			func(i int) {
+				_, _ = s.SetPolicy(name(), mustParse(t, texts[rand.IntN(len(texts))]), store.PolicyOptions{Reset: i%7 == 0})
+				if i%5 == 0 {
+					s.DeletePolicy(name())
+				}
+				s.Policies()
+				s.Settings(store.PolicySetting)
+			},
+			func(i int) {
+				_, _ = s.PutRule(store.Rule{Deny: i%2 == 0, Pattern: key() + "*", UntilNS: clock.Load() + rand.Int64N(second)}, clock.Load())
+				s.DeleteRule(store.Rule{Pattern: key() + "*"}, clock.Load())
+				s.Rules(clock.Load())
+			},
+			func(i int) {
+				s.Sweep(clock.Load())
+				s.Stats(clock.Load())
+				if i%20 == 0 {
+					s.Flush()
+				}
+			},
+			func(int) {
+				p, more := s.StartExport(), true
+				for more {
+					p, more = s.Export(p, clock.Load(), func(_ []byte, st store.State) { stateText(st, 0) })
+				}
+				s.EndExport(p)
+				_, _ = s.Limits([]byte(key()), at(clock.Load()), func(l *store.LimitState) { limitText(l) })
+			},
+			func(i int) {
+				s.DrainSettings(func(c store.SettingChange) { s.SettingText(c.Setting) })
+				drain(s, func(c store.Change) {
+					if c.Key != nil && !c.Deleted {
+						stateText(c.State, 0)
+					}
+				})
+				if o.Journal && i%3 == 0 {
+					s.Undo(clock.Load())
+				} else {
+					s.Keep()
+				}
+			},
+		}
+		parallel(len(methods), func(i int) {
+			for turn := range 300 {
+				methods[i](turn)
+			}
+		})
+		mustAudit(t, s)
+		s.Flush()
+		mustAudit(t, s)
+		if st := s.Stats(clock.Load()); st.Bytes != 0 {
+			t.Errorf("%+v: %+v", o, st)
+		}
+	}
+}
+
+// However callers overlap, no key grants more than its limit.
+func TestManyTakersPassTheLimitTogether(t *testing.T) {
+	const limit, keys = 60, 5
+	for _, text := range []string{"60/1h", "60/1h,algo=window", "60/1h,algo=slide,buckets=4", "60/1h,algo=log"} {
+		s := store.New(store.Options{Shards: 8})
+		var mu sync.Mutex
+		granted := map[string]int64{}
+		parallel(8, func(int) {
+			for range 150 {
+				var list []store.Call
+				for _, i := range rand.Perm(keys)[:1+rand.IntN(keys)] {
+					list = append(list, call(t, fmt.Sprint(i), text))
+				}
+				o := store.TakeOptions{Cost: 1 + rand.Int64N(3), UpTo: rand.IntN(2) == 0}
+				taken, err := s.Take(list, o, at(t0))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				for i := range list {
+					granted[string(list[i].Key)] += taken.Granted
+				}
+				mu.Unlock()
+			}
+		})
+		for key, n := range granted {
+			list := calls(t, key, text)
+			mustTake(t, s, 0, t0, list)
+			if left := list[0].Decision.Remaining; n != limit-left || n < limit-2 {
+				t.Errorf("%s: %d granted, %d left", text, n, left)
+			}
+		}
+	}
+}
