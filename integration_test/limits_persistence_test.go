@@ -37,6 +37,11 @@ func limitsToKeep(c *conn) {
 	for range 5 {
 		c.take("blocked", "3/1d,block=30d") // and blocked from the fourth on
 	}
+	many := []string{"CL.TAKE", "many"}
+	for i := range 128 {
+		many = append(many, "100/"+itoa(int64(10_000+i))+"m")
+	}
+	c.do(many...)
 	c.throttle("tat", "5", "1", "86400")
 	at := itoa(time.Now().Add(time.Hour).UnixMilli())
 	c.play(
