@@ -21,12 +21,12 @@ func (c counts) since(before counts) counts {
 	return counts{c.commands - before.commands, c.failed - before.failed}
 }
 
-func countByInfo(s *server) (counts, error) {
+func countByInfo(s *server, command string) (counts, error) {
 	info, err := ask(s.addr, "INFO", "commandstats")
 	if err != nil {
 		return counts{}, err
 	}
-	return parseCommandStats(info, s.peer.words()[0])
+	return parseCommandStats(info, command)
 }
 
 // parseCommandStats reads a command's line of INFO commandstats. A command that never ran has none.
@@ -55,7 +55,7 @@ func parseCommandStats(info, command string) (counts, error) {
 	return counts{}, nil
 }
 
-func countByMetrics(s *server) (counts, error) {
+func countByMetrics(s *server, _ string) (counts, error) {
 	reply, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", s.metricsPort))
 	if err != nil {
 		return counts{}, err

@@ -12,7 +12,8 @@ import "fmt"
 // file; redis-server is asked SET as well.
 type drive struct {
 	clients, pipeline, keys, requests int
-	fsync                             string // --appendfsync, or noFile; empty: a row about something else
+	fsync                             string   // --appendfsync, or noFile; empty: a row about something else
+	limiter                           *limiter // in place of CL.THROTTLE's; nil: a row about something else
 }
 
 const noFile = "off"
@@ -28,15 +29,21 @@ func (w drive) appendFsync() string {
 }
 
 func (w drive) fits(p *peer) bool {
+	if w.limiter != nil {
+		return w.limiter.fits(p)
+	}
 	if w.persists() {
 		return p.throttles() || p.sets()
 	}
-	return !p.sets() && (!p.pings() || w.keys == 1000)
+	return !p.sets() && !p.scripts() && (!p.pings() || w.keys == 1000)
 }
 
 // words are the peer's, or where every call is to pass, one a minute and a million at once: a key lives for a minute at
 // least, as SET's do.
 func (w drive) words(p *peer) []string {
+	if w.limiter != nil {
+		return w.limiter.words(p)
+	}
 	words := p.words()
 	if w.persists() && p.throttles() {
 		words[2], words[3] = "1000000", "1"
@@ -50,10 +57,14 @@ func (w drive) quick() work {
 }
 
 // on is the work as this peer gets it. throttlecrab sends the replies to a pipeline in small packets and waits for the
-// acknowledgement of each (Nagle's algorithm), which leaves 18,000 commands a second at P=16; less of them will do.
+// acknowledgement of each (Nagle's algorithm), which leaves 18,000 commands a second at P=16; less of them will do, and of Lua as
+// well.
 func (w drive) on(p *peer) drive {
 	if p.name == "throttlecrab" && w.pipeline > 1 {
 		w.requests /= 16
+	}
+	if p.scripts() && w.pipeline > 1 { // 10 to 20 times the time a command
+		w.requests /= 8
 	}
 	return w
 }
@@ -66,6 +77,12 @@ func (w drive) seconds(p *peer) float64 {
 	}
 	if p.name == "throttlecrab" {
 		perSecond = map[int]float64{1: 60e3, 16: 18e3, 128: 150e3}[w.pipeline]
+	}
+	if p.scripts() {
+		perSecond = map[int]float64{1: 60e3, 16: 150e3}[w.pipeline]
+	}
+	if w.limiter != nil {
+		return 1 + float64(w.requests)/perSecond + float64(w.keys*w.limiter.before)/perSecond
 	}
 	if w.persists() {
 		return 5 + float64(w.requests)/map[int]float64{1: 70e3, 16: 400e3}[w.pipeline] + float64(w.keys)/300e3
@@ -84,11 +101,8 @@ func (w drive) run(b *bench, p *peer) (sample, error) {
 	}
 	defer s.stop()
 	var writtenBefore, writtenAfter int64
-	if !p.pings() { // memory is in place and every key was there once, before anything is measured
-		limit := appendWords(nil, w.words(p)[2:]...)
-		if err := (load{server: s, keys: w.keys, keyLen: 16, limit: func(b []byte) []byte { return append(b, limit...) }}).run(b.ctx); err != nil {
-			return nil, err
-		}
+	if err := w.prepare(b, s); err != nil {
+		return nil, err
 	}
 	if w.persists() {
 		if writtenBefore, err = s.allWritten(b); err != nil {
@@ -96,7 +110,8 @@ func (w drive) run(b *bench, p *peer) (sample, error) {
 		}
 	}
 
-	before, err := p.count(s)
+	command := w.words(p)[0]
+	before, err := p.count(s, command)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +132,7 @@ func (w drive) run(b *bench, p *peer) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	after, err := p.count(s)
+	after, err := p.count(s, command)
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +144,11 @@ func (w drive) run(b *bench, p *peer) (sample, error) {
 	if err := w.check(s, done); err != nil {
 		return nil, err
 	}
+	if w.limiter != nil {
+		if err := w.limiter.check(b, s, w.keys); err != nil {
+			return nil, err
+		}
+	}
 	result := sample{
 		cpuMicroseconds: float64(cpuAfter.since(cpuBefore).Nanoseconds()) / 1e3 / float64(done.commands),
 		perSecond:       d.perSecond,
@@ -139,6 +159,18 @@ func (w drive) run(b *bench, p *peer) (sample, error) {
 		result[bytesWritten] = float64(writtenAfter-writtenBefore) / float64(done.commands)
 	}
 	return result, nil
+}
+
+// prepare puts memory in place, with every key there once, before anything is measured.
+func (w drive) prepare(b *bench, s *server) error {
+	if s.peer.pings() {
+		return nil
+	}
+	if w.limiter != nil {
+		return w.limiter.prepare(b, s, w.keys)
+	}
+	limit := appendWords(nil, w.words(s.peer)[2:]...)
+	return load{server: s, keys: w.keys, keyLen: 16, limit: func(b []byte) []byte { return append(b, limit...) }}.run(b.ctx)
 }
 
 // check compares what the server says it did with what was asked of it.

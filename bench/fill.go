@@ -10,7 +10,10 @@ import (
 // fill loads distinct keys into an empty server, which all expire at one instant, and measures the memory that they
 // take, that which is left when they are gone, and how long others wait meanwhile. A peer that is only pinged gets
 // PINGs: its times are what the machine itself adds.
-type fill struct{ keys, keyLen int }
+type fill struct {
+	keys, keyLen int
+	take         bool // by CL.TAKE, celld alone
+}
 
 const (
 	settle       = 2 * time.Second // after loading, before memory is read
@@ -20,7 +23,12 @@ const (
 	calibrate    = 300_000
 )
 
-func (w fill) fits(p *peer) bool { return !p.sets() && (!p.pings() || w.keyLen == 16) }
+func (w fill) fits(p *peer) bool {
+	if w.take {
+		return p.name == "celld"
+	}
+	return !p.sets() && !p.scripts() && (!p.pings() || w.keyLen == 16)
+}
 
 func (w fill) quick() work { return w }
 
@@ -60,7 +68,12 @@ func (w fill) run(b *bench, p *peer) (sample, error) {
 	}
 
 	end := time.Now().Add(time.Duration(patience*float64(loadFor)) + settle + time.Second)
-	if err := (load{server: s, keys: w.keys, keyLen: w.keyLen, limit: untilLimit(end), fresh: true}).run(b.ctx); err != nil {
+	l := load{server: s, keys: w.keys, keyLen: w.keyLen, limit: untilLimit(end), fresh: true}
+	if w.take {
+		l.head, _ = splitAtKey((&perMinute).words(p))
+		l.limit = untilLiteral(end)
+	}
+	if err := l.run(b.ctx); err != nil {
 		return nil, fmt.Errorf("%w%s", err, s.lastLog())
 	}
 	growing, err := probe.take()

@@ -5,6 +5,8 @@ package main
 import (
 	"cmp"
 	"fmt"
+
+	"celld/store"
 )
 
 // goal is a bound on a figure of celld's, or on its ratio to a peer's.
@@ -25,6 +27,8 @@ var goals = []goal{
 	{row: "p1-1k", metric: cpuMicroseconds, peer: "ping", atMost: 1.05},
 	{row: "p1-1k", metric: cpuMicroseconds, peer: "redis-cell", atMost: 0.8},
 	{row: "p128-1m", metric: cpuMicroseconds, peer: "redis-cell", atMost: 0.15},
+	{row: "keys-1m-16", metric: bytesPerKey, atMost: 16 + store.OverheadBytes},
+	{row: "keys-take-1m-16", metric: bytesPerKey, atMost: 16 + store.OverheadBytes + store.TallyBytes},
 	{row: "keys-1m-16", metric: rssMB, peer: "redis-cell", atMost: 0.5},
 	{row: "keys-1m-16", metric: rssMB, peer: "throttlecrab", atMost: 0.65},
 	{row: "keys-10m-16", metric: rssMB, peer: "redis-cell", atMost: 0.5},
@@ -37,6 +41,15 @@ var goals = []goal{
 	{row: "aof-everysec-p16", metric: cpuMicroseconds, peer: "celld", in: "aof-off-p16", atMost: 1.1},
 	{row: "aof-always-p1", metric: perSecond, peer: "set", atLeast: 2},
 	{row: "aof-always-p16", metric: perSecond, peer: "set", atLeast: 2},
+	{row: "take-gcra-p1", metric: cpuMicroseconds, peer: "celld", in: "p1-1k", atMost: 1.3},
+	{row: "take-gcra-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 1.3},
+	{row: "take-gcra-pass-p16", metric: cpuMicroseconds, peer: "celld", in: "aof-off-p16", atMost: 1.3},
+	{row: "take-window-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 1.5},
+	{row: "take-slide-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 1.5},
+	{row: "take-log-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 3},
+	{row: "take-log-pass-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 3},
+	{row: "take-four-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 2.5},
+	{row: "take-four-pass-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 2.5},
 	{row: "save-10m", metric: saveSeconds, peer: "redis-cell", atMost: 1},
 	{row: "save-10m", metric: loadSeconds, peer: "redis-cell", atMost: 1},
 	{row: "save-10m", metric: peakRatio, atMost: 1.1},
@@ -47,7 +60,7 @@ var goals = []goal{
 // words say the goal in a line of the table.
 func (g goal) words() string {
 	what := map[metric]string{
-		cpuMicroseconds: "CPU per command", rssMB: "RSS", growLongest: "longest pause while growing, ms",
+		cpuMicroseconds: "CPU per command", rssMB: "RSS", bytesPerKey: "bytes a key, against the server's estimate,", growLongest: "longest pause while growing, ms",
 		expireLongest: "longest pause while expiring, ms", kbPerConnection: "KB a connection", p99: "p99",
 		perSecond: "commands/s", saveSeconds: "SAVE", loadSeconds: "loading", peakRatio: "peak memory while saving over before",
 		bgsaveLongest: "longest pause while saving, ms", rewriteLongest: "longest pause while rewriting, ms",

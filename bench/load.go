@@ -19,6 +19,9 @@ type load struct {
 	// limit appends burst, count and period, as words of a request.
 	limit func(request []byte) []byte
 	fresh bool // no key was there before: fail where a call is limited
+	// head is what stands before a key's length; nil: the peer's command with three arguments after the key.
+	head   []byte
+	passed *int // out: how many calls passed; nil: it is not asked
 }
 
 const (
@@ -42,6 +45,13 @@ func untilLimit(end time.Time) func([]byte) []byte {
 		request = append(request, "\r\n"...)
 		request = append(request, ms...)
 		return append(request, "\r\n"...)
+	}
+}
+
+// untilLiteral is the same for CL.TAKE.
+func untilLiteral(end time.Time) func([]byte) []byte {
+	return func(request []byte) []byte {
+		return appendWords(request, fmt.Sprintf("1000/%ds,burst=16", max(time.Until(end).Milliseconds(), 1)))
 	}
 }
 
@@ -100,6 +110,9 @@ func (p *part) turn() (more bool, err error) {
 			if err != nil {
 				return false, err
 			}
+			if allowed && p.passed != nil {
+				*p.passed++
+			}
 			if p.fresh && !allowed {
 				return false, fmt.Errorf("a key that is new is limited")
 			}
@@ -125,11 +138,15 @@ func (l load) appendCommand(b []byte, key int, limit []byte) []byte {
 	if p.pings() {
 		return append(b, "*1\r\n$4\r\nPING\r\n"...)
 	}
-	b = append(b, "*5\r\n$"...)
-	b = strconv.AppendInt(b, int64(len(p.command)), 10)
-	b = append(b, "\r\n"...)
-	b = append(b, p.command...)
-	b = append(b, "\r\n$"...)
+	if l.head != nil {
+		b = append(b, l.head...)
+	} else {
+		b = append(b, "*5\r\n$"...)
+		b = strconv.AppendInt(b, int64(len(p.command)), 10)
+		b = append(b, "\r\n"...)
+		b = append(b, p.command...)
+		b = append(b, "\r\n$"...)
+	}
 	b = strconv.AppendInt(b, int64(l.keyLen), 10)
 	b = append(b, "\r\n"...)
 	b = appendKey(b, key, l.keyLen)

@@ -42,6 +42,24 @@ func TestUntilLimit(t *testing.T) {
 	}
 }
 
+// TestSplitAtKey puts a key between the parts of a command.
+func TestSplitAtKey(t *testing.T) {
+	for _, p := range allPeers {
+		want := map[string]string{
+			"celld": "*3 $7 CL.TAKE $16 key:000000000042 $15 30/60s,burst=16 ",
+			"lua":   "*7 $7 EVALSHA $40 " + shaOf(bucketScript) + " $1 1 $16 key:000000000042 $2 16 $2 30 $8 60000000 ",
+		}[p.name]
+		if want == "" {
+			continue
+		}
+		head, tail := splitAtKey(perMinute.words(p))
+		got := string(load{server: &server{peer: p}, keyLen: 16, head: head}.appendCommand(nil, 42, tail))
+		if want := strings.ReplaceAll(want, " ", "\r\n"); got != want {
+			t.Errorf("%s: %q, want %q", p.name, got, want)
+		}
+	}
+}
+
 func TestReplies(t *testing.T) {
 	peers := map[string]*peer{}
 	for _, p := range allPeers {
@@ -54,6 +72,9 @@ func TestReplies(t *testing.T) {
 	}{
 		{"celld", "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n", true, false},
 		{"celld", "*5\r\n:1\r\n:16\r\n:0\r\n:2\r\n:32\r\n", false, false},
+		{"celld", "*7\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2000\r\n:1\r\n:0\r\n", true, false},
+		{"celld", "*6\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2000\r\n:1\r\n", false, true},
+		{"lua", "*5\r\n:1\r\n:16\r\n:0\r\n:1\r\n:1\r\n", false, false},
 		{"throttlecrab", "*5\r\n:1\r\n:15\r\n:14\r\n:2\r\n:0\r\n", true, false},
 		{"ping", "+PONG\r\n", true, false},
 		{"ping", "-ERR no\r\n", false, true},

@@ -16,10 +16,10 @@ type peer struct {
 	name    string
 	title   string
 	args    func(t *tools, s *server) []string // program and flags
-	command string                             // CL.THROTTLE, or what asks the same question; SET; empty: PING only
+	command string                             // CL.THROTTLE, or what asks the same question; SET; EVALSHA; empty: PING only
 	// allowed is the first integer of a reply that lets through.
 	allowed byte
-	count   func(*server) (counts, error)
+	count   func(s *server, command string) (counts, error)
 	missing func(*tools) string // what is not there, or empty
 	version func(*tools) string
 }
@@ -91,7 +91,17 @@ var allPeers = []*peer{
 		missing: missingRedis,
 		version: func(t *tools) string { return "redis-server " + t.redisVersion() },
 	},
+	{
+		name: "lua", title: "redis-server, Lua", command: "EVALSHA", allowed: '0',
+		args:    redisArgs,
+		count:   countByInfo,
+		missing: missingRedis,
+		version: func(t *tools) string { return "redis-server " + t.redisVersion() },
+	},
 }
+
+// keyWord is where redis-benchmark writes a key.
+const keyWord = "key:__rand_int__"
 
 func missingRedis(t *tools) string {
 	if t.redis == "" {
@@ -130,15 +140,18 @@ func (p *peer) throttles() bool { return p.command == "CL.THROTTLE" }
 // redis-cell 0.2.2 has it write nothing: of what it changes it tells Redis only the key.
 func (p *peer) sets() bool { return p.command == "SET" }
 
+// scripts tells that the peer is only asked for limiters in Lua, in the rows about CL.TAKE.
+func (p *peer) scripts() bool { return p.command == "EVALSHA" }
+
 // words are the command that asks about a key of the form that redis-benchmark makes: 30 a minute, 16 at once.
 func (p *peer) words() []string {
 	if p.pings() {
 		return []string{"PING"}
 	}
 	if p.sets() {
-		return []string{p.command, "key:__rand_int__", "1763739000000000000", "PX", "60000"}
+		return []string{p.command, keyWord, "1763739000000000000", "PX", "60000"}
 	}
-	return []string{p.command, "key:__rand_int__", "15", "30", "60"}
+	return []string{p.command, keyWord, "15", "30", "60"}
 }
 
 func peerNames() (names []string) {

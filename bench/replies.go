@@ -11,7 +11,7 @@ import (
 // replies reads answers to a peer's command, or PONGs, one after the other.
 type replies struct {
 	r       *bufio.Reader
-	status  string // the only reply; empty: five integers
+	status  string // the only reply; empty: integers
 	allowed byte
 }
 
@@ -30,15 +30,24 @@ func (p *peer) status() string {
 	return ""
 }
 
-// next reads one reply: a status, or five integers of which the first says whether the call was allowed.
+// next reads one reply: a status, or five integers, of CL.TAKE seven, of which the first says whether the call was allowed.
 func (r replies) next() (allowed bool, err error) {
 	if r.status != "" {
 		return true, r.line(r.status)
 	}
-	if err := r.line("*5\r\n"); err != nil {
+	header, err := r.r.ReadSlice('\n')
+	if err != nil {
 		return false, err
 	}
-	for i := range 5 {
+	n := 5
+	switch string(header) {
+	case "*5\r\n":
+	case "*7\r\n":
+		n = 7
+	default:
+		return false, fmt.Errorf("the server answers %q", header)
+	}
+	for i := range n {
 		line, err := r.r.ReadSlice('\n')
 		if err != nil {
 			return false, err

@@ -34,6 +34,7 @@ var allRows = []row{
 	{name: "c1", title: "P=1, 1 connection, 1,000 keys", work: drive{clients: 1, pipeline: 1, keys: 1000, requests: 100_000}},
 	{name: "c5000", title: "P=1, 5,000 connections, 1,000 keys", work: drive{clients: 5000, pipeline: 1, keys: 1000, requests: 400_000}},
 	{name: "keys-1m-16", title: "1M keys of 16 bytes", work: fill{keys: 1_000_000, keyLen: 16}},
+	{name: "keys-take-1m-16", title: "1M keys of 16 bytes, CL.TAKE, one gcra each", work: fill{keys: 1_000_000, keyLen: 16, take: true}},
 	{name: "keys-1m-40", title: "1M keys of 40 bytes", work: fill{keys: 1_000_000, keyLen: 40}, once: true, big: true},
 	{name: "keys-10m-16", title: "10M keys of 16 bytes", work: fill{keys: 10_000_000, keyLen: 16}, once: true, big: true},
 	{name: "keys-10m-40", title: "10M keys of 40 bytes", work: fill{keys: 10_000_000, keyLen: 40}, once: true, big: true},
@@ -47,7 +48,24 @@ var allRows = []row{
 	{name: "aof-written-1k", title: "everysec, 1M calls on 1,000 keys", work: drive{clients: 50, pipeline: 16, keys: 1000, requests: 1_000_000, fsync: "everysec"}, once: true},
 	{name: "aof-written-1m", title: "everysec, 1M calls on 1M keys", work: drive{clients: 50, pipeline: 16, keys: 1_000_000, requests: 1_000_000, fsync: "everysec"}, once: true},
 	{name: "save-1m", title: "1M keys", work: save{keys: 1_000_000}},
+	{name: "take-gcra-p1", title: "CL.TAKE, gcra, P=1", work: drive{clients: 50, pipeline: 1, keys: 1000, requests: 400_000, limiter: &perMinute}},
+	{name: "take-gcra-p16", title: "CL.TAKE, gcra, P=16", work: taking(perMinute)},
+	{name: "take-gcra-pass-p16", title: "CL.TAKE, gcra, all pass, P=16", work: taking(limiter{limits: []string{"1/1m,burst=1000000"}, passes: true,
+		script: bucketScript, args: []string{"1000000", "1", "60000000"}})},
+	{name: "take-window-p16", title: "CL.TAKE, window, P=16", work: taking(limiter{limits: []string{"30/60s,algo=window"}, script: windowScript, args: []string{"30", "60000"}})},
+	{name: "take-slide-p16", title: "CL.TAKE, slide, P=16", work: taking(limiter{limits: []string{"30/60s,algo=slide"}})},
+	{name: "take-log-p16", title: "CL.TAKE, log of 1,000, P=16", work: taking(limiter{limits: []string{"1000/1h,algo=log"}, before: 1000, logs: 1000,
+		script: logScript, args: []string{"1000", "3600000000"}})},
+	{name: "take-log-pass-p16", title: "CL.TAKE, log of 1,000 and more, all pass, P=16", work: taking(limiter{limits: []string{"10000/1h,algo=log"}, before: 1000, logs: 1000, passes: true,
+		script: logScript, args: []string{"10000", "3600000000"}})},
+	{name: "take-four-p16", title: "CL.TAKE, four limits, P=16", work: taking(limiter{limits: []string{"10/1s", "100/1m", "1000/1h", "10000/1d,algo=window"}})},
+	{name: "take-four-pass-p16", title: "CL.TAKE, four limits, all pass, P=16", work: taking(limiter{limits: []string{"100000/1s", "1000000/1m", "10000000/1h", "100000000/1d,algo=window"}, passes: true})},
 	{name: "save-10m", title: "10M keys", work: save{keys: 10_000_000}, once: true, big: true},
+}
+
+// taking is the load of the row p16-1k, with CL.TAKE.
+func taking(l limiter) drive {
+	return drive{clients: 50, pipeline: 16, keys: 1000, requests: 3_200_000, limiter: &l}
 }
 
 // chooseRows returns the rows that the options leave.

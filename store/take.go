@@ -64,10 +64,9 @@ func (s *Store) Take(calls []Call, o TakeOptions, a Access) (Taken, error) {
 	}
 }
 
-// takeOne is Take for one limit under a key that is there and holds nothing else, as nearly all calls are. It does not do
-// those whose state has a ring.
+// takeOne is Take for one limit under a key that is there and holds nothing else, as nearly all calls are.
 func (s *Store) takeOne(c *Call, cost int64, a Access) (t Taken, done bool) {
-	if s.rules.any.Load() || c.Limit.Algo == cell.Log || c.Limit.Buckets > 0 {
+	if s.rules.any.Load() {
 		return t, false
 	}
 	c.hash, c.shape = s.hash(c.Key), shapeOf(&c.Limit.Slot)
@@ -84,11 +83,18 @@ func (s *Store) takeOne(c *Call, cost int64, a Access) (t Taken, done bool) {
 		sh.mu.Unlock()
 		return t, false
 	}
+	c.st = sh.tallies.state(p)
+	if c.Limit.Algo == cell.Log || c.Limit.Buckets > 0 { // a ring, which is changed in place
+		if c.Limit.Fit(&c.st, a.NowNS) > 0 {
+			sh.mu.Unlock()
+			return t, false
+		}
+		sh.remember(c.n, c.e, c.Key)
+	}
 	sh.counters.hits++
-	c.st = cell.State{A: p.a, B: p.b, BlockedNS: p.blockedNS}
 	c.Decision = c.Limit.Decide(&c.st, a.NowNS, cost, cell.Take)
 	d := &c.Decision
-	if p.a != c.st.A || p.b != c.st.B || p.blockedNS != c.st.BlockedNS {
+	if !d.Limited || p.blockedNS != c.st.BlockedNS {
 		sh.remember(c.n, c.e, c.Key)
 		p.a, p.b, p.blockedNS = c.st.A, c.st.B, c.st.BlockedNS
 		sh.putEnd(c.n, c.e, c.Limit.EndNS(&c.st), c.Key)

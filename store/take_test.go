@@ -245,7 +245,9 @@ func TestTakesAtOnce(t *testing.T) {
 		throttle := mustLimit(t, 3, 1, 1)
 		methods := []func(i int){
 			take, take, take, take,
-			func(int) { _, _ = s.Give([]byte(key()), call(t, "", texts[rand.IntN(6)]).Limit, 0, 2, at(clock.Load())) },
+			func(int) {
+				_, _ = s.Give([]byte(key()), call(t, "", texts[rand.IntN(6)]).Limit, 0, 2, at(clock.Load()))
+			},
 			func(int) { _, _ = s.Throttle([]byte(key()), throttle, 1, at(clock.Load())) },
 			func(int) { s.Rename([]byte(key()), []byte(key()), clock.Load()); s.Delete([]byte(key()), clock.Load()) },
 			func(i int) {

@@ -1,0 +1,97 @@
+//go:build linux
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// limiter is what a row about CL.TAKE asks of each key: limits, and of a redis-server the same in Lua.
+type limiter struct {
+	limits []string // CL.TAKE's, after the key
+	script string   // nil: celld alone does the row
+	args   []string // of the script
+	before int      // how often each key is asked before anything is measured, 1 at least
+	passes bool     // every call is to pass; else nearly none
+	logs   int      // entries of each key's log before anything is measured
+}
+
+// perMinute is what CL.THROTTLE is asked in the other rows: 30 a minute, 16 at once.
+var perMinute = limiter{limits: []string{"30/60s,burst=16"}, script: bucketScript, args: []string{"16", "30", "60000000"}}
+
+func (l *limiter) fits(p *peer) bool { return p.name == "celld" || p.scripts() && l.script != "" }
+
+func (l *limiter) words(p *peer) []string {
+	if p.scripts() {
+		return append([]string{"EVALSHA", shaOf(l.script), "1", keyWord}, l.args...)
+	}
+	return append([]string{"CL.TAKE", keyWord}, l.limits...)
+}
+
+// prepare asks about every key, so that memory is in place and each is in the state that the row is about.
+func (l *limiter) prepare(b *bench, s *server, keys int) error {
+	if s.peer.scripts() {
+		if sha, err := ask(s.addr, "SCRIPT", "LOAD", l.script); err != nil || sha != shaOf(l.script) {
+			return fmt.Errorf("SCRIPT LOAD: %q, %w", sha, err)
+		}
+	}
+	for range max(l.before, 1) {
+		if _, err := l.askAll(b, s, keys); err != nil {
+			return err
+		}
+	}
+	return l.checkLog(s)
+}
+
+// askAll asks about every key once, and returns how many calls passed.
+func (l *limiter) askAll(b *bench, s *server, keys int) (passed int, err error) {
+	head, tail := splitAtKey(l.words(s.peer))
+	add := func(request []byte) []byte { return append(request, tail...) }
+	err = load{server: s, keys: keys, keyLen: 16, head: head, limit: add, passed: &passed}.run(b.ctx)
+	return passed, err
+}
+
+// check asks about every key once more: whether calls pass or not is what the row is about.
+func (l *limiter) check(b *bench, s *server, keys int) error {
+	passed, err := l.askAll(b, s, keys)
+	if err != nil {
+		return err
+	}
+	if l.passes && passed < keys || !l.passes && passed > keys/10 {
+		return fmt.Errorf("of a call on each of %d keys %d pass", keys, passed)
+	}
+	return l.checkLog(s)
+}
+
+// checkLog looks at the log of one key.
+func (l *limiter) checkLog(s *server) error {
+	if l.logs == 0 {
+		return nil
+	}
+	command := "HGETALL"
+	if s.peer.scripts() {
+		command = "ZRANGE"
+	}
+	reply, err := ask(s.addr, append([]string{command, "key:000000000001"}, map[string][]string{"ZRANGE": {"0", "-1"}}[command]...)...)
+	if err != nil {
+		return err
+	}
+	// The entries of HGETALL are calls=<time>:<cost>,+<ns>:<cost> …; those of a sorted set a line each.
+	n := strings.Count(reply, cmp.Or(map[string]string{"HGETALL": ",+"}[command], "\n")) + 1
+	if l.passes && n < l.logs || !l.passes && n != l.logs {
+		return fmt.Errorf("a log of %d entries, and not of %d", n, l.logs)
+	}
+	return nil
+}
+
+// splitAtKey returns what stands before a key's length in a command, and what after the key.
+func splitAtKey(words []string) (head, tail []byte) {
+	at := 0
+	for words[at] != keyWord {
+		at++
+	}
+	head = append(appendWords(fmt.Appendf(nil, "*%d\r\n", len(words)), words[:at]...), '$')
+	return head, appendWords(nil, words[at+1:]...)
+}

@@ -1,0 +1,10 @@
+// Limits draws what each algorithm of CL.TAKE does with the same traffic, by the arithmetic that decides in the server:
+//
+//	go run ./examples/limits >examples/limits/limits.svg
+package main
+
+import "os"
+
+func main() {
+	os.Stdout.Write(draw(allCases()))
+}
