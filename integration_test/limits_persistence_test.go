@@ -14,14 +14,17 @@ import (
 
 // keptLimits are all algorithms, with periods in which nothing changes while the test runs.
 var keptLimits = []string{
-	"100/1d", "5/1d,burst=2", "100/2d,algo=window", "100/1d,algo=window,align=clock,tz=+05:45", "100/year", "100/1d,algo=slide", "100/1d,algo=slide,buckets=7", "100/1d,algo=log", "4/30d,algo=log,block=300d",
+	"100/1d", "5/1d,burst=2", "100/2d,algo=window", "100/1d,algo=window,align=clock,tz=+05:45", "100/year", "100/1d,algo=slide", "100/1d,algo=slide,buckets=7",
+	"100/1d,algo=log", "4/30d,algo=log,block=300d",
 }
 
 // limitsToKeep makes keys with limits, beside those of CL.THROTTLE, policies and rules.
 func limitsToKeep(c *conn) {
 	c.t.Helper()
-	c.play(step{"CL.POLICY SET api 100/1d", ":1"}, step{"CL.POLICY SET api:gold 100/30d,algo=log,block=1h", ":1"}, step{"CL.POLICY SET gone 5/1s", ":1"}, step{"CL.POLICY DEL gone", ":1"},
-		step{"CL.RULE ADD DENY evil", ":1"}, step{"CL.RULE ADD DENY 'with space:*' EX 86400", ":1"}, step{"CL.RULE ADD ALLOW ip: CIDR 10.0.0.0/8", ":1"}, step{"CL.RULE ADD ALLOW ip: CIDR 2001:db8::/32", ":1"}, step{"CL.RULE ADD DENY gone", ":1"}, step{"CL.RULE DEL DENY gone", ":1"})
+	c.play(step{"CL.POLICY SET api 100/1d", ":1"}, step{"CL.POLICY SET api:gold 100/30d,algo=log,block=1h", ":1"}, step{"CL.POLICY SET gone 5/1s", ":1"},
+		step{"CL.POLICY DEL gone", ":1"},
+		step{"CL.RULE ADD DENY evil", ":1"}, step{"CL.RULE ADD DENY 'with space:*' EX 86400", ":1"}, step{"CL.RULE ADD ALLOW ip: CIDR 10.0.0.0/8", ":1"},
+		step{"CL.RULE ADD ALLOW ip: CIDR 2001:db8::/32", ":1"}, step{"CL.RULE ADD DENY gone", ":1"}, step{"CL.RULE DEL DENY gone", ":1"})
 	all := []string{"CL.TAKE", "all"}
 	for _, limit := range keptLimits {
 		c.take("key:"+limit, limit)
@@ -37,13 +40,20 @@ func limitsToKeep(c *conn) {
 	for range 5 {
 		c.take("blocked", "3/1d,block=30d") // and blocked from the fourth on
 	}
+	many := []string{"CL.TAKE", "many"}
+	for i := range 128 {
+		many = append(many, "100/"+itoa(int64(10_000+i))+"m")
+	}
+	c.do(many...)
 	c.throttle("tat", "5", "1", "86400")
 	at := itoa(time.Now().Add(time.Hour).UnixMilli())
 	c.play(
 		step{"CL.TAKE policy @api COST 7", "0 100 93 …"}, step{"CL.TAKE policy @api:gold COST 7", "0 100 93 …"}, step{"CL.TAKE policy 50/1d COST 7", "0 50 43 …"},
-		step{"CL.TAKE '' 100/1d FORCE COST 150", "0 100 0 …"}, step{"CL.TAKE '\\x00\\xff \\r\\n' 100/1d", "0 100 99 …"}, step{"CL.TAKE " + strings.Repeat("a", 5000) + " 100/1d", "0 100 99 …"},
+		step{"CL.TAKE '' 100/1d FORCE COST 150", "0 100 0 …"}, step{"CL.TAKE '\\x00\\xff \\r\\n' 100/1d", "0 100 99 …"},
+		step{"CL.TAKE " + strings.Repeat("a", 5000) + " 100/1d", "0 100 99 …"},
 		step{"CL.TAKE reset 100/1d", "0 100 99 …"}, step{"CL.RESET reset", ":1"}, step{"CL.TAKE given 100/1d", "0 100 99 …"}, step{"CL.GIVE given 100/1d 1", ":1"},
-		step{"CL.TAKE old 100/1d,algo=log COST 9", "0 100 91 …"}, step{"RENAME old renamed", "+OK"}, step{"CL.TAKE sooner 100/1d COST 50", "0 100 50 …"}, step{"PEXPIREAT sooner " + at, ":1"},
+		step{"CL.TAKE old 100/1d,algo=log COST 9", "0 100 91 …"}, step{"RENAME old renamed", "+OK"}, step{"CL.TAKE sooner 100/1d COST 50", "0 100 50 …"},
+		step{"PEXPIREAT sooner " + at, ":1"},
 		step{"CL.THROTTLE turned 5 1 86400", "0 6 5 …"}, step{"DEL turned", ":1"}, step{"CL.TAKE turned 100/1d", "0 100 99 …"},
 		step{"CL.MTAKE 2 pair:1 100/1d pair:2 100/1d,algo=slide", "*3\r\n*5\r\n:0\r\n…"}, step{"CL.TAKE soon 1000/1s", "0 1000 999 …"},
 	)
@@ -106,7 +116,8 @@ func sameText(t testing.TB, what string, got, want map[string]string) {
 func (c *conn) goesOn(what string) {
 	c.t.Helper()
 	for _, s := range []step{
-		{"CL.TAKE blocked 3/1d,block=30d", "1 3 0 …"}, {"CL.TAKE calls 1000/3d,algo=log COST 801", "1 1000 800 …"}, {"CL.TAKE calls 1000/3d,algo=log COST 800", "0 1000 0 …"},
+		{"CL.TAKE blocked 3/1d,block=30d", "1 3 0 …"}, {"CL.TAKE calls 1000/3d,algo=log COST 801", "1 1000 800 …"},
+		{"CL.TAKE calls 1000/3d,algo=log COST 800", "0 1000 0 …"},
 		{"CL.TAKE key:100/1d,algo=slide 100/1d,algo=slide COST 0", "0 100 98 …"}, {"CL.TAKE key:100/1d,algo=slide,buckets=7 100/1d,algo=slide,buckets=7 COST 99", "1 100 98 …"},
 		{"CL.TAKE key:100/year 100/year COST 99", "1 100 98 …"}, {"CL.TAKE '' 100/1d", "1 100 0 …"}, {"CL.THROTTLE tat 5 1 86400 6", "1 6 5 …"},
 	} {
@@ -303,7 +314,8 @@ func TestLimitsOfOthers(t *testing.T) {
 			}
 			srv := startOn(t, copied(t, dir), celldFlags...)
 			c := dial(t, srv.addr)
-			c.play(step{"DBSIZE", ":2"}, step{"HLEN limit", ":1"}, step{"HLEN part", ":1"}, step{"CL.TAKE limit 9/1h COST 0", "0 9 3 …"}, step{"CL.TAKE part 9/1h COST 0", "0 9 3 …"})
+			c.play(step{"DBSIZE", ":2"}, step{"HLEN limit", ":1"}, step{"HLEN part", ":1"}, step{"CL.TAKE limit 9/1h COST 0", "0 9 3 …"},
+				step{"CL.TAKE part 9/1h COST 0", "0 9 3 …"})
 			if log := srv.log.String(); !strings.Contains(log, "2 hash") && !strings.Contains(log, "2 HSET") && !strings.Contains(log, "2 HMSET") || !strings.Contains(log, "2 limit of an unknown policy") {
 				t.Error(log)
 			}

@@ -1,6 +1,7 @@
 // Package integration_test drives the built binary over real sockets, with real clients, and compares it with the real
-// peers: redis-cell in a redis-server for CL.THROTTLE, a plain redis-server for everything else. It knows nothing of
-// celld's internals.
+// peers: redis-cell in a redis-server for CL.THROTTLE, a plain redis-server for everything else, and for CL.TAKE the
+// limiters that it stands in for. It knows nothing of celld's internals but for package cell, which peers_exact_test.go asks
+// at instants that it sets.
 //
 //	go test ./integration_test                    whatever the tools on this machine allow; the rest is skipped, by name
 //	CI=true go test ./integration_test            a missing tool is a failure

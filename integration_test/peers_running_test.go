@@ -119,7 +119,7 @@ func TestPeerRedisRate(t *testing.T) {
 				if a.retryMS >= 0 {
 					apart = max(apart, (time.Duration(a.retryMS)*time.Microsecond - b.RetryAfter).Abs())
 				}
-				if apart > 200*time.Millisecond {
+				if apart > peerTimes {
 					return fmt.Sprintf("%s COST %d %s: celld %+v, redis_rate %+v: %v apart", literal, n, mode, a, b, apart)
 				}
 			}
@@ -158,7 +158,7 @@ func TestPeerIncr(t *testing.T) {
 						}
 					}
 					leftMS := intReply(b.do("PTTL", key))
-					if apart := leftMS - last.retryMS; apart < -200 || apart > 200 {
+					if apart := time.Duration(leftMS-last.retryMS) * time.Millisecond; apart.Abs() > peerTimes {
 						return fmt.Sprintf("celld says %d ms, and PTTL is %d", last.retryMS, leftMS)
 					}
 					time.Sleep(time.Duration(max(leftMS, last.retryMS)+2) * time.Millisecond)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The limiters that CL.TAKE stands in for are driven through the same calls as celld, and their answers compared: some as
@@ -16,6 +17,12 @@ type peer struct {
 	by            string // what celld is compared with
 	differs       string // all that may differ
 }
+
+// What is compared in real time may differ by so much, as the two are asked one after the other.
+const (
+	peerTimes = 200 * time.Millisecond // what replies tell of times
+	peerCalls = 1                      // of a series at a pace above the rate
+)
 
 const (
 	scripted = "a script on redis-server, exact times"
@@ -35,12 +42,13 @@ var peers = []peer{
 	{"two such counters, the one before weighted", "`100/1m,algo=slide`", scripted, "nothing"},
 	{"a hash or a list of counters for parts of the minute, as on Tair", "`100/1m,algo=slide,buckets=6`", scripted, "nothing"},
 	{"a sorted set or a list of all calls", "`100/1m,algo=log`", scripted, "nothing"},
-	{"a token bucket in a hash", "`10/1s,burst=20`", scripted, "where 10 calls do not divide the second, less than 1 ns a call"},
+	{"a token bucket in a hash", "`10/1s,burst=20`", scripted, "where the count does not divide the period: less than 1 ns a call"},
 	{"a leaky bucket as a meter", "`10/1s,burst=20`", scripted, "as above"},
-	{"Redisson `trySetRate(OVERALL, 5, 1, SECONDS)`, `tryAcquire(n)`; `getConfig`, `setRate`", "`CL.POLICY SET p 5/1s,algo=log NX`, `CL.TAKE k @p COST n`; `GET`, `SET XX`", scripted,
+	{"Redisson `trySetRate(OVERALL, 5, 1, SECONDS)`, `tryAcquire(n)`; `getConfig`, `setRate`",
+		"`CL.POLICY SET p 5/1s,algo=log NX`, `CL.TAKE k @p COST n`; `GET`, `SET … XX RESET`", "its algorithm in a script, as above",
 		"retry after: when the call passes here, when the oldest leaves there. For `PER_CLIENT` put the client's id into the key"},
 	{"Sentinel's QPS of 20, a `LeapArray` of 2 × 500 ms", "`20/1s,algo=slide,buckets=2`", modelled, "nothing"},
-	{"Sentinel's token server: `NO_RULE_EXISTS`", "`NOPOLICY`", "the words", "nothing"},
+	{"Sentinel's token server: `NO_RULE_EXISTS`", "`NOPOLICY`", "the reply", "nothing"},
 }
 
 // String is a line of the README.

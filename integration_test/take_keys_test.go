@@ -16,20 +16,25 @@ func TestLimitsAreHashes(t *testing.T) {
 	t.Parallel()
 	c := dial(t, start(t).addr)
 	c.do("CL.POLICY", "SET", "api", "9/1h")
-	for _, limit := range []string{"5/1h", "5/1h,algo=log", "7/2h,algo=window", "5/1h,algo=slide", "5/1h,algo=slide,buckets=3", "3/1d,burst=9,block=1h", "4/month,tz=-03:30", "@api"} {
+	for _, limit := range []string{
+		"5/1h", "5/1h,algo=log", "7/2h,algo=window", "5/1h,algo=slide", "5/1h,algo=slide,buckets=3", "3/1d,burst=9,block=1h", "4/month,tz=-03:30", "@api",
+	} {
 		if got := c.take("k", limit, "COST", "2"); got.limited != 0 {
 			t.Errorf("%s: %+v", limit, got)
 		}
 	}
 	c.throttle("t", "5", "1", "3600")
 	c.play(
-		step{"TYPE k", "+hash"}, step{"TYPE t", "+string"}, step{"HLEN k", ":8"}, step{"HLEN t", wrongType}, step{"HGETALL t", wrongType}, step{"HSET t gcra/1h x", "-ERR 'gcra/1h' is no limit and its state"},
+		step{"TYPE k", "+hash"}, step{"TYPE t", "+string"}, step{"HLEN k", ":8"}, step{"HLEN t", wrongType}, step{"HGETALL t", wrongType},
+		step{"HSET t gcra/1h x", "-ERR 'gcra/1h' is no limit and its state"},
 		step{"HLEN nosuch", ":0"}, step{"HGETALL nosuch", "*0"},
 		step{"OBJECT ENCODING k", "$8\r\nlistpack"}, step{"OBJECT REFCOUNT k", ":1"}, step{"OBJECT IDLETIME k", ":0"}, step{"OBJECT FREQ k", "-ERR An LFU …"},
 		step{"GET k", wrongType}, step{"STRLEN k", wrongType}, step{"SET k 5 GET", wrongType}, step{"CL.THROTTLE k 15 30 60", wrongType},
-		step{"CL.TAKE t 5/1h", wrongType}, step{"CL.TAKE t 5/1h PEEK", wrongType}, step{"CL.GIVE t 5/1h 1", wrongType}, step{"CL.MTAKE 2 k 9/9h t 5/1h", wrongType}, step{"CL.THROTTLE t @api", wrongType},
+		step{"CL.TAKE t 5/1h", wrongType}, step{"CL.TAKE t 5/1h PEEK", wrongType}, step{"CL.GIVE t 5/1h 1", wrongType},
+		step{"CL.MTAKE 2 k 9/9h t 5/1h", wrongType}, step{"CL.THROTTLE t @api", wrongType},
 		step{"CL.MTAKE 2 t 9/9h k 5/1h", wrongType}, step{"HLEN k", ":8"},
-		step{"SCAN 0 TYPE hash", "*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk"}, step{"SCAN 0 TYPE string", "*2\r\n$1\r\n0\r\n*1\r\n$1\r\nt"}, step{"SCAN 0 TYPE list", "*2\r\n$1\r\n0\r\n*0"},
+		step{"SCAN 0 TYPE hash", "*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk"}, step{"SCAN 0 TYPE string", "*2\r\n$1\r\n0\r\n*1\r\n$1\r\nt"},
+		step{"SCAN 0 TYPE list", "*2\r\n$1\r\n0\r\n*0"},
 		step{"EXISTS k t k", ":3"}, step{"TOUCH k t", ":2"}, step{"DBSIZE", ":2"},
 	)
 	fields := pairs(t, c.do("HGETALL", "k"))
@@ -78,7 +83,8 @@ func TestLimitsExpire(t *testing.T) {
 		step{"CL.TAKE k 10/10h", "0 10 9 …"}, step{"TTL k", ":3600"},
 		step{"CL.TAKE k 5/5h,algo=window", "0 5 4 …"}, step{"TTL k", ":18000"},
 		step{"CL.TAKE k 5/1h,algo=log", "0 5 4 …"}, step{"TTL k", ":18000"},
-		step{"EXPIRE k 100", ":1"}, step{"TTL k", ":100"}, step{"CL.TAKE k 5/5h,algo=window", "0 5 3 …"}, step{"EXPIRE k 100000 GT", ":1"}, step{"TTL k", ":100000"}, step{"PERSIST k", ":1"},
+		step{"EXPIRE k 100", ":1"}, step{"TTL k", ":100"}, step{"CL.TAKE k 5/5h,algo=window", "0 5 3 …"}, step{"EXPIRE k 100000 GT", ":1"},
+		step{"TTL k", ":100000"}, step{"PERSIST k", ":1"},
 		step{"CL.GIVE k 5/5h,algo=window 5", ":2"},
 		step{"EXPIRE k 0", ":1"}, step{"EXISTS k", ":0"},
 		step{"CL.TAKE k 5/1h,algo=log,block=3h COST 5", "0 5 0 …"}, step{"CL.TAKE k 5/1h,algo=log,block=3h", "1 5 0 10800000 …"},
@@ -104,25 +110,31 @@ func TestTakeInTransactions(t *testing.T) {
 	c, other := dial(t, srv.addr), dial(t, srv.addr)
 	c.play(
 		step{"MULTI", "+OK"},
-		step{"CL.TAKE k 5/1h COST 3", "+QUEUED"}, step{"CL.TAKE k 5/1h COST 3", "+QUEUED"}, step{"CL.TAKE k nonsense", "+QUEUED"}, step{"CL.MTAKE 1 k 5/1h", "+QUEUED"},
-		step{"CL.POLICY SET p 3/1h", "+QUEUED"}, step{"CL.TAKE l @p", "+QUEUED"}, step{"CL.GIVE k 5/1h 1", "+QUEUED"}, step{"CL.RULE ADD DENY x", "+QUEUED"}, step{"CL.TAKE x 5/1h", "+QUEUED"}, step{"HLEN k", "+QUEUED"},
+		step{"CL.TAKE k 5/1h COST 3", "+QUEUED"}, step{"CL.TAKE k 5/1h COST 3", "+QUEUED"}, step{"CL.TAKE k nonsense", "+QUEUED"},
+		step{"CL.MTAKE 1 k 5/1h", "+QUEUED"},
+		step{"CL.POLICY SET p 3/1h", "+QUEUED"}, step{"CL.TAKE l @p", "+QUEUED"}, step{"CL.GIVE k 5/1h 1", "+QUEUED"}, step{"CL.RULE ADD DENY x", "+QUEUED"},
+		step{"CL.TAKE x 5/1h", "+QUEUED"}, step{"HLEN k", "+QUEUED"},
 	)
 	got := c.do("EXEC")
 	for _, want := range []string{
-		"*10\r\n*7\r\n:0\r\n:5\r\n:2\r\n:-1\r\n:2160000\r\n:3\r\n:0\r\n*7\r\n:1\r\n:5\r\n:2\r\n:720000\r\n:2160000\r\n:0\r\n:0\r\n", "-ERR invalid limit: limit 'nonsense': ", "*2\r\n*5\r\n:0\r\n:0\r\n:1\r\n:-1\r\n:0\r\n*5\r\n:0\r\n:5\r\n:1\r\n:-1\r\n:2880000\r\n",
+		"*10\r\n*7\r\n:0\r\n:5\r\n:2\r\n:-1\r\n:2160000\r\n:3\r\n:0\r\n*7\r\n:1\r\n:5\r\n:2\r\n:720000\r\n:2160000\r\n:0\r\n:0\r\n",
+		"-ERR invalid limit: limit 'nonsense': ", "*2\r\n*5\r\n:0\r\n:0\r\n:1\r\n:-1\r\n:0\r\n*5\r\n:0\r\n:5\r\n:1\r\n:-1\r\n:2880000\r\n",
 		":1\r\n*7\r\n:0\r\n:3\r\n:2\r\n:-1\r\n:1200000\r\n:1\r\n:0\r\n:1\r\n:1\r\n*7\r\n:1\r\n:0\r\n:0\r\n:-1\r\n:0\r\n:0\r\n:0\r\n:1\r\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("EXEC: %q\nlacks %q", got, want)
 		}
 	}
-	c.play(step{"MULTI", "+OK"}, step{"CL.TAKE k", "-ERR wrong number of arguments for 'cl.take' command"}, step{"EXEC", "-EXECABORT Transaction discarded because of previous errors."})
+	c.play(step{"MULTI", "+OK"}, step{"CL.TAKE k", "-ERR wrong number of arguments for 'cl.take' command"},
+		step{"EXEC", "-EXECABORT Transaction discarded because of previous errors."})
 	for _, change := range []struct {
 		command string
 		aborts  bool
 	}{
-		{"CL.TAKE w 5/1h", true}, {"CL.TAKE w 5/1h COST 0", false}, {"CL.TAKE w 5/1h PEEK", false}, {"CL.TAKE w 5/1h COST 5", false}, {"CL.TAKE w 5/1h,burst=1 COST 2", false}, {"CL.GIVE w 5/1h 1", true},
-		{"CL.GIVE w 5/1h 1", false}, {"CL.TAKE w 5/1h FORCE COST 9", true}, {"CL.MTAKE 2 v 5/1h w 9/2h", true}, {"CL.MTAKE 2 v 5/1h w 9/2h COST 9", false}, {"CL.THROTTLE w @p", true}, {"CL.RESET w", true}, {"CL.RESET w", false},
+		{"CL.TAKE w 5/1h", true}, {"CL.TAKE w 5/1h COST 0", false}, {"CL.TAKE w 5/1h PEEK", false}, {"CL.TAKE w 5/1h COST 5", false},
+		{"CL.TAKE w 5/1h,burst=1 COST 2", false}, {"CL.GIVE w 5/1h 1", true},
+		{"CL.GIVE w 5/1h 1", false}, {"CL.TAKE w 5/1h FORCE COST 9", true}, {"CL.MTAKE 2 v 5/1h w 9/2h", true}, {"CL.MTAKE 2 v 5/1h w 9/2h COST 9", false},
+		{"CL.THROTTLE w @p", true}, {"CL.RESET w", true}, {"CL.RESET w", false},
 	} {
 		if change.command == "CL.GIVE w 5/1h 1" && !change.aborts {
 			other.do("CL.RESET", "w")
@@ -145,7 +157,8 @@ func TestTakeInMonitor(t *testing.T) {
 	srv := start(t)
 	monitor, c := dial(t, srv.addr), dial(t, srv.addr)
 	monitor.do("MONITOR")
-	calls := [][]string{{"CL.TAKE", "k", "5/1h", "COST", "2"}, {"cl.take", "k", "5/1h"}, {"CL.MTAKE", "1", "k", "5/1h"}, {"CL.GIVE", "k", "5/1h", "1"}, {"CL.POLICY", "SET", "a", "5/1h"}, {"CL.RULE", "LIST"}, {"HGETALL", "k"}}
+	calls := [][]string{{"CL.TAKE", "k", "5/1h", "COST", "2"}, {"cl.take", "k", "5/1h"}, {"CL.MTAKE", "1", "k", "5/1h"}, {"CL.GIVE", "k", "5/1h", "1"},
+		{"CL.POLICY", "SET", "a", "5/1h"}, {"CL.RULE", "LIST"}, {"HGETALL", "k"}}
 	for range 3 {
 		c.send(slices.Concat(frame(calls[0]...), frame(calls[0]...)))
 		c.reply()
@@ -235,13 +248,21 @@ func TestTakeHostile(t *testing.T) {
 	}
 	began := time.Now()
 	for _, args := range [][]string{
-		{"k", long}, {"k", long + "/1s"}, {"k", "5/" + long + "s"}, {"k", "5/1s," + long}, {"k", "5/1s,burst=" + long}, {"k", "5/1s,tz=" + long}, {"k", "5/1s" + strings.Repeat(",shadow", 100_000)}, {"k", "@" + long}, {"k", "5/1s,algo=\x00\r\n+OK\r\n"},
-		{"k", "@\r\n:1\r\n"}, {"k", strings.Repeat(",", 1_000_000)}, {"k", "@" + strings.Repeat(":", 100_000)}, {"k", "5/1s", "COST", long}, {"k", "5/1s", long}, append([]string{"k"}, many...), append([]string{"k"}, manyMillis...),
-		{"k", "5/1s", "COST", "-1"}, {"k", "5/1s", "COST", "2147483648"}, {"k", "5/1s", "COST", "1.5"}, {"k", "5/1s", "COST", ""}, {"k", "5/1s", "COST"}, {"k", "5/1s", "NOSUCH"}, {"k", "5/1s", ""}, {"k", "5/1s", "PEEK", "UPTO"},
-		{"k", "5/1s", "FORCE", "PEEK"}, {"k", "5/1s", "COST", "1", "6/1m"}, {"k", "5/1s", "6/1s"}, {"k", "COST", "5"}, {"k", ""}, {"k", "/"}, {"k", "5/"}, {"k", "/1s"}, {"k", "0/1s"}, {"k", "-5/1s"}, {"k", "+5/1s"}, {"k", "5/0s"}, {"k", "5/-1s"}, {"k", "5/1.5s"},
-		{"k", "5/1S"}, {"k", "5/367d"}, {"k", "5/1y"}, {"k", "5/999999999999999999d"}, {"k", "2147483648/1s"}, {"k", "10000001/1s"}, {"k", "11/1us"}, {"k", "5/1s,"}, {"k", "5/1s,,"}, {"k", "5/1s,burst=0"}, {"k", "5/1s,burst=-1"}, {"k", "1/366d,burst=2147483647"},
-		{"k", "5/1s,algo="}, {"k", "5/1s,algo=GCRA"}, {"k", "5/1s,algo=conc,"}, {"k", "5/1s,algo=slide,burst=3"}, {"k", "5/1s,buckets=3"}, {"k", "5/1s,algo=slide,buckets=1"}, {"k", "5/1s,algo=slide,buckets=129"}, {"k", "5/1s,algo=log,algo=log"},
-		{"k", "5/1s,align=clock"}, {"k", "5/1s,algo=window,align=wall"}, {"k", "5/1s,algo=window,tz=+08:00"}, {"k", "5/day,tz=+25:00"}, {"k", "5/day,tz=08:00"}, {"k", "5/day,algo=log"}, {"k", "5/day,align=clock"}, {"k", "5/1s,block=0s"}, {"k", "5/1s,shadow=1"}, {"k", "10001/1h,algo=log"},
+		{"k", long}, {"k", long + "/1s"}, {"k", "5/" + long + "s"}, {"k", "5/1s," + long}, {"k", "5/1s,burst=" + long}, {"k", "5/1s,tz=" + long},
+		{"k", "5/1s" + strings.Repeat(",shadow", 100_000)}, {"k", "@" + long}, {"k", "5/1s,algo=\x00\r\n+OK\r\n"},
+		{"k", "@\r\n:1\r\n"}, {"k", strings.Repeat(",", 1_000_000)}, {"k", "@" + strings.Repeat(":", 100_000)}, {"k", "5/1s", "COST", long},
+		{"k", "5/1s", long}, append([]string{"k"}, many...), append([]string{"k"}, manyMillis...),
+		{"k", "5/1s", "COST", "-1"}, {"k", "5/1s", "COST", "2147483648"}, {"k", "5/1s", "COST", "1.5"}, {"k", "5/1s", "COST", ""}, {"k", "5/1s", "COST"},
+		{"k", "5/1s", "NOSUCH"}, {"k", "5/1s", ""}, {"k", "5/1s", "PEEK", "UPTO"},
+		{"k", "5/1s", "FORCE", "PEEK"}, {"k", "5/1s", "COST", "1", "6/1m"}, {"k", "5/1s", "6/1s"}, {"k", "COST", "5"}, {"k", ""}, {"k", "/"}, {"k", "5/"},
+		{"k", "/1s"}, {"k", "0/1s"}, {"k", "-5/1s"}, {"k", "+5/1s"}, {"k", "5/0s"}, {"k", "5/-1s"}, {"k", "5/1.5s"},
+		{"k", "5/1S"}, {"k", "5/367d"}, {"k", "5/1y"}, {"k", "5/999999999999999999d"}, {"k", "2147483648/1s"}, {"k", "10000001/1s"}, {"k", "11/1us"},
+		{"k", "5/1s,"}, {"k", "5/1s,,"}, {"k", "5/1s,burst=0"}, {"k", "5/1s,burst=-1"}, {"k", "1/366d,burst=2147483647"},
+		{"k", "5/1s,algo="}, {"k", "5/1s,algo=GCRA"}, {"k", "5/1s,algo=conc,"}, {"k", "5/1s,algo=slide,burst=3"}, {"k", "5/1s,buckets=3"},
+		{"k", "5/1s,algo=slide,buckets=1"}, {"k", "5/1s,algo=slide,buckets=129"}, {"k", "5/1s,algo=log,algo=log"},
+		{"k", "5/1s,align=clock"}, {"k", "5/1s,algo=window,align=wall"}, {"k", "5/1s,algo=window,tz=+08:00"}, {"k", "5/day,tz=+25:00"},
+		{"k", "5/day,tz=08:00"}, {"k", "5/day,algo=log"}, {"k", "5/day,align=clock"}, {"k", "5/1s,block=0s"}, {"k", "5/1s,shadow=1"},
+		{"k", "10001/1h,algo=log"},
 		{"", "5/1s,x"}, {"k"}, {},
 	} {
 		got := c.do(append([]string{"CL.TAKE"}, args...)...)
@@ -250,7 +271,8 @@ func TestTakeHostile(t *testing.T) {
 		}
 	}
 	for _, line := range []string{
-		"CL.MTAKE 0 k 5/1s", "CL.MTAKE -1 k 5/1s", "CL.MTAKE 129 k 5/1s", "CL.MTAKE 9223372036854775807 k 5/1s", "CL.MTAKE x k 5/1s", "CL.MTAKE 2 k 5/1s", "CL.MTAKE 2 k 5/1s l", "CL.MTAKE 1 k 5/1s l 5/1s", "CL.MTAKE 1 k nonsense", "CL.MTAKE 1 k 5/1s COST -1",
+		"CL.MTAKE 0 k 5/1s", "CL.MTAKE -1 k 5/1s", "CL.MTAKE 129 k 5/1s", "CL.MTAKE 9223372036854775807 k 5/1s", "CL.MTAKE x k 5/1s", "CL.MTAKE 2 k 5/1s",
+		"CL.MTAKE 2 k 5/1s l", "CL.MTAKE 1 k 5/1s l 5/1s", "CL.MTAKE 1 k nonsense", "CL.MTAKE 1 k 5/1s COST -1",
 		"CL.MTAKE 2 k 5/1s k 6/1s", "CL.GIVE k 5/1s -1", "CL.GIVE k 5/1s 9223372036854775808", "CL.GIVE k 5 1", "CL.GIVE k 5/1s", "CL.RESET", "CL.THROTTLE k @", "CL.THROTTLE k @p 5 5",
 		"HSET k gcra/1s " + long[:65_000], "HSET k " + long[:65_000] + " x",
 	} {

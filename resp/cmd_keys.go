@@ -101,7 +101,7 @@ func cmdScan(s *Session, args [][]byte) {
 		return
 	}
 	var pattern []byte
-	count, ofType := int64(10), ""
+	count, ofType, typed := int64(10), "", false
 	for rest := args[2:]; len(rest) > 0; rest = rest[2:] {
 		option := strings.ToLower(string(rest[0]))
 		switch {
@@ -117,7 +117,7 @@ func cmdScan(s *Session, args [][]byte) {
 		case option == "match" && len(rest) > 1:
 			pattern = rest[1]
 		case option == "type" && len(rest) > 1:
-			ofType = strings.ToLower(string(rest[1]))
+			ofType, typed = strings.ToLower(string(rest[1])), true
 		default:
 			s.replyError(errSyntax)
 			return
@@ -125,7 +125,7 @@ func cmdScan(s *Session, args [][]byte) {
 	}
 	var found []string
 	next := s.srv.store.Scan(cursor, int(min(count, maxScanStep)), s.nowNS, func(key string, st store.State) {
-		if (ofType == "" || ofType == typeNames[st.Kind]) && (pattern == nil || globMatch(pattern, []byte(key))) {
+		if (!typed || ofType == typeNames[st.Kind]) && (pattern == nil || globMatch(pattern, []byte(key))) {
 			found = append(found, key)
 		}
 	})
