@@ -513,7 +513,7 @@ func TestForeignHashes(t *testing.T) {
 		"key twice": fmt.Sprint(t0+9*second, " -1") + limits,
 		"key a TAT": fmt.Sprint(t0+9*second, " -1") + limits,
 	})
-	if got := w.m.Status().Loaded.OthersText(); got != "5 hash" {
+	if got := w.m.Status().Loaded.OthersText(); got != "2 limit of an unknown policy, 5 hash" {
 		t.Errorf("%s", got)
 	}
 	w.m.Stop()

@@ -55,7 +55,7 @@ func TestRedisFiles(t *testing.T) {
 				"lives-as-long":  {TAT: tat, Kind: store.HoldsLimits},
 				"without-policy": limits, "limit": forever,
 			},
-			others: "4 hash",
+			others: "1 limit of an unknown policy, 4 hash",
 		},
 		{name: "unchecked.rdb", limits: map[string]store.State{"limit": forever}},
 	} {
