@@ -30,7 +30,8 @@ type Taken struct {
 }
 
 // Take decides on all calls at one instant: all are granted, or none. A call that is denied changes nothing but a block.
-// Calls that share a key and its state add up. The locks of all keys are held, taken in one order whatever that of the keys.
+// Calls that share a key and its state add up; what they hold of an earlier Take is not looked at. The locks of all keys are
+// held, taken in one order whatever that of the keys.
 func (s *Store) Take(calls []Call, o TakeOptions, a Access) (Taken, error) {
 	if len(calls) == 1 && o.Mode == cell.Take && !o.UpTo {
 		if taken, done, err := s.takeOne(&calls[0], o.Cost, a); done {
@@ -40,7 +41,7 @@ func (s *Store) Take(calls []Call, o TakeOptions, a Access) (Taken, error) {
 	var shards [maxShards / 64]uint64
 	for i := range calls {
 		c := &calls[i]
-		c.hash, c.shape = s.hash(c.Key), shapeOf(&c.Limit.Slot)
+		c.work = work{hash: s.hash(c.Key), shape: shapeOf(&c.Limit.Slot)}
 		index := s.shardIndex(c.hash)
 		c.sh = &s.shards[index]
 		shards[index/64] |= 1 << (index % 64)
@@ -78,11 +79,11 @@ func (s *Store) takeOne(c *Call, cost int64, a Access) (t Taken, done bool, err 
 		sh.mu.Unlock()
 		return t, false, nil
 	}
-	if c.findTally(); c.tally == nil || !c.tally.same(c.Limit, c.shape) || sh.tallies.at(c.e.firstTally()).next != 0 {
+	p := sh.tallies.at(c.e.firstTally())
+	if p.next != 0 || !p.is(c.Limit, c.Policy, c.shape) || !p.same(c.Limit, c.shape) {
 		sh.mu.Unlock()
 		return t, false, nil
 	}
-	p := c.tally
 	c.st = sh.tallies.state(p)
 	if c.Limit.Algo == cell.Log || c.Limit.Buckets > 0 { // it has a ring, which is changed in place
 		if c.Limit.Fit(&c.st, a.NowNS) > 0 {
