@@ -23,7 +23,7 @@ test: go tools clients redis-cell fmt vet staticcheck go-test ## all that CI doe
 THROTTLECRAB := $(CACHE)/throttlecrab/bin/throttlecrab-server
 
 bench: TOOLS += protoc:protobuf-compiler
-bench: go tools redis-cell throttlecrab ## measure celld beside its peers, 25 minutes (ARGS=-quick: 3), see bench/README.md
+bench: go tools redis-cell throttlecrab ## measure celld beside its peers, 45 minutes (ARGS=-quick: 7), see bench/README.md
 	go run ./bench $(ARGS)
 
 go: ## check that Go is there and new enough

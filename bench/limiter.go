@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 )
@@ -11,7 +10,7 @@ import (
 // limiter is what a row about CL.TAKE asks of each key: limits, and of a redis-server the same in Lua.
 type limiter struct {
 	limits []string // CL.TAKE's, after the key
-	script string   // nil: celld alone does the row
+	script string   // empty: celld alone does the row
 	args   []string // of the script
 	before int      // how often each key is asked before anything is measured, 1 at least
 	passes bool     // every call is to pass; else nearly none
@@ -65,21 +64,20 @@ func (l *limiter) check(b *bench, s *server, keys int) error {
 	return l.checkLog(s)
 }
 
-// checkLog looks at the log of one key.
+// checkLog counts the entries in the log of one key: HGETALL has them as calls=<time>:<cost>,+<ns>:<cost>, and so on.
 func (l *limiter) checkLog(s *server) error {
 	if l.logs == 0 {
 		return nil
 	}
-	command := "HGETALL"
+	words, separator := []string{"HGETALL", "key:000000000001"}, ",+"
 	if s.peer.scripts() {
-		command = "ZRANGE"
+		words, separator = []string{"ZRANGE", "key:000000000001", "0", "-1"}, "\n"
 	}
-	reply, err := ask(s.addr, append([]string{command, "key:000000000001"}, map[string][]string{"ZRANGE": {"0", "-1"}}[command]...)...)
+	reply, err := ask(s.addr, words...)
 	if err != nil {
 		return err
 	}
-	// The entries of HGETALL are calls=<time>:<cost>,+<ns>:<cost> …; those of a sorted set a line each.
-	n := strings.Count(reply, cmp.Or(map[string]string{"HGETALL": ",+"}[command], "\n")) + 1
+	n := strings.Count(reply, separator) + 1
 	if l.passes && n < l.logs || !l.passes && n != l.logs {
 		return fmt.Errorf("a log of %d entries, and not of %d", n, l.logs)
 	}

@@ -54,6 +54,7 @@ var allRows = []row{
 		script: bucketScript, args: []string{"1000000", "1", "60000000"}})},
 	{name: "take-window-p16", title: "CL.TAKE, window, P=16", work: taking(limiter{limits: []string{"30/60s,algo=window"}, script: windowScript, args: []string{"30", "60000"}})},
 	{name: "take-slide-p16", title: "CL.TAKE, slide, P=16", work: taking(limiter{limits: []string{"30/60s,algo=slide"}})},
+	{name: "take-buckets-p16", title: "CL.TAKE, slide of 6 buckets, P=16", work: taking(limiter{limits: []string{"30/60s,algo=slide,buckets=6"}})},
 	{name: "take-log-p16", title: "CL.TAKE, log of 1,000, P=16", work: taking(limiter{limits: []string{"1000/1h,algo=log"}, before: 1000, logs: 1000,
 		script: logScript, args: []string{"1000", "3600000000"}})},
 	{name: "take-log-pass-p16", title: "CL.TAKE, log of 1,000 and more, all pass, P=16", work: taking(limiter{limits: []string{"10000/1h,algo=log"}, before: 1000, logs: 1000, passes: true,

@@ -7,8 +7,8 @@ import (
 	"encoding/hex"
 )
 
-// The limiters that people write in Lua for redis-server. All answer the five integers of CL.THROTTLE, and write nothing
-// when they deny, where that can be done without.
+// The limiters that people write in Lua for redis-server. All answer the five integers of CL.THROTTLE, and but for INCR they
+// write nothing when they deny.
 
 // windowScript counts calls from the first on: limit, period in ms.
 const windowScript = `local limit = tonumber(ARGV[1])

@@ -3,7 +3,6 @@ package resp
 import (
 	"bytes"
 	"math"
-	"strconv"
 	"strings"
 
 	"celld/cell"
@@ -113,13 +112,22 @@ func (s *Session) replyTaken(t *takeCall, taken *store.Taken) {
 		limited = 1
 	}
 	if !s.resp3 && !t.full {
-		s.out = append(s.out, "*7\r\n:"...)
-		s.out = append(s.out, '0'+byte(limited))
-		for _, n := range [...]int64{binding.Limit, binding.Remaining, t.wait(taken.RetryAfterNS), t.wait(taken.ResetAfterNS), taken.Granted} {
-			s.out = append(s.out, "\r\n:"...)
-			s.out = strconv.AppendInt(s.out, n, 10)
+		out := append(s.out, "*7\r\n:0\r\n:"...)
+		out[len(out)-len("0\r\n:")] += byte(limited)
+		out = appendSmall(out, uint64(binding.Limit))
+		out = append(out, "\r\n:"...)
+		out = appendSmall(out, uint64(binding.Remaining))
+		out = append(out, "\r\n:"...)
+		if retry := t.wait(taken.RetryAfterNS); retry < 0 {
+			out = append(out, "-1\r\n:"...)
+		} else {
+			out = appendSmall(out, uint64(retry))
+			out = append(out, "\r\n:"...)
 		}
-		s.out = append(s.out, "\r\n:0\r\n"...)
+		out = appendSmall(out, uint64(t.wait(taken.ResetAfterNS)))
+		out = append(out, "\r\n:"...)
+		out = appendSmall(out, uint64(taken.Granted))
+		s.out = append(out, "\r\n:0\r\n"...)
 		return
 	}
 	n := 7

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"celld/store"
@@ -113,11 +114,12 @@ func (s *Session) takes(data []byte, maxBulk int) (n int) {
 
 func (s *Session) takeOne(key []byte, form *takeForm) (ok bool) {
 	t := &form.call
-	t.calls = s.scratch.calls[:0]
-	for _, l := range form.limits {
-		t.calls = append(t.calls, store.Call{Key: key, Limit: l.Literal, Policy: l.policy})
-	}
+	t.calls = slices.Grow(s.scratch.calls[:0], len(form.limits))[:len(form.limits)]
 	s.scratch.calls = t.calls
+	for i, l := range form.limits {
+		c := &t.calls[i]
+		c.Key, c.Limit, c.Policy = key, l.Literal, l.policy
+	}
 	taken, err := s.take(t)
 	if err != nil {
 		s.replyStoreError(err)

@@ -30,7 +30,7 @@ type Taken struct {
 }
 
 // Take decides on at most MaxLimits calls at one instant: all are granted, or none. A call that is denied changes nothing but
-// a block. Calls that share a key and its state add up. The locks of all keys are held, taken in one order whatever that of
+// a block. Calls that share a key and its state add up; what they hold of an earlier Take is not looked at. The locks of all keys are held, taken in one order whatever that of
 // the keys.
 func (s *Store) Take(calls []Call, o TakeOptions, a Access) (Taken, error) {
 	if o.Cost == 0 {
@@ -44,7 +44,7 @@ func (s *Store) Take(calls []Call, o TakeOptions, a Access) (Taken, error) {
 	var locks shardSet
 	for i := range calls {
 		c := &calls[i]
-		c.hash, c.shape = s.hash(c.Key), shapeOf(&c.Limit.Slot)
+		c.work = work{hash: s.hash(c.Key), shape: shapeOf(&c.Limit.Slot)}
 		index := s.shardIndex(c.hash)
 		c.sh = &s.shards[index]
 		locks.add(index)
