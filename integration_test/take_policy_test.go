@@ -282,3 +282,32 @@ func TestRules(t *testing.T) {
 		c.play(step{command, want})
 	}
 }
+
+// TestTooManyPolicies sets as many policies and rules as there may be, and one more.
+func TestTooManyPolicies(t *testing.T) {
+	t.Parallel()
+	c := dial(t, start(t).addr)
+	const most = 65_536
+	for _, command := range []string{"CL.POLICY SET name:%d 5/1h", "CL.RULE ADD DENY key:%d*"} {
+		var batch []byte
+		for i := range most {
+			batch = append(batch, frame(strings.Fields(fmt.Sprintf(command, i))...)...)
+			if len(batch) > 1<<20 || i == most-1 {
+				n := strings.Count(string(batch), "*4\r\n$") + strings.Count(string(batch), "*5\r\n$")
+				c.send(batch)
+				for range n {
+					if got := c.reply(); got != ":1\r\n" {
+						t.Fatalf("%s: %q", command, got)
+					}
+				}
+				batch = batch[:0]
+			}
+		}
+	}
+	c.play(
+		step{"CL.POLICY SET more 5/1h", "-ERR there are 65536 policies, which is the most there may be"}, step{"CL.RULE ADD DENY more", "-ERR there are 65536 rules, which is the most there may be"},
+		step{"CL.POLICY SET name:7 6/1h", ":1"}, step{"CL.RULE ADD DENY key:7* EX 5", ":0"}, step{"CL.TAKE k @more", "-NOPOLICY no such policy 'more'"},
+		step{"CL.TAKE k @name:65535", "0 5 4 -1 720000 1 0"}, step{"CL.TAKE key:65535 5/1h", "1 0 0 -1 0 0 0"},
+		step{"CL.POLICY DEL name:8", ":1"}, step{"CL.POLICY SET more 5/1h", ":1"}, step{"CL.RULE DEL DENY key:8*", ":1"}, step{"CL.RULE ADD DENY more", ":1"},
+	)
+}
