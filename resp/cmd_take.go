@@ -13,6 +13,7 @@ import (
 type takeCall struct {
 	calls []store.Call
 	store.TakeOptions
+	cost bool // COST was given
 	us   bool // times in microseconds
 	full bool // what each limit says as well
 }
@@ -21,7 +22,7 @@ type takeCall struct {
 func (t *takeCall) takeOption(args [][]byte) (words int, text string) {
 	switch strings.ToUpper(string(args[0])) {
 	case "COST":
-		if len(args) < 2 {
+		if len(args) < 2 || t.cost {
 			return 0, errSyntax
 		}
 		n, ok := parseInt(args[1])
@@ -31,7 +32,7 @@ func (t *takeCall) takeOption(args [][]byte) (words int, text string) {
 		if n < 0 || n > cell.MaxCost {
 			return 0, errCost
 		}
-		t.Cost = n
+		t.Cost, t.cost = n, true
 		return 2, ""
 	case "PEEK":
 		return 1, t.mode(cell.Peek, false)

@@ -11,7 +11,7 @@ func commandRows() []*command {
 		{name: "cl.take", arity: -3, flags: write | denyOOM | fast, keys: oneKey, group: groupLimit,
 			usage: "key limit ... [COST n] [PEEK|UPTO|FORCE] [US] [FULL]", summary: "Takes from all of some limits of a key, or from none.", cost: "O(N) where N is the number of limits", run: cmdTake},
 		{name: "cl.mtake", arity: -4, flags: write | denyOOM | fast, keys: countedPairs, group: groupLimit,
-			usage: "n key limit ... [COST n] [PEEK|UPTO|FORCE] [US]", summary: "Takes from limits of several keys at one instant, or from none.", cost: "O(N) where N is the number of pairs", run: cmdMultiTake},
+			usage: "n key limit [key limit] ... [COST n] [PEEK|UPTO|FORCE] [US]", summary: "Takes from limits of several keys at one instant, or from none.", cost: "O(N) where N is the number of pairs", run: cmdMultiTake},
 		{name: "cl.give", arity: 4, flags: write | fast, keys: oneKey, group: groupLimit, usage: "key limit n", summary: "Gives back what was taken from a limit.", run: cmdGive},
 		{name: "cl.reset", arity: -2, flags: write | fast, keys: allKeys, group: groupLimit, usage: "key ...", summary: "Resets all limits of keys, as DEL does.", cost: "O(N) where N is the number of keys", run: cmdDel},
 		{name: "cl.policy", arity: -2, group: groupLimit, summary: "A container for limits that are kept by name.", sub: policyRows()},
@@ -48,7 +48,7 @@ func commandRows() []*command {
 		{name: "set", arity: -3, flags: write | denyOOM, keys: oneKey, usage: "key tat [NX|XX] [GET] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]", summary: "Sets a key's TAT, in Unix nanoseconds.", since: "1.0.0", group: "string", run: cmdSet},
 
 		{name: "hgetall", arity: 2, flags: readonly, keys: oneKey, usage: "key", summary: "Returns the limits of a key, and what was used of each.", since: "2.0.0", group: "hash", cost: "O(N) where N is the number of limits", run: cmdHGetAll},
-		{name: "hset", arity: -4, flags: write | denyOOM | fast, keys: oneKey, usage: "key field value ...", summary: "Sets limits of a key to states that HGETALL has shown.", since: "2.0.0", group: "hash", cost: "O(N) where N is the number of limits", run: cmdHSet},
+		{name: "hset", arity: -4, flags: write | denyOOM | fast, keys: oneKey, usage: "key field value [field value] ...", summary: "Sets limits of a key to states that HGETALL has shown.", since: "2.0.0", group: "hash", cost: "O(N) where N is the number of limits", run: cmdHSet},
 		{name: "hlen", arity: 2, flags: readonly | fast, keys: oneKey, usage: "key", summary: "Returns the number of limits of a key.", since: "2.0.0", group: "hash", run: cmdHLen},
 
 		{name: "exists", arity: -2, flags: readonly | fast, keys: allKeys, usage: "key ...", summary: "Counts the keys that exist.", since: "1.0.0", group: "generic", cost: "O(N) where N is the number of keys to check", run: cmdExists},
