@@ -110,8 +110,8 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 	}
 	sh.mu.Lock()
 	if flushes := s.flushes.Load(); flushes != d.flushes {
-		// All that is still to be told was before the flush. To tell it after would bring it back.
-		d.flushes, d.slots, d.gone, d.began = flushes, nil, nil, false
+		// All that is still to be told was before the flush, and all that Undo knows of. To tell it after would bring it back.
+		d.flushes, d.slots, d.gone, d.began, d.undo = flushes, nil, nil, false, nil
 		fn(Change{Flush: true})
 	}
 	if !d.began {

@@ -62,17 +62,23 @@ func TestUndo(t *testing.T) {
 	})
 }
 
-// A flush is not taken back, and neither is what was changed before it.
+// A flush is not taken back, and neither is what was changed before it, told or not.
 func TestUndoAfterAFlush(t *testing.T) {
-	s := store.New(store.Options{Journal: true})
-	mustPut(t, s, "a", live(t0, second), t0)
-	s.KeepUndo()
-	mustPut(t, s, "a", live(t0, 2*second), t0)
-	s.Flush()
-	mustPut(t, s, "b", live(t0, second), t0)
-	s.Undo(t0)
-	if got := contents(t, s, t0); len(got) != 0 {
-		t.Errorf("%v is there", got)
+	for _, told := range []bool{false, true} {
+		s := store.New(store.Options{Journal: true})
+		mustPut(t, s, "a", live(t0, second), t0)
+		s.KeepUndo()
+		mustPut(t, s, "a", live(t0, 2*second), t0)
+		if told {
+			drain(s, func(store.Change) {})
+		}
+		s.Flush()
+		mustPut(t, s, "b", live(t0, second), t0)
+		drain(s, func(store.Change) {})
+		s.Undo(t0)
+		if got := contents(t, s, t0); len(got) != 0 {
+			t.Errorf("told %v: %v is there", told, got)
+		}
 	}
 }
 
