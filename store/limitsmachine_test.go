@@ -140,8 +140,13 @@ func (m *limitsMachine) throttle(t *rapid.T) {
 	limit := mustLimit(t, 3, 1, 1)
 	k := m.model.keys[key]
 	tat := uint64(0)
-	if k != nil {
+	switch {
+	case k == nil:
+	case k.limits == nil:
 		tat = k.tat
+	case !m.model.holdsAny(k):
+		k = nil // all it holds is of policies that are gone: as if it were not there
+		delete(m.model.keys, key)
 	}
 	next, want, _ := limit.Throttle(tat, m.model.nowNS, 1)
 	d, err := m.store.Throttle([]byte(key), limit, 1, m.access(t))

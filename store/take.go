@@ -84,12 +84,11 @@ func (s *Store) takeOne(c *Call, cost int64, a Access) (t Taken, done bool) {
 		return t, false
 	}
 	c.st = sh.tallies.state(p)
-	if c.Limit.Algo == cell.Log || c.Limit.Buckets > 0 { // a ring, which is changed in place
-		if c.Limit.Fit(&c.st, a.NowNS) > 0 {
+	if c.Limit.Algo == cell.Log || c.Limit.Buckets > 0 { // a ring, which is changed in place, so that what it was is to be noted first
+		if sh.keepsUndo() || c.Limit.Fit(&c.st, a.NowNS) > 0 {
 			sh.mu.Unlock()
 			return t, false
 		}
-		sh.remember(c.n, c.e, c.Key)
 	}
 	sh.counters.hits++
 	c.Decision = c.Limit.Decide(&c.st, a.NowNS, cost, cell.Take)

@@ -57,6 +57,9 @@ func (sh *shard) remember(n uint32, e *slot, key []byte) {
 	j.undo.notes, j.undo.keys = append(j.undo.notes, b), append(j.undo.keys, key...)
 }
 
+// keepsUndo reports whether what changes is noted.
+func (sh *shard) keepsUndo() bool { return sh.journal != nil && sh.journal.undo.kept }
+
 // remembered flags the slot of a key that was noted before it was there.
 func (sh *shard) remembered(e *slot) {
 	if j := sh.journal; j != nil && j.undo.kept && !j.undo.still {
