@@ -25,6 +25,7 @@ type limitsMachine struct {
 	copied  map[string]string   // what Drain has told
 	evicted int64
 	evicts  bool
+	undoes  bool
 	resets  bool // policies are reset and deleted. What is under them then takes room until it is met, or taken back
 }
 
@@ -379,7 +380,7 @@ func (m *limitsMachine) commit(*rapid.T) {
 }
 
 func (m *limitsMachine) undo(t *rapid.T) {
-	if m.resets {
+	if m.resets || !m.undoes {
 		return
 	}
 	if rapid.Bool().Draw(t, "told") {
@@ -520,7 +521,9 @@ func runLimitsMachine(t *rapid.T, shards int) {
 	}
 	m.resets = !m.evicts && rapid.Bool().Draw(t, "resets")
 	m.store = store.New(store.Options{MaxKeys: m.model.maxKeys, MaxBytes: m.model.maxBytes, NoEviction: m.model.refuses, Shards: shards, Journal: true})
-	m.store.KeepUndo()
+	if m.undoes = rapid.Bool().Draw(t, "undoes"); m.undoes {
+		m.store.KeepUndo()
+	}
 	actions := map[string]func(*rapid.T){
 		"":     m.check,
 		"take": m.take, "take2": m.take, "take3": m.take, "take4": m.take, "take5": m.take, "take6": m.take,
