@@ -108,3 +108,21 @@ func TestFitIsEnough(t *testing.T) {
 		}
 	})
 }
+
+// Fits is what Fit would find to do, told without doing it.
+func TestFits(t *testing.T) {
+	for _, text := range []string{"3/1s,algo=log", "9/1s,algo=log", "5/1s,algo=slide,buckets=4", "5/1s", "5/1s,algo=window", "5/1s,algo=slide"} {
+		l, err := cell.ParseLiteral(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var st cell.State
+		for i := range int64(12) {
+			fits := l.Fits(&st)
+			if words := l.Fit(&st, aDayIn2027+i); fits && words > 0 || !fits && words == 0 {
+				t.Errorf("%s, call %d: Fits says %v, and Fit makes room of %d words", text, i, fits, words)
+			}
+			l.Decide(&st, aDayIn2027+i, 1, cell.Take)
+		}
+	}
+}

@@ -122,6 +122,18 @@ func (l *Literal) Fit(st *State, nowNS int64) (words int) {
 	return 0
 }
 
+// Fits reports whether one more call can be taken without Fit.
+func (l *Literal) Fits(st *State) bool {
+	switch {
+	case l.Algo == Log:
+		c := calls{st}
+		return c.n() < c.capacity() || int64(c.n()) >= l.Count && c.n() > 0
+	case l.Buckets > 0:
+		return len(st.Ring) > 0
+	}
+	return true
+}
+
 // Carry turns a state that old has left into one for l. If they differ only in Params what was used is scaled with them, so
 // that a key that was used up stays so and waits no longer than one that is used up under l; only a log, which has the calls
 // themselves, is kept as it is. Between other limits it is the used share that is taken anew. Used is rounded up: a

@@ -84,11 +84,9 @@ func (s *Store) takeOne(c *Call, cost int64, a Access) (t Taken, done bool) {
 		return t, false
 	}
 	c.st = sh.tallies.state(p)
-	if c.Limit.Algo == cell.Log || c.Limit.Buckets > 0 { // a ring, which is changed in place, so that what it was is to be noted first
-		if sh.keepsUndo() || c.Limit.Fit(&c.st, a.NowNS) > 0 {
-			sh.mu.Unlock()
-			return t, false
-		}
+	if (c.Limit.Algo == cell.Log || c.Limit.Buckets > 0) && (sh.keepsUndo() || !c.Limit.Fits(&c.st)) {
+		sh.mu.Unlock() // a ring is changed in place: what it was is to be noted first, and room for more to be had
+		return t, false
 	}
 	sh.counters.hits++
 	c.Decision = c.Limit.Decide(&c.st, a.NowNS, cost, cell.Take)
