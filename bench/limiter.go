@@ -58,7 +58,8 @@ func (l *limiter) check(b *bench, s *server, keys int) error {
 	if err != nil {
 		return err
 	}
-	if l.passes && passed < keys || !l.passes && passed > keys/10 {
+	// Of those that are denied some pass again: a key gets a call back every 2 s, and it takes a while until it is asked.
+	if l.passes && passed < keys || !l.passes && passed > keys/2 {
 		return fmt.Errorf("of a call on each of %d keys %d pass", keys, passed)
 	}
 	return l.checkLog(s)

@@ -32,12 +32,23 @@ func dialSocket(addr string) (socket, error) {
 		syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &patience),
 		// Closing resets the connection, so that ten thousand of them leave no ports waiting.
 		syscall.SetsockoptLinger(fd, syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{Onoff: 1}),
-		syscall.Connect(fd, &syscall.SockaddrInet4{Port: a.Port, Addr: [4]byte(a.IP.To4())}))
+		connect(fd, &syscall.SockaddrInet4{Port: a.Port, Addr: [4]byte(a.IP.To4())}))
 	if err != nil {
 		s.Close()
 		return socket{}, fmt.Errorf("connect to %s: %w", addr, err)
 	}
 	return s, nil
+}
+
+// connect waits again where a signal, such as Go's scheduler sends to its threads, has ended the wait.
+func connect(fd int, to syscall.Sockaddr) error {
+	err := syscall.Connect(fd, to)
+	for err == syscall.EINTR || err == syscall.EALREADY {
+		if err = syscall.Connect(fd, to); err == syscall.EISCONN {
+			return nil
+		}
+	}
+	return err
 }
 
 func (s socket) Read(b []byte) (int, error) {

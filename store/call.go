@@ -28,15 +28,17 @@ type work struct {
 	tally *tally // nil: the key does not hold the limit
 	st    cell.State
 
-	ruled   bool // a rule has decided
-	changes bool // it takes
-	blocks  bool // it is denied, and its key is blocked for that
+	before  cell.State // st, before the call was tried
+	ruled   bool       // a rule has decided
+	tried   bool       // Decision and st are those of the call taken
+	changes bool       // it takes
+	blocks  bool       // it is denied, and its key is blocked for that
 }
 
 // load looks up the key and the state of a call. before are those before it, of so many in all.
 func (c *Call) load(before []Call, all int, a Access) error {
 	c.times = 1
-	c.held = 0
+	c.held, c.tried = 0, false
 	first, shares := true, false
 	for i := range before {
 		b := &before[i]
@@ -126,6 +128,16 @@ func (c *Call) sharers(calls []Call) (n int64) {
 	return n
 }
 
+// changedBy reports whether one of them changes the same key.
+func (c *Call) changedBy(calls []Call) bool {
+	for i := range calls {
+		if b := &calls[i]; (b.changes || b.blocks) && b.sameKey(c) {
+			return true
+		}
+	}
+	return false
+}
+
 // needs is the room that the call's change takes, beside what those before it have taken. It makes its ring, which the
 // store has when the change is done.
 func (c *Call) needs(before []Call, nowNS int64) (n need) {
@@ -173,17 +185,17 @@ func (c *Call) change(before []Call, cost int64, mode cell.Mode, nowNS int64) {
 	if c.e != nil {
 		c.sh.remember(c.n, c.e, c.Key)
 	}
-	c.Decision = c.Limit.Decide(&c.st, nowNS, cost, mode)
+	if !c.tried {
+		c.Decision = c.Limit.Decide(&c.st, nowNS, cost, mode)
+	}
 	c.keep(nowNS)
 }
 
-// keep stores a call's state.
+// keep stores a call's state. settle is to follow, when all calls for its key have been kept.
 func (c *Call) keep(nowNS int64) {
 	sh := c.sh
-	end := c.Limit.EndNS(&c.st)
-	isNew := c.e == nil
-	if isNew {
-		c.n, c.e = sh.link(c.hash, c.Key, State{TAT: end}, false, nowNS)
+	if c.e == nil {
+		c.n, c.e = sh.link(c.hash, c.Key, State{TAT: c.Limit.EndNS(&c.st)}, false, nowNS)
 	}
 	had := int64(0)
 	if c.tally == nil {
@@ -193,11 +205,7 @@ func (c *Call) keep(nowNS int64) {
 	}
 	sh.tallies.keep(c.tally, c.Limit, c.shape, &c.st)
 	sh.releaseBytes(had - sh.tallies.bytes(c.tally))
-	if isNew {
-		return
-	}
-	if end < c.e.tat { // which may have been this limit's
-		end = sh.limitsEndNS(c.e)
-	}
-	sh.putEnd(c.n, c.e, end, c.Key)
 }
+
+// settle has the call's key end with the last of its limits.
+func (c *Call) settle() { c.sh.putEnd(c.n, c.e, c.sh.limitsEndNS(c.e), c.Key) }

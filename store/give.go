@@ -47,7 +47,8 @@ func (s *Store) giveLocked(c *Call, n int64, a Access, paid *prepaid) (given int
 	if !paid.claim(s, need{bytes: c.grows()}) {
 		return 0, errNoRoom
 	}
-	if c.keep(a.NowNS); c.e.tat <= uint64(a.NowNS) {
+	c.keep(a.NowNS)
+	if c.settle(); c.e.tat <= uint64(a.NowNS) {
 		c.sh.remove(c.n, c.e)
 	}
 	return given, nil

@@ -138,10 +138,14 @@ func (p *tally) same(l *cell.Literal, shape uint32) bool {
 
 // literal is the limit that has left a tally's state.
 func (p *tally) literal() cell.Literal {
-	return cell.Restore(cell.Slot{
+	return cell.Restore(p.slot(), cell.Params{Count: int64(p.count), Burst: int64(p.burst)})
+}
+
+func (p *tally) slot() cell.Slot {
+	return cell.Slot{
 		Algo: cell.Algo(p.shape & 7), Unit: cell.Unit(p.shape >> 3 & 7), Clock: p.shape>>6&1 != 0,
 		Buckets: uint8(p.shape >> 8), ZoneMin: int16(p.shape >> 16), PeriodNS: p.periodNS,
-	}, cell.Params{Count: int64(p.count), Burst: int64(p.burst)})
+	}
 }
 
 func (t *tallies) state(p *tally) cell.State {
@@ -159,6 +163,6 @@ func (t *tallies) keep(p *tally, l *cell.Literal, shape uint32, st *cell.State) 
 
 // endNS is when a tally has nothing left to remember.
 func (t *tallies) endNS(p *tally) uint64 {
-	l, st := p.literal(), t.state(p)
+	l, st := cell.Literal{Slot: p.slot()}, t.state(p) // all that an end needs; literal would divide
 	return l.EndNS(&st)
 }
