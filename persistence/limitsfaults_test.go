@@ -1,0 +1,155 @@
+package persistence_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"syscall"
+	"testing"
+
+	"celld/store"
+
+)
+
+// Settings are not taken back when they cannot be written. The file follows once it can be.
+func TestSettingsThatCouldNotBeWritten(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		w, files := inMemory(t, always)
+		w.mustOpen()
+		w.setPolicy("old", "5/1h", store.PolicyOptions{})
+		w.setPolicy("reset", "5/1h", store.PolicyOptions{})
+		w.putRule(store.Rule{Pattern: "old"})
+		w.take("k", 5, "@reset", "9/1h")
+		if err := w.commit(); err != nil {
+			t.Fatal(err)
+		}
+		w.tick(second)
+		kept := w.texts()["key k"]
+		files.failing(func(call, _ string) error {
+			if call == "write" {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		w.setPolicy("new", "7/1h", store.PolicyOptions{})
+		w.store.DeletePolicy("old")
+		w.store.DeleteRule(store.Rule{Pattern: "old"}, w.now)
+		w.putRule(store.Rule{Pattern: "new"})
+		w.take("k", 2, "9/1h")
+		if lost { // more than are noted while nobody drains them
+			name := strings.Repeat("n", 1<<15)
+			for i := range 600 {
+				w.setPolicy(fmt.Sprint(name, i), "5/1h", store.PolicyOptions{})
+				w.store.DeletePolicy(fmt.Sprint(name, i))
+			}
+			w.setPolicy("unnoted", "8/1h", store.PolicyOptions{})
+		}
+		if err := w.commit(); err == nil {
+			t.Fatal("the disk is full")
+		}
+		if got := w.texts()["key k"]; got != kept {
+			t.Errorf("k is %s, want %s", got, kept)
+		}
+		w.setPolicy("reset", "5/1h", store.PolicyOptions{Reset: true})
+		w.commit()
+		files.failing(nil)
+		for range 3 {
+			w.tick(second)
+			w.settle()
+		}
+		want := w.texts()
+		if want["setting 0 new"] == "" || want["setting 0 old"] != "" || lost && want["setting 0 unnoted"] == "" {
+			t.Errorf("%v", want)
+		}
+		next := &world{t: t, dir: w.dir, now: w.now, set: w.set, files: files.image(true)}
+		next.mustOpen().expectTexts(want)
+		next.m.Stop()
+		w.reopen().expectTexts(want)
+		w.m.Stop()
+	}
+}
+
+// Whichever call fails, what was changed under limits is on the disk or was taken back byte for byte.
+func TestAlwaysWithLimitsWhenTheDiskFails(t *testing.T) {
+	changes := []func(w *world){
+		func(w *world) { w.take("k", 1, "5/1h", "90/1h,algo=log") },
+		func(w *world) {
+			w.pass(1)
+			w.take("k", 1, "90/1h,algo=log")
+			w.take("new", 1, "6/1h,algo=slide,buckets=3")
+		},
+		func(w *world) { w.take("k", 9, "5/1h,block=1m"); w.pass(1) },
+		func(w *world) { w.store.Rename([]byte("k"), []byte("new"), w.now) },
+		func(w *world) {
+			l := w.literal("90/1h,algo=log")
+			_, _ = w.store.Give([]byte("k"), &l, 0, 2, store.Access{NowNS: w.now})
+			_, _ = w.store.Give([]byte("new"), &l, 0, 1, store.Access{NowNS: w.now})
+		},
+	}
+	for call, more := 1, true; more; call++ {
+		w, files := inMemory(t, always)
+		w.mustOpen()
+		w.take("k", 3, "5/1h", "90/1h,algo=log")
+		w.commit()
+		reached := files.failFrom(call, false)
+		for i, change := range changes {
+			before := w.texts()
+			change(w)
+			after := w.texts()
+			want := after
+			if err := w.commit(); err != nil {
+				want = before
+			}
+			w.expectTexts(want)
+			next := &world{t: t, dir: w.dir, now: w.now, set: w.set, files: files.image(true)}
+			if next.mustOpen(); !maps.Equal(next.texts(), want) {
+				t.Fatalf("call %d, change %d: the file has %v\nwant %v", call, i, next.texts(), want)
+			}
+			next.m.Stop()
+			files.failing(nil)
+			w.tick(second)
+		}
+		more = reached()
+		w.m.Stop()
+	}
+}
+
+// A hash of ours with a state of a policy that is gone is read without it, one that is not ours is counted.
+func TestForeignHashes(t *testing.T) {
+	good := "limit=5/1h tat=" + fmt.Sprint(t0+9*second)
+	bulk := func(words ...string) (text string) {
+		text = fmt.Sprintf("*%d\r\n", len(words))
+		for _, word := range words {
+			text += fmt.Sprintf("$%d\r\n%s\r\n", len(word), word)
+		}
+		return text
+	}
+	w, files := inMemory(t, appendOnly)
+	many := []string{"HSET", "many"}
+	for i := range store.MaxLimits + 1 {
+		many = append(many, fmt.Sprintf("gcra/%ds", i+1), fmt.Sprintf("limit=5/%ds tat=%d", i+1, t0+9*second))
+	}
+	files.put(w.path("appendonly.aof"), []byte(bulk("HSET", "ours", "gcra/1h", good)+
+		bulk("hmset", "ours", "@gone", good, "gcra/2h", strings.Replace(good, "1h", "2h", 1))+
+		bulk("PEXPIREAT", "ours", fmt.Sprint(t0/1e6+3000))+
+		bulk("HSET", "ours", "gcra/2h", "limit=5/2h tat=1")+
+		bulk("HSET", "gone", "@gone", good)+
+		bulk("HSET", "twice", "gcra/1h", good, "gcra/1h", good)+
+		bulk("HSET", "misnamed", "gcra/2h", good)+
+		bulk("HSET", "theirs", "name", "value")+
+		bulk("HSET", "mixed", "gcra/1h", good, "name", "value")+
+		bulk("HSET", "was ours", "gcra/1h", good)+bulk("HSET", "was ours", "name", "value")+
+		bulk("SET", "a TAT", fmt.Sprint(t0+9*second))+bulk("DEL", "a TAT")+bulk("HSET", "a TAT", "gcra/1h", good)+
+		bulk(many...)))
+	w.mustOpen()
+	limits := fmt.Sprintf("; gcra/1h limit=5/1h tat=%d", t0+9*second)
+	w.expectTexts(map[string]string{
+		"key ours":  fmt.Sprint(t0+9*second, " ", t0+3*second) + limits,
+		"key twice": fmt.Sprint(t0+9*second, " -1") + limits,
+		"key a TAT": fmt.Sprint(t0+9*second, " -1") + limits,
+	})
+	if got := w.m.Status().Loaded.OthersText(); got != "2 limit of an unknown policy, 5 hash" {
+		t.Errorf("%s", got)
+	}
+	w.m.Stop()
+}
