@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"celld/store"
-
 )
 
 // Settings are not taken back when they cannot be written. The file follows once it can be.
