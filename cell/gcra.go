@@ -12,10 +12,7 @@ func div(high, low, by uint64) (quotient, rest uint64) { return bits.Div64(high,
 // burst. State.A is the TAT. Any span of time lets through burst + rate × span at most.
 func (l *Literal) bucket(st *State, nowNS, cost int64, mode Mode) outcome {
 	now, interval, tolerance := uint64(nowNS), uint64(l.gcra.intervalNS), uint64(l.gcra.toleranceNS)
-	var debt uint64 // what is taken and not yet flowed back, in ns
-	if st.A > now {
-		debt = st.A - now
-	}
+	debt := debtOf(st.A, now)
 	var o outcome
 	switch {
 	case cost == 0:
@@ -31,9 +28,7 @@ func (l *Literal) bucket(st *State, nowNS, cost int64, mode Mode) outcome {
 		st.A = now + debt
 	}
 	o.resetNS = debt
-	if debt < tolerance {
-		o.remaining = int64((tolerance - debt) / interval)
-	}
+	o.remaining = l.gcra.remaining(debt, interval)
 	return o
 }
 

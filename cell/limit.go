@@ -63,3 +63,19 @@ func NewLimit(maxBurst, count, period int64) (Limit, error) {
 	}
 	return Limit{capacity: maxBurst + 1, intervalNS: intervalNS, toleranceNS: intervalNS * (maxBurst + 1)}, nil
 }
+
+// debtOf is what is taken and has not flowed back at now, in ns.
+func debtOf(tat, now uint64) uint64 {
+	if tat > now {
+		return tat - now
+	}
+	return 0
+}
+
+// remaining is how many calls of this interval a debt leaves.
+func (l Limit) remaining(debt, interval uint64) int64 {
+	if debt < uint64(l.toleranceNS) {
+		return int64((uint64(l.toleranceNS) - debt) / interval)
+	}
+	return 0
+}

@@ -29,13 +29,9 @@ func (l Limit) Throttle(tat uint64, nowNS, quantity int64) (next uint64, d Decis
 	if affordable := math.MaxInt64 / intervalNS; quantity > affordable || quantity < -affordable {
 		return tat, Decision{}, &RangeError{"quantity", quantity}
 	}
-	now, tolerance := uint64(nowNS), uint64(l.toleranceNS)
+	now := uint64(nowNS)
 	increment := intervalNS * quantity
-
-	var debt uint64 // what is taken and not yet flowed back, in ns
-	if tat > now {
-		debt = tat - now
-	}
+	debt := debtOf(tat, now)
 	d = Decision{Limit: l.capacity, RetryAfterNS: Never}
 	switch {
 	case increment > l.toleranceNS:
@@ -49,9 +45,7 @@ func (l Limit) Throttle(tat uint64, nowNS, quantity int64) (next uint64, d Decis
 		debt -= min(debt, uint64(-increment))
 	}
 	d.ResetAfterNS = debt
-	if debt < tolerance {
-		d.Remaining = int64((tolerance - debt) / uint64(intervalNS))
-	}
+	d.Remaining = l.remaining(debt, uint64(intervalNS))
 	if d.Limited || quantity == 0 {
 		return tat, d, nil
 	}

@@ -19,6 +19,8 @@ type memory struct {
 	mu    sync.Mutex
 	files map[string]*memoryFile
 
+	forgotten int64 // bytes, by Forget
+
 	// fail is asked before each call, and for a Rename also behind it (as "renamed": that the directory is synced). A write
 	// that fails has written half.
 	fail func(call, name string) error
@@ -254,7 +256,15 @@ func (h *memoryHandle) Sync() error {
 	return nil
 }
 
-func (h *memoryHandle) Forget(int64, int64) {}
+// Forget must not be told of what is not on the disk yet.
+func (h *memoryHandle) Forget(at, n int64) {
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	if n < 0 || at+n > int64(len(h.f.synced)) {
+		panic(fmt.Sprintf("%s: %d bytes from %d on are to be forgotten, and %d are on the disk", h.name, n, at, len(h.f.synced)))
+	}
+	h.m.forgotten += n
+}
 
 func (h *memoryHandle) Truncate(size int64) error {
 	if err := h.m.allowed("truncate", h.name); err != nil {
