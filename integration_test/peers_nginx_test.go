@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -86,37 +84,17 @@ func startNginx(t *testing.T) (passes func(path string) bool) {
 	writeFile(t, "ok", dir, "ok")
 	cmd := exec.Command(path, "-p", dir, "-c", "nginx.conf", "-e", "stderr")
 	cmd.Dir = dir // unix:nginx.sock
-	var log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	exited := make(chan struct{})
-	go func() { cmd.Wait(); close(exited) }()
 	client := &http.Client{Timeout: replyTimeout, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, "nginx.sock"))
 	}}}
-	t.Cleanup(func() {
-		client.CloseIdleConnections()
-		cmd.Process.Signal(syscall.SIGTERM)
-		<-exited
-		if t.Failed() {
-			t.Logf("nginx's log:\n%s", log.String())
-		}
-		os.RemoveAll(dir)
-	})
-	eventually(t, "nginx listens", func() bool {
-		select {
-		case <-exited:
-			t.Fatalf("nginx ended: %v\n%s", cmd.ProcessState, log.String())
-		default:
-		}
+	runPeer(t, "nginx", dir, cmd, func() bool {
 		reply, err := client.Get("http://nginx/ok")
 		if err == nil {
 			reply.Body.Close()
 		}
 		return err == nil
 	})
+	t.Cleanup(client.CloseIdleConnections)
 	return func(path string) bool {
 		t.Helper()
 		reply, err := client.Get("http://nginx" + path)

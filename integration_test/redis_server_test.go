@@ -1,12 +1,10 @@
 package integration_test
 
 import (
-	"bytes"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 )
 
@@ -20,27 +18,7 @@ func startRedis(t testing.TB, args ...string) (addr string) {
 	}
 	socket := filepath.Join(dir, "s")
 	cmd := exec.Command(path, append([]string{"--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir}, args...)...)
-	var log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	exited := make(chan struct{})
-	go func() { cmd.Wait(); close(exited) }()
-	t.Cleanup(func() {
-		cmd.Process.Signal(syscall.SIGTERM)
-		<-exited
-		if t.Failed() {
-			t.Logf("redis-server's log:\n%s", log.String())
-		}
-		os.RemoveAll(dir)
-	})
-	eventually(t, "redis-server listens", func() bool {
-		select {
-		case <-exited:
-			t.Fatalf("redis-server ended: %v", cmd.ProcessState)
-		default:
-		}
+	runPeer(t, "redis-server", dir, cmd, func() bool {
 		c, err := net.Dial("unix", socket)
 		if err == nil {
 			c.Close()
