@@ -146,13 +146,18 @@ func (l *Literal) fitLog(st *State, nowNS int64) (words int) {
 	if n < c.capacity() || int64(n) >= l.Count {
 		return 0
 	}
-	ring := make([]uint64, 2*min(max(4, 2*n), int(l.Count)))
-	for i := range n {
+	return c.grow(min(max(4, 2*n), int(l.Count)))
+}
+
+// grow makes the ring anew, with room for so many calls, and returns how many words it has more.
+func (c calls) grow(capacity int) (words int) {
+	ring := make([]uint64, 2*capacity)
+	for i := range c.n() {
 		ring[2*i], ring[2*i+1] = c.time(i), c.sum(i)
 	}
-	words = len(ring) - len(st.Ring)
-	st.Ring = ring
-	c.set(0, n)
+	words = len(ring) - len(c.st.Ring)
+	c.st.Ring = ring
+	c.set(0, c.n())
 	return words
 }
 

@@ -19,8 +19,7 @@ import (
 // The sub-windows of a slide are told from the oldest on. A call is its time, or how long after the one before it was, and
 // its cost. blocked=, where a key is, comes last.
 func (l *Literal) AppendState(b []byte, st *State) []byte {
-	plain := Literal{Slot: l.Slot, Params: l.Params}
-	b = plain.AppendText(append(b, "limit="...))
+	b = l.appendLimit(b)
 	field := func(name string, n uint64) {
 		b = append(append(append(b, ' '), name...), '=')
 		b = strconv.AppendUint(b, n, 10)
@@ -32,16 +31,8 @@ func (l *Literal) AppendState(b []byte, st *State) []byte {
 		field("until", st.A)
 		field("used", st.B)
 	case l.Algo == Log:
-		b = append(b, " calls="...)
 		c := calls{st}
-		for i := range c.n() {
-			if i == 0 {
-				b = strconv.AppendUint(b, c.time(0), 10)
-			} else {
-				b = strconv.AppendUint(append(b, ",+"...), c.time(i)-c.time(i-1), 10)
-			}
-			b = strconv.AppendUint(append(b, ':'), c.sum(i)-c.sumBefore(i), 10)
-		}
+		b = c.appendText(b, 0, c.n())
 	case l.Buckets > 0:
 		field("newest", st.A)
 		b = append(b, " used="...)
@@ -60,10 +51,32 @@ func (l *Literal) AppendState(b []byte, st *State) []byte {
 		field("used", st.B>>32)
 		field("before", st.B&math.MaxUint32)
 	}
-	if st.BlockedNS > 0 {
-		field("blocked", st.BlockedNS)
+	return appendBlocked(b, st)
+}
+
+func (l *Literal) appendLimit(b []byte) []byte {
+	plain := Literal{Slot: l.Slot, Params: l.Params}
+	return plain.AppendText(append(b, "limit="...))
+}
+
+func (c calls) appendText(b []byte, from, to int) []byte {
+	b = append(b, " calls="...)
+	for i := from; i < to; i++ {
+		if i == from {
+			b = strconv.AppendUint(b, c.time(i), 10)
+		} else {
+			b = strconv.AppendUint(append(b, ",+"...), c.time(i)-c.time(i-1), 10)
+		}
+		b = strconv.AppendUint(append(b, ':'), c.sum(i)-c.sumBefore(i), 10)
 	}
 	return b
+}
+
+func appendBlocked(b []byte, st *State) []byte {
+	if st.BlockedNS == 0 {
+		return b
+	}
+	return strconv.AppendUint(append(b, " blocked="...), st.BlockedNS, 10)
 }
 
 var errState = errors.New("not the state of a limit")
@@ -71,10 +84,7 @@ var errState = errors.New("not the state of a limit")
 // ParseState reads what AppendState writes.
 func ParseState(text string) (l Literal, st State, err error) {
 	r := stateReader{rest: text}
-	if l, err = ParseLiteral(r.field("limit")); err != nil {
-		return Literal{}, State{}, err
-	}
-	if l.BlockNS != 0 || l.Shadow {
+	if l = r.limit(); r.bad {
 		return Literal{}, State{}, errState
 	}
 	switch {
@@ -92,11 +102,7 @@ func ParseState(text string) (l Literal, st State, err error) {
 		cur := r.number("used", math.MaxUint32)
 		st.B = cur<<32 | r.number("before", math.MaxUint32)
 	}
-	if r.rest != "" {
-		st.BlockedNS = r.number("blocked", math.MaxInt64)
-		r.bad = r.bad || st.BlockedNS == 0
-	}
-	if r.bad || r.rest != "" {
+	if r.end(&st); r.bad {
 		return Literal{}, State{}, errState
 	}
 	return l, st, nil
@@ -114,6 +120,21 @@ func (r *stateReader) field(name string) string {
 	r.rest = rest
 	r.bad = r.bad || !found || more && rest == ""
 	return value
+}
+
+func (r *stateReader) limit() Literal {
+	l, err := ParseLiteral(r.field("limit"))
+	r.bad = r.bad || err != nil || l.BlockNS != 0 || l.Shadow
+	return l
+}
+
+// end reads what may come last.
+func (r *stateReader) end(st *State) {
+	if r.rest != "" {
+		st.BlockedNS = r.number("blocked", math.MaxInt64)
+		r.bad = r.bad || st.BlockedNS == 0
+	}
+	r.bad = r.bad || r.rest != ""
 }
 
 func (r *stateReader) number(name string, most uint64) uint64 {

@@ -49,9 +49,10 @@ type appendLog struct {
 	pending   atomic.Int64 // bytes in full, or being written
 	writing   sync.WaitGroup
 	ended     chan struct{}
-	active    atomic.Bool // Start has been called
-	lost      atomic.Bool // changes are not in the file and will not be told again: only a rewrite makes it good
-	dropped   error       // why a buffer was given up at the end; read when the writing has ended
+	active    atomic.Bool  // Start has been called
+	swaps     atomic.Int64 // rewrites that are in place
+	lost      atomic.Bool  // changes are not in the file and will not be told again: only a rewrite makes it good
+	dropped   error        // why a buffer was given up at the end; read when the writing has ended
 
 	commits commits
 	retry   every
@@ -70,6 +71,7 @@ type commits struct {
 	leading bool
 	failed  map[int64]error // by ticket, of rounds that have not asked yet
 	buf     []byte
+	swaps   int64 // appendLog.swaps when changes were last gathered
 }
 
 func newAppendLog(m *Manager) *appendLog {
@@ -348,6 +350,8 @@ func (l *appendLog) commit() (serves int64, err error) {
 		c.Unlock()
 	}
 	c.deciding.Lock()
+	swaps := c.swaps // before anything was decided that is gathered now
+	c.swaps = l.swaps.Load()
 	gather()
 	c.deciding.Unlock()
 	if c.buf = b; cap(b) > gatherBytes {
@@ -363,7 +367,7 @@ func (l *appendLog) commit() (serves int64, err error) {
 		gather()
 		l.m.store.Undo(l.m.o.Clock())
 		c.deciding.Unlock()
-		if lasting {
+		if lasting || l.swaps.Load() != swaps { // a rewrite may have seen what is taken back
 			l.lost.Store(true)
 		}
 	}

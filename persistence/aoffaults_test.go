@@ -297,3 +297,25 @@ func TestARewriteThatFailsLeavesNothing(t *testing.T) {
 		}
 	}
 }
+
+// What cannot be taken back is in the file all the same when the server stops before it was written anew.
+func TestStopAfterAFlushThatCouldNotBeWritten(t *testing.T) {
+	w, files := inMemory(t, always)
+	w.mustOpen()
+	w.throttle("a")
+	if err := w.commit(); err != nil {
+		t.Fatal(err)
+	}
+	files.failing(failOn("write"))
+	w.store.Flush()
+	w.throttle("b")
+	if err := w.commit(); err == nil {
+		t.Fatal("the disk is full")
+	}
+	files.failing(nil)
+	want := w.states()
+	if w.reopen().expect(want); len(want) != 0 {
+		t.Errorf("there were %v", want)
+	}
+	w.m.Stop()
+}

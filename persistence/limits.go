@@ -3,9 +3,11 @@ package persistence
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
+	"celld/cell"
 	"celld/store"
 )
 
@@ -20,25 +22,42 @@ var (
 )
 
 // appendHash writes the commands that lead to a key with these limits, as a transaction, so that no cut leaves it without
-// any. What the key was before may be of another kind.
+// any. What the key was before may be of another kind, so it goes first; but not where it has logs that have been told of
+// before, of which only what is new follows.
 func appendHash(b, key []byte, st store.State) []byte {
 	limits := *st.Limits
 	if len(limits) == 0 { // of policies that are gone
 		return appendDel(b, key)
 	}
-	b = appendDel(append(b, "*1\r\n$5\r\nMULTI\r\n"...), key)
-	b = append(b, '*')
-	b = strconv.AppendInt(b, int64(2+2*len(limits)), 10)
-	b = append(b, "\r\n$4\r\nHSET\r\n"...)
-	b = appendBulk(b, key)
-	var text []byte
+	b = append(b, "*1\r\n$5\r\nMULTI\r\n"...)
+	if !slices.ContainsFunc(limits, func(l store.LimitState) bool { return l.Told.Known() }) {
+		b = appendDel(b, key)
+	}
+	fields, count := []byte(nil), 0
+	var name, text []byte
 	for i := range limits {
 		l := &limits[i]
-		text = l.AppendName(text[:0])
-		b = appendBulk(b, text)
-		text = l.Literal.AppendState(text[:0], &l.State)
-		b = appendBulk(b, text)
+		name = l.AppendName(name[:0])
+		field := func(name, text []byte) {
+			fields = appendBulk(appendBulk(fields, name), text)
+			count++
+		}
+		if l.Literal.Algo != cell.Log {
+			text = l.Literal.AppendState(text[:0], &l.State)
+			field(name, text)
+			continue
+		}
+		for part := range l.Literal.Parts(&l.State, l.Told) {
+			if !part.Whole {
+				name = strconv.AppendUint(append(l.AppendName(name[:0]), ' '), uint64(part.Number), 10)
+			}
+			text = l.Literal.AppendPart(text[:0], &l.State, part)
+			field(name, text)
+		}
 	}
+	b = strconv.AppendInt(append(b, '*'), int64(2+2*count), 10)
+	b = appendBulk(append(b, "\r\n$4\r\nHSET\r\n"...), key)
+	b = append(b, fields...)
 	if at := expiryMS(st); at >= 0 {
 		b = append(b, "*3\r\n$9\r\nPEXPIREAT\r\n"...)
 		b = appendBulk(b, key)
@@ -124,8 +143,8 @@ func (l *loader) echo(text []byte) {
 
 // fields are those of a hash that is being read.
 type fields struct {
-	limits store.Limits
-	bad    bool // it has some that are no limits
+	store.Fields
+	bad bool // it has some that are no limits
 }
 
 // field takes a field. One of a policy that is gone is passed over, as nobody can ask for it.
@@ -133,12 +152,14 @@ func (l *loader) field(f *fields, name, text []byte) {
 	if f.bad {
 		return
 	}
-	limit, err := l.m.store.ParseLimit(string(name), string(text))
+	field, err := l.m.store.ParseField(string(name), string(text))
 	switch {
 	case errors.Is(err, store.ErrNoPolicy): // redis-server passes over policies, and keeps their states
 		l.other(nil, "limit of an unknown policy")
-	case err != nil || !f.limits.Put(limit):
+	case err != nil:
 		f.bad = true
+	default:
+		f.Fields = append(f.Fields, field)
 	}
 }
 
@@ -147,19 +168,21 @@ func (l *loader) hash(key []byte, f *fields, expiryMS int64) error {
 	if l.m.stopping.Load() {
 		return ErrStopping
 	}
-	if f.bad {
+	limits, _, err := f.Join(nil, false, 0)
+	if f.bad || err != nil {
 		l.other(key, "hash")
 		return nil
 	}
-	if len(f.limits) == 0 {
+	if len(limits) == 0 {
 		return nil
 	}
-	st := stateOf(f.limits.EndNS(), expiryMS)
-	st.Kind, st.Limits = store.HoldsLimits, &f.limits
+	st := stateOf(limits.EndNS(), expiryMS)
+	st.Kind, st.Limits = store.HoldsLimits, &limits
 	return l.set(key, st)
 }
 
-// hashCommand takes an HSET. Those of our files make a key anew; one of Redis's may change a part of it.
+// hashCommand takes an HSET. Those of our files make a key anew, or tell what is new of its logs; one of Redis's may change a
+// part of it.
 func (l *loader) hashCommand(args [][]byte) error {
 	var f fields
 	for rest := args[2:]; len(rest) > 1; rest = rest[2:] {
@@ -170,7 +193,7 @@ func (l *loader) hashCommand(args [][]byte) error {
 	case f.bad:
 		l.m.store.Delete(args[1], l.nowNS)
 	case ok && st.Kind == store.HoldsLimits:
-		_, err := l.m.store.PutLimits(args[1], f.limits, store.Access{NowNS: l.nowNS})
+		_, err := l.m.store.PutFields(args[1], f.Fields, false, store.Access{NowNS: l.nowNS})
 		return l.full(err)
 	}
 	return l.hash(args[1], &f, -1)

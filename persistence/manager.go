@@ -171,6 +171,9 @@ func (m *Manager) Close(save bool) error {
 	var err error
 	if m.aof != nil && m.aof.active.Load() {
 		err = m.aof.close()
+		if m.aof.lost.Load() {
+			err = m.rewriteDirect() // which has all
+		}
 	}
 	if save {
 		err = errors.Join(err, m.Save())

@@ -220,6 +220,7 @@ func (m *Manager) swap(f *paced, temp string) error {
 	// All that is appended ends in a stamp, so what has been copied does.
 	l.file, l.size, l.baseSize, l.crc, l.torn = m.appending(f.File, info.Size()), info.Size(), info.Size(), 0, false
 	l.show()
+	l.swaps.Add(1)
 	return nil
 }
 

@@ -38,20 +38,20 @@ func cmdHSet(s *Session, args [][]byte) {
 		s.replyError(errArity, "hset")
 		return
 	}
-	var limits store.Limits
-	for fields := args[2:]; len(fields) > 0; fields = fields[2:] {
-		limit, err := s.srv.store.ParseLimit(string(fields[0]), string(fields[1]))
+	var fields store.Fields
+	for rest := args[2:]; len(rest) > 0; rest = rest[2:] {
+		field, err := s.srv.store.ParseField(string(rest[0]), string(rest[1]))
 		if errors.Is(err, store.ErrNoPolicy) {
-			s.replyError(errNoPolicy, shortText(fields[0][1:]))
+			s.replyError(errNoPolicy, shortText(rest[0][1:]))
 			return
 		}
 		if err != nil {
-			s.replyError(errHashField, shortText(fields[0]))
+			s.replyError(errHashField, shortText(rest[0]))
 			return
 		}
-		limits = append(limits, limit)
+		fields = append(fields, field)
 	}
-	added, err := s.srv.store.PutLimits(args[1], limits, s.access())
+	added, err := s.srv.store.PutFields(args[1], fields, true, s.access())
 	if err != nil {
 		s.replyStoreError(err)
 		return

@@ -49,7 +49,7 @@ func (sh *shard) audit() (keys, bytes int64, err error) {
 			if p.policy == 0 {
 				name = id{0, p.shape, p.periodNS}
 			}
-			if used[n] || seen[name] || p.ring != 0 && (rings[p.ring] || sh.tallies.rings[p.ring] == nil) {
+			if used[n] || seen[name] || p.ring != 0 && (rings[p.ring] || sh.tallies.rings[p.ring].words == nil) {
 				return 0, 0, fmt.Errorf("tally %d is there twice, or its ring or limit", n)
 			}
 			used[n], seen[name], rings[p.ring] = true, true, true
@@ -79,7 +79,7 @@ func (t *tallies) audit(used, rings map[uint32]bool) error {
 	}
 	inUse := len(rings)
 	for _, n := range t.freeRings {
-		if rings[n] || t.rings[n] != nil {
+		if rings[n] || t.rings[n].words != nil {
 			return fmt.Errorf("ring %d is free, and in use", n)
 		}
 		rings[n] = true

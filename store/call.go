@@ -77,20 +77,11 @@ func (c *Call) load(before []Call, all int, a Access) error {
 	return nil
 }
 
-// findTally looks for the call's state among those of its key.
+// findTally looks for the call's state among those of its key, which holds limits if it is there.
 func (c *Call) findTally() {
 	c.tally = nil
-	if c.e == nil {
-		return
-	}
-	t := &c.sh.tallies
-	for n := c.e.firstTally(); n != 0; {
-		p := t.at(n)
-		if p.is(c.Limit, c.Policy, c.shape) {
-			c.tally = p
-			return
-		}
-		n = p.next
+	if c.e != nil {
+		c.tally = c.sh.findTally(c.e, c.Limit, c.Policy, c.shape)
 	}
 }
 
@@ -182,8 +173,12 @@ func (c *Call) change(before []Call, cost int64, mode cell.Mode, nowNS int64) {
 			c.tally, c.st = b.tally, b.st
 		}
 	}
-	if c.e != nil {
+	switch {
+	case c.e == nil:
+	case c.tally != nil && !c.tally.same(c.Limit, c.shape):
 		c.sh.remember(c.n, c.e, c.Key)
+	default:
+		c.sh.rememberCalls(c.n, c.e, c.Key)
 	}
 	if !c.tried {
 		c.Decision = c.Limit.Decide(&c.st, nowNS, cost, mode)

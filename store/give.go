@@ -44,6 +44,7 @@ func (s *Store) giveLocked(c *Call, n int64, a Access, paid *prepaid) (given int
 	if given = c.Limit.Give(&c.st, a.NowNS, n); given == 0 {
 		return 0, nil
 	}
+	c.sh.tallies.untell(c.tally)
 	if !paid.claim(s, need{bytes: c.grows()}) {
 		return 0, errNoRoom
 	}

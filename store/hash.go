@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -13,27 +14,96 @@ var ErrNoPolicy = errors.New("no such policy")
 
 var errField = errors.New("not a limit and its state")
 
-// ParseLimit reads a field of the hash that a key with limits is to tools: a name, as AppendName writes it, and a state, as
-// cell.Literal.AppendState does. ErrNoPolicy is all that may be wrong with it where the error is that.
-func (s *Store) ParseLimit(name, text string) (LimitState, error) {
-	literal, st, err := cell.ParseState(text)
-	if err != nil {
-		return LimitState{}, err
-	}
-	l := LimitState{Literal: literal, State: st}
-	if policy, isPolicy := strings.CutPrefix(name, "@"); isPolicy {
-		if l.Policy = s.PolicyNamed(policy); l.Policy == nil {
-			return LimitState{}, ErrNoPolicy
-		}
-	} else if string(literal.Slot.AppendText(nil)) != name {
-		return LimitState{}, errField
-	}
-	return l, nil
+// Field is one of the hash that a key with limits is to tools: a limit and its state, or a part of a log.
+type Field struct {
+	LimitState
+	Part    bool  // the state has what a log has had after AfterNS; else it is all of it
+	AfterNS int64 // Unix ns
 }
 
-// PutLimits makes a key hold these limits beside those that it holds, and returns how many are new. One that has nothing left
-// to remember is removed. The errors are ErrFull, ErrWrongType and ErrTooManyLimits.
-func (s *Store) PutLimits(key []byte, limits Limits, a Access) (added int, err error) {
+// ParseField reads a field: a name, as AppendName writes it, and a state, as cell.Literal.AppendState does; or, of a part, a
+// name with a space and a number behind it, and what AppendPart writes. ErrNoPolicy is all that may be wrong with it where
+// the error is that.
+func (s *Store) ParseField(name, text string) (f Field, err error) {
+	name, _, f.Part = strings.Cut(name, " ")
+	if f.Part {
+		f.Literal, f.State, f.AfterNS, err = cell.ParsePart(text)
+	} else {
+		f.Literal, f.State, err = cell.ParseState(text)
+	}
+	if err != nil {
+		return Field{}, err
+	}
+	if policy, isPolicy := strings.CutPrefix(name, "@"); isPolicy {
+		if f.Policy = s.PolicyNamed(policy); f.Policy == nil {
+			return Field{}, ErrNoPolicy
+		}
+	} else if string(f.Literal.Slot.AppendText(nil)) != name {
+		return Field{}, errField
+	}
+	return f, nil
+}
+
+// Fields are those of one command, or of one key.
+type Fields []Field
+
+// Join puts them beside these limits, or in their place, and parts behind the calls that their logs have. What has nothing left
+// to remember is removed. It returns how many limits are new. The errors are ErrTooManyLimits, and that calls come to more
+// than can be counted. Logs that are added to keep their rings, and are changed even with an error, unless apart.
+func (fields Fields) Join(limits Limits, apart bool, nowNS int64) (joined Limits, added int, err error) {
+	joined = limits.live(nowNS)
+	for _, f := range fields.inOrder() {
+		l := f.LimitState
+		at := joined.find(&l)
+		if f.Part && at >= 0 && joined[at].Literal.Slot == l.Literal.Slot {
+			st := joined[at].State
+			if apart {
+				st.Ring = cloneRing(st.Ring)
+			}
+			if !l.Literal.Join(&st, &l.State, f.AfterNS) {
+				return nil, 0, errField
+			}
+			l.State = st
+		}
+		switch {
+		case l.Literal.EndNS(&l.State) <= uint64(nowNS):
+			joined.remove(at)
+		case at >= 0:
+			joined[at] = l
+		case len(joined) == MaxLimits:
+			return nil, 0, ErrTooManyLimits
+		default:
+			joined = append(joined, l)
+			added++
+		}
+	}
+	return joined, added, nil
+}
+
+// inOrder has parts follow what they are parts of, the earliest first: a hash of redis-server has them in any order.
+func (fields Fields) inOrder() Fields {
+	isPart := func(f Field) bool { return f.Part }
+	if !slices.ContainsFunc(fields, isPart) {
+		return fields
+	}
+	fields = slices.Clone(fields)
+	slices.SortStableFunc(fields, func(a, b Field) int {
+		switch {
+		case a.Part && b.Part:
+			return cmp.Compare(a.AfterNS, b.AfterNS)
+		case a.Part:
+			return 1
+		case b.Part:
+			return -1
+		}
+		return 0
+	})
+	return fields
+}
+
+// PutFields makes a key hold what Join says, and returns how many limits are new. The errors are Join's, ErrFull and
+// ErrWrongType; with Update's way of asking once more logs may have been changed unless apart.
+func (s *Store) PutFields(key []byte, fields Fields, apart bool, a Access) (added int, err error) {
 	refused := error(nil)
 	err = s.Update(key, a, func(old State, ok bool) (State, Action) {
 		added, refused = 0, nil
@@ -41,26 +111,17 @@ func (s *Store) PutLimits(key []byte, limits Limits, a Access) (added int, err e
 			refused = ErrWrongType
 			return old, Leave
 		}
-		var merged Limits
+		var limits Limits
 		if ok {
-			merged = old.Limits.live(a.NowNS)
+			limits = *old.Limits
 		}
-		for i := range limits {
-			if limits[i].Literal.EndNS(&limits[i].State) <= uint64(a.NowNS) {
-				merged.remove(&limits[i])
-				continue
-			}
-			before := len(merged)
-			if !merged.Put(limits[i]) {
-				refused = ErrTooManyLimits
-				return old, Leave
-			}
-			added += len(merged) - before
+		if limits, added, refused = fields.Join(limits, apart, a.NowNS); refused != nil {
+			return old, Leave
 		}
-		if len(merged) == 0 {
+		if len(limits) == 0 {
 			return old, Delete
 		}
-		return State{TAT: merged.EndNS(), ExpiryNS: old.ExpiryNS, Kind: HoldsLimits, Limits: &merged}, Put
+		return State{TAT: limits.EndNS(), ExpiryNS: old.ExpiryNS, Kind: HoldsLimits, Limits: &limits}, Put
 	})
 	if err == nil {
 		err = refused
@@ -80,23 +141,8 @@ func (l Limits) live(nowNS int64) (live Limits) {
 	return live
 }
 
-// Put adds a limit, or puts it in the place of the one that shares its state. It returns false where there are MaxLimits
-// others.
-func (l *Limits) Put(limit LimitState) bool {
-	at := l.find(&limit)
-	switch {
-	case at >= 0:
-		(*l)[at] = limit
-	case len(*l) == MaxLimits:
-		return false
-	default:
-		*l = append(*l, limit)
-	}
-	return true
-}
-
-func (l *Limits) remove(limit *LimitState) {
-	if at := l.find(limit); at >= 0 {
+func (l *Limits) remove(at int) {
+	if at >= 0 {
 		*l = slices.Delete(*l, at, at+1)
 	}
 }

@@ -130,7 +130,11 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 		e := sh.slabs.at(n)
 		e.use &^= flagJournaled | flagNoted
 		if e.list() != freeList {
-			fn(Change{Key: sh.keys.view(n, e, &d.scratch), State: sh.full(n, e)})
+			st := sh.full(n, e)
+			if st.Limits != nil {
+				sh.tell(e, *st.Limits)
+			}
+			fn(Change{Key: sh.keys.view(n, e, &d.scratch), State: st})
 		}
 	}
 	sh.mu.Unlock()

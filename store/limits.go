@@ -26,6 +26,9 @@ type LimitState struct {
 	Policy  *Policy // nil: a literal
 	Literal cell.Literal
 	State   cell.State
+	Told    cell.Told // of a log that Drain tells of: what it has told before
+
+	marked bool // State is the log's cell.Literal.Mark
 }
 
 // AppendName appends what tools call it: @api, or the literal's slot.
@@ -93,6 +96,29 @@ func (t *table) dropTallies(e *slot) {
 	}
 	e.use &^= flagLimits
 	e.touchedNS = touched
+}
+
+// tallyOf is that of a limit under a key, nil if there is none, or no key.
+func (t *table) tallyOf(e *slot, l *LimitState) *tally {
+	if e == nil || !e.holdsLimits() {
+		return nil
+	}
+	policy := uint32(0)
+	if l.Policy != nil {
+		policy = l.Policy.ID
+	}
+	return t.findTally(e, &l.Literal, policy, shapeOf(&l.Literal.Slot))
+}
+
+func (t *table) findTally(e *slot, l *cell.Literal, policy, shape uint32) *tally {
+	for n := e.firstTally(); n != 0; {
+		p := t.tallies.at(n)
+		if p.is(l, policy, shape) {
+			return p
+		}
+		n = p.next
+	}
+	return nil
 }
 
 func (t *table) countTallies(e *slot) (count int) {
@@ -223,6 +249,39 @@ func (sh *shard) setLimits(e *slot, limits Limits) {
 			policy = l.Policy.ID
 		}
 		sh.tallies.keep(sh.addTally(e, policy), &l.Literal, shapeOf(&l.Literal.Slot), &l.State)
+	}
+}
+
+// tell gives the limits of a key what has been told of its logs before: of all of them, or of none, as what is left over from
+// others can be removed only with the key. It notes that they have been told.
+func (sh *shard) tell(e *slot, limits Limits) {
+	sh.unmark(e)
+	known := true
+	for i := range limits {
+		if l := &limits[i]; l.Literal.Algo == cell.Log {
+			if p := sh.tallyOf(e, l); p.ring != 0 {
+				l.Told = sh.tallies.rings[p.ring].told
+			}
+			known = known && l.Told.Known()
+		}
+	}
+	for i := range limits {
+		l := &limits[i]
+		if !known {
+			l.Told = cell.Told{}
+		}
+		if p := sh.tallyOf(e, l); p.ring != 0 {
+			sh.tallies.rings[p.ring].told = l.Literal.Tell(&l.State, l.Told)
+		}
+	}
+}
+
+// untell has all of a key's logs told anew.
+func (sh *shard) untell(e *slot) {
+	for n := e.firstTally(); n != 0; {
+		p := sh.tallies.at(n)
+		sh.tallies.untell(p)
+		n = p.next
 	}
 }
 

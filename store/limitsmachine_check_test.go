@@ -33,7 +33,7 @@ func stateText(st store.State, nowNS int64) string {
 	var lines []string
 	for i := range *st.Limits {
 		if l := &(*st.Limits)[i]; l.Literal.EndNS(&l.State) > uint64(nowNS) {
-			lines = append(lines, limitText(l))
+			lines = append(lines, countingText(*l, nowNS))
 		}
 	}
 	slices.Sort(lines)
@@ -60,6 +60,29 @@ func (m *limitsMachine) undo(t *rapid.T) {
 	}
 	for key := range m.model.keys {
 		m.expectText(t, key)
+	}
+	m.takeOverRings(t)
+}
+
+// takeOverRings gives the model's logs the memory that they have: taken back, one keeps what it has grown to.
+func (m *limitsMachine) takeOverRings(t *rapid.T) {
+	for key, k := range m.model.keys {
+		if k.limits == nil {
+			continue
+		}
+		if err := m.store.Update([]byte(key), untouched(m.model.nowNS), func(st store.State, _ bool) (store.State, store.Action) {
+			for i := range *st.Limits {
+				l := &(*st.Limits)[i]
+				policy := uint32(0)
+				if l.Policy != nil {
+					policy = l.Policy.ID
+				}
+				k.find(&l.Literal, policy).st = cloneState(l.State)
+			}
+			return st, store.Leave
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

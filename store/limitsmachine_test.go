@@ -224,11 +224,11 @@ func (m *limitsMachine) rename(t *rapid.T) {
 // copyFields is HSET of what HGETALL shows of another key.
 func (m *limitsMachine) copyFields(t *rapid.T) {
 	from, to := m.drawKey(t), m.drawKey(t)
-	var limits store.Limits
+	var limits store.Fields
 	_, err := m.store.Limits([]byte(from), m.access(t), func(l *store.LimitState) {
-		copied, err := m.store.ParseLimit(string(l.AppendName(nil)), string(l.Literal.AppendState(nil, &l.State)))
-		if err != nil || limitText(&copied) != limitText(l) {
-			t.Fatalf("%s is read as %s, %v", limitText(l), limitText(&copied), err)
+		copied, err := m.store.ParseField(string(l.AppendName(nil)), string(l.Literal.AppendState(nil, &l.State)))
+		if err != nil || limitText(&copied.LimitState) != limitText(l) {
+			t.Fatalf("%s is read as %s, %v", limitText(l), limitText(&copied.LimitState), err)
 		}
 		limits = append(limits, copied)
 	})
@@ -247,14 +247,14 @@ func (m *limitsMachine) copyFields(t *rapid.T) {
 		}
 		copied = append(copied, h)
 	}
-	_, err = m.store.PutLimits([]byte(to), limits, m.access(t))
+	_, err = m.store.PutFields([]byte(to), limits, rapid.Bool().Draw(t, "apart"), m.access(t))
 	if m.evictedSome(t, err) {
 		return
 	}
 	m.putLimits(t, to, copied, err)
 }
 
-// putLimits is PutLimits in the model.
+// putLimits is PutFields in the model.
 func (m *limitsMachine) putLimits(t *rapid.T, key string, limits []heldLimit, err error) {
 	model := &m.model
 	next := &heldKey{limits: []heldLimit{}}

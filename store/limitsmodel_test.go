@@ -326,11 +326,20 @@ func (m *limitsModel) text(key string) string {
 			l.Policy = &store.Policy{Name: name}
 		}
 		if h.limit.EndNS(&h.st) > uint64(m.nowNS) {
-			lines = append(lines, limitText(&l))
+			lines = append(lines, countingText(l, m.nowNS))
 		}
 	}
 	slices.Sort(lines)
 	return fmt.Sprintf("%d %s", k.expiry, strings.Join(lines, "; "))
+}
+
+// countingText is limitText without calls that no longer count, which a log forgets when it likes.
+func countingText(l store.LimitState, nowNS int64) string {
+	if l.Literal.Algo == cell.Log {
+		l.State = cloneState(l.State)
+		l.Literal.Give(&l.State, nowNS, 0)
+	}
+	return limitText(&l)
 }
 
 func limitText(l *store.LimitState) string {

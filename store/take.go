@@ -92,7 +92,7 @@ func (s *Store) takeOne(c *Call, cost int64, a Access) (t Taken, done bool) {
 	c.Decision = c.Limit.Decide(&c.st, a.NowNS, cost, cell.Take)
 	d := &c.Decision
 	if !d.Limited || p.blockedNS != c.st.BlockedNS {
-		sh.remember(c.n, c.e, c.Key)
+		sh.rememberCalls(c.n, c.e, c.Key)
 		p.a, p.b, p.blockedNS = c.st.A, c.st.B, c.st.BlockedNS
 		sh.putEnd(c.n, c.e, c.Limit.EndNS(&c.st), c.Key)
 	}

@@ -49,7 +49,7 @@ func count(s *store.Store, key string, nowNS int64) (n int) {
 	return n
 }
 
-// A key holds 128 limits. More are refused, by Take as by PutLimits, until some of them have nothing left to remember.
+// A key holds 128 limits. More are refused, by Take as by PutFields, until some of them have nothing left to remember.
 func TestTooManyLimits(t *testing.T) {
 	s := store.New(store.Options{})
 	limit := func(i int) string { return fmt.Sprintf("1/%ds", i+1) }
@@ -62,11 +62,11 @@ func TestTooManyLimits(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	parsed, err := s.ParseLimit("gcra/1h", fmt.Sprintf("limit=1/1h tat=%d", t0+second))
+	parsed, err := s.ParseField("gcra/1h", fmt.Sprintf("limit=1/1h tat=%d", t0+second))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if added, err := s.PutLimits([]byte("k"), store.Limits{parsed}, at(t0)); err != store.ErrTooManyLimits || added != 0 {
+	if added, err := s.PutFields([]byte("k"), store.Fields{parsed}, true, at(t0)); err != store.ErrTooManyLimits || added != 0 {
 		t.Errorf("%d, %v", added, err)
 	}
 	if given, err := s.Give([]byte("k"), call(t, "", "1/1h").Limit, 0, 1, at(t0)); given != 0 || err != nil {
@@ -338,6 +338,47 @@ func TestManyTakersPassTheLimitTogether(t *testing.T) {
 			if left := list[0].Decision.Remaining; n != limit-left || n < limit-2 {
 				t.Errorf("%s: %d granted, %d left", text, n, left)
 			}
+		}
+	}
+}
+
+// A hash of redis-server has the parts of a log in any order, and before the limit whose calls they follow.
+func TestPutFieldsInAnyOrder(t *testing.T) {
+	s := store.New(store.Options{})
+	const name, want = "log/1h", "limit=500/1h,algo=log calls=1800000000000000001:1,+1:2,+2:1,+3:1 blocked=1800000009000000000"
+	fields := [][2]string{
+		{name, "limit=500/1h,algo=log calls=1800000000000000001:1,+1:7,+9:9"},
+		{name + " 7", "limit=500/1h,algo=log after=1800000000000000001 calls=1800000000000000002:2,+2:5 blocked=1800000008000000000"},
+		{name + " 0", "limit=500/1h,algo=log after=1800000000000000003 calls=1800000000000000004:1,+3:1 blocked=1800000009000000000"},
+	}
+	now := store.Access{NowNS: 1_800_000_000_000_000_009}
+	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		for _, apart := range []bool{false, true} {
+			var parsed store.Fields
+			for _, i := range order {
+				f, err := s.ParseField(fields[i][0], fields[i][1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				parsed = append(parsed, f)
+			}
+			if added, err := s.PutFields([]byte("k"), parsed, apart, now); err != nil || added > 1 {
+				t.Fatal(added, err)
+			}
+			_, err := s.Limits([]byte("k"), now, func(l *store.LimitState) {
+				if got := string(l.Literal.AppendState(nil, &l.State)); got != want {
+					t.Errorf("%v, apart %v: %s\nwant %s", order, apart, got, want)
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustAudit(t, s)
+		}
+	}
+	for name, text := range map[string]string{"log/1h": fields[1][1], "log/1h 1": fields[0][1], "log/2h 1": fields[1][1], "gcra/1h 1": "limit=5/1h tat=1"} {
+		if f, err := s.ParseField(name, text); err == nil {
+			t.Errorf("%s: %s is read as %+v", name, text, f)
 		}
 	}
 }

@@ -24,7 +24,7 @@ const (
 	// TallyBytes is what each limit under a key takes beside the key, by the estimate of MaxBytes, and RingBytes what a ring
 	// takes beside 8 for each of its words.
 	TallyBytes = 64
-	RingBytes  = 32
+	RingBytes  = 56
 
 	// MaxLimits is how many limits a key holds at most.
 	MaxLimits = 128
@@ -37,8 +37,14 @@ type tallies struct {
 	slabs     []*tallySlab
 	top       uint32 // as slabs.top
 	free      uint32
-	rings     [][]uint64 // by number; the first is none
+	rings     []ring // by number; the first is none
 	freeRings []uint32
+}
+
+type ring struct {
+	words  []uint64
+	told   cell.Told // of a log, as long as it has this ring
+	marked bool      // the undo log has but a mark of it
 }
 
 func (t *tallies) at(n uint32) *tally { return &t.slabs[n>>tallySlabBits][n&(tallySlabSize-1)] }
@@ -70,29 +76,37 @@ func (t *tallies) ring(p *tally) []uint64 {
 	if p.ring == 0 {
 		return nil
 	}
-	return t.rings[p.ring]
+	return t.rings[p.ring].words
 }
 
-func (t *tallies) setRing(p *tally, ring []uint64) {
+func (t *tallies) setRing(p *tally, words []uint64) {
 	switch {
-	case ring == nil && p.ring != 0:
-		t.rings[p.ring] = nil
+	case words == nil && p.ring != 0:
+		t.rings[p.ring] = ring{}
 		t.freeRings = append(t.freeRings, p.ring)
 		p.ring = 0
-	case ring == nil:
+	case words == nil:
 	case p.ring != 0:
-		t.rings[p.ring] = ring
+		r := &t.rings[p.ring]
+		r.words, r.told = words, cell.Told{}
 	case len(t.freeRings) > 0:
 		last := len(t.freeRings) - 1
 		p.ring = t.freeRings[last]
 		t.freeRings = t.freeRings[:last]
-		t.rings[p.ring] = ring
+		t.rings[p.ring].words = words
 	default:
 		if len(t.rings) == 0 {
-			t.rings = append(t.rings, nil)
+			t.rings = append(t.rings, ring{})
 		}
 		p.ring = uint32(len(t.rings))
-		t.rings = append(t.rings, ring)
+		t.rings = append(t.rings, ring{words: words})
+	}
+}
+
+// untell notes that what has been told of a log is no longer what it starts with.
+func (t *tallies) untell(p *tally) {
+	if p.ring != 0 {
+		t.rings[p.ring].told = cell.Told{}
 	}
 }
 

@@ -1,6 +1,10 @@
 package store
 
-import "slices"
+import (
+	"slices"
+
+	"celld/cell"
+)
 
 // undoLog is what keys were before they changed, in the order of the changes. Flags in the slots say which keys have a
 // note already; a key that has none, as it is not there, is noted each time that it comes, and Undo takes the oldest.
@@ -32,29 +36,90 @@ const (
 // remember notes what a key is before it changes. e is nil for one that is not there. The journal must note the key as well,
 // changed or not: only when it is told its flag is cleared.
 func (sh *shard) remember(n uint32, e *slot, key []byte) {
+	if sh.noting(e) && (e == nil || e.use&flagNoted == 0 || sh.unmark(e)) {
+		sh.note(n, e, key, Limits.clone)
+	}
+}
+
+// rememberCalls is remember for calls that only add to logs, of which it notes how far they were. What is done to them
+// otherwise until Keep is noted in full beside that; Undo, which goes back in time, finds the logs as the calls left them.
+func (sh *shard) rememberCalls(n uint32, e *slot, key []byte) {
+	if sh.noting(e) && e.use&flagNoted == 0 {
+		sh.note(n, e, key, func(l Limits) Limits { return sh.mark(e, l) })
+	}
+}
+
+// noting reports whether notes are taken.
+func (sh *shard) noting(e *slot) bool {
 	j := sh.journal
 	if j == nil || !j.undo.kept {
-		return
+		return false
 	}
-	if j.undo.still {
-		if e != nil {
-			e.use &^= flagNoted
-		}
-		return
+	if j.undo.still && e != nil {
+		e.use &^= flagNoted
 	}
+	return !j.undo.still
+}
+
+func (sh *shard) note(n uint32, e *slot, key []byte, copyOf func(Limits) Limits) {
+	undo := &sh.journal.undo
 	b := note{there: e != nil, keyLen: uint32(len(key))}
 	if b.there {
-		if e.use&flagNoted != 0 {
-			return
-		}
 		e.use |= flagNoted
 		b.spent = e.spent()
 		if b.was = sh.full(n, e); b.was.Limits != nil {
-			limits := b.was.Limits.clone()
+			limits := copyOf(*b.was.Limits)
 			b.was.Limits = &limits
 		}
 	}
-	j.undo.notes, j.undo.keys = append(j.undo.notes, b), append(j.undo.keys, key...)
+	undo.notes, undo.keys = append(undo.notes, b), append(undo.keys, key...)
+}
+
+// mark is clone, but for logs.
+func (sh *shard) mark(e *slot, limits Limits) Limits {
+	for i := range limits {
+		l := &limits[i]
+		if mark, ok := l.Literal.Mark(&l.State); ok {
+			l.State, l.marked = mark, true
+			sh.tallies.rings[sh.tallyOf(e, l).ring].marked = true
+		} else {
+			l.State.Ring = cloneRing(l.State.Ring)
+		}
+	}
+	return limits
+}
+
+// unmark reports whether some logs of a key are but marked.
+func (sh *shard) unmark(e *slot) (any bool) {
+	if !e.holdsLimits() {
+		return false
+	}
+	for n := e.firstTally(); n != 0; {
+		p := sh.tallies.at(n)
+		if p.ring != 0 {
+			r := &sh.tallies.rings[p.ring]
+			any = any || r.marked
+			r.marked = false
+		}
+		n = p.next
+	}
+	return any
+}
+
+// rewind makes whole states of marks, by what the key has now.
+func (sh *shard) rewind(e *slot, limits Limits) {
+	for i := range limits {
+		l := &limits[i]
+		if !l.marked {
+			continue
+		}
+		mark := l.State
+		l.State, l.marked = cell.State{}, false
+		if p := sh.tallyOf(e, l); p != nil {
+			l.State = sh.tallies.state(p)
+			l.Literal.Rewind(&l.State, &mark)
+		}
+	}
 }
 
 // keepsUndo reports whether what changes is noted.
@@ -132,6 +197,9 @@ func (s *Store) restore(key []byte, was *note, nowNS int64) {
 	sh.lock(nowNS)
 	defer sh.mu.Unlock()
 	n, e := sh.find(hash, key, Access{NowNS: nowNS, NoTouch: true})
+	if was.was.Limits != nil {
+		sh.rewind(e, *was.was.Limits)
+	}
 	switch {
 	case !was.there || was.dead(nowNS):
 		if e != nil {

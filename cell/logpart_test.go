@@ -1,0 +1,300 @@
+package cell_test
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"celld/cell"
+)
+
+// counting is a log's text without the calls that no longer count, which it forgets when it likes.
+func counting(l cell.Literal, st cell.State, now int64) string {
+	st = clone(st)
+	l.Give(&st, now, 0)
+	return string(l.AppendState(nil, &st))
+}
+
+// drawCalls takes from a log: few calls or many, one after the other, at the same instant, or after a while.
+func drawCalls(t *rapid.T, l cell.Literal, st *cell.State, now int64) int64 {
+	for range rapid.IntRange(0, 3).Draw(t, "bursts") {
+		pause := rapid.SampledFrom([]int64{0, 1, l.PeriodNS / 150, l.PeriodNS / 2, l.PeriodNS, 2 * l.PeriodNS}).Draw(t, "pause")
+		step := rapid.SampledFrom([]int64{0, 1, max(1, l.PeriodNS/100)}).Draw(t, "step")
+		cost := rapid.Int64Range(1, 3).Draw(t, "cost")
+		now += pause
+		for range rapid.SampledFrom([]int{1, 2, 63, 64, 65, 130}).Draw(t, "calls") {
+			decide(&l, st, now, cost, rapid.SampledFrom([]cell.Mode{cell.Take, cell.Take, cell.Force}).Draw(t, "mode"))
+			now += step
+		}
+	}
+	return now
+}
+
+var partLimits = []string{"1/1s,algo=log", "3/1s,algo=log", "100/1s,algo=log", "500/1m,algo=log", "70/1s,algo=log,block=300ms"}
+
+// What was done since a mark is taken back, but for calls that no longer count.
+func TestRewind(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := mustLiteral(t, rapid.SampledFrom(partLimits).Draw(t, "limit"))
+		var st cell.State
+		now := drawCalls(t, l, &st, aDayIn2027)
+		want := clone(st)
+		mark, ok := l.Mark(&st)
+		if !ok {
+			if l.EndNS(&st) > st.BlockedNS {
+				t.Fatalf("no mark of %s", l.AppendState(nil, &st))
+			}
+			return
+		}
+		for range rapid.IntRange(1, 2).Draw(t, "times") {
+			now = drawCalls(t, l, &st, now)
+			l.Rewind(&st, &mark)
+			if got, want := counting(l, st, now), counting(l, want, now); got != want {
+				t.Fatalf("%s, want %s", got, want)
+			}
+		}
+		for range 5 {
+			now += rapid.Int64Range(0, l.PeriodNS/3).Draw(t, "wait")
+			cost := rapid.Int64Range(0, l.Count).Draw(t, "cost")
+			if got, want := decide(&l, &st, now, cost, cell.Take), decide(&l, &want, now, cost, cell.Take); got != want {
+				t.Fatalf("decides %+v, want %+v", got, want)
+			}
+		}
+	})
+}
+
+// A mark says nothing of a log that began later: all its calls are younger.
+func TestRewindOfALaterLog(t *testing.T) {
+	l := mustLiteral(t, "100/1m,algo=log")
+	var st cell.State
+	for i := range int64(70) {
+		decide(&l, &st, aDayIn2027+i, 1, cell.Take)
+	}
+	mark, _ := l.Mark(&st)
+	for _, calls := range []int64{1, 4, 69, 70, 71, 100} {
+		st, now := cell.State{}, aDayIn2027+2*l.PeriodNS
+		for range calls {
+			decide(&l, &st, now, 1, cell.Take)
+			now++
+		}
+		l.Rewind(&st, &mark)
+		if got := counting(l, st, now); got != "limit=100/1m,algo=log calls=" {
+			t.Errorf("%d calls: %s", calls, got)
+		}
+	}
+	for _, other := range []string{"1/1s", "1/1s,algo=window", "9/1s,algo=slide,buckets=3", "9/1s,algo=log"} {
+		l := mustLiteral(t, other)
+		if mark, ok := l.Mark(&cell.State{}); ok {
+			t.Errorf("an empty %s has the mark %+v", other, mark)
+		}
+	}
+}
+
+// fields is a copy of a log as a hash has it.
+type fields map[uint32]string
+
+const whole = math.MaxUint32
+
+// tell brings a copy up to date, and returns how many calls it has told.
+func (f fields) tell(l cell.Literal, st *cell.State, told cell.Told) (next cell.Told, calls int) {
+	if !told.Known() {
+		clear(f)
+	}
+	for p := range l.Parts(st, told) {
+		number, text := p.Number, string(l.AppendPart(nil, st, p))
+		if p.Whole {
+			number = whole
+		}
+		f[number] = text
+		calls += strings.Count(text, ":")
+	}
+	return l.Tell(st, told), calls
+}
+
+// state reads a copy, whose fields are in no order.
+func (f fields) state(t rapid.TB, l cell.Literal) (st cell.State) {
+	type part struct {
+		st    cell.State
+		after int64
+	}
+	var parts []part
+	for number, text := range f {
+		var of cell.Literal
+		var p part
+		var err error
+		if number == whole {
+			of, st, err = cell.ParseState(text)
+		} else {
+			of, p.st, p.after, err = cell.ParsePart(text)
+			parts = append(parts, p)
+		}
+		if err != nil || of != plain(t, l) {
+			t.Fatalf("%s is of %v, %v", text, of, err)
+		}
+	}
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.after, b.after) })
+	for _, p := range parts {
+		if !l.Join(&st, &p.st, p.after) {
+			t.Fatalf("%v cannot be joined", p)
+		}
+	}
+	return st
+}
+
+// A copy that was told what is new of a log, however often, has all of it that counts, and takes what is told of it in steps.
+func TestParts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := mustLiteral(t, rapid.SampledFrom(partLimits).Draw(t, "limit"))
+		var st, followed cell.State
+		var told cell.Told
+		f, now := fields{}, int64(aDayIn2027)
+		for range rapid.IntRange(1, 12).Draw(t, "tells") {
+			words := len(st.Ring)
+			now = drawCalls(t, l, &st, now)
+			if len(st.Ring) != words {
+				told = cell.Told{}
+			}
+			before := maps.Clone(f)
+			if !told.Known() {
+				followed, before = cell.State{}, fields{}
+			}
+			told, _ = f.tell(l, &st, told)
+			changed := fields{}
+			for number, text := range f {
+				if before[number] != text {
+					changed[number] = text
+				}
+			}
+			if text, isWhole := changed[whole]; isWhole {
+				_, followed, _ = cell.ParseState(text)
+				delete(changed, whole)
+			}
+			for _, text := range sortedByAfter(t, changed) {
+				_, part, after, _ := cell.ParsePart(text)
+				for range rapid.IntRange(1, 2).Draw(t, "times") {
+					if !l.Join(&followed, &part, after) {
+						t.Fatalf("%s cannot be joined", text)
+					}
+				}
+			}
+			want := counting(l, st, now)
+			if got := counting(l, f.state(t, l), now); got != want {
+				t.Fatalf("the copy is %v\nhas  %s\nwant %s", f, got, want)
+			}
+			if got := counting(l, followed, now); got != want {
+				t.Fatalf("who followed has %s\nwant %s", got, want)
+			}
+		}
+	})
+}
+
+func sortedByAfter(t rapid.TB, f fields) []string {
+	after := func(text string) int64 {
+		_, _, after, err := cell.ParsePart(text)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		return after
+	}
+	return slices.SortedFunc(maps.Values(f), func(a, b string) int { return cmp.Compare(after(a), after(b)) })
+}
+
+// A call more costs 64 calls told at most, and the one before it, whatever is in the log, and a copy is in as many parts as that
+// needs.
+func TestPartsAreSmall(t *testing.T) {
+	l := mustLiteral(t, "10000/1m,algo=log")
+	var st cell.State
+	var told cell.Told
+	f, now := fields{}, int64(aDayIn2027)
+	for range 10_000 {
+		decide(&l, &st, now, 1, cell.Take)
+		now += l.PeriodNS / 10_000
+	}
+	told, all := f.tell(l, &st, told)
+	if all != 10_000 || len(f) != 10_000/64+1 {
+		t.Fatalf("told %d calls in %d fields", all, len(f))
+	}
+	most := 0
+	for range 50_000 {
+		decide(&l, &st, now, 1, cell.Take)
+		now += l.PeriodNS / 10_000
+		next, calls := f.tell(l, &st, told)
+		told, most = next, max(most, calls)
+	}
+	if most > 65 {
+		t.Errorf("told %d calls for one", most)
+	}
+	if len(f) > 10_000/63+4 {
+		t.Errorf("a copy of %d fields", len(f))
+	}
+	if got, want := counting(l, f.state(t, l), now), counting(l, st, now); got != want {
+		t.Errorf("the copy has %s, want %s", got, want)
+	}
+}
+
+// Parts that would come to more than can be counted are refused, and change nothing.
+func TestJoinTooMuch(t *testing.T) {
+	l, st, err := cell.ParseState("limit=9/1m,algo=log calls=100:9007199254740000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := clone(st)
+	for text, want := range map[string]bool{
+		"limit=9/1m,algo=log after=100 calls=101:993": false,
+		"limit=9/1m,algo=log after=100 calls=101:992": true,
+		"limit=9/1m,algo=log after=99 calls=101:993":  true,
+	} {
+		_, part, after, err := cell.ParsePart(text)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		joined := clone(before)
+		if got := l.Join(&joined, &part, after); got != want || !got && !equal(joined, before) {
+			t.Errorf("%s: %v, %s", text, got, l.AppendState(nil, &joined))
+		}
+	}
+}
+
+func TestParsePart(t *testing.T) {
+	for _, text := range []string{
+		"limit=9/1m,algo=log after=0 calls=1:1", "limit=9/1m,algo=log after=1763739000000000000 calls=1763739000000000001:1,+1500:2 blocked=5",
+		"limit=9/1m,algo=log after=9223372036854775807 calls=",
+	} {
+		if _, _, _, err := cell.ParsePart(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, text := range []string{
+		"", "limit=9/1m,algo=log calls=1:1", "limit=9/1m,algo=log after=1 calls=1:1", "limit=9/1m,algo=log after=9223372036854775808 calls=",
+		"limit=9/1m after=1 tat=2", "limit=9/1m,algo=window after=1 calls=2:1", "limit=9/1m,algo=log after=1 calls=2:1 blocked=0",
+		"limit=9/1m,algo=log after=1", "limit=9/1m,algo=log,shadow after=1 calls=2:1", "limit=9/1m,algo=log after=1 calls=2:1 ",
+	} {
+		if _, st, _, err := cell.ParsePart(text); err == nil || !equal(st, cell.State{}) {
+			t.Errorf("%s is read as %+v, %v", text, st, err)
+		}
+	}
+}
+
+// Files may hold anything: what reads as a part can be joined to what reads as a log, or is refused, and no panic.
+func FuzzParsePart(f *testing.F) {
+	f.Add("limit=9/1m,algo=log after=0 calls=1:1", "limit=9/1m,algo=log calls=1:1,+5:2", int64(3))
+	f.Add("limit=9/1m,algo=log after=3 calls=9:9007199254740992", "limit=9/1m,algo=log calls=1:1,+5:2", int64(1))
+	f.Add("limit=9/1m,algo=log after=9223372036854775807 calls= blocked=9", "limit=9/1m,algo=log calls=", int64(0))
+	f.Fuzz(func(t *testing.T, text, log string, n int64) {
+		l, part, after, err := cell.ParsePart(text)
+		of, st, err2 := cell.ParseState(log)
+		if err != nil || err2 != nil || of.Algo != cell.Log || !l.Join(&st, &part, after) {
+			return
+		}
+		written := string(l.AppendState(nil, &st))
+		if _, read, err := cell.ParseState(written); err != nil || string(l.AppendState(nil, &read)) != written {
+			t.Fatalf("%s, %v", written, err)
+		}
+		surviveAll(t, l, st, aDayIn2027, n&cell.MaxCost)
+	})
+}

@@ -1,0 +1,174 @@
+package persistence_test
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"celld/persistence"
+	"celld/store"
+)
+
+// holds is a copy of the limits of all keys.
+func (w *world) holds() map[string]store.State {
+	all := map[string]store.State{}
+	for at, more := (store.Position{}), true; more; {
+		at, more = w.store.Export(at, w.now, func(key []byte, st store.State) {
+			if st.Limits != nil {
+				copied := st.Limits.Shift(0)
+				st.Limits = &copied
+				all[string(key)] = st
+			}
+		})
+	}
+	return all
+}
+
+// textsOf are copies that are still alive as text, of logs without the calls that no longer count, which they forget when
+// they like.
+func (w *world) textsOf(copies map[string]store.State) map[string]string {
+	all := map[string]string{}
+	for key, st := range copies {
+		if st.TAT <= uint64(w.now) || st.ExpiryNS > 0 && st.ExpiryNS <= w.now {
+			continue
+		}
+		limits := st.Limits.Shift(0)
+		for i := range limits {
+			limits[i].Literal.Give(&limits[i].State, w.now, 0)
+		}
+		all[key] = fmt.Sprintf("%d %d%s", st.TAT, st.ExpiryNS, w.limitsText(limits))
+	}
+	return all
+}
+
+func (w *world) counting() map[string]string { return w.textsOf(w.holds()) }
+
+func (w *world) expectCounting(t rapid.TB, want map[string]string) {
+	t.Helper()
+	if got := w.counting(); !maps.Equal(got, want) {
+		t.Fatalf("the store has %v\nwant %v", got, want)
+	}
+}
+
+// Logs of hundreds of calls are told in parts. Whatever becomes of them and their keys, and whichever writes fail, the file
+// has what the store has.
+func TestLongLogs(t *testing.T) {
+	limits := []string{"300/1h,algo=log", "70/1s,algo=log,block=1s", "2000/2h,algo=log", "9/1h"}
+	for name, set := range map[string]func(*persistence.Options){"every second": appendOnly, "always": always} {
+		t.Run(name, func(tt *testing.T) {
+			rapid.Check(tt, func(t *rapid.T) {
+				w, files := inMemory(tt, set)
+				w.mustOpen()
+				settings := false
+				key := func() string { return rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key") }
+				actions := []func(){
+					func() {
+						if key := key(); rapid.Bool().Draw(t, "delete") {
+							w.store.Delete([]byte(key), w.now)
+						} else {
+							w.store.Rename([]byte(key), []byte("b"), w.now)
+						}
+					},
+					func() {
+						l := w.literal(rapid.SampledFrom(limits[:3]).Draw(t, "limit"))
+						_, _ = w.store.Give([]byte(key()), &l, 0, rapid.Int64Range(1, 99).Draw(t, "give"), store.Access{NowNS: w.now})
+					},
+					func() {
+						settings = true
+						w.setPolicy("p", rapid.SampledFrom(limits).Draw(t, "limit"), store.PolicyOptions{Reset: rapid.Bool().Draw(t, "reset")})
+					},
+					func() {
+						_ = w.store.Update([]byte(key()), store.Access{NowNS: w.now}, func(st store.State, ok bool) (store.State, store.Action) {
+							if st.ExpiryNS = w.now/second*second + 9*second; !ok {
+								return st, store.Leave
+							}
+							return st, store.Put
+						})
+					},
+					func() { _ = w.m.Rewrite() },
+				}
+				change := func() {
+					if rapid.IntRange(0, 3).Draw(t, "other") == 0 {
+						rapid.SampledFrom(actions).Draw(t, "action")()
+						return
+					}
+					key, of := key(), rapid.SliceOfNDistinct(rapid.SampledFrom(limits), 1, 3, rapid.ID).Draw(t, "limits")
+					if w.store.PolicyNamed("p") != nil && rapid.Bool().Draw(t, "policy") {
+						of = append(of, "@p")
+					}
+					w.pass(rapid.SampledFrom([]int64{0, 1, second / 2, 1200 * second}).Draw(t, "pause"))
+					for range rapid.SampledFrom([]int{1, 3, 64, 130}).Draw(t, "calls") {
+						w.take(key, 1, of...)
+						w.pass(1000)
+					}
+				}
+				for range rapid.IntRange(1, 4).Draw(t, "starts") {
+					for range rapid.IntRange(1, 6).Draw(t, "commits") {
+						before := w.holds()
+						for range rapid.IntRange(1, 3).Draw(t, "changes") {
+							change()
+						}
+						if !w.m.Synchronous() {
+							w.tick(0)
+							continue
+						}
+						if w.settle(); !settings && rapid.IntRange(0, 3).Draw(t, "fails") == 0 {
+							files.failing(failOn("write"))
+						}
+						if err := w.commit(); err != nil {
+							w.expectCounting(t, w.textsOf(before))
+						}
+						files.failing(nil)
+						settings = false
+						w.tick(second)
+					}
+					if w.tick(second); !w.m.Synchronous() {
+						w.settle()
+					}
+					want := w.counting()
+					w.reopen().expectCounting(t, want)
+				}
+				w.m.Stop()
+			})
+		})
+	}
+}
+
+// A call more of a long log adds little to the file, and however many follow, a file that was never written anew has all.
+func TestACallMoreIsLittle(t *testing.T) {
+	for name, set := range map[string]func(*persistence.Options){"every second": appendOnly, "always": always} {
+		w, files := inMemory(t, set)
+		w.mustOpen()
+		w.setPolicy("p", "5000/1h,algo=log", store.PolicyOptions{})
+		write := func() {
+			if w.m.Synchronous() {
+				if err := w.commit(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.tick(second)
+			w.settle()
+		}
+		for range 5000 {
+			w.take("k", 1, "@p", "9999999/1h")
+			w.pass(3600 * second / 5000)
+		}
+		write()
+		size := len(files.text(w.path("appendonly.aof")))
+		for range 1000 {
+			w.pass(3600 * second / 5000)
+			w.take("k", 1, "@p", "9999999/1h")
+			write()
+		}
+		each := (len(files.text(w.path("appendonly.aof"))) - size) / 1000
+		t.Logf("%s: %d bytes for the log, %d for a call more", name, size, each)
+		if each > 2000 {
+			t.Errorf("%s: %d bytes for a call", name, each)
+		}
+		want := w.counting()
+		w.reopen().expectCounting(t, want)
+		w.m.Stop()
+	}
+}
