@@ -284,6 +284,9 @@ func TestTakeHostile(t *testing.T) {
 		t.Errorf("that took %v", took)
 	}
 	c.play(step{"DBSIZE", ":0"}, step{"CL.POLICY LIST", "*0"})
+	c.play(step{"CL.MTAKE 1 k 5/1s FULL", "-ERR FULL is not an option of CL.MTAKE: its reply has an array for each pair as it is"},
+		step{"CL.MTAKE 1 k 5/1s COST 2 full US", "-ERR FULL is not an option of CL.MTAKE: its reply has an array for each pair as it is"},
+		step{"CL.MTAKE 1 k 5/1s FULL NOSUCH", "-ERR syntax error"}, step{"DBSIZE", ":0"})
 	// An empty key is one like any other, and 128 limits are not too many.
 	c.play(step{"CL.TAKE '' 5/1h", "0 5 4 -1 720000 1 0"}, step{"EXISTS ''", ":1"})
 	if got := c.take(append([]string{"k"}, manyMillis[:128]...)...); got.limited != 0 {

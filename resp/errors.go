@@ -52,6 +52,7 @@ const (
 	errHashField       = "ERR '%s' is no limit and its state"
 	errCost            = "ERR cost must be between 0 and 2147483647"
 	errGive            = "ERR n must not be negative"
+	errFull            = "ERR FULL is not an option of CL.MTAKE: its reply has an array for each pair as it is"
 	errTakeModes       = "ERR PEEK, UPTO and FORCE options at the same time are not compatible"
 	errNoPolicy        = "NOPOLICY no such policy '%s'"
 	errLogMax          = "ERR invalid limit: count '%d': algo=log keeps at most %d calls (--log-max)"
