@@ -215,6 +215,8 @@ func TestTakeInCommand(t *testing.T) {
 	}
 	c.play(
 		step{"COMMAND GETKEYS CL.POLICY SET a 5/1h", "-ERR The command has no key arguments"}, step{"COMMAND GETKEYS CL.TAKE k", "-ERR Invalid number of arguments specified for command"},
+		step{"COMMAND GETKEYS CL.MTAKE 5 a 5/1h b 6/2h COST 2", "-ERR Invalid arguments specified for command"}, step{"COMMAND GETKEYS CL.MTAKE 2 a 5/1h b", "-ERR Invalid arguments specified for command"},
+		step{"COMMAND GETKEYS CL.MTAKE 0 a 5/1h", "-ERR Invalid arguments specified for command"}, step{"COMMAND GETKEYS CL.MTAKE x a 5/1h", "-ERR Invalid arguments specified for command"},
 		step{"CL.POLICY HELP", "*11\r\n+CL.POLICY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n+SET name limit [NX|XX] [RESET]\r\n…"}, step{"CL.RULE HELP", "*9\r\n…"},
 		step{"CL.TAKE k 5/1h,shadow COST 6", "0 5 5 -1 0 6 0"}, step{"CL.TAKE k 5/1h,shadow", "0 5 4 …"},
 	)

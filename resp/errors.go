@@ -93,6 +93,7 @@ const (
 	errNoKeysCommand  = "ERR The command has no key arguments"
 	errBadCommand     = "ERR Invalid command specified"
 	errBadCommandArgs = "ERR Invalid number of arguments specified for command"
+	errBadCommandKeys = "ERR Invalid arguments specified for command"
 	errConfigUnknown  = "ERR Unknown option or number of arguments for CONFIG SET - '%s'"
 	errConfigFailed   = "ERR CONFIG SET failed (possibly related to argument '%s') - %s"
 	errConfigTwice    = "ERR CONFIG SET failed (possibly related to argument '%s') - duplicate parameter"
