@@ -3,11 +3,15 @@ package persistence_test
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"celld/cell"
 	"celld/store"
 )
 
@@ -127,6 +131,87 @@ func TestARewriteWhileSettingsAreTakenBack(t *testing.T) {
 	}
 	w.replaysTexts(files.image(true), want)
 	w.m.Stop()
+}
+
+// Many connections change policies and rules, and take from them, while the disk fails now and then and rewrites go on: in the
+// end the file has what the store has.
+func TestSettingsUnderFire(t *testing.T) {
+	rewrites := int64(0)
+	for round := range uint64(4) {
+		w, files := inMemory(t, always)
+		w.mustOpen()
+		var calls atomic.Uint64
+		files.failing(func(call, _ string) error {
+			if n := calls.Add(1); (n+round)*0x9e3779b97f4a7c15>>59 == 0 { // one in 32
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		limits := []cell.Literal{w.literal("5/1h"), w.literal("90/1h"), w.literal("40/1h,algo=log")}
+		change := func(rnd *rand.Rand) {
+			name, key := fmt.Sprint("p", rnd.IntN(3)), fmt.Append(nil, "key ", rnd.IntN(30))
+			limit := limits[rnd.IntN(len(limits))]
+			switch p := w.store.PolicyNamed(name); {
+			case p == nil || rnd.IntN(8) == 0:
+				_, _ = w.store.SetPolicy(name, limit, store.PolicyOptions{Reset: rnd.IntN(2) == 0})
+			case rnd.IntN(8) == 0:
+				w.store.DeletePolicy(name)
+			case rnd.IntN(8) == 0:
+				_, _ = w.store.PutRule(store.Rule{Pattern: name}, w.clock.Load())
+			case rnd.IntN(8) == 0:
+				w.store.DeleteRule(store.Rule{Pattern: name}, w.clock.Load())
+			default:
+				calls := []store.Call{{Key: key, Limit: &p.Limit, Policy: p.ID}, {Key: key, Limit: &limit}}
+				_, _ = w.store.Take(calls[rnd.IntN(2):], store.TakeOptions{Cost: 1}, store.Access{NowNS: w.clock.Load()})
+			}
+		}
+		var connections sync.WaitGroup
+		for c := range uint64(4) {
+			connections.Go(func() {
+				rnd := rand.New(rand.NewPCG(round, c))
+				for range 500 {
+					w.m.Begin()
+					for range rnd.IntN(4) {
+						if w.m.Refusal() == nil {
+							change(rnd)
+						}
+					}
+					_ = w.m.Commit()
+				}
+			})
+		}
+		done := make(chan struct{})
+		go func() {
+			connections.Wait()
+			close(done)
+		}()
+		for going := true; going; {
+			select {
+			case <-done:
+				going = false
+			case <-time.After(time.Millisecond):
+				w.tick(second / 2)
+				_ = w.m.Rewrite()
+			}
+		}
+		w.settle()
+		files.failing(nil)
+		w.tick(second)
+		if w.m.Status().AOFFailures == 0 {
+			t.Error("nothing has failed")
+		}
+		rewrites += w.m.Status().Rewrites
+		want := w.texts()
+		w.replaysTexts(files.image(true), want)
+		if err := w.commit(); err != nil {
+			t.Fatal(err)
+		}
+		w.replaysTexts(files.image(true), want)
+		w.m.Stop()
+	}
+	if rewrites == 0 {
+		t.Error("nothing was rewritten")
+	}
 }
 
 // What was set before the manager starts, as the policies of a file are, is not taken back, and gets to the disk.
