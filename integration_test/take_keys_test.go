@@ -215,6 +215,8 @@ func TestTakeInCommand(t *testing.T) {
 	}
 	c.play(
 		step{"COMMAND GETKEYS CL.POLICY SET a 5/1h", "-ERR The command has no key arguments"}, step{"COMMAND GETKEYS CL.TAKE k", "-ERR Invalid number of arguments specified for command"},
+		step{"COMMAND GETKEYS CL.MTAKE 5 a 5/1h b 6/2h COST 2", "-ERR Invalid arguments specified for command"}, step{"COMMAND GETKEYS CL.MTAKE 2 a 5/1h b", "-ERR Invalid arguments specified for command"},
+		step{"COMMAND GETKEYS CL.MTAKE 0 a 5/1h", "-ERR Invalid arguments specified for command"}, step{"COMMAND GETKEYS CL.MTAKE x a 5/1h", "-ERR Invalid arguments specified for command"},
 		step{"CL.POLICY HELP", "*11\r\n+CL.POLICY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n+SET name limit [NX|XX] [RESET]\r\n…"}, step{"CL.RULE HELP", "*9\r\n…"},
 		step{"CL.TAKE k 5/1h,shadow COST 6", "0 5 5 -1 0 6 0"}, step{"CL.TAKE k 5/1h,shadow", "0 5 4 …"},
 	)
@@ -284,6 +286,9 @@ func TestTakeHostile(t *testing.T) {
 		t.Errorf("that took %v", took)
 	}
 	c.play(step{"DBSIZE", ":0"}, step{"CL.POLICY LIST", "*0"})
+	c.play(step{"CL.MTAKE 1 k 5/1s FULL", "-ERR FULL is not an option of CL.MTAKE: its reply has an array for each pair as it is"},
+		step{"CL.MTAKE 1 k 5/1s COST 2 full US", "-ERR FULL is not an option of CL.MTAKE: its reply has an array for each pair as it is"},
+		step{"CL.MTAKE 1 k 5/1s FULL NOSUCH", "-ERR syntax error"}, step{"DBSIZE", ":0"})
 	// An empty key is one like any other, and 128 limits are not too many.
 	c.play(step{"CL.TAKE '' 5/1h", "0 5 4 -1 720000 1 0"}, step{"EXISTS ''", ":1"})
 	if got := c.take(append([]string{"k"}, manyMillis[:128]...)...); got.limited != 0 {

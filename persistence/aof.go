@@ -35,6 +35,7 @@ type appendLog struct {
 	crc      uint64 // of what follows the last stamp
 	torn     bool   // there is something behind size, which must go before more is written
 	failed   int64  // writes that have failed
+	undoing  bool   // a commit has failed, and what it was to write is in the store yet
 
 	// The same for INFO, which must not wait for the file.
 	shown struct{ size, baseSize, failed atomic.Int64 }
@@ -106,6 +107,9 @@ func (l *appendLog) open() error {
 	l.show()
 	l.mu.Unlock()
 	if m.o.Fsync == Always {
+		if _, err := l.commit(); err != nil { // of policies that flags have set, which are not to be taken back
+			l.lost.Store(true)
+		}
 		m.store.KeepUndo()
 	}
 	l.writing.Go(l.write)
@@ -230,7 +234,7 @@ func (l *appendLog) drain(b *[]byte) (more, lasting bool) {
 		l.lost.Store(true)
 	}
 	*b = slices.Insert(*b, start, settings...)
-	return more, lasting || len(settings) > 0
+	return more, lasting
 }
 
 // write writes the buffers that are full. At the end each is tried once more.
@@ -358,7 +362,10 @@ func (l *appendLog) commit() (serves int64, err error) {
 		c.buf = nil
 	}
 	if len(b) > 0 {
-		err = l.append(b, true)
+		l.mu.Lock()
+		err = l.appendLocked(b, true)
+		l.undoing = err != nil
+		l.mu.Unlock()
 		l.note(err)
 	}
 	if err != nil {
@@ -367,6 +374,9 @@ func (l *appendLog) commit() (serves int64, err error) {
 		gather()
 		l.m.store.Undo(l.m.o.Clock())
 		c.deciding.Unlock()
+		l.mu.Lock()
+		l.undoing = false
+		l.mu.Unlock()
 		if lasting || l.swaps.Load() != swaps { // a rewrite may have seen what is taken back
 			l.lost.Store(true)
 		}

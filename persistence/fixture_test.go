@@ -35,6 +35,8 @@ type world struct {
 	log   *logText
 	files persistence.FileSystem
 	set   func(*persistence.Options)
+
+	between func() // what is done between Load and Start; nil: nothing
 }
 
 // logText is what was logged.
@@ -82,6 +84,9 @@ func (w *world) open() error {
 	w.store = store.New(store.Options{Journal: o.AppendOnly})
 	w.m = persistence.New(w.store, o)
 	_, err := w.m.Load(func(args [][]byte) error { return fmt.Errorf("unknown command %q", args[0]) })
+	if err == nil && w.between != nil {
+		w.between()
+	}
 	if err == nil {
 		err = w.m.Start(func(step func() (more bool)) {
 			for step() {

@@ -3,39 +3,45 @@ package persistence_test
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
+	"celld/cell"
 	"celld/store"
 )
 
-// Settings are not taken back when they cannot be written. The file follows once it can be.
+// Settings that could not be written are what they were, with what was used under them, and in the file as well.
 func TestSettingsThatCouldNotBeWritten(t *testing.T) {
-	for _, lost := range []bool{false, true} {
+	for _, many := range []bool{false, true} {
 		w, files := inMemory(t, always)
 		w.mustOpen()
-		w.setPolicy("old", "5/1h", store.PolicyOptions{})
+		w.setPolicy("deleted", "5/1h", store.PolicyOptions{})
 		w.setPolicy("reset", "5/1h", store.PolicyOptions{})
-		w.putRule(store.Rule{Pattern: "old"})
-		w.take("k", 5, "@reset", "9/1h")
+		w.setPolicy("changed", "5/1h", store.PolicyOptions{})
+		w.putRule(store.Rule{Pattern: "deleted"})
+		w.putRule(store.Rule{Pattern: "changed", UntilNS: w.now + 60*second})
+		w.take("k", 5, "@deleted", "@reset", "@changed", "9/1h")
+		w.take("k2", 5, "@deleted", "@reset", "@changed")
 		if err := w.commit(); err != nil {
 			t.Fatal(err)
 		}
 		w.tick(second)
-		kept := w.texts()["key k"]
-		files.failing(func(call, _ string) error {
-			if call == "write" {
-				return syscall.ENOSPC
-			}
-			return nil
-		})
+		want := w.texts()
+		files.failing(failOn("write"))
 		w.setPolicy("new", "7/1h", store.PolicyOptions{})
-		w.store.DeletePolicy("old")
-		w.store.DeleteRule(store.Rule{Pattern: "old"}, w.now)
+		w.store.DeletePolicy("deleted")
+		w.setPolicy("reset", "6/1h", store.PolicyOptions{Reset: true})
+		w.setPolicy("changed", "50/1h", store.PolicyOptions{})
+		w.store.DeleteRule(store.Rule{Pattern: "deleted"}, w.now)
+		w.putRule(store.Rule{Pattern: "changed"})
 		w.putRule(store.Rule{Pattern: "new"})
-		w.take("k", 2, "9/1h")
-		if lost { // more than are noted while nobody drains them
+		w.take("k", 2, "@reset", "@changed", "9/1h")
+		if many { // more than are noted while nobody drains them
 			name := strings.Repeat("n", 1<<15)
 			for i := range 600 {
 				w.setPolicy(fmt.Sprint(name, i), "5/1h", store.PolicyOptions{})
@@ -46,24 +52,195 @@ func TestSettingsThatCouldNotBeWritten(t *testing.T) {
 		if err := w.commit(); err == nil {
 			t.Fatal("the disk is full")
 		}
-		if got := w.texts()["key k"]; got != kept {
-			t.Errorf("k is %s, want %s", got, kept)
-		}
-		w.setPolicy("reset", "5/1h", store.PolicyOptions{Reset: true})
-		w.commit()
+		w.expectTexts(want)
+		w.replaysTexts(files.image(true), want)
 		files.failing(nil)
 		for range 3 {
 			w.tick(second)
+			if err := w.commit(); err != nil {
+				t.Fatal(err)
+			}
 			w.settle()
+			w.expectTexts(want)
+			w.replaysTexts(files.image(true), want)
 		}
-		want := w.texts()
-		if want["setting 0 new"] == "" || want["setting 0 old"] != "" || lost && want["setting 0 unnoted"] == "" {
-			t.Errorf("%v", want)
+		for _, key := range []string{"k", "k2"} {
+			for _, policy := range []string{"@deleted", "@reset", "@changed"} {
+				if !w.take(key, 5, policy).Limited {
+					t.Errorf("%s: what was used under %s is forgotten", key, policy)
+				}
+			}
 		}
-		next := &world{t: t, dir: w.dir, now: w.now, set: w.set, files: files.image(true)}
-		next.mustOpen().expectTexts(want)
-		next.m.Stop()
 		w.reopen().expectTexts(want)
+		w.m.Stop()
+	}
+}
+
+// replaysTexts checks that a process that finds those files has exactly this.
+func (w *world) replaysTexts(files *memory, want map[string]string) {
+	w.t.Helper()
+	next := &world{t: w.t, dir: w.dir, now: w.now, set: w.set, files: files}
+	next.mustOpen().expectTexts(want)
+	next.m.Stop()
+}
+
+// A rewrite does not keep what is still to be taken back, however long rounds hold that up.
+func TestARewriteWhileSettingsAreTakenBack(t *testing.T) {
+	w, files := inMemory(t, always)
+	w.mustOpen()
+	w.setPolicy("p", "5/1h", store.PolicyOptions{})
+	w.take("k", 5, "@p")
+	if err := w.commit(); err != nil {
+		t.Fatal(err)
+	}
+	want := w.texts()
+	failed := make(chan error)
+	files.failing(func(call, _ string) error {
+		if call != "write" {
+			return nil
+		}
+		w.m.Begin() // a round that begins while the write is under way
+		files.failing(nil)
+		return syscall.ENOSPC
+	})
+	w.store.DeletePolicy("p")
+	failures := w.m.Status().AOFFailures
+	go func() { failed <- w.commit() }()
+	for w.m.Status().AOFFailures == failures {
+		time.Sleep(time.Millisecond)
+	}
+	if err := w.m.Rewrite(); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if err := w.m.Status().RewriteErr; err == nil {
+		t.Error("rewritten")
+	}
+	_ = w.m.Commit()
+	if err := <-failed; err == nil {
+		t.Error("the disk was full")
+	}
+	w.expectTexts(want)
+	w.tick(second)
+	if err := w.m.Rewrite(); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if err := w.m.Status().RewriteErr; err != nil {
+		t.Error(err)
+	}
+	w.replaysTexts(files.image(true), want)
+	w.m.Stop()
+}
+
+// Many connections change policies and rules, and take from them, while the disk fails now and then and rewrites go on: in the
+// end the file has what the store has.
+func TestSettingsUnderFire(t *testing.T) {
+	rewrites := int64(0)
+	for round := range uint64(4) {
+		w, files := inMemory(t, always)
+		w.mustOpen()
+		var calls atomic.Uint64
+		files.failing(func(call, _ string) error {
+			if n := calls.Add(1); (n+round)*0x9e3779b97f4a7c15>>59 == 0 { // one in 32
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		limits := []cell.Literal{w.literal("5/1h"), w.literal("90/1h"), w.literal("40/1h,algo=log")}
+		change := func(rnd *rand.Rand) {
+			name, key := fmt.Sprint("p", rnd.IntN(3)), fmt.Append(nil, "key ", rnd.IntN(30))
+			limit := limits[rnd.IntN(len(limits))]
+			switch p := w.store.PolicyNamed(name); {
+			case p == nil || rnd.IntN(8) == 0:
+				_, _ = w.store.SetPolicy(name, limit, store.PolicyOptions{Reset: rnd.IntN(2) == 0})
+			case rnd.IntN(8) == 0:
+				w.store.DeletePolicy(name)
+			case rnd.IntN(8) == 0:
+				_, _ = w.store.PutRule(store.Rule{Pattern: name}, w.clock.Load())
+			case rnd.IntN(8) == 0:
+				w.store.DeleteRule(store.Rule{Pattern: name}, w.clock.Load())
+			default:
+				calls := []store.Call{{Key: key, Limit: &p.Limit, Policy: p.ID}, {Key: key, Limit: &limit}}
+				_, _ = w.store.Take(calls[rnd.IntN(2):], store.TakeOptions{Cost: 1}, store.Access{NowNS: w.clock.Load()})
+			}
+		}
+		var connections sync.WaitGroup
+		for c := range uint64(4) {
+			connections.Go(func() {
+				rnd := rand.New(rand.NewPCG(round, c))
+				for range 500 {
+					w.m.Begin()
+					for range rnd.IntN(4) {
+						if w.m.Refusal() == nil {
+							change(rnd)
+						}
+					}
+					_ = w.m.Commit()
+				}
+			})
+		}
+		done := make(chan struct{})
+		go func() {
+			connections.Wait()
+			close(done)
+		}()
+		for going := true; going; {
+			select {
+			case <-done:
+				going = false
+			case <-time.After(time.Millisecond):
+				w.tick(second / 2)
+				_ = w.m.Rewrite()
+			}
+		}
+		w.settle()
+		files.failing(nil)
+		w.tick(second)
+		if w.m.Status().AOFFailures == 0 {
+			t.Error("nothing has failed")
+		}
+		rewrites += w.m.Status().Rewrites
+		want := w.texts()
+		w.replaysTexts(files.image(true), want)
+		if err := w.commit(); err != nil {
+			t.Fatal(err)
+		}
+		w.replaysTexts(files.image(true), want)
+		w.m.Stop()
+	}
+	if rewrites == 0 {
+		t.Error("nothing was rewritten")
+	}
+}
+
+// What was set before the manager starts, as the policies of a file are, is not taken back, and gets to the disk.
+func TestSettingsBeforeTheStart(t *testing.T) {
+	for _, full := range []bool{false, true} {
+		w, files := inMemory(t, always)
+		w.between = func() {
+			w.setPolicy("p", "5/1h", store.PolicyOptions{})
+			if full {
+				files.failing(failOn("write"))
+			}
+		}
+		w.mustOpen()
+		want := w.texts()
+		if refusal := w.m.Refusal(); (refusal != nil) != full {
+			t.Errorf("%v", refusal)
+		}
+		w.setPolicy("new", "5/1h", store.PolicyOptions{})
+		if err := w.commit(); (err != nil) != full {
+			t.Errorf("%v", err)
+		}
+		if !full {
+			want = w.texts()
+		}
+		w.expectTexts(want)
+		files.failing(nil)
+		w.tick(second)
+		w.settle()
+		w.replaysTexts(files.image(true), want)
 		w.m.Stop()
 	}
 }
@@ -84,11 +261,22 @@ func TestAlwaysWithLimitsWhenTheDiskFails(t *testing.T) {
 			_, _ = w.store.Give([]byte("k"), &l, 0, 2, store.Access{NowNS: w.now})
 			_, _ = w.store.Give([]byte("new"), &l, 0, 1, store.Access{NowNS: w.now})
 		},
+		func(w *world) { w.setPolicy("p", "9/1h", store.PolicyOptions{}); w.take("k", 1, "@p") },
+		func(w *world) { w.setPolicy("p", "7/1h", store.PolicyOptions{Reset: true}); w.take("k", 1, "@p") },
+		func(w *world) { w.store.DeletePolicy("p"); w.take("k", 1, "90/1h,algo=log") },
+		func(w *world) { w.setPolicy("q", "7/1h", store.PolicyOptions{}); w.take("k", 1, "@q") },
+		func(w *world) { w.putRule(store.Rule{Pattern: "x*"}); w.putRule(store.Rule{Deny: true, Pattern: "y"}) },
+		func(w *world) {
+			w.putRule(store.Rule{Pattern: "x*", UntilNS: w.now + 60*second})
+			w.store.DeleteRule(store.Rule{Deny: true, Pattern: "y"}, w.now)
+		},
 	}
 	for call, more := 1, true; more; call++ {
 		w, files := inMemory(t, always)
 		w.mustOpen()
-		w.take("k", 3, "5/1h", "90/1h,algo=log")
+		w.setPolicy("p", "5/1h", store.PolicyOptions{})
+		w.take("k", 3, "5/1h", "90/1h,algo=log", "@p")
+		w.take("k2", 3, "@p")
 		w.commit()
 		reached := files.failFrom(call, false)
 		for i, change := range changes {

@@ -61,7 +61,6 @@ func TestLongLogs(t *testing.T) {
 			rapid.Check(tt, func(t *rapid.T) {
 				w, files := inMemory(tt, set)
 				w.mustOpen()
-				settings := false
 				key := func() string { return rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key") }
 				actions := []func(){
 					func() {
@@ -76,7 +75,6 @@ func TestLongLogs(t *testing.T) {
 						_, _ = w.store.Give([]byte(key()), &l, 0, rapid.Int64Range(1, 99).Draw(t, "give"), store.Access{NowNS: w.now})
 					},
 					func() {
-						settings = true
 						w.setPolicy("p", rapid.SampledFrom(limits).Draw(t, "limit"), store.PolicyOptions{Reset: rapid.Bool().Draw(t, "reset")})
 					},
 					func() {
@@ -114,14 +112,13 @@ func TestLongLogs(t *testing.T) {
 							w.tick(0)
 							continue
 						}
-						if w.settle(); !settings && rapid.IntRange(0, 3).Draw(t, "fails") == 0 {
+						if w.settle(); rapid.IntRange(0, 3).Draw(t, "fails") == 0 {
 							files.failing(failOn("write"))
 						}
 						if err := w.commit(); err != nil {
 							w.expectCounting(t, w.textsOf(before))
 						}
 						files.failing(nil)
-						settings = false
 						w.tick(second)
 					}
 					if w.tick(second); !w.m.Synchronous() {

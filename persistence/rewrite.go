@@ -147,6 +147,9 @@ func (m *Manager) rewrite() (err error) {
 func (l *appendLog) mark() (from, failed int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.undoing { // keys under a policy that is gone, and comes back, would not be told again
+		return 0, 0, errors.New("a write has failed, and what it was to write is still to be taken back")
+	}
 	if l.crc != 0 {
 		err = l.appendLocked(nil, false)
 	}

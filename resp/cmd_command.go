@@ -205,6 +205,10 @@ func cmdCommandGetKeys(s *Session, args [][]byte) {
 		s.replyError(errBadCommandArgs)
 	default:
 		keys := row.keysOf(target)
+		if len(keys) == 0 {
+			s.replyError(errBadCommandKeys)
+			return
+		}
 		s.replyArray(len(keys))
 		for _, key := range keys {
 			s.replyBulk(key)

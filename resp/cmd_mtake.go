@@ -28,7 +28,11 @@ func cmdMultiTake(s *Session, args [][]byte) {
 		t.calls = append(t.calls, store.Call{Key: args[2+2*i], Limit: limit.Literal, Policy: limit.policy})
 	}
 	s.scratch.calls = t.calls
-	if text := t.parseOptions(args[2+2*pairs:]); text != "" {
+	text := t.parseOptions(args[2+2*pairs:])
+	if text == "" && t.full {
+		text = errFull
+	}
+	if text != "" {
 		s.replyError("%s", text)
 		return
 	}

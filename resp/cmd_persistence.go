@@ -173,10 +173,10 @@ func (srv *Server) load(carrier carrier) error {
 			srv.log.Warn("left out what is no limit", "files", loaded.Files, "found", loaded.OthersText())
 		}
 	}
-	if err := p.Start(carrier.background); err != nil {
+	if err := srv.setPolicies(); err != nil { // before Start, from which on what cannot be written is taken back
 		return err
 	}
-	if err := srv.setPolicies(); err != nil {
+	if err := p.Start(carrier.background); err != nil {
 		return err
 	}
 	srv.loading.Store(false)

@@ -51,7 +51,7 @@ func (s *Session) parseRule(args [][]byte, expires bool) (r store.Rule, problem 
 			if !ok {
 				return r, errNotInteger
 			}
-			if seconds <= 0 || seconds > (math.MaxInt64-s.nowNS)/1e9 {
+			if seconds <= 0 || seconds >= (math.MaxInt64-s.nowNS)/1e9 { // files have the end in ms, rounded up
 				return r, formatError(errInvalidExpire, "cl.rule")
 			}
 			r.UntilNS = s.nowNS + seconds*1e9

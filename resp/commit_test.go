@@ -93,6 +93,27 @@ func TestADiskThatIsFull(t *testing.T) {
 	})
 }
 
+// A policy or a rule that cannot be written is not in force.
+func TestSettingsOnADiskThatIsFull(t *testing.T) {
+	disk := &fullDisk{}
+	eachCarrierOn(t, disk, func(t *testing.T, srv *Server, addr string) {
+		const misconf = "-MISCONF Errors writing to the AOF file: no space left on device\r\n"
+		named := func(text string) string { return strings.ReplaceAll(text, "NAME", t.Name()) }
+		c := dialTest(t, addr)
+		c.ask(named("CL.POLICY SET NAME 5/1d\r\nCL.TAKE NAME:k @NAME COST 5\r\n"), ":1\r\n*7\r\n:0\r\n:5\r\n:0\r\n:-1\r\n:86400000\r\n:5\r\n:0\r\n")
+		disk.full.Store(true)
+		c.ask(named("CL.POLICY SET NAME 9/1d RESET\r\nCL.POLICY SET NAME:new 9/1d\r\nCL.RULE ADD DENY NAME*\r\n"), misconf+misconf+misconf)
+		c.ask(named("CL.POLICY GET NAME\r\nCL.POLICY GET NAME:new\r\nCL.RULE LIST NAME*\r\n"), "$4\r\n5/1d\r\n$-1\r\n*0\r\n")
+		disk.full.Store(false)
+		for deadline := time.Now().Add(10 * time.Second); srv.persist.Refusal() != nil; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("the disk has space again, and nothing is written")
+			}
+		}
+		c.ask(named("CL.TAKE NAME:k @NAME PEEK\r\n"), "*7\r\n:1\r\n:5\r\n:0\r\n")
+	})
+}
+
 // Clients that ask at the same time share the waiting for the disk, and each call counts once.
 func TestRepliesThatWaitForTheDisk(t *testing.T) {
 	disk := &fullDisk{}

@@ -93,10 +93,10 @@ func (c *command) keysOf(args [][]byte) [][]byte {
 	}
 	if c.keys.counted {
 		n, ok := parseInt(args[c.keys.first-1])
-		if !ok || n < 1 || n > int64(len(args)) {
+		if !ok || n < 1 || n > int64((len(args)-c.keys.first)/c.keys.step) {
 			return nil
 		}
-		last = min(last, c.keys.first+(int(n)-1)*c.keys.step)
+		last = c.keys.first + (int(n)-1)*c.keys.step
 	}
 	var keys [][]byte
 	for i := c.keys.first; i <= last && i < len(args); i += c.keys.step {

@@ -37,6 +37,7 @@ func (f *takeForms) learn(s *Session, frame []byte, args [][]byte) {
 	if frame[0] != '*' || len(args) < 3 || !bytes.EqualFold(args[0], takeName) || len(frame)-len(args[1]) > maxForm {
 		return
 	}
+	version := s.srv.store.PoliciesVersion() // before the limits are read: it may change meanwhile
 	form := &f.known[f.next]
 	form.head, form.limits = form.head[:0], form.limits[:0]
 	rest := args[2:]
@@ -60,7 +61,7 @@ func (f *takeForms) learn(s *Session, frame []byte, args [][]byte) {
 	f.last, f.next = f.next, (f.next+1)%len(f.known)
 	form.head = append(form.head[:0], frame[:head]...)
 	form.tail = append(form.tail[:0], frame[keyStart+len(args[1]):]...)
-	form.call, form.version, form.logMax = call, s.srv.store.PoliciesVersion(), s.srv.cfg.logMax.Get()
+	form.call, form.version, form.logMax = call, version, s.srv.cfg.logMax.Get()
 }
 
 // recognise finds the form and the key of the call at the start of data, and its length in bytes.

@@ -60,6 +60,8 @@ func (c *Call) load(before []Call, all int, a Access) error {
 		c.sh.countLookup(c.e)
 		if c.e != nil && c.e.holdsLimits() {
 			if c.held = c.sh.countTallies(c.e); c.held+all > MaxLimits {
+				c.sh.remember(c.n, c.e, c.Key) // Undo may bring a policy back whose state goes here
+				c.sh.journal.mark(c.n, c.e)
 				c.held = c.sh.dropDeadTallies(c.e, a.NowNS)
 			}
 		}

@@ -178,15 +178,20 @@ func (t *table) costBytes(n uint32, e *slot) int64 {
 	return costBytes(t.keys.length(n, e)) + t.limitBytes(e)
 }
 
-// limits appends what a key holds. The rings are the store's own, and valid under its lock only.
-func (sh *shard) limits(e *slot, to Limits) Limits {
+// limits are what a key holds: gone says whether with what was of policies that are gone, under a Policy that is but an ID.
+// The rings are the store's own, and valid under its lock only.
+func (sh *shard) limits(e *slot, gone bool) (to Limits) {
 	for n := e.firstTally(); n != 0; {
 		p := sh.tallies.at(n)
 		n = p.next
 		var policy *Policy
 		if p.policy != 0 {
-			if policy = sh.policies.byID(p.policy); policy == nil {
-				continue // deleted, or reset
+			policy = sh.policies.byID(p.policy)
+			switch {
+			case policy == nil && gone:
+				policy = &Policy{ID: p.policy}
+			case policy == nil: // deleted, or reset
+				continue
 			}
 		}
 		to = append(to, LimitState{Policy: policy, Literal: p.literal(), State: sh.tallies.state(p)})
@@ -225,8 +230,18 @@ func (l Limits) clone() Limits {
 func (sh *shard) full(n uint32, e *slot) State {
 	st := sh.state(n, e)
 	if st.Kind == HoldsLimits {
-		limits := sh.limits(e, nil)
+		limits := sh.limits(e, false)
 		st.TAT, st.Limits = limits.EndNS(), &limits
+	}
+	return st
+}
+
+// whole is full with what was of policies that are gone, which Undo may bring back.
+func (sh *shard) whole(n uint32, e *slot) State {
+	st := sh.state(n, e)
+	if st.Kind == HoldsLimits {
+		limits := sh.limits(e, true)
+		st.Limits = &limits
 	}
 	return st
 }
@@ -308,7 +323,7 @@ func (s *Store) Limits(key []byte, a Access, fn func(*LimitState)) (bool, error)
 	case !e.holdsLimits():
 		return true, ErrWrongType
 	}
-	limits := sh.limits(e, nil)
+	limits := sh.limits(e, false)
 	for i := range limits {
 		if limits[i].Literal.EndNS(&limits[i].State) > uint64(a.NowNS) {
 			fn(&limits[i])

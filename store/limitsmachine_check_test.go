@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,13 @@ func (m *limitsMachine) tell() {
 			delete(m.copied, string(c.Key))
 		default:
 			m.copied[string(c.Key)] = stateText(c.State, m.model.nowNS)
+		}
+	})
+	m.store.DrainSettings(func(c store.SettingChange) {
+		if text, ok := m.store.SettingText(c.Setting); ok {
+			m.named[c.Name] = text
+		} else {
+			delete(m.named, c.Name)
 		}
 	})
 }
@@ -43,19 +51,20 @@ func stateText(st store.State, nowNS int64) string {
 func (m *limitsMachine) commit(*rapid.T) {
 	m.tell()
 	m.store.Keep()
-	m.kept = cloneKeys(m.model.keys)
+	m.kept = limitsModel{keys: cloneKeys(m.model.keys), policies: maps.Clone(m.model.policies)}
 }
 
 func (m *limitsMachine) undo(t *rapid.T) {
-	if m.resets || !m.undoes {
+	if !m.undoes {
 		return
 	}
 	if rapid.Bool().Draw(t, "told") {
 		m.tell()
 	}
 	m.store.Undo(m.model.nowNS)
+	m.model.policies = maps.Clone(m.kept.policies)
 	m.evictedSome(t, nil)
-	if m.model.keys = cloneKeys(m.kept); m.evicts {
+	if m.model.keys = cloneKeys(m.kept.keys); m.evicts {
 		m.takeOver(t) // what has gone since to make room for what is taken back, and the order of use, are not the model's
 	}
 	for key := range m.model.keys {
@@ -176,9 +185,14 @@ func (m *limitsMachine) check(t *rapid.T) {
 
 // checkCopy compares what Drain and Export tell.
 func (m *limitsMachine) checkCopy(t *rapid.T) {
-	m.tell()
-	m.store.Keep()
-	m.kept = cloneKeys(m.model.keys)
+	m.commit(t)
+	policies := map[string]string{}
+	for name, p := range m.model.policies {
+		policies[name] = p.limit.String()
+	}
+	if !maps.Equal(m.named, policies) {
+		t.Fatalf("policies %v are told, want %v", m.named, policies)
+	}
 	exported := map[string]bool{}
 	for at, more := (store.Position{}), true; more; {
 		at, more = m.store.Export(at, m.model.nowNS, func(key []byte, st store.State) {
@@ -200,7 +214,7 @@ func (m *limitsMachine) checkCopy(t *rapid.T) {
 }
 
 func runLimitsMachine(t *rapid.T, shards int) {
-	m := &limitsMachine{copied: map[string]string{}, kept: map[string]*heldKey{}}
+	m := &limitsMachine{copied: map[string]string{}, named: map[string]string{}, kept: limitsModel{keys: map[string]*heldKey{}, policies: map[string]heldPolicy{}}}
 	m.keys = rapid.SliceOfN(rapid.SampledFrom(limitKeys), 1, 5).Draw(t, "keys")
 	m.texts = rapid.SliceOfN(rapid.SampledFrom(limitTexts), 1, 5).Draw(t, "texts")
 	m.model = limitsModel{nowNS: t0, keys: map[string]*heldKey{}, policies: map[string]heldPolicy{}, maxKeys: 1000}

@@ -18,8 +18,9 @@ type limitsMachine struct {
 	texts   []string // few of all limits, so that they meet
 	store   *store.Store
 	model   limitsModel
-	kept    map[string]*heldKey // what Undo goes back to
-	copied  map[string]string   // what Drain has told
+	kept    limitsModel       // whose keys and policies Undo goes back to
+	copied  map[string]string // what Drain has told
+	named   map[string]string // what DrainSettings has told of policies
 	evicted int64
 	evicts  bool
 	undoes  bool
@@ -330,7 +331,7 @@ func (m *limitsMachine) deletePolicy(t *rapid.T) {
 
 func (m *limitsMachine) pass(t *rapid.T) {
 	m.model.pass(rapid.SampledFrom([]int64{0, 1, 1000, second / 10, second / 3, second, 3 * second, 70 * second}).Draw(t, "ns"))
-	m.model.dropDead(m.kept)
+	m.model.dropDead(m.kept.keys)
 }
 
 func (m *limitsMachine) sweep(*rapid.T) { sweep(m.store, m.model.nowNS) }

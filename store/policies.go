@@ -86,21 +86,14 @@ func (s *Store) SetPolicy(name string, l cell.Literal, o PolicyOptions) (bool, e
 	if old == nil && len(p.byName) >= MaxPolicies {
 		return false, ErrTooMany
 	}
-	if p.byName == nil {
-		p.byName, p.ids = make(map[string]*Policy), make(map[uint32]*Policy)
-	}
 	policy := &Policy{Name: name, Limit: l}
 	if old != nil && !o.Reset {
 		policy.ID = old.ID
 	} else {
-		if old != nil {
-			delete(p.ids, old.ID)
-		}
 		p.lastID++
 		policy.ID = p.lastID
 	}
-	p.byName[name], p.ids[policy.ID] = policy, policy
-	p.changed(s, name, o.Reset)
+	p.put(s, name, policy, o.Reset)
 	return true, nil
 }
 
@@ -109,19 +102,35 @@ func (s *Store) DeletePolicy(name string) bool {
 	p := &s.policies
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	old := p.byName[name]
-	if old == nil {
+	if p.byName[name] == nil {
 		return false
 	}
-	delete(p.byName, name)
-	delete(p.ids, old.ID)
-	p.changed(s, name, true)
+	p.put(s, name, nil, true)
 	return true
 }
 
-func (p *policies) changed(s *Store, name string, renewed bool) {
+// put has a name stand for a policy, or for none.
+func (p *policies) put(s *Store, name string, policy *Policy, renewed bool) {
+	if p.byName == nil {
+		p.byName, p.ids = make(map[string]*Policy), make(map[uint32]*Policy)
+	}
+	old := p.byName[name]
+	if old != nil {
+		delete(p.byName, name)
+		delete(p.ids, old.ID)
+	}
+	if policy != nil {
+		p.byName[name], p.ids[policy.ID] = policy, policy
+	}
 	p.version.Add(1)
-	s.settings.note(Setting{PolicySetting, name}, renewed)
+	s.settings.note(settingWas{Setting: Setting{PolicySetting, name}, policy: old}, renewed)
+}
+
+// restore makes a policy what it was, with its ID.
+func (p *policies) restore(s *Store, was settingWas) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.put(s, was.Name, was.policy, false)
 }
 
 // Policies returns all, sorted by name.

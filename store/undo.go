@@ -67,7 +67,7 @@ func (sh *shard) note(n uint32, e *slot, key []byte, copyOf func(Limits) Limits)
 	if b.there {
 		e.use |= flagNoted
 		b.spent = e.spent()
-		if b.was = sh.full(n, e); b.was.Limits != nil {
+		if b.was = sh.whole(n, e); b.was.Limits != nil {
 			limits := copyOf(*b.was.Limits)
 			b.was.Limits = &limits
 		}
@@ -146,9 +146,10 @@ func (d *drain) takeUndo(j *journal) {
 	}
 }
 
-// KeepUndo has every change from now on remember what its key was, until Keep, so that Undo can take it back. It costs a
-// change some 0.02 µs.
+// KeepUndo has every change from now on remember what its key or its setting was, until Keep, so that Undo can take it back.
+// It costs a change some 0.02 µs.
 func (s *Store) KeepUndo() {
+	s.settings.keepUndo()
 	for i := range s.shards {
 		s.shards[i].mu.Lock()
 		s.shards[i].journal.undo.kept = true
@@ -158,6 +159,7 @@ func (s *Store) KeepUndo() {
 
 // Keep forgets what Undo could take back of the changes told so far.
 func (s *Store) Keep() {
+	s.settings.keep()
 	d := &s.drain
 	for i := range d.undo {
 		log := &d.undo[i]
@@ -177,6 +179,7 @@ func (s *Store) Undo(nowNS int64) {
 		s.drain.takeUndo(j)
 		j.undo.still = true
 	})
+	s.settings.takeBack(s)
 	for _, log := range slices.Backward(s.drain.undo) { // the newest first, so that the oldest state stays
 		end := len(log.keys)
 		for _, b := range slices.Backward(log.notes) {
