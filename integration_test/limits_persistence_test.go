@@ -1,9 +1,11 @@
 package integration_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -85,7 +87,7 @@ func (c *conn) keptKeys() map[string]string {
 	for _, key := range keyList(c.do("KEYS", "*")) {
 		expires := (intReply(c.do("PEXPIRETIME", key)) + 500) / 1000
 		if c.do("TYPE", key) == "+hash\r\n" {
-			fields := pairs(c.t, c.do("HGETALL", key))
+			fields := joinParts(c.t, pairs(c.t, c.do("HGETALL", key)))
 			for _, name := range slices.Sorted(maps.Keys(fields)) {
 				all[key] += name + " " + fields[name] + "\n"
 			}
@@ -96,6 +98,74 @@ func (c *conn) keptKeys() map[string]string {
 		all["expires "+key] = itoa(expires)
 	}
 	return all
+}
+
+// joinParts makes wholes of the parts of logs, as the append-only file and so redis-server has them.
+func joinParts(t testing.TB, fields map[string]string) map[string]string {
+	t.Helper()
+	type part struct {
+		after  int64
+		limit  string
+		calls  [][2]int64
+		behind string
+	}
+	read := func(text string) (p part) {
+		for i, field := range strings.Fields(text) {
+			name, value, _ := strings.Cut(field, "=")
+			switch {
+			case i == 0:
+				p.limit = field
+			case name == "after":
+				p.after = number(t, value)
+			case name == "calls" && value != "":
+				at := int64(0)
+				for call := range strings.SplitSeq(value, ",") {
+					when, cost, _ := strings.Cut(call, ":")
+					at += number(t, strings.TrimPrefix(when, "+"))
+					p.calls = append(p.calls, [2]int64{at, number(t, cost)})
+				}
+			case name != "calls":
+				p.behind = " " + field
+			}
+		}
+		return p
+	}
+	parts := map[string][]part{}
+	joined := map[string]string{}
+	for name, text := range fields {
+		if log, _, isPart := strings.Cut(name, " "); isPart {
+			parts[log] = append(parts[log], read(text))
+		} else {
+			joined[name] = text
+		}
+	}
+	for name, list := range parts {
+		slices.SortFunc(list, func(a, b part) int { return cmp.Compare(a.after, b.after) })
+		all := read(joined[name])
+		for _, p := range list {
+			kept := slices.DeleteFunc(all.calls, func(call [2]int64) bool { return call[0] > p.after })
+			all = part{0, p.limit, append(kept, p.calls...), p.behind}
+		}
+		text, before := all.limit+" calls=", int64(0)
+		for i, call := range all.calls {
+			if i > 0 {
+				text += ",+"
+			}
+			text += itoa(call[0]-before) + ":" + itoa(call[1])
+			before = call[0]
+		}
+		joined[name] = text + all.behind
+	}
+	return joined
+}
+
+func number(t testing.TB, text string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func sameText(t testing.TB, what string, got, want map[string]string) {
@@ -261,6 +331,9 @@ func TestLimitsMove(t *testing.T) {
 			redis := dial(t, startRedis(t, append([]string{"--dir", dir}, strings.Fields(test.redis)...)...))
 			loaded(redis)
 			sameText(t, "redis-server", redis.keptKeys(), wantKeys)
+			if parts := intReply(redis.do("HLEN", "calls")); (parts > 1) != (test.file == "appendonly.aof") {
+				t.Errorf("the log of 200 calls is in %d fields", parts)
+			}
 			if test.back == "dump.rdb" {
 				redis.do("SAVE")
 			} else {

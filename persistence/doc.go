@@ -12,6 +12,7 @@
 //
 // What is stored of a limit of CL.THROTTLE is the string key that redis-cell keeps, its TAT in Unix nanoseconds as decimal,
 // and its expiry in Unix milliseconds. A key of CL.TAKE is a hash, with a field for each limit and its state as text. Written
-// as states and not as calls, they mean the same whenever they are read. Policies and rules stand in auxiliary fields and in
+// as states and not as calls, they mean the same whenever they are read. The append-only file has a long log in parts, in
+// fields of their own (log/1h 3), and of one that it has already those that are new. Policies and rules stand in auxiliary fields and in
 // ECHOs, which Redis passes over.
 package persistence
