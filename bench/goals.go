@@ -51,6 +51,7 @@ var goals = []goal{
 	{row: "take-log-pass-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 3},
 	{row: "take-four-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 2.5},
 	{row: "take-four-pass-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 2.5},
+	{row: "take-log-always-c1", metric: cpuMicroseconds, peer: "celld", in: "take-gcra-always-c1", atMost: 1.5},
 	{row: "save-10m", metric: saveSeconds, peer: "redis-cell", atMost: 1},
 	{row: "save-10m", metric: loadSeconds, peer: "redis-cell", atMost: 1},
 	{row: "save-10m", metric: peakRatio, atMost: 1.1},

@@ -61,6 +61,10 @@ var allRows = []row{
 		script: logScript, args: []string{"10000", "3600000000"}})},
 	{name: "take-four-p16", title: "CL.TAKE, four limits, P=16", work: taking(limiter{limits: []string{"10/1s", "100/1m", "1000/1h", "10000/1d,algo=window"}})},
 	{name: "take-four-pass-p16", title: "CL.TAKE, four limits, all pass, P=16", work: taking(limiter{limits: []string{"100000/1s", "1000000/1m", "10000000/1h", "100000000/1d,algo=window"}, passes: true})},
+	{name: "take-gcra-always-c1", title: "CL.TAKE, gcra, 1 connection, append-only file always", work: drive{clients: 1, pipeline: 1, keys: 2, requests: 8_000, fsync: "always",
+		limiter: &limiter{limits: []string{"1/1m,burst=1000000"}, passes: true}}},
+	{name: "take-log-always-c1", title: "CL.TAKE, log of 5,000 and more, 1 connection, append-only file always", work: drive{clients: 1, pipeline: 1, keys: 2, requests: 8_000, fsync: "always",
+		limiter: &limiter{limits: []string{"10000/1h,algo=log"}, before: 5_000, logs: 5_000, passes: true}}},
 	{name: "save-10m", title: "10M keys", work: save{keys: 10_000_000}, once: true, big: true},
 }
 
