@@ -76,14 +76,20 @@ func TestPersistenceDiskFullAlways(t *testing.T) {
 	const clients, burst = 8, 1_000_000
 	passed := make([]map[string]int, clients)
 	refused := make([]int, clients)
-	call := func(key string) []byte { return frame("CL.THROTTLE", key, itoa(burst-1), "1", "3600") }
+	const log = "10000/300d,algo=log"
+	call := func(key string) []byte {
+		if key == "log" {
+			return frame("CL.TAKE", key, log)
+		}
+		return frame("CL.THROTTLE", key, itoa(burst-1), "1", "3600")
+	}
 	run := func(rounds int) {
 		var running sync.WaitGroup
 		for i := range clients {
 			conn := dial(t, d.addr)
 			running.Go(func() {
 				for r := range rounds {
-					keys := []string{"shared", fmt.Sprint("own:", i), fmt.Sprintf("new:%d:%d", i, r), "shared", "shared"}
+					keys := []string{"shared", fmt.Sprint("own:", i), fmt.Sprintf("new:%d:%d", i, r), "log", "shared"}
 					var batch []byte
 					for _, key := range keys {
 						batch = append(batch, call(key)...)
@@ -91,12 +97,12 @@ func TestPersistenceDiskFullAlways(t *testing.T) {
 					conn.Write(batch)
 					for _, key := range keys {
 						raw, err := conn.tryReply(replyTimeout)
-						if ints, ok := fiveInts(raw); ok && ints[0] == 0 {
+						if limited, _, ok := crashReply(raw); ok && !limited {
 							passed[i][key]++
 						} else if strings.HasPrefix(raw, misconf) {
 							refused[i]++
 						} else {
-							t.Errorf("CL.THROTTLE: %q, %v", raw, err)
+							t.Errorf("%s: %q, %v", key, raw, err)
 							return
 						}
 					}
@@ -152,6 +158,12 @@ func TestPersistenceDiskFullAlways(t *testing.T) {
 	}
 	for name, conn := range map[string]*conn{"in memory": c, "after a restart": d.restarted()} {
 		for key, n := range want {
+			if key == "log" {
+				if got := conn.take(key, log, "COST", "0"); got.limit-got.remaining != int64(n) {
+					t.Errorf("%s: the log has counted %d calls, %d have passed", name, got.limit-got.remaining, n)
+				}
+				continue
+			}
 			limit := []string{key, itoa(burst - 1), "1", "3600", "0"}
 			if key == "first" {
 				limit, n = []string{key, "9", "1", "86400", "0"}, 1

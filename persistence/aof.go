@@ -26,7 +26,7 @@ const (
 //
 // With Always, Commit gathers and writes what was decided, and the replies wait for it.
 type appendLog struct {
-	m *Manager
+	disk *Disk
 
 	mu       sync.Mutex // the file
 	file     File
@@ -75,8 +75,8 @@ type commits struct {
 	swaps   int64 // appendLog.swaps when changes were last gathered
 }
 
-func newAppendLog(m *Manager) *appendLog {
-	l := &appendLog{m: m, gather: every{period: gatherEvery}, retry: every{period: retryEvery}, ended: make(chan struct{})}
+func newAppendLog(d *Disk) *appendLog {
+	l := &appendLog{disk: d, gather: every{period: gatherEvery}, retry: every{period: retryEvery}, ended: make(chan struct{})}
 	l.empty, l.full = make(chan []byte, 2), make(chan []byte, 2)
 	l.empty <- make([]byte, 0, 1<<10)
 	l.empty <- make([]byte, 0, 1<<10)
@@ -87,13 +87,13 @@ func newAppendLog(m *Manager) *appendLog {
 
 // open opens the file, and writes one first where what was loaded cannot be extended.
 func (l *appendLog) open() error {
-	m := l.m
-	if m.rewriteAtStart {
-		if err := m.rewriteDirect(); err != nil {
+	d := l.disk
+	if d.rewriteAtStart {
+		if err := d.rewriteDirect(); err != nil {
 			return fmt.Errorf("write the append-only file: %w", err)
 		}
 	}
-	f, err := m.files.Append(m.aofPath())
+	f, err := d.files.Append(d.aofPath())
 	if err != nil {
 		return err
 	}
@@ -103,14 +103,14 @@ func (l *appendLog) open() error {
 		return err
 	}
 	l.mu.Lock()
-	l.file, l.size, l.baseSize, l.crc = m.appending(f, info.Size()), info.Size(), info.Size(), m.tailCRC
+	l.file, l.size, l.baseSize, l.crc = d.appending(f, info.Size()), info.Size(), info.Size(), d.tailCRC
 	l.show()
 	l.mu.Unlock()
-	if m.o.Fsync == Always {
+	if d.o.Fsync == Always {
 		if _, err := l.commit(); err != nil { // of policies that flags have set, which are not to be taken back
 			l.lost.Store(true)
 		}
-		m.store.KeepUndo()
+		d.store.KeepUndo()
 	}
 	l.writing.Go(l.write)
 	l.active.Store(true)
@@ -141,7 +141,7 @@ func (l *appendLog) appendLocked(b []byte, sync bool) (err error) {
 		}
 		l.torn = false
 	}
-	b = appendStamp(b, l.m.o.Clock(), jonesUpdate(l.crc, b))
+	b = appendStamp(b, l.disk.o.Clock(), jonesUpdate(l.crc, b))
 	_, err = l.file.Write(b)
 	if err == nil && sync {
 		err = l.file.Sync()
@@ -162,11 +162,11 @@ func (l *appendLog) note(err error) {
 	switch {
 	case err == nil && was != nil:
 		l.writeErr.Store(nil)
-		l.m.log.Info("the append-only file can be written again", "file", l.m.aofPath())
+		l.disk.log.Info("the append-only file can be written again", "file", l.disk.aofPath())
 	case err != nil:
 		l.writeErr.Store(&err)
 		if was == nil {
-			l.m.log.Error("the append-only file cannot be written", "file", l.m.aofPath(), "error", err)
+			l.disk.log.Error("the append-only file cannot be written", "file", l.disk.aofPath(), "error", err)
 		}
 	}
 }
@@ -179,14 +179,14 @@ func (l *appendLog) failing() error {
 }
 
 func (l *appendLog) tick(nowNS int64) {
-	if l.m.o.Fsync == Always {
+	if l.disk.o.Fsync == Always {
 		if l.failing() != nil && l.retry.due(nowNS) {
 			l.note(l.append(nil, true))
 		}
 		return
 	}
-	if !l.gathering.Load() && (l.gather.due(nowNS) || l.m.store.Changed() > gatherSoon) && l.gathering.CompareAndSwap(false, true) {
-		l.m.background(l.step)
+	if !l.gathering.Load() && (l.gather.due(nowNS) || l.disk.store.Changed() > gatherSoon) && l.gathering.CompareAndSwap(false, true) {
+		l.disk.background(l.step)
 	}
 }
 
@@ -222,7 +222,7 @@ func (l *appendLog) step() (more bool) {
 // Those of policies go before those of keys, which may be under them.
 func (l *appendLog) drain(b *[]byte) (more, lasting bool) {
 	start := len(*b)
-	more = l.m.store.Drain(func(c store.Change) {
+	more = l.disk.store.Drain(func(c store.Change) {
 		if c.Lost {
 			l.lost.Store(true)
 		}
@@ -230,7 +230,7 @@ func (l *appendLog) drain(b *[]byte) (more, lasting bool) {
 		*b = appendChange(*b, c)
 	})
 	var settings []byte
-	if l.m.store.DrainSettings(func(c store.SettingChange) { settings = l.m.appendSettingChange(settings, c) }) {
+	if l.disk.store.DrainSettings(func(c store.SettingChange) { settings = l.disk.appendSettingChange(settings, c) }) {
 		l.lost.Store(true)
 	}
 	*b = slices.Insert(*b, start, settings...)
@@ -241,7 +241,7 @@ func (l *appendLog) drain(b *[]byte) (more, lasting bool) {
 func (l *appendLog) write() {
 	for b := range l.full {
 		for last := false; ; last = l.ending() {
-			err := l.append(b, !l.m.unsynced.Load())
+			err := l.append(b, !l.disk.unsynced.Load())
 			l.note(err)
 			if err == nil {
 				break
@@ -294,23 +294,23 @@ func (l *appendLog) fill(st *Status) {
 }
 
 // Synchronous says whether replies have to wait for Commit.
-func (m *Manager) Synchronous() bool { return m != nil && m.aof != nil && m.o.Fsync == Always }
+func (d *Disk) Synchronous() bool { return d != nil && d.aof != nil && d.o.Fsync == Always }
 
 // Refusal is why no decision may be made: with Always, that the last write has failed.
-func (m *Manager) Refusal() error {
-	if !m.Synchronous() {
+func (d *Disk) Refusal() error {
+	if !d.Synchronous() {
 		return nil
 	}
-	return m.aof.failing()
+	return d.aof.failing()
 }
 
 // Begin begins a round of decisions that Commit ends. Rounds go on beside each other.
-func (m *Manager) Begin() { m.aof.commits.deciding.RLock() }
+func (d *Disk) Begin() { d.aof.commits.deciding.RLock() }
 
 // Commit ends a round and returns when what it has changed is on the disk. If it cannot be written it is taken back, and the
 // error says why. One write serves all that wait.
-func (m *Manager) Commit() error {
-	l := m.aof
+func (d *Disk) Commit() error {
+	l := d.aof
 	c := &l.commits
 	c.Lock()
 	defer c.Unlock()
@@ -372,7 +372,7 @@ func (l *appendLog) commit() (serves int64, err error) {
 		// What was decided meanwhile may rest on what is taken back, so it is as well. What that changes is told the next time.
 		c.deciding.Lock()
 		gather()
-		l.m.store.Undo(l.m.o.Clock())
+		l.disk.store.Undo(l.disk.o.Clock())
 		c.deciding.Unlock()
 		l.mu.Lock()
 		l.undoing = false
@@ -381,6 +381,6 @@ func (l *appendLog) commit() (serves int64, err error) {
 			l.lost.Store(true)
 		}
 	}
-	l.m.store.Keep()
+	l.disk.store.Keep()
 	return serves, err
 }

@@ -4,4 +4,4 @@ package persistence
 var ErrNotLasting = errNotLasting
 
 // Wait waits for what goes on in the background.
-func (m *Manager) Wait() { m.work.Wait() }
+func (d *Disk) Wait() { d.work.Wait() }

@@ -29,9 +29,9 @@ type world struct {
 	t     testing.TB
 	dir   string
 	now   int64        // changed only by pass, but while nothing is open
-	clock atomic.Int64 // what the manager sees of it
+	clock atomic.Int64 // what the Disk sees of it
 	store *store.Store
-	m     *persistence.Manager
+	m     *persistence.Disk
 	log   *logText
 	files persistence.FileSystem
 	set   func(*persistence.Options)

@@ -4,11 +4,11 @@ package persistence
 // told, or is taken back where it cannot be written, and this cannot be taken back. So whether the file can be written is
 // tried first, by a stamp. A disk that fails between the two leaves no key and -MISCONF for a reply; the file has
 // the keys until it is rewritten, which is as soon as it can be written again.
-func (m *Manager) AllowFlush() error {
-	if !m.Synchronous() || !m.aof.active.Load() {
+func (d *Disk) AllowFlush() error {
+	if !d.Synchronous() || !d.aof.active.Load() {
 		return nil
 	}
-	err := m.aof.append(nil, true)
-	m.aof.note(err)
+	err := d.aof.append(nil, true)
+	d.aof.note(err)
 	return err
 }

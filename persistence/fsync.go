@@ -7,21 +7,21 @@ var ErrNeedsRestart = errors.New("this needs a restart")
 
 // SetFsync changes when the append-only file, if there is one, is forced to the disk. With Always replies wait, and what cannot
 // be written is taken back, which is prepared at the start: to and from there it cannot change.
-func (m *Manager) SetFsync(fsync Fsync) error {
-	if m.aof != nil && (fsync == Always) != (m.o.Fsync == Always) {
+func (d *Disk) SetFsync(fsync Fsync) error {
+	if d.aof != nil && (fsync == Always) != (d.o.Fsync == Always) {
 		return ErrNeedsRestart
 	}
-	if was := m.unsynced.Swap(fsync == Never); was && fsync == EverySecond {
-		m.syncSoon()
+	if was := d.unsynced.Swap(fsync == Never); was && fsync == EverySecond {
+		d.syncSoon()
 	}
 	return nil
 }
 
 // syncSoon has on the disk what was written before anybody wanted that, as nothing may change for long.
-func (m *Manager) syncSoon() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if l := m.aof; l != nil && l.active.Load() && !m.stopping.Load() {
-		m.work.Go(func() { l.note(l.append(nil, true)) })
+func (d *Disk) syncSoon() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if l := d.aof; l != nil && l.active.Load() && !d.stopping.Load() {
+		d.work.Go(func() { l.note(l.append(nil, true)) })
 	}
 }

@@ -88,11 +88,11 @@ var settingNames = [store.SettingKinds]string{store.PolicySetting: "celld-policy
 const settingGone = "-"
 
 // eachSetting calls fn with all of them, and what a file has of each: its text, and behind a space its name.
-func (m *Manager) eachSetting(fn func(setting store.Setting, text string)) {
+func (d *Disk) eachSetting(fn func(setting store.Setting, text string)) {
 	for kind := range store.SettingKinds {
-		for _, name := range m.store.Settings(kind) {
+		for _, name := range d.store.Settings(kind) {
 			setting := store.Setting{Kind: kind, Name: name}
-			if text, ok := m.store.SettingText(setting); ok {
+			if text, ok := d.store.SettingText(setting); ok {
 				fn(setting, text+" "+name)
 			}
 		}
@@ -105,8 +105,8 @@ func appendSetting(b []byte, setting store.Setting, text string) []byte {
 
 // appendSettingChange writes what became of a setting. One that was renewed is removed first, and so forgets what was used
 // under it.
-func (m *Manager) appendSettingChange(b []byte, c store.SettingChange) []byte {
-	text, ok := m.store.SettingText(c.Setting)
+func (d *Disk) appendSettingChange(b []byte, c store.SettingChange) []byte {
+	text, ok := d.store.SettingText(c.Setting)
 	if c.Renewed || !ok {
 		b = appendSetting(b, c.Setting, settingGone+" "+c.Name)
 	}
@@ -125,8 +125,8 @@ func (l *loader) setting(name, text string) bool {
 		text, name, _ := strings.Cut(text, " ")
 		setting := store.Setting{Kind: store.SettingKind(kind), Name: name}
 		if text == settingGone {
-			l.m.store.DeleteSetting(setting, l.nowNS)
-		} else if err := l.m.store.PutSetting(setting, text, l.nowNS); err != nil {
+			l.disk.store.DeleteSetting(setting, l.nowNS)
+		} else if err := l.disk.store.PutSetting(setting, text, l.nowNS); err != nil {
 			l.other(nil, known)
 		}
 		return true
@@ -152,7 +152,7 @@ func (l *loader) field(f *fields, name, text []byte) {
 	if f.bad {
 		return
 	}
-	field, err := l.m.store.ParseField(string(name), string(text))
+	field, err := l.disk.store.ParseField(string(name), string(text))
 	switch {
 	case errors.Is(err, store.ErrNoPolicy): // redis-server passes over policies, and keeps their states
 		l.other(nil, "limit of an unknown policy")
@@ -165,7 +165,7 @@ func (l *loader) field(f *fields, name, text []byte) {
 
 // hash takes a key that is a hash.
 func (l *loader) hash(key []byte, f *fields, expiryMS int64) error {
-	if l.m.stopping.Load() {
+	if l.disk.stopping.Load() {
 		return ErrStopping
 	}
 	limits, _, err := f.Join(nil, false, 0)
@@ -188,12 +188,12 @@ func (l *loader) hashCommand(args [][]byte) error {
 	for rest := args[2:]; len(rest) > 1; rest = rest[2:] {
 		l.field(&f, rest[0], rest[1])
 	}
-	st, ok := l.m.store.Get(args[1], store.Access{NowNS: l.nowNS, NoTouch: true})
+	st, ok := l.disk.store.Get(args[1], store.Access{NowNS: l.nowNS, NoTouch: true})
 	switch {
 	case f.bad:
-		l.m.store.Delete(args[1], l.nowNS)
+		l.disk.store.Delete(args[1], l.nowNS)
 	case ok && st.Kind == store.HoldsLimits:
-		_, err := l.m.store.PutFields(args[1], f.Fields, false, store.Access{NowNS: l.nowNS})
+		_, err := l.disk.store.PutFields(args[1], f.Fields, false, store.Access{NowNS: l.nowNS})
 		return l.full(err)
 	}
 	return l.hash(args[1], &f, -1)
@@ -206,7 +206,7 @@ func (l *loader) expireCommand(args [][]byte) error {
 		l.other(args[1], "PEXPIREAT")
 		return nil
 	}
-	return l.m.store.Update(args[1], store.Access{NowNS: l.nowNS, NoTouch: true}, func(st store.State, ok bool) (store.State, store.Action) {
+	return l.disk.store.Update(args[1], store.Access{NowNS: l.nowNS, NoTouch: true}, func(st store.State, ok bool) (store.State, store.Action) {
 		if !ok {
 			return st, store.Leave
 		}

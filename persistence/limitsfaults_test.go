@@ -214,7 +214,7 @@ func TestSettingsUnderFire(t *testing.T) {
 	}
 }
 
-// What was set before the manager starts, as the policies of a file are, is not taken back, and gets to the disk.
+// What was set before the Disk starts, as the policies of a file are, is not taken back, and gets to the disk.
 func TestSettingsBeforeTheStart(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		w, files := inMemory(t, always)

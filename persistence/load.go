@@ -27,7 +27,7 @@ type Loaded struct {
 
 // loader puts what a file has into the store.
 type loader struct {
-	m       *Manager
+	disk    *Disk
 	nowNS   int64
 	result  Loaded
 	savedNS int64 // the latest time that the file tells
@@ -41,74 +41,74 @@ type loader struct {
 // Load reads what is on the disk into the store: the append-only file, if that is on and there, else the snapshot. apply
 // runs a command that is neither SET nor DEL in their plain form, as those of Redis's own files may be. While it runs,
 // Loading tells how far it is.
-func (m *Manager) Load(apply func(args [][]byte) error) (Loaded, error) {
-	l := &loader{m: m, nowNS: m.o.Clock(), apply: apply}
+func (d *Disk) Load(apply func(args [][]byte) error) (Loaded, error) {
+	l := &loader{disk: d, nowNS: d.o.Clock(), apply: apply}
 	l.put = func(store.State, bool) (store.State, store.Action) {
 		if l.state.TAT <= uint64(l.nowNS) {
 			return l.state, store.Delete
 		}
 		return l.state, store.Put
 	}
-	m.loading.beganNS.Store(l.nowNS)
+	d.loading.beganNS.Store(l.nowNS)
 	began := time.Now()
-	stop := m.logProgress()
+	stop := d.logProgress()
 	err := l.load()
 	stop()
 	if err != nil {
 		return Loaded{}, err
 	}
 	if back := l.savedNS - l.nowNS; back > 0 {
-		m.log.Warn("the clock is behind that of the file, so all limits are set back as much", "file", l.result.File, "by", time.Duration(back))
-		m.setBack(back, l.nowNS)
-		m.rewriteAtStart = m.o.AppendOnly // or the next start would set back what follows as well
+		d.log.Warn("the clock is behind that of the file, so all limits are set back as much", "file", l.result.File, "by", time.Duration(back))
+		d.setBack(back, l.nowNS)
+		d.rewriteAtStart = d.o.AppendOnly // or the next start would set back what follows as well
 	}
-	if m.rewriteAtStart {
-		m.tailCRC = 0 // what is written then ends in a stamp
+	if d.rewriteAtStart {
+		d.tailCRC = 0 // what is written then ends in a stamp
 	}
-	m.store.DrainSettings(func(store.SettingChange) {}) // what was read needs not be written
-	for m.store.Drain(func(store.Change) {}) {
+	d.store.DrainSettings(func(store.SettingChange) {}) // what was read needs not be written
+	for d.store.Drain(func(store.Change) {}) {
 	}
 	l.result.NotRead = l.notRead()
-	l.result.Keys = int64(m.store.Len(l.nowNS))
+	l.result.Keys = int64(d.store.Len(l.nowNS))
 	l.result.Took = time.Since(began)
-	m.mu.Lock()
-	m.status.Loaded = l.result
-	m.mu.Unlock()
+	d.mu.Lock()
+	d.status.Loaded = l.result
+	d.mu.Unlock()
 	return l.result, nil
 }
 
 func (l *loader) load() error {
-	m := l.m
-	if m.o.AppendOnly {
-		switch found, err := l.loadAOF(m.aofPath(), true); {
+	d := l.disk
+	if d.o.AppendOnly {
+		switch found, err := l.loadAOF(d.aofPath(), true); {
 		case found || err != nil:
-			m.rewriteAtStart = m.rewriteAtStart || l.db != 0 // what is appended would be of that database
+			d.rewriteAtStart = d.rewriteAtStart || l.db != 0 // what is appended would be of that database
 			return err
 		}
 		switch found, err := l.loadManifest(); {
 		case found || err != nil:
-			m.rewriteAtStart = true
+			d.rewriteAtStart = true
 			return err
 		}
 	}
-	found, err := l.loadRDB(m.rdbPath())
-	m.rewriteAtStart = found && m.o.AppendOnly
+	found, err := l.loadRDB(d.rdbPath())
+	d.rewriteAtStart = found && d.o.AppendOnly
 	return err
 }
 
 // notRead is what lies beside the files that were read: an append-only file of Redis's is not used any more once there is one
 // of ours, and would be a trap for who believes that it is.
 func (l *loader) notRead() (paths []string) {
-	m := l.m
+	d := l.disk
 	if len(l.result.Files) == 0 {
 		return nil
 	}
-	inManifest := filepath.Dir(l.result.File) == filepath.Dir(m.manifestPath())
-	for _, path := range []string{m.aofPath(), m.manifestPath(), m.rdbPath()} {
-		if path == l.result.File || path == m.manifestPath() && inManifest {
+	inManifest := filepath.Dir(l.result.File) == filepath.Dir(d.manifestPath())
+	for _, path := range []string{d.aofPath(), d.manifestPath(), d.rdbPath()} {
+		if path == l.result.File || path == d.manifestPath() && inManifest {
 			continue
 		}
-		if f, err := m.files.Open(path); err == nil {
+		if f, err := d.files.Open(path); err == nil {
 			f.Close()
 			paths = append(paths, path)
 		}
@@ -118,7 +118,7 @@ func (l *loader) notRead() (paths []string) {
 
 // open opens a file to read, or returns nil where there is none.
 func (l *loader) open(path string) (*source, func(), error) {
-	f, err := l.m.files.Open(path)
+	f, err := l.disk.files.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
@@ -132,8 +132,8 @@ func (l *loader) open(path string) (*source, func(), error) {
 	}
 	l.result.File = path
 	l.result.Files = append(l.result.Files, path)
-	l.m.loading.total.Add(info.Size())
-	return newSource(f, info.Size(), &l.m.loading.done), func() { f.Forget(0, info.Size()); f.Close() }, nil
+	l.disk.loading.total.Add(info.Size())
+	return newSource(f, info.Size(), &l.disk.loading.done), func() { f.Forget(0, info.Size()); f.Close() }, nil
 }
 
 func (l *loader) loadRDB(path string) (found bool, err error) {
@@ -172,7 +172,7 @@ func (l *loader) loadAOF(path string, last bool) (found bool, err error) {
 		l.savedNS = max(l.savedNS, saved)
 	}
 	crc, saved, err := readAOF(src, l.command)
-	l.m.tailCRC, l.savedNS = crc, max(l.savedNS, saved)
+	l.disk.tailCRC, l.savedNS = crc, max(l.savedNS, saved)
 	var d *damage
 	switch {
 	case err == nil:
@@ -185,12 +185,12 @@ func (l *loader) loadAOF(path string, last bool) (found bool, err error) {
 		return true, fmt.Errorf("%s: %w. To cut it off there: truncate -s %d %s", path, err, d.at, path)
 	case !last:
 		return true, fmt.Errorf("%s: %w, and it is not the last of the append-only files. Put a good copy in its place", path, err)
-	case !l.m.o.LoadTruncated:
+	case !l.disk.o.LoadTruncated:
 		return true, fmt.Errorf("%s: %w. To cut it off there: redis-check-aof --fix %s, or --aof-load-truncated yes", path, err, path)
 	}
-	l.m.rewriteAtStart = l.m.rewriteAtStart || d.open
-	l.m.log.Warn("the append-only file ends in the middle of a command, which is cut off", "file", path, "at", d.at, "bytes_lost", src.size-d.at)
-	f, err := l.m.files.Append(path)
+	l.disk.rewriteAtStart = l.disk.rewriteAtStart || d.open
+	l.disk.log.Warn("the append-only file ends in the middle of a command, which is cut off", "file", path, "at", d.at, "bytes_lost", src.size-d.at)
+	f, err := l.disk.files.Append(path)
 	if err != nil {
 		return true, err
 	}
@@ -200,8 +200,8 @@ func (l *loader) loadAOF(path string, last bool) (found bool, err error) {
 
 // loadManifest reads the append-only files of Redis 7 and later: a base and what followed, as their manifest lists them.
 func (l *loader) loadManifest() (found bool, err error) {
-	dir := filepath.Dir(l.m.manifestPath())
-	f, err := l.m.files.Open(l.m.manifestPath())
+	dir := filepath.Dir(l.disk.manifestPath())
+	f, err := l.disk.files.Open(l.disk.manifestPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -259,14 +259,14 @@ func (l *loader) other(_ []byte, kind string) {
 }
 
 func (l *loader) set(key []byte, st store.State) error {
-	if l.m.stopping.Load() {
+	if l.disk.stopping.Load() {
 		return ErrStopping
 	}
 	l.state = st
 	if st.TAT <= uint64(l.nowNS) || st.ExpiryNS > 0 && st.ExpiryNS <= l.nowNS {
 		l.result.Expired++
 	}
-	return l.full(l.m.store.Update(key, store.Access{NowNS: l.nowNS}, l.put))
+	return l.full(l.disk.store.Update(key, store.Access{NowNS: l.nowNS}, l.put))
 }
 
 // full says in the words of the settings that the store is full, if err is that.
@@ -302,7 +302,7 @@ func (l *loader) command(args [][]byte) error {
 		l.echo(args[1])
 		return nil
 	case bytes.EqualFold(name, wordFlushAll), l.db == 0 && bytes.EqualFold(name, wordFlushDB): // with ASYNC or not
-		l.m.store.Flush()
+		l.disk.store.Flush()
 		return nil
 	case l.db != 0:
 		l.other(nil, "database "+strconv.Itoa(l.db))
@@ -310,7 +310,7 @@ func (l *loader) command(args [][]byte) error {
 	case bytes.EqualFold(name, wordSet) && (len(args) == 3 || len(args) == 5 && bytes.EqualFold(args[3], wordPXAT)):
 		return l.setCommand(args)
 	case bytes.EqualFold(name, wordDel) && len(args) == 2:
-		l.m.store.Delete(args[1], l.nowNS)
+		l.disk.store.Delete(args[1], l.nowNS)
 		return nil
 	case isHash(args):
 		return l.hashCommand(args)
@@ -326,7 +326,7 @@ func (l *loader) command(args [][]byte) error {
 func (l *loader) setCommand(args [][]byte) error {
 	tat, err := parseTAT(args[2])
 	if err != nil { // whatever it was before, it is no limit now
-		l.m.store.Delete(args[1], l.nowNS)
+		l.disk.store.Delete(args[1], l.nowNS)
 		l.other(args[1], "string")
 		return nil
 	}
@@ -340,47 +340,6 @@ func (l *loader) setCommand(args [][]byte) error {
 	return l.set(args[1], stateOf(tat, at))
 }
 
-// setBack takes so much from every TAT and expiry, and from the end of every rule.
-func (m *Manager) setBack(ns, nowNS int64) {
-	type entry struct {
-		key string
-		st  store.State
-	}
-	var part []entry
-	for at, more := (store.Position{}), true; more; {
-		part = part[:0]
-		at, more = m.store.Export(at, nowNS, func(key []byte, st store.State) {
-			st.TAT -= min(st.TAT, uint64(ns))
-			if st.Limits != nil {
-				limits := st.Limits.Shift(uint64(ns))
-				st.TAT, st.Limits = limits.EndNS(), &limits
-			}
-			if st.ExpiryNS > 0 {
-				st.ExpiryNS = max(st.ExpiryNS-ns, 1)
-			}
-			part = append(part, entry{string(key), st})
-		})
-		for _, e := range part {
-			_ = m.store.Update([]byte(e.key), store.Access{NowNS: nowNS, NoTouch: true}, func(store.State, bool) (store.State, store.Action) {
-				if e.st.TAT <= uint64(nowNS) {
-					return e.st, store.Delete
-				}
-				return e.st, store.Put
-			})
-		}
-	}
-	for _, r := range m.store.Rules(nowNS) {
-		if r.UntilNS == 0 {
-			continue
-		}
-		if r.UntilNS -= ns; r.UntilNS > nowNS {
-			_, _ = m.store.PutRule(r, nowNS) // one that is there already
-		} else {
-			m.store.DeleteRule(r, nowNS)
-		}
-	}
-}
-
 // OthersText says what a file had that is no limit: "3 hash, 1 string".
 func (l Loaded) OthersText() string {
 	var parts []string
@@ -389,53 +348,4 @@ func (l Loaded) OthersText() string {
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, ", ")
-}
-
-// logProgress logs how far loading is, every two seconds, until stop.
-func (m *Manager) logProgress() (stop func()) {
-	done := make(chan struct{})
-	go func() {
-		ticker := time.NewTicker(2 * time.Second)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-ticker.C:
-				p := m.Loading()
-				m.log.Info("loading", "percent", strconv.FormatFloat(p.Percent(), 'f', 1, 64), "loaded_bytes", p.Done, "total_bytes", p.Total, "seconds_left", p.SecondsLeft())
-			}
-		}
-	}()
-	return func() { close(done) }
-}
-
-// Progress is how far loading is.
-type Progress struct {
-	Loading     bool
-	BeganNS     int64
-	Done, Total int64 // bytes
-	nowNS       int64
-}
-
-// Percent of the bytes.
-func (p Progress) Percent() float64 {
-	if p.Total == 0 {
-		return 0
-	}
-	return 100 * float64(p.Done) / float64(p.Total)
-}
-
-// SecondsLeft is an estimate by what it has taken so far, 1 at least.
-func (p Progress) SecondsLeft() int64 {
-	if p.Done == 0 {
-		return 1
-	}
-	return max(1, int64(float64(p.nowNS-p.BeganNS)/1e9*float64(p.Total-p.Done)/float64(p.Done)))
-}
-
-// Loading tells how far Load is.
-func (m *Manager) Loading() Progress {
-	began := m.loading.beganNS.Load()
-	return Progress{began != 0, began, m.loading.done.Load(), m.loading.total.Load(), m.o.Clock()}
 }

@@ -32,7 +32,7 @@ type memoryFile struct {
 
 func newMemory() *memory { return &memory{files: map[string]*memoryFile{}} }
 
-// allowed asks fail, without the lock, so that fail may use the manager.
+// allowed asks fail, without the lock, so that fail may use the Disk.
 func (m *memory) allowed(call, name string) error {
 	m.mu.Lock()
 	fail := m.fail

@@ -15,10 +15,10 @@ func TestRenamesDuringASnapshot(t *testing.T) {
 	for name, test := range map[string]struct {
 		set   func(*persistence.Options)
 		file  string
-		write func(m *persistence.Manager) error
+		write func(m *persistence.Disk) error
 	}{
-		"snapshot":              {snapshots, "dump.rdb", func(m *persistence.Manager) error { return m.BackgroundSave(false) }},
-		"append-only, just now": {snapshots, "appendonly.aof", (*persistence.Manager).Rewrite},
+		"snapshot":              {snapshots, "dump.rdb", func(m *persistence.Disk) error { return m.BackgroundSave(false) }},
+		"append-only, just now": {snapshots, "appendonly.aof", (*persistence.Disk).Rewrite},
 	} {
 		w := newWorld(t, test.set).mustOpen()
 		for i := range keys {

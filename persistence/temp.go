@@ -11,28 +11,28 @@ import (
 )
 
 // temp is the name of a file that is not complete yet.
-func (m *Manager) temp(kind string) string {
-	return filepath.Join(m.o.Dir, "temp-"+strconv.Itoa(os.Getpid())+"."+kind)
+func (d *Disk) temp(kind string) string {
+	return filepath.Join(d.o.Dir, "temp-"+strconv.Itoa(os.Getpid())+"."+kind)
 }
 
 // tempName matches what temp returns, for every process.
 var tempName = regexp.MustCompile(`^temp-([1-9][0-9]{0,9})\.(rdb|aof|check)$`)
 
 // checkDir makes sure that the directory is there and can be written to, before anything relies on it.
-func (m *Manager) checkDir() error {
-	f, err := m.files.Create(m.temp("check"))
+func (d *Disk) checkDir() error {
+	f, err := d.files.Create(d.temp("check"))
 	if err != nil {
 		return fmt.Errorf("cannot write to the directory of the data (--dir): %w", err)
 	}
 	f.Close()
-	return m.files.Remove(m.temp("check"))
+	return d.files.Remove(d.temp("check"))
 }
 
 // removeLeft removes files that processes were killed over, or a server that is restarted again and again would fill the disk,
 // each of them as large as the data. It comes before the first is made here: one of this process's number is of another,
 // as in containers all have the same. Nothing depends on it, so a failure is only told.
-func (m *Manager) removeLeft() {
-	names, err := m.files.List(m.dir())
+func (d *Disk) removeLeft() {
+	names, err := d.files.List(d.dir())
 	var removed []string
 	for _, name := range names {
 		match := tempName.FindStringSubmatch(name)
@@ -42,17 +42,17 @@ func (m *Manager) removeLeft() {
 		if pid, _ := strconv.Atoi(match[1]); pid != os.Getpid() && lives(pid) {
 			continue
 		}
-		if failed := m.files.Remove(filepath.Join(m.o.Dir, name)); failed != nil {
+		if failed := d.files.Remove(filepath.Join(d.o.Dir, name)); failed != nil {
 			err = failed
 			continue
 		}
 		removed = append(removed, name)
 	}
 	if len(removed) > 0 {
-		m.log.Info("removed what killed processes had not finished", "dir", m.dir(), "files", removed)
+		d.log.Info("removed what killed processes had not finished", "dir", d.dir(), "files", removed)
 	}
 	if err != nil {
-		m.log.Warn("what killed processes may have left cannot be removed", "error", err)
+		d.log.Warn("what killed processes may have left cannot be removed", "error", err)
 	}
 }
 

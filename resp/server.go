@@ -31,7 +31,7 @@ type Options struct {
 	Clock   func() int64 // Unix nanoseconds, never going back; nil: NewClock()
 	Version string       // celld's own
 
-	Persistence *persistence.Manager // nil: one as Config says, that nothing starts
+	Persistence *persistence.Disk // nil: one as Config says, that nothing starts
 }
 
 // Server is what all sessions share. It does no I/O of its own: Listen does, and tests drive sessions by hand.
@@ -45,7 +45,7 @@ type Server struct {
 	stats       serverStats
 	slowlog     slowlog
 	scratches   scratchPool
-	persist     *persistence.Manager
+	persist     *persistence.Disk
 	synchronous bool         // replies wait for the disk
 	loading     atomic.Bool  // what is on the disk has not been read
 	sweeping    atomic.Bool  // expired keys are being removed

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"iter"
 	"slices"
 
 	"celld/cell"
@@ -37,6 +38,14 @@ func (l *LimitState) AppendName(b []byte) []byte {
 		return append(append(b, '@'), l.Policy.Name...)
 	}
 	return l.Literal.Slot.AppendText(b)
+}
+
+// policyID is 0 for a literal.
+func (l *LimitState) policyID() uint32 {
+	if l.Policy == nil {
+		return 0
+	}
+	return l.Policy.ID
 }
 
 func (e *slot) holdsLimits() bool { return e.use&flagLimits != 0 }
@@ -103,11 +112,7 @@ func (t *table) tallyOf(e *slot, l *LimitState) *tally {
 	if e == nil || !e.holdsLimits() {
 		return nil
 	}
-	policy := uint32(0)
-	if l.Policy != nil {
-		policy = l.Policy.ID
-	}
-	return t.findTally(e, &l.Literal, policy, shapeOf(&l.Literal.Slot))
+	return t.findTally(e, &l.Literal, l.policyID(), shapeOf(&l.Literal.Slot))
 }
 
 func (t *table) findTally(e *slot, l *cell.Literal, policy, shape uint32) *tally {
@@ -259,34 +264,44 @@ func (sh *shard) setLimits(e *slot, limits Limits) {
 	sh.dropTallies(e)
 	for i := len(limits) - 1; i >= 0; i-- {
 		l := &limits[i]
-		policy := uint32(0)
-		if l.Policy != nil {
-			policy = l.Policy.ID
-		}
-		sh.tallies.keep(sh.addTally(e, policy), &l.Literal, shapeOf(&l.Literal.Slot), &l.State)
+		sh.tallies.keep(sh.addTally(e, l.policyID()), &l.Literal, shapeOf(&l.Literal.Slot), &l.State)
 	}
 }
 
 // tell gives the limits of a key what has been told of its logs before: of all of them, or of none, as what is left over from
 // others can be removed only with the key. It notes that they have been told.
 func (sh *shard) tell(e *slot, limits Limits) {
-	sh.unmark(e)
 	known := true
-	for i := range limits {
-		if l := &limits[i]; l.Literal.Algo == cell.Log {
-			if p := sh.tallyOf(e, l); p.ring != 0 {
-				l.Told = sh.tallies.rings[p.ring].told
-			}
-			known = known && l.Told.Known()
+	for l, r := range sh.rings(e, limits) {
+		if l.Literal.Algo == cell.Log {
+			l.Told = r.told
+			known = known && r.told.Known()
 		}
 	}
-	for i := range limits {
-		l := &limits[i]
+	for l, r := range sh.rings(e, limits) {
 		if !known {
 			l.Told = cell.Told{}
 		}
-		if p := sh.tallyOf(e, l); p.ring != 0 {
-			sh.tallies.rings[p.ring].told = l.Literal.Tell(&l.State, l.Told)
+		r.told, r.marked = l.Literal.Tell(&l.State, l.Told), false
+	}
+}
+
+// rings yields the limits of a key, as limits has made them, with their rings, and an unused one for those that have none.
+func (sh *shard) rings(e *slot, limits Limits) iter.Seq2[*LimitState, *ring] {
+	return func(yield func(*LimitState, *ring) bool) {
+		t, none := &sh.tallies, &ring{}
+		for n := e.firstTally(); n != 0 && len(limits) > 0; n = t.at(n).next {
+			p, l, r := t.at(n), &limits[0], none
+			if !p.is(&l.Literal, l.policyID(), shapeOf(&l.Literal.Slot)) {
+				continue // of a policy that is gone
+			}
+			if p.ring != 0 {
+				r = &t.rings[p.ring]
+			}
+			if !yield(l, r) {
+				return
+			}
+			limits = limits[1:]
 		}
 	}
 }

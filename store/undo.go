@@ -77,11 +77,9 @@ func (sh *shard) note(n uint32, e *slot, key []byte, copyOf func(Limits) Limits)
 
 // mark is clone, but for logs.
 func (sh *shard) mark(e *slot, limits Limits) Limits {
-	for i := range limits {
-		l := &limits[i]
+	for l, r := range sh.rings(e, limits) {
 		if mark, ok := l.Literal.Mark(&l.State); ok {
-			l.State, l.marked = mark, true
-			sh.tallies.rings[sh.tallyOf(e, l).ring].marked = true
+			l.State, l.marked, r.marked = mark, true, true
 		} else {
 			l.State.Ring = cloneRing(l.State.Ring)
 		}

@@ -11,10 +11,10 @@ import (
 	"celld/store"
 )
 
-// Manager writes a store's limits to disk and reads them back. Its methods may be called from any goroutine.
+// Disk writes a store's limits to disk and reads them back. Its methods may be called from any goroutine.
 //
 // The order of its life: New, Load, Start, and then Tick every 100 ms and the others as needed; Stop, and Close.
-type Manager struct {
+type Disk struct {
 	o     Options
 	store *store.Store
 	files FileSystem
@@ -70,37 +70,37 @@ var (
 	ErrRewriting = errors.New("the append-only file is being rewritten")
 )
 
-// New returns a manager of a store, which must have a journal if o.AppendOnly.
-func New(s *store.Store, o Options) *Manager {
-	m := &Manager{o: o, store: s, files: o.Files, log: o.Log}
-	m.background = func(step func() (more bool)) {
+// New returns the Disk of a store, which must have a journal if o.AppendOnly.
+func New(s *store.Store, o Options) *Disk {
+	d := &Disk{o: o, store: s, files: o.Files, log: o.Log}
+	d.background = func(step func() (more bool)) {
 		for step() {
 		}
 	}
-	if m.files == nil {
-		m.files = system{}
+	if d.files == nil {
+		d.files = system{}
 	}
-	m.unsynced.Store(o.Fsync == Never)
+	d.unsynced.Store(o.Fsync == Never)
 	if o.AppendOnly {
-		m.aof = newAppendLog(m)
+		d.aof = newAppendLog(d)
 	}
-	m.status.SaveTookNS, m.status.RewriteTookNS = -1, -1
-	m.status.LastSaveNS = o.Clock()
-	return m
+	d.status.SaveTookNS, d.status.RewriteTookNS = -1, -1
+	d.status.LastSaveNS = o.Clock()
+	return d
 }
 
-func (m *Manager) dir() string     { return filepath.Clean(m.o.Dir) } // "." where none is given
-func (m *Manager) rdbPath() string { return filepath.Join(m.o.Dir, m.o.DBFilename) }
-func (m *Manager) aofPath() string { return filepath.Join(m.o.Dir, m.o.AppendFilename) }
+func (d *Disk) dir() string     { return filepath.Clean(d.o.Dir) } // "." where none is given
+func (d *Disk) rdbPath() string { return filepath.Join(d.o.Dir, d.o.DBFilename) }
+func (d *Disk) aofPath() string { return filepath.Join(d.o.Dir, d.o.AppendFilename) }
 
 // manifestPath is where Redis 7 lists its append-only files.
-func (m *Manager) manifestPath() string {
-	return filepath.Join(m.o.Dir, "appendonlydir", m.o.AppendFilename+".manifest")
+func (d *Disk) manifestPath() string {
+	return filepath.Join(d.o.Dir, "appendonlydir", d.o.AppendFilename+".manifest")
 }
 
 // create makes an empty file to write much to.
-func (m *Manager) create(name string) (File, error) {
-	f, err := m.files.Create(name)
+func (d *Disk) create(name string) (File, error) {
+	f, err := d.files.Create(name)
 	if err != nil {
 		return nil, err
 	}
@@ -108,87 +108,87 @@ func (m *Manager) create(name string) (File, error) {
 }
 
 // On says whether anything is written: an append-only file, or snapshots.
-func (m *Manager) On() bool { return m.o.AppendOnly || len(m.o.SavePoints()) > 0 }
+func (d *Disk) On() bool { return d.o.AppendOnly || len(d.o.SavePoints()) > 0 }
 
 // Start begins to write. background has a function run over and over, until it returns false, in between what holds the
 // store's locks otherwise.
-func (m *Manager) Start(background func(step func() (more bool))) error {
-	defer m.loading.beganNS.Store(0)
-	m.background = background
-	m.mu.Lock()
-	m.marked = m.store.Stats(m.o.Clock()).Changes
-	m.mu.Unlock()
-	if !m.On() {
+func (d *Disk) Start(background func(step func() (more bool))) error {
+	defer d.loading.beganNS.Store(0)
+	d.background = background
+	d.mu.Lock()
+	d.marked = d.store.Stats(d.o.Clock()).Changes
+	d.mu.Unlock()
+	if !d.On() {
 		return nil
 	}
-	if err := m.checkDir(); err != nil {
+	if err := d.checkDir(); err != nil {
 		return err
 	}
-	m.removeLeft()
-	if m.aof == nil {
+	d.removeLeft()
+	if d.aof == nil {
 		return nil
 	}
-	return m.aof.open()
+	return d.aof.open()
 }
 
 // Tick does what is due. It is called every 100 ms.
-func (m *Manager) Tick() {
-	nowNS := m.o.Clock()
-	if m.aof != nil {
-		m.aof.tick(nowNS)
+func (d *Disk) Tick() {
+	nowNS := d.o.Clock()
+	if d.aof != nil {
+		d.aof.tick(nowNS)
 	}
-	if m.rewriteDue() {
-		_ = m.Rewrite()
+	if d.rewriteDue() {
+		_ = d.Rewrite()
 	}
-	if m.saveDue(nowNS) {
-		_ = m.BackgroundSave(false)
+	if d.saveDue(nowNS) {
+		_ = d.BackgroundSave(false)
 	}
 }
 
 // Status returns a copy of it.
-func (m *Manager) Status() Status {
-	changes := m.store.Stats(m.o.Clock()).Changes
-	m.mu.Lock()
-	st := m.status
-	st.ChangesSince = changes - m.marked
-	m.mu.Unlock()
-	if m.aof != nil {
-		m.aof.fill(&st)
+func (d *Disk) Status() Status {
+	changes := d.store.Stats(d.o.Clock()).Changes
+	d.mu.Lock()
+	st := d.status
+	st.ChangesSince = changes - d.marked
+	d.mu.Unlock()
+	if d.aof != nil {
+		d.aof.fill(&st)
 	}
 	return st
 }
 
 // Stop ends what goes on in the background. The store may still change; Close is what writes the last changes.
-func (m *Manager) Stop() {
-	m.mu.Lock() // under which what is waited for is begun
-	m.stopping.Store(true)
-	m.mu.Unlock()
-	m.work.Wait()
+func (d *Disk) Stop() {
+	d.mu.Lock() // under which what is waited for is begun
+	d.stopping.Store(true)
+	d.mu.Unlock()
+	d.work.Wait()
 }
 
 // Close writes what has changed to the append-only file, and a snapshot if save says so. Nobody may use the store any more.
-func (m *Manager) Close(save bool) error {
+func (d *Disk) Close(save bool) error {
 	var err error
-	if m.aof != nil && m.aof.active.Load() {
-		err = m.aof.close()
-		if m.aof.lost.Load() {
-			err = m.rewriteDirect() // which has all
+	if d.aof != nil && d.aof.active.Load() {
+		err = d.aof.close()
+		if d.aof.lost.Load() {
+			err = d.rewriteDirect() // which has all
 		}
 	}
 	if save {
-		err = errors.Join(err, m.Save())
+		err = errors.Join(err, d.Save())
 	}
 	return err
 }
 
 // SaveAtExit says whether a server that is told to stop and not how takes a snapshot: if it takes any.
-func (m *Manager) SaveAtExit() bool { return len(m.o.SavePoints()) > 0 }
+func (d *Disk) SaveAtExit() bool { return len(d.o.SavePoints()) > 0 }
 
 // inSteps runs a function in the background until it returns false, and waits for that.
-func (m *Manager) inSteps(step func() (more bool)) {
+func (d *Disk) inSteps(step func() (more bool)) {
 	done := make(chan struct{})
-	m.background(func() (more bool) {
-		if m.stopping.Load() || !step() {
+	d.background(func() (more bool) {
+		if d.stopping.Load() || !step() {
 			close(done)
 			return false
 		}
@@ -202,12 +202,12 @@ var ErrStopping = errors.New("the server is stopping")
 
 // export gives all limits to add, in pieces small enough to be written in between: flush is called outside of any lock
 // when add has said that there is enough for it, and at the end. direct is for where nobody is held up by it.
-func (m *Manager) export(direct bool, add func(key []byte, st store.State) (enough bool), flush func() error) error {
-	at, more := m.store.StartExport(), true
-	defer m.store.EndExport(at)
+func (d *Disk) export(direct bool, add func(key []byte, st store.State) (enough bool), flush func() error) error {
+	at, more := d.store.StartExport(), true
+	defer d.store.EndExport(at)
 	var enough bool
 	step := func() bool {
-		at, more = m.store.Export(at, m.o.Clock(), func(key []byte, st store.State) { enough = add(key, st) })
+		at, more = d.store.Export(at, d.o.Clock(), func(key []byte, st store.State) { enough = add(key, st) })
 		return more && !enough
 	}
 	for more {
@@ -215,8 +215,8 @@ func (m *Manager) export(direct bool, add func(key []byte, st store.State) (enou
 			for step() {
 			}
 		} else {
-			m.inSteps(step)
-			if m.stopping.Load() {
+			d.inSteps(step)
+			if d.stopping.Load() {
 				return ErrStopping
 			}
 		}

@@ -1,0 +1,44 @@
+package persistence
+
+import "celld/store"
+
+// setBack takes so much from every TAT and expiry, and from the end of every rule.
+func (d *Disk) setBack(ns, nowNS int64) {
+	type entry struct {
+		key string
+		st  store.State
+	}
+	var part []entry
+	for at, more := (store.Position{}), true; more; {
+		part = part[:0]
+		at, more = d.store.Export(at, nowNS, func(key []byte, st store.State) {
+			st.TAT -= min(st.TAT, uint64(ns))
+			if st.Limits != nil {
+				limits := st.Limits.Shift(uint64(ns))
+				st.TAT, st.Limits = limits.EndNS(), &limits
+			}
+			if st.ExpiryNS > 0 {
+				st.ExpiryNS = max(st.ExpiryNS-ns, 1)
+			}
+			part = append(part, entry{string(key), st})
+		})
+		for _, e := range part {
+			_ = d.store.Update([]byte(e.key), store.Access{NowNS: nowNS, NoTouch: true}, func(store.State, bool) (store.State, store.Action) {
+				if e.st.TAT <= uint64(nowNS) {
+					return e.st, store.Delete
+				}
+				return e.st, store.Put
+			})
+		}
+	}
+	for _, r := range d.store.Rules(nowNS) {
+		if r.UntilNS == 0 {
+			continue
+		}
+		if r.UntilNS -= ns; r.UntilNS > nowNS {
+			_, _ = d.store.PutRule(r, nowNS) // one that is there already
+		} else {
+			d.store.DeleteRule(r, nowNS)
+		}
+	}
+}
