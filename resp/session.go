@@ -29,15 +29,15 @@ type Session struct {
 	out     []byte
 	scratch *scratch // lent for the time of a batch
 	nowNS   int64    // read once a batch
-	timeAll bool     // the slow log asks for every command's time
 
-	resp3  bool
-	authed bool
-	end    ending
-
+	// These together, so that all is within 512 bytes: the next larger size that memory comes in is 576.
+	end      ending
+	timeAll  bool // the slow log asks for every command's time
+	resp3    bool
+	authed   bool
 	noTouch  bool
 	replyOff bool
-	skip     int // CLIENT REPLY SKIP: 2 when asked for, 1 while the next command runs
+	skip     uint8 // CLIENT REPLY SKIP: 2 when asked for, 1 while the next command runs
 
 	tx transaction
 
