@@ -205,3 +205,23 @@ func (w *world) settle() {
 		}
 	}
 }
+
+// rewriteWhile lets time pass and rewrites the append-only file over and over until others are done, and settles.
+func (w *world) rewriteWhile(others *sync.WaitGroup) {
+	w.t.Helper()
+	done := make(chan struct{})
+	go func() {
+		others.Wait()
+		close(done)
+	}()
+	for {
+		select {
+		case <-done:
+			w.settle()
+			return
+		case <-time.After(time.Millisecond):
+			w.tick(second / 2)
+			_ = w.m.Rewrite()
+		}
+	}
+}

@@ -180,21 +180,7 @@ func TestSettingsUnderFire(t *testing.T) {
 				}
 			})
 		}
-		done := make(chan struct{})
-		go func() {
-			connections.Wait()
-			close(done)
-		}()
-		for going := true; going; {
-			select {
-			case <-done:
-				going = false
-			case <-time.After(time.Millisecond):
-				w.tick(second / 2)
-				_ = w.m.Rewrite()
-			}
-		}
-		w.settle()
+		w.rewriteWhile(&connections)
 		files.failing(nil)
 		w.tick(second)
 		if w.m.Status().AOFFailures == 0 {

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"celld/persistence"
 )
@@ -84,11 +83,7 @@ func TestADiskThatIsFull(t *testing.T) {
 			}
 		}
 		disk.full.Store(false)
-		for deadline := time.Now().Add(10 * time.Second); srv.persist.Refusal() != nil; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("the disk has space again, and nothing is written")
-			}
-		}
+		eventually(t, "write though the disk has space again", func() bool { return srv.persist.Refusal() == nil })
 		c.ask(key(call), "*5\r\n:0\r\n:5\r\n:3\r\n:-1\r\n:172800\r\n")
 	})
 }
@@ -105,11 +100,7 @@ func TestSettingsOnADiskThatIsFull(t *testing.T) {
 		c.ask(named("CL.POLICY SET NAME 9/1d RESET\r\nCL.POLICY SET NAME:new 9/1d\r\nCL.RULE ADD DENY NAME*\r\n"), misconf+misconf+misconf)
 		c.ask(named("CL.POLICY GET NAME\r\nCL.POLICY GET NAME:new\r\nCL.RULE LIST NAME*\r\n"), "$4\r\n5/1d\r\n$-1\r\n*0\r\n")
 		disk.full.Store(false)
-		for deadline := time.Now().Add(10 * time.Second); srv.persist.Refusal() != nil; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("the disk has space again, and nothing is written")
-			}
-		}
+		eventually(t, "write though the disk has space again", func() bool { return srv.persist.Refusal() == nil })
 		c.ask(named("CL.TAKE NAME:k @NAME PEEK\r\n"), "*7\r\n:1\r\n:5\r\n:0\r\n")
 	})
 }

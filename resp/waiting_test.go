@@ -42,7 +42,7 @@ func onSlowDisk(t *testing.T, test func(d *slowDisk)) {
 		disk.gate.Store(&gate)
 		syncs := disk.syncs.Load()
 		d.first.send(fmt.Sprintf(waitingCall, "first"))
-		d.eventually("a write", func() bool { return disk.syncs.Load() > syncs })
+		eventually(d.t, "a write", func() bool { return disk.syncs.Load() > syncs })
 		for i, c := range d.conns {
 			c.send(fmt.Sprintf(waitingCall, d.key(i)))
 		}
@@ -65,11 +65,12 @@ func (d *slowDisk) ends(err error) {
 	close(gate)
 }
 
-func (d *slowDisk) eventually(what string, is func() bool) {
-	d.t.Helper()
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			d.t.Fatal("no ", what)
+			t.Fatal("no ", what)
 		}
 	}
 }
@@ -131,7 +132,7 @@ func TestConnectionsThatWaitForTheDisk(t *testing.T) {
 			echo := fmt.Sprint(i)
 			c.ask("", fmt.Sprintf("$%d\r\n%s\r\n", len(echo), echo)+strings.Repeat("+PONG\r\n", 3000))
 		}
-		d.eventually("end of those that closed", func() bool { return d.srv.clientCount() == 2+waiters-5 })
+		eventually(d.t, "end of those that closed", func() bool { return d.srv.clientCount() == 2+waiters-5 })
 	})
 }
 
@@ -151,7 +152,7 @@ func TestAWriteThatFailsWhileOthersWait(t *testing.T) {
 		quits.ask("", misconf+"+OK\r\n")
 		quits.wantClosed()
 		d.full.Store(false)
-		d.eventually("recovery", func() bool { return d.srv.persist.Refusal() == nil })
+		eventually(d.t, "recovery", func() bool { return d.srv.persist.Refusal() == nil })
 		for i := range d.conns {
 			d.first.ask("EXISTS "+d.key(i)+" first\r\n", ":0\r\n")
 		}
