@@ -43,6 +43,8 @@ var goals = []goal{
 	{row: "aof-always-p16", metric: perSecond, peer: "set", atLeast: 2},
 	{row: "take-gcra-p1", metric: cpuMicroseconds, peer: "celld", in: "p1-1k", atMost: 1.3},
 	{row: "take-gcra-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 1.3},
+	{row: "take-gcra-p128", metric: cpuMicroseconds, peer: "celld", in: "p128-1k", atMost: 1.3},
+	{row: "take-gcra-p128-1m", metric: cpuMicroseconds, peer: "celld", in: "p128-1m", atMost: 1.3},
 	{row: "take-gcra-pass-p16", metric: cpuMicroseconds, peer: "celld", in: "aof-off-p16", atMost: 1.3},
 	{row: "take-window-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 1.5},
 	{row: "take-slide-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 1.5},

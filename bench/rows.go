@@ -50,6 +50,8 @@ var allRows = []row{
 	{name: "save-1m", title: "1M keys", work: save{keys: 1_000_000}},
 	{name: "take-gcra-p1", title: "CL.TAKE, gcra, P=1", work: drive{clients: 50, pipeline: 1, keys: 1000, requests: 400_000, limiter: &perMinute}},
 	{name: "take-gcra-p16", title: "CL.TAKE, gcra, P=16", work: taking(perMinute)},
+	{name: "take-gcra-p128", title: "CL.TAKE, gcra, P=128", work: drive{clients: 50, pipeline: 128, keys: 1000, requests: 3_840_000, limiter: &limiter{limits: perMinute.limits}}},
+	{name: "take-gcra-p128-1m", title: "CL.TAKE, gcra, P=128, 1M keys", work: drive{clients: 50, pipeline: 128, keys: 1_000_000, requests: 3_840_000, limiter: &limiter{limits: []string{"30/60s,burst=100"}, passes: true}}},
 	{name: "take-gcra-pass-p16", title: "CL.TAKE, gcra, all pass, P=16", work: taking(limiter{limits: []string{"1/1m,burst=1000000"}, passes: true,
 		script: bucketScript, args: []string{"1000000", "1", "60000000"}})},
 	{name: "take-window-p16", title: "CL.TAKE, window, P=16", work: taking(limiter{limits: []string{"30/60s,algo=window"}, script: windowScript, args: []string{"30", "60000"}})},

