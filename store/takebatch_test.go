@@ -46,7 +46,9 @@ func TestBatchesOfTakesDecideAsSingleOnes(t *testing.T) {
 		}
 		single, batched := store.New(o), store.New(o)
 		both := func(do func(s *store.Store)) { do(single); do(batched) }
-		both(func(s *store.Store) { _, _ = s.SetPolicy("p", mustParse(t, "7/1s,algo=log,block=100ms"), store.PolicyOptions{}) })
+		both(func(s *store.Store) {
+			_, _ = s.SetPolicy("p", mustParse(t, "7/1s,algo=log,block=100ms"), store.PolicyOptions{})
+		})
 		if rapid.Bool().Draw(t, "ruled") {
 			both(func(s *store.Store) { _, _ = s.PutRule(store.Rule{Deny: true, Pattern: "k1*"}, t0) })
 		}
