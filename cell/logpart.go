@@ -8,7 +8,7 @@ import (
 
 // A long log is copied, and taken back, by what has changed at its end. One of 10,000 calls that was cloned for Undo and
 // written whole for each call, with appendfsync always and one connection, had 1,000 calls a second answered, of 86 KB in the
-// file each; so it is 4,700, of 660 bytes, as many as with gcra. Calls leave a log by time alone, which who copies it knows as
+// file each. This way it is 4,700, of 660 bytes, as many as with gcra. Calls leave a log by time alone, which who copies it knows as
 // well: all that there is to tell of is what is new.
 
 // Mark is where a log was, for Rewind: B is the sum of all costs, A the time of the newest call. It reports false for an

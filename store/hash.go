@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"celld/cell"
@@ -25,8 +26,12 @@ type Field struct {
 // name with a space and a number behind it, and what AppendPart writes. ErrNoPolicy is all that may be wrong with it where
 // the error is that.
 func (s *Store) ParseField(name, text string) (f Field, err error) {
-	name, _, f.Part = strings.Cut(name, " ")
+	var number string
+	name, number, f.Part = strings.Cut(name, " ")
 	if f.Part {
+		if _, err := strconv.ParseUint(number, 10, 32); err != nil {
+			return Field{}, errField
+		}
 		f.Literal, f.State, f.AfterNS, err = cell.ParsePart(text)
 	} else {
 		f.Literal, f.State, err = cell.ParseState(text)

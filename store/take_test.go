@@ -376,7 +376,7 @@ func TestPutFieldsInAnyOrder(t *testing.T) {
 			mustAudit(t, s)
 		}
 	}
-	for name, text := range map[string]string{"log/1h": fields[1][1], "log/1h 1": fields[0][1], "log/2h 1": fields[1][1], "gcra/1h 1": "limit=5/1h tat=1"} {
+	for name, text := range map[string]string{"log/1h": fields[1][1], "log/1h 1": fields[0][1], "log/2h 1": fields[1][1], "log/1h x": fields[1][1], "log/1h ": fields[1][1], "gcra/1h 1": "limit=5/1h tat=1"} {
 		if f, err := s.ParseField(name, text); err == nil {
 			t.Errorf("%s: %s is read as %+v", name, text, f)
 		}
