@@ -66,6 +66,14 @@ func ownFileOfLimits(f *testing.F, name string) string {
 		w.take("k", 2, text)
 		w.take(strings.Repeat("k", i), 2, text, "@p")
 	}
+	for range 3 { // of a log: parts, and what follows them
+		for range 70 {
+			w.take("log", 1, "300/1h,algo=log")
+			w.pass(1)
+		}
+		w.tick(second)
+		w.settle()
+	}
 	if err := w.close(); err != nil {
 		f.Fatal(err)
 	}
