@@ -265,6 +265,14 @@ func smallLimits(t *testing.T, set func(*persistence.Options)) (*world, *memory,
 	step(func() { w.setPolicy("p", "5/1h", store.PolicyOptions{}) })
 	step(func() { w.take("k", 2, "5/1h", "@p") })
 	step(func() { w.take("k", 1, "5/1h,algo=log"); w.throttle("other") })
+	for _, calls := range []int{65, 3, 70, 1} { // of one log: parts, and what follows them
+		step(func() {
+			for range calls {
+				w.take("long", 1, "300/1h,algo=log")
+				w.pass(1)
+			}
+		})
+	}
 	step(func() { w.take("k", 1, "5/1h,algo=log", "@p"); w.putRule(store.Rule{Pattern: "x*"}) })
 	step(func() { w.take("k", 9, "5/1h,algo=slide,buckets=2,block=1h") })
 	step(func() {
