@@ -192,6 +192,18 @@ func (w *world) commit() error {
 	return w.m.Commit()
 }
 
+// mustWrite has what was changed in the file, a second later.
+func (w *world) mustWrite() {
+	w.t.Helper()
+	if w.m.Synchronous() {
+		if err := w.commit(); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.tick(second)
+	w.settle()
+}
+
 // settle waits until what is to be written in the background is.
 func (w *world) settle() {
 	w.t.Helper()

@@ -193,25 +193,16 @@ func TestRestartAfterAReset(t *testing.T) {
 			for rewritten := range 2 {
 				w, _ := inMemory(t, set)
 				w.mustOpen()
-				write := func() {
-					if w.m.Synchronous() {
-						if err := w.commit(); err != nil {
-							t.Fatal(err)
-						}
-					}
-					w.tick(second)
-					w.settle()
-				}
 				w.setPolicy("p", "5/1h", store.PolicyOptions{})
 				w.take("before", 5, "@p")
 				w.take("both", 5, "@p", "9/1h")
-				write()
+				w.mustWrite()
 				reset(w)
 				w.take("since", 5, "@p")
 				if rewritten > 0 {
 					_ = w.m.Rewrite()
 				}
-				write()
+				w.mustWrite()
 				want := w.texts()
 				w.reopen().expectTexts(want)
 				if limited := w.take("before", 1, "@p").Limited; limited != (name == "changed") {

@@ -139,25 +139,16 @@ func TestACallMoreIsLittle(t *testing.T) {
 		w, files := inMemory(t, set)
 		w.mustOpen()
 		w.setPolicy("p", "5000/1h,algo=log", store.PolicyOptions{})
-		write := func() {
-			if w.m.Synchronous() {
-				if err := w.commit(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			w.tick(second)
-			w.settle()
-		}
 		for range 5000 {
 			w.take("k", 1, "@p", "9999999/1h")
 			w.pass(3600 * second / 5000)
 		}
-		write()
+		w.mustWrite()
 		size := len(files.text(w.path("appendonly.aof")))
 		for range 1000 {
 			w.pass(3600 * second / 5000)
 			w.take("k", 1, "@p", "9999999/1h")
-			write()
+			w.mustWrite()
 		}
 		each := (len(files.text(w.path("appendonly.aof"))) - size) / 1000
 		t.Logf("%s: %d bytes for the log, %d for a call more", name, size, each)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"iter"
 	"sync/atomic"
 
 	"celld/cell"
@@ -101,6 +102,17 @@ func (s *Store) group(b *batch) bool {
 	return true
 }
 
+// groups yields the shards that have requests, with the place of the first of each + 1.
+func (s *Store) groups(b *batch) iter.Seq2[*shard, uint8] {
+	return func(yield func(*shard, uint8) bool) {
+		for i := range s.shards {
+			if first := b.first[i%mostGroups]; first != 0 && !yield(&s.shards[i], first) {
+				return
+			}
+		}
+	}
+}
+
 // touch brings what the requests need into the caches, if the table is larger than they are, without any lock: what it sees
 // may be changing. It returns whether it is, and all keys seem to be there.
 //
@@ -142,12 +154,7 @@ func (s *Store) touch(b *batch) (allThere bool) {
 func (s *Store) touchNeighbours(b *batch) {
 	var slots [2 * perLock]*slot
 	n := 0
-	for shard := range s.shards {
-		first := b.first[shard%mostGroups]
-		if first == 0 {
-			continue
-		}
-		sh := &s.shards[shard]
+	for sh, first := range s.groups(b) {
 		sh.mu.Lock()
 		for i := first; i != 0; i = b.next[i-1] {
 			number := b.slots[i-1]
@@ -174,12 +181,7 @@ func keep(uint64) {}
 
 // decideByShard decides on those of one shard after the other.
 func (s *Store) decideByShard(b *batch, reqs []Request, a Access) {
-	for shard := range s.shards {
-		first := b.first[shard%mostGroups]
-		if first == 0 {
-			continue
-		}
-		sh := &s.shards[shard]
+	for sh, first := range s.groups(b) {
 		sh.lock(a.NowNS)
 		for i := first; i != 0; i = b.next[i-1] {
 			s.decideLocked(sh, &reqs[i-1], a)

@@ -57,14 +57,19 @@ type Fields []Field
 // than can be counted. Logs that are added to keep their rings, and are changed even with an error, unless apart.
 func (fields Fields) Join(limits Limits, apart bool, nowNS int64) (joined Limits, added int, err error) {
 	joined = limits.live(nowNS)
-	for _, f := range fields.inOrder() {
+	order := fields.order()
+	if apart && order != nil {
+		joined = joined.clone()
+	}
+	for i := range fields {
+		if order != nil {
+			i = order[i]
+		}
+		f := &fields[i]
 		l := f.LimitState
 		at := joined.find(&l)
 		if f.Part && at >= 0 && joined[at].Literal.Slot == l.Literal.Slot {
 			st := joined[at].State
-			if apart {
-				st.Ring = cloneRing(st.Ring)
-			}
 			if !l.Literal.Join(&st, &l.State, f.AfterNS) {
 				return nil, 0, errField
 			}
@@ -85,29 +90,29 @@ func (fields Fields) Join(limits Limits, apart bool, nowNS int64) (joined Limits
 	return joined, added, nil
 }
 
-// inOrder has parts follow what they are parts of, the earliest first: a hash of redis-server has them in any order.
-func (fields Fields) inOrder() Fields {
-	isPart := func(f Field) bool { return f.Part }
-	if !slices.ContainsFunc(fields, isPart) {
-		return fields
+// order has parts follow what they are parts of, the earliest first, as a hash of redis-server has them in any order. It is
+// nil where there are none.
+func (fields Fields) order() (order []int) {
+	if !slices.ContainsFunc(fields, func(f Field) bool { return f.Part }) {
+		return nil
 	}
-	fields = slices.Clone(fields)
-	slices.SortStableFunc(fields, func(a, b Field) int {
-		switch {
-		case a.Part && b.Part:
-			return cmp.Compare(a.AfterNS, b.AfterNS)
-		case a.Part:
-			return 1
-		case b.Part:
-			return -1
+	for i := range fields {
+		order = append(order, i)
+	}
+	rank := func(f *Field) int64 {
+		if f.Part {
+			return f.AfterNS
 		}
-		return 0
+		return -1
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		return cmp.Or(cmp.Compare(rank(&fields[i]), rank(&fields[j])), cmp.Compare(i, j))
 	})
-	return fields
+	return order
 }
 
 // PutFields makes a key hold what Join says, and returns how many limits are new. The errors are Join's, ErrFull and
-// ErrWrongType; with Update's way of asking once more logs may have been changed unless apart.
+// ErrWrongType.
 func (s *Store) PutFields(key []byte, fields Fields, apart bool, a Access) (added int, err error) {
 	refused := error(nil)
 	err = s.Update(key, a, func(old State, ok bool) (State, Action) {

@@ -382,3 +382,28 @@ func TestPutFieldsInAnyOrder(t *testing.T) {
 		}
 	}
 }
+
+// What is put apart from what a key holds leaves a key as it was where it is refused: a log too.
+func TestPutFieldsThatAreRefused(t *testing.T) {
+	s := store.New(store.Options{})
+	mustTake(t, s, 3, t0, calls(t, "k", "5/1h,algo=log"))
+	text := func() (text string) {
+		_, _ = s.Limits([]byte("k"), at(t0), func(l *store.LimitState) { text = limitText(l) })
+		return text
+	}
+	want := text()
+	var fields store.Fields
+	for _, part := range []string{fmt.Sprintf("after=0 calls=%d:2", t0+1), fmt.Sprintf("after=%d calls=%d:9007199254740992", t0+2, t0+3)} {
+		f, err := s.ParseField("log/1h 1", "limit=5/1h,algo=log "+part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields = append(fields, f)
+	}
+	if _, err := s.PutFields([]byte("k"), fields, true, at(t0)); err == nil {
+		t.Error("calls that cannot be counted are taken")
+	}
+	if got := text(); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

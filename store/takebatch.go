@@ -24,8 +24,7 @@ func (s *Store) TakeBatch(reqs []TakeRequest, a Access) {
 		}
 		r.hash = s.hash(r.Calls[0].Key)
 		b.add(r.hash)
-		most.keys++
-		most.bytes += costBytes(len(r.Calls[0].Key))
+		most.add(need{1, costBytes(len(r.Calls[0].Key))})
 		for j := range r.Calls {
 			most.bytes += mostBytes(r.Calls[j].Limit)
 		}
@@ -38,12 +37,7 @@ func (s *Store) TakeBatch(reqs []TakeRequest, a Access) {
 		}
 		return
 	}
-	for shard := range s.shards {
-		first := b.first[shard%mostGroups]
-		if first == 0 {
-			continue
-		}
-		sh := &s.shards[shard]
+	for sh, first := range s.groups(&b) {
 		sh.lock(a.NowNS)
 		if b.large {
 			sh.touchTallies(&b, first)
