@@ -128,6 +128,7 @@ func (l *Literal) endOfBuckets(st *State) uint64 {
 // carryBuckets scales the running sum from the newest on, so that rounding up does not add up, and what is left is rounded
 // up whenever some have gone.
 func (l *Literal) carryBuckets(st *State, old *Literal) {
+	st.Ring = append(make([]uint64, 0, len(st.Ring)), st.Ring...)
 	var sum, scaled uint64
 	for age := uint64(0); age < uint64(len(st.Ring)); age++ {
 		counter := l.counter(st, age)

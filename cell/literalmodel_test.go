@@ -229,7 +229,7 @@ func (m *countersModel) give(now, n int64) (given int64) {
 	return given
 }
 
-// The calls. Those past the count, which Force leads to, are added to the newest.
+// The calls. Of those past the count, which Force leads to, the oldest become one.
 type logModel struct {
 	cell.Literal
 	calls []call
@@ -256,11 +256,15 @@ func (m *logModel) forget(now int64) {
 
 func (m *logModel) take(now, cost int64) {
 	m.forget(now)
-	if n := len(m.calls); n > 0 && (int64(n) == m.Count || m.calls[n-1].at == now) {
-		m.calls[n-1] = call{now, m.calls[n-1].cost + cost}
+	if n := len(m.calls); n > 0 && m.calls[n-1].at == now {
+		m.calls[n-1].cost += cost
 		return
 	}
 	m.calls = append(m.calls, call{now, cost})
+	if int64(len(m.calls)) > m.Count {
+		m.calls[1].cost += m.calls[0].cost
+		m.calls = m.calls[1:]
+	}
 }
 
 func (m *logModel) give(now, n int64) (given int64) {

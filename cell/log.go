@@ -5,8 +5,9 @@ package cell
 // costs up to and with it, so that what must leave for a call to pass is found by halving. State.A is first<<32 | n, the
 // place of the oldest and how many there are; State.B the sum before the oldest.
 //
-// Calls at the same nanosecond are one entry. There are never more than count of them: one more, which only Force or a count
-// that was lowered can lead to, is added to the newest, which so counts for longer.
+// Calls at the same nanosecond are one entry. There are never more than count of them, unless the count was lowered. When
+// Force adds one more, the two oldest become one at the time of the younger. That changes no decision: the entries after the
+// oldest add up to the count, so nothing passes before the younger leaves. Only a Give meets the difference, and denies for longer.
 func (l *Literal) log(st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	c := calls{st}
@@ -124,15 +125,27 @@ func (c calls) drop(i int) {
 func (c calls) push(now, cost uint64, most int64) {
 	n := c.n()
 	sum := c.sumBefore(n) + cost
-	if n > 0 && (c.time(n-1) >= now || int64(n) >= most || n == c.capacity()) {
-		last := c.at(n - 1)
-		c.st.Ring[last] = max(now, c.st.Ring[last])
-		c.st.Ring[last+1] = sum
+	if n > 0 && c.time(n-1) >= now {
+		c.st.Ring[c.at(n-1)+1] = sum
 		return
+	}
+	if int64(n) >= most || n == c.capacity() {
+		c.mergeOldest(1)
+		n--
 	}
 	c.set(c.place(), n+1)
 	last := c.at(n)
 	c.st.Ring[last], c.st.Ring[last+1] = now, sum
+}
+
+// mergeOldest makes the oldest i+1 entries one, at the time of the youngest of them.
+func (c calls) mergeOldest(i int) { c.set(c.at(i)/2, c.n()-i) }
+
+// Full reports a log that has no room for another entry, of which Force makes the two oldest one. Rewind cannot take that
+// back. Fit comes first.
+func (l *Literal) Full(st *State) bool {
+	c := calls{st}
+	return l.Algo == Log && (int64(c.n()) >= l.Count || c.n() == c.capacity())
 }
 
 // fitLog doubles the ring when it is full of calls that count, up to count entries.

@@ -79,9 +79,56 @@ func TestALogUnderAnotherCount(t *testing.T) {
 	if _, back, err := cell.ParseState(text); err != nil || small.EndNS(&back) != uint64(now-1+small.PeriodNS) {
 		t.Errorf("%s: %v", text, err)
 	}
-	if d := decide(&small, &st, now, 1, cell.Take); !d.Limited || d.RetryAfterNS != uint64(small.PeriodNS)-1 {
-		t.Errorf("%+v: all but two entries must leave, and the newest has what was forced", d)
+	if d := decide(&small, &st, now, 1, cell.Take); !d.Limited || d.RetryAfterNS != uint64(small.PeriodNS)-3 {
+		t.Errorf("%+v: all but two entries must leave", d)
 	}
+}
+
+// What is forced into a full log counts for a period, and so does each call before it.
+func TestAForcedCallDelaysNoOther(t *testing.T) {
+	l := mustLiteral(t, "2/1s,algo=log")
+	var st cell.State
+	const ms = 1_000_000
+	for _, c := range []struct {
+		at    int64
+		mode  cell.Mode
+		retry uint64 // ms; 0: passes
+	}{
+		{0, cell.Take, 0}, {500, cell.Take, 0}, {900, cell.Force, 0},
+		{950, cell.Take, 550}, {1499, cell.Take, 1}, {1500, cell.Take, 0}, {1501, cell.Take, 399}, {1900, cell.Take, 0},
+	} {
+		d := decide(&l, &st, aDayIn2027+c.at*ms, 1, c.mode)
+		if d.Limited != (c.retry > 0) || d.Limited && d.RetryAfterNS != c.retry*ms {
+			t.Errorf("after %d ms: %+v, want to retry after %d ms", c.at, d, c.retry)
+		}
+	}
+}
+
+// A log decides as one would that keeps every call, whatever was forced, though it keeps no more than the count.
+func TestAForcedLogDecidesByAllCalls(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := mustLiteral(t, rapid.SampledFrom([]string{"1/1s,algo=log", "2/1s,algo=log", "5/1s,algo=log", "9/1s,algo=log"}).Draw(t, "limit"))
+		var st cell.State
+		var all []call
+		now := int64(aDayIn2027)
+		passes := func(at, cost int64) bool { return in(all, at-l.PeriodNS, at)+cost <= l.Count }
+		for range 60 {
+			now += rapid.SampledFrom([]int64{0, 1, l.PeriodNS / 20, l.PeriodNS / 3}).Draw(t, "wait")
+			cost := rapid.Int64Range(1, l.Count).Draw(t, "cost")
+			mode := rapid.SampledFrom([]cell.Mode{cell.Take, cell.Force}).Draw(t, "mode")
+			d := decide(&l, &st, now, cost, mode)
+			if want := mode == cell.Take && !passes(now, cost); d.Limited != want {
+				t.Fatalf("%v, cost %d of %v at %d: limited %v", l, cost, all, now, d.Limited)
+			}
+			if d.Limited {
+				if at := now + int64(d.RetryAfterNS); !passes(at, cost) || passes(at-1, cost) {
+					t.Fatalf("%v, cost %d of %v at %d: retry after %d", l, cost, all, now, d.RetryAfterNS)
+				}
+				continue
+			}
+			all = append(all, call{now, cost})
+		}
+	})
 }
 
 // Fit makes enough room, however calls come, and never more than the count.

@@ -23,7 +23,8 @@ func (l *Literal) Mark(st *State) (mark State, ok bool) {
 }
 
 // Rewind takes back all that Decide and Fit have done to a log since mark was that of it, but for the calls that it has
-// forgotten because they no longer count. Of a log that began later it leaves none.
+// forgotten because they no longer count, and for what Force has merged in a Full one. Of a log that began later it leaves
+// none.
 func (l *Literal) Rewind(st, mark *State) {
 	st.BlockedNS = mark.BlockedNS
 	c := calls{st}
@@ -168,19 +169,23 @@ func (l *Literal) Join(st, part *State, afterNS int64) bool {
 	for n > 0 && c.time(n-1) > uint64(afterNS) {
 		n--
 	}
-	all := n + more.n()
-	if c.sumBefore(n)-st.B+more.sumBefore(more.n())-part.B > mostUsed {
+	before := c.sumBefore(n)
+	if before-st.B+more.sumBefore(more.n())-part.B > mostUsed {
 		return false
 	}
 	c.set(c.place(), n)
+	all := n + more.n()
+	if excess := all - max(int(l.Count), c.capacity(), more.n()); excess > 0 { // what Force has added to a full log
+		c.mergeOldest(excess)
+		n, all = n-excess, all-excess
+	}
 	if all > c.capacity() {
 		c.grow(max(all, 2*c.capacity()))
 	}
 	for i := range more.n() {
-		sum := c.sumBefore(n+i) + more.sum(i) - more.sumBefore(i)
 		c.set(c.place(), n+i+1)
 		at := c.at(n + i)
-		st.Ring[at], st.Ring[at+1] = more.time(i), sum
+		st.Ring[at], st.Ring[at+1] = more.time(i), before+more.sum(i)-part.B
 	}
 	st.BlockedNS = part.BlockedNS
 	return true

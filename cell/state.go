@@ -137,8 +137,11 @@ func (l *Literal) Fits(st *State) bool {
 // Carry turns a state that old has left into one for l. If they differ only in Params what was used is scaled with them, so
 // that a key that was used up stays so and waits no longer than one that is used up under l; only a log, which has the calls
 // themselves, is kept as it is. Between other limits it is the used share that is taken anew. Used is rounded up: a
-// change gains nothing.
-func (l *Literal) Carry(st *State, old *Literal, nowNS int64) {
+// change gains nothing. A ring that changes is a new one.
+//
+// It reports whether the outcome depends on nowNS. Such a state must be kept, even when the call is denied. Carried anew by each
+// call, it would tell each of them the same retry after, and none would ever pass.
+func (l *Literal) Carry(st *State, old *Literal, nowNS int64) (byNow bool) {
 	switch {
 	case l.Slot != old.Slot:
 		blocked := st.BlockedNS
@@ -151,9 +154,11 @@ func (l *Literal) Carry(st *State, old *Literal, nowNS int64) {
 			l.Decide(st, nowNS, int64(used), Force)
 		}
 		st.BlockedNS = blocked
+		return true
 	case l.Params == old.Params:
 	case l.Algo == GCRA:
 		l.carryBucket(st, old, nowNS)
+		return true
 	case l.Algo == Window:
 		st.B = min(scale(st.B, uint64(l.Count), uint64(old.Count)), mostUsed)
 	case l.Buckets > 0:
@@ -161,6 +166,7 @@ func (l *Literal) Carry(st *State, old *Literal, nowNS int64) {
 	case l.Algo == Slide:
 		l.carrySlide(st, old)
 	}
+	return false
 }
 
 // Shift takes so much from every instant in a state, for a clock that was set back.

@@ -31,9 +31,15 @@ type work struct {
 	before  cell.State // st, before the call was tried
 	ruled   bool       // a rule has decided
 	tried   bool       // Decision and st are those of the call taken
-	changes bool       // it takes
-	blocks  bool       // it is denied, and its key is blocked for that
+	carried bool       // st was carried over from another limit, at this instant
+
+	changes bool // it takes
+	blocks  bool // it is denied, and its key is blocked for that
+	adopts  bool // it does neither, but what was carried over is kept
 }
+
+// stores reports whether a call leaves another state.
+func (c *Call) stores() bool { return c.changes || c.blocks || c.adopts }
 
 // load looks up the key and the state of a call. before are those before it, of so many in all.
 func (c *Call) load(before []Call, all int, a Access) error {
@@ -87,19 +93,28 @@ func (c *Call) findTally() {
 	}
 }
 
-// fetch reads the call's state, carried over to its limit where another one has left it. What is carried has a ring of its
-// own, so that a call that is denied changes nothing.
+// fetch reads the call's state, carried over to its limit where another one has left it. carried says that this is to be kept.
 func (c *Call) fetch(nowNS int64) {
+	c.carried = false
 	if c.tally == nil {
 		c.st = cell.State{}
 		return
 	}
 	c.st = c.sh.tallies.state(c.tally)
 	if !c.tally.same(c.Limit, c.shape) {
-		c.st.Ring = cloneRing(c.st.Ring)
 		old := c.tally.literal()
-		c.Limit.Carry(&c.st, &old, nowNS)
+		c.carried = c.Limit.Carry(&c.st, &old, nowNS) && c.Limit.EndNS(&c.st) > uint64(nowNS)
 	}
+	if c.blockedTooLong(nowNS) {
+		c.st.BlockedNS = uint64(nowNS + c.Limit.BlockNS)
+		c.carried = true
+	}
+}
+
+// blockedTooLong reports a block that a policy's limit has left which blocked for longer. A literal's block stays: who asks
+// with another literal must not end it.
+func (c *Call) blockedTooLong(nowNS int64) bool {
+	return c.Policy != 0 && c.st.BlockedNS > uint64(nowNS+c.Limit.BlockNS)
 }
 
 func (c *Call) sameKey(of *Call) bool { return c.hash == of.hash && bytes.Equal(c.Key, of.Key) }
@@ -121,8 +136,18 @@ func (c *Call) sharers(calls []Call) (n int64) {
 	return n
 }
 
-// changedBy reports whether one of them changes the same key.
-func (c *Call) changedBy(calls []Call) bool {
+// storedBy reports whether one of them stores under the same key.
+func (c *Call) storedBy(calls []Call) bool {
+	for i := range calls {
+		if b := &calls[i]; b.stores() && b.sameKey(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// calledBy reports whether one of them takes from the same key, or blocks it.
+func (c *Call) calledBy(calls []Call) bool {
 	for i := range calls {
 		if b := &calls[i]; (b.changes || b.blocks) && b.sameKey(c) {
 			return true
@@ -136,7 +161,7 @@ func (c *Call) changedBy(calls []Call) bool {
 func (c *Call) needs(before []Call, nowNS int64) (n need) {
 	newKey, newState := c.e == nil, true
 	for i := range before {
-		if b := &before[i]; (b.changes || b.blocks) && b.sameKey(c) {
+		if b := &before[i]; b.stores() && b.sameKey(c) {
 			newKey = false
 			newState = newState && !b.sharesState(c)
 		}
@@ -163,11 +188,11 @@ func (c *Call) grows() int64 {
 	return max(0, bytes)
 }
 
-// change decides on a call and stores what it leaves, for which there is room.
+// change decides on a call and stores what it leaves, for which there is room. A call that adopts has decided.
 func (c *Call) change(before []Call, cost int64, mode cell.Mode, nowNS int64) {
 	for i := range before {
 		b := &before[i]
-		if !b.changes && !b.blocks || !b.sameKey(c) {
+		if !b.stores() || !b.sameKey(c) {
 			continue
 		}
 		c.n, c.e = b.n, b.e
@@ -177,12 +202,12 @@ func (c *Call) change(before []Call, cost int64, mode cell.Mode, nowNS int64) {
 	}
 	switch {
 	case c.e == nil:
-	case c.tally != nil && !c.tally.same(c.Limit, c.shape):
+	case c.tally != nil && !c.tally.same(c.Limit, c.shape), mode == cell.Force && c.Limit.Full(&c.st): // more than calls that were added
 		c.sh.remember(c.n, c.e, c.Key)
 	default:
 		c.sh.rememberCalls(c.n, c.e, c.Key)
 	}
-	if !c.tried {
+	if !c.tried && !c.adopts {
 		c.Decision = c.Limit.Decide(&c.st, nowNS, cost, mode)
 	}
 	c.keep(nowNS)
@@ -204,5 +229,15 @@ func (c *Call) keep(nowNS int64) {
 	sh.releaseBytes(had - sh.tallies.bytes(c.tally))
 }
 
-// settle has the call's key end with the last of its limits.
-func (c *Call) settle() { c.sh.putEnd(c.n, c.e, c.sh.limitsEndNS(c.e), c.Key) }
+// settle has the call's key end with the last of its limits, which may be at once. called says whether a call has taken or was
+// blocked: then an EXPIRE is over.
+func (c *Call) settle(called bool, nowNS int64) {
+	switch end := c.sh.limitsEndNS(c.e); {
+	case end <= uint64(nowNS):
+		c.sh.remove(c.n, c.e)
+	case called:
+		c.sh.putEnd(c.n, c.e, end, c.Key)
+	default:
+		c.sh.moveEnd(c.n, c.e, end, c.Key)
+	}
+}

@@ -41,7 +41,7 @@ func (s *Store) giveLocked(c *Call, n int64, a Access, paid *prepaid) (given int
 	c.fetch(a.NowNS)
 	c.sh.remember(c.n, c.e, c.Key) // a ring is changed where it is
 	c.sh.journal.mark(c.n, c.e)
-	if given = c.Limit.Give(&c.st, a.NowNS, n); given == 0 {
+	if given = c.Limit.Give(&c.st, a.NowNS, n); given == 0 && !c.carried {
 		return 0, nil
 	}
 	c.sh.tallies.untell(c.tally)
@@ -49,8 +49,6 @@ func (s *Store) giveLocked(c *Call, n int64, a Access, paid *prepaid) (given int
 		return 0, errNoRoom
 	}
 	c.keep(a.NowNS)
-	if c.settle(); c.e.tat <= uint64(a.NowNS) {
-		c.sh.remove(c.n, c.e)
-	}
+	c.settle(given > 0, a.NowNS)
 	return given, nil
 }

@@ -144,6 +144,7 @@ type callWork struct {
 	*store.Call
 	st      cell.State // before
 	times   int64
+	carried bool // st, from another limit, by what time it is
 	limited bool // by itself
 	fits    bool // a call before it has made room in the state: what is taken at the same instant is one entry of a log
 }
@@ -169,7 +170,7 @@ func (m *limitsModel) take(calls []store.Call, o store.TakeOptions) (limited boo
 		if k != nil && k.limits == nil {
 			return false, 0, store.ErrWrongType
 		}
-		w.st = m.fetch(k, w.Call)
+		w.st, w.carried = m.fetch(k, w.Call)
 	}
 	cost := o.Cost
 	if o.UpTo && o.Mode == cell.Take {
@@ -180,16 +181,16 @@ func (m *limitsModel) take(calls []store.Call, o store.TakeOptions) (limited boo
 	if o.Mode != cell.Force {
 		limited = m.denies(work, cost)
 	}
-	if o.Mode == cell.Peek {
-		return limited, 0, nil
-	}
 	before := cloneKeys(m.keys)
 	var grown, made int64
 	for i := range work {
 		w := &work[i]
 		w.limited = o.Mode == cell.Take && w.Limit.Decide(&w.st, m.nowNS, cost*w.times, cell.Peek).Limited
 		blocks := w.limited && w.Limit.BlockNS > 0 && w.st.BlockedNS <= uint64(m.nowNS)
-		if !blocks && (limited || w.limited) {
+		if o.Mode == cell.Peek || !blocks && (limited || w.limited) {
+			if w.carried && (o.Mode != cell.Peek || w.Policy != 0) {
+				grown += m.adopt(w)
+			}
 			continue
 		}
 		n := cost
@@ -209,7 +210,9 @@ func (m *limitsModel) take(calls []store.Call, o store.TakeOptions) (limited boo
 	if m.keys = before; m.full(made, grown) {
 		return false, 0, store.ErrFull
 	}
-	if m.keys = keys; !limited {
+	m.keys = keys
+	m.dropDead(m.keys)
+	if !limited && o.Mode != cell.Peek {
 		granted = cost
 	}
 	return limited, granted, nil
@@ -238,27 +241,46 @@ func (m *limitsModel) denies(work []callWork, cost int64) bool {
 	return false
 }
 
-// fetch is a copy of the state that a call goes on with.
-func (m *limitsModel) fetch(k *heldKey, c *store.Call) cell.State {
+// fetch is a copy of the state that a call goes on with, and whether that depends on the time.
+func (m *limitsModel) fetch(k *heldKey, c *store.Call) (st cell.State, carried bool) {
 	if k == nil {
-		return cell.State{}
+		return cell.State{}, false
 	}
 	h := k.find(c.Limit, c.Policy)
 	if h == nil {
-		return cell.State{}
+		return cell.State{}, false
 	}
-	st := cloneState(h.st)
+	st = cloneState(h.st)
 	if h.limit.Slot != c.Limit.Slot || h.limit.Params != c.Limit.Params {
 		c.Limit.Carry(&st, &h.limit, m.nowNS)
+		carried = h.limit.Slot != c.Limit.Slot || h.limit.Algo == cell.GCRA
+		carried = carried && c.Limit.EndNS(&st) > uint64(m.nowNS)
 	}
-	return st
+	if most := uint64(m.nowNS + c.Limit.BlockNS); c.Policy != 0 && st.BlockedNS > most {
+		st.BlockedNS, carried = most, true
+	}
+	return st, carried
+}
+
+// adopt keeps what a call that changes nothing has carried over, and says how much more room that takes.
+func (m *limitsModel) adopt(w *callWork) (grown int64) {
+	k := m.keys[string(w.Key)]
+	h := k.find(w.Limit, w.Policy)
+	st, carried := m.fetch(k, w.Call)
+	if !carried { // a call before it has kept it
+		return 0
+	}
+	grown = max(0, ringBytes(&st)-ringBytes(&h.st))
+	h.limit, h.st = cell.Restore(w.Limit.Slot, w.Limit.Params), st
+	k.tat = k.end()
+	return grown
 }
 
 // change does one call on the model's own keys, and says how much room that takes.
 func (m *limitsModel) change(w *callWork, cost int64, mode cell.Mode) (newKey bool, grown int64) {
 	key := string(w.Key)
 	k := m.keys[key]
-	st := m.fetch(k, w.Call)
+	st, _ := m.fetch(k, w.Call)
 	if newKey = k == nil; newKey {
 		k = &heldKey{limits: []heldLimit{}}
 		m.keys[key] = k
@@ -294,16 +316,18 @@ func (m *limitsModel) give(key string, l *cell.Literal, policy uint32, n int64) 
 	if h == nil {
 		return 0, nil
 	}
-	st := m.fetch(k, &store.Call{Limit: l, Policy: policy})
+	st, carried := m.fetch(k, &store.Call{Limit: l, Policy: policy})
 	given := l.Give(&st, m.nowNS, n)
-	if given == 0 {
+	if given == 0 && !carried {
 		return 0, nil
 	}
 	if m.full(0, ringBytes(&st)-ringBytes(&h.st)) {
 		return 0, store.ErrFull
 	}
 	h.limit, h.st = cell.Restore(l.Slot, l.Params), st
-	k.tat, k.expiry = k.end(), store.AtTAT
+	if k.tat = k.end(); given > 0 {
+		k.expiry = store.AtTAT
+	}
 	m.dropDead(m.keys)
 	return given, nil
 }

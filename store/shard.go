@@ -140,12 +140,18 @@ func (sh *shard) put(n uint32, e *slot, tat uint64, key []byte) {
 
 // putEnd is put for a slot that holds limits, which have changed already: remember comes before that.
 func (sh *shard) putEnd(n uint32, e *slot, end uint64, key []byte) {
-	was := sh.endNS(n, e)
 	if e.use&flagsOfState != 0 {
 		sh.clearExpiry(n, e)
 		sh.untell(e) // whoever reads what was told after that expiry does not have the key any more
 	}
-	if e.tat = end; end < was {
+	sh.moveEnd(n, e, end, key)
+}
+
+// moveEnd is putEnd that leaves the expiry as it is.
+func (sh *shard) moveEnd(n uint32, e *slot, end uint64, key []byte) {
+	was := sh.endNS(n, e)
+	e.tat = end
+	if end := sh.endNS(n, e); end < was {
 		sh.ends.unlink(&sh.slabs, e)
 		sh.ends.link(&sh.slabs, n, e, end)
 		sh.publish()

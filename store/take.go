@@ -29,9 +29,13 @@ type Taken struct {
 	ResetAfterNS uint64 // the longest
 }
 
-// Take decides on at most MaxLimits calls at one instant: all are granted, or none. A call that is denied changes nothing but
-// a block. Calls that share a key and its state add up; what they hold of an earlier Take is not looked at. The locks of all keys are held, taken in one order whatever that of
+// Take decides on at most MaxLimits calls at one instant: all are granted, or none. Calls that share a key and its state add
+// up; what they hold of an earlier Take is not looked at. The locks of all keys are held, taken in one order whatever that of
 // the keys.
+//
+// A call that is denied changes nothing but a block. But the first call after another limit carries the state over to its own,
+// and that is kept, granted or denied: from then on the retry after that it told is exact. A peek keeps it for a policy
+// only. A peek with another literal would change what the key's own callers are told.
 func (s *Store) Take(calls []Call, o TakeOptions, a Access) (Taken, error) {
 	if o.Cost == 0 {
 		o.Mode = cell.Peek
@@ -108,6 +112,9 @@ func (s *Store) takeOne(sh *shard, r *TakeRequest, a Access) (done bool) {
 		return false
 	}
 	c.st = sh.tallies.state(p)
+	if c.blockedTooLong(a.NowNS) {
+		return false
+	}
 	if (c.Limit.Algo == cell.Log || c.Limit.Buckets > 0) && (sh.keepsUndo() || !c.Limit.Fits(&c.st)) {
 		return false // a ring is changed in place: what it was is to be noted first, and room for more to be had
 	}
@@ -175,13 +182,11 @@ func (s *Store) takeLocked(calls []Call, o TakeOptions, a Access, paid *prepaid)
 			}
 		}
 	}
-	if o.Mode == cell.Take || o.Mode == cell.Force && !t.Limited {
-		if err := s.change(calls, t.Limited, cost, o.Mode, a, paid); err != nil {
-			return Taken{}, err
-		}
-		if !t.Limited {
-			t.Granted = cost
-		}
+	if err := s.change(calls, t.Limited, cost, o.Mode, a, paid); err != nil {
+		return Taken{}, err
+	}
+	if o.Mode != cell.Peek && !t.Limited {
+		t.Granted = cost
 	}
 	t.sum(calls)
 	return t, nil
@@ -236,15 +241,16 @@ func upTo(calls []Call, most, nowNS int64) int64 {
 }
 
 // change does what the calls come to: where all are granted they take, but for those in the shadow that would be limited,
-// and where they are denied those that were are blocked.
+// and where they are denied those that were are blocked. What was carried over is kept.
 func (s *Store) change(calls []Call, denied bool, cost int64, mode cell.Mode, a Access, paid *prepaid) error {
 	var more need
 	for i := range calls {
 		c := &calls[i]
 		limited := mode == cell.Take && c.Decision.Limited
-		c.changes = !c.ruled && !denied && !limited
+		c.changes = !c.ruled && !denied && !limited && mode != cell.Peek
 		c.blocks = !c.ruled && limited && c.Limit.BlockNS > 0 && c.st.BlockedNS <= uint64(a.NowNS)
-		if c.changes || c.blocks {
+		c.adopts = !c.ruled && !c.changes && !c.blocks && c.carried && (mode != cell.Peek || c.Policy != 0)
+		if c.stores() {
 			more.add(c.needs(calls[:i], a.NowNS))
 		}
 	}
@@ -253,7 +259,7 @@ func (s *Store) change(calls []Call, denied bool, cost int64, mode cell.Mode, a 
 	}
 	for i := range calls {
 		c := &calls[i]
-		if !c.changes && !c.blocks {
+		if !c.stores() {
 			continue
 		}
 		all := cost
@@ -263,8 +269,8 @@ func (s *Store) change(calls []Call, denied bool, cost int64, mode cell.Mode, a 
 		c.change(calls[:i], all, mode, a.NowNS)
 	}
 	for i := range calls {
-		if c := &calls[i]; (c.changes || c.blocks) && !c.changedBy(calls[i+1:]) {
-			c.settle()
+		if c := &calls[i]; c.stores() && !c.storedBy(calls[i+1:]) {
+			c.settle(c.calledBy(calls), a.NowNS)
 		}
 	}
 	return nil
