@@ -62,7 +62,7 @@ func (c *Call) load(before []Call, all int, a Access) error {
 		}
 	}
 	if first {
-		c.n, c.e = c.sh.find(c.hash, c.Key, a)
+		c.n, c.e = c.sh.meet(c.hash, c.Key, a)
 		c.sh.countLookup(c.e)
 		if c.e != nil && c.e.holdsLimits() {
 			if c.held = c.sh.countTallies(c.e); c.held+all > MaxLimits {

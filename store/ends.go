@@ -91,6 +91,9 @@ func (s *Store) Sweep(nowNS int64) (more bool) {
 }
 
 func (s *Store) sweep(nowNS int64) (steps int, more bool) {
+	if s.pruneSome(nowNS) {
+		return perLock, true
+	}
 	s.rules.sweep(s, nowNS)
 	s.trim(nowNS)
 	start := int(s.sweeps.Add(1))
@@ -108,7 +111,7 @@ func (s *Store) sweep(nowNS int64) (steps int, more bool) {
 
 // SweepDue says, without any lock, whether Sweep may have something to do.
 func (s *Store) SweepDue(nowNS int64) bool {
-	if s.room.over() || s.rules.due(nowNS) {
+	if s.room.over() || s.rules.due(nowNS) || s.policies.losses.due() {
 		return true
 	}
 	for i := range s.shards {

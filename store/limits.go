@@ -68,18 +68,6 @@ func (t *table) touchedNS(e *slot) int64 {
 	return e.touchedNS
 }
 
-// anyLimit says whether a key that holds limits has one whose policy is not gone.
-func (sh *shard) anyLimit(e *slot) bool {
-	for n := e.firstTally(); n != 0; {
-		p := sh.tallies.at(n)
-		if p.policy == 0 || sh.policies.byID(p.policy) != nil {
-			return true
-		}
-		n = p.next
-	}
-	return false
-}
-
 // addTally puts a new tally before the others of a key.
 func (t *table) addTally(e *slot, policy uint32) *tally {
 	n, p := t.tallies.take()

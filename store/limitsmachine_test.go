@@ -150,9 +150,6 @@ func (m *limitsMachine) throttle(t *rapid.T) {
 	case k == nil:
 	case k.limits == nil:
 		tat = k.tat
-	case !m.model.holdsAny(k):
-		k = nil // all it holds is of policies that are gone: as if it were not there
-		delete(m.model.keys, key)
 	}
 	next, want, _ := limit.Throttle(tat, m.model.nowNS, 1)
 	d, err := m.store.Throttle([]byte(key), limit, 1, m.access(t))
@@ -198,7 +195,6 @@ func (m *limitsMachine) expire(t *rapid.T) {
 		t.Fatalf("update of %q: %v, %v", key, there, err)
 	}
 	if k != nil {
-		m.model.forgetGone(key)
 		k.expiry = expiry
 	}
 }
@@ -219,12 +215,8 @@ func (m *limitsMachine) rename(t *rapid.T) {
 		t.Fatalf("rename %q: %v", from, got)
 	}
 	if k != nil && from != to {
-		m.model.forgetGone(from)
-		delete(m.model.keys, to)
-		if k = m.model.keys[from]; k != nil {
-			m.model.keys[to] = k
-			delete(m.model.keys, from)
-		}
+		m.model.keys[to] = k
+		delete(m.model.keys, from)
 	}
 	m.evictedSome(t, nil)
 }
@@ -322,6 +314,17 @@ func (m *limitsMachine) setPolicy(t *rapid.T) {
 	}
 	p.limit = limit
 	m.model.policies[name] = p
+	m.forgetGone(t)
+}
+
+// forgetGone is what becomes of states whose policy has gone. Where the room matters they are swept, as they count until then.
+func (m *limitsMachine) forgetGone(t *rapid.T) {
+	for key := range m.model.keys {
+		m.model.forgetGone(key)
+	}
+	if m.model.refuses || rapid.Bool().Draw(t, "swept") {
+		sweep(m.store, m.model.nowNS)
+	}
 }
 
 func (m *limitsMachine) deletePolicy(t *rapid.T) {
@@ -334,6 +337,7 @@ func (m *limitsMachine) deletePolicy(t *rapid.T) {
 		t.Fatalf("delete policy %q: %v", name, got)
 	}
 	delete(m.model.policies, name)
+	m.forgetGone(t)
 }
 
 func (m *limitsMachine) pass(t *rapid.T) {

@@ -112,12 +112,7 @@ func (m *limitsModel) full(keys, bytes int64) bool {
 	return m.refuses && (keys > 0 && int64(len(m.keys))+keys > m.maxKeys || bytes > 0 && m.maxBytes > 0 && m.bytes()+bytes > m.maxBytes)
 }
 
-// holdsAny reports whether a key holds limits whose policy is not gone.
-func (m *limitsModel) holdsAny(k *heldKey) bool {
-	return slices.ContainsFunc(k.limits, func(h heldLimit) bool { return h.policy == 0 || m.nameOf(h.policy) != "" })
-}
-
-// forgetGone is what becomes of a key that is put as it was: limits of policies that are gone are left behind.
+// forgetGone drops what a key holds of policies that are gone.
 func (m *limitsModel) forgetGone(key string) {
 	k := m.keys[key]
 	if k == nil || k.limits == nil {

@@ -31,6 +31,7 @@ type policies struct {
 	byName  map[string]*Policy
 	ids     map[uint32]*Policy
 	lastID  uint32
+	losses  losses
 }
 
 func (p *policies) byID(id uint32) *Policy {
@@ -118,6 +119,9 @@ func (p *policies) put(s *Store, name string, policy *Policy, renewed bool) {
 	if old != nil {
 		delete(p.byName, name)
 		delete(p.ids, old.ID)
+		if policy == nil || policy.ID != old.ID {
+			p.losses.count.Add(1)
+		}
 	}
 	if policy != nil {
 		p.byName[name], p.ids[policy.ID] = policy, policy

@@ -36,7 +36,7 @@ func (s *Store) Scan(cursor uint64, count int, nowNS int64, fn func(key string, 
 			if n, left = sh.slabs.next(n, left); left == 0 {
 				break
 			}
-			if e := sh.slabs.at(n); !sh.dead(n, e, nowNS) {
+			if e := sh.slabs.at(n); !sh.dead(n, e, nowNS) && sh.prune(n, e, nowNS) {
 				batch = append(batch, item{string(sh.keys.view(n, e, &scratch)), sh.state(n, e)})
 			}
 			n++
@@ -120,8 +120,8 @@ func (sh *shard) random(nowNS int64) (string, bool) {
 		n, _ = sh.slabs.next(0, math.MaxInt)
 	}
 	e := sh.slabs.at(n)
-	if sh.dead(n, e, nowNS) {
-		return "", false // it died while the lock was waited for
+	if sh.dead(n, e, nowNS) || !sh.prune(n, e, nowNS) {
+		return "", false // it went while the lock was waited for
 	}
 	var scratch [hugeKey]byte
 	return string(sh.keys.view(n, e, &scratch)), true

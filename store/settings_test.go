@@ -252,20 +252,16 @@ func TestPoliciesForget(t *testing.T) {
 		take("alone", old)
 		take("other", old)
 		p := forget[name]()
-		// Keys that held nothing else are gone when they are put as they were; none becomes one of CL.THROTTLE.
-		if !s.Rename([]byte("alone"), []byte("renamed"), t0) || !s.Rename([]byte("other"), []byte("other2"), t0) {
+		// Keys that held nothing else are gone.
+		if s.Rename([]byte("alone"), []byte("other"), t0) || !s.Rename([]byte("other"), []byte("other2"), t0) {
 			t.Error(name, "rename")
-		}
-		expectKeys(t, s, t0, "k", "other2")
-		if err := s.Update([]byte("k"), at(t0), func(st store.State, _ bool) (store.State, store.Action) {
-			st.ExpiryNS = t0 + second
-			return st, store.Put
-		}); err != nil {
-			t.Error(err)
 		}
 		expectKeys(t, s, t0, "other2")
 		if n := count(s, "other2", t0); n != 1 {
 			t.Errorf("%s: %d limits", name, n)
+		}
+		if end, ok := s.Get([]byte("other2"), at(t0)); !ok || end.TAT != uint64(t0+60*second) {
+			t.Errorf("%s: ends at %d", name, end.TAT-uint64(t0))
 		}
 		if take("k", p).Limited || take("other2", p).Limited {
 			t.Error(name, "is not forgotten")
@@ -276,5 +272,101 @@ func TestPoliciesForget(t *testing.T) {
 	}
 	if s.Stats(t0).Bytes != 0 {
 		t.Errorf("%+v", s.Stats(t0))
+	}
+}
+
+// A key that holds nothing but what was used of policies that are gone is no key, to whatever looks.
+func TestKeysOfGonePoliciesAreNoKeys(t *testing.T) {
+	limit := mustLimit(t, 3, 1, 1)
+	name, a := []byte("ghost"), at(t0)
+	looks := map[string]func(s *store.Store) bool{
+		"Get":    func(s *store.Store) bool { _, ok := s.Get(name, a); return ok },
+		"Delete": func(s *store.Store) bool { return s.Delete(name, t0) },
+		"IdleNS": func(s *store.Store) bool { _, ok := s.IdleNS(name, t0); return ok },
+		"Rename": func(s *store.Store) bool { return s.Rename(name, []byte("live"), t0) },
+		"Limits": func(s *store.Store) bool { ok, _ := s.Limits(name, a, func(*store.LimitState) {}); return ok },
+		"Len":    func(s *store.Store) bool { return s.Len(t0) != 1 },
+		"Random": func(s *store.Store) bool { key, _ := s.Random(t0); return key != "live" },
+		"Scan": func(s *store.Store) (found bool) {
+			s.Scan(0, 10, t0, func(key string, _ store.State) { found = found || key != "live" })
+			return found
+		},
+		"Export": func(s *store.Store) (found bool) {
+			s.Export(store.Position{}, t0, func(key []byte, _ store.State) { found = found || string(key) != "live" })
+			return found
+		},
+		"Update": func(s *store.Store) (there bool) {
+			_ = s.Update(name, a, func(st store.State, ok bool) (store.State, store.Action) { there = ok; return st, store.Leave })
+			return there
+		},
+		"Throttle": func(s *store.Store) bool {
+			d, err := s.Throttle(name, limit, 1, a)
+			s.Delete(name, t0)
+			return err != nil || d.Remaining != 3
+		},
+		"Give": func(s *store.Store) bool {
+			l := mustParse(t, "1/1h")
+			n, err := s.Give(name, &l, 0, 1, a)
+			return n != 0 || err != nil
+		},
+		"Watch": func(s *store.Store) bool { w := s.Watch(name, t0); defer w.Stop(); s.Flush(); return w.Changed(t0) },
+	}
+	for look, there := range looks {
+		for _, gone := range []string{"deleted", "reset"} {
+			s := store.New(store.Options{Journal: true})
+			limit := mustParse(t, "1/1h")
+			if _, err := s.SetPolicy("p", limit, store.PolicyOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			p := s.PolicyNamed("p")
+			if _, err := s.Take([]store.Call{{Key: name, Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: 1}, a); err != nil {
+				t.Fatal(err)
+			}
+			mustPut(t, s, "live", live(t0, second), t0)
+			if gone == "deleted" {
+				s.DeletePolicy("p")
+			} else if _, err := s.SetPolicy("p", limit, store.PolicyOptions{Reset: true}); err != nil {
+				t.Fatal(err)
+			}
+			if there(s) {
+				t.Errorf("%s: %s finds it", gone, look)
+			}
+			mustAudit(t, s)
+			if sweep(s, t0); s.Stats(t0).Bytes > 4+store.OverheadBytes {
+				t.Errorf("%s, %s: it still takes room: %+v", gone, look, s.Stats(t0))
+			}
+		}
+	}
+}
+
+// Sweep walks through the whole table for what is of policies that are gone, in short steps, and once.
+func TestSweepPrunes(t *testing.T) {
+	for _, shards := range []int{1, 4} {
+		s := store.New(store.Options{Shards: shards})
+		for _, name := range []string{"p", "q"} {
+			if _, err := s.SetPolicy(name, mustParse(t, "1/1h"), store.PolicyOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 1000 {
+			p := s.PolicyNamed([]string{"p", "q"}[i%2])
+			if _, err := s.Take([]store.Call{{Key: fmt.Append(nil, i), Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: 1}, at(t0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if sweep(s, t0); s.SweepDue(t0) {
+			t.Fatal("a sweep is due before a policy goes")
+		}
+		steps := 0
+		s.DeletePolicy("p")
+		for s.Sweep(t0) {
+			if steps++; steps == 3 {
+				s.DeletePolicy("q") // whose first keys it has passed
+			}
+		}
+		if n := s.Len(t0); n != 0 || s.Stats(t0).Bytes != 0 || s.SweepDue(t0) || steps < 1000/64 {
+			t.Errorf("%d keys are left after %d steps: %+v", n, steps, s.Stats(t0))
+		}
+		mustAudit(t, s)
 	}
 }

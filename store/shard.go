@@ -84,8 +84,18 @@ func (t *table) slot(hash uint64, key []byte) (uint32, *slot) {
 	}
 }
 
-// find returns the live slot of the key and touches it, or noSlot. A dead one is removed in passing.
+// find returns the live slot of the key and touches it, or noSlot. A dead one is removed in passing, and so is what it holds
+// of policies that are gone.
 func (sh *shard) find(hash uint64, key []byte, a Access) (uint32, *slot) {
+	n, e := sh.meet(hash, key, a)
+	if e != nil && !sh.prune(n, e, a.NowNS) {
+		return noSlot, nil
+	}
+	return n, e
+}
+
+// meet is find that leaves what is of policies that are gone.
+func (sh *shard) meet(hash uint64, key []byte, a Access) (uint32, *slot) {
 	n, e := sh.slot(hash, key)
 	switch {
 	case n == noSlot:

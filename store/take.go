@@ -103,7 +103,7 @@ func (s *Store) takeOne(sh *shard, r *TakeRequest, a Access) (done bool) {
 	}
 	c := &r.Calls[0]
 	c.shape = shapeOf(&c.Limit.Slot)
-	c.n, c.e = sh.find(r.hash, c.Key, a)
+	c.n, c.e = sh.meet(r.hash, c.Key, a)
 	if c.e == nil || !c.e.holdsLimits() || c.e.use&flagsOfState != 0 {
 		return false
 	}

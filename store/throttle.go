@@ -42,16 +42,11 @@ func (s *Store) decideLocked(sh *shard, r *Request, a Access) {
 	for {
 		var tat uint64
 		if e != nil && !e.spent() {
-			switch {
-			case !e.holdsLimits():
-				tat = e.tat
-			case sh.anyLimit(e):
+			if e.holdsLimits() {
 				r.Decision, r.Err = cell.Decision{}, ErrWrongType
 				return
-			default:
-				sh.remove(n, e)
-				n, e = noSlot, nil
 			}
+			tat = e.tat
 		}
 		next, d, err := r.Limit.Throttle(tat, a.NowNS, r.Quantity)
 		setDecision(&r.Decision, &d)

@@ -187,6 +187,7 @@ func (s *Store) Undo(nowNS int64) {
 		}
 	}
 	s.eachJournal(func(j *journal) { j.undo.still = false })
+	s.policies.losses.again() // what is back may be of a policy that is gone
 	s.Keep()
 	s.trim(nowNS)
 }
