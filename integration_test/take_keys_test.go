@@ -132,7 +132,7 @@ func TestTakeInTransactions(t *testing.T) {
 		aborts  bool
 	}{
 		{"CL.TAKE w 5/1h", true}, {"CL.TAKE w 5/1h COST 0", false}, {"CL.TAKE w 5/1h PEEK", false}, {"CL.TAKE w 5/1h COST 5", false},
-		{"CL.TAKE w 5/1h,burst=1 COST 2", false}, {"CL.GIVE w 5/1h 1", true},
+		{"CL.TAKE w 5/1h,burst=1 PEEK", false}, {"CL.TAKE w 5/1h,burst=1 COST 2", true}, {"CL.TAKE w 5/1h,burst=1 COST 2", false}, {"CL.GIVE w 5/1h 1", true},
 		{"CL.GIVE w 5/1h 1", false}, {"CL.TAKE w 5/1h FORCE COST 9", true}, {"CL.MTAKE 2 v 5/1h w 9/2h", true}, {"CL.MTAKE 2 v 5/1h w 9/2h COST 9", false},
 		{"CL.THROTTLE w @p", true}, {"CL.RESET w", true}, {"CL.RESET w", false},
 	} {
