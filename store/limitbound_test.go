@@ -219,10 +219,9 @@ func TestAChangeNeitherRefillsNorLocks(t *testing.T) {
 		c.change(0, drawLiteral(t, period, kind))
 		l := c.limits[0].literal
 		cost := c.drawCost(t)
-		a := c.ask(cost, rapid.SampledFrom([]cell.Mode{cell.Take, cell.Peek}).Draw(t, "mode"), false, "key")[0]
-		used := a.Granted
-		if is := a.each[0]; (l.Algo != cell.Log || l.Slot != old.Slot) && float64(is.Remaining+used)/float64(is.Limit) > free+1e-6 {
-			c.fail("%d of %d are free, and before the change a share of %.4f", is.Remaining+used, is.Limit, free)
+		a := c.take(cost, "key")
+		if is := a.each[0]; (l.Algo != cell.Log || l.Slot != old.Slot) && float64(is.Remaining+a.Granted)/float64(is.Limit) > free+1e-6 {
+			c.fail("%d of %d are free, and before the change a share of %.4f", is.Remaining+a.Granted, is.Limit, free)
 		}
 		if a.Limited && a.RetryAfterNS != cell.Never && a.RetryAfterNS > uint64(longestWaitNS(&l, cost)) {
 			c.fail("waits %d ns, and %d for a key that is used up", a.RetryAfterNS, longestWaitNS(&l, cost))
@@ -232,6 +231,53 @@ func TestAChangeNeitherRefillsNorLocks(t *testing.T) {
 		}
 		c.pass(int64(a.ResetAfterNS))
 		if a := c.take(l.Capacity(), "key"); a.Limited {
+			c.fail("is limited when it should be full")
+		}
+	})
+}
+
+// However much is forced and given back between changes, nothing is below zero, no more is given than was asked for,
+// and a key is full when it was told to be.
+func TestForceAndGiveBetweenChangesEnd(t *testing.T) {
+	eachKind(t, func(t *rapid.T, kind string) {
+		c, change := drawChanging(t, kind)
+		for range rapid.IntRange(1, 8).Draw(t, "calls") {
+			if rapid.IntRange(0, 2).Draw(t, "changes") == 0 {
+				change()
+			}
+			switch cost := c.drawCost(t); rapid.IntRange(0, 3).Draw(t, "call") {
+			case 0:
+				c.ask(cost, cell.Force, false, "key")
+			case 1:
+				l, policy := &c.limits[0].literal, uint32(0)
+				if name := c.limits[0].policy; name != "" {
+					policy = c.store.PolicyNamed(name).ID
+				}
+				given, err := c.store.Give([]byte("key"), l, policy, cost, at(c.nowNS))
+				if c.note("key give %d: %d", cost, given); err != nil || given < 0 || given > cost {
+					c.fail("gives %d, %v", given, err)
+				}
+			default:
+				c.ask(cost, cell.Take, false, "key")
+			}
+			c.drawPass(t)
+		}
+		a := c.take(1, "key")
+		for i := range c.limits {
+			if d := a.each[i]; d.Remaining < 0 || d.Remaining > d.Limit {
+				c.fail("%d of %d are left", d.Remaining, d.Limit)
+			}
+		}
+		wait := a.ResetAfterNS
+		if a.Limited && a.RetryAfterNS != cell.Never {
+			wait = max(wait, a.RetryAfterNS)
+		}
+		c.pass(int64(wait))
+		all := int64(math.MaxInt64)
+		for i := range c.limits {
+			all = min(all, c.limits[i].literal.Capacity())
+		}
+		if a := c.take(all, "key"); a.Limited {
 			c.fail("is limited when it should be full")
 		}
 	})
