@@ -36,6 +36,7 @@ type appendLog struct {
 	torn     bool   // there is something behind size, which must go before more is written
 	failed   int64  // writes that have failed
 	undoing  bool   // a commit has failed, and what it was to write is in the store yet
+	resized  int64  // times that somebody else has changed its size
 
 	// The same for INFO, which must not wait for the file.
 	shown struct{ size, baseSize, failed atomic.Int64 }
@@ -135,7 +136,7 @@ func (l *appendLog) show() {
 func (l *appendLog) appendLocked(b []byte, sync bool) (err error) {
 	defer l.show()
 	if l.torn {
-		if err := l.file.Truncate(l.size); err != nil {
+		if err := l.cut(); err != nil {
 			l.failed++
 			return err
 		}
@@ -148,7 +149,7 @@ func (l *appendLog) appendLocked(b []byte, sync bool) (err error) {
 	}
 	if err != nil {
 		l.failed++
-		l.torn = l.file.Truncate(l.size) != nil
+		l.torn = l.cut() != nil
 		return err
 	}
 	l.size += int64(len(b))
@@ -158,7 +159,7 @@ func (l *appendLog) appendLocked(b []byte, sync bool) (err error) {
 
 // note keeps how the last write went, and tells the log when that changes.
 func (l *appendLog) note(err error) {
-	was := l.failing()
+	was := l.writeErr.Load()
 	switch {
 	case err == nil && was != nil:
 		l.writeErr.Store(nil)
@@ -171,7 +172,11 @@ func (l *appendLog) note(err error) {
 	}
 }
 
+// failing is why what is decided does not get to the disk, or not to where the next start looks for it.
 func (l *appendLog) failing() error {
+	if a := l.disk.astray.Load(); a != nil {
+		return a.why
+	}
 	if err := l.writeErr.Load(); err != nil {
 		return *err
 	}
@@ -180,7 +185,7 @@ func (l *appendLog) failing() error {
 
 func (l *appendLog) tick(nowNS int64) {
 	if l.disk.o.Fsync == Always {
-		if l.failing() != nil && l.retry.due(nowNS) {
+		if l.writeErr.Load() != nil && l.retry.due(nowNS) {
 			l.note(l.append(nil, true))
 		}
 		return
@@ -296,7 +301,7 @@ func (l *appendLog) fill(st *Status) {
 // Synchronous says whether replies have to wait for Commit.
 func (d *Disk) Synchronous() bool { return d != nil && d.aof != nil && d.o.Fsync == Always }
 
-// Refusal is why no decision may be made: with Always, that the last write has failed.
+// Refusal is why no decision may be made: with Always, that the last write has failed, or that the file is not in its place.
 func (d *Disk) Refusal() error {
 	if !d.Synchronous() {
 		return nil

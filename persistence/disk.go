@@ -26,7 +26,10 @@ type Disk struct {
 	unsynced       atomic.Bool // the file's bytes get to the disk when the system sees fit; not with Always
 	background     func(step func() (more bool))
 	stopping       atomic.Bool
-	work           sync.WaitGroup // saves and rewrites under way
+	lock           dirLock
+	watching       every
+	astray         atomic.Pointer[astray] // nil: what was written is in its place
+	work           sync.WaitGroup         // saves and rewrites under way
 
 	loading struct {
 		beganNS     atomic.Int64 // 0: not loading
@@ -36,6 +39,11 @@ type Disk struct {
 	mu     sync.Mutex
 	status Status
 	marked int64 // the store's count of changes at the last snapshot
+
+	snapshot struct {
+		known bool // one was taken or loaded
+		gone  bool // and somebody else has removed it
+	}
 }
 
 // Status is what INFO and LASTSAVE tell.
@@ -72,7 +80,7 @@ var (
 
 // New returns the Disk of a store, which must have a journal if o.AppendOnly.
 func New(s *store.Store, o Options) *Disk {
-	d := &Disk{o: o, store: s, files: o.Files, log: o.Log}
+	d := &Disk{o: o, store: s, files: o.Files, log: o.Log, watching: every{period: watchEvery}}
 	d.background = func(step func() (more bool)) {
 		for step() {
 		}
@@ -134,6 +142,9 @@ func (d *Disk) Start(background func(step func() (more bool))) error {
 // Tick does what is due. It is called every 100 ms.
 func (d *Disk) Tick() {
 	nowNS := d.o.Clock()
+	if d.watching.due(nowNS) {
+		d.watch()
+	}
 	if d.aof != nil {
 		d.aof.tick(nowNS)
 	}
@@ -168,10 +179,12 @@ func (d *Disk) Stop() {
 
 // Close writes what has changed to the append-only file, and a snapshot if save says so. Nobody may use the store any more.
 func (d *Disk) Close(save bool) error {
+	defer d.lock.release()
 	var err error
 	if d.aof != nil && d.aof.active.Load() {
+		d.watch()
 		err = d.aof.close()
-		if d.aof.lost.Load() {
+		if d.aof.lost.Load() || d.astray.Load() != nil {
 			err = d.rewriteDirect() // which has all
 		}
 	}

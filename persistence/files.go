@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -16,6 +17,10 @@ type FileSystem interface {
 	Rename(from, to string) error     // and have it last
 	Remove(name string) error
 	List(dir string) ([]string, error) // the names of the plain files in it
+
+	// Lock opens a file, or makes it, and locks it until it is closed. ErrInUse: another process has it locked.
+	Lock(name string) (File, error)
+	Names(name string, f File) (bool, error) // whether it is the name of that open file
 }
 
 // File is an open file.
@@ -47,6 +52,18 @@ func (system) Create(name string) (File, error) {
 
 func (system) Append(name string) (File, error) {
 	return open(name, os.O_RDWR|os.O_CREATE|os.O_APPEND)
+}
+
+func (system) Names(name string, f File) (bool, error) {
+	named, err := os.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	info, err := f.Stat() // on NFS it fails where another host has removed the file
+	return err == nil && os.SameFile(named, info), nil
 }
 
 func (system) Remove(name string) error { return os.Remove(name) }

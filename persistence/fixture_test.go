@@ -67,8 +67,11 @@ func snapshots(o *persistence.Options) {
 	o.SavePoints = func() []persistence.SavePoint { return []persistence.SavePoint{{After: time.Hour, Changes: 1}} }
 }
 
-// open starts on what is on the disk.
+// open starts on what is on the disk. A process that was there before is dead.
 func (w *world) open() error {
+	if w.m != nil {
+		w.m.Release()
+	}
 	w.log = &logText{}
 	w.pass(0)
 	o := persistence.Options{
@@ -94,6 +97,16 @@ func (w *world) open() error {
 		})
 	}
 	return err
+}
+
+// crashed is the next process, as if this one were no more.
+func (w *world) crashed() *world {
+	w.t.Helper()
+	w.m.Release()
+	next := newWorld(w.t, w.set)
+	next.dir, next.now = w.dir, w.now
+	next.mustOpen().m.Release()
+	return next
 }
 
 func (w *world) mustOpen() *world {

@@ -38,7 +38,8 @@ type loader struct {
 	put   func(store.State, bool) (store.State, store.Action)
 }
 
-// Load reads what is on the disk into the store: the append-only file, if that is on and there, else the snapshot. apply
+// Load takes the directory for this process alone, and reads what is there into the store: the append-only file, if that is on
+// and there, else the snapshot. apply
 // runs a command that is neither SET nor DEL in their plain form, as those of Redis's own files may be. While it runs,
 // Loading tells how far it is.
 func (d *Disk) Load(apply func(args [][]byte) error) (Loaded, error) {
@@ -50,7 +51,13 @@ func (d *Disk) Load(apply func(args [][]byte) error) (Loaded, error) {
 		return l.state, store.Put
 	}
 	d.loading.beganNS.Store(l.nowNS)
+	if d.On() {
+		if err := d.waitForDir(); err != nil {
+			return Loaded{}, err
+		}
+	}
 	began := time.Now()
+	d.loading.beganNS.Store(d.o.Clock())
 	stop := d.logProgress()
 	err := l.load()
 	stop()
@@ -73,6 +80,7 @@ func (d *Disk) Load(apply func(args [][]byte) error) (Loaded, error) {
 	l.result.Took = time.Since(began)
 	d.mu.Lock()
 	d.status.Loaded = l.result
+	d.snapshot.known = slices.Contains(l.result.Files, d.rdbPath())
 	d.mu.Unlock()
 	return l.result, nil
 }

@@ -20,6 +20,7 @@ type memory struct {
 	files map[string]*memoryFile
 
 	forgotten int64 // bytes, by Forget
+	noLocks   bool  // it has none
 
 	// fail is asked before each call, and for a Rename also behind it (as "renamed": that the directory is synced). A write
 	// that fails has written half.
@@ -28,6 +29,7 @@ type memory struct {
 
 type memoryFile struct {
 	data, synced []byte
+	locked       bool
 }
 
 func newMemory() *memory { return &memory{files: map[string]*memoryFile{}} }
@@ -53,13 +55,13 @@ func (m *memory) failing(fail func(call, name string) error) {
 	m.fail = fail
 }
 
-// failFrom has the call of that number fail, counted from now, and those that follow too if forever; calls to open a file that
-// is there are left out, as they need no room. The function it returns says whether it has come to that.
+// failFrom has the call of that number fail, counted from now, and those that follow too if forever; calls that look for a file
+// are left out, as they need no room. The function it returns says whether it has come to that.
 func (m *memory) failFrom(call int, forever bool) (failed func() bool) {
 	var mu sync.Mutex
 	n := 0
 	m.failing(func(kind, _ string) error {
-		if kind == "open" {
+		if kind == "open" || kind == "names" {
 			return nil
 		}
 		mu.Lock()
@@ -96,7 +98,7 @@ func (m *memory) image(powerLost bool) *memory {
 		if powerLost {
 			data = f.synced
 		}
-		image.files[name] = &memoryFile{slices.Clone(data), slices.Clone(data)}
+		image.files[name] = &memoryFile{data: slices.Clone(data), synced: slices.Clone(data)}
 	}
 	return image
 }
@@ -105,7 +107,7 @@ func (m *memory) image(powerLost bool) *memory {
 func (m *memory) put(name string, text []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.files[name] = &memoryFile{slices.Clone(text), slices.Clone(text)}
+	m.files[name] = &memoryFile{data: slices.Clone(text), synced: slices.Clone(text)}
 }
 
 // shorten cuts a file off, also for those who have it open.
@@ -125,13 +127,15 @@ func (m *memory) text(name string) string {
 	return ""
 }
 
-// list is the names of all files, without their directory.
+// list is the names of all files but that of the lock, without their directory.
 func (m *memory) list() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var names []string
 	for name := range m.files {
-		names = append(names, filepath.Base(name))
+		if base := filepath.Base(name); base != lockName {
+			names = append(names, base)
+		}
 	}
 	slices.Sort(names)
 	return names
@@ -198,6 +202,35 @@ func (m *memory) Remove(name string) error {
 	return nil
 }
 
+const lockName = "celld.lock"
+
+func (m *memory) Lock(name string) (persistence.File, error) {
+	f, err := m.open("lock", name, true, false)
+	if err != nil {
+		return nil, err
+	}
+	h := f.(*memoryHandle)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.noLocks {
+		return h, persistence.ErrNoLocks
+	}
+	if h.f.locked {
+		return nil, persistence.ErrInUse
+	}
+	h.f.locked, h.locks = true, true
+	return h, nil
+}
+
+func (m *memory) Names(name string, f persistence.File) (bool, error) {
+	if err := m.allowed("names", name); err != nil {
+		return false, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.files[name] == persistence.Bare(f).(*memoryHandle).f, nil
+}
+
 func (m *memory) List(dir string) ([]string, error) {
 	if err := m.allowed("list", dir); err != nil {
 		return nil, err
@@ -211,6 +244,8 @@ type memoryHandle struct {
 	f    *memoryFile
 	name string
 	read int
+
+	locks bool // until it is closed
 }
 
 func (h *memoryHandle) Read(p []byte) (int, error) {
@@ -288,7 +323,15 @@ func (h *memoryHandle) Stat() (os.FileInfo, error) {
 	return memoryInfo{filepath.Base(h.name), int64(len(h.f.data))}, nil
 }
 
-func (h *memoryHandle) Close() error { return h.m.allowed("close", h.name) }
+func (h *memoryHandle) Close() error {
+	if h.locks {
+		h.m.mu.Lock()
+		defer h.m.mu.Unlock()
+		h.f.locked = false
+		return nil
+	}
+	return h.m.allowed("close", h.name)
+}
 
 type memoryInfo struct {
 	name string

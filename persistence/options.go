@@ -23,6 +23,8 @@ type Options struct {
 	RewritePercentage func() int64 // rewrite the append-only file when it has grown by so many percent since the last time; 0: never
 	RewriteMinSize    func() int64 // and has so many bytes
 
+	LockWait time.Duration // how long Load waits for another process to leave the directory
+
 	Clock func() int64 // Unix nanoseconds
 	Log   *slog.Logger
 	Files FileSystem // nil: the system's

@@ -11,6 +11,7 @@ import (
 
 // Rewrite begins to write the append-only file anew, as short as it can be. While a snapshot is taken it is only noted.
 func (d *Disk) Rewrite() error {
+	claimed := d.Claim()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	st := &d.status
@@ -24,6 +25,10 @@ func (d *Disk) Rewrite() error {
 		return ErrSaving
 	}
 	d.beginRewrite()
+	if claimed != nil {
+		d.rewritten(claimed)
+		return claimed
+	}
 	rewrite := d.rewrite
 	if d.aof == nil { // once, as Redis does where the append-only file is off
 		rewrite = d.rewriteOnce
@@ -34,6 +39,9 @@ func (d *Disk) Rewrite() error {
 
 // PlanRewrite has the append-only file rewritten soon: with the next Tick, or when a snapshot has been taken.
 func (d *Disk) PlanRewrite() error {
+	if err := d.Claim(); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.status.Rewriting {
@@ -51,6 +59,11 @@ func (d *Disk) beginRewrite() {
 func (d *Disk) endRewrite(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.rewritten(err)
+}
+
+// rewritten notes how a rewrite ended. The Disk is locked.
+func (d *Disk) rewritten(err error) {
 	st := &d.status
 	st.Rewriting, st.RewriteErr, st.RewriteTookNS = false, err, d.o.Clock()-st.RewriteBeganNS
 	if err != nil {
@@ -81,6 +94,9 @@ func (d *Disk) rewriteDue() bool {
 		return st.RewritePlanned
 	}
 	percent := d.o.RewritePercentage()
+	if a := d.astray.Load(); a != nil {
+		return a.mendable
+	}
 	grown := percent > 0 && size >= d.o.RewriteMinSize() && (size-base)*100/base >= percent
 	return grown || l.lost.Load() && l.failing() == nil
 }
@@ -95,7 +111,7 @@ func (d *Disk) rewrite() (err error) {
 			l.lost.Store(true)
 		}
 	}()
-	from, failed, err := l.mark()
+	from, troubles, err := l.mark()
 	if err != nil {
 		return err
 	}
@@ -133,7 +149,13 @@ func (d *Disk) rewrite() (err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d.o.Fsync == Always && l.failed != failed {
+	if err := l.checkSize(); err != nil {
+		return err
+	}
+	if l.resized != troubles.resized {
+		return errResized
+	}
+	if d.o.Fsync == Always && l.failed != troubles.failed {
 		return errors.New("a write has failed meanwhile, and some of the limits may be as they were before they were taken back")
 	}
 	if err := copyRange(f, l.file, from, l.size); err != nil {
@@ -142,18 +164,21 @@ func (d *Disk) rewrite() (err error) {
 	return d.swap(f, temp)
 }
 
-// mark returns where what is appended from now on begins, and how many writes have failed. A stamp there has the checksums
+// troubles are those that a rewrite may not see come: writes that have failed, and sizes that somebody else has changed.
+type troubles struct{ failed, resized int64 }
+
+// mark returns where what is appended from now on begins, and how many troubles there were. A stamp there has the checksums
 // of what follows begin anew, as they do in a new file.
-func (l *appendLog) mark() (from, failed int64, err error) {
+func (l *appendLog) mark() (from int64, seen troubles, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.undoing { // keys under a policy that is gone, and comes back, would not be told again
-		return 0, 0, errors.New("a write has failed, and what it was to write is still to be taken back")
+		return 0, seen, errors.New("a write has failed, and what it was to write is still to be taken back")
 	}
 	if l.crc != 0 {
 		err = l.appendLocked(nil, false)
 	}
-	return l.size, l.failed, err
+	return l.size, troubles{l.failed, l.resized}, err
 }
 
 // rewriteDirect does the same before anybody is served.
@@ -169,7 +194,7 @@ func (d *Disk) rewriteDirect() error {
 	}
 	f.Close()
 	if err == nil {
-		err = d.files.Rename(temp, d.aofPath())
+		err = d.place(temp, d.aofPath())
 	}
 	if err != nil {
 		_ = d.files.Remove(temp)
@@ -211,7 +236,7 @@ func (d *Disk) swap(f *paced, temp string) error {
 	if err != nil {
 		return err
 	}
-	err = d.files.Rename(temp, d.aofPath())
+	err = d.place(temp, d.aofPath())
 	if err != nil && !errors.Is(err, errNotLasting) {
 		return fmt.Errorf("put the append-only file into its place: %w", err)
 	}
@@ -222,8 +247,10 @@ func (d *Disk) swap(f *paced, temp string) error {
 	d.work.Go(func() { old.Close() }) // which frees its blocks, 0.1 s for 1 GB
 	// All that is appended ends in a stamp, so what has been copied does.
 	l.file, l.size, l.baseSize, l.crc, l.torn = d.appending(f.File, info.Size()), info.Size(), info.Size(), 0, false
+	l.resized = 0
 	l.show()
 	l.swaps.Add(1)
+	d.noteAstray(nil)
 	return nil
 }
 
@@ -260,11 +287,19 @@ func (d *Disk) rewriteOnce() (err error) {
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	return d.files.Rename(temp, d.aofPath())
+	return d.place(temp, d.aofPath())
 }
 
-// copyRange copies bytes of one file to the end of another.
+// place puts a file that is complete into its place, if the directory is still this process's.
+func (d *Disk) place(temp, path string) error {
+	if err := d.Claim(); err != nil {
+		return err
+	}
+	return d.files.Rename(temp, path)
+}
+
+// copyRange copies bytes of one file to the end of another. It fails where there are fewer, as somebody else has cut them off.
 func copyRange(to io.Writer, from io.ReaderAt, start, end int64) error {
-	_, err := io.Copy(to, io.NewSectionReader(from, start, end-start))
+	_, err := io.CopyN(to, io.NewSectionReader(from, start, end-start), end-start)
 	return err
 }

@@ -12,8 +12,9 @@ const saveRetry = 5 * time.Second
 
 // Save takes a snapshot here and now, and returns when it is on the disk.
 func (d *Disk) Save() error {
+	claimed := d.Claim()
 	d.mu.Lock()
-	err := d.beginSave()
+	err := d.beginSave(claimed)
 	d.mu.Unlock()
 	if err != nil {
 		return err
@@ -23,6 +24,7 @@ func (d *Disk) Save() error {
 
 // BackgroundSave begins a snapshot. While the append-only file is rewritten it is only noted, if schedule says so.
 func (d *Disk) BackgroundSave(schedule bool) error {
+	claimed := d.Claim()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.stopping.Load() {
@@ -32,7 +34,7 @@ func (d *Disk) BackgroundSave(schedule bool) error {
 		d.status.SaveScheduled = d.status.SaveScheduled || schedule
 		return ErrRewriting
 	}
-	if err := d.beginSave(); err != nil {
+	if err := d.beginSave(claimed); err != nil {
 		return err
 	}
 	d.work.Go(func() { _ = d.save(false) })
@@ -41,6 +43,9 @@ func (d *Disk) BackgroundSave(schedule bool) error {
 
 // PlanSave has a snapshot taken soon: with the next Tick, or when the append-only file has been rewritten.
 func (d *Disk) PlanSave() error {
+	if err := d.Claim(); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.status.Saving {
@@ -50,14 +55,24 @@ func (d *Disk) PlanSave() error {
 	return nil
 }
 
-// beginSave notes that a snapshot is taken from now on. The Disk is locked.
-func (d *Disk) beginSave() error {
+// beginSave notes that a snapshot is taken from now on, or that there can be none where the directory could not be claimed. The
+// Disk is locked.
+func (d *Disk) beginSave(claimed error) error {
 	if d.status.Saving {
 		return ErrSaving
 	}
 	d.status.Saving, d.status.SaveScheduled = true, false
 	d.status.SaveBeganNS = d.o.Clock()
-	return nil
+	if claimed != nil {
+		d.saveFailed(claimed)
+	}
+	return claimed
+}
+
+// saveFailed notes that a snapshot was not taken. The Disk is locked.
+func (d *Disk) saveFailed(err error) {
+	d.status.Saving, d.status.SaveErr = false, err
+	d.log.Error("the snapshot failed; the one before is as it was", "file", d.rdbPath(), "error", err)
 }
 
 func (d *Disk) save(direct bool) error {
@@ -67,12 +82,14 @@ func (d *Disk) save(direct bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	st := &d.status
-	st.Saving, st.SaveErr, st.SaveTookNS = false, err, nowNS-st.SaveBeganNS
+	st.SaveTookNS = nowNS - st.SaveBeganNS
 	if err != nil {
-		d.log.Error("the snapshot failed; the one before is as it was", "file", d.rdbPath(), "error", err)
+		d.saveFailed(err)
 		return err
 	}
+	st.Saving, st.SaveErr = false, nil
 	st.LastSaveNS, d.marked = nowNS, changes
+	d.snapshot.known, d.snapshot.gone = true, false
 	st.Saves++
 	d.log.Info("snapshot taken", "file", d.rdbPath(), "keys", keys, "bytes", size, "took", time.Duration(st.SaveTookNS).Round(time.Millisecond))
 	return nil
@@ -107,7 +124,7 @@ func (d *Disk) writeRDB(direct bool) (keys, size int64, err error) {
 	if err := f.Close(); err != nil {
 		return 0, 0, err
 	}
-	if err := d.files.Rename(temp, d.rdbPath()); err != nil {
+	if err := d.place(temp, d.rdbPath()); err != nil {
 		return 0, 0, fmt.Errorf("put the snapshot into its place: %w", err)
 	}
 	return w.keys, w.size, nil
@@ -127,6 +144,9 @@ func (d *Disk) saveDue(nowNS int64) bool {
 	}
 	if len(points) == 0 || st.SaveErr != nil && nowNS-st.SaveBeganNS < int64(saveRetry) {
 		return false
+	}
+	if d.snapshot.gone {
+		return true
 	}
 	changes := d.store.Stats(nowNS).Changes - d.marked
 	for _, p := range points {

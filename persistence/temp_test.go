@@ -50,6 +50,9 @@ func TestFilesLeftByKilledProcesses(t *testing.T) {
 		var got []string
 		entries, err := os.ReadDir(w.dir)
 		for _, entry := range entries {
+			if entry.Name() == lockName {
+				continue
+			}
 			if filepath.Ext(entry.Name()) != ".aof" || strings.HasPrefix(entry.Name(), "temp") {
 				got = append(got, entry.Name())
 			}

@@ -85,6 +85,9 @@ func cmdConfigSet(s *Session, args [][]byte) {
 				_ = rows[j].Value.Set(before[j]) // it was in force a moment ago, so it is valid
 			}
 			why := cmp.Or(row.refusal, err.Error())
+			if errors.Is(err, persistence.ErrInUse) {
+				why = err.Error()
+			}
 			if errors.Is(err, persistence.ErrNeedsRestart) {
 				why = fmt.Sprintf(errConfigRestart, row.Name, args[3+2*i])
 			}

@@ -14,6 +14,8 @@ func cmdSave(s *Session, _ [][]byte) {
 	switch err := s.srv.persist.Save(); {
 	case errors.Is(err, persistence.ErrSaving):
 		s.replyError(errSaving)
+	case errors.Is(err, persistence.ErrInUse):
+		s.replyError("ERR %s", err)
 	case err != nil:
 		s.replyError("ERR")
 	default:
@@ -75,6 +77,8 @@ func (s *Session) replyPlanned(err error, planned string) {
 		s.replyError(errSaving)
 	case errors.Is(err, persistence.ErrRewriting):
 		s.replyError(errRewriting)
+	case err != nil:
+		s.replyError("ERR %s", err)
 	default:
 		s.replyStatus(planned)
 	}
@@ -237,14 +241,27 @@ func (srv *Server) prepareShutdown(save, nosave bool) (ok bool) {
 		return true
 	}
 	err := srv.persist.Save()
-	return err == nil || errors.Is(err, persistence.ErrSaving)
+	if err == nil || errors.Is(err, persistence.ErrSaving) {
+		return true
+	}
+	srv.saveAtExit.Store(saveIfOn) // it does not end now
+	return false
+}
+
+// claimDir takes the directory for the snapshots that CONFIG SET asks for. Only that another process has it is an error: what else
+// keeps them from being written may pass, and each tells it.
+func (srv *Server) claimDir() error {
+	if err := srv.persist.Claim(); errors.Is(err, persistence.ErrInUse) {
+		return err
+	}
+	return nil
 }
 
 // closeFiles writes the last changes, and a snapshot where one is wanted and the last is not as good.
 func (srv *Server) closeFiles() error {
 	p := srv.persist
 	save := srv.saveAtExit.Load() == saveAlways || srv.saveAtExit.Load() == saveIfOn && p.SaveAtExit()
-	if st := p.Status(); st.ChangesSince == 0 && st.Saves > 0 && st.SaveErr == nil {
+	if st := p.Status(); st.ChangesSince == 0 && st.Saves > 0 && st.SaveErr == nil && p.SnapshotThere() {
 		save = false
 	}
 	if srv.loading.Load() {

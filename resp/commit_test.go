@@ -57,9 +57,11 @@ func (d *fullDisk) Create(name string) (persistence.File, error) {
 func (d *fullDisk) Append(name string) (persistence.File, error) {
 	return d.open(name, os.O_RDWR|os.O_CREATE|os.O_APPEND)
 }
-func (d *fullDisk) Rename(from, to string) error  { return os.Rename(from, to) }
-func (d *fullDisk) Remove(name string) error      { return os.Remove(name) }
-func (d *fullDisk) List(string) ([]string, error) { return nil, nil }
+func (d *fullDisk) Rename(from, to string) error                 { return os.Rename(from, to) }
+func (d *fullDisk) Remove(name string) error                     { return os.Remove(name) }
+func (d *fullDisk) Lock(name string) (persistence.File, error)   { return d.Append(name) }
+func (d *fullDisk) Names(string, persistence.File) (bool, error) { return true, nil }
+func (d *fullDisk) List(string) ([]string, error)                { return nil, nil }
 
 // What cannot be written is answered so, wherever it stands among other commands, and counts nothing.
 func TestADiskThatIsFull(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"celld/persistence"
 
@@ -46,6 +47,7 @@ type Config struct {
 	outputBufferLimit *sizeValue
 
 	dir               *textValue
+	dirLockWait       *intValue
 	dbFilename        *textValue
 	save              *textValue
 	appendOnly        *yesNoValue
@@ -61,6 +63,7 @@ type Config struct {
 	logFormat         *enumValue
 
 	savePoints atomic.Pointer[[]persistence.SavePoint]
+	claimDir   func() error // takes the directory where CONFIG SET asks for snapshots; nil: no server runs
 
 	rows []Setting
 }
@@ -119,6 +122,7 @@ func NewConfig() *Config {
 		outputBufferLimit: newSize(64<<20, 128<<10),
 
 		dir:               newText(".", "path"),
+		dirLockWait:       newInt(10, 0, math.MaxInt32, "seconds"),
 		dbFilename:        newText("dump.rdb", "name"),
 		save:              newText("", "pairs"),
 		appendOnly:        newYesNo(false),
@@ -136,6 +140,9 @@ func NewConfig() *Config {
 	c.unixSocketPerm.check = func(text string) error { _, err := parsePerm(text); return err }
 	c.save.check = func(text string) error {
 		points, err := persistence.ParseSavePoints(text)
+		if err == nil && len(points) > 0 && c.claimDir != nil {
+			err = c.claimDir()
+		}
 		if err == nil {
 			c.savePoints.Store(&points)
 		}
@@ -171,6 +178,7 @@ func NewConfig() *Config {
 		{Name: "client-output-buffer-limit", Group: groupWire, Value: c.outputBufferLimit, mutable: true, Help: "most bytes of replies not yet read; a client beyond it is closed"},
 
 		{Name: "dir", Group: groupDisk, Value: c.dir, Help: "directory of the files"},
+		{Name: "dir-lock-wait", Group: groupDisk, Value: c.dirLockWait, Help: "at the start, longest wait for another process to leave the directory; 0: do not wait"},
 		{Name: "save", Group: groupDisk, Value: c.save, mutable: true, refusal: errSaveParameters, Help: "take a snapshot after so many seconds if so many keys changed, in pairs: '3600 1 300 100'; empty: none, nor is one read"},
 		{Name: "dbfilename", Group: groupDisk, Value: c.dbFilename, Help: "the snapshot, an RDB file"},
 		{Name: "appendonly", Group: groupDisk, Value: c.appendOnly, mutable: true, Help: "log changes to the append-only file"},
@@ -221,6 +229,7 @@ func (c *Config) Persistence() persistence.Options {
 	return persistence.Options{
 		Dir: c.dir.Get(), DBFilename: c.dbFilename.Get(), AppendOnly: c.appendOnly.Get(), AppendFilename: c.appendFilename.Get(),
 		Fsync: persistence.ParseFsync(c.appendFsync.Get()), LoadTruncated: c.loadTruncated.Get(),
+		LockWait:          time.Duration(c.dirLockWait.Get()) * time.Second,
 		SavePoints:        func() []persistence.SavePoint { return *c.savePoints.Load() },
 		RewritePercentage: c.rewritePercentage.Get,
 		RewriteMinSize:    c.rewriteMinSize.Get,

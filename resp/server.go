@@ -101,6 +101,7 @@ func NewServer(o Options) *Server {
 		}
 		return nil
 	}
+	srv.cfg.claimDir = srv.claimDir
 	srv.cfg.appendFsync.check = func(word string) error { return srv.persist.SetFsync(persistence.ParseFsync(word)) }
 	return srv
 }

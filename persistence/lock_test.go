@@ -1,0 +1,222 @@
+package persistence_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"celld/persistence"
+	"celld/store"
+)
+
+// beside is a world of another process on the same directory, by another of its names.
+func (w *world) beside(set func(*persistence.Options)) *world {
+	w.t.Helper()
+	link := filepath.Join(w.t.TempDir(), "link")
+	if err := os.Symlink(w.dir, link); err != nil {
+		w.t.Fatal(err)
+	}
+	other := newWorld(w.t, set)
+	other.dir, other.now = link, w.now
+	return other
+}
+
+func off(*persistence.Options) {}
+
+// waits is for as long as a slow machine takes.
+func waits(o *persistence.Options) { appendOnly(o); o.LockWait = time.Minute }
+
+// A directory that another process has is neither read nor changed.
+func TestADirectoryInUse(t *testing.T) {
+	for name, sets := range map[string][2]func(*persistence.Options){
+		"append-only": {always, appendOnly}, "snapshots": {snapshots, snapshots}, "each its own": {appendOnly, snapshots},
+	} {
+		w := newWorld(t, sets[0]).mustOpen()
+		w.put("a", store.State{TAT: uint64(t0 + 90*second)})
+		w.mustWrite()
+		w.write("temp-999999999.rdb", "x")
+		other := w.beside(sets[1])
+		if err := other.open(); !errors.Is(err, persistence.ErrInUse) || !strings.Contains(err.Error(), other.dir) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if w.read("temp-999999999.rdb") != "x" || len(other.states()) != 0 {
+			t.Errorf("%s: the directory was used", name)
+		}
+		want := w.states()
+		if err := w.close(); err != nil {
+			t.Error(err)
+		}
+		if other.mustOpen(); name != "each its own" {
+			other.expect(want)
+		}
+		if err := other.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A server without files writes none where another process has some, and is refused where it has become the first.
+func TestADirectoryInUseByChance(t *testing.T) {
+	w := newWorld(t, snapshots).mustOpen()
+	other := w.beside(off).mustOpen()
+	other.put("b", store.State{TAT: uint64(t0 + 90*second)})
+	for name, call := range map[string]func() error{
+		"Save": other.m.Save, "BackgroundSave": func() error { return other.m.BackgroundSave(false) }, "Rewrite": other.m.Rewrite,
+		"PlanSave": other.m.PlanSave, "PlanRewrite": other.m.PlanRewrite, "Close": func() error { return other.m.Close(true) },
+	} {
+		if err := call(); !errors.Is(err, persistence.ErrInUse) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if st := other.m.Status(); !errors.Is(st.SaveErr, persistence.ErrInUse) || !errors.Is(st.RewriteErr, persistence.ErrInUse) || st.Saving || st.Rewriting {
+		t.Errorf("%+v", st)
+	}
+	if err := w.m.Close(false); err != nil {
+		t.Error(err)
+	}
+	if w.read("dump.rdb")+w.read("appendonly.aof") != "" {
+		t.Error("it has written something")
+	}
+	if err := other.m.Save(); err != nil || other.m.Status().SaveErr != nil {
+		t.Errorf("nobody else is there: %v", err)
+	}
+	if err := w.open(); !errors.Is(err, persistence.ErrInUse) {
+		t.Errorf("the other has saved there: %v", err)
+	}
+}
+
+// A start goes on as soon as the process before has ended, on all that it has written.
+func TestADirectoryThatIsWaitedFor(t *testing.T) {
+	w := newWorld(t, appendOnly).mustOpen()
+	w.throttle("a")
+	other := w.beside(waits)
+	other.log = &logText{}
+	opened := make(chan error)
+	log := make(chan *logText, 1)
+	set := other.set
+	other.set = func(o *persistence.Options) { set(o); log <- other.log }
+	go func() { opened <- other.open() }()
+	text := <-log
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(text.String(), "waiting for another process"); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it does not wait: %s", text)
+		}
+	}
+	w.throttle("b")
+	want := w.states()
+	if err := w.close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-opened; err != nil {
+		t.Fatal(err)
+	}
+	other.expect(want)
+	if n := strings.Count(text.String(), "waiting"); n != 1 {
+		t.Errorf("it is told %d times: %s", n, text)
+	}
+}
+
+// The wait ends when it has been long enough, and when the server is to stop.
+func TestAWaitThatEnds(t *testing.T) {
+	for _, stops := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w, files := inMemory(t, appendOnly)
+			w.mustOpen()
+			other := &world{t: t, now: t0, files: files, set: func(o *persistence.Options) { appendOnly(o); o.LockWait = 10 * time.Second }}
+			began, opened := time.Now(), make(chan error, 1)
+			go func() { opened <- other.open() }()
+			if stops {
+				synctest.Wait()
+				other.m.Stop()
+			}
+			err := <-opened
+			took := time.Since(began)
+			switch {
+			case stops && (!errors.Is(err, persistence.ErrStopping) || took > time.Second):
+				t.Errorf("it stops: %v after %v", err, took)
+			case !stops && (!errors.Is(err, persistence.ErrInUse) || took != 10*time.Second || !strings.Contains(err.Error(), "waited 10s")):
+				t.Errorf("%v after %v", err, took)
+			}
+			if err := w.close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A file system without locks keeps nobody from starting, and is told.
+func TestAFileSystemWithoutLocks(t *testing.T) {
+	w, files := inMemory(t, always)
+	files.noLocks = true
+	if w.mustOpen(); strings.Count(w.log.String(), "cannot be locked") != 1 {
+		t.Errorf("%s", w.log)
+	}
+	w.throttle("a")
+	w.mustWrite()
+	w.tick(second)
+	if strings.Count(w.log.String(), "cannot be locked") != 1 || w.m.Refusal() != nil {
+		t.Errorf("%v, %s", w.m.Refusal(), w.log)
+	}
+	want := w.states()
+	w.reopen().expect(want)
+}
+
+// A lock whose file is removed is taken anew before somebody else can.
+func TestALockThatIsRemoved(t *testing.T) {
+	w := newWorld(t, always).mustOpen()
+	os.Remove(w.path(lockName))
+	w.tick(second)
+	if err := w.beside(always).open(); !errors.Is(err, persistence.ErrInUse) {
+		t.Errorf("%v", err)
+	}
+	if w.m.Refusal() != nil || strings.Contains(w.log.String(), "ERROR") {
+		t.Errorf("%v, %s", w.m.Refusal(), w.log)
+	}
+}
+
+// Who has lost the directory to another process writes nothing there until that one has ended.
+func TestADirectoryThatIsLost(t *testing.T) {
+	for name, set := range map[string]func(*persistence.Options){"always": always, "every second": appendOnly} {
+		w := newWorld(t, func(o *persistence.Options) { set(o); snapshots(o) }).mustOpen()
+		w.throttle("a")
+		w.mustWrite()
+		os.Remove(w.path(lockName))
+		other := w.beside(always).mustOpen()
+		other.throttle("other")
+		other.mustWrite()
+		text := w.read("appendonly.aof")
+		for range 20 {
+			w.tick(second)
+			w.settle()
+		}
+		if err := w.m.Status().AOFErr; !errors.Is(err, persistence.ErrInUse) || (w.m.Refusal() != nil) != (name == "always") {
+			t.Errorf("%s: %v, %v", name, err, w.m.Refusal())
+		}
+		if n := strings.Count(w.log.String(), "ERROR"); n != 1 {
+			t.Errorf("%s: %d errors are told: %s", name, n, w.log)
+		}
+		for call, f := range map[string]func() error{"Save": w.m.Save, "Rewrite": w.m.Rewrite} {
+			if err := f(); !errors.Is(err, persistence.ErrInUse) {
+				t.Errorf("%s: %s: %v", name, call, err)
+			}
+		}
+		if w.read("appendonly.aof") != text || w.read("dump.rdb") != "" {
+			t.Errorf("%s: it has written into the files of the other", name)
+		}
+		if err := other.close(); err != nil {
+			t.Error(err)
+		}
+		w.tick(10 * second) // beyond the time after a rewrite that has failed
+		w.settle()
+		if err := w.m.Status().AOFErr; err != nil || w.m.Refusal() != nil {
+			t.Errorf("%s: the other has ended: %v, %v", name, err, w.m.Refusal())
+		}
+		w.throttle("b")
+		w.mustWrite()
+		w.crashed().expect(w.states())
+	}
+}

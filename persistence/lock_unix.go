@@ -1,0 +1,43 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package persistence
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Lock opens to write, as NFS asks for that, or else to read: another user may have made the file.
+func (system) Lock(name string) (File, error) {
+	f, err := open(name, os.O_RDWR|os.O_CREATE)
+	if errors.Is(err, fs.ErrPermission) {
+		var readErr error
+		if f, readErr = open(name, os.O_RDONLY); readErr == nil {
+			err = nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, lock(f.(systemFile), func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+}
+
+// lock closes the file where another process has the lock.
+func lock(f systemFile, flock func(fd int) error) error {
+	for {
+		switch err := flock(int(f.Fd())); err {
+		case nil:
+			return nil
+		case unix.EINTR:
+		case unix.EWOULDBLOCK:
+			f.Close()
+			return ErrInUse
+		default: // ENOLCK, EOPNOTSUPP, ENOSYS, EBADF (NFS, opened to read)
+			return fmt.Errorf("%w: %w", errNoLocks, os.NewSyscallError("flock", err))
+		}
+	}
+}

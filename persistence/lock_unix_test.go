@@ -1,0 +1,36 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package persistence
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// What a file system answers that has no locks is told from what it answers of one that is taken.
+func TestAnswersOfFlock(t *testing.T) {
+	for answer, want := range map[error]error{
+		nil: nil, unix.EWOULDBLOCK: ErrInUse, unix.ENOLCK: errNoLocks, unix.EOPNOTSUPP: errNoLocks, unix.ENOSYS: errNoLocks, unix.EBADF: errNoLocks,
+	} {
+		f, err := open(filepath.Join(t.TempDir(), "lock"), os.O_RDWR|os.O_CREATE)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls := 0
+		err = lock(f.(systemFile), func(int) error {
+			if calls++; calls == 1 {
+				return unix.EINTR
+			}
+			return answer
+		})
+		_, statErr := f.Stat()
+		if !errors.Is(err, want) || (err == nil) != (want == nil) || (statErr != nil) != (want == ErrInUse) {
+			t.Errorf("%v: %v, want %v; the file: %v", answer, err, want, statErr)
+		}
+		f.Close()
+	}
+}
