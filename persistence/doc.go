@@ -10,6 +10,9 @@
 //	all keys ─ store's Export ─▶ rdbWriter ─▶ dump.rdb          in small steps
 //	                         └─▶ rewrite ─▶ appendonly.aof      from time to time, so that it stays short
 //
+// Load locks the directory, so that no other process writes there, and Tick looks whether the lock and the files are still in
+// their place.
+//
 // What is stored of a limit of CL.THROTTLE is the string key that redis-cell keeps, its TAT in Unix nanoseconds as decimal,
 // and its expiry in Unix milliseconds. A key of CL.TAKE is a hash, with a field for each limit and its state as text. Written
 // as states and not as calls, they mean the same whenever they are read. The append-only file has a long log in parts, in

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -175,6 +176,37 @@ func TestALockThatIsRemoved(t *testing.T) {
 	}
 	if w.m.Refusal() != nil || strings.Contains(w.log.String(), "ERROR") {
 		t.Errorf("%v, %s", w.m.Refusal(), w.log)
+	}
+}
+
+// A rewrite or a snapshot that has begun before the directory was lost does not take the place of another's file.
+func TestADirectoryThatIsLostDuringARewrite(t *testing.T) {
+	for name, begin := range map[string]func(w *world) error{
+		"rewrite": func(w *world) error { return w.m.Rewrite() }, "snapshot": func(w *world) error { return w.m.BackgroundSave(false) },
+	} {
+		w, files := inMemory(t, always)
+		w.mustOpen()
+		w.throttle("a")
+		w.mustWrite()
+		other := &world{t: t, now: t0, files: files, set: always}
+		var once atomic.Bool
+		files.failing(func(call, name string) error {
+			if call == "write" && strings.HasPrefix(name, "temp") && once.CompareAndSwap(false, true) {
+				_ = errors.Join(files.Remove(w.path(lockName)), files.Remove(w.path("appendonly.aof")))
+				other.mustOpen().throttle("other")
+				other.mustWrite()
+			}
+			return nil
+		})
+		if err := begin(w); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		if st := w.m.Status(); !errors.Is(errors.Join(st.RewriteErr, st.SaveErr), persistence.ErrInUse) || files.text("dump.rdb") != "" {
+			t.Errorf("%s: %+v", name, st)
+		}
+		want := other.states()
+		other.reopen().expect(want)
 	}
 }
 

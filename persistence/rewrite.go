@@ -298,8 +298,8 @@ func (d *Disk) place(temp, path string) error {
 	return d.files.Rename(temp, path)
 }
 
-// copyRange copies bytes of one file to the end of another. It fails where there are fewer, as somebody else has cut them off.
+// copyRange copies bytes of one file to the end of another.
 func copyRange(to io.Writer, from io.ReaderAt, start, end int64) error {
-	_, err := io.CopyN(to, io.NewSectionReader(from, start, end-start), end-start)
+	_, err := io.Copy(to, io.NewSectionReader(from, start, end-start))
 	return err
 }

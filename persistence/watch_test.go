@@ -191,6 +191,10 @@ func TestAFullDiskWhoseFileIsEmptied(t *testing.T) {
 	}
 	files.shorten(w.path("appendonly.aof"), 0)
 	files.failing(nil)
+	w.throttle("c")
+	if err := w.commit(); err == nil { // within the second, it must not be made as long as it was
+		t.Error("it is written behind what is gone")
+	}
 	w.tick(second)
 	w.settle()
 	w.throttle("c")

@@ -1,0 +1,166 @@
+package integration_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestPersistenceSecondServer starts a second server on a directory, as a rolling update does: it waits, and then has all that
+// the first one has answered, however that ended.
+func TestPersistenceSecondServer(t *testing.T) {
+	t.Parallel()
+	for name, signal := range map[string]syscall.Signal{"told to end": syscall.SIGTERM, "killed": syscall.SIGKILL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			flags := []string{"--dir", dir, "--appendonly", "yes", "--appendfsync", "always", "--dir-lock-wait", "600"}
+			first := spec{flags: flags, dies: true}.start(t)
+			a := dial(t, first.addr)
+			a.throttle("k", "9", "1", "86400")
+			second := spec{flags: flags, early: true}.start(t)
+			eventually(t, "it waits", func() bool { return strings.Contains(second.log.String(), "waiting for another process") })
+			b := dial(t, second.addr)
+			if got := b.do("CL.THROTTLE", "k", "9", "1", "86400"); got != loadingReply || b.persistence("loading") != "1" {
+				t.Errorf("while it waits: %q", got)
+			}
+			_, port := hostPort(second.addr)
+			if _, _, code := runToEnd(t, nil, "ping", "--port", port); code != 0 {
+				t.Errorf("celld ping: %d", code)
+			}
+			if _, _, code := runToEnd(t, nil, "ready", "--port", port); code != 1 {
+				t.Errorf("celld ready: %d", code)
+			}
+			a.throttle("k", "9", "1", "86400")
+			first.cmd.Process.Signal(signal)
+			loaded(b)
+			if got := b.throttle("k", "9", "1", "86400", "0"); got[2] != 8 {
+				t.Errorf("after the change: %v", got)
+			}
+			if n := strings.Count(second.log.String(), "waiting for another process"); n != 1 {
+				t.Errorf("it tells %d times that it waits", n)
+			}
+		})
+	}
+}
+
+// TestPersistenceSecondServerGivesUp has second servers that do not wait long enough, and one that is told to end.
+func TestPersistenceSecondServerGivesUp(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	startOn(t, dir, "--save", "3600 1")
+	for wait, says := range map[string]string{"0": "(--dir)", "1": "waited 1s (--dir-lock-wait)"} {
+		got := spec{flags: []string{"--dir", dir, "--appendonly", "yes", "--dir-lock-wait", wait}}.refuses(t)
+		if !strings.HasPrefix(got, "another process uses the directory "+dir) || !strings.HasSuffix(got, says) {
+			t.Errorf("--dir-lock-wait %s: %q", wait, got)
+		}
+	}
+	waiting := spec{flags: []string{"--dir", dir, "--appendonly", "yes", "--dir-lock-wait", "600"}, early: true}.start(t)
+	eventually(t, "it waits", func() bool { return strings.Contains(waiting.log.String(), "waiting for another process") })
+	waiting.end()
+	if paths := glob(t, dir, "*"); len(paths) != 1 {
+		t.Errorf("there are %q", paths)
+	}
+}
+
+// TestPersistenceByChance asks a server without files to write some where another has its own, and then where none has.
+func TestPersistenceByChance(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	owner := startOn(t, dir, "--appendonly", "yes")
+	srv := startOn(t, dir)
+	c := dial(t, srv.addr)
+	c.throttle("k", "9", "1", "86400")
+	want := "another process uses the directory " + dir + " (--dir)\r\n"
+	for _, line := range []string{"SAVE", "BGSAVE", "BGSAVE SCHEDULE", "BGREWRITEAOF"} {
+		if got := c.do(strings.Fields(line)...); got != "-ERR "+want {
+			t.Errorf("%s: %q", line, got)
+		}
+	}
+	if got := c.do("CONFIG", "SET", "save", "3600 1"); got != "-ERR CONFIG SET failed (possibly related to argument 'save') - "+want {
+		t.Errorf("CONFIG SET save: %q", got)
+	}
+	if got := pairs(t, c.do("CONFIG", "GET", "save"))["save"]; got != "" {
+		t.Errorf("save is %q", got)
+	}
+	if got := c.do("SHUTDOWN", "SAVE"); got != "-ERR Errors trying to SHUTDOWN. Check logs.\r\n" {
+		t.Errorf("SHUTDOWN SAVE: %q", got)
+	}
+	srv.logs(strings.TrimSuffix(want, "\r\n"))
+	c.do("MULTI")
+	c.do("BGSAVE")
+	if got := c.do("EXEC"); got != "*1\r\n-ERR "+want {
+		t.Errorf("BGSAVE in a transaction: %q", got)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "dump.rdb")); err == nil {
+		t.Error("there is a snapshot")
+	}
+	owner.end()
+	if got := c.do("CONFIG", "SET", "save", "3600 1"); got != "+OK\r\n" {
+		t.Errorf("CONFIG SET save where nobody else is: %q", got)
+	}
+	got := spec{flags: []string{"--dir", dir, "--appendonly", "yes", "--dir-lock-wait", "0"}}.refuses(t)
+	if !strings.HasPrefix(got, "another process uses") {
+		t.Errorf("beside a server that takes snapshots: %q", got)
+	}
+}
+
+// TestPersistenceFilesRemoved takes the files away from a server. Each policy of forcing notices, tells, and mends.
+func TestPersistenceFilesRemoved(t *testing.T) {
+	t.Parallel()
+	for _, fsync := range []string{"always", "everysec", "no"} {
+		t.Run(fsync, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "data")
+			os.Mkdir(dir, 0o755)
+			flags := []string{"--dir", dir, "--appendonly", "yes", "--appendfsync", fsync}
+			srv := spec{flags: flags, dies: true}.start(t)
+			c := dial(t, srv.addr)
+			calls := int64(0)
+			call := func() bool {
+				got := c.do("CL.THROTTLE", "k", "99999", "1", "86400")
+				if !strings.HasPrefix(got, misconf) {
+					calls++
+					return true
+				}
+				return false
+			}
+			inPlace := func() bool { return c.persistence("aof_last_write_status") == "ok" }
+			call()
+			os.Remove(filepath.Join(dir, "appendonly.aof"))
+			call()
+			eventually(t, "it is mended", func() bool { return strings.Contains(srv.log.String(), "in order again") && inPlace() })
+			call()
+			os.RemoveAll(dir)
+			eventually(t, "it is noticed", func() bool { return !inPlace() })
+			if call() == (fsync == "always") {
+				t.Error("refused or not")
+			}
+			os.Mkdir(dir, 0o755)
+			eventually(t, "it is mended again", inPlace)
+			call()
+			srv.cmd.Process.Signal(syscall.SIGTERM)
+			srv.wait(0)
+			if got := dial(t, startOn(t, dir, flags...).addr).throttle("k", "99999", "1", "86400", "0"); got[1]-got[2] != calls {
+				t.Errorf("after a restart %d calls have counted, %d have passed", got[1]-got[2], calls)
+			}
+		})
+	}
+}
+
+// TestPersistenceSnapshotRemoved ends a server whose snapshot somebody has just removed.
+func TestPersistenceSnapshotRemoved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	srv := startOn(t, dir, "--save", "3600 1")
+	c := dial(t, srv.addr)
+	c.throttle("k", "9", "1", "86400")
+	c.do("SAVE")
+	os.Remove(filepath.Join(dir, "dump.rdb"))
+	srv.end()
+	if got := dial(t, startOn(t, dir, "--save", "3600 1").addr).throttle("k", "9", "1", "86400", "0"); got[2] != 9 {
+		t.Errorf("after a restart: %v", got)
+	}
+}
