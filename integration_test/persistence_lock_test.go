@@ -164,3 +164,19 @@ func TestPersistenceSnapshotRemoved(t *testing.T) {
 		t.Errorf("after a restart: %v", got)
 	}
 }
+
+// TestPersistenceLockOfAnotherUser starts a server whose lock file is one that it may only read.
+func TestPersistenceLockOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	dir := t.TempDir()
+	writeFile(t, "", dir, "celld.lock")
+	if err := os.Chmod(filepath.Join(dir, "celld.lock"), 0o444); err != nil {
+		t.Fatal(err)
+	}
+	user := spec{wrap: []string{need(t, "setpriv"), "--bounding-set=-dac_override"}, flags: []string{"--dir", dir, "--appendonly", "yes", "--dir-lock-wait", "0"}}
+	user.start(t).logs("ready")
+	if got := user.refuses(t); !strings.HasPrefix(got, "another process uses") {
+		t.Errorf("a second one: %q", got)
+	}
+}

@@ -117,6 +117,15 @@ func (m *memory) shorten(name string, size int) {
 	m.files[name].data = m.files[name].data[:size]
 }
 
+// cutAt is shorten, where there is such a file and it is longer.
+func (m *memory) cutAt(name string, size int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if f := m.files[name]; f != nil {
+		f.data = f.data[:min(size, len(f.data))]
+	}
+}
+
 // text is what a file has.
 func (m *memory) text(name string) string {
 	m.mu.Lock()

@@ -2,11 +2,14 @@ package persistence_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
+	"celld/cell"
 	"celld/persistence"
 	"celld/store"
 )
@@ -268,4 +271,45 @@ func TestASnapshotThatIsRemoved(t *testing.T) {
 		want := w.states()
 		w.reopen().expect(want)
 	}
+}
+
+// Many connections decide while somebody removes and cuts the file over and over: in the end it has what the store has.
+func TestHarmsUnderFire(t *testing.T) {
+	w, files := inMemory(t, always)
+	w.mustOpen()
+	limit, err := cell.NewLimit(1000, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var connections sync.WaitGroup
+	for c := range 4 {
+		connections.Go(func() {
+			for i := range 500 {
+				w.m.Begin()
+				if w.m.Refusal() == nil {
+					key := fmt.Appendf(nil, "key %d", (c+1)*i%97)
+					if _, err := w.store.Throttle(key, limit, int64(1+i%5), store.Access{NowNS: w.clock.Load()}); err != nil {
+						t.Error(err)
+					}
+				}
+				_ = w.m.Commit()
+				switch {
+				case i%50 == 10*c:
+					_ = files.Remove(w.path("appendonly.aof"))
+				case i%50 == 10*c+5:
+					files.cutAt(w.path("appendonly.aof"), i)
+				}
+			}
+		})
+	}
+	w.rewriteWhile(&connections)
+	w.tick(10 * second)
+	w.settle()
+	w.tick(10 * second)
+	w.settle()
+	w.mustWrite()
+	if st := w.m.Status(); st.AOFErr != nil || st.Rewrites == 0 {
+		t.Errorf("%+v", st)
+	}
+	w.replays(files.image(true), w.states())
 }
