@@ -12,13 +12,11 @@ import (
 	"sync/atomic"
 
 	"celld/persistence"
-
-	"github.com/spf13/pflag"
 )
 
 // Config holds every setting of the daemon. NewConfig fills in the defaults.
 type Config struct {
-	bind            *listValue
+	bind            *bindValue
 	port            *intValue
 	unixSocket      *textValue
 	unixSocketPerm  *textValue
@@ -71,7 +69,7 @@ type Setting struct {
 	Name    string
 	Group   string
 	Help    string
-	Value   pflag.Value
+	Value   value
 	Default string // as a person writes it: 64mb
 
 	mutable bool   // CONFIG SET may change it
@@ -92,7 +90,7 @@ const (
 // NewConfig returns the defaults: loopback only, port 6379, a million keys.
 func NewConfig() *Config {
 	c := &Config{
-		bind:            newList("127.0.0.1", "-::1"),
+		bind:            newBind("127.0.0.1", "-::1"),
 		port:            newInt(6379, 0, 65535, "port"),
 		unixSocket:      newText("", "path"),
 		unixSocketPerm:  newText("", "mode"),
@@ -133,15 +131,13 @@ func NewConfig() *Config {
 		logLevel:          newEnum("notice", "debug", "verbose", "warning"),
 		logFormat:         newEnum("text", "json"),
 	}
-	c.unixSocketPerm.check = func(text string) error { _, err := parsePerm(text); return err }
-	c.save.check = func(text string) error {
-		points, err := persistence.ParseSavePoints(text)
-		if err == nil {
-			c.savePoints.Store(&points)
-		}
-		return err
+	c.unixSocketPerm.valid = func(text string) error { _, err := parsePerm(text); return err }
+	c.save.valid = func(text string) error { _, err := persistence.ParseSavePoints(text); return err }
+	c.save.onSet = func(text string) {
+		points, _ := persistence.ParseSavePoints(text)
+		c.savePoints.Store(&points)
 	}
-	c.dbFilename.check, c.appendFilename.check = checkFilename, checkFilename
+	c.dbFilename.valid, c.appendFilename.valid = checkFilename, checkFilename
 	c.rows = []Setting{
 		{Name: "bind", Group: groupNetwork, Value: c.bind, Help: "addresses to listen on; repeat it or separate by commas; one with - in front may be missing"},
 		{Name: "port", Group: groupNetwork, Value: c.port, Help: "TCP port; 0: a free one, or with --unixsocket none"},

@@ -97,6 +97,7 @@ const (
 	errConfigUnknown  = "ERR Unknown option or number of arguments for CONFIG SET - '%s'"
 	errConfigFailed   = "ERR CONFIG SET failed (possibly related to argument '%s') - %s"
 	errConfigTwice    = "ERR CONFIG SET failed (possibly related to argument '%s') - duplicate parameter"
+	errManyClients    = "The operating system is not able to handle the specified number of clients, try with %d"
 	errConfigRestart  = "this needs a restart with --%s %s"
 	errSaveParameters = "Invalid save parameters"
 	errConfigRewrite  = "ERR The server is running without a config file"
