@@ -83,7 +83,7 @@ func cmdConfigSet(s *Session, args [][]byte) {
 	for i, row := range rows {
 		var err error
 		if changes[i], err = row.Value.parse(string(args[3+2*i])); err != nil {
-			s.replyError(errConfigFailed, args[2+2*i], cmp.Or(row.refusal, err.Error()))
+			s.replyError(errConfigFailed, row.Name, cmp.Or(row.refusal, err.Error()))
 			return
 		}
 	}
@@ -93,7 +93,7 @@ func cmdConfigSet(s *Session, args [][]byte) {
 			if errors.Is(err, persistence.ErrNeedsRestart) {
 				why = fmt.Sprintf(errConfigRestart, row.Name, args[3+2*i])
 			}
-			s.replyError(errConfigFailed, args[2+2*i], why)
+			s.replyError(errConfigFailed, row.Name, why)
 			return
 		}
 	}

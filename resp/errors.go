@@ -104,7 +104,8 @@ const (
 	errSlowlogCount   = "ERR count should be greater than or equal to -1"
 	errNoShutdown     = "ERR No shutdown in progress."
 	errDebugDenied    = `ERR DEBUG command not allowed. If the enable-debug-command option is set to "local", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.`
-	errNotFloat       = "ERR value is not a valid float"
+	errDebugUsage     = "ERR unknown subcommand or wrong number of arguments for '%.128s'. Try DEBUG HELP."
+	errSleep          = "ERR seconds must be at most %d"
 )
 
 func formatError(format string, args ...any) string { return fmt.Sprintf(format, args...) }

@@ -66,7 +66,9 @@ func (s *Session) Serve(data []byte) (stays bool) {
 			s.srv.log.Error("handler panicked", "panic", fmt.Sprint(cause), "client", s.client.addr, "command", s.client.command(), "stack", string(debug.Stack()))
 			s.in, s.end = nil, afterReply
 			s.tx.discard()
-			s.tr.Send([]byte("-" + errInternal + "\r\n"))
+			if !s.replyOff && s.skip != 1 {
+				s.tr.Send([]byte("-" + errInternal + "\r\n"))
+			}
 			s.tr.Close()
 			stays = false
 		}
@@ -165,7 +167,9 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 		args, n, err := s.reader.next(data, limits)
 		if err != nil {
 			srv.stats.protocolErrors.Add(1)
-			s.replyError("%s", err)
+			if !s.replyOff && s.skip != 2 { // as the next command, it has no reply then
+				s.replyError("%s", err)
+			}
 			s.end = afterReply
 			return nil, false
 		}
