@@ -131,7 +131,14 @@ func NewConfig() *Config {
 		logLevel:          newEnum("notice", "debug", "verbose", "warning"),
 		logFormat:         newEnum("text", "json"),
 	}
-	c.unixSocketPerm.valid = func(text string) error { _, err := parsePerm(text); return err }
+	c.unixSocketPerm.valid = func(text string) error {
+		if text == "" {
+			return errPerm
+		}
+		_, err := parsePerm(text)
+		return err
+	}
+	c.dir.valid, c.requirePassFile.valid, c.policiesFile.valid = checkPath, checkPath, checkPath
 	c.save.valid = func(text string) error { _, err := persistence.ParseSavePoints(text); return err }
 	c.save.onSet = func(text string) {
 		points, _ := persistence.ParseSavePoints(text)
@@ -258,12 +265,23 @@ func (c *Config) row(name string) *Setting {
 	return nil
 }
 
+// checkPath refuses what a script makes of a variable that is not set: without its file of the password, say, a server would
+// let everybody in.
+func checkPath(text string) error {
+	if text == "" {
+		return errors.New("argument must be a path, not empty")
+	}
+	return nil
+}
+
 func checkFilename(text string) error {
 	if text == "" || text != filepath.Base(text) || text == "." || text == ".." {
 		return errors.New("argument must be a file name, not a path")
 	}
 	return nil
 }
+
+var errPerm = errors.New("argument must be an octal mode such as 770")
 
 // parsePerm reads the octal mode of a socket file; empty means the process's umask decides.
 func parsePerm(text string) (os.FileMode, error) {
@@ -272,7 +290,7 @@ func parsePerm(text string) (os.FileMode, error) {
 	}
 	n, err := strconv.ParseUint(text, 8, 32)
 	if err != nil || n > 0o777 {
-		return 0, errors.New("argument must be an octal mode such as 770")
+		return 0, errPerm
 	}
 	return os.FileMode(n), nil
 }

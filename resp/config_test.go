@@ -103,7 +103,14 @@ func TestValues(t *testing.T) {
 		{"protected-mode", "NO", "no"}, {"protected-mode", "maybe", ""},
 		{"maxmemory-policy", "noeviction", "noeviction"}, {"maxmemory-policy", "volatile-lru", ""},
 		{"unixsocketperm", "770", "770"}, {"unixsocketperm", "9", ""}, {"unixsocketperm", "7777", ""},
-		{"bind", "0.0.0.0, ::", "0.0.0.0 ::"}, {"bind", " ", ""},
+		{"port", "1_0", ""}, {"port", "0x10", ""}, {"port", "+5", ""}, {"port", "007", ""}, {"maxmemory", "1_0", ""}, {"maxmemory", "0x10", ""}, {"maxmemory", "+1", ""},
+		{"slowlog-log-slower-than", "1e3", ""}, {"save", "1_0 1", ""}, {"save", "inf 1", ""}, {"unixsocketperm", "0o7", ""}, {"unixsocketperm", "7_0", ""},
+		{"bind", "0.0.0.0, ::", "0.0.0.0 ::"}, {"bind", " ", ""}, {"bind", "-", ""}, {"bind", "a,,b", ""}, {"bind", "::", ""}, {"bind", "-::", ""},
+		{"bind", "fe80::1%eth0 -limiter-1.example_2", "0.0.0.0 :: fe80::1%eth0 -limiter-1.example_2"},
+
+		// An empty text is none of these, rather than a setting that was not given: a script's variable is not set, say.
+		{"unixsocketperm", "", ""}, {"requirepass-file", "", ""}, {"policies", "", ""}, {"dir", "", ""}, {"dbfilename", "", ""}, {"appendfilename", "", ""},
+		{"maxmemory-policy", "", ""}, {"protected-mode", "", ""},
 	} {
 		row := cfg.row(c.name)
 		before := row.Value.String()
