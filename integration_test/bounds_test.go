@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +102,24 @@ func TestMaxClientsAndOpenFiles(t *testing.T) {
 	} {
 		if got := c.do(strings.Fields(test.command)...); got != test.want {
 			t.Errorf("%s: %q, want %q", test.command, got, test.want)
+		}
+	}
+}
+
+// TestMaxClientsRaised raises it within what the hard limit on open files allows, though the soft one is lower.
+func TestMaxClientsRaised(t *testing.T) {
+	t.Parallel()
+	need(t, "prlimit")
+	srv := spec{wrap: []string{"prlimit", "--nofile=300:300"}, flags: []string{"--io-threads", "1", "--maxclients", "10"}}.start(t)
+	if out, err := exec.Command("prlimit", "--nofile=64:", "--pid", strconv.Itoa(srv.cmd.Process.Pid)).CombinedOutput(); err != nil {
+		t.Fatalf("prlimit: %v, %s", err, out)
+	}
+	if got := dial(t, srv.addr).do("CONFIG", "SET", "maxclients", "200"); got != "+OK\r\n" {
+		t.Fatalf("CONFIG SET maxclients 200: %q", got)
+	}
+	for i := range 150 {
+		if got := dial(t, srv.addr).do("PING"); got != "+PONG\r\n" {
+			t.Fatalf("connection %d: %q", i, got)
 		}
 	}
 }

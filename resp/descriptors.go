@@ -1,7 +1,7 @@
 package resp
 
 import (
-	"fmt"
+	"errors"
 	"math"
 	"syscall"
 )
@@ -39,7 +39,7 @@ func (srv *Server) fitDescriptors() {
 // mayServe says why so many connections cannot be served. Fewer than now always can.
 func (srv *Server) mayServe(clients int64) error {
 	if most, _ := srv.mostClients(clients); most < clients && clients > srv.cfg.maxClients.Get() {
-		return fmt.Errorf(errManyClients, most)
+		return errors.New(formatError(errManyClients, most))
 	}
 	return nil
 }
