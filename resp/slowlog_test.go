@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -87,6 +88,8 @@ func TestSlowlogOfFastCommands(t *testing.T) {
 func TestCommandStatsLeaveOutTheWait(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()
+	var now atomic.Int64
+	w.Server.clock = now.Load
 	w.world.Lock() // as EXEC does
 	done := make(chan struct{})
 	go func() {
@@ -97,7 +100,7 @@ func TestCommandStatsLeaveOutTheWait(t *testing.T) {
 	for !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("sync.(*RWMutex).RLock")) { // it has come, and waits
 		runtime.Gosched()
 	}
-	w.nowNS += 5e9
+	now.Add(5e9)
 	w.world.Unlock()
 	<-done
 	if got := w.commands.byName["ping"].stats.ns.Load(); got != 0 {
