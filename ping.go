@@ -28,7 +28,8 @@ func ping(flags *pflag.FlagSet, ready bool) error {
 	if path := value("unixsocket"); path != "" {
 		places = append(places, place{path: path})
 	}
-	if port != "0" {
+	// Who names only the socket may have another server at the port that is the default.
+	if port != "0" && (len(places) == 0 || flags.Changed("port") || flags.Changed("bind")) {
 		for _, word := range strings.Fields(value("bind")) {
 			host, optional := strings.CutPrefix(word, "-")
 			places = append(places, place{host: pingHost(host), port: port, optional: optional})
@@ -50,15 +51,20 @@ func ping(flags *pflag.FlagSet, ready bool) error {
 		}()
 	}
 	failed := make([]error, len(places))
+	tooLate := time.After(2 * pingPatience) // a name may take long to look up
 	for range places {
-		a := <-answers
-		if a.err == nil {
-			if a.loading {
-				fmt.Println("loading")
+		select {
+		case a := <-answers:
+			if a.err == nil {
+				if a.loading {
+					fmt.Println("loading")
+				}
+				return nil
 			}
-			return nil
+			failed[a.from] = a.err
+		case <-tooLate:
+			return errors.New("ping: no answer in time")
 		}
-		failed[a.from] = a.err
 	}
 	return fmt.Errorf("ping: %w", why(places, failed))
 }
