@@ -2,21 +2,17 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"regexp"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"celld/persistence"
 	"celld/resp"
@@ -43,7 +39,7 @@ func main() {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "celld:", err)
 		os.Exit(exitUsage)
-	case flags.Changed("version"):
+	case flags.Lookup("version").Value.String() == "true":
 		fmt.Printf("celld %s (%s, replies of redis-cell 0.5.0 and Redis %s)\n", version, runtime.Version(), resp.RedisVersion)
 	case len(args) == 1 && args[0] == "ping":
 		err = ping(flags, false)
@@ -192,63 +188,4 @@ Sizes are 1000, 1k (1000), 1kb (1024), 1mb, 1gb. CONFIG SET changes most setting
 	}
 	flush()
 	fmt.Fprint(w, "\nOther:\n      --help      print this\n      --version   print the version\n")
-}
-
-// ping asks the server that the flags describe whether it is there, or ready to serve. It is the health check of an image
-// without a shell. One round of two lines needs no client library.
-//
-// A server that loads is there, and whoever kills it for that has it begin anew, for ever. redis-cli ping exits with 0 then too.
-func ping(flags *pflag.FlagSet, ready bool) error {
-	value := func(name string) string { return flags.Lookup(name).Value.String() }
-	network, address := "tcp", net.JoinHostPort(pingHost(value("bind")), value("port"))
-	if path := value("unixsocket"); path != "" {
-		network, address = "unix", path
-	}
-	const patience = 3 * time.Second
-	conn, err := net.DialTimeout(network, address, patience)
-	if err != nil {
-		return fmt.Errorf("ping: %w", err)
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
-	replies := bufio.NewReader(conn)
-	ask := func(want string, words ...string) error {
-		request := fmt.Appendf(nil, "*%d\r\n", len(words))
-		for _, word := range words {
-			request = fmt.Appendf(request, "$%s\r\n%s\r\n", strconv.Itoa(len(word)), word)
-		}
-		if _, err := conn.Write(request); err != nil {
-			return fmt.Errorf("ping: %w", err)
-		}
-		line, err := replies.ReadString('\n')
-		if err != nil {
-			return fmt.Errorf("ping: %w", err)
-		}
-		switch got := strings.TrimSpace(line); {
-		case got == want:
-		case !ready && strings.HasPrefix(got, "-LOADING "):
-			fmt.Println("loading")
-		default:
-			return fmt.Errorf("ping: %s answers %s", address, got)
-		}
-		return nil
-	}
-	if password := value("requirepass"); password != "" {
-		if err := ask("+OK", "AUTH", password); err != nil {
-			return err
-		}
-	}
-	return ask("+PONG", "PING")
-}
-
-// pingHost is where to reach a server that listens on these addresses: the first of them, or loopback for all.
-func pingHost(bind string) string {
-	host := strings.TrimPrefix(strings.Fields(bind)[0], "-")
-	switch host {
-	case "*", "0.0.0.0":
-		return "127.0.0.1"
-	case "::", "::*":
-		return "::1"
-	}
-	return host
 }

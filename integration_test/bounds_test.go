@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +82,45 @@ func TestMaxClients(t *testing.T) {
 	}
 	if got := conns[1].do("PING"); got != "+PONG\r\n" {
 		t.Errorf("a client that was there before: %q", got)
+	}
+}
+
+// TestMaxClientsAndOpenFiles asks for more connections than there may be files for. The replies are those of redis-server
+// 7.0.15, which is not asked here: where it may, it raises the limit on open files.
+func TestMaxClientsAndOpenFiles(t *testing.T) {
+	t.Parallel()
+	need(t, "prlimit")
+	c := dial(t, spec{wrap: []string{"prlimit", "--nofile=64:64"}, flags: []string{"--io-threads", "1", "--maxclients", "30"}}.start(t).addr)
+	const refused = "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - The operating system is not able to handle the specified number of clients, try with 32\r\n"
+	for _, test := range []struct{ command, want string }{
+		{"CONFIG SET maxclients 10000", refused},
+		{"CONFIG SET timeout 9 maxclients 33", refused},
+		{"CONFIG SET maxclients 33 timeout 9", refused},
+		{"CONFIG GET timeout maxclients", "*4\r\n$10\r\nmaxclients\r\n$2\r\n30\r\n$7\r\ntimeout\r\n$1\r\n0\r\n"},
+		{"CONFIG SET maxclients 20", "+OK\r\n"},
+		{"CONFIG SET maxclients 32", "+OK\r\n"},
+	} {
+		if got := c.do(strings.Fields(test.command)...); got != test.want {
+			t.Errorf("%s: %q, want %q", test.command, got, test.want)
+		}
+	}
+}
+
+// TestMaxClientsRaised raises it within what the hard limit on open files allows, though the soft one is lower.
+func TestMaxClientsRaised(t *testing.T) {
+	t.Parallel()
+	need(t, "prlimit")
+	srv := spec{wrap: []string{"prlimit", "--nofile=300:300"}, flags: []string{"--io-threads", "1", "--maxclients", "10"}}.start(t)
+	if out, err := exec.Command("prlimit", "--nofile=64:", "--pid", strconv.Itoa(srv.cmd.Process.Pid)).CombinedOutput(); err != nil {
+		t.Fatalf("prlimit: %v, %s", err, out)
+	}
+	if got := dial(t, srv.addr).do("CONFIG", "SET", "maxclients", "200"); got != "+OK\r\n" {
+		t.Fatalf("CONFIG SET maxclients 200: %q", got)
+	}
+	for i := range 150 {
+		if got := dial(t, srv.addr).do("PING"); got != "+PONG\r\n" {
+			t.Fatalf("connection %d: %q", i, got)
+		}
 	}
 }
 

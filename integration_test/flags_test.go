@@ -31,6 +31,26 @@ func TestBadFlags(t *testing.T) {
 		{nil, []string{"--port", "65536"}, "port"},
 		{nil, []string{"--port", "-1"}, "port"},
 		{nil, []string{"--port", ""}, "port"},
+		{nil, []string{"--bind", "-"}, "bind"},
+		{nil, []string{"--bind", ""}, "bind"},
+		{nil, []string{"--bind", ","}, "bind"},
+		{nil, []string{"--bind", "127.0.0.1,,::1"}, "bind"},
+		{nil, []string{"--bind", "127.0.0.1,"}, "bind"},
+		{nil, []string{"--bind", "127.0.0.1 - ::1"}, "bind"},
+		{nil, []string{"--bind", "--127.0.0.1"}, "bind"},
+		{nil, []string{"--bind", "127.0.0.256"}, "bind"},
+		{nil, []string{"--bind", "127.0.0.1:6379"}, "bind"},
+		{nil, []string{"--bind", "[::1]"}, "bind"},
+		{nil, []string{"--bind", "tcp://localhost"}, "bind"},
+		{nil, []string{"--bind", "127.0.0.1", "--bind", "-127.0.0.1"}, "bind"},
+		{nil, []string{"ping", "--bind", "-"}, "bind"},
+		{[]string{"CELLD_BIND=-"}, nil, "CELLD_BIND"},
+		{nil, []string{"--requirepass-file", ""}, "requirepass-file"},
+		{nil, []string{"--dir", ""}, "dir"},
+		{nil, []string{"--version=false", "serve"}, "serve"},
+		{nil, []string{"--version=perhaps"}, "version"},
+		{nil, []string{"--port", "0x10"}, "port"},
+		{nil, []string{"--timeout", "1_0"}, "timeout"},
 		{nil, []string{"--max-keys", "0"}, "max-keys"},
 		{nil, []string{"--max-keys", "-5"}, "max-keys"},
 		{nil, []string{"--maxclients", "0"}, "maxclients"},
@@ -165,6 +185,30 @@ func TestPing(t *testing.T) {
 	_, port = hostPort(silent.Addr().String())
 	_, stderr, code = runToEnd(t, nil, "ping", "--port", port)
 	oneLine(t, stderr, code, 1, "")
+}
+
+// TestPingAsksAllAddresses finds a server by any address that it listens on, in whatever order they are given.
+func TestPingAsksAllAddresses(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(socketDir(t), "s")
+	srv := start(t, "--bind", "-192.0.2.1,127.0.0.1", "--unixsocket", path, "--port", freePort(t))
+	_, port := hostPort(srv.addr)
+	for _, command := range []string{"ping", "ready"} {
+		for _, flags := range [][]string{
+			{"--bind", "-192.0.2.1,127.0.0.1"}, {"--bind", "127.0.0.1 -192.0.2.1"}, {"--bind", "*"}, {"--bind", "-::* 0.0.0.0"}, {"--bind", "-::1", "--bind", "localhost"},
+			{"--unixsocket", path}, {"--unixsocket", "/nosuch/socket"},
+		} {
+			if _, stderr, code := runToEnd(t, nil, append([]string{command, "--port", port}, flags...)...); code != 0 || stderr != "" {
+				t.Errorf("celld %s %q: %d, %q", command, flags, code, stderr)
+			}
+		}
+		for _, test := range []struct{ names, bind, port string }{
+			{"192.0.2.1", "-192.0.2.1", port}, {"127.0.0.3", "-192.0.2.1,127.0.0.3", port}, {"port 0", "127.0.0.1", "0"},
+		} {
+			_, stderr, code := runToEnd(t, nil, command, "--port", test.port, "--bind", test.bind)
+			oneLine(t, stderr, code, 1, test.names)
+		}
+	}
 }
 
 func TestPortInUse(t *testing.T) {

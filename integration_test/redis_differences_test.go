@@ -28,9 +28,14 @@ var redisDifferences = map[string]difference{
 	`raw "*1000000000\r\n"`: {whyArgs, always("-ERR Protocol error: invalid multibulk length\r\n")},
 	`raw "*1048577\r\n"`:    {whyArgs, always("-ERR Protocol error: invalid multibulk length\r\n")},
 
-	`SLOWLOG GET 1 2`:         {"as of any other command", bothStart("-ERR wrong number of arguments for 'slowlog|get' command", "-ERR unknown subcommand or wrong number of arguments for 'GET'")},
-	`CONFIG SET maxmemory ""`: {"Redis takes no number for 0", bothStart("-ERR CONFIG SET failed (possibly related to argument 'maxmemory')", "+OK")},
-	`CONFIG SET port x`:       {"the port cannot be changed, and nothing is parsed", bothStart("-ERR CONFIG SET failed (possibly related to argument 'port') - can't set immutable config", "-ERR CONFIG SET failed")},
+	`SLOWLOG GET 1 2`:                         {"as of any other command", bothStart("-ERR wrong number of arguments for 'slowlog|get' command", "-ERR unknown subcommand or wrong number of arguments for 'GET'")},
+	`raw "CLIENT REPLY OFF\r\n*1\r\n:x\r\n"`:  {whyDeaf, always("")},
+	`raw "CLIENT REPLY OFF\r\nPING \"\r\n"`:   {whyDeaf, always("")},
+	`raw "CLIENT REPLY SKIP\r\n*1\r\n:y\r\n"`: {whyDeaf, always("")},
+
+	`CONFIG SET port 5 nosuch 1`: {"the port cannot be changed", bothStart("-ERR CONFIG SET failed (possibly related to argument 'port') - can't set immutable config", "-ERR Unknown option")},
+	`CONFIG SET maxmemory ""`:    {"Redis takes no number for 0", bothStart("-ERR CONFIG SET failed (possibly related to argument 'maxmemory')", "+OK")},
+	`CONFIG SET port x`:          {"the port cannot be changed, and nothing is parsed", bothStart("-ERR CONFIG SET failed (possibly related to argument 'port') - can't set immutable config", "-ERR CONFIG SET failed")},
 	`Client GetName`: {"a HELLO that fails changes nothing; Redis keeps the name that came before the fault",
 		func(celld, _ string) bool { return celld == "$-1\r\n" || celld == "_\r\n" }},
 	`OBJECT HELP`: {"the words say what the commands do here", bothStart("*", "*")},
@@ -48,6 +53,7 @@ const (
 	whyNUL    = "Redis's error texts end at a NUL, as C's strings do"
 	whyWaits  = "Redis looks for the end of the line only up to a NUL, and waits for ever"
 	whyArgs   = "a command has at most --proto-max-multibulk-len arguments; Redis waits for 2^31"
+	whyDeaf   = "neither says anything; Redis forgets to close the connection, and hears nothing on it any more"
 	whyHello  = "Redis 7.2 names the protocol version in this text"
 
 	helloNoAuth = "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time\r\n"

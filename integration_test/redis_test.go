@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,12 +39,15 @@ func TestRedis(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			t.Parallel()
 			var flags []string
-			if filepath.Base(file) == "auth.txt" {
+			switch filepath.Base(file) {
+			case "auth.txt":
 				flags = []string{"--requirepass", "sesame"}
+			case "debug.txt":
+				flags = []string{"--enable-debug-command", "yes"}
 			}
 			p := &redisPair{t: t, celld: start(t, flags...).addr, redis: startRedis(t, flags...), used: &used}
 			for _, hello := range []string{"", "3"} {
-				if len(flags) > 0 && hello != "" {
+				if slices.Contains(flags, "--requirepass") && hello != "" {
 					continue // HELLO asks for the password, and there is nothing left to compare
 				}
 				for _, script := range scripts {

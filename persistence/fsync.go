@@ -8,11 +8,19 @@ var ErrNeedsRestart = errors.New("this needs a restart")
 // SetFsync changes when the append-only file, if there is one, is forced to the disk. With Always replies wait, and what cannot
 // be written is taken back, which is prepared at the start: to and from there it cannot change.
 func (d *Disk) SetFsync(fsync Fsync) error {
-	if d.aof != nil && (fsync == Always) != (d.o.Fsync == Always) {
-		return ErrNeedsRestart
+	if err := d.MaySetFsync(fsync); err != nil {
+		return err
 	}
 	if was := d.unsynced.Swap(fsync == Never); was && fsync == EverySecond {
 		d.syncSoon()
+	}
+	return nil
+}
+
+// MaySetFsync says what SetFsync would.
+func (d *Disk) MaySetFsync(fsync Fsync) error {
+	if d.aof != nil && (fsync == Always) != (d.o.Fsync == Always) {
+		return ErrNeedsRestart
 	}
 	return nil
 }

@@ -74,16 +74,16 @@ func clientType(name []byte) string {
 	return ""
 }
 
-// killFilter is what CLIENT KILL looks for; a zero field matches every client.
+// killFilter is what CLIENT KILL looks for; a field that is nil or zero matches every client.
 type killFilter struct {
-	id, maxAge      int64
-	addr, localAddr string
+	id, maxAge      int64 // given ones are positive
+	addr, localAddr []byte
 	kind            string
 	skipMe          bool
 }
 
 func (f *killFilter) matches(c *client, nowNS int64) bool {
-	return (f.id == 0 || f.id == c.id) && (f.addr == "" || f.addr == c.addr) && (f.localAddr == "" || f.localAddr == c.localAddr) &&
+	return (f.id == 0 || f.id == c.id) && (f.addr == nil || string(f.addr) == c.addr) && (f.localAddr == nil || string(f.localAddr) == c.localAddr) &&
 		(f.kind == "" || f.kind == c.kind()) && (f.maxAge == 0 || (nowNS-c.bornNS)/1e9 >= f.maxAge)
 }
 
@@ -91,7 +91,7 @@ func cmdClientKill(s *Session, args [][]byte) {
 	oldForm := len(args) == 3
 	filter := killFilter{skipMe: true}
 	if oldForm {
-		filter = killFilter{addr: string(args[2])}
+		filter = killFilter{addr: args[2]}
 	} else if text := filter.parse(args[2:]); text != "" {
 		s.replyError("%s", text)
 		return
@@ -147,9 +147,9 @@ func (f *killFilter) parse(args [][]byte) string {
 				return strings.Replace(errClientUser, "%s", string(value), 1)
 			}
 		case "addr":
-			f.addr = string(value)
+			f.addr = value
 		case "laddr":
-			f.localAddr = string(value)
+			f.localAddr = value
 		case "skipme":
 			switch strings.ToLower(string(value)) {
 			case "yes":

@@ -15,6 +15,51 @@ func TestClientReply(t *testing.T) {
 	}
 }
 
+// A peer that wants no replies gets none for what ends its connection either.
+func TestClientReplyAndTheEnd(t *testing.T) {
+	protocolError := "-ERR Protocol error: expected '$', got ':'\r\n"
+	for raw, want := range map[string]string{
+		"CLIENT REPLY OFF\r\n*1\r\n:x\r\n":              "",
+		"CLIENT REPLY SKIP\r\n*1\r\n:x\r\n":             "",
+		"CLIENT REPLY SKIP\r\nPING\r\n*1\r\n:x\r\n":     protocolError,
+		"CLIENT REPLY OFF\r\nBOOM\r\n":                  "",
+		"CLIENT REPLY SKIP\r\nBOOM\r\n":                 "",
+		"CLIENT REPLY SKIP\r\nPING\r\nPING\r\nBOOM\r\n": "-" + errInternal + "\r\n",
+	} {
+		w := newWorld(t)
+		w.commands.byName["boom"] = &command{name: "boom", arity: 1, run: func(*Session, [][]byte) { panic("at the disco") }}
+		c := w.connect()
+		if got := c.send(raw); got != want || !c.tr.closed {
+			t.Errorf("%q: %q, closed %v; want %q", raw, got, c.tr.closed, want)
+		}
+	}
+}
+
+// An empty text is one that no client has, not one that was not given.
+func TestClientKillEmpty(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.connect(), w.connect()
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{""}, "-" + errNoSuchClient + "\r\n"},
+		{[]string{"ADDR", ""}, ":0\r\n"},
+		{[]string{"LADDR", ""}, ":0\r\n"},
+		{[]string{"TYPE", "normal", "LADDR", "", "SKIPME", "no"}, ":0\r\n"},
+	} {
+		if got := a.do(append([]string{"CLIENT", "KILL"}, test.args...)...); got != test.want {
+			t.Errorf("%q: %q, want %q", test.args, got, test.want)
+		}
+	}
+	a.do("MULTI")
+	a.do("CLIENT", "KILL", "ADDR", "")
+	a.want("EXEC", "*1\r\n:0\r\n")
+	if a.tr.closed || b.tr.closed {
+		t.Error("a client was closed")
+	}
+}
+
 func TestClientList(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.connect(), w.connect()
@@ -82,8 +127,12 @@ func TestReset(t *testing.T) {
 		t.Fatalf("HELLO: %q", got)
 	}
 	c.want("CLIENT GETNAME", "$1\r\nn\r\n")
+	c.want("WATCH k", "+OK\r\n")
 	c.want("MULTI", "+OK\r\n")
 	c.want("RESET", "+RESET\r\n")
+	if line := c.client.line(c.nowNS); !strings.Contains(line, " multi=-1 ") || !strings.Contains(line, " flags=N ") || c.client.watching.Load() != 0 {
+		t.Errorf("after RESET: %s, %d watches", line, c.client.watching.Load())
+	}
 	c.want("PING", "-"+errNoAuth+"\r\n")
 	c.want("AUTH secret", "+OK\r\n")
 	c.want("CLIENT GETNAME", "$-1\r\n")

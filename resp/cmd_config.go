@@ -23,6 +23,10 @@ func configRows() []*command {
 // fixedParameters are parameters of Redis that tools ask for and that cannot be otherwise here.
 var fixedParameters = [][2]string{{"databases", "1"}}
 
+func isFixed(name string) bool {
+	return slices.ContainsFunc(fixedParameters, func(p [2]string) bool { return p[0] == name })
+}
+
 func cmdConfigGet(s *Session, args [][]byte) {
 	var found [][2]string
 	add := func(name, value string) {
@@ -50,7 +54,7 @@ func cmdConfigGet(s *Session, args [][]byte) {
 	}
 }
 
-// cmdConfigSet sets all of its parameters or none.
+// cmdConfigSet sets all of its parameters or none: nothing is put in place before all were read and checked.
 func cmdConfigSet(s *Session, args [][]byte) {
 	if len(args)%2 != 0 {
 		s.replyError(errSyntax)
@@ -60,40 +64,44 @@ func cmdConfigSet(s *Session, args [][]byte) {
 	defer s.srv.configMu.Unlock()
 	var rows []*Setting
 	for i := 2; i < len(args); i += 2 {
-		row := s.srv.cfg.row(strings.ToLower(string(args[i])))
-		if row == nil {
+		name := strings.ToLower(string(args[i]))
+		row := s.srv.cfg.row(name)
+		switch {
+		case row == nil && !isFixed(name):
 			s.replyError(errConfigUnknown, args[i])
+			return
+		case row == nil || !row.mutable:
+			s.replyError(errConfigFailed, args[i], "can't set immutable config")
+			return
+		case slices.Contains(rows, row):
+			s.replyError(errConfigTwice, args[i])
 			return
 		}
 		rows = append(rows, row)
 	}
+	changes := make([]change, len(rows))
 	for i, row := range rows {
-		switch {
-		case !row.mutable:
-			s.replyError(errConfigFailed, row.Name, "can't set immutable config")
-			return
-		case slices.Contains(rows[:i], row):
-			s.replyError(errConfigTwice, row.Name)
+		var err error
+		if changes[i], err = row.Value.parse(string(args[3+2*i])); err != nil {
+			s.replyError(errConfigFailed, row.Name, cmp.Or(row.refusal, err.Error()))
 			return
 		}
 	}
-	var before []string
 	for i, row := range rows {
-		before = append(before, row.Value.String())
-		if err := row.Value.Set(string(args[3+2*i])); err != nil {
-			for j := range i {
-				_ = rows[j].Value.Set(before[j]) // it was in force a moment ago, so it is valid
-			}
-			why := cmp.Or(row.refusal, err.Error())
-			if errors.Is(err, persistence.ErrInUse) {
-				why = err.Error()
-			}
+		if err := changes[i].check(); err != nil {
+			why := err.Error()
 			if errors.Is(err, persistence.ErrNeedsRestart) {
 				why = fmt.Sprintf(errConfigRestart, row.Name, args[3+2*i])
 			}
 			s.replyError(errConfigFailed, row.Name, why)
 			return
 		}
+	}
+	for i := range changes {
+		changes[i].put()
+	}
+	for i := range changes {
+		changes[i].apply()
 	}
 	for _, row := range rows {
 		value := row.Value.String()

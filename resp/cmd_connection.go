@@ -26,8 +26,7 @@ func cmdQuit(s *Session, _ [][]byte) {
 
 // cmdReset makes the connection as new: RESP2, no transaction, no name, not authenticated where a password is set.
 func cmdReset(s *Session, _ [][]byte) {
-	s.tx.discard()
-	s.tx = transaction{}
+	s.endTx()
 	s.setProtocol(2)
 	s.authed = s.srv.cfg.requirePass.Get() == ""
 	s.replyOff, s.skip = false, 0

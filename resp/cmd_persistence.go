@@ -248,9 +248,12 @@ func (srv *Server) prepareShutdown(save, nosave bool) (ok bool) {
 	return false
 }
 
-// claimDir takes the directory for the snapshots that CONFIG SET asks for. Only that another process has it is an error: what else
-// keeps them from being written may pass, and each tells it.
-func (srv *Server) claimDir() error {
+// maySave takes the directory for the snapshots that CONFIG SET save asks for. Only that another process has it is an error: what
+// else keeps them from being written may pass, and each tells it.
+func (srv *Server) maySave(points string) error {
+	if points == "" {
+		return nil
+	}
 	if err := srv.persist.Claim(); errors.Is(err, persistence.ErrInUse) {
 		return err
 	}

@@ -2,6 +2,8 @@ package resp
 
 import (
 	"bytes"
+	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -106,16 +108,39 @@ func cmdDebug(s *Session, args [][]byte) {
 	case mode == "no", mode == "local" && !s.client.loopback:
 		s.replyError(errDebugDenied)
 	case len(args) != 3 || !bytes.EqualFold(args[1], []byte("SLEEP")):
-		s.replyError(errUnknownSubcommand, args[1], "DEBUG")
+		s.replyError(errDebugUsage, args[1])
 	default:
-		seconds, err := strconv.ParseFloat(string(args[2]), 64)
-		if err != nil || seconds < 0 || seconds > 3600 {
-			s.replyError(errNotFloat)
+		seconds := leadingFloat(args[2])
+		if seconds > mostSleep && !math.IsInf(seconds, 1) {
+			s.replyError(errSleep, mostSleep)
 			return
 		}
-		time.Sleep(time.Duration(seconds * float64(time.Second)))
+		if seconds <= mostSleep {
+			time.Sleep(time.Duration(seconds * float64(time.Second)))
+		}
 		s.replyOK()
 	}
+}
+
+// mostSleep keeps a slip of the finger from holding a server up for ever.
+const mostSleep = 3600 // seconds
+
+// cFloat is what C's strtod reads of a text, but for inf and nan.
+var cFloat = regexp.MustCompile(`^[ \t-\r]*([+-]?(?:(0[xX](?:[[:xdigit:]]+\.?[[:xdigit:]]*|\.[[:xdigit:]]+))([pP][+-]?\d+)?|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))`)
+
+// leadingFloat is the number at the start of a text, as Redis reads that of DEBUG SLEEP: 0 where there is none. inf and nan are 0
+// as well, as they do not make it sleep.
+func leadingFloat(text []byte) float64 {
+	m := cFloat.FindSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	number := string(m[1])
+	if m[2] != nil && m[3] == nil {
+		number += "p0" // which Go wants of a hexadecimal one
+	}
+	f, _ := strconv.ParseFloat(number, 64) // out of range: an infinity
+	return f
 }
 
 func slowlogRows() []*command {

@@ -115,7 +115,7 @@ func TestShutdownCommand(t *testing.T) {
 func TestDebugOnlyWhereAllowed(t *testing.T) {
 	newWorld(t).connect().want("DEBUG SLEEP 0", "-"+errDebugDenied+"\r\n")
 	newWorld(t, "enable-debug-command", "local").connect().want("DEBUG SLEEP 0", "+OK\r\n")
-	newWorld(t, "enable-debug-command", "yes").connect().want("DEBUG SEGFAULT", "-ERR unknown subcommand 'SEGFAULT'. Try DEBUG HELP.\r\n")
+	newWorld(t, "enable-debug-command", "yes").connect().want("DEBUG SEGFAULT", "-ERR unknown subcommand or wrong number of arguments for 'SEGFAULT'. Try DEBUG HELP.\r\n")
 }
 
 func TestNoEvictionRefusesNewKeys(t *testing.T) {

@@ -42,6 +42,7 @@ func (tx *transaction) discard() {
 func (s *Session) endTx() {
 	s.tx.discard()
 	s.client.txLen.Store(-1)
+	s.client.txBytes.Store(0)
 	s.client.watching.Store(0)
 }
 
@@ -55,7 +56,7 @@ func (s *Session) queue(row *command, args [][]byte) {
 	}
 	kept := make([][]byte, len(args))
 	for i, arg := range args {
-		kept[i] = append([]byte(nil), arg...)
+		kept[i] = append([]byte{}, arg...) // an empty one stays one: nil is one that was not given
 		s.tx.bytes += len(arg) + queuedBytes
 	}
 	if s.overTxLimit() {

@@ -13,13 +13,11 @@ import (
 	"time"
 
 	"celld/persistence"
-
-	"github.com/spf13/pflag"
 )
 
 // Config holds every setting of the daemon. NewConfig fills in the defaults.
 type Config struct {
-	bind            *listValue
+	bind            *bindValue
 	port            *intValue
 	unixSocket      *textValue
 	unixSocketPerm  *textValue
@@ -63,7 +61,6 @@ type Config struct {
 	logFormat         *enumValue
 
 	savePoints atomic.Pointer[[]persistence.SavePoint]
-	claimDir   func() error // takes the directory where CONFIG SET asks for snapshots; nil: no server runs
 
 	rows []Setting
 }
@@ -74,7 +71,7 @@ type Setting struct {
 	Name    string
 	Group   string
 	Help    string
-	Value   pflag.Value
+	Value   value
 	Default string // as a person writes it: 64mb
 
 	mutable bool   // CONFIG SET may change it
@@ -95,7 +92,7 @@ const (
 // NewConfig returns the defaults: loopback only, port 6379, a million keys.
 func NewConfig() *Config {
 	c := &Config{
-		bind:            newList("127.0.0.1", "-::1"),
+		bind:            newBind("127.0.0.1", "-::1"),
 		port:            newInt(6379, 0, 65535, "port"),
 		unixSocket:      newText("", "path"),
 		unixSocketPerm:  newText("", "mode"),
@@ -137,18 +134,20 @@ func NewConfig() *Config {
 		logLevel:          newEnum("notice", "debug", "verbose", "warning"),
 		logFormat:         newEnum("text", "json"),
 	}
-	c.unixSocketPerm.check = func(text string) error { _, err := parsePerm(text); return err }
-	c.save.check = func(text string) error {
-		points, err := persistence.ParseSavePoints(text)
-		if err == nil && len(points) > 0 && c.claimDir != nil {
-			err = c.claimDir()
+	c.unixSocketPerm.valid = func(text string) error {
+		if text == "" {
+			return errPerm
 		}
-		if err == nil {
-			c.savePoints.Store(&points)
-		}
+		_, err := parsePerm(text)
 		return err
 	}
-	c.dbFilename.check, c.appendFilename.check = checkFilename, checkFilename
+	c.dir.valid, c.requirePassFile.valid, c.policiesFile.valid = checkPath, checkPath, checkPath
+	c.save.valid = func(text string) error { _, err := persistence.ParseSavePoints(text); return err }
+	c.save.onSet = func(text string) {
+		points, _ := persistence.ParseSavePoints(text)
+		c.savePoints.Store(&points)
+	}
+	c.dbFilename.valid, c.appendFilename.valid = checkFilename, checkFilename
 	c.rows = []Setting{
 		{Name: "bind", Group: groupNetwork, Value: c.bind, Help: "addresses to listen on; repeat it or separate by commas; one with - in front may be missing"},
 		{Name: "port", Group: groupNetwork, Value: c.port, Help: "TCP port; 0: a free one, or with --unixsocket none"},
@@ -271,12 +270,23 @@ func (c *Config) row(name string) *Setting {
 	return nil
 }
 
+// checkPath refuses what a script makes of a variable that is not set: without its file of the password, say, a server would
+// let everybody in.
+func checkPath(text string) error {
+	if text == "" {
+		return errors.New("argument must be a path, not empty")
+	}
+	return nil
+}
+
 func checkFilename(text string) error {
 	if text == "" || text != filepath.Base(text) || text == "." || text == ".." {
 		return errors.New("argument must be a file name, not a path")
 	}
 	return nil
 }
+
+var errPerm = errors.New("argument must be an octal mode such as 770")
 
 // parsePerm reads the octal mode of a socket file; empty means the process's umask decides.
 func parsePerm(text string) (os.FileMode, error) {
@@ -285,7 +295,7 @@ func parsePerm(text string) (os.FileMode, error) {
 	}
 	n, err := strconv.ParseUint(text, 8, 32)
 	if err != nil || n > 0o777 {
-		return 0, errors.New("argument must be an octal mode such as 770")
+		return 0, errPerm
 	}
 	return os.FileMode(n), nil
 }

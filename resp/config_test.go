@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,51 @@ func TestConfigSetIsAllOrNothing(t *testing.T) {
 	c.want("CONFIG SET nosuch 1", "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n")
 	c.want("CONFIG SET timeout 1 timeout 2", "-ERR CONFIG SET failed (possibly related to argument 'timeout') - duplicate parameter\r\n")
 	c.want("CONFIG SET timeout 1 maxclients", "-ERR syntax error\r\n")
+}
+
+// A value that cannot be read leaves no trace of those before it, and what cannot be brought back (evictions) waits until all
+// are in force.
+func TestConfigSetOfSeveralLimits(t *testing.T) {
+	fill := func(t *testing.T, settings ...string) (*world, *peer) {
+		w := newWorld(t, settings...)
+		c := w.connect()
+		for i := range 50 {
+			c.want(fmt.Sprint("SET ", i, " 1800000000000000000"), "+OK\r\n")
+		}
+		return w, c
+	}
+	failed := func(name, why string) string {
+		return "-ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + why + "\r\n"
+	}
+	const noInteger = "argument couldn't be parsed into an integer"
+	for _, test := range []struct{ set, reply string }{
+		{"max-keys 10 timeout abc", failed("timeout", noInteger)},
+		{"maxmemory 1k maxclients x", failed("maxclients", noInteger)},
+		{"maxmemory 1k max-keys 10 appendonly yes", failed("appendonly", "this needs a restart with --appendonly yes")},
+		{"save 1 max-keys 1", failed("save", "Invalid save parameters")},
+		{"max-keys 1 appendonly yes timeout x", failed("timeout", noInteger)}, // what cannot be read comes first
+		{"maxmemory 1k maxmemory-policy noeviction", "+OK\r\n"},
+		{"maxmemory-policy noeviction max-keys 10", "+OK\r\n"},
+	} {
+		w, c := fill(t)
+		c.want("CONFIG SET "+test.set, test.reply)
+		w.sweep(0)
+		c.want("DBSIZE", ":50\r\n")
+	}
+	for _, set := range []string{"maxmemory-policy allkeys-lru max-keys 100", "max-keys 100 maxmemory-policy allkeys-lru"} {
+		w, c := fill(t, "maxmemory-policy", "noeviction")
+		c.want("CONFIG SET max-keys 10", "+OK\r\n")
+		c.want("CONFIG SET "+set, "+OK\r\n")
+		w.sweep(0)
+		c.want("DBSIZE", ":50\r\n")
+	}
+	_, c := fill(t)
+	if got, want := c.do("CONFIG", "SET", "save", "60 1", "timeout", "x"), failed("timeout", noInteger); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if points := *c.srv.cfg.savePoints.Load(); len(points) != 0 {
+		t.Errorf("save points %v", points)
+	}
 }
 
 func TestConfigGetGlobs(t *testing.T) {
@@ -57,7 +103,14 @@ func TestValues(t *testing.T) {
 		{"protected-mode", "NO", "no"}, {"protected-mode", "maybe", ""},
 		{"maxmemory-policy", "noeviction", "noeviction"}, {"maxmemory-policy", "volatile-lru", ""},
 		{"unixsocketperm", "770", "770"}, {"unixsocketperm", "9", ""}, {"unixsocketperm", "7777", ""},
-		{"bind", "0.0.0.0, ::", "0.0.0.0 ::"}, {"bind", " ", ""},
+		{"port", "1_0", ""}, {"port", "0x10", ""}, {"port", "+5", ""}, {"port", "007", ""}, {"maxmemory", "1_0", ""}, {"maxmemory", "0x10", ""}, {"maxmemory", "+1", ""},
+		{"slowlog-log-slower-than", "1e3", ""}, {"save", "1_0 1", ""}, {"save", "inf 1", ""}, {"unixsocketperm", "0o7", ""}, {"unixsocketperm", "7_0", ""},
+		{"bind", "0.0.0.0, ::", "0.0.0.0 ::"}, {"bind", " ", ""}, {"bind", "-", ""}, {"bind", "a,,b", ""}, {"bind", "::", ""}, {"bind", "-::", ""},
+		{"bind", "fe80::1%eth0 -limiter-1.example_2", "0.0.0.0 :: fe80::1%eth0 -limiter-1.example_2"},
+
+		// An empty text is none of these, rather than a setting that was not given: a script's variable is not set, say.
+		{"unixsocketperm", "", ""}, {"requirepass-file", "", ""}, {"policies", "", ""}, {"dir", "", ""}, {"dbfilename", "", ""}, {"appendfilename", "", ""},
+		{"maxmemory-policy", "", ""}, {"protected-mode", "", ""},
 	} {
 		row := cfg.row(c.name)
 		before := row.Value.String()

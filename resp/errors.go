@@ -97,13 +97,15 @@ const (
 	errConfigUnknown  = "ERR Unknown option or number of arguments for CONFIG SET - '%s'"
 	errConfigFailed   = "ERR CONFIG SET failed (possibly related to argument '%s') - %s"
 	errConfigTwice    = "ERR CONFIG SET failed (possibly related to argument '%s') - duplicate parameter"
+	errManyClients    = "The operating system is not able to handle the specified number of clients, try with %d"
 	errConfigRestart  = "this needs a restart with --%s %s"
 	errSaveParameters = "Invalid save parameters"
 	errConfigRewrite  = "ERR The server is running without a config file"
 	errSlowlogCount   = "ERR count should be greater than or equal to -1"
 	errNoShutdown     = "ERR No shutdown in progress."
 	errDebugDenied    = `ERR DEBUG command not allowed. If the enable-debug-command option is set to "local", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.`
-	errNotFloat       = "ERR value is not a valid float"
+	errDebugUsage     = "ERR unknown subcommand or wrong number of arguments for '%.128s'. Try DEBUG HELP."
+	errSleep          = "ERR seconds must be at most %d"
 )
 
 func formatError(format string, args ...any) string { return fmt.Sprintf(format, args...) }

@@ -136,21 +136,3 @@ func AddrTexts(listeners []net.Listener) []string {
 	}
 	return texts
 }
-
-// spareDescriptors are file descriptors that connections may not take: listeners, pollers, logs.
-const spareDescriptors = 32
-
-// fitDescriptors lowers maxclients to what the limit on open files allows, as Redis does, and says so. Go has raised
-// the soft limit to the hard one already.
-func (srv *Server) fitDescriptors() {
-	var limit syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
-		return
-	}
-	most, wanted := int64(min(limit.Cur, 1<<30))-spareDescriptors, srv.cfg.maxClients.Get()
-	if most < wanted {
-		most = max(most, 1)
-		srv.log.Warn("maxclients lowered to what the limit on open files allows", "wanted", wanted, "maxclients", most, "open_files", limit.Cur)
-		_ = srv.cfg.maxClients.set(most)
-	}
-}

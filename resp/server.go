@@ -92,17 +92,20 @@ func NewServer(o Options) *Server {
 	srv.bornNS = srv.clock()
 	srv.runID = newRunID()
 	srv.commands = newCommandTable()
-	srv.cfg.maxKeys.onSet = srv.store.SetMaxKeys
-	srv.cfg.maxMemory.onSet = srv.store.SetMaxBytes
-	srv.cfg.maxMemoryPolicy.onSet = func(policy string) { srv.store.SetNoEviction(policy == "noeviction") }
+	limits := func() { srv.store.SetLimits(srv.cfg.MaxKeys(), srv.cfg.MaxMemory(), srv.cfg.NoEviction()) }
+	srv.cfg.maxKeys.onSet = func(int64) { limits() }
+	srv.cfg.maxMemory.onSet = func(int64) { limits() }
+	srv.cfg.maxMemoryPolicy.onSet = func(string) { limits() }
+	srv.cfg.maxClients.check = srv.mayServe
 	srv.cfg.appendOnly.check = func(on bool) error {
 		if on != srv.cfg.appendOnly.Get() {
 			return persistence.ErrNeedsRestart
 		}
 		return nil
 	}
-	srv.cfg.claimDir = srv.claimDir
-	srv.cfg.appendFsync.check = func(word string) error { return srv.persist.SetFsync(persistence.ParseFsync(word)) }
+	srv.cfg.save.check = srv.maySave
+	srv.cfg.appendFsync.check = func(word string) error { return srv.persist.MaySetFsync(persistence.ParseFsync(word)) }
+	srv.cfg.appendFsync.onSet = func(word string) { _ = srv.persist.SetFsync(persistence.ParseFsync(word)) } // it may
 	return srv
 }
 

@@ -83,9 +83,12 @@ func (b *batchStats) count(row *command, n int64) {
 	row.stats.calls.Add(n)
 }
 
-func (b *batchStats) countSlow(row *command, tookNS int64) {
+// countSlow counts a command that was timed by itself, or inside of EXEC, which is.
+func (b *batchStats) countSlow(row *command, tookNS int64, inExec bool) {
 	b.calls++
-	b.slowNS += tookNS
+	if !inExec {
+		b.slowNS += tookNS
+	}
 	row.stats.calls.Add(1)
 	row.stats.ns.Add(tookNS)
 }

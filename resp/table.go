@@ -35,7 +35,7 @@ const (
 	module
 	admin
 	noAuth    // may run before AUTH
-	fast      // never more than a few µs: timed with its batch, not by itself
+	fast      // a few µs: timed with its batch, not by itself, unless its arguments are many (big)
 	immediate // runs at once inside MULTI
 	noMulti   // refused inside MULTI
 	skipMonitor

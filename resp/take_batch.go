@@ -41,7 +41,7 @@ var takeName = []byte("CL.TAKE")
 
 // learn keeps the form of a call that was read in full and answered.
 func (f *takeForms) learn(s *Session, frame []byte, args [][]byte) {
-	if frame[0] != '*' || len(args) < 3 || !bytes.EqualFold(args[0], takeName) || len(frame)-len(args[1]) > maxForm {
+	if frame[0] != '*' || len(args) < 3 || big(args) || !bytes.EqualFold(args[0], takeName) || len(frame)-len(args[1]) > maxForm {
 		return
 	}
 	version := s.srv.store.PoliciesVersion() // before the limits are read: it may change meanwhile

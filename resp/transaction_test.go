@@ -6,6 +6,15 @@ import (
 	"testing"
 )
 
+// An empty argument is one that was given, also when it has waited for EXEC.
+func TestQueuedEmptyArgument(t *testing.T) {
+	c := newWorld(t).connect()
+	c.want("SET k 1800000000000000000", "+OK\r\n")
+	c.want("MULTI", "+OK\r\n")
+	c.do("SCAN", "0", "MATCH", "")
+	c.want("EXEC", "*1\r\n*2\r\n$1\r\n0\r\n*0\r\n")
+}
+
 func TestExec(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()

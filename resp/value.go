@@ -7,18 +7,67 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"github.com/spf13/pflag"
 )
 
 // The values below are settings that one goroutine may change (CONFIG SET) while others read them. Each is a
 // pflag.Value, so that the command line, the environment and CONFIG SET share one parser and one error text. Set changes
 // nothing when it fails.
+type value interface {
+	pflag.Value
+	parse(text string) (change, error)
+}
+
+// change is what a value is to become. CONFIG SET of several values does each step for all of them before the next, so that
+// it changes all or none.
+type change struct {
+	check func() error // whether it may be put in place
+	put   func()
+	apply func() // what follows from it, once all are put in place; it cannot fail
+}
+
+// set does all steps for one value.
+func set(c change, err error) error {
+	if err == nil {
+		err = c.check()
+	}
+	if err == nil {
+		c.put()
+		c.apply()
+	}
+	return err
+}
+
+// hooks are what else there is to the change of a value.
+type hooks[T any] struct {
+	check func(T) error // nil: whatever can be read may be set
+	onSet func(T)       // nil: nothing follows
+}
+
+func (h *hooks[T]) change(to T, put func()) change {
+	return change{
+		check: func() error {
+			if h.check == nil {
+				return nil
+			}
+			return h.check(to)
+		},
+		put: put,
+		apply: func() {
+			if h.onSet != nil {
+				h.onSet(to)
+			}
+		},
+	}
+}
 
 // intValue is an integer between min and max.
 type intValue struct {
+	hooks[int64]
 	n        atomic.Int64
 	min, max int64
 	unit     string // what --help shows as the kind of value
-	onSet    func(int64)
 }
 
 func newInt(value, least, most int64, unit string) *intValue {
@@ -27,26 +76,24 @@ func newInt(value, least, most int64, unit string) *intValue {
 	return v
 }
 
-func (v *intValue) Get() int64     { return v.n.Load() }
-func (v *intValue) String() string { return strconv.FormatInt(v.n.Load(), 10) }
-func (v *intValue) Type() string   { return v.unit }
-func (v *intValue) Set(text string) error {
+func (v *intValue) Get() int64            { return v.n.Load() }
+func (v *intValue) String() string        { return strconv.FormatInt(v.n.Load(), 10) }
+func (v *intValue) Type() string          { return v.unit }
+func (v *intValue) Set(text string) error { return set(v.parse(text)) }
+
+func (v *intValue) parse(text string) (change, error) {
 	n, ok := parseInt([]byte(text))
 	if !ok {
-		return fmt.Errorf("argument couldn't be parsed into an integer")
+		return change{}, fmt.Errorf("argument couldn't be parsed into an integer")
 	}
-	return v.set(n)
+	return v.to(n)
 }
 
-func (v *intValue) set(n int64) error {
+func (v *intValue) to(n int64) (change, error) {
 	if n < v.min || n > v.max {
-		return fmt.Errorf("argument must be between %d and %d inclusive", v.min, v.max)
+		return change{}, fmt.Errorf("argument must be between %d and %d inclusive", v.min, v.max)
 	}
-	v.n.Store(n)
-	if v.onSet != nil {
-		v.onSet(n)
-	}
-	return nil
+	return v.change(n, func() { v.n.Store(n) }), nil
 }
 
 // sizeValue is a number of bytes, read as redis.conf does: 1000, 1k = 1000, 1kb = 1024, m, mb, g, gb, any case.
@@ -79,7 +126,9 @@ func (v *sizeValue) human() string {
 	return v.String()
 }
 
-func (v *sizeValue) Set(text string) error {
+func (v *sizeValue) Set(text string) error { return set(v.parse(text)) }
+
+func (v *sizeValue) parse(text string) (change, error) {
 	lower := strings.ToLower(text)
 	for _, u := range sizeUnits {
 		digits, found := strings.CutSuffix(lower, u.suffix)
@@ -90,15 +139,15 @@ func (v *sizeValue) Set(text string) error {
 		if err != nil || int64(n) > math.MaxInt64/u.bytes {
 			break
 		}
-		return v.set(int64(n) * u.bytes)
+		return v.to(int64(n) * u.bytes)
 	}
-	return fmt.Errorf("argument must be a memory value")
+	return change{}, fmt.Errorf("argument must be a memory value")
 }
 
 // yesNoValue is a switch, written yes or no as in redis.conf.
 type yesNoValue struct {
-	on    atomic.Bool
-	check func(bool) error
+	hooks[bool]
+	on atomic.Bool
 }
 
 func newYesNo(value bool) *yesNoValue {
@@ -116,56 +165,45 @@ func (v *yesNoValue) String() string {
 	return "no"
 }
 
-func (v *yesNoValue) Set(text string) error {
+func (v *yesNoValue) Set(text string) error { return set(v.parse(text)) }
+
+func (v *yesNoValue) parse(text string) (change, error) {
 	text = strings.ToLower(text)
 	on := text == "yes"
 	if !on && text != "no" {
-		return fmt.Errorf("argument must be 'yes' or 'no'")
+		return change{}, fmt.Errorf("argument must be 'yes' or 'no'")
 	}
-	if v.check != nil {
-		if err := v.check(on); err != nil {
-			return err
-		}
-	}
-	v.on.Store(on)
-	return nil
+	return v.change(on, func() { v.on.Store(on) }), nil
 }
 
 // enumValue is one of a few words.
 type enumValue struct {
+	hooks[string]
 	words []string
 	index atomic.Int64
-	check func(string) error
-	onSet func(string)
 }
 
 func newEnum(words ...string) *enumValue { return &enumValue{words: words} }
 
-func (v *enumValue) Get() string    { return v.words[v.index.Load()] }
-func (v *enumValue) String() string { return v.Get() }
-func (v *enumValue) Type() string   { return strings.Join(v.words, "|") }
-func (v *enumValue) Set(text string) error {
+func (v *enumValue) Get() string           { return v.words[v.index.Load()] }
+func (v *enumValue) String() string        { return v.Get() }
+func (v *enumValue) Type() string          { return strings.Join(v.words, "|") }
+func (v *enumValue) Set(text string) error { return set(v.parse(text)) }
+
+func (v *enumValue) parse(text string) (change, error) {
 	i := slices.Index(v.words, strings.ToLower(text))
 	if i < 0 {
-		return fmt.Errorf("argument(s) must be one of the following: %s", strings.Join(v.words, ", "))
+		return change{}, fmt.Errorf("argument(s) must be one of the following: %s", strings.Join(v.words, ", "))
 	}
-	if v.check != nil {
-		if err := v.check(v.words[i]); err != nil {
-			return err
-		}
-	}
-	v.index.Store(int64(i))
-	if v.onSet != nil {
-		v.onSet(v.words[i])
-	}
-	return nil
+	return v.change(v.words[i], func() { v.index.Store(int64(i)) }), nil
 }
 
-// textValue is any text.
+// textValue is any text that valid takes.
 type textValue struct {
+	hooks[string]
 	text  atomic.Pointer[string]
 	kind  string
-	check func(string) error
+	valid func(string) error // nil: any
 }
 
 func newText(value, kind string) *textValue {
@@ -174,39 +212,16 @@ func newText(value, kind string) *textValue {
 	return v
 }
 
-func (v *textValue) Get() string    { return *v.text.Load() }
-func (v *textValue) String() string { return v.Get() }
-func (v *textValue) Type() string   { return v.kind }
-func (v *textValue) Set(text string) error {
-	if v.check != nil {
-		if err := v.check(text); err != nil {
-			return err
+func (v *textValue) Get() string           { return *v.text.Load() }
+func (v *textValue) String() string        { return v.Get() }
+func (v *textValue) Type() string          { return v.kind }
+func (v *textValue) Set(text string) error { return set(v.parse(text)) }
+
+func (v *textValue) parse(text string) (change, error) {
+	if v.valid != nil {
+		if err := v.valid(text); err != nil {
+			return change{}, err
 		}
 	}
-	v.text.Store(&text)
-	return nil
-}
-
-// listValue is words separated by blanks or commas; each Set replaces the words of the default, and adds to those of
-// an earlier Set (a flag may be repeated).
-type listValue struct {
-	words []string
-	isSet bool
-}
-
-func newList(words ...string) *listValue { return &listValue{words: words} }
-
-func (v *listValue) Get() []string  { return v.words }
-func (v *listValue) String() string { return strings.Join(v.words, " ") }
-func (v *listValue) Type() string   { return "addresses" }
-func (v *listValue) Set(text string) error {
-	words := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' })
-	if len(words) == 0 {
-		return fmt.Errorf("argument must name at least one address")
-	}
-	if v.isSet {
-		words = append(v.words, words...)
-	}
-	v.words, v.isSet = words, true
-	return nil
+	return v.change(text, func() { v.text.Store(&text) }), nil
 }

@@ -297,3 +297,25 @@ func TestResizeTakesTheDeadAndTheSpentFirst(t *testing.T) {
 		t.Fatalf("%+v, %d keys", st, s.Len(t0))
 	}
 }
+
+// Nobody is evicted on the way from one set of limits to another.
+func TestSetLimits(t *testing.T) {
+	s := store.New(store.Options{})
+	for i := range 1000 {
+		mustPut(t, s, fmt.Sprint(i), live(t0, second), t0)
+	}
+	for _, step := range []struct {
+		maxKeys, maxBytes int64
+		noEviction        bool
+		want              int
+	}{
+		{10, 10, true, 1000}, {2000, 0, false, 1000}, {2000, 1, true, 1000}, {2000, 1 << 30, false, 1000},
+		{100, 0, true, 1000}, {1000, 1 << 30, false, 1000}, {100, 0, false, 100},
+	} {
+		s.SetLimits(step.maxKeys, step.maxBytes, step.noEviction)
+		if got := s.Len(t0); got != step.want {
+			t.Errorf("%+v: %d keys", step, got)
+		}
+		mustAudit(t, s)
+	}
+}

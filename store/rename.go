@@ -30,20 +30,20 @@ func (s *Store) rename(from, to []byte, nowNS int64) bool {
 	if e == nil || bytes.Equal(from, to) {
 		return e != nil
 	}
-	if o, old := target.find(toHash, to, a); old != nil {
-		target.remove(o, old)
-	}
+	o, old := target.find(toHash, to, a)
 	st, spent := source.full(n, e), e.spent() // unlink leaves the rings to us
-	if st.over(nowNS) {
-		source.remove(n, e) // what it held was of a policy that is gone
-		return true
-	}
 	if !spent {
 		s.noteMove(from, to, st)
 	}
-	s.room.bytes.Add(costBytes(len(to)) + st.limitBytes() - source.costBytes(n, e))
-	source.unlink(n, e, false)
-	target.link(toHash, to, st, spent, nowNS)
+	if old != nil { // its slot stays: a scan may have passed the place of a new one
+		s.room.bytes.Add(max(st.limitBytes()-target.limitBytes(old), 0)) // set gives back what becomes free
+		source.remove(n, e)
+		target.set(o, old, st, spent, to)
+	} else {
+		s.room.bytes.Add(costBytes(len(to)) + st.limitBytes() - source.costBytes(n, e))
+		source.unlink(n, e, false)
+		target.link(toHash, to, st, spent, nowNS)
+	}
 	target.find(toHash, to, Access{NowNS: nowNS}) // a use of a key that was there
 	return true
 }

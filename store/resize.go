@@ -38,6 +38,22 @@ func (s *Store) SetNoEviction(on bool) {
 	s.applyLimits()
 }
 
+// SetLimits does all three at one instant, of which maxKeys is positive and maxBytes is not negative: where eviction begins with larger limits, nobody is evicted by the old ones, and
+// where it ends with smaller ones nobody is evicted by these.
+func (s *Store) SetLimits(maxKeys, maxBytes int64, noEviction bool) {
+	s.resize.Lock()
+	defer s.resize.Unlock()
+	s.resize.maxKeys, s.resize.maxBytes = maxKeys, maxBytes
+	if !noEviction {
+		s.room.maxKeys.Store(max(s.room.maxKeys.Load(), maxKeys))
+		if bytes := s.room.maxBytes.Load(); maxBytes == 0 || bytes > 0 && bytes < maxBytes {
+			s.room.maxBytes.Store(maxBytes)
+		}
+	}
+	s.room.noEviction.Store(noEviction)
+	s.applyLimits()
+}
+
 // applyLimits brings the limits in force to the wanted ones. It lowers them by some 64 keys at a time, as a single
 // insert has to evict all that is above them.
 func (s *Store) applyLimits() {

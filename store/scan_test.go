@@ -9,15 +9,22 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Keys come, go, expire, are evicted and renamed between the steps of a scan; those that stay are all delivered.
+// Keys of both kinds come, go, expire, are evicted, renamed over others and taken back between the steps of a scan; those
+// that stay are all delivered.
 func TestScanDeliversAllThatStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		maxKeys := rapid.IntRange(1, 200).Draw(t, "maxKeys")
-		s := store.New(store.Options{MaxKeys: int64(maxKeys), Shards: rapid.SampledFrom([]int{1, 2, 8}).Draw(t, "shards")})
+		undo := rapid.Bool().Draw(t, "undo")
+		s := store.New(store.Options{MaxKeys: int64(maxKeys), Shards: rapid.SampledFrom([]int{1, 2, 8}).Draw(t, "shards"), Journal: undo})
 		now, names := t0, 0
 		insert := func() {
 			names++
 			ttl := rapid.SampledFrom([]int64{2, 20, second, second, second}).Draw(t, "ttl")
+			if ttl == second && rapid.Bool().Draw(t, "limits") {
+				s.Delete([]byte(fmt.Sprint(names)), now) // a rename may have come before
+				mustTake(t, s, 1, now, calls(t, fmt.Sprint(names), "9/1s,algo=log", fmt.Sprint(names), "9/1m"))
+				return
+			}
 			mustPut(t, s, fmt.Sprint(names), live(now, ttl), now)
 		}
 		for range rapid.IntRange(0, 250).Draw(t, "keys") {
@@ -28,10 +35,35 @@ func TestScanDeliversAllThatStays(t *testing.T) {
 		for key := range stay {
 			ever[key] = true
 		}
+		if undo {
+			drain(s, func(store.Change) {})
+			s.KeepUndo()
+		}
 		some := func() string { return fmt.Sprint(rapid.IntRange(1, names+1).Draw(t, "some")) }
+		change := func(gone map[string]bool) {
+			switch rapid.IntRange(0, 6).Draw(t, "change") {
+			case 0, 1:
+				insert()
+				ever[fmt.Sprint(names)] = true
+			case 2:
+				s.Delete([]byte(some()), now)
+			case 3, 4, 5:
+				from, to := some(), some()
+				if s.Rename([]byte(from), []byte(to), now) {
+					ever[to] = true
+				}
+			default:
+				now += rapid.Int64Range(0, 3).Draw(t, "ns")
+			}
+			for key := range stay {
+				if _, ok := s.IdleNS([]byte(key), now); !ok {
+					gone[key] = true
+				}
+			}
+		}
 
-		for cursor, calls := uint64(0), 0; cursor != 0 || calls == 0; calls++ {
-			if calls > 10_000 {
+		for cursor, steps := uint64(0), 0; cursor != 0 || steps == 0; steps++ {
+			if steps > 10_000 {
 				t.Fatal("the scan does not end")
 			}
 			count, got := rapid.SampledFrom([]int{-1, 0, 1, 2, 10, 100}).Draw(t, "count"), 0
@@ -45,30 +77,24 @@ func TestScanDeliversAllThatStays(t *testing.T) {
 			if got > max(count, 1) || cursor >= 1<<53 {
 				t.Fatalf("%d keys for count %d, cursor %d", got, count, cursor)
 			}
+			gone := map[string]bool{}
 			for range rapid.IntRange(0, 8).Draw(t, "changes") {
-				switch rapid.IntRange(0, 4).Draw(t, "change") {
-				case 0, 1:
-					insert()
-					ever[fmt.Sprint(names)] = true
-				case 2:
-					s.Delete([]byte(some()), now)
-				case 3:
-					from, to := some(), some()
-					if s.Rename([]byte(from), []byte(to), now) && from != to {
-						delete(stay, from)
-						delete(stay, to)
-						ever[to] = true
-					}
-				default:
-					now += rapid.Int64Range(0, 3).Draw(t, "ns")
-				}
-				for key := range stay {
-					if _, ok := s.IdleNS([]byte(key), now); !ok {
-						delete(stay, key)
-					}
+				change(gone)
+			}
+			if undo && rapid.Bool().Draw(t, "take back") {
+				s.Undo(now)
+				clear(gone)
+			} else if undo {
+				drain(s, func(store.Change) {})
+				s.Keep()
+			}
+			for key := range stay {
+				if _, ok := s.IdleNS([]byte(key), now); !ok || gone[key] {
+					delete(stay, key)
 				}
 			}
 		}
+		mustAudit(t, s)
 		for key := range stay {
 			if !delivered[key] {
 				t.Fatalf("%q was there all the time and was not delivered", key)

@@ -16,7 +16,7 @@ type slabs struct {
 	slabs  []*slab
 	used   []uint16                // slots in use in each slab
 	top    uint32                  // slots from here on have never been used; 0, or more than noSlot
-	free   uint32                  // the first free slot below top; the next is its older()
+	free   uint32                  // the first free slot below top; the next is its older(), the one before it its younger()
 	seen   atomic.Pointer[[]*slab] // slabs, for those who look without a lock
 }
 
@@ -44,10 +44,30 @@ func (s *slabs) take() (uint32, *slot) {
 }
 
 func (s *slabs) put(n uint32, e *slot) {
-	e.use = e.use&flagJournaled | uint64(s.free)
-	e.end = 0
-	s.free = n
+	e.use, e.end = e.use&flagJournaled, 0
+	s.pushFree(n, e)
 	s.used[n>>slabBits]--
+}
+
+func (s *slabs) pushFree(n uint32, e *slot) {
+	e.setOlder(s.free)
+	if s.free != noSlot {
+		s.at(s.free).setYounger(n)
+	}
+	s.free = n
+}
+
+// prefer has the next take return this slot, if it is free.
+func (s *slabs) prefer(n uint32) {
+	if n == s.free || n >= s.top || s.at(n).list() != freeList {
+		return
+	}
+	e := s.at(n)
+	s.at(e.younger()).setOlder(e.older())
+	if e.older() != noSlot {
+		s.at(e.older()).setYounger(e.younger())
+	}
+	s.pushFree(n, e)
 }
 
 // next returns the first slot in use from n up. It looks at so many slots at most, of which a slab without any in use

@@ -21,12 +21,13 @@ type undoLog struct {
 // note is what a key was.
 type note struct {
 	was    State
+	slot   uint32
 	keyLen uint32
 	there  bool
 	spent  bool
 }
 
-// A log that is larger is not used again. These are 80 and 64 KB: with 16 shards, one of 4,000 changes of a key of 16 bytes
+// A log that is larger is not used again. These are 96 and 64 KB: with 16 shards, one of 4,000 changes of a key of 16 bytes
 // in each, so 32,000 in one commit.
 const (
 	mostNotes    = 1 << 11
@@ -63,7 +64,7 @@ func (sh *shard) noting(e *slot) bool {
 
 func (sh *shard) note(n uint32, e *slot, key []byte, copyOf func(Limits) Limits) {
 	undo := &sh.journal.undo
-	b := note{there: e != nil, keyLen: uint32(len(key))}
+	b := note{slot: n, there: e != nil, keyLen: uint32(len(key))}
 	if b.there {
 		e.use |= flagNoted
 		b.spent = e.spent()
@@ -192,7 +193,7 @@ func (s *Store) Undo(nowNS int64) {
 	s.trim(nowNS)
 }
 
-// restore makes a key what it was. The room is not asked: what was there had some, and will again when all is taken back.
+// restore makes a key what it was, in the slot that it had, so that no scan misses it. The room is not asked: what was there had some, and will again when all is taken back.
 func (s *Store) restore(key []byte, was *note, nowNS int64) {
 	hash := s.hash(key)
 	sh := s.shardOf(hash)
@@ -208,6 +209,9 @@ func (s *Store) restore(key []byte, was *note, nowNS int64) {
 			sh.remove(n, e)
 		}
 	default:
+		if e == nil {
+			sh.slabs.prefer(was.slot)
+		}
 		more := sh.more(e, key, was.was)
 		s.room.keys.Add(more.keys)
 		s.room.bytes.Add(more.bytes)

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// pingPatience is how long ping waits for an answer.
+const pingPatience = 3 * time.Second
+
+// ping asks the server that the flags describe whether it is there, or ready to serve. It is the health check of an image
+// without a shell. One round of two lines needs no client library.
+//
+// It asks all addresses at once, and one that answers will do: a server has several, of which some may be missing.
+//
+// A server that loads is there, and whoever kills it for that has it begin anew, for ever. redis-cli ping exits with 0 then too.
+func ping(flags *pflag.FlagSet, ready bool) error {
+	value := func(name string) string { return flags.Lookup(name).Value.String() }
+	password, port := value("requirepass"), value("port")
+	var places []place
+	if path := value("unixsocket"); path != "" {
+		places = append(places, place{path: path})
+	}
+	// Who names only the socket may have another server at the port that is the default.
+	if port != "0" && (len(places) == 0 || flags.Changed("port") || flags.Changed("bind")) {
+		for _, word := range strings.Fields(value("bind")) {
+			host, optional := strings.CutPrefix(word, "-")
+			places = append(places, place{host: pingHost(host), port: port, optional: optional})
+		}
+	}
+	if len(places) == 0 {
+		return errors.New("ping: --port 0 is whatever port was free; give the one that the log tells")
+	}
+	type answer struct {
+		from    int
+		loading bool
+		err     error
+	}
+	answers := make(chan answer, len(places))
+	for i, p := range places {
+		go func() {
+			loading, err := p.ping(password, ready)
+			answers <- answer{i, loading, err}
+		}()
+	}
+	failed := make([]error, len(places))
+	tooLate := time.After(2 * pingPatience) // a name may take long to look up
+	for range places {
+		select {
+		case a := <-answers:
+			if a.err == nil {
+				if a.loading {
+					fmt.Println("loading")
+				}
+				return nil
+			}
+			failed[a.from] = a.err
+		case <-tooLate:
+			return errors.New("ping: no answer in time")
+		}
+	}
+	return fmt.Errorf("ping: %w", why(places, failed))
+}
+
+// why is the first error that is no missing address, or the first.
+func why(places []place, failed []error) error {
+	for i, err := range failed {
+		if op := (*net.OpError)(nil); !places[i].optional || !errors.As(err, &op) || op.Op != "dial" {
+			return err
+		}
+	}
+	return failed[0]
+}
+
+// place is where a server may listen: a unix socket's path, or a host and a port.
+type place struct {
+	path, host, port string
+	optional         bool
+}
+
+// dial connects from the address that it connects to, which only works where this machine has it: another one, to which an
+// optional address has moved, must not answer.
+func (p place) dial() (net.Conn, error) {
+	dialer := net.Dialer{Timeout: pingPatience}
+	if p.path != "" {
+		return dialer.Dial("unix", p.path)
+	}
+	local, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(p.host, "0"))
+	if err != nil {
+		return nil, err
+	}
+	dialer.LocalAddr = local
+	return dialer.Dial("tcp", net.JoinHostPort(local.AddrPort().Addr().String(), p.port))
+}
+
+func (p place) ping(password string, ready bool) (loading bool, err error) {
+	conn, err := p.dial()
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(pingPatience))
+	replies := bufio.NewReader(conn)
+	ask := func(want string, words ...string) error {
+		request := fmt.Appendf(nil, "*%d\r\n", len(words))
+		for _, word := range words {
+			request = fmt.Appendf(request, "$%d\r\n%s\r\n", len(word), word)
+		}
+		if _, err := conn.Write(request); err != nil {
+			return err
+		}
+		line, err := replies.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		switch got := strings.TrimSpace(line); {
+		case got == want:
+		case !ready && strings.HasPrefix(got, "-LOADING "):
+			loading = true
+		default:
+			return fmt.Errorf("%s answers %s", conn.RemoteAddr(), got)
+		}
+		return nil
+	}
+	if password != "" {
+		if err := ask("+OK", "AUTH", password); err != nil {
+			return false, err
+		}
+	}
+	return loading, ask("+PONG", "PING")
+}
+
+// pingHost is where to reach a server that listens on a host: loopback for all.
+func pingHost(host string) string {
+	switch host {
+	case "*":
+		return "127.0.0.1"
+	case "::*":
+		return "::1"
+	}
+	if addr, err := netip.ParseAddr(host); err == nil && addr.IsUnspecified() {
+		if addr.Is4() {
+			return "127.0.0.1"
+		}
+		return "::1"
+	}
+	return host
+}

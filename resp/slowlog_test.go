@@ -1,0 +1,109 @@
+package resp
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// slowly has a command of the table take 20 ms where it has many arguments or long ones.
+func (w *world) slowly(name string) {
+	row := w.commands.byName[name]
+	run := row.run
+	row.run = func(s *Session, args [][]byte) {
+		run(s, args)
+		if len(args) > 64 || len(args[len(args)-1]) > 16<<10 {
+			w.sleepMS(20)
+		}
+	}
+}
+
+func repeat(n int, words ...string) (list []string) {
+	for range n {
+		list = append(list, words...)
+	}
+	return list
+}
+
+// A command that its arguments make slow is in the slow log, whatever it is else, and its time is its own: the PING that
+// comes in the same packet has no part in it.
+func TestSlowlogOfFastCommands(t *testing.T) {
+	limits := []string{}
+	for i := range 70 {
+		limits = append(limits, fmt.Sprint("1/", i+1, "s"))
+	}
+	pairs := []string{}
+	for i, limit := range limits {
+		pairs = append(pairs, fmt.Sprint("key:", i), limit)
+	}
+	for _, words := range [][]string{
+		append([]string{"UNLINK"}, repeat(100, "a", "b")...),
+		append([]string{"EXISTS"}, repeat(100, "a", "b")...),
+		append([]string{"TOUCH"}, repeat(100, "a")...),
+		append([]string{"CL.RESET"}, repeat(100, "a")...),
+		append([]string{"WATCH"}, repeat(100, "a")...),
+		append([]string{"DEL"}, repeat(100, "a")...),
+		append([]string{"CL.TAKE", "t"}, limits...),
+		append([]string{"CL.MTAKE", "70"}, pairs...),
+		append([]string{"HSET", "h"}, repeat(50, "1/1s", "gcra 5 0")...),
+		{"ECHO", strings.Repeat("x", 20<<10)},
+	} {
+		name := strings.ToLower(words[0])
+		for _, inExec := range []bool{false, true} {
+			if inExec && name == "watch" {
+				continue
+			}
+			t.Run(fmt.Sprint(name, " in EXEC ", inExec), func(t *testing.T) {
+				w := newWorld(t)
+				w.slowly(name)
+				c := w.connect()
+				calls := 3 // of the same form, which pipelines remember
+				packet := strings.Repeat("PING\r\n"+frame(words...), calls)
+				if inExec {
+					packet = "MULTI\r\n" + packet + "EXEC\r\n"
+				}
+				c.send(packet)
+				for len(c.in) > 0 { // each turn of a connection is short
+					c.Serve(nil)
+				}
+				entries := w.slowlog.last(-1)
+				if len(entries) != calls || entries[0].us != 20_000 || !strings.EqualFold(entries[0].args[0], name) {
+					t.Errorf("the slow log has %d entries, want %d of 20 ms: %.100q", len(entries), calls, fmt.Sprint(entries))
+				}
+				if got := w.commands.byName[name].stats.ns.Load(); got != int64(calls)*20_000_000 {
+					t.Errorf("%s took %d ns by its statistics, want 60 ms", name, got)
+				}
+				if got := w.commands.byName["ping"].stats.ns.Load(); got != 0 {
+					t.Errorf("PING took %d ns by its statistics, want 0", got)
+				}
+			})
+		}
+	}
+}
+
+// What a batch waits for before it begins is no command's time.
+func TestCommandStatsLeaveOutTheWait(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect()
+	var now atomic.Int64
+	w.Server.clock = now.Load
+	w.world.Lock() // as EXEC does
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.Serve([]byte("PING\r\n"))
+	}()
+	stacks := make([]byte, 1<<20)
+	for !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("sync.(*RWMutex).RLock")) { // it has come, and waits
+		runtime.Gosched()
+	}
+	now.Add(5e9)
+	w.world.Unlock()
+	<-done
+	if got := w.commands.byName["ping"].stats.ns.Load(); got != 0 {
+		t.Errorf("PING took %d ns by its statistics, want 0", got)
+	}
+}
