@@ -17,7 +17,7 @@ type carrier interface {
 	// background runs step, over and over until it returns false, where it keeps no connection waiting for longer than
 	// one step takes. It may return before that.
 	background(step func() (more bool))
-	// owes reports whether something is unanswered that had arrived when it was first asked, or a reply has not left. A
+	// owes reports whether something is unanswered that had been sent when it was first asked, or a reply has not left. A
 	// command that runs keeps it waiting, for as long as its patience lasts.
 	owes(patience time.Duration) bool
 	// stop closes all connections and returns when they are.

@@ -257,21 +257,32 @@ func (l *epollLoop) handleInbox() (stop bool) {
 	return stop
 }
 
-// owes reports whether something is unanswered that had arrived when it was first asked, or a reply has not left. It is
+// onItsWay is how much a peer can have sent that has not been read: what two sockets hold. From a connection that had input
+// when the server was told to stop, so much is answered at most.
+const onItsWay = 8 << 20
+
+// owes reports whether something is unanswered that had been sent when it was first asked, or a reply has not left. It is
 // asked between two rounds.
 func (l *epollLoop) owes() (owes bool) {
 	for _, c := range l.conns {
 		if c == nil {
 			continue
 		}
-		if !l.draining {
-			c.owed, _ = unix.IoctlGetInt(c.fd, unix.TIOCINQ)
-			c.isOwed = true
+		arrived, _ := unix.IoctlGetInt(c.fd, unix.TIOCINQ)
+		switch more := arrived > 0 || c.session.unserved; {
+		case !l.draining && more:
+			c.owed = onItsWay
+		case more:
+			c.calm = 0
+		case c.owed > 0:
+			if c.calm++; c.calm == 2 { // once may be while the peer's kernel learns that there is room
+				c.owed = 0
+			}
 		}
-		if c.isOwed = c.isOwed && (c.owed > 0 || c.session.unserved) && !c.closing.Load(); c.waiting {
+		if c.waiting {
 			l.do(c, (*epollConn).flush) // the kernel tells of room only when a third of its buffer is free
 		}
-		owes = owes || c.isOwed || len(c.out) > c.sent
+		owes = owes || c.owed > 0 && !c.closing.Load() || len(c.out) > c.sent
 	}
 	l.draining = true
 	return owes

@@ -24,13 +24,13 @@ type epollConn struct {
 	waiting  bool // for the socket to take more
 	atEnd    bool // no event will follow: read until the end is met
 	gone     bool
-	isOwed   bool // the server stops, and what had arrived by then is unanswered
 	napTrial uint32
 
 	inInbox bool // guarded by loop.mu
 	added   bool // to the epoll set
 	closing atomic.Bool
-	owed    int   // of what had arrived when the server began to stop, bytes to be read
+	owed    int   // when the server stops: bytes that are answered before it does, if they were sent
+	calm    int   // and how often in a row it was seen that there are none
 	lookNS  int64 // when one that lingers is looked at again; 0: it does not linger
 }
 
@@ -49,23 +49,19 @@ func (c *epollConn) read() {
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(c.fd), uintptr(address(c.loop.buf)), readSize, 0, 0, 0)
 	switch {
 	case errno == syscall.EAGAIN:
-		c.owed = 0
 		return
 	case errno == syscall.EINTR:
 	case errno != 0:
 		c.close()
 		return
 	case n == 0: // it may have closed its half only, and still read
-		c.owed = 0
 		if !c.closing.Swap(true) {
 			c.lingerIfClosing()
 		}
 		return
 	case c.closing.Load(): // what a connection that ends still sends is of no interest
 	default:
-		if c.owed -= int(n); n < readSize {
-			c.owed = 0
-		}
+		c.owed -= int(n)
 		c.loop.naps.served(&c.napTrial)
 		c.session.Serve(c.loop.buf[:n])
 		c.lingerIfClosing()

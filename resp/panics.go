@@ -2,14 +2,9 @@ package resp
 
 import (
 	"fmt"
-	"reflect"
-	"runtime"
 	"runtime/debug"
-	"strings"
 
-	"celld/cell"
-	"celld/persistence"
-	"celld/store"
+	"celld/fault"
 )
 
 // survive is deferred around what may fail without harm to anything else. It logs and counts a panic, and lets the process
@@ -25,7 +20,7 @@ func (srv *Server) survive(where string, about ...any) {
 func (srv *Server) panicked(cause any, where string, about ...any) {
 	srv.stats.panics.Add(1)
 	about = append([]any{"where", where, "panic", fmt.Sprint(cause), "stack", string(debug.Stack())}, about...)
-	if inLimits() {
+	if fault.Through("celld/store", "celld/cell", "celld/persistence") {
 		srv.fatal("panic in the limits or their files, cannot go on", about...)
 		return
 	}
@@ -36,24 +31,4 @@ func (srv *Server) panicked(cause any, where string, about ...any) {
 func (srv *Server) fatal(message string, about ...any) {
 	srv.log.Error(message, about...)
 	srv.exit(1)
-}
-
-// guarded are the packages whose locks may be held, and whose tables half changed, after a panic in or below them.
-var guarded = []string{
-	reflect.TypeFor[store.Store]().PkgPath() + ".", reflect.TypeFor[persistence.Disk]().PkgPath() + ".", reflect.TypeFor[cell.Limit]().PkgPath() + ".",
-}
-
-func inLimits() bool {
-	callers := make([]uintptr, 256)
-	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers)])
-	for more := true; more; {
-		var frame runtime.Frame
-		frame, more = frames.Next()
-		for _, prefix := range guarded {
-			if strings.HasPrefix(frame.Function, prefix) {
-				return true
-			}
-		}
-	}
-	return false
 }
