@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"io"
-	"net"
 	"regexp"
 	"slices"
 	"strconv"
@@ -135,38 +134,4 @@ func TestShutdownAnswersSlowPipeline(t *testing.T) {
 		}
 	}
 	srv.wait(0)
-}
-
-// TestKillWhileConnectionsArrive kills connections at any moment of their coming.
-func TestKillWhileConnectionsArrive(t *testing.T) {
-	t.Parallel()
-	srv := startStress(t, "--io-threads", "1")
-	killer := dial(t, srv.addr)
-	done := make(chan struct{})
-	for range 4 {
-		go func() {
-			defer func() { done <- struct{}{} }()
-			for range 500 {
-				c, err := net.Dial("tcp", srv.addr)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				_, _ = c.Write([]byte("PING\r\n"))
-				c.Close()
-			}
-		}()
-	}
-	for left := 4; left > 0; {
-		select {
-		case <-done:
-			left--
-		default:
-			killer.do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-		}
-	}
-	eventually(t, "only the killer is left", func() bool { return containsLine(killer.do("INFO", "clients"), "connected_clients:1") })
-	if got := killer.do("INFO", "everything"); !containsLine(got, "handler_panics:0") {
-		t.Errorf("panics: %s", got)
-	}
 }

@@ -27,14 +27,21 @@ func eachCarrierOn(t *testing.T, files persistence.FileSystem, test func(t *test
 	carrierTest{files: files}.run(t, test)
 }
 
+// skews are how far the clocks of the servers of tests are ahead.
+var skews sync.Map
+
+func skew(srv *Server, by time.Duration) {
+	ns, _ := skews.Load(srv)
+	ns.(*atomic.Int64).Add(int64(by))
+}
+
 // carrierTest says what a test's server is like. The zero value has no file and the real clock.
 type carrierTest struct {
 	files    persistence.FileSystem
 	settings []string // names and values
-	skewNS   *atomic.Int64
 	log      *slog.Logger
-	rows     []*command                      // besides those of the table
-	listener func(net.Listener) net.Listener // in place of the real one
+	rows     []*command                               // besides those of the table
+	listener func(*Server, net.Listener) net.Listener // in place of the real one
 }
 
 func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr string)) {
@@ -63,11 +70,10 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			disk := cfg.Persistence()
 			disk.Dir, disk.Files, disk.AppendOnly, disk.Fsync = t.TempDir(), files, files != nil, persistence.Always
 			disk.Clock, disk.Log = NewClock(), slog.New(slog.DiscardHandler)
-			if o.skewNS != nil {
-				real := disk.Clock
-				disk.Clock = func() int64 { return real() + o.skewNS.Load() }
-			}
+			real, skewNS := disk.Clock, &atomic.Int64{}
+			disk.Clock = func() int64 { return real() + skewNS.Load() }
 			srv := NewServer(Options{Config: cfg, Store: keys, Log: o.log, Clock: disk.Clock, Persistence: persistence.New(keys, disk)})
+			skews.Store(srv, skewNS)
 			for _, row := range o.rows {
 				srv.commands.byName[row.name] = row
 			}
@@ -76,7 +82,7 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 				t.Fatal(err)
 			}
 			if o.listener != nil {
-				listeners[0] = o.listener(listeners[0])
+				listeners[0] = o.listener(srv, listeners[0])
 			}
 			carrier, err := newOne(srv)
 			if err != nil {

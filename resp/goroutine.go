@@ -15,6 +15,7 @@ type goroutineCarrier struct {
 	srv     *Server
 	running sync.WaitGroup
 	busy    atomic.Int64 // connections that have something to answer or to send
+	calm    int          // how often in a row it was seen that there are none
 }
 
 func (g *goroutineCarrier) carry(conn net.Conn) {
@@ -32,8 +33,14 @@ func (g *goroutineCarrier) background(step func() (more bool)) {
 	}
 }
 
-// owes knows of what a connection's goroutine has begun to read, and so not of what waits in a socket behind that.
-func (g *goroutineCarrier) owes(time.Duration) bool { return g.busy.Load() > 0 }
+// owes knows of what a connection's goroutine has begun to serve, and so not of what waits in a socket behind that. So it looks
+// twice: once may be between two reads.
+func (g *goroutineCarrier) owes(time.Duration) bool {
+	if g.calm++; g.busy.Load() > 0 {
+		g.calm = 0
+	}
+	return g.calm < 2
+}
 
 func (g *goroutineCarrier) stop() {
 	for _, s := range g.srv.allSessions() {
@@ -105,7 +112,7 @@ func (c *goroutineConn) run() {
 		if !c.flush() {
 			return
 		}
-		c.setBusy(n == len(buf) || c.session.unserved) // else the socket is empty
+		c.setBusy(c.session.unserved)
 	}
 }
 

@@ -3,7 +3,6 @@ package resp
 import (
 	"net"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -61,8 +60,7 @@ func TestServedIsNotIdle(t *testing.T) {
 
 // A peer that takes its replies slowly is not idle; one that takes none is.
 func TestCarriersSlowReaderIsNotIdle(t *testing.T) {
-	skewNS := &atomic.Int64{}
-	o := carrierTest{skewNS: skewNS, settings: []string{"timeout", "3600", "client-output-buffer-limit", "64mb"}}
+	o := carrierTest{settings: []string{"timeout", "3600", "client-output-buffer-limit", "64mb"}}
 	o.run(t, func(t *testing.T, srv *Server, addr string) {
 		const echoes = 270
 		payload := strings.Repeat("x", 60_000)
@@ -73,7 +71,7 @@ func TestCarriersSlowReaderIsNotIdle(t *testing.T) {
 		eventually(t, "wait for the peer", func() bool { return unsent(srv) > 0 })
 		s := srv.allSessions()[0]
 		for range 10 {
-			skewNS.Add(int64(40 * time.Minute))
+			skew(srv, 40*time.Minute)
 			nowNS := srv.clock()
 			c.ask("", strings.Repeat(reply, 20))
 			eventually(t, "progress", func() bool {
@@ -85,7 +83,7 @@ func TestCarriersSlowReaderIsNotIdle(t *testing.T) {
 			t.Fatalf("%d closed", n)
 		}
 		eventually(t, "end", func() bool {
-			skewNS.Add(int64(time.Hour)) // again, as it may have taken some since it was looked at
+			skew(srv, time.Hour) // again, as it may have taken some since it was looked at
 			return srv.stats.idleCloses.Load() == 1 && srv.clientCount() == 0
 		})
 	})

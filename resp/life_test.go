@@ -77,21 +77,19 @@ func (l wrapped) Accept() (net.Conn, error) {
 
 // A connection that is not whole yet is seen by nobody.
 func TestCarriersPublishWholeConnections(t *testing.T) {
-	var server atomic.Pointer[Server]
-	kill := func() {
-		if srv := server.Load(); srv != nil {
+	o := carrierTest{listener: func(srv *Server, ln net.Listener) net.Listener {
+		kill := func() {
 			for _, s := range srv.allSessions() {
 				s.kill()
 			}
 		}
-	}
-	o := carrierTest{listener: func(ln net.Listener) net.Listener {
 		return wrapped{ln, func(conn net.Conn) net.Conn { return killedConn{conn.(*net.TCPConn), kill} }}
 	}}
 	o.run(t, func(t *testing.T, srv *Server, addr string) {
-		server.Store(srv)
 		for range 20 {
-			dialTest(t, addr).ask("QUIT\r\n", "+OK\r\n")
+			c := dialTest(t, addr)
+			c.ask("QUIT\r\n", "+OK\r\n")
+			c.wantClosed()
 		}
 		eventually(t, "end of all", func() bool { return srv.clientCount() == 0 })
 	})
@@ -107,12 +105,11 @@ func TestCarriersLateReader(t *testing.T) {
 		"half a close":     {"PING\r\n", "+PONG\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			skewNS := &atomic.Int64{}
-			o := carrierTest{skewNS: skewNS, settings: []string{"client-output-buffer-limit", "64mb"}}
+			o := carrierTest{settings: []string{"client-output-buffer-limit", "64mb"}}
 			o.run(t, func(t *testing.T, srv *Server, addr string) {
 				c := dialTest(t, addr)
 				c.ask("PING\r\n", "+PONG\r\n")
-				skewNS.Add(int64(time.Hour))
+				skew(srv, time.Hour)
 				var sending sync.WaitGroup
 				sending.Go(func() {
 					c.send(strings.Repeat(frame("ECHO", payload), echoes) + end.raw)
@@ -139,8 +136,7 @@ func unsent(srv *Server) (bytes int64) {
 
 // A connection that ends and whose peer reads nothing of what it was sent is closed after a while.
 func TestCarriersNobodyReadsTheEnd(t *testing.T) {
-	skewNS := &atomic.Int64{}
-	o := carrierTest{skewNS: skewNS, settings: []string{"client-output-buffer-limit", "64mb"}}
+	o := carrierTest{settings: []string{"client-output-buffer-limit", "64mb"}}
 	o.run(t, func(t *testing.T, srv *Server, addr string) {
 		c := dialTest(t, addr)
 		go func() {
@@ -149,7 +145,7 @@ func TestCarriersNobodyReadsTheEnd(t *testing.T) {
 		}()
 		eventually(t, "wait for the peer", func() bool { return unsent(srv) > 0 })
 		eventually(t, "end", func() bool {
-			skewNS.Add(int64(time.Second))
+			skew(srv, time.Second)
 			return srv.clientCount() == 0 || strings.HasSuffix(t.Name(), "goroutines") // whose QUIT is not read before
 		})
 		c.Close()

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,7 +101,7 @@ type strangeConn struct{ *net.TCPConn }
 func (strangeConn) RemoteAddr() net.Addr { panic("who, me?") }
 
 func TestCarriersSurviveAPanicInAccept(t *testing.T) {
-	o := carrierTest{listener: func(ln net.Listener) net.Listener {
+	o := carrierTest{listener: func(_ *Server, ln net.Listener) net.Listener {
 		n := 0
 		return wrapped{ln, func(conn net.Conn) net.Conn {
 			if n++; n%2 == 1 {
@@ -124,7 +123,7 @@ func TestCarriersSurviveAPanicInAccept(t *testing.T) {
 
 // A connection that cannot be taken over gives its place back.
 func TestCarriersPanicWhileAConnectionIsTakenOver(t *testing.T) {
-	o := carrierTest{settings: []string{"maxclients", "1"}, listener: func(ln net.Listener) net.Listener {
+	o := carrierTest{settings: []string{"maxclients", "1"}, listener: func(_ *Server, ln net.Listener) net.Listener {
 		n := 0
 		return wrapped{ln, func(conn net.Conn) net.Conn {
 			if n++; n <= 3 {
@@ -151,12 +150,11 @@ func (*wakePanics) Wake()  { panic("too early") }
 func (*wakePanics) Close() { panic("too early") }
 
 func TestCarriersSurviveAPanicInTheCron(t *testing.T) {
-	skewNS := &atomic.Int64{}
-	carrierTest{skewNS: skewNS, settings: []string{"timeout", "3600"}}.run(t, func(t *testing.T, srv *Server, addr string) {
+	carrierTest{settings: []string{"timeout", "3600"}}.run(t, func(t *testing.T, srv *Server, addr string) {
 		s, _ := srv.NewSession(&wakePanics{}, Peer{Remote: remoteAddr, Local: localAddr})
 		s.Open()
 		defer s.Closed()
-		skewNS.Add(int64(2 * time.Hour))
+		skew(srv, 2*time.Hour)
 		eventually(t, "second panic", func() bool { return srv.stats.panics.Load() >= 2 })
 		dialTest(t, addr).ask("PING\r\n", "+PONG\r\n")
 	})
