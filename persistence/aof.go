@@ -244,6 +244,7 @@ func (l *appendLog) drain(b *[]byte) (more, lasting bool) {
 
 // write writes the buffers that are full. At the end each is tried once more.
 func (l *appendLog) write() {
+	defer l.disk.escaped("the append-only file")
 	for b := range l.full {
 		for last := false; ; last = l.ending() {
 			err := l.append(b, !l.disk.unsynced.Load())

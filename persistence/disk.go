@@ -3,6 +3,7 @@ package persistence
 import (
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,8 @@ type Disk struct {
 	watching       every
 	astray         atomic.Pointer[astray] // nil: what was written is in its place
 	work           sync.WaitGroup         // saves and rewrites under way
+
+	exit func(code int) // os.Exit, but in tests
 
 	loading struct {
 		beganNS     atomic.Int64 // 0: not loading
@@ -80,7 +83,7 @@ var (
 
 // New returns the Disk of a store, which must have a journal if o.AppendOnly.
 func New(s *store.Store, o Options) *Disk {
-	d := &Disk{o: o, store: s, files: o.Files, log: o.Log, watching: every{period: watchEvery}}
+	d := &Disk{o: o, store: s, files: o.Files, log: o.Log, watching: every{period: watchEvery}, exit: os.Exit}
 	d.background = func(step func() (more bool)) {
 		for step() {
 		}

@@ -30,6 +30,9 @@ func (d *Disk) syncSoon() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if l := d.aof; l != nil && l.active.Load() && !d.stopping.Load() {
-		d.work.Go(func() { l.note(l.append(nil, true)) })
+		d.work.Go(func() {
+			defer d.escaped("the append-only file")
+			l.note(l.append(nil, true))
+		})
 	}
 }

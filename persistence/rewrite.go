@@ -33,7 +33,10 @@ func (d *Disk) Rewrite() error {
 	if d.aof == nil { // once, as Redis does where the append-only file is off
 		rewrite = d.rewriteOnce
 	}
-	d.work.Go(func() { d.endRewrite(rewrite()) })
+	d.work.Go(func() {
+		defer d.escaped("the rewrite")
+		d.endRewrite(rewrite())
+	})
 	return nil
 }
 
@@ -255,7 +258,8 @@ func (d *Disk) swap(f *paced, temp string) error {
 }
 
 // writeStates writes the commands that lead to all limits, with a stamp behind each piece, so that damage is found where it is.
-func (d *Disk) writeStates(w io.Writer, direct bool) error {
+func (d *Disk) writeStates(w io.Writer, direct bool) (err error) {
+	defer d.caught("the rewrite", &err)
 	buf := make([]byte, 0, flushAt+flushAt/4)
 	d.eachSetting(func(setting store.Setting, text string) { buf = appendSetting(buf, setting, text) })
 	return d.export(direct, func(key []byte, st store.State) bool {

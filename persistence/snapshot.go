@@ -37,7 +37,10 @@ func (d *Disk) BackgroundSave(schedule bool) error {
 	if err := d.beginSave(claimed); err != nil {
 		return err
 	}
-	d.work.Go(func() { _ = d.save(false) })
+	d.work.Go(func() {
+		defer d.escaped("the snapshot")
+		_ = d.save(false)
+	})
 	return nil
 }
 
@@ -108,6 +111,7 @@ func (d *Disk) writeRDB(direct bool) (keys, size int64, err error) {
 			_ = d.files.Remove(temp)
 		}
 	}()
+	defer d.caught("the snapshot", &err)
 	nowNS := d.o.Clock()
 	w := newRDBWriter(f, nowNS, int64(d.store.Len(nowNS)), "1")
 	d.eachSetting(func(setting store.Setting, text string) { w.aux(settingNames[setting.Kind], text) })

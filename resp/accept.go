@@ -17,6 +17,9 @@ type carrier interface {
 	// background runs step, over and over until it returns false, where it keeps no connection waiting for longer than
 	// one step takes. It may return before that.
 	background(step func() (more bool))
+	// owes reports whether something is unanswered that had been sent when it was first asked, or a reply has not left. A
+	// command that runs keeps it waiting, for as long as its patience lasts.
+	owes(patience time.Duration) bool
 	// stop closes all connections and returns when they are.
 	stop()
 }
@@ -40,7 +43,7 @@ func (srv *Server) serve(ctx context.Context, listeners []net.Listener, carrier 
 	var loadErr error
 	srv.loading.Store(srv.persist.On())
 	cron.Go(func() {
-		if loadErr = srv.load(carrier); loadErr != nil {
+		if loadErr = srv.loadAll(carrier); loadErr != nil {
 			if errors.Is(loadErr, persistence.ErrStopping) {
 				loadErr = nil
 			}
@@ -61,7 +64,7 @@ func (srv *Server) serve(ctx context.Context, listeners []net.Listener, carrier 
 		ln.Close()
 	}
 	acceptors.Wait()
-	srv.drain()
+	srv.drain(carrier)
 	stopCron()
 	srv.persist.Stop()
 	cron.Wait()
@@ -85,8 +88,21 @@ func (srv *Server) accept(ln net.Listener, carrier carrier) {
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
-		carrier.carry(conn)
+		srv.take(conn, carrier)
 	}
+}
+
+// take has a connection carried. A panic before it is ends the connection alone.
+func (srv *Server) take(conn net.Conn, carrier carrier) {
+	carried := false
+	defer srv.survive("accept")
+	defer func() {
+		if !carried {
+			conn.Close()
+		}
+	}()
+	carrier.carry(conn)
+	carried = true
 }
 
 // admitConn makes the session of a new connection. One that may not be served is told so and closed, and gets none.
@@ -123,5 +139,9 @@ func (srv *Server) setKeepAlive(conn net.Conn) {
 	})
 }
 
-// lingerNS is how long a connection that is to be closed may read nothing of what it was sent.
-const lingerNS = 2_000_000_000
+// lingerNS is how long the peer of a connection that is to be closed may take nothing of what it was sent. Every lingerLook it
+// is tried whether the peer takes more.
+const (
+	lingerNS   = 10_000_000_000
+	lingerLook = 250 * time.Millisecond
+)

@@ -20,6 +20,7 @@ func benchSession(tb testing.TB, depth, keys int, quantity func(i int) string) (
 	d = &discard{}
 	srv := NewServer(Options{Config: NewConfig(), Store: store.New(store.Options{})})
 	s, _ = srv.NewSession(d, Peer{Remote: remoteAddr, Local: localAddr})
+	s.Open()
 	for k := 0; k < keys; {
 		var b strings.Builder
 		for range depth {

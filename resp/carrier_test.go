@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +24,28 @@ func eachCarrier(t *testing.T, test func(t *testing.T, srv *Server, addr string)
 
 // eachCarrierOn does so on a file system, with an append-only file that replies wait for; nil is no file.
 func eachCarrierOn(t *testing.T, files persistence.FileSystem, test func(t *testing.T, srv *Server, addr string)) {
+	carrierTest{files: files}.run(t, test)
+}
+
+// skews are how far the clocks of the servers of tests are ahead.
+var skews sync.Map
+
+func skew(srv *Server, by time.Duration) {
+	ns, _ := skews.Load(srv)
+	ns.(*atomic.Int64).Add(int64(by))
+}
+
+// carrierTest says what a test's server is like. The zero value has no file and the real clock.
+type carrierTest struct {
+	files    persistence.FileSystem
+	settings []string // names and values
+	log      *slog.Logger
+	rows     []*command                               // besides those of the table
+	listener func(*Server, net.Listener) net.Listener // in place of the real one
+}
+
+func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr string)) {
+	files := o.files
 	carriers := map[string]func(*Server) (carrier, error){
 		multiplexing: newCarrier,
 		"goroutines": func(srv *Server) (carrier, error) { return &goroutineCarrier{srv: srv}, nil },
@@ -38,14 +61,28 @@ func eachCarrierOn(t *testing.T, files persistence.FileSystem, test func(t *test
 					t.Fatal(err)
 				}
 			}
+			for i := 0; i < len(o.settings); i += 2 {
+				if err := cfg.row(o.settings[i]).Value.Set(o.settings[i+1]); err != nil {
+					t.Fatal(err)
+				}
+			}
 			keys := store.New(store.Options{Journal: files != nil})
 			disk := cfg.Persistence()
 			disk.Dir, disk.Files, disk.AppendOnly, disk.Fsync = t.TempDir(), files, files != nil, persistence.Always
 			disk.Clock, disk.Log = NewClock(), slog.New(slog.DiscardHandler)
-			srv := NewServer(Options{Config: cfg, Store: keys, Clock: disk.Clock, Persistence: persistence.New(keys, disk)})
+			real, skewNS := disk.Clock, &atomic.Int64{}
+			disk.Clock = func() int64 { return real() + skewNS.Load() }
+			srv := NewServer(Options{Config: cfg, Store: keys, Log: o.log, Clock: disk.Clock, Persistence: persistence.New(keys, disk)})
+			skews.Store(srv, skewNS)
+			for _, row := range o.rows {
+				srv.commands.byName[row.name] = row
+			}
 			listeners, err := srv.Listen()
 			if err != nil {
 				t.Fatal(err)
+			}
+			if o.listener != nil {
+				listeners[0] = o.listener(srv, listeners[0])
 			}
 			carrier, err := newOne(srv)
 			if err != nil {

@@ -11,14 +11,14 @@ import (
 // are fixed at birth, atomic, or under mu.
 type client struct {
 	id        int64
-	fd        atomic.Int64
+	fd        int    // -1 where its transport has none
 	addr      string // "127.0.0.1:4711", or the socket's path and ":0"
 	localAddr string
 	unix      bool
 	loopback  bool
 	bornNS    int64
 
-	lastNS      atomic.Int64 // when bytes last arrived
+	lastNS      atomic.Int64 // when bytes last arrived or left
 	lastCommand atomic.Pointer[command]
 	queryBytes  atomic.Int64 // of an unfinished command
 	txBytes     atomic.Int64
@@ -60,7 +60,7 @@ func (c *client) line(nowNS int64) string {
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=0 psub=0 ssub=0 multi=%d "+
 		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=default "+
 		"redir=-1 resp=%d lib-name=%s lib-ver=%s",
-		c.id, c.addr, c.localAddr, c.fd.Load(), name, (nowNS-c.bornNS)/1e9, max(0, nowNS-c.lastNS.Load())/1e9, c.flags(), c.txLen.Load(),
+		c.id, c.addr, c.localAddr, c.fd, name, (nowNS-c.bornNS)/1e9, max(0, nowNS-c.lastNS.Load())/1e9, c.flags(), c.txLen.Load(),
 		query, c.txBytes.Load(), unsent, query+c.txBytes.Load()+unsent+sessionBytes, c.command(),
 		c.protocol.Load(), libName, libVersion)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"celld/persistence"
@@ -154,6 +155,17 @@ func infoPersistence(w *infoWriter, s *Session) {
 
 // Loads says whether files are read before commands are served.
 func (srv *Server) Loads() bool { return srv.persist.On() }
+
+// loadAll is load, whose panics are errors: nothing is served yet, and the files are as they were.
+func (srv *Server) loadAll(carrier carrier) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			srv.log.Error("panic", "where", "loading", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			err = fmt.Errorf("load: panic: %v", cause)
+		}
+	}()
+	return srv.load(carrier)
+}
 
 // load reads what is on the disk, while every command that needs it is answered by -LOADING, and begins to write. The policies
 // of their file are there for states under them, which another server's files may have, and hold whatever the files say.

@@ -59,8 +59,14 @@ func cmdMonitor(s *Session, _ [][]byte) {
 	s.replyOK()
 }
 
+// setMonitor turns on or off that the session is shown commands. What it was shown until then is in its output.
 func (s *Session) setMonitor(on bool) {
-	if s.client.monitor.Swap(on) != on {
+	c := &s.client
+	c.pushMu.Lock()
+	was := c.monitor.Swap(on) // under pushMu: once it is off nothing is pushed, which nobody would take
+	s.out, c.pushed = append(s.out, c.pushed...), nil
+	c.pushMu.Unlock()
+	if was != on {
 		s.srv.monitors.set(s, on)
 	}
 }

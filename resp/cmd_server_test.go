@@ -160,3 +160,41 @@ func TestRepliesAreBounded(t *testing.T) {
 		t.Errorf("COMMAND DOCS repeats itself: %d bytes", len(many))
 	}
 }
+
+// Who stops to watch is shown what came before, as in Redis, and is woken when watching again.
+func TestMonitorAfterReset(t *testing.T) {
+	w := newWorld(t)
+	m, c := w.connect(), w.connect()
+	const shown = `+1790000000.000000 [0 127.0.0.1:4711] "PING"` + "\r\n"
+	m.want("MONITOR", "+OK\r\n")
+	if got, want := m.send("PING\r\nRESET\r\n"), "+PONG\r\n"+shown+"+RESET\r\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := m.send(""); got != "" {
+		t.Errorf("%q after RESET", got)
+	}
+	m.want("MONITOR", "+OK\r\n")
+	wakes := m.tr.wakes
+	c.do("PING")
+	if m.tr.wakes != wakes+1 {
+		t.Fatal("not woken")
+	}
+	if got := m.send(""); got != shown {
+		t.Errorf("got %q, want %q", got, shown)
+	}
+}
+
+// What another had begun to show when a session stopped to watch goes nowhere.
+func TestPushAfterReset(t *testing.T) {
+	w := newWorld(t)
+	m := w.connect()
+	m.want("MONITOR", "+OK\r\n")
+	m.want("RESET", "+RESET\r\n")
+	m.Push([]byte("late\r\n"))
+	m.want("MONITOR", "+OK\r\n")
+	wakes := m.tr.wakes
+	m.Push([]byte("+line\r\n"))
+	if got := m.send(""); m.tr.wakes != wakes+1 || got != "+line\r\n" {
+		t.Errorf("%d wakes, %q", m.tr.wakes-wakes, got)
+	}
+}

@@ -97,9 +97,14 @@ func cmdExec(s *Session, _ [][]byte) {
 		return
 	}
 	tx := s.tx
-	s.tx.watches = nil
-	defer tx.discard()
-	s.endTx()
+	s.tx = transaction{watches: tx.watches} // not stopped by a defer: after a panic their locks may be held
+	s.client.txLen.Store(-1)
+	s.client.watching.Store(0)
+	s.exec(tx)
+	s.tx.discard()
+}
+
+func (s *Session) exec(tx transaction) {
 	if tx.spoiled {
 		s.replyError(errExecAbort)
 		return

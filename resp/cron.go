@@ -20,22 +20,29 @@ func (srv *Server) cron(ctx context.Context, carrier carrier) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+			ticks++
+			srv.tick(carrier, ticks, &lastCommands)
 		}
-		if nowNS := srv.clock(); srv.store.SweepDue(nowNS) && srv.sweeping.CompareAndSwap(false, true) {
-			carrier.background(func() (more bool) {
-				more = srv.sweep(nowNS + int64(sweepTime))
-				srv.sweeping.Store(more)
-				return more
-			})
-		}
-		srv.persist.Tick()
-		if ticks++; ticks%10 == 0 {
-			commands := srv.stats.commands.Load()
-			srv.stats.commandsPerSecond.Store(max(0, commands-lastCommands))
-			lastCommands = commands
-			srv.readMemory()
-			srv.closeIdle()
-		}
+	}
+}
+
+// tick does what is due every 100 ms, and every second.
+func (srv *Server) tick(carrier carrier, ticks int, lastCommands *int64) {
+	defer srv.survive("cron")
+	if nowNS := srv.clock(); srv.store.SweepDue(nowNS) && srv.sweeping.CompareAndSwap(false, true) {
+		carrier.background(func() (more bool) {
+			more = srv.sweep(nowNS + int64(sweepTime))
+			srv.sweeping.Store(more)
+			return more
+		})
+	}
+	srv.persist.Tick()
+	if ticks%10 == 0 {
+		commands := srv.stats.commands.Load()
+		srv.stats.commandsPerSecond.Store(max(0, commands-*lastCommands))
+		*lastCommands = commands
+		srv.readMemory()
+		srv.wakeIdle()
 	}
 }
 
@@ -45,22 +52,21 @@ func (srv *Server) sweep(untilNS int64) (more bool) {
 	return srv.store.Sweep(nowNS) && nowNS < untilNS
 }
 
-func (srv *Server) closeIdle() {
-	timeoutNS := srv.cfg.timeout.Get() * 1e9
-	if timeoutNS == 0 {
+// wakeIdle has connections that seem idle look whether they are, and close.
+func (srv *Server) wakeIdle() {
+	if srv.cfg.timeout.Get() == 0 {
 		return
 	}
 	nowNS := srv.clock()
 	for _, s := range srv.allSessions() {
-		if nowNS-s.client.lastNS.Load() > timeoutNS && !s.client.monitor.Load() {
-			srv.stats.idleCloses.Add(1)
-			s.kill()
+		if s.overdue(nowNS) {
+			s.tr.Wake()
 		}
 	}
 }
 
-// At shutdown, what has arrived counts as answered when nothing was heard for quietNS. Peers that go on sending are
-// answered for busyNS more.
+// At shutdown, what may be on its way counts as arrived and answered when nothing was heard for quietNS. Peers that go on
+// sending are answered for busyNS more.
 const (
 	quietNS = 50_000_000
 	busyNS  = 1_000_000_000
@@ -68,19 +74,19 @@ const (
 
 // drain waits, once no new connections come, until what has arrived is answered and the answers are read, at most for
 // the shutdown time-out.
-func (srv *Server) drain() {
+func (srv *Server) drain(carrier carrier) {
 	startNS, limitNS := srv.clock(), srv.cfg.shutdownTimeout.Get()*1e9
 	for {
-		nowNS, lastNS, unsent := srv.clock(), startNS, false
+		leftNS := startNS + limitNS - srv.clock()
+		if leftNS <= 0 {
+			return
+		}
+		owes := carrier.owes(time.Duration(leftNS))
+		nowNS, lastNS := srv.clock(), startNS
 		for _, s := range srv.allSessions() {
 			lastNS = max(lastNS, s.client.lastNS.Load())
-			if s.client.unsent.Load() > 0 {
-				unsent = true
-				s.tr.Wake() // to look again
-			}
 		}
-		answered := nowNS-lastNS > quietNS || nowNS-startNS > busyNS
-		if answered && !unsent || nowNS-startNS > limitNS {
+		if quiet := nowNS-lastNS > quietNS || nowNS-startNS > busyNS; quiet && !owes {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)

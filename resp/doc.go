@@ -28,4 +28,24 @@
 // Nothing a peer sends makes the server hold more than its limits say: an argument's length and number are checked before
 // room is made for them, an unfinished command and a transaction's queue count against client-query-buffer-limit, replies
 // that are not read, or that one command gathers, against client-output-buffer-limit.
+// An unfinished command is one whose end has not arrived. Whole commands that wait for their turn do not count: a transport reads
+// no more from a connection while some of what it has read is unserved, so the rest waits in the socket, and then at the peer.
+//
+// # Panics
+//
+// A panic is a fault in this program, and costs no more than it may have broken. It is logged with its stack, and these are
+// counted (handler_panics):
+//
+//   - In a command: its connection is closed. The commands before it are answered, and it is answered by an error.
+//   - In reading, writing, accepting or closing a connection: that connection is closed.
+//   - In the cron: the rest of that tick is left out.
+//
+// In a snapshot or a rewrite, that file has failed, as if the disk were full. In loading, the start has failed.
+//
+// Anywhere else the process ends with one line in the log and exit code 1: in store, cell and persistence, or in a function that
+// they call, as a shard may be locked or half changed, and the append-only file may lack something; in an event loop between
+// connections; or when epoll_wait fails, as nobody would serve what the loop carries. Go itself ends it when memory runs out.
+//
+// Out of file descriptors, the server waits for some to come free. A connection that epoll does not take is closed, and counted
+// (rejected_connections).
 package resp

@@ -5,6 +5,7 @@ package resp
 import (
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -47,7 +48,7 @@ type epollLoop struct {
 	unread []*epollConn // may have more to read than their last read took
 	again  []*epollConn // those of the round before
 	dirty  []*epollConn // have output that no write has been tried for
-	ended  []*epollConn // to be closed after it
+	ended  []*epollConn // to be closed after that
 	free   [][]byte     // output buffers between uses
 	naps   naps
 	chores []func() (more bool) // what is done between the rounds, a step of each
@@ -58,6 +59,10 @@ type epollLoop struct {
 	inbox  []*epollConn         // new, woken and closed ones
 	asked  []func() (more bool) // chores to take over
 	stop   bool
+	closed bool // and so is the wake descriptor, whose number may be another file's
+
+	draining  bool  // the server stops
+	commitErr error // of the round's changes
 }
 
 func newEpollLoop(srv *Server) (*epollLoop, error) {
@@ -80,10 +85,11 @@ func newEpollLoop(srv *Server) (*epollLoop, error) {
 }
 
 func (l *epollLoop) run() {
+	defer l.escaped()
 	for {
 		n, err := l.wait()
-		if err != nil {
-			l.srv.log.Error("epoll_wait failed", "error", err)
+		if err != nil { // its connections cannot be served any more
+			l.srv.fatal("epoll_wait failed", "error", err)
 			return
 		}
 		woken := false
@@ -93,7 +99,7 @@ func (l *epollLoop) run() {
 		l.unread, l.again = l.again[:0], l.unread
 		for _, c := range l.again {
 			c.isUnread = false
-			c.read()
+			l.do(c, (*epollConn).read)
 		}
 		for i := range n {
 			ev := &l.events[i]
@@ -106,11 +112,11 @@ func (l *epollLoop) run() {
 				continue
 			}
 			if ev.Events&unix.EPOLLOUT != 0 && !c.isDirty {
-				c.flush()
+				l.do(c, (*epollConn).flush)
 			}
 			if ev.Events&^unix.EPOLLOUT != 0 {
 				c.atEnd = c.atEnd || ev.Events&ended != 0
-				c.read()
+				l.do(c, (*epollConn).read)
 			}
 		}
 		stop := woken && l.handleInbox()
@@ -118,12 +124,12 @@ func (l *epollLoop) run() {
 		for _, c := range l.dirty {
 			c.isDirty = false
 			if !c.gone {
-				c.flush()
+				l.do(c, (*epollConn).flush)
 			}
 		}
 		l.dirty = l.dirty[:0]
 		for _, c := range l.ended {
-			c.linger()
+			l.do(c, (*epollConn).linger)
 		}
 		l.ended = l.ended[:0]
 		if stop {
@@ -151,11 +157,30 @@ func (l *epollLoop) commit() {
 	if !l.srv.synchronous {
 		return
 	}
-	err := l.srv.persist.Commit()
+	l.commitErr = l.srv.persist.Commit()
 	for _, c := range l.dirty {
 		if !c.gone {
-			c.out = append(c.out[:c.fresh], c.session.committed(c.out[c.fresh:], err)...)
+			l.do(c, (*epollConn).committed)
 		}
+	}
+}
+
+// do takes a step with a connection. A panic in it ends that connection alone.
+func (l *epollLoop) do(c *epollConn, step func(*epollConn)) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			l.srv.panicked(cause, "connection", "client", c.session.client.addr)
+			c.close()
+		}
+	}()
+	step(c)
+}
+
+// escaped ends the process when a loop has panicked outside of a step with a connection: nobody would serve what it carries.
+func (l *epollLoop) escaped() {
+	if cause := recover(); cause != nil {
+		l.srv.stats.panics.Add(1)
+		l.srv.fatal("panic in an event loop, cannot go on", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 	}
 }
 
@@ -227,27 +252,60 @@ func (l *epollLoop) handleInbox() (stop bool) {
 	}
 	l.mu.Unlock()
 	for _, c := range inbox {
-		switch {
-		case c.gone:
-		case !c.added:
-			l.add(c)
-		case c.closing.Load():
-			c.lingerIfClosing() // and not linger, which would send what the disk does not have yet
-		default:
-			c.session.Serve(nil)
-			c.lingerIfClosing()
-		}
+		l.do(c, (*epollConn).look)
 	}
 	return stop
+}
+
+// onItsWay is how much a peer can have sent that has not been read: what two sockets hold. From a connection that had input
+// when the server was told to stop, so much is answered at most.
+const onItsWay = 8 << 20
+
+// owes reports whether something is unanswered that had been sent when it was first asked, or a reply has not left. It is
+// asked between two rounds.
+func (l *epollLoop) owes() (owes bool) {
+	for _, c := range l.conns {
+		if c == nil {
+			continue
+		}
+		arrived, _ := unix.IoctlGetInt(c.fd, unix.TIOCINQ)
+		switch more := arrived > 0 || c.session.unserved; {
+		case !l.draining && more:
+			c.owed = onItsWay
+		case more:
+			c.calm = 0
+		case c.owed > 0:
+			if c.calm++; c.calm == 2 { // once may be while the peer's kernel learns that there is room
+				c.owed = 0
+			}
+		}
+		if c.waiting {
+			l.do(c, (*epollConn).flush) // the kernel tells of room only when a third of its buffer is free
+		}
+		owes = owes || c.owed > 0 && !c.closing.Load() || len(c.out) > c.sent
+	}
+	l.draining = true
+	return owes
+}
+
+// chore has the loop do a step after each round until it returns false.
+func (l *epollLoop) chore(step func() (more bool)) {
+	l.mu.Lock()
+	l.asked = append(l.asked, step)
+	l.mu.Unlock()
+	l.ask(nil)
 }
 
 func (l *epollLoop) closeAll() {
 	for _, c := range l.conns {
 		if c != nil {
-			c.flush()
+			l.do(c, (*epollConn).flush)
 			c.close()
 		}
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
 	unix.Close(l.epoll)
 	unix.Close(l.wakeFD)
 }
@@ -259,6 +317,7 @@ func (l *epollLoop) add(c *epollConn) {
 	}
 	l.conns[c.fd] = c
 	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, c.fd, &unix.EpollEvent{Events: readable, Fd: int32(c.fd)}); err != nil {
+		l.srv.stats.rejectedClients.Add(1)
 		l.srv.log.Warn("cannot serve a connection", "client", c.session.client.addr, "error", err)
 		c.close()
 		return
@@ -271,12 +330,12 @@ func (l *epollLoop) add(c *epollConn) {
 // ask puts a connection into the loop's inbox.
 func (l *epollLoop) ask(c *epollConn) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if c != nil && !c.inInbox {
 		c.inInbox = true
 		l.inbox = append(l.inbox, c)
 	}
-	l.mu.Unlock()
-	if l.signal.CompareAndSwap(false, true) {
+	if !l.closed && l.signal.CompareAndSwap(false, true) {
 		_, _ = unix.Write(l.wakeFD, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	}
 }

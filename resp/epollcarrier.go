@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,19 +40,24 @@ func (e *epollCarrier) carry(conn net.Conn) {
 			loop = l
 		}
 	}
-	c := &epollConn{loop: loop}
+	c := &epollConn{loop: loop, fd: -1}
 	if c.session = e.srv.admitConn(conn, c); c.session == nil {
 		return
 	}
-	var err error
-	if c.fd, err = detach(conn); err != nil {
+	defer func() {
+		if c.fd < 0 { // also after a panic
+			c.session.Closed()
+		}
+	}()
+	fd, err := detach(conn)
+	if err != nil {
+		e.srv.stats.rejectedClients.Add(1)
 		e.srv.log.Warn("cannot serve a connection", "client", c.session.client.addr, "error", err)
-		c.session.Closed()
 		return
 	}
-	c.session.client.fd.Store(int64(c.fd))
-	c.progressNS = e.srv.clock()
+	c.fd, c.session.client.fd = fd, fd
 	loop.count.Add(1)
+	c.session.Open()
 	loop.ask(c)
 }
 
@@ -59,11 +65,26 @@ func (e *epollCarrier) carry(conn net.Conn) {
 // a goroutine of its own, with short locks, the same work kept others waiting for up to 7 ms: a loop that finds a lock taken
 // sleeps, and to be woken while another thread has the processor takes until the kernel's next tick.
 func (e *epollCarrier) background(step func() (more bool)) {
-	l := e.loops[0]
-	l.mu.Lock()
-	l.asked = append(l.asked, step)
-	l.mu.Unlock()
-	l.ask(nil)
+	e.loops[0].chore(step)
+}
+
+// owes asks each loop between two of its rounds.
+func (e *epollCarrier) owes(patience time.Duration) bool {
+	answers, owes := make(chan bool, len(e.loops)), false
+	for _, l := range e.loops {
+		l.chore(func() (more bool) { answers <- l.owes(); return false })
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for range e.loops {
+		select {
+		case one := <-answers:
+			owes = owes || one
+		case <-timer.C:
+			return true
+		}
+	}
+	return owes
 }
 
 func (e *epollCarrier) stop() {

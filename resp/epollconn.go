@@ -24,17 +24,26 @@ type epollConn struct {
 	waiting  bool // for the socket to take more
 	atEnd    bool // no event will follow: read until the end is met
 	gone     bool
-	peerGone bool
 	napTrial uint32
 
-	inInbox    bool // guarded by loop.mu
-	added      bool // to the epoll set
-	closing    atomic.Bool
-	progressNS int64
+	inInbox bool // guarded by loop.mu
+	added   bool // to the epoll set
+	closing atomic.Bool
+	owed    int   // when the server stops: bytes that are answered before it does, if they were sent
+	calm    int   // and how often in a row it was seen that there are none
+	lookNS  int64 // when one that lingers is looked at again; 0: it does not linger
 }
 
+// read serves what has arrived. What is unserved of one read is served before the next: so a connection holds one read at
+// most beside an unfinished command, the rest waits in its socket, and the end of the stream is met when all is answered.
 func (c *epollConn) read() {
 	if c.gone || c.isUnread {
+		return
+	}
+	if c.session.unserved {
+		c.session.Serve(nil)
+		c.lingerIfClosing()
+		c.readOn()
 		return
 	}
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(c.fd), uintptr(address(c.loop.buf)), readSize, 0, 0, 0)
@@ -42,25 +51,57 @@ func (c *epollConn) read() {
 	case errno == syscall.EAGAIN:
 		return
 	case errno == syscall.EINTR:
-	case errno != 0 || n == 0:
-		if c.isDirty { // its replies leave first, at the end of the round
-			c.peerGone = true
-			c.loop.ended = append(c.loop.ended, c)
-			return
-		}
-		c.flush()
+	case errno != 0:
 		c.close()
+		return
+	case n == 0: // it may have closed its half only, and still read
+		if !c.closing.Swap(true) {
+			c.lingerIfClosing()
+		}
 		return
 	case c.closing.Load(): // what a connection that ends still sends is of no interest
 	default:
+		c.owed -= int(n)
 		c.loop.naps.served(&c.napTrial)
 		c.session.Serve(c.loop.buf[:n])
 		c.lingerIfClosing()
 	}
-	if n == readSize || c.atEnd || errno == syscall.EINTR {
+	if n == readSize || c.atEnd || errno == syscall.EINTR || c.session.unserved {
+		c.readOn()
+	}
+}
+
+// readOn has the next round read again.
+func (c *epollConn) readOn() {
+	if !c.isUnread && !c.gone {
 		c.isUnread = true
 		c.loop.unread = append(c.loop.unread, c)
 	}
+}
+
+// look does what others have asked for: to be taken in, to end, or to see what came about elsewhere.
+func (c *epollConn) look() {
+	switch {
+	case c.gone:
+	case !c.added:
+		c.loop.add(c)
+	case c.closing.Load():
+		c.lingerIfClosing() // and not linger, which would send what the disk does not have yet
+	default:
+		if c.waiting && !c.isDirty {
+			c.flush()
+		}
+		if c.read(); !c.gone && !c.closing.Load() { // before Serve asks whether the connection is idle
+			c.session.Serve(nil)
+			c.lingerIfClosing()
+		}
+	}
+}
+
+// committed has the round's replies tell what the disk said.
+func (c *epollConn) committed() {
+	c.out = append(c.out[:c.fresh], c.session.committed(c.out[c.fresh:], c.loop.commitErr)...)
+	c.session.client.lastNS.Store(c.loop.srv.clock()) // the disk may have taken long
 }
 
 // Send keeps replies for the end of the round, or writes them if they are many.
@@ -88,13 +129,13 @@ func (c *epollConn) Send(p []byte) int {
 
 // flush writes what the socket takes, and has the loop wait for it to take more if it must.
 func (c *epollConn) flush() {
+	before := c.sent
 	for c.sent < len(c.out) {
 		n, _, errno := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(c.fd), uintptr(address(c.out[c.sent:])), uintptr(len(c.out)-c.sent), unix.MSG_NOSIGNAL, 0, 0)
 		if errno == syscall.EINTR {
 			continue
 		}
 		if errno == syscall.EAGAIN {
-			c.await(true)
 			break
 		}
 		if errno != 0 {
@@ -102,9 +143,9 @@ func (c *epollConn) flush() {
 			return
 		}
 		c.sent += int(n)
-		if c.waiting || c.closing.Load() {
-			c.progressNS = c.loop.srv.clock()
-		}
+	}
+	if c.sent > before && (c.waiting || c.sent < len(c.out)) { // what leaves at once does so in its batch's time
+		c.session.client.lastNS.Store(c.loop.srv.clock())
 	}
 	if c.sent == len(c.out) {
 		if c.out != nil {
@@ -118,9 +159,12 @@ func (c *epollConn) flush() {
 			c.close()
 			return
 		}
-	} else if c.sent > 1<<20 {
-		c.out = append(c.out[:0], c.out[c.sent:]...)
-		c.sent = 0
+	} else {
+		if c.sent > 1<<20 {
+			c.out = append(c.out[:0], c.out[c.sent:]...)
+			c.sent = 0
+		}
+		c.await(true)
 	}
 	if unsent := int64(len(c.out) - c.sent); unsent != c.session.client.unsent.Load() {
 		c.session.client.unsent.Store(unsent)
@@ -137,7 +181,10 @@ func (c *epollConn) await(on bool) {
 	if on {
 		events |= unix.EPOLLOUT
 	}
-	_ = unix.EpollCtl(c.loop.epoll, unix.EPOLL_CTL_MOD, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)})
+	if err := unix.EpollCtl(c.loop.epoll, unix.EPOLL_CTL_MOD, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)}); err != nil {
+		c.loop.srv.log.Warn("cannot wait for a connection", "client", c.session.client.addr, "error", err)
+		c.close()
+	}
 }
 
 func (c *epollConn) Close() {
@@ -159,24 +206,30 @@ func (c *epollConn) lingerIfClosing() {
 	}
 }
 
-// linger closes a connection once its replies have left, or when its peer has read nothing for a while.
+// linger closes a connection once its replies have left, or when its peer has taken nothing for a while.
 func (c *epollConn) linger() {
 	if c.gone {
 		return
 	}
-	unwanted := c.session.end == atOnce || c.session.client.killed.Load()
-	if !unwanted {
-		c.flush()
-		if c.gone {
-			return
-		}
-		unwanted = c.peerGone
-	}
-	if unwanted || c.loop.srv.clock()-c.progressNS > lingerNS {
+	if c.session.end == atOnce || c.session.client.killed.Load() {
 		c.close()
 		return
 	}
-	time.AfterFunc(lingerNS, c.Wake)
+	last, nowNS := &c.session.client.lastNS, c.loop.srv.clock()
+	if c.lookNS == 0 {
+		last.Store(nowNS) // it begins to end
+	}
+	if c.flush(); c.gone {
+		return
+	}
+	if nowNS-last.Load() > lingerNS {
+		c.close()
+		return
+	}
+	if nowNS >= c.lookNS {
+		c.lookNS = nowNS + int64(lingerLook)
+		time.AfterFunc(lingerLook, c.Wake)
+	}
 }
 
 // close ends the connection here and now.

@@ -14,13 +14,16 @@ import (
 type goroutineCarrier struct {
 	srv     *Server
 	running sync.WaitGroup
+	busy    atomic.Int64 // connections that have something to answer or to send
+	calm    int          // how often in a row it was seen that there are none
 }
 
 func (g *goroutineCarrier) carry(conn net.Conn) {
-	c := &goroutineConn{conn: conn}
+	c := &goroutineConn{carrier: g, conn: conn}
 	if c.session = g.srv.admitConn(conn, c); c.session == nil {
 		return
 	}
+	c.session.Open()
 	g.running.Go(c.run)
 }
 
@@ -28,6 +31,15 @@ func (g *goroutineCarrier) carry(conn net.Conn) {
 func (g *goroutineCarrier) background(step func() (more bool)) {
 	for step() {
 	}
+}
+
+// owes knows of what a connection's goroutine has begun to serve, and so not of what waits in a socket behind that. So it looks
+// twice: once may be between two reads.
+func (g *goroutineCarrier) owes(time.Duration) bool {
+	if g.calm++; g.busy.Load() > 0 {
+		g.calm = 0
+	}
+	return g.calm < 2
 }
 
 func (g *goroutineCarrier) stop() {
@@ -39,11 +51,16 @@ func (g *goroutineCarrier) stop() {
 
 // goroutineConn is the Transport of one such connection.
 type goroutineConn struct {
+	carrier *goroutineCarrier
 	conn    net.Conn
 	session *Session
 	out     []byte // replies to write when the batch is over; only its own goroutine's
+	isBusy  bool   // and is counted so
 	closing atomic.Bool
 }
+
+// writeTurn bounds one try to write: after it the connection looks how much the peer has taken, and whether it is to end.
+const writeTurn = 250 * time.Millisecond
 
 func (c *goroutineConn) Send(p []byte) int {
 	c.out = append(c.out, p...)
@@ -63,49 +80,87 @@ func (c *goroutineConn) Close() {
 func (c *goroutineConn) Wake() { _ = c.conn.SetReadDeadline(time.Unix(1, 0)) }
 
 func (c *goroutineConn) run() {
+	srv := c.session.srv
 	defer c.session.Closed()
 	defer c.conn.Close()
+	defer c.setBusy(false)
+	defer srv.survive("connection", "client", c.session.client.addr)
 	buf := make([]byte, 8<<10)
 	for !c.closing.Load() {
-		n, err := c.conn.Read(buf)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			// Before Serve, so that what a Wake in between is about is seen there, or ends the next read.
-			_ = c.conn.SetReadDeadline(time.Time{})
-		} else if err != nil {
-			return
+		n := 0
+		if !c.session.unserved { // else what has been read is served before more is
+			var err error
+			n, err = c.conn.Read(buf)
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				// Before Serve, so that what a Wake in between is about is seen there, or ends the next read.
+				_ = c.conn.SetReadDeadline(time.Time{})
+			} else if err != nil {
+				return
+			}
 		}
-		srv := c.session.srv
+		c.setBusy(true)
 		if srv.synchronous {
 			srv.persist.Begin()
 			c.session.Serve(buf[:n])
 			c.out = c.session.committed(c.out, srv.persist.Commit())
+			if len(c.out) > 0 {
+				c.session.client.lastNS.Store(srv.clock()) // the disk may have taken long
+			}
 		} else {
 			c.session.Serve(buf[:n])
 		}
 		if !c.flush() {
 			return
 		}
+		c.setBusy(c.session.unserved)
 	}
 }
 
-// flush writes the replies. It waits for a peer that reads slowly, which keeps nobody else, but not for one that reads
-// nothing at all.
+func (c *goroutineConn) setBusy(on bool) {
+	if c.isBusy == on {
+		return
+	}
+	if c.isBusy = on; on {
+		c.carrier.busy.Add(1)
+	} else {
+		c.carrier.busy.Add(-1)
+	}
+}
+
+// flush writes the replies. It waits for a peer that reads slowly, which keeps nobody else. Where the peer reads nothing
+// at all, --timeout ends that, or the connection's own end.
 func (c *goroutineConn) flush() bool {
+	s := c.session
 	defer func() { c.out = c.out[:0] }()
-	if c.session.end == atOnce {
+	if s.end == atOnce {
 		return false
 	}
-	for len(c.out) > 0 {
-		c.session.client.unsent.Store(int64(len(c.out)))
-		if c.closing.Load() {
-			_ = c.conn.SetWriteDeadline(time.Now().Add(lingerNS))
-		}
-		n, err := c.conn.Write(c.out[:min(len(c.out), flushAt)])
-		if err != nil {
+	for stuckNS := int64(0); len(c.out) > 0; {
+		s.client.unsent.Store(int64(len(c.out)))
+		_ = c.conn.SetWriteDeadline(time.Now().Add(writeTurn))
+		if s.client.killed.Load() { // whose deadline may just have been lost
 			return false
 		}
+		n, err := c.conn.Write(c.out[:min(len(c.out), flushAt)])
 		c.out = c.out[n:]
+		nowNS := s.srv.clock()
+		if n > 0 {
+			s.client.lastNS.Store(nowNS)
+		}
+		switch {
+		case err == nil:
+			stuckNS = 0
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return false
+		case n > 0 || stuckNS == 0:
+			stuckNS = nowNS
+		case s.overdue(nowNS):
+			s.srv.stats.idleCloses.Add(1)
+			return false
+		case c.closing.Load() && nowNS-stuckNS > lingerNS:
+			return false
+		}
 	}
-	c.session.client.unsent.Store(0)
+	s.client.unsent.Store(0)
 	return true
 }

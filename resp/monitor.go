@@ -54,6 +54,43 @@ func (srv *Server) feedMonitors(from *Session, args [][]byte) {
 	}
 }
 
+// Push gives a monitor bytes that no command of its own asked for, from any goroutine. They wait in the session until
+// its transport takes them; a peer that reads too slowly is closed at the output limit.
+func (s *Session) Push(p []byte) {
+	c := &s.client
+	c.pushMu.Lock()
+	if !c.monitor.Load() { // any more
+		c.pushMu.Unlock()
+		return
+	}
+	over := len(c.pushed)+len(p) > int(s.srv.cfg.outputBufferLimit.Get())
+	wake := len(c.pushed) == 0
+	if over {
+		c.pushed = nil
+	} else {
+		c.pushed = append(c.pushed, p...)
+	}
+	c.pushMu.Unlock()
+	if over {
+		s.srv.stats.outputLimitCloses.Add(1)
+		s.kill()
+	} else if wake {
+		s.tr.Wake()
+	}
+}
+
+// takePushed moves what was pushed into the output.
+func (s *Session) takePushed() {
+	c := &s.client
+	if !c.monitor.Load() {
+		return
+	}
+	c.pushMu.Lock()
+	defer c.pushMu.Unlock()
+	s.out = append(s.out, c.pushed...)
+	c.pushed = nil
+}
+
 func (c *client) monitorAddr() string {
 	if c.unix {
 		return "unix:" + c.localAddr

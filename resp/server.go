@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -58,7 +59,8 @@ type Server struct {
 	world sync.RWMutex
 
 	mu       sync.Mutex
-	sessions map[int64]*Session
+	admitted int64              // connections, of which maxclients is the most
+	sessions map[int64]*Session // those that are open
 	lastID   int64
 	addrs    []net.Addr
 
@@ -67,6 +69,7 @@ type Server struct {
 
 	configMu sync.Mutex // CONFIG SET of several parameters is all or nothing
 
+	exit     func(code int) // os.Exit, but in tests
 	stopOnce sync.Once
 	stop     chan struct{}
 }
@@ -75,7 +78,7 @@ type Server struct {
 func NewServer(o Options) *Server {
 	srv := &Server{
 		cfg: o.Config, store: o.Store, log: o.Log, clock: o.Clock, version: o.Version,
-		sessions: map[int64]*Session{}, stop: make(chan struct{}), persist: o.Persistence,
+		sessions: map[int64]*Session{}, stop: make(chan struct{}), persist: o.Persistence, exit: os.Exit,
 	}
 	if srv.log == nil {
 		srv.log = slog.New(slog.DiscardHandler)
@@ -128,7 +131,7 @@ type Peer struct {
 }
 
 // NewSession takes a connection in. Where the connection may not be served it returns nil, and a reply to be sent
-// before it is closed.
+// before it is closed. No other session sees the new one, and so none can close it, until its transport calls Open.
 func (srv *Server) NewSession(tr Transport, p Peer) (s *Session, refusal string) {
 	s = &Session{srv: srv, tr: tr}
 	c := &s.client
@@ -147,20 +150,28 @@ func (srv *Server) NewSession(tr Transport, p Peer) (s *Session, refusal string)
 	s.authed = password == ""
 	c.bornNS = srv.clock()
 	c.lastNS.Store(c.bornNS)
+	c.fd = -1
 	c.protocol.Store(2)
 	c.txLen.Store(-1)
 
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
-	if int64(len(srv.sessions)) >= srv.cfg.maxClients.Get() {
+	if srv.admitted >= srv.cfg.maxClients.Get() {
 		srv.stats.rejectedClients.Add(1)
 		return nil, "-" + errMaxClients + "\r\n"
 	}
 	srv.stats.connections.Add(1)
+	srv.admitted++
 	srv.lastID++
 	c.id = srv.lastID
-	srv.sessions[c.id] = s
 	return s, ""
+}
+
+// Open shows the session to the others. Its transport is whole by then: from now on Close and Wake may be called.
+func (s *Session) Open() {
+	s.srv.mu.Lock()
+	defer s.srv.mu.Unlock()
+	s.srv.sessions[s.client.id] = s
 }
 
 // intern returns the one copy of a text that many connections share: where they connected to.
@@ -175,6 +186,7 @@ func (srv *Server) intern(text string) string {
 func (srv *Server) forget(s *Session) {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
+	srv.admitted--
 	delete(srv.sessions, s.client.id)
 }
 
@@ -222,6 +234,8 @@ func isLoopback(a net.Addr) bool {
 // scratch is what a session needs only while it answers a batch. It is lent, so that an idle connection holds none.
 type scratch struct {
 	out   []byte
+	mark  int   // where in out the reply begins to what runs now
+	endNS int64 // when the last batch ended
 	args  [][]byte
 	batch throttleBatch
 	calls []store.Call // of a CL.TAKE

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"runtime/debug"
 	"strings"
 
 	"celld/store"
@@ -24,7 +23,7 @@ type Session struct {
 	tr     Transport
 	client client // what other connections see of this one (CLIENT LIST)
 
-	in      []byte // the start of a command whose end has not arrived
+	in      []byte // what has arrived and is not served
 	reader  frameReader
 	out     []byte
 	scratch *scratch // lent for the time of a batch
@@ -32,6 +31,7 @@ type Session struct {
 
 	// These together, so that all is within 512 bytes: the next larger size that memory comes in is 576.
 	end      ending
+	unserved bool // in may hold whole commands: the transport serves them by Serve(nil) before it reads more
 	timeAll  bool // the slow log asks for every command's time
 	resp3    bool
 	authed   bool
@@ -62,14 +62,8 @@ const (
 func (s *Session) Serve(data []byte) (stays bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			s.srv.stats.panics.Add(1)
-			s.srv.log.Error("handler panicked", "panic", fmt.Sprint(cause), "client", s.client.addr, "command", s.client.command(), "stack", string(debug.Stack()))
-			s.in, s.end = nil, afterReply
-			s.tx.discard()
-			if !s.replyOff && s.skip != 1 {
-				s.tr.Send([]byte("-" + errInternal + "\r\n"))
-			}
-			s.tr.Close()
+			s.srv.panicked(cause, "command", "client", s.client.addr, "command", s.client.command())
+			s.broken()
 			stays = false
 		}
 	}()
@@ -81,22 +75,27 @@ func (s *Session) Serve(data []byte) (stays bool) {
 	}
 	startNS := s.srv.clock()
 	s.nowNS = startNS
-	if len(data) > 0 {
+	switch {
+	case len(data) > 0:
 		s.client.lastNS.Store(startNS)
 		s.srv.stats.inputBytes.Add(int64(len(data)))
+	case !s.unserved && s.overdue(startNS):
+		s.srv.stats.idleCloses.Add(1)
+		s.end = atOnce
 	}
+	s.unserved = false
 	if len(s.in) > 0 {
 		s.in = append(s.in, data...)
 		data = s.in
 	}
 	s.borrow()
-	defer s.giveBack()
 	s.takePushed()
 	for pending := 0; ; s.nowNS = s.srv.clock() {
 		var more bool
 		data, more = s.run(data)
 		if len(s.out) > 0 && s.end != atOnce {
 			s.srv.stats.outputBytes.Add(int64(len(s.out)))
+			s.scratch.mark = 0
 			pending = s.tr.Send(s.out)
 			s.held += len(s.out)
 		}
@@ -111,18 +110,47 @@ func (s *Session) Serve(data []byte) (stays bool) {
 			break
 		}
 		if s.srv.clock()-startNS > sliceNS {
-			s.tr.Wake()
+			s.unserved = true
 			break
 		}
 	}
-	s.out = nil
+	if s.scratch.endNS-startNS > sliceNS { // being served is not being idle
+		s.client.lastNS.Store(s.scratch.endNS)
+	}
+	s.giveBack()
 	if s.end != open {
-		s.in = nil
+		s.in, s.unserved = nil, false
 		s.tr.Close()
 		return false
 	}
 	s.keep(data)
 	return true
+}
+
+// broken answers a command that has panicked by an error, behind the replies to those before it, and ends the connection.
+// What the batch had borrowed is not given back: nobody knows what the panic left in it.
+func (s *Session) broken() {
+	var out []byte
+	if s.scratch != nil {
+		out = s.out[:min(s.scratch.mark, len(s.out))]
+		s.unwrite(len(out))
+	}
+	if !s.replyOff && s.skip != 1 {
+		out = append(out, "-"+errInternal+"\r\n"...)
+	}
+	s.scratch, s.out, s.reader.args, s.in = nil, nil, nil, nil
+	s.end, s.unserved = afterReply, false
+	s.tx.discard()
+	s.tr.Send(out)
+	s.held += len(out)
+	s.tr.Close()
+}
+
+// overdue says whether the connection has been idle for longer than --timeout. A connection that is woken asks this itself,
+// as nobody else knows whether it is being served.
+func (s *Session) overdue(nowNS int64) bool {
+	timeoutNS := s.srv.cfg.timeout.Get() * 1e9
+	return timeoutNS > 0 && nowNS-s.client.lastNS.Load() > timeoutNS && !s.client.monitor.Load()
 }
 
 // borrow and giveBack bracket a batch: what only a batch needs is not kept by a connection that is idle.
@@ -132,7 +160,7 @@ func (s *Session) borrow() {
 }
 
 func (s *Session) giveBack() {
-	s.scratch.args, s.reader.args = s.reader.args[:0], nil
+	s.scratch.args, s.reader.args, s.out = s.reader.args[:0], nil, nil
 	s.srv.scratches.put(s.scratch)
 	s.scratch = nil
 }
@@ -147,7 +175,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	}
 	defer srv.world.RUnlock()
 	s.scratch.stats.startNS = s.nowNS
-	defer s.scratch.stats.finish(srv)
+	defer func() { s.scratch.endNS = s.scratch.stats.finish(srv) }()
 	limits := frameLimits{maxArgs: int(srv.cfg.maxMultibulkLen.Get()), maxBulk: int(srv.cfg.maxBulkLen.Get())}
 	slowUS := srv.cfg.slowlogSlowerThan.Get()
 	s.timeAll = slowUS >= 0 && slowUS < 1000
@@ -156,6 +184,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 		if len(s.out) >= flushAt || s.scratch.stats.slowNS > sliceNS {
 			return data, true
 		}
+		s.scratch.mark = len(s.out)
 		if batchable && s.reader.idle() {
 			n := s.throttle(data, limits.maxBulk)
 			if n == 0 {
@@ -198,10 +227,10 @@ func (s *Session) batchable() bool {
 	return s.authed && !s.tx.open && !s.replyOff && s.skip == 0 && !s.timeAll && !s.srv.monitored() && !s.srv.loading.Load() && !s.refusing()
 }
 
-// keep stores the start of an unfinished command until the rest arrives, or ends the connection where that, with what a
-// transaction has queued, is more than the limit.
+// keep stores what is unserved, or the start of an unfinished command until the rest arrives. It ends the connection where that
+// command, with what a transaction has queued, is more than the limit.
 func (s *Session) keep(rest []byte) {
-	if held := len(rest) + s.reader.held() + s.tx.bytes; held > int(s.srv.cfg.queryBufferLimit.Get()) {
+	if held := len(rest) + s.reader.held() + s.tx.bytes; !s.unserved && held > int(s.srv.cfg.queryBufferLimit.Get()) {
 		s.srv.log.Warn("client is over its query buffer limit, closed", "client", s.client.addr, "bytes", held)
 		s.srv.stats.queryLimitCloses.Add(1)
 		s.end, s.in = atOnce, nil
@@ -293,9 +322,6 @@ func isHTTP(name []byte) bool {
 // is what EXEC runs, as its own time has theirs in it.
 func (s *Session) call(row *command, args [][]byte) {
 	s.client.lastCommand.Store(row)
-	if s.srv.monitored() && row.flags&(admin|skipMonitor) == 0 {
-		s.srv.feedMonitors(s, args)
-	}
 	if row.flags&write != 0 && s.refusing() {
 		s.srv.stats.rejected(row)
 		s.replyError(errMisconf, s.srv.persist.Refusal())
@@ -318,6 +344,9 @@ func (s *Session) call(row *command, args [][]byte) {
 	}
 	if row.flags&write != 0 && s.srv.synchronous {
 		s.noteWrites(mark, 1)
+	}
+	if s.srv.monitored() && row.flags&(admin|skipMonitor) == 0 { // after it has run, as in Redis: who RESETs does not see that
+		s.srv.feedMonitors(s, args)
 	}
 }
 
@@ -361,37 +390,4 @@ func (s *Session) Closed() {
 	s.tx.discard()
 	s.setMonitor(false)
 	s.srv.forget(s)
-}
-
-// Push gives the peer bytes that no command of its own asked for, from any goroutine. They wait in the session until
-// its transport takes them; a peer that reads too slowly is closed at the output limit.
-func (s *Session) Push(p []byte) {
-	c := &s.client
-	c.pushMu.Lock()
-	over := len(c.pushed)+len(p) > int(s.srv.cfg.outputBufferLimit.Get())
-	wake := len(c.pushed) == 0
-	if over {
-		c.pushed = nil
-	} else {
-		c.pushed = append(c.pushed, p...)
-	}
-	c.pushMu.Unlock()
-	if over {
-		s.srv.stats.outputLimitCloses.Add(1)
-		s.tr.Close()
-	} else if wake {
-		s.tr.Wake()
-	}
-}
-
-// takePushed moves what was pushed into the output.
-func (s *Session) takePushed() {
-	c := &s.client
-	if !c.monitor.Load() {
-		return
-	}
-	c.pushMu.Lock()
-	defer c.pushMu.Unlock()
-	s.out = append(s.out, c.pushed...)
-	c.pushed = nil
 }

@@ -93,13 +93,15 @@ func (b *batchStats) countSlow(row *command, tookNS int64, inExec bool) {
 	row.stats.ns.Add(tookNS)
 }
 
-// finish hands the counts over, at the end of the batch.
-func (b *batchStats) finish(srv *Server) {
+// finish hands the counts over, at the end of the batch, and returns when that was.
+func (b *batchStats) finish(srv *Server) (nowNS int64) {
 	if b.calls > 0 {
 		srv.stats.commands.Add(b.calls)
 	}
+	nowNS = b.startNS + b.slowNS
 	if b.fast > 0 {
-		eachNS := max(0, srv.clock()-b.startNS-b.slowNS) / b.fast
+		nowNS = srv.clock()
+		eachNS := max(0, nowNS-b.startNS-b.slowNS) / b.fast
 		for _, run := range b.runs {
 			if run.row == nil {
 				break
@@ -109,4 +111,5 @@ func (b *batchStats) finish(srv *Server) {
 		}
 	}
 	*b = batchStats{}
+	return nowNS
 }

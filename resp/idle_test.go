@@ -1,0 +1,90 @@
+package resp
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// look has the cron look, and the connection that it wakes.
+func (p *peer) look(w *world) {
+	wakes := p.tr.wakes
+	w.wakeIdle()
+	if p.tr.wakes > wakes {
+		p.Serve(nil)
+	}
+}
+
+func TestIdleTimeout(t *testing.T) {
+	w := newWorld(t, "timeout", "1")
+	c := w.connect()
+	c.want("PING", "+PONG\r\n")
+	w.sleepMS(1000)
+	if c.look(w); c.tr.closed {
+		t.Fatal("closed at the timeout, not after it")
+	}
+	w.sleepMS(1)
+	if c.look(w); !c.tr.closed || w.stats.idleCloses.Load() != 1 {
+		t.Errorf("closed %v, counted %d", c.tr.closed, w.stats.idleCloses.Load())
+	}
+}
+
+// A connection is not idle while it is served, nor as long again after that.
+func TestServedIsNotIdle(t *testing.T) {
+	for name, raw := range map[string]string{"slices": strings.Repeat("SLOW\r\n", 1000), "one command": "SLOWER\r\n", "a transaction": "MULTI\r\nSLOWER\r\nEXEC\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "timeout", "1")
+			c := w.connect()
+			slow := func(ms int64) func(*Session, [][]byte) {
+				return func(s *Session, _ [][]byte) { w.sleepMS(ms); w.wakeIdle(); s.replyOK() }
+			}
+			w.commands.byName["slow"] = &command{name: "slow", arity: 1, run: slow(4)}
+			w.commands.byName["slower"] = &command{name: "slower", arity: 1, run: slow(3000)}
+			for c.Serve([]byte(raw)); c.unserved; c.Serve(nil) {
+				if c.look(w); c.tr.closed {
+					t.Fatal("closed while it is served")
+				}
+			}
+			w.sleepMS(1000)
+			if c.look(w); c.tr.closed {
+				t.Error("closed too soon")
+			}
+			w.sleepMS(10)
+			if c.look(w); !c.tr.closed {
+				t.Error("not closed")
+			}
+		})
+	}
+}
+
+// A peer that takes its replies slowly is not idle; one that takes none is.
+func TestCarriersSlowReaderIsNotIdle(t *testing.T) {
+	o := carrierTest{settings: []string{"timeout", "3600", "client-output-buffer-limit", "64mb"}}
+	o.run(t, func(t *testing.T, srv *Server, addr string) {
+		const echoes = 270
+		payload := strings.Repeat("x", 60_000)
+		reply := "$60000\r\n" + payload + "\r\n"
+		c := dialTest(t, addr)
+		_ = c.Conn.(*net.TCPConn).SetReadBuffer(64 << 10) // so that the kernel holds little
+		go func() { _, _ = c.Write([]byte(strings.Repeat(frame("ECHO", payload), echoes))) }()
+		eventually(t, "wait for the peer", func() bool { return unsent(srv) > 0 })
+		s := srv.allSessions()[0]
+		for range 10 {
+			skew(srv, 40*time.Minute)
+			nowNS := srv.clock()
+			c.ask("", strings.Repeat(reply, 20))
+			eventually(t, "progress", func() bool {
+				s.tr.Wake() // as the cron does
+				return s.client.lastNS.Load() >= nowNS
+			})
+		}
+		if n := srv.stats.idleCloses.Load(); n != 0 {
+			t.Fatalf("%d closed", n)
+		}
+		eventually(t, "end", func() bool {
+			skew(srv, time.Hour) // again, as it may have taken some since it was looked at
+			return srv.stats.idleCloses.Load() == 1 && srv.clientCount() == 0
+		})
+	})
+}

@@ -1,0 +1,34 @@
+package resp
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"celld/store"
+)
+
+// survive is deferred around what may fail without harm to anything else. It logs and counts a panic, and lets the process
+// go on if that is safe.
+func (srv *Server) survive(where string, about ...any) {
+	if cause := recover(); cause != nil {
+		srv.panicked(cause, where, about...)
+	}
+}
+
+// panicked logs and counts a panic that was recovered, and ends the process if the limits cannot be trusted any more: doc.go
+// says when. It is called by the deferred function, where the stack still shows who panicked.
+func (srv *Server) panicked(cause any, where string, about ...any) {
+	srv.stats.panics.Add(1)
+	about = append([]any{"where", where, "panic", fmt.Sprint(cause), "stack", string(debug.Stack())}, about...)
+	if store.PanickedIn("celld/store", "celld/cell", "celld/persistence") {
+		srv.fatal("panic in the limits or their files, cannot go on", about...)
+		return
+	}
+	srv.log.Error("panic", about...)
+}
+
+// fatal ends the process. Nothing is saved: what is in memory is not to be trusted.
+func (srv *Server) fatal(message string, about ...any) {
+	srv.log.Error(message, about...)
+	srv.exit(1)
+}

@@ -1,0 +1,161 @@
+package resp
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"celld/persistence"
+	"celld/store"
+)
+
+var boomRow = &command{name: "boom", arity: 1, run: func(*Session, [][]byte) { panic("at the disco") }}
+
+// The commands before the one that panics have run, and are answered.
+func TestPanicAnswersWhatCameBefore(t *testing.T) {
+	for raw, want := range map[string]string{
+		"PING\r\nBOOM\r\nPING\r\n":                             "+PONG\r\n-" + errInternal + "\r\n",
+		"PING\r\nMULTI\r\nPING\r\nBOOM\r\nEXEC\r\nPING\r\n":    "+PONG\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n-" + errInternal + "\r\n",
+		"PING\r\nCLIENT REPLY SKIP\r\nBOOM\r\n":                "+PONG\r\n",
+		"CLIENT REPLY OFF\r\nBOOM\r\n":                         "",
+		frame("CL.THROTTLE", "k", "1", "1", "60") + "BOOM\r\n": "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:60\r\n-" + errInternal + "\r\n",
+	} {
+		w := newWorld(t)
+		w.commands.byName["boom"] = boomRow
+		c := w.connect()
+		if got := c.send(raw); got != want || !c.tr.closed {
+			t.Errorf("%q: got %q, want %q, closed %v", raw, got, want, c.tr.closed)
+		}
+	}
+}
+
+// After a panic in the limits, or in what they call, a shard may be locked.
+func TestPanicInTheLimitsEndsTheProcess(t *testing.T) {
+	w := newWorld(t)
+	w.commands.byName["boom"] = &command{name: "boom", arity: 1, run: func(s *Session, _ [][]byte) {
+		_ = s.srv.store.Update([]byte("k"), s.access(), func(store.State, bool) (store.State, store.Action) { panic("at the disco") })
+	}}
+	code := -1
+	w.exit = func(c int) { code = c }
+	w.connect().send("BOOM\r\n")
+	if text := w.log.String(); code != 1 || strings.Count(text, "cannot go on") != 1 || !strings.Contains(text, "at the disco") {
+		t.Errorf("exit code %d, log %s", code, text)
+	}
+}
+
+// A panic in loading is an error of the start.
+func TestPanicInLoading(t *testing.T) {
+	w := newWorld(t)
+	o := w.cfg.Persistence()
+	o.Dir, o.AppendOnly, o.Clock, o.Log, o.Files = t.TempDir(), true, w.clock, slog.New(slog.DiscardHandler), brokenFiles{&fullDisk{}}
+	w.persist = persistence.New(store.New(store.Options{Journal: true}), o)
+	if err := w.loadAll(&goroutineCarrier{srv: w.Server}); err == nil || !strings.Contains(err.Error(), "no such disk") {
+		t.Errorf("%v", err)
+	}
+}
+
+type brokenFiles struct{ *fullDisk }
+
+func (brokenFiles) Open(string) (persistence.File, error) { panic("no such disk") }
+
+// boomLog panics when it is told of BOOM's panic: a panic where nobody expects one.
+type boomLog struct{ slog.Handler }
+
+func (boomLog) Enabled(context.Context, slog.Level) bool { return true }
+
+func (boomLog) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "command" && a.Value.String() == "boom" {
+			panic("in the log")
+		}
+		return true
+	})
+	return nil
+}
+
+// A panic outside of a command costs its connection.
+func TestCarriersSurviveAPanicInAConnection(t *testing.T) {
+	o := carrierTest{rows: []*command{boomRow}, log: slog.New(boomLog{slog.DiscardHandler})}
+	o.run(t, func(t *testing.T, srv *Server, addr string) {
+		c := dialTest(t, addr)
+		c.ask("PING\r\n", "+PONG\r\n")
+		for round := range int64(3) {
+			broken := dialTest(t, addr)
+			broken.send("BOOM\r\n")
+			broken.wantClosed()
+			c.ask("PING\r\n", "+PONG\r\n")
+			eventually(t, "end of the broken one", func() bool { return srv.clientCount() == 1 })
+			if n := srv.stats.panics.Load(); n != 2*(round+1) {
+				t.Errorf("%d panics", n)
+			}
+		}
+	})
+}
+
+// strangeConn panics when the server asks who it is.
+type strangeConn struct{ *net.TCPConn }
+
+func (strangeConn) RemoteAddr() net.Addr { panic("who, me?") }
+
+func TestCarriersSurviveAPanicInAccept(t *testing.T) {
+	o := carrierTest{listener: func(_ *Server, ln net.Listener) net.Listener {
+		n := 0
+		return wrapped{ln, func(conn net.Conn) net.Conn {
+			if n++; n%2 == 1 {
+				return strangeConn{conn.(*net.TCPConn)}
+			}
+			return conn
+		}}
+	}}
+	o.run(t, func(t *testing.T, srv *Server, addr string) {
+		for range 3 {
+			dialTest(t, addr).wantClosed()
+			dialTest(t, addr).ask("PING\r\n", "+PONG\r\n")
+		}
+		if n := srv.stats.panics.Load(); n != 3 {
+			t.Errorf("%d panics", n)
+		}
+	})
+}
+
+// A connection that cannot be taken over gives its place back.
+func TestCarriersPanicWhileAConnectionIsTakenOver(t *testing.T) {
+	o := carrierTest{settings: []string{"maxclients", "1"}, listener: func(_ *Server, ln net.Listener) net.Listener {
+		n := 0
+		return wrapped{ln, func(conn net.Conn) net.Conn {
+			if n++; n <= 3 {
+				return killedConn{conn.(*net.TCPConn), func() { panic("no descriptor") }}
+			}
+			return conn
+		}}
+	}}
+	o.run(t, func(t *testing.T, srv *Server, addr string) {
+		if strings.HasSuffix(t.Name(), "goroutines") {
+			return // which ask for no descriptor
+		}
+		for range 3 {
+			dialTest(t, addr).wantClosed()
+		}
+		dialTest(t, addr).ask("PING\r\n", "+PONG\r\n")
+	})
+}
+
+// wakePanics is a transport that cannot be woken or closed.
+type wakePanics struct{ discard }
+
+func (*wakePanics) Wake()  { panic("too early") }
+func (*wakePanics) Close() { panic("too early") }
+
+func TestCarriersSurviveAPanicInTheCron(t *testing.T) {
+	carrierTest{settings: []string{"timeout", "3600"}}.run(t, func(t *testing.T, srv *Server, addr string) {
+		s, _ := srv.NewSession(&wakePanics{}, Peer{Remote: remoteAddr, Local: localAddr})
+		s.Open()
+		defer s.Closed()
+		skew(srv, 2*time.Hour)
+		eventually(t, "second panic", func() bool { return srv.stats.panics.Load() >= 2 })
+		dialTest(t, addr).ask("PING\r\n", "+PONG\r\n")
+	})
+}
