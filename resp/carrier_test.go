@@ -41,7 +41,7 @@ func eachCarrierOn(t *testing.T, files persistence.FileSystem, test func(t *test
 			keys := store.New(store.Options{Journal: files != nil})
 			disk := cfg.Persistence()
 			disk.Dir, disk.Files, disk.AppendOnly, disk.Fsync = t.TempDir(), files, files != nil, persistence.Always
-			disk.Clock, disk.Log = NewClock(), slog.New(slog.DiscardHandler)
+			disk.Clock, disk.Log = NewClock().NowNS, slog.New(slog.DiscardHandler)
 			srv := NewServer(Options{Config: cfg, Store: keys, Clock: disk.Clock, Persistence: persistence.New(keys, disk)})
 			listeners, err := srv.Listen()
 			if err != nil {

@@ -21,6 +21,7 @@ func (srv *Server) cron(ctx context.Context, carrier carrier) {
 			return
 		case <-ticker.C:
 		}
+		srv.followWall()
 		if nowNS := srv.clock(); srv.store.SweepDue(nowNS) && srv.sweeping.CompareAndSwap(false, true) {
 			carrier.background(func() (more bool) {
 				more = srv.sweep(nowNS + int64(sweepTime))

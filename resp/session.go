@@ -324,6 +324,9 @@ func (s *Session) overOutput(bytes int) bool {
 	return true
 }
 
+// wallNS is the wall time of the batch.
+func (s *Session) wallNS() int64 { return s.srv.store.WallNS(s.nowNS) }
+
 func (s *Session) access() store.Access {
 	return store.Access{NowNS: s.nowNS, NoTouch: s.noTouch}
 }

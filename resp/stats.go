@@ -20,13 +20,14 @@ type serverStats struct {
 	wrongPasswords    atomic.Int64
 	shadowLimited     atomic.Int64 // what limits with shadow would have said
 	shadowAllowed     atomic.Int64
+	clockSteps        atomic.Int64 // wall clocks that were set
 	commandsPerSecond atomic.Int64 // over the last second, kept by the cron
 }
 
 func (st *serverStats) reset() {
 	for _, n := range []*atomic.Int64{
 		&st.connections, &st.rejectedClients, &st.deniedClients, &st.commands, &st.inputBytes, &st.outputBytes, &st.errorReplies,
-		&st.protocolErrors, &st.queryLimitCloses, &st.outputLimitCloses, &st.idleCloses, &st.panics, &st.wrongPasswords, &st.shadowLimited, &st.shadowAllowed,
+		&st.protocolErrors, &st.queryLimitCloses, &st.outputLimitCloses, &st.idleCloses, &st.panics, &st.wrongPasswords, &st.shadowLimited, &st.shadowAllowed, &st.clockSteps,
 	} {
 		n.Store(0)
 	}

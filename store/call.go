@@ -98,7 +98,11 @@ func (c *Call) fetch(nowNS int64) {
 	if !c.tally.same(c.Limit, c.shape) {
 		c.st.Ring = cloneRing(c.st.Ring)
 		old := c.tally.literal()
-		c.Limit.Carry(&c.st, &old, nowNS)
+		at := c.sh.timeOf(c.Limit, nowNS)
+		if from := c.sh.timeOf(&old, nowNS); from != at { // one of them goes by the calendar
+			old.Shift(&c.st, at-from)
+		}
+		c.Limit.Carry(&c.st, &old, at)
 	}
 }
 
@@ -148,7 +152,7 @@ func (c *Call) needs(before []Call, nowNS int64) (n need) {
 		return n
 	}
 	if c.changes {
-		c.Limit.Fit(&c.st, nowNS)
+		c.Limit.Fit(&c.st, c.sh.timeOf(c.Limit, nowNS))
 	}
 	n.bytes += c.grows()
 	return n
@@ -183,7 +187,7 @@ func (c *Call) change(before []Call, cost int64, mode cell.Mode, nowNS int64) {
 		c.sh.rememberCalls(c.n, c.e, c.Key)
 	}
 	if !c.tried {
-		c.Decision = c.Limit.Decide(&c.st, nowNS, cost, mode)
+		c.Decision = c.Limit.Decide(&c.st, c.sh.timeOf(c.Limit, nowNS), cost, mode)
 	}
 	c.keep(nowNS)
 }
@@ -192,7 +196,7 @@ func (c *Call) change(before []Call, cost int64, mode cell.Mode, nowNS int64) {
 func (c *Call) keep(nowNS int64) {
 	sh := c.sh
 	if c.e == nil {
-		c.n, c.e = sh.link(c.hash, c.Key, State{TAT: c.Limit.EndNS(&c.st)}, false, nowNS)
+		c.n, c.e = sh.link(c.hash, c.Key, State{TAT: sh.limitEndNS(c.Limit, &c.st)}, false, nowNS)
 	}
 	had := int64(0)
 	if c.tally == nil {

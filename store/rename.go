@@ -34,7 +34,7 @@ func (s *Store) rename(from, to []byte, nowNS int64) bool {
 		target.remove(o, old)
 	}
 	st, spent := source.full(n, e), e.spent() // unlink leaves the rings to us
-	if st.over(nowNS) {
+	if st.over(nowNS, s.WallNS(nowNS)) {
 		source.remove(n, e) // what it held was of a policy that is gone
 		return true
 	}
