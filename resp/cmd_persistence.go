@@ -201,6 +201,7 @@ func (srv *Server) applier() func(args [][]byte) error {
 		}
 		s.borrow()
 		defer s.giveBack()
+		defer func() { s.scratch.stats = batchStats{} }() // nobody has asked
 		s.out = s.out[:0]
 		row.run(s, args)
 		failed := len(s.out) > 0 && s.out[0] == '-'

@@ -52,6 +52,8 @@ type epollLoop struct {
 	naps   naps
 	chores []func() (more bool) // what is done between the rounds, a step of each
 
+	undecided decisions // of this round, while it waits for the disk
+
 	count  atomic.Int64 // connections, for balance
 	signal atomic.Bool  // the wake descriptor has been written to
 	mu     sync.Mutex
@@ -152,6 +154,7 @@ func (l *epollLoop) commit() {
 		return
 	}
 	err := l.srv.persist.Commit()
+	l.undecided.settle(l.srv, err)
 	for _, c := range l.dirty {
 		if !c.gone {
 			c.out = append(c.out[:c.fresh], c.session.committed(c.out[c.fresh:], err)...)

@@ -33,6 +33,8 @@ type epollConn struct {
 	progressNS int64
 }
 
+func (c *epollConn) undecided() *decisions { return &c.loop.undecided }
+
 func (c *epollConn) read() {
 	if c.gone || c.isUnread {
 		return

@@ -43,7 +43,10 @@ type goroutineConn struct {
 	session *Session
 	out     []byte // replies to write when the batch is over; only its own goroutine's
 	closing atomic.Bool
+	waiting decisions // for the disk, as out does
 }
+
+func (c *goroutineConn) undecided() *decisions { return &c.waiting }
 
 func (c *goroutineConn) Send(p []byte) int {
 	c.out = append(c.out, p...)
@@ -78,7 +81,9 @@ func (c *goroutineConn) run() {
 		if srv.synchronous {
 			srv.persist.Begin()
 			c.session.Serve(buf[:n])
-			c.out = c.session.committed(c.out, srv.persist.Commit())
+			err := srv.persist.Commit()
+			c.waiting.settle(srv, err)
+			c.out = c.session.committed(c.out, err)
 		} else {
 			c.session.Serve(buf[:n])
 		}

@@ -142,7 +142,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	srv.world.RLock() // EXEC takes it for writing, so that a transaction runs alone
 	defer srv.world.RUnlock()
 	s.scratch.stats.startNS = s.nowNS
-	defer s.scratch.stats.finish(srv)
+	defer s.scratch.stats.finish(s)
 	limits := frameLimits{maxArgs: int(srv.cfg.maxMultibulkLen.Get()), maxBulk: int(srv.cfg.maxBulkLen.Get())}
 	slowUS := srv.cfg.slowlogSlowerThan.Get()
 	s.timeAll = slowUS >= 0 && slowUS < 1000
