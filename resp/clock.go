@@ -57,16 +57,19 @@ func (c *Clock) Read() (wallNS, nowNS int64, ok bool) {
 // leastStepNS is the least difference that is taken for a wall clock that was set. NTP slews what is less.
 const leastStepNS = 100_000_000
 
-// followWall notices a wall clock that was set. No command runs meanwhile, so each is all before or all after.
+// followWall notices a wall clock that was set.
 func (srv *Server) followWall() {
 	if srv.readClocks == nil || srv.loading.Load() {
 		return
 	}
 	wallNS, nowNS, ok := srv.readClocks()
-	by := wallNS - srv.store.WallNS(nowNS)
-	if !ok || max(by, -by) < leastStepNS {
-		return
+	if by := wallNS - srv.store.WallNS(nowNS); ok && max(by, -by) >= leastStepNS {
+		srv.setWall(wallNS, nowNS, by)
 	}
+}
+
+// setWall runs alone, so that each command is all before it or all after.
+func (srv *Server) setWall(wallNS, nowNS, by int64) {
 	srv.world.Lock()
 	srv.store.SetWall(wallNS, nowNS)
 	srv.world.Unlock()

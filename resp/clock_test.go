@@ -1,9 +1,12 @@
 package resp
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -255,6 +258,50 @@ func TestAStepIsTold(t *testing.T) {
 	if !p.client.killed.Load() {
 		t.Error("an idle client was not closed")
 	}
+}
+
+// While the wall clock is set over and over, pipelines and transactions are answered in their order, nothing is admitted
+// twice, and no instant of a transaction is of another wall time.
+func TestTheWallClockIsSetBesideClients(t *testing.T) {
+	eachCarrier(t, func(t *testing.T, srv *Server, addr string) {
+		ctx, stop := context.WithCancel(t.Context())
+		var clients, setting sync.WaitGroup
+		setting.Go(func() {
+			for by := time.Hour; ctx.Err() == nil; by = -by {
+				nowNS := srv.clock()
+				srv.setWall(nowNS+int64(by), nowNS, 2*int64(by))
+				time.Sleep(time.Millisecond)
+			}
+		})
+		for i := range 4 {
+			c := dialTest(t, addr)
+			clients.Go(func() {
+				for round := range 100 {
+					key := fmt.Sprintf("%d:%d", i, round)
+					call := frame("CL.TAKE", key, "3/1h") + frame("CL.THROTTLE", "t"+key, "2", "3", "3600")
+					_, _ = io.WriteString(c, strings.Repeat(call, 5)+frame("MULTI")+frame("SET", "at", "1999999999999999999", "PX", "5000")+frame("PTTL", "at")+frame("EXEC"))
+					for n := range 5 {
+						for _, length := range []int{7, 5} {
+							reply, err := readWords(c.Reader)
+							if err != nil || len(reply) != length || reply[0] != fmt.Sprintf(":%d", n/3) {
+								t.Errorf("%s, call %d: %q, %v", key, n, reply, err)
+								return
+							}
+						}
+					}
+					for _, want := range []string{"+OK", "+QUEUED", "+QUEUED", "+OK :5000"} {
+						if reply, err := readWords(c.Reader); err != nil || strings.Join(reply, " ") != want {
+							t.Errorf("%s: %q, %v; want %s", key, reply, err, want)
+							return
+						}
+					}
+				}
+			})
+		}
+		clients.Wait()
+		stop()
+		setting.Wait()
+	})
 }
 
 // In true time, whatever the wall clock says, no limit admits more or denies longer than one whose clock is never set.
