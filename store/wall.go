@@ -20,7 +20,7 @@ type wallAhead struct{ atomic.Int64 }
 func (s *Store) WallNS(nowNS int64) int64 { return nowNS + s.wall.Load() }
 
 // SetWall says that the wall clock shows wallNS at nowNS. Whoever calls it sees to it that no other call is under way which
-// is to be all before or all after. It looks at each key: a million take some 10 ms.
+// is to be all before or all after. It looks at each key: a million, half of them of CL.TAKE, took 50 ms.
 func (s *Store) SetWall(wallNS, nowNS int64) {
 	ahead := wallNS - nowNS
 	by := ahead - s.wall.Swap(ahead)
