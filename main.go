@@ -62,10 +62,10 @@ func serve(cfg *resp.Config) error {
 	log := newLog(cfg)
 	disk := cfg.Persistence()
 	clock := resp.NewClock()
-	disk.Clock, disk.Log = clock, log
+	disk.Clock, disk.Log = clock.NowNS, log
 	keys := store.New(store.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction(), Journal: disk.AppendOnly})
 	server := resp.NewServer(resp.Options{
-		Config: cfg, Store: keys, Log: log, Clock: clock, Version: version, Persistence: persistence.New(keys, disk),
+		Config: cfg, Store: keys, Log: log, Clock: clock.NowNS, ReadClocks: clock.Read, Version: version, Persistence: persistence.New(keys, disk),
 	})
 	// As Redis does. A terminal that is closed (SIGHUP) and a reader of the log that went away (SIGPIPE) would end the
 	// process otherwise, and every limit with it.

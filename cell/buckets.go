@@ -1,6 +1,9 @@
 package cell
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Slide with buckets=n cuts time into sub-windows of period/n, and counts what the last n of them hold, with the one that
 // is going on (Sentinel's LeapArray). State.A is the number of the newest that was counted in, since 1970; State.B the sum;
@@ -139,17 +142,22 @@ func (l *Literal) carryBuckets(st *State, old *Literal) {
 	st.B = scaled
 }
 
-// shiftBuckets moves the counters back by whole sub-windows, by one more where ns is between: nobody waits longer.
-func (l *Literal) shiftBuckets(st *State, ns uint64) {
-	high, low := mul(ns, uint64(l.Buckets))
+// shiftBuckets moves the counters by whole sub-windows, and to the earlier one where ns is between: nobody waits longer.
+func (l *Literal) shiftBuckets(st *State, ns int64) {
+	n := uint64(l.Buckets)
+	high, low := mul(uint64(max(ns, -ns)), n)
 	by, rest := div(high, low, uint64(l.PeriodNS))
-	if rest > 0 {
-		by++
+	was := st.A
+	if ns < 0 {
+		if rest > 0 {
+			by++
+		}
+		st.A -= min(by, st.A)
+	} else {
+		st.A += min(by, max(st.A, l.bucketAt(math.MaxInt64))-st.A)
 	}
-	by = min(by, st.A)
-	st.A -= by
-	if len(st.Ring) > 0 {
-		turn := by % uint64(l.Buckets)
+	if len(st.Ring) > 0 { // the counter at was mod n is now at st.A mod n
+		turn := (was%n + n - st.A%n) % n
 		slices.Reverse(st.Ring[:turn])
 		slices.Reverse(st.Ring[turn:])
 		slices.Reverse(st.Ring)

@@ -55,6 +55,9 @@ type Slot struct {
 	PeriodNS int64 // of a calendar's window the shortest
 }
 
+// Aligned reports that its windows are the clock's or the calendar's: what it decides by is wall time.
+func (s *Slot) Aligned() bool { return s.Clock || s.Unit != Span }
+
 // Params are the part of a limit by which a state is scaled when they change.
 type Params struct {
 	Count int64 // 1..MaxCount in each period

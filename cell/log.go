@@ -199,10 +199,10 @@ func (l *Literal) endOfLog(st *State) uint64 {
 	return c.time(c.n()-1) + uint64(l.PeriodNS)
 }
 
-func (l *Literal) shiftLog(st *State, ns uint64) {
+func (l *Literal) shiftLog(st *State, ns int64) {
 	c := calls{st}
 	for i := range c.n() {
 		at := c.at(i)
-		st.Ring[at] -= min(st.Ring[at], ns)
+		st.Ring[at] = ShiftInstant(st.Ring[at], ns)
 	}
 }

@@ -70,6 +70,12 @@ type Told struct {
 	after uint64 // a time before that, and after all calls before it
 }
 
+// Shift adds ns to the instants in it, as Literal.Shift does to the log.
+func (t Told) Shift(ns int64) Told {
+	t.after = ShiftInstant(t.after, ns)
+	return t
+}
+
 // Known reports that the copy can be added to: where it cannot, what it may have of an earlier log must go first.
 func (t Told) Known() bool { return t.known }
 

@@ -1,6 +1,7 @@
 package cell_test
 
 import (
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -23,7 +24,7 @@ func TestNobodyWaitsLongerAfterAShift(t *testing.T) {
 		).Draw(t, "set back by")
 		back = min(back, now-2*l.PeriodNS)
 		shifted := clone(st)
-		l.Shift(&shifted, uint64(back))
+		l.Shift(&shifted, -back)
 		costs := []int64{0, 1, l.Capacity(), drawCost(t, l, cell.Decision{})}
 		for _, later := range []int64{0, 1, rapid.Int64Range(0, l.PeriodNS).Draw(t, "later")} {
 			for _, cost := range costs {
@@ -42,6 +43,34 @@ func TestNobodyWaitsLongerAfterAShift(t *testing.T) {
 			before, after := attempt(&l, st, now, 0, cell.Peek), attempt(&l, shifted, now-back, 0, cell.Peek)
 			if after.ResetAfterNS+length < before.ResetAfterNS {
 				t.Fatalf("%v at %d, set back by %d: %+v became %+v", l, now, back, before, after)
+			}
+		}
+	})
+}
+
+// A state that is moved on with the time decides as the one that was not, and so when it is moved back again.
+func TestAShiftedStateDecidesAlike(t *testing.T) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Literal) {
+		st, now := drawHistory(t, l, cell.Take, cell.Take, cell.Force)
+		step := int64(1)
+		if l.Buckets > 0 { // whole sub-windows are moved exactly
+			step = l.PeriodNS
+		}
+		on := rapid.Int64Range(0, (1<<62)/step).Draw(t, "set forward by") * step
+		if end := l.EndNS(&st); end > math.MaxInt64-uint64(on) || now < 2*l.PeriodNS {
+			return // past the year 2262, or before 1970
+		}
+		later, back := clone(st), clone(st)
+		l.Shift(&later, on)
+		l.Shift(&back, on)
+		l.Shift(&back, -on)
+		for _, cost := range []int64{0, 1, l.Capacity()} {
+			before := attempt(&l, st, now, cost, cell.Peek)
+			if after := attempt(&l, later, now+on, cost, cell.Peek); after != before {
+				t.Fatalf("%v at %d, set forward by %d, cost %d:\n  was %+v\n  now %+v", l, now, on, cost, before, after)
+			}
+			if after := attempt(&l, back, now, cost, cell.Peek); after != before {
+				t.Fatalf("%v at %d, set forward by %d and back, cost %d:\n  was %+v\n  now %+v", l, now, on, cost, before, after)
 			}
 		}
 	})

@@ -169,17 +169,29 @@ func (l *Literal) Carry(st *State, old *Literal, nowNS int64) (byNow bool) {
 	return false
 }
 
-// Shift takes so much from every instant in a state, for a clock that was set back.
-func (l *Literal) Shift(st *State, ns uint64) {
-	st.BlockedNS -= min(st.BlockedNS, ns)
+// Shift adds ns, negative or not, to every instant in a state. Sub-windows are shifted by whole ones, the earlier way.
+func (l *Literal) Shift(st *State, ns int64) {
+	st.BlockedNS = ShiftInstant(st.BlockedNS, ns)
 	switch {
 	case l.Buckets > 0:
 		l.shiftBuckets(st, ns)
 	case l.Algo == Log:
 		l.shiftLog(st, ns)
 	default:
-		st.A -= min(st.A, ns)
+		st.A = ShiftInstant(st.A, ns)
 	}
+}
+
+// ShiftInstant adds ns to an instant, which becomes neither negative nor, by that, later than MaxInt64. 0 is no instant and
+// stays 0.
+func ShiftInstant(instant uint64, ns int64) uint64 {
+	switch {
+	case instant == 0:
+		return 0
+	case ns < 0:
+		return instant - min(instant, uint64(-ns))
+	}
+	return instant + min(uint64(ns), max(instant, math.MaxInt64)-instant)
 }
 
 // used is the outcome where so much counts against the count, but for when the call will pass.

@@ -62,7 +62,7 @@ func TestAStateReadBackDecidesAlike(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "shift") {
 			back := rapid.Int64Range(0, now).Draw(t, "set back by")
-			l.Shift(&kept, uint64(back))
+			l.Shift(&kept, -back)
 			now -= back
 		}
 		text := string(l.AppendState(nil, &kept))
@@ -188,11 +188,13 @@ func surviveAll(t rapid.TB, l cell.Literal, st cell.State, now, n int64) {
 			wantSane(t, other, carried, now, 1, cell.Force)
 		}
 	}
-	for _, ns := range []uint64{0, 1, uint64(n), uint64(now), math.MaxInt64, math.MaxUint64} {
-		shifted := clone(st)
-		l.Shift(&shifted, ns)
-		wantSane(t, l, shifted, now, 1, cell.Take)
-		wantSane(t, l, shifted, now-int64(min(ns, uint64(now))), 1, cell.Take)
+	for _, ns := range []int64{0, 1, n, now, math.MaxInt64} {
+		for _, by := range []int64{-ns - 1, -ns, ns} {
+			shifted := clone(st)
+			l.Shift(&shifted, by)
+			wantSane(t, l, shifted, now, 1, cell.Take)
+			wantSane(t, l, shifted, max(0, now+min(by, 0)), 1, cell.Take)
+		}
 	}
 }
 

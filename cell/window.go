@@ -62,6 +62,13 @@ func (l *Literal) nextEdgeNS(nowNS int64) uint64 {
 	return uint64(l.Unit.next(local) - zoneNS)
 }
 
+// Realign keeps an aligned state right when the wall clock was set by so much, to nowNS: a window ends no later than the one
+// that it is now in, and a block stays as long as it was.
+func (l *Literal) Realign(st *State, byNS, nowNS int64) {
+	st.A = min(st.A, l.nextEdgeNS(nowNS))
+	st.BlockedNS = ShiftInstant(st.BlockedNS, byNS)
+}
+
 // shortestNS is the length of the shortest window of a unit.
 func (u Unit) shortestNS() int64 {
 	const day = 86_400 * nsPerSecond

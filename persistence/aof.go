@@ -142,7 +142,7 @@ func (l *appendLog) appendLocked(b []byte, sync bool) (err error) {
 		}
 		l.torn = false
 	}
-	b = appendStamp(b, l.disk.o.Clock(), jonesUpdate(l.crc, b))
+	b = appendStamp(b, l.disk.wallNS(), jonesUpdate(l.crc, b))
 	_, err = l.file.Write(b)
 	if err == nil && sync {
 		err = l.file.Sync()

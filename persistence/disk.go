@@ -159,6 +159,21 @@ func (d *Disk) Tick() {
 	}
 }
 
+func (d *Disk) wallNS() int64 { return d.store.WallNS(d.o.Clock()) }
+
+// WallSet has the files written anew, as the wall clock was set: what they say of limits is in the wall time before. A crash
+// before that is done, within seconds, leaves limits as a clock does that is set while nobody runs.
+func (d *Disk) WallSet() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	st := &d.status
+	if d.aof != nil {
+		d.aof.lost.Store(true)
+	}
+	st.RewritePlanned = st.RewritePlanned || st.Rewriting
+	st.SaveScheduled = st.SaveScheduled || st.Saving || len(d.o.SavePoints()) > 0
+}
+
 // Status returns a copy of it.
 func (d *Disk) Status() Status {
 	changes := d.store.Stats(d.o.Clock()).Changes

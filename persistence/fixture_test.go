@@ -36,7 +36,8 @@ type world struct {
 	files persistence.FileSystem
 	set   func(*persistence.Options)
 
-	between func() // what is done between Load and Start; nil: nothing
+	between    func()                 // what is done between Load and Start; nil: nothing
+	background func(step func() bool) // nil: at once
 }
 
 // logText is what was logged.
@@ -91,10 +92,14 @@ func (w *world) open() error {
 		w.between()
 	}
 	if err == nil {
-		err = w.m.Start(func(step func() (more bool)) {
-			for step() {
+		background := w.background
+		if background == nil {
+			background = func(step func() bool) {
+				for step() {
+				}
 			}
-		})
+		}
+		err = w.m.Start(background)
 	}
 	return err
 }

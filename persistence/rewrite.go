@@ -266,7 +266,7 @@ func (d *Disk) writeStates(w io.Writer, direct bool) (err error) {
 		buf = appendState(buf, key, st)
 		return len(buf) >= flushAt
 	}, func() error {
-		buf = appendStamp(buf, d.o.Clock(), jonesUpdate(0, buf))
+		buf = appendStamp(buf, d.wallNS(), jonesUpdate(0, buf))
 		_, err := w.Write(buf)
 		buf = buf[:0]
 		return err

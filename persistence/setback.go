@@ -14,7 +14,7 @@ func (d *Disk) setBack(ns, nowNS int64) {
 		at, more = d.store.Export(at, nowNS, func(key []byte, st store.State) {
 			st.TAT -= min(st.TAT, uint64(ns))
 			if st.Limits != nil {
-				limits := st.Limits.Shift(uint64(ns))
+				limits := st.Limits.Shift(-ns)
 				st.TAT, st.Limits = limits.EndNS(), &limits
 			}
 			if st.ExpiryNS > 0 {

@@ -113,13 +113,13 @@ func (d *Disk) writeRDB(direct bool) (keys, size int64, err error) {
 	}()
 	defer d.caught("the snapshot", &err)
 	nowNS := d.o.Clock()
-	w := newRDBWriter(f, nowNS, int64(d.store.Len(nowNS)), "1")
+	w := newRDBWriter(f, d.wallNS(), int64(d.store.Len(nowNS)), "1")
 	d.eachSetting(func(setting store.Setting, text string) { w.aux(settingNames[setting.Kind], text) })
 	add := func(key []byte, st store.State) bool { w.add(key, st); return len(w.buf) >= flushAt }
 	if err := d.export(direct, add, w.flush); err != nil {
 		return 0, 0, err
 	}
-	if err := w.finish(d.o.Clock()); err != nil {
+	if err := w.finish(d.wallNS()); err != nil {
 		return 0, 0, err
 	}
 	if err := f.Sync(); err != nil {

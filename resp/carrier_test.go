@@ -69,7 +69,7 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			keys := store.New(store.Options{Journal: files != nil})
 			disk := cfg.Persistence()
 			disk.Dir, disk.Files, disk.AppendOnly, disk.Fsync = t.TempDir(), files, files != nil, persistence.Always
-			disk.Clock, disk.Log = NewClock(), slog.New(slog.DiscardHandler)
+			disk.Clock, disk.Log = NewClock().NowNS, slog.New(slog.DiscardHandler)
 			real, skewNS := disk.Clock, &atomic.Int64{}
 			disk.Clock = func() int64 { return real() + skewNS.Load() }
 			srv := NewServer(Options{Config: cfg, Store: keys, Log: o.log, Clock: disk.Clock, Persistence: persistence.New(keys, disk)})

@@ -114,6 +114,7 @@ func cmdConfigSet(s *Session, args [][]byte) {
 }
 
 func cmdConfigResetStat(s *Session, _ [][]byte) {
+	s.countDecisions()
 	s.srv.stats.reset()
 	s.srv.store.ResetStats()
 	s.srv.commands.each(func(row *command) {

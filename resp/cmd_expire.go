@@ -9,10 +9,10 @@ import (
 // A key's TTL is its own where EXPIRE, PERSIST or SET gave it one, else the time to its TAT.
 
 func cmdTTL(s *Session, args [][]byte) {
-	s.replyExpiry(args[1], func(ms int64) int64 { return (max(0, ms-s.nowNS/1e6) + 500) / 1000 })
+	s.replyExpiry(args[1], func(ms int64) int64 { return (max(0, ms-s.wallNS()/1e6) + 500) / 1000 })
 }
 func cmdPTTL(s *Session, args [][]byte) {
-	s.replyExpiry(args[1], func(ms int64) int64 { return max(0, ms-s.nowNS/1e6) })
+	s.replyExpiry(args[1], func(ms int64) int64 { return max(0, ms-s.wallNS()/1e6) })
 }
 func cmdExpireTime(s *Session, args [][]byte) {
 	s.replyExpiry(args[1], func(ms int64) int64 { return (ms + 500) / 1000 })
@@ -93,7 +93,7 @@ func (s *Session) expire(args [][]byte, unit string) {
 		s.replyError(errNotInteger)
 		return
 	}
-	atNS, ok := expiryNS(n, unit, s.nowNS)
+	atNS, ok := expiryNS(n, unit, s.wallNS())
 	if !ok {
 		s.replyError(errInvalidExpire, strings.ToLower(string(args[0])))
 		return
@@ -102,7 +102,7 @@ func (s *Session) expire(args [][]byte, unit string) {
 		if !conditions.allow(ownExpiry(current), atNS) {
 			return current, store.Leave
 		}
-		if atNS <= s.nowNS {
+		if atNS <= s.wallNS() {
 			return current, store.Delete
 		}
 		current.ExpiryNS = atNS

@@ -68,7 +68,7 @@ func infoServer(w *infoWriter, s *Session) {
 	w.field("process_id", os.Getpid())
 	w.field("run_id", srv.runID)
 	w.field("tcp_port", srv.tcpPort())
-	w.field("server_time_usec", s.nowNS/1e3)
+	w.field("server_time_usec", s.wallNS()/1e3)
 	w.field("uptime_in_seconds", uptime)
 	w.field("uptime_in_days", uptime/86400)
 	executable, _ := os.Executable() // empty where the system does not tell
@@ -130,6 +130,7 @@ func (srv *Server) readMemory() (used, held int64) {
 }
 
 func infoStats(w *infoWriter, s *Session) {
+	s.countDecisions()
 	st, keys := &s.srv.stats, s.srv.store.Stats(s.nowNS)
 	w.field("total_connections_received", st.connections.Load())
 	w.field("total_commands_processed", st.commands.Load())
@@ -144,8 +145,10 @@ func infoStats(w *infoWriter, s *Session) {
 	w.field("keyspace_misses", keys.Misses)
 	w.field("total_error_replies", st.errorReplies.Load())
 	w.field("acl_access_denied_auth", st.wrongPasswords.Load())
-	w.field("shadow_limited", st.shadowLimited.Load())
-	w.field("shadow_allowed", st.shadowAllowed.Load())
+	for kind, n := range st.decisions.read() {
+		w.field(decisionNames[kind], n)
+	}
+	w.field("clock_steps", st.clockSteps.Load())
 	w.field("protocol_errors", st.protocolErrors.Load())
 	w.field("client_query_buffer_limit_disconnections", st.queryLimitCloses.Load())
 	w.field("client_output_buffer_limit_disconnections", st.outputLimitCloses.Load())

@@ -36,7 +36,7 @@ func cmdMultiTake(s *Session, args [][]byte) {
 		s.replyError("%s", text)
 		return
 	}
-	taken, err := s.take(&t)
+	taken, err := s.take(&t, takeAllowed)
 	if err != nil {
 		s.replyStoreError(err)
 		return

@@ -85,7 +85,9 @@ func (s *Session) replyPlanned(err error, planned string) {
 	}
 }
 
-func cmdLastsave(s *Session, _ [][]byte) { s.replyInt(s.srv.persist.Status().LastSaveNS / 1e9) }
+func cmdLastsave(s *Session, _ [][]byte) {
+	s.replyInt(s.srv.store.WallNS(s.srv.persist.Status().LastSaveNS) / 1e9)
+}
 
 func infoPersistence(w *infoWriter, s *Session) {
 	p := s.srv.persist
@@ -118,7 +120,7 @@ func infoPersistence(w *infoWriter, s *Session) {
 	w.field("async_loading", 0)
 	w.field("rdb_changes_since_last_save", st.ChangesSince)
 	w.field("rdb_bgsave_in_progress", flag(st.Saving))
-	w.field("rdb_last_save_time", st.LastSaveNS/1e9)
+	w.field("rdb_last_save_time", s.srv.store.WallNS(st.LastSaveNS)/1e9)
 	w.field("rdb_last_bgsave_status", status(st.SaveErr))
 	w.field("rdb_last_bgsave_time_sec", seconds(st.SaveTookNS))
 	w.field("rdb_current_bgsave_time_sec", since(st.Saving, st.SaveBeganNS))
@@ -215,6 +217,7 @@ func (srv *Server) applier() func(args [][]byte) error {
 		}
 		s.borrow()
 		defer s.giveBack()
+		defer func() { s.scratch.stats = batchStats{} }() // nobody has asked
 		s.out = s.out[:0]
 		row.run(s, args)
 		failed := len(s.out) > 0 && s.out[0] == '-'

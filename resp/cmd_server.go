@@ -10,7 +10,7 @@ import (
 )
 
 func cmdTime(s *Session, _ [][]byte) {
-	us := s.nowNS / 1e3
+	us := s.wallNS() / 1e3
 	s.replyArray(2)
 	s.replyString(strconv.FormatInt(us/1e6, 10))
 	s.replyString(strconv.FormatInt(us%1e6, 10))

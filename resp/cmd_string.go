@@ -112,7 +112,7 @@ func cmdSet(s *Session, args [][]byte) {
 			s.replyError(errInvalidExpire, "set")
 			return
 		}
-		if next.ExpiryNS, ok = expiryNS(n, o.unit, s.nowNS); !ok {
+		if next.ExpiryNS, ok = expiryNS(n, o.unit, s.wallNS()); !ok {
 			s.replyError(errInvalidExpire, "set")
 			return
 		}

@@ -98,7 +98,7 @@ func cmdTake(s *Session, args [][]byte) {
 		s.replyError("%s", text)
 		return
 	}
-	taken, err := s.take(&t)
+	taken, err := s.take(&t, takeAllowed)
 	if err != nil {
 		s.replyStoreError(err)
 		return
@@ -154,29 +154,13 @@ func (s *Session) replyTaken(t *takeCall, taken *store.Taken) {
 	}
 }
 
-// take asks the store.
-func (s *Session) take(t *takeCall) (store.Taken, error) {
+// take asks the store, and counts what it says as allowed or as the kind after that.
+func (s *Session) take(t *takeCall, allowed decisionKind) (store.Taken, error) {
 	taken, err := s.srv.store.Take(t.calls, t.TakeOptions, s.access())
 	if err == nil {
-		s.countShadow(t)
+		s.scratch.stats.decided.take(allowed, t, taken.Limited)
 	}
 	return taken, err
-}
-
-// countShadow counts what limits in the shadow have said.
-func (s *Session) countShadow(t *takeCall) {
-	if t.Mode == cell.Peek {
-		return
-	}
-	for i := range t.calls {
-		if c := &t.calls[i]; c.Limit.Shadow {
-			if c.Decision.Limited {
-				s.srv.stats.shadowLimited.Add(1)
-			} else {
-				s.srv.stats.shadowAllowed.Add(1)
-			}
-		}
-	}
 }
 
 func (s *Session) replyDecision(t *takeCall, d *cell.Decision) {

@@ -50,6 +50,9 @@ func cmdThrottle(s *Session, args [][]byte) {
 		s.replyThrottleError(err)
 		return
 	}
+	if call.quantity > 0 {
+		s.scratch.stats.decided.throttle(&d, limit.Capacity())
+	}
 	limited := int64(0)
 	if d.Limited {
 		limited = 1
@@ -90,7 +93,7 @@ func (s *Session) throttleByPolicy(args [][]byte) {
 	if t.Cost = quantity; quantity == 0 {
 		t.Mode = cell.Peek
 	}
-	taken, err := s.take(&t)
+	taken, err := s.take(&t, throttleAllowed)
 	if err != nil {
 		s.replyStoreError(err)
 		return

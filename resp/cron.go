@@ -29,6 +29,7 @@ func (srv *Server) cron(ctx context.Context, carrier carrier) {
 // tick does what is due every 100 ms, and every second.
 func (srv *Server) tick(carrier carrier, ticks int, lastCommands *int64) {
 	defer srv.survive("cron")
+	srv.followWall()
 	if nowNS := srv.clock(); srv.store.SweepDue(nowNS) && srv.sweeping.CompareAndSwap(false, true) {
 		carrier.background(func() (more bool) {
 			more = srv.sweep(nowNS + int64(sweepTime))

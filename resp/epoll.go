@@ -53,6 +53,8 @@ type epollLoop struct {
 	naps   naps
 	chores []func() (more bool) // what is done between the rounds, a step of each
 
+	undecided decisions // of this round, while it waits for the disk
+
 	count  atomic.Int64 // connections, for balance
 	signal atomic.Bool  // the wake descriptor has been written to
 	mu     sync.Mutex
@@ -158,6 +160,7 @@ func (l *epollLoop) commit() {
 		return
 	}
 	l.commitErr = l.srv.persist.Commit()
+	l.undecided.settle(l.srv, l.commitErr)
 	for _, c := range l.dirty {
 		if !c.gone {
 			l.do(c, (*epollConn).committed)

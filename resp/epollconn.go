@@ -34,6 +34,8 @@ type epollConn struct {
 	lookNS  int64 // when one that lingers is looked at again; 0: it does not linger
 }
 
+func (c *epollConn) undecided() *decisions { return &c.loop.undecided }
+
 // read serves what has arrived. What is unserved of one read is served before the next: so a connection holds one read at
 // most beside an unfinished command, the rest waits in its socket, and the end of the stream is met when all is answered.
 func (c *epollConn) read() {

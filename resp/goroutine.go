@@ -57,7 +57,10 @@ type goroutineConn struct {
 	out     []byte // replies to write when the batch is over; only its own goroutine's
 	isBusy  bool   // and is counted so
 	closing atomic.Bool
+	waiting decisions // for the disk, as out does
 }
+
+func (c *goroutineConn) undecided() *decisions { return &c.waiting }
 
 // writeTurn bounds one try to write: after it the connection looks how much the peer has taken, and whether it is to end.
 const writeTurn = 250 * time.Millisecond
@@ -102,7 +105,9 @@ func (c *goroutineConn) run() {
 		if srv.synchronous {
 			srv.persist.Begin()
 			c.session.Serve(buf[:n])
-			c.out = c.session.committed(c.out, srv.persist.Commit())
+			err := srv.persist.Commit()
+			c.waiting.settle(srv, err)
+			c.out = c.session.committed(c.out, err)
 			if len(c.out) > 0 {
 				c.session.client.lastNS.Store(srv.clock()) // the disk may have taken long
 			}

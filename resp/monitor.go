@@ -42,7 +42,7 @@ func (srv *Server) monitored() bool { return srv.monitors.count.Load() > 0 }
 // feedMonitors shows a command to every monitor, in Redis's form. Secrets are left out.
 func (srv *Server) feedMonitors(from *Session, args [][]byte) {
 	var line []byte
-	nowNS := from.nowNS
+	nowNS := from.wallNS()
 	line = fmt.Appendf(line, "+%d.%06d [0 %s]", nowNS/1e9, nowNS%1e9/1e3, from.client.monitorAddr())
 	for _, arg := range redact(args) {
 		line = append(line, ' ')

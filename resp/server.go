@@ -11,7 +11,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"celld/persistence"
 	"celld/store"
@@ -29,8 +28,11 @@ type Options struct {
 	Config  *Config
 	Store   *store.Store
 	Log     *slog.Logger // nil: nothing is logged
-	Clock   func() int64 // Unix nanoseconds, never going back; nil: NewClock()
+	Clock   func() int64 // limit time, Unix nanoseconds, never going back; nil: a new Clock's
 	Version string       // celld's own
+
+	// ReadClocks is Clock.Read: what the wall clock says, and Clock at the same instant. nil: the wall clock is not followed.
+	ReadClocks func() (wallNS, nowNS int64, ok bool)
 
 	Persistence *persistence.Disk // nil: one as Config says, that nothing starts
 }
@@ -41,6 +43,7 @@ type Server struct {
 	store       *store.Store
 	log         *slog.Logger
 	clock       func() int64
+	readClocks  func() (wallNS, nowNS int64, ok bool)
 	version     string
 	commands    *commandTable
 	stats       serverStats
@@ -77,14 +80,15 @@ type Server struct {
 // NewServer returns a server that serves sessions; it listens to nothing yet.
 func NewServer(o Options) *Server {
 	srv := &Server{
-		cfg: o.Config, store: o.Store, log: o.Log, clock: o.Clock, version: o.Version,
+		cfg: o.Config, store: o.Store, log: o.Log, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version,
 		sessions: map[int64]*Session{}, stop: make(chan struct{}), persist: o.Persistence, exit: os.Exit,
 	}
 	if srv.log == nil {
 		srv.log = slog.New(slog.DiscardHandler)
 	}
 	if srv.clock == nil {
-		srv.clock = NewClock()
+		clock := NewClock()
+		srv.clock, srv.readClocks = clock.NowNS, clock.Read
 	}
 	if srv.persist == nil {
 		o := srv.cfg.Persistence()
@@ -110,14 +114,6 @@ func NewServer(o Options) *Server {
 	srv.cfg.appendFsync.check = func(word string) error { return srv.persist.MaySetFsync(persistence.ParseFsync(word)) }
 	srv.cfg.appendFsync.onSet = func(word string) { _ = srv.persist.SetFsync(persistence.ParseFsync(word)) } // it may
 	return srv
-}
-
-// NewClock returns a clock in Unix nanoseconds: the wall time at its making, advanced by the monotonic clock, so that a
-// wall clock that is set back or forward neither locks a key out nor frees it.
-func NewClock() func() int64 {
-	start := time.Now()
-	startNS := start.UnixNano()
-	return func() int64 { return startNS + int64(time.Since(start)) }
 }
 
 // Done is closed when a client has asked for SHUTDOWN.

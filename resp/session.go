@@ -175,7 +175,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	}
 	defer srv.world.RUnlock()
 	s.scratch.stats.startNS = s.nowNS
-	defer func() { s.scratch.endNS = s.scratch.stats.finish(srv) }()
+	defer func() { s.scratch.endNS = s.scratch.stats.finish(s) }()
 	limits := frameLimits{maxArgs: int(srv.cfg.maxMultibulkLen.Get()), maxBulk: int(srv.cfg.maxBulkLen.Get())}
 	slowUS := srv.cfg.slowlogSlowerThan.Get()
 	s.timeAll = slowUS >= 0 && slowUS < 1000
@@ -379,6 +379,9 @@ func (s *Session) overOutput(bytes int) bool {
 	s.end = atOnce
 	return true
 }
+
+// wallNS is the wall time of the batch.
+func (s *Session) wallNS() int64 { return s.srv.store.WallNS(s.nowNS) }
 
 func (s *Session) access() store.Access {
 	return store.Access{NowNS: s.nowNS, NoTouch: s.noTouch}

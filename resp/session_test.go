@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"celld/store"
 )
@@ -53,6 +54,7 @@ type world struct {
 	*Server
 	t     testing.TB
 	nowNS int64
+	ahead int64 // of it the wall clock is
 	log   *bytes.Buffer
 }
 
@@ -74,11 +76,18 @@ func newWorld(t testing.TB, settings ...string) *world {
 	w.Server = NewServer(Options{
 		Config: cfg, Store: store.New(store.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction(), Shards: 1}),
 		Log: slog.New(slog.NewTextHandler(w.log, nil)), Clock: func() int64 { return w.nowNS }, Version: "test",
+		ReadClocks: func() (int64, int64, bool) { return w.nowNS + w.ahead, w.nowNS, true },
 	})
 	return w
 }
 
 func (w *world) sleepMS(ms int64) { w.nowNS += ms * 1e6 }
+
+// setWall sets the wall clock, and has that noticed.
+func (w *world) setWall(by time.Duration) {
+	w.ahead += int64(by)
+	w.followWall()
+}
 
 // peer is one connection of a test.
 type peer struct {

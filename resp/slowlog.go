@@ -38,7 +38,7 @@ func (l *slowlog) add(s *Session, row *command, args [][]byte, tookNS int64) {
 	s.client.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := slowEntry{l.nextID, s.nowNS / 1e9, tookNS / 1e3, trimArgs(redact(args)), s.client.addr, name}
+	e := slowEntry{l.nextID, s.wallNS() / 1e9, tookNS / 1e3, trimArgs(redact(args)), s.client.addr, name}
 	l.nextID++
 	l.entries = append(l.entries, e)
 	if extra := len(l.entries) - int(s.srv.cfg.slowlogMaxLen.Get()); extra > 0 {

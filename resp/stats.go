@@ -18,17 +18,20 @@ type serverStats struct {
 	panics            atomic.Int64
 	peakBytes         atomic.Int64 // the most heap in use that the cron saw; not reset
 	wrongPasswords    atomic.Int64
-	shadowLimited     atomic.Int64 // what limits with shadow would have said
-	shadowAllowed     atomic.Int64
+	decisions         decisionCounters
+	clockSteps        atomic.Int64 // wall clocks that were set
 	commandsPerSecond atomic.Int64 // over the last second, kept by the cron
 }
 
 func (st *serverStats) reset() {
 	for _, n := range []*atomic.Int64{
 		&st.connections, &st.rejectedClients, &st.deniedClients, &st.commands, &st.inputBytes, &st.outputBytes, &st.errorReplies,
-		&st.protocolErrors, &st.queryLimitCloses, &st.outputLimitCloses, &st.idleCloses, &st.panics, &st.wrongPasswords, &st.shadowLimited, &st.shadowAllowed,
+		&st.protocolErrors, &st.queryLimitCloses, &st.outputLimitCloses, &st.idleCloses, &st.panics, &st.wrongPasswords, &st.clockSteps,
 	} {
 		n.Store(0)
+	}
+	for kind := range st.decisions {
+		st.decisions[kind].Store(0)
 	}
 }
 
@@ -60,6 +63,7 @@ type batchStats struct {
 	calls   int64
 	fast    int64         // of them, those that share the rest of the batch's time
 	runs    [4]commandRun // a pipeline has few kinds of command; a fifth is counted at once
+	decided decisions
 }
 
 type commandRun struct {
@@ -94,9 +98,11 @@ func (b *batchStats) countSlow(row *command, tookNS int64, inExec bool) {
 }
 
 // finish hands the counts over, at the end of the batch, and returns when that was.
-func (b *batchStats) finish(srv *Server) (nowNS int64) {
+func (b *batchStats) finish(s *Session) (nowNS int64) {
+	srv := s.srv
 	if b.calls > 0 {
 		srv.stats.commands.Add(b.calls)
+		s.countDecisions()
 	}
 	nowNS = b.startNS + b.slowNS
 	if b.fast > 0 {

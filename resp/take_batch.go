@@ -136,7 +136,7 @@ func (s *Session) takes(data []byte, maxBulk int) int {
 		}
 		t := &f.forms[i].call
 		t.calls = r.Calls
-		s.countShadow(t)
+		s.scratch.stats.decided.take(takeAllowed, t, r.Taken.Limited)
 		s.replyTaken(t, &r.Taken)
 	}
 	if s.srv.synchronous {

@@ -125,6 +125,9 @@ func (s *Session) throttle(data []byte, maxBulk int) int {
 			s.srv.stats.failed(row)
 			continue
 		}
+		if r.Quantity > 0 {
+			s.scratch.stats.decided.throttle(&r.Decision, r.Limit.Capacity())
+		}
 		s.out = b.forms[i].appendReply(s.out, &r.Decision)
 	}
 	if s.srv.synchronous {

@@ -103,18 +103,23 @@ func (c *Call) fetch(nowNS int64) {
 	c.st = c.sh.tallies.state(c.tally)
 	if !c.tally.same(c.Limit, c.shape) {
 		old := c.tally.literal()
-		c.carried = c.Limit.Carry(&c.st, &old, nowNS) && c.Limit.EndNS(&c.st) > uint64(nowNS)
+		at := c.sh.timeOf(c.Limit, nowNS)
+		if from := c.sh.timeOf(&old, nowNS); from != at { // one of them goes by the calendar
+			c.st.Ring = cloneRing(c.st.Ring)
+			old.Shift(&c.st, at-from)
+		}
+		c.carried = c.Limit.Carry(&c.st, &old, at) && c.sh.limitEndNS(c.Limit, &c.st) > uint64(nowNS)
 	}
-	if c.blockedTooLong(nowNS) {
-		c.st.BlockedNS = uint64(nowNS + c.Limit.BlockNS)
+	if at := c.sh.timeOf(c.Limit, nowNS); c.blockedTooLong(at) {
+		c.st.BlockedNS = uint64(at + c.Limit.BlockNS)
 		c.carried = true
 	}
 }
 
 // blockedTooLong reports a block that a policy's limit has left which blocked for longer. A literal's block stays: who asks
-// with another literal must not end it.
-func (c *Call) blockedTooLong(nowNS int64) bool {
-	return c.Policy != 0 && c.st.BlockedNS > uint64(nowNS+c.Limit.BlockNS)
+// with another literal must not end it. at is now, in the limit's time.
+func (c *Call) blockedTooLong(at int64) bool {
+	return c.Policy != 0 && c.st.BlockedNS > uint64(at+c.Limit.BlockNS)
 }
 
 func (c *Call) sameKey(of *Call) bool { return c.hash == of.hash && bytes.Equal(c.Key, of.Key) }
@@ -173,7 +178,7 @@ func (c *Call) needs(before []Call, nowNS int64) (n need) {
 		return n
 	}
 	if c.changes {
-		c.Limit.Fit(&c.st, nowNS)
+		c.Limit.Fit(&c.st, c.sh.timeOf(c.Limit, nowNS))
 	}
 	n.bytes += c.grows()
 	return n
@@ -208,7 +213,7 @@ func (c *Call) change(before []Call, cost int64, mode cell.Mode, nowNS int64) {
 		c.sh.rememberCalls(c.n, c.e, c.Key)
 	}
 	if !c.tried && !c.adopts {
-		c.Decision = c.Limit.Decide(&c.st, nowNS, cost, mode)
+		c.Decision = c.Limit.Decide(&c.st, c.sh.timeOf(c.Limit, nowNS), cost, mode)
 	}
 	c.keep(nowNS)
 }
@@ -217,7 +222,7 @@ func (c *Call) change(before []Call, cost int64, mode cell.Mode, nowNS int64) {
 func (c *Call) keep(nowNS int64) {
 	sh := c.sh
 	if c.e == nil {
-		c.n, c.e = sh.link(c.hash, c.Key, State{TAT: c.Limit.EndNS(&c.st)}, false, nowNS)
+		c.n, c.e = sh.link(c.hash, c.Key, State{TAT: sh.limitEndNS(c.Limit, &c.st)}, false, nowNS)
 	}
 	had := int64(0)
 	if c.tally == nil {

@@ -1,5 +1,7 @@
 package store
 
+import "celld/cell"
+
 // endNS is the first instant at which a slot is dead.
 func (t *table) endNS(n uint32, e *slot) uint64 {
 	if e.use&flagExpiry == 0 {
@@ -12,7 +14,7 @@ func (t *table) endNS(n uint32, e *slot) uint64 {
 }
 
 func (t *table) endWithExpiry(n uint32, e *slot) uint64 {
-	end := uint64(t.expiries[n])
+	end := cell.ShiftInstant(uint64(t.expiries[n]), -t.wall.Load())
 	if e.spent() {
 		return end
 	}

@@ -17,8 +17,9 @@ type Position struct {
 //
 // fn is called under a lock: it must be quick, must not use the store, and must not keep the key.
 func (s *Store) Export(from Position, nowNS int64, fn func(key []byte, st State)) (next Position, more bool) {
+	fn = s.inWall(fn)
 	if from.shard == len(s.shards) {
-		return from, from.moves.tell(nowNS, fn)
+		return from, from.moves.tell(nowNS, s.WallNS(nowNS), fn)
 	}
 	sh := &s.shards[from.shard]
 	sh.lock(nowNS)
@@ -63,7 +64,7 @@ func (sh *shard) export(from uint32, nowNS int64, fn func(key []byte, st State))
 		if e.spent() || sh.dead(n, e, nowNS) {
 			continue
 		}
-		if st := sh.full(n, e); !st.over(nowNS) {
+		if st := sh.full(n, e); !st.over(nowNS, nowNS+sh.wall.Load()) {
 			fn(sh.keys.view(n, e, &scratch), st)
 		}
 	}

@@ -42,7 +42,7 @@ func (sh *shard) prune(n uint32, e *slot, nowNS int64) bool {
 		return true
 	}
 	limits := sh.limits(e, false)
-	end := limits.EndNS()
+	end := sh.endOf(limits)
 	if end <= uint64(nowNS) {
 		sh.remove(n, e)
 		return false

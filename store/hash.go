@@ -125,7 +125,7 @@ func (s *Store) PutFields(key []byte, fields Fields, apart bool, a Access) (adde
 		if ok {
 			limits = *old.Limits
 		}
-		if limits, added, refused = fields.Join(limits, apart, a.NowNS); refused != nil {
+		if limits, added, refused = fields.Join(limits, apart, s.WallNS(a.NowNS)); refused != nil {
 			return old, Leave
 		}
 		if len(limits) == 0 {

@@ -134,7 +134,7 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 			if st.Limits != nil {
 				sh.tell(e, *st.Limits)
 			}
-			fn(Change{Key: sh.keys.view(n, e, &d.scratch), State: st})
+			fn(Change{Key: sh.keys.view(n, e, &d.scratch), State: st.shifted(sh.wall.Load())})
 		}
 	}
 	sh.mu.Unlock()

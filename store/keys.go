@@ -1,5 +1,7 @@
 package store
 
+import "celld/cell"
+
 // Get returns the state of a live key and touches it.
 func (s *Store) Get(key []byte, a Access) (State, bool) {
 	hash := s.hash(key)
@@ -11,7 +13,7 @@ func (s *Store) Get(key []byte, a Access) (State, bool) {
 	if e == nil {
 		return State{}, false
 	}
-	return sh.state(n, e), true
+	return sh.state(n, e).shifted(s.wall.Load()), true
 }
 
 // Action is what Update's function wants done with the key.
@@ -36,7 +38,7 @@ func (s *Store) Update(key []byte, a Access, fn func(old State, ok bool) (State,
 	n, e := sh.find(hash, key, a)
 	st, action := sh.ask(fn, n, e)
 	for {
-		if action == Put && st.over(a.NowNS) {
+		if action == Put && st.over(a.NowNS, s.WallNS(a.NowNS)) {
 			action = Delete
 		}
 		switch {
@@ -93,9 +95,17 @@ func (sh *shard) store(hash uint64, n uint32, e *slot, key []byte, st State, now
 
 func (sh *shard) ask(fn func(State, bool) (State, Action), n uint32, e *slot) (State, Action) {
 	if e == nil {
-		return fn(State{}, false)
+		st, action := fn(State{}, false)
+		return st.shifted(-sh.wall.Load()), action
 	}
-	return fn(sh.full(n, e), true)
+	is, ahead := sh.full(n, e), sh.wall.Load()
+	told := is.shifted(ahead)
+	st, action := fn(told, true)
+	if st.Limits == told.Limits { // as they are
+		st.TAT, st.Limits = cell.ShiftInstant(st.TAT, -ahead), is.Limits
+		return st, action
+	}
+	return st.shifted(-ahead), action
 }
 
 // Delete removes a key and returns whether it was there and live.

@@ -130,7 +130,7 @@ func (sh *shard) dropDeadTallies(e *slot, nowNS int64) (left int) {
 	for n := before.next; n != 0; {
 		p := t.at(n)
 		next := p.next
-		if t.endNS(p) <= uint64(nowNS) || p.policy != 0 && sh.policies.byID(p.policy) == nil {
+		if sh.tallyEndNS(p) <= uint64(nowNS) || p.policy != 0 && sh.policies.byID(p.policy) == nil {
 			sh.releaseBytes(t.bytes(p))
 			before.next = next
 			t.put(n)
@@ -160,10 +160,16 @@ func (t *table) limitBytes(e *slot) (bytes int64) {
 func (t *table) limitsEndNS(e *slot) (end uint64) {
 	for n := e.firstTally(); n != 0; {
 		p := t.tallies.at(n)
-		end = max(end, t.tallies.endNS(p))
+		end = max(end, t.tallyEndNS(p))
 		n = p.next
 	}
 	return end
+}
+
+// tallyEndNS is when a tally has nothing left to remember.
+func (t *table) tallyEndNS(p *tally) uint64 {
+	l, st := cell.Literal{Slot: p.slot()}, t.tallies.state(p) // all that an end needs; literal would divide
+	return t.limitEndNS(&l, &st)
 }
 
 // costBytes is what a key takes with its limits, by the estimate of MaxBytes.
@@ -200,8 +206,8 @@ func (l Limits) bytes() (n int64) {
 	return n
 }
 
-// Shift returns a copy that takes so much from every instant, for a clock that was set back.
-func (l Limits) Shift(ns uint64) Limits {
+// Shift returns a copy with ns added to every instant, for a clock that was set while nobody ran.
+func (l Limits) Shift(ns int64) Limits {
 	l = l.clone()
 	for i := range l {
 		l[i].Literal.Shift(&l[i].State, ns)
@@ -224,9 +230,17 @@ func (sh *shard) full(n uint32, e *slot) State {
 	st := sh.state(n, e)
 	if st.Kind == HoldsLimits {
 		limits := sh.limits(e, false)
-		st.TAT, st.Limits = limits.EndNS(), &limits
+		st.TAT, st.Limits = sh.endOf(limits), &limits
 	}
 	return st
+}
+
+// endOf is when the last of limits has nothing left to remember.
+func (t *table) endOf(limits Limits) (end uint64) {
+	for i := range limits {
+		end = max(end, t.limitEndNS(&limits[i].Literal, &limits[i].State))
+	}
+	return end
 }
 
 // whole is full with what was of policies that are gone, which Undo may bring back.
@@ -328,9 +342,15 @@ func (s *Store) Limits(key []byte, a Access, fn func(*LimitState)) (bool, error)
 	}
 	limits := sh.limits(e, false)
 	for i := range limits {
-		if limits[i].Literal.EndNS(&limits[i].State) > uint64(a.NowNS) {
-			fn(&limits[i])
+		l := &limits[i]
+		if sh.limitEndNS(&l.Literal, &l.State) <= uint64(a.NowNS) {
+			continue
 		}
+		if ahead := s.wall.Load(); ahead != 0 {
+			l.State.Ring = cloneRing(l.State.Ring)
+			l.shift(ahead)
+		}
+		fn(l)
 	}
 	return true, nil
 }

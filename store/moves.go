@@ -124,7 +124,7 @@ func (m *moves) any() bool {
 }
 
 // tell tells fn a few of them, and whether there are more.
-func (m *moves) tell(nowNS int64, fn func(key []byte, st State)) (more bool) {
+func (m *moves) tell(nowNS, wallNS int64, fn func(key []byte, st State)) (more bool) {
 	if m == nil {
 		return false
 	}
@@ -137,7 +137,7 @@ func (m *moves) tell(nowNS int64, fn func(key []byte, st State)) (more bool) {
 		}
 		told++
 		delete(m.keys, key)
-		if st.TAT > uint64(nowNS) && (st.ExpiryNS <= 0 || st.ExpiryNS > nowNS) {
+		if st.TAT > uint64(nowNS) && (st.ExpiryNS <= 0 || st.ExpiryNS > wallNS) {
 			fn([]byte(key), st)
 		}
 	}

@@ -20,7 +20,7 @@ type Rule struct {
 	Deny    bool
 	Pattern string       // a key; a prefix of keys, with * at the end; or with Net what stands before an address
 	Net     netip.Prefix // the zero value: none
-	UntilNS int64        // Unix ns; 0: for ever
+	UntilNS int64        // limit time, Unix ns; 0: for ever
 }
 
 // MaxRules is how many there may be; more are refused.

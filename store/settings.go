@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -112,7 +113,8 @@ func (s *Store) SettingText(setting Setting) (string, bool) {
 	if r == nil {
 		return "", false
 	}
-	return strconv.FormatInt((r.UntilNS+999_999)/1_000_000, 10), true
+	until := min(int64(cell.ShiftInstant(uint64(r.UntilNS), s.wall.Load())), math.MaxInt64-2_000_000) // what parseRule takes
+	return strconv.FormatInt((until+999_999)/1_000_000, 10), true
 }
 
 var errUnknownSetting = errors.New("unknown kind of setting")
@@ -128,6 +130,7 @@ func (s *Store) PutSetting(setting Setting, text string, nowNS int64) error {
 		return err
 	case RuleSetting:
 		r, err := parseRule(setting.Name, text)
+		r.UntilNS = int64(cell.ShiftInstant(uint64(r.UntilNS), -s.wall.Load()))
 		switch {
 		case err != nil:
 		case r.over(nowNS):

@@ -35,7 +35,8 @@ type table struct {
 	tallies  tallies
 	lists    lists
 	ends     wheel
-	expiries map[uint32]int64 // by slot, the ExpiryNS that are instants
+	wall     *wallAhead
+	expiries map[uint32]int64 // by slot, the ExpiryNS that are instants, in wall time
 	noExpiry int64            // slots whose ExpiryNS is NoExpiry
 	inUse    int64
 }

@@ -6,7 +6,7 @@ const (
 	NoExpiry int64 = -1 // TTL reads -1; it still dies when its TAT passes, as nothing is left to remember then
 )
 
-// State is what is kept under a key.
+// State is what is kept under a key, in wall time: see wallAhead.
 type State struct {
 	TAT      uint64 // Unix ns; where a key holds limits, when the last of them has nothing left to remember
 	ExpiryNS int64  // AtTAT, NoExpiry, or an instant, Unix ns
@@ -16,13 +16,13 @@ type State struct {
 
 // Access says when a call happens, and whether it counts as a use of the key.
 type Access struct {
-	NowNS   int64 // Unix ns, not negative
+	NowNS   int64 // limit time, Unix ns, not negative
 	NoTouch bool  // leave the LRU order and the idle time as they are (CLIENT NO-TOUCH). A new key is new all the same
 }
 
-// over reports whether a state put now would be dead at once: its expiry has passed, or it lives as long as a TAT that
-// has, as limits always do.
-func (st State) over(nowNS int64) bool {
+// over reports whether a state, in limit time but for its expiry, would be dead at once if it were put now: its expiry has
+// passed, or it lives as long as a TAT that has, as limits always do.
+func (st State) over(nowNS, wallNS int64) bool {
 	if st.Kind == HoldsLimits && st.TAT <= uint64(nowNS) {
 		return true
 	}
@@ -32,5 +32,5 @@ func (st State) over(nowNS int64) bool {
 	case AtTAT:
 		return st.TAT <= uint64(nowNS)
 	}
-	return st.ExpiryNS <= nowNS
+	return st.ExpiryNS <= wallNS
 }

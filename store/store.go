@@ -45,6 +45,7 @@ type Store struct {
 	policies policies
 	rules    rules
 	settings settings
+	wall     wallAhead
 
 	sweeps atomic.Uint32 // rotates the shard that Sweep starts with
 
@@ -74,7 +75,7 @@ func New(o Options) *Store {
 	s.settings.on = o.Journal
 	for i := range s.shards {
 		sh := &s.shards[i]
-		sh.room, sh.seed, sh.policies = &s.room, s.seed, &s.policies
+		sh.room, sh.seed, sh.policies, sh.wall = &s.room, s.seed, &s.policies, &s.wall
 		sh.index.memory, sh.slabs.memory, sh.keys.tails.memory = &s.memory, &s.memory, &s.memory
 		if o.Journal {
 			sh.journal = &journal{}

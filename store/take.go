@@ -112,19 +112,20 @@ func (s *Store) takeOne(sh *shard, r *TakeRequest, a Access) (done bool) {
 		return false
 	}
 	c.st = sh.tallies.state(p)
-	if c.blockedTooLong(a.NowNS) {
+	at := sh.timeOf(c.Limit, a.NowNS)
+	if c.blockedTooLong(at) {
 		return false
 	}
 	if (c.Limit.Algo == cell.Log || c.Limit.Buckets > 0) && (sh.keepsUndo() || !c.Limit.Fits(&c.st)) {
 		return false // a ring is changed in place: what it was is to be noted first, and room for more to be had
 	}
 	sh.counters.hits++
-	c.Decision = c.Limit.Decide(&c.st, a.NowNS, r.Cost, cell.Take)
+	c.Decision = c.Limit.Decide(&c.st, at, r.Cost, cell.Take)
 	d := &c.Decision
 	if !d.Limited || p.blockedNS != c.st.BlockedNS {
 		sh.rememberCalls(c.n, c.e, c.Key)
 		p.a, p.b, p.blockedNS = c.st.A, c.st.B, c.st.BlockedNS
-		sh.putEnd(c.n, c.e, c.Limit.EndNS(&c.st), c.Key)
+		sh.putEnd(c.n, c.e, sh.limitEndNS(c.Limit, &c.st), c.Key)
 	}
 	if d.Limited && !c.Limit.Shadow {
 		r.Taken = Taken{Limited: true, RetryAfterNS: d.RetryAfterNS, ResetAfterNS: d.ResetAfterNS}
@@ -177,7 +178,7 @@ func (s *Store) takeLocked(calls []Call, o TakeOptions, a Access, paid *prepaid)
 	if (o.Mode != cell.Force || t.Limited) && !(o.Mode == cell.Take && !t.Limited && try(calls, cost, a.NowNS)) {
 		for i := range calls {
 			if c := &calls[i]; !c.ruled {
-				c.Decision = c.Limit.Decide(&c.st, a.NowNS, cost*c.times, cell.Peek)
+				c.Decision = c.Limit.Decide(&c.st, c.sh.timeOf(c.Limit, a.NowNS), cost*c.times, cell.Peek)
 				t.Limited = t.Limited || c.Decision.Limited && !c.Limit.Shadow
 			}
 		}
@@ -203,7 +204,7 @@ func try(calls []Call, cost, nowNS int64) bool {
 		passes := c.times == 1 && c.Limit.BlockNS == 0 && c.Limit.Algo != cell.Log && c.Limit.Buckets == 0 // no ring, which would not be a copy
 		if passes {
 			before := c.st
-			c.Decision = c.Limit.Decide(&c.st, nowNS, cost, cell.Take)
+			c.Decision = c.Limit.Decide(&c.st, c.sh.timeOf(c.Limit, nowNS), cost, cell.Take)
 			if passes = !c.Decision.Limited; passes {
 				c.before, c.tried = before, true
 			}
@@ -233,7 +234,7 @@ func (s *Store) applyRule(c *Call, nowNS int64) bool {
 func upTo(calls []Call, most, nowNS int64) int64 {
 	for i := range calls {
 		if c := &calls[i]; !c.Limit.Shadow && !c.ruled {
-			d := c.Limit.Decide(&c.st, nowNS, 1, cell.Peek)
+			d := c.Limit.Decide(&c.st, c.sh.timeOf(c.Limit, nowNS), 1, cell.Peek)
 			most = min(most, d.Remaining/c.sharers(calls))
 		}
 	}
@@ -248,7 +249,7 @@ func (s *Store) change(calls []Call, denied bool, cost int64, mode cell.Mode, a 
 		c := &calls[i]
 		limited := mode == cell.Take && c.Decision.Limited
 		c.changes = !c.ruled && !denied && !limited && mode != cell.Peek
-		c.blocks = !c.ruled && limited && c.Limit.BlockNS > 0 && c.st.BlockedNS <= uint64(a.NowNS)
+		c.blocks = !c.ruled && limited && c.Limit.BlockNS > 0 && c.st.BlockedNS <= uint64(c.sh.timeOf(c.Limit, a.NowNS))
 		c.adopts = !c.ruled && !c.changes && !c.blocks && c.carried && (mode != cell.Peek || c.Policy != 0)
 		if c.stores() {
 			more.add(c.needs(calls[:i], a.NowNS))

@@ -174,9 +174,3 @@ func (t *tallies) keep(p *tally, l *cell.Literal, shape uint32, st *cell.State) 
 		t.setRing(p, st.Ring)
 	}
 }
-
-// endNS is when a tally has nothing left to remember.
-func (t *tallies) endNS(p *tally) uint64 {
-	l, st := cell.Literal{Slot: p.slot()}, t.state(p) // all that an end needs; literal would divide
-	return l.EndNS(&st)
-}

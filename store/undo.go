@@ -204,7 +204,7 @@ func (s *Store) restore(key []byte, was *note, nowNS int64) {
 		sh.rewind(e, *was.was.Limits)
 	}
 	switch {
-	case !was.there || was.dead(nowNS):
+	case !was.there || was.dead(nowNS, s.WallNS(nowNS)):
 		if e != nil {
 			sh.remove(n, e)
 		}
@@ -220,8 +220,8 @@ func (s *Store) restore(key []byte, was *note, nowNS int64) {
 }
 
 // dead reports a key that would have died since.
-func (b *note) dead(nowNS int64) bool {
-	return b.was.over(nowNS) || !b.spent && b.was.TAT <= uint64(nowNS)
+func (b *note) dead(nowNS, wallNS int64) bool {
+	return b.was.over(nowNS, wallNS) || !b.spent && b.was.TAT <= uint64(nowNS)
 }
 
 func (s *Store) eachJournal(do func(j *journal)) {

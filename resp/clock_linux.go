@@ -1,0 +1,10 @@
+package resp
+
+import "golang.org/x/sys/unix"
+
+// bootNS is CLOCK_BOOTTIME, which goes on while the machine is suspended.
+func bootNS() (int64, bool) {
+	var ts unix.Timespec
+	err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
+	return ts.Nano(), err == nil
+}

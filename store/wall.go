@@ -1,0 +1,113 @@
+package store
+
+import (
+	"sync/atomic"
+
+	"celld/cell"
+)
+
+// Two times meet in the store.
+//
+// Limit time is what Access.NowNS says. It goes on as time passes and never steps, whatever is done to the wall clock, so
+// that limits neither lock nor free by that: TATs, the states of CL.TAKE's limits, blocks and ends of rules are kept in it.
+//
+// Wall time is limit time + wallAhead. What people have named by the clock is kept in it: expiries, as in Redis those of
+// EXPIRE too, and the windows of the clock or the calendar. All that leaves the store or comes into it is in wall time:
+// State, LimitState and the texts of settings, and so every file and reply.
+type wallAhead struct{ atomic.Int64 }
+
+// WallNS is the wall time at an instant of limit time. At first they are the same.
+func (s *Store) WallNS(nowNS int64) int64 { return nowNS + s.wall.Load() }
+
+// SetWall says that the wall clock shows wallNS at nowNS. Whoever calls it sees to it that no other call is under way which
+// is to be all before or all after. It looks at each key: a million, half of them of CL.TAKE, took 50 ms.
+func (s *Store) SetWall(wallNS, nowNS int64) {
+	ahead := wallNS - nowNS
+	by := ahead - s.wall.Swap(ahead)
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.lock(nowNS)
+		sh.setWall(by, wallNS)
+		sh.mu.Unlock()
+	}
+}
+
+// setWall puts the keys that end by the wall clock where they belong now. What was told of logs was in the wall time before.
+func (sh *shard) setWall(byNS, wallNS int64) {
+	for n := uint32(1); n < sh.slabs.top; n++ {
+		e := sh.slabs.at(n)
+		if e.list() == freeList || !e.holdsLimits() && e.use&flagExpiry == 0 {
+			continue
+		}
+		if e.holdsLimits() {
+			sh.realign(e, byNS, wallNS)
+			sh.untell(e)
+			e.tat = sh.limitsEndNS(e)
+		}
+		sh.ends.unlink(&sh.slabs, e)
+		sh.ends.link(&sh.slabs, n, e, sh.endNS(n, e))
+	}
+	sh.publish()
+}
+
+func (t *table) realign(e *slot, byNS, wallNS int64) {
+	for n := e.firstTally(); n != 0; n = t.tallies.at(n).next {
+		p := t.tallies.at(n)
+		slot := p.slot()
+		if !slot.Aligned() {
+			continue
+		}
+		l, st := p.literal(), t.tallies.state(p)
+		l.Realign(&st, byNS, wallNS)
+		p.a, p.blockedNS = st.A, st.BlockedNS
+	}
+}
+
+// timeOf is now in the time that a limit is decided in.
+func (t *table) timeOf(l *cell.Literal, nowNS int64) int64 {
+	if l.Aligned() {
+		nowNS += t.wall.Load()
+	}
+	return nowNS
+}
+
+// limitEndNS is when a limit has nothing left to remember, in limit time.
+func (t *table) limitEndNS(l *cell.Literal, st *cell.State) uint64 {
+	end := l.EndNS(st)
+	if l.Aligned() {
+		end = cell.ShiftInstant(end, -t.wall.Load())
+	}
+	return end
+}
+
+// shifted is a state as it leaves the store, with ns that wall time is ahead, or comes in, with -ns.
+func (st State) shifted(ns int64) State {
+	if ns == 0 {
+		return st
+	}
+	st.TAT = cell.ShiftInstant(st.TAT, ns)
+	if st.Limits != nil {
+		limits := st.Limits.clone()
+		for i := range limits {
+			limits[i].shift(ns)
+		}
+		st.Limits = &limits
+	}
+	return st
+}
+
+func (l *LimitState) shift(ns int64) {
+	if !l.Literal.Aligned() {
+		l.Literal.Shift(&l.State, ns)
+		l.Told = l.Told.Shift(ns)
+	}
+}
+
+// inWall is fn, told of states in wall time.
+func (s *Store) inWall(fn func(key []byte, st State)) func(key []byte, st State) {
+	ahead := s.wall.Load()
+	if ahead == 0 {
+		return fn
+	}
+	return func(key []byte, st State) { fn(key, st.shifted(ahead)) }
+}
