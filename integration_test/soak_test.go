@@ -102,7 +102,6 @@ func (s *soak) run() {
 	for {
 		select {
 		case <-report.C:
-			s.t.Logf("%s left; rounds: %s", time.Until(s.end).Round(time.Second), s.progress())
 			fmt.Printf("%s: %s left; rounds: %s\n", s.t.Name(), time.Until(s.end).Round(time.Second), s.progress())
 		case <-done:
 			return
@@ -276,7 +275,7 @@ func (s *soak) victim(r *rand.Rand) error {
 	for range r.IntN(20) {
 		switch r.IntN(5) {
 		case 0:
-			_, err = c.Do("MONITOR")
+			_, _ = c.Do("MONITOR")
 			return nil
 		case 1:
 			_, err = c.Do("KEYS", "*")
