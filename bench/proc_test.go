@@ -100,13 +100,15 @@ func TestReadCPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for began := time.Now(); time.Since(began) < 50*time.Millisecond; {
+	began, got := time.Now(), time.Duration(0)
+	for got <= 0 && time.Since(began) < time.Minute { // of which a loaded machine may give little
+		after, err := readCPU(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = after.since(before)
 	}
-	after, err := readCPU(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := after.since(before); got <= 0 || got > time.Minute {
-		t.Errorf("50 ms of work took %v of CPU", got)
+	if got <= 0 || got > time.Minute {
+		t.Errorf("work took %v of CPU", got)
 	}
 }
