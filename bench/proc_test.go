@@ -56,7 +56,7 @@ func TestParseField(t *testing.T) {
 
 // TestGroupPSS starts a child in a group of its own, and one of that in the same.
 func TestGroupPSS(t *testing.T) {
-	cmd := exec.Command("sh", "-c", "sleep 10 & wait")
+	cmd := exec.Command("sh", "-c", "sleep 60 & wait")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestGroupPSS(t *testing.T) {
 	group := cmd.Process.Pid
 	defer cmd.Wait()
 	defer syscall.Kill(-group, syscall.SIGKILL)
-	for range 500 {
+	for range 3000 {
 		own, err := readField(group, "smaps_rollup", "Pss")
 		sum, err2 := readGroupPSS(group)
 		if err := errors.Join(err, err2); err != nil {
