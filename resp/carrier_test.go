@@ -170,7 +170,7 @@ func TestCarriersDeafPeer(t *testing.T) {
 		deaf, c := dialTest(t, addr), dialTest(t, addr)
 		eventually(t, "end of the peer, or one who waits for it", func() bool {
 			_ = deaf.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
-			n, _ := io.WriteString(deaf, strings.Repeat("COMMAND DOCS\r\n", 100))
+			n, _ := io.WriteString(deaf, strings.Repeat("COMMAND DOCS\r\n", 50_000))
 			c.ask("PING\r\n", "+PONG\r\n")
 			waits := slices.ContainsFunc(srv.allSessions(), func(s *Session) bool { return s.client.unsent.Load() > 0 })
 			return srv.stats.outputLimitCloses.Load() > 0 || n == 0 && waits
