@@ -70,7 +70,7 @@ func eachCarrierOn(t *testing.T, files persistence.FileSystem, test func(t *test
 }
 
 // patience is how long a test waits for what must come: far above what a loaded machine takes.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 type testConn struct {
 	net.Conn
