@@ -7,7 +7,7 @@ CLIENTS := integration_test/testdata/clients
 GO_FILES = $$(find . -name '*.go' -not -path './$(CACHE)/*' -not -path '*/node_modules/*')
 
 .NOTPARALLEL:
-.PHONY: help build run test bench go tools clients redis-cell throttlecrab fmt vet staticcheck go-test clean
+.PHONY: help build run test fuzz bench go tools clients redis-cell throttlecrab fmt vet staticcheck go-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -105,9 +105,21 @@ vet: go ## go vet
 staticcheck: go ## staticcheck, in the version that go.mod names
 	go tool staticcheck ./...
 
-go-test: go ## every Go test, with the race detector, and without it the one that it makes too slow
+# What one goroutine does at length alone finds no race, and takes ten times as long with the race detector: such tests are
+# in files with the tag !race, and run in the second line. That line runs the others again, in seconds, at true speed.
+go-test: go ## every Go test, with the race detector, and the long ones of one goroutine without it
 	go test -race ./...
-	go test -run '^TestAFlood' ./store
+	go test ./persistence ./store
+
+FUZZTIME := 1m
+
+# Go makes each input that reaches new code smaller before it goes on, for up to a minute by default, in which it tries little else.
+fuzz: go ## run each fuzz target for FUZZTIME=1m (FUZZ=FuzzAOF: those that match); what fails is kept in testdata/fuzz
+	@grep -rno '^func Fuzz[A-Za-z]*' --include='*_test.go' cell persistence resp store | sed 's/\/[^/]*:func / /' | while read -r package target; do \
+		case $$target in *$(FUZZ)*) ;; *) continue ;; esac; \
+		echo "./$$package $$target"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x ./$$package || exit 1; \
+	done
 
 clean: ## delete the binary and what was installed or built for the tests
 	rm -rf celld $(CACHE)

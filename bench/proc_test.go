@@ -56,7 +56,7 @@ func TestParseField(t *testing.T) {
 
 // TestGroupPSS starts a child in a group of its own, and one of that in the same.
 func TestGroupPSS(t *testing.T) {
-	cmd := exec.Command("sh", "-c", "sleep 10 & wait")
+	cmd := exec.Command("sh", "-c", "sleep 60 & wait")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestGroupPSS(t *testing.T) {
 	group := cmd.Process.Pid
 	defer cmd.Wait()
 	defer syscall.Kill(-group, syscall.SIGKILL)
-	for range 500 {
+	for range 3000 {
 		own, err := readField(group, "smaps_rollup", "Pss")
 		sum, err2 := readGroupPSS(group)
 		if err := errors.Join(err, err2); err != nil {
@@ -100,13 +100,15 @@ func TestReadCPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for began := time.Now(); time.Since(began) < 50*time.Millisecond; {
+	began, got := time.Now(), time.Duration(0)
+	for got <= 0 && time.Since(began) < time.Minute { // of which a loaded machine may give little
+		after, err := readCPU(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = after.since(before)
 	}
-	after, err := readCPU(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := after.since(before); got <= 0 || got > time.Minute {
-		t.Errorf("50 ms of work took %v of CPU", got)
+	if got <= 0 || got > time.Minute {
+		t.Errorf("work took %v of CPU", got)
 	}
 }

@@ -130,7 +130,7 @@ func TestPeerNginx(t *testing.T) {
 		}
 		return nginx, celld
 	}
-	thrice(t, func(attempt string) string {
+	again(t, func(attempt string) string {
 		if nginx, celld := series("slow", "6/1m,burst=8", attempt, 12, 0); nginx != 8 || celld != 8 {
 			return fmt.Sprintf("burst=7: of 12 at once nginx lets %d through, celld %d", nginx, celld)
 		}

@@ -32,7 +32,7 @@ func (c *conn) take(args ...string) (r taken) {
 func TestPeerRedisCell(t *testing.T) {
 	t.Parallel()
 	p, rnd := startModulePair(t), newRand(t)
-	thrice(t, func(attempt string) string {
+	again(t, func(attempt string) string {
 		for i, quantity := range []int64{1, 15, 1, 0, 17, -3, 2, 2} {
 			limit := rateLimit{burst: 15, count: 30, period: 60}
 			if difference := p.takeDiffers("k"+attempt, "30/60s,burst=16", limit, quantity); difference != "" {
@@ -43,7 +43,7 @@ func TestPeerRedisCell(t *testing.T) {
 	})
 	for range 200 {
 		prefix, seed := randomKey(rnd), rnd.Uint64()
-		thrice(t, func(attempt string) string {
+		again(t, func(attempt string) string {
 			rnd := rand.New(rand.NewPCG(seed, 0))
 			period := min(1+rnd.Int64N(1<<rnd.IntN(25)), 366*86400)
 			limit := rateLimit{burst: rnd.Int64N(20), count: 1 + rnd.Int64N(min(period, 1000)), period: period}.sharp()
@@ -95,7 +95,7 @@ func TestPeerRedisRate(t *testing.T) {
 	c, limiter := dial(t, start(t).addr), redis_rate.NewLimiter(db)
 	for i := range 100 {
 		seed := rnd.Uint64()
-		thrice(t, func(attempt string) string {
+		again(t, func(attempt string) string {
 			rnd, key := rand.New(rand.NewPCG(seed, 0)), fmt.Sprintf("k%d:%s", i, attempt)
 			limit := redis_rate.Limit{Rate: 1 + rnd.IntN(20), Burst: 1 + rnd.IntN(30)}
 			limit.Period = time.Duration(limit.Rate*(20+rnd.IntN(1000))) * time.Second
@@ -146,7 +146,7 @@ func TestPeerIncr(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, b := dial(t, celld.addr), dial(t, redis)
-			thrice(t, func(attempt string) string {
+			again(t, func(attempt string) string {
 				key := name + attempt
 				for window := range 2 {
 					var last taken
@@ -180,7 +180,7 @@ func TestPeersInRealTime(t *testing.T) {
 		t.Run(literal, func(t *testing.T) {
 			t.Parallel()
 			c := dial(t, srv.addr)
-			thrice(t, func(attempt string) string {
+			again(t, func(attempt string) string {
 				began := time.Now()
 				limit := c.take(literal+attempt, literal, "PEEK").limit
 				got := c.take(literal+attempt, literal, "COST", itoa(limit))

@@ -57,11 +57,11 @@ type crasher struct {
 	mu     sync.Mutex
 	keys   []ledger
 	oldest time.Duration // how long before a kill a decision was answered that was forgotten
-	stall  time.Duration // the longest that the machine kept this process from running, while the server ran
+	stall  time.Duration // the longest that the machine kept this process or the server from running
 }
 
-// watchStalls notes for how long sleeps are longer than they should be, until stop.
-func (c *crasher) watchStalls() (stop func()) {
+// watchStalls notes for how long sleeps, and the answers of the server, take longer than they should, until stop.
+func (c *crasher) watchStalls(server *conn) (stop func()) {
 	const nap = 10 * time.Millisecond
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -71,6 +71,7 @@ func (c *crasher) watchStalls() (stop func()) {
 			case <-done:
 				return
 			case <-time.After(nap):
+				_, _ = server.tryDo([]string{"PING"})
 				c.stall = max(c.stall, time.Since(last)-nap)
 			}
 		}
@@ -102,7 +103,7 @@ func (c *crasher) round(run time.Duration) {
 			}
 		})
 	}
-	stop := c.watchStalls()
+	stop := c.watchStalls(dial(c.t, srv.addr))
 	time.Sleep(run)
 	killed := time.Now()
 	stop()

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	startTimeout = 20 * time.Second // far above what a start takes, for a loaded machine
-	stopTimeout  = 20 * time.Second
+	startTimeout = time.Minute // far above what a start takes, for a loaded machine
+	stopTimeout  = time.Minute
 )
 
 // spec says how a celld is started. Its zero value is the static binary on a free loopback port.

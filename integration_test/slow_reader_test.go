@@ -25,7 +25,7 @@ func TestSlowReader(t *testing.T) {
 			slow := dial(t, srv.addr)
 			slow.Conn.(interface{ SetReadBuffer(int) error }).SetReadBuffer(4096)
 			batch, cut, sent := slices.Repeat(frame(request...), 100), false, 0
-			for deadline := time.Now().Add(30 * time.Second); !cut && time.Now().Before(deadline); {
+			for deadline := time.Now().Add(replyTimeout); !cut && time.Now().Before(deadline); {
 				slow.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 				n, err := slow.Write(batch)
 				sent += n

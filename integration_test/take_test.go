@@ -90,7 +90,7 @@ func TestTake(t *testing.T) {
 			c.do("HELLO", "3")
 		}
 		for _, step := range takeSteps {
-			thrice(t, func(string) string {
+			again(t, func(string) string {
 				c.do("CL.RESET", "k")
 				calls := strings.Split(step.calls, "; ")
 				var batch []byte

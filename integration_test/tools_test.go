@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -65,7 +66,7 @@ func tool(t testing.TB, name string, args ...string) string {
 // tryTool runs a program with this standard input.
 func tryTool(t testing.TB, stdin, name string, args ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, need(t, name), args...)
 	cmd.Stdin = strings.NewReader(stdin)
@@ -102,6 +103,21 @@ func vmRSS(t testing.TB, pid int) int64 {
 	}
 	t.Fatalf("no VmRSS in %s", text)
 	return 0
+}
+
+// cpuTime is what a process has had of the CPUs. Unlike the time that passes, it is the same on a loaded machine.
+func cpuTime(t testing.TB, pid int) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var user, system int64 // in ticks of 10 ms, see proc(5)
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
 // hostPort splits an address for tools that want the two apart.

@@ -1,9 +1,7 @@
 package persistence_test
 
 import (
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
@@ -198,140 +196,6 @@ func TestTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// However a file is cut off, it is read up to there or refused, and has no limit that was not in it.
-func TestAFileThatIsCut(t *testing.T) {
-	for name, set := range map[string]func(*persistence.Options){"dump.rdb": snapshots, "appendonly.aof": appendOnly} {
-		t.Run(name, func(t *testing.T) {
-			w := smallFile(t, set)
-			want, whole := w.states(), w.read(name)
-			var keys []int
-			if name == "appendonly.aof" {
-				keys = wholeCommands(t, whole, want)
-			}
-			for n := range len(whole) {
-				w.write(name, whole[:n])
-				if err := w.open(); err != nil {
-					if name == "appendonly.aof" || !strings.Contains(err.Error(), "damaged at byte") {
-						t.Fatalf("cut at %d: %v", n, err)
-					}
-					continue
-				}
-				w.onlyFrom(want)
-				if name == "dump.rdb" {
-					t.Fatalf("a snapshot of %d bytes of %d is taken for whole", n, len(whole))
-				}
-				if got := len(w.states()); got != keys[n] {
-					t.Fatalf("cut at %d: %d keys, want %d", n, got, keys[n])
-				}
-				w.m.Stop()
-			}
-		})
-	}
-}
-
-// Wherever the power went: up to there the file is as it was, and from there zeros, as many as it would have become longer
-// by. All that is whole before them is read, and the log says what is not.
-func TestAFileThatEndsInZeros(t *testing.T) {
-	w, files := inMemory(t, appendOnly)
-	w.writeSmallFile()
-	path := w.path("appendonly.aof")
-	want, whole := w.states(), files.text(path)
-	keys := wholeCommands(t, whole, want)
-	for n := range keys {
-		for _, zeros := range []int{1, 100, 3 << 20} {
-			if zeros > 100 && n%64 != 0 {
-				continue // it takes 3 ms
-			}
-			files.put(path, []byte(whole[:n]+strings.Repeat("\x00", zeros)))
-			w.mustOpen().onlyFrom(want)
-			if got := len(w.states()); got != keys[n] {
-				t.Fatalf("%d zeros from byte %d on: %d keys, want %d", zeros, n, got, keys[n])
-			}
-			left := files.text(path)
-			if !strings.HasPrefix(whole[:n], left) || !strings.Contains(w.log.String(), fmt.Sprint(" bytes_lost=", n+zeros-len(left))) {
-				t.Fatalf("%d zeros from byte %d on: %d bytes are left: %s", zeros, n, len(left), w.log)
-			}
-			if err := w.close(); err != nil {
-				t.Fatal(err)
-			}
-			if zeros == 1 {
-				continue
-			}
-			if w.mustOpen(); len(w.states()) != keys[n] || strings.Contains(w.log.String(), "bytes_lost") {
-				t.Fatalf("%d zeros from byte %d on: the next start: %d keys: %s", zeros, n, len(w.states()), w.log)
-			}
-			w.m.Stop()
-		}
-	}
-}
-
-// wholeCommands is how many of the keys' commands are whole in the first bytes of a file, by how many those are.
-func wholeCommands(t *testing.T, file string, of map[string]store.State) []int {
-	counts := make([]int, len(file)+1)
-	for key := range of {
-		at := strings.Index(file, fmt.Sprintf("SET\r\n$%d\r\n%s\r\n", len(key), key))
-		for n := at + strings.Index(file[at:], "\r\n*") + 2; n <= len(file); n++ {
-			counts[n]++
-		}
-	}
-	if counts[len(file)] != len(of) || counts[0] != 0 {
-		t.Fatalf("%d keys in %q, want %d", counts[len(file)], file, len(of))
-	}
-	return counts
-}
-
-// Zeros that something follows are damage, wherever they are: more was written, and may have been told to clients.
-func TestAFileWithZerosInside(t *testing.T) {
-	w, files := inMemory(t, appendOnly)
-	w.writeSmallFile()
-	path := w.path("appendonly.aof")
-	want, whole := w.states(), files.text(path)
-	for n := range len(whole) - 1 {
-		for _, zeros := range []int{1, 2, 40, len(whole)} {
-			end := min(n+zeros, len(whole)-1)
-			damaged := whole[:n] + strings.Repeat("\x00", end-n) + whole[end:]
-			files.put(path, []byte(damaged))
-			if err := w.open(); err == nil {
-				if w.onlyFrom(want); len(w.states()) == len(want) {
-					continue // the last stamp, behind which there is none that would notice
-				}
-			} else if strings.Contains(err.Error(), "damaged at byte") && files.text(path) == damaged {
-				continue
-			}
-			t.Fatalf("%d zeros from byte %d on: %s", end-n, n, w.log)
-		}
-	}
-}
-
-// Whichever byte is wrong, it is noticed, or makes no difference.
-func TestAFileWithAWrongByte(t *testing.T) {
-	for name, set := range map[string]func(*persistence.Options){"dump.rdb": snapshots, "appendonly.aof": appendOnly} {
-		t.Run(name, func(t *testing.T) {
-			w := smallFile(t, set)
-			want, whole := w.states(), w.read(name)
-			refused := 0
-			for i := range whole {
-				for _, flip := range []byte{0xff, 1, 0x20, byte(1 + rand.IntN(255))} {
-					damaged := []byte(whole)
-					damaged[i] ^= flip
-					w.write(name, string(damaged))
-					if err := w.open(); err == nil {
-						w.onlyFrom(want)
-						w.m.Stop()
-					} else if refused++; !strings.Contains(err.Error(), "damaged at byte") {
-						t.Fatalf("byte %d ^ %#x: %v", i, flip, err)
-					} else if w.read(name) != string(damaged) {
-						t.Fatalf("byte %d ^ %#x: the file was changed", i, flip)
-					}
-				}
-			}
-			if refused < len(whole)*2 {
-				t.Errorf("only %d of %d files were refused", refused, 4*len(whole))
-			}
-		})
-	}
-}
-
 // smallFile is a world that has closed its file.
 func smallFile(t *testing.T, set func(*persistence.Options)) *world {
 	w := newWorld(t, set)
@@ -441,34 +305,5 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	entries, err := os.ReadDir(w.dir)
 	if err != nil || len(entries) != 3 { // with that of the lock
 		t.Errorf("%v, %v", entries, err)
-	}
-}
-
-// Large files are put on the disk and forgotten while they are written, and as a whole when they are there.
-func TestLargeFilesArePaced(t *testing.T) {
-	for name, write := range map[string]func(w *world) error{
-		"snapshot": func(w *world) error { return w.m.Save() },
-		"rewrite":  func(w *world) error { return errors.Join(w.m.Rewrite(), settled(w).RewriteErr) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			w, files := inMemory(t, appendOnly)
-			w.mustOpen()
-			for i := range 150_000 { // some 7 MB and 13 MB
-				w.put(fmt.Sprintf("ratelimit:user:%08d", i), store.State{TAT: uint64(t0 + 90*second)})
-			}
-			syncs := 0
-			files.failing(func(call, name string) error {
-				if call == "sync" && strings.HasPrefix(name, "temp-") {
-					syncs++
-				}
-				return nil
-			})
-			if err := write(w); err != nil {
-				t.Fatal(err)
-			}
-			if syncs < 2 || files.forgotten < 7<<20 {
-				t.Errorf("%d syncs, %d bytes forgotten", syncs, files.forgotten)
-			}
-		})
 	}
 }

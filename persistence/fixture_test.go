@@ -225,7 +225,7 @@ func (w *world) mustWrite() {
 // settle waits until what is to be written in the background is.
 func (w *world) settle() {
 	w.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		st := w.m.Status()
 		if !st.Saving && !st.Rewriting && st.AOFPending == 0 {
 			return

@@ -3,7 +3,6 @@ package persistence_test
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
@@ -275,62 +274,6 @@ func smallLimits(t *testing.T, set func(*persistence.Options)) (*world, *memory,
 		t.Fatal(err)
 	}
 	return w, files, h
-}
-
-// However a file is cut, or whichever byte of it is wrong, nothing is loaded that was never there.
-func TestDamagedFilesWithLimits(t *testing.T) {
-	for name, set := range map[string]func(*persistence.Options){"dump.rdb": snapshots, "appendonly.aof": appendOnly} {
-		w, files, h := smallLimits(t, set)
-		whole := files.text(w.path(name))
-		load := func(what, text string) {
-			files.put(w.path(name), []byte(text))
-			err := w.open()
-			if err == nil {
-				h.check(t, what, w)
-				w.m.Stop()
-			} else if !strings.Contains(err.Error(), "damaged at byte") {
-				t.Fatalf("%s: %v", what, err)
-			}
-		}
-		for n := range len(whole) {
-			load(fmt.Sprintf("%s cut at %d", name, n), whole[:n])
-			if rand.IntN(3) > 0 {
-				continue
-			}
-			damaged := []byte(whole)
-			damaged[n] ^= byte(1 + rand.IntN(255))
-			load(fmt.Sprintf("%s, byte %d of %#x", name, n, damaged[n]), string(damaged))
-		}
-	}
-}
-
-// Of a cut file all is there that was whole.
-func TestATransactionThatIsCutOff(t *testing.T) {
-	w, files, _ := smallLimits(t, appendOnly)
-	path := w.path("appendonly.aof")
-	whole := files.text(path)
-	last := strings.LastIndex(whole, "MULTI")
-	last = strings.LastIndex(whole[:last], "*")
-	end := strings.Index(whole[last:], "EXEC\r\n") + last
-	files.put(path, []byte(whole[:last]))
-	want := w.mustOpen().texts()
-	w.m.Stop()
-	if want["key k"] == "" {
-		t.Fatalf("%v", want)
-	}
-	for n := last + 1; n < end+len("EXEC\r\n"); n++ {
-		files.put(path, []byte(whole[:n]))
-		w.mustOpen().expectTexts(want)
-		if got := files.text(path); got != whole[:last] {
-			t.Fatalf("cut at %d, the file is cut to %d", n, len(got))
-		}
-		w.take("k", 1, "3/1h,algo=window")
-		then := w.texts()
-		w.reopen().expectTexts(then) // what is appended behind the cut has the right checksum
-		if err := w.close(); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // Where the clock was set back nobody waits longer than when the file was written, and rules end as much earlier.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -105,6 +106,9 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 	}
 }
 
+// patience is how long a test waits for what must come: far above what a loaded machine takes.
+const patience = 3 * time.Minute
+
 type testConn struct {
 	net.Conn
 	*bufio.Reader
@@ -120,7 +124,7 @@ func dialTest(t *testing.T, addr string) testConn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	return testConn{conn, bufio.NewReader(conn), t}
 }
 
@@ -201,19 +205,12 @@ func TestCarriersWake(t *testing.T) {
 func TestCarriersDeafPeer(t *testing.T) {
 	eachCarrier(t, func(t *testing.T, srv *Server, addr string) {
 		deaf, c := dialTest(t, addr), dialTest(t, addr)
-		_ = deaf.SetWriteDeadline(time.Now().Add(2 * time.Second))
-		for {
-			if _, err := io.WriteString(deaf, strings.Repeat("COMMAND DOCS\r\n", 100)); err != nil {
-				break
-			}
-		}
-		c.ask("PING\r\n", "+PONG\r\n")
-		waits := false
-		for _, s := range srv.allSessions() {
-			waits = waits || s.client.unsent.Load() > 0
-		}
-		if closed := srv.stats.outputLimitCloses.Load() > 0; !closed && !waits {
-			t.Errorf("the peer is neither closed nor waited for")
-		}
+		eventually(t, "end of the peer, or one who waits for it", func() bool {
+			_ = deaf.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+			n, _ := io.WriteString(deaf, strings.Repeat("COMMAND DOCS\r\n", 50_000))
+			c.ask("PING\r\n", "+PONG\r\n")
+			waits := slices.ContainsFunc(srv.allSessions(), func(s *Session) bool { return s.client.unsent.Load() > 0 })
+			return srv.stats.outputLimitCloses.Load() > 0 || n == 0 && waits
+		})
 	})
 }

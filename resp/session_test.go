@@ -63,9 +63,15 @@ const startNS = 1_790_000_000_000_000_000
 
 func newWorld(t testing.TB, settings ...string) *world {
 	t.Helper()
+	return newWorldIn(t, t.TempDir(), settings...)
+}
+
+// newWorldIn is newWorld with its files in a directory.
+func newWorldIn(t testing.TB, dir string, settings ...string) *world {
+	t.Helper()
 	w := &world{t: t, nowNS: startNS, log: &bytes.Buffer{}}
 	cfg := NewConfig()
-	if err := cfg.dir.Set(t.TempDir()); err != nil {
+	if err := cfg.dir.Set(dir); err != nil {
 		t.Fatal(err)
 	}
 	for i := 0; i < len(settings); i += 2 {

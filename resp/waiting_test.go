@@ -25,6 +25,8 @@ type slowDisk struct {
 	addr  string
 	first testConn // its call is in the write that is under way
 	conns []testConn
+
+	commands int64 // run before any of them called
 }
 
 // onSlowDisk runs a test with each carrier.
@@ -41,6 +43,7 @@ func onSlowDisk(t *testing.T, test func(d *slowDisk)) {
 		gate := make(chan error)
 		disk.gate.Store(&gate)
 		syncs := disk.syncs.Load()
+		d.commands = srv.stats.commands.Load()
 		d.first.send(fmt.Sprintf(waitingCall, "first"))
 		eventually(d.t, "a write", func() bool { return disk.syncs.Load() > syncs })
 		for i, c := range d.conns {
@@ -48,6 +51,12 @@ func onSlowDisk(t *testing.T, test func(d *slowDisk)) {
 		}
 		test(d)
 	})
+}
+
+// someWait waits until calls besides the first are decided, and wait for the next write.
+func (d *slowDisk) someWait() {
+	d.t.Helper()
+	eventually(d.t, "decision besides the first", func() bool { return d.srv.stats.commands.Load() >= d.commands+2 })
 }
 
 // key is one that nobody else asks for, or one that many do.
@@ -68,7 +77,7 @@ func (d *slowDisk) ends(err error) {
 // eventually waits until something is so.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("no ", what)
 		}
@@ -112,11 +121,12 @@ func TestConnectionsThatWaitForTheDisk(t *testing.T) {
 			c.send(fmt.Sprintf("ECHO %d\r\n", i))
 			c.send(strings.Repeat("PING\r\n", 3000))
 		}
-		_ = d.conns[11].SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+		d.someWait()
+		_ = d.conns[11].SetReadDeadline(time.Now().Add(20 * time.Millisecond)) // more than it takes where it is answered
 		if got, err := d.conns[11].Peek(1); err == nil {
 			t.Errorf("%q was answered before it was written", got)
 		}
-		_ = d.conns[11].SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = d.conns[11].SetReadDeadline(time.Now().Add(patience))
 		d.ends(nil)
 		d.first.ask("PING\r\n", waitingPass+"+PONG\r\n")
 		killer.ask("PING\r\n", ":1\r\n+PONG\r\n")
@@ -142,7 +152,7 @@ func TestAWriteThatFailsWhileOthersWait(t *testing.T) {
 	onSlowDisk(t, func(d *slowDisk) {
 		quits := dialTest(t, d.addr)
 		quits.send(fmt.Sprintf(waitingCall, "shared") + "QUIT\r\n")
-		time.Sleep(20 * time.Millisecond) // in which those decide that can
+		d.someWait()
 		d.full.Store(true)
 		d.ends(syscall.ENOSPC)
 		const misconf = "-MISCONF Errors writing to the AOF file: no space left on device\r\n"
@@ -183,9 +193,15 @@ func TestAMonitorWaitsForTheDisk(t *testing.T) {
 // A server that stops while the disk is at work answers what it has decided.
 func TestStoppingWhileTheDiskIsAtWork(t *testing.T) {
 	onSlowDisk(t, func(d *slowDisk) {
-		time.Sleep(20 * time.Millisecond)
+		d.someWait()
 		d.srv.shutdown()
-		time.Sleep(20 * time.Millisecond)
+		eventually(t, "end of the listener", func() bool {
+			conn, err := net.Dial("tcp", d.addr)
+			if err == nil {
+				conn.Close()
+			}
+			return err != nil
+		})
 		d.ends(nil)
 		d.first.ask("", waitingPass)
 		for i := range d.conns {

@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 
 	"celld/cell"
@@ -134,4 +135,21 @@ func keys16(n int) [][]byte {
 		keys[i] = fmt.Appendf(nil, "client:%09d", i)
 	}
 	return keys
+}
+
+func heapBytes() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+func mustParse(tb failer, text string) cell.Literal {
+	tb.Helper()
+	l, err := cell.ParseLiteral(text)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return l
 }

@@ -1,3 +1,5 @@
+//go:build !race
+
 package store_test
 
 import (
@@ -59,6 +61,14 @@ func TestAFloodFreesNoLimitedKey(t *testing.T) {
 	for _, shards := range []int{1, 16} {
 		expectNoneFreed(t, 10_000, shards)
 	}
+}
+
+// The full size takes some seconds, though without the race detector.
+func TestAFloodOfTenMillionKeysFreesNoLimitedKey(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	expectNoneFreed(t, 1_000_000, 16)
 }
 
 // Plain LRU is what the segments are there to better: it forgets each of the keys before it is asked for again.

@@ -1,9 +1,10 @@
+//go:build !race
+
 package store_test
 
 import (
 	"bytes"
 	"encoding/binary"
-	"runtime"
 	"testing"
 
 	"celld/store"
@@ -48,12 +49,4 @@ func TestASmallStoreIsSmall(t *testing.T) {
 		t.Errorf("3 keys take %d bytes", used)
 	}
 	expectKeys(t, s, t0, "a", "b", "c")
-}
-
-func heapBytes() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

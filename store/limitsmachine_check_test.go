@@ -1,10 +1,10 @@
+//go:build !race
+
 package store_test
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 
 	"celld/store"
@@ -31,21 +31,6 @@ func (m *limitsMachine) tell() {
 			delete(m.named, c.Name)
 		}
 	})
-}
-
-// stateText is limitsModel.text of a state.
-func stateText(st store.State, nowNS int64) string {
-	if st.Kind == store.HoldsTAT {
-		return fmt.Sprintf("%d %d", st.TAT, st.ExpiryNS)
-	}
-	var lines []string
-	for i := range *st.Limits {
-		if l := &(*st.Limits)[i]; l.Literal.EndNS(&l.State) > uint64(nowNS) {
-			lines = append(lines, countingText(*l, nowNS))
-		}
-	}
-	slices.Sort(lines)
-	return fmt.Sprintf("%d %s", st.ExpiryNS, strings.Join(lines, "; "))
 }
 
 func (m *limitsMachine) commit(*rapid.T) {

@@ -1,3 +1,5 @@
+//go:build !race
+
 package store_test
 
 import (
@@ -51,15 +53,6 @@ func (m *limitsMachine) drawLimit(t *rapid.T) (*cell.Literal, uint32) {
 	}
 	l := mustParse(t, rapid.SampledFrom(m.texts).Draw(t, "limit"))
 	return &l, 0
-}
-
-func mustParse(tb failer, text string) cell.Literal {
-	tb.Helper()
-	l, err := cell.ParseLiteral(text)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return l
 }
 
 func (m *limitsMachine) access(t *rapid.T) store.Access {

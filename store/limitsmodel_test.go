@@ -364,3 +364,18 @@ func countingText(l store.LimitState, nowNS int64) string {
 func limitText(l *store.LimitState) string {
 	return string(l.AppendName(nil)) + " " + string(l.Literal.AppendState(nil, &l.State))
 }
+
+// stateText is limitsModel.text of a state.
+func stateText(st store.State, nowNS int64) string {
+	if st.Kind == store.HoldsTAT {
+		return fmt.Sprintf("%d %d", st.TAT, st.ExpiryNS)
+	}
+	var lines []string
+	for i := range *st.Limits {
+		if l := &(*st.Limits)[i]; l.Literal.EndNS(&l.State) > uint64(nowNS) {
+			lines = append(lines, countingText(*l, nowNS))
+		}
+	}
+	slices.Sort(lines)
+	return fmt.Sprintf("%d %s", st.ExpiryNS, strings.Join(lines, "; "))
+}

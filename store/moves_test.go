@@ -1,3 +1,5 @@
+//go:build !race
+
 package store_test
 
 import (
@@ -103,5 +105,40 @@ func TestExportDuringAFloodOfRenames(t *testing.T) {
 	s.EndExport(at)
 	if last < 16<<20/(1000+64) || last > 16<<20/(1000+64)+1 {
 		t.Errorf("%d are told, want those that 16 MB remember", last)
+	}
+}
+
+// A copy made while the store grows, shrinks and changes has each key at most once, and those that were there all along.
+func TestExportDuringChanges(t *testing.T) {
+	for _, shards := range []int{1, 16} {
+		s := store.New(store.Options{Shards: shards})
+		for i := range 20_000 {
+			mustPut(t, s, fmt.Sprint("stays ", i), live(t0, second), t0)
+		}
+		mustPut(t, s, "spent", plain, t0)
+		told, next := map[string]int{}, 0
+		for at, more := (store.Position{}), true; more; {
+			at, more = s.Export(at, t0, func(key []byte, st store.State) { told[string(key)]++ })
+			for range 500 {
+				mustPut(t, s, fmt.Sprint("comes ", next), live(t0, second), t0)
+				if next++; next%3 == 0 {
+					s.Delete(fmt.Append(nil, "comes ", next-100), t0)
+					mustPut(t, s, fmt.Sprint("comes ", next-100), live(t0, second), t0)
+				}
+			}
+		}
+		for key, times := range told {
+			if times != 1 {
+				t.Fatalf("%q is told %d times", key, times)
+			}
+		}
+		for i := range 20_000 {
+			if told[fmt.Sprint("stays ", i)] != 1 {
+				t.Fatalf("key %d is missing", i)
+			}
+		}
+		if told["spent"] != 0 {
+			t.Error("a spent key is told")
+		}
 	}
 }

@@ -124,7 +124,7 @@ func TestUpdateAsksAgainWhenTheKeyCameIntoBeing(t *testing.T) {
 				close(locked)
 				select {
 				case <-bothAsked:
-				case <-time.After(2 * time.Second): // both keys are in the same shard, once in 1,024 times
+				case <-time.After(10 * time.Second): // both keys are in the same shard, once in 1,024 times
 					sameShard = true
 				}
 				return store.State{}, store.Leave
