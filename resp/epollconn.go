@@ -37,6 +37,11 @@ func (c *epollConn) read() {
 	if c.gone || c.isUnread {
 		return
 	}
+	if c.loop.taken >= roundBytes && c.loop.srv.synchronous {
+		c.isUnread = true
+		c.loop.late = append(c.loop.late, c)
+		return
+	}
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(c.fd), uintptr(address(c.loop.buf)), readSize, 0, 0, 0)
 	switch {
 	case errno == syscall.EAGAIN:
@@ -53,6 +58,7 @@ func (c *epollConn) read() {
 		return
 	case c.closing.Load(): // what a connection that ends still sends is of no interest
 	default:
+		c.loop.taken += int(n)
 		c.loop.naps.served(&c.napTrial)
 		c.session.Serve(c.loop.buf[:n])
 		c.lingerIfClosing()

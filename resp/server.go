@@ -93,7 +93,12 @@ func NewServer(o Options) *Server {
 	srv.runID = newRunID()
 	srv.commands = newCommandTable()
 	srv.cfg.maxKeys.onSet = srv.store.SetMaxKeys
-	srv.cfg.maxMemory.onSet = srv.store.SetMaxBytes
+	srv.cfg.maxMemory.onSet = func(n int64) {
+		srv.store.SetMaxBytes(n)
+		if srv.cfg.onMaxMemory != nil {
+			srv.cfg.onMaxMemory(n)
+		}
+	}
 	srv.cfg.maxMemoryPolicy.onSet = func(policy string) { srv.store.SetNoEviction(policy == "noeviction") }
 	srv.cfg.appendOnly.check = func(on bool) error {
 		if on != srv.cfg.appendOnly.Get() {

@@ -108,7 +108,7 @@ func (s *Session) Serve(data []byte) (stays bool) {
 		if !more || s.end != open {
 			break
 		}
-		if s.srv.clock()-startNS > sliceNS {
+		if s.srv.clock()-startNS > sliceNS || s.srv.commitDue() {
 			s.tr.Wake()
 			break
 		}
@@ -148,7 +148,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	s.timeAll = slowUS >= 0 && slowUS < 1000
 	batchable := s.batchable()
 	for s.end == open && len(data) > 0 {
-		if len(s.out) >= flushAt || s.scratch.stats.slowNS > sliceNS {
+		if len(s.out) >= flushAt || s.scratch.stats.slowNS > sliceNS || srv.commitDue() {
 			return data, true
 		}
 		if batchable && s.reader.idle() {

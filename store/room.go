@@ -20,6 +20,7 @@ type room struct {
 	spentKeys, spentBytes atomic.Int64 // of them, what spent keys take
 	maxKeys, maxBytes     atomic.Int64 // in force now: while the store shrinks, on their way down to the wanted ones
 	noEviction            atomic.Bool
+	noted                 atomic.Int64 // see NotedBytes
 }
 
 // need is what a change takes of the room.
