@@ -145,6 +145,8 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 				sh.tell(e, *st.Limits)
 			}
 			fn(Change{Key: sh.keys.view(n, e, &d.scratch), State: st})
+		} else {
+			sh.slabs.told(n)
 		}
 	}
 	sh.mu.Unlock()
