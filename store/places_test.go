@@ -87,6 +87,9 @@ func TestMemoryGoesFromOneKindToAnother(t *testing.T) {
 				if got := s.footprint(); got > maxBytes+maxBytes/4+8<<20 {
 					t.Errorf("after kind %d of keys %d MB are taken", k, got>>20)
 				}
+				if held := s.room.bytes.Load(); !pinned && held < maxBytes*3/4 {
+					t.Errorf("after kind %d of keys %d MB are held", k, held>>20)
+				}
 			}
 			if err := s.Audit(); err != nil {
 				t.Error(err)
