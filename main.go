@@ -49,7 +49,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "celld: unknown argument %q; see celld --help\n", args[0])
 		os.Exit(exitUsage)
 	default:
-		err = serve(cfg)
+		err = serve(cfg, flags.Changed("maxmemory"))
 	}
 	if err != nil && !errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "celld:", err)
@@ -58,8 +58,9 @@ func main() {
 }
 
 // serve runs the daemon until a signal or SHUTDOWN ends it.
-func serve(cfg *resp.Config) error {
+func serve(cfg *resp.Config, memoryGiven bool) error {
 	log := newLog(cfg)
+	memoryFrom := limitMemory(cfg, memoryGiven, containerLimit(os.DirFS("/")), log)
 	disk := cfg.Persistence()
 	clock := resp.NewClock()
 	disk.Clock, disk.Log = clock.NowNS, log
@@ -78,11 +79,11 @@ func serve(cfg *resp.Config) error {
 	}
 	addrs := resp.AddrTexts(listeners)
 	if server.Loads() {
-		log.Info("loading", "addr", addrs, "dir", disk.Dir)
+		log.Info("loading", "addr", addrs, "dir", disk.Dir, "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", memoryFrom)
 	}
 	ready := func() {
 		log.Info("ready", "addr", addrs, "pid", os.Getpid(), "version", version,
-			"max_keys", cfg.MaxKeys(), "maxmemory", cfg.MaxMemory(), "maxclients", cfg.MaxClients(), "io_threads", cfg.IOThreads())
+			"max_keys", cfg.MaxKeys(), "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", memoryFrom, "maxclients", cfg.MaxClients(), "io_threads", cfg.IOThreads())
 	}
 
 	go func() {

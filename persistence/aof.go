@@ -258,6 +258,9 @@ func (l *appendLog) write() {
 			}
 		}
 		l.pending.Add(int64(-len(b)))
+		if cap(b) > 4*gatherBytes { // a key with logs has grown it
+			b = make([]byte, 0, gatherBytes)
+		}
 		l.empty <- b
 	}
 }
@@ -278,12 +281,12 @@ func (l *appendLog) close() error {
 	b := l.buffer
 	close(l.full)
 	l.writing.Wait()
-	for more := true; more; {
-		more, _ = l.drain(&b)
-	}
 	err := l.failing()
-	if err == nil {
-		err = l.append(b, true)
+	for more := true; more && err == nil; {
+		if more, _ = l.drain(&b); !more || len(b) >= gatherBytes {
+			err = l.append(b, !more)
+			b = b[:0]
+		}
 	}
 	if err == nil {
 		err = l.dropped

@@ -11,6 +11,11 @@ type sentPart struct {
 // refusing says whether no change may be made, as the disk does not take it.
 func (s *Session) refusing() bool { return s.srv.synchronous && s.srv.persist.Refusal() != nil }
 
+// mostNoted is how many bytes of limits are kept to be taken back, until sessions stop for a commit.
+const mostNoted = 4 << 20
+
+func (srv *Server) commitDue() bool { return srv.synchronous && srv.store.NotedBytes() > mostNoted }
+
 // noteWrites notes that what stands in the output from mark on are replies to writes.
 func (s *Session) noteWrites(mark, replies int) {
 	s.writes = append(s.writes, sentPart{s.held + mark, s.held + len(s.out), replies})

@@ -60,7 +60,8 @@ type Config struct {
 	logLevel          *enumValue
 	logFormat         *enumValue
 
-	savePoints atomic.Pointer[[]persistence.SavePoint]
+	savePoints  atomic.Pointer[[]persistence.SavePoint]
+	onMaxMemory func(int64)
 
 	rows []Setting
 }
@@ -165,7 +166,7 @@ func NewConfig() *Config {
 		{Name: "enable-debug-command", Group: groupSecurity, Value: c.debugCommand, Help: "who may use DEBUG SLEEP"},
 
 		{Name: "max-keys", Group: groupLimits, Value: c.maxKeys, mutable: true, Help: "most keys held"},
-		{Name: "maxmemory", Group: groupLimits, Value: c.maxMemory, mutable: true, Help: "most memory for keys, by estimate; 0: only --max-keys bounds it"},
+		{Name: "maxmemory", Group: groupLimits, Value: c.maxMemory, mutable: true, Help: "most memory for keys, by estimate; the process stays below one and a half times that and 64mb; 0: only --max-keys bounds it"},
 		{Name: "maxmemory-policy", Group: groupLimits, Value: c.maxMemoryPolicy, mutable: true, Help: "when full: reset the least recently used limit, or refuse new keys with -OOM"},
 
 		{Name: "policies", Group: groupLimits, Value: c.policiesFile, Help: "file of policies to set at the start: a name and a limit in each line"},
@@ -199,6 +200,7 @@ func NewConfig() *Config {
 			c.rows[i].Default = size.human()
 		}
 	}
+	c.row("maxmemory").Default = "half the container's limit, else " + c.maxMemory.human()
 	return c
 }
 
@@ -222,6 +224,18 @@ func (c *Config) IOThreads() int64  { return c.ioThreads.Get() }
 func (c *Config) MaxKeys() int64   { return c.maxKeys.Get() }
 func (c *Config) MaxMemory() int64 { return c.maxMemory.Get() }
 func (c *Config) NoEviction() bool { return c.maxMemoryPolicy.Get() == "noeviction" }
+
+// MaxMemoryText is MaxMemory as a person writes it.
+func (c *Config) MaxMemoryText() string { return c.maxMemory.human() }
+
+// SetMaxMemory is for before the server is made.
+func (c *Config) SetMaxMemory(n int64) { c.maxMemory.n.Store(n) }
+
+// OnMaxMemory calls set with MaxMemory, now and at each change.
+func (c *Config) OnMaxMemory(set func(int64)) {
+	c.onMaxMemory = set
+	set(c.MaxMemory())
+}
 
 // Persistence is what the settings say of files, for persistence.New.
 func (c *Config) Persistence() persistence.Options {

@@ -42,6 +42,11 @@ func (c *epollConn) read() {
 	if c.gone || c.isUnread {
 		return
 	}
+	if c.loop.taken >= roundBytes && c.loop.srv.synchronous {
+		c.isUnread = true
+		c.loop.late = append(c.loop.late, c)
+		return
+	}
 	if c.session.unserved {
 		c.session.Serve(nil)
 		c.lingerIfClosing()
@@ -64,6 +69,7 @@ func (c *epollConn) read() {
 	case c.closing.Load(): // what a connection that ends still sends is of no interest
 	default:
 		c.owed -= int(n)
+		c.loop.taken += int(n)
 		c.loop.naps.served(&c.napTrial)
 		c.session.Serve(c.loop.buf[:n])
 		c.lingerIfClosing()

@@ -101,7 +101,12 @@ func NewServer(o Options) *Server {
 	srv.commands = newCommandTable()
 	limits := func() { srv.store.SetLimits(srv.cfg.MaxKeys(), srv.cfg.MaxMemory(), srv.cfg.NoEviction()) }
 	srv.cfg.maxKeys.onSet = func(int64) { limits() }
-	srv.cfg.maxMemory.onSet = func(int64) { limits() }
+	srv.cfg.maxMemory.onSet = func(n int64) {
+		limits()
+		if srv.cfg.onMaxMemory != nil {
+			srv.cfg.onMaxMemory(n)
+		}
+	}
 	srv.cfg.maxMemoryPolicy.onSet = func(string) { limits() }
 	srv.cfg.maxClients.check = srv.mayServe
 	srv.cfg.appendOnly.check = func(on bool) error {

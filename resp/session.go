@@ -109,7 +109,7 @@ func (s *Session) Serve(data []byte) (stays bool) {
 		if !more || s.end != open {
 			break
 		}
-		if s.srv.clock()-startNS > sliceNS {
+		if s.srv.clock()-startNS > sliceNS || s.srv.commitDue() {
 			s.unserved = true
 			break
 		}
@@ -181,7 +181,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	s.timeAll = slowUS >= 0 && slowUS < 1000
 	batchable := s.batchable()
 	for s.end == open && len(data) > 0 {
-		if len(s.out) >= flushAt || s.scratch.stats.slowNS > sliceNS {
+		if len(s.out) >= flushAt || s.scratch.stats.slowNS > sliceNS || srv.commitDue() {
 			return data, true
 		}
 		s.scratch.mark = len(s.out)

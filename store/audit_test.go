@@ -24,9 +24,10 @@ func (s *Store) Audit() error {
 }
 
 func (sh *shard) audit() (keys, bytes int64, err error) {
-	used, rings := map[uint32]bool{}, map[uint32]bool{}
+	slots, used, rings := map[uint32]bool{}, map[uint32]bool{}, map[uint32]bool{}
 	for n, left := sh.slabs.next(0, 1<<30); left > 0; n, left = sh.slabs.next(n+1, 1<<30) {
 		e := sh.slabs.at(n)
+		slots[n] = true
 		keys++
 		bytes += sh.costBytes(n, e)
 		if !e.holdsLimits() {
@@ -61,6 +62,12 @@ func (sh *shard) audit() (keys, bytes int64, err error) {
 	if keys != sh.inUse {
 		return 0, 0, fmt.Errorf("%d slots in use, and %d held", sh.inUse, keys)
 	}
+	if int(keys) != sh.slabs.places.inUse {
+		return 0, 0, fmt.Errorf("%d slots are in use, and %d taken", keys, sh.slabs.places.inUse)
+	}
+	if err := sh.slabs.places.audit(slots, func(n uint32) uint32 { return sh.slabs.at(n).older() }); err != nil {
+		return 0, 0, fmt.Errorf("slots: %w", err)
+	}
 	return keys, bytes, sh.tallies.audit(used, rings)
 }
 
@@ -68,14 +75,11 @@ func (sh *shard) audit() (keys, bytes int64, err error) {
 func (t *tallies) audit(used, rings map[uint32]bool) error {
 	delete(rings, 0)
 	tallies := len(used)
-	for n := t.free; n != 0; n = t.at(n).next {
-		if used[n] || t.at(n).ring != 0 {
-			return fmt.Errorf("tally %d is free, and in use, or has a ring", n)
-		}
-		used[n] = true
+	if tallies != t.places.inUse {
+		return fmt.Errorf("%d tallies are in use, and %d taken", tallies, t.places.inUse)
 	}
-	if top := max(t.top, 1); len(used) != int(top)-1 {
-		return fmt.Errorf("%d tallies are in use and %d free, of %d", tallies, len(used)-tallies, top-1)
+	if err := t.places.audit(used, func(n uint32) uint32 { return t.at(n).next }); err != nil {
+		return fmt.Errorf("tallies: %w", err)
 	}
 	inUse := len(rings)
 	for _, n := range t.freeRings {
@@ -86,6 +90,45 @@ func (t *tallies) audit(used, rings map[uint32]bool) error {
 	}
 	if most := max(len(t.rings), 1); len(rings) != most-1 {
 		return fmt.Errorf("%d rings are in use and %d free, of %d", inUse, len(t.freeRings), most-1)
+	}
+	return nil
+}
+
+// audit checks that each place is in use or free, once, and that slabs are open that have a free one.
+func (p *places) audit(used map[uint32]bool, next func(uint32) uint32) error {
+	there := 0
+	for k := range p.slabs {
+		u := &p.slabs[k]
+		open := p.open[k/64]>>(k%64)&1 != 0
+		if open != (!u.there || u.used < slabSize) || open && k/64 < p.low {
+			return fmt.Errorf("slab %d is open %v: %+v, low %d", k, open, *u, p.low)
+		}
+		if !u.there {
+			continue
+		}
+		there++
+		count, first := 0, uint32(k)<<slabBits
+		for n := range uint32(slabSize) {
+			if used[first+n] {
+				count++
+			}
+		}
+		if k == 0 {
+			count++
+		}
+		free := 0
+		for n := u.free; n != 0; n = next(n) {
+			if used[n] || n < first || n >= first+uint32(u.fresh) || free > slabSize {
+				return fmt.Errorf("place %d of slab %d is free and in use, or not its", n, k)
+			}
+			free++
+		}
+		if count != int(u.used) || count+free != int(u.fresh) {
+			return fmt.Errorf("slab %d has %d in use and %d free: %+v", k, count, free, *u)
+		}
+	}
+	if there != p.there {
+		return fmt.Errorf("%d slabs, of which %d are counted", there, p.there)
 	}
 	return nil
 }

@@ -49,7 +49,8 @@
 // No key costs the garbage collector anything: slabs and chunks have no pointers, and slots link to each other by number. Only
 // the rings of logs and sub-windows are objects of their own.
 // Nothing is ever copied in order to grow, so no insert pauses for longer than some microseconds. A slot is for life, and
-// used again after it; slabs are given back by Flush alone.
+// used again after it; the lowest free one is, so that slabs become empty, and those are given back. What is idle in others counts
+// against MaxBytes, beyond an eighth of it and 4 MB.
 //
 // A call takes one shard's lock, Rename two and Take those of its keys in index order, Flush all in index order. Under these
 // the locks of policies, rules and exports are taken, and under those that of settings. No lock is held for longer than some

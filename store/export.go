@@ -1,5 +1,10 @@
 package store
 
+import (
+	"math"
+	"slices"
+)
+
 // Position is a place in the order of Export; the zero value is its start.
 type Position struct {
 	shard int
@@ -7,7 +12,7 @@ type Position struct {
 	moves *moves // nil: renames may be missed
 }
 
-// Export tells fn the live keys of one small part of the store, some 350 of them, and returns where the next part begins
+// Export tells fn the live keys of one small part of the store, some 350 of them or 1 MB, and returns where the next part begins
 // and whether there is one. Calling it again and again copies the store without holding it up or taking memory.
 //
 // The order is that of the keys' hashes, which growth does not change. So no key is told twice, and one that is there all
@@ -35,36 +40,47 @@ func (s *Store) Export(from Position, nowNS int64, fn func(key []byte, st State)
 
 const maxTag = 1<<32 - 1
 
-// export tells of the keys in the segment of a tag from that tag on, and returns the first tag of the next segment.
+// export tells of the keys in the segment of a tag from that tag on, and returns the first tag that is to come.
 func (sh *shard) export(from uint32, nowNS int64, fn func(key []byte, st State)) (next uint64) {
 	d := sh.index.dir.Load()
 	if d == nil {
 		return maxTag + 1
 	}
 	g := d.segment(from)
-	var slots [mostChunks * chunkEntries]uint32
+	var entries [mostChunks * chunkEntries]uint64
 	n := 0
 	for i := range g.size.Load() {
 		c := g.chunks[i].Load()
 		for place := range c {
 			if entry := c[place].Load(); entry != 0 && tagOf(entry) >= from {
-				slots[n] = uint32(entry)
+				entries[n] = entry
 				n++
 			}
 		}
 	}
+	mostBytes := int64(math.MaxInt64)
+	if len(sh.keys.huge) > 0 || len(sh.tallies.rings) > len(sh.tallies.freeRings) { // they may be many bytes, so it may stop within
+		mostBytes = bytesPerLock
+		slices.Sort(entries[:n])
+	}
 	var sum uint64
-	for _, n := range slots[:n] { // their cache misses overlap: see Store.touch
-		sum += sh.slabs.at(n).touch()
+	for _, entry := range entries[:n] { // their cache misses overlap: see Store.touch
+		sum += sh.slabs.at(uint32(entry)).touch()
 	}
 	keep(sum)
 	var scratch [hugeKey]byte
-	for _, n := range slots[:n] {
+	told := int64(0)
+	for i, entry := range entries[:n] {
+		if told >= mostBytes && tagOf(entry) != tagOf(entries[i-1]) {
+			return uint64(tagOf(entry))
+		}
+		n := uint32(entry)
 		e := sh.slabs.at(n)
 		if e.spent() || sh.dead(n, e, nowNS) {
 			continue
 		}
 		if st := sh.full(n, e); !st.over(nowNS, nowNS+sh.wall.Load()) {
+			told += sh.costBytes(n, e)
 			fn(sh.keys.view(n, e, &scratch), st)
 		}
 	}

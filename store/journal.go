@@ -96,7 +96,7 @@ type drain struct {
 	scratch [hugeKey]byte
 }
 
-// Drain tells fn some 64 of the changes since they were last told, and reports whether there are more: called until there
+// Drain tells fn some 64 of the changes since they were last told, or 1 MB of them, and reports whether there are more: called until there
 // are none it tells each key that changed before the first call, once, with its latest state. Whoever applies all changes
 // to a copy has the store's keys in it, but for dead ones. Changes made meanwhile may be told now or the next time.
 //
@@ -117,24 +117,36 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 	if !d.began {
 		d.take(sh.journal, fn)
 	}
+	told := int64(0)
 	for range min(len(d.gone), perLock) { // these first: so whoever copies has room for the others
+		if told >= bytesPerLock {
+			break
+		}
 		key := d.gone[0]
+		d.gone[0] = ""
 		d.gone = d.gone[1:]
+		told += costBytes(len(key))
 		if !sh.holds([]byte(key)) {
 			fn(Change{Key: []byte(key), Deleted: true})
 		}
 	}
 	for range min(len(d.slots), perLock) {
+		if told >= bytesPerLock {
+			break
+		}
 		n := d.slots[0]
 		d.slots = d.slots[1:]
 		e := sh.slabs.at(n)
 		e.use &^= flagJournaled | flagNoted
 		if e.list() != freeList {
+			told += sh.costBytes(n, e)
 			st := sh.full(n, e)
 			if st.Limits != nil {
 				sh.tell(e, *st.Limits)
 			}
 			fn(Change{Key: sh.keys.view(n, e, &d.scratch), State: st.shifted(sh.wall.Load())})
+		} else {
+			sh.slabs.told(n)
 		}
 	}
 	sh.mu.Unlock()

@@ -11,9 +11,6 @@ const (
 	headBytes = 12  // of a longer one lie in it
 	tailBytes = 28  // and so many in each of its tails: a key of 40 bytes takes one
 	hugeKey   = 255 // the keyLen of keys so long or longer: they lie in table.huge
-
-	tailSlabBits = 9
-	tailSlabSize = 1 << tailSlabBits
 )
 
 // tail is a piece of a key that is longer than its slot holds. 32 bytes: 48, another slot, would waste more on the
@@ -23,31 +20,41 @@ type tail struct {
 	next  uint32
 }
 
-type tailSlab [tailSlabSize]tail
+type tailSlab [slabSize]tail
 
 // tails are a shard's pieces of longer keys, in slabs as its slots are.
 type tails struct {
 	memory *memory
-	slabs  []*tailSlab
-	top    uint32 // as slabs.top
-	free   uint32
+	slabs  []*tailSlab // nil where it was given back
+	places places
 }
 
-func (t *tails) at(n uint32) *tail { return &t.slabs[n>>tailSlabBits][n&(tailSlabSize-1)] }
+func (t *tails) at(n uint32) *tail { return &t.slabs[n>>slabBits][n&(slabSize-1)] }
 
 func (t *tails) take() (uint32, *tail) {
-	if n := t.free; n != 0 {
-		p := t.at(n)
-		t.free = p.next
-		return n, p
+	k, there := t.places.lowest()
+	if !there {
+		if k == len(t.slabs) {
+			t.slabs = append(t.slabs, nil)
+		}
+		t.slabs[k] = t.memory.tails.take()
+		t.places.add(k)
 	}
-	t.top = max(t.top, 1)
-	n := t.top
-	if int(n>>tailSlabBits) == len(t.slabs) {
-		t.slabs = append(t.slabs, t.memory.tails.take())
+	n, fresh := t.places.take(k)
+	p := t.at(n)
+	if !fresh {
+		t.places.pop(k, p.next)
 	}
-	t.top++
-	return n, t.at(n)
+	return n, p
+}
+
+func (t *tails) put(n uint32, p *tail) {
+	next, goes := t.places.put(n)
+	p.next = next
+	if goes != 0 {
+		t.places.remove(goes)
+		t.slabs[goes] = nil
+	}
 }
 
 // keys are what a shard has of keys beside the slots.
@@ -58,7 +65,7 @@ type keys struct {
 
 // drop forgets all keys, and gives their memory back.
 func (k *keys) drop() {
-	k.tails.slabs, k.tails.top, k.tails.free = nil, 0, 0
+	k.tails.slabs, k.tails.places = nil, places{}
 	k.huge = nil
 }
 
@@ -174,8 +181,9 @@ func (k *keys) free(n uint32, e *slot) {
 		delete(k.huge, n)
 	case length > inlineKey:
 		for number := uint32(e.key1 >> 32); number != 0; {
-			p := k.tails.at(number)
-			number, p.next, k.tails.free = p.next, k.tails.free, number
+			p, n := k.tails.at(number), number
+			number = p.next
+			k.tails.put(n, p)
 		}
 	}
 }

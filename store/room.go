@@ -20,6 +20,8 @@ type room struct {
 	spentKeys, spentBytes atomic.Int64 // of them, what spent keys take
 	maxKeys, maxBytes     atomic.Int64 // in force now: while the store shrinks, on their way down to the wanted ones
 	noEviction            atomic.Bool
+	noted                 atomic.Int64 // see NotedBytes
+	idle                  atomic.Int64 // bytes of places in slabs that no key uses, about
 }
 
 // need is what a change takes of the room.
@@ -35,11 +37,23 @@ func (r *room) claim(n need) bool {
 	}
 	if limit := r.maxBytes.Load(); limit == 0 {
 		r.bytes.Add(n.bytes)
-	} else if !addUpTo(&r.bytes, n.bytes, limit) {
+	} else if !addUpTo(&r.bytes, n.bytes, limit-r.tooIdle(limit, n)) {
 		r.keys.Add(-n.keys)
 		return false
 	}
 	return true
+}
+
+// idleAllowed is how much may be idle beside maxBytes, and an eighth of that: some slabs in each shard are.
+const idleAllowed = 4 << 20
+
+// tooIdle is how much less than maxBytes keys may take, as slabs take it that other kinds of keys have left. Whoever has one
+// key stay in each slab thus gains nothing. A store without keys takes any that fits.
+func (r *room) tooIdle(limit int64, n need) int64 {
+	if r.keys.Load() <= n.keys {
+		return 0
+	}
+	return max(0, r.idle.Load()-limit/8-idleAllowed)
 }
 
 // addUpTo adds unless that would be too much. To add nothing is never too much: a limit may be lowered below what is held.

@@ -18,6 +18,7 @@ type shard struct {
 	latestNS int64 // the latest time a call has given, for the resizing that is given none
 	counters counters
 	changes  int64 // ever made
+	idle     int64 // idleBytes, as room.idle has it
 
 	// Published under mu, read without: an insert at capacity learns from them which shard has a key to give.
 	held      atomic.Int64  // slots in use
@@ -62,12 +63,26 @@ func (sh *shard) clear() {
 
 func (sh *shard) publish() {
 	sh.held.Store(sh.inUse)
+	if idle := sh.idleBytes(); idle-sh.idle > idleStep || sh.idle-idle > idleStep {
+		sh.room.idle.Add(idle - sh.idle)
+		sh.idle = idle
+	}
 	if spent := int64(sh.lists.of(spentList).keys); spent != sh.spentHeld.Load() {
 		sh.spentHeld.Store(spent)
 	}
 	if next := sh.ends.nextNS(); next != sh.nextEndNS.Load() {
 		sh.nextEndNS.Store(next)
 	}
+}
+
+// idleStep is by how much what is idle may change before all shards hear of it.
+const idleStep = 64 << 10
+
+// idleBytes is what places take that no key uses. It grows by less than the estimate of a key that goes, so that the fewer keys
+// there are, the more room there is: hence 24 for a tail of 32, which has 28 bytes of a key.
+func (t *table) idleBytes() int64 {
+	return int64(t.slabs.places.idle())*48 + int64(t.keys.tails.places.idle())*24 +
+		int64(t.tallies.places.idle())*TallyBytes + int64(len(t.tallies.freeRings))*RingBytes
 }
 
 func tagOfHash(hash uint64) uint32 { return uint32(hash >> 32) }

@@ -1,6 +1,9 @@
 package store
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 const (
 	slabBits = 9
@@ -13,61 +16,114 @@ type slab [slabSize]slot
 // collector sees one object without pointers for 512 keys.
 type slabs struct {
 	memory *memory
-	slabs  []*slab
-	used   []uint16                // slots in use in each slab
-	top    uint32                  // slots from here on have never been used; 0, or more than noSlot
-	free   uint32                  // the first free slot below top; the next is its older(), the one before it its younger()
-	seen   atomic.Pointer[[]*slab] // slabs, for those who look without a lock
+	slabs  []*slab // noSlab where it was given back
+	places places
+	top    uint32 // slots from here on have never been used
+
+	preferred uint32 // the slot that the next take is to return, if it is free; noSlot: any
+
+	seen atomic.Pointer[[]*slab] // slabs, for those who look without a lock
 }
+
+// noSlab stands for slabs that were given back, for those who look at slots without knowing whether they are there. All its
+// slots are free, and nobody writes to it.
+var noSlab slab
 
 func (s *slabs) at(n uint32) *slot { return &s.slabs[n>>slabBits][n&(slabSize-1)] }
 
 // take returns a slot that is all zero but for flagJournaled.
 func (s *slabs) take() (uint32, *slot) {
-	n := s.free
-	if n == noSlot {
-		n = max(s.top, noSlot+1)
-		if int(n>>slabBits) == len(s.slabs) {
-			s.slabs, s.used = append(s.slabs, s.memory.slabs.take()), append(s.used, 0)
-			view := s.slabs
-			s.seen.Store(&view)
-		}
-		s.top = n + 1
+	if s.preferred != noSlot {
+		return s.takePreferred()
 	}
+	k, there := s.places.lowest()
+	if !there {
+		s.make(k)
+	}
+	return s.takeFrom(k)
+}
+
+func (s *slabs) make(k int) {
+	s.set(k, s.memory.slabs.take())
+	s.places.add(k)
+}
+
+// takeFrom takes a slot of a slab that is there and has a free one.
+func (s *slabs) takeFrom(k int) (uint32, *slot) {
+	n, fresh := s.places.take(k)
 	e := s.at(n)
-	if n == s.free {
-		s.free = e.older()
+	if !fresh {
+		s.places.pop(k, e.older())
 		e.use &= flagJournaled
 	}
-	s.used[n>>slabBits]++
+	s.top = max(s.top, n+1)
 	return n, e
-}
-
-func (s *slabs) put(n uint32, e *slot) {
-	e.use, e.end = e.use&flagJournaled, 0
-	s.pushFree(n, e)
-	s.used[n>>slabBits]--
-}
-
-func (s *slabs) pushFree(n uint32, e *slot) {
-	e.setOlder(s.free)
-	if s.free != noSlot {
-		s.at(s.free).setYounger(n)
-	}
-	s.free = n
 }
 
 // prefer has the next take return this slot, if it is free.
 func (s *slabs) prefer(n uint32) {
-	if n == s.free || n >= s.top || s.at(n).list() != freeList {
-		return
+	if n != noSlot && n < s.top && s.at(n).list() == freeList {
+		s.preferred = n
 	}
-	e := s.at(n)
-	s.at(e.younger()).setOlder(e.older())
-	if e.older() != noSlot {
-		s.at(e.older()).setYounger(e.younger())
+}
+
+// takePreferred takes slots of one slab until it has the right one, and puts the others back: it is for Undo alone.
+func (s *slabs) takePreferred() (uint32, *slot) {
+	wanted, k := s.preferred, int(s.preferred>>slabBits)
+	s.preferred = noSlot
+	if !s.places.slabs[k].there {
+		s.make(k)
 	}
-	s.pushFree(n, e)
+	var others []uint32
+	for {
+		n, e := s.takeFrom(k)
+		if n == wanted {
+			for _, n := range slices.Backward(others) {
+				s.put(n, s.at(n))
+			}
+			return n, e
+		}
+		others = append(others, n)
+	}
+}
+
+func (s *slabs) put(n uint32, e *slot) {
+	next, goes := s.places.put(n)
+	e.use = e.use&flagJournaled | uint64(next)
+	e.end = 0
+	if goes != 0 {
+		s.release(goes)
+	}
+}
+
+// release gives back an empty slab, unless the journal has some of its slots: then it goes when the last of them is told.
+func (s *slabs) release(k int) {
+	for i := slabSize - 1; i >= 0; i-- {
+		if s.slabs[k][i].use&flagJournaled != 0 {
+			return
+		}
+	}
+	s.places.remove(k)
+	s.set(k, &noSlab)
+}
+
+// told is called for a free slot that is in the journal no longer.
+func (s *slabs) told(n uint32) {
+	if k := int(n >> slabBits); k != 0 && k != s.places.spare && s.places.empty(k) {
+		s.release(k)
+	}
+}
+
+// set puts a slab in its place. Others may be looking at the old slice without a lock, so that is not changed.
+func (s *slabs) set(k int, b *slab) {
+	if k == len(s.slabs) {
+		s.slabs = append(s.slabs, b)
+	} else {
+		s.slabs = slices.Clone(s.slabs)
+		s.slabs[k] = b
+	}
+	view := s.slabs
+	s.seen.Store(&view)
 }
 
 // next returns the first slot in use from n up. It looks at so many slots at most, of which a slab without any in use
@@ -75,7 +131,7 @@ func (s *slabs) prefer(n uint32) {
 func (s *slabs) next(n uint32, tries int) (slot uint32, left int) {
 	for ; n < s.top && tries > 0; tries-- {
 		switch {
-		case s.used[n>>slabBits] == 0:
+		case s.places.slabs[n>>slabBits].used == 0:
 			n = n | (slabSize - 1) + 1
 		case s.at(n).list() != freeList:
 			return n, tries
@@ -97,6 +153,6 @@ func (s *slabs) peek(n uint32) *slot {
 
 // drop forgets all slots, and gives their memory back.
 func (s *slabs) drop() {
-	s.slabs, s.used, s.top, s.free = nil, nil, 0, noSlot
+	s.slabs, s.places, s.top, s.preferred = nil, places{}, 0, noSlot
 	s.seen.Store(nil)
 }

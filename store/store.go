@@ -19,6 +19,10 @@ const (
 
 	// perLock is how many keys are handled at most before a lock is let go: to sweep so many of a million takes 0.1 ms.
 	perLock = 64
+
+	// bytesPerLock is how many bytes of keys are told at most before a lock is let go, by the estimate of MaxBytes: 64 keys of 60 KB
+	// are 4 MB, which a buffer would be grown for.
+	bytesPerLock = 1 << 20
 )
 
 // ErrFull reports that a new key was refused, or what a limit takes more, and that nothing has changed: the store is full and

@@ -18,9 +18,6 @@ type tally struct {
 }
 
 const (
-	tallySlabBits = 9
-	tallySlabSize = 1 << tallySlabBits
-
 	// TallyBytes is what each limit under a key takes beside the key, by the estimate of MaxBytes, and RingBytes what a ring
 	// takes beside 8 for each of its words.
 	TallyBytes = 64
@@ -30,13 +27,12 @@ const (
 	MaxLimits = 128
 )
 
-type tallySlab [tallySlabSize]tally
+type tallySlab [slabSize]tally
 
 // tallies are a shard's, in slabs as its slots are.
 type tallies struct {
-	slabs     []*tallySlab
-	top       uint32 // as slabs.top
-	free      uint32
+	slabs     []*tallySlab // nil where it was given back
+	places    places
 	rings     []ring // by number; the first is none
 	freeRings []uint32
 }
@@ -47,28 +43,35 @@ type ring struct {
 	marked bool      // the undo log has but a mark of it
 }
 
-func (t *tallies) at(n uint32) *tally { return &t.slabs[n>>tallySlabBits][n&(tallySlabSize-1)] }
+func (t *tallies) at(n uint32) *tally { return &t.slabs[n>>slabBits][n&(slabSize-1)] }
 
 func (t *tallies) take() (uint32, *tally) {
-	if n := t.free; n != 0 {
-		p := t.at(n)
-		t.free = p.next
+	k, there := t.places.lowest()
+	if !there {
+		if k == len(t.slabs) {
+			t.slabs = append(t.slabs, nil)
+		}
+		t.slabs[k] = new(tallySlab)
+		t.places.add(k)
+	}
+	n, fresh := t.places.take(k)
+	p := t.at(n)
+	if !fresh {
+		t.places.pop(k, p.next)
 		*p = tally{}
-		return n, p
 	}
-	t.top = max(t.top, 1)
-	n := t.top
-	if int(n>>tallySlabBits) == len(t.slabs) {
-		t.slabs = append(t.slabs, new(tallySlab))
-	}
-	t.top++
-	return n, t.at(n)
+	return n, p
 }
 
 func (t *tallies) put(n uint32) {
 	p := t.at(n)
 	t.setRing(p, nil)
-	p.next, t.free = t.free, n
+	next, goes := t.places.put(n)
+	p.next = next
+	if goes != 0 {
+		t.places.remove(goes)
+		t.slabs[goes] = nil
+	}
 }
 
 // ring is that of a tally, nil if it has none.
@@ -84,7 +87,9 @@ func (t *tallies) setRing(p *tally, words []uint64) {
 	case words == nil && p.ring != 0:
 		t.rings[p.ring] = ring{}
 		t.freeRings = append(t.freeRings, p.ring)
-		p.ring = 0
+		if p.ring = 0; len(t.freeRings) == len(t.rings)-1 { // the last one in use
+			t.rings, t.freeRings = nil, nil
+		}
 	case words == nil:
 	case p.ring != 0:
 		r := &t.rings[p.ring]

@@ -71,6 +71,7 @@ func (sh *shard) note(n uint32, e *slot, key []byte, copyOf func(Limits) Limits)
 		if b.was = sh.whole(n, e); b.was.Limits != nil {
 			limits := copyOf(*b.was.Limits)
 			b.was.Limits = &limits
+			sh.room.noted.Add(limits.bytes())
 		}
 	}
 	undo.notes, undo.keys = append(undo.notes, b), append(undo.keys, key...)
@@ -156,9 +157,14 @@ func (s *Store) KeepUndo() {
 	}
 }
 
+// NotedBytes is what limits take that Undo could bring back. A few bytes of a request may have a log noted that takes 16 bytes
+// for each of its calls, so whoever makes changes should stop for Keep when this is much.
+func (s *Store) NotedBytes() int64 { return s.room.noted.Load() }
+
 // Keep forgets what Undo could take back of the changes told so far.
 func (s *Store) Keep() {
 	s.settings.keep()
+	s.room.noted.Store(0)
 	d := &s.drain
 	for i := range d.undo {
 		log := &d.undo[i]
