@@ -16,6 +16,8 @@ import (
 
 	"celld/persistence"
 	"celld/resp"
+	"celld/resp/health"
+	"celld/resp/memory"
 	"celld/store"
 
 	"github.com/spf13/pflag"
@@ -42,9 +44,9 @@ func main() {
 	case flags.Lookup("version").Value.String() == "true":
 		fmt.Printf("celld %s (%s, replies of redis-cell 0.5.0 and Redis %s)\n", version, runtime.Version(), resp.RedisVersion)
 	case len(args) == 1 && args[0] == "ping":
-		err = ping(flags, false)
+		err = health.Ping(flags, false)
 	case len(args) == 1 && args[0] == "ready":
-		err = ping(flags, true)
+		err = health.Ping(flags, true)
 	case len(args) > 0:
 		fmt.Fprintf(os.Stderr, "celld: unknown argument %q; see celld --help\n", args[0])
 		os.Exit(exitUsage)
@@ -60,7 +62,7 @@ func main() {
 // serve runs the daemon until a signal or SHUTDOWN ends it.
 func serve(cfg *resp.Config, memoryGiven bool) error {
 	log := newLog(cfg)
-	memoryFrom := limitMemory(cfg, memoryGiven, containerLimit(os.DirFS("/")), log)
+	memoryFrom := memory.Limit(cfg, memoryGiven, memory.OfContainer(os.DirFS("/")), log)
 	disk := cfg.Persistence()
 	clock := resp.NewClock()
 	disk.Clock, disk.Log = clock.NowNS, log

@@ -1,4 +1,4 @@
-package main
+package memory
 
 import (
 	"testing"
@@ -41,11 +41,11 @@ func TestContainerLimit(t *testing.T) {
 		for name, text := range c.files {
 			root[name] = &fstest.MapFile{Data: []byte(text)}
 		}
-		if got := containerLimit(root); got != c.want {
+		if got := OfContainer(root); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
-	if got := containerLimit(fstest.MapFS{}); got != 0 {
+	if got := OfContainer(fstest.MapFS{}); got != 0 {
 		t.Errorf("without files: %d", got)
 	}
 }

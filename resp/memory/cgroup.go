@@ -1,4 +1,4 @@
-package main
+package memory
 
 import (
 	"io/fs"
@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// containerLimit is the smallest memory limit of the cgroups that the process is in, v2 or v1, from its own up to the
+// OfContainer is the smallest memory limit of the cgroups that the process is in, v2 or v1, from its own up to the
 // highest that it can see. 0: there is none. root is the root of the file system.
 //
 // Libraries for this read the machine's own files, so the forms that these take elsewhere could not be tested.
-func containerLimit(root fs.FS) int64 {
+func OfContainer(root fs.FS) int64 {
 	own := ownCgroups(root)
 	mounts, _ := fs.ReadFile(root, "proc/self/mountinfo")
 	least := int64(math.MaxInt64)

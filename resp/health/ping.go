@@ -1,4 +1,5 @@
-package main
+// Package health asks a server whether it is there: the health check of an image without a shell.
+package health
 
 import (
 	"bufio"
@@ -12,16 +13,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// pingPatience is how long ping waits for an answer.
+// pingPatience is how long Ping waits for an answer.
 const pingPatience = 3 * time.Second
 
-// ping asks the server that the flags describe whether it is there, or ready to serve. It is the health check of an image
-// without a shell. One round of two lines needs no client library.
+// Ping asks the server that the flags describe whether it is there, or ready to serve. One round of two lines needs no client
+// library.
 //
 // It asks all addresses at once, and one that answers will do: a server has several, of which some may be missing.
 //
 // A server that loads is there, and whoever kills it for that has it begin anew, for ever. redis-cli ping exits with 0 then too.
-func ping(flags *pflag.FlagSet, ready bool) error {
+func Ping(flags *pflag.FlagSet, ready bool) error {
 	value := func(name string) string { return flags.Lookup(name).Value.String() }
 	password, port := value("requirepass"), value("port")
 	var places []place

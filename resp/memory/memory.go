@@ -1,4 +1,8 @@
-package main
+// Package memory keeps the process within what --maxmemory says, and takes that from the container where nobody does.
+//
+//	container := memory.OfContainer(os.DirFS("/"))
+//	from := memory.Limit(cfg, false, container, log) // "cgroup", if there is a container's limit
+package memory
 
 import (
 	"log/slog"
@@ -42,8 +46,8 @@ func defaultMaxMemory(container int64) int64 {
 	return max(min(container/2, fits), container/8, 1<<20) &^ (1<<20 - 1)
 }
 
-// limitMemory sets maxmemory unless it was given, and has the collector keep to it. It returns where maxmemory is from.
-func limitMemory(cfg *resp.Config, given bool, container int64, log *slog.Logger) (from string) {
+// Limit sets maxmemory unless it was given, and has the collector keep to it. It returns where maxmemory is from.
+func Limit(cfg *resp.Config, given bool, container int64, log *slog.Logger) (from string) {
 	switch {
 	case given:
 		from = "setting"

@@ -1,4 +1,4 @@
-package main
+package memory
 
 import (
 	"log/slog"
@@ -49,7 +49,7 @@ func TestMemoryLimitFollows(t *testing.T) {
 			t.Errorf("the heap's limit is %d, want %d", got, heapLimit(maxMemory, 0))
 		}
 	}
-	limitMemory(cfg, true, 0, slog.New(slog.DiscardHandler))
+	Limit(cfg, true, 0, slog.New(slog.DiscardHandler))
 	expect(512 << 20)
 	resp.NewServer(resp.Options{Config: cfg, Store: store.New(store.Options{})})
 	for _, s := range cfg.Settings() {
@@ -61,6 +61,6 @@ func TestMemoryLimitFollows(t *testing.T) {
 	}
 	expect(100 << 20)
 	t.Setenv("GOMEMLIMIT", "1GiB")
-	limitMemory(resp.NewConfig(), true, 0, slog.New(slog.DiscardHandler))
+	Limit(resp.NewConfig(), true, 0, slog.New(slog.DiscardHandler))
 	expect(100 << 20)
 }
