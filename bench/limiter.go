@@ -20,7 +20,7 @@ type limiter struct {
 // perMinute is what CL.THROTTLE is asked in the other rows: 30 a minute, 16 at once.
 var perMinute = limiter{limits: []string{"30/60s,burst=16"}, script: bucketScript, args: []string{"16", "30", "60000000"}}
 
-func (l *limiter) fits(p *peer) bool { return p.name == "celld" || p.scripts() && l.script != "" }
+func (l *limiter) fits(p *peer) bool { return p.isCelld() || p.scripts() && l.script != "" }
 
 func (l *limiter) words(p *peer) []string {
 	if p.scripts() {

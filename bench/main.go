@@ -57,7 +57,7 @@ func run(o options) error {
 	}
 	defer os.RemoveAll(dir)
 	b := &bench{ctx: ctx, dir: dir, keysRate: map[string]float64{}}
-	if b.tools, err = findTools(root, dir, strings.Fields(o.celld)); err != nil {
+	if b.tools, err = findTools(root, dir, o); err != nil {
 		return err
 	}
 	peers, missing, err := b.choosePeers(strings.Split(o.peers, ","))

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -16,6 +17,7 @@ type options struct {
 	rounds int
 	peers  string
 	celld  string
+	before string
 }
 
 func parseOptions() options {
@@ -23,8 +25,9 @@ func parseOptions() options {
 	flag.BoolVar(&o.quick, "quick", false, "a tenth of the requests, neither 10M keys nor 40 bytes, 1 round")
 	flag.StringVar(&o.rows, "rows", "", "only rows whose name this regular `expression` matches: "+strings.Join(rowNames(), " "))
 	flag.IntVar(&o.rounds, "rounds", 0, "rounds; the median is reported (default 3, with -quick 1)")
-	flag.StringVar(&o.peers, "peers", strings.Join(peerNames(), ","), "only these servers")
+	flag.StringVar(&o.peers, "peers", strings.Join(slices.DeleteFunc(peerNames(), func(name string) bool { return name == "before" }), ","), "only these servers")
 	flag.StringVar(&o.celld, "celld", "", "more `flags` for celld, such as '--io-threads 2'")
+	flag.StringVar(&o.before, "before", "", "build the peer called before from this `commit`: what has a change cost?")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "bench: unknown argument %q\n", flag.Arg(0))
@@ -39,11 +42,13 @@ func parseOptions() options {
 	return o
 }
 
-// partial tells that rows, peers or celld's flags were chosen. Such a run prints what it measured and leaves the result
+// partial tells that rows, peers, celld's flags or an earlier celld were chosen. Such a run prints what it measured and leaves the result
 // files alone.
 func (o options) partial() bool {
 	partial := false
-	flag.Visit(func(f *flag.Flag) { partial = partial || f.Name == "rows" || f.Name == "peers" || f.Name == "celld" })
+	flag.Visit(func(f *flag.Flag) {
+		partial = partial || f.Name == "rows" || f.Name == "peers" || f.Name == "celld" || f.Name == "before"
+	})
 	return partial
 }
 

@@ -25,23 +25,8 @@ type peer struct {
 }
 
 var allPeers = []*peer{
-	{
-		name: "celld", title: "celld", command: "CL.THROTTLE", allowed: '0',
-		args: func(t *tools, s *server) []string {
-			args := []string{t.celld, "--port", strconv.Itoa(s.port), "--loglevel", "warning"}
-			args = append(args, diskArgs(s.room)...)
-			if s.room.keys > 1_000_000 {
-				args = append(args, "--max-keys", strconv.Itoa(s.room.keys), "--maxmemory", "0")
-			}
-			if s.room.connections > 0 {
-				args = append(args, "--maxclients", strconv.Itoa(s.room.connections))
-			}
-			return append(args, t.celldFlags...)
-		},
-		count:   countByInfo,
-		missing: func(*tools) string { return "" },
-		version: func(t *tools) string { return firstMatch(`celld (.*)`, t.celld, "--version") },
-	},
+	celldPeer("celld", "celld", func(t *tools) string { return t.celld }),
+	celldPeer("before", "celld, before", func(t *tools) string { return t.before }),
 	{
 		name: "redis-cell", title: "redis-server + redis-cell", command: "CL.THROTTLE", allowed: '0',
 		args: func(t *tools, s *server) []string {
@@ -99,6 +84,35 @@ var allPeers = []*peer{
 		version: func(t *tools) string { return "redis-server " + t.redisVersion() },
 	},
 }
+
+// celldPeer is a build of celld.
+func celldPeer(name, title string, binary func(*tools) string) *peer {
+	return &peer{
+		name: name, title: title, command: "CL.THROTTLE", allowed: '0',
+		args: func(t *tools, s *server) []string {
+			args := []string{binary(t), "--port", strconv.Itoa(s.port), "--loglevel", "warning"}
+			args = append(args, diskArgs(s.room)...)
+			if s.room.keys > 1_000_000 {
+				args = append(args, "--max-keys", strconv.Itoa(s.room.keys), "--maxmemory", "0")
+			}
+			if s.room.connections > 0 {
+				args = append(args, "--maxclients", strconv.Itoa(s.room.connections))
+			}
+			return append(args, t.celldFlags...)
+		},
+		count: countByInfo,
+		missing: func(t *tools) string {
+			if binary(t) == "" {
+				return "-before names no commit"
+			}
+			return ""
+		},
+		version: func(t *tools) string { return firstMatch(`celld (.*)`, binary(t), "--version") },
+	}
+}
+
+// isCelld tells celld of whatever commit.
+func (p *peer) isCelld() bool { return p.name == "celld" || p.name == "before" }
 
 // keyWord is where redis-benchmark writes a key.
 const keyWord = "key:__rand_int__"

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 )
 
 // tools are the programs that the rows need.
@@ -17,16 +18,17 @@ type tools struct {
 	redisCell      string
 	throttlecrab   string
 	celld          string
+	before         string // empty: none
 	celldFlags     []string
 }
 
 // findTools builds celld as the Makefile does, and looks for the rest.
-func findTools(root, dir string, celldFlags []string) (tools, error) {
+func findTools(root, dir string, o options) (tools, error) {
 	t := tools{
 		redisCell:    filepath.Join(root, ".cache", "redis-cell", "libredis_cell.so"),
 		throttlecrab: filepath.Join(root, ".cache", "throttlecrab", "bin", "throttlecrab-server"),
 		celld:        filepath.Join(dir, "celld"),
-		celldFlags:   celldFlags,
+		celldFlags:   strings.Fields(o.celld),
 	}
 	if path := os.Getenv("REDIS_CELL_MODULE"); path != "" {
 		t.redisCell = path
@@ -36,12 +38,27 @@ func findTools(root, dir string, celldFlags []string) (tools, error) {
 	if t.redisBenchmark, err = exec.LookPath("redis-benchmark"); err != nil {
 		return t, fmt.Errorf("it drives the servers: %w (make tools installs it)", err)
 	}
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", t.celld, ".")
-	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return t, fmt.Errorf("build celld: %w\n%s", err, out)
+	if err := build(root, t.celld); err != nil || o.before == "" {
+		return t, err
 	}
-	return t, nil
+	t.before = filepath.Join(dir, "celld-before")
+	old := filepath.Join(dir, "before")
+	if out, err := exec.Command("git", "clone", "--quiet", "--shared", root, old).CombinedOutput(); err != nil {
+		return t, fmt.Errorf("git clone: %w\n%s", err, out)
+	}
+	if out, err := exec.Command("git", "-C", old, "checkout", "--quiet", o.before).CombinedOutput(); err != nil {
+		return t, fmt.Errorf("git checkout: %w\n%s", err, out)
+	}
+	return t, build(old, t.before)
+}
+
+func build(dir, binary string) error {
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, ".")
+	build.Dir, build.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build celld in %s: %w\n%s", dir, err, out)
+	}
+	return nil
 }
 
 func (t *tools) redisVersion() string { return firstMatch(`v=(\S+)`, t.redis, "--version") }
