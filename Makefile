@@ -7,7 +7,7 @@ CLIENTS := integration_test/testdata/clients
 GO_FILES = $$(find . -name '*.go' -not -path './$(CACHE)/*' -not -path '*/node_modules/*')
 
 .NOTPARALLEL:
-.PHONY: help build run test fuzz bench go tools clients redis-cell throttlecrab fmt vet staticcheck go-test clean
+.PHONY: help build run test fuzz soak bench go tools clients redis-cell throttlecrab fmt vet staticcheck go-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -121,6 +121,13 @@ fuzz: go ## run each fuzz target for FUZZTIME=1m (FUZZ=FuzzAOF: those that match
 		echo "./$$package $$target"; \
 		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x ./$$package || exit 1; \
 	done
+
+SOAK := 1h
+SOAK_TEST := -count 1 -timeout 0 -v -run '^TestEverythingAtOnce$$' ./integration_test -args -soak $(SOAK)
+
+soak: go ## all kinds of load at once for SOAK=1h, twice: with the race detector, and without it
+	go test -race $(SOAK_TEST)
+	go test $(SOAK_TEST)
 
 clean: ## delete the binary and what was installed or built for the tests
 	rm -rf celld $(CACHE)
