@@ -364,11 +364,11 @@ func TestLimitsMove(t *testing.T) {
 // TestLimitsOfOthers reads hashes of a redis-server that are limits in part.
 func TestLimitsOfOthers(t *testing.T) {
 	t.Parallel()
-	tat := itoa(time.Now().Add(40 * time.Minute).UnixNano())
 	for name, flags := range map[string]string{"rdb": "", "aof": "--appendonly yes", "aof of commands": "--appendonly yes --aof-use-rdb-preamble no"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
+			tat := itoa(time.Now().Add(40 * time.Minute).UnixNano())
 			redis := dial(t, startRedis(t, append([]string{"--dir", dir}, strings.Fields(flags)...)...))
 			redis.play(
 				step{"HSET limit gcra/1h 'limit=9/1h tat=" + tat + "'", ":1"},

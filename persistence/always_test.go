@@ -91,6 +91,34 @@ func (w *world) recovers(files *memory) {
 	w.reopen().expect(want)
 }
 
+// A disk that takes a few bytes is still full: writes go on when there is room for many, and the log tells of it once.
+func TestAlwaysOnAFullDisk(t *testing.T) {
+	w, files := inMemory(t, always)
+	w.mustOpen()
+	w.put("kept", store.State{TAT: uint64(t0 + 90*second)})
+	w.commit()
+	kept := w.states()
+	size := len(files.text(w.path("appendonly.aof")))
+	files.most = size + 100
+	if w.throttle(strings.Repeat("long", 100)); w.commit() == nil {
+		t.Fatal("there is no room, and it was written")
+	}
+	for range 5 {
+		if w.tick(second); w.m.Refusal() == nil {
+			t.Fatal("there is room for 100 bytes, and writes go on")
+		}
+		if got := len(files.text(w.path("appendonly.aof"))); got != size {
+			t.Fatalf("the file has %d bytes, want %d", got, size)
+		}
+	}
+	w.replays(files.image(false), kept)
+	if n := strings.Count(w.log.String(), "append-only file"); n != 1 {
+		t.Errorf("told %d times: %s", n, w.log.String())
+	}
+	files.most = 0
+	w.recovers(files)
+}
+
 // Whichever call fails, and whether once or from there on, each Commit is on the disk or taken back.
 func TestAlwaysWhenTheDiskFails(t *testing.T) {
 	for _, forever := range []bool{false, true} {

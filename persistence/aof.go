@@ -126,6 +126,27 @@ func (l *appendLog) append(b []byte, sync bool) error {
 	return l.appendLocked(b, sync)
 }
 
+// roomToGoOn is what the disk must take before writes go on. The last block of the file takes a few bytes even when the disk is
+// full. A stamp alone went there each second, and the log told of an end of the trouble that lasted for one command.
+var roomToGoOn = make([]byte, 64<<10)
+
+// tryAgain says whether the disk takes writes again.
+func (l *appendLog) tryAgain() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.torn {
+		if err := l.cut(); err != nil {
+			return err
+		}
+	}
+	l.torn = true
+	if _, err := l.file.Write(roomToGoOn); err != nil {
+		l.torn = l.cut() != nil
+		return err
+	}
+	return l.appendLocked(nil, true) // which cuts first
+}
+
 // show tells what fill has. The log is locked.
 func (l *appendLog) show() {
 	l.shown.size.Store(l.size)
@@ -186,7 +207,7 @@ func (l *appendLog) failing() error {
 func (l *appendLog) tick(nowNS int64) {
 	if l.disk.o.Fsync == Always {
 		if l.writeErr.Load() != nil && l.retry.due(nowNS) {
-			l.note(l.append(nil, true))
+			l.note(l.tryAgain())
 		}
 		return
 	}

@@ -21,6 +21,7 @@ type memory struct {
 
 	forgotten int64 // bytes, by Forget
 	noLocks   bool  // it has none
+	most      int   // bytes that a file may have; 0: no limit
 
 	// fail is asked before each call, and for a Rename also behind it (as "renamed": that the directory is synced). A write
 	// that fails has written half.
@@ -286,6 +287,9 @@ func (h *memoryHandle) Write(p []byte) (int, error) {
 	}
 	h.m.mu.Lock()
 	defer h.m.mu.Unlock()
+	if fits := h.m.most - len(h.f.data); h.m.most > 0 && fits < len(p) {
+		p, err = p[:max(fits, 0)], &fs.PathError{Op: "write", Path: h.name, Err: syscall.ENOSPC}
+	}
 	h.f.data = append(h.f.data, p...)
 	return len(p), err
 }

@@ -176,10 +176,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	defer srv.world.RUnlock()
 	s.scratch.stats.startNS = s.nowNS
 	defer func() { s.scratch.endNS = s.scratch.stats.finish(s) }()
-	limits := frameLimits{maxArgs: int(srv.cfg.maxMultibulkLen.Get()), maxBulk: int(srv.cfg.maxBulkLen.Get())}
-	slowUS := srv.cfg.slowlogSlowerThan.Get()
-	s.timeAll = slowUS >= 0 && slowUS < 1000
-	batchable := s.batchable()
+	limits, batchable := s.heed()
 	for s.end == open && len(data) > 0 {
 		if len(s.out) >= flushAt || s.scratch.stats.slowNS > sliceNS || srv.commitDue() {
 			return data, true
@@ -195,7 +192,6 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 				continue
 			}
 		}
-		limits.authed = s.authed
 		args, n, err := s.reader.next(data, limits)
 		if err != nil {
 			srv.stats.protocolErrors.Add(1)
@@ -210,8 +206,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 		}
 		if len(args) > 0 {
 			s.dispatch(args)
-			// Whatever ran may have changed what is asked here: MULTI, AUTH, CLIENT REPLY, another's MONITOR.
-			if batchable = s.batchable(); batchable {
+			if limits, batchable = s.heed(); batchable {
 				s.scratch.batch.learn(data[:n], args)
 				s.scratch.takes.learn(s, data[:n], args)
 			}
@@ -221,10 +216,15 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	return data, false
 }
 
-// batchable says whether CL.THROTTLE calls may take the short way, past dispatch and call: no one watches, queues, times
-// or holds back the replies of single commands.
-func (s *Session) batchable() bool {
-	return s.authed && !s.tx.open && !s.replyOff && s.skip == 0 && !s.timeAll && !s.srv.monitored() && !s.srv.loading.Load() && !s.refusing()
+// heed reads what the command before may have changed (AUTH, MULTI, CLIENT REPLY, CONFIG SET, another's MONITOR): how long a
+// frame may be, whether each command is timed, and whether CL.THROTTLE calls may take the short way, past dispatch and
+// call: no one watches, queues, times or holds back the replies of single commands.
+func (s *Session) heed() (limits frameLimits, batchable bool) {
+	cfg := s.srv.cfg
+	limits = frameLimits{maxArgs: int(cfg.maxMultibulkLen.Get()), maxBulk: int(cfg.maxBulkLen.Get()), authed: s.authed}
+	slowUS := cfg.slowlogSlowerThan.Get()
+	s.timeAll = slowUS >= 0 && slowUS < 1000
+	return limits, s.authed && !s.tx.open && !s.replyOff && s.skip == 0 && !s.timeAll && !s.srv.monitored() && !s.srv.loading.Load() && !s.refusing()
 }
 
 // keep stores what is unserved, or the start of an unfinished command until the rest arrives. It ends the connection where that
