@@ -162,19 +162,19 @@ func (m *limitsMachine) throttle(t *rapid.T) {
 func (m *limitsMachine) set(t *rapid.T) {
 	key := m.drawKey(t)
 	st := store.State{
-		TAT:      uint64(m.model.nowNS + rapid.Int64Range(1, 5*second).Draw(t, "tat")),
-		ExpiryNS: rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, m.model.nowNS + second}).Draw(t, "expiry"),
+		TAT:      uint64(m.model.wallNS() + rapid.Int64Range(1, 5*second).Draw(t, "tat")),
+		ExpiryNS: rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, m.model.wallNS() + second}).Draw(t, "expiry"),
 	}
 	err := put(m.store, key, st, m.model.nowNS)
 	if !m.evictedSome(t, err) {
-		m.put(t, key, &heldKey{tat: st.TAT, expiry: st.ExpiryNS}, err)
+		m.put(t, key, &heldKey{tat: cell.ShiftInstant(st.TAT, -m.model.aheadNS), expiry: st.ExpiryNS}, err)
 	}
 }
 
 // expire is EXPIRE and PERSIST: a key is put as it was.
 func (m *limitsMachine) expire(t *rapid.T) {
 	key := m.drawKey(t)
-	expiry := rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, m.model.nowNS + 1, m.model.nowNS + second, m.model.nowNS + 100*second}).Draw(t, "expiry")
+	expiry := rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, m.model.wallNS() + 1, m.model.wallNS() + second, m.model.wallNS() + 100*second}).Draw(t, "expiry")
 	there := false
 	err := m.store.Update([]byte(key), m.access(t), func(st store.State, ok bool) (store.State, store.Action) {
 		if there = ok; !ok {
@@ -234,11 +234,7 @@ func (m *limitsMachine) copyFields(t *rapid.T) {
 	}
 	var copied []heldLimit
 	for i := range limits {
-		h := heldLimit{limit: limits[i].Literal, st: cloneState(limits[i].State)}
-		if limits[i].Policy != nil {
-			h.policy = limits[i].Policy.ID
-		}
-		copied = append(copied, h)
+		copied = append(copied, m.model.held(&limits[i].LimitState))
 	}
 	_, err = m.store.PutFields([]byte(to), limits, rapid.Bool().Draw(t, "apart"), m.access(t))
 	if m.evictedSome(t, err) {
@@ -264,7 +260,7 @@ func (m *limitsMachine) putLimits(t *rapid.T, key string, limits []heldLimit, er
 		for i := range old.limits {
 			h := old.limits[i]
 			grown -= store.TallyBytes + ringBytes(&h.st)
-			if (h.policy == 0 || model.nameOf(h.policy) != "") && h.limit.EndNS(&h.st) > uint64(model.nowNS) {
+			if (h.policy == 0 || model.nameOf(h.policy) != "") && model.endOf(&h.limit, &h.st) > uint64(model.nowNS) {
 				next.limits = append(next.limits, h)
 			}
 		}
@@ -286,7 +282,7 @@ func (m *limitsMachine) putLimits(t *rapid.T, key string, limits []heldLimit, er
 	if err != nil {
 		return
 	}
-	if next.tat = next.end(); len(next.limits) > 0 {
+	if next.tat = model.end(next); len(next.limits) > 0 {
 		model.keys[key] = next
 	} else {
 		delete(model.keys, key)
@@ -336,6 +332,34 @@ func (m *limitsMachine) deletePolicy(t *rapid.T) {
 func (m *limitsMachine) pass(t *rapid.T) {
 	m.model.pass(rapid.SampledFrom([]int64{0, 1, 1000, second / 10, second / 3, second, 3 * second, 70 * second}).Draw(t, "ns"))
 	m.model.dropDead(m.kept.keys)
+}
+
+// setWall sets the wall clock. What Undo may bring back goes with it.
+func (m *limitsMachine) setWall(t *rapid.T) {
+	model := &m.model
+	ahead := rapid.SampledFrom([]int64{0, 1, -1, second / 3, 20 * second, -20 * second, 70 * second, -3000 * second}).Draw(t, "ahead")
+	m.store.SetWall(model.nowNS+ahead, model.nowNS)
+	for _, keys := range []map[string]*heldKey{model.keys, m.kept.keys} {
+		model.setWall(keys, ahead)
+	}
+	model.aheadNS = ahead
+	for _, keys := range []map[string]*heldKey{model.keys, m.kept.keys} {
+		for _, k := range keys {
+			if k.limits != nil {
+				k.tat = model.end(k)
+			}
+		}
+		model.dropDead(keys)
+	}
+	m.checkCopyAnew()
+}
+
+// checkCopyAnew has a copy of all that is there, as the files are written anew when the wall clock is set.
+func (m *limitsMachine) checkCopyAnew() {
+	clear(m.copied)
+	for at, more := (store.Position{}), true; more; {
+		at, more = m.store.Export(at, m.model.nowNS, func(key []byte, st store.State) { m.copied[string(key)] = stateText(st, &m.model) })
+	}
 }
 
 func (m *limitsMachine) sweep(*rapid.T) { sweep(m.store, m.model.nowNS) }
