@@ -195,7 +195,11 @@ func (m *limitsMachine) checkCopy(t *rapid.T) {
 func runLimitsMachine(t *rapid.T, shards int) {
 	m := &limitsMachine{copied: map[string]string{}, named: map[string]string{}, kept: limitsModel{keys: map[string]*heldKey{}, policies: map[string]heldPolicy{}}}
 	m.keys = rapid.SliceOfN(rapid.SampledFrom(limitKeys), 1, 5).Draw(t, "keys")
-	m.texts = rapid.SliceOfN(rapid.SampledFrom(limitTexts), 1, 5).Draw(t, "texts")
+	texts := limitTexts
+	if m.policyTexts = policyTexts; rapid.IntRange(0, 2).Draw(t, "calendar") == 0 {
+		texts, m.policyTexts = calendarTexts, calendarTexts
+	}
+	m.texts = rapid.SliceOfN(rapid.SampledFrom(texts), 1, 5).Draw(t, "texts")
 	m.model = limitsModel{nowNS: t0, keys: map[string]*heldKey{}, policies: map[string]heldPolicy{}, maxKeys: 1000}
 	if kind := rapid.IntRange(0, 2).Draw(t, "room"); kind > 0 {
 		m.model.maxKeys = rapid.Int64Range(1, 5).Draw(t, "maxKeys")
@@ -212,7 +216,7 @@ func runLimitsMachine(t *rapid.T, shards int) {
 		"take": m.take, "take2": m.take, "take3": m.take, "take4": m.take, "take5": m.take, "take6": m.take,
 		"give": m.give, "throttle": m.throttle, "set": m.set, "expire": m.expire, "delete": m.delete, "rename": m.rename,
 		"copyFields": m.copyFields, "setPolicy": m.setPolicy, "setPolicy2": m.setPolicy, "deletePolicy": m.deletePolicy,
-		"pass": m.pass, "pass2": m.pass, "sweep": m.sweep, "setWall": m.setWall, "flush": m.flush, "commit": m.commit, "undo": m.undo, "checkCopy": m.checkCopy,
+		"pass": m.pass, "pass2": m.pass, "sweep": m.sweep, "setWall": m.setWall, "setWall2": m.setWall, "undo2": m.undo, "flush": m.flush, "commit": m.commit, "undo": m.undo, "checkCopy": m.checkCopy,
 	}
 	for range 3 {
 		t.Repeat(actions)
