@@ -142,19 +142,27 @@ func (l *Literal) carryBuckets(st *State, old *Literal) {
 	st.B = scaled
 }
 
-// shiftBuckets moves the counters by whole sub-windows, and to the earlier one where ns is between: nobody waits longer.
-func (l *Literal) shiftBuckets(st *State, ns int64) {
-	n := uint64(l.Buckets)
-	high, low := mul(uint64(max(ns, -ns)), n)
+// bucketsIn is how many whole sub-windows a shift by ns moves the counters. Where ns is between it is to the earlier one: nobody
+// waits longer.
+func (l *Literal) bucketsIn(ns int64) int64 {
+	high, low := mul(uint64(max(ns, -ns)), uint64(l.Buckets))
 	by, rest := div(high, low, uint64(l.PeriodNS))
-	was := st.A
-	if ns < 0 {
-		if rest > 0 {
-			by++
-		}
-		st.A -= min(by, st.A)
+	switch {
+	case ns >= 0:
+		return int64(by)
+	case rest > 0:
+		by++
+	}
+	return -int64(by)
+}
+
+// turnBuckets moves the counters by so many sub-windows.
+func (l *Literal) turnBuckets(st *State, by int64) {
+	n, was := uint64(l.Buckets), st.A
+	if by < 0 {
+		st.A -= min(uint64(-by), st.A)
 	} else {
-		st.A += min(by, max(st.A, l.bucketAt(math.MaxInt64))-st.A)
+		st.A += min(uint64(by), max(st.A, l.bucketAt(math.MaxInt64))-st.A)
 	}
 	if len(st.Ring) > 0 { // the counter at was mod n is now at st.A mod n
 		turn := (was%n + n - st.A%n) % n

@@ -61,7 +61,7 @@ func TestAnotherCountGainsNothing(t *testing.T) {
 		}
 		l := drawParams(t, old)
 		after := clone(before)
-		l.Carry(&after, &old, now)
+		l.Carry(&after, &old, now, now)
 		if old.Algo == cell.Log {
 			if !equal(before, after) {
 				t.Fatalf("%v to %v: %+v became %+v", old, l, before, after)
@@ -124,7 +124,7 @@ func TestAnotherAlgorithmKeepsTheShare(t *testing.T) {
 		st.BlockedNS = 0
 		before := attempt(&old, st, now, 0, cell.Peek)
 		st.BlockedNS = blocked
-		l.Carry(&st, &old, now)
+		l.Carry(&st, &old, now, now)
 		if st.BlockedNS != blocked {
 			t.Fatalf("%v to %v: blocked until %d, and now %d", old, l, blocked, st.BlockedNS)
 		}
@@ -147,7 +147,7 @@ func TestCarryToItselfChangesNothing(t *testing.T) {
 		st, now := drawHistory(t, l, cell.Take, cell.Force)
 		before := clone(st)
 		same := drawOptions(t, plain(t, l))
-		same.Carry(&st, &l, now)
+		same.Carry(&st, &l, now, now)
 		if !equal(before, st) {
 			t.Fatalf("%v: %+v became %+v", l, before, st)
 		}
@@ -194,7 +194,7 @@ func TestDebtsEndAndNeverWrap(t *testing.T) {
 			if _, _, err := cell.ParseState(text); err != nil {
 				t.Fatalf("%s: %v", text, err)
 			}
-			other.Carry(&st, &l, now)
+			other.Carry(&st, &l, now, now)
 			if d := decide(&other, &st, now, 1, cell.Take); !d.Limited && l.Algo != cell.Log {
 				t.Fatalf("%s passes where %s was used up: %+v", c.other, c.limit, d)
 			}
@@ -222,7 +222,7 @@ func TestACarriedSlideIsNotCutOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.Carry(&st, &old, aDayIn2027)
+		l.Carry(&st, &old, aDayIn2027, aDayIn2027)
 		if d := decide(&l, &st, aDayIn2027, 1, cell.Take); !d.Limited {
 			t.Errorf("%s became %s: %+v", state, l.AppendState(nil, &st), d)
 		}

@@ -60,14 +60,14 @@ func TestALogUnderAnotherCount(t *testing.T) {
 		decide(&small, &st, now, 1, cell.Take)
 		now++
 	}
-	large.Carry(&st, &small, now)
+	large.Carry(&st, &small, now, now)
 	for range 47 {
 		if d := decide(&large, &st, now, 1, cell.Take); d.Limited {
 			t.Fatalf("%+v", d)
 		}
 		now++
 	}
-	small.Carry(&st, &large, now)
+	small.Carry(&st, &large, now, now)
 	for range 10 {
 		decide(&small, &st, now, 1, cell.Force)
 		now++

@@ -139,21 +139,23 @@ func (l *Literal) Fits(st *State) bool {
 // themselves, is kept as it is. Between other limits it is the used share that is taken anew. Used is rounded up: a
 // change gains nothing. A ring that changes is a new one.
 //
-// It reports whether the outcome depends on nowNS. Such a state must be kept, even when the call is denied. Carried anew by each
+// It is wasNS in old's time and nowNS in l's, of which only one may be wall time. A block stays as long as it was.
+//
+// It reports whether the outcome depends on the time. Such a state must be kept, even when the call is denied. Carried anew by each
 // call, it would tell each of them the same retry after, and none would ever pass.
-func (l *Literal) Carry(st *State, old *Literal, nowNS int64) (byNow bool) {
+func (l *Literal) Carry(st *State, old *Literal, wasNS, nowNS int64) (byNow bool) {
 	switch {
 	case l.Slot != old.Slot:
 		blocked := st.BlockedNS
 		st.BlockedNS = 0
-		d := old.Decide(st, nowNS, 0, Peek)
+		d := old.Decide(st, wasNS, 0, Peek)
 		used := scale(uint64(d.Limit-d.Remaining), uint64(l.Capacity()), uint64(d.Limit))
 		*st = State{}
 		if used > 0 {
 			l.Fit(st, nowNS)
 			l.Decide(st, nowNS, int64(used), Force)
 		}
-		st.BlockedNS = blocked
+		st.BlockedNS = ShiftInstant(blocked, nowNS-wasNS)
 		return true
 	case l.Params == old.Params:
 	case l.Algo == GCRA:
@@ -174,12 +176,22 @@ func (l *Literal) Shift(st *State, ns int64) {
 	st.BlockedNS = ShiftInstant(st.BlockedNS, ns)
 	switch {
 	case l.Buckets > 0:
-		l.shiftBuckets(st, ns)
+		l.turnBuckets(st, l.bucketsIn(ns))
 	case l.Algo == Log:
 		l.shiftLog(st, ns)
 	default:
 		st.A = ShiftInstant(st.A, ns)
 	}
+}
+
+// ShiftBack takes back a Shift by ns: sub-windows are where they were.
+func (l *Literal) ShiftBack(st *State, ns int64) {
+	if l.Buckets > 0 {
+		st.BlockedNS = ShiftInstant(st.BlockedNS, -ns)
+		l.turnBuckets(st, -l.bucketsIn(ns))
+		return
+	}
+	l.Shift(st, -ns)
 }
 
 // ShiftInstant adds ns to an instant, which becomes neither negative nor, by that, later than MaxInt64. 0 is no instant and

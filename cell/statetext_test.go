@@ -58,7 +58,7 @@ func TestAStateReadBackDecidesAlike(t *testing.T) {
 		if rapid.Bool().Draw(t, "another count") {
 			old := l
 			l = drawParams(t, plain(t, l))
-			l.Carry(&kept, &old, now)
+			l.Carry(&kept, &old, now, now)
 		}
 		if rapid.Bool().Draw(t, "shift") {
 			back := rapid.Int64Range(0, now).Draw(t, "set back by")
@@ -177,14 +177,14 @@ func surviveAll(t rapid.TB, l cell.Literal, st cell.State, now, n int64) {
 		"1/366d", "2147483647/366d", "10/1us,burst=2147483647", "3/month,tz=+14:00", "1/366d,algo=slide", "7/7us,algo=slide,buckets=7", "3/366d,algo=log",
 	} {
 		other, carried := mustLiteral(t, text), clone(st)
-		other.Carry(&carried, &l, now)
+		other.Carry(&carried, &l, now, now)
 		wantSane(t, other, carried, now, 1, cell.Take)
 	}
 	for _, count := range []string{"1", "2", "2147483647"} {
 		_, period, _ := strings.Cut(l.String(), "/")
 		if other, err := cell.ParseLiteral(count + "/" + period); err == nil {
 			carried := clone(st)
-			other.Carry(&carried, &l, now)
+			other.Carry(&carried, &l, now, now)
 			wantSane(t, other, carried, now, 1, cell.Force)
 		}
 	}

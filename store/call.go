@@ -103,12 +103,7 @@ func (c *Call) fetch(nowNS int64) {
 	c.st = c.sh.tallies.state(c.tally)
 	if !c.tally.same(c.Limit, c.shape) {
 		old := c.tally.literal()
-		at := c.sh.timeOf(c.Limit, nowNS)
-		if from := c.sh.timeOf(&old, nowNS); from != at { // one of them goes by the calendar
-			c.st.Ring = cloneRing(c.st.Ring)
-			old.Shift(&c.st, at-from)
-		}
-		c.carried = c.Limit.Carry(&c.st, &old, at) && c.sh.limitEndNS(c.Limit, &c.st) > uint64(nowNS)
+		c.carried = c.Limit.Carry(&c.st, &old, c.sh.timeOf(&old, nowNS), c.sh.timeOf(c.Limit, nowNS)) && c.sh.limitEndNS(c.Limit, &c.st) > uint64(nowNS)
 	}
 	if at := c.sh.timeOf(c.Limit, nowNS); c.blockedTooLong(at) {
 		c.st.BlockedNS = uint64(at + c.Limit.BlockNS)

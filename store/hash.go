@@ -55,8 +55,10 @@ type Fields []Field
 // Join puts them beside these limits, or in their place, and parts behind the calls that their logs have. What has nothing left
 // to remember is removed. It returns how many limits are new. The errors are ErrTooManyLimits, and that calls come to more
 // than can be counted. Logs that are added to keep their rings, and are changed even with an error, unless apart.
-func (fields Fields) Join(limits Limits, apart bool, nowNS int64) (joined Limits, added int, err error) {
-	joined = limits.live(nowNS)
+//
+// The wall time is so much ahead of nowNS, which is that of all but the limits of the clock and the calendar.
+func (fields Fields) Join(limits Limits, apart bool, nowNS, aheadNS int64) (joined Limits, added int, err error) {
+	joined = limits.live(nowNS, aheadNS)
 	order := fields.order()
 	if apart && order != nil {
 		joined = joined.clone()
@@ -76,7 +78,7 @@ func (fields Fields) Join(limits Limits, apart bool, nowNS int64) (joined Limits
 			l.State = st
 		}
 		switch {
-		case l.Literal.EndNS(&l.State) <= uint64(nowNS):
+		case limitEndNS(&l.Literal, &l.State, aheadNS) <= uint64(nowNS):
 			joined.remove(at)
 		case at >= 0:
 			joined[at] = l
@@ -114,8 +116,10 @@ func (fields Fields) order() (order []int) {
 // PutFields makes a key hold what Join says, and returns how many limits are new. The errors are Join's, ErrFull and
 // ErrWrongType.
 func (s *Store) PutFields(key []byte, fields Fields, apart bool, a Access) (added int, err error) {
+	ahead := s.wall.Load()
+	fields = fields.fromWall(ahead)
 	refused := error(nil)
-	err = s.Update(key, a, func(old State, ok bool) (State, Action) {
+	err = s.update(key, a, func(old State, ok bool) (State, Action) {
 		added, refused = 0, nil
 		if ok && old.Kind != HoldsLimits {
 			refused = ErrWrongType
@@ -125,13 +129,13 @@ func (s *Store) PutFields(key []byte, fields Fields, apart bool, a Access) (adde
 		if ok {
 			limits = *old.Limits
 		}
-		if limits, added, refused = fields.Join(limits, apart, s.WallNS(a.NowNS)); refused != nil {
+		if limits, added, refused = fields.Join(limits, apart, a.NowNS, ahead); refused != nil {
 			return old, Leave
 		}
 		if len(limits) == 0 {
 			return old, Delete
 		}
-		return State{TAT: limits.EndNS(), ExpiryNS: old.ExpiryNS, Kind: HoldsLimits, Limits: &limits}, Put
+		return State{TAT: limits.endNS(ahead), ExpiryNS: old.ExpiryNS, Kind: HoldsLimits, Limits: &limits}, Put
 	})
 	if err == nil {
 		err = refused
@@ -142,9 +146,23 @@ func (s *Store) PutFields(key []byte, fields Fields, apart bool, a Access) (adde
 	return added, err
 }
 
-func (l Limits) live(nowNS int64) (live Limits) {
+func (fields Fields) fromWall(aheadNS int64) Fields {
+	if aheadNS == 0 {
+		return fields
+	}
+	fields = slices.Clone(fields)
+	for i := range fields {
+		f := &fields[i]
+		f.State.Ring = cloneRing(f.State.Ring)
+		f.LimitState.fromWall(aheadNS)
+		f.AfterNS = int64(cell.ShiftInstant(uint64(f.AfterNS), -aheadNS))
+	}
+	return fields
+}
+
+func (l Limits) live(nowNS, aheadNS int64) (live Limits) {
 	for i := range l {
-		if l[i].Literal.EndNS(&l[i].State) > uint64(nowNS) {
+		if limitEndNS(&l[i].Literal, &l[i].State, aheadNS) > uint64(nowNS) {
 			live = append(live, l[i])
 		}
 	}

@@ -1,6 +1,9 @@
 package store
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"sync"
+)
 
 // Change is what became of one key, or of all.
 type Change struct {
@@ -85,6 +88,7 @@ func (j *journal) clear() {
 
 // drain is how far Drain has come.
 type drain struct {
+	mu      sync.Mutex // held, before that of a shard, by SetWall and all that use it
 	shard   int
 	began   bool // the shard's journal has been taken
 	list    []uint32
@@ -108,6 +112,8 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 	if sh.journal == nil {
 		return false
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	sh.mu.Lock()
 	if flushes := s.flushes.Load(); flushes != d.flushes {
 		// All that is still to be told was before the flush, and all that Undo knows of. To tell it after would bring it back.
@@ -144,7 +150,7 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 			if st.Limits != nil {
 				sh.tell(e, *st.Limits)
 			}
-			fn(Change{Key: sh.keys.view(n, e, &d.scratch), State: st.shifted(sh.wall.Load())})
+			fn(Change{Key: sh.keys.view(n, e, &d.scratch), State: st.inWall(sh.wall.Load())})
 		} else {
 			sh.slabs.told(n)
 		}

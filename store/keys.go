@@ -13,7 +13,7 @@ func (s *Store) Get(key []byte, a Access) (State, bool) {
 	if e == nil {
 		return State{}, false
 	}
-	return sh.state(n, e).shifted(s.wall.Load()), true
+	return sh.state(n, e).inWall(s.wall.Load()), true
 }
 
 // Action is what Update's function wants done with the key.
@@ -31,6 +31,20 @@ const (
 // fn must not call the store. It is called once, or once more when the key came into being, or went, while the lock was let
 // go to find room for it: then only what it says last is done.
 func (s *Store) Update(key []byte, a Access, fn func(old State, ok bool) (State, Action)) error {
+	return s.update(key, a, func(is State, ok bool) (State, Action) {
+		ahead := s.wall.Load()
+		told := is.inWall(ahead)
+		st, action := fn(told, ok)
+		if ok && st.Limits == told.Limits { // as they are
+			st.TAT, st.Limits = cell.ShiftInstant(st.TAT, -ahead), is.Limits
+			return st, action
+		}
+		return st.fromWall(ahead), action
+	})
+}
+
+// update is Update in limit time.
+func (s *Store) update(key []byte, a Access, fn func(old State, ok bool) (State, Action)) error {
 	hash := s.hash(key)
 	sh := s.shardOf(hash)
 	sh.lock(a.NowNS)
@@ -95,17 +109,9 @@ func (sh *shard) store(hash uint64, n uint32, e *slot, key []byte, st State, now
 
 func (sh *shard) ask(fn func(State, bool) (State, Action), n uint32, e *slot) (State, Action) {
 	if e == nil {
-		st, action := fn(State{}, false)
-		return st.shifted(-sh.wall.Load()), action
+		return fn(State{}, false)
 	}
-	is, ahead := sh.full(n, e), sh.wall.Load()
-	told := is.shifted(ahead)
-	st, action := fn(told, true)
-	if st.Limits == told.Limits { // as they are
-		st.TAT, st.Limits = cell.ShiftInstant(st.TAT, -ahead), is.Limits
-		return st, action
-	}
-	return st.shifted(-ahead), action
+	return fn(sh.full(n, e), true)
 }
 
 // Delete removes a key and returns whether it was there and live.

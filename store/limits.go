@@ -236,12 +236,7 @@ func (sh *shard) full(n uint32, e *slot) State {
 }
 
 // endOf is when the last of limits has nothing left to remember.
-func (t *table) endOf(limits Limits) (end uint64) {
-	for i := range limits {
-		end = max(end, t.limitEndNS(&limits[i].Literal, &limits[i].State))
-	}
-	return end
-}
+func (t *table) endOf(limits Limits) (end uint64) { return limits.endNS(t.wall.Load()) }
 
 // whole is full with what was of policies that are gone, which Undo may bring back.
 func (sh *shard) whole(n uint32, e *slot) State {
@@ -317,10 +312,13 @@ func (sh *shard) untell(e *slot) {
 	}
 }
 
-// EndNS is when the last of them has nothing left to remember.
-func (l Limits) EndNS() (end uint64) {
+// EndNS is when the last of them has nothing left to remember, in wall time.
+func (l Limits) EndNS() uint64 { return l.endNS(0) }
+
+// endNS is it in limit time, where the limits are.
+func (l Limits) endNS(aheadNS int64) (end uint64) {
 	for i := range l {
-		end = max(end, l[i].Literal.EndNS(&l[i].State))
+		end = max(end, limitEndNS(&l[i].Literal, &l[i].State, aheadNS))
 	}
 	return end
 }
@@ -348,7 +346,7 @@ func (s *Store) Limits(key []byte, a Access, fn func(*LimitState)) (bool, error)
 		}
 		if ahead := s.wall.Load(); ahead != 0 {
 			l.State.Ring = cloneRing(l.State.Ring)
-			l.shift(ahead)
+			l.toWall(ahead)
 		}
 		fn(l)
 	}

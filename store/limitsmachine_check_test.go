@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"celld/cell"
 	"celld/store"
 
 	"pgregory.net/rapid"
@@ -21,7 +22,7 @@ func (m *limitsMachine) tell() {
 		case c.Deleted:
 			delete(m.copied, string(c.Key))
 		default:
-			m.copied[string(c.Key)] = stateText(c.State, m.model.nowNS)
+			m.copied[string(c.Key)] = stateText(c.State, &m.model)
 		}
 	})
 	m.store.DrainSettings(func(c store.SettingChange) {
@@ -67,11 +68,8 @@ func (m *limitsMachine) takeOverRings(t *rapid.T) {
 		if err := m.store.Update([]byte(key), untouched(m.model.nowNS), func(st store.State, _ bool) (store.State, store.Action) {
 			for i := range *st.Limits {
 				l := &(*st.Limits)[i]
-				policy := uint32(0)
-				if l.Policy != nil {
-					policy = l.Policy.ID
-				}
-				k.find(&l.Literal, policy).st = cloneState(l.State)
+				h := m.model.held(l)
+				k.find(&l.Literal, h.policy).st = h.st
 			}
 			return st, store.Leave
 		}); err != nil {
@@ -100,15 +98,11 @@ func (m *limitsMachine) takeOver(*rapid.T) {
 	clear(m.model.keys)
 	for at, more := (store.Position{}), true; more; {
 		at, more = m.store.Export(at, m.model.nowNS, func(key []byte, st store.State) {
-			k := &heldKey{tat: st.TAT, expiry: st.ExpiryNS}
+			k := &heldKey{tat: cell.ShiftInstant(st.TAT, -m.model.aheadNS), expiry: st.ExpiryNS}
 			if st.Limits != nil {
 				k.limits = []heldLimit{}
-				for _, l := range *st.Limits {
-					h := heldLimit{limit: l.Literal, st: cloneState(l.State)}
-					if l.Policy != nil {
-						h.policy = l.Policy.ID
-					}
-					k.limits = append(k.limits, h)
+				for i := range *st.Limits {
+					k.limits = append(k.limits, m.model.held(&(*st.Limits)[i]))
 				}
 			}
 			m.model.keys[string(key)] = k
@@ -125,7 +119,7 @@ func (m *limitsMachine) textOf(t *rapid.T, key string) string {
 	}
 	var limits store.Limits
 	lines := func() (text string) {
-		text = stateText(store.State{Kind: st.Kind, TAT: st.TAT, ExpiryNS: st.ExpiryNS, Limits: &limits}, a.NowNS)
+		text = stateText(store.State{Kind: st.Kind, TAT: st.TAT, ExpiryNS: st.ExpiryNS, Limits: &limits}, &m.model)
 		return text
 	}
 	if st.Kind == store.HoldsTAT {
@@ -143,7 +137,7 @@ func (m *limitsMachine) expectText(t *rapid.T, key string) {
 	if got, want := m.textOf(t, key), m.model.text(key); got != want {
 		t.Fatalf("%q has %s\nwant %s", key, got, want)
 	}
-	if st, _ := m.store.Get([]byte(key), untouched(m.model.nowNS)); st.TAT != m.model.keys[key].tat {
+	if st, _ := m.store.Get([]byte(key), untouched(m.model.nowNS)); st.TAT != cell.ShiftInstant(m.model.keys[key].tat, m.model.aheadNS) {
 		t.Fatalf("%q ends at %d, want %d", key, st.TAT, m.model.keys[key].tat)
 	}
 }
@@ -181,7 +175,7 @@ func (m *limitsMachine) checkCopy(t *rapid.T) {
 	exported := map[string]bool{}
 	for at, more := (store.Position{}), true; more; {
 		at, more = m.store.Export(at, m.model.nowNS, func(key []byte, st store.State) {
-			if got, want := stateText(st, m.model.nowNS), m.model.text(string(key)); got != want {
+			if got, want := stateText(st, &m.model), m.model.text(string(key)); got != want {
 				t.Errorf("%q is exported as %s\nwant %s", key, got, want)
 			}
 			exported[string(key)] = true
@@ -201,7 +195,11 @@ func (m *limitsMachine) checkCopy(t *rapid.T) {
 func runLimitsMachine(t *rapid.T, shards int) {
 	m := &limitsMachine{copied: map[string]string{}, named: map[string]string{}, kept: limitsModel{keys: map[string]*heldKey{}, policies: map[string]heldPolicy{}}}
 	m.keys = rapid.SliceOfN(rapid.SampledFrom(limitKeys), 1, 5).Draw(t, "keys")
-	m.texts = rapid.SliceOfN(rapid.SampledFrom(limitTexts), 1, 5).Draw(t, "texts")
+	texts := limitTexts
+	if m.policyTexts = policyTexts; rapid.IntRange(0, 2).Draw(t, "calendar") == 0 {
+		texts, m.policyTexts = calendarTexts, calendarTexts
+	}
+	m.texts = rapid.SliceOfN(rapid.SampledFrom(texts), 1, 5).Draw(t, "texts")
 	m.model = limitsModel{nowNS: t0, keys: map[string]*heldKey{}, policies: map[string]heldPolicy{}, maxKeys: 1000}
 	if kind := rapid.IntRange(0, 2).Draw(t, "room"); kind > 0 {
 		m.model.maxKeys = rapid.Int64Range(1, 5).Draw(t, "maxKeys")
@@ -218,7 +216,7 @@ func runLimitsMachine(t *rapid.T, shards int) {
 		"take": m.take, "take2": m.take, "take3": m.take, "take4": m.take, "take5": m.take, "take6": m.take,
 		"give": m.give, "throttle": m.throttle, "set": m.set, "expire": m.expire, "delete": m.delete, "rename": m.rename,
 		"copyFields": m.copyFields, "setPolicy": m.setPolicy, "setPolicy2": m.setPolicy, "deletePolicy": m.deletePolicy,
-		"pass": m.pass, "pass2": m.pass, "sweep": m.sweep, "flush": m.flush, "commit": m.commit, "undo": m.undo, "checkCopy": m.checkCopy,
+		"pass": m.pass, "pass2": m.pass, "sweep": m.sweep, "setWall": m.setWall, "setWall2": m.setWall, "undo2": m.undo, "flush": m.flush, "commit": m.commit, "undo": m.undo, "checkCopy": m.checkCopy,
 	}
 	for range 3 {
 		t.Repeat(actions)

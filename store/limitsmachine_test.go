@@ -16,17 +16,18 @@ import (
 // limitsMachine runs a store with keys of both kinds and its model side by side. Where the store evicts, the model takes over
 // what is left; that nothing else has changed, and that the account is right, is checked all the same.
 type limitsMachine struct {
-	keys    []string
-	texts   []string // few of all limits, so that they meet
-	store   *store.Store
-	model   limitsModel
-	kept    limitsModel       // whose keys and policies Undo goes back to
-	copied  map[string]string // what Drain has told
-	named   map[string]string // what DrainSettings has told of policies
-	evicted int64
-	evicts  bool
-	undoes  bool
-	resets  bool // policies are reset and deleted. What is under them then takes room until it is met, or taken back
+	keys        []string
+	policyTexts []string
+	texts       []string // few of all limits, so that they meet
+	store       *store.Store
+	model       limitsModel
+	kept        limitsModel       // whose keys and policies Undo goes back to
+	copied      map[string]string // what Drain has told
+	named       map[string]string // what DrainSettings has told of policies
+	evicted     int64
+	evicts      bool
+	undoes      bool
+	resets      bool // policies are reset and deleted. What is under them then takes room until it is met, or taken back
 }
 
 var (
@@ -36,7 +37,8 @@ var (
 		"4/1s,algo=window", "6/1m,algo=window,align=clock", "9/minute,tz=+01:00,block=1s", "5/1s,algo=slide", "6/1s,algo=slide,buckets=3",
 		"9/1s,algo=slide,buckets=3", "5/1s,algo=log", "40/1s,algo=log,block=500ms", "12/1m,algo=log",
 	}
-	policyTexts = append([]string{"40/1m", "4/1s,algo=log", "30/1s,algo=log"}, limitTexts...)
+	calendarTexts = []string{"6/1m,algo=window,align=clock,block=1m", "9/minute,tz=+01:00,block=70s", "9/day", "6/1m,algo=slide,buckets=3", "9/1m,algo=log"}
+	policyTexts   = append([]string{"40/1m", "4/1s,algo=log", "30/1s,algo=log"}, limitTexts...)
 )
 
 func (m *limitsMachine) drawKey(t *rapid.T) string { return rapid.SampledFrom(m.keys).Draw(t, "key") }
@@ -162,19 +164,19 @@ func (m *limitsMachine) throttle(t *rapid.T) {
 func (m *limitsMachine) set(t *rapid.T) {
 	key := m.drawKey(t)
 	st := store.State{
-		TAT:      uint64(m.model.nowNS + rapid.Int64Range(1, 5*second).Draw(t, "tat")),
-		ExpiryNS: rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, m.model.nowNS + second}).Draw(t, "expiry"),
+		TAT:      uint64(m.model.wallNS() + rapid.Int64Range(1, 5*second).Draw(t, "tat")),
+		ExpiryNS: rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, m.model.wallNS() + second}).Draw(t, "expiry"),
 	}
 	err := put(m.store, key, st, m.model.nowNS)
 	if !m.evictedSome(t, err) {
-		m.put(t, key, &heldKey{tat: st.TAT, expiry: st.ExpiryNS}, err)
+		m.put(t, key, &heldKey{tat: cell.ShiftInstant(st.TAT, -m.model.aheadNS), expiry: st.ExpiryNS}, err)
 	}
 }
 
 // expire is EXPIRE and PERSIST: a key is put as it was.
 func (m *limitsMachine) expire(t *rapid.T) {
 	key := m.drawKey(t)
-	expiry := rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, m.model.nowNS + 1, m.model.nowNS + second, m.model.nowNS + 100*second}).Draw(t, "expiry")
+	expiry := rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, m.model.wallNS() + 1, m.model.wallNS() + second, m.model.wallNS() + 100*second}).Draw(t, "expiry")
 	there := false
 	err := m.store.Update([]byte(key), m.access(t), func(st store.State, ok bool) (store.State, store.Action) {
 		if there = ok; !ok {
@@ -234,11 +236,7 @@ func (m *limitsMachine) copyFields(t *rapid.T) {
 	}
 	var copied []heldLimit
 	for i := range limits {
-		h := heldLimit{limit: limits[i].Literal, st: cloneState(limits[i].State)}
-		if limits[i].Policy != nil {
-			h.policy = limits[i].Policy.ID
-		}
-		copied = append(copied, h)
+		copied = append(copied, m.model.held(&limits[i].LimitState))
 	}
 	_, err = m.store.PutFields([]byte(to), limits, rapid.Bool().Draw(t, "apart"), m.access(t))
 	if m.evictedSome(t, err) {
@@ -264,7 +262,7 @@ func (m *limitsMachine) putLimits(t *rapid.T, key string, limits []heldLimit, er
 		for i := range old.limits {
 			h := old.limits[i]
 			grown -= store.TallyBytes + ringBytes(&h.st)
-			if (h.policy == 0 || model.nameOf(h.policy) != "") && h.limit.EndNS(&h.st) > uint64(model.nowNS) {
+			if (h.policy == 0 || model.nameOf(h.policy) != "") && model.endOf(&h.limit, &h.st) > uint64(model.nowNS) {
 				next.limits = append(next.limits, h)
 			}
 		}
@@ -286,7 +284,7 @@ func (m *limitsMachine) putLimits(t *rapid.T, key string, limits []heldLimit, er
 	if err != nil {
 		return
 	}
-	if next.tat = next.end(); len(next.limits) > 0 {
+	if next.tat = model.end(next); len(next.limits) > 0 {
 		model.keys[key] = next
 	} else {
 		delete(model.keys, key)
@@ -295,7 +293,7 @@ func (m *limitsMachine) putLimits(t *rapid.T, key string, limits []heldLimit, er
 
 func (m *limitsMachine) setPolicy(t *rapid.T) {
 	name := rapid.SampledFrom([]string{"p", "q"}).Draw(t, "name")
-	limit := mustParse(t, rapid.SampledFrom(policyTexts).Draw(t, "limit"))
+	limit := mustParse(t, rapid.SampledFrom(m.policyTexts).Draw(t, "limit"))
 	o := store.PolicyOptions{Reset: m.resets && rapid.IntRange(0, 3).Draw(t, "reset") == 0}
 	if ok, err := m.store.SetPolicy(name, limit, o); !ok || err != nil {
 		t.Fatal(ok, err)
@@ -335,7 +333,51 @@ func (m *limitsMachine) deletePolicy(t *rapid.T) {
 
 func (m *limitsMachine) pass(t *rapid.T) {
 	m.model.pass(rapid.SampledFrom([]int64{0, 1, 1000, second / 10, second / 3, second, 3 * second, 70 * second}).Draw(t, "ns"))
+	kept := maps.Clone(m.kept.keys)
 	m.model.dropDead(m.kept.keys)
+	m.commitOver(t, kept)
+}
+
+// setWall sets the wall clock. What Undo may bring back goes with it.
+func (m *limitsMachine) setWall(t *rapid.T) {
+	model := &m.model
+	ahead := rapid.SampledFrom([]int64{0, 1, -1, second / 3, 20 * second, -20 * second, 70 * second, -3000 * second}).Draw(t, "ahead")
+	m.store.SetWall(model.nowNS+ahead, model.nowNS)
+	for _, keys := range []map[string]*heldKey{model.keys, m.kept.keys} {
+		model.setWall(keys, ahead)
+	}
+	model.aheadNS = ahead
+	kept := maps.Clone(m.kept.keys)
+	for _, keys := range []map[string]*heldKey{model.keys, m.kept.keys} {
+		for _, k := range keys {
+			if k.limits != nil {
+				k.tat = model.end(k)
+			}
+		}
+		model.dropDead(keys)
+	}
+	m.commitOver(t, kept)
+	m.checkCopyAnew()
+}
+
+// commitOver leaves nothing to Undo that was there before and is over by the wall clock: if that is set back, what was removed is
+// there again, and what was swept is not.
+func (m *limitsMachine) commitOver(t *rapid.T, before map[string]*heldKey) {
+	for key, k := range before {
+		aligned := slices.ContainsFunc(k.limits, func(h heldLimit) bool { return h.limit.Aligned() })
+		if m.kept.keys[key] == nil && (k.expiry > 0 || aligned) {
+			m.commit(t)
+			return
+		}
+	}
+}
+
+// checkCopyAnew has a copy of all that is there, as the files are written anew when the wall clock is set.
+func (m *limitsMachine) checkCopyAnew() {
+	clear(m.copied)
+	for at, more := (store.Position{}), true; more; {
+		at, more = m.store.Export(at, m.model.nowNS, func(key []byte, st store.State) { m.copied[string(key)] = stateText(st, &m.model) })
+	}
 }
 
 func (m *limitsMachine) sweep(*rapid.T) { sweep(m.store, m.model.nowNS) }

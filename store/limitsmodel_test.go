@@ -14,6 +14,7 @@ import (
 // be taken back.
 type limitsModel struct {
 	nowNS    int64
+	aheadNS  int64 // of the wall time
 	keys     map[string]*heldKey
 	policies map[string]heldPolicy
 	lastID   uint32
@@ -62,11 +63,39 @@ func cloneKeys(keys map[string]*heldKey) map[string]*heldKey {
 	return copied
 }
 
-func (k *heldKey) end() (end uint64) {
+func (m *limitsModel) endOf(l *cell.Literal, st *cell.State) uint64 {
+	if l.Aligned() {
+		return cell.ShiftInstant(l.EndNS(st), -m.aheadNS)
+	}
+	return l.EndNS(st)
+}
+
+func (m *limitsModel) wallNS() int64 { return m.nowNS + m.aheadNS }
+
+func (m *limitsModel) timeOf(l *cell.Literal) int64 {
+	if l.Aligned() {
+		return m.wallNS()
+	}
+	return m.nowNS
+}
+
+func (m *limitsModel) end(k *heldKey) (end uint64) {
 	for i := range k.limits {
-		end = max(end, k.limits[i].limit.EndNS(&k.limits[i].st))
+		end = max(end, m.endOf(&k.limits[i].limit, &k.limits[i].st))
 	}
 	return end
+}
+
+// setWall has the wall time be so much ahead.
+func (m *limitsModel) setWall(keys map[string]*heldKey, aheadNS int64) {
+	by := aheadNS - m.aheadNS
+	for _, k := range keys {
+		for i := range k.limits {
+			if h := &k.limits[i]; h.limit.Aligned() {
+				h.limit.Realign(&h.st, by, m.nowNS+aheadNS)
+			}
+		}
+	}
 }
 
 func (k *heldKey) find(l *cell.Literal, policy uint32) *heldLimit {
@@ -103,7 +132,7 @@ func (m *limitsModel) pass(ns int64) {
 
 func (m *limitsModel) dropDead(keys map[string]*heldKey) {
 	maps.DeleteFunc(keys, func(_ string, k *heldKey) bool {
-		return k.tat <= uint64(m.nowNS) || k.expiry > 0 && k.expiry <= m.nowNS
+		return k.tat <= uint64(m.nowNS) || k.expiry > 0 && k.expiry <= m.wallNS()
 	})
 }
 
@@ -119,7 +148,7 @@ func (m *limitsModel) forgetGone(key string) {
 		return
 	}
 	k.limits = slices.DeleteFunc(k.limits, func(h heldLimit) bool { return h.policy != 0 && m.nameOf(h.policy) == "" })
-	if k.tat = k.end(); len(k.limits) == 0 {
+	if k.tat = m.end(k); len(k.limits) == 0 {
 		delete(m.keys, key)
 	}
 	m.dropDead(m.keys)
@@ -180,8 +209,8 @@ func (m *limitsModel) take(calls []store.Call, o store.TakeOptions) (limited boo
 	var grown, made int64
 	for i := range work {
 		w := &work[i]
-		w.limited = o.Mode == cell.Take && w.Limit.Decide(&w.st, m.nowNS, cost*w.times, cell.Peek).Limited
-		blocks := w.limited && w.Limit.BlockNS > 0 && w.st.BlockedNS <= uint64(m.nowNS)
+		w.limited = o.Mode == cell.Take && w.Limit.Decide(&w.st, m.timeOf(w.Limit), cost*w.times, cell.Peek).Limited
+		blocks := w.limited && w.Limit.BlockNS > 0 && w.st.BlockedNS <= uint64(m.timeOf(w.Limit))
 		if o.Mode == cell.Peek || !blocks && (limited || w.limited) {
 			if w.carried && (o.Mode != cell.Peek || w.Policy != 0) {
 				grown += m.adopt(w)
@@ -228,8 +257,8 @@ func (m *limitsModel) denies(work []callWork, cost int64) bool {
 				left[i] = left[j]
 			}
 		}
-		w.Limit.Fit(&left[i], m.nowNS)
-		if w.Limit.Decide(&left[i], m.nowNS, cost, cell.Take).Limited && !w.Limit.Shadow {
+		w.Limit.Fit(&left[i], m.timeOf(w.Limit))
+		if w.Limit.Decide(&left[i], m.timeOf(w.Limit), cost, cell.Take).Limited && !w.Limit.Shadow {
 			return true
 		}
 	}
@@ -247,11 +276,11 @@ func (m *limitsModel) fetch(k *heldKey, c *store.Call) (st cell.State, carried b
 	}
 	st = cloneState(h.st)
 	if h.limit.Slot != c.Limit.Slot || h.limit.Params != c.Limit.Params {
-		c.Limit.Carry(&st, &h.limit, m.nowNS)
+		c.Limit.Carry(&st, &h.limit, m.timeOf(&h.limit), m.timeOf(c.Limit))
 		carried = h.limit.Slot != c.Limit.Slot || h.limit.Algo == cell.GCRA
-		carried = carried && c.Limit.EndNS(&st) > uint64(m.nowNS)
+		carried = carried && m.endOf(c.Limit, &st) > uint64(m.nowNS)
 	}
-	if most := uint64(m.nowNS + c.Limit.BlockNS); c.Policy != 0 && st.BlockedNS > most {
+	if most := uint64(m.timeOf(c.Limit) + c.Limit.BlockNS); c.Policy != 0 && st.BlockedNS > most {
 		st.BlockedNS, carried = most, true
 	}
 	return st, carried
@@ -267,7 +296,7 @@ func (m *limitsModel) adopt(w *callWork) (grown int64) {
 	}
 	grown = max(0, ringBytes(&st)-ringBytes(&h.st))
 	h.limit, h.st = cell.Restore(w.Limit.Slot, w.Limit.Params), st
-	k.tat = k.end()
+	k.tat = m.end(k)
 	return grown
 }
 
@@ -290,12 +319,12 @@ func (m *limitsModel) change(w *callWork, cost int64, mode cell.Mode) (newKey bo
 		h = &k.limits[len(k.limits)-1]
 	}
 	if !w.fits && (mode == cell.Force || !w.limited) {
-		w.Limit.Fit(&st, m.nowNS)
+		w.Limit.Fit(&st, m.timeOf(w.Limit))
 	}
-	w.Decision = w.Limit.Decide(&st, m.nowNS, cost, mode)
+	w.Decision = w.Limit.Decide(&st, m.timeOf(w.Limit), cost, mode)
 	h.limit, h.st = cell.Restore(w.Limit.Slot, w.Limit.Params), st
 	grown += max(0, store.TallyBytes+ringBytes(&st)-had)
-	k.tat, k.expiry = k.end(), store.AtTAT
+	k.tat, k.expiry = m.end(k), store.AtTAT
 	return newKey, grown
 }
 
@@ -312,7 +341,7 @@ func (m *limitsModel) give(key string, l *cell.Literal, policy uint32, n int64) 
 		return 0, nil
 	}
 	st, carried := m.fetch(k, &store.Call{Limit: l, Policy: policy})
-	given := l.Give(&st, m.nowNS, n)
+	given := l.Give(&st, m.timeOf(l), n)
 	if given == 0 && !carried {
 		return 0, nil
 	}
@@ -320,7 +349,7 @@ func (m *limitsModel) give(key string, l *cell.Literal, policy uint32, n int64) 
 		return 0, store.ErrFull
 	}
 	h.limit, h.st = cell.Restore(l.Slot, l.Params), st
-	if k.tat = k.end(); given > 0 {
+	if k.tat = m.end(k); given > 0 {
 		k.expiry = store.AtTAT
 	}
 	m.dropDead(m.keys)
@@ -331,12 +360,12 @@ func (m *limitsModel) give(key string, l *cell.Literal, policy uint32, n int64) 
 func (m *limitsModel) text(key string) string {
 	k := m.keys[key]
 	if k.limits == nil {
-		return fmt.Sprintf("%d %d", k.tat, k.expiry)
+		return fmt.Sprintf("%d %d", cell.ShiftInstant(k.tat, m.aheadNS), k.expiry)
 	}
 	var lines []string
 	for i := range k.limits {
 		h := &k.limits[i]
-		l := store.LimitState{Literal: h.limit, State: h.st}
+		l := store.LimitState{Literal: h.limit, State: m.inWall(h)}
 		if h.policy != 0 {
 			name := m.nameOf(h.policy)
 			if name == "" {
@@ -344,12 +373,33 @@ func (m *limitsModel) text(key string) string {
 			}
 			l.Policy = &store.Policy{Name: name}
 		}
-		if h.limit.EndNS(&h.st) > uint64(m.nowNS) {
-			lines = append(lines, countingText(l, m.nowNS))
+		if m.endOf(&h.limit, &h.st) > uint64(m.nowNS) {
+			lines = append(lines, countingText(l, m.wallNS()))
 		}
 	}
 	slices.Sort(lines)
 	return fmt.Sprintf("%d %s", k.expiry, strings.Join(lines, "; "))
+}
+
+// inWall is a state as the store tells it.
+func (m *limitsModel) inWall(h *heldLimit) cell.State {
+	st := cloneState(h.st)
+	if !h.limit.Aligned() {
+		h.limit.Shift(&st, m.aheadNS)
+	}
+	return st
+}
+
+// held is a limit as the store has told it.
+func (m *limitsModel) held(l *store.LimitState) heldLimit {
+	h := heldLimit{limit: l.Literal, st: cloneState(l.State)}
+	if l.Policy != nil {
+		h.policy = l.Policy.ID
+	}
+	if !l.Literal.Aligned() {
+		l.Literal.ShiftBack(&h.st, m.aheadNS)
+	}
+	return h
 }
 
 // countingText is limitText without calls that no longer count, which a log forgets when it likes.
@@ -366,14 +416,15 @@ func limitText(l *store.LimitState) string {
 }
 
 // stateText is limitsModel.text of a state.
-func stateText(st store.State, nowNS int64) string {
+func stateText(st store.State, m *limitsModel) string {
 	if st.Kind == store.HoldsTAT {
 		return fmt.Sprintf("%d %d", st.TAT, st.ExpiryNS)
 	}
 	var lines []string
 	for i := range *st.Limits {
-		if l := &(*st.Limits)[i]; l.Literal.EndNS(&l.State) > uint64(nowNS) {
-			lines = append(lines, countingText(*l, nowNS))
+		l := &(*st.Limits)[i]
+		if h := m.held(l); m.endOf(&h.limit, &h.st) > uint64(m.nowNS) {
+			lines = append(lines, countingText(*l, m.wallNS()))
 		}
 	}
 	slices.Sort(lines)

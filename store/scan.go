@@ -37,7 +37,7 @@ func (s *Store) Scan(cursor uint64, count int, nowNS int64, fn func(key string, 
 				break
 			}
 			if e := sh.slabs.at(n); !sh.dead(n, e, nowNS) && sh.prune(n, e, nowNS) {
-				batch = append(batch, item{string(sh.keys.view(n, e, &scratch)), sh.state(n, e).shifted(s.wall.Load())})
+				batch = append(batch, item{string(sh.keys.view(n, e, &scratch)), sh.state(n, e).inWall(s.wall.Load())})
 			}
 			n++
 			count--

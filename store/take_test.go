@@ -273,7 +273,7 @@ func TestTakesAtOnce(t *testing.T) {
 			func(int) {
 				p, more := s.StartExport(), true
 				for more {
-					p, more = s.Export(p, clock.Load(), func(_ []byte, st store.State) { stateText(st, 0) })
+					p, more = s.Export(p, clock.Load(), func(_ []byte, st store.State) { stateText(st, &limitsModel{}) })
 				}
 				s.EndExport(p)
 				_, _ = s.Limits([]byte(key()), at(clock.Load()), func(l *store.LimitState) { limitText(l) })
@@ -282,7 +282,7 @@ func TestTakesAtOnce(t *testing.T) {
 				s.DrainSettings(func(c store.SettingChange) { s.SettingText(c.Setting) })
 				drain(s, func(c store.Change) {
 					if c.Key != nil && !c.Deleted {
-						stateText(c.State, 0)
+						stateText(c.State, &limitsModel{})
 					}
 				})
 				if o.Journal && i%3 == 0 {

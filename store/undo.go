@@ -163,6 +163,12 @@ func (s *Store) NotedBytes() int64 { return s.room.noted.Load() }
 
 // Keep forgets what Undo could take back of the changes told so far.
 func (s *Store) Keep() {
+	s.drain.mu.Lock()
+	defer s.drain.mu.Unlock()
+	s.keep()
+}
+
+func (s *Store) keep() {
 	s.settings.keep()
 	s.room.noted.Store(0)
 	d := &s.drain
@@ -180,6 +186,8 @@ func (s *Store) Keep() {
 
 // Undo takes back all changes but those that Keep was called for, told or not. What Flush has removed stays so.
 func (s *Store) Undo(nowNS int64) {
+	s.drain.mu.Lock()
+	defer s.drain.mu.Unlock()
 	s.eachJournal(func(j *journal) {
 		s.drain.takeUndo(j)
 		j.undo.still = true
@@ -195,7 +203,7 @@ func (s *Store) Undo(nowNS int64) {
 	}
 	s.eachJournal(func(j *journal) { j.undo.still = false })
 	s.policies.losses.again() // what is back may be of a policy that is gone
-	s.Keep()
+	s.keep()
 	s.trim(nowNS)
 }
 
@@ -206,8 +214,9 @@ func (s *Store) restore(key []byte, was *note, nowNS int64) {
 	sh.lock(nowNS)
 	defer sh.mu.Unlock()
 	n, e := sh.find(hash, key, Access{NowNS: nowNS, NoTouch: true})
-	if was.was.Limits != nil {
-		sh.rewind(e, *was.was.Limits)
+	if limits := was.was.Limits; limits != nil {
+		sh.rewind(e, *limits)
+		was.was.TAT = sh.endOf(*limits) // the wall clock may have been set
 	}
 	switch {
 	case !was.there || was.dead(nowNS, s.WallNS(nowNS)):

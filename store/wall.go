@@ -22,13 +22,21 @@ func (s *Store) WallNS(nowNS int64) int64 { return nowNS + s.wall.Load() }
 // SetWall says that the wall clock shows wallNS at nowNS. Whoever calls it sees to it that no other call is under way which
 // is to be all before or all after. It looks at each key: a million, half of them of CL.TAKE, took 50 ms.
 func (s *Store) SetWall(wallNS, nowNS int64) {
+	s.drain.mu.Lock()
+	defer s.drain.mu.Unlock()
 	ahead := wallNS - nowNS
 	by := ahead - s.wall.Swap(ahead)
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.lock(nowNS)
 		sh.setWall(by, wallNS)
+		if sh.journal != nil {
+			sh.journal.undo.realign(by, wallNS)
+		}
 		sh.mu.Unlock()
+	}
+	for i := range s.drain.undo {
+		s.drain.undo[i].realign(by, wallNS)
 	}
 }
 
@@ -63,6 +71,18 @@ func (t *table) realign(e *slot, byNS, wallNS int64) {
 	}
 }
 
+// realign is it for what may be taken back.
+func (u *undoLog) realign(byNS, wallNS int64) {
+	for i := range u.notes {
+		limits := u.notes[i].was.Limits
+		for j := 0; limits != nil && j < len(*limits); j++ {
+			if l := &(*limits)[j]; l.Literal.Aligned() {
+				l.Literal.Realign(&l.State, byNS, wallNS)
+			}
+		}
+	}
+}
+
 // timeOf is now in the time that a limit is decided in.
 func (t *table) timeOf(l *cell.Literal, nowNS int64) int64 {
 	if l.Aligned() {
@@ -73,15 +93,28 @@ func (t *table) timeOf(l *cell.Literal, nowNS int64) int64 {
 
 // limitEndNS is when a limit has nothing left to remember, in limit time.
 func (t *table) limitEndNS(l *cell.Literal, st *cell.State) uint64 {
+	return limitEndNS(l, st, t.wall.Load())
+}
+
+func limitEndNS(l *cell.Literal, st *cell.State, aheadNS int64) uint64 {
 	end := l.EndNS(st)
 	if l.Aligned() {
-		end = cell.ShiftInstant(end, -t.wall.Load())
+		end = cell.ShiftInstant(end, -aheadNS)
 	}
 	return end
 }
 
-// shifted is a state as it leaves the store, with ns that wall time is ahead, or comes in, with -ns.
-func (st State) shifted(ns int64) State {
+// inWall is a state as it leaves the store, with the wall time so much ahead.
+func (st State) inWall(aheadNS int64) State {
+	return st.shifted(aheadNS, func(l *LimitState) { l.toWall(aheadNS) })
+}
+
+// fromWall is a state as it comes in.
+func (st State) fromWall(aheadNS int64) State {
+	return st.shifted(-aheadNS, func(l *LimitState) { l.fromWall(aheadNS) })
+}
+
+func (st State) shifted(ns int64, shift func(*LimitState)) State {
 	if ns == 0 {
 		return st
 	}
@@ -89,17 +122,23 @@ func (st State) shifted(ns int64) State {
 	if st.Limits != nil {
 		limits := st.Limits.clone()
 		for i := range limits {
-			limits[i].shift(ns)
+			shift(&limits[i])
 		}
 		st.Limits = &limits
 	}
 	return st
 }
 
-func (l *LimitState) shift(ns int64) {
+func (l *LimitState) toWall(aheadNS int64) {
 	if !l.Literal.Aligned() {
-		l.Literal.Shift(&l.State, ns)
-		l.Told = l.Told.Shift(ns)
+		l.Literal.Shift(&l.State, aheadNS)
+		l.Told = l.Told.Shift(aheadNS)
+	}
+}
+
+func (l *LimitState) fromWall(aheadNS int64) {
+	if !l.Literal.Aligned() {
+		l.Literal.ShiftBack(&l.State, aheadNS)
 	}
 }
 
@@ -109,5 +148,5 @@ func (s *Store) inWall(fn func(key []byte, st State)) func(key []byte, st State)
 	if ahead == 0 {
 		return fn
 	}
-	return func(key []byte, st State) { fn(key, st.shifted(ahead)) }
+	return func(key []byte, st State) { fn(key, st.inWall(ahead)) }
 }

@@ -118,3 +118,114 @@ func BenchmarkSetWall(b *testing.B) {
 		s.SetWall(t0+i*second, t0)
 	}
 }
+
+var algorithms = []string{
+	"100/1h", "100/1h,algo=window", "100/1h,algo=window,align=clock,block=10m", "100/day,tz=+05:30,block=3h", "100/1h,algo=slide",
+	"100/1h,algo=slide,buckets=2", "100/1h,algo=log",
+}
+
+// limitsOf is what a key shows.
+func limitsOf(tb testing.TB, s *store.Store, key string, nowNS int64) (text string) {
+	tb.Helper()
+	_, err := s.Limits([]byte(key), untouched(nowNS), func(l *store.LimitState) { text += limitText(l) + "; " })
+	if err != nil {
+		tb.Fatal(err)
+	}
+	st, ok := s.Get([]byte(key), untouched(nowNS))
+	return fmt.Sprint(text, st.TAT, ok)
+}
+
+// What is taken back after the wall clock was set is as it would be if it had not happened.
+func TestUndoAfterTheWallClockWasSetIsAsIfNothingHad(t *testing.T) {
+	for _, text := range algorithms {
+		for _, by := range []int64{hour / 3, -hour / 3, 5 * hour, -5 * hour} {
+			for _, told := range []bool{false, true} {
+				var texts [2]string
+				for i := range texts {
+					s := store.New(store.Options{Journal: true})
+					s.KeepUndo()
+					mustTake(t, s, 100, t0, calls(t, "k", text))
+					mustTake(t, s, 1, t0, calls(t, "k", text)) // denied, and blocked
+					drain(s, func(store.Change) {})
+					s.Keep()
+					if i == 0 {
+						s.Delete([]byte("k"), t0)
+					}
+					if told {
+						drain(s, func(store.Change) {})
+					}
+					s.SetWall(t0+by, t0)
+					s.Undo(t0)
+					texts[i] = limitsOf(t, s, "k", t0)
+					if err := s.Audit(); err != nil {
+						t.Errorf("%s, set by %d s, told %v: %v", text, by/second, told, err)
+					}
+				}
+				if texts[0] != texts[1] {
+					t.Errorf("%s, set by %d s, told %v: %s, want %s", text, by/second, told, texts[0], texts[1])
+				}
+			}
+		}
+	}
+}
+
+// A policy that becomes one of the calendar and back keeps what is used up so, however far the wall time is from the limits'.
+func TestALimitOfTheCalendarAndBackGainsNothing(t *testing.T) {
+	for _, text := range algorithms {
+		for _, ahead := range []int64{0, 1, second / 2, hour - 1, -1, -hour / 2, -hour} {
+			s := store.New(store.Options{})
+			s.SetWall(t0+ahead, t0)
+			policy := func(text string) store.Call {
+				if ok, err := s.SetPolicy("p", mustParse(t, text), store.PolicyOptions{}); !ok || err != nil {
+					t.Fatal(ok, err)
+				}
+				p := s.PolicyNamed("p")
+				return store.Call{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}
+			}
+			mustTake(t, s, 100, t0, []store.Call{policy(text)})
+			now := t0
+			if policy(text).Limit.Algo != cell.GCRA && text != "100/1h,algo=slide" && !policy(text).Limit.Aligned() { // which pass some again
+				now += 20 * 60 * second // a third of the hour, and in another sub-window
+			}
+			for _, next := range []string{"50/month", text, "70/day", text} {
+				c := []store.Call{policy(next)}
+				if _, err := s.Take(c, store.TakeOptions{Cost: 1, Mode: cell.Peek}, at(now)); err != nil || c[0].Decision.Remaining > 0 {
+					t.Errorf("%s, %d ns ahead, then %s: %+v, %v", text, ahead, next, c[0].Decision, err)
+				}
+			}
+		}
+	}
+}
+
+// What is read from a key and written to it again leaves it as it is, and what it holds beside that.
+func TestFieldsWrittenAgainChangeNothing(t *testing.T) {
+	for _, text := range algorithms {
+		for _, ahead := range []int64{0, 1, second / 2, hour - 1, -1, -hour / 2, -hour, -5*hour - 1} {
+			s := store.New(store.Options{})
+			s.SetWall(t0+ahead, t0)
+			mustTake(t, s, 60, t0, calls(t, "k", text, "k", "99/1m"))
+			want := limitsOf(t, s, "k", t0)
+			for range 3 {
+				var fields store.Fields
+				if _, err := s.Limits([]byte("k"), untouched(t0), func(l *store.LimitState) {
+					f, err := s.ParseField(string(l.AppendName(nil)), string(l.Literal.AppendState(nil, &l.State)))
+					if err != nil {
+						t.Fatal(err)
+					}
+					fields = append(fields, f)
+				}); err != nil {
+					t.Fatal(err)
+				}
+				if len(fields) != 2 {
+					t.Fatalf("%s, %d ns ahead: %d fields", text, ahead, len(fields))
+				}
+				if _, err := s.PutFields([]byte("k"), fields[:1], true, at(t0)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := limitsOf(t, s, "k", t0); got != want {
+				t.Errorf("%s, %d ns ahead: %s, want %s", text, ahead, got, want)
+			}
+		}
+	}
+}
