@@ -45,8 +45,8 @@
 //	                  entries           first               of each call
 //
 // A state is that of one Slot (algorithm and period) and the Params (count and burst) that it was last decided by. Carry
-// turns it into one for others: what was used stays used, as a share, rounded up. Shift moves it in time; Realign does for a calendar's
-// what it needs when the wall clock is set.
+// turns it into one for others: what was used stays used, as a share, rounded up. Shift moves a state in time. Realign adapts
+// one that goes by the clock or the calendar when the wall clock is set.
 // AppendState and ParseState are a state as text; Parts, AppendPart and ParsePart what is new of a long log.
 //
 // # Units

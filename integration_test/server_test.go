@@ -71,6 +71,9 @@ func (s spec) command() *exec.Cmd {
 func (s spec) start(t testing.TB) *server {
 	t.Helper()
 	cmd := s.command()
+	if cmd.Dir == "" {
+		cmd.Dir = t.TempDir() // where it has its files unless --dir says otherwise
+	}
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,9 @@ func (d *Disk) Wait() { d.work.Wait() }
 // Release ends the lock on the directory, as the end of the process does.
 func (d *Disk) Release() { d.lock.release() }
 
+// OnExit is called in place of os.Exit.
+func (d *Disk) OnExit(exit func(code int)) { d.exit = exit }
+
 // Bare is a file without its pacing.
 func Bare(f File) File {
 	if p, ok := f.(*paced); ok {

@@ -39,9 +39,8 @@ type loader struct {
 }
 
 // Load takes the directory for this process alone, and reads what is there into the store: the append-only file, if that is on
-// and there, else the snapshot. apply
-// runs a command that is neither SET nor DEL in their plain form, as those of Redis's own files may be. While it runs,
-// Loading tells how far it is.
+// and there, else the snapshot. apply runs a command that is neither SET nor DEL in their plain form, as those of Redis's own
+// files may be. While it runs, Loading tells how far it is.
 func (d *Disk) Load(apply func(args [][]byte) error) (Loaded, error) {
 	l := &loader{disk: d, nowNS: d.o.Clock(), apply: apply}
 	l.put = func(store.State, bool) (store.State, store.Action) {

@@ -3,6 +3,8 @@ package persistence_test
 import (
 	"strings"
 	"testing"
+
+	"celld/store"
 )
 
 // A panic while a snapshot or a rewrite is written is a failure of that file: the one before stays, and the next succeeds.
@@ -41,5 +43,24 @@ func TestPanicInABackgroundWrite(t *testing.T) {
 		if st := settled(w); st.SaveErr != nil || st.RewriteErr != nil {
 			t.Errorf("%s: %+v", name, st)
 		}
+	}
+}
+
+// A panic while the append-only file is written ends the process, with its cause in the log: what is missing there nobody knows.
+func TestPanicInTheAppendOnlyFile(t *testing.T) {
+	w, files := inMemory(t, appendOnly)
+	w.mustOpen()
+	codes := make(chan int, 1)
+	w.m.OnExit(func(code int) { codes <- code })
+	files.failing(func(call, file string) error {
+		if call == "write" {
+			panic("in the disk")
+		}
+		return nil
+	})
+	w.put("k", store.State{TAT: uint64(t0 + 90*second)})
+	w.tick(second)
+	if code := <-codes; code != 1 || !strings.Contains(w.log.String(), "in the disk") {
+		t.Errorf("exit code %d, log %s", code, w.log)
 	}
 }

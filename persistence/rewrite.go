@@ -167,7 +167,7 @@ func (d *Disk) rewrite() (err error) {
 	return d.swap(f, temp)
 }
 
-// troubles are those that a rewrite may not see come: writes that have failed, and sizes that somebody else has changed.
+// troubles are what may go wrong unseen while a rewrite runs: writes that have failed, and sizes that somebody else has changed.
 type troubles struct{ failed, resized int64 }
 
 // mark returns where what is appended from now on begins, and how many troubles there were. A stamp there has the checksums

@@ -74,6 +74,7 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			real, skewNS := disk.Clock, &atomic.Int64{}
 			disk.Clock = func() int64 { return real() + skewNS.Load() }
 			srv := NewServer(Options{Config: cfg, Store: keys, Log: o.log, Clock: disk.Clock, Persistence: persistence.New(keys, disk)})
+			srv.exit = func(code int) { panic(fmt.Sprint("exit ", code)) } // which shows why, as the log is thrown away
 			skews.Store(srv, skewNS)
 			for _, row := range o.rows {
 				srv.commands.byName[row.name] = row

@@ -16,7 +16,7 @@ const mostNoted = 4 << 20
 
 func (srv *Server) commitDue() bool { return srv.synchronous && srv.store.NotedBytes() > mostNoted }
 
-// noteWrites notes that what stands in the output from mark on are replies to writes.
+// noteWrites marks what stands in the output from mark on as replies to writes.
 func (s *Session) noteWrites(mark, replies int) {
 	s.writes = append(s.writes, sentPart{s.held + mark, s.held + len(s.out), replies})
 }

@@ -50,7 +50,7 @@ type epollLoop struct {
 	events []unix.EpollEvent
 	conns  []*epollConn // by descriptor
 	taken  int          // bytes read in this round
-	late   []*epollConn // were not read for that in this round, and are the first in the next
+	late   []*epollConn // not read in this round, as taken was enough; the first in the next
 	unread []*epollConn // may have more to read than their last read took
 	again  []*epollConn // those of the round before
 	dirty  []*epollConn // have output that no write has been tried for

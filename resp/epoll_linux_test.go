@@ -3,8 +3,32 @@ package resp
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
+
+// A loop that cannot go on ends the process, as nobody would serve its connections.
+func TestALoopThatCannotGoOn(t *testing.T) {
+	for want, harm := range map[string]func(*epollLoop){
+		"at the disco":      func(l *epollLoop) { l.chore(func() (more bool) { panic("at the disco") }) },
+		"epoll_wait failed": func(l *epollLoop) { unix.Close(l.epoll) },
+	} {
+		w := newWorld(t)
+		code := -1
+		w.exit = func(c int) { code = c }
+		l, err := newEpollLoop(w.Server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		harm(l)
+		l.run()
+		if text := w.log.String(); code != 1 || !strings.Contains(text, want) {
+			t.Errorf("%s: exit code %d, log %s", want, code, text)
+		}
+	}
+}
 
 // A loop that has ended writes no more to its wake descriptor, whose number may be that of another file by then.
 func TestAskAfterTheEnd(t *testing.T) {

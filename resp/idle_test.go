@@ -58,22 +58,31 @@ func TestServedIsNotIdle(t *testing.T) {
 	}
 }
 
+// Nor is one that waits for its turn, behind a command of another connection.
+func TestWaitingForATurnIsNotIdle(t *testing.T) {
+	w := newWorld(t, "timeout", "1")
+	w.commands.byName["slow"] = &command{name: "slow", arity: 1, run: func(s *Session, _ [][]byte) { w.sleepMS(6); s.replyOK() }}
+	c := w.connect()
+	c.Serve([]byte("SLOW\r\nPING\r\n"))
+	w.sleepMS(3000)
+	if c.look(w); c.tr.closed || c.tr.take() != "+OK\r\n+PONG\r\n" {
+		t.Error("not answered")
+	}
+}
+
 // A peer that takes its replies slowly is not idle; one that takes none is.
 func TestCarriersSlowReaderIsNotIdle(t *testing.T) {
-	o := carrierTest{settings: []string{"timeout", "3600", "client-output-buffer-limit", "64mb"}}
+	o := carrierTest{rows: []*command{bigRow}, settings: []string{"timeout", "3600", "client-output-buffer-limit", "64mb"}}
 	o.run(t, func(t *testing.T, srv *Server, addr string) {
-		const echoes = 270
-		payload := strings.Repeat("x", 60_000)
-		reply := "$60000\r\n" + payload + "\r\n"
 		c := dialTest(t, addr)
 		_ = c.Conn.(*net.TCPConn).SetReadBuffer(64 << 10) // so that the kernel holds little
-		go func() { _, _ = c.Write([]byte(strings.Repeat(frame("ECHO", payload), echoes))) }()
+		c.send("BIG\r\n")
 		eventually(t, "wait for the peer", func() bool { return unsent(srv) > 0 })
 		s := srv.allSessions()[0]
 		for range 10 {
 			skew(srv, 40*time.Minute)
 			nowNS := srv.clock()
-			c.ask("", strings.Repeat(reply, 20))
+			c.ask("", strings.Repeat(bigPart, 20))
 			eventually(t, "progress", func() bool {
 				s.tr.Wake() // as the cron does
 				return s.client.lastNS.Load() >= nowNS

@@ -300,6 +300,23 @@ func TestSlowPipelineYields(t *testing.T) {
 	}
 }
 
+// Whole commands that wait for their turn are not an unfinished one.
+func TestWholeCommandsDoNotCount(t *testing.T) {
+	w := newWorld(t, "client-query-buffer-limit", "128kb")
+	w.commands.byName["slow"] = &command{name: "slow", arity: 1, run: func(s *Session, _ [][]byte) { w.sleepMS(6); s.replyOK() }}
+	c := w.connect()
+	c.Serve([]byte("SLOW\r\n" + strings.Repeat(frame("ECHO", strings.Repeat("x", 50_000)), 3)))
+	if !c.unserved {
+		t.Fatal("nothing waits")
+	}
+	for c.unserved && !c.tr.closed {
+		c.Serve(nil)
+	}
+	if got := strings.Count(c.tr.take(), "$50000\r\n"); got != 3 || c.tr.closed {
+		t.Errorf("%d of 3 answered, closed %v", got, c.tr.closed)
+	}
+}
+
 func TestIdleConnectionHoldsNoBuffers(t *testing.T) {
 	c := newWorld(t).connect()
 	c.send(frame("ECHO", strings.Repeat("x", 50_000)))

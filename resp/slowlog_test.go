@@ -84,6 +84,18 @@ func TestSlowlogOfFastCommands(t *testing.T) {
 	}
 }
 
+// A fast command that EXEC runs has its own time, as EXEC's is not the batch's.
+func TestCommandStatsInExec(t *testing.T) {
+	w := newWorld(t)
+	w.commands.byName["quick"] = &command{name: "quick", arity: 1, flags: fast, run: func(s *Session, _ [][]byte) { w.sleepMS(3); s.replyOK() }}
+	w.connect().send("MULTI\r\nQUICK\r\nQUICK\r\nEXEC\r\n")
+	for name, want := range map[string]int64{"quick": 6_000_000, "exec": 6_000_000, "multi": 0} {
+		if got := w.commands.byName[name].stats.ns.Load(); got != want {
+			t.Errorf("%s took %d ns by its statistics, want %d", name, got, want)
+		}
+	}
+}
+
 // What a batch waits for before it begins is no command's time.
 func TestCommandStatsLeaveOutTheWait(t *testing.T) {
 	w := newWorld(t)

@@ -100,8 +100,8 @@ type drain struct {
 	scratch [hugeKey]byte
 }
 
-// Drain tells fn some 64 of the changes since they were last told, or 1 MB of them, and reports whether there are more: called until there
-// are none it tells each key that changed before the first call, once, with its latest state. Whoever applies all changes
+// Drain tells fn some 64 of the changes since they were last told, or 1 MB of them, and reports whether there are more. Called
+// until there are none, it tells each key that changed before the first call, once, with its latest state. Whoever applies all changes
 // to a copy has the store's keys in it, but for dead ones. Changes made meanwhile may be told now or the next time.
 //
 // fn is called under a lock: it must be quick and not use the store. One goroutine at a time may call Drain, Undo and
@@ -124,10 +124,7 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 		d.take(sh.journal, fn)
 	}
 	told := int64(0)
-	for range min(len(d.gone), perLock) { // these first: so whoever copies has room for the others
-		if told >= bytesPerLock {
-			break
-		}
+	for range min(len(d.gone), perLock) { // these first: so whoever copies has room for the others. All are 1 MB at most (mostGone)
 		key := d.gone[0]
 		d.gone[0] = ""
 		d.gone = d.gone[1:]

@@ -291,6 +291,55 @@ func TestAskingAfterAChangeChangesNothing(t *testing.T) {
 }
 
 // Sequences that were found by hand: a key is used up, its limit changes, and it sleeps as long as it is told.
+// A peek with another literal leaves the state to those whose literal it is of.
+func TestAPeekWithAnotherLiteralChangesNothing(t *testing.T) {
+	s := store.New(store.Options{})
+	decide := func(limit string, mode cell.Mode, nowNS int64) cell.Decision {
+		l := mustParse(t, limit)
+		calls := []store.Call{{Key: []byte("k"), Limit: &l}}
+		if _, err := s.Take(calls, store.TakeOptions{Cost: 1, Mode: mode}, at(nowNS)); err != nil {
+			t.Fatal(err)
+		}
+		return calls[0].Decision
+	}
+	const own, other = "10/1h,burst=10", "36000/1h,burst=10"
+	for range 10 {
+		decide(own, cell.Take, t0)
+	}
+	before := decide(own, cell.Take, t0)
+	decide(other, cell.Peek, t0)
+	if after := decide(own, cell.Take, t0+second); after.RetryAfterNS != before.RetryAfterNS-uint64(second) {
+		t.Errorf("was %+v, is a second later %+v", before, after)
+	}
+}
+
+// A block ends as the policy that the limit is of says now.
+func TestABlockIsShortenedWithItsPolicy(t *testing.T) {
+	s := store.New(store.Options{})
+	take := func(limit string, nowNS int64) cell.Decision {
+		if _, err := s.SetPolicy("p", mustParse(t, limit), store.PolicyOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		p := s.PolicyNamed("p")
+		calls := []store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}}
+		if _, err := s.Take(calls, store.TakeOptions{Cost: 1}, at(nowNS)); err != nil {
+			t.Fatal(err)
+		}
+		return calls[0].Decision
+	}
+	const long, short = "1/1s,block=1h", "1/1s,block=2s"
+	take(long, t0)
+	if d := take(long, t0); d.RetryAfterNS != uint64(hour) {
+		t.Fatalf("%+v", d)
+	}
+	if d := take(short, t0); d.RetryAfterNS != uint64(2*second) {
+		t.Errorf("%+v", d)
+	}
+	if d := take(short, t0+2*second); d.Limited {
+		t.Errorf("after what it was told: %+v", d)
+	}
+}
+
 func TestAKeyThatIsUsedUpWhenItsLimitChanges(t *testing.T) {
 	const us = second / 1_000_000
 	for _, test := range []struct {

@@ -38,8 +38,8 @@ func (s *Store) SetNoEviction(on bool) {
 	s.applyLimits()
 }
 
-// SetLimits does all three at one instant, of which maxKeys is positive and maxBytes is not negative: where eviction begins with larger limits, nobody is evicted by the old ones, and
-// where it ends with smaller ones nobody is evicted by these.
+// SetLimits does all three at one instant. maxKeys is positive, maxBytes is not negative. Where eviction begins together with
+// larger limits, nobody is evicted by the old ones. Where it ends together with smaller ones, nobody is evicted by these.
 func (s *Store) SetLimits(maxKeys, maxBytes int64, noEviction bool) {
 	s.resize.Lock()
 	defer s.resize.Unlock()

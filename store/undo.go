@@ -207,7 +207,8 @@ func (s *Store) Undo(nowNS int64) {
 	s.trim(nowNS)
 }
 
-// restore makes a key what it was, in the slot that it had, so that no scan misses it. The room is not asked: what was there had some, and will again when all is taken back.
+// restore makes a key what it was, in the slot that it had, so that no scan misses it. The room is not asked: what was there
+// had some, and will again when all is taken back.
 func (s *Store) restore(key []byte, was *note, nowNS int64) {
 	hash := s.hash(key)
 	sh := s.shardOf(hash)

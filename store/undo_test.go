@@ -5,6 +5,7 @@ import (
 	"maps"
 	"testing"
 
+	"celld/cell"
 	"celld/store"
 
 	"pgregory.net/rapid"
@@ -63,6 +64,31 @@ func TestUndo(t *testing.T) {
 }
 
 // A flush is not taken back, and neither is what was changed before it, told or not.
+// FORCE makes the two oldest calls of a full log one, which is taken back too.
+func TestUndoOfForceOnAFullLog(t *testing.T) {
+	s := store.New(store.Options{Journal: true})
+	s.KeepUndo()
+	l := mustParse(t, "2/1s,algo=log")
+	decide := func(mode cell.Mode, nowNS int64) cell.Decision {
+		calls := []store.Call{{Key: []byte("k"), Limit: &l}}
+		if _, err := s.Take(calls, store.TakeOptions{Cost: 1, Mode: mode}, at(nowNS)); err != nil {
+			t.Fatal(err)
+		}
+		return calls[0].Decision
+	}
+	decide(cell.Take, t0)
+	decide(cell.Take, t0+second/2)
+	drain(s, func(store.Change) {})
+	s.Keep()
+	now := t0 + second*9/10
+	before := decide(cell.Peek, now)
+	decide(cell.Force, now)
+	s.Undo(now)
+	if after := decide(cell.Peek, now); after != before {
+		t.Errorf("was %+v, is %+v", before, after)
+	}
+}
+
 func TestUndoAfterAFlush(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		s := store.New(store.Options{Journal: true})

@@ -83,13 +83,13 @@ func TestExportAfterTheWallClockWasSet(t *testing.T) {
 
 // A key that expires by the wall clock is swept when that says so.
 func TestSweepAfterTheWallClockWasSet(t *testing.T) {
-	for _, by := range []int64{hour, -hour} {
+	for _, by := range []int64{hour, -hour, 900 * hour} {
 		s := store.New(store.Options{})
 		_ = s.Update([]byte("k"), at(t0), func(store.State, bool) (store.State, store.Action) {
-			return store.State{TAT: uint64(t0 + 9*hour), ExpiryNS: t0 + 2*hour}, store.Put
+			return store.State{TAT: uint64(t0 + 9000*hour), ExpiryNS: t0 + 1000*hour}, store.Put
 		})
 		s.SetWall(t0+by, t0)
-		end := t0 + 2*hour - by
+		end := t0 + 1000*hour - by
 		if n := sweep(s, end-1); n != 0 {
 			t.Errorf("by %d: %d swept before its end", by, n)
 		}

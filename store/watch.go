@@ -50,8 +50,8 @@ func (s *Store) Watch(key []byte, nowNS int64) *Watch {
 }
 
 // Changed reports whether the key was put since, or is gone though it was there: by deletion, rename, eviction, expiry
-// or Flush. A call that was limited, a peek and a touch change nothing,
-// unless the limit has changed. Once stopped, it is false.
+// or Flush. A call that was limited, a peek and a touch change nothing, unless the limit has changed. Once stopped, it is
+// false.
 func (w *Watch) Changed(nowNS int64) bool {
 	w.sh.lock(nowNS)
 	defer w.sh.mu.Unlock()

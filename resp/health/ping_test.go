@@ -1,0 +1,86 @@
+package health
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// serveReply answers each line PING by a line, until the test ends.
+func serveReply(t *testing.T, network, addr, reply string) net.Addr {
+	t.Helper()
+	ln, err := net.Listen(network, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				lines := bufio.NewScanner(conn)
+				for lines.Scan() {
+					if lines.Text() == "PING" {
+						_, _ = io.WriteString(conn, reply+"\r\n")
+					}
+				}
+			}()
+		}
+	}()
+	return ln.Addr()
+}
+
+// Any address that answers will do, wherever it stands in the list.
+func TestPing(t *testing.T) {
+	_, port, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG").String())
+	_, loading, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "-LOADING Redis is loading the dataset in memory").String())
+	_, other, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "-ERR no").String())
+	path := filepath.Join(t.TempDir(), "s")
+	serveReply(t, "unix", path, "+PONG")
+	for _, test := range []struct {
+		flags string
+		ready bool
+		fails string // what the error says
+	}{
+		{"--bind=127.0.0.1 --port=" + port, true, ""},
+		{"--bind=-192.0.2.1,127.0.0.1 --port=" + port, true, ""},
+		{"--bind=127.0.0.1,-192.0.2.1 --port=" + port, true, ""},
+		{"--bind=* --port=" + port, true, ""},
+		{"--bind=0.0.0.0 --port=" + port, true, ""},
+		{"--bind=-192.0.2.1 --port=" + port, false, "192.0.2.1"},
+		{"--bind=-192.0.2.1,127.0.0.3 --port=" + port, false, "127.0.0.3"},
+		{"--bind=127.0.0.1 --port=" + loading, false, ""},
+		{"--bind=127.0.0.1 --port=" + loading, true, "-LOADING"},
+		{"--bind=127.0.0.1 --port=" + other, false, "-ERR no"},
+		{"--port=0", false, "--port 0"},
+		{"--unixsocket=" + path, true, ""},
+		{"--unixsocket=" + path + " --port=" + other, true, ""},
+		{"--unixsocket=/nosuch/socket --port=" + port, true, ""},
+		{"--unixsocket=/nosuch/socket", true, "/nosuch/socket"},
+	} {
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		for name, value := range map[string]string{"bind": "127.0.0.1", "port": other, "unixsocket": "", "requirepass": ""} {
+			flags.String(name, value, "")
+		}
+		args := strings.Fields(test.flags)
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], ",", " ") // as bind's text has it
+		}
+		if err := flags.Parse(args); err != nil {
+			t.Fatal(err)
+		}
+		err := Ping(flags, test.ready)
+		if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) {
+			t.Errorf("%s, ready %v: %v, want %q", test.flags, test.ready, err, test.fails)
+		}
+	}
+}
