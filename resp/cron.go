@@ -43,6 +43,7 @@ func (srv *Server) tick(carrier carrier, ticks int, lastCommands *int64) {
 		srv.stats.commandsPerSecond.Store(max(0, commands-*lastCommands))
 		*lastCommands = commands
 		srv.readMemory()
+		srv.logKept()
 		srv.wakeIdle()
 	}
 }

@@ -190,7 +190,7 @@ func (c *epollConn) await(on bool) {
 		events |= unix.EPOLLOUT
 	}
 	if err := unix.EpollCtl(c.loop.epoll, unix.EPOLL_CTL_MOD, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)}); err != nil {
-		c.loop.srv.log.Warn("cannot wait for a connection", "client", c.session.client.addr, "error", err)
+		c.loop.srv.warnSeldom("cannot wait for a connection", "client", c.session.client.addr, "error", err)
 		c.close()
 	}
 }

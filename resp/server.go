@@ -48,6 +48,7 @@ type Server struct {
 	commands    *commandTable
 	stats       serverStats
 	slowlog     slowlog
+	seldom      seldom
 	scratches   scratchPool
 	persist     *persistence.Disk
 	synchronous bool         // replies wait for the disk
