@@ -42,9 +42,11 @@ func cmdConfigGet(s *Session, args [][]byte) {
 			return
 		}
 	}
+	s.srv.configView.RLock()
 	for _, row := range s.srv.cfg.rows {
 		add(row.Name, row.Value.String())
 	}
+	s.srv.configView.RUnlock()
 	for _, p := range fixedParameters {
 		add(p[0], p[1])
 	}
@@ -99,9 +101,11 @@ func cmdConfigSet(s *Session, args [][]byte) {
 			return
 		}
 	}
+	s.srv.configView.Lock() // not for what follows, which may take long
 	for i := range changes {
 		changes[i].put()
 	}
+	s.srv.configView.Unlock()
 	for i := range changes {
 		changes[i].apply()
 	}

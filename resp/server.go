@@ -71,7 +71,8 @@ type Server struct {
 	monitors  monitorList
 	lastLocal atomic.Pointer[string]
 
-	configMu sync.Mutex // CONFIG SET of several parameters is all or nothing
+	configMu   sync.Mutex   // CONFIG SET of several parameters is all or nothing
+	configView sync.RWMutex // and CONFIG GET sees all or nothing of it
 
 	exit     func(code int) // os.Exit, but in tests
 	stopOnce sync.Once
