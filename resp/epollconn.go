@@ -132,6 +132,9 @@ func (c *epollConn) Send(p []byte) int {
 		c.isDirty = true
 		c.loop.dirty = append(c.loop.dirty, c)
 	}
+	if c.waiting { // no flush tells it before the peer reads
+		c.session.client.unsent.Store(int64(len(c.out) - c.sent))
+	}
 	return len(c.out) - c.sent
 }
 

@@ -49,6 +49,7 @@ type Server struct {
 	stats       serverStats
 	slowlog     slowlog
 	seldom      seldom
+	clientsHold atomic.Int64 // bytes, as the runtime was last told
 	scratches   scratchPool
 	persist     *persistence.Disk
 	synchronous bool         // replies wait for the disk
@@ -105,8 +106,8 @@ func NewServer(o Options) *Server {
 	srv.cfg.maxKeys.onSet = func(int64) { limits() }
 	srv.cfg.maxMemory.onSet = func(n int64) {
 		limits()
-		if srv.cfg.onMaxMemory != nil {
-			srv.cfg.onMaxMemory(n)
+		if srv.cfg.onMemory != nil {
+			srv.cfg.onMemory(n, srv.clientsHold.Load())
 		}
 	}
 	srv.cfg.maxMemoryPolicy.onSet = func(string) { limits() }
