@@ -84,7 +84,7 @@ func (srv *Server) accept(ln net.Listener, carrier carrier) {
 			return
 		}
 		if err != nil {
-			srv.log.Warn("cannot accept a connection", "error", err)
+			srv.warnSeldom("cannot accept a connection", "error", err)
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}

@@ -13,6 +13,14 @@ func TestClientReply(t *testing.T) {
 	if got := c.send("CLIENT REPLY OFF\r\nPING\r\nNOSUCH\r\nCLIENT REPLY SKIP\r\nPING\r\nCLIENT REPLY ON\r\nPING\r\n"); got != "+OK\r\n+PONG\r\n" {
 		t.Errorf("off, on: %q", got)
 	}
+	for _, empty := range []string{"\r\n", "  \r\n", "*0\r\n", "*-1\r\n"} { // is the one command without a reply
+		if got := c.send("CLIENT REPLY SKIP\r\n" + empty + "PING\r\n"); got != "+PONG\r\n" {
+			t.Errorf("skip, %q: %q", empty, got)
+		}
+	}
+	if got := c.send("CLIENT REPLY SKIP\r\nRESET\r\nPING\r\nCLIENT REPLY OFF\r\nRESET\r\n"); got != "+PONG\r\n+RESET\r\n" {
+		t.Errorf("skip, RESET: %q", got)
+	}
 }
 
 // A peer that wants no replies gets none for what ends its connection either.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -41,9 +42,11 @@ func cmdConfigGet(s *Session, args [][]byte) {
 			return
 		}
 	}
+	s.srv.configView.RLock()
 	for _, row := range s.srv.cfg.rows {
 		add(row.Name, row.Value.String())
 	}
+	s.srv.configView.RUnlock()
 	for _, p := range fixedParameters {
 		add(p[0], p[1])
 	}
@@ -79,8 +82,9 @@ func cmdConfigSet(s *Session, args [][]byte) {
 		}
 		rows = append(rows, row)
 	}
-	changes := make([]change, len(rows))
+	changes, before := make([]change, len(rows)), make([]string, len(rows))
 	for i, row := range rows {
+		before[i] = row.Value.String()
 		var err error
 		if changes[i], err = row.Value.parse(string(args[3+2*i])); err != nil {
 			s.replyError(errConfigFailed, row.Name, cmp.Or(row.refusal, err.Error()))
@@ -97,18 +101,23 @@ func cmdConfigSet(s *Session, args [][]byte) {
 			return
 		}
 	}
+	s.srv.configView.Lock() // not for what follows, which may take long
 	for i := range changes {
 		changes[i].put()
 	}
+	s.srv.configView.Unlock()
 	for i := range changes {
 		changes[i].apply()
 	}
-	for _, row := range rows {
+	for i, row := range rows {
 		value := row.Value.String()
+		if value == before[i] {
+			continue
+		}
 		if row.secret {
 			value = "(secret)"
 		}
-		s.srv.log.Info("setting changed", "name", row.Name, "value", value, "client", s.client.addr)
+		s.srv.logSeldom(row.Name, slog.LevelInfo, "setting changed", "name", row.Name, "value", value, "client", s.client.addr)
 	}
 	s.replyOK()
 }

@@ -29,7 +29,7 @@ func cmdReset(s *Session, _ [][]byte) {
 	s.endTx()
 	s.setProtocol(2)
 	s.authed = s.srv.cfg.requirePass.Get() == ""
-	s.replyOff, s.skip = false, 0
+	s.replyOff = false // but a RESET behind CLIENT REPLY SKIP has no reply, as in Redis
 	s.setNoTouch(false)
 	s.client.noEvict.Store(false)
 	s.setMonitor(false)

@@ -73,7 +73,7 @@ func (s *Session) overTxLimit() bool {
 	if s.tx.bytes <= int(s.srv.cfg.queryBufferLimit.Get()) {
 		return false
 	}
-	s.srv.log.Warn("transaction is over the query buffer limit, closed", "client", s.client.addr, "bytes", s.tx.bytes)
+	s.srv.warnSeldom("transaction is over the query buffer limit, closed", "client", s.client.addr, "bytes", s.tx.bytes)
 	s.srv.stats.queryLimitCloses.Add(1)
 	s.end = atOnce
 	return true

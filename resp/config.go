@@ -60,8 +60,8 @@ type Config struct {
 	logLevel          *enumValue
 	logFormat         *enumValue
 
-	savePoints  atomic.Pointer[[]persistence.SavePoint]
-	onMaxMemory func(int64)
+	savePoints atomic.Pointer[[]persistence.SavePoint]
+	onMemory   func(maxMemory, clients int64)
 
 	rows []Setting
 }
@@ -231,10 +231,10 @@ func (c *Config) MaxMemoryText() string { return c.maxMemory.human() }
 // SetMaxMemory is for before the server is made.
 func (c *Config) SetMaxMemory(n int64) { c.maxMemory.n.Store(n) }
 
-// OnMaxMemory calls set with MaxMemory, now and at each change.
-func (c *Config) OnMaxMemory(set func(int64)) {
-	c.onMaxMemory = set
-	set(c.MaxMemory())
+// OnMemory calls set with MaxMemory and the bytes that clients' buffers hold, now and at each change.
+func (c *Config) OnMemory(set func(maxMemory, clients int64)) {
+	c.onMemory = set
+	set(c.MaxMemory(), 0)
 }
 
 // Persistence is what the settings say of files, for persistence.New.

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -19,6 +21,28 @@ func TestConfigSetIsAllOrNothing(t *testing.T) {
 	c.want("CONFIG SET nosuch 1", "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n")
 	c.want("CONFIG SET timeout 1 timeout 2", "-ERR CONFIG SET failed (possibly related to argument 'timeout') - duplicate parameter\r\n")
 	c.want("CONFIG SET timeout 1 maxclients", "-ERR syntax error\r\n")
+}
+
+// CONFIG GET on another event loop sees all of a CONFIG SET or none of it.
+func TestConfigGetSeesWholeSets(t *testing.T) {
+	w := newWorld(t, "timeout", "1", "slowlog-max-len", "1")
+	get, set := w.connect(), w.connect()
+	var setting sync.WaitGroup
+	var done atomic.Bool
+	setting.Go(func() {
+		defer done.Store(true)
+		for i := range 20_000 {
+			set.want(fmt.Sprintf("CONFIG SET timeout %d slowlog-max-len %[1]d", 1+i%2), "+OK\r\n")
+		}
+	})
+	for !done.Load() {
+		reply := get.send("CONFIG GET timeout slowlog-max-len\r\n")
+		if strings.Contains(reply, "\r\n1\r\n") && strings.Contains(reply, "\r\n2\r\n") {
+			t.Errorf("half of a CONFIG SET: %q", reply)
+			break
+		}
+	}
+	setting.Wait()
 }
 
 // A value that cannot be read leaves no trace of those before it, and what cannot be brought back (evictions) waits until all

@@ -43,7 +43,24 @@ func (srv *Server) tick(carrier carrier, ticks int, lastCommands *int64) {
 		srv.stats.commandsPerSecond.Store(max(0, commands-*lastCommands))
 		*lastCommands = commands
 		srv.readMemory()
+		srv.logKept()
+		srv.tellClientsHold()
 		srv.wakeIdle()
+	}
+}
+
+// tellClientsHold has the collector leave room for what clients' buffers hold. Otherwise some that do not read would have it
+// run all the time, and everybody be served at a quarter of the speed.
+func (srv *Server) tellClientsHold() {
+	if srv.cfg.onMemory == nil {
+		return
+	}
+	held := int64(0)
+	for _, s := range srv.allSessions() {
+		held += s.client.unsent.Load() + s.client.queryBytes.Load() + s.client.txBytes.Load()
+	}
+	if held &^= 1<<22 - 1; srv.clientsHold.Swap(held) != held {
+		srv.cfg.onMemory(srv.cfg.MaxMemory(), held)
 	}
 }
 

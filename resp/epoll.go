@@ -328,7 +328,7 @@ func (l *epollLoop) add(c *epollConn) {
 	l.conns[c.fd] = c
 	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, c.fd, &unix.EpollEvent{Events: readable, Fd: int32(c.fd)}); err != nil {
 		l.srv.stats.rejectedClients.Add(1)
-		l.srv.log.Warn("cannot serve a connection", "client", c.session.client.addr, "error", err)
+		l.srv.warnSeldom("cannot serve a connection", "client", c.session.client.addr, "error", err)
 		c.close()
 		return
 	}

@@ -52,7 +52,7 @@ func (e *epollCarrier) carry(conn net.Conn) {
 	fd, err := detach(conn)
 	if err != nil {
 		e.srv.stats.rejectedClients.Add(1)
-		e.srv.log.Warn("cannot serve a connection", "client", c.session.client.addr, "error", err)
+		e.srv.warnSeldom("cannot serve a connection", "client", c.session.client.addr, "error", err)
 		return
 	}
 	c.fd, c.session.client.fd = fd, fd

@@ -132,6 +132,9 @@ func (c *epollConn) Send(p []byte) int {
 		c.isDirty = true
 		c.loop.dirty = append(c.loop.dirty, c)
 	}
+	if c.waiting { // no flush tells it before the peer reads
+		c.session.client.unsent.Store(int64(len(c.out) - c.sent))
+	}
 	return len(c.out) - c.sent
 }
 
@@ -190,7 +193,7 @@ func (c *epollConn) await(on bool) {
 		events |= unix.EPOLLOUT
 	}
 	if err := unix.EpollCtl(c.loop.epoll, unix.EPOLL_CTL_MOD, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)}); err != nil {
-		c.loop.srv.log.Warn("cannot wait for a connection", "client", c.session.client.addr, "error", err)
+		c.loop.srv.warnSeldom("cannot wait for a connection", "client", c.session.client.addr, "error", err)
 		c.close()
 	}
 }

@@ -189,7 +189,9 @@ func (r *frameReader) inline(buf []byte) (args [][]byte, n int, err error) {
 		}
 		return nil, 0, nil
 	}
-	i += r.scanned
+	if i += r.scanned; i > maxLine {
+		return nil, 0, protocolError(errProtoInline)
+	}
 	r.pos = i + 1
 	args, ok := splitInline(bytes.TrimSuffix(buf[:i], []byte{'\r'}))
 	if !ok {

@@ -77,6 +77,7 @@ func TestFrames(t *testing.T) {
 		{"*" + long, nil, errProtoMultibulkLine},
 		{"*1\r\n$" + long, nil, errProtoBulkLine},
 		{long, nil, errProtoInline},
+		{long + "\n", nil, errProtoInline},
 		{"PING\r\n*1\r\n$-2\r\n", []string{`["PING"]`}, errProtoBulkLen},
 	}
 	for _, c := range cases {

@@ -48,6 +48,8 @@ type Server struct {
 	commands    *commandTable
 	stats       serverStats
 	slowlog     slowlog
+	seldom      seldom
+	clientsHold atomic.Int64 // bytes, as the runtime was last told
 	scratches   scratchPool
 	persist     *persistence.Disk
 	synchronous bool         // replies wait for the disk
@@ -70,7 +72,8 @@ type Server struct {
 	monitors  monitorList
 	lastLocal atomic.Pointer[string]
 
-	configMu sync.Mutex // CONFIG SET of several parameters is all or nothing
+	configMu   sync.Mutex   // CONFIG SET of several parameters is all or nothing
+	configView sync.RWMutex // and CONFIG GET sees all or nothing of it
 
 	exit     func(code int) // os.Exit, but in tests
 	stopOnce sync.Once
@@ -103,8 +106,8 @@ func NewServer(o Options) *Server {
 	srv.cfg.maxKeys.onSet = func(int64) { limits() }
 	srv.cfg.maxMemory.onSet = func(n int64) {
 		limits()
-		if srv.cfg.onMaxMemory != nil {
-			srv.cfg.onMaxMemory(n)
+		if srv.cfg.onMemory != nil {
+			srv.cfg.onMemory(n, srv.clientsHold.Load())
 		}
 	}
 	srv.cfg.maxMemoryPolicy.onSet = func(string) { limits() }

@@ -102,7 +102,7 @@ func (s *Session) Serve(data []byte) (stays bool) {
 		s.out = s.out[:0]
 		s.scratch.out = s.out
 		if pending > int(s.srv.cfg.outputBufferLimit.Get()) {
-			s.srv.log.Warn("client does not read its replies, closed", "client", s.client.addr, "pending_bytes", pending)
+			s.srv.warnSeldom("client does not read its replies, closed", "client", s.client.addr, "pending_bytes", pending)
 			s.srv.stats.outputLimitCloses.Add(1)
 			s.end = atOnce
 		}
@@ -204,7 +204,9 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 		if n == 0 {
 			return data, false
 		}
-		if len(args) > 0 {
+		if len(args) == 0 {
+			s.skip -= min(s.skip, 1) // an empty command is the one without a reply, as in Redis
+		} else {
 			s.dispatch(args)
 			if limits, batchable = s.heed(); batchable {
 				s.scratch.batch.learn(data[:n], args)
@@ -231,7 +233,7 @@ func (s *Session) heed() (limits frameLimits, batchable bool) {
 // command, with what a transaction has queued, is more than the limit.
 func (s *Session) keep(rest []byte) {
 	if held := len(rest) + s.reader.held() + s.tx.bytes; !s.unserved && held > int(s.srv.cfg.queryBufferLimit.Get()) {
-		s.srv.log.Warn("client is over its query buffer limit, closed", "client", s.client.addr, "bytes", held)
+		s.srv.warnSeldom("client is over its query buffer limit, closed", "client", s.client.addr, "bytes", held)
 		s.srv.stats.queryLimitCloses.Add(1)
 		s.end, s.in = atOnce, nil
 		s.tr.Close()
@@ -374,7 +376,7 @@ func (s *Session) overOutput(bytes int) bool {
 	if bytes <= int(s.srv.cfg.outputBufferLimit.Get()) {
 		return false
 	}
-	s.srv.log.Warn("reply is over the output limit, closed", "client", s.client.addr, "command", s.client.command())
+	s.srv.warnSeldom("reply is over the output limit, closed", "client", s.client.addr, "command", s.client.command())
 	s.srv.stats.outputLimitCloses.Add(1)
 	s.end = atOnce
 	return true

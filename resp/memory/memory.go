@@ -20,7 +20,7 @@ import (
 //     garbage. There need not be much room for garbage: nearly all of the heap has no pointers, so collections are cheap.
 //   - The rest of the bound is the binary, and what the heap exceeds its limit by before the collector has caught up.
 //
-// What clients have sent and not finished, or not read, is beside that. Their own limits bound it.
+// What clients have sent and not finished, or not read, is beside that, and the heap may be as much larger. Their own limits bound it.
 const (
 	heapBase    = 48 << 20
 	processBase = 64 << 20
@@ -29,10 +29,10 @@ const (
 func processBound(maxMemory int64) int64 { return maxMemory + maxMemory/2 + processBase }
 
 // heapLimit is what the Go runtime is to stay below. A maxmemory of 0 leaves that to the container, or to nobody.
-func heapLimit(maxMemory, container int64) int64 {
+func heapLimit(maxMemory, clients, container int64) int64 {
 	limit := int64(math.MaxInt64)
 	if maxMemory > 0 && maxMemory < math.MaxInt64/2 {
-		limit = maxMemory + maxMemory/4 + heapBase
+		limit = maxMemory + maxMemory/4 + clients + clients/4 + heapBase
 	}
 	if container > 0 { // which may be too small for a maxmemory that was given: better slow than killed
 		limit = min(limit, container-container/10)
@@ -61,7 +61,7 @@ func Limit(cfg *resp.Config, given bool, container int64, log *slog.Logger) (fro
 		log.Warn("the process may need more memory than the container has", "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", from, "container_bytes", container)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" { // whoever sets it knows better
-		cfg.OnMaxMemory(func(n int64) { debug.SetMemoryLimit(heapLimit(n, container)) })
+		cfg.OnMemory(func(n, clients int64) { debug.SetMemoryLimit(heapLimit(n, clients, container)) })
 	}
 	return from
 }

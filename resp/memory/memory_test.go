@@ -31,7 +31,7 @@ func TestHeapLimit(t *testing.T) {
 		{100 * mb, 0, 173 * mb}, {128 * mb, 256 * mb, 208 * mb}, {0, 0, math.MaxInt64}, {math.MaxInt64, 0, math.MaxInt64},
 		{0, 1000 * mb, 900 * mb}, {1000 * mb, 1000 * mb, 900 * mb}, // more than the container has
 	} {
-		if got := heapLimit(c.maxMemory, c.container); got != c.want {
+		if got := heapLimit(c.maxMemory, 0, c.container); got != c.want {
 			t.Errorf("%d in %d MB: %d MB, want %d", c.maxMemory/mb, c.container/mb, got/mb, c.want/mb)
 		}
 	}
@@ -45,8 +45,8 @@ func TestMemoryLimitFollows(t *testing.T) {
 	cfg := resp.NewConfig()
 	expect := func(maxMemory int64) {
 		t.Helper()
-		if got := debug.SetMemoryLimit(-1); got != heapLimit(maxMemory, 0) {
-			t.Errorf("the heap's limit is %d, want %d", got, heapLimit(maxMemory, 0))
+		if got := debug.SetMemoryLimit(-1); got != heapLimit(maxMemory, 0, 0) {
+			t.Errorf("the heap's limit is %d, want %d", got, heapLimit(maxMemory, 0, 0))
 		}
 	}
 	Limit(cfg, true, 0, slog.New(slog.DiscardHandler))

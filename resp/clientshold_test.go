@@ -1,0 +1,43 @@
+package resp
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The collector is told what clients' buffers hold, with maxmemory, in steps of 4 MB.
+func TestClientsHoldIsTold(t *testing.T) {
+	w := newWorld(t, "maxmemory", "64mb")
+	var told []int64
+	w.cfg.onMemory = func(maxMemory, clients int64) { told = append(told, maxMemory>>20, clients>>20) }
+	c, d := w.connect(), w.connect()
+	c.client.unsent.Store(6 << 20)
+	d.client.queryBytes.Store(3 << 20)
+	w.tellClientsHold()
+	w.tellClientsHold()
+	c.want("CONFIG SET maxmemory 32mb", "+OK\r\n")
+	c.client.unsent.Store(0)
+	w.tellClientsHold()
+	if want := []int64{64, 8, 32, 8, 32, 0}; !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v", told, want)
+	}
+}
+
+// CLIENT LIST shows what a peer has not read that goes on asking.
+func TestUnreadRepliesAreShown(t *testing.T) {
+	o := carrierTest{settings: []string{"client-output-buffer-limit", "64mb"}}
+	o.run(t, func(t *testing.T, srv *Server, addr string) {
+		deaf := dialTest(t, addr)
+		go func() {
+			_, _ = deaf.Conn.Write([]byte(strings.Repeat(frame("ECHO", strings.Repeat("x", 60000)), 400)))
+		}()
+		least := int64(8 << 20)
+		if strings.Contains(t.Name(), "goroutines") { // reads no more than it has answered
+			least = 1
+		}
+		eventually(t, "unread replies are shown", func() bool {
+			return slices.ContainsFunc(srv.allSessions(), func(s *Session) bool { return s.client.unsent.Load() >= least })
+		})
+	})
+}

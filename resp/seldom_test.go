@@ -1,0 +1,80 @@
+package resp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// What peers can repeat is logged once a second, the last of it always.
+func TestSeldom(t *testing.T) {
+	w := newWorld(t)
+	want := func(lines ...string) {
+		t.Helper()
+		got := strings.Split(strings.TrimSuffix(w.log.String(), "\n"), "\n")
+		if w.log.Len() == 0 {
+			got = nil
+		}
+		if len(got) != len(lines) {
+			t.Fatalf("%d lines, want %d:\n%s", len(got), len(lines), w.log)
+		}
+		for i, line := range lines {
+			if !strings.HasSuffix(got[i], line) {
+				t.Errorf("line %q, want ... %q", got[i], line)
+			}
+		}
+		w.log.Reset()
+	}
+	for i := range 1000 {
+		w.warnSeldom("trouble", "client", i)
+		w.warnSeldom("distress", "client", i)
+		w.logKept()
+	}
+	want("msg=trouble client=0", "msg=distress client=0")
+	w.sleepMS(999)
+	w.logKept()
+	want()
+	w.sleepMS(1)
+	w.warnSeldom("trouble", "client", "last")
+	want("msg=trouble client=last left_out=999")
+	w.logKept()
+	want("msg=distress client=999 left_out=998")
+	w.sleepMS(1000)
+	w.logKept()
+	want()
+	w.warnSeldom("trouble", "client", "new")
+	want("msg=trouble client=new")
+}
+
+// No peer fills the log: not by limits that it passes again and again, nor by settings that it changes.
+func TestPeersDoNotFloodTheLog(t *testing.T) {
+	for name, flood := range map[string]func(w *world, p *peer){
+		"unfinished commands": func(_ *world, p *peer) {
+			p.Serve([]byte("*20\r\n" + strings.Repeat("$60000\r\n"+strings.Repeat("x", 60000)+"\r\n", 3)))
+		},
+		"transactions": func(_ *world, p *peer) {
+			p.Serve([]byte("MULTI\r\n" + strings.Repeat(frame("ECHO", strings.Repeat("x", 60000)), 3)))
+		},
+		"replies in one": func(_ *world, p *peer) {
+			p.Serve([]byte("MULTI\r\n" + strings.Repeat(frame("COMMAND", "DOCS"), 9) + frame("EXEC")))
+		},
+		"replies not read": func(_ *world, p *peer) {
+			p.tr.pending = 1 << 20
+			p.Serve([]byte(frame("PING")))
+		},
+		"settings that stay": func(_ *world, p *peer) { p.Serve([]byte(frame("CONFIG", "SET", "timeout", "0"))) },
+		"settings that change": func(w *world, p *peer) {
+			p.Serve([]byte(frame("CONFIG", "SET", "timeout", fmt.Sprint(1+w.lastID%2), "tcp-keepalive", fmt.Sprint(w.lastID%2))))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "client-query-buffer-limit", "128kb", "client-output-buffer-limit", "128kb")
+			for range 50 {
+				flood(w, w.connect())
+			}
+			if n := strings.Count(w.log.String(), "\n"); n > 2 {
+				t.Errorf("%d lines in one second:\n%s", n, w.log)
+			}
+		})
+	}
+}
