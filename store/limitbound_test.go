@@ -162,7 +162,7 @@ func TestAChangeAdmitsNoMoreThanTheLargerLimit(t *testing.T) {
 // Two literals of one slot that take as long to be full, each called in turn, admit no more in a second than the larger burst
 // and the larger rate. Of others each call is a change, and what one has used flows back at the rate of the other: a key
 // has one state, and whoever asks must not wait longer than their own limit says.
-func TestAlternatingLiteralsDoesNotMultiplyTheRate(t *testing.T) {
+func TestAlternatingLiteralsThatFillAlikeGainsNothing(t *testing.T) {
 	for _, test := range []struct {
 		slow, fast string
 		cost, most int64
