@@ -13,6 +13,14 @@ import (
 	redigo "github.com/gomodule/redigo/redis"
 )
 
+// patient is a connection whose every read may take replyTimeout, however long all of them take.
+type patient struct{ net.Conn }
+
+func (p patient) Read(b []byte) (int, error) {
+	_ = p.SetReadDeadline(time.Now().Add(replyTimeout))
+	return p.Conn.Read(b)
+}
+
 // The clients of a soak. Each does a round and returns what is wrong.
 
 // calls sends a pipeline of decisions, and counts their replies.
@@ -209,8 +217,7 @@ func (s *soak) halfClose(r *rand.Rand) error {
 	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
 		return err
 	}
-	_ = c.SetReadDeadline(time.Now().Add(replyTimeout))
-	got, err := io.ReadAll(c)
+	got, err := io.ReadAll(patient{c})
 	if want := strings.Repeat("*0\r\n", n) + "+PONG\r\n"; err != nil || string(got) != want {
 		return fmt.Errorf("%d commands and a half-close: %d bytes of %d, %w", n, len(got), len(want), err)
 	}
@@ -231,8 +238,7 @@ func (s *soak) quit(r *rand.Rand) error {
 		_, _ = c.Write(append(bytes.Repeat(frame("ECHO", text), n), "QUIT\r\n"...))
 	}()
 	time.Sleep(time.Duration(r.IntN(600)) * time.Millisecond)
-	_ = c.SetReadDeadline(time.Now().Add(replyTimeout))
-	got, err := io.Copy(io.Discard, c)
+	got, err := io.Copy(io.Discard, patient{c})
 	if want := int64(n*(len(text)+10) + 5); err != nil || got != want {
 		return fmt.Errorf("%d ECHOs and QUIT: %d bytes of %d, %w", n, got, want, err)
 	}
@@ -250,8 +256,7 @@ func (s *soak) slowReader(r *rand.Rand) error {
 		return nil
 	}
 	for range r.IntN(30) {
-		_ = c.SetReadDeadline(time.Now().Add(replyTimeout))
-		if _, err := io.CopyN(io.Discard, c, 1+r.Int64N(20_000)); err != nil {
+		if _, err := io.CopyN(io.Discard, patient{c}, 1+r.Int64N(20_000)); err != nil {
 			return nil
 		}
 		time.Sleep(time.Millisecond)
