@@ -276,6 +276,9 @@ func (s *soak) monitor(r *rand.Rand) error {
 		if line, err = c.tryReply(replyTimeout); err != nil {
 			return err
 		}
+		if line[0] == '-' {
+			return errors.New(line)
+		}
 	}
 	c.send([]byte("MONITOR\r\n"))
 	if line, err := c.tryReply(replyTimeout); err != nil || line != "+OK\r\n" {
@@ -301,7 +304,7 @@ func (s *soak) settings(r *rand.Rand) error {
 		{"SET", "maxmemory", pick("512mb", "600mb", "1gb"), "maxmemory-policy", pick("noeviction", "allkeys-lru")},
 		{"SET", "max-keys", pick("100000", "200000", "1000000")},
 		{"SET", "slowlog-log-slower-than", pick("0", "-1", "1000", "10000")},
-		{"SET", "timeout", pick("0", "300"), "maxclients", pick("5000", "9000")},
+		{"SET", "timeout", pick("0", "300"), "maxclients", pick("9000", "10000")},
 		{"SET", "io-threads-nonsense", "1"}, {"SET", "max-keys", "1", "timeout", "abc"}, {"SET", "auto-aof-rewrite-percentage", pick("0", "50", "100")},
 		{"SET", "save", pick("", "1 1", "60 100")}, {"GET", "*"},
 	} {
