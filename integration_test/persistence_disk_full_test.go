@@ -280,10 +280,7 @@ func TestPersistenceDiskFullAtTheEnd(t *testing.T) {
 
 func (s *server) logs(wants ...string) {
 	s.t.Helper()
-	log := s.log.String()
-	for _, want := range wants {
-		if !strings.Contains(log, want) {
-			s.t.Errorf("the log lacks %q:\n%s", want, log)
-		}
+	for _, want := range wants { // which comes by a pipe, and so perhaps after the reply
+		eventually(s.t, fmt.Sprintf("the log has %q", want), func() bool { return strings.Contains(s.log.String(), want) })
 	}
 }
