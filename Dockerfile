@@ -10,6 +10,6 @@ FROM scratch
 COPY --from=build /celld /celld
 USER 65532:65532
 EXPOSE 6379
-# The binary asks itself, at the address that its own flags and environment name. While it loads it is healthy.
+# The binary asks itself, at the addresses that the flags of process 1 and the environment name. While it loads it is healthy.
 HEALTHCHECK --interval=10s --timeout=4s --start-period=2s CMD ["/celld", "ping"]
 ENTRYPOINT ["/celld"]

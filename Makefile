@@ -7,7 +7,7 @@ CLIENTS := integration_test/testdata/clients
 GO_FILES = $$(find . -name '*.go' -not -path './$(CACHE)/*' -not -path '*/node_modules/*')
 
 .NOTPARALLEL:
-.PHONY: help build run test fuzz soak bench go tools clients redis-cell throttlecrab fmt vet staticcheck go-test clean
+.PHONY: help build run test test-all tower fuzz soak bench go tools clients redis-cell throttlecrab fmt vet staticcheck go-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -19,6 +19,19 @@ run: go ## start a server on 127.0.0.1:6379
 	go run .
 
 test: go tools clients redis-cell fmt vet staticcheck go-test ## all that CI does, in the order of the targets below
+
+TOWER := $(CACHE)/tower/debug/limit-tower
+
+test-all: export GOFLAGS += -tags=all
+test-all: TOOLS += mvn:maven javac:default-jdk-headless
+test-all: tower test ## the same, with the tests that download and compile much (the tag all)
+
+tower: $(TOWER) ## build a program with the crate tower-redis-cell, for test-all; needs Rust 1.85
+
+$(TOWER): integration_test/testdata/tower/Cargo.toml integration_test/testdata/tower/src/main.rs
+	@echo "Building tower-redis-cell"; \
+	mkdir -p $(CACHE)/tower && cp -r $(dir $<)Cargo.toml $(dir $<)src $(CACHE)/tower && \
+	cargo build --quiet --manifest-path $(CACHE)/tower/Cargo.toml --target-dir $(CACHE)/tower && touch $@
 
 THROTTLECRAB := $(CACHE)/throttlecrab/bin/throttlecrab-server
 
@@ -35,7 +48,8 @@ go: ## check that Go is there and new enough
 # A command, the Debian package it comes in. redis-server's and nginx's would start servers of their own, which a
 # policy-rc.d forbids while they are installed; the tests start theirs.
 TOOLS := redis-server:redis-server redis-cli:redis-tools redis-benchmark:redis-tools python3:python3 node:nodejs npm:npm \
-	cargo:cargo gcc:gcc ip:iproute2 unshare:util-linux prlimit:util-linux nginx:nginx-light
+	cargo:cargo gcc:gcc ip:iproute2 unshare:util-linux prlimit:util-linux nginx:nginx-light \
+	prometheus-redis-exporter:prometheus-redis-exporter
 
 tools: ## install by apt what the tests need and this machine lacks, where it can
 	@missing=; PATH=$$PATH:/usr/sbin; \
@@ -101,6 +115,7 @@ fmt: go ## gofmt: fail where a file is not formatted
 
 vet: go ## go vet
 	go vet ./...
+	go -C examples/go vet .
 
 staticcheck: go ## staticcheck, in the version that go.mod names
 	go tool staticcheck ./...
@@ -110,7 +125,7 @@ staticcheck: go ## staticcheck, in the version that go.mod names
 # A package takes 3 minutes at most on a quiet machine of 2 cores; go's own limit of 10 is not enough on one that is busy.
 go-test: go ## every Go test, with the race detector, and the long ones of one goroutine without it
 	go test -race -timeout 1h ./...
-	go test -timeout 1h ./persistence ./store
+	go test -timeout 1h ./persistence ./resp/script ./store
 
 FUZZTIME := 1m
 

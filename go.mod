@@ -11,7 +11,11 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	github.com/spf13/pflag v1.0.10
+	github.com/throttled/throttled/v2 v2.15.0
 	github.com/tidwall/redcon v1.6.2
+	github.com/valkey-io/valkey-go v1.0.79
+	github.com/yuin/gopher-lua v1.1.1
+	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/sys v0.48.0
 	pgregory.net/rapid v1.3.0
 )

@@ -54,6 +54,8 @@ var goals = []goal{
 	{row: "take-four-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 2.5},
 	{row: "take-four-pass-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 2.5},
 	{row: "take-log-always-c1", metric: cpuMicroseconds, peer: "celld", in: "take-gcra-always-c1", atMost: 1.5},
+	{row: "evalsha-p1", metric: cpuMicroseconds, peer: "redis-cell", atMost: 1},
+	{row: "evalsha-p16", metric: cpuMicroseconds, peer: "redis-cell", atMost: 1},
 	{row: "save-10m", metric: saveSeconds, peer: "redis-cell", atMost: 1},
 	{row: "save-10m", metric: loadSeconds, peer: "redis-cell", atMost: 1},
 	{row: "save-10m", metric: peakRatio, atMost: 1.1},

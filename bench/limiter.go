@@ -15,15 +15,27 @@ type limiter struct {
 	before int      // how often each key is asked before anything is measured, 1 at least
 	passes bool     // every call is to pass; else nearly none
 	logs   int      // entries of each key's log before anything is measured
+	wraps  bool     // the script calls CL.THROTTLE, and every server that has that runs it
 }
+
+// wrapper is how many libraries reach CL.THROTTLE, with what it is asked in the other rows.
+var wrapper = limiter{script: "return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], ARGV[3])", args: []string{"15", "30", "60"}, wraps: true}
 
 // perMinute is what CL.THROTTLE is asked in the other rows: 30 a minute, 16 at once.
 var perMinute = limiter{limits: []string{"30/60s,burst=16"}, script: bucketScript, args: []string{"16", "30", "60000000"}}
 
-func (l *limiter) fits(p *peer) bool { return p.isCelld() || p.scripts() && l.script != "" }
+func (l *limiter) fits(p *peer) bool {
+	if l.wraps {
+		return p.throttles()
+	}
+	return p.isCelld() || p.scripts() && l.script != ""
+}
+
+// sent says whether the peer is asked by the script.
+func (l *limiter) sent(p *peer) bool { return l.wraps || p.scripts() }
 
 func (l *limiter) words(p *peer) []string {
-	if p.scripts() {
+	if l.sent(p) {
 		return append([]string{"EVALSHA", shaOf(l.script), "1", keyWord}, l.args...)
 	}
 	return append([]string{"CL.TAKE", keyWord}, l.limits...)
@@ -31,7 +43,7 @@ func (l *limiter) words(p *peer) []string {
 
 // prepare asks about every key, so that memory is in place and each is in the state that the row is about.
 func (l *limiter) prepare(b *bench, s *server, keys int) error {
-	if s.peer.scripts() {
+	if l.sent(s.peer) {
 		if sha, err := ask(s.addr, "SCRIPT", "LOAD", l.script); err != nil || sha != shaOf(l.script) {
 			return fmt.Errorf("SCRIPT LOAD: %q, %w", sha, err)
 		}

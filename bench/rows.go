@@ -67,6 +67,8 @@ var allRows = []row{
 		limiter: &limiter{limits: []string{"1/1m,burst=1000000"}, passes: true}}},
 	{name: "take-log-always-c1", title: "CL.TAKE, log of 5,000 and more, 1 connection, append-only file always", work: drive{clients: 1, pipeline: 1, keys: 2, requests: 8_000, fsync: "always",
 		limiter: &limiter{limits: []string{"10000/1h,algo=log"}, before: 5_000, logs: 5_000, passes: true}}},
+	{name: "evalsha-p1", title: "CL.THROTTLE through a script, P=1", work: drive{clients: 50, pipeline: 1, keys: 1000, requests: 400_000, limiter: &wrapper}},
+	{name: "evalsha-p16", title: "CL.THROTTLE through a script, P=16", work: drive{clients: 50, pipeline: 16, keys: 1000, requests: 800_000, limiter: &wrapper}},
 	{name: "save-10m", title: "10M keys", work: save{keys: 10_000_000}, once: true, big: true},
 }
 

@@ -17,7 +17,7 @@ var ErrZeroRate = errors.New("zero rate")
 // RangeError reports a parameter that is negative where that means nothing, or so large that the arithmetic would not
 // fit 64 bits. redis-cell lets those products wrap, which frees or locks a key.
 type RangeError struct {
-	Param string // "max_burst", "count", "period" or "quantity"
+	Param string // "max_burst", "count", "period", "quantity" or "tokens"
 	Value int64
 }
 

@@ -25,7 +25,18 @@ func TestBadFlags(t *testing.T) {
 		{nil, []string{"--nosuch"}, "nosuch"},
 		{nil, []string{"--nosuch=1"}, "nosuch"},
 		{nil, []string{"-q"}, "q"},
-		{nil, []string{"serve"}, "serve"},
+		{nil, []string{"serve"}, `"serve"`},
+		{nil, []string{"help", "nosuch"}, `"nosuch"`},
+		{nil, []string{"help", "ping", "more"}, `"more"`},
+		{nil, []string{"nosuch", "--help"}, `"nosuch"`},
+		{nil, []string{"version", "more"}, `"more"`},
+		{nil, []string{"ping", "more"}, `"more"`},
+		{nil, []string{"--port", "1", "ready", "more"}, `"more"`},
+		{nil, []string{"PING"}, `"PING"`},
+		{nil, []string{""}, `""`},
+		{nil, []string{"--shutdown-delay", "-1"}, "shutdown-delay"},
+		{nil, []string{"--shutdown-delay", "3601"}, "shutdown-delay"},
+		{nil, []string{"--shutdown-delay", "5s"}, "shutdown-delay"},
 		{nil, []string{"--port"}, "port"},
 		{nil, []string{"--port", "x"}, "port"},
 		{nil, []string{"--port", "65536"}, "port"},
@@ -84,9 +95,29 @@ func TestVersionAndHelp(t *testing.T) {
 	if code != 0 || stderr != "" || strings.Count(stdout, "\n") != 1 || !strings.Contains(stdout, "celld") {
 		t.Errorf("--version: %d, %q, %q", code, stdout, stderr)
 	}
+	same := func(env []string, want string, args ...string) {
+		t.Helper()
+		if stdout, stderr, code := runToEnd(t, env, args...); code != 0 || stderr != "" || stdout != want {
+			t.Errorf("celld %q: %d, %q, %q; want %q", args, code, stdout, stderr, want)
+		}
+	}
+	wrong := []string{"CELLD_NOSUCH=1"} // which --help is there to help with
+	same(wrong, stdout, "version")
+	same(wrong, stdout, "--version")
 	stdout, stderr, code = runToEnd(t, nil, "--help")
 	if code != 0 || stderr != "" {
 		t.Errorf("--help: %d, %q", code, stderr)
+	}
+	same(wrong, stdout, "help")
+	same(nil, stdout, "-h")
+	for _, name := range []string{"ping", "ready", "help", "version"} {
+		one, stderr, code := runToEnd(t, wrong, "help", name)
+		if code != 0 || stderr != "" || !strings.HasPrefix(one, "Usage: celld "+name) || !strings.Contains(stdout, "\n  celld "+name+" ") {
+			t.Errorf("celld help %s: %d, %q, %q", name, code, one, stderr)
+		}
+		if name != "help" {
+			same(nil, one, name, "--help")
+		}
 	}
 	for _, flag := range allFlags {
 		if !strings.Contains(stdout, "--"+flag+" ") {
@@ -104,7 +135,7 @@ func TestVersionAndHelp(t *testing.T) {
 var allFlags = []string{
 	"port", "bind", "unixsocket", "unixsocketperm", "requirepass", "requirepass-file", "maxclients", "timeout", "tcp-keepalive", "max-keys", "maxmemory", "maxmemory-policy",
 	"protected-mode", "proto-max-bulk-len", "client-query-buffer-limit", "client-output-buffer-limit", "enable-debug-command", "slowlog-log-slower-than", "slowlog-max-len", "io-threads",
-	"shutdown-timeout", "log-format", "loglevel",
+	"shutdown-timeout", "shutdown-delay", "log-format", "loglevel",
 }
 
 // TestEnvironment sets each flag by its variable and sees it arrive.
@@ -120,7 +151,7 @@ func TestEnvironment(t *testing.T) {
 		"port": port, "bind": "127.0.0.1", "unixsocket": filepath.Join(dir, "s"), "unixsocketperm": "700", "requirepass-file": passwordFile, "maxclients": "77", "timeout": "78",
 		"tcp-keepalive": "79", "max-keys": "80", "maxmemory": "104857600", "maxmemory-policy": "noeviction", "protected-mode": "no", "proto-max-bulk-len": "131072",
 		"client-query-buffer-limit": "2097152", "client-output-buffer-limit": "3145728", "enable-debug-command": "yes", "slowlog-log-slower-than": "81", "slowlog-max-len": "82",
-		"io-threads": "2", "shutdown-timeout": "3", "log-format": "json", "loglevel": "debug",
+		"io-threads": "2", "shutdown-timeout": "3", "shutdown-delay": "1", "log-format": "json", "loglevel": "debug",
 	}
 	var env []string
 	for _, flag := range allFlags {
@@ -168,8 +199,16 @@ func TestPing(t *testing.T) {
 	if stdout, stderr, code := runToEnd(t, nil, "ready", "--port", port, "--requirepass", "sesame"); code != 0 || stdout+stderr != "" {
 		t.Errorf("celld ready: %d, %q, %q", code, stdout, stderr)
 	}
-	_, stderr, code := runToEnd(t, nil, "ping", "--port", port, "--requirepass", "wrong")
-	oneLine(t, stderr, code, 1, "")
+	// It lives, and CONFIG SET may have given it another password.
+	for _, password := range []string{"wrong", ""} {
+		if stdout, stderr, code := runToEnd(t, nil, "ping", "--port", port, "--requirepass", password); code != 0 || stderr != "" || !strings.Contains(stdout, "-") {
+			t.Errorf("celld ping with the password %q: %d, %q, %q", password, code, stdout, stderr)
+		}
+		_, stderr, code := runToEnd(t, nil, "ready", "--port", port, "--requirepass", password)
+		oneLine(t, stderr, code, 1, map[string]string{"wrong": "WRONGPASS", "": "NOAUTH"}[password])
+	}
+	_, stderr, code := runToEnd(t, nil, "ping", "--port", port, "--requirepass-file", "/nosuch/file")
+	oneLine(t, stderr, code, 2, "/nosuch/file")
 	_, stderr, code = runToEnd(t, nil, "ready", "--port", freePort(t))
 	oneLine(t, stderr, code, 1, "refused")
 	_, stderr, code = runToEnd(t, nil, "ping", "--port", freePort(t))

@@ -3,7 +3,9 @@ package integration_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,8 +15,8 @@ import (
 // TestGoRedis uses go-redis as its users do: its defaults (HELLO 3, CLIENT SETINFO), a pool, pipelines, transactions.
 func TestGoRedis(t *testing.T) {
 	t.Parallel()
-	for _, protocol := range []int{2, 3} {
-		t.Run(map[int]string{2: "RESP2", 3: "RESP3"}[protocol], func(t *testing.T) {
+	for _, protocol := range []int{0, 2} { // 0: its default, RESP3
+		t.Run(map[int]string{0: "default", 2: "RESP2"}[protocol], func(t *testing.T) {
 			t.Parallel()
 			ctx := context.Background()
 			srv := start(t, "--requirepass", "sesame")
@@ -25,10 +27,24 @@ func TestGoRedis(t *testing.T) {
 			if want := []int64{0, 16, 15, -1, 2}; err != nil || !slices.Equal(got, want) {
 				t.Fatalf("CL.THROTTLE: %v, %v, want %v", got, err, want)
 			}
+			if got, err := db.Do(ctx, "CL.TAKE", "take", "2/1h").Int64Slice(); err != nil || !slices.Equal(got, []int64{0, 2, 1, -1, 1_800_000, 1, 0}) {
+				t.Errorf("CL.TAKE: %v, %v", got, err)
+			}
+			for _, limited := range []int{0, 1} {
+				reply, err := db.Do(ctx, "CL.MTAKE", 2, "take", "2/1h", "other", "5/1h").Slice()
+				if err != nil || len(reply) != 3 {
+					t.Fatalf("CL.MTAKE: %v, %v", reply, err)
+				}
+				for i, want := range []string{fmt.Sprintf("[%d %d ", limited, limited), fmt.Sprintf("[%d 2 0 ", limited), "[0 5 4 "} {
+					if got := fmt.Sprint(reply[i]); !strings.HasPrefix(got, want) {
+						t.Errorf("CL.MTAKE, array %d: %s, want %s...", i, got, want)
+					}
+				}
+			}
 			if name, err := db.ClientGetName(ctx).Result(); err != nil || name != "limiter" {
 				t.Errorf("CLIENT GETNAME: %q, %v", name, err)
 			}
-			if info, err := db.ClientInfo(ctx).Result(); err != nil || info.Name != "limiter" || info.LibName == "" {
+			if info, err := db.ClientInfo(ctx).Result(); err != nil || info.Name != "limiter" || info.LibName == "" || (info.Resp == 3) != (protocol == 0) {
 				t.Errorf("CLIENT INFO: %+v, %v", info, err)
 			}
 			var replies []*redis.Cmd

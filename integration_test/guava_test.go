@@ -22,8 +22,10 @@ const guavaJar = "/usr/share/java/guava.jar"
 func TestGuava(t *testing.T) {
 	t.Parallel()
 	java, err := exec.LookPath("java")
-	if err != nil {
-		t.Skip("no Java")
+	if err != nil && allTests {
+		t.Fatal(err)
+	} else if err != nil {
+		t.Skip("no Java: make test-all installs it")
 	}
 	if _, err := os.Stat(guavaJar); err != nil {
 		missing(t, "no Guava: %v", err)

@@ -31,7 +31,9 @@ func limitsToKeep(c *conn) {
 	for _, limit := range keptLimits {
 		c.take("key:"+limit, limit)
 		c.take("key:"+limit, limit)
-		all = append(all, limit)
+		if limit != "5/1d,burst=2" { // which shares its state with the first
+			all = append(all, limit)
+		}
 	}
 	for range 3 {
 		c.do(all...)
@@ -56,6 +58,9 @@ func limitsToKeep(c *conn) {
 		step{"CL.TAKE reset 100/1d", "0 100 99 …"}, step{"CL.RESET reset", ":1"}, step{"CL.TAKE given 100/1d", "0 100 99 …"}, step{"CL.GIVE given 100/1d 1", ":1"},
 		step{"CL.TAKE old 100/1d,algo=log COST 9", "0 100 91 …"}, step{"RENAME old renamed", "+OK"}, step{"CL.TAKE sooner 100/1d COST 50", "0 100 50 …"},
 		step{"PEXPIREAT sooner " + at, ":1"},
+		step{"COPY all copied:all", ":1"}, step{"COPY policy moving", ":1"}, step{"RENAMENX moving policy", ":0"}, step{"RENAMENX moving copied:policy", ":1"},
+		step{"CL.TAKE copied:policy @api COST 3", "0 100 90 …"}, step{"CL.TAKE policy @api COST 0", "0 100 93 …"}, step{"COPY sooner copied:sooner", ":1"},
+		step{"GCRA gcra 9 1 86400 TOKENS 4", "*5\r\n:0\r\n:10\r\n:6\r\n…"},
 		step{"CL.THROTTLE turned 5 1 86400", "0 6 5 …"}, step{"DEL turned", ":1"}, step{"CL.TAKE turned 100/1d", "0 100 99 …"},
 		step{"CL.MTAKE 2 pair:1 100/1d pair:2 100/1d,algo=slide", "*3\r\n*5\r\n:0\r\n…"}, step{"CL.TAKE soon 1000/1s", "0 1000 999 …"},
 	)

@@ -66,8 +66,8 @@ func build(path, env string, flags ...string) error {
 	return nil
 }
 
-// TestSourcesAreSeen looks at each source file, so that go test's cache of results knows what the binary is made of. It is
-// a test because go test takes note of files only while tests run.
+// TestSourcesAreSeen looks at each source file, so that go test's cache of results knows what the binary and the examples are
+// made of. It is a test because go test takes note of files only while tests run.
 func TestSourcesAreSeen(t *testing.T) {
 	seen := 0
 	filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -77,7 +77,7 @@ func TestSourcesAreSeen(t *testing.T) {
 		if name := d.Name(); d.IsDir() && path != ".." && (strings.HasPrefix(name, ".") || name == "integration_test") {
 			return fs.SkipDir
 		}
-		if strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "go.mod") {
+		if strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "go.mod") || strings.HasPrefix(path, "../examples/") {
 			os.Stat(path)
 			seen++
 		}

@@ -13,7 +13,9 @@ import (
 func runPeer(t testing.TB, name, dir string, cmd *exec.Cmd, listens func() bool) {
 	t.Helper()
 	var log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &log, &log
+	if cmd.Stderr == nil { // else the test reads it itself
+		cmd.Stdout, cmd.Stderr = &log, &log
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

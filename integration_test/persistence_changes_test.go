@@ -35,6 +35,9 @@ func TestPersistenceOfEveryCommand(t *testing.T) {
 						throttle, throttle, throttle, throttle + " 3", throttle + " -1", throttle + " -1000",
 						"SET " + key + " " + itoa(at.UnixNano()) + sets[rnd.IntN(len(sets))], "SET " + key + " 18446744073709551615", "SET " + key + " 5",
 						"DEL " + key, "UNLINK " + key + " " + other, "RENAME " + key + " " + other,
+						"RENAMENX " + key + " " + other, "COPY " + key + " " + other, "COPY " + key + " " + other + " REPLACE",
+						"SETNX " + key + " " + itoa(at.UnixNano()), "GETSET " + key + " " + itoa(at.UnixNano()), "GETDEL " + key, "GETEX " + key + " PXAT " + itoa(at.UnixMilli()-500), "GETEX " + key + " PERSIST",
+						"GCRA " + key + " 9 1 86400.5 TOKENS 2",
 						"EXPIRE " + key + " 3000", "PEXPIREAT " + key + " " + itoa(at.UnixMilli()), "PEXPIRE " + key + " 1", "EXPIRE " + key + " -1", "PERSIST " + key,
 					}
 					c.do(strings.Fields(changes[rnd.IntN(len(changes))])...)

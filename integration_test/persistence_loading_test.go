@@ -56,7 +56,7 @@ func TestPersistenceLoading(t *testing.T) {
 		_, port := hostPort(srv.addr)
 		alive, _, code := runToEnd(t, nil, "ping", "--port", port)
 		notReady, why, notCode := runToEnd(t, nil, "ready", "--port", port)
-		if c.persistence("loading") == "1" && (alive != "loading\n" || code != 0 || notReady != "" || notCode != 1 || !strings.Contains(why, "LOADING")) {
+		if c.persistence("loading") == "1" && (alive != strings.TrimSpace(loadingReply)+"\n" || code != 0 || notReady != "" || notCode != 1 || !strings.Contains(why, "LOADING")) {
 			t.Errorf("celld ping: %d, %q; celld ready: %d, %q, %q", code, alive, notCode, notReady, why)
 		}
 		asked, last := 0, int64(0)

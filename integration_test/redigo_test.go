@@ -22,6 +22,14 @@ func TestRedigo(t *testing.T) {
 	if want := []int64{0, 16, 15, -1, 2}; err != nil || !slices.Equal(got, want) {
 		t.Fatalf("CL.THROTTLE: %v, %v, want %v", got, err, want)
 	}
+	if got, err := redis.Int64s(c.Do("CL.TAKE", "take", "2/1h")); err != nil || !slices.Equal(got, []int64{0, 2, 1, -1, 1_800_000, 1, 0}) {
+		t.Errorf("CL.TAKE: %v, %v", got, err)
+	}
+	if rows, err := redis.Values(c.Do("CL.MTAKE", 2, "take", "2/1h", "other", "5/1h")); err != nil || len(rows) != 3 {
+		t.Errorf("CL.MTAKE: %v, %v", rows, err)
+	} else if all, err := redis.Int64s(rows[0], nil); err != nil || !slices.Equal(all, []int64{0, 0, 1, -1, 0}) {
+		t.Errorf("CL.MTAKE: %v, %v", all, err)
+	}
 	if name, err := redis.String(c.Do("CLIENT", "GETNAME")); err != nil || name != "limiter" {
 		t.Errorf("CLIENT GETNAME: %q, %v", name, err)
 	}

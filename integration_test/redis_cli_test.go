@@ -7,6 +7,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -80,6 +81,41 @@ func TestRedisCLIPipe(t *testing.T) {
 	}
 	if out := cli(t, srv.addr, "", "--bigkeys"); !strings.Contains(out, "Sampled 5000 keys in the keyspace!") || !strings.Contains(out, "5000 strings with") {
 		t.Errorf("redis-cli --bigkeys: %s", out)
+	}
+}
+
+// TestRedisCLIMemkeys has redis-cli add up what keys take, and ask for the rest of MEMORY as it does for redis-server.
+func TestRedisCLIMemkeys(t *testing.T) {
+	t.Parallel()
+	need(t, "redis-cli")
+	srv := start(t)
+	for _, line := range []string{"SET t:1 9000000000000000000", "SET t:2 9000000000000000000", "CL.TAKE log 100/1h,algo=log", "CL.TAKE more 100/1h 100/2h"} {
+		cli(t, srv.addr, "", strings.Fields(line)...)
+	}
+	sum := 0
+	for _, key := range []string{"t:1", "t:2", "log", "more"} {
+		n, err := strconv.Atoi(strings.TrimSpace(cli(t, srv.addr, "", "MEMORY", "USAGE", key)))
+		if err != nil || n < len(key)+56 {
+			t.Errorf("MEMORY USAGE %s: %d, %v", key, n, err)
+		}
+		sum += n
+	}
+	if got := cli(t, srv.addr, "", "INFO", "memory"); !strings.Contains(got, fmt.Sprintf("used_memory_dataset:%d\r\n", sum)) {
+		t.Errorf("keys take %d bytes in all: %s", sum, got)
+	}
+	for _, mode := range [][]string{{"--memkeys"}, {"--memkeys-samples", "0"}} {
+		out := cli(t, srv.addr, "", mode...)
+		for _, want := range []string{"Sampled 4 keys in the keyspace!", "2 strings with 118 bytes", "2 hashs with ", "Biggest string found", "has 59 bytes"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("redis-cli %s: no %q in\n%s", mode, want, out)
+			}
+		}
+	}
+	if out := cli(t, srv.addr, "", "MEMORY", "DOCTOR"); out != "Nothing is amiss.\n\n" && out != "Nothing is amiss.\n" {
+		t.Errorf("MEMORY DOCTOR: %q", out)
+	}
+	if out := cli(t, srv.addr, "", "MEMORY", "STATS"); !strings.Contains(out, "db.0\n") || !strings.Contains(out, fmt.Sprintf("dataset.bytes\n%d\n", sum)) {
+		t.Errorf("MEMORY STATS: %s", out)
 	}
 }
 

@@ -67,8 +67,11 @@ func (s *soak) throttle(r *rand.Rand) error {
 	for range 20 {
 		if err := s.calls(c, soakThrottle, pipelines[r.IntN(len(pipelines))], false, func() error {
 			key := fmt.Sprint("throttle:", r.IntN(2000))
-			if r.IntN(10) == 0 {
+			switch r.IntN(10) {
+			case 0:
 				return c.Send("CL.THROTTLE", fmt.Sprint("p:", key), "@p")
+			case 1:
+				return c.Send("EVAL", "return redis.call('CL.THROTTLE', KEYS[1], unpack(ARGV))", 1, key, 5, 30, 1+r.IntN(2), 1)
 			}
 			return c.Send("CL.THROTTLE", key, 5, 30, 1+r.IntN(2), 1)
 		}); err != nil {
@@ -304,7 +307,7 @@ func (s *soak) settings(r *rand.Rand) error {
 		{"SET", "maxmemory", pick("512mb", "600mb", "1gb"), "maxmemory-policy", pick("noeviction", "allkeys-lru")},
 		{"SET", "max-keys", pick("100000", "200000", "1000000")},
 		{"SET", "slowlog-log-slower-than", pick("0", "-1", "1000", "10000")},
-		{"SET", "timeout", pick("0", "300"), "maxclients", pick("9000", "10000")},
+		{"SET", "timeout", pick("0", "300"), "maxclients", pick("2000", "10000")},
 		{"SET", "io-threads-nonsense", "1"}, {"SET", "max-keys", "1", "timeout", "abc"}, {"SET", "auto-aof-rewrite-percentage", pick("0", "50", "100")},
 		{"SET", "save", pick("", "1 1", "60 100")}, {"GET", "*"},
 	} {
@@ -328,7 +331,13 @@ func (s *soak) rename(r *rand.Rand) error {
 		if _, err := c.Do("RENAME", from, to); err != nil && !strings.Contains(err.Error(), "no such key") {
 			return err
 		}
+		if _, err := c.Do("RENAMENX", to, from); err != nil && !strings.Contains(err.Error(), "no such key") {
+			return err
+		}
 		if _, err := c.Do("SET", from, "9000000000000000000"); err != nil {
+			return err
+		}
+		if _, err := c.Do("COPY", s.stay[r.IntN(len(s.stay))], s.stay[r.IntN(len(s.stay))], "REPLACE"); err != nil && !strings.Contains(err.Error(), "the same") {
 			return err
 		}
 		if _, err := c.Do("RENAME", from, s.stay[r.IntN(len(s.stay))]); err != nil {

@@ -67,6 +67,11 @@ func TestLimitsAreHashes(t *testing.T) {
 		step{"HSET past gcra/1h 'limit=5/1h tat=1'", ":0"}, step{"EXISTS past", ":0"},
 		step{"HLEN copy", ":8"}, step{"DEL copy", ":1"},
 
+		step{"COPY k k2", ":1"}, step{"TYPE k2", "+hash"}, step{"CL.TAKE k2 5/1h COST 1", "0 5 2 …"}, step{"CL.TAKE k 5/1h COST 0", "0 5 3 …"}, step{"CL.TAKE k2 @api COST 0", "0 9 7 …"},
+		step{"COPY k k2", ":0"}, step{"COPY k k2 REPLACE", ":1"}, step{"CL.TAKE k2 5/1h COST 0", "0 5 3 …"}, step{"RENAMENX k k2", ":0"}, step{"DEL k2", ":1"},
+		step{"RENAMENX k k3", ":1"}, step{"RENAMENX k3 k", ":1"}, step{"HLEN k", ":8"}, step{"MEMORY USAGE k", ":…"},
+		step{"GETDEL k", wrongType}, step{"GETEX k", wrongType}, step{"GETEX k EX 0", wrongType}, step{"GETSET k 9000000000000000000", wrongType}, step{"SETNX k 9000000000000000000", ":0"},
+		step{"GCRA k 5 1 60", wrongType}, step{"HLEN k", ":8"},
 		step{"RENAME k k2", "+OK"}, step{"TYPE k2", "+hash"}, step{"EXISTS k", ":0"}, step{"CL.TAKE k2 5/1h COST 4", "1 5 3 …"},
 		step{"RENAME k2 t", "+OK"}, step{"TYPE t", "+hash"}, step{"HLEN t", ":8"},
 		step{"SET t 9000000000000000000", "+OK"}, step{"TYPE t", "+string"}, step{"CL.TAKE t 5/1h", wrongType},

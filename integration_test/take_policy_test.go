@@ -24,9 +24,9 @@ func (c *conn) play(steps ...step) {
 			words := strings.Fields(want)
 			length := len(words)
 			if open && strings.HasPrefix(s.command, "CL.TAKE") {
-				length = len(takeFields)
+				length = 7
 			} else if open {
-				length = len(decisionFields)
+				length = 5
 			}
 			want = fmt.Sprintf("*%d\r\n:%s\r\n", length, strings.Join(words, "\r\n:"))
 		}
@@ -212,11 +212,11 @@ func TestRules(t *testing.T) {
 			}
 			switch {
 			case verdict == "allow":
-				if want := intsReply(false, takeFields, "0 2 2 -1 0 2 0"); got[0] != want || got[1] != want {
+				if want := intsReply("0 2 2 -1 0 2 0"); got[0] != want || got[1] != want {
 					t.Errorf("CL.TAKE %q: %q, want it to pass", key, got[:2])
 				}
 			case deny == "-1":
-				if want := intsReply(false, takeFields, "1 0 0 -1 0 0 0"); got[0] != want || got[1] != want {
+				if want := intsReply("1 0 0 -1 0 0 0"); got[0] != want || got[1] != want {
 					t.Errorf("CL.TAKE %q: %q, want it to be denied", key, got[:2])
 				}
 			case deny != "":
@@ -234,7 +234,7 @@ func TestRules(t *testing.T) {
 		{"evil", "1 0 0 -1 0"}, {"good:x", "0 2 2 -1 0"}, {"ip:10.9.1.1", "1 0 0 -1 0"}, {"ip:192.168.1.1", "0 2 2 -1 0"}, {"ip:2001:db8:1::", "1 0 0 -1 0"},
 		{"::1", "0 2 2 -1 0"},
 	} {
-		want := intsReply(false, decisionFields, call.want)
+		want := intsReply(call.want)
 		c.send([]byte(strings.Repeat(string(frame("CL.THROTTLE", call.key, "1", "2", "3600")), 5)))
 		for range 5 {
 			if got := c.reply(); got != want {

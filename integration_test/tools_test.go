@@ -42,6 +42,19 @@ func missing(t testing.TB, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
+// largeDownload skips a test that downloads and compiles for minutes, unless `make test-all` runs it. Then its tools must be there.
+func largeDownload(t testing.TB, tools ...string) {
+	t.Helper()
+	if !allTests {
+		t.Skip("downloads much: make test-all runs it")
+	}
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Fatalf("%s is not installed", tool)
+		}
+	}
+}
+
 // eventually waits until the condition holds, and fails the test when it does not within a while.
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()

@@ -43,10 +43,20 @@ var changes = []func(w *world){
 	},
 	func(w *world) { w.store.Delete([]byte("a"), w.now) },
 	func(w *world) { w.store.Rename([]byte("c"), []byte("e"), w.now) },
+	func(w *world) { w.store.RenameNew([]byte("d"), []byte("f"), w.now) },
+	func(w *world) { w.copy("e", "new"); w.copy("f", "copied") },
 	func(w *world) {
 		w.put("new", store.State{TAT: uint64(t0 + 80*second), ExpiryNS: t0 + 70*second})
 		w.put("stays", store.State{TAT: uint64(t0 + 80*second), ExpiryNS: store.NoExpiry})
 	},
+}
+
+// copy copies a key, if it is there, over another or not.
+func (w *world) copy(from, to string) {
+	w.t.Helper()
+	if _, err := w.store.Copy([]byte(from), []byte(to), true, store.Access{NowNS: w.now}); err != nil {
+		w.t.Error(err)
+	}
 }
 
 // change makes a change, commits it, and checks that it is on the disk or never was.

@@ -105,9 +105,15 @@ func (w *world) drawChange(t *rapid.T) {
 	key := rapid.SampledFrom([]string{"a", "b", "", "k\r\n*\x00", "e"}).Draw(t, "key")
 	name := rapid.SampledFrom([]string{"p", "q:r"}).Draw(t, "name")
 	limit := rapid.SampledFrom(fileLimits).Draw(t, "limit")
-	switch rapid.IntRange(0, 12).Draw(t, "change") {
+	switch rapid.IntRange(0, 14).Draw(t, "change") {
 	case 0:
 		w.store.Rename([]byte(key), []byte("e"), w.now)
+	case 13:
+		w.store.RenameNew([]byte(key), []byte("e"), w.now)
+	case 14:
+		if key != "e" {
+			_, _ = w.store.Copy([]byte(key), []byte("e"), rapid.Bool().Draw(t, "replace"), store.Access{NowNS: w.now})
+		}
 	case 1:
 		w.store.Delete([]byte(key), w.now)
 	case 2:

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"celld/resp/script"
 	"celld/store"
 )
 
@@ -14,6 +15,8 @@ type discard struct{ bytes int }
 func (d *discard) Send(p []byte) int { d.bytes += len(p); return 0 }
 func (d *discard) Close()            {}
 func (d *discard) Wake()             {}
+func (d *discard) Meanwhile(bool)    {}
+func (d *discard) Resume()           {}
 
 // benchSession is a session on the real clock whose pipelines of the given depth go round all the keys.
 func benchSession(tb testing.TB, depth, keys int, quantity func(i int) string) (s *Session, d *discard, pipelines [][]byte) {
@@ -75,5 +78,29 @@ func TestServeAllocatesNothing(t *testing.T) {
 		if n := testing.AllocsPerRun(100, func() { s.Serve(pipelines[0]) }); n > decisions/16 {
 			t.Errorf("%s: %v allocations for %d decisions", name, n, decisions)
 		}
+	}
+}
+
+// BenchmarkServeScript is the cost of a decision through the wrapper that most people have.
+func BenchmarkServeScript(b *testing.B) {
+	d := &discard{}
+	srv := NewServer(Options{Config: NewConfig(), Store: store.New(store.Options{})})
+	s, _ := srv.NewSession(d, Peer{Remote: remoteAddr, Local: localAddr})
+	s.Open()
+	const text = "return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], ARGV[3])"
+	s.Serve([]byte(frame("SCRIPT", "LOAD", text)))
+	var call strings.Builder
+	for i := range 16 {
+		call.WriteString(frame("EVALSHA", script.SHA1([]byte(text)), "1", fmt.Sprint("key:", i), "15", "30", "60"))
+	}
+	pipeline := []byte(call.String())
+	b.ReportAllocs()
+	before := d.bytes
+	for b.Loop() {
+		s.Serve(pipeline)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*16), "ns/decision")
+	if least := b.N * 16 * len("*5\r\n:0\r\n:1\r\n:0\r\n:1\r\n:1\r\n"); d.bytes-before < least {
+		b.Fatalf("%d bytes of replies, at least %d expected", d.bytes-before, least)
 	}
 }

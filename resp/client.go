@@ -11,9 +11,9 @@ import (
 // are fixed at birth, atomic, or under mu.
 type client struct {
 	id        int64
-	fd        int    // -1 where its transport has none
 	addr      string // "127.0.0.1:4711", or the socket's path and ":0"
 	localAddr string
+	fd        int32 // -1 where its transport has none
 	unix      bool
 	loopback  bool
 	bornNS    int64
@@ -26,6 +26,7 @@ type client struct {
 	unsent      atomic.Int64 // reply bytes that the peer had not taken when its transport last looked
 	protocol    atomic.Int32 // 2 or 3
 	watching    atomic.Int32
+	tracking    atomic.Uint32
 	monitor     atomic.Bool
 	noEvict     atomic.Bool
 	noTouch     atomic.Bool
@@ -53,20 +54,29 @@ func (c *client) line(nowNS int64) string {
 	c.mu.Lock()
 	name, libName, libVersion := c.name, c.libName, c.libVersion
 	c.mu.Unlock()
-	c.pushMu.Lock()
-	unsent := int64(len(c.pushed)) + c.unsent.Load()
-	c.pushMu.Unlock()
-	query := c.queryBytes.Load()
+	unsent, query := c.unsentBytes(), c.queryBytes.Load()
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=0 psub=0 ssub=0 multi=%d "+
 		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=default "+
-		"redir=-1 resp=%d lib-name=%s lib-ver=%s",
+		"redir=%d resp=%d lib-name=%s lib-ver=%s",
 		c.id, c.addr, c.localAddr, c.fd, name, (nowNS-c.bornNS)/1e9, max(0, nowNS-c.lastNS.Load())/1e9, c.flags(), c.txLen.Load(),
-		query, c.txBytes.Load(), unsent, query+c.txBytes.Load()+unsent+sessionBytes, c.command(),
-		c.protocol.Load(), libName, libVersion)
+		query, c.txBytes.Load(), unsent, c.bytes(), c.command(),
+		c.redirection(), c.protocol.Load(), libName, libVersion)
 }
 
 // sessionBytes is what a session costs by itself, for tot-mem.
 const sessionBytes = 1024
+
+// bytes is what a client takes.
+func (c *client) bytes() int64 {
+	return c.queryBytes.Load() + c.txBytes.Load() + c.unsentBytes() + sessionBytes
+}
+
+// unsentBytes is what a client has not read of its replies.
+func (c *client) unsentBytes() int64 {
+	c.pushMu.Lock()
+	defer c.pushMu.Unlock()
+	return int64(len(c.pushed)) + c.unsent.Load()
+}
 
 func (c *client) flags() string {
 	var b strings.Builder
@@ -74,7 +84,7 @@ func (c *client) flags() string {
 		set    bool
 		letter byte
 	}{
-		{c.monitor.Load(), 'O'}, {c.txLen.Load() >= 0, 'x'}, {c.unix, 'U'},
+		{c.monitor.Load(), 'O'}, {c.txLen.Load() >= 0, 'x'}, {c.trackingMode() != 0, 't'}, {c.unix, 'U'},
 		{c.noEvict.Load(), 'e'}, {c.noTouch.Load(), 'T'},
 	} {
 		if f.set {

@@ -138,7 +138,7 @@ func (c *command) categories() []string {
 			names = append(names, name)
 		}
 	}
-	add(c.group == "generic" || c.keys.step > 0 && (c.group == "string" || c.group == "hash" || c.group == groupLimit) || c.name == "cl.throttle", "@keyspace")
+	add(c.group == "generic" || c.keys.step > 0 && (c.group == "string" || c.group == "hash" || c.group == groupLimit || c.group == "rate_limit") || c.name == "cl.throttle", "@keyspace")
 	add(c.flags&write != 0, "@write")
 	add(c.flags&readonly != 0, "@read")
 	add(c.group == "string", "@string")
@@ -205,7 +205,7 @@ func cmdCommandGetKeys(s *Session, args [][]byte) {
 		s.replyError(errBadCommandArgs)
 	default:
 		keys := row.keysOf(target)
-		if len(keys) == 0 {
+		if len(keys) == 0 && row.group != "scripting" { // a script need not have keys
 			s.replyError(errBadCommandKeys)
 			return
 		}

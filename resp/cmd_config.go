@@ -14,10 +14,10 @@ import (
 
 func configRows() []*command {
 	return []*command{
-		{name: "get", arity: -3, flags: admin, usage: "parameter ...", summary: "Returns the values of configuration parameters.", since: "2.0.0", group: "server", cost: "O(N) where N is the number of parameters", run: cmdConfigGet},
-		{name: "set", arity: -4, flags: admin, usage: "parameter value ...", summary: "Sets configuration parameters.", since: "2.0.0", group: "server", cost: "O(N) where N is the number of parameters", run: cmdConfigSet},
-		{name: "resetstat", arity: 2, flags: admin, summary: "Resets the server's statistics.", since: "2.0.0", group: "server", run: cmdConfigResetStat},
-		{name: "rewrite", arity: 2, flags: admin, summary: "Returns an error: there is no configuration file.", since: "2.8.0", group: "server", run: func(s *Session, _ [][]byte) { s.replyError(errConfigRewrite) }},
+		{name: "get", arity: -3, flags: noScript | admin, usage: "parameter ...", summary: "Returns the values of configuration parameters.", since: "2.0.0", group: "server", cost: "O(N) where N is the number of parameters", run: cmdConfigGet},
+		{name: "set", arity: -4, flags: noScript | admin, usage: "parameter value ...", summary: "Sets configuration parameters.", since: "2.0.0", group: "server", cost: "O(N) where N is the number of parameters", run: cmdConfigSet},
+		{name: "resetstat", arity: 2, flags: noScript | admin, summary: "Resets the server's statistics.", since: "2.0.0", group: "server", run: cmdConfigResetStat},
+		{name: "rewrite", arity: 2, flags: noScript | admin, summary: "Returns an error: there is no configuration file.", since: "2.8.0", group: "server", run: func(s *Session, _ [][]byte) { s.replyError(errConfigRewrite) }},
 	}
 }
 
@@ -126,12 +126,7 @@ func cmdConfigResetStat(s *Session, _ [][]byte) {
 	s.countDecisions()
 	s.srv.stats.reset()
 	s.srv.store.ResetStats()
-	s.srv.commands.each(func(row *command) {
-		row.stats.calls.Store(0)
-		row.stats.ns.Store(0)
-		row.stats.rejected.Store(0)
-		row.stats.failed.Store(0)
-	})
+	s.srv.commands.each(func(row *command) { row.stats.reset() })
 	s.replyOK()
 }
 

@@ -31,6 +31,7 @@ func cmdReset(s *Session, _ [][]byte) {
 	s.authed = s.srv.cfg.requirePass.Get() == ""
 	s.replyOff = false // but a RESET behind CLIENT REPLY SKIP has no reply, as in Redis
 	s.setNoTouch(false)
+	s.client.tracking.Store(0)
 	s.client.noEvict.Store(false)
 	s.setMonitor(false)
 	s.client.setName("")

@@ -1,7 +1,9 @@
 package resp
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 
 	"celld/store"
 )
@@ -20,6 +22,52 @@ func cmdHGetAll(s *Session, args [][]byte) {
 	s.replyMap(len(fields))
 	for _, f := range fields {
 		s.replyPair(f[0], f[1])
+	}
+}
+
+// cmdHScan returns all fields at once, whatever COUNT says, as Redis does with a small hash.
+func cmdHScan(s *Session, args [][]byte) {
+	if _, ok := parseDigits(args[2]); !ok {
+		s.replyError(errInvalidCursor)
+		return
+	}
+	var fields [][2]string
+	found, err := s.srv.store.Limits(args[1], s.access(), func(l *store.LimitState) {
+		fields = append(fields, [2]string{string(l.AppendName(nil)), string(l.Literal.AppendState(nil, &l.State))})
+	})
+	if err != nil {
+		s.replyStoreError(err)
+		return
+	}
+	o := scanOptions{}
+	if text := o.parse(args[3:]); found && (text != "" || o.typed) {
+		s.replyError("%s", cmp.Or(text, errSyntax))
+		return
+	}
+	fields = slices.DeleteFunc(fields, func(f [2]string) bool { return !o.matches(f[0]) })
+	s.replyArray(2)
+	s.replyString("0")
+	s.replyArray(2 * len(fields))
+	for _, f := range fields {
+		s.replyPair(f[0], f[1])
+	}
+}
+
+func cmdHGet(s *Session, args [][]byte) {
+	var value []byte
+	found := false
+	_, err := s.srv.store.Limits(args[1], s.access(), func(l *store.LimitState) {
+		if string(l.AppendName(nil)) == string(args[2]) {
+			value, found = l.Literal.AppendState(nil, &l.State), true
+		}
+	})
+	switch {
+	case err != nil:
+		s.replyStoreError(err)
+	case !found:
+		s.replyNull()
+	default:
+		s.replyBulk(value)
 	}
 }
 

@@ -25,8 +25,12 @@ var infoSections = []infoSection{
 	{"Persistence", true, infoPersistence},
 	{"Stats", true, infoStats},
 	{"Replication", true, infoReplication},
+	{"CPU", true, infoCPU},
 	{"Modules", true, infoModules},
 	{"Commandstats", false, infoCommandStats},
+	{"Errorstats", true, infoErrorStats},
+	{"Latencystats", false, infoLatencyStats},
+	{"Cluster", true, infoCluster},
 	{"Keyspace", true, infoKeyspace},
 }
 
@@ -78,16 +82,20 @@ func infoServer(w *infoWriter, s *Session) {
 }
 
 func infoClients(w *infoWriter, s *Session) {
-	watching := 0
+	watching, tracking := 0, 0
 	for _, other := range s.srv.allSessions() {
 		if other.client.watching.Load() > 0 {
 			watching++
+		}
+		if other.client.trackingMode() != 0 {
+			tracking++
 		}
 	}
 	w.field("connected_clients", s.srv.clientCount())
 	w.field("cluster_connections", 0)
 	w.field("maxclients", s.srv.cfg.maxClients.Get())
 	w.field("blocked_clients", 0)
+	w.field("tracking_clients", tracking)
 	w.field("monitor_clients", s.srv.monitors.count.Load())
 	w.field("watching_clients", watching)
 }
@@ -103,6 +111,12 @@ func infoMemory(w *infoWriter, s *Session) {
 	w.field("used_memory_peak_human", humanBytes(peak))
 	keys := s.srv.store.Stats(s.nowNS)
 	w.field("used_memory_dataset", keys.Bytes)
+	scripts, scriptBytes := 0, 0
+	if s.srv.scripts != nil {
+		scripts, scriptBytes = s.srv.scripts.Kept()
+	}
+	w.field("number_of_cached_scripts", scripts)
+	w.field("used_memory_scripts", scriptBytes)
 	w.field("probation_keys", keys.Probation)
 	w.field("protected_keys", keys.Protected)
 	w.field("maxmemory", s.srv.cfg.maxMemory.Get())
@@ -137,6 +151,8 @@ func infoStats(w *infoWriter, s *Session) {
 	w.field("instantaneous_ops_per_sec", st.commandsPerSecond.Load())
 	w.field("total_net_input_bytes", st.inputBytes.Load())
 	w.field("total_net_output_bytes", st.outputBytes.Load())
+	w.field("instantaneous_input_kbps", kilobytes(st.inputPerSecond.Load()))
+	w.field("instantaneous_output_kbps", kilobytes(st.outputPerSecond.Load()))
 	w.field("rejected_connections", st.rejectedClients.Load())
 	w.field("denied_connections", st.deniedClients.Load())
 	w.field("expired_keys", keys.Expired)
@@ -156,9 +172,12 @@ func infoStats(w *infoWriter, s *Session) {
 	w.field("handler_panics", st.panics.Load())
 }
 
+func kilobytes(n int64) string { return fmt.Sprintf("%.2f", float64(n)/1024) }
+
 func infoReplication(w *infoWriter, _ *Session) {
 	w.field("role", "master")
 	w.field("connected_slaves", 0)
+	w.field("master_repl_offset", 0)
 }
 
 func infoModules(w *infoWriter, _ *Session) {

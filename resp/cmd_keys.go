@@ -100,38 +100,58 @@ func cmdScan(s *Session, args [][]byte) {
 		s.replyError(errInvalidCursor)
 		return
 	}
-	var pattern []byte
-	count, ofType, typed := int64(10), "", false
-	for rest := args[2:]; len(rest) > 0; rest = rest[2:] {
-		option := strings.ToLower(string(rest[0]))
-		switch {
-		case option == "count" && len(rest) > 1:
-			if count, ok = parseInt(rest[1]); !ok {
-				s.replyError(errNotInteger)
-				return
-			}
-			if count < 1 {
-				s.replyError(errSyntax)
-				return
-			}
-		case option == "match" && len(rest) > 1:
-			pattern = rest[1]
-		case option == "type" && len(rest) > 1:
-			ofType, typed = strings.ToLower(string(rest[1])), true
-		default:
-			s.replyError(errSyntax)
-			return
-		}
+	o := scanOptions{count: 10}
+	if text := o.parse(args[2:]); text != "" {
+		s.replyError("%s", text)
+		return
 	}
 	var found []string
-	next := s.srv.store.Scan(cursor, int(min(count, maxScanStep)), s.nowNS, func(key string, st store.State) {
-		if (!typed || ofType == typeNames[st.Kind]) && (pattern == nil || globMatch(pattern, []byte(key))) {
+	next := s.srv.store.Scan(cursor, int(min(o.count, maxScanStep)), s.nowNS, func(key string, st store.State) {
+		if (!o.typed || o.ofType == typeNames[st.Kind]) && o.matches(key) {
 			found = append(found, key)
 		}
 	})
 	s.replyArray(2)
 	s.replyString(formatTAT(next))
 	s.replyStrings(found)
+}
+
+// scanOptions are what may follow the cursor of SCAN and, but for TYPE, that of HSCAN.
+type scanOptions struct {
+	pattern []byte
+	count   int64
+	ofType  string
+	typed   bool
+}
+
+// parse reads the options, and returns an error's text for what it cannot read.
+func (o *scanOptions) parse(args [][]byte) string {
+	for ; len(args) > 0; args = args[2:] {
+		if len(args) == 1 {
+			return errSyntax
+		}
+		switch strings.ToLower(string(args[0])) {
+		case "count":
+			var ok bool
+			if o.count, ok = parseInt(args[1]); !ok {
+				return errNotInteger
+			}
+			if o.count < 1 {
+				return errSyntax
+			}
+		case "match":
+			o.pattern = args[1]
+		case "type":
+			o.ofType, o.typed = strings.ToLower(string(args[1])), true
+		default:
+			return errSyntax
+		}
+	}
+	return ""
+}
+
+func (o *scanOptions) matches(name string) bool {
+	return o.pattern == nil || globMatch(o.pattern, []byte(name))
 }
 
 func objectRows() []*command {

@@ -41,17 +41,17 @@ func cmdMultiTake(s *Session, args [][]byte) {
 		s.replyStoreError(err)
 		return
 	}
-	limited, index := int64(0), int64(0)
+	index := int64(0)
 	if taken.Limited {
-		limited, index = 1, int64(taken.Binding)+1
+		index = int64(taken.Binding) + 1
 	}
 	s.replyArray(1 + len(t.calls))
-	s.replyMapOrArray(5)
-	s.replyField("limited", limited)
-	s.replyField("index", index)
-	s.replyField("granted", taken.Granted)
-	s.replyField("retry_after", t.wait(taken.RetryAfterNS))
-	s.replyField("wait", 0)
+	s.replyArray(5)
+	s.replyBool(taken.Limited)
+	s.replyInt(index)
+	s.replyInt(taken.Granted)
+	s.replyInt(t.wait(taken.RetryAfterNS))
+	s.replyInt(0)
 	for i := range t.calls {
 		s.replyDecision(&t, &t.calls[i].Decision)
 	}

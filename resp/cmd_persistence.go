@@ -235,6 +235,8 @@ type noTransport struct{}
 func (noTransport) Send([]byte) int { return 0 }
 func (noTransport) Close()          {}
 func (noTransport) Wake()           {}
+func (noTransport) Meanwhile(bool)  {}
+func (noTransport) Resume()         {}
 
 // What SHUTDOWN has said about a snapshot.
 const (

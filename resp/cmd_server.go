@@ -71,7 +71,7 @@ func (s *Session) setMonitor(on bool) {
 	}
 }
 
-// cmdShutdown stops the server as SIGTERM does. Where a snapshot is to be taken and cannot be, it goes on, as Redis does.
+// cmdShutdown stops the server as SIGTERM does, but never delayed. Where a snapshot is to be taken and cannot be, it goes on, as Redis does.
 func cmdShutdown(s *Session, args [][]byte) {
 	var save, nosave, abort, force, other bool
 	for _, arg := range args[1:] {
@@ -95,8 +95,16 @@ func cmdShutdown(s *Session, args [][]byte) {
 	case save && nosave, abort && (save || nosave || other || force):
 		s.replyError(errSyntax)
 		return
+	case abort && s.srv.abortShutdown():
+		s.srv.log.Info("a client aborted the shutdown", "client", s.client.addr)
+		s.replyOK()
+		return
 	case abort:
 		s.replyError(errNoShutdown)
+		return
+	}
+	if s.othersBusy() && !nosave {
+		s.replyError(errBusy)
 		return
 	}
 	s.srv.log.Info("a client asked for shutdown", "client", s.client.addr)
@@ -141,12 +149,17 @@ func leadingFloat(text []byte) float64 {
 	if m == nil {
 		return 0
 	}
+	f, _ := parseCFloat(m) // out of range: an infinity
+	return f
+}
+
+// parseCFloat is the number that cFloat has found.
+func parseCFloat(m [][]byte) (float64, error) {
 	number := string(m[1])
 	if m[2] != nil && m[3] == nil {
 		number += "p0" // which Go wants of a hexadecimal one
 	}
-	f, _ := strconv.ParseFloat(number, 64) // out of range: an infinity
-	return f
+	return strconv.ParseFloat(number, 64)
 }
 
 func slowlogRows() []*command {

@@ -103,7 +103,7 @@ func TestShutdownCommand(t *testing.T) {
 		got := w.connect().do(strings.Fields(command)...)
 		stopped := false
 		select {
-		case <-w.Done():
+		case <-w.stop:
 			stopped = true
 		default:
 		}

@@ -33,11 +33,63 @@ func cmdStrlen(s *Session, args [][]byte) {
 	}
 }
 
+// cmdGetRange is here because RedisInsight shows strings by it.
+func cmdGetRange(s *Session, args [][]byte) {
+	start, ok := parseInt(args[2])
+	end, endOK := parseInt(args[3])
+	if !ok || !endOK {
+		s.replyError(errNotInteger)
+		return
+	}
+	st, found := s.srv.store.Get(args[1], s.access())
+	if found && st.Kind != store.HoldsTAT {
+		s.replyError(errWrongType)
+		return
+	}
+	text := ""
+	if found {
+		text = formatTAT(st.TAT)
+	}
+	length := int64(len(text))
+	if start < 0 && end < 0 && start > end { // also where both are before the first
+		s.replyString("")
+		return
+	}
+	if start < 0 {
+		start = max(0, start+length)
+	}
+	if end < 0 {
+		end = max(0, end+length)
+	}
+	if end = min(end, length-1); start > end {
+		s.replyString("")
+		return
+	}
+	s.replyString(text[start : end+1])
+}
+
 // setOptions are what may follow SET key value.
 type setOptions struct {
 	nx, xx, get, keepTTL bool
-	unit                 string // of the expiry: ex, px, exat, pxat, or none
-	expiry               []byte
+	expiry               expiryOption
+}
+
+// expiryOption is the expiry that SET and GETEX may give a key.
+type expiryOption struct {
+	unit  string // ex, px, exat, pxat, or none
+	value []byte
+}
+
+// atNS is when that is, or the text of an error.
+func (o expiryOption) atNS(command string, nowNS int64) (atNS int64, text string) {
+	n, ok := parseInt(o.value)
+	if !ok {
+		return 0, errNotInteger
+	}
+	if atNS, ok = expiryNS(n, o.unit, nowNS); !ok || n <= 0 {
+		return 0, formatError(errInvalidExpire, command)
+	}
+	return max(atNS, 1), ""
 }
 
 // parse reads the options as Redis's parseExtendedStringArgumentsOrReply does.
@@ -58,16 +110,16 @@ func (o *setOptions) parse(args [][]byte) bool {
 		case "get":
 			o.get = true
 		case "keepttl":
-			if o.unit != "" {
+			if o.expiry.unit != "" {
 				return false
 			}
 			o.keepTTL = true
 		case "ex", "px", "exat", "pxat":
-			if o.keepTTL || o.unit != "" && o.unit != option || i+1 == len(args) {
+			if o.keepTTL || o.expiry.unit != "" && o.expiry.unit != option || i+1 == len(args) {
 				return false
 			}
 			i++
-			o.unit, o.expiry = option, args[i]
+			o.expiry = expiryOption{option, args[i]}
 		default:
 			return false
 		}
@@ -102,21 +154,12 @@ func cmdSet(s *Session, args [][]byte) {
 		return
 	}
 	next := store.State{ExpiryNS: store.NoExpiry}
-	if o.unit != "" {
-		n, ok := parseInt(o.expiry)
-		if !ok {
-			s.replyError(errNotInteger)
+	if o.expiry.unit != "" {
+		var text string
+		if next.ExpiryNS, text = o.expiry.atNS("set", s.wallNS()); text != "" {
+			s.replyError("%s", text)
 			return
 		}
-		if n <= 0 {
-			s.replyError(errInvalidExpire, "set")
-			return
-		}
-		if next.ExpiryNS, ok = expiryNS(n, o.unit, s.wallNS()); !ok {
-			s.replyError(errInvalidExpire, "set")
-			return
-		}
-		next.ExpiryNS = max(next.ExpiryNS, 1)
 	}
 	tat, ok := parseTAT(args[2])
 	if !ok {

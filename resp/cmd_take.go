@@ -106,47 +106,31 @@ func cmdTake(s *Session, args [][]byte) {
 	s.replyTaken(&t, &taken)
 }
 
+// replyTaken answers by an array in RESP3, too: of a map, ioredis and go-redis make something that callers take for "limited".
 func (s *Session) replyTaken(t *takeCall, taken *store.Taken) {
 	binding := &t.calls[taken.Binding].Decision
-	limited := int64(0)
+	out := append(s.out, "*7\r\n:0\r\n:"...)
+	if t.full {
+		out[len(s.out)+1] = '8'
+	}
 	if taken.Limited {
-		limited = 1
+		out[len(out)-len("0\r\n:")] = '1'
 	}
-	if !s.resp3 && !t.full {
-		out := append(s.out, "*7\r\n:0\r\n:"...)
-		out[len(out)-len("0\r\n:")] += byte(limited)
-		out = appendSmall(out, uint64(binding.Limit))
+	out = appendSmall(out, uint64(binding.Limit))
+	out = append(out, "\r\n:"...)
+	out = appendSmall(out, uint64(binding.Remaining))
+	out = append(out, "\r\n:"...)
+	if retry := t.wait(taken.RetryAfterNS); retry < 0 {
+		out = append(out, "-1\r\n:"...)
+	} else {
+		out = appendSmall(out, uint64(retry))
 		out = append(out, "\r\n:"...)
-		out = appendSmall(out, uint64(binding.Remaining))
-		out = append(out, "\r\n:"...)
-		if retry := t.wait(taken.RetryAfterNS); retry < 0 {
-			out = append(out, "-1\r\n:"...)
-		} else {
-			out = appendSmall(out, uint64(retry))
-			out = append(out, "\r\n:"...)
-		}
-		out = appendSmall(out, uint64(t.wait(taken.ResetAfterNS)))
-		out = append(out, "\r\n:"...)
-		out = appendSmall(out, uint64(taken.Granted))
-		s.out = append(out, "\r\n:0\r\n"...)
-		return
 	}
-	n := 7
+	out = appendSmall(out, uint64(t.wait(taken.ResetAfterNS)))
+	out = append(out, "\r\n:"...)
+	out = appendSmall(out, uint64(taken.Granted))
+	s.out = append(out, "\r\n:0\r\n"...)
 	if t.full {
-		n++
-	}
-	s.replyMapOrArray(n)
-	s.replyField("limited", limited)
-	s.replyField("limit", binding.Limit)
-	s.replyField("remaining", binding.Remaining)
-	s.replyField("retry_after", t.wait(taken.RetryAfterNS))
-	s.replyField("reset_after", t.wait(taken.ResetAfterNS))
-	s.replyField("granted", taken.Granted)
-	s.replyField("wait", 0)
-	if t.full {
-		if s.resp3 {
-			s.replyString("limits")
-		}
 		s.replyArray(len(t.calls))
 		for i := range t.calls {
 			s.replyDecision(t, &t.calls[i].Decision)
@@ -164,16 +148,12 @@ func (s *Session) take(t *takeCall, allowed decisionKind) (store.Taken, error) {
 }
 
 func (s *Session) replyDecision(t *takeCall, d *cell.Decision) {
-	limited := int64(0)
-	if d.Limited {
-		limited = 1
-	}
-	s.replyMapOrArray(5)
-	s.replyField("limited", limited)
-	s.replyField("limit", d.Limit)
-	s.replyField("remaining", d.Remaining)
-	s.replyField("retry_after", t.wait(d.RetryAfterNS))
-	s.replyField("reset_after", t.wait(d.ResetAfterNS))
+	s.replyArray(5)
+	s.replyBool(d.Limited)
+	s.replyInt(d.Limit)
+	s.replyInt(d.Remaining)
+	s.replyInt(t.wait(d.RetryAfterNS))
+	s.replyInt(t.wait(d.ResetAfterNS))
 }
 
 // wait is a time in the unit of the reply, rounded up, so that who waits that long has waited long enough; -1 for never.
@@ -190,20 +170,4 @@ func (t *takeCall) wait(ns uint64) int64 {
 		n++
 	}
 	return int64(min(n, math.MaxInt64))
-}
-
-// replyMapOrArray starts a reply of n fields: a map in RESP3, and an array of the values alone in RESP2.
-func (s *Session) replyMapOrArray(n int) {
-	if s.resp3 {
-		s.replyHeader('%', n)
-	} else {
-		s.replyArray(n)
-	}
-}
-
-func (s *Session) replyField(name string, n int64) {
-	if s.resp3 {
-		s.replyString(name)
-	}
-	s.replyInt(n)
 }

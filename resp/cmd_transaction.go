@@ -6,7 +6,7 @@ import "celld/store"
 type transaction struct {
 	open    bool
 	spoiled bool // a command could not be queued: EXEC will refuse
-	running bool // EXEC runs what was queued
+	running bool // EXEC, or a script, runs commands
 	queued  []queuedCommand
 	watches []*store.Watch
 	bytes   int // held by queued commands and watched keys, counted against the query buffer limit
@@ -50,7 +50,7 @@ func (s *Session) endTx() {
 func (s *Session) queue(row *command, args [][]byte) {
 	if row.flags&noMulti != 0 {
 		s.tx.spoil()
-		s.srv.stats.rejected(row)
+		s.srv.stats.rejected(row, errNotInMulti)
 		s.replyError(errNotInMulti)
 		return
 	}
@@ -89,8 +89,7 @@ func cmdMulti(s *Session, _ [][]byte) {
 	s.replyOK()
 }
 
-// cmdExec runs the queue with no other connection's command in between: the batch's shared hold of the world is given
-// up, and the world taken alone.
+// cmdExec runs the queue with no other connection's command in between.
 func cmdExec(s *Session, _ [][]byte) {
 	if !s.tx.open {
 		s.replyError(errExecNoMulti)
@@ -109,27 +108,52 @@ func (s *Session) exec(tx transaction) {
 		s.replyError(errExecAbort)
 		return
 	}
-	s.srv.world.RUnlock()
-	s.srv.world.Lock()
+	s.alone(func() {
+		for _, w := range tx.watches {
+			if w.Changed(s.nowNS) {
+				s.replyNullArray()
+				return
+			}
+		}
+		s.replyArray(len(tx.queued))
+		defer func() { s.tx.running = false }()
+		var read [][]byte // what is announced as changed goes behind the whole reply
+		for _, q := range tx.queued {
+			s.tx.running = true // UNWATCH and RESET forget it
+			s.call(q.row, q.args)
+			if s.end != open || s.overOutput(len(s.out)) {
+				return
+			}
+			if s.client.tracked(q.row) {
+				read = append(read, q.row.keysOf(q.args)...)
+			}
+		}
+		s.invalidate(read)
+	})
+}
+
+// alone does something with no other connection's command in between: the batch's shared hold of the world is given up,
+// and the world taken alone. Inside of EXEC and scripts that has been done.
+func (s *Session) alone(do func()) {
+	if s.tx.running {
+		do()
+		return
+	}
+	world := &s.srv.world
+	world.RUnlock()
+	if !world.TryLock() {
+		world.Lock()
+		s.nowNS = s.srv.clock() // others may have decided at a later time
+	}
 	defer func() {
-		s.srv.world.Unlock()
-		s.srv.world.RLock()
+		world.Unlock()
+		world.RLock()
 	}()
-	for _, w := range tx.watches {
-		if w.Changed(s.nowNS) {
-			s.replyNullArray()
-			return
-		}
+	if s.othersBusy() { // since
+		s.replyError(errBusy)
+		return
 	}
-	s.replyArray(len(tx.queued))
-	defer func() { s.tx.running = false }()
-	for _, q := range tx.queued {
-		s.tx.running = true // UNWATCH and RESET forget it
-		s.call(q.row, q.args)
-		if s.end != open || s.overOutput(len(s.out)) {
-			return
-		}
-	}
+	do()
 }
 
 func cmdDiscard(s *Session, _ [][]byte) {

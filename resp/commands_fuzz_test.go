@@ -72,7 +72,22 @@ CONFIG SET C N
 CONFIG SET C N C N
 CONFIG GET C
 SLOWLOG LEN
-ECHO O`, "\n")
+ECHO O
+SETNX K N
+GETSET K N
+GETDEL K
+GETEX K
+GETEX K X N
+GETEX K PERSIST
+RENAMENX K K
+COPY K K
+COPY K K REPLACE
+COPY K K DB N
+MEMORY USAGE K
+MEMORY USAGE K SAMPLES N
+GCRA K N N D
+GCRA K N N D TOKENS N
+GCRA K N N D O N`, "\n")
 
 var fuzzWords = map[string][]string{
 	"K": {"k", "l", "", "ip:10.1.2.3", "k\r\n\x00", strings.Repeat("x", 300), "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "m", "n"},
@@ -88,6 +103,8 @@ var fuzzWords = map[string][]string{
 	"F": {"gcra/1h", "gcra/1s", "log/1h", "window/1h", "slide/1s", "@p", "nosuch"},
 	"S": {"limit=5/1h tat=1790000009000000000", "limit=5/1s,algo=window start=1790000000000000000 used=3", "limit=5/1h,algo=log", "x"},
 	"C": {"max-keys", "maxmemory", "maxmemory-policy", "timeout", "slowlog-log-slower-than", "slowlog-max-len", "log-max", "client-output-buffer-limit", "nosuch", "*"},
+	"X": {"EX", "PX", "EXAT", "PXAT", "PERSIST", "nosuch"},
+	"D": {"1", "60", "0.5", "1e-9", "0x1p3", "0", "-1", "1e12", "999999999999", "1e999", "inf", "nan", "x", ""},
 	"T": {"1", "999999", "1000000000", "60000000000", "3600000000000", "100000000000000"},
 }
 

@@ -16,6 +16,15 @@ const mostNoted = 4 << 20
 
 func (srv *Server) commitDue() bool { return srv.synchronous && srv.store.NotedBytes() > mostNoted }
 
+// commit has a round's changes on the disk.
+func (srv *Server) commit() error {
+	startNS := srv.clock()
+	err := srv.persist.Commit()
+	nowNS := srv.clock()
+	srv.slow(eventFsync, nowNS, nowNS-startNS)
+	return err
+}
+
 // noteWrites marks what stands in the output from mark on as replies to writes.
 func (s *Session) noteWrites(mark, replies int) {
 	s.writes = append(s.writes, sentPart{s.held + mark, s.held + len(s.out), replies})

@@ -26,6 +26,7 @@ type Config struct {
 	tcpKeepalive    *intValue
 	ioThreads       *intValue
 	shutdownTimeout *intValue
+	shutdownDelay   *intValue
 
 	requirePass     *textValue
 	requirePassFile *textValue
@@ -55,8 +56,10 @@ type Config struct {
 	rewriteMinSize    *sizeValue
 	loadTruncated     *yesNoValue
 
+	luaTimeLimit      *intValue
 	slowlogSlowerThan *intValue
 	slowlogMaxLen     *intValue
+	latencyThreshold  *intValue
 	logLevel          *enumValue
 	logFormat         *enumValue
 
@@ -102,6 +105,7 @@ func NewConfig() *Config {
 		tcpKeepalive:    newInt(300, 0, math.MaxInt32, "seconds"),
 		ioThreads:       newInt(int64(max(1, runtime.GOMAXPROCS(0)/2)), 1, 128, "n"),
 		shutdownTimeout: newInt(10, 0, 3600, "seconds"),
+		shutdownDelay:   newInt(0, 0, 3600, "seconds"),
 
 		requirePass:     newText("", "password"),
 		requirePassFile: newText("", "path"),
@@ -130,8 +134,10 @@ func NewConfig() *Config {
 		rewriteMinSize:    newSize(64<<20, 0),
 		loadTruncated:     newYesNo(true),
 
+		luaTimeLimit:      newInt(5_000, 0, math.MaxInt32, "ms"),
 		slowlogSlowerThan: newInt(10_000, -1, math.MaxInt64, "µs"),
 		slowlogMaxLen:     newInt(128, 0, 1<<20, "n"),
+		latencyThreshold:  newInt(0, 0, math.MaxInt64, "ms"),
 		logLevel:          newEnum("notice", "debug", "verbose", "warning"),
 		logFormat:         newEnum("text", "json"),
 	}
@@ -158,7 +164,8 @@ func NewConfig() *Config {
 		{Name: "timeout", Group: groupNetwork, Value: c.timeout, mutable: true, Help: "close a connection that was idle for so long; 0: never"},
 		{Name: "tcp-keepalive", Group: groupNetwork, Value: c.tcpKeepalive, mutable: true, Help: "probe idle TCP connections this often; 0: never"},
 		{Name: "io-threads", Group: groupNetwork, Value: c.ioThreads, Help: "event loops; the default is half the CPUs, at least one"},
-		{Name: "shutdown-timeout", Group: groupNetwork, Value: c.shutdownTimeout, mutable: true, Help: "at SIGTERM, longest wait for what has arrived to be answered"},
+		{Name: "shutdown-delay", Group: groupNetwork, Value: c.shutdownDelay, mutable: true, Help: "after SIGTERM or SIGINT, serve as before for so long, and stop then; a second signal ends the wait"},
+		{Name: "shutdown-timeout", Group: groupNetwork, Value: c.shutdownTimeout, mutable: true, Help: "when it stops, longest wait for what has arrived to be answered"},
 
 		{Name: "requirepass", Group: groupSecurity, Value: c.requirePass, mutable: true, secret: true, Help: "password that AUTH asks for; other users of the machine can see flags, so prefer the next one or the environment"},
 		{Name: "requirepass-file", Group: groupSecurity, Value: c.requirePassFile, Help: "file that holds the password; a line break at its end is not part of it"},
@@ -175,6 +182,7 @@ func NewConfig() *Config {
 		{Name: "proto-max-multibulk-len", Group: groupWire, Value: c.maxMultibulkLen, mutable: true, Help: "most arguments of one command"},
 		{Name: "proto-max-bulk-len", Group: groupWire, Value: c.maxBulkLen, mutable: true, Help: "longest argument, so longest key"},
 		{Name: "client-query-buffer-limit", Group: groupWire, Value: c.queryBufferLimit, mutable: true, Help: "most bytes of an unfinished command or a transaction's queue; a client beyond it is closed"},
+		{Name: "lua-time-limit", Group: groupWire, Value: c.luaTimeLimit, mutable: true, Help: "how long a script runs before others are answered -BUSY, and may end it by SCRIPT KILL; 0: they wait"},
 		{Name: "client-output-buffer-limit", Group: groupWire, Value: c.outputBufferLimit, mutable: true, Help: "most bytes of replies not yet read; a client beyond it is closed"},
 
 		{Name: "dir", Group: groupDisk, Value: c.dir, Help: "directory of the files"},
@@ -190,6 +198,7 @@ func NewConfig() *Config {
 
 		{Name: "slowlog-log-slower-than", Group: groupLog, Value: c.slowlogSlowerThan, mutable: true, Help: "note commands that take longer in SLOWLOG; 0: every command, -1: none"},
 		{Name: "slowlog-max-len", Group: groupLog, Value: c.slowlogMaxLen, mutable: true, Help: "entries kept in SLOWLOG"},
+		{Name: "latency-monitor-threshold", Group: groupLog, Value: c.latencyThreshold, mutable: true, Help: "note in LATENCY what takes so long; 0: nothing"},
 		{Name: "loglevel", Group: groupLog, Value: c.logLevel, mutable: true, Help: "least important event that is logged"},
 		{Name: "log-format", Group: groupLog, Value: c.logFormat, Help: "text for people, json for machines; on standard error"},
 	}
@@ -249,7 +258,8 @@ func (c *Config) Persistence() persistence.Options {
 	}
 }
 
-// Load finishes what the flags began: it reads the files of the policies and of the password. changed says which settings were given.
+// Load finishes what the flags began: it reads the files of the policies and of the password. changed says which settings were
+// given.
 func (c *Config) Load(changed func(name string) bool) error {
 	if path := c.policiesFile.Get(); path != "" {
 		var err error
@@ -257,6 +267,11 @@ func (c *Config) Load(changed func(name string) bool) error {
 			return err
 		}
 	}
+	return c.LoadPassword(changed)
+}
+
+// LoadPassword reads the file of the password alone, for who asks a server.
+func (c *Config) LoadPassword(changed func(name string) bool) error {
 	path := c.requirePassFile.Get()
 	if path == "" {
 		return nil

@@ -14,20 +14,24 @@ const (
 func (srv *Server) cron(ctx context.Context, carrier carrier) {
 	ticker := time.NewTicker(cronEvery)
 	defer ticker.Stop()
-	lastCommands, ticks := int64(0), 0
+	var last counted
+	ticks := 0
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 			ticks++
-			srv.tick(carrier, ticks, &lastCommands)
+			srv.tick(carrier, ticks, &last)
 		}
 	}
 }
 
+// counted is what the statistics had at the last second.
+type counted struct{ commands, input, output int64 }
+
 // tick does what is due every 100 ms, and every second.
-func (srv *Server) tick(carrier carrier, ticks int, lastCommands *int64) {
+func (srv *Server) tick(carrier carrier, ticks int, last *counted) {
 	defer srv.survive("cron")
 	srv.followWall()
 	if nowNS := srv.clock(); srv.store.SweepDue(nowNS) && srv.sweeping.CompareAndSwap(false, true) {
@@ -39,9 +43,12 @@ func (srv *Server) tick(carrier carrier, ticks int, lastCommands *int64) {
 	}
 	srv.persist.Tick()
 	if ticks%10 == 0 {
-		commands := srv.stats.commands.Load()
-		srv.stats.commandsPerSecond.Store(max(0, commands-*lastCommands))
-		*lastCommands = commands
+		st := &srv.stats
+		now := counted{st.commands.Load(), st.inputBytes.Load(), st.outputBytes.Load()}
+		st.commandsPerSecond.Store(max(0, now.commands-last.commands)) // less than 0 after CONFIG RESETSTAT
+		st.inputPerSecond.Store(max(0, now.input-last.input))
+		st.outputPerSecond.Store(max(0, now.output-last.output))
+		*last = now
 		srv.readMemory()
 		srv.logKept()
 		srv.tellClientsHold()

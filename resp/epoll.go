@@ -42,22 +42,26 @@ const (
 // A round answers all connections that have something to read before it writes to any, as Redis does: the peers then
 // find their replies together and send their next commands together, which saves both sides wake-ups.
 type epollLoop struct {
-	srv    *Server
-	epoll  int
-	wakeFD int
-	spare  bool // there are processors that run no loop
-	buf    []byte
-	events []unix.EpollEvent
-	conns  []*epollConn // by descriptor
-	taken  int          // bytes read in this round
-	late   []*epollConn // not read in this round, as taken was enough; the first in the next
-	unread []*epollConn // may have more to read than their last read took
-	again  []*epollConn // those of the round before
-	dirty  []*epollConn // have output that no write has been tried for
-	ended  []*epollConn // to be closed after that
-	free   [][]byte     // output buffers between uses
-	naps   naps
-	chores []func() (more bool) // what is done between the rounds, a step of each
+	srv      *Server
+	epoll    int
+	wakeFD   int
+	spare    bool // there are processors that run no loop
+	buf      []byte
+	events   []unix.EpollEvent
+	conns    []*epollConn // by descriptor
+	taken    int          // bytes read in this round
+	late     []*epollConn // not read in this round, as taken was enough; the first in the next
+	unread   []*epollConn // may have more to read than their last read took
+	queue    []*epollConn // to be read in this round
+	next     int          // in queue
+	dirty    []*epollConn // have output that no write has been tried for
+	ended    []*epollConn // to be closed after that
+	free     [][]byte     // output buffers between uses
+	naps     naps
+	left     bool                 // the round has ended before its time: meanwhile
+	stopping bool                 // closeAll follows
+	otherBuf []byte               // for reads meanwhile
+	chores   []func() (more bool) // what is done between the rounds, a step of each
 
 	undecided decisions // of this round, while it waits for the disk
 
@@ -100,48 +104,13 @@ func (l *epollLoop) run() {
 			l.srv.fatal("epoll_wait failed", "error", err)
 			return
 		}
-		woken := false
 		if l.srv.synchronous {
 			l.srv.persist.Begin()
 		}
-		l.again = append(append(l.again[:0], l.late...), l.unread...)
-		l.late, l.unread, l.taken = l.late[:0], l.unread[:0], 0
-		for _, c := range l.again {
-			c.isUnread = false
-			l.do(c, (*epollConn).read)
-		}
-		for i := range n {
-			ev := &l.events[i]
-			if int(ev.Fd) == l.wakeFD {
-				woken = true
-				continue
-			}
-			c := l.conns[ev.Fd]
-			if c == nil {
-				continue
-			}
-			if ev.Events&unix.EPOLLOUT != 0 && !c.isDirty {
-				l.do(c, (*epollConn).flush)
-			}
-			if ev.Events&^unix.EPOLLOUT != 0 {
-				c.atEnd = c.atEnd || ev.Events&ended != 0
-				l.do(c, (*epollConn).read)
-			}
-		}
-		stop := woken && l.handleInbox()
+		l.serve(n)
 		l.commit()
-		for _, c := range l.dirty {
-			c.isDirty = false
-			if !c.gone {
-				l.do(c, (*epollConn).flush)
-			}
-		}
-		l.dirty = l.dirty[:0]
-		for _, c := range l.ended {
-			l.do(c, (*epollConn).linger)
-		}
-		l.ended = l.ended[:0]
-		if stop {
+		l.send()
+		if l.stopping {
 			l.closeAll()
 			return
 		}
@@ -150,6 +119,100 @@ func (l *epollLoop) run() {
 			// Who was just answered may be waiting for this processor, which the kernel would not give it before its next tick.
 			_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
 		}
+	}
+}
+
+// serve answers what there is to read: what was left by the round before, n events, and what others asked for.
+func (l *epollLoop) serve(n int) {
+	l.queue = append(append(l.queue, l.late...), l.unread...)
+	l.late, l.unread, l.taken = l.late[:0], l.unread[:0], 0
+	woken := false
+	for i := range n {
+		ev := &l.events[i]
+		if int(ev.Fd) == l.wakeFD {
+			woken = true
+			continue
+		}
+		c := l.conns[ev.Fd]
+		if c == nil {
+			continue
+		}
+		if ev.Events&unix.EPOLLOUT != 0 && !c.isDirty {
+			l.do(c, (*epollConn).flush)
+		}
+		if ev.Events&^unix.EPOLLOUT != 0 {
+			c.atEnd = c.atEnd || ev.Events&ended != 0
+			if !c.isUnread {
+				c.isUnread = true
+				l.queue = append(l.queue, c)
+			}
+		}
+	}
+	for len(l.queue) > l.next { // a step may go through the rest of it (meanwhile)
+		c := l.queue[l.next]
+		l.next++
+		c.isUnread = false
+		l.do(c, (*epollConn).read)
+	}
+	l.queue, l.next = l.queue[:0], 0
+	if woken {
+		l.stopping = l.handleInbox() || l.stopping
+	}
+}
+
+// send writes the replies of a round, and begins to close what has ended in it.
+func (l *epollLoop) send() {
+	for _, c := range l.dirty {
+		c.isDirty = false
+		if !c.gone {
+			l.do(c, (*epollConn).flush)
+		}
+	}
+	l.dirty = l.dirty[:0]
+	for _, c := range l.ended {
+		l.do(c, (*epollConn).linger)
+	}
+	l.ended = l.ended[:0]
+}
+
+// meanwhile is a round in the middle of another, for all but the connection that keeps that one. What waits to be written is
+// written to the disk first, and then that connection is in no round until resume, so that nobody waits for it. Where it
+// has made changes already that cannot be: then nobody is served, as with any long command.
+func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
+	if l.srv.synchronous && !l.left {
+		if wrote {
+			return
+		}
+		l.commit()
+		l.left = true
+	}
+	n, err := l.poll(0)
+	if err != nil {
+		return // the loop's own wait meets it, too
+	}
+	buf := l.buf // has the rest of what the connection sent
+	if l.buf = l.otherBuf; l.buf == nil {
+		l.buf = make([]byte, readSize)
+	}
+	l.serve(n)
+	if l.srv.synchronous {
+		l.commitErr = nil // nothing was changed
+		for _, c := range l.dirty {
+			if !c.gone {
+				l.do(c, (*epollConn).committed)
+			}
+		}
+	}
+	l.send()
+	l.buf, l.otherBuf = buf, l.buf
+	c.readOn() // its events were passed over
+}
+
+// resume is in a round again.
+func (l *epollLoop) resume() {
+	if l.left {
+		l.left = false
+		l.srv.persist.Begin()
 	}
 }
 
@@ -166,7 +229,7 @@ func (l *epollLoop) commit() {
 	if !l.srv.synchronous {
 		return
 	}
-	l.commitErr = l.srv.persist.Commit()
+	l.commitErr = l.srv.commit()
 	l.undecided.settle(l.srv, l.commitErr)
 	for _, c := range l.dirty {
 		if !c.gone {
@@ -180,6 +243,7 @@ func (l *epollLoop) do(c *epollConn, step func(*epollConn)) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			l.srv.panicked(cause, "connection", "client", c.session.client.addr)
+			c.serving = false
 			c.close()
 		}
 	}()

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,4 +50,15 @@ func TestAskAfterTheEnd(t *testing.T) {
 	if text, _ := os.ReadFile(path); len(text) != 0 {
 		t.Errorf("%q was written to a file", text)
 	}
+}
+
+// The acceptor waits for a loop that is busy, but not when the server stops.
+func TestSettleEndsWithTheServer(t *testing.T) {
+	busy, err := newEpollLoop(newWorld(t).Server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	(&epollCarrier{loops: []*epollLoop{busy}}).settle(ctx)
 }

@@ -3,6 +3,7 @@
 package resp
 
 import (
+	"context"
 	"errors"
 	"net"
 	"sync"
@@ -33,7 +34,7 @@ func newCarrier(srv *Server) (carrier, error) {
 	return e, nil
 }
 
-func (e *epollCarrier) carry(conn net.Conn) {
+func (e *epollCarrier) carry(ctx context.Context, conn net.Conn) {
 	loop := e.loops[0]
 	for _, l := range e.loops {
 		if l.count.Load() < loop.count.Load() {
@@ -41,7 +42,7 @@ func (e *epollCarrier) carry(conn net.Conn) {
 		}
 	}
 	c := &epollConn{loop: loop, fd: -1}
-	if c.session = e.srv.admitConn(conn, c); c.session == nil {
+	if c.session = e.srv.admitConn(ctx, conn, c, e); c.session == nil {
 		return
 	}
 	defer func() {
@@ -55,10 +56,36 @@ func (e *epollCarrier) carry(conn net.Conn) {
 		e.srv.warnSeldom("cannot serve a connection", "client", c.session.client.addr, "error", err)
 		return
 	}
-	c.fd, c.session.client.fd = fd, fd
+	c.fd, c.session.client.fd = fd, int32(fd)
 	loop.count.Add(1)
 	c.session.Open()
 	loop.ask(c)
+}
+
+// mostSettling bounds the rounds that a refusal waits for, as a loop may always have something to read.
+const mostSettling = 16
+
+// settle has each loop end its round, which takes in what waits, and go through another, which meets the end of those that ended, and
+// as many more as it takes to answer what they had sent before.
+func (e *epollCarrier) settle(ctx context.Context) {
+	done := make(chan struct{}, len(e.loops))
+	for _, l := range e.loops {
+		rounds := 0
+		l.chore(func() (more bool) {
+			if rounds++; rounds < 2 || rounds < mostSettling && len(l.unread)+len(l.late) > 0 {
+				return true
+			}
+			done <- struct{}{}
+			return false
+		})
+	}
+	for range e.loops {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // background has the first loop do a step after each round, and one after the other while there is nothing else to do. In

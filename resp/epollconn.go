@@ -21,8 +21,10 @@ type epollConn struct {
 	fresh    int // where in out this round's replies begin, while they wait for the disk
 	isDirty  bool
 	isUnread bool
+	serving  bool // in Serve, which has others served meanwhile
 	waiting  bool // for the socket to take more
 	atEnd    bool // no event will follow: read until the end is met
+	failed   bool // while it was served, so that it is closed afterwards
 	gone     bool
 	napTrial uint32
 
@@ -39,7 +41,7 @@ func (c *epollConn) undecided() *decisions { return &c.loop.undecided }
 // read serves what has arrived. What is unserved of one read is served before the next: so a connection holds one read at
 // most beside an unfinished command, the rest waits in its socket, and the end of the stream is met when all is answered.
 func (c *epollConn) read() {
-	if c.gone || c.isUnread {
+	if c.gone || c.isUnread || c.serving {
 		return
 	}
 	if c.loop.taken >= roundBytes && c.loop.srv.synchronous {
@@ -48,8 +50,7 @@ func (c *epollConn) read() {
 		return
 	}
 	if c.session.unserved {
-		c.session.Serve(nil)
-		c.lingerIfClosing()
+		c.serve(nil)
 		c.readOn()
 		return
 	}
@@ -71,12 +72,23 @@ func (c *epollConn) read() {
 		c.owed -= int(n)
 		c.loop.taken += int(n)
 		c.loop.naps.served(&c.napTrial)
-		c.session.Serve(c.loop.buf[:n])
-		c.lingerIfClosing()
+		c.serve(c.loop.buf[:n])
 	}
 	if n == readSize || c.atEnd || errno == syscall.EINTR || c.session.unserved {
 		c.readOn()
 	}
+}
+
+// serve has the session answer.
+func (c *epollConn) serve(data []byte) {
+	c.serving = true
+	c.session.Serve(data)
+	c.serving = false
+	if c.failed {
+		c.close()
+		return
+	}
+	c.lingerIfClosing()
 }
 
 // readOn has the next round read again.
@@ -90,7 +102,7 @@ func (c *epollConn) readOn() {
 // look does what others have asked for: to be taken in, to end, or to see what came about elsewhere.
 func (c *epollConn) look() {
 	switch {
-	case c.gone:
+	case c.gone || c.serving: // Serve has a long command: what there is, is looked at when it ends
 	case !c.added:
 		c.loop.add(c)
 	case c.closing.Load():
@@ -100,8 +112,7 @@ func (c *epollConn) look() {
 			c.flush()
 		}
 		if c.read(); !c.gone && !c.closing.Load() { // before Serve asks whether the connection is idle
-			c.session.Serve(nil)
-			c.lingerIfClosing()
+			c.serve(nil)
 		}
 	}
 }
@@ -109,6 +120,7 @@ func (c *epollConn) look() {
 // committed has the round's replies tell what the disk said.
 func (c *epollConn) committed() {
 	c.out = append(c.out[:c.fresh], c.session.committed(c.out[c.fresh:], c.loop.commitErr)...)
+	c.fresh = len(c.out)
 	c.session.client.lastNS.Store(c.loop.srv.clock()) // the disk may have taken long
 }
 
@@ -206,6 +218,9 @@ func (c *epollConn) Close() {
 
 func (c *epollConn) Wake() { c.loop.ask(c) }
 
+func (c *epollConn) Meanwhile(wrote bool) { c.loop.meanwhile(c, wrote) }
+func (c *epollConn) Resume()              { c.loop.resume() }
+
 // lingerIfClosing begins to close a connection that is to be closed, at the end of the round if its replies still wait.
 func (c *epollConn) lingerIfClosing() {
 	switch {
@@ -246,6 +261,9 @@ func (c *epollConn) linger() {
 // close ends the connection here and now.
 func (c *epollConn) close() {
 	if c.gone {
+		return
+	}
+	if c.failed = c.serving; c.failed {
 		return
 	}
 	c.gone = true

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -18,14 +19,17 @@ type goroutineCarrier struct {
 	calm    int          // how often in a row it was seen that there are none
 }
 
-func (g *goroutineCarrier) carry(conn net.Conn) {
+func (g *goroutineCarrier) carry(ctx context.Context, conn net.Conn) {
 	c := &goroutineConn{carrier: g, conn: conn}
-	if c.session = g.srv.admitConn(conn, c); c.session == nil {
+	if c.session = g.srv.admitConn(ctx, conn, c, g); c.session == nil {
 		return
 	}
 	c.session.Open()
 	g.running.Go(c.run)
 }
+
+// settle gives the goroutines the time to run: each meets the end of its connection by itself.
+func (g *goroutineCarrier) settle(context.Context) { time.Sleep(time.Millisecond) }
 
 // background runs in the caller's goroutine: all others go on meanwhile.
 func (g *goroutineCarrier) background(step func() (more bool)) {
@@ -58,9 +62,37 @@ type goroutineConn struct {
 	isBusy  bool   // and is counted so
 	closing atomic.Bool
 	waiting decisions // for the disk, as out does
+	fresh   int       // where in out the replies begin that wait for it
+	left    bool      // the round has ended before its time
 }
 
 func (c *goroutineConn) undecided() *decisions { return &c.waiting }
+
+// Meanwhile need not serve others, who have goroutines of their own, but has them not wait for this one's changes.
+func (c *goroutineConn) Meanwhile(wrote bool) {
+	if srv := c.session.srv; srv.synchronous && !wrote && !c.left {
+		c.commit()
+		c.left = true
+	}
+}
+
+func (c *goroutineConn) Resume() {
+	if c.left {
+		c.left = false
+		c.session.srv.persist.Begin()
+	}
+}
+
+// commit ends a round, once what it has changed is on the disk.
+func (c *goroutineConn) commit() {
+	srv := c.session.srv
+	err := srv.commit()
+	c.waiting.settle(srv, err)
+	c.out = append(c.out[:c.fresh], c.session.committed(c.out[c.fresh:], err)...)
+	if c.fresh = len(c.out); c.fresh > 0 {
+		c.session.client.lastNS.Store(srv.clock()) // the disk may have taken long
+	}
+}
 
 // writeTurn bounds one try to write: after it the connection looks how much the peer has taken, and whether it is to end.
 const writeTurn = 250 * time.Millisecond
@@ -105,12 +137,7 @@ func (c *goroutineConn) run() {
 		if srv.synchronous {
 			srv.persist.Begin()
 			c.session.Serve(buf[:n])
-			err := srv.persist.Commit()
-			c.waiting.settle(srv, err)
-			c.out = c.session.committed(c.out, err)
-			if len(c.out) > 0 {
-				c.session.client.lastNS.Store(srv.clock()) // the disk may have taken long
-			}
+			c.commit()
 		} else {
 			c.session.Serve(buf[:n])
 		}
@@ -136,7 +163,7 @@ func (c *goroutineConn) setBusy(on bool) {
 // at all, --timeout ends that, or the connection's own end.
 func (c *goroutineConn) flush() bool {
 	s := c.session
-	defer func() { c.out = c.out[:0] }()
+	defer func() { c.out, c.fresh = c.out[:0], 0 }()
 	if s.end == atOnce {
 		return false
 	}

@@ -277,3 +277,38 @@ func TestCarriersWholeCommandsDoNotCount(t *testing.T) {
 		}
 	})
 }
+
+// Connections that came and went while the loop was busy take no place from one that stays.
+func TestCarriersRefuseForTheLivingOnly(t *testing.T) {
+	const places = 5
+	entered, release, accepted := make(chan bool), make(chan bool), make(chan bool, 2*places)
+	busyRow := &command{name: "busy", arity: 1, run: func(s *Session, _ [][]byte) { entered <- true; <-release; s.replyOK() }}
+	o := carrierTest{rows: []*command{busyRow}, settings: []string{"io-threads", "1", "maxclients", fmt.Sprint(places)}}
+	o.listener = func(_ *Server, ln net.Listener) net.Listener {
+		return wrapped{ln, func(conn net.Conn) net.Conn { accepted <- true; return conn }}
+	}
+	o.run(t, func(t *testing.T, srv *Server, addr string) {
+		if strings.HasSuffix(t.Name(), "goroutines") {
+			return // which meet the end of their connections when they come to run
+		}
+		busy := dialTest(t, addr)
+		busy.send("BUSY\r\n")
+		<-entered
+		for range places - 1 {
+			gone := dialTest(t, addr)
+			gone.send("PING\r\n")
+			gone.Close()
+		}
+		stays := dialTest(t, addr)
+		for range places + 1 {
+			<-accepted
+		}
+		time.Sleep(10 * time.Millisecond) // in which it would be refused
+		release <- true
+		stays.ask("PING\r\n", "+PONG\r\n")
+		busy.ask("", "+OK\r\n")
+		if n := srv.stats.rejectedClients.Load(); n != 0 {
+			t.Errorf("%d connections were refused", n)
+		}
+	})
+}

@@ -43,7 +43,11 @@ func (srv *Server) monitored() bool { return srv.monitors.count.Load() > 0 }
 func (srv *Server) feedMonitors(from *Session, args [][]byte) {
 	var line []byte
 	nowNS := from.wallNS()
-	line = fmt.Appendf(line, "+%d.%06d [0 %s]", nowNS/1e9, nowNS%1e9/1e3, from.client.monitorAddr())
+	who := from.client.monitorAddr()
+	if r := srv.running.Load(); r != nil && r.s == from {
+		who = "lua"
+	}
+	line = fmt.Appendf(line, "+%d.%06d [0 %s]", nowNS/1e9, nowNS%1e9/1e3, who)
 	for _, arg := range redact(args) {
 		line = append(line, ' ')
 		line = appendQuoted(line, arg)

@@ -9,7 +9,7 @@ import (
 )
 
 // Replies are appended to the session's output. RESP2 is written by redcon's Append functions; redcon knows no RESP3,
-// so the three shapes in which the two differ here (null, map, verbatim string) are written below
+// so the shapes in which the two differ here (null, map, set, double, verbatim string) are written below
 // (https://github.com/redis/redis-specifications/blob/master/protocol/RESP3.md).
 
 func (s *Session) replyOK()                { s.out = append(s.out, "+OK\r\n"...) }
@@ -24,6 +24,16 @@ func (s *Session) replyBool(yes bool) {
 		s.replyInt(1)
 	} else {
 		s.replyInt(0)
+	}
+}
+
+// replyDouble is a number with a fraction, which RESP2 sees as text.
+func (s *Session) replyDouble(f float64) {
+	text := strconv.FormatFloat(f, 'g', -1, 64)
+	if s.resp3 {
+		s.out = append(append(append(s.out, ','), text...), "\r\n"...)
+	} else {
+		s.replyString(text)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"celld/persistence"
+	"celld/resp/script"
 	"celld/store"
 )
 
@@ -48,7 +49,9 @@ type Server struct {
 	commands    *commandTable
 	stats       serverStats
 	slowlog     slowlog
+	latency     latencyMonitor
 	seldom      seldom
+	purging     atomic.Bool  // memory is being given back
 	clientsHold atomic.Int64 // bytes, as the runtime was last told
 	scratches   scratchPool
 	persist     *persistence.Disk
@@ -60,8 +63,14 @@ type Server struct {
 	bornNS int64
 	runID  string
 
-	// world is held shared while a batch of commands runs, and alone by EXEC.
-	world sync.RWMutex
+	// world is held shared while a batch of commands runs, and alone by EXEC and scripts.
+	world   sync.RWMutex
+	scripts *script.Engine            // only with the world alone
+	running atomic.Pointer[scriptRun] // what others see of it is busy
+	ending  atomic.Bool               // nothing may keep the server any more
+
+	accepting   sync.Mutex // held while a connection is taken in
+	fullUntilNS int64      // guarded by accepting
 
 	mu       sync.Mutex
 	admitted int64              // connections, of which maxclients is the most
@@ -78,13 +87,14 @@ type Server struct {
 	exit     func(code int) // os.Exit, but in tests
 	stopOnce sync.Once
 	stop     chan struct{}
+	aborts   chan struct{} // SHUTDOWN ABORT receives while a shutdown is delayed
 }
 
 // NewServer returns a server that serves sessions; it listens to nothing yet.
 func NewServer(o Options) *Server {
 	srv := &Server{
 		cfg: o.Config, store: o.Store, log: o.Log, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version,
-		sessions: map[int64]*Session{}, stop: make(chan struct{}), persist: o.Persistence, exit: os.Exit,
+		sessions: map[int64]*Session{}, stop: make(chan struct{}), aborts: make(chan struct{}), persist: o.Persistence, exit: os.Exit,
 	}
 	if srv.log == nil {
 		srv.log = slog.New(slog.DiscardHandler)
@@ -124,15 +134,16 @@ func NewServer(o Options) *Server {
 	return srv
 }
 
-// Done is closed when a client has asked for SHUTDOWN.
-func (srv *Server) Done() <-chan struct{} { return srv.stop }
-
+// shutdown has the server stop at once, whatever --shutdown-delay says.
 func (srv *Server) shutdown() { srv.stopOnce.Do(func() { close(srv.stop) }) }
 
 // Peer says who is at the other end of a connection.
 type Peer struct {
 	Remote, Local net.Addr
 }
+
+// fullLine is what NewSession says while maxclients are served.
+const fullLine = "-" + errMaxClients + "\r\n"
 
 // NewSession takes a connection in. Where the connection may not be served it returns nil, and a reply to be sent
 // before it is closed. No other session sees the new one, and so none can close it, until its transport calls Open.
@@ -161,8 +172,7 @@ func (srv *Server) NewSession(tr Transport, p Peer) (s *Session, refusal string)
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	if srv.admitted >= srv.cfg.maxClients.Get() {
-		srv.stats.rejectedClients.Add(1)
-		return nil, "-" + errMaxClients + "\r\n"
+		return nil, fullLine
 	}
 	srv.stats.connections.Add(1)
 	srv.admitted++
@@ -206,6 +216,12 @@ func (srv *Server) sessionsByAge() []*Session {
 	sessions := srv.allSessions()
 	slices.SortFunc(sessions, func(a, b *Session) int { return cmp.Compare(a.client.id, b.client.id) })
 	return sessions
+}
+
+func (srv *Server) hasClient(id int64) bool {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	return srv.sessions[id] != nil
 }
 
 func (srv *Server) clientCount() int {

@@ -195,6 +195,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 		args, n, err := s.reader.next(data, limits)
 		if err != nil {
 			srv.stats.protocolErrors.Add(1)
+			srv.stats.rejected(nil, err.Error())
 			if !s.replyOff && s.skip != 2 { // as the next command, it has no reply then
 				s.replyError("%s", err)
 			}
@@ -206,6 +207,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 		}
 		if len(args) == 0 {
 			s.skip -= min(s.skip, 1) // an empty command is the one without a reply, as in Redis
+			s.endCaching(nil)
 		} else {
 			s.dispatch(args)
 			if limits, batchable = s.heed(); batchable {
@@ -218,15 +220,16 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	return data, false
 }
 
-// heed reads what the command before may have changed (AUTH, MULTI, CLIENT REPLY, CONFIG SET, another's MONITOR): how long a
-// frame may be, whether each command is timed, and whether CL.THROTTLE calls may take the short way, past dispatch and
-// call: no one watches, queues, times or holds back the replies of single commands.
+// heed reads what the command before may have changed (AUTH, MULTI, CLIENT REPLY, CLIENT CACHING, CONFIG SET, another's
+// MONITOR): how long a frame may be, whether each command is timed, and whether CL.THROTTLE calls may take the short way, past
+// dispatch and call: no one watches, queues, times, counts or holds back the replies of single commands.
 func (s *Session) heed() (limits frameLimits, batchable bool) {
 	cfg := s.srv.cfg
 	limits = frameLimits{maxArgs: int(cfg.maxMultibulkLen.Get()), maxBulk: int(cfg.maxBulkLen.Get()), authed: s.authed}
 	slowUS := cfg.slowlogSlowerThan.Get()
 	s.timeAll = slowUS >= 0 && slowUS < 1000
-	return limits, s.authed && !s.tx.open && !s.replyOff && s.skip == 0 && !s.timeAll && !s.srv.monitored() && !s.srv.loading.Load() && !s.refusing()
+	return limits, s.authed && !s.tx.open && !s.replyOff && s.skip == 0 && !s.timeAll && !s.srv.monitored() && !s.srv.loading.Load() && !s.othersBusy() && !s.refusing() &&
+		s.client.trackingMode()&trackingCaching == 0
 }
 
 // keep stores what is unserved, or the start of an unfinished command until the rest arrives. It ends the connection where that
@@ -263,7 +266,7 @@ func (s *Session) dispatch(args [][]byte) {
 	switch {
 	case s.end != open:
 	case text != "":
-		s.srv.stats.rejected(row)
+		s.srv.stats.rejected(row, text)
 		if row != nil && row.name == "exec" { // a refused EXEC ends its transaction
 			s.endTx()
 			text = fmt.Sprintf(errExecRejected, strings.TrimPrefix(text, "ERR "))
@@ -274,7 +277,11 @@ func (s *Session) dispatch(args [][]byte) {
 		s.queue(row, args)
 	default:
 		s.call(row, args)
+		if s.client.tracked(row) {
+			s.invalidate(row.keysOf(args))
+		}
 	}
+	s.endCaching(row)
 	if s.replyOff || s.skip == 1 {
 		s.out = s.out[:mark]
 		s.unwrite(mark)
@@ -308,6 +315,9 @@ func (s *Session) admit(args [][]byte) (*command, string) {
 	if (flags|row.flags)&loading == 0 && s.srv.loading.Load() {
 		return row, errLoading
 	}
+	if (flags|row.flags)&allowBusy == 0 && s.othersBusy() {
+		return row, errBusy
+	}
 	return row, ""
 }
 
@@ -325,7 +335,7 @@ func isHTTP(name []byte) bool {
 func (s *Session) call(row *command, args [][]byte) {
 	s.client.lastCommand.Store(row)
 	if row.flags&write != 0 && s.refusing() {
-		s.srv.stats.rejected(row)
+		s.srv.stats.rejected(row, errMisconf)
 		s.replyError(errMisconf, s.srv.persist.Refusal())
 		return
 	}
@@ -340,9 +350,10 @@ func (s *Session) call(row *command, args [][]byte) {
 		tookNS := s.srv.clock() - startNS
 		s.scratch.stats.countSlow(row, tookNS, inExec)
 		s.srv.slowlog.add(s, row, args, tookNS)
+		s.srv.slow(latencyEventOf(row), startNS+tookNS, tookNS)
 	}
 	if mark < len(s.out) && s.out[mark] == '-' {
-		s.srv.stats.failed(row)
+		s.srv.stats.failed(row, s.out[mark:])
 	}
 	if row.flags&write != 0 && s.srv.synchronous {
 		s.noteWrites(mark, 1)

@@ -42,6 +42,9 @@ func (t *fakeTransport) Wake() {
 }
 
 // take returns what was sent since the last take.
+func (t *fakeTransport) Meanwhile(bool) {}
+func (t *fakeTransport) Resume()        {}
+
 func (t *fakeTransport) take() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

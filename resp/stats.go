@@ -20,7 +20,10 @@ type serverStats struct {
 	wrongPasswords    atomic.Int64
 	decisions         decisionCounters
 	clockSteps        atomic.Int64 // wall clocks that were set
-	commandsPerSecond atomic.Int64 // over the last second, kept by the cron
+	commandsPerSecond atomic.Int64 // over the last second, kept by the cron, as are the next two
+	inputPerSecond    atomic.Int64
+	outputPerSecond   atomic.Int64
+	errors            errorStats
 }
 
 func (st *serverStats) reset() {
@@ -30,6 +33,7 @@ func (st *serverStats) reset() {
 	} {
 		n.Store(0)
 	}
+	st.errors.reset()
 	for kind := range st.decisions {
 		st.decisions[kind].Store(0)
 	}
@@ -41,17 +45,43 @@ type commandStats struct {
 	ns       atomic.Int64
 	rejected atomic.Int64 // refused before they ran
 	failed   atomic.Int64 // answered with an error
+	times    atomic.Pointer[times]
 }
 
-func (st *serverStats) rejected(row *command) {
+// timed counts n calls that took so long each.
+func (st *commandStats) timed(n, eachNS int64) {
+	st.calls.Add(n)
+	st.ns.Add(n * eachNS)
+	t := st.times.Load()
+	if t == nil {
+		st.times.CompareAndSwap(nil, &times{})
+		if t = st.times.Load(); t == nil { // reset meanwhile
+			return
+		}
+	}
+	t.add(eachNS, n)
+}
+
+func (st *commandStats) reset() {
+	for _, n := range []*atomic.Int64{&st.calls, &st.ns, &st.rejected, &st.failed} {
+		n.Store(0)
+	}
+	st.times.Store(nil)
+}
+
+// rejected counts a command that was not run, and the text of its error.
+func (st *serverStats) rejected(row *command, text string) {
 	st.errorReplies.Add(1)
+	st.errors.count([]byte("-" + text))
 	if row != nil {
 		row.stats.rejected.Add(1)
 	}
 }
 
-func (st *serverStats) failed(row *command) {
+// failed counts a command whose reply is an error.
+func (st *serverStats) failed(row *command, reply []byte) {
 	st.errorReplies.Add(1)
+	st.errors.count(reply)
 	row.stats.failed.Add(1)
 }
 
@@ -93,8 +123,7 @@ func (b *batchStats) countSlow(row *command, tookNS int64, inExec bool) {
 	if !inExec {
 		b.slowNS += tookNS
 	}
-	row.stats.calls.Add(1)
-	row.stats.ns.Add(tookNS)
+	row.stats.timed(1, tookNS)
 }
 
 // finish hands the counts over, at the end of the batch, and returns when that was.
@@ -108,12 +137,12 @@ func (b *batchStats) finish(s *Session) (nowNS int64) {
 	if b.fast > 0 {
 		nowNS = srv.clock()
 		eachNS := max(0, nowNS-b.startNS-b.slowNS) / b.fast
+		srv.slow(eventFastCommand, nowNS, eachNS)
 		for _, run := range b.runs {
 			if run.row == nil {
 				break
 			}
-			run.row.stats.calls.Add(run.n)
-			run.row.stats.ns.Add(run.n * eachNS)
+			run.row.stats.timed(run.n, eachNS)
 		}
 	}
 	*b = batchStats{}

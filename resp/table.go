@@ -41,7 +41,8 @@ const (
 	skipMonitor
 	skipSlowlog
 	noScript
-	loading // may run while limits are read from the disk
+	loading   // may run while limits are read from the disk
+	allowBusy // may run while another connection's script takes too long
 )
 
 var flagNames = []struct {
@@ -49,7 +50,7 @@ var flagNames = []struct {
 	name string
 }{
 	{write, "write"}, {readonly, "readonly"}, {denyOOM, "denyoom"}, {module, "module"}, {admin, "admin"}, {noScript, "noscript"},
-	{loading, "loading"}, {loading, "stale"}, {skipMonitor, "skip_monitor"}, {skipSlowlog, "skip_slowlog"}, {fast, "fast"}, {noAuth, "no_auth"}, {noMulti, "no_multi"},
+	{loading, "loading"}, {loading, "stale"}, {skipMonitor, "skip_monitor"}, {skipSlowlog, "skip_slowlog"}, {fast, "fast"}, {noAuth, "no_auth"}, {allowBusy, "allow_busy"}, {noMulti, "no_multi"},
 }
 
 // keyRange says which arguments are keys: the first, the last (negative: from the end) and the step, 0 for none. If counted
@@ -64,6 +65,7 @@ var (
 	twoKeys      = keyRange{first: 1, last: 2, step: 1}
 	allKeys      = keyRange{first: 1, last: -1, step: 1}
 	countedPairs = keyRange{first: 2, last: -1, step: 2, counted: true}
+	scriptKeys   = keyRange{first: 3, last: -1, step: 1, counted: true}
 )
 
 func (c *command) fullName() string {

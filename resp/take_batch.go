@@ -130,8 +130,9 @@ func (s *Session) takes(data []byte, maxBulk int) int {
 	for i := range f.reqs[:takes] {
 		r := &f.reqs[i]
 		if r.Err != nil {
+			start := len(s.out)
 			s.replyStoreError(r.Err)
-			s.srv.stats.failed(row)
+			s.srv.stats.failed(row, s.out[start:])
 			continue
 		}
 		t := &f.forms[i].call

@@ -121,8 +121,9 @@ func (s *Session) throttle(data []byte, maxBulk int) int {
 	for i := range b.reqs[:calls] {
 		r := &b.reqs[i]
 		if r.Err != nil {
+			start := len(s.out)
 			s.replyThrottleError(r.Err)
-			s.srv.stats.failed(row)
+			s.srv.stats.failed(row, s.out[start:])
 			continue
 		}
 		if r.Quantity > 0 {

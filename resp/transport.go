@@ -10,4 +10,10 @@ type Transport interface {
 	Close()
 	// Wake has Serve called soon with no bytes, for output that came about elsewhere. From any goroutine.
 	Wake()
+	// Meanwhile serves other connections where Serve keeps them from it: a command has been running for long, and asks for it
+	// every now and then. Where it has changed nothing (wrote), it is taken out of the round that waits for the disk, until
+	// Resume.
+	Meanwhile(wrote bool)
+	// Resume goes on with that round, before the command changes something, and at its end.
+	Resume()
 }

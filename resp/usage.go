@@ -95,11 +95,11 @@ func (p *usageParser) one() argument {
 
 func kindOf(word string) string {
 	switch word {
-	case "key", "newkey":
+	case "key", "newkey", "source", "destination":
 		return "key"
 	case "pattern":
 		return "pattern"
-	case "n", "max_burst", "count", "period", "quantity", "seconds", "milliseconds", "cursor", "index", "tat", "client-id",
+	case "n", "max_burst", "max-burst", "tokens-per-period", "destination-db", "count", "period", "quantity", "seconds", "milliseconds", "cursor", "index", "tat", "client-id",
 		"unix-time-seconds", "unix-time-milliseconds", "protover":
 		return "integer"
 	}

@@ -52,7 +52,7 @@
 // used again after it; the lowest free one is, so that slabs become empty, and those are given back. What is idle in others counts
 // against MaxBytes, beyond an eighth of it and 4 MB.
 //
-// A call takes one shard's lock, Rename two and Take those of its keys in index order, Flush all in index order. Under these
+// A call takes one shard's lock, Rename and Copy two and Take those of its keys in index order, Flush all in index order. Under these
 // the locks of policies, rules and exports are taken, and under those that of settings. No lock is held for longer than some
 // 64 keys take, or the 128 calls that a Take may have. The room (how many keys and bytes are held, of how many) is shared by all shards and atomic,
 // so the limits are exact whatever the number of shards; the order of eviction is exact within a shard.

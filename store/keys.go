@@ -130,13 +130,23 @@ func (s *Store) Delete(key []byte, nowNS int64) bool {
 
 // IdleNS returns how long ago a live key was last touched (OBJECT IDLETIME), and does not touch it.
 func (s *Store) IdleNS(key []byte, nowNS int64) (int64, bool) {
+	return s.inspect(key, nowNS, func(sh *shard, _ uint32, e *slot) int64 { return max(nowNS-sh.touchedNS(e), 0) })
+}
+
+// KeyBytes returns what a live key takes with its limits (MEMORY USAGE), by the estimate of MaxBytes, and does not touch it.
+// Those of all keys add up to Stats.Bytes.
+func (s *Store) KeyBytes(key []byte, nowNS int64) (int64, bool) {
+	return s.inspect(key, nowNS, (*shard).costBytes)
+}
+
+func (s *Store) inspect(key []byte, nowNS int64, figure func(*shard, uint32, *slot) int64) (int64, bool) {
 	hash := s.hash(key)
 	sh := s.shardOf(hash)
 	sh.lock(nowNS)
 	defer sh.mu.Unlock()
-	_, e := sh.find(hash, key, Access{NowNS: nowNS, NoTouch: true})
+	n, e := sh.find(hash, key, Access{NowNS: nowNS, NoTouch: true})
 	if e == nil {
 		return 0, false
 	}
-	return max(nowNS-sh.touchedNS(e), 0), true
+	return figure(sh, n, e), true
 }

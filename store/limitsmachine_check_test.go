@@ -214,7 +214,7 @@ func runLimitsMachine(t *rapid.T, shards int) {
 	actions := map[string]func(*rapid.T){
 		"":     m.check,
 		"take": m.take, "take2": m.take, "take3": m.take, "take4": m.take, "take5": m.take, "take6": m.take,
-		"give": m.give, "throttle": m.throttle, "set": m.set, "expire": m.expire, "delete": m.delete, "rename": m.rename,
+		"give": m.give, "throttle": m.throttle, "set": m.set, "expire": m.expire, "delete": m.delete, "rename": m.rename, "copy": m.copy,
 		"copyFields": m.copyFields, "setPolicy": m.setPolicy, "setPolicy2": m.setPolicy, "deletePolicy": m.deletePolicy,
 		"pass": m.pass, "pass2": m.pass, "sweep": m.sweep, "setWall": m.setWall, "setWall2": m.setWall, "undo2": m.undo, "flush": m.flush, "commit": m.commit, "undo": m.undo, "checkCopy": m.checkCopy,
 	}

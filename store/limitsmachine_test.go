@@ -204,16 +204,50 @@ func (m *limitsMachine) delete(t *rapid.T) {
 
 func (m *limitsMachine) rename(t *rapid.T) {
 	from, to := m.drawKey(t), m.drawKey(t)
-	got := m.store.Rename([]byte(from), []byte(to), m.model.nowNS)
 	k := m.model.keys[from]
-	if got != (k != nil) {
+	moves := k != nil && from != to
+	if rapid.Bool().Draw(t, "only new") {
+		moves = moves && m.model.keys[to] == nil
+		if there, moved := m.store.RenameNew([]byte(from), []byte(to), m.model.nowNS); there != (k != nil) || moved != moves {
+			t.Fatalf("rename %q to %q, if new: %v, %v, want %v", from, to, there, moved, moves)
+		}
+	} else if got := m.store.Rename([]byte(from), []byte(to), m.model.nowNS); got != (k != nil) {
 		t.Fatalf("rename %q: %v", from, got)
 	}
-	if k != nil && from != to {
+	if moves {
 		m.model.keys[to] = k
 		delete(m.model.keys, from)
 	}
 	m.evictedSome(t, nil)
+}
+
+func (m *limitsMachine) copy(t *rapid.T) {
+	from, to, replace := m.drawKey(t), m.drawKey(t), rapid.Bool().Draw(t, "replace")
+	if from == to {
+		return
+	}
+	k, old := m.model.keys[from], m.model.keys[to]
+	copies := k != nil && (old == nil || replace)
+	full := false
+	if copies {
+		alone := limitsModel{keys: map[string]*heldKey{to: k}}
+		made, grown := int64(1), alone.bytes()
+		if old != nil {
+			alone.keys[to] = old
+			made, grown = 0, grown-alone.bytes()
+		}
+		full = m.model.full(made, grown)
+	}
+	copied, err := m.store.Copy([]byte(from), []byte(to), replace, m.access(t))
+	if m.evictedSome(t, err) {
+		return
+	}
+	if copied != (copies && !full) || (err == store.ErrFull) != full {
+		t.Fatalf("copy %q to %q: %v, %v; want %v, full: %v", from, to, copied, err, copies, full)
+	}
+	if copied {
+		m.model.keys[to] = k.clone()
+	}
 }
 
 // copyFields is HSET of what HGETALL shows of another key.

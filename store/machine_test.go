@@ -188,12 +188,17 @@ func (m *machine) delete(t *rapid.T) {
 
 func (m *machine) rename(t *rapid.T) {
 	from, to := drawKey(t), drawKey(t)
-	got := m.store.Rename([]byte(from), []byte(to), m.model.nowNS)
 	k := m.model.find(from)
-	if got != (k != nil) {
+	moves := k != nil && from != to
+	if rapid.Bool().Draw(t, "only new") {
+		moves = moves && m.model.find(to) == nil
+		if there, moved := m.store.RenameNew([]byte(from), []byte(to), m.model.nowNS); there != (k != nil) || moved != moves {
+			t.Fatalf("rename %q to %q, if new: %v, %v, want %v", from, to, there, moved, moves)
+		}
+	} else if got := m.store.Rename([]byte(from), []byte(to), m.model.nowNS); got != (k != nil) {
 		t.Fatalf("rename %q to %q: %v", from, to, got)
 	}
-	if k == nil || from == to {
+	if !moves {
 		return
 	}
 	m.model.remove(to)
@@ -207,6 +212,37 @@ func (m *machine) rename(t *rapid.T) {
 	}
 	m.changed(to)
 	m.trim(t)
+}
+
+// copy may find that the key to be copied had to go for the room of the new one.
+func (m *machine) copy(t *rapid.T) {
+	from, to, a, replace := drawKey(t), drawKey(t), m.drawAccess(t), rapid.Bool().Draw(t, "replace")
+	if from == to {
+		return
+	}
+	copied, err := m.store.Copy([]byte(from), []byte(to), replace, a)
+	k := m.model.use(from, a)
+	var old *modelKey
+	if k != nil {
+		old = m.model.use(to, a)
+	}
+	if k == nil || old != nil && !replace {
+		if copied || err != nil {
+			t.Fatalf("copy %q to %q: %v, %v", from, to, copied, err)
+		}
+		return
+	}
+	if old == nil && err == nil && !copied {
+		m.makeRoom(t, 1, int64(len(to))+store.OverheadBytes)
+		if m.model.find(from) != nil {
+			t.Fatalf("%q is there, and was not copied to %q", from, to)
+		}
+		return
+	}
+	m.put(t, to, k.state, err)
+	if copied != (err == nil) {
+		t.Fatalf("copy %q to %q: %v, %v", from, to, copied, err)
+	}
 }
 
 func (m *machine) idle(t *rapid.T) {
@@ -324,6 +360,9 @@ func (m *machine) check(t *rapid.T) {
 		}
 		seen[key] = true
 	})
+	if bytes := m.keyBytes(); bytes != m.model.bytes() {
+		t.Fatalf("keys take %d bytes each by itself, want %d", bytes, m.model.bytes())
+	}
 	if len(seen) != len(m.model.keys) {
 		t.Fatalf("scan delivers %q, want %d keys", keysOf(seen), len(m.model.keys))
 	}
@@ -354,6 +393,15 @@ func (m *machine) check(t *rapid.T) {
 	}
 }
 
+// keyBytes is what the keys take, each by itself.
+func (m *machine) keyBytes() (sum int64) {
+	for _, k := range m.model.keys {
+		n, _ := m.store.KeyBytes([]byte(k.name), m.model.nowNS)
+		sum += n
+	}
+	return sum
+}
+
 // checkWatches is apart from check, as it removes dead keys.
 func (m *machine) checkWatches(t *rapid.T) {
 	for _, w := range m.watches {
@@ -374,7 +422,7 @@ func runMachine(t *rapid.T, shards int) {
 		"":         m.check,
 		"throttle": m.throttle, "throttle2": m.throttle, "throttle3": m.throttle,
 		"update": m.update, "update2": m.update, "update3": m.update,
-		"get": m.get, "delete": m.delete, "rename": m.rename, "idle": m.idle,
+		"get": m.get, "delete": m.delete, "rename": m.rename, "copy": m.copy, "copy2": m.copy, "idle": m.idle,
 		"random": m.random, "length": m.length, "sweep": m.sweep, "flush": m.flush,
 		"resize": m.resize, "drain": m.drain, "watch": m.watch, "unwatch": m.unwatch,
 		"checkWatches": m.checkWatches, "pass": m.pass, "pass2": m.pass, "pass3": m.pass,

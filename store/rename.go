@@ -8,29 +8,36 @@ import "bytes"
 // A rename needs no room but what a longer name takes, and is never refused. If that is too much for MaxBytes, others
 // are evicted; with NoEviction, as in Redis, it is let pass.
 func (s *Store) Rename(from, to []byte, nowNS int64) bool {
-	if !s.rename(from, to, nowNS) {
-		return false
-	}
-	s.trim(nowNS)
-	return true
+	there, _ := s.rename(from, to, false, nowNS)
+	return there
 }
 
-func (s *Store) rename(from, to []byte, nowNS int64) bool {
-	fromHash, toHash := s.hash(from), s.hash(to)
-	i, j := s.shardIndex(fromHash), s.shardIndex(toHash)
-	source, target := &s.shards[i], &s.shards[j]
-	s.shards[min(i, j)].lock(nowNS)
-	defer s.shards[min(i, j)].mu.Unlock()
-	if i != j {
-		s.shards[max(i, j)].lock(nowNS)
-		defer s.shards[max(i, j)].mu.Unlock()
+// RenameNew is Rename that moves nothing to a name that another key has, or the key itself.
+func (s *Store) RenameNew(from, to []byte, nowNS int64) (there, moved bool) {
+	return s.rename(from, to, true, nowNS)
+}
+
+func (s *Store) rename(from, to []byte, onlyNew bool, nowNS int64) (there, moved bool) {
+	if there, moved = s.move(from, to, onlyNew, nowNS); moved {
+		s.trim(nowNS)
 	}
+	return there, moved
+}
+
+func (s *Store) move(from, to []byte, onlyNew bool, nowNS int64) (there, moved bool) {
+	fromHash, toHash := s.hash(from), s.hash(to)
+	source, target, locks := s.pair(fromHash, toHash)
+	s.lockAll(&locks, nowNS)
+	defer s.unlockAll(&locks)
 	a := Access{NowNS: nowNS, NoTouch: true}
 	n, e := source.find(fromHash, from, a)
 	if e == nil || bytes.Equal(from, to) {
-		return e != nil
+		return e != nil, false
 	}
 	o, old := target.find(toHash, to, a)
+	if old != nil && onlyNew {
+		return true, false
+	}
 	st, spent := source.full(n, e), e.spent() // unlink leaves the rings to us
 	if !spent {
 		s.noteMove(from, to, st)
@@ -45,5 +52,13 @@ func (s *Store) rename(from, to []byte, nowNS int64) bool {
 		target.link(toHash, to, st, spent, nowNS)
 	}
 	target.find(toHash, to, Access{NowNS: nowNS}) // a use of a key that was there
-	return true
+	return true, true
+}
+
+// pair is the shards of two keys, and what to lock of them.
+func (s *Store) pair(fromHash, toHash uint64) (source, target *shard, locks shardSet) {
+	i, j := s.shardIndex(fromHash), s.shardIndex(toHash)
+	locks.add(i)
+	locks.add(j)
+	return &s.shards[i], &s.shards[j], locks
 }

@@ -280,13 +280,16 @@ func TestKeysOfGonePoliciesAreNoKeys(t *testing.T) {
 	limit := mustLimit(t, 3, 1, 1)
 	name, a := []byte("ghost"), at(t0)
 	looks := map[string]func(s *store.Store) bool{
-		"Get":    func(s *store.Store) bool { _, ok := s.Get(name, a); return ok },
-		"Delete": func(s *store.Store) bool { return s.Delete(name, t0) },
-		"IdleNS": func(s *store.Store) bool { _, ok := s.IdleNS(name, t0); return ok },
-		"Rename": func(s *store.Store) bool { return s.Rename(name, []byte("live"), t0) },
-		"Limits": func(s *store.Store) bool { ok, _ := s.Limits(name, a, func(*store.LimitState) {}); return ok },
-		"Len":    func(s *store.Store) bool { return s.Len(t0) != 1 },
-		"Random": func(s *store.Store) bool { key, _ := s.Random(t0); return key != "live" },
+		"Get":       func(s *store.Store) bool { _, ok := s.Get(name, a); return ok },
+		"Delete":    func(s *store.Store) bool { return s.Delete(name, t0) },
+		"IdleNS":    func(s *store.Store) bool { _, ok := s.IdleNS(name, t0); return ok },
+		"Rename":    func(s *store.Store) bool { return s.Rename(name, []byte("live"), t0) },
+		"RenameNew": func(s *store.Store) bool { there, _ := s.RenameNew(name, []byte("new"), t0); return there },
+		"Copy":      func(s *store.Store) bool { ok, _ := s.Copy(name, []byte("new"), false, a); return ok },
+		"KeyBytes":  func(s *store.Store) bool { _, ok := s.KeyBytes(name, t0); return ok },
+		"Limits":    func(s *store.Store) bool { ok, _ := s.Limits(name, a, func(*store.LimitState) {}); return ok },
+		"Len":       func(s *store.Store) bool { return s.Len(t0) != 1 },
+		"Random":    func(s *store.Store) bool { key, _ := s.Random(t0); return key != "live" },
 		"Scan": func(s *store.Store) (found bool) {
 			s.Scan(0, 10, t0, func(key string, _ store.State) { found = found || key != "live" })
 			return found

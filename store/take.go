@@ -141,7 +141,7 @@ type shardSet [maxShards / 64]uint64
 
 func (set *shardSet) add(index int) { set[index/64] |= 1 << (index % 64) }
 
-// lockAll locks the shards, lowest index first, as Rename and Flush do.
+// lockAll locks the shards, lowest index first, as Flush does.
 func (s *Store) lockAll(set *shardSet, nowNS int64) {
 	for i, word := range set {
 		for ; word != 0; word &= word - 1 {

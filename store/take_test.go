@@ -212,7 +212,7 @@ func TestRulesOfTake(t *testing.T) {
 	expectKeys(t, s, t0+3*second, "bad")
 }
 
-// Callers take from keys that overlap, in all orders, while keys are renamed, flushed, put, exported and drained and policies
+// Callers take from keys that overlap, in all orders, while keys are renamed, copied, flushed, put, exported and drained and policies
 // and rules change. Nothing hangs, and the account is right.
 func TestTakesAtOnce(t *testing.T) {
 	for _, o := range []store.Options{
@@ -250,6 +250,12 @@ func TestTakesAtOnce(t *testing.T) {
 			},
 			func(int) { _, _ = s.Throttle([]byte(key()), throttle, 1, at(clock.Load())) },
 			func(int) { s.Rename([]byte(key()), []byte(key()), clock.Load()); s.Delete([]byte(key()), clock.Load()) },
+			func(i int) {
+				s.RenameNew([]byte(key()), []byte(key()), clock.Load())
+				if from, to := key(), key(); from != to {
+					_, _ = s.Copy([]byte(from), []byte(to), i%2 == 0, at(clock.Load()))
+				}
+			},
 			func(i int) {
 				_, _ = s.SetPolicy(name(), mustParse(t, texts[rand.IntN(len(texts))]), store.PolicyOptions{Reset: i%7 == 0})
 				if i%5 == 0 {

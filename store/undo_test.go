@@ -19,13 +19,19 @@ func TestUndo(t *testing.T) {
 		limit := mustLimit(t, 3, 1, 1)
 		key := func() []byte { return fmt.Append(nil, rapid.IntRange(0, 6).Draw(t, "key")) }
 		change := func() {
-			switch rapid.IntRange(0, 4).Draw(t, "change") {
+			switch rapid.IntRange(0, 6).Draw(t, "change") {
 			case 0, 1:
 				_, _ = s.Throttle(key(), limit, rapid.Int64Range(-2, 3).Draw(t, "quantity"), at(t0))
 			case 2:
 				s.Delete(key(), t0)
 			case 3:
 				s.Rename(key(), key(), t0)
+			case 4:
+				s.RenameNew(key(), key(), t0)
+			case 5:
+				if from, to := key(), key(); string(from) != string(to) {
+					_, _ = s.Copy(from, to, rapid.Bool().Draw(t, "replace"), at(t0))
+				}
 			default:
 				mustPut(t, s, string(key()), store.State{TAT: uint64(t0 + 5*second), ExpiryNS: t0 + rapid.Int64Range(1, 9).Draw(t, "expiry")}, t0)
 			}

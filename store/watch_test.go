@@ -21,6 +21,12 @@ func TestWatch(t *testing.T) {
 	rename := func(from, to string) func(*store.Store) {
 		return func(s *store.Store) { s.Rename([]byte(from), []byte(to), t0) }
 	}
+	renameNew := func(from, to string) func(*store.Store) {
+		return func(s *store.Store) { s.RenameNew([]byte(from), []byte(to), t0) }
+	}
+	copyTo := func(from, to string, replace bool) func(*store.Store) {
+		return func(s *store.Store) { _, _ = s.Copy([]byte(from), []byte(to), replace, at(t0)) }
+	}
 	reads := func(s *store.Store) { s.Get(k, at(t0)); s.IdleNS(k, t0); s.Len(t0); contents(t, s, t0) }
 	sweep := func(s *store.Store) { s.Sweep(t0 + second) }
 	shrink := func(s *store.Store) { s.SetMaxBytes(1) }
@@ -67,6 +73,15 @@ func TestWatch(t *testing.T) {
 		{"renamed away and back", true, events{rename("k", "to"), rename("to", "k")}, 0, true},
 		{"renamed to itself", true, events{rename("k", "k")}, 0, false},
 		{"another renamed over it", true, events{other, rename("o", "k")}, 0, true},
+		{"renamed away to a new name", true, events{renameNew("k", "to")}, 0, true},
+		{"not renamed to a name that is taken", true, events{other, renameNew("k", "o")}, 0, false},
+		{"another renamed to it, absent", false, events{other, renameNew("o", "k")}, 0, true},
+		{"another not renamed over it", true, events{other, renameNew("o", "k")}, 0, false},
+		{"copied", true, events{copyTo("k", "to", false)}, 0, false},
+		{"another copied to it, absent", false, events{other, copyTo("o", "k", false)}, 0, true},
+		{"another not copied over it", true, events{other, copyTo("o", "k", false)}, 0, false},
+		{"another copied over it", true, events{other, copyTo("o", "k", true)}, 0, true},
+		{"an absent one copied over it", true, events{copyTo("o", "k", true)}, 0, false},
 		{"evicted", true, events{evict}, 0, true},
 		{"others evicted", false, events{evict}, 0, false},
 		{"shrunk away", true, events{shrink}, 0, true},

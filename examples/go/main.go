@@ -1,36 +1,108 @@
-// Asks celld whether one more call of a key may pass, with go-redis.
+// A service that asks celld before it answers, with go-redis. Start it, and call it until it says no:
+//
+//	go run .
+//	curl -i http://127.0.0.1:8080/
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log"
+	"net"
+	"net/http"
 	"os"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 )
 
-func main() {
-	ctx := context.Background()
-	client := redis.NewClient(&redis.Options{Addr: address()})
-	defer client.Close()
+// patience is the most that a request waits for the limiter. An answer takes well under a millisecond on the same host.
+const patience = 500 * time.Millisecond
 
-	// 30 calls a minute, 15 more at once.
-	reply, err := client.Do(ctx, "CL.THROTTLE", "user:42", 15, 30, 60, 1).Int64Slice()
+type service struct {
+	limiter *redis.Client
+	down    atomic.Bool
+}
+
+func main() {
+	options, err := redis.ParseURL(cmp.Or(os.Getenv("RATE_LIMITER"), "redis://127.0.0.1:6379"))
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		log.Fatalf("RATE_LIMITER: %v", err)
 	}
-	if limited, retryAfter := reply[0] == 1, time.Duration(reply[3])*time.Second; limited {
-		fmt.Println("try again in", retryAfter)
-	} else {
-		fmt.Println("allowed,", reply[2], "left")
+	options.ContextTimeoutEnabled = true
+	options.DialerRetries = 1
+	options.MaxRetries = -1 // a call whose reply was lost may have counted: a second try would count twice
+	logging.Disable()       // ask says what fails, and only once
+	s := &service{limiter: redis.NewClient(options)}
+
+	http.HandleFunc("GET /{$}", s.hello)
+	http.HandleFunc("GET /login", s.login)
+	listener, err := net.Listen("tcp", cmp.Or(os.Getenv("LISTEN"), "127.0.0.1:8080")) // in a container 0.0.0.0:8080
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Printf("listening on http://%s/", listener.Addr())
+	log.Fatal(http.Serve(listener, nil))
+}
+
+// hello has a limit that keeps the service from drowning. Without the limiter it lets everybody in: better a service
+// that is busy than one that is down because of its limiter.
+func (s *service) hello(w http.ResponseWriter, r *http.Request) {
+	// 10 a minute, all at once if need be. Further limits may follow: "10/1m", "100/1h". Times are milliseconds.
+	reply, err := s.ask(r, "CL.TAKE", "ip:"+address(r), "10/1m")
+	if err == nil && !admit(w, reply, time.Millisecond) {
+		return
+	}
+	fmt.Fprintln(w, "hello")
+}
+
+// login has a limit that keeps out who guesses passwords. Without the limiter nobody may try.
+func (s *service) login(w http.ResponseWriter, r *http.Request) {
+	// 5 a minute, 4 more at once than one. Times are seconds.
+	reply, err := s.ask(r, "CL.THROTTLE", "login:"+address(r), 4, 5, 60)
+	if err != nil {
+		http.Error(w, "try again later", http.StatusServiceUnavailable)
+	} else if admit(w, reply, time.Second) {
+		fmt.Fprintln(w, "welcome")
 	}
 }
 
-func address() string {
-	if a := os.Getenv("ADDR"); a != "" {
-		return a
+// ask returns the reply, whose first four integers are the same for both commands: limited, limit, remaining, retry after.
+// It logs when the limiter goes and when it comes back, not at each call between.
+func (s *service) ask(r *http.Request, command ...any) ([]int64, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	reply, err := s.limiter.Do(ctx, command...).Int64Slice()
+	if r.Context().Err() != nil {
+		return reply, err // the client has gone, which says nothing of the limiter
 	}
-	return "127.0.0.1:6379"
+	if s.down.Swap(err != nil) != (err != nil) {
+		log.Printf("rate limiter: %v", cmp.Or(err, fmt.Errorf("answers again")))
+	}
+	return reply, err
+}
+
+// admit tells the client what the limiter says, and answers the request if that is no.
+func admit(w http.ResponseWriter, reply []int64, unit time.Duration) bool {
+	limited, limit, remaining, retryAfter := reply[0] == 1, reply[1], reply[2], reply[3]
+	w.Header().Set("RateLimit-Limit", strconv.FormatInt(limit, 10))
+	w.Header().Set("RateLimit-Remaining", strconv.FormatInt(remaining, 10))
+	if limited && retryAfter >= 0 { // -1: it will never pass, as where a rule denies it
+		seconds := (time.Duration(retryAfter)*unit + time.Second - 1) / time.Second
+		w.Header().Set("Retry-After", strconv.Itoa(int(seconds)))
+	}
+	if limited {
+		http.Error(w, "too many requests", http.StatusTooManyRequests)
+	}
+	return !limited
+}
+
+// address is the peer's. Behind a proxy, take what the proxy says instead.
+func address(r *http.Request) string {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	return host
 }

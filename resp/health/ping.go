@@ -3,10 +3,13 @@ package health
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +24,8 @@ const pingPatience = 3 * time.Second
 //
 // It asks all addresses at once, and one that answers will do: a server has several, of which some may be missing.
 //
-// A server that loads is there, and whoever kills it for that has it begin anew, for ever. redis-cli ping exits with 0 then too.
+// A server that loads, or is full, or has got another password, is there, and whoever kills it for that has every limit begin
+// anew. So only ready refuses these.
 func Ping(flags *pflag.FlagSet, ready bool) error {
 	value := func(name string) string { return flags.Lookup(name).Value.String() }
 	password, port := value("requirepass"), value("port")
@@ -40,15 +44,15 @@ func Ping(flags *pflag.FlagSet, ready bool) error {
 		return errors.New("ping: --port 0 is whatever port was free; give the one that the log tells")
 	}
 	type answer struct {
-		from    int
-		loading bool
-		err     error
+		from int
+		note string
+		err  error
 	}
 	answers := make(chan answer, len(places))
 	for i, p := range places {
 		go func() {
-			loading, err := p.ping(password, ready)
-			answers <- answer{i, loading, err}
+			note, err := p.ping(password, ready)
+			answers <- answer{i, note, err}
 		}()
 	}
 	failed := make([]error, len(places))
@@ -57,8 +61,8 @@ func Ping(flags *pflag.FlagSet, ready bool) error {
 		select {
 		case a := <-answers:
 			if a.err == nil {
-				if a.loading {
-					fmt.Println("loading")
+				if a.note != "" {
+					fmt.Println(a.note)
 				}
 				return nil
 			}
@@ -101,41 +105,39 @@ func (p place) dial() (net.Conn, error) {
 	return dialer.Dial("tcp", net.JoinHostPort(local.AddrPort().Addr().String(), p.port))
 }
 
-func (p place) ping(password string, ready bool) (loading bool, err error) {
+// living begins the errors by which a server refuses a client, or all of them for now.
+var living = []string{"-LOADING ", "-NOAUTH ", "-WRONGPASS ", "-ERR AUTH ", "-DENIED ", "-ERR max number of clients reached"}
+
+// ping returns what a living server said beside PONG.
+func (p place) ping(password string, ready bool) (note string, err error) {
 	conn, err := p.dial()
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(pingPatience))
+	request := "*1\r\n$4\r\nPING\r\n"
+	if password != "" {
+		request = fmt.Sprintf("*2\r\n$4\r\nAUTH\r\n$%d\r\n%s\r\n", len(password), password) + request
+	}
+	_, failed := io.WriteString(conn, request) // a server that is full says so, and closes without reading
 	replies := bufio.NewReader(conn)
-	ask := func(want string, words ...string) error {
-		request := fmt.Appendf(nil, "*%d\r\n", len(words))
-		for _, word := range words {
-			request = fmt.Appendf(request, "$%d\r\n%s\r\n", len(word), word)
-		}
-		if _, err := conn.Write(request); err != nil {
-			return err
-		}
+	for authed := password == ""; ; authed = true {
 		line, err := replies.ReadString('\n')
 		if err != nil {
-			return err
+			return "", cmp.Or(failed, err)
 		}
-		switch got := strings.TrimSpace(line); {
-		case got == want:
-		case !ready && strings.HasPrefix(got, "-LOADING "):
-			loading = true
+		line = strings.TrimSpace(line)
+		switch {
+		case authed && line == "+PONG":
+			return "", nil
+		case !authed && line == "+OK":
+		case !ready && slices.ContainsFunc(living, func(start string) bool { return strings.HasPrefix(line, start) }):
+			return line, nil
 		default:
-			return fmt.Errorf("%s answers %s", conn.RemoteAddr(), got)
-		}
-		return nil
-	}
-	if password != "" {
-		if err := ask("+OK", "AUTH", password); err != nil {
-			return false, err
+			return "", fmt.Errorf("%s answers %.200s", conn.RemoteAddr(), line)
 		}
 	}
-	return loading, ask("+PONG", "PING")
 }
 
 // pingHost is where to reach a server that listens on a host: loopback for all.

@@ -44,6 +44,8 @@ func TestPing(t *testing.T) {
 	_, port, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG").String())
 	_, loading, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "-LOADING Redis is loading the dataset in memory").String())
 	_, other, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "-ERR no").String())
+	_, full, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "-ERR max number of clients reached").String())
+	_, locked, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "-NOAUTH Authentication required.").String())
 	path := filepath.Join(t.TempDir(), "s")
 	serveReply(t, "unix", path, "+PONG")
 	for _, test := range []struct {
@@ -60,6 +62,10 @@ func TestPing(t *testing.T) {
 		{"--bind=-192.0.2.1,127.0.0.3 --port=" + port, false, "127.0.0.3"},
 		{"--bind=127.0.0.1 --port=" + loading, false, ""},
 		{"--bind=127.0.0.1 --port=" + loading, true, "-LOADING"},
+		{"--bind=127.0.0.1 --port=" + full, false, ""},
+		{"--bind=127.0.0.1 --port=" + full, true, "-ERR max"},
+		{"--bind=127.0.0.1 --port=" + locked, false, ""},
+		{"--bind=127.0.0.1 --port=" + locked, true, "-NOAUTH"},
 		{"--bind=127.0.0.1 --port=" + other, false, "-ERR no"},
 		{"--port=0", false, "--port 0"},
 		{"--unixsocket=" + path, true, ""},

@@ -1,16 +1,101 @@
-// Asks celld whether one more call of a key may pass, with the redis crate: cargo run.
-fn main() -> redis::RedisResult<()> {
-    let address = std::env::var("ADDR").unwrap_or("127.0.0.1:6379".into());
-    let mut client = redis::Client::open(format!("redis://{address}/"))?.get_connection()?;
+//! A service that asks celld before it answers, with redis-rs. Start it, and call it until it says no:
+//!
+//!     cargo run
+//!     curl -i http://127.0.0.1:8080/
 
-    // 30 calls a minute, 15 more at once.
-    let (limited, _limit, remaining, retry_after, _reset_after): (bool, i64, i64, i64, i64) = redis::cmd("CL.THROTTLE")
-        .arg("user:42").arg(15).arg(30).arg(60).arg(1)
-        .query(&mut client)?;
-    if limited {
-        println!("try again in {retry_after} s");
-    } else {
-        println!("allowed, {remaining} left");
+use std::env;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::{Router, routing::get};
+use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use redis::{Client, Cmd, FromRedisValue, RedisResult, cmd};
+
+/// The most that a request waits for the limiter to connect, or to answer, which takes well under a millisecond on the
+/// same host.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+#[derive(Clone)]
+struct Limiter {
+    connection: ConnectionManager,
+    down: Arc<AtomicBool>,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let url = env::var("RATE_LIMITER").unwrap_or("redis://127.0.0.1:6379".into());
+    let config = ConnectionManagerConfig::new()
+        .set_connection_timeout(Some(PATIENCE))
+        .set_response_timeout(Some(PATIENCE))
+        .set_number_of_retries(0); // the next call is the next try
+    let limiter = Limiter {
+        connection: ConnectionManager::new_lazy_with_config(Client::open(url)?, config)?,
+        down: Arc::default(),
+    };
+    let service = Router::new()
+        .route("/", get(hello))
+        .route("/login", get(login))
+        .with_state(limiter)
+        .into_make_service_with_connect_info::<SocketAddr>();
+    let listen = env::var("LISTEN").unwrap_or("127.0.0.1:8080".into()); // in a container 0.0.0.0:8080
+    let listener = tokio::net::TcpListener::bind(listen).await?;
+    println!("listening on http://{}/", listener.local_addr()?);
+    Ok(axum::serve(listener, service).await?)
+}
+
+/// Its limit keeps the service from drowning. Without the limiter it lets everybody in: better a service that is busy than
+/// one that is down because of its limiter.
+async fn hello(limiter: State<Limiter>, peer: ConnectInfo<SocketAddr>) -> Response {
+    // 10 a minute, all at once if need be. Further limits may follow: "10/1m", "100/1h". Times are milliseconds.
+    let key = format!("ip:{}", peer.ip());
+    match limiter.ask::<(bool, i64, i64, f64, i64, i64, i64)>(cmd("CL.TAKE").arg(key).arg("10/1m")).await {
+        Ok((limited, limit, remaining, retry_ms, _reset_ms, _granted, _wait)) => {
+            verdict("hello\n", limited, limit, remaining, retry_ms / 1000.0)
+        }
+        Err(_) => "hello\n".into_response(),
     }
-    Ok(())
+}
+
+/// Its limit keeps out who guesses passwords. Without the limiter nobody may try.
+async fn login(limiter: State<Limiter>, peer: ConnectInfo<SocketAddr>) -> Response {
+    // 5 a minute, 4 more at once than one. Times are seconds.
+    let key = format!("login:{}", peer.ip());
+    match limiter.ask::<(bool, i64, i64, f64, i64)>(cmd("CL.THROTTLE").arg(key).arg(4).arg(5).arg(60)).await {
+        Ok((limited, limit, remaining, retry_after, _reset_after)) => {
+            verdict("welcome\n", limited, limit, remaining, retry_after)
+        }
+        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "try again later\n").into_response(),
+    }
+}
+
+impl Limiter {
+    /// Logs when the limiter goes and when it comes back, not at each call between.
+    async fn ask<Reply: FromRedisValue>(&self, call: &Cmd) -> RedisResult<Reply> {
+        let reply = call.query_async(&mut self.connection.clone()).await;
+        if self.down.swap(reply.is_err(), Ordering::Relaxed) != reply.is_err() {
+            match &reply {
+                Ok(_) => eprintln!("rate limiter: answers again"),
+                Err(error) => eprintln!("rate limiter: {error}"),
+            }
+        }
+        reply
+    }
+}
+
+fn verdict(text: &'static str, limited: bool, limit: i64, remaining: i64, retry_after: f64) -> Response {
+    let headers = [("RateLimit-Limit", limit.to_string()), ("RateLimit-Remaining", remaining.to_string())];
+    if !limited {
+        return (headers, text).into_response();
+    }
+    let mut response = (StatusCode::TOO_MANY_REQUESTS, headers, "too many requests\n").into_response();
+    if retry_after >= 0.0 {
+        // below 0: it will never pass, as where a rule denies it
+        response.headers_mut().insert("Retry-After", HeaderValue::from(retry_after.ceil() as u64));
+    }
+    response
 }

@@ -1,0 +1,127 @@
+import com.sun.net.httpserver.Headers;
+import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpServer;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicBoolean;
+import redis.clients.jedis.ConnectionPoolConfig;
+import redis.clients.jedis.DefaultJedisClientConfig;
+import redis.clients.jedis.RedisClient;
+import redis.clients.jedis.exceptions.JedisException;
+import redis.clients.jedis.util.SafeEncoder;
+
+/**
+ * A service that asks celld before it answers, with Jedis. Start it, and call it until it says no:
+ *
+ * <pre>
+ * mvn compile exec:java
+ * curl -i http://127.0.0.1:8080/
+ * </pre>
+ */
+public class Service {
+  /** The most that a request waits for the limiter, which takes well under a millisecond on the same host. */
+  private static final Duration PATIENCE = Duration.ofMillis(500);
+
+  private final RedisClient limiter;
+  private final AtomicBoolean down = new AtomicBoolean();
+
+  Service(String url) {
+    ConnectionPoolConfig pool = new ConnectionPoolConfig();
+    pool.setMaxTotal(64); // as many calls at once
+    pool.setMaxWait(PATIENCE);
+    DefaultJedisClientConfig timeouts = DefaultJedisClientConfig.builder().timeoutMillis((int) PATIENCE.toMillis()).build();
+    limiter = RedisClient.builder().poolConfig(pool).clientConfig(timeouts).fromURI(url).build();
+  }
+
+  @SuppressWarnings("unchecked")
+  private List<Long> call(String command, String... args) {
+    return (List<Long>) limiter.sendCommand(() -> SafeEncoder.encode(command), args);
+  }
+
+  /**
+   * Its limit keeps the service from drowning. Without the limiter it lets everybody in: better a service that is busy than one
+   * that is down because of its limiter.
+   */
+  void hello(HttpExchange request) throws IOException {
+    // 10 a minute, all at once if need be. Further limits may follow: "10/1m", "100/1h". Times are milliseconds.
+    List<Long> reply = ask("CL.TAKE", "ip:" + address(request), "10/1m");
+    if (reply == null || admit(request, reply, 1)) {
+      answer(request, 200, "hello");
+    }
+  }
+
+  /** Its limit keeps out who guesses passwords. Without the limiter nobody may try. */
+  void login(HttpExchange request) throws IOException {
+    // 5 a minute, 4 more at once than one. Times are seconds.
+    List<Long> reply = ask("CL.THROTTLE", "login:" + address(request), "4", "5", "60");
+    if (reply == null) {
+      answer(request, 503, "try again later");
+    } else if (admit(request, reply, 1000)) {
+      answer(request, 200, "welcome");
+    }
+  }
+
+  /**
+   * Returns the reply, whose first four integers are the same for both commands: limited, limit, remaining, retry after. Without a
+   * limiter it is null. Logs when the limiter goes and when it comes back, not at each call between.
+   */
+  List<Long> ask(String command, String... args) {
+    try {
+      List<Long> reply = call(command, args);
+      if (down.getAndSet(false)) {
+        System.err.println("rate limiter: answers again");
+      }
+      return reply;
+    } catch (JedisException e) {
+      if (!down.getAndSet(true)) {
+        System.err.println("rate limiter: " + e.getMessage());
+      }
+      return null;
+    }
+  }
+
+  /** Tells the client what the limiter says, and answers the request if that is no. */
+  static boolean admit(HttpExchange request, List<Long> reply, long unitMs) throws IOException {
+    boolean limited = reply.get(0) == 1;
+    long limit = reply.get(1), remaining = reply.get(2), retryAfter = reply.get(3);
+    Headers headers = request.getResponseHeaders();
+    headers.set("RateLimit-Limit", String.valueOf(limit));
+    headers.set("RateLimit-Remaining", String.valueOf(remaining));
+    if (limited && retryAfter >= 0) { // -1: it will never pass, as where a rule denies it
+      headers.set("Retry-After", String.valueOf((retryAfter * unitMs + 999) / 1000));
+    }
+    if (limited) {
+      answer(request, 429, "too many requests");
+    }
+    return !limited;
+  }
+
+  static void answer(HttpExchange request, int status, String text) throws IOException {
+    byte[] body = (text + "\n").getBytes(StandardCharsets.UTF_8);
+    request.sendResponseHeaders(status, body.length);
+    try (OutputStream out = request.getResponseBody()) {
+      out.write(body);
+    }
+  }
+
+  /** The peer's address. Behind a proxy, take what the proxy says instead. */
+  static String address(HttpExchange request) {
+    return request.getRemoteAddress().getAddress().getHostAddress();
+  }
+
+  public static void main(String[] args) throws IOException {
+    Service service = new Service(System.getenv().getOrDefault("RATE_LIMITER", "redis://127.0.0.1:6379"));
+    String[] listen = System.getenv().getOrDefault("LISTEN", "127.0.0.1:8080").split(":"); // in a container 0.0.0.0:8080
+    HttpServer server = HttpServer.create(new InetSocketAddress(listen[0], Integer.parseInt(listen[1])), 0);
+    server.setExecutor(Executors.newCachedThreadPool());
+    server.createContext("/", service::hello);
+    server.createContext("/login", service::login);
+    server.start();
+    System.out.println("listening on http://" + listen[0] + ":" + server.getAddress().getPort() + "/");
+  }
+}

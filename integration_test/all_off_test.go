@@ -1,0 +1,5 @@
+//go:build !all
+
+package integration_test
+
+const allTests = false

@@ -1,0 +1,94 @@
+// Package cli reads celld's command line and environment, and does what they ask for beside serving.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+
+	"celld/resp"
+
+	"github.com/spf13/pflag"
+)
+
+// Command is a command line that asks to serve.
+type Command struct {
+	Config *resp.Config
+	flags  *pflag.FlagSet
+}
+
+// Given says whether the command line or the environment has a setting.
+func (c *Command) Given(setting string) bool { return c.flags.Changed(setting) }
+
+// UsageError is what the user asked wrongly.
+type UsageError struct{ error }
+
+// Parse reads the command line and the environment. It returns nil when it has done what they ask for.
+func Parse(args []string, version string) (*Command, error) {
+	cfg := resp.NewConfig()
+	flags := defineFlags(cfg)
+	err := flags.Parse(args)
+	words := flags.Args()
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		if len(words) > 0 && words[0] == "help" {
+			words = words[1:]
+		}
+		return nil, help(os.Stdout, cfg, words)
+	case err != nil:
+		return nil, UsageError{err}
+	case flags.Lookup("version").Value.String() == "true":
+		printVersion(os.Stdout, version)
+		return nil, nil
+	case len(words) > 0:
+		return nil, runSubcommand(cfg, flags, words, len(args) > 1, version)
+	}
+	if err := readEnvironment(flags); err != nil {
+		return nil, UsageError{err}
+	}
+	if err := cfg.Load(flags.Changed); err != nil {
+		return nil, UsageError{err}
+	}
+	return &Command{cfg, flags}, nil
+}
+
+func defineFlags(cfg *resp.Config) *pflag.FlagSet {
+	flags := pflag.NewFlagSet("celld", pflag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.Usage = func() {}
+	flags.SortFlags = false
+	for _, s := range cfg.Settings() {
+		flags.Var(s.Value, s.Name, s.Help)
+	}
+	flags.Bool("version", false, "print the version")
+	return flags
+}
+
+const envPrefix = "CELLD_"
+
+// serviceLink matches what Kubernetes puts into the environment of every pod beside a Service that is named celld.
+var serviceLink = regexp.MustCompile(`^CELLD(_\w+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)=`)
+
+// readEnvironment sets what the command line does not say.
+func readEnvironment(flags *pflag.FlagSet) error {
+	for _, entry := range os.Environ() {
+		name, value, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, envPrefix) {
+			continue
+		}
+		flag := flags.Lookup(strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, envPrefix), "_", "-")))
+		switch {
+		case serviceLink.MatchString(entry) && (flag == nil || strings.Contains(value, "://")):
+		case flag == nil || flag.Name == "version":
+			return fmt.Errorf("unknown environment variable %s; see celld --help", name)
+		case !flag.Changed && value != "": // empty is what compose files make of a variable that is not set
+			if err := flags.Set(flag.Name, value); err != nil {
+				return fmt.Errorf("environment variable %s: %w", name, errors.Unwrap(err))
+			}
+		}
+	}
+	return nil
+}

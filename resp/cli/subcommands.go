@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+
+	"celld/resp"
+	"celld/resp/health"
+
+	"github.com/spf13/pflag"
+)
+
+// subcommand is what celld does beside serving.
+type subcommand struct {
+	name, args, summary string
+	help                string   // what celld help name says of it
+	flags               []string // those that it looks at
+}
+
+var (
+	serverFlags = []string{"bind", "port", "unixsocket", "requirepass", "requirepass-file"}
+
+	subcommands = []subcommand{
+		{"ping", "[flags]", "ask the server that these flags describe; exit 0 if it lives (a health check)", `
+Asks the server whether it lives: for whoever restarts what is dead, such as a livenessProbe. It asks all of the
+server's addresses at once. It exits with 0 when one answers, also by an error that only a living server gives:
+it loads, it has --maxclients connections, or it wants another password. It prints that error. Else it exits
+with 1 and one line, within 6 seconds.
+` + describes, serverFlags},
+		{"ready", "[flags]", "the same, but exit 0 only if it serves", `
+Asks the server whether it serves: for whoever waits for it, such as a startupProbe or a readinessProbe. It exits
+with 0 when the server answers PING with PONG, else with 1. A server in its --shutdown-delay is ready: it serves.
+` + describes, serverFlags},
+		{"help", "[subcommand]", "print this, or more on a subcommand", "", nil},
+		{"version", "", "print the version", "", nil},
+	}
+)
+
+const describes = `
+The flags and the environment are the server's own. Without a flag, those of process 1 count, where that is celld,
+as it is in a container.
+`
+
+// runSubcommand runs what words name. hasFlags says whether the command line had more.
+func runSubcommand(cfg *resp.Config, flags *pflag.FlagSet, words []string, hasFlags bool, version string) error {
+	name, more := words[0], words[1:]
+	switch {
+	case name == "help":
+		return help(os.Stdout, cfg, more)
+	case findSubcommand(name) == nil:
+		return unknown(name)
+	case len(more) > 0:
+		return unknown(more[0])
+	case name == "version":
+		printVersion(os.Stdout, version)
+		return nil
+	}
+	if !hasFlags { // process 1 did not complain of its own
+		_ = flags.Parse(health.FlagsOfFirst(os.DirFS("/proc"), os.Args[0]))
+	}
+	if err := readEnvironment(flags); err != nil {
+		return UsageError{err}
+	}
+	if err := cfg.LoadPassword(flags.Changed); err != nil {
+		return UsageError{err}
+	}
+	return health.Ping(flags, name == "ready")
+}
+
+func unknown(word string) error {
+	return UsageError{fmt.Errorf("unknown argument %q; see celld --help", word)}
+}
+
+func findSubcommand(name string) *subcommand {
+	for i := range subcommands {
+		if subcommands[i].name == name {
+			return &subcommands[i]
+		}
+	}
+	return nil
+}
+
+func (s *subcommand) usage() string {
+	if s.args == "" {
+		return "celld " + s.name
+	}
+	return "celld " + s.name + " " + s.args
+}
+
+func printVersion(w io.Writer, version string) {
+	fmt.Fprintf(w, "celld %s (%s, replies of redis-cell 0.5.0 and Redis %s)\n", version, runtime.Version(), resp.RedisVersion)
+}
+
+// help prints what there is to know of celld, or of the subcommand that words name.
+func help(w io.Writer, cfg *resp.Config, words []string) error {
+	if len(words) == 0 {
+		printHelp(w, cfg)
+		return nil
+	}
+	sub := findSubcommand(words[0])
+	if sub == nil {
+		return unknown(words[0])
+	}
+	if len(words) > 1 {
+		return unknown(words[1])
+	}
+	fmt.Fprintln(w, "Usage:", sub.usage())
+	if sub.help == "" {
+		fmt.Fprintf(w, "\n%s\n", sub.summary)
+		return nil
+	}
+	fmt.Fprintf(w, "%s\nFlags:\n", sub.help)
+	printFlags(w, cfg, func(s resp.Setting) bool { return slices.Contains(sub.flags, s.Name) })
+	return nil
+}
+
+func printHelp(w io.Writer, cfg *resp.Config) {
+	fmt.Fprint(w, `celld answers redis-cell's CL.THROTTLE, and what else Redis clients ask, over Redis's protocol.
+
+Usage:
+  celld [flags]            serve
+`)
+	for _, sub := range subcommands {
+		fmt.Fprintf(w, "  %-24s %s\n", sub.usage(), sub.summary)
+	}
+	fmt.Fprint(w, `
+Each flag can be given as an environment variable as well: --max-keys is CELLD_MAX_KEYS. The command line wins.
+Sizes are 1000, 1k (1000), 1kb (1024), 1mb, 1gb. CONFIG SET changes most settings at run time.
+`)
+	group := ""
+	for _, s := range cfg.Settings() {
+		if s.Group == group {
+			continue
+		}
+		group = s.Group
+		fmt.Fprintf(w, "\n%s:\n", group)
+		printFlags(w, cfg, func(s resp.Setting) bool { return s.Group == group })
+	}
+	fmt.Fprint(w, "\nOther:\n      --help      print this\n      --version   print the version\n")
+}
+
+// printFlags prints those settings that are wanted.
+func printFlags(w io.Writer, cfg *resp.Config, wanted func(resp.Setting) bool) {
+	rows := pflag.NewFlagSet("", pflag.ContinueOnError)
+	rows.SortFlags = false
+	for _, s := range cfg.Settings() {
+		if wanted(s) {
+			rows.VarPF(s.Value, s.Name, "", s.Help).DefValue = s.Default
+		}
+	}
+	fmt.Fprint(w, rows.FlagUsagesWrapped(120))
+}

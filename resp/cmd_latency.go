@@ -1,0 +1,191 @@
+package resp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+func latencyRows() []*command {
+	return []*command{
+		{name: "latest", arity: 2, flags: loading | admin | noScript, summary: "Returns the latest latency samples of all events.", since: "2.8.13", group: "server", run: cmdLatencyLatest},
+		{name: "history", arity: 3, flags: loading | admin | noScript, usage: "event", summary: "Returns an event's samples: when, and the milliseconds.", since: "2.8.13", group: "server", run: cmdLatencyHistory},
+		{name: "reset", arity: -2, flags: loading | admin | noScript, usage: "[event ...]", summary: "Forgets the samples of some events, or of all.", since: "2.8.13", group: "server", run: cmdLatencyReset},
+		{name: "graph", arity: 3, flags: loading | admin | noScript, usage: "event", summary: "Draws an event's samples.", since: "2.8.13", group: "server", run: cmdLatencyGraph},
+		{name: "doctor", arity: 2, flags: loading | admin | noScript, summary: "Says what was slow, and what to look at.", since: "2.8.13", group: "server", run: cmdLatencyDoctor},
+		{name: "histogram", arity: -2, flags: loading | admin | noScript, usage: "[command ...]", summary: "Returns how many calls of commands took how long.", since: "7.0.0", group: "server", cost: "O(N) where N is the number of commands", run: cmdLatencyHistogram},
+	}
+}
+
+func anyEvent(string) bool { return true }
+
+func cmdLatencyLatest(s *Session, _ [][]byte) {
+	events := s.srv.latency.read(anyEvent)
+	s.replyArray(len(events))
+	for i := range events {
+		e := &events[i]
+		s.replyArray(4)
+		s.replyString(e.name)
+		s.replyInt(e.last().unixS)
+		s.replyInt(e.last().ms)
+		s.replyInt(e.mostMs)
+	}
+}
+
+func (s *Session) latencyEvent(name []byte) (e latencyEvent, found bool) {
+	events := s.srv.latency.read(func(event string) bool { return event == string(name) })
+	if len(events) == 0 {
+		return e, false
+	}
+	return events[0], true
+}
+
+func cmdLatencyHistory(s *Session, args [][]byte) {
+	e, _ := s.latencyEvent(args[2])
+	s.replyArray(len(e.spikes))
+	for _, sp := range e.spikes {
+		s.replyArray(2)
+		s.replyInt(sp.unixS)
+		s.replyInt(sp.ms)
+	}
+}
+
+// cmdLatencyReset takes names in any case, as Redis does here, and only here.
+func cmdLatencyReset(s *Session, args [][]byte) {
+	names := args[2:]
+	s.replyInt(int64(s.srv.latency.remove(func(event string) bool {
+		return len(names) == 0 || slices.ContainsFunc(names, func(name []byte) bool { return strings.EqualFold(event, string(name)) })
+	})))
+}
+
+func cmdLatencyGraph(s *Session, args [][]byte) {
+	e, found := s.latencyEvent(args[2])
+	if !found {
+		s.replyError(errNoSamples, args[2])
+		return
+	}
+	s.replyText(e.graph(s.wallNS() / 1e9))
+}
+
+// The size of Redis's drawing.
+const (
+	graphWidth = 80
+	graphRows  = 4
+)
+
+// graph draws the samples as Redis does: a column for each, below it, from top to bottom, how long ago it was.
+func (e *latencyEvent) graph(nowS int64) string {
+	low, high := e.spikes[0].ms, e.spikes[0].ms
+	for _, sp := range e.spikes {
+		low, high = min(low, sp.ms), max(high, sp.ms)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s - high %d ms, low %d ms (all time high %d ms)\n%s\n", e.name, high, low, e.mostMs, strings.Repeat("-", graphWidth))
+	for first := true; len(e.spikes) > 0; first = false {
+		if !first {
+			b.WriteByte('\n')
+		}
+		line := e.spikes[:min(graphWidth, len(e.spikes))]
+		e.spikes = e.spikes[len(line):]
+		var columns []string
+		for _, sp := range line {
+			columns = append(columns, graphColumn(sp.ms-low, max(1, high-low))+" "+ago(nowS-sp.unixS))
+		}
+		writeColumns(&b, columns)
+	}
+	return b.String()
+}
+
+// graphColumn is a column of graphRows characters, each of which stands for one of three heights.
+func graphColumn(height, most int64) string {
+	const marks = "_o#"
+	step := int(min(height*int64(graphRows*len(marks))/most, int64(graphRows*len(marks)-1)))
+	full := step / len(marks)
+	return strings.Repeat(" ", graphRows-1-full) + marks[step%len(marks):][:1] + strings.Repeat("|", full)
+}
+
+func writeColumns(b *strings.Builder, columns []string) {
+	for row := range slices.MaxFunc(columns, func(a, b string) int { return len(a) - len(b) }) {
+		for _, column := range columns {
+			if row < len(column) {
+				b.WriteByte(column[row])
+			} else {
+				b.WriteByte(' ')
+			}
+		}
+		b.WriteByte('\n')
+	}
+}
+
+func ago(seconds int64) string {
+	switch {
+	case seconds < 60:
+		return fmt.Sprintf("%ds", seconds)
+	case seconds < 3600:
+		return fmt.Sprintf("%dm", seconds/60)
+	case seconds < 86400:
+		return fmt.Sprintf("%dh", seconds/3600)
+	}
+	return fmt.Sprintf("%dd", seconds/86400)
+}
+
+// latencyAdvice says what to look at.
+var latencyAdvice = map[string]string{
+	eventCommand:     "SLOWLOG GET names the commands. KEYS, SCAN with a large COUNT and DEL of many keys hold up their event loop.",
+	eventFastCommand: "a command that takes microseconds has waited: for a CPU, which others on this machine have, or for memory that was swapped out.",
+	eventFsync:       "the disk is slow to write. --appendfsync everysec does not wait for it, and a crash may then forget a second.",
+}
+
+func cmdLatencyDoctor(s *Session, _ [][]byte) {
+	events := s.srv.latency.read(anyEvent)
+	threshold := s.srv.cfg.latencyThreshold.Get()
+	var b strings.Builder
+	switch {
+	case threshold == 0 && len(events) == 0:
+		b.WriteString("Nothing is watched: CONFIG SET latency-monitor-threshold to the milliseconds that are too long.\n")
+	case len(events) == 0:
+		fmt.Fprintf(&b, "Nothing took %d ms or longer.\n", threshold)
+	}
+	for i := range events {
+		e := &events[i]
+		sum := int64(0)
+		for _, sp := range e.spikes {
+			sum += sp.ms
+		}
+		fmt.Fprintf(&b, "%s: in %d different seconds, %d ms on average, %d ms at most, last %s ago.\n  %s\n",
+			e.name, len(e.spikes), sum/int64(len(e.spikes)), e.mostMs, ago(s.wallNS()/1e9-e.last().unixS), latencyAdvice[e.name])
+	}
+	s.replyText(b.String())
+}
+
+func cmdLatencyHistogram(s *Session, args [][]byte) {
+	var rows []*command
+	if len(args) == 2 {
+		s.srv.commands.each(func(row *command) { rows = append(rows, row) })
+	}
+	for _, name := range args[2:] {
+		if row := s.srv.commands.findFull(name); row != nil {
+			rows = append(append(rows, row), row.sub...)
+		}
+	}
+	rows = slices.DeleteFunc(rows, func(row *command) bool { return row.stats.times.Load() == nil })
+	s.replyMap(len(rows))
+	for _, row := range rows {
+		s.replyString(row.fullName())
+		s.replyTimes(row.stats.times.Load().read())
+	}
+}
+
+func (s *Session) replyTimes(r *timesRead) {
+	var steps [][2]int64
+	r.doublings(func(us, calls int64) { steps = append(steps, [2]int64{us, calls}) })
+	s.replyMap(2)
+	s.replyString("calls")
+	s.replyInt(r.calls)
+	s.replyString("histogram_usec")
+	s.replyMap(len(steps))
+	for _, step := range steps {
+		s.replyInt(step[0])
+		s.replyInt(step[1])
+	}
+}

@@ -1,0 +1,31 @@
+package resp
+
+import (
+	"bytes"
+	"strings"
+)
+
+// lolwut is a bucket with a hole, and what drips out of it.
+const lolwut = `
+     .  .     .
+   .    .  .     .
+ \      .    .      /
+  \~~~~~~~~~~~~~~~~/
+   \   o    o   o /
+    \    o    o  /
+     \__________/
+          '
+          '      one at a time, please
+
+`
+
+// cmdLolwut is LOLWUT [VERSION n] [...]: one picture, whatever the version.
+func cmdLolwut(s *Session, args [][]byte) {
+	if len(args) > 2 && bytes.EqualFold(args[1], []byte("VERSION")) {
+		if _, ok := parseInt(args[2]); !ok {
+			s.replyError(errNotInteger)
+			return
+		}
+	}
+	s.replyText(strings.TrimPrefix(lolwut, "\n") + "celld " + s.srv.version + ", Redis ver. " + RedisVersion + "\n")
+}

@@ -1,0 +1,260 @@
+package resp
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+
+	"celld/resp/script"
+)
+
+// scriptRows are SCRIPT's subcommands.
+func scriptRows() []*command {
+	return []*command{
+		{name: "load", arity: 3, flags: noScript, usage: "script", summary: "Compiles a script and keeps it, and returns its SHA1.", since: "2.6.0", group: "scripting", cost: "O(N) where N is the length of the script", run: cmdScriptLoad},
+		{name: "exists", arity: -3, flags: noScript, usage: "sha1 ...", summary: "Tells of SHA1s whether their scripts are kept.", since: "2.6.0", group: "scripting", cost: "O(N) where N is the number of scripts", run: cmdScriptExists},
+		{name: "flush", arity: -2, flags: noScript, usage: "[ASYNC|SYNC]", summary: "Forgets all scripts.", since: "2.6.0", group: "scripting", run: cmdScriptFlush},
+		{name: "kill", arity: 2, flags: noScript | allowBusy, summary: "Ends the script that runs, if it has changed nothing.", since: "2.6.0", group: "scripting", run: cmdScriptKill},
+	}
+}
+
+// scriptRun is a script that runs, and its Host. It has the world alone, until it is busy: it has taken longer than
+// lua-time-limit. From then on others are served, but answered -BUSY: they wait for no lock, and change nothing.
+type scriptRun struct {
+	s        *Session
+	startNS  int64
+	readOnly bool
+	fate     atomic.Int32
+	inExec   bool // which may have written
+	busy     bool
+	holds    bool  // replies to earlier writes of its connection have not been sent
+	yieldNS  int64 // when others are served again
+}
+
+// What a scriptRun's fate is. It is decided once: who has written is not killed, who is killed does not write.
+const (
+	hasWritten int32 = 1 + iota
+	isKilled
+)
+
+// yieldEveryNS is how long a busy script runs before the others of its event loop are served.
+const yieldEveryNS = 1_000_000
+
+// scriptEnd is why a script was ended, as its caller is told.
+type scriptEnd string
+
+func (e scriptEnd) Error() string { return string(e) }
+
+// othersBusy says that commands are refused, as another connection's script takes too long. Else no other script can run now.
+func (s *Session) othersBusy() bool {
+	r := s.srv.running.Load()
+	return r != nil && r.s != s
+}
+
+func cmdEval(s *Session, args [][]byte)      { s.eval(args, false, false) }
+func cmdEvalRO(s *Session, args [][]byte)    { s.eval(args, false, true) }
+func cmdEvalSHA(s *Session, args [][]byte)   { s.eval(args, true, false) }
+func cmdEvalSHARO(s *Session, args [][]byte) { s.eval(args, true, true) }
+
+// eval is EVAL script numkeys [key ...] [arg ...], or a SHA1 in place of the script.
+func (s *Session) eval(args [][]byte, bySHA, readOnly bool) {
+	if s.srv.monitored() { // before what it calls
+		s.srv.feedMonitors(s, args)
+	}
+	keys, ok := parseInt(args[2])
+	switch {
+	case !ok:
+		s.replyError(errNotInteger)
+		return
+	case keys > int64(len(args)-3):
+		s.replyError(errKeysMany)
+		return
+	case keys < 0:
+		s.replyError(errKeysNegative)
+		return
+	}
+	s.alone(func() {
+		engine := s.srv.scriptEngine()
+		var found *script.Script
+		if bySHA {
+			if found, ok = engine.Get(string(args[1])); !ok {
+				s.replyError(errNoScript)
+				return
+			}
+		} else {
+			var err error
+			if found, err = engine.Load(args[1]); err != nil {
+				s.replyError("%s", err)
+				return
+			}
+		}
+		s.runScript(engine, found, args[3:3+keys], args[3+keys:], readOnly)
+	})
+}
+
+// scriptEngine is made when it is first needed, with the world alone.
+func (srv *Server) scriptEngine() *script.Engine {
+	if srv.scripts == nil {
+		srv.scripts = script.NewEngine()
+	}
+	return srv.scripts
+}
+
+// runScript runs a script with the world alone, and replies.
+func (s *Session) runScript(engine *script.Engine, found *script.Script, keys, args [][]byte, readOnly bool) {
+	r := &scriptRun{s: s, startNS: s.srv.clock(), readOnly: readOnly || found.ReadOnly, inExec: s.tx.running}
+	resp3, inExec, last := s.resp3, s.tx.running, s.client.lastCommand.Load()
+	s.resp3, s.tx.running = false, true
+	s.srv.running.Store(r)
+	defer func() { // also after a panic
+		if r.busy {
+			s.tr.Resume()
+			s.srv.world.Lock()
+		}
+		s.srv.running.Store(nil)
+		s.resp3, s.tx.running = resp3, inExec
+		s.client.lastCommand.Store(last)
+	}()
+	engine.Run(found, r, keys, args)
+	mark := len(s.out)
+	s.out = engine.AppendReply(s.out, resp3)
+	if r.fate.Load() == hasWritten && s.srv.synchronous {
+		s.noteWrites(mark, 1)
+	}
+}
+
+// Call runs a command of the script. Its reply is taken out of the output again.
+func (r *scriptRun) Call(args [][]byte) []byte {
+	s := r.s
+	mark := len(s.out)
+	if r.dispatch(args); s.end != open { // part of a reply that was too much
+		s.out = s.out[:mark]
+		s.replyError(errInternal)
+	}
+	reply := s.out[mark:]
+	s.out = s.out[:mark]
+	s.unwrite(mark)
+	return reply
+}
+
+func (r *scriptRun) dispatch(args [][]byte) {
+	s := r.s
+	row, name := s.srv.commands.find(args[0]), args[0]
+	if row != nil && len(row.sub) > 0 && len(args) > 1 {
+		row, name = row.findSub(args[1]), bytes.Join(args[:2], []byte("|"))
+	}
+	text := ""
+	switch {
+	case row == nil:
+		text = fmt.Sprintf(errScriptUnknown, name)
+	case row.arity > 0 && len(args) != row.arity || len(args) < -row.arity:
+		text = errScriptArity
+	case row.flags&noScript != 0 || row.parent != nil && row.parent.flags&noScript != 0:
+		text = errScriptRefused
+	case row.flags&write != 0 && r.readOnly:
+		text = errScriptReadOnly
+	}
+	if text != "" {
+		s.srv.stats.rejected(row, text)
+		s.replyError("%s", text)
+		return
+	}
+	if row.flags&write != 0 {
+		switch first := r.fate.CompareAndSwap(0, hasWritten); {
+		case first && r.busy:
+			s.tr.Resume() // from here on its changes wait for the disk as all do
+		case r.fate.Load() == isKilled:
+			s.replyError(errScriptKilled)
+			return
+		}
+	}
+	s.call(row, args)
+}
+
+func (r *scriptRun) Tick() error {
+	srv := r.s.srv
+	if r.fate.Load() == isKilled || r.s.end != open {
+		return scriptEnd(errScriptKilled)
+	}
+	if srv.ending.Load() {
+		return scriptEnd(errScriptStopping)
+	}
+	nowNS, limitNS := srv.clock(), srv.cfg.luaTimeLimit.Get()*1e6
+	if !r.busy && limitNS > 0 && nowNS-r.startNS > limitNS {
+		r.becomeBusy()
+	}
+	if r.busy && nowNS >= r.yieldNS {
+		r.s.tr.Meanwhile(r.inExec || r.holds || r.fate.Load() == hasWritten)
+		r.yieldNS = srv.clock() + yieldEveryNS
+	}
+	return nil
+}
+
+// becomeBusy has others answered. What was answered before the script on this connection leaves.
+func (r *scriptRun) becomeBusy() {
+	s := r.s
+	s.srv.warnSeldom("script takes long, others are answered -BUSY until it ends", "client", s.client.addr, "took_ms", (s.srv.clock()-r.startNS)/1e6)
+	r.busy = true
+	switch {
+	case s.replyOff || s.skip == 1: // dispatch takes the script's reply out of the output, and must find it where it began
+		r.holds = true
+	case len(s.out) > 0:
+		s.srv.stats.outputBytes.Add(int64(len(s.out)))
+		s.tr.Send(s.out)
+		s.held += len(s.out)
+		s.out, s.scratch.mark = s.out[:0], 0
+	}
+	s.srv.world.Unlock()
+}
+
+func (r *scriptRun) Log(level int, text string) {
+	r.s.srv.log.Log(context.Background(), [...]slog.Level{slog.LevelDebug, LevelVerbose, slog.LevelInfo, slog.LevelWarn}[level], "script: "+text)
+}
+
+func (r *scriptRun) SetProtocol(version int) { r.s.resp3 = version == 3 }
+
+func (r *scriptRun) OverOutput(bytes int) bool { return r.s.end != open || r.s.overOutput(bytes) }
+
+func cmdScriptLoad(s *Session, args [][]byte) {
+	s.alone(func() {
+		if found, err := s.srv.scriptEngine().Load(args[2]); err != nil {
+			s.replyError("%s", err)
+		} else {
+			s.replyString(found.SHA)
+		}
+	})
+}
+
+func cmdScriptExists(s *Session, args [][]byte) {
+	s.alone(func() {
+		engine := s.srv.scriptEngine()
+		s.replyArray(len(args) - 2)
+		for _, sha := range args[2:] {
+			s.replyBool(engine.Has(string(sha)))
+		}
+	})
+}
+
+func cmdScriptFlush(s *Session, args [][]byte) {
+	if len(args) > 3 || len(args) == 3 && !strings.EqualFold(string(args[2]), "sync") && !strings.EqualFold(string(args[2]), "async") {
+		s.replyError(errScriptFlush)
+		return
+	}
+	s.alone(func() { s.srv.scriptEngine().Flush() })
+	s.replyOK()
+}
+
+func cmdScriptKill(s *Session, _ [][]byte) {
+	r := s.srv.running.Load()
+	switch {
+	case r == nil:
+		s.replyError(errNotBusy)
+	case r.fate.CompareAndSwap(0, isKilled) || r.fate.Load() == isKilled:
+		s.replyOK()
+	default:
+		s.replyError(errUnkillable)
+	}
+}

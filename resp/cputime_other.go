@@ -1,0 +1,5 @@
+//go:build !unix
+
+package resp
+
+func cpuTime() (userNS, systemNS int64, ok bool) { return 0, 0, false }

@@ -1,0 +1,69 @@
+package resp
+
+import (
+	"bytes"
+	"maps"
+	"sync"
+	"sync/atomic"
+)
+
+// Redis's bounds on the words of INFO errorstats. Scripts can answer with words of their own: past the bound, new ones count together.
+const (
+	mostErrorWords = 128
+	mostErrorWord  = 32 // bytes with the '-', else it is an ERR
+	errorOverflow  = "ERRORSTATS_OVERFLOW"
+)
+
+// errorStats counts error replies by their first word: ERR, NOAUTH, WRONGTYPE. The map is replaced when a word is new, so
+// that a word that is known is counted without a lock.
+type errorStats struct {
+	adding sync.Mutex
+	words  atomic.Pointer[map[string]*atomic.Int64]
+}
+
+// count counts a reply that starts with '-'.
+func (st *errorStats) count(reply []byte) {
+	word := errorWord(reply)
+	if words := st.words.Load(); words != nil {
+		if n := (*words)[string(word)]; n != nil {
+			n.Add(1)
+			return
+		}
+	}
+	st.add(string(word))
+}
+
+func errorWord(reply []byte) []byte {
+	end := bytes.IndexByte(reply[:min(len(reply), mostErrorWord)], ' ')
+	if end < 0 {
+		return []byte("ERR")
+	}
+	return reply[1:end]
+}
+
+func (st *errorStats) add(word string) {
+	st.adding.Lock()
+	defer st.adding.Unlock()
+	words := maps.Clone(st.read())
+	if words[word] == nil && len(words) >= mostErrorWords {
+		word = errorOverflow
+	}
+	if words[word] == nil {
+		words[word] = &atomic.Int64{}
+	}
+	words[word].Add(1)
+	st.words.Store(&words)
+}
+
+func (st *errorStats) read() map[string]*atomic.Int64 {
+	if words := st.words.Load(); words != nil {
+		return *words
+	}
+	return map[string]*atomic.Int64{}
+}
+
+func (st *errorStats) reset() {
+	st.adding.Lock()
+	defer st.adding.Unlock()
+	st.words.Store(nil)
+}

@@ -1,0 +1,45 @@
+package resp
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+func infoCPU(w *infoWriter, _ *Session) {
+	user, system, ok := cpuTime()
+	if !ok {
+		return
+	}
+	w.field("used_cpu_sys", fmt.Sprintf("%.6f", float64(system)/1e9))
+	w.field("used_cpu_user", fmt.Sprintf("%.6f", float64(user)/1e9))
+	w.field("used_cpu_sys_children", "0.000000") // nothing is forked
+	w.field("used_cpu_user_children", "0.000000")
+}
+
+func infoErrorStats(w *infoWriter, s *Session) {
+	words := s.srv.stats.errors.read()
+	for _, word := range slices.Sorted(maps.Keys(words)) {
+		w.field("errorstat_"+word, fmt.Sprintf("count=%d", words[word].Load()))
+	}
+}
+
+// infoLatencyStats has the times of Redis's default percentiles. A command that is fast counts with the mean time of its batch:
+// of those that came alone this is their own.
+func infoLatencyStats(w *infoWriter, s *Session) {
+	s.srv.commands.each(func(row *command) {
+		times := row.stats.times.Load()
+		if times == nil {
+			return
+		}
+		r := times.read()
+		var fields []string
+		for _, p := range []float64{50, 99, 99.9} {
+			fields = append(fields, fmt.Sprintf("p%v=%.3f", p, float64(r.percentile(p))/1e3))
+		}
+		w.field("latency_percentiles_usec_"+row.fullName(), strings.Join(fields, ","))
+	})
+}
+
+func infoCluster(w *infoWriter, _ *Session) { w.field("cluster_enabled", 0) }

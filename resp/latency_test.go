@@ -1,0 +1,86 @@
+package resp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// sleeps adds commands that take as many milliseconds as their first argument says.
+func (w *world) sleeps() {
+	for name, flags := range map[string]flag{"sleep": 0, "quick": fast} {
+		w.commands.byName[name] = &command{name: name, arity: 2, flags: flags, run: func(s *Session, args [][]byte) {
+			ms, _ := parseInt(args[1])
+			w.sleepMS(ms)
+			s.replyOK()
+		}}
+	}
+}
+
+func TestLatencySamples(t *testing.T) {
+	w := newWorld(t, "latency-monitor-threshold", "10")
+	w.sleeps()
+	c := w.connect()
+	second := func() int64 { return w.store.WallNS(w.nowNS) / 1e9 }
+	c.do("SLEEP", "9") // below
+	c.want("LATENCY LATEST", "*0\r\n")
+	w.sleepMS(1000 - w.nowNS/1e6%1000) // so that what follows is in one second
+	first := second()
+	c.do("SLEEP", "20")
+	c.do("SLEEP", "50")
+	c.do("SLEEP", "30")
+	w.sleepMS(1000)
+	c.do("SLEEP", "10")
+	c.do("QUICK", "12")
+	c.send("QUICK 25\r\nPING\r\nPING\r\n") // 8 ms each
+	latest := fmt.Sprintf("*2\r\n*4\r\n$7\r\ncommand\r\n:%d\r\n:10\r\n:50\r\n*4\r\n$12\r\nfast-command\r\n:%d\r\n:12\r\n:12\r\n", first+1, first+1)
+	c.want("LATENCY LATEST", latest)
+	c.want("LATENCY HISTORY command", fmt.Sprintf("*2\r\n*2\r\n:%d\r\n:50\r\n*2\r\n:%d\r\n:10\r\n", first, first+1))
+	if text := c.do("LATENCY", "DOCTOR"); !strings.Contains(text, "command: in 2 different seconds, 30 ms on average, 50 ms at most, last 0s ago.") {
+		t.Errorf("LATENCY DOCTOR: %q", text)
+	}
+	c.want("LATENCY RESET COMMAND", ":1\r\n")
+	c.want("LATENCY HISTORY command", "*0\r\n")
+	for range 1000 { // of which 160 are kept
+		w.sleepMS(2000)
+		c.do("SLEEP", "10")
+	}
+	if history := c.do("LATENCY", "HISTORY", "command"); !strings.HasPrefix(history, "*160\r\n") || !strings.HasSuffix(history, fmt.Sprintf(":%d\r\n:10\r\n", second())) {
+		t.Errorf("LATENCY HISTORY after 1000 samples: %.100q", history)
+	}
+}
+
+// What redis-server 7.0.15 has drawn of the same samples.
+func TestLatencyGraph(t *testing.T) {
+	const now = 1_000_000
+	e := latencyEvent{name: "command", mostMs: 300}
+	for _, sp := range []spike{{12, 20}, {11, 80}, {10, 50}, {9, 38}, {8, 300}, {6, 150}, {5, 20}, {4, 240}} {
+		e.spikes = append(e.spikes, spike{now - sp.unixS, sp.ms})
+	}
+	want := strings.Join([]string{
+		"command - high 300 ms, low 20 ms (all time high 300 ms)", strings.Repeat("-", 80),
+		"    #  _",
+		"    |  |",
+		"    |# |",
+		"_#o_||_|",
+		"        ",
+		"11198654",
+		"210sssss",
+		"sss     ",
+		""}, "\n")
+	if got := e.graph(now); got != want {
+		t.Errorf("the graph is\n%s\nwant\n%s", got, want)
+	}
+	e = latencyEvent{name: "x", mostMs: 9, spikes: []spike{{now - 86400*400, 9}, {now - 7200, 9}, {now - 60, 9}, {now, 9}}}
+	want = "x - high 9 ms, low 9 ms (all time high 9 ms)\n" + strings.Repeat("-", 80) + "\n    \n    \n    \n____\n    \n4210\n0hms\n0   \nd   \n"
+	if got := e.graph(now); got != want {
+		t.Errorf("the graph is\n%s\nwant\n%s", got, want)
+	}
+	e.spikes = nil
+	for range mostSpikes {
+		e.spikes = append(e.spikes, spike{now, 9})
+	}
+	if lines := strings.Split(e.graph(now), "\n"); len(lines) != 2+2*7+2 {
+		t.Errorf("%d lines of 160 samples: %q", len(lines), lines)
+	}
+}

@@ -1,0 +1,175 @@
+package script
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// peakHeap runs something, and returns by how much the heap was larger meanwhile than before.
+func peakHeap(do func()) (peak uint64) {
+	runtime.GC()
+	base := heapBytes()
+	var most atomic.Uint64
+	done := make(chan struct{})
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for {
+			most.Store(max(most.Load(), heapBytes()))
+			select {
+			case <-done:
+				return
+			case <-time.After(100 * time.Microsecond):
+			}
+		}
+	})
+	do()
+	close(done)
+	looking.Wait()
+	return most.Load() - min(base, most.Load())
+}
+
+// What little scripts do is within the bound, whatever others hold: garbage is not a script's.
+func TestMemoryOfManyRuns(t *testing.T) {
+	e := NewEngine()
+	ballast := make([]byte, 64<<20)
+	for i := range 200 {
+		if got := eval(e, &fakeHost{}, false, "local t = {} for i = 1, 1000 do t[i] = string.rep('x', 1000) .. i end return #t"); got != ":1000\r\n" {
+			t.Fatal(i, got)
+		}
+	}
+	runtime.KeepAlive(ballast)
+}
+
+// Stack and nesting are bounded: what is too deep is an error that can be caught.
+func TestDepth(t *testing.T) {
+	e := NewEngine()
+	const deep = 100_000
+	for _, test := range []struct{ script, want string }{
+		{"local function f() return 1 + f() end f()", "stack overflow"},
+		{"local function f(n) if n == 0 then return 0 end return 1 + f(n - 1) end return f(150)", ":150\r\n"},
+		{"local function f(n) if n == 0 then return 0 end return f(n - 1) end return f(100000)", ":0\r\n"},
+		{"local function f() pcall(f) end f() return 1", ":1\r\n"},
+		{"local function f() xpcall(f, f) end f() return 1", ":1\r\n"},
+		{"local function f() table.sort({1, 2}, f) end f()", "stack overflow"},
+		{"local function f() string.gsub('x', 'x', f) end f()", "stack overflow"},
+		{"local t = setmetatable({}, {}) getmetatable(t).__index = function(t, k) return t[k] end return t.x", "stack overflow"},
+		{"local t = setmetatable({}, {}) getmetatable(t).__index = t return t.x", ""},
+		{"local t = setmetatable({}, {__concat = function(a, b) return a .. b end}) return t .. t", "stack overflow"},
+		{"local t = setmetatable({}, {__call = function(t) return (t()) end}) return (t())", "stack overflow"},
+		{"local t = {} for i = 1, 3e5 do t[i] = i end return #{unpack(t)}", "overflow"},
+		{"local function f(...) return select('#', ...) end return f(unpack({}, 1, 1e9))", "overflow"},
+		{"return string.byte(string.rep('x', 1e6), 1, -1)", "overflow"},
+		{"return #string.char(unpack({}, 1, 1e9))", "overflow"},
+		{"local t = {} for i = 1, 2000 do t = {t} end return t", ""},
+		{"return string.find(string.rep('a', 1000), string.rep('(a', 31) .. string.rep(')', 31))", ""},
+		{"return string.find('a', string.rep('(', 33))", "too many captures"},
+		{"return string.find(string.rep('a', 1000), string.rep('a?', 1000))", "pattern too complex"},
+	} {
+		got := eval(e, &fakeHost{most: 20_000}, false, test.script)
+		if !strings.Contains(got, test.want) {
+			t.Errorf("%s: %.200q", test.script, got)
+		}
+	}
+	for name, script := range map[string]string{
+		"parentheses": "return " + strings.Repeat("(", deep) + "1" + strings.Repeat(")", deep),
+		"tables":      "return " + strings.Repeat("{", deep) + strings.Repeat("}", deep),
+		"functions":   strings.Repeat("return function() ", 13_000) + strings.Repeat("end ", 5000),
+		"blocks":      strings.Repeat("do ", 30_000) + strings.Repeat("end ", 30_000),
+		"not":         "return " + strings.Repeat("not ", 60_000) + "1",
+		"minus":       "return " + strings.Repeat("- ", deep) + "1",
+		"length":      "return " + strings.Repeat("#", deep) + "1",
+		"sums":        "return 1" + strings.Repeat("+1", deep),
+		"powers":      "return 1" + strings.Repeat("^1", deep),
+		"concats":     "return 1" + strings.Repeat("..1", 80_000),
+		"and":         "return 1" + strings.Repeat(" and 1", 40_000),
+		"or":          "return a" + strings.Repeat(" or a", 40_000),
+		"compare":     "return 1" + strings.Repeat("<1", deep),
+		"calls":       "return f" + strings.Repeat("()", deep),
+		"fields":      "return f" + strings.Repeat(".a", deep),
+		"indexes":     "return f" + strings.Repeat("[1]", 80_000),
+		"methods":     "return f" + strings.Repeat(":a()", 60_000),
+		"strings":     "return f" + strings.Repeat("''", deep),
+		"elseif":      "if a then " + strings.Repeat("elseif a then ", 15_000) + "end",
+		"if":          strings.Repeat("if a then ", 15_000) + strings.Repeat("end ", 15_000),
+		"for":         strings.Repeat("for i=1,1 do ", 12_000) + strings.Repeat("end ", 12_000),
+		"locals":      strings.Repeat("local a ", 30_000),
+		"names":       "local a" + strings.Repeat(",a", deep),
+		"arguments":   "return f(1" + strings.Repeat(",1", deep) + ")",
+		"targets":     "local t = {} t[t]" + strings.Repeat(",t[t]", 40_000) + " = 1",
+		"values":      "return 1" + strings.Repeat(",1", deep),
+		"elements":    "return {1" + strings.Repeat(",1", deep) + "}",
+		"keys":        "return {" + strings.Repeat("[k]=1,", 40_000) + "}",
+		"constants": "return {" + func() string {
+			var b strings.Builder
+			for i := range 5_000 {
+				fmt.Fprintf(&b, "%d.5,", i)
+			}
+			return b.String()
+		}() + "}",
+		"labels":   strings.Repeat("goto a ", 30_000),
+		"comments": strings.Repeat("--[[]]", 40_000),
+		"brackets": "return [" + strings.Repeat("=", deep) + "[",
+		"number":   "return " + strings.Repeat("9", deep),
+		"name":     "return " + strings.Repeat("a", deep),
+	} {
+		start := time.Now()
+		var got string
+		peak := peakHeap(func() { got = eval(e, &fakeHost{most: 1000}, false, script) })
+		t.Logf("%s: %v, %d MB: %.100q", name, time.Since(start).Round(time.Millisecond), peak>>20, got)
+		if got := eval(e, &fakeHost{}, false, "return 1"); got != ":1\r\n" {
+			t.Errorf("then: %q", got)
+		}
+	}
+}
+
+// What the cache keeps is bounded in memory, not only in source.
+func TestMemoryOfTheCache(t *testing.T) {
+	e := NewEngine()
+	runtime.GC()
+	before := heapBytes()
+	for i := range 20 {
+		text := fmt.Sprintf("local t = {} t[%d] = 1 ", i)
+		text += strings.Repeat("t.a=t;", (MaxScript-len(text))/6)
+		if _, err := e.Load([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	held := heapBytes() - before
+	n, bytes := e.Kept()
+	t.Logf("%d scripts of %d KB are kept in %d MB", n, bytes>>10, held>>20)
+	if held > 64*cachedBytes {
+		t.Errorf("%d MB", held>>20)
+	}
+	runtime.KeepAlive(e)
+}
+
+// What a script is made of is bounded, as the compiler takes more than its share of some of it.
+func TestChunksThatAreTooMuch(t *testing.T) {
+	list := func(n int, item func(i int) string) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(item(i))
+		}
+		return b.String()
+	}
+	for want, text := range map[string]string{
+		"chunk has too many constants":     "return {" + list(maxConstants+1, func(i int) string { return fmt.Sprint(i, ",") }) + "}",
+		"chunk has too many functions":     list(maxFunctions+1, func(int) string { return "f(function() end)" }),
+		"chunk has too many syntax levels": "return " + strings.Repeat("(", maxNesting) + "-1" + strings.Repeat(")", maxNesting) + strings.Repeat("+1", maxNesting),
+		"table has too many elements":      "return {" + strings.Repeat("1,", maxFields+1) + "}",
+	} {
+		if _, err := NewEngine().Load([]byte(text)); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	enough := "return #{" + list(maxConstants, func(i int) string { return fmt.Sprint(i, ",") }) + "}"
+	if _, err := NewEngine().Load([]byte(enough)); err != nil {
+		t.Error(err)
+	}
+}

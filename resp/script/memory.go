@@ -1,0 +1,87 @@
+package script
+
+import (
+	"errors"
+	"runtime"
+	"runtime/metrics"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// maxMemory is how much more the process may hold than when the script began. A limiter's script needs kilobytes.
+const maxMemory = 16 << 20
+
+var errMemory = errors.New("ERR not enough memory: a script may use 16 MB")
+
+// meter bounds what a script holds. Go cannot bound what a goroutine allocates, so it looks at the heap: every 64 ticks, in
+// which single instructions add a few megabytes at most, and before what takes much at once (a long string, a table with a
+// gap) is made. Garbage counts until it is collected, so over the bound a collection decides.
+type meter struct {
+	started bool
+	ticks   int
+	pending int // bytes announced since the last look
+	base    uint64
+	most    uint64
+}
+
+const (
+	lookTicks = 64
+	lookBytes = 1 << 20
+
+	instructionBytes = 64 // that take about as long as an instruction
+)
+
+func (m *meter) tick() error {
+	if m.ticks++; m.started && m.ticks%lookTicks != 0 {
+		return nil
+	}
+	return m.look()
+}
+
+// add announces bytes that are going to be taken.
+func (m *meter) add(bytes int) error {
+	if bytes > maxMemory {
+		return errMemory
+	}
+	if m.pending += bytes; m.pending < lookBytes {
+		return nil
+	}
+	return m.look()
+}
+
+func (m *meter) look() error {
+	held := heapBytes() + uint64(m.pending)
+	if !m.started {
+		m.started, m.base = true, held-uint64(m.pending)
+		m.most = m.base + maxMemory
+	}
+	if held > m.most {
+		runtime.GC()
+		held = heapBytes() + uint64(m.pending)
+		if held > m.base+maxMemory {
+			return errMemory
+		}
+		m.most = max(m.base, held+maxMemory/2) + maxMemory/2
+	}
+	m.pending = 0
+	return nil
+}
+
+// heapBytes takes 0.4 µs.
+func heapBytes() uint64 {
+	sample := [1]metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample[:])
+	return sample[0].Value.Uint64()
+}
+
+// spend counts bytes that a library function looks at as instructions, so that the next tick comes the sooner.
+func (e *Engine) spend(bytes int) { e.left -= bytes / instructionBytes }
+
+// take announces memory that a library function is going to use, or ends the script.
+func (e *Engine) take(L *lua.LState, bytes int) {
+	e.spend(bytes)
+	if err := e.memory.add(bytes); err != nil {
+		e.endBy(err)
+		L.RaiseError("not enough memory")
+	}
+}

@@ -1,0 +1,181 @@
+package script
+
+import (
+	lua "github.com/yuin/gopher-lua"
+)
+
+// version is what redis.REDIS_VERSION says: the Redis that celld answers as.
+const (
+	version       = "7.2.4"
+	versionNumber = 0x00070204
+)
+
+// redisLibrary is the table redis.
+func (e *Engine) redisLibrary() *lua.LTable {
+	L := e.L
+	t := L.NewTable()
+	for name, function := range map[string]lua.LGFunction{
+		"call": e.luaCall, "pcall": e.luaPCall, "error_reply": e.luaErrorReply, "status_reply": e.luaStatusReply, "sha1hex": e.luaSHA1,
+		"log": e.luaLog, "setresp": e.luaSetResp, "set_repl": e.luaSetRepl, "replicate_commands": luaYes, "breakpoint": luaNo, "debug": luaNothing,
+	} {
+		t.RawSetString(name, L.NewFunction(function))
+	}
+	for name, n := range map[string]int{
+		"LOG_DEBUG": 0, "LOG_VERBOSE": 1, "LOG_NOTICE": 2, "LOG_WARNING": 3, "REPL_NONE": 0, "REPL_AOF": 1, "REPL_SLAVE": 2, "REPL_REPLICA": 2,
+		"REPL_ALL": 3, "REDIS_VERSION_NUM": versionNumber,
+	} {
+		t.RawSetString(name, lua.LNumber(n))
+	}
+	t.RawSetString("REDIS_VERSION", lua.LString(version))
+	return t
+}
+
+func luaYes(L *lua.LState) int     { L.Push(lua.LTrue); return 1 }
+func luaNo(L *lua.LState) int      { L.Push(lua.LFalse); return 1 }
+func luaNothing(L *lua.LState) int { return 0 }
+
+func (e *Engine) luaCall(L *lua.LState) int {
+	reply := e.call(L)
+	if t, ok := reply.(*lua.LTable); ok {
+		if text, failed := t.RawGetString("err").(lua.LString); failed {
+			e.raise(L, string(text))
+		}
+	}
+	L.Push(reply)
+	return 1
+}
+
+func (e *Engine) luaPCall(L *lua.LState) int {
+	L.Push(e.call(L))
+	return 1
+}
+
+// call runs the command that a function's arguments are. A panic in it is kept, as gopher-lua would make it an error that the
+// script can catch: nobody knows what it left behind.
+func (e *Engine) call(L *lua.LState) lua.LValue {
+	n := L.GetTop()
+	if n == 0 {
+		return errorTable(L, "ERR Please specify at least one argument for this redis lib call")
+	}
+	e.argText, e.args = e.argText[:0], e.args[:0]
+	var ends [16]int
+	spans := ends[:0]
+	for i := 1; i <= n; i++ {
+		switch v := L.Get(i).(type) {
+		case lua.LString:
+			e.argText = append(e.argText, v...)
+		case lua.LNumber:
+			e.argText = appendNumber(e.argText, float64(v), 17)
+		default:
+			return errorTable(L, "ERR Lua redis lib command arguments must be strings or integers")
+		}
+		spans = append(spans, len(e.argText))
+	}
+	start := 0
+	for _, end := range spans {
+		e.args = append(e.args, e.argText[start:end:end])
+		start = end
+	}
+	raw := e.callHost()
+	e.take(L, 4*len(raw)) // strings, and 16 bytes for each :1 twice while their table grows
+	reply, _ := e.value(L, raw)
+	return reply
+}
+
+func (e *Engine) callHost() []byte {
+	defer func() {
+		if cap(e.argText) > 64<<10 || cap(e.args) > 1<<10 {
+			e.argText, e.args = nil, nil
+		}
+		if cause := recover(); cause != nil {
+			e.broken, e.left = cause, 0
+			panic(cause)
+		}
+	}()
+	return e.host.Call(e.args)
+}
+
+func errorTable(L *lua.LState, text string) *lua.LTable {
+	t := L.NewTable()
+	t.RawSetString("err", lua.LString(text))
+	return t
+}
+
+// luaErrorReply makes an error of a text. The first word is its code, with - before it or without; a single word has none.
+func (e *Engine) luaErrorReply(L *lua.LState) int {
+	text, ok := L.Get(1).(lua.LString)
+	if !ok || L.GetTop() != 1 {
+		L.Push(errorTable(L, "ERR wrong number or type of arguments"))
+		return 1
+	}
+	L.Push(errorTable(L, errorReply(string(text))))
+	return 1
+}
+
+func (e *Engine) luaStatusReply(L *lua.LState) int {
+	text, ok := L.Get(1).(lua.LString)
+	if !ok || L.GetTop() != 1 {
+		L.Push(errorTable(L, "ERR wrong number or type of arguments"))
+		return 1
+	}
+	t := L.NewTable()
+	t.RawSetString("ok", text)
+	L.Push(t)
+	return 1
+}
+
+func (e *Engine) luaSHA1(L *lua.LState) int {
+	if L.GetTop() != 1 {
+		e.raise(L, "ERR wrong number of arguments")
+	}
+	text := L.CheckString(1)
+	e.take(L, 4*len(text)) // it takes longer than to copy them
+	L.Push(lua.LString(SHA1([]byte(text))))
+	return 1
+}
+
+func (e *Engine) luaLog(L *lua.LState) int {
+	level, ok := L.Get(1).(lua.LNumber)
+	switch {
+	case L.GetTop() < 2:
+		e.raise(L, "ERR redis.log() requires two arguments or more.")
+	case !ok:
+		e.raise(L, "ERR First argument must be a number (log level).")
+	case level < 0 || level > 3:
+		e.raise(L, "ERR Invalid debug level.")
+	}
+	var text []byte
+	for i := 2; i <= L.GetTop(); i++ {
+		if v := L.Get(i); isText(v) {
+			if i > 2 {
+				text = append(text, ' ')
+			}
+			text = appendText(text, v)
+		}
+	}
+	e.host.Log(int(level), string(text))
+	return 0
+}
+
+func (e *Engine) luaSetResp(L *lua.LState) int {
+	n := lua.LVAsNumber(L.Get(1))
+	switch {
+	case L.GetTop() != 1:
+		e.raise(L, "ERR redis.setresp() requires one argument.")
+	case n != 2 && n != 3:
+		e.raise(L, "ERR RESP version must be 2 or 3.")
+	}
+	e.resp3 = n == 3
+	e.host.SetProtocol(int(n))
+	return 0
+}
+
+// luaSetRepl is of no effect: there are no replicas, and what is kept on the disk is states.
+func (e *Engine) luaSetRepl(L *lua.LState) int {
+	if n, ok := L.Get(1).(lua.LNumber); L.GetTop() != 1 {
+		e.raise(L, "ERR redis.set_repl() requires one argument.")
+	} else if !ok || n < 0 || n > 3 {
+		e.raise(L, "ERR Invalid replication flags. Please use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
+	}
+	return 0
+}

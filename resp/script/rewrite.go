@@ -1,0 +1,406 @@
+package script
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/ast"
+	"github.com/yuin/gopher-lua/parse"
+)
+
+// A single instruction of gopher-lua can take any amount of memory: it fills the gap before t[67108863] with a gigabyte, and
+// joins strings of any length. Such expressions become calls of functions that look first, by names that no script can write.
+const (
+	concatName = "(concat)"
+	setName    = "(set)"
+	fillName   = "(fill)"
+	listName   = "(list)"
+	numberName = "(number)"
+)
+
+// smallIndex is the largest constant index that is left as it is: its gap is within what a table takes anyway.
+const smallIndex = 64
+
+// maxNesting bounds how deep a script may be nested, as the compiler calls itself for each level. Lua has 200 for most of it.
+const maxNesting = 1000
+
+// maxFunctions bounds how many functions are in a script, as compiling takes 14 KB for each.
+const maxFunctions = 500
+
+// compile makes a function of a chunk, and returns how many more are in it. The error says where, as Lua does.
+func (e *Engine) compile(text, name string) (fn *lua.LFunction, functions int, err error) {
+	chunk, err := parse.Parse(strings.NewReader(text), name)
+	if err != nil {
+		return nil, 0, syntaxError(err, text, name)
+	}
+	r := &rewriter{}
+	if text := r.rewrite(chunk); text != "" {
+		return nil, 0, fmt.Errorf("%s:%d: %s", name, r.line, text)
+	}
+	proto, err := lua.Compile(chunk, name)
+	if err != nil {
+		return nil, 0, syntaxError(err, text, name)
+	}
+	trim(proto)
+	return e.L.NewFunctionFromProto(proto), r.functions, nil
+}
+
+// trim gives back the room that the compiler has left in each function, 14 KB.
+func trim(proto *lua.FunctionProto) {
+	proto.Code, proto.Constants = slices.Clone(proto.Code), slices.Clone(proto.Constants)
+	proto.FunctionPrototypes, proto.DbgSourcePositions = slices.Clone(proto.FunctionPrototypes), slices.Clone(proto.DbgSourcePositions)
+	proto.DbgLocals, proto.DbgCalls, proto.DbgUpvalues = slices.Clone(proto.DbgLocals), slices.Clone(proto.DbgCalls), slices.Clone(proto.DbgUpvalues)
+	for _, inner := range proto.FunctionPrototypes {
+		trim(inner)
+	}
+}
+
+func syntaxError(err error, text, name string) error {
+	var at *parse.Error
+	var compiling *lua.CompileError
+	switch {
+	case errors.As(err, &at) && at.Pos.Line == parse.EOF:
+		return fmt.Errorf("%s:%d: %s near '<eof>'", name, 1+strings.Count(text, "\n"), strings.TrimSpace(at.Message))
+	case errors.As(err, &at):
+		return fmt.Errorf("%s:%d: %s near '%s'", name, at.Pos.Line, strings.TrimSpace(at.Message), at.Token)
+	case errors.As(err, &compiling):
+		return fmt.Errorf("%s:%d: %s", name, compiling.Line, compiling.Message)
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+type rewriter struct {
+	depth, line int
+	temps       int
+	functions   int
+	constants   map[string]bool
+}
+
+// tooMuch is why a script is refused.
+type tooMuch string
+
+func (r *rewriter) rewrite(chunk []ast.Stmt) (refusal string) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			why, ours := cause.(tooMuch)
+			if !ours {
+				panic(cause)
+			}
+			refusal = string(why)
+		}
+	}()
+	r.stmts(chunk)
+	return ""
+}
+
+func (r *rewriter) enter(line int) {
+	if line > 0 {
+		r.line = line
+	}
+	if r.depth++; r.depth > maxNesting {
+		panic(tooMuch("chunk has too many syntax levels"))
+	}
+}
+
+// The compiler looks through all constants of a function for each, which took 4 s for 25,000; and it loses what a table has beyond
+// 25,550 elements.
+const (
+	maxConstants = 2000
+	maxFields    = 25_000
+)
+
+func (r *rewriter) function() {
+	if r.functions++; r.functions > maxFunctions {
+		panic(tooMuch("chunk has too many functions"))
+	}
+}
+
+func (r *rewriter) leave() { r.depth-- }
+
+func (r *rewriter) stmts(list []ast.Stmt) {
+	for i := range list {
+		list[i] = r.stmt(list[i])
+	}
+}
+
+func (r *rewriter) stmt(s ast.Stmt) ast.Stmt {
+	r.enter(s.Line())
+	defer r.leave()
+	switch s := s.(type) {
+	case *ast.AssignStmt:
+		r.exprs(s.Lhs)
+		r.exprs(s.Rhs)
+		return r.assign(s)
+	case *ast.LocalAssignStmt:
+		r.exprs(s.Exprs)
+	case *ast.FuncCallStmt:
+		s.Expr = r.expr(s.Expr)
+	case *ast.DoBlockStmt:
+		r.stmts(s.Stmts)
+	case *ast.WhileStmt:
+		s.Condition = r.expr(s.Condition)
+		r.stmts(s.Stmts)
+	case *ast.RepeatStmt:
+		s.Condition = r.expr(s.Condition)
+		r.stmts(s.Stmts)
+	case *ast.IfStmt:
+		s.Condition = r.expr(s.Condition)
+		r.stmts(s.Then)
+		r.stmts(s.Else)
+	case *ast.NumberForStmt:
+		s.Init, s.Limit = r.bound(s.Init, "initial value"), r.bound(s.Limit, "limit")
+		if s.Step != nil {
+			s.Step = r.bound(s.Step, "step")
+		}
+		r.stmts(s.Stmts)
+	case *ast.GenericForStmt:
+		r.exprs(s.Exprs)
+		r.stmts(s.Stmts)
+	case *ast.FuncDefStmt:
+		r.function()
+		if s.Name.Func != nil {
+			s.Name.Func = r.expr(s.Name.Func)
+		}
+		if s.Name.Receiver != nil {
+			s.Name.Receiver = r.expr(s.Name.Receiver)
+		}
+		r.stmts(s.Func.Stmts)
+	case *ast.ReturnStmt:
+		r.exprs(s.Exprs)
+	}
+	return s
+}
+
+// bound is a bound of a for, which may be a text.
+func (r *rewriter) bound(x ast.Expr, name string) ast.Expr {
+	if _, ok := x.(*ast.NumberExpr); ok {
+		return x
+	}
+	which := &ast.StringExpr{Value: name}
+	place(which, x)
+	return call(x, numberName, single(r.expr(x)), which)
+}
+
+func (r *rewriter) exprs(list []ast.Expr) {
+	for i := range list {
+		list[i] = r.expr(list[i])
+	}
+}
+
+func (r *rewriter) expr(x ast.Expr) ast.Expr {
+	r.enter(x.Line())
+	defer r.leave()
+	switch x := x.(type) {
+	case *ast.AttrGetExpr:
+		x.Object, x.Key = r.expr(x.Object), r.expr(x.Key)
+	case *ast.TableExpr:
+		return r.table(x)
+	case *ast.FuncCallExpr:
+		if x.Func != nil {
+			x.Func = r.expr(x.Func)
+		}
+		if x.Receiver != nil {
+			x.Receiver = r.expr(x.Receiver)
+		}
+		r.exprs(x.Args)
+	case *ast.LogicalOpExpr:
+		x.Lhs, x.Rhs = r.expr(x.Lhs), r.expr(x.Rhs)
+	case *ast.RelationalOpExpr:
+		x.Lhs, x.Rhs = r.expr(x.Lhs), r.expr(x.Rhs)
+	case *ast.ArithmeticOpExpr:
+		x.Lhs, x.Rhs = r.expr(x.Lhs), r.expr(x.Rhs)
+	case *ast.StringConcatOpExpr:
+		var parts []ast.Expr // a..b..c is one join, from the right as Lua does it
+		rest := ast.Expr(x)
+		for {
+			join, ok := rest.(*ast.StringConcatOpExpr)
+			if !ok {
+				break
+			}
+			parts = append(parts, single(r.expr(join.Lhs)))
+			rest = join.Rhs
+		}
+		return call(x, concatName, append(parts, single(r.expr(rest)))...)
+	case *ast.UnaryMinusOpExpr:
+		x.Expr = r.expr(x.Expr)
+	case *ast.UnaryNotOpExpr:
+		x.Expr = r.expr(x.Expr)
+	case *ast.UnaryLenOpExpr:
+		x.Expr = r.expr(x.Expr)
+	case *ast.FunctionExpr:
+		r.function()
+		r.stmts(x.Stmts)
+	case *ast.StringExpr:
+		r.constant(x.Value)
+	case *ast.NumberExpr:
+		r.constant(x.Value)
+	case *ast.IdentExpr:
+		r.constant(x.Value)
+	}
+	return x
+}
+
+// constant counts what may become a constant: a number, a text, or the name of a global.
+func (r *rewriter) constant(text string) {
+	if r.constants == nil {
+		r.constants = map[string]bool{}
+	}
+	if r.constants[text] = true; len(r.constants) > maxConstants {
+		panic(tooMuch("chunk has too many constants"))
+	}
+}
+
+// table takes the fields with computed keys out of a table, and those with keys behind them, and has them set when it is made.
+// So elements ({a, b}) that stand behind a computed key are evaluated before it, and do not win over it.
+func (r *rewriter) table(x *ast.TableExpr) ast.Expr {
+	if len(x.Fields) > maxFields {
+		panic(tooMuch("table has too many elements"))
+	}
+	var kept []*ast.Field
+	var pairs []ast.Expr
+	for _, f := range x.Fields {
+		if f.Key != nil {
+			f.Key = r.expr(f.Key)
+		}
+		if f.Value = r.expr(f.Value); f.Key != nil { // else {1, x = ...} has an element 2 in gopher-lua
+			single(f.Value)
+		}
+		if f.Key == nil || len(pairs) == 0 && plainKey(f.Key) {
+			kept = append(kept, f)
+		} else {
+			pairs = append(pairs, single(f.Key), single(f.Value))
+		}
+	}
+	if last := len(kept) - 1; last >= 0 && kept[last].Key == nil {
+		if kept[last] != x.Fields[len(x.Fields)-1] {
+			single(kept[last].Value)
+		} else if many(kept[last].Value) {
+			list := call(kept[last].Value, listName, kept[last].Value)
+			list.(*ast.FuncCallExpr).AdjustRet = false
+			kept[last].Value = list
+		}
+	}
+	x.Fields = kept
+	filled := ast.Expr(x)
+	for some := range slices.Chunk(pairs, maxPairs) {
+		filled = call(x, fillName, append([]ast.Expr{filled}, some...)...)
+	}
+	return filled
+}
+
+// maxPairs is how many keys and values a call of fill is given: a function has 200 registers.
+const maxPairs = 32
+
+// many says whether an expression may have any number of values.
+func many(x ast.Expr) bool {
+	switch x := x.(type) {
+	case *ast.FuncCallExpr:
+		return !x.AdjustRet
+	case *ast.Comma3Expr:
+		return !x.AdjustRet
+	}
+	return false
+}
+
+// assign makes assignments to computed keys calls. Of several at once, all is evaluated before any is set.
+func (r *rewriter) assign(s *ast.AssignStmt) ast.Stmt {
+	computed := false
+	for _, left := range s.Lhs {
+		computed = computed || isComputed(left)
+	}
+	if !computed {
+		return s
+	}
+	if len(s.Lhs) == 1 && len(s.Rhs) == 1 {
+		return r.set(s, s.Lhs[0], s.Rhs[0])
+	}
+	before, values := &ast.LocalAssignStmt{}, &ast.LocalAssignStmt{Exprs: s.Rhs}
+	block := &ast.DoBlockStmt{Stmts: []ast.Stmt{before, values}}
+	for _, stmt := range []ast.Stmt{before, values, block} {
+		place(stmt, s)
+	}
+	hold := func(x ast.Expr) ast.Expr {
+		before.Names, before.Exprs = append(before.Names, r.temp()), append(before.Exprs, single(x))
+		return ident(s, before.Names[len(before.Names)-1])
+	}
+	for _, left := range s.Lhs {
+		if attr, ok := left.(*ast.AttrGetExpr); ok {
+			attr.Object, attr.Key = hold(attr.Object), hold(attr.Key)
+		}
+		values.Names = append(values.Names, r.temp())
+	}
+	for i, left := range slices.Backward(s.Lhs) { // the last is set first, as Lua does
+		value := ident(s, values.Names[i])
+		if isComputed(left) {
+			block.Stmts = append(block.Stmts, r.set(s, left, value))
+		} else {
+			one := &ast.AssignStmt{Lhs: []ast.Expr{left}, Rhs: []ast.Expr{value}}
+			place(one, s)
+			block.Stmts = append(block.Stmts, one)
+		}
+	}
+	if len(before.Names) == 0 {
+		block.Stmts = block.Stmts[1:]
+	}
+	return block
+}
+
+func (r *rewriter) temp() string {
+	r.temps++
+	return "(" + strconv.Itoa(r.temps) + ")"
+}
+
+func (r *rewriter) set(s ast.Stmt, left, value ast.Expr) ast.Stmt {
+	attr := left.(*ast.AttrGetExpr)
+	stmt := &ast.FuncCallStmt{Expr: call(s, setName, single(attr.Object), single(attr.Key), single(value))}
+	place(stmt, s)
+	return stmt
+}
+
+func isComputed(left ast.Expr) bool {
+	attr, ok := left.(*ast.AttrGetExpr)
+	return ok && !plainKey(attr.Key)
+}
+
+func plainKey(key ast.Expr) bool {
+	switch key := key.(type) {
+	case *ast.StringExpr, *ast.TrueExpr, *ast.FalseExpr:
+		return true
+	case *ast.NumberExpr:
+		n, err := strconv.ParseFloat(key.Value, 64)
+		return err == nil && n <= smallIndex
+	}
+	return false
+}
+
+// single has a call, or the arguments of a function, give one value where they would give all.
+func single(x ast.Expr) ast.Expr {
+	switch x := x.(type) {
+	case *ast.FuncCallExpr:
+		x.AdjustRet = true
+	case *ast.Comma3Expr:
+		x.AdjustRet = true
+	}
+	return x
+}
+
+func ident(at ast.PositionHolder, name string) ast.Expr {
+	x := &ast.IdentExpr{Value: name}
+	place(x, at)
+	return x
+}
+
+func call(at ast.PositionHolder, name string, args ...ast.Expr) ast.Expr {
+	x := &ast.FuncCallExpr{Func: ident(at, name), Args: args, AdjustRet: true}
+	place(x, at)
+	return x
+}
+
+func place(x, at ast.PositionHolder) {
+	x.SetLine(at.Line())
+	x.SetLastLine(at.LastLine())
+}

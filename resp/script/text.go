@@ -1,0 +1,156 @@
+package script
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+func (e *Engine) luaRep(L *lua.LState) int {
+	text, n := L.CheckString(1), max(0, L.CheckInt(2))
+	if len(text) > 0 && n > maxMemory/len(text) {
+		e.take(L, maxMemory+1)
+	}
+	e.take(L, len(text)*n)
+	L.Push(lua.LString(strings.Repeat(text, n)))
+	return 1
+}
+
+func (e *Engine) luaReverse(L *lua.LState) int {
+	text := []byte(L.CheckString(1))
+	e.take(L, 2*len(text))
+	for i, j := 0, len(text)-1; i < j; i, j = i+1, j-1 {
+		text[i], text[j] = text[j], text[i]
+	}
+	L.Push(lua.LString(text))
+	return 1
+}
+
+// luaLower and luaUpper change ASCII letters and leave all other bytes, as Lua does in the C locale.
+func (e *Engine) luaLower(L *lua.LState) int { return e.mapBytes(L, 'A', 'Z') }
+func (e *Engine) luaUpper(L *lua.LState) int { return e.mapBytes(L, 'a', 'z') }
+
+func (e *Engine) mapBytes(L *lua.LState, first, last byte) int {
+	text := []byte(L.CheckString(1))
+	e.take(L, 2*len(text))
+	for i, c := range text {
+		if first <= c && c <= last {
+			text[i] = c ^ 0x20
+		}
+	}
+	L.Push(lua.LString(text))
+	return 1
+}
+
+// luaFormat is string.format. Width and precision have two digits at most, as in Lua: Go would take a million.
+func (e *Engine) luaFormat(L *lua.LState) int {
+	format, arg := L.CheckString(1), 1
+	var out []byte
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' {
+			out = append(out, format[i])
+			continue
+		}
+		start := i
+		for i++; i < len(format) && strings.IndexByte("-+ #0", format[i]) >= 0; i++ {
+		}
+		if i-start > 6 {
+			L.RaiseError("invalid format (repeated flags)")
+		}
+		i = twoDigits(format, i)
+		if i < len(format) && format[i] == '.' {
+			i = twoDigits(format, i+1)
+		}
+		if i < len(format) && '0' <= format[i] && format[i] <= '9' {
+			L.RaiseError("invalid format (width or precision too long)")
+		}
+		if i == len(format) {
+			L.RaiseError("invalid option '%%' to 'format'")
+		}
+		verb, spec := format[i], format[start:i]
+		if verb == '%' {
+			out = append(out, '%')
+			continue
+		}
+		arg++
+		switch verb {
+		case 'c':
+			out = appendPadded(out, spec, string([]byte{byte(toInt(checkNumber(L, arg)))}))
+		case 'd', 'i':
+			out = fmt.Appendf(out, spec+"d", toInt(checkNumber(L, arg)))
+		case 'u':
+			out = fmt.Appendf(out, spec+"d", uint64(toInt(checkNumber(L, arg))))
+		case 'o', 'x', 'X':
+			out = fmt.Appendf(out, spec+string(verb), uint64(toInt(checkNumber(L, arg))))
+		case 'e', 'E', 'f', 'g', 'G':
+			out = appendFloat(out, spec, verb, checkNumber(L, arg))
+		case 'q':
+			text := L.CheckString(arg)
+			e.take(L, 4*len(text))
+			out = appendQuoted(out, text)
+		case 's':
+			v := L.Get(arg)
+			if !isText(v) {
+				L.TypeError(arg, lua.LTString)
+			}
+			text := toString(v)
+			e.take(L, len(text))
+			out = appendPadded(out, spec, text)
+		default:
+			L.RaiseError("invalid option '%%%c' to 'format'", verb)
+		}
+	}
+	L.Push(lua.LString(out))
+	return 1
+}
+
+func twoDigits(format string, i int) int {
+	for n := 0; n < 2 && i < len(format) && '0' <= format[i] && format[i] <= '9'; n++ {
+		i++
+	}
+	return i
+}
+
+// appendPadded appends a text as wide as a spec such as %-5.2 says, in bytes: Go's fmt counts characters, and pads with zeros.
+func appendPadded(out []byte, spec, text string) []byte {
+	size, precision, cut := strings.Cut(strings.TrimLeft(spec, "%-+ #0"), ".")
+	if most, _ := strconv.Atoi(precision); cut && most < len(text) {
+		text = text[:most]
+	}
+	width, _ := strconv.Atoi(size)
+	blanks := strings.Repeat(" ", max(0, width-len(text)))
+	if strings.Contains(strings.TrimRight(spec, "0123456789."), "-") {
+		return append(append(out, text...), blanks...)
+	}
+	return append(append(out, blanks...), text...)
+}
+
+func appendFloat(out []byte, spec string, verb byte, n float64) []byte {
+	if text := string(appendNumber(nil, n, 14)); strings.HasSuffix(text, "n") || strings.HasSuffix(text, "f") { // nan, inf
+		return appendPadded(out, spec, text)
+	}
+	if (verb == 'g' || verb == 'G') && !strings.Contains(spec, ".") { // Go's default is what it takes to tell n from others
+		spec += ".6"
+	}
+	return fmt.Appendf(out, spec+string(verb), n)
+}
+
+// appendQuoted writes a string as Lua reads it.
+func appendQuoted(out []byte, text string) []byte {
+	out = append(out, '"')
+	for i := range len(text) {
+		switch c := text[i]; c {
+		case '"', '\\', '\n':
+			out = append(out, '\\', c)
+		case '\r':
+			out = append(out, `\r`...)
+		case 0:
+			out = append(out, `\000`...)
+		default:
+			out = append(out, c)
+		}
+	}
+	return append(out, '"')
+}

@@ -1,0 +1,477 @@
+package resp
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	misconfFull = "-MISCONF Errors writing to the AOF file: no space left on device\r\n"
+	endless     = "while true do end"
+)
+
+func evalCall(script string, keysAndArgs ...string) string {
+	if len(keysAndArgs) == 0 {
+		keysAndArgs = []string{"0"}
+	}
+	return frame(append([]string{"EVAL", script}, keysAndArgs...)...)
+}
+
+// killedReply is the start of what a script's caller is told when it was killed; the rest is which it was, and where.
+func (c testConn) wantError(text string) {
+	c.t.Helper()
+	if line, err := c.ReadString('\n'); err != nil || !strings.HasPrefix(line, "-"+text) {
+		c.t.Fatalf("%q, %v; want %q", line, err, text)
+	}
+}
+
+// wantStopped waits for the end of a script's connection, which is told why if there is the time.
+func (c testConn) wantStopped() {
+	c.t.Helper()
+	if rest, err := io.ReadAll(c); err != nil || len(rest) > 0 && !strings.HasPrefix(string(rest), "-"+errScriptStopping) {
+		c.t.Errorf("%q, %v", rest, err)
+	}
+}
+
+// isBusy waits until a script has run for so long that others are told.
+func isBusy(t *testing.T, srv *Server) {
+	t.Helper()
+	c := dialTest(t, srvAddr(srv))
+	eventually(t, "busy script", func() bool {
+		c.send("PING\r\n")
+		line, err := c.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.HasPrefix(line, "-BUSY ")
+	})
+	c.Close()
+}
+
+func srvAddr(srv *Server) string {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	return srv.addrs[0].String()
+}
+
+var busySettings = []string{"lua-time-limit", "1"}
+
+// A script that takes too long has all others served, on its own loop and on others: by -BUSY, but for what may end it.
+func TestBusyScript(t *testing.T) {
+	carrierTest{settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
+		const others = 8 // so that both loops have some
+		var conns []testConn
+		for range others {
+			c := dialTest(t, addr)
+			c.ask("PING\r\n", "+PONG\r\n")
+			conns = append(conns, c)
+		}
+		queued, watches := dialTest(t, addr), dialTest(t, addr)
+		queued.ask("MULTI\r\nPING\r\n", "+OK\r\n+QUEUED\r\n")
+		watches.ask("WATCH k\r\n", "+OK\r\n")
+		runs := dialTest(t, addr)
+		runs.send(evalCall(endless))
+		isBusy(t, srv)
+		busy := "-" + errBusy + "\r\n"
+		for _, c := range append(conns, dialTest(t, addr)) {
+			c.ask("PING\r\nGET k\r\nCL.THROTTLE k 1 1 1\r\nCL.TAKE k 1/1s\r\nCLIENT LIST\r\nINFO\r\nCONFIG GET port\r\nCLIENT KILL TYPE normal\r\nNOSUCH\r\n",
+				strings.Repeat(busy, 8)+"-ERR unknown command 'NOSUCH', with args beginning with: \r\n")
+			c.ask(evalCall("return 1")+"EVALSHA x 0\r\nSCRIPT LOAD x\r\nSCRIPT EXISTS x\r\nSCRIPT FLUSH\r\nMONITOR\r\nBGSAVE\r\nPUBLISH\r\n", strings.Repeat(busy, 7)+"-ERR unknown command 'PUBLISH', with args beginning with: \r\n")
+			c.ask("AUTH x\r\n", "-"+errNoPassword+"\r\n")
+			c.ask("HELLO 2 SETNAME\r\n", "-"+fmt.Sprintf(errHelloOption, "SETNAME")+"\r\n")
+			c.ask("MULTI\r\nGET k\r\nEXEC\r\n", "+OK\r\n"+busy+"-"+fmt.Sprintf(errExecRejected, strings.TrimPrefix(errBusy, "ERR "))+"\r\n")
+			c.ask("MULTI\r\nDISCARD\r\nWATCH k\r\nUNWATCH\r\nRESET\r\n", "+OK\r\n+OK\r\n+OK\r\n+OK\r\n+RESET\r\n")
+		}
+		queued.ask("EXEC\r\nPING\r\n", "-"+fmt.Sprintf(errExecRejected, errBusy)+"\r\n"+busy)
+		quits := dialTest(t, addr)
+		quits.ask("QUIT\r\n", "+OK\r\n")
+		quits.wantClosed()
+		half := dialTest(t, addr)
+		half.send("PING\r\n")
+		closeWrite(half)
+		half.ask("", busy)
+		half.wantClosed()
+		deaf := dialTest(t, addr)
+		deaf.send(strings.Repeat("PING\r\n", 10_000))
+		deaf.Close()
+		conns[0].ask("SCRIPT KILL\r\n", "+OK\r\n")
+		runs.wantError(errScriptKilled)
+		runs.ask("PING\r\n", "+PONG\r\n")
+		for _, c := range conns {
+			c.ask("PING\r\nSCRIPT KILL\r\n", "+PONG\r\n-"+errNotBusy+"\r\n")
+		}
+		queued.ask("EXEC\r\n", "-"+errExecNoMulti+"\r\n")
+		watches.ask("MULTI\r\nPING\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n")
+	})
+}
+
+// Replies come in the order of the commands, wherever a busy script stands among them, and what came before it leaves meanwhile.
+func TestBusyScriptInAPipeline(t *testing.T) {
+	for name, test := range map[string]struct{ raw, before, after string }{
+		"between":      {"PING\r\nGET k\r\n" + evalCall(endless) + "PING\r\nECHO x\r\n", "+PONG\r\n$-1\r\n", "+PONG\r\n$1\r\nx\r\n"},
+		"many before":  {strings.Repeat("PING\r\n", 20_000) + evalCall(endless) + "PING\r\n", strings.Repeat("+PONG\r\n", 20_000), "+PONG\r\n"},
+		"many behind":  {"PING\r\n" + evalCall(endless) + strings.Repeat("PING\r\n", 50_000), "+PONG\r\n", strings.Repeat("+PONG\r\n", 50_000)},
+		"more behind":  {"PING\r\n" + evalCall(endless) + strings.Repeat(frame("ECHO", strings.Repeat("y", 1000)), 500), "+PONG\r\n", strings.Repeat("$1000\r\n"+strings.Repeat("y", 1000)+"\r\n", 500)},
+		"SKIP":         {"PING\r\nECHO abc\r\nCLIENT REPLY SKIP\r\n" + evalCall(endless) + "PING\r\n", "", "+PONG\r\n"},
+		"OFF and ON":   {"PING\r\nCLIENT REPLY OFF\r\n" + evalCall(endless) + "PING\r\nCLIENT REPLY ON\r\nPING\r\n", "", "+OK\r\n+PONG\r\n"},
+		"in EXEC":      {"PING\r\nMULTI\r\nPING\r\n" + evalCall(endless) + "PING\r\nEXEC\r\nPING\r\n", "+PONG\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n+PONG\r\n", "+PONG\r\n+PONG\r\n"},
+		"then QUIT":    {"PING\r\n" + evalCall(endless) + "QUIT\r\nPING\r\n", "+PONG\r\n", "+OK\r\n"},
+		"then garbage": {"PING\r\n" + evalCall(endless) + "*1\r\n$-2\r\n", "+PONG\r\n", "-" + errProtoBulkLen + "\r\n"},
+		"two scripts":  {"PING\r\n" + evalCall(endless) + evalCall("return 2"), "+PONG\r\n", ":2\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := carrierTest{settings: append([]string{"client-output-buffer-limit", "64mb"}, busySettings...)}
+			o.run(t, func(t *testing.T, srv *Server, addr string) {
+				c, killer := dialTest(t, addr), dialTest(t, addr)
+				killer.ask("PING\r\n", "+PONG\r\n")
+				var sending sync.WaitGroup
+				sending.Go(func() { c.send(test.raw) })
+				before := test.before
+				if strings.HasSuffix(t.Name(), "goroutines") { // whose replies leave when all is answered
+					before = ""
+				}
+				c.ask("", before)
+				isBusy(t, srv)
+				killer.ask("SCRIPT KILL\r\n", "+OK\r\n")
+				c.ask("", strings.TrimPrefix(test.before, before))
+				switch name {
+				case "SKIP":
+					c.ask("", "+PONG\r\n$3\r\nabc\r\n")
+				case "OFF and ON":
+					c.ask("", "+PONG\r\n")
+				default:
+					c.wantError(errScriptKilled)
+				}
+				c.ask("", test.after)
+				sending.Wait()
+				closeWrite(c)
+				c.wantClosed()
+			})
+		})
+	}
+}
+
+// The peer of a busy script goes away, by half or at once, and the script runs until it is killed.
+func TestThePeerOfABusyScript(t *testing.T) {
+	for name, leave := range map[string]func(c testConn){
+		"closes":          func(c testConn) { c.Close() },
+		"resets":          func(c testConn) { _ = c.Conn.(*net.TCPConn).SetLinger(0); c.Close() },
+		"closes its half": closeWrite,
+		"sends more":      func(c testConn) { c.send(strings.Repeat("PING\r\n", 1000)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			carrierTest{settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
+				c, killer := dialTest(t, addr), dialTest(t, addr)
+				killer.ask("PING\r\n", "+PONG\r\n")
+				c.send("PING\r\n" + evalCall(endless))
+				isBusy(t, srv)
+				leave(c)
+				for range 20 {
+					killer.ask("GET k\r\n", "-"+errBusy+"\r\n")
+				}
+				killer.ask("SCRIPT KILL\r\n", "+OK\r\n")
+				switch name {
+				case "closes its half":
+					c.ask("", "+PONG\r\n")
+					c.wantError(errScriptKilled)
+					c.wantClosed()
+				case "sends more":
+					c.ask("", "+PONG\r\n")
+					c.wantError(errScriptKilled)
+					c.ask("", strings.Repeat("+PONG\r\n", 1000))
+					c.Close()
+				}
+				eventually(t, "end of the other", func() bool { return srv.clientCount() == 1 })
+				killer.ask("PING\r\n", "+PONG\r\n")
+			})
+		})
+	}
+}
+
+// A busy script's connection is killed from inside the server: by nobody's command, as those are refused.
+func TestABusyScriptsConnectionIsKilled(t *testing.T) {
+	carrierTest{settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
+		c, killer := dialTest(t, addr), dialTest(t, addr)
+		killer.ask("PING\r\n", "+PONG\r\n")
+		c.ask("CLIENT ID\r\n", ":")
+		id, err := c.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.send(evalCall(endless))
+		isBusy(t, srv)
+		for _, s := range srv.allSessions() {
+			if fmt.Sprintf("%d\r\n", s.client.id) == id {
+				s.kill()
+			}
+		}
+		for range 20 {
+			killer.ask("GET k\r\n", "-"+errBusy+"\r\n")
+		}
+		killer.ask("SCRIPT KILL\r\n", "+OK\r\n")
+		eventually(t, "end of the killed one", func() bool { return srv.clientCount() == 1 })
+		killer.ask("PING\r\n", "+PONG\r\n")
+	})
+}
+
+// A script that has changed something is not killed.
+func TestAScriptThatWroteIsUnkillable(t *testing.T) {
+	stopped := &command{name: "stopped", arity: 1, run: func(s *Session, _ [][]byte) { s.replyBool(s.srv.stats.panics.Load() > 0) }}
+	carrierTest{settings: busySettings, rows: []*command{stopped}}.run(t, func(t *testing.T, srv *Server, addr string) {
+		c, killer := dialTest(t, addr), dialTest(t, addr)
+		c.send(evalCall("redis.call('SET', 'k', '7') while redis.call('STOPPED') == 0 do end return redis.call('GET', 'k')"))
+		isBusy(t, srv)
+		killer.ask("SCRIPT KILL\r\nGET k\r\n", "-"+errUnkillable+"\r\n-"+errBusy+"\r\n")
+		srv.stats.panics.Add(1)
+		c.ask("", "$1\r\n7\r\n")
+		killer.ask("GET k\r\n", "$1\r\n7\r\n")
+	})
+}
+
+// A monitor is shown a script and what it calls, in order, and its own lines leave while a script is busy.
+func TestMonitorOfAScript(t *testing.T) {
+	carrierTest{settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
+		m, c := dialTest(t, addr), dialTest(t, addr)
+		m.ask("MONITOR\r\n", "+OK\r\n")
+		c.send(evalCall("redis.call('GET', 'a') redis.call('PING') " + endless))
+		for _, want := range []string{"\"EVAL\" ", "\"GET\" \"a\"\r\n", "\"PING\"\r\n"} {
+			if line, err := m.ReadString('\n'); err != nil || !strings.Contains(line, want) {
+				t.Fatalf("%q, %v; want %q", line, err, want)
+			}
+		}
+		isBusy(t, srv)
+		killer := dialTest(t, addr)
+		killer.ask("SCRIPT KILL\r\n", "+OK\r\n")
+		c.wantError(errScriptKilled)
+	})
+}
+
+// A server that stops ends a script that runs for ever, once the shutdown timeout is over.
+func TestStoppingWhileAScriptRuns(t *testing.T) {
+	for name, wrote := range map[string]string{"that has written": "redis.call('SET', 'k', '7') ", "that has not": ""} {
+		for _, limit := range []string{"1", "0", "3600000"} {
+			t.Run(name+", limit "+limit, func(t *testing.T) {
+				o := carrierTest{settings: []string{"lua-time-limit", limit, "shutdown-timeout", "1"}}
+				o.run(t, func(t *testing.T, srv *Server, addr string) {
+					c := dialTest(t, addr)
+					c.send(evalCall(wrote + "while true do pcall(function() while true do end end) end"))
+					eventually(t, "script", func() bool { return srv.running.Load() != nil })
+					srv.shutdown()
+					c.wantStopped()
+				})
+			})
+		}
+	}
+}
+
+func TestShutdownNosaveWhileAScriptRuns(t *testing.T) {
+	carrierTest{settings: append([]string{"shutdown-timeout", "1"}, busySettings...)}.run(t, func(t *testing.T, srv *Server, addr string) {
+		c := dialTest(t, addr)
+		c.send(evalCall("redis.call('SET', 'k', '7') " + endless))
+		isBusy(t, srv)
+		killer := dialTest(t, addr)
+		killer.send("SHUTDOWN NOSAVE\r\n")
+		c.wantStopped()
+	})
+}
+
+// A panic in a command that a script calls ends that connection, and the next script runs.
+func TestPanicInAScriptsCommand(t *testing.T) {
+	for _, script := range []string{"redis.call('BOOM')", "redis.pcall('BOOM')", "while true do pcall(redis.call, 'BOOM') end", "for i = 1, 2e5 do end redis.call('BOOM')", "redis.call('SET', 'k', '7') for i = 1, 2e5 do end redis.call('BOOM')"} {
+		carrierTest{rows: []*command{boomRow}, settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
+			other := dialTest(t, addr)
+			for range 2 {
+				c := dialTest(t, addr)
+				c.send("PING\r\n" + evalCall(script) + "PING\r\n")
+				c.ask("", "+PONG\r\n-"+errInternal+"\r\n")
+				c.wantClosed()
+				other.ask(evalCall("return redis.call('ECHO', 'hi')"), "$2\r\nhi\r\n")
+			}
+		})
+	}
+}
+
+// A reply that is over the output limit ends the connection also where a script asks for it, and nothing else.
+func TestAScriptsCallOverTheOutputLimit(t *testing.T) {
+	eachCarrier(t, func(t *testing.T, srv *Server, addr string) {
+		c, other := dialTest(t, addr), dialTest(t, addr)
+		for i := range 20 {
+			other.ask(frame("SET", strings.Repeat("k", 10_000)+fmt.Sprint(i), "5"), "+OK\r\n")
+		}
+		c.send(evalCall("pcall(redis.call, 'KEYS', '*') while true do end"))
+		c.wantClosed()
+		if n := srv.stats.panics.Load(); n != 0 {
+			t.Errorf("%d panics", n)
+		}
+		if n := srv.stats.outputLimitCloses.Load(); n != 1 {
+			t.Errorf("%d were closed", n)
+		}
+		other.ask("PING\r\n", "+PONG\r\n")
+	})
+}
+
+// Where replies wait for the disk, a busy script that has written nothing keeps nobody's: what others were answered before
+// it leaves, and what they ask later, too.
+func TestABusyScriptKeepsNobodyFromTheDisk(t *testing.T) {
+	disk := &fullDisk{}
+	carrierTest{files: disk, settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
+		var conns []testConn
+		for range 4 {
+			conns = append(conns, dialTest(t, addr))
+		}
+		c := dialTest(t, addr)
+		c.ask("PING\r\n", "+PONG\r\n")
+		for i, other := range conns {
+			other.send(fmt.Sprintf(waitingCall, fmt.Sprint(t.Name(), i)))
+		}
+		c.send(fmt.Sprintf(waitingCall, t.Name()) + evalCall(endless) + fmt.Sprintf(waitingCall, t.Name()+"behind"))
+		isBusy(t, srv)
+		for _, other := range conns {
+			line, err := other.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if line == "*5\r\n" { // it came before the script
+				other.ask("", strings.TrimPrefix(waitingPass, line))
+			} else if line != "-"+errBusy+"\r\n" {
+				t.Fatalf("%q", line)
+			}
+			other.ask("PING\r\n", "-"+errBusy+"\r\n")
+		}
+		conns[0].ask("SCRIPT KILL\r\n", "+OK\r\n")
+		c.ask("", waitingPass)
+		c.wantError(errScriptKilled)
+		c.ask("", waitingPass)
+		conns[0].ask(fmt.Sprintf(waitingCall, t.Name()+"after"), waitingPass)
+	})
+}
+
+// A script that writes, busy or not, before or after it came to be, is answered when that is on the disk.
+func TestAScriptsWritesWaitForTheDisk(t *testing.T) {
+	disk := &fullDisk{}
+	for name, script := range map[string]string{
+		"short":           "return redis.call('SET', KEYS[1], '7')",
+		"busy, then":      "for i = 1, 2e5 do end return redis.call('SET', KEYS[1], '7')",
+		"then busy":       "local r = redis.call('SET', KEYS[1], '7') for i = 1, 2e5 do end return r",
+		"between":         "for i = 1, 2e5 do end local r = redis.call('SET', KEYS[1], '7') for i = 1, 2e5 do end return r",
+		"caught an error": "local r = redis.call('SET', KEYS[1], '7') for i = 1, 2e5 do end pcall(error) return r",
+	} {
+		t.Run(name, func(t *testing.T) {
+			carrierTest{files: disk, settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
+				c := dialTest(t, addr)
+				gate := make(chan error)
+				c.ask("PING\r\n", "+PONG\r\n")
+				disk.gate.Store(&gate)
+				syncs := disk.syncs.Load()
+				c.send(evalCall(script, "1", t.Name()))
+				eventually(t, "a write", func() bool { return disk.syncs.Load() > syncs })
+				_ = c.SetReadDeadline(time.Now().Add(20 * time.Millisecond)) // more than it takes where it is answered
+				if got, err := c.Peek(1); err == nil {
+					t.Errorf("%q was answered before it was written", got)
+				}
+				_ = c.SetReadDeadline(time.Now().Add(patience))
+				disk.gate.Store(nil)
+				close(gate)
+				c.ask("", "+OK\r\n")
+
+				disk.full.Store(true)
+				c.ask("PING\r\n"+evalCall(strings.ReplaceAll(script, "'7'", "'8'"), "1", t.Name())+"PING\r\n", "+PONG\r\n"+misconfFull+"+PONG\r\n")
+				c.ask("GET "+t.Name()+"\r\n", "$1\r\n7\r\n")
+				disk.full.Store(false)
+				eventually(t, "recovery", func() bool { return srv.persist.Refusal() == nil })
+				c.ask(evalCall(strings.ReplaceAll(script, "'7'", "'9'"), "1", t.Name()), "+OK\r\n")
+				c.ask("GET "+t.Name()+"\r\n", "$1\r\n9\r\n")
+			})
+		})
+	}
+}
+
+// All that a script has written is undone when the disk does not take it, and so is what EXEC had written before it.
+func TestAScriptIsUndoneAsAWhole(t *testing.T) {
+	disk := &fullDisk{}
+	carrierTest{files: disk, settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
+		c := dialTest(t, addr)
+		key := func(i int) string { return fmt.Sprint(t.Name(), i) }
+		c.ask(frame("SET", key(1), "1")+frame("SET", key(2), "2"), "+OK\r\n+OK\r\n")
+		disk.full.Store(true)
+		c.ask(evalCall("redis.call('SET', KEYS[1], '8') for i = 1, 2e5 do end redis.call('DEL', KEYS[2]) return 1", "2", key(1), key(2)), misconfFull)
+		c.ask(frame("GET", key(1))+frame("GET", key(2)), "$1\r\n1\r\n$1\r\n2\r\n")
+		disk.full.Store(false)
+		eventually(t, "recovery", func() bool { return srv.persist.Refusal() == nil })
+
+		gate := make(chan error)
+		disk.gate.Store(&gate)
+		syncs := disk.syncs.Load()
+		c.send("MULTI\r\n" + frame("SET", key(1), "8") + evalCall("for i = 1, 2e5 do end return redis.call('SET', KEYS[1], '9')", "1", key(2)) + "EXEC\r\n")
+		eventually(t, "a write", func() bool { return disk.syncs.Load() > syncs })
+		if srv.running.Load() != nil {
+			t.Error("half of a transaction goes to the disk")
+		}
+		disk.full.Store(true)
+		disk.gate.Store(nil)
+		gate <- syscall.ENOSPC
+		close(gate)
+		c.ask("", "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n"+misconfFull+misconfFull)
+		disk.full.Store(false)
+		eventually(t, "recovery", func() bool { return srv.persist.Refusal() == nil })
+		c.ask(frame("GET", key(1))+frame("GET", key(2)), "$1\r\n1\r\n$1\r\n2\r\n")
+	})
+}
+
+// Two keys that a script changes together are never seen apart, and it sees nobody else's changes between its own.
+func TestScriptsAreAtomic(t *testing.T) {
+	eachCarrier(t, func(t *testing.T, srv *Server, addr string) {
+		const rounds = 300
+		dialTest(t, addr).ask("SET a 1\r\nSET b 1\r\n", "+OK\r\n+OK\r\n")
+		scripts := []string{
+			"local n = redis.call('GET', 'a') + 1 redis.call('SET', 'a', n) local m = redis.call('GET', 'b') + 1 redis.call('SET', 'b', m) return n == m",
+			"local n = redis.call('GET', 'a') + 1 redis.call('SET', 'a', n) for i = 1, 500 do end redis.call('SET', 'b', n) return true",
+		}
+		var wg sync.WaitGroup
+		for i := range 4 {
+			c := dialTest(t, addr)
+			wg.Go(func() {
+				for range rounds {
+					c.ask(strings.Repeat(evalCall(scripts[i%2]), 3), ":1\r\n:1\r\n:1\r\n")
+				}
+			})
+			reader := dialTest(t, addr)
+			read := "MULTI\r\nGET a\r\nGET b\r\nEXEC\r\n"
+			if i%2 == 0 {
+				read = evalCall("return {redis.call('GET', 'a'), redis.call('GET', 'b')}")
+			}
+			wg.Go(func() {
+				for range rounds {
+					reader.send(read)
+					var a, b string
+					for a == "" {
+						line, err := reader.ReadString('\n')
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if strings.HasPrefix(line, "*2") {
+							_, _ = reader.ReadString('\n')
+							a, _ = reader.ReadString('\n')
+							_, _ = reader.ReadString('\n')
+							b, _ = reader.ReadString('\n')
+						}
+					}
+					if a != b {
+						t.Errorf("seen apart: %q, %q", a, b)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		want := fmt.Sprint(1 + 4*3*rounds)
+		dialTest(t, addr).ask("GET a\r\n", fmt.Sprintf("$%d\r\n%s\r\n", len(want), want))
+	})
+}

@@ -1,0 +1,206 @@
+package resp
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// tracking is what CLIENT TRACKING and CLIENT CACHING have set on a connection; 0 is off.
+//
+// A client that tracks keeps what it has read until the server announces that the key has changed. Redis remembers who has
+// read what. celld remembers nothing: it announces a key right behind the reply to the command that has read it, as if it
+// had changed then. Limits change with nearly every call, so a copy is worth little, and looking for readers would cost
+// each call.
+type tracking uint32
+
+const (
+	trackingOn tracking = 1 << iota
+	trackingOptIn
+	trackingOptOut
+	trackingNoLoop  // only shown: what a client writes is announced to nobody
+	trackingCaching // CLIENT CACHING holds for the next command or transaction
+)
+
+func (c *client) trackingMode() tracking { return tracking(c.tracking.Load()) }
+
+// tracked reports whether a client may keep what this command has told it. A script may have read any of its keys.
+func (c *client) tracked(row *command) bool {
+	mode := c.trackingMode()
+	if mode == 0 || row.flags&readonly == 0 && row.group != "scripting" {
+		return false
+	}
+	caching := mode&trackingCaching != 0
+	return mode&trackingOptIn != 0 && caching || mode&trackingOptOut != 0 && !caching || mode&(trackingOptIn|trackingOptOut) == 0
+}
+
+// invalidate announces keys as changed. RESP2 has no form for that; there Redis, too, says nothing.
+func (s *Session) invalidate(keys [][]byte) {
+	if len(keys) == 0 || !s.resp3 {
+		return
+	}
+	keys = slices.CompactFunc(keys, bytes.Equal) // PTTL k and GET k, in a transaction
+	s.replyHeader('>', 2)
+	s.replyString("invalidate")
+	s.replyArray(len(keys))
+	for _, key := range keys {
+		s.replyBulk(key)
+	}
+}
+
+// endCaching ends what CLIENT CACHING has set, after a command that is no CLIENT command and not inside of MULTI.
+func (s *Session) endCaching(row *command) {
+	mode := s.client.trackingMode()
+	if mode&trackingCaching != 0 && !s.tx.open && (row == nil || row.parent == nil || row.parent.name != "client") {
+		s.client.tracking.Store(uint32(mode &^ trackingCaching))
+	}
+}
+
+// trackingCall is CLIENT TRACKING with its options.
+type trackingCall struct {
+	mode            tracking
+	redirect        int64
+	prefixes, bcast bool
+}
+
+func cmdClientTracking(s *Session, args [][]byte) {
+	var call trackingCall
+	text := call.parse(s.srv, args[3:])
+	was := s.client.trackingMode()
+	mode := was&trackingCaching | trackingOn | call.mode
+	switch strings.ToLower(string(args[2])) {
+	case "on":
+		if text == "" {
+			text = call.refusal(was)
+		}
+	case "off":
+		mode = 0
+	default:
+		if text == "" {
+			text = errSyntax
+		}
+	}
+	if text != "" {
+		s.replyError("%s", text)
+		return
+	}
+	s.client.tracking.Store(uint32(mode))
+	s.replyOK()
+}
+
+// parse reads the options, and returns an error's text for what it cannot read.
+func (c *trackingCall) parse(srv *Server, args [][]byte) string {
+	for ; len(args) > 0; args = args[1:] {
+		option, more := strings.ToLower(string(args[0])), len(args) > 1
+		switch {
+		case option == "optin":
+			c.mode |= trackingOptIn
+		case option == "optout":
+			c.mode |= trackingOptOut
+		case option == "noloop":
+			c.mode |= trackingNoLoop
+		case option == "bcast":
+			c.bcast = true
+		case option == "prefix" && more:
+			c.prefixes = true
+			args = args[1:]
+		case option == "redirect" && more:
+			if c.redirect != 0 {
+				return errTrackingRedirects
+			}
+			id, ok := parseInt(args[1])
+			if !ok {
+				return errNotInteger
+			}
+			if !srv.hasClient(id) {
+				return errTrackingNoClient
+			}
+			c.redirect = id
+			args = args[1:]
+		default:
+			return errSyntax
+		}
+	}
+	return ""
+}
+
+// refusal is why a connection in this mode cannot track as the call says, in Redis's order.
+func (c *trackingCall) refusal(was tracking) string {
+	both := trackingOptIn | trackingOptOut
+	switch {
+	case c.prefixes && !c.bcast:
+		return errTrackingPrefix
+	case c.bcast && was != 0:
+		return errTrackingBcastSwitch
+	case c.bcast && c.mode&both != 0:
+		return errTrackingBcastOpt
+	case c.mode&both == both:
+		return errTrackingBothOpts
+	case (c.mode|was)&both == both:
+		return errTrackingOptSwitch
+	case c.bcast:
+		return errTrackingNoBcast
+	case c.redirect != 0:
+		return errTrackingNoRedirect
+	}
+	return ""
+}
+
+func cmdClientCaching(s *Session, args [][]byte) {
+	mode := s.client.trackingMode()
+	word, needs, text := strings.ToLower(string(args[2])), trackingOptIn, errCachingYes
+	if word == "no" {
+		needs, text = trackingOptOut, errCachingNo
+	}
+	switch {
+	case mode == 0:
+		s.replyError(errCachingOff)
+	case word != "yes" && word != "no":
+		s.replyError(errSyntax)
+	case mode&needs == 0:
+		s.replyError("%s", text)
+	default:
+		s.client.tracking.Store(uint32(mode | trackingCaching))
+		s.replyOK()
+	}
+}
+
+// cmdClientGetRedir answers 0 for "to this connection", as that is the only way that there is.
+func cmdClientGetRedir(s *Session, _ [][]byte) { s.replyInt(s.client.redirection()) }
+
+// redirection is the id of the client to which announcements go: 0 for this one, -1 for none.
+func (c *client) redirection() int64 {
+	if c.trackingMode() == 0 {
+		return -1
+	}
+	return 0
+}
+
+func cmdClientTrackingInfo(s *Session, _ [][]byte) {
+	mode := s.client.trackingMode()
+	flags := []string{"off"}
+	if mode != 0 {
+		flags[0] = "on"
+	}
+	for _, f := range []struct {
+		bits tracking
+		name string
+	}{
+		{trackingOptIn, "optin"}, {trackingOptIn | trackingCaching, "caching-yes"},
+		{trackingOptOut, "optout"}, {trackingOptOut | trackingCaching, "caching-no"}, {trackingNoLoop, "noloop"},
+	} {
+		if mode&f.bits == f.bits {
+			flags = append(flags, f.name)
+		}
+	}
+	s.replyMap(3)
+	s.replyString("flags")
+	s.replySet(len(flags))
+	for _, name := range flags {
+		s.replyString(name)
+	}
+	s.replyString("redirect")
+	s.replyInt(s.client.redirection())
+	s.replyString("prefixes")
+	s.replyArray(0)
+}
