@@ -67,10 +67,14 @@ func (l *limiter) askAll(b *bench, s *server, keys int) (passed int, err error) 
 // check asks about every key once more: whether calls pass or not is what the row is about.
 func (l *limiter) check(b *bench, s *server, keys int) error {
 	passed, err := l.askAll(b, s, keys)
+	if err == nil && !l.passes && passed > keys/2 {
+		// A key gets a call back every 2 s: on a machine that stood still for so long each has one, which is now gone.
+		passed, err = l.askAll(b, s, keys)
+	}
 	if err != nil {
 		return err
 	}
-	// Of those that are denied some pass again: a key gets a call back every 2 s, and it takes a while until it is asked.
+	// Of those that are denied some pass again, as it takes a while until they are asked.
 	if l.passes && passed < keys || !l.passes && passed > keys/2 {
 		return fmt.Errorf("of a call on each of %d keys %d pass", keys, passed)
 	}
