@@ -3,7 +3,7 @@
 
 CACHE := .cache
 MODULE := $(CACHE)/redis-cell/libredis_cell.so
-CLIENTS := integration_test/testdata/clients
+CLIENTS := integration_test/clients/testdata
 GO_FILES = $$(find . -name '*.go' -not -path './$(CACHE)/*' -not -path '*/node_modules/*')
 
 .NOTPARALLEL:
@@ -28,7 +28,7 @@ test-all: tower test ## the same, with the tests that download and compile much 
 
 tower: $(TOWER) ## build a program with the crate tower-redis-cell, for test-all; needs Rust 1.85
 
-$(TOWER): integration_test/testdata/tower/Cargo.toml integration_test/testdata/tower/src/main.rs
+$(TOWER): $(CLIENTS)/tower/Cargo.toml $(CLIENTS)/tower/src/main.rs
 	@echo "Building tower-redis-cell"; \
 	mkdir -p $(CACHE)/tower && cp -r $(dir $<)Cargo.toml $(dir $<)src $(CACHE)/tower && \
 	cargo build --quiet --manifest-path $(CACHE)/tower/Cargo.toml --target-dir $(CACHE)/tower && touch $@
@@ -138,7 +138,7 @@ fuzz: go ## run each fuzz target for FUZZTIME=1m (FUZZ=FuzzAOF: those that match
 	done
 
 SOAK := 1h
-SOAK_TEST := -count 1 -timeout 0 -v -run '^TestEverythingAtOnce$$' ./integration_test -args -soak $(SOAK)
+SOAK_TEST := -count 1 -timeout 0 -v -run '^TestEverythingAtOnce$$' ./integration_test/soak -args -soak $(SOAK)
 
 soak: go ## all kinds of load at once for SOAK=1h, twice: with the race detector, and without it
 	go test -race $(SOAK_TEST)

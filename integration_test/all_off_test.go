@@ -1,5 +1,0 @@
-//go:build !all
-
-package integration_test
-
-const allTests = false

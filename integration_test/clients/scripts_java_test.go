@@ -1,0 +1,55 @@
+package clients
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"celld/integration_test/harness"
+)
+
+// javaScripts is what Spring's DefaultRedisScript, Lettuce's eval and Redisson's RScript get, each with the scripts flushed in
+// between: the same as from redis-server with redis-cell.
+const javaScripts = `first: [0, 16, 15, -1, 200]
+remaining: 14
+flushed: 13
+read only: 1
+in a transaction: [12, 11]
+boolean: true
+boolean: false
+error: LIMITED later
+`
+
+// TestJavaScripts runs the script helpers of Java's clients, which send EVALSHA, and EVAL or SCRIPT LOAD where that is not known.
+// What they send is in redis/testdata/scripts/forms.txt, too, for those who have no hundred megabytes of libraries.
+func TestJavaScripts(t *testing.T) {
+	t.Parallel()
+	harness.LargeDownload(t, "mvn", "javac")
+	dir := t.TempDir() // where Maven writes
+	if err := os.CopyFS(dir, os.DirFS("testdata/java-scripts")); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command(harness.Need(t, "mvn"), "--quiet", "--batch-mode", "-Dmaven.repo.local="+cachePath(t, "maven"), "compile", "dependency:build-classpath", "-Dmdep.outputFile=classpath")
+	build.Dir = dir
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	libraries, err := os.ReadFile(filepath.Join(dir, "classpath"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, client := range []string{"spring", "lettuce", "redisson"} {
+		t.Run(client, func(t *testing.T) {
+			t.Parallel()
+			host, port := harness.HostPort(harness.Start(t).Addr)
+			cmd := exec.Command(harness.Need(t, "java"), "-classpath", filepath.Join(dir, "target/classes")+":"+string(libraries), "Scripts", client, host, port)
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			if got, err := cmd.Output(); err != nil || string(got) != javaScripts {
+				t.Errorf("%v\n got %s\nwant %s\n%s", err, got, javaScripts, stderr.String())
+			}
+		})
+	}
+}

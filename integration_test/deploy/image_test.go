@@ -1,0 +1,135 @@
+package deploy
+
+import (
+	"debug/elf"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"celld/integration_test/harness"
+)
+
+// TestEmptyRoot runs the static binary as the image does: alone in its root, as a user without a name.
+func TestEmptyRoot(t *testing.T) {
+	t.Parallel()
+	harness.NeedRoot(t)
+	root := t.TempDir()
+	copyFile(t, harness.Binary(t), filepath.Join(root, "celld"))
+	for dir := root; len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) {
+		os.Chmod(dir, 0o755) // or the user could not get there
+	}
+	jail := &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+	srv := harness.Spec{Binary: "/celld", Sys: jail, Dir: "/"}.Start(t)
+	if got := harness.Dial(t, srv.Addr).Throttle("laoqian:reply", "15", "30", "60", "1"); got != [5]int64{0, 16, 15, -1, 2} {
+		t.Errorf("CL.THROTTLE: %v", got)
+	}
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(srv.Cmd.Process.Pid) + "/status")
+	if err != nil || !regexp.MustCompile(`Uid:\s+65532\s+65532`).Match(status) {
+		t.Errorf("who it runs as: %v\n%s", err, status)
+	}
+
+	_, port := harness.HostPort(srv.Addr)
+	health := func(port string) (string, error) { // as HEALTHCHECK does, with the container's environment
+		cmd := exec.Command("/celld", "ping")
+		cmd.SysProcAttr, cmd.Dir, cmd.Env = jail, "/", []string{"CELLD_PORT=" + port}
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := health(port); err != nil {
+		t.Errorf("celld ping: %v\n%s", err, out)
+	}
+	srv.Cmd.Process.Signal(syscall.SIGTERM)
+	srv.Wait(0)
+	if out, err := health(port); err == nil {
+		t.Errorf("celld ping of a server that has ended: %s", out)
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStaticBinary looks for what a static binary does not have.
+func TestStaticBinary(t *testing.T) {
+	t.Parallel()
+	file, err := elf.Open(harness.Binary(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, program := range file.Progs {
+		if program.Type == elf.PT_INTERP || program.Type == elf.PT_DYNAMIC {
+			t.Errorf("it has a %v", program.Type)
+		}
+	}
+	if libraries, err := file.ImportedLibraries(); err == nil && len(libraries) > 0 {
+		t.Errorf("it needs %q", libraries)
+	}
+}
+
+// TestDockerfile holds the Dockerfile to what the tests here run.
+func TestDockerfile(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined := regexp.MustCompile(`\\\n\s*`).ReplaceAllString(string(text), " ")
+	var lines []string
+	for line := range strings.Lines(joined) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			lines = append(lines, line)
+		}
+	}
+	stages := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.HasPrefix(line, "FROM ") })
+	if len(stages) < 2 || stages[len(stages)-1] != "FROM scratch" {
+		t.Errorf("stages: %q; the last is to be FROM scratch", stages)
+	}
+	find := func(pattern string) []string {
+		t.Helper()
+		for _, line := range lines {
+			if m := regexp.MustCompile(pattern).FindStringSubmatch(line); m != nil {
+				return m
+			}
+		}
+		t.Errorf("no line is %s", pattern)
+		return []string{"", ""}
+	}
+	build := find(`^RUN .*CGO_ENABLED=0 .*go build (.*) -o /celld \.$`)
+	if got := strings.Fields(strings.NewReplacer(`"`, "", `'`, "").Replace(build[1])); !slices.Equal(got, strings.Fields(strings.Join(harness.BuildFlags, " "))) {
+		t.Errorf("go build %q, and the tests build with %q", got, harness.BuildFlags)
+	}
+	find(`^COPY --from=build .*/celld /celld$`)
+	user := find(`^USER (\d+)(:\d+)?$`)
+	if user[1] == "0" {
+		t.Error("USER is root")
+	}
+	var check []string
+	if health := find(`^HEALTHCHECK .*CMD (\[.*\])$`); json.Unmarshal([]byte(health[1]), &check) != nil || !slices.Equal(check, []string{"/celld", "ping"}) {
+		t.Errorf("HEALTHCHECK %q", health)
+	}
+	find(`^ENTRYPOINT \["/celld"\]$`)
+}

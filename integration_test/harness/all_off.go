@@ -1,0 +1,5 @@
+//go:build !all
+
+package harness
+
+const AllTests = false

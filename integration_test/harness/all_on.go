@@ -1,0 +1,6 @@
+//go:build all
+
+package harness
+
+// AllTests is whether `make test-all` runs.
+const AllTests = true

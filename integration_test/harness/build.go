@@ -1,0 +1,89 @@
+package harness
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// root is the module's folder, seen from the folder of a test.
+const root = "../.."
+
+// BuildFlags are the flags with which the Dockerfile builds the binary.
+var BuildFlags = []string{"-trimpath", "-ldflags=-s -w"}
+
+var (
+	static   = sync.OnceValues(func() (string, error) { return build("CGO_ENABLED=0", BuildFlags...) })
+	detector = sync.OnceValues(func() (string, error) { return build("CGO_ENABLED=1", "-race") })
+)
+
+// Binary is the path of the static binary, as in the Docker image.
+func Binary(t testing.TB) string {
+	t.Helper()
+	path, err := static()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// StressBinary is the path of the binary for tests of many clients at once. With go test -race it is built with the race
+// detector, whose findings end a server with a code other than 0.
+func StressBinary(t testing.TB) string {
+	t.Helper()
+	if !raceEnabled {
+		return Binary(t)
+	}
+	path, err := detector()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// build returns the path of celld in Go's build cache, where go run keeps what it links, by content. So the packages of
+// tests that start at once, and later runs, share one binary, and none replaces another's.
+func build(env string, flags ...string) (path string, err error) {
+	SeeSources()
+	for range 2 { // the run that links prints a path that is gone when it ends
+		cmd := exec.Command("go", append(append([]string{"run", "-exec", "echo"}, flags...), ".")...)
+		cmd.Dir = root
+		cmd.Env = append(os.Environ(), env)
+		out, err := cmd.Output()
+		if exit, ok := err.(*exec.ExitError); ok {
+			return "", fmt.Errorf("go run: %w\n%s", err, exit.Stderr)
+		}
+		if err != nil {
+			return "", err
+		}
+		path = strings.TrimSpace(string(out))
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("go run keeps no binary: %s is gone", path)
+}
+
+// SeeSources looks at each source file and returns how many there are. So go test's cache of results knows what the
+// binary and the examples are made of; it takes note of files only while tests run.
+func SeeSources() (seen int) {
+	filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if name := d.Name(); d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "integration_test") {
+			return fs.SkipDir
+		}
+		if strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "go.mod") || strings.HasPrefix(path, root+"/examples/") {
+			os.Stat(path)
+			seen++
+		}
+		return nil
+	})
+	return seen
+}

@@ -1,0 +1,82 @@
+package harness
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Step is a command and its reply, without the line end: integers are those of CL.THROTTLE's array of five, or CL.TAKE's of
+// seven, and … stands for whatever follows.
+type Step [2]string
+
+// Play sends commands one by one. Those that could differ as time passes have limits that take hours.
+func (c *Conn) Play(steps ...Step) {
+	c.T.Helper()
+	for _, s := range steps {
+		command := s[0]
+		want, open := strings.CutSuffix(s[1], "…")
+		if want[0] < '0' || want[0] > '9' {
+			if !open {
+				want += "\r\n"
+			}
+		} else {
+			words := strings.Fields(want)
+			length := len(words)
+			if open && strings.HasPrefix(command, "CL.TAKE") {
+				length = 7
+			} else if open {
+				length = 5
+			}
+			want = fmt.Sprintf("*%d\r\n:%s\r\n", length, strings.Join(words, "\r\n:"))
+		}
+		got := c.Do(SplitQuoted(c.T, command)...)
+		if got != want && !(open && strings.HasPrefix(got, want)) && !BothSoon(command, got, want) {
+			c.T.Errorf("%s\n got %q\nwant %q", command, got, want)
+		}
+	}
+}
+
+// clockTolerance is by how much the replies to these commands, which run with the clock, may lie apart: a second.
+var clockTolerance = map[string]int64{"TTL": 1, "PTTL": 1000, "EXPIRETIME": 1, "PEXPIRETIME": 1000}
+
+// BothSoon says that line is such a command, and two replies to it are no further apart.
+func BothSoon(line, got, want string) bool {
+	var a, b int64
+	name, _, _ := strings.Cut(line, " ")
+	if _, err := fmt.Sscanf(got+want, ":%d\r\n:%d\r\n", &a, &b); err != nil || a < 0 || b < 0 {
+		return false
+	}
+	return max(a-b, b-a) <= clockTolerance[name]
+}
+
+// SplitQuoted splits a line into words as redis-cli does for plain and "quoted" ones.
+func SplitQuoted(t testing.TB, line string) (words []string) {
+	t.Helper()
+	for rest := strings.TrimLeft(line, " "); rest != ""; rest = strings.TrimLeft(rest, " ") {
+		if rest[0] == '\'' {
+			word, after, found := strings.Cut(rest[1:], "'")
+			if !found {
+				t.Fatalf("unbalanced quotes: %s", line)
+			}
+			words, rest = append(words, word), after
+			continue
+		}
+		if rest[0] == '"' {
+			quoted, err := strconv.QuotedPrefix(rest)
+			if err != nil {
+				t.Fatalf("%v: %s", err, line)
+			}
+			word, err := strconv.Unquote(quoted)
+			if err != nil {
+				t.Fatalf("%v: %s", err, line)
+			}
+			words, rest = append(words, word), rest[len(quoted):]
+			continue
+		}
+		word, after, _ := strings.Cut(rest, " ")
+		words, rest = append(words, word), after
+	}
+	return words
+}

@@ -1,0 +1,87 @@
+package persistence
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"celld/integration_test/harness"
+)
+
+// TestPersistenceOfEveryCommand makes random changes of every kind and more keys than there is room for, and compares what
+// the next server knows: after an end in order, and after a kill.
+func TestPersistenceOfEveryCommand(t *testing.T) {
+	t.Parallel()
+	for name, flags := range map[string]string{
+		"rdb": "--save '3600 1'", "aof": "--appendonly yes",
+		"aof rewritten": "--appendonly yes --auto-aof-rewrite-min-size 1kb",
+		"aof killed":    "--appendonly yes --appendfsync always",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rnd, dir := harness.NewRand(t), t.TempDir()
+			all := append([]string{"--dir", dir, "--max-keys", "60"}, harness.SplitQuoted(t, flags)...)
+			for range 3 {
+				srv := harness.Spec{Flags: all, Dies: true}.Start(t)
+				c := harness.Dial(t, srv.Addr)
+				for range 1000 {
+					key, other := fmt.Sprint("key:", rnd.IntN(80)), fmt.Sprint("key:", rnd.IntN(80))
+					at := time.Now().Add(time.Hour + time.Duration(rnd.Int64N(int64(time.Hour))))
+					throttle := "CL.THROTTLE " + key + " 9 1 86400"
+					sets := []string{"", " PXAT " + fmt.Sprint(at.UnixMilli()-1000), " EX 3000", " KEEPTTL", " NX", " XX", " PX 1"}
+					changes := []string{
+						throttle, throttle, throttle, throttle + " 3", throttle + " -1", throttle + " -1000",
+						"SET " + key + " " + fmt.Sprint(at.UnixNano()) + sets[rnd.IntN(len(sets))], "SET " + key + " 18446744073709551615", "SET " + key + " 5",
+						"DEL " + key, "UNLINK " + key + " " + other, "RENAME " + key + " " + other,
+						"RENAMENX " + key + " " + other, "COPY " + key + " " + other, "COPY " + key + " " + other + " REPLACE",
+						"SETNX " + key + " " + fmt.Sprint(at.UnixNano()), "GETSET " + key + " " + fmt.Sprint(at.UnixNano()), "GETDEL " + key, "GETEX " + key + " PXAT " + fmt.Sprint(at.UnixMilli()-500), "GETEX " + key + " PERSIST",
+						"GCRA " + key + " 9 1 86400.5 TOKENS 2",
+						"EXPIRE " + key + " 3000", "PEXPIREAT " + key + " " + fmt.Sprint(at.UnixMilli()), "PEXPIRE " + key + " 1", "EXPIRE " + key + " -1", "PERSIST " + key,
+					}
+					c.Do(strings.Fields(changes[rnd.IntN(len(changes))])...)
+				}
+				if rnd.IntN(3) == 0 {
+					c.Do("FLUSHALL")
+					c.Throttle("after", "9", "1", "86400")
+				}
+				want := settled(c)
+				if name == "aof killed" {
+					srv.Cmd.Process.Kill()
+					<-srv.Exited
+				} else {
+					srv.Cmd.Process.Signal(syscall.SIGTERM)
+					srv.Wait(0)
+				}
+				checkFiles(t, dir)
+				next := harness.Spec{Flags: all}.Start(t)
+				same(t, name, settled(harness.Dial(t, next.Addr)), want)
+				next.Stop()
+			}
+		})
+	}
+}
+
+// settled is the state of all keys once none expires within a minute. What SET gave a TAT of the past stays in memory, and
+// is not read again; and what expires later than its TAT ends with that, so that is its expiry when it has been read.
+func settled(c *harness.Conn) map[string]keyState {
+	c.T.Helper()
+	var keys map[string]keyState
+	harness.Eventually(c.T, "what is about to expire has expired", func() bool {
+		keys = statesOf(c)
+		maps.DeleteFunc(keys, func(_ string, st keyState) bool { return st.tat == "5" })
+		for key, st := range keys {
+			tat, err := strconv.ParseUint(st.tat, 10, 64)
+			if err != nil || st.expires != -1 && st.expires < time.Now().Add(time.Minute).UnixMilli() {
+				return false
+			}
+			st.expires = min(st.expires, int64(tat/1e6))
+			keys[key] = st
+		}
+		return true
+	})
+	return keys
+}

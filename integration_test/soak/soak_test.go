@@ -1,0 +1,190 @@
+package soak
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	redigo "github.com/gomodule/redigo/redis"
+
+	"celld/integration_test/harness"
+)
+
+var soakFlag = flag.Duration("soak", 3*time.Second, "how long TestEverythingAtOnce lasts")
+
+// soak is a server under all kinds of load at once, and what the clients have seen.
+//
+// The server listens on two addresses. Connections to the second, the victims', may be killed at any time, which the client
+// must take. On the first each reply has to come.
+type soak struct {
+	t       *testing.T
+	srv     *harness.Server
+	victims string
+	end     time.Time
+	stay    []string // keys that exist throughout
+	kills   atomic.Int64
+	command [2]soakCount // CL.THROTTLE, CL.TAKE
+	rounds  sync.Map     // of each actor
+}
+
+// soakCount is calls of a command: what was answered, and what was sent by victims, who may not have got an answer.
+type soakCount struct{ allowed, limited, unknown atomic.Int64 }
+
+const (
+	soakThrottle = iota
+	soakTake
+)
+
+// TestEverythingAtOnce has clients that come and go, are killed, read slowly, close one half, watch, change settings and
+// policies, rename under SCAN and have files written, all at once. The server survives, answers whom it must, counts what
+// the clients have seen, and restores its keys. make soak runs it for longer.
+func TestEverythingAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, fsync := range []string{"everysec", "always"} {
+		t.Run(fsync, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			flags := []string{"--bind", "127.0.0.1 127.0.0.2", "--io-threads", "2", "--dir", dir, "--appendonly", "yes", "--appendfsync", fsync,
+				"--enable-debug-command", "yes", "--auto-aof-rewrite-min-size", "1mb"}
+			s := &soak{t: t, srv: harness.StartStress(t, flags...), end: time.Now().Add(*soakFlag)}
+			_, port, _ := net.SplitHostPort(s.srv.Addr)
+			s.victims = net.JoinHostPort("127.0.0.2", port)
+			s.fill()
+			s.run()
+			s.check()
+			if t.Failed() {
+				return
+			}
+			s.srv.Stop()
+			s.srv = harness.StartStress(t, flags...)
+			s.wantStay("after a restart")
+		})
+	}
+}
+
+func (s *soak) run() {
+	var actors sync.WaitGroup
+	for name, actor := range map[string]struct {
+		act func(r *rand.Rand) error
+		n   int
+	}{
+		"throttle": {s.throttle, 2}, "take": {s.take, 2}, "transaction": {s.transaction, 1}, "victim": {s.victim, 3}, "open": {s.open, 2},
+		"kill": {s.kill, 1}, "half-close": {s.halfClose, 2}, "quit": {s.quit, 1}, "slow": {s.slowReader, 1}, "monitor": {s.monitor, 1},
+		"settings": {s.settings, 1}, "rename": {s.rename, 1}, "scan": {s.scan, 1}, "policies": {s.policies, 1}, "files": {s.files, 1},
+	} {
+		for i := range actor.n {
+			rounds := new(atomic.Int64)
+			s.rounds.Store(fmt.Sprint(name, i), rounds)
+			actors.Go(func() {
+				r := rand.New(rand.NewPCG(*harness.Seed, uint64(len(name)+i)))
+				for time.Now().Before(s.end) && !s.t.Failed() {
+					if err := actor.act(r); err != nil {
+						s.t.Errorf("%s: %v", name, err)
+						return
+					}
+					rounds.Add(1)
+				}
+			})
+		}
+	}
+	report := time.NewTicker(time.Minute)
+	defer report.Stop()
+	done := make(chan struct{})
+	go func() { actors.Wait(); close(done) }()
+	for {
+		select {
+		case <-report.C:
+			fmt.Printf("%s: %s left; rounds: %s\n", s.t.Name(), time.Until(s.end).Round(time.Second), s.progress())
+		case <-done:
+			return
+		}
+	}
+}
+
+func (s *soak) progress() string {
+	var b strings.Builder
+	s.rounds.Range(func(name, rounds any) bool {
+		fmt.Fprintf(&b, "%s %d ", name, rounds.(*atomic.Int64).Load())
+		return true
+	})
+	return b.String()
+}
+
+// connect opens a connection on which every reply has to come.
+func (s *soak) connect() (redigo.Conn, error) {
+	return redigo.Dial("tcp", s.srv.Addr, redigo.DialReadTimeout(harness.ReplyTimeout), redigo.DialWriteTimeout(harness.ReplyTimeout))
+}
+
+func (s *soak) do(command string, args ...any) (any, error) {
+	c, err := s.connect()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.Do(command, args...)
+}
+
+func (s *soak) fill() {
+	c, err := s.connect()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer c.Close()
+	for i := range 300 {
+		key := fmt.Sprint("stay:", i)
+		s.stay = append(s.stay, key)
+		if _, err := c.Do("SET", key, "9000000000000000000"); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	for i := range 100 {
+		if _, err := c.Do("SET", fmt.Sprint("rename:", i), "9000000000000000000"); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// check compares what INFO has counted with what was seen.
+func (s *soak) check() {
+	s.wantStay("after all")
+	c := harness.Dial(s.t, s.srv.Addr)
+	stats := harness.InfoSections(c.Do("INFO", "stats"))["Stats"]
+	if n := stats["handler_panics"]; n != "0" {
+		s.t.Errorf("%s panics", n)
+	}
+	for kind, name := range []string{"throttle", "take"} {
+		count := &s.command[kind]
+		seen := map[string]int64{"allowed": count.allowed.Load(), "limited": count.limited.Load()}
+		unknown, total := count.unknown.Load(), int64(0)
+		for what, least := range seen {
+			field := name + "_" + what
+			n, err := strconv.ParseInt(stats[field], 10, 64)
+			if err != nil || n < least || n > least+unknown {
+				s.t.Errorf("%s is %q, and clients saw %d, and %d calls without an answer", field, stats[field], least, unknown)
+			}
+			total += n - least
+		}
+		if total > unknown {
+			s.t.Errorf("%s: %d calls more than were sent", name, total-unknown)
+		}
+		s.t.Logf("%s: %v seen, %d without an answer", name, seen, unknown)
+	}
+	s.t.Logf("%d connections, %d killed; rounds: %s", intOf(stats["total_connections_received"]), s.kills.Load(), s.progress())
+}
+
+func intOf(text string) int64 { n, _ := strconv.ParseInt(text, 10, 64); return n }
+
+func (s *soak) wantStay(when string) {
+	c := harness.Dial(s.t, s.srv.Addr)
+	defer c.Close()
+	if got := c.Do(append([]string{"EXISTS"}, s.stay...)...); got != fmt.Sprintf(":%d\r\n", len(s.stay)) {
+		s.t.Errorf("%s, of %d keys %q are there", when, len(s.stay), got)
+	}
+}

@@ -1,0 +1,288 @@
+package take
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"celld/integration_test/harness"
+)
+
+// step is what Play takes.
+type step = harness.Step
+
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	c := harness.Dial(t, harness.Start(t).Addr)
+	c.Play(
+		step{"CL.POLICY SET api 5/1h", ":1"},
+		step{"CL.POLICY SET api 6/1h NX", ":0"},
+		step{"CL.POLICY SET none 6/1h XX", ":0"},
+		step{"CL.POLICY GET api", "$4\r\n5/1h"},
+		step{"CL.POLICY GET @api", "$4\r\n5/1h"},
+		step{"CL.POLICY GET none", "$-1"},
+		step{"CL.POLICY SET api:gold 50/1h,algo=log NX RESET", ":1"},
+		step{"CL.POLICY LIST", "*4\r\n$3\r\napi\r\n$4\r\n5/1h\r\n$8\r\napi:gold\r\n$14\r\n50/1h,algo=log"},
+		step{"CL.POLICY LIST *:g?ld", "*2\r\n$8\r\napi:gold\r\n$14\r\n50/1h,algo=log"},
+
+		step{"CL.TAKE k @api", "0 5 4 -1 720000 1 0"},
+		step{"CL.TAKE k @api:silver PEEK COST 5", "1 5 4 …"},
+		step{"CL.TAKE k2 @api:gold:42", "0 50 49 -1 3600000 1 0"},
+		step{"HLEN k2", ":1"},
+		step{"CL.TAKE k 5/1h", "0 5 4 -1 720000 1 0"}, // a literal shares nothing with a policy
+		step{"HLEN k", ":2"},
+		step{"CL.TAKE k @", "-NOPOLICY no such policy ''"},
+		step{"CL.TAKE k @ap", "-NOPOLICY no such policy 'ap'"},
+		step{"CL.TAKE k 5/1h @ap:api", "-NOPOLICY no such policy 'ap:api'"},
+		step{"CL.MTAKE 2 k @api l @ap", "-NOPOLICY no such policy 'ap'"},
+		step{"CL.GIVE k @ap 1", "-NOPOLICY no such policy 'ap'"},
+
+		step{"CL.THROTTLE t @api", "0 5 4 -1 720"},
+		step{"CL.THROTTLE t @api 4", "0 5 0 -1 …"},
+		step{"CL.THROTTLE t @api 6", "1 5 0 -1 …"},
+		step{"CL.THROTTLE t @api -2", "0 5 2 -1 …"},
+		step{"CL.THROTTLE t @api 0", "0 5 2 -1 …"},
+		step{"CL.THROTTLE t @api:gold:42 50", "0 50 0 -1 3600"},
+		step{"CL.THROTTLE t @none", "-NOPOLICY no such policy 'none'"},
+		step{"CL.THROTTLE t @api x", "-Cell error: Store error: Couldn't parse as integer: x"},
+		step{"CL.THROTTLE t 15 30 60", "-WRONGTYPE Operation against a key holding the wrong kind of value"},
+
+		step{"CL.TAKE c @api COST 3", "0 5 2 -1 2160000 3 0"},
+		step{"CL.POLICY SET api 10/1h XX", ":1"}, // what was used is kept in proportion
+		step{"CL.TAKE c @api COST 0", "0 10 4 …"},
+		step{"CL.POLICY SET api 100/1d,algo=window", ":1"}, // of any other limit as well
+		step{"CL.TAKE c @api COST 0", "0 100 40 …"},
+		step{"CL.POLICY SET api 10/1h RESET", ":1"},
+		step{"CL.TAKE c @api COST 0", "0 10 10 -1 0 0 0"},
+		step{"CL.TAKE c @api", "0 10 9 -1 360000 1 0"},
+		step{"CL.POLICY DEL api", ":1"},
+		step{"CL.POLICY DEL api", ":0"},
+		step{"CL.TAKE c @api", "-NOPOLICY no such policy 'api'"},
+		step{"CL.TAKE c @api:gold", "0 50 49 -1 3600000 1 0"},
+		step{"CL.POLICY SET api 10/1h", ":1"}, // one of the same name, and not the same
+		step{"CL.TAKE c @api", "0 10 9 -1 360000 1 0"},
+
+		step{"CL.POLICY SET '' 5/1s", "-ERR invalid policy name: expected 1 to 128 bytes without spaces"},
+		step{"CL.POLICY SET 'a b' 5/1s", "-ERR invalid policy name: expected 1 to 128 bytes without spaces"},
+		step{"CL.POLICY SET " + strings.Repeat("n", 129) + " 5/1s", "-ERR invalid policy name: expected 1 to 128 bytes without spaces"},
+		step{"CL.POLICY SET a @api", "-ERR invalid limit: limit '@api': expected count/period, such as 100/1m"},
+		step{"CL.POLICY SET a 5/1s NX XX", "-ERR syntax error"},
+		step{"CL.POLICY SET a 5/1s KEEP", "-ERR syntax error"},
+		step{"CL.POLICY SET a 10001/1s,algo=log", "-ERR invalid limit: count '10001': algo=log keeps at most 10000 calls (--log-max)"},
+		step{"CL.POLICY SET a", "-ERR wrong number of arguments for 'cl.policy|set' command"},
+		step{"CL.POLICY NOSUCH", "-ERR unknown subcommand 'NOSUCH'. Try CL.POLICY HELP."},
+		step{"CL.POLICY LIST a*", "*4\r\n$3\r\napi\r\n$5\r\n10/1h\r\n…"},
+		step{"FLUSHALL", "+OK"},
+		step{"CL.POLICY GET api", "$5\r\n10/1h"},
+	)
+}
+
+// TestRedissonIsAPolicy does what a Redisson client does with a RateLimiter.
+func TestRedissonIsAPolicy(t *testing.T) {
+	t.Parallel()
+	c := harness.Dial(t, harness.Start(t).Addr)
+	c.Play(
+		step{"CL.TAKE k @mail", "-NOPOLICY no such policy 'mail'"},       // RateLimiter is not initialized
+		step{"CL.POLICY SET mail 5/1h,algo=log NX", ":1"},                // trySetRate
+		step{"CL.POLICY SET mail 7/1h,algo=log NX", ":0"},                // and again: it stays as it is
+		step{"CL.POLICY GET mail", "$13\r\n5/1h,algo=log"},               // getConfig
+		step{"CL.TAKE k @mail COST 4", "0 5 1 -1 3600000 4 0"},           // tryAcquire(4)
+		step{"CL.TAKE k @mail COST 2 FULL", "*8\r\n:1\r\n:5\r\n:1\r\n…"}, // tryAcquire(2)
+		step{"CL.TAKE k:client-2 @mail COST 4", "0 5 1 -1 3600000 4 0"},  // PER_CLIENT
+		step{"CL.TAKE k @mail COST 0", "0 5 1 …"},                        // availablePermits
+		step{"CL.POLICY SET mail 7/1h,algo=log XX RESET", ":1"},          // setRate
+		step{"CL.TAKE k @mail COST 7", "0 7 0 -1 3600000 7 0"},
+		step{"CL.RESET k", ":1"}, // delete
+	)
+}
+
+func TestPoliciesFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := dir + "/policies"
+	good := "# who  what\n\napi\t100/1m\nlogin  5/1m,algo=log,block=15m\r\n  mail   10000/month,tz=+08:00  \n@slash 3/1s\n"
+	for _, test := range []struct {
+		text, says string
+	}{
+		{"api 5/1s\nb 5\n", file + ":2: invalid limit: limit '5': expected count/period, such as 100/1m"},
+		{"api 5/1s\n#\n\napi 6/1s\n", file + ":4: 'api' stands in line 1 as well"},
+		{"api\n", file + ":1: expected a name and a limit"},
+		{"api 5/1s # five\n", file + ":1: expected a name and a limit"},
+		{"api 0/1s\n", file + ":1: invalid limit: count '0': expected 1 to 2147483647"},
+		{good + "x 5/1s,algo=tokens\n", file + ":7: invalid limit: algo 'tokens': "},
+		{"\n" + strings.Repeat("n", 200) + " 5/1s\n", file + ":2: invalid policy name: expected 1 to 128 bytes without spaces"},
+		{strings.Repeat("n", 100_000) + " 5/1s\n", file},
+		{"big 20000/1h,algo=log\n", file + ":1: invalid limit: count '20000': algo=log keeps at most 10000 calls (--log-max)"},
+	} {
+		harness.WriteFile(t, test.text, file)
+		_, stderr, code := harness.RunToEnd(t, nil, "--port", "0", "--policies", file)
+		if code != 2 || !strings.Contains(stderr, test.says) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%.60q: code %d, %s\nwant %s", test.text, code, stderr, test.says)
+		}
+	}
+	if _, stderr, code := harness.RunToEnd(t, nil, "--port", "0", "--policies", dir+"/nosuch"); code != 2 || !strings.Contains(stderr, "nosuch: no such file") || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("no such file: code %d, %s", code, stderr)
+	}
+
+	harness.WriteFile(t, good, file)
+	srv := harness.StartOn(t, dir, "--policies", file, "--save", "3600 1")
+	c := harness.Dial(t, srv.Addr)
+	c.Play(
+		step{"CL.POLICY LIST", "*8\r\n$3\r\napi\r\n$6\r\n100/1m\r\n$5\r\nlogin\r\n$23\r\n5/1m,algo=log,block=15m\r\n$4\r\nmail\r\n$21\r\n10000/month,tz=+08:00\r\n$5\r\nslash\r\n$4\r\n3/1s"},
+		step{"CL.POLICY SET api 7/1h", ":1"},
+		step{"CL.POLICY SET other 10/1h", ":1"},
+		step{"CL.TAKE k @api COST 3", "0 7 4 …"},
+		step{"CL.POLICY DEL mail", ":1"},
+	)
+	srv.Stop()
+	c = harness.Dial(t, harness.StartOn(t, dir, "--policies", file, "--save", "3600 1", "--policies", file).Addr) // the file is right again
+	c.Play(
+		step{"CL.POLICY GET api", "$6\r\n100/1m"},
+		step{"CL.POLICY GET other", "$5\r\n10/1h"},
+		step{"CL.POLICY GET mail", "$21\r\n10000/month,tz=+08:00"},
+	)
+	if got := c.Take("k", "@api", "COST", "0"); got.Remaining < 57 || got.Remaining > 99 { // 3 of 7 are 43 of 100
+		t.Errorf("CL.TAKE k @api: %+v", got)
+	}
+	if got := c.Do("CONFIG", "GET", "policies"); !strings.Contains(got, file) {
+		t.Errorf("CONFIG GET policies: %q", got)
+	}
+}
+
+func TestRules(t *testing.T) {
+	t.Parallel()
+	srv := harness.Start(t)
+	c := harness.Dial(t, srv.Addr)
+	c.Play(
+		step{"CL.RULE ADD DENY bot:* EX 7200", ":1"},
+		step{"CL.RULE ADD DENY bot:* EX 3600", ":0"}, // it ends sooner now
+		step{"CL.RULE ADD ALLOW bot:1", ":1"},
+		step{"CL.RULE ADD DENY evil", ":1"},
+		step{"CL.RULE ADD ALLOW good:*", ":1"},
+		step{"CL.RULE ADD DENY ip: CIDR 10.1.2.3/8", ":1"},
+		step{"CL.RULE ADD ALLOW ip: CIDR 10.9.0.0/16", ":1"},
+		step{"CL.RULE ADD ALLOW ip: CIDR 192.168.0.0/16", ":1"},
+		step{"CL.RULE ADD DENY ip: CIDR 2001:db8::/32", ":1"},
+		step{"CL.RULE ADD ALLOW '' CIDR ::1/128", ":1"},
+		step{"CL.RULE LIST", "*9\r\n*4\r\n$5\r\nALLOW\r\n…"},
+		step{"CL.RULE LIST bot:[2-9]", "*0"},
+		step{"CL.RULE LIST evil", "*1\r\n*4\r\n$4\r\nDENY\r\n$4\r\nevil\r\n$0\r\n\r\n:-1"},
+		step{"CL.RULE LIST ip:", "*4\r\n*4\r\n$5\r\nALLOW\r\n$3\r\nip:\r\n$11\r\n10.9.0.0/16\r\n:-1\r\n" +
+			"*4\r\n$5\r\nALLOW\r\n$3\r\nip:\r\n$14\r\n192.168.0.0/16\r\n:-1\r\n*4\r\n$4\r\nDENY\r\n$3\r\nip:\r\n$10\r\n10.0.0.0/8\r\n…"},
+	)
+	for key, verdict := range map[string]string{
+		"bot:": "bot", "bot:1": "bot", "bot:2": "bot", "bot": "", "evil": "deny", "evil2": "", "good:": "allow", "good:x": "allow", "good": "",
+		"ip:10.0.0.1": "deny", "ip:10.9.0.1": "deny", "ip:11.0.0.1": "", "ip:192.168.5.5": "allow", "ip:192.169.5.5": "", "ip:2001:db8::1": "deny", "ip:2001:db9::1": "",
+		"ip:::ffff:10.0.0.1": "deny", "ip:010.0.0.1": "", "ip:10.0.0": "", "ip:10.0.0.1 ": "", "10.0.0.1": "",
+		"::1": "allow", "0:0:0:0:0:0:0:1": "allow", "ip:2001:db8::1%eth0": "", "ip:": "", "": "",
+	} {
+		deny := map[string]string{"bot": "3600", "deny": "-1"}[verdict]
+		for range 3 { // in a pipeline, of which the later calls are recognised by the earlier
+			take, throttle := harness.Frame("CL.TAKE", key, "2/1h", "COST", "2"), harness.Frame("CL.THROTTLE", key+"t", "1", "2", "3600", "2")
+			c.Send(slices.Concat(take, take, throttle, throttle))
+			var got []string
+			for range 4 {
+				got = append(got, c.Reply())
+			}
+			switch {
+			case verdict == "allow":
+				if want := intsReply("0 2 2 -1 0 2 0"); got[0] != want || got[1] != want {
+					t.Errorf("CL.TAKE %q: %q, want it to pass", key, got[:2])
+				}
+			case deny == "-1":
+				if want := intsReply("1 0 0 -1 0 0 0"); got[0] != want || got[1] != want {
+					t.Errorf("CL.TAKE %q: %q, want it to be denied", key, got[:2])
+				}
+			case deny != "":
+				if !strings.HasPrefix(got[1], "*7\r\n:1\r\n:0\r\n:0\r\n:35") && !strings.HasPrefix(got[1], "*7\r\n:1\r\n:0\r\n:0\r\n:36") {
+					t.Errorf("CL.TAKE %q: %q, want it to be denied for an hour", key, got[:2])
+				}
+			case !strings.HasPrefix(got[1], "*7\r\n:1\r\n:2\r\n:0\r\n:"):
+				t.Errorf("CL.TAKE %q: %q, want it to be limited", key, got[:2])
+			}
+			c.Do("CL.RESET", key, key+"t")
+		}
+	}
+	// CL.THROTTLE heeds them too, one by one and in a pipeline, and nothing is stored.
+	for _, call := range []struct{ key, want string }{
+		{"evil", "1 0 0 -1 0"}, {"good:x", "0 2 2 -1 0"}, {"ip:10.9.1.1", "1 0 0 -1 0"}, {"ip:192.168.1.1", "0 2 2 -1 0"}, {"ip:2001:db8:1::", "1 0 0 -1 0"},
+		{"::1", "0 2 2 -1 0"},
+	} {
+		want := intsReply(call.want)
+		c.Send([]byte(strings.Repeat(string(harness.Frame("CL.THROTTLE", call.key, "1", "2", "3600")), 5)))
+		for range 5 {
+			if got := c.Reply(); got != want {
+				t.Errorf("CL.THROTTLE %s: %q, want %s", call.key, got, call.want)
+			}
+		}
+	}
+	if got := c.Do("DBSIZE"); got != ":0\r\n" {
+		t.Errorf("DBSIZE: %q", got)
+	}
+	c.Play(
+		step{"CL.MTAKE 2 evil 5/1h fine 5/1h", "*3\r\n*5\r\n:1\r\n:1\r\n:0\r\n:-1\r\n:0\r\n*5\r\n:1\r\n:0\r\n:0\r\n:-1\r\n:0\r\n*5\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0"},
+		step{"CL.MTAKE 2 good:1 5/1h fine 5/1h COST 6", "*3\r\n*5\r\n:1\r\n:2\r\n…"},
+		step{"EXISTS fine", ":0"},
+		step{"CL.TAKE evil 5/1h FORCE", "1 0 0 -1 0 0 0"},
+		step{"CL.TAKE good:1 @nosuch", "-NOPOLICY no such policy 'nosuch'"},
+		step{"CL.RULE DEL DENY evil", ":1"},
+		step{"CL.RULE DEL DENY evil", ":0"},
+		step{"CL.TAKE evil 5/1h", "0 5 4 -1 720000 1 0"},
+		step{"CL.RULE DEL DENY ip: CIDR 10.255.0.0/8", ":1"},
+		step{"CL.TAKE ip:10.9.0.1 5/1h", "0 5 5 -1 0 1 0"},
+		step{"CL.RULE DEL ALLOW bot:*", ":0"},
+		step{"CL.RULE ADD DENY soon EX 2", ":1"},
+		step{"CL.TAKE soon 5/1h", "1 0 0 …"},
+		step{"FLUSHALL", "+OK"},
+		step{"CL.RULE LIST good:*", "*1\r\n…"},
+	)
+	harness.Eventually(t, "a rule ends", func() bool { return c.Take("soon", "5/1h").Limited == 0 })
+	c.Play(step{"CL.RULE LIST soon", "*0"}, step{"CL.RULE DEL DENY soon", ":0"})
+	for command, want := range map[string]string{
+		"CL.RULE ADD MAYBE k":                          "-ERR syntax error",
+		"CL.RULE ADD DENY":                             "-ERR wrong number of arguments for 'cl.rule|add' command",
+		"CL.RULE ADD DENY k CIDR":                      "-ERR syntax error",
+		"CL.RULE ADD DENY k CIDR 10.0.0.0":             "-ERR invalid net '10.0.0.0': expected an address and its bits, such as 10.0.0.0/8",
+		"CL.RULE ADD DENY k CIDR 10.0.0.0/33":          "-ERR invalid net '10.0.0.0/33': expected an address and its bits, such as 10.0.0.0/8",
+		"CL.RULE ADD DENY k* CIDR 10.0.0.0/8":          "-ERR a pattern with CIDR is what stands before the address, without *",
+		"CL.RULE ADD DENY k CIDR 10.0.0.0/8 CIDR ::/0": "-ERR syntax error",
+		"CL.RULE ADD DENY k EX 0":                      "-ERR invalid expire time in 'cl.rule' command",
+		"CL.RULE ADD DENY k EX 9223372036854775807":    "-ERR invalid expire time in 'cl.rule' command",
+		"CL.RULE ADD DENY k EX x":                      "-ERR value is not an integer or out of range",
+		"CL.RULE DEL DENY k EX 5":                      "-ERR syntax error",
+		"CL.RULE ADD DENY " + strings.Repeat("p", 257): "-ERR a pattern has at most 256 bytes",
+		fmt.Sprintf("CL.RULE LIST %s x", "k"):          "-ERR syntax error",
+	} {
+		c.Play(step{command, want})
+	}
+}
+
+// TestTooManyPolicies sets as many policies and rules as there may be, and one more.
+func TestTooManyPolicies(t *testing.T) {
+	t.Parallel()
+	c := harness.Dial(t, harness.Start(t).Addr)
+	const most = 65_536
+	for _, command := range []string{"CL.POLICY SET name:%d 5/1h", "CL.RULE ADD DENY key:%d*"} {
+		var batch []byte
+		for i := range most {
+			batch = append(batch, harness.Frame(strings.Fields(fmt.Sprintf(command, i))...)...)
+			if len(batch) > 1<<20 || i == most-1 {
+				n := strings.Count(string(batch), "*4\r\n$")
+				c.Send(batch)
+				for range n {
+					if got := c.Reply(); got != ":1\r\n" {
+						t.Fatalf("%s: %q", command, got)
+					}
+				}
+				batch = batch[:0]
+			}
+		}
+	}
+	c.Play(
+		step{"CL.POLICY SET more 5/1h", "-ERR there are 65536 policies, which is the most there may be"}, step{"CL.RULE ADD DENY more", "-ERR there are 65536 rules, which is the most there may be"},
+		step{"CL.POLICY SET name:7 6/1h", ":1"}, step{"CL.RULE ADD DENY key:7* EX 5", ":0"}, step{"CL.TAKE k @more", "-NOPOLICY no such policy 'more'"},
+		step{"CL.TAKE k @name:65535", "0 5 4 -1 720000 1 0"}, step{"CL.TAKE key:65535 5/1h", "1 0 0 -1 0 0 0"},
+		step{"CL.POLICY DEL name:8", ":1"}, step{"CL.POLICY SET more 5/1h", ":1"}, step{"CL.RULE DEL DENY key:8*", ":1"}, step{"CL.RULE ADD DENY more", ":1"},
+	)
+}
