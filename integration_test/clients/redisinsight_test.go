@@ -53,8 +53,11 @@ func TestRedisInsight(t *testing.T) {
 	c.Do("CL.TAKE", "limits", "5/1h", "COST", "2")
 
 	ok, one := startsWith("+OK\r\n"), startsWith(":1\r\n")
-	for part, questions := range map[string][]question{
-		"it connects": {
+	for _, step := range []struct { // in its order: the keys that it lists have their expiry removed when it shows them
+		name      string
+		questions []question
+	}{
+		{"it connects", []question{
 			{"CLIENT SETNAME redisinsight-common-5f1c-0-1--", ok}, {"CLIENT SETINFO LIB-NAME ioredis", ok}, {"CLIENT SETINFO LIB-VER 5.6.0", ok}, {"SELECT 0", ok},
 			{"INFO", infoShown}, {"hello", startsWith("*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n")}, {"cluster info", refused}, {"CLUSTER NODES", refused}, {"CLUSTER SLOTS", refused},
 			{"sentinel masters", refused}, {"module list", containsLines("$4\r\nname\r\n$10\r\nredis-cell\r\n")}, {"info server", containsLines("redis_version:7.")},
@@ -63,28 +66,28 @@ func TestRedisInsight(t *testing.T) {
 				text, isBulk := harness.Bulk(reply)
 				return isBulk && strings.Contains(text, " lib-name=ioredis ") && strings.Contains(text, " resp=2")
 			}},
-		},
-		"it lists keys": {
+		}},
+		{"it lists keys", []question{
 			{"dbsize", startsWith(":2\r\n")}, {"info keyspace", containsLines("db0:keys=2,")},
 			{"scan 0 MATCH * COUNT 500", startsWith("*2\r\n$1\r\n0\r\n*2\r\n")}, {"scan 0 MATCH * COUNT 500 TYPE hash", startsWith("*2\r\n$1\r\n0\r\n*1\r\n$6\r\nlimits\r\n")},
 			{"scan 0 MATCH * COUNT 500 TYPE stream", startsWith("*2\r\n$1\r\n0\r\n*0\r\n")}, {"scan 0 count 2000", startsWith("*2\r\n$1\r\n0\r\n*2\r\n")},
 			{"type calls", startsWith("+string\r\n")}, {"type limits", startsWith("+hash\r\n")}, {"type nosuch", startsWith("+none\r\n")},
 			{"ttl calls", startsWith(":1")}, {"ttl limits", startsWith(":1")}, {"ttl nosuch", startsWith(":-2\r\n")},
-		},
-		"it shows keys": {
+		}},
+		{"it shows keys", []question{
 			{"exists calls", one}, {"strlen calls", startsWith(":19\r\n")}, {"getrange calls 0 4999", startsWith("$19\r\n")}, {"get calls", startsWith("$19\r\n")},
 			{"hlen limits", one}, {"hscan limits 0 MATCH * COUNT 500", startsWith("*2\r\n$1\r\n0\r\n*2\r\n$7\r\ngcra/1h\r\n")}, {"hget limits gcra/1h", startsWith("$")}, {"hget limits x", startsWith("$-1\r\n")},
 			{"expire calls 60", one}, {"persist calls", one}, {"object encoding calls", startsWith("$3\r\nint\r\n")},
-		},
-		"it analyses": {
+		}},
+		{"it analyses", []question{
 			{"FT._LIST", refused}, {"TFUNCTION LIST", refused}, {"acl list", refused}, {"info memory", containsLines("used_memory:")}, {"info clients", containsLines("connected_clients:")},
 			{"config get set-max-intset-entries", startsWith("*0\r\n")}, {"config get hash-max-ziplist-entries", startsWith("*0\r\n")},
 			{"slowlog get 50", startsWith("*")}, {"config get slowlog*", startsWith("*4\r\n")}, {"config set slowlog-max-len 64", ok}, {"config set slowlog-log-slower-than 5000", ok},
 			{"slowlog reset", ok}, {"command", startsWith("*")}, {"COMMAND DOCS get", startsWith("*2\r\n$3\r\nget\r\n")},
-		},
+		}},
 	} {
-		t.Run(part, func(t *testing.T) {
-			for _, q := range questions {
+		t.Run(step.name, func(t *testing.T) {
+			for _, q := range step.questions {
 				if reply := c.Do(strings.Fields(q.command)...); !q.fits(reply) {
 					t.Errorf("%s: %.2000q", q.command, reply)
 				}
