@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -54,22 +53,24 @@ type epollLoop struct {
 	unread   []*epollConn // may have more to read than their last read took
 	queue    []*epollConn // to be read in this round
 	next     int          // in queue
+	woken    []*epollConn // of whom others asked something, to be looked at in this round
+	looked   int          // of woken
 	dirty    []*epollConn // have output that no write has been tried for
 	ended    []*epollConn // to be closed after that
 	free     [][]byte     // output buffers between uses
 	naps     naps
-	left     bool                 // the round has ended before its time: meanwhile
-	stopping bool                 // closeAll follows
-	otherBuf []byte               // for reads meanwhile
-	chores   []func() (more bool) // what is done between the rounds, a step of each
+	left     bool    // the round has ended before its time: meanwhile
+	stopping bool    // closeAll follows
+	otherBuf []byte  // for reads meanwhile
+	chores   []chore // what is done between the rounds, a step of each
 
 	undecided decisions // of this round, while it waits for the disk
 
 	count  atomic.Int64 // connections, for balance
 	signal atomic.Bool  // the wake descriptor has been written to
 	mu     sync.Mutex
-	inbox  []*epollConn         // new, woken and closed ones
-	asked  []func() (more bool) // chores to take over
+	inbox  []*epollConn // new, woken and closed ones
+	asked  []chore      // to be taken over
 	stop   bool
 	closed bool // and so is the wake descriptor, whose number may be another file's
 
@@ -115,7 +116,7 @@ func (l *epollLoop) run() {
 			return
 		}
 		if len(l.chores) > 0 {
-			l.chores = slices.DeleteFunc(l.chores, func(step func() (more bool)) bool { return !step() })
+			l.doChores(false)
 			// Who was just answered may be waiting for this processor, which the kernel would not give it before its next tick.
 			_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
 		}
@@ -126,11 +127,10 @@ func (l *epollLoop) run() {
 func (l *epollLoop) serve(n int) {
 	l.queue = append(append(l.queue, l.late...), l.unread...)
 	l.late, l.unread, l.taken = l.late[:0], l.unread[:0], 0
-	woken := false
 	for i := range n {
 		ev := &l.events[i]
 		if int(ev.Fd) == l.wakeFD {
-			woken = true
+			l.stopping = l.takeInbox() || l.stopping
 			continue
 		}
 		c := l.conns[ev.Fd]
@@ -148,16 +148,20 @@ func (l *epollLoop) serve(n int) {
 			}
 		}
 	}
-	for len(l.queue) > l.next { // a step may go through the rest of it (meanwhile)
+	for len(l.queue) > l.next { // a step may go through the rest of it (meanwhile), and of woken
 		c := l.queue[l.next]
 		l.next++
 		c.isUnread = false
 		l.do(c, (*epollConn).read)
 	}
 	l.queue, l.next = l.queue[:0], 0
-	if woken {
-		l.stopping = l.handleInbox() || l.stopping
+	for len(l.woken) > l.looked {
+		c := l.woken[l.looked]
+		l.looked++
+		l.do(c, (*epollConn).look)
 	}
+	clear(l.woken)
+	l.woken, l.looked = l.woken[:0], 0
 }
 
 // send writes the replies of a round, and begins to close what has ended in it.
@@ -179,8 +183,10 @@ func (l *epollLoop) send() {
 // written to the disk first, and then that connection is in no round until resume, so that nobody waits for it. Where it
 // has made changes already that cannot be: then nobody is served, as with any long command.
 func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
+	defer l.doChores(true)
 	if l.srv.synchronous && !l.left {
 		if wrote {
+			l.stopping = l.takeInbox() || l.stopping
 			return
 		}
 		l.commit()
@@ -311,26 +317,6 @@ func (l *epollLoop) nap() {
 	}
 }
 
-// handleInbox takes in, serves and closes what other goroutines asked for. It reports whether the loop is to end.
-func (l *epollLoop) handleInbox() (stop bool) {
-	var count [8]byte
-	_, _ = unix.Read(l.wakeFD, count[:])
-	l.signal.Store(false) // after the read, which may take the count of an ask that comes in between, and before the inbox is taken
-	l.mu.Lock()
-	inbox := l.inbox
-	l.inbox = nil
-	l.chores, l.asked = append(l.chores, l.asked...), nil
-	stop = l.stop
-	for _, c := range inbox {
-		c.inInbox = false
-	}
-	l.mu.Unlock()
-	for _, c := range inbox {
-		l.do(c, (*epollConn).look)
-	}
-	return stop
-}
-
 // onItsWay is how much a peer can have sent that has not been read: what two sockets hold. From a connection that had input
 // when the server was told to stop, so much is answered at most.
 const onItsWay = 8 << 20
@@ -362,14 +348,6 @@ func (l *epollLoop) owes() (owes bool) {
 	return owes
 }
 
-// chore has the loop do a step after each round until it returns false.
-func (l *epollLoop) chore(step func() (more bool)) {
-	l.mu.Lock()
-	l.asked = append(l.asked, step)
-	l.mu.Unlock()
-	l.ask(nil)
-}
-
 func (l *epollLoop) closeAll() {
 	for _, c := range l.conns {
 		if c != nil {
@@ -398,19 +376,6 @@ func (l *epollLoop) add(c *epollConn) {
 	}
 	if c.closing.Load() {
 		c.close()
-	}
-}
-
-// ask puts a connection into the loop's inbox.
-func (l *epollLoop) ask(c *epollConn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if c != nil && !c.inInbox {
-		c.inInbox = true
-		l.inbox = append(l.inbox, c)
-	}
-	if !l.closed && l.signal.CompareAndSwap(false, true) {
-		_, _ = unix.Write(l.wakeFD, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	}
 }
 

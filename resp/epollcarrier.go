@@ -66,18 +66,18 @@ func (e *epollCarrier) carry(ctx context.Context, conn net.Conn) {
 const mostSettling = 16
 
 // settle has each loop end its round, which takes in what waits, and go through another, which meets the end of those that ended, and
-// as many more as it takes to answer what they had sent before.
+// as many more as it takes to answer what they had sent before. A busy script does not keep it, even where nobody is served.
 func (e *epollCarrier) settle(ctx context.Context) {
 	done := make(chan struct{}, len(e.loops))
 	for _, l := range e.loops {
 		rounds := 0
-		l.chore(func() (more bool) {
+		l.askChore(chore{meanwhile: true, step: func() (more bool) {
 			if rounds++; rounds < 2 || rounds < mostSettling && len(l.unread)+len(l.late) > 0 {
 				return true
 			}
 			done <- struct{}{}
 			return false
-		})
+		}})
 	}
 	for range e.loops {
 		select {

@@ -68,12 +68,22 @@ type goroutineConn struct {
 
 func (c *goroutineConn) undecided() *decisions { return &c.waiting }
 
-// Meanwhile need not serve others, who have goroutines of their own, but has them not wait for this one's changes.
+// Meanwhile need not serve others, who have goroutines of their own, but has them not wait for this one's changes. What came before
+// the command leaves, as far as the peer takes it at once.
 func (c *goroutineConn) Meanwhile(wrote bool) {
-	if srv := c.session.srv; srv.synchronous && !wrote && !c.left {
+	if c.session.srv.synchronous && !c.left {
+		if wrote {
+			return
+		}
 		c.commit()
 		c.left = true
 	}
+	if len(c.out) == 0 {
+		return
+	}
+	_ = c.conn.SetWriteDeadline(time.Now().Add(50 * time.Microsecond))
+	n, _ := c.conn.Write(c.out) // flush meets an error, too
+	c.out, c.fresh = c.out[n:], max(0, c.fresh-n)
 }
 
 func (c *goroutineConn) Resume() {

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"celld/persistence"
 )
 
 const (
@@ -132,14 +134,9 @@ func TestBusyScriptInAPipeline(t *testing.T) {
 				killer.ask("PING\r\n", "+PONG\r\n")
 				var sending sync.WaitGroup
 				sending.Go(func() { c.send(test.raw) })
-				before := test.before
-				if strings.HasSuffix(t.Name(), "goroutines") { // whose replies leave when all is answered
-					before = ""
-				}
-				c.ask("", before)
+				c.ask("", test.before)
 				isBusy(t, srv)
 				killer.ask("SCRIPT KILL\r\n", "+OK\r\n")
-				c.ask("", strings.TrimPrefix(test.before, before))
 				switch name {
 				case "SKIP":
 					c.ask("", "+PONG\r\n$3\r\nabc\r\n")
@@ -152,6 +149,47 @@ func TestBusyScriptInAPipeline(t *testing.T) {
 				sending.Wait()
 				closeWrite(c)
 				c.wantClosed()
+			})
+		})
+	}
+}
+
+// At maxclients, who comes while a script is busy is refused at once, or has the place of one that left meanwhile.
+func TestComingWhileAScriptIsBusy(t *testing.T) {
+	disk := &fullDisk{}
+	for name, test := range map[string]struct {
+		files persistence.FileSystem
+		wrote string
+	}{
+		"that has written nothing":            {},
+		"that has written":                    {wrote: "redis.call('SET', 'k', '7') "},
+		"that has written nothing, on a disk": {files: disk},
+		"that has written, on a disk":         {files: disk, wrote: "redis.call('SET', 'k', '7') "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := carrierTest{files: test.files, settings: append([]string{"maxclients", "3", "io-threads", "1", "shutdown-timeout", "1"}, busySettings...)}
+			o.run(t, func(t *testing.T, srv *Server, addr string) {
+				runs, leaves, stays := dialTest(t, addr), dialTest(t, addr), dialTest(t, addr)
+				for _, c := range []testConn{runs, leaves, stays} {
+					c.ask("PING\r\n", "+PONG\r\n")
+				}
+				runs.send(evalCall(test.wrote + endless))
+				eventually(t, "busy script", func() bool { r := srv.running.Load(); return r != nil && r.startNS+1e8 < srv.clock() })
+				for range 3 {
+					c := dialTest(t, addr)
+					c.ask("", fullLine)
+					c.wantClosed()
+				}
+				if test.wrote == "" {
+					leaves.Close()
+					eventually(t, "place", func() bool {
+						c := dialTest(t, addr)
+						c.send("PING\r\n")
+						line, _ := c.ReadString('\n')
+						return line == "-"+errBusy+"\r\n"
+					})
+					stays.ask("SCRIPT KILL\r\n", "+OK\r\n")
+				}
 			})
 		})
 	}

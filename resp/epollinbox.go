@@ -1,0 +1,61 @@
+//go:build linux
+
+package resp
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// What other goroutines ask of a loop: to look at a connection, and to do chores.
+
+// ask puts a connection into the loop's inbox.
+func (l *epollLoop) ask(c *epollConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c != nil && !c.inInbox {
+		c.inInbox = true
+		l.inbox = append(l.inbox, c)
+	}
+	if !l.closed && l.signal.CompareAndSwap(false, true) {
+		_, _ = unix.Write(l.wakeFD, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	}
+}
+
+// takeInbox takes what other goroutines asked for. It reports whether the loop is to end.
+func (l *epollLoop) takeInbox() (stop bool) {
+	var count [8]byte
+	_, _ = unix.Read(l.wakeFD, count[:])
+	l.signal.Store(false) // after the read, which may take the count of an ask that comes in between, and before the inbox is taken
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.inbox {
+		c.inInbox = false
+	}
+	l.woken = append(l.woken, l.inbox...)
+	clear(l.inbox)
+	l.inbox = l.inbox[:0]
+	l.chores, l.asked = append(l.chores, l.asked...), nil
+	return l.stop
+}
+
+// A chore is done between the rounds, a step of it at a time.
+type chore struct {
+	step      func() (more bool)
+	meanwhile bool // also in the rounds in the middle of another
+}
+
+// chore has the loop do a step after each round until it returns false.
+func (l *epollLoop) chore(step func() (more bool)) { l.askChore(chore{step: step}) }
+
+func (l *epollLoop) askChore(c chore) {
+	l.mu.Lock()
+	l.asked = append(l.asked, c)
+	l.mu.Unlock()
+	l.ask(nil)
+}
+
+func (l *epollLoop) doChores(meanwhile bool) {
+	l.chores = slices.DeleteFunc(l.chores, func(c chore) bool { return (c.meanwhile || !meanwhile) && !c.step() })
+}
