@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"celld/persistence"
+	"celld/resp/wire"
 	"celld/store"
 )
 
@@ -165,7 +166,7 @@ func TestCarriersAnswer(t *testing.T) {
 		c.ask("QUIT\r\n", "+OK\r\n")
 		c.wantClosed()
 		c = dialTest(t, addr)
-		c.ask("*1\r\n$-2\r\n", "-"+errProtoBulkLen+"\r\n")
+		c.ask("*1\r\n$-2\r\n", "-"+string(wire.ErrBulkLen)+"\r\n")
 		c.wantClosed()
 	})
 }

@@ -7,8 +7,8 @@
 //
 // # The way of a request
 //
-//	bytes ─▶ epoll.go ─▶ session.go ─▶ frame.go ─▶ table.go, commands.go ─▶ cmd_*.go ─▶ reply.go ─▶ bytes
-//	        (transport)  (Serve)     (arguments)   (the command's row)     (handler)
+//	bytes ─▶ epoll.go ─▶ session.go ─▶ wire ─▶ table.go, commands.go ─▶ cmd_*.go ─▶ reply.go, wire ─▶ bytes
+//	        (transport)  (Serve)   (arguments)  (the command's row)     (handler)
 //	                         └─▶ throttle_batch.go: the short way of CL.THROTTLE in a pipeline
 //
 // A Session is the state machine of one connection and does no I/O: a Transport hands it what has arrived, in whatever

@@ -2,8 +2,8 @@ package resp
 
 import "fmt"
 
-// Every text that a client can be told is in this file: Redis 7's wording where Redis has one, as client code matches
-// on it. Texts with a %s or %q are filled in by the caller.
+// Every text that a client can be told is in this file, but wire's of bytes that are no command: Redis 7's wording where
+// Redis has one, as client code matches on it. Texts with a %s or %q are filled in by the caller.
 const (
 	errSyntax            = "ERR syntax error"
 	errNotInteger        = "ERR value is not an integer or out of range"
@@ -35,17 +35,6 @@ const (
 	errLoading         = "LOADING Redis is loading the dataset in memory"
 	errMisconf         = "MISCONF Errors writing to the AOF file: %s"
 	errMaxClients      = "ERR max number of clients reached"
-
-	errProtocol               = "ERR Protocol error: "
-	errProtoInline            = errProtocol + "too big inline request"
-	errProtoQuotes            = errProtocol + "unbalanced quotes in request"
-	errProtoMultibulkLine     = errProtocol + "too big mbulk count string"
-	errProtoMultibulkLen      = errProtocol + "invalid multibulk length"
-	errProtoMultibulkUnauthed = errProtocol + "unauthenticated multibulk length"
-	errProtoBulkLine          = errProtocol + "too big bulk count string"
-	errProtoBulkLen           = errProtocol + "invalid bulk length"
-	errProtoBulkUnauthed      = errProtocol + "unauthenticated bulk length"
-	errProtoBulkExpected      = errProtocol + "expected '$', got '%s'"
 
 	errThrottleUsage = "Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
 	errThrottleParse = "Cell error: Store error: Couldn't parse as integer: "

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"celld/resp/wire"
 )
 
 // slowRow is a command that takes a while.
@@ -125,7 +127,7 @@ func TestCarriersLateReader(t *testing.T) {
 	for name, end := range map[string]struct{ raw, reply string }{
 		"QUIT":             {"BIG\r\nQUIT\r\n", "+OK\r\n"},
 		"a last command":   {"LAST\r\n", ""},
-		"a protocol error": {"BIG\r\n*1\r\n$-2\r\n", "-" + errProtoBulkLen + "\r\n"},
+		"a protocol error": {"BIG\r\n*1\r\n$-2\r\n", "-" + string(wire.ErrBulkLen) + "\r\n"},
 		"half a close":     {"BIG\r\nPING\r\n", "+PONG\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"celld/persistence"
+	"celld/resp/wire"
 )
 
 const (
@@ -124,7 +125,7 @@ func TestBusyScriptInAPipeline(t *testing.T) {
 		"OFF and ON":   {"PING\r\nCLIENT REPLY OFF\r\n" + evalCall(endless) + "PING\r\nCLIENT REPLY ON\r\nPING\r\n", "", "+OK\r\n+PONG\r\n"},
 		"in EXEC":      {"PING\r\nMULTI\r\nPING\r\n" + evalCall(endless) + "PING\r\nEXEC\r\nPING\r\n", "+PONG\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n+PONG\r\n", "+PONG\r\n+PONG\r\n"},
 		"then QUIT":    {"PING\r\n" + evalCall(endless) + "QUIT\r\nPING\r\n", "+PONG\r\n", "+OK\r\n"},
-		"then garbage": {"PING\r\n" + evalCall(endless) + "*1\r\n$-2\r\n", "+PONG\r\n", "-" + errProtoBulkLen + "\r\n"},
+		"then garbage": {"PING\r\n" + evalCall(endless) + "*1\r\n$-2\r\n", "+PONG\r\n", "-" + string(wire.ErrBulkLen) + "\r\n"},
 		"two scripts":  {"PING\r\n" + evalCall(endless) + evalCall("return 2"), "+PONG\r\n", ":2\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -274,8 +274,12 @@ func (p *scratchPool) get() *scratch {
 	return &scratch{out: make([]byte, 0, 4<<10)}
 }
 
-// put takes a scratch back, but for one that a big reply has grown: pooled, it would be held for ever.
+// put takes a scratch back, but without the room for very many arguments, and not one that a big reply has grown: pooled, it
+// would be held for ever.
 func (p *scratchPool) put(s *scratch) {
+	if cap(s.args) > 1024 {
+		s.args = nil
+	}
 	if cap(s.out) <= 2*flushAt {
 		p.pool.Put(s)
 	}

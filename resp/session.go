@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"celld/resp/wire"
 	"celld/store"
 )
 
@@ -24,7 +25,7 @@ type Session struct {
 	client client // what other connections see of this one (CLIENT LIST)
 
 	in      []byte // what has arrived and is not served
-	reader  frameReader
+	reader  wire.FrameReader
 	out     []byte
 	scratch *scratch // lent for the time of a batch
 	nowNS   int64    // read once a batch
@@ -138,7 +139,7 @@ func (s *Session) broken() {
 	if !s.replyOff && s.skip != 1 {
 		out = append(out, "-"+errInternal+"\r\n"...)
 	}
-	s.scratch, s.out, s.reader.args, s.in = nil, nil, nil, nil
+	s.scratch, s.out, s.in = nil, nil, nil
 	s.end, s.unserved = afterReply, false
 	s.tx.discard()
 	s.tr.Send(out)
@@ -156,11 +157,11 @@ func (s *Session) overdue(nowNS int64) bool {
 // borrow and giveBack bracket a batch: what only a batch needs is not kept by a connection that is idle.
 func (s *Session) borrow() {
 	s.scratch = s.srv.scratches.get()
-	s.out, s.reader.args = s.scratch.out, s.scratch.args
+	s.out = s.scratch.out
 }
 
 func (s *Session) giveBack() {
-	s.scratch.args, s.reader.args, s.out = s.reader.args[:0], nil, nil
+	s.out = nil
 	s.srv.scratches.put(s.scratch)
 	s.scratch = nil
 }
@@ -182,17 +183,17 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 			return data, true
 		}
 		s.scratch.mark = len(s.out)
-		if batchable && s.reader.idle() {
-			n := s.throttle(data, limits.maxBulk)
+		if batchable && s.reader.Idle() {
+			n := s.throttle(data, limits.MaxBulk)
 			if n == 0 {
-				n = s.takes(data, limits.maxBulk)
+				n = s.takes(data, limits.MaxBulk)
 			}
 			if n > 0 {
 				data = data[n:]
 				continue
 			}
 		}
-		args, n, err := s.reader.next(data, limits)
+		args, n, err := s.reader.Next(data, s.scratch.args, limits)
 		if err != nil {
 			srv.stats.protocolErrors.Add(1)
 			srv.stats.rejected(nil, err.Error())
@@ -209,6 +210,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 			s.skip -= min(s.skip, 1) // an empty command is the one without a reply, as in Redis
 			s.endCaching(nil)
 		} else {
+			s.scratch.args = args
 			s.dispatch(args)
 			if limits, batchable = s.heed(); batchable {
 				s.scratch.batch.learn(data[:n], args)
@@ -223,9 +225,9 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 // heed reads what the command before may have changed (AUTH, MULTI, CLIENT REPLY, CLIENT CACHING, CONFIG SET, another's
 // MONITOR): how long a frame may be, whether each command is timed, and whether CL.THROTTLE calls may take the short way, past
 // dispatch and call: no one watches, queues, times, counts or holds back the replies of single commands.
-func (s *Session) heed() (limits frameLimits, batchable bool) {
+func (s *Session) heed() (limits wire.Limits, batchable bool) {
 	cfg := s.srv.cfg
-	limits = frameLimits{maxArgs: int(cfg.maxMultibulkLen.Get()), maxBulk: int(cfg.maxBulkLen.Get()), authed: s.authed}
+	limits = wire.Limits{MaxArgs: int(cfg.maxMultibulkLen.Get()), MaxBulk: int(cfg.maxBulkLen.Get()), Authed: s.authed}
 	slowUS := cfg.slowlogSlowerThan.Get()
 	s.timeAll = slowUS >= 0 && slowUS < 1000
 	return limits, s.authed && !s.tx.open && !s.replyOff && s.skip == 0 && !s.timeAll && !s.srv.monitored() && !s.srv.loading.Load() && !s.othersBusy() && !s.refusing() &&
@@ -235,7 +237,7 @@ func (s *Session) heed() (limits frameLimits, batchable bool) {
 // keep stores what is unserved, or the start of an unfinished command until the rest arrives. It ends the connection where that
 // command, with what a transaction has queued, is more than the limit.
 func (s *Session) keep(rest []byte) {
-	if held := len(rest) + s.reader.held() + s.tx.bytes; !s.unserved && held > int(s.srv.cfg.queryBufferLimit.Get()) {
+	if held := len(rest) + s.reader.Held() + s.tx.bytes; !s.unserved && held > int(s.srv.cfg.queryBufferLimit.Get()) {
 		s.srv.warnSeldom("client is over its query buffer limit, closed", "client", s.client.addr, "bytes", held)
 		s.srv.stats.queryLimitCloses.Add(1)
 		s.end, s.in = atOnce, nil

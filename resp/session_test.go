@@ -2,7 +2,6 @@ package resp
 
 import (
 	"bytes"
-	"fmt"
 	"log/slog"
 	"net"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"celld/resp/wire"
 	"celld/store"
 )
 
@@ -138,14 +138,7 @@ func (p *peer) want(command, reply string) {
 	}
 }
 
-func frame(words ...string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "*%d\r\n", len(words))
-	for _, word := range words {
-		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(word), word)
-	}
-	return b.String()
-}
+func frame(words ...string) string { return string(wire.AppendCommand(nil, words...)) }
 
 func TestPipelineIsAnsweredInOrder(t *testing.T) {
 	c := newWorld(t).connect()

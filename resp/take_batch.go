@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 
+	"celld/resp/wire"
 	"celld/store"
 )
 
@@ -79,7 +80,7 @@ func (f *takeForms) recognise(data []byte, maxBulk int) (form *takeForm, key []b
 		if len(form.head) == 0 || !bytes.HasPrefix(data, form.head) {
 			continue
 		}
-		length, start, ok := readLength(data, len(form.head))
+		length, start, ok := wire.ReadLength(data, len(form.head))
 		if !ok || length > maxBulk || len(data)-start < length {
 			return nil, nil, 0
 		}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"celld/cell"
+	"celld/resp/wire"
 	"celld/store"
 )
 
@@ -91,7 +92,7 @@ func (b *throttleBatch) recognise(data []byte, maxBulk int) (form *throttleForm,
 	if len(data) < throttleHead || data[0] != '*' {
 		return nil, nil, 0
 	}
-	length, start, ok := readLength(data, throttleHead)
+	length, start, ok := wire.ReadLength(data, throttleHead)
 	if !ok || length > maxBulk || len(data)-start < length {
 		return nil, nil, 0
 	}

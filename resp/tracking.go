@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"celld/resp/wire"
 )
 
 // tracking is what CLIENT TRACKING and CLIENT CACHING have set on a connection; 0 is off.
@@ -40,7 +42,7 @@ func (s *Session) invalidate(keys [][]byte) {
 		return
 	}
 	keys = slices.CompactFunc(keys, bytes.Equal) // PTTL k and GET k, in a transaction
-	s.replyHeader('>', 2)
+	s.out = wire.AppendPush(s.out, 2)
 	s.replyString("invalidate")
 	s.replyArray(len(keys))
 	for _, key := range keys {

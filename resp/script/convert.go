@@ -1,10 +1,11 @@
 package script
 
 import (
-	"bytes"
 	"math"
 	"strconv"
 	"strings"
+
+	"celld/resp/wire"
 
 	lua "github.com/yuin/gopher-lua"
 )
@@ -14,59 +15,58 @@ import (
 // value makes a Lua value of the reply at the start of raw, and returns what follows it. The reply is celld's own, and so
 // well-formed.
 func (e *Engine) value(L *lua.LState, raw []byte) (v lua.LValue, rest []byte) {
-	end := bytes.IndexByte(raw, '\r')
-	kind, line, rest := raw[0], raw[1:end], raw[end+2:]
-	switch kind {
+	reply, rest, _ := wire.ParseReply(raw)
+	text := reply.Text
+	switch reply.Kind {
 	case ':':
-		n, _ := strconv.ParseInt(string(line), 10, 64)
+		n, _ := strconv.ParseInt(string(text), 10, 64)
 		return lua.LNumber(n), rest
 	case '+':
 		t := L.NewTable()
-		t.RawSetString("ok", lua.LString(line))
+		t.RawSetString("ok", lua.LString(text))
 		return t, rest
 	case '-':
-		return errorTable(L, errorReply("-"+string(line))), rest
+		return errorTable(L, errorReply("-"+string(text))), rest
 	case '_':
 		return lua.LNil, rest
 	case '#':
-		return lua.LBool(line[0] == 't'), rest
+		return lua.LBool(text[0] == 't'), rest
 	case ',':
 		t := L.NewTable()
-		n, _ := strconv.ParseFloat(string(line), 64)
+		n, _ := strconv.ParseFloat(string(text), 64)
 		t.RawSetString("double", lua.LNumber(n))
 		return t, rest
-	}
-	n, _ := strconv.Atoi(string(line))
-	switch {
-	case n < 0:
-		return lua.LFalse, rest
-	case kind == '$':
-		return lua.LString(rest[:n]), rest[n+2:]
-	case kind == '=':
+	case '=':
 		inner := L.NewTable()
-		inner.RawSetString("format", lua.LString(rest[:3]))
-		inner.RawSetString("string", lua.LString(rest[4:n]))
-		return wrap(L, "verbatim_string", inner), rest[n+2:]
-	case kind == '%':
+		inner.RawSetString("format", lua.LString(text[:3]))
+		inner.RawSetString("string", lua.LString(text[4:]))
+		return wrap(L, "verbatim_string", inner), rest
+	case '%':
 		inner := L.NewTable()
-		for range n {
+		for range reply.N / 2 {
 			var key, item lua.LValue
 			key, rest = e.value(L, rest)
 			item, rest = e.value(L, rest)
 			inner.RawSet(key, item)
 		}
 		return wrap(L, "map", inner), rest
-	case kind == '~':
+	case '~':
 		inner := L.NewTable()
-		for range n {
+		for range reply.N {
 			var item lua.LValue
 			item, rest = e.value(L, rest)
 			inner.RawSet(item, lua.LTrue)
 		}
 		return wrap(L, "set", inner), rest
 	}
-	t := L.CreateTable(n, 0)
-	for i := range n {
+	switch {
+	case reply.Null:
+		return lua.LFalse, rest
+	case reply.Kind == '$':
+		return lua.LString(text), rest
+	}
+	t := L.CreateTable(reply.N, 0)
+	for i := range reply.N {
 		var item lua.LValue
 		item, rest = e.value(L, rest)
 		t.RawSetInt(i+1, item)
@@ -103,9 +103,9 @@ func (w *replyWriter) append(out []byte, v lua.LValue, depth int) []byte {
 	}
 	switch v := v.(type) {
 	case lua.LString:
-		return appendBulk(out, string(v))
+		return wire.AppendString(out, string(v))
 	case lua.LNumber:
-		return appendHeader(out, ':', toInt(float64(v)))
+		return wire.AppendInt(out, toInt(float64(v)))
 	case lua.LBool:
 		return w.appendBool(out, bool(v))
 	case *lua.LTable:
@@ -114,51 +114,40 @@ func (w *replyWriter) append(out []byte, v lua.LValue, depth int) []byte {
 		}
 		return w.appendTable(out, v, depth+1)
 	}
-	return w.appendNull(out)
+	return wire.AppendNull(out, w.resp3)
 }
 
 func (w *replyWriter) appendTable(out []byte, t *lua.LTable, depth int) []byte {
 	if text, ok := w.field(t, "err").(lua.LString); ok {
-		return appendError(out, string(text))
+		return wire.AppendError(out, string(text))
 	}
 	if text, ok := w.field(t, "ok").(lua.LString); ok {
-		return append(oneLine(append(out, '+'), string(text)), "\r\n"...)
+		return wire.AppendStatus(out, string(text))
 	}
 	if n, ok := w.field(t, "double").(lua.LNumber); ok {
-		if !w.resp3 {
-			return appendBulk(out, string(appendNumber(nil, float64(n), 17)))
-		}
-		return append(appendNumber(append(out, ','), float64(n), 17), "\r\n"...)
+		return wire.AppendDouble(out, string(appendNumber(nil, float64(n), 17)), w.resp3)
 	}
 	if inner, ok := w.field(t, "map").(*lua.LTable); ok {
-		return w.appendPairs(out, inner, '%', depth)
+		return w.appendPairs(out, inner, true, depth)
 	}
 	if inner, ok := w.field(t, "set").(*lua.LTable); ok {
-		return w.appendPairs(out, inner, '~', depth)
+		return w.appendPairs(out, inner, false, depth)
 	}
 	if text, ok := w.field(t, "big_number").(lua.LString); ok {
-		if !w.resp3 {
-			return appendBulk(out, string(oneLine(nil, string(text))))
-		}
-		return append(oneLine(append(out, '('), string(text)), "\r\n"...)
+		return wire.AppendBigNumber(out, string(text), w.resp3)
 	}
 	if inner, ok := w.field(t, "verbatim_string").(*lua.LTable); ok {
 		text, isText := w.field(inner, "string").(lua.LString)
 		format, hasFormat := w.field(inner, "format").(lua.LString)
 		if isText && hasFormat {
-			if !w.resp3 {
-				return appendBulk(out, string(text))
-			}
-			out = appendHeader(out, '=', int64(len(text)+4))
-			out = append(append(out, (string(format) + "   ")[:3]...), ':')
-			return append(append(out, text...), "\r\n"...)
+			return wire.AppendVerbatim(out, (string(format) + "   ")[:3], string(text), w.resp3)
 		}
 	}
 	n := 0
 	for w.item(t, n+1) != lua.LNil {
 		n++
 	}
-	out = appendHeader(out, '*', int64(n))
+	out = wire.AppendArray(out, n)
 	for i := range n {
 		if out = w.append(out, w.item(t, i+1), depth); w.full {
 			break
@@ -167,16 +156,14 @@ func (w *replyWriter) appendTable(out []byte, t *lua.LTable, depth int) []byte {
 	return out
 }
 
-func (w *replyWriter) appendPairs(out []byte, t *lua.LTable, kind byte, depth int) []byte {
+// appendPairs writes a map, or the keys of a table as a set.
+func (w *replyWriter) appendPairs(out []byte, t *lua.LTable, values bool, depth int) []byte {
 	n := 0
 	t.ForEach(func(lua.LValue, lua.LValue) { n++ })
-	values := kind == '%'
-	if w.resp3 {
-		out = appendHeader(out, kind, int64(n))
-	} else if values {
-		out = appendHeader(out, '*', int64(2*n))
+	if values {
+		out = wire.AppendMap(out, n, w.resp3)
 	} else {
-		out = appendHeader(out, '*', int64(n))
+		out = wire.AppendSet(out, n, w.resp3)
 	}
 	t.ForEach(func(key, value lua.LValue) {
 		if out = w.append(out, key, depth); values {
@@ -190,25 +177,12 @@ func (w *replyWriter) appendPairs(out []byte, t *lua.LTable, kind byte, depth in
 func (w *replyWriter) field(t *lua.LTable, name string) lua.LValue { return t.RawGetString(name) }
 func (w *replyWriter) item(t *lua.LTable, i int) lua.LValue        { return t.RawGetInt(i) }
 
+// appendBool writes false as Redis does: a null, but 0 or #f once the script has asked for RESP3.
 func (w *replyWriter) appendBool(out []byte, yes bool) []byte {
-	switch {
-	case w.e.resp3 && w.resp3 && yes:
-		return append(out, "#t\r\n"...)
-	case w.e.resp3 && w.resp3:
-		return append(out, "#f\r\n"...)
-	case w.e.resp3 && !yes:
-		return append(out, ":0\r\n"...)
-	case yes:
-		return append(out, ":1\r\n"...)
+	if yes || w.e.resp3 {
+		return wire.AppendBool(out, yes, w.e.resp3 && w.resp3)
 	}
-	return w.appendNull(out)
-}
-
-func (w *replyWriter) appendNull(out []byte) []byte {
-	if w.resp3 {
-		return append(out, "_\r\n"...)
-	}
-	return append(out, "$-1\r\n"...)
+	return wire.AppendNull(out, w.resp3)
 }
 
 // toInt cuts a number off as C does on the machines that Redis runs on: what does not fit is the smallest integer.
@@ -217,28 +191,4 @@ func toInt(n float64) int64 {
 		return math.MinInt64
 	}
 	return int64(n)
-}
-
-func appendHeader(out []byte, kind byte, n int64) []byte {
-	return append(strconv.AppendInt(append(out, kind), n, 10), "\r\n"...)
-}
-
-func appendBulk(out []byte, text string) []byte {
-	return append(append(appendHeader(out, '$', int64(len(text))), text...), "\r\n"...)
-}
-
-func appendError(out []byte, text string) []byte {
-	return append(oneLine(append(out, '-'), strings.TrimRight(text, "\r\n")), "\r\n"...)
-}
-
-// oneLine appends a text with its line breaks as spaces, so that no reply can be smuggled in.
-func oneLine(out []byte, text string) []byte {
-	for i := range len(text) {
-		if c := text[i]; c == '\r' || c == '\n' {
-			out = append(out, ' ')
-		} else {
-			out = append(out, c)
-		}
-	}
-	return out
 }

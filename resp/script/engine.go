@@ -21,6 +21,8 @@ import (
 	"strings"
 	"time"
 
+	"celld/resp/wire"
+
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 	lua "github.com/yuin/gopher-lua"
 )
@@ -217,7 +219,7 @@ func (e *Engine) AppendReply(out []byte, resp3 bool) []byte {
 	} else {
 		w := &replyWriter{e: e, resp3: resp3, start: len(out)}
 		if out = w.append(out, e.L.Get(-1), 0); w.full {
-			out = appendError(out[:w.start], errMemory.Error())
+			out = wire.AppendError(out[:w.start], errMemory.Error())
 		}
 	}
 	e.L.SetTop(0)
@@ -246,7 +248,7 @@ func (e *Engine) appendFailure(out []byte, s *Script, err error) []byte {
 	if line > 0 {
 		text = fmt.Sprintf("%s script: %s, on @%s:%d.", text, s.SHA, sourceName, line)
 	}
-	return appendError(out, text)
+	return wire.AppendError(out, text)
 }
 
 // errorText returns the text of an error that nothing has caught, and the line that it comes from, or 0.

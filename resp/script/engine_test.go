@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"celld/resp/wire"
 )
 
 // fakeHost answers the commands of a script, and ends it after so many ticks.
@@ -55,7 +57,7 @@ func replyOf(text string) func(_ []string) string { return func([]string) string
 func eval(e *Engine, host Host, resp3 bool, text string, keysAndArgs ...string) string {
 	s, err := e.Load([]byte(text))
 	if err != nil {
-		return string(appendError(nil, err.Error()))
+		return string(wire.AppendError(nil, err.Error()))
 	}
 	var keys, args [][]byte
 	to := &keys
