@@ -13,7 +13,7 @@ import (
 type discard struct{ bytes int }
 
 func (d *discard) Send(p []byte) int { d.bytes += len(p); return 0 }
-func (d *discard) Close()            {}
+func (d *discard) Close(bool)        {}
 func (d *discard) Wake()             {}
 func (d *discard) Meanwhile(bool)    {}
 func (d *discard) Resume()           {}
@@ -23,7 +23,7 @@ func benchSession(tb testing.TB, depth, keys int, quantity func(i int) string) (
 	d = &discard{}
 	srv := NewServer(Options{Config: NewConfig(), Store: store.New(store.Options{})})
 	s, _ = srv.NewSession(d, Peer{Remote: remoteAddr, Local: localAddr})
-	s.Open()
+	s.Open(-1)
 	for k := 0; k < keys; {
 		var b strings.Builder
 		for range depth {
@@ -86,7 +86,7 @@ func BenchmarkServeScript(b *testing.B) {
 	d := &discard{}
 	srv := NewServer(Options{Config: NewConfig(), Store: store.New(store.Options{})})
 	s, _ := srv.NewSession(d, Peer{Remote: remoteAddr, Local: localAddr})
-	s.Open()
+	s.Open(-1)
 	const text = "return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], ARGV[3])"
 	s.Serve([]byte(frame("SCRIPT", "LOAD", text)))
 	var call strings.Builder

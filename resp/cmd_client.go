@@ -173,7 +173,7 @@ func (f *killFilter) parse(args [][]byte) string {
 // kill ends the session from another one's goroutine.
 func (s *Session) kill() {
 	s.client.killed.Store(true)
-	s.tr.Close()
+	s.tr.Close(true)
 }
 
 func cmdClientGetName(s *Session, _ [][]byte) {

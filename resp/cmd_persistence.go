@@ -233,7 +233,7 @@ func (srv *Server) applier() func(args [][]byte) error {
 type noTransport struct{}
 
 func (noTransport) Send([]byte) int { return 0 }
-func (noTransport) Close()          {}
+func (noTransport) Close(bool)      {}
 func (noTransport) Wake()           {}
 func (noTransport) Meanwhile(bool)  {}
 func (noTransport) Resume()         {}

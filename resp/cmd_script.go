@@ -204,7 +204,7 @@ func (r *scriptRun) becomeBusy() {
 	case len(s.out) > 0:
 		s.srv.stats.outputBytes.Add(int64(len(s.out)))
 		s.tr.Send(s.out)
-		s.held += len(s.out)
+		s.noteSent(len(s.out))
 		s.out, s.scratch.mark = s.out[:0], 0
 	}
 	s.srv.world.Unlock()

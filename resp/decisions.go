@@ -90,27 +90,21 @@ func (c *decisionCounters) read() (n decisions) {
 	return n
 }
 
-// undecider is a transport whose replies may wait for the disk, and decisions with them.
-type undecider interface{ undecided() *decisions }
-
 // countDecisions hands over what a batch has decided so far: to INFO, or to its round.
 func (s *Session) countDecisions() {
 	n := &s.scratch.stats.decided
-	if s.srv.synchronous {
-		if tr, ok := s.tr.(undecider); ok {
-			held := tr.undecided()
-			for kind := range n {
-				held[kind] += n[kind]
-			}
-			*n = decisions{}
-			return
-		}
+	if !s.srv.synchronous {
+		n.settle(s.srv, nil)
+		return
 	}
-	s.srv.stats.decisions.add(n)
+	held := &s.inRound().decided
+	for kind := range n {
+		held[kind] += n[kind]
+	}
 	*n = decisions{}
 }
 
-// settle counts what a round has decided, if it is on the disk.
+// settle counts what was decided, if it is on the disk.
 func (n *decisions) settle(srv *Server, err error) {
 	if err == nil {
 		srv.stats.decisions.add(n)

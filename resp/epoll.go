@@ -64,8 +64,6 @@ type epollLoop struct {
 	otherBuf []byte  // for reads meanwhile
 	chores   []chore // what is done between the rounds, a step of each
 
-	undecided decisions // of this round, while it waits for the disk
-
 	count  atomic.Int64 // connections, for balance
 	signal atomic.Bool  // the wake descriptor has been written to
 	mu     sync.Mutex
@@ -236,7 +234,6 @@ func (l *epollLoop) commit() {
 		return
 	}
 	l.commitErr = l.srv.commit()
-	l.undecided.settle(l.srv, l.commitErr)
 	for _, c := range l.dirty {
 		if !c.gone {
 			l.do(c, (*epollConn).committed)
@@ -329,7 +326,7 @@ func (l *epollLoop) owes() (owes bool) {
 			continue
 		}
 		arrived, _ := unix.IoctlGetInt(c.fd, unix.TIOCINQ)
-		switch more := arrived > 0 || c.session.unserved; {
+		switch more := arrived > 0 || c.unserved; {
 		case !l.draining && more:
 			c.owed = onItsWay
 		case more:

@@ -82,7 +82,7 @@ func TestAScriptBeginsAmongThoseThatAsked(t *testing.T) {
 		_ = peer.SetDeadline(time.Now().Add(patience))
 		c := &epollConn{loop: l, fd: fds[0]}
 		c.session, _ = w.NewSession(c, Peer{Remote: remoteAddr, Local: localAddr})
-		c.session.Open()
+		c.session.Open(fds[0])
 		l.ask(c)
 		return c, testConn{peer, bufio.NewReader(peer), t}
 	}

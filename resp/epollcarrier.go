@@ -56,9 +56,9 @@ func (e *epollCarrier) carry(ctx context.Context, conn net.Conn) {
 		e.srv.warnSeldom("cannot serve a connection", "client", c.session.client.addr, "error", err)
 		return
 	}
-	c.fd, c.session.client.fd = fd, int32(fd)
+	c.fd = fd
 	loop.count.Add(1)
-	c.session.Open()
+	c.session.Open(fd)
 	loop.ask(c)
 }
 

@@ -28,15 +28,17 @@ type epollConn struct {
 	gone     bool
 	napTrial uint32
 
-	inInbox bool // guarded by loop.mu
-	added   bool // to the epoll set
-	closing atomic.Bool
-	owed    int   // when the server stops: bytes that are answered before it does, if they were sent
-	calm    int   // and how often in a row it was seen that there are none
-	lookNS  int64 // when one that lingers is looked at again; 0: it does not linger
+	inInbox  bool // guarded by loop.mu
+	added    bool // to the epoll set
+	closing  atomic.Bool
+	owed     int         // when the server stops: bytes that are answered before it does, if they were sent
+	calm     int         // and how often in a row it was seen that there are none
+	cut      atomic.Bool // closing, without what has not left
+	lookNS   int64       // when one that lingers is looked at again; 0: it does not linger
+	tookNS   int64       // when its peer last took something since then
+	told     int         // what the session knows to be unsent
+	unserved bool        // the session has more to serve before the next read
 }
-
-func (c *epollConn) undecided() *decisions { return &c.loop.undecided }
 
 // read serves what has arrived. What is unserved of one read is served before the next: so a connection holds one read at
 // most beside an unfinished command, the rest waits in its socket, and the end of the stream is met when all is answered.
@@ -49,7 +51,7 @@ func (c *epollConn) read() {
 		c.loop.late = append(c.loop.late, c)
 		return
 	}
-	if c.session.unserved {
+	if c.unserved {
 		c.serve(nil)
 		c.readOn()
 		return
@@ -74,7 +76,7 @@ func (c *epollConn) read() {
 		c.loop.naps.served(&c.napTrial)
 		c.serve(c.loop.buf[:n])
 	}
-	if n == readSize || c.atEnd || errno == syscall.EINTR || c.session.unserved {
+	if n == readSize || c.atEnd || errno == syscall.EINTR || c.unserved {
 		c.readOn()
 	}
 }
@@ -82,8 +84,11 @@ func (c *epollConn) read() {
 // serve has the session answer.
 func (c *epollConn) serve(data []byte) {
 	c.serving = true
-	c.session.Serve(data)
+	c.unserved = c.session.Serve(data)
 	c.serving = false
+	if c.loop.srv.synchronous {
+		c.markDirty() // its decisions are confirmed, too, where it sends no replies
+	}
 	if c.failed {
 		c.close()
 		return
@@ -119,9 +124,8 @@ func (c *epollConn) look() {
 
 // committed has the round's replies tell what the disk said.
 func (c *epollConn) committed() {
-	c.out = append(c.out[:c.fresh], c.session.committed(c.out[c.fresh:], c.loop.commitErr)...)
+	c.out = append(c.out[:c.fresh], c.session.Confirm(c.out[c.fresh:], c.loop.commitErr)...)
 	c.fresh = len(c.out)
-	c.session.client.lastNS.Store(c.loop.srv.clock()) // the disk may have taken long
 }
 
 // Send keeps replies for the end of the round, or writes them if they are many.
@@ -134,20 +138,38 @@ func (c *epollConn) Send(p []byte) int {
 			c.out, c.loop.free = c.loop.free[last], c.loop.free[:last]
 		}
 	}
-	if !c.isDirty {
-		c.fresh = len(c.out)
+	synchronous := c.loop.srv.synchronous
+	if synchronous {
+		c.markDirty() // before there is anything to confirm
 	}
 	c.out = append(c.out, p...)
-	if len(c.out)-c.sent >= flushAt && !c.waiting && !c.loop.srv.synchronous {
+	if synchronous {
+		// it leaves when it is on the disk
+	} else if len(c.out)-c.sent >= flushAt && !c.waiting {
 		c.flush()
-	} else if !c.isDirty && (!c.waiting || c.loop.srv.synchronous) {
-		c.isDirty = true
-		c.loop.dirty = append(c.loop.dirty, c)
+	} else if !c.waiting {
+		c.markDirty()
 	}
 	if c.waiting { // no flush tells it before the peer reads
-		c.session.client.unsent.Store(int64(len(c.out) - c.sent))
+		c.tell()
 	}
 	return len(c.out) - c.sent
+}
+
+// markDirty has the end of the round confirm and write what was sent from here on.
+func (c *epollConn) markDirty() {
+	if !c.isDirty {
+		c.isDirty, c.fresh = true, len(c.out)
+		c.loop.dirty = append(c.loop.dirty, c)
+	}
+}
+
+// tell has the session know how much the peer has not taken.
+func (c *epollConn) tell() {
+	if unsent := len(c.out) - c.sent; unsent != c.told {
+		c.told = unsent
+		c.session.Unsent(unsent)
+	}
 }
 
 // flush writes what the socket takes, and has the loop wait for it to take more if it must.
@@ -167,8 +189,8 @@ func (c *epollConn) flush() {
 		}
 		c.sent += int(n)
 	}
-	if c.sent > before && (c.waiting || c.sent < len(c.out)) { // what leaves at once does so in its batch's time
-		c.session.client.lastNS.Store(c.loop.srv.clock())
+	if c.sent > before && c.lookNS > 0 {
+		c.tookNS = c.loop.srv.clock()
 	}
 	if c.sent == len(c.out) {
 		if c.out != nil {
@@ -189,9 +211,7 @@ func (c *epollConn) flush() {
 		}
 		c.await(true)
 	}
-	if unsent := int64(len(c.out) - c.sent); unsent != c.session.client.unsent.Load() {
-		c.session.client.unsent.Store(unsent)
-	}
+	c.tell()
 }
 
 // await turns on or off that the loop hears when the socket takes more.
@@ -210,8 +230,11 @@ func (c *epollConn) await(on bool) {
 	}
 }
 
-func (c *epollConn) Close() {
-	if c.closing.CompareAndSwap(false, true) {
+func (c *epollConn) Close(now bool) {
+	if now {
+		c.cut.Store(true)
+	}
+	if !c.closing.Swap(true) || now {
 		c.loop.ask(c)
 	}
 }
@@ -237,18 +260,18 @@ func (c *epollConn) linger() {
 	if c.gone {
 		return
 	}
-	if c.session.end == atOnce || c.session.client.killed.Load() {
+	if c.cut.Load() {
 		c.close()
 		return
 	}
-	last, nowNS := &c.session.client.lastNS, c.loop.srv.clock()
-	if c.lookNS == 0 {
-		last.Store(nowNS) // it begins to end
+	nowNS := c.loop.srv.clock()
+	if c.lookNS == 0 { // it begins to end
+		c.tookNS, c.lookNS = nowNS, nowNS
 	}
 	if c.flush(); c.gone {
 		return
 	}
-	if nowNS-last.Load() > lingerNS {
+	if nowNS-c.tookNS > lingerNS {
 		c.close()
 		return
 	}

@@ -24,7 +24,7 @@ func (g *goroutineCarrier) carry(ctx context.Context, conn net.Conn) {
 	if c.session = g.srv.admitConn(ctx, conn, c, g); c.session == nil {
 		return
 	}
-	c.session.Open()
+	c.session.Open(-1)
 	g.running.Go(c.run)
 }
 
@@ -61,12 +61,11 @@ type goroutineConn struct {
 	out     []byte // replies to write when the batch is over; only its own goroutine's
 	isBusy  bool   // and is counted so
 	closing atomic.Bool
-	waiting decisions // for the disk, as out does
-	fresh   int       // where in out the replies begin that wait for it
-	left    bool      // the round has ended before its time
+	more    bool        // the session has more to serve before the next read
+	cut     atomic.Bool // closing, without what has not left
+	fresh   int         // where in out the replies begin that wait for it
+	left    bool        // the round has ended before its time
 }
-
-func (c *goroutineConn) undecided() *decisions { return &c.waiting }
 
 // Meanwhile need not serve others, who have goroutines of their own, but has them not wait for this one's changes. What came before
 // the command leaves, as far as the peer takes it at once.
@@ -97,11 +96,8 @@ func (c *goroutineConn) Resume() {
 func (c *goroutineConn) commit() {
 	srv := c.session.srv
 	err := srv.commit()
-	c.waiting.settle(srv, err)
-	c.out = append(c.out[:c.fresh], c.session.committed(c.out[c.fresh:], err)...)
-	if c.fresh = len(c.out); c.fresh > 0 {
-		c.session.client.lastNS.Store(srv.clock()) // the disk may have taken long
-	}
+	c.out = append(c.out[:c.fresh], c.session.Confirm(c.out[c.fresh:], err)...)
+	c.fresh = len(c.out)
 }
 
 // writeTurn bounds one try to write: after it the connection looks how much the peer has taken, and whether it is to end.
@@ -112,9 +108,10 @@ func (c *goroutineConn) Send(p []byte) int {
 	return len(c.out)
 }
 
-func (c *goroutineConn) Close() {
+func (c *goroutineConn) Close(now bool) {
 	c.closing.Store(true)
-	if c.session.client.killed.Load() {
+	if now {
+		c.cut.Store(true)
 		_ = c.conn.SetDeadline(time.Unix(1, 0)) // ends a write that waits for the peer, too
 	} else {
 		c.Wake()
@@ -133,7 +130,7 @@ func (c *goroutineConn) run() {
 	buf := make([]byte, 8<<10)
 	for !c.closing.Load() {
 		n := 0
-		if !c.session.unserved { // else what has been read is served before more is
+		if !c.more { // else what has been read is served before more is
 			var err error
 			n, err = c.conn.Read(buf)
 			if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -146,15 +143,15 @@ func (c *goroutineConn) run() {
 		c.setBusy(true)
 		if srv.synchronous {
 			srv.persist.Begin()
-			c.session.Serve(buf[:n])
+			c.more = c.session.Serve(buf[:n])
 			c.commit()
 		} else {
-			c.session.Serve(buf[:n])
+			c.more = c.session.Serve(buf[:n])
 		}
 		if !c.flush() {
 			return
 		}
-		c.setBusy(c.session.unserved)
+		c.setBusy(c.more)
 	}
 }
 
@@ -174,21 +171,18 @@ func (c *goroutineConn) setBusy(on bool) {
 func (c *goroutineConn) flush() bool {
 	s := c.session
 	defer func() { c.out, c.fresh = c.out[:0], 0 }()
-	if s.end == atOnce {
+	if c.cut.Load() {
 		return false
 	}
 	for stuckNS := int64(0); len(c.out) > 0; {
-		s.client.unsent.Store(int64(len(c.out)))
+		s.Unsent(len(c.out))
 		_ = c.conn.SetWriteDeadline(time.Now().Add(writeTurn))
-		if s.client.killed.Load() { // whose deadline may just have been lost
+		if c.cut.Load() { // whose deadline may just have been lost
 			return false
 		}
 		n, err := c.conn.Write(c.out[:min(len(c.out), flushAt)])
 		c.out = c.out[n:]
 		nowNS := s.srv.clock()
-		if n > 0 {
-			s.client.lastNS.Store(nowNS)
-		}
 		switch {
 		case err == nil:
 			stuckNS = 0
@@ -196,13 +190,12 @@ func (c *goroutineConn) flush() bool {
 			return false
 		case n > 0 || stuckNS == 0:
 			stuckNS = nowNS
-		case s.overdue(nowNS):
-			s.srv.stats.idleCloses.Add(1)
+		case s.Overdue():
 			return false
 		case c.closing.Load() && nowNS-stuckNS > lingerNS:
 			return false
 		}
 	}
-	s.client.unsent.Store(0)
+	s.Unsent(0)
 	return true
 }

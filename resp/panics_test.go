@@ -146,13 +146,13 @@ func TestCarriersPanicWhileAConnectionIsTakenOver(t *testing.T) {
 // wakePanics is a transport that cannot be woken or closed.
 type wakePanics struct{ discard }
 
-func (*wakePanics) Wake()  { panic("too early") }
-func (*wakePanics) Close() { panic("too early") }
+func (*wakePanics) Wake()      { panic("too early") }
+func (*wakePanics) Close(bool) { panic("too early") }
 
 func TestCarriersSurviveAPanicInTheCron(t *testing.T) {
 	carrierTest{settings: []string{"timeout", "3600"}}.run(t, func(t *testing.T, srv *Server, addr string) {
 		s, _ := srv.NewSession(&wakePanics{}, Peer{Remote: remoteAddr, Local: localAddr})
-		s.Open()
+		s.Open(-1)
 		defer s.Closed()
 		skew(srv, 2*time.Hour)
 		eventually(t, "second panic", func() bool { return srv.stats.panics.Load() >= 2 })

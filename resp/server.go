@@ -181,8 +181,10 @@ func (srv *Server) NewSession(tr Transport, p Peer) (s *Session, refusal string)
 	return s, ""
 }
 
-// Open shows the session to the others. Its transport is whole by then: from now on Close and Wake may be called.
-func (s *Session) Open() {
+// Open shows the session to the others. Its transport is whole by then: from now on Close and Wake may be called. fd is its
+// file descriptor, or -1.
+func (s *Session) Open(fd int) {
+	s.client.fd = int32(fd)
 	s.srv.mu.Lock()
 	defer s.srv.mu.Unlock()
 	s.srv.sessions[s.client.id] = s

@@ -42,9 +42,7 @@ type Session struct {
 
 	tx transaction
 
-	// Where a reply must wait for the disk: how much of it the transport has, and which parts are writes'.
-	held   int
-	writes []sentPart
+	round *round // where replies wait for the disk; nil: nothing was sent yet
 }
 
 // ending says whether and how a connection is to end.
@@ -57,15 +55,15 @@ const (
 )
 
 // Serve answers data, which may hold any part of any number of commands, and sends the replies. data is not kept. It
-// reports whether the connection stays open.
+// reports whether whole commands may be left: the transport has them served by Serve(nil) before it reads more.
 //
 // A panic in a handler ends this connection alone: it is logged with its stack and counted, and the peer gets an error.
-func (s *Session) Serve(data []byte) (stays bool) {
+func (s *Session) Serve(data []byte) (more bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.srv.panicked(cause, "command", "client", s.client.addr, "command", s.client.command())
 			s.broken()
-			stays = false
+			more = false
 		}
 	}()
 	if s.end != open {
@@ -80,8 +78,7 @@ func (s *Session) Serve(data []byte) (stays bool) {
 	case len(data) > 0:
 		s.client.lastNS.Store(startNS)
 		s.srv.stats.inputBytes.Add(int64(len(data)))
-	case !s.unserved && s.overdue(startNS):
-		s.srv.stats.idleCloses.Add(1)
+	case !s.unserved && s.Overdue():
 		s.end = atOnce
 	}
 	s.unserved = false
@@ -92,13 +89,13 @@ func (s *Session) Serve(data []byte) (stays bool) {
 	s.borrow()
 	s.takePushed()
 	for pending := 0; ; s.nowNS = s.srv.clock() {
-		var more bool
-		data, more = s.run(data)
+		var again bool
+		data, again = s.run(data)
 		if len(s.out) > 0 && s.end != atOnce {
 			s.srv.stats.outputBytes.Add(int64(len(s.out)))
 			s.scratch.mark = 0
 			pending = s.tr.Send(s.out)
-			s.held += len(s.out)
+			s.noteSent(len(s.out))
 		}
 		s.out = s.out[:0]
 		s.scratch.out = s.out
@@ -107,7 +104,7 @@ func (s *Session) Serve(data []byte) (stays bool) {
 			s.srv.stats.outputLimitCloses.Add(1)
 			s.end = atOnce
 		}
-		if !more || s.end != open {
+		if !again || s.end != open {
 			break
 		}
 		if s.srv.clock()-startNS > sliceNS || s.srv.commitDue() {
@@ -121,11 +118,11 @@ func (s *Session) Serve(data []byte) (stays bool) {
 	s.giveBack()
 	if s.end != open {
 		s.in, s.unserved = nil, false
-		s.tr.Close()
+		s.tr.Close(s.end == atOnce)
 		return false
 	}
 	s.keep(data)
-	return true
+	return s.unserved
 }
 
 // broken answers a command that has panicked by an error, behind the replies to those before it, and ends the connection.
@@ -143,8 +140,24 @@ func (s *Session) broken() {
 	s.end, s.unserved = afterReply, false
 	s.tx.discard()
 	s.tr.Send(out)
-	s.held += len(out)
-	s.tr.Close()
+	s.noteSent(len(out))
+	s.tr.Close(false)
+}
+
+// Overdue says, from any goroutine, whether the connection is to be closed as idle, and counts it then.
+func (s *Session) Overdue() bool {
+	overdue := s.overdue(s.srv.clock())
+	if overdue {
+		s.srv.stats.idleCloses.Add(1)
+	}
+	return overdue
+}
+
+// Unsent is told how many bytes of replies the peer has not taken, whenever that changes. Fewer are a sign of life.
+func (s *Session) Unsent(bytes int) {
+	if before := s.client.unsent.Swap(int64(bytes)); int64(bytes) < before {
+		s.client.lastNS.Store(s.srv.clock())
+	}
 }
 
 // overdue says whether the connection has been idle for longer than --timeout. A connection that is woken asks this itself,
@@ -241,7 +254,7 @@ func (s *Session) keep(rest []byte) {
 		s.srv.warnSeldom("client is over its query buffer limit, closed", "client", s.client.addr, "bytes", held)
 		s.srv.stats.queryLimitCloses.Add(1)
 		s.end, s.in = atOnce, nil
-		s.tr.Close()
+		s.tr.Close(true)
 		return
 	}
 	switch {

@@ -29,7 +29,7 @@ func (t *fakeTransport) Send(p []byte) int {
 	return t.pending
 }
 
-func (t *fakeTransport) Close() {
+func (t *fakeTransport) Close(bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
@@ -117,7 +117,7 @@ func (w *world) connect() *peer {
 	if s == nil {
 		w.t.Fatalf("refused: %s", refusal)
 	}
-	s.Open()
+	s.Open(-1)
 	return &peer{s, w.t, tr}
 }
 

@@ -6,8 +6,8 @@ type Transport interface {
 	// Send takes reply bytes for the peer without blocking; p may be reused when it returns. It returns how many bytes
 	// the peer has not yet taken.
 	Send(p []byte) (pending int)
-	// Close ends the connection, after what was sent has left or a short while has passed. From any goroutine.
-	Close()
+	// Close ends the connection, after what was sent has left or a short while has passed, or now. From any goroutine.
+	Close(now bool)
 	// Wake has Serve called soon with no bytes, for output that came about elsewhere. From any goroutine.
 	Wake()
 	// Meanwhile serves other connections where Serve keeps them from it: a command has been running for long, and asks for it
