@@ -15,12 +15,12 @@ func clientRows() []*command {
 		{name: "setname", arity: 3, flags: noScript | fast, usage: "name", summary: "Sets the connection's name.", since: "2.6.9", group: "connection", run: cmdClientSetName},
 		{name: "setinfo", arity: 4, flags: noScript | fast, usage: "LIB-NAME|LIB-VER value", summary: "Sets the name or version of the client's library.", since: "7.2.0", group: "connection", run: cmdClientSetInfo},
 		{name: "no-evict", arity: 3, flags: noScript | admin, usage: "ON|OFF", summary: "Sets the connection's no-evict mode. Clients are never evicted here.", since: "7.0.0", group: "connection", run: cmdClientNoEvict},
-		{name: "no-touch", arity: 3, flags: noScript | fast, usage: "ON|OFF", summary: "Sets whether commands leave the order of use of keys as it is.", since: "7.2.0", group: "connection", run: cmdClientNoTouch},
+		{name: "no-touch", arity: 3, flags: noScript | fast, usage: "ON|OFF", summary: "Sets whether the connection's commands leave the order in which keys were used unchanged.", since: "7.2.0", group: "connection", run: cmdClientNoTouch},
 		{name: "reply", arity: 3, flags: noScript, usage: "ON|OFF|SKIP", summary: "Instructs the server whether to reply to commands.", since: "3.2.0", group: "connection", run: cmdClientReply},
-		{name: "tracking", arity: -3, flags: fast | noScript, usage: "ON|OFF [OPTIN|OPTOUT] [NOLOOP]", summary: "Sets whether keys that the connection reads are announced as changed, which is done at once.", since: "6.0.0", group: "connection", run: cmdClientTracking},
-		{name: "caching", arity: 3, flags: fast | noScript, usage: "YES|NO", summary: "Sets whether tracking counts the next command or transaction.", since: "6.0.0", group: "connection", run: cmdClientCaching},
+		{name: "tracking", arity: -3, flags: fast | noScript, usage: "ON|OFF [OPTIN|OPTOUT] [NOLOOP]", summary: "Sets whether the connection is told that the keys it reads have changed. celld tells it at once.", since: "6.0.0", group: "connection", run: cmdClientTracking},
+		{name: "caching", arity: 3, flags: fast | noScript, usage: "YES|NO", summary: "Sets whether the next command or transaction is tracked.", since: "6.0.0", group: "connection", run: cmdClientCaching},
 		{name: "trackinginfo", arity: 2, flags: fast | noScript, summary: "Returns how the connection tracks.", since: "6.2.0", group: "connection", run: cmdClientTrackingInfo},
-		{name: "getredir", arity: 2, flags: fast | noScript, summary: "Returns the id of the client that gets the connection's announcements: 0 for itself, -1 for none.", since: "6.0.0", group: "connection", run: cmdClientGetRedir},
+		{name: "getredir", arity: 2, flags: fast | noScript, summary: "Returns the id of the client that is told of changed keys: 0 for the connection itself, -1 for none.", since: "6.0.0", group: "connection", run: cmdClientGetRedir},
 	}
 }
 

@@ -6,19 +6,19 @@ const groupLimit = "limits"
 func commandRows() []*command {
 	return []*command{
 		{name: "cl.throttle", arity: -1, flags: write | denyOOM | module | fast, keys: oneKey, group: "module",
-			usage: "key max_burst count period [quantity]", summary: "Takes from a key's rate limit, and says whether that is allowed.", run: cmdThrottle},
+			usage: "key max_burst count period [quantity]", summary: "Takes from a key's limit if there is enough, and says whether there was.", run: cmdThrottle},
 
 		{name: "gcra", arity: -5, flags: write | denyOOM | fast, keys: oneKey, since: "8.8.0", group: "rate_limit",
 			usage: "key max-burst tokens-per-period period [TOKENS count]", summary: "Rate limit via GCRA (Generic Cell Rate Algorithm).", run: cmdGCRA},
 
 		{name: "cl.take", arity: -3, flags: write | denyOOM | fast, keys: oneKey, group: groupLimit,
-			usage: "key limit ... [COST n] [PEEK|UPTO|FORCE] [US] [FULL]", summary: "Takes from all of some limits of a key, or from none.", cost: "O(N) where N is the number of limits", run: cmdTake},
+			usage: "key limit ... [COST n] [PEEK|UPTO|FORCE] [US] [FULL]", summary: "Takes from all given limits of a key, or from none.", cost: "O(N) where N is the number of limits", run: cmdTake},
 		{name: "cl.mtake", arity: -4, flags: write | denyOOM | fast, keys: countedPairs, group: groupLimit,
-			usage: "n key limit [key limit] ... [COST n] [PEEK|UPTO|FORCE] [US]", summary: "Takes from limits of several keys at one instant, or from none.", cost: "O(N) where N is the number of pairs", run: cmdMultiTake},
+			usage: "n key limit [key limit] ... [COST n] [PEEK|UPTO|FORCE] [US]", summary: "Takes from the limits of several keys at the same instant, or from none.", cost: "O(N) where N is the number of pairs", run: cmdMultiTake},
 		{name: "cl.give", arity: 4, flags: write | fast, keys: oneKey, group: groupLimit, usage: "key limit n", summary: "Gives back what was taken from a limit.", run: cmdGive},
 		{name: "cl.reset", arity: -2, flags: write | fast, keys: allKeys, group: groupLimit, usage: "key ...", summary: "Resets all limits of keys, as DEL does.", cost: "O(N) where N is the number of keys", run: cmdDel},
-		{name: "cl.policy", arity: -2, group: groupLimit, summary: "A container for limits that are kept by name.", sub: policyRows()},
-		{name: "cl.rule", arity: -2, group: groupLimit, summary: "A container for keys that are let through or kept out.", sub: ruleRows()},
+		{name: "cl.policy", arity: -2, group: groupLimit, summary: "A container for commands on named limits.", sub: policyRows()},
+		{name: "cl.rule", arity: -2, group: groupLimit, summary: "A container for rules that always allow or always deny keys.", sub: ruleRows()},
 
 		{name: "ping", arity: -1, flags: fast, usage: "[message]", summary: "Returns the server's liveliness response.", since: "1.0.0", group: "connection", run: cmdPing},
 		{name: "echo", arity: 2, flags: loading | fast, usage: "message", summary: "Returns the given string.", since: "1.0.0", group: "connection", run: cmdEcho},
@@ -44,7 +44,7 @@ func commandRows() []*command {
 		{name: "role", arity: 1, flags: loading | fast | noScript, summary: "Returns the replication role: a master without replicas.", since: "2.8.12", group: "server", run: cmdRole},
 		{name: "lolwut", arity: -1, flags: readonly | fast, usage: "[VERSION version]", summary: "Draws something.", since: "5.0.0", group: "server", run: cmdLolwut},
 		{name: "shutdown", arity: -1, flags: allowBusy | loading | admin | noScript | noMulti, usage: "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]", summary: "Stops the server.", since: "1.0.0", group: "server", run: cmdShutdown},
-		{name: "save", arity: 1, flags: admin | noScript | noMulti, summary: "Takes a snapshot, and has everybody wait for it.", since: "1.0.0", group: "server", cost: "O(N) where N is the number of keys", run: cmdSave},
+		{name: "save", arity: 1, flags: admin | noScript | noMulti, summary: "Takes a snapshot while all clients wait.", since: "1.0.0", group: "server", cost: "O(N) where N is the number of keys", run: cmdSave},
 		{name: "bgsave", arity: -1, flags: admin | noScript, usage: "[SCHEDULE]", summary: "Takes a snapshot in the background.", since: "1.0.0", group: "server", run: cmdBgsave},
 		{name: "bgrewriteaof", arity: 1, flags: admin | noScript, summary: "Rewrites the append-only file in the background.", since: "1.0.0", group: "server", run: cmdBgrewriteaof},
 		{name: "lastsave", arity: 1, flags: loading | fast, summary: "Returns the Unix time of the last good snapshot.", since: "1.0.0", group: "server", run: cmdLastsave},
@@ -64,7 +64,7 @@ func commandRows() []*command {
 		{name: "hgetall", arity: 2, flags: readonly, keys: oneKey, usage: "key", summary: "Returns the limits of a key, and what was used of each.", since: "2.0.0", group: "hash", cost: "O(N) where N is the number of limits", run: cmdHGetAll},
 		{name: "hget", arity: 3, flags: readonly | fast, keys: oneKey, usage: "key field", summary: "Returns what was used of one limit of a key.", since: "2.0.0", group: "hash", cost: "O(N) where N is the number of limits", run: cmdHGet},
 		{name: "hscan", arity: -3, flags: readonly, keys: oneKey, usage: "key cursor [MATCH pattern] [COUNT count]", summary: "Returns the limits of a key, and what was used of each.", since: "2.8.0", group: "hash", cost: "O(N) where N is the number of limits", run: cmdHScan},
-		{name: "hset", arity: -4, flags: write | denyOOM | fast, keys: oneKey, usage: "key field value [field value] ...", summary: "Sets limits of a key to states that HGETALL has shown.", since: "2.0.0", group: "hash", cost: "O(N) where N is the number of limits", run: cmdHSet},
+		{name: "hset", arity: -4, flags: write | denyOOM | fast, keys: oneKey, usage: "key field value [field value] ...", summary: "Sets limits of a key to states as HGETALL shows them.", since: "2.0.0", group: "hash", cost: "O(N) where N is the number of limits", run: cmdHSet},
 		{name: "hlen", arity: 2, flags: readonly | fast, keys: oneKey, usage: "key", summary: "Returns the number of limits of a key.", since: "2.0.0", group: "hash", run: cmdHLen},
 
 		{name: "exists", arity: -2, flags: readonly | fast, keys: allKeys, usage: "key ...", summary: "Counts the keys that exist.", since: "1.0.0", group: "generic", cost: "O(N) where N is the number of keys to check", run: cmdExists},

@@ -24,23 +24,24 @@ var (
 	serverFlags = []string{"bind", "port", "unixsocket", "requirepass", "requirepass-file"}
 
 	subcommands = []subcommand{
-		{"ping", "[flags]", "ask the server that these flags describe; exit 0 if it lives (a health check)", `
-Asks the server whether it lives: for whoever restarts what is dead, such as a livenessProbe. It asks all of the
-server's addresses at once. It exits with 0 when one answers, also by an error that only a living server gives:
-it loads, it has --maxclients connections, or it wants another password. It prints that error. Else it exits
-with 1 and one line, within 6 seconds.
+		{"ping", "[flags]", "exit with 0 if the server that these flags describe is alive", `
+Asks the server whether it is alive. Use it where a dead server is restarted, such as in a livenessProbe. It asks
+all of the server's addresses at once and exits with 0 when one answers. An error from a living server is an
+answer: it is loading, it has --maxclients connections, or it wants another password. celld ping prints that
+error. Otherwise it prints one line and exits with 1, within 6 seconds.
 ` + describes, serverFlags},
-		{"ready", "[flags]", "the same, but exit 0 only if it serves", `
-Asks the server whether it serves: for whoever waits for it, such as a startupProbe or a readinessProbe. It exits
-with 0 when the server answers PING with PONG, else with 1. A server in its --shutdown-delay is ready: it serves.
+		{"ready", "[flags]", "exit with 0 if that server serves requests", `
+Asks the server whether it serves requests. Use it to wait for the server, such as in a startupProbe or a
+readinessProbe. It exits with 0 when the server answers PING with PONG, and otherwise with 1. A server in its
+--shutdown-delay still serves, so it is ready.
 ` + describes, serverFlags},
-		{"help", "[subcommand]", "print this, or more on a subcommand", "", nil},
+		{"help", "[subcommand]", "print this, or the help of a subcommand", "", nil},
 		{"version", "", "print the version", "", nil},
 	}
 )
 
 const describes = `
-The flags and the environment are the server's own. Without a flag, those of process 1 count, where that is celld,
+Give it the same flags and environment as the server. Without flags it takes those of process 1 if that is celld,
 as it is in a container.
 `
 
@@ -118,17 +119,18 @@ func help(w io.Writer, cfg *resp.Config, words []string) error {
 }
 
 func printHelp(w io.Writer, cfg *resp.Config) {
-	fmt.Fprint(w, `celld answers redis-cell's CL.THROTTLE, and what else Redis clients ask, over Redis's protocol.
+	fmt.Fprint(w, `celld is a rate limiter that Redis clients can ask. It answers redis-cell's CL.THROTTLE, its own CL.TAKE, and the
+commands that Redis clients and tools send.
 
 Usage:
-  celld [flags]            serve
+  celld [flags]            start the server
 `)
 	for _, sub := range subcommands {
 		fmt.Fprintf(w, "  %-24s %s\n", sub.usage(), sub.summary)
 	}
 	fmt.Fprint(w, `
-Each flag can be given as an environment variable as well: --max-keys is CELLD_MAX_KEYS. The command line wins.
-Sizes are 1000, 1k (1000), 1kb (1024), 1mb, 1gb. CONFIG SET changes most settings at run time.
+Each flag is also an environment variable: --max-keys is CELLD_MAX_KEYS. The command line wins.
+Sizes are written as 1000, 1k (1000), 1kb (1024), 1mb or 1gb. CONFIG SET changes most settings at run time.
 `)
 	group := ""
 	for _, s := range cfg.Settings() {

@@ -1,0 +1,86 @@
+package integration_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const unitFile = "../examples/celld.service"
+
+// unitSettings reads a unit file: section and name to values. Lines that are commented out are none.
+func unitSettings(t *testing.T) map[string][]string {
+	t.Helper()
+	settings, section := map[string][]string{}, ""
+	for line := range strings.Lines(readFile(t, unitFile)) {
+		line = strings.TrimSpace(line)
+		name, value, assigns := strings.Cut(line, "=")
+		switch {
+		case line == "" || line[0] == '#':
+		case line[0] == '[':
+			section = strings.Trim(line, "[]")
+		case assigns:
+			settings[section+"."+name] = append(settings[section+"."+name], value)
+		default:
+			t.Errorf("%s: %q", unitFile, line)
+		}
+	}
+	return settings
+}
+
+// TestSystemdUnit holds examples/celld.service to what its celld needs and to what it must not get, and starts that celld.
+func TestSystemdUnit(t *testing.T) {
+	t.Parallel()
+	settings := unitSettings(t)
+	for name, want := range map[string]string{
+		"Service.Type":            "exec", // celld does not tell systemd when it is ready
+		"Service.NoNewPrivileges": "yes", "Service.ProtectSystem": "strict", "Service.DynamicUser": "yes", "Service.StateDirectory": "celld",
+		"Service.CapabilityBoundingSet": "", "Service.Restart": "on-failure", "Install.WantedBy": "multi-user.target",
+	} {
+		if got := settings[name]; !slices.Equal(got, []string{want}) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	number := func(name string) int {
+		n, err := strconv.Atoi(strings.Join(settings["Service."+name], " "))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		return n
+	}
+	if n := number("LimitNOFILE"); n < 10_000+32 {
+		t.Errorf("LimitNOFILE=%d is too low for --maxclients 10000", n)
+	}
+	if n := number("TimeoutStopSec"); n <= 10 {
+		t.Errorf("TimeoutStopSec=%d is not above --shutdown-timeout", n)
+	}
+
+	words := strings.Fields(strings.Join(settings["Service.ExecStart"], " "))
+	if len(words) < 3 || words[0] != "/usr/local/bin/celld" || words[1] != "--dir" || words[2] != "/var/lib/celld" {
+		t.Fatalf("ExecStart: %q", words)
+	}
+	words[2] = t.TempDir()
+	dial(t, start(t, words[1:]...).addr).do("PING")
+}
+
+// TestSystemdVerify has systemd read the unit file. systemd-analyze exits with 0 where it finds an unknown name, and says so.
+func TestSystemdVerify(t *testing.T) {
+	t.Parallel()
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Log("systemd-analyze is not installed: TestSystemdUnit checks what can be checked without it")
+		return
+	}
+	path := filepath.Join(t.TempDir(), "celld.service")
+	unit := strings.ReplaceAll(readFile(t, unitFile), "/usr/local/bin/celld", binary)
+	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(analyze, "verify", path).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+}
