@@ -1,4 +1,4 @@
-package integration_test
+package deploy
 
 import (
 	"os"
@@ -8,15 +8,17 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"celld/integration_test/harness"
 )
 
-const unitFile = "../examples/celld.service"
+const unitFile = "../../examples/celld.service"
 
 // unitSettings reads a unit file: section and name to values. Lines that are commented out are none.
 func unitSettings(t *testing.T) map[string][]string {
 	t.Helper()
 	settings, section := map[string][]string{}, ""
-	for line := range strings.Lines(readFile(t, unitFile)) {
+	for line := range strings.Lines(harness.ReadFile(t, unitFile)) {
 		line = strings.TrimSpace(line)
 		name, value, assigns := strings.Cut(line, "=")
 		switch {
@@ -64,19 +66,15 @@ func TestSystemdUnit(t *testing.T) {
 		t.Fatalf("ExecStart: %q", words)
 	}
 	words[2] = t.TempDir()
-	dial(t, start(t, words[1:]...).addr).do("PING")
+	harness.Dial(t, harness.Start(t, words[1:]...).Addr).Do("PING")
 }
 
 // TestSystemdVerify has systemd read the unit file. systemd-analyze exits with 0 where it finds an unknown name, and says so.
 func TestSystemdVerify(t *testing.T) {
 	t.Parallel()
-	analyze, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Log("systemd-analyze is not installed: TestSystemdUnit checks what can be checked without it")
-		return
-	}
+	analyze := harness.Need(t, "systemd-analyze")
 	path := filepath.Join(t.TempDir(), "celld.service")
-	unit := strings.ReplaceAll(readFile(t, unitFile), "/usr/local/bin/celld", binary)
+	unit := strings.ReplaceAll(harness.ReadFile(t, unitFile), "/usr/local/bin/celld", harness.Binary(t))
 	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
 		t.Fatal(err)
 	}
