@@ -25,7 +25,9 @@ func (e *Engine) value(L *lua.LState, raw []byte) (v lua.LValue, rest []byte) {
 		t.RawSetString("ok", lua.LString(line))
 		return t, rest
 	case '-':
-		return errorTable(L, errorReply("-"+string(line))), rest
+		t := errorTable(L, errorReply("-"+string(line)))
+		t.RawSetString(countedField, lua.LTrue)
+		return t, rest
 	case '_':
 		return lua.LNil, rest
 	case '#':
@@ -41,11 +43,11 @@ func (e *Engine) value(L *lua.LState, raw []byte) (v lua.LValue, rest []byte) {
 	case n < 0:
 		return lua.LFalse, rest
 	case kind == '$':
-		return lua.LString(rest[:n]), rest[n+2:]
+		return textOf(e, rest[:n]), rest[n+2:]
 	case kind == '=':
 		inner := L.NewTable()
 		inner.RawSetString("format", lua.LString(rest[:3]))
-		inner.RawSetString("string", lua.LString(rest[4:n]))
+		inner.RawSetString("string", textOf(e, rest[4:n]))
 		return wrap(L, "verbatim_string", inner), rest[n+2:]
 	case kind == '%':
 		inner := L.NewTable()
@@ -119,6 +121,7 @@ func (w *replyWriter) append(out []byte, v lua.LValue, depth int) []byte {
 
 func (w *replyWriter) appendTable(out []byte, t *lua.LTable, depth int) []byte {
 	if text, ok := w.field(t, "err").(lua.LString); ok {
+		w.e.counted = depth == 1 && lua.LVAsBool(w.field(t, countedField))
 		return appendError(out, string(text))
 	}
 	if text, ok := w.field(t, "ok").(lua.LString); ok {

@@ -125,7 +125,7 @@ func (e *Engine) luaGSub(L *lua.LState) int {
 	if s < len(m.src) {
 		out = append(out, m.src[s:]...)
 	}
-	L.Push(lua.LString(out))
+	L.Push(textOf(e, out))
 	L.Push(lua.LNumber(count))
 	return 2
 }

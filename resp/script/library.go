@@ -123,7 +123,7 @@ func (e *Engine) luaConcat(L *lua.LState) int {
 		for i := 1; i <= n; i++ {
 			joined = appendText(joined, L.Get(i))
 		}
-		L.Push(lua.LString(joined))
+		L.Push(textOf(e, joined))
 		return 1
 	}
 	right := L.Get(n)
@@ -138,7 +138,7 @@ func (e *Engine) concatTwo(L *lua.LState, left, right lua.LValue) lua.LValue {
 	if isText(left) && isText(right) {
 		joined := appendText(appendText(nil, left), right)
 		e.take(L, len(joined))
-		return lua.LString(joined)
+		return textOf(e, joined)
 	}
 	join := L.GetMetaField(left, "__concat")
 	if join == lua.LNil {
@@ -253,10 +253,10 @@ func (e *Engine) luaError(L *lua.LState) int {
 }
 
 // raise throws an error as Redis's functions do: a table.
-func (e *Engine) raise(L *lua.LState, text string) {
+func (e *Engine) raise(L *lua.LState, text string) { e.raiseTable(L, errorTable(L, text)) }
+
+func (e *Engine) raiseTable(L *lua.LState, t *lua.LTable) {
 	e.line = e.lineOf(L, 0)
-	t := L.NewTable()
-	t.RawSetString("err", lua.LString(text))
 	t.RawSetString("source", lua.LString("@"+sourceName))
 	t.RawSetString("line", lua.LNumber(e.line))
 	L.Error(t, 0)

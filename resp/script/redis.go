@@ -37,8 +37,8 @@ func luaNothing(L *lua.LState) int { return 0 }
 func (e *Engine) luaCall(L *lua.LState) int {
 	reply := e.call(L)
 	if t, ok := reply.(*lua.LTable); ok {
-		if text, failed := t.RawGetString("err").(lua.LString); failed {
-			e.raise(L, string(text))
+		if t.RawGetString("err").Type() == lua.LTString {
+			e.raiseTable(L, t)
 		}
 	}
 	L.Push(reply)
@@ -94,6 +94,9 @@ func (e *Engine) callHost() []byte {
 	}()
 	return e.host.Call(e.args)
 }
+
+// countedField is what Redis calls it in the table of an error that was counted when the command answered it.
+const countedField = "ignore_error_stats_update"
 
 func errorTable(L *lua.LState, text string) *lua.LTable {
 	t := L.NewTable()

@@ -95,7 +95,7 @@ func (e *Engine) luaJoin(L *lua.LState) int {
 			e.take(L, cap(joined))
 		}
 	}
-	L.Push(lua.LString(joined))
+	L.Push(textOf(e, joined))
 	return 1
 }
 

@@ -14,7 +14,7 @@ func (e *Engine) luaRep(L *lua.LState) int {
 		e.take(L, maxMemory+1)
 	}
 	e.take(L, len(text)*n)
-	L.Push(lua.LString(strings.Repeat(text, n)))
+	L.Push(textOf(e, strings.Repeat(text, n)))
 	return 1
 }
 
@@ -24,7 +24,7 @@ func (e *Engine) luaReverse(L *lua.LState) int {
 	for i, j := 0, len(text)-1; i < j; i, j = i+1, j-1 {
 		text[i], text[j] = text[j], text[i]
 	}
-	L.Push(lua.LString(text))
+	L.Push(textOf(e, text))
 	return 1
 }
 
@@ -40,7 +40,7 @@ func (e *Engine) mapBytes(L *lua.LState, first, last byte) int {
 			text[i] = c ^ 0x20
 		}
 	}
-	L.Push(lua.LString(text))
+	L.Push(textOf(e, text))
 	return 1
 }
 
@@ -102,7 +102,7 @@ func (e *Engine) luaFormat(L *lua.LState) int {
 			L.RaiseError("invalid option '%%%c' to 'format'", verb)
 		}
 	}
-	L.Push(lua.LString(out))
+	L.Push(textOf(e, out))
 	return 1
 }
 
