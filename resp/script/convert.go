@@ -222,6 +222,14 @@ func toInt(n float64) int64 {
 	return int64(n)
 }
 
+// toUint is that for an unsigned integer: what does not fit is 2^63 or 0.
+func toUint(n float64) uint64 {
+	if n >= 1<<63 {
+		return uint64(toInt(n-1<<63)) ^ 1<<63
+	}
+	return uint64(toInt(n))
+}
+
 func appendHeader(out []byte, kind byte, n int64) []byte {
 	return append(strconv.AppendInt(append(out, kind), n, 10), "\r\n"...)
 }
