@@ -121,6 +121,7 @@ func (s *Session) runScript(engine *script.Engine, found *script.Script, keys, a
 	engine.Run(found, r, keys, args)
 	mark := len(s.out)
 	s.out = engine.AppendReply(s.out, resp3)
+	s.scratch.passedOn = engine.PassedOn()
 	if r.fate.Load() == hasWritten && s.srv.synchronous {
 		s.noteWrites(mark, 1)
 	}

@@ -262,6 +262,8 @@ type scratch struct {
 	batch throttleBatch
 	calls []store.Call // of a CL.TAKE
 
+	passedOn bool // the script that has just ended was answered with an error of a command that it called
+
 	takes    takeForms
 	literals literalCache
 	stats    batchStats

@@ -368,7 +368,7 @@ func (s *Session) call(row *command, args [][]byte) {
 		s.srv.slow(latencyEventOf(row), startNS+tookNS, tookNS)
 	}
 	if mark < len(s.out) && s.out[mark] == '-' {
-		s.srv.stats.failed(row, s.out[mark:])
+		s.failed(row, s.out[mark:])
 	}
 	if row.flags&write != 0 && s.srv.synchronous {
 		s.noteWrites(mark, 1)

@@ -78,11 +78,15 @@ func (st *serverStats) rejected(row *command, text string) {
 	}
 }
 
-// failed counts a command whose reply is an error.
-func (st *serverStats) failed(row *command, reply []byte) {
-	st.errorReplies.Add(1)
-	st.errors.count(reply)
+// failed counts a command whose reply is an error, and the error, unless a script passes it on: then it was counted.
+func (s *Session) failed(row *command, reply []byte) {
 	row.stats.failed.Add(1)
+	if s.scratch.passedOn {
+		s.scratch.passedOn = false
+		return
+	}
+	s.srv.stats.errorReplies.Add(1)
+	s.srv.stats.errors.count(reply)
 }
 
 // batchStats gathers what a batch of commands counts, so that a batch of 64 decisions costs one addition to shared

@@ -133,7 +133,7 @@ func (s *Session) takes(data []byte, maxBulk int) int {
 		if r.Err != nil {
 			start := len(s.out)
 			s.replyStoreError(r.Err)
-			s.srv.stats.failed(row, s.out[start:])
+			s.failed(row, s.out[start:])
 			continue
 		}
 		t := &f.forms[i].call

@@ -124,7 +124,7 @@ func (s *Session) throttle(data []byte, maxBulk int) int {
 		if r.Err != nil {
 			start := len(s.out)
 			s.replyThrottleError(r.Err)
-			s.srv.stats.failed(row, s.out[start:])
+			s.failed(row, s.out[start:])
 			continue
 		}
 		if r.Quantity > 0 {

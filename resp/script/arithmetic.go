@@ -73,6 +73,43 @@ func checkNumber(L *lua.LState, arg int) float64 {
 	return n
 }
 
+// checkInt is an argument that C reads into 32 bits, and optInt one that need not be given.
+func checkInt(L *lua.LState, arg int) int { return int(int32(toInt(checkNumber(L, arg)))) }
+
+func optInt(L *lua.LState, arg, otherwise int) int {
+	if L.Get(arg) == lua.LNil {
+		return otherwise
+	}
+	return checkInt(L, arg)
+}
+
+// optPlace is a place in a text, from its end where it is negative, as an offset that may be too small or too large.
+func optPlace(L *lua.LState, arg, length, otherwise int) int {
+	at := int64(otherwise)
+	if L.Get(arg) != lua.LNil {
+		at = toInt(checkNumber(L, arg))
+	}
+	if at < 0 {
+		at = max(0, at+int64(length)+1)
+	}
+	return int(at)
+}
+
+// checkText is an argument that has to be a text, or a number.
+func checkText(L *lua.LState, arg int) string {
+	if n, ok := L.Get(arg).(lua.LNumber); ok {
+		return toString(n)
+	}
+	return L.CheckString(arg)
+}
+
+func optText(L *lua.LState, arg int, otherwise string) string {
+	if L.Get(arg) == lua.LNil {
+		return otherwise
+	}
+	return checkText(L, arg)
+}
+
 // readNumbers makes numbers of the texts among a function's arguments that can be read as such, which it would read itself, as
 // arithmetic on strings would.
 func readNumbers(function lua.LValue) lua.LGFunction {
@@ -104,7 +141,7 @@ func readNumber(text string) (float64, bool) {
 		return 0, false
 	}
 	hex := strings.TrimLeft(strings.ToLower(text), "+-")
-	if digits, ok := strings.CutPrefix(hex, "0x"); ok && !strings.ContainsAny(digits, ".p") {
+	if digits, ok := strings.CutPrefix(hex, "0x"); ok && !strings.Contains(digits, "p") {
 		text += "p0"
 	}
 	n, err := strconv.ParseFloat(text, 64)

@@ -173,3 +173,29 @@ func TestChunksThatAreTooMuch(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Who has long texts is asked sooner, as each instruction may look at all of one: wherever it is from.
+func TestTicksOfLongTexts(t *testing.T) {
+	const long = 1 << 20
+	for _, text := range []string{"KEYS[1]", "ARGV[1]", "redis.call('X')", "string.rep('x', 1048576)", "ARGV[2] .. ARGV[2]", "table.concat({ARGV[2], ARGV[2]})",
+		"string.upper(ARGV[2] .. ARGV[2])", "string.reverse(ARGV[2] .. ARGV[2])", "string.format('%s%s', ARGV[2], ARGV[2])", "(string.gsub('xx', 'x', ARGV[2]))"} {
+		args := []string{"", "|", "", ""}
+		switch {
+		case text == "KEYS[1]":
+			args[0] = strings.Repeat("x", long)
+		case text == "ARGV[1]":
+			args[2] = strings.Repeat("x", long)
+		case strings.Contains(text, "ARGV[2]"):
+			args[3] = strings.Repeat("x", long/2)
+		}
+		host := &fakeHost{answer: replyOf(fmt.Sprintf("$%d\r\n%s\r\n", long, strings.Repeat("x", long)))}
+		got := eval(NewEngine(), host, false, "local s = "+text+" for i = 1, 10000 do end return #s", args...)
+		if least := 10_000 * long / tickBytes; got != fmt.Sprintf(":%d\r\n", long) || host.ticks < least {
+			t.Errorf("%s: %q after %d ticks, want %d", text, got, host.ticks, least)
+		}
+	}
+	host := &fakeHost{}
+	if eval(NewEngine(), host, false, "local s = string.rep('x', 10000) for i = 1, 10000 do end"); host.ticks > 10_000/tickEvery+2 {
+		t.Errorf("%d ticks beside a short text", host.ticks)
+	}
+}

@@ -26,7 +26,9 @@ func (e *Engine) value(L *lua.LState, raw []byte) (v lua.LValue, rest []byte) {
 		t.RawSetString("ok", lua.LString(text))
 		return t, rest
 	case '-':
-		return errorTable(L, errorReply("-"+string(text))), rest
+		t := errorTable(L, errorReply("-"+string(text)))
+		t.RawSetString(countedField, lua.LTrue)
+		return t, rest
 	case '_':
 		return lua.LNil, rest
 	case '#':
@@ -39,7 +41,7 @@ func (e *Engine) value(L *lua.LState, raw []byte) (v lua.LValue, rest []byte) {
 	case '=':
 		inner := L.NewTable()
 		inner.RawSetString("format", lua.LString(text[:3]))
-		inner.RawSetString("string", lua.LString(text[4:]))
+		inner.RawSetString("string", textOf(e, text[4:]))
 		return wrap(L, "verbatim_string", inner), rest
 	case '%':
 		inner := L.NewTable()
@@ -63,7 +65,7 @@ func (e *Engine) value(L *lua.LState, raw []byte) (v lua.LValue, rest []byte) {
 	case reply.Null:
 		return lua.LFalse, rest
 	case reply.Kind == '$':
-		return lua.LString(text), rest
+		return textOf(e, text), rest
 	}
 	t := L.CreateTable(reply.N, 0)
 	for i := range reply.N {
@@ -119,6 +121,7 @@ func (w *replyWriter) append(out []byte, v lua.LValue, depth int) []byte {
 
 func (w *replyWriter) appendTable(out []byte, t *lua.LTable, depth int) []byte {
 	if text, ok := w.field(t, "err").(lua.LString); ok {
+		w.e.counted = depth == 1 && lua.LVAsBool(w.field(t, countedField))
 		return wire.AppendError(out, string(text))
 	}
 	if text, ok := w.field(t, "ok").(lua.LString); ok {
@@ -191,4 +194,12 @@ func toInt(n float64) int64 {
 		return math.MinInt64
 	}
 	return int64(n)
+}
+
+// toUint is that for an unsigned integer: what does not fit is 2^63 or 0.
+func toUint(n float64) uint64 {
+	if n >= 1<<63 {
+		return uint64(toInt(n-1<<63)) ^ 1<<63
+	}
+	return uint64(toInt(n))
 }

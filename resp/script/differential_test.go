@@ -66,21 +66,20 @@ func (c chunks) expr(depth int) string {
 	return "#" + c.pick("t", "'abc'", "{"+x()+"}")
 }
 
-// table has no key that is both computed and an element's place: whose value that has, Lua leaves open. What is computed
-// is evaluated after the elements.
+// table has elements and keys in any order, of which some are an element's place. Where gopher-lua's own are wrong it has none: behind
+// 50 elements, and many values as a key's (parentheses make them one).
 func (c chunks) table(depth int) string {
 	var fields []string
-	for range c.IntN(4) {
-		fields = append(fields, c.expr(depth-1))
-	}
-	for n := range c.IntN(3) {
-		fields = append(fields, fmt.Sprintf(c.pick("[k .. %d] = %s", "[i + 1%d] = %s", "x%d = %s", "[%d99] = %s"), n, "("+c.expr(depth-1)+")")) // {1, x = ...} is {1, ..., x = ...} to gopher-lua
+	for n := range c.IntN(6) {
+		switch form := c.pick("", "", "[k .. %d] = %s", "[i + 1%d] = %s", "x%d = %s", "[%d99] = %s", "[%d] = %s", "[#t - %d] = %s"); form {
+		case "":
+			fields = append(fields, c.expr(depth-1))
+		default:
+			fields = append(fields, fmt.Sprintf(form, n, "("+c.expr(depth-1)+")"))
+		}
 	}
 	if c.IntN(3) == 0 {
-		fields = append(fields, c.pick("..."))
-		if len(fields) > 1 && strings.Contains(strings.Join(fields, ""), "] = ") {
-			fields = fields[:len(fields)-1]
-		}
+		fields = append(fields, c.pick("...", "g(i)"))
 	}
 	return "{" + strings.Join(fields, ", ") + "}"
 }
@@ -144,10 +143,43 @@ func TestRewriter(t *testing.T) {
 			}
 			return s
 		}() + "} return t[1299]": ":299\r\n",
-		"return {[-1] = 1, [0] = 2, [1.5] = 3, [1] = 4}": "*1\r\n:4\r\n",
+		"return {[-1] = 1, [0] = 2, [1.5] = 3, [1] = 4}":                                      "*1\r\n:4\r\n",
+		"local k = 1 return {'a', [k] = 'b'}":                                                 "*1\r\n$1\r\na\r\n",
+		"local k = 1 return {[k] = 'b', 'a'}":                                                 "*1\r\n$1\r\na\r\n",
+		"local k = 1 return {[k] = 'b', unpack({'a', 'c'})}":                                  "*2\r\n$1\r\na\r\n$1\r\nc\r\n",
+		"local k = 2 return {[k] = 'b', 'a', nil}":                                            "*1\r\n$1\r\na\r\n",
+		"local k = 1 return ({" + strings.Repeat("0,", 49) + "[k] = 1, 0})[1]":                ":0\r\n",
+		"local k = 1 return ({" + strings.Repeat("0,", 50) + "[k] = 1, 0})[1]":                ":1\r\n",
+		"return #{" + strings.Repeat("0,", 50) + "x = tostring(5)}":                           ":50\r\n",
+		"return #{" + strings.Repeat("0,", 100) + "x = tostring(5), y = 1, 0}":                ":101\r\n",
+		"return #{" + strings.Repeat("0,", 50) + "unpack({1, 2, 3})}":                         ":53\r\n",
+		"local k = 'k' return #{[k] = 1, " + strings.Repeat("0,", 150) + "unpack({1, 2, 3})}": ":153\r\n",
+		"local s = '' local function f(x) s = s .. x return x end local t = {f('1'), [f('2')] = f('3'), f('4'), [f('5')] = f('6'), f('7')} return s .. #t": "$8\r\n12345673\r\n",
+		"local k = 'k' return #{[k] = 1, unpack({}, 1, 60000)}": ":0\r\n",
+		"return #_G['(fill)']({}, string.rep('e', 1e6), 0, 1)":  ":1\r\n",
 	} {
 		if got := eval(e, &fakeHost{}, false, script); got != want {
 			t.Errorf("%.100s: %q, want %q", script, got, want)
+		}
+	}
+}
+
+// The line is where a function has too many local variables, also in the main one.
+func TestTooManyLocals(t *testing.T) {
+	e := NewEngine()
+	for form, lines := range map[string]int{
+		"%s":                                            201,
+		"do local a, b = 1, 2 end %s":                   201,
+		"local a, b\n\n%s":                              201,
+		"for i = 1, 2 do\n%s end":                       201,
+		"for k, v in pairs({}) do\n%s end":              200,
+		"local function f(a, b)\n%s end":                200,
+		"function redis.f(a, b)\n%s end":                200,
+		"local a local f = function()\n%s end return f": 202,
+	} {
+		text := fmt.Sprintf(form, strings.Repeat("local x = 1\n", 250))
+		if got, want := eval(e, &fakeHost{}, false, text), fmt.Sprintf("user_script:%d: too many local variables\r\n", lines); !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %q, want %q", form, got, want)
 		}
 	}
 }

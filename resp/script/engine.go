@@ -5,7 +5,7 @@
 // cjson, cmsgpack and struct. It cannot reach files, the system, other scripts or the next run: globals and libraries are
 // read-only. What a script may use is bounded:
 //
-//   - time: Host.Tick is asked every 256 instructions and may end it
+//   - time: Host.Tick is asked every 256 instructions, sooner where they may look at long texts, and may end it
 //   - memory: maxMemory more than the process held when the script began
 //   - stack: 200 calls deep, and 64k values
 //   - text: MaxScript bytes, maxNesting levels deep, maxFunctions functions, maxConstants constants
@@ -52,6 +52,7 @@ const (
 	perFunction  = 1 << 10
 	sourceName   = "user_script"
 	tickEvery    = 256
+	tickBytes    = 4 << 20 // that instructions between two ticks may look at: a < b takes 1.5 ns for each
 	maxCalls     = 200
 	maxRegistry  = 64 << 10
 	maxReplyDeep = 1000
@@ -79,9 +80,11 @@ type Engine struct {
 	failure error
 	resp3   bool // what redis.setresp asked for
 	left    int  // instructions until the next tick
+	longest int  // bytes of a text that the script may have
 	ended   error
-	broken  any // a panic of a command
-	line    int // of the last error
+	broken  any  // a panic of a command
+	line    int  // of the last error
+	counted bool // the reply is an error that a command has answered
 	memory  meter
 	argText []byte
 	args    [][]byte
@@ -190,9 +193,10 @@ func (s *Script) shebang(text string) (string, error) {
 func (e *Engine) Run(s *Script, host Host, keys, args [][]byte) {
 	e.L.SetTop(0)
 	e.script, e.failure = s, nil
-	e.host, e.resp3, e.left, e.ended, e.broken, e.line, e.memory = host, false, tickEvery, nil, nil, 0, meter{}
+	e.host, e.resp3, e.longest, e.ended, e.broken, e.line, e.counted, e.memory = host, false, 0, nil, nil, 0, false, meter{}
 	e.globals.RawSetString("KEYS", e.stringTable(keys))
 	e.globals.RawSetString("ARGV", e.stringTable(args))
+	e.left = e.untilTick()
 	e.failure = e.protected(s.fn)
 	if e.broken != nil {
 		panic(e.broken)
@@ -227,10 +231,13 @@ func (e *Engine) AppendReply(out []byte, resp3 bool) []byte {
 	return out
 }
 
+// PassedOn says whether the last reply is an error that a command of the script has answered, and so has counted.
+func (e *Engine) PassedOn() bool { return e.counted }
+
 func (e *Engine) stringTable(list [][]byte) *lua.LTable {
 	t := e.L.CreateTable(len(list), 0)
 	for i, text := range list {
-		t.RawSetInt(i+1, lua.LString(text))
+		t.RawSetInt(i+1, textOf(e, text))
 	}
 	return t
 }
@@ -243,7 +250,7 @@ func (e *Engine) appendFailure(out []byte, s *Script, err error) []byte {
 		text, line = e.errorText(api.Object)
 	}
 	if e.ended != nil { // the script may have made anything of it
-		text = e.ended.Error()
+		text, e.counted = e.ended.Error(), false
 	}
 	if line > 0 {
 		text = fmt.Sprintf("%s script: %s, on @%s:%d.", text, s.SHA, sourceName, line)
@@ -259,6 +266,7 @@ func (e *Engine) errorText(object lua.LValue) (text string, line int) {
 			if !ok {
 				line = lua.LNumber(e.line)
 			}
+			e.counted = lua.LVAsBool(t.RawGetString(countedField))
 			return string(text), int(line)
 		}
 		return "ERR unknown error", e.line // redis-server 7.0 dies of it
@@ -312,8 +320,17 @@ func (e *Engine) tick() <-chan struct{} {
 	if e.ended != nil || e.broken != nil {
 		return done
 	}
-	e.left = tickEvery
+	e.left = e.untilTick()
 	return nil
+}
+
+// untilTick is how many instructions may be done before the next tick. Each may compare two texts, or hash one.
+func (e *Engine) untilTick() int { return max(1, min(tickEvery, tickBytes/max(1, e.longest))) }
+
+// textOf makes a value of a text that may be longer than those that the script has.
+func textOf[T string | []byte](e *Engine, text T) lua.LString {
+	e.longest = max(e.longest, len(text))
+	return lua.LString(text)
 }
 
 var _ context.Context = hook{}

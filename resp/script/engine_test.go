@@ -162,7 +162,7 @@ return show(redis.pcall('X'))`
 		"*2\r\n:1\r\n*1\r\n$1\r\na\r\n":   "{1=number:1,2={1=string:a}}",
 		"*2\r\n$-1\r\n:1\r\n":             "{1=boolean:false,2=number:1}",
 		"+OK\r\n":                         "{ok=string:OK}",
-		"-WRONG type\r\n":                 "{err=string:WRONG type}",
+		"-WRONG type\r\n":                 "{err=string:WRONG type,ignore_error_stats_update=boolean:true}",
 		"_\r\n":                           "nil:nil",
 		"#t\r\n":                          "boolean:true",
 		"#f\r\n":                          "boolean:false",
@@ -173,7 +173,7 @@ return show(redis.pcall('X'))`
 		"=6\r\ntxt:hi\r\n":                "{verbatim_string={format=string:txt,string=string:hi}}",
 		"*2\r\n_\r\n:1\r\n":               "{2=number:1}",
 		"$6\r\na\r\n:1\x00\r\n":           "string:a\r\n:1\x00",
-		"*1\r\n-ERR inner\r\n":            "{1={err=string:ERR inner}}",
+		"*1\r\n-ERR inner\r\n":            "{1={err=string:ERR inner,ignore_error_stats_update=boolean:true}}",
 		"*3\r\n*-1\r\n$0\r\n\r\n+X Y\r\n": "{1=boolean:false,2=string:,3={ok=string:X Y}}",
 	} {
 		got := eval(e, &fakeHost{answer: replyOf(reply)}, false, describe)

@@ -7,22 +7,12 @@ import (
 )
 
 func (e *Engine) newMatcher(L *lua.LState) *matcher {
-	return &matcher{e: e, L: L, src: L.CheckString(1), pat: L.CheckString(2)}
+	return &matcher{e: e, L: L, src: checkText(L, 1), pat: checkText(L, 2)}
 }
 
-// from returns the place that an optional argument names, or -1 where nothing can be.
+// from returns the offset that an optional argument names.
 func from(L *lua.LState, arg, length int) int {
-	at := L.OptInt(arg, 1)
-	switch {
-	case at > 0:
-		at--
-	case at < 0:
-		at = max(0, length+at)
-	}
-	if at > length {
-		return length // as Lua 5.1 does
-	}
-	return at
+	return min(max(0, optPlace(L, arg, length, 1)-1), length) // at most that, as in Lua 5.1
 }
 
 func (e *Engine) luaFind(L *lua.LState) int {
@@ -90,7 +80,7 @@ func (e *Engine) luaGSub(L *lua.LState) int {
 	if !isText(by) && by.Type() != lua.LTTable && by.Type() != lua.LTFunction {
 		L.ArgError(3, "string/function/table expected")
 	}
-	most, count, s := L.OptInt(4, len(m.src)+1), 0, 0
+	most, count, s := optInt(L, 4, len(m.src)+1), 0, 0
 	anchored := strings.HasPrefix(m.pat, "^")
 	p := 0
 	if anchored {
@@ -125,7 +115,7 @@ func (e *Engine) luaGSub(L *lua.LState) int {
 	if s < len(m.src) {
 		out = append(out, m.src[s:]...)
 	}
-	L.Push(lua.LString(out))
+	L.Push(textOf(e, out))
 	L.Push(lua.LNumber(count))
 	return 2
 }

@@ -13,10 +13,9 @@ import (
 // What a script sees of gopher-lua's libraries as they are. The rest of what Redis gives is written here: because
 // gopher-lua's takes any amount of memory or time, differs from Lua's, or could change what the next script sees.
 var (
-	baseNames = []string{"ipairs", "next", "pairs", "rawequal", "select", "type", "unpack", "xpcall"}
-	textNames = []string{"byte", "char", "len", "sub"}
+	baseNames = []string{"ipairs", "next", "pairs", "rawequal", "type", "xpcall"}
 	listNames = []string{"getn", "maxn"}
-	mathNames = []string{"abs", "acos", "asin", "atan", "atan2", "ceil", "cos", "cosh", "deg", "exp", "floor", "fmod", "frexp", "huge",
+	mathNames = []string{"abs", "acos", "asin", "atan", "atan2", "ceil", "cos", "cosh", "deg", "exp", "floor", "fmod", "frexp",
 		"ldexp", "log", "log10", "max", "min", "mod", "modf", "pi", "pow", "rad", "sin", "sinh", "sqrt", "tan", "tanh"}
 )
 
@@ -48,11 +47,11 @@ func (e *Engine) openLibraries() {
 	}
 	e.globals = pick("", baseNames, map[string]lua.LGFunction{
 		"assert": luaAssert, "collectgarbage": luaCollect, "error": e.luaError, "getmetatable": luaGetMetatable, "load": e.luaLoad,
-		"loadstring": e.luaLoadString, "pcall": luaPCall, "rawget": e.luaRawGet, "rawset": e.luaRawSet, "setmetatable": e.luaSetMetatable, "tonumber": luaToNumber, "tostring": luaToString,
+		"loadstring": e.luaLoadString, "pcall": luaPCall, "rawget": e.luaRawGet, "rawset": e.luaRawSet, "setmetatable": e.luaSetMetatable, "select": luaSelect, "tonumber": luaToNumber, "tostring": luaToString, "unpack": luaUnpack,
 		concatName: e.luaConcat, setName: e.luaSet, fillName: e.luaFill, numberName: luaNumber, listName: e.luaList,
 	})
-	texts := pick("string", textNames, map[string]lua.LGFunction{
-		"find": e.luaFind, "format": e.luaFormat, "gmatch": e.luaGMatch, "gfind": e.luaGMatch, "gsub": e.luaGSub, "lower": e.luaLower,
+	texts := pick("string", nil, map[string]lua.LGFunction{
+		"byte": luaByte, "char": luaChar, "len": luaLen, "sub": luaSub, "find": e.luaFind, "format": e.luaFormat, "gmatch": e.luaGMatch, "gfind": e.luaGMatch, "gsub": e.luaGSub, "lower": e.luaLower,
 		"match": e.luaMatch, "rep": e.luaRep, "reverse": e.luaReverse, "upper": e.luaUpper,
 	})
 	lists := pick("table", listNames, map[string]lua.LGFunction{
@@ -64,6 +63,7 @@ func (e *Engine) openLibraries() {
 			numbers.RawSetString(name, L.NewFunction(readNumbers(function)))
 		}
 	}
+	numbers.RawSetString("huge", lua.LNumber(math.Inf(1)))
 	for name, library := range map[string]*lua.LTable{"string": texts, "table": lists, "math": numbers, "redis": e.redisLibrary()} {
 		e.globals.RawSetString(name, e.seal(library, nil))
 	}
@@ -123,7 +123,7 @@ func (e *Engine) luaConcat(L *lua.LState) int {
 		for i := 1; i <= n; i++ {
 			joined = appendText(joined, L.Get(i))
 		}
-		L.Push(lua.LString(joined))
+		L.Push(textOf(e, joined))
 		return 1
 	}
 	right := L.Get(n)
@@ -138,7 +138,7 @@ func (e *Engine) concatTwo(L *lua.LState, left, right lua.LValue) lua.LValue {
 	if isText(left) && isText(right) {
 		joined := appendText(appendText(nil, left), right)
 		e.take(L, len(joined))
-		return lua.LString(joined)
+		return textOf(e, joined)
 	}
 	join := L.GetMetaField(left, "__concat")
 	if join == lua.LNil {
@@ -205,16 +205,18 @@ func luaToString(L *lua.LState) int {
 
 // luaToNumber reads what C's strtod and strtoul do.
 func luaToNumber(L *lua.LState) int {
-	v, base := L.CheckAny(1), L.OptInt(2, 10)
+	v, base := L.CheckAny(1), optInt(L, 2, 10)
 	if base < 2 || base > 36 {
 		L.ArgError(2, "base out of range")
 	}
-	text, isText := v.(lua.LString)
-	trimmed := trimSpace(string(text))
+	trimmed := ""
+	if isText(v) {
+		trimmed = trimSpace(toString(v))
+	}
 	switch n, ok := numberOf(v); {
 	case base == 10 && ok:
 		L.Push(lua.LNumber(n))
-	case base == 10 || !isText || trimmed == "" || strings.ContainsRune(trimmed, '_'):
+	case base == 10 || trimmed == "" || strings.ContainsRune(trimmed, '_'):
 		L.Push(lua.LNil)
 	default:
 		digits := strings.TrimPrefix(strings.TrimPrefix(trimmed, "-"), "+")
@@ -235,28 +237,47 @@ func luaToNumber(L *lua.LState) int {
 	return 1
 }
 
+func luaSelect(L *lua.LState) int {
+	n := L.GetTop()
+	if text, ok := L.Get(1).(lua.LString); ok && strings.HasPrefix(string(text), "#") {
+		L.Push(lua.LNumber(n - 1))
+		return 1
+	}
+	at := checkInt(L, 1)
+	if at < 0 {
+		at += n
+	}
+	if at < 1 {
+		L.ArgError(1, "index out of range")
+	}
+	return max(0, n-at)
+}
+
 func luaAssert(L *lua.LState) int {
 	L.CheckAny(1)
 	if L.ToBool(1) {
 		return L.GetTop()
 	}
-	L.RaiseError("%s", L.OptString(2, "assertion failed!"))
+	L.RaiseError("%s", optText(L, 2, "assertion failed!"))
 	return 0
 }
 
 // luaError is error(value, level). The line is kept for the reply, as a value need not tell it.
 func (e *Engine) luaError(L *lua.LState) int {
-	level := L.OptInt(2, 1)
+	v, level := L.Get(1), optInt(L, 2, 1)
+	if isText(v) {
+		v = lua.LString(toString(v))
+	}
 	e.line = e.lineOf(L, 0)
-	L.Error(L.Get(1), level)
+	L.Error(v, level)
 	return 0
 }
 
 // raise throws an error as Redis's functions do: a table.
-func (e *Engine) raise(L *lua.LState, text string) {
+func (e *Engine) raise(L *lua.LState, text string) { e.raiseTable(L, errorTable(L, text)) }
+
+func (e *Engine) raiseTable(L *lua.LState, t *lua.LTable) {
 	e.line = e.lineOf(L, 0)
-	t := L.NewTable()
-	t.RawSetString("err", lua.LString(text))
 	t.RawSetString("source", lua.LString("@"+sourceName))
 	t.RawSetString("line", lua.LNumber(e.line))
 	L.Error(t, 0)
@@ -291,7 +312,7 @@ func (e *Engine) luaSetMetatable(L *lua.LState) int {
 
 // luaLoadString compiles text. What it makes is bounded as scripts are.
 func (e *Engine) luaLoadString(L *lua.LState) int {
-	return e.load(L, L.CheckString(1))
+	return e.load(L, checkText(L, 1))
 }
 
 // luaLoad compiles the pieces that a function returns.
@@ -321,7 +342,7 @@ func (e *Engine) load(L *lua.LState, text string) int {
 		name += "..."
 	}
 	e.take(L, 150*len(text))
-	fn, _, err := e.compile(text, `[string "`+L.OptString(2, name)+`"]`)
+	fn, _, err := e.compile(text, `[string "`+optText(L, 2, name)+`"]`)
 	if err != nil {
 		L.Push(lua.LNil)
 		L.Push(lua.LString(err.Error()))
@@ -336,14 +357,14 @@ func luaRandom(L *lua.LState) int {
 	case 0:
 		L.Push(lua.LNumber(rand.Float64()))
 	case 1, 2:
-		least, most := int64(1), L.CheckInt64(L.GetTop())
+		least, most := 1, checkInt(L, L.GetTop())
 		if L.GetTop() == 2 {
-			least = L.CheckInt64(1)
+			least = checkInt(L, 1)
 		}
 		if least > most {
 			L.ArgError(L.GetTop(), "interval is empty")
 		}
-		L.Push(lua.LNumber(least + int64(rand.Float64()*float64(most-least+1))))
+		L.Push(lua.LNumber(least + rand.IntN(most-least+1)))
 	default:
 		L.RaiseError("wrong number of arguments")
 	}

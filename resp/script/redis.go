@@ -37,8 +37,8 @@ func luaNothing(L *lua.LState) int { return 0 }
 func (e *Engine) luaCall(L *lua.LState) int {
 	reply := e.call(L)
 	if t, ok := reply.(*lua.LTable); ok {
-		if text, failed := t.RawGetString("err").(lua.LString); failed {
-			e.raise(L, string(text))
+		if t.RawGetString("err").Type() == lua.LTString {
+			e.raiseTable(L, t)
 		}
 	}
 	L.Push(reply)
@@ -95,6 +95,9 @@ func (e *Engine) callHost() []byte {
 	return e.host.Call(e.args)
 }
 
+// countedField is what Redis calls it in the table of an error that was counted when the command answered it.
+const countedField = "ignore_error_stats_update"
+
 func errorTable(L *lua.LState, text string) *lua.LTable {
 	t := L.NewTable()
 	t.RawSetString("err", lua.LString(text))
@@ -128,14 +131,14 @@ func (e *Engine) luaSHA1(L *lua.LState) int {
 	if L.GetTop() != 1 {
 		e.raise(L, "ERR wrong number of arguments")
 	}
-	text := L.CheckString(1)
+	text := checkText(L, 1)
 	e.take(L, 4*len(text)) // it takes longer than to copy them
 	L.Push(lua.LString(SHA1([]byte(text))))
 	return 1
 }
 
 func (e *Engine) luaLog(L *lua.LState) int {
-	level, ok := L.Get(1).(lua.LNumber)
+	level, ok := numberOf(L.Get(1))
 	switch {
 	case L.GetTop() < 2:
 		e.raise(L, "ERR redis.log() requires two arguments or more.")
@@ -158,7 +161,8 @@ func (e *Engine) luaLog(L *lua.LState) int {
 }
 
 func (e *Engine) luaSetResp(L *lua.LState) int {
-	n := lua.LVAsNumber(L.Get(1))
+	number, _ := numberOf(L.Get(1))
+	n := toInt(number)
 	switch {
 	case L.GetTop() != 1:
 		e.raise(L, "ERR redis.setresp() requires one argument.")

@@ -43,6 +43,10 @@ func (e *Engine) compile(text, name string) (fn *lua.LFunction, functions int, e
 	}
 	proto, err := lua.Compile(chunk, name)
 	if err != nil {
+		var compiling *lua.CompileError
+		if errors.As(err, &compiling) && strings.Contains(compiling.Message, "local variables") {
+			compiling.Line = r.mostLine
+		}
 		return nil, 0, syntaxError(err, text, name)
 	}
 	trim(proto)
@@ -68,7 +72,7 @@ func syntaxError(err error, text, name string) error {
 	case errors.As(err, &at):
 		return fmt.Errorf("%s:%d: %s near '%s'", name, at.Pos.Line, strings.TrimSpace(at.Message), at.Token)
 	case errors.As(err, &compiling):
-		return fmt.Errorf("%s:%d: %s", name, compiling.Line, compiling.Message)
+		return fmt.Errorf("%s:%d: %s", name, max(1, compiling.Line), compiling.Message)
 	}
 	return fmt.Errorf("%s: %w", name, err)
 }
@@ -78,6 +82,8 @@ type rewriter struct {
 	temps       int
 	functions   int
 	constants   map[string]bool
+
+	locals, most, mostLine int // of a function, where it has that many
 }
 
 // tooMuch is why a script is refused.
@@ -111,20 +117,35 @@ func (r *rewriter) enter(line int) {
 const (
 	maxConstants = 2000
 	maxFields    = 25_000
+	maxLocals    = 200 // gopher-lua's own bound, and Lua's
 )
 
-func (r *rewriter) function() {
+func (r *rewriter) function(parameters *ast.ParList, body []ast.Stmt) {
 	if r.functions++; r.functions > maxFunctions {
 		panic(tooMuch("chunk has too many functions"))
+	}
+	outside := r.locals
+	r.locals = 0
+	r.declare(len(parameters.Names))
+	r.stmts(body)
+	r.locals = outside
+}
+
+// declare counts local variables, of which gopher-lua does not say where they are too many.
+func (r *rewriter) declare(n int) {
+	if r.locals += n; r.locals > r.most && r.most <= maxLocals {
+		r.most, r.mostLine = r.locals, r.line
 	}
 }
 
 func (r *rewriter) leave() { r.depth-- }
 
 func (r *rewriter) stmts(list []ast.Stmt) {
+	outside := r.locals
 	for i := range list {
 		list[i] = r.stmt(list[i])
 	}
+	r.locals = outside
 }
 
 func (r *rewriter) stmt(s ast.Stmt) ast.Stmt {
@@ -137,6 +158,7 @@ func (r *rewriter) stmt(s ast.Stmt) ast.Stmt {
 		return r.assign(s)
 	case *ast.LocalAssignStmt:
 		r.exprs(s.Exprs)
+		r.declare(len(s.Names))
 	case *ast.FuncCallStmt:
 		s.Expr = r.expr(s.Expr)
 	case *ast.DoBlockStmt:
@@ -156,19 +178,22 @@ func (r *rewriter) stmt(s ast.Stmt) ast.Stmt {
 		if s.Step != nil {
 			s.Step = r.bound(s.Step, "step")
 		}
+		r.declare(1)
 		r.stmts(s.Stmts)
+		r.locals--
 	case *ast.GenericForStmt:
 		r.exprs(s.Exprs)
+		r.declare(len(s.Names))
 		r.stmts(s.Stmts)
+		r.locals -= len(s.Names)
 	case *ast.FuncDefStmt:
-		r.function()
 		if s.Name.Func != nil {
 			s.Name.Func = r.expr(s.Name.Func)
 		}
 		if s.Name.Receiver != nil {
 			s.Name.Receiver = r.expr(s.Name.Receiver)
 		}
-		r.stmts(s.Func.Stmts)
+		r.function(s.Func.ParList, s.Func.Stmts)
 	case *ast.ReturnStmt:
 		r.exprs(s.Exprs)
 	}
@@ -232,8 +257,7 @@ func (r *rewriter) expr(x ast.Expr) ast.Expr {
 	case *ast.UnaryLenOpExpr:
 		x.Expr = r.expr(x.Expr)
 	case *ast.FunctionExpr:
-		r.function()
-		r.stmts(x.Stmts)
+		r.function(x.ParList, x.Stmts)
 	case *ast.StringExpr:
 		r.constant(x.Value)
 	case *ast.NumberExpr:
@@ -253,47 +277,6 @@ func (r *rewriter) constant(text string) {
 		panic(tooMuch("chunk has too many constants"))
 	}
 }
-
-// table takes the fields with computed keys out of a table, and those with keys behind them, and has them set when it is made.
-// So elements ({a, b}) that stand behind a computed key are evaluated before it, and do not win over it.
-func (r *rewriter) table(x *ast.TableExpr) ast.Expr {
-	if len(x.Fields) > maxFields {
-		panic(tooMuch("table has too many elements"))
-	}
-	var kept []*ast.Field
-	var pairs []ast.Expr
-	for _, f := range x.Fields {
-		if f.Key != nil {
-			f.Key = r.expr(f.Key)
-		}
-		if f.Value = r.expr(f.Value); f.Key != nil { // else {1, x = ...} has an element 2 in gopher-lua
-			single(f.Value)
-		}
-		if f.Key == nil || len(pairs) == 0 && plainKey(f.Key) {
-			kept = append(kept, f)
-		} else {
-			pairs = append(pairs, single(f.Key), single(f.Value))
-		}
-	}
-	if last := len(kept) - 1; last >= 0 && kept[last].Key == nil {
-		if kept[last] != x.Fields[len(x.Fields)-1] {
-			single(kept[last].Value)
-		} else if many(kept[last].Value) {
-			list := call(kept[last].Value, listName, kept[last].Value)
-			list.(*ast.FuncCallExpr).AdjustRet = false
-			kept[last].Value = list
-		}
-	}
-	x.Fields = kept
-	filled := ast.Expr(x)
-	for some := range slices.Chunk(pairs, maxPairs) {
-		filled = call(x, fillName, append([]ast.Expr{filled}, some...)...)
-	}
-	return filled
-}
-
-// maxPairs is how many keys and values a call of fill is given: a function has 200 registers.
-const maxPairs = 32
 
 // many says whether an expression may have any number of values.
 func many(x ast.Expr) bool {

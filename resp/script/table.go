@@ -36,21 +36,13 @@ func (e *Engine) luaSet(L *lua.LState) int {
 	return 0
 }
 
-// luaFill is { [key] = value, ... }: a table and what is to be set in it. A script can get hold of it, as _G["(fill)"].
-func (e *Engine) luaFill(L *lua.LState) int {
-	t := e.mayChange(L)
-	for i := 2; i < L.GetTop(); i += 2 {
-		e.mayHold(L, t, L.Get(i))
-		t.RawSet(L.Get(i), L.Get(i+1))
+func luaUnpack(L *lua.LState) int {
+	t := L.CheckTable(1)
+	first, last := optInt(L, 2, 1), optInt(L, 3, t.Len())
+	for i := first; i <= last; i++ {
+		L.Push(t.RawGetInt(i))
 	}
-	L.SetTop(1)
-	return 1
-}
-
-// luaList is what stands last in { ... }: values of any number, of 16 bytes each, and as much while the table grows.
-func (e *Engine) luaList(L *lua.LState) int {
-	e.take(L, 32*L.GetTop())
-	return L.GetTop()
+	return max(0, last-first+1)
 }
 
 func (e *Engine) luaRawSet(L *lua.LState) int {
@@ -79,8 +71,8 @@ func (e *Engine) mayHold(L *lua.LState, t *lua.LTable, key lua.LValue) {
 
 // luaJoin is table.concat.
 func (e *Engine) luaJoin(L *lua.LState) int {
-	t, separator := L.CheckTable(1), L.OptString(2, "")
-	first, last := L.OptInt(3, 1), L.OptInt(4, t.Len())
+	t, separator := L.CheckTable(1), optText(L, 2, "")
+	first, last := optInt(L, 3, 1), optInt(L, 4, t.Len())
 	var joined []byte
 	for i := first; i <= last; i++ {
 		v := t.RawGetInt(i)
@@ -95,7 +87,7 @@ func (e *Engine) luaJoin(L *lua.LState) int {
 			e.take(L, cap(joined))
 		}
 	}
-	L.Push(lua.LString(joined))
+	L.Push(textOf(e, joined))
 	return 1
 }
 
@@ -105,7 +97,7 @@ func (e *Engine) luaInsert(L *lua.LState) int {
 	case 2:
 		t.RawSetInt(t.Len()+1, L.Get(2))
 	case 3:
-		at := L.CheckInt(2)
+		at := checkInt(L, 2)
 		e.mayHold(L, t, lua.LNumber(at))
 		t.Insert(at, L.Get(3))
 	default:
@@ -117,10 +109,9 @@ func (e *Engine) luaInsert(L *lua.LState) int {
 func (e *Engine) luaRemove(L *lua.LState) int {
 	t := e.mayChange(L)
 	n := t.Len()
-	at := L.OptInt(2, n)
+	at := optInt(L, 2, n)
 	if at < 1 || at > n {
-		L.Push(lua.LNil)
-		return 1
+		return 0
 	}
 	L.Push(t.Remove(at))
 	return 1

@@ -9,22 +9,64 @@ import (
 )
 
 func (e *Engine) luaRep(L *lua.LState) int {
-	text, n := L.CheckString(1), max(0, L.CheckInt(2))
+	text, n := checkText(L, 1), max(0, checkInt(L, 2))
 	if len(text) > 0 && n > maxMemory/len(text) {
 		e.take(L, maxMemory+1)
 	}
 	e.take(L, len(text)*n)
-	L.Push(lua.LString(strings.Repeat(text, n)))
+	L.Push(textOf(e, strings.Repeat(text, n)))
+	return 1
+}
+
+func luaLen(L *lua.LState) int {
+	L.Push(lua.LNumber(len(checkText(L, 1))))
+	return 1
+}
+
+func luaSub(L *lua.LState) int {
+	text := checkText(L, 1)
+	checkNumber(L, 2)
+	first, last := max(1, optPlace(L, 2, len(text), 1)), min(len(text), optPlace(L, 3, len(text), -1))
+	if first > last {
+		text = ""
+	} else {
+		text = text[first-1 : last]
+	}
+	L.Push(lua.LString(text))
+	return 1
+}
+
+func luaByte(L *lua.LState) int {
+	text := checkText(L, 1)
+	first := optPlace(L, 2, len(text), 1)
+	last := min(len(text), optPlace(L, 3, len(text), first))
+	first = max(1, first)
+	for i := first; i <= last; i++ {
+		L.Push(lua.LNumber(text[i-1]))
+	}
+	return max(0, last-first+1)
+}
+
+func luaChar(L *lua.LState) int {
+	text := make([]byte, L.GetTop())
+	for i := range text {
+		c := checkInt(L, i+1)
+		if c < 0 || c > 255 {
+			L.ArgError(i+1, "invalid value")
+		}
+		text[i] = byte(c)
+	}
+	L.Push(lua.LString(text))
 	return 1
 }
 
 func (e *Engine) luaReverse(L *lua.LState) int {
-	text := []byte(L.CheckString(1))
+	text := []byte(checkText(L, 1))
 	e.take(L, 2*len(text))
 	for i, j := 0, len(text)-1; i < j; i, j = i+1, j-1 {
 		text[i], text[j] = text[j], text[i]
 	}
-	L.Push(lua.LString(text))
+	L.Push(textOf(e, text))
 	return 1
 }
 
@@ -33,20 +75,20 @@ func (e *Engine) luaLower(L *lua.LState) int { return e.mapBytes(L, 'A', 'Z') }
 func (e *Engine) luaUpper(L *lua.LState) int { return e.mapBytes(L, 'a', 'z') }
 
 func (e *Engine) mapBytes(L *lua.LState, first, last byte) int {
-	text := []byte(L.CheckString(1))
+	text := []byte(checkText(L, 1))
 	e.take(L, 2*len(text))
 	for i, c := range text {
 		if first <= c && c <= last {
 			text[i] = c ^ 0x20
 		}
 	}
-	L.Push(lua.LString(text))
+	L.Push(textOf(e, text))
 	return 1
 }
 
 // luaFormat is string.format. Width and precision have two digits at most, as in Lua: Go would take a million.
 func (e *Engine) luaFormat(L *lua.LState) int {
-	format, arg := L.CheckString(1), 1
+	format, arg := checkText(L, 1), 1
 	var out []byte
 	for i := 0; i < len(format); i++ {
 		if format[i] != '%' {
@@ -70,7 +112,7 @@ func (e *Engine) luaFormat(L *lua.LState) int {
 			L.RaiseError("invalid option '%%' to 'format'")
 		}
 		verb, spec := format[i], format[start:i]
-		if verb == '%' {
+		if verb == '%' && spec == "%" {
 			out = append(out, '%')
 			continue
 		}
@@ -81,13 +123,13 @@ func (e *Engine) luaFormat(L *lua.LState) int {
 		case 'd', 'i':
 			out = fmt.Appendf(out, spec+"d", toInt(checkNumber(L, arg)))
 		case 'u':
-			out = fmt.Appendf(out, spec+"d", uint64(toInt(checkNumber(L, arg))))
+			out = appendUnsigned(out, spec, 'd', toUint(checkNumber(L, arg)))
 		case 'o', 'x', 'X':
-			out = fmt.Appendf(out, spec+string(verb), uint64(toInt(checkNumber(L, arg))))
+			out = appendUnsigned(out, spec, verb, toUint(checkNumber(L, arg)))
 		case 'e', 'E', 'f', 'g', 'G':
 			out = appendFloat(out, spec, verb, checkNumber(L, arg))
 		case 'q':
-			text := L.CheckString(arg)
+			text := checkText(L, arg)
 			e.take(L, 4*len(text))
 			out = appendQuoted(out, text)
 		case 's':
@@ -102,7 +144,7 @@ func (e *Engine) luaFormat(L *lua.LState) int {
 			L.RaiseError("invalid option '%%%c' to 'format'", verb)
 		}
 	}
-	L.Push(lua.LString(out))
+	L.Push(textOf(e, out))
 	return 1
 }
 
@@ -127,8 +169,23 @@ func appendPadded(out []byte, spec, text string) []byte {
 	return append(append(out, blanks...), text...)
 }
 
+// appendUnsigned ignores flags that are about a sign, and writes no 0x before 0, as C does.
+func appendUnsigned(out []byte, spec string, verb byte, n uint64) []byte {
+	spec = strings.NewReplacer("+", "", " ", "").Replace(spec)
+	if n == 0 && verb != 'o' {
+		spec = strings.ReplaceAll(spec, "#", "")
+	}
+	return fmt.Appendf(out, spec+string(verb), n)
+}
+
 func appendFloat(out []byte, spec string, verb byte, n float64) []byte {
 	if text := string(appendNumber(nil, n, 14)); strings.HasSuffix(text, "n") || strings.HasSuffix(text, "f") { // nan, inf
+		for _, sign := range "+ " {
+			if strings.ContainsRune(spec, sign) && text[0] != '-' {
+				text = string(sign) + text
+				break
+			}
+		}
 		return appendPadded(out, spec, text)
 	}
 	if (verb == 'g' || verb == 'G') && !strings.Contains(spec, ".") { // Go's default is what it takes to tell n from others
