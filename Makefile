@@ -49,7 +49,7 @@ go: ## check that Go is there and new enough
 # policy-rc.d forbids while they are installed; the tests start theirs.
 TOOLS := redis-server:redis-server redis-cli:redis-tools redis-benchmark:redis-tools python3:python3 node:nodejs npm:npm \
 	cargo:cargo gcc:gcc ip:iproute2 unshare:util-linux prlimit:util-linux nginx:nginx-light \
-	prometheus-redis-exporter:prometheus-redis-exporter systemd-analyze:systemd systemd-analyze:systemd
+	prometheus-redis-exporter:prometheus-redis-exporter systemd-analyze:systemd
 
 tools: ## install by apt what the tests need and this machine lacks, where it can
 	@missing=; PATH=$$PATH:/usr/sbin; \
