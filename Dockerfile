@@ -1,4 +1,4 @@
-# A static binary alone in an empty image: no shell, no libc, nobody's root.
+# A static binary alone in an empty image: no shell, no libc, not root.
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
@@ -10,6 +10,6 @@ FROM scratch
 COPY --from=build /celld /celld
 USER 65532:65532
 EXPOSE 6379
-# The binary asks itself, at the addresses that the flags of process 1 and the environment name. While it loads it is healthy.
+# The binary asks the server at the addresses that process 1's flags and the environment name. A server that loads is healthy.
 HEALTHCHECK --interval=10s --timeout=4s --start-period=2s CMD ["/celld", "ping"]
 ENTRYPOINT ["/celld"]

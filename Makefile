@@ -1,5 +1,5 @@
-# `make` lists the targets. `make test` is all that CI does, and works on a fresh Debian machine with Go on it.
-# What the tests need beside Go goes to .cache/, which may be deleted at any time.
+# `make` lists the targets. `make test` is all that CI does. It works on a fresh Debian machine that has Go.
+# What the tests need besides Go goes to .cache/, which may be deleted at any time.
 
 CACHE := .cache
 MODULE := $(CACHE)/redis-cell/libredis_cell.so
@@ -18,13 +18,13 @@ build: go ## build the static binary ./celld
 run: go ## start a server on 127.0.0.1:6379
 	go run .
 
-test: go tools clients redis-cell fmt vet staticcheck go-test ## all that CI does, in the order of the targets below
+test: go tools clients redis-cell fmt vet staticcheck go-test ## run all that CI runs
 
 TOWER := $(CACHE)/tower/debug/limit-tower
 
 test-all: export GOFLAGS += -tags=all
 test-all: TOOLS += mvn:maven javac:default-jdk-headless
-test-all: tower test ## the same, with the tests that download and compile much (the tag all)
+test-all: tower test ## the same, with the tests that download and compile a lot (build tag all)
 
 tower: $(TOWER) ## build a program with the crate tower-redis-cell, for test-all; needs Rust 1.85
 
@@ -36,22 +36,22 @@ $(TOWER): $(CLIENTS)/tower/Cargo.toml $(CLIENTS)/tower/src/main.rs
 THROTTLECRAB := $(CACHE)/throttlecrab/bin/throttlecrab-server
 
 bench: TOOLS += protoc:protobuf-compiler
-bench: go tools redis-cell throttlecrab ## measure celld beside its peers, 45 minutes (ARGS=-quick: 7), see bench/README.md
+bench: go tools redis-cell throttlecrab ## measure celld beside its peers in 45 minutes (ARGS=-quick: 7), see bench/README.md
 	go run ./bench $(ARGS)
 
-go: ## check that Go is there and new enough
+go: ## check that Go is installed and new enough
 	@need=$$(sed -n 's/^go //p' go.mod); \
 	have=$$(go env GOVERSION 2>/dev/null || (cd / && go version 2>/dev/null | cut -d ' ' -f 3)); have=$${have#go}; \
 	if [ -z "$$have" ]; then echo "Go is missing: install Go $$need or newer, and have it in PATH" >&2; exit 1; fi; \
 	if ! printf '%s\n%s\n' "$$need" "$$have" | sort -V -C; then echo "Go $$have is too old: install Go $$need or newer" >&2; exit 1; fi
 
-# A command, the Debian package it comes in. redis-server's and nginx's would start servers of their own, which a
-# policy-rc.d forbids while they are installed; the tests start theirs.
+# Each entry is a command and the Debian package that has it. redis-server's and nginx's packages would start servers of their own;
+# a policy-rc.d forbids that while they are installed. The tests start their servers themselves.
 TOOLS := redis-server:redis-server redis-cli:redis-tools redis-benchmark:redis-tools python3:python3 node:nodejs npm:npm \
 	cargo:cargo gcc:gcc ip:iproute2 unshare:util-linux prlimit:util-linux nginx:nginx-light \
-	prometheus-redis-exporter:prometheus-redis-exporter systemd-analyze:systemd systemd-analyze:systemd
+	prometheus-redis-exporter:prometheus-redis-exporter systemd-analyze:systemd
 
-tools: ## install by apt what the tests need and this machine lacks, where it can
+tools: ## install with apt what the tests need and the machine lacks
 	@missing=; PATH=$$PATH:/usr/sbin; \
 	for tool in $(TOOLS); do command -v $${tool%%:*} >/dev/null || missing="$$missing $${tool#*:}"; done; \
 	if command -v java >/dev/null && [ ! -e /usr/share/java/guava.jar ]; then missing="$$missing libguava-java"; fi; \
@@ -89,8 +89,8 @@ else
 redis-cell: $(MODULE)
 endif
 
-# redis-cell's Cargo package is a library for redis-server. As a dependency Cargo would link it into something else, so it
-# is vendored with what it needs, and built where it then lies.
+# redis-cell's Cargo package is a library for redis-server. As a dependency Cargo would link it into something else. So it is
+# vendored with its dependencies, and built in the vendor directory.
 $(MODULE):
 	@if ! command -v cargo >/dev/null; then echo "No cargo: celld is not compared with redis-cell"; exit 0; fi; \
 	echo "Building redis-cell 0.2.2"; \
@@ -110,7 +110,7 @@ $(THROTTLECRAB):
 	cargo install --quiet --locked --root $(CACHE)/throttlecrab --version 0.4.40 throttlecrab-server 2>$(CACHE)/throttlecrab/build.log || \
 	echo "It could not be built, so celld is not compared with it (see $(CACHE)/throttlecrab/build.log)"
 
-fmt: go ## gofmt: fail where a file is not formatted
+fmt: go ## fail if a file is not formatted by gofmt
 	@unformatted=$$(gofmt -l $(GO_FILES)); if [ -n "$$unformatted" ]; then echo "Not formatted (gofmt -w): $$unformatted" >&2; exit 1; fi
 
 vet: go ## go vet
@@ -120,17 +120,17 @@ vet: go ## go vet
 staticcheck: go ## staticcheck, in the version that go.mod names
 	go tool staticcheck ./...
 
-# What one goroutine does at length alone finds no race, and takes ten times as long with the race detector: such tests are
-# in files with the tag !race, and run in the second line. That line runs the others again, in seconds, at true speed.
-# A package takes 3 minutes at most on a quiet machine of 2 cores; go's own limit of 10 is not enough on one that is busy.
-go-test: go ## every Go test, with the race detector, and the long ones of one goroutine without it
+# Long tests of one goroutine find no race and take ten times as long with the race detector. They are in files with the tag
+# !race, and the second line runs them. It runs the others of these packages again, in seconds, without the detector.
+# A package takes 3 minutes at most on an idle machine with 2 cores. Go's default limit of 10 minutes is too short on a busy one.
+go-test: go ## run every Go test with the race detector, and the long ones of one goroutine without it
 	go test -race -timeout 1h ./...
 	go test -timeout 1h ./persistence ./resp/script ./store
 
 FUZZTIME := 1m
 
-# Go makes each input that reaches new code smaller before it goes on, for up to a minute by default, in which it tries little else.
-fuzz: go ## run each fuzz target for FUZZTIME=1m (FUZZ=FuzzAOF: those that match); what fails is kept in testdata/fuzz
+# Go minimizes each input that reaches new code, by default for up to a minute, in which it tries little else.
+fuzz: go ## run each fuzz target for FUZZTIME=1m (FUZZ=FuzzAOF: only those that match); failures are kept in testdata/fuzz
 	@grep -rno '^func Fuzz[A-Za-z]*' --include='*_test.go' cell persistence resp store | sed 's/\/[^/]*:func / /' | while read -r package target; do \
 		case $$target in *$(FUZZ)*) ;; *) continue ;; esac; \
 		echo "./$$package $$target"; \
@@ -140,7 +140,7 @@ fuzz: go ## run each fuzz target for FUZZTIME=1m (FUZZ=FuzzAOF: those that match
 SOAK := 1h
 SOAK_TEST := -count 1 -timeout 0 -v -run '^TestEverythingAtOnce$$' ./integration_test/soak -args -soak $(SOAK)
 
-soak: go ## all kinds of load at once for SOAK=1h, twice: with the race detector, and without it
+soak: go ## run all kinds of load at once for SOAK=1h, with the race detector, and again without it
 	go test -race $(SOAK_TEST)
 	go test $(SOAK_TEST)
 

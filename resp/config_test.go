@@ -172,31 +172,3 @@ func TestPasswordFile(t *testing.T) {
 		t.Error("a missing file is taken for no password")
 	}
 }
-
-// The README tells every setting with its default, and every command.
-func TestREADMEIsComplete(t *testing.T) {
-	text, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	readme := string(text)
-	for _, s := range NewConfig().Settings() {
-		fallback := s.Default
-		if s.Name == "io-threads" {
-			fallback = "half the CPUs"
-		}
-		if row := strings.TrimSpace("| `--"+s.Name+"` | "+fallback) + " |"; !strings.Contains(readme, row) {
-			t.Errorf("README has no row %q", row)
-		}
-	}
-	for _, row := range commandRows() {
-		if !strings.Contains(readme, strings.ToUpper(row.name)) {
-			t.Errorf("README does not name %s", row.name)
-		}
-		for _, sub := range row.sub {
-			if row.name != "slowlog" && row.name != "object" && !strings.Contains(readme, strings.ToUpper(sub.name)) {
-				t.Errorf("README does not name %s %s", row.name, sub.name)
-			}
-		}
-	}
-}

@@ -1,4 +1,4 @@
-// A service that asks celld before it answers, with go-redis. Start it, and call it until it says no:
+// A service that asks celld before it answers, with go-redis. Start it, and call it until it refuses:
 //
 //	go run .
 //	curl -i http://127.0.0.1:8080/
@@ -36,7 +36,7 @@ func main() {
 	options.ContextTimeoutEnabled = true
 	options.DialerRetries = 1
 	options.MaxRetries = -1 // a call whose reply was lost may have counted: a second try would count twice
-	logging.Disable()       // ask says what fails, and only once
+	logging.Disable()       // ask logs what fails, and only once
 	s := &service{limiter: redis.NewClient(options)}
 
 	http.HandleFunc("GET /{$}", s.hello)
@@ -49,7 +49,7 @@ func main() {
 	log.Fatal(http.Serve(listener, nil))
 }
 
-// hello has a limit that keeps the service from drowning. Without the limiter it lets everybody in: better a service
+// hello has a limit that protects the service from overload. Without the limiter it lets everybody in: better a service
 // that is busy than one that is down because of its limiter.
 func (s *service) hello(w http.ResponseWriter, r *http.Request) {
 	// 10 a minute, all at once if need be. Further limits may follow: "10/1m", "100/1h". Times are milliseconds.
@@ -60,9 +60,9 @@ func (s *service) hello(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "hello")
 }
 
-// login has a limit that keeps out who guesses passwords. Without the limiter nobody may try.
+// login has a limit that stops people from guessing passwords. Without the limiter nobody may log in.
 func (s *service) login(w http.ResponseWriter, r *http.Request) {
-	// 5 a minute, 4 more at once than one. Times are seconds.
+	// 5 a minute, and 4 + 1 of them at once. Times are seconds.
 	reply, err := s.ask(r, "CL.THROTTLE", "login:"+address(r), 4, 5, 60)
 	if err != nil {
 		http.Error(w, "try again later", http.StatusServiceUnavailable)
@@ -72,13 +72,13 @@ func (s *service) login(w http.ResponseWriter, r *http.Request) {
 }
 
 // ask returns the reply, whose first four integers are the same for both commands: limited, limit, remaining, retry after.
-// It logs when the limiter goes and when it comes back, not at each call between.
+// It logs when it loses the limiter and when the limiter is back, not at each call.
 func (s *service) ask(r *http.Request, command ...any) ([]int64, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	reply, err := s.limiter.Do(ctx, command...).Int64Slice()
 	if r.Context().Err() != nil {
-		return reply, err // the client has gone, which says nothing of the limiter
+		return reply, err // the client has gone, which says nothing about the limiter
 	}
 	if s.down.Swap(err != nil) != (err != nil) {
 		log.Printf("rate limiter: %v", cmp.Or(err, fmt.Errorf("answers again")))
@@ -86,12 +86,12 @@ func (s *service) ask(r *http.Request, command ...any) ([]int64, error) {
 	return reply, err
 }
 
-// admit tells the client what the limiter says, and answers the request if that is no.
+// admit tells the client what the limiter says, and answers a limited request.
 func admit(w http.ResponseWriter, reply []int64, unit time.Duration) bool {
 	limited, limit, remaining, retryAfter := reply[0] == 1, reply[1], reply[2], reply[3]
 	w.Header().Set("RateLimit-Limit", strconv.FormatInt(limit, 10))
 	w.Header().Set("RateLimit-Remaining", strconv.FormatInt(remaining, 10))
-	if limited && retryAfter >= 0 { // -1: it will never pass, as where a rule denies it
+	if limited && retryAfter >= 0 { // -1: it will never pass, for example because a rule denies it
 		seconds := (time.Duration(retryAfter)*unit + time.Second - 1) / time.Second
 		w.Header().Set("Retry-After", strconv.Itoa(int(seconds)))
 	}
@@ -101,7 +101,7 @@ func admit(w http.ResponseWriter, reply []int64, unit time.Duration) bool {
 	return !limited
 }
 
-// address is the peer's. Behind a proxy, take what the proxy says instead.
+// address is the peer's. Behind a proxy, use the address that the proxy reports.
 func address(r *http.Request) string {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	return host

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The picture is text with numbers in it, for which fmt is enough: no library that draws is needed. It has its own
-// background, and a dark one for whoever prefers that.
+// The picture is text with numbers in it, so fmt is enough and no drawing library is needed. It has its own background, and a
+// dark one for readers who prefer that.
 
 const (
 	width      = 960
@@ -82,7 +82,7 @@ func draw(cases []limitCase) []byte {
 
 func clock(minute int) string { return fmt.Sprintf("%d:00", minute) }
 
-// description is the picture for who cannot see it.
+// description describes the picture for readers who cannot see it.
 func description(calls []int64, cases []limitCase) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d calls are offered: half the limit in threes, a burst over a minute’s edge, a flood, and silence between them. The most that each limit admits in any minute:", len(calls))
@@ -105,7 +105,7 @@ func (p *picture) legend() {
 	p.add(`<rect class="denied" x="636" y="%d" width="11" height="11"/><text class="quiet" x="654" y="%d">and denied</text>`, y-10, y)
 }
 
-// minutes are the lines at the clock's edges.
+// minutes draws a line at each full minute.
 func (p *picture) minutes(from, to float64) {
 	var d strings.Builder
 	for m := range 7 {
@@ -137,7 +137,7 @@ func (p *picture) limit(c *limitCase, all string, y int) {
 	p.minutes(lineTop-8, stripBase)
 	p.add(`<text x="%d" y="10"><tspan class="code">%s</tspan><tspan class="quiet" dx="12">%s</tspan></text>`, left, c.literal, c.says)
 
-	p.add(`<defs><path id="%s" d="M%s"/></defs>`, id, counts(c.admitted)) // begins and ends at 0, so that it is the area as well
+	p.add(`<defs><path id="%s" d="M%s"/></defs>`, id, counts(c.admitted)) // begins and ends at 0, so that it also draws the area
 	p.add(`<use href="#%s" class="under" clip-path="url(#below)"/>`, id)
 	if peak > count {
 		p.add(`<use href="#%s" class="above" clip-path="url(#beyond)"/>`, id)
@@ -163,7 +163,7 @@ func (p *picture) limit(c *limitCase, all string, y int) {
 	p.add(`</g>`)
 }
 
-// counts is the line of the trailing counts: at each second the largest of that second.
+// counts draws the line of the trailing counts: at each second, the largest count of that second.
 func counts(admitted []int64) string {
 	var b strings.Builder
 	second := int64(time.Second)
@@ -179,7 +179,7 @@ func counts(admitted []int64) string {
 		if n == was && !last {
 			continue
 		}
-		if drawn >= 0 && drawn < at-second { // level up to here
+		if drawn >= 0 && drawn < at-second { // the line is level up to here
 			fmt.Fprintf(&b, " %s %s", px(x(at-second)), px(countY(was)))
 		}
 		fmt.Fprintf(&b, " %s %s", px(x(at)), px(countY(n)))
@@ -190,7 +190,7 @@ func counts(admitted []int64) string {
 
 func countY(n int) float64 { return lineTop + lineHeight - float64(n)*lineHeight/(2*count) }
 
-// bars are how many calls each 2 s have, drawn upwards from 0.
+// bars draws how many calls each span of 2 s has, upwards from 0.
 func bars(calls []int64) string {
 	var b strings.Builder
 	was := 0
@@ -212,7 +212,7 @@ func bars(calls []int64) string {
 	return b.String()
 }
 
-// windows are brackets under the calls.
+// windows draws the brackets under the calls.
 func (p *picture) windows(ends []int64) {
 	var b strings.Builder
 	for _, end := range ends {

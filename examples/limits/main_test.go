@@ -35,7 +35,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// bounds are what README.md says that a limit of 60 a minute, of calls of cost 1, admits at most in any minute. Those that
+// bounds are what docs/limits.md says that a limit of 60 a minute, of calls of cost 1, admits at most in any minute. Those that
 // depend on what was admitted get it.
 var bounds = []struct {
 	literal string

@@ -12,10 +12,10 @@ const (
 	length = 400 * time.Second // of the picture
 )
 
-// start is a whole minute, so that minutes of the picture are those of the clock.
+// start is a full minute, so that the minutes of the picture are those of the clock.
 var start = time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC).UnixNano()
 
-// phase is a part of the traffic: so many calls at once, again and again.
+// phase is a part of the traffic: every so often, atOnce calls arrive together.
 type phase struct {
 	from, to, every time.Duration
 	atOnce          int
@@ -30,7 +30,7 @@ var phases = []phase{
 	{234 * time.Second, 330 * time.Second, 100 * time.Millisecond, 1, "a flood", 282 * time.Second},
 }
 
-// traffic is when calls come, in ns from the start.
+// traffic returns the instants of the calls, in ns from the start.
 func traffic() (calls []int64) {
 	for _, p := range phases {
 		for at := p.from; at < p.to; at += p.every {
@@ -42,8 +42,8 @@ func traffic() (calls []int64) {
 	return calls
 }
 
-// run returns those of the calls that a limit admits, as the server would for a key that is new, and of algo=window the ends
-// of the windows.
+// run returns the calls that a limit admits, as the server does for a new key. For algo=window it also returns the ends of the
+// windows.
 func run(l *cell.Literal, calls []int64) (admitted, windows []int64) {
 	var st cell.State
 	for _, at := range calls {
@@ -58,7 +58,7 @@ func run(l *cell.Literal, calls []int64) (admitted, windows []int64) {
 	return admitted, windows
 }
 
-// trailing is how many calls are in the period that ends with now, whose first instant is not in it.
+// trailing returns how many calls are in the period that ends with now. The period does not include its first instant.
 func trailing(calls []int64, now, period int64) (n int) {
 	for _, at := range calls {
 		if at > now-period && at <= now {
@@ -68,7 +68,7 @@ func trailing(calls []int64, now, period int64) (n int) {
 	return n
 }
 
-// most is the largest of all trailing counts. It is reached where a call was.
+// most returns the largest of all trailing counts. It is reached at the instant of a call.
 func most(calls []int64, period int64) (n int) {
 	first := 0
 	for last, at := range calls {

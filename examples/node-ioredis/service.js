@@ -1,4 +1,4 @@
-// A service that asks celld before it answers, with ioredis. Start it, and call it until it says no:
+// A service that asks celld before it answers, with ioredis. Start it, and call it until it refuses:
 //
 //   npm install
 //   node service.js
@@ -7,16 +7,17 @@ const http = require("node:http");
 const Redis = require("ioredis");
 
 // Half a second is the most that a request waits for the limiter, which takes well under a millisecond on the same host.
-// Calls are neither kept for later nor repeated: one whose reply was lost may have counted, and would count twice.
+// Calls are neither queued nor repeated: a call whose reply was lost may have counted, and would count twice.
 const limiter = new Redis(process.env.RATE_LIMITER || "redis://127.0.0.1:6379", {
   connectTimeout: 500,
   commandTimeout: 500,
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
 });
-limiter.on("error", () => {}); // ask says so
+limiter.on("error", () => {}); // ask reports errors
 
-// ask returns the reply, or nothing without a limiter. It logs when that goes and when it comes back, not at each call between.
+// ask returns the reply, or nothing without a limiter. It logs when it loses the limiter and when the limiter is back, not at
+// each call.
 let down = false;
 async function ask(...command) {
   const [reply, error] = await limiter.call(...command).then((reply) => [reply], (e) => [undefined, e]);
@@ -27,7 +28,7 @@ async function ask(...command) {
   return reply;
 }
 
-// hello has a limit that keeps the service from drowning. Without the limiter it lets everybody in: better a service that
+// hello has a limit that protects the service from overload. Without the limiter it lets everybody in: better a service that
 // is busy than one that is down because of its limiter.
 async function hello(address, res) {
   // 10 a minute, all at once if need be. Further limits may follow: "10/1m", "100/1h". Times are milliseconds.
@@ -37,9 +38,9 @@ async function hello(address, res) {
   verdict(res, "hello", limited, limit, remaining, retryMs / 1000);
 }
 
-// login has a limit that keeps out who guesses passwords. Without the limiter nobody may try.
+// login has a limit that stops people from guessing passwords. Without the limiter nobody may log in.
 async function login(address, res) {
-  // 5 a minute, 4 more at once than one. Times are seconds.
+  // 5 a minute, and 4 + 1 of them at once. Times are seconds.
   const reply = await ask("CL.THROTTLE", `login:${address}`, 4, 5, 60);
   if (!reply) return answer(res, 503, "try again later");
   const [limited, limit, remaining, retryAfter] = reply;
@@ -49,7 +50,7 @@ async function login(address, res) {
 function verdict(res, text, limited, limit, remaining, retryAfter) {
   res.setHeader("RateLimit-Limit", limit).setHeader("RateLimit-Remaining", remaining);
   if (!limited) return answer(res, 200, text);
-  if (retryAfter >= 0) res.setHeader("Retry-After", Math.ceil(retryAfter)); // below 0: it will never pass, as where a rule denies it
+  if (retryAfter >= 0) res.setHeader("Retry-After", Math.ceil(retryAfter)); // below 0: a rule denies it, and it will never pass
   answer(res, 429, "too many requests");
 }
 
@@ -58,7 +59,7 @@ function answer(res, status, text) {
 }
 
 const server = http.createServer((req, res) => {
-  const address = req.socket.remoteAddress; // behind a proxy, take what the proxy says instead
+  const address = req.socket.remoteAddress; // behind a proxy, use the address that the proxy reports
   (req.url === "/login" ? login : hello)(address, res);
 });
 const [host, port] = (process.env.LISTEN || "127.0.0.1:8080").split(":"); // in a container 0.0.0.0:8080

@@ -1,4 +1,4 @@
-// A service that asks celld before it answers, with node-redis. Start it, and call it until it says no:
+// A service that asks celld before it answers, with node-redis. Start it, and call it until it refuses:
 //
 //   npm install
 //   node service.js
@@ -7,16 +7,17 @@ const http = require("node:http");
 const { setTimeout } = require("node:timers/promises");
 const { createClient } = require("redis");
 
-// Calls are not kept until the limiter is back.
+// Do not queue calls until the limiter is back.
 const limiter = createClient({
   url: process.env.RATE_LIMITER || "redis://127.0.0.1:6379",
   disableOfflineQueue: true,
   socket: { connectTimeout: 500 },
 });
-limiter.on("error", () => {}); // ask says so
-limiter.connect(); // and again, whenever it is lost
+limiter.on("error", () => {}); // ask reports errors
+limiter.connect(); // and reconnects whenever the connection is lost
 
-// ask returns the reply, or nothing without a limiter. It logs when that goes and when it comes back, not at each call between.
+// ask returns the reply, or nothing without a limiter. It logs when it loses the limiter and when the limiter is back, not at
+// each call.
 let down = false;
 async function ask(...command) {
   // Half a second is the most that a request waits for the limiter, which takes well under a millisecond on the same host.
@@ -29,7 +30,7 @@ async function ask(...command) {
   return reply;
 }
 
-// hello has a limit that keeps the service from drowning. Without the limiter it lets everybody in: better a service that
+// hello has a limit that protects the service from overload. Without the limiter it lets everybody in: better a service that
 // is busy than one that is down because of its limiter.
 async function hello(address, res) {
   // 10 a minute, all at once if need be. Further limits may follow: "10/1m", "100/1h". Times are milliseconds.
@@ -39,9 +40,9 @@ async function hello(address, res) {
   verdict(res, "hello", limited, limit, remaining, retryMs / 1000);
 }
 
-// login has a limit that keeps out who guesses passwords. Without the limiter nobody may try.
+// login has a limit that stops people from guessing passwords. Without the limiter nobody may log in.
 async function login(address, res) {
-  // 5 a minute, 4 more at once than one. Times are seconds.
+  // 5 a minute, and 4 + 1 of them at once. Times are seconds.
   const reply = await ask("CL.THROTTLE", `login:${address}`, "4", "5", "60");
   if (!reply) return answer(res, 503, "try again later");
   const [limited, limit, remaining, retryAfter] = reply;
@@ -51,7 +52,7 @@ async function login(address, res) {
 function verdict(res, text, limited, limit, remaining, retryAfter) {
   res.setHeader("RateLimit-Limit", limit).setHeader("RateLimit-Remaining", remaining);
   if (!limited) return answer(res, 200, text);
-  if (retryAfter >= 0) res.setHeader("Retry-After", Math.ceil(retryAfter)); // below 0: it will never pass, as where a rule denies it
+  if (retryAfter >= 0) res.setHeader("Retry-After", Math.ceil(retryAfter)); // below 0: a rule denies it, and it will never pass
   answer(res, 429, "too many requests");
 }
 
@@ -60,7 +61,7 @@ function answer(res, status, text) {
 }
 
 const server = http.createServer((req, res) => {
-  const address = req.socket.remoteAddress; // behind a proxy, take what the proxy says instead
+  const address = req.socket.remoteAddress; // behind a proxy, use the address that the proxy reports
   (req.url === "/login" ? login : hello)(address, res);
 });
 const [host, port] = (process.env.LISTEN || "127.0.0.1:8080").split(":"); // in a container 0.0.0.0:8080

@@ -1,4 +1,4 @@
-"""A service that asks celld before it answers, with redis-py. Start it, and call it until it says no:
+"""A service that asks celld before it answers, with redis-py. Start it, and call it until it refuses:
 
 pip install -r requirements.txt
 python service.py
@@ -26,7 +26,7 @@ down = False
 
 
 def ask(*command):
-    """Returns the reply, or None without a limiter. Logs when it goes and when it comes back, not at each call between."""
+    """Returns the reply, or None without a limiter. Logs when it loses the limiter and when the limiter is back."""
     global down
     try:
         reply, error = limiter.execute_command(*command), None
@@ -40,14 +40,14 @@ def ask(*command):
 
 class Service(BaseHTTPRequestHandler):
     def do_GET(self):
-        address = self.client_address[0]  # behind a proxy, take what the proxy says instead
+        address = self.client_address[0]  # behind a proxy, use the address that the proxy reports
         if self.path == "/login":
             self.login(address)
         else:
             self.hello(address)
 
     def hello(self, address):
-        """Its limit keeps the service from drowning. Without the limiter it lets everybody in: better a service that
+        """Its limit protects the service from overload. Without the limiter it lets everybody in: better a service that
         is busy than one that is down because of its limiter."""
         # 10 a minute, all at once if need be. Further limits may follow: "10/1m", "100/1h". Times are milliseconds.
         reply = ask("CL.TAKE", f"ip:{address}", "10/1m")
@@ -57,8 +57,8 @@ class Service(BaseHTTPRequestHandler):
         self.verdict("hello", limited, limit, remaining, retry_ms / 1000)
 
     def login(self, address):
-        """Its limit keeps out who guesses passwords. Without the limiter nobody may try."""
-        # 5 a minute, 4 more at once than one. Times are seconds.
+        """Its limit stops people from guessing passwords. Without the limiter nobody may log in."""
+        # 5 a minute, and 4 + 1 of them at once. Times are seconds.
         reply = ask("CL.THROTTLE", f"login:{address}", 4, 5, 60)
         if reply is None:
             return self.answer(503, "try again later")
@@ -69,7 +69,7 @@ class Service(BaseHTTPRequestHandler):
         headers = {"RateLimit-Limit": limit, "RateLimit-Remaining": remaining}
         if not limited:
             return self.answer(200, text, headers)
-        if retry_after >= 0:  # below 0: it will never pass, as where a rule denies it
+        if retry_after >= 0:  # below 0: it will never pass, for example because a rule denies it
             headers["Retry-After"] = math.ceil(retry_after)
         self.answer(429, "too many requests", headers)
 

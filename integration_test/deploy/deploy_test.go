@@ -366,8 +366,8 @@ func TestComposeExample(t *testing.T) {
 	reaches(t, limiter, "celld", srv)
 }
 
-// TestREADMEOfExamples holds the README's parts of the two files to the files.
-func TestREADMEOfExamples(t *testing.T) {
+// TestDocsOfExamples holds the parts of the two files that docs/running.md shows to the files.
+func TestDocsOfExamples(t *testing.T) {
 	t.Parallel()
 	message := regexp.MustCompile(`:\?[^}]*}`)
 	parse := func(text string) (tree map[string]any) {
@@ -377,16 +377,16 @@ func TestREADMEOfExamples(t *testing.T) {
 		}
 		return tree
 	}
-	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(harness.ReadFile(t, "../../README.md"), -1)
-	if len(blocks) != 2 {
-		t.Fatalf("the README has %d parts of YAML files", len(blocks))
+	parts := blocks(harness.ReadFile(t, "../../docs/running.md"), "yaml")
+	if len(parts) != 2 {
+		t.Fatalf("docs/running.md has %d parts of YAML files", len(parts))
 	}
+	partOf(t, "services", parse(parts[0]), parse(harness.ReadFile(t, "../../examples/compose.yaml")))
 	pod := parse(harness.ReadFile(t, "../../examples/kubernetes.yaml"))
 	for _, name := range []string{"spec", "template", "spec"} {
 		pod = pod[name].(map[string]any)
 	}
-	partOf(t, "initContainers", parse(blocks[0][1]), pod)
-	partOf(t, "services", parse(blocks[1][1]), parse(harness.ReadFile(t, "../../examples/compose.yaml")))
+	partOf(t, "initContainers", parse(parts[1]), pod)
 }
 
 // partOf checks that the whole has all that the part has.
@@ -409,7 +409,7 @@ func partOf(t *testing.T, where string, part, whole any) {
 		}
 	default:
 		if part != whole {
-			t.Errorf("%s: %v in the README, %v in the file", where, part, whole)
+			t.Errorf("%s: %v on the page, %v in the file", where, part, whole)
 		}
 	}
 }

@@ -74,7 +74,11 @@ func TestSystemdVerify(t *testing.T) {
 	t.Parallel()
 	analyze := harness.Need(t, "systemd-analyze")
 	path := filepath.Join(t.TempDir(), "celld.service")
-	unit := strings.ReplaceAll(harness.ReadFile(t, unitFile), "/usr/local/bin/celld", harness.Binary(t))
+	unit := harness.ReadFile(t, unitFile)
+	for _, line := range blocks(harness.ReadFile(t, "../../docs/running.md"), "ini") { // what other services put into their units
+		unit = strings.Replace(unit, "[Service]\n", "[Service]\n"+line, 1)
+	}
+	unit = strings.ReplaceAll(unit, "/usr/local/bin/celld", harness.Binary(t))
 	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 // The limiters that CL.TAKE stands in for are driven through the same calls as celld, and their answers compared: some as
 // they are (redis-cell, redis_rate, nginx, commands and scripts on redis-server), others as models of what they publish, on
-// instants that the test sets (exact_test.go). All that may differ is in this table, which is the README's.
+// instants that the test sets (exact_test.go). All that may differ is in this table, which docs/migrating.md repeats.
 
 // peer is a row of it.
 type peer struct {
@@ -32,40 +32,40 @@ const (
 )
 
 var peers = []peer{
-	{"redis-cell `CL.THROTTLE k 15 30 60`", "`CL.TAKE k 30/60s,burst=16`", "redis-cell 0.2.2", "times: ms here, seconds there"},
+	{"redis-cell `CL.THROTTLE k 15 30 60`", "`CL.TAKE k 30/60s,burst=16`", "redis-cell 0.2.2", "times: milliseconds here, seconds there"},
 	{"redis_rate `Limit{Rate: 10, Burst: 20, Period: time.Minute}`, `AllowN`; `AllowAtMost`", "`10/1m,burst=20`, `COST n`; `UPTO`", "redis_rate 10.0.1",
-		"remaining of a call that is denied: 0 there. `AllowAtMost` may spend a fraction more than it grants there"},
-	{"nginx `limit_req` with `rate=10r/s`, `burst=20 nodelay`", "`10/1s,burst=21`", "nginx over HTTP", "1 call of a series, as nginx counts whole ms"},
-	{"nginx `geo` and `map` with an empty key or `return 403`", "`CL.RULE ADD ALLOW\\|DENY ip: CIDR 10.0.0.0/8`", "nginx over HTTP", "of nets within each other the smallest decides there, DENY here"},
+		"after a denied call, remaining is 0 there. `AllowAtMost` may spend a fraction more there than it grants"},
+	{"nginx `limit_req` with `rate=10r/s`, `burst=20 nodelay`", "`10/1s,burst=21`", "nginx over HTTP", "1 call of a series, as nginx counts in whole milliseconds"},
+	{"nginx `geo` and `map` with an empty key or `return 403`", "`CL.RULE ADD ALLOW\\|DENY ip: CIDR 10.0.0.0/8`", "nginx over HTTP", "where nets overlap, the smallest decides there, and DENY here"},
 	{"Guava `RateLimiter.create(10).tryAcquire()`", "`10/1s,burst=11`", "answers of Guava 31.1, recorded",
-		"Guava starts with 1 permit, celld with all: for the same, take 10 first. There `tryAcquire(n)` passes whenever `tryAcquire()` would, which is a `PEEK`, and then `COST n FORCE`"},
-	{"Redis `INCR`, and `EXPIRE` if it answers 1; the same in Lua", "`100/1m,algo=window`", "redis-server", "a denied call counts there, which nobody sees"},
+		"Guava starts with 1 permit, celld with all 11: to match it, take 10 first. Guava's `tryAcquire(n)` passes whenever `tryAcquire()` would: use a `PEEK`, then `COST n FORCE`"},
+	{"Redis `INCR`, and `EXPIRE` if it answers 1; the same in Lua", "`100/1m,algo=window`", "redis-server", "Redis also counts denied calls; the result is the same"},
 	{"a counter with the number of the minute in its key", "`100/1m,algo=window,align=clock`", scripted, "nothing"},
 	{"two such counters, the one before weighted", "`100/1m,algo=slide`", scripted, "nothing"},
 	{"a hash or a list of counters for parts of the minute, as on Tair", "`100/1m,algo=slide,buckets=6`", scripted, "nothing"},
 	{"a sorted set or a list of all calls", "`100/1m,algo=log`", scripted, "nothing"},
-	{"a token bucket in a hash", "`10/1s,burst=20`", scripted, "where the count does not divide the period: less than 1 ns a call"},
+	{"a token bucket in a hash", "`10/1s,burst=20`", scripted, "up to 1 ns a call, where the count does not divide the period"},
 	{"a leaky bucket as a meter", "`10/1s,burst=20`", scripted, "as above"},
 	{"Redisson `trySetRate(OVERALL, 5, 1, SECONDS)`, `tryAcquire(n)`; `getConfig`, `setRate`",
 		"`CL.POLICY SET p 5/1s,algo=log NX`, `CL.TAKE k @p COST n`; `GET`, `SET … XX RESET`", "its algorithm in a script, as above",
-		"retry after: when the call passes here, when the oldest leaves there. For `PER_CLIENT` put the client's id into the key"},
+		"retry after: until the call passes here, until the oldest call leaves there. For `PER_CLIENT`, put the client's id into the key"},
 	{"Sentinel's QPS of 20, a `LeapArray` of 2 × 500 ms", "`20/1s,algo=slide,buckets=2`", modelled, "nothing"},
 	{"Sentinel's token server: `NO_RULE_EXISTS`", "`NOPOLICY`", "the reply", "nothing"},
 }
 
-// String is a line of the README.
+// String is a line of docs/migrating.md.
 func (p peer) String() string {
 	return fmt.Sprintf("| %s | %s | %s | %s |\n", p.theirs, p.celld, p.by, p.differs)
 }
 
-// TestPeersTable holds the README to the table.
+// TestPeersTable holds docs/migrating.md to the table.
 func TestPeersTable(t *testing.T) {
 	t.Parallel()
 	want := "| theirs | here | compared with | may differ |\n| --- | --- | --- | --- |\n"
 	for _, p := range peers {
 		want += p.String()
 	}
-	if !strings.Contains(harness.ReadFile(t, "../../README.md"), want) {
-		t.Errorf("README.md does not have this table:\n%s", want)
+	if !strings.Contains(harness.ReadFile(t, migrating), want) {
+		t.Errorf("%s does not have this table:\n%s", migrating, want)
 	}
 }

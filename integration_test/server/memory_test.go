@@ -91,7 +91,7 @@ func (f flood) run(t *testing.T, srv *harness.Server) {
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	const maxMemory = 64 << 20
-	const bound = maxMemory + maxMemory/2 + 64<<20 // README, What happens when it is full
+	const bound = maxMemory + maxMemory/2 + 64<<20 // docs/running.md, Memory
 	for _, flags := range []string{"--appendonly no", "--appendonly yes --appendfsync everysec", "--appendonly yes --appendfsync always"} {
 		t.Run(flags, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +108,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestContainer runs celld as the README does in Kubernetes: a container of 256 MiB, and nothing said of memory.
+// TestContainer runs celld as examples/kubernetes.yaml does: a container of 256 MiB, and nothing said of memory.
 func TestContainer(t *testing.T) {
 	t.Parallel()
 	const limit, half = 256 << 20, 128 << 20

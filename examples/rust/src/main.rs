@@ -1,4 +1,4 @@
-//! A service that asks celld before it answers, with redis-rs. Start it, and call it until it says no:
+//! A service that asks celld before it answers, with redis-rs. Start it, and call it until it refuses:
 //!
 //!     cargo run
 //!     curl -i http://127.0.0.1:8080/
@@ -48,7 +48,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(axum::serve(listener, service).await?)
 }
 
-/// Its limit keeps the service from drowning. Without the limiter it lets everybody in: better a service that is busy than
+/// Its limit protects the service from overload. Without the limiter it lets everybody in: better a service that is busy than
 /// one that is down because of its limiter.
 async fn hello(limiter: State<Limiter>, peer: ConnectInfo<SocketAddr>) -> Response {
     // 10 a minute, all at once if need be. Further limits may follow: "10/1m", "100/1h". Times are milliseconds.
@@ -61,9 +61,9 @@ async fn hello(limiter: State<Limiter>, peer: ConnectInfo<SocketAddr>) -> Respon
     }
 }
 
-/// Its limit keeps out who guesses passwords. Without the limiter nobody may try.
+/// Its limit stops people from guessing passwords. Without the limiter nobody may log in.
 async fn login(limiter: State<Limiter>, peer: ConnectInfo<SocketAddr>) -> Response {
-    // 5 a minute, 4 more at once than one. Times are seconds.
+    // 5 a minute, and 4 + 1 of them at once. Times are seconds.
     let key = format!("login:{}", peer.ip());
     match limiter.ask::<(bool, i64, i64, f64, i64)>(cmd("CL.THROTTLE").arg(key).arg(4).arg(5).arg(60)).await {
         Ok((limited, limit, remaining, retry_after, _reset_after)) => {
@@ -74,7 +74,7 @@ async fn login(limiter: State<Limiter>, peer: ConnectInfo<SocketAddr>) -> Respon
 }
 
 impl Limiter {
-    /// Logs when the limiter goes and when it comes back, not at each call between.
+    /// Logs when it loses the limiter and when the limiter is back, not at each call.
     async fn ask<Reply: FromRedisValue>(&self, call: &Cmd) -> RedisResult<Reply> {
         let reply = call.query_async(&mut self.connection.clone()).await;
         if self.down.swap(reply.is_err(), Ordering::Relaxed) != reply.is_err() {
@@ -94,7 +94,7 @@ fn verdict(text: &'static str, limited: bool, limit: i64, remaining: i64, retry_
     }
     let mut response = (StatusCode::TOO_MANY_REQUESTS, headers, "too many requests\n").into_response();
     if retry_after >= 0.0 {
-        // below 0: it will never pass, as where a rule denies it
+        // below 0: it will never pass, for example because a rule denies it
         response.headers_mut().insert("Retry-After", HeaderValue::from(retry_after.ceil() as u64));
     }
     response

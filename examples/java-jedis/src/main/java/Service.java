@@ -16,7 +16,7 @@ import redis.clients.jedis.exceptions.JedisException;
 import redis.clients.jedis.util.SafeEncoder;
 
 /**
- * A service that asks celld before it answers, with Jedis. Start it, and call it until it says no:
+ * A service that asks celld before it answers, with Jedis. Start it, and call it until it refuses:
  *
  * <pre>
  * mvn compile exec:java
@@ -32,7 +32,7 @@ public class Service {
 
   Service(String url) {
     ConnectionPoolConfig pool = new ConnectionPoolConfig();
-    pool.setMaxTotal(64); // as many calls at once
+    pool.setMaxTotal(64); // at most so many calls at once
     pool.setMaxWait(PATIENCE);
     DefaultJedisClientConfig timeouts = DefaultJedisClientConfig.builder().timeoutMillis((int) PATIENCE.toMillis()).build();
     limiter = RedisClient.builder().poolConfig(pool).clientConfig(timeouts).fromURI(url).build();
@@ -44,8 +44,8 @@ public class Service {
   }
 
   /**
-   * Its limit keeps the service from drowning. Without the limiter it lets everybody in: better a service that is busy than one
-   * that is down because of its limiter.
+   * Its limit protects the service from overload. Without the limiter it lets everybody in: better a service that is busy than
+   * one that is down because of its limiter.
    */
   void hello(HttpExchange request) throws IOException {
     // 10 a minute, all at once if need be. Further limits may follow: "10/1m", "100/1h". Times are milliseconds.
@@ -55,9 +55,9 @@ public class Service {
     }
   }
 
-  /** Its limit keeps out who guesses passwords. Without the limiter nobody may try. */
+  /** Its limit stops people from guessing passwords. Without the limiter nobody may log in. */
   void login(HttpExchange request) throws IOException {
-    // 5 a minute, 4 more at once than one. Times are seconds.
+    // 5 a minute, and 4 + 1 of them at once. Times are seconds.
     List<Long> reply = ask("CL.THROTTLE", "login:" + address(request), "4", "5", "60");
     if (reply == null) {
       answer(request, 503, "try again later");
@@ -67,8 +67,8 @@ public class Service {
   }
 
   /**
-   * Returns the reply, whose first four integers are the same for both commands: limited, limit, remaining, retry after. Without a
-   * limiter it is null. Logs when the limiter goes and when it comes back, not at each call between.
+   * Returns the reply, whose first four integers are the same for both commands: limited, limit, remaining, retry after. It is
+   * null without a limiter. Logs when it loses the limiter and when the limiter is back, not at each call.
    */
   List<Long> ask(String command, String... args) {
     try {
@@ -85,14 +85,14 @@ public class Service {
     }
   }
 
-  /** Tells the client what the limiter says, and answers the request if that is no. */
+  /** Tells the client what the limiter says, and answers a limited request. */
   static boolean admit(HttpExchange request, List<Long> reply, long unitMs) throws IOException {
     boolean limited = reply.get(0) == 1;
     long limit = reply.get(1), remaining = reply.get(2), retryAfter = reply.get(3);
     Headers headers = request.getResponseHeaders();
     headers.set("RateLimit-Limit", String.valueOf(limit));
     headers.set("RateLimit-Remaining", String.valueOf(remaining));
-    if (limited && retryAfter >= 0) { // -1: it will never pass, as where a rule denies it
+    if (limited && retryAfter >= 0) { // -1: it will never pass, for example because a rule denies it
       headers.set("Retry-After", String.valueOf((retryAfter * unitMs + 999) / 1000));
     }
     if (limited) {
@@ -109,7 +109,7 @@ public class Service {
     }
   }
 
-  /** The peer's address. Behind a proxy, take what the proxy says instead. */
+  /** The peer's address. Behind a proxy, use the address that the proxy reports. */
   static String address(HttpExchange request) {
     return request.getRemoteAddress().getAddress().getHostAddress();
   }

@@ -24,7 +24,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * A service that asks celld before it answers, with Lettuce. Start it, and call it until it says no:
+ * A service that asks celld before it answers, with Lettuce. Start it, and call it until it refuses:
  *
  * <pre>
  * mvn compile exec:java
@@ -42,11 +42,11 @@ public class Service {
   Service(String url) {
     RedisURI uri = RedisURI.create(url);
     uri.setTimeout(PATIENCE);
-    // By default it asks for a lost connection after longer and longer waits, up to half a minute.
+    // By default it waits longer and longer before it connects again, up to half a minute.
     limiter = RedisClient.create(ClientResources.builder().reconnectDelay(Delay.constant(Duration.ofSeconds(1))).build(), uri);
     limiter.setOptions(
         ClientOptions.builder()
-            // Calls are not kept until the limiter is back.
+            // Do not queue calls until the limiter is back.
             .disconnectedBehavior(ClientOptions.DisconnectedBehavior.REJECT_COMMANDS)
             .socketOptions(SocketOptions.builder().connectTimeout(PATIENCE).build())
             .build());
@@ -64,13 +64,13 @@ public class Service {
     return connection.sync().dispatch(new Name(command), new IntegerListOutput<>(StringCodec.UTF8), all);
   }
 
-  /** Makes the one connection of all requests. From then on Lettuce itself makes it anew when it is lost. */
+  /** Opens the one connection that all requests share. When it is lost, Lettuce opens it again. */
   private void connect() {
     if (connection == null) {
       try {
         connection = limiter.connect();
       } catch (RedisException e) {
-        // The next try is a second later. Calls say meanwhile that there is no limiter.
+        // The next try is a second later. Until then, calls report that there is no limiter.
       }
     }
   }
@@ -84,8 +84,8 @@ public class Service {
   }
 
   /**
-   * Its limit keeps the service from drowning. Without the limiter it lets everybody in: better a service that is busy than one
-   * that is down because of its limiter.
+   * Its limit protects the service from overload. Without the limiter it lets everybody in: better a service that is busy than
+   * one that is down because of its limiter.
    */
   void hello(HttpExchange request) throws IOException {
     // 10 a minute, all at once if need be. Further limits may follow: "10/1m", "100/1h". Times are milliseconds.
@@ -95,9 +95,9 @@ public class Service {
     }
   }
 
-  /** Its limit keeps out who guesses passwords. Without the limiter nobody may try. */
+  /** Its limit stops people from guessing passwords. Without the limiter nobody may log in. */
   void login(HttpExchange request) throws IOException {
-    // 5 a minute, 4 more at once than one. Times are seconds.
+    // 5 a minute, and 4 + 1 of them at once. Times are seconds.
     List<Long> reply = ask("CL.THROTTLE", "login:" + address(request), "4", "5", "60");
     if (reply == null) {
       answer(request, 503, "try again later");
@@ -107,8 +107,8 @@ public class Service {
   }
 
   /**
-   * Returns the reply, whose first four integers are the same for both commands: limited, limit, remaining, retry after. Without a
-   * limiter it is null. Logs when the limiter goes and when it comes back, not at each call between.
+   * Returns the reply, whose first four integers are the same for both commands: limited, limit, remaining, retry after. It is
+   * null without a limiter. Logs when it loses the limiter and when the limiter is back, not at each call.
    */
   List<Long> ask(String command, String... args) {
     try {
@@ -125,14 +125,14 @@ public class Service {
     }
   }
 
-  /** Tells the client what the limiter says, and answers the request if that is no. */
+  /** Tells the client what the limiter says, and answers a limited request. */
   static boolean admit(HttpExchange request, List<Long> reply, long unitMs) throws IOException {
     boolean limited = reply.get(0) == 1;
     long limit = reply.get(1), remaining = reply.get(2), retryAfter = reply.get(3);
     Headers headers = request.getResponseHeaders();
     headers.set("RateLimit-Limit", String.valueOf(limit));
     headers.set("RateLimit-Remaining", String.valueOf(remaining));
-    if (limited && retryAfter >= 0) { // -1: it will never pass, as where a rule denies it
+    if (limited && retryAfter >= 0) { // -1: it will never pass, for example because a rule denies it
       headers.set("Retry-After", String.valueOf((retryAfter * unitMs + 999) / 1000));
     }
     if (limited) {
@@ -149,7 +149,7 @@ public class Service {
     }
   }
 
-  /** The peer's address. Behind a proxy, take what the proxy says instead. */
+  /** The peer's address. Behind a proxy, use the address that the proxy reports. */
   static String address(HttpExchange request) {
     return request.getRemoteAddress().getAddress().getHostAddress();
   }

@@ -15,9 +15,9 @@ import (
 	"celld/integration_test/harness"
 )
 
-const otherLibraries = "../../docs/from-other-libraries.md"
+const migrating = "../../docs/migrating.md"
 
-// replacement is what a line of docs/from-other-libraries.md claims: how many calls pass at once, and how long the next one
+// replacement is what a line of docs/migrating.md claims: how many calls pass at once, and how long the next one
 // waits, in seconds: at most, and if it must, at least.
 type replacement struct {
 	atOnce      int
@@ -45,10 +45,10 @@ var replacements = map[string]replacement{
 	"CL.TAKE key 100/1m,algo=window,align=clock": {100, 0, 60},
 }
 
-// TestFromOtherLibraries runs each line that the documentation gives for another library's limit.
-func TestFromOtherLibraries(t *testing.T) {
+// TestFromLibraries runs each line that the documentation gives for another library's limit.
+func TestFromLibraries(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(otherLibraries)
+	text, err := os.ReadFile(migrating)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestFromOtherLibraries(t *testing.T) {
 	}
 	for line := range replacements {
 		if !seen[line] {
-			t.Errorf("%s is not in %s", line, otherLibraries)
+			t.Errorf("%s is not in %s", line, migrating)
 		}
 	}
 }
@@ -105,10 +105,10 @@ func (r replacement) differs(c *harness.Conn, line string) string {
 	return ""
 }
 
-// TestOtherLibrariesErrors holds the documentation to what a library is told that needs what celld lacks.
-func TestOtherLibrariesErrors(t *testing.T) {
+// TestLibrariesErrors holds the documentation to what a library is told that needs what celld lacks.
+func TestLibrariesErrors(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(otherLibraries)
+	text, err := os.ReadFile(migrating)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,120 @@
+// Package docs has no code. Its test holds the pages together: each link leads somewhere, and what they name is there.
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// pages returns the Markdown files that readers are sent to, by their paths from the root of the repository.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	pages := map[string]string{}
+	for _, pattern := range []string{"*.md", "docs/*.md", "bench/README.md"} {
+		paths, _ := filepath.Glob("../" + pattern)
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pages[strings.TrimPrefix(path, "../")] = string(text)
+		}
+	}
+	if len(pages) < 9 {
+		t.Fatalf("%d pages", len(pages))
+	}
+	return pages
+}
+
+var (
+	fence   = regexp.MustCompile("(?ms)^```.*?^```$")
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchors returns what GitHub makes of a page's headings.
+func anchors(text string) (names []string) {
+	for _, h := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		names = append(names, strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-"))
+	}
+	return names
+}
+
+// TestLinks follows each link to a file, and to a heading where it names one.
+func TestLinks(t *testing.T) {
+	all, followed := pages(t), 0
+	for page, text := range all {
+		for _, l := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+			if strings.Contains(l[1], "://") {
+				continue
+			}
+			followed++
+			path, anchor, _ := strings.Cut(l[1], "#")
+			target := page
+			if path != "" {
+				target = filepath.Join(filepath.Dir(page), path)
+			}
+			if _, err := os.Stat("../" + target); err != nil {
+				t.Errorf("%s: %s: no such file", page, l[1])
+			} else if anchor != "" && !slices.Contains(anchors(all[target]), anchor) {
+				t.Errorf("%s: %s: the headings there are %q", page, l[1], anchors(all[target]))
+			}
+		}
+	}
+	if followed < 50 {
+		t.Errorf("%d links were followed", followed)
+	}
+}
+
+// TestEveryPageIsLinked looks for each page among the links of README.md.
+func TestEveryPageIsLinked(t *testing.T) {
+	all := pages(t)
+	for page := range all {
+		if page != "README.md" && !strings.Contains(all["README.md"], "("+page+")") {
+			t.Errorf("README.md has no link to %s", page)
+		}
+	}
+}
+
+// TestREADMEIsShort keeps reference material out of it.
+func TestREADMEIsShort(t *testing.T) {
+	if n := strings.Count(pages(t)["README.md"], "\n"); n > 150 {
+		t.Errorf("README.md has %d lines; what is more than 150 belongs on a page in docs/", n)
+	}
+}
+
+var (
+	target   = regexp.MustCompile(`\bmake ([a-z-]+)`)
+	codeSpan = regexp.MustCompile("`([^`\n]+)`")
+	inTree   = regexp.MustCompile(`^(cell|store|resp|persistence|integration_test|bench|examples|docs)/[\w./*-]*$`)
+)
+
+// TestNamesAreThere looks for the files and the targets of make that pages name.
+func TestNamesAreThere(t *testing.T) {
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for page, text := range pages(t) {
+		code := strings.Join(fence.FindAllString(text, -1), "\n")
+		for _, span := range codeSpan.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+			code += "\n" + span[1]
+			if !inTree.MatchString(span[1]) {
+				continue
+			}
+			if found, _ := filepath.Glob("../" + span[1]); found == nil {
+				t.Errorf("%s names %s, which is not there", page, span[1])
+			}
+		}
+		for _, name := range target.FindAllStringSubmatch(code, -1) {
+			if !regexp.MustCompile(`(?m)^` + name[1] + `:.* ## `).Match(makefile) {
+				t.Errorf("%s: there is no `make %s`", page, name[1])
+			}
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package deploy
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"celld/integration_test/harness"
+)
+
+// docPages are the pages whose examples are run.
+func docPages(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) < 5 {
+		t.Fatalf("%q, %v", pages, err)
+	}
+	return append(pages, "../../README.md")
+}
+
+// blocks returns the fenced blocks of a language.
+func blocks(page, language string) (found []string) {
+	for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(page, -1) {
+		found = append(found, block[1])
+	}
+	return found
+}
+
+// TestConsoleExamples types what the pages show behind a $, and compares what comes back. Each block has a celld of its own.
+// Times may differ where the machine stood still meanwhile, so a block that differs is tried again.
+func TestConsoleExamples(t *testing.T) {
+	t.Parallel()
+	harness.Need(t, "redis-cli")
+	typed := 0
+	for _, page := range docPages(t) {
+		for _, block := range blocks(harness.ReadFile(t, page), "console") {
+			typed += strings.Count(block, "$ ")
+			harness.Again(t, func(string) string {
+				if got := typeIn(t, block); got != block {
+					return fmt.Sprintf("%s shows\n%s\nand celld answers\n%s", page, block, got)
+				}
+				return ""
+			})
+		}
+	}
+	if typed < 5 {
+		t.Errorf("%d commands are shown", typed)
+	}
+}
+
+// typeIn runs the commands of a block against a new celld and returns the block with the output that they have.
+func typeIn(t *testing.T, block string) (screen string) {
+	t.Helper()
+	host, port := harness.HostPort(harness.Start(t).Addr)
+	for line := range strings.Lines(block) {
+		command, isCommand := strings.CutPrefix(line, "$ ")
+		if !isCommand {
+			continue
+		}
+		rest, known := strings.CutPrefix(command, "redis-cli ")
+		if !known {
+			t.Fatalf("%q: only redis-cli is run", command)
+		}
+		shell := exec.Command("sh", "-c", "redis-cli --no-raw -h "+host+" -p "+port+" "+rest)
+		shell.Env = harness.CleanEnv()
+		out, _ := shell.CombinedOutput() // an error is in the output as well
+		screen += line + string(out)
+	}
+	return screen
+}
+
+// TestShellExamples has a shell read what the pages tell their readers to run, and looks for celld's flags and variables in it.
+func TestShellExamples(t *testing.T) {
+	t.Parallel()
+	help, _, _ := harness.RunToEnd(t, nil, "--help")
+	flags := 0
+	for _, page := range docPages(t) {
+		for _, block := range blocks(harness.ReadFile(t, page), "sh") {
+			check := exec.Command("sh", "-n")
+			check.Stdin = strings.NewReader(block)
+			if out, err := check.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v, %s\n%s", page, err, out, block)
+			}
+			for _, variable := range regexp.MustCompile(`CELLD_([A-Z_]+)=`).FindAllStringSubmatch(block, -1) {
+				if flag := "--" + strings.ReplaceAll(strings.ToLower(variable[1]), "_", "-"); !strings.Contains(help, flag+" ") {
+					t.Errorf("%s: %s is no setting", page, variable[0])
+				}
+			}
+			for _, line := range regexp.MustCompile(`(?m)^celld (.*)$`).FindAllStringSubmatch(block, -1) {
+				for _, flag := range regexp.MustCompile(`--[a-z-]+`).FindAllString(line[1], -1) {
+					if flags++; !strings.Contains(help, flag+" ") {
+						t.Errorf("%s: %s is no flag", page, flag)
+					}
+				}
+			}
+		}
+	}
+	if flags < 5 {
+		t.Errorf("%d flags are shown", flags)
+	}
+}
+
+// TestFlagsInText looks for each flag that a page names in its text: one of celld's, or one of the tools that are named there.
+func TestFlagsInText(t *testing.T) {
+	t.Parallel()
+	help, _, _ := harness.RunToEnd(t, nil, "--help")
+	others := map[string]bool{"--memkeys": true, "--pipe": true, "--help": true, "--version": true, "--memory": true}
+	for _, page := range docPages(t) {
+		for _, flag := range regexp.MustCompile("[` ](--[a-z][a-z-]+)").FindAllStringSubmatch(harness.ReadFile(t, page), -1) {
+			if !others[flag[1]] && !strings.Contains(help, flag[1]+" ") {
+				t.Errorf("%s: %s is no flag", page, flag[1])
+			}
+		}
+	}
+}

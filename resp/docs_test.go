@@ -1,0 +1,100 @@
+package resp
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func readDoc(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestSettingsPage holds docs/settings.md to the settings: their names, defaults, and whether CONFIG SET changes them.
+func TestSettingsPage(t *testing.T) {
+	page := map[string][]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `--([a-z-]+)` \\|(.*?)\\|(.*?)\\|.+\\|$").FindAllStringSubmatch(readDoc(t, "settings.md"), -1) {
+		page[row[1]] = []string{strings.TrimSpace(row[2]), strings.TrimSpace(row[3])}
+	}
+	for _, s := range NewConfig().Settings() {
+		fallback := s.Default
+		if s.Name == "io-threads" {
+			fallback = "half the CPUs"
+		}
+		row, ok := page[s.Name]
+		switch {
+		case !ok:
+			t.Errorf("--%s is not on the page", s.Name)
+		case row[0] != fallback:
+			t.Errorf("--%s: the default is %q on the page, and %q", s.Name, row[0], fallback)
+		case (row[1] != "") != s.mutable:
+			t.Errorf("--%s at run time: %q on the page, and %v", s.Name, row[1], s.mutable)
+		}
+		delete(page, s.Name)
+	}
+	for name := range page {
+		t.Errorf("the page has --%s, which is no setting", name)
+	}
+}
+
+// TestCommandsPage holds docs/commands.md to the command table: it has one line for each command and subcommand, and no other.
+func TestCommandsPage(t *testing.T) {
+	var want []string
+	line := func(name string, row *command) {
+		want = append(want, "- `"+strings.TrimSpace(upper(name)+" "+row.usage)+"`: "+row.summary)
+	}
+	for _, row := range newCommandTable().rows {
+		if row.run != nil {
+			line(row.name, row)
+		}
+		for _, sub := range row.sub {
+			if sub.name != "help" {
+				line(row.name+" "+sub.name, sub)
+			}
+		}
+	}
+	got := regexp.MustCompile("(?m)^- `[A-Z].*$").FindAllString(readDoc(t, "commands.md"), -1)
+	for _, line := range want {
+		if !slices.Contains(got, line) {
+			t.Errorf("the page lacks the line\n%s", line)
+		}
+	}
+	for _, line := range got {
+		if !slices.Contains(want, line) {
+			t.Errorf("the page has a line that is no command's:\n%s", line)
+		}
+	}
+}
+
+// TestInfoFieldsOnPage holds the tables of INFO fields in docs/running.md to INFO: each field is there, and each count of
+// decisions is in the tables.
+func TestInfoFieldsOnPage(t *testing.T) {
+	fields := map[string]bool{}
+	for _, field := range regexp.MustCompile("(?m)^([a-z0-9_]+):").FindAllStringSubmatch(newWorld(t).connect().do("INFO", "everything"), -1) {
+		fields[field[1]] = true
+	}
+	page := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z0-9_]+`.*?) \\|").FindAllStringSubmatch(readDoc(t, "running.md"), -1) {
+		for _, name := range regexp.MustCompile("`([a-z0-9_]+)`").FindAllStringSubmatch(row[1], -1) {
+			page[name[1]] = true
+		}
+	}
+	for name := range maps.Keys(page) {
+		if !fields[name] {
+			t.Errorf("INFO has no field %s", name)
+		}
+	}
+	for _, name := range decisionNames {
+		if !page[name] {
+			t.Errorf("the page does not name %s", name)
+		}
+	}
+}
