@@ -288,14 +288,7 @@ func cachePath(t *testing.T, path string) string {
 // TestExampleVersions holds what the examples depend on to what `make clients` installs and go.mod says.
 func TestExampleVersions(t *testing.T) {
 	t.Parallel()
-	read := func(path string) string {
-		t.Helper()
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
+	read := func(path string) string { return harness.ReadFile(t, path) }
 	if a, b := read("../../examples/python/requirements.txt"), read("testdata/requirements.txt"); a != b {
 		t.Errorf("requirements.txt: %q here, %q there", a, b)
 	}
