@@ -81,7 +81,7 @@ func (e example) test(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e.tools != nil {
-		harness.LargeDownload(t, e.tools...)
+		largeDownload(t, e.tools...)
 		copied := cachePath(t, "examples/"+e.dir)
 		if err := os.RemoveAll(copied); err != nil {
 			t.Fatal(err)
@@ -270,6 +270,19 @@ func freeAddress(t *testing.T) (host, port string) {
 	}
 	defer l.Close()
 	return harness.HostPort(l.Addr().String())
+}
+
+// largeDownload skips a test that downloads and compiles for minutes, unless `make test-all` runs it. Then its tools must be there.
+func largeDownload(t testing.TB, tools ...string) {
+	t.Helper()
+	if !harness.AllTests {
+		t.Skip("downloads much: make test-all runs it")
+	}
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Fatalf("%s is not installed", tool)
+		}
+	}
 }
 
 // cachePath is a path in .cache/, whose folder exists.
