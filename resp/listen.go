@@ -18,36 +18,23 @@ import (
 func (srv *Server) Listen() ([]net.Listener, error) {
 	srv.fitDescriptors()
 	var open []net.Listener
-	fail := func(err error) ([]net.Listener, error) {
-		for _, ln := range open {
-			ln.Close()
-		}
-		return nil, err
-	}
 	path := srv.cfg.unixSocket.Get()
 	port := int(srv.cfg.port.Get())
 	if port != 0 || path == "" {
-		for _, host := range srv.cfg.bind.Get() {
-			host, optional := strings.CutPrefix(host, "-")
-			ln, err := listenTCP(host, port)
-			switch {
-			case err == nil:
-				open = append(open, ln)
-				port = ln.Addr().(*net.TCPAddr).Port // port 0: the same one for the other addresses
-			case optional && !errors.Is(err, syscall.EADDRINUSE):
-				srv.log.Debug("optional address is not there", "host", host, "error", err)
-			default:
-				return fail(err)
-			}
+		var err error
+		open, err = srv.listenHosts(port)
+		for tries := 1; port == 0 && errors.Is(err, syscall.EADDRINUSE) && tries < 10; tries++ {
+			open, err = srv.listenHosts(port)
 		}
-		if len(open) == 0 {
-			return fail(errors.New("listen: none of the addresses of --bind is there"))
+		if err != nil {
+			return nil, err
 		}
 	}
 	if path != "" {
 		ln, err := listenUnix(path, srv.cfg.unixSocketPerm.Get())
 		if err != nil {
-			return fail(err)
+			closeAll(open)
+			return nil, err
 		}
 		open = append(open, ln)
 	}
@@ -57,6 +44,35 @@ func (srv *Server) Listen() ([]net.Listener, error) {
 		srv.addrs = append(srv.addrs, ln.Addr())
 	}
 	return open, nil
+}
+
+// listenHosts listens on the addresses of --bind. For port 0 the kernel picks a port at the first of them, which another
+// process may have at the next one: then all begins again.
+func (srv *Server) listenHosts(port int) (open []net.Listener, err error) {
+	for _, host := range srv.cfg.bind.Get() {
+		host, optional := strings.CutPrefix(host, "-")
+		ln, err := listenTCP(host, port)
+		switch {
+		case err == nil:
+			open = append(open, ln)
+			port = ln.Addr().(*net.TCPAddr).Port
+		case optional && !errors.Is(err, syscall.EADDRINUSE):
+			srv.log.Debug("optional address is not there", "host", host, "error", err)
+		default:
+			closeAll(open)
+			return nil, err
+		}
+	}
+	if len(open) == 0 {
+		return nil, errors.New("listen: none of the addresses of --bind is there")
+	}
+	return open, nil
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, ln := range listeners {
+		ln.Close()
+	}
 }
 
 // listenTCP listens on one host; "*" is all of IPv4, "::*" all of IPv6. Each family gets a socket of its own, so that

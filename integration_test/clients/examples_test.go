@@ -81,7 +81,7 @@ func (e example) test(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e.tools != nil {
-		harness.LargeDownload(t, e.tools...)
+		largeDownload(t, e.tools...)
 		copied := cachePath(t, "examples/"+e.dir)
 		if err := os.RemoveAll(copied); err != nil {
 			t.Fatal(err)
@@ -272,6 +272,19 @@ func freeAddress(t *testing.T) (host, port string) {
 	return harness.HostPort(l.Addr().String())
 }
 
+// largeDownload skips a test that downloads and compiles for minutes, unless `make test-all` runs it. Then its tools must be there.
+func largeDownload(t testing.TB, tools ...string) {
+	t.Helper()
+	if !harness.AllTests {
+		t.Skip("downloads much: make test-all runs it")
+	}
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Fatalf("%s is not installed", tool)
+		}
+	}
+}
+
 // cachePath is a path in .cache/, whose folder exists.
 func cachePath(t *testing.T, path string) string {
 	t.Helper()
@@ -288,14 +301,7 @@ func cachePath(t *testing.T, path string) string {
 // TestExampleVersions holds what the examples depend on to what `make clients` installs and go.mod says.
 func TestExampleVersions(t *testing.T) {
 	t.Parallel()
-	read := func(path string) string {
-		t.Helper()
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
+	read := func(path string) string { return harness.ReadFile(t, path) }
 	if a, b := read("../../examples/python/requirements.txt"), read("testdata/requirements.txt"); a != b {
 		t.Errorf("requirements.txt: %q here, %q there", a, b)
 	}

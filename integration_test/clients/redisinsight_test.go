@@ -35,6 +35,8 @@ func containsLines(lines ...string) func(string) bool {
 	}
 }
 
+func positive(reply string) bool { return harness.IntReply(reply) > 0 }
+
 // refused is an answer that RedisInsight takes for no: celld is no cluster and no sentinel, and has neither indexes nor functions.
 var refused = startsWith("-ERR unknown command")
 
@@ -73,11 +75,13 @@ func TestRedisInsight(t *testing.T) {
 			{"scan 0 MATCH * COUNT 500 TYPE stream", startsWith("*2\r\n$1\r\n0\r\n*0\r\n")}, {"scan 0 count 2000", startsWith("*2\r\n$1\r\n0\r\n*2\r\n")},
 			{"type calls", startsWith("+string\r\n")}, {"type limits", startsWith("+hash\r\n")}, {"type nosuch", startsWith("+none\r\n")},
 			{"ttl calls", startsWith(":1")}, {"ttl limits", startsWith(":1")}, {"ttl nosuch", startsWith(":-2\r\n")},
+			{"memory usage calls samples 0", positive}, {"memory usage limits samples 0", positive}, {"memory usage nosuch samples 0", startsWith("$-1\r\n")},
 		}},
 		{"it shows keys", []question{
 			{"exists calls", one}, {"strlen calls", startsWith(":19\r\n")}, {"getrange calls 0 4999", startsWith("$19\r\n")}, {"get calls", startsWith("$19\r\n")},
 			{"hlen limits", one}, {"hscan limits 0 MATCH * COUNT 500", startsWith("*2\r\n$1\r\n0\r\n*2\r\n$7\r\ngcra/1h\r\n")}, {"hget limits gcra/1h", startsWith("$")}, {"hget limits x", startsWith("$-1\r\n")},
 			{"expire calls 60", one}, {"persist calls", one}, {"object encoding calls", startsWith("$3\r\nint\r\n")},
+			{"exists limits", one}, {"renamenx limits calls", startsWith(":0\r\n")}, {"renamenx limits renamed", one}, {"renamenx renamed limits", one},
 		}},
 		{"it analyses", []question{
 			{"FT._LIST", refused}, {"TFUNCTION LIST", refused}, {"acl list", refused}, {"info memory", containsLines("used_memory:")}, {"info clients", containsLines("connected_clients:")},

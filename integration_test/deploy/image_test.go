@@ -93,11 +93,7 @@ func TestStaticBinary(t *testing.T) {
 // TestDockerfile holds the Dockerfile to what the tests here run.
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	joined := regexp.MustCompile(`\\\n\s*`).ReplaceAllString(string(text), " ")
+	joined := regexp.MustCompile(`\\\n\s*`).ReplaceAllString(harness.ReadFile(t, "../../Dockerfile"), " ")
 	var lines []string
 	for line := range strings.Lines(joined) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {

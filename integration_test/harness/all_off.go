@@ -2,4 +2,5 @@
 
 package harness
 
+// AllTests is whether `make test-all` runs.
 const AllTests = false

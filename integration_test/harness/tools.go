@@ -39,19 +39,6 @@ func Missing(t testing.TB, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// LargeDownload skips a test that downloads and compiles for minutes, unless `make test-all` runs it. Then its tools must be there.
-func LargeDownload(t testing.TB, tools ...string) {
-	t.Helper()
-	if !AllTests {
-		t.Skip("downloads much: make test-all runs it")
-	}
-	for _, tool := range tools {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Fatalf("%s is not installed", tool)
-		}
-	}
-}
-
 // Tool runs a program to its end and returns what it printed on both outputs. Its own exit code must be 0.
 func Tool(t testing.TB, name string, args ...string) string {
 	t.Helper()

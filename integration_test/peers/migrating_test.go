@@ -3,7 +3,6 @@ package peers
 import (
 	"context"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -48,14 +47,9 @@ var replacements = map[string]replacement{
 // TestFromLibraries runs each line that the documentation gives for another library's limit.
 func TestFromLibraries(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(migrating)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := harness.Start(t)
-	c := harness.Dial(t, srv.Addr)
+	text, c := harness.ReadFile(t, migrating), harness.Dial(t, harness.Start(t).Addr)
 	seen := map[string]bool{}
-	for _, match := range regexp.MustCompile("(?m)^\\|.*\\| `(CL\\.[^`]*)` \\|$").FindAllStringSubmatch(string(text), -1) {
+	for _, match := range regexp.MustCompile("(?m)^\\|.*\\| `(CL\\.[^`]*)` \\|$").FindAllStringSubmatch(text, -1) {
 		line := match[1]
 		if seen[line] {
 			continue
@@ -108,13 +102,9 @@ func (r replacement) differs(c *harness.Conn, line string) string {
 // TestLibrariesErrors holds the documentation to what a library is told that needs what celld lacks.
 func TestLibrariesErrors(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(migrating)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := harness.Start(t)
+	text, srv := harness.ReadFile(t, migrating), harness.Start(t)
 	c := harness.Dial(t, srv.Addr)
-	names := regexp.MustCompile("`ERR Unknown Redis command called from script: '([A-Za-z]+)'`").FindAllStringSubmatch(string(text), -1)
+	names := regexp.MustCompile("`ERR Unknown Redis command called from script: '([A-Za-z]+)'`").FindAllStringSubmatch(text, -1)
 	if len(names) != 5 {
 		t.Errorf("%d commands are named by errors: %q", len(names), names)
 	}

@@ -149,7 +149,9 @@ func TestPeerIncr(t *testing.T) {
 					if apart := time.Duration(leftMS-last.RetryMS) * time.Millisecond; apart.Abs() > peerTimes {
 						return fmt.Sprintf("celld says %d ms, and PTTL is %d", last.RetryMS, leftMS)
 					}
-					time.Sleep(time.Duration(max(leftMS, last.RetryMS)+2) * time.Millisecond)
+					harness.Eventually(t, "both windows end", func() bool {
+						return b.Do("EXISTS", key) == ":0\r\n" && a.Take(key, "5/600ms,algo=window", "PEEK").Remaining == 5
+					})
 				}
 				return ""
 			})

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"celld/integration_test/harness"
 )
@@ -62,20 +61,18 @@ func TestPersistenceLoading(t *testing.T) {
 			t.Errorf("celld ping: %d, %q; celld ready: %d, %q, %q", code, alive, notCode, notReady, why)
 		}
 		asked, last := 0, int64(0)
-		for deadline := time.Now().Add(harness.ReplyTimeout); ; asked++ {
+		harness.Eventually(t, "it has loaded", func() bool {
 			info := harness.InfoSections(c.Do("INFO", "persistence"))["Persistence"]
 			if info["loading"] == "0" {
-				break
+				return true
 			}
 			loaded, err := strconv.ParseInt(info["loading_loaded_bytes"], 10, 64)
 			if err != nil || loaded < last || loaded > size || info["loading"] != "1" || info["loading_total_bytes"] != fmt.Sprint(size) || harness.IntReply(info["loading_eta_seconds"]) < 1 {
 				t.Fatalf("INFO persistence, of %d bytes with %d loaded before: %v", size, last, info)
 			}
-			if last = loaded; time.Now().After(deadline) {
-				t.Fatalf("not loaded after %v", harness.ReplyTimeout)
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
+			asked, last = asked+1, loaded
+			return false
+		})
 		if asked < 3 || last == 0 {
 			t.Errorf("it was asked %d times while it was loading, the last at byte %d: too few to see anything", asked, last)
 		}

@@ -5,15 +5,12 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-
-	"celld/integration_test/harness"
 )
 
 // Lua's patterns are celld's own code: on generated ones they do what redis-server's Lua does.
 func TestScriptPatterns(t *testing.T) {
 	t.Parallel()
-	harness.Need(t, "redis-server")
-	celld, redis := harness.Dial(t, harness.Start(t).Addr), harness.Dial(t, harness.StartRedis(t))
+	celld, redis := startRedisPair(t)
 	const script = `local function all(...) local t = {} for i = 1, select('#', ...) do t[i] = tostring((select(i, ...))) end return table.concat(t, '|') end
 local function try(f, ...) local t = {pcall(f, ...)} if not t[1] then return 'error' end return all(unpack(t, 1, 20)) end
 local s, p, r = ARGV[1], ARGV[2], ARGV[3]

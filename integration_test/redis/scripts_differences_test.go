@@ -123,7 +123,7 @@ var luaErrors = []string{
 
 var unknownCommands = []string{
 	`EVAL 'return redis.call("NOSUCH")' 0`,
-	`EVALSHA d2d46e1a6d649b69c2d54d611f6557fbcdc54a7a 0`,
+	`EVALSHA sha1'return redis.call("NOSUCH")' 0`,
 	`EVAL "local function f()\nreturn redis.call('NOSUCH')\nend\nreturn f()" 0`,
 	`EVAL 'return redis.call("")' 0`,
 	`EVAL 'return redis.call(5)' 0`,

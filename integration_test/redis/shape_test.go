@@ -3,6 +3,7 @@ package redis
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -29,7 +30,7 @@ func TestRedisShapes(t *testing.T) {
 		for _, args := range [][]string{
 			{"HELLO", hello}, {"HELLO"}, {"HELLO", hello, "SETNAME", "app"},
 			{"TIME"}, {"DBSIZE"}, {"MODULE", "LIST"}, {"CLIENT", "ID"}, {"CLIENT", "LIST"}, {"CLIENT", "INFO"}, {"CLIENT", "GETNAME"},
-			{"COMMAND", "COUNT"}, {"INFO"}, {"INFO", "server"}, {"INFO", "server", "clients"}, {"INFO", "all"}, {"INFO", "everything"}, {"INFO", "default"},
+			{"COMMAND", "COUNT"}, {"COMMAND", "INFO", "nosuch", "neither"}, {"INFO"}, {"INFO", "server"}, {"INFO", "server", "clients"}, {"INFO", "all"}, {"INFO", "everything"}, {"INFO", "default"},
 			{"CONFIG", "GET", "maxclients"}, {"CONFIG", "GET", "port"}, {"CONFIG", "GET", "bind"}, {"CONFIG", "GET", "unixsocket"},
 			{"CONFIG", "GET", "proto-max-bulk-len"}, {"CONFIG", "GET", "client-query-buffer-limit"}, {"CONFIG", "GET", "client-output-buffer-limit"}, {"CONFIG", "GET", "io-threads"},
 			{"SLOWLOG", "LEN"}, {"SLOWLOG", "GET"}, {"SLOWLOG", "HELP"}, {"CLIENT", "HELP"}, {"CONFIG", "HELP"}, {"COMMAND", "HELP"}, {"MODULE", "HELP"},
@@ -63,16 +64,19 @@ func draw(t testing.TB, b *strings.Builder, r *bufio.Reader, isKey bool) {
 	switch line[0] {
 	case '-', '_', '+':
 		b.WriteString(strings.TrimRight(line[1:], "\r\n"))
-	case '$', '=':
-		text := make([]byte, max(n, -2)+2)
-		for i := range text {
-			if text[i], err = r.ReadByte(); err != nil {
-				t.Fatal(err)
-			}
-		}
+	case '$', '=', '!', '*', '~', '>', '%':
 		if n < 0 {
-			b.WriteString("-1")
-		} else if isKey {
+			b.WriteString("-1") // RESP2's null, without a body
+			return
+		}
+	}
+	switch line[0] {
+	case '$', '=', '!':
+		text := make([]byte, n+2)
+		if _, err := io.ReadFull(r, text); err != nil {
+			t.Fatalf("a cut reply: %q, %v", line, err)
+		}
+		if isKey {
 			b.Write(text[:n])
 		}
 	case '*', '~', '>', '%':

@@ -98,7 +98,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			srv := harness.StartOn(t, t.TempDir(), append(strings.Fields(flags), "--maxmemory", fmt.Sprint(maxMemory))...)
 			for _, f := range floods(maxMemory) {
 				f.run(t, srv)
-				peak := harness.ProcStatus(t, srv.Cmd.Process.Pid, "VmHWM")
+				peak := procStatus(t, srv.Cmd.Process.Pid, "VmHWM")
 				t.Logf("%s: peak of resident memory %d MB", f.name, peak>>20)
 				if peak > bound {
 					t.Fatalf("after %s the peak of resident memory is %d MB, and the bound %d", f.name, peak>>20, bound>>20)
@@ -131,7 +131,7 @@ func TestContainer(t *testing.T) {
 	for _, f := range floods(half)[1:2] {
 		f.run(t, srv)
 	}
-	if peak := harness.ProcStatus(t, srv.Cmd.Process.Pid, "VmHWM"); peak > limit {
+	if peak := procStatus(t, srv.Cmd.Process.Pid, "VmHWM"); peak > limit {
 		t.Errorf("the peak of resident memory is %d MB", peak>>20)
 	}
 	srv.Alive()

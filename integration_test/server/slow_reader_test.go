@@ -23,7 +23,7 @@ func TestSlowReader(t *testing.T) {
 			for i := range 500 {
 				other.Do("SET", "a key of some length:"+strconv.Itoa(i), "9000000000000000000")
 			}
-			idle := harness.RSS(t, srv.Cmd.Process.Pid)
+			idle := vmRSS(t, srv.Cmd.Process.Pid)
 			slow := harness.Dial(t, srv.Addr)
 			slow.Conn.(interface{ SetReadBuffer(int) error }).SetReadBuffer(4096)
 			batch, cut, sent := slices.Repeat(harness.Frame(request...), 100), false, 0
@@ -38,7 +38,7 @@ func TestSlowReader(t *testing.T) {
 				if got := other.Do("PING"); got != "+PONG\r\n" {
 					t.Fatalf("another client gets %q", got)
 				}
-				if grown := harness.RSS(t, srv.Cmd.Process.Pid) - idle; grown > 96<<20 {
+				if grown := vmRSS(t, srv.Cmd.Process.Pid) - idle; grown > 96<<20 {
 					t.Fatalf("resident memory has grown by %d MB", grown>>20)
 				}
 			}
@@ -67,7 +67,7 @@ func TestSlowMonitor(t *testing.T) {
 		}
 		return harness.ContainsLine(busy.Do("INFO", "clients"), "connected_clients:1")
 	})
-	if rss := harness.RSS(t, srv.Cmd.Process.Pid); rss > 128<<20 {
+	if rss := vmRSS(t, srv.Cmd.Process.Pid); rss > 128<<20 {
 		t.Errorf("resident memory is %d MB", rss>>20)
 	}
 }

@@ -2,10 +2,7 @@ package clients
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"os/exec"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -50,7 +47,7 @@ var wantScriptFacts = scriptFacts{
 func TestScriptHelpers(t *testing.T) {
 	t.Parallel()
 	for _, run := range []struct {
-		name, installed, script, protocol string
+		name, client, script, protocol string
 	}{
 		{"redis-py", "python/bin/python", "scripts.py", "2"},
 		{"redis-py RESP3", "python/bin/python", "scripts.py", "3"},
@@ -60,24 +57,8 @@ func TestScriptHelpers(t *testing.T) {
 	} {
 		t.Run(run.name, func(t *testing.T) {
 			t.Parallel()
-			installed := installedClient(t, run.installed)
-			program := installed
-			if strings.HasSuffix(run.script, ".js") {
-				program = harness.Need(t, "node")
-			}
-			cmd := exec.Command(program, run.script, "redis://"+harness.Start(t).Addr+"/0", run.protocol)
-			cmd.Dir = "testdata"
-			cmd.Env = append(harness.CleanEnv(), "NODE_PATH="+filepath.Dir(installed), "PYTHONDONTWRITEBYTECODE=1")
-			var stderr strings.Builder
-			cmd.Stderr = &stderr
-			text, err := cmd.Output()
-			if err != nil || stderr.Len() > 0 {
-				t.Fatalf("%v\n%s", err, stderr.String())
-			}
 			var got scriptFacts
-			if err := json.Unmarshal(text, &got); err != nil {
-				t.Fatalf("%v: %s", err, text)
-			}
+			runScript(t, &got, run.client, run.script, "redis://"+harness.Start(t).Addr+"/0", run.protocol)
 			if !reflect.DeepEqual(got, wantScriptFacts) {
 				t.Errorf(" got %+v\nwant %+v", got, wantScriptFacts)
 			}

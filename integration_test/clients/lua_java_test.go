@@ -26,7 +26,7 @@ error: LIMITED later
 // What they send is in redis/testdata/scripts/forms.txt, too, for those who have no hundred megabytes of libraries.
 func TestJavaScripts(t *testing.T) {
 	t.Parallel()
-	harness.LargeDownload(t, "mvn", "javac")
+	largeDownload(t, "mvn", "javac")
 	dir := t.TempDir() // where Maven writes
 	if err := os.CopyFS(dir, os.DirFS("testdata/java-scripts")); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package harness
+package server
 
 import (
 	"os"
@@ -9,13 +9,13 @@ import (
 )
 
 // vmRSS is the resident memory of a process in bytes.
-func RSS(t testing.TB, pid int) int64 {
+func vmRSS(t testing.TB, pid int) int64 {
 	t.Helper()
-	return ProcStatus(t, pid, "VmRSS")
+	return procStatus(t, pid, "VmRSS")
 }
 
-// ProcStatus is a figure of a process in bytes: VmRSS, or VmHWM for the peak of that.
-func ProcStatus(t testing.TB, pid int, name string) int64 {
+// procStatus is a figure of a process in bytes: VmRSS, or VmHWM for the peak of that.
+func procStatus(t testing.TB, pid int, name string) int64 {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	if err != nil {
