@@ -141,13 +141,6 @@ func (c calls) push(now, cost uint64, most int64) {
 // mergeOldest makes the oldest i+1 entries one, at the time of the youngest of them.
 func (c calls) mergeOldest(i int) { c.set(c.at(i)/2, c.n()-i) }
 
-// Full reports a log that has no room for another entry, of which Force makes the two oldest one. Rewind cannot take that
-// back. Fit comes first.
-func (l *Literal) Full(st *State) bool {
-	c := calls{st}
-	return l.Algo == Log && (int64(c.n()) >= l.Count || c.n() == c.capacity())
-}
-
 // fitLog doubles the ring when it is full of calls that count, up to count entries.
 func (l *Literal) fitLog(st *State, nowNS int64) (words int) {
 	c := calls{st}

@@ -20,9 +20,8 @@ func counting(l cell.Literal, st cell.State, now int64) string {
 	return string(l.AppendState(nil, &st))
 }
 
-// drawCalls takes from a log: few calls or many, one after the other, at the same instant, or after a while. What a full log
-// is forced to take, it takes in the mode full.
-func drawCalls(t *rapid.T, l cell.Literal, st *cell.State, now int64, full cell.Mode) int64 {
+// drawCalls takes from a log: few calls or many, one after the other, at the same instant, or after a while.
+func drawCalls(t *rapid.T, l cell.Literal, st *cell.State, now int64) int64 {
 	for range rapid.IntRange(0, 3).Draw(t, "bursts") {
 		pause := rapid.SampledFrom([]int64{0, 1, l.PeriodNS / 150, l.PeriodNS / 2, l.PeriodNS, 2 * l.PeriodNS}).Draw(t, "pause")
 		step := rapid.SampledFrom([]int64{0, 1, max(1, l.PeriodNS/100)}).Draw(t, "step")
@@ -30,9 +29,7 @@ func drawCalls(t *rapid.T, l cell.Literal, st *cell.State, now int64, full cell.
 		now += pause
 		for range rapid.SampledFrom([]int{1, 2, 63, 64, 65, 130}).Draw(t, "calls") {
 			mode := rapid.SampledFrom([]cell.Mode{cell.Take, cell.Take, cell.Force}).Draw(t, "mode")
-			if l.Fit(st, now); l.Full(st) && mode == cell.Force {
-				mode = full
-			}
+			l.Fit(st, now)
 			decide(&l, st, now, cost, mode)
 			now += step
 		}
@@ -41,64 +38,6 @@ func drawCalls(t *rapid.T, l cell.Literal, st *cell.State, now int64, full cell.
 }
 
 var partLimits = []string{"1/1s,algo=log", "3/1s,algo=log", "100/1s,algo=log", "500/1m,algo=log", "70/1s,algo=log,block=300ms"}
-
-// What was done since a mark is taken back, but for calls that no longer count.
-func TestRewind(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		l := mustLiteral(t, rapid.SampledFrom(partLimits).Draw(t, "limit"))
-		var st cell.State
-		now := drawCalls(t, l, &st, aDayIn2027, cell.Force)
-		want := clone(st)
-		mark, ok := l.Mark(&st)
-		if !ok {
-			if l.EndNS(&st) > st.BlockedNS {
-				t.Fatalf("no mark of %s", l.AppendState(nil, &st))
-			}
-			return
-		}
-		for range rapid.IntRange(1, 2).Draw(t, "times") {
-			now = drawCalls(t, l, &st, now, cell.Take)
-			l.Rewind(&st, &mark)
-			if got, want := counting(l, st, now), counting(l, want, now); got != want {
-				t.Fatalf("%s, want %s", got, want)
-			}
-		}
-		for range 5 {
-			now += rapid.Int64Range(0, l.PeriodNS/3).Draw(t, "wait")
-			cost := rapid.Int64Range(0, l.Count).Draw(t, "cost")
-			if got, want := decide(&l, &st, now, cost, cell.Take), decide(&l, &want, now, cost, cell.Take); got != want {
-				t.Fatalf("decides %+v, want %+v", got, want)
-			}
-		}
-	})
-}
-
-// A mark says nothing of a log that began later: all its calls are younger.
-func TestRewindOfALaterLog(t *testing.T) {
-	l := mustLiteral(t, "100/1m,algo=log")
-	var st cell.State
-	for i := range int64(70) {
-		decide(&l, &st, aDayIn2027+i, 1, cell.Take)
-	}
-	mark, _ := l.Mark(&st)
-	for _, calls := range []int64{1, 4, 69, 70, 71, 100} {
-		st, now := cell.State{}, aDayIn2027+2*l.PeriodNS
-		for range calls {
-			decide(&l, &st, now, 1, cell.Take)
-			now++
-		}
-		l.Rewind(&st, &mark)
-		if got := counting(l, st, now); got != "limit=100/1m,algo=log calls=" {
-			t.Errorf("%d calls: %s", calls, got)
-		}
-	}
-	for _, other := range []string{"1/1s", "1/1s,algo=window", "9/1s,algo=slide,buckets=3", "9/1s,algo=log"} {
-		l := mustLiteral(t, other)
-		if mark, ok := l.Mark(&cell.State{}); ok {
-			t.Errorf("an empty %s has the mark %+v", other, mark)
-		}
-	}
-}
 
 // fields is a copy of a log as a hash has it.
 type fields map[uint32]string
@@ -160,7 +99,7 @@ func TestParts(t *testing.T) {
 		f, now := fields{}, int64(aDayIn2027)
 		for range rapid.IntRange(1, 12).Draw(t, "tells") {
 			words := len(st.Ring)
-			now = drawCalls(t, l, &st, now, cell.Force)
+			now = drawCalls(t, l, &st, now)
 			if len(st.Ring) != words {
 				told = cell.Told{}
 			}

@@ -35,8 +35,8 @@ type appendLog struct {
 	crc      uint64 // of what follows the last stamp
 	torn     bool   // there is something behind size, which must go before more is written
 	failed   int64  // writes that have failed
-	undoing  bool   // a commit has failed, and what it was to write is in the store yet
 	resized  int64  // times that somebody else has changed its size
+	refused  []byte // what a commit could not write. It is written before anything else is
 
 	// The same for INFO, which must not wait for the file.
 	shown struct{ size, baseSize, failed atomic.Int64 }
@@ -51,10 +51,9 @@ type appendLog struct {
 	pending   atomic.Int64 // bytes in full, or being written
 	writing   sync.WaitGroup
 	ended     chan struct{}
-	active    atomic.Bool  // Start has been called
-	swaps     atomic.Int64 // rewrites that are in place
-	lost      atomic.Bool  // changes are not in the file and will not be told again: only a rewrite makes it good
-	dropped   error        // why a buffer was given up at the end; read when the writing has ended
+	active    atomic.Bool // Start has been called
+	lost      atomic.Bool // changes are not in the file and will not be told again: only a rewrite makes it good
+	dropped   error       // why a buffer was given up at the end; read when the writing has ended
 
 	commits commits
 	retry   every
@@ -62,8 +61,8 @@ type appendLog struct {
 
 // commits is where rounds of decisions meet that wait for the disk: one of them writes for all that have ended when it begins.
 type commits struct {
-	// deciding is held shared by rounds, and alone while their changes are gathered or taken back: so a write has those of
-	// whole rounds, of which it can be said that they are on the disk or are not.
+	// deciding is held shared by rounds, and alone while their changes are gathered: so a write has those of whole rounds, and a
+	// crash does not leave half of what EXEC has done.
 	deciding sync.RWMutex
 
 	sync.Mutex
@@ -72,8 +71,7 @@ type commits struct {
 	done    int64 // the last that is served
 	leading bool
 	failed  map[int64]error // by ticket, of rounds that have not asked yet
-	buf     []byte
-	swaps   int64 // appendLog.swaps when changes were last gathered
+	buf     []byte          // empty, but while one of them gathers and writes
 }
 
 func newAppendLog(d *Disk) *appendLog {
@@ -108,10 +106,7 @@ func (l *appendLog) open() error {
 	l.show()
 	l.mu.Unlock()
 	if d.o.Fsync == Always {
-		if _, err := l.commit(); err != nil { // of policies that flags have set, which are not to be taken back
-			l.lost.Store(true)
-		}
-		d.store.KeepUndo()
+		_, _ = l.commit() // policies that flags have set; what is refused is tried again
 	}
 	l.writing.Go(l.write)
 	l.active.Store(true)
@@ -130,7 +125,7 @@ func (l *appendLog) append(b []byte, sync bool) error {
 // full. A stamp alone went there each second, and the log told of an end of the trouble that lasted for one command.
 var roomToGoOn = make([]byte, 64<<10)
 
-// tryAgain says whether the disk takes writes again.
+// tryAgain writes what the disk has refused, and says whether it takes writes again.
 func (l *appendLog) tryAgain() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,7 +139,11 @@ func (l *appendLog) tryAgain() error {
 		l.torn = l.cut() != nil
 		return err
 	}
-	return l.appendLocked(nil, true) // which cuts first
+	if err := l.appendLocked(l.refused, true); err != nil { // which cuts first
+		return err
+	}
+	l.refused = nil
+	return nil
 }
 
 // show tells what fill has. The log is locked.
@@ -207,7 +206,11 @@ func (l *appendLog) failing() error {
 func (l *appendLog) tick(nowNS int64) {
 	if l.disk.o.Fsync == Always {
 		if l.writeErr.Load() != nil && l.retry.due(nowNS) {
-			l.note(l.tryAgain())
+			err := l.tryAgain()
+			if l.note(err); err == nil { // now what rounds have changed that had begun when the disk refused the first
+				l.disk.Begin()
+				_ = l.disk.Commit()
+			}
 		}
 		return
 	}
@@ -227,7 +230,7 @@ func (l *appendLog) step() (more bool) {
 			return false
 		}
 	}
-	more, _ = l.drain(&l.buffer)
+	more = l.drain(&l.buffer)
 	if more && len(l.buffer) < gatherBytes {
 		return true
 	}
@@ -244,15 +247,14 @@ func (l *appendLog) step() (more bool) {
 	return more
 }
 
-// drain appends a few changes, and says whether there are more, and whether some of them are such as Undo does not take back.
-// Those of policies go before those of keys, which may be under them.
-func (l *appendLog) drain(b *[]byte) (more, lasting bool) {
+// drain appends a few changes, and says whether there are more. Those of policies go before those of keys, which may be under
+// them.
+func (l *appendLog) drain(b *[]byte) (more bool) {
 	start := len(*b)
 	more = l.disk.store.Drain(func(c store.Change) {
 		if c.Lost {
 			l.lost.Store(true)
 		}
-		lasting = lasting || c.Flush
 		*b = appendChange(*b, c)
 	})
 	var settings []byte
@@ -260,7 +262,7 @@ func (l *appendLog) drain(b *[]byte) (more, lasting bool) {
 		l.lost.Store(true)
 	}
 	*b = slices.Insert(*b, start, settings...)
-	return more, lasting
+	return more
 }
 
 // write writes the buffers that are full. At the end each is tried once more.
@@ -302,9 +304,12 @@ func (l *appendLog) close() error {
 	b := l.buffer
 	close(l.full)
 	l.writing.Wait()
+	if l.refused != nil {
+		l.note(l.tryAgain())
+	}
 	err := l.failing()
 	for more := true; more && err == nil; {
-		if more, _ = l.drain(&b); !more || len(b) >= gatherBytes {
+		if more = l.drain(&b); !more || len(b) >= gatherBytes {
 			err = l.append(b, !more)
 			b = b[:0]
 		}
@@ -337,8 +342,8 @@ func (d *Disk) Refusal() error {
 // Begin begins a round of decisions that Commit ends. Rounds go on beside each other.
 func (d *Disk) Begin() { d.aof.commits.deciding.RLock() }
 
-// Commit ends a round and returns when what it has changed is on the disk. If it cannot be written it is taken back, and the
-// error says why. One write serves all that wait.
+// Commit ends a round and returns when what it has changed is on the disk. One write serves all that wait. If the disk refuses
+// it, the error says why, the change stays in the store, and it is written when the disk takes writes again.
 func (d *Disk) Commit() error {
 	l := d.aof
 	c := &l.commits
@@ -370,47 +375,49 @@ func (d *Disk) Commit() error {
 	return err
 }
 
-// commit writes what all rounds have changed that have ended, and returns the ticket of the last.
+// commit writes what all rounds have changed that have ended, and returns the ticket of the last. Once a write was refused, it
+// fails at once until tryAgain has succeeded; what changes meanwhile is but marks in the store.
 func (l *appendLog) commit() (serves int64, err error) {
 	c := &l.commits
-	b, lasting := c.buf[:0], false
-	gather := func() {
-		for more, lasts := true, false; more; {
-			more, lasts = l.drain(&b)
-			lasting = lasting || lasts
-		}
-		c.Lock()
-		serves = c.ended
-		c.Unlock()
+	if refused := l.writeErr.Load(); refused != nil {
+		err = *refused
 	}
+	b := c.buf
 	c.deciding.Lock()
-	swaps := c.swaps // before anything was decided that is gathered now
-	c.swaps = l.swaps.Load()
-	gather()
+	c.Lock()
+	serves = c.ended
+	c.Unlock()
+	for err == nil && l.gatherPiece(&b) {
+		err = l.writePiece(&b)
+	}
 	c.deciding.Unlock()
+	if err == nil {
+		err = l.writePiece(&b)
+	}
 	if c.buf = b; cap(b) > gatherBytes {
 		c.buf = nil
 	}
-	if len(b) > 0 {
-		l.mu.Lock()
-		err = l.appendLocked(b, true)
-		l.undoing = err != nil
-		l.mu.Unlock()
+	return serves, err
+}
+
+// gatherPiece gathers what one write takes, and says whether there may be more.
+func (l *appendLog) gatherPiece(b *[]byte) (more bool) {
+	for more = true; more && len(*b) < gatherBytes; {
+		more = l.drain(b)
+	}
+	return more
+}
+
+// writePiece writes what was gathered, or keeps it to be tried again.
+func (l *appendLog) writePiece(b *[]byte) error {
+	if len(*b) == 0 {
+		return nil
+	}
+	err := l.append(*b, true)
+	if err != nil {
+		l.refused, *b = *b, nil
 		l.note(err)
 	}
-	if err != nil {
-		// What was decided meanwhile may rest on what is taken back, so it is as well. What that changes is told the next time.
-		c.deciding.Lock()
-		gather()
-		l.disk.store.Undo(l.disk.o.Clock())
-		c.deciding.Unlock()
-		l.mu.Lock()
-		l.undoing = false
-		l.mu.Unlock()
-		if lasting || l.swaps.Load() != swaps { // a rewrite may have seen what is taken back
-			l.lost.Store(true)
-		}
-	}
-	l.disk.store.Keep()
-	return serves, err
+	*b = (*b)[:0]
+	return err
 }

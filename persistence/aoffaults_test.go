@@ -1,7 +1,6 @@
 package persistence_test
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -37,7 +36,7 @@ func TestCommitsOfNothing(t *testing.T) {
 	runtime.KeepAlive(w)
 }
 
-// A flush cannot be taken back. So the file follows once it can be written.
+// A flush that the disk has refused is in the file once it can be written.
 func TestAFlushThatCouldNotBeWritten(t *testing.T) {
 	w, files := inMemory(t, always)
 	w.mustOpen()
@@ -54,33 +53,7 @@ func TestAFlushThatCouldNotBeWritten(t *testing.T) {
 	w.reopen().expect(want)
 }
 
-// Whether a flush can be written is tried before.
-func TestAFlushThatCannotBeWritten(t *testing.T) {
-	for name, set := range map[string]func(*persistence.Options){"always": always, "everysec": appendOnly, "off": func(*persistence.Options) {}} {
-		w, files := inMemory(t, set)
-		if err := w.mustOpen().m.AllowFlush(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		for _, call := range []string{"write", "sync"} {
-			files.failing(failOn(call))
-			if err := w.m.AllowFlush(); (name == "always") != errors.Is(err, syscall.ENOSPC) || (name == "always") != (w.m.Refusal() != nil) {
-				t.Errorf("%s, %s fails: %v, %v", name, call, err, w.m.Refusal())
-			}
-			files.failing(nil)
-			w.tick(second)
-			if err := w.m.AllowFlush(); err != nil || w.m.Refusal() != nil {
-				t.Errorf("%s, afterwards: %v, %v", name, err, w.m.Refusal())
-			}
-		}
-		w.put("a", store.State{TAT: uint64(t0 + 90*second)})
-		if name != "off" {
-			want := w.states()
-			w.reopen().expect(want)
-		}
-	}
-}
-
-// What is decided while a write fails is taken back too, or written.
+// What is decided while a write fails is written when the disk takes it.
 func TestAChangeWhileAWriteFails(t *testing.T) {
 	w, files := inMemory(t, always)
 	w.mustOpen()
@@ -107,33 +80,48 @@ func TestAChangeWhileAWriteFails(t *testing.T) {
 	w.reopen().expect(want)
 }
 
-// A rewrite does not keep what a Commit takes back while it is under way.
+// A rewrite goes on while the disk refuses what is appended. What was refused is written to the new file, which has it already or
+// what came after it.
 func TestACommitThatFailsDuringARewrite(t *testing.T) {
-	w, files := inMemory(t, always)
-	w.mustOpen()
-	w.put("a", store.State{TAT: uint64(t0 + 90*second)})
-	w.commit()
-	w.put("a", store.State{TAT: uint64(t0 + 91*second)}) // told to the rewrite before it is committed
-	var once atomic.Bool
-	files.failing(func(call, name string) error {
-		if call == "write" && strings.HasPrefix(name, "temp") && once.CompareAndSwap(false, true) {
-			files.failing(failOn("write"))
-			w.commit()
-			files.failing(nil)
+	for _, at := range []string{"before", "while"} {
+		w, files := inMemory(t, always)
+		w.mustOpen()
+		for _, key := range []string{"a", "b", "c"} {
+			w.put(key, store.State{TAT: uint64(t0 + 90*second)})
 		}
-		return nil
-	})
-	if err := w.m.Rewrite(); err != nil {
-		t.Fatal(err)
+		w.commit()
+		refuse := func() {
+			w.put("a", store.State{TAT: uint64(t0 + 91*second)})
+			w.store.Delete([]byte("b"), w.now)
+			files.failing(failOn("write"))
+			if err := w.commit(); err == nil {
+				t.Error("the disk is full")
+			}
+			files.failing(nil)
+			w.put("a", store.State{TAT: uint64(t0 + 92*second)}) // in a round that had begun
+			w.store.Rename([]byte("c"), []byte("d"), w.now)
+			_ = w.commit()
+		}
+		if at == "before" {
+			refuse()
+		} else {
+			var once atomic.Bool
+			files.failing(func(call, name string) error {
+				if call == "write" && strings.HasPrefix(name, "temp") && once.CompareAndSwap(false, true) {
+					refuse()
+				}
+				return nil
+			})
+		}
+		if err := w.m.Rewrite(); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		if st := w.m.Status(); st.RewriteErr != nil || w.m.Refusal() == nil {
+			t.Errorf("%s: %v, %v", at, st.RewriteErr, w.m.Refusal())
+		}
+		w.recovers(files)
 	}
-	w.settle()
-	w.expect(map[string]store.State{"a": {TAT: uint64(t0 + 90*second)}})
-	w.tick(second)
-	w.commit()
-	w.settle()
-	w.replays(files.image(false), w.states())
-	want := w.states()
-	w.reopen().expect(want)
 }
 
 // A rewrite whose first copied commands follow a tail without a stamp, as Redis writes it.
@@ -172,6 +160,13 @@ func TestARewriteBehindAForeignTail(t *testing.T) {
 	}
 }
 
+// takenAgain waits until no decision is refused.
+func (w *world) takenAgain() {
+	for w.m.Refusal() != nil {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // Many connections decide while the disk fails now and then, and rewrites go on: in the end the file has what the store has.
 func TestAlwaysUnderFire(t *testing.T) {
 	w, files := inMemory(t, always)
@@ -191,6 +186,7 @@ func TestAlwaysUnderFire(t *testing.T) {
 	for c := range 4 {
 		connections.Go(func() {
 			for i := range 500 {
+				w.takenAgain()
 				w.m.Begin()
 				if w.m.Refusal() == nil {
 					key := fmt.Appendf(nil, "key %d", (c+1)*i%97)
@@ -284,7 +280,7 @@ func TestARewriteThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
-// What cannot be taken back is in the file all the same when the server stops before it was written anew.
+// What the disk has refused is in the file all the same when the server stops before it was tried again.
 func TestStopAfterAFlushThatCouldNotBeWritten(t *testing.T) {
 	w, files := inMemory(t, always)
 	w.mustOpen()
@@ -300,8 +296,6 @@ func TestStopAfterAFlushThatCouldNotBeWritten(t *testing.T) {
 	}
 	files.failing(nil)
 	want := w.states()
-	if w.reopen().expect(want); len(want) != 0 {
-		t.Errorf("there were %v", want)
-	}
+	w.reopen().expect(want)
 	w.m.Stop()
 }

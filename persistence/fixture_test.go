@@ -38,6 +38,8 @@ type world struct {
 
 	between    func()                 // what is done between Load and Start; nil: nothing
 	background func(step func() bool) // nil: at once
+
+	acked map[string]store.State // what change has seen written
 }
 
 // logText is what was logged.
@@ -204,7 +206,7 @@ func (w *world) pass(ns int64) {
 	w.clock.Store(w.now)
 }
 
-// commit has all that was changed on the disk, or taken back.
+// commit has all that was changed on the disk, or says that it has not.
 func (w *world) commit() error {
 	w.m.Begin()
 	return w.m.Commit()

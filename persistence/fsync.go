@@ -5,8 +5,8 @@ import "errors"
 // ErrNeedsRestart is why a setting cannot change while the server runs.
 var ErrNeedsRestart = errors.New("this needs a restart")
 
-// SetFsync changes when the append-only file, if there is one, is forced to the disk. With Always replies wait, and what cannot
-// be written is taken back, which is prepared at the start: to and from there it cannot change.
+// SetFsync changes when the append-only file, if there is one, is forced to the disk. With Always replies wait for it, and
+// sessions know that from the start: to and from there it cannot change.
 func (d *Disk) SetFsync(fsync Fsync) error {
 	if err := d.MaySetFsync(fsync); err != nil {
 		return err

@@ -9,70 +9,77 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"celld/cell"
 	"celld/store"
 )
 
-// Settings that could not be written are what they were, with what was used under them, and in the file as well.
+// Settings that the disk has refused are in the file once it takes them, before anything that rests on them, and until then the file
+// has what it had.
 func TestSettingsThatCouldNotBeWritten(t *testing.T) {
 	for _, many := range []bool{false, true} {
-		w, files := inMemory(t, always)
-		w.mustOpen()
-		w.setPolicy("deleted", "5/1h", store.PolicyOptions{})
-		w.setPolicy("reset", "5/1h", store.PolicyOptions{})
-		w.setPolicy("changed", "5/1h", store.PolicyOptions{})
-		w.putRule(store.Rule{Pattern: "deleted"})
-		w.putRule(store.Rule{Pattern: "changed", UntilNS: w.now + 60*second})
-		w.take("k", 5, "@deleted", "@reset", "@changed", "9/1h")
-		w.take("k2", 5, "@deleted", "@reset", "@changed")
-		if err := w.commit(); err != nil {
-			t.Fatal(err)
-		}
-		w.tick(second)
-		want := w.texts()
-		files.failing(failOn("write"))
-		w.setPolicy("new", "7/1h", store.PolicyOptions{})
-		w.store.DeletePolicy("deleted")
-		w.setPolicy("reset", "6/1h", store.PolicyOptions{Reset: true})
-		w.setPolicy("changed", "50/1h", store.PolicyOptions{})
-		w.store.DeleteRule(store.Rule{Pattern: "deleted"}, w.now)
-		w.putRule(store.Rule{Pattern: "changed"})
-		w.putRule(store.Rule{Pattern: "new"})
-		w.take("k", 2, "@reset", "@changed", "9/1h")
-		if many { // more than are noted while nobody drains them
-			name := strings.Repeat("n", 1<<15)
-			for i := range 600 {
-				w.setPolicy(fmt.Sprint(name, i), "5/1h", store.PolicyOptions{})
-				w.store.DeletePolicy(fmt.Sprint(name, i))
+		for _, rewrite := range []bool{false, true} {
+			w, files := inMemory(t, always)
+			w.mustOpen()
+			for _, name := range []string{"deleted", "reset", "changed"} {
+				w.setPolicy(name, "5/1h", store.PolicyOptions{})
 			}
-			w.setPolicy("unnoted", "8/1h", store.PolicyOptions{})
-		}
-		if err := w.commit(); err == nil {
-			t.Fatal("the disk is full")
-		}
-		w.expectTexts(want)
-		w.replaysTexts(files.image(true), want)
-		files.failing(nil)
-		for range 3 {
-			w.tick(second)
+			w.putRule(store.Rule{Pattern: "deleted"})
+			w.putRule(store.Rule{Pattern: "changed", UntilNS: w.now + 60*second})
+			w.take("k", 5, "@deleted", "@reset", "@changed", "9/1h")
+			w.take("k2", 5, "@deleted", "@reset", "@changed")
 			if err := w.commit(); err != nil {
 				t.Fatal(err)
 			}
-			w.settle()
-			w.expectTexts(want)
-			w.replaysTexts(files.image(true), want)
-		}
-		for _, key := range []string{"k", "k2"} {
-			for _, policy := range []string{"@deleted", "@reset", "@changed"} {
-				if !w.take(key, 5, policy).Limited {
-					t.Errorf("%s: what was used under %s is forgotten", key, policy)
+			w.tick(second)
+			acked := w.texts()
+			files.failing(failOn("write"))
+			w.setPolicy("new", "7/1h", store.PolicyOptions{})
+			w.store.DeletePolicy("deleted")
+			w.setPolicy("reset", "6/1h", store.PolicyOptions{Reset: true})
+			w.setPolicy("changed", "50/1h", store.PolicyOptions{})
+			w.store.DeleteRule(store.Rule{Pattern: "deleted"}, w.now)
+			w.putRule(store.Rule{Pattern: "changed"})
+			w.putRule(store.Rule{Pattern: "new"})
+			w.take("k", 2, "@reset", "@changed", "9/1h")
+			if many { // more than are noted while nobody drains them
+				name := strings.Repeat("n", 1<<15)
+				for i := range 600 {
+					w.setPolicy(fmt.Sprint(name, i), "5/1h", store.PolicyOptions{})
+					w.store.DeletePolicy(fmt.Sprint(name, i))
 				}
+				w.setPolicy("unnoted", "8/1h", store.PolicyOptions{})
 			}
+			if err := w.commit(); err == nil {
+				t.Fatal("the disk is full")
+			}
+			w.take("k3", 3, "@new", "@reset") // in a round that had begun
+			if err := w.commit(); err == nil {
+				t.Fatal("what comes before is not written")
+			}
+			w.replaysTexts(files.image(true), acked)
+			files.failing(nil)
+			if rewrite {
+				if err := w.m.Rewrite(); err != nil {
+					t.Fatal(err)
+				}
+				w.settle()
+			}
+			want := w.texts()
+			for range 3 {
+				w.tick(second)
+				w.settle()
+				w.expectTexts(want)
+				w.replaysTexts(files.image(true), want)
+			}
+			w.take("k3", 2, "@new")
+			if err := w.commit(); err != nil {
+				t.Fatal(err)
+			}
+			want = w.texts()
+			w.reopen().expectTexts(want)
+			w.m.Stop()
 		}
-		w.reopen().expectTexts(want)
-		w.m.Stop()
 	}
 }
 
@@ -82,55 +89,6 @@ func (w *world) replaysTexts(files *memory, want map[string]string) {
 	next := &world{t: w.t, dir: w.dir, now: w.now, set: w.set, files: files}
 	next.mustOpen().expectTexts(want)
 	next.m.Stop()
-}
-
-// A rewrite does not keep what is still to be taken back, however long rounds hold that up.
-func TestARewriteWhileSettingsAreTakenBack(t *testing.T) {
-	w, files := inMemory(t, always)
-	w.mustOpen()
-	w.setPolicy("p", "5/1h", store.PolicyOptions{})
-	w.take("k", 5, "@p")
-	if err := w.commit(); err != nil {
-		t.Fatal(err)
-	}
-	want := w.texts()
-	failed := make(chan error)
-	files.failing(func(call, _ string) error {
-		if call != "write" {
-			return nil
-		}
-		w.m.Begin() // a round that begins while the write is under way
-		files.failing(nil)
-		return syscall.ENOSPC
-	})
-	w.store.DeletePolicy("p")
-	failures := w.m.Status().AOFFailures
-	go func() { failed <- w.commit() }()
-	for w.m.Status().AOFFailures == failures {
-		time.Sleep(time.Millisecond)
-	}
-	if err := w.m.Rewrite(); err != nil {
-		t.Fatal(err)
-	}
-	w.settle()
-	if err := w.m.Status().RewriteErr; err == nil {
-		t.Error("rewritten")
-	}
-	_ = w.m.Commit()
-	if err := <-failed; err == nil {
-		t.Error("the disk was full")
-	}
-	w.expectTexts(want)
-	w.tick(second)
-	if err := w.m.Rewrite(); err != nil {
-		t.Fatal(err)
-	}
-	w.settle()
-	if err := w.m.Status().RewriteErr; err != nil {
-		t.Error(err)
-	}
-	w.replaysTexts(files.image(true), want)
-	w.m.Stop()
 }
 
 // Many connections change policies and rules, and take from them, while the disk fails now and then and rewrites go on: in the
@@ -170,6 +128,7 @@ func TestSettingsUnderFire(t *testing.T) {
 			connections.Go(func() {
 				rnd := rand.New(rand.NewPCG(round, c))
 				for range 500 {
+					w.takenAgain()
 					w.m.Begin()
 					for range rnd.IntN(4) {
 						if w.m.Refusal() == nil {
@@ -200,7 +159,7 @@ func TestSettingsUnderFire(t *testing.T) {
 	}
 }
 
-// What was set before the Disk starts, as the policies of a file are, is not taken back, and gets to the disk.
+// What was set before the Disk starts, as the policies of a file are, gets to the disk.
 func TestSettingsBeforeTheStart(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		w, files := inMemory(t, always)
@@ -211,7 +170,6 @@ func TestSettingsBeforeTheStart(t *testing.T) {
 			}
 		}
 		w.mustOpen()
-		want := w.texts()
 		if refusal := w.m.Refusal(); (refusal != nil) != full {
 			t.Errorf("%v", refusal)
 		}
@@ -219,19 +177,16 @@ func TestSettingsBeforeTheStart(t *testing.T) {
 		if err := w.commit(); (err != nil) != full {
 			t.Errorf("%v", err)
 		}
-		if !full {
-			want = w.texts()
-		}
-		w.expectTexts(want)
 		files.failing(nil)
 		w.tick(second)
 		w.settle()
+		want := w.texts()
 		w.replaysTexts(files.image(true), want)
 		w.m.Stop()
 	}
 }
 
-// Whichever call fails, what was changed under limits is on the disk or was taken back byte for byte.
+// Whichever call fails, what was changed under limits is on the disk if Commit says so, byte for byte, or once the disk takes it.
 func TestAlwaysWithLimitsWhenTheDiskFails(t *testing.T) {
 	changes := []func(w *world){
 		func(w *world) { w.take("k", 1, "5/1h", "90/1h,algo=log") },
@@ -268,21 +223,24 @@ func TestAlwaysWithLimitsWhenTheDiskFails(t *testing.T) {
 		w.commit()
 		reached := files.failFrom(call, false)
 		for i, change := range changes {
-			before := w.texts()
+			want := w.texts()
 			change(w)
-			after := w.texts()
-			want := after
-			if err := w.commit(); err != nil {
-				want = before
+			holds := func() {
+				t.Helper()
+				next := &world{t: t, dir: w.dir, now: w.now, set: w.set, files: files.image(true)}
+				if next.mustOpen(); !maps.Equal(next.texts(), want) {
+					t.Fatalf("call %d, change %d: the file has %v\nwant %v", call, i, next.texts(), want)
+				}
+				next.m.Stop()
 			}
-			w.expectTexts(want)
-			next := &world{t: t, dir: w.dir, now: w.now, set: w.set, files: files.image(true)}
-			if next.mustOpen(); !maps.Equal(next.texts(), want) {
-				t.Fatalf("call %d, change %d: the file has %v\nwant %v", call, i, next.texts(), want)
+			if err := w.commit(); err == nil {
+				want = w.texts()
 			}
-			next.m.Stop()
+			holds()
 			files.failing(nil)
 			w.tick(second)
+			want = w.texts()
+			holds()
 		}
 		more = reached()
 		w.m.Stop()

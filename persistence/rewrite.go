@@ -110,11 +110,11 @@ func (d *Disk) rewrite() (err error) {
 	l := d.aof
 	lost := l.lost.Swap(false)
 	defer func() {
-		if err != nil && lost {
+		if lost && (err != nil || l.writeErr.Load() != nil) { // what was refused may be of before the clock was set, and comes behind
 			l.lost.Store(true)
 		}
 	}()
-	from, troubles, err := l.mark()
+	from, resized, err := l.mark()
 	if err != nil {
 		return err
 	}
@@ -155,11 +155,8 @@ func (d *Disk) rewrite() (err error) {
 	if err := l.checkSize(); err != nil {
 		return err
 	}
-	if l.resized != troubles.resized {
+	if l.resized != resized {
 		return errResized
-	}
-	if d.o.Fsync == Always && l.failed != troubles.failed {
-		return errors.New("a write has failed meanwhile, and some of the limits may be as they were before they were taken back")
 	}
 	if err := copyRange(f, l.file, from, l.size); err != nil {
 		return err
@@ -167,21 +164,15 @@ func (d *Disk) rewrite() (err error) {
 	return d.swap(f, temp)
 }
 
-// troubles are what may go wrong unseen while a rewrite runs: writes that have failed, and sizes that somebody else has changed.
-type troubles struct{ failed, resized int64 }
-
-// mark returns where what is appended from now on begins, and how many troubles there were. A stamp there has the checksums
-// of what follows begin anew, as they do in a new file.
-func (l *appendLog) mark() (from int64, seen troubles, err error) {
+// mark returns where what is appended from now on begins, and how often its size was changed by somebody else. A stamp there has
+// the checksums of what follows begin anew, as they do in a new file.
+func (l *appendLog) mark() (from, resized int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.undoing { // keys under a policy that is gone, and comes back, would not be told again
-		return 0, seen, errors.New("a write has failed, and what it was to write is still to be taken back")
-	}
 	if l.crc != 0 {
 		err = l.appendLocked(nil, false)
 	}
-	return l.size, troubles{l.failed, l.resized}, err
+	return l.size, l.resized, err
 }
 
 // rewriteDirect does the same before anybody is served.
@@ -252,7 +243,6 @@ func (d *Disk) swap(f *paced, temp string) error {
 	l.file, l.size, l.baseSize, l.crc, l.torn = d.appending(f.File, info.Size()), info.Size(), info.Size(), 0, false
 	l.resized = 0
 	l.show()
-	l.swaps.Add(1)
 	d.noteAstray(nil)
 	return nil
 }

@@ -158,3 +158,28 @@ func TestTheWallClockIsSetWhileFilesAreWritten(t *testing.T) {
 		})
 	}
 }
+
+// What the disk has refused is written in the wall time that it was gathered in, also behind a rewrite that was made since the clock
+// was set. Another one puts that right.
+func TestARefusedCommitAndTheWallClock(t *testing.T) {
+	w, files := inMemory(t, always)
+	w.mustOpen()
+	w.put("a", store.State{TAT: uint64(w.now + 90*second)})
+	files.failing(failOn("write"))
+	if err := w.commit(); err == nil {
+		t.Fatal("the disk is full")
+	}
+	files.failing(nil)
+	w.setWall(3600 * second)
+	if err := w.m.Rewrite(); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	for range 2 {
+		w.tick(second)
+		w.settle()
+	}
+	w.now += 3600 * second // what the next process takes for the time
+	w.replays(files.image(true), map[string]store.State{"a": {TAT: uint64(t0 + 3690*second)}})
+	w.m.Stop()
+}

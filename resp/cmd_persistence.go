@@ -192,7 +192,7 @@ func (srv *Server) load(carrier carrier) error {
 			srv.log.Warn("left out what is no limit", "files", loaded.Files, "found", loaded.OthersText())
 		}
 	}
-	if err := srv.setPolicies(); err != nil { // before Start, from which on what cannot be written is taken back
+	if err := srv.setPolicies(); err != nil { // before Start, which writes them
 		return err
 	}
 	// Loading has doubled the heap some ten times, so the next collection may be due with whatever is allocated next, as in the

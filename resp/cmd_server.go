@@ -23,10 +23,6 @@ func cmdFlush(s *Session, args [][]byte) {
 		s.replyError(errSyntax)
 		return
 	}
-	if err := s.srv.persist.AllowFlush(); err != nil {
-		s.replyError(errMisconf, err)
-		return
-	}
 	s.srv.store.Flush()
 	s.replyOK()
 }

@@ -6,29 +6,7 @@ import (
 	"testing"
 )
 
-// What a commit may have to take back is held until it is done, so much of that ends a round: here that is 9,000 calls of a
-// log for each command of 100 bytes.
-func TestACommitOfLongLogs(t *testing.T) {
-	disk := &fullDisk{}
-	eachCarrierOn(t, disk, func(t *testing.T, srv *Server, addr string) {
-		const keys = 100
-		c, began := dialTest(t, addr), srv.clock()-1e9
-		log := fmt.Sprintf("'limit=10000/1h,algo=log calls=%d:1%s'", began, strings.Repeat(",+1:1", 8_999))
-		var parts, replies strings.Builder
-		for i := range keys {
-			c.ask(fmt.Sprintf("HSET %s:%d log/1h %s\r\n", t.Name(), i, log), ":1\r\n")
-			fmt.Fprintf(&parts, "HSET %s:%d 'log/1h 1' 'limit=10000/1h,algo=log after=%d calls=%d:1'\r\n", t.Name(), i, began+8_999, began+9_000)
-			replies.WriteString(":0\r\n")
-		}
-		before := disk.syncs.Load()
-		c.ask(parts.String(), replies.String())
-		if syncs := disk.syncs.Load() - before; syncs < 3 {
-			t.Errorf("%d commits of %d logs, which are 14 MB", syncs, keys)
-		}
-	})
-}
-
-// Nor does a round read without an end: each byte is held some six times until the commit. Who was not read is the first in the next.
+// A round does not read without an end: each byte is held some six times until the commit. Who was not read is the first in the next.
 func TestARoundEndsAfterSomeBytes(t *testing.T) {
 	disk := &fullDisk{}
 	eachCarrierOn(t, disk, func(t *testing.T, srv *Server, addr string) {

@@ -63,7 +63,7 @@ func (d *fullDisk) Lock(name string) (persistence.File, error)   { return d.Appe
 func (d *fullDisk) Names(string, persistence.File) (bool, error) { return true, nil }
 func (d *fullDisk) List(string) ([]string, error)                { return nil, nil }
 
-// What cannot be written is answered so, wherever it stands among other commands, and counts nothing.
+// What cannot be written is answered so, wherever it stands among other commands. What found it out counts; what follows does not run.
 func TestADiskThatIsFull(t *testing.T) {
 	disk := &fullDisk{}
 	eachCarrierOn(t, disk, func(t *testing.T, srv *Server, addr string) {
@@ -86,11 +86,11 @@ func TestADiskThatIsFull(t *testing.T) {
 		}
 		disk.full.Store(false)
 		eventually(t, "write though the disk has space again", func() bool { return srv.persist.Refusal() == nil })
-		c.ask(key(call), "*5\r\n:0\r\n:5\r\n:3\r\n:-1\r\n") // so none of the others counted
+		c.ask(key(call), "*5\r\n:0\r\n:5\r\n:1\r\n:-1\r\n") // after one that was answered and two that found it out
 	})
 }
 
-// A policy or a rule that cannot be written is not in force.
+// A policy or a rule that found out that it cannot be written is in force, and one that follows is not.
 func TestSettingsOnADiskThatIsFull(t *testing.T) {
 	disk := &fullDisk{}
 	eachCarrierOn(t, disk, func(t *testing.T, srv *Server, addr string) {
@@ -100,10 +100,15 @@ func TestSettingsOnADiskThatIsFull(t *testing.T) {
 		c.ask(named("CL.POLICY SET NAME 5/1d\r\nCL.TAKE NAME:k @NAME COST 5\r\n"), ":1\r\n*7\r\n:0\r\n:5\r\n:0\r\n:-1\r\n:86400000\r\n:5\r\n:0\r\n")
 		disk.full.Store(true)
 		c.ask(named("CL.POLICY SET NAME 9/1d RESET\r\nCL.POLICY SET NAME:new 9/1d\r\nCL.RULE ADD DENY NAME*\r\n"), misconf+misconf+misconf)
-		c.ask(named("CL.POLICY GET NAME\r\nCL.POLICY GET NAME:new\r\nCL.RULE LIST NAME*\r\n"), "$4\r\n5/1d\r\n$-1\r\n*0\r\n")
+		c.ask(named("CL.POLICY SET NAME 7/1d\r\nCL.POLICY SET NAME:late 7/1d\r\nCL.RULE DEL DENY NAME*\r\n"), misconf+misconf+misconf)
+		want := func() {
+			c.ask(named("CL.POLICY GET NAME\r\nCL.POLICY GET NAME:new\r\nCL.POLICY GET NAME:late\r\n"), "$4\r\n9/1d\r\n$4\r\n9/1d\r\n$-1\r\n")
+		}
+		want()
 		disk.full.Store(false)
 		eventually(t, "write though the disk has space again", func() bool { return srv.persist.Refusal() == nil })
-		c.ask(named("CL.TAKE NAME:k @NAME PEEK\r\n"), "*7\r\n:1\r\n:5\r\n:0\r\n")
+		want()
+		c.ask(named("CL.TAKE NAME:k @NAME PEEK\r\n"), "*7\r\n:1\r\n:0\r\n:0\r\n")
 	})
 }
 

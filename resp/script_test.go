@@ -421,7 +421,7 @@ func TestAScriptsWritesWaitForTheDisk(t *testing.T) {
 
 				disk.full.Store(true)
 				c.ask("PING\r\n"+evalCall(strings.ReplaceAll(script, "'7'", "'8'"), "1", t.Name())+"PING\r\n", "+PONG\r\n"+misconfFull+"+PONG\r\n")
-				c.ask("GET "+t.Name()+"\r\n", "$1\r\n7\r\n")
+				c.ask("GET "+t.Name()+"\r\n", "$1\r\n8\r\n")
 				disk.full.Store(false)
 				eventually(t, "recovery", func() bool { return srv.persist.Refusal() == nil })
 				c.ask(evalCall(strings.ReplaceAll(script, "'7'", "'9'"), "1", t.Name()), "+OK\r\n")
@@ -431,8 +431,8 @@ func TestAScriptsWritesWaitForTheDisk(t *testing.T) {
 	}
 }
 
-// All that a script has written is undone when the disk does not take it, and so is what EXEC had written before it.
-func TestAScriptIsUndoneAsAWhole(t *testing.T) {
+// A script whose writes the disk refuses has run as a whole, and so has EXEC with one in it.
+func TestAScriptThatIsRefusedHasRun(t *testing.T) {
 	disk := &fullDisk{}
 	carrierTest{files: disk, settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
 		c := dialTest(t, addr)
@@ -440,9 +440,10 @@ func TestAScriptIsUndoneAsAWhole(t *testing.T) {
 		c.ask(frame("SET", key(1), "1")+frame("SET", key(2), "2"), "+OK\r\n+OK\r\n")
 		disk.full.Store(true)
 		c.ask(evalCall("redis.call('SET', KEYS[1], '8') for i = 1, 2e5 do end redis.call('DEL', KEYS[2]) return 1", "2", key(1), key(2)), misconfFull)
-		c.ask(frame("GET", key(1))+frame("GET", key(2)), "$1\r\n1\r\n$1\r\n2\r\n")
+		c.ask(frame("GET", key(1))+frame("GET", key(2)), "$1\r\n8\r\n$-1\r\n")
 		disk.full.Store(false)
 		eventually(t, "recovery", func() bool { return srv.persist.Refusal() == nil })
+		c.ask(frame("SET", key(1), "1")+frame("SET", key(2), "2"), "+OK\r\n+OK\r\n")
 
 		gate := make(chan error)
 		disk.gate.Store(&gate)
@@ -459,7 +460,7 @@ func TestAScriptIsUndoneAsAWhole(t *testing.T) {
 		c.ask("", "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n"+misconfFull+misconfFull)
 		disk.full.Store(false)
 		eventually(t, "recovery", func() bool { return srv.persist.Refusal() == nil })
-		c.ask(frame("GET", key(1))+frame("GET", key(2)), "$1\r\n1\r\n$1\r\n2\r\n")
+		c.ask(frame("GET", key(1))+frame("GET", key(2)), "$1\r\n8\r\n$1\r\n9\r\n")
 	})
 }
 

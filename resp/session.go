@@ -107,7 +107,7 @@ func (s *Session) Serve(data []byte) (more bool) {
 		if !again || s.end != open {
 			break
 		}
-		if s.srv.clock()-startNS > sliceNS || s.srv.commitDue() {
+		if s.srv.clock()-startNS > sliceNS {
 			s.unserved = true
 			break
 		}
@@ -192,7 +192,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	defer func() { s.scratch.endNS = s.scratch.stats.finish(s) }()
 	limits, batchable := s.heed()
 	for s.end == open && len(data) > 0 {
-		if len(s.out) >= flushAt || s.scratch.stats.slowNS > sliceNS || srv.commitDue() {
+		if len(s.out) >= flushAt || s.scratch.stats.slowNS > sliceNS {
 			return data, true
 		}
 		s.scratch.mark = len(s.out)

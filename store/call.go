@@ -66,7 +66,6 @@ func (c *Call) load(before []Call, all int, a Access) error {
 		c.sh.countLookup(c.e)
 		if c.e != nil && c.e.holdsLimits() {
 			if c.held = c.sh.countTallies(c.e); c.held+all > MaxLimits {
-				c.sh.remember(c.n, c.e, c.Key) // Undo may bring a policy back whose state goes here
 				c.sh.journal.mark(c.n, c.e)
 				c.held = c.sh.dropDeadTallies(c.e, a.NowNS)
 			}
@@ -199,13 +198,6 @@ func (c *Call) change(before []Call, cost int64, mode cell.Mode, nowNS int64) {
 		if b.sharesState(c) {
 			c.tally, c.st = b.tally, b.st
 		}
-	}
-	switch {
-	case c.e == nil:
-	case c.tally != nil && !c.tally.same(c.Limit, c.shape), mode == cell.Force && c.Limit.Full(&c.st): // more than calls that were added
-		c.sh.remember(c.n, c.e, c.Key)
-	default:
-		c.sh.rememberCalls(c.n, c.e, c.Key)
 	}
 	if !c.tried && !c.adopts {
 		c.Decision = c.Limit.Decide(&c.st, c.sh.timeOf(c.Limit, nowNS), cost, mode)

@@ -75,7 +75,6 @@ func TestCopyInAFullStore(t *testing.T) {
 func TestCopiesWhileAllTake(t *testing.T) {
 	for _, maxKeys := range []int64{4, 1000} {
 		s := store.New(store.Options{MaxKeys: maxKeys, Shards: 8, Journal: true})
-		s.KeepUndo()
 		var clock atomic.Int64
 		clock.Store(t0)
 		key := func(i int) []byte { return fmt.Append(nil, "key ", i%8) }
@@ -95,11 +94,6 @@ func TestCopiesWhileAllTake(t *testing.T) {
 							t.Errorf("%q is told with %d limits", c.Key, len(*c.State.Limits))
 						}
 					})
-					if i%10 == 0 {
-						s.Undo(now)
-					} else {
-						s.Keep()
-					}
 				default:
 					if _, err := s.Take(under(t, string(key(i)), "1000/1h,algo=log", "1000/1h"), store.TakeOptions{Cost: 1}, at(now)); err != nil {
 						t.Error(err)

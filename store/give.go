@@ -39,7 +39,6 @@ func (s *Store) giveLocked(c *Call, n int64, a Access, paid *prepaid) (given int
 		return 0, nil
 	}
 	c.fetch(a.NowNS)
-	c.sh.remember(c.n, c.e, c.Key) // a ring is changed where it is
 	c.sh.journal.mark(c.n, c.e)
 	if given = c.Limit.Give(&c.st, c.sh.timeOf(c.Limit, a.NowNS), n); given == 0 && !c.carried {
 		return 0, nil

@@ -41,7 +41,7 @@ func (sh *shard) prune(n uint32, e *slot, nowNS int64) bool {
 	if !sh.gone(e) {
 		return true
 	}
-	limits := sh.limits(e, false)
+	limits := sh.limits(e)
 	end := sh.endOf(limits)
 	if end <= uint64(nowNS) {
 		sh.remove(n, e)
@@ -49,7 +49,6 @@ func (sh *shard) prune(n uint32, e *slot, nowNS int64) bool {
 	}
 	var scratch [hugeKey]byte
 	key := sh.keys.view(n, e, &scratch)
-	sh.remember(n, e, key) // Undo may bring a policy back whose state goes here
 	before := sh.limitBytes(e)
 	sh.setLimits(e, limits)
 	sh.releaseBytes(before - sh.limitBytes(e))
@@ -88,14 +87,6 @@ func (s *Store) pruneSome(nowNS int64) bool {
 		l.walking = 0 // the next one starts anew
 	}
 	return true
-}
-
-// again has the whole table walked through once more, if a policy ever went.
-func (l *losses) again() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.walking = 0
-	l.walked.Store(0)
 }
 
 // due reports whether there is a walk to do.

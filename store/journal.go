@@ -27,7 +27,6 @@ type journal struct {
 	gone    map[string]struct{} // keys that were removed and have not come back
 	bytes   int                 // of gone
 	lost    bool                // there were more than mostGone
-	undo    undoLog
 }
 
 // mark notes a slot, once.
@@ -83,7 +82,6 @@ func (j *journal) clear() {
 		return
 	}
 	j.changed, j.gone, j.bytes, j.lost = nil, nil, 0, false
-	j.undo.notes, j.undo.keys = nil, nil
 }
 
 // drain is how far Drain has come.
@@ -94,9 +92,7 @@ type drain struct {
 	list    []uint32
 	slots   []uint32 // of list, those that are still to be told
 	gone    []string
-	flushes uint64    // that have been told
-	undo    []undoLog // taken since the last Keep
-	spare   []undoLog // empty ones to use again
+	flushes uint64 // that have been told
 	scratch [hugeKey]byte
 }
 
@@ -104,8 +100,8 @@ type drain struct {
 // until there are none, it tells each key that changed before the first call, once, with its latest state. Whoever applies all changes
 // to a copy has the store's keys in it, but for dead ones. Changes made meanwhile may be told now or the next time.
 //
-// fn is called under a lock: it must be quick and not use the store. One goroutine at a time may call Drain, Undo and
-// Keep. Without Options.Journal there are no changes.
+// fn is called under a lock: it must be quick and not use the store. One goroutine at a time may call Drain.
+// Without Options.Journal there are no changes.
 func (s *Store) Drain(fn func(Change)) (more bool) {
 	d := &s.drain
 	sh := &s.shards[d.shard]
@@ -116,8 +112,8 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 	defer d.mu.Unlock()
 	sh.mu.Lock()
 	if flushes := s.flushes.Load(); flushes != d.flushes {
-		// All that is still to be told was before the flush, and all that Undo knows of. To tell it after would bring it back.
-		d.flushes, d.slots, d.gone, d.began, d.undo = flushes, nil, nil, false, nil
+		// All that is still to be told was before the flush. To tell it after would bring it back.
+		d.flushes, d.slots, d.gone, d.began = flushes, nil, nil, false
 		fn(Change{Flush: true})
 	}
 	if !d.began {
@@ -140,7 +136,7 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 		n := d.slots[0]
 		d.slots = d.slots[1:]
 		e := sh.slabs.at(n)
-		e.use &^= flagJournaled | flagNoted
+		e.use &^= flagJournaled
 		if e.list() != freeList {
 			told += sh.costBytes(n, e)
 			st := sh.full(n, e)
@@ -175,7 +171,6 @@ func (d *drain) take(j *journal, fn func(Change)) {
 		fn(Change{Lost: true})
 	}
 	j.gone, j.bytes, j.lost = nil, 0, false
-	d.takeUndo(j)
 }
 
 // Changed is the number of changes still to be told, about: of slots, and of keys that are gone.

@@ -28,8 +28,6 @@ type LimitState struct {
 	Literal cell.Literal
 	State   cell.State
 	Told    cell.Told // of a log that Drain tells of: what it has told before
-
-	marked bool // State is the log's cell.Literal.Mark
 }
 
 // AppendName appends what tools call it: @api, or the literal's slot.
@@ -93,14 +91,6 @@ func (t *table) dropTallies(e *slot) {
 	}
 	e.use &^= flagLimits
 	e.touchedNS = touched
-}
-
-// tallyOf is that of a limit under a key, nil if there is none, or no key.
-func (t *table) tallyOf(e *slot, l *LimitState) *tally {
-	if e == nil || !e.holdsLimits() {
-		return nil
-	}
-	return t.findTally(e, &l.Literal, l.policyID(), shapeOf(&l.Literal.Slot))
 }
 
 func (t *table) findTally(e *slot, l *cell.Literal, policy, shape uint32) *tally {
@@ -177,19 +167,15 @@ func (t *table) costBytes(n uint32, e *slot) int64 {
 	return costBytes(t.keys.length(n, e)) + t.limitBytes(e)
 }
 
-// limits are what a key holds: gone says whether with what was of policies that are gone, under a Policy that is but an ID.
-// The rings are the store's own, and valid under its lock only.
-func (sh *shard) limits(e *slot, gone bool) (to Limits) {
+// limits are what a key holds, but for what was of policies that are gone. The rings are the store's own, and valid under its
+// lock only.
+func (sh *shard) limits(e *slot) (to Limits) {
 	for n := e.firstTally(); n != 0; {
 		p := sh.tallies.at(n)
 		n = p.next
 		var policy *Policy
 		if p.policy != 0 {
-			policy = sh.policies.byID(p.policy)
-			switch {
-			case policy == nil && gone:
-				policy = &Policy{ID: p.policy}
-			case policy == nil: // deleted, or reset
+			if policy = sh.policies.byID(p.policy); policy == nil { // deleted, or reset
 				continue
 			}
 		}
@@ -229,7 +215,7 @@ func (l Limits) clone() Limits {
 func (sh *shard) full(n uint32, e *slot) State {
 	st := sh.state(n, e)
 	if st.Kind == HoldsLimits {
-		limits := sh.limits(e, false)
+		limits := sh.limits(e)
 		st.TAT, st.Limits = sh.endOf(limits), &limits
 	}
 	return st
@@ -237,16 +223,6 @@ func (sh *shard) full(n uint32, e *slot) State {
 
 // endOf is when the last of limits has nothing left to remember.
 func (t *table) endOf(limits Limits) (end uint64) { return limits.endNS(t.wall.Load()) }
-
-// whole is full with what was of policies that are gone, which Undo may bring back.
-func (sh *shard) whole(n uint32, e *slot) State {
-	st := sh.state(n, e)
-	if st.Kind == HoldsLimits {
-		limits := sh.limits(e, true)
-		st.Limits = &limits
-	}
-	return st
-}
 
 // limitBytes is what the limits of a state take, by the estimate of MaxBytes.
 func (st State) limitBytes() int64 {
@@ -279,7 +255,7 @@ func (sh *shard) tell(e *slot, limits Limits) {
 		if !known {
 			l.Told = cell.Told{}
 		}
-		r.told, r.marked = l.Literal.Tell(&l.State, l.Told), false
+		r.told = l.Literal.Tell(&l.State, l.Told)
 	}
 }
 
@@ -338,7 +314,7 @@ func (s *Store) Limits(key []byte, a Access, fn func(*LimitState)) (bool, error)
 	case !e.holdsLimits():
 		return true, ErrWrongType
 	}
-	limits := sh.limits(e, false)
+	limits := sh.limits(e)
 	for i := range limits {
 		l := &limits[i]
 		if sh.limitEndNS(&l.Literal, &l.State) <= uint64(a.NowNS) {

@@ -34,50 +34,6 @@ func (m *limitsMachine) tell() {
 	})
 }
 
-func (m *limitsMachine) commit(*rapid.T) {
-	m.tell()
-	m.store.Keep()
-	m.kept = limitsModel{keys: cloneKeys(m.model.keys), policies: maps.Clone(m.model.policies)}
-}
-
-func (m *limitsMachine) undo(t *rapid.T) {
-	if !m.undoes {
-		return
-	}
-	if rapid.Bool().Draw(t, "told") {
-		m.tell()
-	}
-	m.store.Undo(m.model.nowNS)
-	m.model.policies = maps.Clone(m.kept.policies)
-	m.evictedSome(t, nil)
-	if m.model.keys = cloneKeys(m.kept.keys); m.evicts {
-		m.takeOver(t) // what has gone since to make room for what is taken back, and the order of use, are not the model's
-	}
-	for key := range m.model.keys {
-		m.expectText(t, key)
-	}
-	m.takeOverRings(t)
-}
-
-// takeOverRings gives the model's logs the memory that they have: taken back, one keeps what it has grown to.
-func (m *limitsMachine) takeOverRings(t *rapid.T) {
-	for key, k := range m.model.keys {
-		if k.limits == nil {
-			continue
-		}
-		if err := m.store.Update([]byte(key), untouched(m.model.nowNS), func(st store.State, _ bool) (store.State, store.Action) {
-			for i := range *st.Limits {
-				l := &(*st.Limits)[i]
-				h := m.model.held(l)
-				k.find(&l.Literal, h.policy).st = h.st
-			}
-			return st, store.Leave
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // evictedSome reports that the store has evicted keys since it was last asked, or that what was asked of it is more than all
 // others' room. Then the model takes over what is there.
 func (m *limitsMachine) evictedSome(t *rapid.T, err error) bool {
@@ -164,7 +120,7 @@ func (m *limitsMachine) check(t *rapid.T) {
 
 // checkCopy compares what Drain and Export tell.
 func (m *limitsMachine) checkCopy(t *rapid.T) {
-	m.commit(t)
+	m.tell()
 	policies := map[string]string{}
 	for name, p := range m.model.policies {
 		policies[name] = p.limit.String()
@@ -193,7 +149,7 @@ func (m *limitsMachine) checkCopy(t *rapid.T) {
 }
 
 func runLimitsMachine(t *rapid.T, shards int) {
-	m := &limitsMachine{copied: map[string]string{}, named: map[string]string{}, kept: limitsModel{keys: map[string]*heldKey{}, policies: map[string]heldPolicy{}}}
+	m := &limitsMachine{copied: map[string]string{}, named: map[string]string{}}
 	m.keys = rapid.SliceOfN(rapid.SampledFrom(limitKeys), 1, 5).Draw(t, "keys")
 	texts := limitTexts
 	if m.policyTexts = policyTexts; rapid.IntRange(0, 2).Draw(t, "calendar") == 0 {
@@ -208,15 +164,12 @@ func runLimitsMachine(t *rapid.T, shards int) {
 	}
 	m.resets = !m.evicts && rapid.Bool().Draw(t, "resets")
 	m.store = store.New(store.Options{MaxKeys: m.model.maxKeys, MaxBytes: m.model.maxBytes, NoEviction: m.model.refuses, Shards: shards, Journal: true})
-	if m.undoes = rapid.Bool().Draw(t, "undoes"); m.undoes {
-		m.store.KeepUndo()
-	}
 	actions := map[string]func(*rapid.T){
 		"":     m.check,
 		"take": m.take, "take2": m.take, "take3": m.take, "take4": m.take, "take5": m.take, "take6": m.take,
 		"give": m.give, "throttle": m.throttle, "set": m.set, "expire": m.expire, "delete": m.delete, "rename": m.rename, "copy": m.copy,
 		"copyFields": m.copyFields, "setPolicy": m.setPolicy, "setPolicy2": m.setPolicy, "deletePolicy": m.deletePolicy,
-		"pass": m.pass, "pass2": m.pass, "sweep": m.sweep, "setWall": m.setWall, "setWall2": m.setWall, "undo2": m.undo, "flush": m.flush, "commit": m.commit, "undo": m.undo, "checkCopy": m.checkCopy,
+		"pass": m.pass, "pass2": m.pass, "sweep": m.sweep, "setWall": m.setWall, "setWall2": m.setWall, "flush": m.flush, "tell": func(*rapid.T) { m.tell() }, "checkCopy": m.checkCopy,
 	}
 	for range 3 {
 		t.Repeat(actions)

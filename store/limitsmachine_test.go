@@ -21,13 +21,11 @@ type limitsMachine struct {
 	texts       []string // few of all limits, so that they meet
 	store       *store.Store
 	model       limitsModel
-	kept        limitsModel       // whose keys and policies Undo goes back to
 	copied      map[string]string // what Drain has told
 	named       map[string]string // what DrainSettings has told of policies
 	evicted     int64
 	evicts      bool
-	undoes      bool
-	resets      bool // policies are reset and deleted. What is under them then takes room until it is met, or taken back
+	resets      bool // policies are reset and deleted. What is under them then takes room until it is met
 }
 
 var (
@@ -367,43 +365,22 @@ func (m *limitsMachine) deletePolicy(t *rapid.T) {
 
 func (m *limitsMachine) pass(t *rapid.T) {
 	m.model.pass(rapid.SampledFrom([]int64{0, 1, 1000, second / 10, second / 3, second, 3 * second, 70 * second}).Draw(t, "ns"))
-	kept := maps.Clone(m.kept.keys)
-	m.model.dropDead(m.kept.keys)
-	m.commitOver(t, kept)
 }
 
-// setWall sets the wall clock. What Undo may bring back goes with it.
+// setWall sets the wall clock.
 func (m *limitsMachine) setWall(t *rapid.T) {
 	model := &m.model
 	ahead := rapid.SampledFrom([]int64{0, 1, -1, second / 3, 20 * second, -20 * second, 70 * second, -3000 * second}).Draw(t, "ahead")
 	m.store.SetWall(model.nowNS+ahead, model.nowNS)
-	for _, keys := range []map[string]*heldKey{model.keys, m.kept.keys} {
-		model.setWall(keys, ahead)
-	}
+	model.setWall(model.keys, ahead)
 	model.aheadNS = ahead
-	kept := maps.Clone(m.kept.keys)
-	for _, keys := range []map[string]*heldKey{model.keys, m.kept.keys} {
-		for _, k := range keys {
-			if k.limits != nil {
-				k.tat = model.end(k)
-			}
+	for _, k := range model.keys {
+		if k.limits != nil {
+			k.tat = model.end(k)
 		}
-		model.dropDead(keys)
 	}
-	m.commitOver(t, kept)
+	model.dropDead(model.keys)
 	m.checkCopyAnew()
-}
-
-// commitOver leaves nothing to Undo that was there before and is over by the wall clock: if that is set back, what was removed is
-// there again, and what was swept is not.
-func (m *limitsMachine) commitOver(t *rapid.T, before map[string]*heldKey) {
-	for key, k := range before {
-		aligned := slices.ContainsFunc(k.limits, func(h heldLimit) bool { return h.limit.Aligned() })
-		if m.kept.keys[key] == nil && (k.expiry > 0 || aligned) {
-			m.commit(t)
-			return
-		}
-	}
 }
 
 // checkCopyAnew has a copy of all that is there, as the files are written anew when the wall clock is set.
@@ -419,5 +396,5 @@ func (m *limitsMachine) sweep(*rapid.T) { sweep(m.store, m.model.nowNS) }
 func (m *limitsMachine) flush(*rapid.T) {
 	m.store.Flush()
 	clear(m.model.keys)
-	m.commit(nil)
+	m.tell()
 }

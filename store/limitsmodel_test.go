@@ -10,8 +10,7 @@ import (
 	"celld/store"
 )
 
-// limitsModel is what a store does with keys of both kinds, told as simply as can be: a map, copied whenever it may have to
-// be taken back.
+// limitsModel is what a store does with keys of both kinds, told as simply as can be: a map.
 type limitsModel struct {
 	nowNS    int64
 	aheadNS  int64 // of the wall time

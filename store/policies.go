@@ -127,14 +127,7 @@ func (p *policies) put(s *Store, name string, policy *Policy, renewed bool) {
 		p.byName[name], p.ids[policy.ID] = policy, policy
 	}
 	p.version.Add(1)
-	s.settings.note(settingWas{Setting: Setting{PolicySetting, name}, policy: old}, renewed)
-}
-
-// restore makes a policy what it was, with its ID.
-func (p *policies) restore(s *Store, was settingWas) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.put(s, was.Name, was.policy, false)
+	s.settings.note(Setting{PolicySetting, name}, renewed)
 }
 
 // Policies returns all, sorted by name.

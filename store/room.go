@@ -20,7 +20,6 @@ type room struct {
 	spentKeys, spentBytes atomic.Int64 // of them, what spent keys take
 	maxKeys, maxBytes     atomic.Int64 // in force now: while the store shrinks, on their way down to the wanted ones
 	noEviction            atomic.Bool
-	noted                 atomic.Int64 // see NotedBytes
 	idle                  atomic.Int64 // bytes of places in slabs that no key uses, about
 }
 

@@ -112,22 +112,11 @@ func (rs *rules) put(s *Store, name string, r *Rule) {
 	if rs.all == nil {
 		rs.all = make(map[string]*Rule)
 	}
-	s.settings.note(settingWas{Setting: Setting{RuleSetting, name}, rule: rs.all[name]}, false)
+	s.settings.note(Setting{RuleSetting, name}, false)
 	rs.all[name] = r
 	rs.index(r)
 	rs.endsWith(r)
 	rs.any.Store(true)
-}
-
-// restore makes a rule what it was.
-func (rs *rules) restore(s *Store, was settingWas) {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	if was.rule != nil {
-		rs.put(s, was.Name, was.rule)
-	} else if r := rs.all[was.Name]; r != nil { // else it was over and is gone
-		rs.remove(s, was.Name, r)
-	}
 }
 
 // DeleteRule removes a rule and reports whether it held.
@@ -202,7 +191,7 @@ func (rs *rules) remove(s *Store, name string, r *Rule) {
 		rs.any.Store(false)
 		rs.lengths = nil
 	}
-	s.settings.note(settingWas{Setting: Setting{RuleSetting, name}, rule: r}, false)
+	s.settings.note(Setting{RuleSetting, name}, false)
 	set := rs.set(r)
 	prefix, isPrefix := strings.CutSuffix(r.Pattern, "*")
 	switch {

@@ -16,7 +16,7 @@ const emptyPerPlace = 16
 // looks at count places (1 if less), and calls fn, with no lock held, for the live keys in them: count at most, or none
 // though there are more. Any cursor is safe; one that Scan never returned may skip keys.
 //
-// A key keeps its slot as long as it is there, also when it is renamed over or taken back, and slots are visited in their
+// A key keeps its slot as long as it is there, also when it is renamed over, and slots are visited in their
 // order. So one that is there from the first call to the last is delivered once; one that is deleted and put again meanwhile
 // may be met twice.
 func (s *Store) Scan(cursor uint64, count int, nowNS int64, fn func(key string, st State)) (next uint64) {

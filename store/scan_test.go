@@ -9,13 +9,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Keys of both kinds come, go, expire, are evicted, renamed over others and taken back between the steps of a scan; those
+// Keys of both kinds come, go, expire, are evicted and renamed over others between the steps of a scan; those
 // that stay are all delivered.
 func TestScanDeliversAllThatStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		maxKeys := rapid.IntRange(1, 200).Draw(t, "maxKeys")
-		undo := rapid.Bool().Draw(t, "undo")
-		s := store.New(store.Options{MaxKeys: int64(maxKeys), Shards: rapid.SampledFrom([]int{1, 2, 8}).Draw(t, "shards"), Journal: undo})
+		s := store.New(store.Options{MaxKeys: int64(maxKeys), Shards: rapid.SampledFrom([]int{1, 2, 8}).Draw(t, "shards"), Journal: rapid.Bool().Draw(t, "journal")})
 		now, names := t0, 0
 		insert := func() {
 			names++
@@ -34,10 +33,6 @@ func TestScanDeliversAllThatStays(t *testing.T) {
 		ever, delivered := map[string]bool{}, map[string]bool{}
 		for key := range stay {
 			ever[key] = true
-		}
-		if undo {
-			drain(s, func(store.Change) {})
-			s.KeepUndo()
 		}
 		some := func() string { return fmt.Sprint(rapid.IntRange(1, names+1).Draw(t, "some")) }
 		change := func(gone map[string]bool) {
@@ -81,13 +76,7 @@ func TestScanDeliversAllThatStays(t *testing.T) {
 			for range rapid.IntRange(0, 8).Draw(t, "changes") {
 				change(gone)
 			}
-			if undo && rapid.Bool().Draw(t, "take back") {
-				s.Undo(now)
-				clear(gone)
-			} else if undo {
-				drain(s, func(store.Change) {})
-				s.Keep()
-			}
+			drain(s, func(store.Change) {})
 			for key := range stay {
 				if _, ok := s.IdleNS([]byte(key), now); !ok || gone[key] {
 					delete(stay, key)

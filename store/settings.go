@@ -43,18 +43,15 @@ type settings struct {
 	changed map[Setting]bool // whether it was renewed
 	bytes   int              // of changed
 	lost    bool             // there were more than mostChanged
-	undo    settingsUndo
 }
 
-// note notes what a setting was before it changed.
-func (s *settings) note(was settingWas, renewed bool) {
+// note notes that a setting changes.
+func (s *settings) note(setting Setting, renewed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.changes++; !s.on {
 		return
 	}
-	s.undo.note(was)
-	setting := was.Setting
 	before, noted := s.changed[setting]
 	if !noted {
 		if s.bytes >= mostChanged {
@@ -76,7 +73,6 @@ func (s *Store) DrainSettings(fn func(SettingChange)) (lost bool) {
 	changed := s.settings.changed
 	lost = s.settings.lost
 	s.settings.changed, s.settings.bytes, s.settings.lost = nil, 0, false
-	s.settings.undo.told = len(s.settings.undo.notes)
 	s.settings.mu.Unlock()
 	for setting, renewed := range changed {
 		fn(SettingChange{setting, renewed})

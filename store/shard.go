@@ -128,7 +128,6 @@ func (sh *shard) meet(hash uint64, key []byte, a Access) (uint32, *slot) {
 
 // link adds a key that is not there. Its room, and that of its limits, has been claimed.
 func (sh *shard) link(hash uint64, key []byte, st State, spent bool, nowNS int64) (uint32, *slot) {
-	sh.remember(noSlot, nil, key)
 	n, e := sh.slabs.take()
 	sh.keys.set(n, e, key)
 	e.touchedNS = nowNS
@@ -145,7 +144,6 @@ func (sh *shard) link(hash uint64, key []byte, st State, spent bool, nowNS int64
 	sh.changes++
 	sh.publish()
 	sh.journal.put(n, e, key)
-	sh.remembered(e)
 	sh.bumpWatched(key)
 	return n, e
 }
@@ -157,14 +155,13 @@ func (sh *shard) put(n uint32, e *slot, tat uint64, key []byte) {
 		sh.set(n, e, State{TAT: tat}, false, key)
 		return
 	}
-	sh.remember(n, e, key)
 	e.tat = tat
 	sh.changes++
 	sh.journal.mark(n, e)
 	sh.bumpWatched(key)
 }
 
-// putEnd is put for a slot that holds limits, which have changed already: remember comes before that.
+// putEnd is put for a slot that holds limits, which have changed already.
 func (sh *shard) putEnd(n uint32, e *slot, end uint64, key []byte) {
 	if e.use&flagsOfState != 0 {
 		sh.clearExpiry(n, e)
@@ -189,7 +186,6 @@ func (sh *shard) moveEnd(n uint32, e *slot, end uint64, key []byte) {
 
 // set gives a linked slot another state. What its limits take more has been claimed.
 func (sh *shard) set(n uint32, e *slot, st State, spent bool, key []byte) {
-	sh.remember(n, e, key)
 	was := sh.endNS(n, e)
 	sh.clearExpiry(n, e)
 	bytes := sh.limitBytes(e)
@@ -256,9 +252,6 @@ func (sh *shard) clearExpiry(n uint32, e *slot) {
 func (sh *shard) unlink(n uint32, e *slot, expired bool) {
 	var scratch [hugeKey]byte
 	key := sh.keys.view(n, e, &scratch)
-	if !expired { // a dead one is as good as none when it is taken back
-		sh.remember(n, e, key)
-	}
 	sh.journal.remove(e, key, expired)
 	if e.spent() {
 		sh.room.countSpent(-1, -costBytes(len(key)))

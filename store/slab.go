@@ -20,8 +20,6 @@ type slabs struct {
 	places places
 	top    uint32 // slots from here on have never been used
 
-	preferred uint32 // the slot that the next take is to return, if it is free; noSlot: any
-
 	seen atomic.Pointer[[]*slab] // slabs, for those who look without a lock
 }
 
@@ -33,23 +31,11 @@ func (s *slabs) at(n uint32) *slot { return &s.slabs[n>>slabBits][n&(slabSize-1)
 
 // take returns a slot that is all zero but for flagJournaled.
 func (s *slabs) take() (uint32, *slot) {
-	if s.preferred != noSlot {
-		return s.takePreferred()
-	}
 	k, there := s.places.lowest()
 	if !there {
-		s.make(k)
+		s.set(k, s.memory.slabs.take())
+		s.places.add(k)
 	}
-	return s.takeFrom(k)
-}
-
-func (s *slabs) make(k int) {
-	s.set(k, s.memory.slabs.take())
-	s.places.add(k)
-}
-
-// takeFrom takes a slot of a slab that is there and has a free one.
-func (s *slabs) takeFrom(k int) (uint32, *slot) {
 	n, fresh := s.places.take(k)
 	e := s.at(n)
 	if !fresh {
@@ -58,33 +44,6 @@ func (s *slabs) takeFrom(k int) (uint32, *slot) {
 	}
 	s.top = max(s.top, n+1)
 	return n, e
-}
-
-// prefer has the next take return this slot, if it is free.
-func (s *slabs) prefer(n uint32) {
-	if n != noSlot && n < s.top && s.at(n).list() == freeList {
-		s.preferred = n
-	}
-}
-
-// takePreferred takes slots of one slab until it has the right one, and puts the others back: it is for Undo alone.
-func (s *slabs) takePreferred() (uint32, *slot) {
-	wanted, k := s.preferred, int(s.preferred>>slabBits)
-	s.preferred = noSlot
-	if !s.places.slabs[k].there {
-		s.make(k)
-	}
-	var others []uint32
-	for {
-		n, e := s.takeFrom(k)
-		if n == wanted {
-			for _, n := range slices.Backward(others) {
-				s.put(n, s.at(n))
-			}
-			return n, e
-		}
-		others = append(others, n)
-	}
 }
 
 func (s *slabs) put(n uint32, e *slot) {
@@ -153,6 +112,6 @@ func (s *slabs) peek(n uint32) *slot {
 
 // drop forgets all slots, and gives their memory back.
 func (s *slabs) drop() {
-	s.slabs, s.places, s.top, s.preferred = nil, places{}, 0, noSlot
+	s.slabs, s.places, s.top = nil, places{}, 0
 	s.seen.Store(nil)
 }

@@ -11,14 +11,13 @@ import (
 	"celld/store"
 )
 
-// Slabs come and go under all that holds the numbers of slots: batches that touch them without a lock, scans, exports, drains
-// and the undo log, while policies change and the wall clock is set.
+// Slabs come and go under all that holds the numbers of slots: batches that touch them without a lock, scans, exports and
+// drains, while policies change and the wall clock is set.
 func TestSlabsComeAndGoUnderAll(t *testing.T) {
 	const keys, turns = 40_000, 10
 	texts := []string{"9/1h", "9/day", "9/1h,algo=log", "9/1h,algo=slide,buckets=3", "9/1h,algo=window,align=clock,block=1m"}
 	for _, o := range []store.Options{{MaxKeys: keys, Shards: 2, Journal: true}, {MaxKeys: keys / 2, Shards: 8, Journal: true}} {
 		s := store.New(o)
-		s.KeepUndo()
 		var clock atomic.Int64
 		clock.Store(t0)
 		now := func() int64 { return clock.Add(second / 10) }
@@ -101,13 +100,9 @@ func TestSlabsComeAndGoUnderAll(t *testing.T) {
 					s.Flush()
 				}
 			},
-			func(turn int) {
+			func(int) {
 				drain(s, func(store.Change) {})
-				if s.DrainSettings(func(store.SettingChange) {}); turn%3 == 0 {
-					s.Undo(clock.Load())
-				} else {
-					s.Keep()
-				}
+				s.DrainSettings(func(store.SettingChange) {})
 			},
 		}
 		var left atomic.Int64 // those that are still at work

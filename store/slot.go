@@ -39,7 +39,6 @@ const (
 	flagExpiry    = 1 << (byteShift + 4) // State.ExpiryNS is in table.expiries
 	flagFirst     = 1 << (byteShift + 5) // is the first in its bucket of the wheel, and end's previous is that bucket
 	flagLimits    = 1 << (byteShift + 6) // holds limits, and tat is when the last of them ends
-	flagNoted     = 1 << (byteShift + 7) // has a note in an undo log of what it was when it was last told. Ends with the key
 	flagsOfState  = flagNoExpiry | flagExpiry
 )
 

@@ -88,35 +88,3 @@ func TestStepsAreOfAMegabyte(t *testing.T) {
 		t.Error("no key is gone")
 	}
 }
-
-// Whoever may take changes back knows how much that holds.
-func TestNotedBytes(t *testing.T) {
-	s := store.New(store.Options{Shards: 1, Journal: true})
-	s.KeepUndo()
-	field, err := s.ParseField("log/1h", fmt.Sprintf("limit=10000/1h,algo=log calls=%d:1%s", t0, strings.Repeat(",+1:1", 9_000)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	put := func() {
-		t.Helper()
-		if _, err := s.PutFields([]byte("k"), store.Fields{field}, false, at(t0+9_000)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put()
-	if got := s.NotedBytes(); got != 0 {
-		t.Errorf("%d of a key that was not there", got)
-	}
-	drained(s)
-	s.Keep()
-	put()
-	put()
-	if got := s.NotedBytes(); got < 9_000*16 || got > 10_000*16*2 {
-		t.Errorf("%d of a log of 9,000 calls", got)
-	}
-	drained(s)
-	s.Keep()
-	if got := s.NotedBytes(); got != 0 {
-		t.Errorf("%d after Keep", got)
-	}
-}

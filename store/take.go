@@ -116,14 +116,13 @@ func (s *Store) takeOne(sh *shard, r *TakeRequest, a Access) (done bool) {
 	if c.blockedTooLong(at) {
 		return false
 	}
-	if (c.Limit.Algo == cell.Log || c.Limit.Buckets > 0) && (sh.keepsUndo() || !c.Limit.Fits(&c.st)) {
-		return false // a ring is changed in place: what it was is to be noted first, and room for more to be had
+	if (c.Limit.Algo == cell.Log || c.Limit.Buckets > 0) && !c.Limit.Fits(&c.st) {
+		return false // room for more is to be had first
 	}
 	sh.counters.hits++
 	c.Decision = c.Limit.Decide(&c.st, at, r.Cost, cell.Take)
 	d := &c.Decision
 	if !d.Limited || p.blockedNS != c.st.BlockedNS {
-		sh.rememberCalls(c.n, c.e, c.Key)
 		p.a, p.b, p.blockedNS = c.st.A, c.st.B, c.st.BlockedNS
 		sh.putEnd(c.n, c.e, sh.limitEndNS(c.Limit, &c.st), c.Key)
 	}

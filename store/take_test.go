@@ -220,9 +220,6 @@ func TestTakesAtOnce(t *testing.T) {
 		{Shards: 4, MaxKeys: 6, MaxBytes: 1500, NoEviction: true, Journal: true}, {Shards: 4, MaxBytes: 700},
 	} {
 		s := store.New(o)
-		if o.Journal {
-			s.KeepUndo()
-		}
 		texts := []string{"3/1s", "5/1m,block=2s", "9/1s,algo=log", "4/1s,algo=slide,buckets=3", "3/1s,algo=window", "2/1s,shadow"}
 		var clock atomic.Int64
 		clock.Store(t0)
@@ -284,18 +281,13 @@ func TestTakesAtOnce(t *testing.T) {
 				s.EndExport(p)
 				_, _ = s.Limits([]byte(key()), at(clock.Load()), func(l *store.LimitState) { limitText(l) })
 			},
-			func(i int) {
+			func(int) {
 				s.DrainSettings(func(c store.SettingChange) { s.SettingText(c.Setting) })
 				drain(s, func(c store.Change) {
 					if c.Key != nil && !c.Deleted {
 						stateText(c.State, &limitsModel{})
 					}
 				})
-				if o.Journal && i%3 == 0 {
-					s.Undo(clock.Load())
-				} else {
-					s.Keep()
-				}
 			},
 		}
 		parallel(len(methods), func(i int) {

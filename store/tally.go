@@ -38,9 +38,8 @@ type tallies struct {
 }
 
 type ring struct {
-	words  []uint64
-	told   cell.Told // of a log, as long as it has this ring
-	marked bool      // the undo log has but a mark of it
+	words []uint64
+	told  cell.Told // of a log, as long as it has this ring
 }
 
 func (t *tallies) at(n uint32) *tally { return &t.slabs[n>>slabBits][n&(slabSize-1)] }

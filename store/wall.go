@@ -30,13 +30,7 @@ func (s *Store) SetWall(wallNS, nowNS int64) {
 		sh := &s.shards[i]
 		sh.lock(nowNS)
 		sh.setWall(by, wallNS)
-		if sh.journal != nil {
-			sh.journal.undo.realign(by, wallNS)
-		}
 		sh.mu.Unlock()
-	}
-	for i := range s.drain.undo {
-		s.drain.undo[i].realign(by, wallNS)
 	}
 }
 
@@ -68,18 +62,6 @@ func (t *table) realign(e *slot, byNS, wallNS int64) {
 		l, st := p.literal(), t.tallies.state(p)
 		l.Realign(&st, byNS, wallNS)
 		p.a, p.blockedNS = st.A, st.BlockedNS
-	}
-}
-
-// realign is it for what may be taken back.
-func (u *undoLog) realign(byNS, wallNS int64) {
-	for i := range u.notes {
-		limits := u.notes[i].was.Limits
-		for j := 0; limits != nil && j < len(*limits); j++ {
-			if l := &(*limits)[j]; l.Literal.Aligned() {
-				l.Literal.Realign(&l.State, byNS, wallNS)
-			}
-		}
 	}
 }
 

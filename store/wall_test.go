@@ -10,48 +10,6 @@ import (
 
 const hour = 3600 * second
 
-// What is taken back is what it was in time, whatever the wall clock has been set to since.
-func TestUndoAfterTheWallClockWasSet(t *testing.T) {
-	for _, by := range []int64{hour, -hour} {
-		s := store.New(store.Options{Journal: true})
-		s.KeepUndo()
-		limit := mustLimit(t, 9, 10, 3600)
-		literal, err := cell.ParseLiteral("100/1h,algo=log")
-		if err != nil {
-			t.Fatal(err)
-		}
-		take := func(mode cell.Mode, cost int64) cell.Decision {
-			calls := []store.Call{{Key: []byte("log"), Limit: &literal}}
-			if _, err := s.Take(calls, store.TakeOptions{Cost: cost, Mode: mode}, at(t0)); err != nil {
-				t.Fatal(err)
-			}
-			return calls[0].Decision
-		}
-		mustAllow(t, s, []byte("tat"), limit, t0)
-		take(cell.Take, 3)
-		_ = s.Update([]byte("expires"), at(t0), func(store.State, bool) (store.State, store.Action) {
-			return store.State{TAT: uint64(t0 + 9*hour), ExpiryNS: t0 + 2*hour}, store.Put
-		})
-		before := take(cell.Peek, 1)
-		drain(s, func(store.Change) {})
-		s.Keep()
-		mustAllow(t, s, []byte("tat"), limit, t0)
-		take(cell.Take, 5)
-		s.Delete([]byte("expires"), t0)
-		s.SetWall(t0+by, t0)
-		s.Undo(t0)
-		if st, ok := s.Get([]byte("tat"), at(t0)); !ok || int64(st.TAT) != t0+360*second+by {
-			t.Errorf("by %d: %v, %v", by, st, ok)
-		}
-		if st, ok := s.Get([]byte("expires"), at(t0)); !ok || int64(st.TAT) != t0+9*hour+by || st.ExpiryNS != t0+2*hour {
-			t.Errorf("by %d: %v, %v", by, st, ok)
-		}
-		if after := take(cell.Peek, 1); after != before {
-			t.Errorf("by %d: was %+v, is %+v", by, before, after)
-		}
-	}
-}
-
 // Whatever is told after the wall clock was set is told in the new wall time, also of keys that were renamed before.
 func TestExportAfterTheWallClockWasSet(t *testing.T) {
 	s := store.New(store.Options{Shards: 1})
@@ -133,40 +91,6 @@ func limitsOf(tb testing.TB, s *store.Store, key string, nowNS int64) (text stri
 	}
 	st, ok := s.Get([]byte(key), untouched(nowNS))
 	return fmt.Sprint(text, st.TAT, ok)
-}
-
-// What is taken back after the wall clock was set is as it would be if it had not happened.
-func TestUndoAfterTheWallClockWasSetIsAsIfNothingHad(t *testing.T) {
-	for _, text := range algorithms {
-		for _, by := range []int64{hour / 3, -hour / 3, 5 * hour, -5 * hour} {
-			for _, told := range []bool{false, true} {
-				var texts [2]string
-				for i := range texts {
-					s := store.New(store.Options{Journal: true})
-					s.KeepUndo()
-					mustTake(t, s, 100, t0, calls(t, "k", text))
-					mustTake(t, s, 1, t0, calls(t, "k", text)) // denied, and blocked
-					drain(s, func(store.Change) {})
-					s.Keep()
-					if i == 0 {
-						s.Delete([]byte("k"), t0)
-					}
-					if told {
-						drain(s, func(store.Change) {})
-					}
-					s.SetWall(t0+by, t0)
-					s.Undo(t0)
-					texts[i] = limitsOf(t, s, "k", t0)
-					if err := s.Audit(); err != nil {
-						t.Errorf("%s, set by %d s, told %v: %v", text, by/second, told, err)
-					}
-				}
-				if texts[0] != texts[1] {
-					t.Errorf("%s, set by %d s, told %v: %s, want %s", text, by/second, told, texts[0], texts[1])
-				}
-			}
-		}
-	}
 }
 
 // A policy that becomes one of the calendar and back keeps what is used up so, however far the wall time is from the limits'.
