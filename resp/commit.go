@@ -30,9 +30,6 @@ type sentPart struct {
 	replies    int
 }
 
-// refusing says whether no change may be made, as the disk does not take it.
-func (s *Session) refusing() bool { return s.srv.synchronous && s.srv.persist.Refusal() != nil }
-
 // mostNoted is how many bytes of limits are kept to be taken back, until sessions stop for a commit.
 const mostNoted = 4 << 20
 
