@@ -181,15 +181,18 @@ func (l *appendLog) appendLocked(b []byte, sync bool) (err error) {
 func (l *appendLog) note(err error) {
 	was := l.writeErr.Load()
 	switch {
-	case err == nil && was != nil:
+	case err == nil && was == nil:
+		return
+	case err == nil:
 		l.writeErr.Store(nil)
 		l.disk.log.Info("the append-only file can be written again", "file", l.disk.aofPath())
-	case err != nil:
+	default:
 		l.writeErr.Store(&err)
 		if was == nil {
 			l.disk.log.Error("the append-only file cannot be written", "file", l.disk.aofPath(), "error", err)
 		}
 	}
+	l.disk.tellRefusal()
 }
 
 // failing is why what is decided does not get to the disk, or not to where the next start looks for it.
@@ -337,6 +340,23 @@ func (d *Disk) Refusal() error {
 		return nil
 	}
 	return d.aof.failing()
+}
+
+// OnRefusal has f called with whether there is a Refusal: now, and whenever that may have changed.
+func (d *Disk) OnRefusal(f func(refused bool)) {
+	d.telling.Lock()
+	d.onRefusal = f
+	d.telling.Unlock()
+	d.tellRefusal()
+}
+
+// tellRefusal is called by whoever changes what Refusal goes by. Under the lock, so that who is last tells what is so.
+func (d *Disk) tellRefusal() {
+	d.telling.Lock()
+	defer d.telling.Unlock()
+	if d.onRefusal != nil {
+		d.onRefusal(d.Refusal() != nil)
+	}
 }
 
 // Begin begins a round of decisions that Commit ends. Rounds go on beside each other.

@@ -32,6 +32,9 @@ type Disk struct {
 	astray         atomic.Pointer[astray] // nil: what was written is in its place
 	work           sync.WaitGroup         // saves and rewrites under way
 
+	telling   sync.Mutex
+	onRefusal func(refused bool) // nil: nobody asks; guarded by telling
+
 	exit func(code int) // os.Exit, but in tests
 
 	loading struct {

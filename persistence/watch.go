@@ -50,6 +50,9 @@ func (d *Disk) watch() {
 // noteAstray keeps what watch found, and tells the log when that changes. Where there is an append-only file, it is locked.
 func (d *Disk) noteAstray(a *astray) {
 	was := d.astray.Swap(a)
+	if a != was {
+		d.tellRefusal()
+	}
 	switch {
 	case a == nil && was != nil:
 		d.log.Info("the files in the directory of the data are in order again", "dir", d.absDir())

@@ -45,7 +45,7 @@ func (srv *Server) serve(ctx context.Context, listeners []net.Listener, carrier 
 	defer giveUp()
 	var cron, acceptors sync.WaitGroup
 	var loadErr error
-	srv.loading.Store(srv.persist.On())
+	srv.gate.set(gateLoading, srv.persist.On())
 	cron.Go(func() {
 		if loadErr = srv.loadAll(carrier); loadErr != nil {
 			if errors.Is(loadErr, persistence.ErrStopping) {

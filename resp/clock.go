@@ -59,7 +59,7 @@ const leastStepNS = 100_000_000
 
 // followWall notices a wall clock that was set.
 func (srv *Server) followWall() {
-	if srv.readClocks == nil || srv.loading.Load() {
+	if srv.readClocks == nil || srv.gate.has(gateLoading) {
 		return
 	}
 	wallNS, nowNS, ok := srv.readClocks()

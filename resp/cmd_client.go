@@ -246,14 +246,12 @@ func cmdClientNoTouch(s *Session, args [][]byte) {
 func cmdClientReply(s *Session, args [][]byte) {
 	switch strings.ToLower(string(args[2])) {
 	case "on":
-		s.replyOff, s.skip = false, 0
+		s.gate &^= gateReplyOff | gateSkipNext | gateSkip
 		s.replyOK()
 	case "off":
-		s.replyOff = true
+		s.gate.set(gateReplyOff, true)
 	case "skip":
-		if !s.replyOff {
-			s.skip = 2
-		}
+		s.gate.set(gateSkipNext, !s.gate.has(gateReplyOff))
 	default:
 		s.replyError(errSyntax)
 	}

@@ -28,10 +28,10 @@ func cmdQuit(s *Session, _ [][]byte) {
 func cmdReset(s *Session, _ [][]byte) {
 	s.endTx()
 	s.setProtocol(2)
-	s.authed = s.srv.cfg.requirePass.Get() == ""
-	s.replyOff = false // but a RESET behind CLIENT REPLY SKIP has no reply, as in Redis
+	s.gate.set(gateAuth, s.srv.cfg.requirePass.Get() != "")
+	s.gate.set(gateReplyOff, false) // but a RESET behind CLIENT REPLY SKIP has no reply, as in Redis
 	s.setNoTouch(false)
-	s.client.tracking.Store(0)
+	s.setTracking(0)
 	s.client.noEvict.Store(false)
 	s.setMonitor(false)
 	s.client.setName("")
@@ -74,7 +74,7 @@ func (s *Session) authenticate(credentials [][]byte) bool {
 		s.srv.log.Log(context.Background(), LevelVerbose, "wrong password", "client", s.client.addr)
 		return false
 	}
-	s.authed = true
+	s.gate.set(gateAuth, false)
 	return true
 }
 
@@ -118,7 +118,7 @@ func cmdHello(s *Session, args [][]byte) {
 		s.replyError(errWrongPass)
 		return
 	}
-	if !s.authed {
+	if s.gate.has(gateAuth) {
 		s.replyError(errHelloNoAuth)
 		return
 	}

@@ -96,7 +96,7 @@ func infoClients(w *infoWriter, s *Session) {
 	w.field("maxclients", s.srv.cfg.maxClients.Get())
 	w.field("blocked_clients", 0)
 	w.field("tracking_clients", tracking)
-	w.field("monitor_clients", s.srv.monitors.count.Load())
+	w.field("monitor_clients", s.srv.monitors.len())
 	w.field("watching_clients", watching)
 }
 

@@ -116,7 +116,7 @@ func infoPersistence(w *infoWriter, s *Session) {
 		}
 		return (s.nowNS - beganNS) / 1e9
 	}
-	w.field("loading", flag(s.srv.loading.Load()))
+	w.field("loading", flag(s.srv.gate.has(gateLoading)))
 	w.field("async_loading", 0)
 	w.field("rdb_changes_since_last_save", st.ChangesSince)
 	w.field("rdb_bgsave_in_progress", flag(st.Saving))
@@ -202,13 +202,13 @@ func (srv *Server) load(carrier carrier) error {
 	if err := p.Start(carrier.background); err != nil {
 		return err
 	}
-	srv.loading.Store(false)
+	srv.gate.set(gateLoading, false)
 	return nil
 }
 
 // applier returns a function that runs a command as a client's, for the append-only file of another server.
 func (srv *Server) applier() func(args [][]byte) error {
-	s := &Session{srv: srv, tr: noTransport{}, authed: true}
+	s := &Session{srv: srv, tr: noTransport{}}
 	return func(args [][]byte) error {
 		s.nowNS = srv.clock()
 		row := srv.commands.find(args[0])
@@ -249,7 +249,7 @@ const (
 // failure can be told. What changes after it is in the one at the end.
 func (srv *Server) prepareShutdown(save, nosave bool) (ok bool) {
 	switch {
-	case nosave, srv.loading.Load(): // what has been read so far is less than the file has
+	case nosave, srv.gate.has(gateLoading): // what has been read so far is less than the file has
 		srv.saveAtExit.Store(saveNever)
 		return true
 	case save:
@@ -284,7 +284,7 @@ func (srv *Server) closeFiles() error {
 	if st := p.Status(); st.ChangesSince == 0 && st.Saves > 0 && st.SaveErr == nil && p.SnapshotThere() {
 		save = false
 	}
-	if srv.loading.Load() {
+	if srv.gate.has(gateLoading) {
 		return nil // stopped before all was read: the files are as they were
 	}
 	return p.Close(save)

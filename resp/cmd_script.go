@@ -28,8 +28,7 @@ type scriptRun struct {
 	startNS  int64
 	readOnly bool
 	fate     atomic.Int32
-	inExec   bool // which may have written
-	busy     bool
+	inExec   bool  // which may have written
 	holds    bool  // replies to earlier writes of its connection have not been sent
 	yieldNS  int64 // when others are served again
 }
@@ -48,12 +47,6 @@ type scriptEnd string
 
 func (e scriptEnd) Error() string { return string(e) }
 
-// othersBusy says that commands are refused, as another connection's script takes too long. Else no other script can run now.
-func (s *Session) othersBusy() bool {
-	r := s.srv.running.Load()
-	return r != nil && r.s != s
-}
-
 func cmdEval(s *Session, args [][]byte)      { s.eval(args, false, false) }
 func cmdEvalRO(s *Session, args [][]byte)    { s.eval(args, false, true) }
 func cmdEvalSHA(s *Session, args [][]byte)   { s.eval(args, true, false) }
@@ -61,7 +54,7 @@ func cmdEvalSHARO(s *Session, args [][]byte) { s.eval(args, true, true) }
 
 // eval is EVAL script numkeys [key ...] [arg ...], or a SHA1 in place of the script.
 func (s *Session) eval(args [][]byte, bySHA, readOnly bool) {
-	if s.srv.monitored() { // before what it calls
+	if s.srv.gate.has(gateMonitored) { // before what it calls
 		s.srv.feedMonitors(s, args)
 	}
 	keys, ok := parseInt(args[2])
@@ -110,9 +103,10 @@ func (s *Session) runScript(engine *script.Engine, found *script.Script, keys, a
 	s.resp3, s.tx.running = false, true
 	s.srv.running.Store(r)
 	defer func() { // also after a panic
-		if r.busy {
+		if s.srv.gate.has(gateBusy) {
 			s.tr.Resume()
 			s.srv.world.Lock()
+			s.srv.gate.set(gateBusy, false)
 		}
 		s.srv.running.Store(nil)
 		s.resp3, s.tx.running = resp3, inExec
@@ -165,7 +159,7 @@ func (r *scriptRun) dispatch(args [][]byte) {
 	}
 	if row.flags&write != 0 {
 		switch first := r.fate.CompareAndSwap(0, hasWritten); {
-		case first && r.busy:
+		case first && s.srv.gate.has(gateBusy):
 			s.tr.Resume() // from here on its changes wait for the disk as all do
 		case r.fate.Load() == isKilled:
 			s.replyError(errScriptKilled)
@@ -184,10 +178,12 @@ func (r *scriptRun) Tick() error {
 		return scriptEnd(errScriptStopping)
 	}
 	nowNS, limitNS := srv.clock(), srv.cfg.luaTimeLimit.Get()*1e6
-	if !r.busy && limitNS > 0 && nowNS-r.startNS > limitNS {
+	busy := srv.gate.has(gateBusy) // which is this script: no other can run
+	if !busy && limitNS > 0 && nowNS-r.startNS > limitNS {
 		r.becomeBusy()
+		busy = true
 	}
-	if r.busy && nowNS >= r.yieldNS {
+	if busy && nowNS >= r.yieldNS {
 		r.s.tr.Meanwhile(r.inExec || r.holds || r.fate.Load() == hasWritten)
 		r.yieldNS = srv.clock() + yieldEveryNS
 	}
@@ -198,9 +194,8 @@ func (r *scriptRun) Tick() error {
 func (r *scriptRun) becomeBusy() {
 	s := r.s
 	s.srv.warnSeldom("script takes long, others are answered -BUSY until it ends", "client", s.client.addr, "took_ms", (s.srv.clock()-r.startNS)/1e6)
-	r.busy = true
 	switch {
-	case s.replyOff || s.skip == 1: // dispatch takes the script's reply out of the output, and must find it where it began
+	case s.silent(): // dispatch takes the script's reply out of the output, and must find it where it began
 		r.holds = true
 	case len(s.out) > 0:
 		s.srv.stats.outputBytes.Add(int64(len(s.out)))
@@ -208,6 +203,7 @@ func (r *scriptRun) becomeBusy() {
 		s.noteSent(len(s.out))
 		s.out, s.scratch.mark = s.out[:0], 0
 	}
+	s.srv.gate.set(gateBusy, true)
 	s.srv.world.Unlock()
 }
 

@@ -63,7 +63,7 @@ func (s *Session) setMonitor(on bool) {
 	s.out, c.pushed = append(s.out, c.pushed...), nil
 	c.pushMu.Unlock()
 	if was != on {
-		s.srv.monitors.set(s, on)
+		s.srv.setMonitor(s, on)
 	}
 }
 
@@ -99,7 +99,7 @@ func cmdShutdown(s *Session, args [][]byte) {
 		s.replyError(errNoShutdown)
 		return
 	}
-	if s.othersBusy() && !nosave {
+	if s.srv.gate.has(gateBusy) && !nosave {
 		s.replyError(errBusy)
 		return
 	}

@@ -25,7 +25,7 @@ func TestMonitorSeesCommandsAndNoSecrets(t *testing.T) {
 		t.Errorf("secrets: %s", got)
 	}
 	m.want("RESET", "+RESET\r\n")
-	if w.monitored() {
+	if w.gate.has(gateMonitored) {
 		t.Error("still monitored after RESET")
 	}
 }

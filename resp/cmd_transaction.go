@@ -4,7 +4,6 @@ import "celld/store"
 
 // transaction is the state of MULTI and WATCH of one session.
 type transaction struct {
-	open    bool
 	spoiled bool // a command could not be queued: EXEC will refuse
 	running bool // EXEC, or a script, runs commands
 	queued  []queuedCommand
@@ -24,13 +23,11 @@ const (
 )
 
 // spoil notes that a command inside MULTI was refused.
-func (tx *transaction) spoil() {
-	if tx.open {
-		tx.spoiled = true
-	}
+func (s *Session) spoil() {
+	s.tx.spoiled = s.gate.has(gateMulti)
 }
 
-// discard ends the transaction and its watches.
+// discard forgets what is queued, and ends the watches.
 func (tx *transaction) discard() {
 	for _, w := range tx.watches {
 		w.Stop()
@@ -40,6 +37,7 @@ func (tx *transaction) discard() {
 
 // endTx forgets the transaction and tells CLIENT LIST.
 func (s *Session) endTx() {
+	s.gate.set(gateMulti, false)
 	s.tx.discard()
 	s.client.txLen.Store(-1)
 	s.client.txBytes.Store(0)
@@ -49,7 +47,7 @@ func (s *Session) endTx() {
 // queue keeps a command for EXEC. Its arguments are copied, as they lie in the connection's buffer.
 func (s *Session) queue(row *command, args [][]byte) {
 	if row.flags&noMulti != 0 {
-		s.tx.spoil()
+		s.spoil()
 		s.srv.stats.rejected(row, errNotInMulti)
 		s.replyError(errNotInMulti)
 		return
@@ -80,22 +78,23 @@ func (s *Session) overTxLimit() bool {
 }
 
 func cmdMulti(s *Session, _ [][]byte) {
-	if s.tx.open {
+	if s.gate.has(gateMulti) {
 		s.replyError(errNested)
 		return
 	}
-	s.tx.open = true
+	s.gate.set(gateMulti, true)
 	s.client.txLen.Store(0)
 	s.replyOK()
 }
 
 // cmdExec runs the queue with no other connection's command in between.
 func cmdExec(s *Session, _ [][]byte) {
-	if !s.tx.open {
+	if !s.gate.has(gateMulti) {
 		s.replyError(errExecNoMulti)
 		return
 	}
 	tx := s.tx
+	s.gate.set(gateMulti, false)
 	s.tx = transaction{watches: tx.watches} // not stopped by a defer: after a panic their locks may be held
 	s.client.txLen.Store(-1)
 	s.client.watching.Store(0)
@@ -124,7 +123,7 @@ func (s *Session) exec(tx transaction) {
 			if s.end != open || s.overOutput(len(s.out)) {
 				return
 			}
-			if s.client.tracked(q.row) {
+			if s.tracked(q.row) {
 				read = append(read, q.row.keysOf(q.args)...)
 			}
 		}
@@ -149,7 +148,7 @@ func (s *Session) alone(do func()) {
 		world.Unlock()
 		world.RLock()
 	}()
-	if s.othersBusy() { // since
+	if s.srv.gate.has(gateBusy) { // since
 		s.replyError(errBusy)
 		return
 	}
@@ -157,7 +156,7 @@ func (s *Session) alone(do func()) {
 }
 
 func cmdDiscard(s *Session, _ [][]byte) {
-	if !s.tx.open {
+	if !s.gate.has(gateMulti) {
 		s.replyError(errDiscardNoMulti)
 		return
 	}
@@ -166,7 +165,7 @@ func cmdDiscard(s *Session, _ [][]byte) {
 }
 
 func cmdWatch(s *Session, args [][]byte) {
-	if s.tx.open {
+	if s.gate.has(gateMulti) {
 		s.replyError(errWatchInMulti)
 		return
 	}
@@ -182,7 +181,7 @@ func cmdWatch(s *Session, args [][]byte) {
 }
 
 func cmdUnwatch(s *Session, _ [][]byte) {
-	if !s.tx.open { // inside EXEC the watches are gone already
+	if !s.gate.has(gateMulti) { // inside EXEC the watches are gone already
 		s.endTx()
 	}
 	s.replyOK()

@@ -30,9 +30,6 @@ type sentPart struct {
 	replies    int
 }
 
-// refusing says whether no change may be made, as the disk does not take it.
-func (s *Session) refusing() bool { return s.srv.synchronous && s.srv.persist.Refusal() != nil }
-
 // commit has a round's changes on the disk.
 func (srv *Server) commit() error {
 	startNS := srv.clock()

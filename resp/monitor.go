@@ -6,17 +6,17 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 )
 
 // monitorList is who watches by MONITOR.
 type monitorList struct {
-	count atomic.Int64
-	mu    sync.Mutex
-	list  map[*Session]struct{}
+	mu   sync.Mutex
+	list map[*Session]struct{}
 }
 
-func (m *monitorList) set(s *Session, on bool) {
+// setMonitor turns on or off that a session is shown all commands.
+func (srv *Server) setMonitor(s *Session, on bool) {
+	m := &srv.monitors
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if on {
@@ -27,7 +27,7 @@ func (m *monitorList) set(s *Session, on bool) {
 	} else {
 		delete(m.list, s)
 	}
-	m.count.Store(int64(len(m.list)))
+	srv.gate.set(gateMonitored, len(m.list) > 0)
 }
 
 func (m *monitorList) all() []*Session {
@@ -36,8 +36,11 @@ func (m *monitorList) all() []*Session {
 	return slices.Collect(maps.Keys(m.list))
 }
 
-// monitored says whether anybody watches: one atomic load a command.
-func (srv *Server) monitored() bool { return srv.monitors.count.Load() > 0 }
+func (m *monitorList) len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.list)
+}
 
 // feedMonitors shows a command to every monitor, in Redis's form. Secrets are left out.
 func (srv *Server) feedMonitors(from *Session, args [][]byte) {

@@ -41,6 +41,7 @@ type Options struct {
 // Server is what all sessions share. It does no I/O of its own: Listen does, and tests drive sessions by hand.
 type Server struct {
 	cfg         *Config
+	gate        serverGate // beside what is hardly ever written
 	store       *store.Store
 	log         *slog.Logger
 	clock       func() int64
@@ -56,7 +57,6 @@ type Server struct {
 	scratches   scratchPool
 	persist     *persistence.Disk
 	synchronous bool         // replies wait for the disk
-	loading     atomic.Bool  // what is on the disk has not been read
 	sweeping    atomic.Bool  // expired keys are being removed
 	saveAtExit  atomic.Int32 // what SHUTDOWN said: saveIfOn, saveAlways, saveNever
 
@@ -109,6 +109,9 @@ func NewServer(o Options) *Server {
 		srv.persist = persistence.New(srv.store, o)
 	}
 	srv.synchronous = srv.persist.Synchronous()
+	srv.persist.OnRefusal(func(refused bool) { srv.gate.set(gateRefusing, refused) })
+	srv.cfg.slowlogSlowerThan.onSet = func(us int64) { srv.gate.set(gateTimed, us >= 0 && us < 1000) }
+	srv.cfg.slowlogSlowerThan.onSet(srv.cfg.slowlogSlowerThan.Get())
 	srv.bornNS = srv.clock()
 	srv.runID = newRunID()
 	srv.commands = newCommandTable()
@@ -162,7 +165,7 @@ func (srv *Server) NewSession(tr Transport, p Peer) (s *Session, refusal string)
 		srv.stats.deniedClients.Add(1)
 		return nil, "-" + errProtectedMode + "\r\n"
 	}
-	s.authed = password == ""
+	s.gate.set(gateAuth, password != "")
 	c.bornNS = srv.clock()
 	c.lastNS.Store(c.bornNS)
 	c.fd = -1

@@ -32,13 +32,10 @@ type Session struct {
 
 	// These together, so that all is within 512 bytes: the next larger size that memory comes in is 576.
 	end      ending
+	gate     gate
 	unserved bool // in may hold whole commands: the transport serves them by Serve(nil) before it reads more
-	timeAll  bool // the slow log asks for every command's time
 	resp3    bool
-	authed   bool
 	noTouch  bool
-	replyOff bool
-	skip     uint8 // CLIENT REPLY SKIP: 2 when asked for, 1 while the next command runs
 
 	tx transaction
 
@@ -133,7 +130,7 @@ func (s *Session) broken() {
 		out = s.out[:min(s.scratch.mark, len(s.out))]
 		s.unwrite(len(out))
 	}
-	if !s.replyOff && s.skip != 1 {
+	if !s.silent() {
 		out = append(out, "-"+errInternal+"\r\n"...)
 	}
 	s.scratch, s.out, s.in = nil, nil, nil
@@ -190,13 +187,13 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	defer srv.world.RUnlock()
 	s.scratch.stats.startNS = s.nowNS
 	defer func() { s.scratch.endNS = s.scratch.stats.finish(s) }()
-	limits, batchable := s.heed()
 	for s.end == open && len(data) > 0 {
 		if len(s.out) >= flushAt || s.scratch.stats.slowNS > sliceNS {
 			return data, true
 		}
 		s.scratch.mark = len(s.out)
-		if batchable && s.reader.Idle() {
+		limits := s.frameLimits()
+		if s.gate|srv.gate.Load() == 0 && s.reader.Idle() {
 			n := s.throttle(data, limits.MaxBulk)
 			if n == 0 {
 				n = s.takes(data, limits.MaxBulk)
@@ -210,7 +207,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 		if err != nil {
 			srv.stats.protocolErrors.Add(1)
 			srv.stats.rejected(nil, err.Error())
-			if !s.replyOff && s.skip != 2 { // as the next command, it has no reply then
+			if !s.gate.has(gateReplyOff | gateSkipNext) { // it counts as the next command
 				s.replyError("%s", err)
 			}
 			s.end = afterReply
@@ -220,12 +217,12 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 			return data, false
 		}
 		if len(args) == 0 {
-			s.skip -= min(s.skip, 1) // an empty command is the one without a reply, as in Redis
+			s.gate.set(gateSkipNext, false) // an empty command is the one without a reply, as in Redis
 			s.endCaching(nil)
 		} else {
 			s.scratch.args = args
 			s.dispatch(args)
-			if limits, batchable = s.heed(); batchable {
+			if s.gate|srv.gate.Load() == 0 {
 				s.scratch.batch.learn(data[:n], args)
 				s.scratch.takes.learn(s, data[:n], args)
 			}
@@ -235,17 +232,14 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	return data, false
 }
 
-// heed reads what the command before may have changed (AUTH, MULTI, CLIENT REPLY, CLIENT CACHING, CONFIG SET, another's
-// MONITOR): how long a frame may be, whether each command is timed, and whether CL.THROTTLE calls may take the short way, past
-// dispatch and call: no one watches, queues, times, counts or holds back the replies of single commands.
-func (s *Session) heed() (limits wire.Limits, batchable bool) {
+// frameLimits are how long a frame may be.
+func (s *Session) frameLimits() wire.Limits {
 	cfg := s.srv.cfg
-	limits = wire.Limits{MaxArgs: int(cfg.maxMultibulkLen.Get()), MaxBulk: int(cfg.maxBulkLen.Get()), Authed: s.authed}
-	slowUS := cfg.slowlogSlowerThan.Get()
-	s.timeAll = slowUS >= 0 && slowUS < 1000
-	return limits, s.authed && !s.tx.open && !s.replyOff && s.skip == 0 && !s.timeAll && !s.srv.monitored() && !s.srv.loading.Load() && !s.othersBusy() && !s.refusing() &&
-		s.client.trackingMode()&trackingCaching == 0
+	return wire.Limits{MaxArgs: int(cfg.maxMultibulkLen.Get()), MaxBulk: int(cfg.maxBulkLen.Get()), Authed: !s.gate.has(gateAuth)}
 }
+
+// silent says that the command that runs has no reply.
+func (s *Session) silent() bool { return s.gate.has(gateReplyOff | gateSkip) }
 
 // keep stores what is unserved, or the start of an unfinished command until the rest arrives. It ends the connection where that
 // command, with what a transaction has queued, is more than the limit.
@@ -273,9 +267,8 @@ func (s *Session) keep(rest []byte) {
 
 // dispatch runs one command: finds its row, checks what every command's rows have in common, and calls its handler.
 func (s *Session) dispatch(args [][]byte) {
-	if s.skip > 0 {
-		s.skip--
-	}
+	s.gate.set(gateSkip, s.gate.has(gateSkipNext))
+	s.gate.set(gateSkipNext, false)
 	mark := len(s.out)
 	row, text := s.admit(args)
 	switch {
@@ -286,21 +279,22 @@ func (s *Session) dispatch(args [][]byte) {
 			s.endTx()
 			text = fmt.Sprintf(errExecRejected, strings.TrimPrefix(text, "ERR "))
 		}
-		s.tx.spoil()
+		s.spoil()
 		s.replyError("%s", text)
-	case s.tx.open && row.flags&immediate == 0:
+	case s.gate.has(gateMulti) && row.flags&immediate == 0:
 		s.queue(row, args)
 	default:
 		s.call(row, args)
-		if s.client.tracked(row) {
+		if s.tracked(row) {
 			s.invalidate(row.keysOf(args))
 		}
 	}
 	s.endCaching(row)
-	if s.replyOff || s.skip == 1 {
+	if s.silent() {
 		s.out = s.out[:mark]
 		s.unwrite(mark)
 	}
+	s.gate.set(gateSkip, false)
 }
 
 // admit returns the row of a command, or the text of the error that it is answered with.
@@ -324,13 +318,13 @@ func (s *Session) admit(args [][]byte) (*command, string) {
 	if row.arity > 0 && len(args) != row.arity || len(args) < -row.arity {
 		return row, fmt.Sprintf(errArity, row.fullName())
 	}
-	if !s.authed && row.flags&noAuth == 0 {
+	if s.gate.has(gateAuth) && row.flags&noAuth == 0 {
 		return row, errNoAuth
 	}
-	if (flags|row.flags)&loading == 0 && s.srv.loading.Load() {
+	if (flags|row.flags)&loading == 0 && s.srv.gate.has(gateLoading) {
 		return row, errLoading
 	}
-	if (flags|row.flags)&allowBusy == 0 && s.othersBusy() {
+	if (flags|row.flags)&allowBusy == 0 && s.srv.gate.has(gateBusy) {
 		return row, errBusy
 	}
 	return row, ""
@@ -349,13 +343,15 @@ func isHTTP(name []byte) bool {
 // is what EXEC runs, as its own time has theirs in it.
 func (s *Session) call(row *command, args [][]byte) {
 	s.client.lastCommand.Store(row)
-	if row.flags&write != 0 && s.refusing() {
-		s.srv.stats.rejected(row, errMisconf)
-		s.replyError(errMisconf, s.srv.persist.Refusal())
-		return
+	if row.flags&write != 0 {
+		if err := s.srv.persist.Refusal(); err != nil {
+			s.srv.stats.rejected(row, errMisconf)
+			s.replyError(errMisconf, err)
+			return
+		}
 	}
 	mark := len(s.out)
-	if row.flags&fast != 0 && !s.timeAll && !s.tx.running && !big(args) {
+	if row.flags&fast != 0 && !s.srv.gate.has(gateTimed) && !s.tx.running && !big(args) {
 		row.run(s, args)
 		s.scratch.stats.count(row, 1)
 	} else {
@@ -373,7 +369,7 @@ func (s *Session) call(row *command, args [][]byte) {
 	if row.flags&write != 0 && s.srv.synchronous {
 		s.noteWrites(mark, 1)
 	}
-	if s.srv.monitored() && row.flags&(admin|skipMonitor) == 0 { // after it has run, as in Redis: who RESETs does not see that
+	if s.srv.gate.has(gateMonitored) && row.flags&(admin|skipMonitor) == 0 { // after it has run, as in Redis: who RESETs does not see that
 		s.srv.feedMonitors(s, args)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"celld/persistence"
 	"celld/resp/wire"
 	"celld/store"
 )
@@ -72,6 +73,12 @@ func newWorld(t testing.TB, settings ...string) *world {
 // newWorldIn is newWorld with its files in a directory.
 func newWorldIn(t testing.TB, dir string, settings ...string) *world {
 	t.Helper()
+	return newWorldOn(t, nil, dir, settings...)
+}
+
+// newWorldOn is newWorldIn on a file system, with an append-only file that replies wait for; nil is no file.
+func newWorldOn(t testing.TB, files persistence.FileSystem, dir string, settings ...string) *world {
+	t.Helper()
 	w := &world{t: t, nowNS: startNS, log: &bytes.Buffer{}}
 	cfg := NewConfig()
 	if err := cfg.dir.Set(dir); err != nil {
@@ -82,9 +89,12 @@ func newWorldIn(t testing.TB, dir string, settings ...string) *world {
 			t.Fatalf("%s: %v", settings[i], err)
 		}
 	}
+	keys := store.New(store.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction(), Shards: 1, Journal: files != nil})
+	clock, log := func() int64 { return w.nowNS }, slog.New(slog.NewTextHandler(w.log, nil))
+	disk := cfg.Persistence()
+	disk.Files, disk.AppendOnly, disk.Fsync, disk.Clock, disk.Log = files, files != nil, persistence.Always, clock, log
 	w.Server = NewServer(Options{
-		Config: cfg, Store: store.New(store.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction(), Shards: 1}),
-		Log: slog.New(slog.NewTextHandler(w.log, nil)), Clock: func() int64 { return w.nowNS }, Version: "test",
+		Config: cfg, Store: keys, Log: log, Clock: clock, Version: "test", Persistence: persistence.New(keys, disk),
 		ReadClocks: func() (int64, int64, bool) { return w.nowNS + w.ahead, w.nowNS, true },
 	})
 	return w

@@ -15,7 +15,7 @@ func (srv *Server) AwaitStop(signals <-chan os.Signal) {
 			return
 		case sig := <-signals:
 			delay := time.Duration(srv.cfg.shutdownDelay.Get()) * time.Second
-			if srv.loading.Load() || srv.delayed(delay, sig, signals) {
+			if srv.gate.has(gateLoading) || srv.delayed(delay, sig, signals) {
 				return
 			}
 		}

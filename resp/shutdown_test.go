@@ -38,7 +38,7 @@ func TestAwaitStop(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, "shutdown-delay", test.delay)
-				w.loading.Store(test.loading)
+				w.gate.set(gateLoading, test.loading)
 				began := time.Now()
 				signals := make(chan os.Signal, 1)
 				stopped := make(chan time.Duration, 1)

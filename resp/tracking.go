@@ -8,7 +8,7 @@ import (
 	"celld/resp/wire"
 )
 
-// tracking is what CLIENT TRACKING and CLIENT CACHING have set on a connection; 0 is off.
+// tracking is what CLIENT TRACKING has set on a connection; 0 is off.
 //
 // A client that tracks keeps what it has read until the server announces that the key has changed. Redis remembers who has
 // read what. celld remembers nothing: it announces a key right behind the reply to the command that has read it, as if it
@@ -20,19 +20,26 @@ const (
 	trackingOn tracking = 1 << iota
 	trackingOptIn
 	trackingOptOut
-	trackingNoLoop  // only shown: what a client writes is announced to nobody
-	trackingCaching // CLIENT CACHING holds for the next command or transaction
+	trackingNoLoop // only shown: what a client writes is announced to nobody
 )
 
 func (c *client) trackingMode() tracking { return tracking(c.tracking.Load()) }
 
+// setTracking changes how the connection tracks. What CLIENT CACHING has set goes with tracking.
+func (s *Session) setTracking(mode tracking) {
+	s.client.tracking.Store(uint32(mode))
+	if mode == 0 {
+		s.gate.set(gateCaching, false)
+	}
+}
+
 // tracked reports whether a client may keep what this command has told it. A script may have read any of its keys.
-func (c *client) tracked(row *command) bool {
-	mode := c.trackingMode()
+func (s *Session) tracked(row *command) bool {
+	mode := s.client.trackingMode()
 	if mode == 0 || row.flags&readonly == 0 && row.group != "scripting" {
 		return false
 	}
-	caching := mode&trackingCaching != 0
+	caching := s.gate.has(gateCaching)
 	return mode&trackingOptIn != 0 && caching || mode&trackingOptOut != 0 && !caching || mode&(trackingOptIn|trackingOptOut) == 0
 }
 
@@ -52,9 +59,8 @@ func (s *Session) invalidate(keys [][]byte) {
 
 // endCaching ends what CLIENT CACHING has set, after a command that is no CLIENT command and not inside of MULTI.
 func (s *Session) endCaching(row *command) {
-	mode := s.client.trackingMode()
-	if mode&trackingCaching != 0 && !s.tx.open && (row == nil || row.parent == nil || row.parent.name != "client") {
-		s.client.tracking.Store(uint32(mode &^ trackingCaching))
+	if s.gate.has(gateCaching) && !s.gate.has(gateMulti) && (row == nil || row.parent == nil || row.parent.name != "client") {
+		s.gate.set(gateCaching, false)
 	}
 }
 
@@ -69,7 +75,7 @@ func cmdClientTracking(s *Session, args [][]byte) {
 	var call trackingCall
 	text := call.parse(s.srv, args[3:])
 	was := s.client.trackingMode()
-	mode := was&trackingCaching | trackingOn | call.mode
+	mode := trackingOn | call.mode
 	switch strings.ToLower(string(args[2])) {
 	case "on":
 		if text == "" {
@@ -86,7 +92,7 @@ func cmdClientTracking(s *Session, args [][]byte) {
 		s.replyError("%s", text)
 		return
 	}
-	s.client.tracking.Store(uint32(mode))
+	s.setTracking(mode)
 	s.replyOK()
 }
 
@@ -162,7 +168,7 @@ func cmdClientCaching(s *Session, args [][]byte) {
 	case mode&needs == 0:
 		s.replyError("%s", text)
 	default:
-		s.client.tracking.Store(uint32(mode | trackingCaching))
+		s.gate.set(gateCaching, true)
 		s.replyOK()
 	}
 }
@@ -184,14 +190,14 @@ func cmdClientTrackingInfo(s *Session, _ [][]byte) {
 	if mode != 0 {
 		flags[0] = "on"
 	}
+	optIn, optOut, caching := mode&trackingOptIn != 0, mode&trackingOptOut != 0, s.gate.has(gateCaching)
 	for _, f := range []struct {
-		bits tracking
+		on   bool
 		name string
 	}{
-		{trackingOptIn, "optin"}, {trackingOptIn | trackingCaching, "caching-yes"},
-		{trackingOptOut, "optout"}, {trackingOptOut | trackingCaching, "caching-no"}, {trackingNoLoop, "noloop"},
+		{optIn, "optin"}, {optIn && caching, "caching-yes"}, {optOut, "optout"}, {optOut && caching, "caching-no"}, {mode&trackingNoLoop != 0, "noloop"},
 	} {
-		if mode&f.bits == f.bits {
+		if f.on {
 			flags = append(flags, f.name)
 		}
 	}
