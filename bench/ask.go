@@ -5,12 +5,11 @@ package main
 import (
 	"bufio"
 	"errors"
-	"fmt"
-	"io"
 	"net"
-	"strconv"
 	"strings"
 	"time"
+
+	"celld/resp/wire"
 )
 
 // ask sends one command over a connection of its own and returns the reply's text; of an array, that of its elements,
@@ -22,51 +21,25 @@ func ask(addr string, words ...string) (string, error) {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(5 * time.Minute)) // SAVE takes a while
-	if _, err := conn.Write(appendRequest(nil, words...)); err != nil {
+	if _, err := conn.Write(wire.AppendCommand(nil, words...)); err != nil {
 		return "", err
 	}
 	return readReply(bufio.NewReader(conn))
 }
 
-func appendRequest(b []byte, words ...string) []byte {
-	return appendWords(fmt.Appendf(b, "*%d\r\n", len(words)), words...)
-}
-
-func appendWords(b []byte, words ...string) []byte {
-	for _, w := range words {
-		b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(w), w)
-	}
-	return b
-}
-
+// readReply reads one reply with all that is nested in it.
 func readReply(r *bufio.Reader) (string, error) {
-	line, err := r.ReadString('\n')
+	reply, err := wire.ReadReply(r)
 	if err != nil {
 		return "", err
 	}
-	line = strings.TrimSuffix(line, "\r\n")
-	if line == "" {
-		return "", errors.New("an empty line where a reply starts")
+	if reply.Kind == '-' {
+		return "", errors.New(string(reply.Text))
 	}
-	kind, rest := line[0], line[1:]
-	switch kind {
-	case '+', ':':
-		return rest, nil
-	case '-':
-		return "", errors.New(rest)
+	if reply.Kind != '*' {
+		return string(reply.Text), nil
 	}
-	n, err := strconv.Atoi(rest)
-	switch {
-	case err != nil || kind != '$' && kind != '*':
-		return "", fmt.Errorf("no reply: %q", line)
-	case n < 0:
-		return "", nil
-	case kind == '$':
-		text := make([]byte, n+2)
-		_, err := io.ReadFull(r, text)
-		return string(text[:n]), err
-	}
-	elements := make([]string, n)
+	elements := make([]string, reply.N)
 	for i := range elements {
 		if elements[i], err = readReply(r); err != nil {
 			return "", err

@@ -2,7 +2,11 @@
 
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"celld/resp/wire"
+)
 
 // drive is a load by redis-benchmark: CL.THROTTLE key:<12 digits> 15 30 60 on random keys, PING where the peer is asked
 // nothing else. With few keys nearly all calls are limited, with a million most are allowed, and keys expire and come
@@ -169,7 +173,7 @@ func (w drive) prepare(b *bench, s *server) error {
 	if w.limiter != nil {
 		return w.limiter.prepare(b, s, w.keys)
 	}
-	limit := appendWords(nil, w.words(s.peer)[2:]...)
+	limit := wire.AppendBulks(nil, w.words(s.peer)[2:]...)
 	return load{server: s, keys: w.keys, keyLen: 16, limit: func(b []byte) []byte { return append(b, limit...) }}.run(b.ctx)
 }
 

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"celld/resp/wire"
 )
 
 // idle opens connections and measures the memory they hold when they do nothing: before they ever asked anything, and
@@ -61,7 +63,7 @@ func (w idle) run(b *bench, p *peer) (sample, error) {
 	// Each is answered, so none was refused or closed to make place.
 	words := p.words()
 	words[1] = "key:000000000000"
-	request, reply := appendRequest(nil, words...), make([]byte, 256)
+	request, reply := wire.AppendCommand(nil, words...), make([]byte, 256)
 	for _, c := range connections {
 		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
 		if _, err := c.Write(request); err != nil {

@@ -5,6 +5,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"celld/resp/wire"
 )
 
 // limiter is what a row about CL.TAKE asks of each key: limits, and of a redis-server the same in Lua.
@@ -107,6 +109,6 @@ func splitAtKey(words []string) (head, tail []byte) {
 	for words[at] != keyWord {
 		at++
 	}
-	head = append(appendWords(fmt.Appendf(nil, "*%d\r\n", len(words)), words[:at]...), '$')
-	return head, appendWords(nil, words[at+1:]...)
+	head = append(wire.AppendBulks(wire.AppendArray(nil, len(words)), words[:at]...), '$')
+	return head, wire.AppendBulks(nil, words[at+1:]...)
 }

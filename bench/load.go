@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strconv"
 	"time"
+
+	"celld/resp/wire"
 )
 
 // load asks a server once about each of a number of keys, over a few connections, pipelined: key:000…0, key:000…1, and
@@ -51,7 +53,7 @@ func untilLimit(end time.Time) func([]byte) []byte {
 // untilLiteral is the same for CL.TAKE.
 func untilLiteral(end time.Time) func([]byte) []byte {
 	return func(request []byte) []byte {
-		return appendWords(request, fmt.Sprintf("1000/%ds,burst=16", max(time.Until(end).Milliseconds(), 1)))
+		return wire.AppendBulks(request, fmt.Sprintf("1000/%ds,burst=16", max(time.Until(end).Milliseconds(), 1)))
 	}
 }
 

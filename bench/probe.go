@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"celld/resp/wire"
 )
 
 // probe asks a server one command every ms over a connection of its own, or at once where the answer before took longer
@@ -32,7 +34,7 @@ func startProbe(s *server) (*probe, error) {
 		words[1] = "probe"
 	}
 	p := &probe{stopping: make(chan struct{}), stopped: make(chan struct{}), taken: make([]time.Duration, 0, 1<<18)}
-	go p.loop(conn, appendRequest(nil, words...), newReplies(conn, s.peer))
+	go p.loop(conn, wire.AppendCommand(nil, words...), newReplies(conn, s.peer))
 	return p, nil
 }
 

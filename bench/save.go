@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"celld/resp/wire"
 )
 
 // save loads distinct keys that live for an hour into a server that extends an append-only file every second, and
@@ -29,7 +31,7 @@ func (w save) seconds(p *peer) float64 {
 }
 
 // hourLimit lets 15 more through than one an hour, so that one call fills it for an hour.
-func hourLimit(request []byte) []byte { return appendWords(request, "15", "1", "3600") }
+func hourLimit(request []byte) []byte { return wire.AppendBulks(request, "15", "1", "3600") }
 
 func (w save) run(b *bench, p *peer) (sample, error) {
 	s, err := b.start(p, room{keys: w.keys * 5 / 4, fsync: "everysec"})

@@ -3,6 +3,8 @@ package persistence
 import (
 	"bytes"
 	"fmt"
+
+	"celld/resp/wire"
 )
 
 // damage is what is wrong with an append-only file, and where.
@@ -167,13 +169,7 @@ func (s *source) endsInZeros() bool {
 	return true
 }
 
-const (
-	mostWords   = 1 << 20
-	mostWordLen = 512 << 20
-)
-
-// parseCommand takes one command apart: *3, and each word behind its length; or an annotation (#), which has no words. It
-// returns its length, 0 where more bytes are needed, and what is wrong if something is.
+// parseCommand takes one command of the file apart, as wire.ParseCommand does, or an annotation (#), which has no words.
 func parseCommand(b []byte, args [][]byte) (_ [][]byte, n int, what string) {
 	if len(b) > 0 && b[0] == '#' {
 		end := bytes.IndexByte(b, '\n')
@@ -182,56 +178,5 @@ func parseCommand(b []byte, args [][]byte) (_ [][]byte, n int, what string) {
 		}
 		return nil, end + 1, ""
 	}
-	words, n, what := parseCount(b, '*', mostWords)
-	if n == 0 {
-		return nil, 0, what
-	}
-	if words == 0 {
-		return nil, 0, "a command without words"
-	}
-	for range words {
-		length, header, what := parseCount(b[n:], '$', mostWordLen)
-		if header == 0 {
-			return nil, 0, what
-		}
-		n += header
-		if len(b)-n < length+2 {
-			return args, 0, ""
-		}
-		if b[n+length] != '\r' || b[n+length+1] != '\n' {
-			return nil, 0, "a word that does not end where its length says"
-		}
-		args = append(args, b[n:n+length])
-		n += length + 2
-	}
-	return args, n, ""
-}
-
-// parseCount reads a line such as *3 or $16.
-func parseCount(b []byte, mark byte, most int) (count, n int, what string) {
-	if len(b) == 0 {
-		return 0, 0, ""
-	}
-	if b[0] != mark {
-		return 0, 0, fmt.Sprintf("%q where %q should be", b[0], mark)
-	}
-	for n = 1; n < len(b); n++ {
-		c := b[n]
-		if c == '\r' && n > 1 {
-			switch {
-			case n+1 == len(b):
-				return 0, 0, ""
-			case b[n+1] != '\n':
-				return 0, 0, "a line that does not end as it should"
-			}
-			return count, n + 2, ""
-		}
-		if c < '0' || c > '9' {
-			return 0, 0, fmt.Sprintf("%q in a number", c)
-		}
-		if count = count*10 + int(c-'0'); count > most {
-			return 0, 0, "a number that is too large"
-		}
-	}
-	return 0, 0, ""
+	return wire.ParseCommand(b, args)
 }

@@ -8,20 +8,17 @@ import (
 	"testing"
 	"time"
 
+	"celld/resp/wire"
 	"celld/store"
 )
 
 // aofText is an append-only file of commands that are written as in a shell.
 func aofText(commands ...string) string {
-	var b strings.Builder
+	var text []byte
 	for _, command := range commands {
-		words := strings.Fields(command)
-		fmt.Fprintf(&b, "*%d\r\n", len(words))
-		for _, word := range words {
-			fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(word), word)
-		}
+		text = wire.AppendCommand(text, strings.Fields(command)...)
 	}
-	return b.String()
+	return string(text)
 }
 
 // What the commands of Redis's append-only files leave behind.

@@ -81,6 +81,40 @@ func BenchmarkRDB(b *testing.B) {
 	})
 }
 
+// BenchmarkAOF writes and reads the commands of so many limits, in memory. One operation is one command:
+//
+//	go test -run '^$' -bench AOF -benchtime 1000000x ./persistence
+func BenchmarkAOF(b *testing.B) {
+	write := func(out io.Writer, keys []string) {
+		var key, buf []byte
+		for i := range keys {
+			key = append(key[:0], keys[i]...)
+			if buf = appendChange(buf, store.Change{Key: key, State: limitOf(i)}); len(buf) >= flushAt || i == len(keys)-1 {
+				_, err := out.Write(buf)
+				must(b, err)
+				buf = buf[:0]
+			}
+		}
+	}
+	b.Run("write", func(b *testing.B) {
+		out, keys := &written{}, someKeys(b.N)
+		b.ReportAllocs()
+		b.ResetTimer()
+		write(out, keys)
+		out.report(b)
+	})
+	b.Run("read", func(b *testing.B) {
+		var file bytes.Buffer
+		write(&file, someKeys(b.N))
+		b.ReportAllocs()
+		b.ResetTimer()
+		n := 0
+		if _, _, err := readAOF(newSource(&file, int64(file.Len()), nil), func([][]byte) error { n++; return nil }); err != nil || n != b.N {
+			b.Fatalf("%d commands of %d, %v", n, b.N, err)
+		}
+	})
+}
+
 // someKeys are so many keys of 23 bytes.
 func someKeys(n int) []string {
 	keys := make([]string, n)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"celld/persistence"
+	"celld/resp/wire"
 	"celld/store"
 )
 
@@ -254,13 +255,7 @@ func TestTornTailIsTold(t *testing.T) {
 func TestWhatIsNoLimitIsCounted(t *testing.T) {
 	w := newWorld(t, appendOnly)
 	at := t0 + 9*second
-	command := func(words ...string) (text string) {
-		text = fmt.Sprintf("*%d\r\n", len(words))
-		for _, word := range words {
-			text += fmt.Sprintf("$%d\r\n%s\r\n", len(word), word)
-		}
-		return text
-	}
+	command := func(words ...string) string { return string(wire.AppendCommand(nil, words...)) }
 	w.write("appendonly.aof", command("SELECT", "0")+"#TS:1700000000\r\n"+
 		command("set", "a", fmt.Sprint(at))+
 		command("MULTI")+command("SET", "b", fmt.Sprint(at), "PXAT", fmt.Sprint(at/1e6+1))+command("EXEC")+

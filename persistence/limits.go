@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"celld/cell"
+	"celld/resp/wire"
 	"celld/store"
 )
 
@@ -27,11 +28,11 @@ var (
 func appendHash(b, key []byte, st store.State) []byte {
 	limits := *st.Limits
 	if len(limits) == 0 { // of policies that are gone
-		return appendDel(b, key)
+		return wire.AppendCommand(b, wordDel, key)
 	}
-	b = append(b, "*1\r\n$5\r\nMULTI\r\n"...)
+	b = wire.AppendCommand(b, wordMulti)
 	if !slices.ContainsFunc(limits, func(l store.LimitState) bool { return l.Told.Known() }) {
-		b = appendDel(b, key)
+		b = wire.AppendCommand(b, wordDel, key)
 	}
 	fields, count := []byte(nil), 0
 	var name, text []byte
@@ -39,7 +40,7 @@ func appendHash(b, key []byte, st store.State) []byte {
 		l := &limits[i]
 		name = l.AppendName(name[:0])
 		field := func(name, text []byte) {
-			fields = appendBulk(appendBulk(fields, name), text)
+			fields = wire.AppendBulks(fields, name, text)
 			count++
 		}
 		if l.Literal.Algo != cell.Log {
@@ -55,15 +56,12 @@ func appendHash(b, key []byte, st store.State) []byte {
 			field(name, text)
 		}
 	}
-	b = strconv.AppendInt(append(b, '*'), int64(2+2*count), 10)
-	b = appendBulk(append(b, "\r\n$4\r\nHSET\r\n"...), key)
+	b = wire.AppendBulks(wire.AppendArray(b, 2+2*count), wordHSet, key)
 	b = append(b, fields...)
 	if at := expiryMS(st); at >= 0 {
-		b = append(b, "*3\r\n$9\r\nPEXPIREAT\r\n"...)
-		b = appendBulk(b, key)
-		b = appendBulk(b, strconv.AppendInt(nil, at, 10))
+		b = wire.AppendCommand(b, wordPExpireAt, key, strconv.AppendInt(nil, at, 10))
 	}
-	return append(b, "*1\r\n$4\r\nEXEC\r\n"...)
+	return wire.AppendCommand(b, wordExec)
 }
 
 // hash adds a key with limits.
@@ -100,7 +98,7 @@ func (d *Disk) eachSetting(fn func(setting store.Setting, text string)) {
 }
 
 func appendSetting(b []byte, setting store.Setting, text string) []byte {
-	return appendBulk(append(b, "*2\r\n$4\r\nECHO\r\n"...), []byte(settingNames[setting.Kind]+" "+text))
+	return wire.AppendCommand(b, "ECHO", settingNames[setting.Kind]+" "+text)
 }
 
 // appendSettingChange writes what became of a setting. One that was renewed is removed first, and so forgets what was used

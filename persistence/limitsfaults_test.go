@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"celld/cell"
+	"celld/resp/wire"
 	"celld/store"
 )
 
@@ -250,13 +251,7 @@ func TestAlwaysWithLimitsWhenTheDiskFails(t *testing.T) {
 // A hash of ours with a state of a policy that is gone is read without it, one that is not ours is counted.
 func TestForeignHashes(t *testing.T) {
 	good := "limit=5/1h tat=" + fmt.Sprint(t0+9*second)
-	bulk := func(words ...string) (text string) {
-		text = fmt.Sprintf("*%d\r\n", len(words))
-		for _, word := range words {
-			text += fmt.Sprintf("$%d\r\n%s\r\n", len(word), word)
-		}
-		return text
-	}
+	bulk := func(words ...string) string { return string(wire.AppendCommand(nil, words...)) }
 	w, files := inMemory(t, appendOnly)
 	many := []string{"HSET", "many"}
 	for i := range store.MaxLimits + 1 {

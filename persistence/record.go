@@ -9,6 +9,7 @@ import (
 	"math/bits"
 	"strconv"
 
+	"celld/resp/wire"
 	"celld/store"
 )
 
@@ -64,7 +65,8 @@ func parseTAT(text []byte) (tat uint64, err error) {
 	return tat, nil
 }
 
-// appendSet writes the command that leads to a state: SET key tat [PXAT ms].
+// appendSet writes the command that leads to a state: SET key tat [PXAT ms]. Nearly every change is one, so what is the same in
+// all of them is copied: by wire.AppendCommand a change took 150 ns, and not 70.
 func appendSet(b, key []byte, st store.State) []byte {
 	at := expiryMS(st)
 	if at < 0 {
@@ -72,29 +74,25 @@ func appendSet(b, key []byte, st store.State) []byte {
 	} else {
 		b = append(b, "*5\r\n$3\r\nSET\r\n"...)
 	}
-	b = appendBulk(b, key)
+	b = wire.AppendBulk(b, key)
 	var digits [20]byte
-	b = appendBulk(b, appendTAT(digits[:0], st.TAT))
+	b = wire.AppendBulk(b, appendTAT(digits[:0], st.TAT))
 	if at >= 0 {
 		b = append(b, "$4\r\nPXAT\r\n"...)
-		b = appendBulk(b, strconv.AppendInt(digits[:0], at, 10))
+		b = wire.AppendBulk(b, strconv.AppendInt(digits[:0], at, 10))
 	}
 	return b
-}
-
-func appendDel(b, key []byte) []byte {
-	return appendBulk(append(b, "*2\r\n$3\r\nDEL\r\n"...), key)
 }
 
 // appendChange writes the command that a change is told by.
 func appendChange(b []byte, c store.Change) []byte {
 	switch {
 	case c.Flush:
-		return append(b, "*1\r\n$8\r\nFLUSHALL\r\n"...)
+		return wire.AppendCommand(b, wordFlushAll)
 	case c.Lost:
 		return b
 	case c.Deleted:
-		return appendDel(b, c.Key)
+		return wire.AppendCommand(b, wordDel, c.Key)
 	}
 	return appendState(b, c.Key, c.State)
 }
@@ -116,7 +114,7 @@ func appendStamp(b []byte, nowNS int64, crc uint64) []byte {
 	crc = jonesUpdate(crc, text)
 	text = append(text, ' ')
 	text = hex.AppendEncode(text, binary.BigEndian.AppendUint64(nil, crc))
-	return appendBulk(append(b, "*2\r\n$4\r\nECHO\r\n"...), text)
+	return wire.AppendCommand(b, wordEcho, text)
 }
 
 // parseStamp reads the text of a stamp, and says whether the checksum of what is before it is that.
@@ -128,12 +126,4 @@ func parseStamp(text []byte, crc func() uint64) (ns int64, ok, good bool) {
 		return 0, false, false
 	}
 	return ns, true, jonesUpdate(crc(), at) == want
-}
-
-func appendBulk(b, text []byte) []byte {
-	b = append(b, '$')
-	b = strconv.AppendInt(b, int64(len(text)), 10)
-	b = append(b, '\r', '\n')
-	b = append(b, text...)
-	return append(b, '\r', '\n')
 }

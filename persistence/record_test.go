@@ -114,7 +114,7 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// What appendSet and appendDel write is read as the same words.
+// What appendChange writes is read as the same words.
 func TestCommandText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.SliceOf(rapid.Byte()).Draw(t, "key")

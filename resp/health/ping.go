@@ -6,12 +6,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
+
+	"celld/resp/wire"
 
 	"github.com/spf13/pflag"
 )
@@ -116,18 +117,18 @@ func (p place) ping(password string, ready bool) (note string, err error) {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(pingPatience))
-	request := "*1\r\n$4\r\nPING\r\n"
+	var request []byte
 	if password != "" {
-		request = fmt.Sprintf("*2\r\n$4\r\nAUTH\r\n$%d\r\n%s\r\n", len(password), password) + request
+		request = wire.AppendCommand(nil, "AUTH", password)
 	}
-	_, failed := io.WriteString(conn, request) // a server that is full says so, and closes without reading
+	_, failed := conn.Write(wire.AppendCommand(request, "PING")) // a server that is full says so, and closes without reading
 	replies := bufio.NewReader(conn)
 	for authed := password == ""; ; authed = true {
-		line, err := replies.ReadString('\n')
+		reply, err := wire.ReadReply(replies)
 		if err != nil {
 			return "", cmp.Or(failed, err)
 		}
-		line = strings.TrimSpace(line)
+		line := string(reply.Kind) + string(reply.Text)
 		switch {
 		case authed && line == "+PONG":
 			return "", nil

@@ -11,7 +11,7 @@ import (
 // Reply is one reply, or the head of one that has elements: those follow as replies of their own, each with its own.
 type Reply struct {
 	Kind byte   // the byte that it begins with: + - : $ * of RESP2, _ # , ( ! = % ~ > of RESP3 besides
-	Text []byte // of a line or a string; of a verbatim string (=) behind its format, as in txt:hello
+	Text []byte // of a line or a string; it is not empty for : # , ( and begins with txt: or another format for =
 	N    int    // how many elements follow: of a map (%) keys and values
 	Null bool   // the absent value; it has neither text nor elements
 }
@@ -64,9 +64,13 @@ func parseHead(line []byte) (reply Reply, length int, err error) {
 	reply = Reply{Kind: line[0]}
 	text := line[1:last]
 	switch reply.Kind {
-	case '+', '-', ':', '#', ',', '(':
+	case '+', '-':
 		reply.Text = text
 		return reply, -1, nil
+	case ':', '#', ',', '(':
+		if reply.Text = text; len(text) > 0 {
+			return reply, -1, nil
+		}
 	case '_':
 		reply.Null = true
 		return reply, -1, nil
