@@ -69,7 +69,7 @@ func (t *table) touchedNS(e *slot) int64 {
 // addTally puts a new tally before the others of a key.
 func (t *table) addTally(e *slot, policy uint32) *tally {
 	n, p := t.tallies.take()
-	p.policy, p.touchedNS = policy, t.touchedNS(e)
+	*p = tally{policy: policy, touchedNS: t.touchedNS(e)}
 	if e.holdsLimits() {
 		p.next = e.firstTally()
 	}

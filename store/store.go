@@ -80,7 +80,7 @@ func New(o Options) *Store {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.room, sh.seed, sh.policies, sh.wall = &s.room, s.seed, &s.policies, &s.wall
-		sh.index.memory, sh.slabs.memory, sh.keys.tails.memory = &s.memory, &s.memory, &s.memory
+		sh.index.memory, sh.slabs.memory, sh.keys.tails.reserve = &s.memory, &s.memory, &s.memory.tails
 		if o.Journal {
 			sh.journal = &journal{}
 		}
