@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"celld/store"
+	"celld/store/policy"
 )
 
 const (
@@ -261,7 +262,7 @@ func (l *appendLog) drain(b *[]byte) (more bool) {
 		*b = appendChange(*b, c)
 	})
 	var settings []byte
-	if l.disk.store.DrainSettings(func(c store.SettingChange) { settings = l.disk.appendSettingChange(settings, c) }) {
+	if l.disk.store.DrainSettings(func(c policy.Change) { settings = l.disk.appendSettingChange(settings, c) }) {
 		l.lost.Store(true)
 	}
 	*b = slices.Insert(*b, start, settings...)

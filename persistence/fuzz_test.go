@@ -11,6 +11,7 @@ import (
 
 	"celld/persistence"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // FuzzRDB: whatever a snapshot has, it is loaded or refused, and takes no more memory than a multiple of its size.
@@ -60,8 +61,8 @@ func FuzzAOF(f *testing.F) {
 func ownFileOfLimits(f *testing.F, name string) string {
 	w, files := inMemory(f, func(o *persistence.Options) { snapshots(o); appendOnly(o) })
 	w.mustOpen()
-	w.setPolicy("p", "7/1h,algo=window", store.PolicyOptions{})
-	w.putRule(store.Rule{Pattern: "x*", UntilNS: t0 + 60*second})
+	w.setPolicy("p", "7/1h,algo=window", policy.Options{})
+	w.putRule(policy.Rule{Pattern: "x*", UntilNS: t0 + 60*second})
 	for i, text := range fileLimits {
 		w.take("k", 2, text)
 		w.take(strings.Repeat("k", i), 2, text, "@p")

@@ -10,6 +10,7 @@ import (
 	"celld/cell"
 	"celld/resp/wire"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // A key that holds limits is a hash in the files: of their names to their states, as cell.Literal.AppendState writes them.
@@ -80,16 +81,16 @@ func (f *rdbWriter) hash(key []byte, limits store.Limits) {
 }
 
 // settingNames are what a setting is called in the files.
-var settingNames = [store.SettingKinds]string{store.PolicySetting: "celld-policy", store.RuleSetting: "celld-rule"}
+var settingNames = [policy.SettingKinds]string{policy.PolicySetting: "celld-policy", policy.RuleSetting: "celld-rule"}
 
 // settingGone stands for the text of a setting that is no more.
 const settingGone = "-"
 
 // eachSetting calls fn with all of them, and what a file has of each: its text, and behind a space its name.
-func (d *Disk) eachSetting(fn func(setting store.Setting, text string)) {
-	for kind := range store.SettingKinds {
+func (d *Disk) eachSetting(fn func(setting policy.Setting, text string)) {
+	for kind := range policy.SettingKinds {
 		for _, name := range d.store.Settings(kind) {
-			setting := store.Setting{Kind: kind, Name: name}
+			setting := policy.Setting{Kind: kind, Name: name}
 			if text, ok := d.store.SettingText(setting); ok {
 				fn(setting, text+" "+name)
 			}
@@ -97,13 +98,13 @@ func (d *Disk) eachSetting(fn func(setting store.Setting, text string)) {
 	}
 }
 
-func appendSetting(b []byte, setting store.Setting, text string) []byte {
+func appendSetting(b []byte, setting policy.Setting, text string) []byte {
 	return wire.AppendCommand(b, "ECHO", settingNames[setting.Kind]+" "+text)
 }
 
 // appendSettingChange writes what became of a setting. One that was renewed is removed first, and so forgets what was used
 // under it.
-func (d *Disk) appendSettingChange(b []byte, c store.SettingChange) []byte {
+func (d *Disk) appendSettingChange(b []byte, c policy.Change) []byte {
 	text, ok := d.store.SettingText(c.Setting)
 	if c.Renewed || !ok {
 		b = appendSetting(b, c.Setting, settingGone+" "+c.Name)
@@ -121,7 +122,7 @@ func (l *loader) setting(name, text string) bool {
 			continue
 		}
 		text, name, _ := strings.Cut(text, " ")
-		setting := store.Setting{Kind: store.SettingKind(kind), Name: name}
+		setting := policy.Setting{Kind: policy.Kind(kind), Name: name}
 		if text == settingGone {
 			l.disk.store.DeleteSetting(setting, l.nowNS)
 		} else if err := l.disk.store.PutSetting(setting, text, l.nowNS); err != nil {

@@ -11,6 +11,7 @@ import (
 	"celld/cell"
 	"celld/persistence"
 	"celld/store"
+	"celld/store/policy"
 
 	"pgregory.net/rapid"
 )
@@ -27,9 +28,9 @@ func (w *world) texts() map[string]string {
 			all["key "+string(key)] = text
 		})
 	}
-	for kind := range store.SettingKinds {
+	for kind := range policy.SettingKinds {
 		for _, name := range w.store.Settings(kind) {
-			text, _ := w.store.SettingText(store.Setting{Kind: kind, Name: name})
+			text, _ := w.store.SettingText(policy.Setting{Kind: kind, Name: name})
 			all[fmt.Sprint("setting ", kind, " ", name)] = text
 		}
 	}
@@ -83,14 +84,14 @@ func (w *world) literal(text string) cell.Literal {
 	return l
 }
 
-func (w *world) setPolicy(name, limit string, o store.PolicyOptions) {
+func (w *world) setPolicy(name, limit string, o policy.Options) {
 	w.t.Helper()
 	if _, err := w.store.SetPolicy(name, w.literal(limit), o); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *world) putRule(r store.Rule) {
+func (w *world) putRule(r policy.Rule) {
 	w.t.Helper()
 	if _, err := w.store.PutRule(r, w.now); err != nil {
 		w.t.Fatal(err)
@@ -127,17 +128,17 @@ func (w *world) drawChange(t *rapid.T) {
 			return st, store.Put
 		})
 	case 4:
-		w.setPolicy(name, limit, store.PolicyOptions{Reset: rapid.Bool().Draw(t, "reset")})
+		w.setPolicy(name, limit, policy.Options{Reset: rapid.Bool().Draw(t, "reset")})
 	case 5:
 		w.store.DeletePolicy(name)
 	case 6:
-		r := store.Rule{Deny: true, Pattern: key + "x*", UntilNS: rapid.SampledFrom([]int64{0, w.now + 60*second}).Draw(t, "until")}
+		r := policy.Rule{Deny: true, Pattern: key + "x*", UntilNS: rapid.SampledFrom([]int64{0, w.now + 60*second}).Draw(t, "until")}
 		if rapid.Bool().Draw(t, "net") {
 			r.Pattern, r.Net = "ip: ", netip.MustParsePrefix("10.1.0.0/16")
 		}
 		w.putRule(r)
 	case 7:
-		w.store.DeleteRule(store.Rule{Deny: true, Pattern: key + "x*"}, w.now)
+		w.store.DeleteRule(policy.Rule{Deny: true, Pattern: key + "x*"}, w.now)
 	default:
 		if st, ok := w.store.Get([]byte(key), store.Access{NowNS: w.now}); ok && st.Kind == store.HoldsTAT {
 			w.store.Delete([]byte(key), w.now)
@@ -189,16 +190,16 @@ func TestRestartWithLimits(t *testing.T) {
 // was used since: whether both were written at once, or one after the other, or the file was written anew.
 func TestRestartAfterAReset(t *testing.T) {
 	resets := map[string]func(w *world){
-		"reset":   func(w *world) { w.setPolicy("p", "5/1h", store.PolicyOptions{Reset: true}) },
-		"deleted": func(w *world) { w.store.DeletePolicy("p"); w.setPolicy("p", "5/1h", store.PolicyOptions{}) },
-		"changed": func(w *world) { w.setPolicy("p", "50/1h", store.PolicyOptions{}) },
+		"reset":   func(w *world) { w.setPolicy("p", "5/1h", policy.Options{Reset: true}) },
+		"deleted": func(w *world) { w.store.DeletePolicy("p"); w.setPolicy("p", "5/1h", policy.Options{}) },
+		"changed": func(w *world) { w.setPolicy("p", "50/1h", policy.Options{}) },
 	}
 	for name, reset := range resets {
 		for _, set := range []func(*persistence.Options){appendOnly, always, snapshots} {
 			for rewritten := range 2 {
 				w, _ := inMemory(t, set)
 				w.mustOpen()
-				w.setPolicy("p", "5/1h", store.PolicyOptions{})
+				w.setPolicy("p", "5/1h", policy.Options{})
 				w.take("before", 5, "@p")
 				w.take("both", 5, "@p", "9/1h")
 				w.mustWrite()
@@ -258,7 +259,7 @@ func smallLimits(t *testing.T, set func(*persistence.Options)) (*world, *memory,
 		w.settle()
 		h.note(w.texts())
 	}
-	step(func() { w.setPolicy("p", "5/1h", store.PolicyOptions{}) })
+	step(func() { w.setPolicy("p", "5/1h", policy.Options{}) })
 	step(func() { w.take("k", 2, "5/1h", "@p") })
 	step(func() { w.take("k", 1, "5/1h,algo=log"); w.throttle("other") })
 	for _, calls := range []int{65, 3, 70, 1} { // of one log: parts, and what follows them
@@ -269,10 +270,10 @@ func smallLimits(t *testing.T, set func(*persistence.Options)) (*world, *memory,
 			}
 		})
 	}
-	step(func() { w.take("k", 1, "5/1h,algo=log", "@p"); w.putRule(store.Rule{Pattern: "x*"}) })
+	step(func() { w.take("k", 1, "5/1h,algo=log", "@p"); w.putRule(policy.Rule{Pattern: "x*"}) })
 	step(func() { w.take("k", 9, "5/1h,algo=slide,buckets=2,block=1h") })
 	step(func() {
-		w.setPolicy("p", "9/1h", store.PolicyOptions{Reset: true})
+		w.setPolicy("p", "9/1h", policy.Options{Reset: true})
 		h.note(w.texts())
 		w.take("k", 1, "@p")
 	})
@@ -291,8 +292,8 @@ func TestLimitsOnAClockSetBack(t *testing.T) {
 		for i, text := range limits {
 			w.take(fmt.Sprint(i), 3, text)
 		}
-		w.putRule(store.Rule{Deny: true, Pattern: "x", UntilNS: w.now + 60*second})
-		w.putRule(store.Rule{Deny: true, Pattern: "y"})
+		w.putRule(policy.Rule{Deny: true, Pattern: "x", UntilNS: w.now + 60*second})
+		w.putRule(policy.Rule{Deny: true, Pattern: "y"})
 		if err := w.close(); err != nil {
 			t.Fatal(err)
 		}

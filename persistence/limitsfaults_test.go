@@ -13,6 +13,7 @@ import (
 	"celld/cell"
 	"celld/resp/wire"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // Settings that the disk has refused are in the file once it takes them, before anything that rests on them, and until then the file
@@ -23,10 +24,10 @@ func TestSettingsThatCouldNotBeWritten(t *testing.T) {
 			w, files := inMemory(t, always)
 			w.mustOpen()
 			for _, name := range []string{"deleted", "reset", "changed"} {
-				w.setPolicy(name, "5/1h", store.PolicyOptions{})
+				w.setPolicy(name, "5/1h", policy.Options{})
 			}
-			w.putRule(store.Rule{Pattern: "deleted"})
-			w.putRule(store.Rule{Pattern: "changed", UntilNS: w.now + 60*second})
+			w.putRule(policy.Rule{Pattern: "deleted"})
+			w.putRule(policy.Rule{Pattern: "changed", UntilNS: w.now + 60*second})
 			w.take("k", 5, "@deleted", "@reset", "@changed", "9/1h")
 			w.take("k2", 5, "@deleted", "@reset", "@changed")
 			if err := w.commit(); err != nil {
@@ -35,21 +36,21 @@ func TestSettingsThatCouldNotBeWritten(t *testing.T) {
 			w.tick(second)
 			acked := w.texts()
 			files.failing(failOn("write"))
-			w.setPolicy("new", "7/1h", store.PolicyOptions{})
+			w.setPolicy("new", "7/1h", policy.Options{})
 			w.store.DeletePolicy("deleted")
-			w.setPolicy("reset", "6/1h", store.PolicyOptions{Reset: true})
-			w.setPolicy("changed", "50/1h", store.PolicyOptions{})
-			w.store.DeleteRule(store.Rule{Pattern: "deleted"}, w.now)
-			w.putRule(store.Rule{Pattern: "changed"})
-			w.putRule(store.Rule{Pattern: "new"})
+			w.setPolicy("reset", "6/1h", policy.Options{Reset: true})
+			w.setPolicy("changed", "50/1h", policy.Options{})
+			w.store.DeleteRule(policy.Rule{Pattern: "deleted"}, w.now)
+			w.putRule(policy.Rule{Pattern: "changed"})
+			w.putRule(policy.Rule{Pattern: "new"})
 			w.take("k", 2, "@reset", "@changed", "9/1h")
 			if many { // more than are noted while nobody drains them
 				name := strings.Repeat("n", 1<<15)
 				for i := range 600 {
-					w.setPolicy(fmt.Sprint(name, i), "5/1h", store.PolicyOptions{})
+					w.setPolicy(fmt.Sprint(name, i), "5/1h", policy.Options{})
 					w.store.DeletePolicy(fmt.Sprint(name, i))
 				}
-				w.setPolicy("unnoted", "8/1h", store.PolicyOptions{})
+				w.setPolicy("unnoted", "8/1h", policy.Options{})
 			}
 			if err := w.commit(); err == nil {
 				t.Fatal("the disk is full")
@@ -112,13 +113,13 @@ func TestSettingsUnderFire(t *testing.T) {
 			limit := limits[rnd.IntN(len(limits))]
 			switch p := w.store.PolicyNamed(name); {
 			case p == nil || rnd.IntN(8) == 0:
-				_, _ = w.store.SetPolicy(name, limit, store.PolicyOptions{Reset: rnd.IntN(2) == 0})
+				_, _ = w.store.SetPolicy(name, limit, policy.Options{Reset: rnd.IntN(2) == 0})
 			case rnd.IntN(8) == 0:
 				w.store.DeletePolicy(name)
 			case rnd.IntN(8) == 0:
-				_, _ = w.store.PutRule(store.Rule{Pattern: name}, w.clock.Load())
+				_, _ = w.store.PutRule(policy.Rule{Pattern: name}, w.clock.Load())
 			case rnd.IntN(8) == 0:
-				w.store.DeleteRule(store.Rule{Pattern: name}, w.clock.Load())
+				w.store.DeleteRule(policy.Rule{Pattern: name}, w.clock.Load())
 			default:
 				calls := []store.Call{{Key: key, Limit: &p.Limit, Policy: p.ID}, {Key: key, Limit: &limit}}
 				_, _ = w.store.Take(calls[rnd.IntN(2):], store.TakeOptions{Cost: 1}, store.Access{NowNS: w.clock.Load()})
@@ -165,7 +166,7 @@ func TestSettingsBeforeTheStart(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		w, files := inMemory(t, always)
 		w.between = func() {
-			w.setPolicy("p", "5/1h", store.PolicyOptions{})
+			w.setPolicy("p", "5/1h", policy.Options{})
 			if full {
 				files.failing(failOn("write"))
 			}
@@ -174,7 +175,7 @@ func TestSettingsBeforeTheStart(t *testing.T) {
 		if refusal := w.m.Refusal(); (refusal != nil) != full {
 			t.Errorf("%v", refusal)
 		}
-		w.setPolicy("new", "5/1h", store.PolicyOptions{})
+		w.setPolicy("new", "5/1h", policy.Options{})
 		if err := w.commit(); (err != nil) != full {
 			t.Errorf("%v", err)
 		}
@@ -205,20 +206,23 @@ func TestAlwaysWithLimitsWhenTheDiskFails(t *testing.T) {
 			_, _ = w.store.Give([]byte("k"), &l, 0, 2, store.Access{NowNS: w.now})
 			_, _ = w.store.Give([]byte("new"), &l, 0, 1, store.Access{NowNS: w.now})
 		},
-		func(w *world) { w.setPolicy("p", "9/1h", store.PolicyOptions{}); w.take("k", 1, "@p") },
-		func(w *world) { w.setPolicy("p", "7/1h", store.PolicyOptions{Reset: true}); w.take("k", 1, "@p") },
+		func(w *world) { w.setPolicy("p", "9/1h", policy.Options{}); w.take("k", 1, "@p") },
+		func(w *world) { w.setPolicy("p", "7/1h", policy.Options{Reset: true}); w.take("k", 1, "@p") },
 		func(w *world) { w.store.DeletePolicy("p"); w.take("k", 1, "90/1h,algo=log") },
-		func(w *world) { w.setPolicy("q", "7/1h", store.PolicyOptions{}); w.take("k", 1, "@q") },
-		func(w *world) { w.putRule(store.Rule{Pattern: "x*"}); w.putRule(store.Rule{Deny: true, Pattern: "y"}) },
+		func(w *world) { w.setPolicy("q", "7/1h", policy.Options{}); w.take("k", 1, "@q") },
 		func(w *world) {
-			w.putRule(store.Rule{Pattern: "x*", UntilNS: w.now + 60*second})
-			w.store.DeleteRule(store.Rule{Deny: true, Pattern: "y"}, w.now)
+			w.putRule(policy.Rule{Pattern: "x*"})
+			w.putRule(policy.Rule{Deny: true, Pattern: "y"})
+		},
+		func(w *world) {
+			w.putRule(policy.Rule{Pattern: "x*", UntilNS: w.now + 60*second})
+			w.store.DeleteRule(policy.Rule{Deny: true, Pattern: "y"}, w.now)
 		},
 	}
 	for call, more := 1, true; more; call++ {
 		w, files := inMemory(t, always)
 		w.mustOpen()
-		w.setPolicy("p", "5/1h", store.PolicyOptions{})
+		w.setPolicy("p", "5/1h", policy.Options{})
 		w.take("k", 3, "5/1h", "90/1h,algo=log", "@p")
 		w.take("k2", 3, "@p")
 		w.commit()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"celld/store"
+	"celld/store/policy"
 )
 
 // Loaded is what Load found.
@@ -71,7 +72,7 @@ func (d *Disk) Load(apply func(args [][]byte) error) (Loaded, error) {
 	if d.rewriteAtStart {
 		d.tailCRC = 0 // what is written then ends in a stamp
 	}
-	d.store.DrainSettings(func(store.SettingChange) {}) // what was read needs not be written
+	d.store.DrainSettings(func(policy.Change) {}) // what was read needs not be written
 	for d.store.Drain(func(store.Change) {}) {
 	}
 	l.result.NotRead = l.notRead()

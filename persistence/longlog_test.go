@@ -11,6 +11,7 @@ import (
 
 	"celld/persistence"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // holds is a copy of the limits of all keys.
@@ -77,7 +78,7 @@ func TestLongLogs(t *testing.T) {
 						_, _ = w.store.Give([]byte(key()), &l, 0, rapid.Int64Range(1, 99).Draw(t, "give"), store.Access{NowNS: w.now})
 					},
 					func() {
-						w.setPolicy("p", rapid.SampledFrom(limits).Draw(t, "limit"), store.PolicyOptions{Reset: rapid.Bool().Draw(t, "reset")})
+						w.setPolicy("p", rapid.SampledFrom(limits).Draw(t, "limit"), policy.Options{Reset: rapid.Bool().Draw(t, "reset")})
 					},
 					func() {
 						_ = w.store.Update([]byte(key()), store.Access{NowNS: w.now}, func(st store.State, ok bool) (store.State, store.Action) {
@@ -140,7 +141,7 @@ func TestACallMoreIsLittle(t *testing.T) {
 	for name, set := range map[string]func(*persistence.Options){"every second": appendOnly, "always": always} {
 		w, files := inMemory(t, set)
 		w.mustOpen()
-		w.setPolicy("p", "5000/1h,algo=log", store.PolicyOptions{})
+		w.setPolicy("p", "5000/1h,algo=log", policy.Options{})
 		for range 5000 {
 			w.take("k", 1, "@p", "9999999/1h")
 			w.pass(3600 * second / 5000)

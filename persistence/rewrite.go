@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"celld/store"
+	"celld/store/policy"
 )
 
 // Rewrite begins to write the append-only file anew, as short as it can be. While a snapshot is taken it is only noted.
@@ -251,7 +252,7 @@ func (d *Disk) swap(f *paced, temp string) error {
 func (d *Disk) writeStates(w io.Writer, direct bool) (err error) {
 	defer d.caught("the rewrite", &err)
 	buf := make([]byte, 0, flushAt+flushAt/4)
-	d.eachSetting(func(setting store.Setting, text string) { buf = appendSetting(buf, setting, text) })
+	d.eachSetting(func(setting policy.Setting, text string) { buf = appendSetting(buf, setting, text) })
 	return d.export(direct, func(key []byte, st store.State) bool {
 		buf = appendState(buf, key, st)
 		return len(buf) >= flushAt

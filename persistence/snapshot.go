@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"celld/store"
+	"celld/store/policy"
 )
 
 // saveRetry is how long after a failed snapshot the next is tried, as in Redis.
@@ -114,7 +115,7 @@ func (d *Disk) writeRDB(direct bool) (keys, size int64, err error) {
 	defer d.caught("the snapshot", &err)
 	nowNS := d.o.Clock()
 	w := newRDBWriter(f, d.wallNS(), int64(d.store.Len(nowNS)), "1")
-	d.eachSetting(func(setting store.Setting, text string) { w.aux(settingNames[setting.Kind], text) })
+	d.eachSetting(func(setting policy.Setting, text string) { w.aux(settingNames[setting.Kind], text) })
 	add := func(key []byte, st store.State) bool { w.add(key, st); return len(w.buf) >= flushAt }
 	if err := d.export(direct, add, w.flush); err != nil {
 		return 0, 0, err

@@ -10,6 +10,7 @@ import (
 	"celld/cell"
 	"celld/persistence"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // setWall has the wall clock be that far ahead, as a server that notices it does.
@@ -72,7 +73,7 @@ func TestARestartAfterTheWallClockWasSet(t *testing.T) {
 				ask(cell.Take, 20) // of a log, more than one part
 				w.throttle("tat")
 				w.put("at", store.State{TAT: 1<<63 - 1, ExpiryNS: w.now + int64(1000*time.Hour)})
-				rule := store.Rule{Deny: true, Pattern: "rule", UntilNS: w.now + 3600*second}
+				rule := policy.Rule{Deny: true, Pattern: "rule", UntilNS: w.now + 3600*second}
 				_, _ = w.store.PutRule(rule, w.now)
 				w.mustWrite()
 				w.pass(10 * second)

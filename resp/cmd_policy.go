@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"celld/store"
+	"celld/store/policy"
 )
 
 func policyRows() []*command {
@@ -39,7 +39,7 @@ func cmdPolicySet(s *Session, args [][]byte) {
 		s.replyError("%s", problem)
 		return
 	}
-	var o store.PolicyOptions
+	var o policy.Options
 	for _, arg := range args[4:] {
 		switch strings.ToUpper(string(arg)) {
 		case "NX":
@@ -63,8 +63,8 @@ func cmdPolicySet(s *Session, args [][]byte) {
 		return
 	}
 	set, err := s.srv.store.SetPolicy(name, limit, o)
-	if errors.Is(err, store.ErrTooMany) {
-		s.replyError(errTooManyPolicies, store.MaxPolicies)
+	if errors.Is(err, policy.ErrTooMany) {
+		s.replyError(errTooManyPolicies, policy.MaxPolicies)
 		return
 	}
 	s.replyBool(set)
@@ -87,7 +87,7 @@ func cmdPolicyList(s *Session, args [][]byte) {
 		s.replyError(errSyntax)
 		return
 	}
-	var found []*store.Policy
+	var found []*policy.Policy
 	for _, p := range s.srv.store.Policies() {
 		if len(args) == 2 || globMatch(args[2], []byte(p.Name)) {
 			found = append(found, p)

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"celld/store"
+	"celld/store/policy"
 )
 
 func ruleRows() []*command {
@@ -21,7 +21,7 @@ func ruleRows() []*command {
 const maxRulePattern = 256
 
 // parseRule reads ALLOW|DENY pattern [CIDR net] [EX seconds].
-func (s *Session) parseRule(args [][]byte, expires bool) (r store.Rule, problem string) {
+func (s *Session) parseRule(args [][]byte, expires bool) (r policy.Rule, problem string) {
 	switch strings.ToUpper(string(args[0])) {
 	case "ALLOW":
 	case "DENY":
@@ -69,8 +69,8 @@ func cmdRuleAdd(s *Session, args [][]byte) {
 		return
 	}
 	added, err := s.srv.store.PutRule(r, s.nowNS)
-	if errors.Is(err, store.ErrTooMany) {
-		s.replyError(errTooManyRules, store.MaxRules)
+	if errors.Is(err, policy.ErrTooMany) {
+		s.replyError(errTooManyRules, policy.MaxRules)
 		return
 	}
 	s.replyBool(added)
@@ -90,7 +90,7 @@ func cmdRuleList(s *Session, args [][]byte) {
 		s.replyError(errSyntax)
 		return
 	}
-	var found []store.Rule
+	var found []policy.Rule
 	for _, r := range s.srv.store.Rules(s.nowNS) {
 		if len(args) == 2 || globMatch(args[2], []byte(r.Pattern)) {
 			found = append(found, r)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"celld/store"
+	"celld/store/policy"
 )
 
 // However far the end of a rule is, a file that has it can be read.
@@ -17,7 +18,7 @@ func TestARuleForVeryLong(t *testing.T) {
 			t.Errorf("%d ns: %q", restNS, got)
 		}
 		p.do("CL.RULE", "ADD", "DENY", "k", "EX", "99")
-		rule := store.Setting{Kind: store.RuleSetting, Name: "DENY - k"}
+		rule := policy.Setting{Kind: policy.RuleSetting, Name: "DENY - k"}
 		text, _ := w.store.SettingText(rule)
 		next := store.New(store.Options{})
 		if err := next.PutSetting(rule, text, w.nowNS); err != nil || len(next.Rules(w.nowNS)) != 1 {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"celld/cell"
-	"celld/store"
+	"celld/store/policy"
 )
 
 // namedLimit is a line of the policies' file.
@@ -50,8 +50,8 @@ func readPolicies(path string, logMax int64) ([]namedLimit, error) {
 			return nil, wrong(fmt.Sprintf("'%s' stands in line %d as well", name, before))
 		}
 		seen[name] = n
-		if list = append(list, namedLimit{name, limit}); len(list) > store.MaxPolicies {
-			return nil, wrong(formatError("there are more than %d policies", store.MaxPolicies))
+		if list = append(list, namedLimit{name, limit}); len(list) > policy.MaxPolicies {
+			return nil, wrong(formatError("there are more than %d policies", policy.MaxPolicies))
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -66,8 +66,8 @@ func (srv *Server) setPolicies() error {
 		if old := srv.store.PolicyNamed(p.name); old != nil && old.Limit == p.limit {
 			continue
 		}
-		if _, err := srv.store.SetPolicy(p.name, p.limit, store.PolicyOptions{}); err != nil {
-			return fmt.Errorf("set the policy '%s' of %s: %s", p.name, srv.cfg.policiesFile.Get(), formatError(errTooManyPolicies, store.MaxPolicies))
+		if _, err := srv.store.SetPolicy(p.name, p.limit, policy.Options{}); err != nil {
+			return fmt.Errorf("set the policy '%s' of %s: %s", p.name, srv.cfg.policiesFile.Get(), formatError(errTooManyPolicies, policy.MaxPolicies))
 		}
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"celld/store"
+	"celld/store/policy"
 )
 
 // A pipeline goes by the limit that a policy has now, also when that was changed while it learned the call.
@@ -19,7 +19,7 @@ func TestAPolicyThatChangesBesideAPipeline(t *testing.T) {
 		if problem != "" {
 			t.Error(problem)
 		}
-		if _, err := w.store.SetPolicy("p", limit, store.PolicyOptions{}); err != nil {
+		if _, err := w.store.SetPolicy("p", limit, policy.Options{}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -32,7 +32,7 @@ type Request struct {
 // As long as no request must wait for room, none can have an effect on one for a key of another shard. Then those of one
 // shard are decided under one lock.
 func (s *Store) ThrottleBatch(reqs []Request, a Access) {
-	if s.rules.any.Load() {
+	if s.HasRules() {
 		for i := range reqs {
 			if r := &reqs[i]; !s.ruled(r, a.NowNS) {
 				r.hash = s.hash(r.Key)

@@ -96,7 +96,7 @@ func (s *Store) sweep(nowNS int64) (steps int, more bool) {
 	if s.pruneSome(nowNS) {
 		return perLock, true
 	}
-	s.rules.sweep(s, nowNS)
+	s.SweepRules(nowNS)
 	s.trim(nowNS)
 	start := int(s.sweeps.Add(1))
 	for i := range s.shards {
@@ -113,7 +113,7 @@ func (s *Store) sweep(nowNS int64) (steps int, more bool) {
 
 // SweepDue says, without any lock, whether Sweep may have something to do.
 func (s *Store) SweepDue(nowNS int64) bool {
-	if s.room.over() || s.rules.due(nowNS) || s.policies.losses.due() {
+	if s.room.over() || s.RulesDue(nowNS) || s.lossesDue() {
 		return true
 	}
 	for i := range s.shards {

@@ -12,8 +12,7 @@ import (
 // A call of CL.TAKE does not look, as it would have to ask for each state's policy, under a lock: what it does not ask for
 // it does not meet.
 type losses struct {
-	count  atomic.Uint64 // policies that went, ever
-	walked atomic.Uint64 // of them, those whose states are gone from the whole table
+	walked atomic.Uint64 // of policies that ever went, those whose states are gone from the whole table
 
 	mu      sync.Mutex // held for a step of the walk
 	walking uint64     // of them, those that the walk is for
@@ -23,12 +22,12 @@ type losses struct {
 
 // gone reports whether a key holds limits of a policy that is gone. It is quick where no policy ever went.
 func (sh *shard) gone(e *slot) bool {
-	if !e.holdsLimits() || sh.policies.losses.count.Load() == 0 {
+	if !e.holdsLimits() || sh.policies.PoliciesLost() == 0 {
 		return false
 	}
 	for n := e.firstTally(); n != 0; {
 		p := sh.tallies.at(n)
-		if p.policy != 0 && sh.policies.byID(p.policy) == nil {
+		if p.policy != 0 && sh.policies.PolicyOf(p.policy) == nil {
 			return true
 		}
 		n = p.next
@@ -58,13 +57,13 @@ func (sh *shard) prune(n uint32, e *slot, nowNS int64) bool {
 
 // pruneSome does a step of the walk, under one short lock, and reports whether there was one to do.
 func (s *Store) pruneSome(nowNS int64) bool {
-	l := &s.policies.losses
-	if !l.due() {
+	l := &s.losses
+	if !s.lossesDue() {
 		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if count := l.count.Load(); l.walking != count { // what has gone since may lie behind
+	if count := s.PoliciesLost(); l.walking != count { // what has gone since may lie behind
 		l.walking, l.shard, l.slot = count, 0, 0
 	}
 	sh := &s.shards[l.shard]
@@ -89,5 +88,5 @@ func (s *Store) pruneSome(nowNS int64) bool {
 	return true
 }
 
-// due reports whether there is a walk to do.
-func (l *losses) due() bool { return l.walked.Load() != l.count.Load() }
+// lossesDue reports whether there is a walk to do.
+func (s *Store) lossesDue() bool { return s.losses.walked.Load() != s.PoliciesLost() }

@@ -5,6 +5,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // A key that holds nothing but what was used of a policy that is gone is as free for CL.THROTTLE as one that is not there.
@@ -14,7 +15,7 @@ func TestThrottleWhereAPolicyIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.SetPolicy("api", limit, store.PolicyOptions{}); err != nil {
+	if _, err := s.SetPolicy("api", limit, policy.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	a := store.Access{NowNS: 1.7e18}

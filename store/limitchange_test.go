@@ -7,6 +7,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/policy"
 
 	"pgregory.net/rapid"
 )
@@ -62,7 +63,7 @@ func (c *changing) change(i int, limit string) {
 		return
 	}
 	c.note("CL.POLICY SET %s %s", l.policy, limit)
-	if ok, err := c.store.SetPolicy(l.policy, l.literal, store.PolicyOptions{}); !ok || err != nil {
+	if ok, err := c.store.SetPolicy(l.policy, l.literal, policy.Options{}); !ok || err != nil {
 		c.t.Fatal(ok, err)
 	}
 }
@@ -317,7 +318,7 @@ func TestAPeekWithAnotherLiteralChangesNothing(t *testing.T) {
 func TestABlockIsShortenedWithItsPolicy(t *testing.T) {
 	s := store.New(store.Options{})
 	take := func(limit string, nowNS int64) cell.Decision {
-		if _, err := s.SetPolicy("p", mustParse(t, limit), store.PolicyOptions{}); err != nil {
+		if _, err := s.SetPolicy("p", mustParse(t, limit), policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		p := s.PolicyNamed("p")

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"celld/cell"
+	"celld/store/policy"
 )
 
 // Kind is what a key holds.
@@ -24,7 +25,7 @@ type Limits []LimitState
 
 // LimitState is a limit and what is remembered of it.
 type LimitState struct {
-	Policy  *Policy // nil: a literal
+	Policy  *policy.Policy // nil: a literal
 	Literal cell.Literal
 	State   cell.State
 	Told    cell.Told // of a log that Drain tells of: what it has told before
@@ -69,7 +70,7 @@ func (t *table) touchedNS(e *slot) int64 {
 // addTally puts a new tally before the others of a key.
 func (t *table) addTally(e *slot, policy uint32) *tally {
 	n, p := t.tallies.take()
-	p.policy, p.touchedNS = policy, t.touchedNS(e)
+	*p = tally{policy: policy, touchedNS: t.touchedNS(e)}
 	if e.holdsLimits() {
 		p.next = e.firstTally()
 	}
@@ -120,7 +121,7 @@ func (sh *shard) dropDeadTallies(e *slot, nowNS int64) (left int) {
 	for n := before.next; n != 0; {
 		p := t.at(n)
 		next := p.next
-		if sh.tallyEndNS(p) <= uint64(nowNS) || p.policy != 0 && sh.policies.byID(p.policy) == nil {
+		if sh.tallyEndNS(p) <= uint64(nowNS) || p.policy != 0 && sh.policies.PolicyOf(p.policy) == nil {
 			sh.releaseBytes(t.bytes(p))
 			before.next = next
 			t.put(n)
@@ -173,9 +174,9 @@ func (sh *shard) limits(e *slot) (to Limits) {
 	for n := e.firstTally(); n != 0; {
 		p := sh.tallies.at(n)
 		n = p.next
-		var policy *Policy
+		var policy *policy.Policy
 		if p.policy != 0 {
-			if policy = sh.policies.byID(p.policy); policy == nil { // deleted, or reset
+			if policy = sh.policies.PolicyOf(p.policy); policy == nil { // deleted, or reset
 				continue
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/policy"
 
 	"pgregory.net/rapid"
 )
@@ -25,7 +26,7 @@ func (m *limitsMachine) tell() {
 			m.copied[string(c.Key)] = stateText(c.State, &m.model)
 		}
 	})
-	m.store.DrainSettings(func(c store.SettingChange) {
+	m.store.DrainSettings(func(c policy.Change) {
 		if text, ok := m.store.SettingText(c.Setting); ok {
 			m.named[c.Name] = text
 		} else {

@@ -9,6 +9,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/policy"
 
 	"pgregory.net/rapid"
 )
@@ -326,7 +327,7 @@ func (m *limitsMachine) putLimits(t *rapid.T, key string, limits []heldLimit, er
 func (m *limitsMachine) setPolicy(t *rapid.T) {
 	name := rapid.SampledFrom([]string{"p", "q"}).Draw(t, "name")
 	limit := mustParse(t, rapid.SampledFrom(m.policyTexts).Draw(t, "limit"))
-	o := store.PolicyOptions{Reset: m.resets && rapid.IntRange(0, 3).Draw(t, "reset") == 0}
+	o := policy.Options{Reset: m.resets && rapid.IntRange(0, 3).Draw(t, "reset") == 0}
 	if ok, err := m.store.SetPolicy(name, limit, o); !ok || err != nil {
 		t.Fatal(ok, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // limitsModel is what a store does with keys of both kinds, told as simply as can be: a map.
@@ -370,7 +371,7 @@ func (m *limitsModel) text(key string) string {
 			if name == "" {
 				continue
 			}
-			l.Policy = &store.Policy{Name: name}
+			l.Policy = &policy.Policy{Name: name}
 		}
 		if m.endOf(&h.limit, &h.st) > uint64(m.nowNS) {
 			lines = append(lines, countingText(l, m.wallNS()))

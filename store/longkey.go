@@ -20,52 +20,17 @@ type tail struct {
 	next  uint32
 }
 
-type tailSlab [slabSize]tail
-
-// tails are a shard's pieces of longer keys, in slabs as its slots are.
-type tails struct {
-	memory *memory
-	slabs  []*tailSlab // nil where it was given back
-	places places
-}
-
-func (t *tails) at(n uint32) *tail { return &t.slabs[n>>slabBits][n&(slabSize-1)] }
-
-func (t *tails) take() (uint32, *tail) {
-	k, there := t.places.lowest()
-	if !there {
-		if k == len(t.slabs) {
-			t.slabs = append(t.slabs, nil)
-		}
-		t.slabs[k] = t.memory.tails.take()
-		t.places.add(k)
-	}
-	n, fresh := t.places.take(k)
-	p := t.at(n)
-	if !fresh {
-		t.places.pop(k, p.next)
-	}
-	return n, p
-}
-
-func (t *tails) put(n uint32, p *tail) {
-	next, goes := t.places.put(n)
-	p.next = next
-	if goes != 0 {
-		t.places.remove(goes)
-		t.slabs[goes] = nil
-	}
-}
+func (p *tail) link() *uint32 { return &p.next }
 
 // keys are what a shard has of keys beside the slots.
 type keys struct {
-	tails tails
+	tails arena[tail, *tail]
 	huge  map[uint32][]byte // by slot. So rare that it is the collector's to follow
 }
 
 // drop forgets all keys, and gives their memory back.
 func (k *keys) drop() {
-	k.tails.slabs, k.tails.places = nil, places{}
+	k.tails.drop()
 	k.huge = nil
 }
 
@@ -181,9 +146,9 @@ func (k *keys) free(n uint32, e *slot) {
 		delete(k.huge, n)
 	case length > inlineKey:
 		for number := uint32(e.key1 >> 32); number != 0; {
-			p, n := k.tails.at(number), number
-			number = p.next
-			k.tails.put(n, p)
+			next := k.tails.at(number).next
+			k.tails.put(number)
+			number = next
 		}
 	}
 }

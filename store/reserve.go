@@ -70,7 +70,7 @@ func (r *reserve[T]) drop() {
 // memory is what the shards of a store grow by.
 type memory struct {
 	slabs  reserve[slab]
-	tails  reserve[tailSlab]
+	tails  reserve[[slabSize]tail]
 	chunks reserve[chunkBlock]
 }
 

@@ -8,38 +8,10 @@ type resize struct {
 	maxKeys, maxBytes int64
 }
 
-// SetMaxKeys changes Options.MaxKeys. When it returns, no more keys are held; those that had to go went in steps with
-// short locks, and without NoEviction only. Not being given the time, it takes the latest that any call has given.
-//
-// The number of shards stays as it was.
-func (s *Store) SetMaxKeys(n int64) {
-	s.resize.Lock()
-	defer s.resize.Unlock()
-	if n <= 0 {
-		n = defaultMaxKeys
-	}
-	s.resize.maxKeys = n
-	s.applyLimits()
-}
-
-// SetMaxBytes changes Options.MaxBytes, in the same way.
-func (s *Store) SetMaxBytes(n int64) {
-	s.resize.Lock()
-	defer s.resize.Unlock()
-	s.resize.maxBytes = max(n, 0)
-	s.applyLimits()
-}
-
-// SetNoEviction changes Options.NoEviction. To clear it in a store that holds more than its limits evicts.
-func (s *Store) SetNoEviction(on bool) {
-	s.resize.Lock()
-	defer s.resize.Unlock()
-	s.room.noEviction.Store(on)
-	s.applyLimits()
-}
-
-// SetLimits does all three at one instant. maxKeys is positive, maxBytes is not negative. Where eviction begins together with
-// larger limits, nobody is evicted by the old ones. Where it ends together with smaller ones, nobody is evicted by these.
+// SetLimits changes Options.MaxKeys, MaxBytes and NoEviction at one instant. maxKeys is positive, maxBytes is not negative. When it
+// returns, no more is held; keys that had to go went in steps with short locks, and without noEviction only. Where eviction begins
+// together with larger limits, nobody is evicted by the old ones. Where it ends together with smaller ones, nobody is evicted by
+// these. Not being given the time, it takes the latest that any call has given. The number of shards stays as it was.
 func (s *Store) SetLimits(maxKeys, maxBytes int64, noEviction bool) {
 	s.resize.Lock()
 	defer s.resize.Unlock()

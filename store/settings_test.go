@@ -3,235 +3,25 @@ package store_test
 import (
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 
 	"celld/cell"
 	"celld/store"
-
-	"pgregory.net/rapid"
+	"celld/store/policy"
 )
-
-// holds says by a rule's definition whether it holds for a key.
-func holds(r *store.Rule, key string, nowNS int64) bool {
-	if r.UntilNS != 0 && r.UntilNS <= nowNS {
-		return false
-	}
-	if r.Net.IsValid() {
-		rest, found := strings.CutPrefix(key, r.Pattern)
-		addr, err := netip.ParseAddr(rest)
-		if !found || err != nil || addr.Zone() != "" {
-			return false
-		}
-		net := r.Net
-		if net.Addr().Is4In6() && net.Bits() >= 96 {
-			net = netip.PrefixFrom(net.Addr().Unmap(), net.Bits()-96)
-		}
-		return net.Contains(addr.Unmap())
-	}
-	if prefix, found := strings.CutSuffix(r.Pattern, "*"); found {
-		return strings.HasPrefix(key, prefix)
-	}
-	return key == r.Pattern
-}
-
-var (
-	rulePatterns = []string{"", "*", "a", "a*", "ab", "ab*", "a**", "ip:", "ip:*", "ip:10.0.0.1", "x"}
-	ruleNets     = []string{"", "", "", "10.0.0.0/8", "10.0.0.1/32", "10.0.0.77/24", "0.0.0.0/0", "::/0", "2001:db8::/32", "2001:db8::1/128", "::ffff:10.0.0.0/104", "::ffff:0.0.0.0/90"}
-	ruleKeys     = []string{"", "a", "ab", "abc", "a*", "x", "ip:", "ip:10.0.0.1", "ip:10.0.0.2", "ip:10.1.0.1", "ip:11.0.0.1", "ip:::ffff:10.0.0.1",
-		"ip:2001:db8::1", "ip:2001:0db8:0000:0000:0000:0000:0000:0002", "ip:fe80::1%eth0", "ip:10.0.0.1x", "ip:010.0.0.1", "10.0.0.1", "::1", "ip:0000:0000:0000:0000:0000:ffff:255.255.255.255"}
-)
-
-// Rules are as if all of them were looked at, those that deny first.
-func TestRulesModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := store.New(store.Options{Journal: true})
-		var list []store.Rule
-		now := t0
-		limit := mustParse(t, "5/1m")
-		draw := func(t *rapid.T) store.Rule {
-			r := store.Rule{Deny: rapid.Bool().Draw(t, "deny"), Pattern: rapid.SampledFrom(rulePatterns).Draw(t, "pattern")}
-			if net := rapid.SampledFrom(ruleNets).Draw(t, "net"); net != "" {
-				r.Net = netip.MustParsePrefix(net)
-			}
-			return r
-		}
-		same := func(r store.Rule) func(store.Rule) bool {
-			return func(of store.Rule) bool {
-				masked := func(net netip.Prefix) netip.Prefix {
-					if net.IsValid() && net.Addr().Is4In6() && net.Bits() >= 96 {
-						net = netip.PrefixFrom(net.Addr().Unmap(), net.Bits()-96)
-					}
-					return net.Masked()
-				}
-				return of.Deny == r.Deny && of.Pattern == r.Pattern && masked(of.Net) == masked(r.Net)
-			}
-		}
-		live := func(r store.Rule) bool { return r.UntilNS == 0 || r.UntilNS > now }
-		t.Repeat(map[string]func(*rapid.T){
-			"put": func(t *rapid.T) {
-				r := draw(t)
-				r.UntilNS = rapid.SampledFrom([]int64{0, 0, now + second/1000, now + second}).Draw(t, "until")
-				at := slices.IndexFunc(list, same(r))
-				added, err := s.PutRule(r, now)
-				if err != nil || added != (at < 0 || !live(list[at])) {
-					t.Fatalf("put %+v: %v, %v", r, added, err)
-				}
-				list = append(slices.DeleteFunc(list, same(r)), r)
-			},
-			"delete": func(t *rapid.T) {
-				r := draw(t)
-				at := slices.IndexFunc(list, same(r))
-				if got, want := s.DeleteRule(r, now), at >= 0 && live(list[at]); got != want {
-					t.Fatalf("delete %+v: %v", r, got)
-				}
-				list = slices.DeleteFunc(list, same(r))
-			},
-			"sweep": func(t *rapid.T) {
-				for s.Sweep(now) {
-				}
-				ended := func(r store.Rule) bool { return r.UntilNS != 0 && r.UntilNS <= now-10*second }
-				list = slices.DeleteFunc(list, ended)
-				if got := len(s.Settings(store.RuleSetting)); got > len(list) || s.SweepDue(now) {
-					t.Fatalf("%d rules are kept of %+v", got, list)
-				}
-			},
-			"pass": func(t *rapid.T) {
-				now += rapid.SampledFrom([]int64{second / 1000, second / 2, 11 * second}).Draw(t, "ns")
-			},
-			"file": func(t *rapid.T) { // all of them through their texts
-				next := store.New(store.Options{})
-				for _, name := range s.Settings(store.RuleSetting) {
-					setting := store.Setting{Kind: store.RuleSetting, Name: name}
-					text, ok := s.SettingText(setting)
-					if err := next.PutSetting(setting, text, now); err != nil || !ok {
-						t.Fatalf("%q %q: %v", name, text, err)
-					}
-				}
-				got, want := next.Rules(now), s.Rules(now)
-				if !slices.Equal(got, want) {
-					t.Fatalf("%+v became %+v", want, got)
-				}
-			},
-			"": func(t *rapid.T) {
-				if got, want := len(s.Rules(now)), len(slices.DeleteFunc(slices.Clone(list), func(r store.Rule) bool { return !live(r) })); got != want {
-					t.Fatalf("%d rules, want %d", got, want)
-				}
-				for _, key := range ruleKeys {
-					want := "no rule"
-					for _, r := range list {
-						if holds(&r, key, now) && want != "denied" {
-							want = map[bool]string{true: "denied", false: "allowed"}[r.Deny]
-						}
-					}
-					taken, err := s.Take([]store.Call{{Key: []byte(key), Limit: &limit}}, store.TakeOptions{Cost: 6}, at(now))
-					got := "no rule" // 6 of 5 are too many
-					if err != nil {
-						t.Fatal(err)
-					} else if !taken.Limited {
-						got = "allowed"
-					} else if limitOf(s, key, now) == 0 {
-						got = "denied"
-					}
-					if got != want {
-						t.Fatalf("%q: %s, want %s of %+v", key, got, want, list)
-					}
-				}
-			},
-		})
-	})
-}
-
-// limitOf is the limit that CL.THROTTLE tells: 0 where a rule denies.
-func limitOf(s *store.Store, key string, nowNS int64) int64 {
-	l, err := cell.NewLimit(4, 1, 1)
-	if err != nil {
-		panic(err)
-	}
-	d, _ := s.Throttle([]byte(key), l, 0, at(nowNS))
-	return d.Limit
-}
-
-// There are so many rules and policies and no more; rules that are over make room.
-func TestMostSettings(t *testing.T) {
-	s := store.New(store.Options{Journal: true})
-	limit := mustParse(t, "5/1m")
-	for i := range store.MaxRules {
-		until := int64(0)
-		if i%1000 == 0 {
-			until = t0 + second
-		}
-		if added, err := s.PutRule(store.Rule{Pattern: fmt.Sprint(i), UntilNS: until}, t0); !added || err != nil {
-			t.Fatal(added, err)
-		}
-		if set, err := s.SetPolicy(fmt.Sprint(i), limit, store.PolicyOptions{}); !set || err != nil {
-			t.Fatal(set, err)
-		}
-	}
-	if _, err := s.PutRule(store.Rule{Pattern: "more"}, t0); err != store.ErrTooMany {
-		t.Error(err)
-	}
-	if _, err := s.SetPolicy("more", limit, store.PolicyOptions{}); err != store.ErrTooMany {
-		t.Error(err)
-	}
-	if _, err := s.PutRule(store.Rule{Pattern: "1"}, t0); err != nil {
-		t.Error(err)
-	}
-	if _, err := s.SetPolicy("1", limit, store.PolicyOptions{Reset: true}); err != nil {
-		t.Error(err)
-	}
-	if _, err := s.PutRule(store.Rule{Pattern: "more"}, t0+second); err != nil || len(s.Rules(t0+second)) != store.MaxRules-store.MaxRules/1000 {
-		t.Error(err, len(s.Rules(t0+second)))
-	}
-	changes := map[store.Setting]bool{}
-	if lost := s.DrainSettings(func(c store.SettingChange) { changes[c.Setting] = c.Renewed }); lost || len(changes) != store.MaxRules+store.MaxPolicies+1 {
-		t.Errorf("%d changes, lost: %v", len(changes), lost)
-	}
-	for setting, renewed := range changes {
-		if renewed != (setting == store.Setting{Kind: store.PolicySetting, Name: "1"}) {
-			t.Errorf("%+v renewed: %v", setting, renewed)
-		}
-	}
-}
-
-// A client that adds and deletes names for ever fills no memory when nobody drains them. What is lost of it is told.
-func TestSettingsAreNotNotedForEver(t *testing.T) {
-	s := store.New(store.Options{Journal: true})
-	limit := mustParse(t, "5/1m")
-	name := strings.Repeat("n", 1<<10)
-	for i := range 40_000 {
-		if _, err := s.SetPolicy(fmt.Sprint(name, i), limit, store.PolicyOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		s.DeletePolicy(fmt.Sprint(name, i))
-	}
-	changes := 0
-	lost := s.DrainSettings(func(store.SettingChange) { changes++ })
-	if !lost || changes > 17_000 || changes < 10_000 {
-		t.Errorf("%d changes, lost: %v", changes, lost)
-	}
-	s.DeletePolicy("none")
-	if lost := s.DrainSettings(func(store.SettingChange) { t.Error("a change") }); lost {
-		t.Error("lost again")
-	}
-	if len(s.Policies()) != 0 {
-		t.Error("policies")
-	}
-}
 
 // A policy that is reset, or deleted and set again, forgets what was used under it, whatever key it was under.
 func TestPoliciesForget(t *testing.T) {
 	s := store.New(store.Options{})
-	set := func(o store.PolicyOptions) *store.Policy {
+	set := func(o policy.Options) *policy.Policy {
 		t.Helper()
 		if _, err := s.SetPolicy("p", mustParse(t, "5/1h"), o); err != nil {
 			t.Fatal(err)
 		}
 		return s.PolicyNamed("p")
 	}
-	take := func(key string, p *store.Policy) store.Taken {
+	take := func(key string, p *policy.Policy) store.Taken {
 		t.Helper()
 		taken, err := s.Take([]store.Call{{Key: []byte(key), Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: 5}, at(t0))
 		if err != nil {
@@ -239,12 +29,12 @@ func TestPoliciesForget(t *testing.T) {
 		}
 		return taken
 	}
-	forget := map[string]func() *store.Policy{
-		"reset":   func() *store.Policy { return set(store.PolicyOptions{Reset: true}) },
-		"deleted": func() *store.Policy { s.DeletePolicy("p"); return set(store.PolicyOptions{}) },
+	forget := map[string]func() *policy.Policy{
+		"reset":   func() *policy.Policy { return set(policy.Options{Reset: true}) },
+		"deleted": func() *policy.Policy { s.DeletePolicy("p"); return set(policy.Options{}) },
 	}
 	for _, name := range slices.Sorted(maps.Keys(forget)) {
-		if p := set(store.PolicyOptions{Reset: true}); take("k", p).Limited || !take("k", p).Limited {
+		if p := set(policy.Options{Reset: true}); take("k", p).Limited || !take("k", p).Limited {
 			t.Error(name)
 		}
 		mustTake(t, s, 1, t0, calls(t, "other", "1/1m"))
@@ -318,7 +108,7 @@ func TestKeysOfGonePoliciesAreNoKeys(t *testing.T) {
 		for _, gone := range []string{"deleted", "reset"} {
 			s := store.New(store.Options{Journal: true})
 			limit := mustParse(t, "1/1h")
-			if _, err := s.SetPolicy("p", limit, store.PolicyOptions{}); err != nil {
+			if _, err := s.SetPolicy("p", limit, policy.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			p := s.PolicyNamed("p")
@@ -328,7 +118,7 @@ func TestKeysOfGonePoliciesAreNoKeys(t *testing.T) {
 			mustPut(t, s, "live", live(t0, second), t0)
 			if gone == "deleted" {
 				s.DeletePolicy("p")
-			} else if _, err := s.SetPolicy("p", limit, store.PolicyOptions{Reset: true}); err != nil {
+			} else if _, err := s.SetPolicy("p", limit, policy.Options{Reset: true}); err != nil {
 				t.Fatal(err)
 			}
 			if there(s) {
@@ -347,7 +137,7 @@ func TestSweepPrunes(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		s := store.New(store.Options{Shards: shards})
 		for _, name := range []string{"p", "q"} {
-			if _, err := s.SetPolicy(name, mustParse(t, "1/1h"), store.PolicyOptions{}); err != nil {
+			if _, err := s.SetPolicy(name, mustParse(t, "1/1h"), policy.Options{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -371,5 +161,47 @@ func TestSweepPrunes(t *testing.T) {
 			t.Errorf("%d keys are left after %d steps: %+v", n, steps, s.Stats(t0))
 		}
 		mustAudit(t, s)
+	}
+}
+
+// A rule decides for CL.THROTTLE as well, alone and in a batch, and changes nothing. Sweep removes it when it has been over for a while.
+func TestRulesOfThrottle(t *testing.T) {
+	s := store.New(store.Options{})
+	limit := mustLimit(t, 3, 1, 60)
+	for _, r := range []policy.Rule{{Deny: true, Pattern: "bad", UntilNS: t0 + second}, {Pattern: "good"}} {
+		if _, err := s.PutRule(r, t0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	throttle := func(key string, now int64) cell.Decision {
+		d, err := s.Throttle([]byte(key), limit, 4, at(now))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	batch := func(key string, now int64) cell.Decision {
+		reqs := []store.Request{{Key: []byte(key), Limit: limit, Quantity: 4}}
+		if s.ThrottleBatch(reqs, at(now)); reqs[0].Err != nil {
+			t.Fatal(reqs[0].Err)
+		}
+		return reqs[0].Decision
+	}
+	for name, ask := range map[string]func(string, int64) cell.Decision{"alone": throttle, "batch": batch} {
+		for range 3 {
+			if d := ask("bad", t0); !d.Limited || int64(d.RetryAfterNS) != second {
+				t.Errorf("%s: denied: %+v", name, d)
+			}
+			if d := ask("good", t0); d.Limited || d.Remaining != 4 {
+				t.Errorf("%s: let through: %+v", name, d)
+			}
+		}
+	}
+	expectKeys(t, s, t0)
+	if d := throttle("bad", t0+second); d.Limited {
+		t.Errorf("when it is over: %+v", d)
+	}
+	if sweep(s, t0+11*second); len(s.Settings(policy.RuleSetting)) != 1 || s.SweepDue(t0+11*second) {
+		t.Errorf("left are %q", s.Settings(policy.RuleSetting))
 	}
 }

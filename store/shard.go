@@ -4,6 +4,8 @@ import (
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
+
+	"celld/store/policy"
 )
 
 // shard holds the keys whose hash leads to it. All but the atomics is guarded by mu.
@@ -13,7 +15,7 @@ type shard struct {
 	seed     maphash.Seed
 	room     *room
 	journal  *journal // nil: off
-	policies *policies
+	policies *policy.Set
 	watched  map[string]*watchedKey
 	latestNS int64 // the latest time a call has given, for the resizing that is given none
 	counters counters

@@ -9,6 +9,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // Slabs come and go under all that holds the numbers of slots: batches that touch them without a lock, scans, exports and
@@ -73,7 +74,7 @@ func TestSlabsComeAndGoUnderAll(t *testing.T) {
 				}
 			},
 			func(turn int) {
-				_, _ = s.SetPolicy("p", mustParse(t, texts[turn%len(texts)]), store.PolicyOptions{Reset: turn%7 == 0})
+				_, _ = s.SetPolicy("p", mustParse(t, texts[turn%len(texts)]), policy.Options{Reset: turn%7 == 0})
 				if turn%5 == 0 {
 					s.DeletePolicy("p")
 				}
@@ -102,7 +103,7 @@ func TestSlabsComeAndGoUnderAll(t *testing.T) {
 			},
 			func(int) {
 				drain(s, func(store.Change) {})
-				s.DrainSettings(func(store.SettingChange) {})
+				s.DrainSettings(func(policy.Change) {})
 			},
 		}
 		var left atomic.Int64 // those that are still at work

@@ -29,10 +29,7 @@ func (sh *shard) countLookup(found *slot) {
 
 // Stats adds up the shards, one after the other.
 func (s *Store) Stats(nowNS int64) Stats {
-	st := Stats{Bytes: s.room.bytes.Load()}
-	s.settings.mu.Lock()
-	st.Changes = s.settings.changes
-	s.settings.mu.Unlock()
+	st := Stats{Bytes: s.room.bytes.Load(), Changes: s.SettingChanges()}
 	var ttl ttlMean
 	for i := range s.shards {
 		sh := &s.shards[i]

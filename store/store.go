@@ -5,6 +5,8 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"sync/atomic"
+
+	"celld/store/policy"
 )
 
 const (
@@ -46,10 +48,9 @@ type Store struct {
 	memory memory
 	resize resize
 
-	policies policies
-	rules    rules
-	settings settings
-	wall     wallAhead
+	policy.Set // named limits and rules, which are neither keys nor evicted, nor does Flush remove them
+	losses     losses
+	wall       wallAhead
 
 	sweeps atomic.Uint32 // rotates the shard that Sweep starts with
 
@@ -76,11 +77,11 @@ func New(o Options) *Store {
 	s.room.maxKeys.Store(s.resize.maxKeys)
 	s.room.maxBytes.Store(s.resize.maxBytes)
 	s.room.noEviction.Store(o.NoEviction)
-	s.settings.on = o.Journal
+	s.Set.Journal = o.Journal
 	for i := range s.shards {
 		sh := &s.shards[i]
-		sh.room, sh.seed, sh.policies, sh.wall = &s.room, s.seed, &s.policies, &s.wall
-		sh.index.memory, sh.slabs.memory, sh.keys.tails.memory = &s.memory, &s.memory, &s.memory
+		sh.room, sh.seed, sh.policies, sh.wall = &s.room, s.seed, &s.Set, &s.wall
+		sh.index.memory, sh.slabs.memory, sh.keys.tails.reserve = &s.memory, &s.memory, &s.memory.tails
 		if o.Journal {
 			sh.journal = &journal{}
 		}

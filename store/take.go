@@ -98,7 +98,7 @@ func (s *Store) takeIn(sh *shard, r *TakeRequest, a Access) {
 
 // takeOne is takeIn for one limit under a key that is there and holds nothing else, as nearly all calls are.
 func (s *Store) takeOne(sh *shard, r *TakeRequest, a Access) (done bool) {
-	if len(r.Calls) > 1 || r.Mode != cell.Take || r.UpTo || s.rules.any.Load() {
+	if len(r.Calls) > 1 || r.Mode != cell.Take || r.UpTo || s.HasRules() {
 		return false
 	}
 	c := &r.Calls[0]
@@ -161,7 +161,7 @@ func (s *Store) unlockAll(set *shardSet) {
 // then changes it: so nothing can go wrong when something is half done. With errNoRoom it has to be called once more, when
 // paid has what it asks for.
 func (s *Store) takeLocked(calls []Call, o TakeOptions, a Access, paid *prepaid) (t Taken, err error) {
-	ruled := s.rules.any.Load()
+	ruled := s.HasRules()
 	for i := range calls {
 		c := &calls[i]
 		if c.ruled = ruled && s.applyRule(c, a.NowNS); c.ruled {
@@ -222,9 +222,9 @@ func try(calls []Call, cost, nowNS int64) bool {
 
 // applyRule decides on a call by a rule, if one holds for its key. Nothing of it is stored.
 func (s *Store) applyRule(c *Call, nowNS int64) bool {
-	r := s.rules.rule(c.Key, nowNS)
+	r := s.Rule(c.Key, nowNS)
 	if r != nil {
-		c.Decision = r.decision(c.Limit.Capacity(), nowNS)
+		c.Decision = r.Decision(c.Limit.Capacity(), nowNS)
 	}
 	return r != nil
 }

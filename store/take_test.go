@@ -10,6 +10,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // call is one of a Take.
@@ -181,13 +182,13 @@ func TestTwoLimits(t *testing.T) {
 // A rule that denies is stronger than FORCE, and one of several keys that it denies holds up all.
 func TestRulesOfTake(t *testing.T) {
 	s := store.New(store.Options{})
-	put := func(r store.Rule) {
+	put := func(r policy.Rule) {
 		if _, err := s.PutRule(r, t0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	put(store.Rule{Deny: true, Pattern: "bad", UntilNS: t0 + 3*second})
-	put(store.Rule{Pattern: "good"})
+	put(policy.Rule{Deny: true, Pattern: "bad", UntilNS: t0 + 3*second})
+	put(policy.Rule{Pattern: "good"})
 	for _, mode := range []cell.Mode{cell.Take, cell.Force} {
 		list := calls(t, "k", "5/1m,block=1s", "bad", "5/1m", "good", "5/1m")
 		got, err := s.Take(list, store.TakeOptions{Cost: 7, Mode: mode}, at(t0))
@@ -254,16 +255,16 @@ func TestTakesAtOnce(t *testing.T) {
 				}
 			},
 			func(i int) {
-				_, _ = s.SetPolicy(name(), mustParse(t, texts[rand.IntN(len(texts))]), store.PolicyOptions{Reset: i%7 == 0})
+				_, _ = s.SetPolicy(name(), mustParse(t, texts[rand.IntN(len(texts))]), policy.Options{Reset: i%7 == 0})
 				if i%5 == 0 {
 					s.DeletePolicy(name())
 				}
 				s.Policies()
-				s.Settings(store.PolicySetting)
+				s.Settings(policy.PolicySetting)
 			},
 			func(i int) {
-				_, _ = s.PutRule(store.Rule{Deny: i%2 == 0, Pattern: key() + "*", UntilNS: clock.Load() + rand.Int64N(second)}, clock.Load())
-				s.DeleteRule(store.Rule{Pattern: key() + "*"}, clock.Load())
+				_, _ = s.PutRule(policy.Rule{Deny: i%2 == 0, Pattern: key() + "*", UntilNS: clock.Load() + rand.Int64N(second)}, clock.Load())
+				s.DeleteRule(policy.Rule{Pattern: key() + "*"}, clock.Load())
 				s.Rules(clock.Load())
 			},
 			func(i int) {
@@ -282,7 +283,7 @@ func TestTakesAtOnce(t *testing.T) {
 				_, _ = s.Limits([]byte(key()), at(clock.Load()), func(l *store.LimitState) { limitText(l) })
 			},
 			func(int) {
-				s.DrainSettings(func(c store.SettingChange) { s.SettingText(c.Setting) })
+				s.DrainSettings(func(c policy.Change) { s.SettingText(c.Setting) })
 				drain(s, func(c store.Change) {
 					if c.Key != nil && !c.Deleted {
 						stateText(c.State, &limitsModel{})

@@ -10,6 +10,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/policy"
 
 	"pgregory.net/rapid"
 )
@@ -49,10 +50,10 @@ func TestBatchesOfTakesDecideAsSingleOnes(t *testing.T) {
 		single, batched := store.New(o), store.New(o)
 		both := func(do func(s *store.Store)) { do(single); do(batched) }
 		both(func(s *store.Store) {
-			_, _ = s.SetPolicy("p", mustParse(t, "7/1s,algo=log,block=100ms"), store.PolicyOptions{})
+			_, _ = s.SetPolicy("p", mustParse(t, "7/1s,algo=log,block=100ms"), policy.Options{})
 		})
 		if rapid.Bool().Draw(t, "ruled") {
-			both(func(s *store.Store) { _, _ = s.PutRule(store.Rule{Deny: true, Pattern: "k1*"}, t0) })
+			both(func(s *store.Store) { _, _ = s.PutRule(policy.Rule{Deny: true, Pattern: "k1*"}, t0) })
 		}
 		both(func(s *store.Store) { mustAllow(t, s, []byte("k2"), mustLimit(t, 1, 1, 1), t0) })
 		now := t0

@@ -27,12 +27,11 @@ const (
 	MaxLimits = 128
 )
 
-type tallySlab [slabSize]tally
+func (p *tally) link() *uint32 { return &p.next }
 
-// tallies are a shard's, in slabs as its slots are.
+// tallies are a shard's.
 type tallies struct {
-	slabs     []*tallySlab // nil where it was given back
-	places    places
+	arena[tally, *tally]
 	rings     []ring // by number; the first is none
 	freeRings []uint32
 }
@@ -42,35 +41,9 @@ type ring struct {
 	told  cell.Told // of a log, as long as it has this ring
 }
 
-func (t *tallies) at(n uint32) *tally { return &t.slabs[n>>slabBits][n&(slabSize-1)] }
-
-func (t *tallies) take() (uint32, *tally) {
-	k, there := t.places.lowest()
-	if !there {
-		if k == len(t.slabs) {
-			t.slabs = append(t.slabs, nil)
-		}
-		t.slabs[k] = new(tallySlab)
-		t.places.add(k)
-	}
-	n, fresh := t.places.take(k)
-	p := t.at(n)
-	if !fresh {
-		t.places.pop(k, p.next)
-		*p = tally{}
-	}
-	return n, p
-}
-
 func (t *tallies) put(n uint32) {
-	p := t.at(n)
-	t.setRing(p, nil)
-	next, goes := t.places.put(n)
-	p.next = next
-	if goes != 0 {
-		t.places.remove(goes)
-		t.slabs[goes] = nil
-	}
+	t.setRing(t.at(n), nil)
+	t.arena.put(n)
 }
 
 // ring is that of a tally, nil if it has none.

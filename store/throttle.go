@@ -11,7 +11,7 @@ import "celld/cell"
 func (s *Store) Throttle(key []byte, l cell.Limit, quantity int64, a Access) (cell.Decision, error) {
 	var r Request // filled word by word: see setDecision
 	r.Key, r.Limit, r.Quantity = key, l, quantity
-	if s.rules.any.Load() && s.ruled(&r, a.NowNS) {
+	if s.HasRules() && s.ruled(&r, a.NowNS) {
 		return r.Decision, nil
 	}
 	r.hash = s.hash(key)
@@ -21,9 +21,9 @@ func (s *Store) Throttle(key []byte, l cell.Limit, quantity int64, a Access) (ce
 
 // ruled decides on a request by a rule, if one holds for its key.
 func (s *Store) ruled(r *Request, nowNS int64) bool {
-	rule := s.rules.rule(r.Key, nowNS)
+	rule := s.Rule(r.Key, nowNS)
 	if rule != nil {
-		r.Decision, r.Err = rule.decision(r.Limit.Capacity(), nowNS), nil
+		r.Decision, r.Err = rule.Decision(r.Limit.Capacity(), nowNS), nil
 	}
 	return rule != nil
 }

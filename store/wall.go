@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"celld/cell"
+	"celld/store/policy"
 )
 
 // Two times meet in the store.
@@ -18,6 +19,16 @@ type wallAhead struct{ atomic.Int64 }
 
 // WallNS is the wall time at an instant of limit time. At first they are the same.
 func (s *Store) WallNS(nowNS int64) int64 { return nowNS + s.wall.Load() }
+
+// SettingText is what a setting says: see policy.Set.
+func (s *Store) SettingText(setting policy.Setting) (string, bool) {
+	return s.Set.SettingText(setting, s.wall.Load())
+}
+
+// PutSetting is the reverse of SettingText. A rule that is over is left out.
+func (s *Store) PutSetting(setting policy.Setting, text string, nowNS int64) error {
+	return s.Set.PutSetting(setting, text, nowNS, s.wall.Load())
+}
 
 // SetWall says that the wall clock shows wallNS at nowNS. Whoever calls it sees to it that no other call is under way which
 // is to be all before or all after. It looks at each key: a million, half of them of CL.TAKE, took 50 ms.

@@ -6,6 +6,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/policy"
 )
 
 const hour = 3600 * second
@@ -100,7 +101,7 @@ func TestALimitOfTheCalendarAndBackGainsNothing(t *testing.T) {
 			s := store.New(store.Options{})
 			s.SetWall(t0+ahead, t0)
 			policy := func(text string) store.Call {
-				if ok, err := s.SetPolicy("p", mustParse(t, text), store.PolicyOptions{}); !ok || err != nil {
+				if ok, err := s.SetPolicy("p", mustParse(t, text), policy.Options{}); !ok || err != nil {
 					t.Fatal(ok, err)
 				}
 				p := s.PolicyNamed("p")
@@ -149,6 +150,31 @@ func TestFieldsWrittenAgainChangeNothing(t *testing.T) {
 			}
 			if got := limitsOf(t, s, "k", t0); got != want {
 				t.Errorf("%s, %d ns ahead: %s, want %s", text, ahead, got, want)
+			}
+		}
+	}
+}
+
+// A rule's end is told and taken in wall time, and holds for as long, whatever that is.
+func TestTheEndOfARuleInWallTime(t *testing.T) {
+	for _, ahead := range []int64{0, hour, -hour} {
+		s := store.New(store.Options{})
+		s.SetWall(t0+ahead, t0)
+		if _, err := s.PutRule(policy.Rule{Deny: true, Pattern: "k", UntilNS: t0 + 5*second}, t0); err != nil {
+			t.Fatal(err)
+		}
+		setting := policy.Setting{Kind: policy.RuleSetting, Name: "DENY - k"}
+		text, ok := s.SettingText(setting)
+		if want := fmt.Sprint((t0 + ahead + 5*second) / 1_000_000); !ok || text != want {
+			t.Errorf("%d ns ahead: %q, %v, want %s", ahead, text, ok, want)
+		}
+		s.DeleteSetting(setting, t0)
+		if err := s.PutSetting(setting, text, t0); err != nil {
+			t.Fatal(err)
+		}
+		for _, after := range []int64{0, 5*second - 1, 5 * second} {
+			if taken := mustTake(t, s, 1, t0+after, calls(t, "k", "9/1h")); taken.Limited != (after < 5*second) {
+				t.Errorf("%d ns ahead, after %d ns: %+v", ahead, after, taken)
 			}
 		}
 	}

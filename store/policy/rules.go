@@ -1,4 +1,4 @@
-package store
+package policy
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ type ruleSet struct {
 	nets     map[string]map[netip.Prefix]*Rule
 }
 
-// rules are the store's. They are neither keys nor evicted, nor does Flush remove them.
+// rules are those of a Set.
 type rules struct {
 	any  atomic.Bool  // there are some
 	end  atomic.Int64 // Unix ns at which those that are over are to be removed; 0: never
@@ -91,7 +91,7 @@ func canonical(net netip.Prefix) netip.Prefix {
 func (r *Rule) over(nowNS int64) bool { return r.UntilNS != 0 && r.UntilNS <= nowNS }
 
 // PutRule adds a rule, or gives one that is there another end. It reports whether it is new. The error is ErrTooMany.
-func (s *Store) PutRule(r Rule, nowNS int64) (bool, error) {
+func (s *Set) PutRule(r Rule, nowNS int64) (bool, error) {
 	rs := &s.rules
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -99,20 +99,21 @@ func (s *Store) PutRule(r Rule, nowNS int64) (bool, error) {
 	name := r.Name()
 	old := rs.all[name]
 	if old == nil && len(rs.all) >= MaxRules {
-		rs.forgetOver(s, nowNS)
+		s.forgetOver(nowNS)
 		if len(rs.all) >= MaxRules {
 			return false, ErrTooMany
 		}
 	}
-	rs.put(s, name, &r)
+	s.putRule(name, &r)
 	return old == nil || old.over(nowNS), nil
 }
 
-func (rs *rules) put(s *Store, name string, r *Rule) {
+func (s *Set) putRule(name string, r *Rule) {
+	rs := &s.rules
 	if rs.all == nil {
 		rs.all = make(map[string]*Rule)
 	}
-	s.settings.note(Setting{RuleSetting, name}, false)
+	s.note(Setting{RuleSetting, name}, false)
 	rs.all[name] = r
 	rs.index(r)
 	rs.endsWith(r)
@@ -120,7 +121,7 @@ func (rs *rules) put(s *Store, name string, r *Rule) {
 }
 
 // DeleteRule removes a rule and reports whether it held.
-func (s *Store) DeleteRule(r Rule, nowNS int64) bool {
+func (s *Set) DeleteRule(r Rule, nowNS int64) bool {
 	rs := &s.rules
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -129,12 +130,12 @@ func (s *Store) DeleteRule(r Rule, nowNS int64) bool {
 	if old == nil {
 		return false
 	}
-	rs.remove(s, r.Name(), old)
+	s.removeRule(r.Name(), old)
 	return !old.over(nowNS)
 }
 
 // Rules returns those that hold, by name.
-func (s *Store) Rules(nowNS int64) []Rule {
+func (s *Set) Rules(nowNS int64) []Rule {
 	rs := &s.rules
 	rs.mu.RLock()
 	defer rs.mu.RUnlock()
@@ -147,25 +148,27 @@ func (s *Store) Rules(nowNS int64) []Rule {
 	return list
 }
 
-// sweep removes those that are over, so that keys are not looked up in vain.
-func (rs *rules) sweep(s *Store, nowNS int64) {
-	if rs.due(nowNS) {
-		rs.mu.Lock()
-		rs.forgetOver(s, nowNS)
-		rs.mu.Unlock()
+// SweepRules removes those that are over, so that keys are not looked up in vain.
+func (s *Set) SweepRules(nowNS int64) {
+	if s.RulesDue(nowNS) {
+		s.rules.mu.Lock()
+		s.forgetOver(nowNS)
+		s.rules.mu.Unlock()
 	}
 }
 
-func (rs *rules) due(nowNS int64) bool {
-	end := rs.end.Load()
+// RulesDue says, without any lock, whether SweepRules has something to do.
+func (s *Set) RulesDue(nowNS int64) bool {
+	end := s.rules.end.Load()
 	return end != 0 && end <= nowNS
 }
 
-func (rs *rules) forgetOver(s *Store, nowNS int64) {
+func (s *Set) forgetOver(nowNS int64) {
+	rs := &s.rules
 	rs.end.Store(0)
 	for name, r := range rs.all {
 		if r.over(nowNS) {
-			rs.remove(s, name, r)
+			s.removeRule(name, r)
 		} else {
 			rs.endsWith(r)
 		}
@@ -184,14 +187,15 @@ func (rs *rules) endsWith(r *Rule) {
 	}
 }
 
-// remove leaves the lengths as they are until no rule is left: one that none has any more costs a look-up.
-func (rs *rules) remove(s *Store, name string, r *Rule) {
+// removeRule leaves the lengths as they are until no rule is left: one that none has any more costs a look-up.
+func (s *Set) removeRule(name string, r *Rule) {
+	rs := &s.rules
 	delete(rs.all, name)
 	if len(rs.all) == 0 {
 		rs.any.Store(false)
 		rs.lengths = nil
 	}
-	s.settings.note(Setting{RuleSetting, name}, false)
+	s.note(Setting{RuleSetting, name}, false)
 	set := rs.set(r)
 	prefix, isPrefix := strings.CutSuffix(r.Pattern, "*")
 	switch {
@@ -237,8 +241,12 @@ func (rs *rules) index(r *Rule) {
 	}
 }
 
-// rule returns the rule that holds for a key, nil if none does: one that denies before one that allows.
-func (rs *rules) rule(key []byte, nowNS int64) *Rule {
+// HasRules says, without any lock, whether there are any.
+func (s *Set) HasRules() bool { return s.rules.any.Load() }
+
+// Rule returns the rule that holds for a key, nil if none does: one that denies before one that allows.
+func (s *Set) Rule(key []byte, nowNS int64) *Rule {
+	rs := &s.rules
 	rs.mu.RLock()
 	defer rs.mu.RUnlock()
 	for _, set := range [2]*ruleSet{&rs.sets[1], &rs.sets[0]} {
@@ -280,8 +288,8 @@ func (set *ruleSet) find(key []byte, lengths []int, nowNS int64) *Rule {
 	return nil
 }
 
-// decision is the answer of a rule to a call that a limit of this capacity would be asked.
-func (r *Rule) decision(capacity, nowNS int64) cell.Decision {
+// Decision is the answer of a rule to a call that a limit of this capacity would be asked.
+func (r *Rule) Decision(capacity, nowNS int64) cell.Decision {
 	if !r.Deny {
 		return cell.Decision{Limit: capacity, Remaining: capacity, RetryAfterNS: cell.Never}
 	}

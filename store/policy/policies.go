@@ -1,4 +1,4 @@
-package store
+package policy
 
 import (
 	"bytes"
@@ -24,28 +24,32 @@ const MaxPolicies = 1 << 16
 // ErrTooMany reports that there are MaxPolicies, or MaxRules.
 var ErrTooMany = errors.New("too many")
 
-// policies are the store's. They are neither keys nor evicted, nor does Flush remove them.
+// policies are those of a Set.
 type policies struct {
 	version atomic.Uint64 // changes with every change
+	lost    atomic.Uint64
 	mu      sync.RWMutex
 	byName  map[string]*Policy
 	ids     map[uint32]*Policy
 	lastID  uint32
-	losses  losses
 }
 
-func (p *policies) byID(id uint32) *Policy {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	return p.ids[id]
+// PolicyOf returns the policy of an ID, nil if it is gone.
+func (s *Set) PolicyOf(id uint32) *Policy {
+	s.policies.mu.RLock()
+	defer s.policies.mu.RUnlock()
+	return s.policies.ids[id]
 }
+
+// PoliciesLost is how many IDs have ever gone, as their policies were deleted or reset.
+func (s *Set) PoliciesLost() uint64 { return s.policies.lost.Load() }
 
 // PoliciesVersion changes whenever a policy does: what Policy has returned is right as long as it does not.
-func (s *Store) PoliciesVersion() uint64 { return s.policies.version.Load() }
+func (s *Set) PoliciesVersion() uint64 { return s.policies.version.Load() }
 
 // Policy returns the policy of a name or, where there is none, that of the name cut off at its last colon, and so on:
 // api:cust42 falls back to api. It returns nil where there is none either.
-func (s *Store) Policy(name []byte) *Policy {
+func (s *Set) Policy(name []byte) *Policy {
 	p := &s.policies
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -62,21 +66,21 @@ func (s *Store) Policy(name []byte) *Policy {
 }
 
 // PolicyNamed returns the policy of just that name, or nil.
-func (s *Store) PolicyNamed(name string) *Policy {
+func (s *Set) PolicyNamed(name string) *Policy {
 	s.policies.mu.RLock()
 	defer s.policies.mu.RUnlock()
 	return s.policies.byName[name]
 }
 
-// PolicyOptions say when SetPolicy sets one, and what becomes of the states under it.
-type PolicyOptions struct {
+// Options say when SetPolicy sets one, and what becomes of the states under it.
+type Options struct {
 	IfAbsent bool // NX
 	IfThere  bool // XX
 	Reset    bool // forget what was used; else it is carried over to the new limit
 }
 
 // SetPolicy sets the limit of a name and reports whether it did. The error is ErrTooMany.
-func (s *Store) SetPolicy(name string, l cell.Literal, o PolicyOptions) (bool, error) {
+func (s *Set) SetPolicy(name string, l cell.Literal, o Options) (bool, error) {
 	p := &s.policies
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,24 +98,25 @@ func (s *Store) SetPolicy(name string, l cell.Literal, o PolicyOptions) (bool, e
 		p.lastID++
 		policy.ID = p.lastID
 	}
-	p.put(s, name, policy, o.Reset)
+	s.putPolicy(name, policy, o.Reset)
 	return true, nil
 }
 
 // DeletePolicy removes the policy of a name, with what was used of it, and reports whether there was one.
-func (s *Store) DeletePolicy(name string) bool {
+func (s *Set) DeletePolicy(name string) bool {
 	p := &s.policies
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.byName[name] == nil {
 		return false
 	}
-	p.put(s, name, nil, true)
+	s.putPolicy(name, nil, true)
 	return true
 }
 
-// put has a name stand for a policy, or for none.
-func (p *policies) put(s *Store, name string, policy *Policy, renewed bool) {
+// putPolicy has a name stand for a policy, or for none.
+func (s *Set) putPolicy(name string, policy *Policy, renewed bool) {
+	p := &s.policies
 	if p.byName == nil {
 		p.byName, p.ids = make(map[string]*Policy), make(map[uint32]*Policy)
 	}
@@ -120,18 +125,18 @@ func (p *policies) put(s *Store, name string, policy *Policy, renewed bool) {
 		delete(p.byName, name)
 		delete(p.ids, old.ID)
 		if policy == nil || policy.ID != old.ID {
-			p.losses.count.Add(1)
+			p.lost.Add(1)
 		}
 	}
 	if policy != nil {
 		p.byName[name], p.ids[policy.ID] = policy, policy
 	}
 	p.version.Add(1)
-	s.settings.note(Setting{PolicySetting, name}, renewed)
+	s.note(Setting{PolicySetting, name}, renewed)
 }
 
 // Policies returns all, sorted by name.
-func (s *Store) Policies() []*Policy {
+func (s *Set) Policies() []*Policy {
 	p := &s.policies
 	p.mu.RLock()
 	list := make([]*Policy, 0, len(p.byName))

@@ -1,4 +1,4 @@
-package store
+package policy
 
 import (
 	"errors"
@@ -11,23 +11,23 @@ import (
 	"celld/cell"
 )
 
-// SettingKind is a kind of what is kept beside the keys, and saved with them.
-type SettingKind uint8
+// Kind is a kind of what is kept beside the keys, and saved with them.
+type Kind uint8
 
 const (
-	PolicySetting SettingKind = iota
+	PolicySetting Kind = iota
 	RuleSetting
 	SettingKinds // how many there are
 )
 
 // Setting names a policy or a rule. To files each is a name and a text.
 type Setting struct {
-	Kind SettingKind
+	Kind Kind
 	Name string
 }
 
-// SettingChange tells of one that has changed. SettingText is what it says by now.
-type SettingChange struct {
+// Change tells of one that has changed. SettingText is what it says by now.
+type Change struct {
 	Setting
 	Renewed bool // it was deleted or reset: what was used under it before no longer counts, though it may be there again
 }
@@ -35,53 +35,61 @@ type SettingChange struct {
 // mostChanged is how many bytes of names, and 64 for each, are noted for DrainSettings.
 const mostChanged = 16 << 20
 
-// settings notes what has changed, for DrainSettings.
-type settings struct {
+// changes notes what has changed, for DrainSettings.
+type changes struct {
 	mu      sync.Mutex
-	on      bool
-	changes int64            // ever made
+	count   int64            // ever made
 	changed map[Setting]bool // whether it was renewed
 	bytes   int              // of changed
 	lost    bool             // there were more than mostChanged
 }
 
 // note notes that a setting changes.
-func (s *settings) note(setting Setting, renewed bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.changes++; !s.on {
+func (s *Set) note(setting Setting, renewed bool) {
+	c := &s.changes
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.count++; !s.Journal {
 		return
 	}
-	before, noted := s.changed[setting]
+	before, noted := c.changed[setting]
 	if !noted {
-		if s.bytes >= mostChanged {
-			s.lost = true
+		if c.bytes >= mostChanged {
+			c.lost = true
 			return
 		}
-		s.bytes += len(setting.Name) + 64
+		c.bytes += len(setting.Name) + 64
 	}
-	if s.changed == nil {
-		s.changed = make(map[Setting]bool)
+	if c.changed == nil {
+		c.changed = make(map[Setting]bool)
 	}
-	s.changed[setting] = before || renewed
+	c.changed[setting] = before || renewed
+}
+
+// SettingChanges is how many there ever were.
+func (s *Set) SettingChanges() int64 {
+	s.changes.mu.Lock()
+	defer s.changes.mu.Unlock()
+	return s.changes.count
 }
 
 // DrainSettings calls fn for each setting that was changed since it was last called, and reports whether there were others of
-// which it does not know, because they were too many. Without Options.Journal there are none.
-func (s *Store) DrainSettings(fn func(SettingChange)) (lost bool) {
-	s.settings.mu.Lock()
-	changed := s.settings.changed
-	lost = s.settings.lost
-	s.settings.changed, s.settings.bytes, s.settings.lost = nil, 0, false
-	s.settings.mu.Unlock()
+// which it does not know, because they were too many. Without Journal there are none.
+func (s *Set) DrainSettings(fn func(Change)) (lost bool) {
+	c := &s.changes
+	c.mu.Lock()
+	changed := c.changed
+	lost = c.lost
+	c.changed, c.bytes, c.lost = nil, 0, false
+	c.mu.Unlock()
 	for setting, renewed := range changed {
-		fn(SettingChange{setting, renewed})
+		fn(Change{setting, renewed})
 	}
 	return lost
 }
 
 // Settings are the names of all there are of a kind, sorted.
-func (s *Store) Settings(kind SettingKind) (names []string) {
+func (s *Set) Settings(kind Kind) (names []string) {
 	if kind == PolicySetting {
 		for _, p := range s.Policies() {
 			names = append(names, p.Name)
@@ -93,9 +101,9 @@ func (s *Store) Settings(kind SettingKind) (names []string) {
 	return slices.Sorted(maps.Keys(s.rules.all))
 }
 
-// SettingText is what a setting says: a policy's limit, or until when a rule holds in Unix ms, 0 for ever. It returns false
-// where it is no more.
-func (s *Store) SettingText(setting Setting) (string, bool) {
+// SettingText is what a setting says: a policy's limit, or until when a rule holds in Unix ms of a wall clock that is so much
+// ahead, 0 for ever. It returns false where it is no more.
+func (s *Set) SettingText(setting Setting, aheadNS int64) (string, bool) {
 	if setting.Kind == PolicySetting {
 		p := s.PolicyNamed(setting.Name)
 		if p == nil {
@@ -109,24 +117,24 @@ func (s *Store) SettingText(setting Setting) (string, bool) {
 	if r == nil {
 		return "", false
 	}
-	until := min(int64(cell.ShiftInstant(uint64(r.UntilNS), s.wall.Load())), math.MaxInt64-2_000_000) // what parseRule takes
+	until := min(int64(cell.ShiftInstant(uint64(r.UntilNS), aheadNS)), math.MaxInt64-2_000_000) // what parseRule takes
 	return strconv.FormatInt((until+999_999)/1_000_000, 10), true
 }
 
 var errUnknownSetting = errors.New("unknown kind of setting")
 
 // PutSetting is the reverse of SettingText. A rule that is over is left out.
-func (s *Store) PutSetting(setting Setting, text string, nowNS int64) error {
+func (s *Set) PutSetting(setting Setting, text string, nowNS, aheadNS int64) error {
 	switch setting.Kind {
 	case PolicySetting:
 		l, err := cell.ParseLiteral(text)
 		if err == nil {
-			_, err = s.SetPolicy(setting.Name, l, PolicyOptions{})
+			_, err = s.SetPolicy(setting.Name, l, Options{})
 		}
 		return err
 	case RuleSetting:
 		r, err := parseRule(setting.Name, text)
-		r.UntilNS = int64(cell.ShiftInstant(uint64(r.UntilNS), -s.wall.Load()))
+		r.UntilNS = int64(cell.ShiftInstant(uint64(r.UntilNS), -aheadNS))
 		switch {
 		case err != nil:
 		case r.over(nowNS):
@@ -140,7 +148,7 @@ func (s *Store) PutSetting(setting Setting, text string, nowNS int64) error {
 }
 
 // DeleteSetting removes one, if it is there.
-func (s *Store) DeleteSetting(setting Setting, nowNS int64) {
+func (s *Set) DeleteSetting(setting Setting, nowNS int64) {
 	if setting.Kind == PolicySetting {
 		s.DeletePolicy(setting.Name)
 	} else if r, err := parseRule(setting.Name, "0"); err == nil {

@@ -1,0 +1,26 @@
+package store
+
+// SetMaxKeys, SetMaxBytes and SetNoEviction are SetLimits that leaves the others as they are. No keys are the default.
+func (s *Store) SetMaxKeys(n int64) {
+	if n <= 0 {
+		n = defaultMaxKeys
+	}
+	_, bytes, noEviction := s.limitsNow()
+	s.SetLimits(n, bytes, noEviction)
+}
+
+func (s *Store) SetMaxBytes(n int64) {
+	keys, _, noEviction := s.limitsNow()
+	s.SetLimits(keys, n, noEviction)
+}
+
+func (s *Store) SetNoEviction(on bool) {
+	keys, bytes, _ := s.limitsNow()
+	s.SetLimits(keys, bytes, on)
+}
+
+func (s *Store) limitsNow() (maxKeys, maxBytes int64, noEviction bool) {
+	s.resize.Lock()
+	defer s.resize.Unlock()
+	return s.resize.maxKeys, s.resize.maxBytes, s.room.noEviction.Load()
+}
