@@ -51,6 +51,10 @@ func (s *Session) replyModules() {
 }
 
 func cmdMonitor(s *Session, _ [][]byte) {
+	if s.tx.running {
+		s.replyError(errMonitorInExec)
+		return
+	}
 	s.setMonitor(true)
 	s.replyOK()
 }

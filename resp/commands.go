@@ -38,7 +38,7 @@ func commandRows() []*command {
 		{name: "flushall", arity: -1, flags: write, usage: "[ASYNC|SYNC]", summary: "Removes all keys.", since: "1.0.0", group: "server", cost: "O(N) where N is the number of keys", run: cmdFlush},
 		{name: "memory", arity: -2, summary: "A container for memory diagnostics commands.", since: "4.0.0", group: "server", sub: memoryRows()},
 		{name: "module", arity: -2, summary: "A container for module commands.", since: "4.0.0", group: "server", sub: moduleRows()},
-		{name: "monitor", arity: 1, flags: loading | admin | noScript | noMulti, summary: "Listens for all requests received by the server in real-time.", since: "1.0.0", group: "server", run: cmdMonitor},
+		{name: "monitor", arity: 1, flags: loading | admin | noScript, summary: "Listens for all requests received by the server in real-time.", since: "1.0.0", group: "server", run: cmdMonitor},
 		{name: "latency", arity: -2, summary: "A container for latency diagnostics commands.", since: "2.8.13", group: "server", sub: latencyRows()},
 		{name: "slowlog", arity: -2, flags: loading, summary: "A container for slow log commands.", since: "2.2.12", group: "server", sub: slowlogRows()},
 		{name: "role", arity: 1, flags: loading | fast | noScript, summary: "Returns the replication role: a master without replicas.", since: "2.8.12", group: "server", run: cmdRole},

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"celld/resp/script"
 )
 
 // fuzzForms are what commands look like. A letter alone is drawn from fuzzWords; PASS has time pass.
@@ -87,7 +89,17 @@ MEMORY USAGE K
 MEMORY USAGE K SAMPLES N
 GCRA K N N D
 GCRA K N N D TOKENS N
-GCRA K N N D O N`, "\n")
+GCRA K N N D O N
+EVAL Z 1 K L
+EVAL Z 2 K K N
+EVAL Z N K O
+EVAL_RO Z 1 K L
+EVALSHA H 1 K N
+EVALSHA_RO H 1 K N
+SCRIPT LOAD Z
+SCRIPT EXISTS H H
+SCRIPT FLUSH
+SCRIPT KILL`, "\n")
 
 var fuzzWords = map[string][]string{
 	"K": {"k", "l", "", "ip:10.1.2.3", "k\r\n\x00", strings.Repeat("x", 300), "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "m", "n"},
@@ -105,6 +117,11 @@ var fuzzWords = map[string][]string{
 	"C": {"max-keys", "maxmemory", "maxmemory-policy", "timeout", "slowlog-log-slower-than", "slowlog-max-len", "log-max", "client-output-buffer-limit", "nosuch", "*"},
 	"X": {"EX", "PX", "EXAT", "PXAT", "PERSIST", "nosuch"},
 	"D": {"1", "60", "0.5", "1e-9", "0x1p3", "0", "-1", "1e12", "999999999999", "1e999", "inf", "nan", "x", ""},
+	"Z": {"return 1", "return redis.call('CL.THROTTLE', KEYS[1], 3, 5, 60)", "return redis.pcall('CL.TAKE', KEYS[1], ARGV[1])", "redis.call('SET', KEYS[1], ARGV[1]) return redis.call('GET', KEYS[1])",
+		"redis.setresp(3) return redis.call('HGETALL', KEYS[1])", "return {redis.pcall(ARGV[1]), KEYS[1], 1.5, false, {ok = 'x'}, {err = 'MY x'}}", "redis.call('RENAME', KEYS[1], KEYS[2]) redis.call('COPY', KEYS[2], KEYS[1])",
+		"#!lua flags=no-writes\nreturn redis.call('DEL', KEYS[1])", "local n = 0 for i = 1, 300 do if redis.pcall('CL.TAKE', KEYS[1], '90/1h')[1] == 0 then n = n + 1 end end return n",
+		"redis.call('GETDEL', KEYS[1]) redis.call(ARGV[1], KEYS[1])", "return redis.call('MULTI')", "local e = redis.pcall('TTL') error(e)", "return redis.call('CL.MTAKE', 2, KEYS[1], ARGV[1], 'l', '9/1h', 'US')", "return (", "error()", ""},
+	"H": {script.SHA1([]byte("return 1")), strings.ToUpper(script.SHA1([]byte("return redis.call('CL.THROTTLE', KEYS[1], 3, 5, 60)"))), script.SHA1(nil), "x"},
 	"T": {"1", "999999", "1000000000", "60000000000", "3600000000000", "100000000000000"},
 }
 

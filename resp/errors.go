@@ -88,6 +88,7 @@ const (
 	errExecNoMulti    = "ERR EXEC without MULTI"
 	errDiscardNoMulti = "ERR DISCARD without MULTI"
 	errWatchInMulti   = "ERR WATCH inside MULTI is not allowed"
+	errMonitorInExec  = "ERR MONITOR isn't allowed for DENY BLOCKING client"
 	errNotInMulti     = "ERR Command not allowed inside a transaction"
 	errExecAbort      = "EXECABORT Transaction discarded because of previous errors."
 	errExecRejected   = "EXECABORT Transaction discarded because of: %s"

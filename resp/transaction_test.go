@@ -29,7 +29,7 @@ func TestExec(t *testing.T) {
 
 func TestExecAbort(t *testing.T) {
 	c := newWorld(t).connect()
-	for _, bad := range []string{"NOSUCH", "GET", "MONITOR"} {
+	for _, bad := range []string{"NOSUCH", "GET", "SAVE"} {
 		c.want("MULTI", "+OK\r\n")
 		if got := c.do(bad); !strings.HasPrefix(got, "-ERR ") {
 			t.Errorf("%s: %q", bad, got)
@@ -40,6 +40,9 @@ func TestExecAbort(t *testing.T) {
 	c.want("MULTI", "-"+errNested+"\r\n")
 	c.want("WATCH k", "-"+errWatchInMulti+"\r\n")
 	c.want("EXEC", "*0\r\n")
+	c.want("MULTI", "+OK\r\n")
+	c.want("MONITOR", "+QUEUED\r\n")
+	c.want("EXEC", "*1\r\n-"+errMonitorInExec+"\r\n")
 }
 
 func TestWatch(t *testing.T) {
