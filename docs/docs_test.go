@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"celld/cell"
 )
 
 // pages returns the Markdown files that readers are sent to, by their paths from the root of the repository.
@@ -93,6 +95,27 @@ var (
 	codeSpan = regexp.MustCompile("`([^`\n]+)`")
 	inTree   = regexp.MustCompile(`^(cell|store|resp|persistence|integration_test|bench|examples|docs)/[\w./*-]*$`)
 )
+
+// TestLimitsAreLimits has package cell read what looks like a limit: 100/1m,algo=log.
+func TestLimitsAreLimits(t *testing.T) {
+	limit, read := regexp.MustCompile(`^[0-9]+/[^ ]+$`), 0
+	for page, text := range pages(t) {
+		for _, span := range codeSpan.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+			for word := range strings.FieldsSeq(span[1]) {
+				if !limit.MatchString(word) || word == "100/minute" { // as the Python library writes it
+					continue
+				}
+				read++
+				if _, err := cell.ParseLiteral(word); err != nil {
+					t.Errorf("%s: %s: %v", page, word, err)
+				}
+			}
+		}
+	}
+	if read < 50 {
+		t.Errorf("%d limits were read", read)
+	}
+}
 
 // TestNamesAreThere looks for the files and the targets of make that pages name.
 func TestNamesAreThere(t *testing.T) {
