@@ -2,6 +2,7 @@
 package docs
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -114,6 +115,43 @@ func TestLimitsAreLimits(t *testing.T) {
 	}
 	if read < 50 {
 		t.Errorf("%d limits were read", read)
+	}
+}
+
+// TestDesignNamesCode looks for the methods and fields that docs/design.md names: Session.Serve.
+func TestDesignNamesCode(t *testing.T) {
+	var code strings.Builder
+	for _, folder := range []string{"cell", "store", "persistence", "resp"} {
+		err := filepath.WalkDir("../"+folder, func(path string, _ fs.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+				var text []byte
+				text, err = os.ReadFile(path)
+				code.Write(text)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := 0
+	for _, span := range codeSpan.FindAllStringSubmatch(fence.ReplaceAllString(pages(t)["docs/design.md"], ""), -1) {
+		names := regexp.MustCompile(`^([A-Za-z]+)\.([A-Za-z]{3,})$`).FindStringSubmatch(span[1])
+		if names == nil || slices.Contains([]string{"go", "md"}, names[2]) {
+			continue
+		}
+		found++
+		if regexp.MustCompile(`func \(\w+ \*?` + names[1] + `\) ` + names[2] + `\(`).MatchString(code.String()) {
+			continue
+		}
+		_, fields, _ := strings.Cut(code.String(), "type "+names[1]+" struct {")
+		fields, _, _ = strings.Cut(fields, "\n}")
+		if !regexp.MustCompile(`(?m)^\t(\w+, )*` + names[2] + `\b`).MatchString(fields) {
+			t.Errorf("there is no %s", span[1])
+		}
+	}
+	if found < 10 {
+		t.Errorf("%d names were looked for", found)
 	}
 }
 
