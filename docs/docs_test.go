@@ -2,12 +2,15 @@
 package docs
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"celld/cell"
 )
 
 // pages returns the Markdown files that readers are sent to, by their paths from the root of the repository.
@@ -93,6 +96,64 @@ var (
 	codeSpan = regexp.MustCompile("`([^`\n]+)`")
 	inTree   = regexp.MustCompile(`^(cell|store|resp|persistence|integration_test|bench|examples|docs)/[\w./*-]*$`)
 )
+
+// TestLimitsAreLimits has package cell read what looks like a limit: 100/1m,algo=log.
+func TestLimitsAreLimits(t *testing.T) {
+	limit, read := regexp.MustCompile(`^[0-9]+/[^ ]+$`), 0
+	for page, text := range pages(t) {
+		for _, span := range codeSpan.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+			for word := range strings.FieldsSeq(span[1]) {
+				if !limit.MatchString(word) || word == "100/minute" { // as the Python library writes it
+					continue
+				}
+				read++
+				if _, err := cell.ParseLiteral(word); err != nil {
+					t.Errorf("%s: %s: %v", page, word, err)
+				}
+			}
+		}
+	}
+	if read < 50 {
+		t.Errorf("%d limits were read", read)
+	}
+}
+
+// TestDesignNamesCode looks for the methods and fields that docs/design.md names: Session.Serve.
+func TestDesignNamesCode(t *testing.T) {
+	var code strings.Builder
+	for _, folder := range []string{"cell", "store", "persistence", "resp"} {
+		err := filepath.WalkDir("../"+folder, func(path string, _ fs.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+				var text []byte
+				text, err = os.ReadFile(path)
+				code.Write(text)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := 0
+	for _, span := range codeSpan.FindAllStringSubmatch(fence.ReplaceAllString(pages(t)["docs/design.md"], ""), -1) {
+		names := regexp.MustCompile(`^([A-Za-z]+)\.([A-Za-z]{3,})$`).FindStringSubmatch(span[1])
+		if names == nil || slices.Contains([]string{"go", "md"}, names[2]) {
+			continue
+		}
+		found++
+		if regexp.MustCompile(`func \(\w+ \*?` + names[1] + `\) ` + names[2] + `\(`).MatchString(code.String()) {
+			continue
+		}
+		_, fields, _ := strings.Cut(code.String(), "type "+names[1]+" struct {")
+		fields, _, _ = strings.Cut(fields, "\n}")
+		if !regexp.MustCompile(`(?m)^\t(\w+, )*` + names[2] + `\b`).MatchString(fields) {
+			t.Errorf("there is no %s", span[1])
+		}
+	}
+	if found < 10 {
+		t.Errorf("%d names were looked for", found)
+	}
+}
 
 // TestNamesAreThere looks for the files and the targets of make that pages name.
 func TestNamesAreThere(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -35,14 +36,17 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// bounds are what docs/limits.md says that a limit of 60 a minute, of calls of cost 1, admits at most in any minute. Those that
-// depend on what was admitted get it.
-var bounds = []struct {
+// bound is the most that a limit admits in any minute.
+type bound struct {
 	literal string
 	most    func(admitted []int64) int
 	reached int     // by the worst traffic
 	worst   []int64 // s
-}{
+}
+
+// bounds are what docs/limits.md says that a limit of 60 a minute, of calls of cost 1, admits at most in any minute. Those that
+// depend on what was admitted get it.
+var bounds = []bound{
 	{"60/1m", at(119), 119, many(0, 60, evenly(1, 120, 1))},
 	{"60/1m,burst=16", at(75), 75, many(0, 60, evenly(1, 120, 1))},
 	{"60/1m,burst=1", at(60), 60, evenly(0, 120, 1)},
@@ -105,6 +109,26 @@ func TestBounds(t *testing.T) {
 		}
 		for i := range 300 {
 			check(fmt.Sprintf("random traffic %d", i), drawn(random))
+		}
+	}
+}
+
+// TestTable holds the bounds that docs/limits.md gives to those that are tested here.
+func TestTable(t *testing.T) {
+	page, err := os.ReadFile("../../docs/limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\|[^|]*\\| `(60/[^`]+)`[^|]*\\|[^|]*: ([0-9]+) \\|").FindAllStringSubmatch(string(page), -1)
+	if len(rows) < 7 {
+		t.Errorf("%d bounds are on the page", len(rows))
+	}
+	for _, row := range rows {
+		i := slices.IndexFunc(bounds, func(b bound) bool { return b.literal == row[1] })
+		if i < 0 {
+			t.Errorf("%s is on the page, and no bound is tested", row[1])
+		} else if n := bounds[i].most(nil); fmt.Sprint(n) != row[2] {
+			t.Errorf("%s: %s on the page, %d here", row[1], row[2], n)
 		}
 	}
 }

@@ -103,6 +103,29 @@ func TestShellExamples(t *testing.T) {
 	}
 }
 
+// TestPoliciesExample starts a celld with the file of policies that docs/limits.md shows.
+func TestPoliciesExample(t *testing.T) {
+	t.Parallel()
+	for _, block := range blocks(harness.ReadFile(t, "../../docs/limits.md"), "text") {
+		if !strings.HasPrefix(block, "#") {
+			continue
+		}
+		path := filepath.Join(t.TempDir(), "policies")
+		harness.WriteFile(t, block, path)
+		client := harness.Dial(t, harness.Start(t, "--policies", path).Addr)
+		for line := range strings.Lines(block) {
+			if name, limit, _ := strings.Cut(strings.TrimSpace(line), " "); name != "#" {
+				limit = strings.TrimSpace(limit)
+				if got, _ := harness.Bulk(client.Do("CL.POLICY", "GET", name)); got != limit {
+					t.Errorf("%s: %q, want %q", name, got, limit)
+				}
+			}
+		}
+		return
+	}
+	t.Error("docs/limits.md shows no policies")
+}
+
 // TestFlagsInText looks for each flag that a page names in its text: one of celld's, or one of the tools that are named there.
 func TestFlagsInText(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,35 @@
+package redis
+
+import (
+	"strings"
+	"testing"
+
+	"celld/integration_test/harness"
+)
+
+// TestInfoFieldsOfCelld sees that docs/running.md names each field of INFO that Redis does not have.
+func TestInfoFieldsOfCelld(t *testing.T) {
+	t.Parallel()
+	celld, redis := harness.Dial(t, harness.Start(t).Addr), harness.Dial(t, harness.StartRedis(t))
+	known := map[string]bool{"go_version": true} // beside Redis's gcc_version
+	for _, fields := range harness.InfoSections(redis.Do("INFO", "everything")) {
+		for name := range fields {
+			known[name] = true
+		}
+	}
+	page, own := harness.ReadFile(t, "../../docs/running.md"), 0
+	for section, fields := range harness.InfoSections(celld.Do("INFO", "everything")) {
+		for name := range fields {
+			switch {
+			case known[name] || section == "Modules" || section == "Commandstats" || section == "Latencystats" || section == "Errorstats":
+			case !strings.Contains(page, "`"+name+"`"):
+				t.Errorf("docs/running.md does not name %s", name)
+			default:
+				own++
+			}
+		}
+	}
+	if own < 15 {
+		t.Errorf("celld has %d fields of its own", own)
+	}
+}
