@@ -89,31 +89,3 @@ func (srv *Server) wakeIdle() {
 		}
 	}
 }
-
-// At shutdown, what may be on its way counts as arrived and answered when nothing was heard for quietNS. Peers that go on
-// sending are answered for busyNS more.
-const (
-	quietNS = 50_000_000
-	busyNS  = 1_000_000_000
-)
-
-// drain waits, once no new connections come, until what has arrived is answered and the answers are read, at most for
-// the shutdown time-out.
-func (srv *Server) drain(carrier carrier) {
-	startNS, limitNS := srv.clock(), srv.cfg.shutdownTimeout.Get()*1e9
-	for {
-		leftNS := startNS + limitNS - srv.clock()
-		if leftNS <= 0 {
-			return
-		}
-		owes := carrier.owes(time.Duration(leftNS))
-		nowNS, lastNS := srv.clock(), startNS
-		for _, s := range srv.allSessions() {
-			lastNS = max(lastNS, s.client.lastNS.Load())
-		}
-		if quiet := nowNS-lastNS > quietNS || nowNS-startNS > busyNS; quiet && !owes {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
