@@ -45,9 +45,9 @@ func (srv *Server) tick(carrier carrier, ticks int, last *counted) {
 	if ticks%10 == 0 {
 		st := &srv.stats
 		now := counted{st.commands.Load(), st.inputBytes.Load(), st.outputBytes.Load()}
-		st.commandsPerSecond.Store(max(0, now.commands-last.commands)) // less than 0 after CONFIG RESETSTAT
-		st.inputPerSecond.Store(max(0, now.input-last.input))
-		st.outputPerSecond.Store(max(0, now.output-last.output))
+		st.commandsPerSecond.Store(now.commands - last.commands)
+		st.inputPerSecond.Store(now.input - last.input)
+		st.outputPerSecond.Store(now.output - last.output)
 		*last = now
 		srv.readMemory()
 		srv.logKept()
