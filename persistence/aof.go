@@ -335,31 +335,6 @@ func (l *appendLog) fill(st *Status) {
 // Synchronous says whether replies have to wait for Commit.
 func (d *Disk) Synchronous() bool { return d != nil && d.aof != nil && d.o.Fsync == Always }
 
-// Refusal is why no decision may be made: with Always, that the last write has failed, or that the file is not in its place.
-func (d *Disk) Refusal() error {
-	if !d.Synchronous() {
-		return nil
-	}
-	return d.aof.failing()
-}
-
-// OnRefusal has f called with whether there is a Refusal: now, and whenever that may have changed.
-func (d *Disk) OnRefusal(f func(refused bool)) {
-	d.telling.Lock()
-	d.onRefusal = f
-	d.telling.Unlock()
-	d.tellRefusal()
-}
-
-// tellRefusal is called by whoever changes what Refusal goes by. Under the lock, so that who is last tells what is so.
-func (d *Disk) tellRefusal() {
-	d.telling.Lock()
-	defer d.telling.Unlock()
-	if d.onRefusal != nil {
-		d.onRefusal(d.Refusal() != nil)
-	}
-}
-
 // Begin begins a round of decisions that Commit ends. Rounds go on beside each other.
 func (d *Disk) Begin() { d.aof.commits.deciding.RLock() }
 

@@ -124,8 +124,7 @@ func cmdConfigSet(s *Session, args [][]byte) {
 
 func cmdConfigResetStat(s *Session, _ [][]byte) {
 	s.countDecisions()
-	s.srv.stats.reset()
-	s.srv.store.ResetStats()
+	s.srv.stats.resetCounters(s.srv.store.Stats(s.nowNS))
 	s.srv.commands.each(func(row *command) { row.stats.reset() })
 	s.replyOK()
 }

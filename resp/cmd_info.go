@@ -143,35 +143,6 @@ func (srv *Server) readMemory() (used, held int64) {
 	}
 }
 
-func infoStats(w *infoWriter, s *Session) {
-	s.countDecisions()
-	st, keys := &s.srv.stats, s.srv.store.Stats(s.nowNS)
-	w.field("total_connections_received", st.connections.Load())
-	w.field("total_commands_processed", st.commands.Load())
-	w.field("instantaneous_ops_per_sec", st.commandsPerSecond.Load())
-	w.field("total_net_input_bytes", st.inputBytes.Load())
-	w.field("total_net_output_bytes", st.outputBytes.Load())
-	w.field("instantaneous_input_kbps", kilobytes(st.inputPerSecond.Load()))
-	w.field("instantaneous_output_kbps", kilobytes(st.outputPerSecond.Load()))
-	w.field("rejected_connections", st.rejectedClients.Load())
-	w.field("denied_connections", st.deniedClients.Load())
-	w.field("expired_keys", keys.Expired)
-	w.field("evicted_keys", keys.Evicted)
-	w.field("keyspace_hits", keys.Hits)
-	w.field("keyspace_misses", keys.Misses)
-	w.field("total_error_replies", st.errorReplies.Load())
-	w.field("acl_access_denied_auth", st.wrongPasswords.Load())
-	for kind, n := range st.decisions.read() {
-		w.field(decisionNames[kind], n)
-	}
-	w.field("clock_steps", st.clockSteps.Load())
-	w.field("protocol_errors", st.protocolErrors.Load())
-	w.field("client_query_buffer_limit_disconnections", st.queryLimitCloses.Load())
-	w.field("client_output_buffer_limit_disconnections", st.outputLimitCloses.Load())
-	w.field("idle_disconnections", st.idleCloses.Load())
-	w.field("handler_panics", st.panics.Load())
-}
-
 func kilobytes(n int64) string { return fmt.Sprintf("%.2f", float64(n)/1024) }
 
 func infoReplication(w *infoWriter, _ *Session) {

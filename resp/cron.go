@@ -45,9 +45,9 @@ func (srv *Server) tick(carrier carrier, ticks int, last *counted) {
 	if ticks%10 == 0 {
 		st := &srv.stats
 		now := counted{st.commands.Load(), st.inputBytes.Load(), st.outputBytes.Load()}
-		st.commandsPerSecond.Store(max(0, now.commands-last.commands)) // less than 0 after CONFIG RESETSTAT
-		st.inputPerSecond.Store(max(0, now.input-last.input))
-		st.outputPerSecond.Store(max(0, now.output-last.output))
+		st.commandsPerSecond.Store(now.commands - last.commands)
+		st.inputPerSecond.Store(now.input - last.input)
+		st.outputPerSecond.Store(now.output - last.output)
 		*last = now
 		srv.readMemory()
 		srv.logKept()
@@ -87,33 +87,5 @@ func (srv *Server) wakeIdle() {
 		if s.overdue(nowNS) {
 			s.tr.Wake()
 		}
-	}
-}
-
-// At shutdown, what may be on its way counts as arrived and answered when nothing was heard for quietNS. Peers that go on
-// sending are answered for busyNS more.
-const (
-	quietNS = 50_000_000
-	busyNS  = 1_000_000_000
-)
-
-// drain waits, once no new connections come, until what has arrived is answered and the answers are read, at most for
-// the shutdown time-out.
-func (srv *Server) drain(carrier carrier) {
-	startNS, limitNS := srv.clock(), srv.cfg.shutdownTimeout.Get()*1e9
-	for {
-		leftNS := startNS + limitNS - srv.clock()
-		if leftNS <= 0 {
-			return
-		}
-		owes := carrier.owes(time.Duration(leftNS))
-		nowNS, lastNS := srv.clock(), startNS
-		for _, s := range srv.allSessions() {
-			lastNS = max(lastNS, s.client.lastNS.Load())
-		}
-		if quiet := nowNS-lastNS > quietNS || nowNS-startNS > busyNS; quiet && !owes {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
 	}
 }

@@ -27,11 +27,6 @@ const (
 	decisionKinds
 )
 
-var decisionNames = [decisionKinds]string{
-	throttleAllowed: "throttle_allowed", throttleLimited: "throttle_limited", takeAllowed: "take_allowed", takeLimited: "take_limited",
-	ruleDenied: "rule_denied", shadowLimited: "shadow_limited", shadowAllowed: "shadow_allowed",
-}
-
 // throttle counts a CL.THROTTLE under a limit of this capacity. A rule that denies says 0 in its place; a limit of 0 denies
 // all by itself.
 func (n *decisions) throttle(d *cell.Decision, capacity int64) {

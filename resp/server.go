@@ -137,9 +137,6 @@ func NewServer(o Options) *Server {
 	return srv
 }
 
-// shutdown has the server stop at once, whatever --shutdown-delay says.
-func (srv *Server) shutdown() { srv.stopOnce.Do(func() { close(srv.stop) }) }
-
 // Peer says who is at the other end of a connection.
 type Peer struct {
 	Remote, Local net.Addr

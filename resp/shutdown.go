@@ -1,8 +1,11 @@
 package resp
 
 import (
+	"errors"
 	"os"
 	"time"
+
+	"celld/persistence"
 )
 
 // AwaitStop returns when the server is to stop: a client has asked for SHUTDOWN, or a signal has come and --shutdown-delay
@@ -47,4 +50,75 @@ func (srv *Server) abortShutdown() bool {
 	default:
 		return false
 	}
+}
+
+// What SHUTDOWN has said about a snapshot.
+const (
+	saveIfOn = iota
+	saveAlways
+	saveNever
+)
+
+// prepareShutdown notes what is to be done at the end, and takes the snapshot that is asked for at once, so that its
+// failure can be told. What changes after it is in the one at the end.
+func (srv *Server) prepareShutdown(save, nosave bool) (ok bool) {
+	switch {
+	case nosave, srv.gate.has(gateLoading): // what has been read so far is less than the file has
+		srv.saveAtExit.Store(saveNever)
+		return true
+	case save:
+		srv.saveAtExit.Store(saveAlways)
+	case !srv.persist.SaveAtExit():
+		return true
+	}
+	err := srv.persist.Save()
+	if err == nil || errors.Is(err, persistence.ErrSaving) {
+		return true
+	}
+	srv.saveAtExit.Store(saveIfOn) // it does not end now
+	return false
+}
+
+// shutdown has the server stop at once, whatever --shutdown-delay says.
+func (srv *Server) shutdown() { srv.stopOnce.Do(func() { close(srv.stop) }) }
+
+// At shutdown, what may be on its way counts as arrived and answered when nothing was heard for quietNS. Peers that go on
+// sending are answered for busyNS more.
+const (
+	quietNS = 50_000_000
+	busyNS  = 1_000_000_000
+)
+
+// drain waits, once no new connections come, until what has arrived is answered and the answers are read, at most for
+// the shutdown time-out.
+func (srv *Server) drain(carrier carrier) {
+	startNS, limitNS := srv.clock(), srv.cfg.shutdownTimeout.Get()*1e9
+	for {
+		leftNS := startNS + limitNS - srv.clock()
+		if leftNS <= 0 {
+			return
+		}
+		owes := carrier.owes(time.Duration(leftNS))
+		nowNS, lastNS := srv.clock(), startNS
+		for _, s := range srv.allSessions() {
+			lastNS = max(lastNS, s.client.lastNS.Load())
+		}
+		if quiet := nowNS-lastNS > quietNS || nowNS-startNS > busyNS; quiet && !owes {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// closeFiles writes the last changes, and a snapshot where one is wanted and the last is not as good.
+func (srv *Server) closeFiles() error {
+	p := srv.persist
+	save := srv.saveAtExit.Load() == saveAlways || srv.saveAtExit.Load() == saveIfOn && p.SaveAtExit()
+	if st := p.Status(); st.ChangesSince == 0 && st.Saves > 0 && st.SaveErr == nil && p.SnapshotThere() {
+		save = false
+	}
+	if srv.gate.has(gateLoading) {
+		return nil // stopped before all was read: the files are as they were
+	}
+	return p.Close(save)
 }

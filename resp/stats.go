@@ -2,7 +2,8 @@ package resp
 
 import "sync/atomic"
 
-// serverStats are the counters behind INFO. CONFIG RESETSTAT sets them back to 0.
+// serverStats are the counts behind INFO and what else tells of the server. They only grow: CONFIG RESETSTAT moves the baseline
+// from which INFO counts, and leaves the totals.
 type serverStats struct {
 	connections       atomic.Int64
 	rejectedClients   atomic.Int64
@@ -16,27 +17,15 @@ type serverStats struct {
 	outputLimitCloses atomic.Int64
 	idleCloses        atomic.Int64
 	panics            atomic.Int64
-	peakBytes         atomic.Int64 // the most heap in use that the cron saw; not reset
+	peakBytes         atomic.Int64 // the most heap in use that the cron saw
 	wrongPasswords    atomic.Int64
 	decisions         decisionCounters
 	clockSteps        atomic.Int64 // wall clocks that were set
 	commandsPerSecond atomic.Int64 // over the last second, kept by the cron, as are the next two
 	inputPerSecond    atomic.Int64
 	outputPerSecond   atomic.Int64
-	errors            errorStats
-}
-
-func (st *serverStats) reset() {
-	for _, n := range []*atomic.Int64{
-		&st.connections, &st.rejectedClients, &st.deniedClients, &st.commands, &st.inputBytes, &st.outputBytes, &st.errorReplies,
-		&st.protocolErrors, &st.queryLimitCloses, &st.outputLimitCloses, &st.idleCloses, &st.panics, &st.wrongPasswords, &st.clockSteps,
-	} {
-		n.Store(0)
-	}
-	st.errors.reset()
-	for kind := range st.decisions {
-		st.decisions[kind].Store(0)
-	}
+	errors            errorStats // CONFIG RESETSTAT empties it
+	baseline          atomic.Pointer[[]int64]
 }
 
 // commandStats are one row's counters, for INFO commandstats.

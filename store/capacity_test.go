@@ -263,22 +263,21 @@ func TestResize(t *testing.T) {
 			if got := s.Len(t0); got != 2000 {
 				t.Fatalf("%d keys, want 2000", got)
 			}
-			s.ResetStats()
 			s.SetMaxBytes(500 * (6 + store.OverheadBytes))
-			expect(500, 1500)
+			expect(500, 12_500)
 			s.SetMaxBytes(0)
 			s.SetMaxKeys(0) // the default
 			fill(3000)
-			expect(3000, 1500)
+			expect(3000, 12_500)
 
 			s.SetNoEviction(true)
 			s.SetMaxKeys(100)
-			expect(3000, 1500)
+			expect(3000, 12_500)
 			if err := put(s, "new", plain, t0); !errors.Is(err, store.ErrFull) {
 				t.Fatal(err)
 			}
 			s.SetNoEviction(false)
-			expect(100, 4400)
+			expect(100, 15_400)
 		})
 	}
 }

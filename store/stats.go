@@ -5,13 +5,13 @@ import "math"
 // avgTTLSamples is how many keys of each shard the average TTL is taken from.
 const avgTTLSamples = 16
 
-// Stats are counts since New or ResetStats, and gauges.
+// Stats are counts since New, and gauges.
 type Stats struct {
 	Expired    int64 // keys removed because they were dead
 	Evicted    int64 // live limits removed to make room
 	Hits       int64 // keys that Get, Throttle, Take, Give and Limits found
 	Misses     int64 // and did not find
-	Changes    int64 // puts, calls that took, removals, and changes of settings, since New; ResetStats leaves it
+	Changes    int64 // puts, calls that took, removals, and changes of settings
 	Bytes      int64 // held, by the estimate of MaxBytes; a gauge, as those below
 	WithExpiry int64 // keys held whose ExpiryNS is not NoExpiry
 	AvgTTLNS   int64 // of a sample of those, how long they have to live; 0 if there are none
@@ -52,16 +52,6 @@ func (s *Store) Stats(nowNS int64) Stats {
 	}
 	st.AvgTTLNS = ttl.meanNS()
 	return st
-}
-
-// ResetStats sets the counts to 0 and leaves the gauges.
-func (s *Store) ResetStats() {
-	for i := range s.shards {
-		sh := &s.shards[i]
-		sh.mu.Lock()
-		sh.counters = counters{}
-		sh.mu.Unlock()
-	}
 }
 
 // ttlMean is in float64, as a TAT may be 2^64 ns ahead.

@@ -26,10 +26,6 @@ func TestStats(t *testing.T) {
 	if got := s.Stats(t0); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	s.ResetStats()
-	if got, want := s.Stats(t0), (store.Stats{Changes: 7, Bytes: 1 + store.OverheadBytes}); got != want {
-		t.Errorf("after a reset: %+v, want %+v", got, want)
-	}
 }
 
 func TestStatsOfExpiry(t *testing.T) {

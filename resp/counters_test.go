@@ -1,0 +1,100 @@
+package resp
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"celld/store"
+)
+
+// INFO shows each count under its name, and what has come to it since CONFIG RESETSTAT; the totals stay.
+func TestCounters(t *testing.T) {
+	w := newWorld(t)
+	st := &w.stats
+	counts := []*atomic.Int64{
+		&st.rejectedClients, &st.deniedClients, &st.errorReplies, &st.wrongPasswords, &st.decisions[throttleAllowed], &st.decisions[throttleLimited],
+		&st.decisions[takeAllowed], &st.decisions[takeLimited], &st.decisions[ruleDenied], &st.decisions[shadowLimited], &st.decisions[shadowAllowed],
+		&st.clockSteps, &st.protocolErrors, &st.queryLimitCloses, &st.outputLimitCloses, &st.idleCloses, &st.panics,
+	}
+	add := func() {
+		for i, n := range counts {
+			n.Add(int64(11 + i))
+		}
+	}
+	c := w.connect()
+	st.commandsPerSecond.Store(1)
+	st.inputPerSecond.Store(2 << 10)
+	st.outputPerSecond.Store(3 << 10)
+	for range 2 {
+		c.want("SET k 5", "+OK\r\n")
+		c.want("GET k", "$1\r\n5\r\n")
+		c.want("GET no", "$-1\r\n")
+		c.want("GET no", "$-1\r\n")
+		w.sleepMS(1000)
+		add()
+		input, output := st.inputBytes.Load(), st.outputBytes.Load()
+		if base := st.baseline.Load(); base != nil {
+			input, output = input-(*base)[3], output-(*base)[4]
+		}
+		connections, commands := 1, 4
+		if st.baseline.Load() != nil {
+			connections, commands = 0, 5 // RESETSTAT
+		}
+		ask := frame("INFO", "stats")
+		want := fmt.Sprintf("# Stats\r\ntotal_connections_received:%d\r\ntotal_commands_processed:%d\r\ninstantaneous_ops_per_sec:1\r\n"+
+			"total_net_input_bytes:%d\r\ntotal_net_output_bytes:%d\r\ninstantaneous_input_kbps:2.00\r\ninstantaneous_output_kbps:3.00\r\n"+
+			"rejected_connections:11\r\ndenied_connections:12\r\nexpired_keys:0\r\nevicted_keys:0\r\nkeyspace_hits:1\r\nkeyspace_misses:2\r\n"+
+			"total_error_replies:13\r\nacl_access_denied_auth:14\r\nthrottle_allowed:15\r\nthrottle_limited:16\r\ntake_allowed:17\r\ntake_limited:18\r\n"+
+			"rule_denied:19\r\nshadow_limited:20\r\nshadow_allowed:21\r\nclock_steps:22\r\nprotocol_errors:23\r\n"+
+			"client_query_buffer_limit_disconnections:24\r\nclient_output_buffer_limit_disconnections:25\r\nidle_disconnections:26\r\nhandler_panics:27\r\n",
+			connections, commands, input+int64(len(ask)), output)
+		if _, got, _ := strings.Cut(c.send(ask), "\r\n"); strings.TrimSuffix(got, "\r\n") != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		c.want("CONFIG RESETSTAT", "+OK\r\n")
+	}
+	for i, n := range counts {
+		if n.Load() != int64(2*(11+i)) {
+			t.Errorf("total %d is %d", i, n.Load())
+		}
+	}
+}
+
+// What the store counts is shown as well.
+func TestCountersOfTheStore(t *testing.T) {
+	shown := map[string]int64{}
+	for _, row := range new(serverStats).counters(store.Stats{Expired: 1, Evicted: 2, Hits: 3, Misses: 4}) {
+		if row.total != 0 {
+			shown[row.field] = row.total
+		}
+	}
+	if got, want := fmt.Sprint(shown), "map[evicted_keys:2 expired_keys:1 keyspace_hits:3 keyspace_misses:4]"; got != want {
+		t.Error(got)
+	}
+}
+
+// Names are such as Prometheus takes and promtool recommends, and each is there once.
+func TestMetricNames(t *testing.T) {
+	name := regexp.MustCompile(`^(celld_[a-z_]+_total)(\{[a-z]+="[a-z.]+"(,[a-z]+="[a-z.]+")*\})?$`)
+	seen, help := map[string]bool{}, map[string]string{}
+	for _, row := range new(serverStats).counters(store.Stats{}) {
+		if (row.metric == "") != (row.rate != nil) || row.metric == "" && row.help != "" {
+			t.Errorf("%s is a count or a rate", row.field)
+		}
+		if row.rate != nil {
+			continue
+		}
+		parts := name.FindStringSubmatch(row.metric)
+		if parts == nil || seen[row.metric] || seen[row.field] {
+			t.Fatalf("%s, %q", row.field, row.metric)
+		}
+		seen[row.metric], seen[row.field] = true, true
+		if was, ok := help[parts[1]]; row.help == "" || !strings.HasSuffix(row.help, ".") || ok && was != row.help {
+			t.Errorf("%s: help %q", row.metric, row.help)
+		}
+		help[parts[1]] = row.help
+	}
+}
