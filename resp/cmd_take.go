@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"celld/cell"
+	"celld/resp/wire"
 	"celld/store"
 )
 
@@ -109,27 +110,17 @@ func cmdTake(s *Session, args [][]byte) {
 // replyTaken answers by an array in RESP3, too: of a map, ioredis and go-redis make something that callers take for "limited".
 func (s *Session) replyTaken(t *takeCall, taken *store.Taken) {
 	binding := &t.calls[taken.Binding].Decision
-	out := append(s.out, "*7\r\n:0\r\n:"...)
+	head := "*7\r\n"
 	if t.full {
-		out[len(s.out)+1] = '8'
+		head = "*8\r\n"
 	}
-	if taken.Limited {
-		out[len(out)-len("0\r\n:")] = '1'
-	}
-	out = appendSmall(out, uint64(binding.Limit))
-	out = append(out, "\r\n:"...)
-	out = appendSmall(out, uint64(binding.Remaining))
-	out = append(out, "\r\n:"...)
-	if retry := t.wait(taken.RetryAfterNS); retry < 0 {
-		out = append(out, "-1\r\n:"...)
-	} else {
-		out = appendSmall(out, uint64(retry))
-		out = append(out, "\r\n:"...)
-	}
-	out = appendSmall(out, uint64(t.wait(taken.ResetAfterNS)))
-	out = append(out, "\r\n:"...)
-	out = appendSmall(out, uint64(taken.Granted))
-	s.out = append(out, "\r\n:0\r\n"...)
+	out := wire.AppendBool(append(s.out, head...), taken.Limited, false)
+	out = wire.AppendInt(out, binding.Limit)
+	out = wire.AppendInt(out, binding.Remaining)
+	out = wire.AppendInt(out, t.wait(taken.RetryAfterNS))
+	out = wire.AppendInt(out, t.wait(taken.ResetAfterNS))
+	out = wire.AppendInt(out, taken.Granted)
+	s.out = append(out, ":0\r\n"...)
 	if t.full {
 		s.replyArray(len(t.calls))
 		for i := range t.calls {

@@ -53,11 +53,7 @@ func cmdThrottle(s *Session, args [][]byte) {
 	if call.quantity > 0 {
 		s.scratch.stats.decided.throttle(&d, limit.Capacity())
 	}
-	limited := int64(0)
-	if d.Limited {
-		limited = 1
-	}
-	s.out = appendReplyStart(s.out, limited, d.Limit)
+	s.out = appendReplyStart(s.out, d.Limited, d.Limit)
 	s.out = appendReplyEnd(s.out, &d)
 }
 
@@ -99,12 +95,8 @@ func (s *Session) throttleByPolicy(args [][]byte) {
 		return
 	}
 	d := t.calls[0].Decision
-	limited := int64(0)
-	if taken.Limited {
-		limited = 1
-	}
 	d.RetryAfterNS = taken.RetryAfterNS
-	s.out = appendReplyStart(s.out, limited, d.Limit)
+	s.out = appendReplyStart(s.out, taken.Limited, d.Limit)
 	s.out = appendReplyEnd(s.out, &d)
 }
 

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"celld/resp/wire"
 )
 
 // ask is a call, and how its reply counts.
@@ -76,28 +78,20 @@ func anyAsk(rng *rand.Rand) ask {
 
 // readWords reads one reply of RESP2, and returns its words without the nesting.
 func readWords(r *bufio.Reader) (words []string, err error) {
-	line, err := r.ReadString('\n')
-	if err != nil {
-		return nil, err
-	}
-	line = strings.TrimSuffix(line, "\r\n")
-	n, _ := strconv.Atoi(line[1:])
-	switch line[0] {
-	case '*':
-		for range n {
-			more, err := readWords(r)
-			if err != nil {
-				return nil, err
-			}
-			words = append(words, more...)
+	for waiting := 1; waiting > 0; waiting-- {
+		reply, err := wire.ReadReply(r)
+		if err != nil {
+			return nil, err
 		}
-		return words, nil
-	case '$':
-		text := make([]byte, n+2)
-		_, err := io.ReadFull(r, text)
-		return []string{string(text[:n])}, err
+		switch waiting += reply.N; reply.Kind {
+		case '*':
+		case '$':
+			words = append(words, string(reply.Text))
+		default:
+			words = append(words, string(reply.Kind)+string(reply.Text))
+		}
 	}
-	return []string{line}, nil
+	return words, nil
 }
 
 // askAll sends, 60 times and until there are enough, random pipelines, of like calls or of different ones, some of them as transactions, and counts the replies.

@@ -59,16 +59,14 @@ func (b *throttleBatch) learn(frame []byte, args [][]byte) {
 	f.head = append(f.head[:0], frame[:throttleHead]...)
 	f.tail = append(f.tail[:0], frame[keyStart+len(args[1]):]...)
 	f.limit, f.quantity = limit, call.quantity
-	f.allowed = appendReplyStart(f.allowed[:0], 0, limit.Capacity())
-	f.limited = appendReplyStart(f.limited[:0], 1, limit.Capacity())
+	f.allowed = appendReplyStart(f.allowed[:0], false, limit.Capacity())
+	f.limited = appendReplyStart(f.limited[:0], true, limit.Capacity())
 }
 
-func appendReplyStart(dst []byte, limited, capacity int64) []byte {
-	dst = append(dst, "*5\r\n:"...)
-	dst = strconv.AppendInt(dst, limited, 10)
-	dst = append(dst, "\r\n:"...)
-	dst = strconv.AppendInt(dst, capacity, 10)
-	return append(dst, "\r\n:"...)
+// appendReplyStart writes what the form tells: whether the call is limited, and the limit.
+func appendReplyStart(out []byte, limited bool, capacity int64) []byte {
+	out = wire.AppendBool(wire.AppendArray(out, 5), limited, false)
+	return wire.AppendInt(out, capacity)
 }
 
 // read fills the batch with the calls at the start of data that have a known form. It returns how many, and their bytes.
@@ -141,7 +139,7 @@ func (s *Session) throttle(data []byte, maxBulk int) int {
 
 func (f *throttleForm) appendReply(out []byte, d *cell.Decision) []byte {
 	if d.Limited && d.Limit != f.limit.Capacity() { // by a rule
-		out = appendReplyStart(out, 1, d.Limit)
+		out = appendReplyStart(out, true, d.Limit)
 	} else if d.Limited {
 		out = append(out, f.limited...)
 	} else {
@@ -152,25 +150,11 @@ func (f *throttleForm) appendReply(out []byte, d *cell.Decision) []byte {
 
 // appendReplyEnd writes what the form does not tell: remaining, retry after, reset after.
 func appendReplyEnd(out []byte, d *cell.Decision) []byte {
-	out = appendSmall(out, uint64(d.Remaining))
+	out = wire.AppendInt(out, d.Remaining)
 	if d.RetryAfterNS == cell.Never {
-		out = append(out, "\r\n:-1\r\n:"...)
+		out = append(out, ":-1\r\n"...)
 	} else {
-		out = append(out, "\r\n:"...)
-		out = appendSmall(out, uint64(retrySeconds(d.RetryAfterNS)))
-		out = append(out, "\r\n:"...)
+		out = wire.AppendInt(out, retrySeconds(d.RetryAfterNS))
 	}
-	out = appendSmall(out, uint64(wholeSeconds(d.ResetAfterNS)))
-	return append(out, "\r\n"...)
-}
-
-// appendSmall is strconv.AppendUint with the case of one or two digits in line.
-func appendSmall(out []byte, n uint64) []byte {
-	switch {
-	case n < 10:
-		return append(out, '0'+byte(n))
-	case n < 100:
-		return append(out, '0'+byte(n/10), '0'+byte(n%10))
-	}
-	return strconv.AppendUint(out, n, 10)
+	return wire.AppendInt(out, wholeSeconds(d.ResetAfterNS))
 }

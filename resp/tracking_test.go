@@ -4,16 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"celld/resp/wire"
 )
 
 // announced is the push that says that keys have changed.
 func announced(keys ...string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, ">2\r\n$10\r\ninvalidate\r\n*%d\r\n", len(keys))
-	for _, key := range keys {
-		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(key), key)
-	}
-	return b.String()
+	return string(wire.AppendCommand([]byte(">2\r\n$10\r\ninvalidate\r\n"), keys...))
 }
 
 // track returns a connection that speaks RESP3 and has sent CLIENT TRACKING ON with these options.

@@ -46,6 +46,7 @@ func TestPing(t *testing.T) {
 	_, other, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "-ERR no").String())
 	_, full, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "-ERR max number of clients reached").String())
 	_, locked, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "-NOAUTH Authentication required.").String())
+	_, web, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "HTTP/1.1 400 Bad Request").String())
 	path := filepath.Join(t.TempDir(), "s")
 	serveReply(t, "unix", path, "+PONG")
 	for _, test := range []struct {
@@ -67,6 +68,7 @@ func TestPing(t *testing.T) {
 		{"--bind=127.0.0.1 --port=" + locked, false, ""},
 		{"--bind=127.0.0.1 --port=" + locked, true, "-NOAUTH"},
 		{"--bind=127.0.0.1 --port=" + other, false, "-ERR no"},
+		{"--bind=127.0.0.1 --port=" + web, false, "no reply of Redis: \"HTTP/1.1 400 Bad Request"},
 		{"--port=0", false, "--port 0"},
 		{"--unixsocket=" + path, true, ""},
 		{"--unixsocket=" + path + " --port=" + other, true, ""},

@@ -34,8 +34,7 @@ func (h *fakeHost) Call(args [][]byte) []byte {
 	if h.answer != nil {
 		return []byte(h.answer(words))
 	}
-	text := words[len(words)-1]
-	return []byte("$" + strconv.Itoa(len(text)) + "\r\n" + text + "\r\n")
+	return wire.AppendString(nil, words[len(words)-1])
 }
 
 func (h *fakeHost) Tick() error {

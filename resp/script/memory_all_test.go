@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"celld/resp/wire"
 )
 
 // A script takes no more than its bound, and what single instructions and garbage add: by whatever it asks for memory, and
@@ -82,7 +84,7 @@ func TestMemory(t *testing.T) {
 				case "MANY":
 					return many
 				}
-				return fmt.Sprintf("$%d\r\n%s\r\n", len(args[1]), args[1])
+				return string(wire.AppendString(nil, args[1]))
 			}
 			e, got := NewEngine(), ""
 			start := time.Now()

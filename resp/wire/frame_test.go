@@ -90,16 +90,52 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-func TestUnauthenticatedFramesAreSmall(t *testing.T) {
-	limits := testLimits
-	limits.Authed = false
-	for stream, want := range map[string]error{
-		"*11\r\n":            ErrMultibulkUnauthed,
-		"*1\r\n$16385\r\n":   ErrBulkUnauthed,
-		"*10\r\n$16384\r\nx": nil,
+// A command over a limit is refused, whether it arrives as a whole or not, and one at the limit is not.
+func TestFramesAreLimited(t *testing.T) {
+	arrays := func(args, length int) string {
+		return string(AppendCommand(nil, slices.Repeat([]string{strings.Repeat("x", length)}, args)...))
+	}
+	authed := Limits{MaxArgs: 20, MaxBulk: 20 << 10, Authed: true}
+	stranger := authed
+	stranger.Authed = false
+	for _, test := range []struct {
+		limits Limits
+		stream string
+		err    error
+	}{
+		{authed, arrays(20, 1), nil},
+		{authed, arrays(21, 1), ErrMultibulkLen},
+		{authed, arrays(1, 20<<10), nil},
+		{authed, arrays(1, 20<<10+1), ErrBulkLen},
+		{stranger, arrays(10, 1), nil},
+		{stranger, arrays(11, 1), ErrMultibulkUnauthed},
+		{stranger, arrays(21, 1), ErrMultibulkLen},
+		{stranger, arrays(1, 16<<10), nil},
+		{stranger, arrays(1, 16<<10+1), ErrBulkUnauthed},
+		{stranger, arrays(1, 20<<10+1), ErrBulkLen},
 	} {
-		if _, err := readAll([]byte(stream), limits); err != want {
-			t.Errorf("%q: %v, want %q", stream, err, want)
+		for _, sizes := range [][]int{nil, slices.Repeat([]int{1}, 30)} {
+			commands, err := readAll([]byte(test.stream), test.limits, sizes...)
+			if err != test.err || len(commands) == 0 == (err == nil) {
+				t.Errorf("%.20q of %d bytes, %+v: %d commands, %v; want %v", test.stream, len(test.stream), test.limits, len(commands), err, test.err)
+			}
+		}
+	}
+}
+
+// Arguments lie one behind the other in what has arrived. Appending to one must not change the next.
+func TestArgumentsDoNotGrow(t *testing.T) {
+	for _, first := range []int{0, 10} { // bytes that come by themselves
+		stream := AppendCommand(nil, "ECHO", "x")
+		var r FrameReader
+		_, _, _ = r.Next(stream[:first], nil, testLimits)
+		args, _, err := r.Next(stream, nil, testLimits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = append(args[0], "overflow"...)
+		if string(args[1]) != "x" {
+			t.Errorf("%q", args)
 		}
 	}
 }

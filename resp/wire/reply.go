@@ -20,8 +20,19 @@ func AppendError(out []byte, text string) []byte {
 	return redcon.AppendError(out, strings.TrimRight(text, "\r\n"))
 }
 
-// AppendInt appends an integer.
-func AppendInt(out []byte, n int64) []byte { return redcon.AppendInt(out, n) }
+// AppendInt appends an integer. -1 to 99 are what the replies to limits mostly have: by redcon alone, one to CL.THROTTLE takes 15 ns,
+// and not 8.
+func AppendInt(out []byte, n int64) []byte {
+	switch {
+	case uint64(n) < 10:
+		return append(out, ':', '0'+byte(n), '\r', '\n')
+	case uint64(n) < 100:
+		return append(out, ':', '0'+byte(n/10), '0'+byte(n%10), '\r', '\n')
+	case n == -1:
+		return append(out, ":-1\r\n"...)
+	}
+	return redcon.AppendInt(out, n)
+}
 
 // AppendBulk appends a string of any bytes.
 func AppendBulk(out, text []byte) []byte { return redcon.AppendBulk(out, text) }

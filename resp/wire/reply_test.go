@@ -96,7 +96,7 @@ func readBack(t *testing.T, raw []byte) string {
 func TestWhatIsNoReply(t *testing.T) {
 	for _, raw := range []string{
 		"\n", "\r\n", "x\r\n", "OK\r\n", "+OK\n", ":\r\n", "#\r\n", "$\r\n", "$x\r\n", "$-2\r\n", "$-9223372036854775808\r\n", "$99999999999999999999\r\n", "*\r\n", "*-2\r\n", "*x\r\n",
-		"%-1\r\n", "~-1\r\n", ">-1\r\n", "=-1\r\n", "=3\r\ntxt\r\n", "!-1\r\n", "$1\r\nab\r\n", "$1\r\na\n\r", "|1\r\n", "HTTP/1.1 400 Bad Request\r\n",
+		"%-1\r\n", "~-1\r\n", ">-1\r\n", "=-1\r\n", "=3\r\ntxt\r\n", "!-1\r\n", "$1\r\nab\r\n", "$1\r\na\n\r", "$1\r\nax\n", "$1\r\na\rx", "|1\r\n", "HTTP/1.1 400 Bad Request\r\n",
 		// These end a process that reads them by redcon's ReadNextRESP.
 		"$9223372036854775807\r\n", "*9223372036854775807\r\n",
 	} {
