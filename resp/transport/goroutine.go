@@ -1,4 +1,4 @@
-package resp
+package transport
 
 import (
 	"context"
@@ -11,30 +11,39 @@ import (
 )
 
 // goroutineCarrier gives each connection a goroutine and leaves the waiting to Go's own poller. It serves wherever Go
-// runs and costs 8 KB more a connection than an event loop; on Linux it is not used but in tests.
+// runs and costs 8 KB more a connection than an event loop; on Linux it is for what an event loop cannot read, such as TLS.
 type goroutineCarrier struct {
-	srv     *Server
+	t       *Transport
 	running sync.WaitGroup
+	mu      sync.Mutex
+	conns   map[*goroutineConn]struct{}
 	busy    atomic.Int64 // connections that have something to answer or to send
 	calm    int          // how often in a row it was seen that there are none
 }
 
 func (g *goroutineCarrier) carry(ctx context.Context, conn net.Conn) {
 	c := &goroutineConn{carrier: g, conn: conn}
-	if c.session = g.srv.admitConn(ctx, conn, c, g); c.session == nil {
+	if c.session = g.t.admit(ctx, conn, c); c.session == nil {
 		return
 	}
+	g.mu.Lock()
+	g.conns[c] = struct{}{}
+	g.mu.Unlock()
 	c.session.Open(-1)
 	g.running.Go(c.run)
 }
 
 // settle gives the goroutines the time to run: each meets the end of its connection by itself.
-func (g *goroutineCarrier) settle(context.Context) { time.Sleep(time.Millisecond) }
-
-// background runs in the caller's goroutine: all others go on meanwhile.
-func (g *goroutineCarrier) background(step func() (more bool)) {
-	for step() {
+func (g *goroutineCarrier) settle(context.Context) {
+	if g.any() {
+		time.Sleep(time.Millisecond)
 	}
+}
+
+func (g *goroutineCarrier) any() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.conns) > 0
 }
 
 // owes knows of what a connection's goroutine has begun to serve, and so not of what waits in a socket behind that. So it looks
@@ -43,34 +52,35 @@ func (g *goroutineCarrier) owes(time.Duration) bool {
 	if g.calm++; g.busy.Load() > 0 {
 		g.calm = 0
 	}
-	return g.calm < 2
+	return g.calm < 2 && g.any()
 }
 
 func (g *goroutineCarrier) stop() {
-	for _, s := range g.srv.allSessions() {
-		s.kill()
+	g.mu.Lock()
+	for c := range g.conns {
+		c.Close(true)
 	}
+	g.mu.Unlock()
 	g.running.Wait()
 }
 
-// goroutineConn is the Transport of one such connection.
+// goroutineConn is one such connection.
 type goroutineConn struct {
 	carrier *goroutineCarrier
 	conn    net.Conn
-	session *Session
-	out     []byte // replies to write when the batch is over; only its own goroutine's
-	isBusy  bool   // and is counted so
-	closing atomic.Bool
-	more    bool        // the session has more to serve before the next read
-	cut     atomic.Bool // closing, without what has not left
-	fresh   int         // where in out the replies begin that wait for it
-	left    bool        // the round has ended before its time
+	session Session
+	life
+	out    []byte // replies to write when the batch is over; only its own goroutine's
+	isBusy bool   // and is counted so
+	more   bool   // the session has more to serve before the next read
+	fresh  int    // where in out the replies begin that wait for it
+	left   bool   // the round has ended before its time
 }
 
 // Meanwhile need not serve others, who have goroutines of their own, but has them not wait for this one's changes. What came before
 // the command leaves, as far as the peer takes it at once.
 func (c *goroutineConn) Meanwhile(wrote bool) {
-	if c.session.srv.synchronous && !c.left {
+	if c.carrier.t.synced && !c.left {
 		if wrote {
 			return
 		}
@@ -88,20 +98,23 @@ func (c *goroutineConn) Meanwhile(wrote bool) {
 func (c *goroutineConn) Resume() {
 	if c.left {
 		c.left = false
-		c.session.srv.persist.Begin()
+		c.carrier.t.server.Begin()
 	}
 }
 
 // commit ends a round, once what it has changed is on the disk.
 func (c *goroutineConn) commit() {
-	srv := c.session.srv
-	err := srv.commit()
+	err := c.carrier.t.server.Commit()
 	c.out = append(c.out[:c.fresh], c.session.Confirm(c.out[c.fresh:], err)...)
 	c.fresh = len(c.out)
 }
 
-// writeTurn bounds one try to write: after it the connection looks how much the peer has taken, and whether it is to end.
-const writeTurn = 250 * time.Millisecond
+// writeTurn and writeSize bound one try to write: after it the connection looks how much the peer has taken, and whether it is to
+// end.
+const (
+	writeTurn = 250 * time.Millisecond
+	writeSize = 64 << 10
+)
 
 func (c *goroutineConn) Send(p []byte) int {
 	c.out = append(c.out, p...)
@@ -109,11 +122,10 @@ func (c *goroutineConn) Send(p []byte) int {
 }
 
 func (c *goroutineConn) Close(now bool) {
-	c.closing.Store(true)
 	if now {
-		c.cut.Store(true)
+		c.reach(cut)
 		_ = c.conn.SetDeadline(time.Unix(1, 0)) // ends a write that waits for the peer, too
-	} else {
+	} else if c.reach(closing) {
 		c.Wake()
 	}
 }
@@ -122,17 +134,24 @@ func (c *goroutineConn) Close(now bool) {
 func (c *goroutineConn) Wake() { _ = c.conn.SetReadDeadline(time.Unix(1, 0)) }
 
 func (c *goroutineConn) run() {
-	srv := c.session.srv
-	defer c.session.Closed()
+	t := c.carrier.t
+	defer c.end()
 	defer c.conn.Close()
 	defer c.setBusy(false)
-	defer srv.survive("connection", "client", c.session.client.addr)
+	defer func() {
+		if cause := recover(); cause != nil {
+			t.server.Panicked(cause, "connection", c.session)
+		}
+	}()
+	c.reach(open)
 	buf := make([]byte, 8<<10)
-	for !c.closing.Load() {
-		n := 0
+	for c.at() == open {
+		var data []byte
 		if !c.more { // else what has been read is served before more is
-			var err error
-			n, err = c.conn.Read(buf)
+			n, err := c.conn.Read(buf)
+			if n > 0 {
+				data = buf[:n]
+			}
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				// Before Serve, so that what a Wake in between is about is seen there, or ends the next read.
 				_ = c.conn.SetReadDeadline(time.Time{})
@@ -141,18 +160,31 @@ func (c *goroutineConn) run() {
 			}
 		}
 		c.setBusy(true)
-		if srv.synchronous {
-			srv.persist.Begin()
-			c.more = c.session.Serve(buf[:n])
-			c.commit()
-		} else {
-			c.more = c.session.Serve(buf[:n])
-		}
+		c.round(data)
 		if !c.flush() {
 			return
 		}
 		c.setBusy(c.more)
 	}
+}
+
+// round has the session answer, and commits what it has changed, also where it panics: else others would wait for that.
+func (c *goroutineConn) round(data []byte) {
+	t := c.carrier.t
+	if t.synced {
+		t.server.Begin()
+		defer c.commit()
+	}
+	c.more = c.session.Serve(data)
+}
+
+// end has all know that the connection is gone.
+func (c *goroutineConn) end() {
+	c.reach(gone)
+	c.carrier.mu.Lock()
+	delete(c.carrier.conns, c)
+	c.carrier.mu.Unlock()
+	c.session.Closed()
 }
 
 func (c *goroutineConn) setBusy(on bool) {
@@ -169,20 +201,20 @@ func (c *goroutineConn) setBusy(on bool) {
 // flush writes the replies. It waits for a peer that reads slowly, which keeps nobody else. Where the peer reads nothing
 // at all, --timeout ends that, or the connection's own end.
 func (c *goroutineConn) flush() bool {
-	s := c.session
+	s, server := c.session, c.carrier.t.server
 	defer func() { c.out, c.fresh = c.out[:0], 0 }()
-	if c.cut.Load() {
+	if c.at() == cut {
 		return false
 	}
 	for stuckNS := int64(0); len(c.out) > 0; {
 		s.Unsent(len(c.out))
 		_ = c.conn.SetWriteDeadline(time.Now().Add(writeTurn))
-		if c.cut.Load() { // whose deadline may just have been lost
+		if c.at() == cut { // whose deadline may just have been lost
 			return false
 		}
-		n, err := c.conn.Write(c.out[:min(len(c.out), flushAt)])
+		n, err := c.conn.Write(c.out[:min(len(c.out), writeSize)])
 		c.out = c.out[n:]
-		nowNS := s.srv.clock()
+		nowNS := server.NowNS()
 		switch {
 		case err == nil:
 			stuckNS = 0
@@ -192,7 +224,7 @@ func (c *goroutineConn) flush() bool {
 			stuckNS = nowNS
 		case s.Overdue():
 			return false
-		case c.closing.Load() && nowNS-stuckNS > lingerNS:
+		case c.at() == closing && nowNS-stuckNS > lingerNS:
 			return false
 		}
 	}
