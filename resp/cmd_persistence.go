@@ -235,6 +235,7 @@ type noTransport struct{}
 func (noTransport) Send([]byte) int { return 0 }
 func (noTransport) Close(bool)      {}
 func (noTransport) Wake()           {}
+func (noTransport) Pause(bool)      {}
 func (noTransport) Meanwhile(bool)  {}
 func (noTransport) Resume()         {}
 

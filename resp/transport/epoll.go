@@ -26,7 +26,8 @@ const (
 	// Edge-triggered: after a read that does not fill the buffer the socket is empty, and epoll need not look at it again
 	// in the next round, which with recv and send in place of read and write saves 6 % of a command's CPU at -P 1.
 	readable = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
-	ended    = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR // the last event of a connection's input
+	broken   = unix.EPOLLHUP | unix.EPOLLERR // nothing arrives or leaves any more
+	ended    = unix.EPOLLRDHUP | broken      // the last event of a connection's input
 )
 
 // On Linux connections are carried by event loops on epoll. They are ours because this is where a decision's time goes:
@@ -139,7 +140,7 @@ func (l *epollLoop) serve(n int) {
 			l.do(c, (*epollConn).flush)
 		}
 		if ev.Events&^unix.EPOLLOUT != 0 {
-			c.atEnd = c.atEnd || ev.Events&ended != 0
+			c.end |= ev.Events & ended
 			if !c.queued {
 				c.queued = true
 				l.queue = append(l.queue, c)
@@ -325,7 +326,7 @@ func (l *epollLoop) owes() (owes bool) {
 			continue
 		}
 		arrived, _ := unix.IoctlGetInt(c.fd, unix.TIOCINQ)
-		switch more := arrived > 0 || c.more; {
+		switch more := arrived > 0 || c.more || c.paused; {
 		case !l.draining && more:
 			c.owed = onItsWay
 		case more:

@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const pollHalf = unix.POLLRDHUP // the event of a peer that has closed its half
+
 // HasLoops says whether this system has event loops: on Linux.
 const HasLoops = true
 

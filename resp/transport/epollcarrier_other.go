@@ -4,6 +4,8 @@ package transport
 
 import "errors"
 
+const pollHalf = 0 // there is no such event
+
 // HasLoops says whether this system has event loops: on Linux.
 const HasLoops = false
 

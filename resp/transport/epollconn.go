@@ -28,7 +28,10 @@ type epollConn struct {
 	serving bool // in Serve, which has others served meanwhile
 	more    bool // the session has more to serve before the next read
 	full    bool // the socket is: its loop hears when it takes more
-	atEnd   bool // no event will follow: read until the end is met
+	paused  bool // until it is woken
+	leaves  bool // and meanwhile, when its peer has closed its half
+
+	end uint32 // the events of its end. None will follow: what has arrived is read until the end is met
 
 	napTrial uint32
 	owed     int   // when the server stops: bytes that are answered before it does, if they were sent
@@ -41,6 +44,10 @@ type epollConn struct {
 // most beside an unfinished command, the rest waits in its socket, and the end of the stream is met when all is answered.
 func (c *epollConn) read() {
 	if c.at() == gone || c.queued || c.serving {
+		return
+	}
+	if c.paused {
+		c.noticeEnd()
 		return
 	}
 	if c.loop.taken >= roundBytes && c.loop.synced {
@@ -73,7 +80,7 @@ func (c *epollConn) read() {
 		c.loop.naps.served(&c.napTrial)
 		c.serve(c.loop.buf[:n])
 	}
-	if n == readSize || c.atEnd || errno == syscall.EINTR || c.more {
+	if n == readSize || c.end != 0 || errno == syscall.EINTR || c.more {
 		c.readOn()
 	}
 }
@@ -86,7 +93,20 @@ func (c *epollConn) serve(data []byte) {
 	if c.loop.synced {
 		c.markDirty() // its decisions are confirmed, too, where it sends no replies
 	}
+	if c.paused {
+		c.noticeEnd()
+	}
 	c.endIfClosing()
+}
+
+// noticeEnd ends a connection that is paused when nobody is there to be answered.
+func (c *epollConn) noticeEnd() {
+	switch {
+	case c.end&broken != 0:
+		c.close()
+	case c.end != 0 && c.leaves && c.reach(closing):
+		c.endIfClosing()
+	}
 }
 
 // readOn has the next round read again.
@@ -108,6 +128,12 @@ func (c *epollConn) look() {
 	default:
 		if c.full && !c.dirty {
 			c.flush()
+		}
+		if c.paused {
+			c.paused = false
+			c.serve(nil)
+			c.readOn() // its events were passed over
+			return
 		}
 		if c.read(); c.at() < closing { // before Serve asks whether the connection is idle
 			c.serve(nil)
@@ -234,6 +260,8 @@ func (c *epollConn) Close(now bool) {
 }
 
 func (c *epollConn) Wake() { c.loop.ask(c) }
+
+func (c *epollConn) Pause(abandons bool) { c.paused, c.leaves = true, abandons }
 
 func (c *epollConn) Meanwhile(wrote bool) { c.loop.meanwhile(c, wrote) }
 func (c *epollConn) Resume()              { c.loop.resume() }

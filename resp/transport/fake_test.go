@@ -23,9 +23,15 @@ type fakeSession struct {
 	out    []byte
 	ending bool
 	rest   bool // of this Serve: another is to go on
+	held   int  // the most bytes that waited here
 	unsent atomic.Int64
 	opened atomic.Bool
 	closed atomic.Int64
+
+	waits    bool
+	leaves   bool
+	answer   string
+	finished atomic.Bool
 }
 
 func (s *fakeSession) Open(int)       { s.opened.Store(true) }
@@ -39,11 +45,23 @@ func (s *fakeSession) Closed() {
 }
 
 func (s *fakeSession) Serve(data []byte) (more bool) {
+	if s.waits && len(data) > 0 {
+		s.server.faults.Add(1) // nothing is to be read
+	}
 	s.in, s.rest = append(s.in, data...), false
+	s.held = max(s.held, len(s.in))
+	if s.waits && !s.finished.Load() {
+		s.conn.Pause(s.leaves)
+		return false
+	}
+	if s.waits {
+		s.waits = false
+		s.reply(s.answer)
+	}
 	if data == nil && s.server.onWake != nil {
 		s.server.onWake(s)
 	}
-	for !s.ending && !s.rest {
+	for !s.ending && !s.rest && !s.waits {
 		line, rest, found := bytes.Cut(s.in, []byte("\n"))
 		if !found {
 			break
@@ -64,6 +82,18 @@ func (s *fakeSession) flush() (pending int) {
 	pending = s.conn.Send(s.out)
 	s.out = s.out[:0]
 	return pending
+}
+
+// wait has the session answer when it is woken, and somebody has set finished.
+func (s *fakeSession) wait(leaves bool, answer string) {
+	s.waits, s.leaves, s.answer = true, leaves, answer
+	s.finished.Store(false)
+	s.conn.Pause(leaves)
+}
+
+func (s *fakeSession) finish() {
+	s.finished.Store(true)
+	s.conn.Wake()
 }
 
 // Confirm says what has failed in place of the replies.
@@ -91,6 +121,7 @@ type fakeServer struct {
 	confirms atomic.Int64
 	rejected atomic.Int64
 	panics   atomic.Int64
+	faults   atomic.Int64 // of the transport
 	left     atomic.Int64 // sessions that were told that they are closed
 
 	mu       sync.Mutex
@@ -195,6 +226,9 @@ func (c *carried) start(t *testing.T) {
 			if n := s.closed.Load(); n != 1 {
 				t.Errorf("a session was told %d times that it is closed", n)
 			}
+		}
+		if n := c.faults.Load(); n > 0 {
+			t.Errorf("%d times the transport did what it may not", n)
 		}
 		if begins, commits := c.begins.Load(), c.commits.Load(); begins != commits {
 			t.Errorf("%d rounds began and %d ended", begins, commits)

@@ -7,7 +7,10 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // goroutineCarrier gives each connection a goroutine and leaves the waiting to Go's own poller. It serves wherever Go
@@ -75,6 +78,8 @@ type goroutineConn struct {
 	more   bool   // the session has more to serve before the next read
 	fresh  int    // where in out the replies begin that wait for it
 	left   bool   // the round has ended before its time
+	paused bool   // until it is woken
+	leaves bool   // and meanwhile, when its peer has closed its half
 }
 
 // Meanwhile need not serve others, who have goroutines of their own, but has them not wait for this one's changes. What came before
@@ -147,7 +152,12 @@ func (c *goroutineConn) run() {
 	buf := make([]byte, 8<<10)
 	for c.at() == open {
 		var data []byte
-		if !c.more { // else what has been read is served before more is
+		switch {
+		case c.paused:
+			if !c.awaitWake() {
+				return
+			}
+		case !c.more: // else what has been read is served before more is
 			n, err := c.conn.Read(buf)
 			if n > 0 {
 				data = buf[:n]
@@ -164,7 +174,51 @@ func (c *goroutineConn) run() {
 		if !c.flush() {
 			return
 		}
-		c.setBusy(c.more)
+		c.setBusy(c.more || c.paused)
+	}
+}
+
+func (c *goroutineConn) Pause(abandons bool) { c.paused, c.leaves = true, abandons }
+
+// awaitWake returns when the connection is woken, and false when nobody is there to be answered. It reads nothing: Go's poller
+// wakes it for what arrives, too, and it looks for the end alone.
+func (c *goroutineConn) awaitWake() bool {
+	conn := c.conn
+	if over, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
+		conn = over.NetConn()
+	}
+	socket, ok := conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return false
+	}
+	ended := false
+	err = raw.Read(func(fd uintptr) bool {
+		ended = hasEnded(fd, c.leaves)
+		return ended
+	})
+	if ended || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	_ = c.conn.SetReadDeadline(time.Time{}) // before Serve, as in run
+	c.paused = false
+	return true
+}
+
+// hasEnded reports whether a connection is broken or, with half, its peer has closed its half. Systems other than Linux tell that
+// of no socket with something to read.
+func hasEnded(fd uintptr, half bool) bool {
+	poll := []unix.PollFd{{Fd: int32(fd)}}
+	if half {
+		poll[0].Events = pollHalf
+	}
+	for {
+		if _, err := unix.Poll(poll, 0); err != unix.EINTR {
+			return poll[0].Revents != 0
+		}
 	}
 }
 

@@ -34,8 +34,15 @@ type Conn interface {
 	Send(p []byte) (pending int)
 	// Close ends the connection: now, or after what was sent has left or its peer has taken nothing for 10 s. From any goroutine.
 	Close(now bool)
-	// Wake has Serve called soon with no bytes, for output that came about elsewhere. From any goroutine.
+	// Wake has Serve called soon with no bytes, for output that came about elsewhere, or to go on after Pause. From any goroutine.
 	Wake()
+	// Pause has nothing read, and Serve not called, until Wake, whatever that is for: a session that still waits pauses again. A
+	// Wake since this Serve began counts. Only Serve may call it.
+	//
+	// A connection that breaks meanwhile is closed. Where the session would wait for nobody (abandons), so is one whose peer has
+	// closed its half, which is all that TCP tells of a peer that has closed or died; it tells that behind what the peer has sent,
+	// and so not before all of it is in the socket. Otherwise that peer gets its replies.
+	Pause(abandons bool)
 	// Meanwhile serves other connections where Serve keeps them from it: a command has been running for long, and asks for it
 	// every now and then. Where it has changed nothing (wrote), it is taken out of the round that waits for the disk, until
 	// Resume.
