@@ -15,6 +15,7 @@ type discard struct{ bytes int }
 func (d *discard) Send(p []byte) int { d.bytes += len(p); return 0 }
 func (d *discard) Close(bool)        {}
 func (d *discard) Wake()             {}
+func (d *discard) Pause(bool)        {}
 func (d *discard) Meanwhile(bool)    {}
 func (d *discard) Resume()           {}
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"celld/persistence"
+	"celld/resp/transport"
 	"celld/resp/wire"
 	"celld/store"
 )
@@ -48,11 +49,7 @@ type carrierTest struct {
 
 func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr string)) {
 	files := o.files
-	carriers := map[string]func(*Server) (carrier, error){
-		multiplexing: newCarrier,
-		"goroutines": func(srv *Server) (carrier, error) { return &goroutineCarrier{srv: srv}, nil },
-	}
-	for name, newOne := range carriers {
+	for name, goroutines := range map[string]bool{multiplexing(): false, "goroutines": true} {
 		t.Run(name, func(t *testing.T) {
 			if files == nil { // else they share it
 				t.Parallel()
@@ -85,9 +82,14 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 				t.Fatal(err)
 			}
 			if o.listener != nil {
-				listeners[0] = o.listener(srv, listeners[0])
+				listeners[0].Listener = o.listener(srv, listeners[0].Listener)
 			}
-			carrier, err := newOne(srv)
+			listeners[0].Goroutines = goroutines
+			loops := int(cfg.ioThreads.Get())
+			if goroutines {
+				loops = 0
+			}
+			carrier, err := transport.New(transportServer{srv}, transport.Options{Loops: loops, Sync: srv.synchronous})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -68,7 +68,7 @@ func infoServer(w *infoWriter, s *Session) {
 	w.field("os", runtime.GOOS+" "+runtime.GOARCH)
 	w.field("arch_bits", 32<<(^uint(0)>>63))
 	w.field("go_version", runtime.Version())
-	w.field("multiplexing_api", multiplexing)
+	w.field("multiplexing_api", multiplexing())
 	w.field("process_id", os.Getpid())
 	w.field("run_id", srv.runID)
 	w.field("tcp_port", srv.tcpPort())

@@ -33,7 +33,7 @@ func TestARoundEndsAfterSomeBytes(t *testing.T) {
 		for _, c := range append(all, first) {
 			c.ask("", "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:86400\r\n")
 		}
-		if syncs := disk.syncs.Load() - before; strings.HasSuffix(t.Name(), "/"+multiplexing) && syncs < 5 {
+		if syncs := disk.syncs.Load() - before; strings.HasSuffix(t.Name(), "/"+multiplexing()) && syncs < 5 {
 			t.Errorf("%d commits of 24 MB by two loops", syncs)
 		}
 	})

@@ -3,6 +3,8 @@ package resp
 import (
 	"context"
 	"time"
+
+	"celld/resp/transport"
 )
 
 // The cron does what no command asks for: expired keys leave, idle connections are closed, rates are sampled.
@@ -11,7 +13,7 @@ const (
 	sweepTime = 25 * time.Millisecond // of every 100: a quarter of one CPU at the most, as in Redis
 )
 
-func (srv *Server) cron(ctx context.Context, carrier carrier) {
+func (srv *Server) cron(ctx context.Context, t *transport.Transport) {
 	ticker := time.NewTicker(cronEvery)
 	defer ticker.Stop()
 	var last counted
@@ -22,7 +24,7 @@ func (srv *Server) cron(ctx context.Context, carrier carrier) {
 			return
 		case <-ticker.C:
 			ticks++
-			srv.tick(carrier, ticks, &last)
+			srv.tick(t, ticks, &last)
 		}
 	}
 }
@@ -31,11 +33,11 @@ func (srv *Server) cron(ctx context.Context, carrier carrier) {
 type counted struct{ commands, input, output int64 }
 
 // tick does what is due every 100 ms, and every second.
-func (srv *Server) tick(carrier carrier, ticks int, last *counted) {
+func (srv *Server) tick(t *transport.Transport, ticks int, last *counted) {
 	defer srv.survive("cron")
 	srv.followWall()
 	if nowNS := srv.clock(); srv.store.SweepDue(nowNS) && srv.sweeping.CompareAndSwap(false, true) {
-		carrier.background(func() (more bool) {
+		t.Background(func() (more bool) {
 			more = srv.sweep(nowNS + int64(sweepTime))
 			srv.sweeping.Store(more)
 			return more

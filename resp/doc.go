@@ -1,4 +1,5 @@
-// Package resp is the wire: it reads commands in Redis's protocol, answers them from a store, and carries the bytes.
+// Package resp answers commands in Redis's protocol from a store. Package wire reads and writes the protocol, and package transport
+// carries the bytes.
 //
 //	cfg := resp.NewConfig()
 //	server := resp.NewServer(resp.Options{Config: cfg, Store: store.New(store.Options{})})
@@ -7,11 +8,11 @@
 //
 // # The way of a request
 //
-//	bytes ─▶ epoll.go ─▶ session.go ─▶ wire ─▶ table.go, commands.go ─▶ cmd_*.go ─▶ reply.go, wire ─▶ bytes
-//	        (transport)  (Serve)   (arguments)  (the command's row)     (handler)
+//	bytes ─▶ transport ─▶ session.go ─▶ wire ─▶ table.go, commands.go ─▶ cmd_*.go ─▶ reply.go, wire ─▶ bytes
+//	                      (Serve)   (arguments)  (the command's row)     (handler)
 //	                         └─▶ throttle_batch.go: the short way of CL.THROTTLE in a pipeline
 //
-// A Session is the state machine of one connection and does no I/O: a Transport hands it what has arrived, in whatever
+// A Session is the state machine of one connection and does no I/O: its transport hands it what has arrived, in whatever
 // pieces, and takes the replies. So the tests and fuzzers drive sessions by hand, in a time that they set.
 //
 // The clock is read once a batch, which is what one read from a connection brought. Replies are gathered and sent

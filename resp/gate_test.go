@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"celld/persistence"
+	"celld/resp/transport"
 )
 
 // Who has not given the password is answered nothing else, also where a pipeline's calls are alike.
@@ -157,8 +158,12 @@ func TestThePipelineOfALoadingServer(t *testing.T) {
 				t.Errorf("%q, want %q", got, want)
 			}
 		}
+		tr, err := transport.New(transportServer{w.Server}, transport.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		ctx, stop := context.WithCancel(context.Background())
-		err := w.serve(ctx, nil, &goroutineCarrier{srv: w.Server}, func() {
+		err = w.serve(ctx, nil, tr, func() {
 			if got, want := c.send(strings.Repeat(call.frame, 3)), strings.Repeat(call.reply, 3); got != want || *singles != 1 {
 				t.Errorf("%q, want %q; %d calls were run by themselves", got, want, *singles)
 			}

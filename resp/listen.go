@@ -1,23 +1,20 @@
 package resp
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
-	"strconv"
 	"strings"
 	"syscall"
-	"time"
+
+	"celld/resp/transport"
 )
 
 // Listen opens the addresses that the configuration names. At an error it leaves none open. The addresses are
 // known before the first connection is served, port 0 and all.
-func (srv *Server) Listen() ([]net.Listener, error) {
+func (srv *Server) Listen() ([]transport.Listener, error) {
 	srv.fitDescriptors()
-	var open []net.Listener
+	var open []transport.Listener
 	path := srv.cfg.unixSocket.Get()
 	port := int(srv.cfg.port.Get())
 	if port != 0 || path == "" {
@@ -31,12 +28,17 @@ func (srv *Server) Listen() ([]net.Listener, error) {
 		}
 	}
 	if path != "" {
-		ln, err := listenUnix(path, srv.cfg.unixSocketPerm.Get())
+		perm, err := parsePerm(srv.cfg.unixSocketPerm.Get())
+		if err != nil {
+			closeAll(open)
+			return nil, fmt.Errorf("listen on %s: unixsocketperm: %w", path, err)
+		}
+		ln, err := transport.ListenUnix(path, perm)
 		if err != nil {
 			closeAll(open)
 			return nil, err
 		}
-		open = append(open, ln)
+		open = append(open, transport.Listener{Listener: ln})
 	}
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
@@ -48,13 +50,13 @@ func (srv *Server) Listen() ([]net.Listener, error) {
 
 // listenHosts listens on the addresses of --bind. For port 0 the kernel picks a port at the first of them, which another
 // process may have at the next one: then all begins again.
-func (srv *Server) listenHosts(port int) (open []net.Listener, err error) {
+func (srv *Server) listenHosts(port int) (open []transport.Listener, err error) {
 	for _, host := range srv.cfg.bind.Get() {
 		host, optional := strings.CutPrefix(host, "-")
-		ln, err := listenTCP(host, port)
+		ln, err := transport.ListenTCP(host, port)
 		switch {
 		case err == nil:
-			open = append(open, ln)
+			open = append(open, transport.Listener{Listener: ln})
 			port = ln.Addr().(*net.TCPAddr).Port
 		case optional && !errors.Is(err, syscall.EADDRINUSE):
 			srv.log.Debug("optional address is not there", "host", host, "error", err)
@@ -69,79 +71,35 @@ func (srv *Server) listenHosts(port int) (open []net.Listener, err error) {
 	return open, nil
 }
 
-func closeAll(listeners []net.Listener) {
+func closeAll(listeners []transport.Listener) {
 	for _, ln := range listeners {
 		ln.Close()
 	}
 }
 
-// listenTCP listens on one host; "*" is all of IPv4, "::*" all of IPv6. Each family gets a socket of its own, so that
-// 0.0.0.0 and :: can both be named.
-func listenTCP(host string, port int) (net.Listener, error) {
-	network := "tcp4"
-	switch host {
-	case "*":
-		host = "0.0.0.0"
-	case "::*":
-		host = "::"
+// fitDescriptors lowers maxclients to what the limit on open files allows, as Redis does, and says so.
+func (srv *Server) fitDescriptors() {
+	wanted := srv.cfg.maxClients.Get()
+	if most, openFiles := srv.mostClients(wanted); most < wanted {
+		srv.log.Warn("maxclients lowered to what the limit on open files allows", "wanted", wanted, "maxclients", most, "open_files", openFiles)
+		srv.cfg.maxClients.n.Store(most)
 	}
-	if strings.Contains(host, ":") {
-		network = "tcp6"
-	} else if net.ParseIP(host) == nil {
-		network = "tcp" // a name
-	}
-	// Go's own keep-alive is turned off: it is set at each connection, as CONFIG SET may change it.
-	lc := net.ListenConfig{KeepAlive: -1}
-	ln, err := lc.Listen(context.Background(), network, net.JoinHostPort(host, strconv.Itoa(port)))
-	if err != nil {
-		return nil, listenError(err)
-	}
-	return ln, nil
 }
 
-// listenUnix listens on a socket file. One that a killed process has left behind is replaced; one that a living process
-// answers on is not.
-func listenUnix(path, permText string) (net.Listener, error) {
-	perm, err := parsePerm(permText)
-	if err != nil {
-		return nil, fmt.Errorf("listen on %s: unixsocketperm: %w", path, err)
-	}
-	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
-		if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
-			c.Close()
-			return nil, fmt.Errorf("listen on %s: another process answers on it", path)
-		}
-		os.Remove(path)
-	}
-	ln, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, listenError(err)
-	}
-	if perm != 0 {
-		if err := os.Chmod(path, perm); err != nil {
-			ln.Close()
-			return nil, fmt.Errorf("listen: %w", err)
-		}
-	}
-	return ln, nil
+func (srv *Server) mostClients(wanted int64) (most int64, openFiles uint64) {
+	return transport.MostConnections(wanted, srv.cfg.ioThreads.Get())
 }
 
-// listenError cuts Go's "listen tcp 127.0.0.1:6379: bind: address already in use" to what a person needs.
-func listenError(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Addr != nil {
-		cause := op.Err
-		var sys *os.SyscallError
-		if errors.As(err, &sys) {
-			cause = sys.Err
-		}
-		return fmt.Errorf("listen on %s: %w", op.Addr, cause)
+// mayServe says why so many connections cannot be served. Fewer than now always can.
+func (srv *Server) mayServe(clients int64) error {
+	if most, _ := srv.mostClients(clients); most < clients && clients > srv.cfg.maxClients.Get() {
+		return errors.New(formatError(errManyClients, most))
 	}
-	return fmt.Errorf("listen: %w", err)
+	return nil
 }
 
 // AddrTexts are the addresses for people and scripts: "127.0.0.1:6379", "unix:/run/celld.sock".
-func AddrTexts(listeners []net.Listener) []string {
+func AddrTexts(listeners []transport.Listener) []string {
 	var texts []string
 	for _, ln := range listeners {
 		text := ln.Addr().String()
@@ -151,4 +109,12 @@ func AddrTexts(listeners []net.Listener) []string {
 		texts = append(texts, text)
 	}
 	return texts
+}
+
+// multiplexing is how connections are carried, as INFO tells it.
+func multiplexing() string {
+	if transport.HasLoops {
+		return "epoll"
+	}
+	return "go"
 }

@@ -11,19 +11,19 @@ import (
 func (srv *Server) Loads() bool { return srv.persist.On() }
 
 // loadAll is load, whose panics are errors: nothing is served yet, and the files are as they were.
-func (srv *Server) loadAll(carrier carrier) (err error) {
+func (srv *Server) loadAll(background func(step func() (more bool))) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			srv.log.Error("panic", "where", "loading", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 			err = fmt.Errorf("load: panic: %v", cause)
 		}
 	}()
-	return srv.load(carrier)
+	return srv.load(background)
 }
 
 // load reads what is on the disk, while every command that needs it is answered by -LOADING, and begins to write. The policies
 // of their file are there for states under them, which another server's files may have, and hold whatever the files say.
-func (srv *Server) load(carrier carrier) error {
+func (srv *Server) load(background func(step func() (more bool))) error {
 	p := srv.persist
 	if p.On() {
 		if err := srv.setPolicies(); err != nil {
@@ -51,7 +51,7 @@ func (srv *Server) load(carrier carrier) error {
 	// first BGSAVE of 10M keys. An answer took 7.8 and 7.4 ms then in two runs; since this is here 0.7 and 1.1, and 6.0 in one
 	// in which the server at rest took 8.5.
 	runtime.GC()
-	if err := p.Start(carrier.background); err != nil {
+	if err := p.Start(background); err != nil {
 		return err
 	}
 	srv.gate.set(gateLoading, false)
@@ -87,5 +87,6 @@ type noTransport struct{}
 func (noTransport) Send([]byte) int { return 0 }
 func (noTransport) Close(bool)      {}
 func (noTransport) Wake()           {}
+func (noTransport) Pause(bool)      {}
 func (noTransport) Meanwhile(bool)  {}
 func (noTransport) Resume()         {}

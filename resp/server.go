@@ -14,6 +14,7 @@ import (
 
 	"celld/persistence"
 	"celld/resp/script"
+	"celld/resp/transport"
 	"celld/store"
 )
 
@@ -68,9 +69,6 @@ type Server struct {
 	scripts *script.Engine            // only with the world alone
 	running atomic.Pointer[scriptRun] // what others see of it is busy
 	ending  atomic.Bool               // nothing may keep the server any more
-
-	accepting   sync.Mutex // held while a connection is taken in
-	fullUntilNS int64      // guarded by accepting
 
 	mu       sync.Mutex
 	admitted int64              // connections, of which maxclients is the most
@@ -147,7 +145,7 @@ const fullLine = "-" + errMaxClients + "\r\n"
 
 // NewSession takes a connection in. Where the connection may not be served it returns nil, and a reply to be sent
 // before it is closed. No other session sees the new one, and so none can close it, until its transport calls Open.
-func (srv *Server) NewSession(tr Transport, p Peer) (s *Session, refusal string) {
+func (srv *Server) NewSession(tr transport.Conn, p Peer) (s *Session, refusal string) {
 	s = &Session{srv: srv, tr: tr}
 	c := &s.client
 	c.addr, c.localAddr = addrText(p.Remote), addrText(p.Local)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"celld/resp/transport"
 	"celld/resp/wire"
 	"celld/store"
 )
@@ -21,7 +22,7 @@ const sliceNS = 5_000_000
 // tests and the fuzzers all drive it by Serve.
 type Session struct {
 	srv    *Server
-	tr     Transport
+	tr     transport.Conn
 	client client // what other connections see of this one (CLIENT LIST)
 
 	in      []byte // what has arrived and is not served
@@ -416,5 +417,8 @@ func (s *Session) Closed() {
 	s.end = atOnce
 	s.tx.discard()
 	s.setMonitor(false)
+	if s.round != nil { // no transport will confirm it
+		s.round.decided.settle(s.srv, nil)
+	}
 	s.srv.forget(s)
 }

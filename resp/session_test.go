@@ -43,6 +43,7 @@ func (t *fakeTransport) Wake() {
 }
 
 // take returns what was sent since the last take.
+func (t *fakeTransport) Pause(bool)     {}
 func (t *fakeTransport) Meanwhile(bool) {}
 func (t *fakeTransport) Resume()        {}
 

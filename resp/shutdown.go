@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"celld/persistence"
+	"celld/resp/transport"
 )
 
 // AwaitStop returns when the server is to stop: a client has asked for SHUTDOWN, or a signal has come and --shutdown-delay
@@ -91,14 +92,14 @@ const (
 
 // drain waits, once no new connections come, until what has arrived is answered and the answers are read, at most for
 // the shutdown time-out.
-func (srv *Server) drain(carrier carrier) {
+func (srv *Server) drain(t *transport.Transport) {
 	startNS, limitNS := srv.clock(), srv.cfg.shutdownTimeout.Get()*1e9
 	for {
 		leftNS := startNS + limitNS - srv.clock()
 		if leftNS <= 0 {
 			return
 		}
-		owes := carrier.owes(time.Duration(leftNS))
+		owes := t.Owes(time.Duration(leftNS))
 		nowNS, lastNS := srv.clock(), startNS
 		for _, s := range srv.allSessions() {
 			lastNS = max(lastNS, s.client.lastNS.Load())

@@ -1,10 +1,9 @@
 //go:build linux
 
-package resp
+package transport
 
 import (
 	"fmt"
-	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -15,7 +14,7 @@ import (
 )
 
 const (
-	multiplexing = "epoll" // as INFO tells it
+	flushAt = 64 << 10 // so many reply bytes leave before their round ends
 
 	readSize  = 64 << 10 // of one read, shared by the connections of a loop
 	maxEvents = 256
@@ -27,7 +26,8 @@ const (
 	// Edge-triggered: after a read that does not fill the buffer the socket is empty, and epoll need not look at it again
 	// in the next round, which with recv and send in place of read and write saves 6 % of a command's CPU at -P 1.
 	readable = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
-	ended    = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR // the last event of a connection's input
+	broken   = unix.EPOLLHUP | unix.EPOLLERR // nothing arrives or leaves any more
+	ended    = unix.EPOLLRDHUP | broken      // the last event of a connection's input
 )
 
 // On Linux connections are carried by event loops on epoll. They are ours because this is where a decision's time goes:
@@ -41,7 +41,8 @@ const (
 // A round answers all connections that have something to read before it writes to any, as Redis does: the peers then
 // find their replies together and send their next commands together, which saves both sides wake-ups.
 type epollLoop struct {
-	srv      *Server
+	server   Server
+	synced   bool // rounds are committed
 	epoll    int
 	wakeFD   int
 	spare    bool // there are processors that run no loop
@@ -76,7 +77,7 @@ type epollLoop struct {
 	commitErr error // of the round's changes
 }
 
-func newEpollLoop(srv *Server) (*epollLoop, error) {
+func newEpollLoop(t *Transport, spare bool) (*epollLoop, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("epoll_create: %w", err)
@@ -86,7 +87,7 @@ func newEpollLoop(srv *Server) (*epollLoop, error) {
 		unix.Close(epoll)
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
-	l := &epollLoop{srv: srv, epoll: epoll, wakeFD: wake, spare: runtime.GOMAXPROCS(0) > int(srv.cfg.ioThreads.Get()), buf: make([]byte, readSize), events: make([]unix.EpollEvent, maxEvents)}
+	l := &epollLoop{server: t.server, synced: t.synced, epoll: epoll, wakeFD: wake, spare: spare, buf: make([]byte, readSize), events: make([]unix.EpollEvent, maxEvents)}
 	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)}); err != nil {
 		unix.Close(epoll)
 		unix.Close(wake)
@@ -100,11 +101,11 @@ func (l *epollLoop) run() {
 	for {
 		n, err := l.wait()
 		if err != nil { // its connections cannot be served any more
-			l.srv.fatal("epoll_wait failed", "error", err)
+			l.server.Fatal("epoll_wait failed", "error", err)
 			return
 		}
-		if l.srv.synchronous {
-			l.srv.persist.Begin()
+		if l.synced {
+			l.server.Begin()
 		}
 		l.serve(n)
 		l.commit()
@@ -135,13 +136,13 @@ func (l *epollLoop) serve(n int) {
 		if c == nil {
 			continue
 		}
-		if ev.Events&unix.EPOLLOUT != 0 && !c.isDirty {
+		if ev.Events&unix.EPOLLOUT != 0 && !c.dirty {
 			l.do(c, (*epollConn).flush)
 		}
 		if ev.Events&^unix.EPOLLOUT != 0 {
-			c.atEnd = c.atEnd || ev.Events&ended != 0
-			if !c.isUnread {
-				c.isUnread = true
+			c.end |= ev.Events & ended
+			if !c.queued {
+				c.queued = true
 				l.queue = append(l.queue, c)
 			}
 		}
@@ -149,7 +150,7 @@ func (l *epollLoop) serve(n int) {
 	for len(l.queue) > l.next { // a step may go through the rest of it (meanwhile), and of woken
 		c := l.queue[l.next]
 		l.next++
-		c.isUnread = false
+		c.queued = false
 		l.do(c, (*epollConn).read)
 	}
 	l.queue, l.next = l.queue[:0], 0
@@ -165,8 +166,8 @@ func (l *epollLoop) serve(n int) {
 // send writes the replies of a round, and begins to close what has ended in it.
 func (l *epollLoop) send() {
 	for _, c := range l.dirty {
-		c.isDirty = false
-		if !c.gone {
+		c.dirty = false
+		if c.at() < gone {
 			l.do(c, (*epollConn).flush)
 		}
 	}
@@ -182,7 +183,7 @@ func (l *epollLoop) send() {
 // has made changes already that cannot be: then nobody is served, as with any long command.
 func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
 	defer l.doChores(true)
-	if l.srv.synchronous && !l.left {
+	if l.synced && !l.left {
 		if wrote {
 			l.stopping = l.takeInbox() || l.stopping
 			return
@@ -199,10 +200,10 @@ func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
 		l.buf = make([]byte, readSize)
 	}
 	l.serve(n)
-	if l.srv.synchronous {
+	if l.synced {
 		l.commitErr = nil // nothing was changed
 		for _, c := range l.dirty {
-			if !c.gone {
+			if c.at() < gone {
 				l.do(c, (*epollConn).committed)
 			}
 		}
@@ -216,7 +217,7 @@ func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
 func (l *epollLoop) resume() {
 	if l.left {
 		l.left = false
-		l.srv.persist.Begin()
+		l.server.Begin()
 	}
 }
 
@@ -230,12 +231,12 @@ func (l *epollLoop) resume() {
 // a kernel thread). To look again for connections with something to read before each write made that 468 commands, but
 // not more a second; RawSyscall for the sync, and no naps, made no difference either.
 func (l *epollLoop) commit() {
-	if !l.srv.synchronous {
+	if !l.synced {
 		return
 	}
-	l.commitErr = l.srv.commit()
+	l.commitErr = l.server.Commit()
 	for _, c := range l.dirty {
-		if !c.gone {
+		if c.at() < gone {
 			l.do(c, (*epollConn).committed)
 		}
 	}
@@ -245,7 +246,7 @@ func (l *epollLoop) commit() {
 func (l *epollLoop) do(c *epollConn, step func(*epollConn)) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			l.srv.panicked(cause, "connection", "client", c.session.client.addr)
+			l.server.Panicked(cause, "connection", c.session)
 			c.serving = false
 			c.close()
 		}
@@ -256,8 +257,7 @@ func (l *epollLoop) do(c *epollConn, step func(*epollConn)) {
 // escaped ends the process when a loop has panicked outside of a step with a connection: nobody would serve what it carries.
 func (l *epollLoop) escaped() {
 	if cause := recover(); cause != nil {
-		l.srv.stats.panics.Add(1)
-		l.srv.fatal("panic in an event loop, cannot go on", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+		l.server.Fatal("panic in an event loop, cannot go on", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 	}
 }
 
@@ -326,7 +326,7 @@ func (l *epollLoop) owes() (owes bool) {
 			continue
 		}
 		arrived, _ := unix.IoctlGetInt(c.fd, unix.TIOCINQ)
-		switch more := arrived > 0 || c.unserved; {
+		switch more := arrived > 0 || c.more || c.paused; {
 		case !l.draining && more:
 			c.owed = onItsWay
 		case more:
@@ -336,10 +336,10 @@ func (l *epollLoop) owes() (owes bool) {
 				c.owed = 0
 			}
 		}
-		if c.waiting {
+		if c.full {
 			l.do(c, (*epollConn).flush) // the kernel tells of room only when a third of its buffer is free
 		}
-		owes = owes || c.owed > 0 && !c.closing.Load() || len(c.out) > c.sent
+		owes = owes || c.owed > 0 && c.at() < closing || len(c.out) > c.sent
 	}
 	l.draining = true
 	return owes
@@ -360,18 +360,14 @@ func (l *epollLoop) closeAll() {
 }
 
 func (l *epollLoop) add(c *epollConn) {
-	c.added = true
+	c.reach(open)
 	for len(l.conns) <= c.fd {
 		l.conns = append(l.conns, nil)
 	}
 	l.conns[c.fd] = c
 	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, c.fd, &unix.EpollEvent{Events: readable, Fd: int32(c.fd)}); err != nil {
-		l.srv.stats.rejectedClients.Add(1)
-		l.srv.warnSeldom("cannot serve a connection", "client", c.session.client.addr, "error", err)
-		c.close()
-		return
-	}
-	if c.closing.Load() {
+		l.server.Rejected()
+		l.server.Warn("cannot serve a connection", c.session, err)
 		c.close()
 	}
 }

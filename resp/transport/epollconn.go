@@ -1,57 +1,61 @@
 //go:build linux
 
-package resp
+package transport
 
 import (
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// epollConn is the Transport of one connection. All but the atomics belong to its loop.
+// epollConn is a connection that an event loop carries. All but its life belongs to that.
 type epollConn struct {
 	loop    *epollLoop
-	session *Session
-	fd      int
+	session Session
+	life
+	fd int
 
-	out      []byte // replies that have not been written, from sent on
-	sent     int
-	fresh    int // where in out this round's replies begin, while they wait for the disk
-	isDirty  bool
-	isUnread bool
-	serving  bool // in Serve, which has others served meanwhile
-	waiting  bool // for the socket to take more
-	atEnd    bool // no event will follow: read until the end is met
-	failed   bool // while it was served, so that it is closed afterwards
-	gone     bool
+	out   []byte // replies that have not been written, from sent on
+	sent  int
+	fresh int // where in out this round's replies begin, while they wait for the disk
+	told  int // what the session knows to be unsent
+
+	// What is no phase: a connection that is open or closing may be in several of these at once.
+	dirty   bool // in the loop's list of that name, once
+	queued  bool // in its queue, or its lists of those not read, once
+	inInbox bool // once; guarded by loop.mu
+	serving bool // in Serve, which has others served meanwhile
+	more    bool // the session has more to serve before the next read
+	full    bool // the socket is: its loop hears when it takes more
+	paused  bool // until it is woken
+	leaves  bool // and meanwhile, when its peer has closed its half
+
+	end uint32 // the events of its end. None will follow: what has arrived is read until the end is met
+
 	napTrial uint32
-
-	inInbox  bool // guarded by loop.mu
-	added    bool // to the epoll set
-	closing  atomic.Bool
-	owed     int         // when the server stops: bytes that are answered before it does, if they were sent
-	calm     int         // and how often in a row it was seen that there are none
-	cut      atomic.Bool // closing, without what has not left
-	lookNS   int64       // when one that lingers is looked at again; 0: it does not linger
-	tookNS   int64       // when its peer last took something since then
-	told     int         // what the session knows to be unsent
-	unserved bool        // the session has more to serve before the next read
+	owed     int   // when the server stops: bytes that are answered before it does, if they were sent
+	calm     int   // and how often in a row it was seen that there are none
+	lookNS   int64 // when one that lingers is looked at again; 0: it does not linger
+	tookNS   int64 // when its peer last took something since then
 }
 
 // read serves what has arrived. What is unserved of one read is served before the next: so a connection holds one read at
 // most beside an unfinished command, the rest waits in its socket, and the end of the stream is met when all is answered.
 func (c *epollConn) read() {
-	if c.gone || c.isUnread || c.serving {
+	if c.at() == gone || c.queued || c.serving {
 		return
 	}
-	if c.loop.taken >= roundBytes && c.loop.srv.synchronous {
-		c.isUnread = true
+	if c.paused {
+		c.noticeEnd()
+		return
+	}
+	if c.loop.taken >= roundBytes && c.loop.synced {
+		c.queued = true
 		c.loop.late = append(c.loop.late, c)
 		return
 	}
-	if c.unserved {
+	if c.more {
 		c.serve(nil)
 		c.readOn()
 		return
@@ -65,18 +69,18 @@ func (c *epollConn) read() {
 		c.close()
 		return
 	case n == 0: // it may have closed its half only, and still read
-		if !c.closing.Swap(true) {
-			c.lingerIfClosing()
+		if c.reach(closing) {
+			c.endIfClosing()
 		}
 		return
-	case c.closing.Load(): // what a connection that ends still sends is of no interest
+	case c.at() >= closing: // what a connection that ends still sends is of no interest
 	default:
 		c.owed -= int(n)
 		c.loop.taken += int(n)
 		c.loop.naps.served(&c.napTrial)
 		c.serve(c.loop.buf[:n])
 	}
-	if n == readSize || c.atEnd || errno == syscall.EINTR || c.unserved {
+	if n == readSize || c.end != 0 || errno == syscall.EINTR || c.more {
 		c.readOn()
 	}
 }
@@ -84,39 +88,54 @@ func (c *epollConn) read() {
 // serve has the session answer.
 func (c *epollConn) serve(data []byte) {
 	c.serving = true
-	c.unserved = c.session.Serve(data)
+	c.more = c.session.Serve(data)
 	c.serving = false
-	if c.loop.srv.synchronous {
+	if c.loop.synced {
 		c.markDirty() // its decisions are confirmed, too, where it sends no replies
 	}
-	if c.failed {
-		c.close()
-		return
+	if c.paused {
+		c.noticeEnd()
 	}
-	c.lingerIfClosing()
+	c.endIfClosing()
+}
+
+// noticeEnd ends a connection that is paused when nobody is there to be answered.
+func (c *epollConn) noticeEnd() {
+	switch {
+	case c.end&broken != 0:
+		c.close()
+	case c.end != 0 && c.leaves && c.reach(closing):
+		c.endIfClosing()
+	}
 }
 
 // readOn has the next round read again.
 func (c *epollConn) readOn() {
-	if !c.isUnread && !c.gone {
-		c.isUnread = true
+	if !c.queued && c.at() < gone {
+		c.queued = true
 		c.loop.unread = append(c.loop.unread, c)
 	}
 }
 
 // look does what others have asked for: to be taken in, to end, or to see what came about elsewhere.
 func (c *epollConn) look() {
-	switch {
-	case c.gone || c.serving: // Serve has a long command: what there is, is looked at when it ends
-	case !c.added:
+	switch p := c.at(); {
+	case p == gone || c.serving: // Serve has a long command: what there is, is looked at when it ends
+	case p >= closing:
+		c.endIfClosing() // and not linger, which would send what the disk does not have yet
+	case p == fresh:
 		c.loop.add(c)
-	case c.closing.Load():
-		c.lingerIfClosing() // and not linger, which would send what the disk does not have yet
 	default:
-		if c.waiting && !c.isDirty {
+		if c.full && !c.dirty {
 			c.flush()
 		}
-		if c.read(); !c.gone && !c.closing.Load() { // before Serve asks whether the connection is idle
+		if c.paused {
+			c.paused = false
+			c.serve(nil)
+			c.readOn() // its events were passed over
+			return
+		}
+		if c.read(); c.at() < closing { // before Serve asks whether the connection is idle
 			c.serve(nil)
 		}
 	}
@@ -130,7 +149,7 @@ func (c *epollConn) committed() {
 
 // Send keeps replies for the end of the round, or writes them if they are many.
 func (c *epollConn) Send(p []byte) int {
-	if c.gone {
+	if c.at() == gone {
 		return 0
 	}
 	if c.out == nil {
@@ -138,19 +157,19 @@ func (c *epollConn) Send(p []byte) int {
 			c.out, c.loop.free = c.loop.free[last], c.loop.free[:last]
 		}
 	}
-	synchronous := c.loop.srv.synchronous
-	if synchronous {
+	if c.loop.synced {
 		c.markDirty() // before there is anything to confirm
 	}
 	c.out = append(c.out, p...)
-	if synchronous {
-		// it leaves when it is on the disk
-	} else if len(c.out)-c.sent >= flushAt && !c.waiting {
+	switch {
+	case c.loop.synced: // it leaves when it is on the disk
+	case c.full: // when the socket takes more
+	case len(c.out)-c.sent >= flushAt:
 		c.flush()
-	} else if !c.waiting {
+	default:
 		c.markDirty()
 	}
-	if c.waiting { // no flush tells it before the peer reads
+	if c.full { // no flush tells it before the peer reads
 		c.tell()
 	}
 	return len(c.out) - c.sent
@@ -158,8 +177,8 @@ func (c *epollConn) Send(p []byte) int {
 
 // markDirty has the end of the round confirm and write what was sent from here on.
 func (c *epollConn) markDirty() {
-	if !c.isDirty {
-		c.isDirty, c.fresh = true, len(c.out)
+	if !c.dirty {
+		c.dirty, c.fresh = true, len(c.out)
 		c.loop.dirty = append(c.loop.dirty, c)
 	}
 }
@@ -190,7 +209,7 @@ func (c *epollConn) flush() {
 		c.sent += int(n)
 	}
 	if c.sent > before && c.lookNS > 0 {
-		c.tookNS = c.loop.srv.clock()
+		c.tookNS = c.loop.server.NowNS()
 	}
 	if c.sent == len(c.out) {
 		if c.out != nil {
@@ -200,7 +219,7 @@ func (c *epollConn) flush() {
 			c.out, c.sent = nil, 0
 		}
 		c.await(false)
-		if c.closing.Load() {
+		if c.at() >= closing {
 			c.close()
 			return
 		}
@@ -216,39 +235,44 @@ func (c *epollConn) flush() {
 
 // await turns on or off that the loop hears when the socket takes more.
 func (c *epollConn) await(on bool) {
-	if c.waiting == on {
+	if c.full == on {
 		return
 	}
-	c.waiting = on
+	c.full = on
 	events := uint32(readable)
 	if on {
 		events |= unix.EPOLLOUT
 	}
 	if err := unix.EpollCtl(c.loop.epoll, unix.EPOLL_CTL_MOD, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)}); err != nil {
-		c.loop.srv.warnSeldom("cannot wait for a connection", "client", c.session.client.addr, "error", err)
+		c.loop.server.Warn("cannot wait for a connection", c.session, err)
 		c.close()
 	}
 }
 
 func (c *epollConn) Close(now bool) {
+	to := closing
 	if now {
-		c.cut.Store(true)
+		to = cut
 	}
-	if !c.closing.Swap(true) || now {
+	if c.reach(to) {
 		c.loop.ask(c)
 	}
 }
 
 func (c *epollConn) Wake() { c.loop.ask(c) }
 
+func (c *epollConn) Pause(abandons bool) { c.paused, c.leaves = true, abandons }
+
 func (c *epollConn) Meanwhile(wrote bool) { c.loop.meanwhile(c, wrote) }
 func (c *epollConn) Resume()              { c.loop.resume() }
 
-// lingerIfClosing begins to close a connection that is to be closed, at the end of the round if its replies still wait.
-func (c *epollConn) lingerIfClosing() {
-	switch {
-	case !c.closing.Load():
-	case c.isDirty:
+// endIfClosing begins to close a connection that is to be closed, at the end of the round if its replies still wait.
+func (c *epollConn) endIfClosing() {
+	switch p := c.at(); {
+	case p < closing:
+	case p == cut:
+		c.close()
+	case c.dirty:
 		c.loop.ended = append(c.loop.ended, c)
 	default:
 		c.linger()
@@ -257,18 +281,18 @@ func (c *epollConn) lingerIfClosing() {
 
 // linger closes a connection once its replies have left, or when its peer has taken nothing for a while.
 func (c *epollConn) linger() {
-	if c.gone {
-		return
-	}
-	if c.cut.Load() {
+	switch c.at() {
+	case cut:
 		c.close()
 		return
+	case gone:
+		return
 	}
-	nowNS := c.loop.srv.clock()
+	nowNS := c.loop.server.NowNS()
 	if c.lookNS == 0 { // it begins to end
 		c.tookNS, c.lookNS = nowNS, nowNS
 	}
-	if c.flush(); c.gone {
+	if c.flush(); c.at() == gone {
 		return
 	}
 	if nowNS-c.tookNS > lingerNS {
@@ -283,14 +307,16 @@ func (c *epollConn) linger() {
 
 // close ends the connection here and now.
 func (c *epollConn) close() {
-	if c.gone {
+	if c.serving {
+		c.reach(cut) // and it is closed afterwards
 		return
 	}
-	if c.failed = c.serving; c.failed {
+	if !c.reach(gone) {
 		return
 	}
-	c.gone = true
-	c.loop.conns[c.fd] = nil
+	if c.fd < len(c.loop.conns) && c.loop.conns[c.fd] == c { // not where it ended before it was added
+		c.loop.conns[c.fd] = nil
+	}
 	unix.Close(c.fd) // which takes it out of the epoll set as well
 	c.out = nil
 	c.loop.count.Add(-1)

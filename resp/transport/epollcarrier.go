@@ -1,11 +1,12 @@
 //go:build linux
 
-package resp
+package transport
 
 import (
 	"context"
 	"errors"
 	"net"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -13,17 +14,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const pollHalf = unix.POLLRDHUP // the event of a peer that has closed its half
+
+// HasLoops says whether this system has event loops: on Linux.
+const HasLoops = true
+
 // epollCarrier spreads connections over event loops.
 type epollCarrier struct {
-	srv     *Server
+	t       *Transport
 	loops   []*epollLoop
 	running sync.WaitGroup
 }
 
-func newCarrier(srv *Server) (carrier, error) {
-	e := &epollCarrier{srv: srv}
-	for range srv.cfg.ioThreads.Get() {
-		l, err := newEpollLoop(srv)
+func newLoops(t *Transport, n int) (carrier, error) {
+	e := &epollCarrier{t: t}
+	spare := runtime.GOMAXPROCS(0) > n
+	for range n {
+		l, err := newEpollLoop(t, spare)
 		if err != nil {
 			e.stop()
 			return nil, err
@@ -42,7 +49,7 @@ func (e *epollCarrier) carry(ctx context.Context, conn net.Conn) {
 		}
 	}
 	c := &epollConn{loop: loop, fd: -1}
-	if c.session = e.srv.admitConn(ctx, conn, c, e); c.session == nil {
+	if c.session = e.t.admit(ctx, conn, c); c.session == nil {
 		return
 	}
 	defer func() {
@@ -52,8 +59,8 @@ func (e *epollCarrier) carry(ctx context.Context, conn net.Conn) {
 	}()
 	fd, err := detach(conn)
 	if err != nil {
-		e.srv.stats.rejectedClients.Add(1)
-		e.srv.warnSeldom("cannot serve a connection", "client", c.session.client.addr, "error", err)
+		e.t.server.Rejected()
+		e.t.server.Warn("cannot serve a connection", c.session, err)
 		return
 	}
 	c.fd = fd

@@ -1,6 +1,6 @@
 //go:build linux
 
-package resp
+package transport
 
 // naps decides when an event loop naps.
 //

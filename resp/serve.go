@@ -1,0 +1,105 @@
+package resp
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"celld/persistence"
+	"celld/resp/transport"
+)
+
+// Serve accepts from the listeners and serves until ctx ends, then stops: no new connections, what has arrived is
+// answered, and all is closed within --shutdown-timeout. What is on the disk is read first, and commands that need it are
+// refused until it calls ready. The error tells what kept it from serving, or from writing the last changes.
+func (srv *Server) Serve(ctx context.Context, listeners []transport.Listener, ready func()) error {
+	t, err := transport.New(transportServer{srv}, transport.Options{Loops: int(srv.cfg.ioThreads.Get()), Sync: srv.synchronous})
+	if err != nil {
+		return err
+	}
+	return srv.serve(ctx, listeners, t, ready)
+}
+
+func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t *transport.Transport, ready func()) error {
+	cronCtx, stopCron := context.WithCancel(context.Background())
+	acceptCtx, stopAccepting := context.WithCancel(context.Background())
+	defer stopAccepting()
+	ctx, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	var cron, acceptors sync.WaitGroup
+	var loadErr error
+	srv.gate.set(gateLoading, srv.persist.On())
+	cron.Go(func() {
+		if loadErr = srv.loadAll(t.Background); loadErr != nil {
+			if errors.Is(loadErr, persistence.ErrStopping) {
+				loadErr = nil
+			}
+			giveUp()
+			return
+		}
+		ready()
+		srv.cron(cronCtx, t)
+	})
+	for _, ln := range listeners {
+		acceptors.Go(func() { t.Accept(acceptCtx, ln) })
+	}
+	select {
+	case <-ctx.Done():
+	case <-srv.stop:
+	}
+	stopAccepting()
+	for _, ln := range listeners {
+		ln.Close()
+	}
+	acceptors.Wait()
+	srv.drain(t)
+	srv.ending.Store(true)
+	stopCron()
+	srv.persist.Stop()
+	cron.Wait()
+	t.Stop()
+	if loadErr != nil {
+		return loadErr
+	}
+	return srv.closeFiles()
+}
+
+// transportServer is a Server as its transport knows it.
+type transportServer struct{ srv *Server }
+
+func (t transportServer) Admit(c transport.Conn, remote, local net.Addr) (s transport.Session, refusal string, full bool) {
+	session, refusal := t.srv.NewSession(c, Peer{Remote: remote, Local: local})
+	if session == nil {
+		return nil, refusal, refusal == fullLine
+	}
+	return session, "", false
+}
+
+func (t transportServer) KeepAlive() time.Duration {
+	return time.Duration(t.srv.cfg.tcpKeepalive.Get()) * time.Second
+}
+
+func (t transportServer) NowNS() int64  { return t.srv.clock() }
+func (t transportServer) Begin()        { t.srv.persist.Begin() }
+func (t transportServer) Commit() error { return t.srv.commit() }
+func (t transportServer) Rejected()     { t.srv.stats.rejectedClients.Add(1) }
+
+func (t transportServer) Warn(text string, s transport.Session, err error) {
+	t.srv.warnSeldom(text, append(about(s), "error", err)...)
+}
+
+func (t transportServer) Panicked(cause any, where string, s transport.Session) {
+	t.srv.panicked(cause, where, about(s)...)
+}
+
+func (t transportServer) Fatal(text string, about ...any) { t.srv.fatal(text, about...) }
+
+// about names a session's client in the log.
+func about(s transport.Session) []any {
+	if s, ok := s.(*Session); ok {
+		return []any{"client", s.client.addr}
+	}
+	return nil
+}

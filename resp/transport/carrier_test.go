@@ -1,0 +1,311 @@
+package transport
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestAnswers(t *testing.T) {
+	eachCarrier(t, nil, func(t *testing.T, c *carried) {
+		p := c.dial(t)
+		p.ask("a\n", "a\n")
+		p.ask(strings.Repeat("b\n", 20_000), strings.Repeat("b\n", 20_000))
+		long := strings.Repeat("x", 200_000) + "\n"
+		var sending sync.WaitGroup
+		sending.Go(func() { _, _ = p.Conn.Write([]byte(long)) })
+		p.want(long)
+		sending.Wait()
+	})
+}
+
+func TestManyConnections(t *testing.T) {
+	eachCarrier(t, nil, func(t *testing.T, c *carried) {
+		var peers []peer
+		for range 300 {
+			peers = append(peers, c.dial(t))
+		}
+		for round := range 3 {
+			for i, p := range peers {
+				line := fmt.Sprintf("%d %d\n", round, i)
+				p.ask(line, line)
+			}
+		}
+	})
+}
+
+// Loops and goroutines carry connections of one server, and a connection of the one kind reaches those of the other.
+func TestBothAtOnce(t *testing.T) {
+	if !HasLoops {
+		t.Skip("no loops on this system")
+	}
+	c := &carried{Options: Options{Loops: 2}}
+	c.handle = func(s *fakeSession, line string) bool {
+		switch line {
+		case "carrier":
+			s.reply(fmt.Sprintf("%T\n", s.conn))
+		case "wake":
+			for _, other := range c.all() {
+				if other != s {
+					other.conn.Wake()
+				}
+			}
+			s.reply("woken\n")
+		default:
+			return false
+		}
+		return true
+	}
+	c.onWake = func(s *fakeSession) { s.reply("awake\n") }
+	c.start(t)
+	ends := map[string]peer{}
+	for name, addr := range map[string]net.Addr{
+		"tcp by loop": c.listen(t, "tcp", false), "unix by loop": c.listen(t, "unix", false),
+		"tcp by goroutine": c.listen(t, "tcp", true), "unix by goroutine": c.listen(t, "unix", true),
+	} {
+		p := dial(t, addr)
+		want := "*transport.epollConn\n"
+		if strings.HasSuffix(name, "goroutine") {
+			want = "*transport.goroutineConn\n"
+		}
+		p.ask("carrier\n", want)
+		ends[name] = p
+	}
+	for name := range ends {
+		ends[name].ask("wake\n", "woken\n")
+		for other := range ends {
+			if other != name {
+				ends[other].want("awake\n")
+			}
+		}
+	}
+	if !c.Owes(time.Second) { // a goroutine's connection is looked at twice
+		t.Error("nothing is owed at the first look")
+	}
+	eventually(t, "end of what is owed", func() bool { return !c.Owes(time.Second) })
+}
+
+type wrapped struct {
+	net.Listener
+	wrap func(net.Conn) net.Conn
+}
+
+func (l wrapped) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		conn = l.wrap(conn)
+	}
+	return conn, err
+}
+
+func wrapping(wrap func(net.Conn) net.Conn) func(net.Listener) net.Listener {
+	return func(ln net.Listener) net.Listener { return wrapped{ln, wrap} }
+}
+
+// strangeConn panics when the server asks who it is.
+type strangeConn struct{ *net.TCPConn }
+
+func (strangeConn) RemoteAddr() net.Addr { panic("who, me?") }
+
+func TestAPanicInAccept(t *testing.T) {
+	eachCarrier(t, func(c *carried) {
+		n := 0
+		c.listener = wrapping(func(conn net.Conn) net.Conn {
+			if n++; n%2 == 1 {
+				return strangeConn{conn.(*net.TCPConn)}
+			}
+			return conn
+		})
+	}, func(t *testing.T, c *carried) {
+		for range 3 {
+			c.dial(t).wantClosed()
+			c.dial(t).ask("a\n", "a\n")
+		}
+		if n := c.panics.Load(); n != 3 {
+			t.Errorf("%d panics", n)
+		}
+	})
+}
+
+// A panic in a session costs its connection, and the round that it was in ends.
+func TestAPanicInAConnection(t *testing.T) {
+	eachCarrier(t, func(c *carried) {
+		c.Sync = true
+		c.handle = func(_ *fakeSession, line string) bool {
+			if line == "boom" {
+				panic("at the disco")
+			}
+			return false
+		}
+	}, func(t *testing.T, c *carried) {
+		p := c.dial(t)
+		for round := range int64(3) {
+			broken := c.dial(t)
+			broken.send("boom\n")
+			broken.wantClosed()
+			p.ask("a\n", "a\n")
+			eventually(t, "end of the broken one", func() bool { return c.left.Load() == round+1 })
+		}
+		if n := c.panics.Load(); n != 3 {
+			t.Errorf("%d panics", n)
+		}
+	})
+}
+
+// takenConn tells when its descriptor is taken over.
+type takenConn struct {
+	*net.TCPConn
+	taken func()
+}
+
+func (c takenConn) SyscallConn() (syscall.RawConn, error) {
+	c.taken()
+	return c.TCPConn.SyscallConn()
+}
+
+// A connection that cannot be taken over gives its place back.
+func TestAPanicWhileAConnectionIsTakenOver(t *testing.T) {
+	eachCarrier(t, func(c *carried) {
+		n := 0
+		c.places = 1
+		c.listener = wrapping(func(conn net.Conn) net.Conn {
+			if n++; n <= 3 {
+				return takenConn{conn.(*net.TCPConn), func() { panic("no descriptor") }}
+			}
+			return conn
+		})
+	}, func(t *testing.T, c *carried) {
+		if !c.byLoops {
+			return // which ask for no descriptor
+		}
+		for range 3 {
+			c.dial(t).wantClosed()
+		}
+		c.dial(t).ask("a\n", "a\n")
+	})
+}
+
+// A connection that is not whole yet is seen by nobody.
+func TestWholeConnectionsAreOpened(t *testing.T) {
+	eachCarrier(t, func(c *carried) {
+		c.listener = wrapping(func(conn net.Conn) net.Conn {
+			return takenConn{conn.(*net.TCPConn), func() {
+				for _, s := range c.all() {
+					s.conn.Close(true)
+				}
+			}}
+		})
+		c.handle = func(s *fakeSession, _ string) bool { s.ending = true; return false }
+	}, func(t *testing.T, c *carried) {
+		for range 20 {
+			p := c.dial(t)
+			p.ask("last\n", "last\n")
+			p.wantClosed()
+		}
+	})
+}
+
+// Connections that came and went while a loop was busy take no place from one that stays.
+func TestRefusedForTheLivingOnly(t *testing.T) {
+	const places = 5
+	entered, release, accepted := make(chan bool), make(chan bool), make(chan bool, 2*places)
+	eachCarrier(t, func(c *carried) {
+		c.Loops, c.places = 1, places
+		c.handle = func(s *fakeSession, line string) bool {
+			if line == "busy" {
+				entered <- true
+				<-release
+			}
+			return false
+		}
+		if c.byLoops {
+			c.listener = wrapping(func(conn net.Conn) net.Conn { accepted <- true; return conn })
+		}
+	}, func(t *testing.T, c *carried) {
+		if !c.byLoops {
+			return // goroutines meet the end of their connections when they come to run
+		}
+		busy := c.dial(t)
+		busy.send("busy\n")
+		<-entered
+		for range places - 1 {
+			went := c.dial(t)
+			went.send("a\n")
+			went.Close()
+		}
+		stays := c.dial(t)
+		for range places + 1 {
+			<-accepted
+		}
+		time.Sleep(10 * time.Millisecond) // in which it would be refused
+		release <- true
+		stays.ask("a\n", "a\n")
+		busy.want("busy\n")
+		if n := c.rejected.Load(); n != 0 {
+			t.Errorf("%d connections were refused", n)
+		}
+	})
+}
+
+// One connection too many is told so, and counted; when another has gone, the next is served.
+func TestTooManyConnections(t *testing.T) {
+	eachCarrier(t, func(c *carried) { c.places = 2 }, func(t *testing.T, c *carried) {
+		first, second := c.dial(t), c.dial(t)
+		first.ask("a\n", "a\n")
+		second.ask("a\n", "a\n")
+		third := c.dial(t)
+		third.want("full\n")
+		third.wantClosed()
+		if n := c.rejected.Load(); n != 1 {
+			t.Errorf("%d were counted", n)
+		}
+		first.Close()
+		eventually(t, "end of the first", func() bool { return c.left.Load() == 1 })
+		c.dial(t).ask("a\n", "a\n")
+	})
+}
+
+// A peer that takes nothing does not keep the acceptor when it is refused.
+func TestARefusedPeerThatTakesNothing(t *testing.T) {
+	near, far := net.Pipe() // which holds nothing
+	defer far.Close()
+	var refused sync.WaitGroup
+	refused.Go(func() { refuse(near, "full\n") })
+	refused.Wait()
+}
+
+// Connections may be closed by others at any moment of their coming.
+func TestClosedWhileConnectionsArrive(t *testing.T) {
+	eachCarrier(t, nil, func(t *testing.T, c *carried) {
+		var arriving sync.WaitGroup
+		var left atomic.Int64
+		for range 4 {
+			left.Add(1)
+			arriving.Go(func() {
+				defer left.Add(-1)
+				for range 300 {
+					conn, err := net.Dial(c.addr.Network(), c.addr.String())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					_, _ = conn.Write([]byte("a\n"))
+					_, _ = conn.Read(make([]byte, 16)) // its line, or its end
+					conn.Close()
+				}
+			})
+		}
+		for n := 0; left.Load() > 0; n++ {
+			for _, s := range c.all() {
+				s.conn.Close(n%2 == 0)
+			}
+		}
+		arriving.Wait()
+		eventually(t, "end of all", func() bool { return len(c.all()) == 0 })
+	})
+}

@@ -1,0 +1,32 @@
+// Package transport carries the bytes of connections between sockets and sessions. It knows no protocol: a Session is given what has
+// arrived, in whatever pieces, and sends replies by its Conn.
+//
+//	t, err := transport.New(server, transport.Options{Loops: 2})
+//	ln, err := transport.ListenTCP("127.0.0.1", 6379)
+//	t.Accept(ctx, transport.Listener{Listener: ln}) // until ln is closed
+//	t.Stop()
+//
+// # Two ways to carry
+//
+// On Linux, event loops on epoll carry TCP and unix sockets: each is one goroutine, and an idle connection costs it nothing but its
+// struct. What is no plain socket, such as TLS, has a goroutine for each connection, as everything has on other systems. Both may be at
+// work at once: a Listener says which of the two carries its connections.
+//
+// # Rounds
+//
+// A loop answers all connections that have something to read before it writes to any. That is a round; of a goroutine it is what one
+// read has brought. Where replies wait for the disk (Options.Sync) a round is between Server.Begin and Server.Commit, and no
+// reply of it leaves before Session.Confirm has seen whether that succeeded.
+//
+// # The life of a connection
+//
+//	fresh ─▶ open ─▶ closing ─▶ cut ─▶ gone
+//
+// A connection's phase only goes up, and may leave some out. While it is closing its peer is sent what is left, and may take 10 s
+// over each part of it; when it is cut, nothing more is sent. When it is gone its session has been told, once.
+//
+// # Memory
+//
+// Of each connection at most one read (64 KB, 8 KB by goroutine) is held here beside the replies that the peer has not taken, which its
+// session bounds by what Send tells. The rest waits in the socket, and then at the peer.
+package transport

@@ -1,0 +1,154 @@
+package transport
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// loopOf returns a loop that a test drives by hand.
+func loopOf(t *testing.T, c *carried) *epollLoop {
+	t.Helper()
+	l, err := newEpollLoop(&Transport{server: &c.fakeServer, synced: c.Sync}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// carry has a loop take a connection in at its next round, and returns both its ends.
+func carry(t *testing.T, c *carried, l *epollLoop) (*epollConn, peer) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := os.NewFile(uintptr(fds[1]), "peer")
+	defer file.Close()
+	far, err := net.FileConn(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := &epollConn{loop: l, fd: fds[0]}
+	conn.session, _, _ = c.Admit(conn, &net.UnixAddr{}, nil)
+	conn.session.Open(conn.fd)
+	l.ask(conn)
+	return conn, newPeer(t, far)
+}
+
+// round is one of a loop. between is done when its events are known.
+func round(t *testing.T, l *epollLoop, between func()) {
+	t.Helper()
+	n, err := l.poll(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	between()
+	l.serve(n)
+	l.commit()
+	l.send()
+}
+
+// A loop that cannot go on ends the process, as nobody would serve its connections.
+func TestALoopThatCannotGoOn(t *testing.T) {
+	for want, harm := range map[string]func(*epollLoop){
+		"at the disco":      func(l *epollLoop) { l.chore(func() (more bool) { panic("at the disco") }) },
+		"epoll_wait failed": func(l *epollLoop) { unix.Close(l.epoll) },
+	} {
+		c, told := &carried{}, ""
+		c.exit = func(text string) { told = text }
+		l := loopOf(t, c)
+		harm(l)
+		l.run()
+		if !strings.Contains(told, want) {
+			t.Errorf("%q, want %s", told, want)
+		}
+	}
+}
+
+// A loop that has ended writes no more to its wake descriptor, whose number may be that of another file by then.
+func TestAskAfterTheEnd(t *testing.T) {
+	l := loopOf(t, &carried{})
+	l.closeAll()
+	path := filepath.Join(t.TempDir(), "f")
+	for range 8 {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+	}
+	l.ask(nil)
+	if text, _ := os.ReadFile(path); len(text) != 0 {
+		t.Errorf("%q was written to a file", text)
+	}
+}
+
+// A long command begins while its loop looks at who asked for it, and the others who did are served meanwhile.
+func TestALongCommandAmongThoseThatAsked(t *testing.T) {
+	c := &carried{}
+	var ended atomic.Bool
+	c.handle = func(s *fakeSession, line string) bool {
+		switch line {
+		case "long":
+			for !ended.Load() {
+				s.conn.Meanwhile(false)
+			}
+			s.conn.Resume()
+		case "end":
+			ended.Store(true)
+		}
+		return false
+	}
+	l := loopOf(t, c)
+	defer l.closeAll()
+	runs, runsPeer := carry(t, c, l)
+	round(t, l, func() {})
+	runs.Wake()
+	_, comes := carry(t, c, l)
+	var served sync.WaitGroup
+	defer served.Wait()
+	served.Go(func() { round(t, l, func() { runsPeer.send("long\n") }) })
+	comes.ask("end\n", "end\n")
+	runsPeer.want("long\n")
+}
+
+// The end of the input comes in the round that has replies, which wait for the disk: so does the end.
+func TestTheEndOfInputWaitsForItsRound(t *testing.T) {
+	c := &carried{Options: Options{Sync: true}}
+	l := loopOf(t, c)
+	conn, peer := carry(t, c, l)
+	round(t, l, func() {})
+	peer.send("a\n")
+	conn.Wake() // so that it is read twice in this round
+	n, err := l.poll(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer.closeWrite() // of which the events do not tell
+	l.serve(n)
+	if conn.at() < closing {
+		t.Fatal("the end was not met")
+	}
+	peer.wantNothing()
+	l.commit()
+	l.send()
+	peer.want("a\n")
+	peer.wantClosed()
+	l.closeAll()
+}
+
+// The acceptor waits for a loop that is busy, but not when the server stops.
+func TestSettleEndsWithTheServer(t *testing.T) {
+	busy := loopOf(t, &carried{})
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	(&epollCarrier{loops: []*epollLoop{busy}}).settle(ctx)
+}

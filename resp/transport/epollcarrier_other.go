@@ -1,0 +1,12 @@
+//go:build !linux
+
+package transport
+
+import "errors"
+
+const pollHalf = 0 // there is no such event
+
+// HasLoops says whether this system has event loops: on Linux.
+const HasLoops = false
+
+func newLoops(*Transport, int) (carrier, error) { return nil, errors.ErrUnsupported }

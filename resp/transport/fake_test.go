@@ -1,0 +1,341 @@
+package transport
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// fakeSession answers each line by itself, or as its server's handle does.
+type fakeSession struct {
+	server *fakeServer
+	conn   Conn
+	in     []byte
+	out    []byte
+	ending bool
+	rest   bool // of this Serve: another is to go on
+	held   int  // the most bytes that waited here
+	unsent atomic.Int64
+	opened atomic.Bool
+	closed atomic.Int64
+
+	waits    bool
+	leaves   bool
+	answer   string
+	finished atomic.Bool
+}
+
+func (s *fakeSession) Open(int)       { s.opened.Store(true) }
+func (s *fakeSession) Overdue() bool  { return s.server.overdue.Load() }
+func (s *fakeSession) Unsent(n int)   { s.unsent.Store(int64(n)) }
+func (s *fakeSession) reply(p string) { s.out = append(s.out, p...) }
+
+func (s *fakeSession) Closed() {
+	s.closed.Add(1)
+	s.server.left.Add(1)
+}
+
+func (s *fakeSession) Serve(data []byte) (more bool) {
+	if s.waits && len(data) > 0 {
+		s.server.faults.Add(1) // nothing is to be read
+	}
+	s.in, s.rest = append(s.in, data...), false
+	s.held = max(s.held, len(s.in))
+	if s.waits && !s.finished.Load() {
+		s.conn.Pause(s.leaves)
+		return false
+	}
+	if s.waits {
+		s.waits = false
+		s.reply(s.answer)
+	}
+	if data == nil && s.server.onWake != nil {
+		s.server.onWake(s)
+	}
+	for !s.ending && !s.rest && !s.waits {
+		line, rest, found := bytes.Cut(s.in, []byte("\n"))
+		if !found {
+			break
+		}
+		s.in = rest
+		if s.server.handle == nil || !s.server.handle(s, string(line)) {
+			s.reply(string(line) + "\n")
+		}
+	}
+	s.flush()
+	if s.ending {
+		s.conn.Close(false)
+	}
+	return s.rest && !s.ending
+}
+
+func (s *fakeSession) flush() (pending int) {
+	pending = s.conn.Send(s.out)
+	s.out = s.out[:0]
+	return pending
+}
+
+// wait has the session answer when it is woken, and somebody has set finished.
+func (s *fakeSession) wait(leaves bool, answer string) {
+	s.waits, s.leaves, s.answer = true, leaves, answer
+	s.finished.Store(false)
+	s.conn.Pause(leaves)
+}
+
+func (s *fakeSession) finish() {
+	s.finished.Store(true)
+	s.conn.Wake()
+}
+
+// Confirm says what has failed in place of the replies.
+func (s *fakeSession) Confirm(replies []byte, err error) []byte {
+	s.server.confirms.Add(1)
+	if err != nil && len(replies) > 0 {
+		return []byte(err.Error() + "\n")
+	}
+	return replies
+}
+
+// fakeServer admits connections to fake sessions. Its fields are set before the test's first connection.
+type fakeServer struct {
+	*Transport
+	handle func(s *fakeSession, line string) (done bool) // nil: each line is answered by itself
+	onWake func(s *fakeSession)
+	places int64 // 0: any number
+	exit   func(text string)
+
+	skewNS   atomic.Int64
+	overdue  atomic.Bool
+	gate     atomic.Pointer[chan error] // each commit takes its outcome from there; nil: they succeed
+	begins   atomic.Int64
+	commits  atomic.Int64
+	confirms atomic.Int64
+	rejected atomic.Int64
+	panics   atomic.Int64
+	faults   atomic.Int64 // of the transport
+	left     atomic.Int64 // sessions that were told that they are closed
+
+	mu       sync.Mutex
+	sessions []*fakeSession
+}
+
+var began = time.Now()
+
+func (f *fakeServer) Admit(c Conn, remote, _ net.Addr) (Session, string, bool) {
+	_ = remote.String()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.places > 0 && int64(len(f.sessions))-f.left.Load() >= f.places {
+		return nil, "full\n", true
+	}
+	s := &fakeSession{server: f, conn: c}
+	f.sessions = append(f.sessions, s)
+	return s, "", false
+}
+
+func (f *fakeServer) KeepAlive() time.Duration    { return 300 * time.Second }
+func (f *fakeServer) NowNS() int64                { return int64(time.Since(began)) + f.skewNS.Load() }
+func (f *fakeServer) skew(by time.Duration)       { f.skewNS.Add(int64(by)) }
+func (f *fakeServer) Begin()                      { f.begins.Add(1) }
+func (f *fakeServer) Rejected()                   { f.rejected.Add(1) }
+func (f *fakeServer) Warn(string, Session, error) {}
+
+func (f *fakeServer) Commit() error {
+	f.commits.Add(1)
+	if gate := f.gate.Load(); gate != nil {
+		return <-*gate
+	}
+	return nil
+}
+
+func (f *fakeServer) Panicked(any, string, Session) { f.panics.Add(1) }
+
+func (f *fakeServer) Fatal(text string, about ...any) {
+	if f.exit == nil {
+		panic(text + fmt.Sprint(about...))
+	}
+	f.exit(text + fmt.Sprint(about...))
+}
+
+// all are the sessions that are open.
+func (f *fakeServer) all() (open []*fakeSession) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.sessions {
+		if s.opened.Load() && s.closed.Load() == 0 {
+			open = append(open, s)
+		}
+	}
+	return open
+}
+
+func (f *fakeServer) unsent() (bytes int64) {
+	for _, s := range f.all() {
+		bytes += s.unsent.Load()
+	}
+	return bytes
+}
+
+// carried is a test's server. Its zero value has two loops, and rounds that are not committed.
+type carried struct {
+	Options
+	fakeServer
+	listener func(net.Listener) net.Listener // in place of the real one
+	addr     net.Addr
+	byLoops  bool
+}
+
+// eachCarrier runs a test with connections by loops, and by goroutines.
+func eachCarrier(t *testing.T, set func(c *carried), test func(t *testing.T, c *carried)) {
+	for _, byLoops := range []bool{true, false} {
+		if byLoops && !HasLoops {
+			continue
+		}
+		t.Run(map[bool]string{true: "loops", false: "goroutines"}[byLoops], func(t *testing.T) {
+			t.Parallel()
+			c := &carried{Options: Options{Loops: 2}, byLoops: byLoops}
+			if set != nil {
+				set(c)
+			}
+			c.start(t)
+			c.addr = c.listen(t, "tcp", !byLoops)
+			test(t, c)
+		})
+	}
+}
+
+// start makes the transport, and sees at its end that each session was told of its own.
+func (c *carried) start(t *testing.T) {
+	t.Helper()
+	var err error
+	if c.Transport, err = New(&c.fakeServer, c.Options); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Stop()
+		for _, s := range c.sessions {
+			if n := s.closed.Load(); n != 1 {
+				t.Errorf("a session was told %d times that it is closed", n)
+			}
+		}
+		if n := c.faults.Load(); n > 0 {
+			t.Errorf("%d times the transport did what it may not", n)
+		}
+		if begins, commits := c.begins.Load(), c.commits.Load(); begins != commits {
+			t.Errorf("%d rounds began and %d ended", begins, commits)
+		}
+	})
+}
+
+// listen accepts on a socket until the end of the test.
+func (c *carried) listen(t *testing.T, network string, goroutines bool) net.Addr {
+	t.Helper()
+	at := "127.0.0.1:0"
+	if network == "unix" {
+		at = filepath.Join(t.TempDir(), "s")
+	}
+	ln, err := net.Listen(network, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := ln.Addr()
+	if c.listener != nil {
+		ln = c.listener(ln)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var accepting sync.WaitGroup
+	accepting.Go(func() { c.Accept(ctx, Listener{Listener: ln, Goroutines: goroutines}) })
+	t.Cleanup(func() {
+		stop()
+		ln.Close()
+		accepting.Wait()
+	})
+	return addr
+}
+
+// patience is how long a test waits for what must come: far above what a loaded machine takes.
+const patience = 3 * time.Minute
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no ", what)
+		}
+	}
+}
+
+// peer is the other end of a connection.
+type peer struct {
+	net.Conn
+	*bufio.Reader
+	t *testing.T
+}
+
+func (p peer) Read(b []byte) (int, error) { return p.Reader.Read(b) }
+
+func (c *carried) dial(t *testing.T) peer { return dial(t, c.addr) }
+
+func dial(t *testing.T, to net.Addr) peer {
+	t.Helper()
+	conn, err := net.Dial(to.Network(), to.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newPeer(t, conn)
+}
+
+func newPeer(t *testing.T, conn net.Conn) peer {
+	t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	return peer{conn, bufio.NewReader(conn), t}
+}
+
+func (p peer) send(raw string) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.Conn, raw); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p peer) want(text string) {
+	p.t.Helper()
+	got := make([]byte, len(text))
+	if n, err := io.ReadFull(p, got); err != nil || string(got) != text {
+		p.t.Fatalf("%.60q, %v; want %.60q", got[:n], err, text)
+	}
+}
+
+func (p peer) ask(raw, want string) {
+	p.t.Helper()
+	p.send(raw)
+	p.want(want)
+}
+
+func (p peer) wantClosed() {
+	p.t.Helper()
+	if rest, err := io.ReadAll(p); len(rest) > 0 || errors.Is(err, context.DeadlineExceeded) {
+		p.t.Errorf("%.60q, %v before the end", rest, err)
+	}
+}
+
+// wantNothing sees that nothing comes for a moment, in which it would.
+func (p peer) wantNothing() {
+	p.t.Helper()
+	_ = p.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+	if got, err := p.Peek(1); err == nil {
+		p.t.Errorf("%q came too soon", got)
+	}
+	_ = p.SetReadDeadline(time.Now().Add(patience))
+}
+
+func (p peer) closeWrite() { _ = p.Conn.(interface{ CloseWrite() error }).CloseWrite() }

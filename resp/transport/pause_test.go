@@ -1,0 +1,186 @@
+package transport
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// waiting has each line answered when another goroutine has finished it; "now" is answered at once.
+func waiting(finish func(s *fakeSession)) func(s *fakeSession, line string) bool {
+	return func(s *fakeSession, line string) bool {
+		if line == "now" {
+			return false
+		}
+		s.wait(strings.HasPrefix(line, "leave"), line+"\n")
+		finish(s)
+		return true
+	}
+}
+
+// A pipeline of commands that each wait is answered in its order, whoever wakes its session and however often. Of what waits, no
+// more than a read is held.
+func TestAPipelineThatPauses(t *testing.T) {
+	const conns, commands, width = 3, 10_000, 120
+	for _, sync := range []bool{false, true} {
+		t.Run(fmt.Sprintf("sync=%v", sync), func(t *testing.T) {
+			begun := make(chan *fakeSession, conns)
+			eachCarrier(t, func(c *carried) {
+				c.Sync = sync
+				c.handle = waiting(func(s *fakeSession) { begun <- s })
+			}, func(t *testing.T, c *carried) { pipelines(t, c, begun, conns, commands, width) })
+		})
+	}
+}
+
+func pipelines(t *testing.T, c *carried, begun chan *fakeSession, conns, commands, width int) {
+	stop := make(chan struct{})
+	var finishing, asking sync.WaitGroup
+	for worker := range 4 {
+		finishing.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case s := <-begun:
+					if (n+worker)%3 == 0 { // for nothing
+						s.conn.Wake()
+					}
+					s.finish()
+				case <-stop:
+					return
+				}
+			}
+		})
+	}
+	for conn := range conns {
+		p := c.dial(t)
+		var raw strings.Builder
+		for i := range commands {
+			fmt.Fprintf(&raw, "%*d\n", width, conn*commands+i)
+			if i%7 == 0 {
+				raw.WriteString("now\n")
+			}
+		}
+		asking.Go(func() { _, _ = p.Conn.Write([]byte(raw.String())) })
+		asking.Go(func() {
+			for want := range strings.SplitAfterSeq(raw.String(), "\n") {
+				if want == "" {
+					return
+				}
+				if got, err := p.ReadString('\n'); got != want {
+					t.Errorf("%q, %v; want %q", got, err, want)
+					p.Close()
+					return
+				}
+			}
+		})
+	}
+	asking.Wait()
+	close(stop)
+	finishing.Wait()
+	for _, s := range c.all() {
+		s.conn.Close(true)
+	}
+	eventually(t, "end of all", func() bool { return len(c.all()) == 0 })
+	for _, s := range c.sessions {
+		if s.held > 64<<10+width {
+			t.Errorf("%d bytes were held", s.held)
+		}
+	}
+}
+
+// paused has a connection that waits, by what it sends.
+func paused(t *testing.T, raw string, test func(t *testing.T, c *carried, p peer, s *fakeSession)) {
+	eachCarrier(t, func(c *carried) { c.handle = waiting(func(*fakeSession) {}) }, func(t *testing.T, c *carried) {
+		p := c.dial(t)
+		p.ask("now\n", "now\n")
+		p.send("now\n" + raw)
+		p.want("now\n") // which leaves before the pause is over
+		test(t, c, p, c.all()[0])
+	})
+}
+
+// A wake counts that came before Pause, in the same Serve.
+func TestAWakeBeforeThePause(t *testing.T) {
+	eachCarrier(t, func(c *carried) {
+		c.handle = func(s *fakeSession, line string) bool {
+			s.conn.Wake()
+			s.wait(false, line+"\n")
+			s.finished.Store(true)
+			return true
+		}
+	}, func(t *testing.T, c *carried) {
+		p := c.dial(t)
+		for range 100 {
+			p.ask("a\nb\n", "a\nb\n")
+		}
+	})
+}
+
+// A peer that goes away while its session is paused is noticed, also behind what has not been read.
+func TestThePeerOfAPausedSessionGoes(t *testing.T) {
+	reset := func(p peer) {
+		_ = p.Conn.(*net.TCPConn).SetLinger(0)
+		p.Close()
+	}
+	behind := strings.Repeat("now\n", 10_000) // 40 KB, which fit into the socket
+	for name, test := range map[string]struct {
+		raw   string
+		leave func(p peer)
+	}{
+		"closes":           {"leave\n", func(p peer) { p.Close() }},
+		"closes its half":  {"leave\n", peer.closeWrite},
+		"resets":           {"leave\n", reset},
+		"resets, kept":     {"stay\n", reset},
+		"closes behind":    {"leave\n", func(p peer) { p.send(behind); p.Close() }},
+		"resets behind":    {"stay\n", func(p peer) { p.send(behind); reset(p) }},
+		"closed its half":  {"", func(p peer) { p.send("leave\n"); p.closeWrite() }},
+		"closed in one go": {"", func(p peer) { p.send("leave\nnow\n"); p.Close() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			paused(t, test.raw, func(t *testing.T, c *carried, p peer, s *fakeSession) {
+				test.leave(p)
+				eventually(t, "end", func() bool { return s.closed.Load() == 1 })
+			})
+		})
+	}
+}
+
+// One that has closed its half is answered where its session says so, all that it has sent before.
+func TestAPausedSessionStays(t *testing.T) {
+	paused(t, "stay\nnow\nstay\n", func(t *testing.T, c *carried, p peer, s *fakeSession) {
+		p.closeWrite()
+		time.Sleep(10 * time.Millisecond) // in which it would end
+		s.finish()
+		p.want("stay\nnow\n")
+		eventually(t, "second wait", func() bool { return !s.finished.Load() })
+		s.finish()
+		p.want("stay\n")
+		p.wantClosed()
+	})
+}
+
+// A paused connection can be closed by others, and is owed its reply.
+func TestOthersAndAPausedSession(t *testing.T) {
+	for _, now := range []bool{false, true} {
+		t.Run(fmt.Sprintf("now=%v", now), func(t *testing.T) {
+			paused(t, "stay\nnow\n", func(t *testing.T, c *carried, p peer, s *fakeSession) {
+				for range 5 {
+					if !c.Owes(time.Minute) {
+						t.Fatal("nothing is owed")
+					}
+				}
+				s.conn.Close(now)
+				p.wantClosed()
+			})
+		})
+	}
+	paused(t, "stay\nnow\n", func(t *testing.T, c *carried, p peer, s *fakeSession) {
+		c.Owes(time.Minute)
+		s.finish()
+		p.want("stay\nnow\n")
+		eventually(t, "end of what is owed", func() bool { return !c.Owes(time.Minute) })
+	})
+}
