@@ -2,10 +2,7 @@ package clients
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -91,14 +88,14 @@ func (e example) test(t *testing.T) {
 		}
 		dir = copied
 	}
-	host, port := freeAddress(t)
+	port := harness.FreePort(t)
 	cmd := e.run(t, dir)
 	cmd.Dir = dir
-	cmd.Env = append(append(harness.CleanEnv(), "PYTHONDONTWRITEBYTECODE=1", "LISTEN=127.0.0.1:0", "RATE_LIMITER=redis://:sesame@"+net.JoinHostPort(host, port)), cmd.Env...)
+	cmd.Env = append(append(harness.CleanEnv(), "PYTHONDONTWRITEBYTECODE=1", "LISTEN=127.0.0.1:0", "RATE_LIMITER=redis://:sesame@127.0.0.1:"+port), cmd.Env...)
 	s := startService(t, cmd)
 
 	s.withoutLimiter(40)
-	limiter := harness.Start(t, "--bind", host, "--port", port, "--requirepass", "sesame")
+	limiter := harness.Start(t, "--port", port, "--requirepass", "sesame")
 	s.limits(limiter)
 	limiter.Cmd.Process.Signal(syscall.SIGSTOP)
 	defer limiter.Cmd.Process.Signal(syscall.SIGCONT) // for its end, if the test ends here
@@ -108,7 +105,7 @@ func (e example) test(t *testing.T) {
 	limiter.Cmd.Process.Signal(syscall.SIGTERM)
 	limiter.Wait(0)
 	s.withoutLimiter(40)
-	s.limits(harness.Start(t, "--bind", host, "--port", port, "--requirepass", "sesame"))
+	s.limits(harness.Start(t, "--port", port, "--requirepass", "sesame"))
 }
 
 // service is an example that runs.
@@ -258,18 +255,6 @@ func (s *service) usedUp(path, allowed, limit string) {
 	if path != "/" && remaining != "0" {
 		s.t.Errorf("%s: %q remained of the last call that was allowed", path, remaining)
 	}
-}
-
-// freeAddress is one on which nothing else on this machine comes to listen, as it is on a loopback address of its own.
-func freeAddress(t *testing.T) (host, port string) {
-	t.Helper()
-	host = fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), 1+rand.IntN(254), 1+rand.IntN(254))
-	l, err := net.Listen("tcp", host+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return harness.HostPort(l.Addr().String())
 }
 
 // largeDownload skips a test that downloads and compiles for minutes, unless `make test-all` runs it. Then its tools must be there.

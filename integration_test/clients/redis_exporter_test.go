@@ -22,7 +22,7 @@ func TestRedisExporter(t *testing.T) {
 	c := harness.Dial(t, srv.Addr)
 	defer c.Close()
 	for i := range 7 {
-		c.Do("CL.THROTTLE", fmt.Sprint("key:", i), "15", "30", "60")
+		c.Do("CL.THROTTLE", fmt.Sprint("key:", i), "15", "1", "86400")
 	}
 	c.Do("CL.TAKE", "k", "5/1h")
 	c.Do("CL.THROTTLE", "key", "x", "30", "60")

@@ -70,6 +70,10 @@ func TestTakeRedisCLI(t *testing.T) {
 		"[0,2,1,-1,30000,1,0,[[0,2,1,-1,30000]]]\n" {
 		t.Errorf("CL.TAKE FULL: %s", got)
 	}
+	c := harness.Dial(t, srv.Addr)
+	c.Do("FLUSHALL") // the limits above are full again within a second
+	c.Take("k", "100/1d", "1000/30d", "5/1d,algo=log")
+	c.Take("k3", "2/1d")
 	if got := cli(t, srv.Addr, "", "--bigkeys"); !strings.Contains(got, "2 hashs with 4 fields") {
 		t.Errorf("redis-cli --bigkeys: %s", got)
 	}

@@ -1,9 +1,13 @@
 package harness
 
 import (
+	"errors"
+	"math/rand/v2"
 	"net"
 	"os"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -28,16 +32,21 @@ func NeedIPv6(t *testing.T) {
 	l.Close()
 }
 
-// FreePort is a port that was free just now; for the few tests in which two processes must agree on one.
+// FreePort is a port that is free and stays so, for the tests in which two processes must agree on one: the kernel gives
+// others out, on Linux 32768 to 60999.
 func FreePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		port := strconv.Itoa(10_000 + rand.IntN(20_000))
+		l, err := net.Listen("tcp", ":"+port)
+		if err == nil {
+			l.Close()
+			return port
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			t.Fatal(err)
+		}
 	}
-	defer l.Close()
-	_, port := HostPort(l.Addr().String())
-	return port
 }
 
 // HostPort splits an address for tools that want the two apart.

@@ -106,7 +106,7 @@ func (c *crasher) round(run time.Duration) {
 		})
 	}
 	stop := c.watchStalls(harness.Dial(c.t, srv.Addr))
-	time.Sleep(run)
+	time.Sleep(run) // the kill is to come at any instant, so nothing is awaited
 	killed := time.Now()
 	stop()
 	srv.Cmd.Process.Kill()

@@ -113,8 +113,8 @@ func TestUnixSocketBesideTCP(t *testing.T) {
 	port := harness.FreePort(t)
 	srv := harness.Start(t, "--unixsocket", path, "--port", port)
 	a, b := harness.Dial(t, srv.Addr), harness.Dial(t, "unix:"+srv.UnixPath())
-	a.Throttle("k", "15", "30", "60")
-	if got := b.Throttle("k", "15", "30", "60"); got[2] != 14 {
+	a.Throttle("k", "15", "30", "6000")
+	if got := b.Throttle("k", "15", "30", "6000"); got[2] != 14 {
 		t.Errorf("the same key by the other way: %v", got)
 	}
 }
