@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// client is what other connections may see of a session: CLIENT LIST and KILL, MONITOR, the idle timeout. Its fields
-// are fixed at birth, atomic, or under mu.
+// client is what other goroutines may see of a session: CLIENT LIST and KILL, MONITOR, the idle timeout. Its fields never
+// change, are atomic, or are guarded by mu.
 type client struct {
 	id        int64
 	addr      string // "127.0.0.1:4711", or the socket's path and ":0"
@@ -48,8 +48,7 @@ func (c *client) command() string {
 	return "NULL"
 }
 
-// line is the client's line in CLIENT LIST, with Redis's fields. What has no meaning here (file descriptors of
-// redirections, buffers that do not exist) reads 0.
+// line is the client's line in CLIENT LIST, with Redis's fields. Fields without a meaning here are 0.
 func (c *client) line(nowNS int64) string {
 	c.mu.Lock()
 	name, libName, libVersion := c.name, c.libName, c.libVersion
@@ -63,15 +62,15 @@ func (c *client) line(nowNS int64) string {
 		c.redirection(), c.protocol.Load(), libName, libVersion)
 }
 
-// sessionBytes is what a session costs by itself, for tot-mem.
+// sessionBytes is the size of a session without its buffers, for tot-mem.
 const sessionBytes = 1024
 
-// bytes is what a client takes.
+// bytes is the memory of a client, in bytes.
 func (c *client) bytes() int64 {
 	return c.queryBytes.Load() + c.txBytes.Load() + c.unsentBytes() + sessionBytes
 }
 
-// unsentBytes is what a client has not read of its replies.
+// unsentBytes is how many bytes of replies a client has not read.
 func (c *client) unsentBytes() int64 {
 	c.pushMu.Lock()
 	defer c.pushMu.Unlock()

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// Clock is limit time: the wall time at its making, and from then on as much more as time has passed. It never goes back, and
-// does not step when the wall clock is set, so limits, time-outs and durations take no harm from that. The store knows
-// how far wall time is ahead of it, as followWall says: see store/wall.go.
+// Clock is the time by which limits are computed: the wall time when it was made, plus the time that has passed since. It never
+// goes back and does not jump when the wall clock is set, so limits, time-outs and durations stay right. followWall tells the
+// store how far wall time is ahead of it (store/wall.go).
 //
-// It goes by CLOCK_MONOTONIC. NTP slews that together with the wall clock, so the two drift apart by steps alone. It stands
-// still while the machine is suspended; Read adds that, so limits flow back meanwhile.
+// It follows CLOCK_MONOTONIC. NTP slews that together with the wall clock, so only steps of the wall clock separate the two.
+// It stands still while the machine is suspended. Read adds that time, so limits refill during it.
 type Clock struct {
 	start     time.Time
 	startNS   int64
 	suspended atomic.Int64
 
 	wallNS func() int64
-	bootNS func() (ns int64, ok bool) // since some instant, with the time that the machine was suspended
+	bootNS func() (ns int64, ok bool) // since some instant, time of suspension included
 	bootAt int64                      // bootNS at the start
 }
 
-// NewClock returns a clock that begins now.
+// NewClock returns a Clock that starts at the wall time of now.
 func NewClock() *Clock { return newClock(func() int64 { return time.Now().UnixNano() }, bootNS) }
 
 func newClock(wallNS func() int64, bootNS func() (int64, bool)) *Clock {
@@ -35,12 +35,12 @@ func newClock(wallNS func() int64, bootNS func() (int64, bool)) *Clock {
 func (c *Clock) NowNS() int64 { return c.startNS + int64(time.Since(c.start)) + c.suspended.Load() }
 
 const (
-	readWithinNS   = 1_000_000  // so far may two clocks be apart that are read at one instant
-	leastSuspendNS = 10_000_000 // what is less is how clocks are read
+	readWithinNS   = 1_000_000  // two clocks that are read within this were read at one instant
+	leastSuspendNS = 10_000_000 // a shorter suspension is only the inaccuracy of reading
 )
 
-// Read reads the wall clock, and this one at the same instant, and adds to the latter what the machine was suspended. It returns
-// false where it was interrupted. One goroutine at a time may call it.
+// Read reads the wall clock and this Clock at one instant, both in Unix nanoseconds, after adding to the Clock what the machine
+// was suspended. ok is false where an interruption separated the readings. Only one goroutine at a time may call it.
 func (c *Clock) Read() (wallNS, nowNS int64, ok bool) {
 	before := time.Since(c.start)
 	wallNS = c.wallNS()
@@ -54,10 +54,10 @@ func (c *Clock) Read() (wallNS, nowNS int64, ok bool) {
 	return wallNS, c.startNS + int64(before) + c.suspended.Load(), true
 }
 
-// leastStepNS is the least difference that is taken for a wall clock that was set. NTP slews what is less.
+// leastStepNS is the smallest difference that counts as a step of the wall clock. NTP slews smaller ones.
 const leastStepNS = 100_000_000
 
-// followWall notices a wall clock that was set.
+// followWall notices when the wall clock was set.
 func (srv *Server) followWall() {
 	if srv.readClocks == nil || srv.gate.has(gateLoading) {
 		return
@@ -68,7 +68,7 @@ func (srv *Server) followWall() {
 	}
 }
 
-// setWall runs alone, so that each command is all before it or all after.
+// setWall runs while no command does, so every command sees one wall time only.
 func (srv *Server) setWall(wallNS, nowNS, by int64) {
 	srv.world.Lock()
 	srv.store.SetWall(wallNS, nowNS)

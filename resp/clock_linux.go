@@ -2,7 +2,7 @@ package resp
 
 import "golang.org/x/sys/unix"
 
-// bootNS is CLOCK_BOOTTIME, which goes on while the machine is suspended.
+// bootNS reads CLOCK_BOOTTIME, which also runs while the machine is suspended.
 func bootNS() (int64, bool) {
 	var ts unix.Timespec
 	err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)

@@ -1,6 +1,6 @@
 package resp
 
-// cmdGive is CL.GIVE key limit n: it gives back what was taken, and answers how much that was.
+// cmdGive is CL.GIVE key limit n. It gives back what was taken, and answers how much it gave back.
 func cmdGive(s *Session, args [][]byte) {
 	limit, text := s.limit(args[2])
 	if text != "" {

@@ -10,16 +10,16 @@ import (
 	"celld/store"
 )
 
-// takeCall is one CL.TAKE or CL.MTAKE, but for the time.
+// takeCall is one CL.TAKE or CL.MTAKE, without its time.
 type takeCall struct {
 	calls []store.Call
 	store.TakeOptions
 	cost bool // COST was given
 	us   bool // times in microseconds
-	full bool // what each limit says as well
+	full bool // the reply tells each limit's decision, too
 }
 
-// takeOption reads the option at the start of args, and returns how many of them it takes, or the text of an error.
+// takeOption reads the option at the start of args. It returns how many arguments that is, or the text of an error.
 func (t *takeCall) takeOption(args [][]byte) (words int, text string) {
 	switch strings.ToUpper(string(args[0])) {
 	case "COST":
@@ -51,7 +51,7 @@ func (t *takeCall) takeOption(args [][]byte) (words int, text string) {
 	return 1, ""
 }
 
-// mode sets what may be set once.
+// mode sets the mode, which may be set only once.
 func (t *takeCall) mode(mode cell.Mode, upTo bool) string {
 	if t.Mode != cell.Take || t.UpTo {
 		return errTakeModes
@@ -60,7 +60,7 @@ func (t *takeCall) mode(mode cell.Mode, upTo bool) string {
 	return ""
 }
 
-// parseOptions reads options up to the end.
+// parseOptions reads all options. It returns the text of an error, or "".
 func (t *takeCall) parseOptions(args [][]byte) string {
 	for len(args) > 0 {
 		n, text := t.takeOption(args)
@@ -75,7 +75,7 @@ func (t *takeCall) parseOptions(args [][]byte) string {
 	return ""
 }
 
-// isLimit tells a limit from an option: it begins with a digit or an @, and whatever has a slash is meant to be one.
+// isLimit tells a limit from an option: a limit begins with a digit or @, or has a slash.
 func isLimit(arg []byte) bool {
 	return len(arg) > 0 && ('0' <= arg[0] && arg[0] <= '9' || arg[0] == '@') || bytes.IndexByte(arg, '/') >= 0
 }
@@ -107,7 +107,7 @@ func cmdTake(s *Session, args [][]byte) {
 	s.replyTaken(&t, &taken)
 }
 
-// replyTaken answers by an array in RESP3, too: of a map, ioredis and go-redis make something that callers take for "limited".
+// replyTaken answers with an array in RESP3, too: callers would mistake what ioredis and go-redis make of a map for "limited".
 func (s *Session) replyTaken(t *takeCall, taken *store.Taken) {
 	binding := &t.calls[taken.Binding].Decision
 	head := "*7\r\n"
@@ -129,7 +129,7 @@ func (s *Session) replyTaken(t *takeCall, taken *store.Taken) {
 	}
 }
 
-// take asks the store, and counts what it says as allowed or as the kind after that.
+// take asks the store, and counts the decision: as allowed, or as the kind behind it in the enumeration.
 func (s *Session) take(t *takeCall, allowed decisionKind) (store.Taken, error) {
 	taken, err := s.srv.store.Take(t.calls, t.TakeOptions, s.access())
 	if err == nil {
@@ -147,7 +147,8 @@ func (s *Session) replyDecision(t *takeCall, d *cell.Decision) {
 	s.replyInt(t.wait(d.ResetAfterNS))
 }
 
-// wait is a time in the unit of the reply, rounded up, so that who waits that long has waited long enough; -1 for never.
+// wait is a time in the unit of the reply, ms or µs, rounded up so that a caller who waits this long has waited enough; -1 for
+// never.
 func (t *takeCall) wait(ns uint64) int64 {
 	unit := uint64(1_000_000)
 	if t.us {

@@ -11,8 +11,8 @@ import (
 // throttleCall is the parameters of one CL.THROTTLE.
 type throttleCall struct{ maxBurst, count, period, quantity int64 }
 
-// parseThrottle reads CL.THROTTLE key max_burst count period [quantity], with redis-cell's checks in its order and errors
-// in its words (release 0.5.0). The text is that of an error, or empty.
+// parseThrottle reads CL.THROTTLE key max_burst count period [quantity], with the checks, their order and the errors of
+// redis-cell 0.5.0. It also returns the text of an error, or "".
 func parseThrottle(args [][]byte) (call throttleCall, text string) {
 	if len(args) != 5 && len(args) != 6 {
 		return call, errThrottleUsage
@@ -21,7 +21,7 @@ func parseThrottle(args [][]byte) (call throttleCall, text string) {
 	for i, arg := range args[2:] {
 		n, ok := parseSigned(arg)
 		if !ok {
-			// The reference hands the text on as a C string, so a NUL ends it.
+			// redis-cell passes the text on as a C string, which ends at a NUL.
 			text, _, _ := bytes.Cut(arg, []byte{0})
 			return call, errThrottleParse + string(text)
 		}
@@ -57,7 +57,7 @@ func cmdThrottle(s *Session, args [][]byte) {
 	s.out = appendReplyEnd(s.out, &d)
 }
 
-// throttleByPolicy is CL.THROTTLE key @name [quantity]: a CL.TAKE in CL.THROTTLE's words.
+// throttleByPolicy is CL.THROTTLE key @name [quantity]: a CL.TAKE with the reply of CL.THROTTLE.
 func (s *Session) throttleByPolicy(args [][]byte) {
 	quantity := int64(1)
 	if len(args) == 4 {
@@ -100,10 +100,10 @@ func (s *Session) throttleByPolicy(args [][]byte) {
 	s.out = appendReplyEnd(s.out, &d)
 }
 
-// retrySeconds is at least 1: the reference says 0 for a wait below 1 ms, at which callers spin.
+// retrySeconds is at least 1: redis-cell says 0 for a wait below 1 ms, and callers spin.
 func retrySeconds(ns uint64) int64 { return max(1, wholeSeconds(ns)) }
 
-// wholeSeconds rounds as redis-cell 0.5.0 does: up where the part of a second has at least one whole millisecond.
+// wholeSeconds rounds nanoseconds to seconds as redis-cell 0.5.0 does: up if the fraction has at least one whole millisecond.
 func wholeSeconds(ns uint64) int64 {
 	seconds := int64(ns / 1e9)
 	if ns%1e9 >= 1e6 {

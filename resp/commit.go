@@ -1,6 +1,10 @@
 package resp
 
-import "fmt"
+import (
+	"fmt"
+
+	"celld/resp/wire"
+)
 
 // round is what a session has done since the last commit.
 type round struct {
@@ -63,7 +67,7 @@ func (s *Session) Confirm(sent []byte, err error) []byte {
 	r := s.inRound()
 	r.decided.settle(s.srv, err)
 	if err != nil {
-		text := "-" + fmt.Sprintf(errMisconf, err) + "\r\n"
+		text := wire.AppendError(nil, fmt.Sprintf(errMisconf, err))
 		whole, at := sent, 0
 		sent = nil
 		for _, w := range r.writes {

@@ -15,7 +15,7 @@ import (
 	"celld/persistence"
 )
 
-// Config holds every setting of the daemon. NewConfig fills in the defaults.
+// Config holds every setting of the daemon. Its zero value is of no use: NewConfig makes one.
 type Config struct {
 	bind            *bindValue
 	port            *intValue
@@ -38,7 +38,7 @@ type Config struct {
 	maxMemoryPolicy *enumValue
 	logMax          *intValue
 	policiesFile    *textValue
-	policies        []namedLimit // of that file
+	policies        []namedLimit // that the file lists
 
 	maxMultibulkLen   *intValue
 	maxBulkLen        *sizeValue
@@ -76,11 +76,11 @@ type Setting struct {
 	Group   string
 	Help    string
 	Value   value
-	Default string // as a person writes it: 64mb
+	Default string // the default as users write it, such as 64mb
 
 	mutable bool   // CONFIG SET may change it
-	secret  bool   // not shown by --help, nor in the log
-	refusal string // what CONFIG SET says of a value that is none, where Redis has a text of its own
+	secret  bool   // neither --help nor the log shows it
+	refusal string // CONFIG SET's error for a value that cannot be read, where Redis has its own text
 }
 
 // Groups of settings, in the order of --help.
@@ -213,40 +213,40 @@ func NewConfig() *Config {
 	return c
 }
 
-// Settings are the rows in the order of --help.
+// Settings returns all rows, in the order of --help.
 func (c *Config) Settings() []Setting { return c.rows }
 
 // LogFormat is "text" or "json".
 func (c *Config) LogFormat() string { return c.logFormat.Get() }
 
-// OnLogLevel calls set with the level in force (debug, verbose, notice, warning), now and at each change.
+// OnLogLevel calls set now and after each change, with the log level: debug, verbose, notice or warning.
 func (c *Config) OnLogLevel(set func(string)) {
 	c.logLevel.onSet = set
 	set(c.logLevel.Get())
 }
 
-// MaxClients and IOThreads are for the log.
+// MaxClients and IOThreads are the most connections, and the number of event loops; main logs both.
 func (c *Config) MaxClients() int64 { return c.maxClients.Get() }
 func (c *Config) IOThreads() int64  { return c.ioThreads.Get() }
 
-// MaxKeys, MaxMemory and NoEviction are what the store is made with.
+// MaxKeys, MaxMemory (bytes; 0: no limit) and NoEviction (refuse new keys when full) are the limits of the store.
 func (c *Config) MaxKeys() int64   { return c.maxKeys.Get() }
 func (c *Config) MaxMemory() int64 { return c.maxMemory.Get() }
 func (c *Config) NoEviction() bool { return c.maxMemoryPolicy.Get() == "noeviction" }
 
-// MaxMemoryText is MaxMemory as a person writes it.
+// MaxMemoryText is MaxMemory as users write it, such as 64mb.
 func (c *Config) MaxMemoryText() string { return c.maxMemory.human() }
 
-// SetMaxMemory is for before the server is made.
+// SetMaxMemory sets MaxMemory, in bytes. Call it before NewServer.
 func (c *Config) SetMaxMemory(n int64) { c.maxMemory.n.Store(n) }
 
-// OnMemory calls set with MaxMemory and the bytes that clients' buffers hold, now and at each change.
+// OnMemory calls set now and after each change, with MaxMemory and the size of all clients' buffers, both in bytes.
 func (c *Config) OnMemory(set func(maxMemory, clients int64)) {
 	c.onMemory = set
 	set(c.MaxMemory(), 0)
 }
 
-// Persistence is what the settings say of files, for persistence.New.
+// Persistence returns the settings for files as options of persistence.New. Clock and Log are not set.
 func (c *Config) Persistence() persistence.Options {
 	return persistence.Options{
 		Dir: c.dir.Get(), DBFilename: c.dbFilename.Get(), AppendOnly: c.appendOnly.Get(), AppendFilename: c.appendFilename.Get(),
@@ -258,8 +258,8 @@ func (c *Config) Persistence() persistence.Options {
 	}
 }
 
-// Load finishes what the flags began: it reads the files of the policies and of the password. changed says which settings were
-// given.
+// Load reads the files that the flags name: the policies and the password. changed reports whether a setting was given. The
+// error says which file cannot be used.
 func (c *Config) Load(changed func(name string) bool) error {
 	if path := c.policiesFile.Get(); path != "" {
 		var err error
@@ -270,7 +270,7 @@ func (c *Config) Load(changed func(name string) bool) error {
 	return c.LoadPassword(changed)
 }
 
-// LoadPassword reads the file of the password alone, for who asks a server.
+// LoadPassword reads the password's file only, which is all that a client (celld ping) needs.
 func (c *Config) LoadPassword(changed func(name string) bool) error {
 	path := c.requirePassFile.Get()
 	if path == "" {
@@ -299,8 +299,8 @@ func (c *Config) row(name string) *Setting {
 	return nil
 }
 
-// checkPath refuses what a script makes of a variable that is not set: without its file of the password, say, a server would
-// let everybody in.
+// checkPath refuses an empty path, which a script gives when its variable is not set. A server without its password's file, for
+// example, would admit everybody.
 func checkPath(text string) error {
 	if text == "" {
 		return errors.New("argument must be a path, not empty")
@@ -317,7 +317,7 @@ func checkFilename(text string) error {
 
 var errPerm = errors.New("argument must be an octal mode such as 770")
 
-// parsePerm reads the octal mode of a socket file; empty means the process's umask decides.
+// parsePerm reads the mode of a socket file, in octal. Empty: the umask of the process decides.
 func parsePerm(text string) (os.FileMode, error) {
 	if text == "" {
 		return 0, nil

@@ -7,21 +7,21 @@ import (
 	"sync/atomic"
 )
 
-// Redis's bounds on the words of INFO errorstats. Scripts can answer with words of their own: past the bound, new ones count together.
+// Redis's limits for INFO errorstats. Scripts can answer with new words: beyond the limit, these count together.
 const (
 	mostErrorWords = 128
-	mostErrorWord  = 32 // bytes with the '-', else it is an ERR
+	mostErrorWord  = 32 // bytes, with the '-'; a longer word counts as ERR
 	errorOverflow  = "ERRORSTATS_OVERFLOW"
 )
 
-// errorStats counts error replies by their first word: ERR, NOAUTH, WRONGTYPE. The map is replaced when a word is new, so
-// that a word that is known is counted without a lock.
+// errorStats counts error replies by their first word, such as ERR or WRONGTYPE. A new word replaces the map, so known words are
+// counted without a lock.
 type errorStats struct {
 	adding sync.Mutex
 	words  atomic.Pointer[map[string]*atomic.Int64]
 }
 
-// count counts a reply that starts with '-'.
+// count counts an error reply, which begins with '-'.
 func (st *errorStats) count(reply []byte) {
 	word := errorWord(reply)
 	if words := st.words.Load(); words != nil {

@@ -25,8 +25,8 @@ func infoErrorStats(w *infoWriter, s *Session) {
 	}
 }
 
-// infoLatencyStats has the times of Redis's default percentiles. A command that is fast counts with the mean time of its batch:
-// of those that came alone this is their own.
+// infoLatencyStats shows the durations of Redis's default percentiles. A fast command counts with the mean of its batch, which is
+// its own duration where it was alone in the batch.
 func infoLatencyStats(w *infoWriter, s *Session) {
 	s.srv.commands.each(func(row *command) {
 		times := row.stats.times.Load()

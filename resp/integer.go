@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// parseInt reads an integer as Redis does (string2ll): decimal, canonical, no sign but a minus, no blanks, no leading
-// zeros. strconv would let "+5" and "007" pass, which must not become a length or an expiry.
+// parseInt reads an integer as Redis does (string2ll): decimal digits, with a minus sign or none, no blanks and no leading zeros.
+// strconv would accept +5 and 007.
 func parseInt(b []byte) (int64, bool) {
 	negative := len(b) > 1 && b[0] == '-'
 	digits := b
@@ -19,7 +19,7 @@ func parseInt(b []byte) (int64, bool) {
 	return signed(digits, negative)
 }
 
-// parseTAT reads what SET stores: an unsigned 64-bit decimal in canonical form, so that GET returns the same bytes.
+// parseTAT reads what SET stores: an unsigned 64-bit integer without leading zeros, so that GET returns the same bytes.
 func parseTAT(b []byte) (uint64, bool) {
 	if len(b) == 0 || b[0] == '0' && len(b) > 1 {
 		return 0, false
@@ -27,8 +27,8 @@ func parseTAT(b []byte) (uint64, bool) {
 	return parseDigits(b)
 }
 
-// parseSigned reads an integer as Rust's str::parse::<i64> does, which is how redis-cell reads CL.THROTTLE's arguments:
-// an optional plus or minus, then digits, any number of leading zeros.
+// parseSigned reads an integer as Rust's str::parse::<i64> does, with which redis-cell reads CL.THROTTLE's arguments: plus,
+// minus or no sign, then digits, with any number of leading zeros.
 func parseSigned(b []byte) (int64, bool) {
 	negative := false
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
@@ -38,7 +38,7 @@ func parseSigned(b []byte) (int64, bool) {
 	return signed(b, negative)
 }
 
-// signed reads digits whose sign has been read.
+// signed reads the digits behind a sign.
 func signed(digits []byte, negative bool) (int64, bool) {
 	n, ok := parseDigits(digits)
 	switch {
@@ -52,7 +52,7 @@ func signed(digits []byte, negative bool) (int64, bool) {
 	return 0, false
 }
 
-// parseDigits reads decimal digits and nothing else.
+// parseDigits reads decimal digits only.
 func parseDigits(b []byte) (uint64, bool) {
 	if len(b) == 0 {
 		return 0, false

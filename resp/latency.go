@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// mostSpikes is how many seconds with a spike an event keeps, as in Redis.
+// mostSpikes is how many spikes an event keeps, one a second at most, as in Redis.
 const mostSpikes = 160
 
 // The events of the latency monitor.
 const (
 	eventCommand     = "command"
-	eventFastCommand = "fast-command" // also the mean of a batch of them
+	eventFastCommand = "fast-command" // or the mean time of a batch of fast commands
 	eventFsync       = "aof-fsync-always"
 )
 
@@ -24,7 +24,7 @@ func latencyEventOf(row *command) string {
 	return eventCommand
 }
 
-// latencyMonitor keeps what took at least latency-monitor-threshold. It has the few events above, so it needs no bound.
+// latencyMonitor keeps what took at least latency-monitor-threshold ms. It needs no limit, as there are only the events above.
 type latencyMonitor struct {
 	mu     sync.Mutex
 	events []*latencyEvent // by name
@@ -33,15 +33,15 @@ type latencyMonitor struct {
 type latencyEvent struct {
 	name   string
 	spikes []spike // oldest first
-	mostMs int64   // since the last reset, also of spikes that are no longer kept
+	mostMs int64   // the longest since the last reset, spikes that are no longer kept included
 }
 
-// spike is the longest time of a second.
+// spike is the longest time within one second.
 type spike struct{ unixS, ms int64 }
 
 func (e *latencyEvent) last() spike { return e.spikes[len(e.spikes)-1] }
 
-// slow notes what took so long, if that is a spike.
+// slow notes an event's time, if that is a spike.
 func (srv *Server) slow(event string, nowNS, tookNS int64) {
 	if threshold := srv.cfg.latencyThreshold.Get(); threshold == 0 || tookNS/1e6 < threshold {
 		return
@@ -69,7 +69,7 @@ func (m *latencyMonitor) add(event string, now spike) {
 	}
 }
 
-// read returns a copy of the events that keep accepts.
+// read returns copies of the events that keep selects.
 func (m *latencyMonitor) read(keep func(name string) bool) (events []latencyEvent) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,7 +81,7 @@ func (m *latencyMonitor) read(keep func(name string) bool) (events []latencyEven
 	return events
 }
 
-// remove forgets the events that forget accepts, and returns how many those were.
+// remove deletes the events that forget selects, and returns how many.
 func (m *latencyMonitor) remove(forget func(name string) bool) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

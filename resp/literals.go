@@ -8,8 +8,8 @@ import (
 	"celld/store"
 )
 
-// literalCache has the limits that were asked for lately, by their text, so that one that is asked again costs a comparison. Each
-// event loop has its own, of a fixed size: whatever limits clients make up, it grows no further.
+// literalCache has the limits of recent calls by their text: to read one again costs a comparison. Each scratch has its own, of a
+// fixed size, so clients cannot make it grow.
 type literalCache struct {
 	seed    maphash.Seed
 	entries [256]cachedLimit
@@ -22,7 +22,7 @@ type cachedLimit struct {
 	logMax  int64
 }
 
-// takeLimit is a limit as a command names it.
+// takeLimit is a limit that a command has named.
 type takeLimit struct {
 	*cell.Literal
 	policy uint32 // Policy.ID; 0: a literal
@@ -30,7 +30,7 @@ type takeLimit struct {
 
 const maxCachedText = 128
 
-// limit reads a limit: a literal, or @ and the name of a policy. The text is that of an error, or empty.
+// limit reads a limit: a literal, or @ and the name of a policy. It also returns the text of an error, or "".
 func (s *Session) limit(text []byte) (takeLimit, string) {
 	c := &s.scratch.literals
 	if c.seed == (maphash.Seed{}) {
@@ -64,7 +64,7 @@ func (s *Session) parseLimit(text []byte) (takeLimit, string) {
 	return takeLimit{&limit, 0}, ""
 }
 
-// parseLiteral reads a literal whose log, if it is one, has at most so many calls.
+// parseLiteral reads a literal. One with algo=log may keep at most logMax calls.
 func parseLiteral(text []byte, logMax int64) (cell.Literal, string) {
 	limit, err := cell.ParseLiteral(string(text))
 	if err != nil {
@@ -78,7 +78,7 @@ func parseLiteral(text []byte, logMax int64) (cell.Literal, string) {
 
 func shortText(b []byte) string { return string(b[:min(len(b), 128)]) }
 
-// replyStoreError answers what the store has refused.
+// replyStoreError answers an error of the store.
 func (s *Session) replyStoreError(err error) {
 	switch err {
 	case store.ErrFull:

@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// monitorList is who watches by MONITOR.
+// monitorList is the sessions in MONITOR.
 type monitorList struct {
 	mu   sync.Mutex
 	list map[*Session]struct{}
 }
 
-// setMonitor turns on or off that a session is shown all commands.
+// setMonitor turns MONITOR on or off for a session.
 func (srv *Server) setMonitor(s *Session, on bool) {
 	m := &srv.monitors
 	m.mu.Lock()
@@ -42,7 +42,7 @@ func (m *monitorList) len() int {
 	return len(m.list)
 }
 
-// feedMonitors shows a command to every monitor, in Redis's form. Secrets are left out.
+// feedMonitors sends a command to every monitor in Redis's form, without secrets.
 func (srv *Server) feedMonitors(from *Session, args [][]byte) {
 	var line []byte
 	nowNS := from.wallNS()
@@ -61,12 +61,12 @@ func (srv *Server) feedMonitors(from *Session, args [][]byte) {
 	}
 }
 
-// Push gives a monitor bytes that no command of its own asked for, from any goroutine. They wait in the session until
-// its transport takes them; a peer that reads too slowly is closed at the output limit.
+// Push gives a session in MONITOR bytes to send; for any other it does nothing. Any goroutine may call it. The session keeps a
+// copy until its transport calls Serve. A peer that reads too slowly is closed at client-output-buffer-limit.
 func (s *Session) Push(p []byte) {
 	c := &s.client
 	c.pushMu.Lock()
-	if !c.monitor.Load() { // any more
+	if !c.monitor.Load() { // it has stopped meanwhile
 		c.pushMu.Unlock()
 		return
 	}
@@ -86,7 +86,7 @@ func (s *Session) Push(p []byte) {
 	}
 }
 
-// takePushed moves what was pushed into the output.
+// takePushed moves pushed bytes into the output.
 func (s *Session) takePushed() {
 	c := &s.client
 	if !c.monitor.Load() {
@@ -105,7 +105,7 @@ func (c *client) monitorAddr() string {
 	return c.addr
 }
 
-// redact replaces what nobody else may read: passwords of AUTH and HELLO.
+// redact replaces what may be secret: the passwords of AUTH and HELLO, and the arguments of CONFIG's subcommands.
 func redact(args [][]byte) [][]byte {
 	from := len(args)
 	switch {
@@ -126,7 +126,7 @@ func redact(args [][]byte) [][]byte {
 	return shown
 }
 
-// appendQuoted writes bytes as Redis's sdscatrepr does: quoted, printable ASCII as it is, the rest escaped.
+// appendQuoted appends bytes as Redis's sdscatrepr does: in quotes, printable ASCII as it is, the rest escaped.
 func appendQuoted(dst, b []byte) []byte {
 	dst = append(dst, '"')
 	for _, c := range b {

@@ -10,14 +10,14 @@ import (
 	"celld/store/policy"
 )
 
-// namedLimit is a line of the policies' file.
+// namedLimit is one line of the policies' file.
 type namedLimit struct {
 	name  string
 	limit cell.Literal
 }
 
-// readPolicies reads a file of policies: a name and a limit in each line, as CL.POLICY SET takes them, but for empty lines and
-// those that begin with #. An error names the line.
+// readPolicies reads a file of policies. Each line has a name and a limit, as in CL.POLICY SET; empty lines and lines that begin
+// with # are skipped. The error names the line.
 func readPolicies(path string, logMax int64) ([]namedLimit, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -60,7 +60,7 @@ func readPolicies(path string, logMax int64) ([]namedLimit, error) {
 	return list, nil
 }
 
-// setPolicies sets those of the file that are not so already. What was used of them is carried over.
+// setPolicies sets the policies of the file that differ from those in the store. What callers have used of them is kept.
 func (srv *Server) setPolicies() error {
 	for _, p := range srv.cfg.policies {
 		if old := srv.store.PolicyNamed(p.name); old != nil && old.Limit == p.limit {

@@ -6,26 +6,26 @@ import (
 	"sync"
 )
 
-// seldomNS is how often one kind of line is logged at most.
+// seldomNS is the least time between two lines of one kind.
 const seldomNS = 1_000_000_000
 
-// seldom keeps back what peers can have logged as often as they like: of each kind one line a second is logged, so that nobody
-// fills the disk. The last one is never lost, and each line says how many were left out before it.
+// seldom limits the log lines that peers can cause: one a second of each kind, so that nobody can fill the disk. The last line of
+// a kind is always logged, and each says how many were left out before it.
 type seldom struct {
 	mu    sync.Mutex
-	kinds map[string]*seldomLine // by texts of this program: not more than there are in it
+	kinds map[string]*seldomLine // by the line's text, which is one of this program's
 }
 
 type seldomLine struct {
 	level    slog.Level
 	text     string
 	about    []any
-	waits    bool // for its second
+	waits    bool // until its second is over
 	leftOut  int64
 	loggedNS int64
 }
 
-// warnSeldom logs a warning that peers can cause as often as they like.
+// warnSeldom logs a warning that peers can cause, once a second at most.
 func (srv *Server) warnSeldom(text string, about ...any) {
 	srv.logSeldom(text, slog.LevelWarn, text, about...)
 }
@@ -49,7 +49,7 @@ func (srv *Server) logSeldom(kind string, level slog.Level, text string, about .
 	srv.logWaiting(l, nowNS)
 }
 
-// logKept logs what was kept back and has waited for its second.
+// logKept logs the lines whose second is over.
 func (srv *Server) logKept() {
 	nowNS := srv.clock()
 	srv.seldom.mu.Lock()

@@ -132,7 +132,7 @@ func (s *Session) broken() {
 		s.unwrite(len(out))
 	}
 	if !s.silent() {
-		out = append(out, "-"+errInternal+"\r\n"...)
+		out = wire.AppendError(out, errInternal)
 	}
 	s.scratch, s.out, s.in = nil, nil, nil
 	s.end, s.unserved = afterReply, false

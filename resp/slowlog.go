@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Redis's bounds on what an entry keeps of its command.
+// Redis's limits for what an entry keeps of its command.
 const (
 	slowlogMaxArgs = 32
 	slowlogMaxArg  = 128
@@ -46,7 +46,7 @@ func (l *slowlog) add(s *Session, row *command, args [][]byte, tookNS int64) {
 	}
 }
 
-// last returns the n newest entries, newest first, all of them for a negative n.
+// last returns the n newest entries, the newest first; all of them if n is negative.
 func (l *slowlog) last(n int64) []slowEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,8 +20,8 @@ type serverStats struct {
 	peakBytes         atomic.Int64 // the most heap in use that the cron saw
 	wrongPasswords    atomic.Int64
 	decisions         decisionCounters
-	clockSteps        atomic.Int64 // wall clocks that were set
-	commandsPerSecond atomic.Int64 // over the last second, kept by the cron, as are the next two
+	clockSteps        atomic.Int64 // how often the wall clock was set
+	commandsPerSecond atomic.Int64 // of the last second; the cron updates this and the next two
 	inputPerSecond    atomic.Int64
 	outputPerSecond   atomic.Int64
 	errors            errorStats // CONFIG RESETSTAT empties it
@@ -37,7 +37,7 @@ type commandStats struct {
 	times    atomic.Pointer[times]
 }
 
-// timed counts n calls that took so long each.
+// timed counts n calls of this duration each.
 func (st *commandStats) timed(n, eachNS int64) {
 	st.calls.Add(n)
 	st.ns.Add(n * eachNS)
@@ -58,7 +58,7 @@ func (st *commandStats) reset() {
 	st.times.Store(nil)
 }
 
-// rejected counts a command that was not run, and the text of its error.
+// rejected counts a command that was refused before it ran, and its error.
 func (st *serverStats) rejected(row *command, text string) {
 	st.errorReplies.Add(1)
 	st.errors.count([]byte("-" + text))
@@ -67,7 +67,7 @@ func (st *serverStats) rejected(row *command, text string) {
 	}
 }
 
-// failed counts a command whose reply is an error, and the error, unless a script passes it on: then it was counted.
+// failed counts a command whose reply is an error, and the error. Errors that a script passes on have been counted before.
 func (s *Session) failed(row *command, reply []byte) {
 	row.stats.failed.Add(1)
 	if s.scratch.passedOn {
@@ -78,14 +78,14 @@ func (s *Session) failed(row *command, reply []byte) {
 	s.srv.stats.errors.count(reply)
 }
 
-// batchStats gathers what a batch of commands counts, so that a batch of 64 decisions costs one addition to shared
-// memory rather than 64, and one more clock read rather than 128.
+// batchStats gathers the counts of a batch: 64 decisions then cost one addition to shared memory instead of 64, and one more
+// reading of the clock instead of 128.
 type batchStats struct {
 	startNS int64
-	slowNS  int64 // spent in commands that were timed by themselves
+	slowNS  int64 // time of the commands that were timed one by one
 	calls   int64
-	fast    int64         // of them, those that share the rest of the batch's time
-	runs    [4]commandRun // a pipeline has few kinds of command; a fifth is counted at once
+	fast    int64         // how many of them share the rest of the batch's time
+	runs    [4]commandRun // a pipeline has few kinds of commands; a fifth kind is counted at once
 	decided decisions
 }
 
@@ -110,7 +110,7 @@ func (b *batchStats) count(row *command, n int64) {
 	row.stats.calls.Add(n)
 }
 
-// countSlow counts a command that was timed by itself, or inside of EXEC, which is.
+// countSlow counts a command that was timed by itself, or that ran inside EXEC, which was.
 func (b *batchStats) countSlow(row *command, tookNS int64, inExec bool) {
 	b.calls++
 	if !inExec {
@@ -119,7 +119,7 @@ func (b *batchStats) countSlow(row *command, tookNS int64, inExec bool) {
 	row.stats.timed(1, tookNS)
 }
 
-// finish hands the counts over, at the end of the batch, and returns when that was.
+// finish adds the counts to the server's at the end of a batch, and returns the time of that, in Unix nanoseconds.
 func (b *batchStats) finish(s *Session) (nowNS int64) {
 	srv := s.srv
 	if b.calls > 0 {

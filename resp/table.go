@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// command is one row of the command table. All that is said of a command anywhere (COMMAND, COMMAND DOCS, HELP, arity
-// errors, whether it may be queued) derives from its row, and to add a command is to add a row and its handler.
+// command is one row of the command table. COMMAND, COMMAND DOCS, HELP, arity errors and MULTI all derive from it. To add a
+// command, add a row and its handler.
 type command struct {
 	name    string // lower case
-	arity   int    // with the name; -n: n or more
+	arity   int    // arguments, the name included; -n: n or more
 	flags   flag
 	keys    keyRange
 	usage   string // the arguments: word, [optional], a|b, repeated ...; UPPER case is literal
 	summary string
-	since   string // the version of Redis that brought it; empty for celld's own
+	since   string // the first version of Redis that has it; empty for celld's own
 	group   string
 	cost    string // complexity; empty: O(1)
 	run     func(*Session, [][]byte)
@@ -25,7 +25,7 @@ type command struct {
 	stats  commandStats
 }
 
-// flag is a bit of what a command is, with the names that COMMAND INFO shows.
+// flag is a bit of a row. COMMAND INFO shows those that Redis has, by Redis's names.
 type flag uint32
 
 const (
@@ -35,13 +35,13 @@ const (
 	module
 	admin
 	noAuth    // may run before AUTH
-	fast      // a few µs: timed with its batch, not by itself, unless its arguments are many (big)
+	fast      // takes a few µs: timed with its batch, unless it has many arguments (big)
 	immediate // runs at once inside MULTI
 	noMulti   // refused inside MULTI
 	skipMonitor
 	skipSlowlog
 	noScript
-	loading   // may run while limits are read from the disk
+	loading   // may run while files are loaded
 	allowBusy // may run while another connection's script takes too long
 )
 
@@ -53,8 +53,8 @@ var flagNames = []struct {
 	{loading, "loading"}, {loading, "stale"}, {skipMonitor, "skip_monitor"}, {skipSlowlog, "skip_slowlog"}, {fast, "fast"}, {noAuth, "no_auth"}, {allowBusy, "allow_busy"}, {noMulti, "no_multi"},
 }
 
-// keyRange says which arguments are keys: the first, the last (negative: from the end) and the step, 0 for none. If counted
-// is set, the argument before the first is how many there are.
+// keyRange says which arguments are keys: the first, the last (negative: from the end) and the step (0: there are none). With
+// counted, the argument before the first says how many follow.
 type keyRange struct {
 	first, last, step int
 	counted           bool
@@ -114,7 +114,7 @@ const maxName = 32
 type commandTable struct {
 	rows     []*command
 	byName   map[string]*command
-	throttle *command // the rows that do not need to be looked for
+	throttle *command // rows that the short ways need
 	take     *command
 }
 
@@ -137,7 +137,7 @@ func newCommandTable() *commandTable {
 	return t
 }
 
-// find looks a name up whatever its case, without allocating.
+// find looks up a name in any case, without allocating.
 func (t *commandTable) find(name []byte) *command {
 	if len(name) > maxName {
 		return nil
@@ -162,7 +162,7 @@ func (t *commandTable) findFull(name []byte) *command {
 	return row.findSub(sub)
 }
 
-// unknownCommand is Redis's error for a name that no row has: with the start of the arguments, to find the caller by.
+// unknownCommand is Redis's error for a name without a row. The start of the arguments helps to find the caller.
 func unknownCommand(args [][]byte) string {
 	var shown strings.Builder
 	for _, arg := range args[1:] {
@@ -175,7 +175,7 @@ func unknownCommand(args [][]byte) string {
 	return fmt.Sprintf(errUnknownCommand, args[0], shown.String())
 }
 
-// replyHelp answers X HELP from the rows of X's subcommands.
+// replyHelp answers X HELP by the rows of X's subcommands.
 func (s *Session) replyHelp(row *command) {
 	lines := []string{upper(row.name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"}
 	for _, sub := range row.sub {

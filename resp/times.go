@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// times is how long the calls of one command took. Its buckets are at most 1/128 of a time wide. They are those of Redis
-// (an HdrHistogram of two digits up to a second), so that percentiles and LATENCY HISTOGRAM read alike. It takes 24 KB.
+// times counts the calls of one command by their duration. Its buckets are at most 1/128 of a duration wide. They are Redis's (an
+// HdrHistogram of two digits, up to a second), so percentiles and LATENCY HISTOGRAM agree with Redis's. It takes 24 KB.
 type times struct {
 	buckets [timesBuckets]atomic.Int64
 }
 
 const (
-	timesMostNS   = 1_000_000_000 // what took longer counts as this
-	timesDoubling = 128           // buckets from one power of two to the next
+	timesMostNS   = 1_000_000_000 // longer calls count as this
+	timesDoubling = 128           // buckets between two powers of two
 	timesBuckets  = 24 * timesDoubling
 )
 
@@ -23,7 +23,7 @@ func timesBucket(ns int64) int {
 	return shift*timesDoubling + int(ns>>shift)
 }
 
-// timesHighest is the longest time that a bucket counts.
+// timesHighest is the longest duration in a bucket, in nanoseconds.
 func timesHighest(bucket int) (ns int64) {
 	shift := max(0, bucket/timesDoubling-1)
 	return int64(bucket-shift*timesDoubling+1)<<shift - 1
@@ -31,7 +31,7 @@ func timesHighest(bucket int) (ns int64) {
 
 func (t *times) add(ns, n int64) { t.buckets[timesBucket(ns)].Add(n) }
 
-// timesRead is the times of one moment.
+// timesRead is a copy of times.
 type timesRead struct {
 	buckets [timesBuckets]int64
 	calls   int64
@@ -46,7 +46,7 @@ func (t *times) read() *timesRead {
 	return r
 }
 
-// percentile is the time within which so many of a hundred calls were done.
+// percentile is the duration, in nanoseconds, within which this many of 100 calls ended.
 func (r *timesRead) percentile(p float64) (ns int64) {
 	wanted, counted := max(1, int64(p/100*float64(r.calls)+0.5)), int64(0)
 	for i, n := range r.buckets {
@@ -57,7 +57,7 @@ func (r *timesRead) percentile(p float64) (ns int64) {
 	return 0
 }
 
-// doublings calls visit with each time of 1.024 µs, 2.048 µs and so on within which more calls were done than within the one before.
+// doublings calls visit for 1.024 µs, 2.048 µs and so on, wherever more calls ended within that duration than within half of it.
 func (r *timesRead) doublings(visit func(us, calls int64)) {
 	before, counted, at := int64(0), int64(0), 0
 	for ns := int64(1024); counted < r.calls; ns *= 2 {

@@ -20,12 +20,12 @@ const (
 	trackingOn tracking = 1 << iota
 	trackingOptIn
 	trackingOptOut
-	trackingNoLoop // only shown: what a client writes is announced to nobody
+	trackingNoLoop // only shown: celld never announces a client's own writes
 )
 
 func (c *client) trackingMode() tracking { return tracking(c.tracking.Load()) }
 
-// setTracking changes how the connection tracks. What CLIENT CACHING has set goes with tracking.
+// setTracking changes how the connection tracks. Turning tracking off also ends CLIENT CACHING.
 func (s *Session) setTracking(mode tracking) {
 	s.client.tracking.Store(uint32(mode))
 	if mode == 0 {
@@ -33,7 +33,7 @@ func (s *Session) setTracking(mode tracking) {
 	}
 }
 
-// tracked reports whether a client may keep what this command has told it. A script may have read any of its keys.
+// tracked reports whether a client may cache what this command has answered. A script may have read any of its keys.
 func (s *Session) tracked(row *command) bool {
 	mode := s.client.trackingMode()
 	if mode == 0 || row.flags&readonly == 0 && row.group != "scripting" {
@@ -43,7 +43,7 @@ func (s *Session) tracked(row *command) bool {
 	return mode&trackingOptIn != 0 && caching || mode&trackingOptOut != 0 && !caching || mode&(trackingOptIn|trackingOptOut) == 0
 }
 
-// invalidate announces keys as changed. RESP2 has no form for that; there Redis, too, says nothing.
+// invalidate announces keys as changed. In RESP2, which has no message for that, it says nothing, as in Redis.
 func (s *Session) invalidate(keys [][]byte) {
 	if len(keys) == 0 || !s.resp3 {
 		return
@@ -57,7 +57,7 @@ func (s *Session) invalidate(keys [][]byte) {
 	}
 }
 
-// endCaching ends what CLIENT CACHING has set, after a command that is no CLIENT command and not inside of MULTI.
+// endCaching ends CLIENT CACHING after a command outside MULTI that is not a CLIENT command.
 func (s *Session) endCaching(row *command) {
 	if s.gate.has(gateCaching) && !s.gate.has(gateMulti) && (row == nil || row.parent == nil || row.parent.name != "client") {
 		s.gate.set(gateCaching, false)
@@ -96,7 +96,7 @@ func cmdClientTracking(s *Session, args [][]byte) {
 	s.replyOK()
 }
 
-// parse reads the options, and returns an error's text for what it cannot read.
+// parse reads the options. It returns the text of an error, or "".
 func (c *trackingCall) parse(srv *Server, args [][]byte) string {
 	for ; len(args) > 0; args = args[1:] {
 		option, more := strings.ToLower(string(args[0])), len(args) > 1
@@ -132,7 +132,7 @@ func (c *trackingCall) parse(srv *Server, args [][]byte) string {
 	return ""
 }
 
-// refusal is why a connection in this mode cannot track as the call says, in Redis's order.
+// refusal is the error of a call that cannot change a connection in this mode, checked in Redis's order, or "".
 func (c *trackingCall) refusal(was tracking) string {
 	both := trackingOptIn | trackingOptOut
 	switch {
@@ -173,10 +173,10 @@ func cmdClientCaching(s *Session, args [][]byte) {
 	}
 }
 
-// cmdClientGetRedir answers 0 for "to this connection", as that is the only way that there is.
+// cmdClientGetRedir answers 0, which means this connection, or -1 without tracking: there is no other redirection.
 func cmdClientGetRedir(s *Session, _ [][]byte) { s.replyInt(s.client.redirection()) }
 
-// redirection is the id of the client to which announcements go: 0 for this one, -1 for none.
+// redirection is the id of the client that receives the announcements: 0 for this one, -1 for none.
 func (c *client) redirection() int64 {
 	if c.trackingMode() == 0 {
 		return -1

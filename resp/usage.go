@@ -2,18 +2,18 @@ package resp
 
 import "strings"
 
-// argument is one argument of a command as COMMAND DOCS describes it. redis-cli draws its hints from these.
+// argument is one argument of a command as COMMAND DOCS describes it. redis-cli shows hints from these.
 type argument struct {
 	name     string
 	kind     string // key, integer, string, pattern, pure-token, block, oneof
-	token    string // literal word in front
+	token    string // the literal word before it
 	optional bool
 	multiple bool
 	parts    []argument // of a block or oneof
 }
 
-// parseUsage reads a row's usage text: words, [optional], a|b for a choice, ... behind what may be repeated, and UPPER
-// case for literal words. One text serves COMMAND DOCS, HELP and redis-cli's hints, so that they cannot disagree.
+// parseUsage reads the usage of a row: words, [optional], a|b for a choice, ... behind what may be repeated, UPPER case for
+// literal words. COMMAND DOCS, HELP and redis-cli's hints all come from it, so they cannot disagree.
 func parseUsage(usage string) []argument {
 	p := usageParser{words: tokenize(usage)}
 	return p.sequence("")
@@ -45,7 +45,7 @@ func (p *usageParser) sequence(until string) []argument {
 	return list
 }
 
-// choice reads alternatives divided by |, and marks what is repeated.
+// choice reads alternatives separated by |, and marks what may be repeated.
 func (p *usageParser) choice() argument {
 	alternatives := []argument{p.one()}
 	for p.peek() == "|" {

@@ -19,15 +19,15 @@ type value interface {
 	parse(text string) (change, error)
 }
 
-// change is what a value is to become. CONFIG SET of several values does each step for all of them before the next, so that
-// it changes all or none.
+// change is the next state of a value. CONFIG SET does each step for all its values before the next step, so it changes all
+// or none.
 type change struct {
-	check func() error // whether it may be put in place
+	check func() error // an error refuses the change
 	put   func()
-	apply func() // what follows from it, once all are put in place; it cannot fail
+	apply func() // its consequences, when all values are in place; it cannot fail
 }
 
-// set does all steps for one value.
+// set does all steps of a change of one value.
 func set(c change, err error) error {
 	if err == nil {
 		err = c.check()
@@ -39,10 +39,10 @@ func set(c change, err error) error {
 	return err
 }
 
-// hooks are what else there is to the change of a value.
+// hooks are what the owner of a value adds to its changes.
 type hooks[T any] struct {
-	check func(T) error // nil: whatever can be read may be set
-	onSet func(T)       // nil: nothing follows
+	check func(T) error // nil: every value that can be read is allowed
+	onSet func(T)       // nil: a change has no consequences
 }
 
 func (h *hooks[T]) change(to T, put func()) change {
@@ -67,7 +67,7 @@ type intValue struct {
 	hooks[int64]
 	n        atomic.Int64
 	min, max int64
-	unit     string // what --help shows as the kind of value
+	unit     string // the kind of value, for --help
 }
 
 func newInt(value, least, most int64, unit string) *intValue {
@@ -96,7 +96,8 @@ func (v *intValue) to(n int64) (change, error) {
 	return v.change(n, func() { v.n.Store(n) }), nil
 }
 
-// sizeValue is a number of bytes, read as redis.conf does: 1000, 1k = 1000, 1kb = 1024, m, mb, g, gb, any case.
+// sizeValue is a number of bytes, with the units of redis.conf: 1k is 1000, 1kb is 1024, and so on for m, mb, g, gb, in any
+// case.
 type sizeValue struct{ intValue }
 
 func newSize(value, least int64) *sizeValue {
@@ -112,7 +113,7 @@ var sizeUnits = []struct {
 	{"kb", 1 << 10}, {"mb", 1 << 20}, {"gb", 1 << 30}, {"k", 1e3}, {"m", 1e6}, {"g", 1e9}, {"b", 1}, {"", 1},
 }
 
-// human is the value with the largest unit that divides it.
+// human writes the value in the largest unit that divides it.
 func (v *sizeValue) human() string {
 	n := v.Get()
 	for _, u := range []struct {
@@ -198,12 +199,12 @@ func (v *enumValue) parse(text string) (change, error) {
 	return v.change(v.words[i], func() { v.index.Store(int64(i)) }), nil
 }
 
-// textValue is any text that valid takes.
+// textValue is a text that valid accepts.
 type textValue struct {
 	hooks[string]
 	text  atomic.Pointer[string]
 	kind  string
-	valid func(string) error // nil: any
+	valid func(string) error // nil: accepts any
 }
 
 func newText(value, kind string) *textValue {

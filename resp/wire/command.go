@@ -6,12 +6,12 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// AppendCommand writes a request as clients do, an array of bulk strings.
+// AppendCommand appends a request as clients send it: an array of bulk strings, of which the first is the command's name.
 func AppendCommand[T string | []byte](out []byte, words ...T) []byte {
 	return AppendBulks(redcon.AppendArray(out, len(words)), words...)
 }
 
-// AppendBulks writes bulk strings one behind the other.
+// AppendBulks appends bulk strings, one behind the other: elements of an array.
 func AppendBulks[T string | []byte](out []byte, texts ...T) []byte {
 	for _, text := range texts {
 		out = redcon.AppendBulk(out, []byte(text))
@@ -19,15 +19,16 @@ func AppendBulks[T string | []byte](out []byte, texts ...T) []byte {
 	return out
 }
 
-// The most that ParseCommand takes: as much as a Redis of any configuration writes.
+// The most words, and bytes of a word, that ParseCommand accepts: Redis's own limits for a request.
 const (
 	maxWords   = 1 << 20
 	maxWordLen = 512 << 20
 )
 
-// ParseCommand takes the command at the start of b apart, strictly: *3 and each word behind its length, every line and every
-// word with CR LF behind it. It appends the words, which lie in b, to args, and returns the length of the command in bytes: 0
-// where more bytes are needed, or something is wrong. The text says what, such as `'x' in a number`.
+// ParseCommand reads the command at the start of b: a count of words, then each word behind its length. CR LF must stand behind
+// every number and every word. It appends the words, which are slices of b, to args, and returns the length n of the command
+// in bytes. n is 0 where b ends before the command does, or where something is wrong: then the text says what, such as
+// 'x' in a number.
 func ParseCommand(b []byte, args [][]byte) (_ [][]byte, n int, wrong string) {
 	words, n, wrong := parseCount(b, '*', maxWords)
 	if n == 0 {
@@ -54,7 +55,7 @@ func ParseCommand(b []byte, args [][]byte) (_ [][]byte, n int, wrong string) {
 	return args, n, ""
 }
 
-// parseCount reads a line such as *3 or $16. As in Redis, which reads its files by strtol, it may have leading zeros.
+// parseCount reads a line such as *3 or $16. It may have leading zeros, as Redis reads these lines by strtol (aof.c).
 func parseCount(b []byte, mark byte, most int) (count, n int, wrong string) {
 	if len(b) == 0 {
 		return 0, 0, ""

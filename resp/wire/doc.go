@@ -3,37 +3,39 @@
 //
 //	var frames wire.FrameReader
 //	args, n, err := frames.Next(arrived, nil, wire.Limits{MaxArgs: 1 << 20, MaxBulk: 512 << 20, Authed: true})
-//	out = wire.AppendBulk(out, args[1])                          // a reply
-//	out = wire.AppendCommand(out, "CL.THROTTLE", "key", "15", "30", "60") // a request
+//	out = wire.AppendBulk(out, args[1]) // a reply
+//
+//	request := wire.AppendCommand(nil, "CL.THROTTLE", "key", "15", "30", "60")
 //	reply, err := wire.ReadReply(bufio.NewReader(conn))
 //
 // # What there is
 //
-//	requests   FrameReader    from a socket: in pieces, arrays or lines typed by hand    sessions
-//	           ReadLength     one length as clients write it                             sessions' short ways
-//	           ParseCommand   from a file: whole, strict, and what is wrong with it      the append-only file
-//	           AppendCommand  an array of bulk strings                                   append-only file, clients, tests
-//	replies    Append…        one function a type                                        sessions, scripts
-//	           ReadReply      from a connection                                          health check, bench, tests
-//	           ParseReply     from memory                                                scripts
+//	                                                                                 used by
+//	requests   FrameReader    from a socket: arrays, or lines typed by hand           sessions
+//	           ReadLength     one length, as clients write it                         the short ways of CL.THROTTLE and CL.TAKE
+//	           ParseCommand   from a file: strictly, and what is wrong                the append-only file
+//	           AppendCommand  an array of bulk strings (AppendBulks: a part of one)   the append-only file, health check, bench
+//	replies    Append…        one function for each type                              sessions, scripts
+//	           ReadReply      from a connection                                       health check, bench
+//	           ParseReply     from memory                                             scripts
 //
-// A socket and a file are read by different rules because Redis does so. What a peer sends may be cut anywhere, its lengths
-// must be canonical ($4, not $04), and nobody looks at the two bytes behind an argument. A file is there as a whole: its
-// lengths may have leading zeros, and a byte that is not as it should be is damage that must be found.
+// Sockets and files have different rules, as they have in Redis. A command may arrive from a socket in any pieces. Its lengths
+// must be canonical ($4, not $04), and the two bytes behind an argument are not looked at. In a file, lengths may have leading
+// zeros, and every other byte must be right: one that is not is damage.
 //
 // # Bounds
 //
-// A length is checked before room is made for what it promises. A FrameReader keeps 16 bytes for each argument of an
-// unfinished command (Held), and no bytes of its own; reading takes time by the length of what arrives, in whatever pieces.
-// ReadReply takes lines up to the size of its reader's buffer, and strings up to 512 MB, for which it makes room as they come.
+// Every length is checked before memory is allocated for it. A FrameReader holds 16 bytes for each argument of an unfinished
+// command (see Held), and copies no argument of an array. Its time is linear in the bytes that arrive, in whatever pieces.
+// ReadReply accepts lines up to the size of its reader's buffer, and strings up to 512 MB, which it allocates as they arrive.
 //
-// # What a library does, and what it does not
+// # What redcon does here, and what it does not
 //
-// Replies are written by github.com/tidwall/redcon, which writes them as fast as can be and knows RESP2 only: the types of
-// RESP3 are here. Its readers cannot be used. In 1.6.2, ReadNextCommand panics with a slice out of bounds on
-// `*1\r\n$-2\r\n`, its server with an index out of range on `*1\r\n$9223372036854775807\r\n`, and ReadNextRESP on
-// `$9223372036854775807\r\n`. They start anew with each piece that arrives, and take arguments such as "\x41" typed by hand
-// otherwise than Redis does.
+// github.com/tidwall/redcon writes the types of RESP2. It has none of RESP3, so those are written here. Its readers are not
+// used. In 1.6.2, `*1\r\n$-2\r\n` makes ReadNextCommand panic (slice bounds out of range), `*1\r\n$9223372036854775807\r\n` its
+// server (index out of range), and `$9223372036854775807\r\n` ReadNextRESP. Each of these ends the process. The readers also
+// start from the beginning for each piece that arrives, and split lines typed by hand by other rules than Redis (see
+// splitInline).
 //
 // Sources: https://redis.io/docs/latest/develop/reference/protocol-spec/ and Redis 7.2's networking.c, sds.c and aof.c.
 package wire

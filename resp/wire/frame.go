@@ -6,26 +6,26 @@ import (
 	"strconv"
 )
 
-// maxLine bounds an inline command and each length line, as PROTO_INLINE_MAX_SIZE does in Redis.
+// maxLine is the longest inline command and the longest length line, in bytes: Redis's PROTO_INLINE_MAX_SIZE.
 const maxLine = 64 << 10
 
-// A peer that has not authenticated may not make the server hold much: Redis's bounds.
+// Redis's limits for peers that have not authenticated, which must not make the server hold much.
 const (
 	unauthedMaxArgs = 10
 	unauthedMaxBulk = 16 << 10
 )
 
-// Limits bound what one array may be; a line typed by hand has at most 64 KB whatever they say. The zero value refuses every
-// array that has arguments.
+// Limits bound one command that is an array. An inline command has at most 64 KB, whatever they say. The zero value refuses
+// every array that has arguments.
 type Limits struct {
 	MaxArgs int  // arguments, the command's name included
 	MaxBulk int  // bytes of one argument
-	Authed  bool // false: 10 arguments of 16 KB at most besides, as the peer has not authenticated
+	Authed  bool // false: the peer has not authenticated, so at most 10 arguments of 16 KB each
 }
 
-// FrameReader cuts commands out of the bytes of a connection: arrays of bulk strings, or lines of words (inline). Its zero
-// value is ready. It keeps where it stopped, so that a command that arrives a byte at a time costs no more than one that
-// arrives whole: without that, a peer could have megabytes scanned anew for each byte it sends.
+// FrameReader finds the commands in the bytes of a connection: arrays of bulk strings, or lines of words (inline). Its zero
+// value is ready to use. It remembers where it stopped, so a command that arrives byte by byte costs no more than one that
+// arrives whole. Otherwise a peer could make the server scan megabytes again for each byte it sends.
 type FrameReader struct {
 	spans   []span // arguments found so far, relative to the start of the command
 	pos     int    // bytes of the command that are parsed
@@ -39,13 +39,13 @@ type span struct{ start, end int }
 
 const noBulk = -1
 
-// ProtocolError is an error after which the rest of the stream has no meaning: it is the text of the error reply, without
-// its minus sign, that Redis sends before it closes the connection.
+// ProtocolError means that the rest of the stream cannot be read. Its text is that of the error reply, without the minus sign,
+// which Redis sends before it closes the connection.
 type ProtocolError string
 
 func (e ProtocolError) Error() string { return string(e) }
 
-// Redis's texts. A byte where a $ should be is the only other error.
+// The errors of a FrameReader, in Redis's words (networking.c). The only other one is "expected '$', got 'x'".
 const (
 	ErrInline            ProtocolError = "ERR Protocol error: too big inline request"
 	ErrQuotes            ProtocolError = "ERR Protocol error: unbalanced quotes in request"
@@ -57,12 +57,14 @@ const (
 	ErrBulkUnauthed      ProtocolError = "ERR Protocol error: unauthenticated bulk length"
 )
 
-// Next returns the arguments of the command at the start of buf, and the length of the command in bytes. A length of 0 means
-// that it is not whole: call again with the same bytes and those that followed. No arguments with a length is an empty
-// command, to be skipped. An error is a ProtocolError; the reader is of no use after it.
+// Next returns the arguments of the command at the start of buf, and its length n in bytes.
 //
-// The arguments lie in buf, but those of an inline command in memory of their own. They are returned in room, or in a larger
-// slice where room is too small.
+//   - n is 0 and err nil: the command is incomplete. Call Next again with the same bytes and those that follow them.
+//   - n is positive without arguments: the command is empty (`*0`, a blank line), and has no reply.
+//   - err is a ProtocolError: the reader cannot go on.
+//
+// The arguments of an array are slices of buf; those of an inline command are copies. Next uses the memory of room for the
+// slice that it returns, if that is large enough; room may be nil.
 func (r *FrameReader) Next(buf []byte, room [][]byte, limits Limits) (args [][]byte, n int, err error) {
 	if r.Idle() {
 		if args, n := whole(buf, room[:0], limits); n > 0 {
@@ -124,8 +126,8 @@ func (r *FrameReader) Next(buf []byte, room [][]byte, limits Limits) (args [][]b
 	return args, r.done(), nil
 }
 
-// whole reads a command that is all there and as clients write it, in one pass. For anything else it returns 0. It is tried
-// once a command: what it did is not kept.
+// whole reads in one pass a command that is complete and written as clients write it. For any other it returns 0. It is tried
+// only at the start of a command, as it keeps no state.
 func whole(buf []byte, args [][]byte, limits Limits) (_ [][]byte, n int) {
 	if len(buf) == 0 || buf[0] != '*' || !limits.Authed {
 		return nil, 0
@@ -148,9 +150,8 @@ func whole(buf []byte, args [][]byte, limits Limits) (_ [][]byte, n int) {
 	return args, n
 }
 
-// ReadLength reads the length that stands at a place in buf, as Redis writes them and in up to 6 digits, and the line end
-// behind it. It returns the place after that. ok is false for anything else, and for what has not all arrived: FrameReader
-// tells which.
+// ReadLength reads a length of up to 6 digits that begins at buf[at], and the CR LF behind it. next is the index after these.
+// ok is false where anything else stands there, or a part of it is missing: FrameReader tells which.
 func ReadLength(buf []byte, at int) (length, next int, ok bool) {
 	i := at
 	for ; i < len(buf) && i < at+6; i++ {
@@ -166,19 +167,19 @@ func ReadLength(buf []byte, at int) (length, next int, ok bool) {
 	return length, i + 2, true
 }
 
-// parseInt reads a number as Redis does (string2ll). strconv would let +5 and 007 pass, which must not become a length.
+// parseInt reads a number as Redis's string2ll does. strconv alone would accept +5 and 007, which are not lengths.
 func parseInt(b []byte) (int, bool) {
 	n, err := strconv.Atoi(string(b))
 	return n, err == nil && strconv.Itoa(n) == string(b)
 }
 
-// Idle says that no part of a command has been read.
+// Idle reports whether the reader is between two commands.
 func (r *FrameReader) Idle() bool { return !r.inFrame && r.pos == 0 && r.scanned == 0 }
 
-// Held is the memory in bytes that the unfinished command costs beside its own bytes.
+// Held is how many bytes of memory the reader holds for an incomplete command, beside the bytes of the command itself.
 func (r *FrameReader) Held() int { return cap(r.spans) * 16 }
 
-// line returns the line at pos without its end. Redis looks for the CR and takes the byte after it as LF unseen.
+// line returns the line at pos without its end. Like Redis it looks for CR only, and skips the byte behind it unseen.
 func (r *FrameReader) line(buf []byte, tooLong ProtocolError) (line []byte, ok bool, err error) {
 	rest := buf[r.pos:]
 	i := bytes.IndexByte(rest[r.scanned:], '\r')
@@ -218,7 +219,7 @@ func (r *FrameReader) inline(buf []byte) (args [][]byte, n int, err error) {
 	return args, r.done(), nil
 }
 
-// done forgets the command that was just read and returns its length. Room for very many arguments is given back.
+// done resets the reader after a command, and returns the length of that. It keeps spans for up to 1024 arguments.
 func (r *FrameReader) done() int {
 	n := r.pos
 	spans := r.spans[:0]

@@ -3,9 +3,9 @@ package wire
 import "bytes"
 
 // splitInline splits a line typed by hand (telnet, nc), without its line end, into arguments as Redis does
-// (sdssplitargs, src/sds.c):
+// (sdssplitargs, sds.c):
 //
-//	SET k  v              blanks part arguments
+//	SET k  v              blanks separate arguments
 //	SET k "a b\n\x00"     in double quotes \n \r \t \b \a and \xHH are escapes, any other \c is c
 //	SET k 'it\'s \n'      in single quotes only \' is one
 //	SET k ""              is an empty argument
@@ -16,8 +16,8 @@ import "bytes"
 // line, as it ends a C string. Time is linear. The arguments are copies: they neither share bytes with line nor grow
 // into one another.
 //
-// It stands here because redcon's own parser of such lines knows no \xHH, \b or \a, parts arguments at spaces only,
-// refuses a quote inside a word and reads escapes in single quotes.
+// It is ours because redcon's parser of such lines knows no \xHH, \b or \a, separates arguments at spaces only, refuses a
+// quote inside a word and reads escapes in single quotes.
 func splitInline(line []byte) (args [][]byte, ok bool) {
 	line, _, _ = bytes.Cut(line, []byte{0})
 	text := make([]byte, 0, len(line)) // every argument in turn: none is longer than what it was read from

@@ -7,21 +7,21 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// Each function appends one reply, or the head of one whose elements are to follow. resp3 says whether the client has chosen
-// RESP3 by HELLO 3: what RESP2 has no type for, it gets in the form that Redis gives it there
-// (https://github.com/redis/redis-specifications/blob/master/protocol/RESP3.md). Lines may not have line breaks in them: those
-// of a text become spaces, so that no reply can be smuggled in.
+// Each function appends one reply to out, or the head of one whose elements the caller appends next. resp3 says whether the
+// client has chosen RESP3 (HELLO 3). Types that RESP2 lacks have the form there that Redis gives them
+// (https://github.com/redis/redis-specifications/blob/master/protocol/RESP3.md). In a status, an error and a big number, each
+// CR and LF of the text becomes a space, so that no text can forge a reply.
 
-// AppendStatus appends a line for machines, such as OK.
+// AppendStatus appends a simple string, such as OK.
 func AppendStatus(out []byte, text string) []byte { return redcon.AppendString(out, text) }
 
-// AppendError appends an error: its code in upper case, a blank, and what is wrong. Line breaks at the end go, as in Redis.
+// AppendError appends an error. The text begins with its code, such as ERR. CR and LF at its end are cut off, as in Redis.
 func AppendError(out []byte, text string) []byte {
 	return redcon.AppendError(out, strings.TrimRight(text, "\r\n"))
 }
 
-// AppendInt appends an integer. -1 to 99 are what the replies to limits mostly have: by redcon alone, one to CL.THROTTLE takes 15 ns,
-// and not 8.
+// AppendInt appends an integer. The replies of CL.THROTTLE mostly hold -1 to 99, which it writes without redcon: that takes 8 ns a
+// reply instead of 15.
 func AppendInt(out []byte, n int64) []byte {
 	switch {
 	case uint64(n) < 10:
@@ -34,16 +34,16 @@ func AppendInt(out []byte, n int64) []byte {
 	return redcon.AppendInt(out, n)
 }
 
-// AppendBulk appends a string of any bytes.
+// AppendBulk appends a bulk string, of any bytes.
 func AppendBulk(out, text []byte) []byte { return redcon.AppendBulk(out, text) }
 
-// AppendString is AppendBulk of a string.
+// AppendString is AppendBulk for a string.
 func AppendString(out []byte, text string) []byte { return redcon.AppendBulkString(out, text) }
 
-// AppendArray begins an array of n elements.
+// AppendArray appends the head of an array of n elements.
 func AppendArray(out []byte, n int) []byte { return redcon.AppendArray(out, n) }
 
-// AppendNull appends the absent value: in RESP2 a string of length -1.
+// AppendNull appends null: in RESP2, the bulk string of length -1.
 func AppendNull(out []byte, resp3 bool) []byte {
 	if resp3 {
 		return append(out, "_\r\n"...)
@@ -51,7 +51,7 @@ func AppendNull(out []byte, resp3 bool) []byte {
 	return redcon.AppendNull(out)
 }
 
-// AppendNullArray appends the absent array: in RESP2 one of length -1.
+// AppendNullArray appends null in place of an array: in RESP2, the array of length -1.
 func AppendNullArray(out []byte, resp3 bool) []byte {
 	if resp3 {
 		return append(out, "_\r\n"...)
@@ -59,7 +59,7 @@ func AppendNullArray(out []byte, resp3 bool) []byte {
 	return append(out, "*-1\r\n"...)
 }
 
-// AppendBool appends a truth value: in RESP2 1 or 0.
+// AppendBool appends a boolean: in RESP2, the integer 1 or 0.
 func AppendBool(out []byte, yes, resp3 bool) []byte {
 	switch {
 	case resp3 && yes:
@@ -72,7 +72,7 @@ func AppendBool(out []byte, yes, resp3 bool) []byte {
 	return append(out, ":0\r\n"...)
 }
 
-// AppendDouble appends a number with a fraction, written as the caller has it: in RESP2 a string.
+// AppendDouble appends a floating-point number, which the caller has formatted: in RESP2, a bulk string.
 func AppendDouble(out []byte, number string, resp3 bool) []byte {
 	if resp3 {
 		return append(append(append(out, ','), number...), "\r\n"...)
@@ -80,7 +80,7 @@ func AppendDouble(out []byte, number string, resp3 bool) []byte {
 	return AppendString(out, number)
 }
 
-// AppendBigNumber appends an integer of any size, written in decimal: in RESP2 a string.
+// AppendBigNumber appends an integer of any size, in decimal: in RESP2, a bulk string.
 func AppendBigNumber(out []byte, number string, resp3 bool) []byte {
 	start := len(out)
 	if out = AppendStatus(out, number); resp3 {
@@ -90,7 +90,8 @@ func AppendBigNumber(out []byte, number string, resp3 bool) []byte {
 	return AppendString(out[:start], string(out[start+1:len(out)-2]))
 }
 
-// AppendVerbatim appends a text to be shown as it is; format is of 3 letters, such as txt. In RESP2 it is a string.
+// AppendVerbatim appends a text that clients show as it is. format has 3 letters, such as txt. In RESP2 it is a bulk string,
+// without its format.
 func AppendVerbatim(out []byte, format, text string, resp3 bool) []byte {
 	if resp3 {
 		out = appendHead(out, '=', len(text)+4)
@@ -100,7 +101,7 @@ func AppendVerbatim(out []byte, format, text string, resp3 bool) []byte {
 	return AppendString(out, text)
 }
 
-// AppendMap begins a map of n pairs, each a key and its value: in RESP2 an array of 2n elements.
+// AppendMap appends the head of a map of n pairs, of a key and a value each: in RESP2, an array of 2n elements.
 func AppendMap(out []byte, n int, resp3 bool) []byte {
 	if resp3 {
 		return appendHead(out, '%', n)
@@ -108,7 +109,7 @@ func AppendMap(out []byte, n int, resp3 bool) []byte {
 	return AppendArray(out, 2*n)
 }
 
-// AppendSet begins a set of n elements: in RESP2 an array.
+// AppendSet appends the head of a set of n elements: in RESP2, an array.
 func AppendSet(out []byte, n int, resp3 bool) []byte {
 	if resp3 {
 		return appendHead(out, '~', n)
@@ -116,7 +117,7 @@ func AppendSet(out []byte, n int, resp3 bool) []byte {
 	return AppendArray(out, n)
 }
 
-// AppendPush begins a message of n elements that answers no command. RESP2 has none.
+// AppendPush appends the head of a push message of n elements, which answers no command. RESP2 has none.
 func AppendPush(out []byte, n int) []byte { return appendHead(out, '>', n) }
 
 func appendHead(out []byte, kind byte, n int) []byte {

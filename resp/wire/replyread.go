@@ -8,19 +8,21 @@ import (
 	"strconv"
 )
 
-// Reply is one reply, or the head of one that has elements: those follow as replies of their own, each with its own.
+// Reply is one reply, or the head of one with elements. Each element follows as a Reply of its own, behind which come its
+// own elements.
 type Reply struct {
-	Kind byte   // the byte that it begins with: + - : $ * of RESP2, _ # , ( ! = % ~ > of RESP3 besides
-	Text []byte // of a line or a string; it is not empty for : # , ( and begins with txt: or another format for =
-	N    int    // how many elements follow: of a map (%) keys and values
-	Null bool   // the absent value; it has neither text nor elements
+	Kind byte   // its first byte: + - : $ * in RESP2; in RESP3 also _ # , ( ! = % ~ >
+	Text []byte // of a line or a string. Never empty for : # , ( and for = it begins with its format, as in txt:
+	N    int    // how many elements follow; for a map (%), keys and values
+	Null bool   // it has neither text nor elements
 }
 
-// maxReply is the longest string that a reply may have, in bytes: Redis's default.
+// maxReply is the longest string in a reply, in bytes: Redis's default for proto-max-bulk-len.
 const maxReply = 512 << 20
 
-// ReadReply reads the next reply, or the next head or element of one, from r. Its text is valid until r is read again. An
-// error is r's, io.ErrUnexpectedEOF where the connection ends within a reply, or says what came that is none.
+// ReadReply reads the next Reply from r. Its text is valid until the next read from r. The error is io.EOF where r ends before
+// a Reply, io.ErrUnexpectedEOF where it ends within one, bufio.ErrBufferFull for a line that is longer than r's buffer,
+// another error of r, or one that quotes what is no reply.
 func ReadReply(r *bufio.Reader) (Reply, error) {
 	line, err := r.ReadSlice('\n')
 	if err != nil {
@@ -40,7 +42,8 @@ func ReadReply(r *bufio.Reader) (Reply, error) {
 	return reply.withText(text, length)
 }
 
-// ParseReply is ReadReply of bytes in memory, and returns what follows the reply. Its text lies in b.
+// ParseReply reads the Reply at the start of b, and returns what follows it. Its text is a slice of b. The error is
+// io.ErrUnexpectedEOF where b ends before the Reply does, or quotes what is no reply.
 func ParseReply(b []byte) (reply Reply, rest []byte, err error) {
 	end := bytes.IndexByte(b, '\n') + 1
 	if end == 0 {
@@ -55,7 +58,7 @@ func ParseReply(b []byte) (reply Reply, rest []byte, err error) {
 	return reply, b[end+len(text):], err
 }
 
-// parseHead reads the first line of a reply. length is that of the string which follows, -1 where none does.
+// parseHead reads the first line of a reply. length is that of the string behind it, or -1 where there is none.
 func parseHead(line []byte) (reply Reply, length int, err error) {
 	last := len(line) - 2
 	if last < 1 || line[last] != '\r' {
@@ -94,7 +97,7 @@ func parseHead(line []byte) (reply Reply, length int, err error) {
 	return Reply{}, -1, fmt.Errorf("no reply of Redis: %.200q", line)
 }
 
-// withText takes the string of a reply, and the two bytes behind it.
+// withText checks the string of a reply, with its CR LF, and adds it.
 func (r Reply) withText(text []byte, length int) (Reply, error) {
 	if len(text) < length+2 {
 		return Reply{}, io.ErrUnexpectedEOF
