@@ -194,7 +194,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 		}
 		s.scratch.mark = len(s.out)
 		limits := s.frameLimits()
-		if s.gate|srv.gate.Load() == 0 && s.reader.Idle() {
+		if s.ungated() && s.reader.Idle() {
 			n := s.throttle(data, limits.MaxBulk)
 			if n == 0 {
 				n = s.takes(data, limits.MaxBulk)
@@ -223,7 +223,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 		} else {
 			s.scratch.args = args
 			s.dispatch(args)
-			if s.gate|srv.gate.Load() == 0 {
+			if s.ungated() {
 				s.scratch.batch.learn(data[:n], args)
 				s.scratch.takes.learn(s, data[:n], args)
 			}
