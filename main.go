@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -47,7 +46,7 @@ func run(args []string) error {
 
 // serve runs the daemon until a signal or SHUTDOWN ends it.
 func serve(cfg *resp.Config, memoryGiven bool) error {
-	log := newLog(cfg)
+	log := cli.NewLog(os.Stderr, cfg)
 	memoryFrom := memory.Limit(cfg, memoryGiven, memory.OfContainer(os.DirFS("/")), log)
 	disk := cfg.Persistence()
 	clock := resp.NewClock()
@@ -87,16 +86,4 @@ func serve(cfg *resp.Config, memoryGiven bool) error {
 	}
 	log.Info("stopped")
 	return nil
-}
-
-func newLog(cfg *resp.Config) *slog.Logger {
-	level := new(slog.LevelVar)
-	cfg.OnLogLevel(func(name string) {
-		level.Set(map[string]slog.Level{"debug": slog.LevelDebug, "verbose": resp.LevelVerbose, "notice": slog.LevelInfo, "warning": slog.LevelWarn}[name])
-	})
-	options := &slog.HandlerOptions{Level: level}
-	if cfg.LogFormat() == "json" {
-		return slog.New(slog.NewJSONHandler(os.Stderr, options))
-	}
-	return slog.New(slog.NewTextHandler(os.Stderr, options))
 }

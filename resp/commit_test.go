@@ -90,6 +90,31 @@ func TestADiskThatIsFull(t *testing.T) {
 	})
 }
 
+// A write whose reply is not sent is not answered by what the disk says either, whatever follows it.
+func TestWritesWithoutReplyOnADiskThatIsFull(t *testing.T) {
+	const call, misconf = "CL.THROTTLE k 4 1 86400\r\n", "-MISCONF Errors writing to the AOF file: no space left on device\r\n"
+	long := strings.Repeat("x", 100)
+	echo, echoed := frame("ECHO", long), "$100\r\n"+long+"\r\n"
+	for name, test := range map[string]struct{ send, want string }{
+		"CLIENT REPLY SKIP": {"CLIENT REPLY SKIP\r\n" + call + echo, echoed},
+		"CLIENT REPLY OFF":  {"CLIENT REPLY OFF\r\n" + call + call + "CLIENT REPLY ON\r\n" + echo, "+OK\r\n" + echoed},
+		"in a script":       {evalCall("redis.call('CL.THROTTLE', 'k', '4', '1', '86400') return '"+long+"'") + echo, misconf + echoed},
+		"before a panic":    {"MULTI\r\nCL.TAKE k 1/1s\r\nBOOM\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n-" + errInternal + "\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := &fullDisk{}
+			carrierTest{files: disk, rows: []*command{boomRow}}.run(t, func(t *testing.T, srv *Server, addr string) {
+				disk.full.Store(true)
+				defer disk.full.Store(false)
+				dialTest(t, addr).ask(test.send, test.want)
+				if srv.persist.Refusal() == nil {
+					t.Error("nothing was written")
+				}
+			})
+		})
+	}
+}
+
 // A policy or a rule that found out that it cannot be written is in force, and one that follows is not.
 func TestSettingsOnADiskThatIsFull(t *testing.T) {
 	disk := &fullDisk{}

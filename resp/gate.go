@@ -50,3 +50,6 @@ func (g *serverGate) set(bit gate, on bool) {
 		g.word.And(^uint32(bit))
 	}
 }
+
+// ungated says that nobody needs to look at single commands.
+func (s *Session) ungated() bool { return s.gate|s.srv.gate.Load() == 0 }

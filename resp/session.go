@@ -1,11 +1,6 @@
 package resp
 
 import (
-	"bytes"
-	"context"
-	"fmt"
-	"strings"
-
 	"celld/resp/transport"
 	"celld/resp/wire"
 	"celld/store"
@@ -194,7 +189,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 		}
 		s.scratch.mark = len(s.out)
 		limits := s.frameLimits()
-		if s.gate|srv.gate.Load() == 0 && s.reader.Idle() {
+		if s.ungated() && s.reader.Idle() {
 			n := s.throttle(data, limits.MaxBulk)
 			if n == 0 {
 				n = s.takes(data, limits.MaxBulk)
@@ -223,7 +218,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 		} else {
 			s.scratch.args = args
 			s.dispatch(args)
-			if s.gate|srv.gate.Load() == 0 {
+			if s.ungated() {
 				s.scratch.batch.learn(data[:n], args)
 				s.scratch.takes.learn(s, data[:n], args)
 			}
@@ -264,133 +259,6 @@ func (s *Session) keep(rest []byte) {
 	}
 	s.client.queryBytes.Store(int64(len(s.in)))
 	s.client.txBytes.Store(int64(s.tx.bytes))
-}
-
-// dispatch runs one command: finds its row, checks what every command's rows have in common, and calls its handler.
-func (s *Session) dispatch(args [][]byte) {
-	s.gate.set(gateSkip, s.gate.has(gateSkipNext))
-	s.gate.set(gateSkipNext, false)
-	mark := len(s.out)
-	row, text := s.admit(args)
-	switch {
-	case s.end != open:
-	case text != "":
-		s.srv.stats.rejected(row, text)
-		if row != nil && row.name == "exec" { // a refused EXEC ends its transaction
-			s.endTx()
-			text = fmt.Sprintf(errExecRejected, strings.TrimPrefix(text, "ERR "))
-		}
-		s.spoil()
-		s.replyError("%s", text)
-	case s.gate.has(gateMulti) && row.flags&immediate == 0:
-		s.queue(row, args)
-	default:
-		s.call(row, args)
-		if s.tracked(row) {
-			s.invalidate(row.keysOf(args))
-		}
-	}
-	s.endCaching(row)
-	if s.silent() {
-		s.out = s.out[:mark]
-		s.unwrite(mark)
-	}
-	s.gate.set(gateSkip, false)
-}
-
-// admit returns the row of a command, or the text of the error that it is answered with.
-func (s *Session) admit(args [][]byte) (*command, string) {
-	row := s.srv.commands.find(args[0])
-	if row == nil {
-		if isHTTP(args[0]) {
-			s.srv.log.Log(context.Background(), LevelVerbose, "a browser or HTTP client speaks to this port, closed", "client", s.client.addr)
-			s.end = atOnce
-		}
-		return nil, unknownCommand(args)
-	}
-	flags := row.flags
-	if len(row.sub) > 0 && len(args) > 1 {
-		sub := row.findSub(args[1])
-		if sub == nil {
-			return row, fmt.Sprintf(errUnknownSubcommand, args[1], upper(row.name))
-		}
-		row = sub
-	}
-	if row.arity > 0 && len(args) != row.arity || len(args) < -row.arity {
-		return row, fmt.Sprintf(errArity, row.fullName())
-	}
-	if s.gate.has(gateAuth) && row.flags&noAuth == 0 {
-		return row, errNoAuth
-	}
-	if (flags|row.flags)&loading == 0 && s.srv.gate.has(gateLoading) {
-		return row, errLoading
-	}
-	if (flags|row.flags)&allowBusy == 0 && s.srv.gate.has(gateBusy) {
-		return row, errBusy
-	}
-	return row, ""
-}
-
-// isHTTP recognises what a web page can make a browser send to a port on its own machine. As in Redis, the connection is
-// closed before the lines that the page chose are read as commands.
-func isHTTP(name []byte) bool {
-	return bytes.EqualFold(name, []byte("POST")) || bytes.EqualFold(name, []byte("host:"))
-}
-
-// call runs a row's handler, and accounts for it.
-//
-// Rows that are fast share the batch's time, as a clock read for each would cost a quarter of a decision; the others are
-// timed one by one, as only they can be slow. Below a millisecond of slowlog-log-slower-than, every command is timed, and so
-// is what EXEC runs, as its own time has theirs in it.
-func (s *Session) call(row *command, args [][]byte) {
-	s.client.lastCommand.Store(row)
-	if row.flags&write != 0 {
-		if err := s.srv.persist.Refusal(); err != nil {
-			s.srv.stats.rejected(row, errMisconf)
-			s.replyError(errMisconf, err)
-			return
-		}
-	}
-	mark := len(s.out)
-	if row.flags&fast != 0 && !s.srv.gate.has(gateTimed) && !s.tx.running && !big(args) {
-		row.run(s, args)
-		s.scratch.stats.count(row, 1)
-	} else {
-		inExec := s.tx.running
-		startNS := s.srv.clock()
-		row.run(s, args)
-		tookNS := s.srv.clock() - startNS
-		s.scratch.stats.countSlow(row, tookNS, inExec)
-		s.srv.slowlog.add(s, row, args, tookNS)
-		s.srv.slow(latencyEventOf(row), startNS+tookNS, tookNS)
-	}
-	if mark < len(s.out) && s.out[mark] == '-' {
-		s.failed(row, s.out[mark:])
-	}
-	if row.flags&write != 0 && s.srv.synchronous {
-		s.noteWrites(mark, 1)
-	}
-	if s.srv.gate.has(gateMonitored) && row.flags&(admin|skipMonitor) == 0 { // after it has run, as in Redis: who RESETs does not see that
-		s.srv.feedMonitors(s, args)
-	}
-}
-
-// manyArgs and manyBytes are what a fast command may be given and stay below a millisecond: a key takes 0.5 to 2 µs.
-const (
-	manyArgs  = 64
-	manyBytes = 16 << 10
-)
-
-// big reports arguments that make a command slow, though its row is fast.
-func big(args [][]byte) bool {
-	if len(args) > manyArgs {
-		return true
-	}
-	bytes := 0
-	for _, arg := range args {
-		bytes += len(arg)
-	}
-	return bytes > manyBytes
 }
 
 // overOutput ends a connection whose one reply is over the output limit, before all of it is gathered. Commands whose

@@ -119,3 +119,18 @@ func TestCommandStatsLeaveOutTheWait(t *testing.T) {
 		t.Errorf("PING took %d ns by its statistics, want 0", got)
 	}
 }
+
+// The slow log keeps no secret, whatever command has it.
+func TestSlowlogKeepsNoSecrets(t *testing.T) {
+	c := newWorld(t, "slowlog-log-slower-than", "0", "requirepass", "hunter1").connect()
+	c.want("AUTH hunter1", "+OK\r\n")
+	c.do("HELLO", "2", "AUTH", "default", "hunter1")
+	c.want("CONFIG SET requirepass hunter2", "+OK\r\n")
+	c.want("MULTI", "+OK\r\n")
+	c.want("CONFIG SET requirepass hunter3", "+QUEUED\r\n")
+	c.want("EXEC", "*1\r\n+OK\r\n")
+	got := c.do("SLOWLOG", "GET")
+	if strings.Contains(got, "hunter") || strings.Count(got, "$6\r\nCONFIG\r\n$3\r\nSET\r\n$10\r\n(redacted)\r\n$10\r\n(redacted)\r\n") != 2 {
+		t.Errorf("%q", got)
+	}
+}

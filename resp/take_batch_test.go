@@ -34,3 +34,17 @@ func TestAPolicyThatChangesBesideAPipeline(t *testing.T) {
 		}
 	}
 }
+
+// A pipeline goes by the log-max of now.
+func TestAPipelineUnderAnotherLogMax(t *testing.T) {
+	call := frame("CL.TAKE", "k", "9/1m,algo=log", "PEEK")
+	c := newWorld(t).connect()
+	reply := c.send(call)
+	refused := newWorld(t, "log-max", "8").connect().send(call)
+	if !strings.HasPrefix(refused, "-") {
+		t.Fatalf("%q", refused)
+	}
+	if got := c.send(call + call + "CONFIG SET log-max 8\r\n" + call + call + "CONFIG SET log-max 9\r\n" + call); got != reply+reply+"+OK\r\n"+refused+refused+"+OK\r\n"+reply {
+		t.Errorf("%q", got)
+	}
+}

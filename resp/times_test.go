@@ -83,6 +83,15 @@ func TestLatencyStats(t *testing.T) {
 			t.Errorf("no line %q in %q", line, info)
 		}
 	}
+	info = c.do("INFO", "commandstats")
+	for _, line := range []string{
+		"cmdstat_fast:calls=2,usec=4000,usec_per_call=2000.00,", "cmdstat_ping:calls=2,usec=2000,usec_per_call=1000.00,",
+		"cmdstat_slow:calls=1,usec=50000,usec_per_call=50000.00,", "cmdstat_exec:calls=1,usec=3000,usec_per_call=3000.00,",
+	} {
+		if !strings.Contains(info, line) {
+			t.Errorf("no line %q in %q", line, info)
+		}
+	}
 	c.want("LATENCY HISTOGRAM ping slow nosuch", "*4\r\n$4\r\nping\r\n*4\r\n$5\r\ncalls\r\n:2\r\n$14\r\nhistogram_usec\r\n*2\r\n:1056\r\n:2\r\n"+
 		"$4\r\nslow\r\n*4\r\n$5\r\ncalls\r\n:1\r\n$14\r\nhistogram_usec\r\n*2\r\n:67633\r\n:1\r\n")
 	c.do("CONFIG", "RESETSTAT")
