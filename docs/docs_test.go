@@ -144,14 +144,34 @@ func TestDesignNamesCode(t *testing.T) {
 		if regexp.MustCompile(`func \(\w+ \*?` + names[1] + `\) ` + names[2] + `\(`).MatchString(code.String()) {
 			continue
 		}
-		_, fields, _ := strings.Cut(code.String(), "type "+names[1]+" struct {")
-		fields, _, _ = strings.Cut(fields, "\n}")
-		if !regexp.MustCompile(`(?m)^\t(\w+, )*` + names[2] + `\b`).MatchString(fields) {
+		body := regexp.MustCompile(`(?s)\ntype ` + names[1] + ` (?:struct|interface) \{(.*?)\n\}`).FindString(code.String())
+		if !regexp.MustCompile(`(?m)^\t(\w+, )*` + names[2] + `\b`).MatchString(body) {
 			t.Errorf("there is no %s", span[1])
 		}
 	}
 	if found < 10 {
 		t.Errorf("%d names were looked for", found)
+	}
+}
+
+// TestDesignNamesFiles looks for the methods that docs/design.md says are in a file: `Session.Serve` in `resp/session.go`.
+func TestDesignNamesFiles(t *testing.T) {
+	text := strings.Join(strings.Fields(pages(t)["docs/design.md"]), " ")
+	said := regexp.MustCompile("((?:`[A-Za-z]+\\.[A-Za-z]+`(?:, | and )?)+) in `([a-z/_]+\\.go)`").FindAllStringSubmatch(text, -1)
+	for _, s := range said {
+		code, err := os.ReadFile("../" + s[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range codeSpan.FindAllStringSubmatch(s[1], -1) {
+			typ, method, _ := strings.Cut(name[1], ".")
+			if !regexp.MustCompile(`(?m)^func \(\w+ \*?` + typ + `\) ` + method + `\(`).Match(code) {
+				t.Errorf("%s is not in %s", name[1], s[2])
+			}
+		}
+	}
+	if len(said) < 10 {
+		t.Errorf("%d methods are said to be in a file", len(said))
 	}
 }
 
