@@ -29,6 +29,7 @@ type Session struct {
 	reader  wire.FrameReader
 	out     []byte
 	scratch *scratch // lent for the time of a batch
+	waits   *batch   // the limiter has not answered yet: nothing is served
 	nowNS   int64    // read once a batch
 
 	// These together, so that all is within 512 bytes: the next larger size that memory comes in is 576.
@@ -76,6 +77,8 @@ func (s *Session) Serve(data []byte) (more bool) {
 	case len(data) > 0:
 		s.client.lastNS.Store(startNS)
 		s.srv.stats.inputBytes.Add(int64(len(data)))
+	case s.waits != nil: // which is not being idle
+		s.client.lastNS.Store(startNS)
 	case !s.unserved && s.Overdue():
 		s.end = atOnce
 	}
@@ -115,11 +118,14 @@ func (s *Session) Serve(data []byte) (more bool) {
 	}
 	s.giveBack()
 	if s.end != open {
-		s.in, s.unserved = nil, false
+		s.in, s.unserved, s.waits = nil, false, nil
 		s.tr.Close(s.end == atOnce)
 		return false
 	}
 	s.keep(data)
+	if s.waits != nil {
+		s.tr.Pause(false)
+	}
 	return s.unserved
 }
 
@@ -134,7 +140,7 @@ func (s *Session) broken() {
 	if !s.silent() {
 		out = append(out, "-"+errInternal+"\r\n"...)
 	}
-	s.scratch, s.out, s.in = nil, nil, nil
+	s.scratch, s.out, s.in, s.waits = nil, nil, nil, nil
 	s.end, s.unserved = afterReply, false
 	s.tx.discard()
 	s.tr.Send(out)
@@ -181,6 +187,9 @@ func (s *Session) giveBack() {
 // send. It returns what is left, and whether there may be another command in it.
 func (s *Session) run(data []byte) (rest []byte, more bool) {
 	srv := s.srv
+	if s.waits != nil && !s.waits.answered.Load() {
+		return data, false
+	}
 	if !srv.world.TryRLock() { // EXEC takes it for writing, so that a transaction runs alone
 		srv.world.RLock()
 		s.nowNS = srv.clock() // what was waited for is no command's time
@@ -188,23 +197,31 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	defer srv.world.RUnlock()
 	s.scratch.stats.startNS = s.nowNS
 	defer func() { s.scratch.endNS = s.scratch.stats.finish(s) }()
-	for s.end == open && len(data) > 0 {
+	s.resume()
+	for s.end == open && s.waits == nil && len(data) > 0 {
 		if len(s.out) >= flushAt || s.scratch.stats.slowNS > sliceNS {
 			return data, true
 		}
 		s.scratch.mark = len(s.out)
 		limits := s.frameLimits()
+		var args [][]byte
+		var n int
 		if s.gate|srv.gate.Load() == 0 && s.reader.Idle() {
-			n := s.throttle(data, limits.MaxBulk)
-			if n == 0 {
-				n = s.takes(data, limits.MaxBulk)
+			var calls int
+			if calls, n = s.gather(data, limits); calls > 0 {
+				s.askBatch()
+				data = data[calls:]
+				if n == 0 || s.waits != nil {
+					continue
+				}
+				s.scratch.mark = len(s.out)
 			}
-			if n > 0 {
-				data = data[n:]
-				continue
-			}
+			args = s.scratch.args
 		}
-		args, n, err := s.reader.Next(data, s.scratch.args, limits)
+		var err error
+		if n == 0 {
+			args, n, err = s.reader.Next(data, s.scratch.args, limits)
+		}
 		if err != nil {
 			srv.stats.protocolErrors.Add(1)
 			srv.stats.rejected(nil, err.Error())
@@ -223,10 +240,6 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 		} else {
 			s.scratch.args = args
 			s.dispatch(args)
-			if s.gate|srv.gate.Load() == 0 {
-				s.scratch.batch.learn(data[:n], args)
-				s.scratch.takes.learn(s, data[:n], args)
-			}
 		}
 		data = data[n:]
 	}
@@ -245,7 +258,7 @@ func (s *Session) silent() bool { return s.gate.has(gateReplyOff | gateSkip) }
 // keep stores what is unserved, or the start of an unfinished command until the rest arrives. It ends the connection where that
 // command, with what a transaction has queued, is more than the limit.
 func (s *Session) keep(rest []byte) {
-	if held := len(rest) + s.reader.Held() + s.tx.bytes; !s.unserved && held > int(s.srv.cfg.queryBufferLimit.Get()) {
+	if held := len(rest) + s.reader.Held() + s.tx.bytes; !s.unserved && s.waits == nil && held > int(s.srv.cfg.queryBufferLimit.Get()) {
 		s.srv.warnSeldom("client is over its query buffer limit, closed", "client", s.client.addr, "bytes", held)
 		s.srv.stats.queryLimitCloses.Add(1)
 		s.end, s.in = atOnce, nil
@@ -294,6 +307,9 @@ func (s *Session) dispatch(args [][]byte) {
 	if s.silent() {
 		s.out = s.out[:mark]
 		s.unwrite(mark)
+		if s.waits != nil {
+			s.waits.muted = true
+		}
 	}
 	s.gate.set(gateSkip, false)
 }
@@ -352,6 +368,7 @@ func (s *Session) call(row *command, args [][]byte) {
 		}
 	}
 	mark := len(s.out)
+	s.scratch.asked = false
 	if row.flags&fast != 0 && !s.srv.gate.has(gateTimed) && !s.tx.running && !big(args) {
 		row.run(s, args)
 		s.scratch.stats.count(row, 1)
@@ -364,11 +381,13 @@ func (s *Session) call(row *command, args [][]byte) {
 		s.srv.slowlog.add(s, row, args, tookNS)
 		s.srv.slow(latencyEventOf(row), startNS+tookNS, tookNS)
 	}
-	if mark < len(s.out) && s.out[mark] == '-' {
-		s.failed(row, s.out[mark:])
-	}
-	if row.flags&write != 0 && s.srv.synchronous {
-		s.noteWrites(mark, 1)
+	if row.flags&decides == 0 || !s.scratch.asked { // else its answer has been accounted for, or will be
+		if mark < len(s.out) && s.out[mark] == '-' {
+			s.failed(row, s.out[mark:])
+		}
+		if row.flags&write != 0 && s.srv.synchronous {
+			s.noteWrites(mark, 1)
+		}
 	}
 	if s.srv.gate.has(gateMonitored) && row.flags&(admin|skipMonitor) == 0 { // after it has run, as in Redis: who RESETs does not see that
 		s.srv.feedMonitors(s, args)
@@ -414,7 +433,7 @@ func (s *Session) access() store.Access {
 
 // Closed is called by the transport, once, when the connection is gone.
 func (s *Session) Closed() {
-	s.end = atOnce
+	s.end, s.waits = atOnce, nil
 	s.tx.discard()
 	s.setMonitor(false)
 	if s.round != nil { // no transport will confirm it

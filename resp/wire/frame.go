@@ -65,7 +65,7 @@ const (
 // slice where room is too small.
 func (r *FrameReader) Next(buf []byte, room [][]byte, limits Limits) (args [][]byte, n int, err error) {
 	if r.Idle() {
-		if args, n := whole(buf, room[:0], limits); n > 0 {
+		if args, n := Whole(buf, room, limits); n > 0 {
 			return args, n, nil
 		}
 	}
@@ -124,9 +124,9 @@ func (r *FrameReader) Next(buf []byte, room [][]byte, limits Limits) (args [][]b
 	return args, r.done(), nil
 }
 
-// whole reads a command that is all there and as clients write it, in one pass. For anything else it returns 0. It is tried
-// once a command: what it did is not kept.
-func whole(buf []byte, args [][]byte, limits Limits) (_ [][]byte, n int) {
+// Whole reads an array that is all there and as clients write it, in one pass, and returns its arguments as Next does, and its
+// length in bytes. For anything else the length is 0, and Next is to look at it.
+func Whole(buf []byte, room [][]byte, limits Limits) (args [][]byte, n int) {
 	if len(buf) == 0 || buf[0] != '*' || !limits.Authed {
 		return nil, 0
 	}
@@ -134,6 +134,7 @@ func whole(buf []byte, args [][]byte, limits Limits) (_ [][]byte, n int) {
 	if !ok || count == 0 || count > limits.MaxArgs {
 		return nil, 0
 	}
+	args = room[:0]
 	for range count {
 		if n >= len(buf) || buf[n] != '$' {
 			return nil, 0
