@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -20,7 +21,7 @@ func (d *discard) Meanwhile(bool)    {}
 func (d *discard) Resume()           {}
 
 // benchSession is a session on the real clock whose pipelines of the given depth go round all the keys.
-func benchSession(tb testing.TB, depth, keys int, quantity func(i int) string) (s *Session, d *discard, pipelines [][]byte) {
+func benchSession(tb testing.TB, depth, keys int, call func(key string, i int) string) (s *Session, d *discard, pipelines [][]byte) {
 	d = &discard{}
 	srv := NewServer(Options{Config: NewConfig(), Store: store.New(store.Options{})})
 	s, _ = srv.NewSession(d, Peer{Remote: remoteAddr, Local: localAddr})
@@ -28,7 +29,7 @@ func benchSession(tb testing.TB, depth, keys int, quantity func(i int) string) (
 	for k := 0; k < keys; {
 		var b strings.Builder
 		for range depth {
-			b.WriteString(frame("CL.THROTTLE", fmt.Sprintf("key:%012d", k%keys), "15", "30", "60", quantity(k)))
+			b.WriteString(call(fmt.Sprintf("key:%012d", k%keys), k))
 			k++
 		}
 		pipelines = append(pipelines, []byte(b.String()))
@@ -43,41 +44,62 @@ func benchSession(tb testing.TB, depth, keys int, quantity func(i int) string) (
 }
 
 // BenchmarkServe is the cost of one decision from request bytes to reply bytes, without the kernel: by the depth of the
-// pipeline, and with calls that are alike or differ in their quantity.
+// pipeline, and by how many limits take turns.
 func BenchmarkServe(b *testing.B) {
 	for _, depth := range []int{1, 16, 128} {
-		for name, quantity := range map[string]func(int) string{
-			"alike": func(int) string { return "1" },
-			"mixed": func(i int) string { return fmt.Sprint(1 + i%2) },
-		} {
-			b.Run(fmt.Sprintf("P=%d/%s", depth, name), func(b *testing.B) {
-				s, d, pipelines := benchSession(b, depth, 1024, quantity)
-				b.ReportAllocs()
-				before := d.bytes
-				for i := 0; b.Loop(); i++ {
-					s.Serve(pipelines[i%len(pipelines)])
-				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*depth), "ns/decision")
-				if least := b.N * depth * len("*5\r\n:0\r\n:1\r\n:0\r\n:1\r\n:1\r\n"); d.bytes-before < least {
-					b.Fatalf("%d bytes of replies, at least %d expected", d.bytes-before, least)
-				}
+		for _, limits := range []int{1, 2, 5, 8} {
+			b.Run(fmt.Sprintf("P=%d/limits=%d", depth, limits), func(b *testing.B) {
+				benchServe(b, depth, func(key string, i int) string {
+					return frame("CL.THROTTLE", key, "15", "30", "60", fmt.Sprint(1+i%limits))
+				})
+			})
+		}
+		b.Run(fmt.Sprintf("P=%d/limits=2,mixed", depth), func(b *testing.B) {
+			random := rand.New(rand.NewPCG(1, 2))
+			benchServe(b, depth, func(key string, _ int) string {
+				return frame("CL.THROTTLE", key, "15", "30", "60", fmt.Sprint(1+random.IntN(2)))
+			})
+		})
+	}
+}
+
+// BenchmarkServeTake is BenchmarkServe with CL.TAKE.
+func BenchmarkServeTake(b *testing.B) {
+	for _, depth := range []int{1, 16} {
+		for _, limits := range []int{1, 5, 8} {
+			b.Run(fmt.Sprintf("P=%d/limits=%d", depth, limits), func(b *testing.B) {
+				benchServe(b, depth, func(key string, i int) string {
+					return frame("CL.TAKE", key, fmt.Sprintf("%d/1m", 100+i%limits))
+				})
 			})
 		}
 	}
 }
 
+func benchServe(b *testing.B, depth int, call func(key string, i int) string) {
+	s, d, pipelines := benchSession(b, depth, 1024, call)
+	b.ReportAllocs()
+	before := d.bytes
+	for i := 0; b.Loop(); i++ {
+		s.Serve(pipelines[i%len(pipelines)])
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*depth), "ns/decision")
+	if least := b.N * depth * len("*5\r\n:0\r\n:1\r\n:0\r\n:1\r\n:1\r\n"); d.bytes-before < least {
+		b.Fatalf("%d bytes of replies, at least %d expected", d.bytes-before, least)
+	}
+}
+
 // A decision about a key that is there allocates nothing, from the first byte of the request to the last of the reply.
 func TestServeAllocatesNothing(t *testing.T) {
-	for name, quantity := range map[string]func(int) string{
-		"alike": func(int) string { return "1" },
-		"mixed": func(i int) string { return fmt.Sprint(1 + i%2) },
-	} {
+	for _, limits := range []int{1, 2, 5, 8} {
 		// The pool of scratches may drop one, and does so at random under the race detector; that is a few allocations
 		// a batch at most.
 		const decisions = 512
-		s, _, pipelines := benchSession(t, decisions, decisions, quantity)
+		s, _, pipelines := benchSession(t, decisions, decisions, func(key string, i int) string {
+			return frame("CL.THROTTLE", key, "15", "30", "60", fmt.Sprint(1+i%limits))
+		})
 		if n := testing.AllocsPerRun(100, func() { s.Serve(pipelines[0]) }); n > decisions/16 {
-			t.Errorf("%s: %v allocations for %d decisions", name, n, decisions)
+			t.Errorf("%d limits: %v allocations for %d decisions", limits, n, decisions)
 		}
 	}
 }

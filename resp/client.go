@@ -22,8 +22,8 @@ type client struct {
 	lastCommand atomic.Pointer[command]
 	queryBytes  atomic.Int64 // of an unfinished command
 	txBytes     atomic.Int64
-	txLen       atomic.Int64 // queued commands, -1 outside of MULTI
 	unsent      atomic.Int64 // reply bytes that the peer had not taken when its transport last looked
+	txLen       atomic.Int32 // queued commands, -1 outside of MULTI
 	protocol    atomic.Int32 // 2 or 3
 	watching    atomic.Int32
 	tracking    atomic.Uint32

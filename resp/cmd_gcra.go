@@ -10,26 +10,23 @@ import (
 	"celld/cell"
 )
 
-// cmdGCRA is the command that Redis 8.8 nearly had, in its words (src/gcra.c and src/commands/gcra.json of its repository). It
+// readGCRA reads the command that Redis 8.8 nearly had, in its words (src/gcra.c and src/commands/gcra.json of its repository). It
 // keeps a TAT, as CL.THROTTLE does, and so may be asked for the same keys.
-func cmdGCRA(s *Session, args [][]byte) {
+func readGCRA(_ *Session, f *form, args [][]byte) (text string) {
 	call, text := parseGCRA(args)
 	if text != "" {
-		s.replyError("%s", text)
-		return
+		return text
 	}
 	limit, quantity, err := call.Limit()
 	var outOfRange *cell.RangeError
 	if errors.As(err, &outOfRange) {
-		s.replyError(errGCRAOverflow, map[string]string{"tokens": "TOKENS", "max_burst": "max_burst"}[outOfRange.Param])
-		return
+		return formatError(errGCRAOverflow, map[string]string{"tokens": "TOKENS", "max_burst": "max_burst"}[outOfRange.Param])
 	}
-	d, err := s.srv.store.Throttle(args[1], limit, quantity, s.access())
-	if err != nil {
-		s.replyThrottleError(err)
-		return
-	}
-	s.scratch.stats.decided.throttle(&d, limit.Capacity())
+	f.limit, f.quantity = limit, quantity
+	return ""
+}
+
+func (s *Session) replyGCRA(d *cell.Decision) {
 	s.replyArray(5)
 	s.replyBool(d.Limited)
 	s.replyInt(d.Limit)

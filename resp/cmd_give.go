@@ -1,25 +1,32 @@
 package resp
 
+import "celld/store"
+
 // cmdGive is CL.GIVE key limit n. It gives back what was taken, and answers how much it gave back.
 func cmdGive(s *Session, args [][]byte) {
-	limit, text := s.limit(args[2])
+	f := &s.scratch.single
+	f.reset(s.srv.commands.give)
+	text := f.readLimit(s, args[2])
+	n, ok := parseInt(args[3])
+	switch {
+	case text != "":
+	case !ok:
+		text = errNotInteger
+	case n < 0:
+		text = errGive
+	case n == 0:
+		s.replyInt(0)
+		return
+	}
 	if text != "" {
 		s.replyError("%s", text)
 		return
 	}
-	n, ok := parseInt(args[3])
-	if !ok {
-		s.replyError(errNotInteger)
-		return
-	}
-	if n < 0 {
-		s.replyError(errGive)
-		return
-	}
-	given, err := s.srv.store.Give(args[1], limit.Literal, limit.policy, n, s.access())
-	if err != nil {
-		s.replyStoreError(err)
-		return
-	}
-	s.replyInt(given)
+	f.gives, f.reply = n, (*Session).replyGiven
+	b := s.batch()
+	b.addGive(f, args[1])
+	b.forms[0] = f
+	s.ask()
 }
+
+func (s *Session) replyGiven(_ *form, r *store.TakeRequest) { s.replyInt(-r.Taken.Granted) }

@@ -1,58 +1,44 @@
 package resp
 
-import (
-	"celld/store"
-)
+import "celld/store"
 
-// cmdMultiTake is CL.MTAKE n key limit [key limit ...] [options]: several keys at one instant, all or none.
-func cmdMultiTake(s *Session, args [][]byte) {
+// readMultiTake reads CL.MTAKE n key limit [key limit ...] [options]: several keys at one instant, all or none.
+func readMultiTake(s *Session, f *form, args [][]byte) (text string) {
 	pairs, ok := parseInt(args[1])
 	switch {
 	case !ok:
-		s.replyError(errNotInteger)
-		return
+		return errNotInteger
 	case pairs < 1 || pairs > store.MaxLimits:
-		s.replyError(errPairs, store.MaxLimits)
-		return
+		return formatError(errPairs, store.MaxLimits)
 	case int64(len(args)-2) < 2*pairs:
-		s.replyError(errPairsMissing)
-		return
+		return errPairsMissing
 	}
-	t := takeCall{calls: s.scratch.calls[:0], TakeOptions: store.TakeOptions{Cost: 1}}
 	for i := range int(pairs) {
-		limit, text := s.limit(args[2+2*i+1])
-		if text != "" {
-			s.replyError("%s", text)
-			return
+		if text = f.readLimit(s, args[2+2*i+1]); text != "" {
+			return text
 		}
-		t.calls = append(t.calls, store.Call{Key: args[2+2*i], Limit: limit.Literal, Policy: limit.policy})
 	}
-	s.scratch.calls = t.calls
-	text := t.parseOptions(args[2+2*pairs:])
-	if text == "" && t.full {
+	f.call.Cost, f.reply = 1, (*Session).replyMultiTaken
+	if text = f.call.parseOptions(args[2+2*pairs:]); text == "" && f.call.full {
 		text = errFull
 	}
-	if text != "" {
-		s.replyError("%s", text)
-		return
-	}
-	taken, err := s.take(&t, takeAllowed)
-	if err != nil {
-		s.replyStoreError(err)
-		return
-	}
+	return text
+}
+
+func (s *Session) replyMultiTaken(f *form, r *store.TakeRequest) {
+	t, taken := &f.call, &r.Taken
 	index := int64(0)
 	if taken.Limited {
 		index = int64(taken.Binding) + 1
 	}
-	s.replyArray(1 + len(t.calls))
+	s.replyArray(1 + len(r.Calls))
 	s.replyArray(5)
 	s.replyBool(taken.Limited)
 	s.replyInt(index)
 	s.replyInt(taken.Granted)
 	s.replyInt(t.wait(taken.RetryAfterNS))
 	s.replyInt(0)
-	for i := range t.calls {
-		s.replyDecision(&t, &t.calls[i].Decision)
+	for i := range r.Calls {
+		s.replyDecision(t, &r.Calls[i].Decision)
 	}
 }

@@ -147,7 +147,7 @@ func (r *scriptRun) dispatch(args [][]byte) {
 		text = fmt.Sprintf(errScriptUnknown, name)
 	case row.arity > 0 && len(args) != row.arity || len(args) < -row.arity:
 		text = errScriptArity
-	case row.flags&noScript != 0 || row.parent != nil && row.parent.flags&noScript != 0:
+	case row.flags&noScript != 0 || row.flags&decides != 0 && r.s.srv.answersLater || row.parent != nil && row.parent.flags&noScript != 0:
 		text = errScriptRefused
 	case row.flags&write != 0 && r.readOnly:
 		text = errScriptReadOnly

@@ -10,9 +10,8 @@ import (
 	"celld/store"
 )
 
-// takeCall is one CL.TAKE or CL.MTAKE, without its time.
+// takeCall is what a CL.TAKE or CL.MTAKE says beside keys and limits.
 type takeCall struct {
-	calls []store.Call
 	store.TakeOptions
 	cost bool // COST was given
 	us   bool // times in microseconds
@@ -80,36 +79,22 @@ func isLimit(arg []byte) bool {
 	return len(arg) > 0 && ('0' <= arg[0] && arg[0] <= '9' || arg[0] == '@') || bytes.IndexByte(arg, '/') >= 0
 }
 
-func cmdTake(s *Session, args [][]byte) {
-	t := takeCall{calls: s.scratch.calls[:0], TakeOptions: store.TakeOptions{Cost: 1}}
+// readTake reads a CL.TAKE.
+func readTake(s *Session, f *form, args [][]byte) (text string) {
 	rest := args[2:]
 	for first := true; len(rest) > 0 && (first || isLimit(rest[0])); first, rest = false, rest[1:] {
-		limit, text := s.limit(rest[0])
-		if text == "" && len(t.calls) == store.MaxLimits {
-			text = formatError(errTooManyLimits, store.MaxLimits)
+		if text = f.readLimit(s, rest[0]); text != "" {
+			return text
 		}
-		if text != "" {
-			s.replyError("%s", text)
-			return
-		}
-		t.calls = append(t.calls, store.Call{Key: args[1], Limit: limit.Literal, Policy: limit.policy})
 	}
-	s.scratch.calls = t.calls
-	if text := t.parseOptions(rest); text != "" {
-		s.replyError("%s", text)
-		return
-	}
-	taken, err := s.take(&t, takeAllowed)
-	if err != nil {
-		s.replyStoreError(err)
-		return
-	}
-	s.replyTaken(&t, &taken)
+	f.call.Cost, f.reply = 1, (*Session).replyTaken
+	return f.call.parseOptions(rest)
 }
 
 // replyTaken answers with an array in RESP3, too: callers would mistake what ioredis and go-redis make of a map for "limited".
-func (s *Session) replyTaken(t *takeCall, taken *store.Taken) {
-	binding := &t.calls[taken.Binding].Decision
+func (s *Session) replyTaken(f *form, r *store.TakeRequest) {
+	t, taken := &f.call, &r.Taken
+	binding := &r.Calls[taken.Binding].Decision
 	head := "*7\r\n"
 	if t.full {
 		head = "*8\r\n"
@@ -122,20 +107,11 @@ func (s *Session) replyTaken(t *takeCall, taken *store.Taken) {
 	out = wire.AppendInt(out, taken.Granted)
 	s.out = append(out, ":0\r\n"...)
 	if t.full {
-		s.replyArray(len(t.calls))
-		for i := range t.calls {
-			s.replyDecision(t, &t.calls[i].Decision)
+		s.replyArray(len(r.Calls))
+		for i := range r.Calls {
+			s.replyDecision(t, &r.Calls[i].Decision)
 		}
 	}
-}
-
-// take asks the store, and counts the decision: as allowed, or as the kind behind it in the enumeration.
-func (s *Session) take(t *takeCall, allowed decisionKind) (store.Taken, error) {
-	taken, err := s.srv.store.Take(t.calls, t.TakeOptions, s.access())
-	if err == nil {
-		s.scratch.stats.decided.take(allowed, t, taken.Limited)
-	}
-	return taken, err
 }
 
 func (s *Session) replyDecision(t *takeCall, d *cell.Decision) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"celld/cell"
+	"celld/resp/wire"
 	"celld/store"
 )
 
@@ -30,74 +31,83 @@ func parseThrottle(args [][]byte) (call throttleCall, text string) {
 	return throttleCall{params[0], params[1], params[2], params[3]}, ""
 }
 
-func cmdThrottle(s *Session, args [][]byte) {
+// readThrottle reads a CL.THROTTLE.
+func readThrottle(s *Session, f *form, args [][]byte) (text string) {
 	if (len(args) == 3 || len(args) == 4) && len(args[2]) > 0 && args[2][0] == '@' {
-		s.throttleByPolicy(args)
-		return
+		return readThrottleByPolicy(s, f, args)
 	}
 	call, text := parseThrottle(args)
 	if text != "" {
-		s.replyError("%s", text)
-		return
+		return text
 	}
 	limit, err := cell.NewLimit(call.maxBurst, call.count, call.period)
 	if err != nil {
-		s.replyThrottleError(err)
-		return
+		return throttleError(err)
 	}
-	d, err := s.srv.store.Throttle(args[1], limit, call.quantity, s.access())
-	if err != nil {
-		s.replyThrottleError(err)
-		return
-	}
-	if call.quantity > 0 {
-		s.scratch.stats.decided.throttle(&d, limit.Capacity())
-	}
-	s.out = appendReplyStart(s.out, d.Limited, d.Limit)
-	s.out = appendReplyEnd(s.out, &d)
+	f.limit, f.quantity = limit, call.quantity
+	f.allowed = appendReplyStart(f.allowed, false, limit.Capacity())
+	f.limited = appendReplyStart(f.limited, true, limit.Capacity())
+	return ""
 }
 
-// throttleByPolicy is CL.THROTTLE key @name [quantity]: a CL.TAKE with the reply of CL.THROTTLE.
-func (s *Session) throttleByPolicy(args [][]byte) {
+// readThrottleByPolicy is CL.THROTTLE key @name [quantity]: a CL.TAKE with the reply of CL.THROTTLE.
+func readThrottleByPolicy(s *Session, f *form, args [][]byte) (text string) {
 	quantity := int64(1)
 	if len(args) == 4 {
 		var ok bool
 		if quantity, ok = parseSigned(args[3]); !ok {
 			text, _, _ := bytes.Cut(args[3], []byte{0})
-			s.replyError("%s", errThrottleParse+string(text))
-			return
+			return errThrottleParse + string(text)
 		}
 	}
-	limit, text := s.limit(args[2])
-	if text != "" {
-		s.replyError("%s", text)
-		return
+	if text = f.readLimit(s, args[2]); text != "" {
+		return text
 	}
 	if quantity > cell.MaxCost || quantity < -cell.MaxCost {
-		s.replyError(errThrottleRange, "quantity", quantity)
-		return
+		return formatError(errThrottleRange, "quantity", quantity)
 	}
-	t := takeCall{calls: append(s.scratch.calls[:0], store.Call{Key: args[1], Limit: limit.Literal, Policy: limit.policy})}
-	s.scratch.calls = t.calls
-	if quantity < 0 {
-		if _, err := s.srv.store.Give(args[1], limit.Literal, limit.policy, -quantity, s.access()); err != nil {
-			s.replyStoreError(err)
-			return
-		}
-		quantity = 0
+	f.call.Cost, f.gives, f.reply = max(quantity, 0), max(-quantity, 0), (*Session).replyThrottled
+	if f.call.Cost == 0 {
+		f.call.Mode = cell.Peek
 	}
-	if t.Cost = quantity; quantity == 0 {
-		t.Mode = cell.Peek
-	}
-	taken, err := s.take(&t, throttleAllowed)
-	if err != nil {
-		s.replyStoreError(err)
-		return
-	}
-	d := t.calls[0].Decision
-	d.RetryAfterNS = taken.RetryAfterNS
-	s.out = appendReplyStart(s.out, taken.Limited, d.Limit)
+	return ""
+}
+
+// replyThrottled answers a Take in CL.THROTTLE's words.
+func (s *Session) replyThrottled(_ *form, r *store.TakeRequest) {
+	d := r.Calls[0].Decision
+	d.RetryAfterNS = r.Taken.RetryAfterNS
+	s.out = appendReplyStart(s.out, r.Taken.Limited, d.Limit)
 	s.out = appendReplyEnd(s.out, &d)
+}
+
+// appendReply writes the reply to a CL.THROTTLE.
+func (f *form) appendReply(out []byte, d *cell.Decision) []byte {
+	if d.Limited && d.Limit != f.limit.Capacity() { // by a rule
+		out = appendReplyStart(out, true, d.Limit)
+	} else if d.Limited {
+		out = append(out, f.limited...)
+	} else {
+		out = append(out, f.allowed...)
+	}
+	return appendReplyEnd(out, d)
+}
+
+// appendReplyStart writes what the form tells: whether the call is limited, and the limit.
+func appendReplyStart(out []byte, limited bool, capacity int64) []byte {
+	out = wire.AppendBool(wire.AppendArray(out, 5), limited, false)
+	return wire.AppendInt(out, capacity)
+}
+
+// appendReplyEnd writes what the form does not tell: remaining, retry after, reset after.
+func appendReplyEnd(out []byte, d *cell.Decision) []byte {
+	out = wire.AppendInt(out, d.Remaining)
+	if d.RetryAfterNS == cell.Never {
+		out = append(out, ":-1\r\n"...)
+	} else {
+		out = wire.AppendInt(out, retrySeconds(d.RetryAfterNS))
+	}
+	return wire.AppendInt(out, wholeSeconds(d.ResetAfterNS))
 }
 
 // retrySeconds is at least 1: redis-cell says 0 for a wait below 1 ms, and callers spin.
@@ -112,18 +122,14 @@ func wholeSeconds(ns uint64) int64 {
 	return seconds
 }
 
-func (s *Session) replyThrottleError(err error) {
+// throttleError is the text of an error of CL.THROTTLE or GCRA.
+func throttleError(err error) string {
 	var outOfRange *cell.RangeError
 	switch {
 	case errors.Is(err, cell.ErrZeroRate):
-		s.replyError(errThrottleZero)
+		return errThrottleZero
 	case errors.As(err, &outOfRange):
-		s.replyError(errThrottleRange, outOfRange.Param, outOfRange.Value)
-	case errors.Is(err, store.ErrFull):
-		s.replyError(errOOM)
-	case errors.Is(err, store.ErrWrongType):
-		s.replyError(errWrongType)
-	default:
-		s.replyError("ERR %s", err)
+		return formatError(errThrottleRange, outOfRange.Param, outOfRange.Value)
 	}
+	return storeError(err)
 }

@@ -46,7 +46,7 @@ func (s *Session) endTx() {
 
 // queue keeps a command for EXEC. Its arguments are copied, as they lie in the connection's buffer.
 func (s *Session) queue(row *command, args [][]byte) {
-	if row.flags&noMulti != 0 {
+	if row.flags&noMulti != 0 || row.flags&decides != 0 && s.srv.answersLater {
 		s.spoil()
 		s.srv.stats.rejected(row, errNotInMulti)
 		s.replyError(errNotInMulti)
@@ -61,7 +61,7 @@ func (s *Session) queue(row *command, args [][]byte) {
 		return
 	}
 	s.tx.queued = append(s.tx.queued, queuedCommand{row, kept})
-	s.client.txLen.Store(int64(len(s.tx.queued)))
+	s.client.txLen.Store(int32(len(s.tx.queued)))
 	s.replyStatus("QUEUED")
 }
 

@@ -5,17 +5,17 @@ const groupLimit = "limits"
 // commandRows is the command table, by family.
 func commandRows() []*command {
 	return []*command{
-		{name: "cl.throttle", arity: -1, flags: write | denyOOM | module | fast, keys: oneKey, group: "module",
-			usage: "key max_burst count period [quantity]", summary: "Takes from a key's limit if there is enough, and says whether there was.", run: cmdThrottle},
+		{name: "cl.throttle", arity: -1, flags: write | denyOOM | module | fast | decides, keys: oneKey, group: "module",
+			usage: "key max_burst count period [quantity]", summary: "Takes from a key's limit if there is enough, and says whether there was.", read: readThrottle},
 
-		{name: "gcra", arity: -5, flags: write | denyOOM | fast, keys: oneKey, since: "8.8.0", group: "rate_limit",
-			usage: "key max-burst tokens-per-period period [TOKENS count]", summary: "Rate limit via GCRA (Generic Cell Rate Algorithm).", run: cmdGCRA},
+		{name: "gcra", arity: -5, flags: write | denyOOM | fast | decides, keys: oneKey, since: "8.8.0", group: "rate_limit",
+			usage: "key max-burst tokens-per-period period [TOKENS count]", summary: "Rate limit via GCRA (Generic Cell Rate Algorithm).", read: readGCRA},
 
-		{name: "cl.take", arity: -3, flags: write | denyOOM | fast, keys: oneKey, group: groupLimit,
-			usage: "key limit ... [COST n] [PEEK|UPTO|FORCE] [US] [FULL]", summary: "Takes from all given limits of a key, or from none.", cost: "O(N) where N is the number of limits", run: cmdTake},
-		{name: "cl.mtake", arity: -4, flags: write | denyOOM | fast, keys: countedPairs, group: groupLimit,
-			usage: "n key limit [key limit] ... [COST n] [PEEK|UPTO|FORCE] [US]", summary: "Takes from the limits of several keys at the same instant, or from none.", cost: "O(N) where N is the number of pairs", run: cmdMultiTake},
-		{name: "cl.give", arity: 4, flags: write | fast, keys: oneKey, group: groupLimit, usage: "key limit n", summary: "Gives back what was taken from a limit.", run: cmdGive},
+		{name: "cl.take", arity: -3, flags: write | denyOOM | fast | decides, keys: oneKey, group: groupLimit,
+			usage: "key limit ... [COST n] [PEEK|UPTO|FORCE] [US] [FULL]", summary: "Takes from all given limits of a key, or from none.", cost: "O(N) where N is the number of limits", read: readTake},
+		{name: "cl.mtake", arity: -4, flags: write | denyOOM | fast | decides, keys: countedPairs, group: groupLimit,
+			usage: "n key limit [key limit] ... [COST n] [PEEK|UPTO|FORCE] [US]", summary: "Takes from the limits of several keys at the same instant, or from none.", cost: "O(N) where N is the number of pairs", read: readMultiTake},
+		{name: "cl.give", arity: 4, flags: write | fast | decides, keys: oneKey, group: groupLimit, usage: "key limit n", summary: "Gives back what was taken from a limit.", run: cmdGive},
 		{name: "cl.reset", arity: -2, flags: write | fast, keys: allKeys, group: groupLimit, usage: "key ...", summary: "Resets all limits of keys, as DEL does.", cost: "O(N) where N is the number of keys", run: cmdDel},
 		{name: "cl.policy", arity: -2, group: groupLimit, summary: "A container for commands on named limits.", sub: policyRows()},
 		{name: "cl.rule", arity: -2, group: groupLimit, summary: "A container for rules that always allow or always deny keys.", sub: ruleRows()},

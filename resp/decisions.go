@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"celld/cell"
+	"celld/store"
 )
 
 // decisions count what limits have said, for INFO. A call that could take something is allowed or limited, once, however many
@@ -40,19 +41,17 @@ func (n *decisions) throttle(d *cell.Decision, capacity int64) {
 	}
 }
 
-// take counts a call: as allowed, or as the kind after that.
-func (n *decisions) take(allowed decisionKind, t *takeCall, limited bool) {
-	if t.Mode == cell.Peek || t.Cost == 0 {
-		return
-	}
+// take counts a call that could take: as allowed, or as the kind after that.
+func (n *decisions) take(allowed decisionKind, r *store.TakeRequest) {
+	limited := r.Taken.Limited
 	if limited {
 		n[allowed+1]++
 	} else {
 		n[allowed]++
 	}
 	byRule := int64(0)
-	for i := range t.calls {
-		c := &t.calls[i]
+	for i := range r.Calls {
+		c := &r.Calls[i]
 		if limited && c.Decision.Limit == 0 { // which no limit is
 			byRule = 1
 		}

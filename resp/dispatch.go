@@ -35,6 +35,9 @@ func (s *Session) dispatch(args [][]byte) {
 	if s.silent() {
 		s.out = s.out[:mark]
 		s.unwrite(mark)
+		if s.waits != nil {
+			s.waits.muted = true
+		}
 	}
 	s.gate.set(gateSkip, false)
 }
@@ -93,6 +96,7 @@ func (s *Session) call(row *command, args [][]byte) {
 		}
 	}
 	mark := len(s.out)
+	s.scratch.asked = false
 	if row.flags&fast != 0 && !s.srv.gate.has(gateTimed) && !s.tx.running && !big(args) {
 		row.run(s, args)
 		s.scratch.stats.count(row, 1)
@@ -105,11 +109,13 @@ func (s *Session) call(row *command, args [][]byte) {
 		s.srv.slowlog.add(s, row, args, tookNS)
 		s.srv.slow(latencyEventOf(row), startNS+tookNS, tookNS)
 	}
-	if mark < len(s.out) && s.out[mark] == '-' {
-		s.failed(row, s.out[mark:])
-	}
-	if row.flags&write != 0 && s.srv.synchronous {
-		s.noteWrites(mark, 1)
+	if row.flags&decides == 0 || !s.scratch.asked { // else its answer has been accounted for, or will be
+		if mark < len(s.out) && s.out[mark] == '-' {
+			s.failed(row, s.out[mark:])
+		}
+		if row.flags&write != 0 && s.srv.synchronous {
+			s.noteWrites(mark, 1)
+		}
 	}
 	if s.srv.gate.has(gateMonitored) && row.flags&(admin|skipMonitor) == 0 { // after it has run, as in Redis: who RESETs does not see that
 		s.srv.feedMonitors(s, args)

@@ -10,7 +10,7 @@
 //
 //	bytes ─▶ transport ─▶ session.go ─▶ wire ─▶ table.go, commands.go ─▶ cmd_*.go ─▶ reply.go, wire ─▶ bytes
 //	                      (Serve)   (arguments)  (the command's row)     (handler)
-//	                         └─▶ throttle_batch.go: the short way of CL.THROTTLE in a pipeline
+//	                         └─▶ ask.go: calls of a pipeline are decided together, by forms.go without being parsed again
 //
 // A Session is the state machine of one connection and does no I/O: its transport hands it what has arrived, in whatever
 // pieces, and takes the replies. So the tests and fuzzers drive sessions by hand, in a time that they set.

@@ -49,6 +49,19 @@ func (s *Session) limit(text []byte) (takeLimit, string) {
 	return limit, problem
 }
 
+// readLimit adds a limit to a form.
+func (f *form) readLimit(s *Session, text []byte) (problem string) {
+	if len(f.limits) == 0 { // before the limits are read: they may change meanwhile
+		f.version, f.logMax = s.srv.store.PoliciesVersion(), s.srv.cfg.logMax.Get()
+	}
+	limit, problem := s.limit(text)
+	if problem == "" && len(f.limits) == store.MaxLimits {
+		problem = formatError(errTooManyLimits, store.MaxLimits)
+	}
+	f.limits = append(f.limits, limit)
+	return problem
+}
+
 func (s *Session) parseLimit(text []byte) (takeLimit, string) {
 	if name, isPolicy := bytes.CutPrefix(text, []byte("@")); isPolicy {
 		policy := s.srv.store.Policy(name)
@@ -78,18 +91,19 @@ func parseLiteral(text []byte, logMax int64) (cell.Literal, string) {
 
 func shortText(b []byte) string { return string(b[:min(len(b), 128)]) }
 
-// replyStoreError answers an error of the store.
-func (s *Session) replyStoreError(err error) {
+// storeError is the text of what the store has refused.
+func storeError(err error) string {
 	switch err {
 	case store.ErrFull:
-		s.replyError(errOOM)
+		return errOOM
 	case store.ErrWrongType:
-		s.replyError(errWrongType)
+		return errWrongType
 	case store.ErrTooManyLimits:
-		s.replyError(errTooManyLimits, store.MaxLimits)
+		return formatError(errTooManyLimits, store.MaxLimits)
 	case store.ErrTwoLimits:
-		s.replyError(errTwoLimits)
-	default:
-		s.replyError("ERR %s", err)
+		return errTwoLimits
 	}
+	return "ERR " + err.Error()
 }
+
+func (s *Session) replyStoreError(err error) { s.replyError("%s", storeError(err)) }

@@ -36,30 +36,36 @@ type Options struct {
 	// ReadClocks is Clock.Read: what the wall clock says, and Clock at the same instant. nil: the wall clock is not followed.
 	ReadClocks func() (wallNS, nowNS int64, ok bool)
 
+	// Limiter is who decides; nil: Store. Another may answer later. So what asks it is refused where nothing may wait: in MULTI and
+	// in scripts.
+	Limiter store.Limiter
+
 	Persistence *persistence.Disk // nil: one as Config says, that nothing starts
 }
 
 // Server is what all sessions share. It does no I/O of its own: Listen does, and tests drive sessions by hand.
 type Server struct {
-	cfg         *Config
-	gate        serverGate // beside what is hardly ever written
-	store       *store.Store
-	log         *slog.Logger
-	clock       func() int64
-	readClocks  func() (wallNS, nowNS int64, ok bool)
-	version     string
-	commands    *commandTable
-	stats       serverStats
-	slowlog     slowlog
-	latency     latencyMonitor
-	seldom      seldom
-	purging     atomic.Bool  // memory is being given back
-	clientsHold atomic.Int64 // bytes, as the runtime was last told
-	scratches   scratchPool
-	persist     *persistence.Disk
-	synchronous bool         // replies wait for the disk
-	sweeping    atomic.Bool  // expired keys are being removed
-	saveAtExit  atomic.Int32 // what SHUTDOWN said: saveIfOn, saveAlways, saveNever
+	cfg          *Config
+	gate         serverGate // beside what is hardly ever written
+	store        *store.Store
+	limiter      store.Limiter
+	answersLater bool // the limiter is not the store
+	log          *slog.Logger
+	clock        func() int64
+	readClocks   func() (wallNS, nowNS int64, ok bool)
+	version      string
+	commands     *commandTable
+	stats        serverStats
+	slowlog      slowlog
+	latency      latencyMonitor
+	seldom       seldom
+	purging      atomic.Bool  // memory is being given back
+	clientsHold  atomic.Int64 // bytes, as the runtime was last told
+	scratches    scratchPool
+	persist      *persistence.Disk
+	synchronous  bool         // replies wait for the disk
+	sweeping     atomic.Bool  // expired keys are being removed
+	saveAtExit   atomic.Int32 // what SHUTDOWN said: saveIfOn, saveAlways, saveNever
 
 	bornNS int64
 	runID  string
@@ -91,9 +97,13 @@ type Server struct {
 // NewServer returns a server that serves sessions; it listens to nothing yet.
 func NewServer(o Options) *Server {
 	srv := &Server{
-		cfg: o.Config, store: o.Store, log: o.Log, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version,
+		cfg: o.Config, store: o.Store, limiter: o.Limiter, log: o.Log, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version,
 		sessions: map[int64]*Session{}, stop: make(chan struct{}), aborts: make(chan struct{}), persist: o.Persistence, exit: os.Exit,
 	}
+	if srv.limiter == nil {
+		srv.limiter = srv.store
+	}
+	srv.answersLater = srv.limiter != store.Limiter(srv.store)
 	if srv.log == nil {
 		srv.log = slog.New(slog.DiscardHandler)
 	}
@@ -257,12 +267,13 @@ type scratch struct {
 	mark  int   // where in out the reply begins to what runs now
 	endNS int64 // when the last batch ended
 	args  [][]byte
-	batch throttleBatch
-	calls []store.Call // of a CL.TAKE
 
 	passedOn bool // the script that has just ended was answered with an error of a command that it called
 
-	takes    takeForms
+	batch    *batch // nil: a session that waits has it
+	asked    bool   // the command that runs has asked the limiter
+	single   form   // of that command
+	forms    *forms
 	literals literalCache
 	stats    batchStats
 }
@@ -273,7 +284,7 @@ func (p *scratchPool) get() *scratch {
 	if s, ok := p.pool.Get().(*scratch); ok {
 		return s
 	}
-	return &scratch{out: make([]byte, 0, 4<<10)}
+	return &scratch{out: make([]byte, 0, 4<<10), forms: newForms()}
 }
 
 // put takes a scratch back, but without the room for very many arguments, and not one that a big reply has grown: pooled, it

@@ -24,6 +24,7 @@ type Session struct {
 	reader  wire.FrameReader
 	out     []byte
 	scratch *scratch // lent for the time of a batch
+	waits   *batch   // the limiter has not answered yet: nothing is served
 	nowNS   int64    // read once a batch
 
 	// These together, so that all is within 512 bytes: the next larger size that memory comes in is 576.
@@ -71,6 +72,8 @@ func (s *Session) Serve(data []byte) (more bool) {
 	case len(data) > 0:
 		s.client.lastNS.Store(startNS)
 		s.srv.stats.inputBytes.Add(int64(len(data)))
+	case s.waits != nil: // which is not being idle
+		s.client.lastNS.Store(startNS)
 	case !s.unserved && s.Overdue():
 		s.end = atOnce
 	}
@@ -110,11 +113,14 @@ func (s *Session) Serve(data []byte) (more bool) {
 	}
 	s.giveBack()
 	if s.end != open {
-		s.in, s.unserved = nil, false
+		s.in, s.unserved, s.waits = nil, false, nil
 		s.tr.Close(s.end == atOnce)
 		return false
 	}
 	s.keep(data)
+	if s.waits != nil {
+		s.tr.Pause(false)
+	}
 	return s.unserved
 }
 
@@ -129,7 +135,7 @@ func (s *Session) broken() {
 	if !s.silent() {
 		out = wire.AppendError(out, errInternal)
 	}
-	s.scratch, s.out, s.in = nil, nil, nil
+	s.scratch, s.out, s.in, s.waits = nil, nil, nil, nil
 	s.end, s.unserved = afterReply, false
 	s.tx.discard()
 	s.tr.Send(out)
@@ -176,6 +182,9 @@ func (s *Session) giveBack() {
 // send. It returns what is left, and whether there may be another command in it.
 func (s *Session) run(data []byte) (rest []byte, more bool) {
 	srv := s.srv
+	if s.waits != nil && !s.waits.answered.Load() {
+		return data, false
+	}
 	if !srv.world.TryRLock() { // EXEC takes it for writing, so that a transaction runs alone
 		srv.world.RLock()
 		s.nowNS = srv.clock() // what was waited for is no command's time
@@ -183,23 +192,31 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	defer srv.world.RUnlock()
 	s.scratch.stats.startNS = s.nowNS
 	defer func() { s.scratch.endNS = s.scratch.stats.finish(s) }()
-	for s.end == open && len(data) > 0 {
+	s.resume()
+	for s.end == open && s.waits == nil && len(data) > 0 {
 		if len(s.out) >= flushAt || s.scratch.stats.slowNS > sliceNS {
 			return data, true
 		}
 		s.scratch.mark = len(s.out)
 		limits := s.frameLimits()
+		var args [][]byte
+		var n int
 		if s.ungated() && s.reader.Idle() {
-			n := s.throttle(data, limits.MaxBulk)
-			if n == 0 {
-				n = s.takes(data, limits.MaxBulk)
+			var calls int
+			if calls, n = s.gather(data, limits); calls > 0 {
+				s.askBatch()
+				data = data[calls:]
+				if n == 0 || s.waits != nil {
+					continue
+				}
+				s.scratch.mark = len(s.out)
 			}
-			if n > 0 {
-				data = data[n:]
-				continue
-			}
+			args = s.scratch.args
 		}
-		args, n, err := s.reader.Next(data, s.scratch.args, limits)
+		var err error
+		if n == 0 {
+			args, n, err = s.reader.Next(data, s.scratch.args, limits)
+		}
 		if err != nil {
 			srv.stats.protocolErrors.Add(1)
 			srv.stats.rejected(nil, err.Error())
@@ -218,10 +235,6 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 		} else {
 			s.scratch.args = args
 			s.dispatch(args)
-			if s.ungated() {
-				s.scratch.batch.learn(data[:n], args)
-				s.scratch.takes.learn(s, data[:n], args)
-			}
 		}
 		data = data[n:]
 	}
@@ -240,7 +253,7 @@ func (s *Session) silent() bool { return s.gate.has(gateReplyOff | gateSkip) }
 // keep stores what is unserved, or the start of an unfinished command until the rest arrives. It ends the connection where that
 // command, with what a transaction has queued, is more than the limit.
 func (s *Session) keep(rest []byte) {
-	if held := len(rest) + s.reader.Held() + s.tx.bytes; !s.unserved && held > int(s.srv.cfg.queryBufferLimit.Get()) {
+	if held := len(rest) + s.reader.Held() + s.tx.bytes; !s.unserved && s.waits == nil && held > int(s.srv.cfg.queryBufferLimit.Get()) {
 		s.srv.warnSeldom("client is over its query buffer limit, closed", "client", s.client.addr, "bytes", held)
 		s.srv.stats.queryLimitCloses.Add(1)
 		s.end, s.in = atOnce, nil
@@ -282,7 +295,7 @@ func (s *Session) access() store.Access {
 
 // Closed is called by the transport, once, when the connection is gone.
 func (s *Session) Closed() {
-	s.end = atOnce
+	s.end, s.waits = atOnce, nil
 	s.tx.discard()
 	s.setMonitor(false)
 	if s.round != nil { // no transport will confirm it

@@ -21,6 +21,7 @@ type fakeTransport struct {
 	pending int // what Send says the peer has not taken
 	closed  bool
 	wakes   int
+	paused  bool
 }
 
 func (t *fakeTransport) Send(p []byte) int {
@@ -40,13 +41,14 @@ func (t *fakeTransport) Wake() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.wakes++
+	t.paused = false
 }
 
-// take returns what was sent since the last take.
-func (t *fakeTransport) Pause(bool)     {}
+func (t *fakeTransport) Pause(bool)     { t.paused = true } // only Serve calls it, whose Wakes a session minds itself
 func (t *fakeTransport) Meanwhile(bool) {}
 func (t *fakeTransport) Resume()        {}
 
+// take returns what was sent since the last take.
 func (t *fakeTransport) take() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

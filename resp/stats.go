@@ -124,6 +124,8 @@ func (b *batchStats) finish(s *Session) (nowNS int64) {
 	srv := s.srv
 	if b.calls > 0 {
 		srv.stats.commands.Add(b.calls)
+	}
+	if b.calls > 0 || b.decided != (decisions{}) { // none where what is decided was asked for before
 		s.countDecisions()
 	}
 	nowNS = b.startNS + b.slowNS

@@ -19,6 +19,7 @@ type command struct {
 	group   string
 	cost    string // complexity; empty: O(1)
 	run     func(*Session, [][]byte)
+	read    func(s *Session, f *form, args [][]byte) (text string) // in place of run, of calls that the limiter decides: or an error
 	sub     []*command
 
 	parent *command
@@ -43,6 +44,7 @@ const (
 	noScript
 	loading   // may run while files are loaded
 	allowBusy // may run while another connection's script takes too long
+	decides   // asks the limiter
 )
 
 var flagNames = []struct {
@@ -114,14 +116,17 @@ const maxName = 32
 type commandTable struct {
 	rows     []*command
 	byName   map[string]*command
-	throttle *command // rows that the short ways need
-	take     *command
+	throttle *command // the rows that do not need to be looked for
+	give     *command
 }
 
 func newCommandTable() *commandTable {
 	t := &commandTable{rows: commandRows(), byName: map[string]*command{}}
 	for _, row := range t.rows {
 		t.byName[row.name] = row
+		if row.read != nil {
+			row.run = func(s *Session, args [][]byte) { decide(s, row, args) }
+		}
 		if len(row.sub) == 0 {
 			continue
 		}
@@ -133,7 +138,7 @@ func newCommandTable() *commandTable {
 			sub.parent = row
 		}
 	}
-	t.throttle, t.take = t.byName["cl.throttle"], t.byName["cl.take"]
+	t.throttle, t.give = t.byName["cl.throttle"], t.byName["cl.give"]
 	return t
 }
 

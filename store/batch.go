@@ -30,8 +30,8 @@ type Request struct {
 // hashes, then touches all lines of the index, then all slots, and then decides.
 //
 // As long as no request must wait for room, none can have an effect on one for a key of another shard. Then those of one
-// shard are decided under one lock.
-func (s *Store) ThrottleBatch(reqs []Request, a Access) {
+// shard are decided under one lock. It always returns true, and has no use for the Waker.
+func (s *Store) ThrottleBatch(reqs []Request, a Access, _ Waker) bool {
 	if s.HasRules() {
 		for i := range reqs {
 			if r := &reqs[i]; !s.ruled(r, a.NowNS) {
@@ -39,13 +39,14 @@ func (s *Store) ThrottleBatch(reqs []Request, a Access) {
 				s.decide(r, a)
 			}
 		}
-		return
+		return true
 	}
 	for len(reqs) > perLock {
 		s.throttleSome(reqs[:perLock], a)
 		reqs = reqs[perLock:]
 	}
 	s.throttleSome(reqs, a)
+	return true
 }
 
 func (s *Store) throttleSome(reqs []Request, a Access) {

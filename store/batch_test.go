@@ -36,7 +36,7 @@ func TestBatchesDecideAsSingleCalls(t *testing.T) {
 				key := fmt.Append(nil, rapid.IntRange(0, spread).Draw(t, "key"))
 				reqs[i] = store.Request{Key: key, Limit: limit, Quantity: quantity, Decision: cell.Decision{Limit: 77}, Err: errors.New("old")}
 			}
-			batched.ThrottleBatch(reqs, a)
+			batched.ThrottleBatch(reqs, a, nil)
 			for i, r := range reqs {
 				want, wantErr := single.Throttle(r.Key, r.Limit, r.Quantity, a)
 				if r.Decision != want || fmt.Sprint(r.Err) != fmt.Sprint(wantErr) {
@@ -73,7 +73,7 @@ func TestBatchesOfALargeTable(t *testing.T) {
 					}
 				}
 				batch := reqs[:min(len(reqs), n-i)]
-				s.ThrottleBatch(batch, at(t0))
+				s.ThrottleBatch(batch, at(t0), nil)
 				for _, r := range batch {
 					if r.Err != nil || r.Decision.Limited != (round == 1) {
 						t.Fatalf("%+v, round %d: %+v", o, round, r)
@@ -102,7 +102,7 @@ func TestBatchesAllocateNothingForKeysThatAreThere(t *testing.T) {
 					i = (i + 7919) % n
 					reqs[j] = store.Request{Key: keys[i], Limit: limit, Quantity: 1}
 				}
-				s.ThrottleBatch(reqs, at(t0))
+				s.ThrottleBatch(reqs, at(t0), nil)
 			}); allocs != 0 {
 				t.Errorf("%+v, %d keys: a batch allocates %v times", o, n, allocs)
 			}

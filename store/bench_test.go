@@ -77,7 +77,7 @@ func BenchmarkThrottleBatch(b *testing.B) {
 					i = nextBenchKey(i, n)
 					setBenchKey(reqs[j].Key, i)
 				}
-				s.ThrottleBatch(reqs, at(t0))
+				s.ThrottleBatch(reqs, at(t0), nil)
 			}
 			expectHits(b, s, n)
 		})

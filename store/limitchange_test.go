@@ -88,7 +88,7 @@ func (c *changing) ask(cost int64, mode cell.Mode, upTo bool, keys ...string) []
 		}
 	}
 	if c.batched {
-		c.store.TakeBatch(reqs, at(c.nowNS))
+		c.store.TakeBatch(reqs, at(c.nowNS), nil)
 	}
 	answers := make([]answer, len(reqs))
 	for i := range reqs {

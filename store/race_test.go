@@ -179,7 +179,7 @@ func TestAllAtOnce(t *testing.T) {
 					for i := range reqs {
 						reqs[i] = store.Request{Key: key(), Limit: limit, Quantity: rand.Int64N(3) - 1}
 					}
-					s.ThrottleBatch(reqs, a())
+					s.ThrottleBatch(reqs, a(), nil)
 				},
 				func(int) { _ = s.Update(key(), a(), set) },
 				func(int) { s.Get(key(), a()); s.Delete(key(), clock.Load()); s.IdleNS(key(), clock.Load()) },
@@ -257,7 +257,7 @@ func TestBatchesOfALargeTableThatChanges(t *testing.T) {
 			for i := range reqs {
 				reqs[i] = store.Request{Key: keys[rand.IntN(n+n*(turn%2))], Limit: limit, Quantity: 1 - int64(turn/50%2*2)}
 			}
-			s.ThrottleBatch(reqs, at(t0))
+			s.ThrottleBatch(reqs, at(t0), nil)
 			for _, r := range reqs {
 				if r.Err != nil || r.Decision.Limited {
 					t.Errorf("%+v", r)

@@ -182,7 +182,7 @@ func TestRulesOfThrottle(t *testing.T) {
 	}
 	batch := func(key string, now int64) cell.Decision {
 		reqs := []store.Request{{Key: []byte(key), Limit: limit, Quantity: 4}}
-		if s.ThrottleBatch(reqs, at(now)); reqs[0].Err != nil {
+		if s.ThrottleBatch(reqs, at(now), nil); reqs[0].Err != nil {
 			t.Fatal(reqs[0].Err)
 		}
 		return reqs[0].Decision

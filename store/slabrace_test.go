@@ -41,7 +41,7 @@ func TestSlabsComeAndGoUnderAll(t *testing.T) {
 					}
 					reqs[i] = store.TakeRequest{Calls: calls[i : i+1], TakeOptions: store.TakeOptions{Cost: int64(first % 2), Mode: cell.Mode(first % 3)}}
 				}
-				s.TakeBatch(reqs, at(now()))
+				s.TakeBatch(reqs, at(now()), nil)
 				for i := range reqs {
 					taken(reqs[i].Err)
 				}
@@ -57,7 +57,7 @@ func TestSlabsComeAndGoUnderAll(t *testing.T) {
 						first++
 						reqs[i] = store.Request{Key: key(first), Limit: throttle, Quantity: 1}
 					}
-					s.ThrottleBatch(reqs, at(now()))
+					s.ThrottleBatch(reqs, at(now()), nil)
 					for i := range reqs {
 						taken(reqs[i].Err)
 					}

@@ -1,8 +1,15 @@
 package store
 
-import "celld/cell"
+import (
+	"bytes"
 
-// TakeRequest is one Take of a batch, whose calls are all for one key.
+	"celld/cell"
+)
+
+// TakeRequest is one Take of a batch.
+//
+// A Cost below 0 gives back instead, as Give does, to the one limit that there must be: Granted is how much that was, below 0, and
+// the Decision is not set.
 type TakeRequest struct {
 	Calls []Call
 	TakeOptions
@@ -12,30 +19,37 @@ type TakeRequest struct {
 }
 
 // TakeBatch decides on at most MaxTakes requests in their order, as that many Takes would, and does for them what ThrottleBatch
-// does: it overlaps cache misses and takes each shard's lock once. With redis-benchmark -P 128 on 50 connections that took
+// does: it overlaps cache misses and takes each shard's lock once, where each is for one key and none gives back. With redis-benchmark -P 128 on 50 connections that took
 // a call on one of 1,000 keys from 225 to 195 ns of CPU, and on one of a million from 740 to 365.
-func (s *Store) TakeBatch(reqs []TakeRequest, a Access) {
+func (s *Store) TakeBatch(reqs []TakeRequest, a Access, _ Waker) bool {
+	if len(reqs) == 1 {
+		s.takeRequest(&reqs[0], a)
+		return true
+	}
 	var b batch
 	var most need
+	alike := true
 	for i := range reqs {
 		r := &reqs[i]
-		if r.Cost == 0 {
+		if r.Cost <= 0 {
 			r.Mode = cell.Peek
+			alike = alike && r.Cost == 0
 		}
-		r.hash = s.hash(r.Calls[0].Key)
+		key := r.Calls[0].Key
+		r.hash = s.hash(key)
 		b.add(r.hash)
-		most.add(need{1, costBytes(len(r.Calls[0].Key))})
+		most.add(need{1, costBytes(len(key))})
 		for j := range r.Calls {
 			most.bytes += mostBytes(r.Calls[j].Limit)
+			alike = alike && (j == 0 || bytes.Equal(r.Calls[j].Key, key))
 		}
 	}
 	s.touch(&b)
-	if len(reqs) == 1 || !s.room.fits(most) || !s.group(&b) {
+	if !alike || !s.room.fits(most) || !s.group(&b) {
 		for i := range reqs {
-			r := &reqs[i]
-			r.Taken, r.Err = s.Take(r.Calls, r.TakeOptions, a)
+			s.takeRequest(&reqs[i], a)
 		}
-		return
+		return true
 	}
 	for sh, first := range s.groups(&b) {
 		sh.lock(a.NowNS)
@@ -48,6 +62,18 @@ func (s *Store) TakeBatch(reqs []TakeRequest, a Access) {
 		}
 		sh.mu.Unlock()
 	}
+	return true
+}
+
+// takeRequest answers a request by itself.
+func (s *Store) takeRequest(r *TakeRequest, a Access) {
+	if r.Cost < 0 {
+		c := &r.Calls[0]
+		given, err := s.Give(c.Key, c.Limit, c.Policy, -r.Cost, a)
+		r.Taken, r.Err = Taken{Granted: -given}, err
+		return
+	}
+	r.Taken, r.Err = s.Take(r.Calls, r.TakeOptions, a)
 }
 
 // MaxTakes is how many requests there may be in a TakeBatch.

@@ -71,7 +71,7 @@ func TestBatchesOfTakesDecideAsSingleOnes(t *testing.T) {
 				taken, err := single.Take(r.Calls, r.TakeOptions, a)
 				want = append(want, answer{taken, err, decisions(r.Calls, err)})
 			}
-			batched.TakeBatch(reqs, a)
+			batched.TakeBatch(reqs, a, nil)
 			for i, r := range reqs {
 				if r.Taken != want[i].taken || r.Err != want[i].err || decisions(r.Calls, r.Err) != want[i].all {
 					t.Fatalf("request %d of %d: %+v, %v, %s; want %+v", i, len(reqs), r.Taken, r.Err, decisions(r.Calls, r.Err), want[i])
@@ -114,7 +114,7 @@ func TestBatchesOfTakesOfALargeTable(t *testing.T) {
 					calls[j] = store.Call{Key: keys[i+j], Limit: &limits[(i+j)%2]}
 					batch[j] = store.TakeRequest{Calls: calls[j : j+1], TakeOptions: store.TakeOptions{Cost: 1}}
 				}
-				s.TakeBatch(batch, at(t0))
+				s.TakeBatch(batch, at(t0), nil)
 				for _, r := range batch {
 					if r.Err != nil {
 						t.Fatal(r.Err)

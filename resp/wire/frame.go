@@ -67,7 +67,7 @@ const (
 // slice that it returns, if that is large enough; room may be nil.
 func (r *FrameReader) Next(buf []byte, room [][]byte, limits Limits) (args [][]byte, n int, err error) {
 	if r.Idle() {
-		if args, n := whole(buf, room[:0], limits); n > 0 {
+		if args, n := Whole(buf, room, limits); n > 0 {
 			return args, n, nil
 		}
 	}
@@ -126,9 +126,10 @@ func (r *FrameReader) Next(buf []byte, room [][]byte, limits Limits) (args [][]b
 	return args, r.done(), nil
 }
 
-// whole reads in one pass a command that is complete and written as clients write it. For any other it returns 0. It is tried
-// only at the start of a command, as it keeps no state.
-func whole(buf []byte, args [][]byte, limits Limits) (_ [][]byte, n int) {
+// Whole reads in one pass a command that is complete and written as clients write it, and returns its arguments as Next does, and
+// its length in bytes. For anything else the length is 0, and Next is to look at it. It keeps no state, so it is tried only at the
+// start of a command.
+func Whole(buf []byte, room [][]byte, limits Limits) (args [][]byte, n int) {
 	if len(buf) == 0 || buf[0] != '*' || !limits.Authed {
 		return nil, 0
 	}
@@ -136,6 +137,7 @@ func whole(buf []byte, args [][]byte, limits Limits) (_ [][]byte, n int) {
 	if !ok || count == 0 || count > limits.MaxArgs {
 		return nil, 0
 	}
+	args = room[:0]
 	for range count {
 		if n >= len(buf) || buf[n] != '$' {
 			return nil, 0

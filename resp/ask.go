@@ -1,0 +1,157 @@
+package resp
+
+import (
+	"celld/cell"
+	"celld/resp/wire"
+)
+
+// gather puts the calls at the start of data into the batch, as far as they go together, and returns their bytes. Where a command
+// follows that does not belong to them, it may have been read: then s.scratch.args has it, and next is its length.
+func (s *Session) gather(data []byte, limits wire.Limits) (used, next int) {
+	fs, b := s.scratch.forms, s.batch()
+	for used < len(data) && b.n < maxBatch {
+		f := fs.last.next
+		key, n := f.match(data[used:], limits.MaxBulk)
+		if n == 0 {
+			f = fs.other(f)
+			key, n = f.match(data[used:], limits.MaxBulk)
+		}
+		if n == 0 || f.stale(s) {
+			var args [][]byte
+			if args, n = wire.Whole(data[used:], s.scratch.args, limits); n == 0 {
+				return used, 0
+			}
+			s.scratch.args = args
+			if f = fs.find(s, data[used:used+n], args); f == nil {
+				return used, n
+			}
+			key = args[1]
+		}
+		if !b.fits(f) {
+			return used, 0
+		}
+		fs.met(f)
+		b.add(f, key)
+		used += n
+	}
+	return used, 0
+}
+
+// decide is the handler of rows that read calls: it asks for one.
+func decide(s *Session, row *command, args [][]byte) {
+	f, b := &s.scratch.single, s.batch()
+	f.reset(row)
+	if text := row.read(s, f, args); text != "" {
+		s.replyError("%s", text)
+		return
+	}
+	if f.gives > 0 {
+		b.addGive(f, args[1])
+	}
+	if row.keys.counted {
+		b.addPairs(f, args[2:])
+	} else {
+		b.add(f, args[1])
+	}
+	s.ask()
+}
+
+// askBatch asks for what was gathered.
+func (s *Session) askBatch() {
+	b := s.scratch.batch
+	s.client.lastCommand.Store(b.row)
+	s.scratch.stats.count(b.row, int64(b.n))
+	s.ask()
+}
+
+// batch is the batch of the session, which is empty.
+func (s *Session) batch() *batch {
+	if s.scratch.batch == nil {
+		s.scratch.batch = &batch{}
+	}
+	return s.scratch.batch
+}
+
+// ask has the limiter decide on the batch, and answers its calls. Where the answer comes later, the session waits for it.
+func (s *Session) ask() {
+	b, limiter := s.scratch.batch, s.srv.limiter
+	if s.tx.running { // where nothing may wait; what would has been refused
+		limiter = s.srv.store
+	}
+	b.tr = s.tr
+	s.scratch.asked = true
+	var done bool
+	if len(b.takes) > 0 {
+		done = limiter.TakeBatch(b.takes, s.access(), b)
+	} else {
+		done = limiter.ThrottleBatch(b.throttles, s.access(), b)
+	}
+	if done || b.answered.Swap(false) {
+		s.answer(b)
+	} else {
+		s.suspend(b)
+	}
+}
+
+// answer writes the replies of a batch that is decided.
+func (s *Session) answer(b *batch) {
+	mark, replies := len(s.out), 0
+	if len(b.takes) > 0 {
+		replies = s.answerTakes(b)
+	} else {
+		replies = s.answerThrottles(b)
+	}
+	if s.srv.synchronous {
+		s.noteWrites(mark, replies)
+	}
+	b.reset()
+}
+
+func (s *Session) answerThrottles(b *batch) (replies int) {
+	for i := range b.throttles {
+		r, f := &b.throttles[i], b.forms[i]
+		if r.Err != nil {
+			start := len(s.out)
+			s.replyError("%s", throttleError(r.Err))
+			s.failed(b.row, s.out[start:])
+			continue
+		}
+		if r.Quantity > 0 {
+			s.scratch.stats.decided.throttle(&r.Decision, r.Limit.Capacity())
+		}
+		if len(f.allowed) > 0 {
+			s.out = f.appendReply(s.out, &r.Decision)
+		} else {
+			s.replyGCRA(&r.Decision)
+		}
+	}
+	return b.n
+}
+
+func (s *Session) answerTakes(b *batch) (replies int) {
+	allowed := takeAllowed
+	if b.row == s.srv.commands.throttle {
+		allowed = throttleAllowed
+	}
+	for i := range b.takes {
+		r, f := &b.takes[i], b.forms[i]
+		if f == nil {
+			if r.Err != nil {
+				b.takes[i+1].Err = r.Err
+			}
+			continue
+		}
+		replies++
+		if r.Err != nil {
+			start := len(s.out)
+			s.replyStoreError(r.Err)
+			s.failed(b.row, s.out[start:])
+			continue
+		}
+		if r.Mode != cell.Peek && r.Cost > 0 {
+			s.scratch.stats.decided.take(allowed, r)
+		}
+		f.reply(s, f, r)
+	}
+	return replies
+}
