@@ -154,18 +154,21 @@ func TestDesignNamesCode(t *testing.T) {
 	}
 }
 
-// TestDesignNamesFiles looks for the methods that docs/design.md says are in a file: `Session.Serve` in `resp/session.go`.
+// TestDesignNamesFiles looks for the methods, functions and types that docs/design.md says are in a file: `Session.Serve` in `resp/session.go`.
 func TestDesignNamesFiles(t *testing.T) {
 	text := strings.Join(strings.Fields(pages(t)["docs/design.md"]), " ")
-	said := regexp.MustCompile("((?:`[A-Za-z]+\\.[A-Za-z]+`(?:, | and )?)+) in `([a-z/_]+\\.go)`").FindAllStringSubmatch(text, -1)
+	said := regexp.MustCompile("((?:`[A-Za-z.]+`(?:, | and )?)+) in `([a-z/_]+\\.go)`").FindAllStringSubmatch(text, -1)
 	for _, s := range said {
 		code, err := os.ReadFile("../" + s[2])
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range codeSpan.FindAllStringSubmatch(s[1], -1) {
-			typ, method, _ := strings.Cut(name[1], ".")
-			if !regexp.MustCompile(`(?m)^func \(\w+ \*?` + typ + `\) ` + method + `\(`).Match(code) {
+			declared := `(func|type) ` + name[1] + `\b`
+			if typ, method, isMethod := strings.Cut(name[1], "."); isMethod {
+				declared = `func \(\w+ \*?` + typ + `\) ` + method + `\(`
+			}
+			if !regexp.MustCompile(`(?m)^` + declared).Match(code) {
 				t.Errorf("%s is not in %s", name[1], s[2])
 			}
 		}
