@@ -43,8 +43,7 @@ type carrierTest struct {
 	files    persistence.FileSystem
 	settings []string // names and values
 	log      *slog.Logger
-	rows     []*command                               // besides those of the table
-	listener func(*Server, net.Listener) net.Listener // in place of the real one
+	rows     []*command // besides those of the table
 }
 
 func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr string)) {
@@ -81,22 +80,19 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			if err != nil {
 				t.Fatal(err)
 			}
-			if o.listener != nil {
-				listeners[0].Listener = o.listener(srv, listeners[0].Listener)
-			}
 			listeners[0].Goroutines = goroutines
 			loops := int(cfg.ioThreads.Get())
 			if goroutines {
 				loops = 0
 			}
-			carrier, err := transport.New(transportServer{srv}, transport.Options{Loops: loops, Sync: srv.synchronous})
+			tr, err := transport.New(transportServer{srv}, transport.Options{Loops: loops, Sync: srv.synchronous})
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx, stop := context.WithCancel(context.Background())
 			var serving sync.WaitGroup
 			ready := make(chan struct{})
-			serving.Go(func() { _ = srv.serve(ctx, listeners, carrier, func() { close(ready) }) })
+			serving.Go(func() { _ = srv.serve(ctx, listeners, tr, func() { close(ready) }) })
 			<-ready
 			t.Cleanup(func() {
 				stop()
@@ -170,20 +166,6 @@ func TestCarriersAnswer(t *testing.T) {
 		c = dialTest(t, addr)
 		c.ask("*1\r\n$-2\r\n", "-"+string(wire.ErrBulkLen)+"\r\n")
 		c.wantClosed()
-	})
-}
-
-func TestCarriersManyConnections(t *testing.T) {
-	eachCarrier(t, func(t *testing.T, srv *Server, addr string) {
-		var conns []testConn
-		for range 300 {
-			conns = append(conns, dialTest(t, addr))
-		}
-		for round := range 3 {
-			for i, c := range conns {
-				c.ask(frame("ECHO", fmt.Sprint(round, i)), fmt.Sprintf("$%d\r\n%d %d\r\n", len(fmt.Sprint(round, i)), round, i))
-			}
-		}
 	})
 }
 

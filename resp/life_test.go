@@ -1,17 +1,13 @@
 package resp
 
 import (
-	"fmt"
 	"io"
 	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
-
-	"celld/resp/wire"
 )
 
 // slowRow is a command that takes a while.
@@ -19,9 +15,6 @@ var slowRow = &command{name: "slow", arity: 1, run: func(s *Session, _ [][]byte)
 
 // bigRow is a command whose reply is more than sockets hold.
 var bigRow = &command{name: "big", arity: 1, run: func(s *Session, _ [][]byte) { s.out = append(s.out, strings.Repeat(bigPart, bigParts)...) }}
-
-// lastRow has the same reply, and is the last command of its connection.
-var lastRow = &command{name: "last", arity: 1, run: func(s *Session, args [][]byte) { bigRow.run(s, args); s.end = afterReply }}
 
 // A reply of bigRow is so many of these.
 const bigParts = 270
@@ -64,114 +57,11 @@ func TestCarriersKillWhileConnectionsArrive(t *testing.T) {
 	})
 }
 
-// killedConn is killed while its descriptor is taken over.
-type killedConn struct {
-	*net.TCPConn
-	kill func()
-}
-
-func (c killedConn) SyscallConn() (syscall.RawConn, error) {
-	c.kill()
-	return c.TCPConn.SyscallConn()
-}
-
-type wrapped struct {
-	net.Listener
-	wrap func(net.Conn) net.Conn
-}
-
-func (l wrapped) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err == nil {
-		conn = l.wrap(conn)
-	}
-	return conn, err
-}
-
-// A connection that is not whole yet is seen by nobody.
-func TestCarriersPublishWholeConnections(t *testing.T) {
-	o := carrierTest{listener: func(srv *Server, ln net.Listener) net.Listener {
-		kill := func() {
-			for _, s := range srv.allSessions() {
-				s.kill()
-			}
-		}
-		return wrapped{ln, func(conn net.Conn) net.Conn { return killedConn{conn.(*net.TCPConn), kill} }}
-	}}
-	o.run(t, func(t *testing.T, srv *Server, addr string) {
-		for range 20 {
-			c := dialTest(t, addr)
-			c.ask("QUIT\r\n", "+OK\r\n")
-			c.wantClosed()
-		}
-		eventually(t, "end of all", func() bool { return srv.clientCount() == 0 })
-	})
-}
-
-// stuckConn counts the writes that its peer did not let end in time.
-type stuckConn struct {
-	*net.TCPConn
-	stuck *atomic.Int64
-}
-
-func (c stuckConn) Write(p []byte) (int, error) {
-	n, err := c.TCPConn.Write(p)
-	if err != nil {
-		c.stuck.Add(1)
-	}
-	return n, err
-}
-
-// The replies of a connection of any age leave before it closes, to a peer that reads late.
-func TestCarriersLateReader(t *testing.T) {
-	for name, end := range map[string]struct{ raw, reply string }{
-		"QUIT":             {"BIG\r\nQUIT\r\n", "+OK\r\n"},
-		"a last command":   {"LAST\r\n", ""},
-		"a protocol error": {"BIG\r\n*1\r\n$-2\r\n", "-" + string(wire.ErrBulkLen) + "\r\n"},
-		"half a close":     {"BIG\r\nPING\r\n", "+PONG\r\n"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var stuck atomic.Int64
-			o := carrierTest{rows: []*command{bigRow, lastRow}, settings: []string{"client-output-buffer-limit", "64mb"}}
-			o.listener = func(_ *Server, ln net.Listener) net.Listener {
-				return wrapped{ln, func(conn net.Conn) net.Conn { return stuckConn{conn.(*net.TCPConn), &stuck} }}
-			}
-			o.run(t, func(t *testing.T, srv *Server, addr string) {
-				c := dialTest(t, addr)
-				c.ask("PING\r\n", "+PONG\r\n")
-				skew(srv, time.Hour)
-				c.send(end.raw)
-				eventually(t, "wait for the peer", func() bool { return unsent(srv) > 0 })
-				closeWrite(c)
-				if strings.HasSuffix(t.Name(), "goroutines") {
-					eventually(t, "several tries to write", func() bool { return stuck.Load() > 3 })
-				}
-				c.ask("", strings.Repeat(bigPart, bigParts)+end.reply)
-				c.wantClosed()
-			})
-		})
-	}
-}
-
 func unsent(srv *Server) (bytes int64) {
 	for _, s := range srv.allSessions() {
 		bytes += s.client.unsent.Load()
 	}
 	return bytes
-}
-
-// A connection that ends and whose peer reads nothing of what it was sent is closed after a while.
-func TestCarriersNobodyReadsTheEnd(t *testing.T) {
-	o := carrierTest{rows: []*command{lastRow}, settings: []string{"client-output-buffer-limit", "64mb"}}
-	o.run(t, func(t *testing.T, srv *Server, addr string) {
-		c := dialTest(t, addr)
-		c.send("LAST\r\n")
-		eventually(t, "wait for the peer", func() bool { return unsent(srv) > 0 })
-		eventually(t, "end", func() bool {
-			skew(srv, time.Second)
-			return srv.clientCount() == 0
-		})
-	})
 }
 
 // What arrives before the peer closes its half is answered, however long that takes.
@@ -195,30 +85,6 @@ func TestCarriersAnswerBeforeTheEnd(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Where replies wait for the disk they do so then, too.
-func TestTheEndWaitsForTheDisk(t *testing.T) {
-	disk := &fullDisk{}
-	carrierTest{files: disk, rows: []*command{slowRow}}.run(t, func(t *testing.T, srv *Server, addr string) {
-		c := dialTest(t, addr)
-		c.ask("PING\r\n", "+PONG\r\n")
-		gate := make(chan error)
-		disk.gate.Store(&gate)
-		syncs := disk.syncs.Load()
-		c.send(fmt.Sprintf(waitingCall, t.Name()) + "SLOW\r\nSLOW\r\nPING\r\n")
-		closeWrite(c)
-		eventually(t, "a write", func() bool { return disk.syncs.Load() > syncs })
-		_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-		if got, err := c.Peek(1); err == nil {
-			t.Errorf("%q was answered before it was written", got)
-		}
-		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
-		close(gate)
-		disk.gate.Store(nil)
-		c.ask("", waitingPass+"+OK\r\n+OK\r\n+PONG\r\n")
-		c.wantClosed()
-	})
 }
 
 // A server that is told to stop answers what has arrived, in slices, behind a full buffer, or on many connections.
@@ -276,41 +142,6 @@ func TestCarriersWholeCommandsDoNotCount(t *testing.T) {
 		}
 		if closes := srv.stats.queryLimitCloses.Load(); closes != 0 {
 			t.Errorf("%d closed", closes)
-		}
-	})
-}
-
-// Connections that came and went while the loop was busy take no place from one that stays.
-func TestCarriersRefuseForTheLivingOnly(t *testing.T) {
-	const places = 5
-	entered, release, accepted := make(chan bool), make(chan bool), make(chan bool, 2*places)
-	busyRow := &command{name: "busy", arity: 1, run: func(s *Session, _ [][]byte) { entered <- true; <-release; s.replyOK() }}
-	o := carrierTest{rows: []*command{busyRow}, settings: []string{"io-threads", "1", "maxclients", fmt.Sprint(places)}}
-	o.listener = func(_ *Server, ln net.Listener) net.Listener {
-		return wrapped{ln, func(conn net.Conn) net.Conn { accepted <- true; return conn }}
-	}
-	o.run(t, func(t *testing.T, srv *Server, addr string) {
-		if strings.HasSuffix(t.Name(), "goroutines") {
-			return // which meet the end of their connections when they come to run
-		}
-		busy := dialTest(t, addr)
-		busy.send("BUSY\r\n")
-		<-entered
-		for range places - 1 {
-			gone := dialTest(t, addr)
-			gone.send("PING\r\n")
-			gone.Close()
-		}
-		stays := dialTest(t, addr)
-		for range places + 1 {
-			<-accepted
-		}
-		time.Sleep(10 * time.Millisecond) // in which it would be refused
-		release <- true
-		stays.ask("PING\r\n", "+PONG\r\n")
-		busy.ask("", "+OK\r\n")
-		if n := srv.stats.rejectedClients.Load(); n != 0 {
-			t.Errorf("%d connections were refused", n)
 		}
 	})
 }

@@ -3,7 +3,6 @@ package resp
 import (
 	"context"
 	"log/slog"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -92,54 +91,6 @@ func TestCarriersSurviveAPanicInAConnection(t *testing.T) {
 				t.Errorf("%d panics", n)
 			}
 		}
-	})
-}
-
-// strangeConn panics when the server asks who it is.
-type strangeConn struct{ *net.TCPConn }
-
-func (strangeConn) RemoteAddr() net.Addr { panic("who, me?") }
-
-func TestCarriersSurviveAPanicInAccept(t *testing.T) {
-	o := carrierTest{listener: func(_ *Server, ln net.Listener) net.Listener {
-		n := 0
-		return wrapped{ln, func(conn net.Conn) net.Conn {
-			if n++; n%2 == 1 {
-				return strangeConn{conn.(*net.TCPConn)}
-			}
-			return conn
-		}}
-	}}
-	o.run(t, func(t *testing.T, srv *Server, addr string) {
-		for range 3 {
-			dialTest(t, addr).wantClosed()
-			dialTest(t, addr).ask("PING\r\n", "+PONG\r\n")
-		}
-		if n := srv.stats.panics.Load(); n != 3 {
-			t.Errorf("%d panics", n)
-		}
-	})
-}
-
-// A connection that cannot be taken over gives its place back.
-func TestCarriersPanicWhileAConnectionIsTakenOver(t *testing.T) {
-	o := carrierTest{settings: []string{"maxclients", "1"}, listener: func(_ *Server, ln net.Listener) net.Listener {
-		n := 0
-		return wrapped{ln, func(conn net.Conn) net.Conn {
-			if n++; n <= 3 {
-				return killedConn{conn.(*net.TCPConn), func() { panic("no descriptor") }}
-			}
-			return conn
-		}}
-	}}
-	o.run(t, func(t *testing.T, srv *Server, addr string) {
-		if strings.HasSuffix(t.Name(), "goroutines") {
-			return // which ask for no descriptor
-		}
-		for range 3 {
-			dialTest(t, addr).wantClosed()
-		}
-		dialTest(t, addr).ask("PING\r\n", "+PONG\r\n")
 	})
 }
 

@@ -274,9 +274,13 @@ func TestTooManyConnections(t *testing.T) {
 func TestARefusedPeerThatTakesNothing(t *testing.T) {
 	near, far := net.Pipe() // which holds nothing
 	defer far.Close()
-	var refused sync.WaitGroup
-	refused.Go(func() { refuse(near, "full\n") })
-	refused.Wait()
+	refused := make(chan bool)
+	go func() { refuse(near, "full\n"); close(refused) }()
+	select {
+	case <-refused:
+	case <-time.After(patience):
+		t.Error("it is kept")
+	}
 }
 
 // Connections may be closed by others at any moment of their coming.

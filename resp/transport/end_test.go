@@ -94,7 +94,10 @@ func TestNobodyReadsTheEnd(t *testing.T) {
 
 // A connection that is to end now does, whatever its peer has not taken.
 func TestCutWhileThePeerReadsNothing(t *testing.T) {
-	eachCarrier(t, func(c *carried) { c.handle = ends }, func(t *testing.T, c *carried) {
+	eachCarrier(t, func(c *carried) {
+		c.handle = ends
+		c.still.Store(true) // so that no patience ends it
+	}, func(t *testing.T, c *carried) {
 		c.dial(t).send("big\n")
 		eventually(t, "wait for the peer", func() bool { return c.unsent() > 0 })
 		s := c.all()[0]
@@ -206,5 +209,37 @@ func TestADiskThatFails(t *testing.T) {
 		c.gate.Store(nil)
 		close(gate)
 		p.ask("c\n", "c\n")
+	})
+}
+
+// Where replies wait for the disk a round does not read without an end, as much more is held of each byte until the commit. Who was
+// not read is the first in the next.
+func TestARoundEndsAfterSomeBytes(t *testing.T) {
+	const clients = 400
+	line := strings.Repeat("x", 60_000) + "\n"
+	eachCarrier(t, func(c *carried) { c.Sync = true }, func(t *testing.T, c *carried) {
+		var peers []peer
+		for range clients {
+			p := c.dial(t)
+			p.ask("a\n", "a\n")
+			peers = append(peers, p)
+		}
+		gate := make(chan error)
+		c.gate.Store(&gate)
+		before := c.commits.Load()
+		peers[0].send("a\n")
+		eventually(t, "commit", func() bool { return c.commits.Load() > before })
+		for _, p := range peers[1:] {
+			p.send(line)
+		}
+		c.gate.Store(nil)
+		close(gate)
+		peers[0].want("a\n")
+		for _, p := range peers[1:] {
+			p.want(line)
+		}
+		if commits := c.commits.Load() - before; c.byLoops && commits < 5 {
+			t.Errorf("%d commits of 24 MB by two loops", commits)
+		}
 	})
 }

@@ -93,9 +93,6 @@ func (c *epollConn) serve(data []byte) {
 	if c.loop.synced {
 		c.markDirty() // its decisions are confirmed, too, where it sends no replies
 	}
-	if c.paused {
-		c.noticeEnd()
-	}
 	c.endIfClosing()
 }
 

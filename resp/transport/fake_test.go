@@ -114,6 +114,7 @@ type fakeServer struct {
 	exit   func(text string)
 
 	skewNS   atomic.Int64
+	still    atomic.Bool // its clock goes only by skew
 	overdue  atomic.Bool
 	gate     atomic.Pointer[chan error] // each commit takes its outcome from there; nil: they succeed
 	begins   atomic.Int64
@@ -143,11 +144,17 @@ func (f *fakeServer) Admit(c Conn, remote, _ net.Addr) (Session, string, bool) {
 }
 
 func (f *fakeServer) KeepAlive() time.Duration    { return 300 * time.Second }
-func (f *fakeServer) NowNS() int64                { return int64(time.Since(began)) + f.skewNS.Load() }
 func (f *fakeServer) skew(by time.Duration)       { f.skewNS.Add(int64(by)) }
 func (f *fakeServer) Begin()                      { f.begins.Add(1) }
 func (f *fakeServer) Rejected()                   { f.rejected.Add(1) }
 func (f *fakeServer) Warn(string, Session, error) {}
+
+func (f *fakeServer) NowNS() int64 {
+	if f.still.Load() {
+		return f.skewNS.Load()
+	}
+	return int64(time.Since(began)) + f.skewNS.Load()
+}
 
 func (f *fakeServer) Commit() error {
 	f.commits.Add(1)
