@@ -1,0 +1,51 @@
+package transport
+
+import (
+	"context"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What a connection is told last does not wait for a peer that reads nothing: not the refusal of one that is not served, not
+// its last replies, and nothing at all where it is closed at once.
+func TestAGoroutineAndADeafPeer(t *testing.T) {
+	for name, test := range map[string]struct {
+		send string
+		now  bool
+		ends time.Duration
+	}{
+		"refused":        {ends: 100 * time.Millisecond},
+		"a last command": {send: "a\nlast\n", ends: lingerNS + 2*writeTurn},
+		"closed at once": {send: "a\n", now: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &carried{}
+				c.handle = ends
+				if test.send == "" {
+					c.places = 1
+					c.left.Store(-1) // so there is none
+				}
+				c.start(t)
+				ours, theirs := net.Pipe()
+				begin := time.Now()
+				c.goroutines.carry(context.Background(), ours)
+				if test.send != "" {
+					if _, err := theirs.Write([]byte(test.send)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				synctest.Wait()
+				if test.now {
+					c.sessions[0].conn.Close(true)
+				}
+				c.goroutines.running.Wait()
+				if took := time.Since(begin); took != test.ends {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
