@@ -149,6 +149,11 @@ func (l *Literal) Join(st, part *State, afterNS int64) bool {
 		return false
 	}
 	c.set(c.place(), n)
+	if last := more.n() - 1; last >= 0 { // what does not count any more is not merged with what does
+		gone := c.firstAfter(more.time(last), uint64(l.PeriodNS))
+		c.drop(gone)
+		n -= gone
+	}
 	all := n + more.n()
 	if excess := all - max(int(l.Count), c.capacity(), more.n()); excess > 0 { // what Force has added to a full log
 		c.mergeOldest(excess)

@@ -2,6 +2,7 @@ package cell_test
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -255,4 +256,24 @@ func FuzzParsePart(f *testing.F) {
 		}
 		surviveAll(t, l, st, aDayIn2027, n&cell.MaxCost)
 	})
+}
+
+// A copy that is told each call by itself has all calls that count, wherever its parts begin: no part that still counts gives its
+// number to another.
+func TestPartsThatCountKeepTheirNumbers(t *testing.T) {
+	for _, count := range []int64{64, 65, 100, 126, 127, 128, 129, 130, 189, 190, 191, 192, 193, 256} {
+		l := mustLiteral(t, fmt.Sprintf("%d/1m,algo=log", count))
+		var st cell.State
+		var told cell.Told
+		f, now := fields{}, int64(aDayIn2027)
+		for range 6 * count {
+			l.Fit(&st, now)
+			decide(&l, &st, now, 1, cell.Take)
+			told, _ = f.tell(l, &st, told)
+			if got, want := counting(l, f.state(t, l), now), counting(l, st, now); got != want {
+				t.Fatalf("%d calls: the copy has %s\nwant %s", count, got, want)
+			}
+			now += l.PeriodNS / count
+		}
+	}
 }

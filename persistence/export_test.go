@@ -22,3 +22,6 @@ func Bare(f File) File {
 	}
 	return f
 }
+
+// System is the file system of the machine.
+var System FileSystem = system{}

@@ -326,3 +326,24 @@ func TestLimitsOnAClockSetBack(t *testing.T) {
 		w.m.Stop()
 	}
 }
+
+// A rule that was over when the file was written does not hold again as the clock was set back.
+func TestARuleThatWasOverWhenTheClockWasSetBack(t *testing.T) {
+	w, _ := inMemory(t, appendOnly)
+	w.mustOpen()
+	w.putRule(policy.Rule{Deny: true, Pattern: "over", UntilNS: w.now + 2*second})
+	w.putRule(policy.Rule{Deny: true, Pattern: "holds", UntilNS: w.now + 60*second})
+	w.mustWrite()
+	w.pass(5 * second) // less than after which those that are over are removed
+	w.throttle("a")
+	w.mustWrite()
+	if err := w.close(); err != nil {
+		t.Fatal(err)
+	}
+	w.now -= 3600 * second
+	w.mustOpen()
+	if w.take("over", 1, "5/1h").Limited || !w.take("holds", 1, "5/1h").Limited {
+		t.Errorf("%+v", w.store.Rules(w.now))
+	}
+	w.m.Stop()
+}

@@ -3,6 +3,8 @@ package persistence_test
 import (
 	"errors"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -80,4 +82,70 @@ func TestRewriteWithoutAOFWhenTheDiskFails(t *testing.T) {
 			t.Errorf("call %d: %q are there", call, names)
 		}
 	}
+}
+
+// What was appended while a rewrite wrote all limits is on the disk before the new file has its name.
+func TestARewriteIsOnTheDiskWithWhatFollowed(t *testing.T) {
+	w, files := inMemory(t, always)
+	w.mustOpen()
+	w.throttle("a")
+	w.commit()
+	var once atomic.Bool
+	files.failing(func(call, name string) error {
+		if call == "sync" && strings.HasPrefix(name, "temp") && once.CompareAndSwap(false, true) {
+			files.failing(nil)
+			w.throttle("a")
+			w.throttle("b")
+			if err := w.commit(); err != nil {
+				t.Error(err)
+			}
+		}
+		return nil
+	})
+	if err := w.m.Rewrite(); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if st := w.m.Status(); st.RewriteErr != nil || !once.Load() {
+		t.Fatalf("nothing was appended meanwhile: %+v", st)
+	}
+	w.replays(files.image(true), w.states())
+	w.m.Stop()
+}
+
+// A file that somebody has cut while a rewrite goes on lacks what the rewrite would copy of it. So that one fails, and another has all.
+func TestAFileIsCutDuringARewrite(t *testing.T) {
+	w, files := inMemory(t, always)
+	w.mustOpen()
+	w.throttle("a")
+	w.commit()
+	size := len(files.text(w.path("appendonly.aof")))
+	var once atomic.Bool
+	files.failing(func(call, name string) error {
+		if call == "write" && strings.HasPrefix(name, "temp") && once.CompareAndSwap(false, true) {
+			w.throttle("a") // when it has been written as it was
+			if err := w.commit(); err != nil {
+				t.Error(err)
+			}
+			files.shorten(w.path("appendonly.aof"), size)
+			w.tick(second)
+		}
+		return nil
+	})
+	if err := w.m.Rewrite(); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if w.m.Status().RewriteErr == nil {
+		t.Error("it was rewritten without what was cut")
+	}
+	for range 120 {
+		w.tick(second)
+		w.settle()
+	}
+	if st := w.m.Status(); st.RewriteErr != nil || w.m.Refusal() != nil {
+		t.Errorf("not mended: %+v, %v", st, w.m.Refusal())
+	}
+	w.replays(files.image(true), w.states())
+	w.m.Stop()
 }

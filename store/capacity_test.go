@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -316,5 +317,46 @@ func TestSetLimits(t *testing.T) {
 			t.Errorf("%+v: %d keys", step, got)
 		}
 		mustAudit(t, s)
+	}
+}
+
+// An insert that comes while the store begins to evict together with a larger limit evicts nobody. The insert is between the two as
+// SetLimits waits for a shard that is locked.
+func TestAnInsertWhileLimitsAreRaised(t *testing.T) {
+	const keys = 100
+	s := store.New(store.Options{MaxKeys: keys + 1, Shards: 2, NoEviction: true})
+	locked := "locked"
+	mustPut(t, s, locked, live(t0, second), t0)
+	var names []string
+	for i := 0; len(names) < keys+1; i++ {
+		if name := fmt.Sprint(i); s.ShardOf(name) != s.ShardOf(locked) {
+			names = append(names, name)
+		}
+	}
+	last := names[keys]
+	for _, name := range names[:keys] {
+		mustPut(t, s, name, live(t0, second), t0)
+	}
+	sweep(s, t0) // so that no insert looks in the locked shard for what may be dead
+	holds, release, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = s.Update([]byte(locked), at(t0), func(st store.State, _ bool) (store.State, store.Action) {
+			close(holds)
+			<-release
+			return st, store.Leave
+		})
+	}()
+	<-holds
+	go func() {
+		s.SetLimits(keys+50, 0, false)
+		close(done)
+	}()
+	for put(s, last, live(t0, second), t0) != nil {
+		runtime.Gosched()
+	}
+	close(release)
+	<-done
+	if st := s.Stats(t0); st.Evicted != 0 || s.Len(t0) != keys+2 {
+		t.Errorf("%d keys, %+v", s.Len(t0), st)
 	}
 }

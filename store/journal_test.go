@@ -211,3 +211,48 @@ func TestAKeyThatComesAndGoes(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A call ends an EXPIRE, and all of a log is told then: whoever reads what was told before, after that expiry, has no such key
+// that what is new could be added to.
+func TestALogIsToldAnewWhenItsExpiryEnds(t *testing.T) {
+	s := store.New(store.Options{Journal: true})
+	told := func() (known bool, expiry int64) {
+		t.Helper()
+		times := 0
+		drain(s, func(c store.Change) {
+			times++
+			known, expiry = (*c.State.Limits)[0].Told.Known(), c.State.ExpiryNS
+		})
+		if times != 1 {
+			t.Fatalf("told %d times", times)
+		}
+		return known, expiry
+	}
+	take := func(nowNS int64) { mustTake(t, s, 1, nowNS, calls(t, "k", "100/1h,algo=log")) }
+	take(t0)
+	if known, _ := told(); known {
+		t.Error("a new log is told as one that is known")
+	}
+	take(t0 + 1)
+	if known, _ := told(); !known {
+		t.Error("all of a log is told for a call more")
+	}
+	for _, expiry := range []int64{t0 + 9*second, store.NoExpiry} {
+		if err := s.Update([]byte("k"), at(t0+2), func(st store.State, _ bool) (store.State, store.Action) {
+			return store.State{TAT: st.TAT, ExpiryNS: expiry, Kind: st.Kind}, store.Put
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, got := told(); got != expiry {
+			t.Errorf("expires at %d, want %d", got, expiry)
+		}
+		take(t0 + 3)
+		if known, got := told(); known || got != store.AtTAT {
+			t.Errorf("after a call: known %v, expires at %d", known, got)
+		}
+		take(t0 + 4)
+		if known, _ := told(); !known {
+			t.Error("all of a log is told for a call more, when its expiry has ended")
+		}
+	}
+}

@@ -24,3 +24,6 @@ func (s *Store) limitsNow() (maxKeys, maxBytes int64, noEviction bool) {
 	defer s.resize.Unlock()
 	return s.resize.maxKeys, s.resize.maxBytes, s.room.noEviction.Load()
 }
+
+// ShardOf is the number of the shard that a key is in.
+func (s *Store) ShardOf(key string) int { return s.shardIndex(s.hash([]byte(key))) }

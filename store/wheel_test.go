@@ -133,3 +133,21 @@ func TestWheelModel(t *testing.T) {
 		})
 	})
 }
+
+// When the last slot is gone that came late, the next one is not looked for before its own end.
+func TestTheWheelForgetsWhoCameLate(t *testing.T) {
+	s := slabs{memory: newMemory()}
+	w := newWheel()
+	w.nowNS = 1000
+	n, e := s.take()
+	for _, end := range []uint64{5, 8, 700} {
+		w.link(&s, n, e, end)
+		if got := w.nextNS(); got != end {
+			t.Errorf("next %d, want %d", got, end)
+		}
+		w.unlink(&s, e)
+		if got := w.nextNS(); got != never {
+			t.Errorf("next %d where there is none", got)
+		}
+	}
+}

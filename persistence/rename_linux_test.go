@@ -1,0 +1,60 @@
+package persistence_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"celld/persistence"
+)
+
+// A file that has its new name is not said to be on the disk before its directory is: a process whose fsync fails is told so.
+func TestRenameSyncsTheDirectory(t *testing.T) {
+	const child = "CELLD_TEST_RENAME_IN"
+	dir := os.Getenv(child)
+	if dir == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestRenameSyncsTheDirectory$")
+		cmd.Env = append(os.Environ(), child+"="+t.TempDir())
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
+	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
+	if err := os.WriteFile(from, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	runtime.LockOSThread()
+	failFsync(t)
+	if err := persistence.System.Rename(from, to); !errors.Is(err, persistence.ErrNotLasting) || !errors.Is(err, syscall.EDQUOT) {
+		t.Errorf("Rename: %v", err)
+	}
+	if text, err := os.ReadFile(to); err != nil || string(text) != "text" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// failFsync has fsync fail with EDQUOT on this thread, by a filter of system calls.
+func failFsync(t *testing.T) {
+	t.Helper()
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the number of the call
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: unix.SYS_FSYNC},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EDQUOT)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0); err != nil {
+		t.Fatal(err)
+	}
+}
