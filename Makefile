@@ -7,7 +7,7 @@ CLIENTS := integration_test/clients/testdata
 GO_FILES = $$(find . -name '*.go' -not -path './$(CACHE)/*' -not -path '*/node_modules/*')
 
 .NOTPARALLEL:
-.PHONY: help build run test test-all tower fuzz soak bench go tools clients redis-cell throttlecrab fmt vet staticcheck go-test clean
+.PHONY: help build run test test-all tower fuzz mutants soak bench go tools clients redis-cell throttlecrab fmt vet staticcheck go-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -136,6 +136,11 @@ fuzz: go ## run each fuzz target for FUZZTIME=1m (FUZZ=FuzzAOF: only those that 
 		echo "./$$package $$target"; \
 		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x ./$$package || exit 1; \
 	done
+
+MUTANTS := 200
+
+mutants: go ## break MUTANTS=200 operators of each package (0: all), fail if its tests see less than 85 % (ARGS='-seed 1 ./cell')
+	nice go run ./bench/mutants -n $(MUTANTS) $(ARGS)
 
 SOAK := 1h
 SOAK_TEST := -count 1 -timeout 0 -v -run '^TestEverythingAtOnce$$' ./integration_test/soak -args -soak $(SOAK)

@@ -173,3 +173,28 @@ func TestFits(t *testing.T) {
 		}
 	}
 }
+
+// A ring that has wrapped keeps the order of its calls when it grows, and does not grow for calls that no longer count.
+func TestAWrappedLogGrows(t *testing.T) {
+	l := mustLiteral(t, "100/10s,algo=log")
+	var st cell.State
+	const second = 1_000_000_000
+	for i := range int64(4) {
+		decide(&l, &st, aDayIn2027+i*second, i+1, cell.Take)
+	}
+	full := len(st.Ring)
+	const now = aDayIn2027 + 10*second // the first is gone, and this takes its place
+	decide(&l, &st, now, 50, cell.Take)
+	if len(st.Ring) != full {
+		t.Fatalf("%d words, then %d: it grew, though a call was gone", full, len(st.Ring))
+	}
+	decide(&l, &st, now+1, 1, cell.Take)
+	if len(st.Ring) != 2*full {
+		t.Fatalf("%d words, then %d", full, len(st.Ring))
+	}
+	for cost, wait := range map[int64]uint64{41: second, 42: second, 43: 2 * second, 45: 2 * second, 46: 3 * second, 49: 3 * second, 50: 10 * second, 99: 10 * second, 100: 10*second + 1} {
+		if d := decide(&l, &st, now, cost, cell.Take); !d.Limited || d.RetryAfterNS != wait {
+			t.Errorf("cost %d: %+v, want to wait %d", cost, d, wait)
+		}
+	}
+}
