@@ -13,7 +13,7 @@ import (
 // form is a call without its keys: what it asks for, and how it is answered.
 type form struct {
 	row        *command
-	head, tail []byte // what stands before the key's length and after the key; none where it is not kept in forms
+	head, tail []byte // what stands before the key's length and after the key; no head: it is not kept in forms
 	next       *form  // that came after it the last time
 
 	// Of CL.THROTTLE and GCRA.
@@ -81,7 +81,7 @@ func newForms() *forms {
 
 // match finds the key of the call at the start of data, and its length in bytes, where it has this form.
 func (f *form) match(data []byte, maxBulk int) (key []byte, n int) {
-	if !bytes.HasPrefix(data, f.head) {
+	if len(f.head) == 0 || !bytes.HasPrefix(data, f.head) {
 		return nil, 0
 	}
 	length, start, ok := wire.ReadLength(data, len(f.head))
@@ -130,6 +130,9 @@ func (fs *forms) find(s *Session, frame []byte, args [][]byte) *form {
 	if way < 0 {
 		way = int(set.next)
 		set.next ^= 1
+	}
+	if old := set.ways[way]; old != nil {
+		old.head = old.head[:0] // others lead to it, and it may not be met any more
 	}
 	fs.spares[fs.spare], set.ways[way] = set.ways[way], f
 	fs.spare = (fs.spare + 1) % len(fs.spares)
