@@ -11,7 +11,7 @@ import (
 
 // What passes stays within the bound that the algorithm promises, over every span, however the caller timed it.
 func TestNeverMoreThanTheBound(t *testing.T) {
-	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Literal) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		now := drawInstant(t)
 		var st cell.State
 		var d cell.Decision
@@ -38,7 +38,7 @@ func in(passed []call, after, to int64) (sum int64) {
 }
 
 // burst + rate × T
-func boundBucket(t rapid.TB, l cell.Literal, passed []call) {
+func boundBucket(t rapid.TB, l cell.Limit, passed []call) {
 	period, count := big.NewInt(l.PeriodNS), big.NewInt(l.Count)
 	for _, from := range passed {
 		for _, to := range passed {
@@ -55,7 +55,7 @@ func boundBucket(t rapid.TB, l cell.Literal, passed []call) {
 }
 
 // The count in each window, and twice that in any span.
-func boundWindow(t rapid.TB, l cell.Literal, passed []call) {
+func boundWindow(t rapid.TB, l cell.Limit, passed []call) {
 	twiceInAnySpan(t, l, passed)
 	var end int64
 	for _, c := range passed {
@@ -70,7 +70,7 @@ func boundWindow(t rapid.TB, l cell.Literal, passed []call) {
 	}
 }
 
-func twiceInAnySpan(t rapid.TB, l cell.Literal, passed []call) {
+func twiceInAnySpan(t rapid.TB, l cell.Limit, passed []call) {
 	for _, c := range passed {
 		if sum := in(passed, c.at-l.PeriodNS, c.at); sum > 2*l.Count {
 			t.Fatalf("%v: %d in the period up to %d: %v", l, sum, c.at, passed)
@@ -79,7 +79,7 @@ func twiceInAnySpan(t rapid.TB, l cell.Literal, passed []call) {
 }
 
 // Its own formula, behind each call, and twice the count in any span.
-func boundSlide(t rapid.TB, l cell.Literal, passed []call) {
+func boundSlide(t rapid.TB, l cell.Limit, passed []call) {
 	twiceInAnySpan(t, l, passed)
 	for i, c := range passed {
 		elapsed := c.at % l.PeriodNS
@@ -94,7 +94,7 @@ func boundSlide(t rapid.TB, l cell.Literal, passed []call) {
 }
 
 // The count in any n sub-windows.
-func boundBuckets(t rapid.TB, l cell.Literal, passed []call) {
+func boundBuckets(t rapid.TB, l cell.Limit, passed []call) {
 	m := newBucketsModel(l).(*countersModel)
 	for _, c := range passed {
 		m.take(c.at, c.cost)
@@ -107,7 +107,7 @@ func boundBuckets(t rapid.TB, l cell.Literal, passed []call) {
 }
 
 // The count, in any span.
-func boundLog(t rapid.TB, l cell.Literal, passed []call) {
+func boundLog(t rapid.TB, l cell.Limit, passed []call) {
 	for _, c := range passed {
 		if sum := in(passed, c.at-l.PeriodNS, c.at); sum > l.Count {
 			t.Fatalf("%v: %d in the period up to %d: %v", l, sum, c.at, passed)
@@ -117,7 +117,7 @@ func boundLog(t rapid.TB, l cell.Literal, passed []call) {
 
 // What each call leaves behind and says of the time to come is true. The clock is moved there, and a nanosecond less, to see.
 func TestEveryDecisionHolds(t *testing.T) {
-	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Literal) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		now := drawInstant(t)
 		var st cell.State
 		var d cell.Decision
@@ -139,7 +139,7 @@ func TestEveryDecisionHolds(t *testing.T) {
 }
 
 // wantNoMoreChanged: a denied call changes nothing but the block, a peek and a call of no cost nothing, shadow nothing.
-func wantNoMoreChanged(t *rapid.T, l cell.Literal, before, after cell.State, now, cost int64, mode cell.Mode, d cell.Decision) {
+func wantNoMoreChanged(t *rapid.T, l cell.Limit, before, after cell.State, now, cost int64, mode cell.Mode, d cell.Decision) {
 	if d.Limited && mode == cell.Take && before.BlockedNS <= uint64(now) && l.BlockNS > 0 {
 		before.BlockedNS = uint64(now + l.BlockNS)
 	}
@@ -157,7 +157,7 @@ func wantNoMoreChanged(t *rapid.T, l cell.Literal, before, after cell.State, now
 }
 
 // wantRetry: the same call passes then and no sooner, if nothing else happens; what never passes is more than the capacity.
-func wantRetry(t *rapid.T, l cell.Literal, st cell.State, now, cost int64, mode cell.Mode, d cell.Decision) {
+func wantRetry(t *rapid.T, l cell.Limit, st cell.State, now, cost int64, mode cell.Mode, d cell.Decision) {
 	switch {
 	case !d.Limited:
 		if d.RetryAfterNS != cell.Never {
@@ -185,7 +185,7 @@ func wantRetry(t *rapid.T, l cell.Literal, st cell.State, now, cost int64, mode 
 const maxInstant = 1<<63 - 1
 
 // wantRemaining: so much passes now, and one more does not.
-func wantRemaining(t *rapid.T, l cell.Literal, st cell.State, now int64, d cell.Decision) {
+func wantRemaining(t *rapid.T, l cell.Limit, st cell.State, now int64, d cell.Decision) {
 	if d.Remaining < 0 || d.Remaining > l.Capacity() || d.Limit != l.Capacity() {
 		t.Fatalf("%v: %+v", l, d)
 	}
@@ -198,7 +198,7 @@ func wantRemaining(t *rapid.T, l cell.Literal, st cell.State, now int64, d cell.
 }
 
 // wantReset: the key is as good as new then and no sooner, and that is when its state ends.
-func wantReset(t *rapid.T, l cell.Literal, st cell.State, now int64, d cell.Decision) {
+func wantReset(t *rapid.T, l cell.Limit, st cell.State, now int64, d cell.Decision) {
 	if end := max(l.EndNS(&st), uint64(now)); end != uint64(now)+d.ResetAfterNS {
 		t.Fatalf("%v at %d: full in %d ns, and the state ends at %d", l, now, d.ResetAfterNS, end)
 	}
@@ -219,7 +219,7 @@ func wantReset(t *rapid.T, l cell.Literal, st cell.State, now int64, d cell.Deci
 }
 
 // wantGive: no more is given back than is asked for and was taken, and what is given back may be taken again.
-func wantGive(t *rapid.T, l cell.Literal, st *cell.State, now, n int64) {
+func wantGive(t *rapid.T, l cell.Limit, st *cell.State, now, n int64) {
 	st.BlockedNS = 0
 	before := l.Decide(st, now, 0, cell.Peek)
 	given := l.Give(st, now, n)
@@ -240,7 +240,7 @@ func wantGive(t *rapid.T, l cell.Literal, st *cell.State, now, n int64) {
 
 // Giving to a new key, or one that is full again, creates nothing.
 func TestGiveCreatesNothing(t *testing.T) {
-	eachAlgorithm(t, func(t *rapid.T, _ algorithm, l cell.Literal) {
+	eachAlgorithm(t, func(t *rapid.T, _ algorithm, l cell.Limit) {
 		st, now := drawHistory(t, l, cell.Take, cell.Force)
 		n := rapid.Int64Range(1, cell.MaxCost).Draw(t, "n")
 		var empty cell.State
@@ -255,7 +255,7 @@ func TestGiveCreatesNothing(t *testing.T) {
 
 // A denied key with block= stays denied that long: calls meanwhile do not extend it, and Force passes.
 func TestABlockLastsAsLongAsItSays(t *testing.T) {
-	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Literal) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		l = mustLiteral(t, a.draw(t).String()+",block=90s")
 		now := drawInstant(t)
 		var st cell.State

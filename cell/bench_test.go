@@ -10,7 +10,7 @@ func TestDecidingAllocatesNothing(t *testing.T) {
 	for _, quantity := range []int64{1, 0, -1, 17} {
 		var tat uint64
 		n := testing.AllocsPerRun(100, func() {
-			limit, err := cell.NewLimit(15, 30, 60)
+			limit, err := cell.NewBucket(15, 30, 60)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,11 +57,11 @@ func BenchmarkThrottle(b *testing.B) {
 }
 
 // What a command costs here: its parameters are checked at each call.
-func BenchmarkNewLimitAndThrottle(b *testing.B) {
+func BenchmarkNewBucketAndThrottle(b *testing.B) {
 	now, tat, passed := int64(aDayIn2027), uint64(0), 0
 	b.ReportAllocs()
 	for b.Loop() {
-		limit, err := cell.NewLimit(15, 30, 60)
+		limit, err := cell.NewBucket(15, 30, 60)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 // newest may hold more than the count.
 //
 // A counter's age is by how many sub-windows it is older than State.A: 0..n-1.
-func (l *Literal) buckets(st *State, nowNS, cost int64, mode Mode) outcome {
+func (l *Limit) buckets(st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	newest := max(l.bucketAt(now), st.A)
 	sum := l.sum(st, newest)
@@ -38,19 +38,19 @@ func (l *Literal) buckets(st *State, nowNS, cost int64, mode Mode) outcome {
 }
 
 // bucketAt is the number of the sub-window that an instant is in.
-func (l *Literal) bucketAt(ns uint64) uint64 {
+func (l *Limit) bucketAt(ns uint64) uint64 {
 	high, low := mul(ns, uint64(l.Buckets))
 	q, _ := div(high, low, uint64(l.PeriodNS))
 	return q
 }
 
-func (l *Literal) counter(st *State, age uint64) *uint64 {
+func (l *Limit) counter(st *State, age uint64) *uint64 {
 	n := uint64(l.Buckets)
 	return &st.Ring[(st.A+n-age)%n]
 }
 
 // gone is when a counter no longer counts: the start of the sub-window n later.
-func (l *Literal) gone(st *State, age uint64) uint64 {
+func (l *Limit) gone(st *State, age uint64) uint64 {
 	high, low := mul(st.A+uint64(l.Buckets)-age, uint64(l.PeriodNS))
 	q, rest := div(high, low, uint64(l.Buckets))
 	if rest > 0 {
@@ -60,13 +60,13 @@ func (l *Literal) gone(st *State, age uint64) uint64 {
 }
 
 // live is the age from which on counters no longer count when newest is the newest.
-func (l *Literal) live(st *State, newest uint64) uint64 {
+func (l *Limit) live(st *State, newest uint64) uint64 {
 	n := uint64(l.Buckets)
 	return n - min(n, newest-st.A)
 }
 
 // sum is what the n sub-windows up to newest have.
-func (l *Literal) sum(st *State, newest uint64) uint64 {
+func (l *Limit) sum(st *State, newest uint64) uint64 {
 	live, sum := l.live(st, newest), st.B
 	if sum == 0 || live == 0 {
 		return 0
@@ -78,7 +78,7 @@ func (l *Literal) sum(st *State, newest uint64) uint64 {
 }
 
 // roll forgets the counters that no longer count.
-func (l *Literal) roll(st *State, newest uint64) {
+func (l *Limit) roll(st *State, newest uint64) {
 	for age := l.live(st, newest); age < uint64(l.Buckets); age++ {
 		counter := l.counter(st, age)
 		st.B -= *counter
@@ -88,7 +88,7 @@ func (l *Literal) roll(st *State, newest uint64) {
 }
 
 // bucketsGone is when so much has gone, which is no more than there is.
-func (l *Literal) bucketsGone(st *State, newest, need uint64) uint64 {
+func (l *Limit) bucketsGone(st *State, newest, need uint64) uint64 {
 	age := l.live(st, newest) - 1
 	for ; age > 0; age-- {
 		has := *l.counter(st, age)
@@ -100,7 +100,7 @@ func (l *Literal) bucketsGone(st *State, newest, need uint64) uint64 {
 	return l.gone(st, age)
 }
 
-func (l *Literal) giveBuckets(st *State, nowNS, n int64) int64 {
+func (l *Limit) giveBuckets(st *State, nowNS, n int64) int64 {
 	newest := max(l.bucketAt(uint64(nowNS)), st.A)
 	if l.sum(st, newest) == 0 {
 		return 0
@@ -117,7 +117,7 @@ func (l *Literal) giveBuckets(st *State, nowNS, n int64) int64 {
 	return n - int64(left)
 }
 
-func (l *Literal) endOfBuckets(st *State) uint64 {
+func (l *Limit) endOfBuckets(st *State) uint64 {
 	if st.B == 0 {
 		return 0
 	}
@@ -130,7 +130,7 @@ func (l *Literal) endOfBuckets(st *State) uint64 {
 
 // carryBuckets scales the running sum from the newest on, so that rounding up does not add up, and what is left is rounded
 // up whenever some have gone.
-func (l *Literal) carryBuckets(st *State, old *Literal) {
+func (l *Limit) carryBuckets(st *State, old *Limit) {
 	st.Ring = append(make([]uint64, 0, len(st.Ring)), st.Ring...)
 	var sum, scaled uint64
 	for age := uint64(0); age < uint64(len(st.Ring)); age++ {
@@ -144,7 +144,7 @@ func (l *Literal) carryBuckets(st *State, old *Literal) {
 
 // bucketsIn is how many whole sub-windows a shift by ns moves the counters. Where ns is between it is to the earlier one: nobody
 // waits longer.
-func (l *Literal) bucketsIn(ns int64) int64 {
+func (l *Limit) bucketsIn(ns int64) int64 {
 	high, low := mul(uint64(max(ns, -ns)), uint64(l.Buckets))
 	by, rest := div(high, low, uint64(l.PeriodNS))
 	switch {
@@ -157,7 +157,7 @@ func (l *Literal) bucketsIn(ns int64) int64 {
 }
 
 // turnBuckets moves the counters by so many sub-windows.
-func (l *Literal) turnBuckets(st *State, by int64) {
+func (l *Limit) turnBuckets(st *State, by int64) {
 	n, was := uint64(l.Buckets), st.A
 	if by < 0 {
 		st.A -= min(uint64(-by), st.A)

@@ -8,7 +8,7 @@ import (
 )
 
 // fill takes from a key of 10 sub-windows of a second: so many calls in each, from the first second on.
-func fill(t *testing.T, calls ...int64) (l cell.Literal, st cell.State) {
+func fill(t *testing.T, calls ...int64) (l cell.Limit, st cell.State) {
 	t.Helper()
 	l = mustLiteral(t, "10/10s,algo=slide,buckets=10")
 	for second, n := range calls {

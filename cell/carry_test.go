@@ -11,7 +11,7 @@ import (
 )
 
 // usedShare is how much of the capacity is used at an instant, from the words of a state. A log has no share: it keeps calls.
-func usedShare(l cell.Literal, st cell.State, now int64) *big.Rat {
+func usedShare(l cell.Limit, st cell.State, now int64) *big.Rat {
 	big64 := func(n uint64) *big.Int { return new(big.Int).SetUint64(n) }
 	at := uint64(now)
 	switch {
@@ -37,7 +37,7 @@ func usedShare(l cell.Literal, st cell.State, now int64) *big.Rat {
 }
 
 // ring is what the sub-windows of a state have that still count, by number.
-func ring(l cell.Literal, st cell.State, now int64) (counters map[int64]uint64, sum uint64) {
+func ring(l cell.Limit, st cell.State, now int64) (counters map[int64]uint64, sum uint64) {
 	counters = map[int64]uint64{}
 	n := uint64(l.Buckets)
 	newest := newBucketsModel(l).(*countersModel).number(uint64(now))
@@ -53,7 +53,7 @@ func ring(l cell.Literal, st cell.State, now int64) (counters map[int64]uint64, 
 
 // Another count or burst refills nothing, now or later, and nobody waits longer for it than for a key that was used up now.
 func TestAnotherCountGainsNothing(t *testing.T) {
-	eachAlgorithm(t, func(t *rapid.T, a algorithm, old cell.Literal) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, old cell.Limit) {
 		before, now := drawHistory(t, old, cell.Take, cell.Take, cell.Force)
 		forced := false
 		if old.Algo != cell.Log {
@@ -87,7 +87,7 @@ func TestAnotherCountGainsNothing(t *testing.T) {
 	})
 }
 
-func wantShareKept(t *rapid.T, old, l cell.Literal, before, after cell.State, now int64) {
+func wantShareKept(t *rapid.T, old, l cell.Limit, before, after cell.State, now int64) {
 	was, is := usedShare(old, before, now), usedShare(l, after, now)
 	if debt := big.NewRat(2, 1); was.Cmp(debt) > 0 {
 		was = debt // they end somewhere
@@ -114,10 +114,10 @@ func wantShareKept(t *rapid.T, old, l cell.Literal, before, after cell.State, no
 
 // Between limits that count in other ways, or over other periods, it is the used share that is taken, and the block stays.
 func TestAnotherAlgorithmKeepsTheShare(t *testing.T) {
-	eachAlgorithm(t, func(t *rapid.T, a algorithm, old cell.Literal) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, old cell.Limit) {
 		st, now := drawHistory(t, old, cell.Take, cell.Take, cell.Force)
 		l := rapid.SampledFrom(algorithms).Draw(t, "to").draw(t)
-		if l.Slot == old.Slot {
+		if l.Shape == old.Shape {
 			return
 		}
 		blocked := st.BlockedNS
@@ -143,7 +143,7 @@ func TestAnotherAlgorithmKeepsTheShare(t *testing.T) {
 
 // To the same limit, whatever its block, nothing changes.
 func TestCarryToItselfChangesNothing(t *testing.T) {
-	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Literal) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		st, now := drawHistory(t, l, cell.Take, cell.Force)
 		before := clone(st)
 		same := drawOptions(t, plain(t, l))

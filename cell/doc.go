@@ -1,8 +1,8 @@
 // Package cell is the arithmetic of rate limits: pure functions from a state, a limit, a cost and an instant to the
 // next state and a decision. It reads no clock, takes no lock, does no I/O and allocates nothing on the deciding path.
 //
-//	limit, err := cell.NewLimit(15, 30, 60)          // 30 a minute, 16 at once
-//	tat, d, err := limit.Throttle(tat, now, 1)       // tat is all there is to remember, 0 for a new key
+//	bucket, err := cell.NewBucket(15, 30, 60)        // 30 a minute, 16 at once
+//	tat, d, err := bucket.Throttle(tat, now, 1)      // tat is all there is to remember, 0 for a new key
 //	if d.Limited { wait(d.RetryAfterNS) }
 //
 // # GCRA
@@ -21,10 +21,10 @@
 //
 // # Limit literals
 //
-// A Literal is a limit as callers write it, with the algorithm that it counts by. What is remembered of it under a key is a
+// A Limit is what callers write, with the algorithm that it counts by. What is remembered of it under a key is a
 // State: two words, a block, and for some a ring of words, which Fit makes and nothing else allocates.
 //
-//	limit, err := cell.ParseLiteral("100/1m,algo=slide,buckets=6")
+//	limit, err := cell.ParseLimit("100/1m,algo=slide,buckets=6")
 //	limit.Fit(&state, now)
 //	d := limit.Decide(&state, now, 1, cell.Take)
 //	if d.Limited { wait(d.RetryAfterNS) }
@@ -44,7 +44,7 @@
 //	log               first<<32 |       sum before the      time and sum   count
 //	                  entries           first               of each call
 //
-// A state is that of one Slot (algorithm and period) and the Params (count and burst) that it was last decided by. Carry
+// A state is that of one Shape (algorithm and period) and the Params (count and burst) that it was last decided by. Carry
 // turns it into one for others: what was used stays used, as a share, rounded up. Shift moves a state in time. Realign adapts
 // one that goes by the clock or the calendar when the wall clock is set.
 // AppendState and ParseState are a state as text; Parts, AppendPart and ParsePart what is new of a long log.

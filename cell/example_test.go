@@ -8,7 +8,7 @@ import (
 )
 
 func Example() {
-	limit, err := cell.NewLimit(1, 30, 60) // 30 a minute, 2 at once
+	limit, err := cell.NewBucket(1, 30, 60) // 30 a minute, 2 at once
 	if err != nil {
 		panic(err)
 	}

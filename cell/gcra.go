@@ -10,7 +10,7 @@ func div(high, low, by uint64) (quotient, rest uint64) { return bits.Div64(high,
 
 // GCRA for a literal is Limit.Throttle with an interval of period/count, rounded up to whole nanoseconds, and a capacity of
 // burst. State.A is the TAT. Any span of time lets through burst + rate × span at most.
-func (l *Literal) bucket(st *State, nowNS, cost int64, mode Mode) outcome {
+func (l *Limit) bucket(st *State, nowNS, cost int64, mode Mode) outcome {
 	now, interval, tolerance := uint64(nowNS), uint64(l.gcra.intervalNS), uint64(l.gcra.toleranceNS)
 	debt := debtOf(st.A, now)
 	var o outcome
@@ -41,7 +41,7 @@ func owe(debt, interval, cost uint64) uint64 {
 	return debt + increment
 }
 
-func (l *Literal) giveBucket(st *State, nowNS, n int64) int64 {
+func (l *Limit) giveBucket(st *State, nowNS, n int64) int64 {
 	now, interval := uint64(nowNS), uint64(l.gcra.intervalNS)
 	if st.A <= now {
 		return 0
@@ -58,7 +58,7 @@ func (l *Literal) giveBucket(st *State, nowNS, n int64) int64 {
 	return int64(whole)
 }
 
-func (l *Literal) carryBucket(st *State, old *Literal, nowNS int64) {
+func (l *Limit) carryBucket(st *State, old *Limit, nowNS int64) {
 	if now := uint64(nowNS); st.A > now {
 		st.A = now + scale(st.A-now, uint64(l.gcra.toleranceNS), uint64(old.gcra.toleranceNS))
 	}

@@ -13,14 +13,14 @@ const aDayIn2027 = 1_800_000_000_000_000_000 // an instant to begin at
 // setting is a limit with the quantities that it stands for, from the model rather than from the limit.
 type setting struct {
 	params
-	cell.Limit
+	cell.Bucket
 	capacity, intervalNS, toleranceNS int64
 }
 
 func newSetting(t rapid.TB, p params) setting {
-	limit, err := cell.NewLimit(p.maxBurst, p.count, p.period)
+	limit, err := cell.NewBucket(p.maxBurst, p.count, p.period)
 	if err != nil {
-		t.Fatalf("NewLimit%+v: %v", p, err)
+		t.Fatalf("NewBucket%+v: %v", p, err)
 	}
 	return setting{p, limit, p.maxBurst + 1, p.interval().Int64(), p.tolerance().Int64()}
 }

@@ -1,81 +1,105 @@
 package cell
 
-import (
-	"errors"
-	"fmt"
-	"math"
+import "math/bits"
+
+// Algo is how a limit counts. Each has a file of its name.
+type Algo uint8
+
+const (
+	GCRA   Algo = iota // a bucket that flows back evenly, as CL.THROTTLE's
+	Window             // a counter for each window of time
+	Slide              // counters of the last windows, weighted or summed
+	Log                // the calls themselves
 )
 
-const nsPerSecond = 1_000_000_000
+var algoNames = [...]string{GCRA: "gcra", Window: "window", Slide: "slide", Log: "log"}
 
-// MaxPeriodSeconds is the longest period: 292 years, the most whole seconds that int64 nanoseconds hold.
-const MaxPeriodSeconds = math.MaxInt64 / nsPerSecond
+func (a Algo) String() string { return algoNames[a] }
 
-// ErrZeroRate reports a limit with no rate: a count or a period of 0, or more than one call a nanosecond.
-var ErrZeroRate = errors.New("zero rate")
+// Unit is the calendar's window, or Span for one that is a length of time.
+type Unit uint8
 
-// RangeError reports a parameter that is negative where that means nothing, or so large that the arithmetic would not
-// fit 64 bits. redis-cell lets those products wrap, which frees or locks a key.
-type RangeError struct {
-	Param string // "max_burst", "count", "period", "quantity" or "tokens"
-	Value int64
-}
+const (
+	Span Unit = iota
+	Second
+	Minute
+	Hour
+	Day
+	Week // from Monday
+	Month
+	Year
+)
 
-func (e *RangeError) Error() string { return fmt.Sprintf("%s %d is out of range", e.Param, e.Value) }
+var unitNames = [...]string{Span: "", Second: "second", Minute: "minute", Hour: "hour", Day: "day", Week: "week", Month: "month", Year: "year"}
 
-// Limit is a rate and a burst, checked and ready to decide with. Its zero value allows nothing but quantity 0.
+func (u Unit) String() string { return unitNames[u] }
+
+// Limit is a limit as a caller writes it: 100/1m, 5/1s,algo=log, 10000/month,tz=+08:00. Make one with ParseLimit; two of
+// the same text are equal. The zero value is no limit.
 type Limit struct {
-	capacity    int64 // max burst + 1: the most that passes at one instant
-	intervalNS  int64 // emission interval, >= 1
-	toleranceNS int64 // intervalNS * capacity
+	Shape
+	Params
+	BlockNS int64 // a denied key stays denied that long; 0: not longer than its state says
+	Shadow  bool  // evaluated, never limits
+
+	gcra Bucket
 }
 
-// Capacity is the most that passes at one instant: max burst + 1.
-func (l Limit) Capacity() int64 { return l.capacity }
-
-// NewLimit returns the limit of count calls in each period of so many seconds, with maxBurst more at once than one.
-//
-// maxBurst is -1 (nothing ever passes) or more, count 1 to period × 10^9, period 1 to MaxPeriodSeconds, and
-// (maxBurst + 1) × period / count at most 292 years. Else the error is ErrZeroRate or a *RangeError.
-//
-// The emission interval is period / count in float64, truncated to whole nanoseconds, as in redis-cell
-// (src/cell/mod.rs, Rate::per_period): a rate that does not divide its period is fast by less than 1 ns a call
-// (600,000,001 a second run at 10^9), and with periods past 2^53 ns, 104 days, float64 adds up to 512 ns either way.
-func NewLimit(maxBurst, count, period int64) (Limit, error) {
-	if count == 0 || period == 0 {
-		return Limit{}, ErrZeroRate
-	}
-	if period > MaxPeriodSeconds || period < -MaxPeriodSeconds {
-		return Limit{}, &RangeError{"period", period}
-	}
-	intervalNS := int64(float64(period*nsPerSecond) / float64(count))
-	switch {
-	case intervalNS == 0:
-		return Limit{}, ErrZeroRate
-	case maxBurst < -1 || maxBurst == math.MaxInt64:
-		return Limit{}, &RangeError{"max_burst", maxBurst}
-	case count < 0:
-		return Limit{}, &RangeError{"count", count}
-	case period < 0:
-		return Limit{}, &RangeError{"period", period}
-	case maxBurst+1 > math.MaxInt64/intervalNS:
-		return Limit{}, &RangeError{"max_burst", maxBurst}
-	}
-	return Limit{capacity: maxBurst + 1, intervalNS: intervalNS, toleranceNS: intervalNS * (maxBurst + 1)}, nil
+// Shape is what keeps a state apart from others under the same key. A change of anything else keeps it.
+type Shape struct {
+	Algo     Algo
+	Unit     Unit
+	Clock    bool  // window: begins at multiples of its length since 1970, in its zone
+	Buckets  uint8 // slide: sub-windows that are summed, 2..128; 0: two windows, the one before weighted
+	ZoneMin  int16 // minutes east of UTC
+	PeriodNS int64 // of a calendar's window the shortest
 }
 
-// debtOf is what is taken and has not flowed back at now, in ns.
-func debtOf(tat, now uint64) uint64 {
-	if tat > now {
-		return tat - now
-	}
-	return 0
+// Aligned reports that its windows are the clock's or the calendar's: what it decides by is wall time.
+func (s *Shape) Aligned() bool { return s.Clock || s.Unit != Span }
+
+// Params are the part of a limit by which a state is scaled when they change.
+type Params struct {
+	Count int64 // 1..MaxCount in each period
+	Burst int64 // gcra: the most at one instant
 }
 
-// remaining is how many calls of this interval a debt leaves.
-func (l Limit) remaining(debt, interval uint64) int64 {
-	if debt < uint64(l.toleranceNS) {
-		return int64((uint64(l.toleranceNS) - debt) / interval)
+// The bounds of a literal. 10^7 a second is one call in 100 ns, which leaves a state in whole nanoseconds exact to 1 %; real
+// limits are orders of magnitude below that.
+const (
+	MaxCount     = 1<<31 - 1
+	MaxPerSecond = 10_000_000
+	MaxBuckets   = 128
+	MinPeriodNS  = 1_000
+	MaxPeriodNS  = 366 * 86_400 * nsPerSecond
+)
+
+// Capacity is the most that passes at one instant.
+func (l *Limit) Capacity() int64 {
+	if l.Algo == GCRA {
+		return l.Burst
 	}
-	return 0
+	return l.Count
+}
+
+// prepare computes what a GCRA decides with. The interval is rounded up, so that the rate is never passed; it is false
+// where burst intervals do not fit int64 nanoseconds.
+func (l *Limit) prepare() bool {
+	if l.Algo != GCRA {
+		return true
+	}
+	interval := (l.PeriodNS + l.Count - 1) / l.Count
+	high, tolerance := bits.Mul64(uint64(interval), uint64(l.Burst))
+	if high != 0 || int64(tolerance) < 0 {
+		return false
+	}
+	l.gcra = Bucket{capacity: l.Burst, intervalNS: interval, toleranceNS: int64(tolerance)}
+	return true
+}
+
+// Restore returns the limit of a shape and parameters that were a Limit's, without block and shadow.
+func Restore(s Shape, p Params) Limit {
+	l := Limit{Shape: s, Params: p}
+	l.prepare()
+	return l
 }

@@ -1,172 +1,161 @@
 package cell_test
 
 import (
-	"errors"
-	"math"
+	"fmt"
 	"testing"
 	"time"
 
 	"celld/cell"
 )
 
-func TestEmissionInterval(t *testing.T) {
-	for _, c := range []struct {
-		name          string
-		count, period int64
-		want          time.Duration
-	}{
-		{"30 a minute", 30, 60, 2 * time.Second},
-		{"one a second", 1, 1, time.Second},
-		{"5000 a second", 5000, 1, 200 * time.Microsecond},
-		{"3 a second", 3, 1, 333333333},
-		{"7 a minute", 7, 60, 8571428571},
-		{"one a day", 1, 86400, 24 * time.Hour},
-		{"one a year", 1, 31_536_000, 365 * 24 * time.Hour},
-		{"a million a second", 1_000_000, 1, time.Microsecond},
-		{"600000000 a second, which is fast by 0.67 ns a call", 600_000_000, 1, 1},
-		{"999999999 a second", 999_999_999, 1, 1},
-		{"one a nanosecond", 1_000_000_000, 1, 1},
-		{"one a nanosecond for a minute", 60_000_000_000, 60, 1},
-		{"one in 292 years", 1, cell.MaxPeriodSeconds, 9223372036 * time.Second},
+// A use is one call on a key under a literal, some time after the one before.
+type use struct {
+	after time.Duration
+	cost  int64
+	mode  cell.Mode
 
-		// Where float64 has not the digits: past 2^53 ns, 104 days.
-		{"7 in 291 days, 1 ns up", 7, 25_156_720, 3593817142857143},
-		{"one in 166 years, 512 ns up", 1, 5_253_233_023, 5_253_233_023*time.Second + 512},
+	limited           bool
+	remaining         int64
+	retryAfter, reset time.Duration
+}
+
+func TestDecide(t *testing.T) {
+	const ms, s, minute, hour, day = time.Millisecond, time.Second, time.Minute, time.Hour, 24 * time.Hour
+	const take, peek, force = cell.Take, cell.Peek, cell.Force
+	for _, c := range []struct {
+		limit string
+		begin string
+		uses  []use
+	}{
+		{"4/1s,burst=2", "2027-01-15T08:00:00Z", []use{
+			{0, 1, take, false, 1, never, 250 * ms},
+			{0, 1, take, false, 0, never, 500 * ms},
+			{0, 1, take, true, 0, 250 * ms, 500 * ms},
+			{0, 3, take, true, 0, never, 500 * ms}, // more than ever fits
+			{100 * ms, 1, peek, true, 0, 150 * ms, 400 * ms},
+			{150 * ms, 1, peek, false, 1, never, 250 * ms},
+			{0, 3, force, false, 0, never, s}, // in debt
+			{0, 0, take, false, 0, never, s},
+			{0, 1, take, true, 0, 750 * ms, s},
+			{0, 3, take, true, 0, never, s},
+			{s, 2, take, false, 0, never, 500 * ms},
+		}},
+		{"3/1m,algo=window", "2027-01-15T08:00:59Z", []use{ // from the first hit, wherever the clock is
+			{0, 1, take, false, 2, never, minute},
+			{20 * s, 2, take, false, 0, never, 40 * s},
+			{0, 1, take, true, 0, 40 * s, 40 * s},
+			{0, 4, take, true, 0, never, 40 * s},
+			{40*s - 1, 1, take, true, 0, 1, 1},
+			{1, 3, take, false, 0, never, minute}, // 5 within 41 s
+			{0, 2, force, false, 0, never, minute},
+			{minute, 0, peek, false, 3, never, 0},
+		}},
+		{"3/1m,algo=window,align=clock", "2027-01-15T08:00:59Z", []use{
+			{0, 3, take, false, 0, never, s},
+			{s, 3, take, false, 0, never, minute}, // 6 within 1 s
+			{0, 1, take, true, 0, minute, minute},
+		}},
+		{"3/1d,algo=window,align=clock,tz=-03:30", "2027-01-15T03:29:59Z", []use{
+			{0, 1, take, false, 2, never, s},
+			{s, 1, take, false, 2, never, day},
+		}},
+		{"3/month,tz=+08:00", "2028-02-29T15:59:59Z", []use{ // March begins there
+			{0, 3, take, false, 0, never, s},
+			{0, 1, take, true, 0, s, s},
+			{s, 1, take, false, 2, never, 31 * day},
+		}},
+		{"3/week", "2027-01-17T23:59:59Z", []use{ // a Sunday
+			{0, 1, take, false, 2, never, s},
+			{s, 1, take, false, 2, never, 7 * day},
+		}},
+		{"3/year", "2027-12-31T23:59:59Z", []use{
+			{0, 1, take, false, 2, never, s},
+			{s, 1, take, false, 2, never, 366 * day},
+		}},
+		{"10/1m,algo=slide", "2027-01-15T08:00:30Z", []use{
+			{0, 8, take, false, 2, never, 90 * s},
+			{0, 3, take, true, 2, 37*s + 500*ms, 90 * s}, // once 7 of the 8 count, an eighth into the next minute
+			{45 * s, 0, peek, false, 4, never, 45 * s},   // a quarter into it 6 of them do
+			{0, 4, take, false, 0, never, 105 * s},
+			{0, 1, take, true, 0, 7*s + 500*ms, 105 * s},
+			{45 * s, 0, peek, false, 6, never, 60 * s}, // the 4 are all that counts
+		}},
+		{"10/1m,algo=slide,buckets=6", "2027-01-15T08:00:05Z", []use{
+			{0, 8, take, false, 2, never, 55 * s},
+			{10 * s, 2, take, false, 0, never, 55 * s},
+			{0, 1, take, true, 0, 45 * s, 55 * s},
+			{0, 9, take, true, 0, 55 * s, 55 * s},
+			{45 * s, 9, take, true, 8, 10 * s, 10 * s}, // the 8 are gone at once
+			{0, 8, take, false, 0, never, minute},
+		}},
+		{"3/1m,algo=log", "2027-01-15T08:00:05Z", []use{
+			{0, 1, take, false, 2, never, minute},
+			{10 * s, 2, take, false, 0, never, minute},
+			{0, 1, take, true, 0, 50 * s, minute},
+			{0, 2, take, true, 0, minute, minute},
+			{50 * s, 1, take, false, 0, never, minute},
+			{5 * s, 1, force, false, 0, never, minute},
+			{0, 1, take, true, 0, 5 * s, minute},
+			{0, 3, take, true, 0, minute, minute},
+		}},
+		{"2/1s,algo=log,block=10s", "2027-01-15T08:00:05Z", []use{
+			{0, 2, take, false, 0, never, s},
+			{0, 1, peek, true, 0, s, s},
+			{0, 1, take, true, 0, 10 * s, 10 * s},
+			{4 * s, 1, take, true, 0, 6 * s, 6 * s},
+			{0, 1, force, false, 0, never, 6 * s},
+			{0, 0, take, false, 0, never, 6 * s},
+			{0, 3, take, true, 0, never, 6 * s},
+			{6 * s, 2, take, false, 0, never, s},
+		}},
+		{"1/1h,shadow", "2027-01-15T08:00:05Z", []use{ // what shadow means is for the caller
+			{0, 1, take, false, 0, never, hour},
+			{0, 1, take, true, 0, hour, hour},
+		}},
 	} {
-		limit := mustLimit(t, 0, c.count, c.period)
-		if _, d, _ := limit.Throttle(0, aDayIn2027, 1); time.Duration(d.ResetAfterNS) != c.want {
-			t.Errorf("%s: a call takes %v, want %v", c.name, time.Duration(d.ResetAfterNS), c.want)
+		l := mustLiteral(t, c.limit)
+		begin, err := time.Parse(time.RFC3339, c.begin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, st := begin.UnixNano(), cell.State{}
+		for i, u := range c.uses {
+			now += int64(u.after)
+			want := cell.Decision{
+				Limited: u.limited, Limit: l.Capacity(), Remaining: u.remaining,
+				RetryAfterNS: uint64(u.retryAfter), ResetAfterNS: uint64(u.reset),
+			}
+			if u.retryAfter == never {
+				want.RetryAfterNS = cell.Never
+			}
+			if d := decide(&l, &st, now, u.cost, u.mode); d != want {
+				t.Errorf("%s, call %d:\n got %+v\nwant %+v", c.limit, i, d, want)
+			}
 		}
 	}
 }
 
-func TestNewLimitErrors(t *testing.T) {
-	const minInt, maxInt = math.MinInt64, math.MaxInt64
-	outOfRange := func(param string, value int64) error { return &cell.RangeError{Param: param, Value: value} }
-
-	for _, c := range []struct {
-		name                    string
-		maxBurst, count, period int64
-		want                    error
-	}{
-		{"no rate", 15, 0, 60, cell.ErrZeroRate},
-		{"no period", 15, 30, 0, cell.ErrZeroRate},
-		{"one more than one a nanosecond", 15, 1_000_000_001, 1, cell.ErrZeroRate},
-		{"the most calls in a second", 15, maxInt, 1, cell.ErrZeroRate},
-		{"a negative rate above one a nanosecond", 15, minInt, 1, cell.ErrZeroRate},
-
-		{"the longest period", 0, 1, 9223372036, nil},
-		{"one second longer", 0, 1, 9223372037, outOfRange("period", 9223372037)},
-		{"far longer", 0, 1, maxInt, outOfRange("period", maxInt)},
-		{"the longest period has no room for a burst", 1, 1, 9223372036, outOfRange("max_burst", 1)},
-
-		{"nothing ever passes", -1, 30, 60, nil},
-		{"a burst below that", -2, 30, 60, outOfRange("max_burst", -2)},
-		{"a burst far below that", minInt, 30, 60, outOfRange("max_burst", minInt)},
-		{"292 years of minutes", 153722866, 1, 60, nil},
-		{"one minute more", 153722867, 1, 60, outOfRange("max_burst", 153722867)},
-		{"292 years of seconds", 9223372035, 1, 1, nil},
-		{"one second more", 9223372036, 1, 1, outOfRange("max_burst", 9223372036)},
-		{"292 years of nanoseconds", maxInt - 1, 1_000_000_000, 1, nil},
-		{"one nanosecond more", maxInt, 1_000_000_000, 1, outOfRange("max_burst", maxInt)},
-
-		{"negative count", 15, -30, 60, outOfRange("count", -30)},
-		{"negative period", 15, 30, -60, outOfRange("period", -60)},
-		{"a period of -1", 15, 30, -1, outOfRange("period", -1)},
-		{"the longest negative period", 15, 30, minInt, outOfRange("period", minInt)},
-
-		// Of several faults the first in this order is reported.
-		{"zero before all", minInt, 0, maxInt, cell.ErrZeroRate},
-		{"zero period before all", minInt, -1, 0, cell.ErrZeroRate},
-		{"a long period before a burst and a count", -2, -1, maxInt, outOfRange("period", maxInt)},
-		{"too fast before a burst", -2, maxInt, 1, cell.ErrZeroRate},
-		{"a burst before a count", -2, -1, 60, outOfRange("max_burst", -2)},
-		{"the largest burst before a count", maxInt, -1, 60, outOfRange("max_burst", maxInt)},
-		{"a count before a period", 15, -30, -60, outOfRange("count", -30)},
-		{"a negative count before a large burst", 153722867, -1, 60, outOfRange("count", -1)},
-	} {
-		limit, err := cell.NewLimit(c.maxBurst, c.count, c.period)
-		wantError(t, c.name, err, c.want)
-		if err != nil && limit != (cell.Limit{}) {
-			t.Errorf("%s: a limit beside the error: %+v", c.name, limit)
-		}
+func ExampleLimit() {
+	limit, err := cell.ParseLimit("2/1m,algo=log")
+	if err != nil {
+		panic(err)
 	}
-}
-
-func TestQuantityErrors(t *testing.T) {
-	const minInt, maxInt = math.MinInt64, math.MaxInt64
-	for _, c := range []struct {
-		name          string
-		count, period int64
-		quantity      int64
-		fits          bool
-	}{
-		{"292 years of seconds", 1, 1, 9223372036, true},
-		{"one second more", 1, 1, 9223372037, false},
-		{"the same given back", 1, 1, -9223372036, true},
-		{"one more given back", 1, 1, -9223372037, false},
-		{"292 years of nanoseconds", 1_000_000_000, 1, maxInt, true},
-		{"the same given back", 1_000_000_000, 1, -maxInt, true},
-		{"one more given back", 1_000_000_000, 1, minInt, false},
-		{"one call of 292 years", 1, cell.MaxPeriodSeconds, 1, true},
-		{"two", 1, cell.MaxPeriodSeconds, 2, false},
-		{"the most", 30, 60, maxInt, false},
-		{"the most given back", 30, 60, minInt, false},
-	} {
-		const tat = aDayIn2027 + 1
-		next, d, err := mustLimit(t, 0, c.count, c.period).Throttle(tat, aDayIn2027, c.quantity)
-		if c.fits {
-			wantError(t, c.name, err, nil)
+	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC).UnixNano()
+	var state cell.State // all there is to remember of a key
+	for range 3 {
+		limit.Fit(&state, now)
+		d := limit.Decide(&state, now, 1, cell.Take)
+		if d.Limited {
+			fmt.Println("limited, retry after", time.Duration(d.RetryAfterNS))
 			continue
 		}
-		wantError(t, c.name, err, &cell.RangeError{Param: "quantity", Value: c.quantity})
-		if next != tat || d != (cell.Decision{}) {
-			t.Errorf("%s: %d, %+v beside the error", c.name, next, d)
-		}
+		fmt.Println("allowed,", d.Remaining, "of", d.Limit, "remain")
+		now += int64(time.Second)
 	}
-}
-
-func TestRangeErrorText(t *testing.T) {
-	err := &cell.RangeError{Param: "quantity", Value: -9223372037}
-	if got, want := err.Error(), "quantity -9223372037 is out of range"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-// The zero Limit is a program's slip: it must not let everything through.
-func TestZeroLimitAllowsNothing(t *testing.T) {
-	var limit cell.Limit
-	for _, quantity := range []int64{1, 5, math.MaxInt64} {
-		_, d, err := limit.Throttle(0, aDayIn2027, quantity)
-		if err != nil || d != (cell.Decision{Limited: true, RetryAfterNS: cell.Never}) {
-			t.Errorf("quantity %d: %+v, %v", quantity, d, err)
-		}
-	}
-	if _, d, err := limit.Throttle(0, aDayIn2027, 0); err != nil || d.Limited {
-		t.Errorf("peek: %+v, %v", d, err)
-	}
-}
-
-func mustLimit(t testing.TB, maxBurst, count, period int64) cell.Limit {
-	t.Helper()
-	limit, err := cell.NewLimit(maxBurst, count, period)
-	if err != nil {
-		t.Fatalf("NewLimit(%d, %d, %d): %v", maxBurst, count, period, err)
-	}
-	return limit
-}
-
-// wantError compares errors by their types and fields; a sentinel must be the sentinel.
-func wantError(t *testing.T, name string, got, want error) {
-	t.Helper()
-	wantRange, ok := want.(*cell.RangeError)
-	if !ok {
-		if !errors.Is(got, want) {
-			t.Errorf("%s: %v, want %v", name, got, want)
-		}
-		return
-	}
-	if gotRange, ok := got.(*cell.RangeError); !ok || *gotRange != *wantRange {
-		t.Errorf("%s: %v, want %v", name, got, want)
-	}
+	fmt.Println(string(limit.AppendState(nil, &state)))
+	// Output:
+	// allowed, 1 of 2 remain
+	// allowed, 0 of 2 remain
+	// limited, retry after 58s
+	// limit=2/1m,algo=log calls=1800000000000000000:1,+1000000000:1
 }

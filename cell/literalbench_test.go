@@ -21,7 +21,7 @@ var benches = []bench{
 }
 
 // full is a key that nearly all that a period allows has passed in even steps, and such a step.
-func (b bench) full(t testing.TB) (l cell.Literal, st cell.State, now, step int64) {
+func (b bench) full(t testing.TB) (l cell.Limit, st cell.State, now, step int64) {
 	l = mustLiteral(t, b.limit)
 	now, step = aDayIn2027, 1_020_000
 	for range 2000 { // through a window or more

@@ -16,9 +16,9 @@ import (
 // An algorithm is one way to count, as the shared tests see it.
 type algorithm struct {
 	name  string
-	draw  func(*rapid.T) cell.Literal // without block and shadow
-	model func(cell.Literal) model
-	bound func(rapid.TB, cell.Literal, []call) // holds what passed to what the algorithm promises
+	draw  func(*rapid.T) cell.Limit // without block and shadow
+	model func(cell.Limit) model
+	bound func(rapid.TB, cell.Limit, []call) // holds what passed to what the algorithm promises
 }
 
 var algorithms = []algorithm{
@@ -30,7 +30,7 @@ var algorithms = []algorithm{
 }
 
 // eachAlgorithm runs a property for each, with limits that block and shadow now and then.
-func eachAlgorithm(t *testing.T, property func(*rapid.T, algorithm, cell.Literal)) {
+func eachAlgorithm(t *testing.T, property func(*rapid.T, algorithm, cell.Limit)) {
 	for _, a := range algorithms {
 		t.Run(a.name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { property(t, a, drawOptions(t, a.draw(t))) })
@@ -38,7 +38,7 @@ func eachAlgorithm(t *testing.T, property func(*rapid.T, algorithm, cell.Literal
 	}
 }
 
-func drawOptions(t *rapid.T, l cell.Literal) cell.Literal {
+func drawOptions(t *rapid.T, l cell.Limit) cell.Limit {
 	var options string
 	if rapid.IntRange(0, 3).Draw(t, "blocks") == 0 {
 		options = ",block=" + rapid.SampledFrom([]string{"1us", "1s", "1h", "366d"}).Draw(t, "block")
@@ -50,13 +50,13 @@ func drawOptions(t *rapid.T, l cell.Literal) cell.Literal {
 }
 
 // plain is a limit without block and shadow.
-func plain(t rapid.TB, l cell.Literal) cell.Literal {
-	return mustLiteral(t, cell.Literal{Slot: l.Slot, Params: l.Params}.String())
+func plain(t rapid.TB, l cell.Limit) cell.Limit {
+	return mustLiteral(t, cell.Limit{Shape: l.Shape, Params: l.Params}.String())
 }
 
-func mustLiteral(t rapid.TB, text string) cell.Literal {
+func mustLiteral(t rapid.TB, text string) cell.Limit {
 	t.Helper()
-	l, err := cell.ParseLiteral(text)
+	l, err := cell.ParseLimit(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,15 +85,15 @@ func drawCount(t *rapid.T, periodNS int64) int64 {
 	).Draw(t, "count")
 }
 
-func drawGCRA(t *rapid.T) cell.Literal {
+func drawGCRA(t *rapid.T) cell.Limit {
 	rate := drawRate(t)
-	if l, err := cell.ParseLiteral(rate); err == nil && rapid.Bool().Draw(t, "default burst") {
+	if l, err := cell.ParseLimit(rate); err == nil && rapid.Bool().Draw(t, "default burst") {
 		return l
 	}
 	return mustLiteral(t, fmt.Sprintf("%s,burst=%d", rate, drawBurst(t, mustLiteral(t, rate+",burst=1"))))
 }
 
-func drawBurst(t *rapid.T, l cell.Literal) int64 {
+func drawBurst(t *rapid.T, l cell.Limit) int64 {
 	most := min(cell.MaxCount, math.MaxInt64/intervalNS(l))
 	return rapid.OneOf(
 		rapid.SampledFrom([]int64{1, 2, most}),
@@ -102,9 +102,9 @@ func drawBurst(t *rapid.T, l cell.Literal) int64 {
 	).Draw(t, "burst")
 }
 
-func intervalNS(l cell.Literal) int64 { return (l.PeriodNS + l.Count - 1) / l.Count }
+func intervalNS(l cell.Limit) int64 { return (l.PeriodNS + l.Count - 1) / l.Count }
 
-func drawWindow(t *rapid.T) cell.Literal {
+func drawWindow(t *rapid.T) cell.Limit {
 	zone := rapid.SampledFrom([]string{"", ",tz=+08:00", ",tz=-12:00", ",tz=+14:00", ",tz=+05:45", ",tz=-03:30"}).Draw(t, "zone")
 	switch rapid.IntRange(0, 3).Draw(t, "aligned") {
 	case 0:
@@ -116,10 +116,10 @@ func drawWindow(t *rapid.T) cell.Literal {
 	return mustLiteral(t, fmt.Sprintf("%d/%s%s", drawCount(t, mustLiteral(t, "1/"+unit).PeriodNS), unit, zone))
 }
 
-func drawSlide(t *rapid.T) cell.Literal { return mustLiteral(t, drawRate(t)+",algo=slide") }
-func drawLog(t *rapid.T) cell.Literal   { return mustLiteral(t, drawRate(t)+",algo=log") }
+func drawSlide(t *rapid.T) cell.Limit { return mustLiteral(t, drawRate(t)+",algo=slide") }
+func drawLog(t *rapid.T) cell.Limit   { return mustLiteral(t, drawRate(t)+",algo=log") }
 
-func drawBuckets(t *rapid.T) cell.Literal {
+func drawBuckets(t *rapid.T) cell.Limit {
 	buckets := rapid.OneOf(
 		rapid.SampledFrom([]int64{2, 3, 6, 7, 64, 127, 128}),
 		rapid.Int64Range(2, 128),
@@ -133,7 +133,7 @@ func drawBuckets(t *rapid.T) cell.Literal {
 }
 
 // drawParams draws another count, and burst, for the same slot.
-func drawParams(t *rapid.T, l cell.Literal) cell.Literal {
+func drawParams(t *rapid.T, l cell.Limit) cell.Limit {
 	_, options, _ := strings.Cut(l.String(), "/")
 	if l.Algo != cell.GCRA {
 		return mustLiteral(t, fmt.Sprintf("%d/%s", drawCount(t, l.PeriodNS), options))
@@ -165,7 +165,7 @@ func drawInstant(t *rapid.T) int64 {
 const endOfTests = 8_000_000_000_000_000_000 // the year 2223: a few periods later is still an instant
 
 // drawPause draws how long to wait after a decision.
-func drawPause(t *rapid.T, l cell.Literal, now int64, d cell.Decision) int64 {
+func drawPause(t *rapid.T, l cell.Limit, now int64, d cell.Decision) int64 {
 	told := min(d.RetryAfterNS, uint64(2*l.PeriodNS))
 	reset := min(d.ResetAfterNS, math.MaxInt64)
 	wait := rapid.OneOf(
@@ -177,7 +177,7 @@ func drawPause(t *rapid.T, l cell.Literal, now int64, d cell.Decision) int64 {
 }
 
 // drawCost draws what to ask for: what may pass, what just does, and too much.
-func drawCost(t *rapid.T, l cell.Literal, d cell.Decision) int64 {
+func drawCost(t *rapid.T, l cell.Limit, d cell.Decision) int64 {
 	capacity := l.Capacity()
 	return rapid.OneOf(
 		rapid.Just(int64(1)),
@@ -192,7 +192,7 @@ func drawMode(t *rapid.T) cell.Mode {
 }
 
 // drawHistory draws a state that a limit leaves behind, and when it did.
-func drawHistory(t *rapid.T, l cell.Literal, modes ...cell.Mode) (st cell.State, now int64) {
+func drawHistory(t *rapid.T, l cell.Limit, modes ...cell.Mode) (st cell.State, now int64) {
 	now = drawInstant(t)
 	var d cell.Decision
 	for range rapid.IntRange(0, 30).Draw(t, "calls") {
@@ -202,13 +202,13 @@ func drawHistory(t *rapid.T, l cell.Literal, modes ...cell.Mode) (st cell.State,
 	return st, now
 }
 
-func decide(l *cell.Literal, st *cell.State, now, cost int64, mode cell.Mode) cell.Decision {
+func decide(l *cell.Limit, st *cell.State, now, cost int64, mode cell.Mode) cell.Decision {
 	l.Fit(st, now)
 	return l.Decide(st, now, cost, mode)
 }
 
 // attempt decides on a copy.
-func attempt(l *cell.Literal, st cell.State, now, cost int64, mode cell.Mode) cell.Decision {
+func attempt(l *cell.Limit, st cell.State, now, cost int64, mode cell.Mode) cell.Decision {
 	st = clone(st)
 	return decide(l, &st, now, cost, mode)
 }

@@ -21,7 +21,7 @@ type model interface {
 
 // modelKey is a key under a model.
 type modelKey struct {
-	cell.Literal
+	cell.Limit
 	model
 	blocked uint64
 }
@@ -76,7 +76,7 @@ type bucketModel struct {
 	at              uint64
 }
 
-func newBucketModel(l cell.Literal) model {
+func newBucketModel(l cell.Limit) model {
 	return &bucketModel{interval: big.NewInt(intervalNS(l)), level: new(big.Int)}
 }
 
@@ -116,12 +116,12 @@ func (m *bucketModel) give(now, n int64) int64 {
 
 // One window at a time.
 type windowModel struct {
-	cell.Literal
+	cell.Limit
 	end uint64
 	sum int64
 }
 
-func newWindowModel(l cell.Literal) model { return &windowModel{Literal: l} }
+func newWindowModel(l cell.Limit) model { return &windowModel{Limit: l} }
 
 func (m *windowModel) used(at uint64) int64 {
 	if at >= m.end {
@@ -132,7 +132,7 @@ func (m *windowModel) used(at uint64) int64 {
 
 func (m *windowModel) take(now, cost int64) {
 	if m.used(uint64(now)) == 0 {
-		m.sum, m.end = 0, uint64(windowEnd(m.Literal, now))
+		m.sum, m.end = 0, uint64(windowEnd(m.Limit, now))
 	}
 	m.sum += cost
 }
@@ -144,7 +144,7 @@ func (m *windowModel) give(now, n int64) int64 {
 }
 
 // windowEnd asks package time when the window ends that an instant is in.
-func windowEnd(l cell.Literal, now int64) int64 {
+func windowEnd(l cell.Limit, now int64) int64 {
 	zone := time.FixedZone("", int(l.ZoneMin)*60)
 	at := time.Unix(0, now).In(zone)
 	date := func(year int, month time.Month, day, hour, minute, second int) int64 {
@@ -181,16 +181,16 @@ func floorMod(a, b int64) int64 { return ((a % b) + b) % b }
 
 // What was taken in each window, or sub-window.
 type countersModel struct {
-	cell.Literal
+	cell.Limit
 	parts int64 // of a period
 	sums  map[int64]int64
 }
 
-func newSlideModel(l cell.Literal) model {
-	return &countersModel{Literal: l, parts: 1, sums: map[int64]int64{}}
+func newSlideModel(l cell.Limit) model {
+	return &countersModel{Limit: l, parts: 1, sums: map[int64]int64{}}
 }
-func newBucketsModel(l cell.Literal) model {
-	return &countersModel{Literal: l, parts: int64(l.Buckets), sums: map[int64]int64{}}
+func newBucketsModel(l cell.Limit) model {
+	return &countersModel{Limit: l, parts: int64(l.Buckets), sums: map[int64]int64{}}
 }
 
 func (m *countersModel) number(at uint64) int64 {
@@ -231,13 +231,13 @@ func (m *countersModel) give(now, n int64) (given int64) {
 
 // The calls. Of those past the count, which Force leads to, the oldest become one.
 type logModel struct {
-	cell.Literal
+	cell.Limit
 	calls []call
 }
 
 type call struct{ at, cost int64 }
 
-func newLogModel(l cell.Literal) model { return &logModel{Literal: l} }
+func newLogModel(l cell.Limit) model { return &logModel{Limit: l} }
 
 func (m *logModel) used(at uint64) (sum int64) {
 	for _, c := range m.calls {
@@ -281,9 +281,9 @@ func (m *logModel) give(now, n int64) (given int64) {
 
 // Every decision is the model's, however calls, refunds and waits follow each other.
 func TestDecideIsTheModel(t *testing.T) {
-	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Literal) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		now := drawInstant(t)
-		key := modelKey{Literal: l, model: a.model(l)}
+		key := modelKey{Limit: l, model: a.model(l)}
 		var st cell.State
 		var d cell.Decision
 		for range rapid.IntRange(1, 30).Draw(t, "calls") {

@@ -8,7 +8,7 @@ package cell
 // Calls at the same nanosecond are one entry. There are never more than count of them, unless the count was lowered. When
 // Force adds one more, the two oldest become one at the time of the younger. That changes no decision: the entries after the
 // oldest add up to the count, so nothing passes before the younger leaves. Only a Give meets the difference, and denies for longer.
-func (l *Literal) log(st *State, nowNS, cost int64, mode Mode) outcome {
+func (l *Limit) log(st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	c := calls{st}
 	live := c.firstAfter(now, uint64(l.PeriodNS))
@@ -142,7 +142,7 @@ func (c calls) push(now, cost uint64, most int64) {
 func (c calls) mergeOldest(i int) { c.set(c.at(i)/2, c.n()-i) }
 
 // fitLog doubles the ring when it is full of calls that count, up to count entries.
-func (l *Literal) fitLog(st *State, nowNS int64) (words int) {
+func (l *Limit) fitLog(st *State, nowNS int64) (words int) {
 	c := calls{st}
 	if c.n() < c.capacity() {
 		return 0
@@ -167,7 +167,7 @@ func (c calls) grow(capacity int) (words int) {
 	return words
 }
 
-func (l *Literal) giveLog(st *State, nowNS, n int64) int64 {
+func (l *Limit) giveLog(st *State, nowNS, n int64) int64 {
 	c := calls{st}
 	c.drop(c.firstAfter(uint64(nowNS), uint64(l.PeriodNS)))
 	left := uint64(n)
@@ -184,7 +184,7 @@ func (l *Literal) giveLog(st *State, nowNS, n int64) int64 {
 	return n - int64(left)
 }
 
-func (l *Literal) endOfLog(st *State) uint64 {
+func (l *Limit) endOfLog(st *State) uint64 {
 	c := calls{st}
 	if c.n() == 0 {
 		return 0
@@ -192,7 +192,7 @@ func (l *Literal) endOfLog(st *State) uint64 {
 	return c.time(c.n()-1) + uint64(l.PeriodNS)
 }
 
-func (l *Literal) shiftLog(st *State, ns int64) {
+func (l *Limit) shiftLog(st *State, ns int64) {
 	c := calls{st}
 	for i := range c.n() {
 		at := c.at(i)

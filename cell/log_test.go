@@ -133,7 +133,7 @@ func TestAForcedLogDecidesByAllCalls(t *testing.T) {
 
 // Fit makes enough room, however calls come, and never more than the count.
 func TestFitIsEnough(t *testing.T) {
-	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Literal) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		now := drawInstant(t)
 		var st cell.State
 		var d cell.Decision
@@ -159,7 +159,7 @@ func TestFitIsEnough(t *testing.T) {
 // Fits is what Fit would find to do, told without doing it.
 func TestFits(t *testing.T) {
 	for _, text := range []string{"3/1s,algo=log", "9/1s,algo=log", "5/1s,algo=slide,buckets=4", "5/1s", "5/1s,algo=window", "5/1s,algo=slide"} {
-		l, err := cell.ParseLiteral(text)
+		l, err := cell.ParseLimit(text)
 		if err != nil {
 			t.Fatal(err)
 		}

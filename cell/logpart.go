@@ -39,7 +39,7 @@ type Told struct {
 	after uint64 // a time before that, and after all calls before it
 }
 
-// Shift adds ns to the instants in it, as Literal.Shift does to the log.
+// Shift adds ns to the instants in it, as Limit.Shift does to the log.
 func (t Told) Shift(ns int64) Told {
 	t.after = ShiftInstant(t.after, ns)
 	return t
@@ -59,7 +59,7 @@ type Part struct {
 
 // Parts tells what a copy lacks: the part that the last one told ended in, anew, and those that follow. A log that is short,
 // and has been, is told as a whole.
-func (l *Literal) Parts(st *State, t Told) iter.Seq[Part] {
+func (l *Limit) Parts(st *State, t Told) iter.Seq[Part] {
 	return func(yield func(Part) bool) {
 		c := calls{st}
 		n := c.n()
@@ -82,7 +82,7 @@ func (l *Literal) Parts(st *State, t Told) iter.Seq[Part] {
 }
 
 // Tell returns what a copy has when it was told the Parts of t.
-func (l *Literal) Tell(st *State, t Told) Told {
+func (l *Limit) Tell(st *State, t Told) Told {
 	if l.Algo != Log {
 		return Told{}
 	}
@@ -110,7 +110,7 @@ func (c calls) nextPart(number uint32) uint32 {
 // calls there are, in Unix nanoseconds.
 //
 //	limit=10000/1m,algo=log after=1763739000000000000 calls=1763739000000000009:1,+1500:2
-func (l *Literal) AppendPart(b []byte, st *State, p Part) []byte {
+func (l *Limit) AppendPart(b []byte, st *State, p Part) []byte {
 	if p.Whole {
 		return l.AppendState(b, st)
 	}
@@ -121,24 +121,24 @@ func (l *Literal) AppendPart(b []byte, st *State, p Part) []byte {
 }
 
 // ParsePart reads a part that is not whole: the state has its calls.
-func ParsePart(text string) (l Literal, st State, afterNS int64, err error) {
+func ParsePart(text string) (l Limit, st State, afterNS int64, err error) {
 	r := stateReader{rest: text}
 	l = r.limit()
 	after := r.number("after", math.MaxInt64)
 	if l.Algo != Log || r.bad {
-		return Literal{}, State{}, 0, errState
+		return Limit{}, State{}, 0, errState
 	}
 	r.calls(&st)
 	c := calls{&st}
 	if r.end(&st); r.bad || c.n() > 0 && c.time(0) <= after {
-		return Literal{}, State{}, 0, errState
+		return Limit{}, State{}, 0, errState
 	}
 	return l, st, int64(after), nil
 }
 
 // Join makes a part's calls those of a log after an instant, in the place of what it has had. It reports false, and changes
 // nothing, where they would come to more than can be counted.
-func (l *Literal) Join(st, part *State, afterNS int64) bool {
+func (l *Limit) Join(st, part *State, afterNS int64) bool {
 	c, more := calls{st}, calls{part}
 	n := c.n()
 	for n > 0 && c.time(n-1) > uint64(afterNS) {

@@ -15,14 +15,14 @@ import (
 )
 
 // counting is a log's text without the calls that no longer count, which it forgets when it likes.
-func counting(l cell.Literal, st cell.State, now int64) string {
+func counting(l cell.Limit, st cell.State, now int64) string {
 	st = clone(st)
 	l.Give(&st, now, 0)
 	return string(l.AppendState(nil, &st))
 }
 
 // drawCalls takes from a log: few calls or many, one after the other, at the same instant, or after a while.
-func drawCalls(t *rapid.T, l cell.Literal, st *cell.State, now int64) int64 {
+func drawCalls(t *rapid.T, l cell.Limit, st *cell.State, now int64) int64 {
 	for range rapid.IntRange(0, 3).Draw(t, "bursts") {
 		pause := rapid.SampledFrom([]int64{0, 1, l.PeriodNS / 150, l.PeriodNS / 2, l.PeriodNS, 2 * l.PeriodNS}).Draw(t, "pause")
 		step := rapid.SampledFrom([]int64{0, 1, max(1, l.PeriodNS/100)}).Draw(t, "step")
@@ -46,7 +46,7 @@ type fields map[uint32]string
 const whole = math.MaxUint32
 
 // tell brings a copy up to date, and returns how many calls it has told.
-func (f fields) tell(l cell.Literal, st *cell.State, told cell.Told) (next cell.Told, calls int) {
+func (f fields) tell(l cell.Limit, st *cell.State, told cell.Told) (next cell.Told, calls int) {
 	if !told.Known() {
 		clear(f)
 	}
@@ -62,14 +62,14 @@ func (f fields) tell(l cell.Literal, st *cell.State, told cell.Told) (next cell.
 }
 
 // state reads a copy, whose fields are in no order.
-func (f fields) state(t rapid.TB, l cell.Literal) (st cell.State) {
+func (f fields) state(t rapid.TB, l cell.Limit) (st cell.State) {
 	type part struct {
 		st    cell.State
 		after int64
 	}
 	var parts []part
 	for number, text := range f {
-		var of cell.Literal
+		var of cell.Limit
 		var p part
 		var err error
 		if number == whole {
@@ -138,7 +138,7 @@ func TestParts(t *testing.T) {
 
 // wantSameDecisions compares two states of a log by all that they decide until they are over. A copy may have calls apart that
 // Force has merged in the log.
-func wantSameDecisions(t *rapid.T, l cell.Literal, got, want cell.State, now int64) {
+func wantSameDecisions(t *rapid.T, l cell.Limit, got, want cell.State, now int64) {
 	if got, want := l.EndNS(&got), l.EndNS(&want); got != want && max(got, want) > uint64(now) {
 		t.Fatalf("%v: it ends at %d, want %d", l, got, want)
 	}

@@ -94,9 +94,9 @@ func (p params) throttle(storedTAT uint64, nowNS, quantity int64) (next uint64, 
 // agree compares one call, from the parameters on, with the model.
 func agree(t rapid.TB, p params, tat uint64, now, quantity int64) {
 	t.Helper()
-	limit, err := cell.NewLimit(p.maxBurst, p.count, p.period)
+	limit, err := cell.NewBucket(p.maxBurst, p.count, p.period)
 	if got, want := fault(err), p.check(); got != want {
-		t.Fatalf("NewLimit%+v: %q, and the model says %q", p, got, want)
+		t.Fatalf("NewBucket%+v: %q, and the model says %q", p, got, want)
 	}
 	if err != nil {
 		return

@@ -6,14 +6,14 @@ import (
 	"unicode"
 )
 
-// LiteralError says which part of a literal is wrong, and what was expected.
-type LiteralError struct{ Part, Text, Want string }
+// LimitError says which part of a literal is wrong, and what was expected.
+type LimitError struct{ Part, Text, Want string }
 
-func (e *LiteralError) Error() string {
+func (e *LimitError) Error() string {
 	return "invalid limit: " + e.Part + " '" + e.Text + "': " + e.Want
 }
 
-// ParseLiteral reads a limit:
+// ParseLimit reads a limit:
 //
 //	count "/" period *("," option)
 //	period = [n] us|ms|s|m|h|d, or second minute hour day week month year (the calendar's, algo=window)
@@ -25,22 +25,22 @@ func (e *LiteralError) Error() string {
 //	         block=[n]unit      after a denial the key stays denied that long
 //	         shadow             evaluated, never limits
 //
-// The error is a *LiteralError. Each option may stand once, in any order.
-func ParseLiteral(text string) (Literal, error) {
-	p := literalParser{}
+// The error is a *LimitError. Each option may stand once, in any order.
+func ParseLimit(text string) (Limit, error) {
+	p := limitParser{}
 	if err := p.parse(text); err != nil {
-		return Literal{}, err
+		return Limit{}, err
 	}
-	return p.Literal, nil
+	return p.Limit, nil
 }
 
-type literalParser struct {
-	Literal
+type limitParser struct {
+	Limit
 	seen map[string]bool
 	zone string
 }
 
-func wrong(part, text, want string) error { return &LiteralError{part, shorten(text), want} }
+func wrong(part, text, want string) error { return &LimitError{part, shorten(text), want} }
 
 // shorten keeps an error to one short line, whatever was sent.
 func shorten(text string) string {
@@ -55,7 +55,7 @@ func shorten(text string) string {
 	}, text)
 }
 
-func (p *literalParser) parse(text string) error {
+func (p *limitParser) parse(text string) error {
 	head, options, more := strings.Cut(text, ",")
 	count, period, found := strings.Cut(head, "/")
 	if !found {
@@ -82,7 +82,7 @@ func (p *literalParser) parse(text string) error {
 	return p.check(count, period)
 }
 
-func (p *literalParser) parsePeriod(text string) error {
+func (p *limitParser) parsePeriod(text string) error {
 	for unit, name := range unitNames {
 		if text == name && unit != int(Span) {
 			p.Unit = Unit(unit)
@@ -98,7 +98,7 @@ func (p *literalParser) parsePeriod(text string) error {
 	return nil
 }
 
-func (p *literalParser) parseOption(text string) error {
+func (p *limitParser) parseOption(text string) error {
 	name, value, given := strings.Cut(text, "=")
 	if p.seen[name] {
 		return wrong("option", text, name+" stands twice")
@@ -152,7 +152,7 @@ func (p *literalParser) parseOption(text string) error {
 }
 
 // check looks at what depends on more than one part.
-func (p *literalParser) check(count, period string) error {
+func (p *limitParser) check(count, period string) error {
 	for _, option := range []struct {
 		name string
 		algo Algo
@@ -236,14 +236,14 @@ func parseZone(text string) (minutes int16, ok bool) {
 	return minutes, ok1 && ok2 && -12*60 <= minutes && minutes <= 14*60
 }
 
-// String is the literal in its canonical form, the one of all that ParseLiteral reads as the same limit.
-func (l Literal) String() string { return string(l.AppendText(nil)) }
+// String is the literal in its canonical form, the one of all that ParseLimit reads as the same limit.
+func (l Limit) String() string { return string(l.AppendText(nil)) }
 
 // AppendText appends the canonical form.
-func (l *Literal) AppendText(b []byte) []byte {
+func (l *Limit) AppendText(b []byte) []byte {
 	b = strconv.AppendInt(b, l.Count, 10)
 	b = append(b, '/')
-	b = l.Slot.appendPeriod(b)
+	b = l.Shape.appendPeriod(b)
 	if l.Algo != GCRA && l.Unit == Span {
 		b = append(b, ",algo="...)
 		b = append(b, l.Algo.String()...)
@@ -252,7 +252,7 @@ func (l *Literal) AppendText(b []byte) []byte {
 		b = append(b, ",burst="...)
 		b = strconv.AppendInt(b, l.Burst, 10)
 	}
-	b = l.Slot.appendOptions(b)
+	b = l.Shape.appendOptions(b)
 	if l.BlockNS > 0 {
 		b = append(b, ",block="...)
 		b = appendDuration(b, l.BlockNS)
@@ -263,21 +263,21 @@ func (l *Literal) AppendText(b []byte) []byte {
 	return b
 }
 
-// AppendText appends the slot as tools see it: gcra/1m, slide/1m,buckets=6, window/month,tz=+08:00.
-func (s Slot) AppendText(b []byte) []byte {
+// AppendText appends the shape as tools see it: gcra/1m, slide/1m,buckets=6, window/month,tz=+08:00.
+func (s Shape) AppendText(b []byte) []byte {
 	b = append(b, s.Algo.String()...)
 	b = append(b, '/')
 	return s.appendOptions(s.appendPeriod(b))
 }
 
-func (s Slot) appendPeriod(b []byte) []byte {
+func (s Shape) appendPeriod(b []byte) []byte {
 	if s.Unit != Span {
 		return append(b, s.Unit.String()...)
 	}
 	return appendDuration(b, s.PeriodNS)
 }
 
-func (s Slot) appendOptions(b []byte) []byte {
+func (s Shape) appendOptions(b []byte) []byte {
 	if s.Clock {
 		b = append(b, ",align=clock"...)
 	}

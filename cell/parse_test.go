@@ -12,7 +12,7 @@ import (
 	"celld/cell"
 )
 
-func TestParseLiteral(t *testing.T) {
+func TestParseLimit(t *testing.T) {
 	for text, canonical := range map[string]string{
 		"100/1m":                                 "100/1m",
 		"100/m":                                  "100/1m",
@@ -55,31 +55,31 @@ func TestParseLiteral(t *testing.T) {
 		"9/1s,block=1us":                         "9/1s,block=1us",
 		"9/1s,block=366d":                        "9/1s,block=366d",
 	} {
-		l, err := cell.ParseLiteral(text)
+		l, err := cell.ParseLimit(text)
 		if err != nil || l.String() != canonical {
 			t.Errorf("%s is %v, %v; want %s", text, l, err, canonical)
 		}
-		if again, err := cell.ParseLiteral(canonical); err != nil || again != l {
+		if again, err := cell.ParseLimit(canonical); err != nil || again != l {
 			t.Errorf("%s is %+v, and %s is %+v, %v", text, l, canonical, again, err)
 		}
 	}
 }
 
-func TestParseLiteralSaysWhatItReads(t *testing.T) {
+func TestParseLimitSaysWhatItReads(t *testing.T) {
 	const day = 24 * time.Hour
-	for text, want := range map[string]cell.Literal{
-		"5/2s,burst=9": {Slot: cell.Slot{PeriodNS: 2e9}, Params: cell.Params{Count: 5, Burst: 9}},
-		"5/2s":         {Slot: cell.Slot{PeriodNS: 2e9}, Params: cell.Params{Count: 5, Burst: 5}},
+	for text, want := range map[string]cell.Limit{
+		"5/2s,burst=9": {Shape: cell.Shape{PeriodNS: 2e9}, Params: cell.Params{Count: 5, Burst: 9}},
+		"5/2s":         {Shape: cell.Shape{PeriodNS: 2e9}, Params: cell.Params{Count: 5, Burst: 5}},
 		"5/month,tz=-01:30,shadow,block=1s": {
-			Slot:   cell.Slot{Algo: cell.Window, Unit: cell.Month, ZoneMin: -90, PeriodNS: int64(28 * day)},
+			Shape:  cell.Shape{Algo: cell.Window, Unit: cell.Month, ZoneMin: -90, PeriodNS: int64(28 * day)},
 			Params: cell.Params{Count: 5}, BlockNS: 1e9, Shadow: true,
 		},
-		"5/7d,algo=window,align=clock": {Slot: cell.Slot{Algo: cell.Window, Clock: true, PeriodNS: int64(7 * day)}, Params: cell.Params{Count: 5}},
-		"5/7d,algo=slide,buckets=7":    {Slot: cell.Slot{Algo: cell.Slide, Buckets: 7, PeriodNS: int64(7 * day)}, Params: cell.Params{Count: 5}},
-		"5/7d,algo=log":                {Slot: cell.Slot{Algo: cell.Log, PeriodNS: int64(7 * day)}, Params: cell.Params{Count: 5}},
+		"5/7d,algo=window,align=clock": {Shape: cell.Shape{Algo: cell.Window, Clock: true, PeriodNS: int64(7 * day)}, Params: cell.Params{Count: 5}},
+		"5/7d,algo=slide,buckets=7":    {Shape: cell.Shape{Algo: cell.Slide, Buckets: 7, PeriodNS: int64(7 * day)}, Params: cell.Params{Count: 5}},
+		"5/7d,algo=log":                {Shape: cell.Shape{Algo: cell.Log, PeriodNS: int64(7 * day)}, Params: cell.Params{Count: 5}},
 	} {
 		got := mustLiteral(t, text)
-		if got.Slot != want.Slot || got.Params != want.Params || got.BlockNS != want.BlockNS || got.Shadow != want.Shadow {
+		if got.Shape != want.Shape || got.Params != want.Params || got.BlockNS != want.BlockNS || got.Shadow != want.Shadow {
 			t.Errorf("%s is %+v, want %+v", text, got, want)
 		}
 		if capacity := got.Capacity(); capacity != max(want.Burst, want.Count) {
@@ -94,13 +94,13 @@ func TestParseLiteralSaysWhatItReads(t *testing.T) {
 		"1/1000ms,algo=log":             "log/1s",
 		"1/10s,algo=window,align=clock": "window/10s,align=clock",
 	} {
-		if got := string(mustLiteral(t, text).Slot.AppendText(nil)); got != want {
+		if got := string(mustLiteral(t, text).Shape.AppendText(nil)); got != want {
 			t.Errorf("the slot of %s is %s, want %s", text, got, want)
 		}
 	}
 }
 
-func TestParseLiteralErrors(t *testing.T) {
+func TestParseLimitErrors(t *testing.T) {
 	const (
 		number  = "expected 1 to 2147483647"
 		length  = "expected 1us to 366d"
@@ -188,19 +188,19 @@ func TestParseLiteralErrors(t *testing.T) {
 		{"1/" + strings.Repeat("é", 40), "period", strings.Repeat("é", 32) + "…", unit},
 		{"1/x" + strings.Repeat("é", 40), "period", "x" + strings.Repeat("é", 31) + "…", unit},
 	} {
-		l, err := cell.ParseLiteral(c.text)
-		e, ok := errors.AsType[*cell.LiteralError](err)
-		if want := (cell.LiteralError{Part: c.part, Text: c.of, Want: c.want}); !ok || *e != want || l != (cell.Literal{}) {
+		l, err := cell.ParseLimit(c.text)
+		e, ok := errors.AsType[*cell.LimitError](err)
+		if want := (cell.LimitError{Part: c.part, Text: c.of, Want: c.want}); !ok || *e != want || l != (cell.Limit{}) {
 			t.Errorf("%q: %v, %v; want %v", c.text, l, err, want.Error())
 		}
 	}
-	if _, err := cell.ParseLiteral("0/1m"); err.Error() != "invalid limit: count '0': expected 1 to 2147483647" {
+	if _, err := cell.ParseLimit("0/1m"); err.Error() != "invalid limit: count '0': expected 1 to 2147483647" {
 		t.Error(err)
 	}
 }
 
 // What is sent costs no more than to look at it, however long it is.
-func TestParseLiteralIsCheapOnLongTexts(t *testing.T) {
+func TestParseLimitIsCheapOnLongTexts(t *testing.T) {
 	for _, part := range []string{"1", "/", ",", "1/1m", ",burst=1", "1/1m,", "=", "é", "\xff", "\n", "0"} {
 		for _, head := range []string{"", "1/", "1/1m,", "1/1m,algo=", "1/1m,burst=", "1/month,tz=", "1/1m,block="} {
 			text := head + strings.Repeat(part, 1<<20/len(part))
@@ -212,8 +212,8 @@ func TestParseLiteralIsCheapOnLongTexts(t *testing.T) {
 }
 
 // wantOneLine parses, and wants an error to be one short line.
-func wantOneLine(t testing.TB, text string) (cell.Literal, bool) {
-	l, err := cell.ParseLiteral(text)
+func wantOneLine(t testing.TB, text string) (cell.Limit, bool) {
+	l, err := cell.ParseLimit(text)
 	if err == nil {
 		return l, true
 	}
@@ -223,7 +223,7 @@ func wantOneLine(t testing.TB, text string) (cell.Literal, bool) {
 	return l, false
 }
 
-func FuzzParseLiteral(f *testing.F) {
+func FuzzParseLimit(f *testing.F) {
 	for _, text := range []string{
 		"100/1m", "10000/month,tz=+08:00", "5/1s,algo=log,shadow", "9/1s,algo=slide,buckets=2,block=1h", "9/d,burst=3", "1/7d,algo=window,align=clock,tz=-03:30",
 		"1/1m,\r\n", "2147483647/366d,burst=2147483647", "é/é,é=é",
@@ -236,7 +236,7 @@ func FuzzParseLiteral(f *testing.F) {
 			return
 		}
 		canonical := l.String()
-		if again, err := cell.ParseLiteral(canonical); err != nil || again != l || again.String() != canonical {
+		if again, err := cell.ParseLimit(canonical); err != nil || again != l || again.String() != canonical {
 			t.Fatalf("%q is %s, and that is %v, %v", text, canonical, again, err)
 		}
 	})
@@ -244,7 +244,7 @@ func FuzzParseLiteral(f *testing.F) {
 
 // Every literal is what its canonical form says, and what it would take to decide with it is there.
 func TestEveryLiteralReadsBack(t *testing.T) {
-	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Literal) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		if again := mustLiteral(t, l.String()); again != l {
 			t.Fatalf("%v reads as %+v, want %+v", l, again, l)
 		}

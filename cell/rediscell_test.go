@@ -38,7 +38,7 @@ func TestProductsDoNotWrap(t *testing.T) {
 		{9223372036, 1, 1}, {153722867, 1, 60}, {4611686018427387904, 1, 1}, {2147483647, 1, 2147483647},
 		{9223372036854775807, 1, 60}, {15, 1, 9223372037}, {15, 30, 9223372036854775807},
 	} {
-		if _, err := cell.NewLimit(p.maxBurst, p.count, p.period); err == nil {
+		if _, err := cell.NewBucket(p.maxBurst, p.count, p.period); err == nil {
 			t.Errorf("%+v is a limit", p)
 		}
 	}
@@ -57,7 +57,7 @@ func TestNegativeParametersAreErrors(t *testing.T) {
 		{params{-5, 1, -60}, "max_burst"},
 		{params{15, -1, -60}, "count"},
 	} {
-		if _, err := cell.NewLimit(c.maxBurst, c.count, c.period); fault(err) != c.want {
+		if _, err := cell.NewBucket(c.maxBurst, c.count, c.period); fault(err) != c.want {
 			t.Errorf("%+v: %v, want an error about %s", c.params, err, c.want)
 		}
 	}

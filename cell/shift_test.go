@@ -12,7 +12,7 @@ import (
 // When the clock is set back and states with it, nobody waits longer by the new clock than he did by the old one, and what
 // counts later by the one counts later by the other.
 func TestNobodyWaitsLongerAfterAShift(t *testing.T) {
-	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Literal) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		st, now := drawHistory(t, l, cell.Take, cell.Take, cell.Force)
 		if now < 4*l.PeriodNS {
 			return // a clock that goes back to 1970
@@ -50,7 +50,7 @@ func TestNobodyWaitsLongerAfterAShift(t *testing.T) {
 
 // A state that is moved on with the time decides as the one that was not, and so when it is moved back again.
 func TestAShiftedStateDecidesAlike(t *testing.T) {
-	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Literal) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		st, now := drawHistory(t, l, cell.Take, cell.Take, cell.Force)
 		step := int64(1)
 		if l.Buckets > 0 { // whole sub-windows are moved exactly
@@ -78,7 +78,7 @@ func TestAShiftedStateDecidesAlike(t *testing.T) {
 
 // Without a shift, a clock that goes back a little waits for as much longer, and refills nothing.
 func TestAClockThatGoesBackRefillsNothing(t *testing.T) {
-	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Literal) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		st, now := drawHistory(t, l, cell.Take, cell.Take, cell.Force)
 		back := rapid.Int64Range(0, min(now, l.PeriodNS)).Draw(t, "back")
 		for _, cost := range []int64{0, 1, l.Capacity()} {
@@ -93,7 +93,7 @@ func TestAClockThatGoesBackRefillsNothing(t *testing.T) {
 }
 
 // blockedBy is a state after a decision on it.
-func blockedBy(l cell.Literal, st cell.State, now int64, d cell.Decision) cell.State {
+func blockedBy(l cell.Limit, st cell.State, now int64, d cell.Decision) cell.State {
 	if d.Limited && l.BlockNS > 0 && st.BlockedNS <= uint64(now) {
 		st.BlockedNS = uint64(now + l.BlockNS)
 	}

@@ -10,7 +10,7 @@ import "math"
 //
 // State.A is where the window begins, State.B is cur<<32 | prev. Calls that were not spread evenly let through up to nearly
 // twice the count in a span of W.
-func (l *Literal) slide(st *State, nowNS, cost int64, mode Mode) outcome {
+func (l *Limit) slide(st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	period := uint64(l.PeriodNS)
 	w := slideAt(st, now, period)
@@ -81,7 +81,7 @@ func fraction(a, period, b uint64) uint64 {
 	return q
 }
 
-func (l *Literal) giveSlide(st *State, nowNS, n int64) int64 {
+func (l *Limit) giveSlide(st *State, nowNS, n int64) int64 {
 	w := slideAt(st, uint64(nowNS), uint64(l.PeriodNS))
 	fromCur := min(uint64(n), w.cur)
 	fromPrev := min(uint64(n)-fromCur, w.prev)
@@ -92,7 +92,7 @@ func (l *Literal) giveSlide(st *State, nowNS, n int64) int64 {
 	return 0
 }
 
-func (l *Literal) endOfSlide(st *State) uint64 {
+func (l *Limit) endOfSlide(st *State) uint64 {
 	switch cur, prev := st.B>>32, st.B&math.MaxUint32; {
 	case cur > 0:
 		return st.A + 2*uint64(l.PeriodNS)
@@ -102,7 +102,7 @@ func (l *Literal) endOfSlide(st *State) uint64 {
 	return 0
 }
 
-func (l *Literal) carrySlide(st *State, old *Literal) {
+func (l *Limit) carrySlide(st *State, old *Limit) {
 	cur := scale(st.B>>32, uint64(l.Count), uint64(old.Count))
 	prev := scale(st.B&math.MaxUint32, uint64(l.Count), uint64(old.Count))
 	st.B = min(cur, math.MaxUint32)<<32 | min(prev, math.MaxUint32)

@@ -28,8 +28,8 @@ const mostUsed = 1 << 53
 // Decide decides on a call of a cost from 0 to MaxCost at nowNS. A Take or Force that is granted changes the state, which
 // Fit must have made room in. Its Decision tells what is left behind it; Remaining is 0 while a key is blocked.
 //
-// The state is one that the same Slot and Params have left: see Carry.
-func (l *Literal) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
+// The state is one that the same Shape and Params have left: see Carry.
+func (l *Limit) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
 	blocked := uint64(0)
 	if st.BlockedNS > uint64(nowNS) {
 		blocked = st.BlockedNS - uint64(nowNS)
@@ -75,7 +75,7 @@ type outcome struct {
 }
 
 // Give gives back up to n of what was taken, the latest first, and returns how much that was.
-func (l *Literal) Give(st *State, nowNS, n int64) int64 {
+func (l *Limit) Give(st *State, nowNS, n int64) int64 {
 	switch l.Algo {
 	case Window:
 		return l.giveWindow(st, nowNS, n)
@@ -91,7 +91,7 @@ func (l *Literal) Give(st *State, nowNS, n int64) int64 {
 }
 
 // EndNS is when there is nothing left to remember, in Unix ns; 0 or past: there is nothing.
-func (l *Literal) EndNS(st *State) uint64 {
+func (l *Limit) EndNS(st *State) uint64 {
 	var end uint64
 	switch l.Algo {
 	case GCRA:
@@ -111,7 +111,7 @@ func (l *Literal) EndNS(st *State) uint64 {
 }
 
 // Fit makes room in a state for one more call to be taken, and returns by how many words its ring has grown.
-func (l *Literal) Fit(st *State, nowNS int64) (words int) {
+func (l *Limit) Fit(st *State, nowNS int64) (words int) {
 	switch {
 	case l.Algo == Log:
 		return l.fitLog(st, nowNS)
@@ -123,7 +123,7 @@ func (l *Literal) Fit(st *State, nowNS int64) (words int) {
 }
 
 // Fits reports whether one more call can be taken without Fit.
-func (l *Literal) Fits(st *State) bool {
+func (l *Limit) Fits(st *State) bool {
 	switch {
 	case l.Algo == Log:
 		c := calls{st}
@@ -143,9 +143,9 @@ func (l *Literal) Fits(st *State) bool {
 //
 // It reports whether the outcome depends on the time. Such a state must be kept, even when the call is denied. Carried anew by each
 // call, it would tell each of them the same retry after, and none would ever pass.
-func (l *Literal) Carry(st *State, old *Literal, wasNS, nowNS int64) (byNow bool) {
+func (l *Limit) Carry(st *State, old *Limit, wasNS, nowNS int64) (byNow bool) {
 	switch {
-	case l.Slot != old.Slot:
+	case l.Shape != old.Shape:
 		blocked := st.BlockedNS
 		st.BlockedNS = 0
 		d := old.Decide(st, wasNS, 0, Peek)
@@ -172,7 +172,7 @@ func (l *Literal) Carry(st *State, old *Literal, wasNS, nowNS int64) (byNow bool
 }
 
 // Shift adds ns, negative or not, to every instant in a state. Sub-windows are shifted by whole ones, the earlier way.
-func (l *Literal) Shift(st *State, ns int64) {
+func (l *Limit) Shift(st *State, ns int64) {
 	st.BlockedNS = ShiftInstant(st.BlockedNS, ns)
 	switch {
 	case l.Buckets > 0:
@@ -185,7 +185,7 @@ func (l *Literal) Shift(st *State, ns int64) {
 }
 
 // ShiftBack takes back a Shift by ns: sub-windows are where they were.
-func (l *Literal) ShiftBack(st *State, ns int64) {
+func (l *Limit) ShiftBack(st *State, ns int64) {
 	if l.Buckets > 0 {
 		st.BlockedNS = ShiftInstant(st.BlockedNS, -ns)
 		l.turnBuckets(st, -l.bucketsIn(ns))
@@ -207,7 +207,7 @@ func ShiftInstant(instant uint64, ns int64) uint64 {
 }
 
 // used is the outcome where so much counts against the count, but for when the call will pass.
-func (l *Literal) used(n, resetNS uint64) outcome {
+func (l *Limit) used(n, resetNS uint64) outcome {
 	return outcome{remaining: max(0, l.Count-int64(n)), resetNS: resetNS}
 }
 

@@ -18,7 +18,7 @@ import (
 //
 // The sub-windows of a slide are told from the oldest on. A call is its time, or how long after the one before it was, and
 // its cost. blocked=, where a key is, comes last.
-func (l *Literal) AppendState(b []byte, st *State) []byte {
+func (l *Limit) AppendState(b []byte, st *State) []byte {
 	b = l.appendLimit(b)
 	field := func(name string, n uint64) {
 		b = append(append(append(b, ' '), name...), '=')
@@ -54,8 +54,8 @@ func (l *Literal) AppendState(b []byte, st *State) []byte {
 	return appendBlocked(b, st)
 }
 
-func (l *Literal) appendLimit(b []byte) []byte {
-	plain := Literal{Slot: l.Slot, Params: l.Params}
+func (l *Limit) appendLimit(b []byte) []byte {
+	plain := Limit{Shape: l.Shape, Params: l.Params}
 	return plain.AppendText(append(b, "limit="...))
 }
 
@@ -82,10 +82,10 @@ func appendBlocked(b []byte, st *State) []byte {
 var errState = errors.New("not the state of a limit")
 
 // ParseState reads what AppendState writes.
-func ParseState(text string) (l Literal, st State, err error) {
+func ParseState(text string) (l Limit, st State, err error) {
 	r := stateReader{rest: text}
 	if l = r.limit(); r.bad {
-		return Literal{}, State{}, errState
+		return Limit{}, State{}, errState
 	}
 	switch {
 	case l.Algo == GCRA:
@@ -103,7 +103,7 @@ func ParseState(text string) (l Literal, st State, err error) {
 		st.B = cur<<32 | r.number("before", math.MaxUint32)
 	}
 	if r.end(&st); r.bad {
-		return Literal{}, State{}, errState
+		return Limit{}, State{}, errState
 	}
 	return l, st, nil
 }
@@ -122,8 +122,8 @@ func (r *stateReader) field(name string) string {
 	return value
 }
 
-func (r *stateReader) limit() Literal {
-	l, err := ParseLiteral(r.field("limit"))
+func (r *stateReader) limit() Limit {
+	l, err := ParseLimit(r.field("limit"))
 	r.bad = r.bad || err != nil || l.BlockNS != 0 || l.Shadow
 	return l
 }
@@ -151,7 +151,7 @@ func (r *stateReader) digits(text string, most uint64) uint64 {
 	return n
 }
 
-func (r *stateReader) buckets(l *Literal, st *State) {
+func (r *stateReader) buckets(l *Limit, st *State) {
 	st.A = r.number("newest", l.bucketAt(math.MaxInt64))
 	counters := strings.SplitN(r.field("used"), ",", int(l.Buckets)+1)
 	if len(counters) != int(l.Buckets) {

@@ -45,7 +45,7 @@ func TestStateText(t *testing.T) {
 		"limit=1/1m,algo=log calls=1:9007199254740992,+1:1", "limit=1/1m,algo=log", "limit=1/1m,algo=log calls",
 	} {
 		l, st, err := cell.ParseState(text)
-		if err == nil || l != (cell.Literal{}) || !equal(st, cell.State{}) {
+		if err == nil || l != (cell.Limit{}) || !equal(st, cell.State{}) {
 			t.Errorf("%s is %s, %v; want an error", text, l.AppendState(nil, &st), err)
 		}
 	}
@@ -53,7 +53,7 @@ func TestStateText(t *testing.T) {
 
 // A state that was written and read again decides as the one that was kept.
 func TestAStateReadBackDecidesAlike(t *testing.T) {
-	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Literal) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		kept, now := drawHistory(t, l, cell.Take, cell.Take, cell.Peek, cell.Force)
 		if rapid.Bool().Draw(t, "another count") {
 			old := l
@@ -122,7 +122,7 @@ func FuzzParseState(f *testing.F) {
 
 // Numbers at every bound, of every algorithm.
 func TestHostileStatesStayInRange(t *testing.T) {
-	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Literal) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		l = plain(t, l)
 		number := func(most uint64, name string) string {
 			return strconv.FormatUint(rapid.OneOf(
@@ -162,7 +162,7 @@ func TestHostileStatesStayInRange(t *testing.T) {
 }
 
 // surviveAll does all that is done with a state.
-func surviveAll(t rapid.TB, l cell.Literal, st cell.State, now, n int64) {
+func surviveAll(t rapid.TB, l cell.Limit, st cell.State, now, n int64) {
 	for _, mode := range []cell.Mode{cell.Take, cell.Peek, cell.Force} {
 		for _, cost := range []int64{0, 1, n, l.Capacity(), cell.MaxCost} {
 			wantSane(t, l, st, now, cost, mode)
@@ -182,7 +182,7 @@ func surviveAll(t rapid.TB, l cell.Literal, st cell.State, now, n int64) {
 	}
 	for _, count := range []string{"1", "2", "2147483647"} {
 		_, period, _ := strings.Cut(l.String(), "/")
-		if other, err := cell.ParseLiteral(count + "/" + period); err == nil {
+		if other, err := cell.ParseLimit(count + "/" + period); err == nil {
 			carried := clone(st)
 			other.Carry(&carried, &l, now, now)
 			wantSane(t, other, carried, now, 1, cell.Force)
@@ -199,7 +199,7 @@ func surviveAll(t rapid.TB, l cell.Literal, st cell.State, now, n int64) {
 }
 
 // wantSane decides, and holds the decision to what is true of every one.
-func wantSane(t rapid.TB, l cell.Literal, st cell.State, now, cost int64, mode cell.Mode) {
+func wantSane(t rapid.TB, l cell.Limit, st cell.State, now, cost int64, mode cell.Mode) {
 	t.Helper()
 	st = clone(st)
 	d := decide(&l, &st, now, cost, mode)

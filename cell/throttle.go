@@ -24,28 +24,28 @@ type Decision struct {
 //
 // Everything is measured from now rather than as instants: with a TAT of up to 2^64 and costs of up to 2^63 ns, sums of
 // instants would wrap, while none of the differences below can.
-func (l Limit) Throttle(tat uint64, nowNS, quantity int64) (next uint64, d Decision, err error) {
-	intervalNS := max(l.intervalNS, 1) // so that a call costs something under the zero Limit, and does not pass
+func (b Bucket) Throttle(tat uint64, nowNS, quantity int64) (next uint64, d Decision, err error) {
+	intervalNS := max(b.intervalNS, 1) // so that a call costs something under the zero Bucket, and does not pass
 	if affordable := math.MaxInt64 / intervalNS; quantity > affordable || quantity < -affordable {
 		return tat, Decision{}, &RangeError{"quantity", quantity}
 	}
 	now := uint64(nowNS)
 	increment := intervalNS * quantity
 	debt := debtOf(tat, now)
-	d = Decision{Limit: l.capacity, RetryAfterNS: Never}
+	d = Decision{Limit: b.capacity, RetryAfterNS: Never}
 	switch {
-	case increment > l.toleranceNS:
+	case increment > b.toleranceNS:
 		d.Limited = true
-	case debt > uint64(l.toleranceNS-increment): // for a refund the difference passes int64, and is right as uint64
+	case debt > uint64(b.toleranceNS-increment): // for a refund the difference passes int64, and is right as uint64
 		d.Limited = true
-		d.RetryAfterNS = debt - uint64(l.toleranceNS-increment)
+		d.RetryAfterNS = debt - uint64(b.toleranceNS-increment)
 	case increment >= 0:
 		debt += uint64(increment)
 	default:
 		debt -= min(debt, uint64(-increment))
 	}
 	d.ResetAfterNS = debt
-	d.Remaining = l.remaining(debt, uint64(intervalNS))
+	d.Remaining = b.remaining(debt, uint64(intervalNS))
 	if d.Limited || quantity == 0 {
 		return tat, d, nil
 	}

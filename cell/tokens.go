@@ -11,20 +11,20 @@ type TokenCall struct {
 	Tokens    int64   // that the call takes, 1 or more
 }
 
-// Limit returns the limit of a call, and the quantity to ask it for.
+// Bucket returns the bucket of a call, and the quantity to ask it for.
 //
 // The emission interval is period / tokens rounded to the nearest µs, 1 at least, as in Redis. The error is a *RangeError:
 // for "tokens" where their cost does not fit int64 µs, and for "max_burst" where it takes 292 years or more to flow back,
 // as TATs are ns here; Redis's are µs, and it lets 292,000 years pass.
-func (c TokenCall) Limit() (l Limit, quantity int64, err error) {
+func (c TokenCall) Bucket() (b Bucket, quantity int64, err error) {
 	us := max(1, int64(float64(c.PeriodS*1e6)/float64(c.PerPeriod)+0.5))
 	switch {
 	case us > math.MaxInt64/c.Tokens:
-		return Limit{}, 0, &RangeError{"tokens", c.Tokens}
+		return Bucket{}, 0, &RangeError{"tokens", c.Tokens}
 	case us > math.MaxInt64/1000, c.MaxBurst > math.MaxInt64/(us*1000)-2:
-		return Limit{}, 0, &RangeError{"max_burst", c.MaxBurst}
+		return Bucket{}, 0, &RangeError{"max_burst", c.MaxBurst}
 	}
 	capacity := c.MaxBurst + 1
 	// More than the capacity never passes, however much more it is.
-	return Limit{capacity: capacity, intervalNS: us * 1000, toleranceNS: us * 1000 * capacity}, min(c.Tokens, capacity+1), nil
+	return Bucket{capacity: capacity, intervalNS: us * 1000, toleranceNS: us * 1000 * capacity}, min(c.Tokens, capacity+1), nil
 }

@@ -47,7 +47,7 @@ func TestTokensAsInRedis(t *testing.T) {
 				tatUS = nowUS
 			}
 			c.Tokens = rapid.SampledFrom([]int64{1, 1, 1, 2, 3, 101, 1 << 40}).Draw(t, "tokens")
-			l, quantity, err := c.Limit()
+			l, quantity, err := c.Bucket()
 			if err != nil { // 292,000 years
 				continue
 			}
@@ -89,7 +89,7 @@ func TestTokensThatDoNotFit(t *testing.T) {
 		{cell.TokenCall{MaxBurst: 0, PerPeriod: 1, PeriodS: 999_999_999_999, Tokens: 1}, "max_burst"},
 		{cell.TokenCall{MaxBurst: 1, PerPeriod: 1, PeriodS: 86_400, Tokens: 100_000_000}, ""},
 	} {
-		l, quantity, err := tt.call.Limit()
+		l, quantity, err := tt.call.Bucket()
 		var outOfRange *cell.RangeError
 		switch {
 		case tt.wrong == "" && err != nil, tt.wrong != "" && (!errors.As(err, &outOfRange) || outOfRange.Param != tt.wrong):

@@ -44,8 +44,8 @@ func TestAPastTATIsANewKey(t *testing.T) {
 // Whatever the arguments, and though the instant may even be negative, nothing panics and no number leaves its range.
 func TestHostileArgumentsStayInRange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		limit, err := cell.NewLimit(anyInt64().Draw(t, "max burst"), anyInt64().Draw(t, "count"), anyInt64().Draw(t, "period"))
-		if err != nil && limit != (cell.Limit{}) {
+		limit, err := cell.NewBucket(anyInt64().Draw(t, "max burst"), anyInt64().Draw(t, "count"), anyInt64().Draw(t, "period"))
+		if err != nil && limit != (cell.Bucket{}) {
 			t.Fatalf("%+v beside %v", limit, err)
 		}
 		tat := rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, 1, math.MaxInt64, 1 << 63, math.MaxUint64})).Draw(t, "TAT")

@@ -5,7 +5,7 @@ import "time"
 // Window counts calls in windows of time: from the first call on, or aligned to the clock or the calendar. State.A is when the
 // window ends, State.B what was used in it. Around an edge it lets through up to twice its count: all of it at the end of one
 // window and again at the start of the next.
-func (l *Literal) window(st *State, nowNS, cost int64, mode Mode) outcome {
+func (l *Limit) window(st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	end, used := st.A, st.B
 	if now >= end || used == 0 {
@@ -33,7 +33,7 @@ func (l *Literal) window(st *State, nowNS, cost int64, mode Mode) outcome {
 	return o
 }
 
-func (l *Literal) giveWindow(st *State, nowNS, n int64) int64 {
+func (l *Limit) giveWindow(st *State, nowNS, n int64) int64 {
 	if uint64(nowNS) >= st.A {
 		return 0
 	}
@@ -42,7 +42,7 @@ func (l *Literal) giveWindow(st *State, nowNS, n int64) int64 {
 	return int64(given)
 }
 
-func (l *Literal) endOfWindow(st *State) uint64 {
+func (l *Limit) endOfWindow(st *State) uint64 {
 	if st.B == 0 {
 		return 0
 	}
@@ -50,7 +50,7 @@ func (l *Literal) endOfWindow(st *State) uint64 {
 }
 
 // nextEdgeNS is when a window ends that begins, or is met, now.
-func (l *Literal) nextEdgeNS(nowNS int64) uint64 {
+func (l *Limit) nextEdgeNS(nowNS int64) uint64 {
 	if l.Unit == Span && !l.Clock {
 		return uint64(nowNS + l.PeriodNS)
 	}
@@ -64,7 +64,7 @@ func (l *Literal) nextEdgeNS(nowNS int64) uint64 {
 
 // Realign keeps an aligned state right when the wall clock was set by so much, to nowNS: a window ends no later than the one
 // that it is now in, and a block stays as long as it was.
-func (l *Literal) Realign(st *State, byNS, nowNS int64) {
+func (l *Limit) Realign(st *State, byNS, nowNS int64) {
 	st.A = min(st.A, l.nextEdgeNS(nowNS))
 	st.BlockedNS = ShiftInstant(st.BlockedNS, byNS)
 }

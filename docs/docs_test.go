@@ -107,7 +107,7 @@ func TestLimitsAreLimits(t *testing.T) {
 					continue
 				}
 				read++
-				if _, err := cell.ParseLiteral(word); err != nil {
+				if _, err := cell.ParseLimit(word); err != nil {
 					t.Errorf("%s: %s: %v", page, word, err)
 				}
 			}

@@ -18,7 +18,7 @@ func inMemory(t testing.TB, set func(*persistence.Options)) (*world, *memory) {
 }
 
 // replays checks that a process that finds those files has exactly these limits.
-func (w *world) replays(files *memory, want map[string]store.State) {
+func (w *world) replays(files *memory, want map[string]store.Value) {
 	w.t.Helper()
 	next := &world{t: w.t, dir: w.dir, now: w.now, set: w.set, files: files}
 	if err := next.open(); err != nil {
@@ -33,7 +33,7 @@ func (w *world) replays(files *memory, want map[string]store.State) {
 
 // changes are of all kinds, one after the other.
 var changes = []func(w *world){
-	func(w *world) { w.put("new", store.State{TAT: uint64(t0 + 90*second)}) },
+	func(w *world) { w.put("new", store.Value{TAT: uint64(t0 + 90*second)}) },
 	func(w *world) { w.throttle("new") },
 	func(w *world) {
 		for _, key := range []string{"a", "b", "c", "d"} {
@@ -47,8 +47,8 @@ var changes = []func(w *world){
 	func(w *world) { w.store.RenameNew([]byte("d"), []byte("f"), w.now) },
 	func(w *world) { w.copy("e", "new"); w.copy("f", "copied") },
 	func(w *world) {
-		w.put("new", store.State{TAT: uint64(t0 + 80*second), ExpiryNS: t0 + 70*second})
-		w.put("stays", store.State{TAT: uint64(t0 + 80*second), ExpiryNS: store.NoExpiry})
+		w.put("new", store.Value{TAT: uint64(t0 + 80*second), ExpiryNS: t0 + 70*second})
+		w.put("stays", store.Value{TAT: uint64(t0 + 80*second), ExpiryNS: store.NoExpiry})
 	},
 }
 
@@ -110,7 +110,7 @@ func (w *world) recovers(files *memory) {
 func TestAlwaysOnAFullDisk(t *testing.T) {
 	w, files := inMemory(t, always)
 	w.mustOpen()
-	w.put("kept", store.State{TAT: uint64(t0 + 90*second)})
+	w.put("kept", store.Value{TAT: uint64(t0 + 90*second)})
 	w.commit()
 	kept := w.states()
 	size := len(files.text(w.path("appendonly.aof")))
@@ -140,7 +140,7 @@ func TestAlwaysWhenTheDiskFails(t *testing.T) {
 		for call, more := 1, true; more; call++ {
 			w, files := inMemory(t, always)
 			w.mustOpen()
-			w.put("kept", store.State{TAT: uint64(t0 + 90*second)})
+			w.put("kept", store.Value{TAT: uint64(t0 + 90*second)})
 			w.commit()
 			reached, failed := files.failFrom(call, forever), 0
 			for _, change := range changes {
@@ -165,7 +165,7 @@ func TestAlwaysWhenItCannotBeCutOff(t *testing.T) {
 	for _, calls := range [][]string{{"write", "truncate"}, {"sync", "truncate"}} {
 		w, files := inMemory(t, always)
 		w.mustOpen()
-		w.put("kept", store.State{TAT: uint64(t0 + 90*second)})
+		w.put("kept", store.Value{TAT: uint64(t0 + 90*second)})
 		w.commit()
 		good := files.text(w.path("appendonly.aof"))
 		files.failing(failOn(calls...))
@@ -225,7 +225,7 @@ func TestAlwaysInPieces(t *testing.T) {
 		w, files := inMemory(t, always)
 		w.mustOpen()
 		for i := range keys {
-			w.put(fmt.Sprintf("%01000d", i), store.State{TAT: uint64(t0 + 90*second)})
+			w.put(fmt.Sprintf("%01000d", i), store.Value{TAT: uint64(t0 + 90*second)})
 		}
 		syncs := 0
 		files.failing(func(call, _ string) error {

@@ -40,7 +40,7 @@ func TestCommitsOfNothing(t *testing.T) {
 func TestAFlushThatCouldNotBeWritten(t *testing.T) {
 	w, files := inMemory(t, always)
 	w.mustOpen()
-	w.put("a", store.State{TAT: uint64(t0 + 90*second)})
+	w.put("a", store.Value{TAT: uint64(t0 + 90*second)})
 	w.commit()
 	files.failing(failOn("write"))
 	w.store.Flush()
@@ -87,18 +87,18 @@ func TestACommitThatFailsDuringARewrite(t *testing.T) {
 		w, files := inMemory(t, always)
 		w.mustOpen()
 		for _, key := range []string{"a", "b", "c"} {
-			w.put(key, store.State{TAT: uint64(t0 + 90*second)})
+			w.put(key, store.Value{TAT: uint64(t0 + 90*second)})
 		}
 		w.commit()
 		refuse := func() {
-			w.put("a", store.State{TAT: uint64(t0 + 91*second)})
+			w.put("a", store.Value{TAT: uint64(t0 + 91*second)})
 			w.store.Delete([]byte("b"), w.now)
 			files.failing(failOn("write"))
 			if err := w.commit(); err == nil {
 				t.Error("the disk is full")
 			}
 			files.failing(nil)
-			w.put("a", store.State{TAT: uint64(t0 + 92*second)}) // in a round that had begun
+			w.put("a", store.Value{TAT: uint64(t0 + 92*second)}) // in a round that had begun
 			w.store.Rename([]byte("c"), []byte("d"), w.now)
 			_ = w.commit()
 		}
@@ -171,7 +171,7 @@ func (w *world) takenAgain() {
 func TestAlwaysUnderFire(t *testing.T) {
 	w, files := inMemory(t, always)
 	w.mustOpen()
-	limit, err := cell.NewLimit(1000, 1, 1)
+	limit, err := cell.NewBucket(1000, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestWhatIsLostIsNotForgotten(t *testing.T) {
 		key := func(i int) string { return fmt.Sprintf("%50000d", i) }
 		const keys = 600
 		for i := range keys {
-			w.put(key(i), store.State{TAT: uint64(t0 + 9000*second)})
+			w.put(key(i), store.Value{TAT: uint64(t0 + 9000*second)})
 		}
 		w.tick(second)
 		w.settle()
@@ -248,10 +248,10 @@ func TestTheDiskRecoversBeforeTheEnd(t *testing.T) {
 		w, files := inMemory(t, appendOnly)
 		w.mustOpen()
 		files.failing(failOn("write"))
-		w.put("a", store.State{TAT: uint64(t0 + 90*second)})
+		w.put("a", store.Value{TAT: uint64(t0 + 90*second)})
 		w.tick(second)
 		synctest.Wait()
-		w.put("b", store.State{TAT: uint64(t0 + 90*second)})
+		w.put("b", store.Value{TAT: uint64(t0 + 90*second)})
 		w.tick(second)
 		synctest.Wait()
 		files.failing(nil)
@@ -266,7 +266,7 @@ func TestARewriteThatFailsLeavesNothing(t *testing.T) {
 	for call, more := 1, true; more; call++ {
 		w, files := inMemory(t, always)
 		w.mustOpen()
-		w.put("a", store.State{TAT: uint64(t0 + 90*second)})
+		w.put("a", store.Value{TAT: uint64(t0 + 90*second)})
 		w.commit()
 		reached := files.failFrom(call, false)
 		if err := w.m.Rewrite(); err != nil {

@@ -24,28 +24,28 @@ func aofText(commands ...string) string {
 // What the commands of Redis's append-only files leave behind.
 func TestAOFCommands(t *testing.T) {
 	at := fmt.Sprint(t0 + 9*second)
-	a, b := store.State{TAT: uint64(t0 + 9*second), ExpiryNS: store.NoExpiry}, store.State{TAT: uint64(t0 + 9*second), ExpiryNS: t0 + 5*second}
+	a, b := store.Value{TAT: uint64(t0 + 9*second), ExpiryNS: store.NoExpiry}, store.Value{TAT: uint64(t0 + 9*second), ExpiryNS: t0 + 5*second}
 	for _, test := range []struct {
 		name   string
 		text   string
-		want   map[string]store.State
+		want   map[string]store.Value
 		others string
 	}{
 		{"nothing", "", nil, ""},
-		{"set", aofText("SET a "+at, fmt.Sprint("set b ", at, " pxat ", (t0+5*second)/1e6)), map[string]store.State{"a": a, "b": b}, ""},
+		{"set", aofText("SET a "+at, fmt.Sprint("set b ", at, " pxat ", (t0+5*second)/1e6)), map[string]store.Value{"a": a, "b": b}, ""},
 		{"past", aofText("SET a "+at, fmt.Sprint("SET a ", at, " PXAT ", (t0-second)/1e6), fmt.Sprint("SET b ", t0)), nil, ""},
 		{"no longer a limit", aofText("SET a "+at, "SET a word"), nil, "1 string"},
-		{"other options", aofText("SET a "+at, "SET a "+at+" EX 5", "SET a "+at+" PXAT x"), map[string]store.State{"a": a}, "2 SET"},
-		{"flushed", aofText("SET a "+at, "FLUSHALL", "SET b "+at), map[string]store.State{"b": a}, ""},
+		{"other options", aofText("SET a "+at, "SET a "+at+" EX 5", "SET a "+at+" PXAT x"), map[string]store.Value{"a": a}, "2 SET"},
+		{"flushed", aofText("SET a "+at, "FLUSHALL", "SET b "+at), map[string]store.Value{"b": a}, ""},
 		{"flushed, async", aofText("SET a "+at, "flushall ASYNC", "SET b "+at, "FLUSHDB SYNC"), nil, ""},
 		{"flushed from elsewhere", aofText("SET a "+at, "SELECT 3", "SET b "+at, "FLUSHALL"), nil, "1 database 3"},
-		{"flushed elsewhere", aofText("SET a "+at, "SELECT 3", "FLUSHDB", "SELECT 0", "DEL b"), map[string]store.State{"a": a}, "1 database 3"},
-		{"ECHO", aofText("SET a "+at, "ECHO hello", "PING"), map[string]store.State{"a": a}, "1 PING"},
-		{"a transaction", aofText("MULTI", "SET a "+at, "EXEC"), map[string]store.State{"a": a}, ""},
-		{"annotations", "#TS:1700000000\r\n" + aofText("SET a "+at) + "#any\n#\n", map[string]store.State{"a": a}, ""},
-		{"zeros", aofText("SET a "+at) + strings.Repeat("\x00", 3<<20), map[string]store.State{"a": a}, ""},
-		{"torn", aofText("SET a "+at) + "*3", map[string]store.State{"a": a}, ""},
-		{"a torn annotation", aofText("SET a "+at) + "#TS:17", map[string]store.State{"a": a}, ""},
+		{"flushed elsewhere", aofText("SET a "+at, "SELECT 3", "FLUSHDB", "SELECT 0", "DEL b"), map[string]store.Value{"a": a}, "1 database 3"},
+		{"ECHO", aofText("SET a "+at, "ECHO hello", "PING"), map[string]store.Value{"a": a}, "1 PING"},
+		{"a transaction", aofText("MULTI", "SET a "+at, "EXEC"), map[string]store.Value{"a": a}, ""},
+		{"annotations", "#TS:1700000000\r\n" + aofText("SET a "+at) + "#any\n#\n", map[string]store.Value{"a": a}, ""},
+		{"zeros", aofText("SET a "+at) + strings.Repeat("\x00", 3<<20), map[string]store.Value{"a": a}, ""},
+		{"torn", aofText("SET a "+at) + "*3", map[string]store.Value{"a": a}, ""},
+		{"a torn annotation", aofText("SET a "+at) + "#TS:17", map[string]store.Value{"a": a}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w, files := inMemory(t, appendOnly)
@@ -73,7 +73,7 @@ func TestRedis7Files(t *testing.T) {
 	redis7Files(files, w)
 	w.set = always
 	w.mustOpen().expect(want)
-	w.put("new", store.State{TAT: uint64(t0 + 90*second)})
+	w.put("new", store.Value{TAT: uint64(t0 + 90*second)})
 	w.commit()
 	want = w.states()
 	w.replays(files.image(true), want)
@@ -208,14 +208,14 @@ func TestReadsThatFail(t *testing.T) {
 func TestTheClockWasSetBackAndThen(t *testing.T) {
 	w, _ := inMemory(t, always)
 	w.mustOpen()
-	w.put("before", store.State{TAT: uint64(t0 + 90*second)})
+	w.put("before", store.Value{TAT: uint64(t0 + 90*second)})
 	w.commit()
 	if err := w.close(); err != nil {
 		t.Fatal(err)
 	}
 	w.now -= 3600 * second
 	w.mustOpen()
-	w.put("after", store.State{TAT: uint64(w.now + 90*second)})
+	w.put("after", store.Value{TAT: uint64(w.now + 90*second)})
 	w.commit()
 	want := w.states()
 	w.pass(second)

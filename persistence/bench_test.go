@@ -124,7 +124,7 @@ func someKeys(n int) []string {
 	return keys
 }
 
-func limitOf(i int) store.State { return store.State{TAT: 1.7e18 + uint64(i)} }
+func limitOf(i int) store.Value { return store.Value{TAT: 1.7e18 + uint64(i)} }
 
 // written counts what is written.
 type written struct{ bytes int64 }

@@ -14,10 +14,10 @@ func TestCloseWritesInPieces(t *testing.T) {
 	for name, set := range map[string]func(*persistence.Options){"everysec": appendOnly, "always": always} {
 		w, files := inMemory(t, set)
 		w.mustOpen()
-		want := map[string]store.State{}
+		want := map[string]store.Value{}
 		for i := range 100 {
 			key := fmt.Sprint(i, strings.Repeat("k", 60_000))
-			want[key] = store.State{TAT: uint64(t0 + 90*second)}
+			want[key] = store.Value{TAT: uint64(t0 + 90*second)}
 			w.put(key, want[key])
 		}
 		writes := 0

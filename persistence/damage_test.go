@@ -80,7 +80,7 @@ func TestAFileThatEndsInZeros(t *testing.T) {
 }
 
 // wholeCommands is how many of the keys' commands are whole in the first bytes of a file, by how many those are.
-func wholeCommands(t *testing.T, file string, of map[string]store.State) []int {
+func wholeCommands(t *testing.T, file string, of map[string]store.Value) []int {
 	counts := make([]int, len(file)+1)
 	for key := range of {
 		at := strings.Index(file, fmt.Sprintf("SET\r\n$%d\r\n%s\r\n", len(key), key))

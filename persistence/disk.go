@@ -54,20 +54,20 @@ type Disk struct {
 
 // Status is what INFO and LASTSAVE tell.
 type Status struct {
-	LastSaveNS     int64 // of the last good snapshot, or of the start
-	ChangesSince   int64 // since then
-	Saving         bool
-	SaveScheduled  bool
-	SaveBeganNS    int64
-	SaveTookNS     int64 // the last one; -1: none yet
-	SaveErr        error // of the last one
-	Saves          int64
-	Rewriting      bool
-	RewritePlanned bool
-	RewriteBeganNS int64
-	RewriteTookNS  int64 // -1: none yet
-	RewriteErr     error
-	Rewrites       int64
+	LastSaveNS       int64 // of the last good snapshot, or of the start
+	ChangesSince     int64 // since then
+	Saving           bool
+	SaveScheduled    bool
+	SaveBeganNS      int64
+	SaveTookNS       int64 // the last one; -1: none yet
+	SaveErr          error // of the last one
+	Saves            int64
+	Rewriting        bool
+	RewriteScheduled bool
+	RewriteBeganNS   int64
+	RewriteTookNS    int64 // -1: none yet
+	RewriteErr       error
+	Rewrites         int64
 
 	AOF         bool
 	AOFSize     int64
@@ -173,7 +173,7 @@ func (d *Disk) WallSet() {
 	if d.aof != nil {
 		d.aof.lost.Store(true)
 	}
-	st.RewritePlanned = st.RewritePlanned || st.Rewriting
+	st.RewriteScheduled = st.RewriteScheduled || st.Rewriting
 	st.SaveScheduled = st.SaveScheduled || st.Saving || len(d.o.SavePoints()) > 0
 }
 
@@ -236,12 +236,12 @@ var ErrStopping = errors.New("the server is stopping")
 
 // export gives all limits to add, in pieces small enough to be written in between: flush is called outside of any lock
 // when add has said that there is enough for it, and at the end. direct is for where nobody is held up by it.
-func (d *Disk) export(direct bool, add func(key []byte, st store.State) (enough bool), flush func() error) error {
+func (d *Disk) export(direct bool, add func(key []byte, st store.Value) (enough bool), flush func() error) error {
 	at, more := d.store.StartExport(), true
 	defer d.store.EndExport(at)
 	var enough bool
 	step := func() bool {
-		at, more = d.store.Export(at, d.o.Clock(), func(key []byte, st store.State) { enough = add(key, st) })
+		at, more = d.store.Export(at, d.o.Clock(), func(key []byte, st store.Value) { enough = add(key, st) })
 		return more && !enough
 	}
 	for more {

@@ -12,8 +12,8 @@ import (
 )
 
 // someStates are limits of every kind that a file can have.
-func someStates() map[string]store.State {
-	all := map[string]store.State{
+func someStates() map[string]store.Value {
+	all := map[string]store.Value{
 		"":                          {TAT: uint64(t0 + 9*second)},
 		"plain":                     {TAT: uint64(t0 + 9*second + 1)},
 		"with an expiry":            {TAT: uint64(t0 + 9*second), ExpiryNS: t0 + 3*second},
@@ -24,12 +24,12 @@ func someStates() map[string]store.State {
 		"past int64":                {TAT: 1<<63 + 5},
 	}
 	for i := range 1000 {
-		all[fmt.Sprint("key:", i)] = store.State{TAT: uint64(t0 + second + int64(i)*1_234_567)}
+		all[fmt.Sprint("key:", i)] = store.Value{TAT: uint64(t0 + second + int64(i)*1_234_567)}
 	}
 	return all
 }
 
-func (w *world) fillWith(all map[string]store.State) {
+func (w *world) fillWith(all map[string]store.Value) {
 	for key, st := range all {
 		w.put(key, st)
 	}
@@ -68,7 +68,7 @@ func TestEverySecond(t *testing.T) {
 	for range 100_000 {
 		w.throttle("hot")
 	}
-	w.put("gone", store.State{TAT: uint64(t0 + second)})
+	w.put("gone", store.Value{TAT: uint64(t0 + second)})
 	w.store.Delete([]byte("gone"), t0)
 	w.tick(second)
 	w.settle()
@@ -82,7 +82,7 @@ func TestEverySecond(t *testing.T) {
 		t.Errorf("nothing changed, and %d bytes were written", st.AOFSize-size)
 	}
 	w.store.Flush()
-	w.put("after", store.State{TAT: uint64(t0 + 9*second)})
+	w.put("after", store.Value{TAT: uint64(t0 + 9*second)})
 	w.tick(second)
 	w.settle()
 	want := w.states()
@@ -104,7 +104,7 @@ func TestRewrite(t *testing.T) {
 	w.fillWith(someStates())
 	for i := range 20 {
 		for key := range 1000 {
-			w.put(fmt.Sprint("key:", key), store.State{TAT: uint64(t0 + 9*second + int64(i))})
+			w.put(fmt.Sprint("key:", key), store.Value{TAT: uint64(t0 + 9*second + int64(i))})
 		}
 		w.tick(second)
 		w.settle()
@@ -113,7 +113,7 @@ func TestRewrite(t *testing.T) {
 	if err := w.m.Rewrite(); err != nil {
 		t.Fatal(err)
 	}
-	w.put("during", store.State{TAT: uint64(t0 + 90*second)})
+	w.put("during", store.Value{TAT: uint64(t0 + 90*second)})
 	w.store.Delete([]byte("key:1"), w.now)
 	w.tick(second)
 	w.settle()
@@ -121,7 +121,7 @@ func TestRewrite(t *testing.T) {
 	if st.AOFSize > before/5 || st.AOFBaseSize == 0 || st.Rewrites != 1 || st.RewriteErr != nil {
 		t.Errorf("rewriting %d bytes left %d: %+v", before, st.AOFSize, st)
 	}
-	w.put("after", store.State{TAT: uint64(t0 + 90*second)})
+	w.put("after", store.Value{TAT: uint64(t0 + 90*second)})
 	want := w.states()
 	w.reopen().expect(want)
 }
@@ -135,7 +135,7 @@ func TestAutoRewrite(t *testing.T) {
 	}).mustOpen()
 	for i := range 100 {
 		for key := range 100 {
-			w.put(fmt.Sprint(key), store.State{TAT: uint64(t0 + 900*second + int64(i))})
+			w.put(fmt.Sprint(key), store.Value{TAT: uint64(t0 + 900*second + int64(i))})
 		}
 		w.tick(second)
 		w.settle()
@@ -159,7 +159,7 @@ func TestSavePoints(t *testing.T) {
 	step := func(changes int, pass int64, saves int64) {
 		t.Helper()
 		for i := range changes {
-			w.put(fmt.Sprint(i), store.State{TAT: uint64(t0 + 9000*second)})
+			w.put(fmt.Sprint(i), store.Value{TAT: uint64(t0 + 9000*second)})
 		}
 		w.tick(pass)
 		w.settle()
@@ -182,14 +182,14 @@ func TestTheClockWasSetBack(t *testing.T) {
 	for name, set := range map[string]func(*persistence.Options){"snapshot": snapshots, "append-only": appendOnly} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, set).mustOpen()
-			w.put("limit", store.State{TAT: uint64(t0 + 9*second)})
-			w.put("with an expiry", store.State{TAT: uint64(t0 + 9*second), ExpiryNS: t0 + 3*second})
+			w.put("limit", store.Value{TAT: uint64(t0 + 9*second)})
+			w.put("with an expiry", store.Value{TAT: uint64(t0 + 9*second), ExpiryNS: t0 + 3*second})
 			w.pass(second)
 			if err := w.close(); err != nil {
 				t.Fatal(err)
 			}
 			w.now -= 3600 * second
-			w.mustOpen().expect(map[string]store.State{
+			w.mustOpen().expect(map[string]store.Value{
 				"limit":          {TAT: uint64(w.now + 8*second)},
 				"with an expiry": {TAT: uint64(w.now + 8*second), ExpiryNS: w.now + 2*second},
 			})
@@ -207,18 +207,18 @@ func smallFile(t *testing.T, set func(*persistence.Options)) *world {
 func (w *world) writeSmallFile() {
 	w.t.Helper()
 	w.mustOpen()
-	w.put("a", store.State{TAT: uint64(t0 + 9*second)})
-	w.put("bb", store.State{TAT: uint64(t0 + 9*second), ExpiryNS: store.NoExpiry})
+	w.put("a", store.Value{TAT: uint64(t0 + 9*second)})
+	w.put("bb", store.Value{TAT: uint64(t0 + 9*second), ExpiryNS: store.NoExpiry})
 	w.tick(second)
 	w.settle()
-	w.put("ccc", store.State{TAT: uint64(t0 + 9*second), ExpiryNS: t0 + 5*second})
+	w.put("ccc", store.Value{TAT: uint64(t0 + 9*second), ExpiryNS: t0 + 5*second})
 	if err := w.close(); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
 // onlyFrom checks that all limits of the store are among those.
-func (w *world) onlyFrom(want map[string]store.State) {
+func (w *world) onlyFrom(want map[string]store.Value) {
 	w.t.Helper()
 	for key, st := range w.states() {
 		if want[key] != st {
@@ -239,7 +239,7 @@ func TestTornTailIsTold(t *testing.T) {
 		if _, there := w.store.Get([]byte("bb"), store.Access{NowNS: w.now}); !there || !strings.Contains(w.log.String(), fmt.Sprint("bytes_lost=", len(tail))) {
 			t.Errorf("%q: %s", tail, w.log)
 		}
-		w.put("behind the cut", store.State{TAT: uint64(t0 + 9*second)})
+		w.put("behind the cut", store.Value{TAT: uint64(t0 + 9*second)})
 		want := w.states()
 		w.reopen().expect(want)
 		w.m.Stop()
@@ -262,7 +262,7 @@ func TestWhatIsNoLimitIsCounted(t *testing.T) {
 		command("SET", "name", "Alice")+command("SET", "a number", "-5")+command("LPUSH", "list", "x")+
 		command("SELECT", "3")+command("SET", "elsewhere", fmt.Sprint(at))+command("SELECT", "0")+
 		command("SET", "gone", fmt.Sprint(at))+command("DEL", "gone"))
-	w.mustOpen().expect(map[string]store.State{"a": {TAT: uint64(at), ExpiryNS: store.NoExpiry}, "b": {TAT: uint64(at)}})
+	w.mustOpen().expect(map[string]store.Value{"a": {TAT: uint64(at), ExpiryNS: store.NoExpiry}, "b": {TAT: uint64(at)}})
 	if got := w.m.Status().Loaded.OthersText(); got != "1 LPUSH, 1 database 3, 2 string" {
 		t.Errorf("left out: %s", got)
 	}

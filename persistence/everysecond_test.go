@@ -26,7 +26,7 @@ func TestEverySecondWhenTheDiskFails(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, files := inMemory(t, appendOnly)
 				w.mustOpen()
-				w.put("kept", store.State{TAT: uint64(t0 + 90*second)})
+				w.put("kept", store.Value{TAT: uint64(t0 + 90*second)})
 				w.passes(second)
 				reached, failed := files.failFrom(call, forever), false
 				for _, change := range changes {
@@ -75,11 +75,11 @@ func TestEverySecondTakesNoMoreMemory(t *testing.T) {
 				const keys = 10_000
 				round := func(n int64) {
 					for i := range keys {
-						w.put(fmt.Sprintf("a key that is there all the while %d", i), store.State{TAT: uint64(t0 + (9000+n)*second)})
+						w.put(fmt.Sprintf("a key that is there all the while %d", i), store.Value{TAT: uint64(t0 + (9000+n)*second)})
 					}
 					for i := range keys / 10 {
 						key := fmt.Sprintf("a key that comes and goes %d", i)
-						w.put(key, store.State{TAT: uint64(t0 + 9000*second)})
+						w.put(key, store.Value{TAT: uint64(t0 + 9000*second)})
 						w.store.Delete([]byte(key), w.now)
 					}
 					w.passes(second)
@@ -132,11 +132,11 @@ func TestTheEndWhileTheDiskFails(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, files := inMemory(t, appendOnly)
 				w.mustOpen()
-				w.put("a", store.State{TAT: uint64(t0 + 90*second)})
+				w.put("a", store.Value{TAT: uint64(t0 + 90*second)})
 				w.passes(second)
 				want := w.states()
 				files.failing(failOn(call))
-				w.put("b", store.State{TAT: uint64(t0 + 90*second)})
+				w.put("b", store.Value{TAT: uint64(t0 + 90*second)})
 				if call != "close" {
 					w.passes(second)
 				} else {

@@ -39,7 +39,7 @@ type world struct {
 	between    func()                 // what is done between Load and Start; nil: nothing
 	background func(step func() bool) // nil: at once
 
-	acked map[string]store.State // what change has seen written
+	acked map[string]store.Value // what change has seen written
 }
 
 // logText is what was logged.
@@ -155,9 +155,9 @@ func (w *world) write(name, text string) {
 	}
 }
 
-func (w *world) put(key string, st store.State) {
+func (w *world) put(key string, st store.Value) {
 	w.t.Helper()
-	err := w.store.Update([]byte(key), store.Access{NowNS: w.now}, func(store.State, bool) (store.State, store.Action) { return st, store.Put })
+	err := w.store.Update([]byte(key), store.Access{NowNS: w.now}, func(store.Value, bool) (store.Value, store.Action) { return st, store.Put })
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func (w *world) put(key string, st store.State) {
 
 // throttle is 5 at once and then one a second.
 func (w *world) throttle(key string) (limited bool) {
-	limit, err := cell.NewLimit(4, 1, 1)
+	limit, err := cell.NewBucket(4, 1, 1)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -177,10 +177,10 @@ func (w *world) throttle(key string) (limited bool) {
 }
 
 // states are all keys that the store has, without what they hold where that is limits: texts has that.
-func (w *world) states() map[string]store.State {
-	all := map[string]store.State{}
+func (w *world) states() map[string]store.Value {
+	all := map[string]store.Value{}
 	for at, more := (store.Position{}), true; more; {
-		at, more = w.store.Export(at, w.now, func(key []byte, st store.State) {
+		at, more = w.store.Export(at, w.now, func(key []byte, st store.Value) {
 			st.Limits = nil
 			all[string(key)] = st
 		})
@@ -188,7 +188,7 @@ func (w *world) states() map[string]store.State {
 	return all
 }
 
-func (w *world) expect(want map[string]store.State) {
+func (w *world) expect(want map[string]store.Value) {
 	w.t.Helper()
 	if got := w.states(); !maps.Equal(got, want) {
 		w.t.Errorf("the store has %v, want %v", got, want)

@@ -63,7 +63,7 @@ func TestSetFsync(t *testing.T) {
 	if err := w.m.SetFsync(persistence.Always); err != nil || !w.m.Synchronous() {
 		t.Error(err)
 	}
-	w.put("a", store.State{TAT: uint64(t0 + 90*second)})
+	w.put("a", store.Value{TAT: uint64(t0 + 90*second)})
 	w.commit()
 	w.replays(files.image(true), w.states())
 }

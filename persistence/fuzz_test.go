@@ -117,7 +117,7 @@ func fuzzLoad(t *testing.T, name string, set func(*persistence.Options), text []
 		return
 	}
 	// What was loaded is written, and read as the same.
-	w.put("one more", store.State{TAT: uint64(t0 + 90*second)})
+	w.put("one more", store.Value{TAT: uint64(t0 + 90*second)})
 	first := w.texts()
 	second := w.reopen().texts()
 	if a, b := slices.Sorted(maps.Keys(first)), slices.Sorted(maps.Keys(second)); !slices.Equal(a, b) {

@@ -21,7 +21,7 @@ func TestLargeFilesArePaced(t *testing.T) {
 			w, files := inMemory(t, appendOnly)
 			w.mustOpen()
 			for i := range 150_000 { // some 7 MB and 13 MB
-				w.put(fmt.Sprintf("ratelimit:user:%08d", i), store.State{TAT: uint64(t0 + 90*second)})
+				w.put(fmt.Sprintf("ratelimit:user:%08d", i), store.Value{TAT: uint64(t0 + 90*second)})
 			}
 			syncs := 0
 			files.failing(func(call, name string) error {

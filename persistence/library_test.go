@@ -64,7 +64,7 @@ func byLibrary(file []byte) (all seen, codings map[string]int, err error) {
 // What is written the library reads as it was.
 func TestTheLibraryReadsOurs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		states := rapid.MapOf(rapid.String(), rapid.Custom(func(t *rapid.T) store.State {
+		states := rapid.MapOf(rapid.String(), rapid.Custom(func(t *rapid.T) store.Value {
 			// It knows no expiry of 0, and none that is past int64 in nanoseconds.
 			return stateOf(max(someTAT(t), 1), rapid.OneOf(rapid.Int64Range(-1, 2e12), rapid.Just[int64](-1), rapid.Int64Range(1, 9e12)).Draw(t, "ms"))
 		})).Draw(t, "states")
@@ -96,7 +96,7 @@ func sameSeen(a, b seen) bool {
 }
 
 // snapshotOf is a snapshot of these.
-func snapshotOf(states map[string]store.State) []byte {
+func snapshotOf(states map[string]store.Value) []byte {
 	var file bytes.Buffer
 	w := newRDBWriter(&file, time.Now().UnixNano(), int64(len(states)), "1")
 	for key, st := range states {

@@ -13,7 +13,7 @@ import (
 	"celld/store/policy"
 )
 
-// A key that holds limits is a hash in the files: of their names to their states, as cell.Literal.AppendState writes them.
+// A key that holds limits is a hash in the files: of their names to their states, as cell.Limit.AppendState writes them.
 // What celld keeps beside its keys, policies and rules, is no key: it stands in auxiliary fields of a snapshot, and in the
 // append-only file in ECHOs. Redis passes over both.
 
@@ -26,7 +26,7 @@ var (
 // appendHash writes the commands that lead to a key with these limits, as a transaction, so that no cut leaves it without
 // any. What the key was before may be of another kind, so it goes first; but not where it has logs that have been told of
 // before, of which only what is new follows.
-func appendHash(b, key []byte, st store.State) []byte {
+func appendHash(b, key []byte, st store.Value) []byte {
 	limits := *st.Limits
 	if len(limits) == 0 { // of policies that are gone
 		return wire.AppendCommand(b, wordDel, key)
@@ -44,16 +44,16 @@ func appendHash(b, key []byte, st store.State) []byte {
 			fields = wire.AppendBulks(fields, name, text)
 			count++
 		}
-		if l.Literal.Algo != cell.Log {
-			text = l.Literal.AppendState(text[:0], &l.State)
+		if l.Limit.Algo != cell.Log {
+			text = l.Limit.AppendState(text[:0], &l.State)
 			field(name, text)
 			continue
 		}
-		for part := range l.Literal.Parts(&l.State, l.Told) {
+		for part := range l.Limit.Parts(&l.State, l.Told) {
 			if !part.Whole {
 				name = strconv.AppendUint(append(l.AppendName(name[:0]), ' '), uint64(part.Number), 10)
 			}
-			text = l.Literal.AppendPart(text[:0], &l.State, part)
+			text = l.Limit.AppendPart(text[:0], &l.State, part)
 			field(name, text)
 		}
 	}
@@ -75,7 +75,7 @@ func (f *rdbWriter) hash(key []byte, limits store.Limits) {
 		l := &limits[i]
 		text = l.AppendName(text[:0])
 		f.buf = appendString(f.buf, text)
-		text = l.Literal.AppendState(text[:0], &l.State)
+		text = l.Limit.AppendState(text[:0], &l.State)
 		f.buf = appendString(f.buf, text)
 	}
 }
@@ -205,7 +205,7 @@ func (l *loader) expireCommand(args [][]byte) error {
 		l.other(args[1], "PEXPIREAT")
 		return nil
 	}
-	return l.disk.store.Update(args[1], store.Access{NowNS: l.nowNS, NoTouch: true}, func(st store.State, ok bool) (store.State, store.Action) {
+	return l.disk.store.Update(args[1], store.Access{NowNS: l.nowNS, NoTouch: true}, func(st store.Value, ok bool) (store.Value, store.Action) {
 		if !ok {
 			return st, store.Leave
 		}

@@ -20,7 +20,7 @@ import (
 func (w *world) texts() map[string]string {
 	all := map[string]string{}
 	for at, more := (store.Position{}), true; more; {
-		at, more = w.store.Export(at, w.now, func(key []byte, st store.State) {
+		at, more = w.store.Export(at, w.now, func(key []byte, st store.Value) {
 			text := fmt.Sprintf("%d %d", st.TAT, st.ExpiryNS)
 			if st.Limits != nil {
 				text += w.limitsText(*st.Limits)
@@ -40,8 +40,8 @@ func (w *world) texts() map[string]string {
 func (w *world) limitsText(limits store.Limits) string {
 	var fields []string
 	for i := range limits {
-		if l := &limits[i]; l.Literal.EndNS(&l.State) > uint64(w.now) {
-			fields = append(fields, "; "+string(l.AppendName(nil))+" "+string(l.Literal.AppendState(nil, &l.State)))
+		if l := &limits[i]; l.Limit.EndNS(&l.State) > uint64(w.now) {
+			fields = append(fields, "; "+string(l.AppendName(nil))+" "+string(l.Limit.AppendState(nil, &l.State)))
 		}
 	}
 	slices.Sort(fields)
@@ -75,9 +75,9 @@ func (w *world) take(key string, cost int64, limits ...string) store.Taken {
 	return taken
 }
 
-func (w *world) literal(text string) cell.Literal {
+func (w *world) literal(text string) cell.Limit {
 	w.t.Helper()
-	l, err := cell.ParseLiteral(text)
+	l, err := cell.ParseLimit(text)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -118,10 +118,10 @@ func (w *world) drawChange(t *rapid.T) {
 	case 1:
 		w.store.Delete([]byte(key), w.now)
 	case 2:
-		w.put(key, store.State{TAT: uint64(w.now + 9*second), ExpiryNS: rapid.SampledFrom([]int64{0, -1, w.now + second}).Draw(t, "expiry")})
+		w.put(key, store.Value{TAT: uint64(w.now + 9*second), ExpiryNS: rapid.SampledFrom([]int64{0, -1, w.now + second}).Draw(t, "expiry")})
 	case 3:
 		expiry := rapid.SampledFrom([]int64{0, -1, w.now + second}).Draw(t, "expiry")
-		_ = w.store.Update([]byte(key), store.Access{NowNS: w.now}, func(st store.State, ok bool) (store.State, store.Action) {
+		_ = w.store.Update([]byte(key), store.Access{NowNS: w.now}, func(st store.Value, ok bool) (store.Value, store.Action) {
 			if st.ExpiryNS = expiry; !ok {
 				return st, store.Leave
 			}

@@ -107,7 +107,7 @@ func TestSettingsUnderFire(t *testing.T) {
 			}
 			return nil
 		})
-		limits := []cell.Literal{w.literal("5/1h"), w.literal("90/1h"), w.literal("40/1h,algo=log")}
+		limits := []cell.Limit{w.literal("5/1h"), w.literal("90/1h"), w.literal("40/1h,algo=log")}
 		change := func(rnd *rand.Rand) {
 			name, key := fmt.Sprint("p", rnd.IntN(3)), fmt.Append(nil, "key ", rnd.IntN(30))
 			limit := limits[rnd.IntN(len(limits))]

@@ -35,8 +35,8 @@ type loader struct {
 	db      int
 	apply   func(args [][]byte) error
 
-	state store.State
-	put   func(store.State, bool) (store.State, store.Action)
+	state store.Value
+	put   func(store.Value, bool) (store.Value, store.Action)
 }
 
 // Load takes the directory for this process alone, and reads what is there into the store: the append-only file, if that is on
@@ -44,7 +44,7 @@ type loader struct {
 // files may be. While it runs, Loading tells how far it is.
 func (d *Disk) Load(apply func(args [][]byte) error) (Loaded, error) {
 	l := &loader{disk: d, nowNS: d.o.Clock(), apply: apply}
-	l.put = func(store.State, bool) (store.State, store.Action) {
+	l.put = func(store.Value, bool) (store.Value, store.Action) {
 		if l.state.TAT <= uint64(l.nowNS) {
 			return l.state, store.Delete
 		}
@@ -266,7 +266,7 @@ func (l *loader) other(_ []byte, kind string) {
 	l.result.Others[kind]++
 }
 
-func (l *loader) set(key []byte, st store.State) error {
+func (l *loader) set(key []byte, st store.Value) error {
 	if l.disk.stopping.Load() {
 		return ErrStopping
 	}

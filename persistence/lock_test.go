@@ -37,7 +37,7 @@ func TestADirectoryInUse(t *testing.T) {
 		"append-only": {always, appendOnly}, "snapshots": {snapshots, snapshots}, "each its own": {appendOnly, snapshots},
 	} {
 		w := newWorld(t, sets[0]).mustOpen()
-		w.put("a", store.State{TAT: uint64(t0 + 90*second)})
+		w.put("a", store.Value{TAT: uint64(t0 + 90*second)})
 		w.mustWrite()
 		w.write("temp-999999999.rdb", "x")
 		other := w.beside(sets[1])
@@ -64,10 +64,10 @@ func TestADirectoryInUse(t *testing.T) {
 func TestADirectoryInUseByChance(t *testing.T) {
 	w := newWorld(t, snapshots).mustOpen()
 	other := w.beside(off).mustOpen()
-	other.put("b", store.State{TAT: uint64(t0 + 90*second)})
+	other.put("b", store.Value{TAT: uint64(t0 + 90*second)})
 	for name, call := range map[string]func() error{
 		"Save": other.m.Save, "BackgroundSave": func() error { return other.m.BackgroundSave(false) }, "Rewrite": other.m.Rewrite,
-		"PlanSave": other.m.PlanSave, "PlanRewrite": other.m.PlanRewrite, "Close": func() error { return other.m.Close(true) },
+		"PlanSave": other.m.ScheduleSave, "PlanRewrite": other.m.ScheduleRewrite, "Close": func() error { return other.m.Close(true) },
 	} {
 		if err := call(); !errors.Is(err, persistence.ErrInUse) {
 			t.Errorf("%s: %v", name, err)

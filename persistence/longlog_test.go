@@ -15,10 +15,10 @@ import (
 )
 
 // holds is a copy of the limits of all keys.
-func (w *world) holds() map[string]store.State {
-	all := map[string]store.State{}
+func (w *world) holds() map[string]store.Value {
+	all := map[string]store.Value{}
 	for at, more := (store.Position{}), true; more; {
-		at, more = w.store.Export(at, w.now, func(key []byte, st store.State) {
+		at, more = w.store.Export(at, w.now, func(key []byte, st store.Value) {
 			if st.Limits != nil {
 				copied := st.Limits.Shift(0)
 				st.Limits = &copied
@@ -31,7 +31,7 @@ func (w *world) holds() map[string]store.State {
 
 // textsOf are copies that are still alive as text, of logs without the calls that no longer count, which they forget when
 // they like.
-func (w *world) textsOf(copies map[string]store.State) map[string]string {
+func (w *world) textsOf(copies map[string]store.Value) map[string]string {
 	all := map[string]string{}
 	for key, st := range copies {
 		if st.TAT <= uint64(w.now) || st.ExpiryNS > 0 && st.ExpiryNS <= w.now {
@@ -39,7 +39,7 @@ func (w *world) textsOf(copies map[string]store.State) map[string]string {
 		}
 		limits := st.Limits.Shift(0)
 		for i := range limits {
-			limits[i].Literal.Give(&limits[i].State, w.now, 0)
+			limits[i].Limit.Give(&limits[i].State, w.now, 0)
 		}
 		all[key] = fmt.Sprintf("%d %d%s", st.TAT, st.ExpiryNS, w.limitsText(limits))
 	}
@@ -81,7 +81,7 @@ func TestLongLogs(t *testing.T) {
 						w.setPolicy("p", rapid.SampledFrom(limits).Draw(t, "limit"), policy.Options{Reset: rapid.Bool().Draw(t, "reset")})
 					},
 					func() {
-						_ = w.store.Update([]byte(key()), store.Access{NowNS: w.now}, func(st store.State, ok bool) (store.State, store.Action) {
+						_ = w.store.Update([]byte(key()), store.Access{NowNS: w.now}, func(st store.Value, ok bool) (store.Value, store.Action) {
 							if st.ExpiryNS = w.now/second*second + 9*second; !ok {
 								return st, store.Leave
 							}

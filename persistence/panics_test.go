@@ -58,7 +58,7 @@ func TestPanicInTheAppendOnlyFile(t *testing.T) {
 		}
 		return nil
 	})
-	w.put("k", store.State{TAT: uint64(t0 + 90*second)})
+	w.put("k", store.Value{TAT: uint64(t0 + 90*second)})
 	w.tick(second)
 	if code := <-codes; code != 1 || !strings.Contains(w.log.String(), "in the disk") {
 		t.Errorf("exit code %d, log %s", code, w.log)

@@ -69,7 +69,7 @@ func newRDBWriter(w io.Writer, nowNS int64, keys int64, version string) *rdbWrit
 const flushAt = 256 << 10
 
 // add takes a key; it does not write.
-func (f *rdbWriter) add(key []byte, st store.State) {
+func (f *rdbWriter) add(key []byte, st store.Value) {
 	f.keys++
 	if at := expiryMS(st); at >= 0 {
 		f.buf = append(f.buf, opExpiryMS)

@@ -17,7 +17,7 @@ const nsPerMS = 1_000_000
 
 // expiryMS is the expiry of a state in Unix ms as the files have it, rounded up, or -1 for none. A limit expires when its
 // TAT has passed.
-func expiryMS(st store.State) int64 {
+func expiryMS(st store.Value) int64 {
 	switch st.ExpiryNS {
 	case store.NoExpiry:
 		return -1
@@ -31,16 +31,16 @@ func ceilMS(ns uint64) int64 { return int64(ns/nsPerMS + min(ns%nsPerMS, 1)) }
 
 // stateOf is the state of a key that a file has with this value and expiry, -1 for none. An expiry at the TAT or later
 // makes no difference to it; a limit that lives as long as its TAT is the one that the store holds most cheaply.
-func stateOf(tat uint64, expiryMS int64) store.State {
+func stateOf(tat uint64, expiryMS int64) store.Value {
 	switch {
 	case expiryMS < 0:
-		return store.State{TAT: tat, ExpiryNS: store.NoExpiry}
+		return store.Value{TAT: tat, ExpiryNS: store.NoExpiry}
 	case expiryMS >= ceilMS(tat):
-		return store.State{TAT: tat}
+		return store.Value{TAT: tat}
 	case expiryMS > math.MaxInt64/nsPerMS: // a TAT can be later than an expiry
-		return store.State{TAT: tat, ExpiryNS: math.MaxInt64}
+		return store.Value{TAT: tat, ExpiryNS: math.MaxInt64}
 	}
-	return store.State{TAT: tat, ExpiryNS: max(expiryMS, 1) * nsPerMS}
+	return store.Value{TAT: tat, ExpiryNS: max(expiryMS, 1) * nsPerMS}
 }
 
 // appendTAT writes a TAT as SET takes and GET shows it.
@@ -67,7 +67,7 @@ func parseTAT(text []byte) (tat uint64, err error) {
 
 // appendSet writes the command that leads to a state: SET key tat [PXAT ms]. Nearly every change is one, so what is the same in
 // all of them is copied: by wire.AppendCommand a change took 150 ns, and not 70.
-func appendSet(b, key []byte, st store.State) []byte {
+func appendSet(b, key []byte, st store.Value) []byte {
 	at := expiryMS(st)
 	if at < 0 {
 		b = append(b, "*3\r\n$3\r\nSET\r\n"...)
@@ -98,7 +98,7 @@ func appendChange(b []byte, c store.Change) []byte {
 }
 
 // appendState writes the commands that lead to a state.
-func appendState(b, key []byte, st store.State) []byte {
+func appendState(b, key []byte, st store.Value) []byte {
 	if st.Kind == store.HoldsLimits {
 		return appendHash(b, key, st)
 	}

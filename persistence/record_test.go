@@ -42,7 +42,7 @@ func someNS(t *rapid.T) int64 {
 }
 
 // endNS is when a state is over, by store's definition.
-func endNS(st store.State) uint64 {
+func endNS(st store.Value) uint64 {
 	if st.ExpiryNS > 0 {
 		return min(st.TAT, uint64(st.ExpiryNS))
 	}
@@ -52,7 +52,7 @@ func endNS(st store.State) uint64 {
 // A state comes back from a file as it was, but that an expiry is rounded up to ms, or left out where it is the TAT's.
 func TestExpiryMS(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		was := store.State{TAT: someTAT(t), ExpiryNS: rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, someNS(t)}).Draw(t, "expiry")}
+		was := store.Value{TAT: someTAT(t), ExpiryNS: rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, someNS(t)}).Draw(t, "expiry")}
 		ms := expiryMS(was)
 		is := stateOf(was.TAT, ms)
 		if later := endNS(is) - endNS(was); is.TAT != was.TAT || later >= nsPerMS || is.ExpiryNS < store.NoExpiry {

@@ -14,19 +14,19 @@ import (
 // Files that redis-server 7.0.15 wrote, by testdata/make.sh: what of them are limits and what is not.
 func TestRedisFiles(t *testing.T) {
 	const tat = 4_000_000_000_000_000_000 // in 2096
-	forever, plain := store.State{TAT: tat, ExpiryNS: store.NoExpiry}, store.State{TAT: tat}
-	limits := store.State{TAT: tat, ExpiryNS: store.NoExpiry, Kind: store.HoldsLimits}
+	forever, plain := store.Value{TAT: tat, ExpiryNS: store.NoExpiry}, store.Value{TAT: tat}
+	limits := store.Value{TAT: tat, ExpiryNS: store.NoExpiry, Kind: store.HoldsLimits}
 	long := strings.Repeat("tenant/", 10)
-	between := map[string]store.State{"limit-a": forever, "limit-b": plain, "limit-c": forever}
+	between := map[string]store.Value{"limit-a": forever, "limit-b": plain, "limit-c": forever}
 	for _, test := range []struct {
 		name    string
-		limits  map[string]store.State
+		limits  map[string]store.Value
 		others  string
 		expired int64 // TATs that have passed
 	}{
 		{
 			name: "strings.rdb",
-			limits: map[string]store.State{
+			limits: map[string]store.Value{
 				"plain":         forever,
 				"user:1":        plain,
 				"expires-first": {TAT: tat, ExpiryNS: tat - 1234e6},
@@ -47,7 +47,7 @@ func TestRedisFiles(t *testing.T) {
 		{name: "compressed.rdb", limits: between, others: "1 list, 1 stream, 1 zset, 2 hash, 2 set"},
 		{
 			name: "limits.rdb",
-			limits: map[string]store.State{
+			limits: map[string]store.Value{
 				"packed":         {TAT: 1111113 * 3600 * 1e9, ExpiryNS: store.NoExpiry, Kind: store.HoldsLimits},
 				"plain":          {TAT: tat + 4*1500 + 3*3600*1e9, ExpiryNS: store.NoExpiry, Kind: store.HoldsLimits},
 				"compressed":     {TAT: tat + 12*1500 + 3*3600*1e9, ExpiryNS: store.NoExpiry, Kind: store.HoldsLimits},
@@ -57,7 +57,7 @@ func TestRedisFiles(t *testing.T) {
 			},
 			others: "1 limit of an unknown policy, 4 hash",
 		},
-		{name: "unchecked.rdb", limits: map[string]store.State{"limit": forever}},
+		{name: "unchecked.rdb", limits: map[string]store.Value{"limit": forever}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			text, err := os.ReadFile("testdata/" + test.name)
@@ -101,14 +101,14 @@ func TestARedisFileOfThisSecond(t *testing.T) {
 	w, files := inMemory(t, snapshots)
 	files.put(w.path("dump.rdb"), fmt.Appendf(nil, "REDIS0009\xfa\x05ctime\x0a%d\x00\x01a\x13%d\xff\x00\x00\x00\x00\x00\x00\x00\x00", t0/second, t0+9*second))
 	w.pass(second / 10)
-	w.mustOpen().expect(map[string]store.State{"a": {TAT: uint64(t0 + 9*second), ExpiryNS: store.NoExpiry}})
+	w.mustOpen().expect(map[string]store.Value{"a": {TAT: uint64(t0 + 9*second), ExpiryNS: store.NoExpiry}})
 	if strings.Contains(w.log.String(), "clock") {
 		t.Error(w.log)
 	}
 	w.now -= 5 * second
-	w.mustOpen().expect(map[string]store.State{"a": {TAT: uint64(t0 + 4*second + second/10), ExpiryNS: store.NoExpiry}})
+	w.mustOpen().expect(map[string]store.Value{"a": {TAT: uint64(t0 + 4*second + second/10), ExpiryNS: store.NoExpiry}})
 	for _, nonsense := range []string{"-9223372036854775808", "9223372036854775807", "-5", "x"} {
 		files.put(w.path("dump.rdb"), fmt.Appendf(nil, "REDIS0009\xfa\x05ctime%c%s\x00\x01a\x13%d\xff\x00\x00\x00\x00\x00\x00\x00\x00", len(nonsense), nonsense, t0+9*second))
-		w.mustOpen().expect(map[string]store.State{"a": {TAT: uint64(t0 + 9*second), ExpiryNS: store.NoExpiry}})
+		w.mustOpen().expect(map[string]store.Value{"a": {TAT: uint64(t0 + 9*second), ExpiryNS: store.NoExpiry}})
 	}
 }

@@ -22,7 +22,7 @@ func TestRenamesDuringASnapshot(t *testing.T) {
 	} {
 		w := newWorld(t, test.set).mustOpen()
 		for i := range keys {
-			w.put(fmt.Sprint("old:", i), store.State{TAT: uint64(t0 + second + int64(i))})
+			w.put(fmt.Sprint("old:", i), store.Value{TAT: uint64(t0 + second + int64(i))})
 		}
 		renamed, steps := 0, 0
 		err := w.m.Start(func(step func() (more bool)) {

@@ -22,7 +22,7 @@ func (d *Disk) Rewrite() error {
 	case st.Rewriting:
 		return ErrRewriting
 	case st.Saving:
-		st.RewritePlanned = true
+		st.RewriteScheduled = true
 		return ErrSaving
 	}
 	d.beginRewrite()
@@ -41,8 +41,8 @@ func (d *Disk) Rewrite() error {
 	return nil
 }
 
-// PlanRewrite has the append-only file rewritten soon: with the next Tick, or when a snapshot has been taken.
-func (d *Disk) PlanRewrite() error {
+// ScheduleRewrite has the append-only file rewritten soon: with the next Tick, or when a snapshot has been taken.
+func (d *Disk) ScheduleRewrite() error {
 	if err := d.Claim(); err != nil {
 		return err
 	}
@@ -51,12 +51,12 @@ func (d *Disk) PlanRewrite() error {
 	if d.status.Rewriting {
 		return ErrRewriting
 	}
-	d.status.RewritePlanned = true
+	d.status.RewriteScheduled = true
 	return nil
 }
 
 func (d *Disk) beginRewrite() {
-	d.status.Rewriting, d.status.RewritePlanned = true, false
+	d.status.Rewriting, d.status.RewriteScheduled = true, false
 	d.status.RewriteBeganNS = d.o.Clock()
 }
 
@@ -94,8 +94,8 @@ func (d *Disk) rewriteDue() bool {
 	if st.Rewriting || st.Saving || st.RewriteErr != nil && nowNS-st.RewriteBeganNS < int64(saveRetry) {
 		return false
 	}
-	if l == nil || st.RewritePlanned {
-		return st.RewritePlanned
+	if l == nil || st.RewriteScheduled {
+		return st.RewriteScheduled
 	}
 	percent := d.o.RewritePercentage()
 	if a := d.astray.Load(); a != nil {
@@ -253,7 +253,7 @@ func (d *Disk) writeStates(w io.Writer, direct bool) (err error) {
 	defer d.caught("the rewrite", &err)
 	buf := make([]byte, 0, flushAt+flushAt/4)
 	d.eachSetting(func(setting policy.Setting, text string) { buf = appendSetting(buf, setting, text) })
-	return d.export(direct, func(key []byte, st store.State) bool {
+	return d.export(direct, func(key []byte, st store.Value) bool {
 		buf = appendState(buf, key, st)
 		return len(buf) >= flushAt
 	}, func() error {

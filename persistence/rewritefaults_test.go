@@ -18,7 +18,7 @@ func TestRewriteWhenTheDiskFails(t *testing.T) {
 		for call, more := 1, true; more; call++ {
 			w, files := inMemory(t, always)
 			w.mustOpen()
-			w.put("kept", store.State{TAT: uint64(t0 + 90*second)})
+			w.put("kept", store.Value{TAT: uint64(t0 + 90*second)})
 			for range 5 {
 				w.throttle("a")
 				w.commit()

@@ -6,12 +6,12 @@ import "celld/store"
 func (d *Disk) setBack(ns, nowNS int64) {
 	type entry struct {
 		key string
-		st  store.State
+		st  store.Value
 	}
 	var part []entry
 	for at, more := (store.Position{}), true; more; {
 		part = part[:0]
-		at, more = d.store.Export(at, nowNS, func(key []byte, st store.State) {
+		at, more = d.store.Export(at, nowNS, func(key []byte, st store.Value) {
 			st.TAT -= min(st.TAT, uint64(ns))
 			if st.Limits != nil {
 				limits := st.Limits.Shift(-ns)
@@ -23,7 +23,7 @@ func (d *Disk) setBack(ns, nowNS int64) {
 			part = append(part, entry{string(key), st})
 		})
 		for _, e := range part {
-			_ = d.store.Update([]byte(e.key), store.Access{NowNS: nowNS, NoTouch: true}, func(store.State, bool) (store.State, store.Action) {
+			_ = d.store.Update([]byte(e.key), store.Access{NowNS: nowNS, NoTouch: true}, func(store.Value, bool) (store.Value, store.Action) {
 				if e.st.TAT <= uint64(nowNS) {
 					return e.st, store.Delete
 				}

@@ -45,8 +45,8 @@ func (d *Disk) BackgroundSave(schedule bool) error {
 	return nil
 }
 
-// PlanSave has a snapshot taken soon: with the next Tick, or when the append-only file has been rewritten.
-func (d *Disk) PlanSave() error {
+// ScheduleSave has a snapshot taken soon: with the next Tick, or when the append-only file has been rewritten.
+func (d *Disk) ScheduleSave() error {
 	if err := d.Claim(); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (d *Disk) writeRDB(direct bool) (keys, size int64, err error) {
 	nowNS := d.o.Clock()
 	w := newRDBWriter(f, d.wallNS(), int64(d.store.Len(nowNS)), "1")
 	d.eachSetting(func(setting policy.Setting, text string) { w.aux(settingNames[setting.Kind], text) })
-	add := func(key []byte, st store.State) bool { w.add(key, st); return len(w.buf) >= flushAt }
+	add := func(key []byte, st store.Value) bool { w.add(key, st); return len(w.buf) >= flushAt }
 	if err := d.export(direct, add, w.flush); err != nil {
 		return 0, 0, err
 	}

@@ -28,7 +28,7 @@ func TestSnapshotWhenTheDiskFails(t *testing.T) {
 					t.Fatal(err)
 				}
 				before, good := w.states(), files.text(w.path("dump.rdb"))
-				w.put("new", store.State{TAT: uint64(t0 + 90*second)})
+				w.put("new", store.Value{TAT: uint64(t0 + 90*second)})
 				w.pass(second / 2)
 				reached := files.failFrom(call, forever)
 				err := save(w)
@@ -70,9 +70,9 @@ func TestSnapshotWhenTheDiskFails(t *testing.T) {
 }
 
 // fewStates are one of each kind.
-func fewStates() map[string]store.State {
+func fewStates() map[string]store.Value {
 	few := someStates()
-	maps.DeleteFunc(few, func(key string, _ store.State) bool { return strings.HasPrefix(key, "key:") })
+	maps.DeleteFunc(few, func(key string, _ store.Value) bool { return strings.HasPrefix(key, "key:") })
 	return few
 }
 
@@ -87,7 +87,7 @@ func TestSnapshotIsTriedAgain(t *testing.T) {
 		o.SavePoints = func() []persistence.SavePoint { return []persistence.SavePoint{{After: 1e9, Changes: 1}} }
 	})
 	w.mustOpen()
-	w.put("a", store.State{TAT: uint64(t0 + 90*second)})
+	w.put("a", store.Value{TAT: uint64(t0 + 90*second)})
 	tries := 0
 	files.failing(func(call, _ string) error {
 		if call == "create" {

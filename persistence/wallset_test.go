@@ -53,7 +53,7 @@ func TestARestartAfterTheWallClockWasSet(t *testing.T) {
 					t.Helper()
 					found := map[string]cell.Decision{}
 					for _, literal := range literals {
-						l, err := cell.ParseLiteral(literal)
+						l, err := cell.ParseLimit(literal)
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -72,7 +72,7 @@ func TestARestartAfterTheWallClockWasSet(t *testing.T) {
 				ask(cell.Take, 71)
 				ask(cell.Take, 20) // of a log, more than one part
 				w.throttle("tat")
-				w.put("at", store.State{TAT: 1<<63 - 1, ExpiryNS: w.now + int64(1000*time.Hour)})
+				w.put("at", store.Value{TAT: 1<<63 - 1, ExpiryNS: w.now + int64(1000*time.Hour)})
 				rule := policy.Rule{Deny: true, Pattern: "rule", UntilNS: w.now + 3600*second}
 				_, _ = w.store.PutRule(rule, w.now)
 				w.mustWrite()
@@ -113,7 +113,7 @@ func TestTheWallClockIsSetWhileFilesAreWritten(t *testing.T) {
 			defer w.m.Stop()
 			const keys = 2000
 			for i := range keys {
-				w.put(fmt.Sprint(i), store.State{TAT: uint64(t0 + 3600*second)})
+				w.put(fmt.Sprint(i), store.Value{TAT: uint64(t0 + 3600*second)})
 			}
 			run := func(s func() bool) {
 				for s() {
@@ -165,7 +165,7 @@ func TestTheWallClockIsSetWhileFilesAreWritten(t *testing.T) {
 func TestARefusedCommitAndTheWallClock(t *testing.T) {
 	w, files := inMemory(t, always)
 	w.mustOpen()
-	w.put("a", store.State{TAT: uint64(w.now + 90*second)})
+	w.put("a", store.Value{TAT: uint64(w.now + 90*second)})
 	files.failing(failOn("write"))
 	if err := w.commit(); err == nil {
 		t.Fatal("the disk is full")
@@ -181,6 +181,6 @@ func TestARefusedCommitAndTheWallClock(t *testing.T) {
 		w.settle()
 	}
 	w.now += 3600 * second // what the next process takes for the time
-	w.replays(files.image(true), map[string]store.State{"a": {TAT: uint64(t0 + 3690*second)}})
+	w.replays(files.image(true), map[string]store.Value{"a": {TAT: uint64(t0 + 3690*second)}})
 	w.m.Stop()
 }

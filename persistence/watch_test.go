@@ -218,7 +218,7 @@ func TestARewriteOfAFileThatIsCut(t *testing.T) {
 		var once atomic.Bool
 		files.failing(func(call, name string) error {
 			if call == "write" && strings.HasPrefix(name, "temp") && once.CompareAndSwap(false, true) {
-				w.put("during", store.State{TAT: uint64(t0 + 90*second)})
+				w.put("during", store.Value{TAT: uint64(t0 + 90*second)})
 				_ = w.commit()
 				files.shorten(w.path("appendonly.aof"), 10)
 				for range 10 {
@@ -253,7 +253,7 @@ func TestASnapshotThatIsRemoved(t *testing.T) {
 	if w.settle(); w.read("dump.rdb") != "" {
 		t.Fatal("there was nothing to save")
 	}
-	w.put("a", store.State{TAT: uint64(t0 + 9000*second)})
+	w.put("a", store.Value{TAT: uint64(t0 + 9000*second)})
 	if err := w.m.Save(); err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func TestASnapshotThatIsRemoved(t *testing.T) {
 func TestHarmsUnderFire(t *testing.T) {
 	w, files := inMemory(t, always)
 	w.mustOpen()
-	limit, err := cell.NewLimit(1000, 1, 1)
+	limit, err := cell.NewBucket(1000, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func (s *Session) answerThrottles(b *batch) (replies int) {
 			continue
 		}
 		if r.Quantity > 0 {
-			s.scratch.stats.decided.throttle(&r.Decision, r.Limit.Capacity())
+			s.scratch.stats.decided.throttle(&r.Decision, r.Bucket.Capacity())
 		}
 		if len(f.allowed) > 0 {
 			s.out = f.appendReply(s.out, &r.Decision)

@@ -60,21 +60,21 @@ func (b *batch) add(f *form, key []byte) {
 		}
 		b.throttles = b.throttles[:b.n+1]
 		r := &b.throttles[b.n]
-		r.Key, r.Limit, r.Quantity = key, f.limit, f.quantity
+		r.Key, r.Bucket, r.Quantity = key, f.limit, f.quantity
 		b.n++
 		return
 	}
 	calls := b.take(f, f.call.TakeOptions)
 	for i, l := range f.limits {
 		c := &calls[i]
-		c.Key, c.Limit, c.Policy = key, l.Literal, l.policy
+		c.Key, c.Limit, c.Policy = key, l.Limit, l.policy
 	}
 }
 
 // addGive appends what is given back to the form's limit. It has no reply.
 func (b *batch) addGive(f *form, key []byte) {
 	b.row, b.forms[b.n] = f.row, nil
-	b.take(f, store.TakeOptions{Cost: -f.gives})[0] = store.Call{Key: key, Limit: f.limits[0].Literal, Policy: f.limits[0].policy}
+	b.take(f, store.TakeOptions{Cost: -f.gives})[0] = store.Call{Key: key, Limit: f.limits[0].Limit, Policy: f.limits[0].policy}
 }
 
 // addPairs appends a call for several keys, each of which is followed by its limit.
@@ -82,7 +82,7 @@ func (b *batch) addPairs(f *form, pairs [][]byte) {
 	b.row, b.forms[b.n] = f.row, f
 	calls := b.take(f, f.call.TakeOptions)
 	for i, l := range f.limits {
-		calls[i] = store.Call{Key: pairs[2*i], Limit: l.Literal, Policy: l.policy}
+		calls[i] = store.Call{Key: pairs[2*i], Limit: l.Limit, Policy: l.policy}
 	}
 }
 

@@ -70,9 +70,9 @@ func (srv *Server) followWall() {
 
 // setWall runs while no command does, so every command sees one wall time only.
 func (srv *Server) setWall(wallNS, nowNS, by int64) {
-	srv.world.Lock()
+	srv.execution.Lock()
 	srv.store.SetWall(wallNS, nowNS)
-	srv.world.Unlock()
+	srv.execution.Unlock()
 	srv.persist.WallSet()
 	srv.stats.clockSteps.Add(1)
 	srv.log.Warn("the wall clock was set; limits keep what is left of them", "by", time.Duration(by).Round(time.Millisecond))

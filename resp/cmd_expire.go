@@ -98,7 +98,7 @@ func (s *Session) expire(args [][]byte, unit string) {
 		s.replyError(errInvalidExpire, strings.ToLower(string(args[0])))
 		return
 	}
-	s.replyBool(s.change(args[1], func(current store.State) (store.State, store.Action) {
+	s.replyBool(s.change(args[1], func(current store.Value) (store.Value, store.Action) {
 		if !conditions.allow(ownExpiry(current), atNS) {
 			return current, store.Leave
 		}
@@ -111,7 +111,7 @@ func (s *Session) expire(args [][]byte, unit string) {
 }
 
 func cmdPersist(s *Session, args [][]byte) {
-	s.replyBool(s.change(args[1], func(current store.State) (store.State, store.Action) {
+	s.replyBool(s.change(args[1], func(current store.Value) (store.Value, store.Action) {
 		if current.ExpiryNS == store.NoExpiry {
 			return current, store.Leave
 		}
@@ -122,9 +122,9 @@ func cmdPersist(s *Session, args [][]byte) {
 
 // change applies fn to a key that is there, and says whether it changed anything. An existing key needs no room, so
 // that the store has no reason to refuse.
-func (s *Session) change(key []byte, fn func(store.State) (store.State, store.Action)) bool {
+func (s *Session) change(key []byte, fn func(store.Value) (store.Value, store.Action)) bool {
 	changed := false
-	_ = s.srv.store.Update(key, s.access(), func(current store.State, ok bool) (store.State, store.Action) {
+	_ = s.srv.store.Update(key, s.access(), func(current store.Value, ok bool) (store.Value, store.Action) {
 		if !ok {
 			return current, store.Leave
 		}

@@ -17,7 +17,7 @@ func readGCRA(_ *Session, f *form, args [][]byte) (text string) {
 	if text != "" {
 		return text
 	}
-	limit, quantity, err := call.Limit()
+	limit, quantity, err := call.Bucket()
 	var outOfRange *cell.RangeError
 	if errors.As(err, &outOfRange) {
 		return formatError(errGCRAOverflow, map[string]string{"tokens": "TOKENS", "max_burst": "max_burst"}[outOfRange.Param])

@@ -16,11 +16,11 @@ func cmdSetNX(s *Session, args [][]byte) {
 		return
 	}
 	stored := false
-	err := s.srv.store.Update(args[1], s.access(), func(current store.State, ok bool) (store.State, store.Action) {
+	err := s.srv.store.Update(args[1], s.access(), func(current store.Value, ok bool) (store.Value, store.Action) {
 		if stored = !ok; ok {
 			return current, store.Leave
 		}
-		return store.State{TAT: tat, ExpiryNS: store.NoExpiry}, store.Put
+		return store.Value{TAT: tat, ExpiryNS: store.NoExpiry}, store.Put
 	})
 	if errors.Is(err, store.ErrFull) {
 		s.replyError(errOOM)
@@ -35,13 +35,13 @@ func cmdGetSet(s *Session, args [][]byte) {
 		s.replyError(errNotInteger)
 		return
 	}
-	s.exchange(args[1], func(store.State) (store.State, store.Action) {
-		return store.State{TAT: tat, ExpiryNS: store.NoExpiry}, store.Put
+	s.exchange(args[1], func(store.Value) (store.Value, store.Action) {
+		return store.Value{TAT: tat, ExpiryNS: store.NoExpiry}, store.Put
 	}, true)
 }
 
 func cmdGetDel(s *Session, args [][]byte) {
-	s.exchange(args[1], func(current store.State) (store.State, store.Action) { return current, store.Delete }, false)
+	s.exchange(args[1], func(current store.Value) (store.Value, store.Action) { return current, store.Delete }, false)
 }
 
 // cmdGetEx looks at the expiry only where there is a TAT, as Redis does.
@@ -56,7 +56,7 @@ func cmdGetEx(s *Session, args [][]byte) {
 		atNS, text = expiry.atNS("getex", s.wallNS())
 	}
 	mark := len(s.out)
-	found := s.exchange(args[1], func(current store.State) (store.State, store.Action) {
+	found := s.exchange(args[1], func(current store.Value) (store.Value, store.Action) {
 		if text != "" || expiry.unit == "" && (!persist || current.ExpiryNS == store.NoExpiry) {
 			return current, store.Leave
 		}
@@ -93,10 +93,10 @@ func parseGetEx(args [][]byte) (expiry expiryOption, persist, ok bool) {
 
 // exchange answers with a key's TAT, and does with the key what fn says of it. create has it ask fn for a key that is not there,
 // too. It returns whether there was a TAT.
-func (s *Session) exchange(key []byte, fn func(store.State) (store.State, store.Action), create bool) (found bool) {
-	var old store.State
+func (s *Session) exchange(key []byte, fn func(store.Value) (store.Value, store.Action), create bool) (found bool) {
+	var old store.Value
 	there := false
-	err := s.srv.store.Update(key, s.access(), func(current store.State, ok bool) (store.State, store.Action) {
+	err := s.srv.store.Update(key, s.access(), func(current store.Value, ok bool) (store.Value, store.Action) {
 		old, there = current, ok
 		if ok && current.Kind != store.HoldsTAT || !ok && !create {
 			return current, store.Leave

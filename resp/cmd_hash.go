@@ -13,7 +13,7 @@ import (
 func cmdHGetAll(s *Session, args [][]byte) {
 	var fields [][2]string
 	_, err := s.srv.store.Limits(args[1], s.access(), func(l *store.LimitState) {
-		fields = append(fields, [2]string{string(l.AppendName(nil)), string(l.Literal.AppendState(nil, &l.State))})
+		fields = append(fields, [2]string{string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State))})
 	})
 	if err != nil {
 		s.replyStoreError(err)
@@ -33,7 +33,7 @@ func cmdHScan(s *Session, args [][]byte) {
 	}
 	var fields [][2]string
 	found, err := s.srv.store.Limits(args[1], s.access(), func(l *store.LimitState) {
-		fields = append(fields, [2]string{string(l.AppendName(nil)), string(l.Literal.AppendState(nil, &l.State))})
+		fields = append(fields, [2]string{string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State))})
 	})
 	if err != nil {
 		s.replyStoreError(err)
@@ -58,7 +58,7 @@ func cmdHGet(s *Session, args [][]byte) {
 	found := false
 	_, err := s.srv.store.Limits(args[1], s.access(), func(l *store.LimitState) {
 		if string(l.AppendName(nil)) == string(args[2]) {
-			value, found = l.Literal.AppendState(nil, &l.State), true
+			value, found = l.Limit.AppendState(nil, &l.State), true
 		}
 	})
 	switch {

@@ -75,7 +75,7 @@ func cmdKeys(s *Session, args [][]byte) {
 	var found []string
 	bytesFound := 0
 	for cursor := uint64(0); ; {
-		cursor = s.srv.store.Scan(cursor, keysStep, s.nowNS, func(key string, _ store.State) {
+		cursor = s.srv.store.Scan(cursor, keysStep, s.nowNS, func(key string, _ store.Value) {
 			if globMatch(pattern, []byte(key)) {
 				found = append(found, key)
 				bytesFound += len(key) + 16
@@ -106,7 +106,7 @@ func cmdScan(s *Session, args [][]byte) {
 		return
 	}
 	var found []string
-	next := s.srv.store.Scan(cursor, int(min(o.count, maxScanStep)), s.nowNS, func(key string, st store.State) {
+	next := s.srv.store.Scan(cursor, int(min(o.count, maxScanStep)), s.nowNS, func(key string, st store.Value) {
 		if (!o.typed || o.ofType == typeNames[st.Kind]) && o.matches(key) {
 			found = append(found, key)
 		}
@@ -165,7 +165,7 @@ func objectRows() []*command {
 }
 
 // object looks a key up for OBJECT, which neither touches it nor answers an absent one with anything but null.
-func (s *Session) object(key []byte) (store.State, bool) {
+func (s *Session) object(key []byte) (store.Value, bool) {
 	st, ok := s.srv.store.Get(key, store.Access{NowNS: s.nowNS, NoTouch: true})
 	if !ok {
 		s.replyNull()

@@ -27,7 +27,7 @@ func cmdBgsave(s *Session, args [][]byte) {
 		return
 	}
 	if s.tx.running {
-		s.replyPlanned(s.srv.persist.PlanSave(), statusSaveScheduled)
+		s.replyScheduled(s.srv.persist.ScheduleSave(), statusSaveScheduled)
 		return
 	}
 	switch err := s.srv.persist.BackgroundSave(schedule); {
@@ -46,7 +46,7 @@ func cmdBgsave(s *Session, args [][]byte) {
 
 func cmdBgrewriteaof(s *Session, _ [][]byte) {
 	if s.tx.running {
-		s.replyPlanned(s.srv.persist.PlanRewrite(), statusRewriteScheduled)
+		s.replyScheduled(s.srv.persist.ScheduleRewrite(), statusRewriteScheduled)
 		return
 	}
 	switch err := s.srv.persist.Rewrite(); {
@@ -66,9 +66,9 @@ const (
 	statusRewriteScheduled = "Background append only file rewriting scheduled"
 )
 
-// replyPlanned answers what comes in a transaction. Redis cannot fork there, and so only schedules it; here it would read
+// replyScheduled answers what comes in a transaction. Redis cannot fork there, and so only schedules it; here it would read
 // the store while the transaction has it half changed.
-func (s *Session) replyPlanned(err error, planned string) {
+func (s *Session) replyScheduled(err error, planned string) {
 	switch {
 	case errors.Is(err, persistence.ErrSaving):
 		s.replyError(errSaving)

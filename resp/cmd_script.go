@@ -21,7 +21,7 @@ func scriptRows() []*command {
 	}
 }
 
-// scriptRun is a script that runs, and its Host. It has the world alone, until it is busy: it has taken longer than
+// scriptRun is a script that runs, and its Host. It has the execution lock alone, until it is busy: it has taken longer than
 // lua-time-limit. From then on others are served, but answered -BUSY: they wait for no lock, and change nothing.
 type scriptRun struct {
 	s        *Session
@@ -88,7 +88,7 @@ func (s *Session) eval(args [][]byte, bySHA, readOnly bool) {
 	})
 }
 
-// scriptEngine is made when it is first needed, with the world alone.
+// scriptEngine is made when it is first needed, with the execution lock alone.
 func (srv *Server) scriptEngine() *script.Engine {
 	if srv.scripts == nil {
 		srv.scripts = script.NewEngine()
@@ -96,7 +96,7 @@ func (srv *Server) scriptEngine() *script.Engine {
 	return srv.scripts
 }
 
-// runScript runs a script with the world alone, and replies.
+// runScript runs a script with the execution lock alone, and replies.
 func (s *Session) runScript(engine *script.Engine, found *script.Script, keys, args [][]byte, readOnly bool) {
 	r := &scriptRun{s: s, startNS: s.srv.clock(), readOnly: readOnly || found.ReadOnly, inExec: s.tx.running}
 	resp3, inExec, last := s.resp3, s.tx.running, s.client.lastCommand.Load()
@@ -105,7 +105,7 @@ func (s *Session) runScript(engine *script.Engine, found *script.Script, keys, a
 	defer func() { // also after a panic
 		if s.srv.gate.has(gateBusy) {
 			s.tr.Resume()
-			s.srv.world.Lock()
+			s.srv.execution.Lock()
 			s.srv.gate.set(gateBusy, false)
 		}
 		s.srv.running.Store(nil)
@@ -204,7 +204,7 @@ func (r *scriptRun) becomeBusy() {
 		s.out, s.scratch.mark = s.out[:0], 0
 	}
 	s.srv.gate.set(gateBusy, true)
-	s.srv.world.Unlock()
+	s.srv.execution.Unlock()
 }
 
 func (r *scriptRun) Log(level int, text string) {

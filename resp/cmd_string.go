@@ -153,7 +153,7 @@ func cmdSet(s *Session, args [][]byte) {
 		s.replyError(errSyntax)
 		return
 	}
-	next := store.State{ExpiryNS: store.NoExpiry}
+	next := store.Value{ExpiryNS: store.NoExpiry}
 	if o.expiry.unit != "" {
 		var text string
 		if next.ExpiryNS, text = o.expiry.atNS("set", s.wallNS()); text != "" {
@@ -168,9 +168,9 @@ func cmdSet(s *Session, args [][]byte) {
 	}
 	next.TAT = tat
 
-	var old store.State
+	var old store.Value
 	existed, stored, wrongType := false, false, false
-	err := s.srv.store.Update(args[1], s.access(), func(current store.State, ok bool) (store.State, store.Action) {
+	err := s.srv.store.Update(args[1], s.access(), func(current store.Value, ok bool) (store.Value, store.Action) {
 		old, existed, stored = current, ok, false // asked anew where the store had to look for room
 		wrongType = o.get && ok && current.Kind != store.HoldsTAT
 		if o.nx && ok || o.xx && !ok || wrongType {
@@ -197,7 +197,7 @@ func cmdSet(s *Session, args [][]byte) {
 }
 
 // ownExpiry is a key's expiry as an instant or NoExpiry: one that lives as long as its TAT expires at its TAT.
-func ownExpiry(st store.State) int64 {
+func ownExpiry(st store.Value) int64 {
 	if st.ExpiryNS == store.AtTAT {
 		return int64(min(st.TAT, math.MaxInt64))
 	}

@@ -40,7 +40,7 @@ func readThrottle(s *Session, f *form, args [][]byte) (text string) {
 	if text != "" {
 		return text
 	}
-	limit, err := cell.NewLimit(call.maxBurst, call.count, call.period)
+	limit, err := cell.NewBucket(call.maxBurst, call.count, call.period)
 	if err != nil {
 		return throttleError(err)
 	}

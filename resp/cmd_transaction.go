@@ -131,22 +131,22 @@ func (s *Session) exec(tx transaction) {
 	})
 }
 
-// alone does something with no other connection's command in between: the batch's shared hold of the world is given up,
-// and the world taken alone. Inside of EXEC and scripts that has been done.
+// alone does something with no other connection's command in between: the batch's shared hold of the execution lock is given
+// up, and the lock taken alone. Inside of EXEC and scripts that has been done.
 func (s *Session) alone(do func()) {
 	if s.tx.running {
 		do()
 		return
 	}
-	world := &s.srv.world
-	world.RUnlock()
-	if !world.TryLock() {
-		world.Lock()
+	execution := &s.srv.execution
+	execution.RUnlock()
+	if !execution.TryLock() {
+		execution.Lock()
 		s.nowNS = s.srv.clock() // others may have decided at a later time
 	}
 	defer func() {
-		world.Unlock()
-		world.RLock()
+		execution.Unlock()
+		execution.RLock()
 	}()
 	if s.srv.gate.has(gateBusy) { // since
 		s.replyError(errBusy)

@@ -16,7 +16,7 @@
 // pieces, and takes the replies. So the tests and fuzzers drive sessions by hand, in a time that they set.
 //
 // The clock is read once a batch, which is what one read from a connection brought. Replies are gathered and sent
-// together at its end. While a batch runs it holds the server's world shared; EXEC takes it alone.
+// together at its end. While a batch runs it holds the server's execution lock shared; EXEC takes it alone.
 //
 // # The command table
 //

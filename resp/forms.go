@@ -17,7 +17,7 @@ type form struct {
 	next       *form  // that came after it the last time
 
 	// Of CL.THROTTLE and GCRA.
-	limit    cell.Limit
+	limit    cell.Bucket
 	quantity int64
 	allowed  []byte // the start of the reply, up to `remaining`; none for GCRA
 	limited  []byte

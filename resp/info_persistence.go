@@ -43,7 +43,7 @@ func infoPersistence(w *infoWriter, s *Session) {
 	w.field("rdb_last_load_keys_loaded", st.Loaded.Keys)
 	w.field("aof_enabled", flag(st.AOF))
 	w.field("aof_rewrite_in_progress", flag(st.Rewriting))
-	w.field("aof_rewrite_scheduled", flag(st.RewritePlanned))
+	w.field("aof_rewrite_scheduled", flag(st.RewriteScheduled))
 	w.field("aof_last_rewrite_time_sec", seconds(st.RewriteTookNS))
 	w.field("aof_current_rewrite_time_sec", since(st.Rewriting, st.RewriteBeganNS))
 	w.field("aof_last_bgrewrite_status", status(st.RewriteErr))

@@ -24,7 +24,7 @@ type cachedLimit struct {
 
 // takeLimit is a limit that a command has named.
 type takeLimit struct {
-	*cell.Literal
+	*cell.Limit
 	policy uint32 // Policy.ID; 0: a literal
 }
 
@@ -78,8 +78,8 @@ func (s *Session) parseLimit(text []byte) (takeLimit, string) {
 }
 
 // parseLiteral reads a literal. One with algo=log may keep at most logMax calls.
-func parseLiteral(text []byte, logMax int64) (cell.Literal, string) {
-	limit, err := cell.ParseLiteral(string(text))
+func parseLiteral(text []byte, logMax int64) (cell.Limit, string) {
+	limit, err := cell.ParseLimit(string(text))
 	if err != nil {
 		return limit, "ERR " + err.Error()
 	}

@@ -35,7 +35,7 @@ func TestPanicAnswersWhatCameBefore(t *testing.T) {
 func TestPanicInTheLimitsEndsTheProcess(t *testing.T) {
 	w := newWorld(t)
 	w.commands.byName["boom"] = &command{name: "boom", arity: 1, run: func(s *Session, _ [][]byte) {
-		_ = s.srv.store.Update([]byte("k"), s.access(), func(store.State, bool) (store.State, store.Action) { panic("at the disco") })
+		_ = s.srv.store.Update([]byte("k"), s.access(), func(store.Value, bool) (store.Value, store.Action) { panic("at the disco") })
 	}}
 	code := -1
 	w.exit = func(c int) { code = c }

@@ -13,7 +13,7 @@ import (
 // namedLimit is one line of the policies' file.
 type namedLimit struct {
 	name  string
-	limit cell.Literal
+	limit cell.Limit
 }
 
 // readPolicies reads a file of policies. Each line has a name and a limit, as in CL.POLICY SET; empty lines and lines that begin

@@ -70,11 +70,11 @@ type Server struct {
 	bornNS int64
 	runID  string
 
-	// world is held shared while a batch of commands runs, and alone by EXEC and scripts.
-	world   sync.RWMutex
-	scripts *script.Engine            // only with the world alone
-	running atomic.Pointer[scriptRun] // what others see of it is busy
-	ending  atomic.Bool               // nothing may keep the server any more
+	// execution is held shared while a batch of commands runs, and alone by EXEC and scripts.
+	execution sync.RWMutex
+	scripts   *script.Engine            // only with the execution lock alone
+	running   atomic.Pointer[scriptRun] // what others see of it is busy
+	ending    atomic.Bool               // nothing may keep the server any more
 
 	mu       sync.Mutex
 	admitted int64              // connections, of which maxclients is the most

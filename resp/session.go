@@ -185,11 +185,11 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	if s.waits != nil && !s.waits.answered.Load() {
 		return data, false
 	}
-	if !srv.world.TryRLock() { // EXEC takes it for writing, so that a transaction runs alone
-		srv.world.RLock()
+	if !srv.execution.TryRLock() { // EXEC takes it for writing, so that a transaction runs alone
+		srv.execution.RLock()
 		s.nowNS = srv.clock() // what was waited for is no command's time
 	}
-	defer srv.world.RUnlock()
+	defer srv.execution.RUnlock()
 	s.scratch.stats.startNS = s.nowNS
 	defer func() { s.scratch.endNS = s.scratch.stats.finish(s) }()
 	s.resume()

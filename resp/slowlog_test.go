@@ -102,7 +102,7 @@ func TestCommandStatsLeaveOutTheWait(t *testing.T) {
 	c := w.connect()
 	var now atomic.Int64
 	w.Server.clock = now.Load
-	w.world.Lock() // as EXEC does
+	w.execution.Lock() // as EXEC does
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -113,7 +113,7 @@ func TestCommandStatsLeaveOutTheWait(t *testing.T) {
 		runtime.Gosched()
 	}
 	now.Add(5e9)
-	w.world.Unlock()
+	w.execution.Unlock()
 	<-done
 	if got := w.commands.byName["ping"].stats.ns.Load(); got != 0 {
 		t.Errorf("PING took %d ns by its statistics, want 0", got)

@@ -48,7 +48,7 @@ func (sh *shard) audit() (keys, bytes int64, err error) {
 			p := sh.tallies.at(n)
 			name := id{policy: p.policy}
 			if p.policy == 0 {
-				name = id{0, p.shape, p.periodNS}
+				name = id{0, p.code, p.periodNS}
 			}
 			if used[n] || seen[name] || p.ring != 0 && (rings[p.ring] || sh.tallies.rings[p.ring].words == nil) {
 				return 0, 0, fmt.Errorf("tally %d is there twice, or its ring or limit", n)

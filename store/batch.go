@@ -18,7 +18,7 @@ const (
 // Request is one call of a batch.
 type Request struct {
 	Key      []byte
-	Limit    cell.Limit
+	Bucket   cell.Bucket
 	Quantity int64
 	Decision cell.Decision // out
 	Err      error         // out

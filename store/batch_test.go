@@ -34,11 +34,11 @@ func TestBatchesDecideAsSingleCalls(t *testing.T) {
 				limit := mustLimit(t, int64(i%4), second/int64(1+i%20), 1)
 				quantity := rapid.SampledFrom([]int64{1, 1, 1, 0, 2, -1, 1 << 62}).Draw(t, "quantity")
 				key := fmt.Append(nil, rapid.IntRange(0, spread).Draw(t, "key"))
-				reqs[i] = store.Request{Key: key, Limit: limit, Quantity: quantity, Decision: cell.Decision{Limit: 77}, Err: errors.New("old")}
+				reqs[i] = store.Request{Key: key, Bucket: limit, Quantity: quantity, Decision: cell.Decision{Limit: 77}, Err: errors.New("old")}
 			}
 			batched.ThrottleBatch(reqs, a, nil)
 			for i, r := range reqs {
-				want, wantErr := single.Throttle(r.Key, r.Limit, r.Quantity, a)
+				want, wantErr := single.Throttle(r.Key, r.Bucket, r.Quantity, a)
 				if r.Decision != want || fmt.Sprint(r.Err) != fmt.Sprint(wantErr) {
 					t.Fatalf("request %d of %d: %+v, %v; want %+v, %v", i, len(reqs), r.Decision, r.Err, want, wantErr)
 				}
@@ -67,7 +67,7 @@ func TestBatchesOfALargeTable(t *testing.T) {
 		for round := range 2 { // first all pass, then none
 			for i := 0; i < n; i += len(reqs) {
 				for j := range reqs {
-					reqs[j] = store.Request{Key: keys[(i+j)%n], Limit: limit, Quantity: int64(round)}
+					reqs[j] = store.Request{Key: keys[(i+j)%n], Bucket: limit, Quantity: int64(round)}
 					if round == 0 {
 						reqs[j].Quantity = 1
 					}
@@ -100,7 +100,7 @@ func TestBatchesAllocateNothingForKeysThatAreThere(t *testing.T) {
 			if allocs := testing.AllocsPerRun(100, func() {
 				for j := range reqs {
 					i = (i + 7919) % n
-					reqs[j] = store.Request{Key: keys[i], Limit: limit, Quantity: 1}
+					reqs[j] = store.Request{Key: keys[i], Bucket: limit, Quantity: 1}
 				}
 				s.ThrottleBatch(reqs, at(t0), nil)
 			}); allocs != 0 {

@@ -24,7 +24,7 @@ func nextBenchKey(i, n int) int {
 }
 
 // hitStore returns a store of n keys, which is full with a million, and a limit that never limits, so that every call stores.
-func hitStore(b *testing.B, n int) (*store.Store, cell.Limit) {
+func hitStore(b *testing.B, n int) (*store.Store, cell.Bucket) {
 	limit := mustLimit(b, 1<<30, 1000, 1)
 	s, key := store.New(store.Options{}), []byte("........:a client")[:16]
 	for i := range n {
@@ -66,7 +66,7 @@ func BenchmarkThrottleBatch(b *testing.B) {
 			s, limit := hitStore(b, n)
 			reqs := make([]store.Request, 64)
 			for j := range reqs {
-				reqs[j] = store.Request{Key: []byte("........:a client")[:16], Limit: limit, Quantity: 1}
+				reqs[j] = store.Request{Key: []byte("........:a client")[:16], Bucket: limit, Quantity: 1}
 			}
 			b.ReportAllocs()
 			b.ResetTimer()

@@ -9,7 +9,7 @@ import (
 // Call is one limit of a Take.
 type Call struct {
 	Key      []byte
-	Limit    *cell.Literal
+	Limit    *cell.Limit
 	Policy   uint32        // Policy.ID; 0: a literal
 	Decision cell.Decision // out: what this limit says by itself
 
@@ -19,7 +19,7 @@ type Call struct {
 // work is what Take knows of a call.
 type work struct {
 	hash  uint64
-	shape uint32
+	code  uint32
 	times int64 // this call and those before it that share its state
 	held  int   // limits that its key will hold with this call and those before it
 	sh    *shard
@@ -54,7 +54,7 @@ func (c *Call) load(before []Call, all int, a Access) error {
 		first = false
 		c.n, c.e, c.held = b.n, b.e, b.held
 		if b.sharesState(c) {
-			if b.Limit.Slot != c.Limit.Slot || b.Limit.Params != c.Limit.Params {
+			if b.Limit.Shape != c.Limit.Shape || b.Limit.Params != c.Limit.Params {
 				return ErrTwoLimits
 			}
 			c.times++
@@ -88,7 +88,7 @@ func (c *Call) load(before []Call, all int, a Access) error {
 func (c *Call) findTally() {
 	c.tally = nil
 	if c.e != nil {
-		c.tally = c.sh.findTally(c.e, c.Limit, c.Policy, c.shape)
+		c.tally = c.sh.findTally(c.e, c.Limit, c.Policy, c.code)
 	}
 }
 
@@ -100,8 +100,8 @@ func (c *Call) fetch(nowNS int64) {
 		return
 	}
 	c.st = c.sh.tallies.state(c.tally)
-	if !c.tally.same(c.Limit, c.shape) {
-		old := c.tally.literal()
+	if !c.tally.same(c.Limit, c.code) {
+		old := c.tally.limit()
 		c.carried = c.Limit.Carry(&c.st, &old, c.sh.timeOf(&old, nowNS), c.sh.timeOf(c.Limit, nowNS)) && c.sh.limitEndNS(c.Limit, &c.st) > uint64(nowNS)
 	}
 	if at := c.sh.timeOf(c.Limit, nowNS); c.blockedTooLong(at) {
@@ -122,7 +122,7 @@ func (c *Call) sharesState(of *Call) bool {
 	if c.Policy != 0 || of.Policy != 0 {
 		return c.Policy == of.Policy
 	}
-	return c.Limit.Slot == of.Limit.Slot
+	return c.Limit.Shape == of.Limit.Shape
 }
 
 // sharers is how many calls share this one's state.
@@ -209,7 +209,7 @@ func (c *Call) change(before []Call, cost int64, mode cell.Mode, nowNS int64) {
 func (c *Call) keep(nowNS int64) {
 	sh := c.sh
 	if c.e == nil {
-		c.n, c.e = sh.link(c.hash, c.Key, State{TAT: sh.limitEndNS(c.Limit, &c.st)}, false, nowNS)
+		c.n, c.e = sh.link(c.hash, c.Key, Value{TAT: sh.limitEndNS(c.Limit, &c.st)}, false, nowNS)
 	}
 	had := int64(0)
 	if c.tally == nil {
@@ -217,7 +217,7 @@ func (c *Call) keep(nowNS int64) {
 	} else {
 		had = sh.tallies.bytes(c.tally)
 	}
-	sh.tallies.keep(c.tally, c.Limit, c.shape, &c.st)
+	sh.tallies.keep(c.tally, c.Limit, c.code, &c.st)
 	sh.releaseBytes(had - sh.tallies.bytes(c.tally))
 }
 

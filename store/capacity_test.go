@@ -340,7 +340,7 @@ func TestAnInsertWhileLimitsAreRaised(t *testing.T) {
 	sweep(s, t0) // so that no insert looks in the locked shard for what may be dead
 	holds, release, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
-		_ = s.Update([]byte(locked), at(t0), func(st store.State, _ bool) (store.State, store.Action) {
+		_ = s.Update([]byte(locked), at(t0), func(st store.Value, _ bool) (store.Value, store.Action) {
 			close(holds)
 			<-release
 			return st, store.Leave

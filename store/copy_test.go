@@ -101,7 +101,7 @@ func TestCopiesWhileAllTake(t *testing.T) {
 				}
 			}
 		})
-		s.Scan(0, 1000, clock.Load(), func(name string, _ store.State) {
+		s.Scan(0, 1000, clock.Load(), func(name string, _ store.Value) {
 			if n := count(s, name, clock.Load()); n != 2 {
 				t.Errorf("%q holds %d limits", name, n)
 			}
@@ -117,7 +117,7 @@ func TestKeyBytes(t *testing.T) {
 	mustPut(t, s, string(make([]byte, 1000)), live(t0, second), t0)
 	mustTake(t, s, 3, t0, under(t, "limits", "5/1h", "100/1h,algo=log"))
 	sum := int64(0)
-	s.Scan(0, 10, t0, func(key string, _ store.State) {
+	s.Scan(0, 10, t0, func(key string, _ store.Value) {
 		n, ok := s.KeyBytes([]byte(key), t0)
 		if !ok {
 			t.Errorf("%q is not there", key)

@@ -9,7 +9,7 @@
 //
 // # Two kinds of keys
 //
-// A key holds a TAT, of Throttle, or limits, of Take: up to MaxLimits states, each of a literal's slot or of a policy. The
+// A key holds a TAT, of Throttle, or limits, of Take: up to MaxLimits states, each of a literal's shape or of a policy. The
 // other kind's method answers ErrWrongType. For all else they are alike: the TAT of a key with limits is when the last of them
 // has nothing left to remember.
 //

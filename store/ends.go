@@ -21,8 +21,8 @@ func (t *table) endWithExpiry(n uint32, e *slot) uint64 {
 	return min(end, e.tat)
 }
 
-func (t *table) state(n uint32, e *slot) State {
-	st := State{TAT: e.tat}
+func (t *table) state(n uint32, e *slot) Value {
+	st := Value{TAT: e.tat}
 	if e.holdsLimits() {
 		st.Kind = HoldsLimits
 	}

@@ -21,7 +21,7 @@ type Position struct {
 // what StartExport returns, neither.
 //
 // fn is called under a lock: it must be quick, must not use the store, and must not keep the key.
-func (s *Store) Export(from Position, nowNS int64, fn func(key []byte, st State)) (next Position, more bool) {
+func (s *Store) Export(from Position, nowNS int64, fn func(key []byte, st Value)) (next Position, more bool) {
 	fn = s.inWall(fn)
 	if from.shard == len(s.shards) {
 		return from, from.moves.tell(nowNS, s.WallNS(nowNS), fn)
@@ -41,7 +41,7 @@ func (s *Store) Export(from Position, nowNS int64, fn func(key []byte, st State)
 const maxTag = 1<<32 - 1
 
 // export tells of the keys in the segment of a tag from that tag on, and returns the first tag that is to come.
-func (sh *shard) export(from uint32, nowNS int64, fn func(key []byte, st State)) (next uint64) {
+func (sh *shard) export(from uint32, nowNS int64, fn func(key []byte, st Value)) (next uint64) {
 	d := sh.index.dir.Load()
 	if d == nil {
 		return maxTag + 1

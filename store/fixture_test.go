@@ -35,9 +35,9 @@ func drain(s *store.Store, fn func(store.Change)) {
 }
 
 // withoutDead takes out of a copy what the store does not have any more, and nobody was told of because it has just died.
-func withoutDead(copied, held map[string]store.State, nowNS int64) map[string]store.State {
+func withoutDead(copied, held map[string]store.Value, nowNS int64) map[string]store.Value {
 	left := maps.Clone(copied)
-	maps.DeleteFunc(left, func(key string, st store.State) bool {
+	maps.DeleteFunc(left, func(key string, st store.Value) bool {
 		_, there := held[key]
 		return !there && (st.TAT <= uint64(nowNS) || st.ExpiryNS > 0 && st.ExpiryNS <= nowNS)
 	})
@@ -52,9 +52,9 @@ type failer interface {
 }
 
 // mustLimit's parameters are CL.THROTTLE's: mustLimit(t, 4, 1, 10) allows 5 at once and then one in 10 s.
-func mustLimit(tb failer, maxBurst, count, period int64) cell.Limit {
+func mustLimit(tb failer, maxBurst, count, period int64) cell.Bucket {
 	tb.Helper()
-	l, err := cell.NewLimit(maxBurst, count, period)
+	l, err := cell.NewBucket(maxBurst, count, period)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func mustLimit(tb failer, maxBurst, count, period int64) cell.Limit {
 }
 
 // mustAllow is a call of quantity 1 that must pass.
-func mustAllow(tb failer, s *store.Store, key []byte, l cell.Limit, nowNS int64) {
+func mustAllow(tb failer, s *store.Store, key []byte, l cell.Bucket, nowNS int64) {
 	if d, err := s.Throttle(key, l, 1, at(nowNS)); err != nil || d.Limited {
 		tb.Helper()
 		tb.Fatalf("%q: %+v, %v", key, d, err)
@@ -70,17 +70,17 @@ func mustAllow(tb failer, s *store.Store, key []byte, l cell.Limit, nowNS int64)
 }
 
 // put stores a state, whatever was there.
-func put(s *store.Store, key string, st store.State, nowNS int64) error {
-	return s.Update([]byte(key), at(nowNS), func(store.State, bool) (store.State, store.Action) { return st, store.Put })
+func put(s *store.Store, key string, st store.Value, nowNS int64) error {
+	return s.Update([]byte(key), at(nowNS), func(store.Value, bool) (store.Value, store.Action) { return st, store.Put })
 }
 
 // live is a state that holds a limit until ttlNS after now.
-func live(nowNS, ttlNS int64) store.State { return store.State{TAT: uint64(nowNS + ttlNS)} }
+func live(nowNS, ttlNS int64) store.Value { return store.Value{TAT: uint64(nowNS + ttlNS)} }
 
 // plain is what SET key 5 puts: a value that is no time to come.
-var plain = store.State{TAT: 5, ExpiryNS: store.NoExpiry}
+var plain = store.Value{TAT: 5, ExpiryNS: store.NoExpiry}
 
-func mustPut(tb failer, s *store.Store, key string, st store.State, nowNS int64) {
+func mustPut(tb failer, s *store.Store, key string, st store.Value, nowNS int64) {
 	tb.Helper()
 	if err := put(s, key, st, nowNS); err != nil {
 		tb.Fatalf("put %q: %v", key, err)
@@ -88,11 +88,11 @@ func mustPut(tb failer, s *store.Store, key string, st store.State, nowNS int64)
 }
 
 // contents scans the whole store, which must not change meanwhile.
-func contents(tb failer, s *store.Store, nowNS int64) map[string]store.State {
+func contents(tb failer, s *store.Store, nowNS int64) map[string]store.Value {
 	tb.Helper()
-	got := map[string]store.State{}
+	got := map[string]store.Value{}
 	for cursor, calls := uint64(0), 0; ; calls++ {
-		cursor = s.Scan(cursor, 50, nowNS, func(key string, st store.State) {
+		cursor = s.Scan(cursor, 50, nowNS, func(key string, st store.Value) {
 			if _, twice := got[key]; twice {
 				tb.Fatalf("%q is delivered twice by a scan of a store that does not change", key)
 			}
@@ -145,9 +145,9 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-func mustParse(tb failer, text string) cell.Literal {
+func mustParse(tb failer, text string) cell.Limit {
 	tb.Helper()
-	l, err := cell.ParseLiteral(text)
+	l, err := cell.ParseLimit(text)
 	if err != nil {
 		tb.Fatal(err)
 	}

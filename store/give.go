@@ -4,12 +4,12 @@ import "celld/cell"
 
 // Give gives back up to n of what was taken from a limit, and returns how much that was. The errors are ErrWrongType and
 // ErrFull, to which only a policy whose algorithm has changed can lead.
-func (s *Store) Give(key []byte, l *cell.Literal, policy uint32, n int64, a Access) (int64, error) {
+func (s *Store) Give(key []byte, l *cell.Limit, policy uint32, n int64, a Access) (int64, error) {
 	if n <= 0 {
 		return 0, nil
 	}
 	c := Call{Key: key, Limit: l, Policy: policy}
-	c.hash, c.shape = s.hash(key), shapeOf(&l.Slot)
+	c.hash, c.code = s.hash(key), codeOf(&l.Shape)
 	c.sh = s.shardOf(c.hash)
 	var paid prepaid
 	for {

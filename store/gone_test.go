@@ -11,7 +11,7 @@ import (
 // A key that holds nothing but what was used of a policy that is gone is as free for CL.THROTTLE as one that is not there.
 func TestThrottleWhereAPolicyIsGone(t *testing.T) {
 	s := store.New(store.Options{})
-	limit, err := cell.ParseLiteral("5/1h")
+	limit, err := cell.ParseLimit("5/1h")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestThrottleWhereAPolicyIsGone(t *testing.T) {
 	if _, err := s.Take(calls, store.TakeOptions{Cost: 1}, a); err != nil {
 		t.Fatal(err)
 	}
-	tat, err := cell.NewLimit(4, 1, 1)
+	tat, err := cell.NewBucket(4, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ type Field struct {
 	AfterNS int64 // Unix ns
 }
 
-// ParseField reads a field: a name, as AppendName writes it, and a state, as cell.Literal.AppendState does; or, of a part, a
+// ParseField reads a field: a name, as AppendName writes it, and a state, as cell.Limit.AppendState does; or, of a part, a
 // name with a space and a number behind it, and what AppendPart writes. ErrNoPolicy is all that may be wrong with it where
 // the error is that.
 func (s *Store) ParseField(name, text string) (f Field, err error) {
@@ -32,9 +32,9 @@ func (s *Store) ParseField(name, text string) (f Field, err error) {
 		if _, err := strconv.ParseUint(number, 10, 32); err != nil {
 			return Field{}, errField
 		}
-		f.Literal, f.State, f.AfterNS, err = cell.ParsePart(text)
+		f.Limit, f.State, f.AfterNS, err = cell.ParsePart(text)
 	} else {
-		f.Literal, f.State, err = cell.ParseState(text)
+		f.Limit, f.State, err = cell.ParseState(text)
 	}
 	if err != nil {
 		return Field{}, err
@@ -43,7 +43,7 @@ func (s *Store) ParseField(name, text string) (f Field, err error) {
 		if f.Policy = s.PolicyNamed(policy); f.Policy == nil {
 			return Field{}, ErrNoPolicy
 		}
-	} else if string(f.Literal.Slot.AppendText(nil)) != name {
+	} else if string(f.Limit.Shape.AppendText(nil)) != name {
 		return Field{}, errField
 	}
 	return f, nil
@@ -70,15 +70,15 @@ func (fields Fields) Join(limits Limits, apart bool, nowNS, aheadNS int64) (join
 		f := &fields[i]
 		l := f.LimitState
 		at := joined.find(&l)
-		if f.Part && at >= 0 && joined[at].Literal.Slot == l.Literal.Slot {
+		if f.Part && at >= 0 && joined[at].Limit.Shape == l.Limit.Shape {
 			st := joined[at].State
-			if !l.Literal.Join(&st, &l.State, f.AfterNS) {
+			if !l.Limit.Join(&st, &l.State, f.AfterNS) {
 				return nil, 0, errField
 			}
 			l.State = st
 		}
 		switch {
-		case limitEndNS(&l.Literal, &l.State, aheadNS) <= uint64(nowNS):
+		case limitEndNS(&l.Limit, &l.State, aheadNS) <= uint64(nowNS):
 			joined.remove(at)
 		case at >= 0:
 			joined[at] = l
@@ -119,7 +119,7 @@ func (s *Store) PutFields(key []byte, fields Fields, apart bool, a Access) (adde
 	ahead := s.wall.Load()
 	fields = fields.fromWall(ahead)
 	refused := error(nil)
-	err = s.update(key, a, func(old State, ok bool) (State, Action) {
+	err = s.update(key, a, func(old Value, ok bool) (Value, Action) {
 		added, refused = 0, nil
 		if ok && old.Kind != HoldsLimits {
 			refused = ErrWrongType
@@ -135,7 +135,7 @@ func (s *Store) PutFields(key []byte, fields Fields, apart bool, a Access) (adde
 		if len(limits) == 0 {
 			return old, Delete
 		}
-		return State{TAT: limits.endNS(ahead), ExpiryNS: old.ExpiryNS, Kind: HoldsLimits, Limits: &limits}, Put
+		return Value{TAT: limits.endNS(ahead), ExpiryNS: old.ExpiryNS, Kind: HoldsLimits, Limits: &limits}, Put
 	})
 	if err == nil {
 		err = refused
@@ -162,7 +162,7 @@ func (fields Fields) fromWall(aheadNS int64) Fields {
 
 func (l Limits) live(nowNS, aheadNS int64) (live Limits) {
 	for i := range l {
-		if limitEndNS(&l[i].Literal, &l[i].State, aheadNS) > uint64(nowNS) {
+		if limitEndNS(&l[i].Limit, &l[i].State, aheadNS) > uint64(nowNS) {
 			live = append(live, l[i])
 		}
 	}
@@ -180,7 +180,7 @@ func (l Limits) find(of *LimitState) int {
 	for i := range l {
 		switch {
 		case (l[i].Policy == nil) != (of.Policy == nil):
-		case of.Policy != nil && l[i].Policy.ID == of.Policy.ID, of.Policy == nil && l[i].Literal.Slot == of.Literal.Slot:
+		case of.Policy != nil && l[i].Policy.ID == of.Policy.ID, of.Policy == nil && l[i].Limit.Shape == of.Limit.Shape:
 			return i
 		}
 	}

@@ -8,7 +8,7 @@ import (
 // Change is what became of one key, or of all.
 type Change struct {
 	Key     []byte // valid until the function that is told returns
-	State   State
+	State   Value
 	Deleted bool // the key is gone: deleted, renamed, evicted, or expired before its last change was told
 	Flush   bool // all keys are gone; Key is nil. What was put since then follows
 	Lost    bool // some keys are gone that nobody was told of, because they were too many; Key is nil

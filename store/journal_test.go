@@ -122,7 +122,7 @@ func TestJournalOff(t *testing.T) {
 }
 
 // replay applies a change to a copy.
-func replay(copied map[string]store.State, c store.Change) {
+func replay(copied map[string]store.Value, c store.Change) {
 	switch {
 	case c.Flush:
 		clear(copied)
@@ -154,7 +154,7 @@ func TestChangesDuringADrain(t *testing.T) {
 				}
 			}
 		}
-		copied := map[string]store.State{}
+		copied := map[string]store.Value{}
 		for range 3 {
 			for i := range rapid.IntRange(0, 450).Draw(t, "keys") {
 				mustPut(t, s, fmt.Sprint(i), live(t0, 1000), t0)
@@ -238,8 +238,8 @@ func TestALogIsToldAnewWhenItsExpiryEnds(t *testing.T) {
 		t.Error("all of a log is told for a call more")
 	}
 	for _, expiry := range []int64{t0 + 9*second, store.NoExpiry} {
-		if err := s.Update([]byte("k"), at(t0+2), func(st store.State, _ bool) (store.State, store.Action) {
-			return store.State{TAT: st.TAT, ExpiryNS: expiry, Kind: st.Kind}, store.Put
+		if err := s.Update([]byte("k"), at(t0+2), func(st store.Value, _ bool) (store.Value, store.Action) {
+			return store.Value{TAT: st.TAT, ExpiryNS: expiry, Kind: st.Kind}, store.Put
 		}); err != nil {
 			t.Fatal(err)
 		}

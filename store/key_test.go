@@ -12,7 +12,7 @@ import (
 // Keys of every length, of which many are alike but for a byte anywhere, come and go; a map is the model.
 func TestKeysOfAllLengths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, model := store.New(store.Options{Shards: rapid.SampledFrom([]int{1, 4}).Draw(t, "shards")}), map[string]store.State{}
+		s, model := store.New(store.Options{Shards: rapid.SampledFrom([]int{1, 4}).Draw(t, "shards")}), map[string]store.Value{}
 		drawKey := func() string {
 			length := rapid.SampledFrom([]int{0, 1, 7, 8, 9, 12, 15, 16, 17, 28, 39, 40, 41, 68, 69, 253, 254, 255, 256, 3000}).Draw(t, "length")
 			key := []byte(strings.Repeat("a", length))

@@ -3,7 +3,7 @@ package store
 import "celld/cell"
 
 // Get returns the state of a live key and touches it.
-func (s *Store) Get(key []byte, a Access) (State, bool) {
+func (s *Store) Get(key []byte, a Access) (Value, bool) {
 	hash := s.hash(key)
 	sh := s.shardOf(hash)
 	sh.lock(a.NowNS)
@@ -11,7 +11,7 @@ func (s *Store) Get(key []byte, a Access) (State, bool) {
 	n, e := sh.find(hash, key, a)
 	sh.countLookup(e)
 	if e == nil {
-		return State{}, false
+		return Value{}, false
 	}
 	return sh.state(n, e).inWall(s.wall.Load()), true
 }
@@ -30,8 +30,8 @@ const (
 //
 // fn must not call the store. It is called once, or once more when the key came into being, or went, while the lock was let
 // go to find room for it: then only what it says last is done.
-func (s *Store) Update(key []byte, a Access, fn func(old State, ok bool) (State, Action)) error {
-	return s.update(key, a, func(is State, ok bool) (State, Action) {
+func (s *Store) Update(key []byte, a Access, fn func(old Value, ok bool) (Value, Action)) error {
+	return s.update(key, a, func(is Value, ok bool) (Value, Action) {
 		ahead := s.wall.Load()
 		told := is.inWall(ahead)
 		st, action := fn(told, ok)
@@ -44,7 +44,7 @@ func (s *Store) Update(key []byte, a Access, fn func(old State, ok bool) (State,
 }
 
 // update is Update in limit time.
-func (s *Store) update(key []byte, a Access, fn func(old State, ok bool) (State, Action)) error {
+func (s *Store) update(key []byte, a Access, fn func(old Value, ok bool) (Value, Action)) error {
 	hash := s.hash(key)
 	sh := s.shardOf(hash)
 	sh.lock(a.NowNS)
@@ -87,7 +87,7 @@ func (s *Store) update(key []byte, a Access, fn func(old State, ok bool) (State,
 }
 
 // more is the room that a key needs to be given a state: e is nil for a new one.
-func (sh *shard) more(e *slot, key []byte, st State) need {
+func (sh *shard) more(e *slot, key []byte, st Value) need {
 	if e == nil {
 		return need{1, costBytes(len(key)) + st.limitBytes()}
 	}
@@ -98,7 +98,7 @@ func (sh *shard) more(e *slot, key []byte, st State) need {
 }
 
 // store puts a state for which there is room: e is nil for a key that is not there.
-func (sh *shard) store(hash uint64, n uint32, e *slot, key []byte, st State, nowNS int64) {
+func (sh *shard) store(hash uint64, n uint32, e *slot, key []byte, st Value, nowNS int64) {
 	spent := st.TAT <= uint64(nowNS)
 	if e != nil {
 		sh.set(n, e, st, spent, key)
@@ -107,9 +107,9 @@ func (sh *shard) store(hash uint64, n uint32, e *slot, key []byte, st State, now
 	}
 }
 
-func (sh *shard) ask(fn func(State, bool) (State, Action), n uint32, e *slot) (State, Action) {
+func (sh *shard) ask(fn func(Value, bool) (Value, Action), n uint32, e *slot) (Value, Action) {
 	if e == nil {
-		return fn(State{}, false)
+		return fn(Value{}, false)
 	}
 	return fn(sh.full(n, e), true)
 }

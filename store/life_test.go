@@ -14,25 +14,25 @@ func TestWhenAKeyDies(t *testing.T) {
 	const forever = math.MaxInt64
 	tests := []struct {
 		name  string
-		state store.State
+		state store.Value
 		endNS int64
 	}{
 		{"as its TAT", live(t0, second), t0 + second},
 		{"as a TAT of the next instant", live(t0, 1), t0 + 1},
 		{"as a TAT of now: it has passed", live(t0, 0), 0},
-		{"TAT past, lives as its TAT", store.State{TAT: 5, ExpiryNS: store.AtTAT}, 0},
-		{"TAT 0, lives as its TAT", store.State{}, 0},
-		{"persisted: with its TAT all the same", store.State{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, t0 + second},
-		{"expiry before TAT", store.State{TAT: uint64(t0 + 2*second), ExpiryNS: t0 + second}, t0 + second},
-		{"expiry after TAT", store.State{TAT: uint64(t0 + second), ExpiryNS: t0 + 2*second}, t0 + second},
-		{"expiry now", store.State{TAT: uint64(t0 + second), ExpiryNS: t0}, 0},
-		{"expiry past", store.State{TAT: uint64(t0 + second), ExpiryNS: 1}, 0},
-		{"expiry before 1970", store.State{TAT: uint64(t0 + second), ExpiryNS: -2}, 0},
+		{"TAT past, lives as its TAT", store.Value{TAT: 5, ExpiryNS: store.AtTAT}, 0},
+		{"TAT 0, lives as its TAT", store.Value{}, 0},
+		{"persisted: with its TAT all the same", store.Value{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, t0 + second},
+		{"expiry before TAT", store.Value{TAT: uint64(t0 + 2*second), ExpiryNS: t0 + second}, t0 + second},
+		{"expiry after TAT", store.Value{TAT: uint64(t0 + second), ExpiryNS: t0 + 2*second}, t0 + second},
+		{"expiry now", store.Value{TAT: uint64(t0 + second), ExpiryNS: t0}, 0},
+		{"expiry past", store.Value{TAT: uint64(t0 + second), ExpiryNS: 1}, 0},
+		{"expiry before 1970", store.Value{TAT: uint64(t0 + second), ExpiryNS: -2}, 0},
 		{"spent, no expiry", plain, forever},
-		{"spent at TAT now, no expiry", store.State{TAT: uint64(t0), ExpiryNS: store.NoExpiry}, forever},
-		{"spent with expiry", store.State{TAT: 5, ExpiryNS: t0 + second}, t0 + second},
-		{"spent with expiry past", store.State{TAT: 5, ExpiryNS: t0}, 0},
-		{"TAT past int64", store.State{TAT: math.MaxUint64}, forever},
+		{"spent at TAT now, no expiry", store.Value{TAT: uint64(t0), ExpiryNS: store.NoExpiry}, forever},
+		{"spent with expiry", store.Value{TAT: 5, ExpiryNS: t0 + second}, t0 + second},
+		{"spent with expiry past", store.Value{TAT: 5, ExpiryNS: t0}, 0},
+		{"TAT past int64", store.Value{TAT: math.MaxUint64}, forever},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -70,9 +70,9 @@ func TestADeadKeyIsAbsentForAll(t *testing.T) {
 		"Random": func(s *store.Store) bool { _, ok := s.Random(now); return ok },
 		"Scan":   func(s *store.Store) bool { return len(contents(t, s, now)) != 0 },
 		"Update": func(s *store.Store) (seen bool) {
-			_ = s.Update(k, at(now), func(_ store.State, ok bool) (store.State, store.Action) {
+			_ = s.Update(k, at(now), func(_ store.Value, ok bool) (store.Value, store.Action) {
 				seen = ok
-				return store.State{}, store.Leave
+				return store.Value{}, store.Leave
 			})
 			return seen
 		},
@@ -98,13 +98,13 @@ func TestADeadKeyIsAbsentForAll(t *testing.T) {
 
 func TestThrottleStores(t *testing.T) {
 	limit := mustLimit(t, 1, 1, 1) // 2 at once, 1 a second
-	state := func(ttlNS int64) *store.State { st := live(t0, ttlNS); return &st }
+	state := func(ttlNS int64) *store.Value { st := live(t0, ttlNS); return &st }
 	tests := []struct {
 		name     string
-		before   *store.State // nil: absent
+		before   *store.Value // nil: absent
 		quantity int64
 		limited  bool
-		after    *store.State
+		after    *store.Value
 	}{
 		{"a new key", nil, 1, false, state(second)},
 		{"a key that is there", state(second), 1, false, state(2 * second)},
@@ -116,15 +116,15 @@ func TestThrottleStores(t *testing.T) {
 		{"a refund to full deletes", state(second), -1, false, nil},
 		{"a refund past full deletes", state(second), -5, false, nil},
 		{"a refund creates nothing", nil, -1, false, nil},
-		{"resets PERSIST", &store.State{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, 1, false, state(2 * second)},
-		{"resets EXPIRE", &store.State{TAT: uint64(t0 + second), ExpiryNS: t0 + 100}, 1, false, state(2 * second)},
+		{"resets PERSIST", &store.Value{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, 1, false, state(2 * second)},
+		{"resets EXPIRE", &store.Value{TAT: uint64(t0 + second), ExpiryNS: t0 + 100}, 1, false, state(2 * second)},
 		{
-			"limited leaves EXPIRE", &store.State{TAT: uint64(t0 + 2*second), ExpiryNS: t0 + 100}, 1, true,
-			&store.State{TAT: uint64(t0 + 2*second), ExpiryNS: t0 + 100},
+			"limited leaves EXPIRE", &store.Value{TAT: uint64(t0 + 2*second), ExpiryNS: t0 + 100}, 1, true,
+			&store.Value{TAT: uint64(t0 + 2*second), ExpiryNS: t0 + 100},
 		},
 		{
-			"a peek leaves PERSIST", &store.State{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, 0, false,
-			&store.State{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry},
+			"a peek leaves PERSIST", &store.Value{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, 0, false,
+			&store.Value{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry},
 		},
 		{"a spent value is no debt", &plain, 2, false, state(2 * second)},
 		{"a spent value is no debt: limited leaves it", &plain, 3, true, &plain},
@@ -155,7 +155,7 @@ func TestThrottleStores(t *testing.T) {
 // Callers read their clocks before they wait for a lock, so time may seem to go back by a little.
 func TestASpentValueIsNoDebtEvenABitEarlier(t *testing.T) {
 	s := store.New(store.Options{})
-	mustPut(t, s, "k", store.State{TAT: uint64(t0), ExpiryNS: store.NoExpiry}, t0)
+	mustPut(t, s, "k", store.Value{TAT: uint64(t0), ExpiryNS: store.NoExpiry}, t0)
 	d, err := s.Throttle([]byte("k"), mustLimit(t, 0, 1, 1), 0, at(t0-10))
 	if err != nil || d.Remaining != 1 || d.ResetAfterNS != 0 {
 		t.Errorf("%+v, %v; want a full key", d, err)
@@ -167,7 +167,7 @@ func TestThrottleOutOfRangeChangesNothing(t *testing.T) {
 	limit := mustLimit(t, 5, 1, 60)
 	for _, existing := range []bool{false, true} {
 		if existing {
-			mustPut(t, s, "k", store.State{TAT: uint64(t0 + second), ExpiryNS: t0 + 100}, t0)
+			mustPut(t, s, "k", store.Value{TAT: uint64(t0 + second), ExpiryNS: t0 + 100}, t0)
 		}
 		for _, quantity := range []int64{math.MaxInt64, math.MinInt64} {
 			_, err := s.Throttle([]byte("k"), limit, quantity, at(t0))
@@ -185,11 +185,11 @@ func TestThrottleOutOfRangeChangesNothing(t *testing.T) {
 func TestPutDecidesAnewWhetherAValueIsSpent(t *testing.T) {
 	s := store.New(store.Options{})
 	mustPut(t, s, "k", plain, t0)
-	mustPut(t, s, "k", store.State{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, t0)
+	mustPut(t, s, "k", store.Value{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, t0)
 	expectKeys(t, s, t0+second-1, "k")
 	expectKeys(t, s, t0+second)
 
-	mustPut(t, s, "k", store.State{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, t0)
+	mustPut(t, s, "k", store.Value{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, t0)
 	mustPut(t, s, "k", plain, t0)
 	expectKeys(t, s, t0+1000*second, "k")
 }
@@ -198,9 +198,9 @@ func TestUpdate(t *testing.T) {
 	first, second := live(t0, 1000), live(t0, 2000)
 	tests := []struct {
 		name   string
-		before *store.State
+		before *store.Value
 		action store.Action
-		after  *store.State
+		after  *store.Value
 	}{
 		{"leave absent", nil, store.Leave, nil},
 		{"leave present", &first, store.Leave, &first},
@@ -216,7 +216,7 @@ func TestUpdate(t *testing.T) {
 				mustPut(t, s, "k", *tt.before, t0)
 			}
 			calls := 0
-			err := s.Update([]byte("k"), at(t0), func(old store.State, ok bool) (store.State, store.Action) {
+			err := s.Update([]byte("k"), at(t0), func(old store.Value, ok bool) (store.Value, store.Action) {
 				calls++
 				if ok != (tt.before != nil) || ok && old != *tt.before {
 					t.Errorf("given %+v, %v", old, ok)
@@ -239,7 +239,7 @@ func TestRename(t *testing.T) {
 		s := store.New(store.Options{Shards: shards})
 		for _, from := range []string{"a", "b", "c", "d", ""} {
 			to := from + "2"
-			for _, st := range []store.State{live(t0, second), plain, {TAT: uint64(t0 + 2*second), ExpiryNS: t0 + second}} {
+			for _, st := range []store.Value{live(t0, second), plain, {TAT: uint64(t0 + 2*second), ExpiryNS: t0 + second}} {
 				mustPut(t, s, from, st, t0)
 				mustPut(t, s, to, live(t0, 77), t0)
 				if !s.Rename([]byte(from), []byte(to), t0) {
@@ -286,7 +286,7 @@ func TestKeysAreBytes(t *testing.T) {
 func TestIdleAndTouch(t *testing.T) {
 	k := []byte("k")
 	limit := mustLimit(t, 0, 1, 3600)
-	leave := func(store.State, bool) (store.State, store.Action) { return store.State{}, store.Leave }
+	leave := func(store.Value, bool) (store.Value, store.Action) { return store.Value{}, store.Leave }
 	uses := map[string]func(s *store.Store, a store.Access){
 		"Get":                  func(s *store.Store, a store.Access) { s.Get(k, a) },
 		"Update that leaves":   func(s *store.Store, a store.Access) { _ = s.Update(k, a, leave) },

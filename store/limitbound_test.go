@@ -21,12 +21,12 @@ type granted struct {
 // run is a time in which a key goes by limits of one slot. It begins with the first call after the change.
 type run struct {
 	fromNS int64
-	limit  cell.Literal
+	limit  cell.Limit
 }
 
 // refills is how many times over a limit may be full again within a span: a key admits its capacity once, and as much again
 // as flows back.
-func refills(l *cell.Literal, ns int64) float64 {
+func refills(l *cell.Limit, ns int64) float64 {
 	ceil := func(a, b int64) int64 { return (a + b - 1) / b }
 	switch {
 	case l.Algo == cell.GCRA:
@@ -43,7 +43,7 @@ func refills(l *cell.Literal, ns int64) float64 {
 }
 
 // fullNS is the longest that a key without debts takes to be full again.
-func fullNS(l *cell.Literal) int64 {
+func fullNS(l *cell.Limit) int64 {
 	switch {
 	case l.Algo == cell.GCRA:
 		return (l.PeriodNS + l.Count - 1) / l.Count * l.Burst
@@ -54,7 +54,7 @@ func fullNS(l *cell.Literal) int64 {
 }
 
 // longestWaitNS is what a key that is used up waits for a cost.
-func longestWaitNS(l *cell.Literal, cost int64) int64 {
+func longestWaitNS(l *cell.Limit, cost int64) int64 {
 	if l.Algo == cell.GCRA {
 		return fullNS(l) / l.Burst * cost
 	}
@@ -72,7 +72,7 @@ type changingBound struct {
 // is a sum over time anyway.
 func (b *changingBound) ask(cost int64, mode cell.Mode, upTo bool) {
 	l := b.limits[0].literal
-	if n := len(b.runs); n == 0 || b.runs[n-1].limit.Slot != l.Slot || l.Algo == cell.GCRA && b.runs[n-1].limit != l {
+	if n := len(b.runs); n == 0 || b.runs[n-1].limit.Shape != l.Shape || l.Algo == cell.GCRA && b.runs[n-1].limit != l {
 		b.runs = append(b.runs, run{b.nowNS, l})
 	}
 	if a := b.changing.ask(cost, mode, upTo, "key")[0]; a.Granted > 0 && mode == cell.Take {
@@ -124,14 +124,14 @@ func TestAChangeAdmitsNoMoreThanTheLargerLimit(t *testing.T) {
 		if oneSlot && rapid.Bool().Draw(t, "literals") {
 			name = ""
 		}
-		slots := map[cell.Slot]bool{mustParse(t, limits[0]).Slot: true}
+		slots := map[cell.Shape]bool{mustParse(t, limits[0]).Shape: true}
 		for range rapid.IntRange(1, 2).Draw(t, "more limits") {
 			another := ""
 			if oneSlot {
 				another = drawLiteral(t, period, kind)
 			} else {
 				another = drawLiteral(t, drawPeriod(t), drawKind(t))
-				if slot := mustParse(t, another).Slot; slots[slot] {
+				if slot := mustParse(t, another).Shape; slots[slot] {
 					continue
 				} else {
 					slots[slot] = true
@@ -221,7 +221,7 @@ func TestAChangeNeitherRefillsNorLocks(t *testing.T) {
 		l := c.limits[0].literal
 		cost := c.drawCost(t)
 		a := c.take(cost, "key")
-		if is := a.each[0]; (l.Algo != cell.Log || l.Slot != old.Slot) && float64(is.Remaining+a.Granted)/float64(is.Limit) > free+1e-6 {
+		if is := a.each[0]; (l.Algo != cell.Log || l.Shape != old.Shape) && float64(is.Remaining+a.Granted)/float64(is.Limit) > free+1e-6 {
 			c.fail("%d of %d are free, and before the change a share of %.4f", is.Remaining+a.Granted, is.Limit, free)
 		}
 		if a.Limited && a.RetryAfterNS != cell.Never && a.RetryAfterNS > uint64(longestWaitNS(&l, cost)) {

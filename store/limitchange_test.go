@@ -27,7 +27,7 @@ type changing struct {
 type changingLimit struct {
 	policy  string
 	suffix  string // of the key
-	literal cell.Literal
+	literal cell.Limit
 }
 
 // answer is all that a call is told.

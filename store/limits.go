@@ -25,18 +25,18 @@ type Limits []LimitState
 
 // LimitState is a limit and what is remembered of it.
 type LimitState struct {
-	Policy  *policy.Policy // nil: a literal
-	Literal cell.Literal
-	State   cell.State
-	Told    cell.Told // of a log that Drain tells of: what it has told before
+	Policy *policy.Policy // nil: a literal
+	Limit  cell.Limit
+	State  cell.State
+	Told   cell.Told // of a log that Drain tells of: what it has told before
 }
 
-// AppendName appends what tools call it: @api, or the literal's slot.
+// AppendName appends what tools call it: @api, or the literal's shape.
 func (l *LimitState) AppendName(b []byte) []byte {
 	if l.Policy != nil {
 		return append(append(b, '@'), l.Policy.Name...)
 	}
-	return l.Literal.Slot.AppendText(b)
+	return l.Limit.Shape.AppendText(b)
 }
 
 // policyID is 0 for a literal.
@@ -94,7 +94,7 @@ func (t *table) dropTallies(e *slot) {
 	e.touchedNS = touched
 }
 
-func (t *table) findTally(e *slot, l *cell.Literal, policy, shape uint32) *tally {
+func (t *table) findTally(e *slot, l *cell.Limit, policy, shape uint32) *tally {
 	for n := e.firstTally(); n != 0; {
 		p := t.tallies.at(n)
 		if p.is(l, policy, shape) {
@@ -159,7 +159,7 @@ func (t *table) limitsEndNS(e *slot) (end uint64) {
 
 // tallyEndNS is when a tally has nothing left to remember.
 func (t *table) tallyEndNS(p *tally) uint64 {
-	l, st := cell.Literal{Slot: p.slot()}, t.tallies.state(p) // all that an end needs; literal would divide
+	l, st := cell.Limit{Shape: p.shape()}, t.tallies.state(p) // all that an end needs; literal would divide
 	return t.limitEndNS(&l, &st)
 }
 
@@ -180,7 +180,7 @@ func (sh *shard) limits(e *slot) (to Limits) {
 				continue
 			}
 		}
-		to = append(to, LimitState{Policy: policy, Literal: p.literal(), State: sh.tallies.state(p)})
+		to = append(to, LimitState{Policy: policy, Limit: p.limit(), State: sh.tallies.state(p)})
 	}
 	return to
 }
@@ -197,7 +197,7 @@ func (l Limits) bytes() (n int64) {
 func (l Limits) Shift(ns int64) Limits {
 	l = l.clone()
 	for i := range l {
-		l[i].Literal.Shift(&l[i].State, ns)
+		l[i].Limit.Shift(&l[i].State, ns)
 	}
 	return l
 }
@@ -213,7 +213,7 @@ func (l Limits) clone() Limits {
 
 // full is the state of a slot with its limits, if it holds some, which are valid under the lock. What was of policies that
 // are gone is not in it, and has no part in the TAT.
-func (sh *shard) full(n uint32, e *slot) State {
+func (sh *shard) full(n uint32, e *slot) Value {
 	st := sh.state(n, e)
 	if st.Kind == HoldsLimits {
 		limits := sh.limits(e)
@@ -226,7 +226,7 @@ func (sh *shard) full(n uint32, e *slot) State {
 func (t *table) endOf(limits Limits) (end uint64) { return limits.endNS(t.wall.Load()) }
 
 // limitBytes is what the limits of a state take, by the estimate of MaxBytes.
-func (st State) limitBytes() int64 {
+func (st Value) limitBytes() int64 {
 	if st.Limits == nil {
 		return 0
 	}
@@ -238,7 +238,7 @@ func (sh *shard) setLimits(e *slot, limits Limits) {
 	sh.dropTallies(e)
 	for i := len(limits) - 1; i >= 0; i-- {
 		l := &limits[i]
-		sh.tallies.keep(sh.addTally(e, l.policyID()), &l.Literal, shapeOf(&l.Literal.Slot), &l.State)
+		sh.tallies.keep(sh.addTally(e, l.policyID()), &l.Limit, codeOf(&l.Limit.Shape), &l.State)
 	}
 }
 
@@ -247,7 +247,7 @@ func (sh *shard) setLimits(e *slot, limits Limits) {
 func (sh *shard) tell(e *slot, limits Limits) {
 	known := true
 	for l, r := range sh.rings(e, limits) {
-		if l.Literal.Algo == cell.Log {
+		if l.Limit.Algo == cell.Log {
 			l.Told = r.told
 			known = known && r.told.Known()
 		}
@@ -256,7 +256,7 @@ func (sh *shard) tell(e *slot, limits Limits) {
 		if !known {
 			l.Told = cell.Told{}
 		}
-		r.told = l.Literal.Tell(&l.State, l.Told)
+		r.told = l.Limit.Tell(&l.State, l.Told)
 	}
 }
 
@@ -266,7 +266,7 @@ func (sh *shard) rings(e *slot, limits Limits) iter.Seq2[*LimitState, *ring] {
 		t, none := &sh.tallies, &ring{}
 		for n := e.firstTally(); n != 0 && len(limits) > 0; n = t.at(n).next {
 			p, l, r := t.at(n), &limits[0], none
-			if !p.is(&l.Literal, l.policyID(), shapeOf(&l.Literal.Slot)) {
+			if !p.is(&l.Limit, l.policyID(), codeOf(&l.Limit.Shape)) {
 				continue // of a policy that is gone
 			}
 			if p.ring != 0 {
@@ -295,7 +295,7 @@ func (l Limits) EndNS() uint64 { return l.endNS(0) }
 // endNS is it in limit time, where the limits are.
 func (l Limits) endNS(aheadNS int64) (end uint64) {
 	for i := range l {
-		end = max(end, limitEndNS(&l[i].Literal, &l[i].State, aheadNS))
+		end = max(end, limitEndNS(&l[i].Limit, &l[i].State, aheadNS))
 	}
 	return end
 }
@@ -318,7 +318,7 @@ func (s *Store) Limits(key []byte, a Access, fn func(*LimitState)) (bool, error)
 	limits := sh.limits(e)
 	for i := range limits {
 		l := &limits[i]
-		if sh.limitEndNS(&l.Literal, &l.State) <= uint64(a.NowNS) {
+		if sh.limitEndNS(&l.Limit, &l.State) <= uint64(a.NowNS) {
 			continue
 		}
 		if ahead := s.wall.Load(); ahead != 0 {

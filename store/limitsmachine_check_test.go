@@ -54,7 +54,7 @@ func (m *limitsMachine) evictedSome(t *rapid.T, err error) bool {
 func (m *limitsMachine) takeOver(*rapid.T) {
 	clear(m.model.keys)
 	for at, more := (store.Position{}), true; more; {
-		at, more = m.store.Export(at, m.model.nowNS, func(key []byte, st store.State) {
+		at, more = m.store.Export(at, m.model.nowNS, func(key []byte, st store.Value) {
 			k := &heldKey{tat: cell.ShiftInstant(st.TAT, -m.model.aheadNS), expiry: st.ExpiryNS}
 			if st.Limits != nil {
 				k.limits = []heldLimit{}
@@ -76,14 +76,14 @@ func (m *limitsMachine) textOf(t *rapid.T, key string) string {
 	}
 	var limits store.Limits
 	lines := func() (text string) {
-		text = stateText(store.State{Kind: st.Kind, TAT: st.TAT, ExpiryNS: st.ExpiryNS, Limits: &limits}, &m.model)
+		text = stateText(store.Value{Kind: st.Kind, TAT: st.TAT, ExpiryNS: st.ExpiryNS, Limits: &limits}, &m.model)
 		return text
 	}
 	if st.Kind == store.HoldsTAT {
 		return lines()
 	}
 	if _, err := m.store.Limits([]byte(key), a, func(l *store.LimitState) {
-		limits = append(limits, store.LimitState{Policy: l.Policy, Literal: l.Literal, State: cloneState(l.State)})
+		limits = append(limits, store.LimitState{Policy: l.Policy, Limit: l.Limit, State: cloneState(l.State)})
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func (m *limitsMachine) checkCopy(t *rapid.T) {
 	}
 	exported := map[string]bool{}
 	for at, more := (store.Position{}), true; more; {
-		at, more = m.store.Export(at, m.model.nowNS, func(key []byte, st store.State) {
+		at, more = m.store.Export(at, m.model.nowNS, func(key []byte, st store.Value) {
 			if got, want := stateText(st, &m.model), m.model.text(string(key)); got != want {
 				t.Errorf("%q is exported as %s\nwant %s", key, got, want)
 			}

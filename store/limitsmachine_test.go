@@ -43,7 +43,7 @@ var (
 func (m *limitsMachine) drawKey(t *rapid.T) string { return rapid.SampledFrom(m.keys).Draw(t, "key") }
 
 // drawLimit is a literal or, if there is one, a policy.
-func (m *limitsMachine) drawLimit(t *rapid.T) (*cell.Literal, uint32) {
+func (m *limitsMachine) drawLimit(t *rapid.T) (*cell.Limit, uint32) {
 	if names := slices.Sorted(maps.Keys(m.model.policies)); len(names) > 0 && rapid.IntRange(0, 2).Draw(t, "named") == 0 {
 		name := rapid.SampledFrom(names).Draw(t, "policy")
 		p := m.store.PolicyNamed(name)
@@ -162,7 +162,7 @@ func (m *limitsMachine) throttle(t *rapid.T) {
 
 func (m *limitsMachine) set(t *rapid.T) {
 	key := m.drawKey(t)
-	st := store.State{
+	st := store.Value{
 		TAT:      uint64(m.model.wallNS() + rapid.Int64Range(1, 5*second).Draw(t, "tat")),
 		ExpiryNS: rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, m.model.wallNS() + second}).Draw(t, "expiry"),
 	}
@@ -177,7 +177,7 @@ func (m *limitsMachine) expire(t *rapid.T) {
 	key := m.drawKey(t)
 	expiry := rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, m.model.wallNS() + 1, m.model.wallNS() + second, m.model.wallNS() + 100*second}).Draw(t, "expiry")
 	there := false
-	err := m.store.Update([]byte(key), m.access(t), func(st store.State, ok bool) (store.State, store.Action) {
+	err := m.store.Update([]byte(key), m.access(t), func(st store.Value, ok bool) (store.Value, store.Action) {
 		if there = ok; !ok {
 			return st, store.Leave
 		}
@@ -254,7 +254,7 @@ func (m *limitsMachine) copyFields(t *rapid.T) {
 	from, to := m.drawKey(t), m.drawKey(t)
 	var limits store.Fields
 	_, err := m.store.Limits([]byte(from), m.access(t), func(l *store.LimitState) {
-		copied, err := m.store.ParseField(string(l.AppendName(nil)), string(l.Literal.AppendState(nil, &l.State)))
+		copied, err := m.store.ParseField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
 		if err != nil || limitText(&copied.LimitState) != limitText(l) {
 			t.Fatalf("%s is read as %s, %v", limitText(l), limitText(&copied.LimitState), err)
 		}
@@ -388,7 +388,7 @@ func (m *limitsMachine) setWall(t *rapid.T) {
 func (m *limitsMachine) checkCopyAnew() {
 	clear(m.copied)
 	for at, more := (store.Position{}), true; more; {
-		at, more = m.store.Export(at, m.model.nowNS, func(key []byte, st store.State) { m.copied[string(key)] = stateText(st, &m.model) })
+		at, more = m.store.Export(at, m.model.nowNS, func(key []byte, st store.Value) { m.copied[string(key)] = stateText(st, &m.model) })
 	}
 }
 

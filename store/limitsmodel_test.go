@@ -25,7 +25,7 @@ type limitsModel struct {
 
 type heldPolicy struct {
 	id    uint32
-	limit cell.Literal
+	limit cell.Limit
 }
 
 // heldKey is a key of one kind or the other.
@@ -37,7 +37,7 @@ type heldKey struct {
 
 type heldLimit struct {
 	policy uint32
-	limit  cell.Literal
+	limit  cell.Limit
 	st     cell.State
 }
 
@@ -63,7 +63,7 @@ func cloneKeys(keys map[string]*heldKey) map[string]*heldKey {
 	return copied
 }
 
-func (m *limitsModel) endOf(l *cell.Literal, st *cell.State) uint64 {
+func (m *limitsModel) endOf(l *cell.Limit, st *cell.State) uint64 {
 	if l.Aligned() {
 		return cell.ShiftInstant(l.EndNS(st), -m.aheadNS)
 	}
@@ -72,7 +72,7 @@ func (m *limitsModel) endOf(l *cell.Literal, st *cell.State) uint64 {
 
 func (m *limitsModel) wallNS() int64 { return m.nowNS + m.aheadNS }
 
-func (m *limitsModel) timeOf(l *cell.Literal) int64 {
+func (m *limitsModel) timeOf(l *cell.Limit) int64 {
 	if l.Aligned() {
 		return m.wallNS()
 	}
@@ -98,10 +98,10 @@ func (m *limitsModel) setWall(keys map[string]*heldKey, aheadNS int64) {
 	}
 }
 
-func (k *heldKey) find(l *cell.Literal, policy uint32) *heldLimit {
+func (k *heldKey) find(l *cell.Limit, policy uint32) *heldLimit {
 	for i := range k.limits {
 		h := &k.limits[i]
-		if policy != 0 && h.policy == policy || policy == 0 && h.policy == 0 && h.limit.Slot == l.Slot {
+		if policy != 0 && h.policy == policy || policy == 0 && h.policy == 0 && h.limit.Shape == l.Shape {
 			return h
 		}
 	}
@@ -184,7 +184,7 @@ func (m *limitsModel) take(calls []store.Call, o store.TakeOptions) (limited boo
 		w.Call, w.times = &calls[i], 1
 		for j := range i {
 			if m.shares(&calls[j], &calls[i]) {
-				if calls[j].Limit.Slot != calls[i].Limit.Slot || calls[j].Limit.Params != calls[i].Limit.Params {
+				if calls[j].Limit.Shape != calls[i].Limit.Shape || calls[j].Limit.Params != calls[i].Limit.Params {
 					return false, 0, store.ErrTwoLimits
 				}
 				w.times++
@@ -243,7 +243,7 @@ func (m *limitsModel) take(calls []store.Call, o store.TakeOptions) (limited boo
 }
 
 func (m *limitsModel) shares(a, b *store.Call) bool {
-	return string(a.Key) == string(b.Key) && a.Policy == b.Policy && (a.Policy != 0 || a.Limit.Slot == b.Limit.Slot)
+	return string(a.Key) == string(b.Key) && a.Policy == b.Policy && (a.Policy != 0 || a.Limit.Shape == b.Limit.Shape)
 }
 
 // denies takes from copies, each state once.
@@ -275,9 +275,9 @@ func (m *limitsModel) fetch(k *heldKey, c *store.Call) (st cell.State, carried b
 		return cell.State{}, false
 	}
 	st = cloneState(h.st)
-	if h.limit.Slot != c.Limit.Slot || h.limit.Params != c.Limit.Params {
+	if h.limit.Shape != c.Limit.Shape || h.limit.Params != c.Limit.Params {
 		c.Limit.Carry(&st, &h.limit, m.timeOf(&h.limit), m.timeOf(c.Limit))
-		carried = h.limit.Slot != c.Limit.Slot || h.limit.Algo == cell.GCRA
+		carried = h.limit.Shape != c.Limit.Shape || h.limit.Algo == cell.GCRA
 		carried = carried && m.endOf(c.Limit, &st) > uint64(m.nowNS)
 	}
 	if most := uint64(m.timeOf(c.Limit) + c.Limit.BlockNS); c.Policy != 0 && st.BlockedNS > most {
@@ -295,7 +295,7 @@ func (m *limitsModel) adopt(w *callWork) (grown int64) {
 		return 0
 	}
 	grown = max(0, ringBytes(&st)-ringBytes(&h.st))
-	h.limit, h.st = cell.Restore(w.Limit.Slot, w.Limit.Params), st
+	h.limit, h.st = cell.Restore(w.Limit.Shape, w.Limit.Params), st
 	k.tat = m.end(k)
 	return grown
 }
@@ -322,13 +322,13 @@ func (m *limitsModel) change(w *callWork, cost int64, mode cell.Mode) (newKey bo
 		w.Limit.Fit(&st, m.timeOf(w.Limit))
 	}
 	w.Decision = w.Limit.Decide(&st, m.timeOf(w.Limit), cost, mode)
-	h.limit, h.st = cell.Restore(w.Limit.Slot, w.Limit.Params), st
+	h.limit, h.st = cell.Restore(w.Limit.Shape, w.Limit.Params), st
 	grown += max(0, store.TallyBytes+ringBytes(&st)-had)
 	k.tat, k.expiry = m.end(k), store.AtTAT
 	return newKey, grown
 }
 
-func (m *limitsModel) give(key string, l *cell.Literal, policy uint32, n int64) (int64, error) {
+func (m *limitsModel) give(key string, l *cell.Limit, policy uint32, n int64) (int64, error) {
 	k := m.keys[key]
 	switch {
 	case k == nil:
@@ -348,7 +348,7 @@ func (m *limitsModel) give(key string, l *cell.Literal, policy uint32, n int64) 
 	if m.full(0, ringBytes(&st)-ringBytes(&h.st)) {
 		return 0, store.ErrFull
 	}
-	h.limit, h.st = cell.Restore(l.Slot, l.Params), st
+	h.limit, h.st = cell.Restore(l.Shape, l.Params), st
 	if k.tat = m.end(k); given > 0 {
 		k.expiry = store.AtTAT
 	}
@@ -365,7 +365,7 @@ func (m *limitsModel) text(key string) string {
 	var lines []string
 	for i := range k.limits {
 		h := &k.limits[i]
-		l := store.LimitState{Literal: h.limit, State: m.inWall(h)}
+		l := store.LimitState{Limit: h.limit, State: m.inWall(h)}
 		if h.policy != 0 {
 			name := m.nameOf(h.policy)
 			if name == "" {
@@ -392,31 +392,31 @@ func (m *limitsModel) inWall(h *heldLimit) cell.State {
 
 // held is a limit as the store has told it.
 func (m *limitsModel) held(l *store.LimitState) heldLimit {
-	h := heldLimit{limit: l.Literal, st: cloneState(l.State)}
+	h := heldLimit{limit: l.Limit, st: cloneState(l.State)}
 	if l.Policy != nil {
 		h.policy = l.Policy.ID
 	}
-	if !l.Literal.Aligned() {
-		l.Literal.ShiftBack(&h.st, m.aheadNS)
+	if !l.Limit.Aligned() {
+		l.Limit.ShiftBack(&h.st, m.aheadNS)
 	}
 	return h
 }
 
 // countingText is limitText without calls that no longer count, which a log forgets when it likes.
 func countingText(l store.LimitState, nowNS int64) string {
-	if l.Literal.Algo == cell.Log {
+	if l.Limit.Algo == cell.Log {
 		l.State = cloneState(l.State)
-		l.Literal.Give(&l.State, nowNS, 0)
+		l.Limit.Give(&l.State, nowNS, 0)
 	}
 	return limitText(&l)
 }
 
 func limitText(l *store.LimitState) string {
-	return string(l.AppendName(nil)) + " " + string(l.Literal.AppendState(nil, &l.State))
+	return string(l.AppendName(nil)) + " " + string(l.Limit.AppendState(nil, &l.State))
 }
 
 // stateText is limitsModel.text of a state.
-func stateText(st store.State, m *limitsModel) string {
+func stateText(st store.Value, m *limitsModel) string {
 	if st.Kind == store.HoldsTAT {
 		return fmt.Sprintf("%d %d", st.TAT, st.ExpiryNS)
 	}

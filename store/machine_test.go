@@ -15,7 +15,7 @@ type machine struct {
 	store   *store.Store
 	model   model
 	exact   bool                   // one shard: the model knows every victim
-	copied  map[string]store.State // what Drain has told so far
+	copied  map[string]store.Value // what Drain has told so far
 	watches []*modelWatch
 }
 
@@ -34,10 +34,10 @@ func (m *machine) drawAccess(t *rapid.T) store.Access {
 	return store.Access{NowNS: m.model.nowNS, NoTouch: rapid.Bool().Draw(t, "noTouch")}
 }
 
-func (m *machine) drawState(t *rapid.T) store.State {
+func (m *machine) drawState(t *rapid.T) store.Value {
 	now := m.model.nowNS
 	expiries := []int64{store.AtTAT, store.AtTAT, store.NoExpiry, store.NoExpiry, now - 1, now, now + 1, now + 9, now + 25}
-	return store.State{
+	return store.Value{
 		TAT:      uint64(now + rapid.SampledFrom([]int64{-3, 0, 1, 2, 5, 12, 30, 60}).Draw(t, "tat")),
 		ExpiryNS: rapid.SampledFrom(expiries).Draw(t, "expiry"),
 	}
@@ -46,7 +46,7 @@ func (m *machine) drawState(t *rapid.T) store.State {
 // gone returns the keys of the model that the store does not have any more, for model.makeRoom.
 func (m *machine) gone() []*modelKey {
 	left := map[string]bool{}
-	m.scan(func(key string, _ store.State) { left[key] = true })
+	m.scan(func(key string, _ store.Value) { left[key] = true })
 	return slices.DeleteFunc(slices.Clone(m.model.keys), func(k *modelKey) bool { return left[k.name] })
 }
 
@@ -67,7 +67,7 @@ func (m *machine) trim(t *rapid.T) {
 	}
 }
 
-func (m *machine) scan(fn func(string, store.State)) {
+func (m *machine) scan(fn func(string, store.Value)) {
 	for cursor := uint64(0); ; {
 		if cursor = m.store.Scan(cursor, 3, m.model.nowNS, fn); cursor == 0 {
 			return
@@ -76,7 +76,7 @@ func (m *machine) scan(fn func(string, store.State)) {
 }
 
 // put is a put in both that has been done in the store; err is what that said.
-func (m *machine) put(t *rapid.T, name string, st store.State, err error) {
+func (m *machine) put(t *rapid.T, name string, st store.Value, err error) {
 	if k := m.model.find(name); k != nil {
 		if err != nil {
 			t.Fatalf("put over %q: %v", name, err)
@@ -125,7 +125,7 @@ func (m *machine) throttle(t *rapid.T) {
 		return
 	case want.Limited || quantity == 0:
 	case next > uint64(a.NowNS):
-		m.put(t, name, store.State{TAT: next}, err)
+		m.put(t, name, store.Value{TAT: next}, err)
 		if err != nil {
 			want = cell.Decision{}
 		}
@@ -159,7 +159,7 @@ func (m *machine) update(t *rapid.T) {
 	action := rapid.SampledFrom([]store.Action{store.Put, store.Put, store.Delete, store.Leave}).Draw(t, "action")
 	st := m.drawState(t)
 	k := m.model.use(name, a)
-	err := m.store.Update([]byte(name), a, func(old store.State, ok bool) (store.State, store.Action) {
+	err := m.store.Update([]byte(name), a, func(old store.Value, ok bool) (store.Value, store.Action) {
 		if ok != (k != nil) || ok && old != k.state {
 			t.Fatalf("update of %q is given %+v, %v; want %+v", name, old, ok, k)
 		}
@@ -316,7 +316,7 @@ func (m *machine) drain(t *rapid.T) {
 		}
 		told[string(c.Key)] = true
 	})
-	held := map[string]store.State{}
+	held := map[string]store.Value{}
 	for _, k := range m.model.keys {
 		held[k.name] = k.state
 	}
@@ -353,7 +353,7 @@ func (m *machine) pass(t *rapid.T) {
 // check compares all that can be seen, without removing or touching anything.
 func (m *machine) check(t *rapid.T) {
 	seen := map[string]bool{}
-	m.scan(func(key string, st store.State) {
+	m.scan(func(key string, st store.Value) {
 		k := m.model.find(key)
 		if k == nil || k.state != st || seen[key] {
 			t.Fatalf("scan delivers %q %+v, want %+v once", key, st, k)
@@ -413,7 +413,7 @@ func (m *machine) checkWatches(t *rapid.T) {
 }
 
 func runMachine(t *rapid.T, shards int) {
-	m := &machine{exact: shards == 1, copied: map[string]store.State{}}
+	m := &machine{exact: shards == 1, copied: map[string]store.Value{}}
 	m.model.maxKeys = rapid.Int64Range(1, 9).Draw(t, "maxKeys")
 	m.model.clear()
 	m.model.setTime(t0)

@@ -38,7 +38,7 @@ func (m *model) clear() {
 
 type modelKey struct {
 	name      string
-	state     store.State
+	state     store.Value
 	spent     bool
 	touchedNS int64
 }
@@ -91,7 +91,7 @@ func (m *model) use(name string, a store.Access) *modelKey {
 	return k
 }
 
-func (m *model) set(k *modelKey, st store.State) {
+func (m *model) set(k *modelKey, st store.Value) {
 	was := k.spent
 	k.state, k.spent = st, st.TAT <= uint64(m.nowNS)
 	switch {
@@ -168,7 +168,7 @@ func (m *model) evict(k *modelKey) {
 }
 
 // insert adds a key for which room has been made.
-func (m *model) insert(name string, st store.State) {
+func (m *model) insert(name string, st store.Value) {
 	k := &modelKey{name: name, touchedNS: m.nowNS}
 	m.keys = append(m.keys, k)
 	m.probation.Add(name, struct{}{})

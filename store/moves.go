@@ -10,7 +10,7 @@ import "sync"
 type moves struct {
 	mu    sync.Mutex
 	at    uint64 // the place of the export
-	keys  map[string]State
+	keys  map[string]Value
 	bytes int // of keys; those that are more than mostMoved are missed
 }
 
@@ -54,7 +54,7 @@ type exports struct {
 
 // noteMove tells the exports under way of a key that is about to be renamed. Both shards are locked, so that no export passes
 // either key meanwhile.
-func (s *Store) noteMove(from, to []byte, st State) {
+func (s *Store) noteMove(from, to []byte, st Value) {
 	s.exports.mu.Lock()
 	running := s.exports.running
 	s.exports.mu.Unlock()
@@ -72,12 +72,12 @@ func (m *moves) has(key []byte) bool {
 	return noted
 }
 
-func (m *moves) note(key []byte, st State) {
+func (m *moves) note(key []byte, st Value) {
 	if m.has(key) || m.bytes >= mostMoved {
 		return
 	}
 	if m.keys == nil {
-		m.keys = make(map[string]State)
+		m.keys = make(map[string]Value)
 	}
 	m.bytes += goneBytes(key)
 	if st.Limits != nil {
@@ -103,11 +103,11 @@ func (m *moves) unlock(p Position) {
 }
 
 // others is fn for the keys whose names will not be told at the end. The moves stay locked while it is used.
-func (m *moves) others(fn func(key []byte, st State)) func(key []byte, st State) {
+func (m *moves) others(fn func(key []byte, st Value)) func(key []byte, st Value) {
 	if m == nil || len(m.keys) == 0 {
 		return fn
 	}
-	return func(key []byte, st State) {
+	return func(key []byte, st Value) {
 		if !m.has(key) {
 			fn(key, st)
 		}
@@ -124,7 +124,7 @@ func (m *moves) any() bool {
 }
 
 // tell tells fn a few of them, and whether there are more.
-func (m *moves) tell(nowNS, wallNS int64, fn func(key []byte, st State)) (more bool) {
+func (m *moves) tell(nowNS, wallNS int64, fn func(key []byte, st Value)) (more bool) {
 	if m == nil {
 		return false
 	}

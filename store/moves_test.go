@@ -18,7 +18,7 @@ func TestExportDuringRenames(t *testing.T) {
 		s := store.New(store.Options{Shards: rapid.SampledFrom([]int{1, 4, 16}).Draw(t, "shards")})
 		const keys = 1500 // several parts in each shard
 		for i := range keys {
-			mustPut(t, s, fmt.Sprint(i), store.State{TAT: uint64(t0 + second + int64(i))}, t0)
+			mustPut(t, s, fmt.Sprint(i), store.Value{TAT: uint64(t0 + second + int64(i))}, t0)
 		}
 		overwritten := map[uint64]bool{}
 		tat := func(key string) uint64 {
@@ -40,7 +40,7 @@ func TestExportDuringRenames(t *testing.T) {
 					going = going || more[i]
 					continue
 				}
-				at[i], more[i] = s.Export(at[i], t0, func(key []byte, st store.State) {
+				at[i], more[i] = s.Export(at[i], t0, func(key []byte, st store.Value) {
 					if _, twice := told[i][string(key)]; twice {
 						t.Fatalf("%q is told twice", key)
 					}
@@ -59,7 +59,7 @@ func TestExportDuringRenames(t *testing.T) {
 						overwritten[gone] = true
 					}
 					fresh++
-					mustPut(t, s, from, store.State{TAT: fresh}, t0)
+					mustPut(t, s, from, store.Value{TAT: fresh}, t0)
 					overwritten[fresh] = true // it was not there all the while
 				}
 			}
@@ -88,7 +88,7 @@ func TestExportDuringAFloodOfRenames(t *testing.T) {
 		mustPut(t, s, name(i), live(t0, second), t0)
 	}
 	first := map[string]bool{}
-	at, more := s.Export(s.StartExport(), t0, func(key []byte, _ store.State) { first[string(key)] = true })
+	at, more := s.Export(s.StartExport(), t0, func(key []byte, _ store.Value) { first[string(key)] = true })
 	var gone string // its place has been passed
 	for gone = range first {
 		break
@@ -100,7 +100,7 @@ func TestExportDuringAFloodOfRenames(t *testing.T) {
 	}
 	last := 0
 	for more {
-		at, more = s.Export(at, t0, func([]byte, store.State) { last++ })
+		at, more = s.Export(at, t0, func([]byte, store.Value) { last++ })
 	}
 	s.EndExport(at)
 	if last < 16<<20/(1000+64) || last > 16<<20/(1000+64)+1 {
@@ -118,7 +118,7 @@ func TestExportDuringChanges(t *testing.T) {
 		mustPut(t, s, "spent", plain, t0)
 		told, next := map[string]int{}, 0
 		for at, more := (store.Position{}), true; more; {
-			at, more = s.Export(at, t0, func(key []byte, st store.State) { told[string(key)]++ })
+			at, more = s.Export(at, t0, func(key []byte, st store.Value) { told[string(key)]++ })
 			for range 500 {
 				mustPut(t, s, fmt.Sprint("comes ", next), live(t0, second), t0)
 				if next++; next%3 == 0 {

@@ -59,10 +59,10 @@ var kinds = []func(s *Store, i int, nowNS int64) error{
 }
 
 var (
-	someLimit, _   = cell.NewLimit(10, 1, 1_000_000)
-	someLiteral, _ = cell.ParseLiteral("10/1d")
+	someLimit, _   = cell.NewBucket(10, 1, 1_000_000)
+	someLiteral, _ = cell.ParseLimit("10/1d")
 	longText       = bytes.Repeat([]byte("h"), 4000)
-	someLog, _     = cell.ParseLiteral("10/1d,algo=log")
+	someLog, _     = cell.ParseLimit("10/1d,algo=log")
 )
 
 // A table that was full of keys of one kind is full of another's without taking more memory, also where some of the first are

@@ -96,13 +96,13 @@ func TestUpdateAsksAgainWhenTheKeyCameIntoBeing(t *testing.T) {
 		bothAsked, locked := make(chan struct{}), make(chan struct{})
 		setNX := func() {
 			created := false
-			err := s.Update([]byte("new"), at(t0+1), func(_ store.State, ok bool) (store.State, store.Action) {
+			err := s.Update([]byte("new"), at(t0+1), func(_ store.Value, ok bool) (store.Value, store.Action) {
 				if asked.Add(1) == 2 {
 					close(bothAsked)
 				}
 				created = !ok
 				if ok {
-					return store.State{}, store.Leave
+					return store.Value{}, store.Leave
 				}
 				return live(t0, second), store.Put
 			})
@@ -120,14 +120,14 @@ func TestUpdateAsksAgainWhenTheKeyCameIntoBeing(t *testing.T) {
 				setNX()
 				return
 			}
-			_ = s.Update([]byte("dying"), at(t0), func(store.State, bool) (store.State, store.Action) {
+			_ = s.Update([]byte("dying"), at(t0), func(store.Value, bool) (store.Value, store.Action) {
 				close(locked)
 				select {
 				case <-bothAsked:
 				case <-time.After(10 * time.Second): // both keys are in the same shard, once in 1,024 times
 					sameShard = true
 				}
-				return store.State{}, store.Leave
+				return store.Value{}, store.Leave
 			})
 		})
 		if sameShard && attempt < 3 {
@@ -146,8 +146,8 @@ func TestUpdatesOfOneKeyFollowEachOther(t *testing.T) {
 	s := store.New(store.Options{})
 	parallel(workers, func(int) {
 		for range each {
-			_ = s.Update([]byte("k"), at(0), func(old store.State, _ bool) (store.State, store.Action) {
-				return store.State{TAT: old.TAT + 1}, store.Put
+			_ = s.Update([]byte("k"), at(0), func(old store.Value, _ bool) (store.Value, store.Action) {
+				return store.Value{TAT: old.TAT + 1}, store.Put
 			})
 		}
 	})
@@ -167,17 +167,17 @@ func TestAllAtOnce(t *testing.T) {
 			clock.Store(t0)
 			key := func() []byte { return fmt.Append(nil, rand.IntN(400)) }
 			a := func() store.Access { return store.Access{NowNS: clock.Add(20), NoTouch: rand.IntN(2) == 0} }
-			set := func(store.State, bool) (store.State, store.Action) {
-				return store.State{TAT: uint64(clock.Load() + rand.Int64N(2000)), ExpiryNS: rand.Int64N(3) - 1}, store.Put
+			set := func(store.Value, bool) (store.Value, store.Action) {
+				return store.Value{TAT: uint64(clock.Load() + rand.Int64N(2000)), ExpiryNS: rand.Int64N(3) - 1}, store.Put
 			}
-			copied := map[string]store.State{}
+			copied := map[string]store.Value{}
 			methods := []func(i int){
 				func(int) { _, _ = s.Throttle(key(), limit, rand.Int64N(3)-1, a()) },
 				func(int) { _, _ = s.Throttle(key(), limit, 1, a()) },
 				func(int) {
 					reqs := make([]store.Request, rand.IntN(70))
 					for i := range reqs {
-						reqs[i] = store.Request{Key: key(), Limit: limit, Quantity: rand.Int64N(3) - 1}
+						reqs[i] = store.Request{Key: key(), Bucket: limit, Quantity: rand.Int64N(3) - 1}
 					}
 					s.ThrottleBatch(reqs, a(), nil)
 				},
@@ -255,7 +255,7 @@ func TestBatchesOfALargeTableThatChanges(t *testing.T) {
 		reqs := make([]store.Request, 64)
 		for turn := range 200 {
 			for i := range reqs {
-				reqs[i] = store.Request{Key: keys[rand.IntN(n+n*(turn%2))], Limit: limit, Quantity: 1 - int64(turn/50%2*2)}
+				reqs[i] = store.Request{Key: keys[rand.IntN(n+n*(turn%2))], Bucket: limit, Quantity: 1 - int64(turn/50%2*2)}
 			}
 			s.ThrottleBatch(reqs, at(t0), nil)
 			for _, r := range reqs {
@@ -279,7 +279,7 @@ func TestAPanicInUpdateLeavesNoLock(t *testing.T) {
 	s := store.New(store.Options{Shards: 1})
 	func() {
 		defer func() { _ = recover() }()
-		_ = s.Update([]byte("k"), at(t0), func(store.State, bool) (store.State, store.Action) { panic("fn") })
+		_ = s.Update([]byte("k"), at(t0), func(store.Value, bool) (store.Value, store.Action) { panic("fn") })
 	}()
 	mustPut(t, s, "k", plain, t0)
 	expectKeys(t, s, t0, "k")
@@ -288,7 +288,7 @@ func TestAPanicInUpdateLeavesNoLock(t *testing.T) {
 // contentsOf is a whole scan of a store that may change meanwhile.
 func contentsOf(s *store.Store, nowNS int64) {
 	for cursor := uint64(0); ; {
-		if cursor = s.Scan(cursor, 10, nowNS, func(string, store.State) {}); cursor == 0 {
+		if cursor = s.Scan(cursor, 10, nowNS, func(string, store.Value) {}); cursor == 0 {
 			return
 		}
 	}

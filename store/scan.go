@@ -19,10 +19,10 @@ const emptyPerPlace = 16
 // A key keeps its slot as long as it is there, also when it is renamed over, and slots are visited in their
 // order. So one that is there from the first call to the last is delivered once; one that is deleted and put again meanwhile
 // may be met twice.
-func (s *Store) Scan(cursor uint64, count int, nowNS int64, fn func(key string, st State)) (next uint64) {
+func (s *Store) Scan(cursor uint64, count int, nowNS int64, fn func(key string, st Value)) (next uint64) {
 	type item struct {
 		key   string
-		state State
+		state Value
 	}
 	count = max(count, 1)
 	batch := make([]item, 0, min(count, perLock))

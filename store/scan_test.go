@@ -62,7 +62,7 @@ func TestScanDeliversAllThatStays(t *testing.T) {
 				t.Fatal("the scan does not end")
 			}
 			count, got := rapid.SampledFrom([]int{-1, 0, 1, 2, 10, 100}).Draw(t, "count"), 0
-			cursor = s.Scan(cursor, count, now, func(key string, st store.State) {
+			cursor = s.Scan(cursor, count, now, func(key string, st store.Value) {
 				if st.TAT <= uint64(now) {
 					t.Fatalf("%q is dead", key)
 				}
@@ -150,7 +150,7 @@ func TestScanHoldsNoLock(t *testing.T) {
 	}
 	delivered := 0
 	for cursor := uint64(0); ; {
-		cursor = s.Scan(cursor, 1000, t0, func(key string, _ store.State) {
+		cursor = s.Scan(cursor, 1000, t0, func(key string, _ store.Value) {
 			delivered++
 			s.Delete([]byte(key), t0)
 		})
@@ -181,7 +181,7 @@ func FuzzScanCursor(f *testing.F) {
 	f.Fuzz(func(t *testing.T, cursor uint64, count int) {
 		for _, s := range stores {
 			delivered := 0
-			next := s.Scan(cursor, count, t0, func(string, store.State) { delivered++ })
+			next := s.Scan(cursor, count, t0, func(string, store.Value) { delivered++ })
 			if delivered > max(count, 1) || delivered > 300 || next >= 1<<53 {
 				t.Fatalf("%d delivered, next %d", delivered, next)
 			}
@@ -189,7 +189,7 @@ func FuzzScanCursor(f *testing.F) {
 				if calls > 2000 {
 					t.Fatal("the scan does not end")
 				}
-				next = s.Scan(next, 1, t0, func(string, store.State) {})
+				next = s.Scan(next, 1, t0, func(string, store.Value) {})
 			}
 		}
 	})

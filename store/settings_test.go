@@ -81,15 +81,15 @@ func TestKeysOfGonePoliciesAreNoKeys(t *testing.T) {
 		"Len":       func(s *store.Store) bool { return s.Len(t0) != 1 },
 		"Random":    func(s *store.Store) bool { key, _ := s.Random(t0); return key != "live" },
 		"Scan": func(s *store.Store) (found bool) {
-			s.Scan(0, 10, t0, func(key string, _ store.State) { found = found || key != "live" })
+			s.Scan(0, 10, t0, func(key string, _ store.Value) { found = found || key != "live" })
 			return found
 		},
 		"Export": func(s *store.Store) (found bool) {
-			s.Export(store.Position{}, t0, func(key []byte, _ store.State) { found = found || string(key) != "live" })
+			s.Export(store.Position{}, t0, func(key []byte, _ store.Value) { found = found || string(key) != "live" })
 			return found
 		},
 		"Update": func(s *store.Store) (there bool) {
-			_ = s.Update(name, a, func(st store.State, ok bool) (store.State, store.Action) { there = ok; return st, store.Leave })
+			_ = s.Update(name, a, func(st store.Value, ok bool) (store.Value, store.Action) { there = ok; return st, store.Leave })
 			return there
 		},
 		"Throttle": func(s *store.Store) bool {
@@ -181,7 +181,7 @@ func TestRulesOfThrottle(t *testing.T) {
 		return d
 	}
 	batch := func(key string, now int64) cell.Decision {
-		reqs := []store.Request{{Key: []byte(key), Limit: limit, Quantity: 4}}
+		reqs := []store.Request{{Key: []byte(key), Bucket: limit, Quantity: 4}}
 		if s.ThrottleBatch(reqs, at(now), nil); reqs[0].Err != nil {
 			t.Fatal(reqs[0].Err)
 		}

@@ -129,7 +129,7 @@ func (sh *shard) meet(hash uint64, key []byte, a Access) (uint32, *slot) {
 }
 
 // link adds a key that is not there. Its room, and that of its limits, has been claimed.
-func (sh *shard) link(hash uint64, key []byte, st State, spent bool, nowNS int64) (uint32, *slot) {
+func (sh *shard) link(hash uint64, key []byte, st Value, spent bool, nowNS int64) (uint32, *slot) {
 	n, e := sh.slabs.take()
 	sh.keys.set(n, e, key)
 	e.touchedNS = nowNS
@@ -154,7 +154,7 @@ func (sh *shard) link(hash uint64, key []byte, st State, spent bool, nowNS int64
 // what keeps a call on a key that is there free of the wheel.
 func (sh *shard) put(n uint32, e *slot, tat uint64, key []byte) {
 	if e.use&flagsOfState != 0 || e.spent() || tat < e.tat {
-		sh.set(n, e, State{TAT: tat}, false, key)
+		sh.set(n, e, Value{TAT: tat}, false, key)
 		return
 	}
 	e.tat = tat
@@ -187,7 +187,7 @@ func (sh *shard) moveEnd(n uint32, e *slot, end uint64, key []byte) {
 }
 
 // set gives a linked slot another state. What its limits take more has been claimed.
-func (sh *shard) set(n uint32, e *slot, st State, spent bool, key []byte) {
+func (sh *shard) set(n uint32, e *slot, st Value, spent bool, key []byte) {
 	was := sh.endNS(n, e)
 	sh.clearExpiry(n, e)
 	bytes := sh.limitBytes(e)
@@ -218,7 +218,7 @@ func (sh *shard) setSpent(n uint32, e *slot, spent bool, keyLen int) {
 	}
 }
 
-func (sh *shard) setState(n uint32, e *slot, st State) {
+func (sh *shard) setState(n uint32, e *slot, st Value) {
 	e.tat = st.TAT
 	switch {
 	case st.Limits != nil:

@@ -55,7 +55,7 @@ func TestSlabsComeAndGoUnderAll(t *testing.T) {
 				for range 40 {
 					for i := range reqs {
 						first++
-						reqs[i] = store.Request{Key: key(first), Limit: throttle, Quantity: 1}
+						reqs[i] = store.Request{Key: key(first), Bucket: throttle, Quantity: 1}
 					}
 					s.ThrottleBatch(reqs, at(now()), nil)
 					for i := range reqs {
@@ -90,7 +90,7 @@ func TestSlabsComeAndGoUnderAll(t *testing.T) {
 			func(int) {
 				p, more := s.StartExport(), true
 				for more {
-					p, more = s.Export(p, clock.Load(), func([]byte, store.State) {})
+					p, more = s.Export(p, clock.Load(), func([]byte, store.Value) {})
 				}
 				s.EndExport(p)
 			},

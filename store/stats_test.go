@@ -32,13 +32,13 @@ func TestStatsOfExpiry(t *testing.T) {
 	s := store.New(store.Options{})
 	for i := range 1000 {
 		mustPut(t, s, fmt.Sprint("tat", i), live(t0, 10*second), t0)
-		mustPut(t, s, fmt.Sprint("none", i), store.State{TAT: uint64(t0 + 70*second), ExpiryNS: store.NoExpiry}, t0)
-		mustPut(t, s, fmt.Sprint("spent", i), store.State{TAT: 5, ExpiryNS: t0 + 10*second}, t0)
+		mustPut(t, s, fmt.Sprint("none", i), store.Value{TAT: uint64(t0 + 70*second), ExpiryNS: store.NoExpiry}, t0)
+		mustPut(t, s, fmt.Sprint("spent", i), store.Value{TAT: 5, ExpiryNS: t0 + 10*second}, t0)
 	}
 	if st := s.Stats(t0 + second); st.WithExpiry != 2000 || st.AvgTTLNS != 9*second {
 		t.Errorf("%+v", st)
 	}
-	mustPut(t, s, "tat7", store.State{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, t0) // PERSIST
+	mustPut(t, s, "tat7", store.Value{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, t0) // PERSIST
 	mustPut(t, s, "none7", live(t0, 10*second), t0)
 	mustPut(t, s, "none8", live(t0, 10*second), t0)
 	if st := s.Stats(t0); st.WithExpiry != 2001 {
@@ -52,7 +52,7 @@ func TestStatsOfExpiry(t *testing.T) {
 
 func TestAvgTTLOfTATsPastInt64(t *testing.T) {
 	s := store.New(store.Options{})
-	mustPut(t, s, "k", store.State{TAT: math.MaxUint64}, t0)
+	mustPut(t, s, "k", store.Value{TAT: math.MaxUint64}, t0)
 	if got := s.Stats(t0).AvgTTLNS; got != math.MaxInt64 {
 		t.Error(got)
 	}

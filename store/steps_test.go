@@ -28,7 +28,7 @@ func TestStepsAreOfAMegabyte(t *testing.T) {
 			}
 		}
 	}
-	size := func(key []byte, st store.State) (n int) {
+	size := func(key []byte, st store.Value) (n int) {
 		if n = len(key); st.Limits != nil {
 			for _, l := range *st.Limits {
 				n += 8 * len(l.State.Ring)
@@ -36,12 +36,12 @@ func TestStepsAreOfAMegabyte(t *testing.T) {
 		}
 		return n
 	}
-	check := func(what string, step func(tell func(key []byte, st store.State)) (more bool)) {
+	check := func(what string, step func(tell func(key []byte, st store.Value)) (more bool)) {
 		t.Helper()
 		told := map[string]int{}
 		for more := true; more; {
 			bytes := 0
-			more = step(func(key []byte, st store.State) {
+			more = step(func(key []byte, st store.Value) {
 				told[string(key)]++
 				bytes += size(key, st)
 			})
@@ -58,14 +58,14 @@ func TestStepsAreOfAMegabyte(t *testing.T) {
 			t.Errorf("%s: %d keys are told", what, len(told))
 		}
 	}
-	drain := func(tell func(key []byte, st store.State)) bool {
+	drain := func(tell func(key []byte, st store.Value)) bool {
 		return s.Drain(func(c store.Change) { tell(c.Key, c.State) })
 	}
 	fill()
 	check("changes", drain)
 	position := s.StartExport()
 	defer s.EndExport(position)
-	check("all keys", func(tell func(key []byte, st store.State)) (more bool) {
+	check("all keys", func(tell func(key []byte, st store.Value)) (more bool) {
 		position, more = s.Export(position, t0+9_000, tell)
 		return more
 	})

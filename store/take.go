@@ -51,7 +51,7 @@ func (s *Store) Take(calls []Call, o TakeOptions, a Access) (Taken, error) {
 	var locks shardSet
 	for i := range calls {
 		c := &calls[i]
-		c.work = work{hash: s.hash(c.Key), shape: shapeOf(&c.Limit.Slot)}
+		c.work = work{hash: s.hash(c.Key), code: codeOf(&c.Limit.Shape)}
 		index := s.shardIndex(c.hash)
 		c.sh = &s.shards[index]
 		locks.add(index)
@@ -78,7 +78,7 @@ func (s *Store) takeIn(sh *shard, r *TakeRequest, a Access) {
 	}
 	for i := range r.Calls {
 		c := &r.Calls[i]
-		c.work = work{hash: r.hash, shape: shapeOf(&c.Limit.Slot), sh: sh}
+		c.work = work{hash: r.hash, code: codeOf(&c.Limit.Shape), sh: sh}
 	}
 	var paid prepaid
 	for {
@@ -102,13 +102,13 @@ func (s *Store) takeOne(sh *shard, r *TakeRequest, a Access) (done bool) {
 		return false
 	}
 	c := &r.Calls[0]
-	c.shape = shapeOf(&c.Limit.Slot)
+	c.code = codeOf(&c.Limit.Shape)
 	c.n, c.e = sh.meet(r.hash, c.Key, a)
 	if c.e == nil || !c.e.holdsLimits() || c.e.use&flagsOfState != 0 {
 		return false
 	}
 	p := sh.tallies.at(c.e.firstTally())
-	if p.next != 0 || !p.is(c.Limit, c.Policy, c.shape) || !p.same(c.Limit, c.shape) {
+	if p.next != 0 || !p.is(c.Limit, c.Policy, c.code) || !p.same(c.Limit, c.code) {
 		return false
 	}
 	c.st = sh.tallies.state(p)

@@ -277,7 +277,7 @@ func TestTakesAtOnce(t *testing.T) {
 			func(int) {
 				p, more := s.StartExport(), true
 				for more {
-					p, more = s.Export(p, clock.Load(), func(_ []byte, st store.State) { stateText(st, &limitsModel{}) })
+					p, more = s.Export(p, clock.Load(), func(_ []byte, st store.Value) { stateText(st, &limitsModel{}) })
 				}
 				s.EndExport(p)
 				_, _ = s.Limits([]byte(key()), at(clock.Load()), func(l *store.LimitState) { limitText(l) })
@@ -365,7 +365,7 @@ func TestPutFieldsInAnyOrder(t *testing.T) {
 				t.Fatal(added, err)
 			}
 			_, err := s.Limits([]byte("k"), now, func(l *store.LimitState) {
-				if got := string(l.Literal.AppendState(nil, &l.State)); got != want {
+				if got := string(l.Limit.AppendState(nil, &l.State)); got != want {
 					t.Errorf("%v, apart %v: %s\nwant %s", order, apart, got, want)
 				}
 			})

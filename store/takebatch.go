@@ -80,7 +80,7 @@ func (s *Store) takeRequest(r *TakeRequest, a Access) {
 const MaxTakes = perLock
 
 // mostBytes is what a limit's state may take, by the estimate of MaxBytes.
-func mostBytes(l *cell.Literal) int64 {
+func mostBytes(l *cell.Limit) int64 {
 	switch {
 	case l.Algo == cell.Log:
 		return TallyBytes + RingBytes + 16*l.Count

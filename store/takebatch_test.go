@@ -103,7 +103,7 @@ func decisions(calls []store.Call, err error) (text string) {
 // Of a table that is larger than the caches all lines are touched ahead, and of keys that are there nothing is allocated.
 func TestBatchesOfTakesOfALargeTable(t *testing.T) {
 	const n = 40_000
-	limits := []cell.Literal{mustParse(t, "2/1h"), mustParse(t, "2/1h,algo=log")}
+	limits := []cell.Limit{mustParse(t, "2/1h"), mustParse(t, "2/1h,algo=log")}
 	for _, o := range []store.Options{{MaxKeys: n + 64, Shards: 1}, {MaxKeys: n + 64, Shards: 16}, {MaxKeys: n + 64, Shards: 128}} {
 		s, keys := store.New(o), keys16(n)
 		calls, reqs := make([]store.Call, store.MaxTakes), make([]store.TakeRequest, store.MaxTakes)

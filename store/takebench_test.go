@@ -23,9 +23,9 @@ func BenchmarkTake(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			s := store.New(store.Options{})
 			keys := keys16(1000)
-			var parsed []cell.Literal
+			var parsed []cell.Limit
 			for _, text := range c.limits {
-				l, err := cell.ParseLiteral(text)
+				l, err := cell.ParseLimit(text)
 				if err != nil {
 					b.Fatal(err)
 				}

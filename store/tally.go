@@ -8,8 +8,8 @@ type tally struct {
 	a, b      uint64 // cell.State
 	blockedNS uint64
 	touchedNS int64 // of a key's first: the key's last use, as the slot's word for that has the number of this tally
-	periodNS  int64 // cell.Slot, with shape
-	shape     uint32
+	periodNS  int64 // of the cell.Shape; code is the rest of it
+	code      uint32
 	count     uint32 // cell.Params
 	burst     uint32
 	policy    uint32 // Policy.ID; 0: a literal
@@ -105,8 +105,8 @@ func cloneRing(ring []uint64) []uint64 {
 	return append(make([]uint64, 0, len(ring)), ring...)
 }
 
-// shapeOf packs a cell.Slot but for its period.
-func shapeOf(s *cell.Slot) uint32 {
+// codeOf packs a cell.Shape but for its period.
+func codeOf(s *cell.Shape) uint32 {
 	clock := uint32(0)
 	if s.Clock {
 		clock = 1
@@ -115,27 +115,27 @@ func shapeOf(s *cell.Slot) uint32 {
 }
 
 // is reports whether a tally is that of a limit: of the policy, or of literals that share the state.
-func (p *tally) is(l *cell.Literal, policy uint32, shape uint32) bool {
+func (p *tally) is(l *cell.Limit, policy uint32, shape uint32) bool {
 	if policy != 0 || p.policy != 0 {
 		return p.policy == policy
 	}
-	return p.shape == shape && p.periodNS == l.PeriodNS
+	return p.code == shape && p.periodNS == l.PeriodNS
 }
 
 // same reports whether a limit can go on with a tally's state as it is.
-func (p *tally) same(l *cell.Literal, shape uint32) bool {
-	return p.shape == shape && p.periodNS == l.PeriodNS && int64(p.count) == l.Count && int64(p.burst) == l.Burst
+func (p *tally) same(l *cell.Limit, shape uint32) bool {
+	return p.code == shape && p.periodNS == l.PeriodNS && int64(p.count) == l.Count && int64(p.burst) == l.Burst
 }
 
-// literal is the limit that has left a tally's state.
-func (p *tally) literal() cell.Literal {
-	return cell.Restore(p.slot(), cell.Params{Count: int64(p.count), Burst: int64(p.burst)})
+// limit is the limit that has left a tally's state.
+func (p *tally) limit() cell.Limit {
+	return cell.Restore(p.shape(), cell.Params{Count: int64(p.count), Burst: int64(p.burst)})
 }
 
-func (p *tally) slot() cell.Slot {
-	return cell.Slot{
-		Algo: cell.Algo(p.shape & 7), Unit: cell.Unit(p.shape >> 3 & 7), Clock: p.shape>>6&1 != 0,
-		Buckets: uint8(p.shape >> 8), ZoneMin: int16(p.shape >> 16), PeriodNS: p.periodNS,
+func (p *tally) shape() cell.Shape {
+	return cell.Shape{
+		Algo: cell.Algo(p.code & 7), Unit: cell.Unit(p.code >> 3 & 7), Clock: p.code>>6&1 != 0,
+		Buckets: uint8(p.code >> 8), ZoneMin: int16(p.code >> 16), PeriodNS: p.periodNS,
 	}
 }
 
@@ -144,9 +144,9 @@ func (t *tallies) state(p *tally) cell.State {
 }
 
 // keep stores what a limit has left.
-func (t *tallies) keep(p *tally, l *cell.Literal, shape uint32, st *cell.State) {
+func (t *tallies) keep(p *tally, l *cell.Limit, shape uint32, st *cell.State) {
 	p.a, p.b, p.blockedNS = st.A, st.B, st.BlockedNS
-	p.shape, p.periodNS, p.count, p.burst = shape, l.PeriodNS, uint32(l.Count), uint32(l.Burst)
+	p.code, p.periodNS, p.count, p.burst = shape, l.PeriodNS, uint32(l.Count), uint32(l.Burst)
 	if ring := t.ring(p); len(st.Ring) != len(ring) || len(ring) > 0 && &st.Ring[0] != &ring[0] {
 		t.setRing(p, st.Ring)
 	}

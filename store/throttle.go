@@ -8,9 +8,9 @@ import "celld/cell"
 // An allowed call of a quantity other than 0 puts the new TAT, with the expiry AtTAT whatever it was before, as
 // redis-cell's SET does. A refund up to full deletes the key, and never creates one. Any other call changes nothing but
 // the order of use. It allocates nothing for a key that is there.
-func (s *Store) Throttle(key []byte, l cell.Limit, quantity int64, a Access) (cell.Decision, error) {
+func (s *Store) Throttle(key []byte, l cell.Bucket, quantity int64, a Access) (cell.Decision, error) {
 	var r Request // filled word by word: see setDecision
-	r.Key, r.Limit, r.Quantity = key, l, quantity
+	r.Key, r.Bucket, r.Quantity = key, l, quantity
 	if s.HasRules() && s.ruled(&r, a.NowNS) {
 		return r.Decision, nil
 	}
@@ -23,7 +23,7 @@ func (s *Store) Throttle(key []byte, l cell.Limit, quantity int64, a Access) (ce
 func (s *Store) ruled(r *Request, nowNS int64) bool {
 	rule := s.Rule(r.Key, nowNS)
 	if rule != nil {
-		r.Decision, r.Err = rule.Decision(r.Limit.Capacity(), nowNS), nil
+		r.Decision, r.Err = rule.Decision(r.Bucket.Capacity(), nowNS), nil
 	}
 	return rule != nil
 }
@@ -48,7 +48,7 @@ func (s *Store) decideLocked(sh *shard, r *Request, a Access) {
 			}
 			tat = e.tat
 		}
-		next, d, err := r.Limit.Throttle(tat, a.NowNS, r.Quantity)
+		next, d, err := r.Bucket.Throttle(tat, a.NowNS, r.Quantity)
 		setDecision(&r.Decision, &d)
 		r.Err = err
 		if err != nil || d.Limited || r.Quantity == 0 {
@@ -72,7 +72,7 @@ func (s *Store) decideLocked(sh *shard, r *Request, a Access) {
 			return
 		}
 		if !again {
-			sh.link(r.hash, r.Key, State{TAT: next}, false, a.NowNS)
+			sh.link(r.hash, r.Key, Value{TAT: next}, false, a.NowNS)
 			return
 		}
 		n, e = sh.find(r.hash, r.Key, a)

@@ -66,18 +66,18 @@ func (sh *shard) setWall(byNS, wallNS int64) {
 func (t *table) realign(e *slot, byNS, wallNS int64) {
 	for n := e.firstTally(); n != 0; n = t.tallies.at(n).next {
 		p := t.tallies.at(n)
-		slot := p.slot()
+		slot := p.shape()
 		if !slot.Aligned() {
 			continue
 		}
-		l, st := p.literal(), t.tallies.state(p)
+		l, st := p.limit(), t.tallies.state(p)
 		l.Realign(&st, byNS, wallNS)
 		p.a, p.blockedNS = st.A, st.BlockedNS
 	}
 }
 
 // timeOf is now in the time that a limit is decided in.
-func (t *table) timeOf(l *cell.Literal, nowNS int64) int64 {
+func (t *table) timeOf(l *cell.Limit, nowNS int64) int64 {
 	if l.Aligned() {
 		nowNS += t.wall.Load()
 	}
@@ -85,11 +85,11 @@ func (t *table) timeOf(l *cell.Literal, nowNS int64) int64 {
 }
 
 // limitEndNS is when a limit has nothing left to remember, in limit time.
-func (t *table) limitEndNS(l *cell.Literal, st *cell.State) uint64 {
+func (t *table) limitEndNS(l *cell.Limit, st *cell.State) uint64 {
 	return limitEndNS(l, st, t.wall.Load())
 }
 
-func limitEndNS(l *cell.Literal, st *cell.State, aheadNS int64) uint64 {
+func limitEndNS(l *cell.Limit, st *cell.State, aheadNS int64) uint64 {
 	end := l.EndNS(st)
 	if l.Aligned() {
 		end = cell.ShiftInstant(end, -aheadNS)
@@ -98,16 +98,16 @@ func limitEndNS(l *cell.Literal, st *cell.State, aheadNS int64) uint64 {
 }
 
 // inWall is a state as it leaves the store, with the wall time so much ahead.
-func (st State) inWall(aheadNS int64) State {
+func (st Value) inWall(aheadNS int64) Value {
 	return st.shifted(aheadNS, func(l *LimitState) { l.toWall(aheadNS) })
 }
 
 // fromWall is a state as it comes in.
-func (st State) fromWall(aheadNS int64) State {
+func (st Value) fromWall(aheadNS int64) Value {
 	return st.shifted(-aheadNS, func(l *LimitState) { l.fromWall(aheadNS) })
 }
 
-func (st State) shifted(ns int64, shift func(*LimitState)) State {
+func (st Value) shifted(ns int64, shift func(*LimitState)) Value {
 	if ns == 0 {
 		return st
 	}
@@ -123,23 +123,23 @@ func (st State) shifted(ns int64, shift func(*LimitState)) State {
 }
 
 func (l *LimitState) toWall(aheadNS int64) {
-	if !l.Literal.Aligned() {
-		l.Literal.Shift(&l.State, aheadNS)
+	if !l.Limit.Aligned() {
+		l.Limit.Shift(&l.State, aheadNS)
 		l.Told = l.Told.Shift(aheadNS)
 	}
 }
 
 func (l *LimitState) fromWall(aheadNS int64) {
-	if !l.Literal.Aligned() {
-		l.Literal.ShiftBack(&l.State, aheadNS)
+	if !l.Limit.Aligned() {
+		l.Limit.ShiftBack(&l.State, aheadNS)
 	}
 }
 
 // inWall is fn, told of states in wall time.
-func (s *Store) inWall(fn func(key []byte, st State)) func(key []byte, st State) {
+func (s *Store) inWall(fn func(key []byte, st Value)) func(key []byte, st Value) {
 	ahead := s.wall.Load()
 	if ahead == 0 {
 		return fn
 	}
-	return func(key []byte, st State) { fn(key, st.inWall(ahead)) }
+	return func(key []byte, st Value) { fn(key, st.inWall(ahead)) }
 }

@@ -19,8 +19,8 @@ func TestExportAfterTheWallClockWasSet(t *testing.T) {
 		mustPut(t, s, fmt.Sprint("k", i), live(t0, 2*hour), t0)
 	}
 	told := 0
-	tell := func(wantNS int64) func([]byte, store.State) {
-		return func(key []byte, st store.State) {
+	tell := func(wantNS int64) func([]byte, store.Value) {
+		return func(key []byte, st store.Value) {
 			if told++; int64(st.TAT) != wantNS {
 				t.Fatalf("%s until %d, want %d", key, st.TAT, wantNS)
 			}
@@ -44,8 +44,8 @@ func TestExportAfterTheWallClockWasSet(t *testing.T) {
 func TestSweepAfterTheWallClockWasSet(t *testing.T) {
 	for _, by := range []int64{hour, -hour, 900 * hour} {
 		s := store.New(store.Options{})
-		_ = s.Update([]byte("k"), at(t0), func(store.State, bool) (store.State, store.Action) {
-			return store.State{TAT: uint64(t0 + 9000*hour), ExpiryNS: t0 + 1000*hour}, store.Put
+		_ = s.Update([]byte("k"), at(t0), func(store.Value, bool) (store.Value, store.Action) {
+			return store.Value{TAT: uint64(t0 + 9000*hour), ExpiryNS: t0 + 1000*hour}, store.Put
 		})
 		s.SetWall(t0+by, t0)
 		end := t0 + 1000*hour - by
@@ -61,7 +61,7 @@ func TestSweepAfterTheWallClockWasSet(t *testing.T) {
 // BenchmarkSetWall is how long all wait while the wall clock is set, with a million keys.
 func BenchmarkSetWall(b *testing.B) {
 	s := store.New(store.Options{MaxKeys: 1 << 20})
-	literal, err := cell.ParseLiteral("100/1h")
+	literal, err := cell.ParseLimit("100/1h")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestFieldsWrittenAgainChangeNothing(t *testing.T) {
 			for range 3 {
 				var fields store.Fields
 				if _, err := s.Limits([]byte("k"), untouched(t0), func(l *store.LimitState) {
-					f, err := s.ParseField(string(l.AppendName(nil)), string(l.Literal.AppendState(nil, &l.State)))
+					f, err := s.ParseField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
 					if err != nil {
 						t.Fatal(err)
 					}

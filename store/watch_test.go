@@ -13,7 +13,7 @@ func TestWatch(t *testing.T) {
 	throttle := func(quantity int64) func(*store.Store) {
 		return func(s *store.Store) { _, _ = s.Throttle(k, limit, quantity, at(t0)) }
 	}
-	update := func(key string, st store.State) func(*store.Store) {
+	update := func(key string, st store.Value) func(*store.Store) {
 		return func(s *store.Store) { _ = put(s, key, st, t0) }
 	}
 	create, putOver, other := update("k", live(t0, second)), update("k", live(t0, 0)), update("o", plain)

@@ -91,7 +91,7 @@ func evenly(from, to, every int64) (calls []int64) {
 func TestBounds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, b := range bounds {
-		l, err := cell.ParseLiteral(b.literal)
+		l, err := cell.ParseLimit(b.literal)
 		if err != nil {
 			t.Fatal(err)
 		}

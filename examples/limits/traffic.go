@@ -44,7 +44,7 @@ func traffic() (calls []int64) {
 
 // run returns the calls that a limit admits, as the server does for a new key. For algo=window it also returns the ends of the
 // windows.
-func run(l *cell.Literal, calls []int64) (admitted, windows []int64) {
+func run(l *cell.Limit, calls []int64) (admitted, windows []int64) {
 	var st cell.State
 	for _, at := range calls {
 		l.Fit(&st, start+at)
@@ -100,7 +100,7 @@ func allCases() []limitCase {
 	}
 	calls := traffic()
 	for i := range cases {
-		l, err := cell.ParseLiteral(cases[i].literal)
+		l, err := cell.ParseLimit(cases[i].literal)
 		if err != nil {
 			panic(err) // the literals are above
 		}

@@ -128,7 +128,7 @@ func TestPeerScripts(t *testing.T) {
 // would pass, or a ms earlier.
 func playScenario(t *testing.T, rnd *rand.Rand, literal string, dear bool) (calls []peerCall) {
 	t.Helper()
-	l, err := cell.ParseLiteral(literal)
+	l, err := cell.ParseLimit(literal)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestPeerSentinel(t *testing.T) {
 // asks only whether the calls before have been paid: what a call costs those after it wait for.
 func TestPeerGuava(t *testing.T) {
 	t.Parallel()
-	var l cell.Literal
+	var l cell.Limit
 	var st cell.State
 	passed, calls := 0, 0
 	const began = int64(1_700_000_000_000_000_000)
@@ -244,7 +244,7 @@ func TestPeerGuava(t *testing.T) {
 		if words[0] == "rate" {
 			rate, _ := strconv.ParseInt(words[1], 10, 64)
 			var err error
-			if l, err = cell.ParseLiteral(fmt.Sprintf("%d/1s,burst=%d", rate, rate+1)); err != nil {
+			if l, err = cell.ParseLimit(fmt.Sprintf("%d/1s,burst=%d", rate, rate+1)); err != nil {
 				t.Fatal(err)
 			}
 			st = cell.State{}

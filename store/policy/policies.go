@@ -15,7 +15,7 @@ import (
 type Policy struct {
 	ID    uint32 // of the states under it: kept when the limit changes, but for a reset
 	Name  string
-	Limit cell.Literal
+	Limit cell.Limit
 }
 
 // MaxPolicies is how many there may be; more are refused.
@@ -80,7 +80,7 @@ type Options struct {
 }
 
 // SetPolicy sets the limit of a name and reports whether it did. The error is ErrTooMany.
-func (s *Set) SetPolicy(name string, l cell.Literal, o Options) (bool, error) {
+func (s *Set) SetPolicy(name string, l cell.Limit, o Options) (bool, error) {
 	p := &s.policies
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -127,7 +127,7 @@ var errUnknownSetting = errors.New("unknown kind of setting")
 func (s *Set) PutSetting(setting Setting, text string, nowNS, aheadNS int64) error {
 	switch setting.Kind {
 	case PolicySetting:
-		l, err := cell.ParseLiteral(text)
+		l, err := cell.ParseLimit(text)
 		if err == nil {
 			_, err = s.SetPolicy(setting.Name, l, Options{})
 		}

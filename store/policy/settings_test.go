@@ -19,9 +19,9 @@ const (
 	second = int64(time.Second)
 )
 
-func mustParse(tb testing.TB, text string) cell.Literal {
+func mustParse(tb testing.TB, text string) cell.Limit {
 	tb.Helper()
-	l, err := cell.ParseLiteral(text)
+	l, err := cell.ParseLimit(text)
 	if err != nil {
 		tb.Fatal(err)
 	}

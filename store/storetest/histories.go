@@ -22,12 +22,12 @@ func throttleHistories(t *testing.T, newAsker func() *asker) {
 			for i := range reqs {
 				reqs[i] = store.Request{
 					Key:      fmt.Append(nil, "key:", rapid.IntRange(0, 3).Draw(t, "key")),
-					Limit:    limit(t, rapid.Int64Range(-1, 5).Draw(t, "burst"), rapid.Int64Range(1, 5).Draw(t, "count"), rapid.Int64Range(1, 3).Draw(t, "period")),
+					Bucket:   limit(t, rapid.Int64Range(-1, 5).Draw(t, "burst"), rapid.Int64Range(1, 5).Draw(t, "count"), rapid.Int64Range(1, 3).Draw(t, "period")),
 					Quantity: rapid.SampledFrom([]int64{1, 1, 1, 0, 2, 6, -1, -9, 1 << 62}).Draw(t, "quantity"),
 				}
 			}
 			for i, r := range k.throttle(reqs...) {
-				next, want, err := r.Limit.Throttle(tats[string(r.Key)], k.nowNS, r.Quantity)
+				next, want, err := r.Bucket.Throttle(tats[string(r.Key)], k.nowNS, r.Quantity)
 				if fmt.Sprint(r.Err) != fmt.Sprint(err) || err == nil && r.Decision != want {
 					t.Fatalf("request %d of %d: %+v, %v, want %+v, %v", i, len(reqs), r.Decision, r.Err, want, err)
 				}
@@ -204,7 +204,7 @@ func bounds(t *testing.T, newAsker func() *asker) {
 			reqs, takes := make([]store.Request, n), make([]store.TakeRequest, n)
 			for i := range n {
 				quantity := rapid.Int64Range(1, 3).Draw(t, "quantity")
-				reqs[i] = store.Request{Key: []byte("k"), Limit: l, Quantity: quantity}
+				reqs[i] = store.Request{Key: []byte("k"), Bucket: l, Quantity: quantity}
 				takes[i] = store.TakeRequest{Calls: calls(t, "t", text), TakeOptions: store.TakeOptions{Cost: quantity, UpTo: i%2 == 1}}
 			}
 			for _, r := range k.throttle(reqs...) {

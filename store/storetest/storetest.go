@@ -113,18 +113,18 @@ type failer interface {
 }
 
 // limit's parameters are CL.THROTTLE's.
-func limit(t failer, maxBurst, count, period int64) cell.Limit {
+func limit(t failer, maxBurst, count, period int64) cell.Bucket {
 	t.Helper()
-	l, err := cell.NewLimit(maxBurst, count, period)
+	l, err := cell.NewBucket(maxBurst, count, period)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-func literal(t failer, text string) *cell.Literal {
+func literal(t failer, text string) *cell.Limit {
 	t.Helper()
-	l, err := cell.ParseLiteral(text)
+	l, err := cell.ParseLimit(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,9 +150,9 @@ func (k *asker) takes(t failer, o store.TakeOptions, calls []store.Call) store.T
 	return r
 }
 
-func (k *asker) throttles(t failer, key string, l cell.Limit, quantity int64) cell.Decision {
+func (k *asker) throttles(t failer, key string, l cell.Bucket, quantity int64) cell.Decision {
 	t.Helper()
-	r := k.throttle(store.Request{Key: []byte(key), Limit: l, Quantity: quantity})[0]
+	r := k.throttle(store.Request{Key: []byte(key), Bucket: l, Quantity: quantity})[0]
 	if r.Err != nil {
 		t.Fatal(r.Err)
 	}
@@ -164,7 +164,7 @@ func order(t *testing.T, newAsker func() *asker) {
 	k, l := newAsker(), limit(t, 9, 1, 60)
 	var reqs []store.Request
 	for i := range store.MaxTakes {
-		reqs = append(reqs, store.Request{Key: fmt.Append(nil, "key:", i%2), Limit: l, Quantity: 1})
+		reqs = append(reqs, store.Request{Key: fmt.Append(nil, "key:", i%2), Bucket: l, Quantity: 1})
 	}
 	for i, r := range k.throttle(reqs...) {
 		before := int64(i / 2)
@@ -335,9 +335,9 @@ func refusals(t *testing.T, newAsker func() *asker) {
 	k.throttles(t, "tat", l, 2)
 	k.takes(t, store.TakeOptions{Cost: 2}, calls(t, "limits", "5/1m"))
 	r := k.throttle(
-		store.Request{Key: []byte("tat"), Limit: l, Quantity: 1 << 62},
-		store.Request{Key: []byte("limits"), Limit: l, Quantity: 1},
-		store.Request{Key: []byte("tat"), Limit: l, Quantity: 0},
+		store.Request{Key: []byte("tat"), Bucket: l, Quantity: 1 << 62},
+		store.Request{Key: []byte("limits"), Bucket: l, Quantity: 1},
+		store.Request{Key: []byte("tat"), Bucket: l, Quantity: 0},
 	)
 	var outOfRange *cell.RangeError
 	if !errors.As(r[0].Err, &outOfRange) || outOfRange.Param != "quantity" || outOfRange.Value != 1<<62 {

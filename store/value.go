@@ -6,8 +6,8 @@ const (
 	NoExpiry int64 = -1 // TTL reads -1; it still dies when its TAT passes, as nothing is left to remember then
 )
 
-// State is what is kept under a key, in wall time: see wallAhead.
-type State struct {
+// Value is what is kept under a key, in wall time: see wallAhead.
+type Value struct {
 	TAT      uint64 // Unix ns; where a key holds limits, when the last of them has nothing left to remember
 	ExpiryNS int64  // AtTAT, NoExpiry, or an instant, Unix ns
 	Kind     Kind
@@ -22,7 +22,7 @@ type Access struct {
 
 // over reports whether a state, in limit time but for its expiry, would be dead at once if it were put now: its expiry has
 // passed, or it lives as long as a TAT that has, as limits always do.
-func (st State) over(nowNS, wallNS int64) bool {
+func (st Value) over(nowNS, wallNS int64) bool {
 	if st.Kind == HoldsLimits && st.TAT <= uint64(nowNS) {
 		return true
 	}
