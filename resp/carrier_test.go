@@ -42,6 +42,7 @@ func skew(srv *Server, by time.Duration) {
 type carrierTest struct {
 	files    persistence.FileSystem
 	settings []string // names and values
+	later    bool     // the limiter is a storetest.Later
 	log      *slog.Logger
 	rows     []*command // besides those of the table
 }
@@ -73,6 +74,9 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			srv := NewServer(Options{Config: cfg, Store: keys, Log: o.log, Clock: disk.Clock, Persistence: persistence.New(keys, disk)})
 			srv.exit = func(code int) { panic(fmt.Sprint("exit ", code)) } // which shows why, as the log is thrown away
 			skews.Store(srv, skewNS)
+			if o.later {
+				answersLater(srv)
+			}
 			for _, row := range o.rows {
 				srv.commands.byName[row.name] = row
 			}

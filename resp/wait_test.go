@@ -224,7 +224,9 @@ func TestNothingWaitsInTransactionsAndScripts(t *testing.T) {
 
 // onLater runs a test with each carrier.
 func onLater(t *testing.T, settings []string, test func(t *testing.T, srv *Server, l *storetest.Later, addr string)) {
-	carrierTest{settings: settings}.run(t, func(t *testing.T, srv *Server, addr string) { test(t, srv, answersLater(srv), addr) })
+	carrierTest{settings: settings, later: true}.run(t, func(t *testing.T, srv *Server, addr string) {
+		test(t, srv, srv.limiter.(*storetest.Later), addr)
+	})
 }
 
 // Long pipelines are answered in order, from any goroutine, and hold no more than what was read of them.
@@ -321,8 +323,8 @@ func TestStoppingWhileSomeWait(t *testing.T) {
 // An answer that came from elsewhere waits for the disk, too.
 func TestALateAnswerWaitsForTheDisk(t *testing.T) {
 	disk := &fullDisk{}
-	eachCarrierOn(t, disk, func(t *testing.T, srv *Server, addr string) {
-		l := answersLater(srv)
+	carrierTest{files: disk, later: true}.run(t, func(t *testing.T, srv *Server, addr string) {
+		l := srv.limiter.(*storetest.Later)
 		c := dialTest(t, addr)
 		c.send(laterCall + "\r\n")
 		eventually(t, "question", func() bool { return l.Waiting() == 1 })
