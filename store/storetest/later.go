@@ -11,10 +11,8 @@ import (
 type Later struct {
 	Of store.Limiter // it must answer at once
 
-	// Asked is told of each batch before the method returns, from its goroutine. nil: nobody is. It may call Answer.
-	Asked func()
-
 	mu    sync.Mutex
+	told  func()
 	asked []asked
 }
 
@@ -50,10 +48,19 @@ func (l *Later) TakeBatch(reqs []store.TakeRequest, a store.Access, w store.Wake
 func (l *Later) ask(one asked) {
 	l.mu.Lock()
 	l.asked = append(l.asked, one)
+	told := l.told
 	l.mu.Unlock()
-	if l.Asked != nil {
-		l.Asked()
+	if told != nil {
+		told()
 	}
+}
+
+// Tell has f called with each batch before the method that brings it returns, from its goroutine; f may call Answer. nil: nobody is
+// told.
+func (l *Later) Tell(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = f
 }
 
 // Waiting is how many batches have not been answered.

@@ -15,7 +15,7 @@ func TestLater(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			storetest.Run(t, func() store.Limiter {
 				l := &storetest.Later{Of: store.New(store.Options{})}
-				l.Asked = func() { answer(l) }
+				l.Tell(func() { answer(l) })
 				return l
 			})
 		})
