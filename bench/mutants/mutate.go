@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"go/ast"
+	"go/constant"
 	"go/token"
 	"go/types"
 	"slices"
@@ -219,12 +220,12 @@ func (m *mutator) results(n *ast.ReturnStmt) {
 // saysNone tells whether a last result says that those before it mean nothing: false, or an error for certain.
 func (m *mutator) saysNone(last ast.Expr) bool {
 	of := m.info.Types[last]
-	if of.Value != nil {
-		return of.Value.ExactString() == "false"
+	if of.Value != nil && of.Value.Kind() == constant.Bool {
+		return !constant.BoolVal(of.Value)
 	}
 	name, isName := last.(*ast.Ident)
 	isError := types.Implements(of.Type, types.Universe.Lookup("error").Type().Underlying().(*types.Interface))
-	return isError && (!isName || strings.HasPrefix(strings.ToLower(name.Name), "err") && name.Name != "err")
+	return isError && (!isName || len(name.Name) > 3 && strings.HasPrefix(strings.ToLower(name.Name), "err"))
 }
 
 func (m *mutator) result(x ast.Expr, t types.Type) string {
