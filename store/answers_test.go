@@ -140,3 +140,80 @@ func TestHugeKeysComeAndGo(t *testing.T) {
 		mustAudit(t, s)
 	}
 }
+
+// Of ten keys in use twice, two fall back when one must go.
+func TestProtectedKeysFallBack(t *testing.T) {
+	s := store.New(store.Options{MaxKeys: 10, Shards: 1})
+	for range 2 {
+		for i := range 10 {
+			mustAllow(t, s, fmt.Append(nil, i), mustLimit(t, 9, 1, 60), t0)
+		}
+	}
+	if st := s.Stats(t0); st.Protected != 10 || st.Probation != 0 {
+		t.Fatalf("%+v", st)
+	}
+	mustAllow(t, s, []byte("new"), mustLimit(t, 9, 1, 60), t0)
+	if st := s.Stats(t0); st.Protected != 8 || st.Probation != 2 || st.Evicted != 1 {
+		t.Errorf("%+v", st)
+	}
+	expectKeys(t, s, t0, "1", "2", "3", "4", "5", "6", "7", "8", "9", "new")
+}
+
+// Changed counts what Drain is to tell.
+func TestChanged(t *testing.T) {
+	s := store.New(store.Options{Journal: true, Shards: 1})
+	for range 2 {
+		for _, key := range []string{"a", "b", "c"} {
+			mustPut(t, s, key, live(t0, second), t0)
+			mustPut(t, s, key, live(t0, 2*second), t0)
+		}
+		if n := s.Changed(); n != 3 {
+			t.Errorf("%d changes of 3 keys", n)
+		}
+		drain(s, func(store.Change) {})
+		s.Delete([]byte("a"), t0)
+		mustPut(t, s, "b", live(t0, second), t0)
+		if n := s.Changed(); n != 2 {
+			t.Errorf("%d changes, of a key that is gone and one that is there", n)
+		}
+		drain(s, func(store.Change) {})
+		if n := s.Changed(); n != 0 {
+			t.Errorf("%d changes, and all are told", n)
+		}
+	}
+}
+
+// A call may put as many limits under a key as it may hold, and no more.
+func TestAllLimitsAtOnce(t *testing.T) {
+	var list []store.Call
+	for i := range store.MaxLimits + 1 {
+		list = append(list, call(t, "k", fmt.Sprintf("5/%ds", i+1)))
+	}
+	s := store.New(store.Options{})
+	if _, err := s.Take(list, store.TakeOptions{Cost: 1}, at(t0)); err != store.ErrTooManyLimits || s.Len(t0) != 0 {
+		t.Errorf("%v, %d keys", err, s.Len(t0))
+	}
+	if taken := mustTake(t, s, 1, t0, list[:store.MaxLimits]); taken.Limited || count(s, "k", t0) != store.MaxLimits {
+		t.Errorf("%+v, %d limits", taken, count(s, "k", t0))
+	}
+}
+
+// A key of which all is given back is gone at once.
+func TestGivenBackIsGone(t *testing.T) {
+	for _, limit := range []string{"5/1m", "5/1m,algo=window", "5/1m,algo=slide", "6/1m,algo=slide,buckets=6", "5/1m,algo=log"} {
+		s := store.New(store.Options{})
+		mustTake(t, s, 2, t0, calls(t, "k", limit))
+		for given := range 2 {
+			if st := s.Stats(t0); st.Bytes == 0 {
+				t.Errorf("%s: gone, and %d of 2 given back", limit, given)
+			}
+			l := mustParse(t, limit)
+			if n, err := s.Give([]byte("k"), &l, 0, 1, at(t0)); n != 1 || err != nil {
+				t.Errorf("%s: %d given back: %v", limit, n, err)
+			}
+		}
+		if st := s.Stats(t0); st.Bytes != 0 {
+			t.Errorf("%s: all given back, and it takes %d bytes", limit, st.Bytes)
+		}
+	}
+}
