@@ -78,6 +78,8 @@ func TestNewBucketErrors(t *testing.T) {
 		// Of several faults the first in this order is reported.
 		{"zero before all", minInt, 0, maxInt, cell.ErrZeroRate},
 		{"zero period before all", minInt, -1, 0, cell.ErrZeroRate},
+		{"a burst before a negative period", -2, 1, -cell.MaxPeriodSeconds, outOfRange("max_burst", -2)},
+		{"a longer negative period before a burst", -2, 1, -cell.MaxPeriodSeconds - 1, outOfRange("period", -cell.MaxPeriodSeconds-1)},
 		{"a long period before a burst and a count", -2, -1, maxInt, outOfRange("period", maxInt)},
 		{"too fast before a burst", -2, maxInt, 1, cell.ErrZeroRate},
 		{"a burst before a count", -2, -1, 60, outOfRange("max_burst", -2)},

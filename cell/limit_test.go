@@ -68,6 +68,14 @@ func TestDecide(t *testing.T) {
 			{0, 1, take, false, 2, never, s},
 			{s, 1, take, false, 2, never, 7 * day},
 		}},
+		{"3/week", "1970-01-02T01:00:00Z", []use{ // before the first Monday
+			{0, 1, take, false, 2, never, 71 * hour},
+			{71 * hour, 1, take, false, 2, never, 7 * day},
+		}},
+		{"3/1d,algo=window,align=clock,tz=-12:00", "1970-01-01T01:00:00Z", []use{ // still 1969 there
+			{0, 1, take, false, 2, never, 11 * hour},
+			{11 * hour, 1, take, false, 2, never, day},
+		}},
 		{"3/year", "2027-12-31T23:59:59Z", []use{
 			{0, 1, take, false, 2, never, s},
 			{s, 1, take, false, 2, never, 366 * day},

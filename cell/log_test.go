@@ -198,3 +198,14 @@ func TestAWrappedLogGrows(t *testing.T) {
 		}
 	}
 }
+
+// A call that is forced on a log that can count no more is not in it, and delays nothing.
+func TestWhatALogCannotCountDelaysNothing(t *testing.T) {
+	l, st, err := cell.ParseState("limit=3/1m,algo=log calls=1800000000000000000:9007199254740992")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := decide(&l, &st, aDayIn2027+l.PeriodNS/6, 1, cell.Force); d.Remaining != 0 || d.ResetAfterNS != uint64(l.PeriodNS/6*5) {
+		t.Errorf("%+v", d)
+	}
+}

@@ -277,3 +277,43 @@ func TestPartsThatCountKeepTheirNumbers(t *testing.T) {
 		}
 	}
 }
+
+// A part takes the place of all calls after its instant, also when it has none, and what has left the log does not count.
+func TestJoin(t *testing.T) {
+	l := mustLiteral(t, "10/1m,algo=log")
+	for _, c := range []struct{ part, want string }{
+		{"limit=10/1m,algo=log after=1800000000000000001 calls=", "limit=10/1m,algo=log calls=1800000000000000000:1,+1:2"},
+		{"limit=10/1m,algo=log after=1800000000000000001 calls=1800000000000000005:4", "limit=10/1m,algo=log calls=1800000000000000000:1,+1:2,+4:4"},
+		{"limit=10/1m,algo=log after=1800000000000000009 calls=1800000000000000010:4", "limit=10/1m,algo=log calls=1800000000000000000:1,+1:2,+1:3,+8:4"},
+	} {
+		var st cell.State
+		for i := range int64(3) {
+			decide(&l, &st, aDayIn2027+i, i+1, cell.Take)
+		}
+		words := len(st.Ring)
+		_, part, after, err := cell.ParsePart(c.part)
+		if err != nil {
+			t.Fatalf("%s: %v", c.part, err)
+		}
+		if !l.Join(&st, &part, after) || string(l.AppendState(nil, &st)) != c.want || len(st.Ring) != words {
+			t.Errorf("%s: %s in %d words, want %s in %d", c.part, l.AppendState(nil, &st), len(st.Ring), c.want, words)
+		}
+	}
+
+	var st cell.State
+	for i := range int64(5) { // the first four have counted as much as can be, and are gone
+		decide(&l, &st, aDayIn2027+i*2*l.PeriodNS, cell.MaxCost, cell.Force)
+	}
+	st.B += 1 << 52
+	for i := 1; i < len(st.Ring); i += 2 {
+		st.Ring[i] += 1 << 52
+	}
+	_, part, after, _ := cell.ParsePart("limit=10/1m,algo=log after=1800000480000000001 calls=1800000480000000005:9007199254740000")
+	if l.Join(&st, &part, after) {
+		t.Error("joined to more than can be counted")
+	}
+	_, part, after, _ = cell.ParsePart("limit=10/1m,algo=log after=1800000480000000001 calls=1800000480000000005:9007197107256345")
+	if !l.Join(&st, &part, after) {
+		t.Error("not joined, though the calls before are gone")
+	}
+}

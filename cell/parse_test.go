@@ -186,6 +186,7 @@ func TestParseLimitErrors(t *testing.T) {
 		{"1/1m,\r\n+OK", "option", "??+OK", options},
 		{"1/1m,\x00\x7f\u2028\xff", "option", "???\uFFFD", options},
 		{"1/" + strings.Repeat("é", 40), "period", strings.Repeat("é", 32) + "…", unit},
+		{"1/" + strings.Repeat("é", 32), "period", strings.Repeat("é", 32), unit},
 		{"1/x" + strings.Repeat("é", 40), "period", "x" + strings.Repeat("é", 31) + "…", unit},
 	} {
 		l, err := cell.ParseLimit(c.text)

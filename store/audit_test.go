@@ -9,13 +9,20 @@ func (s *Store) Audit() error {
 		s.shards[i].mu.Lock()
 		defer s.shards[i].mu.Unlock()
 	}
-	var keys, bytes int64
+	var keys, bytes, spentKeys, spentBytes int64
 	for i := range s.shards {
 		k, b, err := s.shards[i].audit()
 		if err != nil {
 			return fmt.Errorf("shard %d: %w", i, err)
 		}
 		keys, bytes = keys+k, bytes+b
+		if k, b, err = s.shards[i].auditCounts(); err != nil {
+			return fmt.Errorf("shard %d: %w", i, err)
+		}
+		spentKeys, spentBytes = spentKeys+k, spentBytes+b
+	}
+	if k, b := s.room.spentKeys.Load(), s.room.spentBytes.Load(); k != spentKeys || b != spentBytes {
+		return fmt.Errorf("%d spent keys and %d bytes are accounted for, and %d and %d held", k, b, spentKeys, spentBytes)
 	}
 	if k, b := s.room.keys.Load(), s.room.bytes.Load(); k != keys || b != bytes {
 		return fmt.Errorf("%d keys and %d bytes are accounted for, and %d and %d held", k, b, keys, bytes)
@@ -69,6 +76,41 @@ func (sh *shard) audit() (keys, bytes int64, err error) {
 		return 0, 0, fmt.Errorf("slots: %w", err)
 	}
 	return keys, bytes, sh.tallies.audit(used, rings)
+}
+
+// auditCounts checks what a shard counts, what it holds beside its slots, and what it has published.
+func (sh *shard) auditCounts() (spentKeys, spentBytes int64, err error) {
+	var lists [4]int
+	huge, expiring, forever := 0, 0, int64(0)
+	for n, left := sh.slabs.next(0, 1<<30); left > 0; n, left = sh.slabs.next(n+1, 1<<30) {
+		e := sh.slabs.at(n)
+		lists[e.list()]++
+		if e.spent() {
+			spentKeys++
+			spentBytes += costBytes(sh.keys.length(n, e))
+		}
+		if e.keyLen() == hugeKey {
+			huge++
+		}
+		if e.use&flagExpiry != 0 {
+			expiring++
+		}
+		if e.use&flagNoExpiry != 0 {
+			forever++
+		}
+	}
+	if huge != len(sh.keys.huge) || expiring != len(sh.expiries) || forever != sh.noExpiry {
+		err = fmt.Errorf("%d huge keys, %d expiries and %d keys without are kept, of %d, %d and %d", len(sh.keys.huge), len(sh.expiries), sh.noExpiry, huge, expiring, forever)
+	}
+	for name := probation; name <= spentList; name++ {
+		if kept := sh.lists.of(name).keys; kept != lists[name] {
+			err = fmt.Errorf("list %d counts %d keys, and has %d", name, kept, lists[name])
+		}
+	}
+	if held, spent, next := sh.held.Load(), sh.spentHeld.Load(), sh.nextEndNS.Load(); held != sh.inUse || int(spent) != lists[spentList] || next != sh.ends.nextNS() {
+		err = fmt.Errorf("published are %d keys, %d spent, the next to end at %d, and there are %d, %d, at %d", held, spent, next, sh.inUse, lists[spentList], sh.ends.nextNS())
+	}
+	return spentKeys, spentBytes, err
 }
 
 // audit checks that what is not in use is free, once.

@@ -352,6 +352,7 @@ func (m *machine) pass(t *rapid.T) {
 
 // check compares all that can be seen, without removing or touching anything.
 func (m *machine) check(t *rapid.T) {
+	mustAudit(t, m.store)
 	seen := map[string]bool{}
 	m.scan(func(key string, st store.Value) {
 		k := m.model.find(key)

@@ -194,3 +194,33 @@ func FuzzScanCursor(f *testing.F) {
 		}
 	})
 }
+
+// Places that keys have left count as looked at, so a step over them delivers no more than was asked for.
+func TestAScanOverEmptyPlaces(t *testing.T) {
+	s := store.New(store.Options{Shards: 8})
+	keys := keys16(40_000)
+	for _, key := range keys {
+		mustPut(t, s, string(key), plain, t0)
+	}
+	for i, key := range keys {
+		if i%8000 >= 200 {
+			s.Delete(key, t0)
+		}
+	}
+	for _, count := range []int{1, 10, 50, 100, 300} {
+		delivered := map[string]bool{}
+		for cursor, first := uint64(0), true; first || cursor != 0; first = false {
+			got := 0
+			cursor = s.Scan(cursor, count, t0, func(key string, _ store.Value) {
+				delivered[key] = true
+				got++
+			})
+			if got > count {
+				t.Fatalf("%d keys of %d", got, count)
+			}
+		}
+		if len(delivered) != 1000 {
+			t.Errorf("%d keys by %d", len(delivered), count)
+		}
+	}
+}

@@ -35,6 +35,13 @@ func count(list []string, seen func()) (n int8) {
 	return n
 }
 
+func half(x int) (int, bool) {
+	if x%2 != 0 {
+		return 0, false
+	}
+	return x / 2, x > 0
+}
+
 func loud(s string) string { return s + "!" }
 `
 
@@ -48,6 +55,12 @@ func TestClamp(t *testing.T) {
 	}
 	if _, err := clamp(-1, 3); err == nil {
 		t.Fatal("no error")
+	}
+}
+
+func TestHalf(t *testing.T) {
+	if x, ok := half(4); x != 2 || !ok {
+		t.Fatal(x, ok)
 	}
 }
 
@@ -93,7 +106,6 @@ func TestWhatIsKilled(t *testing.T) {
 		"clamp: x < 0 negated: killed",
 		"clamp: x < 0 becomes <=: not reached", // needs x == 0
 		"clamp: most == 0 negated: killed",
-		"clamp: 0 returned as 1: survives",
 		"clamp: errNone returned as nil: killed",
 		"clamp: x > most negated: killed",
 		"clamp: x > most becomes >=: not reached",
@@ -104,6 +116,13 @@ func TestWhatIsKilled(t *testing.T) {
 		"count: seen() left out: killed",
 		"count: n += 2 becomes -=: killed",
 		"count: n returned as 0: killed",
+		"half: x%2 != 0 negated: killed",
+		"half: x%2 becomes *: killed",
+		"half: false returned negated: not reached",
+		"half: x / 2 returned as 0: killed",
+		"half: x / 2 becomes *: killed",
+		"half: x > 0 negated: killed",
+		"half: x > 0 becomes >=: not reached",
 		"loud: s + \"!\" returned as \"\": not reached",
 	}
 	if !slices.Equal(got, want) {

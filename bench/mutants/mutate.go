@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"go/ast"
+	"go/constant"
 	"go/token"
 	"go/types"
 	"slices"
@@ -190,7 +191,8 @@ func (m *mutator) leaveOut(n ast.Stmt) string {
 	return ""
 }
 
-// results makes each result of a basic type, and each error, its zero value; what is zero already becomes one.
+// results makes each result of a basic type, and each error, its zero value; what is zero already becomes one. What stands
+// beside an error or false means nothing, and stays.
 func (m *mutator) results(n *ast.ReturnStmt) {
 	var signature *types.Signature
 	for _, parent := range slices.Backward(m.parents) {
@@ -206,13 +208,24 @@ func (m *mutator) results(n *ast.ReturnStmt) {
 	m.parents = append(m.parents, n)
 	for i, x := range n.Results {
 		end := ""
-		if len(n.Results) == signature.Results().Len() {
+		if len(n.Results) == signature.Results().Len() && (i == len(n.Results)-1 || !m.saysNone(n.Results[len(n.Results)-1])) {
 			end = m.result(x, signature.Results().At(i).Type())
 		}
 		m.node(x)
 		m.insert(x.End(), end)
 	}
 	m.parents = m.parents[:len(m.parents)-1]
+}
+
+// saysNone tells whether a last result says that those before it mean nothing: false, or an error for certain.
+func (m *mutator) saysNone(last ast.Expr) bool {
+	of := m.info.Types[last]
+	if of.Value != nil && of.Value.Kind() == constant.Bool {
+		return !constant.BoolVal(of.Value)
+	}
+	name, isName := last.(*ast.Ident)
+	isError := types.Implements(of.Type, types.Universe.Lookup("error").Type().Underlying().(*types.Interface))
+	return isError && (!isName || len(name.Name) > 3 && strings.HasPrefix(strings.ToLower(name.Name), "err"))
 }
 
 func (m *mutator) result(x ast.Expr, t types.Type) string {

@@ -115,20 +115,21 @@ func (b *binary) try(chosen []mutant) result {
 	return r
 }
 
-// kills runs the tests that reach the mutant in groups, the quickest first: most mutants die in the first.
+// kills runs the tests that reach the mutant in groups, the quickest first: most mutants die in the first group. The groups stay
+// short, as a mutant that hangs takes the time-out of its group.
 func (b *binary) kills(m mutant) (killed, slow bool) {
 	var tests []test
 	for _, i := range b.reached[m.id] {
 		tests = append(tests, b.tests[i])
 	}
 	slices.SortFunc(tests, func(a, b test) int { return cmp.Compare(a.took, b.took) })
-	for budget := time.Second / 4; len(tests) > 0; budget *= 8 {
+	for budget := time.Second / 4; len(tests) > 0; budget = min(8*budget, 4*time.Second) {
 		n, sum := 0, time.Duration(0)
 		for n < len(tests) && (n == 0 || sum+tests[n].took < budget) {
 			sum += tests[n].took
 			n++
 		}
-		passed, slow := b.run(tests[:n], 5*time.Second+5*sum, "MUTANT="+strconv.Itoa(m.id))
+		passed, slow := b.run(tests[:n], 5*time.Second+3*sum, "MUTANT="+strconv.Itoa(m.id))
 		if !passed {
 			return true, slow
 		}

@@ -1,0 +1,89 @@
+package transport
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// A long command is no part of a round that waits for the disk, until it changes something. Others get their replies meanwhile,
+// and those that waited before are on the disk first.
+func TestALongCommandAndTheDisk(t *testing.T) {
+	c := &carried{Options: Options{Sync: true}}
+	var ended atomic.Bool
+	var commitsBefore atomic.Int64
+	c.handle = func(s *fakeSession, line string) bool {
+		switch line {
+		case "long":
+			for !ended.Load() {
+				s.conn.Meanwhile(false)
+				commitsBefore.CompareAndSwap(0, c.commits.Load())
+			}
+			s.conn.Resume()
+			s.conn.Resume() // which says nothing more
+		case "end":
+			ended.Store(true)
+		}
+		return false
+	}
+	l := loopOf(t, c)
+	defer l.closeAll()
+	conn, runs := carry(t, c, l)
+	_, early := carry(t, c, l)
+	_, comes := carry(t, c, l)
+	round(t, l, func() {})
+	commits, begins := c.commits.Load(), c.begins.Load()
+	var served sync.WaitGroup
+	early.send("early\n")
+	runs.send("long\n")
+	conn.Wake()
+	served.Go(func() { round(t, l, func() {}) })
+	early.want("early\n") // while the command runs
+	comes.ask("end\n", "end\n")
+	runs.want("long\n")
+	served.Wait()
+	if n := c.commits.Load() - commits; n != 2 || commitsBefore.Load() != commits+1 {
+		t.Errorf("%d commits, want one before the others are served and one for the command", n)
+	}
+	if n := c.begins.Load() - begins; n != 1 {
+		t.Errorf("%d rounds began anew, want 1", n)
+	}
+}
+
+// What a command has changed is not on the disk before it ends, so nobody is served meanwhile.
+func TestALongCommandThatHasWritten(t *testing.T) {
+	c := &carried{Options: Options{Sync: true}}
+	disk := make(chan error, 9)
+	c.gate.Store(&disk)
+	var other peer
+	c.handle = func(s *fakeSession, line string) bool {
+		if line == "long" {
+			for range 10 {
+				s.conn.Meanwhile(true)
+			}
+			s.conn.Resume()
+			other.wantNothing()
+		}
+		return false
+	}
+	l := loopOf(t, c)
+	defer l.closeAll()
+	_, runs := carry(t, c, l)
+	_, other = carry(t, c, l)
+	disk <- nil
+	round(t, l, func() {})
+	runs.send("long\n")
+	other.send("a\n")
+	disk <- errors.New("full")
+	disk <- nil
+	for range 2 {
+		round(t, l, func() {})
+		if c.commits.Load() == 3 {
+			break
+		}
+	}
+	if n := c.begins.Load(); n != 0 {
+		t.Errorf("%d rounds began anew", n)
+	}
+}
