@@ -150,7 +150,7 @@ func cmdMemoryDoctor(s *Session, _ [][]byte) {
 			fmt.Fprintf(&text, "* "+format+"\n", args...)
 		}
 	}
-	find(m.Evicted > 0, "%d limits were reset to make room for others (evicted_keys). Raise --max-keys (%d) or --maxmemory (%s).", m.Evicted, cfg.maxKeys.Get(), cfg.maxMemory.human())
+	find(m.Evicted > 0, "%d limits were reset to make room for others (evicted_keys). Raise --max-keys (%d) or --maxmemory (%s).", m.Evicted, cfg.maxKeys.Get(), cfg.MaxMemoryText())
 	find(cfg.NoEviction() && m.keys >= cfg.maxKeys.Get(), "The table is full and new keys are refused. Raise --max-keys (%d), or use --maxmemory-policy allkeys-lru.", cfg.maxKeys.Get())
 	find(cfg.maxMemory.Get() == 0, "--maxmemory is 0: only --max-keys (%d) bounds the memory, however long keys are.", cfg.maxKeys.Get())
 	find(m.clients > doctorBytes && m.clients > m.Bytes, "Clients' buffers take %s, more than all keys. CLIENT LIST shows whose (tot-mem).", humanBytes(m.clients))

@@ -2,7 +2,6 @@ package resp
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"syscall"
@@ -28,11 +27,7 @@ func (srv *Server) Listen() ([]transport.Listener, error) {
 		}
 	}
 	if path != "" {
-		perm, err := parsePerm(srv.cfg.unixSocketPerm.Get())
-		if err != nil {
-			closeAll(open)
-			return nil, fmt.Errorf("listen on %s: unixsocketperm: %w", path, err)
-		}
+		perm, _ := parsePerm(srv.cfg.unixSocketPerm.Get()) // not set: 0, which leaves it to the umask
 		ln, err := transport.ListenUnix(path, perm)
 		if err != nil {
 			closeAll(open)
@@ -82,7 +77,7 @@ func (srv *Server) fitDescriptors() {
 	wanted := srv.cfg.maxClients.Get()
 	if most, openFiles := srv.mostClients(wanted); most < wanted {
 		srv.log.Warn("maxclients lowered to what the limit on open files allows", "wanted", wanted, "maxclients", most, "open_files", openFiles)
-		srv.cfg.maxClients.n.Store(most)
+		srv.cfg.maxClients.current.Store(&most)
 	}
 }
 
