@@ -58,7 +58,7 @@ func cmdClientList(s *Session, args [][]byte) {
 	var b strings.Builder
 	for _, other := range s.srv.sessionsByAge() {
 		c := &other.client
-		if ids != nil && !ids[c.id] || kind != "" && kind != c.kind() {
+		if ids != nil && !ids[c.id] || kind != "" && kind != clientKind {
 			continue
 		}
 		b.WriteString(c.line(s.nowNS))
@@ -66,6 +66,9 @@ func cmdClientList(s *Session, args [][]byte) {
 	}
 	s.replyText(b.String())
 }
+
+// clientKind is the type of every client.
+const clientKind = "normal"
 
 // clientType is the type as CLIENT LIST and KILL name it; "slave" is the old word for a replica.
 func clientType(name []byte) string {
@@ -88,7 +91,7 @@ type killFilter struct {
 
 func (f *killFilter) matches(c *client, nowNS int64) bool {
 	return (f.id == 0 || f.id == c.id) && (f.addr == nil || string(f.addr) == c.addr) && (f.localAddr == nil || string(f.localAddr) == c.localAddr) &&
-		(f.kind == "" || f.kind == c.kind()) && (f.maxAge == 0 || (nowNS-c.bornNS)/1e9 >= f.maxAge)
+		(f.kind == "" || f.kind == clientKind) && (f.maxAge == 0 || (nowNS-c.bornNS)/1e9 >= f.maxAge)
 }
 
 func cmdClientKill(s *Session, args [][]byte) {

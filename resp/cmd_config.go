@@ -21,12 +21,8 @@ func configRows() []*command {
 	}
 }
 
-// fixedParameters are parameters of Redis that tools ask for and that cannot be otherwise here.
-var fixedParameters = [][2]string{{"databases", "1"}}
-
-func isFixed(name string) bool {
-	return slices.ContainsFunc(fixedParameters, func(p [2]string) bool { return p[0] == name })
-}
+// fixedParameter is a parameter of Redis that tools ask for. celld has no setting for it: there is one database.
+const fixedParameter = "databases"
 
 func cmdConfigGet(s *Session, args [][]byte) {
 	var found [][2]string
@@ -47,14 +43,9 @@ func cmdConfigGet(s *Session, args [][]byte) {
 		add(row.Name, row.Value.String())
 	}
 	s.srv.configView.RUnlock()
-	for _, p := range fixedParameters {
-		add(p[0], p[1])
-	}
+	add(fixedParameter, "1")
 	s.replyMap(len(found))
-	for _, p := range found {
-		s.replyString(p[0])
-		s.replyString(p[1])
-	}
+	s.replyPairs(found)
 }
 
 // cmdConfigSet sets all of its parameters or none: nothing is put in place before all were read and checked.
@@ -70,7 +61,7 @@ func cmdConfigSet(s *Session, args [][]byte) {
 		name := strings.ToLower(string(args[i]))
 		row := s.srv.cfg.row(name)
 		switch {
-		case row == nil && !isFixed(name):
+		case row == nil && name != fixedParameter:
 			s.replyError(errConfigUnknown, args[i])
 			return
 		case row == nil || !row.mutable:

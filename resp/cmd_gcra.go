@@ -26,28 +26,6 @@ func readGCRA(_ *Session, f *form, args [][]byte) (text string) {
 	return ""
 }
 
-func (s *Session) replyGCRA(d *cell.Decision) {
-	s.replyArray(5)
-	s.replyBool(d.Limited)
-	s.replyInt(d.Limit)
-	s.replyInt(d.Remaining)
-	if d.RetryAfterNS == cell.Never {
-		s.replyInt(-1)
-	} else {
-		s.replyInt(secondsUp(d.RetryAfterNS))
-	}
-	s.replyInt(secondsUp(d.ResetAfterNS))
-}
-
-// secondsUp rounds up. CL.THROTTLE's wholeSeconds leaves out what is less than a millisecond.
-func secondsUp(ns uint64) int64 {
-	seconds := int64(ns / 1e9)
-	if ns%1e9 > 0 {
-		seconds++
-	}
-	return seconds
-}
-
 // parseGCRA reads the arguments, with Redis's checks in its order. The text is that of an error, or empty.
 func parseGCRA(args [][]byte) (call cell.TokenCall, text string) {
 	if len(args) > 7 {

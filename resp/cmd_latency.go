@@ -180,8 +180,7 @@ func (s *Session) replyTimes(r *timesRead) {
 	var steps [][2]int64
 	r.doublings(func(us, calls int64) { steps = append(steps, [2]int64{us, calls}) })
 	s.replyMap(2)
-	s.replyString("calls")
-	s.replyInt(r.calls)
+	s.replyField("calls", r.calls)
 	s.replyString("histogram_usec")
 	s.replyMap(len(steps))
 	for _, step := range steps {

@@ -26,7 +26,7 @@ func readMultiTake(s *Session, f *form, args [][]byte) (text string) {
 }
 
 func (s *Session) replyMultiTaken(f *form, r *store.TakeRequest) {
-	t, taken := &f.call, &r.Taken
+	taken, unitNS := &r.Taken, f.call.unitNS()
 	index := int64(0)
 	if taken.Limited {
 		index = int64(taken.Binding) + 1
@@ -36,9 +36,9 @@ func (s *Session) replyMultiTaken(f *form, r *store.TakeRequest) {
 	s.replyBool(taken.Limited)
 	s.replyInt(index)
 	s.replyInt(taken.Granted)
-	s.replyInt(t.wait(taken.RetryAfterNS))
+	s.replyInt(wait(taken.RetryAfterNS, unitNS))
 	s.replyInt(0)
 	for i := range r.Calls {
-		s.replyDecision(t, &r.Calls[i].Decision)
+		s.replyDecision(&r.Calls[i].Decision, unitNS)
 	}
 }

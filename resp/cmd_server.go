@@ -40,12 +40,9 @@ const moduleVersion = 500
 func (s *Session) replyModules() {
 	s.replyArray(1)
 	s.replyMap(4)
-	s.replyString("name")
-	s.replyString("redis-cell")
-	s.replyString("ver")
-	s.replyInt(moduleVersion)
-	s.replyString("path")
-	s.replyString("")
+	s.replyPair("name", "redis-cell")
+	s.replyField("ver", moduleVersion)
+	s.replyPair("path", "")
 	s.replyString("args")
 	s.replyArray(0)
 }

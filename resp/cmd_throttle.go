@@ -20,15 +20,21 @@ func parseThrottle(args [][]byte) (call throttleCall, text string) {
 	}
 	params := [4]int64{3: 1}
 	for i, arg := range args[2:] {
-		n, ok := parseSigned(arg)
-		if !ok {
-			// redis-cell passes the text on as a C string, which ends at a NUL.
-			text, _, _ := bytes.Cut(arg, []byte{0})
-			return call, errThrottleParse + string(text)
+		if params[i], text = parseParam(arg); text != "" {
+			return call, text
 		}
-		params[i] = n
 	}
 	return throttleCall{params[0], params[1], params[2], params[3]}, ""
+}
+
+// parseParam reads a number. redis-cell passes the text of the error on as a C string, which ends at a NUL.
+func parseParam(arg []byte) (n int64, text string) {
+	n, ok := parseSigned(arg)
+	if !ok {
+		shown, _, _ := bytes.Cut(arg, []byte{0})
+		return 0, errThrottleParse + string(shown)
+	}
+	return n, ""
 }
 
 // readThrottle reads a CL.THROTTLE.
@@ -54,10 +60,8 @@ func readThrottle(s *Session, f *form, args [][]byte) (text string) {
 func readThrottleByPolicy(s *Session, f *form, args [][]byte) (text string) {
 	quantity := int64(1)
 	if len(args) == 4 {
-		var ok bool
-		if quantity, ok = parseSigned(args[3]); !ok {
-			text, _, _ := bytes.Cut(args[3], []byte{0})
-			return errThrottleParse + string(text)
+		if quantity, text = parseParam(args[3]); text != "" {
+			return text
 		}
 	}
 	if text = f.readLimit(s, args[2]); text != "" {

@@ -69,14 +69,6 @@ func (n *decisions) take(allowed decisionKind, r *store.TakeRequest) {
 // decisionCounters are the sums of all batches.
 type decisionCounters [decisionKinds]atomic.Int64
 
-func (c *decisionCounters) add(n *decisions) {
-	for kind := range n {
-		if n[kind] != 0 {
-			c[kind].Add(n[kind])
-		}
-	}
-}
-
 func (c *decisionCounters) read() (n decisions) {
 	for kind := range c {
 		n[kind] = c[kind].Load()
@@ -101,7 +93,11 @@ func (s *Session) countDecisions() {
 // settle counts what was decided, if it is on the disk.
 func (n *decisions) settle(srv *Server, err error) {
 	if err == nil {
-		srv.stats.decisions.add(n)
+		for kind := range n {
+			if n[kind] != 0 {
+				srv.stats.decisions[kind].Add(n[kind])
+			}
+		}
 	}
 	*n = decisions{}
 }
