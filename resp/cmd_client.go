@@ -70,7 +70,7 @@ func cmdClientList(s *Session, args [][]byte) {
 // clientKind is the type of every client.
 const clientKind = "normal"
 
-// clientType is the type as CLIENT LIST and KILL name it; "slave" is the old word for a replica.
+// clientType reads a type as CLIENT LIST and KILL name it. "slave" is the old word for a replica. It returns "" for an unknown one.
 func clientType(name []byte) string {
 	switch word := strings.ToLower(string(name)); word {
 	case "normal", "master", "replica", "pubsub":
@@ -81,9 +81,9 @@ func clientType(name []byte) string {
 	return ""
 }
 
-// killFilter is what CLIENT KILL looks for; a field that is nil or zero matches every client.
+// killFilter selects the clients that CLIENT KILL closes. A field that is nil or zero matches every client.
 type killFilter struct {
-	id, maxAge      int64 // given ones are positive
+	id, maxAge      int64 // positive if given; maxAge in seconds
 	addr, localAddr []byte
 	kind            string
 	skipMe          bool
@@ -125,7 +125,7 @@ func cmdClientKill(s *Session, args [][]byte) {
 	}
 }
 
-// parse reads CLIENT KILL's filters, and returns an error's text for what it cannot read.
+// parse reads CLIENT KILL's filters. It returns the text of an error, or "".
 func (f *killFilter) parse(args [][]byte) string {
 	if len(args)%2 != 0 {
 		return errSyntax
@@ -173,7 +173,7 @@ func (f *killFilter) parse(args [][]byte) string {
 	return ""
 }
 
-// kill ends the session from another one's goroutine.
+// kill ends the session. Any goroutine may call it.
 func (s *Session) kill() {
 	s.client.killed.Store(true)
 	s.tr.Close(true)

@@ -50,7 +50,7 @@ func (s *Session) replyCommandInfo(row *command) {
 	s.replyInt(int64(row.arity))
 	s.replyStatuses(row.flagNames())
 	keys := row.keys
-	if keys.counted { // as Redis: to know them takes the arguments
+	if keys.counted { // as in Redis: the arguments say which they are
 		keys = keyRange{}
 	}
 	s.replyInt(int64(keys.first))
@@ -117,7 +117,7 @@ func (c *command) flagNames() []string {
 	return names
 }
 
-// categories are the ACL categories that Redis would put the row in.
+// categories are the ACL categories in which Redis would list the command.
 func (c *command) categories() []string {
 	names := []string{}
 	add := func(yes bool, name string) {
@@ -209,7 +209,7 @@ func cmdCommandDocs(s *Session, args [][]byte) {
 	s.replyDocs(rows)
 }
 
-// replyDocs writes a map of full names to what COMMAND DOCS says of each.
+// replyDocs writes a map from full names to the fields of COMMAND DOCS.
 func (s *Session) replyDocs(rows []*command) {
 	s.replyMap(len(rows))
 	for _, row := range rows {

@@ -31,7 +31,7 @@ func cmdConfigGet(s *Session, args [][]byte) {
 			if !globMatchFold(pattern, []byte(name)) {
 				continue
 			}
-			if !bytes.ContainsAny(pattern, "*?[") { // a plain name comes back as it was spelled
+			if !bytes.ContainsAny(pattern, "*?[") { // a name without wildcards comes back in the caller's spelling
 				name = string(pattern)
 			}
 			found = append(found, [2]string{name, value})
@@ -48,7 +48,7 @@ func cmdConfigGet(s *Session, args [][]byte) {
 	s.replyPairs(found)
 }
 
-// cmdConfigSet sets all of its parameters or none: nothing is put in place before all were read and checked.
+// cmdConfigSet sets all of its parameters or none. It reads and checks all of them before it changes any.
 func cmdConfigSet(s *Session, args [][]byte) {
 	if len(args)%2 != 0 {
 		s.replyError(errSyntax)
@@ -92,7 +92,7 @@ func cmdConfigSet(s *Session, args [][]byte) {
 			return
 		}
 	}
-	s.srv.configView.Lock() // not for what follows, which may take long
+	s.srv.configView.Lock() // released before the consequences, which may take long
 	for i := range changes {
 		changes[i].put()
 	}
@@ -120,7 +120,7 @@ func cmdConfigResetStat(s *Session, _ [][]byte) {
 	s.replyOK()
 }
 
-// each visits every row that runs, subcommands included.
+// each visits every row and its subcommands.
 func (t *commandTable) each(visit func(*command)) {
 	for _, row := range t.rows {
 		visit(row)

@@ -6,7 +6,7 @@ import (
 	"celld/store"
 )
 
-// SETNX, GETSET, GETDEL and GETEX read and write a TAT in one step. As SET, they refuse a value that is no TAT.
+// SETNX, GETSET, GETDEL and GETEX read and write a TAT in one step. Like SET, they refuse a value that is no TAT.
 
 func cmdSetNX(s *Session, args [][]byte) {
 	tat, ok := parseTAT(args[2])
@@ -36,7 +36,7 @@ func cmdGetDel(s *Session, args [][]byte) {
 	s.exchange(args[1], func(current store.Value) (store.Value, store.Action) { return current, store.Delete })
 }
 
-// cmdGetEx looks at the expiry only where there is a TAT, as Redis does.
+// cmdGetEx reports a wrong expiry only if the key holds a TAT, as Redis does.
 func cmdGetEx(s *Session, args [][]byte) {
 	var o setOptions
 	if !o.parse(args[2:], true) {
@@ -61,7 +61,7 @@ func cmdGetEx(s *Session, args [][]byte) {
 	}
 }
 
-// exchange answers with a key's TAT, and does with the key what fn says. It returns whether there was a TAT.
+// exchange answers with a key's TAT, and applies fn to the key. It returns whether the key held a TAT.
 func (s *Session) exchange(key []byte, fn func(store.Value) (store.Value, store.Action)) (found bool) {
 	var old store.Value
 	there := false

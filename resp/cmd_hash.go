@@ -8,7 +8,7 @@ import (
 	"celld/store"
 )
 
-// To tools a key that holds limits is a hash: of their names to what is used of them.
+// Tools see a key that holds limits as a hash. A field is the name of a limit, and its value is what is used of that limit.
 
 // fields returns the names of a key's limits, each with what is used of it. It answers an error, and ok is false, where the key
 // holds no limits.
@@ -69,7 +69,8 @@ func cmdHLen(s *Session, args [][]byte) {
 	}
 }
 
-// cmdHSet takes what HGETALL shows: redis-cli --pipe sends an append-only file's, and Redis's tools copy keys by it.
+// cmdHSet accepts the fields that HGETALL shows. redis-cli --pipe sends HSET from an append-only file, and Redis's tools copy keys
+// by it.
 func cmdHSet(s *Session, args [][]byte) {
 	if len(args)%2 != 0 {
 		s.replyError(errArity, "hset")

@@ -20,7 +20,7 @@ func memoryRows() []*command {
 	}
 }
 
-// cmdMemoryUsage counts all that there is, whatever SAMPLES says.
+// cmdMemoryUsage counts all limits of a key. It checks SAMPLES but does not need it.
 func cmdMemoryUsage(s *Session, args [][]byte) {
 	for rest := args[3:]; len(rest) > 0; rest = rest[2:] {
 		if len(rest) == 1 || !strings.EqualFold(string(rest[0]), "samples") {
@@ -44,8 +44,8 @@ func cmdMemoryUsage(s *Session, args [][]byte) {
 	}
 }
 
-// cmdMemoryPurge does not wait, as all connections of the event loop would. One purge runs at a time: with 3,200,000 keys and a
-// purge every 20 ms, others' replies took no longer than without.
+// cmdMemoryPurge does not wait for the purge, because all connections of its event loop would wait too. One purge runs at a time.
+// With 3,200,000 keys and a purge every 20 ms, other replies took no longer than without.
 func cmdMemoryPurge(s *Session, _ [][]byte) {
 	if s.srv.purging.CompareAndSwap(false, true) {
 		go func() {
@@ -56,7 +56,7 @@ func cmdMemoryPurge(s *Session, _ [][]byte) {
 	s.replyOK()
 }
 
-// cmdMemoryMallocStats names things as runtime/metrics does.
+// cmdMemoryMallocStats uses the names of runtime/metrics.
 func cmdMemoryMallocStats(s *Session, _ [][]byte) {
 	var samples []metrics.Sample
 	for _, d := range metrics.All() {
@@ -74,9 +74,9 @@ func cmdMemoryMallocStats(s *Session, _ [][]byte) {
 
 // memoryUse is what memory is used for, in bytes.
 type memoryUse struct {
-	used, held, peak int64 // by live objects; by the process; the most that was used
+	used, held, peak int64 // by objects; by the process; the most that used has been
 	clients          int64 // sessions and their buffers
-	keys             int64 // held
+	keys             int64 // how many the store holds
 	store.Stats
 }
 
@@ -93,7 +93,7 @@ func (s *Session) memoryUse() (m memoryUse) {
 
 func ratio(a, b int64) float64 { return float64(a) / float64(max(b, 1)) }
 
-// cmdMemoryStats has all the names of Redis 7.0, as typed clients read them by name; what is not there takes 0.
+// cmdMemoryStats has all names of Redis 7.0, because typed clients read them by name. A name that means nothing in celld has 0.
 func cmdMemoryStats(s *Session, _ [][]byte) {
 	m := s.memoryUse()
 	double := func(name string, f float64) { s.replyString(name); s.replyDouble(f) }
@@ -112,7 +112,7 @@ func cmdMemoryStats(s *Session, _ [][]byte) {
 	s.replyField("aof.buffer", 0)
 	s.replyField("lua.caches", 0)
 	s.replyField("functions.caches", 0)
-	if m.keys > 0 { // as in Redis, a database without keys is left out
+	if m.keys > 0 { // Redis leaves out a database without keys
 		s.replyString("db.0")
 		s.replyMap(3)
 		s.replyField("overhead.hashtable.main", m.keys*store.OverheadBytes)
@@ -138,7 +138,7 @@ func cmdMemoryStats(s *Session, _ [][]byte) {
 	s.replyField("fragmentation.bytes", m.held-m.used)
 }
 
-// doctorBytes is what is too little to speak of.
+// doctorBytes is the least use of memory that MEMORY DOCTOR mentions.
 const doctorBytes = 64 << 20
 
 func cmdMemoryDoctor(s *Session, _ [][]byte) {

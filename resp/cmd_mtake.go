@@ -2,7 +2,7 @@ package resp
 
 import "celld/store"
 
-// readMultiTake reads CL.MTAKE n key limit [key limit ...] [options]: several keys at one instant, all or none.
+// readMultiTake reads CL.MTAKE n key limit [key limit ...] [options]. It takes from all keys at one instant, or from none.
 func readMultiTake(s *Session, f *form, args [][]byte) (text string) {
 	pairs, ok := parseInt(args[1])
 	switch {

@@ -78,8 +78,8 @@ func cmdLastsave(s *Session, _ [][]byte) {
 	s.replyInt(s.srv.store.WallNS(s.srv.persist.Status().LastSaveNS) / 1e9)
 }
 
-// maySave takes the directory for the snapshots that CONFIG SET save asks for. Only that another process has it is an error: what
-// else keeps them from being written may pass, and each tells it.
+// maySave claims the directory for the snapshots that CONFIG SET save asks for. It is an error if another process uses the
+// directory. Other faults may pass, and each snapshot that fails reports them.
 func (srv *Server) maySave(points string) error {
 	if points == "" {
 		return nil

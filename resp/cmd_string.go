@@ -53,7 +53,7 @@ func cmdGetRange(s *Session, args [][]byte) {
 		return
 	}
 	length := int64(len(text))
-	if start < 0 && end < 0 && start > end { // also where both are before the first
+	if start < 0 && end < 0 && start > end { // Redis checks this before it adds the length
 		s.replyString("")
 		return
 	}
@@ -83,7 +83,7 @@ type expiryOption struct {
 	value []byte
 }
 
-// atNS is when that is, or the text of an error.
+// atNS returns the instant of the expiry, or the text of an error.
 func (o expiryOption) atNS(command string, nowNS int64) (atNS int64, text string) {
 	n, ok := parseInt(o.value)
 	if !ok {
@@ -137,11 +137,11 @@ func expiryNS(n int64, unit string, nowNS int64) (int64, bool) {
 		}
 		ms += nowNS / 1e6
 	}
-	// An instant past what nanoseconds in int64 hold, the year 2262, is held at that.
+	// Nanoseconds in int64 end in the year 2262. A later instant becomes that end.
 	return max(min(ms, math.MaxInt64/1_000_000), 0) * 1e6, true
 }
 
-// cmdSet stores a TAT. Redis would take any bytes; here a value that is no TAT is refused, and nothing changes.
+// cmdSet stores a TAT. Redis would store any bytes. celld refuses a value that is no TAT, and changes nothing.
 func cmdSet(s *Session, args [][]byte) {
 	var o setOptions
 	if !o.parse(args[3:], false) {
@@ -166,7 +166,7 @@ func cmdSet(s *Session, args [][]byte) {
 	var old store.Value
 	existed, stored, wrongType := false, false, false
 	err := s.srv.store.Update(args[1], s.access(), func(current store.Value, ok bool) (store.Value, store.Action) {
-		old, existed, stored = current, ok, false // asked anew where the store had to look for room
+		old, existed, stored = current, ok, false // the store calls this again after it has made room
 		wrongType = o.get && ok && current.Kind != store.HoldsTAT
 		if o.nx && ok || o.xx && !ok || wrongType {
 			return current, store.Leave
@@ -191,7 +191,7 @@ func cmdSet(s *Session, args [][]byte) {
 	}
 }
 
-// ownExpiry is a key's expiry as an instant or NoExpiry: one that lives as long as its TAT expires at its TAT.
+// ownExpiry returns a key's expiry as an instant, or NoExpiry. For a key that lives as long as its TAT, it returns the TAT.
 func ownExpiry(st store.Value) int64 {
 	if st.ExpiryNS == store.AtTAT {
 		return int64(min(st.TAT, math.MaxInt64))

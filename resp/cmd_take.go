@@ -10,12 +10,12 @@ import (
 	"celld/store"
 )
 
-// takeCall is what a CL.TAKE or CL.MTAKE says beside keys and limits.
+// takeCall is the options of a CL.TAKE or CL.MTAKE.
 type takeCall struct {
 	store.TakeOptions
 	cost bool // COST was given
 	us   bool // times in microseconds
-	full bool // the reply tells each limit's decision, too
+	full bool // the reply also has each limit's decision
 }
 
 // mode sets the mode, which may be set only once.
@@ -81,7 +81,8 @@ func readTake(s *Session, f *form, args [][]byte) (text string) {
 	return f.call.parseOptions(rest)
 }
 
-// replyTaken answers with an array in RESP3, too: callers would mistake what ioredis and go-redis make of a map for "limited".
+// replyTaken answers with an array in RESP3 as well. ioredis and go-redis turn a map into a value that callers would take for
+// "limited".
 func (s *Session) replyTaken(f *form, r *store.TakeRequest) {
 	taken, unitNS := &r.Taken, f.call.unitNS()
 	binding := &r.Calls[taken.Binding].Decision
