@@ -147,11 +147,11 @@ func (f *killFilter) parse(args [][]byte) string {
 			f.maxAge = age
 		case "type":
 			if f.kind = clientType(value); f.kind == "" {
-				return strings.Replace(errClientType, "%s", string(value), 1)
+				return formatError(errClientType, value)
 			}
 		case "user":
 			if string(value) != "default" {
-				return strings.Replace(errClientUser, "%s", string(value), 1)
+				return formatError(errClientUser, value)
 			}
 		case "addr":
 			f.addr = value

@@ -57,7 +57,7 @@ func (c *expireConditions) parse(args [][]byte) string {
 		case "lt":
 			c.lt = true
 		default:
-			return strings.Replace(errExpireOption, "%s", string(arg), 1)
+			return formatError(errExpireOption, arg)
 		}
 	}
 	if c.nx && (c.xx || c.gt || c.lt) {
