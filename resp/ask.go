@@ -122,7 +122,7 @@ func (s *Session) answerThrottles(b *batch) (replies int) {
 		if len(f.allowed) > 0 {
 			s.out = f.appendReply(s.out, &r.Decision)
 		} else {
-			s.replyGCRA(&r.Decision)
+			s.replyDecision(&r.Decision, 1e9)
 		}
 	}
 	return b.n

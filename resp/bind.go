@@ -8,43 +8,39 @@ import (
 	"strings"
 )
 
-// bindValue is the addresses to listen on, separated by blanks or commas. The first Set replaces the default, and each other
+// newBind makes the addresses to listen on, separated by blanks or commas. The first Set replaces the default, and each other
 // adds to what is there (a flag may be repeated).
-type bindValue struct {
-	hooks[[]string]
-	words []string
-	isSet bool
+func newBind(words ...string) *param[[]string] {
+	p := newParam(words, "addresses", nil, func(words []string) string { return strings.Join(words, " ") })
+	byDefault := p.current.Load()
+	p.read = func(text string) ([]string, error) {
+		if p.current.Load() == byDefault {
+			return parseBind(nil, text)
+		}
+		return parseBind(slices.Clone(p.Get()), text)
+	}
+	return p
 }
 
-func newBind(words ...string) *bindValue { return &bindValue{words: words} }
-
-func (v *bindValue) Get() []string         { return v.words }
-func (v *bindValue) String() string        { return strings.Join(v.words, " ") }
-func (v *bindValue) Type() string          { return "addresses" }
-func (v *bindValue) Set(text string) error { return set(v.parse(text)) }
-
-func (v *bindValue) parse(text string) (change, error) {
-	var words []string
-	if v.isSet {
-		words = slices.Clone(v.words)
-	}
+// parseBind adds the addresses of a text to words.
+func parseBind(words []string, text string) ([]string, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		named := strings.Fields(part)
 		if len(named) == 0 {
-			return change{}, errors.New("argument must name an address, and one between each two commas")
+			return nil, errors.New("argument must name an address, and one between each two commas")
 		}
 		for _, word := range named {
 			host, _ := strings.CutPrefix(word, "-")
 			if !isBindHost(host) {
-				return change{}, fmt.Errorf("argument must be IP addresses, host names, * or ::*, each with at most one - in front: %.80q", word)
+				return nil, fmt.Errorf("argument must be IP addresses, host names, * or ::*, each with at most one - in front: %.80q", word)
 			}
 			if slices.ContainsFunc(words, func(w string) bool { return strings.TrimPrefix(w, "-") == host }) {
-				return change{}, fmt.Errorf("argument must name an address once: %.80q", host)
+				return nil, fmt.Errorf("argument must name an address once: %.80q", host)
 			}
 			words = append(words, word)
 		}
 	}
-	return v.change(words, func() { v.words, v.isSet = words, true }), nil
+	return words, nil
 }
 
 // isBindHost says whether something can be listened on, as far as its text tells.

@@ -95,5 +95,3 @@ func (c *client) flags() string {
 	}
 	return b.String()
 }
-
-func (c *client) kind() string { return "normal" }

@@ -58,7 +58,7 @@ func cmdClientList(s *Session, args [][]byte) {
 	var b strings.Builder
 	for _, other := range s.srv.sessionsByAge() {
 		c := &other.client
-		if ids != nil && !ids[c.id] || kind != "" && kind != c.kind() {
+		if ids != nil && !ids[c.id] || kind != "" && kind != clientKind {
 			continue
 		}
 		b.WriteString(c.line(s.nowNS))
@@ -67,7 +67,10 @@ func cmdClientList(s *Session, args [][]byte) {
 	s.replyText(b.String())
 }
 
-// clientType is the type as CLIENT LIST and KILL name it; "slave" is the old word for a replica.
+// clientKind is the type of every client.
+const clientKind = "normal"
+
+// clientType reads a type as CLIENT LIST and KILL name it. "slave" is the old word for a replica. It returns "" for an unknown one.
 func clientType(name []byte) string {
 	switch word := strings.ToLower(string(name)); word {
 	case "normal", "master", "replica", "pubsub":
@@ -78,9 +81,9 @@ func clientType(name []byte) string {
 	return ""
 }
 
-// killFilter is what CLIENT KILL looks for; a field that is nil or zero matches every client.
+// killFilter selects the clients that CLIENT KILL closes. A field that is nil or zero matches every client.
 type killFilter struct {
-	id, maxAge      int64 // given ones are positive
+	id, maxAge      int64 // positive if given; maxAge in seconds
 	addr, localAddr []byte
 	kind            string
 	skipMe          bool
@@ -88,7 +91,7 @@ type killFilter struct {
 
 func (f *killFilter) matches(c *client, nowNS int64) bool {
 	return (f.id == 0 || f.id == c.id) && (f.addr == nil || string(f.addr) == c.addr) && (f.localAddr == nil || string(f.localAddr) == c.localAddr) &&
-		(f.kind == "" || f.kind == c.kind()) && (f.maxAge == 0 || (nowNS-c.bornNS)/1e9 >= f.maxAge)
+		(f.kind == "" || f.kind == clientKind) && (f.maxAge == 0 || (nowNS-c.bornNS)/1e9 >= f.maxAge)
 }
 
 func cmdClientKill(s *Session, args [][]byte) {
@@ -122,7 +125,7 @@ func cmdClientKill(s *Session, args [][]byte) {
 	}
 }
 
-// parse reads CLIENT KILL's filters, and returns an error's text for what it cannot read.
+// parse reads CLIENT KILL's filters. It returns the text of an error, or "".
 func (f *killFilter) parse(args [][]byte) string {
 	if len(args)%2 != 0 {
 		return errSyntax
@@ -144,11 +147,11 @@ func (f *killFilter) parse(args [][]byte) string {
 			f.maxAge = age
 		case "type":
 			if f.kind = clientType(value); f.kind == "" {
-				return strings.Replace(errClientType, "%s", string(value), 1)
+				return formatError(errClientType, value)
 			}
 		case "user":
 			if string(value) != "default" {
-				return strings.Replace(errClientUser, "%s", string(value), 1)
+				return formatError(errClientUser, value)
 			}
 		case "addr":
 			f.addr = value
@@ -170,7 +173,7 @@ func (f *killFilter) parse(args [][]byte) string {
 	return ""
 }
 
-// kill ends the session from another one's goroutine.
+// kill ends the session. Any goroutine may call it.
 func (s *Session) kill() {
 	s.client.killed.Store(true)
 	s.tr.Close(true)

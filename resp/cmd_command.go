@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -47,23 +48,15 @@ func (s *Session) replyCommandInfo(row *command) {
 	s.replyArray(10)
 	s.replyString(row.fullName())
 	s.replyInt(int64(row.arity))
-	flags := row.flagNames()
-	s.replySet(len(flags))
-	for _, name := range flags {
-		s.replyStatus(name)
-	}
+	s.replyStatuses(row.flagNames())
 	keys := row.keys
-	if keys.counted { // as Redis: to know them takes the arguments
+	if keys.counted { // as in Redis: the arguments say which they are
 		keys = keyRange{}
 	}
 	s.replyInt(int64(keys.first))
 	s.replyInt(int64(keys.last))
 	s.replyInt(int64(keys.step))
-	categories := row.categories()
-	s.replySet(len(categories))
-	for _, name := range categories {
-		s.replyStatus(name)
-	}
+	s.replyStatuses(row.categories())
 	s.replyArray(0)
 	s.replyKeySpecs(row)
 	s.replyArray(len(row.sub))
@@ -94,26 +87,20 @@ func (s *Session) replyKeySpecs(row *command) {
 	s.replyArray(1)
 	s.replyMap(3)
 	s.replyString("flags")
-	s.replySet(2)
-	s.replyStatus(access)
-	s.replyStatus("access")
+	s.replyStatuses([]string{access, "access"})
 	s.replyString("begin_search")
 	s.replyMap(2)
-	s.replyString("type")
-	s.replyString("index")
+	s.replyPair("type", "index")
 	s.replyString("spec")
 	s.replyMap(1)
-	s.replyString("index")
-	s.replyInt(int64(begin))
+	s.replyField("index", int64(begin))
 	s.replyString("find_keys")
 	s.replyMap(2)
-	s.replyString("type")
-	s.replyString(kind)
+	s.replyPair("type", kind)
 	s.replyString("spec")
 	s.replyMap(3)
 	for i, field := range fields {
-		s.replyString(field)
-		s.replyInt(int64(values[i]))
+		s.replyField(field, int64(values[i]))
 	}
 }
 
@@ -130,7 +117,7 @@ func (c *command) flagNames() []string {
 	return names
 }
 
-// categories are the ACL categories that Redis would put the row in.
+// categories are the ACL categories in which Redis would list the command.
 func (c *command) categories() []string {
 	names := []string{}
 	add := func(yes bool, name string) {
@@ -163,14 +150,7 @@ func cmdCommandList(s *Session, args [][]byte) {
 		case "module":
 			keep = func(row *command) bool { return row.flags&module != 0 && value == "redis-cell" }
 		case "aclcat":
-			keep = func(row *command) bool {
-				for _, name := range row.categories() {
-					if strings.EqualFold(name, "@"+value) {
-						return true
-					}
-				}
-				return false
-			}
+			keep = func(row *command) bool { return slices.Contains(row.categories(), "@"+strings.ToLower(value)) }
 		case "pattern":
 			keep = func(row *command) bool { return globMatchFold([]byte(value), []byte(row.fullName())) }
 		default:
@@ -229,7 +209,7 @@ func cmdCommandDocs(s *Session, args [][]byte) {
 	s.replyDocs(rows)
 }
 
-// replyDocs writes a map of full names to what COMMAND DOCS says of each.
+// replyDocs writes a map from full names to the fields of COMMAND DOCS.
 func (s *Session) replyDocs(rows []*command) {
 	s.replyMap(len(rows))
 	for _, row := range rows {
@@ -243,9 +223,9 @@ func (s *Session) replyDocs(rows []*command) {
 		s.replyString(row.fullName())
 		s.replyMap(fields)
 		s.replyPair("summary", row.summary)
-		s.replyPair("since", orElse(row.since, "1.0.0"))
+		s.replyPair("since", cmp.Or(row.since, "1.0.0"))
 		s.replyPair("group", row.group)
-		s.replyPair("complexity", orElse(row.cost, "O(1)"))
+		s.replyPair("complexity", cmp.Or(row.cost, "O(1)"))
 		if row.flags&module != 0 {
 			s.replyPair("module", "redis-cell")
 		}
@@ -258,16 +238,4 @@ func (s *Session) replyDocs(rows []*command) {
 			s.replyDocs(row.sub)
 		}
 	}
-}
-
-func (s *Session) replyPair(name, value string) {
-	s.replyString(name)
-	s.replyString(value)
-}
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }

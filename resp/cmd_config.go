@@ -21,12 +21,8 @@ func configRows() []*command {
 	}
 }
 
-// fixedParameters are parameters of Redis that tools ask for and that cannot be otherwise here.
-var fixedParameters = [][2]string{{"databases", "1"}}
-
-func isFixed(name string) bool {
-	return slices.ContainsFunc(fixedParameters, func(p [2]string) bool { return p[0] == name })
-}
+// fixedParameter is a parameter of Redis that tools ask for. celld has no setting for it: there is one database.
+const fixedParameter = "databases"
 
 func cmdConfigGet(s *Session, args [][]byte) {
 	var found [][2]string
@@ -35,7 +31,7 @@ func cmdConfigGet(s *Session, args [][]byte) {
 			if !globMatchFold(pattern, []byte(name)) {
 				continue
 			}
-			if !bytes.ContainsAny(pattern, "*?[") { // a plain name comes back as it was spelled
+			if !bytes.ContainsAny(pattern, "*?[") { // a name without wildcards comes back in the caller's spelling
 				name = string(pattern)
 			}
 			found = append(found, [2]string{name, value})
@@ -47,17 +43,12 @@ func cmdConfigGet(s *Session, args [][]byte) {
 		add(row.Name, row.Value.String())
 	}
 	s.srv.configView.RUnlock()
-	for _, p := range fixedParameters {
-		add(p[0], p[1])
-	}
+	add(fixedParameter, "1")
 	s.replyMap(len(found))
-	for _, p := range found {
-		s.replyString(p[0])
-		s.replyString(p[1])
-	}
+	s.replyPairs(found)
 }
 
-// cmdConfigSet sets all of its parameters or none: nothing is put in place before all were read and checked.
+// cmdConfigSet sets all of its parameters or none. It reads and checks all of them before it changes any.
 func cmdConfigSet(s *Session, args [][]byte) {
 	if len(args)%2 != 0 {
 		s.replyError(errSyntax)
@@ -70,7 +61,7 @@ func cmdConfigSet(s *Session, args [][]byte) {
 		name := strings.ToLower(string(args[i]))
 		row := s.srv.cfg.row(name)
 		switch {
-		case row == nil && !isFixed(name):
+		case row == nil && name != fixedParameter:
 			s.replyError(errConfigUnknown, args[i])
 			return
 		case row == nil || !row.mutable:
@@ -101,7 +92,7 @@ func cmdConfigSet(s *Session, args [][]byte) {
 			return
 		}
 	}
-	s.srv.configView.Lock() // not for what follows, which may take long
+	s.srv.configView.Lock() // released before the consequences, which may take long
 	for i := range changes {
 		changes[i].put()
 	}
@@ -129,7 +120,7 @@ func cmdConfigResetStat(s *Session, _ [][]byte) {
 	s.replyOK()
 }
 
-// each visits every row that runs, subcommands included.
+// each visits every row and its subcommands.
 func (t *commandTable) each(visit func(*command)) {
 	for _, row := range t.rows {
 		visit(row)

@@ -24,12 +24,13 @@ func cmdQuit(s *Session, _ [][]byte) {
 	s.end = afterReply
 }
 
-// cmdReset makes the connection as new: RESP2, no transaction, no name, not authenticated where a password is set.
+// cmdReset returns the connection to the state of a new one: RESP2, no transaction, no name, and not authenticated if a password
+// is set.
 func cmdReset(s *Session, _ [][]byte) {
 	s.endTx()
 	s.setProtocol(2)
 	s.gate.set(gateAuth, s.srv.cfg.requirePass.Get() != "")
-	s.gate.set(gateReplyOff, false) // but a RESET behind CLIENT REPLY SKIP has no reply, as in Redis
+	s.gate.set(gateReplyOff, false) // a RESET right after CLIENT REPLY SKIP still gets no reply, as in Redis
 	s.setNoTouch(false)
 	s.setTracking(0)
 	s.client.noEvict.Store(false)
@@ -49,7 +50,7 @@ func cmdSelect(s *Session, args [][]byte) {
 	}
 }
 
-// cmdAuth is AUTH [username] password. The one user is "default".
+// cmdAuth is AUTH [username] password. The only user is "default".
 func cmdAuth(s *Session, args [][]byte) {
 	switch {
 	case len(args) > 3:
@@ -63,7 +64,7 @@ func cmdAuth(s *Session, args [][]byte) {
 	}
 }
 
-// authenticate checks [username] password. Without a password on the server, any will do for the default user.
+// authenticate checks [username] password. If the server has no password, the default user may give any.
 func (s *Session) authenticate(credentials [][]byte) bool {
 	password := credentials[len(credentials)-1]
 	if len(credentials) == 2 && string(credentials[0]) != "default" {
@@ -78,7 +79,7 @@ func (s *Session) authenticate(credentials [][]byte) bool {
 	return true
 }
 
-// cmdHello is HELLO [protover [AUTH username password] [SETNAME name]]. It changes nothing unless all of it is right.
+// cmdHello is HELLO [protover [AUTH username password] [SETNAME name]]. A wrong part changes nothing.
 func cmdHello(s *Session, args [][]byte) {
 	version := int64(2)
 	if s.resp3 {
@@ -128,18 +129,12 @@ func cmdHello(s *Session, args [][]byte) {
 	s.setProtocol(version)
 
 	s.replyMap(7)
-	s.replyString("server")
-	s.replyString("redis")
-	s.replyString("version")
-	s.replyString(RedisVersion)
-	s.replyString("proto")
-	s.replyInt(version)
-	s.replyString("id")
-	s.replyInt(s.client.id)
-	s.replyString("mode")
-	s.replyString("standalone")
-	s.replyString("role")
-	s.replyString("master")
+	s.replyPair("server", "redis")
+	s.replyPair("version", RedisVersion)
+	s.replyField("proto", version)
+	s.replyField("id", s.client.id)
+	s.replyPair("mode", "standalone")
+	s.replyPair("role", "master")
 	s.replyString("modules")
 	s.replyModules()
 }
@@ -160,7 +155,7 @@ func (c *client) setName(name string) {
 	c.name = strings.Clone(name)
 }
 
-// validName says whether a name can stand in a line of CLIENT LIST: printable ASCII without blanks.
+// validName says whether a name is printable ASCII without blanks. Others would break the lines of CLIENT LIST.
 func validName(name []byte) bool {
 	for _, c := range name {
 		if c < '!' || c > '~' {

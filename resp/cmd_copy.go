@@ -17,7 +17,7 @@ func cmdRenameNX(s *Session, args [][]byte) {
 	}
 }
 
-// cmdCopy knows one database, 0.
+// cmdCopy accepts DB 0 only: there is one database.
 func cmdCopy(s *Session, args [][]byte) {
 	replace := false
 	for rest := args[3:]; len(rest) > 0; rest = rest[1:] {
@@ -47,7 +47,7 @@ func cmdCopy(s *Session, args [][]byte) {
 	s.replyBool(copied)
 }
 
-// checkDB returns an error's text for all but 0.
+// checkDB returns the text of an error for any database but 0.
 func checkDB(arg []byte) string {
 	switch n, ok := parseInt(arg); {
 	case !ok:

@@ -6,7 +6,7 @@ import (
 	"celld/store"
 )
 
-// A key's TTL is its own where EXPIRE, PERSIST or SET gave it one, else the time to its TAT.
+// A key expires when EXPIRE, PERSIST or SET has said. Without these, it expires at its TAT.
 
 func cmdTTL(s *Session, args [][]byte) {
 	s.replyExpiry(args[1], func(ms int64) int64 { return (max(0, ms-s.wallNS()/1e6) + 500) / 1000 })
@@ -21,7 +21,7 @@ func cmdPExpireTime(s *Session, args [][]byte) {
 	s.replyExpiry(args[1], func(ms int64) int64 { return ms })
 }
 
-// replyExpiry answers with a key's expiry in Unix ms as in tells it, -1 for none, -2 for no key.
+// replyExpiry answers with a key's expiry, which in converts from Unix ms. The answer is -1 for no expiry and -2 for no key.
 func (s *Session) replyExpiry(key []byte, in func(ms int64) int64) {
 	st, ok := s.srv.store.Get(key, store.Access{NowNS: s.nowNS, NoTouch: true})
 	if !ok {
@@ -40,11 +40,11 @@ func cmdPExpire(s *Session, args [][]byte)   { s.expire(args, "px") }
 func cmdExpireAt(s *Session, args [][]byte)  { s.expire(args, "exat") }
 func cmdPExpireAt(s *Session, args [][]byte) { s.expire(args, "pxat") }
 
-// expireConditions are the options of EXPIRE: only if there is no expiry, if there is one, if the new one is later, or
-// if it is earlier. No expiry counts as later than any.
+// expireConditions are the options of EXPIRE. It changes the expiry only if there is none (NX), if there is one (XX), if the new
+// one is later (GT), or if it is earlier (LT). No expiry counts as later than any.
 type expireConditions struct{ nx, xx, gt, lt bool }
 
-// parse returns an error's text for what cannot be.
+// parse returns the text of an error, or "".
 func (c *expireConditions) parse(args [][]byte) string {
 	for _, arg := range args {
 		switch strings.ToLower(string(arg)) {
@@ -57,7 +57,7 @@ func (c *expireConditions) parse(args [][]byte) string {
 		case "lt":
 			c.lt = true
 		default:
-			return strings.Replace(errExpireOption, "%s", string(arg), 1)
+			return formatError(errExpireOption, arg)
 		}
 	}
 	if c.nx && (c.xx || c.gt || c.lt) {
@@ -120,8 +120,7 @@ func cmdPersist(s *Session, args [][]byte) {
 	}))
 }
 
-// change applies fn to a key that is there, and says whether it changed anything. An existing key needs no room, so
-// that the store has no reason to refuse.
+// change applies fn to an existing key, and says whether fn changed it. An existing key needs no room, so the store never refuses.
 func (s *Session) change(key []byte, fn func(store.Value) (store.Value, store.Action)) bool {
 	changed := false
 	_ = s.srv.store.Update(key, s.access(), func(current store.Value, ok bool) (store.Value, store.Action) {

@@ -10,8 +10,8 @@ import (
 	"celld/cell"
 )
 
-// readGCRA reads the command that Redis 8.8 nearly had, in its words (src/gcra.c and src/commands/gcra.json of its repository). It
-// keeps a TAT, as CL.THROTTLE does, and so may be asked for the same keys.
+// readGCRA reads GCRA as Redis 8.8 nearly had it (src/gcra.c and src/commands/gcra.json of its repository). It stores a TAT, as
+// CL.THROTTLE does, so both commands can use the same keys.
 func readGCRA(_ *Session, f *form, args [][]byte) (text string) {
 	call, text := parseGCRA(args)
 	if text != "" {
@@ -26,29 +26,7 @@ func readGCRA(_ *Session, f *form, args [][]byte) (text string) {
 	return ""
 }
 
-func (s *Session) replyGCRA(d *cell.Decision) {
-	s.replyArray(5)
-	s.replyBool(d.Limited)
-	s.replyInt(d.Limit)
-	s.replyInt(d.Remaining)
-	if d.RetryAfterNS == cell.Never {
-		s.replyInt(-1)
-	} else {
-		s.replyInt(secondsUp(d.RetryAfterNS))
-	}
-	s.replyInt(secondsUp(d.ResetAfterNS))
-}
-
-// secondsUp rounds up. CL.THROTTLE's wholeSeconds leaves out what is less than a millisecond.
-func secondsUp(ns uint64) int64 {
-	seconds := int64(ns / 1e9)
-	if ns%1e9 > 0 {
-		seconds++
-	}
-	return seconds
-}
-
-// parseGCRA reads the arguments, with Redis's checks in its order. The text is that of an error, or empty.
+// parseGCRA reads the arguments. It makes Redis's checks in Redis's order. It also returns the text of an error, or "".
 func parseGCRA(args [][]byte) (call cell.TokenCall, text string) {
 	if len(args) > 7 {
 		return call, formatError(errArity, "gcra")
@@ -79,7 +57,7 @@ func parseGCRA(args [][]byte) (call cell.TokenCall, text string) {
 	return call, text
 }
 
-// parseCount reads a number from 1 on.
+// parseCount reads a number that is at least 1.
 func parseCount(arg []byte) (n int64, text string) {
 	n, ok := parseInt(arg)
 	switch {
@@ -91,22 +69,22 @@ func parseCount(arg []byte) (n int64, text string) {
 	return n, ""
 }
 
-// parseDouble reads what Redis takes for a double: all that C's strtod reads, from the first byte to the last, but for nan and
-// what a double cannot hold.
+// parseDouble reads a double as Redis does. C's strtod must read the whole text, nan is refused, and so is a number that a double
+// cannot hold.
 func parseDouble(arg []byte) (float64, bool) {
-	if n, ok := parseDigits(arg); ok { // as clients send it
+	if n, ok := parseDigits(arg); ok { // the usual case
 		return float64(n), true
 	}
 	m := cFloat.FindSubmatch(arg)
 	if m == nil || len(m[1]) != len(arg) {
 		f, err := strconv.ParseFloat(string(arg), 64)
-		return f, err == nil && math.IsInf(f, 0) // that is how it is written
+		return f, err == nil && math.IsInf(f, 0) // inf is allowed only if the text says so
 	}
 	f, err := parseCFloat(m)
 	return f, err == nil && (f != 0 || isZero(m))
 }
 
-// isZero reports whether what cFloat has found is 0 as it is written, and not too small for a double.
+// isZero reports whether the digits that cFloat has found are all 0. A number that is only too small for a double has others.
 func isZero(m [][]byte) bool {
 	digits, exponent := m[1], "eE"
 	if m[2] != nil {

@@ -2,7 +2,7 @@ package resp
 
 import "celld/store"
 
-// cmdGive is CL.GIVE key limit n. It gives back what was taken, and answers how much it gave back.
+// cmdGive is CL.GIVE key limit n. It gives back at most what was taken, and answers how much that was.
 func cmdGive(s *Session, args [][]byte) {
 	f := &s.scratch.single
 	f.reset(s.srv.commands.give)

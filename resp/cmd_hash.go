@@ -8,20 +8,24 @@ import (
 	"celld/store"
 )
 
-// To tools a key that holds limits is a hash: of their names to what is used of them.
+// Tools see a key that holds limits as a hash. A field is the name of a limit, and its value is what is used of that limit.
 
-func cmdHGetAll(s *Session, args [][]byte) {
-	var fields [][2]string
-	_, err := s.srv.store.Limits(args[1], s.access(), func(l *store.LimitState) {
+// fields returns the names of a key's limits, each with what is used of it. It answers an error, and ok is false, where the key
+// holds no limits.
+func (s *Session) fields(key []byte) (fields [][2]string, found, ok bool) {
+	found, err := s.srv.store.Limits(key, s.access(), func(l *store.LimitState) {
 		fields = append(fields, [2]string{string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State))})
 	})
 	if err != nil {
 		s.replyStoreError(err)
-		return
 	}
-	s.replyMap(len(fields))
-	for _, f := range fields {
-		s.replyPair(f[0], f[1])
+	return fields, found, err == nil
+}
+
+func cmdHGetAll(s *Session, args [][]byte) {
+	if fields, _, ok := s.fields(args[1]); ok {
+		s.replyMap(len(fields))
+		s.replyPairs(fields)
 	}
 }
 
@@ -31,12 +35,8 @@ func cmdHScan(s *Session, args [][]byte) {
 		s.replyError(errInvalidCursor)
 		return
 	}
-	var fields [][2]string
-	found, err := s.srv.store.Limits(args[1], s.access(), func(l *store.LimitState) {
-		fields = append(fields, [2]string{string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State))})
-	})
-	if err != nil {
-		s.replyStoreError(err)
+	fields, found, ok := s.fields(args[1])
+	if !ok {
 		return
 	}
 	o := scanOptions{}
@@ -48,39 +48,29 @@ func cmdHScan(s *Session, args [][]byte) {
 	s.replyArray(2)
 	s.replyString("0")
 	s.replyArray(2 * len(fields))
-	for _, f := range fields {
-		s.replyPair(f[0], f[1])
-	}
+	s.replyPairs(fields)
 }
 
 func cmdHGet(s *Session, args [][]byte) {
-	var value []byte
-	found := false
-	_, err := s.srv.store.Limits(args[1], s.access(), func(l *store.LimitState) {
-		if string(l.AppendName(nil)) == string(args[2]) {
-			value, found = l.Limit.AppendState(nil, &l.State), true
-		}
-	})
+	fields, _, ok := s.fields(args[1])
+	at := slices.IndexFunc(fields, func(f [2]string) bool { return f[0] == string(args[2]) })
 	switch {
-	case err != nil:
-		s.replyStoreError(err)
-	case !found:
+	case !ok:
+	case at < 0:
 		s.replyNull()
 	default:
-		s.replyBulk(value)
+		s.replyString(fields[at][1])
 	}
 }
 
 func cmdHLen(s *Session, args [][]byte) {
-	n := int64(0)
-	if _, err := s.srv.store.Limits(args[1], s.access(), func(*store.LimitState) { n++ }); err != nil {
-		s.replyStoreError(err)
-		return
+	if fields, _, ok := s.fields(args[1]); ok {
+		s.replyInt(int64(len(fields)))
 	}
-	s.replyInt(n)
 }
 
-// cmdHSet takes what HGETALL shows: redis-cli --pipe sends an append-only file's, and Redis's tools copy keys by it.
+// cmdHSet accepts the fields that HGETALL shows. redis-cli --pipe sends HSET from an append-only file, and Redis's tools copy keys
+// by it.
 func cmdHSet(s *Session, args [][]byte) {
 	if len(args)%2 != 0 {
 		s.replyError(errArity, "hset")

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// infoSection is one section of INFO. Fields have Redis's names where Redis has them.
+// infoSection is one section of INFO. A field has Redis's name if Redis has such a field.
 type infoSection struct {
 	name      string
 	byDefault bool // part of INFO without arguments
@@ -34,7 +34,7 @@ var infoSections = []infoSection{
 	{"Keyspace", true, infoKeyspace},
 }
 
-// cmdInfo is INFO [section ...]; default, all and everything stand for several.
+// cmdInfo is INFO [section ...]. The words default, all and everything each name several sections.
 func cmdInfo(s *Session, args [][]byte) {
 	wanted := map[string]bool{}
 	for _, arg := range args[1:] {
@@ -75,7 +75,7 @@ func infoServer(w *infoWriter, s *Session) {
 	w.field("server_time_usec", s.wallNS()/1e3)
 	w.field("uptime_in_seconds", uptime)
 	w.field("uptime_in_days", uptime/86400)
-	executable, _ := os.Executable() // empty where the system does not tell
+	executable, _ := os.Executable() // empty if the system does not say
 	w.field("executable", executable)
 	w.field("config_file", "")
 	w.field("io_threads_active", srv.cfg.ioThreads.Get())
@@ -126,8 +126,8 @@ func infoMemory(w *infoWriter, s *Session) {
 	w.field("mem_allocator", "go")
 }
 
-// readMemory returns the bytes of live and not yet collected objects, and those that the process holds for its heap and
-// the rest of the Go runtime. It keeps the peak of the first.
+// readMemory returns the bytes of all objects on the heap (used), and the bytes that the Go runtime holds in all (held). It keeps
+// the peak of used.
 func (srv *Server) readMemory() (used, held int64) {
 	samples := []metrics.Sample{
 		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
@@ -204,7 +204,7 @@ func (srv *Server) tcpPort() int {
 	return 0
 }
 
-// newRunID is 40 random hex digits, new at each start.
+// newRunID returns 40 random hex digits. Each start has its own.
 func newRunID() string {
 	var b [20]byte
 	rand.Read(b[:])

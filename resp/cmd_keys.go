@@ -38,7 +38,7 @@ func cmdDel(s *Session, args [][]byte) {
 	s.replyInt(n)
 }
 
-// typeNames are what keys are to Redis's tools.
+// typeNames are the types that Redis's tools see.
 var typeNames = [...]string{store.HoldsTAT: "string", store.HoldsLimits: "hash"}
 
 func cmdType(s *Session, args [][]byte) {
@@ -66,10 +66,10 @@ func cmdRandomKey(s *Session, _ [][]byte) {
 	}
 }
 
-// keysStep is how many keys KEYS looks at under one lock.
+// keysStep is how many keys KEYS reads under one lock.
 const keysStep = 1000
 
-// cmdKeys walks the table in steps, so that other event loops' decisions go on meanwhile.
+// cmdKeys walks the table in steps, so other event loops can decide between them.
 func cmdKeys(s *Session, args [][]byte) {
 	pattern := args[1]
 	var found []string
@@ -116,7 +116,7 @@ func cmdScan(s *Session, args [][]byte) {
 	s.replyStrings(found)
 }
 
-// scanOptions are what may follow the cursor of SCAN and, but for TYPE, that of HSCAN.
+// scanOptions are the options of SCAN, and those of HSCAN, which has no TYPE.
 type scanOptions struct {
 	pattern []byte
 	count   int64
@@ -124,7 +124,7 @@ type scanOptions struct {
 	typed   bool
 }
 
-// parse reads the options, and returns an error's text for what it cannot read.
+// parse reads the options. It returns the text of an error, or "".
 func (o *scanOptions) parse(args [][]byte) string {
 	for ; len(args) > 0; args = args[2:] {
 		if len(args) == 1 {
@@ -164,7 +164,7 @@ func objectRows() []*command {
 	}
 }
 
-// object looks a key up for OBJECT, which neither touches it nor answers an absent one with anything but null.
+// object looks up a key for OBJECT, without marking it as used. It answers null if there is none.
 func (s *Session) object(key []byte) (store.Value, bool) {
 	st, ok := s.srv.store.Get(key, store.Access{NowNS: s.nowNS, NoTouch: true})
 	if !ok {
@@ -173,7 +173,7 @@ func (s *Session) object(key []byte) (store.Value, bool) {
 	return st, ok
 }
 
-// cmdObjectEncoding says what Redis would: a TAT past int64 is no integer there but a short string.
+// cmdObjectEncoding answers as Redis would. In Redis, a TAT above the largest int64 is a short string and not an integer.
 func cmdObjectEncoding(s *Session, args [][]byte) {
 	if st, ok := s.object(args[2]); !ok {
 		return

@@ -50,7 +50,7 @@ func cmdLatencyHistory(s *Session, args [][]byte) {
 	}
 }
 
-// cmdLatencyReset takes names in any case, as Redis does here, and only here.
+// cmdLatencyReset accepts names in any case. LATENCY's other subcommands do not, as in Redis.
 func cmdLatencyReset(s *Session, args [][]byte) {
 	names := args[2:]
 	s.replyInt(int64(s.srv.latency.remove(func(event string) bool {
@@ -67,13 +67,13 @@ func cmdLatencyGraph(s *Session, args [][]byte) {
 	s.replyText(e.graph(s.wallNS() / 1e9))
 }
 
-// The size of Redis's drawing.
+// The drawing has the size of Redis's.
 const (
 	graphWidth = 80
 	graphRows  = 4
 )
 
-// graph draws the samples as Redis does: a column for each, below it, from top to bottom, how long ago it was.
+// graph draws the samples as Redis does: a column for each. Below it stands its age, from top to bottom.
 func (e *latencyEvent) graph(nowS int64) string {
 	low, high := e.spikes[0].ms, e.spikes[0].ms
 	for _, sp := range e.spikes {
@@ -96,7 +96,7 @@ func (e *latencyEvent) graph(nowS int64) string {
 	return b.String()
 }
 
-// graphColumn is a column of graphRows characters, each of which stands for one of three heights.
+// graphColumn returns a column of graphRows characters. Each character has one of three heights.
 func graphColumn(height, most int64) string {
 	const marks = "_o#"
 	step := int(min(height*int64(graphRows*len(marks))/most, int64(graphRows*len(marks)-1)))
@@ -129,7 +129,7 @@ func ago(seconds int64) string {
 	return fmt.Sprintf("%dd", seconds/86400)
 }
 
-// latencyAdvice says what to look at.
+// latencyAdvice says what LATENCY DOCTOR advises for each event.
 var latencyAdvice = map[string]string{
 	eventCommand:     "SLOWLOG GET names the commands. KEYS, SCAN with a large COUNT and DEL of many keys hold up their event loop.",
 	eventFastCommand: "a command that takes microseconds has waited: for a CPU, which others on this machine have, or for memory that was swapped out.",
@@ -180,8 +180,7 @@ func (s *Session) replyTimes(r *timesRead) {
 	var steps [][2]int64
 	r.doublings(func(us, calls int64) { steps = append(steps, [2]int64{us, calls}) })
 	s.replyMap(2)
-	s.replyString("calls")
-	s.replyInt(r.calls)
+	s.replyField("calls", r.calls)
 	s.replyString("histogram_usec")
 	s.replyMap(len(steps))
 	for _, step := range steps {

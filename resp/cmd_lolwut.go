@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// lolwut is a bucket with a hole, and what drips out of it.
+// lolwut is a leaky bucket.
 const lolwut = `
      .  .     .
    .    .  .     .
@@ -19,7 +19,7 @@ const lolwut = `
 
 `
 
-// cmdLolwut is LOLWUT [VERSION n] [...]: one picture, whatever the version.
+// cmdLolwut is LOLWUT [VERSION n] [...]. Every version draws the same picture.
 func cmdLolwut(s *Session, args [][]byte) {
 	if len(args) > 2 && bytes.EqualFold(args[1], []byte("VERSION")) {
 		if _, ok := parseInt(args[2]); !ok {

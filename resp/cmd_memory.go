@@ -20,7 +20,7 @@ func memoryRows() []*command {
 	}
 }
 
-// cmdMemoryUsage counts all that there is, whatever SAMPLES says.
+// cmdMemoryUsage counts all limits of a key. It checks SAMPLES but does not need it.
 func cmdMemoryUsage(s *Session, args [][]byte) {
 	for rest := args[3:]; len(rest) > 0; rest = rest[2:] {
 		if len(rest) == 1 || !strings.EqualFold(string(rest[0]), "samples") {
@@ -44,8 +44,8 @@ func cmdMemoryUsage(s *Session, args [][]byte) {
 	}
 }
 
-// cmdMemoryPurge does not wait, as all connections of the event loop would. One purge runs at a time: with 3,200,000 keys and a
-// purge every 20 ms, others' replies took no longer than without.
+// cmdMemoryPurge does not wait for the purge, because all connections of its event loop would wait too. One purge runs at a time.
+// With 3,200,000 keys and a purge every 20 ms, other replies took no longer than without.
 func cmdMemoryPurge(s *Session, _ [][]byte) {
 	if s.srv.purging.CompareAndSwap(false, true) {
 		go func() {
@@ -56,7 +56,7 @@ func cmdMemoryPurge(s *Session, _ [][]byte) {
 	s.replyOK()
 }
 
-// cmdMemoryMallocStats names things as runtime/metrics does.
+// cmdMemoryMallocStats uses the names of runtime/metrics.
 func cmdMemoryMallocStats(s *Session, _ [][]byte) {
 	var samples []metrics.Sample
 	for _, d := range metrics.All() {
@@ -74,9 +74,9 @@ func cmdMemoryMallocStats(s *Session, _ [][]byte) {
 
 // memoryUse is what memory is used for, in bytes.
 type memoryUse struct {
-	used, held, peak int64 // by live objects; by the process; the most that was used
+	used, held, peak int64 // by objects; by the process; the most that used has been
 	clients          int64 // sessions and their buffers
-	keys             int64 // held
+	keys             int64 // how many the store holds
 	store.Stats
 }
 
@@ -93,53 +93,52 @@ func (s *Session) memoryUse() (m memoryUse) {
 
 func ratio(a, b int64) float64 { return float64(a) / float64(max(b, 1)) }
 
-// cmdMemoryStats has all the names of Redis 7.0, as typed clients read them by name; what is not there takes 0.
+// cmdMemoryStats has all names of Redis 7.0, because typed clients read them by name. A name that means nothing in celld has 0.
 func cmdMemoryStats(s *Session, _ [][]byte) {
 	m := s.memoryUse()
-	integer := func(name string, n int64) { s.replyString(name); s.replyInt(n) }
 	double := func(name string, f float64) { s.replyString(name); s.replyDouble(f) }
 	if m.keys > 0 {
 		s.replyMap(28)
 	} else {
 		s.replyMap(27)
 	}
-	integer("peak.allocated", m.peak)
-	integer("total.allocated", m.used)
-	integer("startup.allocated", 0)
-	integer("replication.backlog", 0)
-	integer("clients.slaves", 0)
-	integer("clients.normal", m.clients)
-	integer("cluster.links", 0)
-	integer("aof.buffer", 0)
-	integer("lua.caches", 0)
-	integer("functions.caches", 0)
-	if m.keys > 0 { // as in Redis, a database without keys is left out
+	s.replyField("peak.allocated", m.peak)
+	s.replyField("total.allocated", m.used)
+	s.replyField("startup.allocated", 0)
+	s.replyField("replication.backlog", 0)
+	s.replyField("clients.slaves", 0)
+	s.replyField("clients.normal", m.clients)
+	s.replyField("cluster.links", 0)
+	s.replyField("aof.buffer", 0)
+	s.replyField("lua.caches", 0)
+	s.replyField("functions.caches", 0)
+	if m.keys > 0 { // Redis leaves out a database without keys
 		s.replyString("db.0")
 		s.replyMap(3)
-		integer("overhead.hashtable.main", m.keys*store.OverheadBytes)
-		integer("overhead.hashtable.expires", 0)
-		integer("overhead.hashtable.slot-to-keys", 0)
+		s.replyField("overhead.hashtable.main", m.keys*store.OverheadBytes)
+		s.replyField("overhead.hashtable.expires", 0)
+		s.replyField("overhead.hashtable.slot-to-keys", 0)
 	}
-	integer("overhead.total", max(0, m.used-m.Bytes))
-	integer("keys.count", m.keys)
-	integer("keys.bytes-per-key", m.Bytes/max(m.keys, 1))
-	integer("dataset.bytes", m.Bytes)
+	s.replyField("overhead.total", max(0, m.used-m.Bytes))
+	s.replyField("keys.count", m.keys)
+	s.replyField("keys.bytes-per-key", m.Bytes/max(m.keys, 1))
+	s.replyField("dataset.bytes", m.Bytes)
 	double("dataset.percentage", 100*ratio(m.Bytes, m.used))
 	double("peak.percentage", 100*ratio(m.used, m.peak))
-	integer("allocator.allocated", m.used)
-	integer("allocator.active", m.held)
-	integer("allocator.resident", m.held)
+	s.replyField("allocator.allocated", m.used)
+	s.replyField("allocator.active", m.held)
+	s.replyField("allocator.resident", m.held)
 	double("allocator-fragmentation.ratio", ratio(m.held, m.used))
-	integer("allocator-fragmentation.bytes", m.held-m.used)
+	s.replyField("allocator-fragmentation.bytes", m.held-m.used)
 	double("allocator-rss.ratio", 1)
-	integer("allocator-rss.bytes", 0)
+	s.replyField("allocator-rss.bytes", 0)
 	double("rss-overhead.ratio", 1)
-	integer("rss-overhead.bytes", 0)
+	s.replyField("rss-overhead.bytes", 0)
 	double("fragmentation", ratio(m.held, m.used))
-	integer("fragmentation.bytes", m.held-m.used)
+	s.replyField("fragmentation.bytes", m.held-m.used)
 }
 
-// doctorBytes is what is too little to speak of.
+// doctorBytes is the least use of memory that MEMORY DOCTOR mentions.
 const doctorBytes = 64 << 20
 
 func cmdMemoryDoctor(s *Session, _ [][]byte) {
@@ -150,7 +149,7 @@ func cmdMemoryDoctor(s *Session, _ [][]byte) {
 			fmt.Fprintf(&text, "* "+format+"\n", args...)
 		}
 	}
-	find(m.Evicted > 0, "%d limits were reset to make room for others (evicted_keys). Raise --max-keys (%d) or --maxmemory (%s).", m.Evicted, cfg.maxKeys.Get(), cfg.maxMemory.human())
+	find(m.Evicted > 0, "%d limits were reset to make room for others (evicted_keys). Raise --max-keys (%d) or --maxmemory (%s).", m.Evicted, cfg.maxKeys.Get(), cfg.MaxMemoryText())
 	find(cfg.NoEviction() && m.keys >= cfg.maxKeys.Get(), "The table is full and new keys are refused. Raise --max-keys (%d), or use --maxmemory-policy allkeys-lru.", cfg.maxKeys.Get())
 	find(cfg.maxMemory.Get() == 0, "--maxmemory is 0: only --max-keys (%d) bounds the memory, however long keys are.", cfg.maxKeys.Get())
 	find(m.clients > doctorBytes && m.clients > m.Bytes, "Clients' buffers take %s, more than all keys. CLIENT LIST shows whose (tot-mem).", humanBytes(m.clients))

@@ -2,7 +2,7 @@ package resp
 
 import "celld/store"
 
-// readMultiTake reads CL.MTAKE n key limit [key limit ...] [options]: several keys at one instant, all or none.
+// readMultiTake reads CL.MTAKE n key limit [key limit ...] [options]. It takes from all keys at one instant, or from none.
 func readMultiTake(s *Session, f *form, args [][]byte) (text string) {
 	pairs, ok := parseInt(args[1])
 	switch {
@@ -26,7 +26,7 @@ func readMultiTake(s *Session, f *form, args [][]byte) (text string) {
 }
 
 func (s *Session) replyMultiTaken(f *form, r *store.TakeRequest) {
-	t, taken := &f.call, &r.Taken
+	taken, unitNS := &r.Taken, f.call.unitNS()
 	index := int64(0)
 	if taken.Limited {
 		index = int64(taken.Binding) + 1
@@ -36,9 +36,9 @@ func (s *Session) replyMultiTaken(f *form, r *store.TakeRequest) {
 	s.replyBool(taken.Limited)
 	s.replyInt(index)
 	s.replyInt(taken.Granted)
-	s.replyInt(t.wait(taken.RetryAfterNS))
+	s.replyInt(wait(taken.RetryAfterNS, unitNS))
 	s.replyInt(0)
 	for i := range r.Calls {
-		s.replyDecision(t, &r.Calls[i].Decision)
+		s.replyDecision(&r.Calls[i].Decision, unitNS)
 	}
 }

@@ -27,7 +27,7 @@ func cmdBgsave(s *Session, args [][]byte) {
 		return
 	}
 	if s.tx.running {
-		s.replyScheduled(s.srv.persist.ScheduleSave(), statusSaveScheduled)
+		s.replyStarted(s.srv.persist.ScheduleSave(), statusSaveScheduled)
 		return
 	}
 	switch err := s.srv.persist.BackgroundSave(schedule); {
@@ -35,40 +35,33 @@ func cmdBgsave(s *Session, args [][]byte) {
 		s.replyStatus(statusSaveScheduled)
 	case errors.Is(err, persistence.ErrRewriting):
 		s.replyError(errBgsaveRewriting)
-	case errors.Is(err, persistence.ErrSaving):
-		s.replyError(errSaving)
-	case err != nil:
-		s.replyError("ERR %s", err)
 	default:
-		s.replyStatus("Background saving started")
+		s.replyStarted(err, "Background saving started")
 	}
 }
 
 func cmdBgrewriteaof(s *Session, _ [][]byte) {
 	if s.tx.running {
-		s.replyScheduled(s.srv.persist.ScheduleRewrite(), statusRewriteScheduled)
+		s.replyStarted(s.srv.persist.ScheduleRewrite(), statusRewriteScheduled)
 		return
 	}
-	switch err := s.srv.persist.Rewrite(); {
-	case errors.Is(err, persistence.ErrSaving):
+	err := s.srv.persist.Rewrite()
+	if errors.Is(err, persistence.ErrSaving) {
 		s.replyStatus(statusRewriteScheduled)
-	case errors.Is(err, persistence.ErrRewriting):
-		s.replyError(errRewriting)
-	case err != nil:
-		s.replyError("ERR %s", err)
-	default:
-		s.replyStatus("Background append only file rewriting started")
+		return
 	}
+	s.replyStarted(err, "Background append only file rewriting started")
 }
 
+// In a transaction, Redis cannot fork and so only schedules. celld would read the store while the transaction has changed half of
+// it, so it schedules as well.
 const (
 	statusSaveScheduled    = "Background saving scheduled"
 	statusRewriteScheduled = "Background append only file rewriting scheduled"
 )
 
-// replyScheduled answers what comes in a transaction. Redis cannot fork there, and so only schedules it; here it would read
-// the store while the transaction has it half changed.
-func (s *Session) replyScheduled(err error, planned string) {
+// replyStarted answers that something was started or scheduled, or why it was not.
+func (s *Session) replyStarted(err error, started string) {
 	switch {
 	case errors.Is(err, persistence.ErrSaving):
 		s.replyError(errSaving)
@@ -77,7 +70,7 @@ func (s *Session) replyScheduled(err error, planned string) {
 	case err != nil:
 		s.replyError("ERR %s", err)
 	default:
-		s.replyStatus(planned)
+		s.replyStatus(started)
 	}
 }
 
@@ -85,8 +78,8 @@ func cmdLastsave(s *Session, _ [][]byte) {
 	s.replyInt(s.srv.store.WallNS(s.srv.persist.Status().LastSaveNS) / 1e9)
 }
 
-// maySave takes the directory for the snapshots that CONFIG SET save asks for. Only that another process has it is an error: what
-// else keeps them from being written may pass, and each tells it.
+// maySave claims the directory for the snapshots that CONFIG SET save asks for. It is an error if another process uses the
+// directory. Other faults may pass, and each snapshot that fails reports them.
 func (srv *Server) maySave(points string) error {
 	if points == "" {
 		return nil

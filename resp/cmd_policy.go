@@ -16,10 +16,10 @@ func policyRows() []*command {
 	}
 }
 
-// maxPolicyName keeps what policies take to 8 MB of names.
+// maxPolicyName bounds the names of all policies to 8 MB.
 const maxPolicyName = 128
 
-// policyName reads a name, with or without the @ that it is used with.
+// policyName reads a name, with or without the @ before it.
 func policyName(arg []byte) (name, problem string) {
 	name = strings.TrimPrefix(string(arg), "@")
 	if name == "" || len(name) > maxPolicyName {

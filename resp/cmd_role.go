@@ -1,6 +1,6 @@
 package resp
 
-// cmdRole says that this server is alone: a master at offset 0 without replicas.
+// cmdRole answers that this server is a master at offset 0 without replicas.
 func cmdRole(s *Session, _ [][]byte) {
 	s.replyArray(3)
 	s.replyString("master")

@@ -17,7 +17,7 @@ func ruleRows() []*command {
 	}
 }
 
-// maxRulePattern keeps what rules take to 17 MB of patterns.
+// maxRulePattern bounds the patterns of all rules to 17 MB.
 const maxRulePattern = 256
 
 // parseRule reads ALLOW|DENY pattern [CIDR net] [EX seconds].
@@ -51,7 +51,7 @@ func (s *Session) parseRule(args [][]byte, expires bool) (r policy.Rule, problem
 			if !ok {
 				return r, errNotInteger
 			}
-			if seconds <= 0 || seconds >= (math.MaxInt64-s.nowNS)/1e9 { // files have the end in ms, rounded up
+			if seconds <= 0 || seconds >= (math.MaxInt64-s.nowNS)/1e9 { // files hold the end in ms, rounded up
 				return r, formatError(errInvalidExpire, "cl.rule")
 			}
 			r.UntilNS = s.nowNS + seconds*1e9

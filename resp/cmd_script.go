@@ -21,28 +21,28 @@ func scriptRows() []*command {
 	}
 }
 
-// scriptRun is a script that runs, and its Host. It has the execution lock alone, until it is busy: it has taken longer than
-// lua-time-limit. From then on others are served, but answered -BUSY: they wait for no lock, and change nothing.
+// scriptRun is a running script, and its Host. It holds the execution lock alone until it has run for longer than lua-time-limit.
+// Then it is busy and releases the lock: other clients are served, but their commands get -BUSY and change nothing.
 type scriptRun struct {
 	s        *Session
 	startNS  int64
 	readOnly bool
 	fate     atomic.Int32
-	inExec   bool  // which may have written
+	inExec   bool  // the transaction may have written before
 	holds    bool  // replies to earlier writes of its connection have not been sent
-	yieldNS  int64 // when others are served again
+	yieldNS  int64 // when to serve others again
 }
 
-// What a scriptRun's fate is. It is decided once: who has written is not killed, who is killed does not write.
+// The fate of a scriptRun is set once. A script that has written cannot be killed, and a killed script cannot write.
 const (
 	hasWritten int32 = 1 + iota
 	isKilled
 )
 
-// yieldEveryNS is how long a busy script runs before the others of its event loop are served.
+// yieldEveryNS is how long a busy script runs before it lets its event loop serve others.
 const yieldEveryNS = 1_000_000
 
-// scriptEnd is why a script was ended, as its caller is told.
+// scriptEnd is the error that the caller of an ended script gets.
 type scriptEnd string
 
 func (e scriptEnd) Error() string { return string(e) }
@@ -54,7 +54,7 @@ func cmdEvalSHARO(s *Session, args [][]byte) { s.eval(args, true, true) }
 
 // eval is EVAL script numkeys [key ...] [arg ...], or a SHA1 in place of the script.
 func (s *Session) eval(args [][]byte, bySHA, readOnly bool) {
-	if s.srv.gate.has(gateMonitored) { // before what it calls
+	if s.srv.gate.has(gateMonitored) { // MONITOR shows the script before the commands that it calls
 		s.srv.feedMonitors(s, args)
 	}
 	keys, ok := parseInt(args[2])
@@ -88,7 +88,7 @@ func (s *Session) eval(args [][]byte, bySHA, readOnly bool) {
 	})
 }
 
-// scriptEngine is made when it is first needed, with the execution lock alone.
+// scriptEngine makes the engine when it is first needed. The caller holds the execution lock alone.
 func (srv *Server) scriptEngine() *script.Engine {
 	if srv.scripts == nil {
 		srv.scripts = script.NewEngine()
@@ -96,7 +96,7 @@ func (srv *Server) scriptEngine() *script.Engine {
 	return srv.scripts
 }
 
-// runScript runs a script with the execution lock alone, and replies.
+// runScript runs a script and replies. The caller holds the execution lock alone.
 func (s *Session) runScript(engine *script.Engine, found *script.Script, keys, args [][]byte, readOnly bool) {
 	r := &scriptRun{s: s, startNS: s.srv.clock(), readOnly: readOnly || found.ReadOnly, inExec: s.tx.running}
 	resp3, inExec, last := s.resp3, s.tx.running, s.client.lastCommand.Load()
@@ -121,11 +121,11 @@ func (s *Session) runScript(engine *script.Engine, found *script.Script, keys, a
 	}
 }
 
-// Call runs a command of the script. Its reply is taken out of the output again.
+// Call runs a command of the script. It returns the reply, which it removes from the output.
 func (r *scriptRun) Call(args [][]byte) []byte {
 	s := r.s
 	mark := len(s.out)
-	if r.dispatch(args); s.end != open { // part of a reply that was too much
+	if r.dispatch(args); s.end != open { // the reply exceeded the output limit, and only part of it is there
 		s.out = s.out[:mark]
 		s.replyError(errInternal)
 	}
@@ -160,7 +160,7 @@ func (r *scriptRun) dispatch(args [][]byte) {
 	if row.flags&write != 0 {
 		switch first := r.fate.CompareAndSwap(0, hasWritten); {
 		case first && s.srv.gate.has(gateBusy):
-			s.tr.Resume() // from here on its changes wait for the disk as all do
+			s.tr.Resume() // its changes wait for the disk like all others
 		case r.fate.Load() == isKilled:
 			s.replyError(errScriptKilled)
 			return
@@ -178,7 +178,7 @@ func (r *scriptRun) Tick() error {
 		return scriptEnd(errScriptStopping)
 	}
 	nowNS, limitNS := srv.clock(), srv.cfg.luaTimeLimit.Get()*1e6
-	busy := srv.gate.has(gateBusy) // which is this script: no other can run
+	busy := srv.gate.has(gateBusy) // this script is the busy one, as no other can run
 	if !busy && limitNS > 0 && nowNS-r.startNS > limitNS {
 		r.becomeBusy()
 		busy = true
@@ -190,12 +190,12 @@ func (r *scriptRun) Tick() error {
 	return nil
 }
 
-// becomeBusy has others answered. What was answered before the script on this connection leaves.
+// becomeBusy lets others be answered. It first sends the replies to this connection's earlier commands.
 func (r *scriptRun) becomeBusy() {
 	s := r.s
 	s.srv.warnSeldom("script takes long, others are answered -BUSY until it ends", "client", s.client.addr, "took_ms", (s.srv.clock()-r.startNS)/1e6)
 	switch {
-	case s.silent(): // dispatch takes the script's reply out of the output, and must find it where it began
+	case s.silent(): // dispatch will remove the script's reply from the output, so the output must not move
 		r.holds = true
 	case len(s.out) > 0:
 		s.srv.stats.outputBytes.Add(int64(len(s.out)))

@@ -33,19 +33,16 @@ func moduleRows() []*command {
 	}
 }
 
-// moduleVersion is the release of redis-cell whose replies are given, as its modules would number it: 0.5.0.
+// moduleVersion is the release of redis-cell whose replies celld gives, 0.5.0, written as a module version.
 const moduleVersion = 500
 
-// replyModules names redis-cell as loaded, which is what clients look for before they use CL.THROTTLE.
+// replyModules lists redis-cell as a loaded module, because clients look for it before they use CL.THROTTLE.
 func (s *Session) replyModules() {
 	s.replyArray(1)
 	s.replyMap(4)
-	s.replyString("name")
-	s.replyString("redis-cell")
-	s.replyString("ver")
-	s.replyInt(moduleVersion)
-	s.replyString("path")
-	s.replyString("")
+	s.replyPair("name", "redis-cell")
+	s.replyField("ver", moduleVersion)
+	s.replyPair("path", "")
 	s.replyString("args")
 	s.replyArray(0)
 }
@@ -59,11 +56,11 @@ func cmdMonitor(s *Session, _ [][]byte) {
 	s.replyOK()
 }
 
-// setMonitor turns on or off that the session is shown commands. What it was shown until then is in its output.
+// setMonitor turns MONITOR on or off for the session. It moves the lines that were pushed until then to the output.
 func (s *Session) setMonitor(on bool) {
 	c := &s.client
 	c.pushMu.Lock()
-	was := c.monitor.Swap(on) // under pushMu: once it is off nothing is pushed, which nobody would take
+	was := c.monitor.Swap(on) // under pushMu, so Push adds nothing after it is off
 	s.out, c.pushed = append(s.out, c.pushed...), nil
 	c.pushMu.Unlock()
 	if was != on {
@@ -71,7 +68,8 @@ func (s *Session) setMonitor(on bool) {
 	}
 }
 
-// cmdShutdown stops the server as SIGTERM does, but never delayed. Where a snapshot is to be taken and cannot be, it goes on, as Redis does.
+// cmdShutdown stops the server as SIGTERM does, but without --shutdown-delay. If it must take a snapshot and cannot, the server goes
+// on, as Redis does.
 func cmdShutdown(s *Session, args [][]byte) {
 	var save, nosave, abort, force, other bool
 	for _, arg := range args[1:] {
@@ -116,7 +114,7 @@ func cmdShutdown(s *Session, args [][]byte) {
 	s.end = afterReply
 }
 
-// cmdDebug is DEBUG SLEEP seconds, for tests of clients' time-outs: it holds up every connection of its event loop.
+// cmdDebug is DEBUG SLEEP seconds, for tests of clients' time-outs. It blocks every connection of its event loop.
 func cmdDebug(s *Session, args [][]byte) {
 	switch mode := s.srv.cfg.debugCommand.Get(); {
 	case mode == "no", mode == "local" && !s.client.loopback:
@@ -136,14 +134,14 @@ func cmdDebug(s *Session, args [][]byte) {
 	}
 }
 
-// mostSleep keeps a slip of the finger from holding a server up for ever.
+// mostSleep bounds how long a mistyped number can block an event loop.
 const mostSleep = 3600 // seconds
 
-// cFloat is what C's strtod reads of a text, but for inf and nan.
+// cFloat matches what C's strtod reads at the start of a text, except inf and nan.
 var cFloat = regexp.MustCompile(`^[ \t-\r]*([+-]?(?:(0[xX](?:[[:xdigit:]]+\.?[[:xdigit:]]*|\.[[:xdigit:]]+))([pP][+-]?\d+)?|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))`)
 
-// leadingFloat is the number at the start of a text, as Redis reads that of DEBUG SLEEP: 0 where there is none. inf and nan are 0
-// as well, as they do not make it sleep.
+// leadingFloat returns the number at the start of a text, as Redis reads it for DEBUG SLEEP. It returns 0 if there is none, and for
+// inf and nan, because Redis does not sleep for these.
 func leadingFloat(text []byte) float64 {
 	m := cFloat.FindSubmatch(text)
 	if m == nil {
@@ -153,11 +151,11 @@ func leadingFloat(text []byte) float64 {
 	return f
 }
 
-// parseCFloat is the number that cFloat has found.
+// parseCFloat returns the number that cFloat has found.
 func parseCFloat(m [][]byte) (float64, error) {
 	number := string(m[1])
 	if m[2] != nil && m[3] == nil {
-		number += "p0" // which Go wants of a hexadecimal one
+		number += "p0" // Go requires an exponent in a hexadecimal number
 	}
 	return strconv.ParseFloat(number, 64)
 }

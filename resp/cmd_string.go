@@ -3,37 +3,44 @@ package resp
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 
 	"celld/store"
 )
 
+// digits returns a key's TAT as GET shows it, "" where there is no key. It answers an error, and ok is false, where the key holds
+// no TAT.
+func (s *Session) digits(key []byte) (text string, ok bool) {
+	st, found := s.srv.store.Get(key, s.access())
+	switch {
+	case !found:
+		return "", true
+	case st.Kind != store.HoldsTAT:
+		s.replyError(errWrongType)
+		return "", false
+	}
+	return formatTAT(st.TAT), true
+}
+
 func cmdGet(s *Session, args [][]byte) {
-	st, ok := s.srv.store.Get(args[1], s.access())
-	switch {
+	switch text, ok := s.digits(args[1]); {
 	case !ok:
+	case text == "":
 		s.replyNull()
-	case st.Kind != store.HoldsTAT:
-		s.replyError(errWrongType)
 	default:
-		s.replyString(formatTAT(st.TAT))
+		s.replyString(text)
 	}
 }
 
-// cmdStrlen is here because redis-cli --bigkeys asks it of every string.
+// cmdStrlen exists because redis-cli --bigkeys calls it for every string.
 func cmdStrlen(s *Session, args [][]byte) {
-	st, ok := s.srv.store.Get(args[1], s.access())
-	switch {
-	case !ok:
-		s.replyInt(0)
-	case st.Kind != store.HoldsTAT:
-		s.replyError(errWrongType)
-	default:
-		s.replyInt(int64(len(formatTAT(st.TAT))))
+	if text, ok := s.digits(args[1]); ok {
+		s.replyInt(int64(len(text)))
 	}
 }
 
-// cmdGetRange is here because RedisInsight shows strings by it.
+// cmdGetRange exists because RedisInsight shows strings by it.
 func cmdGetRange(s *Session, args [][]byte) {
 	start, ok := parseInt(args[2])
 	end, endOK := parseInt(args[3])
@@ -41,17 +48,12 @@ func cmdGetRange(s *Session, args [][]byte) {
 		s.replyError(errNotInteger)
 		return
 	}
-	st, found := s.srv.store.Get(args[1], s.access())
-	if found && st.Kind != store.HoldsTAT {
-		s.replyError(errWrongType)
+	text, ok := s.digits(args[1])
+	if !ok {
 		return
 	}
-	text := ""
-	if found {
-		text = formatTAT(st.TAT)
-	}
 	length := int64(len(text))
-	if start < 0 && end < 0 && start > end { // also where both are before the first
+	if start < 0 && end < 0 && start > end { // Redis checks this before it adds the length
 		s.replyString("")
 		return
 	}
@@ -68,19 +70,20 @@ func cmdGetRange(s *Session, args [][]byte) {
 	s.replyString(text[start : end+1])
 }
 
-// setOptions are what may follow SET key value.
+// setOptions are what may follow SET key value and GETEX key.
 type setOptions struct {
-	nx, xx, get, keepTTL bool
+	nx, xx, get, keepTTL bool // of SET
+	persist              bool // of GETEX
 	expiry               expiryOption
 }
 
 // expiryOption is the expiry that SET and GETEX may give a key.
 type expiryOption struct {
-	unit  string // ex, px, exat, pxat, or none
+	unit  string // one of expiryUnits; empty: none
 	value []byte
 }
 
-// atNS is when that is, or the text of an error.
+// atNS returns the instant of the expiry, or the text of an error.
 func (o expiryOption) atNS(command string, nowNS int64) (atNS int64, text string) {
 	n, ok := parseInt(o.value)
 	if !ok {
@@ -92,40 +95,32 @@ func (o expiryOption) atNS(command string, nowNS int64) (atNS int64, text string
 	return max(atNS, 1), ""
 }
 
-// parse reads the options as Redis's parseExtendedStringArgumentsOrReply does.
-func (o *setOptions) parse(args [][]byte) bool {
-	for i := 0; i < len(args); i++ {
-		option := strings.ToLower(string(args[i]))
-		switch option {
-		case "nx":
-			if o.xx {
-				return false
-			}
+// parse reads the options of SET or GETEX as Redis's parseExtendedStringArgumentsOrReply does.
+func (o *setOptions) parse(args [][]byte, getEx bool) bool {
+	for ; len(args) > 0; args = args[1:] {
+		option, expires := strings.ToLower(string(args[0])), o.expiry.unit != ""
+		switch {
+		case option == "nx" && !getEx && !o.xx:
 			o.nx = true
-		case "xx":
-			if o.nx {
-				return false
-			}
+		case option == "xx" && !getEx && !o.nx:
 			o.xx = true
-		case "get":
+		case option == "get" && !getEx:
 			o.get = true
-		case "keepttl":
-			if o.expiry.unit != "" {
-				return false
-			}
+		case option == "keepttl" && !getEx && !expires:
 			o.keepTTL = true
-		case "ex", "px", "exat", "pxat":
-			if o.keepTTL || o.expiry.unit != "" && o.expiry.unit != option || i+1 == len(args) {
-				return false
-			}
-			i++
-			o.expiry = expiryOption{option, args[i]}
+		case option == "persist" && getEx && !expires:
+			o.persist = true
+		case slices.Contains(expiryUnits, option) && !o.keepTTL && !o.persist && (!expires || o.expiry.unit == option) && len(args) > 1:
+			o.expiry = expiryOption{option, args[1]}
+			args = args[1:]
 		default:
 			return false
 		}
 	}
 	return true
 }
+
+var expiryUnits = []string{"ex", "px", "exat", "pxat"}
 
 // expiryNS turns an expiry in the unit of a command into an instant, or returns false where Redis calls it invalid.
 func expiryNS(n int64, unit string, nowNS int64) (int64, bool) {
@@ -142,14 +137,14 @@ func expiryNS(n int64, unit string, nowNS int64) (int64, bool) {
 		}
 		ms += nowNS / 1e6
 	}
-	// An instant past what nanoseconds in int64 hold, the year 2262, is held at that.
+	// Nanoseconds in int64 end in the year 2262. A later instant becomes that end.
 	return max(min(ms, math.MaxInt64/1_000_000), 0) * 1e6, true
 }
 
-// cmdSet stores a TAT. Redis would take any bytes; here a value that is no TAT is refused, and nothing changes.
+// cmdSet stores a TAT. Redis would store any bytes. celld refuses a value that is no TAT, and changes nothing.
 func cmdSet(s *Session, args [][]byte) {
 	var o setOptions
-	if !o.parse(args[3:]) {
+	if !o.parse(args[3:], false) {
 		s.replyError(errSyntax)
 		return
 	}
@@ -171,7 +166,7 @@ func cmdSet(s *Session, args [][]byte) {
 	var old store.Value
 	existed, stored, wrongType := false, false, false
 	err := s.srv.store.Update(args[1], s.access(), func(current store.Value, ok bool) (store.Value, store.Action) {
-		old, existed, stored = current, ok, false // asked anew where the store had to look for room
+		old, existed, stored = current, ok, false // the store calls this again after it has made room
 		wrongType = o.get && ok && current.Kind != store.HoldsTAT
 		if o.nx && ok || o.xx && !ok || wrongType {
 			return current, store.Leave
@@ -196,7 +191,7 @@ func cmdSet(s *Session, args [][]byte) {
 	}
 }
 
-// ownExpiry is a key's expiry as an instant or NoExpiry: one that lives as long as its TAT expires at its TAT.
+// ownExpiry returns a key's expiry as an instant, or NoExpiry. For a key that lives as long as its TAT, it returns the TAT.
 func ownExpiry(st store.Value) int64 {
 	if st.ExpiryNS == store.AtTAT {
 		return int64(min(st.TAT, math.MaxInt64))

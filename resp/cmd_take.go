@@ -10,44 +10,12 @@ import (
 	"celld/store"
 )
 
-// takeCall is what a CL.TAKE or CL.MTAKE says beside keys and limits.
+// takeCall is the options of a CL.TAKE or CL.MTAKE.
 type takeCall struct {
 	store.TakeOptions
 	cost bool // COST was given
 	us   bool // times in microseconds
-	full bool // the reply tells each limit's decision, too
-}
-
-// takeOption reads the option at the start of args. It returns how many arguments that is, or the text of an error.
-func (t *takeCall) takeOption(args [][]byte) (words int, text string) {
-	switch strings.ToUpper(string(args[0])) {
-	case "COST":
-		if len(args) < 2 || t.cost {
-			return 0, errSyntax
-		}
-		n, ok := parseInt(args[1])
-		if !ok {
-			return 0, errNotInteger
-		}
-		if n < 0 || n > cell.MaxCost {
-			return 0, errCost
-		}
-		t.Cost, t.cost = n, true
-		return 2, ""
-	case "PEEK":
-		return 1, t.mode(cell.Peek, false)
-	case "UPTO":
-		return 1, t.mode(cell.Take, true)
-	case "FORCE":
-		return 1, t.mode(cell.Force, false)
-	case "US":
-		t.us = true
-	case "FULL":
-		t.full = true
-	default:
-		return 0, errSyntax
-	}
-	return 1, ""
+	full bool // the reply also has each limit's decision
 }
 
 // mode sets the mode, which may be set only once.
@@ -60,18 +28,40 @@ func (t *takeCall) mode(mode cell.Mode, upTo bool) string {
 }
 
 // parseOptions reads all options. It returns the text of an error, or "".
-func (t *takeCall) parseOptions(args [][]byte) string {
-	for len(args) > 0 {
-		n, text := t.takeOption(args)
-		if text != "" {
-			return text
+func (t *takeCall) parseOptions(args [][]byte) (text string) {
+	for ; len(args) > 0 && text == ""; args = args[1:] {
+		switch strings.ToUpper(string(args[0])) {
+		case "COST":
+			if len(args) < 2 || t.cost {
+				return errSyntax
+			}
+			args = args[1:]
+			n, ok := parseInt(args[0])
+			if !ok {
+				return errNotInteger
+			}
+			if n < 0 || n > cell.MaxCost {
+				return errCost
+			}
+			t.Cost, t.cost = n, true
+		case "PEEK":
+			text = t.mode(cell.Peek, false)
+		case "UPTO":
+			text = t.mode(cell.Take, true)
+		case "FORCE":
+			text = t.mode(cell.Force, false)
+		case "US":
+			t.us = true
+		case "FULL":
+			t.full = true
+		default:
+			return errSyntax
 		}
-		args = args[n:]
 	}
 	if t.Cost == 0 {
 		t.Mode, t.UpTo = cell.Peek, false
 	}
-	return ""
+	return text
 }
 
 // isLimit tells a limit from an option: a limit begins with a digit or @, or has a slash.
@@ -91,50 +81,55 @@ func readTake(s *Session, f *form, args [][]byte) (text string) {
 	return f.call.parseOptions(rest)
 }
 
-// replyTaken answers with an array in RESP3, too: callers would mistake what ioredis and go-redis make of a map for "limited".
+// replyTaken answers with an array in RESP3 as well. ioredis and go-redis turn a map into a value that callers would take for
+// "limited".
 func (s *Session) replyTaken(f *form, r *store.TakeRequest) {
-	t, taken := &f.call, &r.Taken
+	taken, unitNS := &r.Taken, f.call.unitNS()
 	binding := &r.Calls[taken.Binding].Decision
 	head := "*7\r\n"
-	if t.full {
+	if f.call.full {
 		head = "*8\r\n"
 	}
 	out := wire.AppendBool(append(s.out, head...), taken.Limited, false)
 	out = wire.AppendInt(out, binding.Limit)
 	out = wire.AppendInt(out, binding.Remaining)
-	out = wire.AppendInt(out, t.wait(taken.RetryAfterNS))
-	out = wire.AppendInt(out, t.wait(taken.ResetAfterNS))
+	out = wire.AppendInt(out, wait(taken.RetryAfterNS, unitNS))
+	out = wire.AppendInt(out, wait(taken.ResetAfterNS, unitNS))
 	out = wire.AppendInt(out, taken.Granted)
 	s.out = append(out, ":0\r\n"...)
-	if t.full {
+	if f.call.full {
 		s.replyArray(len(r.Calls))
 		for i := range r.Calls {
-			s.replyDecision(t, &r.Calls[i].Decision)
+			s.replyDecision(&r.Calls[i].Decision, unitNS)
 		}
 	}
 }
 
-func (s *Session) replyDecision(t *takeCall, d *cell.Decision) {
+// replyDecision answers with one limit's decision, with times in units of unitNS.
+func (s *Session) replyDecision(d *cell.Decision, unitNS uint64) {
 	s.replyArray(5)
 	s.replyBool(d.Limited)
 	s.replyInt(d.Limit)
 	s.replyInt(d.Remaining)
-	s.replyInt(t.wait(d.RetryAfterNS))
-	s.replyInt(t.wait(d.ResetAfterNS))
+	s.replyInt(wait(d.RetryAfterNS, unitNS))
+	s.replyInt(wait(d.ResetAfterNS, unitNS))
 }
 
-// wait is a time in the unit of the reply, ms or µs, rounded up so that a caller who waits this long has waited enough; -1 for
-// never.
-func (t *takeCall) wait(ns uint64) int64 {
-	unit := uint64(1_000_000)
+// unitNS is the unit of the times in the reply: ms or µs.
+func (t *takeCall) unitNS() uint64 {
 	if t.us {
-		unit = 1_000
+		return 1_000
 	}
+	return 1_000_000
+}
+
+// wait rounds up, so that a caller who waits this long has waited enough. It is -1 for never.
+func wait(ns, unitNS uint64) int64 {
 	if ns == cell.Never {
 		return -1
 	}
-	n := ns / unit
-	if ns%unit > 0 {
+	n := ns / unitNS
+	if ns%unitNS > 0 {
 		n++
 	}
 	return int64(min(n, math.MaxInt64))

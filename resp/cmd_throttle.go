@@ -12,7 +12,7 @@ import (
 // throttleCall is the parameters of one CL.THROTTLE.
 type throttleCall struct{ maxBurst, count, period, quantity int64 }
 
-// parseThrottle reads CL.THROTTLE key max_burst count period [quantity], with the checks, their order and the errors of
+// parseThrottle reads CL.THROTTLE key max_burst count period [quantity]. Its checks, their order and their errors are those of
 // redis-cell 0.5.0. It also returns the text of an error, or "".
 func parseThrottle(args [][]byte) (call throttleCall, text string) {
 	if len(args) != 5 && len(args) != 6 {
@@ -20,15 +20,21 @@ func parseThrottle(args [][]byte) (call throttleCall, text string) {
 	}
 	params := [4]int64{3: 1}
 	for i, arg := range args[2:] {
-		n, ok := parseSigned(arg)
-		if !ok {
-			// redis-cell passes the text on as a C string, which ends at a NUL.
-			text, _, _ := bytes.Cut(arg, []byte{0})
-			return call, errThrottleParse + string(text)
+		if params[i], text = parseParam(arg); text != "" {
+			return call, text
 		}
-		params[i] = n
 	}
 	return throttleCall{params[0], params[1], params[2], params[3]}, ""
+}
+
+// parseParam reads a number. The text of its error ends at the first NUL, because redis-cell passes it on as a C string.
+func parseParam(arg []byte) (n int64, text string) {
+	n, ok := parseSigned(arg)
+	if !ok {
+		shown, _, _ := bytes.Cut(arg, []byte{0})
+		return 0, errThrottleParse + string(shown)
+	}
+	return n, ""
 }
 
 // readThrottle reads a CL.THROTTLE.
@@ -54,10 +60,8 @@ func readThrottle(s *Session, f *form, args [][]byte) (text string) {
 func readThrottleByPolicy(s *Session, f *form, args [][]byte) (text string) {
 	quantity := int64(1)
 	if len(args) == 4 {
-		var ok bool
-		if quantity, ok = parseSigned(args[3]); !ok {
-			text, _, _ := bytes.Cut(args[3], []byte{0})
-			return errThrottleParse + string(text)
+		if quantity, text = parseParam(args[3]); text != "" {
+			return text
 		}
 	}
 	if text = f.readLimit(s, args[2]); text != "" {
@@ -73,7 +77,7 @@ func readThrottleByPolicy(s *Session, f *form, args [][]byte) (text string) {
 	return ""
 }
 
-// replyThrottled answers a Take in CL.THROTTLE's words.
+// replyThrottled answers a Take with the reply of CL.THROTTLE.
 func (s *Session) replyThrottled(_ *form, r *store.TakeRequest) {
 	d := r.Calls[0].Decision
 	d.RetryAfterNS = r.Taken.RetryAfterNS
@@ -83,7 +87,7 @@ func (s *Session) replyThrottled(_ *form, r *store.TakeRequest) {
 
 // appendReply writes the reply to a CL.THROTTLE.
 func (f *form) appendReply(out []byte, d *cell.Decision) []byte {
-	if d.Limited && d.Limit != f.limit.Capacity() { // by a rule
+	if d.Limited && d.Limit != f.limit.Capacity() { // a rule denied it
 		out = appendReplyStart(out, true, d.Limit)
 	} else if d.Limited {
 		out = append(out, f.limited...)
@@ -93,13 +97,13 @@ func (f *form) appendReply(out []byte, d *cell.Decision) []byte {
 	return appendReplyEnd(out, d)
 }
 
-// appendReplyStart writes what the form tells: whether the call is limited, and the limit.
+// appendReplyStart writes the part that the form knows: whether the call is limited, and the limit.
 func appendReplyStart(out []byte, limited bool, capacity int64) []byte {
 	out = wire.AppendBool(wire.AppendArray(out, 5), limited, false)
 	return wire.AppendInt(out, capacity)
 }
 
-// appendReplyEnd writes what the form does not tell: remaining, retry after, reset after.
+// appendReplyEnd writes the part that each decision has: remaining, retry after, reset after.
 func appendReplyEnd(out []byte, d *cell.Decision) []byte {
 	out = wire.AppendInt(out, d.Remaining)
 	if d.RetryAfterNS == cell.Never {
@@ -110,7 +114,7 @@ func appendReplyEnd(out []byte, d *cell.Decision) []byte {
 	return wire.AppendInt(out, wholeSeconds(d.ResetAfterNS))
 }
 
-// retrySeconds is at least 1: redis-cell says 0 for a wait below 1 ms, and callers spin.
+// retrySeconds is at least 1. redis-cell answers 0 for a wait below 1 ms, which makes callers retry without a pause.
 func retrySeconds(ns uint64) int64 { return max(1, wholeSeconds(ns)) }
 
 // wholeSeconds rounds nanoseconds to seconds as redis-cell 0.5.0 does: up if the fraction has at least one whole millisecond.
@@ -122,7 +126,7 @@ func wholeSeconds(ns uint64) int64 {
 	return seconds
 }
 
-// throttleError is the text of an error of CL.THROTTLE or GCRA.
+// throttleError returns the text of an error of CL.THROTTLE or GCRA.
 func throttleError(err error) string {
 	var outOfRange *cell.RangeError
 	switch {

@@ -4,8 +4,8 @@ import "celld/store"
 
 // transaction is the state of MULTI and WATCH of one session.
 type transaction struct {
-	spoiled bool // a command could not be queued: EXEC will refuse
-	running bool // EXEC, or a script, runs commands
+	spoiled bool // a command could not be queued, so EXEC will refuse
+	running bool // EXEC or a script is running commands
 	queued  []queuedCommand
 	watches []*store.Watch
 	bytes   int // held by queued commands and watched keys, counted against the query buffer limit
@@ -16,18 +16,18 @@ type queuedCommand struct {
 	args [][]byte
 }
 
-// queuedBytes and watchBytes are what a queued argument and a watched key cost beside their bytes.
+// queuedBytes and watchBytes are the memory of a queued argument and of a watched key, without their own bytes.
 const (
 	queuedBytes = 64
 	watchBytes  = 256
 )
 
-// spoil notes that a command inside MULTI was refused.
+// spoil makes EXEC refuse, after a command inside MULTI was refused.
 func (s *Session) spoil() {
 	s.tx.spoiled = s.gate.has(gateMulti)
 }
 
-// discard forgets what is queued, and ends the watches.
+// discard forgets the queue and ends the watches.
 func (tx *transaction) discard() {
 	for _, w := range tx.watches {
 		w.Stop()
@@ -35,7 +35,7 @@ func (tx *transaction) discard() {
 	*tx = transaction{}
 }
 
-// endTx forgets the transaction and tells CLIENT LIST.
+// endTx forgets the transaction, also for CLIENT LIST.
 func (s *Session) endTx() {
 	s.gate.set(gateMulti, false)
 	s.tx.discard()
@@ -44,7 +44,7 @@ func (s *Session) endTx() {
 	s.client.watching.Store(0)
 }
 
-// queue keeps a command for EXEC. Its arguments are copied, as they lie in the connection's buffer.
+// queue keeps a command for EXEC. It copies the arguments, because they lie in the connection's buffer.
 func (s *Session) queue(row *command, args [][]byte) {
 	if row.flags&noMulti != 0 || row.flags&decides != 0 && s.srv.answersLater {
 		s.spoil()
@@ -54,7 +54,7 @@ func (s *Session) queue(row *command, args [][]byte) {
 	}
 	kept := make([][]byte, len(args))
 	for i, arg := range args {
-		kept[i] = append([]byte{}, arg...) // an empty one stays one: nil is one that was not given
+		kept[i] = append([]byte{}, arg...) // an empty argument stays empty: nil stands for one that was not given
 		s.tx.bytes += len(arg) + queuedBytes
 	}
 	if s.overTxLimit() {
@@ -65,7 +65,7 @@ func (s *Session) queue(row *command, args [][]byte) {
 	s.replyStatus("QUEUED")
 }
 
-// overTxLimit ends a connection whose queue and watches are over the query buffer limit. It is asked at once, as one
+// overTxLimit ends a connection whose queue and watches exceed the query buffer limit. Every queued command calls it, because one
 // batch can queue much more than the limit.
 func (s *Session) overTxLimit() bool {
 	if s.tx.bytes <= int(s.srv.cfg.queryBufferLimit.Get()) {
@@ -87,7 +87,7 @@ func cmdMulti(s *Session, _ [][]byte) {
 	s.replyOK()
 }
 
-// cmdExec runs the queue with no other connection's command in between.
+// cmdExec runs the queue. No other connection's command runs in between.
 func cmdExec(s *Session, _ [][]byte) {
 	if !s.gate.has(gateMulti) {
 		s.replyError(errExecNoMulti)
@@ -95,7 +95,7 @@ func cmdExec(s *Session, _ [][]byte) {
 	}
 	tx := s.tx
 	s.gate.set(gateMulti, false)
-	s.tx = transaction{watches: tx.watches} // not stopped by a defer: after a panic their locks may be held
+	s.tx = transaction{watches: tx.watches} // no defer stops them: after a panic, their locks may be held
 	s.client.txLen.Store(-1)
 	s.client.watching.Store(0)
 	s.exec(tx)
@@ -116,9 +116,9 @@ func (s *Session) exec(tx transaction) {
 		}
 		s.replyArray(len(tx.queued))
 		defer func() { s.tx.running = false }()
-		var read [][]byte // what is announced as changed goes behind the whole reply
+		var read [][]byte // keys to announce as changed, after the whole reply
 		for _, q := range tx.queued {
-			s.tx.running = true // UNWATCH and RESET forget it
+			s.tx.running = true // UNWATCH and RESET clear it
 			s.call(q.row, q.args)
 			if s.end != open || s.overOutput(len(s.out)) {
 				return
@@ -131,8 +131,8 @@ func (s *Session) exec(tx transaction) {
 	})
 }
 
-// alone does something with no other connection's command in between: the batch's shared hold of the execution lock is given
-// up, and the lock taken alone. Inside of EXEC and scripts that has been done.
+// alone calls do while no other connection's command runs. It releases the batch's shared hold of the execution lock and takes the
+// lock alone. EXEC and scripts have the lock already, so inside them it only calls do.
 func (s *Session) alone(do func()) {
 	if s.tx.running {
 		do()
@@ -148,7 +148,7 @@ func (s *Session) alone(do func()) {
 		execution.Unlock()
 		execution.RLock()
 	}()
-	if s.srv.gate.has(gateBusy) { // since
+	if s.srv.gate.has(gateBusy) { // a script became busy while this waited
 		s.replyError(errBusy)
 		return
 	}
@@ -181,7 +181,7 @@ func cmdWatch(s *Session, args [][]byte) {
 }
 
 func cmdUnwatch(s *Session, _ [][]byte) {
-	if !s.gate.has(gateMulti) { // inside EXEC the watches are gone already
+	if !s.gate.has(gateMulti) { // EXEC has ended the watches already
 		s.endTx()
 	}
 	s.replyOK()

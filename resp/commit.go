@@ -6,14 +6,14 @@ import (
 	"celld/resp/wire"
 )
 
-// round is what a session has done since the last commit.
+// round is what a session has done since the last commit to the disk. It exists only where replies wait for the disk.
 type round struct {
-	sent    int // bytes, to the transport
+	sent    int // bytes passed to the transport
 	writes  []sentPart
 	decided decisions
 }
 
-// inRound returns the session's round. An idle connection that has never waited for the disk has none.
+// inRound returns the session's round. A connection that has never waited for the disk has none yet.
 func (s *Session) inRound() *round {
 	if s.round == nil {
 		s.round = &round{}
@@ -21,20 +21,20 @@ func (s *Session) inRound() *round {
 	return s.round
 }
 
-// noteSent counts what the transport has been given.
+// noteSent counts bytes passed to the transport.
 func (s *Session) noteSent(bytes int) {
 	if s.srv.synchronous {
 		s.inRound().sent += bytes
 	}
 }
 
-// sentPart is a part of what a session has sent since the last commit.
+// sentPart is the position of replies to writes, in bytes since the last commit.
 type sentPart struct {
 	start, end int
 	replies    int
 }
 
-// commit has a round's changes on the disk.
+// commit returns when the changes so far are on the disk.
 func (srv *Server) commit() error {
 	startNS := srv.clock()
 	err := srv.persist.Commit()
@@ -43,13 +43,13 @@ func (srv *Server) commit() error {
 	return err
 }
 
-// noteWrites marks what stands in the output from mark on as replies to writes.
+// noteWrites marks out[mark:] as replies to writes.
 func (s *Session) noteWrites(mark, replies int) {
 	r := s.inRound()
 	r.writes = append(r.writes, sentPart{r.sent + mark, r.sent + len(s.out), replies})
 }
 
-// unwrite forgets the spans of replies that are not sent after all.
+// unwrite forgets the replies to writes in out[mark:], which are not sent after all.
 func (s *Session) unwrite(mark int) {
 	if r := s.round; r != nil {
 		for last := len(r.writes) - 1; last >= 0 && r.writes[last].start >= r.sent+mark; last-- {
@@ -58,11 +58,11 @@ func (s *Session) unwrite(mark int) {
 	}
 }
 
-// Confirm takes what the session has sent since the last time, once its changes are on the disk, or the error that kept
-// them from it: then each of its writes is answered by that.
+// Confirm takes all bytes that the session has sent since the last Confirm, and the error of writing its changes to the disk. It
+// returns the bytes to pass on. After an error, these answer each write with that error in place of its reply.
 func (s *Session) Confirm(sent []byte, err error) []byte {
 	if len(sent) > 0 {
-		s.client.lastNS.Store(s.srv.clock()) // the disk may have taken long
+		s.client.lastNS.Store(s.srv.clock()) // waiting for the disk is not idle time
 	}
 	r := s.inRound()
 	r.decided.settle(s.srv, err)

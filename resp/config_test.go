@@ -85,7 +85,7 @@ func TestConfigSetOfSeveralLimits(t *testing.T) {
 	if got, want := c.do("CONFIG", "SET", "save", "60 1", "timeout", "x"), failed("timeout", noInteger); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if points := *c.srv.cfg.savePoints.Load(); len(points) != 0 {
+	if points := c.srv.cfg.savePoints(); len(points) != 0 {
 		t.Errorf("save points %v", points)
 	}
 }

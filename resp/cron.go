@@ -7,10 +7,10 @@ import (
 	"celld/resp/transport"
 )
 
-// The cron does what no command asks for: expired keys leave, idle connections are closed, rates are sampled.
+// The cron does the regular work: it removes expired keys, closes idle connections and samples rates.
 const (
 	cronEvery = 100 * time.Millisecond
-	sweepTime = 25 * time.Millisecond // of every 100: a quarter of one CPU at the most, as in Redis
+	sweepTime = 25 * time.Millisecond // of every 100 ms: at most a quarter of one CPU, as in Redis
 )
 
 func (srv *Server) cron(ctx context.Context, t *transport.Transport) {
@@ -29,10 +29,10 @@ func (srv *Server) cron(ctx context.Context, t *transport.Transport) {
 	}
 }
 
-// counted is what the statistics had at the last second.
+// counted is the counts at the last full second.
 type counted struct{ commands, input, output int64 }
 
-// tick does what is due every 100 ms, and every second.
+// tick runs every 100 ms. Every tenth tick also does the work of a second.
 func (srv *Server) tick(t *transport.Transport, ticks int, last *counted) {
 	defer srv.survive("cron")
 	srv.followWall()
@@ -58,8 +58,9 @@ func (srv *Server) tick(t *transport.Transport, ticks int, last *counted) {
 	}
 }
 
-// tellClientsHold has the collector leave room for what clients' buffers hold. Otherwise some that do not read would have it
-// run all the time, and everybody be served at a quarter of the speed.
+// tellClientsHold adds the size of clients' buffers to the limit of the garbage collector. Without it, a few clients that do not
+// read their replies make the collector run all the time, and all clients are served at a quarter of the speed. The size is
+// rounded down to 4 MB, so small changes do not move the limit.
 func (srv *Server) tellClientsHold() {
 	if srv.cfg.onMemory == nil {
 		return
@@ -73,13 +74,13 @@ func (srv *Server) tellClientsHold() {
 	}
 }
 
-// sweep removes a few expired keys, and reports whether there are more and time is left.
+// sweep removes a few expired keys. It reports whether there are more and time is left.
 func (srv *Server) sweep(untilNS int64) (more bool) {
 	nowNS := srv.clock()
 	return srv.store.Sweep(nowNS) && nowNS < untilNS
 }
 
-// wakeIdle has connections that seem idle look whether they are, and close.
+// wakeIdle wakes connections that seem idle. Each checks whether it is, and closes itself.
 func (srv *Server) wakeIdle() {
 	if srv.cfg.timeout.Get() == 0 {
 		return

@@ -7,12 +7,12 @@ import (
 	"celld/store"
 )
 
-// decisions count what limits have said, for INFO. A call that could take something is allowed or limited, once, however many
-// limits and keys it has: CL.TAKE and CL.MTAKE are takes. One that only looks (quantity 0, COST 0, PEEK) or gives back
-// (CL.GIVE, a negative quantity) is neither, nor is one that is answered by an error.
+// decisions counts, for INFO, how calls were decided. A call that could take something counts once, as allowed or limited, however
+// many limits and keys it has. CL.TAKE and CL.MTAKE count as takes. A call that only looks (quantity 0, COST 0, PEEK), gives back
+// (CL.GIVE, a negative quantity) or gets an error does not count.
 //
-// They are gathered in a batch, so that 64 decisions cost one addition to shared memory or two. Where replies wait for the
-// disk, those of a round are counted when it is written: what could not be is answered by -MISCONF, and is no decision.
+// A batch gathers its decisions, so 64 decisions cost one or two additions to shared memory. Where replies wait for the disk, a
+// round's decisions count when its changes are on the disk. If that fails, its calls get -MISCONF and do not count.
 type decisions [decisionKinds]int64
 
 type decisionKind int
@@ -22,14 +22,14 @@ const (
 	throttleLimited
 	takeAllowed
 	takeLimited
-	ruleDenied    // of those limited, by a rule
-	shadowLimited // what limits with shadow would have said
+	ruleDenied    // the limited calls that a rule denied
+	shadowLimited // what limits with shadow would have decided
 	shadowAllowed
 	decisionKinds
 )
 
-// throttle counts a CL.THROTTLE under a limit of this capacity. A rule that denies says 0 in its place; a limit of 0 denies
-// all by itself.
+// throttle counts a CL.THROTTLE under a limit of this capacity. A denying rule replaces the capacity in the decision by 0. A limit
+// whose own capacity is 0 limits every call without a rule.
 func (n *decisions) throttle(d *cell.Decision, capacity int64) {
 	if !d.Limited {
 		n[throttleAllowed]++
@@ -41,7 +41,7 @@ func (n *decisions) throttle(d *cell.Decision, capacity int64) {
 	}
 }
 
-// take counts a call that could take: as allowed, or as the kind after that.
+// take counts a call that could take. allowed is its kind if it was allowed; the kind after that is for limited calls.
 func (n *decisions) take(allowed decisionKind, r *store.TakeRequest) {
 	limited := r.Taken.Limited
 	if limited {
@@ -52,7 +52,7 @@ func (n *decisions) take(allowed decisionKind, r *store.TakeRequest) {
 	byRule := int64(0)
 	for i := range r.Calls {
 		c := &r.Calls[i]
-		if limited && c.Decision.Limit == 0 { // which no limit is
+		if limited && c.Decision.Limit == 0 { // only a rule decides so: no limit has capacity 0
 			byRule = 1
 		}
 		switch {
@@ -66,16 +66,8 @@ func (n *decisions) take(allowed decisionKind, r *store.TakeRequest) {
 	n[ruleDenied] += byRule
 }
 
-// decisionCounters are the sums of all batches.
+// decisionCounters are the totals since the start.
 type decisionCounters [decisionKinds]atomic.Int64
-
-func (c *decisionCounters) add(n *decisions) {
-	for kind := range n {
-		if n[kind] != 0 {
-			c[kind].Add(n[kind])
-		}
-	}
-}
 
 func (c *decisionCounters) read() (n decisions) {
 	for kind := range c {
@@ -84,7 +76,7 @@ func (c *decisionCounters) read() (n decisions) {
 	return n
 }
 
-// countDecisions hands over what a batch has decided so far: to INFO, or to its round.
+// countDecisions adds the batch's decisions so far to the totals, or to the session's round where replies wait for the disk.
 func (s *Session) countDecisions() {
 	n := &s.scratch.stats.decided
 	if !s.srv.synchronous {
@@ -98,10 +90,14 @@ func (s *Session) countDecisions() {
 	*n = decisions{}
 }
 
-// settle counts what was decided, if it is on the disk.
+// settle adds the decisions to the totals unless err says that they are not on the disk.
 func (n *decisions) settle(srv *Server, err error) {
 	if err == nil {
-		srv.stats.decisions.add(n)
+		for kind := range n {
+			if n[kind] != 0 {
+				srv.stats.decisions[kind].Add(n[kind])
+			}
+		}
 	}
 	*n = decisions{}
 }

@@ -3,24 +3,24 @@ package resp
 import "bytes"
 
 // globMatch reports whether all of s matches pattern, by the rules of KEYS and SCAN MATCH (stringmatchlen in Redis 7.0,
-// src/util.c): * is any run of bytes, ? any one byte, [abc] one of them, [^abc] one that is not, [a-c] one in a range
-// whichever end is written first, \x the byte x itself, anything else itself. Nothing is malformed: a [ without its ]
-// is a class of all that follows it, a \ at the end is itself.
+// src/util.c). * matches any run of bytes, ? any byte, [abc] one of these, [^abc] any other, [a-c] and [c-a] one in the range, \x the
+// byte x, and any other byte itself. No pattern is malformed: a [ without its ] is a class of all that follows it, and a \ at the
+// end is itself.
 //
-// It differs in two things. A range compares bytes as unsigned, as in a Redis built for ARM: on x86 [a-\xff] has no b.
-// And ** matches the empty key, as * does.
+// It differs from Redis in two ways. A range compares bytes as unsigned, as in a Redis built for ARM; on x86, [a-\xff] does not
+// match b. And ** matches the empty key, as * does.
 //
-// No library serves: path.Match has [!a] and stops at a slash, tidwall/match has no classes, shell globs add {a,b}.
-// Keys and patterns are both a stranger's, so time is at most O(len(pattern) × len(s)) and nothing is allocated, where
-// Redis recurses once a star (in exponential time on a*a*a*b before 7.0.9).
+// No library has these rules: path.Match has [!a] and stops at a slash, tidwall/match has no classes, shell globs add {a,b}.
+// Clients choose both the keys and the patterns. So the time is at most O(len(pattern) × len(s)), and nothing is allocated. Redis
+// recurses at each star, and before 7.0.9 needed exponential time for a*a*a*b.
 func globMatch(pattern, s []byte) bool { return glob(pattern, s, false) }
 
-// globMatchFold is globMatch with ASCII letters of either case equal, as CONFIG GET matches names. As in Redis an
-// escaped letter inside a class keeps its case.
+// globMatchFold is globMatch, but ignores the case of ASCII letters. CONFIG GET matches names by it. As in Redis, an escaped letter
+// inside a class keeps its case.
 func globMatchFold(pattern, s []byte) bool { return glob(pattern, s, true) }
 
-// glob tries a star with the shortest run first, and on a mismatch gives the last star one byte more. Earlier stars
-// never need another try: whatever follows them has matched as early as it can, and the last star can take the rest.
+// glob first tries a star with the shortest run, and after a mismatch gives the last star one byte more. Earlier stars never need
+// another try: what follows them has matched as early as possible, and the last star can take the rest.
 func glob(pattern, s []byte, fold bool) bool {
 	starred := false
 	var afterStar, retry []byte // what follows the last star, and the part of s where it was last tried
@@ -64,8 +64,8 @@ func globByte(pattern []byte, c byte, fold bool) (rest []byte, ok bool) {
 	return pattern[1:], globEqual(pattern[0], c, fold)
 }
 
-// globClass is globByte for a class, whose [ is already taken from class. It reads to the ] in any case, so that a \]
-// or an x-] on the way is not taken for the end.
+// globClass is globByte for a class. The caller has removed the [. It always reads up to the ], and knows that a \] or an x-] is not
+// the end.
 func globClass(class []byte, c byte, fold bool) (rest []byte, ok bool) {
 	negated := len(class) > 0 && class[0] == '^'
 	if negated {

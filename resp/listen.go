@@ -2,7 +2,6 @@ package resp
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"syscall"
@@ -10,8 +9,8 @@ import (
 	"celld/resp/transport"
 )
 
-// Listen opens the addresses that the configuration names. At an error it leaves none open. The addresses are
-// known before the first connection is served, port 0 and all.
+// Listen opens the configured addresses. After an error, none is open. The port that the kernel picks for port 0 is known when
+// Listen returns, before the first connection is served.
 func (srv *Server) Listen() ([]transport.Listener, error) {
 	srv.fitDescriptors()
 	var open []transport.Listener
@@ -28,11 +27,7 @@ func (srv *Server) Listen() ([]transport.Listener, error) {
 		}
 	}
 	if path != "" {
-		perm, err := parsePerm(srv.cfg.unixSocketPerm.Get())
-		if err != nil {
-			closeAll(open)
-			return nil, fmt.Errorf("listen on %s: unixsocketperm: %w", path, err)
-		}
+		perm, _ := parsePerm(srv.cfg.unixSocketPerm.Get()) // not set: 0, which leaves it to the umask
 		ln, err := transport.ListenUnix(path, perm)
 		if err != nil {
 			closeAll(open)
@@ -48,8 +43,8 @@ func (srv *Server) Listen() ([]transport.Listener, error) {
 	return open, nil
 }
 
-// listenHosts listens on the addresses of --bind. For port 0 the kernel picks a port at the first of them, which another
-// process may have at the next one: then all begins again.
+// listenHosts listens on the addresses of --bind. For port 0 the kernel picks a port at the first address. Another process may
+// use that port at the next address, and then Listen tries again.
 func (srv *Server) listenHosts(port int) (open []transport.Listener, err error) {
 	for _, host := range srv.cfg.bind.Get() {
 		host, optional := strings.CutPrefix(host, "-")
@@ -82,7 +77,7 @@ func (srv *Server) fitDescriptors() {
 	wanted := srv.cfg.maxClients.Get()
 	if most, openFiles := srv.mostClients(wanted); most < wanted {
 		srv.log.Warn("maxclients lowered to what the limit on open files allows", "wanted", wanted, "maxclients", most, "open_files", openFiles)
-		srv.cfg.maxClients.n.Store(most)
+		srv.cfg.maxClients.current.Store(&most)
 	}
 }
 
@@ -90,7 +85,7 @@ func (srv *Server) mostClients(wanted int64) (most int64, openFiles uint64) {
 	return transport.MostConnections(wanted, srv.cfg.ioThreads.Get())
 }
 
-// mayServe says why so many connections cannot be served. Fewer than now always can.
+// mayServe returns an error for more connections than the limit on open files allows. A lower maxclients is always allowed.
 func (srv *Server) mayServe(clients int64) error {
 	if most, _ := srv.mostClients(clients); most < clients && clients > srv.cfg.maxClients.Get() {
 		return errors.New(formatError(errManyClients, most))
@@ -98,7 +93,7 @@ func (srv *Server) mayServe(clients int64) error {
 	return nil
 }
 
-// AddrTexts are the addresses for people and scripts: "127.0.0.1:6379", "unix:/run/celld.sock".
+// AddrTexts returns the addresses for people and scripts: "127.0.0.1:6379", "unix:/run/celld.sock".
 func AddrTexts(listeners []transport.Listener) []string {
 	var texts []string
 	for _, ln := range listeners {
@@ -111,7 +106,7 @@ func AddrTexts(listeners []transport.Listener) []string {
 	return texts
 }
 
-// multiplexing is how connections are carried, as INFO tells it.
+// multiplexing names the transport in INFO.
 func multiplexing() string {
 	if transport.HasLoops {
 		return "epoll"

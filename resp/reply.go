@@ -34,6 +34,31 @@ func (s *Session) replyStrings(list []string) {
 	s.out = wire.AppendBulks(wire.AppendArray(s.out, len(list)), list...)
 }
 
+// replyStatuses is a set of words, such as COMMAND INFO's flags.
+func (s *Session) replyStatuses(words []string) {
+	s.replySet(len(words))
+	for _, word := range words {
+		s.replyStatus(word)
+	}
+}
+
+// replyPair, replyField and replyPairs write fields of a map, whose size the caller has written.
+func (s *Session) replyPair(name, value string) {
+	s.replyString(name)
+	s.replyString(value)
+}
+
+func (s *Session) replyField(name string, n int64) {
+	s.replyString(name)
+	s.replyInt(n)
+}
+
+func (s *Session) replyPairs(pairs [][2]string) {
+	for _, p := range pairs {
+		s.replyPair(p[0], p[1])
+	}
+}
+
 // replyError appends an error, which may be a format: of one of errors.go, or "%s".
 func (s *Session) replyError(format string, args ...any) {
 	if len(args) > 0 {

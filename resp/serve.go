@@ -11,9 +11,10 @@ import (
 	"celld/resp/transport"
 )
 
-// Serve accepts from the listeners and serves until ctx ends, then stops: no new connections, what has arrived is
-// answered, and all is closed within --shutdown-timeout. What is on the disk is read first, and commands that need it are
-// refused until it calls ready. The error tells what kept it from serving, or from writing the last changes.
+// Serve accepts connections and serves them until ctx ends or a client asks for SHUTDOWN. Then it accepts no more, answers what
+// has arrived, and closes all connections within --shutdown-timeout. It first loads the files, and calls ready when they are
+// loaded. Until then it answers commands that need them with -LOADING. The error says why it could not serve, or could not write
+// the last changes.
 func (srv *Server) Serve(ctx context.Context, listeners []transport.Listener, ready func()) error {
 	t, err := transport.New(transportServer{srv}, transport.Options{Loops: int(srv.cfg.ioThreads.Get()), Sync: srv.synchronous})
 	if err != nil {
@@ -66,7 +67,7 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 	return srv.closeFiles()
 }
 
-// transportServer is a Server as its transport knows it.
+// transportServer is what the transport sees of a Server.
 type transportServer struct{ srv *Server }
 
 func (t transportServer) Admit(c transport.Conn, remote, local net.Addr) (s transport.Session, refusal string, full bool) {
@@ -96,7 +97,7 @@ func (t transportServer) Panicked(cause any, where string, s transport.Session) 
 
 func (t transportServer) Fatal(text string, about ...any) { t.srv.fatal(text, about...) }
 
-// about names a session's client in the log.
+// about returns the log attributes of a session.
 func about(s transport.Session) []any {
 	if s, ok := s.(*Session); ok {
 		return []any{"client", s.client.addr}

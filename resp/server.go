@@ -18,35 +18,35 @@ import (
 	"celld/store"
 )
 
-// RedisVersion is the version of Redis whose replies celld gives, and tells to clients that check.
+// RedisVersion is the version of Redis whose replies celld gives. Clients that ask for a version get this one.
 const RedisVersion = "7.2.4"
 
-// LevelVerbose is between slog's debug and info, as redis.conf's verbose is between debug and notice: what a hostile
-// peer could fill a log with.
+// LevelVerbose is between slog's debug and info, as redis.conf's verbose is between debug and notice. Lines that a hostile peer
+// could write without end have this level.
 const LevelVerbose = slog.LevelDebug + 2
 
-// Options are what a Server is made of.
+// Options are the parts of a Server.
 type Options struct {
 	Config  *Config
 	Store   *store.Store
 	Log     *slog.Logger // nil: nothing is logged
-	Clock   func() int64 // limit time, Unix nanoseconds, never going back; nil: a new Clock's
+	Clock   func() int64 // limit time in Unix nanoseconds, which never goes back; nil: a new Clock's
 	Version string       // celld's own
 
-	// ReadClocks is Clock.Read: what the wall clock says, and Clock at the same instant. nil: the wall clock is not followed.
+	// ReadClocks is Clock.Read: the wall clock and Clock at the same instant. nil: celld does not notice when the wall clock is set.
 	ReadClocks func() (wallNS, nowNS int64, ok bool)
 
-	// Limiter is who decides; nil: Store. Another may answer later. So what asks it is refused where nothing may wait: in MULTI and
-	// in scripts.
+	// Limiter decides; nil: Store does. Another Limiter may answer later. MULTI and scripts cannot wait, so they refuse the commands
+	// that ask it.
 	Limiter store.Limiter
 
-	Persistence *persistence.Disk // nil: one as Config says, that nothing starts
+	Persistence *persistence.Disk // nil: NewServer makes one from Config, and does not start it
 }
 
-// Server is what all sessions share. It does no I/O of its own: Listen does, and tests drive sessions by hand.
+// Server is what all sessions share. It does no network I/O itself: Listen and Serve do, and tests call sessions directly.
 type Server struct {
 	cfg          *Config
-	gate         serverGate // beside what is hardly ever written
+	gate         serverGate // every call reads it, so it shares a cache line with fields that are hardly ever written
 	store        *store.Store
 	limiter      store.Limiter
 	answersLater bool // the limiter is not the store
@@ -59,42 +59,42 @@ type Server struct {
 	slowlog      slowlog
 	latency      latencyMonitor
 	seldom       seldom
-	purging      atomic.Bool  // memory is being given back
-	clientsHold  atomic.Int64 // bytes, as the runtime was last told
+	purging      atomic.Bool  // MEMORY PURGE is running
+	clientsHold  atomic.Int64 // bytes of clients' buffers, as last passed to onMemory
 	scratches    scratchPool
 	persist      *persistence.Disk
 	synchronous  bool         // replies wait for the disk
 	sweeping     atomic.Bool  // expired keys are being removed
-	saveAtExit   atomic.Int32 // what SHUTDOWN said: saveIfOn, saveAlways, saveNever
+	saveAtExit   atomic.Int32 // SHUTDOWN's option: saveIfOn, saveAlways, saveNever
 
 	bornNS int64
 	runID  string
 
-	// execution is held shared while a batch of commands runs, and alone by EXEC and scripts.
+	// A batch of commands holds execution shared; EXEC and scripts hold it alone.
 	execution sync.RWMutex
-	scripts   *script.Engine            // only with the execution lock alone
-	running   atomic.Pointer[scriptRun] // what others see of it is busy
-	ending    atomic.Bool               // nothing may keep the server any more
+	scripts   *script.Engine            // used only while execution is held alone
+	running   atomic.Pointer[scriptRun] // nil: no script runs
+	ending    atomic.Bool               // the server stops, so a running script must end
 
 	mu       sync.Mutex
-	admitted int64              // connections, of which maxclients is the most
-	sessions map[int64]*Session // those that are open
+	admitted int64              // connections, at most maxclients
+	sessions map[int64]*Session // open ones, by id
 	lastID   int64
 	addrs    []net.Addr
 
 	monitors  monitorList
 	lastLocal atomic.Pointer[string]
 
-	configMu   sync.Mutex   // CONFIG SET of several parameters is all or nothing
-	configView sync.RWMutex // and CONFIG GET sees all or nothing of it
+	configMu   sync.Mutex   // one CONFIG SET at a time
+	configView sync.RWMutex // CONFIG GET sees all of a CONFIG SET or nothing of it
 
-	exit     func(code int) // os.Exit, but in tests
+	exit     func(code int) // os.Exit, except in tests
 	stopOnce sync.Once
 	stop     chan struct{}
-	aborts   chan struct{} // SHUTDOWN ABORT receives while a shutdown is delayed
+	aborts   chan struct{} // SHUTDOWN ABORT receives from it while a shutdown is delayed
 }
 
-// NewServer returns a server that serves sessions; it listens to nothing yet.
+// NewServer returns a server. It does not listen yet.
 func NewServer(o Options) *Server {
 	srv := &Server{
 		cfg: o.Config, store: o.Store, limiter: o.Limiter, log: o.Log, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version,
@@ -141,20 +141,20 @@ func NewServer(o Options) *Server {
 	}
 	srv.cfg.save.check = srv.maySave
 	srv.cfg.appendFsync.check = func(word string) error { return srv.persist.MaySetFsync(persistence.ParseFsync(word)) }
-	srv.cfg.appendFsync.onSet = func(word string) { _ = srv.persist.SetFsync(persistence.ParseFsync(word)) } // it may
+	srv.cfg.appendFsync.onSet = func(word string) { _ = srv.persist.SetFsync(persistence.ParseFsync(word)) } // check has allowed it
 	return srv
 }
 
-// Peer says who is at the other end of a connection.
+// Peer is the two addresses of a connection.
 type Peer struct {
 	Remote, Local net.Addr
 }
 
-// fullLine is what NewSession says while maxclients are served.
+// fullLine is NewSession's refusal when maxclients connections are open.
 const fullLine = "-" + errMaxClients + "\r\n"
 
-// NewSession takes a connection in. Where the connection may not be served it returns nil, and a reply to be sent
-// before it is closed. No other session sees the new one, and so none can close it, until its transport calls Open.
+// NewSession admits a connection. If the connection may not be served, it returns nil and the reply to send before closing it.
+// Other sessions cannot see or close the new one until its transport calls Open.
 func (srv *Server) NewSession(tr transport.Conn, p Peer) (s *Session, refusal string) {
 	s = &Session{srv: srv, tr: tr}
 	c := &s.client
@@ -189,7 +189,7 @@ func (srv *Server) NewSession(tr transport.Conn, p Peer) (s *Session, refusal st
 	return s, ""
 }
 
-// Open shows the session to the others. Its transport is whole by then: from now on Close and Wake may be called. fd is its
+// Open makes the session visible to others, which may call Close and Wake of its transport from now on. fd is the connection's
 // file descriptor, or -1.
 func (s *Session) Open(fd int) {
 	s.client.fd = int32(fd)
@@ -198,7 +198,7 @@ func (s *Session) Open(fd int) {
 	s.srv.sessions[s.client.id] = s
 }
 
-// intern returns the one copy of a text that many connections share: where they connected to.
+// intern returns one shared copy of a local address, as most connections have the same.
 func (srv *Server) intern(text string) string {
 	if last := srv.lastLocal.Load(); last != nil && *last == text {
 		return *last
@@ -214,14 +214,14 @@ func (srv *Server) forget(s *Session) {
 	delete(srv.sessions, s.client.id)
 }
 
-// allSessions returns the sessions of this moment, in no order.
+// allSessions returns the sessions that are open now, in no order.
 func (srv *Server) allSessions() []*Session {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	return slices.AppendSeq(make([]*Session, 0, len(srv.sessions)), maps.Values(srv.sessions))
 }
 
-// sessionsByAge returns the sessions in the order in which they came.
+// sessionsByAge returns the sessions, the oldest first.
 func (srv *Server) sessionsByAge() []*Session {
 	sessions := srv.allSessions()
 	slices.SortFunc(sessions, func(a, b *Session) int { return cmp.Compare(a.client.id, b.client.id) })
@@ -240,7 +240,7 @@ func (srv *Server) clientCount() int {
 	return len(srv.sessions)
 }
 
-// passwordIs compares in a time that tells nothing about the password, not even its length: digests are compared.
+// passwordIs compares digests, so the time it takes tells nothing about the password, not even its length.
 func (srv *Server) passwordIs(given []byte) bool {
 	want, got := sha256.Sum256([]byte(srv.cfg.requirePass.Get())), sha256.Sum256(given)
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
@@ -261,18 +261,18 @@ func isLoopback(a net.Addr) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// scratch is what a session needs only while it answers a batch. It is lent, so that an idle connection holds none.
+// scratch is what a session needs only while it answers a batch. Sessions borrow it, so an idle connection holds none.
 type scratch struct {
 	out   []byte
-	mark  int   // where in out the reply begins to what runs now
+	mark  int   // where in out the running command's reply begins
 	endNS int64 // when the last batch ended
 	args  [][]byte
 
-	passedOn bool // the script that has just ended was answered with an error of a command that it called
+	passedOn bool // the script that has just ended returned an error of a command that it called
 
-	batch    *batch // nil: a session that waits has it
-	asked    bool   // the command that runs has asked the limiter
-	single   form   // of that command
+	batch    *batch // nil: a waiting session has taken it
+	asked    bool   // the running command has asked the limiter
+	single   form   // of the running command
 	forms    *forms
 	literals literalCache
 	stats    batchStats
@@ -287,8 +287,8 @@ func (p *scratchPool) get() *scratch {
 	return &scratch{out: make([]byte, 0, 4<<10), forms: newForms()}
 }
 
-// put takes a scratch back, but without the room for very many arguments, and not one that a big reply has grown: pooled, it
-// would be held for ever.
+// put takes a scratch back. It drops room for very many arguments, and a whole scratch that a big reply has grown, because the
+// pool could hold them for ever.
 func (p *scratchPool) put(s *scratch) {
 	if cap(s.args) > 1024 {
 		s.args = nil

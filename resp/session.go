@@ -9,12 +9,12 @@ import (
 // flushAt is how many reply bytes are gathered before they are handed to the transport in the middle of a batch.
 const flushAt = 64 << 10
 
-// sliceNS bounds how long one connection's pipeline keeps its event loop: after this, the rest waits for its next turn.
-// 5 ms is 20,000 decisions, so that only slow commands in a row (KEYS, a big DEL) ever meet it.
+// sliceNS bounds how long one connection's pipeline keeps its event loop. After this time, the rest waits for its next turn.
+// 5 ms is 20,000 decisions, so only several slow commands in a row (KEYS, a big DEL) reach it.
 const sliceNS = 5_000_000
 
-// Session is the state machine of one connection: bytes in, reply bytes out, no I/O of its own. The transport, the
-// tests and the fuzzers all drive it by Serve.
+// Session is the state machine of one connection. It turns bytes into reply bytes and does no I/O. The transport, the tests and
+// the fuzzers all drive it by calling Serve.
 type Session struct {
 	srv    *Server
 	tr     transport.Conn
@@ -23,35 +23,35 @@ type Session struct {
 	in      []byte // what has arrived and is not served
 	reader  wire.FrameReader
 	out     []byte
-	scratch *scratch // lent for the time of a batch
-	waits   *batch   // the limiter has not answered yet: nothing is served
-	nowNS   int64    // read once a batch
+	scratch *scratch // lent for one batch
+	waits   *batch   // the limiter has not answered it yet, and nothing else is served until then
+	nowNS   int64    // read once per batch
 
-	// These together, so that all is within 512 bytes: the next larger size that memory comes in is 576.
+	// The small fields stand together, which keeps a Session within 512 bytes. Go's next size class is 576.
 	end      ending
 	gate     gate
-	unserved bool // in may hold whole commands: the transport serves them by Serve(nil) before it reads more
+	unserved bool // in may hold whole commands, so the transport calls Serve(nil) before it reads more
 	resp3    bool
 	noTouch  bool
 
 	tx transaction
 
-	round *round // where replies wait for the disk; nil: nothing was sent yet
+	round *round // used where replies wait for the disk; nil: nothing has been sent yet
 }
 
-// ending says whether and how a connection is to end.
+// ending says whether and how a connection ends.
 type ending int32
 
 const (
 	open       ending = iota
-	afterReply        // close when the replies have left
-	atOnce            // close without the replies: the peer does not read them, or the limits are passed
+	afterReply        // close when the replies have been sent
+	atOnce            // close without sending the replies: the peer does not read them, or has exceeded a limit
 )
 
-// Serve answers data, which may hold any part of any number of commands, and sends the replies. data is not kept. It
-// reports whether whole commands may be left: the transport has them served by Serve(nil) before it reads more.
+// Serve answers data, which may hold any part of any number of commands, and sends the replies. It does not keep data. It
+// reports whether whole commands may be left. If so, the transport calls Serve(nil) before it reads more.
 //
-// A panic in a handler ends this connection alone: it is logged with its stack and counted, and the peer gets an error.
+// A panic in a handler ends this connection alone. The panic is logged with its stack and counted, and the peer gets an error.
 func (s *Session) Serve(data []byte) (more bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -72,7 +72,7 @@ func (s *Session) Serve(data []byte) (more bool) {
 	case len(data) > 0:
 		s.client.lastNS.Store(startNS)
 		s.srv.stats.inputBytes.Add(int64(len(data)))
-	case s.waits != nil: // which is not being idle
+	case s.waits != nil: // a session that waits is not idle
 		s.client.lastNS.Store(startNS)
 	case !s.unserved && s.Overdue():
 		s.end = atOnce
@@ -108,7 +108,7 @@ func (s *Session) Serve(data []byte) (more bool) {
 			break
 		}
 	}
-	if s.scratch.endNS-startNS > sliceNS { // being served is not being idle
+	if s.scratch.endNS-startNS > sliceNS { // a session that is served for long is not idle
 		s.client.lastNS.Store(s.scratch.endNS)
 	}
 	s.giveBack()
@@ -124,8 +124,8 @@ func (s *Session) Serve(data []byte) (more bool) {
 	return s.unserved
 }
 
-// broken answers a command that has panicked by an error, behind the replies to those before it, and ends the connection.
-// What the batch had borrowed is not given back: nobody knows what the panic left in it.
+// broken answers a command that has panicked with an error, after the replies to the commands before it, and ends the
+// connection. It does not give the scratch back, because the panic may have left it in any state.
 func (s *Session) broken() {
 	var out []byte
 	if s.scratch != nil {
@@ -143,7 +143,7 @@ func (s *Session) broken() {
 	s.tr.Close(false)
 }
 
-// Overdue says, from any goroutine, whether the connection is to be closed as idle, and counts it then.
+// Overdue says whether the connection must be closed as idle, and counts it if so. Any goroutine may call it.
 func (s *Session) Overdue() bool {
 	overdue := s.overdue(s.srv.clock())
 	if overdue {
@@ -152,21 +152,21 @@ func (s *Session) Overdue() bool {
 	return overdue
 }
 
-// Unsent is told how many bytes of replies the peer has not taken, whenever that changes. Fewer are a sign of life.
+// Unsent takes the number of reply bytes that the peer has not read, whenever it changes. When it falls, the peer is alive.
 func (s *Session) Unsent(bytes int) {
 	if before := s.client.unsent.Swap(int64(bytes)); int64(bytes) < before {
 		s.client.lastNS.Store(s.srv.clock())
 	}
 }
 
-// overdue says whether the connection has been idle for longer than --timeout. A connection that is woken asks this itself,
-// as nobody else knows whether it is being served.
+// overdue says whether the connection has been idle for longer than --timeout. A connection that is woken calls it again, because
+// only its own goroutine knows whether it is being served.
 func (s *Session) overdue(nowNS int64) bool {
 	timeoutNS := s.srv.cfg.timeout.Get() * 1e9
 	return timeoutNS > 0 && nowNS-s.client.lastNS.Load() > timeoutNS && !s.client.monitor.Load()
 }
 
-// borrow and giveBack bracket a batch: what only a batch needs is not kept by a connection that is idle.
+// borrow and giveBack bracket a batch, so that an idle connection holds no scratch.
 func (s *Session) borrow() {
 	s.scratch = s.srv.scratches.get()
 	s.out = s.scratch.out
@@ -178,16 +178,16 @@ func (s *Session) giveBack() {
 	s.scratch = nil
 }
 
-// run answers commands from data until it is used up, holds no whole command any more, or enough was written for one
-// send. It returns what is left, and whether there may be another command in it.
+// run answers commands from data until no whole command is left, or until the replies are enough for one send. It returns the
+// rest, and whether the rest may hold another command.
 func (s *Session) run(data []byte) (rest []byte, more bool) {
 	srv := s.srv
 	if s.waits != nil && !s.waits.answered.Load() {
 		return data, false
 	}
-	if !srv.execution.TryRLock() { // EXEC takes it for writing, so that a transaction runs alone
+	if !srv.execution.TryRLock() { // EXEC locks it for writing, so a transaction runs alone
 		srv.execution.RLock()
-		s.nowNS = srv.clock() // what was waited for is no command's time
+		s.nowNS = srv.clock() // the wait counts for no command
 	}
 	defer srv.execution.RUnlock()
 	s.scratch.stats.startNS = s.nowNS
@@ -220,7 +220,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 		if err != nil {
 			srv.stats.protocolErrors.Add(1)
 			srv.stats.rejected(nil, err.Error())
-			if !s.gate.has(gateReplyOff | gateSkipNext) { // it counts as the next command
+			if !s.gate.has(gateReplyOff | gateSkipNext) { // bytes that are no command count as the next command
 				s.replyError("%s", err)
 			}
 			s.end = afterReply
@@ -230,7 +230,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 			return data, false
 		}
 		if len(args) == 0 {
-			s.gate.set(gateSkipNext, false) // an empty command is the one without a reply, as in Redis
+			s.gate.set(gateSkipNext, false) // CLIENT REPLY SKIP skips an empty command, as in Redis
 			s.endCaching(nil)
 		} else {
 			s.scratch.args = args
@@ -241,17 +241,17 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	return data, false
 }
 
-// frameLimits are how long a frame may be.
+// frameLimits returns the bounds of one frame.
 func (s *Session) frameLimits() wire.Limits {
 	cfg := s.srv.cfg
 	return wire.Limits{MaxArgs: int(cfg.maxMultibulkLen.Get()), MaxBulk: int(cfg.maxBulkLen.Get()), Authed: !s.gate.has(gateAuth)}
 }
 
-// silent says that the command that runs has no reply.
+// silent says that the running command gets no reply (CLIENT REPLY).
 func (s *Session) silent() bool { return s.gate.has(gateReplyOff | gateSkip) }
 
-// keep stores what is unserved, or the start of an unfinished command until the rest arrives. It ends the connection where that
-// command, with what a transaction has queued, is more than the limit.
+// keep stores unserved commands, or the start of an unfinished command until the rest arrives. It ends the connection when the
+// unfinished command and the transaction's queue together exceed the limit.
 func (s *Session) keep(rest []byte) {
 	if held := len(rest) + s.reader.Held() + s.tx.bytes; !s.unserved && s.waits == nil && held > int(s.srv.cfg.queryBufferLimit.Get()) {
 		s.srv.warnSeldom("client is over its query buffer limit, closed", "client", s.client.addr, "bytes", held)
@@ -274,8 +274,8 @@ func (s *Session) keep(rest []byte) {
 	s.client.txBytes.Store(int64(s.tx.bytes))
 }
 
-// overOutput ends a connection whose one reply is over the output limit, before all of it is gathered. Commands whose
-// reply grows with what was asked look at it as they go.
+// overOutput ends a connection when a single reply exceeds the output limit, before the whole reply is in memory. Commands whose
+// reply can grow large call it as they write.
 func (s *Session) overOutput(bytes int) bool {
 	if bytes <= int(s.srv.cfg.outputBufferLimit.Get()) {
 		return false
@@ -286,7 +286,7 @@ func (s *Session) overOutput(bytes int) bool {
 	return true
 }
 
-// wallNS is the wall time of the batch.
+// wallNS is the batch's time by the wall clock, in Unix nanoseconds.
 func (s *Session) wallNS() int64 { return s.srv.store.WallNS(s.nowNS) }
 
 func (s *Session) access() store.Access {
@@ -298,7 +298,7 @@ func (s *Session) Closed() {
 	s.end, s.waits = atOnce, nil
 	s.tx.discard()
 	s.setMonitor(false)
-	if s.round != nil { // no transport will confirm it
+	if s.round != nil { // the transport does not call Confirm after this
 		s.round.decided.settle(s.srv, nil)
 	}
 	s.srv.forget(s)

@@ -207,8 +207,7 @@ func cmdClientTrackingInfo(s *Session, _ [][]byte) {
 	for _, name := range flags {
 		s.replyString(name)
 	}
-	s.replyString("redirect")
-	s.replyInt(s.client.redirection())
+	s.replyField("redirect", s.client.redirection())
 	s.replyString("prefixes")
 	s.replyArray(0)
 }

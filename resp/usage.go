@@ -119,8 +119,7 @@ func (s *Session) replyArguments(list []argument) {
 		s.replyPair("name", arg.name)
 		s.replyPair("type", arg.kind)
 		if arg.kind == "key" {
-			s.replyString("key_spec_index")
-			s.replyInt(0)
+			s.replyField("key_spec_index", 0)
 		}
 		if arg.token != "" {
 			s.replyPair("token", arg.token)
@@ -134,10 +133,7 @@ func (s *Session) replyArguments(list []argument) {
 				flags = append(flags, "multiple")
 			}
 			s.replyString("flags")
-			s.replySet(len(flags))
-			for _, flag := range flags {
-				s.replyStatus(flag)
-			}
+			s.replyStatuses(flags)
 		}
 		if len(arg.parts) > 0 {
 			s.replyString("arguments")

@@ -1,0 +1,180 @@
+package resp
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/pflag"
+)
+
+// value is a param of any type. As it is a pflag.Value, the command line, the environment and CONFIG SET share one parser and one
+// error text.
+type value interface {
+	pflag.Value
+	parse(text string) (change, error)
+}
+
+// change is the next state of a param. CONFIG SET does each step for all its parameters before the next step, so it changes all
+// or none.
+type change struct {
+	check func() error // an error refuses the change
+	put   func()
+	apply func() // its consequences, when all parameters are in place; it cannot fail
+}
+
+// param is the value of a setting. One goroutine at a time may change it (CONFIG SET); any may read it meanwhile.
+type param[T any] struct {
+	current atomic.Pointer[T]
+	kind    string // for --help
+	read    func(text string) (T, error)
+	write   func(T) string
+	check   func(T) error // nil: every value that can be read is allowed
+	onSet   func(T)       // nil: a change has no consequences
+}
+
+func newParam[T any](value T, kind string, read func(string) (T, error), write func(T) string) *param[T] {
+	p := &param[T]{kind: kind, read: read, write: write}
+	p.current.Store(&value)
+	return p
+}
+
+func (p *param[T]) Get() T         { return *p.current.Load() }
+func (p *param[T]) String() string { return p.write(p.Get()) }
+func (p *param[T]) Type() string   { return p.kind }
+
+// Set changes nothing when it fails.
+func (p *param[T]) Set(text string) error {
+	c, err := p.parse(text)
+	if err == nil {
+		err = c.check()
+	}
+	if err == nil {
+		c.put()
+		c.apply()
+	}
+	return err
+}
+
+func (p *param[T]) parse(text string) (change, error) {
+	value, err := p.read(text)
+	if err != nil {
+		return change{}, err
+	}
+	return change{
+		check: func() error {
+			if p.check == nil {
+				return nil
+			}
+			return p.check(value)
+		},
+		put: func() { p.current.Store(&value) },
+		apply: func() {
+			if p.onSet != nil {
+				p.onSet(value)
+			}
+		},
+	}, nil
+}
+
+// newInt makes an integer from least to most.
+func newInt(value, least, most int64, unit string) *param[int64] {
+	return newParam(value, unit, func(text string) (int64, error) {
+		n, ok := parseInt([]byte(text))
+		if !ok {
+			return 0, fmt.Errorf("argument couldn't be parsed into an integer")
+		}
+		return n, checkRange(n, least, most)
+	}, formatInt)
+}
+
+func checkRange(n, least, most int64) error {
+	if n < least || n > most {
+		return fmt.Errorf("argument must be between %d and %d inclusive", least, most)
+	}
+	return nil
+}
+
+func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
+
+// newSize makes a number of bytes, with the units of redis.conf: 1k is 1000, 1kb is 1024, and so on for m, mb, g, gb, in any
+// case.
+func newSize(value, least int64) *param[int64] {
+	return newParam(value, "size", func(text string) (int64, error) {
+		lower := strings.ToLower(text)
+		for _, u := range sizeUnits {
+			digits, found := strings.CutSuffix(lower, u.suffix)
+			if !found {
+				continue
+			}
+			n, err := strconv.ParseUint(digits, 10, 63)
+			if err != nil || int64(n) > math.MaxInt64/u.bytes {
+				break
+			}
+			return int64(n) * u.bytes, checkRange(int64(n)*u.bytes, least, math.MaxInt64)
+		}
+		return 0, fmt.Errorf("argument must be a memory value")
+	}, formatInt)
+}
+
+// sizeUnits begin with those that sizeText writes.
+var sizeUnits = []struct {
+	suffix string
+	bytes  int64
+}{
+	{"gb", 1 << 30}, {"mb", 1 << 20}, {"kb", 1 << 10}, {"k", 1e3}, {"m", 1e6}, {"g", 1e9}, {"b", 1}, {"", 1},
+}
+
+// sizeText writes a size as users do, in the largest unit that divides it: 64mb.
+func sizeText(n int64) string {
+	for _, u := range sizeUnits[:3] {
+		if n != 0 && n%u.bytes == 0 {
+			return formatInt(n/u.bytes) + u.suffix
+		}
+	}
+	return formatInt(n)
+}
+
+// newYesNo makes a switch, written yes or no as in redis.conf.
+func newYesNo(value bool) *param[bool] {
+	return newParam(value, "yes|no", func(text string) (bool, error) {
+		switch strings.ToLower(text) {
+		case "yes":
+			return true, nil
+		case "no":
+			return false, nil
+		}
+		return false, fmt.Errorf("argument must be 'yes' or 'no'")
+	}, func(on bool) string {
+		if on {
+			return "yes"
+		}
+		return "no"
+	})
+}
+
+// newEnum makes one of a few words, of which the first is the default.
+func newEnum(words ...string) *param[string] {
+	return newParam(words[0], strings.Join(words, "|"), func(text string) (string, error) {
+		word := strings.ToLower(text)
+		if !slices.Contains(words, word) {
+			return "", fmt.Errorf("argument(s) must be one of the following: %s", strings.Join(words, ", "))
+		}
+		return word, nil
+	}, verbatim)
+}
+
+// newText makes a text. check says what is wrong with one; nil: any will do.
+func newText(value, kind string, check func(string) error) *param[string] {
+	return newParam(value, kind, func(text string) (string, error) {
+		if check == nil {
+			return text, nil
+		}
+		return text, check(text)
+	}, verbatim)
+}
+
+func verbatim(text string) string { return text }
