@@ -23,11 +23,7 @@ func (l *Limit) buckets(st *State, nowNS, cost int64, mode Mode) outcome {
 		st.B += taken
 		sum = st.B
 	}
-	reset := uint64(0)
-	if sum > 0 {
-		reset = l.endOfBuckets(st) - now
-	}
-	o := l.used(sum, reset)
+	o := l.used(sum, l.endOfBuckets(st), now)
 	if mode != Force && cost > 0 && !passes {
 		o.retryNS = Never
 		if cost <= l.Count {
@@ -39,9 +35,7 @@ func (l *Limit) buckets(st *State, nowNS, cost int64, mode Mode) outcome {
 
 // bucketAt is the number of the sub-window that an instant is in.
 func (l *Limit) bucketAt(ns uint64) uint64 {
-	high, low := mul(ns, uint64(l.Buckets))
-	q, _ := div(high, low, uint64(l.PeriodNS))
-	return q
+	return mulDiv(ns, uint64(l.Buckets), uint64(l.PeriodNS))
 }
 
 func (l *Limit) counter(st *State, age uint64) *uint64 {
@@ -51,12 +45,7 @@ func (l *Limit) counter(st *State, age uint64) *uint64 {
 
 // gone is when a counter no longer counts: the start of the sub-window n later.
 func (l *Limit) gone(st *State, age uint64) uint64 {
-	high, low := mul(st.A+uint64(l.Buckets)-age, uint64(l.PeriodNS))
-	q, rest := div(high, low, uint64(l.Buckets))
-	if rest > 0 {
-		q++
-	}
-	return q
+	return mulDivUp(st.A+uint64(l.Buckets)-age, uint64(l.PeriodNS), uint64(l.Buckets))
 }
 
 // live is the age from which on counters no longer count when newest is the newest.
@@ -145,15 +134,10 @@ func (l *Limit) carryBuckets(st *State, old *Limit) {
 // bucketsIn is how many whole sub-windows a shift by ns moves the counters. Where ns is between it is to the earlier one: nobody
 // waits longer.
 func (l *Limit) bucketsIn(ns int64) int64 {
-	high, low := mul(uint64(max(ns, -ns)), uint64(l.Buckets))
-	by, rest := div(high, low, uint64(l.PeriodNS))
-	switch {
-	case ns >= 0:
-		return int64(by)
-	case rest > 0:
-		by++
+	if ns < 0 {
+		return -int64(mulDivUp(uint64(-ns), uint64(l.Buckets), uint64(l.PeriodNS)))
 	}
-	return -int64(by)
+	return int64(l.bucketAt(uint64(ns)))
 }
 
 // turnBuckets moves the counters by so many sub-windows.

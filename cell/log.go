@@ -1,5 +1,7 @@
 package cell
 
+import "sort"
+
 // Log remembers the calls of the last period, and is the one algorithm that is exact: no span of a period ever lets through
 // more than the count. State.Ring has the calls in the order of their time as pairs of words: the time, and the sum of all
 // costs up to and with it, so that what must leave for a call to pass is found by halving. State.A is first<<32 | n, the
@@ -23,11 +25,7 @@ func (l *Limit) log(st *State, nowNS, cost int64, mode Mode) outcome {
 		live, before = 0, st.B
 		sum = c.sumBefore(c.n()) - before
 	}
-	reset := uint64(0)
-	if sum > 0 {
-		reset = l.endOfLog(st) - now
-	}
-	o := l.used(sum, reset)
+	o := l.used(sum, l.endOfLog(st), now)
 	if mode != Force && cost > 0 && !passes {
 		o.retryNS = Never
 		if cost <= l.Count {
@@ -69,43 +67,26 @@ func (c calls) sumBefore(i int) uint64 {
 
 // firstAfter is the first entry that still counts: the oldest, nearly always, or one of a few after it.
 func (c calls) firstAfter(now, period uint64) int {
-	low, high := 0, c.n()
-	for step := 0; low < high && step < high; step = 2*step + 1 {
-		if c.time(step)+period > now {
-			high = step
-		} else {
-			low = step + 1
-		}
-	}
-	for low < high {
-		if middle := (low + high) / 2; c.time(middle)+period > now {
-			high = middle
-		} else {
-			low = middle + 1
-		}
-	}
-	return low
+	return firstOf(0, c.n(), func(i int) bool { return c.time(i)+period > now })
 }
 
 // firstWithSum is the first entry from i on with which they come to so much. The sums may wrap, their differences do not.
 func (c calls) firstWithSum(i int, sum uint64) int {
 	before := c.sumBefore(i)
-	low, high := i, c.n()-1
-	for step := i; low < high && step < high; step = 2*step + 1 - i {
-		if c.sum(step)-before >= sum {
+	return firstOf(i, c.n()-1, func(i int) bool { return c.sum(i)-before >= sum })
+}
+
+// firstOf returns the first of the numbers from low up to high that is, or high; all that follow one are, too. It looks at those
+// near low first, as sort.Search does not: the answer is nearly always one of them.
+func firstOf(low, high int, is func(int) bool) int {
+	for start, step := low, low; low < high && step < high; step = 2*step + 1 - start {
+		if is(step) {
 			high = step
 		} else {
 			low = step + 1
 		}
 	}
-	for low < high {
-		if middle := (low + high) / 2; c.sum(middle)-before >= sum {
-			high = middle
-		} else {
-			low = middle + 1
-		}
-	}
-	return low
+	return low + sort.Search(high-low, func(i int) bool { return is(low + i) })
 }
 
 // drop forgets the oldest i entries.

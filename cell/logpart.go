@@ -3,6 +3,7 @@ package cell
 import (
 	"iter"
 	"math"
+	"sort"
 	"strconv"
 )
 
@@ -16,15 +17,7 @@ func (c calls) upTo(sum uint64) int {
 	if int64(sum-c.st.B) <= 0 {
 		return 0
 	}
-	low, high := 0, c.n()
-	for low < high {
-		if middle := (low + high) / 2; c.sum(middle)-c.st.B <= sum-c.st.B {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return low
+	return sort.Search(c.n(), func(i int) bool { return c.sum(i)-c.st.B > sum-c.st.B })
 }
 
 // partCalls is how many calls a part has at most, and how long a log may be to be told as a whole each time.

@@ -1,6 +1,9 @@
 package cell
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // State is what is remembered of a limit under a key: two words that mean what the algorithm's file says, and for those
 // that keep more a ring of them. The zero value is that of a key never seen.
@@ -206,20 +209,32 @@ func ShiftInstant(instant uint64, ns int64) uint64 {
 	return instant + min(uint64(ns), max(instant, math.MaxInt64)-instant)
 }
 
-// used is the outcome where so much counts against the count, but for when the call will pass.
-func (l *Limit) used(n, resetNS uint64) outcome {
-	return outcome{remaining: max(0, l.Count-int64(n)), resetNS: resetNS}
+// used is the outcome where n count against the count until endNS. It does not say when the call will pass.
+func (l *Limit) used(n, endNS, now uint64) outcome {
+	return outcome{remaining: max(0, l.Count-int64(n)), resetNS: debtOf(endNS, now)}
 }
 
 // scale is n*to/from rounded up, from > 0, at most MaxInt64.
 func scale(n, to, from uint64) uint64 {
-	high, low := mul(n, to)
-	if high >= from {
+	if high, _ := bits.Mul64(n, to); high >= from {
 		return math.MaxInt64
 	}
-	quotient, rest := div(high, low, from)
+	return min(mulDivUp(n, to, from), math.MaxInt64)
+}
+
+// mulDiv is a×b/by rounded down. It must fit 64 bits; the product need not.
+func mulDiv(a, b, by uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	quotient, _ := bits.Div64(high, low, by)
+	return quotient
+}
+
+// mulDivUp is mulDiv rounded up.
+func mulDivUp(a, b, by uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	quotient, rest := bits.Div64(high, low, by)
 	if rest > 0 {
 		quotient++
 	}
-	return min(quotient, math.MaxInt64)
+	return quotient
 }
