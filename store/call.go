@@ -38,6 +38,13 @@ type work struct {
 	adopts  bool // it does neither, but what was carried over is kept
 }
 
+// start notes what a call is looked up by, and returns the shard of its key.
+func (s *Store) start(c *Call) shardSet {
+	hash := s.hash(c.Key)
+	c.work = work{hash: hash, code: codeOf(&c.Limit.Shape), sh: s.shardOf(hash)}
+	return s.shardSetOf(hash)
+}
+
 // stores reports whether a call leaves another state.
 func (c *Call) stores() bool { return c.changes || c.blocks || c.adopts }
 

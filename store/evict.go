@@ -95,8 +95,7 @@ func (s *Store) fullest() *shard {
 func (sh *shard) take(v victim, nowNS int64) bool {
 	switch v {
 	case deadVictim:
-		_, removed := sh.sweep(nowNS, 1)
-		return removed > 0
+		return sh.sweep(nowNS, 1) > 0
 	case spentVictim:
 		n := sh.lists.of(spentList).last
 		if n != noSlot {

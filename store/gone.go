@@ -22,15 +22,13 @@ type losses struct {
 
 // gone reports whether a key holds limits of a policy that is gone. It is quick where no policy ever went.
 func (sh *shard) gone(e *slot) bool {
-	if !e.holdsLimits() || sh.policies.PoliciesLost() == 0 {
+	if sh.policies.PoliciesLost() == 0 {
 		return false
 	}
-	for n := e.firstTally(); n != 0; {
-		p := sh.tallies.at(n)
+	for p := range sh.talliesOf(e) {
 		if p.policy != 0 && sh.policies.PolicyOf(p.policy) == nil {
 			return true
 		}
-		n = p.next
 	}
 	return false
 }

@@ -1,9 +1,6 @@
 package store
 
-import (
-	"hash/maphash"
-	"sync"
-)
+import "sync"
 
 // Change is what became of one key, or of all.
 type Change struct {
@@ -125,8 +122,9 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 		d.gone[0] = ""
 		d.gone = d.gone[1:]
 		told += costBytes(len(key))
-		if !sh.holds([]byte(key)) {
-			fn(Change{Key: []byte(key), Deleted: true})
+		name := []byte(key)
+		if n, _ := sh.slot(s.hash(name), name); n == noSlot { // it may have come back, live or dead
+			fn(Change{Key: name, Deleted: true})
 		}
 	}
 	for range min(len(d.slots), perLock) {
@@ -185,10 +183,4 @@ func (s *Store) Changed() (n int) {
 		sh.mu.Unlock()
 	}
 	return n
-}
-
-// holds reports whether a key is there, live or dead.
-func (sh *shard) holds(key []byte) bool {
-	n, _ := sh.slot(maphash.Bytes(sh.seed, key), key)
-	return n != noSlot
 }

@@ -52,6 +52,21 @@ func (e *slot) holdsLimits() bool { return e.use&flagLimits != 0 }
 // firstTally is the number of the first of a key that holds limits.
 func (e *slot) firstTally() uint32 { return uint32(e.touchedNS) }
 
+// talliesOf yields the tallies of a key, none of one that holds no limits. They must not change meanwhile.
+func (t *table) talliesOf(e *slot) iter.Seq[*tally] {
+	return func(yield func(*tally) bool) {
+		if !e.holdsLimits() {
+			return
+		}
+		for n := e.firstTally(); n != 0; {
+			p := t.tallies.at(n)
+			if n = p.next; !yield(p) {
+				return
+			}
+		}
+	}
+}
+
 func (t *table) setTouched(e *slot, nowNS int64) {
 	if e.holdsLimits() {
 		t.tallies.at(e.firstTally()).touchedNS = nowNS
@@ -95,18 +110,16 @@ func (t *table) dropTallies(e *slot) {
 }
 
 func (t *table) findTally(e *slot, l *cell.Limit, policy, shape uint32) *tally {
-	for n := e.firstTally(); n != 0; {
-		p := t.tallies.at(n)
+	for p := range t.talliesOf(e) {
 		if p.is(l, policy, shape) {
 			return p
 		}
-		n = p.next
 	}
 	return nil
 }
 
 func (t *table) countTallies(e *slot) (count int) {
-	for n := e.firstTally(); n != 0; n = t.tallies.at(n).next {
+	for range t.talliesOf(e) {
 		count++
 	}
 	return count
@@ -136,23 +149,16 @@ func (sh *shard) dropDeadTallies(e *slot, nowNS int64) (left int) {
 
 // limitBytes is what the limits of a key take, by the estimate of MaxBytes.
 func (t *table) limitBytes(e *slot) (bytes int64) {
-	if !e.holdsLimits() {
-		return 0
-	}
-	for n := e.firstTally(); n != 0; {
-		p := t.tallies.at(n)
+	for p := range t.talliesOf(e) {
 		bytes += t.tallies.bytes(p)
-		n = p.next
 	}
 	return bytes
 }
 
 // limitsEndNS is when the last limit of a key has nothing left to remember.
 func (t *table) limitsEndNS(e *slot) (end uint64) {
-	for n := e.firstTally(); n != 0; {
-		p := t.tallies.at(n)
+	for p := range t.talliesOf(e) {
 		end = max(end, t.tallyEndNS(p))
-		n = p.next
 	}
 	return end
 }
@@ -171,9 +177,7 @@ func (t *table) costBytes(n uint32, e *slot) int64 {
 // limits are what a key holds, but for what was of policies that are gone. The rings are the store's own, and valid under its
 // lock only.
 func (sh *shard) limits(e *slot) (to Limits) {
-	for n := e.firstTally(); n != 0; {
-		p := sh.tallies.at(n)
-		n = p.next
+	for p := range sh.talliesOf(e) {
 		var policy *policy.Policy
 		if p.policy != 0 {
 			if policy = sh.policies.PolicyOf(p.policy); policy == nil { // deleted, or reset
@@ -263,14 +267,17 @@ func (sh *shard) tell(e *slot, limits Limits) {
 // rings yields the limits of a key, as limits has made them, with their rings, and an unused one for those that have none.
 func (sh *shard) rings(e *slot, limits Limits) iter.Seq2[*LimitState, *ring] {
 	return func(yield func(*LimitState, *ring) bool) {
-		t, none := &sh.tallies, &ring{}
-		for n := e.firstTally(); n != 0 && len(limits) > 0; n = t.at(n).next {
-			p, l, r := t.at(n), &limits[0], none
+		none := &ring{}
+		for p := range sh.talliesOf(e) {
+			if len(limits) == 0 {
+				return
+			}
+			l, r := &limits[0], none
 			if !p.is(&l.Limit, l.policyID(), codeOf(&l.Limit.Shape)) {
 				continue // of a policy that is gone
 			}
 			if p.ring != 0 {
-				r = &t.rings[p.ring]
+				r = &sh.tallies.rings[p.ring]
 			}
 			if !yield(l, r) {
 				return
@@ -282,10 +289,8 @@ func (sh *shard) rings(e *slot, limits Limits) iter.Seq2[*LimitState, *ring] {
 
 // untell has all of a key's logs told anew.
 func (sh *shard) untell(e *slot) {
-	for n := e.firstTally(); n != 0; {
-		p := sh.tallies.at(n)
+	for p := range sh.talliesOf(e) {
 		sh.tallies.untell(p)
-		n = p.next
 	}
 }
 
@@ -303,11 +308,8 @@ func (l Limits) endNS(aheadNS int64) (end uint64) {
 // Limits calls fn for each limit of a live key that holds limits, and touches it. The state is valid until fn returns,
 // which must not use the store. It returns false where there is no such key; the error is ErrWrongType.
 func (s *Store) Limits(key []byte, a Access, fn func(*LimitState)) (bool, error) {
-	hash := s.hash(key)
-	sh := s.shardOf(hash)
-	sh.lock(a.NowNS)
+	sh, _, e := s.lockKey(key, a)
 	defer sh.mu.Unlock()
-	_, e := sh.find(hash, key, a)
 	sh.countLookup(e)
 	switch {
 	case e == nil:

@@ -18,17 +18,14 @@ func (s *Store) RenameNew(from, to []byte, nowNS int64) (there, moved bool) {
 }
 
 func (s *Store) rename(from, to []byte, onlyNew bool, nowNS int64) (there, moved bool) {
-	if there, moved = s.move(from, to, onlyNew, nowNS); moved {
-		s.trim(nowNS)
-	}
-	return there, moved
-}
-
-func (s *Store) move(from, to []byte, onlyNew bool, nowNS int64) (there, moved bool) {
 	fromHash, toHash := s.hash(from), s.hash(to)
-	source, target, locks := s.pair(fromHash, toHash)
-	s.lockAll(&locks, nowNS)
-	defer s.unlockAll(&locks)
+	source, target := s.shardOf(fromHash), s.shardOf(toHash)
+	locks := s.shardSetOf(fromHash) | s.shardSetOf(toHash)
+	s.lockAll(locks, nowNS)
+	defer func() {
+		s.unlockAll(locks)
+		s.trim(nowNS)
+	}()
 	a := Access{NowNS: nowNS, NoTouch: true}
 	n, e := source.find(fromHash, from, a)
 	if e == nil || bytes.Equal(from, to) {
@@ -53,12 +50,4 @@ func (s *Store) move(from, to []byte, onlyNew bool, nowNS int64) (there, moved b
 	}
 	target.find(toHash, to, Access{NowNS: nowNS}) // a use of a key that was there
 	return true, true
-}
-
-// pair is the shards of two keys, and what to lock of them.
-func (s *Store) pair(fromHash, toHash uint64) (source, target *shard, locks shardSet) {
-	i, j := s.shardIndex(fromHash), s.shardIndex(toHash)
-	locks.add(i)
-	locks.add(j)
-	return &s.shards[i], &s.shards[j], locks
 }

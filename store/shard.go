@@ -177,8 +177,7 @@ func (sh *shard) moveEnd(n uint32, e *slot, end uint64, key []byte) {
 	was := sh.endNS(n, e)
 	e.tat = end
 	if end := sh.endNS(n, e); end < was {
-		sh.ends.unlink(&sh.slabs, e)
-		sh.ends.link(&sh.slabs, n, e, end)
+		sh.ends.move(&sh.slabs, n, e, end)
 		sh.publish()
 	}
 	sh.changes++
@@ -197,8 +196,7 @@ func (sh *shard) set(n uint32, e *slot, st Value, spent bool, key []byte) {
 		sh.setSpent(n, e, spent, len(key))
 	}
 	if end := sh.endNS(n, e); end < was {
-		sh.ends.unlink(&sh.slabs, e)
-		sh.ends.link(&sh.slabs, n, e, end)
+		sh.ends.move(&sh.slabs, n, e, end)
 	}
 	sh.changes++
 	sh.publish()
@@ -279,17 +277,18 @@ func (sh *shard) releaseBytes(freed int64) {
 	}
 }
 
-// remove takes a slot out and gives its room back.
-func (sh *shard) remove(n uint32, e *slot) {
+// drop takes a slot out and gives its room back.
+func (sh *shard) drop(n uint32, e *slot, expired bool) {
 	cost := sh.costBytes(n, e)
-	sh.unlink(n, e, false)
+	sh.unlink(n, e, expired)
 	sh.room.release(need{1, cost})
 }
 
+// remove removes a slot that may be live.
+func (sh *shard) remove(n uint32, e *slot) { sh.drop(n, e, false) }
+
 // expire removes a dead slot.
 func (sh *shard) expire(n uint32, e *slot) {
-	cost := sh.costBytes(n, e)
-	sh.unlink(n, e, true)
-	sh.room.release(need{1, cost})
+	sh.drop(n, e, true)
 	sh.counters.expired++
 }

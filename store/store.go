@@ -11,7 +11,7 @@ import (
 
 const (
 	defaultMaxKeys = 1_000_000
-	maxShards      = 1 << 10
+	maxShards      = 64 // a shardSet has a bit for each
 
 	// Up to so many keys there is one shard, so that the least recently used key is the one evicted. Above it is the
 	// least recently used of 1/16 of the keys, at least 4,096 of them: no application sees the difference, while 16
@@ -36,7 +36,7 @@ type Options struct {
 	MaxKeys    int64 // most keys held; 0 or less: 1,000,000
 	MaxBytes   int64 // most bytes held: for each key its length and OverheadBytes, and see TallyBytes; 0 or less: no limit
 	NoEviction bool  // refuse new keys and limits when full, instead of evicting
-	Shards     int   // rounded up to a power of two, at most 1,024; 0 or less: 1 up to 65,536 MaxKeys, else 16
+	Shards     int   // rounded up to a power of two, at most 64; 0 or less: 1 up to 65,536 MaxKeys, else 16
 	Journal    bool  // collect changes for Drain; off, they cost nothing
 }
 

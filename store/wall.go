@@ -57,17 +57,14 @@ func (sh *shard) setWall(byNS, wallNS int64) {
 			sh.untell(e)
 			e.tat = sh.limitsEndNS(e)
 		}
-		sh.ends.unlink(&sh.slabs, e)
-		sh.ends.link(&sh.slabs, n, e, sh.endNS(n, e))
+		sh.ends.move(&sh.slabs, n, e, sh.endNS(n, e))
 	}
 	sh.publish()
 }
 
 func (t *table) realign(e *slot, byNS, wallNS int64) {
-	for n := e.firstTally(); n != 0; n = t.tallies.at(n).next {
-		p := t.tallies.at(n)
-		slot := p.shape()
-		if !slot.Aligned() {
+	for p := range t.talliesOf(e) {
+		if shape := p.shape(); !shape.Aligned() {
 			continue
 		}
 		l, st := p.limit(), t.tallies.state(p)
