@@ -29,7 +29,7 @@ func (l *Limit) bucket(st *State, nowNS, cost int64, mode Mode) outcome {
 	return o
 }
 
-// owe adds to a debt what was taken by force, up to 292 years: no burst takes longer to flow back.
+// owe adds to a debt, in ns, what was taken by force. The sum stops at 292 years: no burst takes longer to flow back.
 func owe(debt, interval, cost uint64) uint64 {
 	high, increment := bits.Mul64(interval, cost)
 	if high != 0 || increment > math.MaxInt64 || debt+increment > math.MaxInt64 {

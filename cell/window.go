@@ -45,7 +45,7 @@ func (l *Limit) endOfWindow(st *State) uint64 {
 	return st.A
 }
 
-// nextEdgeNS is when a window ends that begins, or is met, now.
+// nextEdgeNS is when the window that nowNS is in ends, in Unix ns. One that is not aligned begins now.
 func (l *Limit) nextEdgeNS(nowNS int64) uint64 {
 	if l.Unit == Span && !l.Clock {
 		return uint64(nowNS + l.PeriodNS)
