@@ -46,8 +46,8 @@ func (s *Store) groups(b *batch) iter.Seq2[*shard, uint8] {
 	}
 }
 
-// touch brings what the requests need into the caches, if the table is larger than they are, without any lock: what it sees
-// may be changing. It returns whether it is, and all keys seem to be there.
+// touch brings what the requests need into the caches, if the table is larger than the caches. It takes no lock, so what it sees
+// may be changing. It returns true when the table is so large and all keys seem to be there.
 //
 // Addresses are collected first and then touched in loops of a few instructions, as a processor looks only some hundred
 // instructions past a load that waits: with a look-up between two touches that is five misses at a time.
@@ -82,8 +82,8 @@ func (s *Store) touch(b *batch) (allThere bool) {
 	return n == b.n
 }
 
-// touchNeighbours touches the slots beside those of the requests in the order of use, which are linked anew when one of
-// them is taken out. They are looked up under the locks, and touched without.
+// touchNeighbours touches the slots before and after those of the requests in the order of use: taking one out changes their
+// links. It looks them up under the locks, and touches them without.
 func (s *Store) touchNeighbours(b *batch) {
 	var slots [2 * perLock]*slot
 	n := 0
@@ -107,7 +107,7 @@ func (s *Store) touchNeighbours(b *batch) {
 	keep(sum)
 }
 
-// keep keeps the compiler from leaving out the loads whose sum it is given.
+// keep takes the sum of loads, so that the compiler does not leave them out.
 //
 //go:noinline
 func keep(uint64) {}

@@ -15,16 +15,16 @@ var ErrNoPolicy = errors.New("no such policy")
 
 var errField = errors.New("not a limit and its state")
 
-// Field is one of the hash that a key with limits is to tools: a limit and its state, or a part of a log.
+// Field is a field of the hash as which tools see a key with limits: a limit and its state, or a part of a log.
 type Field struct {
 	LimitState
-	Part    bool  // the state has what a log has had after AfterNS; else it is all of it
+	Part    bool  // the state has only the calls of a log after AfterNS
 	AfterNS int64 // Unix ns
 }
 
-// ParseField reads a field: a name, as AppendName writes it, and a state, as cell.Limit.AppendState does; or, of a part, a
-// name with a space and a number behind it, and what AppendPart writes. ErrNoPolicy is all that may be wrong with it where
-// the error is that.
+// ParseField reads a field: a name that AppendName writes, and a state that cell.Limit.AppendState writes. In the field of a
+// part, a space and a number follow the name, and the text is what AppendPart writes. The error is ErrNoPolicy only when nothing
+// else is wrong.
 func (s *Store) ParseField(name, text string) (f Field, err error) {
 	var number string
 	name, number, f.Part = strings.Cut(name, " ")
@@ -52,11 +52,11 @@ func (s *Store) ParseField(name, text string) (f Field, err error) {
 // Fields are those of one command, or of one key.
 type Fields []Field
 
-// Join puts them beside these limits, or in their place, and parts behind the calls that their logs have. What has nothing left
-// to remember is removed. It returns how many limits are new. The errors are ErrTooManyLimits, and that calls come to more
-// than can be counted. Logs that are added to keep their rings, and are changed even with an error, unless apart.
+// Join adds the fields to limits, or replaces those that share a state. A part follows the calls that its log has. Limits with
+// nothing left to remember are removed. added is how many limits are new. The errors are ErrTooManyLimits, and one for a log
+// whose costs would be over 2^53. Unless apart is set, Join changes the rings of logs in place, even when it returns an error.
 //
-// The wall time is so much ahead of nowNS, which is that of all but the limits of the clock and the calendar.
+// nowNS is limit time; the wall time is aheadNS more.
 func (fields Fields) Join(limits Limits, apart bool, nowNS, aheadNS int64) (joined Limits, added int, err error) {
 	over := func(l *LimitState) bool { return limitEndNS(&l.Limit, &l.State, aheadNS) <= uint64(nowNS) }
 	joined = slices.DeleteFunc(slices.Clone(limits), func(l LimitState) bool { return over(&l) })

@@ -11,8 +11,8 @@ type Change struct {
 	Lost    bool // some keys are gone that nobody was told of, because they were too many; Key is nil
 }
 
-// mostGone is how many bytes of removed keys, and 64 for each, a shard remembers for Drain. A store whose changes nobody
-// drains, as the disk that they go to is full, takes no more memory than that: 16 MB with 16 shards.
+// mostGone is how many bytes of removed keys, and 64 for each, a shard remembers for Drain. It bounds the memory while nobody
+// drains, for example because the disk is full: 16 MB with 16 shards.
 const mostGone = 1 << 20
 
 // journal is the list of slots that changed since the last Drain. A change of a slot that is in it costs one
@@ -47,8 +47,8 @@ func (j *journal) put(n uint32, e *slot, key []byte) {
 	j.mark(n, e)
 }
 
-// remove notes a slot that is about to be unlinked. That a key expires is no news to those who know its state; they do
-// where it has not been changed since it was told.
+// remove notes a slot that is about to be unlinked. A key that expires needs no note if it was told after its last change:
+// whoever was told knows when it ends.
 func (j *journal) remove(e *slot, key []byte, expired bool) {
 	if j == nil || expired && e.use&flagJournaled == 0 {
 		return

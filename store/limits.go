@@ -31,7 +31,7 @@ type LimitState struct {
 	Told   cell.Told // of a log that Drain tells of: what it has told before
 }
 
-// AppendName appends what tools call it: @api, or the literal's shape.
+// AppendName appends the name that tools see: @api for a policy, and for a literal its shape.
 func (l *LimitState) AppendName(b []byte) []byte {
 	if l.Policy != nil {
 		return append(append(b, '@'), l.Policy.Name...)
@@ -94,7 +94,7 @@ func (t *table) addTally(e *slot, policy uint32) *tally {
 	return p
 }
 
-// dropTallies makes a key one that holds no limits.
+// dropTallies removes all limits of a key. It keeps the time of its last use.
 func (t *table) dropTallies(e *slot) {
 	if !e.holdsLimits() {
 		return
@@ -174,8 +174,8 @@ func (t *table) costBytes(n uint32, e *slot) int64 {
 	return costBytes(t.keys.length(n, e)) + t.limitBytes(e)
 }
 
-// limits are what a key holds, but for what was of policies that are gone. The rings are the store's own, and valid under its
-// lock only.
+// limits are what a key holds, without those of policies that are gone. The rings are the store's own, and valid under the
+// shard's lock only.
 func (sh *shard) limits(e *slot) (to Limits) {
 	for p := range sh.talliesOf(e) {
 		var policy *policy.Policy
@@ -215,8 +215,8 @@ func (l Limits) clone() Limits {
 	return l
 }
 
-// full is the state of a slot with its limits, if it holds some, which are valid under the lock. What was of policies that
-// are gone is not in it, and has no part in the TAT.
+// full is the state of a slot with its limits, which are valid under the lock. Limits of policies that are gone are left out, and
+// do not count for the TAT.
 func (sh *shard) full(n uint32, e *slot) Value {
 	st := sh.state(n, e)
 	if st.Kind == HoldsLimits {
@@ -237,7 +237,7 @@ func (st Value) limitBytes() int64 {
 	return st.Limits.bytes()
 }
 
-// setLimits makes a key hold these limits and no others, of whose rings it takes over the memory.
+// setLimits makes a key hold these limits and no others. Their rings become the store's.
 func (sh *shard) setLimits(e *slot, limits Limits) {
 	sh.dropTallies(e)
 	for i := len(limits) - 1; i >= 0; i-- {
@@ -246,8 +246,8 @@ func (sh *shard) setLimits(e *slot, limits Limits) {
 	}
 }
 
-// tell gives the limits of a key what has been told of its logs before: of all of them, or of none, as what is left over from
-// others can be removed only with the key. It notes that they have been told.
+// tell sets Told in the limits of a key, and notes that their logs have been told. When one log must be told as a whole, all are:
+// what a copy has of that log can be removed only with the key.
 func (sh *shard) tell(e *slot, limits Limits) {
 	known := true
 	for l, r := range sh.rings(e, limits) {
@@ -294,10 +294,10 @@ func (sh *shard) untell(e *slot) {
 	}
 }
 
-// EndNS is when the last of them has nothing left to remember, in wall time.
+// EndNS is when the last of them has nothing left to remember, in Unix ns of wall time; 0: none has.
 func (l Limits) EndNS() uint64 { return l.endNS(0) }
 
-// endNS is it in limit time, where the limits are.
+// endNS is EndNS in limit time, of limits that are in limit time.
 func (l Limits) endNS(aheadNS int64) (end uint64) {
 	for i := range l {
 		end = max(end, limitEndNS(&l[i].Limit, &l[i].State, aheadNS))

@@ -5,14 +5,14 @@ import "bytes"
 // Rename moves the state of one key to another, over whatever was there, in one step for every other call. It returns
 // false when there is no such key. The key counts as touched; renamed to itself it stays as it is.
 //
-// A rename needs no room but what a longer name takes, and is never refused. If that is too much for MaxBytes, others
-// are evicted; with NoEviction, as in Redis, it is let pass.
+// A rename is never refused. Only a longer name takes more room. If that exceeds MaxBytes, other keys are evicted; with
+// NoEviction it may exceed MaxBytes, as in Redis.
 func (s *Store) Rename(from, to []byte, nowNS int64) bool {
 	there, _ := s.rename(from, to, false, nowNS)
 	return there
 }
 
-// RenameNew is Rename that moves nothing to a name that another key has, or the key itself.
+// RenameNew is Rename, but moves nothing when there is a key of the new name, which may be the key itself.
 func (s *Store) RenameNew(from, to []byte, nowNS int64) (there, moved bool) {
 	return s.rename(from, to, true, nowNS)
 }

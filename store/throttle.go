@@ -25,12 +25,12 @@ func (s *Store) Throttle(key []byte, l cell.Bucket, quantity int64, a Access) (c
 	return r.Decision, r.Err
 }
 
-// ThrottleBatch decides on at most MaxTakes requests in their order, as that many Throttle calls would, and overlaps their
+// ThrottleBatch decides on 1 to MaxTakes requests in their order, as that many Throttle calls would, and overlaps their
 // cache misses: in a table that is larger than the caches these are nearly all that a call costs. It first computes all
 // hashes, then touches all lines of the index, then all slots, and then decides.
 //
-// As long as no request must wait for room, none can have an effect on one for a key of another shard. Then those of one
-// shard are decided under one lock. It always returns true, and has no use for the Waker.
+// When no request must wait for room, requests for different shards have no effect on each other. Then those of one shard are
+// decided under one lock. It always returns true, and has no use for the Waker.
 func (s *Store) ThrottleBatch(reqs []Request, a Access, _ Waker) bool {
 	if len(reqs) == 1 || s.HasRules() {
 		s.decideEach(reqs, a)
@@ -129,8 +129,8 @@ func (s *Store) decideLocked(sh *shard, r *Request, a Access) {
 	}
 }
 
-// setDecision is *to = *from, field by field. The compiler copies a struct 16 bytes at a time, and that must wait for
-// the words just written to reach the cache: some 15 ns of a decision went there and in Throttle's copy of a Request.
+// setDecision is *to = *from, field by field. The compiler copies a struct 16 bytes at a time, and must then wait for the words
+// just written to reach the cache. That took some 15 ns of a decision, together with Throttle's copy of a Request.
 func setDecision(to, from *cell.Decision) {
 	to.Limited = from.Limited
 	to.Limit = from.Limit
