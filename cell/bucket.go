@@ -14,8 +14,8 @@ const MaxPeriodSeconds = math.MaxInt64 / nsPerSecond
 // ErrZeroRate reports a limit with no rate: a count or a period of 0, or more than one call a nanosecond.
 var ErrZeroRate = errors.New("zero rate")
 
-// RangeError reports a parameter that is negative where that means nothing, or so large that the arithmetic would not
-// fit 64 bits. redis-cell lets those products wrap, which frees or locks a key.
+// RangeError reports a parameter that must not be negative, or that is too large for arithmetic in 64 bits. In redis-cell such
+// products wrap, which frees or locks a key.
 type RangeError struct {
 	Param string // "max_burst", "count", "period", "quantity" or "tokens"
 	Value int64
@@ -33,14 +33,14 @@ type Bucket struct {
 // Capacity is the most that passes at one instant: max burst + 1.
 func (b Bucket) Capacity() int64 { return b.capacity }
 
-// NewBucket returns the bucket of count calls in each period of so many seconds, with maxBurst more at once than one.
+// NewBucket returns a bucket that allows count calls in each period, which is in seconds, and maxBurst + 1 calls at once.
 //
 // maxBurst is -1 (nothing ever passes) or more, count 1 to period × 10^9, period 1 to MaxPeriodSeconds, and
 // (maxBurst + 1) × period / count at most 292 years. Else the error is ErrZeroRate or a *RangeError.
 //
 // The emission interval is period / count in float64, truncated to whole nanoseconds, as in redis-cell
-// (src/cell/mod.rs, Rate::per_period): a rate that does not divide its period is fast by less than 1 ns a call
-// (600,000,001 a second run at 10^9), and with periods past 2^53 ns, 104 days, float64 adds up to 512 ns either way.
+// (src/cell/mod.rs, Rate::per_period). A rate that does not divide its period admits each call up to 1 ns early:
+// 600,000,001 a second run at 10^9. With periods over 2^53 ns, 104 days, float64 adds an error of up to 512 ns.
 func NewBucket(maxBurst, count, period int64) (Bucket, error) {
 	if count == 0 || period == 0 {
 		return Bucket{}, ErrZeroRate
@@ -64,7 +64,7 @@ func NewBucket(maxBurst, count, period int64) (Bucket, error) {
 	return Bucket{capacity: maxBurst + 1, intervalNS: intervalNS, toleranceNS: intervalNS * (maxBurst + 1)}, nil
 }
 
-// debtOf is what is taken and has not flowed back at now, in ns.
+// debtOf is how far a TAT lies ahead of now, in ns: what was taken and has not flowed back.
 func debtOf(tat, now uint64) uint64 {
 	if tat > now {
 		return tat - now
@@ -72,7 +72,7 @@ func debtOf(tat, now uint64) uint64 {
 	return 0
 }
 
-// remaining is how many calls of this interval a debt leaves.
+// remaining is how many calls of this interval still pass with this debt, both in ns.
 func (b Bucket) remaining(debt, interval uint64) int64 {
 	if debt < uint64(b.toleranceNS) {
 		return int64((uint64(b.toleranceNS) - debt) / interval)

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Slide with buckets=n cuts time into sub-windows of period/n, and counts what the last n of them hold, with the one that
-// is going on (Sentinel's LeapArray). State.A is the number of the newest that was counted in, since 1970; State.B the sum;
-// State.Ring has the counters, number i at i mod n. A span of the period touches n+1 sub-windows, so it lets through what the
-// newest may hold more than the count.
+// Slide with buckets=n cuts time into sub-windows of period/n, and sums the current one and the n-1 before it (Sentinel's
+// LeapArray). Sub-windows are numbered from 1970 on. State.A is the number of the newest that has a call, State.B the sum.
+// State.Ring has the counters: number i is at i mod n. A span of one period touches n+1 sub-windows, so up to twice the count
+// may pass in it.
 //
-// A counter's age is by how many sub-windows it is older than State.A: 0..n-1.
+// A counter's age is how many sub-windows it is older than State.A: 0..n-1.
 func (l *Limit) buckets(st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	newest := max(l.bucketAt(now), st.A)
@@ -23,11 +23,7 @@ func (l *Limit) buckets(st *State, nowNS, cost int64, mode Mode) outcome {
 		st.B += taken
 		sum = st.B
 	}
-	reset := uint64(0)
-	if sum > 0 {
-		reset = l.endOfBuckets(st) - now
-	}
-	o := l.used(sum, reset)
+	o := l.used(sum, l.endOfBuckets(st), now)
 	if mode != Force && cost > 0 && !passes {
 		o.retryNS = Never
 		if cost <= l.Count {
@@ -39,9 +35,7 @@ func (l *Limit) buckets(st *State, nowNS, cost int64, mode Mode) outcome {
 
 // bucketAt is the number of the sub-window that an instant is in.
 func (l *Limit) bucketAt(ns uint64) uint64 {
-	high, low := mul(ns, uint64(l.Buckets))
-	q, _ := div(high, low, uint64(l.PeriodNS))
-	return q
+	return mulDiv(ns, uint64(l.Buckets), uint64(l.PeriodNS))
 }
 
 func (l *Limit) counter(st *State, age uint64) *uint64 {
@@ -49,23 +43,18 @@ func (l *Limit) counter(st *State, age uint64) *uint64 {
 	return &st.Ring[(st.A+n-age)%n]
 }
 
-// gone is when a counter no longer counts: the start of the sub-window n later.
+// gone is when a counter stops to count, in Unix ns: at the start of the sub-window n later.
 func (l *Limit) gone(st *State, age uint64) uint64 {
-	high, low := mul(st.A+uint64(l.Buckets)-age, uint64(l.PeriodNS))
-	q, rest := div(high, low, uint64(l.Buckets))
-	if rest > 0 {
-		q++
-	}
-	return q
+	return mulDivUp(st.A+uint64(l.Buckets)-age, uint64(l.PeriodNS), uint64(l.Buckets))
 }
 
-// live is the age from which on counters no longer count when newest is the newest.
+// live is how many counters still count when newest is the newest sub-window: those of ages below it.
 func (l *Limit) live(st *State, newest uint64) uint64 {
 	n := uint64(l.Buckets)
 	return n - min(n, newest-st.A)
 }
 
-// sum is what the n sub-windows up to newest have.
+// sum is what was taken in the n sub-windows up to newest.
 func (l *Limit) sum(st *State, newest uint64) uint64 {
 	live, sum := l.live(st, newest), st.B
 	if sum == 0 || live == 0 {
@@ -87,7 +76,7 @@ func (l *Limit) roll(st *State, newest uint64) {
 	st.A = newest
 }
 
-// bucketsGone is when so much has gone, which is no more than there is.
+// bucketsGone is when need has left the sum, in Unix ns. need is at most the sum.
 func (l *Limit) bucketsGone(st *State, newest, need uint64) uint64 {
 	age := l.live(st, newest) - 1
 	for ; age > 0; age-- {
@@ -128,8 +117,8 @@ func (l *Limit) endOfBuckets(st *State) uint64 {
 	return l.gone(st, age)
 }
 
-// carryBuckets scales the running sum from the newest on, so that rounding up does not add up, and what is left is rounded
-// up whenever some have gone.
+// carryBuckets scales the running sum from the newest counter to the oldest. So rounding up adds less than 1 in all, and what
+// is left is still rounded up after old counters have gone.
 func (l *Limit) carryBuckets(st *State, old *Limit) {
 	st.Ring = append(make([]uint64, 0, len(st.Ring)), st.Ring...)
 	var sum, scaled uint64
@@ -142,21 +131,15 @@ func (l *Limit) carryBuckets(st *State, old *Limit) {
 	st.B = scaled
 }
 
-// bucketsIn is how many whole sub-windows a shift by ns moves the counters. Where ns is between it is to the earlier one: nobody
-// waits longer.
+// bucketsIn is by how many sub-windows a shift by ns moves the counters. It rounds down, so that nobody waits longer.
 func (l *Limit) bucketsIn(ns int64) int64 {
-	high, low := mul(uint64(max(ns, -ns)), uint64(l.Buckets))
-	by, rest := div(high, low, uint64(l.PeriodNS))
-	switch {
-	case ns >= 0:
-		return int64(by)
-	case rest > 0:
-		by++
+	if ns < 0 {
+		return -int64(mulDivUp(uint64(-ns), uint64(l.Buckets), uint64(l.PeriodNS)))
 	}
-	return -int64(by)
+	return int64(l.bucketAt(uint64(ns)))
 }
 
-// turnBuckets moves the counters by so many sub-windows.
+// turnBuckets moves the counters by so many sub-windows, negative ones into the past.
 func (l *Limit) turnBuckets(st *State, by int64) {
 	n, was := uint64(l.Buckets), st.A
 	if by < 0 {

@@ -5,9 +5,6 @@ import (
 	"math/bits"
 )
 
-func mul(a, b uint64) (high, low uint64)               { return bits.Mul64(a, b) }
-func div(high, low, by uint64) (quotient, rest uint64) { return bits.Div64(high, low, by) }
-
 // GCRA for a literal is Limit.Throttle with an interval of period/count, rounded up to whole nanoseconds, and a capacity of
 // burst. State.A is the TAT. Any span of time lets through burst + rate × span at most.
 func (l *Limit) bucket(st *State, nowNS, cost int64, mode Mode) outcome {
@@ -32,9 +29,9 @@ func (l *Limit) bucket(st *State, nowNS, cost int64, mode Mode) outcome {
 	return o
 }
 
-// owe adds to a debt what was taken by force, up to 292 years: no burst takes longer to flow back.
+// owe adds to a debt, in ns, what was taken by force. The sum stops at 292 years: no burst takes longer to flow back.
 func owe(debt, interval, cost uint64) uint64 {
-	high, increment := mul(interval, cost)
+	high, increment := bits.Mul64(interval, cost)
 	if high != 0 || increment > math.MaxInt64 || debt+increment > math.MaxInt64 {
 		return max(debt, math.MaxInt64)
 	}
@@ -46,16 +43,13 @@ func (l *Limit) giveBucket(st *State, nowNS, n int64) int64 {
 	if st.A <= now {
 		return 0
 	}
-	whole, part := div(0, st.A-now, interval)
-	if uint64(n) <= whole {
+	debt := st.A - now
+	if uint64(n) <= debt/interval {
 		st.A -= uint64(n) * interval
 		return n
 	}
 	st.A = now
-	if part > 0 {
-		whole++
-	}
-	return int64(whole)
+	return int64(mulDivUp(debt, 1, interval))
 }
 
 func (l *Limit) carryBucket(st *State, old *Limit, nowNS int64) {

@@ -45,7 +45,8 @@ type Limit struct {
 	gcra Bucket
 }
 
-// Shape is what keeps a state apart from others under the same key. A change of anything else keeps it.
+// Shape tells the states of literals under one key apart: limits of the same shape share a state. A change of anything else
+// keeps the state.
 type Shape struct {
 	Algo     Algo
 	Unit     Unit
@@ -55,10 +56,10 @@ type Shape struct {
 	PeriodNS int64 // of a calendar's window the shortest
 }
 
-// Aligned reports that its windows are the clock's or the calendar's: what it decides by is wall time.
+// Aligned reports that the windows are the clock's or the calendar's. Such a limit decides by wall time.
 func (s *Shape) Aligned() bool { return s.Clock || s.Unit != Span }
 
-// Params are the part of a limit by which a state is scaled when they change.
+// Params are what a state is scaled by when they change.
 type Params struct {
 	Count int64 // 1..MaxCount in each period
 	Burst int64 // gcra: the most at one instant
@@ -82,8 +83,8 @@ func (l *Limit) Capacity() int64 {
 	return l.Count
 }
 
-// prepare computes what a GCRA decides with. The interval is rounded up, so that the rate is never passed; it is false
-// where burst intervals do not fit int64 nanoseconds.
+// prepare computes the bucket of a GCRA. It rounds the interval up, so that no more than the rate passes. It returns false when
+// burst × interval does not fit int64 nanoseconds.
 func (l *Limit) prepare() bool {
 	if l.Algo != GCRA {
 		return true
@@ -97,7 +98,7 @@ func (l *Limit) prepare() bool {
 	return true
 }
 
-// Restore returns the limit of a shape and parameters that were a Limit's, without block and shadow.
+// Restore returns the limit of a shape and parameters, without block and shadow. Both must come from a parsed Limit.
 func Restore(s Shape, p Params) Limit {
 	l := Limit{Shape: s, Params: p}
 	l.prepare()

@@ -1,13 +1,15 @@
 package cell
 
-// Log remembers the calls of the last period, and is the one algorithm that is exact: no span of a period ever lets through
-// more than the count. State.Ring has the calls in the order of their time as pairs of words: the time, and the sum of all
-// costs up to and with it, so that what must leave for a call to pass is found by halving. State.A is first<<32 | n, the
-// place of the oldest and how many there are; State.B the sum before the oldest.
+import "sort"
+
+// Log remembers the calls of the last period. It is the one exact algorithm: no span of a period lets through more than the
+// count. State.Ring has the calls in the order of time, two words for each: the time, and the sum of all costs up to and with
+// this call. The sums let a binary search find what must leave for a call to pass. State.A is first<<32 | n, the place of the
+// oldest call and the number of calls. State.B is the sum before the oldest.
 //
-// Calls at the same nanosecond are one entry. There are never more than count of them, unless the count was lowered. When
+// Calls at the same nanosecond are one entry. There are never more than count entries, unless the count was lowered. When
 // Force adds one more, the two oldest become one at the time of the younger. That changes no decision: the entries after the
-// oldest add up to the count, so nothing passes before the younger leaves. Only a Give meets the difference, and denies for longer.
+// oldest add up to the count, so nothing passes before the younger leaves. Only after a Give does it deny for longer.
 func (l *Limit) log(st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	c := calls{st}
@@ -23,11 +25,7 @@ func (l *Limit) log(st *State, nowNS, cost int64, mode Mode) outcome {
 		live, before = 0, st.B
 		sum = c.sumBefore(c.n()) - before
 	}
-	reset := uint64(0)
-	if sum > 0 {
-		reset = l.endOfLog(st) - now
-	}
-	o := l.used(sum, reset)
+	o := l.used(sum, l.endOfLog(st), now)
 	if mode != Force && cost > 0 && !passes {
 		o.retryNS = Never
 		if cost <= l.Count {
@@ -47,7 +45,7 @@ func (c calls) capacity() int { return len(c.st.Ring) / 2 }
 
 func (c calls) set(place, n int) { c.st.A = uint64(place)<<32 | uint64(n) }
 
-// at is where in the ring the entry i stands, counted from the oldest.
+// at is the place of entry i in the ring. Entry 0 is the oldest.
 func (c calls) at(i int) int {
 	place := c.place() + i
 	if capacity := c.capacity(); place >= capacity {
@@ -67,45 +65,28 @@ func (c calls) sumBefore(i int) uint64 {
 	return c.sum(i - 1)
 }
 
-// firstAfter is the first entry that still counts: the oldest, nearly always, or one of a few after it.
+// firstAfter is the first entry that still counts. It is nearly always the oldest, or one of a few after it.
 func (c calls) firstAfter(now, period uint64) int {
-	low, high := 0, c.n()
-	for step := 0; low < high && step < high; step = 2*step + 1 {
-		if c.time(step)+period > now {
-			high = step
-		} else {
-			low = step + 1
-		}
-	}
-	for low < high {
-		if middle := (low + high) / 2; c.time(middle)+period > now {
-			high = middle
-		} else {
-			low = middle + 1
-		}
-	}
-	return low
+	return firstOf(0, c.n(), func(i int) bool { return c.time(i)+period > now })
 }
 
-// firstWithSum is the first entry from i on with which they come to so much. The sums may wrap, their differences do not.
+// firstWithSum is the first entry at which the costs from entry i on reach sum. The sums may wrap, their differences do not.
 func (c calls) firstWithSum(i int, sum uint64) int {
 	before := c.sumBefore(i)
-	low, high := i, c.n()-1
-	for step := i; low < high && step < high; step = 2*step + 1 - i {
-		if c.sum(step)-before >= sum {
+	return firstOf(i, c.n()-1, func(i int) bool { return c.sum(i)-before >= sum })
+}
+
+// firstOf returns the first number from low on for which is returns true, or high. is must stay true from there on. It tries
+// the numbers near low first, which sort.Search does not: the answer is nearly always one of them.
+func firstOf(low, high int, is func(int) bool) int {
+	for start, step := low, low; low < high && step < high; step = 2*step + 1 - start {
+		if is(step) {
 			high = step
 		} else {
 			low = step + 1
 		}
 	}
-	for low < high {
-		if middle := (low + high) / 2; c.sum(middle)-before >= sum {
-			high = middle
-		} else {
-			low = middle + 1
-		}
-	}
-	return low
+	return low + sort.Search(high-low, func(i int) bool { return is(low + i) })
 }
 
 // drop forgets the oldest i entries.
@@ -141,7 +122,7 @@ func (c calls) push(now, cost uint64, most int64) {
 // mergeOldest makes the oldest i+1 entries one, at the time of the youngest of them.
 func (c calls) mergeOldest(i int) { c.set(c.at(i)/2, c.n()-i) }
 
-// fitLog doubles the ring when it is full of calls that count, up to count entries.
+// fitLog doubles the ring when it is full of calls that still count, up to count entries.
 func (l *Limit) fitLog(st *State, nowNS int64) (words int) {
 	c := calls{st}
 	if c.n() < c.capacity() {
@@ -155,7 +136,7 @@ func (l *Limit) fitLog(st *State, nowNS int64) (words int) {
 	return c.grow(min(max(4, 2*n), int(l.Count)))
 }
 
-// grow makes the ring anew, with room for so many calls, and returns how many words it has more.
+// grow replaces the ring by one with room for capacity calls, and returns how many words it is longer.
 func (c calls) grow(capacity int) (words int) {
 	ring := make([]uint64, 2*capacity)
 	for i := range c.n() {

@@ -3,34 +3,26 @@ package cell
 import (
 	"iter"
 	"math"
+	"sort"
 	"strconv"
 )
 
-// A long log is copied by what has changed at its end. One of 10,000 calls that was written whole for each call, with
-// appendfsync always and one connection, had 1,000 calls a second answered, of 86 KB in the file each. This way it is 4,700, of
-// 660 bytes, as many as with gcra. Calls leave a log by time alone, which who copies it knows as well: all that there is to tell of
-// is what is new.
+// A file gets only the new end of a long log, in parts. Whole logs of 10,000 calls took 86 KB of file for each call, and one
+// connection with appendfsync always got 1,000 answers a second. Parts take 660 bytes a call, and it gets 4,700, as many as
+// with gcra. Old calls need not be told: they leave the log by time alone, and the reader of the file knows the time.
 
-// upTo is how many entries there are up to such a sum, which may be before them all.
+// upTo is how many entries have at most this sum. The sum may lie before all of them.
 func (c calls) upTo(sum uint64) int {
 	if int64(sum-c.st.B) <= 0 {
 		return 0
 	}
-	low, high := 0, c.n()
-	for low < high {
-		if middle := (low + high) / 2; c.sum(middle)-c.st.B <= sum-c.st.B {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return low
+	return sort.Search(c.n(), func(i int) bool { return c.sum(i)-c.st.B > sum-c.st.B })
 }
 
-// partCalls is how many calls a part has at most, and how long a log may be to be told as a whole each time.
+// partCalls is the most calls that a part has. A log of no more calls is told as a whole each time.
 const partCalls = 64
 
-// Told says what a copy of a log has, as Parts has told it. The zero value: nothing of it that could be added to.
+// Told says what a copy of a log has been told by Parts. The zero value means that the copy has nothing to add to.
 type Told struct {
 	known bool   // it has all,
 	parts bool   // and has it in parts:
@@ -45,10 +37,10 @@ func (t Told) Shift(ns int64) Told {
 	return t
 }
 
-// Known reports that the copy can be added to: where it cannot, what it may have of an earlier log must go first.
+// Known reports that parts can be added to the copy. Otherwise what the copy has of an earlier log must go first.
 func (t Told) Known() bool { return t.known }
 
-// Part is a piece of a log: what follows its calls up to an instant, if it has such; or all of it.
+// Part is a piece of a log: the calls that follow an instant, or all of them.
 type Part struct {
 	Whole  bool
 	Number uint32 // a name for a piece, which is used again when its calls no longer count
@@ -57,8 +49,8 @@ type Part struct {
 	to     int
 }
 
-// Parts tells what a copy lacks: the part that the last one told ended in, anew, and those that follow. A log that is short,
-// and has been, is told as a whole.
+// Parts yields what a copy lacks: the part that was told last, anew, and those that follow. A log that never had more than 64
+// calls is told as a whole.
 func (l *Limit) Parts(st *State, t Told) iter.Seq[Part] {
 	return func(yield func(Part) bool) {
 		c := calls{st}
@@ -81,7 +73,7 @@ func (l *Limit) Parts(st *State, t Told) iter.Seq[Part] {
 	}
 }
 
-// Tell returns what a copy has when it was told the Parts of t.
+// Tell returns what a copy has after it was told the Parts of t. Of algorithms other than Log it is the zero Told.
 func (l *Limit) Tell(st *State, t Told) Told {
 	if l.Algo != Log {
 		return Told{}
@@ -100,14 +92,14 @@ func (l *Limit) Tell(st *State, t Told) Told {
 	return t
 }
 
-// nextPart is the number of the part after one. A part is of 64 calls, of which the first may be the last of the one before
-// it. So those that count, which are no more than the ring holds, stand in no more parts than there are numbers.
+// nextPart is the number of the part after one. A part has 64 calls, and its first may be the last of the part before. The
+// ring holds all calls that count, so there are enough numbers that none is used again for a part that still counts.
 func (c calls) nextPart(number uint32) uint32 {
 	return (number + 1) % uint32(c.capacity()/(partCalls-1)+3)
 }
 
-// AppendPart appends a part as text. A whole one is as AppendState writes it; others say after which instant theirs are all
-// calls there are, in Unix nanoseconds.
+// AppendPart appends a part as text. A whole one is what AppendState writes. Any other names an instant, in Unix nanoseconds,
+// and has all calls after it.
 //
 //	limit=10000/1m,algo=log after=1763739000000000000 calls=1763739000000000009:1,+1500:2
 func (l *Limit) AppendPart(b []byte, st *State, p Part) []byte {
@@ -120,7 +112,7 @@ func (l *Limit) AppendPart(b []byte, st *State, p Part) []byte {
 	return appendBlocked(b, st)
 }
 
-// ParsePart reads a part that is not whole: the state has its calls.
+// ParsePart reads a part that is not whole. The state has its calls, and they follow afterNS, in Unix ns.
 func ParsePart(text string) (l Limit, st State, afterNS int64, err error) {
 	r := stateReader{rest: text}
 	l = r.limit()
@@ -136,8 +128,8 @@ func ParsePart(text string) (l Limit, st State, afterNS int64, err error) {
 	return l, st, int64(after), nil
 }
 
-// Join makes a part's calls those of a log after an instant, in the place of what it has had. It reports false, and changes
-// nothing, where they would come to more than can be counted.
+// Join replaces the calls of a log after an instant, in Unix ns, by a part's calls. It returns false, and changes nothing, when
+// the sum of the costs would be over 2^53.
 func (l *Limit) Join(st, part *State, afterNS int64) bool {
 	c, more := calls{st}, calls{part}
 	n := c.n()

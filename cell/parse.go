@@ -199,7 +199,7 @@ var spans = []struct {
 	ns   int64
 }{{"d", 86_400 * nsPerSecond}, {"h", 3_600 * nsPerSecond}, {"m", 60 * nsPerSecond}, {"s", nsPerSecond}, {"ms", 1_000_000}, {"us", 1_000}}
 
-// parseDuration returns what is wrong, if something is.
+// parseDuration returns the duration in ns, or what is wrong with the text.
 func parseDuration(text string, least, most int64) (ns int64, what string) {
 	digits := 0
 	for digits < len(text) && '0' <= text[digits] && text[digits] <= '9' {
@@ -236,7 +236,7 @@ func parseZone(text string) (minutes int16, ok bool) {
 	return minutes, ok1 && ok2 && -12*60 <= minutes && minutes <= 14*60
 }
 
-// String is the literal in its canonical form, the one of all that ParseLimit reads as the same limit.
+// String is the literal in its canonical form. ParseLimit reads it as the same limit.
 func (l Limit) String() string { return string(l.AppendText(nil)) }
 
 // AppendText appends the canonical form.

@@ -20,13 +20,7 @@ func (l *Limit) slide(st *State, nowNS, cost int64, mode Mode) outcome {
 		w.cur = min(w.cur+uint64(cost), math.MaxUint32)
 		st.A, st.B = w.start, w.cur<<32|w.prev
 	}
-	reset := uint64(0)
-	if w.cur > 0 {
-		reset = w.start + 2*period - now
-	} else if w.prev > 0 {
-		reset = w.start + period - now
-	}
-	o := l.used(w.cur+weighted, reset)
+	o := l.used(w.cur+weighted, l.endOfSlide(st), now)
 	if mode != Force && cost > 0 && !passes {
 		o.retryNS = Never
 		if cost <= l.Count {
@@ -58,27 +52,15 @@ func (w windows) weighted(period uint64) uint64 {
 	if w.prev == 0 {
 		return 0
 	}
-	high, low := mul(w.prev, period-w.elapsed)
-	q, rest := div(high, low, period)
-	if rest > 0 {
-		q++
-	}
-	return q
+	return mulDivUp(w.prev, period-w.elapsed, period)
 }
 
 // roomFor is how long after its start no more than most is used, if more is now.
 func (w windows) roomFor(most, period uint64) uint64 {
 	if w.cur <= most {
-		return period - fraction(most-w.cur, period, w.prev) // prev×(W-elapsed) ≤ (most-cur)×W
+		return period - mulDiv(most-w.cur, period, w.prev) // prev×(W-elapsed) ≤ (most-cur)×W
 	}
-	return 2*period - fraction(most, period, w.cur) // in the next window, where cur is prev
-}
-
-// fraction is a×period/b rounded down, a < b.
-func fraction(a, period, b uint64) uint64 {
-	high, low := mul(a, period)
-	q, _ := div(high, low, b)
-	return q
+	return 2*period - mulDiv(most, period, w.cur) // in the next window, where cur is prev
 }
 
 func (l *Limit) giveSlide(st *State, nowNS, n int64) int64 {

@@ -1,6 +1,9 @@
 package cell
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // State is what is remembered of a limit under a key: two words that mean what the algorithm's file says, and for those
 // that keep more a ring of them. The zero value is that of a key never seen.
@@ -22,11 +25,11 @@ const (
 // MaxCost is the most that one call may take.
 const MaxCost = 1<<31 - 1
 
-// mostUsed is where counters end that Force has raised, so that no sum of them wraps: 285 years of 10^6 a second.
+// mostUsed is the highest value of a counter that Force raises, so that no sum wraps: 285 years of 10^6 a second.
 const mostUsed = 1 << 53
 
-// Decide decides on a call of a cost from 0 to MaxCost at nowNS. A Take or Force that is granted changes the state, which
-// Fit must have made room in. Its Decision tells what is left behind it; Remaining is 0 while a key is blocked.
+// Decide decides on a call of a cost from 0 to MaxCost at nowNS, in Unix ns. A Take or Force that is granted changes the state;
+// call Fit first. The Decision says what is left after the call. Remaining is 0 while a key is blocked.
 //
 // The state is one that the same Shape and Params have left: see Carry.
 func (l *Limit) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
@@ -90,7 +93,7 @@ func (l *Limit) Give(st *State, nowNS, n int64) int64 {
 	return l.giveBucket(st, nowNS, n)
 }
 
-// EndNS is when there is nothing left to remember, in Unix ns; 0 or past: there is nothing.
+// EndNS is when nothing of a state is left to remember, in Unix ns. 0 or an instant that has passed: nothing is left now.
 func (l *Limit) EndNS(st *State) uint64 {
 	var end uint64
 	switch l.Algo {
@@ -139,7 +142,7 @@ func (l *Limit) Fits(st *State) bool {
 // themselves, is kept as it is. Between other limits it is the used share that is taken anew. Used is rounded up: a
 // change gains nothing. A ring that changes is a new one.
 //
-// It is wasNS in old's time and nowNS in l's, of which only one may be wall time. A block stays as long as it was.
+// wasNS is now in old's time and nowNS is now in l's. They differ when one limit is Aligned. A block stays as long as it was.
 //
 // It reports whether the outcome depends on the time. Such a state must be kept, even when the call is denied. Carried anew by each
 // call, it would tell each of them the same retry after, and none would ever pass.
@@ -171,7 +174,7 @@ func (l *Limit) Carry(st *State, old *Limit, wasNS, nowNS int64) (byNow bool) {
 	return false
 }
 
-// Shift adds ns, negative or not, to every instant in a state. Sub-windows are shifted by whole ones, the earlier way.
+// Shift adds ns, negative or not, to every instant in a state. Sub-windows move by whole ones, rounded down.
 func (l *Limit) Shift(st *State, ns int64) {
 	st.BlockedNS = ShiftInstant(st.BlockedNS, ns)
 	switch {
@@ -184,7 +187,7 @@ func (l *Limit) Shift(st *State, ns int64) {
 	}
 }
 
-// ShiftBack takes back a Shift by ns: sub-windows are where they were.
+// ShiftBack undoes a Shift by ns: sub-windows return to where they were.
 func (l *Limit) ShiftBack(st *State, ns int64) {
 	if l.Buckets > 0 {
 		st.BlockedNS = ShiftInstant(st.BlockedNS, -ns)
@@ -206,20 +209,32 @@ func ShiftInstant(instant uint64, ns int64) uint64 {
 	return instant + min(uint64(ns), max(instant, math.MaxInt64)-instant)
 }
 
-// used is the outcome where so much counts against the count, but for when the call will pass.
-func (l *Limit) used(n, resetNS uint64) outcome {
-	return outcome{remaining: max(0, l.Count-int64(n)), resetNS: resetNS}
+// used is the outcome where n count against the count until endNS. It does not say when the call will pass.
+func (l *Limit) used(n, endNS, now uint64) outcome {
+	return outcome{remaining: max(0, l.Count-int64(n)), resetNS: debtOf(endNS, now)}
 }
 
-// scale is n*to/from rounded up, from > 0, at most MaxInt64.
+// scale is n×to/from rounded up, at most MaxInt64. from is more than 0.
 func scale(n, to, from uint64) uint64 {
-	high, low := mul(n, to)
-	if high >= from {
+	if high, _ := bits.Mul64(n, to); high >= from {
 		return math.MaxInt64
 	}
-	quotient, rest := div(high, low, from)
+	return min(mulDivUp(n, to, from), math.MaxInt64)
+}
+
+// mulDiv is a×b/by rounded down. It must fit 64 bits; the product need not.
+func mulDiv(a, b, by uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	quotient, _ := bits.Div64(high, low, by)
+	return quotient
+}
+
+// mulDivUp is mulDiv rounded up.
+func mulDivUp(a, b, by uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	quotient, rest := bits.Div64(high, low, by)
 	if rest > 0 {
 		quotient++
 	}
-	return min(quotient, math.MaxInt64)
+	return quotient
 }

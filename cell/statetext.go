@@ -108,7 +108,7 @@ func ParseState(text string) (l Limit, st State, err error) {
 	return l, st, nil
 }
 
-// stateReader takes one field after the other, and notes if one is not what it should be.
+// stateReader reads one field after the other, and sets bad when one is wrong.
 type stateReader struct {
 	rest string
 	bad  bool
@@ -128,7 +128,7 @@ func (r *stateReader) limit() Limit {
 	return l
 }
 
-// end reads what may come last.
+// end reads blocked=, if it is there, and expects nothing after it.
 func (r *stateReader) end(st *State) {
 	if r.rest != "" {
 		st.BlockedNS = r.number("blocked", math.MaxInt64)

@@ -19,15 +19,11 @@ func (l *Limit) window(st *State, nowNS, cost int64, mode Mode) outcome {
 		used = min(used+uint64(cost), mostUsed)
 		st.A, st.B = end, used
 	}
-	reset := uint64(0)
-	if used > 0 {
-		reset = end - now
-	}
-	o := l.used(used, reset)
+	o := l.used(used, end, now)
 	if mode != Force && cost > 0 && !passes {
 		o.retryNS = Never
 		if cost <= l.Count {
-			o.retryNS = reset
+			o.retryNS = o.resetNS
 		}
 	}
 	return o
@@ -49,7 +45,7 @@ func (l *Limit) endOfWindow(st *State) uint64 {
 	return st.A
 }
 
-// nextEdgeNS is when a window ends that begins, or is met, now.
+// nextEdgeNS is when the window that nowNS is in ends, in Unix ns. One that is not aligned begins now.
 func (l *Limit) nextEdgeNS(nowNS int64) uint64 {
 	if l.Unit == Span && !l.Clock {
 		return uint64(nowNS + l.PeriodNS)

@@ -3,83 +3,20 @@ package store
 import (
 	"iter"
 	"sync/atomic"
-
-	"celld/cell"
 )
 
-const (
-	// A smaller table is in the caches anyhow, and to touch it costs 20 ns a call.
-	touchFromKeys = 1 << 14
-
-	// With more shards a batch has hardly two requests for one.
-	mostGroups = 64
-)
-
-// Request is one call of a batch.
-type Request struct {
-	Key      []byte
-	Bucket   cell.Bucket
-	Quantity int64
-	Decision cell.Decision // out
-	Err      error         // out
-	hash     uint64
-}
-
-// ThrottleBatch decides on the requests in their order, as that many Throttle calls would, and overlaps their cache
-// misses: in a table that is larger than the caches these are nearly all that a call costs. It first computes all
-// hashes, then touches all lines of the index, then all slots, and then decides.
-//
-// As long as no request must wait for room, none can have an effect on one for a key of another shard. Then those of one
-// shard are decided under one lock. It always returns true, and has no use for the Waker.
-func (s *Store) ThrottleBatch(reqs []Request, a Access, _ Waker) bool {
-	if s.HasRules() {
-		for i := range reqs {
-			if r := &reqs[i]; !s.ruled(r, a.NowNS) {
-				r.hash = s.hash(r.Key)
-				s.decide(r, a)
-			}
-		}
-		return true
-	}
-	for len(reqs) > perLock {
-		s.throttleSome(reqs[:perLock], a)
-		reqs = reqs[perLock:]
-	}
-	s.throttleSome(reqs, a)
-	return true
-}
-
-func (s *Store) throttleSome(reqs []Request, a Access) {
-	if len(reqs) == 1 {
-		reqs[0].hash = s.hash(reqs[0].Key)
-		s.decide(&reqs[0], a)
-		return
-	}
-	var b batch
-	var most need
-	for i := range reqs {
-		reqs[i].hash = s.hash(reqs[i].Key)
-		b.add(reqs[i].hash)
-		most.add(need{1, costBytes(len(reqs[i].Key))})
-	}
-	allThere := s.touch(&b)
-	if (allThere || s.room.fits(most)) && s.group(&b) {
-		s.decideByShard(&b, reqs, a)
-		return
-	}
-	for i := range reqs {
-		s.decide(&reqs[i], a)
-	}
-}
+// touchFromKeys is how many keys a table has from which on a batch touches it. A smaller one is in the caches anyhow, and
+// touching it would cost 20 ns a call.
+const touchFromKeys = 1 << 14
 
 // batch is what is noted on at most perLock requests.
 type batch struct {
 	n      int
-	hashes [perLock]uint64   // of their keys
-	large  bool              // the table is larger than the caches
-	slots  [perLock]uint32   // where each request's key seems to be, or noSlot; if large
-	next   [perLock]uint8    // the place of the next request for the same shard + 1
-	first  [mostGroups]uint8 // for each shard, of its first request
+	hashes [perLock]uint64  // of their keys
+	large  bool             // the table is larger than the caches
+	slots  [perLock]uint32  // where each request's key seems to be, or noSlot; if large
+	next   [perLock]uint8   // the place of the next request for the same shard + 1
+	first  [maxShards]uint8 // for each shard, of its first request
 }
 
 func (b *batch) add(hash uint64) {
@@ -87,35 +24,30 @@ func (b *batch) add(hash uint64) {
 	b.n++
 }
 
-// group has the requests of each shard stand behind one another, unless there are too many shards for that to pay, and
-// touches what it can only find then.
-func (s *Store) group(b *batch) bool {
-	if len(s.shards) > mostGroups {
-		return false
-	}
+// group links the requests of each shard to one another, and touches what it can only find then.
+func (s *Store) group(b *batch) {
 	for i := b.n - 1; i >= 0; i-- {
-		first := &b.first[s.shardIndex(b.hashes[i])%mostGroups]
+		first := &b.first[s.shardIndex(b.hashes[i])%maxShards]
 		b.next[i], *first = *first, uint8(i+1)
 	}
 	if b.large {
 		s.touchNeighbours(b)
 	}
-	return true
 }
 
 // groups yields the shards that have requests, with the place of the first of each + 1.
 func (s *Store) groups(b *batch) iter.Seq2[*shard, uint8] {
 	return func(yield func(*shard, uint8) bool) {
 		for i := range s.shards {
-			if first := b.first[i%mostGroups]; first != 0 && !yield(&s.shards[i], first) {
+			if first := b.first[i%maxShards]; first != 0 && !yield(&s.shards[i], first) {
 				return
 			}
 		}
 	}
 }
 
-// touch brings what the requests need into the caches, if the table is larger than they are, without any lock: what it sees
-// may be changing. It returns whether it is, and all keys seem to be there.
+// touch brings what the requests need into the caches, if the table is larger than the caches. It takes no lock, so what it sees
+// may be changing. It returns true when the table is so large and all keys seem to be there.
 //
 // Addresses are collected first and then touched in loops of a few instructions, as a processor looks only some hundred
 // instructions past a load that waits: with a look-up between two touches that is five misses at a time.
@@ -150,8 +82,8 @@ func (s *Store) touch(b *batch) (allThere bool) {
 	return n == b.n
 }
 
-// touchNeighbours touches the slots beside those of the requests in the order of use, which are linked anew when one of
-// them is taken out. They are looked up under the locks, and touched without.
+// touchNeighbours touches the slots before and after those of the requests in the order of use: taking one out changes their
+// links. It looks them up under the locks, and touches them without.
 func (s *Store) touchNeighbours(b *batch) {
 	var slots [2 * perLock]*slot
 	n := 0
@@ -175,18 +107,7 @@ func (s *Store) touchNeighbours(b *batch) {
 	keep(sum)
 }
 
-// keep keeps the compiler from leaving out the loads whose sum it is given.
+// keep takes the sum of loads, so that the compiler does not leave them out.
 //
 //go:noinline
 func keep(uint64) {}
-
-// decideByShard decides on those of one shard after the other.
-func (s *Store) decideByShard(b *batch, reqs []Request, a Access) {
-	for sh, first := range s.groups(b) {
-		sh.lock(a.NowNS)
-		for i := first; i != 0; i = b.next[i-1] {
-			s.decideLocked(sh, &reqs[i-1], a)
-		}
-		sh.mu.Unlock()
-	}
-}

@@ -28,7 +28,7 @@ func TestBatchesDecideAsSingleCalls(t *testing.T) {
 		for range rapid.IntRange(1, 20).Draw(t, "batches") {
 			now += rapid.Int64Range(0, 30).Draw(t, "ns")
 			a := store.Access{NowNS: now, NoTouch: rapid.Bool().Draw(t, "noTouch")}
-			reqs := make([]store.Request, rapid.SampledFrom([]int{0, 1, 2, 10, 64, 65, 200}).Draw(t, "requests"))
+			reqs := make([]store.Request, rapid.SampledFrom([]int{1, 2, 10, store.MaxTakes}).Draw(t, "requests"))
 			spread := rapid.SampledFrom([]int{1, 30, 500}).Draw(t, "spread")
 			for i := range reqs {
 				limit := mustLimit(t, int64(i%4), second/int64(1+i%20), 1)

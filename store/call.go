@@ -38,10 +38,17 @@ type work struct {
 	adopts  bool // it does neither, but what was carried over is kept
 }
 
+// start notes what a call is looked up by, and returns the shard of its key.
+func (s *Store) start(c *Call) shardSet {
+	hash := s.hash(c.Key)
+	c.work = work{hash: hash, code: codeOf(&c.Limit.Shape), sh: s.shardOf(hash)}
+	return s.shardSetOf(hash)
+}
+
 // stores reports whether a call leaves another state.
 func (c *Call) stores() bool { return c.changes || c.blocks || c.adopts }
 
-// load looks up the key and the state of a call. before are those before it, of so many in all.
+// load looks up the key and the state of a call. before are the calls before it, and all is how many there are.
 func (c *Call) load(before []Call, all int, a Access) error {
 	c.times = 1
 	c.held, c.tried = 0, false
@@ -92,7 +99,8 @@ func (c *Call) findTally() {
 	}
 }
 
-// fetch reads the call's state, carried over to its limit where another one has left it. carried says that this is to be kept.
+// fetch reads the call's state. When another limit has left it, fetch carries it over. carried says that the result must be
+// stored.
 func (c *Call) fetch(nowNS int64) {
 	c.carried = false
 	if c.tally == nil {
@@ -110,8 +118,8 @@ func (c *Call) fetch(nowNS int64) {
 	}
 }
 
-// blockedTooLong reports a block that a policy's limit has left which blocked for longer. A literal's block stays: who asks
-// with another literal must not end it. at is now, in the limit's time.
+// blockedTooLong reports a block that ends later than the policy's present limit would set it now. A literal's block stays: a
+// call with another literal must not end it. at is now, in the limit's time.
 func (c *Call) blockedTooLong(at int64) bool {
 	return c.Policy != 0 && c.st.BlockedNS > uint64(at+c.Limit.BlockNS)
 }
@@ -155,8 +163,8 @@ func (c *Call) calledBy(calls []Call) bool {
 	return false
 }
 
-// needs is the room that the call's change takes, beside what those before it have taken. It makes its ring, which the
-// store has when the change is done.
+// needs is the room that the call's change takes beside that of the calls before it. It makes the call's ring, which goes into
+// the store with the change.
 func (c *Call) needs(before []Call, nowNS int64) (n need) {
 	newKey, newState := c.e == nil, true
 	for i := range before {
@@ -187,7 +195,7 @@ func (c *Call) grows() int64 {
 	return max(0, bytes)
 }
 
-// change decides on a call and stores what it leaves, for which there is room. A call that adopts has decided.
+// change decides on a call and stores the state. The room is claimed. A call that adopts has been decided already.
 func (c *Call) change(before []Call, cost int64, mode cell.Mode, nowNS int64) {
 	for i := range before {
 		b := &before[i]
@@ -205,7 +213,7 @@ func (c *Call) change(before []Call, cost int64, mode cell.Mode, nowNS int64) {
 	c.keep(nowNS)
 }
 
-// keep stores a call's state. settle is to follow, when all calls for its key have been kept.
+// keep stores a call's state. Call settle when all calls for its key are stored.
 func (c *Call) keep(nowNS int64) {
 	sh := c.sh
 	if c.e == nil {
@@ -221,8 +229,8 @@ func (c *Call) keep(nowNS int64) {
 	sh.releaseBytes(had - sh.tallies.bytes(c.tally))
 }
 
-// settle has the call's key end with the last of its limits, which may be at once. called says whether a call has taken or was
-// blocked: then an EXPIRE is over.
+// settle lets the call's key end with the last of its limits, and removes it when that is over. called says that a call has taken
+// or was blocked, which ends an EXPIRE.
 func (c *Call) settle(called bool, nowNS int64) {
 	switch end := c.sh.limitsEndNS(c.e); {
 	case end <= uint64(nowNS):

@@ -38,24 +38,23 @@ func (t *table) state(n uint32, e *slot) Value {
 func (t *table) dead(n uint32, e *slot, nowNS int64) bool { return t.endNS(n, e) <= uint64(nowNS) }
 
 // sweep removes up to most dead slots in at most perLock steps, each of which removes one or sorts one anew that only
-// seemed to be dead. It returns the number of both.
-func (sh *shard) sweep(nowNS int64, most int) (steps, removed int) {
+// seemed to be dead.
+func (sh *shard) sweep(nowNS int64, most int) (removed int) {
 	defer sh.publish()
 	if sh.ends.late != noSlot && sh.ends.lateNS <= uint64(nowNS) {
 		removed = sh.sweepLate(nowNS, most)
 	}
-	for steps = removed; steps < perLock && removed < most && sh.ends.nextNS() <= uint64(nowNS); steps++ {
+	for steps := removed; steps < perLock && removed < most && sh.ends.nextNS() <= uint64(nowNS); steps++ {
 		n := sh.ends.open()
 		e := sh.slabs.at(n)
 		if end := sh.endNS(n, e); end > uint64(nowNS) {
-			sh.ends.unlink(&sh.slabs, e)
-			sh.ends.link(&sh.slabs, n, e, end)
+			sh.ends.move(&sh.slabs, n, e, end)
 		} else {
 			sh.expire(n, e)
 			removed++
 		}
 	}
-	return steps, removed
+	return removed
 }
 
 // sweepLate is sweep for the slots that the wheel had passed when they were put. They are few: what callers insert while
@@ -70,8 +69,7 @@ func (sh *shard) sweepLate(nowNS int64, most int) (removed int) {
 			sh.expire(n, e)
 			removed++
 		case end > uint64(nowNS) && end >= sh.ends.nowNS:
-			sh.ends.unlink(&sh.slabs, e)
-			sh.ends.link(&sh.slabs, n, e, end)
+			sh.ends.move(&sh.slabs, n, e, end)
 		default:
 			earliestNS = min(earliestNS, end)
 		}
@@ -88,13 +86,8 @@ func (sh *shard) sweepLate(nowNS int64, most int) (removed int) {
 // It also removes rules that are over, and evicts what inserts under way while a limit was lowered have put above it, which
 // is a few keys at most.
 func (s *Store) Sweep(nowNS int64) (more bool) {
-	_, more = s.sweep(nowNS)
-	return more
-}
-
-func (s *Store) sweep(nowNS int64) (steps int, more bool) {
 	if s.pruneSome(nowNS) {
-		return perLock, true
+		return true
 	}
 	s.SweepRules(nowNS)
 	s.trim(nowNS)
@@ -103,12 +96,12 @@ func (s *Store) sweep(nowNS int64) (steps int, more bool) {
 		sh := &s.shards[(start+i)&(len(s.shards)-1)]
 		if sh.nextEndNS.Load() <= uint64(nowNS) {
 			sh.lock(nowNS)
-			steps, _ = sh.sweep(nowNS, perLock)
+			sh.sweep(nowNS, perLock)
 			sh.mu.Unlock()
-			return steps, s.SweepDue(nowNS)
+			return s.SweepDue(nowNS)
 		}
 	}
-	return 0, false
+	return false
 }
 
 // SweepDue says, without any lock, whether Sweep may have something to do.
@@ -122,10 +115,4 @@ func (s *Store) SweepDue(nowNS int64) bool {
 		}
 	}
 	return false
-}
-
-// sweepAll removes all dead keys.
-func (s *Store) sweepAll(nowNS int64) {
-	for s.Sweep(nowNS) {
-	}
 }

@@ -12,9 +12,9 @@ const (
 	oldestVictim        // the last of the segmented LRU: a live limit is forgotten
 )
 
-// claim takes the room for what is to be put into sh, which is locked, and removes other keys for it if it must. A victim in
-// another shard, or many of them, can only be had by letting go of the lock meanwhile: then again is true, nothing is
-// claimed, and the caller looks its key up once more. So does one whose key was there, as that may have been a victim.
+// claim takes the room for what will be put into sh, which is locked, and removes other keys for it if it must. For a victim in
+// another shard, or for many victims, it unlocks sh in between. Then again is true, nothing is claimed, and the caller must look
+// its key up again. A caller whose key was there must do so in any case: the key may have been a victim.
 func (s *Store) claim(sh *shard, n need, nowNS int64) (again bool, err error) {
 	var from *shard
 	var v victim
@@ -46,7 +46,7 @@ func (s *Store) claim(sh *shard, n need, nowNS int64) (again bool, err error) {
 	return true, nil
 }
 
-// chooseVictim looks for a key whose room own may have, by what the shards publish and without any lock.
+// chooseVictim looks for a key to remove, by what the shards publish and without any lock. It prefers one of own.
 func (s *Store) chooseVictim(own *shard, n need, nowNS int64) (*shard, victim) {
 	if sh := s.prefer(own, func(sh *shard) bool { return sh.nextEndNS.Load() <= uint64(nowNS) }); sh != nil {
 		return sh, deadVictim
@@ -95,8 +95,7 @@ func (s *Store) fullest() *shard {
 func (sh *shard) take(v victim, nowNS int64) bool {
 	switch v {
 	case deadVictim:
-		_, removed := sh.sweep(nowNS, 1)
-		return removed > 0
+		return sh.sweep(nowNS, 1) > 0
 	case spentVictim:
 		n := sh.lists.of(spentList).last
 		if n != noSlot {

@@ -9,24 +9,18 @@ func (s *Store) Give(key []byte, l *cell.Limit, policy uint32, n int64, a Access
 		return 0, nil
 	}
 	c := Call{Key: key, Limit: l, Policy: policy}
-	c.hash, c.code = s.hash(key), codeOf(&l.Shape)
-	c.sh = s.shardOf(c.hash)
-	var paid prepaid
-	for {
-		c.sh.lock(a.NowNS)
-		given, err := s.giveLocked(&c, n, a, &paid)
-		paid.release(s)
-		c.sh.mu.Unlock()
-		if err != errNoRoom {
-			return given, err
-		}
-		if err := s.pay(c.sh, &paid, a.NowNS); err != nil {
-			return 0, err
-		}
-	}
+	lock := s.start(&c)
+	paid := prepaid{store: s, shard: c.sh}
+	var given int64
+	err := paid.run(lock, a.NowNS, func() (err error) {
+		given, err = c.give(n, a, &paid)
+		return err
+	})
+	return given, err
 }
 
-func (s *Store) giveLocked(c *Call, n int64, a Access, paid *prepaid) (given int64, err error) {
+// give is Give under the lock. With errNoRoom it is to be called again, when paid has what it asks for.
+func (c *Call) give(n int64, a Access, paid *prepaid) (given int64, err error) {
 	c.n, c.e = c.sh.find(c.hash, c.Key, a)
 	c.sh.countLookup(c.e)
 	switch {
@@ -44,7 +38,7 @@ func (s *Store) giveLocked(c *Call, n int64, a Access, paid *prepaid) (given int
 		return 0, nil
 	}
 	c.sh.tallies.untell(c.tally)
-	if !paid.claim(s, need{bytes: c.grows()}) {
+	if !paid.claim(need{bytes: c.grows()}) {
 		return 0, errNoRoom
 	}
 	c.keep(a.NowNS)

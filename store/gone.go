@@ -5,32 +5,30 @@ import (
 	"sync/atomic"
 )
 
-// What was used of a policy goes with it, when it is deleted or reset. Its states lie under any number of keys, so they are
-// not looked for at once. Whoever looks up a key removes them first, and Sweep walks through the table once for the others.
-// A key that held nothing else is then gone.
+// losses is the walk that removes the states of policies that were deleted or reset. These states may lie under any number of
+// keys, so they are not removed at once. A look-up of a key removes its own, and Sweep walks through the table once for the
+// others. A key that held nothing else is then gone.
 //
-// A call of CL.TAKE does not look, as it would have to ask for each state's policy, under a lock: what it does not ask for
-// it does not meet.
+// Take does not look for them: it would have to ask for the policy of each state, under a lock, and it reads only the states
+// that it asks for.
 type losses struct {
-	walked atomic.Uint64 // of policies that ever went, those whose states are gone from the whole table
+	walked atomic.Uint64 // the PoliciesLost up to which the walk has removed all states
 
 	mu      sync.Mutex // held for a step of the walk
-	walking uint64     // of them, those that the walk is for
+	walking uint64     // the PoliciesLost that the present walk is for; 0: there is none
 	shard   int
 	slot    uint32
 }
 
-// gone reports whether a key holds limits of a policy that is gone. It is quick where no policy ever went.
+// gone reports whether a key holds limits of a policy that is gone. While none ever went, it costs one comparison.
 func (sh *shard) gone(e *slot) bool {
-	if !e.holdsLimits() || sh.policies.PoliciesLost() == 0 {
+	if sh.policies.PoliciesLost() == 0 {
 		return false
 	}
-	for n := e.firstTally(); n != 0; {
-		p := sh.tallies.at(n)
+	for p := range sh.talliesOf(e) {
 		if p.policy != 0 && sh.policies.PolicyOf(p.policy) == nil {
 			return true
 		}
-		n = p.next
 	}
 	return false
 }

@@ -15,16 +15,16 @@ var ErrNoPolicy = errors.New("no such policy")
 
 var errField = errors.New("not a limit and its state")
 
-// Field is one of the hash that a key with limits is to tools: a limit and its state, or a part of a log.
+// Field is a field of the hash as which tools see a key with limits: a limit and its state, or a part of a log.
 type Field struct {
 	LimitState
-	Part    bool  // the state has what a log has had after AfterNS; else it is all of it
+	Part    bool  // the state has only the calls of a log after AfterNS
 	AfterNS int64 // Unix ns
 }
 
-// ParseField reads a field: a name, as AppendName writes it, and a state, as cell.Limit.AppendState does; or, of a part, a
-// name with a space and a number behind it, and what AppendPart writes. ErrNoPolicy is all that may be wrong with it where
-// the error is that.
+// ParseField reads a field: a name that AppendName writes, and a state that cell.Limit.AppendState writes. In the field of a
+// part, a space and a number follow the name, and the text is what AppendPart writes. The error is ErrNoPolicy only when nothing
+// else is wrong.
 func (s *Store) ParseField(name, text string) (f Field, err error) {
 	var number string
 	name, number, f.Part = strings.Cut(name, " ")
@@ -52,21 +52,21 @@ func (s *Store) ParseField(name, text string) (f Field, err error) {
 // Fields are those of one command, or of one key.
 type Fields []Field
 
-// Join puts them beside these limits, or in their place, and parts behind the calls that their logs have. What has nothing left
-// to remember is removed. It returns how many limits are new. The errors are ErrTooManyLimits, and that calls come to more
-// than can be counted. Logs that are added to keep their rings, and are changed even with an error, unless apart.
+// Join adds the fields to limits, or replaces those that share a state. A part follows the calls that its log has. Limits with
+// nothing left to remember are removed. added is how many limits are new. The errors are ErrTooManyLimits, and one for a log
+// whose costs would be over 2^53. Unless apart is set, Join changes the rings of logs in place, even when it returns an error.
 //
-// The wall time is so much ahead of nowNS, which is that of all but the limits of the clock and the calendar.
+// nowNS is limit time; the wall time is aheadNS more.
 func (fields Fields) Join(limits Limits, apart bool, nowNS, aheadNS int64) (joined Limits, added int, err error) {
-	joined = limits.live(nowNS, aheadNS)
-	order := fields.order()
-	if apart && order != nil {
-		joined = joined.clone()
+	over := func(l *LimitState) bool { return limitEndNS(&l.Limit, &l.State, aheadNS) <= uint64(nowNS) }
+	joined = slices.DeleteFunc(slices.Clone(limits), func(l LimitState) bool { return over(&l) })
+	if slices.ContainsFunc(fields, func(f Field) bool { return f.Part }) {
+		fields = slices.SortedStableFunc(slices.Values(fields), byOrder)
+		if apart {
+			joined = joined.clone()
+		}
 	}
 	for i := range fields {
-		if order != nil {
-			i = order[i]
-		}
 		f := &fields[i]
 		l := f.LimitState
 		at := joined.find(&l)
@@ -78,8 +78,10 @@ func (fields Fields) Join(limits Limits, apart bool, nowNS, aheadNS int64) (join
 			l.State = st
 		}
 		switch {
-		case limitEndNS(&l.Limit, &l.State, aheadNS) <= uint64(nowNS):
-			joined.remove(at)
+		case over(&l):
+			if at >= 0 {
+				joined = slices.Delete(joined, at, at+1)
+			}
 		case at >= 0:
 			joined[at] = l
 		case len(joined) == MaxLimits:
@@ -92,25 +94,17 @@ func (fields Fields) Join(limits Limits, apart bool, nowNS, aheadNS int64) (join
 	return joined, added, nil
 }
 
-// order has parts follow what they are parts of, the earliest first, as a hash of redis-server has them in any order. It is
-// nil where there are none.
-func (fields Fields) order() (order []int) {
-	if !slices.ContainsFunc(fields, func(f Field) bool { return f.Part }) {
-		return nil
-	}
-	for i := range fields {
-		order = append(order, i)
-	}
-	rank := func(f *Field) int64 {
-		if f.Part {
-			return f.AfterNS
-		}
+// byOrder has parts follow what they are parts of, the earliest first. A hash of redis-server has them in any order.
+func byOrder(f, g Field) int {
+	switch {
+	case f.Part && g.Part:
+		return cmp.Compare(f.AfterNS, g.AfterNS)
+	case f.Part:
+		return 1
+	case g.Part:
 		return -1
 	}
-	slices.SortFunc(order, func(i, j int) int {
-		return cmp.Or(cmp.Compare(rank(&fields[i]), rank(&fields[j])), cmp.Compare(i, j))
-	})
-	return order
+	return 0
 }
 
 // PutFields makes a key hold what Join says, and returns how many limits are new. The errors are Join's, ErrFull and
@@ -158,21 +152,6 @@ func (fields Fields) fromWall(aheadNS int64) Fields {
 		f.AfterNS = int64(cell.ShiftInstant(uint64(f.AfterNS), -aheadNS))
 	}
 	return fields
-}
-
-func (l Limits) live(nowNS, aheadNS int64) (live Limits) {
-	for i := range l {
-		if limitEndNS(&l[i].Limit, &l[i].State, aheadNS) > uint64(nowNS) {
-			live = append(live, l[i])
-		}
-	}
-	return live
-}
-
-func (l *Limits) remove(at int) {
-	if at >= 0 {
-		*l = slices.Delete(*l, at, at+1)
-	}
 }
 
 // find returns where the limit is that shares its state with that one, or -1.

@@ -1,9 +1,6 @@
 package store
 
-import (
-	"hash/maphash"
-	"sync"
-)
+import "sync"
 
 // Change is what became of one key, or of all.
 type Change struct {
@@ -14,8 +11,8 @@ type Change struct {
 	Lost    bool // some keys are gone that nobody was told of, because they were too many; Key is nil
 }
 
-// mostGone is how many bytes of removed keys, and 64 for each, a shard remembers for Drain. A store whose changes nobody
-// drains, as the disk that they go to is full, takes no more memory than that: 16 MB with 16 shards.
+// mostGone is how many bytes of removed keys, and 64 for each, a shard remembers for Drain. It bounds the memory while nobody
+// drains, for example because the disk is full: 16 MB with 16 shards.
 const mostGone = 1 << 20
 
 // journal is the list of slots that changed since the last Drain. A change of a slot that is in it costs one
@@ -50,8 +47,8 @@ func (j *journal) put(n uint32, e *slot, key []byte) {
 	j.mark(n, e)
 }
 
-// remove notes a slot that is about to be unlinked. That a key expires is no news to those who know its state; they do
-// where it has not been changed since it was told.
+// remove notes a slot that is about to be unlinked. A key that expires needs no note if it was told after its last change:
+// whoever was told knows when it ends.
 func (j *journal) remove(e *slot, key []byte, expired bool) {
 	if j == nil || expired && e.use&flagJournaled == 0 {
 		return
@@ -125,8 +122,9 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 		d.gone[0] = ""
 		d.gone = d.gone[1:]
 		told += costBytes(len(key))
-		if !sh.holds([]byte(key)) {
-			fn(Change{Key: []byte(key), Deleted: true})
+		name := []byte(key)
+		if n, _ := sh.slot(s.hash(name), name); n == noSlot { // it may have come back, live or dead
+			fn(Change{Key: name, Deleted: true})
 		}
 	}
 	for range min(len(d.slots), perLock) {
@@ -185,10 +183,4 @@ func (s *Store) Changed() (n int) {
 		sh.mu.Unlock()
 	}
 	return n
-}
-
-// holds reports whether a key is there, live or dead.
-func (sh *shard) holds(key []byte) bool {
-	n, _ := sh.slot(maphash.Bytes(sh.seed, key), key)
-	return n != noSlot
 }

@@ -2,13 +2,19 @@ package store
 
 import "celld/cell"
 
+// lockKey locks the shard of a key and looks the key up in it. e is nil where there is no such key. The caller unlocks the shard.
+func (s *Store) lockKey(key []byte, a Access) (sh *shard, n uint32, e *slot) {
+	hash := s.hash(key)
+	sh = s.shardOf(hash)
+	sh.lock(a.NowNS)
+	n, e = sh.find(hash, key, a)
+	return sh, n, e
+}
+
 // Get returns the state of a live key and touches it.
 func (s *Store) Get(key []byte, a Access) (Value, bool) {
-	hash := s.hash(key)
-	sh := s.shardOf(hash)
-	sh.lock(a.NowNS)
+	sh, n, e := s.lockKey(key, a)
 	defer sh.mu.Unlock()
-	n, e := sh.find(hash, key, a)
 	sh.countLookup(e)
 	if e == nil {
 		return Value{}, false
@@ -63,10 +69,6 @@ func (s *Store) update(key []byte, a Access, fn func(old Value, ok bool) (Value,
 			return nil
 		}
 		more := sh.more(e, key, st)
-		if more == (need{}) {
-			sh.store(hash, n, e, key, st, a.NowNS)
-			return nil
-		}
 		again, err := s.claim(sh, more, a.NowNS)
 		if err != nil {
 			return err
@@ -116,11 +118,8 @@ func (sh *shard) ask(fn func(Value, bool) (Value, Action), n uint32, e *slot) (V
 
 // Delete removes a key and returns whether it was there and live.
 func (s *Store) Delete(key []byte, nowNS int64) bool {
-	hash := s.hash(key)
-	sh := s.shardOf(hash)
-	sh.lock(nowNS)
+	sh, n, e := s.lockKey(key, Access{NowNS: nowNS, NoTouch: true})
 	defer sh.mu.Unlock()
-	n, e := sh.find(hash, key, Access{NowNS: nowNS, NoTouch: true})
 	if e == nil {
 		return false
 	}
@@ -140,11 +139,8 @@ func (s *Store) KeyBytes(key []byte, nowNS int64) (int64, bool) {
 }
 
 func (s *Store) inspect(key []byte, nowNS int64, figure func(*shard, uint32, *slot) int64) (int64, bool) {
-	hash := s.hash(key)
-	sh := s.shardOf(hash)
-	sh.lock(nowNS)
+	sh, n, e := s.lockKey(key, Access{NowNS: nowNS, NoTouch: true})
 	defer sh.mu.Unlock()
-	n, e := sh.find(hash, key, Access{NowNS: nowNS, NoTouch: true})
 	if e == nil {
 		return 0, false
 	}

@@ -31,7 +31,7 @@ type LimitState struct {
 	Told   cell.Told // of a log that Drain tells of: what it has told before
 }
 
-// AppendName appends what tools call it: @api, or the literal's shape.
+// AppendName appends the name that tools see: @api for a policy, and for a literal its shape.
 func (l *LimitState) AppendName(b []byte) []byte {
 	if l.Policy != nil {
 		return append(append(b, '@'), l.Policy.Name...)
@@ -51,6 +51,21 @@ func (e *slot) holdsLimits() bool { return e.use&flagLimits != 0 }
 
 // firstTally is the number of the first of a key that holds limits.
 func (e *slot) firstTally() uint32 { return uint32(e.touchedNS) }
+
+// talliesOf yields the tallies of a key, none of one that holds no limits. They must not change meanwhile.
+func (t *table) talliesOf(e *slot) iter.Seq[*tally] {
+	return func(yield func(*tally) bool) {
+		if !e.holdsLimits() {
+			return
+		}
+		for n := e.firstTally(); n != 0; {
+			p := t.tallies.at(n)
+			if n = p.next; !yield(p) {
+				return
+			}
+		}
+	}
+}
 
 func (t *table) setTouched(e *slot, nowNS int64) {
 	if e.holdsLimits() {
@@ -79,7 +94,7 @@ func (t *table) addTally(e *slot, policy uint32) *tally {
 	return p
 }
 
-// dropTallies makes a key one that holds no limits.
+// dropTallies removes all limits of a key. It keeps the time of its last use.
 func (t *table) dropTallies(e *slot) {
 	if !e.holdsLimits() {
 		return
@@ -95,18 +110,16 @@ func (t *table) dropTallies(e *slot) {
 }
 
 func (t *table) findTally(e *slot, l *cell.Limit, policy, shape uint32) *tally {
-	for n := e.firstTally(); n != 0; {
-		p := t.tallies.at(n)
+	for p := range t.talliesOf(e) {
 		if p.is(l, policy, shape) {
 			return p
 		}
-		n = p.next
 	}
 	return nil
 }
 
 func (t *table) countTallies(e *slot) (count int) {
-	for n := e.firstTally(); n != 0; n = t.tallies.at(n).next {
+	for range t.talliesOf(e) {
 		count++
 	}
 	return count
@@ -136,23 +149,16 @@ func (sh *shard) dropDeadTallies(e *slot, nowNS int64) (left int) {
 
 // limitBytes is what the limits of a key take, by the estimate of MaxBytes.
 func (t *table) limitBytes(e *slot) (bytes int64) {
-	if !e.holdsLimits() {
-		return 0
-	}
-	for n := e.firstTally(); n != 0; {
-		p := t.tallies.at(n)
+	for p := range t.talliesOf(e) {
 		bytes += t.tallies.bytes(p)
-		n = p.next
 	}
 	return bytes
 }
 
 // limitsEndNS is when the last limit of a key has nothing left to remember.
 func (t *table) limitsEndNS(e *slot) (end uint64) {
-	for n := e.firstTally(); n != 0; {
-		p := t.tallies.at(n)
+	for p := range t.talliesOf(e) {
 		end = max(end, t.tallyEndNS(p))
-		n = p.next
 	}
 	return end
 }
@@ -168,12 +174,10 @@ func (t *table) costBytes(n uint32, e *slot) int64 {
 	return costBytes(t.keys.length(n, e)) + t.limitBytes(e)
 }
 
-// limits are what a key holds, but for what was of policies that are gone. The rings are the store's own, and valid under its
-// lock only.
+// limits are what a key holds, without those of policies that are gone. The rings are the store's own, and valid under the
+// shard's lock only.
 func (sh *shard) limits(e *slot) (to Limits) {
-	for n := e.firstTally(); n != 0; {
-		p := sh.tallies.at(n)
-		n = p.next
+	for p := range sh.talliesOf(e) {
 		var policy *policy.Policy
 		if p.policy != 0 {
 			if policy = sh.policies.PolicyOf(p.policy); policy == nil { // deleted, or reset
@@ -211,8 +215,8 @@ func (l Limits) clone() Limits {
 	return l
 }
 
-// full is the state of a slot with its limits, if it holds some, which are valid under the lock. What was of policies that
-// are gone is not in it, and has no part in the TAT.
+// full is the state of a slot with its limits, which are valid under the lock. Limits of policies that are gone are left out, and
+// do not count for the TAT.
 func (sh *shard) full(n uint32, e *slot) Value {
 	st := sh.state(n, e)
 	if st.Kind == HoldsLimits {
@@ -233,7 +237,7 @@ func (st Value) limitBytes() int64 {
 	return st.Limits.bytes()
 }
 
-// setLimits makes a key hold these limits and no others, of whose rings it takes over the memory.
+// setLimits makes a key hold these limits and no others. Their rings become the store's.
 func (sh *shard) setLimits(e *slot, limits Limits) {
 	sh.dropTallies(e)
 	for i := len(limits) - 1; i >= 0; i-- {
@@ -242,8 +246,8 @@ func (sh *shard) setLimits(e *slot, limits Limits) {
 	}
 }
 
-// tell gives the limits of a key what has been told of its logs before: of all of them, or of none, as what is left over from
-// others can be removed only with the key. It notes that they have been told.
+// tell sets Told in the limits of a key, and notes that their logs have been told. When one log must be told as a whole, all are:
+// what a copy has of that log can be removed only with the key.
 func (sh *shard) tell(e *slot, limits Limits) {
 	known := true
 	for l, r := range sh.rings(e, limits) {
@@ -263,14 +267,17 @@ func (sh *shard) tell(e *slot, limits Limits) {
 // rings yields the limits of a key, as limits has made them, with their rings, and an unused one for those that have none.
 func (sh *shard) rings(e *slot, limits Limits) iter.Seq2[*LimitState, *ring] {
 	return func(yield func(*LimitState, *ring) bool) {
-		t, none := &sh.tallies, &ring{}
-		for n := e.firstTally(); n != 0 && len(limits) > 0; n = t.at(n).next {
-			p, l, r := t.at(n), &limits[0], none
+		none := &ring{}
+		for p := range sh.talliesOf(e) {
+			if len(limits) == 0 {
+				return
+			}
+			l, r := &limits[0], none
 			if !p.is(&l.Limit, l.policyID(), codeOf(&l.Limit.Shape)) {
 				continue // of a policy that is gone
 			}
 			if p.ring != 0 {
-				r = &t.rings[p.ring]
+				r = &sh.tallies.rings[p.ring]
 			}
 			if !yield(l, r) {
 				return
@@ -282,17 +289,15 @@ func (sh *shard) rings(e *slot, limits Limits) iter.Seq2[*LimitState, *ring] {
 
 // untell has all of a key's logs told anew.
 func (sh *shard) untell(e *slot) {
-	for n := e.firstTally(); n != 0; {
-		p := sh.tallies.at(n)
+	for p := range sh.talliesOf(e) {
 		sh.tallies.untell(p)
-		n = p.next
 	}
 }
 
-// EndNS is when the last of them has nothing left to remember, in wall time.
+// EndNS is when the last of them has nothing left to remember, in Unix ns of wall time; 0: none has.
 func (l Limits) EndNS() uint64 { return l.endNS(0) }
 
-// endNS is it in limit time, where the limits are.
+// endNS is EndNS in limit time, of limits that are in limit time.
 func (l Limits) endNS(aheadNS int64) (end uint64) {
 	for i := range l {
 		end = max(end, limitEndNS(&l[i].Limit, &l[i].State, aheadNS))
@@ -303,11 +308,8 @@ func (l Limits) endNS(aheadNS int64) (end uint64) {
 // Limits calls fn for each limit of a live key that holds limits, and touches it. The state is valid until fn returns,
 // which must not use the store. It returns false where there is no such key; the error is ErrWrongType.
 func (s *Store) Limits(key []byte, a Access, fn func(*LimitState)) (bool, error) {
-	hash := s.hash(key)
-	sh := s.shardOf(hash)
-	sh.lock(a.NowNS)
+	sh, _, e := s.lockKey(key, a)
 	defer sh.mu.Unlock()
-	_, e := sh.find(hash, key, a)
 	sh.countLookup(e)
 	switch {
 	case e == nil:

@@ -7,8 +7,8 @@ func TestPrepaid(t *testing.T) {
 	for _, flush := range []bool{false, true} {
 		s := New(Options{MaxKeys: 3})
 		paid := func(asked need) *prepaid {
-			p := &prepaid{asked: asked}
-			if err := s.pay(&s.shards[0], p, 0); err != nil {
+			p := &prepaid{store: s, shard: &s.shards[0], asked: asked}
+			if err := p.pay(0); err != nil {
 				t.Fatal(err)
 			}
 			if flush {
@@ -23,27 +23,27 @@ func TestPrepaid(t *testing.T) {
 			}
 		}
 		p := paid(need{2, 200})
-		p.release(s)
+		p.release()
 		expect(0, 0)
 		p = paid(need{2, 200})
-		if !p.claim(s, need{1, 250}) {
+		if !p.claim(need{1, 250}) {
 			t.Error("there is room")
 		}
 		expect(map[bool]int64{false: 2, true: 1}[flush], 250)
-		p.release(s)
+		p.release()
 		expect(1, 250)
-		if p.claim(s, need{3, 10}) || p.asked != (need{3, 200}) {
+		if p.claim(need{3, 10}) || p.asked != (need{3, 200}) {
 			t.Errorf("%+v", p)
 		}
 		expect(1, 250)
 		s.room.release(need{1, 250})
 		p = paid(p.asked)
-		if p.claim(s, need{4, 10}) {
+		if p.claim(need{4, 10}) {
 			t.Error("more than there is")
 		}
-		p.release(s)
+		p.release()
 		expect(0, 0)
-		if err := s.pay(&s.shards[0], p, 0); err != ErrFull {
+		if err := p.pay(0); err != ErrFull {
 			t.Error(err)
 		}
 	}

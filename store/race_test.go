@@ -175,7 +175,7 @@ func TestAllAtOnce(t *testing.T) {
 				func(int) { _, _ = s.Throttle(key(), limit, rand.Int64N(3)-1, a()) },
 				func(int) { _, _ = s.Throttle(key(), limit, 1, a()) },
 				func(int) {
-					reqs := make([]store.Request, rand.IntN(70))
+					reqs := make([]store.Request, 1+rand.IntN(store.MaxTakes))
 					for i := range reqs {
 						reqs[i] = store.Request{Key: key(), Bucket: limit, Quantity: rand.Int64N(3) - 1}
 					}

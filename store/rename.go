@@ -5,30 +5,27 @@ import "bytes"
 // Rename moves the state of one key to another, over whatever was there, in one step for every other call. It returns
 // false when there is no such key. The key counts as touched; renamed to itself it stays as it is.
 //
-// A rename needs no room but what a longer name takes, and is never refused. If that is too much for MaxBytes, others
-// are evicted; with NoEviction, as in Redis, it is let pass.
+// A rename is never refused. Only a longer name takes more room. If that exceeds MaxBytes, other keys are evicted; with
+// NoEviction it may exceed MaxBytes, as in Redis.
 func (s *Store) Rename(from, to []byte, nowNS int64) bool {
 	there, _ := s.rename(from, to, false, nowNS)
 	return there
 }
 
-// RenameNew is Rename that moves nothing to a name that another key has, or the key itself.
+// RenameNew is Rename, but moves nothing when there is a key of the new name, which may be the key itself.
 func (s *Store) RenameNew(from, to []byte, nowNS int64) (there, moved bool) {
 	return s.rename(from, to, true, nowNS)
 }
 
 func (s *Store) rename(from, to []byte, onlyNew bool, nowNS int64) (there, moved bool) {
-	if there, moved = s.move(from, to, onlyNew, nowNS); moved {
-		s.trim(nowNS)
-	}
-	return there, moved
-}
-
-func (s *Store) move(from, to []byte, onlyNew bool, nowNS int64) (there, moved bool) {
 	fromHash, toHash := s.hash(from), s.hash(to)
-	source, target, locks := s.pair(fromHash, toHash)
-	s.lockAll(&locks, nowNS)
-	defer s.unlockAll(&locks)
+	source, target := s.shardOf(fromHash), s.shardOf(toHash)
+	locks := s.shardSetOf(fromHash) | s.shardSetOf(toHash)
+	s.lockAll(locks, nowNS)
+	defer func() {
+		s.unlockAll(locks)
+		s.trim(nowNS)
+	}()
 	a := Access{NowNS: nowNS, NoTouch: true}
 	n, e := source.find(fromHash, from, a)
 	if e == nil || bytes.Equal(from, to) {
@@ -53,12 +50,4 @@ func (s *Store) move(from, to []byte, onlyNew bool, nowNS int64) (there, moved b
 	}
 	target.find(toHash, to, Access{NowNS: nowNS}) // a use of a key that was there
 	return true, true
-}
-
-// pair is the shards of two keys, and what to lock of them.
-func (s *Store) pair(fromHash, toHash uint64) (source, target *shard, locks shardSet) {
-	i, j := s.shardIndex(fromHash), s.shardIndex(toHash)
-	locks.add(i)
-	locks.add(j)
-	return &s.shards[i], &s.shards[j], locks
 }

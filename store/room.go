@@ -12,9 +12,9 @@ const OverheadBytes = 56
 
 func costBytes(keyLen int) int64 { return int64(keyLen) + OverheadBytes }
 
-// room is how much is held and how much may be, for all shards together. What a key and its limits take is claimed before
-// they are there and released when they are gone, so that no more is ever held than was allowed. All that is done under a
-// shard's lock, so that Flush finds nothing claimed but what prepaid knows of.
+// room is how much all shards hold together, and how much they may. Room for a key and its limits is claimed before they are
+// stored and released after they are gone, so the store never holds more than is allowed. Both happen under a shard's lock, so
+// at a Flush only prepaid has room that no key uses.
 type room struct {
 	keys, bytes           atomic.Int64
 	spentKeys, spentBytes atomic.Int64 // of them, what spent keys take
@@ -46,8 +46,8 @@ func (r *room) claim(n need) bool {
 // idleAllowed is how much may be idle beside maxBytes, and an eighth of that: some slabs in each shard are.
 const idleAllowed = 4 << 20
 
-// tooIdle is how much less than maxBytes keys may take, as slabs take it that other kinds of keys have left. Whoever has one
-// key stay in each slab thus gains nothing. A store without keys takes any that fits.
+// tooIdle is how much less than maxBytes keys may take, because idle places in slabs take it. So a client that leaves one key in
+// each slab gains no memory. A store without keys takes any key that fits.
 func (r *room) tooIdle(limit int64, n need) int64 {
 	if r.keys.Load() <= n.keys {
 		return 0
@@ -86,7 +86,7 @@ func (r *room) clear() {
 	}
 }
 
-// fits reports whether so much more would leave the limits alone.
+// fits reports whether there is room for so much more.
 func (r *room) fits(n need) bool {
 	limit := r.maxBytes.Load()
 	return r.keys.Load()+n.keys <= r.maxKeys.Load() && (limit == 0 || r.bytes.Load()+n.bytes <= limit)
@@ -98,8 +98,8 @@ func (r *room) tooLarge(n need) bool {
 	return n.keys > r.maxKeys.Load() || limit > 0 && n.bytes > limit
 }
 
-// spentSuffice reports whether it fits once all spent keys are gone. Without eviction these are the only ones that
-// may go, and they must not go in vain.
+// spentSuffice reports whether n fits once all spent keys are gone. Without eviction only these may go, and they must not go in
+// vain.
 func (r *room) spentSuffice(n need) bool {
 	limit := r.maxBytes.Load()
 	return (n.keys == 0 || r.keys.Load()-r.spentKeys.Load()+n.keys <= r.maxKeys.Load()) &&

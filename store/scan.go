@@ -64,21 +64,19 @@ func (s *Store) Scan(cursor uint64, count int, nowNS int64, fn func(key string, 
 // than some 1,000 keys have died since they were last swept, those that Sweep has yet to remove are counted, as Redis counts
 // expired keys until they are gone.
 func (s *Store) Len(nowNS int64) int {
-	for left, more := lenSteps, true; more && left > 0; {
-		var steps int
-		steps, more = s.sweep(nowNS)
-		left -= steps
+	for left := lenSweeps; left > 0 && s.Sweep(nowNS); left-- {
 	}
 	return int(s.room.keys.Load())
 }
 
-// lenSteps are keys removed, or sorted anew on their way to that, which takes three times or so.
-const lenSteps = 4096
+// lenSweeps handle 4,096 keys. Some 1,000 of them are removed, as each is sorted anew about three times before.
+const lenSweeps = 4096 / perLock
 
 // Random returns a live key, each with the same probability, or false if there is none. It does not touch it.
 func (s *Store) Random(nowNS int64) (string, bool) {
 	for {
-		s.sweepAll(nowNS)
+		for s.Sweep(nowNS) {
+		}
 		var total int64
 		for i := range s.shards {
 			total += s.shards[i].held.Load()

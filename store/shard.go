@@ -17,12 +17,12 @@ type shard struct {
 	journal  *journal // nil: off
 	policies *policy.Set
 	watched  map[string]*watchedKey
-	latestNS int64 // the latest time a call has given, for the resizing that is given none
+	latestNS int64 // the latest time that a call has given, for SetLimits, which is given none
 	counters counters
 	changes  int64 // ever made
 	idle     int64 // idleBytes, as room.idle has it
 
-	// Published under mu, read without: an insert at capacity learns from them which shard has a key to give.
+	// Written under mu and read without it: an insert into a full store learns from them which shard has a key to remove.
 	held      atomic.Int64  // slots in use
 	spentHeld atomic.Int64  // of them spent
 	nextEndNS atomic.Uint64 // the earliest bound of ends, or never
@@ -77,11 +77,11 @@ func (sh *shard) publish() {
 	}
 }
 
-// idleStep is by how much what is idle may change before all shards hear of it.
+// idleStep is by how many bytes a shard's idle memory changes before it is counted in room.
 const idleStep = 64 << 10
 
-// idleBytes is what places take that no key uses. It grows by less than the estimate of a key that goes, so that the fewer keys
-// there are, the more room there is: hence 24 for a tail of 32, which has 28 bytes of a key.
+// idleBytes is what places take that no key uses. When a key goes, it must grow by less than the estimate of the key, so that
+// fewer keys always leave more room. So a tail of 32 bytes counts as 24: it has 28 bytes of a key.
 func (t *table) idleBytes() int64 {
 	return int64(t.slabs.places.idle())*48 + int64(t.keys.tails.places.idle())*24 +
 		int64(t.tallies.places.idle())*TallyBytes + int64(len(t.tallies.freeRings))*RingBytes
@@ -102,8 +102,8 @@ func (t *table) slot(hash uint64, key []byte) (uint32, *slot) {
 	}
 }
 
-// find returns the live slot of the key and touches it, or noSlot. A dead one is removed in passing, and so is what it holds
-// of policies that are gone.
+// find returns the live slot of the key and touches it, or noSlot and nil. It removes a dead one, and what a live one holds of
+// policies that are gone.
 func (sh *shard) find(hash uint64, key []byte, a Access) (uint32, *slot) {
 	n, e := sh.meet(hash, key, a)
 	if e != nil && !sh.prune(n, e, a.NowNS) {
@@ -112,7 +112,7 @@ func (sh *shard) find(hash uint64, key []byte, a Access) (uint32, *slot) {
 	return n, e
 }
 
-// meet is find that leaves what is of policies that are gone.
+// meet is find, but it keeps what belongs to policies that are gone.
 func (sh *shard) meet(hash uint64, key []byte, a Access) (uint32, *slot) {
 	n, e := sh.slot(hash, key)
 	switch {
@@ -128,7 +128,7 @@ func (sh *shard) meet(hash uint64, key []byte, a Access) (uint32, *slot) {
 	return n, e
 }
 
-// link adds a key that is not there. Its room, and that of its limits, has been claimed.
+// link adds a key that is not there. The caller has claimed room for it and its limits.
 func (sh *shard) link(hash uint64, key []byte, st Value, spent bool, nowNS int64) (uint32, *slot) {
 	n, e := sh.slabs.take()
 	sh.keys.set(n, e, key)
@@ -150,8 +150,8 @@ func (sh *shard) link(hash uint64, key []byte, st Value, spent bool, nowNS int64
 	return n, e
 }
 
-// put gives a linked slot the state that an allowed call leaves. A later end leaves its place in the wheel, which is
-// what keeps a call on a key that is there free of the wheel.
+// put gives a linked slot the state that an allowed call leaves. A later end keeps the slot's place in the wheel, so a call on
+// a key that is there does not touch the wheel.
 func (sh *shard) put(n uint32, e *slot, tat uint64, key []byte) {
 	if e.use&flagsOfState != 0 || e.spent() || tat < e.tat {
 		sh.set(n, e, Value{TAT: tat}, false, key)
@@ -163,7 +163,7 @@ func (sh *shard) put(n uint32, e *slot, tat uint64, key []byte) {
 	sh.bumpWatched(key)
 }
 
-// putEnd is put for a slot that holds limits, which have changed already.
+// putEnd is put for a slot whose limits have changed already. It ends an EXPIRE.
 func (sh *shard) putEnd(n uint32, e *slot, end uint64, key []byte) {
 	if e.use&flagsOfState != 0 {
 		sh.clearExpiry(n, e)
@@ -177,8 +177,7 @@ func (sh *shard) moveEnd(n uint32, e *slot, end uint64, key []byte) {
 	was := sh.endNS(n, e)
 	e.tat = end
 	if end := sh.endNS(n, e); end < was {
-		sh.ends.unlink(&sh.slabs, e)
-		sh.ends.link(&sh.slabs, n, e, end)
+		sh.ends.move(&sh.slabs, n, e, end)
 		sh.publish()
 	}
 	sh.changes++
@@ -186,7 +185,7 @@ func (sh *shard) moveEnd(n uint32, e *slot, end uint64, key []byte) {
 	sh.bumpWatched(key)
 }
 
-// set gives a linked slot another state. What its limits take more has been claimed.
+// set gives a linked slot another state. The caller has claimed room for what its limits take more.
 func (sh *shard) set(n uint32, e *slot, st Value, spent bool, key []byte) {
 	was := sh.endNS(n, e)
 	sh.clearExpiry(n, e)
@@ -197,8 +196,7 @@ func (sh *shard) set(n uint32, e *slot, st Value, spent bool, key []byte) {
 		sh.setSpent(n, e, spent, len(key))
 	}
 	if end := sh.endNS(n, e); end < was {
-		sh.ends.unlink(&sh.slabs, e)
-		sh.ends.link(&sh.slabs, n, e, end)
+		sh.ends.move(&sh.slabs, n, e, end)
 	}
 	sh.changes++
 	sh.publish()
@@ -206,7 +204,7 @@ func (sh *shard) set(n uint32, e *slot, st Value, spent bool, key []byte) {
 	sh.bumpWatched(key)
 }
 
-// setSpent moves a slot between the spent and the others. One that holds a limit again is as new.
+// setSpent moves a slot between the spent and the others. One that is no longer spent goes on probation, as a new one does.
 func (sh *shard) setSpent(n uint32, e *slot, spent bool, keyLen int) {
 	sh.lists.pull(&sh.slabs, e)
 	if spent {
@@ -250,7 +248,7 @@ func (sh *shard) clearExpiry(n uint32, e *slot) {
 	e.use &^= flagsOfState
 }
 
-// unlink takes a slot out of the shard, and leaves its room claimed.
+// unlink takes a slot out of the shard. Its room stays claimed.
 func (sh *shard) unlink(n uint32, e *slot, expired bool) {
 	var scratch [hugeKey]byte
 	key := sh.keys.view(n, e, &scratch)
@@ -272,24 +270,25 @@ func (sh *shard) unlink(n uint32, e *slot, expired bool) {
 	sh.publish()
 }
 
-// releaseBytes gives back what has become free, if something has.
+// releaseBytes gives back bytes that have become free. It ignores a negative number, for which room was claimed before.
 func (sh *shard) releaseBytes(freed int64) {
 	if freed > 0 {
 		sh.room.bytes.Add(-freed)
 	}
 }
 
-// remove takes a slot out and gives its room back.
-func (sh *shard) remove(n uint32, e *slot) {
+// drop takes a slot out and gives its room back.
+func (sh *shard) drop(n uint32, e *slot, expired bool) {
 	cost := sh.costBytes(n, e)
-	sh.unlink(n, e, false)
+	sh.unlink(n, e, expired)
 	sh.room.release(need{1, cost})
 }
 
+// remove removes a slot that may be live.
+func (sh *shard) remove(n uint32, e *slot) { sh.drop(n, e, false) }
+
 // expire removes a dead slot.
 func (sh *shard) expire(n uint32, e *slot) {
-	cost := sh.costBytes(n, e)
-	sh.unlink(n, e, true)
-	sh.room.release(need{1, cost})
+	sh.drop(n, e, true)
 	sh.counters.expired++
 }

@@ -20,8 +20,8 @@ const (
 // slot is a key and its state, and where it stands in the shard's structures: six words, none of them a pointer. Links
 // are slot numbers of 28 bits, so that two fit a word and leave a byte for something else.
 //
-// The first and the last word are the key's, and it is they that a batch touches ahead: a slot of 48 bytes may lie in
-// two cache lines, and these words are in both.
+// A slot of 48 bytes may lie in two cache lines. The first and the last word, which are the key's, are in both, so a batch
+// touches these two ahead.
 type slot struct {
 	key0      uint64 // bytes 0..7 of the key
 	tat       uint64

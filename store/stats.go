@@ -30,7 +30,7 @@ func (sh *shard) countLookup(found *slot) {
 // Stats adds up the shards, one after the other.
 func (s *Store) Stats(nowNS int64) Stats {
 	st := Stats{Bytes: s.room.bytes.Load(), Changes: s.SettingChanges()}
-	var ttl ttlMean
+	var ttlNS, ttls float64 // a TAT may be 2^64 ns ahead
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.lock(nowNS)
@@ -44,37 +44,21 @@ func (s *Store) Stats(nowNS int64) Stats {
 		st.Protected += int64(sh.lists.of(protected).keys)
 		step := sh.slabs.top/avgTTLSamples + 1
 		for place := uint32(0); place < sh.slabs.top; place += step {
-			if n, left := sh.slabs.next(place, perLock); left > 0 {
-				ttl.add(&sh.table, n, nowNS)
+			n, left := sh.slabs.next(place, perLock)
+			if left == 0 {
+				continue
+			}
+			if e := sh.slabs.at(n); e.use&flagNoExpiry == 0 && !sh.dead(n, e, nowNS) {
+				ttlNS += float64(sh.endNS(n, e) - uint64(nowNS))
+				ttls++
 			}
 		}
 		sh.mu.Unlock()
 	}
-	st.AvgTTLNS = ttl.meanNS()
+	if mean := ttlNS / max(ttls, 1); mean < math.MaxInt64 {
+		st.AvgTTLNS = int64(mean)
+	} else {
+		st.AvgTTLNS = math.MaxInt64
+	}
 	return st
-}
-
-// ttlMean is in float64, as a TAT may be 2^64 ns ahead.
-type ttlMean struct {
-	sumNS float64
-	keys  float64
-}
-
-func (m *ttlMean) add(t *table, n uint32, nowNS int64) {
-	e := t.slabs.at(n)
-	if e.use&flagNoExpiry != 0 || t.dead(n, e, nowNS) {
-		return
-	}
-	m.sumNS += float64(t.endNS(n, e) - uint64(nowNS))
-	m.keys++
-}
-
-func (m *ttlMean) meanNS() int64 {
-	if m.keys == 0 {
-		return 0
-	}
-	if mean := m.sumNS / m.keys; mean < math.MaxInt64 {
-		return int64(mean)
-	}
-	return math.MaxInt64
 }

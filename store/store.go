@@ -11,24 +11,24 @@ import (
 
 const (
 	defaultMaxKeys = 1_000_000
-	maxShards      = 1 << 10
+	maxShards      = 64 // a shardSet has a bit for each
 
-	// Up to so many keys there is one shard, so that the least recently used key is the one evicted. Above it is the
-	// least recently used of 1/16 of the keys, at least 4,096 of them: no application sees the difference, while 16
-	// locks let as many cores in.
+	// Up to so many keys there is one shard, and the least recently used key of all is evicted. Above, it is the least
+	// recently used of 1/16 of the keys, which are 4,096 or more. No application sees the difference, and 16 locks let 16
+	// cores in.
 	oneShardMaxKeys = 1 << 16
 	manyShards      = 16
 
-	// perLock is how many keys are handled at most before a lock is let go: to sweep so many of a million takes 0.1 ms.
+	// perLock is the most keys that are handled under one lock. Sweeping so many of a million takes 0.1 ms.
 	perLock = 64
 
-	// bytesPerLock is how many bytes of keys are told at most before a lock is let go, by the estimate of MaxBytes: 64 keys of 60 KB
-	// are 4 MB, which a buffer would be grown for.
+	// bytesPerLock is the most bytes of keys that are told under one lock, by the estimate of MaxBytes. Without it, 64 keys of
+	// 60 KB would make the reader's buffer grow to 4 MB.
 	bytesPerLock = 1 << 20
 )
 
-// ErrFull reports that a new key was refused, or what a limit takes more, and that nothing has changed: the store is full and
-// NoEviction set, or they alone are more than MaxBytes, or more than MaxKeys.
+// ErrFull reports that there is no room for a new key or for a limit that grows, and that nothing has changed. Either the store
+// is full and NoEviction is set, or the change alone is over MaxKeys or MaxBytes.
 var ErrFull = errors.New("store is full")
 
 // Options are the limits of a Store. The zero value is a store of a million keys that evicts.
@@ -36,7 +36,7 @@ type Options struct {
 	MaxKeys    int64 // most keys held; 0 or less: 1,000,000
 	MaxBytes   int64 // most bytes held: for each key its length and OverheadBytes, and see TallyBytes; 0 or less: no limit
 	NoEviction bool  // refuse new keys and limits when full, instead of evicting
-	Shards     int   // rounded up to a power of two, at most 1,024; 0 or less: 1 up to 65,536 MaxKeys, else 16
+	Shards     int   // rounded up to a power of two, at most 64; 0 or less: 1 up to 65,536 MaxKeys, else 16
 	Journal    bool  // collect changes for Drain; off, they cost nothing
 }
 
@@ -92,13 +92,13 @@ func New(o Options) *Store {
 
 func (s *Store) hash(key []byte) uint64 { return maphash.Bytes(s.seed, key) }
 
-// shardIndex takes the lower bits; the upper half of a hash is the tag.
+// shardIndex uses the lower bits of a hash; its upper half is the tag.
 func (s *Store) shardIndex(hash uint64) int { return int(hash & uint64(len(s.shards)-1)) }
 
 func (s *Store) shardOf(hash uint64) *shard { return &s.shards[s.shardIndex(hash)] }
 
-// Flush removes all keys, at one instant for every other call. It counts neither as eviction nor as expiry, and drops
-// the tables rather than emptying them, which gives their memory back.
+// Flush removes all keys, in one step for every other call. It counts neither as eviction nor as expiry. It gives the memory of
+// the tables back.
 func (s *Store) Flush() {
 	for i := range s.shards {
 		s.shards[i].mu.Lock()

@@ -20,8 +20,8 @@ type Access struct {
 	NoTouch bool  // leave the LRU order and the idle time as they are (CLIENT NO-TOUCH). A new key is new all the same
 }
 
-// over reports whether a state, in limit time but for its expiry, would be dead at once if it were put now: its expiry has
-// passed, or it lives as long as a TAT that has, as limits always do.
+// over reports whether a state would be dead at once if it were put now: its expiry, which is wall time, has passed, or it lives as
+// long as its TAT, which is limit time, and that has passed. Limits always live as long as their TAT.
 func (st Value) over(nowNS, wallNS int64) bool {
 	if st.Kind == HoldsLimits && st.TAT <= uint64(nowNS) {
 		return true

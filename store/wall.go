@@ -30,8 +30,9 @@ func (s *Store) PutSetting(setting policy.Setting, text string, nowNS int64) err
 	return s.Set.PutSetting(setting, text, nowNS, s.wall.Load())
 }
 
-// SetWall says that the wall clock shows wallNS at nowNS. Whoever calls it sees to it that no other call is under way which
-// is to be all before or all after. It looks at each key: a million, half of them of CL.TAKE, took 50 ms.
+// SetWall says that the wall clock shows wallNS at nowNS. A call that runs at the same time may see both the old and the new wall
+// time; a caller that cannot have that must keep it out. SetWall looks at each key: a million, half of them of CL.TAKE, took
+// 50 ms.
 func (s *Store) SetWall(wallNS, nowNS int64) {
 	s.drain.mu.Lock()
 	defer s.drain.mu.Unlock()
@@ -45,7 +46,8 @@ func (s *Store) SetWall(wallNS, nowNS int64) {
 	}
 }
 
-// setWall puts the keys that end by the wall clock where they belong now. What was told of logs was in the wall time before.
+// setWall moves the keys that end by the wall clock to their new places in the wheel. Logs were told in the old wall time, so they
+// are told anew.
 func (sh *shard) setWall(byNS, wallNS int64) {
 	for n := uint32(1); n < sh.slabs.top; n++ {
 		e := sh.slabs.at(n)
@@ -57,17 +59,14 @@ func (sh *shard) setWall(byNS, wallNS int64) {
 			sh.untell(e)
 			e.tat = sh.limitsEndNS(e)
 		}
-		sh.ends.unlink(&sh.slabs, e)
-		sh.ends.link(&sh.slabs, n, e, sh.endNS(n, e))
+		sh.ends.move(&sh.slabs, n, e, sh.endNS(n, e))
 	}
 	sh.publish()
 }
 
 func (t *table) realign(e *slot, byNS, wallNS int64) {
-	for n := e.firstTally(); n != 0; n = t.tallies.at(n).next {
-		p := t.tallies.at(n)
-		slot := p.shape()
-		if !slot.Aligned() {
+	for p := range t.talliesOf(e) {
+		if shape := p.shape(); !shape.Aligned() {
 			continue
 		}
 		l, st := p.limit(), t.tallies.state(p)

@@ -134,6 +134,12 @@ func (w *wheel) unlink(s *slabs, e *slot) {
 	e.end &^= prevMask | linkMask
 }
 
+// move gives a slot another place.
+func (w *wheel) move(s *slabs, n uint32, e *slot, endNS uint64) {
+	w.unlink(s, e)
+	w.link(s, n, e, endNS)
+}
+
 func (w *wheel) emptied(bucket int) {
 	if bucket == w.opened {
 		w.opened = noBucket
