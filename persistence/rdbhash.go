@@ -7,30 +7,23 @@ import (
 
 // hashValue reads the value of a hash, field by field: as ours are written, or as Redis 7 writes short ones, in a listpack.
 // Other forms are passed over, and a listpack that cannot be read; then bad is true. No limit has one of them.
-func (r *rdbReader) hashValue(kind byte, field func(name, value []byte)) (bad bool, err error) {
+func (r *rdbReader) hashValue(kind byte, field func(name, value []byte)) (bad bool) {
 	switch kind {
 	case typeHash:
 		var name []byte
-		return false, r.each(func() error {
-			text, err := r.string()
-			if err != nil {
-				return err
-			}
-			name = append(name[:0], text...)
-			value, err := r.string()
-			if err == nil {
+		r.each(func() {
+			name = append(name[:0], r.string()...)
+			if value := r.string(); r.err == nil {
 				field(name, value)
 			}
-			return err
 		})
+		return false
 	case typeHashListpack:
-		text, err := r.string()
-		if err != nil {
-			return false, err
-		}
-		return !eachOfListpack(text, field), nil
+		text := r.string()
+		return r.err == nil && !eachOfListpack(text, field)
 	}
-	return true, r.skipValue(kind)
+	r.skipValue(kind)
+	return true
 }
 
 // eachOfListpack calls fn for each pair of elements, and reports whether it could read them all. The format is described in
