@@ -89,7 +89,7 @@ func newAppendLog(d *Disk) *appendLog {
 func (l *appendLog) open() error {
 	d := l.disk
 	if d.rewriteAtStart {
-		if err := d.rewriteDirect(); err != nil {
+		if err := d.rewriteWhole(true); err != nil {
 			return fmt.Errorf("write the append-only file: %w", err)
 		}
 	}

@@ -206,7 +206,7 @@ func (d *Disk) Close(save bool) error {
 		d.watch()
 		err = d.aof.close()
 		if d.aof.lost.Load() || d.astray.Load() != nil {
-			err = d.rewriteDirect() // which has all
+			err = d.rewriteWhole(true) // which has all
 		}
 	}
 	if save {

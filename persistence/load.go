@@ -150,12 +150,16 @@ func (l *loader) loadRDB(path string) (found bool, err error) {
 		return false, err
 	}
 	defer closeFile()
+	return true, l.readRDB(src, path)
+}
+
+func (l *loader) readRDB(src *source, path string) error {
 	saved, err := readRDB(src, l)
 	if err != nil {
-		return true, fmt.Errorf("%s: %w. Put a good copy in its place, or move it away to start without", path, err)
+		return fmt.Errorf("%s: %w. Put a good copy in its place, or move it away to start without", path, err)
 	}
 	l.savedNS = max(l.savedNS, saved)
-	return true, nil
+	return nil
 }
 
 // loadAOF reads an append-only file. Only the last of several may be cut off: what follows was decided on all of the others.
@@ -173,11 +177,9 @@ func (l *loader) loadAOF(path string, last bool) (found bool, err error) {
 		return true, err
 	}
 	if isRDB(src.buf) {
-		saved, err := readRDB(src, l)
-		if err != nil {
-			return true, fmt.Errorf("%s: %w. Put a good copy in its place, or move it away to start without", path, err)
+		if err := l.readRDB(src, path); err != nil {
+			return true, err
 		}
-		l.savedNS = max(l.savedNS, saved)
 	}
 	crc, saved, err := readAOF(src, l.command)
 	l.disk.tailCRC, l.savedNS = crc, max(l.savedNS, saved)

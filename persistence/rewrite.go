@@ -25,18 +25,21 @@ func (d *Disk) Rewrite() error {
 		st.RewriteScheduled = true
 		return ErrSaving
 	}
-	d.beginRewrite()
+	st.Rewriting, st.RewriteScheduled, st.RewriteBeganNS = true, false, d.o.Clock()
 	if claimed != nil {
 		d.rewritten(claimed)
 		return claimed
 	}
 	rewrite := d.rewrite
 	if d.aof == nil { // once, as Redis does where the append-only file is off
-		rewrite = d.rewriteOnce
+		rewrite = func() error { return d.rewriteWhole(false) }
 	}
 	d.work.Go(func() {
 		defer d.escaped("the rewrite")
-		d.endRewrite(rewrite())
+		err := rewrite()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.rewritten(err)
 	})
 	return nil
 }
@@ -53,17 +56,6 @@ func (d *Disk) ScheduleRewrite() error {
 	}
 	d.status.RewriteScheduled = true
 	return nil
-}
-
-func (d *Disk) beginRewrite() {
-	d.status.Rewriting, d.status.RewriteScheduled = true, false
-	d.status.RewriteBeganNS = d.o.Clock()
-}
-
-func (d *Disk) endRewrite(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.rewritten(err)
 }
 
 // rewritten notes how a rewrite ended. The Disk is locked.
@@ -176,25 +168,14 @@ func (l *appendLog) mark() (from, resized int64, err error) {
 	return l.size, l.resized, err
 }
 
-// rewriteDirect does the same before anybody is served.
-func (d *Disk) rewriteDirect() error {
-	temp := d.temp("aof")
-	f, err := d.create(temp)
+// rewriteWhole writes all limits to a new file where nothing is appended meanwhile: before anybody is served, at the end
+// (direct), or where the append-only file is off.
+func (d *Disk) rewriteWhole(direct bool) error {
+	temp, err := d.writeTemp("aof", func(f File) error { return d.writeStates(f, direct) })
 	if err != nil {
 		return err
 	}
-	err = d.writeStates(f, true)
-	if err == nil {
-		err = f.Sync()
-	}
-	f.Close()
-	if err == nil {
-		err = d.place(temp, d.aofPath())
-	}
-	if err != nil {
-		_ = d.files.Remove(temp)
-	}
-	return err
+	return d.place(temp, d.aofPath())
 }
 
 // createToAppend makes an empty file that, like the log, is always written to at its end.
@@ -262,35 +243,6 @@ func (d *Disk) writeStates(w io.Writer, direct bool) (err error) {
 		buf = buf[:0]
 		return err
 	})
-}
-
-func (d *Disk) rewriteOnce() (err error) {
-	temp := d.temp("aof")
-	f, err := d.create(temp)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		f.Close()
-		if err != nil {
-			_ = d.files.Remove(temp)
-		}
-	}()
-	if err := d.writeStates(f, false); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	return d.place(temp, d.aofPath())
-}
-
-// place puts a file that is complete into its place, if the directory is still this process's.
-func (d *Disk) place(temp, path string) error {
-	if err := d.Claim(); err != nil {
-		return err
-	}
-	return d.files.Rename(temp, path)
 }
 
 // copyRange copies bytes of one file to the end of another.

@@ -101,38 +101,26 @@ func (d *Disk) save(direct bool) error {
 
 // writeRDB writes a file beside the snapshot and puts it into its place when it is on the disk.
 func (d *Disk) writeRDB(direct bool) (keys, size int64, err error) {
-	temp := d.temp("rdb")
-	f, err := d.create(temp)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			_ = d.files.Remove(temp)
-		}
-	}()
-	defer d.caught("the snapshot", &err)
 	nowNS := d.o.Clock()
-	w := newRDBWriter(f, d.wallNS(), int64(d.store.Len(nowNS)), "1")
-	d.eachSetting(func(setting policy.Setting, text string) { w.aux(settingNames[setting.Kind], text) })
-	add := func(key []byte, st store.Value) bool { w.add(key, st); return len(w.buf) >= flushAt }
-	if err := d.export(direct, add, w.flush); err != nil {
-		return 0, 0, err
-	}
-	if err := w.finish(d.wallNS()); err != nil {
-		return 0, 0, err
-	}
-	if err := f.Sync(); err != nil {
-		return 0, 0, err
-	}
-	if err := f.Close(); err != nil {
+	temp, err := d.writeTemp("rdb", func(f File) (err error) {
+		defer d.caught("the snapshot", &err)
+		w := newRDBWriter(f, d.wallNS(), int64(d.store.Len(nowNS)), "1")
+		d.eachSetting(func(setting policy.Setting, text string) { w.aux(settingNames[setting.Kind], text) })
+		add := func(key []byte, st store.Value) bool { w.add(key, st); return len(w.buf) >= flushAt }
+		if err := d.export(direct, add, w.flush); err != nil {
+			return err
+		}
+		err = w.finish(d.wallNS())
+		keys, size = w.keys, w.size
+		return err
+	})
+	if err != nil {
 		return 0, 0, err
 	}
 	if err := d.place(temp, d.rdbPath()); err != nil {
 		return 0, 0, fmt.Errorf("put the snapshot into its place: %w", err)
 	}
-	return w.keys, w.size, nil
+	return keys, size, nil
 }
 
 // saveDue says whether a save point has come, or a snapshot has been waiting for a rewrite to end.

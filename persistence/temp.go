@@ -18,6 +18,37 @@ func (d *Disk) temp(kind string) string {
 // tempName matches what temp returns, for every process.
 var tempName = regexp.MustCompile(`^temp-([1-9][0-9]{0,9})\.(rdb|aof|check)$`)
 
+// writeTemp writes a file that is not in its place yet, and has it on the disk. After an error no file is left.
+func (d *Disk) writeTemp(kind string, write func(File) error) (name string, err error) {
+	name = d.temp(kind)
+	f, err := d.create(name)
+	if err != nil {
+		return "", err
+	}
+	if err = write(f); err == nil {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		_ = d.files.Remove(name)
+	}
+	return name, err
+}
+
+// place puts a file that is complete into its place, if the directory is still this process's. Otherwise the file is removed.
+func (d *Disk) place(temp, path string) error {
+	err := d.Claim()
+	if err == nil {
+		err = d.files.Rename(temp, path)
+	}
+	if err != nil {
+		_ = d.files.Remove(temp)
+	}
+	return err
+}
+
 // checkDir makes sure that the directory is there and can be written to, before anything relies on it.
 func (d *Disk) checkDir() error {
 	f, err := d.files.Create(d.temp("check"))
