@@ -19,11 +19,10 @@ type load struct {
 	keys   int
 	keyLen int
 	// limit appends burst, count and period, as words of a request.
-	limit func(request []byte) []byte
-	fresh bool // no key was there before: fail where a call is limited
-	// head is what stands before a key's length; nil: the peer's command with three arguments after the key.
-	head   []byte
-	passed *int // out: how many calls passed; nil: it is not asked
+	limit  func(request []byte) []byte
+	fresh  bool   // no key was there before: fail where a call is limited
+	head   []byte // what stands before a key's length; nil: the peer's own command
+	passed *int   // out: how many calls passed; nil: it is not asked
 }
 
 const (
@@ -42,11 +41,7 @@ func fixedLimit(request []byte) []byte {
 func untilLimit(end time.Time) func([]byte) []byte {
 	return func(request []byte) []byte {
 		ms := strconv.Itoa(int(max(time.Until(end).Milliseconds(), 1)))
-		request = append(request, "$2\r\n15\r\n$4\r\n1000\r\n$"...)
-		request = strconv.AppendInt(request, int64(len(ms)), 10)
-		request = append(request, "\r\n"...)
-		request = append(request, ms...)
-		return append(request, "\r\n"...)
+		return wire.AppendBulks(request, "15", "1000", ms)
 	}
 }
 
@@ -67,6 +62,7 @@ func (l load) run(ctx context.Context) (err error) {
 			err = fmt.Errorf("load %d keys: %w", l.keys, err)
 		}
 	}()
+	l = l.withHead()
 	var parts []*part
 	for i := range loadConnections {
 		conn, err := dialSocket(l.server.addr)
@@ -135,20 +131,19 @@ func (p *part) turn() (more bool, err error) {
 	return p.next < p.end || len(p.unanswered) > 0, nil
 }
 
+// withHead has the peer's own command where no head is given.
+func (l load) withHead() load {
+	if p := l.server.peer; l.head == nil && !p.pings() {
+		l.head, _ = splitAtKey(p.words())
+	}
+	return l
+}
+
 func (l load) appendCommand(b []byte, key int, limit []byte) []byte {
-	p := l.server.peer
-	if p.pings() {
+	if l.server.peer.pings() {
 		return append(b, "*1\r\n$4\r\nPING\r\n"...)
 	}
-	if l.head != nil {
-		b = append(b, l.head...)
-	} else {
-		b = append(b, "*5\r\n$"...)
-		b = strconv.AppendInt(b, int64(len(p.command)), 10)
-		b = append(b, "\r\n"...)
-		b = append(b, p.command...)
-		b = append(b, "\r\n$"...)
-	}
+	b = append(b, l.head...)
 	b = strconv.AppendInt(b, int64(l.keyLen), 10)
 	b = append(b, "\r\n"...)
 	b = appendKey(b, key, l.keyLen)

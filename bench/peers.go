@@ -62,27 +62,20 @@ var allPeers = []*peer{
 		},
 		version: func(t *tools) string { return firstMatch(`throttlecrab-server (\S+)`, t.throttlecrab, "--version") },
 	},
-	{
-		name: "ping", title: "redis-server, PING",
+	redisPeer("ping", "redis-server, PING", ""),
+	redisPeer("set", "redis-server, SET", "SET"),
+	redisPeer("lua", "redis-server, Lua", "EVALSHA"),
+}
+
+// redisPeer is a redis-server without modules.
+func redisPeer(name, title, command string) *peer {
+	return &peer{
+		name: name, title: title, command: command, allowed: '0',
 		args:    redisArgs,
 		count:   countByInfo,
 		missing: missingRedis,
 		version: func(t *tools) string { return "redis-server " + t.redisVersion() },
-	},
-	{
-		name: "set", title: "redis-server, SET", command: "SET",
-		args:    redisArgs,
-		count:   countByInfo,
-		missing: missingRedis,
-		version: func(t *tools) string { return "redis-server " + t.redisVersion() },
-	},
-	{
-		name: "lua", title: "redis-server, Lua", command: "EVALSHA", allowed: '0',
-		args:    redisArgs,
-		count:   countByInfo,
-		missing: missingRedis,
-		version: func(t *tools) string { return "redis-server " + t.redisVersion() },
-	},
+	}
 }
 
 // celldPeer is a build of celld.

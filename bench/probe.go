@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"celld/resp/wire"
@@ -108,3 +109,9 @@ func (l latencies) permille(n int) time.Duration {
 func (l latencies) longest() time.Duration { return l[len(l)-1] }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
+
+// sleepThread sleeps in the kernel instead of in Go's scheduler.
+func sleepThread(d time.Duration) {
+	left := syscall.NsecToTimespec(d.Nanoseconds())
+	_ = syscall.Nanosleep(&left, nil) // woken early by a signal is no harm
+}

@@ -119,40 +119,41 @@ func (w *replyWriter) append(out []byte, v lua.LValue, depth int) []byte {
 	return wire.AppendNull(out, w.resp3)
 }
 
+// appendTable reads tables as they are: a reply calls no functions of the script.
 func (w *replyWriter) appendTable(out []byte, t *lua.LTable, depth int) []byte {
-	if text, ok := w.field(t, "err").(lua.LString); ok {
-		w.e.counted = depth == 1 && lua.LVAsBool(w.field(t, countedField))
+	if text, ok := t.RawGetString("err").(lua.LString); ok {
+		w.e.counted = depth == 1 && lua.LVAsBool(t.RawGetString(countedField))
 		return wire.AppendError(out, string(text))
 	}
-	if text, ok := w.field(t, "ok").(lua.LString); ok {
+	if text, ok := t.RawGetString("ok").(lua.LString); ok {
 		return wire.AppendStatus(out, string(text))
 	}
-	if n, ok := w.field(t, "double").(lua.LNumber); ok {
+	if n, ok := t.RawGetString("double").(lua.LNumber); ok {
 		return wire.AppendDouble(out, string(appendNumber(nil, float64(n), 17)), w.resp3)
 	}
-	if inner, ok := w.field(t, "map").(*lua.LTable); ok {
+	if inner, ok := t.RawGetString("map").(*lua.LTable); ok {
 		return w.appendPairs(out, inner, true, depth)
 	}
-	if inner, ok := w.field(t, "set").(*lua.LTable); ok {
+	if inner, ok := t.RawGetString("set").(*lua.LTable); ok {
 		return w.appendPairs(out, inner, false, depth)
 	}
-	if text, ok := w.field(t, "big_number").(lua.LString); ok {
+	if text, ok := t.RawGetString("big_number").(lua.LString); ok {
 		return wire.AppendBigNumber(out, string(text), w.resp3)
 	}
-	if inner, ok := w.field(t, "verbatim_string").(*lua.LTable); ok {
-		text, isText := w.field(inner, "string").(lua.LString)
-		format, hasFormat := w.field(inner, "format").(lua.LString)
+	if inner, ok := t.RawGetString("verbatim_string").(*lua.LTable); ok {
+		text, isText := inner.RawGetString("string").(lua.LString)
+		format, hasFormat := inner.RawGetString("format").(lua.LString)
 		if isText && hasFormat {
 			return wire.AppendVerbatim(out, (string(format) + "   ")[:3], string(text), w.resp3)
 		}
 	}
 	n := 0
-	for w.item(t, n+1) != lua.LNil {
+	for t.RawGetInt(n+1) != lua.LNil {
 		n++
 	}
 	out = wire.AppendArray(out, n)
 	for i := range n {
-		if out = w.append(out, w.item(t, i+1), depth); w.full {
+		if out = w.append(out, t.RawGetInt(i+1), depth); w.full {
 			break
 		}
 	}
@@ -175,10 +176,6 @@ func (w *replyWriter) appendPairs(out []byte, t *lua.LTable, values bool, depth 
 	})
 	return out
 }
-
-// field and item read a table as it is: a reply calls no functions of the script.
-func (w *replyWriter) field(t *lua.LTable, name string) lua.LValue { return t.RawGetString(name) }
-func (w *replyWriter) item(t *lua.LTable, i int) lua.LValue        { return t.RawGetInt(i) }
 
 // appendBool writes false as Redis does: a null, but 0 or #f once the script has asked for RESP3.
 func (w *replyWriter) appendBool(out []byte, yes bool) []byte {

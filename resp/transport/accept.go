@@ -66,7 +66,9 @@ func (t *Transport) admit(ctx context.Context, conn net.Conn, c Conn) Session {
 	remote, local := conn.RemoteAddr(), conn.LocalAddr()
 	session, refusal, full := t.server.Admit(c, remote, local)
 	if full && t.server.NowNS() >= t.fullUntilNS {
-		t.settle(ctx)
+		for _, c := range t.carriers() {
+			c.settle(ctx)
+		}
 		if session, refusal, full = t.server.Admit(c, remote, local); full {
 			t.fullUntilNS = t.server.NowNS() + fullNS
 		}

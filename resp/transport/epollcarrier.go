@@ -99,14 +99,14 @@ func (e *epollCarrier) settle(ctx context.Context) {
 // a goroutine of its own, with short locks, the same work kept others waiting for up to 7 ms: a loop that finds a lock taken
 // sleeps, and to be woken while another thread has the processor takes until the kernel's next tick.
 func (e *epollCarrier) background(step func() (more bool)) {
-	e.loops[0].chore(step)
+	e.loops[0].askChore(chore{step: step})
 }
 
 // owes asks each loop between two of its rounds.
 func (e *epollCarrier) owes(patience time.Duration) bool {
 	answers, owes := make(chan bool, len(e.loops)), false
 	for _, l := range e.loops {
-		l.chore(func() (more bool) { answers <- l.owes(); return false })
+		l.askChore(chore{step: func() (more bool) { answers <- l.owes(); return false }})
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()

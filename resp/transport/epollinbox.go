@@ -46,9 +46,7 @@ type chore struct {
 	meanwhile bool // also in the rounds in the middle of another
 }
 
-// chore has the loop do a step after each round until it returns false.
-func (l *epollLoop) chore(step func() (more bool)) { l.askChore(chore{step: step}) }
-
+// askChore has the loop do a step of the chore after each round, until the step returns false.
 func (l *epollLoop) askChore(c chore) {
 	l.mu.Lock()
 	l.asked = append(l.asked, c)

@@ -43,6 +43,12 @@ func (g *goroutineCarrier) settle(context.Context) {
 	}
 }
 
+// background runs step in the caller's goroutine: all others go on meanwhile.
+func (g *goroutineCarrier) background(step func() (more bool)) {
+	for step() {
+	}
+}
+
 func (g *goroutineCarrier) any() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -102,6 +102,8 @@ type carrier interface {
 	// owes reports whether something is unanswered that had been sent when it was first asked, or a reply has not left. A
 	// command that runs keeps it waiting, for as long as its patience lasts.
 	owes(patience time.Duration) bool
+	// background runs step over and over until it returns false. It may return before that.
+	background(step func() (more bool))
 	// stop closes all connections and returns when they are.
 	stop()
 }
@@ -128,22 +130,10 @@ func (t *Transport) carriers() []carrier {
 	return []carrier{t.loops, t.goroutines}
 }
 
-// settle returns when those connections that have ended by now are known to have, or when ctx ends.
-func (t *Transport) settle(ctx context.Context) {
-	for _, c := range t.carriers() {
-		c.settle(ctx)
-	}
-}
-
 // Background runs step, over and over until it returns false, where it keeps no connection waiting for longer than
 // one step takes. It may return before that.
 func (t *Transport) Background(step func() (more bool)) {
-	if loops, ok := t.loops.(interface{ background(func() bool) }); ok {
-		loops.background(step)
-		return
-	}
-	for step() { // all others go on meanwhile
-	}
+	t.carriers()[0].background(step)
 }
 
 // Owes reports whether something is unanswered that had been sent when it was first asked, or a reply has not left. A
