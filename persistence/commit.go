@@ -2,29 +2,29 @@ package persistence
 
 import "sync"
 
-// commits is where rounds of decisions meet that wait for the disk: one of them writes for all that have ended when it begins.
+// commits lets rounds of decisions share a write: one of them writes for all that have ended before it begins.
 type commits struct {
-	// deciding is held shared by rounds, and alone while their changes are gathered: so a write has those of whole rounds, and a
-	// crash does not leave half of what EXEC has done.
+	// deciding is held for reading by each round, and for writing while changes are gathered. So a write holds the changes
+	// of whole rounds, and a crash does not leave half of an EXEC.
 	deciding sync.RWMutex
 
 	sync.Mutex
 	sync.Cond
-	ended   int64 // rounds: the ticket of the last
-	done    int64 // the last that is served
-	leading bool
-	failed  map[int64]error // by ticket, of rounds that have not asked yet
-	buf     []byte          // empty, but while one of them gathers and writes
+	ended   int64           // rounds that have ended; a round's ticket is its number among them
+	done    int64           // the last ticket that was written, or refused
+	leading bool            // a round writes
+	failed  map[int64]error // errors by ticket, of rounds that have not fetched theirs yet
+	buf     []byte          // of the round that writes; empty in between
 }
 
-// Synchronous says whether replies have to wait for Commit.
+// Synchronous says whether replies must wait for Commit: with an append-only file and Always. d may be nil.
 func (d *Disk) Synchronous() bool { return d != nil && d.aof != nil && d.o.Fsync == Always }
 
-// Begin begins a round of decisions that Commit ends. Rounds go on beside each other.
+// Begin begins a round of decisions. Commit ends it. Rounds run in parallel.
 func (d *Disk) Begin() { d.aof.commits.deciding.RLock() }
 
-// Commit ends a round and returns when what it has changed is on the disk. One write serves all that wait. If the disk refuses
-// it, the error says why, the change stays in the store, and it is written when the disk takes writes again.
+// Commit ends a round and returns when its changes are on the disk. One write serves all rounds that wait. If the disk
+// refuses the write, Commit returns the error. The changes stay in the store, and are written once the disk accepts writes.
 func (d *Disk) Commit() error {
 	l := d.aof
 	c := &l.commits
@@ -56,8 +56,8 @@ func (d *Disk) Commit() error {
 	return err
 }
 
-// commit writes what all rounds have changed that have ended, and returns the ticket of the last. Once a write was refused, it
-// fails at once until tryAgain has succeeded; what changes meanwhile is but marks in the store.
+// commit writes the changes of all rounds that have ended, and returns the ticket of the last. After a write was refused it
+// fails at once until tryAgain succeeds. Changes made meanwhile are marks in the store.
 func (l *appendLog) commit() (serves int64, err error) {
 	c := &l.commits
 	if refused := l.writeErr.Load(); refused != nil {
@@ -81,7 +81,7 @@ func (l *appendLog) commit() (serves int64, err error) {
 	return serves, err
 }
 
-// gatherPiece gathers what one write takes, and says whether there may be more.
+// gatherPiece gathers up to gatherBytes, and says whether there may be more.
 func (l *appendLog) gatherPiece(b *[]byte) (more bool) {
 	for more = true; more && len(*b) < gatherBytes; {
 		more = l.drain(b)
@@ -89,7 +89,7 @@ func (l *appendLog) gatherPiece(b *[]byte) (more bool) {
 	return more
 }
 
-// writePiece writes what was gathered, or keeps it to be tried again.
+// writePiece writes what was gathered. After an error it keeps that for tryAgain.
 func (l *appendLog) writePiece(b *[]byte) error {
 	if len(*b) == 0 {
 		return nil

@@ -112,15 +112,6 @@ func (d *Disk) manifestPath() string {
 	return filepath.Join(d.o.Dir, "appendonlydir", d.o.AppendFilename+".manifest")
 }
 
-// create makes an empty file to write much to.
-func (d *Disk) create(name string) (File, error) {
-	f, err := d.files.Create(name)
-	if err != nil {
-		return nil, err
-	}
-	return &paced{File: f}, nil
-}
-
 // On says whether anything is written: an append-only file, or snapshots.
 func (d *Disk) On() bool { return d.o.AppendOnly || len(d.o.SavePoints()) > 0 }
 

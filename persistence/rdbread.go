@@ -14,27 +14,27 @@ type rdbReader struct {
 	*source
 	sink rdbSink
 	err  error  // the first one
-	text []byte // what a compressed string was
+	text []byte // the last string that was unpacked
 	key  []byte
 
-	savedNS int64 // the time of the file, or 0
+	savedNS int64 // when the file was written, Unix nanoseconds; 0: it does not say
 	db      uint64
 }
 
-// rdbSink takes what a file has.
+// rdbSink receives what a file holds.
 type rdbSink interface {
-	// limit takes an integer; the key is valid until it returns. expiryMS is -1 for none.
+	// limit takes a string key that holds an integer. The key is valid until limit returns. expiryMS is -1 for none.
 	limit(key []byte, tat uint64, expiryMS int64) error
-	// field takes a pair of a hash, and hash its key behind all of them.
+	// field takes one field of a hash. After all fields of the hash, hash takes its key.
 	field(f *fields, name, text []byte)
 	hash(key []byte, f *fields, expiryMS int64) error
-	// setting takes an auxiliary field, and reports whether it is one of ours.
+	// setting takes an auxiliary field, and reports whether it is a policy or a rule.
 	setting(name, text string) bool
-	// other takes what is no limit: the key, and what it is.
+	// other takes a key that is no limit, and its kind.
 	other(key []byte, kind string)
 }
 
-// readRDB reads a whole RDB file, up to and with its checksum.
+// readRDB reads an RDB file up to the end of its checksum. savedNS is when it was written, or 0.
 func readRDB(src *source, sink rdbSink) (savedNS int64, err error) {
 	r := &rdbReader{source: src, sink: sink}
 	start := src.at()
@@ -131,7 +131,7 @@ func (r *rdbReader) read() {
 	}
 }
 
-// compareChecksum reads the checksum at the end of the file. 0 is that of a file whose writer was told not to compute it.
+// compareChecksum checks the file's checksum. 0 means that its writer computed none (rdbchecksum no).
 func (r *rdbReader) compareChecksum() {
 	computed := r.checksum()
 	if stored := r.little(8); stored != 0 && stored != computed {
@@ -151,7 +151,7 @@ func (r *rdbReader) auxField() {
 	case string(r.key) == auxTime:
 		r.savedNS = n
 	case string(r.key) == "ctime" && r.savedNS == 0 && 0 < n && n < math.MaxInt64/1_000_000_000:
-		r.savedNS = n * 1e9 // cut off to seconds: a file that is loaded in the second it was written is not from the future
+		r.savedNS = n * 1e9 // whole seconds, rounded down, so a file written just now is not from the future
 	}
 }
 
@@ -181,7 +181,7 @@ func (r *rdbReader) entry(kind byte, expiryMS int64) {
 	}
 }
 
-// stringEntry reads the value of a string, which is a limit where it is an integer.
+// stringEntry reads the value of a string. An integer in database 0 is a limit.
 func (r *rdbReader) stringEntry(expiryMS int64) {
 	value := r.string()
 	if r.err != nil {
@@ -198,7 +198,7 @@ func (r *rdbReader) stringEntry(expiryMS int64) {
 	}
 }
 
-// lengthOrCode reads a length. Where it is the code of a special string, coded says so.
+// lengthOrCode reads a length, or the code of a string that is coded.
 func (r *rdbReader) lengthOrCode() (n uint64, coded bool) {
 	first := r.byte()
 	switch first >> 6 {
@@ -261,16 +261,16 @@ func (r *rdbReader) string() []byte {
 	return r.text
 }
 
-// mostText is how long a compressed string may be: as long as the longest key that can be sent.
+// mostText bounds the unpacked length of a string in bytes. It is the longest key that a client can send.
 const mostText = 512 << 20
 
-// compressed reads a string in LZF: what Redis makes of those over 20 bytes that become shorter by it.
+// compressed reads a string in LZF. Redis compresses strings of more than 20 bytes if that makes them shorter.
 func (r *rdbReader) compressed() []byte {
 	packed, whole := r.length(), r.length()
 	if r.err != nil {
 		return nil
 	}
-	// LZF makes 264 bytes of 3 at best.
+	// 3 bytes of LZF unpack to 264 at most.
 	if packed > uint64(r.left()) || whole > mostText || whole > 88*packed {
 		r.fail(errors.New("a compressed string that is longer than it can be"))
 		return nil
@@ -282,5 +282,5 @@ func (r *rdbReader) compressed() []byte {
 	return r.text
 }
 
-// isRDB says whether a file begins as an RDB file.
+// isRDB says whether start is the start of an RDB file.
 func isRDB(start []byte) bool { return bytes.HasPrefix(start, []byte("REDIS")) }

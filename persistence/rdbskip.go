@@ -2,7 +2,7 @@ package persistence
 
 import "fmt"
 
-// The types of values. Only strings can be limits; of the others it must be known where they end.
+// The types of values. Strings and hashes can be limits. All others are skipped, so the reader must know where each ends.
 const (
 	typeString         = 0
 	typeList           = 1
@@ -39,7 +39,7 @@ var typeNames = map[byte]string{
 	typeHashFieldTTLRC: "hash", typeHashListTTLRC: "hash", typeHashFieldTTL: "hash", typeHashListTTL: "hash",
 }
 
-// skip passes over so many lengths and then strings.
+// skip skips lengths, and then strings.
 func (r *rdbReader) skip(lengths, texts int) {
 	for range lengths {
 		r.length()
@@ -74,7 +74,7 @@ func (r *rdbReader) skipBytes(n uint64) {
 	}
 }
 
-// each calls f as often as the length says that comes next.
+// each reads a count and calls f that often.
 func (r *rdbReader) each(f func()) {
 	for n := r.length(); n > 0 && r.err == nil; n-- {
 		f()
@@ -90,7 +90,7 @@ func (r *rdbReader) skipValue(kind byte) {
 	case typeZSet:
 		r.each(func() {
 			r.skipString()
-			if n := r.byte(); n < 253 { // above: infinities and no number
+			if n := r.byte(); n < 253 { // 253 to 255 are NaN and the infinities
 				r.skipBytes(uint64(n))
 			}
 		})
@@ -118,7 +118,7 @@ func (r *rdbReader) skipValue(kind byte) {
 	}
 }
 
-// module passes over what a module wrote: its number, and then values each behind its kind.
+// module skips what a module wrote: its number, then values, each behind its kind.
 func (r *rdbReader) module() {
 	r.length()
 	for r.err == nil {
@@ -139,7 +139,7 @@ func (r *rdbReader) module() {
 	}
 }
 
-// stream passes over entries, counters, and the consumer groups with what each has been given.
+// stream skips entries, counters and consumer groups.
 func (r *rdbReader) stream(kind byte) {
 	counters, groupCounters := 8, 3
 	if kind == typeStream {
@@ -154,7 +154,7 @@ func (r *rdbReader) stream(kind byte) {
 	})
 }
 
-// consumers passes over the entries that a group has given out, and over the consumers that have them.
+// consumers skips the entries that a group has given out, and the consumers that have them.
 func (r *rdbReader) consumers(kind byte) {
 	const idBytes, timeBytes = 16, 8
 	r.each(func() {

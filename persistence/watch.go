@@ -83,10 +83,10 @@ func (l *appendLog) checkSize() error {
 	if err != nil {
 		return err
 	}
-	if size := info.Size(); size < l.size || size > l.size && !l.torn {
-		l.size, l.torn = size, false
+	if size, want := info.Size(), l.size.Load(); size < want || size > want && !l.torn {
+		l.size.Store(size)
+		l.torn = false
 		l.resized++
-		l.show()
 		return errResized
 	}
 	return nil
@@ -95,13 +95,13 @@ func (l *appendLog) checkSize() error {
 // cut removes what stands behind size. It makes no file longer: zeros would stand where somebody else has removed something.
 func (l *appendLog) cut() error {
 	info, err := l.file.Stat()
-	if err == nil && info.Size() < l.size {
+	if err == nil && info.Size() < l.size.Load() {
 		err = errResized
 	}
 	if err != nil {
 		return err
 	}
-	return l.file.Truncate(l.size)
+	return l.file.Truncate(l.size.Load())
 }
 
 // watchSnapshot notices that the snapshot was removed, as another is due only when something changes.
