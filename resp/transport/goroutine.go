@@ -214,8 +214,8 @@ func (c *goroutineConn) awaitWake() bool {
 	return true
 }
 
-// hasEnded reports whether a connection is broken or, with half, its peer has closed its half. Outside Linux it cannot see a
-// closed half.
+// hasEnded reports whether a connection is broken or, with half, its peer has closed its half. Systems other than Linux
+// do not tell that while there is something to read.
 func hasEnded(fd uintptr, half bool) bool {
 	poll := []unix.PollFd{{Fd: int32(fd)}}
 	if half {
