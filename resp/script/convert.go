@@ -10,9 +10,9 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// What becomes what, both ways, is https://redis.io/docs/latest/develop/programmability/lua-api/#data-type-conversion.
+// The conversions are those of https://redis.io/docs/latest/develop/programmability/lua-api/#data-type-conversion.
 
-// value makes a Lua value of the reply at the start of raw, and returns what follows it. The reply is celld's own, and so
+// value converts the reply at the start of raw to a Lua value, and returns what follows it. The reply is celld's own, so it is
 // well-formed.
 func (e *Engine) value(L *lua.LState, raw []byte) (v lua.LValue, rest []byte) {
 	reply, rest, _ := wire.ParseReply(raw)
@@ -82,7 +82,7 @@ func wrap(L *lua.LState, name string, inner *lua.LTable) *lua.LTable {
 	return t
 }
 
-// errorReply is the text of an error as a script's table has it: its code and what follows, without the - before.
+// errorReply returns the text of an error for a script's table: with a code, without the leading -.
 func errorReply(text string) string {
 	text = strings.TrimRight(strings.TrimPrefix(text, "-"), "\r\n")
 	if !strings.Contains(text, " ") {
@@ -96,7 +96,7 @@ type replyWriter struct {
 	e     *Engine
 	resp3 bool // the client's
 	start int  // of the reply, in the output
-	full  bool // it is more than may be
+	full  bool // the reply is too long
 }
 
 func (w *replyWriter) append(out []byte, v lua.LValue, depth int) []byte {
@@ -185,7 +185,7 @@ func (w *replyWriter) appendBool(out []byte, yes bool) []byte {
 	return wire.AppendNull(out, w.resp3)
 }
 
-// toInt cuts a number off as C does on the machines that Redis runs on: what does not fit is the smallest integer.
+// toInt truncates a number as C does on the machines that Redis runs on: a number out of range becomes the smallest integer.
 func toInt(n float64) int64 {
 	if n != n || n >= math.MaxInt64 || n < math.MinInt64 {
 		return math.MinInt64
@@ -193,7 +193,7 @@ func toInt(n float64) int64 {
 	return int64(n)
 }
 
-// toUint is that for an unsigned integer: what does not fit is 2^63 or 0.
+// toUint is toInt for an unsigned integer: a number out of range becomes 2^63 or 0.
 func toUint(n float64) uint64 {
 	if n >= 1<<63 {
 		return uint64(toInt(n-1<<63)) ^ 1<<63
