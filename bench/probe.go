@@ -89,8 +89,8 @@ func (p *probe) stop() {
 // latencies are sorted.
 type latencies []time.Duration
 
-// withOmitted adds those who would have asked, one every ms, while the probe waited: a pause of 50 ms is 50 slow answers
-// and not one. (Coordinated omission; the correction is HdrHistogram's.)
+// withOmitted adds the answers that others, asking once a millisecond, would have waited for: a pause of 50 ms is 50 slow answers,
+// not one. This corrects coordinated omission, as HdrHistogram does.
 func withOmitted(taken []time.Duration) latencies {
 	all := slices.Clone(taken)
 	for _, took := range taken {
