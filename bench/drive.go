@@ -12,8 +12,8 @@ import (
 // nothing else. With few keys nearly all calls are limited, with a million most are allowed, and keys expire and come
 // back all the time: a call takes 2 s of the limit.
 //
-// In the rows about the append-only file every call passes, so that each of them is a change. throttlecrab has no such
-// file; redis-server is asked SET as well.
+// In the rows about the append-only file every call passes, so each is a change. throttlecrab has no such file. redis-server is
+// also asked SET.
 type drive struct {
 	clients, pipeline, keys, requests int
 	fsync                             string   // --appendfsync, or noFile; empty: a row about something else
@@ -42,8 +42,8 @@ func (w drive) fits(p *peer) bool {
 	return !p.sets() && !p.scripts() && (!p.pings() || w.keys == 1000)
 }
 
-// words are the peer's, or where every call is to pass, one a minute and a million at once: a key lives for a minute at
-// least, as SET's do.
+// words returns the peer's command. Where every call must pass, it allows one a minute and a million at once, so a key lives for at
+// least a minute, like SET's.
 func (w drive) words(p *peer) []string {
 	if w.limiter != nil {
 		return w.limiter.words(p)
@@ -60,9 +60,8 @@ func (w drive) quick() work {
 	return w
 }
 
-// on is the work as this peer gets it. throttlecrab sends the replies to a pipeline in small packets and waits for the
-// acknowledgement of each (Nagle's algorithm), which leaves 18,000 commands a second at P=16; less of them will do, and of Lua as
-// well.
+// on returns the work for this peer. Slow peers get fewer requests. throttlecrab sends the replies to a pipeline in small packets
+// and waits for the acknowledgement of each (Nagle's algorithm), so it answers 18,000 commands a second at P=16.
 func (w drive) on(p *peer) drive {
 	if p.name == "throttlecrab" && w.pipeline > 1 {
 		w.requests /= 16
@@ -165,7 +164,7 @@ func (w drive) run(b *bench, p *peer) (sample, error) {
 	return result, nil
 }
 
-// prepare puts memory in place, with every key there once, before anything is measured.
+// prepare asks about every key once, so that its memory is allocated before anything is measured.
 func (w drive) prepare(b *bench, s *server) error {
 	if s.peer.pings() {
 		return nil

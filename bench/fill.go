@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// fill loads distinct keys into an empty server, which all expire at one instant, and measures the memory that they
-// take, that which is left when they are gone, and how long others wait meanwhile. A peer that is only pinged gets
-// PINGs: its times are what the machine itself adds.
+// fill loads distinct keys into an empty server. They all expire at one instant. It measures the memory with the keys and after
+// them, and how long others wait meanwhile. A peer that is only pinged gets PINGs: its times are what the machine itself adds.
 type fill struct {
 	keys, keyLen int
 	take         bool // by CL.TAKE, celld alone
@@ -109,8 +108,7 @@ func (w fill) run(b *bench, p *peer) (sample, error) {
 	return result, nil
 }
 
-// loadingTime is how long a peer takes to load the row's keys at the pace at which it loads a few, into a server that
-// is then thrown away.
+// loadingTime estimates how long a peer takes to load the row's keys. It measures a few keys on a server of their own.
 func (b *bench) loadingTime(p *peer, w fill) (time.Duration, error) {
 	if p.pings() {
 		return 0, nil
@@ -130,7 +128,7 @@ func (b *bench) loadingTime(p *peer, w fill) (time.Duration, error) {
 	return time.Duration(float64(w.keys) / b.keysRate[p.name] * 1e9), nil
 }
 
-// fullRSS is the memory with all keys live, which it makes sure of.
+// fullRSS returns the memory with all keys live. It checks that they are.
 func (w fill) fullRSS(s *server, end time.Time) (int64, error) {
 	keys, err := s.keys()
 	if err != nil {
@@ -149,8 +147,8 @@ func (w fill) fullRSS(s *server, end time.Time) (int64, error) {
 	return rss, nil
 }
 
-// expire waits until the keys are gone and the memory no longer changes. It returns that memory, when they were gone, and
-// how long the probe waited meanwhile. After goneAtMost the row goes on with those that are still there.
+// expire waits until the keys are gone and the memory is steady. It returns that memory, how long after end the keys were gone,
+// and the probe's waits. After goneAtMost it no longer waits for keys that are still there.
 func (w fill) expire(b *bench, s *server, probe *probe, end time.Time) (rss int64, gone time.Duration, waits latencies, err error) {
 	steady, last := 0, int64(0)
 	for b.sleep(time.Second) {

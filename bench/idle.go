@@ -11,8 +11,8 @@ import (
 	"celld/resp/wire"
 )
 
-// idle opens connections and measures the memory they hold when they do nothing: before they ever asked anything, and
-// after one command on each.
+// idle opens connections and measures their memory while they do nothing: before their first command, and after one command on
+// each.
 type idle struct{ connections int }
 
 // rest is how long nothing is done before memory is read: redis-server takes 2 s to shrink the buffer of an idle client.

@@ -12,18 +12,17 @@ import (
 	"celld/resp/wire"
 )
 
-// load asks a server once about each of a number of keys, over a few connections, pipelined: key:000…0, key:000…1, and
-// so on, each as long as keyLen says. A peer that is only pinged gets as many PINGs.
+// load asks a server once about each of keys keys, pipelined, over loadConnections connections. The keys are key:000…0, key:000…1
+// and so on, of keyLen bytes. A peer that is only pinged gets as many PINGs.
 type load struct {
 	server *server
 	keys   int
 	keyLen int
 	// limit appends burst, count and period, as words of a request.
-	limit func(request []byte) []byte
-	fresh bool // no key was there before: fail where a call is limited
-	// head is what stands before a key's length; nil: the peer's command with three arguments after the key.
-	head   []byte
-	passed *int // out: how many calls passed; nil: it is not asked
+	limit  func(request []byte) []byte
+	fresh  bool   // all keys are new, so a limited call is an error
+	head   []byte // what stands before a key's length; nil: the peer's own command
+	passed *int   // out: how many calls passed; nil: it is not asked
 }
 
 const (
@@ -37,16 +36,12 @@ func fixedLimit(request []byte) []byte {
 	return append(request, "$2\r\n15\r\n$2\r\n30\r\n$2\r\n60\r\n"...)
 }
 
-// untilLimit makes every key expire at the same instant: count 1000 in as many seconds as ms are left, so that one call
-// fills the limit for just these ms.
+// untilLimit makes all keys expire at end: with a count of 1000 and a period of as many seconds as milliseconds are left, one call
+// takes exactly these milliseconds.
 func untilLimit(end time.Time) func([]byte) []byte {
 	return func(request []byte) []byte {
 		ms := strconv.Itoa(int(max(time.Until(end).Milliseconds(), 1)))
-		request = append(request, "$2\r\n15\r\n$4\r\n1000\r\n$"...)
-		request = strconv.AppendInt(request, int64(len(ms)), 10)
-		request = append(request, "\r\n"...)
-		request = append(request, ms...)
-		return append(request, "\r\n"...)
+		return wire.AppendBulks(request, "15", "1000", ms)
 	}
 }
 
@@ -57,8 +52,8 @@ func untilLiteral(end time.Time) func([]byte) []byte {
 	}
 }
 
-// run is one thread's work: with more of them the load would take the processors that server and probe are to answer on,
-// and what it measures as the server's pauses be the scheduler's.
+// run uses one thread. More would take the processors from the server and the probe, and the scheduler's pauses would look like
+// the server's.
 func (l load) run(ctx context.Context) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -67,6 +62,7 @@ func (l load) run(ctx context.Context) (err error) {
 			err = fmt.Errorf("load %d keys: %w", l.keys, err)
 		}
 	}()
+	l = l.withHead()
 	var parts []*part
 	for i := range loadConnections {
 		conn, err := dialSocket(l.server.addr)
@@ -135,20 +131,19 @@ func (p *part) turn() (more bool, err error) {
 	return p.next < p.end || len(p.unanswered) > 0, nil
 }
 
+// withHead has the peer's own command where no head is given.
+func (l load) withHead() load {
+	if p := l.server.peer; l.head == nil && !p.pings() {
+		l.head, _ = splitAtKey(p.words())
+	}
+	return l
+}
+
 func (l load) appendCommand(b []byte, key int, limit []byte) []byte {
-	p := l.server.peer
-	if p.pings() {
+	if l.server.peer.pings() {
 		return append(b, "*1\r\n$4\r\nPING\r\n"...)
 	}
-	if l.head != nil {
-		b = append(b, l.head...)
-	} else {
-		b = append(b, "*5\r\n$"...)
-		b = strconv.AppendInt(b, int64(len(p.command)), 10)
-		b = append(b, "\r\n"...)
-		b = append(b, p.command...)
-		b = append(b, "\r\n$"...)
-	}
+	b = append(b, l.head...)
 	b = strconv.AppendInt(b, int64(l.keyLen), 10)
 	b = append(b, "\r\n"...)
 	b = appendKey(b, key, l.keyLen)

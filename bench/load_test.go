@@ -23,7 +23,7 @@ func TestAppendCommand(t *testing.T) {
 			if p.name != test.peer {
 				continue
 			}
-			l := load{server: &server{peer: p}, keyLen: test.keyLen}
+			l := load{server: &server{peer: p}, keyLen: test.keyLen}.withHead()
 			got := string(l.appendCommand(nil, 42, fixedLimit(nil)))
 			if want := strings.ReplaceAll(test.want, " ", "\r\n"); got != want {
 				t.Errorf("%s: %q, want %q", test.peer, got, want)

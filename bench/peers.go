@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// peer is a server of the comparison. The peers and celld run with their defaults, but for the port, for saving (none
-// writes to disk but in the rows about that), and for room for the row's keys and connections.
+// peer is a server of the comparison, celld included. All run with their defaults, except for the port, room for the row's keys
+// and connections, and saving: only the rows about files write to disk.
 type peer struct {
 	name    string
 	title   string
@@ -62,27 +62,20 @@ var allPeers = []*peer{
 		},
 		version: func(t *tools) string { return firstMatch(`throttlecrab-server (\S+)`, t.throttlecrab, "--version") },
 	},
-	{
-		name: "ping", title: "redis-server, PING",
+	redisPeer("ping", "redis-server, PING", ""),
+	redisPeer("set", "redis-server, SET", "SET"),
+	redisPeer("lua", "redis-server, Lua", "EVALSHA"),
+}
+
+// redisPeer is a redis-server without modules.
+func redisPeer(name, title, command string) *peer {
+	return &peer{
+		name: name, title: title, command: command, allowed: '0',
 		args:    redisArgs,
 		count:   countByInfo,
 		missing: missingRedis,
 		version: func(t *tools) string { return "redis-server " + t.redisVersion() },
-	},
-	{
-		name: "set", title: "redis-server, SET", command: "SET",
-		args:    redisArgs,
-		count:   countByInfo,
-		missing: missingRedis,
-		version: func(t *tools) string { return "redis-server " + t.redisVersion() },
-	},
-	{
-		name: "lua", title: "redis-server, Lua", command: "EVALSHA", allowed: '0',
-		args:    redisArgs,
-		count:   countByInfo,
-		missing: missingRedis,
-		version: func(t *tools) string { return "redis-server " + t.redisVersion() },
-	},
+	}
 }
 
 // celldPeer is a build of celld.
@@ -150,8 +143,8 @@ func (p *peer) pings() bool { return p.command == "" }
 // throttles tells that the peer answers CL.THROTTLE.
 func (p *peer) throttles() bool { return p.command == "CL.THROTTLE" }
 
-// sets tells that the peer is only asked SET, which is what Redis writes to its append-only file for a key that changes.
-// redis-cell 0.2.2 has it write nothing: of what it changes it tells Redis only the key.
+// sets tells that the peer is only asked SET, which Redis writes to its append-only file. redis-cell 0.2.2 cannot be compared
+// there: Redis writes nothing for its changes, as redis-cell tells it only the key.
 func (p *peer) sets() bool { return p.command == "SET" }
 
 // scripts tells that the peer is only asked for limiters in Lua, in the rows about CL.TAKE.

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"celld/resp/wire"
@@ -88,8 +89,8 @@ func (p *probe) stop() {
 // latencies are sorted.
 type latencies []time.Duration
 
-// withOmitted adds those who would have asked, one every ms, while the probe waited: a pause of 50 ms is 50 slow answers
-// and not one. (Coordinated omission; the correction is HdrHistogram's.)
+// withOmitted adds the answers that others, asking once a millisecond, would have waited for: a pause of 50 ms is 50 slow answers,
+// not one. This corrects coordinated omission, as HdrHistogram does.
 func withOmitted(taken []time.Duration) latencies {
 	all := slices.Clone(taken)
 	for _, took := range taken {
@@ -108,3 +109,9 @@ func (l latencies) permille(n int) time.Duration {
 func (l latencies) longest() time.Duration { return l[len(l)-1] }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
+
+// sleepThread sleeps in the kernel instead of in Go's scheduler.
+func sleepThread(d time.Duration) {
+	left := syscall.NsecToTimespec(d.Nanoseconds())
+	_ = syscall.Nanosleep(&left, nil) // woken early by a signal is no harm
+}

@@ -11,10 +11,9 @@ import (
 	"celld/resp/wire"
 )
 
-// save loads distinct keys that live for an hour into a server that extends an append-only file every second, and
-// measures what files of all keys cost: the memory while a snapshot is taken in the background, how long others wait
-// meanwhile and while the append-only file is rewritten, and the seconds to write a snapshot in the foreground and, after
-// the server was killed, to read it.
+// save loads distinct keys that live for an hour into a server with an append-only file, and measures what the files cost: the
+// memory during a background snapshot, how long others wait during that and during a rewrite, the time to write a snapshot in
+// the foreground, and the time to load it after the server was killed.
 type save struct{ keys int }
 
 const (
@@ -30,7 +29,7 @@ func (w save) seconds(p *peer) float64 {
 	return 8 + float64(w.keys)/map[string]float64{"celld": 150e3, "redis-cell": 100e3}[p.name]
 }
 
-// hourLimit lets 15 more through than one an hour, so that one call fills it for an hour.
+// hourLimit allows one call an hour and 15 more at once. One call sets the TAT an hour ahead.
 func hourLimit(request []byte) []byte { return wire.AppendBulks(request, "15", "1", "3600") }
 
 func (w save) run(b *bench, p *peer) (sample, error) {
@@ -47,7 +46,7 @@ func (w save) run(b *bench, p *peer) (sample, error) {
 		return nil, err
 	}
 	result := sample{}
-	// Reading a large process's memory holds it up, so that is done in a save of its own.
+	// To read a large process's memory delays it, so memory is measured in a separate snapshot.
 	for _, measure := range []func(*bench, *server, sample) error{memoryWhileSaving, waitsWhileSaving, saveSnapshot} {
 		if err := measure(b, s, result); err != nil {
 			return nil, fmt.Errorf("%w%s", err, s.lastLog())
@@ -128,7 +127,7 @@ func saveSnapshot(_ *bench, s *server, result sample) error {
 	return nil
 }
 
-// background has the server run BGSAVE or BGREWRITEAOF, and calls meanwhile every now and then until that is done.
+// background runs BGSAVE or BGREWRITEAOF on the server, and calls meanwhile every sampleEvery until that is done.
 func (s *server) background(b *bench, command string, meanwhile func() error) error {
 	running, status, done := "rdb_bgsave_in_progress", "rdb_last_bgsave_status", "rdb_saves"
 	if command == "BGREWRITEAOF" {

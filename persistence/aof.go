@@ -14,65 +14,49 @@ import (
 
 const (
 	gatherEvery = 900 * time.Millisecond // with ticks of 100 ms, no change is older than a second when it is written
-	gatherSoon  = 1 << 16                // changes that are not waited with
-	gatherBytes = 1 << 20                // in a buffer, of which there are two
+	gatherSoon  = 1 << 16                // with more changes than this, gathering starts at once
+	gatherBytes = 1 << 20                // of each of the two buffers
 	retryEvery  = time.Second
 )
 
 // appendLog extends the append-only file.
 //
-// With EverySecond and Never, decisions only mark their keys; once a second, or when very many have changed, what they
-// have become is gathered in small steps, and written by a goroutine of its own. If that cannot, marks are all that
-// gathers, so that it takes no more memory than two buffers.
+// With EverySecond and Never, decisions only mark their keys. Once a second, or when more than 65,536 keys are marked, the
+// states of these keys are gathered in small steps, and a goroutine writes them. While it cannot write, only marks
+// accumulate, so the memory in use stays at two buffers.
 //
 // With Always, Commit gathers and writes what was decided, and the replies wait for it.
 type appendLog struct {
 	disk *Disk
 
-	mu       sync.Mutex // the file
-	file     File
-	size     int64  // of whole commands in it
-	baseSize int64  // when it was last rewritten, or loaded
-	crc      uint64 // of what follows the last stamp
-	torn     bool   // there is something behind size, which must go before more is written
-	failed   int64  // writes that have failed
-	resized  int64  // times that somebody else has changed its size
-	refused  []byte // what a commit could not write. It is written before anything else is
+	mu      sync.Mutex // the file
+	file    File
+	crc     uint64 // of what follows the last stamp
+	torn    bool   // the file is longer than size; the rest must be cut off before more is written
+	resized int64  // how often another process has changed the file's size
+	refused []byte // what a commit could not write; it is written before anything else
 
-	// The same for INFO, which must not wait for the file.
-	shown struct{ size, baseSize, failed atomic.Int64 }
+	// These change under mu. INFO reads them without mu, as it must not wait for the file.
+	size     atomic.Int64 // bytes of whole commands in the file
+	baseSize atomic.Int64 // size when the file was last rewritten, or loaded
+	failed   atomic.Int64 // writes that have failed
 
-	writeErr atomic.Pointer[error] // of the last write; nil: it went well
+	writeErr atomic.Pointer[error] // of the last write; nil: it succeeded
 
 	gather    every
 	gathering atomic.Bool
-	buffer    []byte      // being filled; only the gathering's
-	empty     chan []byte // two of them
+	buffer    []byte      // being filled; only step uses it
+	empty     chan []byte // two buffers in all
 	full      chan []byte
-	pending   atomic.Int64 // bytes in full, or being written
+	pending   atomic.Int64 // bytes that wait in full or are being written
 	writing   sync.WaitGroup
 	ended     chan struct{}
 	active    atomic.Bool // Start has been called
-	lost      atomic.Bool // changes are not in the file and will not be told again: only a rewrite makes it good
-	dropped   error       // why a buffer was given up at the end; read when the writing has ended
+	lost      atomic.Bool // some changes are not in the file, and the store will not tell them again: only a rewrite repairs it
+	dropped   error       // why a buffer was given up at the end; read once writing is done
 
 	commits commits
 	retry   every
-}
-
-// commits is where rounds of decisions meet that wait for the disk: one of them writes for all that have ended when it begins.
-type commits struct {
-	// deciding is held shared by rounds, and alone while their changes are gathered: so a write has those of whole rounds, and a
-	// crash does not leave half of what EXEC has done.
-	deciding sync.RWMutex
-
-	sync.Mutex
-	sync.Cond
-	ended   int64 // rounds: the ticket of the last
-	done    int64 // the last that is served
-	leading bool
-	failed  map[int64]error // by ticket, of rounds that have not asked yet
-	buf     []byte          // empty, but while one of them gathers and writes
 }
 
 func newAppendLog(d *Disk) *appendLog {
@@ -85,11 +69,11 @@ func newAppendLog(d *Disk) *appendLog {
 	return l
 }
 
-// open opens the file, and writes one first where what was loaded cannot be extended.
+// open opens the file. If what was loaded cannot be extended, it writes a new file first.
 func (l *appendLog) open() error {
 	d := l.disk
 	if d.rewriteAtStart {
-		if err := d.rewriteDirect(); err != nil {
+		if err := d.rewriteWhole(true); err != nil {
 			return fmt.Errorf("write the append-only file: %w", err)
 		}
 	}
@@ -103,30 +87,42 @@ func (l *appendLog) open() error {
 		return err
 	}
 	l.mu.Lock()
-	l.file, l.size, l.baseSize, l.crc = d.appending(f, info.Size()), info.Size(), info.Size(), d.tailCRC
-	l.show()
+	l.use(f, info.Size(), d.tailCRC)
 	l.mu.Unlock()
 	if d.o.Fsync == Always {
-		_, _ = l.commit() // policies that flags have set; what is refused is tried again
+		_, _ = l.commit() // policies that flags have set; after an error tick tries again
 	}
 	l.writing.Go(l.write)
 	l.active.Store(true)
 	return nil
 }
 
-// append writes whole commands and a stamp, and has them on the disk if sync says so. If it cannot, none of them is in the
-// file.
+// use has the log extend a file of this size, with this checksum of what follows its last stamp. The log is locked.
+//
+// With EverySecond the kernel is told to forget the file as it grows. With Always that would not pay, as each write is
+// small; with Never nothing is to be synced.
+func (l *appendLog) use(f File, size int64, crc uint64) {
+	if l.disk.o.Fsync != Always && !l.disk.unsynced.Load() {
+		f = &paced{File: f, size: size, done: size}
+	}
+	l.file, l.crc, l.torn, l.resized = f, crc, false, 0
+	l.size.Store(size)
+	l.baseSize.Store(size)
+}
+
+// append writes whole commands and a stamp, and syncs the file if sync is set. After an error none of them is in the file.
 func (l *appendLog) append(b []byte, sync bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.appendLocked(b, sync)
 }
 
-// roomToGoOn is what the disk must take before writes go on. The last block of the file takes a few bytes even when the disk is
-// full. A stamp alone went there each second, and the log told of an end of the trouble that lasted for one command.
+// roomToGoOn is what the disk must accept before writes go on. The last block of the file takes a few bytes even when the
+// disk is full. When only a stamp was tried, it fitted there each second, and the log reported recovery that lasted for one
+// command.
 var roomToGoOn = make([]byte, 64<<10)
 
-// tryAgain writes what the disk has refused, and says whether it takes writes again.
+// tryAgain writes what the disk has refused. It returns nil if the disk accepts writes again.
 func (l *appendLog) tryAgain() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,18 +143,10 @@ func (l *appendLog) tryAgain() error {
 	return nil
 }
 
-// show tells what fill has. The log is locked.
-func (l *appendLog) show() {
-	l.shown.size.Store(l.size)
-	l.shown.baseSize.Store(l.baseSize)
-	l.shown.failed.Store(l.failed)
-}
-
 func (l *appendLog) appendLocked(b []byte, sync bool) (err error) {
-	defer l.show()
 	if l.torn {
 		if err := l.cut(); err != nil {
-			l.failed++
+			l.failed.Add(1)
 			return err
 		}
 		l.torn = false
@@ -169,16 +157,16 @@ func (l *appendLog) appendLocked(b []byte, sync bool) (err error) {
 		err = l.file.Sync()
 	}
 	if err != nil {
-		l.failed++
+		l.failed.Add(1)
 		l.torn = l.cut() != nil
 		return err
 	}
-	l.size += int64(len(b))
+	l.size.Add(int64(len(b)))
 	l.crc = 0
 	return nil
 }
 
-// note keeps how the last write went, and tells the log when that changes.
+// note remembers the result of the last write, and logs it when it changes.
 func (l *appendLog) note(err error) {
 	was := l.writeErr.Load()
 	switch {
@@ -196,7 +184,7 @@ func (l *appendLog) note(err error) {
 	l.disk.tellRefusal()
 }
 
-// failing is why what is decided does not get to the disk, or not to where the next start looks for it.
+// failing returns why decisions do not reach the disk, or do not reach the file that the next start reads. nil: they do.
 func (l *appendLog) failing() error {
 	if a := l.disk.astray.Load(); a != nil {
 		return a.why
@@ -211,7 +199,7 @@ func (l *appendLog) tick(nowNS int64) {
 	if l.disk.o.Fsync == Always {
 		if l.writeErr.Load() != nil && l.retry.due(nowNS) {
 			err := l.tryAgain()
-			if l.note(err); err == nil { // now what rounds have changed that had begun when the disk refused the first
+			if l.note(err); err == nil { // then write the changes of rounds that had begun before the disk refused
 				l.disk.Begin()
 				_ = l.disk.Commit()
 			}
@@ -223,7 +211,7 @@ func (l *appendLog) tick(nowNS int64) {
 	}
 }
 
-// step gathers a few changes.
+// step gathers a few changes, and says whether there are more.
 func (l *appendLog) step() (more bool) {
 	if l.buffer == nil {
 		select {
@@ -240,7 +228,7 @@ func (l *appendLog) step() (more bool) {
 	}
 	if len(l.buffer) > 0 {
 		l.pending.Add(int64(len(l.buffer)))
-		l.full <- l.buffer // there is room: there are but two
+		l.full <- l.buffer // never blocks: full has room for both buffers
 	} else {
 		l.empty <- l.buffer
 	}
@@ -251,8 +239,7 @@ func (l *appendLog) step() (more bool) {
 	return more
 }
 
-// drain appends a few changes, and says whether there are more. Those of policies go before those of keys, which may be under
-// them.
+// drain appends a few changes, and says whether there are more. Changes of policies go first, as keys may depend on them.
 func (l *appendLog) drain(b *[]byte) (more bool) {
 	start := len(*b)
 	more = l.disk.store.Drain(func(c store.Change) {
@@ -269,7 +256,7 @@ func (l *appendLog) drain(b *[]byte) (more bool) {
 	return more
 }
 
-// write writes the buffers that are full. At the end each is tried once more.
+// write writes full buffers, and tries each until it succeeds. After close has begun, each gets one last try.
 func (l *appendLog) write() {
 	defer l.disk.escaped("the append-only file")
 	for b := range l.full {
@@ -285,14 +272,14 @@ func (l *appendLog) write() {
 			}
 		}
 		l.pending.Add(int64(-len(b)))
-		if cap(b) > 4*gatherBytes { // a key with logs has grown it
+		if cap(b) > 4*gatherBytes { // a key with long logs has made it grow
 			b = make([]byte, 0, gatherBytes)
 		}
 		l.empty <- b
 	}
 }
 
-// ending waits a moment before the next try, or says that there will be none.
+// ending waits for a second before the next try. It returns true when close has begun.
 func (l *appendLog) ending() bool {
 	select {
 	case <-l.ended:
@@ -302,7 +289,7 @@ func (l *appendLog) ending() bool {
 	}
 }
 
-// close writes what there is and closes the file.
+// close writes all changes and closes the file.
 func (l *appendLog) close() error {
 	close(l.ended)
 	b := l.buffer
@@ -328,92 +315,6 @@ func (l *appendLog) close() error {
 }
 
 func (l *appendLog) fill(st *Status) {
-	st.AOF, st.AOFSize, st.AOFBaseSize, st.AOFErr = true, l.shown.size.Load(), l.shown.baseSize.Load(), l.failing()
-	st.AOFPending, st.AOFFailures = l.pending.Load(), l.shown.failed.Load()
-}
-
-// Synchronous says whether replies have to wait for Commit.
-func (d *Disk) Synchronous() bool { return d != nil && d.aof != nil && d.o.Fsync == Always }
-
-// Begin begins a round of decisions that Commit ends. Rounds go on beside each other.
-func (d *Disk) Begin() { d.aof.commits.deciding.RLock() }
-
-// Commit ends a round and returns when what it has changed is on the disk. One write serves all that wait. If the disk refuses
-// it, the error says why, the change stays in the store, and it is written when the disk takes writes again.
-func (d *Disk) Commit() error {
-	l := d.aof
-	c := &l.commits
-	c.Lock()
-	defer c.Unlock()
-	c.ended++
-	ticket := c.ended
-	c.deciding.RUnlock()
-	if !l.active.Load() {
-		return nil // nothing is decided yet
-	}
-	for c.done < ticket {
-		if c.leading {
-			c.Wait()
-			continue
-		}
-		c.leading = true
-		c.Unlock()
-		serves, err := l.commit()
-		c.Lock()
-		for t := c.done + 1; err != nil && t <= serves; t++ {
-			c.failed[t] = err
-		}
-		c.leading, c.done = false, serves
-		c.Broadcast()
-	}
-	err := c.failed[ticket]
-	delete(c.failed, ticket)
-	return err
-}
-
-// commit writes what all rounds have changed that have ended, and returns the ticket of the last. Once a write was refused, it
-// fails at once until tryAgain has succeeded; what changes meanwhile is but marks in the store.
-func (l *appendLog) commit() (serves int64, err error) {
-	c := &l.commits
-	if refused := l.writeErr.Load(); refused != nil {
-		err = *refused
-	}
-	b := c.buf
-	c.deciding.Lock()
-	c.Lock()
-	serves = c.ended
-	c.Unlock()
-	for err == nil && l.gatherPiece(&b) {
-		err = l.writePiece(&b)
-	}
-	c.deciding.Unlock()
-	if err == nil {
-		err = l.writePiece(&b)
-	}
-	if c.buf = b; cap(b) > gatherBytes {
-		c.buf = nil
-	}
-	return serves, err
-}
-
-// gatherPiece gathers what one write takes, and says whether there may be more.
-func (l *appendLog) gatherPiece(b *[]byte) (more bool) {
-	for more = true; more && len(*b) < gatherBytes; {
-		more = l.drain(b)
-	}
-	return more
-}
-
-// writePiece writes what was gathered, or keeps it to be tried again.
-func (l *appendLog) writePiece(b *[]byte) error {
-	if len(*b) == 0 {
-		return nil
-	}
-	err := l.append(*b, true)
-	if err != nil {
-		l.refused, *b = *b, nil
-		l.note(err)
-	}
-	*b = (*b)[:0]
-	return err
+	st.AOF, st.AOFSize, st.AOFBaseSize, st.AOFErr = true, l.size.Load(), l.baseSize.Load(), l.failing()
+	st.AOFPending, st.AOFFailures = l.pending.Load(), l.failed.Load()
 }

@@ -11,17 +11,17 @@ import (
 type damage struct {
 	at   int64
 	what string
-	form bool // Redis's tools see it as well
-	torn bool // the file merely ends in the middle of a command, or of a transaction,
-	open bool // some of whose commands have been done
+	form bool // redis-check-aof sees it as well
+	torn bool // the file ends in the middle of a command or of a transaction
+	open bool // torn, and some commands of that transaction have run
 }
 
 func (d *damage) Error() string { return fmt.Sprintf("damaged at byte %d: %s", d.at, d.what) }
 
-// readAOF calls do for each command of an append-only file. args are valid until it returns. An error is do's, or a
-// *damage. It returns the checksum of what follows the last stamp, and the latest time that a stamp tells.
+// readAOF calls do for each command of an append-only file; args are valid until do returns. It returns the checksum of what
+// follows the last stamp, and the latest time of all stamps in Unix nanoseconds. The error is do's or a *damage.
 //
-// A transaction that is not complete counts as torn from its start, and none of it is done, unless it is longer than mostHeld.
+// An incomplete transaction counts as torn from its start, and none of it runs, unless it is longer than mostHeld.
 func readAOF(src *source, do func(args [][]byte) error) (crc uint64, savedNS int64, err error) {
 	var args [][]byte
 	t := transaction{do: do, at: -1}
@@ -84,17 +84,17 @@ var (
 	wordExec  = []byte("EXEC")
 )
 
-// mostHeld is how many bytes of a transaction wait for its end. Our own have one key.
+// mostHeld is how many bytes of a transaction are held back until its end. celld's own transactions have one key.
 const mostHeld = 16 << 20
 
 // transaction holds back the commands of one until it is complete.
 type transaction struct {
 	do    func(args [][]byte) error
-	at    int64  // where it begins; -1: there is none
-	crc   uint64 // of what follows the last stamp, up to there
+	at    int64  // where it begins; -1: no transaction is open
+	crc   uint64 // of what is between the last stamp and at
 	held  [][][]byte
 	bytes int
-	begun bool // it was longer than mostHeld, and the first of it has been done
+	begun bool // it was longer than mostHeld, and its first commands have run
 }
 
 func (t *transaction) begin(at int64, crc uint64) {
@@ -103,7 +103,7 @@ func (t *transaction) begin(at int64, crc uint64) {
 	}
 }
 
-// end does what has been held back.
+// end runs what was held back.
 func (t *transaction) end() error {
 	err := t.doHeld()
 	t.at, t.begun = -1, false
@@ -136,7 +136,8 @@ func (t *transaction) command(args [][]byte) error {
 	return t.doHeld()
 }
 
-// torn is what readAOF returns of a file that ends in the middle of what begins there, and with such a checksum before it.
+// torn returns readAOF's results for a file that ends in the middle of a command. The command begins at at, and crc is the
+// checksum up to there.
 func (t *transaction) torn(at int64, crc uint64, savedNS int64) (uint64, int64, error) {
 	if t.at >= 0 {
 		return t.crc, savedNS, &damage{at: t.at, what: "it ends in the middle of a transaction", torn: true, open: t.begun}
@@ -144,7 +145,7 @@ func (t *transaction) torn(at int64, crc uint64, savedNS int64) (uint64, int64, 
 	return crc, savedNS, &damage{at: at, what: "it ends in the middle of a command", torn: true}
 }
 
-// stampOf reads a command that is a stamp.
+// stampOf reads a command as a stamp. ok: it is one. good: its checksum is right.
 func stampOf(args [][]byte, crc func() uint64) (ns int64, ok, good bool) {
 	if len(args) != 2 || !bytes.Equal(args[0], wordEcho) {
 		return 0, false, false
@@ -152,9 +153,9 @@ func stampOf(args [][]byte, crc func() uint64) (ns int64, ok, good bool) {
 	return parseStamp(args[1], crc)
 }
 
-// endsInZeros says whether what is left is the start of a command, or nothing of it, and then zero bytes up to the end: what
-// some file systems leave of the last writes before the power went, as the file has become longer before its blocks were
-// written. Zeros that anything follows are damage. It takes what it looks at.
+// endsInZeros says whether only zero bytes are left, perhaps behind the start of a command. Some file systems leave such a
+// tail after a power failure, as they make the file longer before they write its blocks. Zeros with anything behind them are
+// damage. endsInZeros consumes what it reads.
 func (s *source) endsInZeros() bool {
 	start := bytes.TrimRight(s.buf[s.pos:], "\x00")
 	if _, n, what := parseCommand(start, nil); n > 0 || what != "" {
@@ -169,7 +170,7 @@ func (s *source) endsInZeros() bool {
 	return true
 }
 
-// parseCommand takes one command of the file apart, as wire.ParseCommand does, or an annotation (#), which has no words.
+// parseCommand reads one command as wire.ParseCommand does, or an annotation (#), which has no words.
 func parseCommand(b []byte, args [][]byte) (_ [][]byte, n int, what string) {
 	if len(b) > 0 && b[0] == '#' {
 		end := bytes.IndexByte(b, '\n')

@@ -12,9 +12,10 @@ import (
 	"celld/store"
 )
 
-// Disk writes a store's limits to disk and reads them back. Its methods may be called from any goroutine.
+// Disk writes a store's limits to disk and reads them back. Any goroutine may call its methods.
 //
-// The order of its life: New, Load, Start, and then Tick every 100 ms and the others as needed; Stop, and Close.
+// Call New, Load and Start, in this order. Then call Tick every 100 ms, and the other methods as needed. At the end call Stop
+// and Close.
 type Disk struct {
 	o     Options
 	store *store.Store
@@ -23,19 +24,19 @@ type Disk struct {
 	aof   *appendLog // nil: off
 
 	tailCRC        uint64      // of what follows the last stamp in the append-only file that was loaded
-	rewriteAtStart bool        // what was loaded is not an append-only file that can be extended
-	unsynced       atomic.Bool // the file's bytes get to the disk when the system sees fit; not with Always
+	rewriteAtStart bool        // Load has read no append-only file that can be extended
+	unsynced       atomic.Bool // Never is in force
 	background     func(step func() (more bool))
 	stopping       atomic.Bool
 	lock           dirLock
 	watching       every
-	astray         atomic.Pointer[astray] // nil: what was written is in its place
-	work           sync.WaitGroup         // saves and rewrites under way
+	astray         atomic.Pointer[astray] // nil: the files are in place
+	work           sync.WaitGroup         // snapshots and rewrites under way
 
 	telling   sync.Mutex
-	onRefusal func(refused bool) // nil: nobody asks; guarded by telling
+	onRefusal func(refused bool) // guarded by telling; may be nil
 
-	exit func(code int) // os.Exit, but in tests
+	exit func(code int) // os.Exit, except in tests
 
 	loading struct {
 		beganNS     atomic.Int64 // 0: not loading
@@ -48,43 +49,43 @@ type Disk struct {
 
 	snapshot struct {
 		known bool // one was taken or loaded
-		gone  bool // and somebody else has removed it
+		gone  bool // another process has removed it
 	}
 }
 
 // Status is what INFO and LASTSAVE tell.
 type Status struct {
-	LastSaveNS       int64 // of the last good snapshot, or of the start
-	ChangesSince     int64 // since then
+	LastSaveNS       int64 // Unix nanoseconds of the last good snapshot, or of the start
+	ChangesSince     int64 // changes of the store since then
 	Saving           bool
 	SaveScheduled    bool
 	SaveBeganNS      int64
-	SaveTookNS       int64 // the last one; -1: none yet
-	SaveErr          error // of the last one
+	SaveTookNS       int64 // nanoseconds for the last snapshot; -1: none yet
+	SaveErr          error // of the last snapshot; nil: it succeeded
 	Saves            int64
 	Rewriting        bool
 	RewriteScheduled bool
 	RewriteBeganNS   int64
-	RewriteTookNS    int64 // -1: none yet
+	RewriteTookNS    int64 // nanoseconds for the last rewrite; -1: none yet
 	RewriteErr       error
 	Rewrites         int64
 
-	AOF         bool
-	AOFSize     int64
-	AOFBaseSize int64
+	AOF         bool  // there is an append-only file; false: the next five are zero
+	AOFSize     int64 // bytes
+	AOFBaseSize int64 // bytes when it was last rewritten or loaded
 	AOFPending  int64 // bytes gathered and not written
-	AOFErr      error // of the last write
+	AOFErr      error // why changes do not reach the file; nil: they do
 	AOFFailures int64 // writes that have failed
 	Loaded      Loaded
 }
 
-// Why a snapshot or a rewrite was not begun.
+// Errors of Save, Rewrite and their variants.
 var (
 	ErrSaving    = errors.New("a snapshot is being taken")
 	ErrRewriting = errors.New("the append-only file is being rewritten")
 )
 
-// New returns the Disk of a store, which must have a journal if o.AppendOnly.
+// New returns the Disk of a store. With o.AppendOnly the store must have a journal. New touches no file.
 func New(s *store.Store, o Options) *Disk {
 	d := &Disk{o: o, store: s, files: o.Files, log: o.Log, watching: every{period: watchEvery}, exit: os.Exit}
 	d.background = func(step func() (more bool)) {
@@ -112,20 +113,11 @@ func (d *Disk) manifestPath() string {
 	return filepath.Join(d.o.Dir, "appendonlydir", d.o.AppendFilename+".manifest")
 }
 
-// create makes an empty file to write much to.
-func (d *Disk) create(name string) (File, error) {
-	f, err := d.files.Create(name)
-	if err != nil {
-		return nil, err
-	}
-	return &paced{File: f}, nil
-}
-
 // On says whether anything is written: an append-only file, or snapshots.
 func (d *Disk) On() bool { return d.o.AppendOnly || len(d.o.SavePoints()) > 0 }
 
-// Start begins to write. background has a function run over and over, until it returns false, in between what holds the
-// store's locks otherwise.
+// Start begins to write. background must call step until it returns false, at times when step's locks on the store delay
+// nobody for long. The error says which file or directory cannot be used.
 func (d *Disk) Start(background func(step func() (more bool))) error {
 	defer d.loading.beganNS.Store(0)
 	d.background = background
@@ -164,8 +156,8 @@ func (d *Disk) Tick() {
 
 func (d *Disk) wallNS() int64 { return d.store.WallNS(d.o.Clock()) }
 
-// WallSet has the files written anew, as the wall clock was set: what they say of limits is in the wall time before. A crash
-// before that is done, within seconds, leaves limits as a clock does that is set while nobody runs.
+// WallSet has the files rewritten after the wall clock was set, as the states in them are in the old wall time. The rewrite
+// takes seconds. A crash before its end has the effect of a clock that is set while celld does not run.
 func (d *Disk) WallSet() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -177,7 +169,7 @@ func (d *Disk) WallSet() {
 	st.SaveScheduled = st.SaveScheduled || st.Saving || len(d.o.SavePoints()) > 0
 }
 
-// Status returns a copy of it.
+// Status returns the current status.
 func (d *Disk) Status() Status {
 	changes := d.store.Stats(d.o.Clock()).Changes
 	d.mu.Lock()
@@ -190,15 +182,16 @@ func (d *Disk) Status() Status {
 	return st
 }
 
-// Stop ends what goes on in the background. The store may still change; Close is what writes the last changes.
+// Stop ends background work and waits for that. The store may still change; Close writes the last changes.
 func (d *Disk) Stop() {
-	d.mu.Lock() // under which what is waited for is begun
+	d.mu.Lock() // background work begins under this lock
 	d.stopping.Store(true)
 	d.mu.Unlock()
 	d.work.Wait()
 }
 
-// Close writes what has changed to the append-only file, and a snapshot if save says so. Nobody may use the store any more.
+// Close writes the last changes to the append-only file, takes a snapshot if save is set, and unlocks the directory. Nobody may
+// use the store any more.
 func (d *Disk) Close(save bool) error {
 	defer d.lock.release()
 	var err error
@@ -206,7 +199,7 @@ func (d *Disk) Close(save bool) error {
 		d.watch()
 		err = d.aof.close()
 		if d.aof.lost.Load() || d.astray.Load() != nil {
-			err = d.rewriteDirect() // which has all
+			err = d.rewriteWhole(true) // has all changes
 		}
 	}
 	if save {
@@ -215,10 +208,10 @@ func (d *Disk) Close(save bool) error {
 	return err
 }
 
-// SaveAtExit says whether a server that is told to stop and not how takes a snapshot: if it takes any.
+// SaveAtExit says whether a server takes a snapshot when it stops, unless told otherwise: if there are save points.
 func (d *Disk) SaveAtExit() bool { return len(d.o.SavePoints()) > 0 }
 
-// inSteps runs a function in the background until it returns false, and waits for that.
+// inSteps runs step in the background until it returns false or the Disk stops, and waits for the end.
 func (d *Disk) inSteps(step func() (more bool)) {
 	done := make(chan struct{})
 	d.background(func() (more bool) {
@@ -231,11 +224,11 @@ func (d *Disk) inSteps(step func() (more bool)) {
 	<-done
 }
 
-// ErrStopping is why something was broken off.
+// ErrStopping means that Stop has ended the work.
 var ErrStopping = errors.New("the server is stopping")
 
-// export gives all limits to add, in pieces small enough to be written in between: flush is called outside of any lock
-// when add has said that there is enough for it, and at the end. direct is for where nobody is held up by it.
+// export calls add for each limit. When add says that there is enough, and at the end, export calls flush, without a lock on
+// the store. direct exports in this goroutine, without pauses for others.
 func (d *Disk) export(direct bool, add func(key []byte, st store.Value) (enough bool), flush func() error) error {
 	at, more := d.store.StartExport(), true
 	defer d.store.EndExport(at)
@@ -261,7 +254,7 @@ func (d *Disk) export(direct bool, add func(key []byte, st store.Value) (enough 
 	return nil
 }
 
-// every reports, at most once in a time, that it is time again.
+// every says when a period has passed.
 type every struct {
 	period time.Duration
 	lastNS int64

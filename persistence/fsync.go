@@ -2,11 +2,11 @@ package persistence
 
 import "errors"
 
-// ErrNeedsRestart is why a setting cannot change while the server runs.
+// ErrNeedsRestart means that a setting cannot change while the server runs.
 var ErrNeedsRestart = errors.New("this needs a restart")
 
-// SetFsync changes when the append-only file, if there is one, is forced to the disk. With Always replies wait for it, and
-// sessions know that from the start: to and from there it cannot change.
+// SetFsync changes when the append-only file, if there is one, is forced to the disk. A change to or from Always is
+// ErrNeedsRestart, as sessions are built for it at the start.
 func (d *Disk) SetFsync(fsync Fsync) error {
 	if err := d.MaySetFsync(fsync); err != nil {
 		return err
@@ -17,7 +17,7 @@ func (d *Disk) SetFsync(fsync Fsync) error {
 	return nil
 }
 
-// MaySetFsync says what SetFsync would.
+// MaySetFsync returns the error that SetFsync would return, and changes nothing.
 func (d *Disk) MaySetFsync(fsync Fsync) error {
 	if d.aof != nil && (fsync == Always) != (d.o.Fsync == Always) {
 		return ErrNeedsRestart
@@ -25,7 +25,7 @@ func (d *Disk) MaySetFsync(fsync Fsync) error {
 	return nil
 }
 
-// syncSoon has on the disk what was written before anybody wanted that, as nothing may change for long.
+// syncSoon syncs what was written under Never. Without it, that would wait for the next change.
 func (d *Disk) syncSoon() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

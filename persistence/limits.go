@@ -13,9 +13,9 @@ import (
 	"celld/store/policy"
 )
 
-// A key that holds limits is a hash in the files: of their names to their states, as cell.Limit.AppendState writes them.
-// What celld keeps beside its keys, policies and rules, is no key: it stands in auxiliary fields of a snapshot, and in the
-// append-only file in ECHOs. Redis passes over both.
+// A key that holds limits is a hash in the files. Each field is the name of a limit; its value is the state, as
+// cell.Limit.AppendState writes it. Policies and rules are no keys. A snapshot holds them in auxiliary fields, the append-only
+// file in ECHO commands. Redis ignores both.
 
 var (
 	wordHSet      = []byte("HSET")
@@ -23,12 +23,12 @@ var (
 	wordPExpireAt = []byte("PEXPIREAT")
 )
 
-// appendHash writes the commands that lead to a key with these limits, as a transaction, so that no cut leaves it without
-// any. What the key was before may be of another kind, so it goes first; but not where it has logs that have been told of
-// before, of which only what is new follows.
+// appendHash writes the commands that make a key with these limits. They are a transaction, so that a file that is cut off has
+// all of them or none. The key may have been of another kind, so DEL comes first. A log that the file already has is only
+// extended, so then there is no DEL.
 func appendHash(b, key []byte, st store.Value) []byte {
 	limits := *st.Limits
-	if len(limits) == 0 { // of policies that are gone
+	if len(limits) == 0 { // their policies are gone
 		return wire.AppendCommand(b, wordDel, key)
 	}
 	b = wire.AppendCommand(b, wordMulti)
@@ -80,13 +80,13 @@ func (f *rdbWriter) hash(key []byte, limits store.Limits) {
 	}
 }
 
-// settingNames are what a setting is called in the files.
+// settingNames are the names of settings in the files.
 var settingNames = [policy.SettingKinds]string{policy.PolicySetting: "celld-policy", policy.RuleSetting: "celld-rule"}
 
-// settingGone stands for the text of a setting that is no more.
+// settingGone replaces the text of a setting that was removed.
 const settingGone = "-"
 
-// eachSetting calls fn with all of them, and what a file has of each: its text, and behind a space its name.
+// eachSetting calls fn with each setting and its form in a file: its text, a space and its name.
 func (d *Disk) eachSetting(fn func(setting policy.Setting, text string)) {
 	for kind := range policy.SettingKinds {
 		for _, name := range d.store.Settings(kind) {
@@ -102,8 +102,8 @@ func appendSetting(b []byte, setting policy.Setting, text string) []byte {
 	return wire.AppendCommand(b, "ECHO", settingNames[setting.Kind]+" "+text)
 }
 
-// appendSettingChange writes what became of a setting. One that was renewed is removed first, and so forgets what was used
-// under it.
+// appendSettingChange writes the new form of a setting. A renewed setting is removed first, so that its old states are
+// forgotten.
 func (d *Disk) appendSettingChange(b []byte, c policy.Change) []byte {
 	text, ok := d.store.SettingText(c.Setting)
 	if c.Renewed || !ok {
@@ -115,7 +115,7 @@ func (d *Disk) appendSettingChange(b []byte, c policy.Change) []byte {
 	return b
 }
 
-// setting takes one of a file: what it is called, and its text. It reports whether it is one.
+// setting takes a name and a text from a file, and reports whether they are a setting.
 func (l *loader) setting(name, text string) bool {
 	for kind, known := range settingNames {
 		if name != known {
@@ -133,27 +133,27 @@ func (l *loader) setting(name, text string) bool {
 	return false
 }
 
-// echo takes the text of an ECHO that is no stamp.
+// echo takes the text of an ECHO, which may be a setting.
 func (l *loader) echo(text []byte) {
 	if name, rest, found := strings.Cut(string(text), " "); found {
 		l.setting(name, rest)
 	}
 }
 
-// fields are those of a hash that is being read.
+// fields are the fields of a hash that is being read.
 type fields struct {
 	store.Fields
-	bad bool // it has some that are no limits
+	bad bool // the hash has a field that is no limit
 }
 
-// field takes a field. One of a policy that is gone is passed over, as nobody can ask for it.
+// field takes one field of a hash. It skips a limit whose policy is gone, as nobody can ask for that.
 func (l *loader) field(f *fields, name, text []byte) {
 	if f.bad {
 		return
 	}
 	field, err := l.disk.store.ParseField(string(name), string(text))
 	switch {
-	case errors.Is(err, store.ErrNoPolicy): // redis-server passes over policies, and keeps their states
+	case errors.Is(err, store.ErrNoPolicy): // a file that redis-server has rewritten has states but no policies
 		l.other(nil, "limit of an unknown policy")
 	case err != nil:
 		f.bad = true
@@ -162,7 +162,7 @@ func (l *loader) field(f *fields, name, text []byte) {
 	}
 }
 
-// hash takes a key that is a hash.
+// hash takes the key of a hash after its fields.
 func (l *loader) hash(key []byte, f *fields, expiryMS int64) error {
 	if l.disk.stopping.Load() {
 		return ErrStopping
@@ -180,8 +180,7 @@ func (l *loader) hash(key []byte, f *fields, expiryMS int64) error {
 	return l.set(key, st)
 }
 
-// hashCommand takes an HSET. Those of our files make a key anew, or tell what is new of its logs; one of Redis's may change a
-// part of it.
+// hashCommand takes an HSET. In celld's files it makes a key, or extends its logs. In Redis's it may change a part of a key.
 func (l *loader) hashCommand(args [][]byte) error {
 	var f fields
 	for rest := args[2:]; len(rest) > 1; rest = rest[2:] {
@@ -198,7 +197,7 @@ func (l *loader) hashCommand(args [][]byte) error {
 	return l.hash(args[1], &f, -1)
 }
 
-// expireCommand takes a PEXPIREAT. That of a key that lives as long as what it holds says nothing.
+// expireCommand takes a PEXPIREAT.
 func (l *loader) expireCommand(args [][]byte) error {
 	at, err := strconv.ParseInt(string(args[2]), 10, 64)
 	if err != nil || at < 0 {
@@ -214,7 +213,7 @@ func (l *loader) expireCommand(args [][]byte) error {
 	})
 }
 
-// isHash tells the commands of the append-only file that make one.
+// isHash says whether a command makes or changes a hash.
 func isHash(args [][]byte) bool {
 	return len(args) >= 4 && len(args)%2 == 0 && (bytes.EqualFold(args[0], wordHSet) || bytes.EqualFold(args[0], wordHMSet))
 }

@@ -17,12 +17,12 @@ import (
 
 // Loaded is what Load found.
 type Loaded struct {
-	File    string   // the last that was read; "" where there was none
-	Files   []string // all that were read
-	NotRead []string // others that are there, and would have been read but for those
-	Keys    int64
-	Expired int64            // keys whose time has passed
-	Others  map[string]int64 // what is no limit, by kind
+	File    string           // path of the last file that was read; "": none
+	Files   []string         // paths of all files that were read
+	NotRead []string         // paths of files that exist but were ignored, as another one has precedence
+	Keys    int64            // in the store after loading
+	Expired int64            // keys that had expired
+	Others  map[string]int64 // what is no limit, counted by kind; nil: nothing
 	Took    time.Duration
 }
 
@@ -31,7 +31,7 @@ type loader struct {
 	disk    *Disk
 	nowNS   int64
 	result  Loaded
-	savedNS int64 // the latest time that the file tells
+	savedNS int64 // the latest time in the file, Unix nanoseconds
 	db      int
 	apply   func(args [][]byte) error
 
@@ -39,9 +39,12 @@ type loader struct {
 	put   func(store.Value, bool) (store.Value, store.Action)
 }
 
-// Load takes the directory for this process alone, and reads what is there into the store: the append-only file, if that is on
-// and there, else the snapshot. apply runs a command that is neither SET nor DEL in their plain form, as those of Redis's own
-// files may be. While it runs, Loading tells how far it is.
+// Load locks the directory for this process, and reads its files into the store: the append-only file, if that is on and
+// exists, otherwise the snapshot. apply runs the commands that Load does not know itself, as Redis's own files may have them;
+// an error from it only counts the command in Others. Meanwhile Loading tells the progress.
+//
+// The error is ErrInUse if another process has the directory, ErrStopping after Stop, or says which file is damaged and how
+// to repair it.
 func (d *Disk) Load(apply func(args [][]byte) error) (Loaded, error) {
 	l := &loader{disk: d, nowNS: d.o.Clock(), apply: apply}
 	l.put = func(store.Value, bool) (store.Value, store.Action) {
@@ -67,12 +70,12 @@ func (d *Disk) Load(apply func(args [][]byte) error) (Loaded, error) {
 	if back := l.savedNS - l.nowNS; back > 0 {
 		d.log.Warn("the clock is behind that of the file, so all limits are set back as much", "file", l.result.File, "by", time.Duration(back))
 		d.setBack(back, l.nowNS)
-		d.rewriteAtStart = d.o.AppendOnly // or the next start would set back what follows as well
+		d.rewriteAtStart = d.o.AppendOnly // otherwise the next start would set back later states as well
 	}
 	if d.rewriteAtStart {
-		d.tailCRC = 0 // what is written then ends in a stamp
+		d.tailCRC = 0 // the new file ends in a stamp
 	}
-	d.store.DrainSettings(func(policy.Change) {}) // what was read needs not be written
+	d.store.DrainSettings(func(policy.Change) {}) // what was just read need not be written
 	for d.store.Drain(func(store.Change) {}) {
 	}
 	l.result.NotRead = l.notRead()
@@ -104,8 +107,8 @@ func (l *loader) load() error {
 	return err
 }
 
-// notRead is what lies beside the files that were read: an append-only file of Redis's is not used any more once there is one
-// of ours, and would be a trap for who believes that it is.
+// notRead returns files that exist but were not read. celld ignores Redis's append-only file once it has its own, and a user
+// might believe otherwise.
 func (l *loader) notRead() (paths []string) {
 	d := l.disk
 	if len(l.result.Files) == 0 {
@@ -124,7 +127,7 @@ func (l *loader) notRead() (paths []string) {
 	return paths
 }
 
-// open opens a file to read, or returns nil where there is none.
+// open opens a file for reading. The source is nil if there is no such file.
 func (l *loader) open(path string) (*source, func(), error) {
 	f, err := l.disk.files.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -150,15 +153,19 @@ func (l *loader) loadRDB(path string) (found bool, err error) {
 		return false, err
 	}
 	defer closeFile()
-	saved, err := readRDB(src, l)
-	if err != nil {
-		return true, fmt.Errorf("%s: %w. Put a good copy in its place, or move it away to start without", path, err)
-	}
-	l.savedNS = max(l.savedNS, saved)
-	return true, nil
+	return true, l.readRDB(src, path)
 }
 
-// loadAOF reads an append-only file. Only the last of several may be cut off: what follows was decided on all of the others.
+func (l *loader) readRDB(src *source, path string) error {
+	saved, err := readRDB(src, l)
+	if err != nil {
+		return fmt.Errorf("%s: %w. Put a good copy in its place, or move it away to start without", path, err)
+	}
+	l.savedNS = max(l.savedNS, saved)
+	return nil
+}
+
+// loadAOF reads an append-only file. Of several, only the last may be torn: the later ones build on the earlier ones.
 func (l *loader) loadAOF(path string, last bool) (found bool, err error) {
 	src, closeFile, err := l.open(path)
 	if src == nil {
@@ -173,11 +180,9 @@ func (l *loader) loadAOF(path string, last bool) (found bool, err error) {
 		return true, err
 	}
 	if isRDB(src.buf) {
-		saved, err := readRDB(src, l)
-		if err != nil {
-			return true, fmt.Errorf("%s: %w. Put a good copy in its place, or move it away to start without", path, err)
+		if err := l.readRDB(src, path); err != nil {
+			return true, err
 		}
-		l.savedNS = max(l.savedNS, saved)
 	}
 	crc, saved, err := readAOF(src, l.command)
 	l.disk.tailCRC, l.savedNS = crc, max(l.savedNS, saved)
@@ -277,7 +282,7 @@ func (l *loader) set(key []byte, st store.Value) error {
 	return l.full(l.disk.store.Update(key, store.Access{NowNS: l.nowNS}, l.put))
 }
 
-// full says in the words of the settings that the store is full, if err is that.
+// full replaces store.ErrFull by an error that names the settings.
 func (l *loader) full(err error) error {
 	if errors.Is(err, store.ErrFull) {
 		return errors.New("there are more keys than --max-keys, --maxmemory and noeviction allow")
@@ -295,7 +300,8 @@ var (
 	wordFlushDB  = []byte("FLUSHDB")
 )
 
-// command takes a command of an append-only file. Its own kinds are served here, past parser, table and replies.
+// command runs a command of an append-only file. The kinds that celld writes run here, without the command table; all others
+// go to apply.
 func (l *loader) command(args [][]byte) error {
 	name := args[0]
 	switch {
@@ -333,7 +339,7 @@ func (l *loader) command(args [][]byte) error {
 
 func (l *loader) setCommand(args [][]byte) error {
 	tat, err := parseTAT(args[2])
-	if err != nil { // whatever it was before, it is no limit now
+	if err != nil { // the key may have been a limit before; it is none now
 		l.disk.store.Delete(args[1], l.nowNS)
 		l.other(args[1], "string")
 		return nil
@@ -348,7 +354,7 @@ func (l *loader) setCommand(args [][]byte) error {
 	return l.set(args[1], stateOf(tat, at))
 }
 
-// OthersText says what a file had that is no limit: "3 hash, 1 string".
+// OthersText lists what the files had that is no limit: "3 hash, 1 string". "" if there was nothing.
 func (l Loaded) OthersText() string {
 	var parts []string
 	for kind, n := range l.Others {

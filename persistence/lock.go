@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// lockName is the file whose lock says which process has the directory. It is empty, and celld never removes it: of two processes
-// that each made it anew, each would lock a file of its own. A lock on the directory itself would need no file, but on NFS
-// and other network file systems that one holds within one host only.
+// lockName is the file whose lock says which process has the directory. It is empty. celld never removes it, as two processes
+// that each create it anew would each lock a file of their own. A lock on the directory itself would need no file, but on NFS
+// and other network file systems it only holds within one host.
 const lockName = "celld.lock"
 
-// lockEvery is how often a start asks for the lock that another process has.
+// lockEvery is the pause between two tries to get a lock that another process has.
 const lockEvery = 50 * time.Millisecond
 
-// ErrInUse is that another process has the directory.
+// ErrInUse means that another process has locked the directory.
 var ErrInUse = errors.New("another process uses the directory")
 
-// errNoLocks is that the file system has no locks. The file is open all the same.
+// errNoLocks means that the file system has no locks. Lock has opened the file all the same.
 var errNoLocks = errors.New("the file system has no locks")
 
-// dirLock is the lock on the directory. The kernel ends it with the process, however that ends: Go opens files so that
-// no child inherits them.
+// dirLock is the lock on the directory. It ends with the process, however that ends: Go opens files so that no child inherits
+// them.
 type dirLock struct {
 	sync.Mutex
 	file File // nil: not taken
@@ -46,8 +46,9 @@ func (l *dirLock) release() {
 
 func (d *Disk) lockPath() string { return filepath.Join(d.o.Dir, lockName) }
 
-// Claim takes the directory for this process alone until it ends, or says why it cannot. It does not wait. Where the lock is taken
-// already it looks whether the file is still there: else it is taken anew, as somebody else could take it.
+// Claim locks the directory for this process until Close, or says why it cannot. It does not wait. If this process has the
+// lock, Claim checks that the locked file is still in place. If it is not, Claim locks the directory again, as another
+// process could have.
 func (d *Disk) Claim() error {
 	l := &d.lock
 	l.Lock()
@@ -74,7 +75,7 @@ func (d *Disk) Claim() error {
 		same, err := d.files.Names(d.lockPath(), f)
 		if !same && err == nil {
 			err = errors.New("the file is removed again and again")
-			if tries < 10 { // somebody removed it between the two calls
+			if tries < 10 { // another process has removed it between the two calls
 				f.Close()
 				continue
 			}
@@ -91,7 +92,7 @@ func (d *Disk) Claim() error {
 	}
 }
 
-// waitForDir takes the directory, and waits for a process that has it for as long as the options say.
+// waitForDir locks the directory. If another process has it, waitForDir waits for LockWait.
 func (d *Disk) waitForDir() error {
 	began := time.Now()
 	for told := false; ; told = true {
@@ -113,7 +114,7 @@ func (d *Disk) waitForDir() error {
 	}
 }
 
-// absDir is the directory as a person finds it.
+// absDir returns the absolute path of the directory, for messages.
 func (d *Disk) absDir() string {
 	path, err := filepath.Abs(d.dir())
 	if err != nil {

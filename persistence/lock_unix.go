@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lock opens to write, as NFS asks for that, or else to read: another user may have made the file.
+// Lock opens the file for writing, as NFS requires, or for reading if another user owns it.
 func (system) Lock(name string) (File, error) {
 	f, err := open(name, os.O_RDWR|os.O_CREATE)
 	if errors.Is(err, fs.ErrPermission) {
@@ -26,7 +26,7 @@ func (system) Lock(name string) (File, error) {
 	return f, lock(f.(systemFile), func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 }
 
-// lock closes the file where another process has the lock.
+// lock locks an open file. If another process has the lock, it closes the file.
 func lock(f systemFile, flock func(fd int) error) error {
 	for {
 		switch err := flock(int(f.Fd())); err {

@@ -1,8 +1,8 @@
 package persistence
 
-// unpackLZF appends what was packed: runs of bytes as they are, and references to what came before. The format is
-// liblzf's; 30 lines are less than another dependency.
-func unpackLZF(out, packed []byte, size int) ([]byte, bool) {
+// unpackLZF appends the unpacked bytes, size of them, to an empty out. ok is false if packed is malformed. LZF has runs of plain
+// bytes, and references to earlier output. The format is liblzf's. These 30 lines are less than another dependency.
+func unpackLZF(out, packed []byte, size int) (_ []byte, ok bool) {
 	for len(packed) > 0 {
 		control := int(packed[0])
 		packed = packed[1:]
@@ -27,7 +27,7 @@ func unpackLZF(out, packed []byte, size int) ([]byte, bool) {
 		if from < 0 || len(out)+n+2 > size {
 			return out, false
 		}
-		for i := range n + 2 { // it may reach into what it writes
+		for i := range n + 2 { // the source may overlap with what is written
 			out = append(out, out[from+i])
 		}
 	}

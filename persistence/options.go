@@ -11,35 +11,35 @@ import (
 
 // Options say where the files are and when they are written.
 type Options struct {
-	Dir            string // "" is the working directory
+	Dir            string // "": the working directory
 	DBFilename     string
 	AppendOnly     bool
 	AppendFilename string
 	Fsync          Fsync // at the start
-	LoadTruncated  bool  // an append-only file that ends in the middle of a command is cut there; otherwise it is refused
+	LoadTruncated  bool  // true: an append-only file that ends in the middle of a command is cut there; false: Load refuses it
 
-	// These may change while the server runs, and are asked for each time.
+	// These may change while the server runs, so they are called each time. None may be nil.
 	SavePoints        func() []SavePoint
-	RewritePercentage func() int64 // rewrite the append-only file when it has grown by so many percent since the last time; 0: never
-	RewriteMinSize    func() int64 // and has so many bytes
+	RewritePercentage func() int64 // rewrite the append-only file when it has grown by this many percent since the last time; 0: never
+	RewriteMinSize    func() int64 // bytes; a smaller file is not rewritten
 
-	LockWait time.Duration // how long Load waits for another process to leave the directory
+	LockWait time.Duration // how long Load waits for another process to leave the directory; 0: not at all
 
 	Clock func() int64 // Unix nanoseconds
 	Log   *slog.Logger
-	Files FileSystem // nil: the system's
+	Files FileSystem // nil: the operating system's
 }
 
-// Fsync is when the append-only file is forced to the disk.
+// Fsync says when the append-only file is forced to the disk. The zero value is EverySecond.
 type Fsync int
 
 const (
 	EverySecond Fsync = iota
 	Always            // before the reply leaves
-	Never             // when the system sees fit
+	Never             // when the operating system decides to
 )
 
-// ParseFsync reads redis.conf's words.
+// ParseFsync reads redis.conf's words "always", "everysec" and "no". Any other text is EverySecond.
 func ParseFsync(text string) Fsync {
 	switch text {
 	case "always":
@@ -50,16 +50,17 @@ func ParseFsync(text string) Fsync {
 	return EverySecond
 }
 
-// SavePoint asks for a snapshot once so many changes were made and the last one is so long ago.
+// SavePoint asks for a snapshot once at least Changes were made and the last snapshot is at least After old.
 type SavePoint struct {
 	After   time.Duration
 	Changes int64
 }
 
-// mostSeconds is 292 years, as long as a Duration can be.
+// mostSeconds is the longest Duration, 292 years.
 const mostSeconds = int64(math.MaxInt64 / time.Second)
 
-// ParseSavePoints reads redis.conf's save: "3600 1 300 100", seconds and changes in turn. Empty is none.
+// ParseSavePoints reads redis.conf's save: "3600 1 300 100", seconds and changes in turn. An empty text has no
+// save points. The error says what the text should look like.
 func ParseSavePoints(text string) ([]SavePoint, error) {
 	words := strings.Fields(text)
 	if len(words)%2 != 0 {

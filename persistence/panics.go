@@ -7,8 +7,8 @@ import (
 	"celld/store"
 )
 
-// caught is deferred where a file is written that nobody needs until it is whole: it makes an error of a panic there. One in
-// the store is passed on, as a shard may be locked.
+// caught turns a panic into an error. It is deferred where a file is written that nobody needs before it is complete.
+// It passes on a panic in the store, as a shard may be locked.
 func (d *Disk) caught(what string, err *error) {
 	if cause := recover(); cause != nil {
 		if store.PanickedIn("celld/store", "celld/cell") {
@@ -18,8 +18,8 @@ func (d *Disk) caught(what string, err *error) {
 	}
 }
 
-// escaped is deferred by each goroutine of the Disk: a panic that comes so far ends the process, with a line in the log. The
-// file that it was about may lack what was told to be in it.
+// escaped is deferred by each goroutine of the Disk. A panic that gets there ends the process, with a line in the log, as the
+// append-only file may lack changes that were reported as written.
 func (d *Disk) escaped(what string) {
 	if cause := recover(); cause != nil {
 		d.log.Error("panic in the files, cannot go on", "where", what, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// logProgress logs how far loading is, every two seconds, until stop.
+// logProgress logs the progress of loading every two seconds until stop is called.
 func (d *Disk) logProgress() (stop func()) {
 	done := make(chan struct{})
 	go func() {
@@ -24,15 +24,15 @@ func (d *Disk) logProgress() (stop func()) {
 	return func() { close(done) }
 }
 
-// Progress is how far loading is.
+// Progress is the progress of Load.
 type Progress struct {
 	Loading     bool
-	BeganNS     int64
+	BeganNS     int64 // Unix nanoseconds; 0: not loading
 	Done, Total int64 // bytes
 	nowNS       int64
 }
 
-// Percent of the bytes.
+// Percent is the share of bytes that are loaded, 0 to 100.
 func (p Progress) Percent() float64 {
 	if p.Total == 0 {
 		return 0
@@ -40,7 +40,7 @@ func (p Progress) Percent() float64 {
 	return 100 * float64(p.Done) / float64(p.Total)
 }
 
-// SecondsLeft is an estimate by what it has taken so far, 1 at least.
+// SecondsLeft estimates the rest from the speed so far. It is at least 1.
 func (p Progress) SecondsLeft() int64 {
 	if p.Done == 0 {
 		return 1
@@ -48,7 +48,7 @@ func (p Progress) SecondsLeft() int64 {
 	return max(1, int64(float64(p.nowNS-p.BeganNS)/1e9*float64(p.Total-p.Done)/float64(p.Done)))
 }
 
-// Loading tells how far Load is.
+// Loading returns the progress of Load. After Start, Loading is false.
 func (d *Disk) Loading() Progress {
 	began := d.loading.beganNS.Load()
 	return Progress{began != 0, began, d.loading.done.Load(), d.loading.total.Load(), d.o.Clock()}

@@ -9,13 +9,13 @@ import (
 	"celld/store"
 )
 
-// An RDB file is REDIS and a version of four digits, opcodes with what belongs to each, and a checksum. The format is
-// described in Redis's rdb.h; ours is the part of it that string keys need.
+// An RDB file is REDIS, a version of four digits, opcodes with their values, and a checksum. Redis's rdb.h describes the
+// format. celld writes the part that strings and hashes need.
 //
-// github.com/hdt3213/rdb, which reads and writes the whole of it, serves the tests as a second opinion. For the server it
-// has been tried and left: what it writes has version 11, which redis-server 7.0 refuses to load; it does not look at the
-// checksum, takes a file that ends in an auxiliary field for a whole one, and allocates whatever length a damaged file
-// names. It also took longer, 331 ns a key to write and 235 to read against 56 and 67 (go test ./persistence -bench RDB).
+// The tests compare with github.com/hdt3213/rdb, which reads and writes the whole format. The server does not use it, for four
+// reasons. It writes version 11, which redis-server 7.0 refuses. It ignores the checksum. It accepts a file that is cut off
+// behind an auxiliary field. It allocates any length that a damaged file names. It is also slower: 331 ns a key to write and
+// 235 to read, against 56 and 67 (go test ./persistence -bench RDB).
 const (
 	rdbVersion    = 9 // Redis 5; all that came later read it
 	rdbMostKnown  = 12
@@ -35,7 +35,7 @@ const (
 	opEOF         = 255
 )
 
-// auxTime is the field in which our files have the time at which they were finished, in Unix nanoseconds.
+// auxTime is the auxiliary field that holds the time at which celld finished a file, in Unix nanoseconds.
 const auxTime = "celld-time"
 
 // jones is the CRC that Redis uses: CRC-64 with the polynomial of Jones, reflected, starting at 0.
@@ -43,7 +43,7 @@ var jones = crc64.MakeTable(0x95ac9329ac4bc9b5)
 
 func jonesUpdate(crc uint64, p []byte) uint64 { return ^crc64.Update(^crc, jones, p) }
 
-// rdbWriter gathers an RDB file and writes it in large pieces.
+// rdbWriter builds an RDB file in memory and writes it in pieces of flushAt bytes.
 type rdbWriter struct {
 	w    io.Writer
 	buf  []byte
@@ -65,7 +65,7 @@ func newRDBWriter(w io.Writer, nowNS int64, keys int64, version string) *rdbWrit
 	return f
 }
 
-// flushAt is how much is gathered before it is written.
+// flushAt is the size of a piece in bytes.
 const flushAt = 256 << 10
 
 // add takes a key; it does not write.
@@ -100,7 +100,7 @@ func (f *rdbWriter) flush() error {
 	return err
 }
 
-// finish writes the end. The time stands there, as no key in the file is of later than that.
+// finish writes the end of the file, with the time nowNS: no state in the file is newer.
 func (f *rdbWriter) finish(nowNS int64) error {
 	f.aux(auxTime, strconv.FormatInt(nowNS, 10))
 	f.buf = append(f.buf, opEOF)
@@ -125,5 +125,5 @@ func appendLength(b []byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(b, 0x81), n)
 }
 
-// appendString writes a string as it is. Redis writes a short integer as one, and may compress long strings; it need not.
+// appendString writes a string as it is. Redis also has integers and compressed strings, but reads this form, too.
 func appendString(b, text []byte) []byte { return append(appendLength(b, uint64(len(text))), text...) }

@@ -5,32 +5,25 @@ import (
 	"strconv"
 )
 
-// hashValue reads the value of a hash, field by field: as ours are written, or as Redis 7 writes short ones, in a listpack.
-// Other forms are passed over, and a listpack that cannot be read; then bad is true. No limit has one of them.
-func (r *rdbReader) hashValue(kind byte, field func(name, value []byte)) (bad bool, err error) {
+// hashValue reads a hash field by field, in celld's form or in Redis 7's form of short hashes, a listpack. It skips all other
+// forms, and a malformed listpack. Then bad is true, and the key is no limit.
+func (r *rdbReader) hashValue(kind byte, field func(name, value []byte)) (bad bool) {
 	switch kind {
 	case typeHash:
 		var name []byte
-		return false, r.each(func() error {
-			text, err := r.string()
-			if err != nil {
-				return err
-			}
-			name = append(name[:0], text...)
-			value, err := r.string()
-			if err == nil {
+		r.each(func() {
+			name = append(name[:0], r.string()...)
+			if value := r.string(); r.err == nil {
 				field(name, value)
 			}
-			return err
 		})
+		return false
 	case typeHashListpack:
-		text, err := r.string()
-		if err != nil {
-			return false, err
-		}
-		return !eachOfListpack(text, field), nil
+		text := r.string()
+		return r.err == nil && !eachOfListpack(text, field)
 	}
-	return true, r.skipValue(kind)
+	r.skipValue(kind)
+	return true
 }
 
 // eachOfListpack calls fn for each pair of elements, and reports whether it could read them all. The format is described in
@@ -57,7 +50,7 @@ func eachOfListpack(b []byte, fn func(name, value []byte)) bool {
 	return len(b) == 1 && !named
 }
 
-// backLength is how many bytes the length of an element takes, in 7 bits each.
+// backLength returns how many bytes hold the length that follows an element, 7 bits in each.
 func backLength(n int) (bytes int) {
 	for bytes = 1; n > 127 && bytes < 5; n >>= 7 {
 		bytes++
@@ -87,7 +80,7 @@ func listpackElement(b []byte) (element []byte, n int) {
 	case first < 0xf0:
 		return text(2, int(first&0x0f)<<8|int(b[1]))
 	}
-	size := 0 // of a number, or of the length of a text
+	size := 0 // bytes of the number, or of the text's length
 	switch first {
 	case 0xf1:
 		size = 2

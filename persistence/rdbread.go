@@ -9,150 +9,141 @@ import (
 	"strconv"
 )
 
-// rdbReader reads an RDB file key by key.
+// rdbReader reads an RDB file key by key. Its methods return nothing useful once err is set.
 type rdbReader struct {
 	*source
-	version int
-	text    []byte // what a compressed string was
-	key     []byte
+	sink rdbSink
+	err  error  // the first one
+	text []byte // the last string that was unpacked
+	key  []byte
 
-	savedNS int64 // the time of the file, or 0
+	savedNS int64 // when the file was written, Unix nanoseconds; 0: it does not say
 	db      uint64
 }
 
-// rdbSink takes what a file has.
+// rdbSink receives what a file holds.
 type rdbSink interface {
-	// limit takes an integer; the key is valid until it returns. expiryMS is -1 for none.
+	// limit takes a string key that holds an integer. The key is valid until limit returns. expiryMS is -1 for none.
 	limit(key []byte, tat uint64, expiryMS int64) error
-	// field takes a pair of a hash, and hash its key behind all of them.
+	// field takes one field of a hash. After all fields of the hash, hash takes its key.
 	field(f *fields, name, text []byte)
 	hash(key []byte, f *fields, expiryMS int64) error
-	// setting takes an auxiliary field, and reports whether it is one of ours.
+	// setting takes an auxiliary field, and reports whether it is a policy or a rule.
 	setting(name, text string) bool
-	// other takes what is no limit: the key, and what it is.
+	// other takes a key that is no limit, and its kind.
 	other(key []byte, kind string)
 }
 
-// readRDB reads a whole RDB file, up to and with its checksum.
+// readRDB reads an RDB file up to the end of its checksum. savedNS is when it was written, or 0.
 func readRDB(src *source, sink rdbSink) (savedNS int64, err error) {
-	r := &rdbReader{source: src}
+	r := &rdbReader{source: src, sink: sink}
 	start := src.at()
-	if err := r.read(sink); err != nil {
-		return 0, fmt.Errorf("damaged at byte %d: %w", src.at()-start, err)
+	r.read()
+	if r.err != nil {
+		return 0, fmt.Errorf("damaged at byte %d: %w", src.at()-start, r.err)
 	}
 	return r.savedNS, nil
 }
 
-func (r *rdbReader) read(sink rdbSink) error {
-	r.crc, r.seen = 0, r.pos
-	header, err := r.take(rdbHeaderSize)
+// fail keeps the first error. From then on nothing is read, and src.at() stays where it happened.
+func (r *rdbReader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// bytes returns the next n bytes, valid until the next call, or nil after an error.
+func (r *rdbReader) bytes(n uint64) []byte {
+	if r.err != nil {
+		return nil
+	}
+	b, err := r.take(n)
 	if err != nil {
-		return err
+		r.err = err
 	}
-	r.version, err = strconv.Atoi(string(header[5:]))
-	if string(header[:5]) != "REDIS" || err != nil || r.version < 1 {
-		return errors.New("it does not begin as an RDB file does")
+	return b
+}
+
+// byte returns the next byte, or 0 after an error.
+func (r *rdbReader) byte() byte {
+	if r.err != nil {
+		return 0
 	}
-	if r.version > rdbMostKnown {
-		return fmt.Errorf("RDB version %d is newer than %d", r.version, rdbMostKnown)
+	b, err := r.source.byte()
+	if err != nil {
+		r.err = err
+	}
+	return b
+}
+
+// little reads a little-endian number of up to 8 bytes.
+func (r *rdbReader) little(size uint64) uint64 {
+	var b [8]byte
+	copy(b[:], r.bytes(size))
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+func (r *rdbReader) read() {
+	r.crc, r.seen = 0, r.pos
+	header := r.bytes(rdbHeaderSize)
+	if r.err != nil {
+		return
+	}
+	version, err := strconv.Atoi(string(header[5:]))
+	switch {
+	case !isRDB(header) || err != nil || version < 1:
+		r.fail(errors.New("it does not begin as an RDB file does"))
+	case version > rdbMostKnown:
+		r.fail(fmt.Errorf("RDB version %d is newer than %d", version, rdbMostKnown))
 	}
 	expiryMS := int64(-1)
-	for {
-		op, err := r.byte()
-		if err != nil {
-			return err
-		}
-		switch op {
+	for r.err == nil {
+		switch op := r.byte(); op {
 		case opEOF:
-			return r.end()
-		case opExpiryMS, opExpiry:
-			if expiryMS, err = r.expiry(op); err != nil {
-				return err
+			if version >= 5 {
+				r.compareChecksum()
 			}
-			continue
-		case opSelectDB, opResizeDB, opAux, opIdle, opFreq, opFunction2, opModuleAux, opSlotInfo:
-			if err := r.special(op, sink); err != nil {
-				return err
-			}
-			continue
+			return
+		case opExpiryMS:
+			expiryMS = max(0, int64(r.little(8)))
+		case opExpiry:
+			expiryMS = int64(r.little(4)) * 1000
+		case opAux:
+			r.auxField()
+		case opModuleAux:
+			r.module()
+		case opFreq:
+			r.byte()
+		case opSelectDB:
+			r.db = r.length()
+		case opIdle:
+			r.skip(1, 0)
+		case opResizeDB:
+			r.skip(2, 0)
+		case opSlotInfo:
+			r.skip(3, 0)
+		case opFunction2:
+			r.skip(0, 1)
+		default:
+			r.entry(op, expiryMS)
+			expiryMS = -1
 		}
-		if err := r.entry(op, expiryMS, sink); err != nil {
-			return err
-		}
-		expiryMS = -1
 	}
 }
 
-// end checks the checksum. 0 is that of a file whose writer was told not to compute it.
-func (r *rdbReader) end() error {
-	if r.version < 5 {
-		return nil
-	}
+// compareChecksum checks the file's checksum. 0 means that its writer computed none (rdbchecksum no).
+func (r *rdbReader) compareChecksum() {
 	computed := r.checksum()
-	b, err := r.take(8)
-	if err != nil {
-		return err
+	if stored := r.little(8); stored != 0 && stored != computed {
+		r.fail(fmt.Errorf("its checksum is %016x, and that of its content %016x", stored, computed))
 	}
-	if stored := binary.LittleEndian.Uint64(b); stored != 0 && stored != computed {
-		return fmt.Errorf("its checksum is %016x, and that of its content %016x", stored, computed)
-	}
-	return nil
 }
 
-func (r *rdbReader) expiry(op byte) (ms int64, err error) {
-	if op == opExpiry {
-		b, err := r.take(4)
-		if err != nil {
-			return 0, err
-		}
-		return int64(binary.LittleEndian.Uint32(b)) * 1000, nil
-	}
-	b, err := r.take(8)
-	if err != nil {
-		return 0, err
-	}
-	return max(0, int64(binary.LittleEndian.Uint64(b))), nil
-}
-
-// special reads what is no key.
-func (r *rdbReader) special(op byte, sink rdbSink) error {
-	lengths, texts := 0, 0
-	switch op {
-	case opAux:
-		return r.auxField(sink)
-	case opModuleAux:
-		return r.module()
-	case opFreq:
-		_, err := r.byte()
-		return err
-	case opSelectDB:
-		var err error
-		r.db, err = r.length()
-		return err
-	case opIdle:
-		lengths = 1
-	case opResizeDB:
-		lengths = 2
-	case opSlotInfo:
-		lengths = 3
-	case opFunction2:
-		texts = 1
-	}
-	return r.skip(lengths, texts)
-}
-
-func (r *rdbReader) auxField(sink rdbSink) error {
-	name, err := r.string()
-	if err != nil {
-		return err
-	}
-	r.key = append(r.key[:0], name...)
-	value, err := r.string()
-	if err != nil {
-		return err
-	}
-	if sink.setting(string(r.key), string(value)) {
-		return nil
+func (r *rdbReader) auxField() {
+	r.key = append(r.key[:0], r.string()...)
+	value := r.string()
+	if r.err != nil || r.sink.setting(string(r.key), string(value)) {
+		return
 	}
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	switch {
@@ -160,148 +151,136 @@ func (r *rdbReader) auxField(sink rdbSink) error {
 	case string(r.key) == auxTime:
 		r.savedNS = n
 	case string(r.key) == "ctime" && r.savedNS == 0 && 0 < n && n < math.MaxInt64/1_000_000_000:
-		r.savedNS = n * 1e9 // cut off to seconds: a file that is loaded in the second it was written is not from the future
+		r.savedNS = n * 1e9 // whole seconds, rounded down, so a file written just now is not from the future
 	}
-	return nil
 }
 
 // entry reads a key and its value.
-func (r *rdbReader) entry(kind byte, expiryMS int64, sink rdbSink) error {
-	key, err := r.string()
-	if err != nil {
-		return err
+func (r *rdbReader) entry(kind byte, expiryMS int64) {
+	if r.err != nil {
+		return
 	}
-	r.key = append(r.key[:0], key...)
-	if kind == typeString {
-		value, err := r.string()
-		if err != nil {
-			return err
-		}
-		tat, err := parseTAT(value)
-		if err != nil {
-			sink.other(r.key, "string")
-			return nil
-		}
-		if r.db != 0 {
-			sink.other(r.key, "database "+strconv.FormatUint(r.db, 10))
-			return nil
-		}
-		return sink.limit(r.key, tat, expiryMS)
-	}
+	r.key = append(r.key[:0], r.string()...)
 	name, known := typeNames[kind]
-	if !known || kind == typeModule {
-		return fmt.Errorf("a value of unknown type %d", kind)
-	}
-	if name == "hash" && r.db == 0 {
+	switch {
+	case kind == typeString:
+		r.stringEntry(expiryMS)
+	case r.err != nil:
+	case !known || kind == typeModule:
+		r.fail(fmt.Errorf("a value of unknown type %d", kind))
+	case name == "hash" && r.db == 0:
 		var f fields
-		bad, err := r.hashValue(kind, func(name, value []byte) { sink.field(&f, name, value) })
-		if err != nil {
-			return err
-		}
+		bad := r.hashValue(kind, func(name, value []byte) { r.sink.field(&f, name, value) })
 		f.bad = f.bad || bad
-		return sink.hash(r.key, &f, expiryMS)
+		if r.err == nil {
+			r.fail(r.sink.hash(r.key, &f, expiryMS))
+		}
+	default:
+		r.sink.other(r.key, name)
+		r.skipValue(kind)
 	}
-	sink.other(r.key, name)
-	return r.skipValue(kind)
 }
 
-// lengthOrCode reads a length. Where it is the code of a special string, coded says so.
-func (r *rdbReader) lengthOrCode() (n uint64, coded bool, err error) {
-	first, err := r.byte()
-	if err != nil {
-		return 0, false, err
+// stringEntry reads the value of a string. An integer in database 0 is a limit.
+func (r *rdbReader) stringEntry(expiryMS int64) {
+	value := r.string()
+	if r.err != nil {
+		return
 	}
+	tat, err := parseTAT(value)
+	switch {
+	case err != nil:
+		r.sink.other(r.key, "string")
+	case r.db != 0:
+		r.sink.other(r.key, "database "+strconv.FormatUint(r.db, 10))
+	default:
+		r.fail(r.sink.limit(r.key, tat, expiryMS))
+	}
+}
+
+// lengthOrCode reads a length, or the code of a string that is coded.
+func (r *rdbReader) lengthOrCode() (n uint64, coded bool) {
+	first := r.byte()
 	switch first >> 6 {
 	case 0:
-		return uint64(first), false, nil
+		return uint64(first), false
 	case 1:
-		second, err := r.byte()
-		return uint64(first&0x3f)<<8 | uint64(second), false, err
+		return uint64(first&0x3f)<<8 | uint64(r.byte()), false
 	case 3:
-		return uint64(first & 0x3f), true, nil
+		return uint64(first & 0x3f), true
 	}
+	var b [8]byte // big-endian
 	switch first {
 	case 0x80:
-		b, err := r.take(4)
-		if err != nil {
-			return 0, false, err
-		}
-		return uint64(binary.BigEndian.Uint32(b)), false, nil
+		copy(b[4:], r.bytes(4))
 	case 0x81:
-		b, err := r.take(8)
-		if err != nil {
-			return 0, false, err
-		}
-		return binary.BigEndian.Uint64(b), false, nil
+		copy(b[:], r.bytes(8))
+	default:
+		r.fail(fmt.Errorf("a length of unknown kind %#x", first))
 	}
-	return 0, false, fmt.Errorf("a length of unknown kind %#x", first)
+	return binary.BigEndian.Uint64(b[:]), false
 }
 
-func (r *rdbReader) length() (uint64, error) {
-	n, coded, err := r.lengthOrCode()
-	if err == nil && coded {
-		err = errors.New("a coded string where a length should be")
+func (r *rdbReader) length() uint64 {
+	n, coded := r.lengthOrCode()
+	if coded {
+		r.fail(errors.New("a coded string where a length should be"))
 	}
-	return n, err
+	return n
 }
+
+// Codings of a string: an integer of 1, 2 or 4 bytes, or LZF.
+const (
+	codedInt8  = 0
+	codedInt16 = 1
+	codedInt32 = 2
+	codedLZF   = 3
+)
 
 // string reads a string; it is valid until the next call.
-func (r *rdbReader) string() ([]byte, error) {
-	n, coded, err := r.lengthOrCode()
-	if err != nil {
-		return nil, err
-	}
+func (r *rdbReader) string() []byte {
+	n, coded := r.lengthOrCode()
 	if !coded {
-		return r.take(n)
+		return r.bytes(n)
 	}
-	if n == 3 {
-		return r.compressed()
-	}
-	if n > 3 {
-		return nil, fmt.Errorf("a string of unknown coding %d", n)
-	}
-	b, err := r.take(1 << n)
-	if err != nil {
-		return nil, err
-	}
-	value := int64(int8(b[0]))
+	var value int64
 	switch n {
-	case 1:
-		value = int64(int16(binary.LittleEndian.Uint16(b)))
-	case 2:
-		value = int64(int32(binary.LittleEndian.Uint32(b)))
+	case codedInt8:
+		value = int64(int8(r.byte()))
+	case codedInt16:
+		value = int64(int16(r.little(2)))
+	case codedInt32:
+		value = int64(int32(r.little(4)))
+	case codedLZF:
+		return r.compressed()
+	default:
+		r.fail(fmt.Errorf("a string of unknown coding %d", n))
+		return nil
 	}
 	r.text = strconv.AppendInt(r.text[:0], value, 10)
-	return r.text, nil
+	return r.text
 }
 
-// mostText is how long a compressed string may be: as long as the longest key that can be sent.
+// mostText bounds the unpacked length of a string in bytes. It is the longest key that a client can send.
 const mostText = 512 << 20
 
-// compressed reads a string in LZF: what Redis makes of those over 20 bytes that become shorter by it.
-func (r *rdbReader) compressed() ([]byte, error) {
-	packed, err := r.length()
-	if err != nil {
-		return nil, err
+// compressed reads a string in LZF. Redis compresses strings of more than 20 bytes if that makes them shorter.
+func (r *rdbReader) compressed() []byte {
+	packed, whole := r.length(), r.length()
+	if r.err != nil {
+		return nil
 	}
-	whole, err := r.length()
-	if err != nil {
-		return nil, err
-	}
-	// LZF makes 264 bytes of 3 at best.
+	// 3 bytes of LZF unpack to 264 at most.
 	if packed > uint64(r.left()) || whole > mostText || whole > 88*packed {
-		return nil, errors.New("a compressed string that is longer than it can be")
-	}
-	b, err := r.take(packed)
-	if err != nil {
-		return nil, err
+		r.fail(errors.New("a compressed string that is longer than it can be"))
+		return nil
 	}
 	var ok bool
-	if r.text, ok = unpackLZF(r.text[:0], b, int(whole)); !ok {
-		return nil, errors.New("a compressed string that cannot be unpacked")
+	if r.text, ok = unpackLZF(r.text[:0], r.bytes(packed), int(whole)); !ok {
+		r.fail(errors.New("a compressed string that cannot be unpacked"))
 	}
-	return r.text, nil
+	return r.text
 }
 
-// isRDB says whether a file begins as an RDB file.
+// isRDB says whether start is the start of an RDB file.
 func isRDB(start []byte) bool { return bytes.HasPrefix(start, []byte("REDIS")) }

@@ -2,7 +2,7 @@ package persistence
 
 import "fmt"
 
-// The types of values. Only strings can be limits; of the others it must be known where they end.
+// The types of values. Strings and hashes can be limits. All others are skipped, so the reader must know where each ends.
 const (
 	typeString         = 0
 	typeList           = 1
@@ -39,183 +39,135 @@ var typeNames = map[byte]string{
 	typeHashFieldTTLRC: "hash", typeHashListTTLRC: "hash", typeHashFieldTTL: "hash", typeHashListTTL: "hash",
 }
 
-// skip passes over so many lengths and then strings.
-func (r *rdbReader) skip(lengths, texts int) error {
+// skip skips lengths, and then strings.
+func (r *rdbReader) skip(lengths, texts int) {
 	for range lengths {
-		if _, err := r.length(); err != nil {
-			return err
-		}
+		r.length()
 	}
 	for range texts {
-		if err := r.skipString(); err != nil {
-			return err
-		}
+		r.skipString()
 	}
-	return nil
 }
 
-func (r *rdbReader) skipString() error {
-	n, coded, err := r.lengthOrCode()
+func (r *rdbReader) skipString() {
+	n, coded := r.lengthOrCode()
 	switch {
-	case err != nil:
-		return err
-	case coded && n < 3:
+	case coded && n < codedLZF:
 		n = 1 << n
-	case coded && n == 3:
-		if n, err = r.length(); err != nil {
-			return err
-		}
-		if _, err = r.length(); err != nil {
-			return err
-		}
+	case coded && n == codedLZF:
+		n = r.length()
+		r.length()
 	case coded:
-		return fmt.Errorf("a string of unknown coding %d", n)
+		r.fail(fmt.Errorf("a string of unknown coding %d", n))
 	}
-	return r.skipBytes(n)
+	r.skipBytes(n)
 }
 
-func (r *rdbReader) skipBytes(n uint64) error {
+func (r *rdbReader) skipBytes(n uint64) {
 	if n > uint64(r.left()) {
-		return errEnd
+		r.fail(errEnd)
 	}
-	for n > 0 {
+	for n > 0 && r.err == nil {
 		part := min(n, 64<<10)
-		if _, err := r.take(part); err != nil {
-			return err
-		}
+		r.bytes(part)
 		n -= part
 	}
-	return nil
 }
 
-// each calls f as often as the length says that comes next.
-func (r *rdbReader) each(f func() error) error {
-	n, err := r.length()
-	for ; n > 0 && err == nil; n-- {
-		err = f()
+// each reads a count and calls f that often.
+func (r *rdbReader) each(f func()) {
+	for n := r.length(); n > 0 && r.err == nil; n-- {
+		f()
 	}
-	return err
 }
 
-func (r *rdbReader) skipValue(kind byte) error {
-	text := r.skipString
+func (r *rdbReader) skipValue(kind byte) {
 	switch kind {
 	case typeList, typeSet, typeListQuicklist:
-		return r.each(text)
+		r.each(r.skipString)
 	case typeHash:
-		return r.each(func() error { return r.skip(0, 2) })
+		r.each(func() { r.skip(0, 2) })
 	case typeZSet:
-		return r.each(func() error {
-			if err := text(); err != nil {
-				return err
+		r.each(func() {
+			r.skipString()
+			if n := r.byte(); n < 253 { // 253 to 255 are NaN and the infinities
+				r.skipBytes(uint64(n))
 			}
-			n, err := r.byte()
-			if err != nil || n >= 253 { // infinities and no number
-				return err
-			}
-			return r.skipBytes(uint64(n))
 		})
 	case typeZSet2:
-		return r.each(func() error {
-			if err := text(); err != nil {
-				return err
-			}
-			return r.skipBytes(8)
+		r.each(func() {
+			r.skipString()
+			r.skipBytes(8)
 		})
 	case typeListQuicklist2:
-		return r.each(func() error { return r.skip(1, 1) })
+		r.each(func() { r.skip(1, 1) })
 	case typeModule2:
-		return r.module()
+		r.module()
 	case typeStream, typeStream2, typeStream3:
-		return r.stream(kind)
-	case typeHashFieldTTL, typeHashListTTL:
-		if err := r.skipBytes(8); err != nil {
-			return err
-		}
+		r.stream(kind)
+	case typeHashFieldTTL:
+		r.skipBytes(8)
+		r.each(func() { r.skip(1, 2) })
+	case typeHashFieldTTLRC:
+		r.each(func() { r.skip(1, 2) })
+	case typeHashListTTL:
+		r.skipBytes(8)
+		r.skipString()
+	default: // all others are one string
+		r.skipString()
 	}
-	if kind == typeHashFieldTTL || kind == typeHashFieldTTLRC {
-		return r.each(func() error { return r.skip(1, 2) })
-	}
-	return text() // all others are one string
 }
 
-// module passes over what a module wrote: its number, and then values each behind its kind.
-func (r *rdbReader) module() error {
-	if _, err := r.length(); err != nil {
-		return err
-	}
-	for {
-		kind, err := r.length()
-		if err != nil {
-			return err
-		}
-		switch kind {
+// module skips what a module wrote: its number, then values, each behind its kind.
+func (r *rdbReader) module() {
+	r.length()
+	for r.err == nil {
+		switch kind := r.length(); kind {
 		case 0:
-			return nil
+			return
 		case 1, 2:
-			_, err = r.length()
+			r.length()
 		case 3:
-			err = r.skipBytes(4)
+			r.skipBytes(4)
 		case 4:
-			err = r.skipBytes(8)
+			r.skipBytes(8)
 		case 5:
-			err = r.skipString()
+			r.skipString()
 		default:
-			err = fmt.Errorf("a module's value of unknown kind %d", kind)
-		}
-		if err != nil {
-			return err
+			r.fail(fmt.Errorf("a module's value of unknown kind %d", kind))
 		}
 	}
 }
 
-// stream passes over entries, counters, and the consumer groups with what each has been given.
-func (r *rdbReader) stream(kind byte) error {
-	if err := r.each(func() error { return r.skip(0, 2) }); err != nil {
-		return err
+// stream skips entries, counters and consumer groups.
+func (r *rdbReader) stream(kind byte) {
+	counters, groupCounters := 8, 3
+	if kind == typeStream {
+		counters, groupCounters = 3, 2
 	}
-	counters := 3
-	if kind != typeStream {
-		counters = 8
-	}
-	if err := r.skip(counters, 0); err != nil {
-		return err
-	}
-	return r.each(func() error { return r.consumerGroup(kind) })
-}
-
-func (r *rdbReader) consumerGroup(kind byte) error {
-	if err := r.skipString(); err != nil {
-		return err
-	}
-	counters := 2
-	if kind != typeStream {
-		counters = 3
-	}
-	if err := r.skip(counters, 0); err != nil {
-		return err
-	}
-	const idBytes, timeBytes = 16, 8
-	err := r.each(func() error {
-		if err := r.skipBytes(idBytes + timeBytes); err != nil {
-			return err
-		}
-		return r.skip(1, 0)
+	r.each(func() { r.skip(0, 2) })
+	r.skip(counters, 0)
+	r.each(func() {
+		r.skipString()
+		r.skip(groupCounters, 0)
+		r.consumers(kind)
 	})
-	if err != nil {
-		return err
+}
+
+// consumers skips the entries that a group has given out, and the consumers that have them.
+func (r *rdbReader) consumers(kind byte) {
+	const idBytes, timeBytes = 16, 8
+	r.each(func() {
+		r.skipBytes(idBytes + timeBytes)
+		r.length()
+	})
+	times := uint64(timeBytes)
+	if kind == typeStream3 {
+		times = 2 * timeBytes
 	}
-	return r.each(func() error {
-		if err := r.skipString(); err != nil {
-			return err
-		}
-		times := uint64(timeBytes)
-		if kind == typeStream3 {
-			times = 2 * timeBytes
-		}
-		if err := r.skipBytes(times); err != nil {
-			return err
-		}
-		return r.each(func() error { return r.skipBytes(idBytes) })
+	r.each(func() {
+		r.skipString()
+		r.skipBytes(times)
+		r.each(func() { r.skipBytes(idBytes) })
 	})
 }

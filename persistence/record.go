@@ -15,8 +15,7 @@ import (
 
 const nsPerMS = 1_000_000
 
-// expiryMS is the expiry of a state in Unix ms as the files have it, rounded up, or -1 for none. A limit expires when its
-// TAT has passed.
+// expiryMS returns the expiry of a state as files hold it: in Unix milliseconds, rounded up, or -1 for none.
 func expiryMS(st store.Value) int64 {
 	switch st.ExpiryNS {
 	case store.NoExpiry:
@@ -29,8 +28,8 @@ func expiryMS(st store.Value) int64 {
 
 func ceilMS(ns uint64) int64 { return int64(ns/nsPerMS + min(ns%nsPerMS, 1)) }
 
-// stateOf is the state of a key that a file has with this value and expiry, -1 for none. An expiry at the TAT or later
-// makes no difference to it; a limit that lives as long as its TAT is the one that the store holds most cheaply.
+// stateOf returns the state of a key that a file has with this TAT and expiry, -1 for none. An expiry at the TAT or later
+// makes no difference, so it becomes AtTAT, which takes the least memory in the store.
 func stateOf(tat uint64, expiryMS int64) store.Value {
 	switch {
 	case expiryMS < 0:
@@ -65,8 +64,8 @@ func parseTAT(text []byte) (tat uint64, err error) {
 	return tat, nil
 }
 
-// appendSet writes the command that leads to a state: SET key tat [PXAT ms]. Nearly every change is one, so what is the same in
-// all of them is copied: by wire.AppendCommand a change took 150 ns, and not 70.
+// appendSet writes the command that makes a state: SET key tat [PXAT ms]. Nearly every change is one, so the constant parts
+// are copied as they are: 70 ns a change, against 150 ns with wire.AppendCommand.
 func appendSet(b, key []byte, st store.Value) []byte {
 	at := expiryMS(st)
 	if at < 0 {
@@ -84,7 +83,7 @@ func appendSet(b, key []byte, st store.Value) []byte {
 	return b
 }
 
-// appendChange writes the command that a change is told by.
+// appendChange writes the command that makes a change.
 func appendChange(b []byte, c store.Change) []byte {
 	switch {
 	case c.Flush:
@@ -97,7 +96,7 @@ func appendChange(b []byte, c store.Change) []byte {
 	return appendState(b, c.Key, c.State)
 }
 
-// appendState writes the commands that lead to a state.
+// appendState writes the commands that make a state.
 func appendState(b, key []byte, st store.Value) []byte {
 	if st.Kind == store.HoldsLimits {
 		return appendHash(b, key, st)
@@ -105,9 +104,10 @@ func appendState(b, key []byte, st store.Value) []byte {
 	return appendSet(b, key, st)
 }
 
-// appendStamp writes, as a command that changes nothing, the time in Unix nanoseconds and a checksum, of what has been
-// written since the last stamp and that time: ECHO "1763739000000000000 0123456789abcdef". Redis has annotations for the time (#TS:), which
-// Redis before 7.0 cannot read and redis-cli --pipe would send as a command, and nothing for the checksum.
+// appendStamp writes a stamp, a command that changes nothing: ECHO "1763739000000000000 0123456789abcdef". It holds the time in
+// Unix nanoseconds, and a checksum of that time and of everything since the last stamp. Redis writes the time as an
+// annotation (#TS:) instead, which Redis before 7.0 cannot read and redis-cli --pipe would send as a command. It has no
+// checksum.
 func appendStamp(b []byte, nowNS int64, crc uint64) []byte {
 	text := make([]byte, 0, 40)
 	text = strconv.AppendInt(text, nowNS, 10)
@@ -117,7 +117,7 @@ func appendStamp(b []byte, nowNS int64, crc uint64) []byte {
 	return wire.AppendCommand(b, wordEcho, text)
 }
 
-// parseStamp reads the text of a stamp, and says whether the checksum of what is before it is that.
+// parseStamp reads the text of a stamp. ok: it is one. good: crc, the checksum of what stands before it, fits.
 func parseStamp(text []byte, crc func() uint64) (ns int64, ok, good bool) {
 	at, sum, found := bytes.Cut(text, []byte(" "))
 	ns, err := strconv.ParseInt(string(at), 10, 64)

@@ -151,8 +151,8 @@ func TestLength(t *testing.T) {
 		n := rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 70), rapid.Uint64Range(1<<14-5, 1<<14+5), rapid.Uint64Range(1<<32-5, 1<<32+5)).Draw(t, "n")
 		b := appendLength(nil, n)
 		r := &rdbReader{source: newSource(bytes.NewReader(b), int64(len(b)), nil)}
-		if got, err := r.length(); got != n || err != nil || r.left() != 0 {
-			t.Errorf("%d is written as %x, and read as %d, %v", n, b, got, err)
+		if got := r.length(); got != n || r.err != nil || r.left() != 0 {
+			t.Errorf("%d is written as %x, and read as %d, %v", n, b, got, r.err)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package persistence
 
-// Refusal is why no decision may be made: with Always, that the last write has failed, or that the file is not in its place.
+// Refusal returns why no decision may be made: with Always, the last write has failed or the file is not in place. nil: decisions
+// may be made.
 func (d *Disk) Refusal() error {
 	if !d.Synchronous() {
 		return nil
@@ -8,7 +9,7 @@ func (d *Disk) Refusal() error {
 	return d.aof.failing()
 }
 
-// OnRefusal has f called with whether there is a Refusal: now, and whenever that may have changed.
+// OnRefusal calls f now, and whenever Refusal may have changed. refused: there is a Refusal.
 func (d *Disk) OnRefusal(f func(refused bool)) {
 	d.telling.Lock()
 	d.onRefusal = f
@@ -16,7 +17,8 @@ func (d *Disk) OnRefusal(f func(refused bool)) {
 	d.tellRefusal()
 }
 
-// tellRefusal is called by whoever changes what Refusal goes by. Under the lock, so that who is last tells what is so.
+// tellRefusal must follow each change that Refusal depends on. It reads and tells under one lock, so that the last call tells
+// the current state.
 func (d *Disk) tellRefusal() {
 	d.telling.Lock()
 	defer d.telling.Unlock()

@@ -10,7 +10,8 @@ import (
 	"celld/store/policy"
 )
 
-// Rewrite begins to write the append-only file anew, as short as it can be. While a snapshot is taken it is only noted.
+// Rewrite begins to rewrite the append-only file in the background, as short as possible. The error is ErrStopping,
+// ErrRewriting, ErrSaving (the rewrite then follows the snapshot), or why the directory could not be locked.
 func (d *Disk) Rewrite() error {
 	claimed := d.Claim()
 	d.mu.Lock()
@@ -25,23 +26,27 @@ func (d *Disk) Rewrite() error {
 		st.RewriteScheduled = true
 		return ErrSaving
 	}
-	d.beginRewrite()
+	st.Rewriting, st.RewriteScheduled, st.RewriteBeganNS = true, false, d.o.Clock()
 	if claimed != nil {
 		d.rewritten(claimed)
 		return claimed
 	}
 	rewrite := d.rewrite
 	if d.aof == nil { // once, as Redis does where the append-only file is off
-		rewrite = d.rewriteOnce
+		rewrite = func() error { return d.rewriteWhole(false) }
 	}
 	d.work.Go(func() {
 		defer d.escaped("the rewrite")
-		d.endRewrite(rewrite())
+		err := rewrite()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.rewritten(err)
 	})
 	return nil
 }
 
-// ScheduleRewrite has the append-only file rewritten soon: with the next Tick, or when a snapshot has been taken.
+// ScheduleRewrite has the append-only file rewritten at the next Tick, or after the snapshot that is being taken. The error is
+// ErrRewriting, or why the directory could not be locked.
 func (d *Disk) ScheduleRewrite() error {
 	if err := d.Claim(); err != nil {
 		return err
@@ -55,18 +60,7 @@ func (d *Disk) ScheduleRewrite() error {
 	return nil
 }
 
-func (d *Disk) beginRewrite() {
-	d.status.Rewriting, d.status.RewriteScheduled = true, false
-	d.status.RewriteBeganNS = d.o.Clock()
-}
-
-func (d *Disk) endRewrite(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.rewritten(err)
-}
-
-// rewritten notes how a rewrite ended. The Disk is locked.
+// rewritten records the result of a rewrite. The Disk is locked.
 func (d *Disk) rewritten(err error) {
 	st := &d.status
 	st.Rewriting, st.RewriteErr, st.RewriteTookNS = false, err, d.o.Clock()-st.RewriteBeganNS
@@ -84,7 +78,7 @@ func (d *Disk) rewriteDue() bool {
 	l := d.aof
 	if l != nil {
 		l.mu.Lock()
-		size, base = l.size, max(l.baseSize, 1)
+		size, base = l.size.Load(), max(l.baseSize.Load(), 1)
 		l.mu.Unlock()
 	}
 	nowNS := d.o.Clock()
@@ -105,13 +99,13 @@ func (d *Disk) rewriteDue() bool {
 	return grown || l.lost.Load() && l.failing() == nil
 }
 
-// rewrite writes all limits to a new file, then what was appended to the old one since it began, and puts it into its place.
-// Nobody waits for more than the last of that.
+// rewrite writes all limits to a new file, copies what was appended to the old one meanwhile, and puts the new file into its
+// place. The log is locked only for the last of that, less than flushAt bytes.
 func (d *Disk) rewrite() (err error) {
 	l := d.aof
 	lost := l.lost.Swap(false)
 	defer func() {
-		if lost && (err != nil || l.writeErr.Load() != nil) { // what was refused may be of before the clock was set, and comes behind
+		if lost && (err != nil || l.writeErr.Load() != nil) { // refused bytes may be older than the clock change, and are appended later
 			l.lost.Store(true)
 		}
 	}()
@@ -134,9 +128,7 @@ func (d *Disk) rewrite() (err error) {
 		return err
 	}
 	for {
-		l.mu.Lock()
-		to := l.size
-		l.mu.Unlock()
+		to := l.size.Load()
 		if to-from < flushAt {
 			break
 		}
@@ -159,45 +151,34 @@ func (d *Disk) rewrite() (err error) {
 	if l.resized != resized {
 		return errResized
 	}
-	if err := copyRange(f, l.file, from, l.size); err != nil {
+	if err := copyRange(f, l.file, from, l.size.Load()); err != nil {
 		return err
 	}
 	return d.swap(f, temp)
 }
 
-// mark returns where what is appended from now on begins, and how often its size was changed by somebody else. A stamp there has
-// the checksums of what follows begin anew, as they do in a new file.
+// mark returns where later appends begin, and how often another process has changed the file's size. A stamp ends the
+// checksum there, so that the bytes that follow can be copied to a new file.
 func (l *appendLog) mark() (from, resized int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.crc != 0 {
 		err = l.appendLocked(nil, false)
 	}
-	return l.size, l.resized, err
+	return l.size.Load(), l.resized, err
 }
 
-// rewriteDirect does the same before anybody is served.
-func (d *Disk) rewriteDirect() error {
-	temp := d.temp("aof")
-	f, err := d.create(temp)
+// rewriteWhole writes all limits to a new file, and copies nothing from an old one. It serves where nothing is appended
+// meanwhile: before the first connection and after the last (direct), and where the append-only file is off.
+func (d *Disk) rewriteWhole(direct bool) error {
+	temp, err := d.writeTemp("aof", func(f File) error { return d.writeStates(f, direct) })
 	if err != nil {
 		return err
 	}
-	err = d.writeStates(f, true)
-	if err == nil {
-		err = f.Sync()
-	}
-	f.Close()
-	if err == nil {
-		err = d.place(temp, d.aofPath())
-	}
-	if err != nil {
-		_ = d.files.Remove(temp)
-	}
-	return err
+	return d.place(temp, d.aofPath())
 }
 
-// createToAppend makes an empty file that, like the log, is always written to at its end.
+// createToAppend makes an empty file. Like the log, it is always written at its end.
 func (d *Disk) createToAppend(name string) (*paced, error) {
 	f, err := d.files.Create(name)
 	if err != nil {
@@ -211,17 +192,8 @@ func (d *Disk) createToAppend(name string) (*paced, error) {
 	return &paced{File: f}, nil
 }
 
-// appending returns the log's file. Written once a second or so, it is forgotten as it grows; what follows each single
-// decision is too little for that to pay, and who wants no syncs gets none.
-func (d *Disk) appending(f File, size int64) File {
-	if d.o.Fsync != Always && !d.unsynced.Load() {
-		return &paced{File: f, size: size, done: size}
-	}
-	return f
-}
-
-// swap puts the new file into the place of the old one, to which nothing may be written once it has lost its name. The log
-// is locked.
+// swap puts the new file into the place of the old one. The log is locked, as nothing may be written to the old file once it
+// has no name.
 func (d *Disk) swap(f *paced, temp string) error {
 	l := d.aof
 	if err := f.Sync(); err != nil {
@@ -239,16 +211,14 @@ func (d *Disk) swap(f *paced, temp string) error {
 		d.log.Warn("the append-only file was rewritten", "error", err)
 	}
 	old := l.file
-	d.work.Go(func() { old.Close() }) // which frees its blocks, 0.1 s for 1 GB
-	// All that is appended ends in a stamp, so what has been copied does.
-	l.file, l.size, l.baseSize, l.crc, l.torn = d.appending(f.File, info.Size()), info.Size(), info.Size(), 0, false
-	l.resized = 0
-	l.show()
+	d.work.Go(func() { old.Close() }) // frees its blocks, which takes 0.1 s for 1 GB
+	l.use(f.File, info.Size(), 0)     // all that is appended ends in a stamp, so what was copied does
 	d.noteAstray(nil)
 	return nil
 }
 
-// writeStates writes the commands that lead to all limits, with a stamp behind each piece, so that damage is found where it is.
+// writeStates writes the commands that make all limits, with a stamp behind each piece, so that an error can say which piece
+// is damaged.
 func (d *Disk) writeStates(w io.Writer, direct bool) (err error) {
 	defer d.caught("the rewrite", &err)
 	buf := make([]byte, 0, flushAt+flushAt/4)
@@ -262,35 +232,6 @@ func (d *Disk) writeStates(w io.Writer, direct bool) (err error) {
 		buf = buf[:0]
 		return err
 	})
-}
-
-func (d *Disk) rewriteOnce() (err error) {
-	temp := d.temp("aof")
-	f, err := d.create(temp)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		f.Close()
-		if err != nil {
-			_ = d.files.Remove(temp)
-		}
-	}()
-	if err := d.writeStates(f, false); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	return d.place(temp, d.aofPath())
-}
-
-// place puts a file that is complete into its place, if the directory is still this process's.
-func (d *Disk) place(temp, path string) error {
-	if err := d.Claim(); err != nil {
-		return err
-	}
-	return d.files.Rename(temp, path)
 }
 
 // copyRange copies bytes of one file to the end of another.

@@ -2,7 +2,7 @@ package persistence
 
 import "celld/store"
 
-// setBack takes so much from every TAT and expiry, and from the end of every rule.
+// setBack moves every TAT, every expiry and the end of every rule back by ns nanoseconds.
 func (d *Disk) setBack(ns, nowNS int64) {
 	type entry struct {
 		key string
@@ -36,7 +36,7 @@ func (d *Disk) setBack(ns, nowNS int64) {
 			continue
 		}
 		if r.UntilNS -= ns; r.UntilNS > nowNS {
-			_, _ = d.store.PutRule(r, nowNS) // one that is there already
+			_, _ = d.store.PutRule(r, nowNS) // the rule exists, so there is room for it
 		} else {
 			d.store.DeleteRule(r, nowNS)
 		}

@@ -8,10 +8,10 @@ import (
 	"celld/store/policy"
 )
 
-// saveRetry is how long after a failed snapshot the next is tried, as in Redis.
+// saveRetry is the pause between the start of a failed snapshot and the next try, as in Redis.
 const saveRetry = 5 * time.Second
 
-// Save takes a snapshot here and now, and returns when it is on the disk.
+// Save takes a snapshot and returns when it is on the disk. The error is ErrSaving, or why there is no snapshot.
 func (d *Disk) Save() error {
 	claimed := d.Claim()
 	d.mu.Lock()
@@ -23,7 +23,8 @@ func (d *Disk) Save() error {
 	return d.save(true)
 }
 
-// BackgroundSave begins a snapshot. While the append-only file is rewritten it is only noted, if schedule says so.
+// BackgroundSave begins a snapshot in the background. The error is ErrStopping, ErrSaving, ErrRewriting, or why the directory
+// could not be locked. With schedule, after ErrRewriting the snapshot follows the rewrite.
 func (d *Disk) BackgroundSave(schedule bool) error {
 	claimed := d.Claim()
 	d.mu.Lock()
@@ -45,7 +46,8 @@ func (d *Disk) BackgroundSave(schedule bool) error {
 	return nil
 }
 
-// ScheduleSave has a snapshot taken soon: with the next Tick, or when the append-only file has been rewritten.
+// ScheduleSave has a snapshot taken at the next Tick, or after the rewrite that is under way. The error is ErrSaving, or why the
+// directory could not be locked.
 func (d *Disk) ScheduleSave() error {
 	if err := d.Claim(); err != nil {
 		return err
@@ -59,8 +61,7 @@ func (d *Disk) ScheduleSave() error {
 	return nil
 }
 
-// beginSave notes that a snapshot is taken from now on, or that there can be none where the directory could not be claimed. The
-// Disk is locked.
+// beginSave records that a snapshot begins, or that it failed where the directory could not be locked. The Disk is locked.
 func (d *Disk) beginSave(claimed error) error {
 	if d.status.Saving {
 		return ErrSaving
@@ -73,7 +74,7 @@ func (d *Disk) beginSave(claimed error) error {
 	return claimed
 }
 
-// saveFailed notes that a snapshot was not taken. The Disk is locked.
+// saveFailed records that a snapshot failed. The Disk is locked.
 func (d *Disk) saveFailed(err error) {
 	d.status.Saving, d.status.SaveErr = false, err
 	d.log.Error("the snapshot failed; the one before is as it was", "file", d.rdbPath(), "error", err)
@@ -99,43 +100,31 @@ func (d *Disk) save(direct bool) error {
 	return nil
 }
 
-// writeRDB writes a file beside the snapshot and puts it into its place when it is on the disk.
+// writeRDB writes a new snapshot and puts it into the place of the old one.
 func (d *Disk) writeRDB(direct bool) (keys, size int64, err error) {
-	temp := d.temp("rdb")
-	f, err := d.create(temp)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			_ = d.files.Remove(temp)
-		}
-	}()
-	defer d.caught("the snapshot", &err)
 	nowNS := d.o.Clock()
-	w := newRDBWriter(f, d.wallNS(), int64(d.store.Len(nowNS)), "1")
-	d.eachSetting(func(setting policy.Setting, text string) { w.aux(settingNames[setting.Kind], text) })
-	add := func(key []byte, st store.Value) bool { w.add(key, st); return len(w.buf) >= flushAt }
-	if err := d.export(direct, add, w.flush); err != nil {
-		return 0, 0, err
-	}
-	if err := w.finish(d.wallNS()); err != nil {
-		return 0, 0, err
-	}
-	if err := f.Sync(); err != nil {
-		return 0, 0, err
-	}
-	if err := f.Close(); err != nil {
+	temp, err := d.writeTemp("rdb", func(f File) (err error) {
+		defer d.caught("the snapshot", &err)
+		w := newRDBWriter(f, d.wallNS(), int64(d.store.Len(nowNS)), "1")
+		d.eachSetting(func(setting policy.Setting, text string) { w.aux(settingNames[setting.Kind], text) })
+		add := func(key []byte, st store.Value) bool { w.add(key, st); return len(w.buf) >= flushAt }
+		if err := d.export(direct, add, w.flush); err != nil {
+			return err
+		}
+		err = w.finish(d.wallNS())
+		keys, size = w.keys, w.size
+		return err
+	})
+	if err != nil {
 		return 0, 0, err
 	}
 	if err := d.place(temp, d.rdbPath()); err != nil {
 		return 0, 0, fmt.Errorf("put the snapshot into its place: %w", err)
 	}
-	return w.keys, w.size, nil
+	return keys, size, nil
 }
 
-// saveDue says whether a save point has come, or a snapshot has been waiting for a rewrite to end.
+// saveDue says whether a save point is reached, or a scheduled snapshot can begin.
 func (d *Disk) saveDue(nowNS int64) bool {
 	points := d.o.SavePoints()
 	d.mu.Lock()

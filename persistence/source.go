@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// source reads a file from its start to its end through one buffer, and knows where it is.
+// source reads a file from start to end through one buffer, and knows its position and checksum.
 type source struct {
 	r      io.Reader
 	size   int64 // of the file
@@ -14,7 +14,7 @@ type source struct {
 	pos    int
 	offset int64 // of buf[0]
 
-	crc  uint64 // of what was read, up to buf[seen]
+	crc  uint64 // of what was taken, up to buf[seen]
 	seen int
 
 	progress *atomic.Int64 // nil: nobody asks
@@ -28,11 +28,11 @@ func (s *source) at() int64 { return s.offset + int64(s.pos) }
 
 func (s *source) left() int64 { return s.size - s.at() }
 
-// errEnd is that the file ends where there should be more.
+// errEnd means that the file ends too early.
 var errEnd = errors.New("the file ends in the middle")
 
-// take returns the next n bytes, which are valid until the next call. A length that a damaged file names takes no memory:
-// there cannot be more than the file has.
+// take returns the next n bytes, which are valid until the next call. It checks n against the size of the file first, so a
+// length in a damaged file costs no memory.
 func (s *source) take(n uint64) ([]byte, error) {
 	if n > uint64(s.left()) {
 		return nil, errEnd
@@ -59,7 +59,7 @@ func (s *source) byte() (byte, error) {
 	return b[0], nil
 }
 
-// fill reads more behind what has not been taken, and has room for n bytes.
+// fill reads more of the file. It makes room for n bytes from pos on.
 func (s *source) fill(n int) error {
 	s.checksum()
 	rest := copy(s.buf, s.buf[s.pos:])
@@ -77,12 +77,12 @@ func (s *source) fill(n int) error {
 	case read > 0:
 		return nil
 	case errors.Is(err, io.EOF):
-		return errEnd // it has become shorter meanwhile
+		return errEnd // the file has become shorter
 	}
 	return err
 }
 
-// checksum is that of all that was taken.
+// checksum returns the checksum of all that was taken.
 func (s *source) checksum() uint64 {
 	s.crc = jonesUpdate(s.crc, s.buf[s.seen:s.pos])
 	s.seen = s.pos

@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dataSync is fdatasync: the time of the last change need not be on the disk, which spares a journalling file system half of
-// its work.
+// dataSync is fdatasync. It does not write the time of the last change, which saves a journalling file system half of its work.
 func dataSync(f *os.File) error {
 	for {
 		if err := unix.Fdatasync(int(f.Fd())); err != unix.EINTR {
@@ -16,7 +15,7 @@ func dataSync(f *os.File) error {
 	}
 }
 
-// dropCache is a hint; whether it is taken makes no difference to what a file holds.
+// dropCache is a hint to the kernel. The content of the file does not depend on it.
 func dropCache(f *os.File, at, n int64) {
 	_ = unix.Fadvise(int(f.Fd()), at, n, unix.FADV_DONTNEED)
 }

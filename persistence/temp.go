@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// temp is the name of a file that is not complete yet.
+// temp returns the path of an incomplete file of this process.
 func (d *Disk) temp(kind string) string {
 	return filepath.Join(d.o.Dir, "temp-"+strconv.Itoa(os.Getpid())+"."+kind)
 }
@@ -18,7 +18,39 @@ func (d *Disk) temp(kind string) string {
 // tempName matches what temp returns, for every process.
 var tempName = regexp.MustCompile(`^temp-([1-9][0-9]{0,9})\.(rdb|aof|check)$`)
 
-// checkDir makes sure that the directory is there and can be written to, before anything relies on it.
+// writeTemp writes a temporary file and syncs it. After an error it removes the file.
+func (d *Disk) writeTemp(kind string, write func(File) error) (name string, err error) {
+	name = d.temp(kind)
+	created, err := d.files.Create(name)
+	if err != nil {
+		return "", err
+	}
+	f := &paced{File: created}
+	if err = write(f); err == nil {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		_ = d.files.Remove(name)
+	}
+	return name, err
+}
+
+// place renames a complete file to its final path, if this process still has the directory. After an error it removes the file.
+func (d *Disk) place(temp, path string) error {
+	err := d.Claim()
+	if err == nil {
+		err = d.files.Rename(temp, path)
+	}
+	if err != nil {
+		_ = d.files.Remove(temp)
+	}
+	return err
+}
+
+// checkDir checks that the directory exists and can be written to.
 func (d *Disk) checkDir() error {
 	f, err := d.files.Create(d.temp("check"))
 	if err != nil {
@@ -28,9 +60,10 @@ func (d *Disk) checkDir() error {
 	return d.files.Remove(d.temp("check"))
 }
 
-// removeLeft removes files that processes were killed over, or a server that is restarted again and again would fill the disk,
-// each of them as large as the data. It comes before the first is made here: one of this process's number is of another,
-// as in containers all have the same. Nothing depends on it, so a failure is only told.
+// removeLeft removes temporary files that killed processes have left. Each is as large as the data, so a server that is
+// killed again and again would fill the disk. It runs before this process makes its first one: a file with this process's
+// number is an earlier process's, as in containers all have the same number. Nothing depends on it, so a failure is only
+// logged.
 func (d *Disk) removeLeft() {
 	names, err := d.files.List(d.dir())
 	var removed []string
@@ -56,7 +89,7 @@ func (d *Disk) removeLeft() {
 	}
 }
 
-// lives says whether there is a process of that number, or whether that cannot be known.
+// lives says whether a process has that number. It returns true where that cannot be known.
 func lives(pid int) bool {
 	process, err := os.FindProcess(pid)
 	if err != nil {

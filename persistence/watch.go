@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// watchEvery is how often the files are looked at: with ticks of 100 ms, what somebody else does to them is noticed within a
-// second. It takes some six system calls, and none of them for a decision.
+// watchEvery is how often the files are checked. With ticks of 100 ms, a change by another process is noticed within a second.
+// A check takes some six system calls; no decision waits for them.
 const watchEvery = 900 * time.Millisecond
 
-// astray is that somebody else has removed or changed what was written.
+// astray says that another process has removed or changed the files.
 type astray struct {
 	why      error
-	mendable bool // by a rewrite: the directory is there and this process's
+	mendable bool // a rewrite repairs it: the directory exists and this process has it
 }
 
 var (
@@ -21,9 +21,9 @@ var (
 	errResized = errors.New("the append-only file was truncated, or something else was written to it")
 )
 
-// watch looks whether what was written is still in its place.
+// watch checks that the files are still in place.
 //
-// It does not make a directory anew: where a volume was unmounted, its data would go to the disk below.
+// It does not create a missing directory: where a volume was unmounted, its data would go to the disk below.
 func (d *Disk) watch() {
 	if !d.lock.taken() {
 		return
@@ -47,7 +47,7 @@ func (d *Disk) watch() {
 	d.noteAstray(&astray{err, mendable})
 }
 
-// noteAstray keeps what watch found, and tells the log when that changes. Where there is an append-only file, it is locked.
+// noteAstray remembers what watch found, and logs it when it changes. The append-only file, if there is one, is locked.
 func (d *Disk) noteAstray(a *astray) {
 	was := d.astray.Swap(a)
 	if a != was {
@@ -61,7 +61,7 @@ func (d *Disk) noteAstray(a *astray) {
 	}
 }
 
-// inspect says what somebody else has done to the file. The log is locked.
+// inspect returns an error if another process has changed the file. The log is locked.
 func (l *appendLog) inspect() error {
 	if err := l.checkSize(); err != nil {
 		return err
@@ -76,35 +76,35 @@ func (l *appendLog) inspect() error {
 	return err
 }
 
-// checkSize returns an error where the file has another size than what was written to it, and goes on from there. The log is
-// locked.
+// checkSize returns errResized if the file's size is not what was written. Then the log continues from the new size. The log
+// is locked.
 func (l *appendLog) checkSize() error {
 	info, err := l.file.Stat()
 	if err != nil {
 		return err
 	}
-	if size := info.Size(); size < l.size || size > l.size && !l.torn {
-		l.size, l.torn = size, false
+	if size, want := info.Size(), l.size.Load(); size < want || size > want && !l.torn {
+		l.size.Store(size)
+		l.torn = false
 		l.resized++
-		l.show()
 		return errResized
 	}
 	return nil
 }
 
-// cut removes what stands behind size. It makes no file longer: zeros would stand where somebody else has removed something.
+// cut cuts the file off at size. If another process has made it shorter, cut fails: to make it longer would fill it with zeros.
 func (l *appendLog) cut() error {
 	info, err := l.file.Stat()
-	if err == nil && info.Size() < l.size {
+	if err == nil && info.Size() < l.size.Load() {
 		err = errResized
 	}
 	if err != nil {
 		return err
 	}
-	return l.file.Truncate(l.size)
+	return l.file.Truncate(l.size.Load())
 }
 
-// watchSnapshot notices that the snapshot was removed, as another is due only when something changes.
+// watchSnapshot notices that the snapshot was removed, so that a new one is taken even if nothing changes.
 func (d *Disk) watchSnapshot() {
 	if len(d.o.SavePoints()) == 0 || d.SnapshotThere() {
 		return
@@ -117,7 +117,7 @@ func (d *Disk) watchSnapshot() {
 	}
 }
 
-// SnapshotThere says whether there is a snapshot, whoever took it.
+// SnapshotThere says whether the snapshot file exists, whoever wrote it. It returns true if that cannot be known.
 func (d *Disk) SnapshotThere() bool {
 	f, err := d.files.Open(d.rdbPath())
 	if err != nil {

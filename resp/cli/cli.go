@@ -1,4 +1,4 @@
-// Package cli reads celld's command line and environment, and does what they ask for beside serving.
+// Package cli reads celld's command line and environment, and runs the subcommands.
 package cli
 
 import (
@@ -14,19 +14,20 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Command is a command line that asks to serve.
+// Command is a command line that starts the server.
 type Command struct {
 	Config *resp.Config
 	flags  *pflag.FlagSet
 }
 
-// Given says whether the command line or the environment has a setting.
+// Given says whether the command line or the environment sets a setting.
 func (c *Command) Given(setting string) bool { return c.flags.Changed(setting) }
 
-// UsageError is what the user asked wrongly.
+// UsageError is a mistake in the command line or the environment.
 type UsageError struct{ error }
 
-// Parse reads the command line and the environment. It returns nil when it has done what they ask for.
+// Parse reads the command line, without the program's name, and the environment. It returns nil after it has run a subcommand.
+// The error is a UsageError or the subcommand's.
 func Parse(args []string, version string) (*Command, error) {
 	cfg := resp.NewConfig()
 	flags := defineFlags(cfg)
@@ -69,10 +70,10 @@ func defineFlags(cfg *resp.Config) *pflag.FlagSet {
 
 const envPrefix = "CELLD_"
 
-// serviceLink matches what Kubernetes puts into the environment of every pod beside a Service that is named celld.
+// serviceLink matches the variables that Kubernetes sets in every pod if a Service is named celld.
 var serviceLink = regexp.MustCompile(`^CELLD(_\w+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)=`)
 
-// readEnvironment sets what the command line does not say.
+// readEnvironment applies CELLD_ variables to settings that the command line does not set.
 func readEnvironment(flags *pflag.FlagSet) error {
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")
@@ -84,7 +85,7 @@ func readEnvironment(flags *pflag.FlagSet) error {
 		case serviceLink.MatchString(entry) && (flag == nil || strings.Contains(value, "://")):
 		case flag == nil || flag.Name == "version":
 			return fmt.Errorf("unknown environment variable %s; see celld --help", name)
-		case !flag.Changed && value != "": // empty is what compose files make of a variable that is not set
+		case !flag.Changed && value != "": // Compose files pass a variable that is not set as empty
 			if err := flags.Set(flag.Name, value); err != nil {
 				return fmt.Errorf("environment variable %s: %w", name, errors.Unwrap(err))
 			}

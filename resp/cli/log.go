@@ -7,7 +7,7 @@ import (
 	"celld/resp"
 )
 
-// NewLog returns the log that the settings describe. It follows the level where CONFIG SET changes it.
+// NewLog returns a log to w with the settings' format and level. CONFIG SET loglevel changes its level.
 func NewLog(w io.Writer, cfg *resp.Config) *slog.Logger {
 	level := new(slog.LevelVar)
 	cfg.OnLogLevel(func(name string) {

@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// subcommand is what celld does beside serving.
+// subcommand is an action of celld that does not start the server.
 type subcommand struct {
 	name, args, summary string
-	help                string   // what celld help name says of it
-	flags               []string // those that it looks at
+	help                string   // for celld help NAME
+	flags               []string // that it uses
 }
 
 var (
@@ -45,7 +45,7 @@ Give it the same flags and environment as the server. Without flags it takes tho
 as it is in a container.
 `
 
-// runSubcommand runs what words name. hasFlags says whether the command line had more.
+// runSubcommand runs the subcommand in words. hasFlags says whether the command line has more than one word.
 func runSubcommand(cfg *resp.Config, flags *pflag.FlagSet, words []string, hasFlags bool, version string) error {
 	name, more := words[0], words[1:]
 	switch {
@@ -59,7 +59,7 @@ func runSubcommand(cfg *resp.Config, flags *pflag.FlagSet, words []string, hasFl
 		printVersion(os.Stdout, version)
 		return nil
 	}
-	if !hasFlags { // process 1 did not complain of its own
+	if !hasFlags { // process 1 has accepted its own flags
 		_ = flags.Parse(health.FlagsOfFirst(os.DirFS("/proc"), os.Args[0]))
 	}
 	if err := readEnvironment(flags); err != nil {
@@ -95,7 +95,7 @@ func printVersion(w io.Writer, version string) {
 	fmt.Fprintf(w, "celld %s (%s, replies of redis-cell 0.5.0 and Redis %s)\n", version, runtime.Version(), resp.RedisVersion)
 }
 
-// help prints what there is to know of celld, or of the subcommand that words name.
+// help prints the help of celld, or of the subcommand in words.
 func help(w io.Writer, cfg *resp.Config, words []string) error {
 	if len(words) == 0 {
 		printHelp(w, cfg)

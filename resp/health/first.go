@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// FlagsOfFirst is what process 1 was started with, where that is the program of this name, or an init that runs it
-// (docker run --init). In a container it is, and a health check sees the container's environment but not its arguments. Elsewhere,
-// and where the containers of a pod share their processes, there are none. proc is /proc.
+// FlagsOfFirst returns the flags of process 1, if that is the named program or an init that runs it (docker run --init). So it is
+// in a container, where a health check sees the server's environment but not its arguments. Elsewhere, and in a pod whose
+// containers share their processes, it returns nil. proc is /proc.
 func FlagsOfFirst(proc fs.FS, program string) []string {
 	line, err := fs.ReadFile(proc, "1/cmdline")
 	if err != nil {

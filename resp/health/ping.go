@@ -1,4 +1,4 @@
-// Package health asks a server whether it is there: the health check of an image without a shell.
+// Package health asks a server whether it is alive. It is the health check of an image without a shell.
 package health
 
 import (
@@ -17,16 +17,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// pingPatience is how long Ping waits for an answer.
+// pingPatience is how long Ping waits to connect, and then for the answers.
 const pingPatience = 3 * time.Second
 
-// Ping asks the server that the flags describe whether it is there, or ready to serve. One round of two lines needs no client
-// library.
+// Ping asks the server that the flags describe whether it is alive or, with ready, whether it serves. nil means yes. It prints what
+// a living server said instead of PONG. Two commands need no client library.
 //
-// It asks all addresses at once, and one that answers will do: a server has several, of which some may be missing.
+// It asks all addresses at once, and one answer is enough: some of a server's addresses may be missing.
 //
-// A server that loads, or is full, or has got another password, is there, and whoever kills it for that has every limit begin
-// anew. So only ready refuses these.
+// A server that loads, is full or wants another password is alive. To kill it for that would reset every limit. So these are
+// errors only with ready.
 func Ping(flags *pflag.FlagSet, ready bool) error {
 	value := func(name string) string { return flags.Lookup(name).Value.String() }
 	password, port := value("requirepass"), value("port")
@@ -34,7 +34,7 @@ func Ping(flags *pflag.FlagSet, ready bool) error {
 	if path := value("unixsocket"); path != "" {
 		places = append(places, place{path: path})
 	}
-	// Who names only the socket may have another server at the port that is the default.
+	// If only the socket is named, another server may be at the default port.
 	if port != "0" && (len(places) == 0 || flags.Changed("port") || flags.Changed("bind")) {
 		for _, word := range strings.Fields(value("bind")) {
 			host, optional := strings.CutPrefix(word, "-")
@@ -75,7 +75,7 @@ func Ping(flags *pflag.FlagSet, ready bool) error {
 	return fmt.Errorf("ping: %w", why(places, failed))
 }
 
-// why is the first error that is no missing address, or the first.
+// why returns the first error that is not about a missing optional address, or the first of all.
 func why(places []place, failed []error) error {
 	for i, err := range failed {
 		if op := (*net.OpError)(nil); !places[i].optional || !errors.As(err, &op) || op.Op != "dial" {
@@ -91,8 +91,8 @@ type place struct {
 	optional         bool
 }
 
-// dial connects from the address that it connects to, which only works where this machine has it: another one, to which an
-// optional address has moved, must not answer.
+// dial connects from the same address that it connects to, which only works if this machine has that address. An optional address
+// may have moved to another machine, whose server must not answer.
 func (p place) dial() (net.Conn, error) {
 	dialer := net.Dialer{Timeout: pingPatience}
 	if p.path != "" {
@@ -106,10 +106,10 @@ func (p place) dial() (net.Conn, error) {
 	return dialer.Dial("tcp", net.JoinHostPort(local.AddrPort().Addr().String(), p.port))
 }
 
-// living begins the errors by which a server refuses a client, or all of them for now.
+// living are the starts of errors that a living server sends.
 var living = []string{"-LOADING ", "-NOAUTH ", "-WRONGPASS ", "-ERR AUTH ", "-DENIED ", "-ERR max number of clients reached"}
 
-// ping returns what a living server said beside PONG.
+// ping asks one place. note is what a living server said instead of PONG.
 func (p place) ping(password string, ready bool) (note string, err error) {
 	conn, err := p.dial()
 	if err != nil {
@@ -141,7 +141,7 @@ func (p place) ping(password string, ready bool) (note string, err error) {
 	}
 }
 
-// pingHost is where to reach a server that listens on a host: loopback for all.
+// pingHost returns the address to reach a server that listens on host. For all addresses that is loopback.
 func pingHost(host string) string {
 	switch host {
 	case "*":

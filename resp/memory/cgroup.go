@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// OfContainer is the smallest memory limit of the cgroups that the process is in, v2 or v1, from its own up to the
-// highest that it can see. 0: there is none. root is the root of the file system.
+// OfContainer returns the smallest memory limit, in bytes, of the process's cgroups, v2 or v1, from its own up to the highest
+// visible one. 0: there is none. root is the root of the file system.
 //
-// Libraries for this read the machine's own files, so the forms that these take elsewhere could not be tested.
+// It uses no library, as those read only the machine's own files, so the forms of other machines could not be tested.
 func OfContainer(root fs.FS) int64 {
 	own := ownCgroups(root)
 	mounts, _ := fs.ReadFile(root, "proc/self/mountinfo")
@@ -46,7 +46,7 @@ func OfContainer(root fs.FS) int64 {
 	return least
 }
 
-// unlimited is how v1 says that there is no limit: the most pages that an int64 of bytes has, whatever a page is.
+// unlimited and above mean no limit in v1: the largest multiple of the page size in an int64, for pages of up to 1 MB.
 const unlimited = math.MaxInt64 &^ (1<<20 - 1)
 
 // hierarchies are v2, whose files name no controller, and v1.
@@ -69,8 +69,9 @@ func ownCgroups(root fs.FS) map[string]string {
 	return own
 }
 
-// below is where a cgroup is under a mount that shows the hierarchy from a cgroup on. A container without a cgroup namespace
-// sees the host's paths, of which the mount may show but the last part, or nothing: then it is the mount itself.
+// below returns the path of a cgroup under a mount that shows the hierarchy from the cgroup shown on. A container without a cgroup
+// namespace sees the host's paths, and its mount may show only their last part. If the mount does not show the cgroup, the
+// path is the mount itself.
 func below(shown, cgroup string) string {
 	cgroup = path.Clean("/" + cgroup)
 	if shown == "/" {
@@ -83,7 +84,7 @@ func below(shown, cgroup string) string {
 	return rest
 }
 
-// readLimit is the limit in a file, or 0: "max" and a file that is not there are none.
+// readLimit returns the limit in a file. "max" and a missing file are 0, no limit.
 func readLimit(root fs.FS, name string) int64 {
 	text, err := fs.ReadFile(root, strings.TrimPrefix(name, "/"))
 	if err != nil {
@@ -93,7 +94,7 @@ func readLimit(root fs.FS, name string) int64 {
 	return limit
 }
 
-// unescape reads a path of mountinfo, in which blanks are \040.
+// unescape decodes a path of mountinfo, in which a space is \040.
 func unescape(text string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(text)
 }

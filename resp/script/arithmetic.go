@@ -8,8 +8,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// Arithmetic on strings is done here, by metamethods, which gopher-lua asks first: it reads '010' as 8 and '1_0' as 10 itself,
-// so that a padded argument would change a limit without a word.
+// Metamethods do the arithmetic on strings; gopher-lua tries them first. It would read '010' as 8 and '1_0' as 10, so that a
+// padded argument would silently change a limit.
 var arithmetic = map[string]func(a, b float64) float64{
 	"__add": func(a, b float64) float64 { return a + b },
 	"__sub": func(a, b float64) float64 { return a - b },
@@ -20,8 +20,8 @@ var arithmetic = map[string]func(a, b float64) float64{
 	"__unm": func(a, _ float64) float64 { return -a },
 }
 
-// luaArithmetic is an operator on two values of which one is a string. Where one is neither a number nor a text that can be
-// read as one, its own metamethod counts.
+// luaArithmetic is an operator on two values, one of them a string. If one is neither a number nor a string that reads as one,
+// its own metamethod is called.
 func luaArithmetic(event string) lua.LGFunction {
 	operate := arithmetic[event]
 	return func(L *lua.LState) int {
@@ -54,7 +54,8 @@ func luaArithmetic(event string) lua.LGFunction {
 	}
 }
 
-// luaNumber makes a number of a bound of a for, which may be a text: gopher-lua wants numbers. The second argument is its name.
+// luaNumber makes a number of a for loop's bound, which may be a string: gopher-lua wants numbers. The second argument is the
+// bound's name.
 func luaNumber(L *lua.LState) int {
 	n, ok := numberOf(L.Get(1))
 	if !ok {
@@ -64,7 +65,7 @@ func luaNumber(L *lua.LState) int {
 	return 1
 }
 
-// checkNumber is an argument that has to be a number, or a text that can be read as one.
+// checkNumber returns an argument that must be a number, or a string that reads as one.
 func checkNumber(L *lua.LState, arg int) float64 {
 	n, ok := numberOf(L.Get(arg))
 	if !ok {
@@ -73,7 +74,7 @@ func checkNumber(L *lua.LState, arg int) float64 {
 	return n
 }
 
-// checkInt is an argument that C reads into 32 bits, and optInt one that need not be given.
+// checkInt returns an argument as C's 32-bit int. In optInt the argument may be missing.
 func checkInt(L *lua.LState, arg int) int { return int(int32(toInt(checkNumber(L, arg)))) }
 
 func optInt(L *lua.LState, arg, otherwise int) int {
@@ -95,7 +96,7 @@ func optPlace(L *lua.LState, arg, length, otherwise int) int {
 	return int(at)
 }
 
-// checkText is an argument that has to be a text, or a number.
+// checkText returns an argument that must be a string or a number.
 func checkText(L *lua.LState, arg int) string {
 	if n, ok := L.Get(arg).(lua.LNumber); ok {
 		return toString(n)
@@ -110,8 +111,8 @@ func optText(L *lua.LState, arg int, otherwise string) string {
 	return checkText(L, arg)
 }
 
-// readNumbers makes numbers of the texts among a function's arguments that can be read as such, which it would read itself, as
-// arithmetic on strings would.
+// readNumbers converts the strings among a function's arguments to numbers by readNumber. The function would read them by
+// gopher-lua's rules.
 func readNumbers(function lua.LValue) lua.LGFunction {
 	inner := function.(*lua.LFunction).GFunction
 	return func(L *lua.LState) int {
@@ -134,7 +135,7 @@ func numberOf(v lua.LValue) (float64, bool) {
 	return 0, false
 }
 
-// readNumber reads what C's strtod does.
+// readNumber reads a number as C's strtod does.
 func readNumber(text string) (float64, bool) {
 	text = trimSpace(text)
 	if text == "" || strings.ContainsRune(text, '_') {
@@ -148,5 +149,5 @@ func readNumber(text string) (float64, bool) {
 	return n, err == nil || math.IsInf(n, 0)
 }
 
-// trimSpace cuts off what C's isspace tells.
+// trimSpace cuts off blanks, as C's isspace defines them.
 func trimSpace(text string) string { return strings.Trim(text, " \t\n\v\f\r") }

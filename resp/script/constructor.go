@@ -8,15 +8,15 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// setTogether is how many elements ({a, b}) of a table Lua sets at once. Until then they stand behind keys that are set meanwhile,
-// and win over them.
+// setTogether is how many elements ({a, b}) of a table Lua sets at once. Keys among them are set before, so the elements win.
 const setTogether = 50
 
-// maxFilled is how many fields a call of fill is given: a function has 200 registers.
+// maxFilled is how many fields one call of fill gets, as a function has 200 registers.
 const maxFilled = 32
 
-// table takes the fields from the first computed key on out of a table, and has a function set them when it is made. So it does with
-// what follows 50, 100, ... elements and is no element: there gopher-lua sets the last 50 again, to what the registers hold by then.
+// table moves the fields from the first computed key on out of a table constructor. A function sets them once the table exists.
+// It also moves fields with a key behind 50, 100, … elements: there gopher-lua sets the last 50 elements again, to whatever the
+// registers hold by then.
 func (r *rewriter) table(x *ast.TableExpr) ast.Expr {
 	if len(x.Fields) > maxFields {
 		panic(tooMuch("table has too many elements"))
@@ -67,8 +67,8 @@ func (r *rewriter) table(x *ast.TableExpr) ast.Expr {
 	return filled
 }
 
-// luaFill sets in a table what { } has: "k" is a key and a value, "e" an element; all that follows are elements. The third argument is
-// how many elements there are. A script can get hold of it, as _G["(fill)"].
+// luaFill sets fields of a table. Its second argument describes the values: "k" is a key and a value, "e" an element; all values
+// beyond it are elements. The third argument is how many elements the table has. Scripts can reach it as _G["(fill)"].
 func (e *Engine) luaFill(L *lua.LState) int {
 	t, kinds, at, arg := e.mayChange(L), L.CheckString(2), checkInt(L, 3), 4
 	element := func() {
@@ -99,7 +99,7 @@ func (e *Engine) luaFill(L *lua.LState) int {
 	return 1
 }
 
-// luaList is what stands last in { ... }: values of any number, of 16 bytes each, and as much while the table grows.
+// luaList returns its arguments, the last values in { ... }. Each takes 16 bytes, and as much again while the table grows.
 func (e *Engine) luaList(L *lua.LState) int {
 	e.take(L, 32*L.GetTop())
 	return L.GetTop()

@@ -10,9 +10,9 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// What becomes what, both ways, is https://redis.io/docs/latest/develop/programmability/lua-api/#data-type-conversion.
+// The conversions are those of https://redis.io/docs/latest/develop/programmability/lua-api/#data-type-conversion.
 
-// value makes a Lua value of the reply at the start of raw, and returns what follows it. The reply is celld's own, and so
+// value converts the reply at the start of raw to a Lua value, and returns what follows it. The reply is celld's own, so it is
 // well-formed.
 func (e *Engine) value(L *lua.LState, raw []byte) (v lua.LValue, rest []byte) {
 	reply, rest, _ := wire.ParseReply(raw)
@@ -82,7 +82,7 @@ func wrap(L *lua.LState, name string, inner *lua.LTable) *lua.LTable {
 	return t
 }
 
-// errorReply is the text of an error as a script's table has it: its code and what follows, without the - before.
+// errorReply returns the text of an error for a script's table: with a code, without the leading -.
 func errorReply(text string) string {
 	text = strings.TrimRight(strings.TrimPrefix(text, "-"), "\r\n")
 	if !strings.Contains(text, " ") {
@@ -96,7 +96,7 @@ type replyWriter struct {
 	e     *Engine
 	resp3 bool // the client's
 	start int  // of the reply, in the output
-	full  bool // it is more than may be
+	full  bool // the reply is too long
 }
 
 func (w *replyWriter) append(out []byte, v lua.LValue, depth int) []byte {
@@ -119,40 +119,41 @@ func (w *replyWriter) append(out []byte, v lua.LValue, depth int) []byte {
 	return wire.AppendNull(out, w.resp3)
 }
 
+// appendTable reads tables as they are: a reply calls no functions of the script.
 func (w *replyWriter) appendTable(out []byte, t *lua.LTable, depth int) []byte {
-	if text, ok := w.field(t, "err").(lua.LString); ok {
-		w.e.counted = depth == 1 && lua.LVAsBool(w.field(t, countedField))
+	if text, ok := t.RawGetString("err").(lua.LString); ok {
+		w.e.counted = depth == 1 && lua.LVAsBool(t.RawGetString(countedField))
 		return wire.AppendError(out, string(text))
 	}
-	if text, ok := w.field(t, "ok").(lua.LString); ok {
+	if text, ok := t.RawGetString("ok").(lua.LString); ok {
 		return wire.AppendStatus(out, string(text))
 	}
-	if n, ok := w.field(t, "double").(lua.LNumber); ok {
+	if n, ok := t.RawGetString("double").(lua.LNumber); ok {
 		return wire.AppendDouble(out, string(appendNumber(nil, float64(n), 17)), w.resp3)
 	}
-	if inner, ok := w.field(t, "map").(*lua.LTable); ok {
+	if inner, ok := t.RawGetString("map").(*lua.LTable); ok {
 		return w.appendPairs(out, inner, true, depth)
 	}
-	if inner, ok := w.field(t, "set").(*lua.LTable); ok {
+	if inner, ok := t.RawGetString("set").(*lua.LTable); ok {
 		return w.appendPairs(out, inner, false, depth)
 	}
-	if text, ok := w.field(t, "big_number").(lua.LString); ok {
+	if text, ok := t.RawGetString("big_number").(lua.LString); ok {
 		return wire.AppendBigNumber(out, string(text), w.resp3)
 	}
-	if inner, ok := w.field(t, "verbatim_string").(*lua.LTable); ok {
-		text, isText := w.field(inner, "string").(lua.LString)
-		format, hasFormat := w.field(inner, "format").(lua.LString)
+	if inner, ok := t.RawGetString("verbatim_string").(*lua.LTable); ok {
+		text, isText := inner.RawGetString("string").(lua.LString)
+		format, hasFormat := inner.RawGetString("format").(lua.LString)
 		if isText && hasFormat {
 			return wire.AppendVerbatim(out, (string(format) + "   ")[:3], string(text), w.resp3)
 		}
 	}
 	n := 0
-	for w.item(t, n+1) != lua.LNil {
+	for t.RawGetInt(n+1) != lua.LNil {
 		n++
 	}
 	out = wire.AppendArray(out, n)
 	for i := range n {
-		if out = w.append(out, w.item(t, i+1), depth); w.full {
+		if out = w.append(out, t.RawGetInt(i+1), depth); w.full {
 			break
 		}
 	}
@@ -176,10 +177,6 @@ func (w *replyWriter) appendPairs(out []byte, t *lua.LTable, values bool, depth 
 	return out
 }
 
-// field and item read a table as it is: a reply calls no functions of the script.
-func (w *replyWriter) field(t *lua.LTable, name string) lua.LValue { return t.RawGetString(name) }
-func (w *replyWriter) item(t *lua.LTable, i int) lua.LValue        { return t.RawGetInt(i) }
-
 // appendBool writes false as Redis does: a null, but 0 or #f once the script has asked for RESP3.
 func (w *replyWriter) appendBool(out []byte, yes bool) []byte {
 	if yes || w.e.resp3 {
@@ -188,7 +185,7 @@ func (w *replyWriter) appendBool(out []byte, yes bool) []byte {
 	return wire.AppendNull(out, w.resp3)
 }
 
-// toInt cuts a number off as C does on the machines that Redis runs on: what does not fit is the smallest integer.
+// toInt truncates a number as C does on the machines that Redis runs on: a number out of range becomes the smallest integer.
 func toInt(n float64) int64 {
 	if n != n || n >= math.MaxInt64 || n < math.MinInt64 {
 		return math.MinInt64
@@ -196,7 +193,7 @@ func toInt(n float64) int64 {
 	return int64(n)
 }
 
-// toUint is that for an unsigned integer: what does not fit is 2^63 or 0.
+// toUint is toInt for an unsigned integer: a number out of range becomes 2^63 or 0.
 func toUint(n float64) uint64 {
 	if n >= 1<<63 {
 		return uint64(toInt(n-1<<63)) ^ 1<<63

@@ -1,11 +1,11 @@
 // Package script runs Lua scripts as Redis's EVAL does, on gopher-lua. It knows neither sessions nor commands: a Host runs
 // what a script calls.
 //
-// A script sees what Redis gives it, but for coroutines (a gopher-lua coroutine cannot be interrupted) and the libraries bit,
+// A script sees what Redis gives it, except coroutines (a gopher-lua coroutine cannot be interrupted) and the libraries bit,
 // cjson, cmsgpack and struct. It cannot reach files, the system, other scripts or the next run: globals and libraries are
 // read-only. What a script may use is bounded:
 //
-//   - time: Host.Tick is asked every 256 instructions, sooner where they may look at long texts, and may end it
+//   - time: Host.Tick is called every 256 instructions, or sooner if texts are long, and may end the script
 //   - memory: maxMemory more than the process held when the script began
 //   - stack: 200 calls deep, and 64k values
 //   - text: MaxScript bytes, maxNesting levels deep, maxFunctions functions, maxConstants constants
@@ -27,38 +27,37 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// Host is what runs the commands of a script.
+// Host runs the commands of a script.
 type Host interface {
-	// Call runs a command and returns its reply as RESP. Neither is kept: the arguments are valid during the call, the reply
-	// until the next.
+	// Call runs a command and returns its reply as RESP. The arguments are valid during the call, the reply until the next one.
 	Call(args [][]byte) (reply []byte)
 	// Tick returns an error when the script is to end.
 	Tick() error
 	// Log is redis.log: level 0 is debug, 3 is a warning.
 	Log(level int, text string)
-	// SetProtocol has the replies of Call be in RESP 2 or 3.
+	// SetProtocol sets the protocol of Call's replies: 2 or 3.
 	SetProtocol(version int)
-	// OverOutput says whether a reply of so many bytes is more than may be sent; if it is, no more is appended.
+	// OverOutput says whether a reply of so many bytes is too long to be sent. Then no more is appended.
 	OverOutput(bytes int) bool
 }
 
 const (
-	// MaxScript is the most bytes that a script may have. Compiling takes up to 150 times as much memory, and 14 KB a function.
+	// MaxScript is the longest script in bytes. Compiling takes up to 150 times as much memory, and 14 KB for each function.
 	MaxScript = 64 << 10
 
-	cachedBytes  = 16 << 20 // of all scripts that are kept, by estimate
+	cachedBytes  = 16 << 20 // bound on all scripts that are kept, by estimate
 	perScript    = 2 << 10
 	perByte      = 10 // of text: 1 to 9 were measured
 	perFunction  = 1 << 10
 	sourceName   = "user_script"
 	tickEvery    = 256
-	tickBytes    = 4 << 20 // that instructions between two ticks may look at: a < b takes 1.5 ns for each
+	tickBytes    = 4 << 20 // bytes that instructions may read between two ticks: a < b takes 1.5 ns a byte
 	maxCalls     = 200
 	maxRegistry  = 64 << 10
 	maxReplyDeep = 1000
 )
 
-// A Script is compiled, and belongs to the Engine that did so.
+// A Script is a compiled script. Only the Engine that compiled it can run it.
 type Script struct {
 	SHA      string // in lower case
 	ReadOnly bool   // its first line says flags=no-writes
@@ -70,7 +69,7 @@ type Script struct {
 type Engine struct {
 	L       *lua.LState
 	globals *lua.LTable
-	sealed  map[*lua.LTable]*lua.LTable // and what they show
+	sealed  map[*lua.LTable]*lua.LTable // read-only tables, and the tables that they show
 	scripts *simplelru.LRU[string, *Script]
 	bytes   int
 
@@ -90,14 +89,14 @@ type Engine struct {
 	args    [][]byte
 }
 
-// NewEngine returns an engine that keeps no script yet.
+// NewEngine returns an engine without scripts.
 func NewEngine() *Engine {
 	e := &Engine{}
 	e.open()
 	return e
 }
 
-// open makes a new interpreter, for which nothing has been compiled.
+// open makes a new interpreter and forgets all scripts.
 func (e *Engine) open() {
 	e.sealed, e.bytes = map[*lua.LTable]*lua.LTable{}, 0
 	e.L = lua.NewState(lua.Options{SkipOpenLibs: true, CallStackSize: maxCalls, RegistrySize: 1 << 10, RegistryMaxSize: maxRegistry, RegistryGrowStep: 1 << 10})
@@ -106,13 +105,13 @@ func (e *Engine) open() {
 	e.scripts, _ = simplelru.NewLRU[string, *Script](cachedBytes/perScript, func(_ string, s *Script) { e.bytes -= s.size })
 }
 
-// SHA1 is the name of a script: of its text in hexadecimal.
+// SHA1 returns the name of a script: the SHA-1 of its text, in lower-case hexadecimal.
 func SHA1(text []byte) string {
 	sum := sha1.Sum(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// Get returns a script that is kept, by its SHA1 in any case.
+// Get returns a script by its SHA1, in upper or lower case. It counts as a use of the script.
 func (e *Engine) Get(sha string) (*Script, bool) {
 	if s, ok := e.scripts.Get(sha); ok || len(sha) != 2*sha1.Size {
 		return s, ok
@@ -120,16 +119,16 @@ func (e *Engine) Get(sha string) (*Script, bool) {
 	return e.scripts.Get(strings.ToLower(sha))
 }
 
-// Has is Get, but is no use of the script.
+// Has says whether Get would find a script. It does not count as a use.
 func (e *Engine) Has(sha string) bool { return e.scripts.Contains(strings.ToLower(sha)) }
 
 // Flush forgets all scripts.
 func (e *Engine) Flush() { e.scripts.Purge() }
 
-// Kept returns how many scripts are kept, and how many bytes they count.
+// Kept returns the number of scripts, and their estimated size in bytes.
 func (e *Engine) Kept() (scripts, bytes int) { return e.scripts.Len(), e.bytes }
 
-// Load compiles a script and keeps it. Those that were not used for longest make room.
+// Load compiles a script and keeps it. The least recently used scripts make room. The error is Redis's text for the reply.
 func (e *Engine) Load(text []byte) (*Script, error) {
 	sha := SHA1(text)
 	if s, ok := e.scripts.Get(sha); ok {
@@ -156,7 +155,7 @@ func (e *Engine) Load(text []byte) (*Script, error) {
 	return s, nil
 }
 
-// shebang reads what a first line such as #!lua flags=no-writes says, and returns the script with that line empty.
+// shebang reads a first line such as #!lua flags=no-writes, and returns the script with that line empty.
 func (s *Script) shebang(text string) (string, error) {
 	if !strings.HasPrefix(text, "#!") {
 		return text, nil
@@ -187,9 +186,9 @@ func (s *Script) shebang(text string) (string, error) {
 	return "\n" + rest, nil
 }
 
-// Run runs a script. AppendReply then tells what came of it.
+// Run runs a script. AppendReply then gives its reply.
 //
-// A panic of the host in a Call ends the script and comes out of Run, even where the script catches errors.
+// A panic in Host.Call ends the script and comes out of Run, even if the script catches errors.
 func (e *Engine) Run(s *Script, host Host, keys, args [][]byte) {
 	e.L.SetTop(0)
 	e.script, e.failure = s, nil
@@ -203,8 +202,8 @@ func (e *Engine) Run(s *Script, host Host, keys, args [][]byte) {
 	}
 }
 
-// protected calls a function. A panic that gopher-lua does not catch is its own, such as of `local function f(...) return f(1, ...)
-// end f()`: it leaves an interpreter that cannot be used, so a new one takes its place, and all scripts are forgotten.
+// protected calls a function. gopher-lua itself may panic, for example on `local function f(...) return f(1, ...) end f()`. The
+// interpreter is then unusable, so a new one takes its place, and all scripts are forgotten.
 func (e *Engine) protected(fn *lua.LFunction) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -216,7 +215,7 @@ func (e *Engine) protected(fn *lua.LFunction) (err error) {
 	return e.L.PCall(0, 1, nil)
 }
 
-// AppendReply appends the reply of the last Run to out, for a client of RESP 2 or 3. It is called once.
+// AppendReply appends the reply of the last Run to out, in RESP 2 or 3. Call it once after each Run.
 func (e *Engine) AppendReply(out []byte, resp3 bool) []byte {
 	if e.failure != nil {
 		out = e.appendFailure(out, e.script, e.failure)
@@ -231,7 +230,7 @@ func (e *Engine) AppendReply(out []byte, resp3 bool) []byte {
 	return out
 }
 
-// PassedOn says whether the last reply is an error that a command of the script has answered, and so has counted.
+// PassedOn says whether the last reply is an error of a command of the script. That command has already counted it.
 func (e *Engine) PassedOn() bool { return e.counted }
 
 func (e *Engine) stringTable(list [][]byte) *lua.LTable {
@@ -242,14 +241,14 @@ func (e *Engine) stringTable(list [][]byte) *lua.LTable {
 	return t
 }
 
-// appendFailure answers with what ended a script, where in it, and which it was, in Redis's words.
+// appendFailure appends the error that ended a script, with the script's name and line, in Redis's words.
 func (e *Engine) appendFailure(out []byte, s *Script, err error) []byte {
 	text, line := "ERR "+err.Error(), 0
 	var api *lua.ApiError
 	if errors.As(err, &api) {
 		text, line = e.errorText(api.Object)
 	}
-	if e.ended != nil { // the script may have made anything of it
+	if e.ended != nil { // the script may have changed its text
 		text, e.counted = e.ended.Error(), false
 	}
 	if line > 0 {
@@ -258,7 +257,7 @@ func (e *Engine) appendFailure(out []byte, s *Script, err error) []byte {
 	return wire.AppendError(out, text)
 }
 
-// errorText returns the text of an error that nothing has caught, and the line that it comes from, or 0.
+// errorText returns the text of an uncaught error, and its line, or 0.
 func (e *Engine) errorText(object lua.LValue) (text string, line int) {
 	if t, ok := object.(*lua.LTable); ok {
 		if text, ok := t.RawGetString("err").(lua.LString); ok {
@@ -281,14 +280,15 @@ func (e *Engine) errorText(object lua.LValue) (text string, line int) {
 	return "ERR " + text, e.line
 }
 
-// lineOf returns the line that runs so many functions above a Go function; 0 is its caller.
+// lineOf returns the line that runs level functions above the caller of a Go function.
 func (e *Engine) lineOf(L *lua.LState, level int) int {
 	_, place, _ := strings.Cut(L.Where(level+1), ":")
 	n, _ := strconv.Atoi(strings.TrimSuffix(place, ":"))
 	return n
 }
 
-// hook makes an engine a context. gopher-lua has no debug hooks, but asks a context before each instruction whether it is done.
+// hook makes an engine a context.Context. gopher-lua has no debug hooks, but before each instruction it asks its context whether
+// it is done.
 type hook struct{ *Engine }
 
 func (h hook) Deadline() (time.Time, bool) { return time.Time{}, false }
@@ -303,7 +303,7 @@ func (h hook) Err() error {
 
 var done = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// Done counts an instruction. Once a script is to end, it ends at each further instruction, so that it cannot catch that.
+// Done counts an instruction. Once a script must end, each further instruction fails, so the script cannot catch that.
 func (h hook) Done() <-chan struct{} {
 	if h.left--; h.left > 0 {
 		return nil
@@ -324,10 +324,10 @@ func (e *Engine) tick() <-chan struct{} {
 	return nil
 }
 
-// untilTick is how many instructions may be done before the next tick. Each may compare two texts, or hash one.
+// untilTick returns how many instructions may run before the next tick. Each may compare two texts, or hash one.
 func (e *Engine) untilTick() int { return max(1, min(tickEvery, tickBytes/max(1, e.longest))) }
 
-// textOf makes a value of a text that may be longer than those that the script has.
+// textOf makes a Lua string, and notes its length for untilTick.
 func textOf[T string | []byte](e *Engine, text T) lua.LString {
 	e.longest = max(e.longest, len(text))
 	return lua.LString(text)
@@ -335,7 +335,7 @@ func textOf[T string | []byte](e *Engine, text T) lua.LString {
 
 var _ context.Context = hook{}
 
-// endBy has the script end at its next instruction.
+// endBy ends the script at its next instruction.
 func (e *Engine) endBy(err error) {
 	if e.ended == nil {
 		e.ended = err

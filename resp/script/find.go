@@ -10,7 +10,7 @@ func (e *Engine) newMatcher(L *lua.LState) *matcher {
 	return &matcher{e: e, L: L, src: checkText(L, 1), pat: checkText(L, 2)}
 }
 
-// from returns the offset that an optional argument names.
+// from returns the offset for an optional argument.
 func from(L *lua.LState, arg, length int) int {
 	return min(max(0, optPlace(L, arg, length, 1)-1), length) // at most that, as in Lua 5.1
 }
@@ -120,7 +120,7 @@ func (e *Engine) luaGSub(L *lua.LState) int {
 	return 2
 }
 
-// replace appends what takes the place of a match.
+// replace appends the replacement of a match.
 func (m *matcher) replace(out []byte, by lua.LValue, start, end int) []byte {
 	L := m.L
 	var v lua.LValue

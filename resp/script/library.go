@@ -10,8 +10,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// What a script sees of gopher-lua's libraries as they are. The rest of what Redis gives is written here: because
-// gopher-lua's takes any amount of memory or time, differs from Lua's, or could change what the next script sees.
+// These functions are gopher-lua's own. This package has its own versions of all others that Redis gives, as gopher-lua's take any
+// amount of memory or time, differ from Lua's, or could change what the next script sees.
 var (
 	baseNames = []string{"ipairs", "next", "pairs", "rawequal", "type", "xpcall"}
 	listNames = []string{"getn", "maxn"}
@@ -21,7 +21,8 @@ var (
 
 const readonlyTable = "Attempt to modify a readonly table"
 
-// Without it, each call of a function with ... makes a table arg, which Lua 5.1 kept for older scripts: half the time of a short one.
+// Otherwise each call of a function with ... makes a table arg, which Lua 5.1 kept for older scripts. That doubles the time of a
+// short function.
 func init() { lua.CompatVarArg = false }
 
 // openLibraries makes the globals that all scripts share.
@@ -81,7 +82,7 @@ func (e *Engine) openLibraries() {
 	L.Env = env
 }
 
-// seal returns a table that shows what another has, and cannot be changed.
+// seal returns a read-only view of a table.
 func (e *Engine) seal(inner *lua.LTable, missing *lua.LFunction) *lua.LTable {
 	L := e.L
 	meta, sealed := L.NewTable(), L.NewTable()
@@ -203,7 +204,7 @@ func luaToString(L *lua.LState) int {
 	return 1
 }
 
-// luaToNumber reads what C's strtod and strtoul do.
+// luaToNumber reads numbers as C's strtod and strtoul do.
 func luaToNumber(L *lua.LState) int {
 	v, base := L.CheckAny(1), optInt(L, 2, 10)
 	if base < 2 || base > 36 {
@@ -262,7 +263,7 @@ func luaAssert(L *lua.LState) int {
 	return 0
 }
 
-// luaError is error(value, level). The line is kept for the reply, as a value need not tell it.
+// luaError is error(value, level). It keeps the line for the reply, as the value may not contain it.
 func (e *Engine) luaError(L *lua.LState) int {
 	v, level := L.Get(1), optInt(L, 2, 1)
 	if isText(v) {
@@ -273,7 +274,7 @@ func (e *Engine) luaError(L *lua.LState) int {
 	return 0
 }
 
-// raise throws an error as Redis's functions do: a table.
+// raise raises an error as Redis's functions do: as a table.
 func (e *Engine) raise(L *lua.LState, text string) { e.raiseTable(L, errorTable(L, text)) }
 
 func (e *Engine) raiseTable(L *lua.LState, t *lua.LTable) {
@@ -283,7 +284,7 @@ func (e *Engine) raiseTable(L *lua.LState, t *lua.LTable) {
 	L.Error(t, 0)
 }
 
-// luaCollect does nothing: a collection of the whole process is not a script's to start.
+// luaCollect does nothing: a script may not start a collection of the whole process.
 func luaCollect(L *lua.LState) int {
 	L.Push(lua.LNumber(0))
 	return 1
@@ -310,7 +311,7 @@ func (e *Engine) luaSetMetatable(L *lua.LState) int {
 	return 1
 }
 
-// luaLoadString compiles text. What it makes is bounded as scripts are.
+// luaLoadString compiles text. The bounds of scripts apply.
 func (e *Engine) luaLoadString(L *lua.LState) int {
 	return e.load(L, checkText(L, 1))
 }
@@ -371,7 +372,7 @@ func luaRandom(L *lua.LState) int {
 	return 1
 }
 
-// luaPCall gives the script the text of an error that a command has answered, as Redis does.
+// luaPCall is pcall. As in Redis, the error of a command becomes its text.
 func luaPCall(L *lua.LState) int {
 	L.CheckAny(1)
 	if err := L.PCall(L.GetTop()-1, lua.MultRet, nil); err != nil {

@@ -8,14 +8,14 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// maxMemory is how much more the process may hold than when the script began. A limiter's script needs kilobytes.
+// maxMemory is how many more bytes the process may hold than when the script began. A limiter's script needs kilobytes.
 const maxMemory = 16 << 20
 
 var errMemory = errors.New("ERR not enough memory: a script may use 16 MB")
 
-// meter bounds what a script holds. Go cannot bound what a goroutine allocates, so it looks at the heap: every 64 ticks, in
-// which single instructions add a few megabytes at most, and before what takes much at once (a long string, a table with a
-// gap) is made. Garbage counts until it is collected, so over the bound a collection decides.
+// meter bounds the memory of a script. Go cannot bound what a goroutine allocates, so meter looks at the whole heap. It looks every
+// 64 ticks, in which single instructions add a few megabytes at most, and before a large allocation (a long string, a table
+// with a gap). Garbage counts until it is collected, so above the bound meter runs a collection and looks again.
 type meter struct {
 	started bool
 	ticks   int
@@ -28,7 +28,7 @@ const (
 	lookTicks = 64
 	lookBytes = 1 << 20
 
-	instructionBytes = 64 // that take about as long as an instruction
+	instructionBytes = 64 // reading so many bytes takes about as long as an instruction
 )
 
 func (m *meter) tick() error {
@@ -38,7 +38,7 @@ func (m *meter) tick() error {
 	return m.look()
 }
 
-// add announces bytes that are going to be taken.
+// add announces an allocation.
 func (m *meter) add(bytes int) error {
 	if bytes > maxMemory {
 		return errMemory
@@ -74,10 +74,10 @@ func heapBytes() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// spend counts bytes that a library function looks at as instructions, so that the next tick comes the sooner.
+// spend counts bytes that a library function reads as instructions, so that the next tick comes sooner.
 func (e *Engine) spend(bytes int) { e.left -= bytes / instructionBytes }
 
-// take announces memory that a library function is going to use, or ends the script.
+// take announces an allocation of a library function. Above the bound it ends the script.
 func (e *Engine) take(L *lua.LState, bytes int) {
 	e.spend(bytes)
 	if err := e.memory.add(bytes); err != nil {

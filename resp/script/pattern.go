@@ -6,14 +6,14 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// Lua's patterns (https://www.lua.org/manual/5.1/manual.html#5.4.1) are matched here because gopher-lua's matcher calls itself
-// for each byte of a subject, which with some megabytes is more stack than Go allows and ends the process, and cannot be
-// interrupted. This one goes as deep as the pattern has items, and ticks.
+// This is a matcher of Lua's patterns (https://www.lua.org/manual/5.1/manual.html#5.4.1). gopher-lua's recurses for each byte of a
+// subject: a few megabytes overflow Go's stack and end the process. It also cannot be interrupted. This one recurses only for
+// items of the pattern, and ticks.
 
 const (
 	maxCaptures    = 32
 	maxMatchDeep   = 200
-	stepBytes      = 16 // that take as long as a step
+	stepBytes      = 16 // bytes that take as long as a step
 	positionMarker = -1 // the length of a capture that is a position
 	openMarker     = -2 // of one that has not ended
 )
@@ -30,7 +30,7 @@ type matcher struct {
 	steps    int
 }
 
-// step counts, so that a pattern that takes for ever ends with its script. A step that looks at many bytes counts as several.
+// step counts the work, so that a pattern that takes for ever ends with its script. A step over many bytes counts as several.
 func (m *matcher) step(bytes int) {
 	if m.steps += 1 + bytes/stepBytes; m.steps < 16*tickEvery {
 		return
@@ -314,7 +314,7 @@ func (m *matcher) balanced(s, p int) int {
 	return -1
 }
 
-// again matches what a capture has.
+// again matches the text of an earlier capture (%1).
 func (m *matcher) again(s, i int) int {
 	if i < 0 || i >= m.level || m.captures[i].length == openMarker {
 		m.fail("invalid capture index")

@@ -4,7 +4,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// version is what redis.REDIS_VERSION says: the Redis that celld answers as.
+// version is redis.REDIS_VERSION: the version of Redis whose replies celld gives.
 const (
 	version       = "7.2.4"
 	versionNumber = 0x00070204
@@ -50,8 +50,8 @@ func (e *Engine) luaPCall(L *lua.LState) int {
 	return 1
 }
 
-// call runs the command that a function's arguments are. A panic in it is kept, as gopher-lua would make it an error that the
-// script can catch: nobody knows what it left behind.
+// call runs the command in a function's arguments. It keeps a panic for Run, as gopher-lua would make it an error that the script
+// can catch.
 func (e *Engine) call(L *lua.LState) lua.LValue {
 	n := L.GetTop()
 	if n == 0 {
@@ -77,7 +77,7 @@ func (e *Engine) call(L *lua.LState) lua.LValue {
 		start = end
 	}
 	raw := e.callHost()
-	e.take(L, 4*len(raw)) // strings, and 16 bytes for each :1 twice while their table grows
+	e.take(L, 4*len(raw)) // the worst is a list of :1, of 16 bytes each, and as much while the table grows
 	reply, _ := e.value(L, raw)
 	return reply
 }
@@ -95,7 +95,7 @@ func (e *Engine) callHost() []byte {
 	return e.host.Call(e.args)
 }
 
-// countedField is what Redis calls it in the table of an error that was counted when the command answered it.
+// countedField is Redis's mark in the table of an error that the command has already counted.
 const countedField = "ignore_error_stats_update"
 
 func errorTable(L *lua.LState, text string) *lua.LTable {
@@ -104,7 +104,8 @@ func errorTable(L *lua.LState, text string) *lua.LTable {
 	return t
 }
 
-// luaErrorReply makes an error of a text. The first word is its code, with - before it or without; a single word has none.
+// luaErrorReply makes an error of a text. The first word is the code, with or without a - before it. A single word gets the code
+// ERR.
 func (e *Engine) luaErrorReply(L *lua.LState) int {
 	text, ok := L.Get(1).(lua.LString)
 	if !ok || L.GetTop() != 1 {
@@ -132,7 +133,7 @@ func (e *Engine) luaSHA1(L *lua.LState) int {
 		e.raise(L, "ERR wrong number of arguments")
 	}
 	text := checkText(L, 1)
-	e.take(L, 4*len(text)) // it takes longer than to copy them
+	e.take(L, 4*len(text)) // hashing takes longer than copying
 	L.Push(lua.LString(SHA1([]byte(text))))
 	return 1
 }
@@ -174,7 +175,7 @@ func (e *Engine) luaSetResp(L *lua.LState) int {
 	return 0
 }
 
-// luaSetRepl is of no effect: there are no replicas, and what is kept on the disk is states.
+// luaSetRepl has no effect: there are no replicas, and the files hold states, not commands.
 func (e *Engine) luaSetRepl(L *lua.LState) int {
 	if n, ok := L.Get(1).(lua.LNumber); L.GetTop() != 1 {
 		e.raise(L, "ERR redis.set_repl() requires one argument.")

@@ -12,8 +12,8 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// A single instruction of gopher-lua can take any amount of memory: it fills the gap before t[67108863] with a gigabyte, and
-// joins strings of any length. Such expressions become calls of functions that look first, by names that no script can write.
+// A single instruction of gopher-lua can take any amount of memory: t[67108863] = 1 fills the gap with a gigabyte, and .. joins
+// strings of any length. Such expressions become calls of functions that check first. No script can write their names.
 const (
 	concatName = "(concat)"
 	setName    = "(set)"
@@ -22,16 +22,16 @@ const (
 	numberName = "(number)"
 )
 
-// smallIndex is the largest constant index that is left as it is: its gap is within what a table takes anyway.
+// smallIndex is the largest constant index that is not rewritten, as its gap is small.
 const smallIndex = 64
 
-// maxNesting bounds how deep a script may be nested, as the compiler calls itself for each level. Lua has 200 for most of it.
+// maxNesting bounds the nesting of a script, as the compiler recurses for each level. Lua's own bound is mostly 200.
 const maxNesting = 1000
 
-// maxFunctions bounds how many functions are in a script, as compiling takes 14 KB for each.
+// maxFunctions bounds the functions of a script, as the compiler takes 14 KB for each.
 const maxFunctions = 500
 
-// compile makes a function of a chunk, and returns how many more are in it. The error says where, as Lua does.
+// compile compiles a chunk, and returns how many functions are in it. The error has the line, as in Lua.
 func (e *Engine) compile(text, name string) (fn *lua.LFunction, functions int, err error) {
 	chunk, err := parse.Parse(strings.NewReader(text), name)
 	if err != nil {
@@ -53,7 +53,7 @@ func (e *Engine) compile(text, name string) (fn *lua.LFunction, functions int, e
 	return e.L.NewFunctionFromProto(proto), r.functions, nil
 }
 
-// trim gives back the room that the compiler has left in each function, 14 KB.
+// trim frees the 14 KB of unused room that the compiler leaves in each function.
 func trim(proto *lua.FunctionProto) {
 	proto.Code, proto.Constants = slices.Clone(proto.Code), slices.Clone(proto.Constants)
 	proto.FunctionPrototypes, proto.DbgSourcePositions = slices.Clone(proto.FunctionPrototypes), slices.Clone(proto.DbgSourcePositions)
@@ -83,10 +83,10 @@ type rewriter struct {
 	functions   int
 	constants   map[string]bool
 
-	locals, most, mostLine int // of a function, where it has that many
+	locals, most, mostLine int // local variables now, the most of any function so far, and the line of that
 }
 
-// tooMuch is why a script is refused.
+// tooMuch says why a script is refused.
 type tooMuch string
 
 func (r *rewriter) rewrite(chunk []ast.Stmt) (refusal string) {
@@ -112,8 +112,8 @@ func (r *rewriter) enter(line int) {
 	}
 }
 
-// The compiler looks through all constants of a function for each, which took 4 s for 25,000; and it loses what a table has beyond
-// 25,550 elements.
+// The compiler searches all constants of a function for each new one: 25,000 took 4 s. It loses the elements of a table beyond
+// 25,550.
 const (
 	maxConstants = 2000
 	maxFields    = 25_000
@@ -131,7 +131,7 @@ func (r *rewriter) function(parameters *ast.ParList, body []ast.Stmt) {
 	r.locals = outside
 }
 
-// declare counts local variables, of which gopher-lua does not say where they are too many.
+// declare counts local variables, as gopher-lua's error for too many has no line.
 func (r *rewriter) declare(n int) {
 	if r.locals += n; r.locals > r.most && r.most <= maxLocals {
 		r.most, r.mostLine = r.locals, r.line
@@ -200,7 +200,7 @@ func (r *rewriter) stmt(s ast.Stmt) ast.Stmt {
 	return s
 }
 
-// bound is a bound of a for, which may be a text.
+// bound rewrites a bound of a for loop, which may be a string.
 func (r *rewriter) bound(x ast.Expr, name string) ast.Expr {
 	if _, ok := x.(*ast.NumberExpr); ok {
 		return x
@@ -268,7 +268,7 @@ func (r *rewriter) expr(x ast.Expr) ast.Expr {
 	return x
 }
 
-// constant counts what may become a constant: a number, a text, or the name of a global.
+// constant counts a possible constant: a number, a string or the name of a global.
 func (r *rewriter) constant(text string) {
 	if r.constants == nil {
 		r.constants = map[string]bool{}
@@ -289,7 +289,7 @@ func many(x ast.Expr) bool {
 	return false
 }
 
-// assign makes assignments to computed keys calls. Of several at once, all is evaluated before any is set.
+// assign turns assignments to computed keys into calls. An assignment to several variables evaluates all before it sets any.
 func (r *rewriter) assign(s *ast.AssignStmt) ast.Stmt {
 	computed := false
 	for _, left := range s.Lhs {
@@ -360,7 +360,7 @@ func plainKey(key ast.Expr) bool {
 	return false
 }
 
-// single has a call, or the arguments of a function, give one value where they would give all.
+// single cuts a call, or ..., to one value.
 func single(x ast.Expr) ast.Expr {
 	switch x := x.(type) {
 	case *ast.FuncCallExpr:

@@ -7,7 +7,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// mayChange returns the table that a function is to change.
+// mayChange returns the first argument, a table, unless it is read-only: then it raises an error.
 func (e *Engine) mayChange(L *lua.LState) *lua.LTable {
 	t := L.CheckTable(1)
 	if e.sealed[t] != nil {
@@ -16,7 +16,7 @@ func (e *Engine) mayChange(L *lua.LState) *lua.LTable {
 	return t
 }
 
-// luaRawGet sees what a sealed table shows, so that scripts can ask whether there is such a global.
+// luaRawGet looks into a sealed table, so that scripts can ask whether a global exists.
 func (e *Engine) luaRawGet(L *lua.LState) int {
 	t := L.CheckTable(1)
 	if inner := e.sealed[t]; inner != nil {
@@ -53,8 +53,8 @@ func (e *Engine) luaRawSet(L *lua.LState) int {
 	return 1
 }
 
-// mayHold refuses what is no key, and counts what a table takes for the gap before one: 16 bytes an element, and as much while it
-// grows.
+// mayHold refuses an invalid key, and announces the memory for the gap before a numeric key: 16 bytes an element, and as much
+// again while the table grows.
 func (e *Engine) mayHold(L *lua.LState, t *lua.LTable, key lua.LValue) {
 	switch key := key.(type) {
 	case *lua.LNilType:
@@ -117,7 +117,7 @@ func (e *Engine) luaRemove(L *lua.LState) int {
 	return 1
 }
 
-// luaSort sorts what lies before the first nil, as Lua does.
+// luaSort sorts the elements before the first nil, as Lua does.
 func (e *Engine) luaSort(L *lua.LState) int {
 	t := e.mayChange(L)
 	less := L.OptFunction(2, nil)

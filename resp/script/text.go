@@ -86,7 +86,7 @@ func (e *Engine) mapBytes(L *lua.LState, first, last byte) int {
 	return 1
 }
 
-// luaFormat is string.format. Width and precision have two digits at most, as in Lua: Go would take a million.
+// luaFormat is string.format. Width and precision have at most two digits, as in Lua; Go accepts a million.
 func (e *Engine) luaFormat(L *lua.LState) int {
 	format, arg := checkText(L, 1), 1
 	var out []byte
@@ -155,7 +155,7 @@ func twoDigits(format string, i int) int {
 	return i
 }
 
-// appendPadded appends a text as wide as a spec such as %-5.2 says, in bytes: Go's fmt counts characters, and pads with zeros.
+// appendPadded pads and cuts a text by a spec such as %-5.2, in bytes. Go's fmt counts characters, and may pad with zeros.
 func appendPadded(out []byte, spec, text string) []byte {
 	size, precision, cut := strings.Cut(strings.TrimLeft(spec, "%-+ #0"), ".")
 	if most, _ := strconv.Atoi(precision); cut && most < len(text) {
@@ -169,7 +169,7 @@ func appendPadded(out []byte, spec, text string) []byte {
 	return append(append(out, blanks...), text...)
 }
 
-// appendUnsigned ignores flags that are about a sign, and writes no 0x before 0, as C does.
+// appendUnsigned ignores the flags for signs, and writes no 0x before 0, as in C.
 func appendUnsigned(out []byte, spec string, verb byte, n uint64) []byte {
 	spec = strings.NewReplacer("+", "", " ", "").Replace(spec)
 	if n == 0 && verb != 'o' {
@@ -188,13 +188,13 @@ func appendFloat(out []byte, spec string, verb byte, n float64) []byte {
 		}
 		return appendPadded(out, spec, text)
 	}
-	if (verb == 'g' || verb == 'G') && !strings.Contains(spec, ".") { // Go's default is what it takes to tell n from others
+	if (verb == 'g' || verb == 'G') && !strings.Contains(spec, ".") { // Go's default is the shortest text that reads back as n
 		spec += ".6"
 	}
 	return fmt.Appendf(out, spec+string(verb), n)
 }
 
-// appendQuoted writes a string as Lua reads it.
+// appendQuoted writes a string as a Lua literal.
 func appendQuoted(out []byte, text string) []byte {
 	out = append(out, '"')
 	for i := range len(text) {

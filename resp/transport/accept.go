@@ -10,11 +10,11 @@ import (
 // Listener says how its connections are carried.
 type Listener struct {
 	net.Listener
-	Goroutines bool // a goroutine for each, as TLS needs; false: by event loops, where there are any
+	Goroutines bool // true: a goroutine for each connection, as TLS needs; false: event loops, if the Transport has any
 }
 
-// Accept takes connections in until the listener is closed. Once ctx ends, no new one waits for a place. When the process is out of file descriptors it waits for
-// some to come free, and serves those it has meanwhile.
+// Accept accepts connections until the listener is closed. After ctx has ended, no new connection waits for a place. If the
+// process is out of file descriptors, Accept tries again every 50 ms; open connections are served meanwhile.
 func (t *Transport) Accept(ctx context.Context, ln Listener) {
 	var by carrier = t.goroutines
 	if t.loops != nil && !ln.Goroutines {
@@ -34,7 +34,7 @@ func (t *Transport) Accept(ctx context.Context, ln Listener) {
 	}
 }
 
-// take has a connection carried. A panic before it is ends the connection alone.
+// take hands a connection to its carrier. A panic in that ends this connection alone.
 func (t *Transport) take(ctx context.Context, conn net.Conn, by carrier) {
 	carried := false
 	defer func() {
@@ -47,26 +47,29 @@ func (t *Transport) take(ctx context.Context, conn net.Conn, by carrier) {
 			conn.Close()
 		}
 	}()
-	t.accepting.Lock() // else other acceptors take the places that come free before this one does
+	t.accepting.Lock() // otherwise another acceptor could take the place that this one has waited for
 	defer t.accepting.Unlock()
 	by.carry(ctx, conn)
 	carried = true
 }
 
-// fullNS is how long a server that is full is taken to stay so.
+// fullNS is how long a full server is assumed to stay full.
 const fullNS = 50_000_000
 
-// admit makes the session of a new connection. One that may not be served is told so and closed, and gets none.
+// admit makes the session of a new connection. If the connection may not be served, admit tells the peer why, closes the
+// connection and returns nil.
 //
-// Peers come and go while an event loop is in a round, and are counted until it has seen that they went. Before one is refused
-// they are not counted any more: with 8 peers that connected and closed beside a loop that waited for its disk, and a
-// limit of 100, half of 106,142 connections were refused. Where that brought nothing, the next are refused at once for a
-// while: it takes a round of each loop, and meanwhile the queue of those to be accepted fills up.
+// A connection counts until its carrier has seen its end, and an event loop sees that only in its next round. So before admit
+// refuses a connection, it lets the carriers notice which have ended. Without that, with a limit of 100 and 8 peers that
+// connected and closed beside a loop that waited for its disk, half of 106,142 connections were refused. If no place came
+// free, admit refuses at once for the next 50 ms: to notice takes a round of each loop, while the accept queue fills up.
 func (t *Transport) admit(ctx context.Context, conn net.Conn, c Conn) Session {
 	remote, local := conn.RemoteAddr(), conn.LocalAddr()
 	session, refusal, full := t.server.Admit(c, remote, local)
 	if full && t.server.NowNS() >= t.fullUntilNS {
-		t.settle(ctx)
+		for _, c := range t.carriers() {
+			c.settle(ctx)
+		}
 		if session, refusal, full = t.server.Admit(c, remote, local); full {
 			t.fullUntilNS = t.server.NowNS() + fullNS
 		}
@@ -82,7 +85,7 @@ func (t *Transport) admit(ctx context.Context, conn net.Conn, c Conn) Session {
 	return session
 }
 
-// refuse tells a peer why it is not served. The line fits any socket buffer, so that the write does not wait.
+// refuse tells a peer why it is not served. The line fits any socket buffer, so the write does not wait.
 func refuse(conn net.Conn, line string) {
 	_ = conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 	_, _ = conn.Write([]byte(line))
@@ -105,8 +108,8 @@ func (t *Transport) setKeepAlive(conn net.Conn) {
 	})
 }
 
-// lingerNS is how long the peer of a connection that is to be closed may take nothing of what it was sent. Every lingerLook it
-// is tried whether the peer takes more.
+// A closing connection waits until its peer has read the last replies. It ends early if the peer reads nothing for lingerNS.
+// Every lingerLook it tries to write more.
 const (
 	lingerNS   = 10_000_000_000
 	lingerLook = 250 * time.Millisecond

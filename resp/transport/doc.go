@@ -22,11 +22,11 @@
 //
 //	fresh ─▶ open ─▶ closing ─▶ cut ─▶ gone
 //
-// A connection's phase only goes up, and may leave some out. While it is closing its peer is sent what is left, and may take 10 s
-// over each part of it; when it is cut, nothing more is sent. When it is gone its session has been told, once.
+// A connection's phase only goes up, and may skip some. While it is closing, its peer still gets all replies; it ends early if
+// the peer reads nothing for 10 s. Once it is cut, nothing more is sent. When it is gone, Session.Closed has been called.
 //
 // # Memory
 //
-// Of each connection at most one read (64 KB, 8 KB by goroutine) is held here beside the replies that the peer has not taken, which its
-// session bounds by what Send tells. The rest waits in the socket, and then at the peer.
+// For each connection the transport holds at most one read (64 KB, with a goroutine 8 KB) and the replies that the peer has not
+// taken. The session bounds the replies by Send's result. All other input waits in the socket, and then at the peer.
 package transport

@@ -14,32 +14,31 @@ import (
 )
 
 const (
-	flushAt = 64 << 10 // so many reply bytes leave before their round ends
+	flushAt = 64 << 10 // a connection with so many reply bytes writes before the end of the round
 
-	readSize  = 64 << 10 // of one read, shared by the connections of a loop
+	readSize  = 64 << 10 // bytes of a loop's read buffer, which its connections share
 	maxEvents = 256
 
-	// roundBytes bounds what a round reads where its replies wait for the disk: what it changes is held in memory until then,
-	// some six times. 2 MB are 50,000 calls of CL.THROTTLE.
+	// roundBytes bounds what a round reads where replies wait for the disk. Memory holds its changes until then, about six
+	// times over. 2 MB are 50,000 calls of CL.THROTTLE.
 	roundBytes = 2 << 20
 
-	// Edge-triggered: after a read that does not fill the buffer the socket is empty, and epoll need not look at it again
-	// in the next round, which with recv and send in place of read and write saves 6 % of a command's CPU at -P 1.
+	// Edge-triggered: a read that does not fill the buffer has emptied the socket, and epoll does not report it again in the
+	// next round. Together with recv and send in place of read and write, this saves 6 % of a command's CPU at -P 1.
 	readable = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
-	broken   = unix.EPOLLHUP | unix.EPOLLERR // nothing arrives or leaves any more
+	broken   = unix.EPOLLHUP | unix.EPOLLERR // nothing can be read or written any more
 	ended    = unix.EPOLLRDHUP | broken      // the last event of a connection's input
 )
 
-// On Linux connections are carried by event loops on epoll. They are ours because this is where a decision's time goes:
-// at one command a packet, 86 % of it is the kernel's. gnet in their place writes to each connection as soon as it is
-// answered and makes each read and write a blocking system call in the eyes of Go's scheduler: in one run it took 5.0 µs
-// a command against 4.4 (-P 1) and 0.45 against 0.39 (-P 16). Its acceptor also ends the process when descriptors run
-// out.
+// On Linux, event loops on epoll carry connections. celld has its own, as most of a decision's time is spent here: at one
+// command a packet, 86 % of it in the kernel. gnet was slower in the same run: 5.0 µs a command against 4.4 at -P 1, and 0.45
+// against 0.39 at -P 16. It writes to each connection as soon as that is answered, and Go's scheduler sees each of its reads
+// and writes as a blocking system call. Its acceptor also ends the process when descriptors run out.
 
 // epollLoop is an event loop: one goroutine that reads, answers and writes for its connections.
 //
-// A round answers all connections that have something to read before it writes to any, as Redis does: the peers then
-// find their replies together and send their next commands together, which saves both sides wake-ups.
+// A round answers all connections that have something to read before it writes to any, as Redis does. So peers get their
+// replies together and send their next commands together, which saves both sides wake-ups.
 type epollLoop struct {
 	server   Server
 	synced   bool // rounds are committed
@@ -50,28 +49,28 @@ type epollLoop struct {
 	events   []unix.EpollEvent
 	conns    []*epollConn // by descriptor
 	taken    int          // bytes read in this round
-	late     []*epollConn // not read in this round, as taken was enough; the first in the next
-	unread   []*epollConn // may have more to read than their last read took
+	late     []*epollConn // left for the next round, as taken has reached roundBytes
+	unread   []*epollConn // may have more to read after their last read
 	queue    []*epollConn // to be read in this round
 	next     int          // in queue
-	woken    []*epollConn // of whom others asked something, to be looked at in this round
-	looked   int          // of woken
-	dirty    []*epollConn // have output that no write has been tried for
-	ended    []*epollConn // to be closed after that
+	woken    []*epollConn // from the inbox, to be looked at in this round
+	looked   int          // of woken, how many were
+	dirty    []*epollConn // have output of this round
+	ended    []*epollConn // to be closed when that is written
 	free     [][]byte     // output buffers between uses
 	naps     naps
-	left     bool    // the round has ended before its time: meanwhile
+	left     bool    // meanwhile has ended the round early
 	stopping bool    // closeAll follows
-	otherBuf []byte  // for reads meanwhile
-	chores   []chore // what is done between the rounds, a step of each
+	otherBuf []byte  // for reads in meanwhile
+	chores   []chore // one step of each is done between two rounds
 
-	count  atomic.Int64 // connections, for balance
+	count  atomic.Int64 // connections; new ones go to the loop with the fewest
 	signal atomic.Bool  // the wake descriptor has been written to
 	mu     sync.Mutex
 	inbox  []*epollConn // new, woken and closed ones
-	asked  []chore      // to be taken over
+	asked  []chore      // new ones
 	stop   bool
-	closed bool // and so is the wake descriptor, whose number may be another file's
+	closed bool // the wake descriptor is closed; its number may belong to another file
 
 	draining  bool  // the server stops
 	commitErr error // of the round's changes
@@ -100,7 +99,7 @@ func (l *epollLoop) run() {
 	defer l.escaped()
 	for {
 		n, err := l.wait()
-		if err != nil { // its connections cannot be served any more
+		if err != nil { // nobody would serve its connections
 			l.server.Fatal("epoll_wait failed", "error", err)
 			return
 		}
@@ -116,13 +115,13 @@ func (l *epollLoop) run() {
 		}
 		if len(l.chores) > 0 {
 			l.doChores(false)
-			// Who was just answered may be waiting for this processor, which the kernel would not give it before its next tick.
+			// A peer that was just answered may wait for this processor. Without a yield the kernel gives it none before its next tick.
 			_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
 		}
 	}
 }
 
-// serve answers what there is to read: what was left by the round before, n events, and what others asked for.
+// serve answers what the last round has left, n events, and what other goroutines have asked for.
 func (l *epollLoop) serve(n int) {
 	l.queue = append(append(l.queue, l.late...), l.unread...)
 	l.late, l.unread, l.taken = l.late[:0], l.unread[:0], 0
@@ -147,7 +146,7 @@ func (l *epollLoop) serve(n int) {
 			}
 		}
 	}
-	for len(l.queue) > l.next { // a step may go through the rest of it (meanwhile), and of woken
+	for len(l.queue) > l.next { // meanwhile, in a step, may go through the rest of queue and woken
 		c := l.queue[l.next]
 		l.next++
 		c.queued = false
@@ -163,7 +162,7 @@ func (l *epollLoop) serve(n int) {
 	l.woken, l.looked = l.woken[:0], 0
 }
 
-// send writes the replies of a round, and begins to close what has ended in it.
+// send writes the replies of a round, and begins to close connections that have ended in it.
 func (l *epollLoop) send() {
 	for _, c := range l.dirty {
 		c.dirty = false
@@ -178,9 +177,9 @@ func (l *epollLoop) send() {
 	l.ended = l.ended[:0]
 }
 
-// meanwhile is a round in the middle of another, for all but the connection that keeps that one. What waits to be written is
-// written to the disk first, and then that connection is in no round until resume, so that nobody waits for it. Where it
-// has made changes already that cannot be: then nobody is served, as with any long command.
+// meanwhile is a round within another, for all connections but c, which runs a long command. Where replies wait for the disk,
+// it first commits the outer round, and c is in no round until resume, so that nobody waits for it. If c has already made
+// changes (wrote), it cannot leave its round, so nobody is served.
 func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
 	defer l.doChores(true)
 	if l.synced && !l.left {
@@ -193,9 +192,9 @@ func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
 	}
 	n, err := l.poll(0)
 	if err != nil {
-		return // the loop's own wait meets it, too
+		return // the loop's own wait returns it, too
 	}
-	buf := l.buf // has the rest of what the connection sent
+	buf := l.buf // still holds input of c
 	if l.buf = l.otherBuf; l.buf == nil {
 		l.buf = make([]byte, readSize)
 	}
@@ -210,10 +209,10 @@ func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
 	}
 	l.send()
 	l.buf, l.otherBuf = buf, l.buf
-	c.readOn() // its events were passed over
+	c.readOn() // its events were ignored
 }
 
-// resume is in a round again.
+// resume joins a round again after meanwhile.
 func (l *epollLoop) resume() {
 	if l.left {
 		l.left = false
@@ -221,15 +220,18 @@ func (l *epollLoop) resume() {
 	}
 }
 
-// commit has all that the round has decided on the disk before a reply leaves, or answers that it could not.
+// commit writes the round's decisions to the disk before a reply leaves. After an error the replies say so.
 //
-// The loop waits for that itself. What failed, at 50 connections, -P 16, on two processors and a disk that needs 0.1 ms, where
-// waiting made 770,000 commands a second at 0.9 µs of CPU each, and 415 a write: to go on with other connections while
-// another goroutine writes (610,000 at 1.4 µs and some 330 a write; the loop and it wake each other, and the scheduler's
-// monitor, awake by system calls of that length, took 16 % of all CPU), with a sync behind the scheduler's back (670,000
-// at 1.25 µs), or with one by the kernel's AIO (560,000 to 590,000 beside 580,000 in a slower hour, and 30 % of a processor in
-// a kernel thread). To look again for connections with something to read before each write made that 468 commands, but
-// not more a second; RawSyscall for the sync, and no naps, made no difference either.
+// The loop itself waits for the disk. With 50 connections, -P 16, two processors and a disk that takes 0.1 ms, that makes
+// 770,000 commands a second at 0.9 µs of CPU each, 415 a write. These alternatives were not faster:
+//
+//   - Serve other connections while a goroutine writes: 610,000 a second at 1.4 µs, some 330 a write. The two wake each other,
+//     and the scheduler's monitor, which system calls of that length keep awake, took 16 % of all CPU.
+//   - The same, with a sync that the scheduler does not see: 670,000 at 1.25 µs.
+//   - The same, with a sync by the kernel's AIO: 560,000 to 590,000, against 580,000 in the same, slower hour, and 30 % of a
+//     processor in a kernel thread.
+//   - Look for more input before each write: 468 commands a write, but not more a second.
+//   - RawSyscall for the sync, or no naps: no difference.
 func (l *epollLoop) commit() {
 	if !l.synced {
 		return
@@ -242,7 +244,7 @@ func (l *epollLoop) commit() {
 	}
 }
 
-// do takes a step with a connection. A panic in it ends that connection alone.
+// do calls step for a connection. A panic in it ends that connection alone.
 func (l *epollLoop) do(c *epollConn, step func(*epollConn)) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -254,7 +256,7 @@ func (l *epollLoop) do(c *epollConn, step func(*epollConn)) {
 	step(c)
 }
 
-// escaped ends the process when a loop has panicked outside of a step with a connection: nobody would serve what it carries.
+// escaped ends the process after a panic outside of do: nobody would serve the loop's connections.
 func (l *epollLoop) escaped() {
 	if cause := recover(); cause != nil {
 		l.server.Fatal("panic in an event loop, cannot go on", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
@@ -263,9 +265,9 @@ func (l *epollLoop) escaped() {
 
 // wait returns events, and sleeps until there are any.
 //
-// Where there is a processor more than loops, which runs what else there is to run, the loop sleeps and naps behind the
-// back of Go's scheduler, for a millisecond at most: the scheduler would take the processor away from a thread that blocks
-// for 20 µs, and its monitor, which does so, would look every 20 µs again; that was 8 % of all CPU at one command a packet.
+// If there are more processors than loops, other goroutines can run there. Then the loop sleeps and naps without telling Go's
+// scheduler, for a millisecond at most. Otherwise the scheduler takes the processor away from a thread that blocks for 20 µs,
+// and its monitor looks for such threads every 20 µs: 8 % of all CPU at one command a packet.
 func (l *epollLoop) wait() (int, error) {
 	if len(l.unread)+len(l.late) > 0 || len(l.chores) > 0 {
 		return l.poll(0)
@@ -314,12 +316,11 @@ func (l *epollLoop) nap() {
 	}
 }
 
-// onItsWay is how much a peer can have sent that has not been read: what two sockets hold. From a connection that had input
-// when the server was told to stop, so much is answered at most.
+// onItsWay bounds the input, in bytes, that a stopping server still answers on a connection that had input when it was told to
+// stop. It is about what two sockets hold: what a peer can have sent that is not read yet.
 const onItsWay = 8 << 20
 
-// owes reports whether something is unanswered that had been sent when it was first asked, or a reply has not left. It is
-// asked between two rounds.
+// owes is Transport.Owes for the loop's connections. It runs between two rounds.
 func (l *epollLoop) owes() (owes bool) {
 	for _, c := range l.conns {
 		if c == nil {
@@ -332,7 +333,7 @@ func (l *epollLoop) owes() (owes bool) {
 		case more:
 			c.calm = 0
 		case c.owed > 0:
-			if c.calm++; c.calm == 2 { // once may be while the peer's kernel learns that there is room
+			if c.calm++; c.calm == 2 { // at the first look the peer's kernel may not know yet that there is room
 				c.owed = 0
 			}
 		}

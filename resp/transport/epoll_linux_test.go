@@ -59,7 +59,7 @@ func round(t *testing.T, l *epollLoop, between func()) {
 // A loop that cannot go on ends the process, as nobody would serve its connections.
 func TestALoopThatCannotGoOn(t *testing.T) {
 	for want, harm := range map[string]func(*epollLoop){
-		"at the disco":      func(l *epollLoop) { l.chore(func() (more bool) { panic("at the disco") }) },
+		"at the disco":      func(l *epollLoop) { l.askChore(chore{step: func() (more bool) { panic("at the disco") }}) },
 		"epoll_wait failed": func(l *epollLoop) { unix.Close(l.epoll) },
 	} {
 		c, told := &carried{}, ""

@@ -16,7 +16,7 @@ import (
 
 const pollHalf = unix.POLLRDHUP // the event of a peer that has closed its half
 
-// HasLoops says whether this system has event loops: on Linux.
+// HasLoops says whether this system has event loops. Only Linux has.
 const HasLoops = true
 
 // epollCarrier spreads connections over event loops.
@@ -69,11 +69,11 @@ func (e *epollCarrier) carry(ctx context.Context, conn net.Conn) {
 	loop.ask(c)
 }
 
-// mostSettling bounds the rounds that a refusal waits for, as a loop may always have something to read.
+// mostSettling bounds the rounds that settle waits for, as a loop may always have something to read.
 const mostSettling = 16
 
-// settle has each loop end its round, which takes in what waits, and go through another, which meets the end of those that ended, and
-// as many more as it takes to answer what they had sent before. A busy script does not keep it, even where nobody is served.
+// settle waits for at least two rounds of each loop. The first takes in new connections; the second meets the end of those that
+// have ended. More rounds follow while there is input to answer before an end is met. A long script does not delay it.
 func (e *epollCarrier) settle(ctx context.Context) {
 	done := make(chan struct{}, len(e.loops))
 	for _, l := range e.loops {
@@ -95,18 +95,18 @@ func (e *epollCarrier) settle(ctx context.Context) {
 	}
 }
 
-// background has the first loop do a step after each round, and one after the other while there is nothing else to do. In
-// a goroutine of its own, with short locks, the same work kept others waiting for up to 7 ms: a loop that finds a lock taken
-// sleeps, and to be woken while another thread has the processor takes until the kernel's next tick.
+// background has the first loop do a step after each round, and step after step while there is nothing else to do. When a
+// goroutine did the same work with short locks, connections waited for up to 7 ms: a loop that finds a lock taken sleeps, and
+// while another thread has the processor it wakes only at the kernel's next tick.
 func (e *epollCarrier) background(step func() (more bool)) {
-	e.loops[0].chore(step)
+	e.loops[0].askChore(chore{step: step})
 }
 
 // owes asks each loop between two of its rounds.
 func (e *epollCarrier) owes(patience time.Duration) bool {
 	answers, owes := make(chan bool, len(e.loops)), false
 	for _, l := range e.loops {
-		l.chore(func() (more bool) { answers <- l.owes(); return false })
+		l.askChore(chore{step: func() (more bool) { answers <- l.owes(); return false }})
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -131,7 +131,7 @@ func (e *epollCarrier) stop() {
 	e.running.Wait()
 }
 
-// detach takes a connection's socket from Go's own poller, and returns its descriptor, non-blocking.
+// detach takes a connection's socket from Go's poller, and returns a non-blocking descriptor for it.
 func detach(conn net.Conn) (fd int, err error) {
 	defer conn.Close()
 	raw, err := conn.(syscall.Conn).SyscallConn()

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// epollConn is a connection that an event loop carries. All but its life belongs to that.
+// epollConn is a connection that an event loop carries. Only the loop uses its fields, except life and inInbox.
 type epollConn struct {
 	loop    *epollLoop
 	session Session
@@ -19,29 +19,29 @@ type epollConn struct {
 	out   []byte // replies that have not been written, from sent on
 	sent  int
 	fresh int // where in out this round's replies begin, while they wait for the disk
-	told  int // what the session knows to be unsent
+	told  int // the last number given to Session.Unsent
 
-	// What is no phase: a connection that is open or closing may be in several of these at once.
-	dirty   bool // in the loop's list of that name, once
-	queued  bool // in its queue, or its lists of those not read, once
-	inInbox bool // once; guarded by loop.mu
-	serving bool // in Serve, which has others served meanwhile
+	// These are no phases: an open or closing connection may be in several of them.
+	dirty   bool // in loop.dirty
+	queued  bool // in loop.queue, loop.late or loop.unread
+	inInbox bool // in loop.inbox; guarded by loop.mu
+	serving bool // in Serve, which may serve other connections meanwhile
 	more    bool // the session has more to serve before the next read
-	full    bool // the socket is: its loop hears when it takes more
-	paused  bool // until it is woken
-	leaves  bool // and meanwhile, when its peer has closed its half
+	full    bool // the socket is full; epoll tells when it takes more
+	paused  bool // Serve is not called until Wake
+	leaves  bool // while paused, it ends when its peer closes its half
 
-	end uint32 // the events of its end. None will follow: what has arrived is read until the end is met
+	end uint32 // events that announced the end. No more follow, so the loop reads until it meets the end
 
 	napTrial uint32
-	owed     int   // when the server stops: bytes that are answered before it does, if they were sent
-	calm     int   // and how often in a row it was seen that there are none
-	lookNS   int64 // when one that lingers is looked at again; 0: it does not linger
-	tookNS   int64 // when its peer last took something since then
+	owed     int   // when the server stops: at most so many bytes of input are still answered
+	calm     int   // how often in a row owes has seen no input
+	lookNS   int64 // when to try to write again while lingering; 0: not lingering
+	tookNS   int64 // when the peer last took something, since lingering began
 }
 
-// read serves what has arrived. What is unserved of one read is served before the next: so a connection holds one read at
-// most beside an unfinished command, the rest waits in its socket, and the end of the stream is met when all is answered.
+// read reads and serves what has arrived. It serves all of one read before the next. So a connection holds one read at most,
+// beside an unfinished command; the rest waits in its socket. And it meets the end of the stream when all input is answered.
 func (c *epollConn) read() {
 	if c.at() == gone || c.queued || c.serving {
 		return
@@ -68,12 +68,12 @@ func (c *epollConn) read() {
 	case errno != 0:
 		c.close()
 		return
-	case n == 0: // it may have closed its half only, and still read
+	case n == 0: // the peer may have closed its half only, and still read
 		if c.reach(closing) {
 			c.endIfClosing()
 		}
 		return
-	case c.at() >= closing: // what a connection that ends still sends is of no interest
+	case c.at() >= closing: // input of a connection that ends is dropped
 	default:
 		c.owed -= int(n)
 		c.loop.taken += int(n)
@@ -91,12 +91,12 @@ func (c *epollConn) serve(data []byte) {
 	c.more = c.session.Serve(data)
 	c.serving = false
 	if c.loop.synced {
-		c.markDirty() // its decisions are confirmed, too, where it sends no replies
+		c.markDirty() // Confirm is called even if there are no replies
 	}
 	c.endIfClosing()
 }
 
-// noticeEnd ends a connection that is paused when nobody is there to be answered.
+// noticeEnd ends a paused connection whose peer is gone.
 func (c *epollConn) noticeEnd() {
 	switch {
 	case c.end&broken != 0:
@@ -114,12 +114,12 @@ func (c *epollConn) readOn() {
 	}
 }
 
-// look does what others have asked for: to be taken in, to end, or to see what came about elsewhere.
+// look does what other goroutines have asked for: adds a new connection, ends it, or serves what came about elsewhere.
 func (c *epollConn) look() {
 	switch p := c.at(); {
-	case p == gone || c.serving: // Serve has a long command: what there is, is looked at when it ends
+	case p == gone || c.serving: // Serve looks itself when its long command ends
 	case p >= closing:
-		c.endIfClosing() // and not linger, which would send what the disk does not have yet
+		c.endIfClosing() // not linger, which would send replies before the disk has their changes
 	case p == fresh:
 		c.loop.add(c)
 	default:
@@ -129,22 +129,22 @@ func (c *epollConn) look() {
 		if c.paused {
 			c.paused = false
 			c.serve(nil)
-			c.readOn() // its events were passed over
+			c.readOn() // events during the pause were ignored
 			return
 		}
-		if c.read(); c.at() < closing { // before Serve asks whether the connection is idle
+		if c.read(); c.at() < closing { // read first, as Serve(nil) closes a connection that seems idle
 			c.serve(nil)
 		}
 	}
 }
 
-// committed has the round's replies tell what the disk said.
+// committed passes the round's replies through Confirm.
 func (c *epollConn) committed() {
 	c.out = append(c.out[:c.fresh], c.session.Confirm(c.out[c.fresh:], c.loop.commitErr)...)
 	c.fresh = len(c.out)
 }
 
-// Send keeps replies for the end of the round, or writes them if they are many.
+// Send keeps replies for the end of the round. Many are written at once.
 func (c *epollConn) Send(p []byte) int {
 	if c.at() == gone {
 		return 0
@@ -159,20 +159,20 @@ func (c *epollConn) Send(p []byte) int {
 	}
 	c.out = append(c.out, p...)
 	switch {
-	case c.loop.synced: // it leaves when it is on the disk
-	case c.full: // when the socket takes more
+	case c.loop.synced: // they leave after the commit
+	case c.full: // they leave when the socket takes more
 	case len(c.out)-c.sent >= flushAt:
 		c.flush()
 	default:
 		c.markDirty()
 	}
-	if c.full { // no flush tells it before the peer reads
+	if c.full { // no flush tells the session before the peer reads
 		c.tell()
 	}
 	return len(c.out) - c.sent
 }
 
-// markDirty has the end of the round confirm and write what was sent from here on.
+// markDirty has the end of the round confirm and write what is sent from here on.
 func (c *epollConn) markDirty() {
 	if !c.dirty {
 		c.dirty, c.fresh = true, len(c.out)
@@ -180,7 +180,7 @@ func (c *epollConn) markDirty() {
 	}
 }
 
-// tell has the session know how much the peer has not taken.
+// tell tells the session how much the peer has not taken.
 func (c *epollConn) tell() {
 	if unsent := len(c.out) - c.sent; unsent != c.told {
 		c.told = unsent
@@ -188,7 +188,7 @@ func (c *epollConn) tell() {
 	}
 }
 
-// flush writes what the socket takes, and has the loop wait for it to take more if it must.
+// flush writes what the socket takes. If something is left, the loop waits until the socket takes more.
 func (c *epollConn) flush() {
 	before := c.sent
 	for c.sent < len(c.out) {
@@ -230,7 +230,7 @@ func (c *epollConn) flush() {
 	c.tell()
 }
 
-// await turns on or off that the loop hears when the socket takes more.
+// await turns on or off the event that the socket takes more.
 func (c *epollConn) await(on bool) {
 	if c.full == on {
 		return
@@ -263,7 +263,7 @@ func (c *epollConn) Pause(abandons bool) { c.paused, c.leaves = true, abandons }
 func (c *epollConn) Meanwhile(wrote bool) { c.loop.meanwhile(c, wrote) }
 func (c *epollConn) Resume()              { c.loop.resume() }
 
-// endIfClosing begins to close a connection that is to be closed, at the end of the round if its replies still wait.
+// endIfClosing closes a connection whose phase says so. If replies still wait for the end of the round, it closes then.
 func (c *epollConn) endIfClosing() {
 	switch p := c.at(); {
 	case p < closing:
@@ -276,7 +276,7 @@ func (c *epollConn) endIfClosing() {
 	}
 }
 
-// linger closes a connection once its replies have left, or when its peer has taken nothing for a while.
+// linger closes a connection when its replies have left, or when its peer has taken nothing for lingerNS.
 func (c *epollConn) linger() {
 	switch c.at() {
 	case cut:
@@ -286,7 +286,7 @@ func (c *epollConn) linger() {
 		return
 	}
 	nowNS := c.loop.server.NowNS()
-	if c.lookNS == 0 { // it begins to end
+	if c.lookNS == 0 { // lingering begins
 		c.tookNS, c.lookNS = nowNS, nowNS
 	}
 	if c.flush(); c.at() == gone {
@@ -302,19 +302,19 @@ func (c *epollConn) linger() {
 	}
 }
 
-// close ends the connection here and now.
+// close ends the connection at once, or when Serve returns.
 func (c *epollConn) close() {
 	if c.serving {
-		c.reach(cut) // and it is closed afterwards
+		c.reach(cut) // closed when Serve returns
 		return
 	}
 	if !c.reach(gone) {
 		return
 	}
-	if c.fd < len(c.loop.conns) && c.loop.conns[c.fd] == c { // not where it ended before it was added
+	if c.fd < len(c.loop.conns) && c.loop.conns[c.fd] == c { // false if it ended before it was added
 		c.loop.conns[c.fd] = nil
 	}
-	unix.Close(c.fd) // which takes it out of the epoll set as well
+	unix.Close(c.fd) // also removes it from the epoll set
 	c.out = nil
 	c.loop.count.Add(-1)
 	c.session.Closed()

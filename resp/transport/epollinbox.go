@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What other goroutines ask of a loop: to look at a connection, and to do chores.
+// Other goroutines ask a loop to look at a connection, or to do chores.
 
-// ask puts a connection into the loop's inbox.
+// ask puts a connection into the loop's inbox and wakes the loop. nil only wakes it.
 func (l *epollLoop) ask(c *epollConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -23,11 +23,11 @@ func (l *epollLoop) ask(c *epollConn) {
 	}
 }
 
-// takeInbox takes what other goroutines asked for. It reports whether the loop is to end.
+// takeInbox takes what other goroutines have asked for. It reports whether the loop is to end.
 func (l *epollLoop) takeInbox() (stop bool) {
 	var count [8]byte
 	_, _ = unix.Read(l.wakeFD, count[:])
-	l.signal.Store(false) // after the read, which may take the count of an ask that comes in between, and before the inbox is taken
+	l.signal.Store(false) // after the read, which may take the signal of a later ask, and before the inbox is emptied
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range l.inbox {
@@ -40,15 +40,13 @@ func (l *epollLoop) takeInbox() (stop bool) {
 	return l.stop
 }
 
-// A chore is done between the rounds, a step of it at a time.
+// A chore is work that a loop does between its rounds, one step at a time.
 type chore struct {
 	step      func() (more bool)
-	meanwhile bool // also in the rounds in the middle of another
+	meanwhile bool // also in rounds in the middle of another round
 }
 
-// chore has the loop do a step after each round until it returns false.
-func (l *epollLoop) chore(step func() (more bool)) { l.askChore(chore{step: step}) }
-
+// askChore has the loop do a step of the chore after each round, until the step returns false.
 func (l *epollLoop) askChore(c chore) {
 	l.mu.Lock()
 	l.asked = append(l.asked, c)

@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// goroutineCarrier gives each connection a goroutine and leaves the waiting to Go's own poller. It serves wherever Go
-// runs and costs 8 KB more a connection than an event loop; on Linux it is for what an event loop cannot read, such as TLS.
+// goroutineCarrier gives each connection a goroutine, which waits in Go's poller. It runs wherever Go runs. A connection takes
+// 8 KB more than with an event loop. On Linux it carries what an event loop cannot read, such as TLS.
 type goroutineCarrier struct {
 	t       *Transport
 	running sync.WaitGroup
 	mu      sync.Mutex
 	conns   map[*goroutineConn]struct{}
 	busy    atomic.Int64 // connections that have something to answer or to send
-	calm    int          // how often in a row it was seen that there are none
+	calm    int          // how often in a row owes has seen no busy connection
 }
 
 func (g *goroutineCarrier) carry(ctx context.Context, conn net.Conn) {
@@ -36,10 +36,16 @@ func (g *goroutineCarrier) carry(ctx context.Context, conn net.Conn) {
 	g.running.Go(c.run)
 }
 
-// settle gives the goroutines the time to run: each meets the end of its connection by itself.
+// settle gives the goroutines a millisecond to run: each notices the end of its connection by itself.
 func (g *goroutineCarrier) settle(context.Context) {
 	if g.any() {
 		time.Sleep(time.Millisecond)
+	}
+}
+
+// background runs step in the caller's goroutine: all others go on meanwhile.
+func (g *goroutineCarrier) background(step func() (more bool)) {
+	for step() {
 	}
 }
 
@@ -49,8 +55,8 @@ func (g *goroutineCarrier) any() bool {
 	return len(g.conns) > 0
 }
 
-// owes knows of what a connection's goroutine has begun to serve, and so not of what waits in a socket behind that. So it looks
-// twice: once may be between two reads.
+// owes sees only what goroutines have begun to serve, not what waits in a socket. So it looks twice: the first look may fall
+// between two reads.
 func (g *goroutineCarrier) owes(time.Duration) bool {
 	if g.calm++; g.busy.Load() > 0 {
 		g.calm = 0
@@ -67,23 +73,23 @@ func (g *goroutineCarrier) stop() {
 	g.running.Wait()
 }
 
-// goroutineConn is one such connection.
+// goroutineConn is a connection with a goroutine.
 type goroutineConn struct {
 	carrier *goroutineCarrier
 	conn    net.Conn
 	session Session
 	life
-	out    []byte // replies to write when the batch is over; only its own goroutine's
-	isBusy bool   // and is counted so
+	out    []byte // replies to write at the end of the batch; only the connection's goroutine uses it
+	isBusy bool   // it counts in carrier.busy
 	more   bool   // the session has more to serve before the next read
-	fresh  int    // where in out the replies begin that wait for it
-	left   bool   // the round has ended before its time
-	paused bool   // until it is woken
-	leaves bool   // and meanwhile, when its peer has closed its half
+	fresh  int    // where in out the replies of this round begin, which wait for the disk
+	left   bool   // Meanwhile has ended the round early
+	paused bool   // Serve is not called until Wake
+	leaves bool   // while paused, it ends when its peer closes its half
 }
 
-// Meanwhile need not serve others, who have goroutines of their own, but has them not wait for this one's changes. What came before
-// the command leaves, as far as the peer takes it at once.
+// Meanwhile need not serve other connections, which have goroutines of their own. It ends the round, so that they do not wait for
+// this one. Earlier replies leave, as far as the peer takes them at once.
 func (c *goroutineConn) Meanwhile(wrote bool) {
 	if c.carrier.t.synced && !c.left {
 		if wrote {
@@ -107,14 +113,14 @@ func (c *goroutineConn) Resume() {
 	}
 }
 
-// commit ends a round, once what it has changed is on the disk.
+// commit ends a round when its changes are on the disk.
 func (c *goroutineConn) commit() {
 	err := c.carrier.t.server.Commit()
 	c.out = append(c.out[:c.fresh], c.session.Confirm(c.out[c.fresh:], err)...)
 	c.fresh = len(c.out)
 }
 
-// writeTurn and writeSize bound one try to write: after it the connection looks how much the peer has taken, and whether it is to
+// writeTurn and writeSize bound one write. After each, the connection checks how much the peer has taken, and whether it must
 // end.
 const (
 	writeTurn = 250 * time.Millisecond
@@ -135,7 +141,7 @@ func (c *goroutineConn) Close(now bool) {
 	}
 }
 
-// Wake ends the read that the goroutine waits in. Nobody else sets a deadline for it.
+// Wake ends the read that the goroutine waits in, by its deadline. Only Wake and Close set one.
 func (c *goroutineConn) Wake() { _ = c.conn.SetReadDeadline(time.Unix(1, 0)) }
 
 func (c *goroutineConn) run() {
@@ -157,13 +163,13 @@ func (c *goroutineConn) run() {
 			if !c.awaitWake() {
 				return
 			}
-		case !c.more: // else what has been read is served before more is
+		case !c.more: // otherwise what was read is served first
 			n, err := c.conn.Read(buf)
 			if n > 0 {
 				data = buf[:n]
 			}
 			if errors.Is(err, os.ErrDeadlineExceeded) {
-				// Before Serve, so that what a Wake in between is about is seen there, or ends the next read.
+				// Reset before Serve: a Wake from now on is seen by Serve or ends the next read.
 				_ = c.conn.SetReadDeadline(time.Time{})
 			} else if err != nil {
 				return
@@ -180,8 +186,8 @@ func (c *goroutineConn) run() {
 
 func (c *goroutineConn) Pause(abandons bool) { c.paused, c.leaves = true, abandons }
 
-// awaitWake returns when the connection is woken, and false when nobody is there to be answered. It reads nothing: Go's poller
-// wakes it for what arrives, too, and it looks for the end alone.
+// awaitWake waits until the connection is woken, or returns false when its peer is gone. It reads nothing. Go's poller also
+// wakes it for input, and then it only checks for the end of the connection.
 func (c *goroutineConn) awaitWake() bool {
 	conn := c.conn
 	if over, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
@@ -208,8 +214,8 @@ func (c *goroutineConn) awaitWake() bool {
 	return true
 }
 
-// hasEnded reports whether a connection is broken or, with half, its peer has closed its half. Systems other than Linux tell that
-// of no socket with something to read.
+// hasEnded reports whether a connection is broken or, with half, its peer has closed its half. Systems other than Linux
+// do not tell that while there is something to read.
 func hasEnded(fd uintptr, half bool) bool {
 	poll := []unix.PollFd{{Fd: int32(fd)}}
 	if half {
@@ -222,7 +228,7 @@ func hasEnded(fd uintptr, half bool) bool {
 	}
 }
 
-// round has the session answer, and commits what it has changed, also where it panics: else others would wait for that.
+// round has the session answer, and commits its changes. It commits after a panic, too: other rounds would wait for that.
 func (c *goroutineConn) round(data []byte) {
 	t := c.carrier.t
 	if t.synced {
@@ -232,7 +238,7 @@ func (c *goroutineConn) round(data []byte) {
 	c.more = c.session.Serve(data)
 }
 
-// end has all know that the connection is gone.
+// end tells the carrier and the session that the connection is gone.
 func (c *goroutineConn) end() {
 	c.reach(gone)
 	c.carrier.mu.Lock()
@@ -252,8 +258,8 @@ func (c *goroutineConn) setBusy(on bool) {
 	}
 }
 
-// flush writes the replies. It waits for a peer that reads slowly, which keeps nobody else. Where the peer reads nothing
-// at all, --timeout ends that, or the connection's own end.
+// flush writes the replies. It waits for a peer that reads slowly, which delays no other connection. If the peer reads nothing,
+// --timeout ends the wait or, once the connection is closing, lingerNS does. It returns false if the connection must end.
 func (c *goroutineConn) flush() bool {
 	s, server := c.session, c.carrier.t.server
 	defer func() { c.out, c.fresh = c.out[:0], 0 }()
@@ -263,7 +269,7 @@ func (c *goroutineConn) flush() bool {
 	for stuckNS := int64(0); len(c.out) > 0; {
 		s.Unsent(len(c.out))
 		_ = c.conn.SetWriteDeadline(time.Now().Add(writeTurn))
-		if c.at() == cut { // whose deadline may just have been lost
+		if c.at() == cut { // SetWriteDeadline may just have overwritten Close's deadline
 			return false
 		}
 		n, err := c.conn.Write(c.out[:min(len(c.out), writeSize)])

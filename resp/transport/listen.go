@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// ListenTCP listens on one host; "*" is all of IPv4, "::*" all of IPv6. Each family gets a socket of its own, so that
-// 0.0.0.0 and :: can both be named.
+// ListenTCP listens on one host: a name or an address; "*" is all of IPv4, "::*" all of IPv6. Port 0 is any free port. An IPv6
+// listener takes no IPv4, so that 0.0.0.0 and :: can listen on one port. The error names the address and the cause.
 func ListenTCP(host string, port int) (net.Listener, error) {
 	network := "tcp4"
 	switch host {
@@ -27,7 +27,7 @@ func ListenTCP(host string, port int) (net.Listener, error) {
 	} else if net.ParseIP(host) == nil {
 		network = "tcp" // a name
 	}
-	// Go's own keep-alive is turned off: it is set at each connection, as CONFIG SET may change it.
+	// Go's keep-alive is off. It is set on each connection, as CONFIG SET may change it.
 	lc := net.ListenConfig{KeepAlive: -1}
 	ln, err := lc.Listen(context.Background(), network, net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
@@ -36,8 +36,8 @@ func ListenTCP(host string, port int) (net.Listener, error) {
 	return ln, nil
 }
 
-// ListenUnix listens on a socket file. One that a killed process has left behind is replaced; one that a living process
-// answers on is not. perm 0 leaves its mode to the process's umask.
+// ListenUnix listens on a socket file. It replaces one that a killed process has left behind. If a living process answers on it,
+// that is an error. perm 0 leaves the mode to the process's umask.
 func ListenUnix(path string, perm os.FileMode) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
 		if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
@@ -59,7 +59,7 @@ func ListenUnix(path string, perm os.FileMode) (net.Listener, error) {
 	return ln, nil
 }
 
-// listenError cuts Go's "listen tcp 127.0.0.1:6379: bind: address already in use" to what a person needs.
+// listenError cuts Go's "listen tcp 127.0.0.1:6379: bind: address already in use" to "listen on 127.0.0.1:6379: address already in use".
 func listenError(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Addr != nil {

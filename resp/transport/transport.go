@@ -7,21 +7,22 @@ import (
 	"time"
 )
 
-// Session is one connection's state machine, as its transport knows it: bytes in, reply bytes out. All but Overdue are called by
-// one goroutine at a time, and first of all Open.
+// Session is one connection's state machine, as its transport knows it: bytes in, reply bytes out. Open is called first. One
+// goroutine at a time calls the methods, except Overdue.
 type Session interface {
-	// Open says that Conn may be used from now on, by any goroutine. fd is its file descriptor, or -1.
+	// Open allows the session, and any goroutine, to use the Conn. fd is its file descriptor, or -1 where it has none of its own.
 	Open(fd int)
-	// Serve answers data, which may hold any part of any number of commands, by Conn.Send. data is not kept. Where it is nil the
-	// session was woken, or has asked for it: more says that it has enough to go on with Serve(nil) before anything is read.
+	// Serve answers data by Conn.Send. data may hold any part of any number of commands; Serve does not keep it. more asks for
+	// Serve(nil) before anything else is read. data is also nil after Wake.
 	Serve(data []byte) (more bool)
-	// Confirm is called at the end of a round whose replies wait for the disk. It takes those of this session, and the error
-	// that kept its changes from the disk, and returns what is sent to the peer.
+	// Confirm is called at the end of a round whose replies wait for the disk. It takes the session's replies and Commit's error,
+	// and returns what to send to the peer.
 	Confirm(replies []byte, err error) []byte
-	// Unsent is told how many bytes of replies the peer has not taken, whenever that changes. Fewer are a sign of life.
+	// Unsent is called with the number of reply bytes that the peer has not taken, whenever that changes. A smaller number is a
+	// sign of life.
 	Unsent(bytes int)
-	// Overdue reports whether the connection is to be closed as idle. It is asked where Serve cannot be, as the peer takes
-	// nothing.
+	// Overdue reports whether the connection is to be closed as idle. It is called while the peer takes nothing, so that Serve
+	// cannot be.
 	Overdue() bool
 	// Closed is called once, when the connection is gone.
 	Closed()
@@ -29,48 +30,48 @@ type Session interface {
 
 // Conn is a connection as its session knows it.
 type Conn interface {
-	// Send takes reply bytes for the peer without blocking; p may be reused when it returns. It returns how many bytes
-	// the peer has not yet taken. Only Serve may call it.
+	// Send takes reply bytes for the peer. It does not block and does not keep p. It returns how many bytes the peer has not
+	// taken yet. Only Serve may call it.
 	Send(p []byte) (pending int)
-	// Close ends the connection: now, or after what was sent has left or its peer has taken nothing for 10 s. From any goroutine.
+	// Close ends the connection: now, or when all replies have left or the peer has taken nothing for 10 s. Any goroutine may
+	// call it.
 	Close(now bool)
-	// Wake has Serve called soon with no bytes, for output that came about elsewhere, or to go on after Pause. From any goroutine.
+	// Wake has Serve(nil) called soon, for output from elsewhere or to go on after Pause. Any goroutine may call it.
 	Wake()
-	// Pause has nothing read, and Serve not called, until Wake, whatever that is for: a session that still waits pauses again. A
-	// Wake since this Serve began counts. Only Serve may call it.
+	// Pause stops reading and calls of Serve until the next Wake. A Wake since this Serve began counts. A session that still
+	// waits after a Wake pauses again. Only Serve may call Pause.
 	//
-	// A connection that breaks meanwhile is closed. Where the session would wait for nobody (abandons), so is one whose peer has
-	// closed its half, which is all that TCP tells of a peer that has closed or died; it tells that behind what the peer has sent,
-	// and so not before all of it is in the socket. Otherwise that peer gets its replies.
+	// A connection that breaks meanwhile is closed. With abandons, it is also closed when its peer has closed its half, which is
+	// all that TCP tells of a peer that has closed or died. TCP tells that only when all that the peer has sent is in the
+	// socket. Without abandons, such a peer still gets its replies.
 	Pause(abandons bool)
-	// Meanwhile serves other connections where Serve keeps them from it: a command has been running for long, and asks for it
-	// every now and then. Where it has changed nothing (wrote), it is taken out of the round that waits for the disk, until
-	// Resume.
+	// Meanwhile serves other connections while a long command runs in Serve. The command calls it every now and then. If it has
+	// changed nothing yet (wrote is false), it leaves the round that waits for the disk until Resume.
 	Meanwhile(wrote bool)
-	// Resume goes on with that round, before the command changes something, and at its end.
+	// Resume joins a round again. The command calls it before it changes something, and at its end.
 	Resume()
 }
 
-// Server is what connections have in common, as their transport knows it. Any goroutine may call it.
+// Server is what all connections share, as their transport knows it. Any goroutine may call its methods.
 type Server interface {
-	// Admit returns the session of a new connection. Where it may not be served there is none: the peer is sent the refusal,
-	// and the connection closed. full says that it may be served when others have gone.
+	// Admit returns the session of a new connection. s is nil if the connection may not be served. Then the transport sends the
+	// refusal and closes it. full says that there may be a place once other connections have ended.
 	Admit(c Conn, remote, local net.Addr) (s Session, refusal string, full bool)
-	// KeepAlive is the interval of probes on a new TCP connection; 0 is none.
+	// KeepAlive returns how long a new TCP connection is idle before its first probe; 0: no probes.
 	KeepAlive() time.Duration
-	// NowNS is a time that never goes back.
+	// NowNS returns a time in nanoseconds that never goes back.
 	NowNS() int64
 
-	// Begin and Commit bracket a round, where replies wait for the disk. Commit returns when the round's changes are there, or why
-	// they are not.
+	// Begin and Commit enclose a round where replies wait for the disk. Commit returns when the round's changes are on the disk,
+	// or an error that says why they are not.
 	Begin()
 	Commit() error
 
 	// Rejected counts a connection that is not served.
 	Rejected()
-	// Warn logs what peers can cause as often as they like. s may be nil.
+	// Warn logs an event that peers can cause at any rate. s may be nil.
 	Warn(text string, s Session, err error)
-	// Panicked logs a panic that cost a connection. The deferred function that has recovered it calls this. s may be nil.
+	// Panicked logs a panic that has ended a connection. The deferred function that recovered it calls Panicked. s may be nil.
 	Panicked(cause any, where string, s Session)
 	// Fatal ends the process.
 	Fatal(text string, about ...any)
@@ -86,7 +87,7 @@ type Options struct {
 type Transport struct {
 	server     Server
 	synced     bool    // rounds are committed
-	loops      carrier // nil: none
+	loops      carrier // nil: there are no event loops
 	goroutines *goroutineCarrier
 
 	accepting   sync.Mutex // held while a connection is taken in
@@ -95,18 +96,19 @@ type Transport struct {
 
 // carrier moves the bytes of connections between their sockets and sessions.
 type carrier interface {
-	// carry takes a connection over. It may wait a moment, but not for the peer. When ctx ends, nothing more is worth waiting for.
+	// carry takes a connection over. It may wait for a moment, until ctx ends, but not for the peer.
 	carry(ctx context.Context, conn net.Conn)
-	// settle returns when those connections that have ended by now are known to have, or when ctx ends.
+	// settle returns when all connections that have ended by now have been noticed, or when ctx ends.
 	settle(ctx context.Context)
-	// owes reports whether something is unanswered that had been sent when it was first asked, or a reply has not left. A
-	// command that runs keeps it waiting, for as long as its patience lasts.
+	// owes is Owes for the carrier's connections.
 	owes(patience time.Duration) bool
+	// background runs step over and over until it returns false. It may return before that.
+	background(step func() (more bool))
 	// stop closes all connections and returns when they are.
 	stop()
 }
 
-// New returns a transport that carries nothing yet.
+// New returns a transport without connections. The error says which system call for the event loops failed.
 func New(server Server, o Options) (*Transport, error) {
 	t := &Transport{server: server, synced: o.Sync}
 	t.goroutines = &goroutineCarrier{t: t, conns: map[*goroutineConn]struct{}{}}
@@ -120,7 +122,7 @@ func New(server Server, o Options) (*Transport, error) {
 	return t, nil
 }
 
-// carriers are those that there are.
+// carriers returns the event loops, if there are any, and the goroutines.
 func (t *Transport) carriers() []carrier {
 	if t.loops == nil {
 		return []carrier{t.goroutines}
@@ -128,26 +130,14 @@ func (t *Transport) carriers() []carrier {
 	return []carrier{t.loops, t.goroutines}
 }
 
-// settle returns when those connections that have ended by now are known to have, or when ctx ends.
-func (t *Transport) settle(ctx context.Context) {
-	for _, c := range t.carriers() {
-		c.settle(ctx)
-	}
-}
-
-// Background runs step, over and over until it returns false, where it keeps no connection waiting for longer than
-// one step takes. It may return before that.
+// Background runs step over and over until it returns false. No connection waits for longer than one step takes. It may return
+// before the last step.
 func (t *Transport) Background(step func() (more bool)) {
-	if loops, ok := t.loops.(interface{ background(func() bool) }); ok {
-		loops.background(step)
-		return
-	}
-	for step() { // all others go on meanwhile
-	}
+	t.carriers()[0].background(step)
 }
 
-// Owes reports whether something is unanswered that had been sent when it was first asked, or a reply has not left. A
-// command that runs keeps it waiting, for as long as its patience lasts.
+// Owes reports whether input that had arrived at the first call of Owes is unanswered, or a reply has not left. It waits for
+// running commands until patience has passed, and then returns true.
 func (t *Transport) Owes(patience time.Duration) (owes bool) {
 	for _, c := range t.carriers() {
 		owes = c.owes(patience) || owes // each is asked each time
@@ -155,7 +145,7 @@ func (t *Transport) Owes(patience time.Duration) (owes bool) {
 	return owes
 }
 
-// Stop closes all connections and returns when they are. All Accepts have returned before.
+// Stop closes all connections and returns when they are closed. All calls of Accept must have returned before.
 func (t *Transport) Stop() {
 	for _, c := range t.carriers() {
 		c.stop()
