@@ -22,7 +22,7 @@ type losses struct {
 
 // gone reports whether a key holds limits of a policy that is gone. While none ever went, it costs one comparison.
 func (sh *shard) gone(e *slot) bool {
-	if sh.policies.PoliciesLost() == 0 {
+	if !e.holdsLimits() || sh.policies.PoliciesLost() == 0 {
 		return false
 	}
 	for p := range sh.talliesOf(e) {
