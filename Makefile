@@ -49,12 +49,12 @@ go: ## check that Go is installed and new enough
 # a policy-rc.d forbids that while they are installed. The tests start their servers themselves.
 TOOLS := redis-server:redis-server redis-cli:redis-tools redis-benchmark:redis-tools python3:python3 node:nodejs npm:npm \
 	cargo:cargo gcc:gcc ip:iproute2 unshare:util-linux prlimit:util-linux nginx:nginx-light \
-	prometheus-redis-exporter:prometheus-redis-exporter systemd-analyze:systemd
+	prometheus-redis-exporter:prometheus-redis-exporter systemd-analyze:systemd java:default-jre-headless
 
 tools: ## install with apt what the tests need and the machine lacks
 	@missing=; PATH=$$PATH:/usr/sbin; \
 	for tool in $(TOOLS); do command -v $${tool%%:*} >/dev/null || missing="$$missing $${tool#*:}"; done; \
-	if command -v java >/dev/null && [ ! -e /usr/share/java/guava.jar ]; then missing="$$missing libguava-java"; fi; \
+	[ -e /usr/share/java/guava.jar ] || missing="$$missing libguava-java"; \
 	python3 -c 'import ensurepip, venv' 2>/dev/null || missing="$$missing python3-venv"; \
 	printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | gcc -x c -o /dev/null - 2>/dev/null || missing="$$missing gcc libc6-dev"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \

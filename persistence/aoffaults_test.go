@@ -3,7 +3,6 @@ package persistence_test
 import (
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -105,12 +104,8 @@ func TestACommitThatFailsDuringARewrite(t *testing.T) {
 		if at == "before" {
 			refuse()
 		} else {
-			var once atomic.Bool
-			files.failing(func(call, name string) error {
-				if call == "write" && strings.HasPrefix(name, "temp") && once.CompareAndSwap(false, true) {
-					refuse()
-				}
-				return nil
+			files.during("write", func() {
+				refuse()
 			})
 		}
 		if err := w.m.Rewrite(); err != nil {
@@ -132,20 +127,16 @@ func TestARewriteBehindAForeignTail(t *testing.T) {
 			at := fmt.Sprint(t0 + 9*second)
 			files.put(w.path("appendonly.aof"), fmt.Appendf(nil, "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$%d\r\n%s\r\n", len(at), at))
 			w.mustOpen()
-			var once atomic.Bool
-			files.failing(func(call, name string) error {
-				if call == "write" && strings.HasPrefix(name, "temp") && once.CompareAndSwap(false, true) {
-					w.throttle("during")
-					if w.m.Synchronous() {
-						w.commit()
-					} else {
-						w.tick(second / 2)
-						for w.m.Status().AOFPending > 0 {
-							time.Sleep(time.Millisecond)
-						}
+			once := files.during("write", func() {
+				w.throttle("during")
+				if w.m.Synchronous() {
+					w.commit()
+				} else {
+					w.tick(second / 2)
+					for w.m.Status().AOFPending > 0 {
+						time.Sleep(time.Millisecond)
 					}
 				}
-				return nil
 			})
 			if err := w.m.Rewrite(); err != nil {
 				t.Fatal(err)

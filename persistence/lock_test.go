@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,14 +188,10 @@ func TestADirectoryThatIsLostDuringARewrite(t *testing.T) {
 		w.throttle("a")
 		w.mustWrite()
 		other := &world{t: t, now: t0, files: files, set: always}
-		var once atomic.Bool
-		files.failing(func(call, name string) error {
-			if call == "write" && strings.HasPrefix(name, "temp") && once.CompareAndSwap(false, true) {
-				_ = errors.Join(files.Remove(w.path(lockName)), files.Remove(w.path("appendonly.aof")))
-				other.mustOpen().throttle("other")
-				other.mustWrite()
-			}
-			return nil
+		files.during("write", func() {
+			_ = errors.Join(files.Remove(w.path(lockName)), files.Remove(w.path("appendonly.aof")))
+			other.mustOpen().throttle("other")
+			other.mustWrite()
 		})
 		if err := begin(w); err != nil {
 			t.Fatal(err)

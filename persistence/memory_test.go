@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -54,6 +56,18 @@ func (m *memory) failing(fail func(call, name string) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fail = fail
+}
+
+// during runs do at the first call of that name for a temporary file, and tells whether it has come to that.
+func (m *memory) during(call string, do func()) (done *atomic.Bool) {
+	done = new(atomic.Bool)
+	m.failing(func(kind, name string) error {
+		if kind == call && strings.HasPrefix(name, "temp") && done.CompareAndSwap(false, true) {
+			do()
+		}
+		return nil
+	})
+	return done
 }
 
 // failFrom has the call of that number fail, counted from now, and those that follow too if forever; calls that look for a file

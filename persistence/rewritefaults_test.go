@@ -3,8 +3,6 @@ package persistence_test
 import (
 	"errors"
 	"slices"
-	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -90,17 +88,13 @@ func TestARewriteIsOnTheDiskWithWhatFollowed(t *testing.T) {
 	w.mustOpen()
 	w.throttle("a")
 	w.commit()
-	var once atomic.Bool
-	files.failing(func(call, name string) error {
-		if call == "sync" && strings.HasPrefix(name, "temp") && once.CompareAndSwap(false, true) {
-			files.failing(nil)
-			w.throttle("a")
-			w.throttle("b")
-			if err := w.commit(); err != nil {
-				t.Error(err)
-			}
+	once := files.during("sync", func() {
+		files.failing(nil)
+		w.throttle("a")
+		w.throttle("b")
+		if err := w.commit(); err != nil {
+			t.Error(err)
 		}
-		return nil
 	})
 	if err := w.m.Rewrite(); err != nil {
 		t.Fatal(err)
@@ -120,17 +114,13 @@ func TestAFileIsCutDuringARewrite(t *testing.T) {
 	w.throttle("a")
 	w.commit()
 	size := len(files.text(w.path("appendonly.aof")))
-	var once atomic.Bool
-	files.failing(func(call, name string) error {
-		if call == "write" && strings.HasPrefix(name, "temp") && once.CompareAndSwap(false, true) {
-			w.throttle("a") // when it has been written as it was
-			if err := w.commit(); err != nil {
-				t.Error(err)
-			}
-			files.shorten(w.path("appendonly.aof"), size)
-			w.tick(second)
+	files.during("write", func() {
+		w.throttle("a") // when it has been written as it was
+		if err := w.commit(); err != nil {
+			t.Error(err)
 		}
-		return nil
+		files.shorten(w.path("appendonly.aof"), size)
+		w.tick(second)
 	})
 	if err := w.m.Rewrite(); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"celld/cell"
@@ -215,20 +214,16 @@ func TestARewriteOfAFileThatIsCut(t *testing.T) {
 		w.mustOpen()
 		w.throttle("a")
 		w.mustWrite()
-		var once atomic.Bool
-		files.failing(func(call, name string) error {
-			if call == "write" && strings.HasPrefix(name, "temp") && once.CompareAndSwap(false, true) {
-				w.put("during", store.Value{TAT: uint64(t0 + 90*second)})
-				_ = w.commit()
-				files.shorten(w.path("appendonly.aof"), 10)
-				for range 10 {
-					w.throttle("more")
-					if regrown {
-						_ = w.commit()
-					}
+		files.during("write", func() {
+			w.put("during", store.Value{TAT: uint64(t0 + 90*second)})
+			_ = w.commit()
+			files.shorten(w.path("appendonly.aof"), 10)
+			for range 10 {
+				w.throttle("more")
+				if regrown {
+					_ = w.commit()
 				}
 			}
-			return nil
 		})
 		if err := w.m.Rewrite(); err != nil {
 			t.Fatal(err)

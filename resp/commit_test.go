@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"celld/persistence"
 )
@@ -38,6 +39,23 @@ func (f fullDiskFile) Sync() error {
 		return <-*gate
 	}
 	return nil
+}
+
+// holds keeps what do writes from the disk, and fails the test where the peer is answered before it is there.
+func (d *fullDisk) holds(c testConn, do func()) {
+	c.t.Helper()
+	gate := make(chan error)
+	d.gate.Store(&gate)
+	syncs := d.syncs.Load()
+	do()
+	eventually(c.t, "write", func() bool { return d.syncs.Load() > syncs })
+	_ = c.SetReadDeadline(time.Now().Add(20 * time.Millisecond)) // more than it takes where it is answered
+	if got, err := c.Peek(1); err == nil {
+		c.t.Errorf("%q was answered before it was written", got)
+	}
+	_ = c.SetReadDeadline(time.Now().Add(patience))
+	d.gate.Store(nil)
+	close(gate)
 }
 
 func (fullDiskFile) Forget(int64, int64) {}

@@ -3,15 +3,10 @@ package resp
 import (
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
-
-	"celld/persistence"
-	"celld/resp/wire"
 )
 
 const (
@@ -43,20 +38,6 @@ func (c testConn) wantStopped() {
 }
 
 // isBusy waits until a script has run for so long that others are told.
-func isBusy(t *testing.T, srv *Server) {
-	t.Helper()
-	c := dialTest(t, srvAddr(srv))
-	eventually(t, "busy script", func() bool {
-		c.send("PING\r\n")
-		line, err := c.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.HasPrefix(line, "-BUSY ")
-	})
-	c.Close()
-}
-
 func srvAddr(srv *Server) string {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
@@ -66,199 +47,10 @@ func srvAddr(srv *Server) string {
 var busySettings = []string{"lua-time-limit", "1"}
 
 // A script that takes too long has all others served, on its own loop and on others: by -BUSY, but for what may end it.
-func TestBusyScript(t *testing.T) {
-	carrierTest{settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
-		const others = 8 // so that both loops have some
-		var conns []testConn
-		for range others {
-			c := dialTest(t, addr)
-			c.ask("PING\r\n", "+PONG\r\n")
-			conns = append(conns, c)
-		}
-		queued, watches := dialTest(t, addr), dialTest(t, addr)
-		queued.ask("MULTI\r\nPING\r\n", "+OK\r\n+QUEUED\r\n")
-		watches.ask("WATCH k\r\n", "+OK\r\n")
-		runs := dialTest(t, addr)
-		runs.send(evalCall(endless))
-		isBusy(t, srv)
-		busy := "-" + errBusy + "\r\n"
-		for _, c := range append(conns, dialTest(t, addr)) {
-			c.ask("PING\r\nGET k\r\nCL.THROTTLE k 1 1 1\r\nCL.TAKE k 1/1s\r\nCLIENT LIST\r\nINFO\r\nCONFIG GET port\r\nCLIENT KILL TYPE normal\r\nNOSUCH\r\n",
-				strings.Repeat(busy, 8)+"-ERR unknown command 'NOSUCH', with args beginning with: \r\n")
-			c.ask(evalCall("return 1")+"EVALSHA x 0\r\nSCRIPT LOAD x\r\nSCRIPT EXISTS x\r\nSCRIPT FLUSH\r\nMONITOR\r\nBGSAVE\r\nPUBLISH\r\n", strings.Repeat(busy, 7)+"-ERR unknown command 'PUBLISH', with args beginning with: \r\n")
-			c.ask("AUTH x\r\n", "-"+errNoPassword+"\r\n")
-			c.ask("HELLO 2 SETNAME\r\n", "-"+fmt.Sprintf(errHelloOption, "SETNAME")+"\r\n")
-			c.ask("MULTI\r\nGET k\r\nEXEC\r\n", "+OK\r\n"+busy+"-"+fmt.Sprintf(errExecRejected, strings.TrimPrefix(errBusy, "ERR "))+"\r\n")
-			c.ask("MULTI\r\nDISCARD\r\nWATCH k\r\nUNWATCH\r\nRESET\r\n", "+OK\r\n+OK\r\n+OK\r\n+OK\r\n+RESET\r\n")
-		}
-		queued.ask("EXEC\r\nPING\r\n", "-"+fmt.Sprintf(errExecRejected, errBusy)+"\r\n"+busy)
-		quits := dialTest(t, addr)
-		quits.ask("QUIT\r\n", "+OK\r\n")
-		quits.wantClosed()
-		half := dialTest(t, addr)
-		half.send("PING\r\n")
-		closeWrite(half)
-		half.ask("", busy)
-		half.wantClosed()
-		deaf := dialTest(t, addr)
-		deaf.send(strings.Repeat("PING\r\n", 10_000))
-		deaf.Close()
-		conns[0].ask("SCRIPT KILL\r\n", "+OK\r\n")
-		runs.wantError(errScriptKilled)
-		runs.ask("PING\r\n", "+PONG\r\n")
-		for _, c := range conns {
-			c.ask("PING\r\nSCRIPT KILL\r\n", "+PONG\r\n-"+errNotBusy+"\r\n")
-		}
-		queued.ask("EXEC\r\n", "-"+errExecNoMulti+"\r\n")
-		watches.ask("MULTI\r\nPING\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n")
-	})
-}
-
 // Replies come in the order of the commands, wherever a busy script stands among them, and what came before it leaves meanwhile.
-func TestBusyScriptInAPipeline(t *testing.T) {
-	for name, test := range map[string]struct{ raw, before, after string }{
-		"between":      {"PING\r\nGET k\r\n" + evalCall(endless) + "PING\r\nECHO x\r\n", "+PONG\r\n$-1\r\n", "+PONG\r\n$1\r\nx\r\n"},
-		"many before":  {strings.Repeat("PING\r\n", 20_000) + evalCall(endless) + "PING\r\n", strings.Repeat("+PONG\r\n", 20_000), "+PONG\r\n"},
-		"many behind":  {"PING\r\n" + evalCall(endless) + strings.Repeat("PING\r\n", 50_000), "+PONG\r\n", strings.Repeat("+PONG\r\n", 50_000)},
-		"more behind":  {"PING\r\n" + evalCall(endless) + strings.Repeat(frame("ECHO", strings.Repeat("y", 1000)), 500), "+PONG\r\n", strings.Repeat("$1000\r\n"+strings.Repeat("y", 1000)+"\r\n", 500)},
-		"SKIP":         {"PING\r\nECHO abc\r\nCLIENT REPLY SKIP\r\n" + evalCall(endless) + "PING\r\n", "", "+PONG\r\n"},
-		"OFF and ON":   {"PING\r\nCLIENT REPLY OFF\r\n" + evalCall(endless) + "PING\r\nCLIENT REPLY ON\r\nPING\r\n", "", "+OK\r\n+PONG\r\n"},
-		"in EXEC":      {"PING\r\nMULTI\r\nPING\r\n" + evalCall(endless) + "PING\r\nEXEC\r\nPING\r\n", "+PONG\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n+PONG\r\n", "+PONG\r\n+PONG\r\n"},
-		"then QUIT":    {"PING\r\n" + evalCall(endless) + "QUIT\r\nPING\r\n", "+PONG\r\n", "+OK\r\n"},
-		"then garbage": {"PING\r\n" + evalCall(endless) + "*1\r\n$-2\r\n", "+PONG\r\n", "-" + string(wire.ErrBulkLen) + "\r\n"},
-		"two scripts":  {"PING\r\n" + evalCall(endless) + evalCall("return 2"), "+PONG\r\n", ":2\r\n"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o := carrierTest{settings: append([]string{"client-output-buffer-limit", "64mb"}, busySettings...)}
-			o.run(t, func(t *testing.T, srv *Server, addr string) {
-				c, killer := dialTest(t, addr), dialTest(t, addr)
-				killer.ask("PING\r\n", "+PONG\r\n")
-				var sending sync.WaitGroup
-				sending.Go(func() { c.send(test.raw) })
-				c.ask("", test.before)
-				isBusy(t, srv)
-				killer.ask("SCRIPT KILL\r\n", "+OK\r\n")
-				switch name {
-				case "SKIP":
-					c.ask("", "+PONG\r\n$3\r\nabc\r\n")
-				case "OFF and ON":
-					c.ask("", "+PONG\r\n")
-				default:
-					c.wantError(errScriptKilled)
-				}
-				c.ask("", test.after)
-				sending.Wait()
-				closeWrite(c)
-				c.wantClosed()
-			})
-		})
-	}
-}
-
 // At maxclients, who comes while a script is busy is refused at once, or has the place of one that left meanwhile.
-func TestComingWhileAScriptIsBusy(t *testing.T) {
-	disk := &fullDisk{}
-	for name, test := range map[string]struct {
-		files persistence.FileSystem
-		wrote string
-	}{
-		"that has written nothing":            {},
-		"that has written":                    {wrote: "redis.call('SET', 'k', '7') "},
-		"that has written nothing, on a disk": {files: disk},
-		"that has written, on a disk":         {files: disk, wrote: "redis.call('SET', 'k', '7') "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o := carrierTest{files: test.files, settings: append([]string{"maxclients", "3", "io-threads", "1", "shutdown-timeout", "1"}, busySettings...)}
-			o.run(t, func(t *testing.T, srv *Server, addr string) {
-				runs, leaves, stays := dialTest(t, addr), dialTest(t, addr), dialTest(t, addr)
-				for _, c := range []testConn{runs, leaves, stays} {
-					c.ask("PING\r\n", "+PONG\r\n")
-				}
-				runs.send(evalCall(test.wrote + endless))
-				eventually(t, "busy script", func() bool { r := srv.running.Load(); return r != nil && r.startNS+1e8 < srv.clock() })
-				for range 3 {
-					c := dialTest(t, addr)
-					c.ask("", fullLine)
-					c.wantClosed()
-				}
-				if test.wrote == "" {
-					leaves.Close()
-					eventually(t, "place", func() bool {
-						c := dialTest(t, addr)
-						c.send("PING\r\n")
-						line, _ := c.ReadString('\n')
-						return line == "-"+errBusy+"\r\n"
-					})
-					stays.ask("SCRIPT KILL\r\n", "+OK\r\n")
-				}
-			})
-		})
-	}
-}
-
 // The peer of a busy script goes away, by half or at once, and the script runs until it is killed.
-func TestThePeerOfABusyScript(t *testing.T) {
-	for name, leave := range map[string]func(c testConn){
-		"closes":          func(c testConn) { c.Close() },
-		"resets":          func(c testConn) { _ = c.Conn.(*net.TCPConn).SetLinger(0); c.Close() },
-		"closes its half": closeWrite,
-		"sends more":      func(c testConn) { c.send(strings.Repeat("PING\r\n", 1000)) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			carrierTest{settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
-				c, killer := dialTest(t, addr), dialTest(t, addr)
-				killer.ask("PING\r\n", "+PONG\r\n")
-				c.send("PING\r\n" + evalCall(endless))
-				isBusy(t, srv)
-				leave(c)
-				for range 20 {
-					killer.ask("GET k\r\n", "-"+errBusy+"\r\n")
-				}
-				killer.ask("SCRIPT KILL\r\n", "+OK\r\n")
-				switch name {
-				case "closes its half":
-					c.ask("", "+PONG\r\n")
-					c.wantError(errScriptKilled)
-					c.wantClosed()
-				case "sends more":
-					c.ask("", "+PONG\r\n")
-					c.wantError(errScriptKilled)
-					c.ask("", strings.Repeat("+PONG\r\n", 1000))
-					c.Close()
-				}
-				eventually(t, "end of the other", func() bool { return srv.clientCount() == 1 })
-				killer.ask("PING\r\n", "+PONG\r\n")
-			})
-		})
-	}
-}
-
 // A busy script's connection is killed from inside the server: by nobody's command, as those are refused.
-func TestABusyScriptsConnectionIsKilled(t *testing.T) {
-	carrierTest{settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
-		c, killer := dialTest(t, addr), dialTest(t, addr)
-		killer.ask("PING\r\n", "+PONG\r\n")
-		c.ask("CLIENT ID\r\n", ":")
-		id, err := c.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.send(evalCall(endless))
-		isBusy(t, srv)
-		for _, s := range srv.allSessions() {
-			if fmt.Sprintf("%d\r\n", s.client.id) == id {
-				s.kill()
-			}
-		}
-		for range 20 {
-			killer.ask("GET k\r\n", "-"+errBusy+"\r\n")
-		}
-		killer.ask("SCRIPT KILL\r\n", "+OK\r\n")
-		eventually(t, "end of the killed one", func() bool { return srv.clientCount() == 1 })
-		killer.ask("PING\r\n", "+PONG\r\n")
-	})
-}
-
 // A script that has changed something is not killed.
 func TestAScriptThatWroteIsUnkillable(t *testing.T) {
 	stopped := &command{name: "stopped", arity: 1, run: func(s *Session, _ [][]byte) { s.replyBool(s.srv.stats.panics.Load() > 0) }}
@@ -357,40 +149,6 @@ func TestAScriptsCallOverTheOutputLimit(t *testing.T) {
 
 // Where replies wait for the disk, a busy script that has written nothing keeps nobody's: what others were answered before
 // it leaves, and what they ask later, too.
-func TestABusyScriptKeepsNobodyFromTheDisk(t *testing.T) {
-	disk := &fullDisk{}
-	carrierTest{files: disk, settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
-		var conns []testConn
-		for range 4 {
-			conns = append(conns, dialTest(t, addr))
-		}
-		c := dialTest(t, addr)
-		c.ask("PING\r\n", "+PONG\r\n")
-		for i, other := range conns {
-			other.send(fmt.Sprintf(waitingCall, fmt.Sprint(t.Name(), i)))
-		}
-		c.send(fmt.Sprintf(waitingCall, t.Name()) + evalCall(endless) + fmt.Sprintf(waitingCall, t.Name()+"behind"))
-		isBusy(t, srv)
-		for _, other := range conns {
-			line, err := other.ReadString('\n')
-			if err != nil {
-				t.Fatal(err)
-			}
-			if line == "*5\r\n" { // it came before the script
-				other.ask("", strings.TrimPrefix(waitingPass, line))
-			} else if line != "-"+errBusy+"\r\n" {
-				t.Fatalf("%q", line)
-			}
-			other.ask("PING\r\n", "-"+errBusy+"\r\n")
-		}
-		conns[0].ask("SCRIPT KILL\r\n", "+OK\r\n")
-		c.ask("", waitingPass)
-		c.wantError(errScriptKilled)
-		c.ask("", waitingPass)
-		conns[0].ask(fmt.Sprintf(waitingCall, t.Name()+"after"), waitingPass)
-	})
-}
-
 // A script that writes, busy or not, before or after it came to be, is answered when that is on the disk.
 func TestAScriptsWritesWaitForTheDisk(t *testing.T) {
 	disk := &fullDisk{}
@@ -404,19 +162,8 @@ func TestAScriptsWritesWaitForTheDisk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			carrierTest{files: disk, settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
 				c := dialTest(t, addr)
-				gate := make(chan error)
 				c.ask("PING\r\n", "+PONG\r\n")
-				disk.gate.Store(&gate)
-				syncs := disk.syncs.Load()
-				c.send(evalCall(script, "1", t.Name()))
-				eventually(t, "a write", func() bool { return disk.syncs.Load() > syncs })
-				_ = c.SetReadDeadline(time.Now().Add(20 * time.Millisecond)) // more than it takes where it is answered
-				if got, err := c.Peek(1); err == nil {
-					t.Errorf("%q was answered before it was written", got)
-				}
-				_ = c.SetReadDeadline(time.Now().Add(patience))
-				disk.gate.Store(nil)
-				close(gate)
+				disk.holds(c, func() { c.send(evalCall(script, "1", t.Name())) })
 				c.ask("", "+OK\r\n")
 
 				disk.full.Store(true)

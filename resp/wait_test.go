@@ -329,18 +329,7 @@ func TestALateAnswerWaitsForTheDisk(t *testing.T) {
 		c := dialTest(t, addr)
 		c.send(laterCall + "\r\n")
 		eventually(t, "question", func() bool { return l.Waiting() == 1 })
-		gate := make(chan error)
-		disk.gate.Store(&gate)
-		syncs := disk.syncs.Load()
-		l.Answer(0)
-		eventually(t, "write", func() bool { return disk.syncs.Load() > syncs })
-		_ = c.SetReadDeadline(time.Now().Add(20 * time.Millisecond)) // more than it takes where it is answered
-		if got, err := c.Peek(1); err == nil {
-			t.Errorf("%q was answered before it was written", got)
-		}
-		_ = c.SetReadDeadline(time.Now().Add(patience))
-		disk.gate.Store(nil)
-		close(gate)
+		disk.holds(c, func() { l.Answer(0) })
 		c.ask("", "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:60\r\n")
 	})
 }

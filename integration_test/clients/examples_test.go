@@ -19,14 +19,14 @@ import (
 
 // example is a service in examples/.
 type example struct {
-	dir   string
-	tools []string // where they are given, it is built for minutes, and they write into the folder that they are called in
+	dir    string
+	copied bool // what builds it writes into the folder that it is called in
 	// run is the command that the file's first lines tell its reader, but that what it downloads is in .cache/.
 	run func(t *testing.T, dir string) *exec.Cmd
 }
 
 var examples = []example{
-	{"go", nil, func(t *testing.T, dir string) *exec.Cmd {
+	{"go", false, func(t *testing.T, dir string) *exec.Cmd {
 		path := filepath.Join(t.TempDir(), "service")
 		build := exec.Command("go", "build", "-o", path, ".")
 		build.Dir = dir
@@ -35,18 +35,11 @@ var examples = []example{
 		}
 		return exec.Command(path)
 	}},
-	{"python", nil, func(t *testing.T, dir string) *exec.Cmd {
+	{"python", false, func(t *testing.T, dir string) *exec.Cmd {
 		return exec.Command(installedClient(t, "python/bin/python"), "service.py")
 	}},
-	{"node-ioredis", nil, nodeExample("ioredis")},
-	{"node-redis", nil, nodeExample("redis")},
-	{"java-jedis", []string{"mvn", "javac"}, javaExample},
-	{"java-lettuce", []string{"mvn", "javac"}, javaExample},
-	{"rust", []string{"cargo"}, func(t *testing.T, dir string) *exec.Cmd {
-		cmd := exec.Command("cargo", "run", "--quiet")
-		cmd.Env = []string{"CARGO_TARGET_DIR=" + cachePath(t, "examples/target"), "CARGO_PROFILE_DEV_DEBUG=none"}
-		return cmd
-	}},
+	{"node-ioredis", false, nodeExample("ioredis")},
+	{"node-redis", false, nodeExample("redis")},
 }
 
 func nodeExample(module string) func(t *testing.T, dir string) *exec.Cmd {
@@ -57,13 +50,11 @@ func nodeExample(module string) func(t *testing.T, dir string) *exec.Cmd {
 	}
 }
 
-func javaExample(t *testing.T, dir string) *exec.Cmd {
-	return exec.Command("mvn", "--quiet", "--batch-mode", "-Dmaven.repo.local="+cachePath(t, "maven"), "compile", "exec:java")
-}
-
 // TestExamples runs each service without a limiter, with one, with one that hangs, with one that has ended and with one
 // that is back, and asks it as its users do. They mostly wait, so all run at once, however many tests may.
-func TestExamples(t *testing.T) {
+func TestExamples(t *testing.T) { runExamples(t, examples) }
+
+func runExamples(t *testing.T, examples []example) {
 	t.Parallel()
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -77,8 +68,7 @@ func (e example) test(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.tools != nil {
-		largeDownload(t, e.tools...)
+	if e.copied {
 		copied := cachePath(t, "examples/"+e.dir)
 		if err := os.RemoveAll(copied); err != nil {
 			t.Fatal(err)
@@ -254,19 +244,6 @@ func (s *service) usedUp(path, allowed, limit string) {
 	})
 	if path != "/" && remaining != "0" {
 		s.t.Errorf("%s: %q remained of the last call that was allowed", path, remaining)
-	}
-}
-
-// largeDownload skips a test that downloads and compiles for minutes, unless `make test-all` runs it. Then its tools must be there.
-func largeDownload(t testing.TB, tools ...string) {
-	t.Helper()
-	if !harness.AllTests {
-		t.Skip("downloads much: make test-all runs it")
-	}
-	for _, tool := range tools {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Fatalf("%s is not installed", tool)
-		}
 	}
 }
 

@@ -1,3 +1,5 @@
+//go:build all
+
 package clients
 
 import (
@@ -26,7 +28,6 @@ error: LIMITED later
 // What they send is in redis/testdata/scripts/forms.txt, too, for those who have no hundred megabytes of libraries.
 func TestJavaScripts(t *testing.T) {
 	t.Parallel()
-	largeDownload(t, "mvn", "javac")
 	dir := t.TempDir() // where Maven writes
 	if err := os.CopyFS(dir, os.DirFS("testdata/java-scripts")); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"celld/integration_test/harness"
 )
 
-// guavaJar is where Debian's libguava-java puts it, which `make tools` installs where there is a Java.
+// guavaJar is where Debian's libguava-java puts it, which `make tools` installs.
 const guavaJar = "/usr/share/java/guava.jar"
 
 // TestGuava asks Guava's RateLimiter.create(5).tryAcquire() and `CL.TAKE k 5/1s` the same: 20 calls at once of a limiter that
@@ -23,12 +23,7 @@ const guavaJar = "/usr/share/java/guava.jar"
 // seconds both let through 10; one more or less is the machine's.
 func TestGuava(t *testing.T) {
 	t.Parallel()
-	java, err := exec.LookPath("java")
-	if err != nil && harness.AllTests {
-		t.Fatal(err)
-	} else if err != nil {
-		t.Skip("no Java: make test-all installs it")
-	}
+	java := harness.Need(t, "java")
 	if _, err := os.Stat(guavaJar); err != nil {
 		harness.Missing(t, "no Guava: %v", err)
 	}

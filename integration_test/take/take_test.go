@@ -59,11 +59,9 @@ var takeSteps = []struct{ calls, want string }{
 func TestTake(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t)
-	for _, resp3 := range []bool{false, true} {
+	for _, protocol := range []string{"2", "3"} {
 		c := harness.Dial(t, srv.Addr)
-		if resp3 {
-			c.Do("HELLO", "3")
-		}
+		c.Do("HELLO", protocol)
 		for _, step := range takeSteps {
 			harness.Again(t, func(string) string {
 				c.Do("CL.RESET", "k")
@@ -99,11 +97,9 @@ func TestTake(t *testing.T) {
 func TestTakeMany(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t)
-	for _, resp3 := range []bool{false, true} {
+	for _, protocol := range []string{"2", "3"} {
 		c := harness.Dial(t, srv.Addr)
-		if resp3 {
-			c.Do("HELLO", "3")
-		}
+		c.Do("HELLO", protocol)
 		c.Do("FLUSHALL")
 		for _, step := range []struct{ call, want string }{
 			{"CL.MTAKE 2 a 10/1h b 5/1h COST 2", "0 0 2 -1 0/0 10 8 -1 720000/0 5 3 -1 1440000"},

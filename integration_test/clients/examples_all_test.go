@@ -1,0 +1,27 @@
+//go:build all
+
+package clients
+
+import (
+	"os/exec"
+	"testing"
+
+	"celld/integration_test/harness"
+)
+
+// TestCompiledExamples does the same with those that download and compile for minutes.
+func TestCompiledExamples(t *testing.T) {
+	runExamples(t, []example{
+		{"java-jedis", true, javaExample},
+		{"java-lettuce", true, javaExample},
+		{"rust", true, func(t *testing.T, dir string) *exec.Cmd {
+			cmd := exec.Command(harness.Need(t, "cargo"), "run", "--quiet")
+			cmd.Env = []string{"CARGO_TARGET_DIR=" + cachePath(t, "examples/target"), "CARGO_PROFILE_DEV_DEBUG=none"}
+			return cmd
+		}},
+	})
+}
+
+func javaExample(t *testing.T, dir string) *exec.Cmd {
+	return exec.Command(harness.Need(t, "mvn"), "--quiet", "--batch-mode", "-Dmaven.repo.local="+cachePath(t, "maven"), "compile", "exec:java")
+}

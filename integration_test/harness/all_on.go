@@ -1,6 +1,0 @@
-//go:build all
-
-package harness
-
-// AllTests is whether `make test-all` runs.
-const AllTests = true
