@@ -28,11 +28,11 @@ type journal struct {
 
 // mark notes a slot, once.
 func (j *journal) mark(n uint32, e *slot) {
-	if j == nil || e.use&flagJournaled != 0 {
+	if j == nil || e.has(flagJournaled) {
 		return
 	}
 	j.changed = append(j.changed, n)
-	e.use |= flagJournaled
+	e.setInfo(flagJournaled, flagJournaled)
 }
 
 // put notes a new slot.
@@ -50,7 +50,7 @@ func (j *journal) put(n uint32, e *slot, key []byte) {
 // remove notes a slot that is about to be unlinked. A key that expires needs no note if it was told after its last change:
 // whoever was told knows when it ends.
 func (j *journal) remove(e *slot, key []byte, expired bool) {
-	if j == nil || expired && e.use&flagJournaled == 0 {
+	if j == nil || expired && !e.has(flagJournaled) {
 		return
 	}
 	if j.gone == nil {
@@ -107,7 +107,7 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	sh.mu.Lock()
+	sh.lock(0)
 	if flushes := s.flushes.Load(); flushes != d.flushes {
 		// All that is still to be told was before the flush. To tell it after would bring it back.
 		d.flushes, d.slots, d.gone, d.began = flushes, nil, nil, false
@@ -134,8 +134,9 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 		n := d.slots[0]
 		d.slots = d.slots[1:]
 		e := sh.slabs.at(n)
-		e.use &^= flagJournaled
+		e.setInfo(flagJournaled, 0) // before the state is read: a call without the lock changes that first
 		if e.list() != freeList {
+			e.settle()
 			told += sh.costBytes(n, e)
 			st := sh.full(n, e)
 			if st.Limits != nil {
@@ -146,7 +147,7 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 			sh.slabs.told(n)
 		}
 	}
-	sh.mu.Unlock()
+	sh.unlock()
 	if len(d.slots)+len(d.gone) > 0 {
 		return true
 	}
@@ -180,7 +181,7 @@ func (s *Store) Changed() (n int) {
 		}
 		sh.mu.Lock()
 		n += len(sh.journal.changed) + len(sh.journal.gone)
-		sh.mu.Unlock()
+		sh.unlock()
 	}
 	return n
 }

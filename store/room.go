@@ -92,6 +92,12 @@ func (r *room) fits(n need) bool {
 	return r.keys.Load()+n.keys <= r.maxKeys.Load() && (limit == 0 || r.bytes.Load()+n.bytes <= limit)
 }
 
+// small reports that the room is for exactKeys at most.
+func (r *room) small() bool {
+	bytes := r.maxBytes.Load()
+	return r.maxKeys.Load() <= exactKeys || bytes > 0 && bytes <= exactKeys*costBytes(inlineKey)
+}
+
 // tooLarge reports what does not fit even when nothing else is held.
 func (r *room) tooLarge(n need) bool {
 	limit := r.maxBytes.Load()

@@ -52,6 +52,8 @@ type Store struct {
 	losses     losses
 	wall       wallAhead
 
+	lanes [lanes]lane
+
 	sweeps atomic.Uint32 // rotates the shard that Sweep starts with
 
 	exports exports
@@ -87,6 +89,7 @@ func New(o Options) *Store {
 		}
 		sh.clear()
 	}
+	s.setExact()
 	return s
 }
 
@@ -101,7 +104,7 @@ func (s *Store) shardOf(hash uint64) *shard { return &s.shards[s.shardIndex(hash
 // the tables back.
 func (s *Store) Flush() {
 	for i := range s.shards {
-		s.shards[i].mu.Lock()
+		s.shards[i].lock(0)
 	}
 	for i := range s.shards {
 		sh := &s.shards[i]
@@ -113,6 +116,6 @@ func (s *Store) Flush() {
 	s.memory.drop()
 	s.flushes.Add(1)
 	for i := range s.shards {
-		s.shards[i].mu.Unlock()
+		s.shards[i].unlock()
 	}
 }
