@@ -185,11 +185,12 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	if s.waits != nil && !s.waits.answered.Load() {
 		return data, false
 	}
-	if !srv.execution.TryRLock() { // EXEC locks it for writing, so a transaction runs alone
-		srv.execution.RLock()
+	lane := srv.execution.lane(s.scratch.lane)
+	if !lane.TryRLock() { // EXEC locks it for writing, so a transaction runs alone
+		lane.RLock()
 		s.nowNS = srv.clock() // the wait counts for no command
 	}
-	defer srv.execution.RUnlock()
+	defer lane.RUnlock()
 	s.scratch.stats.startNS = s.nowNS
 	defer func() { s.scratch.endNS = s.scratch.stats.finish(s) }()
 	s.resume()
@@ -290,7 +291,7 @@ func (s *Session) overOutput(bytes int) bool {
 func (s *Session) wallNS() int64 { return s.srv.store.WallNS(s.nowNS) }
 
 func (s *Session) access() store.Access {
-	return store.Access{NowNS: s.nowNS, NoTouch: s.noTouch}
+	return store.Access{NowNS: s.nowNS, Lane: s.scratch.lane, NoTouch: s.noTouch}
 }
 
 // Closed is called by the transport, once, when the connection is gone.
