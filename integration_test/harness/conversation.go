@@ -30,8 +30,13 @@ type Exchange struct {
 	replies []string
 }
 
-// varies stands for a reply that is another one each time.
-const varies = "varies"
+// varies stands for a reply that is another one each time, and like stands before one whose numbers are, which are written as 0.
+const (
+	varies = "varies"
+	like   = "like "
+)
+
+var numbers = regexp.MustCompile(`[0-9a-f]{40}|-?[0-9][0-9.]*[KMG]?`)
 
 // ReadConversations reads the files of a folder.
 func ReadConversations(t testing.TB, folder string) (all []*Conversation) {
@@ -96,6 +101,9 @@ var digestOf = regexp.MustCompile(`sha1'([^']*)'`)
 // Record notes a reply, and whether the connection was closed behind it.
 func (x *Exchange) Record(resp3 bool, reply string, end bool, now time.Time) {
 	is := written(x.Command, reply, now)
+	if len(x.replies) > 0 && strings.HasPrefix(x.replies[0], like) {
+		is = like + strconv.Quote(numbers.ReplaceAllString(reply, "0"))
+	}
 	if end {
 		is += " end"
 	}
@@ -124,6 +132,9 @@ func (x *Exchange) Fits(resp3 bool, reply string, end bool, now time.Time) bool 
 	recorded := x.Recorded(resp3)
 	if recorded == varies {
 		return true
+	}
+	if text, ok := strings.CutPrefix(recorded, like); ok {
+		return !end && strconv.Quote(numbers.ReplaceAllString(reply, "0")) == text
 	}
 	text, recordedEnd := strings.CutSuffix(recorded, " end")
 	want, _ := strconv.Unquote(timed(x.Command, text, now))
