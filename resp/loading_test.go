@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,5 +94,37 @@ func TestLoadingFails(t *testing.T) {
 	}
 	if err := newWorldOn(t, &fullDisk{}, filepath.Join(dir, "nosuch")).loadAll(nil); err == nil || !strings.Contains(err.Error(), "nosuch") {
 		t.Errorf("no directory: %v", err)
+	}
+}
+
+// Serve ends with the error where the files cannot be read, and without one where it is told to stop meanwhile.
+func TestServeWhileLoading(t *testing.T) {
+	for name, test := range map[string]struct{ file, fails string }{"damaged": {"*1\r\n:5\r\n", "appendonly.aof"}, "stopped": {frame("DEL", "k"), ""}} {
+		t.Run(name, func(t *testing.T) {
+			dir, disk := t.TempDir(), lateDisk{&fullDisk{}, make(chan struct{})}
+			if err := os.WriteFile(filepath.Join(dir, "appendonly.aof"), []byte(test.file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w := newWorldOn(t, disk, dir)
+			w.clock = NewClock().NowNS // to drain takes time
+			ctx, stop := context.WithCancel(t.Context())
+			served := make(chan error)
+			go func() {
+				served <- w.Serve(ctx, nil, func() {
+					if test.fails != "" {
+						t.Error("ready")
+					}
+				})
+			}()
+			if test.fails == "" {
+				stop()
+				eventually(t, "end", w.ending.Load)
+			}
+			close(disk.opens)
+			if err := <-served; (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails) {
+				t.Errorf("%v, want %q", err, test.fails)
+			}
+			stop()
+		})
 	}
 }
