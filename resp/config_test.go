@@ -141,6 +141,8 @@ func TestValues(t *testing.T) {
 		// An empty text is none of these, rather than a setting that was not given: a script's variable is not set, say.
 		{"unixsocketperm", "", ""}, {"requirepass-file", "", ""}, {"policies", "", ""}, {"dir", "", ""}, {"dbfilename", "", ""}, {"appendfilename", "", ""},
 		{"maxmemory-policy", "", ""}, {"protected-mode", "", ""},
+
+		{"dbfilename", "a.rdb", "a.rdb"}, {"dbfilename", ".", ""}, {"dbfilename", "..", ""}, {"dbfilename", "a/b", ""}, {"dbfilename", "/a", ""}, {"dbfilename", "a/", ""},
 	} {
 		row := cfg.row(c.name)
 		before := row.Value.String()
