@@ -189,6 +189,9 @@ func TestClientsAreShown(t *testing.T) {
 	if s.tx.bytes < len("PINGECHOabc") || p.do("INFO", "clients") != "$151\r\n# Clients\r\nconnected_clients:2\r\ncluster_connections:0\r\nmaxclients:10000\r\nblocked_clients:0\r\ntracking_clients:1\r\nmonitor_clients:1\r\nwatching_clients:0\r\n\r\n" {
 		t.Errorf("%d bytes are queued; %s", s.tx.bytes, p.do("INFO", "clients"))
 	}
+	if got := s.client.monitorAddr() + " " + p.client.monitorAddr(); got != "unix:/run/celld.sock:0 127.0.0.1:4711" {
+		t.Errorf("monitors show %s", got)
+	}
 	p.want("WATCH k", "+OK\r\n")
 	if got := p.do("INFO", "clients"); !strings.Contains(got, "watching_clients:1\r\n") {
 		t.Error(got)
