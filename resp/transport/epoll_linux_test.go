@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -151,4 +152,76 @@ func TestSettleEndsWithTheServer(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	(&epollCarrier{loops: []*epollLoop{busy}}).settle(ctx)
+}
+
+// fill has a connection's peer ask for so many bytes, and returns how many its socket took.
+func fill(t *testing.T, l *epollLoop, conn *epollConn, p peer, bytes int) (took int) {
+	t.Helper()
+	p.send(fmt.Sprintln("fill", bytes))
+	round(t, l, func() {})
+	if !conn.full {
+		t.Fatal("the socket takes all")
+	}
+	return conn.sent
+}
+
+func fills(s *fakeSession, line string) bool {
+	var bytes int
+	if _, err := fmt.Sscanf(line, "fill %d", &bytes); err != nil {
+		return false
+	}
+	s.reply(strings.Repeat("x", bytes))
+	return true
+}
+
+// A connection that is woken in a round has its earlier replies sent only with those of the round, which wait for the disk.
+func TestAWokenConnectionAndTheDisk(t *testing.T) {
+	c := &carried{Options: Options{Sync: true}}
+	var conn *epollConn
+	var slow peer
+	took := 0
+	c.handle = func(s *fakeSession, line string) bool {
+		if line == "late" { // meanwhile the socket has room for all
+			slow.want(strings.Repeat("x", took))
+		}
+		return fills(s, line)
+	}
+	l := loopOf(t, c)
+	defer l.closeAll()
+	other, otherPeer := carry(t, c, l)
+	conn, slow = carry(t, c, l)
+	round(t, l, func() {})
+	bytes := fill(t, l, other, otherPeer, 1<<20) * 5 / 4
+	took = fill(t, l, conn, slow, bytes)
+	slow.send("late\n")
+	conn.Wake()
+	n, err := l.poll(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.serve(n)
+	slow.wantNothing()
+	l.commit()
+	l.send()
+	slow.want(strings.Repeat("x", bytes-took) + "late\n")
+}
+
+// Before a connection is closed as idle, it is seen whether its peer has taken something, which may be too little for the kernel to
+// tell of it.
+func TestAPeerThatTakesALittle(t *testing.T) {
+	c := &carried{}
+	c.handle = fills
+	var unsent int64
+	c.onWake = func(s *fakeSession) { unsent = s.unsent.Load() }
+	l := loopOf(t, c)
+	defer l.closeAll()
+	conn, slow := carry(t, c, l)
+	round(t, l, func() {})
+	took := fill(t, l, conn, slow, 1<<20)
+	slow.want(strings.Repeat("x", took/2))
+	conn.Wake()
+	round(t, l, func() {})
+	if unsent == 0 || unsent >= int64(1<<20-took) {
+		t.Errorf("%d bytes seem unsent", unsent)
+	}
 }

@@ -108,10 +108,11 @@ func (s *fakeSession) Confirm(replies []byte, err error) []byte {
 // fakeServer admits connections to fake sessions. Its fields are set before the test's first connection.
 type fakeServer struct {
 	*Transport
-	handle func(s *fakeSession, line string) (done bool) // nil: each line is answered by itself
-	onWake func(s *fakeSession)
-	places int64 // 0: any number
-	exit   func(text string)
+	handle    func(s *fakeSession, line string) (done bool) // nil: each line is answered by itself
+	onWake    func(s *fakeSession)
+	places    int64 // 0: any number
+	keepAlive time.Duration
+	exit      func(text string)
 
 	skewNS   atomic.Int64
 	still    atomic.Bool // its clock goes only by skew
@@ -121,6 +122,7 @@ type fakeServer struct {
 	commits  atomic.Int64
 	confirms atomic.Int64
 	rejected atomic.Int64
+	warnings atomic.Int64
 	panics   atomic.Int64
 	faults   atomic.Int64 // of the transport
 	left     atomic.Int64 // sessions that were told that they are closed
@@ -143,11 +145,11 @@ func (f *fakeServer) Admit(c Conn, remote, _ net.Addr) (Session, string, bool) {
 	return s, "", false
 }
 
-func (f *fakeServer) KeepAlive() time.Duration    { return 300 * time.Second }
+func (f *fakeServer) KeepAlive() time.Duration    { return f.keepAlive }
 func (f *fakeServer) skew(by time.Duration)       { f.skewNS.Add(int64(by)) }
 func (f *fakeServer) Begin()                      { f.begins.Add(1) }
 func (f *fakeServer) Rejected()                   { f.rejected.Add(1) }
-func (f *fakeServer) Warn(string, Session, error) {}
+func (f *fakeServer) Warn(string, Session, error) { f.warnings.Add(1) }
 
 func (f *fakeServer) NowNS() int64 {
 	if f.still.Load() {
