@@ -39,6 +39,32 @@ func TestManyConnections(t *testing.T) {
 	})
 }
 
+// A session hears how much of what it sends has not left.
+func TestSendSaysWhatHasNotLeft(t *testing.T) {
+	eachCarrier(t, func(c *carried) {
+		c.handle = func(s *fakeSession, line string) bool {
+			s.reply(line + "\n")
+			s.reply(fmt.Sprintln(s.flush()))
+			return true
+		}
+	}, func(t *testing.T, c *carried) { c.dial(t).ask("a\nab\n", "a\n2\nab\n7\n") })
+}
+
+// Work in the background is done step by step to its end, with and without loops.
+func TestBackground(t *testing.T) {
+	for _, loops := range []int{0, 2} {
+		c := &carried{Options: Options{Loops: loops}}
+		c.start(t)
+		var steps atomic.Int64
+		c.Background(func() (more bool) { return steps.Add(1) < 5 })
+		eventually(t, "end of the work", func() bool { return steps.Load() == 5 })
+		dial(t, c.listen(t, "tcp", false)).ask("a\n", "a\n")
+		if n := steps.Load(); n != 5 {
+			t.Errorf("%d loops: %d steps of 5", loops, n)
+		}
+	}
+}
+
 // Loops and goroutines carry connections of one server, and a connection of the one kind reaches those of the other.
 func TestBothAtOnce(t *testing.T) {
 	if !HasLoops {
@@ -305,6 +331,7 @@ func TestClosedWhileConnectionsArrive(t *testing.T) {
 			})
 		}
 		for n := 0; left.Load() > 0; n++ {
+			time.Sleep(100 * time.Microsecond) // otherwise Go's poller seldom comes to run, and few arrive
 			for _, s := range c.all() {
 				s.conn.Close(n%2 == 0)
 			}

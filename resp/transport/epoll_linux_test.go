@@ -17,10 +17,12 @@ import (
 // loopOf returns a loop that a test drives by hand.
 func loopOf(t *testing.T, c *carried) *epollLoop {
 	t.Helper()
+	c.confirming = c.Sync
 	l, err := newEpollLoop(&Transport{server: &c.fakeServer, synced: c.Sync}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { c.wantNoFaults(t) })
 	return l
 }
 
@@ -223,5 +225,60 @@ func TestAPeerThatTakesALittle(t *testing.T) {
 	round(t, l, func() {})
 	if unsent == 0 || unsent >= int64(1<<20-took) {
 		t.Errorf("%d bytes seem unsent", unsent)
+	}
+}
+
+// A connection that ends at once in a round that has replies for it is told of nothing after its end.
+func TestAnEndInARoundWithReplies(t *testing.T) {
+	for _, sync := range []bool{false, true} {
+		c := &carried{Options: Options{Sync: sync}}
+		c.handle = func(s *fakeSession, line string) bool {
+			if line == "cut" {
+				s.conn.Close(true)
+			}
+			return fills(s, line)
+		}
+		l := loopOf(t, c)
+		conn, p := carry(t, c, l)
+		round(t, l, func() {})
+		fill(t, l, conn, p, 1<<20)
+		p.send("cut\n")
+		round(t, l, func() {})
+		if conn.at() != gone {
+			t.Error("it has not ended")
+		}
+		l.closeAll()
+	}
+}
+
+// A connection goes to the loop that has the fewest.
+func TestLoopsShareTheConnections(t *testing.T) {
+	c := &carried{Options: Options{Loops: 3}}
+	c.start(t)
+	addr := c.listen(t, "unix", false)
+	has := func(want int64) func() bool {
+		return func() bool {
+			for _, l := range c.loops.(*epollCarrier).loops {
+				if l.count.Load() != want {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	for range 2 {
+		var peers []peer
+		for range 12 {
+			p := dial(t, addr)
+			p.ask("a\n", "a\n")
+			peers = append(peers, p)
+		}
+		if !has(4)() {
+			t.Error("three loops do not share 12 connections")
+		}
+		for _, p := range peers {
+			p.Close()
+		}
+		eventually(t, "end of all", has(0))
 	}
 }
