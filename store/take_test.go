@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -84,6 +85,64 @@ func TestTooManyLimits(t *testing.T) {
 		t.Errorf("%d limits", n)
 	}
 	mustAudit(t, s)
+}
+
+// Limits of policies that are gone make room for others, and for no more than a call needs.
+func TestLimitsOfGonePoliciesMakeRoom(t *testing.T) {
+	s := store.New(store.Options{Journal: true})
+	use := func(name string) {
+		t.Helper()
+		if _, err := s.SetPolicy(name, mustParse(t, "5/1h"), policy.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		p := s.PolicyNamed(name)
+		mustTake(t, s, 1, t0, []store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}})
+	}
+	for i := range store.MaxLimits {
+		use(fmt.Sprint("p", i))
+	}
+	full := s.Stats(t0).Bytes
+	for _, name := range []string{"p0", "p1"} {
+		s.DeletePolicy(name)
+	}
+	for left := 2; left > 0; left-- {
+		use(fmt.Sprint("new", left))
+		if n := count(s, "k", t0); n != store.MaxLimits-left+1 {
+			t.Errorf("%d limits, and room for %d more", n, left-1)
+		}
+	}
+	if got := s.Stats(t0).Bytes; got != full {
+		t.Errorf("%d bytes, want %d", got, full)
+	}
+	if _, err := s.Take(calls(t, "k", "1/1h"), store.TakeOptions{Cost: 1}, at(t0)); err != store.ErrTooManyLimits {
+		t.Errorf("%v", err)
+	}
+	mustAudit(t, s)
+}
+
+// Fields are put in the order in which they come, whatever they are.
+func TestPutFieldsKeepTheirOrder(t *testing.T) {
+	s := store.New(store.Options{})
+	states := [][2]string{{"gcra/1m", "limit=5/1m tat=%d"}, {"gcra/1h", "limit=5/1h tat=%d"}, {"gcra/1d", "limit=5/1d tat=%d"}}
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
+		s.Flush()
+		var fields store.Fields
+		var want, got []string
+		for _, i := range order {
+			f, err := s.ParseField(states[i][0], fmt.Sprintf(states[i][1], t0+second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			fields, want = append(fields, f), append(want, states[i][0])
+		}
+		if added, err := s.PutFields([]byte("k"), fields, true, at(t0)); err != nil || added != 3 {
+			t.Fatal(added, err)
+		}
+		_, _ = s.Limits([]byte("k"), at(t0), func(l *store.LimitState) { got = append(got, string(l.AppendName(nil))) })
+		if !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }
 
 // Many keys in one Take have nothing to do with how many limits each of them may hold.
