@@ -1,6 +1,9 @@
 package store
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // An export that has ended remembers no renames. Others go on.
 func TestTheEndOfAnExport(t *testing.T) {
@@ -25,6 +28,17 @@ func TestRenamesThatAnExportWouldMiss(t *testing.T) {
 	if s.placeOf(early) > s.placeOf(late) {
 		early, late = late, early
 	}
+	many := s.StartExport()
+	for i := range perLock + 1 {
+		many.moves.note(fmt.Append(nil, i), Value{TAT: now + 1})
+	}
+	for _, want := range []int{perLock, 1, 0} {
+		told := 0
+		if more := many.moves.tell(now, ahead, func([]byte, Value) { told++ }); told != want || more != (want == perLock) {
+			t.Errorf("%d are told, and more: %v", told, more)
+		}
+	}
+	s.EndExport(many)
 	for name, c := range map[string]struct {
 		at       uint64
 		from, to []byte

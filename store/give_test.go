@@ -25,6 +25,51 @@ func TestGiveIsTold(t *testing.T) {
 	}
 }
 
+// A log that is given back to is told as a whole: it no longer begins with what was told.
+func TestGiveToALog(t *testing.T) {
+	s := store.New(store.Options{Journal: true})
+	const log = "9/1h,algo=log"
+	l := mustParse(t, log)
+	give := func(n int64) {
+		t.Helper()
+		if given, err := s.Give([]byte("k"), &l, 0, n, at(t0)); given != n || err != nil {
+			t.Errorf("%d, %v", given, err)
+		}
+	}
+	for _, step := range []struct {
+		name  string
+		do    func()
+		known bool
+	}{
+		{"new", func() { mustTake(t, s, 3, t0, calls(t, "k", log)) }, false},
+		{"a call more", func() { mustTake(t, s, 2, t0+1, calls(t, "k", log)) }, true},
+		{"part of a call is given back", func() { give(1) }, false},
+		{"a call more", func() { mustTake(t, s, 1, t0+2, calls(t, "k", log)) }, true},
+		{"calls are given back", func() { give(3) }, false},
+	} {
+		step.do()
+		told := 0
+		drain(s, func(c store.Change) {
+			if told++; (*c.State.Limits)[0].Told.Known() != step.known {
+				t.Errorf("%s: it is told as known: %v", step.name, !step.known)
+			}
+		})
+		if told != 1 {
+			t.Errorf("%s: told %d times", step.name, told)
+		}
+	}
+	before := s.Stats(t0)
+	give(0)
+	if st := s.Stats(t0); st != before {
+		t.Errorf("%+v, want %+v", st, before)
+	}
+	give(2)
+	_, _ = s.Give([]byte("none"), &l, 0, 1, at(t0))
+	if st := s.Stats(t0); st.Hits != before.Hits+1 || st.Misses != before.Misses+1 {
+		t.Errorf("%d hits and %d misses more, want one of each", st.Hits-before.Hits, st.Misses-before.Misses)
+	}
+}
+
 // A limit whose algorithm has changed may need more room when it is given back to, and other keys go for it where it may.
 func TestGiveThatNeedsRoom(t *testing.T) {
 	for _, noEviction := range []bool{false, true} {

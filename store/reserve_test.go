@@ -14,6 +14,12 @@ func TestReserve(t *testing.T) {
 			t.Errorf("no reserve of %s", name)
 		}
 	}
+	m.slabs.used.Store(1 << 20)
+	m.tails.used.Store(1 << 20)
+	m.chunks.used.Store(1 << 20)
+	if m.drop(); m.slabs.want()+m.tails.want()+m.chunks.want() != 0 {
+		t.Error("what is dropped is in use")
+	}
 	var r reserve[[64 << 10]byte] // 16 of them are a megabyte
 	r.init()
 	for used := 1; used <= 20*64; used++ {
