@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -186,44 +187,64 @@ func TestAPanicInAConnection(t *testing.T) {
 // takenConn tells when its descriptor is taken over.
 type takenConn struct {
 	*net.TCPConn
-	taken func()
+	taken func() error
 }
 
 func (c takenConn) SyscallConn() (syscall.RawConn, error) {
-	c.taken()
+	if err := c.taken(); err != nil {
+		return nil, err
+	}
 	return c.TCPConn.SyscallConn()
 }
 
 // A connection that cannot be taken over gives its place back.
-func TestAPanicWhileAConnectionIsTakenOver(t *testing.T) {
-	eachCarrier(t, func(c *carried) {
-		n := 0
-		c.places = 1
-		c.listener = wrapping(func(conn net.Conn) net.Conn {
-			if n++; n <= 3 {
-				return takenConn{conn.(*net.TCPConn), func() { panic("no descriptor") }}
-			}
-			return conn
+func TestConnectionsThatCannotBeTakenOver(t *testing.T) {
+	for name, test := range map[string]struct {
+		taken  func(conn *net.TCPConn) error
+		panics int64
+	}{
+		"a panic":   {func(*net.TCPConn) error { panic("no descriptor") }, 3},
+		"an error":  {func(*net.TCPConn) error { return errors.New("no descriptor") }, 0},
+		"a failure": {func(conn *net.TCPConn) error { return conn.Close() }, 0}, // to get another descriptor
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachCarrier(t, func(c *carried) {
+				n := 0
+				c.places = 1
+				c.listener = wrapping(func(conn net.Conn) net.Conn {
+					if n++; n <= 3 {
+						return takenConn{conn.(*net.TCPConn), func() error { return test.taken(conn.(*net.TCPConn)) }}
+					}
+					return conn
+				})
+			}, func(t *testing.T, c *carried) {
+				if !c.byLoops {
+					return // which ask for no descriptor
+				}
+				for range 3 {
+					c.dial(t).wantClosed()
+				}
+				c.dial(t).ask("a\n", "a\n")
+				if n := c.panics.Load(); n != test.panics {
+					t.Errorf("%d panics", n)
+				}
+				if rejected, warnings := c.rejected.Load(), c.warnings.Load(); rejected != 3-test.panics || warnings != rejected {
+					t.Errorf("%d were rejected with %d warnings", rejected, warnings)
+				}
+			})
 		})
-	}, func(t *testing.T, c *carried) {
-		if !c.byLoops {
-			return // which ask for no descriptor
-		}
-		for range 3 {
-			c.dial(t).wantClosed()
-		}
-		c.dial(t).ask("a\n", "a\n")
-	})
+	}
 }
 
 // A connection that is not whole yet is seen by nobody.
 func TestWholeConnectionsAreOpened(t *testing.T) {
 	eachCarrier(t, func(c *carried) {
 		c.listener = wrapping(func(conn net.Conn) net.Conn {
-			return takenConn{conn.(*net.TCPConn), func() {
+			return takenConn{conn.(*net.TCPConn), func() error {
 				for _, s := range c.all() {
 					s.conn.Close(true)
 				}
+				return nil
 			}}
 		})
 		c.handle = func(s *fakeSession, _ string) bool { s.ending = true; return false }

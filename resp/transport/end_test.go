@@ -97,6 +97,25 @@ func TestNobodyReadsTheEnd(t *testing.T) {
 	}
 }
 
+// A peer that breaks its connection is gone, whether it was sent something or not.
+func TestAPeerThatBreaksItsConnection(t *testing.T) {
+	for name, raw := range map[string]string{"idle": "a\n", "deaf": "a\nbig\n"} {
+		t.Run(name, func(t *testing.T) {
+			eachCarrier(t, func(c *carried) { c.handle = ends }, func(t *testing.T, c *carried) {
+				p := c.dial(t)
+				p.send(raw)
+				p.want("a\n")
+				if name == "deaf" {
+					eventually(t, "wait for the peer", func() bool { return c.unsent() > 0 })
+				}
+				_ = p.Conn.(*net.TCPConn).SetLinger(0)
+				p.Close()
+				eventually(t, "end", func() bool { return len(c.all()) == 0 })
+			})
+		})
+	}
+}
+
 // A connection that is to end now does, whatever its peer has not taken.
 func TestCutWhileThePeerReadsNothing(t *testing.T) {
 	eachCarrier(t, func(c *carried) {

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -148,12 +150,141 @@ func TestTheEndOfInputWaitsForItsRound(t *testing.T) {
 	l.closeAll()
 }
 
-// The acceptor waits for a loop that is busy, but not when the server stops.
-func TestSettleEndsWithTheServer(t *testing.T) {
-	busy := loopOf(t, &carried{})
+// The acceptor waits for a loop that is busy, but not when the server stops, and a stopping server no longer than it is told to.
+func TestNobodyWaitsForABusyLoop(t *testing.T) {
+	busy := &epollCarrier{loops: []*epollLoop{loopOf(t, &carried{})}}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	(&epollCarrier{loops: []*epollLoop{busy}}).settle(ctx)
+	busy.settle(ctx)
+	if !busy.owes(time.Millisecond) {
+		t.Error("a busy loop owes nothing")
+	}
+}
+
+// The acceptor waits for two rounds, and for more while there is input, but not for ever.
+func TestHowLongALoopSettles(t *testing.T) {
+	for _, test := range []struct{ unread, late, want int }{{0, 0, 2}, {1, 0, mostSettling}, {0, 1, mostSettling}, {1, 1, mostSettling}} {
+		l := loopOf(t, &carried{})
+		l.unread, l.late = make([]*epollConn, test.unread), make([]*epollConn, test.late)
+		var settling sync.WaitGroup
+		settling.Go(func() { (&epollCarrier{loops: []*epollLoop{l}}).settle(t.Context()) })
+		eventually(t, "chore", func() bool { l.takeInbox(); return len(l.chores) > 0 })
+		rounds := 0
+		for ; len(l.chores) > 0; rounds++ {
+			l.doChores(false)
+		}
+		if settling.Wait(); rounds != test.want {
+			t.Errorf("%+v: %d rounds", test, rounds)
+		}
+	}
+}
+
+// However a loop waits, it returns what has come, and nothing else but an error.
+func TestALoopWaits(t *testing.T) {
+	for _, spare := range []bool{false, true} {
+		for _, naps := range []bool{false, true} {
+			l := loopOf(t, &carried{})
+			l.spare, l.naps.pay = spare, naps
+			wait := func() {
+				t.Helper()
+				if n, err := l.wait(); n != 1 || err != nil || int(l.events[0].Fd) != l.wakeFD {
+					t.Errorf("spare %v, naps %v: %d events, %v", spare, naps, n, err)
+				}
+				l.takeInbox()
+				l.naps.pay = naps
+			}
+			l.ask(nil) // before
+			wait()
+			time.AfterFunc(5*time.Millisecond, func() { l.ask(nil) }) // while it sleeps
+			wait()
+			unix.Close(l.epoll)
+			if _, err := l.wait(); err == nil {
+				t.Errorf("spare %v, naps %v: no error", spare, naps)
+			}
+			unix.Close(l.wakeFD)
+		}
+	}
+}
+
+// A stopping server owes an answer to what had arrived when it was asked first, and to what follows that on its connection, up to a bound.
+// Nothing has followed if nothing has come for two looks.
+func TestWhatIsOwed(t *testing.T) {
+	const nothing, something = "", "a\n"
+	for name, test := range map[string]struct {
+		sent []string // before each look; between looks it is answered
+		owes []bool
+	}{
+		"nothing":            {[]string{nothing, nothing}, []bool{false, false}},
+		"too late":           {[]string{nothing, something, nothing}, []bool{false, false, false}},
+		"something":          {[]string{something, nothing, nothing, nothing}, []bool{true, true, false, false}},
+		"more follows":       {[]string{something, something, nothing, something, nothing, nothing}, []bool{true, true, true, true, true, false}},
+		"more, but too late": {[]string{something, nothing, nothing, something}, []bool{true, true, false, false}},
+	} {
+		c := &carried{}
+		l := loopOf(t, c)
+		_, p := carry(t, c, l)
+		round(t, l, func() {})
+		for i, sent := range test.sent {
+			p.send(sent)
+			if owes := l.owes(); owes != test.owes[i] {
+				t.Errorf("%s, look %d: %v", name, i, owes)
+			}
+			round(t, l, func() {})
+			p.want(sent)
+		}
+		l.closeAll()
+	}
+}
+
+func TestWhatIsOwedIsBounded(t *testing.T) {
+	c := &carried{}
+	c.handle = func(*fakeSession, string) bool { return true }
+	l := loopOf(t, c)
+	defer l.closeAll()
+	conn, p := carry(t, c, l)
+	round(t, l, func() {})
+	read, line := 0, strings.Repeat("x", 1<<10)+"\n"
+	for p.send(line); l.owes(); p.send(line) {
+		round(t, l, func() {})
+		read += len(line)
+	}
+	if read < onItsWay || read > onItsWay+len(line) {
+		t.Errorf("%d bytes are still answered", read)
+	}
+	conn.owed = 1
+	if conn.reach(closing); l.owes() {
+		t.Error("something is owed to a connection that ends")
+	}
+}
+
+// Replies are owed until they have left, also if the kernel does not tell that it has room; and those that have room leave at the end.
+func TestRepliesAreOwed(t *testing.T) {
+	for _, stops := range []bool{false, true} {
+		c := &carried{}
+		c.handle = fills
+		l := loopOf(t, c)
+		conn, p := carry(t, c, l)
+		round(t, l, func() {})
+		const bytes = 1 << 20
+		got := fill(t, l, conn, p, bytes)
+		p.want(strings.Repeat("x", got))
+		for looks := 0; !stops && l.owes(); looks++ {
+			more := conn.sent - got
+			if conn.sent == 0 {
+				more = bytes - got
+			}
+			if looks > bytes {
+				t.Fatal("nothing leaves")
+			}
+			p.want(strings.Repeat("x", more))
+			got += more
+		}
+		l.closeAll()
+		rest, _ := io.ReadAll(p)
+		if got += len(rest); !stops && got != bytes || stops && len(rest) == 0 {
+			t.Errorf("%d bytes have left, %d of them at the end", got, len(rest))
+		}
+	}
 }
 
 // fill has a connection's peer ask for so many bytes, and returns how many its socket took.
@@ -220,10 +351,15 @@ func TestAPeerThatTakesALittle(t *testing.T) {
 	conn, slow := carry(t, c, l)
 	round(t, l, func() {})
 	took := fill(t, l, conn, slow, 1<<20)
+	fill(t, l, conn, slow, 1000)
+	all := int64(1<<20 + 1000 - took)
+	if told := conn.session.(*fakeSession).unsent.Load(); told != all {
+		t.Errorf("%d bytes are told as unsent, want %d", told, all)
+	}
 	slow.want(strings.Repeat("x", took/2))
 	conn.Wake()
 	round(t, l, func() {})
-	if unsent == 0 || unsent >= int64(1<<20-took) {
+	if unsent == 0 || unsent >= all {
 		t.Errorf("%d bytes seem unsent", unsent)
 	}
 }
@@ -280,5 +416,21 @@ func TestLoopsShareTheConnections(t *testing.T) {
 			p.Close()
 		}
 		eventually(t, "end of all", has(0))
+	}
+}
+
+// A session confirms each round that it was served in, also if it has no replies.
+func TestARoundWithoutReplies(t *testing.T) {
+	c := &carried{Options: Options{Sync: true}}
+	c.handle = func(*fakeSession, string) bool { return true }
+	l := loopOf(t, c)
+	defer l.closeAll()
+	_, p := carry(t, c, l)
+	round(t, l, func() {})
+	before := c.confirms.Load()
+	p.send("a\n")
+	round(t, l, func() {})
+	if n := c.confirms.Load() - before; n != 1 {
+		t.Errorf("%d times it was to confirm", n)
 	}
 }

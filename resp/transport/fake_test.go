@@ -90,6 +90,9 @@ func (s *fakeSession) Serve(data []byte) (more bool) {
 }
 
 func (s *fakeSession) flush() (pending int) {
+	if len(s.out) == 0 {
+		return 0
+	}
 	if s.server.confirming {
 		s.round = append(s.round, s.out...)
 	}
@@ -117,6 +120,7 @@ func (s *fakeSession) Confirm(replies []byte, err error) []byte {
 		s.server.faults.Add(1)
 	}
 	s.round = s.round[:0]
+	s.server.confirms.Add(1)
 	if err != nil && len(replies) > 0 {
 		return []byte(err.Error() + "\n")
 	}
@@ -138,6 +142,7 @@ type fakeServer struct {
 	overdue  atomic.Bool
 	gate     atomic.Pointer[chan error] // each commit takes its outcome from there; nil: they succeed
 	begins   atomic.Int64
+	confirms atomic.Int64
 	commits  atomic.Int64
 	rejected atomic.Int64
 	warnings atomic.Int64
