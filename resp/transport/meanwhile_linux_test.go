@@ -72,7 +72,7 @@ func TestALongCommandThatHasWritten(t *testing.T) {
 		if line == "long" {
 			settled := make(chan bool)
 			go func() { (&epollCarrier{loops: []*epollLoop{l}}).settle(t.Context()); close(settled) }()
-			for waits := true; waits; {
+			for waits := true; waits && !l.stopping; {
 				s.conn.Meanwhile(true)
 				select {
 				case <-settled:

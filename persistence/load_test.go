@@ -1,0 +1,87 @@
+package persistence_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"celld/persistence"
+	"celld/store"
+)
+
+// logOf is an append-only file.
+func logOf(commands ...string) string {
+	var b strings.Builder
+	for _, command := range commands {
+		words := strings.Fields(command)
+		fmt.Fprintf(&b, "*%d\r\n", len(words))
+		for _, word := range words {
+			fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(word), word)
+		}
+	}
+	return b.String()
+}
+
+// A start fails where a file has what there is no room for, or what no server writes.
+func TestAFileThatCannotBeLoaded(t *testing.T) {
+	const set = "SET %s 1700000100000000000"
+	for want, commands := range map[string][]string{
+		"there are more keys than --max-keys, --maxmemory and noeviction allow": {fmt.Sprintf(set, "a"), fmt.Sprintf(set, "b")},
+		`SELECT "x"`: {"SELECT x"},
+		"":           {"SELECT 0", fmt.Sprintf(set, "a"), "SELECT 1", fmt.Sprintf(set, "b")},
+	} {
+		w := newWorld(t, appendOnly)
+		w.room = store.Options{MaxKeys: 1, NoEviction: true}
+		w.write("appendonly.aof", logOf(commands...))
+		if err := w.open(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// Of several files one is read, and the others are told of.
+func TestFilesThatAreNotRead(t *testing.T) {
+	const aof, manifest, rdb = "appendonly.aof", "appendonlydir/appendonly.aof.manifest", "dump.rdb"
+	text := map[string]string{aof: logOf("SET a 1700000100000000000"), manifest: "file a.incr.aof seq 1 type i\n"}
+	w := newWorld(t, snapshots).mustOpen()
+	w.put("a", store.Value{TAT: uint64(t0 + 90*second)})
+	if err := w.close(); err != nil {
+		t.Fatal(err)
+	}
+	text[rdb] = w.read(rdb)
+	for _, test := range []struct {
+		set     func(*persistence.Options)
+		files   []string
+		notRead []string
+	}{
+		{appendOnly, []string{aof, manifest, rdb}, []string{manifest, rdb}},
+		{appendOnly, []string{manifest, rdb}, []string{rdb}},
+		{appendOnly, []string{rdb}, nil},
+		{snapshots, []string{aof, manifest, rdb}, []string{aof, manifest}},
+		{snapshots, []string{aof}, nil},
+	} {
+		w := newWorld(t, test.set)
+		if err := os.Mkdir(w.path("appendonlydir"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		w.write("appendonlydir/a.incr.aof", text[aof])
+		for _, name := range test.files {
+			w.write(name, text[name])
+		}
+		w.mustOpen()
+		var got []string
+		for _, path := range w.m.Status().Loaded.NotRead {
+			name, err := filepath.Rel(w.dir, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, name)
+		}
+		if !slices.Equal(got, test.notRead) {
+			t.Errorf("%q: %q are not read, want %q", test.files, got, test.notRead)
+		}
+	}
+}
