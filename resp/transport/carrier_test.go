@@ -178,6 +178,7 @@ func TestAPanicInAConnection(t *testing.T) {
 			p.ask("a\n", "a\n")
 			eventually(t, "end of the broken one", func() bool { return c.left.Load() == round+1 })
 		}
+		eventually(t, "end of what is owed", func() bool { return !c.Owes(time.Minute) })
 		if n := c.panics.Load(); n != 3 {
 			t.Errorf("%d panics", n)
 		}
