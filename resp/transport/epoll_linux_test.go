@@ -434,3 +434,38 @@ func TestARoundWithoutReplies(t *testing.T) {
 		t.Errorf("%d times it was to confirm", n)
 	}
 }
+
+// A connection that ends is closed when its peer has taken nothing for a while, however long it has taken something before. What it
+// sends meanwhile is dropped.
+func TestAPeerThatTakesItsTimeAtTheEnd(t *testing.T) {
+	c := &carried{}
+	c.handle = func(s *fakeSession, line string) bool {
+		if line == "late" {
+			t.Error("it is served")
+		}
+		return fills(s, line)
+	}
+	c.still.Store(true)
+	l := loopOf(t, c)
+	defer l.closeAll()
+	conn, slow := carry(t, c, l)
+	round(t, l, func() {})
+	took := fill(t, l, conn, slow, 8<<20)
+	conn.Close(false)
+	round(t, l, func() {})
+	look := func(after time.Duration, there bool) {
+		t.Helper()
+		c.skew(after)
+		conn.Wake()
+		if round(t, l, func() {}); there != (conn.at() < gone) {
+			t.Fatalf("after %v it is there: %v", after, !there)
+		}
+	}
+	for range 3 {
+		slow.send("late\n")
+		slow.want(strings.Repeat("x", took/2))
+		look(lingerNS-1, true)
+	}
+	look(lingerNS, true)
+	look(1, false)
+}
