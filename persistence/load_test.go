@@ -12,14 +12,14 @@ import (
 	"celld/store"
 )
 
-// logOf is an append-only file.
+// logOf is an append-only file. A ~ is a blank.
 func logOf(commands ...string) string {
 	var b strings.Builder
 	for _, command := range commands {
 		words := strings.Fields(command)
 		fmt.Fprintf(&b, "*%d\r\n", len(words))
 		for _, word := range words {
-			fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(word), word)
+			fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(word), strings.ReplaceAll(word, "~", " "))
 		}
 	}
 	return b.String()
@@ -31,7 +31,11 @@ func TestAFileThatCannotBeLoaded(t *testing.T) {
 	for want, commands := range map[string][]string{
 		"there are more keys than --max-keys, --maxmemory and noeviction allow": {fmt.Sprintf(set, "a"), fmt.Sprintf(set, "b")},
 		`SELECT "x"`: {"SELECT x"},
-		"":           {"SELECT 0", fmt.Sprintf(set, "a"), "SELECT 1", fmt.Sprintf(set, "b")},
+		"not a limit and its state": { // costs of more than 2^53
+			"HSET k log/1h limit=5/1h,algo=log~calls=1700000000000000000:2",
+			"HSET k log/1h~1 limit=5/1h,algo=log~after=1700000000000000000~calls=1700000000000000001:9007199254740992",
+		},
+		"": {"SELECT 0", fmt.Sprintf(set, "a"), "SELECT 1", fmt.Sprintf(set, "b")},
 	} {
 		w := newWorld(t, appendOnly)
 		w.room = store.Options{MaxKeys: 1, NoEviction: true}
@@ -82,6 +86,32 @@ func TestFilesThatAreNotRead(t *testing.T) {
 		}
 		if !slices.Equal(got, test.notRead) {
 			t.Errorf("%q: %q are not read, want %q", test.files, got, test.notRead)
+		}
+	}
+}
+
+// Commands that leave no limit are counted by what they would have left, and annotations are read over.
+func TestCommandsThatAreNoLimits(t *testing.T) {
+	long := strings.Repeat("x", 2000)
+	for text, test := range map[string]struct{ others, fails string }{
+		logOf("SET a text"): {others: "1 string"},
+		logOf("SET a 1700000100000000000 PXAT x", "SET a 1700000100000000000 PXAT -1"): {others: "2 SET"},
+		logOf("PEXPIREAT a x", "PEXPIREAT a -1", "PEXPIREAT a 1700000100000"):          {others: "2 PEXPIREAT"},
+		logOf("LPUSH a x", "INCR a"):                                     {others: "1 INCR, 1 LPUSH"},
+		logOf("SELECT 7", "SET a x"):                                     {others: "1 database 7"},
+		"#TS:1700000000\r\n" + logOf("SET "+long+" 1700000100000000000"): {},
+		"#" + long + "\r\n":                                              {},
+		"#" + long:                                                       {fails: "an annotation that is too long"},
+		"#TS:17":                                                         {}, // cut off
+	} {
+		w := newWorld(t, appendOnly)
+		w.write("appendonly.aof", text)
+		err := w.open()
+		if test.fails == "" && err != nil || test.fails != "" && (err == nil || !strings.Contains(err.Error(), test.fails)) {
+			t.Errorf("%.80q: %v", text, err)
+		}
+		if got := w.m.Status().Loaded.OthersText(); got != test.others {
+			t.Errorf("%.80q: %q, want %q", text, got, test.others)
 		}
 	}
 }

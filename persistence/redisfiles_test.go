@@ -112,3 +112,14 @@ func TestARedisFileOfThisSecond(t *testing.T) {
 		w.mustOpen().expect(map[string]store.Value{"a": {TAT: uint64(t0 + 9*second), ExpiryNS: store.NoExpiry}})
 	}
 }
+
+// A snapshot says when it was taken, which redis-check-rdb and other tools show.
+func TestASnapshotSaysWhenItWasTaken(t *testing.T) {
+	w, files := inMemory(t, snapshots)
+	if err := w.mustOpen().m.Save(); err != nil {
+		t.Fatal(err)
+	}
+	if text := files.text(w.path("dump.rdb")); !strings.Contains(text, "\xfa\x05ctime\x0a1700000000") {
+		t.Errorf("%q", text)
+	}
+}
