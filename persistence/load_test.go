@@ -27,21 +27,27 @@ func logOf(commands ...string) string {
 
 // A start fails where a file has what there is no room for, or what no server writes.
 func TestAFileThatCannotBeLoaded(t *testing.T) {
-	const set = "SET %s 1700000100000000000"
-	for want, commands := range map[string][]string{
-		"there are more keys than --max-keys, --maxmemory and noeviction allow": {fmt.Sprintf(set, "a"), fmt.Sprintf(set, "b")},
-		`SELECT "x"`: {"SELECT x"},
-		"not a limit and its state": { // costs of more than 2^53
+	const a, b = "SET a 1700000100000000000", "SET b 1700000100000000000"
+	const full = "there are more keys than --max-keys, --maxmemory and noeviction allow"
+	for _, test := range []struct {
+		commands []string
+		want     string // "": it is loaded
+	}{
+		{[]string{"SELECT 0", a, "SELECT 1", b}, ""},
+		{[]string{a, b}, full},
+		{[]string{a, "HSET b gcra/1h limit=5/1h~tat=1700000100000000000"}, full},
+		{[]string{"SELECT x"}, `SELECT "x"`},
+		{[]string{ // costs of more than 2^53
 			"HSET k log/1h limit=5/1h,algo=log~calls=1700000000000000000:2",
 			"HSET k log/1h~1 limit=5/1h,algo=log~after=1700000000000000000~calls=1700000000000000001:9007199254740992",
-		},
-		"": {"SELECT 0", fmt.Sprintf(set, "a"), "SELECT 1", fmt.Sprintf(set, "b")},
+		}, "not a limit and its state"},
 	} {
 		w := newWorld(t, appendOnly)
 		w.room = store.Options{MaxKeys: 1, NoEviction: true}
-		w.write("appendonly.aof", logOf(commands...))
-		if err := w.open(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%v, want %q", err, want)
+		w.write("appendonly.aof", logOf(test.commands...))
+		err := w.open()
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%q: %v, want %q", test.commands, err, test.want)
 		}
 	}
 }
@@ -97,6 +103,7 @@ func TestCommandsThatAreNoLimits(t *testing.T) {
 		logOf("SET a text"): {others: "1 string"},
 		logOf("SET a 1700000100000000000 PXAT x", "SET a 1700000100000000000 PXAT -1"): {others: "2 SET"},
 		logOf("PEXPIREAT a x", "PEXPIREAT a -1", "PEXPIREAT a 1700000100000"):          {others: "2 PEXPIREAT"},
+		logOf("PEXPIREAT a 0"):                                           {},
 		logOf("LPUSH a x", "INCR a"):                                     {others: "1 INCR, 1 LPUSH"},
 		logOf("SELECT 7", "SET a x"):                                     {others: "1 database 7"},
 		"#TS:1700000000\r\n" + logOf("SET "+long+" 1700000100000000000"): {},
