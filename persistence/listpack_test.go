@@ -111,6 +111,15 @@ func TestListpackElementsThatAreNone(t *testing.T) {
 	}
 }
 
+// The last element may end where the bytes end.
+func TestListpackElementsThatEndWithTheBytes(t *testing.T) {
+	for b, want := range map[string]string{"\x81a": "a", "\xc1\x01": "257", "\xe0\x01a": "a", "\xf0\x01\x00\x00\x00a": "a", "\xf1\x01\x00": "1"} {
+		if element, n := listpackElement([]byte(b)); string(element) != want || n != len(b) {
+			t.Errorf("%q: %q, %d", b, element, n)
+		}
+	}
+}
+
 // What is packed does not grow beyond its size.
 func TestLZFThatGrows(t *testing.T) {
 	packed := []byte("\x00a\xe0\xff\x00") // a, and 264 times what is before
