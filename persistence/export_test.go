@@ -25,3 +25,11 @@ func Bare(f File) File {
 
 // System is the file system of the machine.
 var System FileSystem = system{}
+
+// Unfetched is how many errors are kept for rounds that have not fetched theirs.
+func (d *Disk) Unfetched() int {
+	c := &d.aof.commits
+	c.Lock()
+	defer c.Unlock()
+	return len(c.failed)
+}

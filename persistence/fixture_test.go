@@ -35,6 +35,7 @@ type world struct {
 	log   *logText
 	files persistence.FileSystem
 	set   func(*persistence.Options)
+	room  store.Options // the zero value has room for all
 
 	between    func()                 // what is done between Load and Start; nil: nothing
 	background func(step func() bool) // nil: at once
@@ -87,7 +88,8 @@ func (w *world) open() error {
 		Files:             w.files,
 	}
 	w.set(&o)
-	w.store = store.New(store.Options{Journal: o.AppendOnly})
+	w.room.Journal = o.AppendOnly
+	w.store = store.New(w.room)
 	w.m = persistence.New(w.store, o)
 	_, err := w.m.Load(func(args [][]byte) error { return fmt.Errorf("unknown command %q", args[0]) })
 	if err == nil && w.between != nil {

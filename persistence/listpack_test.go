@@ -102,6 +102,37 @@ func TestListpack(t *testing.T) {
 	}
 }
 
+// An element that is cut off, or of a code that there is not, is none.
+func TestListpackElementsThatAreNone(t *testing.T) {
+	for _, b := range []string{"\x81", "\xc0", "\xe0", "\xe0\x01", "\xf0\xff\xff\xff\xff", "\xf0\x01\x00\x00", "\xf1\x01", "\xf5abcdefgh"} {
+		if element, n := listpackElement([]byte(b)); element != nil || n != 0 {
+			t.Errorf("%q: %q, %d", b, element, n)
+		}
+	}
+}
+
+// The last element may end where the bytes end.
+func TestListpackElementsThatEndWithTheBytes(t *testing.T) {
+	for b, want := range map[string]string{"\x81a": "a", "\xc1\x01": "257", "\xe0\x01a": "a", "\xf0\x01\x00\x00\x00a": "a", "\xf1\x01\x00": "1"} {
+		if element, n := listpackElement([]byte(b)); string(element) != want || n != len(b) {
+			t.Errorf("%q: %q, %d", b, element, n)
+		}
+	}
+}
+
+// What is packed does not grow beyond its size.
+func TestLZFThatGrows(t *testing.T) {
+	packed := []byte("\x00a\xe0\xff\x00") // a, and 264 times what is before
+	if out, ok := unpackLZF(nil, packed, 265); !ok || strings.Trim(string(out), "a") != "" {
+		t.Errorf("%q, %v", out, ok)
+	}
+	for _, size := range []int{1, 4, 264} {
+		if out, ok := unpackLZF(nil, packed, size); ok || len(out) > size {
+			t.Errorf("%d bytes of %d, %v", len(out), size, ok)
+		}
+	}
+}
+
 // FuzzListpack: whatever bytes there are, they are read or not, and what is read is no more than they are.
 func FuzzListpack(f *testing.F) {
 	f.Add(listpack([]string{"gcra/1m", "limit=5/1m tat=1700000009000000000", "n", "-5", "m", "70000"}))

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -245,5 +246,20 @@ func TestADirectoryThatIsLost(t *testing.T) {
 		w.throttle("b")
 		w.mustWrite()
 		w.crashed().expect(w.states())
+	}
+}
+
+// Where it cannot be seen whether the lock is still in place, nothing is written.
+func TestALockThatCannotBeLookedFor(t *testing.T) {
+	w, files := inMemory(t, snapshots)
+	w.mustOpen()
+	files.failing(func(call, _ string) error {
+		if call == "names" {
+			return syscall.EIO
+		}
+		return nil
+	})
+	if err := w.m.Save(); !errors.Is(err, syscall.EIO) || len(files.list()) != 0 {
+		t.Errorf("%v, %q", err, files.list())
 	}
 }

@@ -112,3 +112,20 @@ func TestARedisFileOfThisSecond(t *testing.T) {
 		w.mustOpen().expect(map[string]store.Value{"a": {TAT: uint64(t0 + 9*second), ExpiryNS: store.NoExpiry}})
 	}
 }
+
+// A snapshot says when it was taken, which redis-check-rdb and other tools show, and how many keys it has, if it has any.
+func TestASnapshotSaysWhatItIs(t *testing.T) {
+	for keys, hint := range []string{"", "\xfe\x00\xfb\x01\x01"} {
+		w, files := inMemory(t, snapshots)
+		w.mustOpen()
+		for key := range keys {
+			w.put(fmt.Sprint(key), store.Value{TAT: uint64(t0 + 90*second)})
+		}
+		if err := w.m.Save(); err != nil {
+			t.Fatal(err)
+		}
+		if text := files.text(w.path("dump.rdb")); !strings.Contains(text, "\xfa\x05ctime\x0a1700000000"+hint) || hint == "" && strings.Contains(text, "\xfe\x00\xfb") {
+			t.Errorf("%q", text)
+		}
+	}
+}

@@ -1,6 +1,8 @@
 package resp
 
 import (
+	"fmt"
+	"net"
 	"strings"
 	"testing"
 )
@@ -165,4 +167,50 @@ func TestHelloIsAllOrNothing(t *testing.T) {
 	c.want("HELLO 4", "-"+errNoProto+"\r\n")
 	c.want("HELLO x", "-"+errProtoNotInt+"\r\n")
 	c.want("GET k", "$-1\r\n") // still RESP2
+}
+
+// CLIENT LIST shows what others have not read, what they have sent in part, and what they have queued.
+func TestClientsAreShown(t *testing.T) {
+	w := newWorld(t)
+	local := &net.UnixAddr{Name: "/run/celld.sock", Net: "unix"}
+	s, _ := w.NewSession(&fakeTransport{}, Peer{Remote: &net.UnixAddr{Net: "unix"}, Local: local})
+	s.Open(7)
+	s.Serve([]byte("MONITOR\r\nCLIENT TRACKING ON\r\nMULTI\r\nPING\r\nECHO abc\r\nEC"))
+	s.Unsent(300)
+	p := w.connect()
+	w.sleepMS(2_999)
+	got := p.do("CLIENT", "LIST", "ID", "1")
+	pushed := s.client.unsentBytes() - 300
+	want := fmt.Sprintf("id=1 addr=/run/celld.sock:0 laddr=/run/celld.sock:0 fd=7 name= age=2 idle=2 flags=OxtU db=0 sub=0 psub=0 ssub=0 multi=2 qbuf=2 qbuf-free=0 argv-mem=0 multi-mem=%d "+
+		"rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=multi user=default redir=0 resp=2 lib-name= lib-ver=\n\r\n", s.tx.bytes, 300+pushed, 1024+2+int64(s.tx.bytes)+300+pushed)
+	if _, got, _ = strings.Cut(got, "\r\n"); got != want {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+	if s.tx.bytes < len("PINGECHOabc") || p.do("INFO", "clients") != "$151\r\n# Clients\r\nconnected_clients:2\r\ncluster_connections:0\r\nmaxclients:10000\r\nblocked_clients:0\r\ntracking_clients:1\r\nmonitor_clients:1\r\nwatching_clients:0\r\n\r\n" {
+		t.Errorf("%d bytes are queued; %s", s.tx.bytes, p.do("INFO", "clients"))
+	}
+	if got := s.client.monitorAddr() + " " + p.client.monitorAddr(); got != "unix:/run/celld.sock:0 127.0.0.1:4711" {
+		t.Errorf("monitors show %s", got)
+	}
+	p.want("WATCH k", "+OK\r\n")
+	if got := p.do("INFO", "clients"); !strings.Contains(got, "watching_clients:1\r\n") {
+		t.Error(got)
+	}
+	s.Closed()
+	if got := p.do("INFO", "clients"); !strings.Contains(got, "connected_clients:1\r\n") || !strings.Contains(got, "monitor_clients:0\r\n") || !strings.Contains(got, "tracking_clients:0\r\n") {
+		t.Error(got)
+	}
+}
+
+// MEMORY DOCTOR finds clients that hold more than all keys.
+func TestDoctorOfClients(t *testing.T) {
+	w := newWorld(t)
+	p, other := w.connect(), w.connect()
+	for queried, amiss := range map[int64]bool{doctorBytes - 2*sessionBytes: false, doctorBytes - 2*sessionBytes + 1: true} {
+		other.client.queryBytes.Store(queried)
+		got := p.do("MEMORY", "DOCTOR")
+		if strings.Contains(got, "* Clients' buffers take 64.00M, more than all keys. CLIENT LIST shows whose (tot-mem).\n") != amiss || !amiss && strings.Contains(got, "Clients") {
+			t.Errorf("%d bytes: %q", queried, got)
+		}
+	}
 }

@@ -180,3 +180,30 @@ func TestRepliesThatWaitForTheDisk(t *testing.T) {
 		c.ask("CL.THROTTLE shared 1000000 1 9000 0\r\n", fmt.Sprintf("*5\r\n:0\r\n:1000001\r\n:%d\r\n", 1000001-clients*rounds*pipeline))
 	})
 }
+
+// A write that is refused as the disk is full counts as rejected.
+func TestRefusedWritesAreCounted(t *testing.T) {
+	disk := &fullDisk{}
+	w := newWorldOn(t, disk, t.TempDir())
+	if err := w.persist.Start(func(func() bool) {}); err != nil {
+		t.Fatal(err)
+	}
+	p := w.connect()
+	disk.full.Store(true)
+	w.persist.Begin()
+	p.do("SET", "k", "1800000000000000000")
+	if err := w.persist.Commit(); err == nil {
+		t.Fatal("written to a full disk")
+	}
+	for range 2 {
+		p.want("SET k 5", "-MISCONF Errors writing to the AOF file: no space left on device\r\n")
+	}
+	p.want("GET k", "$19\r\n1800000000000000000\r\n")
+	if got := p.do("INFO", "commandstats"); !strings.Contains(got, "cmdstat_set:calls=1,usec=0,usec_per_call=0.00,rejected_calls=2,failed_calls=0\r\n") {
+		t.Error(got)
+	}
+	if got := p.do("INFO", "errorstats"); !strings.Contains(got, "errorstat_MISCONF:count=2\r\n") {
+		t.Error(got)
+	}
+	_ = w.persist.Close(false)
+}

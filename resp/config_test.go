@@ -103,8 +103,14 @@ func TestConfigSetPassword(t *testing.T) {
 	a.want("CONFIG SET requirepass hunter2", "+OK\r\n")
 	a.want("PING", "+PONG\r\n")
 	w.connect().want("PING", "-"+errNoAuth+"\r\n")
-	if strings.Contains(w.log.String(), "hunter2") {
-		t.Errorf("the password is in the log: %s", w.log)
+	a.want("CONFIG SET timeout 5 maxclients 10000", "+OK\r\n")
+	for _, line := range []string{"name=requirepass value=(secret) client=127.0.0.1:4711\n", "name=timeout value=5 client=127.0.0.1:4711\n"} {
+		if !strings.Contains(w.log.String(), `msg="setting changed" `+line) {
+			t.Errorf("no %s in the log: %s", line, w.log)
+		}
+	}
+	if strings.Contains(w.log.String(), "hunter2") || strings.Contains(w.log.String(), "maxclients") {
+		t.Errorf("the log has the password, or what has not changed: %s", w.log)
 	}
 }
 
@@ -135,6 +141,8 @@ func TestValues(t *testing.T) {
 		// An empty text is none of these, rather than a setting that was not given: a script's variable is not set, say.
 		{"unixsocketperm", "", ""}, {"requirepass-file", "", ""}, {"policies", "", ""}, {"dir", "", ""}, {"dbfilename", "", ""}, {"appendfilename", "", ""},
 		{"maxmemory-policy", "", ""}, {"protected-mode", "", ""},
+
+		{"dbfilename", "a.rdb", "a.rdb"}, {"dbfilename", ".", ""}, {"dbfilename", "..", ""}, {"dbfilename", "a/b", ""}, {"dbfilename", "/a", ""}, {"dbfilename", "a/", ""},
 	} {
 		row := cfg.row(c.name)
 		before := row.Value.String()

@@ -1,8 +1,12 @@
 package resp
 
 import (
+	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"celld/store"
@@ -36,5 +40,97 @@ func TestPortZeroAtSeveralAddresses(t *testing.T) {
 		for _, ln := range listeners {
 			ln.Close()
 		}
+	}
+}
+
+// Listen opens all addresses or none.
+func TestListen(t *testing.T) {
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "s")
+	free, err := net.Listen("tcp", "127.0.0.91:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := free.Addr().String()
+	_, port, _ := net.SplitHostPort(at)
+	free.Close()
+	const notHere = "192.0.2.1" // an address for documents
+	for _, test := range []struct {
+		bind, port, socket, perm string
+		want                     string // addresses, or the end of an error
+		fails                    bool
+	}{
+		{bind: "127.0.0.91", port: port, want: at},
+		{bind: "127.0.0.91,-" + notHere, port: port, want: at},
+		{bind: "-" + notHere + ",127.0.0.91", port: port, want: at},
+		{bind: "-" + notHere, port: port, want: "listen: none of the addresses of --bind is there", fails: true},
+		{bind: "127.0.0.91," + notHere, port: port, want: notHere + ":" + port + ": cannot assign requested address", fails: true},
+		{bind: "127.0.0.91", port: port, socket: socket, want: at + " unix:" + socket},
+		{bind: "127.0.0.91", port: "0", socket: socket, perm: "604", want: "unix:" + socket},
+		{bind: "127.0.0.91", port: port, socket: filepath.Join(dir, "nosuch", "s"), want: "no such file or directory", fails: true},
+	} {
+		cfg := NewConfig()
+		for name, value := range map[string]string{"bind": test.bind, "port": test.port, "unixsocket": test.socket, "unixsocketperm": test.perm} {
+			if err := cfg.row(name).Value.Set(value); err != nil && value != "" {
+				t.Fatal(err)
+			}
+		}
+		srv := NewServer(Options{Config: cfg, Store: store.New(store.Options{})})
+		listeners, err := srv.Listen()
+		got := strings.Join(AddrTexts(listeners), " ")
+		if (err != nil) != test.fails || err == nil && got != test.want || err != nil && !strings.HasSuffix(err.Error(), test.want) {
+			t.Errorf("%+v: %q, %v", test, got, err)
+		}
+		if len(srv.addrs) != len(listeners) {
+			t.Errorf("%+v: knows %v", test, srv.addrs)
+		}
+		if wantPort := test.port; err == nil && fmt.Sprint(srv.tcpPort()) != wantPort {
+			t.Errorf("%+v: tcp_port %d", test, srv.tcpPort())
+		}
+		if test.perm != "" {
+			if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o604 {
+				t.Errorf("%v, %v", info.Mode(), err)
+			}
+		}
+		closeAll(listeners)
+		if again, err := net.Listen("tcp", at); err != nil {
+			t.Errorf("%+v leaves %s open: %v", test, at, err)
+		} else {
+			again.Close()
+		}
+	}
+}
+
+// More connections than files may be open are not promised.
+func TestMaxClientsFitTheOpenFiles(t *testing.T) {
+	w := newWorld(t)
+	wanted := int64(1 << 20)
+	most, _ := w.mostClients(wanted)
+	reply := "+OK\r\n"
+	if most < wanted {
+		reply = fmt.Sprintf("-ERR CONFIG SET failed (possibly related to argument 'maxclients') - The operating system is not able to handle the specified number of clients, try with %d\r\n", most)
+	}
+	p := w.connect()
+	p.want("CONFIG SET maxclients 1048576", reply)
+	w.cfg.maxClients.current.Store(&wanted)
+	w.fitDescriptors()
+	if got := w.cfg.maxClients.Get(); got != most || strings.Contains(w.log.String(), "maxclients lowered") != (most < wanted) {
+		t.Errorf("maxclients %d, want %d; log %s", got, most, w.log)
+	}
+	p.want("CONFIG SET maxclients 9", "+OK\r\n")
+}
+
+// The transport is told whom it may serve, and which refusals are for want of room.
+func TestAdmit(t *testing.T) {
+	w := newWorld(t, "maxclients", "1")
+	admit := transportServer{w.Server}.Admit
+	if s, refusal, full := admit(&fakeTransport{}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, localAddr); s != nil || !strings.HasPrefix(refusal, "-DENIED") || full {
+		t.Errorf("a stranger: %v, %q, full %v", s, refusal, full)
+	}
+	if s, refusal, full := admit(&fakeTransport{}, remoteAddr, localAddr); s == nil || refusal != "" || full {
+		t.Errorf("the first: %v, %q, full %v", s, refusal, full)
+	}
+	if s, refusal, full := admit(&fakeTransport{}, remoteAddr, localAddr); s != nil || refusal != fullLine || !full {
+		t.Errorf("one more: %v, %q, full %v", s, refusal, full)
 	}
 }

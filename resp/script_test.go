@@ -262,3 +262,20 @@ func TestScriptsAreAtomic(t *testing.T) {
 		dialTest(t, addr).ask("GET a\r\n", fmt.Sprintf("$%d\r\n%s\r\n", len(want), want))
 	})
 }
+
+// The log says of a script that it takes long, once it is longer than lua-time-limit.
+func TestABusyScriptIsLogged(t *testing.T) {
+	for limit, want := range map[string]string{"4": " client=127.0.0.1:4711 took_ms=5\n", "5": "", "0": ""} {
+		w := newWorld(t, "lua-time-limit", limit)
+		w.commands.byName["slowly"] = &command{name: "slowly", arity: 1, run: func(s *Session, _ [][]byte) { w.sleepMS(5); s.replyOK() }}
+		if got := w.connect().send(evalCall("redis.call('SLOWLY') for i = 1, 1000000 do end return 1")); got != ":1\r\n" {
+			t.Errorf("%q", got)
+		}
+		if got := w.log.String(); (want == "") != (got == "") || !strings.HasSuffix(got, want) {
+			t.Errorf("lua-time-limit %s: log %q, want %q", limit, got, want)
+		}
+		if w.gate.has(gateBusy) {
+			t.Error("still busy")
+		}
+	}
+}

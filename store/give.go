@@ -33,7 +33,6 @@ func (c *Call) give(n int64, a Access, paid *prepaid) (given int64, err error) {
 		return 0, nil
 	}
 	c.fetch(a.NowNS)
-	c.sh.journal.mark(c.n, c.e)
 	if given = c.Limit.Give(&c.st, c.sh.timeOf(c.Limit, a.NowNS), n); given == 0 && !c.carried {
 		return 0, nil
 	}

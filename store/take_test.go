@@ -86,6 +86,39 @@ func TestTooManyLimits(t *testing.T) {
 	mustAudit(t, s)
 }
 
+// Limits of policies that are gone make room for others, and for no more than a call needs.
+func TestLimitsOfGonePoliciesMakeRoom(t *testing.T) {
+	s := store.New(store.Options{Journal: true})
+	use := func(name string) {
+		t.Helper()
+		if _, err := s.SetPolicy(name, mustParse(t, "5/1h"), policy.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		p := s.PolicyNamed(name)
+		mustTake(t, s, 1, t0, []store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}})
+	}
+	for i := range store.MaxLimits {
+		use(fmt.Sprint("p", i))
+	}
+	full := s.Stats(t0).Bytes
+	for _, name := range []string{"p0", "p1"} {
+		s.DeletePolicy(name)
+	}
+	for left := 2; left > 0; left-- {
+		use(fmt.Sprint("new", left))
+		if n := count(s, "k", t0); n != store.MaxLimits-left+1 {
+			t.Errorf("%d limits, and room for %d more", n, left-1)
+		}
+	}
+	if got := s.Stats(t0).Bytes; got != full {
+		t.Errorf("%d bytes, want %d", got, full)
+	}
+	if _, err := s.Take(calls(t, "k", "1/1h"), store.TakeOptions{Cost: 1}, at(t0)); err != store.ErrTooManyLimits {
+		t.Errorf("%v", err)
+	}
+	mustAudit(t, s)
+}
+
 // Many keys in one Take have nothing to do with how many limits each of them may hold.
 func TestManyKeysInOneTake(t *testing.T) {
 	s := store.New(store.Options{Shards: 8})
@@ -349,28 +382,42 @@ func TestPutFieldsInAnyOrder(t *testing.T) {
 		{name, "limit=500/1h,algo=log calls=1800000000000000001:1,+1:7,+9:9"},
 		{name + " 7", "limit=500/1h,algo=log after=1800000000000000001 calls=1800000000000000002:2,+2:5 blocked=1800000008000000000"},
 		{name + " 0", "limit=500/1h,algo=log after=1800000000000000003 calls=1800000000000000004:1,+3:1 blocked=1800000009000000000"},
+		{"gcra/1m", "limit=5/1m tat=1800000009000000000"},
+		{"gcra/1h", "limit=5/1h tat=1800000009000000000"},
 	}
 	now := store.Access{NowNS: 1_800_000_000_000_000_009}
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		for _, apart := range []bool{false, true} {
 			var parsed store.Fields
-			for _, i := range order {
+			for _, i := range append([]int{3}, append(order, 4)...) {
 				f, err := s.ParseField(fields[i][0], fields[i][1])
 				if err != nil {
 					t.Fatal(err)
 				}
 				parsed = append(parsed, f)
 			}
-			if added, err := s.PutFields([]byte("k"), parsed, apart, now); err != nil || added > 1 {
+			wantAdded := 0 // to what is there
+			if !apart {
+				s.Flush()
+				wantAdded = 3
+			}
+			if added, err := s.PutFields([]byte("k"), parsed, apart, now); err != nil || added != wantAdded {
 				t.Fatal(added, err)
 			}
+			names := ""
 			_, err := s.Limits([]byte("k"), now, func(l *store.LimitState) {
+				if names += string(l.AppendName(nil)) + " "; l.Limit.Algo != cell.Log {
+					return
+				}
 				if got := string(l.Limit.AppendState(nil, &l.State)); got != want {
 					t.Errorf("%v, apart %v: %s\nwant %s", order, apart, got, want)
 				}
 			})
 			if err != nil {
 				t.Fatal(err)
+			}
+			if names != "gcra/1m log/1h gcra/1h " {
+				t.Errorf("%v, apart %v: the limits are %s", order, apart, names)
 			}
 			mustAudit(t, s)
 		}

@@ -25,7 +25,7 @@ error: LIMITED later
 `
 
 // TestJavaScripts runs the script helpers of Java's clients, which send EVALSHA, and EVAL or SCRIPT LOAD where that is not known.
-// What they send is in redis/testdata/scripts/forms.txt, too, for those who have no hundred megabytes of libraries.
+// What they send is in resp/testdata/scripts/forms.txt, too, for those who have no hundred megabytes of libraries.
 func TestJavaScripts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir() // where Maven writes

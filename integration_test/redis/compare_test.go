@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,17 +15,15 @@ import (
 	"celld/integration_test/harness"
 )
 
-// The files in testdata hold what to send, redis-server says what is right, and the files of differences list where celld may
-// answer something else and why.
+// The files in resp/testdata hold what to send and what celld answers, redis-server says what is right, and the files of differences
+// list where celld may answer something else and why. Package resp plays the same files.
+//
+//	go test ./integration_test/redis -run 'TestRedis|TestScripts' -update   records the replies anew
 
 // compareFolder sends each paragraph of each file to celld and to redis-server, in RESP2 and RESP3, and compares bytes. flags are
 // those of the two servers for a file.
 func compareFolder(t *testing.T, folder string, differences map[string]difference, flags func(file string) (celld, redis []string)) {
 	t.Helper()
-	files, err := filepath.Glob(folder + "/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
 	var used sync.Map
 	t.Cleanup(func() { // after the last file
 		for line := range differences {
@@ -36,43 +32,24 @@ func compareFolder(t *testing.T, folder string, differences map[string]differenc
 			}
 		}
 	})
-	for _, file := range files {
-		scripts, name := readScripts(t, file), strings.TrimSuffix(filepath.Base(file), ".txt")
-		t.Run(name, func(t *testing.T) {
+	for _, c := range harness.ReadConversations(t, folder) {
+		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			celld, redis := flags(name)
+			celld, redis := flags(c.Name)
 			p := &redisPair{t: t, celld: harness.Start(t, celld...).Addr, redis: harness.StartRedis(t, redis...), used: &used, differences: differences}
-			for _, hello := range []string{"", "3"} {
-				if slices.Contains(celld, "--requirepass") && hello != "" {
+			for _, resp3 := range []bool{false, true} {
+				if slices.Contains(celld, "--requirepass") && resp3 {
 					continue // HELLO asks for the password, and there is nothing left to compare
 				}
-				for _, script := range scripts {
-					p.compareAgain(hello, script)
+				for _, paragraph := range c.Paragraphs {
+					p.compareAgain(resp3, paragraph)
 				}
+			}
+			if *harness.Update && !t.Failed() {
+				c.Write(t)
 			}
 		})
 	}
-}
-
-// readScripts returns the paragraphs of a file, without comments.
-func readScripts(t *testing.T, file string) (scripts [][]string) {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for paragraph := range strings.SplitSeq(string(text), "\n\n") {
-		var script []string
-		for line := range strings.Lines(paragraph) {
-			if line = strings.TrimSuffix(line, "\n"); line != "" && line[0] != '#' {
-				script = append(script, line)
-			}
-		}
-		if len(script) > 0 {
-			scripts = append(scripts, script)
-		}
-	}
-	return scripts
 }
 
 // redisPair is the two servers to compare.
@@ -83,12 +60,12 @@ type redisPair struct {
 	used         *sync.Map // lines of differences that were needed
 }
 
-// compareAgain runs a script, and again with more patience while something differs: a loaded machine is late at times.
-func (p *redisPair) compareAgain(hello string, script []string) {
+// compareAgain plays a paragraph, and again with more patience while something differs: a loaded machine is late at times.
+func (p *redisPair) compareAgain(resp3 bool, paragraph []*harness.Exchange) {
 	p.t.Helper()
 	var differences []string
 	for _, quiet := range []time.Duration{30 * time.Millisecond, 500 * time.Millisecond, 5 * time.Second} {
-		if differences = p.compare(hello, script, quiet); len(differences) == 0 {
+		if differences = p.compare(resp3, paragraph, quiet); len(differences) == 0 {
 			return
 		}
 	}
@@ -97,45 +74,43 @@ func (p *redisPair) compareAgain(hello string, script []string) {
 	}
 }
 
-// compare runs a script on new connections and empty keyspaces. quiet is how long redis-server must say nothing for
+// compare plays a paragraph on new connections and empty keyspaces. quiet is how long redis-server must say nothing for
 // its answer to raw bytes to be complete.
-func (p *redisPair) compare(hello string, script []string, quiet time.Duration) (differences []string) {
+func (p *redisPair) compare(resp3 bool, paragraph []*harness.Exchange, quiet time.Duration) (differences []string) {
 	p.t.Helper()
 	celld, redis := harness.Dial(p.t, p.celld), harness.Dial(p.t, p.redis)
 	defer celld.Close()
 	defer redis.Close()
 	for _, c := range []*harness.Conn{celld, redis} {
-		if hello != "" {
-			c.Do("HELLO", hello)
+		if resp3 {
+			c.Do("HELLO", "3")
 		}
 		c.Do("FLUSHALL")
 	}
-	for i, line := range script {
+	for i, x := range paragraph {
 		var got, want string
 		var gotErr, wantErr error
-		if text, raw := strings.CutPrefix(line, "raw "); raw {
-			words := harness.SplitQuoted(p.t, text)
+		words, raw := x.Words(p.t)
+		if raw {
 			want, wantErr = sendRaw(redis, words[0], 0, quiet)
 			got, gotErr = sendRaw(celld, words[0], len(want), min(quiet, 5*time.Millisecond))
 		} else {
-			words := harness.SplitQuoted(p.t, withDigests(line))
 			want, wantErr = redis.TryDo(words)
 			got, gotErr = celld.TryDo(words)
 		}
-		if (got == want || harness.BothSoon(line, got, want)) && (gotErr == io.EOF) == (wantErr == io.EOF) {
-			if wantErr == io.EOF {
-				break
-			}
-			continue
+		fits := (got == want || harness.BothSoon(x.Command, got, want)) && (gotErr == io.EOF) == (wantErr == io.EOF)
+		if d, listed := p.differences[x.Command]; !fits && listed && d.fits(got, want) {
+			p.used.Store(x.Command, true)
+			fits = true
 		}
-		if d, listed := p.differences[line]; listed && d.fits(got, want) {
-			p.used.Store(line, true)
-			if gotErr != nil || wantErr != nil {
-				break
-			}
-			continue
+		end, now := gotErr == io.EOF, time.Now()
+		if *harness.Update {
+			x.Record(resp3, got, end, now)
 		}
-		differences = append(differences, fmt.Sprintf("HELLO %s; line %d of %q\n %s\ncelld %s\nredis %s", hello, i+1, script[0], line, shown(got, gotErr), shown(want, wantErr)))
+		if !fits || !x.Fits(resp3, got, end, now) {
+			differences = append(differences, fmt.Sprintf("RESP3 %v; line %d of %q\n %s\ncelld %s\nredis %s\nrecorded %s",
+				resp3, i+1, paragraph[0].Command, x.Command, shown(got, gotErr), shown(want, wantErr), x.Recorded(resp3)))
+		}
 		if gotErr != nil || wantErr != nil {
 			break
 		}
@@ -173,11 +148,4 @@ func sendRaw(c *harness.Conn, text string, atLeast int, quiet time.Duration) (st
 			return string(got), io.EOF
 		}
 	}
-}
-
-var digestOf = regexp.MustCompile(`sha1'([^']*)'`)
-
-// withDigests puts the SHA-1 of a script, as EVALSHA wants it, for each sha1'script' in a line.
-func withDigests(line string) string {
-	return digestOf.ReplaceAllStringFunc(line, func(s string) string { return harness.Digest(s[len("sha1'") : len(s)-1]) })
 }

@@ -10,7 +10,7 @@ type difference struct {
 	fits func(celld, redis string) bool
 }
 
-// redisDifferences lists the lines of testdata/redis whose replies may differ from redis-server's.
+// redisDifferences lists the lines of resp/testdata/redis whose replies may differ from redis-server's.
 var redisDifferences = map[string]difference{
 	"PEXPIRETIME far": {whyFar, always(":9223372036854\r\n")},
 	"EXPIRETIME far":  {whyFar, always(":9223372037\r\n")},

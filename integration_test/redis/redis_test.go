@@ -10,7 +10,7 @@ import (
 func TestRedis(t *testing.T) {
 	t.Parallel()
 	harness.Need(t, "redis-server")
-	compareFolder(t, "testdata/redis", redisDifferences, func(file string) (celld, redis []string) {
+	compareFolder(t, "../../resp/testdata/redis", redisDifferences, func(file string) (celld, redis []string) {
 		switch file {
 		case "auth":
 			celld = []string{"--requirepass", "sesame"}

@@ -10,5 +10,5 @@ import (
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	module := []string{"--loadmodule", harness.ModulePath(t)}
-	compareFolder(t, "testdata/scripts", scriptDifferences, func(string) (celld, redis []string) { return nil, module })
+	compareFolder(t, "../../resp/testdata/scripts", scriptDifferences, func(string) (celld, redis []string) { return nil, module })
 }

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -37,6 +38,32 @@ func TestManyConnections(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A session hears how much of what it sends has not left.
+func TestSendSaysWhatHasNotLeft(t *testing.T) {
+	eachCarrier(t, func(c *carried) {
+		c.handle = func(s *fakeSession, line string) bool {
+			s.reply(line + "\n")
+			s.reply(fmt.Sprintln(s.flush()))
+			return true
+		}
+	}, func(t *testing.T, c *carried) { c.dial(t).ask("a\nab\n", "a\n2\nab\n7\n") })
+}
+
+// Work in the background is done step by step to its end, with and without loops.
+func TestBackground(t *testing.T) {
+	for _, loops := range []int{0, 2} {
+		c := &carried{Options: Options{Loops: loops}}
+		c.start(t)
+		var steps atomic.Int64
+		c.Background(func() (more bool) { return steps.Add(1) < 5 })
+		eventually(t, "end of the work", func() bool { return steps.Load() == 5 })
+		dial(t, c.listen(t, "tcp", false)).ask("a\n", "a\n")
+		if n := steps.Load(); n != 5 {
+			t.Errorf("%d loops: %d steps of 5", loops, n)
+		}
+	}
 }
 
 // Loops and goroutines carry connections of one server, and a connection of the one kind reaches those of the other.
@@ -151,6 +178,7 @@ func TestAPanicInAConnection(t *testing.T) {
 			p.ask("a\n", "a\n")
 			eventually(t, "end of the broken one", func() bool { return c.left.Load() == round+1 })
 		}
+		eventually(t, "end of what is owed", func() bool { return !c.Owes(time.Minute) })
 		if n := c.panics.Load(); n != 3 {
 			t.Errorf("%d panics", n)
 		}
@@ -160,44 +188,64 @@ func TestAPanicInAConnection(t *testing.T) {
 // takenConn tells when its descriptor is taken over.
 type takenConn struct {
 	*net.TCPConn
-	taken func()
+	taken func() error
 }
 
 func (c takenConn) SyscallConn() (syscall.RawConn, error) {
-	c.taken()
+	if err := c.taken(); err != nil {
+		return nil, err
+	}
 	return c.TCPConn.SyscallConn()
 }
 
 // A connection that cannot be taken over gives its place back.
-func TestAPanicWhileAConnectionIsTakenOver(t *testing.T) {
-	eachCarrier(t, func(c *carried) {
-		n := 0
-		c.places = 1
-		c.listener = wrapping(func(conn net.Conn) net.Conn {
-			if n++; n <= 3 {
-				return takenConn{conn.(*net.TCPConn), func() { panic("no descriptor") }}
-			}
-			return conn
+func TestConnectionsThatCannotBeTakenOver(t *testing.T) {
+	for name, test := range map[string]struct {
+		taken  func(conn *net.TCPConn) error
+		panics int64
+	}{
+		"a panic":   {func(*net.TCPConn) error { panic("no descriptor") }, 3},
+		"an error":  {func(*net.TCPConn) error { return errors.New("no descriptor") }, 0},
+		"a failure": {func(conn *net.TCPConn) error { return conn.Close() }, 0}, // to get another descriptor
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachCarrier(t, func(c *carried) {
+				n := 0
+				c.places = 1
+				c.listener = wrapping(func(conn net.Conn) net.Conn {
+					if n++; n <= 3 {
+						return takenConn{conn.(*net.TCPConn), func() error { return test.taken(conn.(*net.TCPConn)) }}
+					}
+					return conn
+				})
+			}, func(t *testing.T, c *carried) {
+				if !c.byLoops {
+					return // which ask for no descriptor
+				}
+				for range 3 {
+					c.dial(t).wantClosed()
+				}
+				c.dial(t).ask("a\n", "a\n")
+				if n := c.panics.Load(); n != test.panics {
+					t.Errorf("%d panics", n)
+				}
+				if rejected, warnings := c.rejected.Load(), c.warnings.Load(); rejected != 3-test.panics || warnings != rejected {
+					t.Errorf("%d were rejected with %d warnings", rejected, warnings)
+				}
+			})
 		})
-	}, func(t *testing.T, c *carried) {
-		if !c.byLoops {
-			return // which ask for no descriptor
-		}
-		for range 3 {
-			c.dial(t).wantClosed()
-		}
-		c.dial(t).ask("a\n", "a\n")
-	})
+	}
 }
 
 // A connection that is not whole yet is seen by nobody.
 func TestWholeConnectionsAreOpened(t *testing.T) {
 	eachCarrier(t, func(c *carried) {
 		c.listener = wrapping(func(conn net.Conn) net.Conn {
-			return takenConn{conn.(*net.TCPConn), func() {
+			return takenConn{conn.(*net.TCPConn), func() error {
 				for _, s := range c.all() {
 					s.conn.Close(true)
 				}
+				return nil
 			}}
 		})
 		c.handle = func(s *fakeSession, _ string) bool { s.ending = true; return false }
@@ -305,6 +353,7 @@ func TestClosedWhileConnectionsArrive(t *testing.T) {
 			})
 		}
 		for n := 0; left.Load() > 0; n++ {
+			time.Sleep(100 * time.Microsecond) // otherwise Go's poller seldom comes to run, and few arrive
 			for _, s := range c.all() {
 				s.conn.Close(n%2 == 0)
 			}

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -82,14 +83,37 @@ func TestALateReader(t *testing.T) {
 
 // A connection that ends and whose peer reads nothing of what it was sent is closed after a while.
 func TestNobodyReadsTheEnd(t *testing.T) {
-	eachCarrier(t, func(c *carried) { c.handle = ends }, func(t *testing.T, c *carried) {
-		c.dial(t).send("big\nlast\n")
-		eventually(t, "wait for the peer", func() bool { return c.unsent() > 0 })
-		eventually(t, "end", func() bool {
-			c.skew(time.Second)
-			return len(c.all()) == 0
+	for _, sync := range []bool{false, true} {
+		t.Run(fmt.Sprintf("sync=%v", sync), func(t *testing.T) {
+			eachCarrier(t, func(c *carried) { c.handle, c.Sync = ends, sync }, func(t *testing.T, c *carried) {
+				c.dial(t).send("big\nlast\n")
+				eventually(t, "wait for the peer", func() bool { return c.unsent() > 0 })
+				eventually(t, "end", func() bool {
+					c.skew(time.Second)
+					return len(c.all()) == 0
+				})
+			})
 		})
-	})
+	}
+}
+
+// A peer that breaks its connection is gone, whether it was sent something or not.
+func TestAPeerThatBreaksItsConnection(t *testing.T) {
+	for name, raw := range map[string]string{"idle": "a\n", "deaf": "a\nbig\n"} {
+		t.Run(name, func(t *testing.T) {
+			eachCarrier(t, func(c *carried) { c.handle = ends }, func(t *testing.T, c *carried) {
+				p := c.dial(t)
+				p.send(raw)
+				p.want("a\n")
+				if name == "deaf" {
+					eventually(t, "wait for the peer", func() bool { return c.unsent() > 0 })
+				}
+				_ = p.Conn.(*net.TCPConn).SetLinger(0)
+				p.Close()
+				eventually(t, "end", func() bool { return len(c.all()) == 0 })
+			})
+		})
+	}
 }
 
 // A connection that is to end now does, whatever its peer has not taken.

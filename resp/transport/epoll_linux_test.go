@@ -2,6 +2,8 @@ package transport
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -9,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,10 +19,12 @@ import (
 // loopOf returns a loop that a test drives by hand.
 func loopOf(t *testing.T, c *carried) *epollLoop {
 	t.Helper()
+	c.confirming = c.Sync
 	l, err := newEpollLoop(&Transport{server: &c.fakeServer, synced: c.Sync}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { c.wantNoFaults(t) })
 	return l
 }
 
@@ -145,10 +150,322 @@ func TestTheEndOfInputWaitsForItsRound(t *testing.T) {
 	l.closeAll()
 }
 
-// The acceptor waits for a loop that is busy, but not when the server stops.
-func TestSettleEndsWithTheServer(t *testing.T) {
-	busy := loopOf(t, &carried{})
+// The acceptor waits for a loop that is busy, but not when the server stops, and a stopping server no longer than it is told to.
+func TestNobodyWaitsForABusyLoop(t *testing.T) {
+	busy := &epollCarrier{loops: []*epollLoop{loopOf(t, &carried{})}}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	(&epollCarrier{loops: []*epollLoop{busy}}).settle(ctx)
+	busy.settle(ctx)
+	if !busy.owes(time.Millisecond) {
+		t.Error("a busy loop owes nothing")
+	}
+}
+
+// The acceptor waits for two rounds, and for more while there is input, but not for ever.
+func TestHowLongALoopSettles(t *testing.T) {
+	for _, test := range []struct{ unread, late, want int }{{0, 0, 2}, {1, 0, mostSettling}, {0, 1, mostSettling}, {1, 1, mostSettling}} {
+		l := loopOf(t, &carried{})
+		l.unread, l.late = make([]*epollConn, test.unread), make([]*epollConn, test.late)
+		var settling sync.WaitGroup
+		settling.Go(func() { (&epollCarrier{loops: []*epollLoop{l}}).settle(t.Context()) })
+		eventually(t, "chore", func() bool { l.takeInbox(); return len(l.chores) > 0 })
+		rounds := 0
+		for ; len(l.chores) > 0; rounds++ {
+			l.doChores(false)
+		}
+		if settling.Wait(); rounds != test.want {
+			t.Errorf("%+v: %d rounds", test, rounds)
+		}
+	}
+}
+
+// However a loop waits, it returns what has come, and nothing else but an error.
+func TestALoopWaits(t *testing.T) {
+	for _, spare := range []bool{false, true} {
+		for _, naps := range []bool{false, true} {
+			l := loopOf(t, &carried{})
+			l.spare, l.naps.pay = spare, naps
+			wait := func() {
+				t.Helper()
+				if n, err := l.wait(); n != 1 || err != nil || int(l.events[0].Fd) != l.wakeFD {
+					t.Errorf("spare %v, naps %v: %d events, %v", spare, naps, n, err)
+				}
+				l.takeInbox()
+				l.naps.pay = naps
+			}
+			l.ask(nil) // before
+			wait()
+			time.AfterFunc(5*time.Millisecond, func() { l.ask(nil) }) // while it sleeps
+			wait()
+			unix.Close(l.epoll)
+			if _, err := l.wait(); err == nil {
+				t.Errorf("spare %v, naps %v: no error", spare, naps)
+			}
+			unix.Close(l.wakeFD)
+		}
+	}
+}
+
+// A stopping server owes an answer to what had arrived when it was asked first, and to what follows that on its connection, up to a bound.
+// Nothing has followed if nothing has come for two looks.
+func TestWhatIsOwed(t *testing.T) {
+	const nothing, something = "", "a\n"
+	for name, test := range map[string]struct {
+		sent []string // before each look; between looks it is answered
+		owes []bool
+	}{
+		"nothing":            {[]string{nothing, nothing}, []bool{false, false}},
+		"too late":           {[]string{nothing, something, nothing}, []bool{false, false, false}},
+		"something":          {[]string{something, nothing, nothing, nothing}, []bool{true, true, false, false}},
+		"more follows":       {[]string{something, something, nothing, something, nothing, nothing}, []bool{true, true, true, true, true, false}},
+		"more, but too late": {[]string{something, nothing, nothing, something}, []bool{true, true, false, false}},
+	} {
+		c := &carried{}
+		l := loopOf(t, c)
+		_, p := carry(t, c, l)
+		round(t, l, func() {})
+		for i, sent := range test.sent {
+			p.send(sent)
+			if owes := l.owes(); owes != test.owes[i] {
+				t.Errorf("%s, look %d: %v", name, i, owes)
+			}
+			round(t, l, func() {})
+			p.want(sent)
+		}
+		l.closeAll()
+	}
+}
+
+func TestWhatIsOwedIsBounded(t *testing.T) {
+	c := &carried{}
+	c.handle = func(*fakeSession, string) bool { return true }
+	l := loopOf(t, c)
+	defer l.closeAll()
+	conn, p := carry(t, c, l)
+	round(t, l, func() {})
+	read, line := 0, strings.Repeat("x", 1<<10)+"\n"
+	for p.send(line); l.owes(); p.send(line) {
+		round(t, l, func() {})
+		read += len(line)
+	}
+	if read < onItsWay || read > onItsWay+len(line) {
+		t.Errorf("%d bytes are still answered", read)
+	}
+	conn.owed = 1
+	if conn.reach(closing); l.owes() {
+		t.Error("something is owed to a connection that ends")
+	}
+}
+
+// Replies are owed until they have left, also if the kernel does not tell that it has room; and those that have room leave at the end.
+func TestRepliesAreOwed(t *testing.T) {
+	for _, stops := range []bool{false, true} {
+		c := &carried{}
+		c.handle = fills
+		l := loopOf(t, c)
+		conn, p := carry(t, c, l)
+		round(t, l, func() {})
+		const bytes = 1 << 20
+		got := fill(t, l, conn, p, bytes)
+		p.want(strings.Repeat("x", got))
+		for looks := 0; !stops && l.owes(); looks++ {
+			more := conn.sent - got
+			if conn.sent == 0 {
+				more = bytes - got
+			}
+			if looks > bytes {
+				t.Fatal("nothing leaves")
+			}
+			p.want(strings.Repeat("x", more))
+			got += more
+		}
+		l.closeAll()
+		rest, _ := io.ReadAll(p)
+		if got += len(rest); !stops && got != bytes || stops && len(rest) == 0 {
+			t.Errorf("%d bytes have left, %d of them at the end", got, len(rest))
+		}
+	}
+}
+
+// fill has a connection's peer ask for so many bytes, and returns how many its socket took.
+func fill(t *testing.T, l *epollLoop, conn *epollConn, p peer, bytes int) (took int) {
+	t.Helper()
+	p.send(fmt.Sprintln("fill", bytes))
+	round(t, l, func() {})
+	if !conn.full {
+		t.Fatal("the socket takes all")
+	}
+	return conn.sent
+}
+
+func fills(s *fakeSession, line string) bool {
+	var bytes int
+	if _, err := fmt.Sscanf(line, "fill %d", &bytes); err != nil {
+		return false
+	}
+	s.reply(strings.Repeat("x", bytes))
+	return true
+}
+
+// A connection that is woken in a round has its earlier replies sent only with those of the round, which wait for the disk.
+func TestAWokenConnectionAndTheDisk(t *testing.T) {
+	c := &carried{Options: Options{Sync: true}}
+	var conn *epollConn
+	var slow peer
+	took := 0
+	c.handle = func(s *fakeSession, line string) bool {
+		if line == "late" { // meanwhile the socket has room for all
+			slow.want(strings.Repeat("x", took))
+		}
+		return fills(s, line)
+	}
+	l := loopOf(t, c)
+	defer l.closeAll()
+	other, otherPeer := carry(t, c, l)
+	conn, slow = carry(t, c, l)
+	round(t, l, func() {})
+	bytes := fill(t, l, other, otherPeer, 1<<20) * 5 / 4
+	took = fill(t, l, conn, slow, bytes)
+	slow.send("late\n")
+	conn.Wake()
+	n, err := l.poll(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.serve(n)
+	slow.wantNothing()
+	l.commit()
+	l.send()
+	slow.want(strings.Repeat("x", bytes-took) + "late\n")
+}
+
+// Before a connection is closed as idle, it is seen whether its peer has taken something, which may be too little for the kernel to
+// tell of it.
+func TestAPeerThatTakesALittle(t *testing.T) {
+	c := &carried{}
+	c.handle = fills
+	var unsent int64
+	c.onWake = func(s *fakeSession) { unsent = s.unsent.Load() }
+	l := loopOf(t, c)
+	defer l.closeAll()
+	conn, slow := carry(t, c, l)
+	round(t, l, func() {})
+	took := fill(t, l, conn, slow, 1<<20)
+	fill(t, l, conn, slow, 1000)
+	all := int64(1<<20 + 1000 - took)
+	if told := conn.session.(*fakeSession).unsent.Load(); told != all {
+		t.Errorf("%d bytes are told as unsent, want %d", told, all)
+	}
+	slow.want(strings.Repeat("x", took/2))
+	conn.Wake()
+	round(t, l, func() {})
+	if unsent == 0 || unsent >= all {
+		t.Errorf("%d bytes seem unsent", unsent)
+	}
+}
+
+// A connection that ends at once in a round that has replies for it is told of nothing after its end.
+func TestAnEndInARoundWithReplies(t *testing.T) {
+	for _, sync := range []bool{false, true} {
+		c := &carried{Options: Options{Sync: sync}}
+		c.handle = func(s *fakeSession, line string) bool {
+			if line == "cut" {
+				s.conn.Close(true)
+			}
+			return fills(s, line)
+		}
+		l := loopOf(t, c)
+		conn, p := carry(t, c, l)
+		round(t, l, func() {})
+		fill(t, l, conn, p, 1<<20)
+		p.send("cut\n")
+		round(t, l, func() {})
+		if conn.at() != gone {
+			t.Error("it has not ended")
+		}
+		l.closeAll()
+	}
+}
+
+// A connection goes to the loop that has the fewest.
+func TestLoopsShareTheConnections(t *testing.T) {
+	c := &carried{Options: Options{Loops: 3}}
+	c.start(t)
+	addr := c.listen(t, "unix", false)
+	has := func(want int64) func() bool {
+		return func() bool {
+			for _, l := range c.loops.(*epollCarrier).loops {
+				if l.count.Load() != want {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	for range 2 {
+		var peers []peer
+		for range 12 {
+			p := dial(t, addr)
+			p.ask("a\n", "a\n")
+			peers = append(peers, p)
+		}
+		if !has(4)() {
+			t.Error("three loops do not share 12 connections")
+		}
+		for _, p := range peers {
+			p.Close()
+		}
+		eventually(t, "end of all", has(0))
+	}
+}
+
+// A session confirms each round that it was served in, also if it has no replies.
+func TestARoundWithoutReplies(t *testing.T) {
+	c := &carried{Options: Options{Sync: true}}
+	c.handle = func(*fakeSession, string) bool { return true }
+	l := loopOf(t, c)
+	defer l.closeAll()
+	_, p := carry(t, c, l)
+	round(t, l, func() {})
+	before := c.confirms.Load()
+	p.send("a\n")
+	round(t, l, func() {})
+	if n := c.confirms.Load() - before; n != 1 {
+		t.Errorf("%d times it was to confirm", n)
+	}
+}
+
+// A connection that ends is closed when its peer has taken nothing for a while, however long it has taken something before. What it
+// sends meanwhile is dropped.
+func TestAPeerThatTakesItsTimeAtTheEnd(t *testing.T) {
+	c := &carried{}
+	c.handle = func(s *fakeSession, line string) bool {
+		if line == "late" {
+			t.Error("it is served")
+		}
+		return fills(s, line)
+	}
+	c.still.Store(true)
+	l := loopOf(t, c)
+	defer l.closeAll()
+	conn, slow := carry(t, c, l)
+	round(t, l, func() {})
+	took := fill(t, l, conn, slow, 8<<20)
+	conn.Close(false)
+	round(t, l, func() {})
+	look := func(after time.Duration, there bool) {
+		t.Helper()
+		c.skew(after)
+		conn.Wake()
+		if round(t, l, func() {}); there != (conn.at() < gone) {
+			t.Fatalf("after %v it is there: %v", after, !there)
+		}
+	}
+	for range 3 {
+		slow.send("late\n")
+		slow.want(strings.Repeat("x", took/2))
+		look(lingerNS-1, true)
+	}
+	look(lingerNS, true)
+	look(1, false)
 }

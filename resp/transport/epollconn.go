@@ -161,7 +161,7 @@ func (c *epollConn) Send(p []byte) int {
 	switch {
 	case c.loop.synced: // they leave after the commit
 	case c.full: // they leave when the socket takes more
-	case len(c.out)-c.sent >= flushAt:
+	case len(c.out) >= flushAt: // none of it has been sent, as the socket is not full
 		c.flush()
 	default:
 		c.markDirty()

@@ -22,8 +22,9 @@ type fakeSession struct {
 	in     []byte
 	out    []byte
 	ending bool
-	rest   bool // of this Serve: another is to go on
-	held   int  // the most bytes that waited here
+	rest   bool   // of this Serve: another is to go on
+	held   int    // the most bytes that waited here
+	round  []byte // sent and not confirmed, where replies wait for the disk
 	unsent atomic.Int64
 	opened atomic.Bool
 	closed atomic.Int64
@@ -36,8 +37,18 @@ type fakeSession struct {
 
 func (s *fakeSession) Open(int)       { s.opened.Store(true) }
 func (s *fakeSession) Overdue() bool  { return s.server.overdue.Load() }
-func (s *fakeSession) Unsent(n int)   { s.unsent.Store(int64(n)) }
 func (s *fakeSession) reply(p string) { s.out = append(s.out, p...) }
+
+func (s *fakeSession) Unsent(n int) {
+	s.mustBeOpen()
+	s.unsent.Store(int64(n))
+}
+
+func (s *fakeSession) mustBeOpen() {
+	if s.closed.Load() > 0 {
+		s.server.faults.Add(1)
+	}
+}
 
 func (s *fakeSession) Closed() {
 	s.closed.Add(1)
@@ -79,6 +90,12 @@ func (s *fakeSession) Serve(data []byte) (more bool) {
 }
 
 func (s *fakeSession) flush() (pending int) {
+	if len(s.out) == 0 {
+		return 0
+	}
+	if s.server.confirming {
+		s.round = append(s.round, s.out...)
+	}
 	pending = s.conn.Send(s.out)
 	s.out = s.out[:0]
 	return pending
@@ -96,8 +113,13 @@ func (s *fakeSession) finish() {
 	s.conn.Wake()
 }
 
-// Confirm says what has failed in place of the replies.
+// Confirm says what has failed in place of the replies, which are those since the last Confirm.
 func (s *fakeSession) Confirm(replies []byte, err error) []byte {
+	s.mustBeOpen()
+	if !s.server.confirming || !bytes.Equal(replies, s.round) {
+		s.server.faults.Add(1)
+	}
+	s.round = s.round[:0]
 	s.server.confirms.Add(1)
 	if err != nil && len(replies) > 0 {
 		return []byte(err.Error() + "\n")
@@ -108,19 +130,22 @@ func (s *fakeSession) Confirm(replies []byte, err error) []byte {
 // fakeServer admits connections to fake sessions. Its fields are set before the test's first connection.
 type fakeServer struct {
 	*Transport
-	handle func(s *fakeSession, line string) (done bool) // nil: each line is answered by itself
-	onWake func(s *fakeSession)
-	places int64 // 0: any number
-	exit   func(text string)
+	handle     func(s *fakeSession, line string) (done bool) // nil: each line is answered by itself
+	onWake     func(s *fakeSession)
+	places     int64 // 0: any number
+	confirming bool  // replies wait for the disk
+	keepAlive  time.Duration
+	exit       func(text string)
 
 	skewNS   atomic.Int64
 	still    atomic.Bool // its clock goes only by skew
 	overdue  atomic.Bool
 	gate     atomic.Pointer[chan error] // each commit takes its outcome from there; nil: they succeed
 	begins   atomic.Int64
-	commits  atomic.Int64
 	confirms atomic.Int64
+	commits  atomic.Int64
 	rejected atomic.Int64
+	warnings atomic.Int64
 	panics   atomic.Int64
 	faults   atomic.Int64 // of the transport
 	left     atomic.Int64 // sessions that were told that they are closed
@@ -143,11 +168,11 @@ func (f *fakeServer) Admit(c Conn, remote, _ net.Addr) (Session, string, bool) {
 	return s, "", false
 }
 
-func (f *fakeServer) KeepAlive() time.Duration    { return 300 * time.Second }
+func (f *fakeServer) KeepAlive() time.Duration    { return f.keepAlive }
 func (f *fakeServer) skew(by time.Duration)       { f.skewNS.Add(int64(by)) }
 func (f *fakeServer) Begin()                      { f.begins.Add(1) }
 func (f *fakeServer) Rejected()                   { f.rejected.Add(1) }
-func (f *fakeServer) Warn(string, Session, error) {}
+func (f *fakeServer) Warn(string, Session, error) { f.warnings.Add(1) }
 
 func (f *fakeServer) NowNS() int64 {
 	if f.still.Load() {
@@ -223,24 +248,31 @@ func eachCarrier(t *testing.T, set func(c *carried), test func(t *testing.T, c *
 // start makes the transport, and sees at its end that each session was told of its own.
 func (c *carried) start(t *testing.T) {
 	t.Helper()
+	c.confirming = c.Sync
 	var err error
 	if c.Transport, err = New(&c.fakeServer, c.Options); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		c.Stop()
-		for _, s := range c.sessions {
-			if n := s.closed.Load(); n != 1 {
-				t.Errorf("a session was told %d times that it is closed", n)
-			}
-		}
-		if n := c.faults.Load(); n > 0 {
-			t.Errorf("%d times the transport did what it may not", n)
-		}
+		c.wantNoFaults(t)
 		if begins, commits := c.begins.Load(), c.commits.Load(); begins != commits {
 			t.Errorf("%d rounds began and %d ended", begins, commits)
 		}
 	})
+}
+
+// wantNoFaults is called when all connections are closed.
+func (f *fakeServer) wantNoFaults(t *testing.T) {
+	t.Helper()
+	for _, s := range f.sessions {
+		if n := s.closed.Load(); n != 1 {
+			t.Errorf("a session was told %d times that it is closed", n)
+		}
+	}
+	if n := f.faults.Load(); n > 0 {
+		t.Errorf("%d times the transport did what it may not", n)
+	}
 }
 
 // listen accepts on a socket until the end of the test.

@@ -49,3 +49,20 @@ func TestAGoroutineAndADeafPeer(t *testing.T) {
 		})
 	}
 }
+
+// An acceptor gives goroutines a moment to notice ends, if there are any.
+func TestGoroutinesSettle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &carried{}
+		c.start(t)
+		for _, want := range []time.Duration{0, time.Millisecond} {
+			begin := time.Now()
+			c.goroutines.settle(t.Context())
+			if took := time.Since(begin); took != want {
+				t.Errorf("it took %v, want %v", took, want)
+			}
+			ours, _ := net.Pipe()
+			c.goroutines.carry(t.Context(), ours)
+		}
+	})
+}

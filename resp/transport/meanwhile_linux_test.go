@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // A long command is no part of a round that waits for the disk, until it changes something. Others get their replies meanwhile,
@@ -13,9 +14,11 @@ func TestALongCommandAndTheDisk(t *testing.T) {
 	c := &carried{Options: Options{Sync: true}}
 	var ended atomic.Bool
 	var commitsBefore atomic.Int64
+	var runs peer
 	c.handle = func(s *fakeSession, line string) bool {
 		switch line {
 		case "long":
+			runs.send("next\n") // of which the events tell meanwhile
 			for !ended.Load() {
 				s.conn.Meanwhile(false)
 				commitsBefore.CompareAndSwap(0, c.commits.Load())
@@ -29,7 +32,8 @@ func TestALongCommandAndTheDisk(t *testing.T) {
 	}
 	l := loopOf(t, c)
 	defer l.closeAll()
-	conn, runs := carry(t, c, l)
+	var conn *epollConn
+	conn, runs = carry(t, c, l)
 	_, early := carry(t, c, l)
 	_, comes := carry(t, c, l)
 	round(t, l, func() {})
@@ -49,25 +53,51 @@ func TestALongCommandAndTheDisk(t *testing.T) {
 	if n := c.begins.Load() - begins; n != 1 {
 		t.Errorf("%d rounds began anew, want 1", n)
 	}
+	comes.send("a\n")
+	round(t, l, func() {})
+	comes.want("a\n")
+	runs.want("next\n")
 }
 
-// What a command has changed is not on the disk before it ends, so nobody is served meanwhile.
+// What a command has changed is not on the disk before it ends, so nobody is served meanwhile. But the acceptor need not wait, and the
+// end of the server is not forgotten.
 func TestALongCommandThatHasWritten(t *testing.T) {
 	c := &carried{Options: Options{Sync: true}}
 	disk := make(chan error, 9)
 	c.gate.Store(&disk)
 	var other peer
+	var l *epollLoop
+	deadline := time.Now().Add(patience)
 	c.handle = func(s *fakeSession, line string) bool {
 		if line == "long" {
+			settled := make(chan bool)
+			go func() { (&epollCarrier{loops: []*epollLoop{l}}).settle(t.Context()); close(settled) }()
+			for waits := true; waits && !l.stopping; {
+				s.conn.Meanwhile(true)
+				select {
+				case <-settled:
+					waits = false
+				default:
+					waits = time.Now().Before(deadline)
+				}
+			}
+			if time.Now().After(deadline) || l.stopping {
+				t.Errorf("the acceptor waits, or the loop stops (%v) without being told", l.stopping)
+			}
+			l.stop = true
+			l.ask(nil)
 			for range 10 {
 				s.conn.Meanwhile(true)
 			}
 			s.conn.Resume()
+			if !l.stopping {
+				t.Error("the loop has forgotten that it is to stop")
+			}
 			other.wantNothing()
 		}
 		return false
 	}
-	l := loopOf(t, c)
+	l = loopOf(t, c)
 	defer l.closeAll()
 	_, runs := carry(t, c, l)
 	_, other = carry(t, c, l)

@@ -29,6 +29,7 @@ func TestNapsAreForLoadFromMany(t *testing.T) {
 		{"more than half of them wait", 50, 26, false},
 		{"many that seldom ask", 50, 1, false},
 		{"nobody asks", 50, 0, false},
+		{"two of 50 ask during a nap", 50, 2, true},
 		{"four of 50 ask during a nap", 50, 4, true},
 		{"half of 50 ask during a nap", 50, 25, true},
 		{"more connections than batches between trials", 5000, 4, true},

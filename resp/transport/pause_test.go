@@ -184,3 +184,34 @@ func TestOthersAndAPausedSession(t *testing.T) {
 		eventually(t, "end of what is owed", func() bool { return !c.Owes(time.Minute) })
 	})
 }
+
+// overConn is a connection over another, as that of TLS is.
+type overConn struct{ net.Conn }
+
+func (c overConn) NetConn() net.Conn { return c.Conn }
+
+// A paused session over another connection waits as well. One without a socket cannot be told that its peer has gone, and ends.
+func TestAPausedSessionOverAnother(t *testing.T) {
+	for name, wrap := range map[string]func(net.Conn) net.Conn{
+		"TLS":       func(conn net.Conn) net.Conn { return overConn{conn} },
+		"no socket": func(conn net.Conn) net.Conn { return struct{ net.Conn }{conn} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &carried{}
+			begun := make(chan *fakeSession, 1)
+			c.handle = waiting(func(s *fakeSession) { begun <- s })
+			c.listener = wrapping(wrap)
+			c.start(t)
+			p := dial(t, c.listen(t, "tcp", true))
+			p.send("now\nstay\nnow\n")
+			p.want("now\n")
+			s := <-begun
+			if name != "TLS" {
+				p.wantClosed()
+				return
+			}
+			s.finish()
+			p.want("stay\nnow\n")
+		})
+	}
+}

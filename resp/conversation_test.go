@@ -1,0 +1,78 @@
+package resp
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"celld/integration_test/harness"
+)
+
+// The files in testdata hold what is said to celld, and what it answers. integration_test/redis compares those in redis and scripts
+// with redis-server. Those in celld hold what Redis has not:
+//
+//	go test ./resp -run TestConversations -update   records what celld answers to them now, to be read before it is committed
+
+func TestConversations(t *testing.T) {
+	for _, folder := range []string{"redis", "scripts", "celld"} {
+		for _, c := range harness.ReadConversations(t, "testdata/"+folder) {
+			t.Run(folder+"/"+c.Name, func(t *testing.T) {
+				var settings []string
+				switch {
+				case c.Name == "auth":
+					settings = []string{"requirepass", "sesame"}
+				case c.Name == "debug", c.Name == "latency", folder == "celld": // where time passes as DEBUG SLEEP says
+					settings = []string{"enable-debug-command", "yes"}
+				}
+				for _, resp3 := range []bool{false, true} {
+					if c.Name == "auth" && resp3 {
+						continue
+					}
+					synctest.Test(t, func(t *testing.T) { // so sleep takes no time
+						w := newWorld(t, settings...)
+						begin := time.Now()
+						w.clock = func() int64 { return w.nowNS + int64(time.Since(begin)) }
+						for _, paragraph := range c.Paragraphs {
+							w.play(t, resp3, paragraph, *harness.Update && folder == "celld")
+						}
+					})
+				}
+				if *harness.Update && folder == "celld" {
+					c.Write(t)
+				}
+			})
+		}
+	}
+}
+
+// play says a paragraph on a connection of its own, with no keys.
+func (w *world) play(t *testing.T, resp3 bool, paragraph []*harness.Exchange, record bool) {
+	p := w.connect()
+	defer p.Closed()
+	if resp3 {
+		p.do("HELLO", "3")
+	}
+	p.do("FLUSHALL")
+	for _, x := range paragraph {
+		words, raw := x.Words(t)
+		text := words[0]
+		if !raw {
+			text = frame(words...)
+		}
+		got := p.send(text)
+		for p.unserved {
+			got += p.send("")
+		}
+		end := p.tr.closed && (raw || got == "")
+		now := time.Unix(0, w.clock())
+		if record {
+			x.Record(resp3, got, end, now)
+		}
+		if !x.Fits(resp3, got, end, now) {
+			t.Errorf("RESP3 %v; %q\n %s\ncelld    %q, closed %v\nrecorded %s", resp3, paragraph[0].Command, x.Command, got, end, x.Recorded(resp3))
+		}
+		if end {
+			return
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package resp
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// What INFO says of the server itself, of which much is the machine's.
+func TestInfoServer(t *testing.T) {
+	w := newWorld(t, "io-threads", "3")
+	w.addrs = append(w.addrs, localAddr)
+	w.sleepMS(2*86_400_000 + 5_000)
+	executable, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("# Server\r\nredis_version:7.2.4\r\ncelld_version:test\r\nredis_mode:standalone\r\nos:%s %s\r\narch_bits:%d\r\ngo_version:%s\r\nmultiplexing_api:%s\r\n"+
+		"process_id:%d\r\nrun_id:%s\r\ntcp_port:6379\r\nserver_time_usec:1790172805000000\r\nuptime_in_seconds:172805\r\nuptime_in_days:2\r\nexecutable:%s\r\nconfig_file:\r\nio_threads_active:3\r\n",
+		runtime.GOOS, runtime.GOARCH, 32<<(^uint(0)>>63), runtime.Version(), multiplexing(), os.Getpid(), w.runID, executable)
+	if got := w.connect().do("INFO", "server"); !strings.Contains(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+	if len(w.runID) != 40 || newWorld(t).runID == w.runID {
+		t.Errorf("run id %q", w.runID)
+	}
+}
+
+func TestHumanBytes(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0B", 1023: "1023B", 1024: "1.00K", 1536: "1.50K", 1<<20 - 1: "1024.00K", 1 << 20: "1.00M", 3 << 30: "3.00G", 5 << 40: "5.00T", 1 << 50: "1024.00T",
+	} {
+		if got := humanBytes(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package resp
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"celld/persistence"
+)
+
+// lateDisk opens a file to read only when it is told to.
+type lateDisk struct {
+	*fullDisk
+	opens chan struct{}
+}
+
+func (d lateDisk) Open(name string) (persistence.File, error) {
+	<-d.opens
+	return d.fullDisk.Open(name)
+}
+
+// TestLoading reads the append-only file of another server: what is said meanwhile, what is taken from it, and what the log says.
+func TestLoading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, disk := t.TempDir(), lateDisk{&fullDisk{}, make(chan struct{})}
+		file := frame("SELECT", "0") + frame("SET", "k", "1800000000000000000") + frame("SETEX", "e", "100", "1800000000000000000") + frame("CL.THROTTLE", "t", "15", "30", "60") +
+			frame("CL.TAKE", "l", "5/1h") + frame("DEL", "t", "nosuch") + frame("CL.TAKE", "p", "@named") + frame("SET", "past", "5") +
+			// none of these
+			frame("CL.TAKE", "a") + frame("GETDEL") + frame("GETDEL", "k", "k") + frame("GET", "k") + frame("NOSUCH") + frame("CL.TAKE", "a", "x") + frame("SETEX", "a", "100", "x") + frame("HGETALL", "l")
+		if err := os.WriteFile(filepath.Join(dir, "appendonly.aof"), []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w := newWorldOn(t, disk, dir)
+		if !w.Loads() || newWorld(t).Loads() {
+			t.Error("a server with an append-only file loads, and one without does not")
+		}
+		limit, _ := parseLiteral([]byte("7/1h"), 1)
+		w.cfg.policies = []namedLimit{{"named", limit}}
+		w.gate.set(gateLoading, true) // as Serve does
+		loaded := make(chan error)
+		go func() {
+			loaded <- w.loadAll(func(step func() bool) {
+				for step() {
+				}
+			})
+		}()
+		synctest.Wait()
+		p := w.connect()
+		p.want("GET k", "-"+errLoading+"\r\n")
+		p.want("CL.THROTTLE k 1 1 1", "-"+errLoading+"\r\n")
+		if got := p.do("INFO", "persistence"); !strings.Contains(got, "\r\nloading:1\r\n") ||
+			!strings.Contains(got, "\r\nloading_start_time:1790000000\r\nloading_total_bytes:0\r\nloading_loaded_bytes:0\r\nloading_loaded_perc:0.00\r\nloading_eta_seconds:1\r\n") {
+			t.Errorf("meanwhile: %q", got)
+		}
+		w.followWall() // not while it loads
+		close(disk.opens)
+		if err := <-loaded; err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = w.persist.Close(false) }()
+		if got := p.do("INFO", "persistence"); !strings.Contains(got, "\r\nloading:0\r\n") || strings.Contains(got, "loading_start_time") ||
+			!strings.Contains(got, "rdb_last_load_keys_expired:1\r\nrdb_last_load_keys_loaded:4\r\n") {
+			t.Errorf("then: %q", got)
+		}
+		p.want("EXISTS k e l p", ":4\r\n")
+		p.want("DBSIZE", ":4\r\n")
+		p.want("TTL e", ":100\r\n")
+		p.want("CL.TAKE l 5/1h PEEK", "*7\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:720000\r\n:0\r\n:0\r\n")
+		p.want("CL.TAKE p @named PEEK", "*7\r\n:0\r\n:7\r\n:6\r\n:-1\r\n:514286\r\n:0\r\n:0\r\n")
+		if got := p.do("INFO", "stats"); !strings.Contains(got, "throttle_allowed:0\r\n") || !strings.Contains(got, "take_allowed:0\r\n") {
+			t.Errorf("what was read counts: %q", got)
+		}
+		for _, line := range []string{"msg=loaded files=", "keys=4 expired=1 took=0s\n", `msg="left out what is no limit" files=`, `found="1 GET, 1 HGETALL, 1 NOSUCH, 1 SETEX, 2 CL.TAKE, 2 GETDEL"`} {
+			if !strings.Contains(w.log.String(), line) {
+				t.Errorf("no %q in %s", line, w.log)
+			}
+		}
+	})
+}
+
+// A server that cannot read its files or set its policies does not start.
+func TestLoadingFails(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "appendonly.aof"), []byte("*1\r\n:5\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorldOn(t, &fullDisk{}, dir)
+	w.gate.set(gateLoading, true)
+	if err := w.loadAll(nil); err == nil || !strings.Contains(err.Error(), "appendonly.aof") || !w.gate.has(gateLoading) {
+		t.Errorf("a damaged file: %v", err)
+	}
+	if err := newWorldOn(t, &fullDisk{}, filepath.Join(dir, "nosuch")).loadAll(nil); err == nil || !strings.Contains(err.Error(), "nosuch") {
+		t.Errorf("no directory: %v", err)
+	}
+}
+
+// Serve ends with the error where the files cannot be read, and without one where it is told to stop meanwhile.
+func TestServeWhileLoading(t *testing.T) {
+	for name, test := range map[string]struct{ file, fails string }{"damaged": {"*1\r\n:5\r\n", "appendonly.aof"}, "stopped": {frame("DEL", "k"), ""}} {
+		t.Run(name, func(t *testing.T) {
+			dir, disk := t.TempDir(), lateDisk{&fullDisk{}, make(chan struct{})}
+			if err := os.WriteFile(filepath.Join(dir, "appendonly.aof"), []byte(test.file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w := newWorldOn(t, disk, dir)
+			w.clock = NewClock().NowNS // to drain takes time
+			ctx, stop := context.WithCancel(t.Context())
+			served := make(chan error)
+			go func() {
+				served <- w.Serve(ctx, nil, func() {
+					if test.fails != "" {
+						t.Error("ready")
+					}
+				})
+			}()
+			if test.fails == "" {
+				stop()
+				eventually(t, "end", w.ending.Load)
+			}
+			close(disk.opens)
+			if err := <-served; (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails) {
+				t.Errorf("%v, want %q", err, test.fails)
+			}
+			stop()
+		})
+	}
+}

@@ -1,0 +1,99 @@
+package resp
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"celld/store/policy"
+)
+
+// A file of policies is read as a whole or not at all, and the error says which line is wrong.
+func TestPoliciesFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "policies")
+	const good = "# who  what\n\napi\t100/1m\nlogin  5/1m,algo=log,block=15m\r\n  mail   10000/month,tz=+08:00  \n@slash 3/1s\n"
+	var many strings.Builder
+	for i := range policy.MaxPolicies {
+		fmt.Fprintf(&many, "p%d 1/1s\n", i)
+	}
+	for _, test := range []struct {
+		text, problem string
+		policies      int
+	}{
+		{"", "", 0},
+		{good, "", 4},
+		{many.String(), "", policy.MaxPolicies},
+		{many.String() + "more 1/1s\n", ":65537: there are more than 65536 policies", 0},
+		{"api 5/1s\nb 5\n", ":2: invalid limit: limit '5': expected count/period, such as 100/1m", 0},
+		{"api 5/1s\n#\n\napi 6/1s\n", ":4: 'api' stands in line 1 as well", 0},
+		{"api\n", ":1: expected a name and a limit", 0},
+		{"api 5/1s # five\n", ":1: expected a name and a limit", 0},
+		{"api 0/1s\n", ":1: invalid limit: count '0': expected 1 to 2147483647", 0},
+		{good + "x 5/1s,algo=tokens\n", ":7: invalid limit: algo 'tokens': expected gcra, window, slide or log", 0},
+		{"\n" + strings.Repeat("n", 200) + " 5/1s\n", ":2: invalid policy name: expected 1 to 128 bytes without spaces", 0},
+		{strings.Repeat("n", 100_000) + " 5/1s\n", ": bufio.Scanner: token too long", 0},
+		{"big 20000/1h,algo=log\n", ":1: invalid limit: count '20000': algo=log keeps at most 10000 calls (--log-max)", 0},
+	} {
+		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg := NewConfig()
+		if err := cfg.policiesFile.Set(file); err != nil {
+			t.Fatal(err)
+		}
+		err := cfg.Load(func(string) bool { return false })
+		want := "read the policies: " + file + test.problem
+		if len(cfg.policies) != test.policies || (err != nil) != (test.problem != "") || err != nil && err.Error() != want {
+			t.Errorf("%.60q: %d policies, %v; want %q", test.text, len(cfg.policies), err, want)
+		}
+	}
+	if _, err := readPolicies(file+"-nosuch", 1); err == nil || !strings.HasPrefix(err.Error(), "read the policies: open ") {
+		t.Error(err)
+	}
+}
+
+// The policies of the file are in force after the start, whatever was there; what was used of those that are as before is kept.
+func TestPoliciesOfTheFileAreSet(t *testing.T) {
+	w := newWorld(t)
+	p := w.connect()
+	file := filepath.Join(t.TempDir(), "policies")
+	set := func(text string) error {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if w.cfg.policies, err = readPolicies(file, 10); err != nil {
+			t.Fatal(err)
+		}
+		return w.setPolicies()
+	}
+	p.want("CL.POLICY SET a 5/1h", ":1\r\n")
+	p.want("CL.POLICY SET other 5/1h", ":1\r\n")
+	p.want("CL.TAKE k @a COST 2", "*7\r\n:0\r\n:5\r\n:3\r\n:-1\r\n:1440000\r\n:2\r\n:0\r\n")
+	changes := w.store.SettingChanges()
+	if err := set("a 5/1h\n"); err != nil || w.store.SettingChanges() != changes {
+		t.Errorf("%v; what is as before is set anew", err)
+	}
+	if err := set("a 10/1h\nb 7/1m\n"); err != nil {
+		t.Error(err)
+	}
+	p.want("CL.TAKE k @a PEEK", "*7\r\n:0\r\n:10\r\n:6\r\n:-1\r\n:1440000\r\n:0\r\n:0\r\n")
+	p.want("CL.POLICY LIST", "*6\r\n$1\r\na\r\n$5\r\n10/1h\r\n$1\r\nb\r\n$4\r\n7/1m\r\n$5\r\nother\r\n$4\r\n5/1h\r\n")
+
+	limit, _ := parseLiteral([]byte("5/1s"), 1)
+	for i := range policy.MaxPolicies - 3 {
+		if _, err := w.store.SetPolicy(fmt.Sprint("full", i), limit, policy.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.cfg.policiesFile.Set(file)
+	if err := set("b 8/1m\nlast 1/1s\n"); err == nil || err.Error() != "set the policy 'last' of "+file+": ERR there are 65536 policies, which is the most there may be" {
+		t.Error(err)
+	}
+	if got := w.store.PolicyNamed("b").Limit.Count; got != 8 {
+		t.Errorf("%d", got)
+	}
+}
