@@ -59,18 +59,20 @@ type free struct {
 	version uint64
 	info    uint64 // of e
 	tat     uint64
+	absent  bool // there is no such key, at version
 	due     bool // there is something left to do under the lock: see done
 	passed  bool
 }
 
 // look finds the key's slot, which may be guess, and reports whether a call may go on without the lock, for keys with these flags.
 func (f *free) look(sh *shard, guess *slot, hash uint64, key []byte, flags uint64, a Access) bool {
-	f.version = sh.version.Load()
+	f.version, f.absent = sh.version.Load(), false
 	if f.version&1 != 0 {
 		return false
 	}
 	if guess == nil || !sh.keys.is(0, guess, key) {
 		if guess = sh.peek(hash, key); guess == nil {
+			f.absent = len(key) < hugeKey
 			return false
 		}
 	}
@@ -83,6 +85,9 @@ func (f *free) look(sh *shard, guess *slot, hash uint64, key []byte, flags uint6
 	f.due = !a.NoTouch && list == probation
 	return f.tat > uint64(a.NowNS)
 }
+
+// stillAbsent reports that there is no such key in the shard, which has been locked since look.
+func (f *free) stillAbsent(sh *shard) bool { return f.absent && sh.version.Load() == f.version+1 }
 
 // used notes when the key was last used.
 func (f *free) used(touchedNS int64, a Access) {

@@ -12,8 +12,8 @@ type Change struct {
 }
 
 // mostGone is how many bytes of removed keys, and 64 for each, a shard remembers for Drain. It bounds the memory while nobody
-// drains, for example because the disk is full: 16 MB with 16 shards.
-const mostGone = 1 << 20
+// drains, for example because the disk is full: 16 MB with 16 shards or more.
+func mostGone(shards int) int { return min(1<<20, 16<<20/shards) }
 
 // journal is the list of slots that changed since the last Drain. A change of a slot that is in it costs one
 // comparison. All methods do nothing on a nil journal.
@@ -23,7 +23,8 @@ type journal struct {
 	changed []uint32
 	gone    map[string]struct{} // keys that were removed and have not come back
 	bytes   int                 // of gone
-	lost    bool                // there were more than mostGone
+	most    int                 // of bytes
+	lost    bool                // there were more than most
 }
 
 // mark notes a slot, once.
@@ -59,7 +60,7 @@ func (j *journal) remove(e *slot, key []byte, expired bool) {
 	if _, gone := j.gone[string(key)]; gone {
 		return
 	}
-	if j.bytes >= mostGone {
+	if j.bytes >= j.most {
 		j.lost = true
 		return
 	}

@@ -145,10 +145,12 @@ func (sh *shard) meet(hash uint64, key []byte, a Access) (uint32, *slot) {
 // link adds a key that is not there. The caller has claimed room for it and its limits.
 func (sh *shard) link(hash uint64, key []byte, st Value, spent bool, nowNS int64) (uint32, *slot) {
 	n, e := sh.slabs.take()
-	e.setInfo(keyLenMask|touchedMask, sh.keys.set(n, e, key)|uint64(nowNS)>>touchedUnit)
 	name := probation
 	if spent {
 		name = spentList
+	}
+	e.setInfo(keyLenMask|touchedMask|flagList, sh.keys.set(n, e, key)|uint64(nowNS)>>touchedUnit|uint64(name)*flagProbation)
+	if spent {
 		sh.room.countSpent(1, costBytes(len(key)))
 	}
 	sh.lists.push(&sh.slabs, name, n, e)

@@ -42,8 +42,8 @@ func (s *Store) Take(calls []Call, o TakeOptions, a Access) (Taken, error) {
 	return reqs[0].Taken, reqs[0].Err
 }
 
-// answer decides on a request under the locks of its keys.
-func (s *Store) answer(r *TakeRequest, a Access) {
+// answer decides on a request under the locks of its keys. absent says that a single key seems not to be there.
+func (s *Store) answer(r *TakeRequest, absent bool, a Access) {
 	if r.Cost < 0 {
 		c := &r.Calls[0]
 		given, err := s.Give(c.Key, c.Limit, c.Policy, -r.Cost, a)
@@ -53,7 +53,7 @@ func (s *Store) answer(r *TakeRequest, a Access) {
 	if r.Cost == 0 {
 		r.Mode = cell.Peek
 	}
-	if len(r.Calls) == 1 {
+	if len(r.Calls) == 1 && !absent {
 		sh := s.shardOf(r.hash)
 		sh.lock(a.NowNS)
 		done := s.takeOne(sh, r, a)

@@ -43,8 +43,9 @@ func (s *Store) takeAll(reqs []TakeRequest, guesses []*slot, a Access) {
 		if guesses != nil {
 			guess = guesses[i]
 		}
+		f.absent = false
 		if r.Cost <= 0 || ruled || !f.take(s.shardOf(r.hash), guess, r, a) {
-			s.answer(r, a)
+			s.answer(r, f.absent, a)
 			continue
 		}
 		c.add(&f)

@@ -63,7 +63,7 @@ func (s *Store) throttleAll(reqs []Request, guesses []*slot, a Access) {
 		sh := s.shardOf(r.hash)
 		if !f.throttle(sh, guess, r, a) {
 			sh.lock(a.NowNS) // nothing below calls user code, so the unlock need not be deferred
-			s.decideLocked(sh, r, a)
+			s.decideLocked(sh, r, f.stillAbsent(sh), a)
 			sh.unlock()
 			continue
 		}
@@ -84,8 +84,12 @@ func (s *Store) ruled(key []byte, capacity, nowNS int64, d *cell.Decision) bool 
 	return r != nil
 }
 
-func (s *Store) decideLocked(sh *shard, r *Request, a Access) {
-	n, e := sh.find(r.hash, r.Key, a)
+func (s *Store) decideLocked(sh *shard, r *Request, absent bool, a Access) {
+	var n uint32
+	var e *slot
+	if !absent {
+		n, e = sh.find(r.hash, r.Key, a)
+	}
 	sh.countLookup(e)
 	for {
 		var tat uint64

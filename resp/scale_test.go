@@ -1,0 +1,74 @@
+package resp
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"celld/store"
+)
+
+// BenchmarkScale shows what a second core brings, from request bytes to reply bytes without the kernel: one session, two of one
+// server, and two that have a server each, of half of the keys: the ceiling. The time is the wall time of a command.
+func BenchmarkScale(b *testing.B) {
+	for _, depth := range []int{1, 16, 128} {
+		for _, keys := range []int{1_000, 1_000_000} {
+			for name, burst := range map[string]string{"denied": "0", "pass": "100000000"} {
+				for _, c := range []struct {
+					name              string
+					sessions, servers int
+				}{{"one", 1, 1}, {"two", 2, 1}, {"ceiling", 2, 2}} {
+					b.Run(fmt.Sprintf("P=%d/keys=%d/%s/%s", depth, keys, name, c.name), func(b *testing.B) {
+						benchScale(b, depth, keys, burst, c.sessions, c.servers)
+					})
+				}
+			}
+		}
+	}
+}
+
+func benchScale(b *testing.B, depth, keys int, burst string, sessions, servers int) {
+	var all []*Session
+	var to []*discard
+	var pipelines [][]byte // of all keys that a server has
+	for k := 0; k < keys/servers; {
+		var p strings.Builder
+		for range min(depth, keys/servers-k) {
+			p.WriteString(frame("CL.THROTTLE", fmt.Sprintf("key:%012d", k*7919%(keys/servers)), burst, "1", "3600"))
+			k++
+		}
+		pipelines = append(pipelines, []byte(p.String()))
+	}
+	for range servers {
+		srv := NewServer(Options{Config: NewConfig(), Store: store.New(store.Options{MaxKeys: 2_000_000})})
+		for range sessions / servers {
+			d := &discard{}
+			s, _ := srv.NewSession(d, Peer{Remote: remoteAddr, Local: localAddr})
+			s.Open(-1)
+			all, to = append(all, s), append(to, d)
+		}
+		for range 2 {
+			for _, p := range pipelines {
+				all[len(all)-1].Serve(p)
+			}
+		}
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for i, s := range all {
+		wg.Go(func() {
+			for n, left := i*len(pipelines)/2, b.N/sessions; left > 0; n, left = n+1, left-depth {
+				s.Serve(pipelines[n%len(pipelines)])
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	for _, d := range to {
+		if d.bytes < b.N/sessions*len("*5\r\n:0\r\n:1\r\n:0\r\n:1\r\n:1\r\n") {
+			b.Fatalf("%d bytes of replies", d.bytes)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+//go:build !race
+
+package store_test
+
+import (
+	"testing"
+
+	"celld/cell"
+	"celld/store"
+)
+
+// BenchmarkNew is a new key in batches of 64: into a table that grows from nothing, and through one of a million that is full, so
+// that each evicts another. BenchmarkNew/hit is a hit on a million keys, to compare with.
+//
+//	go test ./store -run '^$' -bench New -benchtime 10000000x
+func BenchmarkNew(b *testing.B) {
+	limit, err := cell.ParseLimit("1/1m,burst=100000000")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, kind := range []struct {
+		name string
+		new  func(cell.Limit) *asker
+	}{{"throttle", throttles}, {"take", takes}} {
+		ask := func(b *testing.B, s *store.Store, from int) {
+			a := kind.new(limit)
+			for k := 0; k < b.N; k += 64 {
+				for j := range 64 {
+					a.set(j, uint64(from+k+j)*0x9E3779B97F4A7C15)
+				}
+				a.ask(s, min(64, b.N-k), t0)
+			}
+			b.StopTimer()
+		}
+		b.Run(kind.name+"/growing", func(b *testing.B) {
+			s := store.New(store.Options{MaxKeys: 10_000_000})
+			b.ResetTimer()
+			ask(b, s, 0)
+			if n := s.Len(t0); n != min(b.N, 10_000_000) {
+				b.Fatal(n, "keys")
+			}
+		})
+		b.Run(kind.name+"/flood", func(b *testing.B) {
+			const keys = 1_000_000
+			s := store.New(store.Options{MaxKeys: keys})
+			n := b.N
+			b.N = keys
+			ask(b, s, 0)
+			b.N = n
+			b.StartTimer()
+			b.ResetTimer()
+			ask(b, s, keys)
+			if st := s.Stats(t0); s.Len(t0) != keys || st.Evicted != int64(b.N) {
+				b.Fatalf("%d keys, %+v", s.Len(t0), st)
+			}
+		})
+	}
+}
