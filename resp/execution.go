@@ -1,13 +1,9 @@
 package resp
 
-import (
-	"math/bits"
-	"runtime"
-	"sync"
-)
+import "sync"
 
-// execution is a lock that batches of commands hold shared, and EXEC and scripts alone. It has a lane for each core, and a batch
-// takes that of its scratch: so batches on different cores do not share a cache line. Who takes it alone takes all lanes.
+// execution is a lock that batches of commands hold shared, and EXEC and scripts alone. A batch locks its own lane, and
+// who takes it alone locks all of them.
 type execution []executionLane
 
 type executionLane struct {
@@ -15,10 +11,7 @@ type executionLane struct {
 	_ [40]byte // up to a cache line
 }
 
-// newExecution has a lane for each core, up to 64.
-func newExecution() execution {
-	return make(execution, min(1<<bits.Len(uint(runtime.GOMAXPROCS(0)-1)), 64))
-}
+func newExecution() execution { return make(execution, countLanes()) }
 
 func (x execution) lane(n uint8) *executionLane { return &x[int(n)&(len(x)-1)] }
 

@@ -35,7 +35,7 @@ func benchScale(b *testing.B, depth, keys int, burst string, sessions, servers i
 	for k := 0; k < keys/servers; {
 		var p strings.Builder
 		for range min(depth, keys/servers-k) {
-			p.WriteString(frame("CL.THROTTLE", fmt.Sprintf("key:%012d", k*7919%(keys/servers)), burst, "1", "3600"))
+			p.WriteString(frame("CL.THROTTLE", fmt.Sprintf("key:%012d", k*7919%(keys/servers)), burst, "1", "60"))
 			k++
 		}
 		pipelines = append(pipelines, []byte(p.String()))

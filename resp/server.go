@@ -96,7 +96,7 @@ type Server struct {
 // NewServer returns a server. It does not listen yet.
 func NewServer(o Options) *Server {
 	srv := &Server{
-		execution: newExecution(),
+		execution: newExecution(), stats: newServerStats(),
 		cfg: o.Config, store: o.Store, limiter: o.Limiter, log: o.Log, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version,
 		sessions: map[int64]*Session{}, stop: make(chan struct{}), aborts: make(chan struct{}), persist: o.Persistence, exit: os.Exit,
 	}

@@ -71,24 +71,25 @@ func (s *Session) Serve(data []byte) (more bool) {
 	switch {
 	case len(data) > 0:
 		s.client.lastNS.Store(startNS)
-		s.srv.stats.inputBytes.Add(int64(len(data)))
 	case s.waits != nil: // a session that waits is not idle
 		s.client.lastNS.Store(startNS)
 	case !s.unserved && s.Overdue():
 		s.end = atOnce
 	}
 	s.unserved = false
+	read := int64(len(data))
 	if len(s.in) > 0 {
 		s.in = append(s.in, data...)
 		data = s.in
 	}
 	s.borrow()
+	s.srv.stats.inputBytes.Add(s.scratch.lane, read)
 	s.takePushed()
 	for pending := 0; ; s.nowNS = s.srv.clock() {
 		var again bool
 		data, again = s.run(data)
 		if len(s.out) > 0 && s.end != atOnce {
-			s.srv.stats.outputBytes.Add(int64(len(s.out)))
+			s.srv.stats.outputBytes.Add(s.scratch.lane, int64(len(s.out)))
 			s.scratch.mark = 0
 			pending = s.tr.Send(s.out)
 			s.noteSent(len(s.out))
@@ -300,7 +301,7 @@ func (s *Session) Closed() {
 	s.tx.discard()
 	s.setMonitor(false)
 	if s.round != nil { // the transport does not call Confirm after this
-		s.round.decided.settle(s.srv, nil)
+		s.round.decided.settle(s.srv, 0, nil)
 	}
 	s.srv.forget(s)
 }
