@@ -24,7 +24,7 @@ type work interface {
 	quick() work
 }
 
-var allRows = []row{
+var allRows = append([]row{
 	{name: "p1-1k", title: "P=1, 50 connections, 1,000 keys", work: drive{clients: 50, pipeline: 1, keys: 1000, requests: 400_000}},
 	{name: "p16-1k", title: "P=16, 50 connections, 1,000 keys", work: drive{clients: 50, pipeline: 16, keys: 1000, requests: 3_200_000}},
 	{name: "p128-1k", title: "P=128, 50 connections, 1,000 keys", work: drive{clients: 50, pipeline: 128, keys: 1000, requests: 3_840_000}},
@@ -70,7 +70,7 @@ var allRows = []row{
 	{name: "evalsha-p1", title: "CL.THROTTLE through a script, P=1", work: drive{clients: 50, pipeline: 1, keys: 1000, requests: 400_000, limiter: &wrapper}},
 	{name: "evalsha-p16", title: "CL.THROTTLE through a script, P=16", work: drive{clients: 50, pipeline: 16, keys: 1000, requests: 800_000, limiter: &wrapper}},
 	{name: "save-10m", title: "10M keys", work: save{keys: 10_000_000}, once: true, big: true},
-}
+}, coreRows...)
 
 // taking is the load of the row p16-1k, with CL.TAKE.
 func taking(l limiter) drive {
