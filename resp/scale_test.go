@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"celld/store"
 )
@@ -32,17 +33,19 @@ func BenchmarkScale(b *testing.B) {
 func benchScale(b *testing.B, depth, keys int, burst string, sessions, servers int) {
 	var all []*Session
 	var to []*discard
+	var stores []*store.Store
 	var pipelines [][]byte // of all keys that a server has
 	for k := 0; k < keys/servers; {
 		var p strings.Builder
-		for range min(depth, keys/servers-k) {
+		for range depth { // the last one begins anew, so that all are of one length
 			p.WriteString(frame("CL.THROTTLE", fmt.Sprintf("key:%012d", k*7919%(keys/servers)), burst, "1", "3600"))
 			k++
 		}
 		pipelines = append(pipelines, []byte(p.String()))
 	}
 	for range servers {
-		srv := NewServer(Options{Config: NewConfig(), Store: store.New(store.Options{MaxKeys: 2_000_000})})
+		stores = append(stores, store.New(store.Options{MaxKeys: 2_000_000}))
+		srv := NewServer(Options{Config: NewConfig(), Store: stores[len(stores)-1]})
 		for range sessions / servers {
 			d := &discard{}
 			s, _ := srv.NewSession(d, Peer{Remote: remoteAddr, Local: localAddr})
@@ -71,5 +74,13 @@ func benchScale(b *testing.B, depth, keys int, burst string, sessions, servers i
 		if d.bytes < b.N/sessions*len("*5\r\n:0\r\n:1\r\n:0\r\n:1\r\n:1\r\n") {
 			b.Fatalf("%d bytes of replies", d.bytes)
 		}
+	}
+	var st store.Stats
+	for _, s := range stores {
+		of := s.Stats(time.Now().UnixNano())
+		st.Hits, st.Misses = st.Hits+of.Hits, st.Misses+of.Misses
+	}
+	if whole := keys / servers * servers; st.Misses != int64(whole) || st.Hits < int64(whole+b.N/sessions*sessions) {
+		b.Fatalf("%d hits and %d misses of %d calls", st.Hits, st.Misses, b.N)
 	}
 }
