@@ -136,7 +136,7 @@ func parseBenchmarks(text string) (sample, error) {
 	for _, m := range benchmarkLine.FindAllStringSubmatch(text, -1) {
 		figure := metric(m[1] + "_ns")
 		ns, err := strconv.ParseFloat(m[2], 64)
-		if _, twice := result[figure]; twice || err != nil || ns == 0 {
+		if _, twice := result[figure]; twice || err != nil {
 			return nil, fmt.Errorf("a benchmark printed %q: %v", m[0], err)
 		}
 		result[figure] = ns
