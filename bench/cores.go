@@ -121,7 +121,7 @@ func (b *bench) benchmarks(p *peer, pkg string) (string, error) {
 	build := exec.CommandContext(b.ctx, "go", "test", "-c", "-o", binary, "./"+pkg)
 	build.Dir = tree
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("the benchmarks of today do not fit %s: %w\n%s", p.title, err, out)
+		return "", fmt.Errorf("these benchmarks cannot be built with the code of %s: %w\n%s", p.title, err, out)
 	}
 	return binary, nil
 }
