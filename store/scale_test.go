@@ -15,9 +15,10 @@ import (
 )
 
 // BenchmarkScale shows what a second core brings. Each row is measured with one goroutine, with two on one store, and with two that
-// have a store each, of half of the keys: the ceiling. The time is the wall time of a call, so two goroutines can at best halve it.
+// have a store each, of half of the keys: the ceiling. Calls come in batches of 64. The time is the wall time of a call, so two
+// goroutines can at best halve it. go run ./bench has its rows by these names.
 //
-//	go test ./store -run '^$' -bench Scale -count 5
+//	go run ./bench -rows '^cores-' -peers celld -rounds 5
 func BenchmarkScale(b *testing.B) {
 	const batch = 64
 	for _, ask := range []struct {
@@ -32,7 +33,7 @@ func BenchmarkScale(b *testing.B) {
 					if keys < crew.stores || keys < 1000 && mix.fresh > 0 {
 						continue
 					}
-					b.Run(fmt.Sprintf("%s/keys=%d/%s/batch=%d/%s", ask.name, keys, mix.name, batch, crew.name), func(b *testing.B) {
+					b.Run(fmt.Sprintf("%s/keys=%d/%s/%s", ask.name, keys, mix.name, crew.name), func(b *testing.B) {
 						crew.run(b, keys, batch, mix, ask.new)
 					})
 				}
