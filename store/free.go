@@ -210,7 +210,7 @@ func (f *free) take(sh *shard, guess *slot, r *TakeRequest, a Access) bool {
 			if !f.begin() {
 				return false
 			}
-			if p.a.Load() != old.A {
+			if p.a.Load() != old.A || p.blockedNS.Load() != 0 {
 				return f.giveUp(true)
 			}
 		}
