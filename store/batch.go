@@ -11,6 +11,8 @@ type batch struct {
 	n      int
 	hashes [perLock]uint64 // of their keys
 	slots  [perLock]*slot  // that seem to be their keys', or nil
+
+	flushes uint64 // before slots were looked for
 }
 
 func (b *batch) add(hash uint64) {
@@ -21,12 +23,13 @@ func (b *batch) add(hash uint64) {
 // large reports whether the table is larger than the caches.
 func (s *Store) large() bool { return s.room.keys.Load() >= touchFromKeys }
 
-// touch brings what the requests need into the caches, and returns where their keys seem to be. It takes no lock, so what it sees
+// touch brings what the requests need into the caches, and notes where their keys seem to be. It takes no lock, so what it sees
 // may be changing.
 //
 // Addresses are collected first and then touched in loops of a few instructions, as a processor looks only some hundred
 // instructions past a load that waits: with a look-up between two touches that is five misses at a time.
-func (s *Store) touch(b *batch) []*slot {
+func (s *Store) touch(b *batch) {
+	b.flushes = s.flushes.Load()
 	var sum uint64
 	var lines [perLock]*atomic.Uint64
 	n := 0
@@ -50,7 +53,6 @@ func (s *Store) touch(b *batch) []*slot {
 		}
 	}
 	keep(sum)
-	return b.slots[:b.n]
 }
 
 // keep takes the sum of loads, so that the compiler does not leave them out.

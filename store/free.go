@@ -54,6 +54,8 @@ func (t *table) peek(hash uint64, key []byte) *slot {
 
 // free is a call without the lock.
 type free struct {
+	store   *Store
+	flushes uint64 // before the slots were guessed
 	sh      *shard
 	e       *slot
 	version uint64
@@ -70,7 +72,7 @@ func (f *free) look(sh *shard, guess *slot, hash uint64, key []byte, flags uint6
 	if f.version&1 != 0 {
 		return false
 	}
-	if guess == nil || !sh.keys.is(0, guess, key) {
+	if guess == nil || f.store.flushes.Load() != f.flushes || !sh.keys.is(0, guess, key) { // a flush leaves the old slots as they were
 		if guess = sh.peek(hash, key); guess == nil {
 			f.absent = len(key) < hugeKey
 			return false
@@ -210,7 +212,7 @@ func (f *free) take(sh *shard, guess *slot, r *TakeRequest, a Access) bool {
 			if !f.begin() {
 				return false
 			}
-			if p.a.Load() != old.A {
+			if p.a.Load() != old.A || p.blockedNS.Load() != 0 {
 				return f.giveUp(true)
 			}
 		}

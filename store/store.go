@@ -45,11 +45,12 @@ type Options struct {
 
 // Store maps keys to states. Make one with New.
 type Store struct {
-	seed   maphash.Seed
-	shards []shard
-	room   room
-	memory memory
-	resize resize
+	seed    maphash.Seed
+	shards  []shard
+	flushes atomic.Uint64 // changes under all locks, so is steady under any
+	room    room
+	memory  memory
+	resize  resize
 
 	policy.Set // named limits and rules, which are neither keys nor evicted, nor does Flush remove them
 	losses     losses
@@ -60,7 +61,6 @@ type Store struct {
 	sweeps atomic.Uint32 // rotates the shard that Sweep starts with
 
 	exports exports
-	flushes atomic.Uint64 // changes under all locks, so is steady under any
 	drain   drain
 }
 

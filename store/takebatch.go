@@ -26,22 +26,22 @@ func (s *Store) TakeBatch(reqs []TakeRequest, a Access, _ Waker) bool {
 	for i := range reqs {
 		b.add(reqs[i].hash)
 	}
-	guesses := s.touch(&b)
+	s.touch(&b)
 	s.touchTallies(&b)
-	s.takeAll(reqs, guesses, a)
+	s.takeAll(reqs, &b, a)
 	return true
 }
 
 // takeAll decides: see throttleAll.
-func (s *Store) takeAll(reqs []TakeRequest, guesses []*slot, a Access) {
+func (s *Store) takeAll(reqs []TakeRequest, b *batch, a Access) {
 	ruled := s.HasRules()
-	var f free
+	f := free{store: s}
 	var c counts
 	for i := range reqs {
 		r := &reqs[i]
 		var guess *slot
-		if guesses != nil {
-			guess = guesses[i]
+		if b != nil {
+			guess, f.flushes = b.slots[i], b.flushes
 		}
 		f.absent = false
 		if r.Cost <= 0 || ruled || !f.take(s.shardOf(r.hash), guess, r, a) {

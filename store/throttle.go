@@ -41,14 +41,15 @@ func (s *Store) ThrottleBatch(reqs []Request, a Access, _ Waker) bool {
 	for i := range reqs {
 		b.add(reqs[i].hash)
 	}
-	s.throttleAll(reqs, s.touch(&b), a)
+	s.touch(&b)
+	s.throttleAll(reqs, &b, a)
 	return true
 }
 
-// throttleAll decides. guesses are the slots where the requests' keys seem to be, if they have been looked for.
-func (s *Store) throttleAll(reqs []Request, guesses []*slot, a Access) {
+// throttleAll decides. b has the slots where the requests' keys seem to be; it is nil if they have not been looked for.
+func (s *Store) throttleAll(reqs []Request, b *batch, a Access) {
 	ruled := s.HasRules()
-	var f free
+	f := free{store: s}
 	var c counts
 	for i := range reqs {
 		r := &reqs[i]
@@ -57,8 +58,8 @@ func (s *Store) throttleAll(reqs []Request, guesses []*slot, a Access) {
 			continue
 		}
 		var guess *slot
-		if guesses != nil {
-			guess = guesses[i]
+		if b != nil {
+			guess, f.flushes = b.slots[i], b.flushes
 		}
 		sh := s.shardOf(r.hash)
 		if !f.throttle(sh, guess, r, a) {

@@ -34,10 +34,38 @@ func TestTouch(t *testing.T) {
 	for _, key := range keys {
 		b.add(s.hash(fmt.Append(nil, key)))
 	}
-	for i, e := range s.touch(&b) {
+	s.touch(&b)
+	for i, e := range b.slots[:b.n] {
 		key := fmt.Append(nil, keys[i])
 		if there := e != nil && s.shardOf(b.hashes[i]).keys.is(0, e, key); there != (keys[i] >= 0) {
 			t.Errorf("%s: found %v", key, there)
 		}
+	}
+}
+
+// A flush comes after a batch has looked ahead and before it decides.
+func TestFlushAfterTouch(t *testing.T) {
+	limit, err := cell.ParseLimit("2/1m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, a := New(Options{Shards: 1}), Access{NowNS: 1}
+	take := func(key string, b *batch) int64 {
+		reqs := []TakeRequest{{Calls: []Call{{Key: []byte(key), Limit: &limit}}, TakeOptions: TakeOptions{Cost: 1}}}
+		reqs[0].hash = s.hash([]byte(key))
+		s.takeAll(reqs, b, a)
+		return reqs[0].Calls[0].Decision.Remaining
+	}
+	take("k", nil)
+	var b batch
+	b.add(s.hash([]byte("k")))
+	s.touch(&b)
+	s.Flush()
+	take("other", nil)
+	if got := take("k", &b); got != 1 {
+		t.Errorf("%d left of a new key, want 1", got)
+	}
+	if got := take("other", nil); got != 0 {
+		t.Errorf("%d left of another key, want 0", got)
 	}
 }
