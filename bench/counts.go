@@ -15,10 +15,11 @@ import (
 type counts struct {
 	commands int64 // the peer's command, or PING
 	failed   int64 // those that were answered with an error
+	hits     int64 // calls that found their key; throttlecrab does not say
 }
 
 func (c counts) since(before counts) counts {
-	return counts{c.commands - before.commands, c.failed - before.failed}
+	return counts{c.commands - before.commands, c.failed - before.failed, c.hits - before.hits}
 }
 
 func countByInfo(s *server, command string) (counts, error) {
@@ -26,7 +27,16 @@ func countByInfo(s *server, command string) (counts, error) {
 	if err != nil {
 		return counts{}, err
 	}
-	return parseCommandStats(info, command)
+	c, err := parseCommandStats(info, command)
+	if err != nil {
+		return counts{}, err
+	}
+	if info, err = ask(s.addr, "INFO", "stats"); err != nil {
+		return counts{}, err
+	}
+	hits, err := parseCount(info, "keyspace_hits")
+	c.hits = int64(hits)
+	return c, err
 }
 
 // parseCommandStats reads a command's line of INFO commandstats. A command that never ran has none.
@@ -101,7 +111,7 @@ func (s *server) keys() (int, error) {
 }
 
 // expired is how many keys a server has dropped because their time was over, or -1 where it cannot be asked. (DBSIZE would
-// not do: celld drops all that are due before it counts, which the probe would see.)
+// not do: celld first drops some of those that are due, which the probe would see.)
 func (s *server) expired() (int, error) {
 	if s.peer.name == "throttlecrab" {
 		return -1, nil

@@ -12,7 +12,7 @@ func TestParseCommandStats(t *testing.T) {
 		command string
 		want    counts
 	}{
-		{"CL.THROTTLE", counts{120000, 5}},
+		{"CL.THROTTLE", counts{commands: 120000, failed: 5}},
 		{"PING", counts{}},
 	} {
 		if got, err := parseCommandStats(info, test.command); got != test.want || err != nil {
@@ -29,7 +29,7 @@ func TestParseMetrics(t *testing.T) {
 		"throttlecrab_requests_by_transport{transport=\"http\"} 1\n" +
 		"throttlecrab_requests_by_transport{transport=\"redis\"} 42\n\n" +
 		"throttlecrab_requests_errors 3\n"
-	if got, err := parseMetrics(text); got != (counts{42, 3}) || err != nil {
+	if got, err := parseMetrics(text); got != (counts{commands: 42, failed: 3}) || err != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := parseMetrics("not found"); err == nil {

@@ -4,13 +4,14 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"celld/resp/wire"
 )
 
 // drive is a load by redis-benchmark: CL.THROTTLE key:<12 digits> 15 30 60 on random keys, PING where the peer is asked
-// nothing else. With few keys nearly all calls are limited, with a million most are allowed, and keys expire and come
-// back all the time: a call takes 2 s of the limit.
+// nothing else. With few keys nearly all calls are limited. The rows of many keys have limits of their own, so that each
+// measures one thing.
 //
 // In the rows about the append-only file every call passes, so each is a change. throttlecrab has no such file. redis-server is
 // also asked SET.
@@ -18,9 +19,23 @@ type drive struct {
 	clients, pipeline, keys, requests int
 	fsync                             string   // --appendfsync, or noFile; empty: a row about something else
 	limiter                           *limiter // in place of CL.THROTTLE's; nil: a row about something else
+	limit                             string   // lasting or brief; empty: 15 30 60
 }
 
-const noFile = "off"
+const (
+	noFile = "off"
+
+	// lasting lets all but some of four calls a key pass, and no key expires: a call takes two minutes of the limit.
+	lasting = "15 30 3600"
+	// brief has a key end 10 ms after its call. Of a million keys, one is asked every 0.2 s at most, so nearly all have ended.
+	brief = "15 100 1"
+
+	// anyKey is so many random keys that of four million calls less than one in 500 is for a key that is there.
+	anyKey = 2_000_000_000
+)
+
+// fresh tells that the calls are for new keys.
+func (w drive) fresh() bool { return w.keys == anyKey }
 
 func (w drive) persists() bool { return w.fsync != "" }
 
@@ -49,6 +64,9 @@ func (w drive) words(p *peer) []string {
 		return w.limiter.words(p)
 	}
 	words := p.words()
+	if w.limit != "" {
+		words = append(words[:2], strings.Fields(w.limit)...)
+	}
 	if w.persists() && p.throttles() {
 		words[2], words[3] = "1000000", "1"
 	}
@@ -90,7 +108,11 @@ func (w drive) seconds(p *peer) float64 {
 	if w.persists() {
 		return 5 + float64(w.requests)/map[int]float64{1: 70e3, 16: 400e3}[w.pipeline] + float64(w.keys)/300e3
 	}
-	return 1 + float64(w.clients)/1250 + float64(w.requests)/perSecond + float64(w.keys)/300e3
+	estimate := 1 + float64(w.clients)/1250 + float64(w.requests)/perSecond
+	if !w.fresh() {
+		estimate += float64(w.keys) / 300e3
+	}
+	return estimate
 }
 
 func (w drive) run(b *bench, p *peer) (sample, error) {
@@ -98,7 +120,11 @@ func (w drive) run(b *bench, p *peer) (sample, error) {
 	if err := raiseOpenFiles(uint64(w.clients) + 200); err != nil {
 		return nil, err
 	}
-	s, err := b.start(p, room{keys: w.keys * 5 / 4, connections: w.clients + 100, fsync: w.appendFsync()})
+	most := w.keys
+	if w.fresh() {
+		most = w.requests
+	}
+	s, err := b.start(p, room{keys: most * 5 / 4, connections: w.clients + 100, fsync: w.appendFsync()})
 	if err != nil {
 		return nil, err
 	}
@@ -164,9 +190,9 @@ func (w drive) run(b *bench, p *peer) (sample, error) {
 	return result, nil
 }
 
-// prepare asks about every key once, so that its memory is allocated before anything is measured.
+// prepare asks about every key once, so that its memory is allocated before anything is measured. New keys grow the memory.
 func (w drive) prepare(b *bench, s *server) error {
-	if s.peer.pings() {
+	if s.peer.pings() || w.fresh() {
 		return nil
 	}
 	if w.limiter != nil {
@@ -176,6 +202,17 @@ func (w drive) prepare(b *bench, s *server) error {
 	return load{server: s, keys: w.keys, keyLen: 16, limit: func(b []byte) []byte { return append(b, limit...) }}.run(b.ctx)
 }
 
+// found tells whether as many calls found their key alive as the row says: all where keys last, hardly any where they are new or brief.
+func (w drive) found(done counts) bool {
+	switch {
+	case w.fresh() || w.limit == brief:
+		return done.hits <= done.commands/20
+	case w.limit == lasting:
+		return done.hits >= done.commands*99/100
+	}
+	return true
+}
+
 // check compares what the server says it did with what was asked of it.
 func (w drive) check(s *server, done counts) error {
 	// redis-benchmark looks at its count once a pipeline; throttlecrab also counts what redis-benchmark asks first.
@@ -183,11 +220,18 @@ func (w drive) check(s *server, done counts) error {
 	if done.failed != 0 || done.commands < int64(w.requests) || done.commands > int64(w.requests)+slack {
 		return fmt.Errorf("%d commands asked, %d done, %d failed", w.requests, done.commands, done.failed)
 	}
+	if s.peer.throttles() && !w.found(done) {
+		return fmt.Errorf("%d of %d calls found their key", done.hits, done.commands)
+	}
 	keys, err := s.keys()
 	if err != nil {
 		return err
 	}
-	if least := min(w.keys, 1000) * 9 / 10; !s.peer.pings() && keys >= 0 && (keys < least || keys > w.keys) {
+	least := min(w.keys, w.requests) * 9 / 10
+	if w.limit == brief {
+		least = 0
+	}
+	if !s.peer.pings() && keys >= 0 && (keys < least || keys > w.keys) {
 		return fmt.Errorf("%d keys after calls on %d", keys, w.keys)
 	}
 	return nil

@@ -120,7 +120,7 @@ func (b *bench) loadingTime(p *peer, w fill) (time.Duration, error) {
 		}
 		defer s.stop()
 		began := time.Now()
-		if err := (load{server: s, keys: calibrate, keyLen: 16, limit: fixedLimit}).run(b.ctx); err != nil {
+		if err := (load{server: s, keys: calibrate, keyLen: 16, limit: hourLimit}).run(b.ctx); err != nil {
 			return 0, err
 		}
 		b.keysRate[p.name] = calibrate / time.Since(began).Seconds()

@@ -40,6 +40,14 @@ var (
 	idleColumns = []column{
 		{"KB/connection", kbPerConnection, true, true}, {"that never asked", kbPerSilent, true, true}, {"RSS MB", rssMB, false, false},
 	}
+	coreColumns = []column{
+		{"one goroutine, ns", oneNS, true, true}, {"two, one store, ns", twoNS, true, true}, {"two, two stores, ns", ceilingNS, true, false},
+		{"share of the ceiling", shareOfCeiling, true, false}, {"two × one", twoOverOne, false, false},
+	}
+	freshColumns = []column{
+		{"hit, ns", oneNS, true, false}, {"growing, ns", growingNS, true, true}, {"× hit", growingOverHit, true, false},
+		{"flood, ns", floodNS, true, true}, {"× hit", floodOverHit, true, false},
+	}
 )
 
 func (r *report) markdown() string {
@@ -58,6 +66,8 @@ func (r *report) markdown() string {
 	r.table(&b, "connections", idleColumns, func(w work) bool { _, ok := w.(idle); return ok })
 	r.table(&b, "append-only file", aofColumns, func(w work) bool { d, ok := w.(drive); return ok && d.persists() })
 	r.table(&b, "files of", saveColumns, func(w work) bool { _, ok := w.(save); return ok })
+	r.table(&b, "every core", coreColumns, func(w work) bool { c, ok := w.(cores); return ok && !c.fresh })
+	r.table(&b, "new keys", freshColumns, func(w work) bool { c, ok := w.(cores); return ok && c.fresh })
 	r.goalTable(&b)
 	return strings.TrimSpace(b.String()) + "\n"
 }

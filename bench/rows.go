@@ -24,13 +24,17 @@ type work interface {
 	quick() work
 }
 
-var allRows = []row{
+var allRows = append([]row{
 	{name: "p1-1k", title: "P=1, 50 connections, 1,000 keys", work: drive{clients: 50, pipeline: 1, keys: 1000, requests: 400_000}},
 	{name: "p16-1k", title: "P=16, 50 connections, 1,000 keys", work: drive{clients: 50, pipeline: 16, keys: 1000, requests: 3_200_000}},
 	{name: "p128-1k", title: "P=128, 50 connections, 1,000 keys", work: drive{clients: 50, pipeline: 128, keys: 1000, requests: 3_840_000}},
-	{name: "p1-1m", title: "P=1, 50 connections, 1M keys", work: drive{clients: 50, pipeline: 1, keys: 1_000_000, requests: 400_000}},
-	{name: "p16-1m", title: "P=16, 50 connections, 1M keys", work: drive{clients: 50, pipeline: 16, keys: 1_000_000, requests: 3_200_000}},
-	{name: "p128-1m", title: "P=128, 50 connections, 1M keys", work: drive{clients: 50, pipeline: 128, keys: 1_000_000, requests: 3_840_000}},
+	{name: "p1-1m", title: "P=1, 50 connections, 1M keys", work: drive{clients: 50, pipeline: 1, keys: 1_000_000, requests: 400_000, limit: lasting}},
+	{name: "p16-1m", title: "P=16, 50 connections, 1M keys", work: drive{clients: 50, pipeline: 16, keys: 1_000_000, requests: 3_200_000, limit: lasting}},
+	{name: "p128-1m", title: "P=128, 50 connections, 1M keys", work: drive{clients: 50, pipeline: 128, keys: 1_000_000, requests: 3_840_000, limit: lasting}},
+	{name: "p16-new", title: "P=16, 50 connections, new keys", work: drive{clients: 50, pipeline: 16, keys: anyKey, requests: 3_200_000, limit: lasting}},
+	{name: "p128-new", title: "P=128, 50 connections, new keys", work: drive{clients: 50, pipeline: 128, keys: anyKey, requests: 3_840_000, limit: lasting}},
+	{name: "p16-ended", title: "P=16, 50 connections, 1M keys that have ended", work: drive{clients: 50, pipeline: 16, keys: 1_000_000, requests: 3_200_000, limit: brief}},
+	{name: "p128-ended", title: "P=128, 50 connections, 1M keys that have ended", work: drive{clients: 50, pipeline: 128, keys: 1_000_000, requests: 3_840_000, limit: brief}},
 	{name: "c1", title: "P=1, 1 connection, 1,000 keys", work: drive{clients: 1, pipeline: 1, keys: 1000, requests: 100_000}},
 	{name: "c5000", title: "P=1, 5,000 connections, 1,000 keys", work: drive{clients: 5000, pipeline: 1, keys: 1000, requests: 400_000}},
 	{name: "keys-1m-16", title: "1M keys of 16 bytes", work: fill{keys: 1_000_000, keyLen: 16}},
@@ -51,7 +55,7 @@ var allRows = []row{
 	{name: "take-gcra-p1", title: "CL.TAKE, gcra, P=1", work: drive{clients: 50, pipeline: 1, keys: 1000, requests: 400_000, limiter: &perMinute}},
 	{name: "take-gcra-p16", title: "CL.TAKE, gcra, P=16", work: taking(perMinute)},
 	{name: "take-gcra-p128", title: "CL.TAKE, gcra, P=128", work: drive{clients: 50, pipeline: 128, keys: 1000, requests: 3_840_000, limiter: &limiter{limits: perMinute.limits}}},
-	{name: "take-gcra-p128-1m", title: "CL.TAKE, gcra, P=128, 1M keys", work: drive{clients: 50, pipeline: 128, keys: 1_000_000, requests: 3_840_000, limiter: &limiter{limits: []string{"30/60s,burst=100"}, passes: true}}},
+	{name: "take-gcra-p128-1m", title: "CL.TAKE, gcra, P=128, 1M keys", work: drive{clients: 50, pipeline: 128, keys: 1_000_000, requests: 3_840_000, limiter: &limiter{limits: []string{"30/1h,burst=100"}, passes: true}}},
 	{name: "take-gcra-pass-p16", title: "CL.TAKE, gcra, all pass, P=16", work: taking(limiter{limits: []string{"1/1m,burst=1000000"}, passes: true,
 		script: bucketScript, args: []string{"1000000", "1", "60000000"}})},
 	{name: "take-window-p16", title: "CL.TAKE, window, P=16", work: taking(limiter{limits: []string{"30/60s,algo=window"}, script: windowScript, args: []string{"30", "60000"}})},
@@ -70,7 +74,7 @@ var allRows = []row{
 	{name: "evalsha-p1", title: "CL.THROTTLE through a script, P=1", work: drive{clients: 50, pipeline: 1, keys: 1000, requests: 400_000, limiter: &wrapper}},
 	{name: "evalsha-p16", title: "CL.THROTTLE through a script, P=16", work: drive{clients: 50, pipeline: 16, keys: 1000, requests: 800_000, limiter: &wrapper}},
 	{name: "save-10m", title: "10M keys", work: save{keys: 10_000_000}, once: true, big: true},
-}
+}, coreRows...)
 
 // taking is the load of the row p16-1k, with CL.TAKE.
 func taking(l limiter) drive {

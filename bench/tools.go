@@ -20,6 +20,7 @@ type tools struct {
 	celld          string
 	before         string // empty: none
 	celldFlags     []string
+	trees          map[string]string // where the sources of celld and of the peer before are
 }
 
 // findTools builds celld as the Makefile does, and looks for the rest.
@@ -29,6 +30,7 @@ func findTools(root, dir string, o options) (tools, error) {
 		throttlecrab: filepath.Join(root, ".cache", "throttlecrab", "bin", "throttlecrab-server"),
 		celld:        filepath.Join(dir, "celld"),
 		celldFlags:   strings.Fields(o.celld),
+		trees:        map[string]string{"celld": root},
 	}
 	if path := os.Getenv("REDIS_CELL_MODULE"); path != "" {
 		t.redisCell = path
@@ -43,6 +45,7 @@ func findTools(root, dir string, o options) (tools, error) {
 	}
 	t.before = filepath.Join(dir, "celld-before")
 	old := filepath.Join(dir, "before")
+	t.trees["before"] = old
 	if out, err := exec.Command("git", "clone", "--quiet", "--shared", root, old).CombinedOutput(); err != nil {
 		return t, fmt.Errorf("git clone: %w\n%s", err, out)
 	}

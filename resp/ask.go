@@ -60,7 +60,7 @@ func decide(s *Session, row *command, args [][]byte) {
 func (s *Session) askBatch() {
 	b := s.scratch.batch
 	s.client.lastCommand.Store(b.row)
-	s.scratch.stats.count(b.row, int64(b.n))
+	s.scratch.stats.count(b.row, int64(b.n), s.scratch.lane)
 	s.ask()
 }
 

@@ -157,14 +157,15 @@ func infoModules(w *infoWriter, _ *Session) {
 
 func infoCommandStats(w *infoWriter, s *Session) {
 	s.srv.commands.each(func(row *command) {
-		calls, rejected := row.stats.calls.Load(), row.stats.rejected.Load()
+		calls, ns, _ := row.stats.read()
+		rejected := row.stats.rejected.Load()
 		if calls == 0 && rejected == 0 {
 			return
 		}
-		us := row.stats.ns.Load() / 1e3
+		us := ns / 1e3
 		each := 0.0
 		if calls > 0 {
-			each = float64(row.stats.ns.Load()) / 1e3 / float64(calls)
+			each = float64(ns) / 1e3 / float64(calls)
 		}
 		fmt.Fprintf(&w.b, "cmdstat_%s:calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d\r\n",
 			row.fullName(), calls, us, each, rejected, row.stats.failed.Load())

@@ -168,11 +168,15 @@ func cmdLatencyHistogram(s *Session, args [][]byte) {
 			rows = append(append(rows, row), row.sub...)
 		}
 	}
-	rows = slices.DeleteFunc(rows, func(row *command) bool { return row.stats.times.Load() == nil })
+	read := make(map[*command]*timesRead, len(rows))
+	rows = slices.DeleteFunc(rows, func(row *command) bool {
+		_, _, read[row] = row.stats.read()
+		return read[row] == nil
+	})
 	s.replyMap(len(rows))
 	for _, row := range rows {
 		s.replyString(row.fullName())
-		s.replyTimes(row.stats.times.Load().read())
+		s.replyTimes(read[row])
 	}
 }
 

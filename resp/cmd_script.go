@@ -198,7 +198,7 @@ func (r *scriptRun) becomeBusy() {
 	case s.silent(): // dispatch will remove the script's reply from the output, so the output must not move
 		r.holds = true
 	case len(s.out) > 0:
-		s.srv.stats.outputBytes.Add(int64(len(s.out)))
+		s.srv.stats.outputBytes.Add(s.scratch.lane, int64(len(s.out)))
 		s.tr.Send(s.out)
 		s.noteSent(len(s.out))
 		s.out, s.scratch.mark = s.out[:0], 0

@@ -138,15 +138,15 @@ func (s *Session) alone(do func()) {
 		do()
 		return
 	}
-	execution := &s.srv.execution
-	execution.RUnlock()
+	execution, lane := s.srv.execution, s.srv.execution.lane(s.scratch.lane)
+	lane.RUnlock()
 	if !execution.TryLock() {
 		execution.Lock()
 		s.nowNS = s.srv.clock() // others may have decided at a later time
 	}
 	defer func() {
 		execution.Unlock()
-		execution.RLock()
+		lane.RLock()
 	}()
 	if s.srv.gate.has(gateBusy) { // a script became busy while this waited
 		s.replyError(errBusy)

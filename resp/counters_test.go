@@ -14,9 +14,10 @@ import (
 func TestCounters(t *testing.T) {
 	w := newWorld(t)
 	st := &w.stats
+	decided := func(kind decisionKind) *atomic.Int64 { return &st.decisions[kind][0].n }
 	counts := []*atomic.Int64{
-		&st.rejectedClients, &st.deniedClients, &st.errorReplies, &st.wrongPasswords, &st.decisions[throttleAllowed], &st.decisions[throttleLimited],
-		&st.decisions[takeAllowed], &st.decisions[takeLimited], &st.decisions[ruleDenied], &st.decisions[shadowLimited], &st.decisions[shadowAllowed],
+		&st.rejectedClients, &st.deniedClients, &st.errorReplies, &st.wrongPasswords, decided(throttleAllowed), decided(throttleLimited),
+		decided(takeAllowed), decided(takeLimited), decided(ruleDenied), decided(shadowLimited), decided(shadowAllowed),
 		&st.clockSteps, &st.protocolErrors, &st.queryLimitCloses, &st.outputLimitCloses, &st.idleCloses, &st.panics,
 	}
 	add := func() {

@@ -1,8 +1,6 @@
 package resp
 
 import (
-	"sync/atomic"
-
 	"celld/cell"
 	"celld/store"
 )
@@ -67,7 +65,14 @@ func (n *decisions) take(allowed decisionKind, r *store.TakeRequest) {
 }
 
 // decisionCounters are the totals since the start.
-type decisionCounters [decisionKinds]atomic.Int64
+type decisionCounters [decisionKinds]laned
+
+func newDecisionCounters() (c decisionCounters) {
+	for kind := range c {
+		c[kind] = newLaned()
+	}
+	return c
+}
 
 func (c *decisionCounters) read() (n decisions) {
 	for kind := range c {
@@ -80,7 +85,7 @@ func (c *decisionCounters) read() (n decisions) {
 func (s *Session) countDecisions() {
 	n := &s.scratch.stats.decided
 	if !s.srv.synchronous {
-		n.settle(s.srv, nil)
+		n.settle(s.srv, s.scratch.lane, nil)
 		return
 	}
 	held := &s.inRound().decided
@@ -91,11 +96,11 @@ func (s *Session) countDecisions() {
 }
 
 // settle adds the decisions to the totals unless err says that they are not on the disk.
-func (n *decisions) settle(srv *Server, err error) {
+func (n *decisions) settle(srv *Server, lane uint8, err error) {
 	if err == nil {
 		for kind := range n {
 			if n[kind] != 0 {
-				srv.stats.decisions[kind].Add(n[kind])
+				srv.stats.decisions[kind].Add(lane, n[kind])
 			}
 		}
 	}

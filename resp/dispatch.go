@@ -99,13 +99,13 @@ func (s *Session) call(row *command, args [][]byte) {
 	s.scratch.asked = false
 	if row.flags&fast != 0 && !s.srv.gate.has(gateTimed) && !s.tx.running && !big(args) {
 		row.run(s, args)
-		s.scratch.stats.count(row, 1)
+		s.scratch.stats.count(row, 1, s.scratch.lane)
 	} else {
 		inExec := s.tx.running
 		startNS := s.srv.clock()
 		row.run(s, args)
 		tookNS := s.srv.clock() - startNS
-		s.scratch.stats.countSlow(row, tookNS, inExec)
+		s.scratch.stats.countSlow(row, tookNS, inExec, s.scratch.lane)
 		s.srv.slowlog.add(s, row, args, tookNS)
 		s.srv.slow(latencyEventOf(row), startNS+tookNS, tookNS)
 	}

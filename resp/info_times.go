@@ -29,11 +29,10 @@ func infoErrorStats(w *infoWriter, s *Session) {
 // its own duration where it was alone in the batch.
 func infoLatencyStats(w *infoWriter, s *Session) {
 	s.srv.commands.each(func(row *command) {
-		times := row.stats.times.Load()
-		if times == nil {
+		_, _, r := row.stats.read()
+		if r == nil {
 			return
 		}
-		r := times.read()
 		var fields []string
 		for _, p := range []float64{50, 99, 99.9} {
 			fields = append(fields, fmt.Sprintf("p%v=%.3f", p, float64(r.percentile(p))/1e3))

@@ -70,8 +70,7 @@ type Server struct {
 	bornNS int64
 	runID  string
 
-	// A batch of commands holds execution shared; EXEC and scripts hold it alone.
-	execution sync.RWMutex
+	execution execution
 	scripts   *script.Engine            // used only while execution is held alone
 	running   atomic.Pointer[scriptRun] // nil: no script runs
 	ending    atomic.Bool               // the server stops, so a running script must end
@@ -97,6 +96,7 @@ type Server struct {
 // NewServer returns a server. It does not listen yet.
 func NewServer(o Options) *Server {
 	srv := &Server{
+		execution: newExecution(), stats: newServerStats(),
 		cfg: o.Config, store: o.Store, limiter: o.Limiter, log: o.Log, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version,
 		sessions: map[int64]*Session{}, stop: make(chan struct{}), aborts: make(chan struct{}), persist: o.Persistence, exit: os.Exit,
 	}
@@ -270,6 +270,7 @@ type scratch struct {
 
 	passedOn bool // the script that has just ended returned an error of a command that it called
 
+	lane     uint8  // no other scratch in use has it, up to some
 	batch    *batch // nil: a waiting session has taken it
 	asked    bool   // the running command has asked the limiter
 	single   form   // of the running command
@@ -278,13 +279,16 @@ type scratch struct {
 	stats    batchStats
 }
 
-type scratchPool struct{ pool sync.Pool }
+type scratchPool struct {
+	pool sync.Pool
+	made atomic.Uint32
+}
 
 func (p *scratchPool) get() *scratch {
 	if s, ok := p.pool.Get().(*scratch); ok {
 		return s
 	}
-	return &scratch{out: make([]byte, 0, 4<<10), forms: newForms()}
+	return &scratch{out: make([]byte, 0, 4<<10), forms: newForms(), lane: uint8(p.made.Add(1))}
 }
 
 // put takes a scratch back. It drops room for very many arguments, and a whole scratch that a big reply has grown, because the

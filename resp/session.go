@@ -71,24 +71,25 @@ func (s *Session) Serve(data []byte) (more bool) {
 	switch {
 	case len(data) > 0:
 		s.client.lastNS.Store(startNS)
-		s.srv.stats.inputBytes.Add(int64(len(data)))
 	case s.waits != nil: // a session that waits is not idle
 		s.client.lastNS.Store(startNS)
 	case !s.unserved && s.Overdue():
 		s.end = atOnce
 	}
 	s.unserved = false
+	read := int64(len(data))
 	if len(s.in) > 0 {
 		s.in = append(s.in, data...)
 		data = s.in
 	}
 	s.borrow()
+	s.srv.stats.inputBytes.Add(s.scratch.lane, read)
 	s.takePushed()
 	for pending := 0; ; s.nowNS = s.srv.clock() {
 		var again bool
 		data, again = s.run(data)
 		if len(s.out) > 0 && s.end != atOnce {
-			s.srv.stats.outputBytes.Add(int64(len(s.out)))
+			s.srv.stats.outputBytes.Add(s.scratch.lane, int64(len(s.out)))
 			s.scratch.mark = 0
 			pending = s.tr.Send(s.out)
 			s.noteSent(len(s.out))
@@ -185,11 +186,12 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	if s.waits != nil && !s.waits.answered.Load() {
 		return data, false
 	}
-	if !srv.execution.TryRLock() { // EXEC locks it for writing, so a transaction runs alone
-		srv.execution.RLock()
+	lane := srv.execution.lane(s.scratch.lane)
+	if !lane.TryRLock() { // EXEC locks it for writing, so a transaction runs alone
+		lane.RLock()
 		s.nowNS = srv.clock() // the wait counts for no command
 	}
-	defer srv.execution.RUnlock()
+	defer lane.RUnlock()
 	s.scratch.stats.startNS = s.nowNS
 	defer func() { s.scratch.endNS = s.scratch.stats.finish(s) }()
 	s.resume()
@@ -290,7 +292,7 @@ func (s *Session) overOutput(bytes int) bool {
 func (s *Session) wallNS() int64 { return s.srv.store.WallNS(s.nowNS) }
 
 func (s *Session) access() store.Access {
-	return store.Access{NowNS: s.nowNS, NoTouch: s.noTouch}
+	return store.Access{NowNS: s.nowNS, Lane: s.scratch.lane, NoTouch: s.noTouch}
 }
 
 // Closed is called by the transport, once, when the connection is gone.
@@ -299,7 +301,7 @@ func (s *Session) Closed() {
 	s.tx.discard()
 	s.setMonitor(false)
 	if s.round != nil { // the transport does not call Confirm after this
-		s.round.decided.settle(s.srv, nil)
+		s.round.decided.settle(s.srv, 0, nil)
 	}
 	s.srv.forget(s)
 }

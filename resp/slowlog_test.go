@@ -73,10 +73,10 @@ func TestSlowlogOfFastCommands(t *testing.T) {
 				if len(entries) != calls || entries[0].us != 20_000 || !strings.EqualFold(entries[0].args[0], name) {
 					t.Errorf("the slow log has %d entries, want %d of 20 ms: %.100q", len(entries), calls, fmt.Sprint(entries))
 				}
-				if got := w.commands.byName[name].stats.ns.Load(); got != int64(calls)*20_000_000 {
+				if _, got, _ := w.commands.byName[name].stats.read(); got != int64(calls)*20_000_000 {
 					t.Errorf("%s took %d ns by its statistics, want 60 ms", name, got)
 				}
-				if got := w.commands.byName["ping"].stats.ns.Load(); got != 0 {
+				if _, got, _ := w.commands.byName["ping"].stats.read(); got != 0 {
 					t.Errorf("PING took %d ns by its statistics, want 0", got)
 				}
 			})
@@ -90,7 +90,7 @@ func TestCommandStatsInExec(t *testing.T) {
 	w.commands.byName["quick"] = &command{name: "quick", arity: 1, flags: fast, run: func(s *Session, _ [][]byte) { w.sleepMS(3); s.replyOK() }}
 	w.connect().send("MULTI\r\nQUICK\r\nQUICK\r\nEXEC\r\n")
 	for name, want := range map[string]int64{"quick": 6_000_000, "exec": 6_000_000, "multi": 0} {
-		if got := w.commands.byName[name].stats.ns.Load(); got != want {
+		if _, got, _ := w.commands.byName[name].stats.read(); got != want {
 			t.Errorf("%s took %d ns by its statistics, want %d", name, got, want)
 		}
 	}
@@ -115,7 +115,7 @@ func TestCommandStatsLeaveOutTheWait(t *testing.T) {
 	now.Add(5e9)
 	w.execution.Unlock()
 	<-done
-	if got := w.commands.byName["ping"].stats.ns.Load(); got != 0 {
+	if _, got, _ := w.commands.byName["ping"].stats.read(); got != 0 {
 		t.Errorf("PING took %d ns by its statistics, want 0", got)
 	}
 }

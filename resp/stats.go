@@ -8,9 +8,9 @@ type serverStats struct {
 	connections       atomic.Int64
 	rejectedClients   atomic.Int64
 	deniedClients     atomic.Int64
-	commands          atomic.Int64
-	inputBytes        atomic.Int64
-	outputBytes       atomic.Int64
+	commands          laned
+	inputBytes        laned
+	outputBytes       laned
 	errorReplies      atomic.Int64
 	protocolErrors    atomic.Int64
 	queryLimitCloses  atomic.Int64
@@ -28,34 +28,81 @@ type serverStats struct {
 	baseline          atomic.Pointer[[]int64]
 }
 
+func newServerStats() serverStats {
+	return serverStats{commands: newLaned(), inputBytes: newLaned(), outputBytes: newLaned(), decisions: newDecisionCounters()}
+}
+
 // commandStats are one row's counters, for INFO commandstats.
 type commandStats struct {
-	calls    atomic.Int64
-	ns       atomic.Int64
+	lanes    atomic.Pointer[[]commandLane]
 	rejected atomic.Int64 // refused before they ran
 	failed   atomic.Int64 // answered with an error
-	times    atomic.Pointer[times]
+}
+
+// commandLane has what each batch counts: see countLanes.
+type commandLane struct {
+	calls atomic.Int64
+	ns    atomic.Int64
+	times atomic.Pointer[times]
+	_     [40]byte // up to a cache line
+}
+
+func (st *commandStats) lane(n uint8) *commandLane {
+	lanes := st.lanes.Load()
+	if lanes == nil {
+		made := make([]commandLane, countLanes())
+		st.lanes.CompareAndSwap(nil, &made)
+		lanes = st.lanes.Load()
+	}
+	return &(*lanes)[int(n)&(len(*lanes)-1)]
+}
+
+// each calls fn for the lanes, of which there are none before the first call.
+func (st *commandStats) each(fn func(*commandLane)) {
+	if lanes := st.lanes.Load(); lanes != nil {
+		for i := range *lanes {
+			fn(&(*lanes)[i])
+		}
+	}
 }
 
 // timed counts n calls of this duration each.
-func (st *commandStats) timed(n, eachNS int64) {
-	st.calls.Add(n)
-	st.ns.Add(n * eachNS)
-	t := st.times.Load()
+func (l *commandLane) timed(n, eachNS int64) {
+	l.calls.Add(n)
+	l.ns.Add(n * eachNS)
+	t := l.times.Load()
 	if t == nil {
-		st.times.CompareAndSwap(nil, &times{})
-		if t = st.times.Load(); t == nil { // reset meanwhile
+		l.times.CompareAndSwap(nil, &times{})
+		if t = l.times.Load(); t == nil { // reset meanwhile
 			return
 		}
 	}
 	t.add(eachNS, n)
 }
 
+// read adds up the lanes. times is nil where no call was timed.
+func (st *commandStats) read() (calls, ns int64, times *timesRead) {
+	st.each(func(l *commandLane) {
+		calls += l.calls.Load()
+		ns += l.ns.Load()
+		if t := l.times.Load(); t != nil {
+			if times == nil {
+				times = &timesRead{}
+			}
+			t.read(times)
+		}
+	})
+	return calls, ns, times
+}
+
 func (st *commandStats) reset() {
-	for _, n := range []*atomic.Int64{&st.calls, &st.ns, &st.rejected, &st.failed} {
-		n.Store(0)
-	}
-	st.times.Store(nil)
+	st.rejected.Store(0)
+	st.failed.Store(0)
+	st.each(func(l *commandLane) {
+		l.calls.Store(0)
+		l.ns.Store(0)
+		l.times.Store(nil)
+	})
 }
 
 // rejected counts a command that was refused before it ran, and its error.
@@ -94,7 +141,7 @@ type commandRun struct {
 	n   int64
 }
 
-func (b *batchStats) count(row *command, n int64) {
+func (b *batchStats) count(row *command, n int64, lane uint8) {
 	b.calls += n
 	b.fast += n
 	for i := range b.runs {
@@ -107,23 +154,23 @@ func (b *batchStats) count(row *command, n int64) {
 			return
 		}
 	}
-	row.stats.calls.Add(n)
+	row.stats.lane(lane).calls.Add(n)
 }
 
 // countSlow counts a command that was timed by itself, or that ran inside EXEC, which was.
-func (b *batchStats) countSlow(row *command, tookNS int64, inExec bool) {
+func (b *batchStats) countSlow(row *command, tookNS int64, inExec bool, lane uint8) {
 	b.calls++
 	if !inExec {
 		b.slowNS += tookNS
 	}
-	row.stats.timed(1, tookNS)
+	row.stats.lane(lane).timed(1, tookNS)
 }
 
 // finish adds the counts to the server's at the end of a batch, and returns the time of that, in Unix nanoseconds.
 func (b *batchStats) finish(s *Session) (nowNS int64) {
-	srv := s.srv
+	srv, lane := s.srv, s.scratch.lane
 	if b.calls > 0 {
-		srv.stats.commands.Add(b.calls)
+		srv.stats.commands.Add(lane, b.calls)
 	}
 	if b.calls > 0 || b.decided != (decisions{}) { // none where what is decided was asked for before
 		s.countDecisions()
@@ -137,7 +184,7 @@ func (b *batchStats) finish(s *Session) (nowNS int64) {
 			if run.row == nil {
 				break
 			}
-			run.row.stats.timed(run.n, eachNS)
+			run.row.stats.lane(lane).timed(run.n, eachNS)
 		}
 	}
 	*b = batchStats{}

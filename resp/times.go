@@ -37,13 +37,13 @@ type timesRead struct {
 	calls   int64
 }
 
-func (t *times) read() *timesRead {
-	r := &timesRead{}
+// read adds the calls to a copy.
+func (t *times) read(r *timesRead) {
 	for i := range t.buckets {
-		r.buckets[i] = t.buckets[i].Load()
-		r.calls += r.buckets[i]
+		n := t.buckets[i].Load()
+		r.buckets[i] += n
+		r.calls += n
 	}
-	return r
 }
 
 // percentile is the duration, in nanoseconds, within which this many of 100 calls ended.

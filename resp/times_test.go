@@ -37,7 +37,8 @@ func TestTimesRead(t *testing.T) {
 			all = append(all, slices.Repeat([]int64{ns}, n)...)
 		}
 		slices.Sort(all)
-		r := h.read()
+		r := &timesRead{}
+		h.read(r)
 		for _, p := range []float64{0.1, 50, 99, 99.9, 100} {
 			wanted := all[max(1, min(int(p/100*float64(len(all))+0.5), len(all)))-1]
 			if got := r.percentile(p); got != timesHighest(timesBucket(wanted)) {

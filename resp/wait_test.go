@@ -111,8 +111,10 @@ func TestPipelinesWaitAsTheyAreAnsweredAtOnce(t *testing.T) {
 		}
 		for _, name := range []string{"cl.throttle", "cl.take", "gcra", "cl.mtake", "cl.give"} {
 			a, b := &at.commands.byName[name].stats, &later.commands.byName[name].stats
-			if a.calls.Load() != b.calls.Load() || a.failed.Load() != b.failed.Load() {
-				t.Errorf("seed %d: %s: %d calls and %d failed, want %d and %d", seed, name, b.calls.Load(), b.failed.Load(), a.calls.Load(), a.failed.Load())
+			aCalls, _, _ := a.read()
+			bCalls, _, _ := b.read()
+			if aCalls != bCalls || a.failed.Load() != b.failed.Load() {
+				t.Errorf("seed %d: %s: %d calls and %d failed, want %d and %d", seed, name, bCalls, b.failed.Load(), aCalls, a.failed.Load())
 			}
 		}
 		if a, b := at.stats.decisions.read(), later.stats.decisions.read(); a != b {

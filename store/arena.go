@@ -1,15 +1,23 @@
 package store
 
+import (
+	"slices"
+	"sync/atomic"
+)
+
 // arena is a shard's places for one kind of value, in slabs as its slots are. A free one links to the next.
 type arena[T any, P linked[T]] struct {
 	slabs   []*[slabSize]T // nil where it was given back
 	places  places
 	reserve *reserve[[slabSize]T] // nil: slabs come from the allocator
+
+	seen atomic.Pointer[[]*[slabSize]T] // slabs, for those who look without a lock
 }
 
 type linked[T any] interface {
 	*T
-	link() *uint32
+	link() uint32
+	setLink(uint32)
 }
 
 func (a *arena[T, P]) at(n uint32) *T { return &a.slabs[n>>slabBits][n&(slabSize-1)] }
@@ -18,32 +26,53 @@ func (a *arena[T, P]) at(n uint32) *T { return &a.slabs[n>>slabBits][n&(slabSize
 func (a *arena[T, P]) take() (uint32, *T) {
 	k, there := a.places.lowest()
 	if !there {
-		if k == len(a.slabs) {
-			a.slabs = append(a.slabs, nil)
-		}
 		if a.reserve != nil {
-			a.slabs[k] = a.reserve.take()
+			a.set(k, a.reserve.take())
 		} else {
-			a.slabs[k] = new([slabSize]T)
+			a.set(k, new([slabSize]T))
 		}
 		a.places.add(k)
 	}
 	n, fresh := a.places.take(k)
 	p := a.at(n)
 	if !fresh {
-		a.places.pop(k, *P(p).link())
+		a.places.pop(k, P(p).link())
 	}
 	return n, p
 }
 
 func (a *arena[T, P]) put(n uint32) {
 	next, goes := a.places.put(n)
-	*P(a.at(n)).link() = next
+	P(a.at(n)).setLink(next)
 	if goes != 0 {
 		a.places.remove(goes)
-		a.slabs[goes] = nil
+		a.set(goes, nil)
 	}
 }
 
+// set puts a slab in its place. Others may be looking at the old slice without a lock, so that is not changed.
+func (a *arena[T, P]) set(k int, b *[slabSize]T) {
+	if k == len(a.slabs) {
+		a.slabs = append(a.slabs, b)
+	} else {
+		a.slabs = slices.Clone(a.slabs)
+		a.slabs[k] = b
+	}
+	view := a.slabs
+	a.seen.Store(&view)
+}
+
+// peek returns a place without any lock, or nil. What it holds may be changing.
+func (a *arena[T, P]) peek(n uint32) *T {
+	view := a.seen.Load()
+	if view == nil || int(n>>slabBits) >= len(*view) || (*view)[n>>slabBits] == nil {
+		return nil
+	}
+	return &(*view)[n>>slabBits][n&(slabSize-1)]
+}
+
 // drop forgets all places.
-func (a *arena[T, P]) drop() { a.slabs, a.places = nil, places{} }
+func (a *arena[T, P]) drop() {
+	a.slabs, a.places = nil, places{}
+	a.seen.Store(nil)
+}

@@ -43,24 +43,24 @@ func (sh *shard) audit() (keys, bytes int64, err error) {
 		if e.spent() || e.firstTally() == 0 {
 			return 0, 0, fmt.Errorf("a spent key holds limits, or a key with limits none")
 		}
-		if end := sh.limitsEndNS(e); end != e.tat {
-			return 0, 0, fmt.Errorf("a key ends at %d, and its limits at %d", e.tat, end)
+		if end := sh.limitsEndNS(e); end != e.tat.Load() {
+			return 0, 0, fmt.Errorf("a key ends at %d, and its limits at %d", e.tat.Load(), end)
 		}
 		type id struct {
 			policy, shape uint32
 			periodNS      int64
 		}
 		seen := map[id]bool{}
-		for n := e.firstTally(); n != 0; n = sh.tallies.at(n).next {
+		for n := e.firstTally(); n != 0; n = sh.tallies.at(n).next.Load() {
 			p := sh.tallies.at(n)
-			name := id{policy: p.policy}
-			if p.policy == 0 {
-				name = id{0, p.code, p.periodNS}
+			name := id{policy: p.policy.Load()}
+			if p.policy.Load() == 0 {
+				name = id{0, p.code.Load(), p.periodNS.Load()}
 			}
-			if used[n] || seen[name] || p.ring != 0 && (rings[p.ring] || sh.tallies.rings[p.ring].words == nil) {
+			if used[n] || seen[name] || p.ring.Load() != 0 && (rings[p.ring.Load()] || sh.tallies.rings[p.ring.Load()].words == nil) {
 				return 0, 0, fmt.Errorf("tally %d is there twice, or its ring or limit", n)
 			}
-			used[n], seen[name], rings[p.ring] = true, true, true
+			used[n], seen[name], rings[p.ring.Load()] = true, true, true
 		}
 		if len(seen) > MaxLimits {
 			return 0, 0, fmt.Errorf("%d limits under a key", len(seen))
@@ -92,10 +92,10 @@ func (sh *shard) auditCounts() (spentKeys, spentBytes int64, err error) {
 		if e.keyLen() == hugeKey {
 			huge++
 		}
-		if e.use&flagExpiry != 0 {
+		if e.has(flagExpiry) {
 			expiring++
 		}
-		if e.use&flagNoExpiry != 0 {
+		if e.has(flagNoExpiry) {
 			forever++
 		}
 	}
@@ -120,7 +120,7 @@ func (t *tallies) audit(used, rings map[uint32]bool) error {
 	if tallies != t.places.inUse {
 		return fmt.Errorf("%d tallies are in use, and %d taken", tallies, t.places.inUse)
 	}
-	if err := t.places.audit(used, func(n uint32) uint32 { return t.at(n).next }); err != nil {
+	if err := t.places.audit(used, func(n uint32) uint32 { return t.at(n).next.Load() }); err != nil {
 		return fmt.Errorf("tallies: %w", err)
 	}
 	inUse := len(rings)

@@ -32,7 +32,7 @@
 // seen once is on probation, and goes before any that was used again and so became protected. What is protected beyond
 // 80 % of the keys falls back to the head of probation. So a flood of keys that are seen once frees nobody who is limited
 // and asks now and then, however many they are. A plain LRU would free all of them with each table full of
-// keys that passes.
+// keys that passes. A key that is asked all the time is moved in the order once a second only, unless MaxKeys is 4,096 or less.
 //
 // # Inside
 //
@@ -52,7 +52,8 @@
 // used again after it; the lowest free one is, so that slabs become empty, and those are given back. What is idle in others counts
 // against MaxBytes, beyond an eighth of it and 4 MB.
 //
-// A call takes one shard's lock, Rename and Copy two and Take those of its keys in index order, Flush all in index order. Under these
+// A call of one limit on a key that is there takes no lock, so any number of cores decide at once: free.go shows how. Any other
+// takes its shard's lock, Rename and Copy two and Take those of its keys in index order, Flush all in index order. Under these
 // the locks of policies, rules and exports are taken, and under those that of settings. No lock is held for longer than some
 // 64 keys take, or the 128 calls that a Take may have. The room (how many keys and bytes are held, of how many) is shared by all shards and atomic,
 // so the limits are exact whatever the number of shards; the order of eviction is exact within a shard.

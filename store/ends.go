@@ -4,11 +4,11 @@ import "celld/cell"
 
 // endNS is the first instant at which a slot is dead.
 func (t *table) endNS(n uint32, e *slot) uint64 {
-	if e.use&flagExpiry == 0 {
+	if !e.has(flagExpiry) {
 		if e.spent() {
 			return never
 		}
-		return e.tat
+		return e.held()
 	}
 	return t.endWithExpiry(n, e)
 }
@@ -18,18 +18,18 @@ func (t *table) endWithExpiry(n uint32, e *slot) uint64 {
 	if e.spent() {
 		return end
 	}
-	return min(end, e.tat)
+	return min(end, e.held())
 }
 
 func (t *table) state(n uint32, e *slot) Value {
-	st := Value{TAT: e.tat}
+	st := Value{TAT: e.held()}
 	if e.holdsLimits() {
 		st.Kind = HoldsLimits
 	}
 	switch {
-	case e.use&flagNoExpiry != 0:
+	case e.has(flagNoExpiry):
 		st.ExpiryNS = NoExpiry
-	case e.use&flagExpiry != 0:
+	case e.has(flagExpiry):
 		st.ExpiryNS = t.expiries[n]
 	}
 	return st
@@ -97,7 +97,7 @@ func (s *Store) Sweep(nowNS int64) (more bool) {
 		if sh.nextEndNS.Load() <= uint64(nowNS) {
 			sh.lock(nowNS)
 			sh.sweep(nowNS, perLock)
-			sh.mu.Unlock()
+			sh.unlock()
 			return s.SweepDue(nowNS)
 		}
 	}

@@ -33,14 +33,14 @@ func (s *Store) claim(sh *shard, n need, nowNS int64) (again bool, err error) {
 			break
 		}
 	}
-	sh.mu.Unlock()
+	sh.unlock()
 	switch {
 	case v == noVictim: // all that is held is claimed by calls that are just about to link their keys
 		runtime.Gosched()
 	case from != sh:
 		from.lock(nowNS)
 		from.take(v, nowNS)
-		from.mu.Unlock()
+		from.unlock()
 	}
 	sh.lock(nowNS)
 	return true, nil

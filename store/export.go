@@ -34,7 +34,7 @@ func (s *Store) Export(from Position, nowNS int64, fn func(key []byte, st Value)
 		from.shard, from.tag = from.shard+1, 0
 	}
 	from.moves.unlock(from)
-	sh.mu.Unlock()
+	sh.unlock()
 	return from, from.shard < len(s.shards) || from.moves.any()
 }
 

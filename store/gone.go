@@ -22,15 +22,21 @@ type losses struct {
 
 // gone reports whether a key holds limits of a policy that is gone. While none ever went, it costs one comparison.
 func (sh *shard) gone(e *slot) bool {
-	if !e.holdsLimits() || sh.policies.PoliciesLost() == 0 {
+	if e.settle(); !e.holdsLimits() || sh.policies.PoliciesLost() == 0 {
 		return false
 	}
 	for p := range sh.talliesOf(e) {
-		if p.policy != 0 && sh.policies.PolicyOf(p.policy) == nil {
+		if sh.lost(p) {
 			return true
 		}
 	}
 	return false
+}
+
+// lost reports whether a tally is of a policy that is gone.
+func (sh *shard) lost(p *tally) bool {
+	id := p.policy.Load()
+	return id != 0 && sh.policies.PolicyOf(id) == nil
 }
 
 // prune removes what a key holds of policies that are gone, and reports whether the key is still there.
@@ -75,7 +81,7 @@ func (s *Store) pruneSome(nowNS int64) bool {
 		l.slot++
 	}
 	end := l.slot >= sh.slabs.top
-	sh.mu.Unlock()
+	sh.unlock()
 	if end {
 		l.shard, l.slot = l.shard+1, 0
 	}

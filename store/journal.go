@@ -12,8 +12,8 @@ type Change struct {
 }
 
 // mostGone is how many bytes of removed keys, and 64 for each, a shard remembers for Drain. It bounds the memory while nobody
-// drains, for example because the disk is full: 16 MB with 16 shards.
-const mostGone = 1 << 20
+// drains, for example because the disk is full: 16 MB with 16 shards or more.
+func mostGone(shards int) int { return min(1<<20, 16<<20/shards) }
 
 // journal is the list of slots that changed since the last Drain. A change of a slot that is in it costs one
 // comparison. All methods do nothing on a nil journal.
@@ -23,16 +23,17 @@ type journal struct {
 	changed []uint32
 	gone    map[string]struct{} // keys that were removed and have not come back
 	bytes   int                 // of gone
-	lost    bool                // there were more than mostGone
+	most    int                 // of bytes
+	lost    bool                // there were more than most
 }
 
 // mark notes a slot, once.
 func (j *journal) mark(n uint32, e *slot) {
-	if j == nil || e.use&flagJournaled != 0 {
+	if j == nil || e.has(flagJournaled) {
 		return
 	}
 	j.changed = append(j.changed, n)
-	e.use |= flagJournaled
+	e.setInfo(flagJournaled, flagJournaled)
 }
 
 // put notes a new slot.
@@ -50,7 +51,7 @@ func (j *journal) put(n uint32, e *slot, key []byte) {
 // remove notes a slot that is about to be unlinked. A key that expires needs no note if it was told after its last change:
 // whoever was told knows when it ends.
 func (j *journal) remove(e *slot, key []byte, expired bool) {
-	if j == nil || expired && e.use&flagJournaled == 0 {
+	if j == nil || expired && !e.has(flagJournaled) {
 		return
 	}
 	if j.gone == nil {
@@ -59,7 +60,7 @@ func (j *journal) remove(e *slot, key []byte, expired bool) {
 	if _, gone := j.gone[string(key)]; gone {
 		return
 	}
-	if j.bytes >= mostGone {
+	if j.bytes >= j.most {
 		j.lost = true
 		return
 	}
@@ -107,7 +108,7 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	sh.mu.Lock()
+	sh.lock(0)
 	if flushes := s.flushes.Load(); flushes != d.flushes {
 		// All that is still to be told was before the flush. To tell it after would bring it back.
 		d.flushes, d.slots, d.gone, d.began = flushes, nil, nil, false
@@ -134,8 +135,9 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 		n := d.slots[0]
 		d.slots = d.slots[1:]
 		e := sh.slabs.at(n)
-		e.use &^= flagJournaled
+		e.setInfo(flagJournaled, 0) // before the state is read: a call without the lock changes that first
 		if e.list() != freeList {
+			e.settle()
 			told += sh.costBytes(n, e)
 			st := sh.full(n, e)
 			if st.Limits != nil {
@@ -146,7 +148,7 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 			sh.slabs.told(n)
 		}
 	}
-	sh.mu.Unlock()
+	sh.unlock()
 	if len(d.slots)+len(d.gone) > 0 {
 		return true
 	}
@@ -180,7 +182,7 @@ func (s *Store) Changed() (n int) {
 		}
 		sh.mu.Lock()
 		n += len(sh.journal.changed) + len(sh.journal.gone)
-		sh.mu.Unlock()
+		sh.unlock()
 	}
 	return n
 }

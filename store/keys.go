@@ -14,7 +14,7 @@ func (s *Store) lockKey(key []byte, a Access) (sh *shard, n uint32, e *slot) {
 // Get returns the state of a live key and touches it.
 func (s *Store) Get(key []byte, a Access) (Value, bool) {
 	sh, n, e := s.lockKey(key, a)
-	defer sh.mu.Unlock()
+	defer sh.unlock()
 	sh.countLookup(e)
 	if e == nil {
 		return Value{}, false
@@ -54,7 +54,7 @@ func (s *Store) update(key []byte, a Access, fn func(old Value, ok bool) (Value,
 	hash := s.hash(key)
 	sh := s.shardOf(hash)
 	sh.lock(a.NowNS)
-	defer sh.mu.Unlock()
+	defer sh.unlock()
 	n, e := sh.find(hash, key, a)
 	st, action := sh.ask(fn, n, e)
 	for {
@@ -119,7 +119,7 @@ func (sh *shard) ask(fn func(Value, bool) (Value, Action), n uint32, e *slot) (V
 // Delete removes a key and returns whether it was there and live.
 func (s *Store) Delete(key []byte, nowNS int64) bool {
 	sh, n, e := s.lockKey(key, Access{NowNS: nowNS, NoTouch: true})
-	defer sh.mu.Unlock()
+	defer sh.unlock()
 	if e == nil {
 		return false
 	}
@@ -140,7 +140,7 @@ func (s *Store) KeyBytes(key []byte, nowNS int64) (int64, bool) {
 
 func (s *Store) inspect(key []byte, nowNS int64, figure func(*shard, uint32, *slot) int64) (int64, bool) {
 	sh, n, e := s.lockKey(key, Access{NowNS: nowNS, NoTouch: true})
-	defer sh.mu.Unlock()
+	defer sh.unlock()
 	if e == nil {
 		return 0, false
 	}

@@ -47,10 +47,10 @@ func (l *LimitState) policyID() uint32 {
 	return l.Policy.ID
 }
 
-func (e *slot) holdsLimits() bool { return e.use&flagLimits != 0 }
+func (e *slot) holdsLimits() bool { return e.has(flagLimits) }
 
 // firstTally is the number of the first of a key that holds limits.
-func (e *slot) firstTally() uint32 { return uint32(e.touchedNS) }
+func (e *slot) firstTally() uint32 { return uint32(e.info.Load()) }
 
 // talliesOf yields the tallies of a key, none of one that holds no limits. They must not change meanwhile.
 func (t *table) talliesOf(e *slot) iter.Seq[*tally] {
@@ -60,7 +60,7 @@ func (t *table) talliesOf(e *slot) iter.Seq[*tally] {
 		}
 		for n := e.firstTally(); n != 0; {
 			p := t.tallies.at(n)
-			if n = p.next; !yield(p) {
+			if n = p.next.Load(); !yield(p) {
 				return
 			}
 		}
@@ -69,28 +69,30 @@ func (t *table) talliesOf(e *slot) iter.Seq[*tally] {
 
 func (t *table) setTouched(e *slot, nowNS int64) {
 	if e.holdsLimits() {
-		t.tallies.at(e.firstTally()).touchedNS = nowNS
+		t.tallies.at(e.firstTally()).touchedNS.Store(nowNS)
 	} else {
-		e.touchedNS = nowNS
+		e.setInfo(touchedMask, uint64(nowNS)>>touchedUnit)
 	}
 }
 
 func (t *table) touchedNS(e *slot) int64 {
 	if e.holdsLimits() {
-		return t.tallies.at(e.firstTally()).touchedNS
+		return t.tallies.at(e.firstTally()).touchedNS.Load()
 	}
-	return e.touchedNS
+	return int64(e.info.Load() & touchedMask << touchedUnit)
 }
 
 // addTally puts a new tally before the others of a key.
 func (t *table) addTally(e *slot, policy uint32) *tally {
 	n, p := t.tallies.take()
-	*p = tally{policy: policy, touchedNS: t.touchedNS(e)}
+	p.policy.Store(policy)
+	p.touchedNS.Store(t.touchedNS(e))
+	next := uint32(0)
 	if e.holdsLimits() {
-		p.next = e.firstTally()
+		next = e.firstTally()
 	}
-	e.use |= flagLimits
-	e.touchedNS = int64(n)
+	p.next.Store(next)
+	e.setInfo(flagLimits|touchedMask, flagLimits|uint64(n))
 	return p
 }
 
@@ -101,12 +103,11 @@ func (t *table) dropTallies(e *slot) {
 	}
 	touched := t.touchedNS(e)
 	for n := e.firstTally(); n != 0; {
-		next := t.tallies.at(n).next
+		next := t.tallies.at(n).next.Load()
 		t.tallies.put(n)
 		n = next
 	}
-	e.use &^= flagLimits
-	e.touchedNS = touched
+	e.setInfo(flagLimits|touchedMask, uint64(touched)>>touchedUnit)
 }
 
 func (t *table) findTally(e *slot, l *cell.Limit, policy, shape uint32) *tally {
@@ -131,12 +132,12 @@ func (sh *shard) dropDeadTallies(e *slot, nowNS int64) (left int) {
 	t := &sh.tallies
 	before := t.at(e.firstTally())
 	left = 1
-	for n := before.next; n != 0; {
+	for n := before.next.Load(); n != 0; {
 		p := t.at(n)
-		next := p.next
-		if sh.tallyEndNS(p) <= uint64(nowNS) || p.policy != 0 && sh.policies.PolicyOf(p.policy) == nil {
+		next := p.next.Load()
+		if sh.tallyEndNS(p) <= uint64(nowNS) || sh.lost(p) {
 			sh.releaseBytes(t.bytes(p))
-			before.next = next
+			before.next.Store(next)
 			t.put(n)
 		} else {
 			before = p
@@ -179,8 +180,8 @@ func (t *table) costBytes(n uint32, e *slot) int64 {
 func (sh *shard) limits(e *slot) (to Limits) {
 	for p := range sh.talliesOf(e) {
 		var policy *policy.Policy
-		if p.policy != 0 {
-			if policy = sh.policies.PolicyOf(p.policy); policy == nil { // deleted, or reset
+		if id := p.policy.Load(); id != 0 {
+			if policy = sh.policies.PolicyOf(id); policy == nil { // deleted, or reset
 				continue
 			}
 		}
@@ -276,8 +277,8 @@ func (sh *shard) rings(e *slot, limits Limits) iter.Seq2[*LimitState, *ring] {
 			if !p.is(&l.Limit, l.policyID(), codeOf(&l.Limit.Shape)) {
 				continue // of a policy that is gone
 			}
-			if p.ring != 0 {
-				r = &sh.tallies.rings[p.ring]
+			if n := p.ring.Load(); n != 0 {
+				r = &sh.tallies.rings[n]
 			}
 			if !yield(l, r) {
 				return
@@ -309,7 +310,7 @@ func (l Limits) endNS(aheadNS int64) (end uint64) {
 // which must not use the store. It returns false where there is no such key; the error is ErrWrongType.
 func (s *Store) Limits(key []byte, a Access, fn func(*LimitState)) (bool, error) {
 	sh, _, e := s.lockKey(key, a)
-	defer sh.mu.Unlock()
+	defer sh.unlock()
 	sh.countLookup(e)
 	switch {
 	case e == nil:

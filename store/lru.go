@@ -25,7 +25,8 @@ func (l *lists) of(name listName) *use { return &l[name-1] }
 // push puts a slot that is in no list before all others of one.
 func (l *lists) push(s *slabs, name listName, n uint32, e *slot) {
 	u := l.of(name)
-	e.use = e.use&^(flagList|prevMask|linkMask) | uint64(name)<<byteShift | uint64(u.first)
+	e.use = e.use&flagFirst | uint64(u.first)
+	e.setInfo(flagList, uint64(name)*flagProbation)
 	if u.first != noSlot {
 		s.at(u.first).setYounger(n)
 	} else {

@@ -248,7 +248,7 @@ func (m *machine) copy(t *rapid.T) {
 func (m *machine) idle(t *rapid.T) {
 	name := drawKey(t)
 	ns, ok := m.store.IdleNS([]byte(name), m.model.nowNS)
-	if k := m.model.find(name); ok != (k != nil) || ok && ns != m.model.nowNS-k.touchedNS {
+	if k := m.model.find(name); ok != (k != nil) || ok && !idleAsNoted(ns, m.model.nowNS-k.touchedNS) {
 		t.Fatalf("idle %q: %d, %v; want %+v", name, ns, ok, k)
 	}
 }

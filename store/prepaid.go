@@ -63,7 +63,7 @@ func (p *prepaid) check() {
 // pay claims what was asked for, and removes other keys for it if it must. The caller holds no lock.
 func (p *prepaid) pay(nowNS int64) error {
 	p.shard.lock(nowNS)
-	defer p.shard.mu.Unlock()
+	defer p.shard.unlock()
 	for {
 		again, err := p.store.claim(p.shard, p.asked, nowNS)
 		if err != nil {
@@ -90,6 +90,6 @@ func (s *Store) lockAll(set shardSet, nowNS int64) {
 
 func (s *Store) unlockAll(set shardSet) {
 	for ; set != 0; set &= set - 1 {
-		s.shards[bits.TrailingZeros64(uint64(set))].mu.Unlock()
+		s.shards[bits.TrailingZeros64(uint64(set))].unlock()
 	}
 }

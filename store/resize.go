@@ -24,6 +24,14 @@ func (s *Store) SetLimits(maxKeys, maxBytes int64, noEviction bool) {
 	}
 	s.room.noEviction.Store(noEviction)
 	s.applyLimits()
+	s.setExact()
+}
+
+// setExact has small stores note each use of a key.
+func (s *Store) setExact() {
+	for i := range s.shards {
+		s.shards[i].exact.Store(s.room.small())
+	}
 }
 
 // applyLimits brings the limits in force to the wanted ones. It lowers them by some 64 keys at a time, as a single
@@ -56,7 +64,7 @@ func (s *Store) trim(nowNS int64) {
 		}
 		sh.lock(nowNS)
 		sh.take(v, nowNS)
-		sh.mu.Unlock()
+		sh.unlock()
 	}
 }
 
@@ -66,7 +74,7 @@ func (s *Store) latestNS() int64 {
 		sh := &s.shards[i]
 		sh.mu.Lock()
 		latest = max(latest, sh.latestNS)
-		sh.mu.Unlock()
+		sh.unlock()
 	}
 	return latest
 }

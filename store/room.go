@@ -16,8 +16,10 @@ func costBytes(keyLen int) int64 { return int64(keyLen) + OverheadBytes }
 // stored and released after they are gone, so the store never holds more than is allowed. Both happen under a shard's lock, so
 // at a Flush only prepaid has room that no key uses.
 type room struct {
+	_                     [64]byte // each new key changes the next line, and all calls read what stands before and after it
 	keys, bytes           atomic.Int64
 	spentKeys, spentBytes atomic.Int64 // of them, what spent keys take
+	_                     [64]byte
 	maxKeys, maxBytes     atomic.Int64 // in force now: while the store shrinks, on their way down to the wanted ones
 	noEviction            atomic.Bool
 	idle                  atomic.Int64 // bytes of places in slabs that no key uses, about
@@ -90,6 +92,12 @@ func (r *room) clear() {
 func (r *room) fits(n need) bool {
 	limit := r.maxBytes.Load()
 	return r.keys.Load()+n.keys <= r.maxKeys.Load() && (limit == 0 || r.bytes.Load()+n.bytes <= limit)
+}
+
+// small reports that the room is for exactKeys at most.
+func (r *room) small() bool {
+	bytes := r.maxBytes.Load()
+	return r.maxKeys.Load() <= exactKeys || bytes > 0 && bytes <= exactKeys*costBytes(inlineKey)
 }
 
 // tooLarge reports what does not fit even when nothing else is held.

@@ -49,7 +49,7 @@ func (s *Store) Scan(cursor uint64, count int, nowNS int64, fn func(key string, 
 		} else {
 			count -= places // what is left of them has gone to free slots
 		}
-		sh.mu.Unlock()
+		sh.unlock()
 		for _, it := range batch {
 			fn(it.key, it.state)
 		}
@@ -103,7 +103,7 @@ func (s *Store) Random(nowNS int64) (string, bool) {
 func (sh *shard) random(nowNS int64) (string, bool) {
 	const tries = 64
 	sh.lock(nowNS)
-	defer sh.mu.Unlock()
+	defer sh.unlock()
 	if sh.inUse == 0 {
 		return "", false
 	}

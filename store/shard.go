@@ -11,6 +11,10 @@ import (
 // shard holds the keys whose hash leads to it. All but the atomics is guarded by mu.
 type shard struct {
 	mu sync.Mutex
+	// Odd while the shard is locked: a call without the lock that sees it odd, or changed, takes the lock. See free.go.
+	version atomic.Uint64
+	watches atomic.Int64 // len(watched)
+	exact   atomic.Bool  // each use is noted
 	table
 	seed     maphash.Seed
 	room     *room
@@ -47,9 +51,19 @@ type table struct {
 // counters are the shard's part of Stats, and mean the same.
 type counters struct{ expired, evicted, hits, misses int64 }
 
+// lock keeps all others out of the shard, those that take no lock too.
 func (sh *shard) lock(nowNS int64) {
 	sh.mu.Lock()
+	sh.version.Add(1)
 	sh.latestNS = max(sh.latestNS, nowNS)
+}
+
+// unlock ends a lock, or one of mu alone.
+func (sh *shard) unlock() {
+	if sh.version.Load()&1 != 0 {
+		sh.version.Add(1)
+	}
+	sh.mu.Unlock()
 }
 
 // clear makes the shard's table an empty one.
@@ -57,7 +71,7 @@ func (sh *shard) clear() {
 	sh.index.drop()
 	sh.slabs.drop()
 	sh.keys.drop()
-	sh.tallies = tallies{}
+	sh.tallies.drop()
 	sh.lists, sh.ends = lists{}, newWheel()
 	sh.expiries, sh.noExpiry, sh.inUse = nil, 0, 0
 	sh.publish()
@@ -96,7 +110,7 @@ func (t *table) slot(hash uint64, key []byte) (uint32, *slot) {
 		if n == noSlot {
 			return noSlot, nil
 		}
-		if e := t.slabs.at(n); t.keys.is(n, e, key) {
+		if e := t.slabs.at(n); t.keys.is(n, e, key) || len(key) >= hugeKey && t.keys.isHuge(n, e, key) {
 			return n, e
 		}
 	}
@@ -131,11 +145,12 @@ func (sh *shard) meet(hash uint64, key []byte, a Access) (uint32, *slot) {
 // link adds a key that is not there. The caller has claimed room for it and its limits.
 func (sh *shard) link(hash uint64, key []byte, st Value, spent bool, nowNS int64) (uint32, *slot) {
 	n, e := sh.slabs.take()
-	sh.keys.set(n, e, key)
-	e.touchedNS = nowNS
 	name := probation
 	if spent {
 		name = spentList
+	}
+	e.setInfo(keyLenMask|touchedMask|flagList, sh.keys.set(n, e, key)|uint64(nowNS)>>touchedUnit|uint64(name)*flagProbation)
+	if spent {
 		sh.room.countSpent(1, costBytes(len(key)))
 	}
 	sh.lists.push(&sh.slabs, name, n, e)
@@ -153,11 +168,11 @@ func (sh *shard) link(hash uint64, key []byte, st Value, spent bool, nowNS int64
 // put gives a linked slot the state that an allowed call leaves. A later end keeps the slot's place in the wheel, so a call on
 // a key that is there does not touch the wheel.
 func (sh *shard) put(n uint32, e *slot, tat uint64, key []byte) {
-	if e.use&flagsOfState != 0 || e.spent() || tat < e.tat {
+	if e.has(flagsOfState) || e.spent() || tat < e.held() {
 		sh.set(n, e, Value{TAT: tat}, false, key)
 		return
 	}
-	e.tat = tat
+	e.tat.Store(tat)
 	sh.changes++
 	sh.journal.mark(n, e)
 	sh.bumpWatched(key)
@@ -165,7 +180,7 @@ func (sh *shard) put(n uint32, e *slot, tat uint64, key []byte) {
 
 // putEnd is put for a slot whose limits have changed already. It ends an EXPIRE.
 func (sh *shard) putEnd(n uint32, e *slot, end uint64, key []byte) {
-	if e.use&flagsOfState != 0 {
+	if e.has(flagsOfState) {
 		sh.clearExpiry(n, e)
 		sh.untell(e) // whoever reads what was told after that expiry does not have the key any more
 	}
@@ -175,7 +190,7 @@ func (sh *shard) putEnd(n uint32, e *slot, end uint64, key []byte) {
 // moveEnd is putEnd that leaves the expiry as it is.
 func (sh *shard) moveEnd(n uint32, e *slot, end uint64, key []byte) {
 	was := sh.endNS(n, e)
-	e.tat = end
+	e.tat.Store(end)
 	if end := sh.endNS(n, e); end < was {
 		sh.ends.move(&sh.slabs, n, e, end)
 		sh.publish()
@@ -217,7 +232,7 @@ func (sh *shard) setSpent(n uint32, e *slot, spent bool, keyLen int) {
 }
 
 func (sh *shard) setState(n uint32, e *slot, st Value) {
-	e.tat = st.TAT
+	e.tat.Store(st.TAT)
 	switch {
 	case st.Limits != nil:
 		sh.setLimits(e, *st.Limits)
@@ -227,10 +242,10 @@ func (sh *shard) setState(n uint32, e *slot, st Value) {
 	switch st.ExpiryNS {
 	case AtTAT:
 	case NoExpiry:
-		e.use |= flagNoExpiry
+		e.setInfo(flagsOfState, flagNoExpiry)
 		sh.noExpiry++
 	default:
-		e.use |= flagExpiry
+		e.setInfo(flagsOfState, flagExpiry)
 		if sh.expiries == nil {
 			sh.expiries = make(map[uint32]int64)
 		}
@@ -239,13 +254,13 @@ func (sh *shard) setState(n uint32, e *slot, st Value) {
 }
 
 func (sh *shard) clearExpiry(n uint32, e *slot) {
-	if e.use&flagNoExpiry != 0 {
+	if e.has(flagNoExpiry) {
 		sh.noExpiry--
 	}
-	if e.use&flagExpiry != 0 {
+	if e.has(flagExpiry) {
 		delete(sh.expiries, n)
 	}
-	e.use &^= flagsOfState
+	e.setInfo(flagsOfState, 0)
 }
 
 // unlink takes a slot out of the shard. Its room stays claimed.

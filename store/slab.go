@@ -40,7 +40,7 @@ func (s *slabs) take() (uint32, *slot) {
 	e := s.at(n)
 	if !fresh {
 		s.places.pop(k, e.older())
-		e.use &= flagJournaled
+		e.use = 0
 	}
 	s.top = max(s.top, n+1)
 	return n, e
@@ -48,8 +48,8 @@ func (s *slabs) take() (uint32, *slot) {
 
 func (s *slabs) put(n uint32, e *slot) {
 	next, goes := s.places.put(n)
-	e.use = e.use&flagJournaled | uint64(next)
-	e.end = 0
+	e.use, e.end = uint64(next), 0
+	e.setInfo(^uint64(flagBusy|flagJournaled), 0)
 	if goes != 0 {
 		s.release(goes)
 	}
@@ -58,7 +58,7 @@ func (s *slabs) put(n uint32, e *slot) {
 // release gives back an empty slab, unless the journal has some of its slots: then it goes when the last of them is told.
 func (s *slabs) release(k int) {
 	for i := slabSize - 1; i >= 0; i-- {
-		if s.slabs[k][i].use&flagJournaled != 0 {
+		if s.slabs[k][i].has(flagJournaled) {
 			return
 		}
 	}

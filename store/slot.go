@@ -20,27 +20,39 @@ const (
 // slot is a key and its state, and where it stands in the shard's structures: six words, none of them a pointer. Links
 // are slot numbers of 28 bits, so that two fit a word and leave a byte for something else.
 //
-// A slot of 48 bytes may lie in two cache lines. The first and the last word, which are the key's, are in both, so a batch
-// touches these two ahead.
+// The first four words are all that a call without the lock looks at. They lie in one cache line in three slots of four.
 type slot struct {
-	key0      uint64 // bytes 0..7 of the key
-	tat       uint64
-	touchedNS int64  // last use, for OBJECT IDLETIME; of a key that holds limits the number of its first tally
-	use       uint64 // next (older) and previous (younger) in the order of use; flags
-	end       uint64 // next and previous in a bucket of the wheel; length of the key, or hugeKey
-	key1      uint64 // bytes 8..15 of the key; of a longer one bytes 8..11, and the number of its first tail
+	key0 atomic.Uint64 // bytes 0..7 of the key
+	key1 atomic.Uint64 // bytes 8..15 of the key; of a longer one bytes 8..11, and the number of its first tail
+	tat  atomic.Uint64
+	info atomic.Uint64 // flags; length of the key, or hugeKey; 48 bits more
+	use  uint64        // next (older) and previous (younger) in the order of use; flagFirst
+	end  uint64        // next and previous in a bucket of the wheel
 }
 
-// The flags of slot.use.
+// The flags of slot.info. What its low 48 bits have is the last use for OBJECT IDLETIME, in units of touchedUnit, and of a key
+// that holds limits the number of its first tally.
 const (
-	flagList      = 3 << byteShift       // which list: free, probation, protected or spent
-	flagJournaled = 1 << (byteShift + 2) // is in the journal's list. Outlasts the key, as the number in the list does
-	flagNoExpiry  = 1 << (byteShift + 3) // State.ExpiryNS is NoExpiry
-	flagExpiry    = 1 << (byteShift + 4) // State.ExpiryNS is in table.expiries
-	flagFirst     = 1 << (byteShift + 5) // is the first in its bucket of the wheel, and end's previous is that bucket
-	flagLimits    = 1 << (byteShift + 6) // holds limits, and tat is when the last of them ends
-	flagsOfState  = flagNoExpiry | flagExpiry
+	flagBusy      = 1 << (48 + iota) // a call without the lock is changing the state
+	flagProbation                    // the two are which list: free, probation, protected or spent
+	flagProtected
+	flagJournaled // is in the journal's list. Outlasts the key, as the number in the list does
+	flagNoExpiry  // State.ExpiryNS is NoExpiry
+	flagExpiry    // State.ExpiryNS is in table.expiries
+	flagLimits    // holds limits, and tat is when the last of them ends
+
+	flagList     = flagProbation | flagProtected
+	flagsOfState = flagNoExpiry | flagExpiry
+
+	touchedMask = 1<<48 - 1
+	touchedUnit = 16 // bits: 65 µs
+
+	keyLenShift = 56
+	keyLenMask  = 0xff << keyLenShift
 )
+
+// flagFirst of slot.use says that it is the first in its bucket of the wheel, and end's previous is that bucket.
+const flagFirst = 1 << byteShift
 
 func (e *slot) older() uint32   { return uint32(e.use) & linkMask }
 func (e *slot) younger() uint32 { return uint32(e.use>>linkBits) & linkMask }
@@ -48,18 +60,32 @@ func (e *slot) younger() uint32 { return uint32(e.use>>linkBits) & linkMask }
 func (e *slot) setOlder(n uint32)   { e.use = e.use&^linkMask | uint64(n) }
 func (e *slot) setYounger(n uint32) { e.use = e.use&^prevMask | uint64(n)<<linkBits }
 
-func (e *slot) list() listName { return listName(e.use >> byteShift & 3) }
-
-func (e *slot) spent() bool { return e.list() == spentList }
-
 func (e *slot) nextEnd() uint32 { return uint32(e.end) & linkMask }
 func (e *slot) prevEnd() uint32 { return uint32(e.end>>linkBits) & linkMask }
 
 func (e *slot) setNextEnd(n uint32) { e.end = e.end&^linkMask | uint64(n) }
 func (e *slot) setPrevEnd(n uint32) { e.end = e.end&^prevMask | uint64(n)<<linkBits }
 
-// keyLen is the length of the key, or hugeKey.
-func (e *slot) keyLen() int { return int(e.end >> byteShift) }
+func (e *slot) has(flags uint64) bool { return e.info.Load()&flags != 0 }
 
-// touch reads the two words of the key, without any lock. See slot.
-func (e *slot) touch() uint64 { return atomic.LoadUint64(&e.key0) + atomic.LoadUint64(&e.key1) }
+func (e *slot) list() listName { return listOf(e.info.Load()) }
+
+func listOf(info uint64) listName { return listName(info & flagList / flagProbation) }
+
+func (e *slot) spent() bool { return e.list() == spentList }
+
+// keyLen is the length of the key, or hugeKey.
+func (e *slot) keyLen() int { return int(e.info.Load() >> keyLenShift) }
+
+// setInfo changes what the mask has. The shard is locked, but a call without the lock may set or clear flagBusy meanwhile.
+func (e *slot) setInfo(mask, value uint64) {
+	for {
+		old := e.info.Load()
+		if old&mask == value || e.info.CompareAndSwap(old, old&^mask|value) {
+			return
+		}
+	}
+}
+
+// touch reads a word of each cache line that matters, without any lock.
+func (e *slot) touch() uint64 { return e.key0.Load() + e.info.Load() }

@@ -30,6 +30,10 @@ func (sh *shard) countLookup(found *slot) {
 // Stats adds up the shards, one after the other.
 func (s *Store) Stats(nowNS int64) Stats {
 	st := Stats{Bytes: s.room.bytes.Load(), Changes: s.SettingChanges()}
+	for i := range s.lanes {
+		st.Hits += s.lanes[i].hits.Load()
+		st.Changes += s.lanes[i].changes.Load()
+	}
 	var ttlNS, ttls float64 // a TAT may be 2^64 ns ahead
 	for i := range s.shards {
 		sh := &s.shards[i]
@@ -48,12 +52,12 @@ func (s *Store) Stats(nowNS int64) Stats {
 			if left == 0 {
 				continue
 			}
-			if e := sh.slabs.at(n); e.use&flagNoExpiry == 0 && !sh.dead(n, e, nowNS) {
+			if e := sh.slabs.at(n); !e.has(flagNoExpiry) && !sh.dead(n, e, nowNS) {
 				ttlNS += float64(sh.endNS(n, e) - uint64(nowNS))
 				ttls++
 			}
 		}
-		sh.mu.Unlock()
+		sh.unlock()
 	}
 	if mean := ttlNS / max(ttls, 1); mean < math.MaxInt64 {
 		st.AvgTTLNS = int64(mean)

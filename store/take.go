@@ -37,13 +37,13 @@ type Taken struct {
 // to that limit, and this is stored even when the call is denied, so that the retry after that it returns is exact. A peek
 // stores it for a policy only. A peek with another literal would change the answers that the key's own callers get.
 func (s *Store) Take(calls []Call, o TakeOptions, a Access) (Taken, error) {
-	r := TakeRequest{Calls: calls, TakeOptions: o}
-	s.answer(&r, a)
-	return r.Taken, r.Err
+	reqs := [1]TakeRequest{{Calls: calls, TakeOptions: o}}
+	s.TakeBatch(reqs[:], a, nil)
+	return reqs[0].Taken, reqs[0].Err
 }
 
-// answer decides on a request by itself.
-func (s *Store) answer(r *TakeRequest, a Access) {
+// answer decides on a request under the locks of its keys. absent says that a single key seems not to be there.
+func (s *Store) answer(r *TakeRequest, absent bool, a Access) {
 	if r.Cost < 0 {
 		c := &r.Calls[0]
 		given, err := s.Give(c.Key, c.Limit, c.Policy, -r.Cost, a)
@@ -53,12 +53,11 @@ func (s *Store) answer(r *TakeRequest, a Access) {
 	if r.Cost == 0 {
 		r.Mode = cell.Peek
 	}
-	if len(r.Calls) == 1 {
-		r.hash = s.hash(r.Calls[0].Key)
+	if len(r.Calls) == 1 && !absent {
 		sh := s.shardOf(r.hash)
 		sh.lock(a.NowNS)
 		done := s.takeOne(sh, r, a)
-		sh.mu.Unlock()
+		sh.unlock()
 		if done {
 			return
 		}
@@ -88,11 +87,11 @@ func (s *Store) takeOne(sh *shard, r *TakeRequest, a Access) (done bool) {
 	c := &r.Calls[0]
 	c.code = codeOf(&c.Limit.Shape)
 	c.n, c.e = sh.meet(r.hash, c.Key, a)
-	if c.e == nil || !c.e.holdsLimits() || c.e.use&flagsOfState != 0 {
+	if c.e == nil || !c.e.holdsLimits() || c.e.has(flagsOfState) {
 		return false
 	}
 	p := sh.tallies.at(c.e.firstTally())
-	if p.next != 0 || !p.is(c.Limit, c.Policy, c.code) || !p.same(c.Limit, c.code) {
+	if p.next.Load() != 0 || !p.is(c.Limit, c.Policy, c.code) || !p.same(c.Limit, c.code) {
 		return false
 	}
 	c.st = sh.tallies.state(p)
@@ -106,8 +105,8 @@ func (s *Store) takeOne(sh *shard, r *TakeRequest, a Access) (done bool) {
 	sh.counters.hits++
 	c.Decision = c.Limit.Decide(&c.st, at, r.Cost, cell.Take)
 	d := &c.Decision
-	if !d.Limited || p.blockedNS != c.st.BlockedNS {
-		p.a, p.b, p.blockedNS = c.st.A, c.st.B, c.st.BlockedNS
+	if !d.Limited || p.blockedNS.Load() != c.st.BlockedNS {
+		p.setState(&c.st)
 		sh.putEnd(c.n, c.e, sh.limitEndNS(c.Limit, &c.st), c.Key)
 	}
 	if d.Limited && !c.Limit.Shadow {

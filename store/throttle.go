@@ -19,49 +19,61 @@ type Request struct {
 // redis-cell's SET does. A refund up to full deletes the key, and never creates one. Any other call changes nothing but
 // the order of use. It allocates nothing for a key that is there.
 func (s *Store) Throttle(key []byte, l cell.Bucket, quantity int64, a Access) (cell.Decision, error) {
-	var r Request // filled word by word: see setDecision
-	r.Key, r.Bucket, r.Quantity = key, l, quantity
-	s.decide(&r, a)
-	return r.Decision, r.Err
+	var reqs [1]Request // filled word by word: see setDecision
+	reqs[0].Key, reqs[0].Bucket, reqs[0].Quantity = key, l, quantity
+	s.ThrottleBatch(reqs[:], a, nil)
+	return reqs[0].Decision, reqs[0].Err
 }
 
 // ThrottleBatch decides on 1 to MaxTakes requests in their order, as that many Throttle calls would, and overlaps their
 // cache misses: in a table that is larger than the caches these are nearly all that a call costs. It first computes all
-// hashes, then touches all lines of the index, then all slots, and then decides.
-//
-// When no request must wait for room, requests for different shards have no effect on each other. Then those of one shard are
-// decided under one lock. It always returns true, and has no use for the Waker.
+// hashes, then touches all lines of the index, then all slots, and then decides. It always returns true, and has no use for the
+// Waker.
 func (s *Store) ThrottleBatch(reqs []Request, a Access, _ Waker) bool {
-	if len(reqs) == 1 || s.HasRules() {
-		s.decideEach(reqs, a)
+	for i := range reqs {
+		reqs[i].hash = s.hash(reqs[i].Key)
+	}
+	if len(reqs) == 1 || !s.large() {
+		s.throttleAll(reqs, nil, a)
 		return true
 	}
 	var b batch
-	var most need
 	for i := range reqs {
-		reqs[i].hash = s.hash(reqs[i].Key)
 		b.add(reqs[i].hash)
-		most.add(newKey(len(reqs[i].Key)))
 	}
-	if !s.touch(&b) && !s.room.fits(most) {
-		s.decideEach(reqs, a)
-		return true
-	}
-	s.group(&b)
-	for sh, first := range s.groups(&b) {
-		sh.lock(a.NowNS)
-		for i := first; i != 0; i = b.next[i-1] {
-			s.decideLocked(sh, &reqs[i-1], a)
-		}
-		sh.mu.Unlock()
-	}
+	s.touch(&b)
+	s.throttleAll(reqs, &b, a)
 	return true
 }
 
-func (s *Store) decideEach(reqs []Request, a Access) {
+// throttleAll decides. b has the slots where the requests' keys seem to be; it is nil if they have not been looked for.
+func (s *Store) throttleAll(reqs []Request, b *batch, a Access) {
+	ruled := s.HasRules()
+	f := free{store: s}
+	var c counts
 	for i := range reqs {
-		s.decide(&reqs[i], a)
+		r := &reqs[i]
+		if ruled && s.ruled(r.Key, r.Bucket.Capacity(), a.NowNS, &r.Decision) {
+			r.Err = nil
+			continue
+		}
+		var guess *slot
+		if b != nil {
+			guess, f.flushes = b.slots[i], b.flushes
+		}
+		sh := s.shardOf(r.hash)
+		if !f.throttle(sh, guess, r, a) {
+			sh.lock(a.NowNS) // nothing below calls user code, so the unlock need not be deferred
+			s.decideLocked(sh, r, f.stillAbsent(sh), a)
+			sh.unlock()
+			continue
+		}
+		c.add(&f)
+		if f.due {
+			f.done(r.hash, r.Key, a)
+		}
 	}
+	s.lane(a).count(c)
 }
 
 // ruled decides on a call by a rule, if one holds for its key. It stores nothing.
@@ -73,21 +85,12 @@ func (s *Store) ruled(key []byte, capacity, nowNS int64, d *cell.Decision) bool 
 	return r != nil
 }
 
-// decide answers a request by itself. It calls no user code, so it does not need a deferred Unlock.
-func (s *Store) decide(r *Request, a Access) {
-	if s.HasRules() && s.ruled(r.Key, r.Bucket.Capacity(), a.NowNS, &r.Decision) {
-		r.Err = nil
-		return
+func (s *Store) decideLocked(sh *shard, r *Request, absent bool, a Access) {
+	var n uint32
+	var e *slot
+	if !absent {
+		n, e = sh.find(r.hash, r.Key, a)
 	}
-	r.hash = s.hash(r.Key)
-	sh := s.shardOf(r.hash)
-	sh.lock(a.NowNS)
-	s.decideLocked(sh, r, a)
-	sh.mu.Unlock()
-}
-
-func (s *Store) decideLocked(sh *shard, r *Request, a Access) {
-	n, e := sh.find(r.hash, r.Key, a)
 	sh.countLookup(e)
 	for {
 		var tat uint64
@@ -96,7 +99,7 @@ func (s *Store) decideLocked(sh *shard, r *Request, a Access) {
 				r.Decision, r.Err = cell.Decision{}, ErrWrongType
 				return
 			}
-			tat = e.tat
+			tat = e.held()
 		}
 		next, d, err := r.Bucket.Throttle(tat, a.NowNS, r.Quantity)
 		setDecision(&r.Decision, &d)

@@ -7,7 +7,7 @@ import (
 	"celld/cell"
 )
 
-// Batches touch a large table, and find out whether all keys are there.
+// Batches look ahead for the slots of a large table.
 func TestTouch(t *testing.T) {
 	s := New(Options{})
 	limit, err := cell.NewBucket(4, 1, 60)
@@ -19,26 +19,53 @@ func TestTouch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	touch := func(keys ...int) bool {
-		var b batch
-		for _, key := range keys {
-			b.add(s.hash(fmt.Append(nil, key)))
-		}
-		return s.touch(&b)
-	}
 	for i := range touchFromKeys - 1 {
 		put(i)
 	}
-	if touch(0, 1, 2) {
+	if s.large() {
 		t.Error("a small table is touched")
 	}
 	put(touchFromKeys - 1)
-	for _, c := range []struct {
-		keys []int
-		all  bool
-	}{{[]int{0}, true}, {[]int{5, 6, 7}, true}, {[]int{-1}, false}, {[]int{5, -1, 7}, false}, {[]int{-1, 6}, false}} {
-		if all := touch(c.keys...); all != c.all {
-			t.Errorf("%d: all there %v", c.keys, all)
+	if !s.large() {
+		t.Error("a large table is not touched")
+	}
+	var b batch
+	keys := []int{5, -1, 7, touchFromKeys - 1}
+	for _, key := range keys {
+		b.add(s.hash(fmt.Append(nil, key)))
+	}
+	s.touch(&b)
+	for i, e := range b.slots[:b.n] {
+		key := fmt.Append(nil, keys[i])
+		if there := e != nil && s.shardOf(b.hashes[i]).keys.is(0, e, key); there != (keys[i] >= 0) {
+			t.Errorf("%s: found %v", key, there)
 		}
+	}
+}
+
+// A flush comes after a batch has looked ahead and before it decides.
+func TestFlushAfterTouch(t *testing.T) {
+	limit, err := cell.ParseLimit("2/1m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, a := New(Options{Shards: 1}), Access{NowNS: 1}
+	take := func(key string, b *batch) int64 {
+		reqs := []TakeRequest{{Calls: []Call{{Key: []byte(key), Limit: &limit}}, TakeOptions: TakeOptions{Cost: 1}}}
+		reqs[0].hash = s.hash([]byte(key))
+		s.takeAll(reqs, b, a)
+		return reqs[0].Calls[0].Decision.Remaining
+	}
+	take("k", nil)
+	var b batch
+	b.add(s.hash([]byte("k")))
+	s.touch(&b)
+	s.Flush()
+	take("other", nil)
+	if got := take("k", &b); got != 1 {
+		t.Errorf("%d left of a new key, want 1", got)
+	}
+	if got := take("other", nil); got != 0 {
+		t.Errorf("%d left of another key, want 0", got)
 	}
 }

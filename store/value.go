@@ -17,6 +17,7 @@ type Value struct {
 // Access says when a call happens, and whether it counts as a use of the key.
 type Access struct {
 	NowNS   int64 // limit time, Unix ns, not negative
+	Lane    uint8 // callers that run at once count their calls faster in lanes of their own; any will do
 	NoTouch bool  // leave the LRU order and the idle time as they are (CLIENT NO-TOUCH). A new key is new all the same
 }
 

@@ -42,7 +42,7 @@ func (s *Store) SetWall(wallNS, nowNS int64) {
 		sh := &s.shards[i]
 		sh.lock(nowNS)
 		sh.setWall(by, wallNS)
-		sh.mu.Unlock()
+		sh.unlock()
 	}
 }
 
@@ -51,13 +51,14 @@ func (s *Store) SetWall(wallNS, nowNS int64) {
 func (sh *shard) setWall(byNS, wallNS int64) {
 	for n := uint32(1); n < sh.slabs.top; n++ {
 		e := sh.slabs.at(n)
-		if e.list() == freeList || !e.holdsLimits() && e.use&flagExpiry == 0 {
+		e.settle()
+		if e.list() == freeList || !e.holdsLimits() && !e.has(flagExpiry) {
 			continue
 		}
 		if e.holdsLimits() {
 			sh.realign(e, byNS, wallNS)
 			sh.untell(e)
-			e.tat = sh.limitsEndNS(e)
+			e.tat.Store(sh.limitsEndNS(e))
 		}
 		sh.ends.move(&sh.slabs, n, e, sh.endNS(n, e))
 	}
@@ -71,7 +72,7 @@ func (t *table) realign(e *slot, byNS, wallNS int64) {
 		}
 		l, st := p.limit(), t.tallies.state(p)
 		l.Realign(&st, byNS, wallNS)
-		p.a, p.blockedNS = st.A, st.BlockedNS
+		p.setState(&st)
 	}
 }
 

@@ -34,7 +34,7 @@ func (s *Store) Watch(key []byte, nowNS int64) *Watch {
 	hash := s.hash(key)
 	sh := s.shardOf(hash)
 	sh.lock(nowNS)
-	defer sh.mu.Unlock()
+	defer sh.unlock()
 	w := &Watch{sh: sh, hash: hash, name: string(key), live: sh.live(hash, key, nowNS)}
 	w.key = sh.watched[w.name]
 	if w.key == nil {
@@ -43,6 +43,7 @@ func (s *Store) Watch(key []byte, nowNS int64) *Watch {
 		}
 		w.key = &watchedKey{}
 		sh.watched[w.name] = w.key
+		sh.watches.Store(int64(len(sh.watched)))
 	}
 	w.key.watchers++
 	w.puts = w.key.puts
@@ -54,7 +55,7 @@ func (s *Store) Watch(key []byte, nowNS int64) *Watch {
 // false.
 func (w *Watch) Changed(nowNS int64) bool {
 	w.sh.lock(nowNS)
-	defer w.sh.mu.Unlock()
+	defer w.sh.unlock()
 	if w.key == nil {
 		return false
 	}
@@ -65,12 +66,13 @@ func (w *Watch) Changed(nowNS int64) bool {
 // Stop ends the observation and frees what it takes. A second call does nothing.
 func (w *Watch) Stop() {
 	w.sh.mu.Lock()
-	defer w.sh.mu.Unlock()
+	defer w.sh.unlock()
 	if w.key == nil {
 		return
 	}
 	if w.key.watchers--; w.key.watchers == 0 {
 		delete(w.sh.watched, w.name)
+		w.sh.watches.Store(int64(len(w.sh.watched)))
 	}
 	w.key = nil
 }

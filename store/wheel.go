@@ -98,7 +98,7 @@ func (w *wheel) link(s *slabs, n uint32, e *slot, endNS uint64) {
 		w.digits[l] |= 1 << digit
 	}
 	first := w.bucket(bucket)
-	e.end = e.end&^(prevMask|linkMask) | uint64(bucket)<<linkBits | uint64(*first)
+	e.end = uint64(bucket)<<linkBits | uint64(*first)
 	e.use |= flagFirst
 	if *first != noSlot {
 		after := s.at(*first)
@@ -131,7 +131,7 @@ func (w *wheel) unlink(s *slabs, e *slot) {
 			after.use |= flagFirst
 		}
 	}
-	e.end &^= prevMask | linkMask
+	e.end = 0
 }
 
 // move gives a slot another place.

@@ -81,7 +81,7 @@ func TestWheelModel(t *testing.T) {
 			},
 			"put": func(t *rapid.T) {
 				n, e := s.take()
-				e.use |= uint64(probation) << byteShift
+				e.setInfo(flagList, flagProbation)
 				ends[n] = drawEnd()
 				w.link(&s, n, e, ends[n])
 			},

@@ -187,7 +187,7 @@ func (rs *rules) endsWith(r *Rule) {
 	}
 }
 
-// removeRule leaves the lengths as they are until no rule is left: one that none has any more costs a look-up.
+// removeRule leaves the lengths as they are until the last rule goes. A length that no rule has any more costs a look-up.
 func (s *Set) removeRule(name string, r *Rule) {
 	rs := &s.rules
 	delete(rs.all, name)
