@@ -126,6 +126,7 @@ func (f *free) changed() {
 func (f *free) done(hash uint64, key []byte, a Access) {
 	sh := f.sh
 	sh.mu.Lock()
+	sh.latestNS = max(sh.latestNS, a.NowNS)
 	if n, e := sh.slot(hash, key); e != nil {
 		if !a.NoTouch {
 			sh.setTouched(e, a.NowNS)

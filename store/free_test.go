@@ -104,3 +104,16 @@ func TestKeysInUseOutliveFloods(t *testing.T) {
 		})
 	}
 }
+
+// SetLimits goes by the time of calls that took no lock, too.
+func TestSetLimitsAfterHits(t *testing.T) {
+	s := store.New(store.Options{})
+	bucket := mustLimit(t, 9, 1, 3600)
+	mustAllow(t, s, []byte("k"), bucket, t0)
+	mustPut(t, s, "dead", live(t0, second), t0)
+	mustAllow(t, s, []byte("k"), bucket, t0+2*second)
+	s.SetMaxKeys(1)
+	if st := s.Stats(t0 + 2*second); st.Evicted != 0 || st.Expired != 1 {
+		t.Errorf("%d evicted, %d expired, want 0 and 1", st.Evicted, st.Expired)
+	}
+}
