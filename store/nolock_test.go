@@ -114,7 +114,8 @@ func TestStepsWithoutTheLock(t *testing.T) {
 		return f
 	}
 	f := look()
-	s.Get(key, a)
+	sh.lock(0)
+	sh.unlock()
 	if f.valid() || f.begin() || f.e.has(flagBusy) {
 		t.Error("a call goes on though the shard was locked")
 	}
