@@ -95,7 +95,7 @@ func (f *free) stillAbsent(sh *shard) bool { return f.absent && sh.version.Load(
 
 // used notes when the key was last used.
 func (f *free) used(touchedNS int64, a Access) {
-	f.due = f.due || !a.NoTouch && (a.NowNS-touchedNS >= f.sh.noteNS.Load())
+	f.due = f.due || !a.NoTouch && a.NowNS-touchedNS >= f.sh.noteNS.Load()
 }
 
 // valid reports that all that was read was there at one instant.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"math"
 	"runtime"
 	"testing"
 
@@ -153,5 +154,38 @@ func TestStepsWithoutTheLock(t *testing.T) {
 			t.Errorf("%s reads %d, want %d", name, tat, want)
 		}
 		f.done(s.hash(key), key, a)
+	}
+}
+
+// The fewer keys there is room for, the sooner their uses are noted.
+func TestWhenUsesAreNoted(t *testing.T) {
+	const all, key = math.MinInt64, inlineKey + OverheadBytes
+	for _, tt := range []struct{ maxKeys, maxBytes, noteNS int64 }{
+		{1, 0, all}, {exactKeys, 0, all}, {exactKeys + 1, 0, 40_970_000}, {10_000, 0, 100_000_000}, {1_000_000, 0, 1_073_740_000},
+		{1_000_000, exactKeys * key, all}, {1_000_000, 10_000 * key, 100_000_000}, {10_000, 1 << 40, 100_000_000}, {math.MaxInt64, 0, 1_073_740_000},
+	} {
+		s := New(Options{})
+		s.SetLimits(tt.maxKeys, tt.maxBytes, false)
+		for i := range s.shards {
+			if got := s.shards[i].noteNS.Load(); got != tt.noteNS {
+				t.Errorf("%d keys, %d bytes: noted after %d ns, want %d", tt.maxKeys, tt.maxBytes, got, tt.noteNS)
+			}
+		}
+	}
+	s, a, key1 := New(Options{Shards: 1}), Access{NowNS: 1 << 60}, []byte("k")
+	bucket, err := cell.NewBucket(1000, 1, 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, use := range []struct {
+		afterNS  int64
+		noTouch  bool
+		idleNote int64 // since when the last use is noted
+	}{{0, false, 0}, {0, false, 0}, {1_073_000_000, false, 0}, {1_074_000_000, true, 0}, {1_074_000_000, false, 1_074_000_000}} {
+		_, _ = s.Throttle(key1, bucket, 1, Access{NowNS: a.NowNS + use.afterNS, NoTouch: use.noTouch})
+		idle, _ := s.IdleNS(key1, a.NowNS+use.afterNS)
+		if want := use.afterNS - use.idleNote; idle < want || idle > want+1<<touchedUnit {
+			t.Errorf("%+v: idle for %d ns", use, idle)
+		}
 	}
 }
