@@ -18,11 +18,13 @@ import (
 // it has changed nothing and takes the lock itself. That is also done for all that is rare: keys that come, end or have an
 // expiry of their own, states that end sooner than before or have a ring, errors.
 
-// noteNS is how long a use of a key may go unnoted in the order of use: a second, which is the resolution of Redis's LRU clock
-// too. So a key that is asked all the time is moved once a second. A store for exactKeys or less notes each use: there a second
-// would be all of its order.
+// noteMost is how long a use of a key may go unnoted in the order of use: a second, which is the resolution of Redis's LRU clock
+// too. So a key that is asked all the time is moved once a second. In a smaller store that is too long: a flood of new keys may
+// fill all of it meanwhile, and push out a key in use. So it is noteOfKey for each key that there is room for, 0.1 s for 10,000.
+// A store for exactKeys or less notes each use.
 const (
-	noteNS    = 1 << 30
+	noteMost  = 1 << 30
+	noteOfKey = 10_000
 	exactKeys = 1 << 12
 )
 
@@ -93,7 +95,7 @@ func (f *free) stillAbsent(sh *shard) bool { return f.absent && sh.version.Load(
 
 // used notes when the key was last used.
 func (f *free) used(touchedNS int64, a Access) {
-	f.due = f.due || !a.NoTouch && (a.NowNS-touchedNS >= noteNS || f.sh.exact.Load())
+	f.due = f.due || !a.NoTouch && a.NowNS-touchedNS >= f.sh.noteNS.Load()
 }
 
 // valid reports that all that was read was there at one instant.
@@ -124,6 +126,7 @@ func (f *free) changed() {
 func (f *free) done(hash uint64, key []byte, a Access) {
 	sh := f.sh
 	sh.mu.Lock()
+	sh.latestNS = max(sh.latestNS, a.NowNS)
 	if n, e := sh.slot(hash, key); e != nil {
 		if !a.NoTouch {
 			sh.setTouched(e, a.NowNS)

@@ -23,8 +23,8 @@ const (
 // more bits than it. Growing by an eighth to a quarter keeps the entries 68 to 85 % in use at any size; halving alone would
 // let that swing from 42 to 85 %, for all segments at once, as they fill alike.
 //
-// Only its owner, under the shard's lock, calls anything but peek. All words are atomic for that one's sake, which
-// costs nothing in reading.
+// Only its owner, under the shard's lock, changes it. Others may look for slots without the lock, so all words are atomic, which
+// costs nothing in reading. What they find is right if the shard's version is the same before and after.
 type index struct {
 	dir    atomic.Pointer[directory]
 	memory *memory

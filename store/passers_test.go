@@ -54,7 +54,7 @@ func (p *passers) ask(t *testing.T, nowNS int64) {
 // Of each key just what its limit says passes, whoever asks at once, and however long the key is: no more, and no less but after a
 // flush no more than that anew. And a copy learns of all of it.
 func TestPassersAtOnce(t *testing.T) {
-	const most, seconds, callers, turns = 30, 200, 3, 5
+	const most, seconds, callers, turns = 30, 400, 3, 5
 	for _, flush := range []bool{false, true} {
 		p := &passers{store: store.New(store.Options{Shards: 2, Journal: true}), passed: make([]atomic.Int64, most)}
 		copied := map[string]store.Value{}
@@ -62,17 +62,21 @@ func TestPassersAtOnce(t *testing.T) {
 		for i := range most {
 			p.keys = append(p.keys, fmt.Append(nil, strings.Repeat("x", 10*i), i))
 		}
-		nowNS, grown := t0, 0
+		nowNS, grown, cursor := t0, 0, uint64(0)
+		position, more := store.Position{}, false
 		for elapsed := range int64(seconds) {
 			nowNS = t0 + elapsed*second
 			grow := mustLimit(t, 1, 1, 3600)
 			rest := []func(){
 				func() { drain(p.store, told) },
 				func() { p.store.SetWall(nowNS, nowNS) },
-				func() { contentsOf(p.store, nowNS); p.store.Stats(nowNS) },
 				func() {
-					for position, more := (store.Position{}), true; more; {
-						position, more = p.store.Export(position, nowNS, func([]byte, store.Value) {})
+					cursor = p.store.Scan(cursor, 50, nowNS, func(string, store.Value) {})
+					p.store.Stats(nowNS)
+				},
+				func() {
+					if position, more = p.store.Export(position, nowNS, func([]byte, store.Value) {}); !more {
+						position = store.Position{}
 					}
 				},
 				func() { // the shards grow, and much of it goes again

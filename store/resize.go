@@ -1,6 +1,9 @@
 package store
 
-import "sync"
+import (
+	"math"
+	"sync"
+)
 
 // resize holds the limits that were asked for; room has those in force.
 type resize struct {
@@ -24,13 +27,18 @@ func (s *Store) SetLimits(maxKeys, maxBytes int64, noEviction bool) {
 	}
 	s.room.noEviction.Store(noEviction)
 	s.applyLimits()
-	s.setExact()
+	s.setNote()
 }
 
-// setExact has small stores note each use of a key.
-func (s *Store) setExact() {
+// setNote has small stores note more uses of keys.
+func (s *Store) setNote() {
+	keys := s.room.mostKeys()
+	noteNS := min(keys, noteMost/noteOfKey) * noteOfKey
+	if keys <= exactKeys {
+		noteNS = math.MinInt64
+	}
 	for i := range s.shards {
-		s.shards[i].exact.Store(s.room.small())
+		s.shards[i].noteNS.Store(noteNS)
 	}
 }
 

@@ -94,10 +94,13 @@ func (r *room) fits(n need) bool {
 	return r.keys.Load()+n.keys <= r.maxKeys.Load() && (limit == 0 || r.bytes.Load()+n.bytes <= limit)
 }
 
-// small reports that the room is for exactKeys at most.
-func (r *room) small() bool {
-	bytes := r.maxBytes.Load()
-	return r.maxKeys.Load() <= exactKeys || bytes > 0 && bytes <= exactKeys*costBytes(inlineKey)
+// mostKeys is how many keys of some length there is room for.
+func (r *room) mostKeys() int64 {
+	keys := r.maxKeys.Load()
+	if bytes := r.maxBytes.Load(); bytes > 0 {
+		keys = min(keys, bytes/costBytes(inlineKey))
+	}
+	return keys
 }
 
 // tooLarge reports what does not fit even when nothing else is held.

@@ -14,7 +14,7 @@ type shard struct {
 	// Odd while the shard is locked: a call without the lock that sees it odd, or changed, takes the lock. See free.go.
 	version atomic.Uint64
 	watches atomic.Int64 // len(watched)
-	exact   atomic.Bool  // each use is noted
+	noteNS  atomic.Int64 // see noteMost
 	table
 	seed     maphash.Seed
 	room     *room

@@ -101,7 +101,7 @@ func (s *slabs) next(n uint32, tries int) (slot uint32, left int) {
 	return n, 0
 }
 
-// peek returns a slot without any lock, or nil. All that may be done with it is to touch it.
+// peek returns a slot without any lock, or nil. It may be another key's by now, or nobody's.
 func (s *slabs) peek(n uint32) *slot {
 	view := s.seen.Load()
 	if view == nil || int(n>>slabBits) >= len(*view) {

@@ -92,7 +92,7 @@ func New(o Options) *Store {
 		}
 		sh.clear()
 	}
-	s.setExact()
+	s.setNote()
 	return s
 }
 
