@@ -48,7 +48,7 @@ func (t *table) peek(hash uint64, key []byte) *slot {
 		if n == noSlot {
 			return nil
 		}
-		if e := t.slabs.peek(n); e != nil && t.keys.is(n, e, key) {
+		if e := t.slabs.peek(n); e != nil && t.keys.is(e, key) {
 			return e
 		}
 	}
@@ -74,7 +74,7 @@ func (f *free) look(sh *shard, guess *slot, hash uint64, key []byte, flags uint6
 	if f.version&1 != 0 {
 		return false
 	}
-	if guess == nil || f.store.flushes.Load() != f.flushes || !sh.keys.is(0, guess, key) { // a flush leaves the old slots as they were
+	if guess == nil || f.store.flushes.Load() != f.flushes || !sh.keys.is(guess, key) { // a flush leaves the old slots as they were
 		if guess = sh.peek(hash, key); guess == nil {
 			f.absent = len(key) < hugeKey
 			return false

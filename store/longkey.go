@@ -101,7 +101,7 @@ func (k *keys) set(n uint32, e *slot, key []byte) (keyLen uint64) {
 }
 
 // is reports whether the slot's key is this one. Without the lock it may err, and is always false for those in huge.
-func (k *keys) is(n uint32, e *slot, key []byte) bool {
+func (k *keys) is(e *slot, key []byte) bool {
 	if e.keyLen() != min(len(key), hugeKey) {
 		return false
 	}

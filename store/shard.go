@@ -110,7 +110,7 @@ func (t *table) slot(hash uint64, key []byte) (uint32, *slot) {
 		if n == noSlot {
 			return noSlot, nil
 		}
-		if e := t.slabs.at(n); t.keys.is(n, e, key) || len(key) >= hugeKey && t.keys.isHuge(n, e, key) {
+		if e := t.slabs.at(n); t.keys.is(e, key) || len(key) >= hugeKey && t.keys.isHuge(n, e, key) {
 			return n, e
 		}
 	}
