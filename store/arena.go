@@ -52,14 +52,19 @@ func (a *arena[T, P]) put(n uint32) {
 
 // set puts a slab in its place. Others may be looking at the old slice without a lock, so that is not changed.
 func (a *arena[T, P]) set(k int, b *[slabSize]T) {
-	if k == len(a.slabs) {
-		a.slabs = append(a.slabs, b)
-	} else {
-		a.slabs = slices.Clone(a.slabs)
-		a.slabs[k] = b
-	}
+	a.slabs = withSlab(a.slabs, k, b)
 	view := a.slabs
 	a.seen.Store(&view)
+}
+
+// withSlab has b as slab k, in a new slice where another slab was there.
+func withSlab[S any](slabs []*S, k int, b *S) []*S {
+	if k == len(slabs) {
+		return append(slabs, b)
+	}
+	slabs = slices.Clone(slabs)
+	slabs[k] = b
+	return slabs
 }
 
 // peek returns a place without any lock, or nil. What it holds may be changing.

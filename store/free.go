@@ -57,7 +57,8 @@ func (t *table) peek(hash uint64, key []byte) *slot {
 // free is a call without the lock.
 type free struct {
 	store   *Store
-	flushes uint64 // before the slots were guessed
+	guess   *slot  // that seems to be the key's, or nil
+	flushes uint64 // before it was guessed
 	sh      *shard
 	e       *slot
 	version uint64
@@ -68,12 +69,20 @@ type free struct {
 	passed  bool
 }
 
-// look finds the key's slot, which may be guess, and reports whether a call may go on without the lock, for keys with these flags.
-func (f *free) look(sh *shard, guess *slot, hash uint64, key []byte, flags uint64, a Access) bool {
+// guessFrom takes the guess of a request's slot from a batch that has looked ahead; nil has not.
+func (f *free) guessFrom(b *batch, i int) {
+	if b != nil {
+		f.guess, f.flushes = b.slots[i], b.flushes
+	}
+}
+
+// look finds the key's slot, and reports whether a call may go on without the lock, for keys with these flags.
+func (f *free) look(sh *shard, hash uint64, key []byte, flags uint64, a Access) bool {
 	f.version, f.absent = sh.version.Load(), false
 	if f.version&1 != 0 {
 		return false
 	}
+	guess := f.guess
 	if guess == nil || f.store.flushes.Load() != f.flushes || !sh.keys.is(guess, key) { // a flush leaves the old slots as they were
 		if guess = sh.peek(hash, key); guess == nil {
 			f.absent = len(key) < hugeKey
@@ -122,6 +131,14 @@ func (f *free) changed() {
 	f.due = f.due || f.sh.journal != nil && info&flagJournaled == 0 || f.sh.watches.Load() != 0
 }
 
+// finish counts a call that has been decided, and does what is left to do.
+func (f *free) finish(c *counts, hash uint64, key []byte, a Access) {
+	c.add(f)
+	if f.due {
+		f.done(hash, key, a)
+	}
+}
+
 // done notes under the lock that the key was used, and that it has changed.
 func (f *free) done(hash uint64, key []byte, a Access) {
 	sh := f.sh
@@ -141,8 +158,8 @@ func (f *free) done(hash uint64, key []byte, a Access) {
 }
 
 // throttle decides on a request, if it can.
-func (f *free) throttle(sh *shard, guess *slot, r *Request, a Access) bool {
-	if !f.look(sh, guess, r.hash, r.Key, 0, a) {
+func (f *free) throttle(sh *shard, r *Request, a Access) bool {
+	if !f.look(sh, r.hash, r.Key, 0, a) {
 		return false
 	}
 	next, d, err := r.Bucket.Throttle(f.tat, a.NowNS, r.Quantity)
@@ -171,12 +188,12 @@ func (f *free) throttle(sh *shard, guess *slot, r *Request, a Access) bool {
 }
 
 // take decides on a request of one limit under a key that holds nothing else, if it can.
-func (f *free) take(sh *shard, guess *slot, r *TakeRequest, a Access) bool {
+func (f *free) take(sh *shard, r *TakeRequest, a Access) bool {
 	if len(r.Calls) > 1 || r.Mode != cell.Take || r.UpTo {
 		return false
 	}
 	c := &r.Calls[0]
-	if c.Limit.Algo == cell.Log || c.Limit.Buckets > 0 || !f.look(sh, guess, r.hash, c.Key, flagLimits, a) {
+	if c.Limit.Algo == cell.Log || c.Limit.Buckets > 0 || !f.look(sh, r.hash, c.Key, flagLimits, a) {
 		return false
 	}
 	p := sh.tallies.peek(uint32(f.info))
@@ -207,10 +224,6 @@ func (f *free) take(sh *shard, guess *slot, r *TakeRequest, a Access) bool {
 			f.end()
 		}
 	} else {
-		end := sh.limitEndNS(c.Limit, &st)
-		if end < f.tat {
-			return f.giveUp(!oneWord)
-		}
 		if oneWord {
 			if !f.begin() {
 				return false
@@ -218,6 +231,10 @@ func (f *free) take(sh *shard, guess *slot, r *TakeRequest, a Access) bool {
 			if p.a.Load() != old.A || p.blockedNS.Load() != 0 {
 				return f.giveUp(true)
 			}
+		}
+		end := sh.limitEndNS(c.Limit, &st)
+		if end < f.e.tat.Load() {
+			return f.giveUp(true)
 		}
 		p.setState(&st)
 		f.e.tat.Store(end)

@@ -109,7 +109,7 @@ func TestStepsWithoutTheLock(t *testing.T) {
 	sh := &s.shards[0]
 	look := func() *free {
 		f := &free{store: s}
-		if !f.look(sh, nil, s.hash(key), key, 0, a) {
+		if !f.look(sh, s.hash(key), key, 0, a) {
 			t.Fatal("a call needs the lock")
 		}
 		return f
@@ -136,7 +136,7 @@ func TestStepsWithoutTheLock(t *testing.T) {
 		if f = look(); !f.begin() {
 			t.Fatal("a call does not go on")
 		}
-		if other := (&free{store: s}); other.look(sh, nil, s.hash(key), key, 0, a) {
+		if other := (&free{store: s}); other.look(sh, s.hash(key), key, 0, a) {
 			t.Error("two calls are busy with a slot")
 		}
 		version, got := sh.version.Load(), make(chan uint64)

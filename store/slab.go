@@ -1,9 +1,6 @@
 package store
 
-import (
-	"slices"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 const (
 	slabBits = 9
@@ -75,12 +72,7 @@ func (s *slabs) told(n uint32) {
 
 // set puts a slab in its place. Others may be looking at the old slice without a lock, so that is not changed.
 func (s *slabs) set(k int, b *slab) {
-	if k == len(s.slabs) {
-		s.slabs = append(s.slabs, b)
-	} else {
-		s.slabs = slices.Clone(s.slabs)
-		s.slabs[k] = b
-	}
+	s.slabs = withSlab(s.slabs, k, b)
 	view := s.slabs
 	s.seen.Store(&view)
 }

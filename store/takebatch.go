@@ -39,19 +39,13 @@ func (s *Store) takeAll(reqs []TakeRequest, b *batch, a Access) {
 	var c counts
 	for i := range reqs {
 		r := &reqs[i]
-		var guess *slot
-		if b != nil {
-			guess, f.flushes = b.slots[i], b.flushes
-		}
+		f.guessFrom(b, i)
 		f.absent = false
-		if r.Cost <= 0 || ruled || !f.take(s.shardOf(r.hash), guess, r, a) {
+		if r.Cost <= 0 || ruled || !f.take(s.shardOf(r.hash), r, a) {
 			s.answer(r, f.absent, a)
 			continue
 		}
-		c.add(&f)
-		if f.due {
-			f.done(r.hash, r.Calls[0].Key, a)
-		}
+		f.finish(&c, r.hash, r.Calls[0].Key, a)
 	}
 	s.lane(a).count(c)
 }

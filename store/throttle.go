@@ -57,21 +57,15 @@ func (s *Store) throttleAll(reqs []Request, b *batch, a Access) {
 			r.Err = nil
 			continue
 		}
-		var guess *slot
-		if b != nil {
-			guess, f.flushes = b.slots[i], b.flushes
-		}
+		f.guessFrom(b, i)
 		sh := s.shardOf(r.hash)
-		if !f.throttle(sh, guess, r, a) {
+		if !f.throttle(sh, r, a) {
 			sh.lock(a.NowNS) // nothing below calls user code, so the unlock need not be deferred
 			s.decideLocked(sh, r, f.stillAbsent(sh), a)
 			sh.unlock()
 			continue
 		}
-		c.add(&f)
-		if f.due {
-			f.done(r.hash, r.Key, a)
-		}
+		f.finish(&c, r.hash, r.Key, a)
 	}
 	s.lane(a).count(c)
 }
