@@ -139,3 +139,19 @@ func TestStoppedWatchesTakeNothing(t *testing.T) {
 	}
 	s.Flush()
 }
+
+// A call that takes no lock changes a watched key, too; one that is denied does not.
+func TestWatchSeesCallsWithoutTheLock(t *testing.T) {
+	s := store.New(store.Options{})
+	k, limit := []byte("k"), mustLimit(t, 3, 1, 3600)
+	mustAllow(t, s, k, limit, t0)
+	mustAllow(t, s, k, limit, t0) // from now on nothing but the change is to be noted under the lock
+	w := s.Watch(k, t0)
+	defer w.Stop()
+	if d, err := s.Throttle(k, limit, 9, at(t0)); err != nil || !d.Limited || w.Changed(t0) {
+		t.Fatalf("%+v, %v: changed %v", d, err, w.Changed(t0))
+	}
+	if mustAllow(t, s, k, limit, t0); !w.Changed(t0) {
+		t.Error("a call that passed is not seen")
+	}
+}
