@@ -20,7 +20,15 @@ type linked[T any] interface {
 	setLink(uint32)
 }
 
-func (a *arena[T, P]) at(n uint32) *T { return &a.slabs[n>>slabBits][n&(slabSize-1)] }
+func (a *arena[T, P]) at(n uint32) *T { return placeIn(a.slabs[n>>slabBits], n) }
+
+// placeIn is place n of the arena, if the slab is there. See slab.at for the condition.
+func placeIn[T any](b *[slabSize]T, n uint32) *T {
+	if b == nil {
+		return nil
+	}
+	return &b[n&(slabSize-1)]
+}
 
 // take returns a place, which is as it was when it was put back, or all zero.
 func (a *arena[T, P]) take() (uint32, *T) {
@@ -70,10 +78,10 @@ func withSlab[S any](slabs []*S, k int, b *S) []*S {
 // peek returns a place without any lock, or nil. What it holds may be changing.
 func (a *arena[T, P]) peek(n uint32) *T {
 	view := a.seen.Load()
-	if view == nil || int(n>>slabBits) >= len(*view) || (*view)[n>>slabBits] == nil {
+	if view == nil || int(n>>slabBits) >= len(*view) {
 		return nil
 	}
-	return &(*view)[n>>slabBits][n&(slabSize-1)]
+	return placeIn((*view)[n>>slabBits], n)
 }
 
 // drop forgets all places.

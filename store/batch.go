@@ -1,7 +1,5 @@
 package store
 
-import "sync/atomic"
-
 // touchFromKeys is how many keys a table has from which on a batch touches it. A smaller one is in the caches anyhow, and
 // touching it would cost 20 ns a call.
 const touchFromKeys = 1 << 14
@@ -31,20 +29,17 @@ func (s *Store) large() bool { return s.room.keys.Load() >= touchFromKeys }
 func (s *Store) touch(b *batch) {
 	b.flushes = s.flushes.Load()
 	var sum uint64
-	var lines [perLock]*atomic.Uint64
-	n := 0
-	for _, hash := range b.hashes[:b.n] {
-		if lines[n] = s.shardOf(hash).index.peek(tagOfHash(hash)); lines[n] != nil {
-			n++
-		}
-	}
-	for _, line := range lines[:n] {
-		sum += line.Load()
+	var chunks [perLock]*chunk
+	for i, hash := range b.hashes[:b.n] {
+		chunks[i] = s.shardOf(hash).index.peek(tagOfHash(hash))
 	}
 	for i, hash := range b.hashes[:b.n] {
-		sh := s.shardOf(hash)
-		if n := sh.index.peekSlot(tagOfHash(hash)); n != noSlot {
-			b.slots[i] = sh.slabs.peek(n)
+		sum += chunks[i].touch(tagOfHash(hash))
+	}
+	for i, hash := range b.hashes[:b.n] {
+		p := chunks[i].find(tagOfHash(hash))
+		if n := p.next(); n != noSlot {
+			b.slots[i] = s.shardOf(hash).slabs.peek(n)
 		}
 	}
 	for _, e := range b.slots[:b.n] {

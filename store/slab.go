@@ -24,7 +24,16 @@ type slabs struct {
 // slots are free, and nobody writes to it.
 var noSlab slab
 
-func (s *slabs) at(n uint32) *slot { return &s.slabs[n>>slabBits][n&(slabSize-1)] }
+func (s *slabs) at(n uint32) *slot { return s.slabs[n>>slabBits].at(n) }
+
+// at is slot n of the store, if the slab is there. The condition is for the compiler, which would otherwise load the first word of
+// the slab, and so a cache line that nobody needs, to see whether the slab is nil.
+func (b *slab) at(n uint32) *slot {
+	if b == nil {
+		return nil
+	}
+	return &b[n&(slabSize-1)]
+}
 
 // take returns a slot that is all zero but for flagJournaled.
 func (s *slabs) take() (uint32, *slot) {
@@ -99,7 +108,7 @@ func (s *slabs) peek(n uint32) *slot {
 	if view == nil || int(n>>slabBits) >= len(*view) {
 		return nil
 	}
-	return &(*view)[n>>slabBits][n&(slabSize-1)]
+	return (*view)[n>>slabBits].at(n)
 }
 
 // drop forgets all slots, and gives their memory back.

@@ -1,0 +1,7 @@
+//go:build !amd64 && !arm64
+
+package store
+
+import "unsafe"
+
+func prefetch(unsafe.Pointer) {}
