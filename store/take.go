@@ -18,6 +18,8 @@ type TakeOptions struct {
 	Cost int64     // 0..cell.MaxCost; 0 only looks
 	Mode cell.Mode // cell.Take, Peek or Force
 	UpTo bool      // with cell.Take: take what all allow, 1 at least and Cost at most
+
+	Terms *Terms // how it waits and what it holds; nil: it does neither
 }
 
 // Taken is the answer of all calls of a Take.
