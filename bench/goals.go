@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"celld/store"
 )
@@ -19,7 +20,7 @@ type goal struct {
 	atLeast float64 // in place of atMost, where more is better
 }
 
-var goals = append([]goal{
+var goals = slices.Concat([]goal{
 	{row: "p128-1k", metric: cpuMicroseconds, peer: "ping", atMost: 1},
 	{row: "p128-1k", metric: cpuMicroseconds, peer: "redis-cell", atMost: 0.15},
 	{row: "p16-1k", metric: cpuMicroseconds, peer: "ping", atMost: 1},
@@ -61,7 +62,7 @@ var goals = append([]goal{
 	{row: "save-10m", metric: peakRatio, atMost: 1.1},
 	{row: "save-10m", metric: bgsaveLongest, atMost: 5},
 	{row: "save-10m", metric: rewriteLongest, atMost: 5},
-}, coreGoals...)
+}, coreGoals, waitingGoals)
 
 // words say the goal in a line of the table.
 func (g goal) words() string {
@@ -71,6 +72,7 @@ func (g goal) words() string {
 		perSecond: "commands/s", saveSeconds: "SAVE", loadSeconds: "loading", peakRatio: "peak memory while saving over before",
 		bgsaveLongest: "longest pause while saving, ms", rewriteLongest: "longest pause while rewriting, ms",
 		shareOfCeiling: "two goroutines, share of the ceiling", twoOverOne: "two goroutines, calls a second × one's",
+		lateP99: "p99 of how late an answer comes, ms,", rateOff: "rate, % off the limit's,",
 		growingOverHit: "a new key, time × a hit's", floodOverHit: "a new key that evicts one, time × a hit's",
 	}[g.metric]
 	bound := fmt.Sprintf("≤ %v", g.atMost)

@@ -44,6 +44,10 @@ var (
 		{"one goroutine, ns", oneNS, true, true}, {"two, one store, ns", twoNS, true, true}, {"two, two stores, ns", ceilingNS, true, false},
 		{"share of the ceiling", shareOfCeiling, true, false}, {"two × one", twoOverOne, false, false},
 	}
+	waitingColumns = []column{
+		{"p99 late, ms", lateP99, true, false}, {"longest", lateLongest, false, false}, {"answers/s", perSecond, false, false},
+		{"% off", rateOff, true, false}, {"CPU µs/answer", cpuMicroseconds, true, false},
+	}
 	freshColumns = []column{
 		{"hit, ns", oneNS, true, false}, {"growing, ns", growingNS, true, true}, {"× hit", growingOverHit, true, false},
 		{"flood, ns", floodNS, true, true}, {"× hit", floodOverHit, true, false},
@@ -68,6 +72,7 @@ func (r *report) markdown() string {
 	r.table(&b, "files of", saveColumns, func(w work) bool { _, ok := w.(save); return ok })
 	r.table(&b, "every core", coreColumns, func(w work) bool { c, ok := w.(cores); return ok && !c.fresh })
 	r.table(&b, "new keys", freshColumns, func(w work) bool { c, ok := w.(cores); return ok && c.fresh })
+	r.table(&b, "waiting", waitingColumns, func(w work) bool { _, ok := w.(waiting); return ok })
 	r.goalTable(&b)
 	return strings.TrimSpace(b.String()) + "\n"
 }

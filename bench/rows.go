@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"slices"
 )
 
 // row is one piece of work that every peer does.
@@ -24,7 +25,7 @@ type work interface {
 	quick() work
 }
 
-var allRows = append([]row{
+var allRows = slices.Concat([]row{
 	{name: "p1-1k", title: "P=1, 50 connections, 1,000 keys", work: drive{clients: 50, pipeline: 1, keys: 1000, requests: 400_000}},
 	{name: "p16-1k", title: "P=16, 50 connections, 1,000 keys", work: drive{clients: 50, pipeline: 16, keys: 1000, requests: 3_200_000}},
 	{name: "p128-1k", title: "P=128, 50 connections, 1,000 keys", work: drive{clients: 50, pipeline: 128, keys: 1000, requests: 3_840_000}},
@@ -74,7 +75,7 @@ var allRows = append([]row{
 	{name: "evalsha-p1", title: "CL.THROTTLE through a script, P=1", work: drive{clients: 50, pipeline: 1, keys: 1000, requests: 400_000, limiter: &wrapper}},
 	{name: "evalsha-p16", title: "CL.THROTTLE through a script, P=16", work: drive{clients: 50, pipeline: 16, keys: 1000, requests: 800_000, limiter: &wrapper}},
 	{name: "save-10m", title: "10M keys", work: save{keys: 10_000_000}, once: true, big: true},
-}, coreRows...)
+}, coreRows, waitingRows)
 
 // taking is the load of the row p16-1k, with CL.TAKE.
 func taking(l limiter) drive {
