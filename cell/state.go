@@ -165,7 +165,7 @@ func (l *Limit) Carry(st *State, old *Limit, wasNS, nowNS int64) (byNow bool) {
 		l.carryBucket(st, old, nowNS)
 		return true
 	case l.Algo == Window:
-		st.B = min(scale(st.B, uint64(l.Count), uint64(old.Count)), mostUsed)
+		l.carryWindow(st, old)
 	case l.Buckets > 0:
 		l.carryBuckets(st, old)
 	case l.Algo == Slide:
