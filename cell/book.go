@@ -3,7 +3,7 @@ package cell
 import "math"
 
 // Bookable reports that a call can be booked ahead of its moment, and so that the wait of each of many who wait is known.
-func (l *Limit) Bookable() bool { return l.Algo == GCRA || l.Algo == Window }
+func (l *Limit) Bookable() bool { return l.Algo == GCRA || l.Algo == Window || l.Algo == Warmup }
 
 // Forecast is how long a call of this cost has to wait, in ns, if nobody else calls: 0 if it passes now, Never if it never does.
 // For a Bookable limit it is what Book would return.
@@ -28,8 +28,10 @@ func (l *Limit) Book(st *State, nowNS, cost int64) (waitNS uint64) {
 	from := max(uint64(nowNS), st.BlockedNS) // nothing passes before the end of a block
 	var at uint64
 	switch {
-	case cost > l.Capacity() || from > latestBooked:
+	case cost > l.Capacity() && l.Algo != Warmup || from > latestBooked:
 		return Never
+	case l.Algo == Warmup:
+		at = l.bookWarmup(st, from, uint64(cost))
 	case l.Algo == Window:
 		at = l.bookWindow(st, from, uint64(cost))
 	default:

@@ -262,3 +262,41 @@ func TestBookedWindowsAreRealigned(t *testing.T) {
 		}
 	}
 }
+
+// A booking does not come before the end of a block, and only what was booked is given back.
+func TestBookAfterABlock(t *testing.T) {
+	const s = uint64(time.Second)
+	l, st := mustLiteral(t, "10/1s,algo=window,block=10s"), cell.State{}
+	decide(&l, &st, aDayIn2027, 10, cell.Take)
+	decide(&l, &st, aDayIn2027, 1, cell.Take)
+	for i := range 15 {
+		if wait, want := l.Book(&st, aDayIn2027, 1), (10+uint64(i)/10)*s; wait != want {
+			t.Errorf("call %d waits %d, want %d", i, wait, want)
+		}
+	}
+	if given := l.Give(&st, aDayIn2027, 100); given != 15 || st.B != 0 {
+		t.Errorf("%d given back, %+v", given, st)
+	}
+}
+
+// What is forced counts in the window that it is in, and not in one that is booked.
+func TestForceBesideBookings(t *testing.T) {
+	for _, c := range []struct{ booked, given, remaining int64 }{{15, 5, 0}, {15, 13, 2}, {25, 15, 0}, {25, 16, 1}} {
+		l, st := mustLiteral(t, "10/1s,algo=window"), cell.State{}
+		for range c.booked {
+			l.Book(&st, aDayIn2027, 1)
+		}
+		if d := decide(&l, &st, aDayIn2027, 5, cell.Force); d.Limited || d.Remaining != 0 {
+			t.Errorf("%+v", d)
+		}
+		if given := l.Give(&st, aDayIn2027, c.given); given != c.given {
+			t.Errorf("%d of %d given back", given, c.given)
+		}
+		if c.booked < 20 { // the 5 are still there
+			c.remaining = max(0, c.remaining-5)
+		}
+		if d := attempt(&l, st, aDayIn2027, 0, cell.Peek); d.Remaining != c.remaining {
+			t.Errorf("of %d booked %d are given back: %+v, want %d to remain", c.booked, c.given, d, c.remaining)
+		}
+	}
+}

@@ -16,6 +16,7 @@ import (
 //	limit=100/1m,algo=slide start=1763739000000000000 used=5 before=3
 //	limit=100/1m,algo=slide,buckets=3 newest=88186950 used=2,0,5
 //	limit=100/1m,algo=log calls=1763739000000000000:1,+1500:2
+//	limit=100/1s,burst=1,warmup=5s free=1763739000000000000 warmth=2500000000
 //
 // A window has before= where calls are booked ahead: until= and used= are of the last window then, and before= is what was used in
 // the one before it. The sub-windows of a slide are told from the oldest on. A call is its time, or how long after the one before it was, and
@@ -35,6 +36,9 @@ func (l *Limit) AppendState(b []byte, st *State) []byte {
 		if before := st.B >> 32; before > 0 {
 			field("before", before)
 		}
+	case l.Algo == Warmup:
+		field("free", st.A)
+		field("warmth", st.B)
 	case l.Algo == Log:
 		c := calls{st}
 		b = c.appendText(b, 0, c.n())
@@ -103,6 +107,9 @@ func ParseState(text string) (l Limit, st State, err error) {
 			r.bad = r.bad || before == 0 || st.B == 0
 			st.B |= before << 32
 		}
+	case l.Algo == Warmup:
+		st.A = r.number("free", math.MaxInt64)
+		st.B = r.number("warmth", uint64(l.warmupNS()))
 	case l.Algo == Log:
 		r.calls(&st)
 	case l.Buckets > 0:

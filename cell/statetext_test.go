@@ -16,6 +16,8 @@ func TestStateText(t *testing.T) {
 	for _, text := range []string{
 		"limit=30/1m,burst=16 tat=1763739000000000000",
 		"limit=30/1m tat=0",
+		"limit=30/1m,burst=1,warmup=1s,cold=2.5 free=1763739000000000000 warmth=1000000000",
+		"limit=30/1m,burst=1,warmup=1s free=0 warmth=0 blocked=1",
 		"limit=30/1m tat=18446744073709551615",
 		"limit=100/1h,algo=window until=1763740800000000000 used=5",
 		"limit=100/month,tz=+08:00 until=1763740800000000000 used=5 blocked=1763740800000000001",
@@ -37,6 +39,7 @@ func TestStateText(t *testing.T) {
 	for _, text := range []string{
 		"", "limit=", "limit=30/1m", "limit=30/1m ", "tat=0", "limit=30/1m tat=", "limit=30/1m tat=0 ", "limit=30/1m  tat=0", " limit=30/1m tat=0",
 		"limit=30/1m tat=00", "limit=30/1m tat=+1", "limit=30/1m tat=-1", "limit=30/1m tat=1_0", "limit=30/1m tat=18446744073709551616", "limit=30/1m used=1",
+		"limit=30/1m,burst=1,warmup=1s free=1 warmth=1000000001", "limit=30/1m,burst=1,warmup=1s free=9223372036854775808 warmth=1", "limit=30/1m,warmup=1s free=1",
 		"limit=30/1m,shadow tat=0", "limit=30/1m,block=1s tat=0", "limit=30/1m tat=0 blocked=0", "limit=30/1m tat=0 blocked=9223372036854775808",
 		"limit=30/1m tat=0 blocked=1 blocked=1", "limit=30/1m tat=0 x=1",
 		"limit=1/1h,algo=window until=9223372036854775808 used=5", "limit=1/1h,algo=window until=1 used=9007199254740993", "limit=1/1h,algo=window used=1 until=1",
@@ -107,7 +110,7 @@ func FuzzParseState(f *testing.F) {
 		"limit=1/2us,algo=slide,buckets=2 newest=9223372036854775 used=9007199254740991,1", "limit=3/1s,algo=slide,buckets=3 newest=0 used=1,1,1",
 		"limit=3/366d,algo=slide,buckets=128 newest=1 used=" + strings.Repeat("1,", 127) + "1", "limit=9/1m,algo=slide,buckets=7 newest=3 used=7,0,0,0,0,0,0",
 		"limit=1/1m,algo=log calls=1:1,+9223372036854775806:9007199254740991", "limit=3/1m,algo=log calls=0:1,+0:1,+0:1,+0:1,+59999999999:1",
-		"limit=9/1m,algo=log calls= blocked=1",
+		"limit=9/1m,algo=log calls= blocked=1", "limit=1/366d,burst=1,warmup=24d,cold=100 free=9223372036854775807 warmth=2073600000000000",
 	} {
 		f.Add(text, int64(aDayIn2027), int64(1))
 		f.Add(text, int64(0), int64(cell.MaxCost))
