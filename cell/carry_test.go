@@ -19,7 +19,7 @@ func usedShare(l cell.Limit, st cell.State, now int64) *big.Rat {
 		tolerance := new(big.Int).Mul(big.NewInt(intervalNS(l)), big.NewInt(l.Burst))
 		return new(big.Rat).SetFrac(big64(max(st.A, at)-at), tolerance)
 	case l.Algo == cell.Window:
-		return new(big.Rat).SetFrac(big64(st.B*min(1, max(st.A, at)-at)), big.NewInt(l.Count))
+		return new(big.Rat).SetFrac(big64(st.B&math.MaxUint32*min(1, max(st.A, at)-at)), big.NewInt(l.Count))
 	case l.Buckets > 0:
 		_, sum := ring(l, st, now)
 		return new(big.Rat).SetFrac(big64(sum), big.NewInt(l.Count))

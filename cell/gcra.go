@@ -29,6 +29,17 @@ func (l *Limit) bucket(st *State, nowNS, cost int64, mode Mode) outcome {
 	return o
 }
 
+// bookBucket takes a call at the first instant from now on at which it passes, and returns that instant, or Never.
+func (l *Limit) bookBucket(st *State, now, cost uint64) (at uint64) {
+	increment, tolerance := uint64(l.gcra.intervalNS)*cost, uint64(l.gcra.toleranceNS)
+	debt := debtOf(st.A, now)
+	if debt > math.MaxInt64 || debt+increment > math.MaxInt64 {
+		return Never
+	}
+	st.A = now + debt + increment
+	return now + debt - min(debt, tolerance-increment)
+}
+
 // owe adds to a debt, in ns, what was taken by force. The sum stops at 292 years: no burst takes longer to flow back.
 func owe(debt, interval, cost uint64) uint64 {
 	high, increment := bits.Mul64(interval, cost)

@@ -10,9 +10,11 @@ const (
 	Window             // a counter for each window of time
 	Slide              // counters of the last windows, weighted or summed
 	Log                // the calls themselves
+	_
+	Warmup // a bucket of one that gives less after a rest, as Guava's SmoothWarmingUp: gcra with warmup=
 )
 
-var algoNames = [...]string{GCRA: "gcra", Window: "window", Slide: "slide", Log: "log"}
+var algoNames = [...]string{GCRA: "gcra", Window: "window", Slide: "slide", Log: "log", Warmup: "warmup"}
 
 func (a Algo) String() string { return algoNames[a] }
 
@@ -53,6 +55,7 @@ type Shape struct {
 	Clock    bool  // window: begins at multiples of its length since 1970, in its zone
 	Buckets  uint8 // slide: sub-windows that are summed, 2..128; 0: two windows, the one before weighted
 	ZoneMin  int16 // minutes east of UTC
+	Cold     int16 // warmup: how many times longer the interval is when it is cold, in hundredths, 101..MaxCold
 	PeriodNS int64 // of a calendar's window the shortest
 }
 
@@ -62,7 +65,7 @@ func (s *Shape) Aligned() bool { return s.Clock || s.Unit != Span }
 // Params are what a state is scaled by when they change.
 type Params struct {
 	Count int64 // 1..MaxCount in each period
-	Burst int64 // gcra: the most at one instant
+	Burst int64 // gcra: the most at one instant; warmup: how long that takes, in ms
 }
 
 // The bounds of a literal. 10^7 a second is one call in 100 ns, which leaves a state in whole nanoseconds exact to 1 %; real
@@ -71,11 +74,13 @@ const (
 	MaxCount     = 1<<31 - 1
 	MaxPerSecond = 10_000_000
 	MaxBuckets   = 128
+	MaxCold      = 100_00
 	MinPeriodNS  = 1_000
 	MaxPeriodNS  = 366 * 86_400 * nsPerSecond
+	MaxWarmupNS  = 24 * 86_400 * nsPerSecond // as a number of ms has to fit Params.Burst
 )
 
-// Capacity is the most that passes at one instant.
+// Capacity is the most that passes at one instant. For warmup it is the count, though there a call of any cost passes.
 func (l *Limit) Capacity() int64 {
 	if l.Algo == GCRA {
 		return l.Burst
@@ -83,13 +88,17 @@ func (l *Limit) Capacity() int64 {
 	return l.Count
 }
 
-// prepare computes the bucket of a GCRA. It rounds the interval up, so that no more than the rate passes. It returns false when
+// prepare computes the bucket of a GCRA, or the interval of a warmup. It rounds the interval up, so that no more than the rate passes. It returns false when
 // burst × interval does not fit int64 nanoseconds.
 func (l *Limit) prepare() bool {
-	if l.Algo != GCRA {
+	if l.Algo != GCRA && l.Algo != Warmup {
 		return true
 	}
 	interval := (l.PeriodNS + l.Count - 1) / l.Count
+	if l.Algo == Warmup {
+		l.gcra = Bucket{capacity: 1, intervalNS: interval, toleranceNS: interval}
+		return true
+	}
 	high, tolerance := bits.Mul64(uint64(interval), uint64(l.Burst))
 	if high != 0 || int64(tolerance) < 0 {
 		return false

@@ -19,14 +19,16 @@ type algorithm struct {
 	draw  func(*rapid.T) cell.Limit // without block and shadow
 	model func(cell.Limit) model
 	bound func(rapid.TB, cell.Limit, []call) // holds what passed to what the algorithm promises
+
+	bookable bool
 }
 
 var algorithms = []algorithm{
-	{"gcra", drawGCRA, newBucketModel, boundBucket},
-	{"window", drawWindow, newWindowModel, boundWindow},
-	{"slide", drawSlide, newSlideModel, boundSlide},
-	{"buckets", drawBuckets, newBucketsModel, boundBuckets},
-	{"log", drawLog, newLogModel, boundLog},
+	{"gcra", drawGCRA, newBucketModel, boundBucket, true},
+	{"window", drawWindow, newWindowModel, boundWindow, true},
+	{"slide", drawSlide, newSlideModel, boundSlide, false},
+	{"buckets", drawBuckets, newBucketsModel, boundBuckets, false},
+	{"log", drawLog, newLogModel, boundLog, false},
 }
 
 // eachAlgorithm runs a property for each, with limits that block and shadow now and then.

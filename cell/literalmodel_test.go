@@ -96,6 +96,11 @@ func (m *bucketModel) used(at uint64) int64 {
 	return min(calls.Int64(), math.MaxInt64/2)
 }
 
+func (m *bucketModel) book(at uint64, cost int64) {
+	level, was := m.levelAt(at), m.at
+	m.level.Add(level.Add(level, new(big.Int).Mul(m.interval, big.NewInt(cost))), new(big.Int).SetUint64(at-was))
+}
+
 func (m *bucketModel) take(now, cost int64) {
 	m.level, m.at = m.levelAt(uint64(now)), uint64(now)
 	m.level.Add(m.level, new(big.Int).Mul(m.interval, big.NewInt(cost)))
@@ -114,9 +119,13 @@ func (m *bucketModel) give(now, n int64) int64 {
 	return n
 }
 
-// One window at a time.
+// The windows from one in which something was taken on, without gaps. Until the last begins, nothing passes.
 type windowModel struct {
 	cell.Limit
+	windows []window
+}
+
+type window struct {
 	end uint64
 	sum int64
 }
@@ -124,23 +133,56 @@ type windowModel struct {
 func newWindowModel(l cell.Limit) model { return &windowModel{Limit: l} }
 
 func (m *windowModel) used(at uint64) int64 {
-	if at >= m.end {
+	switch last := len(m.windows) - 1; {
+	case last < 0 || at >= m.windows[last].end:
 		return 0
+	case last > 0 && at < m.windows[last-1].end:
+		return m.Count
+	default:
+		return m.windows[last].sum
 	}
-	return m.sum
 }
 
 func (m *windowModel) take(now, cost int64) {
 	if m.used(uint64(now)) == 0 {
-		m.sum, m.end = 0, uint64(windowEnd(m.Limit, now))
+		m.windows = []window{{uint64(windowEnd(m.Limit, now)), 0}}
 	}
-	m.sum += cost
+	w := &m.windows[0]
+	for i := range m.windows {
+		if w = &m.windows[i]; w.end > uint64(now) {
+			break
+		}
+	}
+	w.sum = min(w.sum+cost, math.MaxUint32) // half a word
 }
 
-func (m *windowModel) give(now, n int64) int64 {
-	n = min(n, m.used(uint64(now)))
-	m.sum -= n
-	return n
+func (m *windowModel) book(at uint64, cost int64) {
+	last := len(m.windows) - 1
+	if last >= 0 && at == m.windows[last].end {
+		m.windows = append(m.windows, window{uint64(windowEnd(m.Limit, int64(at))), cost})
+	} else {
+		m.take(int64(at), cost)
+	}
+}
+
+func (m *windowModel) give(now, n int64) (given int64) {
+	for given < n && m.used(uint64(now)) > 0 {
+		last := len(m.windows) - 1
+		w := &m.windows[last]
+		part := min(n-given, w.sum)
+		given += part
+		if w.sum -= part; w.sum > 0 {
+			break
+		}
+		m.windows = m.windows[:last]
+		for i := 0; i < last-1; i++ {
+			m.windows[i].sum = m.Count // it is no longer known
+		}
+		if last == 0 || m.windows[last-1].end <= uint64(now) {
+			m.windows = nil
+		}
+	}
+	return given
 }
 
 // windowEnd asks package time when the window ends that an instant is in.

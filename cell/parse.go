@@ -19,6 +19,8 @@ func (e *LimitError) Error() string {
 //	period = [n] us|ms|s|m|h|d, or second minute hour day week month year (the calendar's, algo=window)
 //	option = algo=gcra|window|slide|log, gcra by default
 //	         burst=n            gcra: the most at one instant; count by default
+//	         warmup=dur         gcra, burst=1 is implied: a rate that begins low after a rest, and how long it takes to rise
+//	         cold=f             with warmup: how many times longer the interval is then; 3 by default
 //	         align=clock        window: from multiples of the period; from the first hit by default
 //	         tz=±hh:mm          window: the zone of the clock or the calendar; UTC by default
 //	         buckets=n          slide: n sub-windows; two windows, the one before weighted, by default
@@ -38,6 +40,8 @@ type limitParser struct {
 	Limit
 	seen map[string]bool
 	zone string
+
+	warmupNS int64
 }
 
 func wrong(part, text, want string) error { return &LimitError{part, shorten(text), want} }
@@ -108,7 +112,7 @@ func (p *limitParser) parseOption(text string) error {
 	switch name {
 	case "algo":
 		for algo, of := range algoNames {
-			if value == of {
+			if value == of && of != "" && Algo(algo) != Warmup {
 				if p.Unit != Span && Algo(algo) != Window {
 					return wrong("algo", value, "a period of the calendar needs algo=window")
 				}
@@ -120,6 +124,16 @@ func (p *limitParser) parseOption(text string) error {
 	case "burst":
 		if p.Burst, ok = parseNumber(value, 1, MaxCount); !ok {
 			return wrong("burst", value, "expected 1 to 2147483647")
+		}
+	case "warmup":
+		var what string
+		p.warmupNS, what = parseDuration(value, nsPerSecond/1000, MaxWarmupNS)
+		if what != "" || p.warmupNS%(nsPerSecond/1000) != 0 {
+			return wrong("warmup", value, "expected 1ms to 24d, in whole ms")
+		}
+	case "cold":
+		if p.Cold, ok = parseCold(value); !ok {
+			return wrong("cold", value, "expected 1.01 to 100, with 2 decimals at most")
 		}
 	case "align":
 		if p.Clock = value == "clock"; !p.Clock {
@@ -146,7 +160,7 @@ func (p *limitParser) parseOption(text string) error {
 			return wrong("option", text, "shadow takes no value")
 		}
 	default:
-		return wrong("option", text, "expected algo, burst, align, tz, buckets, block or shadow")
+		return wrong("option", text, "expected algo, burst, warmup, cold, align, tz, buckets, block or shadow")
 	}
 	return nil
 }
@@ -156,7 +170,7 @@ func (p *limitParser) check(count, period string) error {
 	for _, option := range []struct {
 		name string
 		algo Algo
-	}{{"burst", GCRA}, {"align", Window}, {"tz", Window}, {"buckets", Slide}} {
+	}{{"burst", GCRA}, {"warmup", GCRA}, {"cold", GCRA}, {"align", Window}, {"tz", Window}, {"buckets", Slide}} {
 		if p.seen[option.name] && p.Algo != option.algo {
 			return wrong("option", option.name, "needs algo="+option.algo.String())
 		}
@@ -168,8 +182,18 @@ func (p *limitParser) check(count, period string) error {
 		return wrong("tz", p.zone, "needs align=clock, or a period of the calendar")
 	case p.Count > p.PeriodNS/(nsPerSecond/MaxPerSecond):
 		return wrong("count", count, "more than 10000000 a second")
+	case p.seen["warmup"] && p.Burst > 1:
+		return wrong("burst", strconv.FormatInt(p.Burst, 10), "with warmup it is 1")
+	case p.seen["cold"] && !p.seen["warmup"]:
+		return wrong("option", "cold", "needs warmup")
 	case p.Buckets > 0 && p.PeriodNS/int64(p.Buckets) < MinPeriodNS:
 		return wrong("buckets", strconv.Itoa(int(p.Buckets)), "each must be 1us or longer")
+	}
+	if p.seen["warmup"] {
+		p.Algo, p.Burst = Warmup, p.warmupNS/(nsPerSecond/1000)
+		if p.Cold == 0 {
+			p.Cold = usualCold
+		}
 	}
 	if p.Algo == GCRA && p.Burst == 0 {
 		p.Burst = p.Count
@@ -178,6 +202,21 @@ func (p *limitParser) check(count, period string) error {
 		return wrong("burst", strconv.FormatInt(p.Burst, 10), "takes more than 292 years to flow back")
 	}
 	return nil
+}
+
+const usualCold = 3_00 // Guava's, for which it has no setting
+
+// parseCold reads a number of up to two decimals as hundredths.
+func parseCold(text string) (hundredths int16, ok bool) {
+	whole, part, dot := strings.Cut(text, ".")
+	n, ok1 := parseNumber(whole, 1, MaxCold/100)
+	m, ok2 := int64(0), true
+	if dot {
+		m, ok2 = parseNumber((part + "0")[:min(2, len(part)+1)], 0, 99)
+		ok2 = ok2 && len(part) <= 2 && part != ""
+	}
+	n = n*100 + m
+	return int16(min(n, MaxCold)), ok1 && ok2 && 100 < n && n <= MaxCold
 }
 
 func parseNumber(text string, least, most int64) (int64, bool) {
@@ -244,13 +283,17 @@ func (l *Limit) AppendText(b []byte) []byte {
 	b = strconv.AppendInt(b, l.Count, 10)
 	b = append(b, '/')
 	b = l.Shape.appendPeriod(b)
-	if l.Algo != GCRA && l.Unit == Span {
+	if l.Algo != GCRA && l.Algo != Warmup && l.Unit == Span {
 		b = append(b, ",algo="...)
 		b = append(b, l.Algo.String()...)
 	}
 	if l.Algo == GCRA && l.Burst != l.Count {
 		b = append(b, ",burst="...)
 		b = strconv.AppendInt(b, l.Burst, 10)
+	}
+	if l.Algo == Warmup {
+		b = append(b, ",burst=1,warmup="...)
+		b = appendDuration(b, l.warmupNS())
 	}
 	b = l.Shape.appendOptions(b)
 	if l.BlockNS > 0 {
@@ -288,6 +331,10 @@ func (s Shape) appendOptions(b []byte) []byte {
 		}
 		b = append(b, ",tz="...)
 		b = append(b, sign, byte('0'+m/600), byte('0'+m/60%10), ':', byte('0'+m%60/10), byte('0'+m%10))
+	}
+	if s.Cold != 0 && s.Cold != usualCold {
+		b = append(b, ",cold="...)
+		b = strconv.AppendFloat(b, float64(s.Cold)/100, 'f', -1, 64)
 	}
 	if s.Buckets > 0 {
 		b = append(b, ",buckets="...)

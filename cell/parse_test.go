@@ -53,6 +53,11 @@ func TestParseLimit(t *testing.T) {
 		"9/128us,algo=slide,buckets=128":         "9/128us,algo=slide,buckets=128",
 		"9/1s,shadow,block=60000ms,burst=2":      "9/1s,burst=2,block=1m,shadow",
 		"9/1s,block=1us":                         "9/1s,block=1us",
+		"9/1s,warmup=5s":                         "9/1s,burst=1,warmup=5s",
+		"1/1s,warmup=5000ms,burst=1,cold=3":      "1/1s,burst=1,warmup=5s",
+		"9/1s,cold=2.50,warmup=24d,algo=gcra":    "9/1s,burst=1,warmup=24d,cold=2.5",
+		"9/1s,cold=1.01,warmup=1000us,shadow":    "9/1s,burst=1,warmup=1ms,cold=1.01,shadow",
+		"9/1s,cold=100.00,warmup=m,block=1m":     "9/1s,burst=1,warmup=1m,cold=100,block=1m",
 		"9/1s,block=366d":                        "9/1s,block=366d",
 	} {
 		l, err := cell.ParseLimit(text)
@@ -88,6 +93,8 @@ func TestParseLimitSaysWhatItReads(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"5/2s,burst=9,shadow":           "gcra/2s",
+		"5/2s,warmup=1s":                "warmup/2s",
+		"5/2s,warmup=1s,cold=1.5":       "warmup/2s,cold=1.5",
 		"5/1d,algo=window":              "window/1d",
 		"5/month,tz=-01:30,block=1s":    "window/month,tz=-01:30",
 		"5/60s,algo=slide,buckets=6":    "slide/1m,buckets=6",
@@ -104,8 +111,10 @@ func TestParseLimitErrors(t *testing.T) {
 	const (
 		number  = "expected 1 to 2147483647"
 		length  = "expected 1us to 366d"
+		warm    = "expected 1ms to 24d, in whole ms"
+		cold    = "expected 1.01 to 100, with 2 decimals at most"
 		unit    = "unknown unit, expected us, ms, s, m, h or d"
-		options = "expected algo, burst, align, tz, buckets, block or shadow"
+		options = "expected algo, burst, warmup, cold, align, tz, buckets, block or shadow"
 		zone    = "expected ±hh:mm, from -12:00 to +14:00"
 	)
 	for _, c := range []struct{ text, part, of, want string }{
@@ -113,6 +122,25 @@ func TestParseLimitErrors(t *testing.T) {
 		{"100", "limit", "100", "expected count/period, such as 100/1m"},
 		{"100,algo=log/1m", "limit", "100,algo=log/1m", "expected count/period, such as 100/1m"},
 		{"/1m", "count", "", number},
+		{"1/1m,warmup=", "warmup", "", warm},
+		{"1/1m,warmup=1s,burst=2", "burst", "2", "with warmup it is 1"},
+		{"1/1m,warmup=999us", "warmup", "999us", warm},
+		{"1/1m,warmup=1001us", "warmup", "1001us", warm},
+		{"1/1m,warmup=25d", "warmup", "25d", warm},
+		{"1/1m,warmup=1s,warmup=1s", "option", "warmup=1s", "warmup stands twice"},
+		{"1/1m,warmup=1s,algo=log", "option", "warmup", "needs algo=gcra"},
+		{"1/month,warmup=1s", "option", "warmup", "needs algo=gcra"},
+		{"1/1m,algo=warmup", "algo", "warmup", "expected gcra, window, slide or log"},
+		{"1/1m,algo=", "algo", "", "expected gcra, window, slide or log"},
+		{"1/1m,cold=3", "option", "cold", "needs warmup"},
+		{"1/1m,warmup=1s,cold=1", "cold", "1", cold},
+		{"1/1m,warmup=1s,cold=100.01", "cold", "100.01", cold},
+		{"1/1m,warmup=1s,cold=2.", "cold", "2.", cold},
+		{"1/1m,warmup=1s,cold=.5", "cold", ".5", cold},
+		{"1/1m,warmup=1s,cold=2.555", "cold", "2.555", cold},
+		{"1/1m,warmup=1s,cold=1e9", "cold", "1e9", cold},
+		{"1/1m,warmup=1s,cold=inf", "cold", "inf", cold},
+		{"1/1m,warmup=1s,cold=-2", "cold", "-2", cold},
 		{"0/1m", "count", "0", number},
 		{"-1/1m", "count", "-1", number},
 		{"+1/1m", "count", "+1", number},

@@ -48,6 +48,8 @@ func (l *Limit) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
 		o = l.window(st, nowNS, cost, mode)
 	case l.Algo == Log:
 		o = l.log(st, nowNS, cost, mode)
+	case l.Algo == Warmup:
+		o = l.warmup(st, nowNS, cost, mode)
 	case l.Buckets > 0:
 		o = l.buckets(st, nowNS, cost, mode)
 	default:
@@ -89,6 +91,8 @@ func (l *Limit) Give(st *State, nowNS, n int64) int64 {
 		return l.giveSlide(st, nowNS, n)
 	case Log:
 		return l.giveLog(st, nowNS, n)
+	case Warmup:
+		return l.giveWarmup(st, nowNS, n)
 	}
 	return l.giveBucket(st, nowNS, n)
 }
@@ -109,6 +113,8 @@ func (l *Limit) EndNS(st *State) uint64 {
 		}
 	case Log:
 		end = l.endOfLog(st)
+	case Warmup:
+		end = st.A + st.B
 	}
 	return max(end, st.BlockedNS)
 }
@@ -148,11 +154,24 @@ func (l *Limit) Fits(st *State) bool {
 // call, it would tell each of them the same retry after, and none would ever pass.
 func (l *Limit) Carry(st *State, old *Limit, wasNS, nowNS int64) (byNow bool) {
 	switch {
+	case l.Algo == Warmup && old.Algo == Warmup:
+		if l.Shape == old.Shape && l.Params == old.Params {
+			return false
+		}
+		l.carryWarmup(st, old, nowNS)
+		return true
 	case l.Shape != old.Shape:
 		blocked := st.BlockedNS
 		st.BlockedNS = 0
 		d := old.Decide(st, wasNS, 0, Peek)
-		used := scale(uint64(d.Limit-d.Remaining), uint64(l.Capacity()), uint64(d.Limit))
+		if old.Algo == Warmup {
+			d.Limit = 1
+		}
+		capacity := l.Capacity()
+		if l.Algo == Warmup {
+			capacity = 1
+		}
+		used := scale(uint64(d.Limit-d.Remaining), uint64(capacity), uint64(d.Limit))
 		*st = State{}
 		if used > 0 {
 			l.Fit(st, nowNS)
@@ -165,7 +184,7 @@ func (l *Limit) Carry(st *State, old *Limit, wasNS, nowNS int64) (byNow bool) {
 		l.carryBucket(st, old, nowNS)
 		return true
 	case l.Algo == Window:
-		st.B = min(scale(st.B, uint64(l.Count), uint64(old.Count)), mostUsed)
+		l.carryWindow(st, old)
 	case l.Buckets > 0:
 		l.carryBuckets(st, old)
 	case l.Algo == Slide:

@@ -12,11 +12,14 @@ import (
 //
 //	limit=30/1m,burst=16 tat=1763739000000000000
 //	limit=100/1h,algo=window until=1763740800000000000 used=5
+//	limit=100/1h,algo=window until=1763744400000000000 used=7 before=100
 //	limit=100/1m,algo=slide start=1763739000000000000 used=5 before=3
 //	limit=100/1m,algo=slide,buckets=3 newest=88186950 used=2,0,5
 //	limit=100/1m,algo=log calls=1763739000000000000:1,+1500:2
+//	limit=100/1s,burst=1,warmup=5s free=1763739000000000000 warmth=2500000000
 //
-// The sub-windows of a slide are told from the oldest on. A call is its time, or how long after the one before it was, and
+// A window has before= where calls are booked ahead: until= and used= are of the last window then, and before= is what was used in
+// the one before it. The sub-windows of a slide are told from the oldest on. A call is its time, or how long after the one before it was, and
 // its cost. blocked=, where a key is, comes last.
 func (l *Limit) AppendState(b []byte, st *State) []byte {
 	b = l.appendLimit(b)
@@ -29,7 +32,13 @@ func (l *Limit) AppendState(b []byte, st *State) []byte {
 		field("tat", st.A)
 	case l.Algo == Window:
 		field("until", st.A)
-		field("used", st.B)
+		field("used", st.B&math.MaxUint32)
+		if before := st.B >> 32; before > 0 {
+			field("before", before)
+		}
+	case l.Algo == Warmup:
+		field("free", st.A)
+		field("warmth", st.B)
 	case l.Algo == Log:
 		c := calls{st}
 		b = c.appendText(b, 0, c.n())
@@ -92,7 +101,15 @@ func ParseState(text string) (l Limit, st State, err error) {
 		st.A = r.number("tat", math.MaxUint64)
 	case l.Algo == Window:
 		st.A = r.number("until", math.MaxInt64)
-		st.B = r.number("used", mostUsed)
+		st.B = min(r.number("used", mostUsed), math.MaxUint32) // earlier versions counted on
+		if strings.HasPrefix(r.rest, "before=") {
+			before := r.number("before", math.MaxUint32)
+			r.bad = r.bad || before == 0 || st.B == 0
+			st.B |= before << 32
+		}
+	case l.Algo == Warmup:
+		st.A = r.number("free", math.MaxInt64)
+		st.B = r.number("warmth", uint64(l.warmupNS()))
 	case l.Algo == Log:
 		r.calls(&st)
 	case l.Buckets > 0:

@@ -1,13 +1,26 @@
 package cell
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Window counts calls in windows of time: from the first call on, or aligned to the clock or the calendar. State.A is when the
 // window ends, State.B what was used in it. Around an edge it lets through up to twice its count: all of it at the end of one
 // window and again at the start of the next.
+//
+// Calls that are booked ahead fill one window after the other, without a gap between them. Then State.A is when the last of these
+// ends, and State.B is before<<32 | used, where before is what was used in the window before it. Until the last window begins no
+// call passes, so the windows further back need not be told apart: they count as full. before is 0 if nothing was booked.
 func (l *Limit) window(st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	end, used := st.A, st.B
+	if used > math.MaxUint32 && now < end {
+		if begin := l.beginNS(end); now < begin {
+			return l.windowAhead(st, now, begin, cost, mode)
+		}
+		used &= math.MaxUint32
+	}
 	if now >= end || used == 0 {
 		end, used = 0, 0
 	}
@@ -16,7 +29,7 @@ func (l *Limit) window(st *State, nowNS, cost int64, mode Mode) outcome {
 		if end == 0 {
 			end = l.nextEdgeNS(nowNS)
 		}
-		used = min(used+uint64(cost), mostUsed)
+		used = min(used+uint64(cost), math.MaxUint32)
 		st.A, st.B = end, used
 	}
 	o := l.used(used, end, now)
@@ -29,13 +42,85 @@ func (l *Limit) window(st *State, nowNS, cost int64, mode Mode) outcome {
 	return o
 }
 
+// windowAhead decides before the last window that has booked calls begins: nothing passes. What is forced counts in the window that
+// it is in, and is forgotten with it.
+func (l *Limit) windowAhead(st *State, now, begin uint64, cost int64, mode Mode) outcome {
+	o := outcome{resetNS: st.A - now}
+	used, before := st.B&math.MaxUint32, st.B>>32
+	switch {
+	case cost == 0:
+	case mode == Force:
+		if now >= l.beginNS(begin) {
+			st.B = min(before+uint64(cost), math.MaxUint32)<<32 | used
+		}
+	case cost > l.Count:
+		o.retryNS = Never
+	case used+uint64(cost) <= uint64(l.Count):
+		o.retryNS = begin - now
+	default:
+		o.retryNS = o.resetNS
+	}
+	return o
+}
+
+// bookWindow takes a call in the first window from now on that has room for it and for which no later one is booked, and
+// returns from when on it passes, or Never.
+func (l *Limit) bookWindow(st *State, now, cost uint64) (at uint64) {
+	end, used, before := st.A, st.B&math.MaxUint32, st.B>>32
+	switch {
+	case now >= end || used == 0:
+		st.A, st.B = l.nextEdgeNS(int64(now)), cost
+		return now
+	case used+cost <= uint64(l.Count):
+		st.B += cost
+		if before > 0 {
+			now = max(now, l.beginNS(end))
+		}
+		return now
+	case end > latestBooked:
+		return Never
+	}
+	st.A, st.B = l.nextEdgeNS(int64(end)), used<<32|cost
+	return end
+}
+
+// giveWindow gives back what is booked for the last window first, then what is for the one before, and so on.
 func (l *Limit) giveWindow(st *State, nowNS, n int64) int64 {
-	if uint64(nowNS) >= st.A {
+	now, count, left := uint64(nowNS), uint64(l.Count), uint64(n)
+	if now >= st.A {
 		return 0
 	}
-	given := min(uint64(n), st.B)
-	st.B -= given
-	return int64(given)
+	for left > 0 && st.B > 0 {
+		used, before := st.B&math.MaxUint32, st.B>>32
+		part := min(left, used)
+		left -= part
+		if part < used {
+			st.B -= part
+			break
+		}
+		end := l.beginNS(st.A)
+		if before == 0 || end <= now {
+			st.B = 0
+			break
+		}
+		passes := max(now, st.BlockedNS)                       // not sooner
+		if before == count && end > passes && l.Unit < Month { // there may be millions of full ones
+			full := min(left/count, (end-passes-1)/uint64(l.PeriodNS))
+			end -= full * uint64(l.PeriodNS)
+			left -= full * count
+		}
+		st.A, st.B = end, before
+		if l.beginNS(end) > passes { // others are before this one
+			st.B |= count << 32
+		}
+	}
+	return n - int64(left)
+}
+
+func (l *Limit) carryWindow(st *State, old *Limit) {
+	used := scale(st.B&math.MaxUint32, uint64(l.Count), uint64(old.Count))
+	before := scale(st.B>>32, uint64(l.Count), uint64(old.Count))
+	st.B = min(before, math.MaxUint32)<<32 | min(used, math.MaxUint32)
 }
 
 func (l *Limit) endOfWindow(st *State) uint64 {
@@ -43,6 +128,15 @@ func (l *Limit) endOfWindow(st *State) uint64 {
 		return 0
 	}
 	return st.A
+}
+
+// beginNS is when the window begins that ends then, both in Unix ns. Before 1970 is 0.
+func (l *Limit) beginNS(end uint64) uint64 {
+	if l.Unit < Month {
+		return end - min(end, uint64(l.PeriodNS))
+	}
+	zoneNS := int64(l.ZoneMin) * 60 * nsPerSecond
+	return uint64(max(0, l.Unit.edge(int64(end)-1+zoneNS, 0)-zoneNS))
 }
 
 // nextEdgeNS is when the window that nowNS is in ends, in Unix ns. One that is not aligned begins now.
@@ -59,9 +153,14 @@ func (l *Limit) nextEdgeNS(nowNS int64) uint64 {
 }
 
 // Realign keeps an aligned state right when the wall clock was set by so much, to nowNS: a window ends no later than the one
-// that it is now in, and a block stays as long as it was.
+// that it is now in, or, if calls are booked ahead, than so much later as it did; and a block stays as long as it was.
 func (l *Limit) Realign(st *State, byNS, nowNS int64) {
-	st.A = min(st.A, l.nextEdgeNS(nowNS))
+	end := l.nextEdgeNS(nowNS)
+	if shifted := ShiftInstant(st.A, byNS); st.B > math.MaxUint32 && shifted > end && shifted <= latestBooked {
+		end = l.beginNS(l.nextEdgeNS(int64(shifted)))
+		st.A = end
+	}
+	st.A = min(st.A, end)
 	st.BlockedNS = ShiftInstant(st.BlockedNS, byNS)
 }
 
@@ -76,12 +175,7 @@ func (u Unit) shortestNS() int64 {
 func (u Unit) next(ns int64) int64 {
 	switch u {
 	case Month, Year:
-		at := time.Unix(0, ns).UTC()
-		year, month := at.Year(), at.Month()+1
-		if u == Year {
-			year, month = year+1, time.January
-		}
-		return time.Date(year, month, 1, 0, 0, 0, 0, time.UTC).UnixNano()
+		return u.edge(ns, 1)
 	case Week: // 1970 began on a Thursday
 		const monday = 4 * 86_400 * nsPerSecond
 		week := u.shortestNS()
@@ -89,6 +183,15 @@ func (u Unit) next(ns int64) int64 {
 	}
 	length := u.shortestNS()
 	return (floorDiv(ns, length) + 1) * length
+}
+
+// edge is the first instant of the month or year that an instant is in, or of one that is so many later.
+func (u Unit) edge(ns int64, later int) int64 {
+	at := time.Unix(0, ns).UTC()
+	if u == Year {
+		return time.Date(at.Year()+later, time.January, 1, 0, 0, 0, 0, time.UTC).UnixNano()
+	}
+	return time.Date(at.Year(), at.Month()+time.Month(later), 1, 0, 0, 0, 0, time.UTC).UnixNano()
 }
 
 func floorDiv(a, b int64) int64 {

@@ -122,7 +122,7 @@ func codeOf(s *cell.Shape) uint32 {
 	if s.Clock {
 		clock = 1
 	}
-	return uint32(s.Algo) | uint32(s.Unit)<<3 | clock<<6 | uint32(s.Buckets)<<8 | uint32(uint16(s.ZoneMin))<<16
+	return uint32(s.Algo) | uint32(s.Unit)<<3 | clock<<6 | uint32(s.Buckets)<<8 | uint32(uint16(s.ZoneMin|s.Cold))<<16 // one of them is 0
 }
 
 // is reports whether a tally is that of a limit: of the policy, or of literals that share the state.
@@ -145,10 +145,14 @@ func (p *tally) limit() cell.Limit {
 
 func (p *tally) shape() cell.Shape {
 	code := p.code.Load()
-	return cell.Shape{
+	s := cell.Shape{
 		Algo: cell.Algo(code & 7), Unit: cell.Unit(code >> 3 & 7), Clock: code>>6&1 != 0,
 		Buckets: uint8(code >> 8), ZoneMin: int16(code >> 16), PeriodNS: p.periodNS.Load(),
 	}
+	if s.Algo == cell.Warmup {
+		s.ZoneMin, s.Cold = 0, s.ZoneMin
+	}
+	return s
 }
 
 func (t *tallies) state(p *tally) cell.State {

@@ -1,0 +1,125 @@
+package cell
+
+import "math"
+
+// Warmup is a rate that begins low after a rest, for what needs to warm up, such as a cache or a pool: Guava's
+// SmoothRateLimiter.SmoothWarmingUp. Calls are spread evenly and each is paid for by the one after it, so a call of any cost passes
+// as soon as those before it are paid for. In the words of Guava, where interval is ns a call and permits are those stored:
+//
+//	a permit costs              the most are stored when it is cold
+//	  cold × interval ─┐      ╱ │
+//	                   │    ╱   │          threshold = warmup / interval / 2
+//	         interval ─┼───     │          max = threshold + 2 × warmup / (interval + cold × interval)
+//	                   └──┴─────┴─▶ stored
+//	                 0 threshold max
+//
+// It takes warmup to go from 0 to max while nobody calls. So what is stored is known by the time that it lacks: State.B is how
+// long it takes in ns to be cold again, 0..warmup, from State.A on, which is when the next call passes. A call of n then costs
+//
+//	n × interval + q × D × (2X - D) / warmup, q = (cold-1) × (5+cold)² / (16 × (1+cold))
+//
+// where X is how much is stored above the threshold, and D the part of it that the call takes, both as time.
+func (l *Limit) warmup(st *State, nowNS, cost int64, mode Mode) outcome {
+	now := uint64(nowNS)
+	free, warmth := st.warmthAt(now)
+	var o outcome
+	if cost > 0 && mode != Force && free > now {
+		o.retryNS = free - now
+	} else if cost > 0 && mode != Peek {
+		used := min(l.warmthOf(uint64(cost)), uint64(l.warmupNS())-warmth)
+		free += min(l.costOfWarmth(warmth, uint64(cost)), math.MaxInt64-min(free, math.MaxInt64))
+		warmth += used
+		st.A, st.B = free, warmth
+	}
+	if free <= now {
+		o.remaining = 1
+	}
+	o.resetNS = free + warmth - now
+	return o
+}
+
+func (l *Limit) warmupNS() int64 { return l.Burst * (nsPerSecond / 1000) }
+
+// warmthAt is when the next call passes and how warm it is then, if none comes before now.
+func (st *State) warmthAt(now uint64) (free, warmth uint64) {
+	if st.A >= now {
+		return st.A, st.B
+	}
+	return now, st.B - min(st.B, now-st.A)
+}
+
+// warmthOf is how much warmer n calls make it, in ns: the time in which as many permits are stored.
+func (l *Limit) warmthOf(n uint64) uint64 {
+	cold := uint64(l.Cold)
+	each := mulDiv(uint64(l.gcra.intervalNS), 2*(100+cold), 500+cold)
+	if most := uint64(l.warmupNS()); n > most/max(each, 1) {
+		return most
+	}
+	return n * each
+}
+
+// costOfWarmth is what a call of n costs, in ns and at most MaxInt64, when it is as warm as that.
+func (l *Limit) costOfWarmth(warmth, n uint64) uint64 {
+	warmup, cold := uint64(l.warmupNS()), uint64(l.Cold)
+	cost := owe(0, uint64(l.gcra.intervalNS), n)
+	above := mulDiv(warmup, 400, 500+cold) // the threshold, when it is cold
+	if above <= warmth {
+		return cost
+	}
+	above -= warmth
+	taken := min(above, l.warmthOf(n))
+	steep := mulDiv(2*above-taken, (cold-100)*(500+cold)*(500+cold), 16*100*100*(100+cold))
+	return min(cost+mulDivUp(taken, steep, warmup), math.MaxInt64)
+}
+
+// bookWarmup is Guava's reserve: the call passes when those before it are paid for.
+func (l *Limit) bookWarmup(st *State, now, cost uint64) (at uint64) {
+	if st.A > latestBooked {
+		return Never
+	}
+	at = max(st.A, now)
+	l.warmup(st, int64(now), int64(cost), Force)
+	return at
+}
+
+// giveWarmup undoes the latest calls that are not paid for. Where it is as warm as it gets, it stays so: what the calls took of
+// what was stored is not known.
+func (l *Limit) giveWarmup(st *State, nowNS, n int64) int64 {
+	now := uint64(nowNS)
+	if st.A <= now {
+		return 0
+	}
+	undo := func(n uint64) (warmth, ns uint64) {
+		warmth = st.B
+		if warmth < uint64(l.warmupNS()) {
+			warmth -= min(warmth, l.warmthOf(n))
+		}
+		return warmth, l.costOfWarmth(warmth, n)
+	}
+	few, many := uint64(0), uint64(n)+1 // few are not paid for, and many are
+	for many-few > 1 {
+		half := few + (many-few)/2
+		if _, ns := undo(half); ns <= st.A-now {
+			few = half
+		} else {
+			many = half
+		}
+	}
+	warmth, ns := undo(few)
+	if few < uint64(n) && ns < st.A-now { // one is paid for in part
+		few++
+		warmth, _ = undo(few)
+		ns = st.A - now
+	}
+	st.A, st.B = st.A-ns, warmth
+	return int64(few)
+}
+
+// carryWarmup keeps the share of what is stored, as Guava's setRate does, and of the wait.
+func (l *Limit) carryWarmup(st *State, old *Limit, nowNS int64) {
+	now := uint64(nowNS)
+	free, warmth := st.warmthAt(now)
+	wait := scale(free-now, uint64(l.gcra.intervalNS), uint64(old.gcra.intervalNS))
+	st.A = now + min(wait, math.MaxInt64-now)
+	st.B = mulDiv(warmth, uint64(l.warmupNS()), uint64(old.warmupNS()))
+}
