@@ -27,6 +27,7 @@ var algorithms = []algorithm{
 	{"slide", drawSlide, newSlideModel, boundSlide},
 	{"buckets", drawBuckets, newBucketsModel, boundBuckets},
 	{"log", drawLog, newLogModel, boundLog},
+	{"conc", drawConc, newConcModel, boundLog},
 }
 
 // eachAlgorithm runs a property for each, with limits that block and shadow now and then.
@@ -118,6 +119,7 @@ func drawWindow(t *rapid.T) cell.Limit {
 
 func drawSlide(t *rapid.T) cell.Limit { return mustLiteral(t, drawRate(t)+",algo=slide") }
 func drawLog(t *rapid.T) cell.Limit   { return mustLiteral(t, drawRate(t)+",algo=log") }
+func drawConc(t *rapid.T) cell.Limit  { return mustLiteral(t, drawRate(t)+",algo=conc") }
 
 func drawBuckets(t *rapid.T) cell.Limit {
 	buckets := rapid.OneOf(

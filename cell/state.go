@@ -10,7 +10,7 @@ import (
 type State struct {
 	A, B      uint64
 	BlockedNS uint64   // Unix ns until which all is denied (block=); 0 or past: not
-	Ring      []uint64 // log, and slide with buckets; Fit makes it
+	Ring      []uint64 // log, slide with buckets, and leases; Fit makes it
 }
 
 // Mode is what a call does.
@@ -48,6 +48,8 @@ func (l *Limit) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
 		o = l.window(st, nowNS, cost, mode)
 	case l.Algo == Log:
 		o = l.log(st, nowNS, cost, mode)
+	case l.Algo == Conc:
+		o = l.conc(st, nowNS, cost, mode)
 	case l.Buckets > 0:
 		o = l.buckets(st, nowNS, cost, mode)
 	default:
@@ -89,6 +91,8 @@ func (l *Limit) Give(st *State, nowNS, n int64) int64 {
 		return l.giveSlide(st, nowNS, n)
 	case Log:
 		return l.giveLog(st, nowNS, n)
+	case Conc:
+		return l.giveConc(st, nowNS, n)
 	}
 	return l.giveBucket(st, nowNS, n)
 }
@@ -96,6 +100,9 @@ func (l *Limit) Give(st *State, nowNS, n int64) int64 {
 // EndNS is when nothing of a state is left to remember, in Unix ns. 0 or an instant that has passed: nothing is left now.
 func (l *Limit) EndNS(st *State) uint64 {
 	var end uint64
+	if l.Leases {
+		return leases{st}.lastEnd()
+	}
 	switch l.Algo {
 	case GCRA:
 		end = st.A
@@ -109,6 +116,8 @@ func (l *Limit) EndNS(st *State) uint64 {
 		}
 	case Log:
 		end = l.endOfLog(st)
+	case Conc:
+		end = leases{st}.lastEnd()
 	}
 	return max(end, st.BlockedNS)
 }
@@ -118,6 +127,8 @@ func (l *Limit) Fit(st *State, nowNS int64) (words int) {
 	switch {
 	case l.Algo == Log:
 		return l.fitLog(st, nowNS)
+	case l.Algo == Conc:
+		return l.fitConc(st, nowNS)
 	case l.Buckets > 0 && len(st.Ring) == 0:
 		st.Ring = make([]uint64, l.Buckets)
 		return len(st.Ring)
@@ -131,6 +142,8 @@ func (l *Limit) Fits(st *State) bool {
 	case l.Algo == Log:
 		c := calls{st}
 		return c.n() < c.capacity() || int64(c.n()) >= l.Count && c.n() > 0
+	case l.Algo == Conc:
+		return leases{st}.fits(1)
 	case l.Buckets > 0:
 		return len(st.Ring) > 0
 	}
@@ -148,6 +161,7 @@ func (l *Limit) Fits(st *State) bool {
 // call, it would tell each of them the same retry after, and none would ever pass.
 func (l *Limit) Carry(st *State, old *Limit, wasNS, nowNS int64) (byNow bool) {
 	switch {
+	case l.Algo == Conc && old.Algo == Conc: // leases keep their ends
 	case l.Shape != old.Shape:
 		blocked := st.BlockedNS
 		st.BlockedNS = 0
@@ -178,6 +192,8 @@ func (l *Limit) Carry(st *State, old *Limit, wasNS, nowNS int64) (byNow bool) {
 func (l *Limit) Shift(st *State, ns int64) {
 	st.BlockedNS = ShiftInstant(st.BlockedNS, ns)
 	switch {
+	case l.HoldsLeases():
+		leases{st}.shift(ns)
 	case l.Buckets > 0:
 		l.turnBuckets(st, l.bucketsIn(ns))
 	case l.Algo == Log:
@@ -189,7 +205,7 @@ func (l *Limit) Shift(st *State, ns int64) {
 
 // ShiftBack undoes a Shift by ns: sub-windows return to where they were.
 func (l *Limit) ShiftBack(st *State, ns int64) {
-	if l.Buckets > 0 {
+	if l.Buckets > 0 && !l.Leases {
 		st.BlockedNS = ShiftInstant(st.BlockedNS, -ns)
 		l.turnBuckets(st, -l.bucketsIn(ns))
 		return

@@ -189,11 +189,11 @@ func (f *free) throttle(sh *shard, r *Request, a Access) bool {
 
 // take decides on a request of one limit under a key that holds nothing else, if it can.
 func (f *free) take(sh *shard, r *TakeRequest, a Access) bool {
-	if len(r.Calls) > 1 || r.Mode != cell.Take || r.UpTo {
+	if len(r.Calls) > 1 || r.Mode != cell.Take || r.UpTo || r.Terms != nil {
 		return false
 	}
 	c := &r.Calls[0]
-	if c.Limit.Algo == cell.Log || c.Limit.Buckets > 0 || !f.look(sh, r.hash, c.Key, flagLimits, a) {
+	if c.Limit.HasRing() || !f.look(sh, r.hash, c.Key, flagLimits, a) {
 		return false
 	}
 	p := sh.tallies.peek(uint32(f.info))

@@ -83,10 +83,13 @@ func (s *Store) takeAny(r *TakeRequest, a Access) {
 // takeOne answers a call of one limit under a key that is there and holds nothing else, as nearly all calls are. Its shard is
 // locked. It reports false, and has decided nothing, where the request is any other.
 func (s *Store) takeOne(sh *shard, r *TakeRequest, a Access) (done bool) {
-	if len(r.Calls) > 1 || r.Mode != cell.Take || r.UpTo || s.HasRules() {
+	if len(r.Calls) > 1 || r.Mode != cell.Take || r.UpTo || r.Terms != nil || s.HasRules() {
 		return false
 	}
 	c := &r.Calls[0]
+	if c.Limit.Algo == cell.Conc {
+		return false
+	}
 	c.code = codeOf(&c.Limit.Shape)
 	c.n, c.e = sh.meet(r.hash, c.Key, a)
 	if c.e == nil || !c.e.holdsLimits() || c.e.has(flagsOfState) {
@@ -101,7 +104,7 @@ func (s *Store) takeOne(sh *shard, r *TakeRequest, a Access) (done bool) {
 	if c.blockedTooLong(at) {
 		return false
 	}
-	if (c.Limit.Algo == cell.Log || c.Limit.Buckets > 0) && !c.Limit.Fits(&c.st) {
+	if c.Limit.HasRing() && !c.Limit.Fits(&c.st) {
 		return false // room for more is to be had first
 	}
 	sh.counters.hits++
@@ -163,7 +166,7 @@ func try(calls []Call, cost, nowNS int64) bool {
 		if c.ruled {
 			continue
 		}
-		passes := c.times == 1 && c.Limit.BlockNS == 0 && c.Limit.Algo != cell.Log && c.Limit.Buckets == 0 // no ring, which would not be a copy
+		passes := c.times == 1 && c.Limit.BlockNS == 0 && !c.Limit.HasRing() // no ring, which would not be a copy
 		if passes {
 			before := c.st
 			c.Decision = c.Limit.Decide(&c.st, c.sh.timeOf(c.Limit, nowNS), cost, cell.Take)
