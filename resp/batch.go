@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"slices"
 	"sync/atomic"
 
@@ -23,9 +24,9 @@ type batch struct {
 	row       *command
 	throttles []store.Request // these, or the next
 	takes     []store.TakeRequest
-	calls     []store.Call    // of takes; more than one batch needs are made when it is full
-	used      int             // of calls
-	forms     [maxBatch]*form // of the requests; nil: it has no reply, and the next has its error
+	calls     []store.Call // of takes; more than one batch needs are made when it is full
+	used      int          // of calls
+	forms     []*form      // of the requests; nil: it has no reply, and the next has its error
 	n         int
 
 	// Where the limiter answers later.
@@ -33,6 +34,7 @@ type batch struct {
 	answered atomic.Bool
 	muted    bool  // the command is not to be answered
 	last     *form // of which there is a copy
+	lone     bool  // it is of one call, and nobody's afterwards
 }
 
 // Wake is called by the limiter when it has answered.
@@ -41,6 +43,28 @@ func (b *batch) Wake() {
 	b.answered.Store(true)
 	tr.Wake()
 }
+
+func newBatch() *batch { return &batch{forms: make([]*form, maxBatch)} }
+
+// newLone returns a batch for one call that may wait or hold a lease. The limiter may keep all of it, and so may who ends the wait
+// when it is over: it is not used again.
+func newLone() *batch { return &batch{forms: make([]*form, 1), lone: true} }
+
+// own gives the call of a lone batch terms and keys that nobody else changes.
+func (b *batch) own(f *form) {
+	r, terms := &b.takes[0], f.call.terms
+	r.Terms = &terms
+	for i := range r.Calls {
+		if i > 0 && !f.row.keys.counted {
+			r.Calls[i].Key = r.Calls[0].Key
+		} else {
+			r.Calls[i].Key = bytes.Clone(r.Calls[i].Key)
+		}
+	}
+}
+
+// waits says that the call is one with WAIT.
+func (b *batch) waits() bool { return b.lone && b.takes[0].Terms.Mode == store.Wait }
 
 func (b *batch) reset() {
 	b.row, b.n, b.used, b.throttles, b.takes = nil, 0, 0, b.throttles[:0], b.takes[:0]

@@ -1,6 +1,9 @@
 package resp
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Every text that a client can be told is in this file, but wire's of bytes that are no command: Redis 7's wording where
 // Redis has one, as client code matches on it. Texts with a %s or %q are filled in by the caller.
@@ -50,7 +53,15 @@ const (
 	errCost            = "ERR cost must be between 0 and 2147483647"
 	errGive            = "ERR n must not be negative"
 	errFull            = "ERR FULL is not an option of CL.MTAKE: its reply has an array for each pair as it is"
-	errTakeModes       = "ERR PEEK, UPTO and FORCE options at the same time are not compatible"
+	errTakeModes       = "ERR PEEK, UPTO, FORCE, RESERVE and WAIT options at the same time are not compatible"
+	errWaitMax         = "ERR WAIT and RESERVE take from 0 to %d ms (--wait-max)"
+	errReserve         = "ERR RESERVE cannot book ahead with algo=slide, log or conc"
+	errLease           = "ERR a lease must be between 1 and %d ms"
+	errLeaseConc       = "ERR LEASE is not for a limit with algo=conc, whose period is the lease"
+	errLeaseName       = "ERR ID must have 1 to %d bytes"
+	errNoLease         = "ERR BIND and ID need a lease: LEASE, or a limit with algo=conc"
+	errBound           = "ERR this connection has too many bound leases"
+	errSettle          = "ERR n must be between 0 and 2147483647"
 	errNoPolicy        = "NOPOLICY no such policy '%s'"
 	errLogMax          = "ERR invalid limit: count '%d': algo=log keeps at most %d calls (--log-max)"
 	errTooManyLimits   = "ERR a key has at most %d limits at once"
@@ -100,6 +111,9 @@ const (
 	errClientType     = "ERR Unknown client type '%s'"
 	errClientUser     = "ERR No such user '%s'"
 	errNoSuchClient   = "ERR No such client"
+	errUnblockArgs    = "ERR unknown subcommand or wrong number of arguments for '%.128s'. Try CLIENT HELP."
+	errUnblockReason  = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"
+	errUnblocked      = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
 	errClientIDRange  = "ERR client-id should be greater than 0"
 	errNoKeysCommand  = "ERR The command has no key arguments"
 	errBadCommand     = "ERR Invalid command specified"
@@ -132,5 +146,8 @@ const (
 	errDebugUsage     = "ERR unknown subcommand or wrong number of arguments for '%.128s'. Try DEBUG HELP."
 	errSleep          = "ERR seconds must be at most %d"
 )
+
+// errTooManyWait is the answer of a call that would wait.
+var errTooManyWait = errors.New("too many clients wait already (--max-waiters)")
 
 func formatError(format string, args ...any) string { return fmt.Sprintf(format, args...) }

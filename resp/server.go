@@ -50,6 +50,7 @@ type Server struct {
 	store        *store.Store
 	limiter      store.Limiter
 	answersLater bool // the limiter is not the store
+	leases       leaser
 	log          *slog.Logger
 	clock        func() int64
 	readClocks   func() (wallNS, nowNS int64, ok bool)
@@ -73,7 +74,10 @@ type Server struct {
 	execution execution
 	scripts   *script.Engine            // used only while execution is held alone
 	running   atomic.Pointer[scriptRun] // nil: no script runs
-	ending    atomic.Bool               // the server stops, so a running script must end
+
+	waiting  atomic.Int64 // sessions whose call waits
+	refusing atomic.Bool  // no call may wait any more
+	ending   atomic.Bool  // the server stops, so a running script must end
 
 	mu       sync.Mutex
 	admitted int64              // connections, at most maxclients
@@ -103,6 +107,7 @@ func NewServer(o Options) *Server {
 	if srv.limiter == nil {
 		srv.limiter = srv.store
 	}
+	srv.leases = srv.store
 	srv.answersLater = srv.limiter != store.Limiter(srv.store)
 	if srv.log == nil {
 		srv.log = slog.New(slog.DiscardHandler)
@@ -228,10 +233,11 @@ func (srv *Server) sessionsByAge() []*Session {
 	return sessions
 }
 
-func (srv *Server) hasClient(id int64) bool {
+// session returns the session with this id, or nil.
+func (srv *Server) session(id int64) *Session {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
-	return srv.sessions[id] != nil
+	return srv.sessions[id]
 }
 
 func (srv *Server) clientCount() int {

@@ -1,0 +1,4 @@
+package cell
+
+// Until it is there.
+const Conc = Log + 1
