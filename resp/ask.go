@@ -52,7 +52,7 @@ func decide(s *Session, row *command, args [][]byte) {
 			s.replyError(errBound)
 			return
 		}
-		b = newLone()
+		b = newLone(f.call.terms.Mode == store.Wait)
 	} else {
 		b = s.batch()
 	}
@@ -92,11 +92,8 @@ func (s *Session) ask(b *batch) {
 	if s.tx.running { // where nothing may wait; what would has been refused
 		limiter, waker = s.srv.store, nil
 	}
-	waits, crowded := b.waits() && waker != nil, false
-	if waits {
-		if waits, crowded = s.srv.enter(); !waits {
-			waker = nil
-		}
+	if b.waits && s.srv.refusing.Load() {
+		waker = nil
 	}
 	b.tr = s.tr
 	s.scratch.asked = true
@@ -109,12 +106,6 @@ func (s *Session) ask(b *batch) {
 	if !done && !b.answered.Swap(false) {
 		s.suspend(b)
 		return
-	}
-	if waits {
-		s.srv.waiting.Add(-1)
-	}
-	if r := b.takes; crowded && r[0].Err == nil && r[0].Taken.Limited {
-		r[0].Err = errTooManyWait
 	}
 	s.answer(b)
 }

@@ -32,15 +32,21 @@ type batch struct {
 	// Where the limiter answers later.
 	tr       transport.Conn
 	answered atomic.Bool
-	muted    bool  // the command is not to be answered
-	last     *form // of which there is a copy
-	lone     bool  // it is of one call, and nobody's afterwards
+	muted    bool        // the command is not to be answered
+	last     *form       // of which there is a copy
+	lone     bool        // it is of one call, and nobody's afterwards
+	waits    bool        // with WAIT
+	gone     atomic.Bool // its session has gone before the answer was there
+	srv      *Server     // when it is gone
 }
 
 // Wake is called by the limiter when it has answered.
 func (b *batch) Wake() {
 	tr := b.tr // when the answer is seen, b may be another's
 	b.answered.Store(true)
+	if b.waits && b.gone.CompareAndSwap(true, false) {
+		go b.giveBack() // as the limiter may hold locks
+	}
 	tr.Wake()
 }
 
@@ -48,7 +54,7 @@ func newBatch() *batch { return &batch{forms: make([]*form, maxBatch)} }
 
 // newLone returns a batch for one call that may wait or hold a lease. The limiter may keep all of it, and so may who ends the wait
 // when it is over: it is not used again.
-func newLone() *batch { return &batch{forms: make([]*form, 1), lone: true} }
+func newLone(waits bool) *batch { return &batch{forms: make([]*form, 1), lone: true, waits: waits} }
 
 // own gives the call of a lone batch terms and keys that nobody else changes.
 func (b *batch) own(f *form) {
@@ -62,9 +68,6 @@ func (b *batch) own(f *form) {
 		}
 	}
 }
-
-// waits says that the call is one with WAIT.
-func (b *batch) waits() bool { return b.lone && b.takes[0].Terms.Mode == store.Wait }
 
 func (b *batch) reset() {
 	b.row, b.n, b.used, b.throttles, b.takes = nil, 0, 0, b.throttles[:0], b.takes[:0]

@@ -45,6 +45,7 @@ type carrierTest struct {
 	later    bool     // the limiter is a storetest.Later
 	log      *slog.Logger
 	rows     []*command // besides those of the table
+	prepare  func(*Server)
 }
 
 func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr string)) {
@@ -76,6 +77,9 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			skews.Store(srv, skewNS)
 			if o.later {
 				answersLater(srv)
+			}
+			if o.prepare != nil {
+				o.prepare(srv)
 			}
 			for _, row := range o.rows {
 				srv.commands.byName[row.name] = row

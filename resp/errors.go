@@ -1,9 +1,6 @@
 package resp
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // Every text that a client can be told is in this file, but wire's of bytes that are no command: Redis 7's wording where
 // Redis has one, as client code matches on it. Texts with a %s or %q are filled in by the caller.
@@ -55,6 +52,7 @@ const (
 	errFull            = "ERR FULL is not an option of CL.MTAKE: its reply has an array for each pair as it is"
 	errTakeModes       = "ERR PEEK, UPTO, FORCE, RESERVE and WAIT options at the same time are not compatible"
 	errWaitMax         = "ERR WAIT and RESERVE take from 0 to %d ms (--wait-max)"
+	errMaxWaiters      = "ERR too many calls wait already (--max-waiters)"
 	errReserve         = "ERR RESERVE cannot book ahead with algo=slide, log or conc"
 	errLease           = "ERR a lease must be between 1 and %d ms"
 	errLeaseConc       = "ERR LEASE is not for a limit with algo=conc, whose period is the lease"
@@ -146,8 +144,5 @@ const (
 	errDebugUsage     = "ERR unknown subcommand or wrong number of arguments for '%.128s'. Try DEBUG HELP."
 	errSleep          = "ERR seconds must be at most %d"
 )
-
-// errTooManyWait is the answer of a call that would wait.
-var errTooManyWait = errors.New("too many clients wait already (--max-waiters)")
 
 func formatError(format string, args ...any) string { return fmt.Sprintf(format, args...) }

@@ -75,9 +75,8 @@ type Server struct {
 	scripts   *script.Engine            // used only while execution is held alone
 	running   atomic.Pointer[scriptRun] // nil: no script runs
 
-	waiting  atomic.Int64 // sessions whose call waits
-	refusing atomic.Bool  // no call may wait any more
-	ending   atomic.Bool  // the server stops, so a running script must end
+	refusing atomic.Bool // no call may wait any more
+	ending   atomic.Bool // the server stops, so a running script must end
 
 	mu       sync.Mutex
 	admitted int64              // connections, at most maxclients
@@ -136,6 +135,8 @@ func NewServer(o Options) *Server {
 			srv.cfg.onMemory(n, srv.clientsHold.Load())
 		}
 	}
+	srv.cfg.maxWaiters.onSet = func(n int64) { srv.leases.SetMaxWaiters(n) }
+	srv.cfg.maxWaiters.onSet(srv.cfg.maxWaiters.Get())
 	srv.cfg.maxMemoryPolicy.onSet = func(string) { limits() }
 	srv.cfg.maxClients.check = srv.mayServe
 	srv.cfg.appendOnly.check = func(on bool) error {

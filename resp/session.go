@@ -122,7 +122,7 @@ func (s *Session) Serve(data []byte) (more bool) {
 	}
 	s.keep(data)
 	if s.waits != nil {
-		s.tr.Pause(s.waits.waits()) // who closes its half gives a WAIT up, as Redis's BLPOP
+		s.tr.Pause(s.waits.waits) // who closes its half gives a WAIT up, as Redis's BLPOP
 	}
 	return s.unserved
 }

@@ -24,7 +24,7 @@ func (s *Session) suspend(b *batch) {
 	if !b.lone {
 		s.scratch.batch = nil
 	}
-	if b.waits() {
+	if b.waits {
 		r := &b.takes[0]
 		s.client.waits.Store(r)
 		if s.srv.refusing.Load() { // its look at the sessions may have been before
@@ -39,7 +39,8 @@ func (s *Session) resume() {
 	if b == nil {
 		return
 	}
-	s.endWait(b)
+	s.waits = nil
+	s.client.waits.Store(nil)
 	b.answered.Store(false)
 	mark := len(s.out)
 	s.scratch.mark = mark
@@ -53,42 +54,42 @@ func (s *Session) resume() {
 	}
 }
 
-func (s *Session) endWait(b *batch) {
-	s.waits = nil
-	if s.client.waits.Swap(nil) != nil {
-		s.srv.waiting.Add(-1)
-	}
-}
-
-// leave ends a wait whose answer nobody will read. A batch that does not wait for its turn is the limiter's alone from now on. A
-// call that does leaves the queue, and what it has been granted already flows back.
+// leave ends a wait whose answer nobody will read. A batch without WAIT is the limiter's alone from now on. A call with WAIT leaves
+// its queue, and what it has been granted already flows back.
 func (s *Session) leave() {
 	b := s.waits
 	if b == nil {
 		return
 	}
-	s.endWait(b)
-	if r := &b.takes; b.waits() && !s.srv.leases.Leave(&(*r)[0], nil) {
-		s.refund(&(*r)[0])
+	s.waits = nil
+	s.client.waits.Store(nil)
+	if !b.waits || s.srv.leases.Leave(&b.takes[0], nil) {
+		return
+	}
+	b.srv = s.srv
+	b.gone.Store(true)
+	if b.answered.Load() && b.gone.CompareAndSwap(true, false) { // else Wake does
+		b.giveBack()
 	}
 }
 
-// refund gives back what a call was granted whose session has gone. A lease with a name stays: the name is there so that the
+// giveBack gives back what a call was granted whose session has gone. A lease with a name stays: the name is there so that the
 // client may come back for it.
-func (s *Session) refund(r *store.TakeRequest) {
+func (b *batch) giveBack() {
+	r, leases := &b.takes[0], b.srv.leases
 	if r.Err != nil || r.Taken.Limited || r.Terms.Name != "" && !r.Terms.Bound {
 		return
 	}
-	a := store.Access{NowNS: s.srv.clock()}
+	a := store.Access{NowNS: b.srv.clock()}
 	if r.Terms.Lease != 0 {
-		s.srv.leases.Release(r.Calls[0].Key, r.Terms.Lease, a)
+		leases.Release(r.Calls[0].Key, r.Terms.Lease, a)
 	}
-	if r.Terms.LeaseNS > 0 { // which has given back all
+	if r.Terms.LeaseNS > 0 { // then that has given back all
 		return
 	}
 	for i := range r.Calls {
 		if c := &r.Calls[i]; c.Limit.Algo != cell.Conc && !c.Decision.Limited {
-			_, _ = s.srv.leases.Give(c.Key, c.Limit, c.Policy, r.Taken.Granted, a)
+			_, _ = leases.Give(c.Key, c.Limit, c.Policy, r.Taken.Granted, a)
 		}
 	}
 }
@@ -100,18 +101,8 @@ type leaser interface {
 	Settle(key []byte, id, n int64, a store.Access) bool
 	Leave(r *store.TakeRequest, why error) bool
 	Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (int64, error)
+	SetMaxWaiters(n int64)
 	Waiting() (callers, keys int64)
-}
-
-// enter counts a session whose call may wait. It must not where there are too many, or where the server stops.
-func (srv *Server) enter() (may, crowded bool) {
-	n := srv.waiting.Add(1)
-	crowded = n > srv.cfg.maxWaiters.Get()
-	if crowded || srv.refusing.Load() {
-		srv.waiting.Add(-1)
-		return false, crowded
-	}
-	return true, false
 }
 
 // refuseWaiting has all calls that wait answered as refused, and all that would from now on.

@@ -1,4 +1,0 @@
-package cell
-
-// Until it is there.
-const Conc = Log + 1
