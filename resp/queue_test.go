@@ -377,7 +377,7 @@ func TestClientsThatGoWhileTheyQueue(t *testing.T) {
 		for i, how := range []string{"half", "halfWithMore", "closes", "resets", "killed", "stays", "quits"} {
 			c := dialTest(t, addr)
 			conns[how] = c
-			more := map[string]string{"halfWithMore": strings.Repeat("PING\r\n", 30_000), "stays": "PING\r\n", "quits": "QUIT\r\nPING\r\n"}[how]
+			more := map[string]string{"halfWithMore": strings.Repeat("PING\r\n", 3_000), "stays": "PING\r\n", "quits": "QUIT\r\nPING\r\n"}[how]
 			c.send(call + more)
 			q.waitsFor(t, int64(i+1))
 		}
