@@ -91,7 +91,7 @@ func (f *free) look(sh *shard, hash uint64, key []byte, flags uint64, a Access) 
 	}
 	f.sh, f.e, f.info, f.passed = sh, guess, guess.info.Load(), false
 	list := listOf(f.info)
-	if f.info&(flagBusy|flagsOfState|flagLimits) != flags || list == freeList || list == spentList {
+	if f.info&(flagBusy|flagsOfState|flagLimits|flagWaited) != flags || list == freeList || list == spentList {
 		return false
 	}
 	f.tat = guess.tat.Load()
