@@ -61,6 +61,7 @@ const (
 	errBound           = "ERR this connection has too many bound leases"
 	errSettle          = "ERR n must be between 0 and 2147483647"
 	errNoPolicy        = "NOPOLICY no such policy '%s'"
+	errPolicyGone      = "NOPOLICY the policy was removed while the call waited"
 	errLogMax          = "ERR invalid limit: count '%d': algo=log keeps at most %d calls (--log-max)"
 	errTooManyLimits   = "ERR a key has at most %d limits at once"
 	errTwoLimits       = "ERR two limits differ only in count or burst, and so share their state"

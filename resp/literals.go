@@ -102,6 +102,8 @@ func storeError(err error) string {
 		return formatError(errTooManyLimits, store.MaxLimits)
 	case store.ErrTwoLimits:
 		return errTwoLimits
+	case store.ErrNoPolicy:
+		return errPolicyGone
 	case store.ErrTooManyWaiters:
 		return errMaxWaiters
 	case store.ErrUnblocked:
