@@ -51,7 +51,7 @@ func serve(cfg *resp.Config, memoryGiven bool) error {
 	disk := cfg.Persistence()
 	clock := resp.NewClock()
 	disk.Clock, disk.Log = clock.NowNS, log
-	keys := store.New(store.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction(), Journal: disk.AppendOnly})
+	keys := store.New(store.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction(), Journal: disk.AppendOnly, Now: clock.NowNS})
 	server := resp.NewServer(resp.Options{
 		Config: cfg, Store: keys, Log: log, Clock: clock.NowNS, ReadClocks: clock.Read, Version: version, Persistence: persistence.New(keys, disk),
 	})

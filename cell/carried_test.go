@@ -24,6 +24,9 @@ func TestCarrySaysWhetherTheTimeMatters(t *testing.T) {
 		{"5/1m,algo=slide,buckets=6", "6/1m,algo=slide,buckets=6", false},
 		{"5/1m,algo=slide,buckets=6", "5/1m,algo=slide,buckets=5", true},
 		{"5/1m,algo=log", "6/1m,algo=log", false},
+		{"5/1m,algo=conc", "6/1m,algo=conc", false},
+		{"5/1m,algo=conc", "6/1h,algo=conc", false},
+		{"5/1m,algo=conc", "5/1m", true},
 	} {
 		old, l := mustLiteral(t, c.from), mustLiteral(t, c.to)
 		var st cell.State
@@ -36,7 +39,7 @@ func TestCarrySaysWhetherTheTimeMatters(t *testing.T) {
 
 // A key whose calls are gone needs no room under another limit.
 func TestNothingIsCarriedOfWhatIsGone(t *testing.T) {
-	for _, to := range []string{"5/1h", "5/1m,algo=window", "5/1m,algo=slide", "6/1m,algo=slide,buckets=6", "5/1m,algo=log"} {
+	for _, to := range []string{"5/1h", "5/1m,algo=window", "5/1m,algo=slide", "6/1m,algo=slide,buckets=6", "5/1m,algo=log", "5/1m,algo=conc"} {
 		old, l := mustLiteral(t, "5/1m"), mustLiteral(t, to)
 		var st cell.State
 		decide(&old, &st, aDayIn2027, 5, cell.Take)
@@ -50,7 +53,7 @@ func TestNothingIsCarriedOfWhatIsGone(t *testing.T) {
 // A shift that is taken back leaves no trace, though sub-windows go by whole ones.
 func TestShiftBack(t *testing.T) {
 	for _, text := range []string{
-		"5/1m,block=1h", "5/1m,algo=window,block=1h", "5/1m,algo=slide,block=1h", "50/1m,algo=slide,buckets=6,block=1h", "5/1m,algo=log,block=1h",
+		"5/1m,block=1h", "5/1m,algo=window,block=1h", "5/1m,algo=slide,block=1h", "50/1m,algo=slide,buckets=6,block=1h", "5/1m,algo=log,block=1h", "5/1m,algo=conc,block=1h",
 	} {
 		l := mustLiteral(t, text)
 		var st cell.State
@@ -112,7 +115,7 @@ func TestTheLargestDebtIsCarried(t *testing.T) {
 
 // Once all is given back, there is nothing left to remember.
 func TestNothingIsLeftOfWhatIsGivenBack(t *testing.T) {
-	for _, text := range []string{"5/1m", "5/1m,algo=window", "5/1m,algo=slide", "6/1m,algo=slide,buckets=6", "5/1m,algo=log"} {
+	for _, text := range []string{"5/1m", "5/1m,algo=window", "5/1m,algo=slide", "6/1m,algo=slide,buckets=6", "5/1m,algo=log", "5/1m,algo=conc"} {
 		l := mustLiteral(t, text)
 		var st cell.State
 		decide(&l, &st, aDayIn2027, 3, cell.Take)

@@ -10,7 +10,10 @@ import (
 	"celld/cell"
 )
 
-// usedShare is how much of the capacity is used at an instant, from the words of a state. A log has no share: it keeps calls.
+// keepsCalls reports that a state has no share to carry over: a log keeps its calls, and leases stay.
+func keepsCalls(l cell.Limit) bool { return l.Algo == cell.Log || l.Algo == cell.Conc }
+
+// usedShare is how much of the capacity is used at an instant, from the words of a state.
 func usedShare(l cell.Limit, st cell.State, now int64) *big.Rat {
 	big64 := func(n uint64) *big.Int { return new(big.Int).SetUint64(n) }
 	at := uint64(now)
@@ -56,13 +59,13 @@ func TestAnotherCountGainsNothing(t *testing.T) {
 	eachAlgorithm(t, func(t *rapid.T, a algorithm, old cell.Limit) {
 		before, now := drawHistory(t, old, cell.Take, cell.Take, cell.Force)
 		forced := false
-		if old.Algo != cell.Log {
+		if !keepsCalls(old) {
 			forced = usedShare(old, before, now).Cmp(big.NewRat(1, 1)) > 0
 		}
 		l := drawParams(t, old)
 		after := clone(before)
 		l.Carry(&after, &old, now, now)
-		if old.Algo == cell.Log {
+		if keepsCalls(old) {
 			if !equal(before, after) {
 				t.Fatalf("%v to %v: %+v became %+v", old, l, before, after)
 			}
@@ -117,8 +120,8 @@ func TestAnotherAlgorithmKeepsTheShare(t *testing.T) {
 	eachAlgorithm(t, func(t *rapid.T, a algorithm, old cell.Limit) {
 		st, now := drawHistory(t, old, cell.Take, cell.Take, cell.Force)
 		l := rapid.SampledFrom(algorithms).Draw(t, "to").draw(t)
-		if l.Shape == old.Shape {
-			return
+		if l.Shape == old.Shape || l.Algo == cell.Conc && old.Algo == cell.Conc {
+			return // leases stay
 		}
 		blocked := st.BlockedNS
 		st.BlockedNS = 0
@@ -171,6 +174,7 @@ func TestDebtsEndAndNeverWrap(t *testing.T) {
 		{"2/2us,algo=slide,buckets=2", "1/2us,algo=slide,buckets=2", " newest=0 used=0,0"},
 		{"1/366d,algo=log", "2147483647/366d,algo=log", begun},
 		{"10/1us,algo=log", "1/1us,algo=log", begun},
+		{"1/366d,algo=conc", "2147483647/366d,algo=conc", " leases=0:1830000000000000000:9007199254740000"},
 	} {
 		l, st, err := cell.ParseState("limit=" + c.limit + c.state)
 		if err != nil {
@@ -195,7 +199,7 @@ func TestDebtsEndAndNeverWrap(t *testing.T) {
 				t.Fatalf("%s: %v", text, err)
 			}
 			other.Carry(&st, &l, now, now)
-			if d := decide(&other, &st, now, 1, cell.Take); !d.Limited && l.Algo != cell.Log {
+			if d := decide(&other, &st, now, 1, cell.Take); !d.Limited && !keepsCalls(l) {
 				t.Fatalf("%s passes where %s was used up: %+v", c.other, c.limit, d)
 			}
 			l, other = other, l

@@ -43,6 +43,8 @@
 //	                  newest counter                                       2 × count in a span that cuts one
 //	log               first<<32 |       sum before the      time and sum   count
 //	                  entries           first               of each call
+//	conc              first<<32 |       sum before the      leases         count at any instant
+//	                  leases            first
 //
 // A state is that of one Shape (algorithm and period) and the Params (count and burst) that it was last decided by. Carry
 // turns it into one for others: what was used stays used, as a share, rounded up. Shift moves a state in time. Realign adapts

@@ -10,11 +10,11 @@ const (
 	Window             // a counter for each window of time
 	Slide              // counters of the last windows, weighted or summed
 	Log                // the calls themselves
-	_
-	Warmup // a bucket of one that gives less after a rest, as Guava's SmoothWarmingUp: gcra with warmup=
+	Conc               // leases: what is in flight
+	Warmup             // a bucket of one that gives less after a rest, as Guava's SmoothWarmingUp: gcra with warmup=
 )
 
-var algoNames = [...]string{GCRA: "gcra", Window: "window", Slide: "slide", Log: "log", Warmup: "warmup"}
+var algoNames = [...]string{GCRA: "gcra", Window: "window", Slide: "slide", Log: "log", Conc: "conc", Warmup: "warmup"}
 
 func (a Algo) String() string { return algoNames[a] }
 
@@ -57,10 +57,21 @@ type Shape struct {
 	ZoneMin  int16 // minutes east of UTC
 	Cold     int16 // warmup: how many times longer the interval is when it is cold, in hundredths, 101..MaxCold
 	PeriodNS int64 // of a calendar's window the shortest
+	Leases   bool  // the companion of such a state: the leases that were taken from it
 }
 
-// Aligned reports that the windows are the clock's or the calendar's. Such a limit decides by wall time.
-func (s *Shape) Aligned() bool { return s.Clock || s.Unit != Span }
+// Aligned reports that the windows are the clock's or the calendar's. Such a limit decides by wall time. Leases do not: they last
+// as long as they were told.
+func (s *Shape) Aligned() bool { return (s.Clock || s.Unit != Span) && !s.Leases }
+
+// HoldsLeases reports that a state of this shape is one of leases.
+func (s *Shape) HoldsLeases() bool { return s.Leases || s.Algo == Conc }
+
+// HasRing reports that a state of this shape has a ring.
+func (s *Shape) HasRing() bool { return s.Algo == Log || s.Algo == Conc || s.Buckets > 0 || s.Leases }
+
+// InParts reports that a state of this shape may be told in parts: see Parts.
+func (s *Shape) InParts() bool { return s.Algo == Log && !s.Leases }
 
 // Params are what a state is scaled by when they change.
 type Params struct {

@@ -29,6 +29,7 @@ var algorithms = []algorithm{
 	{"slide", drawSlide, newSlideModel, boundSlide, false},
 	{"buckets", drawBuckets, newBucketsModel, boundBuckets, false},
 	{"log", drawLog, newLogModel, boundLog, false},
+	{"conc", drawConc, newConcModel, boundLog, false},
 }
 
 // eachAlgorithm runs a property for each, with limits that block and shadow now and then.
@@ -120,6 +121,7 @@ func drawWindow(t *rapid.T) cell.Limit {
 
 func drawSlide(t *rapid.T) cell.Limit { return mustLiteral(t, drawRate(t)+",algo=slide") }
 func drawLog(t *rapid.T) cell.Limit   { return mustLiteral(t, drawRate(t)+",algo=log") }
+func drawConc(t *rapid.T) cell.Limit  { return mustLiteral(t, drawRate(t)+",algo=conc") }
 
 func drawBuckets(t *rapid.T) cell.Limit {
 	buckets := rapid.OneOf(

@@ -321,6 +321,20 @@ func (m *logModel) give(now, n int64) (given int64) {
 	return given
 }
 
+// A concModel remembers what was taken until a period later, as a log does, and never makes two calls one.
+type concModel struct{ logModel }
+
+func newConcModel(l cell.Limit) model { return &concModel{logModel{Limit: l}} }
+
+func (m *concModel) take(now, cost int64) {
+	m.forget(now)
+	if n := len(m.calls); n > 0 && m.calls[n-1].at == now {
+		m.calls[n-1].cost += cost
+		return
+	}
+	m.calls = append(m.calls, call{now, cost})
+}
+
 // Every decision is the model's, however calls, refunds and waits follow each other.
 func TestDecideIsTheModel(t *testing.T) {
 	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {

@@ -149,6 +149,10 @@ func TestFitIsEnough(t *testing.T) {
 				if n > 2*l.Count || n > 256 || int64(uint32(st.A)) > l.Count {
 					t.Fatalf("%v: %d words, %d entries", l, n, uint32(st.A))
 				}
+			case l.Algo == cell.Conc:
+				if n > 6*64 {
+					t.Fatalf("%v: %d words, %d leases", l, n, uint32(st.A))
+				}
 			case n != int64(l.Buckets):
 				t.Fatalf("%v: %d words", l, n)
 			}

@@ -17,7 +17,7 @@ func (e *LimitError) Error() string {
 //
 //	count "/" period *("," option)
 //	period = [n] us|ms|s|m|h|d, or second minute hour day week month year (the calendar's, algo=window)
-//	option = algo=gcra|window|slide|log, gcra by default
+//	option = algo=gcra|window|slide|log|conc, gcra by default
 //	         burst=n            gcra: the most at one instant; count by default
 //	         warmup=dur         gcra, burst=1 is implied: a rate that begins low after a rest, and how long it takes to rise
 //	         cold=f             with warmup: how many times longer the interval is then; 3 by default
@@ -120,7 +120,7 @@ func (p *limitParser) parseOption(text string) error {
 				return nil
 			}
 		}
-		return wrong("algo", value, "expected gcra, window, slide or log")
+		return wrong("algo", value, "expected gcra, window, slide, log or conc")
 	case "burst":
 		if p.Burst, ok = parseNumber(value, 1, MaxCount); !ok {
 			return wrong("burst", value, "expected 1 to 2147483647")

@@ -10,7 +10,7 @@ import (
 type State struct {
 	A, B      uint64
 	BlockedNS uint64   // Unix ns until which all is denied (block=); 0 or past: not
-	Ring      []uint64 // log, and slide with buckets; Fit makes it
+	Ring      []uint64 // log, slide with buckets, and leases; Fit makes it
 }
 
 // Mode is what a call does.
@@ -50,6 +50,8 @@ func (l *Limit) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
 		o = l.log(st, nowNS, cost, mode)
 	case l.Algo == Warmup:
 		o = l.warmup(st, nowNS, cost, mode)
+	case l.Algo == Conc:
+		o = l.conc(st, nowNS, cost, mode)
 	case l.Buckets > 0:
 		o = l.buckets(st, nowNS, cost, mode)
 	default:
@@ -93,6 +95,8 @@ func (l *Limit) Give(st *State, nowNS, n int64) int64 {
 		return l.giveLog(st, nowNS, n)
 	case Warmup:
 		return l.giveWarmup(st, nowNS, n)
+	case Conc:
+		return l.giveConc(st, nowNS, n)
 	}
 	return l.giveBucket(st, nowNS, n)
 }
@@ -100,6 +104,9 @@ func (l *Limit) Give(st *State, nowNS, n int64) int64 {
 // EndNS is when nothing of a state is left to remember, in Unix ns. 0 or an instant that has passed: nothing is left now.
 func (l *Limit) EndNS(st *State) uint64 {
 	var end uint64
+	if l.Leases {
+		return leases{st}.lastEnd()
+	}
 	switch l.Algo {
 	case GCRA:
 		end = st.A
@@ -115,6 +122,8 @@ func (l *Limit) EndNS(st *State) uint64 {
 		end = l.endOfLog(st)
 	case Warmup:
 		end = st.A + st.B
+	case Conc:
+		end = leases{st}.lastEnd()
 	}
 	return max(end, st.BlockedNS)
 }
@@ -124,6 +133,8 @@ func (l *Limit) Fit(st *State, nowNS int64) (words int) {
 	switch {
 	case l.Algo == Log:
 		return l.fitLog(st, nowNS)
+	case l.Algo == Conc:
+		return l.fitConc(st, nowNS)
 	case l.Buckets > 0 && len(st.Ring) == 0:
 		st.Ring = make([]uint64, l.Buckets)
 		return len(st.Ring)
@@ -137,6 +148,8 @@ func (l *Limit) Fits(st *State) bool {
 	case l.Algo == Log:
 		c := calls{st}
 		return c.n() < c.capacity() || int64(c.n()) >= l.Count && c.n() > 0
+	case l.Algo == Conc:
+		return leases{st}.fits(1)
 	case l.Buckets > 0:
 		return len(st.Ring) > 0
 	}
@@ -154,6 +167,7 @@ func (l *Limit) Fits(st *State) bool {
 // call, it would tell each of them the same retry after, and none would ever pass.
 func (l *Limit) Carry(st *State, old *Limit, wasNS, nowNS int64) (byNow bool) {
 	switch {
+	case l.Algo == Conc && old.Algo == Conc: // leases keep their ends
 	case l.Algo == Warmup && old.Algo == Warmup:
 		if l.Shape == old.Shape && l.Params == old.Params {
 			return false
@@ -197,6 +211,8 @@ func (l *Limit) Carry(st *State, old *Limit, wasNS, nowNS int64) (byNow bool) {
 func (l *Limit) Shift(st *State, ns int64) {
 	st.BlockedNS = ShiftInstant(st.BlockedNS, ns)
 	switch {
+	case l.HoldsLeases():
+		leases{st}.shift(ns)
 	case l.Buckets > 0:
 		l.turnBuckets(st, l.bucketsIn(ns))
 	case l.Algo == Log:
@@ -208,7 +224,7 @@ func (l *Limit) Shift(st *State, ns int64) {
 
 // ShiftBack undoes a Shift by ns: sub-windows return to where they were.
 func (l *Limit) ShiftBack(st *State, ns int64) {
-	if l.Buckets > 0 {
+	if l.Buckets > 0 && !l.Leases {
 		st.BlockedNS = ShiftInstant(st.BlockedNS, -ns)
 		l.turnBuckets(st, -l.bucketsIn(ns))
 		return

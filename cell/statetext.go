@@ -16,11 +16,14 @@ import (
 //	limit=100/1m,algo=slide start=1763739000000000000 used=5 before=3
 //	limit=100/1m,algo=slide,buckets=3 newest=88186950 used=2,0,5
 //	limit=100/1m,algo=log calls=1763739000000000000:1,+1500:2
+//	limit=20/30s,algo=conc leases=1763739000000000:1763739030000000000:1
 //	limit=100/1s,burst=1,warmup=5s free=1763739000000000000 warmth=2500000000
 //
 // A window has before= where calls are booked ahead: until= and used= are of the last window then, and before= is what was used in
-// the one before it. The sub-windows of a slide are told from the oldest on. A call is its time, or how long after the one before it was, and
-// its cost. blocked=, where a key is, comes last.
+// the one before it. The sub-windows of a slide are told from the oldest on. A call is its time, or how long after the one before it
+// was, and its cost. A lease is its ID, its end and its cost, and, where it has them, t with when it was taken, b if it is bound, and
+// n with its name. A link has k in place of n. The companion of a state has leases= after that state's limit. blocked=, where a key is,
+// comes last.
 func (l *Limit) AppendState(b []byte, st *State) []byte {
 	b = l.appendLimit(b)
 	field := func(name string, n uint64) {
@@ -28,6 +31,8 @@ func (l *Limit) AppendState(b []byte, st *State) []byte {
 		b = strconv.AppendUint(b, n, 10)
 	}
 	switch {
+	case l.HoldsLeases():
+		b = leases{st}.appendText(b)
 	case l.Algo == GCRA:
 		field("tat", st.A)
 	case l.Algo == Window:
@@ -97,6 +102,9 @@ func ParseState(text string) (l Limit, st State, err error) {
 		return Limit{}, State{}, errState
 	}
 	switch {
+	case l.Algo == Conc || strings.HasPrefix(r.rest, "leases="):
+		l.Leases = l.Algo != Conc
+		r.leases(&st)
 	case l.Algo == GCRA:
 		st.A = r.number("tat", math.MaxUint64)
 	case l.Algo == Window:

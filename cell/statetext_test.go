@@ -30,6 +30,11 @@ func TestStateText(t *testing.T) {
 		"limit=1/1m,algo=log calls=1763739000000000000:1,+1500:2,+0:3",
 		"limit=100/1m,algo=log calls=",
 		"limit=100/1m,algo=log calls= blocked=1",
+		"limit=20/30s,algo=conc leases=1763739000000000:1763739030000000000:1",
+		"limit=20/30s,algo=conc leases=7:10:1:b,9:10:0:nfedcba98765432100123456789abcdef,9:10:0:k00000000000000000000000000000000,8:11:9007199254740990 blocked=5",
+		"limit=20/30s,algo=conc leases=",
+		"limit=100/month,tz=+08:00 leases=9007199254740992:9223372036854775807:3:t1763739000000000000:b:n00000000000000000000000000000001",
+		"limit=20/30s,burst=3 leases=", "limit=5/1m,algo=log leases=1:2:3:t1", "limit=5/1m,algo=slide,buckets=2 leases=1:2:3:t1",
 	} {
 		l, st, err := cell.ParseState(text)
 		if err != nil || string(l.AppendState([]byte("> "), &st)) != "> "+text {
@@ -51,6 +56,14 @@ func TestStateText(t *testing.T) {
 		"limit=1/1m,algo=log calls=1", "limit=1/1m,algo=log calls=1:", "limit=1/1m,algo=log calls=:1", "limit=1/1m,algo=log calls=1:0", "limit=1/1m,algo=log calls=+1:1",
 		"limit=1/1m,algo=log calls=1:1,", "limit=1/1m,algo=log calls=1:1,2:1", "limit=1/1m,algo=log calls=9223372036854775807:1,+1:1",
 		"limit=1/1m,algo=log calls=1:9007199254740992,+1:1", "limit=1/1m,algo=log", "limit=1/1m,algo=log calls",
+		"limit=1/1m,algo=conc", "limit=1/1m,algo=conc leases", "limit=1/1m,algo=conc leases=1", "limit=1/1m,algo=conc leases=1:2", "limit=1/1m,algo=conc leases=1:2:",
+		"limit=1/1m,algo=conc leases=1:2:3:", "limit=1/1m,algo=conc leases=1:2:3,", "limit=1/1m,algo=conc leases=1:2:3,2:1:1",
+		"limit=1/1m,algo=conc leases=9007199254740993:2:3", "limit=1/1m,algo=conc leases=1:9223372036854775808:3", "limit=1/1m,algo=conc leases=1:2:9007199254740993",
+		"limit=1/1m,algo=conc leases=1:2:9007199254740992,2:3:1", "limit=1/1m,algo=conc leases=1:2:3:b:b", "limit=1/1m,algo=conc leases=1:2:3:b:t1", "limit=1/1m,algo=conc leases=1:2:3:t0",
+		"limit=1/1m,algo=conc leases=1:2:3:n0000000000000000000000000000000", "limit=1/1m,algo=conc leases=1:2:3:n00000000000000000000000000000000",
+		"limit=1/1m,algo=conc leases=1:2:3:n0000000000000000000000000000000A",
+		"limit=1/1m,algo=conc leases=1:2:3,1:2:1:k00000000000000000000000000000001", "limit=1/1m,algo=conc leases=1:2:3:bx", "limit=1/1m,algo=conc leases=1:2:3:x",
+		"limit=1/1m leases=1:2:3 tat=0",
 	} {
 		l, st, err := cell.ParseState(text)
 		if err == nil || l != (cell.Limit{}) || !equal(st, cell.State{}) {
@@ -111,6 +124,9 @@ func FuzzParseState(f *testing.F) {
 		"limit=3/366d,algo=slide,buckets=128 newest=1 used=" + strings.Repeat("1,", 127) + "1", "limit=9/1m,algo=slide,buckets=7 newest=3 used=7,0,0,0,0,0,0",
 		"limit=1/1m,algo=log calls=1:1,+9223372036854775806:9007199254740991", "limit=3/1m,algo=log calls=0:1,+0:1,+0:1,+0:1,+59999999999:1",
 		"limit=9/1m,algo=log calls= blocked=1", "limit=1/366d,burst=1,warmup=24d,cold=100 free=9223372036854775807 warmth=2073600000000000",
+		"limit=9/1m,algo=log calls= blocked=1",
+		"limit=9/1m,algo=conc leases=1:1800000000000000001:3:b,2:1800000000000000002:1,2:1800000000000000002:0:k00000000000000000000000000000001",
+		"limit=2147483647/366d,algo=conc leases=0:9223372036854775807:9007199254740992", "limit=9/1m leases=5:9:1:t4",
 	} {
 		f.Add(text, int64(aDayIn2027), int64(1))
 		f.Add(text, int64(0), int64(cell.MaxCost))
@@ -131,7 +147,12 @@ func FuzzParseState(f *testing.F) {
 		if now &= math.MaxInt64; now > math.MaxInt64-2*cell.MaxPeriodNS {
 			return
 		}
-		surviveAll(t, l, st, now, n&cell.MaxCost)
+		if !l.Leases {
+			surviveAll(t, l, st, now, n&cell.MaxCost)
+		}
+		if l.HoldsLeases() {
+			surviveLeases(t, l, st, now, uint64(n)&cell.MaxLeaseID)
+		}
 	})
 }
 
@@ -163,6 +184,12 @@ func TestHostileStatesStayInRange(t *testing.T) {
 				calls = append(calls, "+"+number(math.MaxInt64/8, "wait")+":"+number(1<<50, "cost"))
 			}
 			text += " calls=" + strings.Join(calls, ",")
+		case l.Algo == cell.Conc:
+			var all []string
+			for i := range rapid.IntRange(0, 5).Draw(t, "leases") {
+				all = append(all, number(1<<53, "ID")+":"+strconv.Itoa(i*aDayIn2027)+":"+number(1<<50, "cost"))
+			}
+			text += " leases=" + strings.Join(all, ",")
 		case l.Buckets > 0:
 			counters := make([]string, l.Buckets)
 			for i := range counters {
@@ -216,6 +243,29 @@ func surviveAll(t rapid.TB, l cell.Limit, st cell.State, now, n int64) {
 			wantSane(t, l, shifted, max(0, now+min(by, 0)), 1, cell.Take)
 		}
 	}
+}
+
+// surviveLeases does all that is done with leases.
+func surviveLeases(t rapid.TB, l cell.Limit, st cell.State, now int64, id uint64) {
+	change := func(do func(*cell.State)) {
+		changed := clone(st)
+		do(&changed)
+		l.EndNS(&changed)
+		text := string(l.AppendState(nil, &changed))
+		if _, _, err := cell.ParseState(text); err != nil {
+			t.Fatalf("%s is written, and not read: %v", text, err)
+		}
+	}
+	for _, id := range []uint64{id, 1, 2} {
+		cell.FindLease(&st, id, now)
+		cell.Links(&st, id, func([2]uint64) {})
+		change(func(st *cell.State) { cell.DropLease(st, id) })
+		change(func(st *cell.State) { cell.RenewLease(st, id, uint64(now)) })
+		change(func(st *cell.State) { cell.RenewLease(st, id, math.MaxInt64) })
+	}
+	cell.FindNamed(&st, [2]uint64{0, 1}, now)
+	change(cell.EndBound)
+	change(func(st *cell.State) { l.Shift(st, -now) })
 }
 
 // wantSane decides, and holds the decision to what is true of every one.

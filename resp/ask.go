@@ -3,6 +3,7 @@ package resp
 import (
 	"celld/cell"
 	"celld/resp/wire"
+	"celld/store"
 )
 
 // gather puts the calls at the start of data into the batch, as far as they go together, and returns their bytes. Where a command
@@ -39,11 +40,21 @@ func (s *Session) gather(data []byte, limits wire.Limits) (used, next int) {
 
 // decide is the handler of rows that read calls: it asks for one.
 func decide(s *Session, row *command, args [][]byte) {
-	f, b := &s.scratch.single, s.batch()
+	f := &s.scratch.single
 	f.reset(row)
 	if text := row.read(s, f, args); text != "" {
 		s.replyError("%s", text)
 		return
+	}
+	var b *batch
+	if f.call.hasTerms {
+		if f.call.terms.Bound && !s.mayBind(args) {
+			s.replyError(errBound)
+			return
+		}
+		b = newLone(f.call.terms.Mode == store.Wait)
+	} else {
+		b = s.batch()
 	}
 	if f.gives > 0 {
 		b.addGive(f, args[1])
@@ -53,7 +64,10 @@ func decide(s *Session, row *command, args [][]byte) {
 	} else {
 		b.add(f, args[1])
 	}
-	s.ask()
+	if b.lone {
+		b.own(f)
+	}
+	s.ask(b)
 }
 
 // askBatch asks for what was gathered.
@@ -61,36 +75,39 @@ func (s *Session) askBatch() {
 	b := s.scratch.batch
 	s.client.lastCommand.Store(b.row)
 	s.scratch.stats.count(b.row, int64(b.n), s.scratch.lane)
-	s.ask()
+	s.ask(b)
 }
 
 // batch is the batch of the session, which is empty.
 func (s *Session) batch() *batch {
 	if s.scratch.batch == nil {
-		s.scratch.batch = &batch{}
+		s.scratch.batch = newBatch()
 	}
 	return s.scratch.batch
 }
 
 // ask has the limiter decide on the batch, and answers its calls. Where the answer comes later, the session waits for it.
-func (s *Session) ask() {
-	b, limiter := s.scratch.batch, s.srv.limiter
+func (s *Session) ask(b *batch) {
+	limiter, waker := s.srv.limiter, store.Waker(b)
 	if s.tx.running { // where nothing may wait; what would has been refused
-		limiter = s.srv.store
+		limiter, waker = s.srv.store, nil
+	}
+	if b.waits && s.srv.refusing.Load() {
+		waker = nil
 	}
 	b.tr = s.tr
 	s.scratch.asked = true
 	var done bool
 	if len(b.takes) > 0 {
-		done = limiter.TakeBatch(b.takes, s.access(), b)
+		done = limiter.TakeBatch(b.takes, s.access(), waker)
 	} else {
-		done = limiter.ThrottleBatch(b.throttles, s.access(), b)
+		done = limiter.ThrottleBatch(b.throttles, s.access(), waker)
 	}
-	if done || b.answered.Swap(false) {
-		s.answer(b)
-	} else {
+	if !done && !b.answered.Swap(false) {
 		s.suspend(b)
+		return
 	}
+	s.answer(b)
 }
 
 // answer writes the replies of a batch that is decided.
@@ -150,6 +167,9 @@ func (s *Session) answerTakes(b *batch) (replies int) {
 		}
 		if r.Mode != cell.Peek && r.Cost > 0 {
 			s.scratch.stats.decided.take(allowed, r)
+		}
+		if r.Terms != nil {
+			s.bind(r)
 		}
 		f.reply(s, f, r)
 	}

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"slices"
 	"sync/atomic"
 
@@ -23,23 +24,49 @@ type batch struct {
 	row       *command
 	throttles []store.Request // these, or the next
 	takes     []store.TakeRequest
-	calls     []store.Call    // of takes; more than one batch needs are made when it is full
-	used      int             // of calls
-	forms     [maxBatch]*form // of the requests; nil: it has no reply, and the next has its error
+	calls     []store.Call // of takes; more than one batch needs are made when it is full
+	used      int          // of calls
+	forms     []*form      // of the requests; nil: it has no reply, and the next has its error
 	n         int
 
 	// Where the limiter answers later.
 	tr       transport.Conn
 	answered atomic.Bool
-	muted    bool  // the command is not to be answered
-	last     *form // of which there is a copy
+	muted    bool        // the command is not to be answered
+	last     *form       // of which there is a copy
+	lone     bool        // it is of one call, and nobody's afterwards
+	waits    bool        // with WAIT
+	gone     atomic.Bool // its session has gone before the answer was there
+	srv      *Server     // when it is gone
 }
 
 // Wake is called by the limiter when it has answered.
 func (b *batch) Wake() {
 	tr := b.tr // when the answer is seen, b may be another's
 	b.answered.Store(true)
+	if b.waits && b.gone.CompareAndSwap(true, false) {
+		go b.giveBack() // as the limiter may hold locks
+	}
 	tr.Wake()
+}
+
+func newBatch() *batch { return &batch{forms: make([]*form, maxBatch)} }
+
+// newLone returns a batch for one call that may wait or hold a lease. The limiter may keep all of it, and so may who ends the wait
+// when it is over: it is not used again.
+func newLone(waits bool) *batch { return &batch{forms: make([]*form, 1), lone: true, waits: waits} }
+
+// own gives the call of a lone batch terms and keys that nobody else changes.
+func (b *batch) own(f *form) {
+	r, terms := &b.takes[0], f.call.terms
+	r.Terms = &terms
+	for i := range r.Calls {
+		if i > 0 && !f.row.keys.counted {
+			r.Calls[i].Key = r.Calls[0].Key
+		} else {
+			r.Calls[i].Key = bytes.Clone(r.Calls[i].Key)
+		}
+	}
 }
 
 func (b *batch) reset() {

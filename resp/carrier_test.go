@@ -45,6 +45,7 @@ type carrierTest struct {
 	later    bool     // the limiter is a storetest.Later
 	log      *slog.Logger
 	rows     []*command // besides those of the table
+	prepare  func(*Server)
 }
 
 func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr string)) {
@@ -65,17 +66,20 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 					t.Fatal(err)
 				}
 			}
-			keys := store.New(store.Options{Journal: files != nil})
 			disk := cfg.Persistence()
 			disk.Dir, disk.Files, disk.AppendOnly, disk.Fsync = t.TempDir(), files, files != nil, persistence.Always
 			disk.Clock, disk.Log = NewClock().NowNS, slog.New(slog.DiscardHandler)
 			real, skewNS := disk.Clock, &atomic.Int64{}
 			disk.Clock = func() int64 { return real() + skewNS.Load() }
+			keys := store.New(store.Options{Journal: files != nil, Now: disk.Clock})
 			srv := NewServer(Options{Config: cfg, Store: keys, Log: o.log, Clock: disk.Clock, Persistence: persistence.New(keys, disk)})
 			srv.exit = func(code int) { panic(fmt.Sprint("exit ", code)) } // which shows why, as the log is thrown away
 			skews.Store(srv, skewNS)
 			if o.later {
 				answersLater(srv)
+			}
+			if o.prepare != nil {
+				o.prepare(srv)
 			}
 			for _, row := range o.rows {
 				srv.commands.byName[row.name] = row

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"celld/store"
 )
 
 // client is what other goroutines may see of a session: CLIENT LIST and KILL, MONITOR, the idle timeout. Its fields never
@@ -23,6 +25,7 @@ type client struct {
 	queryBytes  atomic.Int64 // of an unfinished command
 	txBytes     atomic.Int64
 	unsent      atomic.Int64 // reply bytes that the peer had not taken when its transport last looked
+	boundBytes  atomic.Int64 // of the leases that end with it
 	txLen       atomic.Int32 // queued commands, -1 outside of MULTI
 	protocol    atomic.Int32 // 2 or 3
 	watching    atomic.Int32
@@ -31,6 +34,7 @@ type client struct {
 	noEvict     atomic.Bool
 	noTouch     atomic.Bool
 	killed      atomic.Bool
+	waits       atomic.Pointer[store.TakeRequest] // with WAIT, whose time has not come
 
 	mu         sync.Mutex
 	name       string
@@ -65,9 +69,16 @@ func (c *client) line(nowNS int64) string {
 // sessionBytes is the size of a session without its buffers, for tot-mem.
 const sessionBytes = 1024
 
+// waitBytes is what a session that waits holds beside that.
+const waitBytes = 2048
+
 // bytes is the memory of a client, in bytes.
 func (c *client) bytes() int64 {
-	return c.queryBytes.Load() + c.txBytes.Load() + c.unsentBytes() + sessionBytes
+	n := c.queryBytes.Load() + c.txBytes.Load() + c.boundBytes.Load() + c.unsentBytes() + sessionBytes
+	if c.waits.Load() != nil {
+		n += waitBytes
+	}
+	return n
 }
 
 // unsentBytes is how many bytes of replies a client has not read.
@@ -83,7 +94,7 @@ func (c *client) flags() string {
 		set    bool
 		letter byte
 	}{
-		{c.monitor.Load(), 'O'}, {c.txLen.Load() >= 0, 'x'}, {c.trackingMode() != 0, 't'}, {c.unix, 'U'},
+		{c.monitor.Load(), 'O'}, {c.txLen.Load() >= 0, 'x'}, {c.waits.Load() != nil, 'b'}, {c.trackingMode() != 0, 't'}, {c.unix, 'U'},
 		{c.noEvict.Load(), 'e'}, {c.noTouch.Load(), 'T'},
 	} {
 		if f.set {

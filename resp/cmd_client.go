@@ -3,6 +3,8 @@ package resp
 import (
 	"bytes"
 	"strings"
+
+	"celld/store"
 )
 
 func clientRows() []*command {
@@ -11,6 +13,7 @@ func clientRows() []*command {
 		{name: "info", arity: 2, flags: noScript, summary: "Returns information about the connection.", since: "6.2.0", group: "connection", run: cmdClientInfo},
 		{name: "list", arity: -2, flags: noScript | admin, usage: "[TYPE normal|master|replica|pubsub] [ID client-id ...]", summary: "Lists open connections.", since: "2.4.0", group: "connection", cost: "O(N) where N is the number of connections", run: cmdClientList},
 		{name: "kill", arity: -3, flags: noScript | admin, usage: "addr|[ID client-id] [TYPE normal|master|replica|pubsub] [USER username] [ADDR addr] [LADDR addr] [SKIPME yes|no] [MAXAGE seconds]", summary: "Closes connections.", since: "2.4.0", group: "connection", cost: "O(N) where N is the number of connections", run: cmdClientKill},
+		{name: "unblock", arity: -3, flags: noScript | admin, usage: "client-id [TIMEOUT|ERROR]", summary: "Ends the wait of a connection's CL.TAKE: as if the time was over, or with an error.", since: "5.0.0", group: "connection", run: cmdClientUnblock},
 		{name: "getname", arity: 2, flags: noScript | fast, summary: "Returns the connection's name.", since: "2.6.9", group: "connection", run: cmdClientGetName},
 		{name: "setname", arity: 3, flags: noScript | fast, usage: "name", summary: "Sets the connection's name.", since: "2.6.9", group: "connection", run: cmdClientSetName},
 		{name: "setinfo", arity: 4, flags: noScript | fast, usage: "LIB-NAME|LIB-VER value", summary: "Sets the name or version of the client's library.", since: "7.2.0", group: "connection", run: cmdClientSetInfo},
@@ -171,6 +174,32 @@ func (f *killFilter) parse(args [][]byte) string {
 		}
 	}
 	return ""
+}
+
+// cmdClientUnblock is CLIENT UNBLOCK client-id [TIMEOUT|ERROR].
+func cmdClientUnblock(s *Session, args [][]byte) {
+	why := store.ErrRefused
+	if len(args) > 4 {
+		s.replyError(errUnblockArgs, args[1])
+		return
+	}
+	if len(args) == 4 {
+		switch strings.ToLower(string(args[3])) {
+		case "timeout":
+		case "error":
+			why = store.ErrUnblocked
+		default:
+			s.replyError(errUnblockReason)
+			return
+		}
+	}
+	id, ok := parseInt(args[2])
+	if !ok {
+		s.replyError(errNotInteger)
+		return
+	}
+	other := s.srv.session(id)
+	s.replyBool(other != nil && other.unblock(why))
 }
 
 // kill ends the session. Any goroutine may call it.

@@ -186,7 +186,7 @@ func TestClientsAreShown(t *testing.T) {
 	if _, got, _ = strings.Cut(got, "\r\n"); got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
-	if s.tx.bytes < len("PINGECHOabc") || p.do("INFO", "clients") != "$151\r\n# Clients\r\nconnected_clients:2\r\ncluster_connections:0\r\nmaxclients:10000\r\nblocked_clients:0\r\ntracking_clients:1\r\nmonitor_clients:1\r\nwatching_clients:0\r\n\r\n" {
+	if s.tx.bytes < len("PINGECHOabc") || p.do("INFO", "clients") != "$167\r\n# Clients\r\nconnected_clients:2\r\ncluster_connections:0\r\nmaxclients:10000\r\nblocked_clients:0\r\nwaiting_keys:0\r\ntracking_clients:1\r\nmonitor_clients:1\r\nwatching_clients:0\r\n\r\n" {
 		t.Errorf("%d bytes are queued; %s", s.tx.bytes, p.do("INFO", "clients"))
 	}
 	if got := s.client.monitorAddr() + " " + p.client.monitorAddr(); got != "unix:/run/celld.sock:0 127.0.0.1:4711" {

@@ -134,10 +134,10 @@ func (c *command) categories() []string {
 	add(c.group == "transactions", "@transaction")
 	add(c.flags&admin != 0, "@admin")
 	add(c.flags&admin != 0, "@dangerous")
-	if c.flags&fast != 0 {
-		return append(names, "@fast")
-	}
-	return append(names, "@slow")
+	add(c.flags&fast != 0, "@fast")
+	add(c.flags&fast == 0, "@slow")
+	add(c.flags&blocking != 0, "@blocking")
+	return names
 }
 
 func cmdCommandList(s *Session, args [][]byte) {

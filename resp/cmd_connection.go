@@ -24,8 +24,8 @@ func cmdQuit(s *Session, _ [][]byte) {
 	s.end = afterReply
 }
 
-// cmdReset returns the connection to the state of a new one: RESP2, no transaction, no name, and not authenticated if a password
-// is set.
+// cmdReset returns the connection to the state of a new one: RESP2, no transaction, no name, no bound leases, and not authenticated if
+// a password is set.
 func cmdReset(s *Session, _ [][]byte) {
 	s.endTx()
 	s.setProtocol(2)
@@ -36,6 +36,7 @@ func cmdReset(s *Session, _ [][]byte) {
 	s.client.noEvict.Store(false)
 	s.setMonitor(false)
 	s.client.setName("")
+	s.releaseBound()
 	s.replyStatus("RESET")
 }
 

@@ -26,7 +26,7 @@ func cmdGive(s *Session, args [][]byte) {
 	b := s.batch()
 	b.addGive(f, args[1])
 	b.forms[0] = f
-	s.ask()
+	s.ask(b)
 }
 
 func (s *Session) replyGiven(_ *form, r *store.TakeRequest) { s.replyInt(-r.Taken.Granted) }

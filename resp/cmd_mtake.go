@@ -18,8 +18,8 @@ func readMultiTake(s *Session, f *form, args [][]byte) (text string) {
 			return text
 		}
 	}
-	f.call.Cost, f.reply = 1, (*Session).replyMultiTaken
-	if text = f.call.parseOptions(args[2+2*pairs:]); text == "" && f.call.full {
+	f.reply = (*Session).replyMultiTaken
+	if text = f.readOptions(s, args[2+2*pairs:]); text == "" && f.call.full {
 		text = errFull
 	}
 	return text
@@ -32,12 +32,23 @@ func (s *Session) replyMultiTaken(f *form, r *store.TakeRequest) {
 		index = int64(taken.Binding) + 1
 	}
 	s.replyArray(1 + len(r.Calls))
-	s.replyArray(5)
+	if f.call.leases {
+		s.replyArray(6)
+	} else {
+		s.replyArray(5)
+	}
 	s.replyBool(taken.Limited)
 	s.replyInt(index)
 	s.replyInt(taken.Granted)
 	s.replyInt(wait(taken.RetryAfterNS, unitNS))
-	s.replyInt(0)
+	if r.Terms == nil {
+		s.replyInt(0)
+	} else {
+		s.replyInt(wait(r.Terms.WaitNS, unitNS))
+	}
+	if f.call.leases {
+		s.replyLease(r)
+	}
 	for i := range r.Calls {
 		s.replyDecision(&r.Calls[i].Decision, unitNS)
 	}

@@ -16,40 +16,43 @@ type takeCall struct {
 	cost bool // COST was given
 	us   bool // times in microseconds
 	full bool // the reply also has each limit's decision
+
+	terms    store.Terms
+	max      int64 // of WAIT or RESERVE, as it was given
+	hasTerms bool  // it may wait or hold a lease
+	leases   bool  // the reply has the lease's id
 }
 
 // mode sets the mode, which may be set only once.
-func (t *takeCall) mode(mode cell.Mode, upTo bool) string {
-	if t.Mode != cell.Take || t.UpTo {
+func (t *takeCall) mode(mode cell.Mode, upTo bool, wait store.WaitMode) string {
+	if t.Mode != cell.Take || t.UpTo || t.terms.Mode != store.DontWait {
 		return errTakeModes
 	}
-	t.Mode, t.UpTo = mode, upTo
+	t.Mode, t.UpTo, t.terms.Mode = mode, upTo, wait
 	return ""
 }
 
 // parseOptions reads all options. It returns the text of an error, or "".
 func (t *takeCall) parseOptions(args [][]byte) (text string) {
 	for ; len(args) > 0 && text == ""; args = args[1:] {
-		switch strings.ToUpper(string(args[0])) {
-		case "COST":
-			if len(args) < 2 || t.cost {
+		switch option := strings.ToUpper(string(args[0])); option {
+		case "COST", "RESERVE", "WAIT", "LEASE", "ID":
+			if len(args) < 2 {
 				return errSyntax
 			}
 			args = args[1:]
-			n, ok := parseInt(args[0])
-			if !ok {
-				return errNotInteger
-			}
-			if n < 0 || n > cell.MaxCost {
-				return errCost
-			}
-			t.Cost, t.cost = n, true
+			text = t.parseValue(option, args[0])
 		case "PEEK":
-			text = t.mode(cell.Peek, false)
+			text = t.mode(cell.Peek, false, store.DontWait)
 		case "UPTO":
-			text = t.mode(cell.Take, true)
+			text = t.mode(cell.Take, true, store.DontWait)
 		case "FORCE":
-			text = t.mode(cell.Force, false)
+			text = t.mode(cell.Force, false, store.DontWait)
+		case "BIND":
+			if t.terms.Bound {
+				return errSyntax
+			}
+			t.terms.Bound = true
 		case "US":
 			t.us = true
 		case "FULL":
@@ -58,11 +61,86 @@ func (t *takeCall) parseOptions(args [][]byte) (text string) {
 			return errSyntax
 		}
 	}
-	if t.Cost == 0 {
-		t.Mode, t.UpTo = cell.Peek, false
+	return text
+}
+
+// parseValue reads the value of an option.
+func (t *takeCall) parseValue(option string, arg []byte) (text string) {
+	terms := &t.terms
+	if option == "COST" && t.cost || option == "LEASE" && terms.LeaseNS > 0 || option == "ID" && terms.Name != "" {
+		return errSyntax
+	}
+	if option == "ID" {
+		if len(arg) < 1 || len(arg) > maxLeaseName {
+			return formatError(errLeaseName, maxLeaseName)
+		}
+		terms.Name = string(arg)
+		return ""
+	}
+	n, ok := parseInt(arg)
+	if !ok {
+		return errNotInteger
+	}
+	switch option {
+	case "COST":
+		if n < 0 || n > cell.MaxCost {
+			return errCost
+		}
+		t.Cost, t.cost = n, true
+	case "LEASE":
+		if n < 1 || n > maxLeaseMS {
+			return formatError(errLease, maxLeaseMS)
+		}
+		terms.LeaseNS = n * 1e6
+	case "RESERVE":
+		t.max, text = n, t.mode(cell.Take, false, store.Reserve)
+	case "WAIT":
+		t.max, text = n, t.mode(cell.Take, false, store.Wait)
 	}
 	return text
 }
+
+// readOptions reads the options of a form that has its limits, and checks them together.
+func (f *form) readOptions(s *Session, args [][]byte) (text string) {
+	t, terms := &f.call, &f.call.terms
+	t.Cost = 1
+	if text = t.parseOptions(args); text != "" {
+		return text
+	}
+	conc, bookable := false, true
+	for _, l := range f.limits {
+		conc = conc || l.Algo == cell.Conc
+		bookable = bookable && l.Bookable()
+	}
+	t.leases = conc || terms.LeaseNS > 0
+	unitNS, mostMS := int64(t.unitNS()), s.srv.cfg.waitMax.Get()
+	switch {
+	case conc && terms.LeaseNS > 0:
+		return errLeaseConc
+	case !t.leases && (terms.Bound || terms.Name != ""):
+		return errNoLease
+	case terms.Mode == store.Reserve && !bookable:
+		return errReserve
+	case t.max < 0 || t.max > mostMS*(1e6/unitNS):
+		return formatError(errWaitMax, mostMS)
+	}
+	terms.MaxNS = t.max * unitNS
+	if t.Cost == 0 {
+		t.Mode, t.UpTo = cell.Peek, false
+	}
+	if t.Mode == cell.Peek {
+		*terms = store.Terms{}
+		return ""
+	}
+	t.hasTerms = t.leases || terms.Mode != store.DontWait
+	return ""
+}
+
+// maxLeaseName is the longest name of a lease, in bytes, and maxLeaseMS its longest life: that of a limit's period.
+const (
+	maxLeaseName = 64
+	maxLeaseMS   = cell.MaxPeriodNS / 1_000_000
+)
 
 // isLimit tells a limit from an option: a limit begins with a digit or @, or has a slash.
 func isLimit(arg []byte) bool {
@@ -77,8 +155,8 @@ func readTake(s *Session, f *form, args [][]byte) (text string) {
 			return text
 		}
 	}
-	f.call.Cost, f.reply = 1, (*Session).replyTaken
-	return f.call.parseOptions(rest)
+	f.reply = (*Session).replyTaken
+	return f.readOptions(s, rest)
 }
 
 // replyTaken answers with an array in RESP3 as well. ioredis and go-redis turn a map into a value that callers would take for
@@ -87,7 +165,10 @@ func (s *Session) replyTaken(f *form, r *store.TakeRequest) {
 	taken, unitNS := &r.Taken, f.call.unitNS()
 	binding := &r.Calls[taken.Binding].Decision
 	head := "*7\r\n"
-	if f.call.full {
+	switch {
+	case f.call.full && f.call.leases:
+		head = "*9\r\n"
+	case f.call.full || f.call.leases:
 		head = "*8\r\n"
 	}
 	out := wire.AppendBool(append(s.out, head...), taken.Limited, false)
@@ -96,12 +177,28 @@ func (s *Session) replyTaken(f *form, r *store.TakeRequest) {
 	out = wire.AppendInt(out, wait(taken.RetryAfterNS, unitNS))
 	out = wire.AppendInt(out, wait(taken.ResetAfterNS, unitNS))
 	out = wire.AppendInt(out, taken.Granted)
-	s.out = append(out, ":0\r\n"...)
+	if r.Terms == nil {
+		out = append(out, ":0\r\n"...)
+	} else {
+		out = wire.AppendInt(out, wait(r.Terms.WaitNS, unitNS))
+	}
+	if s.out = out; f.call.leases {
+		s.replyLease(r)
+	}
 	if f.call.full {
 		s.replyArray(len(r.Calls))
 		for i := range r.Calls {
 			s.replyDecision(&r.Calls[i].Decision, unitNS)
 		}
+	}
+}
+
+// replyLease answers with the id of the lease, or 0.
+func (s *Session) replyLease(r *store.TakeRequest) {
+	if r.Terms == nil {
+		s.replyInt(0)
+	} else {
+		s.replyInt(r.Terms.Lease)
 	}
 }
 

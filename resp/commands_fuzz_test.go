@@ -20,6 +20,16 @@ CL.TAKE K L COST N O O
 CL.TAKE K L L R COST N O
 CL.MTAKE 2 K L K L
 CL.MTAKE 3 K L K R K2 L COST N O
+CL.TAKE K L W N O
+CL.TAKE K L L O W N W N
+CL.TAKE K B LEASE N BIND ID K
+CL.TAKE K L RESERVE N W N W N O
+CL.MTAKE 2 K L K2 L W N W N O
+CL.RENEW K N N
+CL.RELEASE K N
+CL.SETTLE K N N
+CLIENT UNBLOCK N
+CLIENT UNBLOCK N W
 CL.GIVE K L N
 CL.POLICY SET P L
 CL.POLICY SET P L RESET
@@ -105,6 +115,8 @@ var fuzzWords = map[string][]string{
 	"K": {"k", "l", "", "ip:10.1.2.3", "k\r\n\x00", strings.Repeat("x", 300), "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "m", "n"},
 	"L": {"5/1h", "1/1s", "10/1m,burst=3", "5/1h,algo=window", "5/1d,algo=window,align=clock,tz=-03:30", "90/month", "5/1s,algo=slide",
 		"6/1h,algo=slide,buckets=7", "5/1h,algo=log", "90/3h,algo=log,block=500ms", "5/2h,block=1m", "5/1h,shadow", "0/1s", "5/1s,", "@p", "@q"},
+	"W": {"WAIT", "RESERVE", "LEASE", "ID", "COST", "BIND", "TIMEOUT", "ERROR"},
+	"B": {"5/1h", "2/1s", "3/10s,algo=window", "@p"},
 	"R": {"@p", "@q", "@nosuch", "@"},
 	"P": {"p", "q", "a:b", ""},
 	"A": {"ALLOW", "DENY", "NOSUCH"},

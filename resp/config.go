@@ -36,6 +36,8 @@ type Config struct {
 	maxMemory       *param[int64]
 	maxMemoryPolicy *param[string]
 	logMax          *param[int64]
+	waitMax         *param[int64]
+	maxWaiters      *param[int64]
 	policiesFile    *param[string]
 	policies        []namedLimit // that the file lists
 
@@ -123,6 +125,8 @@ func NewConfig() *Config {
 
 		{Name: "policies", Group: groupLimits, Value: in(&c.policiesFile, newText("", "path", checkPath)), Help: "file of policies to set at the start: a name and a limit on each line"},
 		{Name: "log-max", Group: groupLimits, Value: in(&c.logMax, newInt(10_000, 1, 1<<20, "n")), mutable: true, Help: "largest count of a limit with algo=log, which remembers each call, 16 bytes each"},
+		{Name: "wait-max", Group: groupLimits, Value: in(&c.waitMax, newInt(60_000, 0, 86_400_000, "ms")), mutable: true, Help: "longest that a call with WAIT or RESERVE may ask for; more is an error"},
+		{Name: "max-waiters", Group: groupLimits, Value: in(&c.maxWaiters, newInt(10_000, 1, 1<<20, "n")), mutable: true, Help: "most calls with WAIT that wait at once; one more that would wait gets an error"},
 
 		{Name: "proto-max-multibulk-len", Group: groupWire, Value: in(&c.maxMultibulkLen, newInt(1<<20, 16, math.MaxInt32, "n")), mutable: true, Help: "most arguments of one command"},
 		{Name: "proto-max-bulk-len", Group: groupWire, Value: in(&c.maxBulkLen, newSize(64<<10, 1<<10)), mutable: true, Help: "longest argument, and so the longest key"},

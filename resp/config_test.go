@@ -92,7 +92,7 @@ func TestConfigSetOfSeveralLimits(t *testing.T) {
 
 func TestConfigGetGlobs(t *testing.T) {
 	c := newWorld(t).connect()
-	c.want("CONFIG GET MAX*s save", "*6\r\n$10\r\nmaxclients\r\n$5\r\n10000\r\n$8\r\nmax-keys\r\n$7\r\n1000000\r\n$4\r\nsave\r\n$0\r\n\r\n")
+	c.want("CONFIG GET MAX*s save", "*8\r\n$10\r\nmaxclients\r\n$5\r\n10000\r\n$8\r\nmax-keys\r\n$7\r\n1000000\r\n$11\r\nmax-waiters\r\n$5\r\n10000\r\n$4\r\nsave\r\n$0\r\n\r\n")
 	c.want("CONFIG GET nosuch", "*0\r\n")
 }
 

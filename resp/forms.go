@@ -93,7 +93,7 @@ func (f *form) match(data []byte, maxBulk int) (key []byte, n int) {
 }
 
 // find returns the form of a whole frame, or reads it from its arguments. It is nil for what cannot be in a batch: other
-// commands, calls that are wrong, those that are large and those of several keys.
+// commands, calls that are wrong, those that are large, of several keys, or wait or hold a lease.
 func (fs *forms) find(s *Session, frame []byte, args [][]byte) *form {
 	if len(args) < 3 {
 		return nil
@@ -123,7 +123,7 @@ func (fs *forms) find(s *Session, frame []byte, args [][]byte) *form {
 		f = &form{}
 		fs.spares[fs.spare] = f
 	}
-	if f.reset(row); row.read(s, f, args) != "" || f.gives > 0 {
+	if f.reset(row); row.read(s, f, args) != "" || f.gives > 0 || f.call.hasTerms {
 		return nil
 	}
 	f.head, f.tail = append(f.head, frame[:head]...), append(f.tail, tail...)

@@ -102,6 +102,12 @@ func storeError(err error) string {
 		return formatError(errTooManyLimits, store.MaxLimits)
 	case store.ErrTwoLimits:
 		return errTwoLimits
+	case store.ErrNoPolicy:
+		return errPolicyGone
+	case store.ErrTooManyWaiters:
+		return errMaxWaiters
+	case store.ErrUnblocked:
+		return errUnblocked
 	}
 	return "ERR " + err.Error()
 }

@@ -55,6 +55,7 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 		ln.Close()
 	}
 	acceptors.Wait()
+	srv.refuseWaiting()
 	srv.drain(t)
 	srv.ending.Store(true)
 	stopCron()

@@ -50,6 +50,7 @@ type Server struct {
 	store        *store.Store
 	limiter      store.Limiter
 	answersLater bool // the limiter is not the store
+	leases       leaser
 	log          *slog.Logger
 	clock        func() int64
 	readClocks   func() (wallNS, nowNS int64, ok bool)
@@ -73,7 +74,9 @@ type Server struct {
 	execution execution
 	scripts   *script.Engine            // used only while execution is held alone
 	running   atomic.Pointer[scriptRun] // nil: no script runs
-	ending    atomic.Bool               // the server stops, so a running script must end
+
+	refusing atomic.Bool // no call may wait any more
+	ending   atomic.Bool // the server stops, so a running script must end
 
 	mu       sync.Mutex
 	admitted int64              // connections, at most maxclients
@@ -103,6 +106,7 @@ func NewServer(o Options) *Server {
 	if srv.limiter == nil {
 		srv.limiter = srv.store
 	}
+	srv.leases = srv.store
 	srv.answersLater = srv.limiter != store.Limiter(srv.store)
 	if srv.log == nil {
 		srv.log = slog.New(slog.DiscardHandler)
@@ -131,6 +135,8 @@ func NewServer(o Options) *Server {
 			srv.cfg.onMemory(n, srv.clientsHold.Load())
 		}
 	}
+	srv.cfg.maxWaiters.onSet = func(n int64) { srv.leases.SetMaxWaiters(n) }
+	srv.cfg.maxWaiters.onSet(srv.cfg.maxWaiters.Get())
 	srv.cfg.maxMemoryPolicy.onSet = func(string) { limits() }
 	srv.cfg.maxClients.check = srv.mayServe
 	srv.cfg.appendOnly.check = func(on bool) error {
@@ -228,10 +234,11 @@ func (srv *Server) sessionsByAge() []*Session {
 	return sessions
 }
 
-func (srv *Server) hasClient(id int64) bool {
+// session returns the session with this id, or nil.
+func (srv *Server) session(id int64) *Session {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
-	return srv.sessions[id] != nil
+	return srv.sessions[id]
 }
 
 func (srv *Server) clientCount() int {

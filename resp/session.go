@@ -36,7 +36,8 @@ type Session struct {
 
 	tx transaction
 
-	round *round // used where replies wait for the disk; nil: nothing has been sent yet
+	bound map[int64]boundLease // by their ids
+	round *round               // used where replies wait for the disk; nil: nothing has been sent yet
 }
 
 // ending says whether and how a connection ends.
@@ -114,13 +115,14 @@ func (s *Session) Serve(data []byte) (more bool) {
 	}
 	s.giveBack()
 	if s.end != open {
-		s.in, s.unserved, s.waits = nil, false, nil
+		s.in, s.unserved = nil, false
+		s.leave()
 		s.tr.Close(s.end == atOnce)
 		return false
 	}
 	s.keep(data)
 	if s.waits != nil {
-		s.tr.Pause(false)
+		s.tr.Pause(s.waits.waits) // who closes its half gives a WAIT up, as Redis's BLPOP
 	}
 	return s.unserved
 }
@@ -136,7 +138,8 @@ func (s *Session) broken() {
 	if !s.silent() {
 		out = wire.AppendError(out, errInternal)
 	}
-	s.scratch, s.out, s.in, s.waits = nil, nil, nil, nil
+	s.scratch, s.out, s.in = nil, nil, nil
+	s.leave()
 	s.end, s.unserved = afterReply, false
 	s.tx.discard()
 	s.tr.Send(out)
@@ -183,7 +186,7 @@ func (s *Session) giveBack() {
 // rest, and whether the rest may hold another command.
 func (s *Session) run(data []byte) (rest []byte, more bool) {
 	srv := s.srv
-	if s.waits != nil && !s.waits.answered.Load() {
+	if s.waits != nil && (s.end != open || !s.waits.answered.Load()) {
 		return data, false
 	}
 	lane := srv.execution.lane(s.scratch.lane)
@@ -297,7 +300,9 @@ func (s *Session) access() store.Access {
 
 // Closed is called by the transport, once, when the connection is gone.
 func (s *Session) Closed() {
-	s.end, s.waits = atOnce, nil
+	s.end = atOnce
+	s.leave()
+	s.releaseBound()
 	s.tx.discard()
 	s.setMonitor(false)
 	if s.round != nil { // the transport does not call Confirm after this

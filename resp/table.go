@@ -45,13 +45,14 @@ const (
 	loading   // may run while files are loaded
 	allowBusy // may run while another connection's script takes too long
 	decides   // asks the limiter
+	blocking  // may wait
 )
 
 var flagNames = []struct {
 	bit  flag
 	name string
 }{
-	{write, "write"}, {readonly, "readonly"}, {denyOOM, "denyoom"}, {module, "module"}, {admin, "admin"}, {noScript, "noscript"},
+	{write, "write"}, {readonly, "readonly"}, {denyOOM, "denyoom"}, {module, "module"}, {admin, "admin"}, {noScript, "noscript"}, {blocking, "blocking"},
 	{loading, "loading"}, {loading, "stale"}, {skipMonitor, "skip_monitor"}, {skipSlowlog, "skip_slowlog"}, {fast, "fast"}, {noAuth, "no_auth"}, {allowBusy, "allow_busy"}, {noMulti, "no_multi"},
 }
 

@@ -120,7 +120,7 @@ func (c *trackingCall) parse(srv *Server, args [][]byte) string {
 			if !ok {
 				return errNotInteger
 			}
-			if !srv.hasClient(id) {
+			if srv.session(id) == nil {
 				return errTrackingNoClient
 			}
 			c.redirect = id

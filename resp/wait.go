@@ -1,5 +1,10 @@
 package resp
 
+import (
+	"celld/cell"
+	"celld/store"
+)
+
 // suspend has the session wait for the limiter's answer. It serves nothing meanwhile, and its transport does not read, so that
 // what it holds of a pipeline is bounded. It goes on when the limiter's Wake makes the transport call Serve.
 //
@@ -15,16 +20,27 @@ func (s *Session) suspend(b *batch) {
 		}
 	}
 	b.last, b.muted = nil, false
-	s.waits, s.scratch.batch = b, nil
+	s.waits = b
+	if !b.lone {
+		s.scratch.batch = nil
+	}
+	if b.waits {
+		r := &b.takes[0]
+		s.client.waits.Store(r)
+		if s.srv.refusing.Load() { // its look at the sessions may have been before
+			s.srv.leases.Leave(r, store.ErrRefused)
+		}
+	}
 }
 
-// resume answers what the session has waited for. Where the session has gone meanwhile, nobody does: the batch is the limiter's alone.
+// resume answers what the session has waited for. Where the session has gone meanwhile, leave has ended the wait.
 func (s *Session) resume() {
 	b := s.waits
 	if b == nil {
 		return
 	}
 	s.waits = nil
+	s.client.waits.Store(nil)
 	b.answered.Store(false)
 	mark := len(s.out)
 	s.scratch.mark = mark
@@ -33,7 +49,72 @@ func (s *Session) resume() {
 		s.out = s.out[:mark]
 		s.unwrite(mark)
 	}
-	if s.scratch.batch == nil {
+	if s.scratch.batch == nil && !b.lone {
 		s.scratch.batch = b
 	}
+}
+
+// leave ends a wait whose answer nobody will read. A batch without WAIT is the limiter's alone from now on. A call with WAIT leaves
+// its queue, and what it has been granted already flows back.
+func (s *Session) leave() {
+	b := s.waits
+	if b == nil {
+		return
+	}
+	s.waits = nil
+	s.client.waits.Store(nil)
+	if !b.waits || s.srv.leases.Leave(&b.takes[0], nil) {
+		return
+	}
+	b.srv = s.srv
+	b.gone.Store(true)
+	if b.answered.Load() && b.gone.CompareAndSwap(true, false) { // else Wake does
+		b.giveBack()
+	}
+}
+
+// giveBack gives back what a call was granted whose session has gone. A lease with a name stays: the name is there so that the
+// client may come back for it.
+func (b *batch) giveBack() {
+	r, leases := &b.takes[0], b.srv.leases
+	if r.Err != nil || r.Taken.Limited || r.Terms.Name != "" && !r.Terms.Bound {
+		return
+	}
+	a := store.Access{NowNS: b.srv.clock()}
+	if r.Terms.Lease != 0 {
+		leases.Release(r.Calls[0].Key, r.Terms.Lease, a)
+	}
+	if r.Terms.LeaseNS > 0 { // then that has given back all
+		return
+	}
+	for i := range r.Calls {
+		if c := &r.Calls[i]; c.Limit.Algo != cell.Conc && !c.Decision.Limited {
+			_, _ = leases.Give(c.Key, c.Limit, c.Policy, r.Taken.Granted, a)
+		}
+	}
+}
+
+// leaser is what a limiter has that can have calls wait and hold leases. A Store is one.
+type leaser interface {
+	Renew(key []byte, id, ns int64, a store.Access) bool
+	Release(key []byte, id int64, a store.Access) bool
+	Settle(key []byte, id, n int64, a store.Access) bool
+	Leave(r *store.TakeRequest, why error) bool
+	Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (int64, error)
+	SetMaxWaiters(n int64)
+	Waiting() (callers, keys int64)
+}
+
+// refuseWaiting has all calls that wait answered as refused, and all that would from now on.
+func (srv *Server) refuseWaiting() {
+	srv.refusing.Store(true)
+	for _, s := range srv.allSessions() {
+		s.unblock(store.ErrRefused)
+	}
+}
+
+// unblock ends the session's wait, or returns false. Any goroutine may call it.
+func (s *Session) unblock(why error) bool {
+	r := s.client.waits.Load()
+	return r != nil && s.srv.leases.Leave(r, why)
 }

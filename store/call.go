@@ -29,12 +29,14 @@ type work struct {
 	st    cell.State
 
 	before  cell.State // st, before the call was tried
+	ahead   *queue     // it stands behind those who wait for its state; nil: it does not
 	ruled   bool       // a rule has decided
 	tried   bool       // Decision and st are those of the call taken
 	carried bool       // st was carried over from another limit, at this instant
 
 	changes bool // it takes
 	blocks  bool // it is denied, and its key is blocked for that
+	booked  bool // it takes ahead, for all calls that share its state
 	adopts  bool // it does neither, but what was carried over is kept
 }
 
@@ -207,10 +209,24 @@ func (c *Call) change(before []Call, cost int64, mode cell.Mode, nowNS int64) {
 			c.tally, c.st = b.tally, b.st
 		}
 	}
-	if !c.tried && !c.adopts {
-		c.Decision = c.Limit.Decide(&c.st, c.sh.timeOf(c.Limit, nowNS), cost, mode)
+	switch at := c.sh.timeOf(c.Limit, nowNS); {
+	case c.tried || c.adopts:
+	case c.booked:
+		c.Limit.Book(&c.st, at, cost*c.times)
+		c.Decision = c.Limit.Decide(&c.st, at, 0, cell.Peek)
+	case c.ahead != nil: // it may pass by itself, and must not
+		c.block(at)
+	default:
+		c.Decision = c.Limit.Decide(&c.st, at, cost, mode)
 	}
 	c.keep(nowNS)
+}
+
+// block does what a denial does by block=.
+func (c *Call) block(at int64) {
+	block, d := uint64(c.Limit.BlockNS), &c.Decision
+	c.st.BlockedNS = uint64(at) + block
+	d.RetryAfterNS, d.ResetAfterNS = max(d.RetryAfterNS, block), max(d.ResetAfterNS, block)
 }
 
 // keep stores a call's state. Call settle when all calls for its key are stored.
@@ -226,6 +242,9 @@ func (c *Call) keep(nowNS int64) {
 		had = sh.tallies.bytes(c.tally)
 	}
 	sh.tallies.keep(c.tally, c.Limit, c.code, &c.st)
+	if q := sh.queueOf(c); q != nil {
+		q.poke(sh.latestNS)
+	}
 	sh.releaseBytes(had - sh.tallies.bytes(c.tally))
 }
 

@@ -91,7 +91,7 @@ func (f *free) look(sh *shard, hash uint64, key []byte, flags uint64, a Access) 
 	}
 	f.sh, f.e, f.info, f.passed = sh, guess, guess.info.Load(), false
 	list := listOf(f.info)
-	if f.info&(flagBusy|flagsOfState|flagLimits) != flags || list == freeList || list == spentList {
+	if f.info&(flagBusy|flagsOfState|flagLimits|flagWaited) != flags || list == freeList || list == spentList {
 		return false
 	}
 	f.tat = guess.tat.Load()
@@ -189,11 +189,11 @@ func (f *free) throttle(sh *shard, r *Request, a Access) bool {
 
 // take decides on a request of one limit under a key that holds nothing else, if it can.
 func (f *free) take(sh *shard, r *TakeRequest, a Access) bool {
-	if len(r.Calls) > 1 || r.Mode != cell.Take || r.UpTo {
+	if len(r.Calls) > 1 || r.Mode != cell.Take || r.UpTo || r.Terms != nil {
 		return false
 	}
 	c := &r.Calls[0]
-	if c.Limit.Algo == cell.Log || c.Limit.Buckets > 0 || !f.look(sh, r.hash, c.Key, flagLimits, a) {
+	if c.Limit.HasRing() || !f.look(sh, r.hash, c.Key, flagLimits, a) {
 		return false
 	}
 	p := sh.tallies.peek(uint32(f.info))

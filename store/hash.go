@@ -10,7 +10,7 @@ import (
 	"celld/cell"
 )
 
-// ErrNoPolicy reports a state of a policy that is not there.
+// ErrNoPolicy reports a state of a policy that is not there, and a call whose policy has gone while it waited.
 var ErrNoPolicy = errors.New("no such policy")
 
 var errField = errors.New("not a limit and its state")

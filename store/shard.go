@@ -21,7 +21,8 @@ type shard struct {
 	journal  *journal // nil: off
 	policies *policy.Set
 	watched  map[string]*watchedKey
-	latestNS int64 // the latest time that a call has given, for SetLimits, which is given none
+	waited   map[string][]*queue // by key. Outlives Flush
+	latestNS int64               // the latest time that a call has given, for SetLimits, which is given none
 	counters counters
 	changes  int64 // ever made
 	idle     int64 // idleBytes, as room.idle has it
@@ -162,6 +163,9 @@ func (sh *shard) link(hash uint64, key []byte, st Value, spent bool, nowNS int64
 	sh.publish()
 	sh.journal.put(n, e, key)
 	sh.bumpWatched(key)
+	if len(sh.waited) != 0 && sh.waited[string(key)] != nil {
+		e.setInfo(flagWaited, flagWaited)
+	}
 	return n, e
 }
 
@@ -217,6 +221,9 @@ func (sh *shard) set(n uint32, e *slot, st Value, spent bool, key []byte) {
 	sh.publish()
 	sh.journal.mark(n, e)
 	sh.bumpWatched(key)
+	if e.has(flagWaited) {
+		sh.pokeKey(key, sh.latestNS)
+	}
 }
 
 // setSpent moves a slot between the spent and the others. One that is no longer spent goes on probation, as a new one does.
@@ -268,6 +275,9 @@ func (sh *shard) unlink(n uint32, e *slot, expired bool) {
 	var scratch [hugeKey]byte
 	key := sh.keys.view(n, e, &scratch)
 	sh.journal.remove(e, key, expired)
+	if e.has(flagWaited) {
+		sh.letGo(n, e, key, expired)
+	}
 	if e.spent() {
 		sh.room.countSpent(-1, -costBytes(len(key)))
 	}
@@ -283,6 +293,16 @@ func (sh *shard) unlink(n uint32, e *slot, expired bool) {
 		sh.changes++
 	}
 	sh.publish()
+}
+
+// letGo has those looked at again who wait for a key that goes.
+func (sh *shard) letGo(n uint32, e *slot, key []byte, expired bool) {
+	at := sh.latestNS
+	if expired {
+		at = int64(min(sh.endNS(n, e), uint64(at)))
+	}
+	sh.pokeKey(key, at)
+	e.setInfo(flagWaited, 0)
 }
 
 // releaseBytes gives back bytes that have become free. It ignores a negative number, for which room was claimed before.

@@ -40,6 +40,7 @@ const (
 	flagNoExpiry  // State.ExpiryNS is NoExpiry
 	flagExpiry    // State.ExpiryNS is in table.expiries
 	flagLimits    // holds limits, and tat is when the last of them ends
+	flagWaited    // somebody waits for a state of the key
 
 	flagList     = flagProbation | flagProtected
 	flagsOfState = flagNoExpiry | flagExpiry

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"runtime"
 	"sync/atomic"
+	"time"
 
 	"celld/store/policy"
 )
@@ -41,6 +42,9 @@ type Options struct {
 	NoEviction bool  // refuse new keys and limits when full, instead of evicting
 	Shards     int   // rounded up to a power of two, at most 64; 0 or less: 1 up to 65,536 MaxKeys, else 16 or 4 a core
 	Journal    bool  // collect changes for Drain; off, they cost nothing
+
+	MaxWaiters int64        // most callers that wait at once; 0 or less: 10,000
+	Now        func() int64 // limit time, Unix ns, for those who wait; nil: the system's clock
 }
 
 // Store maps keys to states. Make one with New.
@@ -55,6 +59,8 @@ type Store struct {
 	policy.Set // named limits and rules, which are neither keys nor evicted, nor does Flush remove them
 	losses     losses
 	wall       wallAhead
+	waiting    waiting
+	now        func() int64
 
 	lanes [lanes]lane
 
@@ -82,7 +88,11 @@ func New(o Options) *Store {
 	s.room.maxKeys.Store(s.resize.maxKeys)
 	s.room.maxBytes.Store(s.resize.maxBytes)
 	s.room.noEviction.Store(o.NoEviction)
-	s.Set.Journal = o.Journal
+	s.SetMaxWaiters(o.MaxWaiters)
+	if s.now = o.Now; s.now == nil {
+		s.now = func() int64 { return time.Now().UnixNano() }
+	}
+	s.Set.Journal, s.Set.Changed = o.Journal, s.pokeAll
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.room, sh.seed, sh.policies, sh.wall = &s.room, s.seed, &s.Set, &s.wall
@@ -118,7 +128,9 @@ func (s *Store) Flush() {
 	s.room.clear()
 	s.memory.drop()
 	s.flushes.Add(1)
+	now := s.now()
 	for i := range s.shards {
+		s.shards[i].pokeAll(now)
 		s.shards[i].unlock()
 	}
 }

@@ -44,52 +44,66 @@ func (s *Store) Take(calls []Call, o TakeOptions, a Access) (Taken, error) {
 	return reqs[0].Taken, reqs[0].Err
 }
 
-// answer decides on a request under the locks of its keys. absent says that a single key seems not to be there.
-func (s *Store) answer(r *TakeRequest, absent bool, a Access) {
+// answer decides on a request under the locks of its keys. absent says that a single key seems not to be there. It returns true for
+// one that waits, for which there must be a Waker: that may have been woken already.
+func (s *Store) answer(r *TakeRequest, absent bool, a Access, w Waker) (waits bool) {
 	if r.Cost < 0 {
 		c := &r.Calls[0]
 		given, err := s.Give(c.Key, c.Limit, c.Policy, -r.Cost, a)
 		r.Taken, r.Err = Taken{Granted: -given}, err
-		return
+		return false
 	}
 	if r.Cost == 0 {
 		r.Mode = cell.Peek
 	}
-	if len(r.Calls) == 1 && !absent {
+	if r.Terms != nil {
+		r.Terms.waiter = nil
+	} else if len(r.Calls) == 1 && !absent {
 		sh := s.shardOf(r.hash)
 		sh.lock(a.NowNS)
 		done := s.takeOne(sh, r, a)
 		sh.unlock()
 		if done {
-			return
+			return false
 		}
 	}
-	s.takeAny(r, a)
+	return s.takeAny(r, a, w)
 }
 
 // takeAny answers a request of any calls and modes. The cost is not negative.
-func (s *Store) takeAny(r *TakeRequest, a Access) {
+func (s *Store) takeAny(r *TakeRequest, a Access, w Waker) (waits bool) {
 	var locks shardSet
 	for i := range r.Calls {
 		locks |= s.start(&r.Calls[i])
 	}
 	paid := prepaid{store: s, shard: r.Calls[0].sh}
-	r.Err = paid.run(locks, a.NowNS, func() (err error) {
-		r.Taken, err = s.takeLocked(r.Calls, r.TakeOptions, a, &paid)
+	err := paid.run(locks, a.NowNS, func() error {
+		t, err := s.takeLocked(r, a, &paid, turn{waker: w})
+		if err != errWaits {
+			r.Taken = t
+		}
 		return err
 	})
+	if err == errWaits {
+		return true
+	}
+	r.Err = err
+	return false
 }
 
 // takeOne answers a call of one limit under a key that is there and holds nothing else, as nearly all calls are. Its shard is
 // locked. It reports false, and has decided nothing, where the request is any other.
 func (s *Store) takeOne(sh *shard, r *TakeRequest, a Access) (done bool) {
-	if len(r.Calls) > 1 || r.Mode != cell.Take || r.UpTo || s.HasRules() {
+	if len(r.Calls) > 1 || r.Mode != cell.Take || r.UpTo || r.Terms != nil || s.HasRules() {
 		return false
 	}
 	c := &r.Calls[0]
+	if c.Limit.Algo == cell.Conc {
+		return false
+	}
 	c.code = codeOf(&c.Limit.Shape)
 	c.n, c.e = sh.meet(r.hash, c.Key, a)
-	if c.e == nil || !c.e.holdsLimits() || c.e.has(flagsOfState) {
+	if c.e == nil || !c.e.holdsLimits() || c.e.has(flagsOfState|flagWaited) {
 		return false
 	}
 	p := sh.tallies.at(c.e.firstTally())
@@ -101,7 +115,7 @@ func (s *Store) takeOne(sh *shard, r *TakeRequest, a Access) (done bool) {
 	if c.blockedTooLong(at) {
 		return false
 	}
-	if (c.Limit.Algo == cell.Log || c.Limit.Buckets > 0) && !c.Limit.Fits(&c.st) {
+	if c.Limit.HasRing() && !c.Limit.Fits(&c.st) {
 		return false // room for more is to be had first
 	}
 	sh.counters.hits++
@@ -121,31 +135,60 @@ func (s *Store) takeOne(sh *shard, r *TakeRequest, a Access) (done bool) {
 }
 
 // takeLocked is Take under the locks. It first asks each limit, then claims room for what will change, and then changes it. So
-// nothing can fail halfway. After errNoRoom it is called again, when paid has the room that it has asked for.
-func (s *Store) takeLocked(calls []Call, o TakeOptions, a Access, paid *prepaid) (t Taken, err error) {
-	ruled := s.HasRules()
+// nothing can fail halfway. After errNoRoom it is called again, when paid has the room that it has asked for. After errWaits the
+// request is a queue's.
+func (s *Store) takeLocked(r *TakeRequest, a Access, paid *prepaid, by turn) (t Taken, err error) {
+	calls, o := r.Calls, r.TakeOptions
+	if o.Terms != nil {
+		if o.Terms.WaitNS = 0; o.Terms.Mode == Reserve && !bookable(calls) {
+			return Taken{}, ErrNotBookable
+		}
+	}
+	ruled, behind := s.HasRules(), false
 	for i := range calls {
 		c := &calls[i]
 		if c.ruled = ruled && s.ruled(c.Key, c.Limit.Capacity(), a.NowNS, &c.Decision); c.ruled {
 			t.Limited = t.Limited || c.Decision.Limited
 		} else if err := c.load(calls[:i], len(calls), a); err != nil {
 			return Taken{}, err
+		} else if c.ahead = c.sh.queueOf(c); c.ahead != nil {
+			if o.Mode == cell.Force || by.first(c.ahead) {
+				c.ahead = nil
+			}
+			behind = behind || c.ahead != nil
 		}
 	}
-	cost := o.Cost
+	cost, denied := o.Cost, t.Limited
 	if o.UpTo && o.Mode == cell.Take {
 		cost = upTo(calls, cost, a.NowNS)
 	}
-	if (o.Mode != cell.Force || t.Limited) && !(o.Mode == cell.Take && !t.Limited && try(calls, cost, a.NowNS)) {
+	if (o.Mode != cell.Force || t.Limited) && !(o.Mode == cell.Take && !t.Limited && !behind && try(calls, cost, a.NowNS)) {
 		for i := range calls {
 			if c := &calls[i]; !c.ruled {
 				c.Decision = c.Limit.Decide(&c.st, c.sh.timeOf(c.Limit, a.NowNS), cost*c.times, cell.Peek)
+				if c.ahead != nil {
+					c.standBehind(a.NowNS, cost)
+				}
 				t.Limited = t.Limited || c.Decision.Limited && !c.Limit.Shadow
 			}
 		}
 	}
+	booked := false
+	if t.Limited && !denied && o.Mode == cell.Take && (by.waiter != nil || o.Terms != nil && o.Terms.Mode != DontWait) {
+		if booked, err = s.delay(r, cost, a, by); err != nil {
+			return Taken{}, err
+		}
+		t.Limited = !booked
+	}
+	for i := range calls {
+		c := &calls[i]
+		c.booked = booked && c.books(calls[i+1:])
+	}
 	if err := s.change(calls, t.Limited, cost, o.Mode, a, paid); err != nil {
 		return Taken{}, err
+	}
+	if booked {
+		s.wasBooked(calls, cost, a)
 	}
 	if o.Mode != cell.Peek && !t.Limited {
 		t.Granted = cost
@@ -163,7 +206,7 @@ func try(calls []Call, cost, nowNS int64) bool {
 		if c.ruled {
 			continue
 		}
-		passes := c.times == 1 && c.Limit.BlockNS == 0 && c.Limit.Algo != cell.Log && c.Limit.Buckets == 0 // no ring, which would not be a copy
+		passes := c.times == 1 && c.Limit.BlockNS == 0 && !c.Limit.HasRing() // no ring, which would not be a copy
 		if passes {
 			before := c.st
 			c.Decision = c.Limit.Decide(&c.st, c.sh.timeOf(c.Limit, nowNS), cost, cell.Take)
@@ -201,8 +244,8 @@ func (s *Store) change(calls []Call, denied bool, cost int64, mode cell.Mode, a 
 	for i := range calls {
 		c := &calls[i]
 		limited := mode == cell.Take && c.Decision.Limited
-		c.changes = !c.ruled && !denied && !limited && mode != cell.Peek
-		c.blocks = !c.ruled && limited && c.Limit.BlockNS > 0 && c.st.BlockedNS <= uint64(c.sh.timeOf(c.Limit, a.NowNS))
+		c.changes = !c.ruled && !denied && !limited && mode != cell.Peek || c.booked && c.ahead == nil
+		c.blocks = !c.ruled && limited && (denied || c.Limit.Shadow) && c.Limit.BlockNS > 0 && c.st.BlockedNS <= uint64(c.sh.timeOf(c.Limit, a.NowNS))
 		c.adopts = !c.ruled && !c.changes && !c.blocks && c.carried && (mode != cell.Peek || c.Policy != 0)
 		if c.stores() {
 			more.add(c.needs(calls[:i], a.NowNS))

@@ -13,14 +13,19 @@ type TakeRequest struct {
 }
 
 // TakeBatch decides on 1 to MaxTakes requests in their order, as that many Takes would, and overlaps cache misses as ThrottleBatch
-// does. It always returns true, and has no use for the Waker.
-func (s *Store) TakeBatch(reqs []TakeRequest, a Access, _ Waker) bool {
+// does.
+//
+// It returns false for a single request that waits: see Limiter. Where there are several, or the Waker is nil, one that would wait is
+// denied. A request with Terms must not be used by two calls at once.
+func (s *Store) TakeBatch(reqs []TakeRequest, a Access, w Waker) bool {
 	for i := range reqs {
 		reqs[i].hash = s.hash(reqs[i].Calls[0].Key)
 	}
 	if len(reqs) == 1 || !s.large() {
-		s.takeAll(reqs, nil, a)
-		return true
+		if len(reqs) > 1 {
+			w = nil
+		}
+		return s.takeAll(reqs, nil, a, w)
 	}
 	var b batch
 	for i := range reqs {
@@ -28,26 +33,27 @@ func (s *Store) TakeBatch(reqs []TakeRequest, a Access, _ Waker) bool {
 	}
 	s.touch(&b)
 	s.touchTallies(&b)
-	s.takeAll(reqs, &b, a)
-	return true
+	return s.takeAll(reqs, &b, a, nil)
 }
 
-// takeAll decides: see throttleAll.
-func (s *Store) takeAll(reqs []TakeRequest, b *batch, a Access) {
+// takeAll decides: see throttleAll. It returns false where the request waits, which it may with a Waker only.
+func (s *Store) takeAll(reqs []TakeRequest, b *batch, a Access, w Waker) bool {
 	ruled := s.HasRules()
 	f := free{store: s}
 	var c counts
+	waits := false
 	for i := range reqs {
 		r := &reqs[i]
 		f.guessFrom(b, i)
 		f.absent = false
-		if r.Cost <= 0 || ruled || !f.take(s.shardOf(r.hash), r, a) {
-			s.answer(r, f.absent, a)
+		if r.Cost <= 0 || ruled || r.Terms != nil || !f.take(s.shardOf(r.hash), r, a) {
+			waits = s.answer(r, f.absent, a, w)
 			continue
 		}
 		f.finish(&c, r.hash, r.Calls[0].Key, a)
 	}
 	s.lane(a).count(c)
+	return !waits
 }
 
 // touchTallies touches the first tallies of the requests' keys.

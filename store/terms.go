@@ -12,11 +12,13 @@ const (
 // Terms are how a Take waits, and how long what it is granted is held.
 type Terms struct {
 	Mode    WaitMode
-	MaxNS   int64  // the longest wait
+	MaxNS   int64  // the longest wait; 0 or less: none
 	LeaseNS int64  // what is granted flows back after so long, unless it is settled before; 0: it does not. Not for conc
 	Bound   bool   // the lease ends with the process that granted it
 	Name    string // of the lease: a repeat under the same name takes nothing, and has the same answer; "": none
 
 	WaitNS uint64 // out: how long until the call may go ahead
 	Lease  int64  // out: the lease's id; 0: none
+
+	waiter *waiter // that it has become; nil: it has not waited
 }

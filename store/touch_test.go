@@ -53,7 +53,7 @@ func TestFlushAfterTouch(t *testing.T) {
 	take := func(key string, b *batch) int64 {
 		reqs := []TakeRequest{{Calls: []Call{{Key: []byte(key), Limit: &limit}}, TakeOptions: TakeOptions{Cost: 1}}}
 		reqs[0].hash = s.hash([]byte(key))
-		s.takeAll(reqs, b, a)
+		s.takeAll(reqs, b, a, nil)
 		return reqs[0].Calls[0].Decision.Remaining
 	}
 	take("k", nil)

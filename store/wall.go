@@ -42,6 +42,7 @@ func (s *Store) SetWall(wallNS, nowNS int64) {
 		sh := &s.shards[i]
 		sh.lock(nowNS)
 		sh.setWall(by, wallNS)
+		sh.pokeAll(nowNS)
 		sh.unlock()
 	}
 }

@@ -13,9 +13,17 @@ package policy
 // Set has policies and rules. The zero value is an empty one. Its methods may be called from any goroutine; they take times as
 // the store's do, in Unix nanoseconds of limit time.
 type Set struct {
-	Journal bool // collect changes for DrainSettings; set before anything else
+	Journal bool   // collect changes for DrainSettings; set before anything else
+	Changed func() // called after each change, without any lock of the Set's; set before anything else. nil: nobody is told
 
 	policies policies
 	rules    rules
 	changes  changes
+}
+
+// tell tells of a change.
+func (s *Set) tell() {
+	if s.Changed != nil {
+		s.Changed()
+	}
 }

@@ -82,6 +82,7 @@ type Options struct {
 // SetPolicy sets the limit of a name and reports whether it did. The error is ErrTooMany.
 func (s *Set) SetPolicy(name string, l cell.Limit, o Options) (bool, error) {
 	p := &s.policies
+	defer s.tell()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	old := p.byName[name]
@@ -105,6 +106,7 @@ func (s *Set) SetPolicy(name string, l cell.Limit, o Options) (bool, error) {
 // DeletePolicy removes the policy of a name, with what was used of it, and reports whether there was one.
 func (s *Set) DeletePolicy(name string) bool {
 	p := &s.policies
+	defer s.tell()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.byName[name] == nil {

@@ -93,6 +93,7 @@ func (r *Rule) over(nowNS int64) bool { return r.UntilNS != 0 && r.UntilNS <= no
 // PutRule adds a rule, or gives one that is there another end. It reports whether it is new. The error is ErrTooMany.
 func (s *Set) PutRule(r Rule, nowNS int64) (bool, error) {
 	rs := &s.rules
+	defer s.tell()
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	r.Net = canonical(r.Net)
@@ -123,6 +124,7 @@ func (s *Set) putRule(name string, r *Rule) {
 // DeleteRule removes a rule and reports whether it held.
 func (s *Set) DeleteRule(r Rule, nowNS int64) bool {
 	rs := &s.rules
+	defer s.tell()
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	r.Net = canonical(r.Net)

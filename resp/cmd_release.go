@@ -1,0 +1,15 @@
+package resp
+
+// cmdRelease is CL.RELEASE key id. It answers 1, or 0 where there is no such lease.
+func cmdRelease(s *Session, args [][]byte) {
+	id, ok := parseInt(args[2])
+	if !ok {
+		s.replyError(errNotInteger)
+		return
+	}
+	released := s.srv.leases.Release(args[1], id, s.access())
+	if released {
+		s.unbind(id)
+	}
+	s.replyBool(released)
+}

@@ -1,0 +1,22 @@
+package resp
+
+import "celld/cell"
+
+// cmdSettle is CL.SETTLE key id n: the true cost of what the lease holds was n. It answers 1, or 0 where there is no such lease.
+func cmdSettle(s *Session, args [][]byte) {
+	id, ok := parseInt(args[2])
+	n, isInt := parseInt(args[3])
+	switch {
+	case !ok || !isInt:
+		s.replyError(errNotInteger)
+		return
+	case n < 0 || n > cell.MaxCost:
+		s.replyError(errSettle)
+		return
+	}
+	settled := s.srv.leases.Settle(args[1], id, n, s.access())
+	if settled {
+		s.unbind(id)
+	}
+	s.replyBool(settled)
+}

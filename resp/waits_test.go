@@ -1,0 +1,115 @@
+package resp
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Calls pass in the order in which they came, each when its time has come, and nobody else is held up.
+func TestCallsTakeTurns(t *testing.T) {
+	eachCarrier(t, func(t *testing.T, srv *Server, addr string) {
+		first, other := dialTest(t, addr), dialTest(t, addr)
+		const call = "CL.TAKE k 1/50ms,burst=1 WAIT 60000\r\n"
+		first.ask(call, "*7\r\n:0\r\n:1\r\n")
+		begin := time.Now()
+		var conns []testConn
+		for i := range 5 {
+			c := dialTest(t, addr)
+			c.send(call + "PING\r\n")
+			eventually(t, "next", func() bool {
+				n, _ := srv.store.Waiting()
+				return n >= 1 || time.Since(begin) > time.Duration(i)*50*time.Millisecond
+			})
+			conns = append(conns, c)
+			other.ask("PING\r\n", "+PONG\r\n")
+		}
+		for i, c := range conns {
+			c.ask("", "*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n")
+			if took, least := time.Since(begin), time.Duration(i+1)*45*time.Millisecond; took < least {
+				t.Errorf("%d passed after %v, want %v at least", i, took, least)
+			}
+		}
+		if n, keys := srv.store.Waiting(); n != 0 || keys != 0 {
+			t.Errorf("%d wait for %d keys", n, keys)
+		}
+	})
+}
+
+// A wait that is over, or known to be too long, is a denial; too many who wait are an error.
+func TestWaitsThatEnd(t *testing.T) {
+	carrierTest{settings: []string{"max-waiters", "1"}}.run(t, func(t *testing.T, srv *Server, addr string) {
+		c, waits := dialTest(t, addr), dialTest(t, addr)
+		c.ask("CL.TAKE k 1/24h,algo=log\r\n", "*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:86400000\r\n:1\r\n:0\r\n")
+		c.ask("CL.TAKE k 1/24h,algo=log WAIT 10\r\n", "*7\r\n:1\r\n")
+		for range 6 {
+			_, _ = c.ReadString('\n')
+		}
+		c.ask("CL.TAKE r 1/1m,burst=1\r\nCL.TAKE r 1/1m,burst=1 WAIT 0 US\r\n", "*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60000\r\n:1\r\n:0\r\n*7\r\n:1\r\n")
+		for range 6 {
+			_, _ = c.ReadString('\n')
+		}
+		c.ask("CL.TAKE r 1/1m,burst=1 RESERVE 60000 COST 1\r\n", "*7\r\n:0\r\n")
+		for range 6 {
+			_, _ = c.ReadString('\n')
+		}
+		c.ask("CL.TAKE g 1/1m,burst=1\r\n", "*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60000\r\n:1\r\n:0\r\n")
+		waits.send("CL.TAKE g 1/1m,burst=1 WAIT 60000\r\n")
+		eventually(t, "queue", func() bool { n, _ := srv.store.Waiting(); return n == 1 })
+		c.ask("CL.TAKE r2 1/1m,burst=1 WAIT 60000\r\n", "*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60000\r\n:1\r\n:0\r\n")
+		c.ask("CL.TAKE r2 1/1m,burst=1 WAIT 60000\r\n", "-"+errMaxWaiters+"\r\n")
+		c.ask("DEL g\r\n", ":1\r\n")
+		waits.ask("", "*7\r\n:0\r\n:1\r\n")
+	})
+}
+
+// What a connection costs that waits, beside an idle one.
+func TestWaitingIsCheap(t *testing.T) {
+	if testing.Short() {
+		t.Skip()
+	}
+	w := newWorld(t)
+	const sessions = 10_000
+	var peers []*peer
+	for i := range sessions {
+		p := w.connect()
+		p.send(fmt.Sprintf("CL.TAKE key:%d 1/1h,burst=1\r\n", i/10))
+		peers = append(peers, p)
+	}
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before, goroutines := heap(), runtime.NumGoroutine()
+	if err := w.cfg.row("wait-max").Value.Set("86400000"); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range peers {
+		if got := p.send(fmt.Sprintf("CL.TAKE key:%d 1/1h,burst=1 WAIT 86400000\r\n", i/10)); strings.HasPrefix(got, "-") {
+			t.Fatal(got)
+		}
+	}
+	n, keys := w.store.Waiting()
+	if n != sessions {
+		t.Fatalf("%d wait", n)
+	}
+	if each := (heap() - before) / sessions; each > 2048 {
+		t.Errorf("%d bytes each", each)
+	} else {
+		t.Logf("%d bytes each, for %d keys", each, keys)
+	}
+	if more := runtime.NumGoroutine() - goroutines; more > 0 {
+		t.Errorf("%d goroutines", more)
+	}
+	for _, p := range peers {
+		p.Closed()
+	}
+	if n, _ := w.store.Waiting(); n != 0 {
+		t.Errorf("%d wait", n)
+	}
+}
