@@ -103,3 +103,35 @@ func TestASlotBecomesAnotherKeysDuringACall(t *testing.T) {
 		})
 	}
 }
+
+// A call has read the state, and waits for memory before it decides. Meanwhile others pass. All are counted.
+func TestOthersPassDuringACall(t *testing.T) {
+	const turns, most = 20_000, 1 << 20
+	parsed, err := cell.ParseLimit("1048576/1h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, drop := twoPages(t)
+	bucket := unsafe.Sizeof(parsed) - unsafe.Sizeof(cell.Bucket{}) // only Decide reads it
+	limit := (*cell.Limit)(unsafe.Pointer(&pages[len(pages)/2-int(bucket)]))
+	*limit = parsed
+	s := New(Options{Shards: 1})
+	take := func() int64 {
+		calls := []Call{{Key: []byte("k"), Limit: limit}}
+		_, _ = s.Take(calls, TakeOptions{Cost: 1}, Access{NowNS: 1})
+		return calls[0].Decision.Remaining
+	}
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for range turns {
+				drop()
+				take()
+			}
+		})
+	}
+	wg.Wait()
+	if left := take(); left != most-2*turns-1 {
+		t.Errorf("%d are left, want %d", left, most-2*turns-1)
+	}
+}
