@@ -77,6 +77,9 @@ func (c *Call) load(before []Call, all int, a Access) error {
 			if c.held = c.sh.countTallies(c.e); c.held+all > MaxLimits {
 				c.sh.journal.mark(c.n, c.e)
 				c.held = c.sh.dropDeadTallies(c.e, a.NowNS)
+				if end := c.sh.limitsEndNS(c.e); end < c.e.tat.Load() { // it was that of a policy that is gone
+					c.sh.moveEnd(c.n, c.e, end, c.Key)
+				}
 			}
 		}
 	}

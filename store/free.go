@@ -232,12 +232,10 @@ func (f *free) take(sh *shard, r *TakeRequest, a Access) bool {
 				return f.giveUp(true)
 			}
 		}
-		end := sh.limitEndNS(c.Limit, &st)
-		if end < f.e.tat.Load() {
-			return f.giveUp(true)
-		}
 		p.setState(&st)
-		f.e.tat.Store(end)
+		// The key ends no sooner than before, so it keeps its place in the wheel: what passes adds to the state, and a block
+		// begins only where none holds. Only SetWall makes an end earlier, and it waits for this call.
+		f.e.tat.Store(sh.limitEndNS(c.Limit, &st))
 		f.changed()
 	}
 	setDecision(&c.Decision, &d)

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"slices"
 	"testing"
 
 	"celld/cell"
@@ -37,5 +38,34 @@ func TestThrottleWhereAPolicyIsGone(t *testing.T) {
 	}
 	if st, ok := s.Get([]byte("k"), a); !ok || st.Kind != store.HoldsTAT {
 		t.Errorf("the key holds %+v, %v", st, ok)
+	}
+}
+
+// A denied call that needs room among a key's limits drops those of a policy that is gone. Then the key ends with what is left.
+func TestADeniedCallDropsWhatIsGone(t *testing.T) {
+	s, limits, key := store.New(store.Options{Shards: 1}), []string{"5/1h", "5/1m"}, []byte("k")
+	for _, text := range limits {
+		if _, err := s.SetPolicy(text, mustParse(t, text), policy.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		l := mustParse(t, text)
+		mustTake(t, s, 1, t0, []store.Call{{Key: key, Limit: &l, Policy: s.PolicyNamed(text).ID}})
+	}
+	short := mustParse(t, limits[1])
+	call := store.Call{Key: key, Limit: &short, Policy: s.PolicyNamed(limits[1]).ID}
+	s.DeletePolicy(limits[0])
+	if taken := mustTake(t, s, 1, t0, slices.Repeat([]store.Call{call}, store.MaxLimits-1)); !taken.Limited {
+		t.Fatalf("%d calls pass at once: %+v", store.MaxLimits-1, taken)
+	}
+	mustAudit(t, s)
+	for used := range int64(2) {
+		endNS := t0 + (used+1)*12*second
+		if st, ok := s.Get(key, at(t0)); !ok || st.TAT != uint64(endNS) {
+			t.Errorf("after %d calls the key ends %d ns after the start", used+1, int64(st.TAT)-t0)
+		}
+		mustTake(t, s, 1, t0, []store.Call{call})
+	}
+	if removed := sweep(s, t0+36*second); removed != 1 {
+		t.Errorf("%d keys are swept when the limit ends", removed)
 	}
 }

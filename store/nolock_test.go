@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"celld/cell"
+	"celld/store/policy"
 )
 
 // Which calls on a key that is there take the lock.
@@ -31,6 +32,16 @@ func TestWhichCallsTakeTheLock(t *testing.T) {
 		}
 	}
 	take := func(text string) func(*Store, []byte, int64) { return takes(text, TakeOptions{Cost: 1}) }
+	policed := func(text string) func(*Store, []byte, int64) { // by a policy, which is set anew when it is another
+		limit, err := cell.ParseLimit(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func(s *Store, key []byte, nowNS int64) {
+			_, _ = s.SetPolicy("p", limit, policy.Options{})
+			_, _ = s.Take([]Call{{Key: key, Limit: &limit, Policy: s.PolicyNamed("p").ID}}, TakeOptions{Cost: 1}, Access{NowNS: nowNS})
+		}
+	}
 	expire := func(expiryNS int64) func(*Store, []byte, int64) {
 		return func(s *Store, key []byte, nowNS int64) {
 			_ = s.Update(key, Access{NowNS: nowNS}, func(old Value, _ bool) (Value, Action) {
@@ -70,6 +81,8 @@ func TestWhichCallsTakeTheLock(t *testing.T) {
 		{"block", events{take("1/1m,block=1h")}, take("1/1m,block=1h"), 0, false},
 		{"blocked", events{take("1/1m,block=1h"), take("1/1m,block=1h")}, take("1/1m,block=1h"), 0, false},
 		{"blocked by another literal", events{take("1/1m"), take("1/1m,block=1h")}, take("1/1m"), 0, true},
+		{"blocked by a policy", events{policed("1/1m,block=1h"), policed("1/1m,block=1h")}, policed("1/1m,block=1h"), 0, false},
+		{"blocked for longer than a policy says", events{policed("1/1m,block=1h"), policed("1/1m,block=1h")}, policed("1/1m,block=59m"), 0, true},
 		{"log", events{take("5/1m,algo=log")}, take("5/1m,algo=log"), 0, true},
 		{"buckets", events{take("5/1m,algo=slide,buckets=3")}, take("5/1m,algo=slide,buckets=3"), 0, true},
 		{"another burst", events{take("5/1m")}, take("5/1m,burst=3"), 0, true},
@@ -91,6 +104,9 @@ func TestWhichCallsTakeTheLock(t *testing.T) {
 			locks := s.shards[0].version.Load() != before
 			if want := tt.locks || length == hugeKey && tt.name != "nothing"; locks != want {
 				t.Errorf("%s, %d bytes: locks: %v", tt.name, length, locks)
+			}
+			if held := s.shards[0].inUse; held > 1 {
+				t.Errorf("%s, %d bytes: the key is there %d times", tt.name, length, held)
 			}
 		}
 	}
@@ -124,6 +140,24 @@ func TestStepsWithoutTheLock(t *testing.T) {
 	sh.setTouched(f.e, 1<<40)
 	if f.begin() {
 		t.Error("a call goes on though another word of its slot has changed")
+	}
+	for _, others := range []int{0, 1} {
+		f = &free{store: s}
+		if f.look(sh, s.hash(nil), nil, 0, a) {
+			t.Fatal("a call on a key that is not there goes on")
+		}
+		for range others {
+			sh.lock(0)
+			sh.unlock()
+		}
+		sh.lock(0)
+		if absent := f.stillAbsent(sh); absent != (others == 0) {
+			t.Errorf("a key was not there before %d calls: still absent: %v", others, absent)
+		}
+		if (&free{store: s}).look(sh, s.hash(key), key, 0, a) {
+			t.Error("a call goes on though the shard is locked")
+		}
+		sh.unlock()
 	}
 	for name, read := range map[string]func() uint64{
 		"Get": func() uint64 { st, _ := s.Get(key, a); return st.TAT },
@@ -181,7 +215,7 @@ func TestWhenUsesAreNoted(t *testing.T) {
 		afterNS  int64
 		noTouch  bool
 		idleNote int64 // since when the last use is noted
-	}{{0, false, 0}, {0, false, 0}, {1_073_000_000, false, 0}, {1_074_000_000, true, 0}, {1_074_000_000, false, 1_074_000_000}} {
+	}{{0, false, 0}, {0, false, 0}, {1_073_739_999, false, 0}, {1_073_740_000, true, 0}, {1_073_740_000, false, 1_073_740_000}} {
 		_, _ = s.Throttle(key1, bucket, 1, Access{NowNS: a.NowNS + use.afterNS, NoTouch: use.noTouch})
 		idle, _ := s.IdleNS(key1, a.NowNS+use.afterNS)
 		if want := use.afterNS - use.idleNote; idle < want || idle > want+1<<touchedUnit {
