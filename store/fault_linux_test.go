@@ -68,7 +68,7 @@ func TestASlotBecomesAnotherKeysDuringACall(t *testing.T) {
 			reqs := []TakeRequest{{Calls: []Call{{Key: key, Limit: limit}}, TakeOptions: TakeOptions{Cost: cost}}}
 			reqs[0].hash = s.hash(key)
 			before()
-			s.takeAll(reqs, nil, Access{NowNS: 1})
+			s.takeAll(reqs, nil, Access{NowNS: 1}, nil)
 			return reqs[0].Taken.Limited
 		}},
 	} {
