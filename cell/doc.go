@@ -36,13 +36,18 @@
 //	algo              State.A           State.B             Ring           most in any span of a period
 //	────────────────  ────────────────  ──────────────────  ─────────────  ─────────────────────────────────
 //	gcra              TAT               -                   -              burst + count
-//	window            its end           used                -              2 × count, around an edge
+//	warmup            when the next     ns until it is      -              1 + count, for calls of cost 1
+//	                  call passes       cold, from then on
+//	window            its end           before<<32 | used   -              2 × count, around an edge
 //	slide             the window's      used<<32 |          -              2 × count; its weighted sum is
 //	                  start             used in the last                   never more than count
 //	slide,buckets=n   number of the     sum                 n counters     count in n aligned sub-windows, so
 //	                  newest counter                                       2 × count in a span that cuts one
 //	log               first<<32 |       sum before the      time and sum   count
 //	                  entries           first               of each call
+//
+// Of gcra, warmup and window a call can be booked ahead of its moment: Book takes it then, and tells how long that is. Forecast
+// only tells. What is decided or booked later comes after it.
 //
 // A state is that of one Shape (algorithm and period) and the Params (count and burst) that it was last decided by. Carry
 // turns it into one for others: what was used stays used, as a share, rounded up. Shift moves a state in time. Realign adapts
