@@ -36,7 +36,9 @@
 //	algo              State.A           State.B             Ring           most in any span of a period
 //	────────────────  ────────────────  ──────────────────  ─────────────  ─────────────────────────────────
 //	gcra              TAT               -                   -              burst + count
-//	window            its end           used                -              2 × count, around an edge
+//	warmup            when the next     ns until it is      -              1 + count, for calls of cost 1
+//	                  call passes       cold, from then on
+//	window            its end           before<<32 | used   -              2 × count, around an edge
 //	slide             the window's      used<<32 |          -              2 × count; its weighted sum is
 //	                  start             used in the last                   never more than count
 //	slide,buckets=n   number of the     sum                 n counters     count in n aligned sub-windows, so
@@ -45,6 +47,9 @@
 //	                  entries           first               of each call
 //	conc              first<<32 |       sum before the      leases         count at any instant
 //	                  leases            first
+//
+// Of gcra, warmup and window a call can be booked ahead of its moment: Book takes it then, and tells how long that is. Forecast
+// only tells. What is decided or booked later comes after it.
 //
 // A state is that of one Shape (algorithm and period) and the Params (count and burst) that it was last decided by. Carry
 // turns it into one for others: what was used stays used, as a share, rounded up. Shift moves a state in time. Realign adapts

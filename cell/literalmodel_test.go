@@ -159,6 +159,7 @@ func (m *windowModel) take(now, cost int64) {
 func (m *windowModel) book(at uint64, cost int64) {
 	last := len(m.windows) - 1
 	if last >= 0 && at == m.windows[last].end {
+		m.windows[last].sum = min(m.windows[last].sum, math.MaxInt32)
 		m.windows = append(m.windows, window{uint64(windowEnd(m.Limit, int64(at))), cost})
 	} else {
 		m.take(int64(at), cost)

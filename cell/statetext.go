@@ -111,7 +111,7 @@ func ParseState(text string) (l Limit, st State, err error) {
 		st.A = r.number("until", math.MaxInt64)
 		st.B = min(r.number("used", mostUsed), math.MaxUint32) // earlier versions counted on
 		if strings.HasPrefix(r.rest, "before=") {
-			before := r.number("before", math.MaxUint32)
+			before := r.number("before", mostBefore)
 			r.bad = r.bad || before == 0 || st.B == 0
 			st.B |= before << 32
 		}

@@ -15,16 +15,13 @@ import (
 func (l *Limit) window(st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	end, used := st.A, st.B
-	if used > math.MaxUint32 && now < end {
-		if begin := l.beginNS(end); now < begin {
-			return l.windowAhead(st, now, begin, cost, mode)
-		}
-		used &= math.MaxUint32
-	}
 	if now >= end || used == 0 {
 		end, used = 0, 0
 	}
 	passes := used+uint64(cost) <= uint64(l.Count)
+	if !passes && used > math.MaxUint32 {
+		return l.windowBooked(st, nowNS, cost, mode)
+	}
 	if cost > 0 && (mode == Force || mode == Take && passes) {
 		if end == 0 {
 			end = l.nextEdgeNS(nowNS)
@@ -42,6 +39,23 @@ func (l *Limit) window(st *State, nowNS, cost int64, mode Mode) outcome {
 	return o
 }
 
+// mostBefore is the most that is remembered of the window before the last, so that State.B and a cost do not wrap.
+const mostBefore = math.MaxInt32
+
+// windowBooked decides where the last window was booked.
+func (l *Limit) windowBooked(st *State, nowNS, cost int64, mode Mode) outcome {
+	if begin := l.beginNS(st.A); uint64(nowNS) < begin {
+		return l.windowAhead(st, uint64(nowNS), begin, cost, mode)
+	}
+	last := State{A: st.A, B: st.B & math.MaxUint32}
+	used := last.B
+	o := l.window(&last, nowNS, cost, mode)
+	if last.B != used {
+		st.B = last.B
+	}
+	return o
+}
+
 // windowAhead decides before the last window that has booked calls begins: nothing passes. What is forced counts in the window that
 // it is in, and is forgotten with it.
 func (l *Limit) windowAhead(st *State, now, begin uint64, cost int64, mode Mode) outcome {
@@ -51,7 +65,7 @@ func (l *Limit) windowAhead(st *State, now, begin uint64, cost int64, mode Mode)
 	case cost == 0:
 	case mode == Force:
 		if now >= l.beginNS(begin) {
-			st.B = min(before+uint64(cost), math.MaxUint32)<<32 | used
+			st.B = min(before+uint64(cost), mostBefore)<<32 | used
 		}
 	case cost > l.Count:
 		o.retryNS = Never
@@ -80,7 +94,7 @@ func (l *Limit) bookWindow(st *State, now, cost uint64) (at uint64) {
 	case end > latestBooked:
 		return Never
 	}
-	st.A, st.B = l.nextEdgeNS(int64(end)), used<<32|cost
+	st.A, st.B = l.nextEdgeNS(int64(end)), min(used, mostBefore)<<32|cost
 	return end
 }
 
@@ -120,7 +134,7 @@ func (l *Limit) giveWindow(st *State, nowNS, n int64) int64 {
 func (l *Limit) carryWindow(st *State, old *Limit) {
 	used := scale(st.B&math.MaxUint32, uint64(l.Count), uint64(old.Count))
 	before := scale(st.B>>32, uint64(l.Count), uint64(old.Count))
-	st.B = min(before, math.MaxUint32)<<32 | min(used, math.MaxUint32)
+	st.B = min(before, mostBefore)<<32 | min(used, math.MaxUint32)
 }
 
 func (l *Limit) endOfWindow(st *State) uint64 {

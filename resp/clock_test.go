@@ -68,7 +68,7 @@ func TestTheSystemsClocks(t *testing.T) {
 // A wall clock that is set changes no limit: it is neither free at once nor locked for longer.
 func TestLimitsWhenTheWallClockIsSet(t *testing.T) {
 	calls := map[string][]string{"CL.THROTTLE": {"CL.THROTTLE", "k", "9", "10", "3600", "10"}}
-	for _, limit := range []string{"10/1h", "10/1h,algo=window", "10/1h,algo=slide", "10/1h,algo=slide,buckets=6", "10/1h,algo=log", "1/1s,block=1h", "10/1h,block=2h", "@policy"} {
+	for _, limit := range []string{"10/1h", "10/1h,algo=window", "10/1h,algo=slide", "10/1h,algo=slide,buckets=6", "10/1h,algo=log", "1/1s,block=1h", "10/1h,block=2h", "10/1h,warmup=1h", "@policy"} {
 		cost := "10"
 		if strings.HasPrefix(limit, "1/") {
 			cost = "1"
@@ -304,7 +304,7 @@ func TestTheWallClockIsSetBesideClients(t *testing.T) {
 
 // In true time, whatever the wall clock says, no limit admits more or denies longer than one whose clock is never set.
 func TestNoStepIsSeenInTrueTime(outer *testing.T) {
-	limits := []string{"5/10s", "5/10s,burst=2", "5/10s,algo=window", "5/10s,algo=slide", "5/10s,algo=slide,buckets=5", "5/10s,algo=log", "2/1s,block=5s", "@policy"}
+	limits := []string{"5/10s", "5/10s,burst=2", "5/10s,algo=window", "5/10s,algo=slide", "5/10s,algo=slide,buckets=5", "5/10s,algo=log", "2/1s,block=5s", "5/10s,warmup=5s", "@policy"}
 	rapid.Check(outer, func(t *rapid.T) {
 		set, still := newWorld(outer), newWorld(outer)
 		p, q := set.connect(), still.connect()

@@ -210,6 +210,9 @@ func (c *Call) change(before []Call, cost int64, mode cell.Mode, nowNS int64) {
 		c.n, c.e = b.n, b.e
 		if b.sharesState(c) {
 			c.tally, c.st = b.tally, b.st
+			if c.changes && mode == cell.Take { // it passes together with those before it, though for warmup not after them
+				mode = cell.Force
+			}
 		}
 	}
 	switch at := c.sh.timeOf(c.Limit, nowNS); {

@@ -198,7 +198,8 @@ func (m *limitsModel) take(calls []store.Call, o store.TakeOptions) (limited boo
 	}
 	cost := o.Cost
 	if o.UpTo && o.Mode == cell.Take {
-		for cost > 1 && m.denies(work, cost) {
+		warms := slices.ContainsFunc(work, func(w callWork) bool { return w.Limit.Algo == cell.Warmup && !w.Limit.Shadow }) // 1 remains
+		for cost > 1 && (warms || m.denies(work, cost)) {
 			cost--
 		}
 	}
@@ -224,7 +225,11 @@ func (m *limitsModel) take(calls []store.Call, o store.TakeOptions) (limited boo
 		for j := range work {
 			work[j].fits = work[j].fits || m.shares(work[j].Call, w.Call) && j > i
 		}
-		newKey, bytes := m.change(w, n, o.Mode)
+		mode := o.Mode
+		if !limited && !w.limited && w.times > 1 && w.Limit.Algo == cell.Warmup { // which a call after another would not pass
+			mode = cell.Force
+		}
+		newKey, bytes := m.change(w, n, mode)
 		grown += bytes
 		if newKey {
 			made++
@@ -251,14 +256,18 @@ func (m *limitsModel) denies(work []callWork, cost int64) bool {
 	left := make([]cell.State, len(work))
 	for i := range work {
 		w := &work[i]
+		mode := cell.Take
 		left[i] = cloneState(w.st)
 		for j := range i {
 			if m.shares(work[j].Call, w.Call) {
 				left[i] = left[j]
+				if w.Limit.Algo == cell.Warmup && !w.Limit.Decide(&w.st, m.timeOf(w.Limit), 1, cell.Peek).Limited {
+					mode = cell.Force
+				}
 			}
 		}
 		w.Limit.Fit(&left[i], m.timeOf(w.Limit))
-		if w.Limit.Decide(&left[i], m.timeOf(w.Limit), cost, cell.Take).Limited && !w.Limit.Shadow {
+		if w.Limit.Decide(&left[i], m.timeOf(w.Limit), cost, mode).Limited && !w.Limit.Shadow {
 			return true
 		}
 	}
@@ -277,7 +286,7 @@ func (m *limitsModel) fetch(k *heldKey, c *store.Call) (st cell.State, carried b
 	st = cloneState(h.st)
 	if h.limit.Shape != c.Limit.Shape || h.limit.Params != c.Limit.Params {
 		c.Limit.Carry(&st, &h.limit, m.timeOf(&h.limit), m.timeOf(c.Limit))
-		carried = h.limit.Shape != c.Limit.Shape || h.limit.Algo == cell.GCRA
+		carried = h.limit.Shape != c.Limit.Shape || h.limit.Algo == cell.GCRA || h.limit.Algo == cell.Warmup
 		carried = carried && m.endOf(c.Limit, &st) > uint64(m.nowNS)
 	}
 	if most := uint64(m.timeOf(c.Limit) + c.Limit.BlockNS); c.Policy != 0 && st.BlockedNS > most {

@@ -50,6 +50,7 @@ var bounds = []bound{
 	{"60/1m", at(119), 119, many(0, 60, evenly(1, 120, 1))},
 	{"60/1m,burst=16", at(75), 75, many(0, 60, evenly(1, 120, 1))},
 	{"60/1m,burst=1", at(60), 60, evenly(0, 120, 1)},
+	{"60/1m,warmup=5s", at(60), 60, often(0, 120)},
 	{"60/1m,algo=window", at(119), 119, many(0, 1, many(59, 59, many(61, 60, nil)))},
 	{"60/1m,algo=window,align=clock", at(120), 120, many(59, 60, many(60, 60, nil))},
 	{"60/minute", at(120), 120, many(59, 60, many(60, 60, nil))},
@@ -82,6 +83,14 @@ func many(s int64, n int, after []int64) []int64 {
 func evenly(from, to, every int64) (calls []int64) {
 	for s := from; s < to; s += every {
 		calls = append(calls, s*second)
+	}
+	return calls
+}
+
+// often is a call each millisecond.
+func often(from, to int64) (calls []int64) {
+	for ms := from * 1000; ms < to*1000; ms++ {
+		calls = append(calls, ms*second/1000)
 	}
 	return calls
 }

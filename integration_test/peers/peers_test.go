@@ -39,6 +39,8 @@ var peers = []peer{
 	{"nginx `geo` and `map` with an empty key or `return 403`", "`CL.RULE ADD ALLOW\\|DENY ip: CIDR 10.0.0.0/8`", "nginx over HTTP", "where nets overlap, the smallest decides there, and DENY here"},
 	{"Guava `RateLimiter.create(10).tryAcquire()`", "`10/1s,burst=11`", "answers of Guava 31.1, recorded",
 		"Guava starts with 1 permit, celld with all 11: to match it, take 10 first. Guava's `tryAcquire(n)` passes whenever `tryAcquire()` would: use a `PEEK`, then `COST n FORCE`"},
+	{"Guava `RateLimiter.create(10, 5, SECONDS)`, `tryAcquire(n)`", "`10/1s,warmup=5s`, `COST n`", "Guava 31.1, its clock set by hand",
+		"1 µs a call, as Guava counts in whole microseconds"},
 	{"Redis `INCR`, and `EXPIRE` if it answers 1; the same in Lua", "`100/1m,algo=window`", "redis-server", "Redis also counts denied calls; the result is the same"},
 	{"a counter with the number of the minute in its key", "`100/1m,algo=window,align=clock`", scripted, "nothing"},
 	{"two such counters, the one before weighted", "`100/1m,algo=slide`", scripted, "nothing"},

@@ -42,6 +42,7 @@ func throttleHistories(t *testing.T, newAsker func() *asker) {
 // literals do not share a state, so that any of them may be asked together.
 var literals = []string{
 	"5/1s", "3/10s,burst=7", "4/1m,algo=window", "6/2s,algo=window,align=clock", "5/3s,algo=slide", "7/4s,algo=slide,buckets=3", "4/5s,algo=log",
+	"5/6s,warmup=20s,cold=2",
 	"2/7s,block=2s", "1/8s,shadow",
 }
 
