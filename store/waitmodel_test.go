@@ -119,7 +119,8 @@ func TestAQueueAgainstItsModel(t *testing.T) {
 				switch what := rapid.IntRange(0, 12).Draw(rt, "what"); what {
 				case 0, 1, 2, 3, 4:
 					cost := rapid.Int64Range(1, m.burst+1).Draw(rt, "cost")
-					most := rapid.Int64Range(0, 30).Draw(rt, "most") * 5 * ms
+					// No two give up at one instant: which is first then is up to the scheduler.
+					most := rapid.Int64Range(0, 30).Draw(rt, "most")*5*ms + int64(len(all))
 					w := &modelWaiter{cost: cost, arrivedNS: now, deadlineNS: now + most}
 					switch moment := m.lastNS(now, cost); {
 					case cost > m.burst || moment > w.deadlineNS:
@@ -192,6 +193,122 @@ func TestAQueueAgainstItsModel(t *testing.T) {
 			}
 			if !plainly(s, m.burst, one()).granted() {
 				rt.Fatal("something is held")
+			}
+		})
+	})
+}
+
+// Whatever the limits, and however many a call has: those who wait for one state only pass in the order in which they came, each of
+// those who wait is answered by its deadline, and when all is over nobody waits and nothing is held.
+func TestQueuesOfAllKinds(t *testing.T) {
+	limits := []string{
+		"20/1s,burst=1", "20/1s,burst=5", "3/100ms,algo=window", "10/second", "10/1s,algo=slide", "10/1s,algo=slide,buckets=4",
+		"10/1s,algo=log", "30/1s,burst=4,block=50ms", "1/1s,burst=1,shadow", "@p",
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		synctest.Test(t, func(*testing.T) {
+			s := waitingStore()
+			set := func(o policy.Options) {
+				text := rapid.SampledFrom(limits[:8]).Draw(rt, "policy")
+				if _, err := s.SetPolicy("p", mustParse(rt, text), o); err != nil {
+					rt.Fatal(err)
+				}
+			}
+			set(policy.Options{})
+			key := rapid.SampledFrom([]string{"a", "b", "c"})
+			draw := func() store.Call {
+				text, name := rapid.SampledFrom(limits).Draw(rt, "limit"), key.Draw(rt, "key")
+				if text != "@p" {
+					return call(rt, name, text)
+				}
+				p := s.PolicyNamed("p")
+				if p == nil {
+					set(policy.Options{})
+					p = s.PolicyNamed("p")
+				}
+				return store.Call{Key: []byte(name), Limit: &p.Limit, Policy: p.ID}
+			}
+			type asked struct {
+				*waiter
+				state      string // of one limit; "": of several, or of a policy
+				deadlineNS int64
+			}
+			var all []asked
+			for range rapid.IntRange(1, 80).Draw(rt, "steps") {
+				switch what := rapid.IntRange(0, 14).Draw(rt, "what"); what {
+				case 0, 1, 2, 3, 4, 5, 6:
+					var calls []store.Call
+					for range rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(rt, "calls") {
+						calls = append(calls, draw())
+					}
+					most := time.Duration(rapid.Int64Range(0, 3000).Draw(rt, "most")) * time.Millisecond
+					a := asked{deadlineNS: clock() + int64(most)}
+					if len(calls) == 1 && calls[0].Policy == 0 {
+						a.state = string(calls[0].Key) + string(calls[0].Limit.AppendText(nil))
+					}
+					mode := rapid.SampledFrom([]store.WaitMode{store.Wait, store.Wait, store.Wait, store.Reserve}).Draw(rt, "mode")
+					a.waiter = ask(s, mode, most, rapid.Int64Range(1, 4).Draw(rt, "cost"), calls...)
+					if mode == store.Reserve {
+						if a.waits() {
+							rt.Fatal("a reservation waits")
+						}
+						a.state = ""
+					}
+					all = append(all, a)
+				case 7:
+					c := draw()
+					if _, err := s.Give(c.Key, c.Limit, c.Policy, 2, at(clock())); err != nil {
+						rt.Fatal(err)
+					}
+				case 8:
+					s.Delete([]byte(key.Draw(rt, "deleted")), clock())
+				case 9:
+					s.Rename([]byte(key.Draw(rt, "from")), []byte(key.Draw(rt, "to")), clock())
+				case 10:
+					if len(all) > 0 {
+						w := rapid.SampledFrom(all).Draw(rt, "leaves")
+						w.leave(rapid.SampledFrom([]error{store.ErrRefused, store.ErrUnblocked}).Draw(rt, "why"))
+					}
+				case 11:
+					if rapid.Bool().Draw(rt, "delete") {
+						s.DeletePolicy("p")
+					} else {
+						set(policy.Options{Reset: rapid.Bool().Draw(rt, "reset")})
+					}
+				case 12:
+					s.SetWall(clock()+rapid.Int64Range(-2000, 2000).Draw(rt, "ahead")*1e6, clock())
+				default:
+					time.Sleep(time.Duration(rapid.Int64Range(0, 300).Draw(rt, "ms")) * time.Millisecond)
+					for s.Sweep(clock()) {
+					}
+				}
+				synctest.Wait()
+				last := make(map[string]int64)
+				for i, w := range all {
+					if w.waits() && clock() > w.deadlineNS {
+						rt.Fatalf("%d still waits", i)
+					}
+					if w.woken.Load() > 1 {
+						rt.Fatalf("%d was woken %d times", i, w.woken.Load())
+					}
+					if w.state == "" || !w.granted() {
+						continue
+					}
+					if done := w.doneNS.Load(); done < last[w.state] {
+						rt.Fatalf("%d is overtaken", i)
+					} else {
+						last[w.state] = done
+					}
+				}
+			}
+			pass(10 * time.Second)
+			if callers, keys := s.Waiting(); callers != 0 || keys != 0 {
+				rt.Fatalf("%d callers wait for %d keys", callers, keys)
+			}
+			for s.Sweep(clock()) {
+			}
+			if n := s.Len(clock()); n != 0 {
+				rt.Fatalf("%d keys are held", n)
 			}
 		})
 	})
