@@ -1,6 +1,6 @@
 // Package store keeps the states of limits under their keys: it decides, remembers, forgets what has run out, and makes
-// room when it is full. It knows no wire and no files, and reads no clock: a method that needs the time is given it, as
-// Unix nanoseconds. Every method may be called by many goroutines at once.
+// room when it is full. It knows no wire and no files, and reads no clock but for those who wait: a method that needs the time is
+// given it, as Unix nanoseconds. Every method may be called by many goroutines at once.
 //
 //	s := store.New(store.Options{MaxKeys: 1_000_000})
 //	d, err := s.Throttle(key, limit, 1, store.Access{NowNS: now})
@@ -34,6 +34,13 @@
 // and asks now and then, however many they are. A plain LRU would free all of them with each table full of
 // keys that passes. A key that is asked all the time is moved in the order once a second only, unless MaxKeys is 4,096 or less.
 //
+// # Who waits
+//
+// A Take on Terms waits, or books ahead. Those who wait for a state stand in its queue (queue.go) and take nothing before their
+// turn, so they are in no file, and a key that is deleted lets them through as a fresh one would. While somebody waits, any other
+// call on that state is denied. The key of a queue is not evicted. Timers serve the queues, by Options.Now; there is no goroutine
+// for a waiter.
+//
 // # Inside
 //
 //	key ── hash ──▶ shard: mutex ┬─ index   tag → slot: open addressing in chunks of 512 bytes, grown one at a time
@@ -44,7 +51,8 @@
 //	                             ├─ ends    wheel of slots, by a lower bound of the end of each
 //	                             ├─ expiries, the instants of the few slots that have one
 //	                             ├─ journal, the slots that changed since the last Drain
-//	                             └─ watched keys and their versions
+//	                             ├─ watched keys and their versions
+//	                             └─ queues, of those who wait
 //
 // No key costs the garbage collector anything: slabs and chunks have no pointers, and slots link to each other by number. Only
 // the rings of logs and sub-windows are objects of their own.

@@ -24,8 +24,6 @@ const looksPerBooking = 16
 func (q *queue) waitNS(c *Call, nowNS, cost int64) uint64 {
 	l, st, at := c.Limit, c.st, c.sh.timeOf(c.Limit, nowNS)
 	switch {
-	case cost > l.Capacity():
-		return cell.Never
 	case !l.Bookable():
 		first := uint64(0)
 		if q.dueNS != notDue && q.dueNS > nowNS {

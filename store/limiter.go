@@ -1,7 +1,7 @@
 package store
 
-// Limiter decides on calls, in batches. A Store is one. It answers at once; another may keep its states elsewhere, and answer
-// later.
+// Limiter decides on calls, in batches. A Store is one. It answers at once, but for a Take that waits; another may keep its states
+// elsewhere, and answer later.
 //
 // Both methods decide on the requests in their order, as that many single calls would, and set Decision and Err, or Taken and
 // Err, of each. There are 1 to MaxTakes requests. storetest has what is asked of every Limiter.
