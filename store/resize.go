@@ -56,24 +56,36 @@ func (s *Store) applyLimits() {
 		}
 		s.room.maxKeys.Store(keys)
 		s.room.maxBytes.Store(bytes)
-		s.trim(nowNS)
+		if !s.trim(nowNS) { // keys that are pinned go later
+			s.room.maxKeys.Store(s.resize.maxKeys)
+			s.room.maxBytes.Store(s.resize.maxBytes)
+			return
+		}
 		if keys == s.resize.maxKeys && bytes == s.resize.maxBytes {
 			return
 		}
 	}
 }
 
-// trim evicts, one short lock after the other, until the limits in force hold.
-func (s *Store) trim(nowNS int64) {
+// trim evicts, one short lock after the other, until the limits in force hold. It returns false when it meets only keys that are
+// pinned.
+func (s *Store) trim(nowNS int64) (done bool) {
 	for s.room.over() {
 		sh, v := s.chooseVictim(s.fullest(), need{}, nowNS)
 		if v == noVictim || s.room.noEviction.Load() {
-			return
+			return true
+		}
+		if v == oldestVictim {
+			if !s.evictAny(sh, nowNS) {
+				return false
+			}
+			continue
 		}
 		sh.lock(nowNS)
 		sh.take(v, nowNS)
 		sh.unlock()
 	}
+	return true
 }
 
 func (s *Store) latestNS() int64 {

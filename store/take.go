@@ -175,7 +175,7 @@ func (s *Store) takeLocked(r *TakeRequest, a Access, paid *prepaid, by turn) (t 
 	}
 	booked := false
 	if t.Limited && !denied && o.Mode == cell.Take && (by.waiter != nil || o.Terms != nil && o.Terms.Mode != DontWait) {
-		if booked, err = s.delay(r, cost, a, by); err != nil {
+		if booked, err = s.delay(r, cost, a, paid, by); err != nil {
 			return Taken{}, err
 		}
 		t.Limited = !booked

@@ -60,7 +60,10 @@ func (c *Call) standBehind(nowNS, cost int64) {
 
 // delay has a denied call wait, or book ahead, as its terms say. It returns errWaits for a call that waits, and booked for one
 // that is to take at once what it will use when WaitNS has passed. Else the call stays denied.
-func (s *Store) delay(r *TakeRequest, cost int64, a Access, by turn) (booked bool, err error) {
+func (s *Store) delay(r *TakeRequest, cost int64, a Access, paid *prepaid, by turn) (booked bool, err error) {
+	if err := s.adopt(r.Calls, a, paid); err != nil {
+		return false, err
+	}
 	var longest, known uint64
 	binding := -1
 	for i := range r.Calls {
@@ -91,6 +94,29 @@ func (s *Store) delay(r *TakeRequest, cost int64, a Access, by turn) (booked boo
 		return false, nil
 	}
 	return false, s.enqueue(r, &r.Calls[binding], a, by.waker, longest, cost)
+}
+
+// adopt stores the states that were carried over, as a denied call does: carried over anew at each look, they would never pass.
+func (s *Store) adopt(calls []Call, a Access, paid *prepaid) error {
+	var more need
+	for i := range calls {
+		c := &calls[i]
+		c.changes, c.blocks, c.adopts = false, false, c.carried && !c.ruled
+		if c.adopts {
+			more.add(c.needs(calls[:i], a.NowNS))
+		}
+	}
+	if !paid.claim(more) {
+		return errNoRoom
+	}
+	for i := range calls {
+		if c := &calls[i]; c.adopts {
+			c.change(calls[:i], 0, cell.Take, a.NowNS)
+			c.settle(false, a.NowNS)
+			c.carried = false
+		}
+	}
+	return nil
 }
 
 // newWaiter is one that is in no queue yet. The error is ErrTooManyWaiters.
@@ -249,12 +275,12 @@ func (s *Store) serveFirst(q *queue, nowNS int64, paid *prepaid) (next bool, err
 	}
 	at := nowNS
 	if c := &w.request.Calls[0]; len(w.request.Calls) == 1 && q.is(c) {
-		at = q.momentNS(c, w)
-		if at > nowNS {
+		if at = q.momentNS(c, w); c.carried {
+			at = nowNS
+		} else if at > nowNS {
 			q.setTimer(s, at)
 			return false, nil
-		}
-		if at > w.deadlineNS {
+		} else if at > w.deadlineNS {
 			return false, nil // it is about to be refused
 		}
 	}
@@ -276,7 +302,7 @@ func (s *Store) serveFirst(q *queue, nowNS int64, paid *prepaid) (next bool, err
 // momentNS is when a call of one limit passes, that is the first of its queue.
 func (q *queue) momentNS(c *Call, w *waiter) int64 {
 	from := max(w.access.NowNS, q.seenNS)
-	if c.Limit.Shadow || c.ruledBy(w.store, from) {
+	if c.carried = false; c.Limit.Shadow || c.ruledBy(w.store, from) {
 		return from
 	}
 	c.n, c.e = c.sh.meet(c.hash, c.Key, Access{NowNS: from, NoTouch: true})
