@@ -90,10 +90,15 @@ func (a *asks) TakeBatch(reqs []store.TakeRequest, x store.Access, w store.Waker
 	for i := range reqs {
 		if reqs[i].Terms != nil {
 			a.terms = append(a.terms, *reqs[i].Terms)
+		}
+	}
+	done := a.Store.TakeBatch(reqs, x, w)
+	for i := range reqs {
+		if reqs[i].Terms != nil {
 			reqs[i].Terms.WaitNS, reqs[i].Terms.Lease = 1_500_001, 77
 		}
 	}
-	return a.Store.TakeBatch(reqs, x, w)
+	return done
 }
 
 // Whatever their order, options ask for the same, and the reply has its place for each.

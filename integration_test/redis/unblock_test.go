@@ -1,0 +1,70 @@
+package redis
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"celld/integration_test/harness"
+)
+
+// TestUnblock ends waits in both servers: of BLPOP there, of CL.TAKE with WAIT here. What tells of the wait, and of its end by an
+// error, is the same.
+func TestUnblock(t *testing.T) {
+	type server struct {
+		addr string
+		call []string
+	}
+	celld := server{harness.Start(t).Addr, strings.Fields("CL.TAKE k 1/50s,burst=1 WAIT 60000")}
+	redis := server{harness.StartRedis(t), strings.Fields("BLPOP k 60")}
+	harness.Dial(t, celld.addr).Do("CL.TAKE", "k", "1/50s,burst=1")
+	var said [2][]string
+	for i, s := range []server{celld, redis} {
+		say := func(text string) { said[i] = append(said[i], text) }
+		waits, other := harness.Dial(t, s.addr), harness.Dial(t, s.addr)
+		id := strings.Trim(waits.Do("CLIENT", "ID"), ":\r\n")
+		flags := func() string {
+			_, rest, _ := strings.Cut(other.Do("CLIENT", "LIST", "ID", id), " flags=")
+			flags, _, _ := strings.Cut(rest, " ")
+			return flags
+		}
+		begin := func() {
+			waits.Send(harness.Frame(s.call...))
+			for deadline := time.Now().Add(20 * time.Second); !strings.Contains(flags(), "b"); time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("it does not wait")
+				}
+			}
+		}
+		blocked := func() {
+			say(harness.InfoSections(other.Do("INFO", "clients"))["Clients"]["blocked_clients"])
+		}
+		say(other.Do("CLIENT", "UNBLOCK", id))
+		begin()
+		blocked()
+		say(other.Do("CLIENT", "UNBLOCK", id, "ERROR"))
+		say(other.Do("CLIENT", "UNBLOCK", id))
+		say(waits.Reply())
+		say(waits.Do("PING"))
+		blocked()
+		begin()
+		say(other.Do("CLIENT", "UNBLOCK", id))
+		waits.Reply()
+		say(fmt.Sprint(strings.Contains(flags(), "b")))
+		begin()
+		say(other.Do("CLIENT", "KILL", "ID", id))
+		waits.Closed()
+		say(other.Do("CLIENT", "UNBLOCK", id))
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+			if n := harness.InfoSections(other.Do("INFO", "clients"))["Clients"]["blocked_clients"]; n == "0" {
+				break
+			} else if time.Now().After(deadline) {
+				t.Fatalf("%s wait", n)
+			}
+		}
+	}
+	if a, b := strings.Join(said[0], " "), strings.Join(said[1], " "); a != b {
+		t.Errorf("celld %q\nredis %q", a, b)
+	}
+}
