@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -134,4 +135,33 @@ func TestOthersPassDuringACall(t *testing.T) {
 	if left := take(); left != most-2*turns-1 {
 		t.Errorf("%d are left, want %d", left, most-2*turns-1)
 	}
+}
+
+// A call has found its key's slot when all keys are flushed. It passes under the new key.
+func TestAFlushDuringACall(t *testing.T) {
+	const turns = 50_000
+	limit, err := cell.ParseLimit("1048576/1h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, drop := twoPages(t)
+	s, key := New(Options{Shards: 1}), pages[len(pages)/2-8:][:16]
+	var done atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for !done.Load() {
+			s.Flush()
+		}
+	})
+	for turn := range turns {
+		reqs := []TakeRequest{{Calls: []Call{{Key: key, Limit: &limit}}, TakeOptions: TakeOptions{Cost: 1}}}
+		reqs[0].hash = s.hash(key)
+		drop()
+		if s.takeAll(reqs, nil, Access{NowNS: 1}); reqs[0].Taken.Granted != 1 {
+			t.Errorf("turn %d: %+v", turn, reqs[0].Taken)
+			break
+		}
+	}
+	done.Store(true)
+	wg.Wait()
 }
