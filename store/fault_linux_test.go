@@ -157,7 +157,7 @@ func TestAFlushDuringACall(t *testing.T) {
 		reqs := []TakeRequest{{Calls: []Call{{Key: key, Limit: &limit}}, TakeOptions: TakeOptions{Cost: 1}}}
 		reqs[0].hash = s.hash(key)
 		drop()
-		if s.takeAll(reqs, nil, Access{NowNS: 1}); reqs[0].Taken.Granted != 1 {
+		if s.takeAll(reqs, nil, Access{NowNS: 1}, nil); reqs[0].Taken.Granted != 1 {
 			t.Errorf("turn %d: %+v", turn, reqs[0].Taken)
 			break
 		}
