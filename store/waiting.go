@@ -259,7 +259,11 @@ func (s *Store) serveSome(q *queue) (more bool) {
 		return nil
 	})
 	if err != nil { // there is no room
-		s.Leave(w.request, err)
+		s.lockAll(w.locks, now)
+		defer s.unlockAll(w.locks)
+		if w.queue != nil {
+			w.answer(Taken{}, err, now)
+		}
 		return true
 	}
 	return more

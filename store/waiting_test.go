@@ -489,6 +489,27 @@ func TestWaitedKeysAreNotEvicted(t *testing.T) {
 	})
 }
 
+// Where there is no room when the turn comes, the caller is told so, and a reservation is let go.
+func TestNoRoomAtTheMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := store.New(store.Options{Now: clock, MaxKeys: 1, NoEviction: true, Shards: 1})
+		const l = "1/1s,burst=1"
+		plainly(s, 1, call(t, "k", l))
+		first := await(s, time.Minute, 1, call(t, "k", l))
+		ask(s, store.Reserve, time.Minute, 1, call(t, "k", l))
+		second := await(s, time.Minute, 1, call(t, "k", l))
+		s.Rename([]byte("k"), []byte("other"), clock())
+		plainly(s, 1, call(t, "other", "1/1h"))
+		pass(time.Minute)
+		if first.err() != store.ErrFull || second.err() != store.ErrFull {
+			t.Errorf("%v, %v", first.err(), second.err())
+		}
+		if callers, keys := s.Waiting(); callers != 0 || keys != 0 {
+			t.Errorf("%d callers, %d keys", callers, keys)
+		}
+	})
+}
+
 // Who waits is in no file: a copy has what is spent.
 func TestWaitersAreNotExported(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *store.Store) {
