@@ -22,6 +22,7 @@ const (
 func (s *Store) claim(sh *shard, n need, nowNS int64) (again bool, err error) {
 	var from *shard
 	var v victim
+	stuck := false // sh has no such victim
 	for range perLock {
 		if s.room.claim(n) {
 			return false, nil
@@ -33,7 +34,7 @@ func (s *Store) claim(sh *shard, n need, nowNS int64) (again bool, err error) {
 		if v == noVictim && s.room.noEviction.Load() {
 			return false, ErrFull
 		}
-		if from != sh || !sh.take(v, nowNS) {
+		if stuck = from != sh || !sh.take(v, nowNS); stuck {
 			break
 		}
 	}
@@ -41,13 +42,40 @@ func (s *Store) claim(sh *shard, n need, nowNS int64) (again bool, err error) {
 	switch {
 	case v == noVictim: // all that is held is claimed by calls that are just about to link their keys
 		runtime.Gosched()
+	case stuck && v == oldestVictim:
+		if !s.evictAny(from, nowNS) {
+			err = ErrFull
+		}
 	case from != sh:
 		from.lock(nowNS)
 		from.take(v, nowNS)
 		from.unlock()
 	}
 	sh.lock(nowNS)
-	return true, nil
+	return err == nil, err
+}
+
+// evictAny evicts the oldest key of a shard or, if that must stay, of another. It returns false where
+// all that it has looked at must stay.
+func (s *Store) evictAny(from *shard, nowNS int64) bool {
+	pinned := false
+	for i := range len(s.shards) + 1 {
+		sh := from
+		if i > 0 {
+			sh = &s.shards[i-1]
+		}
+		if sh.held.Load() == 0 {
+			continue
+		}
+		sh.lock(nowNS)
+		gone := sh.take(oldestVictim, nowNS)
+		pinned = pinned || sh.held.Load() > 0
+		sh.unlock()
+		if gone {
+			return true
+		}
+	}
+	return !pinned
 }
 
 // chooseVictim looks for a key to remove, by what the shards publish and without any lock. It prefers one of own.
@@ -107,11 +135,30 @@ func (sh *shard) take(v victim, nowNS int64) bool {
 		}
 		return n != noSlot
 	}
-	n := sh.lists.victim(&sh.slabs)
-	if n != noSlot {
-		sh.evict(n, sh.slabs.at(n), nowNS)
+	for range mostPinned {
+		n := sh.lists.victim(&sh.slabs)
+		if n == noSlot {
+			return false
+		}
+		e := sh.slabs.at(n)
+		if !sh.pinned(e, nowNS) {
+			sh.evict(n, e, nowNS)
+			return true
+		}
+		name := e.list()
+		sh.lists.pull(&sh.slabs, e)
+		sh.lists.push(&sh.slabs, name, n, e)
 	}
-	return n != noSlot
+	return false
+}
+
+// mostPinned is how many keys that must stay an eviction passes by.
+const mostPinned = 16
+
+// pinned reports that a key must not be evicted: who has a lease relies on it.
+func (sh *shard) pinned(e *slot, nowNS int64) bool {
+	e.settle()
+	return sh.leased(e, nowNS)
 }
 
 func (sh *shard) evict(n uint32, e *slot, nowNS int64) {

@@ -70,6 +70,12 @@ func (s *Store) trim(nowNS int64) {
 		if v == noVictim || s.room.noEviction.Load() {
 			return
 		}
+		if v == oldestVictim {
+			if !s.evictAny(sh, nowNS) {
+				return
+			}
+			continue
+		}
 		sh.lock(nowNS)
 		sh.take(v, nowNS)
 		sh.unlock()

@@ -17,5 +17,6 @@ type Set struct {
 
 	policies policies
 	rules    rules
+	ids      ids
 	changes  changes
 }
