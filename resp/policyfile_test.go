@@ -31,7 +31,7 @@ func TestPoliciesFile(t *testing.T) {
 		{"api\n", ":1: expected a name and a limit", 0},
 		{"api 5/1s # five\n", ":1: expected a name and a limit", 0},
 		{"api 0/1s\n", ":1: invalid limit: count '0': expected 1 to 2147483647", 0},
-		{good + "x 5/1s,algo=tokens\n", ":7: invalid limit: algo 'tokens': expected gcra, window, slide or log", 0},
+		{good + "x 5/1s,algo=tokens\n", ":7: invalid limit: algo 'tokens': expected gcra, window, slide, log or conc", 0},
 		{"\n" + strings.Repeat("n", 200) + " 5/1s\n", ":2: invalid policy name: expected 1 to 128 bytes without spaces", 0},
 		{strings.Repeat("n", 100_000) + " 5/1s\n", ": bufio.Scanner: token too long", 0},
 		{"big 20000/1h,algo=log\n", ":1: invalid limit: count '20000': algo=log keeps at most 10000 calls (--log-max)", 0},
