@@ -269,6 +269,15 @@ func Links(st *State, id uint64, yield func([2]uint64)) {
 	}
 }
 
+// HighestLease is the highest ID in a state of leases; 0: it has none.
+func HighestLease(st *State) (id uint64) {
+	r := leases{st}
+	for i := range r.n() {
+		id = max(id, r.id(i))
+	}
+	return id
+}
+
 // DropLease removes a lease and its links, and reports whether it was there.
 func DropLease(st *State, id uint64) bool {
 	r := leases{st}
@@ -277,6 +286,12 @@ func DropLease(st *State, id uint64) bool {
 		r.drop(i, r.after(i))
 	}
 	return i >= 0
+}
+
+// Due reports whether a state of leases has one that has ended.
+func Due(st *State, nowNS int64) bool {
+	r := leases{st}
+	return r.n() > 0 && r.end(0) <= uint64(nowNS)
 }
 
 // DropDue yields the leases that have ended, the first first, and removes all of them.

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"celld/cell"
 	"celld/resp/wire"
 	"celld/store"
 	"celld/store/policy"
@@ -44,7 +43,7 @@ func appendHash(b, key []byte, st store.Value) []byte {
 			fields = wire.AppendBulks(fields, name, text)
 			count++
 		}
-		if l.Limit.Algo != cell.Log {
+		if !l.Limit.InParts() {
 			text = l.Limit.AppendState(text[:0], &l.State)
 			field(name, text)
 			continue
@@ -81,7 +80,7 @@ func (f *rdbWriter) hash(key []byte, limits store.Limits) {
 }
 
 // settingNames are the names of settings in the files.
-var settingNames = [policy.SettingKinds]string{policy.PolicySetting: "celld-policy", policy.RuleSetting: "celld-rule"}
+var settingNames = [policy.SettingKinds]string{policy.PolicySetting: "celld-policy", policy.RuleSetting: "celld-rule", policy.IDSetting: "celld-lease"}
 
 // settingGone replaces the text of a setting that was removed.
 const settingGone = "-"

@@ -38,6 +38,7 @@ type work struct {
 	blocks  bool // it is denied, and its key is blocked for that
 	booked  bool // it takes ahead, for all calls that share its state
 	adopts  bool // it does neither, but what was carried over is kept
+	leases  bool // its key needs a companion of its state
 }
 
 // start notes what a call is looked up by, and returns the shard of its key.
@@ -71,7 +72,9 @@ func (c *Call) load(before []Call, all int, a Access) error {
 		}
 	}
 	if first {
-		c.n, c.e = c.sh.meet(c.hash, c.Key, a)
+		if c.n, c.e = c.sh.meet(c.hash, c.Key, a); c.e != nil && !c.sh.giveDue(c.n, c.e, a.NowNS) {
+			c.n, c.e = noSlot, nil
+		}
 		c.sh.countLookup(c.e)
 		if c.e != nil && c.e.holdsLimits() {
 			if c.held = c.sh.countTallies(c.e); c.held+all > MaxLimits {
@@ -88,9 +91,15 @@ func (c *Call) load(before []Call, all int, a Access) error {
 	}
 	c.findTally()
 	if c.tally == nil && !shares {
-		if c.held++; c.held > MaxLimits {
-			return ErrTooManyLimits
+		c.held++
+	}
+	if c.leases && !shares {
+		if _, p := c.companion(); p == nil {
+			c.held++
 		}
+	}
+	if c.held > MaxLimits {
+		return ErrTooManyLimits
 	}
 	c.fetch(a.NowNS)
 	return nil

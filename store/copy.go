@@ -4,6 +4,9 @@ package store
 // returns whether it did. It does not where there is no such key, nor over one that is there, unless replace is set. Both
 // keys are touched where they are there. The two names must differ.
 //
+// Leases are not copied, as each is held once: what was taken for them stays taken in the copy. A key that has nothing but leases is
+// not copied.
+//
 // The error is ErrFull, and then nothing has changed.
 func (s *Store) Copy(from, to []byte, replace bool, a Access) (copied bool, err error) {
 	fromHash, toHash := s.hash(from), s.hash(to)
@@ -20,8 +23,11 @@ func (s *Store) Copy(from, to []byte, replace bool, a Access) (copied bool, err 
 		}
 		st, spent := source.full(n, e), e.spent()
 		if st.Limits != nil {
-			limits := st.Limits.clone()
-			st.Limits = &limits
+			limits := st.Limits.withoutLeases().clone()
+			if len(limits) == 0 {
+				return nil
+			}
+			st.TAT, st.Limits = source.endOf(limits), &limits
 		}
 		if !paid.claim(target.more(old, to, st)) {
 			return errNoRoom

@@ -155,8 +155,11 @@ func (sh *shard) take(v victim, nowNS int64) bool {
 // mostPinned is how many keys that must stay an eviction passes by.
 const mostPinned = 16
 
-// pinned reports that a key must not be evicted: somebody waits for it.
-func (sh *shard) pinned(e *slot, _ int64) bool { return e.has(flagWaited) }
+// pinned reports that a key must not be evicted: somebody waits for it, or relies on a lease.
+func (sh *shard) pinned(e *slot, nowNS int64) bool {
+	e.settle()
+	return e.has(flagWaited) || sh.leased(e, nowNS)
+}
 
 func (sh *shard) evict(n uint32, e *slot, nowNS int64) {
 	if sh.dead(n, e, nowNS) {

@@ -22,19 +22,23 @@ type Field struct {
 	AfterNS int64 // Unix ns
 }
 
-// ParseField reads a field: a name that AppendName writes, and a state that cell.Limit.AppendState writes. In the field of a
+// ParseField reads a field: a name that AppendName writes, and a state that cell.Limit.AppendState writes. Leases that are bound have
+// ended, and no ID of a lease will be lower than those. In the field of a
 // part, a space and a number follow the name, and the text is what AppendPart writes. The error is ErrNoPolicy only when nothing
 // else is wrong.
 func (s *Store) ParseField(name, text string) (f Field, err error) {
-	var number string
-	name, number, f.Part = strings.Cut(name, " ")
-	if f.Part {
+	name, number, more := strings.Cut(name, " ")
+	leases := number == leasesName
+	if f.Part = more && !leases; f.Part {
 		if _, err := strconv.ParseUint(number, 10, 32); err != nil {
 			return Field{}, errField
 		}
 		f.Limit, f.State, f.AfterNS, err = cell.ParsePart(text)
 	} else {
 		f.Limit, f.State, err = cell.ParseState(text)
+		if err == nil && f.Limit.Leases != leases {
+			err = errField
+		}
 	}
 	if err != nil {
 		return Field{}, err
@@ -45,6 +49,10 @@ func (s *Store) ParseField(name, text string) (f Field, err error) {
 		}
 	} else if string(f.Limit.Shape.AppendText(nil)) != name {
 		return Field{}, errField
+	}
+	if f.Limit.HoldsLeases() {
+		cell.EndBound(&f.State) // nobody has the connections any more
+		s.RaiseID(cell.HighestLease(&f.State))
 	}
 	return f, nil
 }
@@ -58,7 +66,12 @@ type Fields []Field
 //
 // nowNS is limit time; the wall time is aheadNS more.
 func (fields Fields) Join(limits Limits, apart bool, nowNS, aheadNS int64) (joined Limits, added int, err error) {
-	over := func(l *LimitState) bool { return limitEndNS(&l.Limit, &l.State, aheadNS) <= uint64(nowNS) }
+	over := func(l *LimitState) bool {
+		if l.Limit.Leases { // those that have ended are still to be given back
+			return cell.Leases(&l.State) == 0
+		}
+		return limitEndNS(&l.Limit, &l.State, aheadNS) <= uint64(nowNS)
+	}
 	joined = slices.DeleteFunc(slices.Clone(limits), func(l LimitState) bool { return over(&l) })
 	if slices.ContainsFunc(fields, func(f Field) bool { return f.Part }) {
 		fields = slices.SortedStableFunc(slices.Values(fields), byOrder)
@@ -158,7 +171,7 @@ func (fields Fields) fromWall(aheadNS int64) Fields {
 func (l Limits) find(of *LimitState) int {
 	for i := range l {
 		switch {
-		case (l[i].Policy == nil) != (of.Policy == nil):
+		case (l[i].Policy == nil) != (of.Policy == nil) || l[i].Limit.Leases != of.Limit.Leases:
 		case of.Policy != nil && l[i].Policy.ID == of.Policy.ID, of.Policy == nil && l[i].Limit.Shape == of.Limit.Shape:
 			return i
 		}

@@ -31,13 +31,21 @@ type LimitState struct {
 	Told   cell.Told // of a log that Drain tells of: what it has told before
 }
 
-// AppendName appends the name that tools see: @api for a policy, and for a literal its shape.
+// AppendName appends the name that tools see: @api for a policy, and for a literal its shape. The leases that were taken from a limit
+// have its name and " leases".
 func (l *LimitState) AppendName(b []byte) []byte {
 	if l.Policy != nil {
-		return append(append(b, '@'), l.Policy.Name...)
+		b = append(append(b, '@'), l.Policy.Name...)
+	} else {
+		b = l.Limit.Shape.AppendText(b)
 	}
-	return l.Limit.Shape.AppendText(b)
+	if l.Limit.Leases {
+		b = append(append(b, ' '), leasesName...)
+	}
+	return b
 }
+
+const leasesName = "leases"
 
 // policyID is 0 for a literal.
 func (l *LimitState) policyID() uint32 {
@@ -252,7 +260,7 @@ func (sh *shard) setLimits(e *slot, limits Limits) {
 func (sh *shard) tell(e *slot, limits Limits) {
 	known := true
 	for l, r := range sh.rings(e, limits) {
-		if l.Limit.Algo == cell.Log {
+		if l.Limit.InParts() {
 			l.Told = r.told
 			known = known && r.told.Known()
 		}

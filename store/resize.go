@@ -81,6 +81,12 @@ func (s *Store) trim(nowNS int64) (done bool) {
 			}
 			continue
 		}
+		if v == oldestVictim {
+			if !s.evictAny(sh, nowNS) {
+				return
+			}
+			continue
+		}
 		sh.lock(nowNS)
 		sh.take(v, nowNS)
 		sh.unlock()

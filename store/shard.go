@@ -118,16 +118,16 @@ func (t *table) slot(hash uint64, key []byte) (uint32, *slot) {
 }
 
 // find returns the live slot of the key and touches it, or noSlot and nil. It removes a dead one, and what a live one holds of
-// policies that are gone.
+// policies that are gone, and gives back what it holds of leases that have ended.
 func (sh *shard) find(hash uint64, key []byte, a Access) (uint32, *slot) {
 	n, e := sh.meet(hash, key, a)
-	if e != nil && !sh.prune(n, e, a.NowNS) {
+	if e != nil && !(sh.prune(n, e, a.NowNS) && sh.giveDue(n, e, a.NowNS)) {
 		return noSlot, nil
 	}
 	return n, e
 }
 
-// meet is find, but it keeps what belongs to policies that are gone.
+// meet is find, but it keeps what belongs to policies that are gone, and leases that have ended.
 func (sh *shard) meet(hash uint64, key []byte, a Access) (uint32, *slot) {
 	n, e := sh.slot(hash, key)
 	switch {

@@ -140,13 +140,18 @@ func (s *Store) takeOne(sh *shard, r *TakeRequest, a Access) (done bool) {
 func (s *Store) takeLocked(r *TakeRequest, a Access, paid *prepaid, by turn) (t Taken, err error) {
 	calls, o := r.Calls, r.TakeOptions
 	if o.Terms != nil {
-		if o.Terms.WaitNS = 0; o.Terms.Mode == Reserve && !bookable(calls) {
+		o.Terms.Lease, o.Terms.WaitNS = 0, 0
+		if err := o.Terms.check(calls); err != nil {
+			return Taken{}, err
+		}
+		if o.Terms.Mode == Reserve && !bookable(calls) {
 			return Taken{}, ErrNotBookable
 		}
 	}
 	ruled, behind := s.HasRules(), false
 	for i := range calls {
 		c := &calls[i]
+		c.leases = o.leaseNS() > 0
 		if c.ruled = ruled && s.ruled(c.Key, c.Limit.Capacity(), a.NowNS, &c.Decision); c.ruled {
 			t.Limited = t.Limited || c.Decision.Limited
 		} else if err := c.load(calls[:i], len(calls), a); err != nil {
@@ -159,6 +164,11 @@ func (s *Store) takeLocked(r *TakeRequest, a Access, paid *prepaid, by turn) (t 
 		}
 	}
 	cost, denied := o.Cost, t.Limited
+	if o.Mode != cell.Peek && !t.Limited {
+		if repeated, found := s.repeat(calls, o.Terms, a); found {
+			return repeated, nil
+		}
+	}
 	if o.UpTo && o.Mode == cell.Take {
 		cost = upTo(calls, cost, a.NowNS)
 	}
@@ -184,7 +194,7 @@ func (s *Store) takeLocked(r *TakeRequest, a Access, paid *prepaid, by turn) (t 
 		c := &calls[i]
 		c.booked = booked && c.books(calls[i+1:])
 	}
-	if err := s.change(calls, t.Limited, cost, o.Mode, a, paid); err != nil {
+	if err := s.change(calls, t.Limited, cost, &o, a, paid); err != nil {
 		return Taken{}, err
 	}
 	if booked {
@@ -239,17 +249,31 @@ func upTo(calls []Call, most, nowNS int64) int64 {
 
 // change stores what the calls lead to. When all are granted they take, except shadow limits that would deny. When they are
 // denied, those that denied and have block= are blocked. States that were carried over are stored.
-func (s *Store) change(calls []Call, denied bool, cost int64, mode cell.Mode, a Access, paid *prepaid) error {
-	var more need
+func (s *Store) change(calls []Call, denied bool, cost int64, o *TakeOptions, a Access, paid *prepaid) error {
+	mode := o.Mode
 	for i := range calls {
 		c := &calls[i]
 		limited := mode == cell.Take && c.Decision.Limited
 		c.changes = !c.ruled && !denied && !limited && mode != cell.Peek || c.booked && c.ahead == nil
 		c.blocks = !c.ruled && limited && (denied || c.Limit.Shadow) && c.Limit.BlockNS > 0 && c.st.BlockedNS <= uint64(c.sh.timeOf(c.Limit, a.NowNS))
 		c.adopts = !c.ruled && !c.changes && !c.blocks && c.carried && (mode != cell.Peek || c.Policy != 0)
-		if c.stores() {
-			more.add(c.needs(calls[:i], a.NowNS))
+	}
+	g := plan(calls, o.leaseNS())
+	links := g.links()
+	var more need
+	for i := range calls {
+		c := &calls[i]
+		if !c.stores() {
+			continue
 		}
+		if g.lead != nil {
+			bytes, err := g.room(c, calls[:i], len(links), o.leaseNS(), a.NowNS)
+			if err != nil {
+				return err
+			}
+			more.bytes += bytes
+		}
+		more.add(c.needs(calls[:i], a.NowNS))
 	}
 	if !paid.claim(more) {
 		return errNoRoom
@@ -264,6 +288,12 @@ func (s *Store) change(calls []Call, denied bool, cost int64, mode cell.Mode, a 
 			all *= c.times
 		}
 		c.change(calls[:i], all, mode, a.NowNS)
+	}
+	if g.lead != nil {
+		id := s.hold(&g, calls, cost, o, links, a)
+		if o.Terms != nil {
+			o.Terms.Lease = id
+		}
 	}
 	for i := range calls {
 		if c := &calls[i]; c.stores() && !c.storedBy(calls[i+1:]) {

@@ -122,13 +122,19 @@ func codeOf(s *cell.Shape) uint32 {
 	if s.Clock {
 		clock = 1
 	}
+	if s.Leases {
+		clock |= 2
+	}
 	return uint32(s.Algo) | uint32(s.Unit)<<3 | clock<<6 | uint32(s.Buckets)<<8 | uint32(uint16(s.ZoneMin|s.Cold))<<16 // one of them is 0
 }
+
+// leasesCode is the bit of a code for cell.Shape.Leases.
+const leasesCode = 1 << 7
 
 // is reports whether a tally is that of a limit: of the policy, or of literals that share the state.
 func (p *tally) is(l *cell.Limit, policy uint32, shape uint32) bool {
 	if own := p.policy.Load(); policy != 0 || own != 0 {
-		return own == policy
+		return own == policy && (p.code.Load()^shape)&leasesCode == 0
 	}
 	return p.code.Load() == shape && p.periodNS.Load() == l.PeriodNS
 }
@@ -146,7 +152,7 @@ func (p *tally) limit() cell.Limit {
 func (p *tally) shape() cell.Shape {
 	code := p.code.Load()
 	s := cell.Shape{
-		Algo: cell.Algo(code & 7), Unit: cell.Unit(code >> 3 & 7), Clock: code>>6&1 != 0,
+		Algo: cell.Algo(code & 7), Unit: cell.Unit(code >> 3 & 7), Clock: code>>6&1 != 0, Leases: code&leasesCode != 0,
 		Buckets: uint8(code >> 8), ZoneMin: int16(code >> 16), PeriodNS: p.periodNS.Load(),
 	}
 	if s.Algo == cell.Warmup {

@@ -18,6 +18,7 @@ type Set struct {
 
 	policies policies
 	rules    rules
+	ids      ids
 	changes  changes
 }
 

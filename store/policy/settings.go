@@ -17,6 +17,7 @@ type Kind uint8
 const (
 	PolicySetting Kind = iota
 	RuleSetting
+	IDSetting    // the highest ID of a lease
 	SettingKinds // how many there are
 )
 
@@ -96,6 +97,12 @@ func (s *Set) Settings(kind Kind) (names []string) {
 		}
 		return names
 	}
+	if kind == IDSetting {
+		if _, ok := s.savedID(); ok {
+			names = append(names, idSetting.Name)
+		}
+		return names
+	}
 	s.rules.mu.RLock()
 	defer s.rules.mu.RUnlock()
 	return slices.Sorted(maps.Keys(s.rules.all))
@@ -110,6 +117,9 @@ func (s *Set) SettingText(setting Setting, aheadNS int64) (string, bool) {
 			return "", false
 		}
 		return p.Limit.String(), true
+	}
+	if setting.Kind == IDSetting {
+		return s.savedID()
 	}
 	s.rules.mu.RLock()
 	defer s.rules.mu.RUnlock()
@@ -132,6 +142,12 @@ func (s *Set) PutSetting(setting Setting, text string, nowNS, aheadNS int64) err
 			_, err = s.SetPolicy(setting.Name, l, Options{})
 		}
 		return err
+	case IDSetting:
+		id, err := strconv.ParseUint(text, 10, 64)
+		if err == nil {
+			s.RaiseID(id)
+		}
+		return err
 	case RuleSetting:
 		r, err := parseRule(setting.Name, text)
 		r.UntilNS = int64(cell.ShiftInstant(uint64(r.UntilNS), -aheadNS))
@@ -147,8 +163,11 @@ func (s *Set) PutSetting(setting Setting, text string, nowNS, aheadNS int64) err
 	return errUnknownSetting
 }
 
-// DeleteSetting removes one, if it is there.
+// DeleteSetting removes one, if it is there. The highest ID stays.
 func (s *Set) DeleteSetting(setting Setting, nowNS int64) {
+	if setting.Kind == IDSetting {
+		return
+	}
 	if setting.Kind == PolicySetting {
 		s.DeletePolicy(setting.Name)
 	} else if r, err := parseRule(setting.Name, "0"); err == nil {

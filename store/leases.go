@@ -1,0 +1,314 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"math"
+
+	"celld/cell"
+)
+
+// Leases are in tallies. A limit of algo=conc has them in its own state. For any other, LeaseNS gives the key one more tally beside
+// that of the limit: its companion, whose Shape is the limit's with Leases set. All leases of a Take have one ID.
+//
+// The first key of a Take leads to the others: its lease has links, which hold their names. They go where the lease goes: into files,
+// and with a key that is renamed.
+
+// Errors of a Take that leases. Nothing has changed.
+var (
+	ErrLeaseTime     = errors.New("a lease of algo=conc lasts for its period") // LeaseNS with conc
+	ErrNoLease       = errors.New("there is no lease")                         // Bound or Name, and neither LeaseNS nor conc
+	ErrTooManyLeases = errors.New("too many leases under one key")             // more than cell.MaxLeases of one limit
+)
+
+// check says what is wrong with terms.
+func (t *Terms) check(calls []Call) error {
+	conc := false
+	for i := range calls {
+		conc = conc || calls[i].Limit.Algo == cell.Conc
+	}
+	switch {
+	case conc && t.LeaseNS > 0:
+		return ErrLeaseTime
+	case !conc && t.LeaseNS <= 0 && (t.Bound || t.Name != ""):
+		return ErrNoLease
+	}
+	return nil
+}
+
+// leaseNS is how long what is granted is held; 0: it is not, or as long as conc says.
+func (o *TakeOptions) leaseNS() int64 {
+	if o.Terms == nil {
+		return 0
+	}
+	return o.Terms.LeaseNS
+}
+
+// nameOf is what is kept of a lease's name: half of its SHA-256. So no client finds a name that has another's lease answered.
+func nameOf(name string) (half [2]uint64) {
+	if name == "" {
+		return half
+	}
+	sum := sha256.Sum256([]byte(name))
+	return [2]uint64{binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:])}
+}
+
+// repeat answers a Take whose name is that of a lease that its first key has: as the first time, and nothing is taken.
+func (s *Store) repeat(calls []Call, o *Terms, a Access) (t Taken, found bool) {
+	if o == nil || o.Name == "" {
+		return Taken{}, false
+	}
+	name := nameOf(o.Name)
+	lead := leadOf(calls)
+	if lead == nil || lead.e == nil {
+		return Taken{}, false
+	}
+	var l cell.Lease
+	for p := range lead.sh.talliesOf(lead.e) {
+		if !p.holdsLeases() || lead.sh.lost(p) {
+			continue
+		}
+		st := lead.sh.tallies.state(p)
+		if l, found = cell.FindNamed(&st, name, a.NowNS); found {
+			break
+		}
+	}
+	if !found {
+		return Taken{}, false
+	}
+	for i := range calls {
+		if c := &calls[i]; !c.ruled {
+			c.Decision = c.Limit.Decide(&c.st, c.sh.timeOf(c.Limit, a.NowNS), 0, cell.Peek)
+		}
+	}
+	t.Granted, o.Lease = l.Cost, int64(l.ID)
+	t.sum(calls)
+	return t, true
+}
+
+// leadOf is the call whose key a lease is under: the first on which no rule has decided.
+func leadOf(calls []Call) *Call {
+	for i := range calls {
+		if !calls[i].ruled {
+			return &calls[i]
+		}
+	}
+	return nil
+}
+
+// grant is what a Take that is granted puts into leases. Its zero value puts nothing.
+type grant struct {
+	lead   *Call // nil: nothing is held
+	own    bool  // the lead's key has leases of its own; else it gets one of no cost, for the ID
+	lasts  int64 // ns
+	others [][]byte
+}
+
+// plan says what a Take will hold. It is known which calls will take.
+func plan(calls []Call, leaseNS int64) (g grant) {
+	g.lasts = leaseNS
+	for i := range calls {
+		if c := &calls[i]; c.changes && (leaseNS > 0 || c.Limit.Algo == cell.Conc) {
+			if leaseNS == 0 {
+				g.lasts = max(g.lasts, c.Limit.PeriodNS)
+			}
+			if g.lead == nil {
+				g.lead = firstThatTakes(calls)
+			}
+		}
+	}
+	if g.lead == nil {
+		return g
+	}
+	for i := range calls {
+		c := &calls[i]
+		if !c.changes || leaseNS == 0 && c.Limit.Algo != cell.Conc {
+			continue
+		}
+		if c.sameKey(g.lead) {
+			if !g.own {
+				g.lead, g.own = c, true
+			}
+		} else if !c.repeats(calls[:i]) {
+			g.others = append(g.others, c.Key)
+		}
+	}
+	return g
+}
+
+func firstThatTakes(calls []Call) *Call {
+	for i := range calls {
+		if calls[i].changes {
+			return &calls[i]
+		}
+	}
+	return nil
+}
+
+// repeats reports whether one of the calls that takes has the same key.
+func (c *Call) repeats(before []Call) bool {
+	for i := range before {
+		if b := &before[i]; b.changes && b.sameKey(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// links are the others' keys in pieces of 16 bytes: each key after its length and 1.
+func (g *grant) links() (links [][2]uint64) {
+	var b []byte
+	for _, key := range g.others {
+		b = append(binary.AppendUvarint(b, uint64(len(key))+1), key...)
+	}
+	for len(b) > 0 {
+		var piece [16]byte
+		b = b[copy(piece[:], b):]
+		links = append(links, [2]uint64{binary.BigEndian.Uint64(piece[:]), binary.BigEndian.Uint64(piece[8:])})
+	}
+	return links
+}
+
+// linkedKeys reads what links has written.
+func linkedKeys(st *cell.State, id uint64) (keys [][]byte) {
+	var b []byte
+	cell.Links(st, id, func(piece [2]uint64) {
+		b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, piece[0]), piece[1])
+	})
+	for len(b) > 0 {
+		n, width := binary.Uvarint(b)
+		if n == 0 || width <= 0 || n-1 > uint64(len(b)-width) {
+			break
+		}
+		keys = append(keys, b[width:width+int(n-1)])
+		b = b[width+int(n-1):]
+	}
+	return keys
+}
+
+// companion is the limit of the leases that are taken from a call's limit, and their tally, nil if there is none.
+func (c *Call) companion() (l cell.Limit, p *tally) {
+	l = cell.Limit{Shape: c.Limit.Shape, Params: c.Limit.Params}
+	l.Leases = true
+	if c.e != nil && c.e.holdsLimits() {
+		p = c.sh.findTally(c.e, &l, c.Policy, codeOf(&l.Shape))
+	}
+	return l, p
+}
+
+// companionOf reports whether a call puts a lease into its companion.
+func (g *grant) companionOf(c *Call, leaseNS int64) bool {
+	return g.lead != nil && (c.changes && leaseNS > 0 || c == g.lead && !g.own)
+}
+
+// room is what a call's companion takes more, beside those of the calls before it. It makes its ring, in c.before, which has served, and
+// the ring of algo=conc in c.st, of which Call.needs knows.
+func (g *grant) room(c *Call, before []Call, links int, leaseNS, nowNS int64) (bytes int64, err error) {
+	more := 1
+	if c == g.lead {
+		more += links
+	}
+	if c.Limit.Algo == cell.Conc && c.changes {
+		c.Limit.Fit(&c.st, nowNS)
+		cell.FitLeases(&c.st, more)
+		if cell.Leases(&c.st)+more > cell.MaxLeases {
+			return 0, ErrTooManyLeases
+		}
+	}
+	if !g.companionOf(c, leaseNS) {
+		return 0, nil
+	}
+	for i := range before {
+		if b := &before[i]; g.companionOf(b, leaseNS) && b.sameKey(c) && b.sharesState(c) {
+			return 0, nil // its lease becomes part of that one
+		}
+	}
+	_, p := c.companion()
+	c.before = cell.State{}
+	if p != nil {
+		c.before = c.sh.tallies.state(p)
+		bytes -= c.sh.tallies.bytes(p)
+	}
+	cell.FitLeases(&c.before, more)
+	if cell.Leases(&c.before)+more > cell.MaxLeases {
+		return 0, ErrTooManyLeases
+	}
+	return max(0, bytes+TallyBytes+bytesOfRing(c.before.Ring)), nil
+}
+
+// hold puts what the calls have taken into leases, after they have taken it, and returns their ID.
+func (s *Store) hold(g *grant, calls []Call, cost int64, o *TakeOptions, links [][2]uint64, a Access) int64 {
+	lease := cell.Lease{ID: s.NextID(s.WallNS(a.NowNS) / 1000), EndNS: laterNS(a.NowNS, g.lasts)}
+	if o.Terms != nil {
+		lease.Bound, lease.Name = o.Terms.Bound, nameOf(o.Terms.Name)
+	}
+	for i := range calls {
+		c := &calls[i]
+		switch {
+		case g.companionOf(c, o.leaseNS()):
+			one := lease
+			if c.changes && o.leaseNS() > 0 {
+				one.Cost, one.TakenNS = cost, c.Limit.TakenNS(&c.st, a.NowNS)
+			}
+			c.putLease(one)
+		case c.changes && c.Limit.Algo == cell.Conc:
+			st := c.sh.tallies.state(c.tally)
+			c.Limit.IdentifyLease(&st, a.NowNS, lease)
+		}
+	}
+	for _, name := range links {
+		end := lease.EndNS
+		if g.lead.Limit.Algo == cell.Conc {
+			end = laterNS(a.NowNS, g.lead.Limit.PeriodNS)
+		}
+		g.lead.putLease(cell.Lease{ID: lease.ID, EndNS: end, Link: true, Name: name, Bound: lease.Bound})
+	}
+	return int64(lease.ID)
+}
+
+// putLease puts a lease, or a link, where the leases of the call's limit are. There is room.
+func (c *Call) putLease(lease cell.Lease) {
+	t := &c.sh.tallies
+	l, p := *c.Limit, c.tally
+	if l.Algo != cell.Conc {
+		if l, p = c.companion(); p == nil {
+			p = c.sh.addTally(c.e, c.Policy)
+		}
+	}
+	st, had := t.state(p), t.bytes(p)
+	if l.Algo != cell.Conc && c.before.Ring != nil && len(c.before.Ring) > len(st.Ring) {
+		st = c.before
+	}
+	cell.AddLease(&st, lease)
+	t.keep(p, &l, codeOf(&l.Shape), &st)
+	c.sh.releaseBytes(had - t.bytes(p))
+}
+
+// laterNS is so many ns from now, or the last instant that a file can have.
+func laterNS(nowNS, ns int64) uint64 { return uint64(nowNS + min(ns, math.MaxInt64-nowNS)) }
+
+func (p *tally) holdsLeases() bool {
+	code := p.code.Load()
+	return code&leasesCode != 0 || cell.Algo(code&7) == cell.Conc
+}
+
+// leased reports whether a key has leases that have not ended. Such a key is not evicted.
+func (sh *shard) leased(e *slot, nowNS int64) bool {
+	for p := range sh.talliesOf(e) {
+		if p.holdsLeases() && sh.tallyEndNS(p) > uint64(nowNS) {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutLeases are the limits without the leases, which belong to one key.
+func (l Limits) withoutLeases() (kept Limits) {
+	for i := range l {
+		if !l[i].Limit.HoldsLeases() {
+			kept = append(kept, l[i])
+		}
+	}
+	return kept
+}

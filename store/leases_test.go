@@ -1,0 +1,227 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+
+	"celld/cell"
+	"celld/store"
+	"celld/store/policy"
+)
+
+func limitOf(t testing.TB, text string) *cell.Limit {
+	t.Helper()
+	l, err := cell.ParseLimit(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &l
+}
+
+// take takes from one key, and returns whether it passed and the ID of the lease.
+func take(t testing.TB, s *store.Store, key, limit string, cost int64, terms store.Terms, now int64) (bool, int64) {
+	t.Helper()
+	taken, err := s.Take([]store.Call{{Key: []byte(key), Limit: limitOf(t, limit)}}, store.TakeOptions{Cost: cost, Terms: &terms}, store.Access{NowNS: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return !taken.Limited, terms.Lease
+}
+
+func left(t testing.TB, s *store.Store, key, limit string, now int64) int64 {
+	t.Helper()
+	calls := []store.Call{{Key: []byte(key), Limit: limitOf(t, limit)}}
+	if _, err := s.Take(calls, store.TakeOptions{Mode: cell.Peek}, store.Access{NowNS: now}); err != nil {
+		t.Fatal(err)
+	}
+	return calls[0].Decision.Remaining
+}
+
+func TestASemaphore(t *testing.T) {
+	s := store.New(store.Options{})
+	const limit = "2/30s,algo=conc"
+	a := store.Access{NowNS: t0}
+	_, one := take(t, s, "k", limit, 1, store.Terms{}, t0)
+	_, two := take(t, s, "k", limit, 1, store.Terms{}, t0)
+	if passed, id := take(t, s, "k", limit, 1, store.Terms{}, t0); passed || id != 0 || one != t0/1000 || two != one+1 {
+		t.Fatalf("%v, %d after %d and %d", passed, id, one, two)
+	}
+	if !s.Renew([]byte("k"), two, 60*second, a) || s.Renew([]byte("k"), two+1, 60*second, a) || s.Renew([]byte("x"), two, 60*second, a) {
+		t.Fatal("renewed another")
+	}
+	if !s.Release([]byte("k"), one, a) || s.Release([]byte("k"), one, a) || left(t, s, "k", limit, t0) != 1 {
+		t.Fatal("released twice, or not once")
+	}
+	if left(t, s, "k", limit, t0+60*second-1) != 1 || left(t, s, "k", limit, t0+60*second) != 2 || s.Len(t0+60*second) != 0 {
+		t.Fatal("it did not end when it should")
+	}
+}
+
+func TestALeaseFlowsBack(t *testing.T) {
+	for _, limit := range []string{"10/1h", "10/1h,algo=window", "10/hour", "10/1h,algo=slide", "10/1h,algo=slide,buckets=6", "10/1h,algo=log"} {
+		s := store.New(store.Options{})
+		s.SetWall(t0+1800*second, t0)
+		take(t, s, "k", limit, 2, store.Terms{}, t0)
+		_, one := take(t, s, "k", limit, 3, store.Terms{LeaseNS: second}, t0)
+		_, two := take(t, s, "k", limit, 4, store.Terms{LeaseNS: 2 * second}, t0)
+		if n := left(t, s, "k", limit, t0+second-1); n != 1 {
+			t.Errorf("%s: %d left", limit, n)
+		}
+		if n := left(t, s, "k", limit, t0+second); n != 4 || s.Settle([]byte("k"), one, 0, store.Access{NowNS: t0 + second}) {
+			t.Errorf("%s: %d left when the first has ended", limit, n)
+		}
+		a := store.Access{NowNS: t0 + second}
+		if !s.Settle([]byte("k"), two, 1, a) || s.Settle([]byte("k"), two, 1, a) {
+			t.Errorf("%s: settled twice, or not once", limit)
+		}
+		if n := left(t, s, "k", limit, t0+3*second); n != 7 {
+			t.Errorf("%s: %d left when the second was settled", limit, n)
+		}
+		_, three := take(t, s, "k", limit, 1, store.Terms{LeaseNS: second}, t0+3*second)
+		a.NowNS = t0 + 3*second
+		if !s.Settle([]byte("k"), three, 99, a) || left(t, s, "k", limit, a.NowNS) != 0 {
+			t.Errorf("%s: more was not taken", limit)
+		}
+		end := t0 + 3*3600*second*40
+		if left(t, s, "k", limit, int64(end)) != 10 || s.Len(int64(end)) != 0 {
+			t.Errorf("%s: never full again", limit)
+		}
+	}
+}
+
+func TestTermsThatMakeNoSense(t *testing.T) {
+	s := store.New(store.Options{})
+	for _, c := range []struct {
+		limit string
+		terms store.Terms
+		want  error
+	}{
+		{"5/1m,algo=conc", store.Terms{LeaseNS: 1}, store.ErrLeaseTime},
+		{"5/1m", store.Terms{Name: "n"}, store.ErrNoLease},
+		{"5/1m", store.Terms{Bound: true}, store.ErrNoLease},
+	} {
+		_, err := s.Take([]store.Call{{Key: []byte("k"), Limit: limitOf(t, c.limit)}}, store.TakeOptions{Cost: 1, Terms: &c.terms}, store.Access{NowNS: t0})
+		if !errors.Is(err, c.want) || s.Len(t0) != 0 {
+			t.Errorf("%s %+v: %v", c.limit, c.terms, err)
+		}
+	}
+}
+
+func TestWhatHoldsNothing(t *testing.T) {
+	s := store.New(store.Options{})
+	for _, o := range []store.TakeOptions{{Cost: 1, Mode: cell.Peek}, {Cost: 0}, {Cost: 9}} {
+		for _, limit := range []string{"5/1m", "5/1m,algo=conc"} {
+			o.Terms = &store.Terms{Lease: 7}
+			if limit == "5/1m" {
+				o.Terms.LeaseNS = second
+			}
+			if _, err := s.Take([]store.Call{{Key: []byte("k"), Limit: limitOf(t, limit)}}, o, store.Access{NowNS: t0}); err != nil || o.Terms.Lease != 0 || s.Len(t0) != 0 {
+				t.Errorf("%s, %+v: %v, %d", limit, o, err, o.Terms.Lease)
+			}
+		}
+	}
+	s.PutRule(policy.Rule{Pattern: "k"}, t0)
+	if _, id := take(t, s, "k", "5/1m,algo=conc", 1, store.Terms{}, t0); id != 0 || s.Len(t0) != 0 {
+		t.Errorf("an allowed call has lease %d", id)
+	}
+}
+
+func TestARepeatTakesNothing(t *testing.T) {
+	for _, c := range []struct {
+		limit string
+		lasts int64
+	}{{"5/1m,algo=conc", 0}, {"5/1m,algo=window", second}} {
+		s := store.New(store.Options{})
+		_, one := take(t, s, "k", c.limit, 3, store.Terms{LeaseNS: c.lasts, Name: "job"}, t0)
+		for range 3 {
+			if passed, again := take(t, s, "k", c.limit, 3, store.Terms{LeaseNS: c.lasts, Name: "job"}, t0); !passed || again != one || left(t, s, "k", c.limit, t0) != 2 {
+				t.Errorf("%s: %v, %d, want %d", c.limit, passed, again, one)
+			}
+		}
+		if _, other := take(t, s, "k", c.limit, 1, store.Terms{LeaseNS: c.lasts, Name: "other"}, t0); other == one || other == 0 {
+			t.Errorf("%s: %d for another name", c.limit, other)
+		}
+		s.Release([]byte("k"), one, store.Access{NowNS: t0})
+		if _, new := take(t, s, "k", c.limit, 3, store.Terms{LeaseNS: c.lasts, Name: "job"}, t0); new <= one {
+			t.Errorf("%s: %d after the first was released", c.limit, new)
+		}
+	}
+}
+
+// A lease of several keys is one lease, and the first key leads to the others.
+func TestALeaseOfSeveralKeys(t *testing.T) {
+	s := store.New(store.Options{})
+	const conc, rate = "5/1m,algo=conc", "5/1h"
+	long := string(make([]byte, 300))
+	for _, limits := range [][3]string{{conc, conc, conc}, {rate, conc, conc}, {rate, rate, rate}} {
+		for how := range 3 {
+			var calls []store.Call
+			for i, key := range []string{"a", long, "c"} {
+				calls = append(calls, store.Call{Key: []byte(key), Limit: limitOf(t, limits[i])})
+			}
+			terms := &store.Terms{}
+			if limits[2] == rate {
+				terms.LeaseNS = 60 * second
+			}
+			if taken, err := s.Take(calls, store.TakeOptions{Cost: 2, Terms: terms}, store.Access{NowNS: t0}); err != nil || taken.Limited || terms.Lease == 0 {
+				t.Fatal(taken, err, terms.Lease)
+			}
+			a := store.Access{NowNS: t0 + second}
+			switch how {
+			case 0:
+				if !s.Release([]byte("a"), terms.Lease, a) || s.Release([]byte("a"), terms.Lease, a) || s.Release([]byte("c"), terms.Lease, a) {
+					t.Error("not released")
+				}
+			case 1:
+				if !s.Renew([]byte("a"), terms.Lease, 90*second, a) {
+					t.Error("not renewed")
+				}
+				if n := left(t, s, "c", limits[2], t0+91*second-1); n != 3 {
+					t.Errorf("%v: %d left", limits, n)
+				}
+			case 2:
+				copied, err := s.Copy([]byte("c"), []byte("d"), true, a)
+				if err != nil || copied != (limits[2] == rate) || s.Settle([]byte("d"), terms.Lease, 0, a) {
+					t.Error("a lease was copied", copied, err)
+				}
+				s.Rename([]byte("a"), []byte("b"), t0)
+				if s.Release([]byte("a"), terms.Lease, a) || !s.Release([]byte("b"), terms.Lease, a) {
+					t.Error("the lease stayed")
+				}
+			}
+			for i, key := range []string{"a", long, "c"} {
+				now := t0 + int64(91*second)
+				if limits[2] != rate && i > 0 && how != 1 {
+					now = a.NowNS
+				}
+				if n := left(t, s, key, limits[i], now); n != 5 && (limits[i] != rate || limits[2] == rate) {
+					t.Errorf("%v, %d: %d left of %s", limits, how, n, key)
+				}
+			}
+			s.Flush()
+		}
+	}
+}
+
+// A key with leases stays where others go.
+func TestAKeyWithLeasesIsNotEvicted(t *testing.T) {
+	s := store.New(store.Options{MaxKeys: 8})
+	for i := range 6 {
+		take(t, s, string(rune('a'+i)), "5/1m,algo=conc", 1, store.Terms{}, t0)
+	}
+	for i := range 100 {
+		take(t, s, "x"+string(rune('0'+i)), "5/1m", 1, store.Terms{}, t0)
+	}
+	take(t, s, "g", "5/1h", 1, store.Terms{LeaseNS: second}, t0)
+	take(t, s, "h", "5/1h", 1, store.Terms{LeaseNS: second}, t0)
+	_, err := s.Take([]store.Call{{Key: []byte("y"), Limit: limitOf(t, "5/1m")}}, store.TakeOptions{Cost: 1}, store.Access{NowNS: t0})
+	if _, err2 := s.Throttle([]byte("y"), cell.Bucket{}, 0, store.Access{NowNS: t0}); !errors.Is(err, store.ErrFull) || err2 != nil {
+		t.Errorf("%v, %v", err, err2)
+	}
+	for i := range 8 {
+		if _, there := s.Get([]byte{byte('a' + i)}, untouched(t0)); !there {
+			t.Errorf("%c is gone", 'a'+i)
+		}
+	}
+	take(t, s, "y", "5/1m", 1, store.Terms{}, t0+second)
+}
