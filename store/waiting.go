@@ -44,6 +44,30 @@ func (c *Call) waitNS(nowNS, cost int64) uint64 {
 	return c.Limit.Forecast(&c.st, c.sh.timeOf(c.Limit, nowNS), cost*c.times)
 }
 
+// surelyNS is how much of a call's wait is sure, whatever leases are released meanwhile.
+func (c *Call) surelyNS(nowNS, cost int64, waitNS uint64) uint64 {
+	l := c.Limit
+	if waitNS == 0 || l.Algo == cell.Conc {
+		return 0
+	}
+	_, p := c.companion()
+	if p == nil {
+		return waitNS
+	}
+	held := c.sh.tallies.state(p)
+	if l.Algo != cell.GCRA && l.Algo != cell.Warmup { // what flows back is not known as easily
+		if cell.Leased(&held) > 0 {
+			return 0
+		}
+		return waitNS
+	}
+	was := c.st
+	l.Give(&c.st, c.sh.timeOf(l, nowNS), cell.Leased(&held))
+	waitNS = c.waitNS(nowNS, cost)
+	c.st = was
+	return waitNS
+}
+
 // standBehind makes the decision of a call that of one behind the queue.
 func (c *Call) standBehind(nowNS, cost int64) {
 	d := &c.Decision
@@ -75,9 +99,10 @@ func (s *Store) delay(r *TakeRequest, cost int64, a Access, paid *prepaid, by tu
 		if wait > 0 && wait >= longest {
 			longest, binding = wait, i
 		}
-		if l := c.Limit; l.Bookable() || l.Algo == cell.Slide || l.Algo == cell.Log { // else it may pass at any time
-			known = max(known, wait)
+		if by.waiter == nil && r.Terms.Mode == Wait {
+			wait = c.surelyNS(a.NowNS, cost, wait)
 		}
+		known = max(known, wait)
 	}
 	terms := r.Terms
 	switch {
@@ -178,7 +203,7 @@ func (w *waiter) goTo(c *Call, nowNS int64, waitNS uint64, cost int64) {
 		q.insert(w, cost*c.times)
 	}
 	if q.first == w {
-		q.setTimer(s, nowNS+int64(min(waitNS, uint64(math.MaxInt64-1-nowNS))))
+		q.setTimer(s, min(nowNS+int64(min(waitNS, uint64(math.MaxInt64-1-nowNS))), c.nextDueNS()))
 	}
 }
 
@@ -303,7 +328,7 @@ func (s *Store) serveFirst(q *queue, nowNS int64, paid *prepaid) (next bool, err
 	return true, nil
 }
 
-// momentNS is when a call of one limit passes, that is the first of its queue.
+// momentNS is when a call of one limit passes, that is the first of its queue, or may pass as a lease flows back.
 func (q *queue) momentNS(c *Call, w *waiter) int64 {
 	from := max(w.access.NowNS, q.seenNS)
 	if c.carried = false; c.Limit.Shadow || c.ruledBy(w.store, from) {
@@ -319,7 +344,7 @@ func (q *queue) momentNS(c *Call, w *waiter) int64 {
 	if wait == cell.Never {
 		return from
 	}
-	return from + int64(min(wait, uint64(math.MaxInt64-1-from)))
+	return max(from, min(from+int64(min(wait, uint64(math.MaxInt64-1-from))), c.nextDueNS()))
 }
 
 func (c *Call) ruledBy(s *Store, nowNS int64) bool {
