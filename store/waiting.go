@@ -105,12 +105,19 @@ func (s *Store) delay(r *TakeRequest, cost int64, a Access, paid *prepaid, by tu
 		known = max(known, wait)
 	}
 	terms := r.Terms
-	switch {
-	case binding < 0:
+	if binding < 0 {
 		return false, nil
-	case by.waiter != nil:
+	}
+	if by.waiter != nil {
 		by.waiter.goTo(&r.Calls[binding], a.NowNS, longest, cost)
 		return false, errWaits
+	}
+	var first *waiter
+	if terms.Mode == Wait && by.waker != nil {
+		first = r.sameThatWaits()
+	}
+	switch {
+	case first != nil:
 	case known > uint64(max(terms.MaxNS, 0)):
 		return false, nil
 	case terms.Mode == Reserve:
@@ -118,7 +125,7 @@ func (s *Store) delay(r *TakeRequest, cost int64, a Access, paid *prepaid, by tu
 	case by.waker == nil:
 		return false, nil
 	}
-	return false, s.enqueue(r, &r.Calls[binding], a, by.waker, longest, cost)
+	return false, s.enqueue(r, &r.Calls[binding], first, a, by.waker, longest, cost)
 }
 
 // adopt stores the states that were carried over, as a denied call does: carried over anew at each look, they would never pass.
@@ -155,8 +162,8 @@ func (s *Store) newWaiter(r *TakeRequest, a Access, w Waker) (*waiter, error) {
 	return &waiter{store: s, request: r, waker: w, access: a, ticket: s.waiting.tickets.Add(1), deadlineNS: math.MaxInt64}, nil
 }
 
-// enqueue has a new call wait for one of its limits.
-func (s *Store) enqueue(r *TakeRequest, c *Call, a Access, waker Waker, waitNS uint64, cost int64) error {
+// enqueue has a new call wait for one of its limits, or with one that waits for the same.
+func (s *Store) enqueue(r *TakeRequest, c *Call, first *waiter, a Access, waker Waker, waitNS uint64, cost int64) error {
 	version := s.PoliciesVersion()
 	names, changed, err := s.policiesOf(r.Calls)
 	if err != nil {
@@ -173,9 +180,16 @@ func (s *Store) enqueue(r *TakeRequest, c *Call, a Access, waker Waker, waitNS u
 	}
 	w.deadlineNS = a.NowNS + min(r.Terms.MaxNS, math.MaxInt64-a.NowNS)
 	r.Terms.waiter = w
-	w.goTo(c, a.NowNS, waitNS, cost)
+	if first != nil {
+		w.join(first)
+	} else {
+		w.goTo(c, a.NowNS, waitNS, cost)
+		w.makeKnown()
+	}
 	if changed {
 		w.version = math.MaxUint64
+	}
+	if changed && first == nil {
 		w.queue.poke(a.NowNS)
 	}
 	w.timer = time.AfterFunc(time.Duration(max(w.deadlineNS-s.now(), 0)), w.expire)
@@ -354,15 +368,23 @@ func (c *Call) ruledBy(s *Store, nowNS int64) bool {
 // answer ends a wait. It is over at nowNS.
 func (w *waiter) answer(t Taken, err error, nowNS int64) {
 	w.leave(nowNS)
-	if w.waker != nil {
-		w.request.Taken, w.request.Err = t, err
-		w.waker.Wake()
+	joined := w.joined
+	w.joined = nil
+	for _, j := range joined {
+		j.tellJoined(w.request, t, err)
 	}
+	w.tell(t, err)
 }
 
 // leave takes a waiter out of its queue, and of the store.
 func (w *waiter) leave(nowNS int64) {
 	w.queue.remove(w.store, w, nowNS)
+	w.makeUnknown()
+	w.gone()
+}
+
+// gone notes that a waiter waits no longer.
+func (w *waiter) gone() {
 	w.store.waiting.held.Add(-1)
 	if w.waker != nil {
 		w.store.waiting.callers.Add(-1)
@@ -374,9 +396,18 @@ func (w *waiter) leave(nowNS int64) {
 
 // goAway is leave of one whose turn has not come, and reports whether it still waited. All its shards are locked.
 func (w *waiter) goAway(nowNS int64) bool {
+	if w.with != nil {
+		w.part()
+		w.gone()
+		return true
+	}
 	q := w.queue
 	if q == nil {
 		return false
+	}
+	if w.handOver() {
+		w.gone()
+		return true
 	}
 	wasFirst := q.first == w
 	w.leave(nowNS)
@@ -392,6 +423,9 @@ func (w *waiter) expire() {
 	s := w.store
 	s.lockAll(w.locks, 0)
 	q, early := w.queue, w.deadlineNS-s.now()
+	if w.with != nil {
+		q = w.with.queue
+	}
 	if q != nil && early > 0 {
 		w.timer.Reset(time.Duration(early))
 	}
