@@ -89,7 +89,7 @@ func (s *Store) delay(r *TakeRequest, cost int64, a Access, paid *prepaid, by tu
 		return false, err
 	}
 	var longest, known uint64
-	binding := -1
+	binding, behind := -1, false
 	for i := range r.Calls {
 		c := &r.Calls[i]
 		wait := c.waitNS(a.NowNS, cost)
@@ -103,6 +103,7 @@ func (s *Store) delay(r *TakeRequest, cost int64, a Access, paid *prepaid, by tu
 			wait = c.surelyNS(a.NowNS, cost, wait)
 		}
 		known = max(known, wait)
+		behind = behind || c.ahead != nil
 	}
 	terms := r.Terms
 	if binding < 0 {
@@ -119,6 +120,8 @@ func (s *Store) delay(r *TakeRequest, cost int64, a Access, paid *prepaid, by tu
 	switch {
 	case first != nil:
 	case known > uint64(max(terms.MaxNS, 0)):
+		return false, nil
+	case terms.Mode == Reserve && behind && terms.LeaseNS > 0: // what it would hold has not been taken yet
 		return false, nil
 	case terms.Mode == Reserve:
 		return true, s.reserveBehind(r, cost, a, longest)

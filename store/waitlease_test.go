@@ -20,7 +20,13 @@ func lease(s *store.Store, terms store.Terms, cost int64, calls ...store.Call) *
 	return w
 }
 
-func (w *waiter) lease() int64 { return w.reqs[0].Terms.Lease }
+// lease is the ID of what was granted; 0: nothing yet.
+func (w *waiter) lease() int64 {
+	if w.waits() {
+		return 0
+	}
+	return w.reqs[0].Terms.Lease
+}
 
 // forever is a wait that is longer than any test.
 const forever = int64(1000 * time.Hour)
@@ -143,6 +149,63 @@ func TestNobodyPassesBeforeALeaseEnds(t *testing.T) {
 			t.Errorf("%v: %+v", w.at(start), w.taken())
 		}
 	})
+}
+
+// What is reserved has its lease at once, which lasts from the moment on that was told. Released before, it has taken nothing; a repeat
+// is told how long it still has to wait. Behind others who wait it is denied.
+func TestAReservedLease(t *testing.T) {
+	for _, limit := range []string{"1/1m,burst=1", "60/1h,burst=1", "1/1m,algo=window", "1/minute", "1/1m,warmup=1m,cold=1.01", "2/2m,burst=2"} {
+		for _, how := range []string{"release", "end", "keep"} {
+			inBubble(t, func(t *testing.T, s *store.Store) {
+				s.SetWall(clock(), clock())
+				one := func() store.Call { return call(t, "k", limit) }
+				plainly(s, one().Limit.Capacity(), one())
+				reserve := func() *waiter {
+					return lease(s, store.Terms{Mode: store.Reserve, MaxNS: forever, LeaseNS: int64(time.Hour), Name: "x", Bound: true}, 1, one())
+				}
+				var waits [4]uint64 // of plain calls
+				look := func(i int) { waits[i] = plainly(s, 1, one()).taken().RetryAfterNS }
+				look(0)
+				w := reserve()
+				if w.lease() == 0 || !w.granted() || w.reqs[0].Terms.WaitNS != waits[0] {
+					t.Fatalf("%s: %+v, %+v", limit, w.taken(), w.reqs[0].Terms)
+				}
+				look(1)
+				pass(time.Second)
+				if again := reserve(); again.lease() != w.lease() || again.reqs[0].Terms.WaitNS != waits[0]-1e9 {
+					t.Errorf("%s: again: %+v, %+v", limit, again.taken(), again.reqs[0].Terms)
+				}
+				look(2)
+				switch how {
+				case "release":
+					s.Release([]byte("k"), w.lease(), at(clock()))
+					look(3)
+					if waits[3] > waits[0]-1e9 || waits[2] <= waits[3] {
+						t.Errorf("%s: plain calls wait for %v", limit, waits)
+					}
+				case "end":
+					pass(time.Hour + time.Duration(waits[0]) - 2*time.Second)
+					if !s.Renew([]byte("k"), w.lease(), int64(2*time.Second), at(clock())) {
+						t.Errorf("%s: it ends before the hour is over", limit)
+					}
+					pass(2 * time.Second)
+					if s.Release([]byte("k"), w.lease(), at(clock())) {
+						t.Errorf("%s: it does not end", limit)
+					}
+				case "keep":
+					next := await(s, time.Hour, 1, one())
+					if behind := reserve(); !behind.granted() || behind.lease() != w.lease() {
+						t.Errorf("%s: a repeat: %+v", limit, behind.taken())
+					}
+					terms := store.Terms{Mode: store.Reserve, MaxNS: forever, LeaseNS: 1e9}
+					if behind := lease(s, terms, 1, one()); !behind.denied() || behind.lease() != 0 || !next.waits() {
+						t.Errorf("%s: behind another: %+v", limit, behind.taken())
+					}
+				}
+				pass(10 * time.Hour)
+			})
+		}
+	}
 }
 
 // A timer that is late costs a semaphore no more than that, and a bucket nothing.
