@@ -173,6 +173,9 @@ func (d *debt) take(nowNS int64) {
 func (sh *shard) leasesChanged(c *Call, nowNS int64) {
 	if end := sh.limitsEndNS(c.e); end > uint64(nowNS) {
 		sh.moveEnd(c.n, c.e, end, c.Key)
+		if c.e.has(flagWaited) {
+			sh.pokeKey(c.Key, sh.latestNS)
+		}
 	} else {
 		sh.remove(c.n, c.e)
 	}
