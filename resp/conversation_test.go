@@ -60,7 +60,11 @@ func (w *world) play(t *testing.T, resp3 bool, paragraph []*harness.Exchange, re
 			text = frame(words...)
 		}
 		got := p.send(text)
-		for p.unserved {
+		for p.unserved || p.waits != nil {
+			if p.waits != nil {
+				time.Sleep(time.Millisecond)
+				synctest.Wait()
+			}
 			got += p.send("")
 		}
 		end := p.tr.closed && (raw || got == "")

@@ -61,21 +61,19 @@ func (s *Store) repeat(calls []Call, o *Terms, a Access) (t Taken, found bool) {
 	}
 	name := nameOf(o.Name)
 	lead := leadOf(calls)
-	if lead == nil || lead.e == nil {
+	if lead == nil {
 		return Taken{}, false
 	}
-	var l cell.Lease
-	for p := range lead.sh.talliesOf(lead.e) {
-		if !p.holdsLeases() || lead.sh.lost(p) {
-			continue
-		}
-		st := lead.sh.tallies.state(p)
-		if l, found = cell.FindNamed(&st, name, a.NowNS); found {
-			break
-		}
-	}
+	l, found := lead.leaseNamed(name, a)
 	if !found {
 		return Taken{}, false
+	}
+	for i := 0; i < len(calls) && l.Cost == 0; i++ { // the first key has leases for the others only
+		if c := &calls[i]; c.ruled {
+			continue
+		} else if other, ok := c.leaseNamed(name, a); ok && other.ID == l.ID {
+			l = other
+		}
 	}
 	for i := range calls {
 		if c := &calls[i]; !c.ruled {
@@ -105,6 +103,23 @@ func reservedNS(calls []Call, id uint64, nowNS int64) (waitNS uint64) {
 		}
 	}
 	return waitNS
+}
+
+// leaseNamed is the lease of that name under the call's key: the one with a cost, where there are several.
+func (c *Call) leaseNamed(name [2]uint64, a Access) (l cell.Lease, found bool) {
+	if c.e == nil {
+		return cell.Lease{}, false
+	}
+	for p := range c.sh.talliesOf(c.e) {
+		if !p.holdsLeases() || c.sh.lost(p) {
+			continue
+		}
+		st := c.sh.tallies.state(p)
+		if one, ok := cell.FindNamed(&st, name, a.NowNS); ok && (!found || l.Cost == 0) {
+			l, found = one, true
+		}
+	}
+	return l, found
 }
 
 // leadOf is the call whose key a lease is under: the first on which no rule has decided.

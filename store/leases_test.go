@@ -148,6 +148,24 @@ func TestARepeatTakesNothing(t *testing.T) {
 	}
 }
 
+// A repeat of a call for several keys is answered as the call was, also where only the other keys hold something.
+func TestARepeatForSeveralKeys(t *testing.T) {
+	s := store.New(store.Options{})
+	var ids, granted []int64
+	for range 2 {
+		calls := []store.Call{{Key: []byte("a"), Limit: limitOf(t, "9/1h")}, {Key: []byte("b"), Limit: limitOf(t, "5/1m,algo=conc")}}
+		terms := &store.Terms{Name: "job"}
+		taken, err := s.Take(calls, store.TakeOptions{Cost: 3, Terms: terms}, store.Access{NowNS: t0})
+		if err != nil || taken.Limited {
+			t.Fatal(taken, err)
+		}
+		ids, granted = append(ids, terms.Lease), append(granted, taken.Granted)
+	}
+	if ids[0] != ids[1] || granted[0] != 3 || granted[1] != 3 || left(t, s, "b", "5/1m,algo=conc", t0) != 2 || left(t, s, "a", "9/1h", t0) != 6 {
+		t.Errorf("leases %v, granted %v", ids, granted)
+	}
+}
+
 // A lease of several keys is one lease, and the first key leads to the others.
 func TestALeaseOfSeveralKeys(t *testing.T) {
 	s := store.New(store.Options{})
