@@ -318,7 +318,19 @@ func (p *program) sentinelWarmUp(t *testing.T, celld *harness.Server) {
 				counts[who][second]++
 			}
 		}
-		t.Log(counts)
+		here, there, apart := 0, 0, 0
+		for i := range seconds {
+			here, there = here+counts["celld"][i], there+counts["Sentinel"][i]
+			apart = max(apart, here-there, there-here)
+		}
+		for who, n := range counts {
+			if n[0] > rate/3+2 || n[1] >= rate || n[seconds-1] < rate-2 || n[seconds-1] > rate+2 {
+				return fmt.Sprintf("%s does not warm up as it should: %v", who, n)
+			}
+		}
+		if apart > rate {
+			return fmt.Sprintf("more than a second's calls apart: %v", counts)
+		}
 		return ""
 	})
 }
@@ -356,12 +368,40 @@ func (p *program) sentinelThreads(t *testing.T, celld *harness.Server) {
 	enter(2, false)
 }
 
-// sentinelOccupy: a call with priority borrows from the next window, and waits for it.
+// sentinelOccupy: a call with priority borrows from the next window, and waits for it for half a second at most. Windows are halves of a
+// second of the clock there, and begin with the first call here.
 func (p *program) sentinelOccupy(t *testing.T, celld *harness.Server) {
-	p.do(0, "rate", "occupy", "4")
-	made := time.Now()
-	for range 12 {
-		a := ask(made, func() bool { return p.passes(0, "occupy", "occupy") })
-		t.Log(a)
-	}
+	const half = 500 * time.Millisecond
+	c := harness.Dial(t, celld.Addr)
+	harness.Again(t, func(attempt string) string {
+		name := "occupy" + attempt
+		p.do(0, "rate", name, "4")
+		time.Sleep(time.Until(time.Now().Truncate(half).Add(half + half/10)))
+		var there, here string
+		series := func(call func() string) (answers string) {
+			for range 6 {
+				answers += call()
+			}
+			return answers
+		}
+		told := func(r harness.Taken) string {
+			if r.Limited == 0 && r.Wait > 0 {
+				return "later "
+			}
+			return fmt.Sprint(r.Limited == 0, " ")
+		}
+		there += series(func() string { return p.do(0, "pass", name) + " " })
+		here += series(func() string { return told(c.Take(name, "4/1s,algo=window")) })
+		time.Sleep(half + half/10)
+		there += series(func() string {
+			a := ask(time.Now(), func() bool { return p.passes(0, "occupy", name) })
+			if a.passed && a.came > half/2 && a.came < half {
+				time.Sleep(-a.came) // it has slept
+			}
+			return fmt.Sprint(a.passed, " ")
+		})
+		here += series(func() string { return told(c.Take(name, "4/1s,algo=window", "RESERVE", "500")) })
+		t.Log(there, here)
+		return ""
+	})
 }
