@@ -30,7 +30,7 @@ func TestManyWaiters(t *testing.T) {
 	srv := harness.Start(t, "--maxclients", fmt.Sprint(waiters+10), "--max-waiters", fmt.Sprint(waiters), "--wait-max", "86400000")
 	c := harness.Dial(t, srv.Addr)
 	c.Do("CL.POLICY", "SET", "p", "10000/1h")
-	c.Lease("k", "@p", "COST", "10000", "LEASE", "1")
+	c.Take("k", "@p", "COST", "10000")
 	conns := make([]*harness.Conn, waiters)
 	for i := range conns {
 		conns[i] = harness.Dial(t, srv.Addr)
