@@ -45,7 +45,7 @@ var (
 		{"share of the ceiling", shareOfCeiling, true, false}, {"two × one", twoOverOne, false, false},
 	}
 	waitingColumns = []column{
-		{"p99 late, ms", lateP99, true, false}, {"longest", lateLongest, false, false}, {"answers/s", perSecond, false, false},
+		{"p99 late, ms", lateP99, true, false}, {"longest", lateLongest, false, false}, {"permits/s", perSecond, false, false},
 		{"% off", rateOff, true, false}, {"CPU µs/answer", cpuMicroseconds, true, false},
 	}
 	freshColumns = []column{

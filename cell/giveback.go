@@ -16,6 +16,17 @@ func (l *Limit) TakenNS(st *State, nowNS int64) uint64 {
 	return uint64(nowNS)
 }
 
+// PassedNS is when a call passed, or will, of which a lease remembers TakenNS, as far as that is known: 0 if it is not.
+func (l *Limit) PassedNS(takenNS uint64) uint64 {
+	switch capacity := uint64(l.Capacity()) * uint64(l.gcra.intervalNS); {
+	case l.Algo != GCRA:
+		return takenNS
+	case takenNS > capacity:
+		return takenNS - capacity
+	}
+	return 0
+}
+
 // GiveBack gives back the costs of leases that were taken from a limit. What has come back by itself does not come back again: to a
 // bucket flows what has not flowed back, and to a window, a slide or a log only while the window, the sub-window or the call is there
 // that the lease was taken in. It sorts the leases by TakenNS, in the time that the limit is decided in. To leases it gives nothing.
@@ -61,7 +72,7 @@ func (l *Limit) GiveBack(st *State, nowNS int64, from []Lease) {
 	default:
 		sum := int64(0)
 		for i := range from {
-			if l.Algo != Window || l.inWindow(st, from[i].TakenNS) {
+			if l.Algo != Window || l.inWindow(st, from[i].TakenNS, now) {
 				sum = min(sum+from[i].Cost, math.MaxInt64/2)
 			}
 		}
@@ -82,12 +93,15 @@ func (l *Limit) giveBackBucket(st *State, now uint64, from *Lease) {
 	st.A -= back
 }
 
-// inWindow reports whether an instant that has passed is in the window of a state.
-func (l *Limit) inWindow(st *State, ns uint64) bool {
-	if l.Aligned() {
-		return l.nextEdgeNS(int64(ns)) >= st.A
+// inWindow reports whether the window that an instant is in is not over. It may be ahead.
+func (l *Limit) inWindow(st *State, ns, now uint64) bool {
+	switch period := uint64(l.PeriodNS); {
+	case l.Aligned():
+		return l.nextEdgeNS(int64(ns)) > now
+	case ns < st.A:
+		return st.A-(st.A-1-ns)/period*period > now
 	}
-	return ns+uint64(l.PeriodNS) >= st.A
+	return ns == st.A
 }
 
 // giveBackLog writes the log anew, without what is given back: leases are sorted by when they were taken. A call of before may have

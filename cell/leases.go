@@ -3,6 +3,7 @@ package cell
 import (
 	"cmp"
 	"iter"
+	"math"
 	"slices"
 	"sort"
 )
@@ -227,6 +228,12 @@ func FitLeases(st *State, more int) (words int) { return leases{st}.fit(more) }
 // Leases is how many leases and links a state of leases has, with those that have ended and are still there.
 func Leases(st *State) int { return leases{st}.n() }
 
+// Leased is the sum of the costs of the leases of a state.
+func Leased(st *State) int64 {
+	r := leases{st}
+	return int64(r.sumBefore(r.n()) - st.B)
+}
+
 // IdentifyLease says whose lease it is that Decide has just added to a limit of algo=conc. Only what is neither time nor cost is
 // taken from l. It does nothing where there is none.
 func (l *Limit) IdentifyLease(st *State, nowNS int64, lease Lease) {
@@ -292,6 +299,15 @@ func DropLease(st *State, id uint64) bool {
 func Due(st *State, nowNS int64) bool {
 	r := leases{st}
 	return r.n() > 0 && r.end(0) <= uint64(nowNS)
+}
+
+// NextDue is when the next lease ends, in Unix ns; math.MaxInt64 if there is none.
+func NextDue(st *State) int64 {
+	r := leases{st}
+	if r.n() == 0 {
+		return math.MaxInt64
+	}
+	return int64(min(r.end(0), math.MaxInt64))
 }
 
 // DropDue yields the leases that have ended, the first first, and removes all of them.

@@ -26,7 +26,33 @@ func (sh *shard) giveDue(n uint32, e *slot, nowNS int64) bool {
 		sh.publish()
 	}
 	sh.journal.mark(n, e)
+	if e.has(flagWaited) {
+		sh.flowedBack(n, e, nowNS)
+	}
 	return true
+}
+
+// flowedBack notes for those who wait for a key that leases have flowed back: nobody can have passed before by that. Their timers
+// know of the leases' ends.
+func (sh *shard) flowedBack(n uint32, e *slot, nowNS int64) {
+	var scratch [hugeKey]byte
+	for _, q := range sh.waited[string(sh.keys.view(n, e, &scratch))] {
+		q.seenNS = max(q.seenNS, nowNS)
+		q.ahead.stale = true
+	}
+}
+
+// nextDueNS is when the next of the leases flows back that were taken from a call's limit.
+func (c *Call) nextDueNS() int64 {
+	if c.Limit.HoldsLeases() {
+		return notDue
+	}
+	_, p := c.companion()
+	if p == nil {
+		return notDue
+	}
+	st := c.sh.tallies.state(p)
+	return cell.NextDue(&st)
 }
 
 func (sh *shard) anyDue(e *slot, nowNS int64) bool {

@@ -81,8 +81,28 @@ func (s *Store) repeat(calls []Call, o *Terms, a Access) (t Taken, found bool) {
 		}
 	}
 	t.Granted, o.Lease = l.Cost, int64(l.ID)
+	o.WaitNS = reservedNS(calls, l.ID, a.NowNS)
 	t.sum(calls)
 	return t, true
+}
+
+// reservedNS is how long calls still have to wait for what they have reserved in a lease.
+func reservedNS(calls []Call, id uint64, nowNS int64) (waitNS uint64) {
+	for i := range calls {
+		c := &calls[i]
+		if c.ruled || c.Limit.HoldsLeases() {
+			continue
+		}
+		_, p := c.companion()
+		if p == nil {
+			continue
+		}
+		st := c.sh.tallies.state(p)
+		if l, found := cell.FindLease(&st, id, nowNS); found {
+			waitNS = max(waitNS, max(c.Limit.PassedNS(l.TakenNS), uint64(nowNS))-uint64(nowNS))
+		}
+	}
+	return waitNS
 }
 
 // leaseNamed is the lease of that name under the call's key: the one with a cost, where there are several.
@@ -252,12 +272,15 @@ func (g *grant) room(c *Call, before []Call, links int, leaseNS, nowNS int64) (b
 	return max(0, bytes+TallyBytes+bytesOfRing(c.before.Ring)), nil
 }
 
-// hold puts what the calls have taken into leases, after they have taken it, and returns their ID.
+// hold puts what the calls have taken into leases, after they have taken it, and returns their ID. What is reserved is held from the
+// moment on at which the call may go ahead.
 func (s *Store) hold(g *grant, calls []Call, cost int64, o *TakeOptions, links [][2]uint64, a Access) int64 {
-	lease := cell.Lease{ID: s.NextID(s.WallNS(a.NowNS) / 1000), EndNS: laterNS(a.NowNS, g.lasts)}
+	lease := cell.Lease{ID: s.NextID(s.WallNS(a.NowNS) / 1000)}
 	if o.Terms != nil {
+		a.NowNS = int64(laterNS(a.NowNS, int64(o.Terms.WaitNS)))
 		lease.Bound, lease.Name = o.Terms.Bound, nameOf(o.Terms.Name)
 	}
+	lease.EndNS = laterNS(a.NowNS, g.lasts)
 	for i := range calls {
 		c := &calls[i]
 		switch {

@@ -55,9 +55,14 @@ type waiter struct {
 	policies   []string    // of the calls, in their order; "" for a literal. nil: there is none
 	version    uint64      // PoliciesVersion when they were looked up
 
-	queue      *queue // nil: it waits no longer
+	queue      *queue // nil: it waits no longer, or with another
 	next, prev *waiter
 	cost       int64 // of its queue's state
+
+	with    *waiter   // that it has joined
+	joined  []*waiter // that have joined it
+	knownIn *shard    // where it can be joined, nil: nowhere
+	known   namedWait
 }
 
 // waiting is what a store knows of those who wait.

@@ -169,10 +169,14 @@ func (d *debt) take(nowNS int64) {
 	sh.releaseBytes(had - sh.tallies.bytes(d.base))
 }
 
-// leasesChanged notes that leases of a key have changed, or its limits with them. It removes a key that has nothing left to remember.
+// leasesChanged notes that leases of a key have changed, or its limits with them: those who wait for it are looked at again. It removes
+// a key that has nothing left to remember.
 func (sh *shard) leasesChanged(c *Call, nowNS int64) {
 	if end := sh.limitsEndNS(c.e); end > uint64(nowNS) {
 		sh.moveEnd(c.n, c.e, end, c.Key)
+		if c.e.has(flagWaited) {
+			sh.pokeKey(c.Key, sh.latestNS)
+		}
 	} else {
 		sh.remove(c.n, c.e)
 	}

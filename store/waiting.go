@@ -44,6 +44,30 @@ func (c *Call) waitNS(nowNS, cost int64) uint64 {
 	return c.Limit.Forecast(&c.st, c.sh.timeOf(c.Limit, nowNS), cost*c.times)
 }
 
+// surelyNS is how much of a call's wait is sure, whatever leases are released meanwhile.
+func (c *Call) surelyNS(nowNS, cost int64, waitNS uint64) uint64 {
+	l := c.Limit
+	if waitNS == 0 || l.Algo == cell.Conc {
+		return 0
+	}
+	_, p := c.companion()
+	if p == nil {
+		return waitNS
+	}
+	held := c.sh.tallies.state(p)
+	if l.Algo != cell.GCRA && l.Algo != cell.Warmup { // what flows back is not known as easily
+		if cell.Leased(&held) > 0 {
+			return 0
+		}
+		return waitNS
+	}
+	was := c.st
+	l.Give(&c.st, c.sh.timeOf(l, nowNS), cell.Leased(&held))
+	waitNS = c.waitNS(nowNS, cost)
+	c.st = was
+	return waitNS
+}
+
 // standBehind makes the decision of a call that of one behind the queue.
 func (c *Call) standBehind(nowNS, cost int64) {
 	d := &c.Decision
@@ -65,7 +89,7 @@ func (s *Store) delay(r *TakeRequest, cost int64, a Access, paid *prepaid, by tu
 		return false, err
 	}
 	var longest, known uint64
-	binding := -1
+	binding, behind := -1, false
 	for i := range r.Calls {
 		c := &r.Calls[i]
 		wait := c.waitNS(a.NowNS, cost)
@@ -75,25 +99,36 @@ func (s *Store) delay(r *TakeRequest, cost int64, a Access, paid *prepaid, by tu
 		if wait > 0 && wait >= longest {
 			longest, binding = wait, i
 		}
-		if l := c.Limit; l.Bookable() || l.Algo == cell.Slide || l.Algo == cell.Log { // else it may pass at any time
-			known = max(known, wait)
+		if by.waiter == nil && r.Terms.Mode == Wait {
+			wait = c.surelyNS(a.NowNS, cost, wait)
 		}
+		known = max(known, wait)
+		behind = behind || c.ahead != nil
 	}
 	terms := r.Terms
-	switch {
-	case binding < 0:
+	if binding < 0 {
 		return false, nil
-	case by.waiter != nil:
+	}
+	if by.waiter != nil {
 		by.waiter.goTo(&r.Calls[binding], a.NowNS, longest, cost)
 		return false, errWaits
+	}
+	var first *waiter
+	if terms.Mode == Wait && by.waker != nil {
+		first = r.sameThatWaits()
+	}
+	switch {
+	case first != nil:
 	case known > uint64(max(terms.MaxNS, 0)):
+		return false, nil
+	case terms.Mode == Reserve && behind && terms.LeaseNS > 0: // what it would hold has not been taken yet
 		return false, nil
 	case terms.Mode == Reserve:
 		return true, s.reserveBehind(r, cost, a, longest)
 	case by.waker == nil:
 		return false, nil
 	}
-	return false, s.enqueue(r, &r.Calls[binding], a, by.waker, longest, cost)
+	return false, s.enqueue(r, &r.Calls[binding], first, a, by.waker, longest, cost)
 }
 
 // adopt stores the states that were carried over, as a denied call does: carried over anew at each look, they would never pass.
@@ -130,8 +165,8 @@ func (s *Store) newWaiter(r *TakeRequest, a Access, w Waker) (*waiter, error) {
 	return &waiter{store: s, request: r, waker: w, access: a, ticket: s.waiting.tickets.Add(1), deadlineNS: math.MaxInt64}, nil
 }
 
-// enqueue has a new call wait for one of its limits.
-func (s *Store) enqueue(r *TakeRequest, c *Call, a Access, waker Waker, waitNS uint64, cost int64) error {
+// enqueue has a new call wait for one of its limits, or with one that waits for the same.
+func (s *Store) enqueue(r *TakeRequest, c *Call, first *waiter, a Access, waker Waker, waitNS uint64, cost int64) error {
 	version := s.PoliciesVersion()
 	names, changed, err := s.policiesOf(r.Calls)
 	if err != nil {
@@ -148,9 +183,16 @@ func (s *Store) enqueue(r *TakeRequest, c *Call, a Access, waker Waker, waitNS u
 	}
 	w.deadlineNS = a.NowNS + min(r.Terms.MaxNS, math.MaxInt64-a.NowNS)
 	r.Terms.waiter = w
-	w.goTo(c, a.NowNS, waitNS, cost)
+	if first != nil {
+		w.join(first)
+	} else {
+		w.goTo(c, a.NowNS, waitNS, cost)
+		w.makeKnown()
+	}
 	if changed {
 		w.version = math.MaxUint64
+	}
+	if changed && first == nil {
 		w.queue.poke(a.NowNS)
 	}
 	w.timer = time.AfterFunc(time.Duration(max(w.deadlineNS-s.now(), 0)), w.expire)
@@ -178,7 +220,7 @@ func (w *waiter) goTo(c *Call, nowNS int64, waitNS uint64, cost int64) {
 		q.insert(w, cost*c.times)
 	}
 	if q.first == w {
-		q.setTimer(s, nowNS+int64(min(waitNS, uint64(math.MaxInt64-1-nowNS))))
+		q.setTimer(s, min(nowNS+int64(min(waitNS, uint64(math.MaxInt64-1-nowNS))), c.nextDueNS()))
 	}
 }
 
@@ -303,7 +345,7 @@ func (s *Store) serveFirst(q *queue, nowNS int64, paid *prepaid) (next bool, err
 	return true, nil
 }
 
-// momentNS is when a call of one limit passes, that is the first of its queue.
+// momentNS is when a call of one limit passes, that is the first of its queue, or may pass as a lease flows back.
 func (q *queue) momentNS(c *Call, w *waiter) int64 {
 	from := max(w.access.NowNS, q.seenNS)
 	if c.carried = false; c.Limit.Shadow || c.ruledBy(w.store, from) {
@@ -319,7 +361,7 @@ func (q *queue) momentNS(c *Call, w *waiter) int64 {
 	if wait == cell.Never {
 		return from
 	}
-	return from + int64(min(wait, uint64(math.MaxInt64-1-from)))
+	return max(from, min(from+int64(min(wait, uint64(math.MaxInt64-1-from))), c.nextDueNS()))
 }
 
 func (c *Call) ruledBy(s *Store, nowNS int64) bool {
@@ -329,15 +371,23 @@ func (c *Call) ruledBy(s *Store, nowNS int64) bool {
 // answer ends a wait. It is over at nowNS.
 func (w *waiter) answer(t Taken, err error, nowNS int64) {
 	w.leave(nowNS)
-	if w.waker != nil {
-		w.request.Taken, w.request.Err = t, err
-		w.waker.Wake()
+	joined := w.joined
+	w.joined = nil
+	for _, j := range joined {
+		j.tellJoined(w.request, t, err)
 	}
+	w.tell(t, err)
 }
 
 // leave takes a waiter out of its queue, and of the store.
 func (w *waiter) leave(nowNS int64) {
 	w.queue.remove(w.store, w, nowNS)
+	w.makeUnknown()
+	w.gone()
+}
+
+// gone notes that a waiter waits no longer.
+func (w *waiter) gone() {
 	w.store.waiting.held.Add(-1)
 	if w.waker != nil {
 		w.store.waiting.callers.Add(-1)
@@ -349,9 +399,18 @@ func (w *waiter) leave(nowNS int64) {
 
 // goAway is leave of one whose turn has not come, and reports whether it still waited. All its shards are locked.
 func (w *waiter) goAway(nowNS int64) bool {
+	if w.with != nil {
+		w.part()
+		w.gone()
+		return true
+	}
 	q := w.queue
 	if q == nil {
 		return false
+	}
+	if w.handOver() {
+		w.gone()
+		return true
 	}
 	wasFirst := q.first == w
 	w.leave(nowNS)
@@ -367,6 +426,9 @@ func (w *waiter) expire() {
 	s := w.store
 	s.lockAll(w.locks, 0)
 	q, early := w.queue, w.deadlineNS-s.now()
+	if w.with != nil {
+		q = w.with.queue
+	}
 	if q != nil && early > 0 {
 		w.timer.Reset(time.Duration(early))
 	}

@@ -149,12 +149,32 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 			}
 		}
 	}
+	var id int64 // of the lease that the first has, where that is conc's
+	ends := func(end func(s *store.Store) bool) func(testing.TB, *store.Store) {
+		return func(tb testing.TB, s *store.Store) {
+			if !end(s) {
+				tb.Fatal("there is no such lease")
+			}
+		}
+	}
 	for _, c := range []struct {
 		name   string
 		limit  string
 		change func(testing.TB, *store.Store)
 		want   func(*waiter) bool
 	}{
+		{"release", "1/3h,algo=conc", ends(func(s *store.Store) bool { return s.Release([]byte("k"), id, at(clock())) }), granted},
+		{"settle", "1/3h,algo=conc", ends(func(s *store.Store) bool { return s.Settle([]byte("k"), id, 1, at(clock())) }), granted},
+		{"renew for less", "1/3h,algo=conc", ends(func(s *store.Store) bool {
+			ok := s.Renew([]byte("k"), id, int64(time.Second), at(clock()))
+			time.Sleep(time.Second)
+			return ok
+		}), granted},
+		{"renew for more", "1/90m,algo=conc", ends(func(s *store.Store) bool {
+			ok := s.Renew([]byte("k"), id, int64(3*time.Hour), at(clock()))
+			time.Sleep(100 * time.Minute)
+			return ok
+		}), (*waiter).waits},
 		{"give", literal, func(tb testing.TB, s *store.Store) {
 			l := mustParse(tb, literal)
 			if n, err := s.Give([]byte("k"), &l, 0, 1, at(clock())); n != 1 || err != nil {
@@ -216,8 +236,12 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 				if c.limit == "@p" {
 					set(t, s, "1/1h", policy.Options{})
 				}
-				if !plainly(s, 1, of()).granted() {
+				first := plainly(s, 1, of())
+				if !first.granted() {
 					t.Fatal("the first is denied")
+				}
+				if id = first.reqs[0].Terms.Lease; id != 0 {
+					plainly(s, 1, call(t, "k", "9/9h")) // so that the key outlives the lease
 				}
 				w := await(s, 2*time.Hour, 1, of())
 				synctest.Wait()

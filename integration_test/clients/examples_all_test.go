@@ -16,12 +16,12 @@ func TestCompiledExamples(t *testing.T) {
 		{"java-lettuce", true, javaExample},
 		{"rust", true, func(t *testing.T, dir string) *exec.Cmd {
 			cmd := exec.Command(harness.Need(t, "cargo"), "run", "--quiet")
-			cmd.Env = []string{"CARGO_TARGET_DIR=" + cachePath(t, "examples/target"), "CARGO_PROFILE_DEV_DEBUG=none"}
+			cmd.Env = []string{"CARGO_TARGET_DIR=" + harness.CachePath(t, "examples/target"), "CARGO_PROFILE_DEV_DEBUG=none"}
 			return cmd
 		}},
 	})
 }
 
 func javaExample(t *testing.T, dir string) *exec.Cmd {
-	return exec.Command(harness.Need(t, "mvn"), "--quiet", "--batch-mode", "-Dmaven.repo.local="+cachePath(t, "maven"), "compile", "exec:java")
+	return exec.Command(harness.Need(t, "mvn"), "--quiet", "--batch-mode", "-Dmaven.repo.local="+harness.CachePath(t, "maven"), "compile", "exec:java")
 }

@@ -69,7 +69,7 @@ func (e example) test(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e.copied {
-		copied := cachePath(t, "examples/"+e.dir)
+		copied := harness.CachePath(t, "examples/"+e.dir)
 		if err := os.RemoveAll(copied); err != nil {
 			t.Fatal(err)
 		}
@@ -245,19 +245,6 @@ func (s *service) usedUp(path, allowed, limit string) {
 	if path != "/" && remaining != "0" {
 		s.t.Errorf("%s: %q remained of the last call that was allowed", path, remaining)
 	}
-}
-
-// cachePath is a path in .cache/, whose folder exists.
-func cachePath(t *testing.T, path string) string {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join("../../.cache", path))
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(path), 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // TestExampleVersions holds what the examples depend on to what `make clients` installs and go.mod says.

@@ -3,9 +3,7 @@
 package clients
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -28,24 +26,12 @@ error: LIMITED later
 // What they send is in resp/testdata/scripts/forms.txt, too, for those who have no hundred megabytes of libraries.
 func TestJavaScripts(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir() // where Maven writes
-	if err := os.CopyFS(dir, os.DirFS("testdata/java-scripts")); err != nil {
-		t.Fatal(err)
-	}
-	build := exec.Command(harness.Need(t, "mvn"), "--quiet", "--batch-mode", "-Dmaven.repo.local="+cachePath(t, "maven"), "compile", "dependency:build-classpath", "-Dmdep.outputFile=classpath")
-	build.Dir = dir
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	libraries, err := os.ReadFile(filepath.Join(dir, "classpath"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	classes := harness.JavaClasses(t, "testdata/java-scripts")
 	for _, client := range []string{"spring", "lettuce", "redisson"} {
 		t.Run(client, func(t *testing.T) {
 			t.Parallel()
 			host, port := harness.HostPort(harness.Start(t).Addr)
-			cmd := exec.Command(harness.Need(t, "java"), "-classpath", filepath.Join(dir, "target/classes")+":"+string(libraries), "Scripts", client, host, port)
+			cmd := exec.Command(harness.Need(t, "java"), "-classpath", classes, "Scripts", client, host, port)
 			var stderr strings.Builder
 			cmd.Stderr = &stderr
 			if got, err := cmd.Output(); err != nil || string(got) != javaScripts {

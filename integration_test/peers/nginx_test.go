@@ -33,6 +33,10 @@ http {
 	limit_req_status 429;
 	limit_req_zone $arg_key zone=slow:1m rate=6r/m;
 	limit_req_zone $arg_key zone=fast:1m rate=20r/s;
+	limit_req_zone $arg_key zone=paced:1m rate=5r/s;
+
+	limit_conn_status 429;
+	limit_conn_zone $arg_key zone=held:1m;
 
 	geo $arg_ip $verdict {
 		default limit;
@@ -63,6 +67,18 @@ http {
 			limit_req zone=fast burst=4 nodelay;
 			try_files /ok =404;
 		}
+		location /queued {
+			limit_req zone=paced burst=4;
+			try_files /ok =404;
+		}
+		location /later {
+			limit_req zone=paced burst=5 delay=2;
+			try_files /ok =404;
+		}
+		location /held {
+			limit_conn held 3;
+			try_files /large =404;
+		}
 		location /listed {
 			if ($verdict = deny) {
 				return 403;
@@ -77,6 +93,19 @@ http {
 // startNginx runs nginx until the test ends, and returns what asks it for a path and says whether it was let through.
 func startNginx(t *testing.T) (passes func(path string) bool) {
 	t.Helper()
+	get := startNginxClient(t)
+	return func(path string) bool {
+		t.Helper()
+		body, passed := get(path)
+		io.Copy(io.Discard, body)
+		body.Close()
+		return passed
+	}
+}
+
+// startNginxClient is startNginx for those who read what is sent to them.
+func startNginxClient(t *testing.T) (get func(path string) (body io.ReadCloser, passed bool)) {
+	t.Helper()
 	path := harness.Need(t, "nginx")
 	dir, err := os.MkdirTemp("", "nginx-") // as for redis-server
 	if err != nil {
@@ -84,6 +113,7 @@ func startNginx(t *testing.T) (passes func(path string) bool) {
 	}
 	harness.WriteFile(t, nginxConfig, dir, "nginx.conf")
 	harness.WriteFile(t, "ok", dir, "ok")
+	harness.WriteFile(t, strings.Repeat("slow", 1<<20), dir, "large") // more than a socket holds
 	cmd := exec.Command(path, "-p", dir, "-c", "nginx.conf", "-e", "stderr")
 	cmd.Dir = dir // unix:nginx.sock
 	client := &http.Client{Timeout: harness.ReplyTimeout, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -97,22 +127,21 @@ func startNginx(t *testing.T) (passes func(path string) bool) {
 		return err == nil
 	})
 	t.Cleanup(client.CloseIdleConnections)
-	return func(path string) bool {
+	return func(path string) (io.ReadCloser, bool) {
 		t.Helper()
 		reply, err := client.Get("http://nginx" + path)
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err) // callers may be goroutines, which end no test
+			return http.NoBody, false
 		}
-		io.Copy(io.Discard, reply.Body)
-		reply.Body.Close()
 		switch reply.StatusCode {
 		case http.StatusOK:
-			return true
+			return reply.Body, true
 		case http.StatusTooManyRequests, http.StatusForbidden:
-			return false
+		default:
+			t.Errorf("%s: %s", path, reply.Status)
 		}
-		t.Fatalf("%s: %s", path, reply.Status)
-		return false
+		return reply.Body, false
 	}
 }
 

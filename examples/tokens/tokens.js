@@ -1,0 +1,50 @@
+// A budget of tokens for a language model. Before a request it takes what the request may cost at most; afterwards it gives back
+// what was not used. A worker that dies in between costs nothing in the end: after two minutes all that it took flows back.
+// The same request, sent again under its name, takes nothing more.
+//
+//   npm install ioredis
+//   redis-cli CL.POLICY SET llm 100000/1m
+//   node tokens.js http://127.0.0.1:8000/ request-17 "Why is the sky blue?"
+const Redis = require("ioredis");
+
+const key = "llm:research"; // a team's
+const answer = 1000; // tokens that the model may answer with
+const longest = 120_000; // ms of a request
+
+// It may repeat a call: with an ID that does no harm. A call that waits keeps others on its connection waiting, so whoever asks
+// for several requests at once has a connection for each, or a pool.
+const limiter = new Redis(process.env.RATE_LIMITER || "redis://127.0.0.1:6379");
+limiter.on("error", () => {}); // call reports errors
+
+// ask sends a request when the budget allows it, and returns how many tokens it has used.
+async function ask(model, name, prompt) {
+  const most = Buffer.byteLength(prompt) + answer; // a byte is a token at most
+  const [limited, , , retryMs, , , , lease] = await limiter.call(
+    "CL.TAKE", key, "@llm", "COST", most, "WAIT", 60_000, "LEASE", longest, "ID", name
+  );
+  if (limited) throw new Error(`over budget; try again in ${retryMs} ms`); // -1: it costs more than the whole budget
+  let used;
+  try {
+    used = await complete(model, prompt);
+  } catch (error) {
+    await limiter.call("CL.RELEASE", key, lease); // it has cost nothing
+    throw error;
+  }
+  await limiter.call("CL.SETTLE", key, lease, used);
+  return used;
+}
+
+// complete stands for the model's client. The lease must not end before it does.
+async function complete(model, prompt) {
+  const response = await fetch(model, { method: "POST", body: prompt, signal: AbortSignal.timeout(longest) });
+  if (!response.ok) throw new Error(`the model answers ${response.status}`);
+  return (await response.json()).usage.total_tokens;
+}
+
+ask(...process.argv.slice(2))
+  .then((used) => console.log("used", used))
+  .catch((error) => {
+    console.error(error.message);
+    process.exitCode = 1;
+  })
+  .finally(() => limiter.disconnect());

@@ -1,0 +1,49 @@
+"""A budget of tokens for a language model. Before a request it takes what the request may cost at most; afterwards it gives
+back what was not used. A worker that dies in between costs nothing in the end: after two minutes all that it took flows
+back. The same request, sent again under its name, takes nothing more.
+
+pip install redis
+redis-cli CL.POLICY SET llm 100000/1m
+python tokens.py http://127.0.0.1:8000/ request-17 "Why is the sky blue?"
+"""
+
+import json
+import os
+import sys
+import urllib.request
+
+import redis
+
+KEY = "llm:research"  # a team's
+ANSWER = 1000  # tokens that the model may answer with
+LONGEST = 120  # seconds of a request
+
+# A reply may take the minute that a call waits for. The client may repeat a call: with an ID that does no harm.
+limiter = redis.Redis.from_url(os.environ.get("RATE_LIMITER", "redis://127.0.0.1:6379"), socket_timeout=70)
+
+
+def ask(model, name, prompt):
+    """Sends a request when the budget allows it, and returns how many tokens it has used."""
+    most = len(prompt.encode()) + ANSWER  # a byte is a token at most
+    limited, limit, remaining, retry_ms, reset_ms, granted, wait, lease = limiter.execute_command(
+        "CL.TAKE", KEY, "@llm", "COST", most, "WAIT", 60_000, "LEASE", LONGEST * 1000, "ID", name
+    )
+    if limited:
+        sys.exit(f"over budget; try again in {retry_ms} ms")  # -1: it costs more than the whole budget
+    try:
+        used = complete(model, prompt)
+    except OSError as error:
+        limiter.execute_command("CL.RELEASE", KEY, lease)  # it has cost nothing
+        sys.exit(f"the model answers {error}")
+    limiter.execute_command("CL.SETTLE", KEY, lease, used)
+    return used
+
+
+def complete(model, prompt):
+    """Stands for the model's client. The lease must not end before it does."""
+    with urllib.request.urlopen(model, data=prompt.encode(), timeout=LONGEST) as response:
+        return json.load(response)["usage"]["total_tokens"]
+
+
+if __name__ == "__main__":
+    print("used", ask(*sys.argv[1:]))

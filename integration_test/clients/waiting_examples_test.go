@@ -1,0 +1,319 @@
+package clients
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"celld/integration_test/harness"
+)
+
+// languages are those that the examples of waiting and leases are in, each with what runs one.
+var languages = map[string]func(t *testing.T, example string) *exec.Cmd{
+	"go": func(t *testing.T, example string) *exec.Cmd {
+		path := filepath.Join(t.TempDir(), example)
+		if out, err := exec.Command("go", "build", "-o", path, "../../examples/"+example).CombinedOutput(); err != nil {
+			t.Fatalf("go build: %v\n%s", err, out)
+		}
+		return exec.Command(path)
+	},
+	"python": func(t *testing.T, example string) *exec.Cmd {
+		return exec.Command(installedClient(t, "python/bin/python"), fmt.Sprintf("../../examples/%s/%[1]s.py", example))
+	},
+	"node": func(t *testing.T, example string) *exec.Cmd {
+		cmd := exec.Command(harness.Need(t, "node"), fmt.Sprintf("../../examples/%s/%[1]s.js", example))
+		cmd.Env = []string{"NODE_PATH=" + filepath.Dir(installedClient(t, "node_modules/ioredis"))}
+		return cmd
+	},
+}
+
+// run is an example that runs.
+type run struct {
+	*exec.Cmd
+	out strings.Builder
+}
+
+// begin starts an example. It ends with the test, at the latest.
+func begin(t *testing.T, language, example string, srv *harness.Server, args ...string) *run {
+	t.Helper()
+	r := &run{Cmd: languages[language](t, example)}
+	r.Env = append(append(harness.CleanEnv(), "PYTHONDONTWRITEBYTECODE=1", "RATE_LIMITER=redis://"+srv.Addr), r.Env...)
+	r.Args = append(r.Args, args...)
+	r.Stdout, r.Stderr = &r.out, &r.out
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Process.Kill() })
+	return r
+}
+
+// end waits for it to end with this code.
+func (r *run) end(t *testing.T, code int) string {
+	t.Helper()
+	err := r.Wait()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) || r.ProcessState.ExitCode() != code {
+		t.Errorf("%v: %v\n%s", r.Args, err, r.out.String())
+	}
+	return r.out.String()
+}
+
+// serve is a service that the examples call, until the test ends.
+func serve(t *testing.T, handler http.HandlerFunc) (url string) {
+	t.Helper()
+	s := httptest.NewServer(handler)
+	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	return s.URL
+}
+
+// TestExampleCrawler has three crawlers ask one host.
+func TestExampleCrawler(t *testing.T) {
+	t.Parallel()
+	srv := harness.Start(t)
+	var mu sync.Mutex
+	var came []time.Duration
+	pages := map[string]int{}
+	began := time.Now()
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		came = append(came, time.Since(began))
+		pages[r.URL.Path]++
+	})
+	const each = 3
+	var runs []*run
+	for language := range languages {
+		var args []string
+		for i := range each {
+			args = append(args, fmt.Sprintf("%s/%s/%d", url, language, i))
+		}
+		runs = append(runs, begin(t, language, "crawler", srv, args...))
+	}
+	for _, r := range runs {
+		if out := r.end(t, 0); strings.Count(out, "200 "+url) != each {
+			t.Errorf("%v says %q", r.Args, out)
+		}
+	}
+	for i, at := range came {
+		if want := time.Duration(i) * 500 * time.Millisecond; at < want {
+			t.Errorf("call %d comes after %v, want %v: %v", i, at, want, came)
+		}
+	}
+	if len(came) != each*len(languages) || len(pages) != len(came) {
+		t.Errorf("pages: %v", pages)
+	}
+}
+
+// TestExampleJobs has three workers work off jobs. The first of each takes longer than its lease, which has to be renewed. Then it
+// kills three while they work.
+func TestExampleJobs(t *testing.T) {
+	t.Parallel()
+	srv := harness.Start(t)
+	c := harness.Dial(t, srv.Addr)
+	var running, most, done atomic.Int64
+	stuck := make(chan bool, len(languages))
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		now := running.Add(1)
+		defer running.Add(-1)
+		for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+		}
+		switch r.URL.Path {
+		case "/long":
+			time.Sleep(11 * time.Second)
+		case "/stuck":
+			stuck <- true
+			io.Copy(io.Discard, r.Body) // so that the server sees that the client has gone
+			<-r.Context().Done()
+		default:
+			time.Sleep(100 * time.Millisecond)
+		}
+		done.Add(1)
+		io.WriteString(w, "done")
+	})
+	var runs []*run
+	for language := range languages {
+		runs = append(runs, begin(t, language, "jobs", srv, url+"/long", url+"/a", url+"/b", url+"/c"))
+	}
+	for _, r := range runs {
+		if out := r.end(t, 0); strings.Count(out, " done\n") != 4 {
+			t.Errorf("%v says %q", r.Args, out)
+		}
+	}
+	if most.Load() != 3 || done.Load() != int64(4*len(languages)) {
+		t.Errorf("%d jobs ran at once, %d are done", most.Load(), done.Load())
+	}
+	free := func() int64 {
+		reply, _ := c.Lease("jobs:reports", "3/10s,algo=conc", "PEEK")
+		return reply.Remaining
+	}
+	if got := free(); got != 3 {
+		t.Errorf("when all is done, %d places are free", got)
+	}
+	for language := range languages {
+		r := begin(t, language, "jobs", srv, url+"/stuck")
+		<-stuck
+		r.Process.Kill()
+		r.Wait()
+	}
+	if got := free(); got == 3 {
+		t.Error("who was killed has no place")
+	}
+	harness.Eventually(t, "the places of those that were killed are free", func() bool { return free() == 3 })
+}
+
+// number is a server that keeps a number, and refuses writes by those whose lock another has had since.
+type number struct {
+	mu      sync.Mutex
+	n       int
+	highest int64
+	writes  int
+}
+
+func (s *number) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Method == http.MethodGet {
+		fmt.Fprint(w, s.n)
+		return
+	}
+	token, _ := strconv.ParseInt(r.Header.Get("Fencing-Token"), 10, 64)
+	if token <= s.highest {
+		w.WriteHeader(http.StatusConflict)
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	s.n, _ = strconv.Atoi(string(body))
+	s.highest = token
+	s.writes++
+}
+
+// TestExampleLock has three add to a number. Then each is stopped while it has the lock, until the lock is another's.
+func TestExampleLock(t *testing.T) {
+	t.Parallel()
+	srv := harness.Start(t)
+	s := &number{}
+	url := serve(t, s.ServeHTTP)
+	const each = 8
+	var runs []*run
+	for language := range languages {
+		runs = append(runs, begin(t, language, "lock", srv, url, strconv.Itoa(each)))
+	}
+	for _, r := range runs {
+		r.end(t, 0)
+	}
+	if want := each * len(languages); s.n != want || s.writes != want {
+		t.Errorf("the number is %d after %d writes, want %d", s.n, s.writes, want)
+	}
+	for language := range languages {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			srv, s := harness.Start(t), &number{}
+			asked, goOn := make(chan bool), make(chan bool)
+			url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodGet {
+					asked <- true
+					<-goOn
+				}
+				s.ServeHTTP(w, r)
+			})
+			r := begin(t, language, "lock", srv, url, "1")
+			<-asked
+			r.Process.Signal(syscall.SIGSTOP)
+			reply, id := harness.Dial(t, srv.Addr).Lease("lock:number", "1/5s,algo=conc", "WAIT", "60000")
+			if reply.Limited != 0 {
+				t.Errorf("the lock does not end: %+v", reply)
+			}
+			s.mu.Lock()
+			s.n, s.highest = 100, id
+			s.mu.Unlock()
+			goOn <- true
+			r.Process.Signal(syscall.SIGCONT)
+			if out := r.end(t, 1); !strings.Contains(out, "another has had the lock since") || s.n != 100 {
+				t.Errorf("it says %q, and the number is %d", out, s.n)
+			}
+		})
+	}
+}
+
+// TestExampleTokens sends requests to a model that uses 42 tokens for each, that fails, and whose callers die.
+func TestExampleTokens(t *testing.T) {
+	t.Parallel()
+	const prompt, most, used, budget = "why?", 1004, 42, 100_000
+	for language := range languages {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			srv := harness.Start(t)
+			c := harness.Dial(t, srv.Addr)
+			left := func() int64 { return c.Take("llm:research", "@llm", "PEEK").Remaining }
+			is := func(what string, want int64) {
+				t.Helper()
+				if got := left(); got != want {
+					t.Errorf("%s: %d tokens are left, want %d", what, got, want)
+				}
+			}
+			c.Do("CL.POLICY", "SET", "llm", fmt.Sprintf("%d/1d,algo=window", budget))
+			during, goOn := make(chan bool), make(chan int)
+			url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				io.Copy(io.Discard, r.Body)
+				during <- true
+				select {
+				case status := <-goOn:
+					w.WriteHeader(status)
+					fmt.Fprintf(w, `{"usage": {"total_tokens": %d}}`, used)
+				case <-r.Context().Done():
+				}
+			})
+			ask := func(name string) *run {
+				r := begin(t, language, "tokens", srv, url, name, prompt)
+				<-during
+				return r
+			}
+			r := ask("one")
+			is("while the model works", budget-most)
+			goOn <- http.StatusOK
+			if out := r.end(t, 0); out != fmt.Sprintf("used %d\n", used) {
+				t.Errorf("it says %q", out)
+			}
+			is("afterwards", budget-used)
+
+			r = ask("two")
+			goOn <- http.StatusInternalServerError
+			r.end(t, 1)
+			is("after a failure", budget-used)
+
+			r = ask("three")
+			r.Process.Kill()
+			r.Wait()
+			is("its worker is dead", budget-used-most)
+			r = ask("three")
+			is("the same request again", budget-used-most)
+			goOn <- http.StatusOK
+			r.end(t, 0)
+			is("the request is done", budget-2*used)
+
+			r = ask("four")
+			r.Process.Kill()
+			r.Wait()
+			_, id := c.Lease("llm:research", "@llm", "LEASE", "60000", "ID", "four")
+			is("another worker is dead", budget-2*used-most)
+			c.Play(harness.Step{fmt.Sprint("CL.RENEW llm:research ", id, " 1"), ":1"}) // instead of two minutes
+			harness.Eventually(t, "what it took flows back", func() bool { return left() == budget-2*used })
+
+			c.Do("CL.POLICY", "SET", "llm", "100/1d,algo=window")
+			r = begin(t, language, "tokens", srv, url, "five", prompt)
+			if out := r.end(t, 1); !strings.Contains(out, "over budget") {
+				t.Errorf("it says %q", out)
+			}
+		})
+	}
+}

@@ -1,0 +1,186 @@
+package take
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"celld/integration_test/harness"
+)
+
+// resident is how much memory a server has, once it has given back what it does not need.
+func resident(c *harness.Conn, srv *harness.Server) int64 {
+	c.T.Helper()
+	c.Do("MEMORY", "PURGE")
+	var kb int64
+	for line := range strings.Lines(harness.ReadFile(c.T, "/proc", fmt.Sprint(srv.Cmd.Process.Pid), "status")) {
+		fmt.Sscanf(line, "VmRSS: %d kB", &kb)
+	}
+	return kb << 10
+}
+
+// TestManyWaiters has 10,000 connections wait for one limit. They take 2 KB each, beside what an idle one takes. When the rate is
+// raised, they pass in the order in which they came, and no faster than that rate.
+func TestManyWaiters(t *testing.T) {
+	t.Parallel()
+	const waiters, rate, bytes = 10_000, 5000, 2 << 10
+	srv := harness.Start(t, "--maxclients", fmt.Sprint(waiters+10), "--max-waiters", fmt.Sprint(waiters), "--wait-max", "86400000")
+	c := harness.Dial(t, srv.Addr)
+	c.Do("CL.POLICY", "SET", "p", "10000/1h")
+	c.Take("k", "@p", "COST", "15000", "FORCE") // so that nobody passes for half an hour
+	conns := make([]*harness.Conn, waiters)
+	for i := range conns {
+		conns[i] = harness.Dial(t, srv.Addr)
+		conns[i].Do("CL.TAKE", "other", "@p", "WAIT", "1") // a connection has what it needs for commands like this one
+	}
+	idle := resident(c, srv)
+	for i, waiter := range conns {
+		waiter.Send(harness.Frame("CL.TAKE", "k", "@p", "WAIT", "86400000", "LEASE", "86400000"))
+		harness.Eventually(t, fmt.Sprintf("%d wait", i+1), func() bool {
+			text, _ := harness.Bulk(c.Do("INFO", "clients"))
+			return harness.ContainsLine(text, fmt.Sprintf("blocked_clients:%d", i+1))
+		})
+	}
+	harness.Eventually(t, fmt.Sprintf("a waiter takes %d bytes at most", bytes), func() bool { return (resident(c, srv)-idle)/waiters <= bytes })
+	t.Logf("%d bytes a waiter", (resident(c, srv)-idle)/waiters)
+	if got := harness.Dial(t, srv.Addr).Do("CL.TAKE", "k", "@p", "WAIT", "86400000"); got != "-ERR too many calls wait already (--max-waiters)\r\n" {
+		t.Errorf("one more: %q", got)
+	}
+
+	began := time.Now()
+	c.Do("CL.POLICY", "SET", "p", fmt.Sprintf("%d/1s,burst=1", rate))
+	last := int64(0)
+	for i, waiter := range conns {
+		raw := waiter.Reply()
+		reply, id, err := harness.ReadLease(raw)
+		if err != nil || reply.Limited != 0 || id <= last {
+			t.Fatalf("waiter %d: %q, %v; the id before was %d", i, raw, err, last)
+		}
+		last = id
+	}
+	if took, least := time.Since(began), time.Duration(waiters-1)*time.Second/rate; took < least {
+		t.Errorf("all pass in %v, want %v at least", took, least)
+	} else {
+		t.Logf("all pass in %v, at best %v", took, least)
+	}
+	srv.Waiting(t, 0)
+}
+
+// TestWaitersLeave has clients ask for what they have to wait for, and go away. When all have gone, nobody waits, nobody
+// holds anything, and nothing is taken.
+func TestWaitersLeave(t *testing.T) {
+	t.Parallel()
+	srv := harness.StartStress(t, "--io-threads", "4")
+	c, rnd := harness.Dial(t, srv.Addr), harness.NewRand(t)
+	c.Do("CL.POLICY", "SET", "p", "5/1h,algo=log")
+	calls := [][]string{
+		{"rate", "2/1h", "WAIT", "60000"},
+		{"rate", "2/1h", "WAIT", "60000", "LEASE", "3600000", "BIND"},
+		{"windows", "2/10s,algo=window", "WAIT", "60000"},
+		{"conc", "3/1h,algo=conc", "WAIT", "60000", "BIND"},
+		{"both", "3/1h,algo=conc", "1000000/1h", "WAIT", "60000", "BIND"},
+		{"policy", "@p", "WAIT", "60000", "LEASE", "3600000", "BIND"},
+	}
+	c.Take("rate", "2/1h", "COST", "2")
+	c.Take("rate", "2/1h", "COST", "1", "FORCE")
+	c.Take("policy", "@p", "COST", "5")
+	before := c.Take("rate", "2/1h", "PEEK")
+	var all sync.WaitGroup
+	for range 16 {
+		rnd := rand.New(rand.NewPCG(rnd.Uint64(), 0))
+		all.Go(func() {
+			for range 60 {
+				peer := harness.Dial(t, srv.Addr)
+				for range 1 + rnd.IntN(2) {
+					peer.Write(harness.Frame(append([]string{"CL.TAKE"}, calls[rnd.IntN(len(calls))]...)...))
+				}
+				time.Sleep(time.Duration(rnd.IntN(8)) * time.Millisecond)
+				if rnd.IntN(4) == 0 { // it has granted something, perhaps
+					peer.TryReply(time.Millisecond)
+				}
+				peer.Close()
+			}
+		})
+	}
+	all.Wait()
+	srv.Waiting(t, 0)
+	harness.Eventually(t, "all have gone", func() bool {
+		return harness.ContainsLine(c.Do("INFO", "clients"), "connected_clients:1")
+	})
+	if text := c.Do("INFO", "clients"); !harness.ContainsLine(text, "waiting_keys:0") {
+		t.Errorf("keys are waited for: %q", text)
+	}
+	for key, limit := range map[string]string{"conc": "3/1h,algo=conc", "both": "3/1h,algo=conc"} {
+		if reply, _ := c.Lease(key, limit, "PEEK"); reply.Remaining != 3 {
+			t.Errorf("%s: %+v", key, reply)
+		}
+	}
+	if after := c.Take("rate", "2/1h", "PEEK"); after.RetryMS > before.RetryMS || after.ResetMS > before.ResetMS {
+		t.Errorf("rate: %+v before, %+v after", before, after)
+	}
+	if got := c.Take("policy", "@p", "PEEK"); got.Remaining != 0 || got.ResetMS > 3_600_000 {
+		t.Errorf("policy: %+v", got)
+	}
+	if got := c.Do("INFO", "everything"); !harness.ContainsLine(got, "handler_panics:0") {
+		t.Error("a handler has panicked")
+	}
+}
+
+// waiter sends a call that has to wait, the n-th, and returns its connection once it does.
+func waiter(t *testing.T, srv *harness.Server, n int, args ...string) *harness.Conn {
+	t.Helper()
+	c := harness.Dial(t, srv.Addr)
+	c.Send(harness.Frame(append([]string{"CL.TAKE"}, args...)...))
+	srv.Waiting(t, n)
+	return c
+}
+
+// TestWaitersPolicy changes the policy that callers wait for: to one that lets some of them through, to one that lets them through
+// at a pace, to one under which a call never passes; and removes it.
+func TestWaitersPolicy(t *testing.T) {
+	t.Parallel()
+	srv := harness.Start(t)
+	c := harness.Dial(t, srv.Addr)
+	passed := func(w *harness.Conn, is string) {
+		t.Helper()
+		if raw := w.Reply(); !strings.HasPrefix(raw, is) {
+			t.Errorf("%q, want %q", raw, is)
+		}
+	}
+	const granted, limited = "*7\r\n:0\r\n", "*7\r\n:1\r\n"
+	set := func(limit string) {
+		t.Helper()
+		if got := c.Do("CL.POLICY", "SET", "p", limit); got != ":1\r\n" {
+			t.Errorf("CL.POLICY SET p %s: %q", limit, got)
+		}
+	}
+	set("2/10s,algo=window")
+	c.Take("k", "@p", "COST", "2")
+	var all []*harness.Conn
+	for i := range 5 { // the last one is three windows ahead
+		all = append(all, waiter(t, srv, i+1, "k", "@p", "WAIT", "60000"))
+	}
+	if got := c.Do("CL.POLICY", "SET", "p", "4/20s,algo=log", "RESET"); got != ":1\r\n" {
+		t.Errorf("RESET: %q", got)
+	}
+	for i := range 4 {
+		passed(all[i], granted)
+	}
+	srv.Waiting(t, 1)
+	all = append(all, waiter(t, srv, 2, "k", "@p", "WAIT", "60000"), waiter(t, srv, 3, "k", "@p", "COST", "4", "WAIT", "60000"))
+	set("3/300ms,burst=3")
+	passed(all[4], granted)
+	passed(all[5], granted)
+	passed(all[6], limited) // it never passes
+	srv.Waiting(t, 0)
+	set("1/30s,burst=1")
+	c.Do("DEL", "k")
+	c.Take("k", "@p")
+	last := waiter(t, srv, 1, "k", "@p", "WAIT", "60000")
+	c.Do("CL.POLICY", "DEL", "p")
+	passed(last, "-NOPOLICY ")
+	srv.Waiting(t, 0)
+}
