@@ -1,6 +1,9 @@
 package cell
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // Bookable reports that a call can be booked ahead of its moment, and so that the wait of each of many who wait is known.
 func (l *Limit) Bookable() bool { return l.Algo == GCRA || l.Algo == Window || l.Algo == Warmup }
@@ -16,6 +19,16 @@ func (l *Limit) Forecast(st *State, nowNS, cost int64) (waitNS uint64) {
 		return d.RetryAfterNS
 	}
 	return 0
+}
+
+// EarnsNS is how long a limit takes for a cost, in ns, at its rate; at most math.MaxInt64.
+func (l *Limit) EarnsNS(cost int64) uint64 {
+	high, low := bits.Mul64(uint64(cost), uint64(l.PeriodNS))
+	if high >= uint64(l.Count) {
+		return math.MaxInt64
+	}
+	earns, _ := bits.Div64(high, low, uint64(l.Count))
+	return min(earns, math.MaxInt64)
 }
 
 // Book takes a call at the first moment at which it passes, and returns how long that is from now, in ns. Calls that are decided

@@ -1,6 +1,10 @@
 package resp
 
-import "celld/store"
+import (
+	"math"
+
+	"celld/store"
+)
 
 // boundLease is a lease that ends with the session that took it.
 type boundLease struct {
@@ -47,6 +51,7 @@ func (s *Session) bind(r *store.TakeRequest) {
 		s.bound = map[int64]boundLease{}
 	}
 	key := string(r.Calls[0].Key)
+	ns += min(int64(r.Terms.WaitNS), math.MaxInt64-s.nowNS-ns) // what is reserved is held from its moment on
 	s.bound[id] = boundLease{key, s.nowNS + ns}
 	s.client.boundBytes.Add(boundLeaseBytes + int64(len(key)))
 }

@@ -36,6 +36,9 @@ type queue struct {
 	dueNS  int64 // of the timer; 0: at once, notDue: it is not set
 	quiet  bool  // its first is being served: what that changes pokes nobody
 
+	kept      *waiter // in another queue, for which those with later tickets leave this state alone
+	keptUntil int64
+
 	ahead forecast
 }
 

@@ -110,6 +110,7 @@ func (s *Store) delay(r *TakeRequest, cost int64, a Access, paid *prepaid, by tu
 		return false, nil
 	}
 	if by.waiter != nil {
+		by.waiter.keepOthers(&r.Calls[binding], a.NowNS, longest, cost)
 		by.waiter.goTo(&r.Calls[binding], a.NowNS, longest, cost)
 		return false, errWaits
 	}
@@ -197,6 +198,39 @@ func (s *Store) enqueue(r *TakeRequest, c *Call, first *waiter, a Access, waker 
 	}
 	w.timer = time.AfterFunc(time.Duration(max(w.deadlineNS-s.now(), 0)), w.expire)
 	return errWaits
+}
+
+// keepOthers has those with later tickets leave the other states of a call alone until it has waited for the one that binds. Else a call
+// of several limits, all of which others wait for, may never pass. A state is kept idle for no longer than it takes to earn the call's
+// cost again: so a call that waits for a slow limit does not stop a fast one, and whoever waits keeps no more from others than he asks
+// for. Of two limits the slower is kept, so the call passes at the faster's next moment.
+func (w *waiter) keepOthers(binding *Call, nowNS int64, waitNS uint64, cost int64) {
+	for i := range w.request.Calls {
+		c := &w.request.Calls[i]
+		q := c.sh.queueOf(c)
+		earns := c.Limit.EarnsNS(cost * c.times)
+		if c == binding || q == nil || waitNS > earns || q.keeps(nowNS) && q.kept.ticket < w.ticket {
+			continue
+		}
+		q.kept, q.keptUntil = w, int64(laterNS(nowNS, int64(waitNS)))
+		q.keptUntil = int64(laterNS(q.keptUntil, int64(min(earns, timerLatenessNS))))
+	}
+}
+
+// timerLatenessNS is how late a timer may be, for those who wait for two of them.
+const timerLatenessNS = 2e6
+
+// keeps reports whether the first leaves the state alone for another.
+func (q *queue) keeps(nowNS int64) bool {
+	if q.kept == nil {
+		return false
+	}
+	if q.kept.queue == nil || q.kept.queue == q || q.keptUntil <= nowNS {
+		q.kept = nil
+		q.seenNS = max(q.seenNS, min(nowNS, q.keptUntil)) // nobody takes in what was idle
+		return false
+	}
+	return q.first == nil || q.kept.ticket < q.first.ticket
 }
 
 // goTo has a waiter wait for a state, in its queue, for waitNS at least.
@@ -319,6 +353,10 @@ func (s *Store) serveFirst(q *queue, nowNS int64, paid *prepaid) (next bool, err
 		w.answer(Taken{}, ErrNoPolicy, nowNS)
 		return true, nil
 	}
+	if q.keeps(nowNS) {
+		q.setTimer(s, q.keptUntil)
+		return false, nil
+	}
 	at := nowNS
 	if c := &w.request.Calls[0]; len(w.request.Calls) == 1 && q.is(c) {
 		if at = q.momentNS(c, w); c.carried {
@@ -382,6 +420,13 @@ func (w *waiter) answer(t Taken, err error, nowNS int64) {
 // leave takes a waiter out of its queue, and of the store.
 func (w *waiter) leave(nowNS int64) {
 	w.queue.remove(w.store, w, nowNS)
+	if calls := w.request.Calls; len(calls) > 1 {
+		for i := range calls {
+			if q := calls[i].sh.queueOf(&calls[i]); q != nil && q.kept == w {
+				q.poke(nowNS)
+			}
+		}
+	}
 	w.makeUnknown()
 	w.gone()
 }
