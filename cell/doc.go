@@ -48,6 +48,10 @@
 //	conc              first<<32 |       sum before the      leases         count at any instant
 //	                  leases            first
 //
+// Leases are the ring of a conc, or of a companion: the state beside that of any other limit, of the same Shape with Leases set, that
+// holds what was taken on a lease. AddLease, FindLease and their like change both alike. What a lease of a companion held is the
+// caller's to give back, by Give.
+//
 // Of gcra, warmup and window a call can be booked ahead of its moment: Book takes it then, and tells how long that is. Forecast
 // only tells. What is decided or booked later comes after it.
 //

@@ -41,6 +41,13 @@
 // call on that state is denied. The key of a queue is not evicted. Timers serve the queues, by Options.Now; there is no goroutine
 // for a waiter.
 //
+// # Leases
+//
+// What a Take on Terms is granted may be a lease (leases.go): it flows back at its end, or when it is released or settled. Leases
+// are tallies like any other, so they go where their key goes: into files, and with Rename, but not with Copy. What has
+// ended is given back when its key is next looked up (due.go), and before those who wait are looked at. The key of a live lease is not
+// evicted. IDs grow, also across restarts: the highest that is loaded is where they go on.
+//
 // # Inside
 //
 //	key ── hash ──▶ shard: mutex ┬─ index   tag → slot: open addressing in chunks of 512 bytes, grown one at a time
