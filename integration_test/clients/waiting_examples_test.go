@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -315,5 +316,31 @@ func TestExampleTokens(t *testing.T) {
 				t.Errorf("it says %q", out)
 			}
 		})
+	}
+}
+
+// TestRecipes holds docs/recipes.md to the programs: the limits and commands of a section's first block are in each of its programs.
+func TestRecipes(t *testing.T) {
+	t.Parallel()
+	sections := strings.Split(harness.ReadFile(t, "../../docs/recipes.md"), "\n## ")
+	found := 0
+	for _, section := range sections {
+		_, block, shown := strings.Cut(section, "```text\n")
+		if !shown {
+			continue
+		}
+		block, _, _ = strings.Cut(block, "```")
+		for _, program := range regexp.MustCompile(`\]\(\.\./(examples/\S+)\)`).FindAllStringSubmatch(section, -1) {
+			found++
+			text := harness.ReadFile(t, "../../"+program[1])
+			for _, word := range regexp.MustCompile(`CL\.[A-Z]+|[0-9]+/[0-9a-z]+\S*|WAIT|LEASE|ID|@\w+`).FindAllString(block, -1) {
+				if !strings.Contains(text, word) {
+					t.Errorf("%s has no %s", program[1], word)
+				}
+			}
+		}
+	}
+	if want := 4 * len(languages); found != want {
+		t.Errorf("%d programs are named, want %d", found, want)
 	}
 }

@@ -3,7 +3,6 @@ package harness
 import (
 	"fmt"
 	"testing"
-	"time"
 )
 
 // Lease calls CL.TAKE with a limit of algo=conc, or with LEASE, and returns the id of what is held, 0 if nothing is.
@@ -34,6 +33,3 @@ func (s *Server) Waiting(t testing.TB, callers int) {
 		return ContainsLine(text, fmt.Sprintf("blocked_clients:%d", callers))
 	})
 }
-
-// Ms is a duration as commands have it.
-func Ms(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }

@@ -377,31 +377,31 @@ func (p *program) sentinelOccupy(t *testing.T, celld *harness.Server) {
 		name := "occupy" + attempt
 		p.do(0, "rate", name, "4")
 		time.Sleep(time.Until(time.Now().Truncate(half).Add(half + half/10)))
-		var there, here string
-		series := func(call func() string) (answers string) {
-			for range 6 {
-				answers += call()
+		for i := range 6 {
+			theirs, ours := p.passes(0, "pass", name), takes(c, name, "4/1s,algo=window")
+			if theirs != (i < 4) || ours != theirs {
+				return fmt.Sprintf("call %d: %v there, %v here", i, theirs, ours)
 			}
-			return answers
 		}
-		told := func(r harness.Taken) string {
-			if r.Limited == 0 && r.Wait > 0 {
-				return "later "
-			}
-			return fmt.Sprint(r.Limited == 0, " ")
+		time.Sleep(half)
+		ours := make([]harness.Taken, 6)
+		for i := range ours {
+			ours[i] = c.Take(name, "4/1s,algo=window", "RESERVE", "500")
 		}
-		there += series(func() string { return p.do(0, "pass", name) + " " })
-		here += series(func() string { return told(c.Take(name, "4/1s,algo=window")) })
-		time.Sleep(half + half/10)
-		there += series(func() string {
-			a := ask(time.Now(), func() bool { return p.passes(0, "occupy", name) })
-			if a.passed && a.came > half/2 && a.came < half {
-				time.Sleep(-a.came) // it has slept
+		theirs := atOnce(time.Now(), len(ours), func(i int) bool { return p.passes(i, "occupy", name) })
+		slices.SortFunc(theirs, func(a, b answer) int { return int(a.came - b.came) })
+		later := 0
+		for i, got := range ours {
+			if got.Limited != 0 != (i >= 4) || got.Limited == 0 && got.Wait < 1 {
+				return fmt.Sprintf("with priority, call %d: %+v", i, got)
 			}
-			return fmt.Sprint(a.passed, " ")
-		})
-		here += series(func() string { return told(c.Take(name, "4/1s,algo=window", "RESERVE", "500")) })
-		t.Log(there, here)
+			if theirs[i].passed {
+				later++
+			}
+		}
+		if last := theirs[5]; later != 4 || !last.passed || last.came > half+peerTimes {
+			return fmt.Sprintf("with priority: %+v there", theirs)
+		}
 		return ""
 	})
 }

@@ -63,15 +63,6 @@ func every(apart time.Duration, n int) (w timetable) {
 	return w
 }
 
-// after moves all of them.
-func (w timetable) after(d time.Duration) timetable {
-	w = slices.Clone(w)
-	for i := range w {
-		w[i] += d
-	}
-	return w
-}
-
 // differs says what is not as in the timetable, or "". early is how coarse the clock is by which they pass.
 func (w timetable) differs(t *testing.T, who string, early time.Duration, answers []answer) string {
 	t.Helper()

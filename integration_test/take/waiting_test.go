@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -182,5 +183,53 @@ func TestWaitersPolicy(t *testing.T) {
 	last := waiter(t, srv, 1, "k", "@p", "WAIT", "60000")
 	c.Do("CL.POLICY", "DEL", "p")
 	passed(last, "-NOPOLICY ")
+	srv.Waiting(t, 0)
+}
+
+// TestWaitersOfSeveralKeys has clients wait for two of four keys at a time, in any order, and give them back, or go away with them.
+// No key is ever held more often than its limit says, everybody has a turn, and all keys are free at the end.
+func TestWaitersOfSeveralKeys(t *testing.T) {
+	t.Parallel()
+	const keys, clients, turns, most = 4, 12, 60, 2
+	srv := harness.StartStress(t, "--io-threads", "4")
+	rnd := harness.NewRand(t)
+	const limit = "2/1h,algo=conc"
+	var holders [keys]atomic.Int64
+	var all sync.WaitGroup
+	for client := range clients {
+		rnd := rand.New(rand.NewPCG(rnd.Uint64(), 0))
+		all.Go(func() {
+			c := harness.Dial(t, srv.Addr)
+			for turn := range turns {
+				i, j := rnd.IntN(keys), rnd.IntN(keys) // the same key twice counts twice
+				key := func(i int) string { return fmt.Sprint("k", i) }
+				raw, err := c.TryDo([]string{"CL.MTAKE", "2", key(i), limit, key(j), limit, "WAIT", "60000", "BIND"})
+				var limited, pair, granted, retry, wait, id int64
+				if _, scan := fmt.Sscanf(raw, "*3\r\n*6\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n", &limited, &pair, &granted, &retry, &wait, &id); scan != nil || limited != 0 || id <= 0 {
+					t.Errorf("client %d, turn %d: %q, %v", client, turn, raw, err)
+					return
+				}
+				for _, k := range []int{i, j} {
+					if n := holders[k].Add(1); n > most {
+						t.Errorf("%d hold %s", n, key(k))
+					}
+				}
+				time.Sleep(time.Duration(rnd.IntN(1000)) * time.Microsecond)
+				for _, k := range []int{i, j} {
+					holders[k].Add(-1)
+				}
+				if rnd.IntN(5) == 0 {
+					c.Close()
+					c = harness.Dial(t, srv.Addr)
+				} else if raw, err := c.TryDo([]string{"CL.RELEASE", key(i), fmt.Sprint(id)}); raw != ":1\r\n" {
+					t.Errorf("client %d, turn %d: CL.RELEASE: %q, %v", client, turn, raw, err)
+				}
+			}
+			c.Close()
+		})
+	}
+	all.Wait()
+	c := harness.Dial(t, srv.Addr)
+	harness.Eventually(t, "all keys are free", func() bool { return c.Do("DBSIZE") == ":0\r\n" })
 	srv.Waiting(t, 0)
 }
