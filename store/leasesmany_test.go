@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -50,13 +51,14 @@ func TestAMillionLeasesEndAtOnce(t *testing.T) {
 	for i := range 1_000_000 {
 		s.Take([]store.Call{{Key: fmt.Appendf(nil, "key:%d", i), Limit: l}}, store.TakeOptions{Cost: 1}, at(t0))
 	}
-	slowest := time.Duration(0)
+	var steps []time.Duration
 	for more := true; more; {
 		begun := time.Now()
 		more = s.Sweep(t0 + 60*second)
-		slowest = max(slowest, time.Since(begun))
+		steps = append(steps, time.Since(begun))
 	}
-	t.Log("slowest step:", slowest)
+	slices.Sort(steps)
+	t.Log("slowest steps:", steps[len(steps)-5:], "of", len(steps))
 	if st := s.Stats(t0 + 60*second); st.Bytes != 0 {
 		t.Errorf("%d bytes are left", st.Bytes)
 	}

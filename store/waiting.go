@@ -488,8 +488,6 @@ func (w *waiter) expire() {
 // refuse answers a waiter as a call that does not wait.
 func (s *Store) refuse(w *waiter, nowNS int64) bool {
 	r, waited := w.request, false
-	a, o := w.access, *r.Terms
-	a.NowNS = nowNS
 	paid := prepaid{store: s, shard: w.request.Calls[0].sh}
 	var t Taken
 	err := paid.run(w.locks, nowNS, func() (err error) {
@@ -499,9 +497,11 @@ func (s *Store) refuse(w *waiter, nowNS int64) bool {
 		if !w.refresh() {
 			return ErrNoPolicy
 		}
+		a := w.access
+		a.NowNS = nowNS
 		r.Terms.Mode = DontWait
 		t, err = s.takeLocked(r, a, &paid, turn{})
-		r.Terms.Mode = o.Mode
+		r.Terms.Mode = Wait
 		return err
 	})
 	if waited {

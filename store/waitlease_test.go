@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -223,4 +225,59 @@ func TestLateLeases(t *testing.T) {
 			t.Errorf("%v and %v", w.at(start), next.at(start))
 		}
 	})
+}
+
+// Real goroutines, real time: a thousand wait for three places, leave, release and renew. No more than three hold one, everybody is
+// answered, and in the end all is free.
+func TestManyWaitForASemaphore(t *testing.T) {
+	s := store.New(store.Options{Shards: 4})
+	clock := func() int64 { return time.Now().UnixNano() }
+	limit := mustParse(t, "3/1h,algo=conc")
+	var inFlight, passed atomic.Int64
+	var group sync.WaitGroup
+	for i := range 1000 {
+		group.Go(func() {
+			key := []byte("k")
+			woken := make(chan struct{})
+			reqs := []store.TakeRequest{{Calls: []store.Call{{Key: key, Limit: &limit}}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: forever}}}}
+			if i%10 == 0 {
+				rate := mustParse(t, "100000/1s,burst=1")
+				reqs[0].Calls = append(reqs[0].Calls, store.Call{Key: []byte("rate"), Limit: &rate})
+			}
+			if !s.TakeBatch(reqs, at(clock()), wakerFunc(func() { close(woken) })) {
+				if i%3 == 0 && s.Leave(&reqs[0], nil) {
+					return
+				}
+				if i%7 == 0 {
+					s.Leave(&reqs[0], store.ErrRefused)
+				}
+				<-woken
+			}
+			if reqs[0].Taken.Limited || reqs[0].Err != nil {
+				if i%7 != 0 || reqs[0].Err != nil {
+					t.Errorf("%d: %+v, %v", i, reqs[0].Taken, reqs[0].Err)
+				}
+				return
+			}
+			passed.Add(1)
+			if inFlight.Add(1) > 3 {
+				t.Error("more than three")
+			}
+			id := reqs[0].Terms.Lease
+			if i%5 == 0 {
+				s.Renew(key, id, 1e15, at(clock()))
+			}
+			inFlight.Add(-1)
+			if !s.Release(key, id, at(clock())) {
+				t.Errorf("%d is not released", i)
+			}
+		})
+	}
+	group.Wait()
+	if callers, keys := s.Waiting(); callers != 0 || keys != 0 || passed.Load() < 500 {
+		t.Errorf("%d callers wait for %d keys, %d have passed", callers, keys, passed.Load())
+	}
+	if taken, err := s.Take([]store.Call{{Key: []byte("k"), Limit: &limit}}, store.TakeOptions{Cost: 3}, at(clock())); err != nil || taken.Limited {
+		t.Errorf("not all is free: %+v, %v", taken, err)
+	}
 }

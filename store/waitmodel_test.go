@@ -204,6 +204,7 @@ func TestQueuesOfAllKinds(t *testing.T) {
 	limits := []string{
 		"20/1s,burst=1", "20/1s,burst=5", "3/100ms,algo=window", "10/second", "10/1s,algo=slide", "10/1s,algo=slide,buckets=4",
 		"10/1s,algo=log", "30/1s,burst=4,block=50ms", "1/1s,burst=1,shadow", "@p",
+		"2/700ms,algo=conc", "1/3s,algo=conc", "20/1s,warmup=1s",
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(*testing.T) {
@@ -235,7 +236,19 @@ func TestQueuesOfAllKinds(t *testing.T) {
 			}
 			var all []asked
 			for range rapid.IntRange(1, 80).Draw(rt, "steps") {
-				switch what := rapid.IntRange(0, 14).Draw(rt, "what"); what {
+				switch what := rapid.IntRange(0, 16).Draw(rt, "what"); what {
+				case 15, 16:
+					if len(all) > 0 {
+						w := rapid.SampledFrom(all).Draw(rt, "whose lease")
+						key := w.reqs[0].Calls[0].Key
+						if id := w.lease(); id == 0 {
+							break
+						} else if n := rapid.Int64Range(0, 3).Draw(rt, "settled"); n == 3 {
+							s.Renew(key, id, rapid.Int64Range(1, 2000).Draw(rt, "renewed for")*1e6, at(clock()))
+						} else {
+							s.Settle(key, id, n, at(clock()))
+						}
+					}
 				case 0, 1, 2, 3, 4, 5, 6:
 					var calls []store.Call
 					for range rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(rt, "calls") {
@@ -247,7 +260,18 @@ func TestQueuesOfAllKinds(t *testing.T) {
 						a.state = string(calls[0].Key) + string(calls[0].Limit.AppendText(nil))
 					}
 					mode := rapid.SampledFrom([]store.WaitMode{store.Wait, store.Wait, store.Wait, store.Reserve}).Draw(rt, "mode")
-					a.waiter = ask(s, mode, most, rapid.Int64Range(1, 4).Draw(rt, "cost"), calls...)
+					terms := store.Terms{Mode: mode, MaxNS: int64(most)}
+					conc := slices.ContainsFunc(calls, func(c store.Call) bool { return c.Limit.Algo == cell.Conc })
+					if !conc && rapid.IntRange(0, 3).Draw(rt, "lease") == 0 {
+						terms.LeaseNS = rapid.Int64Range(1, 2000).Draw(rt, "leased for") * 1e6
+					}
+					if conc || terms.LeaseNS > 0 {
+						terms.Name = rapid.SampledFrom([]string{"", "", "", "x", "y"}).Draw(rt, "name")
+					}
+					if terms.Name != "" { // a repeat is answered when the first is
+						a.state = ""
+					}
+					a.waiter = lease(s, terms, rapid.Int64Range(1, 4).Draw(rt, "cost"), calls...)
 					if mode == store.Reserve {
 						if a.waits() {
 							rt.Fatal("a reservation waits")
