@@ -33,3 +33,21 @@ func TestWhoOnlyLeadsPaysNothing(t *testing.T) {
 		t.Error("it pays")
 	}
 }
+
+// A lease that is read from a file has all later IDs above its own, though the clock is far behind.
+func TestIDsAreAboveThoseOfAFile(t *testing.T) {
+	s := store.New(store.Options{})
+	_, id := take(t, s, "k", "5/1m,algo=conc", 1, store.Terms{}, t0)
+	other := store.New(store.Options{})
+	_, err := s.Limits([]byte("k"), at(t0), func(l *store.LimitState) {
+		if _, err := other.ParseField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State))); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, next := take(t, other, "k", "5/1m,algo=conc", 1, store.Terms{}, t0-3600*second); next <= id {
+		t.Errorf("%d after %d", next, id)
+	}
+}
