@@ -243,3 +243,31 @@ func TestAKeyWithLeasesIsNotEvicted(t *testing.T) {
 	}
 	take(t, s, "y", "5/1m", 1, store.Terms{}, t0+second)
 }
+
+// A lease whose first key takes the name of another of its keys is settled once.
+func TestALeaseRenamedOntoItsOtherKey(t *testing.T) {
+	for _, limit := range []string{"9/1h,algo=conc", "9/1h", "9/1h,algo=log"} {
+		for _, n := range []int64{0, 5} {
+			s := store.New(store.Options{})
+			calls := []store.Call{{Key: []byte("a"), Limit: limitOf(t, limit)}, {Key: []byte("b"), Limit: limitOf(t, limit)}}
+			terms := store.Terms{LeaseNS: 60 * second}
+			if calls[0].Limit.Algo == cell.Conc {
+				terms.LeaseNS = 0
+			}
+			if taken, err := s.Take(calls, store.TakeOptions{Cost: 2, Terms: &terms}, store.Access{NowNS: t0}); err != nil || taken.Limited {
+				t.Fatal(taken, err)
+			}
+			s.Rename([]byte("a"), []byte("b"), t0)
+			if !s.Settle([]byte("b"), terms.Lease, n, store.Access{NowNS: t0}) {
+				t.Errorf("%s: there is no lease", limit)
+			}
+			want := 9 - n
+			if terms.LeaseNS == 0 {
+				want = 9
+			}
+			if got := left(t, s, "b", limit, t0); got != want {
+				t.Errorf("%s, %d: %d are left", limit, n, got)
+			}
+		}
+	}
+}
