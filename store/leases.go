@@ -287,7 +287,8 @@ func (s *Store) hold(g *grant, calls []Call, cost int64, o *TakeOptions, links [
 		case g.companionOf(c, o.leaseNS()):
 			one := lease
 			if c.changes && o.leaseNS() > 0 {
-				one.Cost, one.TakenNS = cost, c.Limit.TakenNS(&c.st, a.NowNS)
+				st := c.sh.tallies.state(c.tally) // after all calls that share it
+				one.Cost, one.TakenNS = cost, c.Limit.TakenNS(&st, a.NowNS)
 			}
 			c.putLease(one)
 		case c.changes && c.Limit.Algo == cell.Conc:

@@ -271,3 +271,19 @@ func TestALeaseRenamedOntoItsOtherKey(t *testing.T) {
 		}
 	}
 }
+
+// A lease of two calls that share a state gives back what both took.
+func TestALeaseOfTheSameStateTwice(t *testing.T) {
+	for _, limit := range []string{"10/1h", "10/1h,algo=window", "10/1h,algo=slide", "10/1h,algo=log"} {
+		s := store.New(store.Options{})
+		calls := []store.Call{{Key: []byte("k"), Limit: limitOf(t, limit)}, {Key: []byte("k"), Limit: limitOf(t, limit)}}
+		terms := store.Terms{LeaseNS: 60 * second}
+		if taken, err := s.Take(calls, store.TakeOptions{Cost: 3, Terms: &terms}, store.Access{NowNS: t0}); err != nil || taken.Limited {
+			t.Fatal(taken, err)
+		}
+		s.Release([]byte("k"), terms.Lease, store.Access{NowNS: t0})
+		if got := left(t, s, "k", limit, t0); got != 10 {
+			t.Errorf("%s: %d are left", limit, got)
+		}
+	}
+}
