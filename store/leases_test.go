@@ -287,3 +287,28 @@ func TestALeaseOfTheSameStateTwice(t *testing.T) {
 		}
 	}
 }
+
+// What is reserved with another limit that has it wait is given back only to the window that it was counted in.
+func TestAReservedLeaseOfAnEarlierWindow(t *testing.T) {
+	const window = "100/second"
+	s := store.New(store.Options{})
+	calls := func() []store.Call {
+		return []store.Call{{Key: []byte("k"), Limit: limitOf(t, window)}, {Key: []byte("m"), Limit: limitOf(t, "10/15s,burst=1")}}
+	}
+	start := t0 - t0%second
+	if _, err := s.Take(calls()[1:], store.TakeOptions{Cost: 1}, store.Access{NowNS: start}); err != nil {
+		t.Fatal(err)
+	}
+	terms := store.Terms{Mode: store.Reserve, MaxNS: 10 * second, LeaseNS: 60 * second}
+	if _, err := s.Take(calls(), store.TakeOptions{Cost: 1, Terms: &terms}, store.Access{NowNS: start}); err != nil || terms.WaitNS != 3*uint64(second)/2 {
+		t.Fatal(terms, err)
+	}
+	next := start + second + 1
+	if taken, err := s.Take(calls()[:1], store.TakeOptions{Cost: 100}, store.Access{NowNS: next}); err != nil || taken.Limited {
+		t.Fatal(taken, err)
+	}
+	s.Release([]byte("k"), terms.Lease, store.Access{NowNS: next})
+	if got := left(t, s, "k", window, next); got != 0 {
+		t.Errorf("%d are left in a window that is used up", got)
+	}
+}
