@@ -142,4 +142,5 @@ func (sh *shard) dropTally(e *slot, p *tally) {
 	}
 	sh.releaseBytes(t.bytes(p))
 	t.put(n)
+	sh.untell(e) // where a log is only extended, the files would keep the tally
 }

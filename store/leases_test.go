@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"celld/cell"
@@ -310,5 +311,36 @@ func TestAReservedLeaseOfAnEarlierWindow(t *testing.T) {
 	s.Release([]byte("k"), terms.Lease, store.Access{NowNS: next})
 	if got := left(t, s, "k", window, next); got != 0 {
 		t.Errorf("%d are left in a window that is used up", got)
+	}
+}
+
+// When the last lease of a limit goes, its key is told anew: where a log of the same key were only extended, a copy would keep the lease.
+func TestALeaseThatGoesIsTold(t *testing.T) {
+	s := store.New(store.Options{Journal: true})
+	var logs []bool
+	drain := func() {
+		logs = nil
+		for s.Drain(func(c store.Change) {
+			if c.State.Limits == nil {
+				return
+			}
+			for _, l := range *c.State.Limits {
+				if l.Limit.InParts() {
+					logs = append(logs, l.Told.Known())
+				}
+			}
+		}) {
+		}
+	}
+	take(t, s, "k", "10/1h,algo=log", 1, store.Terms{}, t0)
+	_, id := take(t, s, "k", "10/1h", 1, store.Terms{LeaseNS: 60 * second}, t0)
+	drain()
+	take(t, s, "k", "10/1h,algo=log", 1, store.Terms{}, t0)
+	if drain(); !slices.Equal(logs, []bool{true}) {
+		t.Fatal(logs)
+	}
+	s.Release([]byte("k"), id, store.Access{NowNS: t0})
+	if drain(); !slices.Equal(logs, []bool{false}) {
+		t.Error("the log is only extended", logs)
 	}
 }
