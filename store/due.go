@@ -94,6 +94,9 @@ func (sh *shard) giveBack(e *slot, p *tally, from []cell.Lease, nowNS int64) {
 		return
 	}
 	l, st := base.limit(), sh.tallies.state(base)
+	if companion := p.shape(); companion.Algo == cell.GCRA && l.Algo != cell.GCRA {
+		return // it was a bucket's, which does not say when it was taken: see cell.Limit.TakenNS
+	}
 	if l.Aligned() {
 		for i := range from {
 			from[i].TakenNS = cell.ShiftInstant(from[i].TakenNS, sh.wall.Load())

@@ -344,3 +344,32 @@ func TestALeaseThatGoesIsTold(t *testing.T) {
 		t.Error("the log is only extended", logs)
 	}
 }
+
+// What was leased from a bucket does not flow back into a window of the policy that the bucket has become.
+func TestALeaseOfABucketThatBecomesAWindow(t *testing.T) {
+	for _, to := range []string{"100/minute", "100/1m,algo=window", "100/1m,algo=slide", "100/1m,algo=slide,buckets=6", "100/1m,algo=log"} {
+		s := store.New(store.Options{})
+		ask := func(limit string, cost, now int64, terms *store.Terms) bool {
+			if _, err := s.SetPolicy("p", *limitOf(t, limit), policy.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			p := s.PolicyNamed("p")
+			taken, err := s.Take([]store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: cost, Terms: terms}, store.Access{NowNS: now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return !taken.Limited
+		}
+		terms := store.Terms{LeaseNS: 3000 * second}
+		ask("100/1h", 100, t0, &terms)
+		ask(to, 1, t0, nil)
+		later := t0 + 1800*second
+		if !ask(to, 100, later, nil) {
+			t.Fatal(to)
+		}
+		s.Release([]byte("k"), terms.Lease, store.Access{NowNS: later})
+		if ask(to, 100, later, nil) {
+			t.Errorf("%s: twice its count passes at one instant", to)
+		}
+	}
+}
