@@ -34,11 +34,12 @@ type work struct {
 	tried   bool       // Decision and st are those of the call taken
 	carried bool       // st was carried over from another limit, at this instant
 
-	changes bool // it takes
-	blocks  bool // it is denied, and its key is blocked for that
-	booked  bool // it takes ahead, for all calls that share its state
-	adopts  bool // it does neither, but what was carried over is kept
-	leases  bool // its key needs a companion of its state
+	changes bool  // it takes
+	blocks  bool  // it is denied, and its key is blocked for that
+	booked  bool  // it takes ahead, for all calls that share its state
+	aheadNS int64 // how far ahead its own state was booked
+	adopts  bool  // it does neither, but what was carried over is kept
+	leases  bool  // its key needs a companion of its state
 }
 
 // start notes what a call is looked up by, and returns the shard of its key.
@@ -227,7 +228,7 @@ func (c *Call) change(before []Call, cost int64, mode cell.Mode, nowNS int64) {
 	switch at := c.sh.timeOf(c.Limit, nowNS); {
 	case c.tried || c.adopts:
 	case c.booked:
-		c.Limit.Book(&c.st, at, cost*c.times)
+		c.aheadNS = int64(c.Limit.Book(&c.st, at, cost*c.times))
 		c.Decision = c.Limit.Decide(&c.st, at, 0, cell.Peek)
 	case c.ahead != nil: // it may pass by itself, and must not
 		c.block(at)

@@ -94,6 +94,9 @@ func (sh *shard) giveBack(e *slot, p *tally, from []cell.Lease, nowNS int64) {
 		return
 	}
 	l, st := base.limit(), sh.tallies.state(base)
+	if companion := p.shape(); companion.Algo == cell.GCRA && l.Algo != cell.GCRA {
+		return // it was a bucket's, which does not say when it was taken: see cell.Limit.TakenNS
+	}
 	if l.Aligned() {
 		for i := range from {
 			from[i].TakenNS = cell.ShiftInstant(from[i].TakenNS, sh.wall.Load())
@@ -142,4 +145,5 @@ func (sh *shard) dropTally(e *slot, p *tally) {
 	}
 	sh.releaseBytes(t.bytes(p))
 	t.put(n)
+	sh.untell(e) // where a log is only extended, the files would keep the tally
 }

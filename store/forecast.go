@@ -45,7 +45,7 @@ func (q *queue) bookAll(c *Call, at int64) {
 	if !f.stale && f.limit.Shape == c.Limit.Shape && f.limit.Params == c.Limit.Params {
 		return
 	}
-	if f.looks++; f.looks < q.waiters/looksPerBooking && f.limit.Shape == c.Limit.Shape {
+	if f.looks++; f.looks < q.waiters/looksPerBooking && f.limit != nil && f.limit.Shape == c.Limit.Shape {
 		return
 	}
 	*f = forecast{st: c.st, limit: c.Limit}

@@ -275,7 +275,7 @@ func (g *grant) room(c *Call, before []Call, links int, leaseNS, nowNS int64) (b
 // hold puts what the calls have taken into leases, after they have taken it, and returns their ID. What is reserved is held from the
 // moment on at which the call may go ahead.
 func (s *Store) hold(g *grant, calls []Call, cost int64, o *TakeOptions, links [][2]uint64, a Access) int64 {
-	lease := cell.Lease{ID: s.NextID(s.WallNS(a.NowNS) / 1000)}
+	lease, now := cell.Lease{ID: s.NextID(s.WallNS(a.NowNS) / 1000)}, a.NowNS
 	if o.Terms != nil {
 		a.NowNS = int64(laterNS(a.NowNS, int64(o.Terms.WaitNS)))
 		lease.Bound, lease.Name = o.Terms.Bound, nameOf(o.Terms.Name)
@@ -287,7 +287,8 @@ func (s *Store) hold(g *grant, calls []Call, cost int64, o *TakeOptions, links [
 		case g.companionOf(c, o.leaseNS()):
 			one := lease
 			if c.changes && o.leaseNS() > 0 {
-				one.Cost, one.TakenNS = cost, c.Limit.TakenNS(&c.st, a.NowNS)
+				st := c.sh.tallies.state(c.tally) // after all calls that share it
+				one.Cost, one.TakenNS = cost, c.Limit.TakenNS(&st, int64(laterNS(now, c.bookedNS(calls))))
 			}
 			c.putLease(one)
 		case c.changes && c.Limit.Algo == cell.Conc:
@@ -303,6 +304,16 @@ func (s *Store) hold(g *grant, calls []Call, cost int64, o *TakeOptions, links [
 		g.lead.putLease(cell.Lease{ID: lease.ID, EndNS: end, Link: true, Name: name, Bound: lease.Bound})
 	}
 	return int64(lease.ID)
+}
+
+// bookedNS is how far ahead a call's limit has counted it. Another limit may have the call wait longer.
+func (c *Call) bookedNS(calls []Call) int64 {
+	for i := range calls {
+		if b := &calls[i]; b.booked && b.sameKey(c) && b.sharesState(c) {
+			return b.aheadNS
+		}
+	}
+	return 0
 }
 
 // putLease puts a lease, or a link, where the leases of the call's limit are. There is room.

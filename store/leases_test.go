@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"celld/cell"
@@ -242,4 +243,133 @@ func TestAKeyWithLeasesIsNotEvicted(t *testing.T) {
 		}
 	}
 	take(t, s, "y", "5/1m", 1, store.Terms{}, t0+second)
+}
+
+// A lease whose first key takes the name of another of its keys is settled once.
+func TestALeaseRenamedOntoItsOtherKey(t *testing.T) {
+	for _, limit := range []string{"9/1h,algo=conc", "9/1h", "9/1h,algo=log"} {
+		for _, n := range []int64{0, 5} {
+			s := store.New(store.Options{})
+			calls := []store.Call{{Key: []byte("a"), Limit: limitOf(t, limit)}, {Key: []byte("b"), Limit: limitOf(t, limit)}}
+			terms := store.Terms{LeaseNS: 60 * second}
+			if calls[0].Limit.Algo == cell.Conc {
+				terms.LeaseNS = 0
+			}
+			if taken, err := s.Take(calls, store.TakeOptions{Cost: 2, Terms: &terms}, store.Access{NowNS: t0}); err != nil || taken.Limited {
+				t.Fatal(taken, err)
+			}
+			s.Rename([]byte("a"), []byte("b"), t0)
+			if !s.Settle([]byte("b"), terms.Lease, n, store.Access{NowNS: t0}) {
+				t.Errorf("%s: there is no lease", limit)
+			}
+			want := 9 - n
+			if terms.LeaseNS == 0 {
+				want = 9
+			}
+			if got := left(t, s, "b", limit, t0); got != want {
+				t.Errorf("%s, %d: %d are left", limit, n, got)
+			}
+		}
+	}
+}
+
+// A lease of two calls that share a state gives back what both took.
+func TestALeaseOfTheSameStateTwice(t *testing.T) {
+	for _, limit := range []string{"10/1h", "10/1h,algo=window", "10/1h,algo=slide", "10/1h,algo=log"} {
+		s := store.New(store.Options{})
+		calls := []store.Call{{Key: []byte("k"), Limit: limitOf(t, limit)}, {Key: []byte("k"), Limit: limitOf(t, limit)}}
+		terms := store.Terms{LeaseNS: 60 * second}
+		if taken, err := s.Take(calls, store.TakeOptions{Cost: 3, Terms: &terms}, store.Access{NowNS: t0}); err != nil || taken.Limited {
+			t.Fatal(taken, err)
+		}
+		s.Release([]byte("k"), terms.Lease, store.Access{NowNS: t0})
+		if got := left(t, s, "k", limit, t0); got != 10 {
+			t.Errorf("%s: %d are left", limit, got)
+		}
+	}
+}
+
+// What is reserved with another limit that has it wait is given back only to the window that it was counted in.
+func TestAReservedLeaseOfAnEarlierWindow(t *testing.T) {
+	const window = "100/second"
+	s := store.New(store.Options{})
+	calls := func() []store.Call {
+		return []store.Call{{Key: []byte("k"), Limit: limitOf(t, window)}, {Key: []byte("m"), Limit: limitOf(t, "10/15s,burst=1")}}
+	}
+	start := t0 - t0%second
+	if _, err := s.Take(calls()[1:], store.TakeOptions{Cost: 1}, store.Access{NowNS: start}); err != nil {
+		t.Fatal(err)
+	}
+	terms := store.Terms{Mode: store.Reserve, MaxNS: 10 * second, LeaseNS: 60 * second}
+	if _, err := s.Take(calls(), store.TakeOptions{Cost: 1, Terms: &terms}, store.Access{NowNS: start}); err != nil || terms.WaitNS != 3*uint64(second)/2 {
+		t.Fatal(terms, err)
+	}
+	next := start + second + 1
+	if taken, err := s.Take(calls()[:1], store.TakeOptions{Cost: 100}, store.Access{NowNS: next}); err != nil || taken.Limited {
+		t.Fatal(taken, err)
+	}
+	s.Release([]byte("k"), terms.Lease, store.Access{NowNS: next})
+	if got := left(t, s, "k", window, next); got != 0 {
+		t.Errorf("%d are left in a window that is used up", got)
+	}
+}
+
+// When the last lease of a limit goes, its key is told anew: where a log of the same key were only extended, a copy would keep the lease.
+func TestALeaseThatGoesIsTold(t *testing.T) {
+	s := store.New(store.Options{Journal: true})
+	var logs []bool
+	drain := func() {
+		logs = nil
+		for s.Drain(func(c store.Change) {
+			if c.State.Limits == nil {
+				return
+			}
+			for _, l := range *c.State.Limits {
+				if l.Limit.InParts() {
+					logs = append(logs, l.Told.Known())
+				}
+			}
+		}) {
+		}
+	}
+	take(t, s, "k", "10/1h,algo=log", 1, store.Terms{}, t0)
+	_, id := take(t, s, "k", "10/1h", 1, store.Terms{LeaseNS: 60 * second}, t0)
+	drain()
+	take(t, s, "k", "10/1h,algo=log", 1, store.Terms{}, t0)
+	if drain(); !slices.Equal(logs, []bool{true}) {
+		t.Fatal(logs)
+	}
+	s.Release([]byte("k"), id, store.Access{NowNS: t0})
+	if drain(); !slices.Equal(logs, []bool{false}) {
+		t.Error("the log is only extended", logs)
+	}
+}
+
+// What was leased from a bucket does not flow back into a window of the policy that the bucket has become.
+func TestALeaseOfABucketThatBecomesAWindow(t *testing.T) {
+	for _, to := range []string{"100/minute", "100/1m,algo=window", "100/1m,algo=slide", "100/1m,algo=slide,buckets=6", "100/1m,algo=log"} {
+		s := store.New(store.Options{})
+		ask := func(limit string, cost, now int64, terms *store.Terms) bool {
+			if _, err := s.SetPolicy("p", *limitOf(t, limit), policy.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			p := s.PolicyNamed("p")
+			taken, err := s.Take([]store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: cost, Terms: terms}, store.Access{NowNS: now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return !taken.Limited
+		}
+		terms := store.Terms{LeaseNS: 3000 * second}
+		ask("100/1h", 100, t0, &terms)
+		ask(to, 1, t0, nil)
+		later := t0 + 1800*second
+		if !ask(to, 100, later, nil) {
+			t.Fatal(to)
+		}
+		s.Release([]byte("k"), terms.Lease, store.Access{NowNS: later})
+		if ask(to, 100, later, nil) {
+			t.Errorf("%s: twice its count passes at one instant", to)
+		}
+	}
 }

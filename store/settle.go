@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"slices"
 
 	"celld/cell"
 )
@@ -56,6 +57,12 @@ func (s *Store) onLease(key []byte, id int64, a Access, do func(keys []*Call, pa
 		}
 	}
 	sh.unlock()
+	seen := make(map[string]bool, len(names)) // a key that was renamed may have another's name
+	names = slices.DeleteFunc(names, func(name []byte) bool {
+		again := seen[string(name)]
+		seen[string(name)] = true
+		return again
+	})
 	for _, name := range names {
 		locks |= s.shardSetOf(s.hash(name))
 	}

@@ -690,3 +690,31 @@ func TestWaitersAtOnce(t *testing.T) {
 type wakerFunc func()
 
 func (f wakerFunc) Wake() { f() }
+
+// A policy whose limit becomes a window has plain calls told their wait behind all who wait already.
+func TestWaitersOfAPolicyThatBecomesAWindow(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *store.Store) {
+		var all []*waiter
+		set := func(limit string) {
+			if _, err := s.SetPolicy("p", mustParse(t, limit), policy.Options{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c := func() store.Call {
+			p := s.PolicyNamed("p")
+			return store.Call{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}
+		}
+		set("1/1h")
+		for range 60 {
+			all = append(all, await(s, 100*time.Hour, 1, c()))
+		}
+		set("1/1h,algo=window")
+		pass(time.Millisecond)
+		if w := plainly(s, 1, c()); !w.denied() {
+			t.Errorf("%+v, %v", w.taken(), w.err())
+		}
+		for _, w := range all {
+			w.leave(nil)
+		}
+	})
+}
