@@ -1,7 +1,12 @@
 package resp
 
 import (
+	"cmp"
+	"maps"
 	"math"
+	"slices"
+	"sync"
+	"time"
 
 	"celld/store"
 )
@@ -64,11 +69,80 @@ func (s *Session) unbind(id int64) {
 	}
 }
 
-// releaseBound ends the session's leases.
+// releaseBound ends the session's leases. Many of them end a little later, so that nobody waits for that.
 func (s *Session) releaseBound() {
-	for id, l := range s.bound {
-		s.srv.leases.Release([]byte(l.key), id, store.Access{NowNS: s.srv.clock()})
+	if len(s.bound) == 0 {
+		return
 	}
+	ids := slices.Collect(maps.Keys(s.bound))
+	slices.SortFunc(ids, func(a, b int64) int { // the first to end is found and removed the fastest
+		return cmp.Or(cmp.Compare(s.bound[a].endNS, s.bound[b].endNS), cmp.Compare(a, b))
+	})
+	r := releases{s.bound, ids}
 	s.bound = nil
 	s.client.boundBytes.Store(0)
+	s.srv.later.end(s.srv, r)
+}
+
+// releases are leases to be ended.
+type releases struct {
+	bound map[int64]boundLease
+	ids   []int64
+}
+
+// releaseNS is how long leases are ended at a time.
+const releaseNS = 1_000_000
+
+// some ends leases for releaseNS, and reports whether there are more.
+func (r *releases) some(srv *Server) (more bool) {
+	for untilNS := srv.clock() + releaseNS; len(r.ids) > 0; r.ids = r.ids[1:] {
+		nowNS := srv.clock()
+		if nowNS >= untilNS {
+			return true
+		}
+		id := r.ids[0]
+		srv.leases.Release([]byte(r.bound[id].key), id, store.Access{NowNS: nowNS})
+	}
+	return false
+}
+
+// laterReleases ends the leases of sessions that had many, one after the other: 10,000 under one key take up to a second.
+type laterReleases struct {
+	mu      sync.Mutex
+	left    []releases // the first is being ended
+	running sync.WaitGroup
+}
+
+// end ends leases: at once those for which there is time, the others later.
+func (l *laterReleases) end(srv *Server, r releases) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.left) == 0 && !r.some(srv) {
+		return
+	}
+	if l.left = append(l.left, r); len(l.left) == 1 {
+		l.running.Go(func() { l.run(srv) })
+	}
+}
+
+func (l *laterReleases) run(srv *Server) {
+	defer srv.survive("release of leases")
+	for {
+		l.mu.Lock()
+		if len(l.left) == 0 {
+			l.left = nil
+			l.mu.Unlock()
+			return
+		}
+		r := l.left[0]
+		l.mu.Unlock()
+		for r.some(srv) {
+			if !srv.ending.Load() {
+				time.Sleep(releaseNS)
+			}
+		}
+		l.mu.Lock()
+		l.left = l.left[1:]
+		l.mu.Unlock()
+	}
 }

@@ -62,6 +62,7 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 	srv.persist.Stop()
 	cron.Wait()
 	t.Stop()
+	srv.later.running.Wait()
 	if loadErr != nil {
 		return loadErr
 	}

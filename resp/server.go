@@ -76,6 +76,7 @@ type Server struct {
 	running   atomic.Pointer[scriptRun] // nil: no script runs
 
 	refusing atomic.Bool // no call may wait any more
+	later    laterReleases
 	ending   atomic.Bool // the server stops, so a running script must end
 
 	mu       sync.Mutex

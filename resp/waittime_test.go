@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"celld/store"
 )
 
 // inTime runs a test of several sessions on one store, whose clock is synctest's.
@@ -285,4 +287,38 @@ func TestAGrantMeetsADisconnect(t *testing.T) {
 			t.Fatalf("%d: %d wait", i, callers)
 		}
 	}
+}
+
+// slowRelease is a limiter that takes half a millisecond to release a lease.
+type slowRelease struct {
+	leaser
+	released int
+}
+
+func (s *slowRelease) Release(key []byte, id int64, a store.Access) bool {
+	time.Sleep(500 * time.Microsecond)
+	s.released++
+	return s.leaser.Release(key, id, a)
+}
+
+// Nobody waits until all leases of a connection that has gone have ended.
+func TestManyBoundLeasesEndLater(t *testing.T) {
+	inTime(t, func(t *testing.T, w *world) {
+		slow := &slowRelease{leaser: w.leases}
+		w.leases = slow
+		p, other := w.connect(), w.connect()
+		p.send(strings.Repeat("CL.TAKE k 100/1h,algo=conc BIND\r\n", 100))
+		other.send("CL.TAKE k 100/1h,algo=conc BIND\r\nCL.TAKE l 100/1h,algo=conc BIND\r\n")
+		began := time.Now()
+		p.Closed()
+		other.Closed()
+		if took := time.Since(began); took > 2*time.Millisecond {
+			t.Errorf("the connection's end took %v", took)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := w.connect().send("CL.TAKE k 100/1h,algo=conc PEEK\r\n"); !strings.HasPrefix(got, "*8\r\n:0\r\n:100\r\n:100\r\n") || slow.released != 101 {
+			t.Errorf("%d released: %q", slow.released, got)
+		}
+	})
 }

@@ -455,12 +455,13 @@ func (w *waiter) expire() {
 // refuse answers a waiter as a call that does not wait.
 func (s *Store) refuse(w *waiter, nowNS int64) bool {
 	r, waited := w.request, false
-	paid := prepaid{store: s, shard: w.request.Calls[0].sh}
+	paid := prepaid{store: s}
 	var t Taken
 	err := paid.run(w.locks, nowNS, func() (err error) {
 		if waited = waited || w.goAway(nowNS); !waited {
 			return nil
 		}
+		paid.shard = r.Calls[0].sh
 		if !w.refresh() {
 			return ErrNoPolicy
 		}

@@ -718,3 +718,21 @@ func TestWaitersOfAPolicyThatBecomesAWindow(t *testing.T) {
 		}
 	})
 }
+
+// A call that is refused at the moment at which it is granted is answered once. The race detector watches.
+func TestRefusedWhenGranted(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *store.Store) {
+		for range 50 {
+			plainly(s, 1, call(t, "k", "1/1s,burst=1"))
+			w := await(s, time.Minute, 1, call(t, "k", "1/1s,burst=1"))
+			time.Sleep(time.Second) // without Wait: its timer runs now
+			runtime.Gosched()
+			refused := w.leave(store.ErrRefused)
+			synctest.Wait()
+			if w.woken.Load() != 1 || refused && w.waits() {
+				t.Fatalf("refused %v, woken %d times", refused, w.woken.Load())
+			}
+			pass(time.Minute)
+		}
+	})
+}
