@@ -193,3 +193,19 @@ func TestLeasesReuseTheirRoom(t *testing.T) {
 		t.Error("a first lease needs six words")
 	}
 }
+
+// What was used of another limit is no part of the first lease: that gives back its own cost.
+func TestWhatWasUsedIsNoLease(t *testing.T) {
+	const now = aDayIn2027
+	bucket, conc := mustLiteral(t, "10/1h"), mustLiteral(t, "10/1h,algo=conc")
+	var st cell.State
+	bucket.Decide(&st, now, 5, cell.Take)
+	conc.Carry(&st, &bucket, now, now)
+	conc.Fit(&st, now)
+	conc.Decide(&st, now, 1, cell.Take)
+	conc.IdentifyLease(&st, now, cell.Lease{ID: 7})
+	cell.DropLease(&st, 7)
+	if d := conc.Decide(&st, now, 0, cell.Peek); d.Remaining != 5 {
+		t.Errorf("%+v", d)
+	}
+}

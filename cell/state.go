@@ -189,7 +189,11 @@ func (l *Limit) Carry(st *State, old *Limit, wasNS, nowNS int64) (byNow bool) {
 		*st = State{}
 		if used > 0 {
 			l.Fit(st, nowNS)
-			l.Decide(st, nowNS, int64(used), Force)
+			at := nowNS
+			if l.Algo == Conc {
+				at-- // so that what was used ends before a lease that is taken now: those of one end become one
+			}
+			l.Decide(st, at, int64(used), Force)
 		}
 		st.BlockedNS = ShiftInstant(blocked, nowNS-wasNS)
 		return true

@@ -49,6 +49,9 @@ func (s *Store) start(c *Call) shardSet {
 	return s.shardSetOf(hash)
 }
 
+// Ruled reports that a rule has decided on the call, so that it has taken nothing.
+func (c *Call) Ruled() bool { return c.ruled }
+
 // stores reports whether a call leaves another state.
 func (c *Call) stores() bool { return c.changes || c.blocks || c.adopts }
 

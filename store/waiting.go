@@ -155,12 +155,15 @@ func (s *Store) adopt(calls []Call, a Access, paid *prepaid) error {
 	return nil
 }
 
-// newWaiter is one that is in no queue yet. The error is ErrTooManyWaiters.
+// newWaiter is one that is in no queue yet. The error is ErrTooManyWaiters. A reservation always finds a place: its caller has been
+// told a time.
 func (s *Store) newWaiter(r *TakeRequest, a Access, w Waker) (*waiter, error) {
-	if !addUpTo(&s.waiting.held, 1, s.waiting.most.Load()) {
+	switch {
+	case w == nil:
+		s.waiting.held.Add(1)
+	case !addUpTo(&s.waiting.held, 1, s.waiting.most.Load()):
 		return nil, ErrTooManyWaiters
-	}
-	if w != nil {
+	default:
 		s.waiting.callers.Add(1)
 	}
 	return &waiter{store: s, request: r, waker: w, access: a, ticket: s.waiting.tickets.Add(1), deadlineNS: math.MaxInt64}, nil
