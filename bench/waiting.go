@@ -78,11 +78,11 @@ func (w waiting) run(b *bench, p *peer) (sample, error) {
 			return nil, err
 		}
 	}
-	start := time.Now()
 	before, err := readCPU(s.pid())
 	if err != nil {
 		return nil, err
 	}
+	start := time.Now()
 	for _, c := range sockets {
 		if _, err := c.Write(request); err != nil {
 			return nil, err
