@@ -15,10 +15,9 @@ import (
 )
 
 // waiting has many callers wait for one limit that admits one of them at a time, each on a connection of its own that asks again as
-// soon as it is answered. So there is always a queue, and the n-th answer after the first is due n intervals after it.
-//
-// The moment of the first is between when it was asked for and when its answer came. Lateness counts from the former, so it is the
-// most that it can be; an answer that comes before its moment, counted from there too, fails the row.
+// soon as it is answered. Before, half a second is taken ahead by FORCE. So there is always a queue, and answer n is due half a second and
+// n intervals after that call was decided: between when it was sent and when its answer came. Lateness counts from the former, so it
+// is the most that it can be. An answer that comes before its moment, counted from there too, fails the row.
 type waiting struct {
 	waiters   int
 	perSecond int
@@ -60,7 +59,8 @@ func (w waiting) run(b *bench, p *peer) (sample, error) {
 	}
 	defer s.stop()
 	interval := time.Second * time.Duration(w.cost) / time.Duration(w.perSecond)
-	request := wire.AppendCommand(nil, "CL.TAKE", "queue", fmt.Sprintf("%d/1s,burst=%d", w.perSecond, w.cost), "COST", strconv.Itoa(w.cost), "WAIT", "60000")
+	limit, ahead := fmt.Sprintf("%d/1s,burst=%d", w.perSecond, w.cost), "0"
+	request := wire.AppendCommand(nil, "CL.TAKE", "queue", limit, "COST", strconv.Itoa(w.cost), "WAIT", "60000")
 	sockets := make(map[int32]socket, w.waiters)
 	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -82,14 +82,30 @@ func (w waiting) run(b *bench, p *peer) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	start := time.Now()
+	first, err := dialSocket(s.addr)
+	if err != nil {
+		return nil, err
+	}
+	defer first.Close()
+	var start time.Time
+	reply := make([]byte, 256)
+	for range 2 { // the first asks nothing yet: then all connections have been accepted
+		start = time.Now()
+		if _, err := first.Write(wire.AppendCommand(nil, "CL.TAKE", "queue", limit, "COST", ahead, "FORCE")); err != nil {
+			return nil, err
+		}
+		if n, err := first.Read(reply); err != nil || reply[0] != '*' {
+			return nil, fmt.Errorf("the server answers %q: %v", reply[:n], err)
+		}
+		ahead = strconv.Itoa(w.perSecond / 2)
+	}
 	for _, c := range sockets {
 		if _, err := c.Write(request); err != nil {
 			return nil, err
 		}
 	}
 	var came []time.Duration // since start, of each answer
-	events, reply := make([]unix.EpollEvent, w.waiters), make([]byte, 256)
+	events := make([]unix.EpollEvent, w.waiters)
 	for time.Since(start) < w.duration && b.ctx.Err() == nil {
 		n, err := unix.EpollWait(poll, events, 1000)
 		if err == unix.EINTR {
@@ -116,22 +132,18 @@ func (w waiting) run(b *bench, p *peer) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	first := slices.IndexFunc(came, func(at time.Duration) bool { return at > w.duration/20 }) // until then, it was still asking
-	if first < 0 || len(came)-first < 10 {
+	if len(came) < 10 {
 		return nil, fmt.Errorf("%d answers", len(came))
 	}
-	late := make(latencies, 0, len(came))
+	late := make(latencies, len(came))
 	for i, at := range came {
-		due := time.Duration(i) * interval
-		if at < due {
-			return nil, fmt.Errorf("answer %d came %v before its moment", i, due-at)
-		}
-		if i >= first {
-			late = append(late, at-due)
+		due := time.Second/2 + time.Duration(i)*interval
+		if late[i] = at - due; late[i] < 0 {
+			return nil, fmt.Errorf("answer %d came %v before its moment", i, -late[i])
 		}
 	}
-	took := came[len(came)-1] - came[first]
-	rate := float64((len(came)-1-first)*w.cost) / took.Seconds()
+	took := came[len(came)-1] - came[0]
+	rate := float64((len(came)-1)*w.cost) / took.Seconds()
 	slices.Sort(late)
 	return sample{lateP99: milliseconds(late.permille(990)), lateLongest: milliseconds(late.longest()), perSecond: rate,
 		rateOff:         math.Abs(rate/float64(w.perSecond)-1) * 100,
