@@ -125,7 +125,8 @@ func BenchmarkHeap(b *testing.B) {
 }
 
 // BenchmarkPause reports the longest single call while a store grows to ten million keys, while a million keys that
-// have all died give their room to others, and while a sweep takes such a million away.
+// have all died give their room to others, and while a sweep takes such a million away; and how long it takes that 65,536 leases of
+// a key end at once.
 func BenchmarkPause(b *testing.B) {
 	limit := mustLimit(b, 5, 1, 3600)
 	insert := func(b *testing.B, s *store.Store, from, n int, nowNS int64) (longest time.Duration) {
@@ -175,5 +176,40 @@ func BenchmarkPause(b *testing.B) {
 				b.Fatalf("%d keys", held)
 			}
 		}
+	})
+	leases := func(b *testing.B, limit string, keys, each int) *store.Store {
+		s := store.New(store.Options{MaxKeys: int64(2 * keys)})
+		l := limitOf(b, limit)
+		terms := store.Terms{LeaseNS: second}
+		if l.Algo == cell.Conc {
+			terms.LeaseNS = 0
+		}
+		for k := range keys {
+			calls := []store.Call{{Key: fmt.Appendf(nil, "key:%d", k), Limit: l}}
+			for range each {
+				if taken, err := s.Take(calls, store.TakeOptions{Cost: 1, Terms: &terms}, at(t0)); err != nil || taken.Limited {
+					b.Fatal(taken, err)
+				}
+			}
+		}
+		return s
+	}
+	for _, limit := range []string{"2000000/1s,algo=conc", "2000000/1h", "2000000/1h,algo=window", "2000000/1h,algo=slide,buckets=60", "2000000/1h,algo=log"} {
+		b.Run("leases of one key/"+limit, func(b *testing.B) {
+			s := leases(b, limit, 1, cell.MaxLeases)
+			start := time.Now()
+			s.Take([]store.Call{{Key: []byte("key:0"), Limit: limitOf(b, limit)}}, store.TakeOptions{}, at(t0+2*second))
+			report(b, time.Since(start))
+		})
+	}
+	b.Run("leases of a million keys", func(b *testing.B) {
+		s := leases(b, "5/1s,algo=conc", 1_000_000, 1)
+		var longest time.Duration
+		for more := true; more; {
+			start := time.Now()
+			more = s.Sweep(t0 + 2*second)
+			longest = max(longest, time.Since(start))
+		}
+		report(b, longest)
 	})
 }

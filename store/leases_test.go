@@ -347,7 +347,12 @@ func TestALeaseThatGoesIsTold(t *testing.T) {
 
 // What was leased from a bucket does not flow back into a window of the policy that the bucket has become.
 func TestALeaseOfABucketThatBecomesAWindow(t *testing.T) {
-	for _, to := range []string{"100/minute", "100/1m,algo=window", "100/1m,algo=slide", "100/1m,algo=slide,buckets=6", "100/1m,algo=log"} {
+	for i, to := range []string{"100/minute", "100/1m,algo=window", "100/1m,algo=slide", "100/1m,algo=slide,buckets=6", "100/1m,algo=log",
+		"100/minute", "100/1m,algo=window", "100/1m,algo=slide", "100/1m,algo=slide,buckets=6", "100/1m,algo=log"} {
+		var another *store.Terms // a lease of the window
+		if i >= 5 {
+			another = &store.Terms{LeaseNS: 7200 * second}
+		}
 		s := store.New(store.Options{})
 		ask := func(limit string, cost, now int64, terms *store.Terms) bool {
 			if _, err := s.SetPolicy("p", *limitOf(t, limit), policy.Options{}); err != nil {
@@ -360,15 +365,15 @@ func TestALeaseOfABucketThatBecomesAWindow(t *testing.T) {
 			}
 			return !taken.Limited
 		}
-		terms := store.Terms{LeaseNS: 3000 * second}
+		terms := store.Terms{LeaseNS: 7200 * second}
 		ask("100/1h", 100, t0, &terms)
-		ask(to, 1, t0, nil)
-		later := t0 + 1800*second
+		ask(to, 1, t0, another)
+		later := t0 + 3590*second
 		if !ask(to, 100, later, nil) {
 			t.Fatal(to)
 		}
-		s.Release([]byte("k"), terms.Lease, store.Access{NowNS: later})
-		if ask(to, 100, later, nil) {
+		s.Release([]byte("k"), terms.Lease, store.Access{NowNS: later + 15*second})
+		if ask(to, 100, later+15*second, nil) {
 			t.Errorf("%s: twice its count passes at one instant", to)
 		}
 	}

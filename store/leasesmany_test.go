@@ -2,16 +2,13 @@ package store_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
-	"time"
 
 	"celld/cell"
 	"celld/store"
 )
 
-// As many leases of one key as there may be end at once, and one more is refused. Nobody waits for that: giving all of them back
-// takes 1 to 3 ms, and what is asserted leaves room for a machine that is busy.
+// As many leases of one key as there may be end at once, and one more is refused. How long that takes: BenchmarkPause.
 func TestAllLeasesOfAKeyEndAtOnce(t *testing.T) {
 	for _, limit := range []string{"2000000/1s,algo=conc", "2000000/1h", "2000000/1h,algo=slide,buckets=60", "2000000/1h,algo=log"} {
 		l := limitOf(t, limit)
@@ -29,19 +26,13 @@ func TestAllLeasesOfAKeyEndAtOnce(t *testing.T) {
 		if _, err := s.Take(calls, store.TakeOptions{Cost: 1, Terms: &terms}, at(t0+cell.MaxLeases)); err != store.ErrTooManyLeases {
 			t.Errorf("%s: one more: %v", limit, err)
 		}
-		begun := time.Now()
 		if n := left(t, s, "k", limit, t0+2*second); n != 2000000 {
 			t.Errorf("%s: %d left", limit, n)
-		}
-		took := time.Since(begun)
-		t.Log(limit, took)
-		if took > time.Second {
-			t.Errorf("%s: it took %v", limit, took)
 		}
 	}
 }
 
-// So do a million keys with one lease each: each is given back when it is looked up, and Sweep removes it in short steps.
+// So do a million keys with one lease each: Sweep removes them.
 func TestAMillionLeasesEndAtOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a million keys")
@@ -51,14 +42,8 @@ func TestAMillionLeasesEndAtOnce(t *testing.T) {
 	for i := range 1_000_000 {
 		s.Take([]store.Call{{Key: fmt.Appendf(nil, "key:%d", i), Limit: l}}, store.TakeOptions{Cost: 1}, at(t0))
 	}
-	var steps []time.Duration
-	for more := true; more; {
-		begun := time.Now()
-		more = s.Sweep(t0 + 60*second)
-		steps = append(steps, time.Since(begun))
+	for s.Sweep(t0 + 60*second) {
 	}
-	slices.Sort(steps)
-	t.Log("slowest steps:", steps[len(steps)-5:], "of", len(steps))
 	if st := s.Stats(t0 + 60*second); st.Bytes != 0 {
 		t.Errorf("%d bytes are left", st.Bytes)
 	}
