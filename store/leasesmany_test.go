@@ -34,9 +34,6 @@ func TestAllLeasesOfAKeyEndAtOnce(t *testing.T) {
 
 // So do a million keys with one lease each: Sweep removes them.
 func TestAMillionLeasesEndAtOnce(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a million keys")
-	}
 	s := store.New(store.Options{MaxKeys: 2_000_000})
 	l := limitOf(t, "5/1m,algo=conc")
 	for i := range 1_000_000 {

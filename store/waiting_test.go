@@ -1,8 +1,6 @@
 package store_test
 
 import (
-	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -23,12 +21,18 @@ type waiter struct {
 
 func (w *waiter) Wake() { w.woken.Add(1); w.doneNS.Store(clock()) }
 
-func (w *waiter) taken() store.Taken           { return w.reqs[0].Taken }
-func (w *waiter) err() error                   { return w.reqs[0].Err }
-func (w *waiter) leave(why error) bool         { return w.s.Leave(&w.reqs[0], why) }
-func (w *waiter) granted() bool                { return w.doneNS.Load() != 0 && !w.taken().Limited && w.err() == nil }
-func (w *waiter) denied() bool                 { return w.doneNS.Load() != 0 && w.taken().Limited && w.err() == nil }
-func (w *waiter) waits() bool                  { return w.doneNS.Load() == 0 }
+func (w *waiter) taken() store.Taken { return w.reqs[0].Taken }
+
+func (w *waiter) err() error { return w.reqs[0].Err }
+
+func (w *waiter) leave(why error) bool { return w.s.Leave(&w.reqs[0], why) }
+
+func (w *waiter) granted() bool { return w.doneNS.Load() != 0 && !w.taken().Limited && w.err() == nil }
+
+func (w *waiter) denied() bool { return w.doneNS.Load() != 0 && w.taken().Limited && w.err() == nil }
+
+func (w *waiter) waits() bool { return w.doneNS.Load() == 0 }
+
 func (w *waiter) at(start int64) time.Duration { return time.Duration(w.doneNS.Load() - start) }
 
 // clock is the time of synctest.
@@ -295,148 +299,6 @@ func TestAQueueOutlivesItsKey(t *testing.T) {
 	})
 }
 
-// One that is still there at its deadline is answered as a plain call is, and blocked as one.
-func TestDeadlines(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *store.Store) {
-		start := clock()
-		c := func() store.Call { return call(t, "k", "1/1s,algo=log,block=5s") }
-		plainly(s, 1, c())
-		first, second := await(s, time.Second, 1, c()), await(s, 1500*time.Millisecond, 1, c())
-		if !first.waits() || !second.waits() {
-			t.Fatal("they do not wait")
-		}
-		pass(3 * time.Second)
-		if !first.granted() || first.at(start) != time.Second {
-			t.Errorf("the moment is the deadline: %+v", first.taken())
-		}
-		if !second.denied() || second.at(start) != 1500*time.Millisecond || second.taken().RetryAfterNS != 5e9 || second.woken.Load() != 1 {
-			t.Errorf("%v: %+v", second.at(start), second.taken())
-		}
-		if w := await(s, 3*time.Second, 1, c()); !w.denied() || w.taken().RetryAfterNS != 35e8 {
-			t.Errorf("blocked: %+v", w.taken())
-		}
-	})
-}
-
-// A refused wait is a denial: it blocks, also behind others.
-func TestARefusedWaitBlocks(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *store.Store) {
-		c := func() store.Call { return call(t, "k", "10/1s,block=5s") }
-		plainly(s, 9, c())
-		w := await(s, 10*time.Second, 5, c())
-		if d := await(s, 0, 1, c()); !d.denied() || d.taken().RetryAfterNS != 5e9 || !w.waits() {
-			t.Errorf("%+v", d.taken())
-		}
-		start := clock()
-		pass(time.Minute)
-		if w.at(start) != 5*time.Second || !w.granted() {
-			t.Errorf("who waits passes after %v", w.at(start))
-		}
-	})
-}
-
-// A call that can never pass, or may not wait, is denied at once.
-func TestWhoDoesNotWait(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *store.Store) {
-		c := func() store.Call { return call(t, "k", "1/1s") }
-		plainly(s, 1, c())
-		if w := await(s, time.Hour, 2, c()); !w.denied() || w.taken().RetryAfterNS != cell.Never {
-			t.Errorf("above capacity: %+v", w.taken())
-		}
-		for _, most := range []time.Duration{-1, 0, time.Second - 1} {
-			if w := await(s, most, 1, c()); !w.denied() || w.taken().RetryAfterNS != 1e9 {
-				t.Errorf("WAIT %v: %+v", most, w.taken())
-			}
-		}
-		reqs := []store.TakeRequest{{Calls: []store.Call{c()}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: 1e10}}}}
-		if !s.TakeBatch(reqs, at(clock()), nil) || !reqs[0].Taken.Limited {
-			t.Error("it waits without a Waker")
-		}
-		if _, err := s.PutRule(policy.Rule{Deny: true, Pattern: "k"}, clock()); err != nil || !await(s, time.Hour, 1, c()).denied() {
-			t.Error("it waits for a rule")
-		}
-		if s.Leave(&reqs[0], nil) || s.Leave(&store.TakeRequest{}, nil) {
-			t.Error("one leaves that did not wait")
-		}
-	})
-}
-
-func TestTooManyWaiters(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *store.Store) {
-		s.SetMaxWaiters(2)
-		c := func() store.Call { return call(t, "k", "1/1s,burst=1") }
-		plainly(s, 1, c())
-		for i := range 4 {
-			if w := await(s, time.Minute, 1, c()); w.waits() != (i < 2) || (w.err() == store.ErrTooManyWaiters) != (i >= 2) {
-				t.Errorf("%d: waits %v, %v", i, w.waits(), w.err())
-			}
-		}
-		pass(time.Second)
-		if !await(s, time.Minute, 1, c()).waits() {
-			t.Error("none waits after one has gone")
-		}
-		pass(time.Minute)
-	})
-}
-
-// RESERVE takes at once and tells how long to wait.
-func TestReserve(t *testing.T) {
-	reserve := func(s *store.Store, most time.Duration, cost int64, calls ...store.Call) *waiter {
-		return ask(s, store.Reserve, most, cost, calls...)
-	}
-	inBubble(t, func(t *testing.T, s *store.Store) {
-		const a, b = "10/1s,burst=1", "5/1s,burst=1"
-		for i, want := range []uint64{0, 1e8, 2e8, 3e8} {
-			if w := reserve(s, time.Second, 1, call(t, "k", a)); !w.granted() || w.reqs[0].Terms.WaitNS != want || w.taken().Granted != 1 || w.taken().RetryAfterNS != cell.Never {
-				t.Errorf("%d: %+v, %+v", i, w.taken(), w.reqs[0].Terms)
-			}
-		}
-		if w := reserve(s, 399*time.Millisecond, 1, call(t, "k", a)); !w.denied() || w.reqs[0].Terms.WaitNS != 0 || w.taken().RetryAfterNS != 4e8 || w.taken().Granted != 0 {
-			t.Errorf("too long: %+v", w.taken())
-		}
-		if w := reserve(s, time.Hour, 1, call(t, "k", a), call(t, "l", "5/1s,algo=log")); w.err() != store.ErrNotBookable {
-			t.Error(w.err())
-		}
-		// The wait is the longest, and each state takes all that is asked of it.
-		plainly(s, 1, call(t, "m", b))
-		if w := reserve(s, time.Second, 1, call(t, "k", a), call(t, "m", b), call(t, "n", b)); !w.granted() || w.reqs[0].Terms.WaitNS != 4e8 {
-			t.Errorf("three: %+v, %+v", w.taken(), w.reqs[0].Terms)
-		}
-		for key, retry := range map[string]uint64{"m": 4e8, "n": 2e8} {
-			if w := plainly(s, 1, call(t, key, b)); w.taken().RetryAfterNS != retry {
-				t.Errorf("%s: %+v", key, w.taken())
-			}
-		}
-		const twice = "10/1s,burst=2"
-		plainly(s, 2, call(t, "d", twice))
-		if w := reserve(s, time.Second, 1, call(t, "d", twice), call(t, "d", twice)); !w.granted() || w.reqs[0].Terms.WaitNS != 2e8 || plainly(s, 1, call(t, "d", twice)).taken().RetryAfterNS != 3e8 {
-			t.Errorf("twice: %+v, %+v", w.taken(), w.reqs[0].Terms)
-		}
-		if w := plainly(s, 1, call(t, "k", a)); w.taken().RetryAfterNS != 5e8 {
-			t.Errorf("k: %+v", w.taken())
-		}
-	})
-	// Behind those who wait it overtakes nobody, and is overtaken by nobody.
-	inBubble(t, func(t *testing.T, s *store.Store) {
-		start := clock()
-		c := func() store.Call { return call(t, "k", "10/1s,burst=1") }
-		plainly(s, 1, c())
-		first := await(s, time.Second, 1, c())
-		r := reserve(s, time.Second, 1, c())
-		last := await(s, time.Second, 1, c())
-		if r.reqs[0].Terms.WaitNS != 2e8 || !r.granted() {
-			t.Errorf("%+v, %+v", r.taken(), r.reqs[0].Terms)
-		}
-		if callers, _ := s.Waiting(); callers != 2 {
-			t.Errorf("%d wait", callers)
-		}
-		pass(time.Second)
-		if first.at(start) != 100*time.Millisecond || last.at(start) != 300*time.Millisecond {
-			t.Errorf("they pass after %v and %v", first.at(start), last.at(start))
-		}
-	})
-}
-
 // A call of several limits takes nothing before it takes all, and waits for each in its turn.
 func TestSeveralLimits(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *store.Store) {
@@ -551,142 +413,6 @@ func TestWaitersAreNotExported(t *testing.T) {
 	})
 }
 
-// At any rate, and with a timer that comes late, the moments are those of the limit.
-func TestTheRateOfAQueue(t *testing.T) {
-	for _, c := range []struct {
-		limit string
-		n     int
-		gap   time.Duration
-	}{{"100/1s,burst=1", 1000, 10 * time.Millisecond}, {"10000/1s,burst=1", 20_000, 100 * time.Microsecond}, {"100000/1s,burst=1", 50_000, 10 * time.Microsecond}} {
-		for _, late := range []time.Duration{1, 7 * time.Millisecond} {
-			synctest.Test(t, func(t *testing.T) {
-				lateClock := func() int64 { return (clock() + int64(late) - 1) / int64(late) * int64(late) }
-				s := store.New(store.Options{Now: lateClock, MaxWaiters: 1 << 20})
-				start := clock()
-				var all []*waiter
-				for range c.n {
-					all = append(all, await(s, time.Hour, 1, call(t, "k", c.limit)))
-				}
-				pass(time.Duration(c.n)*c.gap + late)
-				last := all[c.n-1]
-				if want := time.Duration(c.n-1) * c.gap; !last.granted() || last.at(start) < want-late || last.at(start) > want+late {
-					t.Errorf("%s, late by %v: %v for %d, want %v", c.limit, late, last.at(start), c.n, want)
-				}
-				if retry := plainly(s, 1, call(t, "k", c.limit)).taken().RetryAfterNS; retry != cell.Never && retry > uint64(c.gap+late) {
-					t.Errorf("%s: then the next waits for %v", c.limit, time.Duration(retry))
-				}
-			})
-		}
-	}
-}
-
-// A waiter takes less than 1 KB beside its request, and a store that nobody waits for any more keeps nothing.
-func TestWhatAWaiterTakes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const n = 10_000
-		s := store.New(store.Options{Now: clock, MaxWaiters: n})
-		l := mustParse(t, "1/1h")
-		all := make([]waiter, n)
-		for i := range all {
-			all[i].s = s
-			all[i].reqs[0] = store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: &l}},
-				TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: 1 << 60}}}
-		}
-		heap := func() int64 {
-			var m runtime.MemStats
-			runtime.GC()
-			runtime.ReadMemStats(&m)
-			return int64(m.HeapAlloc)
-		}
-		plainly(s, 1, call(t, "k", "1/1h"))
-		before := heap()
-		for i := range all {
-			if s.TakeBatch(all[i].reqs[:], at(clock()), &all[i]) {
-				t.Fatal("it does not wait")
-			}
-		}
-		if each := (heap() - before) / n; each > 1024 {
-			t.Errorf("%d bytes each", each)
-		} else {
-			t.Logf("%d bytes each", each)
-		}
-		for i := range all {
-			all[(i*7919)%n].leave(nil)
-		}
-		if callers, keys := s.Waiting(); callers != 0 || keys != 0 {
-			t.Errorf("%d callers, %d keys", callers, keys)
-		}
-	})
-}
-
-// Real goroutines, real time: all that happens at once to those who wait leaves nobody behind.
-func TestWaitersAtOnce(t *testing.T) {
-	s := store.New(store.Options{Shards: 4, MaxWaiters: 1 << 20})
-	clock := func() int64 { return time.Now().UnixNano() }
-	limits := []string{"20000/1s,burst=1", "1000/10ms,algo=window", "200/10ms,algo=log", "2000/100ms,algo=slide"}
-	var group sync.WaitGroup
-	done := make(chan struct{})
-	for worker := range 4 {
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			for i := range 1500 {
-				key, other := string(rune('a'+i%3)), string(rune('a'+(i+1)%3))
-				calls := []store.Call{call(t, key, limits[(i/3+worker)%4])}
-				if i%5 == 0 {
-					calls = append(calls, call(t, other, limits[i%4]))
-				}
-				woken := make(chan struct{})
-				w := wakerFunc(func() { close(woken) })
-				reqs := []store.TakeRequest{{Calls: calls, TakeOptions: store.TakeOptions{Cost: int64(1 + i%3), Terms: &store.Terms{Mode: store.Wait, MaxNS: 1e12}}}}
-				if s.TakeBatch(reqs, at(clock()), w) {
-					continue
-				}
-				if i%7 == 0 && s.Leave(&reqs[0], nil) {
-					continue
-				}
-				if i%11 == 0 {
-					s.Leave(&reqs[0], store.ErrRefused)
-				}
-				<-woken
-			}
-		}()
-	}
-	var others sync.WaitGroup
-	others.Add(1)
-	go func() {
-		defer others.Done()
-		for i := 0; ; i++ {
-			select {
-			case <-done:
-				return
-			case <-time.After(time.Millisecond):
-			}
-			key := []byte{byte('a' + i%3)}
-			switch l := mustParse(t, limits[i%4]); i % 6 {
-			case 0:
-				_, _ = s.Give(key, &l, 0, 2, at(clock()))
-			case 1:
-				s.Delete(key, clock())
-			case 2:
-				s.Rename(key, []byte{byte('a' + (i+1)%3)}, clock())
-			case 3:
-				s.Sweep(clock())
-			case 4:
-				s.Flush()
-			case 5:
-				_, _ = s.SetPolicy("p", l, policy.Options{})
-			}
-		}
-	}()
-	group.Wait()
-	close(done)
-	others.Wait()
-	if callers, keys := s.Waiting(); callers != 0 || keys != 0 {
-		t.Errorf("%d callers wait for %d keys", callers, keys)
-	}
-}
-
 type wakerFunc func()
 
 func (f wakerFunc) Wake() { f() }
@@ -715,24 +441,6 @@ func TestWaitersOfAPolicyThatBecomesAWindow(t *testing.T) {
 		}
 		for _, w := range all {
 			w.leave(nil)
-		}
-	})
-}
-
-// A call that is refused at the moment at which it is granted is answered once. The race detector watches.
-func TestRefusedWhenGranted(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *store.Store) {
-		for range 50 {
-			plainly(s, 1, call(t, "k", "1/1s,burst=1"))
-			w := await(s, time.Minute, 1, call(t, "k", "1/1s,burst=1"))
-			time.Sleep(time.Second) // without Wait: its timer runs now
-			runtime.Gosched()
-			refused := w.leave(store.ErrRefused)
-			synctest.Wait()
-			if w.woken.Load() != 1 || refused && w.waits() {
-				t.Fatalf("refused %v, woken %d times", refused, w.woken.Load())
-			}
-			pass(time.Minute)
 		}
 	})
 }
