@@ -45,6 +45,10 @@ type Options struct {
 
 	MaxWaiters int64        // most callers that wait at once; 0 or less: 10,000
 	Now        func() int64 // limit time, Unix ns, for those who wait; nil: the system's clock
+
+	// Policies are the store's policies and rules, where they are not its own: then nobody is told of their changes, and calls that
+	// wait do not notice them. nil: its own.
+	Policies *policy.Set
 }
 
 // Store maps keys to states. Make one with New.
@@ -56,11 +60,11 @@ type Store struct {
 	memory  memory
 	resize  resize
 
-	policy.Set // named limits and rules, which are neither keys nor evicted, nor does Flush remove them
-	losses     losses
-	wall       wallAhead
-	waiting    waiting
-	now        func() int64
+	*policy.Set // named limits and rules, which are neither keys nor evicted, nor does Flush remove them
+	losses      losses
+	wall        wallAhead
+	waiting     waiting
+	now         func() int64
 
 	lanes [lanes]lane
 
@@ -92,10 +96,12 @@ func New(o Options) *Store {
 	if s.now = o.Now; s.now == nil {
 		s.now = func() int64 { return time.Now().UnixNano() }
 	}
-	s.Set.Journal, s.Set.Changed = o.Journal, s.pokeAll
+	if s.Set = o.Policies; s.Set == nil {
+		s.Set = &policy.Set{Journal: o.Journal, Changed: s.pokeAll}
+	}
 	for i := range s.shards {
 		sh := &s.shards[i]
-		sh.room, sh.seed, sh.policies, sh.wall = &s.room, s.seed, &s.Set, &s.wall
+		sh.room, sh.seed, sh.policies, sh.wall = &s.room, s.seed, s.Set, &s.wall
 		sh.index.memory, sh.slabs.memory, sh.keys.tails.reserve = &s.memory, &s.memory, &s.memory.tails
 		if o.Journal {
 			sh.journal = &journal{most: mostGone(shards)}

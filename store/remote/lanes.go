@@ -1,0 +1,167 @@
+package remote
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// request is a command for the engine.
+type request struct {
+	script   *script // nil: args is the whole command, with the key second
+	keys     []string
+	args     []string
+	readOnly bool
+	deadline time.Time
+
+	// done is called once, from a goroutine of the lane, and must not block. The error is a *DownError or an error of the engine's (a
+	// *rueidis.RedisError).
+	done func(answer rueidis.RedisMessage, err error)
+
+	whole bool // as EVAL, with the script's text: the engine did not know it
+}
+
+// script is a Lua script that the engine knows by its digest.
+type script struct {
+	text   string
+	digest string
+}
+
+// laneCount is how many lanes a Cluster has. Slots are split among them in order, so that most lanes have one master each, and
+// those of a master that is away do not hold up others.
+const laneCount = 16
+
+// inFlight is how many pipelines of a lane are under way at once.
+const inFlight = 4
+
+// mostPipelined is how many requests go in one pipeline.
+const mostPipelined = 1024
+
+// alike is how far apart the deadlines of one pipeline may be.
+const alike = 20 * time.Millisecond
+
+// lanes pipeline requests: what gathers while others are under way goes together.
+type lanes struct {
+	store *Store
+	all   []lane
+}
+
+type lane struct {
+	store    *Store
+	mu       sync.Mutex
+	waiting  []*request
+	inFlight int
+}
+
+func (l *lanes) init(s *Store) {
+	l.store = s
+	l.all = make([]lane, laneCount)
+	for i := range l.all {
+		l.all[i].store = s
+	}
+}
+
+// of is the lane of a key.
+func (l *lanes) of(key string) *lane {
+	if !l.store.cluster {
+		return &l.all[0]
+	}
+	return &l.all[int(slotOf(key))*laneCount/slots]
+}
+
+// send has a request sent. It does not block.
+func (s *Store) send(r *request) {
+	l := s.lanes.of(r.keys[0])
+	l.mu.Lock()
+	l.waiting = append(l.waiting, r)
+	start := l.inFlight < inFlight
+	if start {
+		l.inFlight++
+	}
+	l.mu.Unlock()
+	if start {
+		go l.run()
+	}
+}
+
+// run sends what waits until nothing does.
+func (l *lane) run() {
+	for {
+		l.mu.Lock()
+		if len(l.waiting) == 0 {
+			l.inFlight--
+			l.mu.Unlock()
+			return
+		}
+		n := 1
+		for n < len(l.waiting) && n < mostPipelined && l.waiting[n].deadline.Sub(l.waiting[0].deadline) < alike {
+			n++
+		}
+		batch := l.waiting[:n:n]
+		l.waiting = l.waiting[n:]
+		l.mu.Unlock()
+		l.store.pipeline(batch)
+	}
+}
+
+// pipeline sends requests at once and waits for their answers.
+func (s *Store) pipeline(batch []*request) {
+	client := s.client.Load()
+	now := time.Now()
+	commands := make(rueidis.Commands, 0, len(batch))
+	sent := batch[:0]
+	for _, r := range batch {
+		switch {
+		case client == nil:
+			r.done(rueidis.RedisMessage{}, s.failed(&DownError{Cause: "there is no connection to the engine"}))
+		case !r.deadline.After(now):
+			r.done(rueidis.RedisMessage{}, s.failed(&DownError{Cause: "the engine has not answered in time"}))
+		default:
+			commands = append(commands, r.command(*client))
+			sent = append(sent, r)
+		}
+	}
+	if len(sent) == 0 {
+		return
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), sent[0].deadline.Add(alike))
+	answers := (*client).DoMulti(ctx, commands...)
+	cancel()
+	for i, r := range sent {
+		answer, err := answers[i].ToMessage()
+		switch {
+		case err == nil || rueidis.IsRedisNil(err):
+			s.failure.answered(nil)
+			r.done(answer, nil)
+		case isNoScript(err) && r.script != nil && !r.whole:
+			r.whole = true
+			s.send(r)
+		default:
+			r.done(rueidis.RedisMessage{}, s.failed(err))
+		}
+	}
+}
+
+// failed tells the breaker of an error of a request, and returns it as callers get it.
+func (s *Store) failed(err error) error {
+	err = classify(err)
+	s.failure.answered(err)
+	return err
+}
+
+func (r *request) command(c rueidis.Client) rueidis.Completed {
+	if r.script == nil {
+		b := c.B().Arbitrary(r.args[0]).Keys(r.keys...).Args(r.args[1:]...)
+		if r.readOnly {
+			return b.ReadOnly()
+		}
+		return b.Build()
+	}
+	if r.whole {
+		return c.B().Eval().Script(r.script.text).Numkeys(int64(len(r.keys))).Key(r.keys...).Arg(r.args...).Build()
+	}
+	return c.B().Arbitrary("EVALSHA", r.script.digest, strconv.Itoa(len(r.keys))).Keys(r.keys...).Args(r.args...).Build()
+}

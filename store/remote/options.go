@@ -1,0 +1,46 @@
+package remote
+
+import (
+	"log/slog"
+	"time"
+
+	"celld/store/policy"
+)
+
+// Options are the engine, and how it is used. URL and Policies must be set.
+type Options struct {
+	URL    string // redis://host, rediss://h1,h2,h3 (Cluster), redis://h1,h2,h3?master=name (Sentinel): see ParseURL
+	Prefix string // of all keys on the engine
+
+	Username, Password string // where URL has none
+
+	TLSCertFile, TLSKeyFile, TLSCACertFile string // of rediss; the first two together. "": no certificate; the system's CAs
+
+	Timeout    time.Duration // of a call, from its arrival; 0: 500 ms
+	MaxWaiting int64         // most bytes of calls that wait for the engine; 0: 64 MB
+	Denials    int           // most denied keys that are remembered; 0: none
+	Failure    Failure
+	LocalShare int // of FailLocal: a limit's 1/LocalShare; 0: 20
+
+	Policies *policy.Set // of this process; those on the engine are copied into it
+	Log      *slog.Logger
+
+	// Time is limit time in Unix ns, for tests: the engine's is used where it is nil. Callers that wait, and timeouts, go by the
+	// system's clock.
+	Time func() int64
+}
+
+const (
+	defaultTimeout    = 500 * time.Millisecond
+	defaultMaxWaiting = 64 << 20
+)
+
+// Failure is what is answered while the engine does not answer.
+type Failure uint8
+
+const (
+	FailError Failure = iota // an error
+	FailAllow                // not limited
+	FailDeny                 // limited
+	FailLocal                // by a table of this process, with a share of the limit
+)

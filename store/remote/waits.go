@@ -1,0 +1,10 @@
+package remote
+
+import "celld/store"
+
+// waits are the calls with WAIT and RESERVE.
+type waits struct{}
+
+func (w *waits) init(s *Store) {}
+
+func (s *Store) takeWaiting(r *store.TakeRequest, a store.Access, w store.Waker) bool { return true }
