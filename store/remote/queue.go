@@ -137,8 +137,8 @@ func (s *Store) next(q *queue) {
 // goesWith reports whether one request can decide both.
 func (o *operation) goesWith(first *operation) bool {
 	switch {
-	case first.change != nil:
-		return o.change != nil
+	case first.change != nil || o.change != nil:
+		return first.change != nil && o.change != nil
 	case o.exact() != first.exact():
 		return false
 	case first.throttle != nil:

@@ -33,6 +33,7 @@ type Store struct {
 	queues  queues
 	failure failure
 	waits   waits
+	tables  tables
 	stats   Stats
 
 	newKeys setNewState
