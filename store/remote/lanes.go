@@ -2,6 +2,8 @@ package remote
 
 import (
 	"context"
+	"crypto/sha1"
+	"encoding/hex"
 	"strconv"
 	"sync"
 	"time"
@@ -28,6 +30,11 @@ type request struct {
 type script struct {
 	text   string
 	digest string
+}
+
+func newScript(text string) *script {
+	digest := sha1.Sum([]byte(text))
+	return &script{text, hex.EncodeToString(digest[:])}
 }
 
 // laneCount is how many lanes a Cluster has. Slots are split among them in order, so that most lanes have one master each, and
