@@ -2,46 +2,24 @@ package remote
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"celld/cell"
 	"celld/integration_test/harness"
 	"celld/store/policy"
 )
 
-// engineClient connects to a redis-server of harness.StartRedis.
-func engineClient(t *testing.T, addr string) rueidis.Client {
-	t.Helper()
-	client, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{"127.0.0.1:6379"}, DisableCache: true, PipelineMultiplex: -1, ForceSingleClient: true,
-		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(addr, "unix:"))
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	return client
-}
-
 // openSettings returns a Store on a redis-server that has read its settings. Its process has the given file.
 func openSettings(t *testing.T, addr string, file ...policy.Policy) *Store {
 	t.Helper()
-	s := newStore(Options{Policies: &policy.Set{}, Timeout: time.Minute})
-	client := engineClient(t, addr)
-	s.client.Store(&client)
+	s := newTestStore(t, addr, Options{})
 	if err := s.KeepPolicies(file); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +72,7 @@ func textOf(set *policy.Set) string {
 
 // Changes by any of three processes are answered as one Set in memory answers them, and reach all three.
 func TestSettingsAreThoseOfOneSet(t *testing.T) {
-	addr, rnd := harness.StartRedis(t), harness.NewRand(t)
+	addr, rnd := startRedis(t), harness.NewRand(t)
 	var all []*Store
 	for range 3 {
 		all = append(all, openSettings(t, addr))
@@ -143,7 +121,7 @@ func TestSettingsAreThoseOfOneSet(t *testing.T) {
 // An epoch is the same in all processes, stays when the limit changes, and grows with RESET and when the policy comes again. Then what
 // has been spent is void everywhere: the policy has another ID.
 func TestEpochs(t *testing.T) {
-	addr := harness.StartRedis(t)
+	addr := startRedis(t)
 	a, b := openSettings(t, addr), openSettings(t, addr)
 	last, lastID := uint64(0), uint32(0)
 	for _, step := range []struct {
@@ -188,7 +166,7 @@ func TestEpochs(t *testing.T) {
 
 // A rule ends by the engine's clock, wherever it was made.
 func TestRulesEndByTheEnginesClock(t *testing.T) {
-	addr := harness.StartRedis(t)
+	addr := startRedis(t)
 	a, b := openSettings(t, addr), openSettings(t, addr)
 	rule := policy.Rule{Deny: true, Pattern: "bad:*", UntilNS: 1}
 	put := func(lasts time.Duration) bool {
@@ -223,7 +201,7 @@ func TestRulesEndByTheEnginesClock(t *testing.T) {
 	if did, err := told(t, func(done func(bool, error)) { a.DeleteRule(rule, done) }); did || err != nil {
 		t.Errorf("one that is over: %v, %v", did, err)
 	}
-	if put(1<<63-1); a.policies.Rules(0)[0].UntilNS < 1<<62 {
+	if put(1<<63 - 1); a.policies.Rules(0)[0].UntilNS < 1<<62 {
 		t.Errorf("one that lasts long: %+v", a.policies.Rules(0))
 	}
 	if put(0); a.policies.Rules(0)[0].UntilNS != 0 {
@@ -235,7 +213,7 @@ func TestRulesEndByTheEnginesClock(t *testing.T) {
 
 // The engine refuses what is too many for a process. Rules that are over make room.
 func TestTooManySettings(t *testing.T) {
-	addr := harness.StartRedis(t)
+	addr := startRedis(t)
 	s := openSettings(t, addr)
 	client := *s.client.Load()
 	fill := func(key, value string, n int, name func(int) string) {
@@ -274,7 +252,7 @@ func TestTooManySettings(t *testing.T) {
 // Processes with the same file set it once, and one that meets an engine that has lost all sets it again. What the engine had from
 // elsewhere stays.
 func TestPoliciesOfAFile(t *testing.T) {
-	addr := harness.StartRedis(t)
+	addr := startRedis(t)
 	setPolicyOf(t, openSettings(t, addr), "other", "1/1s", policy.Options{})
 	file := []policy.Policy{{Name: "a", Limit: limitOf(t, "7/1s")}, {Name: "b", Limit: limitOf(t, "8/1m,algo=log")}}
 	first := openSettings(t, addr, file...)
@@ -301,7 +279,7 @@ func TestPoliciesOfAFile(t *testing.T) {
 
 // A process whose engine does not answer knows what it knew.
 func TestSettingsStayWhileTheEngineIsAway(t *testing.T) {
-	addr := harness.StartRedis(t)
+	addr := startRedis(t)
 	s := openSettings(t, addr, policy.Policy{Name: "a", Limit: limitOf(t, "7/1s")})
 	harness.Eventually(t, "it is on the engine", func() bool { return s.epochOf(s.policies.PolicyNamed("a")) > 0 })
 	(*s.client.Load()).Close()
@@ -320,7 +298,7 @@ func TestSettingsStayWhileTheEngineIsAway(t *testing.T) {
 
 // Two that set the same name if it is absent do not both do it.
 func TestOnlyOneSetsWhatIsAbsent(t *testing.T) {
-	addr := harness.StartRedis(t)
+	addr := startRedis(t)
 	all := []*Store{openSettings(t, addr), openSettings(t, addr), openSettings(t, addr)}
 	for n := range 50 {
 		did := make(chan bool, len(all))

@@ -29,11 +29,14 @@ type Store struct {
 	client   atomic.Pointer[rueidis.Client] // nil: there has been no connection yet
 	cluster  bool                           // keys of one request must share a slot
 
-	clock   clock
 	lanes   lanes
 	queues  queues
 	failure failure
 	waits   waits
+	tables  tables
+	stats   Stats
+
+	newKeys setNewState
 
 	settings settings
 }
@@ -58,8 +61,7 @@ func newStore(o Options) *Store {
 		o.MaxWaiting = defaultMaxWaiting
 	}
 	s := &Store{options: o, policies: o.Policies}
-	s.clock.fake = o.Time
-	s.queues.init()
+	s.queues.init(&s.options)
 	s.failure.init(s)
 	s.lanes.init(s)
 	s.waits.init(s)
