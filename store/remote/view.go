@@ -16,6 +16,9 @@ import (
 // ErrCrossSlot reports keys of one request that a Cluster keeps in several places.
 var ErrCrossSlot = errors.New("Keys in request don't hash to the same slot; use a hash tag such as {user1}")
 
+// ErrUndeclared reports a view in which a key was made that it had not been asked to read.
+var ErrUndeclared = errors.New("a key was written that was not declared")
+
 // View is some keys of the engine in a table of their own. Handlers change it as they change the table in memory.
 type View struct {
 	*store.Store
@@ -232,8 +235,15 @@ func (k *viewKey) hold(answer []rueidis.RedisMessage) error {
 	return nil
 }
 
-// clear empties the table.
-func (v *View) clear() { v.Flush() }
+// clear empties the table. To remove its keys takes 1 µs; Flush takes 30 µs, and another table 45 µs, as they make all of it anew.
+func (v *View) clear() {
+	for i := range v.keys {
+		v.Delete(v.keys[i].key, v.NowNS)
+	}
+	if v.Len(v.NowNS) > 0 { // a handler has made others
+		v.Flush()
+	}
+}
 
 // Foreign returns the type of a key that holds what celld does not write, by its name in TYPE. Such a key is there for EXISTS, TTL,
 // EXPIRE and DEL; all that asks for its state is to be answered with WRONGTYPE. Commit refuses other changes of it.
@@ -294,7 +304,8 @@ func (v *View) Conflict() bool { return v.conflict && v.Err == nil }
 // Close gives up the view's table, which must not be used afterwards.
 func (v *View) Close() {
 	if v.Store != nil {
-		v.store.tables.put(v.Store)
+		v.clear()
+		v.store.tables.pool.Put(v.Store)
 		v.Store = nil
 	}
 }
@@ -306,9 +317,13 @@ func (v *View) script() (args []string, changed bool, err error) {
 		fence = strconv.FormatUint(last, 10)
 	}
 	args = append(args, fence)
+	there := 0
 	for i := range v.keys {
 		k := &v.keys[i]
-		want := k.now(v)
+		want, found := k.now(v)
+		if found {
+			there++
+		}
 		if want.foreign && !k.read.foreign || k.read.foreign && want.kind != kindNone && !want.foreign {
 			return nil, false, store.ErrWrongType
 		}
@@ -319,6 +334,9 @@ func (v *View) script() (args []string, changed bool, err error) {
 			changed = true
 			args = append(append(args, strconv.Itoa(len(step))), step...)
 		}
+	}
+	if v.Len(v.NowNS) > there {
+		return nil, false, ErrUndeclared
 	}
 	return args, changed, nil
 }
@@ -352,8 +370,3 @@ func (t *tables) take(s *Store) *store.Store {
 
 // mostKeys is how many keys a view has room for.
 const mostKeys = 1 << 16
-
-func (t *tables) put(table *store.Store) {
-	table.Flush()
-	t.pool.Put(table)
-}
