@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"celld/store"
 	"celld/store/policy"
 )
@@ -30,7 +28,8 @@ type View struct {
 	deadline time.Time
 	conflict bool
 	missing  []string // keys that must be read, too
-	lastID   uint64   // of leases, when the keys were read
+	turn     turn
+	lastID   uint64 // of leases, when the keys were read
 }
 
 // viewKey is a key of a view.
@@ -112,18 +111,12 @@ func (v *View) open(done func()) {
 		done()
 		return
 	}
-	v.Err = nil
 	names := v.engineKeys()
 	if v.Err = v.store.oneSlot(names); v.Err != nil {
 		done()
 		return
 	}
-	v.store.send(&request{script: openScript, keys: names, readOnly: true, deadline: v.deadline, done: func(m rueidis.RedisMessage, err error) {
-		if v.Err = err; v.Err == nil {
-			v.Err = v.load(m)
-		}
-		done()
-	}})
+	v.ask(openScript, nil, done)
 }
 
 func (v *View) onTime(nowNS int64) error {
@@ -149,87 +142,6 @@ func (s *Store) oneSlot(names []string) error {
 	for _, name := range names[1:] {
 		if slotOf(name) != slotOf(names[0]) {
 			return ErrCrossSlot
-		}
-	}
-	return nil
-}
-
-// load makes the table have what a script has answered: an array of what it did, the seconds and microseconds of the engine's time,
-// and an array for each key of its type, expiry and content.
-func (v *View) load(m rueidis.RedisMessage) error {
-	answer, err := m.ToArray()
-	if err != nil {
-		return err
-	}
-	if len(answer) != 3+len(v.keys) {
-		return errAnswer
-	}
-	nowUS, err := timeOf(answer)
-	if err != nil {
-		return err
-	}
-	_ = v.onTime(nowUS * 1000)
-	v.clear()
-	v.lastID = v.LastID()
-	for i := range v.keys {
-		texts, err := answer[3+i].ToArray()
-		if err != nil {
-			return err
-		}
-		if err := v.keys[i].hold(texts); err != nil {
-			return err
-		}
-		v.keys[i].put(v)
-	}
-	return nil
-}
-
-// timeOf is the engine's time in Unix µs.
-func timeOf(answer []rueidis.RedisMessage) (int64, error) {
-	seconds, err := answer[1].ToString()
-	if err != nil {
-		return 0, err
-	}
-	micros, err := answer[2].ToString()
-	if err != nil {
-		return 0, err
-	}
-	s, err := strconv.ParseInt(seconds, 10, 64)
-	if err != nil {
-		return 0, errAnswer
-	}
-	us, err := strconv.ParseInt(micros, 10, 64)
-	if err != nil {
-		return 0, errAnswer
-	}
-	return s*1e6 + us, nil
-}
-
-// hold notes what the engine has under the key.
-func (k *viewKey) hold(answer []rueidis.RedisMessage) error {
-	k.read = content{kind: kindNone, expiry: noExpiry}
-	c := &k.read
-	for i := range answer {
-		if i == 1 {
-			ms, err := answer[i].AsInt64()
-			if err != nil {
-				return err
-			}
-			c.expiry = max(ms, noExpiry)
-			continue
-		}
-		text, err := answer[i].ToString()
-		switch {
-		case err != nil:
-			return err
-		case i == 0:
-			c.kind = text
-		case c.kind == kindString:
-			c.text = text
-		case i%2 == 0:
-			c.fields = append(c.fields, field{name: text})
-		default:
-			c.fields[len(c.fields)-1].text = text
 		}
 	}
 	return nil
@@ -265,37 +177,13 @@ func (v *View) commit(done func()) bool {
 		v.open(done)
 		return false
 	}
+	v.store.stats.Changes.Add(1)
 	args, changed, err := v.script()
-	if v.Err = err; err != nil || !changed {
+	if v.Err = err; err != nil || !changed && !v.turn.taken {
 		return true
 	}
-	v.store.send(&request{script: commitScript, keys: v.engineKeys(), args: args, deadline: v.deadline, done: func(m rueidis.RedisMessage, err error) {
-		if v.Err = err; v.Err == nil {
-			v.Err = v.committed(m)
-		}
-		done()
-	}})
+	v.ask(commitScript, args, done)
 	return false
-}
-
-// committed reads the answer of the script that stores.
-func (v *View) committed(m rueidis.RedisMessage) error {
-	answer, err := m.ToArray()
-	if err != nil {
-		return err
-	}
-	if len(answer) == 0 {
-		return errAnswer
-	}
-	did, err := answer[0].ToString()
-	if err != nil || did == "stored" {
-		return err
-	}
-	if err := v.load(m); err != nil {
-		return err
-	}
-	v.conflict = true
-	return nil
 }
 
 // Conflict reports that the engine had something else by the time of Commit, and nothing was stored. The view has been read anew.
@@ -304,58 +192,11 @@ func (v *View) Conflict() bool { return v.conflict && v.Err == nil }
 // Close gives up the view's table, which must not be used afterwards.
 func (v *View) Close() {
 	if v.Store != nil {
+		v.leaveTurns()
 		v.clear()
 		v.store.tables.pool.Put(v.Store)
 		v.Store = nil
 	}
-}
-
-// script returns the arguments of commitScript.
-func (v *View) script() (args []string, changed bool, err error) {
-	fence := ""
-	if last := v.LastID(); last > v.lastID && v.store.options.Time == nil {
-		fence = strconv.FormatUint(last, 10)
-	}
-	args = append(args, fence)
-	there := 0
-	for i := range v.keys {
-		k := &v.keys[i]
-		want, found := k.now(v)
-		if found {
-			there++
-		}
-		if want.foreign && !k.read.foreign || k.read.foreign && want.kind != kindNone && !want.foreign {
-			return nil, false, store.ErrWrongType
-		}
-		args = k.read.expect(args)
-		steps := k.read.steps(&want)
-		args = append(args, strconv.Itoa(len(steps)))
-		for _, step := range steps {
-			changed = true
-			args = append(append(args, strconv.Itoa(len(step))), step...)
-		}
-	}
-	if v.Len(v.NowNS) > there {
-		return nil, false, ErrUndeclared
-	}
-	return args, changed, nil
-}
-
-// expect appends what a key must hold for the script to store.
-func (c *content) expect(args []string) []string {
-	switch {
-	case c.foreign:
-		return append(args, "type", c.kind)
-	case c.kind == kindString:
-		return append(args, kindString, c.text)
-	case c.kind == kindHash:
-		args = append(args, kindHash, strconv.Itoa(len(c.fields)))
-		for _, f := range c.fields {
-			args = append(args, f.name, f.text)
-		}
-		return args
-	}
-	return append(args, kindNone)
 }
 
 // tables are of views that are closed, to be used again.
