@@ -64,6 +64,7 @@ func (v *View) answered(how *script, m rueidis.RedisMessage, sent time.Time) (wa
 	switch did {
 	case "stored":
 		v.turn.taken = false
+		v.store.forget(v.engineKeys())
 		return false, nil
 	case "wait":
 		v.turn.taken, v.turn.before = true, before
