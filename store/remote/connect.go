@@ -20,6 +20,7 @@ const connectPause = 250 * time.Millisecond
 // link is the connection to the engine.
 type link struct {
 	address Address
+	name    string // the URL without users and passwords
 	log     *slog.Logger
 	ctx     stopper
 	dialed  dialed
@@ -54,7 +55,7 @@ func (s *Store) connect() error {
 		return fmt.Errorf("the store's URL: %w", err)
 	}
 	l := &s.link
-	l.address, l.log, l.ctx.done = address, s.options.Log, make(chan struct{})
+	l.address, l.name, l.log, l.ctx.done = address, address.String(), s.options.Log, make(chan struct{})
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
 	}
@@ -70,7 +71,7 @@ func (s *Store) connect() error {
 	case err := <-first:
 		if why := mistake(err, address); why != "" {
 			l.ctx.stop()
-			return fmt.Errorf("connect to %s: %s", address, why)
+			return fmt.Errorf("connect to %s: %s", l.name, why)
 		}
 	case <-time.After(startPatience):
 	}
@@ -90,7 +91,7 @@ func (s *Store) keepConnecting(options rueidis.ClientOption, first chan<- error)
 		}
 		why := mistake(err, l.address)
 		if why == "" {
-			why = causeOf(err)
+			why = s.reason(err)
 		}
 		l.setAway(why)
 		select {
@@ -99,7 +100,7 @@ func (s *Store) keepConnecting(options rueidis.ClientOption, first chan<- error)
 		}
 		if why != said {
 			said = why
-			l.log.Warn("the engine is away", "store", l.address, "why", why, "err", err)
+			l.log.Warn("the engine is away", "store", l.name, "why", why)
 		}
 		if !l.ctx.pause(connectPause) {
 			return
@@ -112,7 +113,7 @@ func (s *Store) connected(client rueidis.Client) {
 	s.cluster.Store(client.Mode() == rueidis.ClientModeCluster)
 	s.client.Store(&client)
 	s.link.away.Store(nil)
-	s.link.log.Info("connected to the engine", "store", s.link.address, "mode", string(client.Mode()))
+	s.link.log.Info("connected to the engine", "store", s.link.name, "mode", string(client.Mode()))
 }
 
 // Close ends the connection. Calls that wait for the engine are answered with an error, and so are those that come later.

@@ -17,7 +17,7 @@ func (s *Store) Facts() []Fact {
 	case s.link.address.Master != "":
 		mode = "sentinel"
 	}
-	facts := []Fact{{"store", s.link.address.String()}, {"store_engine_mode", mode}}
+	facts := []Fact{{"store", s.link.name}, {"store_engine_mode", mode}}
 	away := s.Away()
 	facts = append(facts, Fact{"store_engine_away", flag(away != nil)})
 	if away != nil {

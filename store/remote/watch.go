@@ -20,14 +20,14 @@ func (s *Store) watch(client rueidis.Client) {
 		was := l.away.Load()
 		switch {
 		case err != nil:
-			why := causeOf(err)
+			why := s.reason(err)
 			l.setAway(why)
 			if was == nil {
-				l.log.Warn("the engine is away", "store", l.address, "why", why)
+				l.log.Warn("the engine is away", "store", l.name, "why", why)
 			}
 		case was != nil:
 			l.away.Store(nil)
-			l.log.Info("the engine is back", "store", l.address)
+			l.log.Info("the engine is back", "store", l.name)
 		}
 		for _, addr := range l.dialed.take() {
 			if node := client.Nodes()[addr]; node != nil {
