@@ -69,7 +69,7 @@ func TestClassify(t *testing.T) {
 		in62 + "ERR unknown":                            nil,
 		"ERR Error running script (call to f_":          nil,
 		"NOSCRIPT No matching script. Please use EVAL.": nil,
-		"READONLYX":     nil,
+		"READONLYX": nil,
 	} {
 		err := fakeError(t, client, line)
 		got := classify(err)

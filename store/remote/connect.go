@@ -65,12 +65,12 @@ func (s *Store) connect() error {
 	}
 	s.cluster.Store(len(address.Hosts) > 1 && address.Master == "")
 	l.setAway("there has been no connection yet")
-	first := make(chan error, 1)
-	go s.keepConnecting(options, first)
+	first, opened := make(chan error), make(chan struct{})
+	defer close(opened)
+	go s.keepConnecting(options, first, opened)
 	select {
 	case err := <-first:
 		if why := mistake(err, address); why != "" {
-			l.ctx.stop()
 			return fmt.Errorf("connect to %s: %s", l.name, why)
 		}
 	case <-time.After(startPatience):
@@ -78,25 +78,32 @@ func (s *Store) connect() error {
 	return nil
 }
 
-// keepConnecting connects, and tells what became of the first attempt.
-func (s *Store) keepConnecting(options rueidis.ClientOption, first chan<- error) {
+// keepConnecting connects. What becomes of an attempt goes to Open while that waits, which ends it all for a mistake.
+func (s *Store) keepConnecting(options rueidis.ClientOption, first chan<- error, opened <-chan struct{}) {
 	l := &s.link
 	for said := ""; ; {
 		client, err := rueidis.NewClient(options)
-		if err == nil {
+		wrong := mistake(err, l.address)
+		why := wrong
+		switch {
+		case err == nil:
 			s.connected(client)
-			first <- nil
-			s.watch(client)
-			return
-		}
-		why := mistake(err, l.address)
-		if why == "" {
+		case wrong == "":
 			why = s.reason(err)
 		}
-		l.setAway(why)
+		if err != nil {
+			l.setAway(why)
+		}
 		select {
 		case first <- err:
-		default:
+			if wrong != "" {
+				return
+			}
+		case <-opened:
+		}
+		if err == nil {
+			s.watch(client)
+			return
 		}
 		if why != said {
 			said = why

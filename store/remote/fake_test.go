@@ -49,7 +49,8 @@ func (f *fakeEngine) serve(conn redcon.Conn, cmd redcon.Command) {
 	reply := f.answer(line)
 	f.mu.Unlock()
 	switch {
-	case reply == "none":
+	case reply == "none" || conn.Context() != nil: // nor anything after it: replies are in order
+		conn.SetContext(f)
 	case reply == "close":
 		conn.Close()
 	case reply != "":
@@ -61,7 +62,7 @@ func (f *fakeEngine) serve(conn redcon.Conn, cmd redcon.Command) {
 	case line == "PING":
 		conn.WriteString("PONG")
 	default:
-		conn.WriteError("ERR unknown command")
+		conn.WriteError("ERR unknown command '" + words[0] + "', with args beginning with: ")
 	}
 }
 
@@ -108,4 +109,10 @@ func freeAddr(t *testing.T) string {
 	}
 	defer ln.Close()
 	return ln.Addr().String()
+}
+
+func (f *fakeEngine) setAnswer(answer func(command string) string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answer = answer
 }
