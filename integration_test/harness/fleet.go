@@ -63,7 +63,7 @@ func (e Engine) Sentinel(t testing.TB, args ...string) *Fleet {
 		conf += fmt.Sprintf("sentinel auth-pass %s %s\n", MasterName, master.Password)
 	}
 	for range 2 {
-		f.Nodes = append(f.Nodes, e.node(t, append([]string{"--replicaof", "127.0.0.1 " + master.Port}, args...)...))
+		f.Nodes = append(f.Nodes, e.node(t, append([]string{"--replicaof", "127.0.0.1", master.Port}, args...)...))
 	}
 	f.Settled() // Sentinels ask for replicas every 10 s only
 	for range 3 {
