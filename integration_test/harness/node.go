@@ -38,7 +38,8 @@ func (e Engine) node(t testing.TB, args ...string) *Node {
 	t.Cleanup(func() {
 		n.end()
 		if t.Failed() {
-			t.Logf("log of %s on port %s:\n%s", e.Name, n.Port, n.Log())
+			lines := strings.SplitAfter(n.Log(), "\n")
+			t.Logf("log of %s on port %s:\n%s", e.Name, n.Port, strings.Join(lines[max(len(lines)-40, 0):], ""))
 		}
 	})
 	for range 10 {
