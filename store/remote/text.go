@@ -30,7 +30,7 @@ const (
 
 const noExpiry = -1
 
-// nearMs is by how much the same expiry may differ: PTTL and TIME are read one after the other.
+// nearMs is by how much the same expiry may differ: see readLua.
 const nearMs = 2
 
 // foreignTAT stands in a view for what is foreign: it has been spent since 1970.
@@ -60,10 +60,10 @@ func (k *viewKey) put(v *View) {
 	if c.foreign {
 		value = store.Value{TAT: foreignTAT, ExpiryNS: store.NoExpiry}
 	}
-	switch {
+	switch end := max(ceilMs(value.TAT), k.leftEnd); {
 	case c.expiry == noExpiry:
-	case !c.foreign && near(c.expiry, max(ceilMs(value.TAT), k.leftEnd)):
-		value.ExpiryNS = store.AtTAT
+	case !c.foreign && near(c.expiry, end):
+		value.ExpiryNS, c.expiry = store.AtTAT, end
 	default:
 		value.ExpiryNS = c.expiry * 1e6
 	}
@@ -234,7 +234,7 @@ func (c *content) steps(want *content) (steps [][]string) {
 		had = noExpiry
 	}
 	switch {
-	case want.expiry == had || want.expiry != noExpiry && had != noExpiry && near(want.expiry, had):
+	case want.expiry == had:
 	case want.expiry == noExpiry:
 		steps = append(steps, []string{"PERSIST"})
 	default:

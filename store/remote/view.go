@@ -152,7 +152,7 @@ func (s *Store) oneSlot(names []string) error {
 }
 
 // load makes the table have what a script has answered: an array of what it did, the seconds and microseconds of the engine's time,
-// and an array for each key of its type, PTTL and content.
+// and an array for each key of its type, expiry and content.
 func (v *View) load(m rueidis.RedisMessage) error {
 	answer, err := m.ToArray()
 	if err != nil {
@@ -173,7 +173,7 @@ func (v *View) load(m rueidis.RedisMessage) error {
 		if err != nil {
 			return err
 		}
-		if err := v.keys[i].hold(texts, nowUS/1000); err != nil {
+		if err := v.keys[i].hold(texts); err != nil {
 			return err
 		}
 		v.keys[i].put(v)
@@ -203,18 +203,16 @@ func timeOf(answer []rueidis.RedisMessage) (int64, error) {
 }
 
 // hold notes what the engine has under the key.
-func (k *viewKey) hold(answer []rueidis.RedisMessage, nowMs int64) error {
+func (k *viewKey) hold(answer []rueidis.RedisMessage) error {
 	k.read = content{kind: kindNone, expiry: noExpiry}
 	c := &k.read
 	for i := range answer {
 		if i == 1 {
-			ttl, err := answer[i].AsInt64()
+			ms, err := answer[i].AsInt64()
 			if err != nil {
 				return err
 			}
-			if ttl >= 0 {
-				c.expiry = nowMs + ttl
-			}
+			c.expiry = max(ms, noExpiry)
 			continue
 		}
 		text, err := answer[i].ToString()

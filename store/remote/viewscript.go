@@ -1,12 +1,20 @@
 package remote
 
-// readLua reads a key: its type, its PTTL and its content. Strings that are longer than a TAT, and hashes of more fields than
-// celld writes, are not read: they are foreign.
+// readLua reads a key: its type, its expiry in Unix ms or -1, and its content. Strings that are longer than a TAT, and hashes of
+// more fields than celld writes, are not read: they are foreign. Redis 6.2 has no PEXPIRETIME; there the expiry may be 1 ms off.
 const readLua = `
+local now = redis.call('TIME')
+local function expiry(key)
+  local ms = redis.pcall('PEXPIRETIME', key)
+  if type(ms) == 'number' then return ms end
+  ms = redis.call('PTTL', key)
+  if ms < 0 then return -1 end
+  return now[1] * 1000 + math.floor(now[2] / 1000) + ms
+end
 local function read(key)
   local kind = redis.call('TYPE', key)['ok']
   if kind == 'none' then return {kind} end
-  local r = {kind, redis.call('PTTL', key)}
+  local r = {kind, expiry(key)}
   if kind == 'string' then
     if redis.call('STRLEN', key) <= 20 then r[3] = redis.call('GET', key) end
   elseif kind == 'hash' then
@@ -17,7 +25,6 @@ local function read(key)
   return r
 end
 local function answer(did)
-  local now = redis.call('TIME')
   local r = {did, now[1], now[2]}
   for i, key in ipairs(KEYS) do r[i + 3] = read(key) end
   return r
@@ -32,7 +39,6 @@ var openScript = newScript(readLua + `return answer('read')`)
 // IDs are higher than its time, gives a higher one next. An ID that is far ahead was not given by the engine's time, and to wait is
 // of no use. For each key follow what it must hold, and the commands that change it.
 var commitScript = newScript(readLua + `
-local now = redis.call('TIME')
 local fence = tonumber(ARGV[1])
 local us = now[1] * 1000000 + now[2]
 if fence and us <= fence and us + 100000 > fence then return answer('early') end
