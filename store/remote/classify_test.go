@@ -86,6 +86,9 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%s: isNoScript is %v", line, isNoScript(err))
 		}
 	}
+	if !isSyntaxError(fakeError(t, client, "ERR syntax error")) || isSyntaxError(nil) {
+		t.Error("a syntax error is not recognised")
+	}
 	if _, ok := rueidis.IsRedisErr(classify(fakeError(t, client, "ERR x"))); !ok {
 		t.Error("an error of the engine is not passed on as it is")
 	}
