@@ -76,7 +76,7 @@ func (l *lanes) init(s *Store) {
 
 // of is the lane of a key.
 func (l *lanes) of(key string) *lane {
-	if !l.store.cluster {
+	if !l.store.cluster.Load() {
 		return &l.all[0]
 	}
 	return &l.all[int(slotOf(key))*laneCount/slots]

@@ -27,7 +27,8 @@ type Store struct {
 	options  Options
 	policies *policy.Set
 	client   atomic.Pointer[rueidis.Client] // nil: there has been no connection yet
-	cluster  bool                           // keys of one request must share a slot
+	cluster  atomic.Bool                    // keys of one request must share a slot
+	link     link
 
 	lanes   lanes
 	queues  queues

@@ -143,7 +143,7 @@ func (v *View) engineKeys() []string {
 
 // oneSlot returns ErrCrossSlot for keys that no request can have together.
 func (s *Store) oneSlot(names []string) error {
-	if !s.cluster {
+	if !s.cluster.Load() {
 		return nil
 	}
 	for _, name := range names[1:] {
