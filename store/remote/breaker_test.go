@@ -161,8 +161,12 @@ func TestProbesEnd(t *testing.T) {
 	s.open(t, "k")
 	s.failure.close()
 	h.pass(time.Hour)
-	if h.waiting() != 0 || e.count() != 0 {
-		t.Errorf("%d timers, %d commands", h.waiting(), e.count())
+	l := s.lanes.of("k")
+	l.mu.Lock()
+	sending := l.inFlight
+	l.mu.Unlock()
+	if h.waiting() != 0 || sending != 0 || e.count() != 0 {
+		t.Errorf("%d timers, %d under way, %d commands", h.waiting(), sending, e.count())
 	}
 }
 
@@ -196,8 +200,8 @@ func TestALaneStopsByItself(t *testing.T) {
 		asked := e.count()
 		h.pass(probePause)
 		until(t, "the probe has failed", func() bool { return h.waiting() == 1 })
-		if e.count() != asked+1 {
-			t.Fatalf("%d probes were sent", e.count()-asked)
+		if e.count() != asked+1 || s.failure.downAt(away) == nil {
+			t.Fatalf("%d probes were sent: %v", e.count()-asked, s.failure.downAt(away))
 		}
 		if probe := e.asked[asked]; !strings.HasPrefix(probe, "DEL "+prefix) || !strings.Contains(probe, "celld:probe") {
 			t.Errorf("the probe is %q", probe)

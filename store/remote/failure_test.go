@@ -217,6 +217,18 @@ func TestRulesWhileTheEngineIsAway(t *testing.T) {
 	}
 }
 
+// What is given back is no call that a rule could decide on.
+func TestGiveUnderARuleWhileTheEngineIsAway(t *testing.T) {
+	s := alone(t, "error")
+	if _, err := s.policies.PutRule(policy.Rule{Deny: true, Pattern: "bad"}, atNS); err != nil {
+		t.Fatal(err)
+	}
+	r := store.TakeRequest{Calls: s.callsOf(t, "bad", "2/1m"), TakeOptions: store.TakeOptions{Cost: -1}}
+	if s.failure.take(&r, sent, store.Access{NowNS: atNS}); r.Err != error(sent) {
+		t.Errorf("%+v, %v", r.Taken, r.Err)
+	}
+}
+
 func TestParseFailures(t *testing.T) {
 	for text, want := range map[string]string{
 		"error": "error", "allow": "allow", "deny": "deny", "local": "local",
