@@ -111,3 +111,6 @@ func isNoScript(err error) bool {
 	reply, ok := rueidis.IsRedisErr(err)
 	return ok && strings.HasPrefix(reply.Error(), "NOSCRIPT ")
 }
+
+// isSyntaxError reports the error of a command with options that the engine does not know.
+func isSyntaxError(err error) bool { return err != nil && err.Error() == "ERR syntax error" }

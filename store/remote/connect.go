@@ -117,6 +117,7 @@ func (s *Store) connected(client rueidis.Client) {
 
 // Close ends the connection. Calls that wait for the engine are answered with an error, and so are those that come later.
 func (s *Store) Close() {
+	s.settings.close()
 	s.link.ctx.stop()
 	s.failure.close()
 	if client := s.client.Load(); client != nil {
@@ -133,5 +134,3 @@ func (s *Store) Away() error {
 	}
 	return s.failure.down()
 }
-
-func isSyntaxError(err error) bool { return err != nil && err.Error() == "ERR syntax error" }

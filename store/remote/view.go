@@ -40,9 +40,6 @@ type viewKey struct {
 	shown   bool    // the table had the key when it was read
 }
 
-// epochOf is the epoch of a policy: see cutEpoch.
-func (s *Store) epochOf(p *policy.Policy) uint64 { return 0 } // to be replaced: settings.go
-
 // policyField is the name of the field of a policy's state: see cutEpoch.
 func (s *Store) policyField(p *policy.Policy) string {
 	epoch := s.epochOf(p)
