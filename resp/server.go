@@ -110,7 +110,11 @@ func NewServer(o Options) *Server {
 		sessions: map[int64]*Session{}, stop: make(chan struct{}), aborts: make(chan struct{}), persist: o.Persistence, exit: os.Exit,
 	}
 	if o.Engine != nil {
-		srv.limiter, srv.engine = o.Engine, o.Engine
+		srv.limiter, srv.engine, srv.stats.engine = o.Engine, o.Engine, o.Engine.Stats()
+		srv.cfg.engine.failure.onSet = func(text string) {
+			modes, _ := remote.ParseFailures(text)
+			o.Engine.SetFailures(modes)
+		}
 	}
 	if srv.limiter == nil {
 		srv.limiter = srv.store

@@ -239,16 +239,16 @@ func TestParseFailures(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                           "expected error, allow, deny or local, not ''",
-		"Error":                      "expected error, allow, deny or local, not 'Error'",
-		"allow,":                     "expected policy=mode, not ''",
-		"allow,deny":                 "expected policy=mode, not 'deny'",
-		"allow,=deny":                "expected policy=mode, not '=deny'",
-		"allow,api=":                 "expected error, allow, deny or local, not ''",
-		"allow,api=never":            "expected error, allow, deny or local, not 'never'",
-		"allow,api=deny,api=deny":    "the policy 'api' stands twice",
-		"api=deny":                   "expected error, allow, deny or local, not 'api=deny'",
-		"allow, api=deny,login =err": "expected error, allow, deny or local, not 'err'",
+		"":                           "argument must be error, allow, deny or local, not ''",
+		"Error":                      "argument must be error, allow, deny or local, not 'Error'",
+		"allow,":                     "argument must go on with policy=mode, not ''",
+		"allow,deny":                 "argument must go on with policy=mode, not 'deny'",
+		"allow,=deny":                "argument must go on with policy=mode, not '=deny'",
+		"allow,api=":                 "argument must be error, allow, deny or local, not ''",
+		"allow,api=never":            "argument must be error, allow, deny or local, not 'never'",
+		"allow,api=deny,api=deny":    "argument has the policy 'api' twice",
+		"api=deny":                   "argument must be error, allow, deny or local, not 'api=deny'",
+		"allow, api=deny,login =err": "argument must be error, allow, deny or local, not 'err'",
 	} {
 		if f, err := ParseFailures(text); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, %v", text, f, err)
