@@ -2,8 +2,11 @@ package remote
 
 import (
 	"context"
+	"errors"
+	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -21,7 +24,9 @@ type request struct {
 	// *rueidis.RedisError).
 	done func(answer rueidis.RedisMessage, err error)
 
-	whole bool // as EVAL, with the script's text: the engine did not know it
+	sent  time.Time // set when it is sent
+	whole bool      // as EVAL, with the script's text: the engine did not know it
+	probe bool      // sent though the breaker is open
 }
 
 // script is a Lua script that the engine knows by its digest.
@@ -51,6 +56,9 @@ type lanes struct {
 
 type lane struct {
 	store    *Store
+	clock    clock
+	breaker  breaker
+	asked    atomic.Bool // it has had a request
 	mu       sync.Mutex
 	waiting  []*request
 	inFlight int
@@ -61,16 +69,21 @@ func (l *lanes) init(s *Store) {
 	l.all = make([]lane, laneCount)
 	for i := range l.all {
 		l.all[i].store = s
+		l.all[i].breaker.failure, l.all[i].breaker.lane = &s.failure, &l.all[i]
+		l.all[i].clock.fake = s.options.Time
 	}
 }
 
 // of is the lane of a key.
 func (l *lanes) of(key string) *lane {
-	if !l.store.cluster {
+	if !l.store.cluster.Load() {
 		return &l.all[0]
 	}
 	return &l.all[int(slotOf(key))*laneCount/slots]
 }
+
+// clockOf is the clock of the engine that has a key.
+func (s *Store) clockOf(key string) *clock { return &s.lanes.of(key).clock }
 
 // send has a request sent. It does not block.
 func (s *Store) send(r *request) {
@@ -103,23 +116,31 @@ func (l *lane) run() {
 		batch := l.waiting[:n:n]
 		l.waiting = l.waiting[n:]
 		l.mu.Unlock()
-		l.store.pipeline(batch)
+		l.pipeline(batch)
 	}
 }
 
 // pipeline sends requests at once and waits for their answers.
-func (s *Store) pipeline(batch []*request) {
+func (l *lane) pipeline(batch []*request) {
+	s := l.store
+	if !l.asked.Load() {
+		l.asked.Store(true)
+	}
 	client := s.client.Load()
 	now := time.Now()
 	commands := make(rueidis.Commands, 0, len(batch))
 	sent := batch[:0]
 	for _, r := range batch {
+		down := l.breaker.down()
 		switch {
+		case down != nil && !r.probe:
+			r.done(rueidis.RedisMessage{}, down)
 		case client == nil:
-			r.done(rueidis.RedisMessage{}, s.failed(&DownError{Cause: "there is no connection to the engine"}))
+			r.done(rueidis.RedisMessage{}, l.failed(r, &DownError{Cause: "there is no connection to the engine"}))
 		case !r.deadline.After(now):
-			r.done(rueidis.RedisMessage{}, s.failed(&DownError{Cause: "the engine has not answered in time"}))
+			r.done(rueidis.RedisMessage{}, l.failed(r, errLate))
 		default:
+			r.sent = now
 			commands = append(commands, r.command(*client))
 			sent = append(sent, r)
 		}
@@ -127,6 +148,7 @@ func (s *Store) pipeline(batch []*request) {
 	if len(sent) == 0 {
 		return
 	}
+	s.stats.Requests.Add(int64(len(sent)))
 	ctx, cancel := context.WithDeadline(context.Background(), sent[0].deadline.Add(alike))
 	answers := (*client).DoMulti(ctx, commands...)
 	cancel()
@@ -134,21 +156,29 @@ func (s *Store) pipeline(batch []*request) {
 		answer, err := answers[i].ToMessage()
 		switch {
 		case err == nil || rueidis.IsRedisNil(err):
-			s.failure.answered(nil)
+			l.breaker.answered(r, nil)
 			r.done(answer, nil)
 		case isNoScript(err) && r.script != nil && !r.whole:
 			r.whole = true
 			s.send(r)
 		default:
-			r.done(rueidis.RedisMessage{}, s.failed(err))
+			r.done(rueidis.RedisMessage{}, l.failed(r, err))
 		}
 	}
 }
 
 // failed tells the breaker of an error of a request, and returns it as callers get it.
-func (s *Store) failed(err error) error {
-	err = classify(err)
-	s.failure.answered(err)
+func (l *lane) failed(r *request, err error) error {
+	late := err == errLate || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
+	if err = classify(err); errors.As(err, new(*DownError)) {
+		l.store.stats.Failures.Add(1)
+		if late {
+			l.store.stats.Timeouts.Add(1)
+		}
+	}
+	if !r.probe {
+		l.breaker.answered(r, err)
+	}
 	return err
 }
 
