@@ -28,6 +28,7 @@ type View struct {
 	conflict bool
 	missing  []string // keys that must be read, too
 	lastID   uint64   // of leases, when the keys were read
+	freed    []string // keys of which something is given back by what is being stored
 }
 
 // viewKey is a key of a view.
@@ -280,8 +281,14 @@ func (v *View) committed(m rueidis.RedisMessage) error {
 		return errAnswer
 	}
 	did, err := answer[0].ToString()
-	if err != nil || did == "stored" {
+	if err != nil {
 		return err
+	}
+	if did == "stored" {
+		for _, key := range v.freed {
+			v.store.freed(key)
+		}
+		return nil
 	}
 	if err := v.load(m); err != nil {
 		return err
@@ -308,11 +315,15 @@ func (v *View) script() (args []string, changed bool, err error) {
 		fence = strconv.FormatUint(last, 10)
 	}
 	args = append(args, fence)
+	v.freed = v.freed[:0]
 	for i := range v.keys {
 		k := &v.keys[i]
 		want := k.now(v)
 		if want.foreign && !k.read.foreign || k.read.foreign && want.kind != kindNone && !want.foreign {
 			return nil, false, store.ErrWrongType
+		}
+		if k.frees(&want) {
+			v.freed = append(v.freed, string(k.key))
 		}
 		args = k.read.expect(args)
 		steps := k.read.steps(&want)
