@@ -108,12 +108,12 @@ func (c *Config) Engine() *remote.Options {
 	if s.url.Get() == "" {
 		return nil
 	}
-	failure, _ := remote.ParseFailures(s.failure.Get())
+	failures, _ := remote.ParseFailures(s.failure.Get())
 	return &remote.Options{
 		URL: s.url.Get(), Prefix: s.prefix.Get(), Username: s.username.Get(), Password: s.password.Get(),
 		TLSCACertFile: s.tlsCA.Get(), TLSCertFile: s.tlsCert.Get(), TLSKeyFile: s.tlsKey.Get(),
 		Timeout: s.timeout.Get(), MaxWaiting: s.maxWaiting.Get(), Denials: int(s.denials.Get()),
-		Failure: failure, LocalShare: int(s.localShare.Get()),
+		Failures: failures, LocalShare: int(s.localShare.Get()),
 	}
 }
 

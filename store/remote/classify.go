@@ -112,4 +112,5 @@ func isNoScript(err error) bool {
 	return ok && strings.HasPrefix(reply.Error(), "NOSCRIPT ")
 }
 
+// isSyntaxError reports the error of a command with options that the engine does not know.
 func isSyntaxError(err error) bool { return err != nil && err.Error() == "ERR syntax error" }

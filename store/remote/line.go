@@ -87,6 +87,9 @@ func (l *line) serve() {
 		s := l.slots[0]
 		l.waiters, l.slots = l.waiters[1:], l.slots[1:]
 		v.line = nil
+		if l.waits.late != nil {
+			l.waits.late(now.Sub(s.at))
+		}
 		l.waits.tell(v, &s.ask)
 	}
 	if !l.trying && len(l.slots) < len(l.waiters) && (l.poked || !l.next.After(now)) {

@@ -81,6 +81,10 @@ func (s *Store) ask(o *operation) {
 		s.answer(o, ErrBusy)
 		return
 	}
+	if err := s.failure.downAt(o.key); err != nil {
+		s.answer(o, err)
+		return
+	}
 	sh := s.queues.shardOf(o.key)
 	sh.mu.Lock()
 	if o.change != nil {

@@ -40,6 +40,7 @@ type waits struct {
 	timer     *time.Timer // at the first deadline
 	asks      []*operation
 	news      news
+	late      func(time.Duration) // for tests: how late a call is answered
 }
 
 // stateName is what a line is for. The policy's name is that at the call's arrival.

@@ -1,7 +1,9 @@
 package remote
 
 import (
+	flags "flag"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -13,16 +15,22 @@ import (
 
 // caller is a call of a test.
 type caller struct {
-	t     *testing.T
-	s     *Store
-	reqs  [1]store.TakeRequest
-	done  chan struct{}
-	began time.Time
-	ended time.Time
+	t      *testing.T
+	s      *Store
+	reqs   [1]store.TakeRequest
+	done   chan struct{}
+	began  time.Time
+	ended  time.Time
+	order  *[]*caller // where answers are noted; nil: nowhere
+	ticket int
 }
 
+// Wake is called under the lock of the waits, so answers are noted in their order.
 func (c *caller) Wake() {
 	c.ended = time.Now()
+	if c.order != nil {
+		*c.order = append(*c.order, c)
+	}
 	close(c.done)
 }
 
@@ -45,6 +53,15 @@ func (s *Store) askOn(t *testing.T, terms store.Terms, cost int64, calls ...stor
 	}
 	if s.TakeBatch(c.reqs[:], store.Access{NowNS: time.Now().UnixNano()}, c) {
 		c.Wake()
+	}
+	return c
+}
+
+func (s *Store) awaitNoted(t *testing.T, longest time.Duration, order *[]*caller, ticket int, call store.Call) *caller {
+	c := &caller{t: t, s: s, done: make(chan struct{}), began: time.Now(), order: order, ticket: ticket}
+	c.reqs[0] = store.TakeRequest{Calls: []store.Call{call}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: int64(longest)}}}
+	if s.TakeBatch(c.reqs[:], store.Access{NowNS: time.Now().UnixNano()}, c) {
+		t.Error("it does not wait")
 	}
 	return c
 }
@@ -172,57 +189,125 @@ func TestAWaitThatIsTooLong(t *testing.T) {
 func TestWaitersOfSeveralProcesses(t *testing.T) {
 	const stores, each, rate, lasts = 3, 20, 200, 3 * time.Second
 	all := testStores(t, stores)
-	shares, late := crowdOf(t, all, each, rate, lasts, 10)
-	t.Log(shares, late)
+	c := crowd{stores: all, each: each, rate: rate, lasts: lasts, leaves: 10}
+	c.run(t)
+	c.wantRate(t)
+	t.Logf("shares %v, %d inverted, late p50 %v, p99 %v", c.shares, c.inverted, c.lateAt(0.5), c.lateAt(0.99))
+	if c.inverted > 0 {
+		t.Errorf("%d are answered before one that came earlier", c.inverted)
+	}
 	sum := 0
-	for i, n := range shares {
+	for i, n := range c.shares {
 		if sum += n; n == 0 {
 			t.Errorf("%d has nothing", i)
 		}
 	}
-	if most := int(rate*lasts/time.Second) + 1 + rate/20; sum > most {
-		t.Errorf("%d passed, want %d at most", sum, most)
+	if most := int(rate*lasts/time.Second) + 1; sum > most {
+		t.Errorf("%d passed in %v, want %d at most", sum, lasts, most)
 	}
 }
 
-// crowdOf has callers of several processes wait for one state until some time has passed; one of so many leaves after it has waited for
-// a while, 0: none does. It returns how many were granted in each process, and how late they were, sorted.
-func crowdOf(t *testing.T, all []*Store, each, rate int, lasts time.Duration, leaves int) (shares []int, late []time.Duration) {
-	limit := fmt.Sprintf("%d/1s,burst=1", rate)
-	end := time.Now().Add(lasts)
-	shares = make([]int, len(all))
+// crowd is callers of several processes that wait for one state.
+type crowd struct {
+	stores     []*Store
+	each, rate int
+	lasts      time.Duration
+	leaves     int // one of so many callers leaves while it waits; 0: none does
+
+	granted  int // in all
+	began    time.Time
+	shares   []int // granted in each process before the end
+	late     []time.Duration
+	inverted int // answers of a process before one that has come earlier there
+}
+
+func (c *crowd) run(t *testing.T) {
+	limit := fmt.Sprintf("%d/1s,burst=1", c.rate)
+	c.began = time.Now()
+	end := c.began.Add(c.lasts)
+	c.shares = make([]int, len(c.stores))
+	orders := make([]*[]*caller, len(c.stores))
 	var mu sync.Mutex
-	var moments []time.Time
-	var crowd sync.WaitGroup
-	for i, s := range all {
-		for n := range each {
-			crowd.Go(func() {
+	var callers sync.WaitGroup
+	for i, s := range c.stores {
+		s.waits.late = func(late time.Duration) {
+			mu.Lock()
+			c.late = append(c.late, late)
+			mu.Unlock()
+		}
+		var coming sync.Mutex
+		came := 0
+		orders[i] = &[]*caller{}
+		for n := range c.each {
+			rnd := rand.New(rand.NewPCG(uint64(i), uint64(n)))
+			callers.Go(func() {
 				for time.Now().Before(end) {
-					c := s.await(t, time.Minute, 1, takeCall(t, "k", limit))
-					if leaves > 0 && n%leaves == 0 {
-						if s.Leave(&c.reqs[0], nil) {
+					coming.Lock()
+					came++
+					one := s.awaitNoted(t, time.Minute, orders[i], came, takeCall(t, "k", limit))
+					coming.Unlock()
+					if c.leaves > 0 && n%c.leaves == 0 {
+						time.Sleep(time.Duration(rnd.IntN(40)) * time.Millisecond)
+						if s.Leave(&one.reqs[0], nil) {
 							continue
 						}
 					}
-					if c.answered().Limited {
+					if one.answered().Limited {
 						t.Error("it is denied")
 					}
 					mu.Lock()
-					if c.ended.Before(end) {
-						shares[i]++
+					c.granted++
+					if one.ended.Before(end) {
+						c.shares[i]++
 					}
-					moments = append(moments, c.ended)
 					mu.Unlock()
 				}
 			})
 		}
 	}
-	crowd.Wait()
-	slices.SortFunc(moments, func(a, b time.Time) int { return a.Compare(b) })
-	interval := time.Second / time.Duration(rate)
-	for i := 1; i < len(moments); i++ {
-		late = append(late, moments[i].Sub(moments[i-1])-interval)
+	callers.Wait()
+	for _, order := range orders {
+		last := 0
+		for _, one := range *order {
+			if one.ticket < last {
+				c.inverted++
+			}
+			last = max(last, one.ticket)
+		}
 	}
-	slices.Sort(late)
-	return shares, late[max(0, len(late)-5):]
+	slices.Sort(c.late)
 }
+
+// wantRate checks that what was granted is no more than the rate, by the state that the engine has: it is spent up to its TAT.
+func (c *crowd) wantRate(t *testing.T) {
+	t.Helper()
+	peek := c.stores[0].plainly(t, 0, takeCall(t, "k", fmt.Sprintf("%d/1s,burst=1", c.rate)))
+	spent := peek.began.Add(time.Duration(peek.answered().ResetAfterNS)).Add(peek.ended.Sub(peek.began)).Sub(c.began)
+	if most := int(spent * time.Duration(c.rate) / time.Second); c.granted > most {
+		t.Errorf("%d passed, want %d at most in %v", c.granted, most, spent)
+	} else {
+		t.Logf("%d passed, of %d at most", c.granted, most)
+	}
+}
+
+func (c *crowd) lateAt(share float64) time.Duration { return c.late[int(share*float64(len(c.late)-1))] }
+
+// TestFairness measures: -run Fairness -fairness 10s.
+func TestFairness(t *testing.T) {
+	if *fairness == 0 {
+		t.Skip("it measures only: -fairness 10s")
+	}
+	c := crowd{stores: testStores(t, 4), each: 50, rate: 200, lasts: *fairness}
+	c.run(t)
+	sum := 0
+	for _, n := range c.shares {
+		sum += n
+	}
+	c.wantRate(t)
+	if most := int(200*fairness.Seconds()) + 1; sum > most {
+		t.Errorf("%d passed, want %d at most", sum, most)
+	}
+	t.Logf("shares %v of %d, %d inverted, late p50 %v, p99 %v", c.shares, int(200*fairness.Seconds()), c.inverted, c.lateAt(0.5), c.lateAt(0.99))
+}
+
+var fairness = flags.Duration("fairness", 0, "how long TestFairness measures")
