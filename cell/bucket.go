@@ -79,3 +79,8 @@ func (b Bucket) remaining(debt, interval uint64) int64 {
 	}
 	return 0
 }
+
+// IntervalNS is the emission interval in ns: what one call costs. ToleranceNS is the most debt with which a call passes, its own cost
+// included. Both are for those who decide elsewhere, and must decide the same.
+func (b Bucket) IntervalNS() int64  { return max(b.intervalNS, 1) }
+func (b Bucket) ToleranceNS() int64 { return b.toleranceNS }

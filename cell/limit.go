@@ -91,6 +91,9 @@ const (
 	MaxWarmupNS  = 24 * 86_400 * nsPerSecond // as a number of ms has to fit Params.Burst
 )
 
+// Bucket is what a limit with algo=gcra decides by: a Take of cost n is a Throttle of quantity n.
+func (l *Limit) Bucket() Bucket { return l.gcra }
+
 // Capacity is the most that passes at one instant. For warmup it is the count, though there a call of any cost passes.
 func (l *Limit) Capacity() int64 {
 	if l.Algo == GCRA {

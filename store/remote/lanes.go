@@ -21,7 +21,8 @@ type request struct {
 	// *rueidis.RedisError).
 	done func(answer rueidis.RedisMessage, err error)
 
-	whole bool // as EVAL, with the script's text: the engine did not know it
+	sent  time.Time // set when it is sent
+	whole bool      // as EVAL, with the script's text: the engine did not know it
 }
 
 // script is a Lua script that the engine knows by its digest.
@@ -51,6 +52,7 @@ type lanes struct {
 
 type lane struct {
 	store    *Store
+	clock    clock
 	mu       sync.Mutex
 	waiting  []*request
 	inFlight int
@@ -61,6 +63,7 @@ func (l *lanes) init(s *Store) {
 	l.all = make([]lane, laneCount)
 	for i := range l.all {
 		l.all[i].store = s
+		l.all[i].clock.fake = s.options.Time
 	}
 }
 
@@ -71,6 +74,9 @@ func (l *lanes) of(key string) *lane {
 	}
 	return &l.all[int(slotOf(key))*laneCount/slots]
 }
+
+// clockOf is the clock of the engine that has a key.
+func (s *Store) clockOf(key string) *clock { return &s.lanes.of(key).clock }
 
 // send has a request sent. It does not block.
 func (s *Store) send(r *request) {
@@ -118,8 +124,9 @@ func (s *Store) pipeline(batch []*request) {
 		case client == nil:
 			r.done(rueidis.RedisMessage{}, s.failed(&DownError{Cause: "there is no connection to the engine"}))
 		case !r.deadline.After(now):
-			r.done(rueidis.RedisMessage{}, s.failed(&DownError{Cause: "the engine has not answered in time"}))
+			r.done(rueidis.RedisMessage{}, s.failed(errLate))
 		default:
+			r.sent = now
 			commands = append(commands, r.command(*client))
 			sent = append(sent, r)
 		}

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ type operation struct {
 	key      string // on the engine
 	throttle *store.Request
 	take     *store.TakeRequest // of one limit with algo=gcra
+	field    string             // of take: the limit's in the hash
 	change   *change
 	access   store.Access
 	deadline time.Time
@@ -32,6 +34,9 @@ type change struct {
 	done func(err error)
 }
 
+// errLate is told to calls that have waited too long to be sent.
+var errLate = &DownError{Cause: "the engine has not answered in time"}
+
 // mostTogether is how many operations of a key one request decides.
 const mostTogether = 256
 
@@ -46,9 +51,10 @@ type queues struct {
 }
 
 type queueShard struct {
-	mu   sync.Mutex
-	keys map[string]*queue
-	_    [40]byte
+	mu    sync.Mutex
+	keys  map[string]*queue
+	known known
+	_     [40]byte
 }
 
 // queue is a key's. It is there as long as a request is under way.
@@ -57,10 +63,11 @@ type queue struct {
 	waiting []*operation
 }
 
-func (q *queues) init() {
+func (q *queues) init(o *Options) {
 	q.seed = maphash.MakeSeed()
 	for i := range q.shards {
 		q.shards[i].keys = make(map[string]*queue)
+		q.shards[i].known.init(max(o.Denials, keysKnown) / len(q.shards))
 	}
 }
 
@@ -76,6 +83,9 @@ func (s *Store) ask(o *operation) {
 	}
 	sh := s.queues.shardOf(o.key)
 	sh.mu.Lock()
+	if o.change != nil {
+		sh.known.forget(o.key)
+	}
 	q := sh.keys[o.key]
 	if q != nil {
 		q.waiting = append(q.waiting, o)
@@ -129,18 +139,34 @@ func (o *operation) goesWith(first *operation) bool {
 	switch {
 	case first.change != nil:
 		return o.change != nil
+	case o.exact() != first.exact():
+		return false
 	case first.throttle != nil:
 		return o.throttle != nil
 	}
 	return o.take != nil && sameState(o.take, first.take)
 }
 
-// decide sends the request for operations that go together, and then the next.
+// decide sends the request for operations that go together, and then the next. Those that have waited too long are answered unsent.
 func (s *Store) decide(q *queue, ops []*operation) {
+	if now := time.Now(); ops[0].deadline.Before(now) {
+		ops = slices.DeleteFunc(ops, func(o *operation) bool {
+			late := o.deadline.Before(now)
+			if late {
+				s.answer(o, errLate)
+			}
+			return late
+		})
+	}
 	switch {
+	case len(ops) == 0:
+		s.next(q)
 	case ops[0].change != nil:
 		s.changes(q, ops)
+	case !ops[0].exact():
+		s.changes(q, s.asChanges(ops))
+	case ops[0].throttle != nil && s.setNew(q, ops):
 	default:
-		s.buckets(q, ops)
+		s.decideBuckets(q, ops)
 	}
 }

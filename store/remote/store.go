@@ -29,11 +29,13 @@ type Store struct {
 	client   atomic.Pointer[rueidis.Client] // nil: there has been no connection yet
 	cluster  bool                           // keys of one request must share a slot
 
-	clock   clock
 	lanes   lanes
 	queues  queues
 	failure failure
 	waits   waits
+	stats   Stats
+
+	newKeys setNewState
 }
 
 // Open returns a Store of an engine. The error is for what no waiting mends: a URL that cannot be read, a file that is not there, a
@@ -46,8 +48,7 @@ func Open(o Options) (*Store, error) {
 		o.MaxWaiting = defaultMaxWaiting
 	}
 	s := &Store{options: o, policies: o.Policies}
-	s.clock.fake = o.Time
-	s.queues.init()
+	s.queues.init(&s.options)
 	s.failure.init(s)
 	s.lanes.init(s)
 	s.waits.init(s)

@@ -1,7 +1,11 @@
 package remote
 
 import (
+	"errors"
+	"time"
+
 	"celld/store"
+	"celld/store/policy"
 )
 
 // View is some keys of the engine in a table of their own. Handlers change it as they change the table in memory.
@@ -23,3 +27,12 @@ func (v *View) Conflict() bool { return false }
 
 // Close gives up the view's table, which must not be used afterwards.
 func (v *View) Close() {}
+
+// policyField is the field of a policy's state.
+func (s *Store) policyField(p *policy.Policy) string { return "@" + p.Name }
+
+// takeChange decides on a Take as a change.
+func (s *Store) takeChange(r *store.TakeRequest, a store.Access, deadline time.Time, b *batch) {
+	r.Err = errors.New("to be written")
+	b.answered()
+}

@@ -8,3 +8,6 @@ type waits struct{}
 func (w *waits) init(s *Store) {}
 
 func (s *Store) takeWaiting(r *store.TakeRequest, a store.Access, w store.Waker) bool { return true }
+
+// waitedFor reports whether calls wait for a key.
+func (s *Store) waitedFor(key string) bool { return false }

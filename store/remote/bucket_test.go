@@ -1,0 +1,117 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"celld/cell"
+	"celld/store"
+	"celld/store/policy"
+)
+
+// startRedis runs redis-server until the test ends, and returns its socket.
+func startRedis(t testing.TB) (socket string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "redis-") // not t.TempDir: a socket's path holds 107 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket = filepath.Join(dir, "s")
+	cmd := exec.Command("redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir)
+	if err := cmd.Start(); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = os.RemoveAll(dir)
+	})
+	for {
+		if c, err := net.Dial("unix", socket); err == nil {
+			c.Close()
+			return socket
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func newTestStore(t testing.TB, socket string, o Options) *Store {
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{socket}, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1, ForceSingleClient: true,
+		DialCtxFn: func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return d.DialContext(ctx, "unix", path)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	o.Policies, o.Timeout, o.MaxWaiting = &policy.Set{}, 10*time.Second, defaultMaxWaiting
+	s := &Store{options: o, policies: o.Policies}
+	s.queues.init(&s.options)
+	s.failure.init(s)
+	s.lanes.init(s)
+	s.waits.init(s)
+	s.client.Store(&client)
+	return s
+}
+
+type signal chan struct{}
+
+func (s signal) Wake() { s <- struct{}{} }
+
+func (s *Store) throttleNow(reqs []store.Request, a store.Access) {
+	w := make(signal, 1)
+	if !s.ThrottleBatch(reqs, a, w) {
+		<-w
+	}
+}
+
+// TestScriptsDecideAsCell asks an engine and package cell the same, and compares all answers.
+func TestScriptsDecideAsCell(t *testing.T) {
+	socket := startRedis(t)
+	var now atomic.Int64
+	now.Store(4_102_444_800_000_000_000)
+	for _, denials := range []int{0, 100} {
+		s := newTestStore(t, socket, Options{Prefix: fmt.Sprint(denials, ":"), Time: now.Load, Denials: denials})
+		tats := map[string]uint64{}
+		for batch := range 1000 {
+			now.Add(rand.Int64N(1 << rand.IntN(34)))
+			reqs := make([]store.Request, 1+rand.IntN(store.MaxTakes))
+			for i := range reqs {
+				b, err := cell.NewBucket(rand.Int64N(20)-1, 1+rand.Int64N(100), 1+rand.Int64N(60))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if i > 0 && rand.IntN(2) == 0 {
+					b = reqs[i-1].Bucket
+				}
+				reqs[i] = store.Request{Key: fmt.Append(nil, rand.IntN(4), batch/250), Bucket: b, Quantity: []int64{1, 1, 1, 1, 2, 3, 0, -1, -5}[rand.IntN(9)]}
+			}
+			s.throttleNow(reqs, store.Access{NowNS: now.Load()})
+			for i, r := range reqs {
+				next, want, err := r.Bucket.Throttle(tats[string(r.Key)], now.Load(), r.Quantity)
+				if r.Err != nil || err != nil || r.Decision != want {
+					t.Fatalf("batch %d, request %d of %d: %+v, %v, want %+v, %v", batch, i, len(reqs), r.Decision, r.Err, want, err)
+				}
+				if !want.Limited && r.Quantity != 0 {
+					tats[string(r.Key)] = next
+				}
+			}
+		}
+		if answered := s.stats.DenialsAnswered.Load(); (answered > 0) != (denials > 0) {
+			t.Errorf("with %d denials remembered, %d were answered by them", denials, answered)
+		}
+	}
+}

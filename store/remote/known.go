@@ -1,0 +1,50 @@
+package remote
+
+import (
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+)
+
+// known has what keys held lately: to tell those in use from those that are not, and to deny again what was denied without asking.
+// Its owner locks it.
+type known struct {
+	tats *simplelru.LRU[string, knownTAT] // nil: none
+}
+
+// knownTAT is the TAT of a key as the engine had it.
+type knownTAT struct {
+	field  string // of a limit; "" for a TAT
+	tatNS  uint64
+	got    time.Time // before it was asked for
+	denied bool      // a call was denied with it
+}
+
+// keysKnown is how many keys are known at least, also where no denials are: without any, a call on a key in use costs the engine
+// a SET NX GET beside its script.
+const keysKnown = 1 << 14
+
+func (k *known) init(keys int) { k.tats, _ = simplelru.NewLRU[string, knownTAT](max(keys, 1), nil) }
+
+// note notes what a key holds, asked for after sent. A TAT of 0 forgets the key.
+func (k *known) note(key, field string, tatNS uint64, sent time.Time, denied bool) {
+	if tatNS == 0 {
+		k.tats.Remove(key)
+		return
+	}
+	k.tats.Add(key, knownTAT{field, tatNS, sent, denied})
+}
+
+func (k *known) forget(key string) { k.tats.Remove(key) }
+
+// inUse reports whether a key is known to hold a TAT that has not passed at nowNS.
+func (k *known) inUse(key string, nowNS int64) bool {
+	t, ok := k.tats.Get(key)
+	return ok && t.tatNS > uint64(nowNS)
+}
+
+// denied returns the TAT with which a call was denied a second ago or less.
+func (k *known) denied(key, field string) (tatNS uint64, ok bool) {
+	t, ok := k.tats.Get(key)
+	return t.tatNS, ok && t.denied && t.field == field && time.Since(t.got) < fresh
+}
