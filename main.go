@@ -14,6 +14,7 @@ import (
 	"celld/resp/cli"
 	"celld/resp/memory"
 	"celld/store"
+	"celld/store/remote"
 )
 
 const version = "0.1.0"
@@ -52,8 +53,17 @@ func serve(cfg *resp.Config, memoryGiven bool) error {
 	clock := resp.NewClock()
 	disk.Clock, disk.Log = clock.NowNS, log
 	keys := store.New(store.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction(), Journal: disk.AppendOnly, Now: clock.NowNS})
+	var engine *remote.Store // nil: limits are kept in memory
+	if o := cfg.Engine(); o != nil {
+		o.Policies, o.Log = keys.Set, log
+		var err error
+		if engine, err = remote.Open(*o); err != nil {
+			return err
+		}
+		defer engine.Close()
+	}
 	server := resp.NewServer(resp.Options{
-		Config: cfg, Store: keys, Log: log, Clock: clock.NowNS, ReadClocks: clock.Read, Version: version, Persistence: persistence.New(keys, disk),
+		Config: cfg, Store: keys, Engine: engine, Log: log, Clock: clock.NowNS, ReadClocks: clock.Read, Version: version, Persistence: persistence.New(keys, disk),
 	})
 	// As Redis does. A terminal that is closed (SIGHUP) and a reader of the log that went away (SIGPIPE) would end the
 	// process otherwise, and every limit with it.
@@ -71,7 +81,7 @@ func serve(cfg *resp.Config, memoryGiven bool) error {
 		log.Info("loading", "addr", addrs, "dir", disk.Dir, "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", memoryFrom)
 	}
 	ready := func() {
-		log.Info("ready", "addr", addrs, "pid", os.Getpid(), "version", version,
+		log.Info("ready", "addr", addrs, "pid", os.Getpid(), "version", version, "store", cfg.StoreText(),
 			"max_keys", cfg.MaxKeys(), "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", memoryFrom, "maxclients", cfg.MaxClients(), "io_threads", cfg.IOThreads())
 	}
 

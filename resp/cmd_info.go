@@ -32,6 +32,7 @@ var infoSections = []infoSection{
 	{"Latencystats", false, infoLatencyStats},
 	{"Cluster", true, infoCluster},
 	{"Keyspace", true, infoKeyspace},
+	{"Store", true, infoStore},
 }
 
 // cmdInfo is INFO [section ...]. The words default, all and everything each name several sections.
@@ -181,6 +182,16 @@ func infoKeyspace(w *infoWriter, s *Session) {
 	}
 	st := s.srv.store.Stats(s.nowNS)
 	fmt.Fprintf(&w.b, "db0:keys=%d,expires=%d,avg_ttl=%d\r\n", keys, min(st.WithExpiry, int64(keys)), st.AvgTTLNS/1e6)
+}
+
+// infoStore is about the engine that keeps the limits. It has no fields where they are kept in memory.
+func infoStore(w *infoWriter, s *Session) {
+	if s.srv.engine == nil {
+		return
+	}
+	for _, fact := range s.srv.engine.Facts() {
+		w.field(fact.Name, fact.Value)
+	}
 }
 
 // humanBytes writes a size as Redis does: 512B, 1.50K, 2.00M.

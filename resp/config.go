@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,6 +41,8 @@ type Config struct {
 	maxWaiters      *param[int64]
 	policiesFile    *param[string]
 	policies        []namedLimit // that the file lists
+
+	engine storeConfig
 
 	maxMultibulkLen   *param[int64]
 	maxBulkLen        *param[int64]
@@ -89,6 +92,7 @@ const (
 	groupSecurity = "Security"
 	groupLimits   = "Keys and memory"
 	groupWire     = "Limits of one client"
+	groupStore    = "Limits on Redis or Valkey"
 	groupDisk     = "Persistence"
 	groupLog      = "Log and diagnostics"
 )
@@ -151,6 +155,8 @@ func NewConfig() *Config {
 		{Name: "loglevel", Group: groupLog, Value: in(&c.logLevel, newEnum("notice", "debug", "verbose", "warning")), mutable: true, Help: "least important events to log"},
 		{Name: "log-format", Group: groupLog, Value: in(&c.logFormat, newEnum("text", "json")), Help: "text for people, json for machines; written to standard error"},
 	}
+	at := slices.IndexFunc(c.rows, func(row Setting) bool { return row.Group == groupDisk })
+	c.rows = slices.Insert(c.rows, at, c.engine.rows()...)
 	for i := range c.rows {
 		row := &c.rows[i]
 		row.Default = row.Value.String()
@@ -207,7 +213,7 @@ func (c *Config) Persistence() persistence.Options {
 	}
 }
 
-// Load reads the files that the flags name: the policies and the password. changed reports whether a setting was given. The
+// Load reads the files that the flags name: the policies and the passwords. changed reports whether a setting was given. The
 // error says which file cannot be used.
 func (c *Config) Load(changed func(name string) bool) error {
 	if path := c.policiesFile.Get(); path != "" {
@@ -215,6 +221,9 @@ func (c *Config) Load(changed func(name string) bool) error {
 		if c.policies, err = readPolicies(path, c.logMax.Get()); err != nil {
 			return err
 		}
+	}
+	if err := c.loadStore(changed); err != nil {
+		return err
 	}
 	return c.LoadPassword(changed)
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -175,6 +176,25 @@ func newText(value, kind string, check func(string) error) *param[string] {
 		}
 		return text, check(text)
 	}, verbatim)
+}
+
+// newSecret makes a text that is read as it is, and shown by show.
+func newSecret(kind string, show func(string) string) *param[string] {
+	return newParam("", kind, func(text string) (string, error) { return text, nil }, show)
+}
+
+// newDuration makes a duration, written as 300ms or 2s.
+func newDuration(value, least, most time.Duration) *param[time.Duration] {
+	return newParam(value, "duration", func(text string) (time.Duration, error) {
+		d, err := time.ParseDuration(text)
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("argument must be a duration such as 300ms or 2s")
+		case d < least || d > most:
+			return 0, fmt.Errorf("argument must be between %v and %v inclusive", least, most)
+		}
+		return d, nil
+	}, time.Duration.String)
 }
 
 func verbatim(text string) string { return text }

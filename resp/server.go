@@ -16,6 +16,7 @@ import (
 	"celld/resp/script"
 	"celld/resp/transport"
 	"celld/store"
+	"celld/store/remote"
 )
 
 // RedisVersion is the version of Redis whose replies celld gives. Clients that ask for a version get this one.
@@ -40,6 +41,9 @@ type Options struct {
 	// that ask it.
 	Limiter store.Limiter
 
+	// Engine keeps the limits elsewhere; nil: Store does. It is the Limiter then.
+	Engine *remote.Store
+
 	Persistence *persistence.Disk // nil: NewServer makes one from Config, and does not start it
 }
 
@@ -50,6 +54,7 @@ type Server struct {
 	store        *store.Store
 	limiter      store.Limiter
 	answersLater bool // the limiter is not the store
+	engine       *remote.Store
 	leases       leaser
 	log          *slog.Logger
 	clock        func() int64
@@ -103,6 +108,9 @@ func NewServer(o Options) *Server {
 		execution: newExecution(), stats: newServerStats(),
 		cfg: o.Config, store: o.Store, limiter: o.Limiter, log: o.Log, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version,
 		sessions: map[int64]*Session{}, stop: make(chan struct{}), aborts: make(chan struct{}), persist: o.Persistence, exit: os.Exit,
+	}
+	if o.Engine != nil {
+		srv.limiter, srv.engine = o.Engine, o.Engine
 	}
 	if srv.limiter == nil {
 		srv.limiter = srv.store

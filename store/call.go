@@ -49,8 +49,11 @@ func (s *Store) start(c *Call) shardSet {
 	return s.shardSetOf(hash)
 }
 
-// Ruled reports that a rule has decided on the call, so that it has taken nothing.
+// Ruled reports that a rule has decided on the call, or Answer, so that it has taken nothing.
 func (c *Call) Ruled() bool { return c.ruled }
+
+// Answer sets the decision of a call that no Store has decided on, so that it has taken nothing.
+func (c *Call) Answer(d cell.Decision) { c.Decision, c.work = d, work{ruled: true} }
 
 // stores reports whether a call leaves another state.
 func (c *Call) stores() bool { return c.changes || c.blocks || c.adopts }

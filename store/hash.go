@@ -22,11 +22,19 @@ type Field struct {
 	AfterNS int64 // Unix ns
 }
 
-// ParseField reads a field: a name that AppendName writes, and a state that cell.Limit.AppendState writes. Leases that are bound have
-// ended, and no ID of a lease will be lower than those. In the field of a
+// ParseField is ReadField for files: leases that are bound have ended, as nobody has the connections any more.
+func (s *Store) ParseField(name, text string) (f Field, err error) {
+	if f, err = s.ReadField(name, text); err == nil && f.Limit.HoldsLeases() {
+		cell.EndBound(&f.State)
+	}
+	return f, err
+}
+
+// ReadField reads a field: a name that AppendName writes, and a state that cell.Limit.AppendState writes. No ID of a lease will be
+// lower than those that it has. In the field of a
 // part, a space and a number follow the name, and the text is what AppendPart writes. The error is ErrNoPolicy only when nothing
 // else is wrong.
-func (s *Store) ParseField(name, text string) (f Field, err error) {
+func (s *Store) ReadField(name, text string) (f Field, err error) {
 	name, number, more := strings.Cut(name, " ")
 	leases := number == leasesName
 	if f.Part = more && !leases; f.Part {
@@ -51,7 +59,6 @@ func (s *Store) ParseField(name, text string) (f Field, err error) {
 		return Field{}, errField
 	}
 	if f.Limit.HoldsLeases() {
-		cell.EndBound(&f.State) // nobody has the connections any more
 		s.RaiseID(cell.HighestLease(&f.State))
 	}
 	return f, nil

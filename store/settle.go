@@ -47,16 +47,7 @@ func (s *Store) onLease(key []byte, id int64, a Access, do func(keys []*Call, pa
 	if id <= 0 {
 		return errNoSuchLease
 	}
-	names, locks := [][]byte{key}, s.shardSetOf(s.hash(key))
-	sh, _, e := s.lockKey(key, a)
-	if e != nil {
-		for p := range sh.talliesOf(e) {
-			if st, _, found := sh.findLease(p, id, a.NowNS); found {
-				names = append(names, linkedKeys(&st, uint64(id))...)
-			}
-		}
-	}
-	sh.unlock()
+	names, locks := append([][]byte{key}, s.Linked(key, id, a)...), s.shardSetOf(s.hash(key))
 	seen := make(map[string]bool, len(names)) // a key that was renamed may have another's name
 	names = slices.DeleteFunc(names, func(name []byte) bool {
 		again := seen[string(name)]
@@ -66,7 +57,7 @@ func (s *Store) onLease(key []byte, id int64, a Access, do func(keys []*Call, pa
 	for _, name := range names {
 		locks |= s.shardSetOf(s.hash(name))
 	}
-	paid := prepaid{store: s, shard: sh}
+	paid := prepaid{store: s, shard: s.shardOf(s.hash(key))}
 	return paid.run(locks, a.NowNS, func() error {
 		var keys []*Call
 		for i, name := range names {
@@ -81,6 +72,21 @@ func (s *Store) onLease(key []byte, id int64, a Access, do func(keys []*Call, pa
 		}
 		return do(keys, &paid)
 	})
+}
+
+// Linked are the other keys that a lease under a key leads to: those of the Take that was granted. They may be there no longer.
+func (s *Store) Linked(key []byte, id int64, a Access) (names [][]byte) {
+	sh, _, e := s.lockKey(key, a)
+	defer sh.unlock()
+	if e == nil {
+		return nil
+	}
+	for p := range sh.talliesOf(e) {
+		if st, _, found := sh.findLease(p, id, a.NowNS); found {
+			names = append(names, linkedKeys(&st, uint64(id))...)
+		}
+	}
+	return names
 }
 
 // findLease looks for a lease that has not ended in a tally.

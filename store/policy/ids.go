@@ -46,6 +46,13 @@ func (s *Set) RaiseID(id uint64) {
 	}
 }
 
+// LastID is the last ID that NextID has returned, or to which RaiseID has raised it.
+func (s *Set) LastID() uint64 {
+	s.ids.mu.Lock()
+	defer s.ids.mu.Unlock()
+	return s.ids.last
+}
+
 func (s *Set) savedID() (text string, ok bool) {
 	s.ids.mu.Lock()
 	defer s.ids.mu.Unlock()

@@ -52,7 +52,7 @@ func (r *Rule) Name() string {
 		verdict = "DENY"
 	}
 	if r.Net.IsValid() {
-		net = r.Net.String()
+		net = canonical(r.Net).String()
 	}
 	return verdict + " " + net + " " + r.Pattern
 }

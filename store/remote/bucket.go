@@ -156,14 +156,14 @@ func (o *operation) gives() bool { return o.throttle != nil && o.throttle.Quanti
 // answerThrottle and answerTake end a call that is decided, or was not for this reason.
 func (s *Store) answerThrottle(o *operation, err error) {
 	if err != nil {
-		o.throttle.Decision, o.throttle.Err = cell.Decision{}, err
+		o.throttle.Key = []byte(o.key[len(s.options.Prefix):]) // the caller may have changed its own
 		s.failure.throttle(o.throttle, err, o.access)
 	}
 }
 
 func (s *Store) answerTake(o *operation, err error) {
 	if err != nil {
-		o.take.Taken, o.take.Err = store.Taken{}, err
+		o.take.Calls[0].Key = []byte(o.key[len(s.options.Prefix):])
 		s.failure.take(o.take, err, o.access)
 	}
 }

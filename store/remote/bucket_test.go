@@ -58,11 +58,7 @@ func newTestStore(t testing.TB, socket string, o Options) *Store {
 	}
 	t.Cleanup(client.Close)
 	o.Policies, o.Timeout, o.MaxWaiting = &policy.Set{}, 10*time.Second, defaultMaxWaiting
-	s := &Store{options: o, policies: o.Policies}
-	s.queues.init(&s.options)
-	s.failure.init(s)
-	s.lanes.init(s)
-	s.waits.init(s)
+	s := newStore(o)
 	s.client.Store(&client)
 	return s
 }

@@ -1,11 +1,121 @@
 package remote
 
-import "errors"
+import (
+	"slices"
+	"time"
+
+	"celld/store"
+)
+
+// changing is changes of one key that are decided together.
+type changing struct {
+	store *Store
+	queue *queue
+	ops   []*operation
+	wrong []error // of each operation that its keys do not allow
+	view  *View
+}
 
 // changes decides on changes of one key, in their order, by one view. It ends in s.answer for each and s.next(q), from any goroutine.
 func (s *Store) changes(q *queue, ops []*operation) {
+	c := &changing{store: s, queue: q, view: s.newView(ops[0].deadline)}
 	for _, o := range ops {
-		s.answer(o, errors.New("to be written"))
+		if err := s.oneSlot(o.change.keys); err != nil {
+			s.answer(o, err)
+			continue
+		}
+		c.ops = append(c.ops, o)
 	}
-	s.next(q)
+	if len(c.ops) == 0 {
+		c.view.Close()
+		s.next(q)
+		return
+	}
+	c.wrong = make([]error, len(c.ops))
+	for _, o := range c.ops {
+		c.view.addAll(o.change.keys)
+	}
+	c.view.open(c.read)
+}
+
+func (c *changing) read() {
+	if c.view.Err != nil {
+		c.end(c.view.Err)
+		return
+	}
+	c.decide()
+}
+
+func (c *changing) decide() {
+	v := c.view
+	for i, o := range c.ops {
+		if c.wrong[i] = nil; v.foreignAmong(o.change.keys) {
+			c.wrong[i] = store.ErrWrongType
+			continue
+		}
+		o.change.decide(v)
+		v.miss(o.change.keys)
+	}
+	if v.commit(c.stored) {
+		c.stored()
+	}
+}
+
+func (c *changing) stored() {
+	if c.view.Conflict() {
+		c.decide()
+		return
+	}
+	c.end(c.view.Err)
+}
+
+func (c *changing) end(err error) {
+	c.view.Close()
+	for i, o := range c.ops {
+		if err != nil {
+			c.store.answer(o, err)
+		} else {
+			c.store.answer(o, c.wrong[i])
+		}
+	}
+	c.store.next(c.queue)
+}
+
+// takeChange decides on a Take as a change.
+func (s *Store) takeChange(r *store.TakeRequest, a store.Access, deadline time.Time, b *batch) {
+	var keys []string
+	for i := range r.Calls {
+		c := &r.Calls[i]
+		c.Key = slices.Clone(c.Key)
+		if !s.policies.HasRules() || s.policies.Rule(c.Key, a.NowNS) == nil {
+			keys = append(keys, s.options.Prefix+string(c.Key))
+		}
+	}
+	if len(keys) == 0 { // rules decide
+		v := s.newView(deadline)
+		v.NowNS = a.NowNS
+		v.takeOne(r, a)
+		v.Close()
+		b.answered()
+		return
+	}
+	s.ask(&operation{key: keys[0], access: a, deadline: deadline, change: &change{
+		keys:   keys,
+		decide: func(v *View) { v.takeOne(r, a) },
+		done: func(err error) {
+			if err != nil {
+				r.Taken, r.Err = store.Taken{}, err
+				s.failure.take(r, err, a)
+			}
+			b.answered()
+		},
+	}})
+}
+
+// takeOne decides on a Take by the view's table. A call that would have to wait is denied.
+func (v *View) takeOne(r *store.TakeRequest, a store.Access) {
+	one := [1]store.TakeRequest{*r}
+	a.NowNS = v.NowNS
+	v.TakeBatch(one[:], a, nil)
+	r.Taken, r.Err = one[0].Taken, one[0].Err
 }

@@ -1,18 +1,162 @@
 package remote
 
-import "celld/store"
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
 
-// failure decides while the engine does not.
-type failure struct{ store *Store }
+	"celld/cell"
+	"celld/store"
+)
 
-func (f *failure) init(s *Store) { f.store = s }
+// failure decides while the engine does not. Calls come here with the error that they would be answered with. A *DownError of whatever
+// cause is replaced by what the Failures say. Any other error is about the call or this process, and stays: store.ErrFull and
+// ErrWrongType are the engine's own answers, and with ErrBusy so much waits that the process must shed load, whatever the mode.
+type failure struct {
+	store  *Store
+	modes  atomic.Pointer[Failures]
+	outage outage
 
-// answered tells of each answer of the engine, or error.
-func (f *failure) answered(err error) {}
+	mu    sync.Mutex // who makes the table
+	table atomic.Pointer[store.Store]
 
-// down returns the error of calls while it is known that the engine does not answer, nil else. Calls are not sent then.
-func (f *failure) down() error { return nil }
+	now   func() time.Time            // of breakers and the log
+	after func(time.Duration, func()) // time.AfterFunc, for probes
+	ended atomic.Bool                 // the Store is closed: no more probes
+}
 
-// throttle and take answer a call that the engine has not decided, for this reason.
-func (f *failure) throttle(r *store.Request, cause error, a store.Access) { r.Err = cause }
-func (f *failure) take(r *store.TakeRequest, cause error, a store.Access) { r.Err = cause }
+func (f *failure) init(s *Store) {
+	f.store = s
+	f.now = time.Now
+	f.after = func(d time.Duration, do func()) { time.AfterFunc(d, do) }
+	f.modes.Store(&s.options.Failures)
+	f.outage.since = f.now()
+}
+
+// close ends the probes.
+func (f *failure) close() { f.ended.Store(true) }
+
+// SetFailures says what is answered from now on while the engine does not answer.
+func (s *Store) SetFailures(f Failures) { s.failure.modes.Store(&f) }
+
+// deniedNS is when to retry what is denied as the engine does not answer. Its breaker asks the engine several times meanwhile.
+const deniedNS = 1_000_000_000
+
+// decision is the answer of FailAllow and FailDeny under a limit of this capacity.
+func (f Failure) decision(capacity int64) cell.Decision {
+	if f == FailDeny {
+		return cell.Decision{Limited: true, Limit: capacity, RetryAfterNS: deniedNS, ResetAfterNS: deniedNS}
+	}
+	return cell.Decision{Limit: capacity, Remaining: capacity, RetryAfterNS: cell.Never}
+}
+
+// throttle answers a call that the engine has not decided, for this reason. Its key must be the call's own again, and nobody else's to
+// change. A rule has been looked for before.
+func (f *failure) throttle(r *store.Request, cause error, a store.Access) {
+	mode := f.modes.Load().all
+	if !f.decides(mode, cause) {
+		r.Decision, r.Err = cell.Decision{}, cause
+		return
+	}
+	if mode == FailLocal {
+		f.throttleLocally(r, a)
+		return
+	}
+	r.Decision, r.Err = mode.decision(r.Bucket.Capacity()), nil
+}
+
+// take is throttle for a Take. It looks for rules. What is allowed or denied takes nothing, holds no lease and waits for nothing; gives
+// back nothing; and a limit with shadow limits nobody.
+func (f *failure) take(r *store.TakeRequest, cause error, a store.Access) {
+	if r.Cost >= 0 && errors.As(cause, new(*DownError)) && f.ruled(r, a) {
+		return
+	}
+	mode := f.modeOf(r.Calls)
+	if !f.decides(mode, cause) {
+		r.Taken, r.Err = store.Taken{}, cause
+		return
+	}
+	if mode == FailLocal {
+		f.takeLocally(r, a)
+		return
+	}
+	r.Taken, r.Err = store.Taken{RetryAfterNS: cell.Never}, nil
+	if r.Terms != nil {
+		r.Terms.Lease, r.Terms.WaitNS = 0, 0
+	}
+	if r.Cost < 0 {
+		return
+	}
+	t, found := &r.Taken, false
+	for i := range r.Calls {
+		c := &r.Calls[i]
+		d := mode.decision(c.Limit.Capacity())
+		if rule := f.store.policies.Rule(c.Key, a.NowNS); rule != nil { // it allows, or ruled would have decided
+			d = rule.Decision(c.Limit.Capacity(), a.NowNS)
+		}
+		c.Answer(d)
+		t.ResetAfterNS = max(t.ResetAfterNS, d.ResetAfterNS)
+		if !found && !c.Limit.Shadow && d.Limited == (mode == FailDeny) {
+			t.Binding, found = i, true
+		}
+	}
+	switch {
+	case mode == FailDeny && found:
+		t.Limited, t.RetryAfterNS = true, deniedNS
+	case r.Mode != cell.Peek:
+		t.Granted = r.Cost
+	}
+}
+
+// ruled decides on a Take by rules where these are enough: one of them denies, or there is one for each key.
+func (f *failure) ruled(r *store.TakeRequest, a store.Access) bool {
+	policies := f.store.policies
+	if !policies.HasRules() {
+		return false
+	}
+	denied, all := false, true
+	for i := range r.Calls {
+		rule := policies.Rule(r.Calls[i].Key, a.NowNS)
+		denied = denied || rule != nil && rule.Deny
+		all = all && rule != nil
+	}
+	if denied || all {
+		one := [1]store.TakeRequest{*r}
+		f.local().TakeBatch(one[:], a, nil) // which stores nothing then
+		r.Taken, r.Err = one[0].Taken, one[0].Err
+	}
+	return denied || all
+}
+
+// modeOf is the strictest Failure of some calls.
+func (f *failure) modeOf(calls []store.Call) Failure {
+	modes := f.modes.Load()
+	if len(modes.policies) == 0 {
+		return modes.all
+	}
+	mode := FailAllow
+	for i := range calls {
+		name := ""
+		if p := f.store.policies.PolicyOf(calls[i].Policy); p != nil {
+			name = p.Name
+		}
+		if m := modes.of(name); strictness[m] > strictness[mode] {
+			mode = m
+		}
+	}
+	return mode
+}
+
+// decides reports whether a call that failed for this reason is decided by a mode, and counts it.
+func (f *failure) decides(mode Failure, cause error) bool {
+	switch {
+	case !errors.As(cause, new(*DownError)):
+		return false
+	case mode == FailError:
+		f.store.stats.Refused.Add(1)
+		return false
+	}
+	f.store.stats.DecidedWithout.Add(1)
+	return true
+}

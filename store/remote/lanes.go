@@ -2,8 +2,11 @@ package remote
 
 import (
 	"context"
+	"errors"
+	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -23,6 +26,7 @@ type request struct {
 
 	sent  time.Time // set when it is sent
 	whole bool      // as EVAL, with the script's text: the engine did not know it
+	probe bool      // sent though the breaker is open
 }
 
 // script is a Lua script that the engine knows by its digest.
@@ -53,6 +57,8 @@ type lanes struct {
 type lane struct {
 	store    *Store
 	clock    clock
+	breaker  breaker
+	asked    atomic.Bool // it has had a request
 	mu       sync.Mutex
 	waiting  []*request
 	inFlight int
@@ -63,13 +69,14 @@ func (l *lanes) init(s *Store) {
 	l.all = make([]lane, laneCount)
 	for i := range l.all {
 		l.all[i].store = s
+		l.all[i].breaker.failure, l.all[i].breaker.lane = &s.failure, &l.all[i]
 		l.all[i].clock.fake = s.options.Time
 	}
 }
 
 // of is the lane of a key.
 func (l *lanes) of(key string) *lane {
-	if !l.store.cluster {
+	if !l.store.cluster.Load() {
 		return &l.all[0]
 	}
 	return &l.all[int(slotOf(key))*laneCount/slots]
@@ -109,22 +116,29 @@ func (l *lane) run() {
 		batch := l.waiting[:n:n]
 		l.waiting = l.waiting[n:]
 		l.mu.Unlock()
-		l.store.pipeline(batch)
+		l.pipeline(batch)
 	}
 }
 
 // pipeline sends requests at once and waits for their answers.
-func (s *Store) pipeline(batch []*request) {
+func (l *lane) pipeline(batch []*request) {
+	s := l.store
+	if !l.asked.Load() {
+		l.asked.Store(true)
+	}
 	client := s.client.Load()
 	now := time.Now()
 	commands := make(rueidis.Commands, 0, len(batch))
 	sent := batch[:0]
 	for _, r := range batch {
+		down := l.breaker.down()
 		switch {
+		case down != nil && !r.probe:
+			r.done(rueidis.RedisMessage{}, down)
 		case client == nil:
-			r.done(rueidis.RedisMessage{}, s.failed(&DownError{Cause: "there is no connection to the engine"}))
+			r.done(rueidis.RedisMessage{}, l.failed(r, &DownError{Cause: "there is no connection to the engine"}))
 		case !r.deadline.After(now):
-			r.done(rueidis.RedisMessage{}, s.failed(errLate))
+			r.done(rueidis.RedisMessage{}, l.failed(r, errLate))
 		default:
 			r.sent = now
 			commands = append(commands, r.command(*client))
@@ -134,6 +148,7 @@ func (s *Store) pipeline(batch []*request) {
 	if len(sent) == 0 {
 		return
 	}
+	s.stats.Requests.Add(int64(len(sent)))
 	ctx, cancel := context.WithDeadline(context.Background(), sent[0].deadline.Add(alike))
 	answers := (*client).DoMulti(ctx, commands...)
 	cancel()
@@ -141,21 +156,29 @@ func (s *Store) pipeline(batch []*request) {
 		answer, err := answers[i].ToMessage()
 		switch {
 		case err == nil || rueidis.IsRedisNil(err):
-			s.failure.answered(nil)
+			l.breaker.answered(r, nil)
 			r.done(answer, nil)
 		case isNoScript(err) && r.script != nil && !r.whole:
 			r.whole = true
 			s.send(r)
 		default:
-			r.done(rueidis.RedisMessage{}, s.failed(err))
+			r.done(rueidis.RedisMessage{}, l.failed(r, err))
 		}
 	}
 }
 
 // failed tells the breaker of an error of a request, and returns it as callers get it.
-func (s *Store) failed(err error) error {
-	err = classify(err)
-	s.failure.answered(err)
+func (l *lane) failed(r *request, err error) error {
+	late := err == errLate || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
+	if err = classify(err); errors.As(err, new(*DownError)) {
+		l.store.stats.Failures.Add(1)
+		if late {
+			l.store.stats.Timeouts.Add(1)
+		}
+	}
+	if !r.probe {
+		l.breaker.answered(r, err)
+	}
 	return err
 }
 

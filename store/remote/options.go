@@ -19,8 +19,11 @@ type Options struct {
 	Timeout    time.Duration // of a call, from its arrival; 0: 500 ms
 	MaxWaiting int64         // most bytes of calls that wait for the engine; 0: 64 MB
 	Denials    int           // most denied keys that are remembered; 0: none
-	Failure    Failure
-	LocalShare int // of FailLocal: a limit's 1/LocalShare; 0: 20
+
+	Failures   Failures
+	LocalShare int   // of FailLocal: a limit's 1/LocalShare; 0: 20
+	LocalKeys  int64 // most keys in FailLocal's table; 0: 1,000,000
+	LocalBytes int64 // most bytes of these, as in store.Options; 0: no limit
 
 	Policies *policy.Set // of this process; those on the engine are copied into it
 	Log      *slog.Logger
@@ -33,14 +36,4 @@ type Options struct {
 const (
 	defaultTimeout    = 500 * time.Millisecond
 	defaultMaxWaiting = 64 << 20
-)
-
-// Failure is what is answered while the engine does not answer.
-type Failure uint8
-
-const (
-	FailError Failure = iota // an error
-	FailAllow                // not limited
-	FailDeny                 // limited
-	FailLocal                // by a table of this process, with a share of the limit
 )

@@ -81,6 +81,10 @@ func (s *Store) ask(o *operation) {
 		s.answer(o, ErrBusy)
 		return
 	}
+	if err := s.failure.downAt(o.key); err != nil {
+		s.answer(o, err)
+		return
+	}
 	sh := s.queues.shardOf(o.key)
 	sh.mu.Lock()
 	if o.change != nil {
@@ -137,8 +141,8 @@ func (s *Store) next(q *queue) {
 // goesWith reports whether one request can decide both.
 func (o *operation) goesWith(first *operation) bool {
 	switch {
-	case first.change != nil:
-		return o.change != nil
+	case first.change != nil || o.change != nil:
+		return first.change != nil && o.change != nil
 	case o.exact() != first.exact():
 		return false
 	case first.throttle != nil:

@@ -27,20 +27,34 @@ type Store struct {
 	options  Options
 	policies *policy.Set
 	client   atomic.Pointer[rueidis.Client] // nil: there has been no connection yet
-	cluster  bool                           // keys of one request must share a slot
+	cluster  atomic.Bool                    // keys of one request must share a slot
+	link     link
 
 	lanes   lanes
 	queues  queues
 	failure failure
 	waits   waits
+	tables  tables
 	stats   Stats
 
 	newKeys setNewState
+
+	settings settings
 }
 
 // Open returns a Store of an engine. The error is for what no waiting mends: a URL that cannot be read, a file that is not there, a
 // password that is refused. An engine that is away is asked again and again, in the background.
 func Open(o Options) (*Store, error) {
+	s := newStore(o)
+	if err := s.connect(); err != nil {
+		return nil, err
+	}
+	s.settings.start()
+	return s, nil
+}
+
+// newStore is Open without a connection.
+func newStore(o Options) *Store {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
 	}
@@ -52,10 +66,8 @@ func Open(o Options) (*Store, error) {
 	s.failure.init(s)
 	s.lanes.init(s)
 	s.waits.init(s)
-	if err := s.connect(); err != nil {
-		return nil, err
-	}
-	return s, nil
+	s.settings.init(s)
+	return s
 }
 
 // deadline is when a call that arrives now has waited long enough.

@@ -17,9 +17,9 @@ import (
 	"celld/store"
 )
 
-// t0 is when most tests begin: 2023-11-14 22:13:20 UTC.
+// t0 is when most tests begin: 2100-01-01 00:00 UTC, so that an engine whose own clock is behind removes nothing.
 const (
-	t0     int64 = 1_700_000_000_000_000_000
+	t0     int64 = 4_102_444_800_000_000_000
 	second int64 = 1_000_000_000
 )
 

@@ -1,0 +1,122 @@
+package remote
+
+import (
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+const (
+	// failuresToOpen are in a row. Fewer do where the first was a timeout ago: so callers wait twice, however few there are.
+	failuresToOpen = 5
+
+	// probePause is between probes. One probe is under way at a time, so with its own timeout the engine is found within probePause
+	// and Options.Timeout of its return.
+	probePause = 150 * time.Millisecond
+)
+
+// breaker keeps calls from an engine that does not answer. It opens after some failures in a row. Then nothing is sent but a probe now
+// and then, and the first that is answered closes it. Each lane has one: so a master of a Cluster that is away does not stop the others.
+//
+// While all is well it costs each answer an atomic load, and has no timer.
+type breaker struct {
+	failure *failure
+	lane    *lane
+	row     atomic.Int32              // failures since the last answer; set under the lock, but for 0
+	cause   atomic.Pointer[DownError] // of calls while it is open; nil: it is closed
+
+	mu    sync.Mutex
+	since time.Time // the first of these failures
+	probe string    // the key that probes are about, of the lane
+}
+
+// answered notes the outcome of a request that was not a probe. Answers to what only reads say nothing of writes: a master that has
+// become a replica goes on to give them.
+func (b *breaker) answered(r *request, err error) {
+	var down *DownError
+	if !errors.As(err, &down) {
+		if !r.readOnly && b.row.Load() != 0 {
+			b.row.Store(0)
+		}
+		return
+	}
+	b.mu.Lock()
+	now := b.failure.now()
+	if b.row.Load() == 0 {
+		b.since = now
+	}
+	opens := b.cause.Load() == nil && (b.row.Add(1) >= failuresToOpen || now.Sub(b.since) >= b.failure.store.options.Timeout)
+	if opens {
+		b.cause.Store(&DownError{Cause: down.Cause})
+		b.probe = b.failure.probeKey(b.lane, r.keys[0])
+	}
+	b.mu.Unlock()
+	if opens {
+		b.failure.opened(down)
+		b.probeLater()
+	}
+}
+
+func (b *breaker) probeLater() {
+	b.failure.after(probePause, func() {
+		if !b.failure.ended.Load() {
+			b.failure.store.send(b.newProbe())
+		}
+	})
+}
+
+// newProbe returns a request that does nothing, but counts as a write: so a replica, a Cluster that is down, and a user without the right
+// to write refuse it.
+func (b *breaker) newProbe() *request {
+	return &request{
+		args: []string{"DEL"}, keys: []string{b.probe}, deadline: b.failure.store.deadline(), probe: true,
+		done: func(_ rueidis.RedisMessage, err error) {
+			if errors.As(err, new(*DownError)) {
+				b.probeLater()
+				return
+			}
+			b.row.Store(0)
+			b.cause.Store(nil)
+			b.failure.closed()
+		},
+	}
+}
+
+// probeKey returns a key of a lane that nobody else uses. The lane is that of another key.
+func (f *failure) probeKey(l *lane, other string) string {
+	const tries = 100 * laneCount // one of laneCount fits; none does where the prefix has a hash tag, but other's lane is the only one then
+	for i := range tries {
+		key := f.store.options.Prefix + "{\x00" + strconv.Itoa(i) + "}celld:probe"
+		if f.store.lanes.of(key) == l {
+			return key
+		}
+	}
+	return other + "\x00celld:probe"
+}
+
+// down returns the error of a key's calls while it is known that they would not be answered, nil else.
+func (f *failure) downAt(key string) error { return f.store.lanes.of(key).breaker.down() }
+
+func (b *breaker) down() error {
+	if down := b.cause.Load(); down != nil {
+		return down
+	}
+	return nil
+}
+
+// down returns why the engine does not answer: why one of its lanes does not, where none that has been asked does. nil: it does.
+func (f *failure) down() (down error) {
+	for i := range f.store.lanes.all {
+		l := &f.store.lanes.all[i]
+		if why := l.breaker.down(); why != nil {
+			down = why
+		} else if l.asked.Load() {
+			return nil
+		}
+	}
+	return down
+}

@@ -1,0 +1,118 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+const (
+	// dialTimeout is for a connection, and again for the engine's first answer. An engine whose machine comes back is found within
+	// that time and the next attempt: 3 s are promised.
+	dialTimeout = 2 * time.Second
+
+	// aliveInterval is how often an idle connection is asked for a PONG, and leastWriteTimeout how long it may take at least. A
+	// connection to a machine that has vanished is given up after both.
+	aliveInterval     = time.Second
+	leastWriteTimeout = time.Second
+
+	// sentinelInterval is how often Sentinels are asked for the master. Their messages tell of a change at once; one may be lost.
+	sentinelInterval = 5 * time.Second
+)
+
+// clientOptions returns the settings of rueidis.
+func (s *Store) clientOptions(a Address) (rueidis.ClientOption, error) {
+	o := rueidis.ClientOption{
+		InitAddress: a.Hosts, SelectDB: a.DB, ClientName: "celld",
+		Username: a.Username, Password: a.Password,
+		Dialer:            net.Dialer{Timeout: dialTimeout, KeepAlive: aliveInterval},
+		ConnWriteTimeout:  max(s.options.Timeout, leastWriteTimeout),
+		PipelineMultiplex: -1, // one connection to each node: so pipelines are long
+		MaxFlushDelay:     50 * time.Microsecond,
+		DisableCache:      true,
+		DisableRetry:      true, // else what is marked as safe to repeat is sent again when a connection breaks
+		ClientSetInfo:     rueidis.DisableClientSetInfo,
+		DialCtxFn:         s.dial,
+	}
+	if o.Username == "" {
+		o.Username = s.options.Username
+	}
+	if o.Password == "" {
+		o.Password = s.options.Password
+	}
+	config, err := s.tlsConfig(a)
+	if err != nil {
+		return o, err
+	}
+	o.TLSConfig = config
+	if a.Master != "" {
+		o.Sentinel = rueidis.SentinelOption{
+			MasterSet: a.Master, Dialer: o.Dialer, TLSConfig: config, ClientName: o.ClientName,
+			Username: a.SentinelUsername, Password: a.SentinelPassword,
+			TopologyRefreshInterval: sentinelInterval,
+		}
+	}
+	return o, nil
+}
+
+// tlsConfig reads the files. It returns nil for a connection without TLS.
+func (s *Store) tlsConfig(a Address) (*tls.Config, error) {
+	o := &s.options
+	if !a.TLS {
+		if o.TLSCACertFile+o.TLSCertFile+o.TLSKeyFile != "" {
+			return nil, errors.New("certificates are for rediss://, and the store's URL has another scheme")
+		}
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: a.ServerName}
+	if o.TLSCACertFile != "" {
+		pem, err := os.ReadFile(o.TLSCACertFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the store's CA certificates: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("read the store's CA certificates: %s has none in PEM", o.TLSCACertFile)
+		}
+	}
+	if (o.TLSCertFile == "") != (o.TLSKeyFile == "") {
+		return nil, errors.New("a client certificate needs both its file and its key's")
+	}
+	if o.TLSCertFile != "" {
+		certificate, err := tls.LoadX509KeyPair(o.TLSCertFile, o.TLSKeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the store's client certificate: %w", err)
+		}
+		config.Certificates = []tls.Certificate{certificate}
+	}
+	return config, nil
+}
+
+// dialError is of a connection that was not made. Nothing was sent.
+type dialError struct{ error }
+
+func (e *dialError) Unwrap() error { return e.error }
+
+// dial connects to a node, and has it checked.
+func (s *Store) dial(ctx context.Context, to string, dialer *net.Dialer, config *tls.Config) (conn net.Conn, err error) {
+	switch {
+	case s.link.address.Unix:
+		conn, err = dialer.DialContext(ctx, "unix", to)
+	case config != nil: // which has the server's name, or to's is taken
+		conn, err = (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, "tcp", to)
+	default:
+		conn, err = dialer.DialContext(ctx, "tcp", to)
+	}
+	if err != nil {
+		return nil, &dialError{err}
+	}
+	s.link.dialed.add(to)
+	return conn, nil
+}

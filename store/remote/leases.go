@@ -1,0 +1,65 @@
+package remote
+
+import (
+	"slices"
+
+	"celld/cell"
+	"celld/store"
+)
+
+// Leases of a Take of several keys have links to these: a view must have all of them before one ends.
+
+// Renew, Release and Settle are store.Store's. Where the view does not have all keys of a lease, Commit reads these, and it must be done
+// again.
+func (v *View) Renew(key []byte, id, ns int64, a store.Access) bool {
+	return v.lacksLinks(key, id, a) || v.Store.Renew(key, id, ns, a)
+}
+
+func (v *View) Release(key []byte, id int64, a store.Access) bool { return v.Settle(key, id, 0, a) }
+
+func (v *View) Settle(key []byte, id, n int64, a store.Access) bool {
+	return v.lacksLinks(key, id, a) || v.Store.Settle(key, id, n, a)
+}
+
+// lacksLinks reports whether a lease leads to keys that the view does not have.
+func (v *View) lacksLinks(key []byte, id int64, a store.Access) bool {
+	had := len(v.missing)
+	for _, linked := range v.Linked(key, id, a) {
+		v.miss([]string{v.store.options.Prefix + string(linked)})
+	}
+	return len(v.missing) > had
+}
+
+// later has a change of one key done that nobody waits for. If the engine does not take it, its leases end by themselves.
+func (s *Store) later(key []byte, decide func(v *View)) {
+	name := s.options.Prefix + string(key)
+	s.ask(&operation{key: name, deadline: s.deadline(), change: &change{keys: []string{name}, decide: decide, done: func(error) {}}})
+}
+
+// Renew, Release, Settle and Give are store.Store's, but nobody waits for them: they return as if there were what they ask for. Where
+// the answer counts, they are done on a View.
+func (s *Store) Renew(key []byte, id, ns int64, a store.Access) bool {
+	key = slices.Clone(key)
+	s.later(key, func(v *View) { v.Renew(key, id, ns, v.at(a)) })
+	return true
+}
+
+func (s *Store) Release(key []byte, id int64, a store.Access) bool { return s.Settle(key, id, 0, a) }
+
+func (s *Store) Settle(key []byte, id, n int64, a store.Access) bool {
+	key = slices.Clone(key)
+	s.later(key, func(v *View) { v.Settle(key, id, n, v.at(a)) })
+	return true
+}
+
+func (s *Store) Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (int64, error) {
+	key = slices.Clone(key)
+	s.later(key, func(v *View) { _, _ = v.Give(key, l, policy, n, v.at(a)) })
+	return n, nil
+}
+
+// at is an Access at the view's time.
+func (v *View) at(a store.Access) store.Access {
+	a.NowNS = v.NowNS
+	return a
+}

@@ -1,0 +1,85 @@
+package remote
+
+import (
+	"errors"
+
+	"celld/cell"
+	"celld/store"
+)
+
+// defaultLocalShare is Options.LocalShare's.
+const defaultLocalShare = 20
+
+// Local returns the table that decides while the engine does not, nil where it does not decide now: either the engine answers, or no call
+// has met FailLocal since it stopped to. The leases in it are those that were granted meanwhile.
+func (s *Store) Local() *store.Store { return s.failure.table.Load() }
+
+// local is the table of FailLocal. Keys in it hold what this process has granted by itself, in shares, by its own clock.
+func (f *failure) local() *store.Store {
+	if t := f.table.Load(); t != nil {
+		return t
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := f.table.Load()
+	if t == nil {
+		o := &f.store.options
+		t = store.New(store.Options{MaxKeys: o.LocalKeys, MaxBytes: o.LocalBytes, Policies: f.store.policies})
+		f.table.Store(t)
+	}
+	return t
+}
+
+// forget drops the table. What it has granted is not carried over to the engine.
+func (f *failure) forget() { f.table.Store(nil) }
+
+func (f *failure) shares() int64 {
+	if n := f.store.options.LocalShare; n > 0 {
+		return int64(n)
+	}
+	return defaultLocalShare
+}
+
+// throttleLocally decides by a share of the limit. The reply has the whole's limit, as clients show it.
+func (f *failure) throttleLocally(r *store.Request, a store.Access) {
+	one := [1]store.Request{{Key: r.Key, Bucket: r.Bucket.Share(f.shares()), Quantity: r.Quantity}}
+	share := &one[0]
+	never := false
+	if _, _, err := share.Bucket.Throttle(0, a.NowNS, r.Quantity); errors.As(err, new(*cell.RangeError)) {
+		// It is far more than the share has, whose cost does not fit as the interval is longer.
+		if never = r.Quantity > 0; never {
+			share.Quantity = 0
+		} else {
+			share.Quantity = -share.Bucket.Capacity()
+		}
+	}
+	f.local().ThrottleBatch(one[:], a, nil)
+	r.Decision, r.Err = whole(share.Decision, share.Bucket.Capacity(), r.Bucket.Capacity()), share.Err
+	if never {
+		r.Decision.Limited, r.Decision.RetryAfterNS = true, cell.Never
+	}
+}
+
+// takeLocally decides by shares of the limits. A WAIT does not wait there: it passes at once, or is refused. Leases are the table's.
+func (f *failure) takeLocally(r *store.TakeRequest, a store.Access) {
+	calls, limits := make([]store.Call, len(r.Calls)), make([]cell.Limit, len(r.Calls))
+	for i := range calls {
+		c := &r.Calls[i]
+		limits[i] = c.Limit.Share(f.shares())
+		calls[i] = store.Call{Key: c.Key, Limit: &limits[i], Policy: c.Policy}
+	}
+	one := [1]store.TakeRequest{{Calls: calls, TakeOptions: r.TakeOptions}}
+	f.local().TakeBatch(one[:], a, nil)
+	r.Taken, r.Err = one[0].Taken, one[0].Err
+	for i := range calls {
+		r.Calls[i].Answer(whole(calls[i].Decision, limits[i].Capacity(), r.Calls[i].Limit.Capacity()))
+	}
+}
+
+// whole is a decision of a share with the limit of the whole. A rule's has its own.
+func whole(d cell.Decision, share, capacity int64) cell.Decision {
+	if d.Limit == share {
+		d.Limit = capacity
+	}
+	return d
+}

@@ -1,0 +1,55 @@
+package remote
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+// mistakes are answers to the first commands of a connection that no waiting mends.
+var mistakes = []struct{ prefix, why string }{
+	{"WRONGPASS ", "the engine refuses the user or password"},
+	{"NOAUTH ", "the engine wants a password"},
+	{"ERR AUTH ", "the engine has no password, and one was given"},
+	{"ERR invalid password", "the engine refuses the password"},
+	{"ERR Client sent AUTH", "the engine has no password, and one was given"},
+	{"ERR DB index is out of range", "the engine does not have that many databases"},
+	{"ERR SELECT is not allowed in cluster mode", "the engine is a Cluster, which has no database but 0"},
+	{"ERR No such master with that name", "the Sentinels know no master of that name"},
+	{"ERR unknown command 'SENTINEL'", "it is no Sentinel, which master is for"},
+	{"ERR unknown command `SENTINEL`", "it is no Sentinel, which master is for"},
+	{"ERR This instance has cluster support disabled", "it is no Cluster, which several addresses are for; with Sentinels, add ?master="},
+}
+
+// mistake returns what is wrong with the settings if that is what an error of connecting is about, else "".
+func mistake(err error, a Address) string {
+	if err == nil {
+		return ""
+	}
+	if a.Master != "" && rueidis.IsRedisNil(err) {
+		return "the Sentinels know no master of that name"
+	}
+	if reply, ok := rueidis.IsRedisErr(err); ok {
+		for _, m := range mistakes {
+			if strings.HasPrefix(reply.Error(), m.prefix) {
+				return m.why
+			}
+		}
+		return ""
+	}
+	certificate, alert, record := (*tls.CertificateVerificationError)(nil), tls.AlertError(0), tls.RecordHeaderError{}
+	switch {
+	case errors.As(err, &certificate):
+		return "the engine's certificate is refused: " + certificate.Err.Error()
+	case errors.As(err, &alert):
+		return "the engine refuses the connection: " + alert.Error()
+	case errors.As(err, &record):
+		return "the engine does not speak TLS"
+	case errors.As(err, new(x509.HostnameError)):
+		return "the engine's certificate is for another host"
+	}
+	return ""
+}

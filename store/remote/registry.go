@@ -1,0 +1,181 @@
+package remote
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/redis/rueidis"
+
+	"celld/store/policy"
+)
+
+// registry is a hash of settings on the engine. One request for it is under way at a time: so its answers arrive in their order.
+type registry struct {
+	store *Store
+	key   string
+	kind  policy.Kind
+
+	mu      sync.Mutex
+	busy    bool
+	waiting []func() // each sends a request
+	version string   // of the engine's that this process has; "": the engine had none
+	answers bool     // it has been read
+}
+
+// known reports whether the hash has been read.
+func (r *registry) known() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.answers
+}
+
+// enter has send called when no other request is under way. It must have next called once.
+func (r *registry) enter(send func()) {
+	r.mu.Lock()
+	if r.busy {
+		r.waiting = append(r.waiting, send)
+		r.mu.Unlock()
+		return
+	}
+	r.busy = true
+	r.mu.Unlock()
+	send()
+}
+
+func (r *registry) next() {
+	r.mu.Lock()
+	if len(r.waiting) == 0 {
+		r.busy = false
+		r.mu.Unlock()
+		return
+	}
+	send := r.waiting[0]
+	r.waiting = r.waiting[1:]
+	r.mu.Unlock()
+	send()
+}
+
+// read reads the hash if it has changed. What is known stays where that fails.
+func (r *registry) read(done func()) {
+	r.enter(func() {
+		r.load(func() {
+			r.next()
+			done()
+		})
+	})
+}
+
+// load is read of one that has entered.
+func (r *registry) load(done func()) {
+	s := r.store
+	if s.failure.down() != nil {
+		done()
+		return
+	}
+	s.send(&request{script: readSettings, keys: []string{r.key}, args: []string{r.version}, deadline: s.deadline(), done: func(answer rueidis.RedisMessage, err error) {
+		if err == nil && answer.IsArray() {
+			var fields map[string]string
+			if fields, err = answer.AsStrMap(); err == nil {
+				r.replace(fields)
+			}
+		}
+		done()
+	}})
+}
+
+// replace has this process have what the engine has. An engine that has nothing, and one that is met for the first time, gets what is
+// in the file.
+func (r *registry) replace(fields map[string]string) {
+	s, t := r.store, &r.store.settings
+	version := fields[versionField]
+	delete(fields, versionField)
+	r.mu.Lock()
+	first := !r.answers
+	fill := r.kind == policy.PolicySetting && (first || version == "" && r.version != "")
+	changed := first || r.version != version
+	r.version, r.answers = version, true
+	r.mu.Unlock()
+	if !changed {
+		return
+	}
+	keep := maps.Clone(fields)
+	if fill {
+		t.mu.RLock()
+		for _, p := range t.file {
+			keep[p.Name] = ""
+		}
+		t.mu.RUnlock()
+	}
+	for _, name := range s.policies.Settings(r.kind) {
+		if _, there := keep[name]; !there {
+			t.remove(r.kind, name)
+		}
+	}
+	for name, value := range fields {
+		if err := t.put(r.kind, name, value); err != nil && s.options.Log != nil {
+			s.options.Log.Warn("A setting of the engine cannot be used.", "key", r.key, "field", name, "value", value, "error", err)
+		}
+	}
+	if fill {
+		t.setFile()
+	}
+	s.waits.pokeAll()
+}
+
+// change makes a change on the engine and then in this process. The first argument is the field.
+func (r *registry) change(sc *script, args []string, done func(did bool, err error)) {
+	s := r.store
+	deadline := s.deadline()
+	r.enter(func() {
+		if err := s.failure.down(); err != nil {
+			r.next()
+			done(false, err)
+			return
+		}
+		s.send(&request{script: sc, keys: []string{r.key}, args: args, deadline: deadline, done: func(answer rueidis.RedisMessage, err error) {
+			var parts []rueidis.RedisMessage
+			if err == nil {
+				parts, err = answer.ToArray()
+			}
+			if err != nil {
+				r.next()
+				done(false, err)
+				return
+			}
+			r.changed(args[0], parts, func(did bool, err error) {
+				r.next()
+				done(did, err)
+			})
+		}})
+	})
+}
+
+// changed applies a change's answer: see the scripts. Where others have changed something before it, all is read.
+func (r *registry) changed(name string, parts []rueidis.RedisMessage, done func(did bool, err error)) {
+	s := r.store
+	did, _ := parts[0].AsInt64()
+	was, _ := parts[1].ToString()
+	version, _ := parts[2].ToString()
+	var err error
+	switch {
+	case did < 0:
+		err = policy.ErrTooMany
+	case len(parts) > 3:
+		value, _ := parts[3].ToString()
+		err = s.settings.put(r.kind, name, value)
+	case version != was:
+		s.settings.remove(r.kind, name)
+	}
+	r.mu.Lock()
+	current := was == r.version && r.answers
+	if current {
+		r.version = version
+	}
+	r.mu.Unlock()
+	s.waits.pokeAll()
+	if current {
+		done(did > 0, err)
+		return
+	}
+	r.load(func() { done(did > 0, err) })
+}

@@ -1,0 +1,269 @@
+package remote
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"celld/cell"
+	"celld/store/policy"
+)
+
+// Policies and rules are two hashes on the engine. A field is a policy's name, or a rule's as policy.Rule.Name has it. One more field
+// has the version, which grows with each change. Every celld asks for it again and again, and reads all when it is another.
+//
+//	celld:policies   " version" 1763800000123    api   100/1m 1763799990456      a limit, and its epoch
+//	celld:rules      " version" 1763800000789    DENY - bad:*   1763800060000    Unix ms of the engine until when it holds, 0: for ever
+//
+// An epoch is the version that made a policy, or reset it. What is spent under another epoch counts no longer. Versions are the
+// engine's time in ms, or one more than the last: so neither comes again when the engine has lost its keys.
+
+// pollEvery is how often the version is asked for. One question costs the engine some 2 µs.
+const pollEvery = 500 * time.Millisecond
+
+// firstPoll is how often while none has been answered yet: until then the engine's policies are unknown.
+const firstPoll = 20 * time.Millisecond
+
+// versionField is the field of the version. No policy and no rule has such a name.
+const versionField = " version"
+
+// bump defines was, the version before a change, and bump, which sets the next.
+const bump = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local was = redis.call('HGET', KEYS[1], ' version') or ''
+local function bump()
+	local version = string.format('%.0f', math.max((tonumber(was) or 0) + 1, now))
+	redis.call('HSET', KEYS[1], ' version', version)
+	return version
+end
+`
+
+// The scripts of changes answer 1 when they did it, 0 when not and -1 when there are too many; the version before and after; and the
+// field's value, if it has one.
+var (
+	// read returns the version if it is the one that is known, else all.
+	readSettings = newScript(`
+local version = redis.call('HGET', KEYS[1], ' version')
+if version == ARGV[1] then return version end
+return redis.call('HGETALL', KEYS[1])`)
+
+	setPolicy = newScript(bump + `
+local name, limit, condition, reset, most = unpack(ARGV)
+local old = redis.call('HGET', KEYS[1], name)
+if old and condition == 'NX' or not old and condition == 'XX' then return {0, was, was} end
+if not old and redis.call('HLEN', KEYS[1]) > tonumber(most) then return {-1, was, was} end
+local text, epoch = string.match(old or '', '^(.*) (%d+)$')
+if reset == '0' and text == limit then return {1, was, was, old} end
+local version = bump()
+if reset == '1' or not epoch then epoch = version end
+redis.call('HSET', KEYS[1], name, limit .. ' ' .. epoch)
+return {1, was, version, limit .. ' ' .. epoch}`)
+
+	deleteSetting = newScript(bump + `
+local old = redis.call('HGET', KEYS[1], ARGV[1])
+if not old then return {0, was, was} end
+redis.call('HDEL', KEYS[1], ARGV[1])
+local held = not string.match(old, '^%d+$') or old == '0' or tonumber(old) > now
+return {held and 1 or 0, was, bump()}`)
+
+	// A rule that is over makes room only where there is none: those who read all leave it out.
+	putRule = newScript(bump + `
+local name, lasts, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local function over(ends) return ends ~= '0' and tonumber(ends) <= now end
+local old = redis.call('HGET', KEYS[1], name)
+if not old and redis.call('HLEN', KEYS[1]) > most then
+	local all = redis.call('HGETALL', KEYS[1])
+	for i = 1, #all, 2 do
+		if all[i] ~= ' version' and over(all[i + 1]) then redis.call('HDEL', KEYS[1], all[i]) end
+	end
+	if redis.call('HLEN', KEYS[1]) > most then return {-1, was, was} end
+end
+local ends = '0'
+if lasts > 0 then ends = string.format('%.0f', math.min(now + lasts, 9223372036851)) end
+local new = not old or over(old)
+redis.call('HSET', KEYS[1], name, ends)
+return {new and 1 or 0, was, bump(), ends}`)
+)
+
+// settings are the policies and rules of the engine.
+type settings struct {
+	store           *Store
+	policies, rules registry
+
+	mu     sync.RWMutex
+	epochs map[uint32]uint64 // by Policy.ID
+	file   []policy.Policy   // of this process's file
+	poll   *time.Timer
+	closed bool
+}
+
+func (t *settings) init(s *Store) {
+	t.store, t.epochs = s, make(map[uint32]uint64)
+	t.policies = registry{store: s, key: s.options.Prefix + "celld:policies", kind: policy.PolicySetting}
+	t.rules = registry{store: s, key: s.options.Prefix + "celld:rules", kind: policy.RuleSetting}
+}
+
+// start has the settings read, and waits for them for one timeout at most, so that the first call finds its policy.
+func (t *settings) start() {
+	read := make(chan struct{})
+	go t.ask(func() { close(read) })
+	select {
+	case <-read:
+	case <-time.After(t.store.options.Timeout):
+	}
+}
+
+// ask asks for the settings if they have changed, and again in a while.
+func (t *settings) ask(done func()) {
+	t.policies.read(func() {
+		t.rules.read(func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			every := pollEvery
+			if !t.policies.known() || !t.rules.known() {
+				every = firstPoll
+			}
+			if !t.closed {
+				t.poll = time.AfterFunc(every, func() { t.ask(func() {}) })
+			}
+			done()
+		})
+	})
+}
+
+func (t *settings) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed = true; t.poll != nil {
+		t.poll.Stop()
+	}
+}
+
+// epochOf is the epoch of a policy of the process's Set: states of the engine under another are void. 0: it is not on the engine.
+func (s *Store) epochOf(p *policy.Policy) uint64 {
+	s.settings.mu.RLock()
+	defer s.settings.mu.RUnlock()
+	return s.settings.epochs[p.ID]
+}
+
+// SetPolicy sets a policy on the engine, and then in this process. done is called once, from any goroutine, and must not block. The
+// error is policy.ErrTooMany, a *DownError or one of the engine's.
+func (s *Store) SetPolicy(name string, l cell.Limit, o policy.Options, done func(set bool, err error)) {
+	condition, reset := "", "0"
+	switch {
+	case o.IfAbsent:
+		condition = "NX"
+	case o.IfThere:
+		condition = "XX"
+	}
+	if o.Reset {
+		reset = "1"
+	}
+	s.settings.policies.change(setPolicy, []string{name, l.String(), condition, reset, strconv.Itoa(policy.MaxPolicies)}, done)
+}
+
+// DeletePolicy removes a policy, as SetPolicy sets one.
+func (s *Store) DeletePolicy(name string, done func(was bool, err error)) {
+	s.settings.policies.change(deleteSetting, []string{name}, done)
+}
+
+// PutRule adds a rule that lasts so long, 0 for ever, as SetPolicy sets a policy. The rule's UntilNS is not used: the engine's time
+// decides.
+func (s *Store) PutRule(r policy.Rule, lasts time.Duration, done func(added bool, err error)) {
+	ms := (lasts + time.Millisecond - 1) / time.Millisecond
+	if lasts > 0 && ms <= 0 {
+		ms = lasts / time.Millisecond
+	}
+	s.settings.rules.change(putRule, []string{r.Name(), strconv.FormatInt(int64(ms), 10), strconv.Itoa(policy.MaxRules)}, done)
+}
+
+// DeleteRule removes a rule, as SetPolicy sets a policy.
+func (s *Store) DeleteRule(r policy.Rule, done func(held bool, err error)) {
+	s.settings.rules.change(deleteSetting, []string{r.Name()}, done)
+}
+
+// KeepPolicies has the engine have these policies, which are those of a file. Those that differ are set as soon as it answers, and
+// once more where it has lost all that it had. This process has them at once. The error is policy.ErrTooMany.
+func (s *Store) KeepPolicies(list []policy.Policy) error {
+	t := &s.settings
+	for _, p := range list {
+		if old := s.policies.PolicyNamed(p.Name); old == nil {
+			if _, err := s.policies.SetPolicy(p.Name, p.Limit, policy.Options{}); err != nil {
+				return err
+			}
+		}
+	}
+	t.mu.Lock()
+	t.file = list
+	t.mu.Unlock()
+	if t.policies.known() {
+		t.setFile()
+	}
+	return nil
+}
+
+// setFile sets the policies of the file that differ.
+func (t *settings) setFile() {
+	t.mu.RLock()
+	file := t.file
+	t.mu.RUnlock()
+	for _, p := range file {
+		t.store.SetPolicy(p.Name, p.Limit, policy.Options{}, func(_ bool, err error) {
+			if err != nil && t.store.options.Log != nil {
+				t.store.options.Log.Error("A policy of the file is not on the engine.", "policy", p.Name, "error", err)
+			}
+		})
+	}
+}
+
+// put gives this process what a field says.
+func (t *settings) put(kind policy.Kind, name, value string) error {
+	set := t.store.policies
+	if kind == policy.RuleSetting { // whether it is over is asked with each call
+		setting := policy.Setting{Kind: kind, Name: name}
+		if text, there := set.SettingText(setting, 0); there && text == value {
+			return nil
+		}
+		return set.PutSetting(setting, value, 0, 0)
+	}
+	text, last, _ := strings.Cut(value, " ")
+	epoch, err := strconv.ParseUint(last, 10, 64)
+	if err != nil {
+		return fmt.Errorf("read its epoch: %w", err)
+	}
+	l, err := cell.ParseLimit(text)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock() // who has found the policy waits for its epoch
+	defer t.mu.Unlock()
+	old, was := set.PolicyNamed(name), uint64(0)
+	if old != nil {
+		if was = t.epochs[old.ID]; was == epoch && old.Limit == l {
+			return nil
+		}
+	}
+	if _, err = set.SetPolicy(name, l, policy.Options{Reset: was != epoch}); err != nil {
+		return err
+	}
+	if was != epoch && old != nil {
+		delete(t.epochs, old.ID)
+	}
+	t.epochs[set.PolicyNamed(name).ID] = epoch
+	return nil
+}
+
+// remove takes from this process what the engine has no longer.
+func (t *settings) remove(kind policy.Kind, name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if kind == policy.PolicySetting {
+		if p := t.store.policies.PolicyNamed(name); p != nil {
+			delete(t.epochs, p.ID)
+		}
+	}
+	t.store.policies.DeleteSetting(policy.Setting{Kind: kind, Name: name}, 0)
+}

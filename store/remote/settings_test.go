@@ -1,0 +1,319 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"celld/cell"
+	"celld/integration_test/harness"
+	"celld/store/policy"
+)
+
+// openSettings returns a Store on a redis-server that has read its settings. Its process has the given file.
+func openSettings(t *testing.T, addr string, file ...policy.Policy) *Store {
+	t.Helper()
+	s := newTestStore(t, addr, Options{})
+	if err := s.KeepPolicies(file); err != nil {
+		t.Fatal(err)
+	}
+	s.settings.start()
+	t.Cleanup(s.settings.close)
+	return s
+}
+
+// told waits for a change's answer.
+func told(t *testing.T, change func(done func(bool, error))) (did bool, err error) {
+	t.Helper()
+	answered := make(chan struct{})
+	change(func(d bool, e error) {
+		did, err = d, e
+		close(answered)
+	})
+	<-answered
+	return did, err
+}
+
+func limitOf(t *testing.T, text string) cell.Limit {
+	t.Helper()
+	l, err := cell.ParseLimit(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func setPolicyOf(t *testing.T, s *Store, name, limit string, o policy.Options) bool {
+	t.Helper()
+	did, err := told(t, func(done func(bool, error)) { s.SetPolicy(name, limitOf(t, limit), o, done) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return did
+}
+
+// textOf is all policies and rules of a process.
+func textOf(set *policy.Set) string {
+	var b strings.Builder
+	for _, kind := range []policy.Kind{policy.PolicySetting, policy.RuleSetting} {
+		for _, name := range set.Settings(kind) {
+			text, _ := set.SettingText(policy.Setting{Kind: kind, Name: name}, 0)
+			fmt.Fprintf(&b, "%s=%s\n", name, text)
+		}
+	}
+	return b.String()
+}
+
+// Changes by any of three processes are answered as one Set in memory answers them, and reach all three.
+func TestSettingsAreThoseOfOneSet(t *testing.T) {
+	addr, rnd := startRedis(t), harness.NewRand(t)
+	var all []*Store
+	for range 3 {
+		all = append(all, openSettings(t, addr))
+	}
+	var model policy.Set
+	limits := []string{"5/1s", "100/1m,burst=7", "3/1h,algo=conc", "10/day,tz=+08:00"}
+	nets := []netip.Prefix{{}, netip.MustParsePrefix("10.1.2.3/8"), netip.MustParsePrefix("::ffff:10.0.0.0/104")}
+	for range 600 {
+		s := all[rnd.IntN(3)]
+		name := fmt.Sprint("p:", rnd.IntN(4))
+		rule := policy.Rule{Deny: rnd.IntN(2) == 0, Pattern: fmt.Sprint("r ", rnd.IntN(2)), Net: nets[rnd.IntN(len(nets))]}
+		var got, want bool
+		var err error
+		kind := rnd.IntN(4)
+		switch kind {
+		case 0:
+			o := policy.Options{IfAbsent: rnd.IntN(4) == 0, IfThere: rnd.IntN(4) == 0, Reset: rnd.IntN(4) == 0}
+			if o.IfAbsent {
+				o.IfThere = false
+			}
+			l := limitOf(t, limits[rnd.IntN(len(limits))])
+			want, _ = model.SetPolicy(name, l, o)
+			got, err = told(t, func(done func(bool, error)) { s.SetPolicy(name, l, o, done) })
+		case 1:
+			want = model.DeletePolicy(name)
+			got, err = told(t, func(done func(bool, error)) { s.DeletePolicy(name, done) })
+		case 2:
+			want, _ = model.PutRule(rule, 0)
+			got, err = told(t, func(done func(bool, error)) { s.PutRule(rule, 0, done) })
+		default:
+			want = model.DeleteRule(rule, 0)
+			got, err = told(t, func(done func(bool, error)) { s.DeleteRule(rule, done) })
+		}
+		if got != want || err != nil {
+			t.Fatalf("%v, %v; want %v", got, err, want)
+		}
+		if have, want := s.policies.PolicyNamed(name), model.PolicyNamed(name); kind < 2 && ((have == nil) != (want == nil) || have != nil && have.Limit != want.Limit) {
+			t.Fatalf("who has changed %s has %+v, want %+v", name, have, want)
+		}
+	}
+	for i, s := range all {
+		harness.Eventually(t, fmt.Sprintf("%d has all", i), func() bool { return textOf(s.policies) == textOf(&model) })
+	}
+}
+
+// An epoch is the same in all processes, stays when the limit changes, and grows with RESET and when the policy comes again. Then what
+// has been spent is void everywhere: the policy has another ID.
+func TestEpochs(t *testing.T) {
+	addr := startRedis(t)
+	a, b := openSettings(t, addr), openSettings(t, addr)
+	last, lastID := uint64(0), uint32(0)
+	for _, step := range []struct {
+		limit   string
+		options policy.Options
+		deleted bool
+		grows   bool
+	}{
+		{limit: "1/1s", grows: true},
+		{limit: "2/1s"},
+		{limit: "2/1s"},
+		{limit: "2/1s", options: policy.Options{Reset: true}, grows: true},
+		{limit: "3/1s"},
+		{limit: "4/1s", deleted: true, grows: true},
+	} {
+		if step.deleted {
+			if did, err := told(t, func(done func(bool, error)) { a.DeletePolicy("p", done) }); !did || err != nil {
+				t.Fatal(did, err)
+			}
+			harness.Eventually(t, "it has gone", func() bool { return b.policies.PolicyNamed("p") == nil })
+		}
+		setPolicyOf(t, a, "p", step.limit, step.options)
+		p := a.policies.PolicyNamed("p")
+		if epoch := a.epochOf(p); epoch <= last && step.grows || epoch != last && !step.grows {
+			t.Errorf("%+v: epoch %d after %d", step, epoch, last)
+		}
+		last = a.epochOf(p)
+		var q *policy.Policy
+		harness.Eventually(t, "the other has it", func() bool {
+			q = b.policies.PolicyNamed("p")
+			return q != nil && q.Limit == p.Limit && b.epochOf(q) == last
+		})
+		if (q.ID != lastID) != step.grows {
+			t.Errorf("%+v: ID %d after %d", step, q.ID, lastID)
+		}
+		lastID = q.ID
+	}
+	if len(a.settings.epochs) != 1 || len(b.settings.epochs) != 1 {
+		t.Errorf("%d and %d epochs of one policy", len(a.settings.epochs), len(b.settings.epochs))
+	}
+}
+
+// A rule ends by the engine's clock, wherever it was made.
+func TestRulesEndByTheEnginesClock(t *testing.T) {
+	addr := startRedis(t)
+	a, b := openSettings(t, addr), openSettings(t, addr)
+	rule := policy.Rule{Deny: true, Pattern: "bad:*", UntilNS: 1}
+	put := func(lasts time.Duration) bool {
+		t.Helper()
+		did, err := told(t, func(done func(bool, error)) { a.PutRule(rule, lasts, done) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return did
+	}
+	engineMS := func() int64 {
+		at, err := (*a.client.Load()).Do(context.Background(), (*a.client.Load()).B().Time().Build()).AsIntSlice()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at[0]*1000 + at[1]/1000
+	}
+	before := engineMS()
+	if !put(time.Hour) || put(time.Hour) {
+		t.Error("a rule is new once")
+	}
+	after := engineMS()
+	harness.Eventually(t, "the other has it", func() bool { return len(b.policies.Rules(0)) == 1 })
+	got := a.policies.Rules(0)
+	if until := got[0].UntilNS / 1_000_000; until < before+3_600_000 || until > after+3_600_000 || got[0].UntilNS%1_000_000 != 0 {
+		t.Errorf("until %d, set between %d and %d", until, before, after)
+	}
+	harness.Eventually(t, "both have the same end", func() bool { return slices.Equal(a.policies.Rules(0), b.policies.Rules(0)) })
+	put(time.Nanosecond)
+	ends := engineMS() + 1
+	harness.Eventually(t, "it ends", func() bool { return engineMS() > ends })
+	if did, err := told(t, func(done func(bool, error)) { a.DeleteRule(rule, done) }); did || err != nil {
+		t.Errorf("one that is over: %v, %v", did, err)
+	}
+	if put(1<<63 - 1); a.policies.Rules(0)[0].UntilNS < 1<<62 {
+		t.Errorf("one that lasts long: %+v", a.policies.Rules(0))
+	}
+	if put(0); a.policies.Rules(0)[0].UntilNS != 0 {
+		t.Errorf("one for ever: %+v", a.policies.Rules(0))
+	}
+	put(time.Nanosecond)
+	harness.Eventually(t, "one that is over is new again", func() bool { return put(time.Nanosecond) })
+}
+
+// The engine refuses what is too many for a process. Rules that are over make room.
+func TestTooManySettings(t *testing.T) {
+	addr := startRedis(t)
+	s := openSettings(t, addr)
+	client := *s.client.Load()
+	fill := func(key, value string, n int, name func(int) string) {
+		t.Helper()
+		const step = 1024
+		for i := 0; i < n; i += step {
+			c := client.B().Hset().Key(key).FieldValue()
+			for j := i; j < min(i+step, n); j++ {
+				c = c.FieldValue(name(j), value)
+			}
+			if err := client.Do(context.Background(), c.Build()).Error(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	setPolicyOf(t, s, "first", "1/1s", policy.Options{})
+	fill("celld:policies", "1/1s 5", policy.MaxPolicies-1, func(i int) string { return fmt.Sprint("p", i) })
+	if did, err := told(t, func(done func(bool, error)) { s.SetPolicy("more", limitOf(t, "1/1s"), policy.Options{}, done) }); did || !errors.Is(err, policy.ErrTooMany) {
+		t.Errorf("%v, %v", did, err)
+	}
+	setPolicyOf(t, s, "first", "2/1s", policy.Options{})
+	if did, err := told(t, func(done func(bool, error)) { s.PutRule(policy.Rule{Pattern: "first"}, 0, done) }); !did || err != nil {
+		t.Fatalf("%v, %v", did, err)
+	}
+	more := func(done func(bool, error)) { s.PutRule(policy.Rule{Pattern: "more"}, 0, done) }
+	fill("celld:rules", "0", policy.MaxRules-1, func(i int) string { return fmt.Sprint("ALLOW - ", i) })
+	if did, err := told(t, more); did || !errors.Is(err, policy.ErrTooMany) {
+		t.Errorf("%v, %v", did, err)
+	}
+	fill("celld:rules", "1", 10, func(i int) string { return fmt.Sprint("ALLOW - ", i) })
+	if did, err := told(t, more); !did || err != nil {
+		t.Errorf("%v, %v", did, err)
+	}
+}
+
+// Processes with the same file set it once, and one that meets an engine that has lost all sets it again. What the engine had from
+// elsewhere stays.
+func TestPoliciesOfAFile(t *testing.T) {
+	addr := startRedis(t)
+	setPolicyOf(t, openSettings(t, addr), "other", "1/1s", policy.Options{})
+	file := []policy.Policy{{Name: "a", Limit: limitOf(t, "7/1s")}, {Name: "b", Limit: limitOf(t, "8/1m,algo=log")}}
+	first := openSettings(t, addr, file...)
+	const all = "a=7/1s\nb=8/1m,algo=log\n"
+	harness.Eventually(t, "the file is on the engine", func() bool {
+		return textOf(first.policies) == all+"other=1/1s\n" && first.epochOf(first.policies.PolicyNamed("b")) > 0
+	})
+	epoch := first.epochOf(first.policies.PolicyNamed("a"))
+	second := openSettings(t, addr, file...)
+	harness.Eventually(t, "another has it", func() bool {
+		return textOf(second.policies) == all+"other=1/1s\n" && second.epochOf(second.policies.PolicyNamed("a")) == epoch
+	})
+	client := *first.client.Load()
+	if err := client.Do(context.Background(), client.B().Flushall().Build()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*Store{first, second} {
+		harness.Eventually(t, "the file is there again", func() bool {
+			p := s.policies.PolicyNamed("a")
+			return textOf(s.policies) == all && s.epochOf(p) > epoch
+		})
+	}
+}
+
+// A process whose engine does not answer knows what it knew.
+func TestSettingsStayWhileTheEngineIsAway(t *testing.T) {
+	addr := startRedis(t)
+	s := openSettings(t, addr, policy.Policy{Name: "a", Limit: limitOf(t, "7/1s")})
+	harness.Eventually(t, "it is on the engine", func() bool { return s.epochOf(s.policies.PolicyNamed("a")) > 0 })
+	(*s.client.Load()).Close()
+	for range 3 {
+		done := make(chan struct{})
+		s.settings.policies.read(func() { close(done) })
+		<-done
+	}
+	if _, err := told(t, func(done func(bool, error)) { s.DeletePolicy("a", done) }); err == nil {
+		t.Error("it is deleted on an engine that is away")
+	}
+	if textOf(s.policies) != "a=7/1s\n" {
+		t.Errorf("%q", textOf(s.policies))
+	}
+}
+
+// Two that set the same name if it is absent do not both do it.
+func TestOnlyOneSetsWhatIsAbsent(t *testing.T) {
+	addr := startRedis(t)
+	all := []*Store{openSettings(t, addr), openSettings(t, addr), openSettings(t, addr)}
+	for n := range 50 {
+		did := make(chan bool, len(all))
+		for _, s := range all {
+			l := limitOf(t, fmt.Sprintf("%d/1s", 1+rand.IntN(100)))
+			s.SetPolicy(fmt.Sprint("p", n), l, policy.Options{IfAbsent: true}, func(set bool, _ error) { did <- set })
+		}
+		set := 0
+		for range all {
+			if <-did {
+				set++
+			}
+		}
+		if set != 1 {
+			t.Fatalf("%d have set it", set)
+		}
+	}
+}

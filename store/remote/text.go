@@ -1,0 +1,244 @@
+package remote
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"celld/cell"
+	"celld/store"
+)
+
+// content is what the engine has under a key.
+type content struct {
+	kind    string // of TYPE
+	text    string // of a string
+	fields  []field
+	expiry  int64 // Unix ms; noExpiry: it has none
+	foreign bool  // nothing that celld writes: it is neither shown nor changed, but it can be deleted and have another expiry
+}
+
+type field struct{ name, text string }
+
+// Kinds of content, by their names in TYPE.
+const (
+	kindNone   = "none"
+	kindString = "string"
+	kindHash   = "hash"
+)
+
+const noExpiry = -1
+
+// nearMs is by how much the same expiry may differ: PTTL and TIME are read one after the other.
+const nearMs = 2
+
+// foreignTAT stands in a view for what is foreign: it has been spent since 1970.
+const foreignTAT = 0x666f726569676e
+
+// put puts what the engine has under a key into a view's table.
+func (k *viewKey) put(v *View) {
+	c := &k.read
+	k.left, k.leftEnd, k.shown = nil, 0, false
+	value := store.Value{ExpiryNS: store.NoExpiry}
+	switch c.kind {
+	case kindNone:
+		return
+	case kindString:
+		tat, err := strconv.ParseUint(c.text, 10, 64)
+		c.foreign = err != nil || strconv.FormatUint(tat, 10) != c.text
+		value.TAT = tat
+	case kindHash:
+		limits, ok := k.limits(v)
+		if c.foreign = !ok; ok && len(limits) == 0 {
+			return // of policies that this process does not know, or that are gone
+		}
+		value.Kind, value.Limits, value.TAT = store.HoldsLimits, &limits, limits.EndNS()
+	default:
+		c.foreign = true
+	}
+	if c.foreign {
+		value = store.Value{TAT: foreignTAT, ExpiryNS: store.NoExpiry}
+	}
+	switch {
+	case c.expiry == noExpiry:
+	case !c.foreign && near(c.expiry, max(ceilMs(value.TAT), k.leftEnd)):
+		value.ExpiryNS = store.AtTAT
+	default:
+		value.ExpiryNS = c.expiry * 1e6
+	}
+	// It cannot fail: the table has room for all that a request reads.
+	_ = v.Update(k.key, store.Access{NowNS: v.NowNS}, func(store.Value, bool) (store.Value, store.Action) { return value, store.Put })
+	k.shown = true
+}
+
+// limits reads a hash. It returns false for one that celld has not written.
+func (k *viewKey) limits(v *View) (store.Limits, bool) {
+	fields := make(store.Fields, 0, len(k.read.fields))
+	for _, f := range k.read.fields {
+		name, epoch := cutEpoch(f.name)
+		if epoch != 0 || strings.HasPrefix(name, "@") {
+			policyName, _, _ := strings.Cut(name[1:], " ")
+			p := v.PolicyNamed(policyName)
+			if p == nil || v.store.epochOf(p) < epoch {
+				k.leave(f)
+				continue
+			}
+			if v.store.epochOf(p) > epoch {
+				continue
+			}
+		}
+		one, err := v.ReadField(name, f.text)
+		if err == store.ErrNoPolicy { // it has gone since
+			continue
+		}
+		if err != nil || one.Part {
+			return nil, false
+		}
+		fields = append(fields, one)
+	}
+	limits, _, err := fields.Join(nil, false, v.NowNS, 0)
+	return limits, err == nil && len(k.read.fields) > 0
+}
+
+// leave has a field stay as it is, whose policy this process does not know, or not yet.
+func (k *viewKey) leave(f field) {
+	k.left = append(k.left, f)
+	if l, st, err := cell.ParseState(f.text); err == nil {
+		k.leftEnd = max(k.leftEnd, ceilMs(store.Limits{{Limit: l, State: st}}.EndNS()))
+	}
+}
+
+// now is what a view's table has under a key, as the engine is to have it.
+func (k *viewKey) now(v *View) (c content) {
+	c.kind = kindNone
+	_ = v.Update(k.key, store.Access{NowNS: v.NowNS, NoTouch: true}, func(value store.Value, ok bool) (store.Value, store.Action) {
+		if ok {
+			c = k.textOf(v, value)
+		}
+		return value, store.Leave
+	})
+	if c.kind == kindNone && len(k.left) > 0 && !k.shown {
+		c = content{kind: kindHash, fields: k.left, expiry: k.leftEnd}
+	}
+	return c
+}
+
+func (k *viewKey) textOf(v *View, value store.Value) (c content) {
+	if value.Kind == store.HoldsTAT {
+		c.kind, c.text = kindString, strconv.FormatUint(value.TAT, 10)
+		if c.foreign = value.TAT == foreignTAT; c.foreign {
+			c.kind = k.read.kind
+		}
+	} else {
+		c.kind, c.fields = kindHash, slices.Clone(k.left)
+		for i := range *value.Limits {
+			l := &(*value.Limits)[i]
+			if l.Limit.EndNS(&l.State) > uint64(v.NowNS) {
+				c.fields = append(c.fields, field{v.nameOf(l), string(l.Limit.AppendState(nil, &l.State))})
+			}
+		}
+	}
+	switch value.ExpiryNS {
+	case store.NoExpiry:
+		c.expiry = noExpiry
+	case store.AtTAT:
+		c.expiry = max(ceilMs(value.TAT), k.leftEnd)
+	default:
+		c.expiry = ceilMs(uint64(value.ExpiryNS))
+	}
+	return c
+}
+
+// nameOf is the name of a limit's field: see cutEpoch.
+func (v *View) nameOf(l *store.LimitState) string {
+	name := string(l.AppendName(nil))
+	if l.Policy == nil {
+		return name
+	}
+	return v.store.policyField(l.Policy) + name[1+len(l.Policy.Name):]
+}
+
+// cutEpoch cuts the epoch out of the name of a policy's field: "@api 5" and "@api 5 leases" are those of api in its epoch 5. Without a
+// number it is 0. A reset of a policy, and a new one by the name of another that was deleted, begin another epoch: so all that
+// was used of it is void at once, whatever keys it is under.
+func cutEpoch(name string) (without string, epoch uint64) {
+	if !strings.HasPrefix(name, "@") {
+		return name, 0
+	}
+	policy, rest, _ := strings.Cut(name, " ")
+	number, leases, more := strings.Cut(rest, " ")
+	epoch, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		return name, 0
+	}
+	if more {
+		policy += " " + leases
+	}
+	return policy, epoch
+}
+
+// ceilMs is the first ms that is not before an instant in Unix ns.
+func ceilMs(ns uint64) int64 {
+	ms := ns / 1e6
+	if ns%1e6 != 0 {
+		ms++
+	}
+	return int64(ms)
+}
+
+func near(a, b int64) bool { return a-b <= nearMs && b-a <= nearMs && a < math.MaxInt64-nearMs }
+
+// steps are the commands that make the engine's key what it is to be, each without the key.
+func (c *content) steps(want *content) (steps [][]string) {
+	switch {
+	case want.kind == kindNone:
+		if c.kind == kindNone {
+			return nil
+		}
+		return [][]string{{"DEL"}}
+	case want.foreign: // the same still, but for its expiry
+	case want.kind == kindString:
+		if c.kind != kindString || c.text != want.text {
+			step := []string{"SET", want.text}
+			if c.kind != kindNone {
+				step = append(step, "KEEPTTL")
+			}
+			steps = append(steps, step)
+		}
+	default:
+		if c.kind == kindString {
+			steps = append(steps, []string{"DEL"})
+			c = &content{kind: kindNone, expiry: noExpiry}
+		}
+		set, gone := []string{"HSET"}, []string{"HDEL"}
+		for _, f := range want.fields {
+			if !slices.Contains(c.fields, f) {
+				set = append(set, f.name, f.text)
+			}
+		}
+		for _, f := range c.fields {
+			if !slices.ContainsFunc(want.fields, func(w field) bool { return w.name == f.name }) {
+				gone = append(gone, f.name)
+			}
+		}
+		if len(set) > 1 {
+			steps = append(steps, set)
+		}
+		if len(gone) > 1 {
+			steps = append(steps, gone)
+		}
+	}
+	had := c.expiry
+	if c.kind == kindNone {
+		had = noExpiry
+	}
+	switch {
+	case want.expiry == had || want.expiry != noExpiry && had != noExpiry && near(want.expiry, had):
+	case want.expiry == noExpiry:
+		steps = append(steps, []string{"PERSIST"})
+	default:
+		steps = append(steps, []string{"PEXPIREAT", strconv.FormatInt(want.expiry, 10)})
+	}
+	return steps
+}

@@ -1,0 +1,94 @@
+package remote
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// watchInterval is how often the engine is asked whether it is there. Calls find out for themselves; this is for INFO and for celld
+// ready, and finds a new connection of an idle celld.
+const watchInterval = time.Second
+
+// watch asks whether the engine is there, and checks nodes that were connected to, until the Store is closed.
+func (s *Store) watch(client rueidis.Client) {
+	l := &s.link
+	for ok := true; ok; ok = l.ctx.pause(watchInterval) {
+		err := s.ping(client)
+		was := l.away.Load()
+		switch {
+		case err != nil:
+			why := causeOf(err)
+			l.setAway(why)
+			if was == nil {
+				l.log.Warn("the engine is away", "store", l.address, "why", why)
+			}
+		case was != nil:
+			l.away.Store(nil)
+			l.log.Info("the engine is back", "store", l.address)
+		}
+		for _, addr := range l.dialed.take() {
+			if node := client.Nodes()[addr]; node != nil {
+				s.check(addr, node)
+			}
+		}
+	}
+	client.Close() // once more: it may have come after Close
+}
+
+// ping returns nil when any node answers.
+func (s *Store) ping(client rueidis.Client) error {
+	ask := func(c rueidis.Client) error {
+		ctx, cancel := context.WithTimeout(context.Background(), max(s.options.Timeout, watchInterval))
+		defer cancel()
+		return c.Do(ctx, c.B().Ping().Build()).Error()
+	}
+	err := ask(client)
+	if err == nil || !s.cluster.Load() {
+		return err
+	}
+	nodes := client.Nodes()
+	answers := make(chan error, len(nodes))
+	for _, node := range nodes {
+		go func() { answers <- ask(node) }()
+	}
+	for range nodes {
+		if <-answers == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// dialed are the nodes that have been connected to since the last look.
+type dialed struct {
+	mu    sync.Mutex
+	addrs map[string]bool
+}
+
+// mostDialed bounds what a flapping Cluster adds between two looks.
+const mostDialed = 1000
+
+func (d *dialed) add(addr string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.addrs == nil {
+		d.addrs = make(map[string]bool)
+	}
+	if len(d.addrs) < mostDialed {
+		d.addrs[addr] = true
+	}
+}
+
+func (d *dialed) take() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var addrs []string
+	for addr := range d.addrs {
+		addrs = append(addrs, addr)
+	}
+	clear(d.addrs)
+	return addrs
+}
