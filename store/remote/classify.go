@@ -7,14 +7,13 @@ import (
 	"net"
 	"os"
 	"strings"
-	"syscall"
 
 	"github.com/redis/rueidis"
 
 	"celld/store"
 )
 
-// refusals are the engine's errors that say that nothing was done, and may go away, by their first word.
+// refusals are the engine's errors that say that nothing was done, and may go away, by their beginning. rueidis has cut off an ERR.
 var refusals = []struct{ prefix, cause string }{
 	{"READONLY ", "the engine is a read-only replica"},
 	{"LOADING ", "the engine is loading its data"},
@@ -30,7 +29,7 @@ var refusals = []struct{ prefix, cause string }{
 	{"WRONGPASS ", "the engine refuses the password"},
 	{"NOPERM ", "the engine's user lacks a permission"},
 	{"DENIED ", "the engine is in protected mode"},
-	{"ERR max number of clients reached", "the engine has no room for a connection"},
+	{"max number of clients reached", "the engine has no room for a connection"},
 }
 
 const (
@@ -82,7 +81,7 @@ func causeOf(err error) string {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return causeTimeout
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, rueidis.ErrClosing),
-		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		errors.As(err, &network):
 		return causeLost
 	}
 	return err.Error()
@@ -91,7 +90,7 @@ func causeOf(err error) string {
 // unwrapped returns an error as the command gave it. Redis 6.2 puts the script before that of a command which a script has called:
 // ERR Error running script (call to f_…): @user_script:1: WRONGTYPE …, and writes the line twice and a - for some.
 func unwrapped(text string) string {
-	inner, ok := strings.CutPrefix(text, "ERR Error running script (call to f_")
+	inner, ok := strings.CutPrefix(text, "Error running script (call to f_")
 	if !ok {
 		return text
 	}
@@ -112,5 +111,5 @@ func isNoScript(err error) bool {
 	return ok && strings.HasPrefix(reply.Error(), "NOSCRIPT ")
 }
 
-// isSyntaxError reports the error of a command with options that the engine does not know.
-func isSyntaxError(err error) bool { return err != nil && err.Error() == "ERR syntax error" }
+// isSyntaxError reports the error of a command with options that the engine does not know. rueidis has cut off its ERR.
+func isSyntaxError(err error) bool { return err != nil && err.Error() == "syntax error" }
