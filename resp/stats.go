@@ -1,6 +1,9 @@
 package resp
 
-import "sync/atomic"
+import (
+	"bytes"
+	"sync/atomic"
+)
 
 // serverStats are the counts behind INFO and what else tells of the server. They only grow: CONFIG RESETSTAT moves the baseline
 // from which INFO counts, and leaves the totals.
@@ -116,6 +119,15 @@ func (st *serverStats) rejected(row *command, text string) {
 
 // failed counts a command whose reply is an error, and the error. Errors that a script passes on have been counted before.
 func (s *Session) failed(row *command, reply []byte) {
+	if s.scratch.visit != nil {
+		reply, passedOn := bytes.Clone(reply), s.scratch.passedOn
+		s.scratch.passedOn = false
+		s.once(func() {
+			s.scratch.passedOn = passedOn
+			s.failed(row, reply)
+		})
+		return
+	}
 	row.stats.failed.Add(1)
 	if s.scratch.passedOn {
 		s.scratch.passedOn = false

@@ -279,6 +279,7 @@ func (v *View) committed(m rueidis.RedisMessage) error {
 	}
 	did, err := answer[0].ToString()
 	if err != nil || did == "stored" {
+		v.store.forget(v.engineKeys())
 		return err
 	}
 	if err := v.load(m); err != nil {
