@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"sync/atomic"
 
 	"celld/store/remote"
@@ -121,6 +122,15 @@ func (st *serverStats) rejected(row *command, text string) {
 
 // failed counts a command whose reply is an error, and the error. Errors that a script passes on have been counted before.
 func (s *Session) failed(row *command, reply []byte) {
+	if s.scratch.visit != nil {
+		reply, passedOn := bytes.Clone(reply), s.scratch.passedOn
+		s.scratch.passedOn = false
+		s.once(func() {
+			s.scratch.passedOn = passedOn
+			s.failed(row, reply)
+		})
+		return
+	}
 	row.stats.failed.Add(1)
 	if s.scratch.passedOn {
 		s.scratch.passedOn = false

@@ -4,8 +4,8 @@ package store
 // returns whether it did. It does not where there is no such key, nor over one that is there, unless replace is set. Both
 // keys are touched where they are there. The two names must differ.
 //
-// Leases are not copied, as each is held once: what was taken for them stays taken in the copy. A key that has nothing but leases is
-// not copied.
+// Leases are not copied, as each is held once: what was taken for them stays taken in the copy. A key that has nothing else left to
+// remember is not copied.
 //
 // The error is ErrFull, and then nothing has changed.
 func (s *Store) Copy(from, to []byte, replace bool, a Access) (copied bool, err error) {
@@ -24,10 +24,9 @@ func (s *Store) Copy(from, to []byte, replace bool, a Access) (copied bool, err 
 		st, spent := source.full(n, e), e.spent()
 		if st.Limits != nil {
 			limits := st.Limits.withoutLeases().clone()
-			if len(limits) == 0 {
+			if st.TAT, st.Limits = source.endOf(limits), &limits; st.TAT <= uint64(a.NowNS) {
 				return nil
 			}
-			st.TAT, st.Limits = source.endOf(limits), &limits
 		}
 		if !paid.claim(target.more(old, to, st)) {
 			return errNoRoom

@@ -1,12 +1,20 @@
 package remote
 
-// readLua reads a key: its type, its PTTL and its content. Strings that are longer than a TAT, and hashes of more fields than
-// celld writes, are not read: they are foreign.
+// readLua reads a key: its type, its expiry in Unix ms or -1, and its content. Strings that are longer than a TAT, and hashes of
+// more fields than celld writes, are not read: they are foreign. Redis 6.2 has no PEXPIRETIME; there the expiry may be 1 ms off.
 const readLua = `
+local now = redis.call('TIME')
+local function expiry(key)
+  local ms = redis.pcall('PEXPIRETIME', key)
+  if type(ms) == 'number' then return ms end
+  ms = redis.call('PTTL', key)
+  if ms < 0 then return -1 end
+  return now[1] * 1000 + math.floor(now[2] / 1000) + ms
+end
 local function read(key)
   local kind = redis.call('TYPE', key)['ok']
   if kind == 'none' then return {kind} end
-  local r = {kind, redis.call('PTTL', key)}
+  local r = {kind, expiry(key)}
   if kind == 'string' then
     if redis.call('STRLEN', key) <= 20 then r[3] = redis.call('GET', key) end
   elseif kind == 'hash' then
@@ -16,28 +24,35 @@ local function read(key)
   end
   return r
 end
-local function answer(did)
-  local now = redis.call('TIME')
-  local r = {did, now[1], now[2]}
-  for i, key in ipairs(KEYS) do r[i + 3] = read(key) end
+local function answer(did, first)
+  local r = {did, now[1], now[2], first}
+  if did ~= 'wait' then
+    for i = 1, count do r[i + 4] = read(KEYS[i]) end
+  end
   return r
 end
 `
 
-// openScript answers what the keys hold.
-var openScript = newScript(readLua + `return answer('read')`)
+// openScript answers what the keys hold, or has the view wait for its turn.
+var openScript = newScript(turnLua + readLua + `
+local first = before(false)
+if first > 0 then return answer('wait', first) end
+return answer('read', first)
+`)
 
-// commitScript stores if the keys still hold what was read, and answers 'stored'. Else it answers what they hold now. ARGV has first the
-// highest ID that a lease was given, or nothing: while the time in µs is not above it, nothing is stored. So another process, whose
+// commitScript stores if the keys still hold what was read, and answers 'stored'. Else it answers what they hold now. ARGV has, after
+// the view's name and whether it begins a queue, the highest ID that a lease was given, or nothing: while the time in µs is not above it, nothing is stored. So another process, whose
 // IDs are higher than its time, gives a higher one next. An ID that is far ahead was not given by the engine's time, and to wait is
 // of no use. For each key follow what it must hold, and the commands that change it.
-var commitScript = newScript(readLua + `
-local now = redis.call('TIME')
-local fence = tonumber(ARGV[1])
+var commitScript = newScript(turnLua + readLua + `
+local first = before(false)
+if first > 0 then return answer('wait', first) end
+local fence = tonumber(ARGV[3])
 local us = now[1] * 1000000 + now[2]
-if fence and us <= fence and us + 100000 > fence then return answer('early') end
-local at, from = 2, {}
-for i, key in ipairs(KEYS) do
+if fence and us <= fence and us + 100000 > fence then return answer('early', first) end
+local at, from = 4, {}
+for i = 1, count do
+  local key = KEYS[i]
   local kind, same = ARGV[at], nil
   at = at + 1
   if kind == 'none' then
@@ -59,13 +74,18 @@ for i, key in ipairs(KEYS) do
     same = redis.call('TYPE', key)['ok'] == ARGV[at]
     at = at + 1
   end
-  if not same then return answer('conflict') end
+  if not same then
+    if first < 0 and ARGV[2] == '1' then first = before(true) end
+    if first > 0 then return answer('wait', first) end
+    return answer('conflict', first)
+  end
   from[i] = at
   local steps = tonumber(ARGV[at])
   at = at + 1
   for j = 1, steps do at = at + tonumber(ARGV[at]) + 1 end
 end
-for i, key in ipairs(KEYS) do
+for i = 1, count do
+  local key = KEYS[i]
   at = from[i] + 1
   for j = 1, tonumber(ARGV[from[i]]) do
     local n = tonumber(ARGV[at])
@@ -73,5 +93,9 @@ for i, key in ipairs(KEYS) do
     at = at + n + 1
   end
 end
-return {'stored', now[1], now[2]}
+if first == 0 then
+  redis.call('LPOP', turns)
+  redis.call('PEXPIRE', turns, 50)
+end
+return {'stored', now[1], now[2], -1}
 `)
