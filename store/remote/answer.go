@@ -61,12 +61,21 @@ func (v *View) answered(how *script, m rueidis.RedisMessage, sent time.Time) (wa
 	if err != nil {
 		return false, err
 	}
+	if v.guessed == guessed && did != "stored" {
+		v.guessed = guessedWrong
+	}
 	switch did {
 	case "stored":
 		v.turn.taken = false
 		v.store.forget(v.engineKeys())
 		for _, key := range v.freed {
 			v.store.freed(key)
+		}
+		if v.guessed == guessed {
+			v.guessed = guessedRight
+		}
+		for i := range v.keys {
+			v.keys[i].read = v.keys[i].want
 		}
 		return false, nil
 	case "wait":
@@ -179,6 +188,7 @@ func (v *View) script() (args []string, changed bool, err error) {
 		if k.frees(&want) {
 			v.freed = append(v.freed, string(k.key))
 		}
+		k.want = want
 		args = k.read.expect(args)
 		steps := k.read.steps(&want)
 		args = append(args, strconv.Itoa(len(steps)))

@@ -35,6 +35,10 @@ func (s *Store) changes(q *queue, ops []*operation) {
 	for _, o := range c.ops {
 		c.view.addAll(o.change.keys)
 	}
+	if c.view.guess() {
+		c.decide()
+		return
+	}
 	c.view.turn.early = true
 	c.view.open(c.read)
 }
@@ -71,6 +75,9 @@ func (c *changing) stored() {
 }
 
 func (c *changing) end(err error) {
+	if keys := c.view.keys; err == nil && len(keys) == 1 {
+		c.store.seen.note(keys[0].name, keys[0].read, c.view.NowNS, c.view.guessed)
+	}
 	c.view.Close()
 	for i, o := range c.ops {
 		if err != nil {

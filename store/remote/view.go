@@ -28,6 +28,7 @@ type View struct {
 	deadline time.Time
 	conflict bool
 	missing  []string // keys that must be read, too
+	guessed  guess
 	turn     turn
 	lastID   uint64   // of leases, when the keys were read
 	freed    []string // keys of which something is given back by what is being stored
@@ -38,6 +39,7 @@ type viewKey struct {
 	name    string // on the engine
 	key     []byte // as clients name it
 	read    content
+	want    content // what is being stored
 	left    []field // which stay as they are
 	leftEnd int64   // Unix ms; when they have nothing left to remember
 	shown   bool    // the table had the key when it was read
@@ -180,7 +182,7 @@ func (v *View) commit(done func()) bool {
 	}
 	v.store.stats.Changes.Add(1)
 	args, changed, err := v.script()
-	if v.Err = err; err != nil || !changed && !v.turn.taken {
+	if v.Err = err; err != nil || !changed && !v.turn.taken && v.guessed != guessed {
 		return true
 	}
 	v.ask(commitScript, args, done)
