@@ -53,6 +53,7 @@ func (c *changing) read() {
 
 func (c *changing) decide() {
 	v := c.view
+	v.Table()
 	for i, o := range c.ops {
 		if c.wrong[i] = nil; v.foreignAmong(o.change.keys) {
 			c.wrong[i] = store.ErrWrongType
@@ -102,6 +103,7 @@ func (s *Store) takeChange(r *store.TakeRequest, a store.Access, deadline time.T
 	if len(keys) == 0 { // rules decide
 		v := s.newView(deadline)
 		v.NowNS = a.NowNS
+		v.Table()
 		v.takeOne(r, a)
 		v.Close()
 		b.answered()

@@ -90,8 +90,6 @@ func (v *View) guess() bool {
 		return false
 	}
 	v.NowNS, v.guessed = max(now, last.nowNS), guessed
-	v.lastID = v.LastID()
 	k.read = last.content
-	k.put(v)
 	return true
 }

@@ -29,6 +29,7 @@ func (s *Store) on(t failer, f func(v *View), keys ...string) {
 	v := s.Open(names, w)
 	<-w
 	for again := true; again && v.Err == nil; again = v.Conflict() {
+		v.Table()
 		f(v)
 		if !v.Commit(w) {
 			<-w
