@@ -127,6 +127,7 @@ func (s *Store) connected(client rueidis.Client) {
 func (s *Store) Close() {
 	s.settings.close()
 	s.link.ctx.stop()
+	s.failure.close()
 	if client := s.client.Load(); client != nil {
 		(*client).Close()
 	}
