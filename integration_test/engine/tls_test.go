@@ -83,15 +83,18 @@ func TestStoreTLS(t *testing.T) {
 	} {
 		decides(t, harness.Start(t, args...), name)
 	}
-	for words, args := range map[string][]string{
-		"certificate is refused: x509: certificate signed by unknown authority": {"--store", open},
-		"certificate is refused: x509: certificate signed by unknown":           {"--store", open, "--store-tls-ca-cert-file", stranger.file},
-		"valid for cache.test, not elsewhere.test":                              append([]string{"--store", open + "?server-name=elsewhere.test"}, trust...),
-		"the engine refuses the connection":                                     append([]string{"--store", closed}, trust...),
-		"unknown certificate authority":                                         append([]string{"--store", closed, "--store-tls-cert-file", other, "--store-tls-key-file", otherKey}, trust...),
-		"has none in PEM":                                                       {"--store", open, "--store-tls-ca-cert-file", key},
-		"client certificate":                                                    append([]string{"--store", closed, "--store-tls-cert-file", mine, "--store-tls-key-file", otherKey}, trust...),
+	for _, test := range []struct {
+		words string
+		args  []string
+	}{
+		{"certificate is refused: x509: certificate signed by unknown authority", []string{"--store", open}},
+		{"certificate is refused: x509: certificate signed by unknown", []string{"--store", open, "--store-tls-ca-cert-file", stranger.file}},
+		{"valid for cache.test, not elsewhere.test", append([]string{"--store", open + "?server-name=elsewhere.test"}, trust...)},
+		{"the engine refuses the connection", append([]string{"--store", closed}, trust...)},
+		{"the engine refuses the connection", append([]string{"--store", closed, "--store-tls-cert-file", other, "--store-tls-key-file", otherKey}, trust...)},
+		{"has none in PEM", []string{"--store", open, "--store-tls-ca-cert-file", key}},
+		{"client certificate", append([]string{"--store", closed, "--store-tls-cert-file", mine, "--store-tls-key-file", otherKey}, trust...)},
 	} {
-		doesNotStart(t, 1, words, nil, args...)
+		doesNotStart(t, 1, test.words, nil, test.args...)
 	}
 }
