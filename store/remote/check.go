@@ -94,6 +94,9 @@ func (n *node) read(info map[string]string, save string, saveKnown bool) {
 		}
 	}
 	n.role = cmp.Or(info["role"], notKnown)
+	if info["redis_mode"] == "sentinel" {
+		n.role = "sentinel"
+	}
 	aof := info["aof_enabled"]
 	switch {
 	case aof == "1":
@@ -141,8 +144,11 @@ func (n *node) versionWarning() string {
 }
 
 func (n *node) roleWarning() string {
-	if n.role == "slave" {
+	switch n.role {
+	case "slave":
 		return "a replica takes no writes: calls fail until it is a master"
+	case "sentinel":
+		return "a Sentinel keeps no limits: add ?master= and the name of the master to --store"
 	}
 	return ""
 }
