@@ -68,6 +68,17 @@ func (s *Store) check(addr string, c rueidis.Client) {
 	n.log(s.link.log, addr, old)
 }
 
+// keep forgets the nodes that are no longer there.
+func (l *nodes) keep(there map[string]rueidis.Client) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for addr := range l.all {
+		if there[addr] == nil {
+			delete(l.all, addr)
+		}
+	}
+}
+
 // parseInfo reads the fields of INFO.
 func parseInfo(text string) map[string]string {
 	fields := make(map[string]string)
