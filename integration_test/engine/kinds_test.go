@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -44,6 +45,24 @@ func TestStoreSentinel(t *testing.T) {
 	if got := master.Do("EXISTS", "k"); got != ":1\r\n" {
 		t.Errorf("in database 3 of the master: %q", got)
 	}
+	user := regexp.MustCompile("`(ACL SETUSER celld .*)`").FindStringSubmatch(harness.ReadFile(t, "../../docs/engine.md"))
+	if user == nil {
+		t.Fatal("docs/engine.md has no user for Sentinels")
+	}
+	for _, s := range f.Sentinels {
+		s.OK(strings.Fields(user[1])...)
+	}
+	srv = harness.Start(t, "--store", f.URL+"&sentinel-username=celld&sentinel-password=s3cret")
+	decides(t, srv, "k2")
+	if strings.Contains(srv.Log.String(), "s3cret") {
+		t.Errorf("the log has a password:\n%s", srv.Log)
+	}
+	for _, s := range f.Sentinels {
+		if log := s.Do("ACL", "LOG"); log != "*0\r\n" {
+			t.Errorf("a Sentinel has refused something: %q", log)
+		}
+	}
+	doesNotStart(t, 1, "refuses the user or password", nil, "--store", f.URL+"&sentinel-username=celld&sentinel-password=other")
 	doesNotStart(t, 1, "no master of that name", nil, "--store", sentinels+"?master=other")
 	srv = harness.Start(t, "--store", "redis://"+f.Sentinels[0].Addr)
 	harness.Eventually(t, "celld warns of a Sentinel", func() bool { return strings.Contains(srv.Log.String(), "a Sentinel keeps no limits") })
