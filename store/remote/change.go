@@ -35,6 +35,7 @@ func (s *Store) changes(q *queue, ops []*operation) {
 	for _, o := range c.ops {
 		c.view.addAll(o.change.keys)
 	}
+	c.view.turn.early = true
 	c.view.open(c.read)
 }
 
