@@ -140,9 +140,12 @@ func TestFailuresOfAnEngine(t *testing.T) {
 			}
 			return nil
 		}
-		text := "-" + c.text + "\r\n"
-		p.want("GET k", text)
 		for range 2 {
+			text := "-" + c.text + "\r\n"
+			if !onCommit { // then nothing was to be stored
+				text = strings.Replace(text, "; the call may have been counted", "", 1)
+				p.want("GET k", text)
+			}
 			p.want("SET k "+soon, text)
 			p.want("MULTI", "+OK\r\n")
 			p.want("SET k "+soon, "+QUEUED\r\n")
@@ -158,8 +161,8 @@ func TestFailuresOfAnEngine(t *testing.T) {
 		if n := w.commands.byName["set"].stats.failed.Load(); n != 2 {
 			t.Errorf("%d failures are counted", n)
 		}
-		if len(e.opened) != e.closed {
-			t.Errorf("%d views, %d closed", len(e.opened), e.closed)
+		if left := w.visiting.Load(); len(e.opened) != e.closed || left != 0 {
+			t.Errorf("%d views, %d closed, %d bytes left", len(e.opened), e.closed, left)
 		}
 	}
 }
@@ -186,8 +189,8 @@ func TestClientsThatGoWhileTheEngineIsAsked(t *testing.T) {
 				for e.due() > 0 {
 					e.answer()
 				}
-				if len(e.opened) != e.closed {
-					t.Errorf("%s, step %d: %d views, %d closed", command, step, len(e.opened), e.closed)
+				if left := w.visiting.Load(); len(e.opened) != e.closed || left != 0 {
+					t.Errorf("%s, step %d: %d views, %d closed, %d bytes left", command, step, len(e.opened), e.closed, left)
 				}
 				other.want("PING", "+PONG\r\n")
 			}
@@ -319,6 +322,53 @@ func TestPipelinesOnAnEngine(t *testing.T) {
 		if len(e.opened) != e.closed {
 			t.Errorf("seed %d: %d views, %d closed", seed, len(e.opened), e.closed)
 		}
+	}
+}
+
+// What waits for the engine is bounded, and so are the keys of one view.
+func TestBoundsOfVisits(t *testing.T) {
+	w, e := engineWorld(t, true, "store-max-waiting", "100kb")
+	p, q, r := w.connect(), w.connect(), w.connect()
+	p.send("GET a\r\n")
+	q.send("GET b\r\n")
+	r.want("GET c", "-STOREDOWN too many calls wait for the engine\r\n")
+	r.want("MULTI", "+OK\r\n")
+	r.want("GET c", "+QUEUED\r\n")
+	r.want("EXEC", "-STOREDOWN too many calls wait for the engine\r\n")
+	p.Closed()
+	e.answerAll(q)
+	r.send("GET c\r\n")
+	if got := e.answerAll(r); got != "$-1\r\n" {
+		t.Errorf("%q", got)
+	}
+	if left := w.visiting.Load(); left != 0 {
+		t.Errorf("%d bytes left", left)
+	}
+
+	w, _ = engineWorld(t, false)
+	p = w.connect()
+	words := append([]string{"DEL"}, strings.Fields(strings.Repeat("k ", mostVisited))...)
+	if got := p.do(words...); got != ":0\r\n" {
+		t.Errorf("%q", got)
+	}
+	if got := p.do(append(words, "k")...); got != "-ERR with --store, a command, transaction or script has at most 1000 keys\r\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// Leases that end with a session end on the engine.
+func TestBoundLeasesOnAnEngine(t *testing.T) {
+	w, e := engineWorld(t, false)
+	p := w.connect()
+	p.do("CL.TAKE", "k", "2/1m,algo=conc", "BIND")
+	p.do("MULTI")
+	p.do("CL.TAKE", "k", "2/1m,algo=conc", "BIND")
+	if got := p.do("EXEC"); !strings.HasPrefix(got, "*1\r\n*8\r\n:0\r\n:2\r\n:0\r\n") {
+		t.Errorf("%q", got)
+	}
+	p.Closed()
+	if n := e.Len(w.nowNS); n != 0 {
+		t.Errorf("%d keys have leases", n)
 	}
 }
 
