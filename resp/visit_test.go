@@ -149,6 +149,7 @@ func TestFailuresOfAnEngine(t *testing.T) {
 			p.want("SET k "+soon, text)
 			p.want("MULTI", "+OK\r\n")
 			p.want("SET k "+soon, "+QUEUED\r\n")
+			p.want("CLIENT REPLY OFF", "+QUEUED\r\n")
 			p.want("EXEC", text)
 			p.want("EXEC", "-"+errExecNoMulti+"\r\n")
 			onCommit = true
@@ -222,7 +223,11 @@ func TestWatchOnAnEngine(t *testing.T) {
 		}
 		p.want("EXEC", want)
 		p.want("MULTI", "+OK\r\n")
+		views := len(e.opened)
 		p.want("WATCH k", "-"+errWatchInMulti+"\r\n")
+		if len(e.opened) > views {
+			t.Error("the engine was asked for nothing")
+		}
 		p.want("DISCARD", "+OK\r\n")
 	}
 	p.want("WATCH k", "+OK\r\n")
@@ -283,12 +288,12 @@ func TestPipelinesOnAnEngine(t *testing.T) {
 		"CL.THROTTLE $K 4 1 60", "CL.TAKE $K 5/1m", "GET $K", "SET $K 179000090000000000$N", "SETNX $K 1790000800000000000", "GETDEL $K", "DEL $K j", "EXISTS $K $K", "TTL $K", "EXPIRE $K 5$N",
 		"RENAME $K k$N", "COPY $K k$N REPLACE", "HGETALL $K", "TYPE $K", "PING", "CLIENT REPLY SKIP", "CLIENT REPLY OFF", "CLIENT REPLY ON", "ECHO hi", "DBSIZE", "OBJECT ENCODING $K", "GET", "NOSUCH",
 		"MULTI", "MULTI", "EXEC", "EXEC", "DISCARD", "WATCH $K", "UNWATCH", "HELLO 3", "CLIENT TRACKING ON", "INFO nosuch", "CL.RENEW $K 1 5",
-		"EVAL return{redis.call('EXISTS',KEYS[1]),redis.pcall('SET',KEYS[1],'179000070000000000$N')} 1 $K",
+		"EVAL return{redis.call('EXISTS',KEYS[1]),redis.pcall('SET',KEYS[1],'179000070000000000$N')} 1 $K", "EVAL return{redis.call('HSET',KEYS[1],'a','b')} 1 $K",
 	}
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		at := newWorld(t)
-		w, e := engineWorld(t, true)
+		w, e := engineWorld(t, r.IntN(2) > 0)
 		p, q := at.connect(), w.connect()
 		var b strings.Builder
 		multi := false
@@ -315,6 +320,9 @@ func TestPipelinesOnAnEngine(t *testing.T) {
 			if aCalls != bCalls || a.failed.Load() != b.failed.Load() || a.rejected.Load() != b.rejected.Load() {
 				t.Errorf("seed %d: %s: %d calls and %d failed, want %d and %d", seed, name, bCalls, b.failed.Load(), aCalls, a.failed.Load())
 			}
+		}
+		if a, b := at.stats.errorReplies.Load(), w.stats.errorReplies.Load(); a != b {
+			t.Errorf("seed %d: %d errors, want %d", seed, b, a)
 		}
 		if a, b := at.stats.decisions.read(), w.stats.decisions.read(); a != b {
 			t.Errorf("seed %d: decisions %v, want %v", seed, b, a)
@@ -370,6 +378,20 @@ func TestBoundLeasesOnAnEngine(t *testing.T) {
 	if n := e.Len(w.nowNS); n != 0 {
 		t.Errorf("%d keys have leases", n)
 	}
+}
+
+// Commands on keys go by the engine's time, and others by celld's.
+func TestTheEnginesTime(t *testing.T) {
+	w, e := engineWorld(t, false)
+	e.now = func() int64 { return w.nowNS + 5_000_000_000 }
+	p := w.connect()
+	p.want("SET k "+soon+" EX 100", "+OK\r\n")
+	p.want("EXPIRETIME k", ":1790000105\r\n")
+	p.do("MULTI")
+	p.do("TTL", "k")
+	p.do("TIME")
+	p.want("EXEC", "*2\r\n:100\r\n*2\r\n$10\r\n1790000005\r\n$1\r\n0\r\n")
+	p.want("TIME", "*2\r\n$10\r\n1790000000\r\n$1\r\n0\r\n")
 }
 
 // A visit's time is that from its arrival on.
