@@ -118,6 +118,9 @@ func (s *Store) keepConnecting(options rueidis.ClientOption, first chan<- error,
 // connected makes a client known.
 func (s *Store) connected(client rueidis.Client) {
 	s.cluster.Store(client.Mode() == rueidis.ClientModeCluster)
+	if s.cluster.Load() {
+		s.askOwners(client)
+	}
 	s.client.Store(&client)
 	s.link.away.Store(nil)
 	s.link.log.Info("connected to the engine", "store", s.link.name, "mode", string(client.Mode()))
@@ -126,6 +129,7 @@ func (s *Store) connected(client rueidis.Client) {
 // Close ends the connection. Calls that wait for the engine are answered with an error, and so are those that come later.
 func (s *Store) Close() {
 	s.settings.close()
+	s.waits.close()
 	s.link.ctx.stop()
 	s.failure.close()
 	if client := s.client.Load(); client != nil {
