@@ -46,7 +46,7 @@ func (l *line) try() {
 	w, s := l.waits, l.waits.store
 	l.poked = false
 	t := &try{line: l, timed: l.exact && !l.next.After(time.Now())}
-	t.ahead = min(lookahead<<min(l.losses, 10), mostAhead)
+	t.ahead = l.ahead()
 	i := len(l.slots)
 	for i < len(l.waiters) && len(t.waiters) < mostTogether {
 		v := l.waiters[i]
@@ -249,13 +249,18 @@ func (t *try) firstThatWaits() *waiter {
 
 // until is how long the first that waits is not tried.
 func (l *line) until(t *try, v *waiter) time.Duration {
-	again := time.Duration(min(t.againNS, uint64(lookAgain)))
+	again := time.Duration(min(t.againNS, uint64(l.waits.lookAgain)))
 	l.exact = uint64(again) == t.againNS
 	if l.exact && !slices.ContainsFunc(v.ask.Calls, func(c store.Call) bool { return !c.Limit.Bookable() }) {
-		ahead := min(lookahead<<min(l.losses, 10), mostAhead)
-		again -= ahead / 2
+		again -= l.ahead() / 2
 	}
 	return max(again, 0)
+}
+
+// ahead is for how long the next try books.
+func (l *line) ahead() time.Duration {
+	base := l.waits.lookahead
+	return max(base, min(base<<min(l.losses, 10), mostAhead))
 }
 
 // fail answers all who are not booked yet as the engine's failure has it.

@@ -40,7 +40,9 @@ type waits struct {
 	timer     *time.Timer // at the first deadline
 	asks      []*operation
 	news      news
-	late      func(time.Duration) // for tests: how late a call is answered
+
+	lookahead, lookAgain time.Duration       // the constants; tests have others
+	late                 func(time.Duration) // for tests: how late a call is answered
 }
 
 // stateName is what a line is for. The policy's name is that at the call's arrival.
@@ -83,7 +85,7 @@ type waiter struct {
 const defaultMaxWaiters = 10_000
 
 func (w *waits) init(s *Store) {
-	w.store = s
+	w.store, w.lookahead, w.lookAgain = s, lookahead, lookAgain
 	w.most.Store(defaultMaxWaiters)
 	w.lines, w.ofKey = make(map[stateName]*line), make(map[string][]*line)
 	w.calls, w.named = make(map[*store.TakeRequest]*waiter), make(map[waitName]*waiter)

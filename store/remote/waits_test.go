@@ -180,9 +180,7 @@ func TestAWaitThatIsTooLong(t *testing.T) {
 			t.Error("it does not wait")
 		}
 	}
-	if callers, keys := s.Waiting(); callers != 0 || keys != 0 {
-		t.Errorf("%d callers, %d keys", callers, keys)
-	}
+	s.nobodyWaits(t)
 }
 
 // Callers of several processes share a rate, and no more than the rate passes. Those who leave cost nothing.
