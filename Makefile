@@ -7,7 +7,7 @@ CLIENTS := integration_test/clients/testdata
 GO_FILES = $$(find . -name '*.go' -not -path './$(CACHE)/*' -not -path '*/node_modules/*')
 
 .NOTPARALLEL:
-.PHONY: help build run test test-all tower fuzz mutants soak bench go tools clients redis-cell throttlecrab fmt vet staticcheck go-test clean
+.PHONY: help build run test test-all tower fuzz mutants soak bench go tools clients redis-cell engines engines-all throttlecrab fmt vet staticcheck go-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -18,13 +18,13 @@ build: go ## build the static binary ./celld
 run: go ## start a server on 127.0.0.1:6379
 	go run .
 
-test: go tools clients redis-cell fmt vet staticcheck go-test ## run all that CI runs
+test: go tools clients redis-cell engines fmt vet staticcheck go-test ## run all that CI runs
 
 TOWER := $(CACHE)/tower/debug/limit-tower
 
 test-all: export GOFLAGS += -tags=all
 test-all: TOOLS += mvn:maven javac:default-jdk-headless
-test-all: tower test ## the same, with the tests that download and compile a lot (build tag all)
+test-all: tower engines-all test ## the same, with the tests that download and compile a lot (build tag all)
 
 tower: $(TOWER) ## build a program with the crate tower-redis-cell, for test-all; needs Rust 1.85
 
@@ -100,6 +100,14 @@ $(MODULE):
 	printf '[source.crates-io]\nreplace-with = "vendored"\n[source.vendored]\ndirectory = "vendor"\n' >.cargo/config.toml && \
 	(cd vendor/redis-cell && rm -f Cargo.lock && cargo build --release --offline --target-dir ../../target 2>../../build.log || (cat ../../build.log >&2; exit 1)) && \
 	cp target/release/libredis_cell.so .
+
+ENGINES := sh integration_test/engine/install.sh $(abspath $(CACHE))/engines
+
+engines: ## put a newer Redis and a Valkey into .cache/engines, to keep limits on
+	@$(ENGINES) redis-8.2 valkey-8.1
+
+engines-all: engines ## the other versions that celld supports, for test-all
+	@$(ENGINES) redis-6.2 redis-8.0 valkey-8.0 valkey-9.1
 
 throttlecrab: $(THROTTLECRAB)
 

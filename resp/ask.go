@@ -90,7 +90,7 @@ func (s *Session) batch() *batch {
 func (s *Session) ask(b *batch) {
 	limiter, waker := s.srv.limiter, store.Waker(b)
 	if s.tx.running { // where nothing may wait; what would has been refused
-		limiter, waker = s.srv.store, nil
+		limiter, waker = s.store(), nil
 	}
 	if b.waits && s.srv.refusing.Load() {
 		waker = nil

@@ -10,7 +10,7 @@ import (
 )
 
 func cmdRenameNX(s *Session, args [][]byte) {
-	if there, moved := s.srv.store.RenameNew(args[1], args[2], s.nowNS); there {
+	if there, moved := s.store().RenameNew(args[1], args[2], s.nowNS); there {
 		s.replyBool(moved)
 	} else {
 		s.replyError(errNoSuchKey)
@@ -39,7 +39,7 @@ func cmdCopy(s *Session, args [][]byte) {
 		s.replyError(errSameKey)
 		return
 	}
-	copied, err := s.srv.store.Copy(args[1], args[2], replace, s.access())
+	copied, err := s.store().Copy(args[1], args[2], replace, s.access())
 	if errors.Is(err, store.ErrFull) {
 		s.replyError(errOOM)
 		return

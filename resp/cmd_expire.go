@@ -23,7 +23,7 @@ func cmdPExpireTime(s *Session, args [][]byte) {
 
 // replyExpiry answers with a key's expiry, which in converts from Unix ms. The answer is -1 for no expiry and -2 for no key.
 func (s *Session) replyExpiry(key []byte, in func(ms int64) int64) {
-	st, ok := s.srv.store.Get(key, store.Access{NowNS: s.nowNS, NoTouch: true})
+	st, ok := s.store().Get(key, store.Access{NowNS: s.nowNS, NoTouch: true})
 	if !ok {
 		s.replyInt(-2)
 		return
@@ -123,7 +123,7 @@ func cmdPersist(s *Session, args [][]byte) {
 // change applies fn to an existing key, and says whether fn changed it. An existing key needs no room, so the store never refuses.
 func (s *Session) change(key []byte, fn func(store.Value) (store.Value, store.Action)) bool {
 	changed := false
-	_ = s.srv.store.Update(key, s.access(), func(current store.Value, ok bool) (store.Value, store.Action) {
+	_ = s.store().Update(key, s.access(), func(current store.Value, ok bool) (store.Value, store.Action) {
 		if !ok {
 			return current, store.Leave
 		}

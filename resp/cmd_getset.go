@@ -15,7 +15,7 @@ func cmdSetNX(s *Session, args [][]byte) {
 		return
 	}
 	stored := false
-	err := s.srv.store.Update(args[1], s.access(), func(current store.Value, ok bool) (store.Value, store.Action) {
+	err := s.store().Update(args[1], s.access(), func(current store.Value, ok bool) (store.Value, store.Action) {
 		if stored = !ok; ok {
 			return current, store.Leave
 		}

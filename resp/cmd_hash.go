@@ -13,7 +13,7 @@ import (
 // fields returns the names of a key's limits, each with what is used of it. It answers an error, and ok is false, where the key
 // holds no limits.
 func (s *Session) fields(key []byte) (fields [][2]string, found, ok bool) {
-	found, err := s.srv.store.Limits(key, s.access(), func(l *store.LimitState) {
+	found, err := s.store().Limits(key, s.access(), func(l *store.LimitState) {
 		fields = append(fields, [2]string{string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State))})
 	})
 	if err != nil {
@@ -78,7 +78,7 @@ func cmdHSet(s *Session, args [][]byte) {
 	}
 	var fields store.Fields
 	for rest := args[2:]; len(rest) > 0; rest = rest[2:] {
-		field, err := s.srv.store.ParseField(string(rest[0]), string(rest[1]))
+		field, err := s.store().ParseField(string(rest[0]), string(rest[1]))
 		if errors.Is(err, store.ErrNoPolicy) {
 			s.replyError(errNoPolicy, shortText(rest[0][1:]))
 			return
@@ -89,7 +89,7 @@ func cmdHSet(s *Session, args [][]byte) {
 		}
 		fields = append(fields, field)
 	}
-	added, err := s.srv.store.PutFields(args[1], fields, true, s.access())
+	added, err := s.store().PutFields(args[1], fields, true, s.access())
 	if err != nil {
 		s.replyStoreError(err)
 		return

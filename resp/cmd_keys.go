@@ -10,7 +10,7 @@ import (
 func cmdExists(s *Session, args [][]byte) {
 	n := int64(0)
 	for _, key := range args[1:] {
-		if _, ok := s.srv.store.Get(key, s.access()); ok {
+		if _, ok := s.store().Get(key, s.access()); ok {
 			n++
 		}
 	}
@@ -21,7 +21,7 @@ func cmdExists(s *Session, args [][]byte) {
 func cmdTouch(s *Session, args [][]byte) {
 	n := int64(0)
 	for _, key := range args[1:] {
-		if _, ok := s.srv.store.Get(key, store.Access{NowNS: s.nowNS}); ok {
+		if _, ok := s.store().Get(key, store.Access{NowNS: s.nowNS}); ok {
 			n++
 		}
 	}
@@ -31,7 +31,7 @@ func cmdTouch(s *Session, args [][]byte) {
 func cmdDel(s *Session, args [][]byte) {
 	n := int64(0)
 	for _, key := range args[1:] {
-		if s.srv.store.Delete(key, s.nowNS) {
+		if s.store().Delete(key, s.nowNS) {
 			n++
 		}
 	}
@@ -42,16 +42,16 @@ func cmdDel(s *Session, args [][]byte) {
 var typeNames = [...]string{store.HoldsTAT: "string", store.HoldsLimits: "hash"}
 
 func cmdType(s *Session, args [][]byte) {
-	st, ok := s.srv.store.Get(args[1], store.Access{NowNS: s.nowNS, NoTouch: true})
+	st, ok := s.store().Get(args[1], store.Access{NowNS: s.nowNS, NoTouch: true})
 	if !ok {
 		s.replyStatus("none")
 		return
 	}
-	s.replyStatus(typeNames[st.Kind])
+	s.replyStatus(s.typeOf(args[1], st.Kind))
 }
 
 func cmdRename(s *Session, args [][]byte) {
-	if s.srv.store.Rename(args[1], args[2], s.nowNS) {
+	if s.store().Rename(args[1], args[2], s.nowNS) {
 		s.replyOK()
 	} else {
 		s.replyError(errNoSuchKey)
@@ -59,7 +59,7 @@ func cmdRename(s *Session, args [][]byte) {
 }
 
 func cmdRandomKey(s *Session, _ [][]byte) {
-	if key, ok := s.srv.store.Random(s.nowNS); ok {
+	if key, ok := s.store().Random(s.nowNS); ok {
 		s.replyString(key)
 	} else {
 		s.replyNull()
@@ -75,7 +75,7 @@ func cmdKeys(s *Session, args [][]byte) {
 	var found []string
 	bytesFound := 0
 	for cursor := uint64(0); ; {
-		cursor = s.srv.store.Scan(cursor, keysStep, s.nowNS, func(key string, _ store.Value) {
+		cursor = s.store().Scan(cursor, keysStep, s.nowNS, func(key string, _ store.Value) {
 			if globMatch(pattern, []byte(key)) {
 				found = append(found, key)
 				bytesFound += len(key) + 16
@@ -106,7 +106,7 @@ func cmdScan(s *Session, args [][]byte) {
 		return
 	}
 	var found []string
-	next := s.srv.store.Scan(cursor, int(min(o.count, maxScanStep)), s.nowNS, func(key string, st store.Value) {
+	next := s.store().Scan(cursor, int(min(o.count, maxScanStep)), s.nowNS, func(key string, st store.Value) {
 		if (!o.typed || o.ofType == typeNames[st.Kind]) && o.matches(key) {
 			found = append(found, key)
 		}
@@ -166,7 +166,7 @@ func objectRows() []*command {
 
 // object looks up a key for OBJECT, without marking it as used. It answers null if there is none.
 func (s *Session) object(key []byte) (store.Value, bool) {
-	st, ok := s.srv.store.Get(key, store.Access{NowNS: s.nowNS, NoTouch: true})
+	st, ok := s.store().Get(key, store.Access{NowNS: s.nowNS, NoTouch: true})
 	if !ok {
 		s.replyNull()
 	}
@@ -193,7 +193,7 @@ func cmdObjectFreq(s *Session, args [][]byte) {
 }
 
 func cmdObjectIdleTime(s *Session, args [][]byte) {
-	if idleNS, ok := s.srv.store.IdleNS(args[2], s.nowNS); ok {
+	if idleNS, ok := s.store().IdleNS(args[2], s.nowNS); ok {
 		s.replyInt(idleNS / 1e9)
 	} else {
 		s.replyNull()

@@ -37,7 +37,7 @@ func cmdMemoryUsage(s *Session, args [][]byte) {
 			return
 		}
 	}
-	if n, ok := s.srv.store.KeyBytes(args[2], s.nowNS); ok {
+	if n, ok := s.store().KeyBytes(args[2], s.nowNS); ok {
 		s.replyInt(n)
 	} else {
 		s.replyNull()

@@ -7,9 +7,9 @@ func cmdRelease(s *Session, args [][]byte) {
 		s.replyError(errNotInteger)
 		return
 	}
-	released := s.srv.leases.Release(args[1], id, s.access())
+	released := s.leases().Release(args[1], id, s.access())
 	if released {
-		s.unbind(id)
+		s.once(func() { s.unbind(id) })
 	}
 	s.replyBool(released)
 }

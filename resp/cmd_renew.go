@@ -12,7 +12,7 @@ func cmdRenew(s *Session, args [][]byte) {
 		s.replyError(errLease, maxLeaseMS)
 		return
 	}
-	renewed := s.srv.leases.Renew(args[1], id, ms*1e6, s.access())
+	renewed := s.leases().Renew(args[1], id, ms*1e6, s.access())
 	if l, bound := s.bound[id]; bound && renewed {
 		l.endNS = s.nowNS + ms*1e6
 		s.bound[id] = l

@@ -147,10 +147,16 @@ func (r *scriptRun) dispatch(args [][]byte) {
 		text = fmt.Sprintf(errScriptUnknown, name)
 	case row.arity > 0 && len(args) != row.arity || len(args) < -row.arity:
 		text = errScriptArity
-	case row.flags&noScript != 0 || row.flags&decides != 0 && r.s.srv.answersLater || row.parent != nil && row.parent.flags&noScript != 0:
+	case row.flags&noScript != 0 || row.parent != nil && row.parent.flags&noScript != 0:
 		text = errScriptRefused
 	case row.flags&write != 0 && r.readOnly:
 		text = errScriptReadOnly
+	default:
+		if text = s.notInside(row); text == errNotInMulti {
+			text = errScriptRefused
+		} else if text == "" {
+			text = s.undeclared(row, args)
+		}
 	}
 	if text != "" {
 		s.srv.stats.rejected(row, text)
@@ -195,7 +201,7 @@ func (r *scriptRun) becomeBusy() {
 	s := r.s
 	s.srv.warnSeldom("script takes long, others are answered -BUSY until it ends", "client", s.client.addr, "took_ms", (s.srv.clock()-r.startNS)/1e6)
 	switch {
-	case s.silent(): // dispatch will remove the script's reply from the output, so the output must not move
+	case s.silent(), s.scratch.visit != nil: // the script's reply may be removed from the output, so the output must not move
 		r.holds = true
 	case len(s.out) > 0:
 		s.srv.stats.outputBytes.Add(s.scratch.lane, int64(len(s.out)))

@@ -19,12 +19,17 @@ func cmdTime(s *Session, _ [][]byte) {
 func cmdDBSize(s *Session, _ [][]byte) { s.replyInt(int64(s.srv.store.Len(s.nowNS))) }
 
 func cmdFlush(s *Session, args [][]byte) {
-	if len(args) > 2 || len(args) == 2 && !bytes.EqualFold(args[1], []byte("ASYNC")) && !bytes.EqualFold(args[1], []byte("SYNC")) {
+	if !mayFlush(args) {
 		s.replyError(errSyntax)
 		return
 	}
 	s.srv.store.Flush()
 	s.replyOK()
+}
+
+// mayFlush checks the arguments of FLUSHALL and FLUSHDB.
+func mayFlush(args [][]byte) bool {
+	return len(args) == 1 || len(args) == 2 && (bytes.EqualFold(args[1], []byte("ASYNC")) || bytes.EqualFold(args[1], []byte("SYNC")))
 }
 
 func moduleRows() []*command {

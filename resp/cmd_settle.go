@@ -14,9 +14,9 @@ func cmdSettle(s *Session, args [][]byte) {
 		s.replyError(errSettle)
 		return
 	}
-	settled := s.srv.leases.Settle(args[1], id, n, s.access())
+	settled := s.leases().Settle(args[1], id, n, s.access())
 	if settled {
-		s.unbind(id)
+		s.once(func() { s.unbind(id) })
 	}
 	s.replyBool(settled)
 }

@@ -12,7 +12,7 @@ import (
 // digits returns a key's TAT as GET shows it, "" where there is no key. It answers an error, and ok is false, where the key holds
 // no TAT.
 func (s *Session) digits(key []byte) (text string, ok bool) {
-	st, found := s.srv.store.Get(key, s.access())
+	st, found := s.store().Get(key, s.access())
 	switch {
 	case !found:
 		return "", true
@@ -165,7 +165,7 @@ func cmdSet(s *Session, args [][]byte) {
 
 	var old store.Value
 	existed, stored, wrongType := false, false, false
-	err := s.srv.store.Update(args[1], s.access(), func(current store.Value, ok bool) (store.Value, store.Action) {
+	err := s.store().Update(args[1], s.access(), func(current store.Value, ok bool) (store.Value, store.Action) {
 		old, existed, stored = current, ok, false // the store calls this again after it has made room
 		wrongType = o.get && ok && current.Kind != store.HoldsTAT
 		if o.nx && ok || o.xx && !ok || wrongType {

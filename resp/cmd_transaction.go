@@ -1,14 +1,20 @@
 package resp
 
-import "celld/store"
+import "cmp"
 
 // transaction is the state of MULTI and WATCH of one session.
 type transaction struct {
 	spoiled bool // a command could not be queued, so EXEC will refuse
 	running bool // EXEC or a script is running commands
 	queued  []queuedCommand
-	watches []*store.Watch
+	watches []watch
 	bytes   int // held by queued commands and watched keys, counted against the query buffer limit
+}
+
+// watch is a key that EXEC finds changed or not: a *store.Watch or a *contentWatch.
+type watch interface {
+	Changed(nowNS int64) bool
+	Stop()
 }
 
 type queuedCommand struct {
@@ -46,10 +52,11 @@ func (s *Session) endTx() {
 
 // queue keeps a command for EXEC. It copies the arguments, because they lie in the connection's buffer.
 func (s *Session) queue(row *command, args [][]byte) {
-	if row.flags&noMulti != 0 || row.flags&decides != 0 && s.srv.answersLater {
+	if text := s.notInside(row); row.flags&noMulti != 0 || text != "" {
+		text = cmp.Or(text, errNotInMulti)
 		s.spoil()
-		s.srv.stats.rejected(row, errNotInMulti)
-		s.replyError(errNotInMulti)
+		s.srv.stats.rejected(row, text)
+		s.replyError("%s", text)
 		return
 	}
 	kept := make([][]byte, len(args))
@@ -142,7 +149,9 @@ func (s *Session) alone(do func()) {
 	lane.RUnlock()
 	if !execution.TryLock() {
 		execution.Lock()
-		s.nowNS = s.srv.clock() // others may have decided at a later time
+		if s.scratch.visit == nil {
+			s.nowNS = s.srv.clock() // others may have decided at a later time
+		}
 	}
 	defer func() {
 		execution.Unlock()
@@ -174,7 +183,7 @@ func cmdWatch(s *Session, args [][]byte) {
 		if s.overTxLimit() {
 			return
 		}
-		s.tx.watches = append(s.tx.watches, s.srv.store.Watch(key, s.nowNS))
+		s.tx.watches = append(s.tx.watches, s.watch(key))
 	}
 	s.client.watching.Store(int32(len(s.tx.watches)))
 	s.replyOK()

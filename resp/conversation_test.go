@@ -45,6 +45,24 @@ func TestConversations(t *testing.T) {
 	}
 }
 
+// say says a line and returns what is answered, and whether the connection has ended.
+func (p *peer) say(t *testing.T, x *harness.Exchange) (got string, end bool) {
+	words, raw := x.Words(t)
+	text := words[0]
+	if !raw {
+		text = frame(words...)
+	}
+	got = p.send(text)
+	for p.unserved || p.waits != nil {
+		if p.waits != nil {
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+		}
+		got += p.send("")
+	}
+	return got, p.tr.closed && (raw || got == "")
+}
+
 // play says a paragraph on a connection of its own, with no keys.
 func (w *world) play(t *testing.T, resp3 bool, paragraph []*harness.Exchange, record bool) {
 	p := w.connect()
@@ -54,20 +72,7 @@ func (w *world) play(t *testing.T, resp3 bool, paragraph []*harness.Exchange, re
 	}
 	p.do("FLUSHALL")
 	for _, x := range paragraph {
-		words, raw := x.Words(t)
-		text := words[0]
-		if !raw {
-			text = frame(words...)
-		}
-		got := p.send(text)
-		for p.unserved || p.waits != nil {
-			if p.waits != nil {
-				time.Sleep(time.Millisecond)
-				synctest.Wait()
-			}
-			got += p.send("")
-		}
-		end := p.tr.closed && (raw || got == "")
+		got, end := p.say(t, x)
 		now := time.Unix(0, w.clock())
 		if record {
 			x.Record(resp3, got, end, now)

@@ -27,16 +27,31 @@ func (s *Session) dispatch(args [][]byte) {
 		s.queue(row, args)
 	default:
 		s.call(row, args)
-		if s.tracked(row) {
-			s.invalidate(row.keysOf(args))
+		if _, visits := s.waits.(*visit); visits {
+			return // the gate's bits are this command's until it has been answered
 		}
+		s.called(row, args, mark)
+		return
 	}
+	s.dispatched(row, mark)
+}
+
+// called ends a command that has run, or waits for the limiter.
+func (s *Session) called(row *command, args [][]byte, mark int) {
+	if s.tracked(row) {
+		s.invalidate(row.keysOf(args))
+	}
+	s.dispatched(row, mark)
+}
+
+// dispatched ends what holds for one command.
+func (s *Session) dispatched(row *command, mark int) {
 	s.endCaching(row)
 	if s.silent() {
 		s.out = s.out[:mark]
 		s.unwrite(mark)
-		if s.waits != nil {
-			s.waits.muted = true
+		if b, waits := s.waits.(*batch); waits {
+			b.muted = true
 		}
 	}
 	s.gate.set(gateSkip, false)
@@ -95,6 +110,9 @@ func (s *Session) call(row *command, args [][]byte) {
 			return
 		}
 	}
+	if s.srv.engine != nil && !s.tx.running && s.visit(row, args) {
+		return
+	}
 	mark := len(s.out)
 	s.scratch.asked = false
 	if row.flags&fast != 0 && !s.srv.gate.has(gateTimed) && !s.tx.running && !big(args) {
@@ -103,12 +121,29 @@ func (s *Session) call(row *command, args [][]byte) {
 	} else {
 		inExec := s.tx.running
 		startNS := s.srv.clock()
-		row.run(s, args)
-		tookNS := s.srv.clock() - startNS
-		s.scratch.stats.countSlow(row, tookNS, inExec, s.scratch.lane)
-		s.srv.slowlog.add(s, row, args, tookNS)
-		s.srv.slow(latencyEventOf(row), startNS+tookNS, tookNS)
+		s.runRow(row, args)
+		s.timed(row, args, s.srv.clock()-startNS, inExec)
 	}
+	s.replied(row, args, mark)
+}
+
+// timed accounts for a command that was timed by itself, or that ran inside EXEC, which was.
+func (s *Session) timed(row *command, args [][]byte, tookNS int64, inExec bool) {
+	s.srv.slowlog.add(s, row, args, tookNS)
+	if s.scratch.visit != nil {
+		s.once(func() { s.countTimed(row, tookNS, true) })
+		return
+	}
+	s.countTimed(row, tookNS, inExec)
+}
+
+func (s *Session) countTimed(row *command, tookNS int64, inExec bool) {
+	s.scratch.stats.countSlow(row, tookNS, inExec, s.scratch.lane)
+	s.srv.slow(latencyEventOf(row), s.srv.clock(), tookNS)
+}
+
+// replied accounts for the reply to a command, which is in out[mark:].
+func (s *Session) replied(row *command, args [][]byte, mark int) {
 	if row.flags&decides == 0 || !s.scratch.asked { // else its answer has been accounted for, or will be
 		if mark < len(s.out) && s.out[mark] == '-' {
 			s.failed(row, s.out[mark:])

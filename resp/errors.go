@@ -146,4 +146,14 @@ const (
 	errSleep          = "ERR seconds must be at most %d"
 )
 
+const (
+	errStoreDown   = "STOREDOWN %s"
+	errStoreSent   = "STOREDOWN %s; the call may have been counted"
+	errCrossSlot   = "CROSSSLOT Keys in request don't hash to the same slot. Give them a common hash tag, such as {user}:a and {user}:b"
+	errEngineKeeps = "ERR %s is not for a server with --store: the engine keeps the keys"
+	errFlushAll    = "ERR with --store, FLUSHALL and FLUSHDB need --store-prefix, as the engine may hold others' keys"
+	errFarInside   = "ERR with --store, %s is not allowed in MULTI and scripts: it is for all keys of the engine"
+	errUndeclared  = "ERR with --store, a script must be given its keys: '%s' is not among its KEYS"
+)
+
 func formatError(format string, args ...any) string { return fmt.Sprintf(format, args...) }

@@ -2,10 +2,14 @@ package resp
 
 import (
 	"bytes"
+	"errors"
 	"hash/maphash"
+	"regexp"
+	"strings"
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/remote"
 )
 
 // literalCache has the limits of recent calls by their text: to read one again costs a comparison. Each scratch has its own, of a
@@ -91,6 +95,9 @@ func parseLiteral(text []byte, logMax int64) (cell.Limit, string) {
 
 func shortText(b []byte) string { return string(b[:min(len(b), 128)]) }
 
+// engineError matches the error of an engine, which begins with its code.
+var engineError = regexp.MustCompile(`^[A-Z]{3,} `)
+
 // storeError is the text of what the store has refused.
 func storeError(err error) string {
 	switch err {
@@ -108,6 +115,25 @@ func storeError(err error) string {
 		return errMaxWaiters
 	case store.ErrUnblocked:
 		return errUnblocked
+	case remote.ErrBusy:
+		return formatError(errStoreDown, err)
+	case remote.ErrCrossSlot:
+		return errCrossSlot
+	case remote.ErrNoPrefix:
+		return errFlushAll
+	}
+	var down *remote.DownError
+	switch text := err.Error(); {
+	case errors.As(err, &down) && down.Sent:
+		return formatError(errStoreSent, down.Cause)
+	case errors.As(err, &down):
+		return formatError(errStoreDown, down.Cause)
+	case strings.HasPrefix(text, "WRONGTYPE "):
+		return errWrongType
+	case strings.HasPrefix(text, "OOM "):
+		return errOOM
+	case engineError.MatchString(text):
+		return text
 	}
 	return "ERR " + err.Error()
 }

@@ -56,9 +56,11 @@ func (srv *Server) feedMonitors(from *Session, args [][]byte) {
 		line = appendQuoted(line, arg)
 	}
 	line = append(line, "\r\n"...)
-	for _, s := range srv.monitors.all() {
-		s.Push(line)
-	}
+	from.once(func() {
+		for _, s := range srv.monitors.all() {
+			s.Push(line)
+		}
+	})
 }
 
 // Push gives a session in MONITOR bytes to send; for any other it does nothing. Any goroutine may call it. The session keeps a

@@ -41,7 +41,8 @@ type Options struct {
 	// that ask it.
 	Limiter store.Limiter
 
-	// Engine keeps the limits elsewhere; nil: Store does. It is the Limiter then.
+	// Engine keeps the keys, and decides in place of Limiter; nil: Store keeps them. Store then has no keys, and the policies of the
+	// Engine's Options.
 	Engine *remote.Store
 
 	Persistence *persistence.Disk // nil: NewServer makes one from Config, and does not start it
@@ -53,8 +54,8 @@ type Server struct {
 	gate         serverGate // every call reads it, so it shares a cache line with fields that are hardly ever written
 	store        *store.Store
 	limiter      store.Limiter
-	answersLater bool // the limiter is not the store
-	engine       *remote.Store
+	answersLater bool   // the limiter is not the store
+	engine       engine // nil: the keys are in the store
 	leases       leaser
 	log          *slog.Logger
 	clock        func() int64
@@ -110,7 +111,11 @@ func NewServer(o Options) *Server {
 		sessions: map[int64]*Session{}, stop: make(chan struct{}), aborts: make(chan struct{}), persist: o.Persistence, exit: os.Exit,
 	}
 	if o.Engine != nil {
-		srv.limiter, srv.engine = o.Engine, o.Engine
+		srv.stats.engine = o.Engine.Stats()
+		srv.cfg.engine.failure.onSet = func(text string) {
+			modes, _ := remote.ParseFailures(text)
+			o.Engine.SetFailures(modes)
+		}
 	}
 	if srv.limiter == nil {
 		srv.limiter = srv.store
@@ -136,6 +141,9 @@ func NewServer(o Options) *Server {
 	srv.bornNS = srv.clock()
 	srv.runID = newRunID()
 	srv.commands = newCommandTable()
+	if o.Engine != nil {
+		srv.useEngine(remoteEngine{o.Engine})
+	}
 	limits := func() { srv.store.SetLimits(srv.cfg.MaxKeys(), srv.cfg.MaxMemory(), srv.cfg.NoEviction()) }
 	srv.cfg.maxKeys.onSet = func(int64) { limits() }
 	srv.cfg.maxMemory.onSet = func(n int64) {
@@ -289,6 +297,7 @@ type scratch struct {
 	lane     uint8  // no other scratch in use has it, up to some
 	batch    *batch // nil: a waiting session has taken it
 	asked    bool   // the running command has asked the limiter
+	visit    *visit // the running command is its handler's
 	single   form   // of the running command
 	forms    *forms
 	literals literalCache

@@ -24,7 +24,7 @@ type Session struct {
 	reader  wire.FrameReader
 	out     []byte
 	scratch *scratch // lent for one batch
-	waits   *batch   // the limiter has not answered it yet, and nothing else is served until then
+	waits   waiting  // nothing else is served until that has an answer; nil: nothing
 	nowNS   int64    // read once per batch
 
 	// The small fields stand together, which keeps a Session within 512 bytes. Go's next size class is 576.
@@ -122,7 +122,7 @@ func (s *Session) Serve(data []byte) (more bool) {
 	}
 	s.keep(data)
 	if s.waits != nil {
-		s.tr.Pause(s.waits.waits) // who closes its half gives a WAIT up, as Redis's BLPOP
+		s.tr.Pause(s.waits.abandons()) // who closes its half gives a WAIT up, as Redis's BLPOP
 	}
 	return s.unserved
 }
@@ -186,7 +186,7 @@ func (s *Session) giveBack() {
 // rest, and whether the rest may hold another command.
 func (s *Session) run(data []byte) (rest []byte, more bool) {
 	srv := s.srv
-	if s.waits != nil && (s.end != open || !s.waits.answered.Load()) {
+	if s.waits != nil && (s.end != open || !s.waits.ready()) {
 		return data, false
 	}
 	lane := srv.execution.lane(s.scratch.lane)
@@ -292,7 +292,7 @@ func (s *Session) overOutput(bytes int) bool {
 }
 
 // wallNS is the batch's time by the wall clock, in Unix nanoseconds.
-func (s *Session) wallNS() int64 { return s.srv.store.WallNS(s.nowNS) }
+func (s *Session) wallNS() int64 { return s.store().WallNS(s.nowNS) }
 
 func (s *Session) access() store.Access {
 	return store.Access{NowNS: s.nowNS, Lane: s.scratch.lane, NoTouch: s.noTouch}

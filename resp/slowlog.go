@@ -36,9 +36,14 @@ func (l *slowlog) add(s *Session, row *command, args [][]byte, tookNS int64) {
 	s.client.mu.Lock()
 	name := s.client.name
 	s.client.mu.Unlock()
+	e := slowEntry{0, s.wallNS() / 1e9, tookNS / 1e3, trimArgs(redact(args)), s.client.addr, name}
+	s.once(func() { l.put(s, e) })
+}
+
+func (l *slowlog) put(s *Session, e slowEntry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := slowEntry{l.nextID, s.wallNS() / 1e9, tookNS / 1e3, trimArgs(redact(args)), s.client.addr, name}
+	e.id = l.nextID
 	l.nextID++
 	l.entries = append(l.entries, e)
 	if extra := len(l.entries) - int(s.srv.cfg.slowlogMaxLen.Get()); extra > 0 {

@@ -1,6 +1,11 @@
 package resp
 
-import "sync/atomic"
+import (
+	"bytes"
+	"sync/atomic"
+
+	"celld/store/remote"
+)
 
 // serverStats are the counts behind INFO and what else tells of the server. They only grow: CONFIG RESETSTAT moves the baseline
 // from which INFO counts, and leaves the totals.
@@ -24,12 +29,13 @@ type serverStats struct {
 	commandsPerSecond atomic.Int64 // of the last second; the cron updates this and the next two
 	inputPerSecond    atomic.Int64
 	outputPerSecond   atomic.Int64
-	errors            errorStats // CONFIG RESETSTAT empties it
+	engine            *remote.Stats // of the store's engine; zeros where there is none
+	errors            errorStats    // CONFIG RESETSTAT empties it
 	baseline          atomic.Pointer[[]int64]
 }
 
 func newServerStats() serverStats {
-	return serverStats{commands: newLaned(), inputBytes: newLaned(), outputBytes: newLaned(), decisions: newDecisionCounters()}
+	return serverStats{commands: newLaned(), inputBytes: newLaned(), outputBytes: newLaned(), decisions: newDecisionCounters(), engine: &remote.Stats{}}
 }
 
 // commandStats are one row's counters, for INFO commandstats.
@@ -116,6 +122,15 @@ func (st *serverStats) rejected(row *command, text string) {
 
 // failed counts a command whose reply is an error, and the error. Errors that a script passes on have been counted before.
 func (s *Session) failed(row *command, reply []byte) {
+	if s.scratch.visit != nil {
+		reply, passedOn := bytes.Clone(reply), s.scratch.passedOn
+		s.scratch.passedOn = false
+		s.once(func() {
+			s.scratch.passedOn = passedOn
+			s.failed(row, reply)
+		})
+		return
+	}
 	row.stats.failed.Add(1)
 	if s.scratch.passedOn {
 		s.scratch.passedOn = false

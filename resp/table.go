@@ -20,6 +20,7 @@ type command struct {
 	cost    string // complexity; empty: O(1)
 	run     func(*Session, [][]byte)
 	read    func(s *Session, f *form, args [][]byte) (text string) // in place of run, of calls that the limiter decides: or an error
+	far     farFunc                                                // in place of run, where an engine keeps the keys: over all of them
 	sub     []*command
 
 	parent *command

@@ -33,13 +33,26 @@ func (s *Session) suspend(b *batch) {
 	}
 }
 
+// waiting is what a session waits for: a batch that the limiter has not answered, or a visit to an engine.
+type waiting interface {
+	ready() bool       // it can go on
+	resume(s *Session) // goes on, and may have the session wait again
+	leave(s *Session)  // nobody will read the answer
+	abandons() bool    // who closes its half of the connection gives the wait up
+}
+
 // resume answers what the session has waited for. Where the session has gone meanwhile, leave has ended the wait.
 func (s *Session) resume() {
-	b := s.waits
-	if b == nil {
-		return
+	if w := s.waits; w != nil {
+		s.waits = nil
+		w.resume(s)
 	}
-	s.waits = nil
+}
+
+func (b *batch) ready() bool    { return b.answered.Load() }
+func (b *batch) abandons() bool { return b.waits }
+
+func (b *batch) resume(s *Session) {
 	s.client.waits.Store(nil)
 	b.answered.Store(false)
 	mark := len(s.out)
@@ -54,14 +67,17 @@ func (s *Session) resume() {
 	}
 }
 
-// leave ends a wait whose answer nobody will read. A batch without WAIT is the limiter's alone from now on. A call with WAIT leaves
-// its queue, and what it has been granted already flows back.
+// leave ends a wait whose answer nobody will read.
 func (s *Session) leave() {
-	b := s.waits
-	if b == nil {
-		return
+	if w := s.waits; w != nil {
+		s.waits = nil
+		w.leave(s)
 	}
-	s.waits = nil
+}
+
+// leave: a batch without WAIT is the limiter's alone from now on. A call with WAIT leaves its queue, and what it has been granted
+// already flows back.
+func (b *batch) leave(s *Session) {
 	s.client.waits.Store(nil)
 	if !b.waits || s.srv.leases.Leave(&b.takes[0], nil) {
 		return

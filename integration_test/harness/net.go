@@ -34,7 +34,7 @@ func NeedIPv6(t *testing.T) {
 
 // FreePort is a port that is free and stays so, for the tests in which two processes must agree on one: the kernel gives
 // others out, on Linux 32768 to 60999.
-func FreePort(t *testing.T) string {
+func FreePort(t testing.TB) string {
 	t.Helper()
 	for {
 		port := strconv.Itoa(10_000 + rand.IntN(20_000))

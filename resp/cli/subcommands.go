@@ -33,7 +33,7 @@ error. Otherwise it prints one line and exits with 1, within 6 seconds.
 		{"ready", "[flags]", "exit with 0 if that server serves requests", `
 Asks the server whether it serves requests. Use it to wait for the server, such as in a startupProbe or a
 readinessProbe. It exits with 0 when the server answers PING with PONG, and otherwise with 1. A server in its
---shutdown-delay still serves, so it is ready.
+--shutdown-delay still serves, so it is ready. One whose --store is away is not.
 ` + describes, serverFlags},
 		{"help", "[subcommand]", "print this, or the help of a subcommand", "", nil},
 		{"version", "", "print the version", "", nil},

@@ -25,6 +25,8 @@ const pingPatience = 3 * time.Second
 //
 // It asks all addresses at once, and one answer is enough: some of a server's addresses may be missing.
 //
+// With ready, a server whose limits are on an engine that is away is not ready, as it decides by --store-failure.
+//
 // A server that loads, is full or wants another password is alive. To kill it for that would reset every limit. So these are
 // errors only with ready.
 func Ping(flags *pflag.FlagSet, ready bool) error {
@@ -130,6 +132,8 @@ func (p place) ping(password string, ready bool) (note string, err error) {
 		}
 		line := string(reply.Kind) + string(reply.Text)
 		switch {
+		case authed && line == "+PONG" && ready:
+			return "", storeIsThere(conn, replies)
 		case authed && line == "+PONG":
 			return "", nil
 		case !authed && line == "+OK":
@@ -139,6 +143,23 @@ func (p place) ping(password string, ready bool) (note string, err error) {
 			return "", fmt.Errorf("%s answers %.200s", conn.RemoteAddr(), line)
 		}
 	}
+}
+
+// storeIsThere asks a server that serves whether the engine does that keeps its limits. The error says why not. A server that does
+// not tell has none.
+func storeIsThere(conn net.Conn, replies *bufio.Reader) error {
+	if _, err := conn.Write(wire.AppendCommand(nil, "INFO", "store")); err != nil {
+		return err
+	}
+	reply, err := wire.ReadReply(replies)
+	if err != nil || reply.Kind != '$' {
+		return err
+	}
+	if _, why, away := strings.Cut(string(reply.Text), "\nstore_away_because:"); away {
+		why, _, _ = strings.Cut(why, "\r\n")
+		return fmt.Errorf("%s answers that its store is away: %s", conn.RemoteAddr(), why)
+	}
+	return nil
 }
 
 // pingHost returns the address to reach a server that listens on host. For all addresses that is loopback.

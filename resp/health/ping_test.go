@@ -2,6 +2,7 @@ package health
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"path/filepath"
@@ -11,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// serveReply answers each line PING by a line, until the test ends.
+// serveReply answers each line PING by a line, and each line INFO by what follows it, until the test ends.
 func serveReply(t *testing.T, network, addr, reply string) net.Addr {
 	t.Helper()
 	ln, err := net.Listen(network, addr)
@@ -28,9 +29,13 @@ func serveReply(t *testing.T, network, addr, reply string) net.Addr {
 			go func() {
 				defer conn.Close()
 				lines := bufio.NewScanner(conn)
+				ping, info, _ := strings.Cut(reply, "|")
 				for lines.Scan() {
-					if lines.Text() == "PING" {
-						_, _ = io.WriteString(conn, reply+"\r\n")
+					switch lines.Text() {
+					case "PING":
+						_, _ = io.WriteString(conn, ping+"\r\n")
+					case "INFO":
+						_, _ = fmt.Fprintf(conn, "$%d\r\n%s\r\n", len(info), info)
 					}
 				}
 			}()
@@ -47,6 +52,8 @@ func TestPing(t *testing.T) {
 	_, full, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "-ERR max number of clients reached").String())
 	_, locked, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "-NOAUTH Authentication required.").String())
 	_, web, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "HTTP/1.1 400 Bad Request").String())
+	_, away, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG|# Store\r\nstore_away:1\r\nstore_away_because:it is gone\r\nx:y\r\n").String())
+	_, there, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG|# Store\r\nstore_away:0\r\n").String())
 	path := filepath.Join(t.TempDir(), "s")
 	serveReply(t, "unix", path, "+PONG")
 	for _, test := range []struct {
@@ -69,6 +76,9 @@ func TestPing(t *testing.T) {
 		{"--bind=127.0.0.1 --port=" + locked, true, "-NOAUTH"},
 		{"--bind=127.0.0.1 --port=" + other, false, "-ERR no"},
 		{"--bind=127.0.0.1 --port=" + web, false, "no reply of Redis: \"HTTP/1.1 400 Bad Request"},
+		{"--bind=127.0.0.1 --port=" + away, false, ""},
+		{"--bind=127.0.0.1 --port=" + away, true, "its store is away: it is gone"},
+		{"--bind=127.0.0.1 --port=" + there, true, ""},
 		{"--port=0", false, "--port 0"},
 		{"--unixsocket=" + path, true, ""},
 		{"--unixsocket=" + path + " --port=" + other, true, ""},

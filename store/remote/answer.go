@@ -64,6 +64,7 @@ func (v *View) answered(how *script, m rueidis.RedisMessage, sent time.Time) (wa
 	switch did {
 	case "stored":
 		v.turn.taken = false
+		v.store.forget(v.engineKeys())
 		for _, key := range v.freed {
 			v.store.freed(key)
 		}

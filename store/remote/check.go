@@ -122,8 +122,8 @@ func (n *node) log(log *slog.Logger, addr string, old *node) {
 	line("role", n.role, old.role, n.roleWarning())
 	line("eviction policy", n.eviction, old.eviction, n.evictionWarning())
 	line("persistence", n.persistence, old.persistence, n.persistenceWarning())
-	if old.clockKnown && old.clockWarning() == n.clockWarning() {
-		return
+	if first := old.version == ""; !first && old.clockKnown == n.clockKnown && old.clockWarning() == n.clockWarning() {
+		return // it is never the same twice
 	}
 	line("clock", n.clockText(), "", n.clockWarning())
 }

@@ -7,14 +7,13 @@ import (
 	"net"
 	"os"
 	"strings"
-	"syscall"
 
 	"github.com/redis/rueidis"
 
 	"celld/store"
 )
 
-// refusals are the engine's errors that say that nothing was done, and may go away, by their first word.
+// refusals are the engine's errors that say that nothing was done, and may go away, by their beginning. rueidis has cut off an ERR.
 var refusals = []struct{ prefix, cause string }{
 	{"READONLY ", "the engine is a read-only replica"},
 	{"LOADING ", "the engine is loading its data"},
@@ -30,7 +29,7 @@ var refusals = []struct{ prefix, cause string }{
 	{"WRONGPASS ", "the engine refuses the password"},
 	{"NOPERM ", "the engine's user lacks a permission"},
 	{"DENIED ", "the engine is in protected mode"},
-	{"ERR max number of clients reached", "the engine has no room for a connection"},
+	{"max number of clients reached", "the engine has no room for a connection"},
 }
 
 const (
@@ -40,10 +39,23 @@ const (
 	causeNoNode  = "no node of the Cluster has the key"
 )
 
-// classify turns an error of rueidis into a *DownError, or returns an error of the engine's that callers are to be told, such as
-// WRONGTYPE or OOM.
+// EngineError is another error of the engine's, with its code: ERR syntax error.
+type EngineError struct{ Text string }
+
+func (e *EngineError) Error() string { return e.Text }
+
+// withCode puts back the ERR that rueidis has cut off. Codes are upper-case words.
+func withCode(text string) string {
+	if code, _, ok := strings.Cut(text, " "); ok && strings.ToUpper(code) == code {
+		return text
+	}
+	return "ERR " + text
+}
+
+// classify turns an error of rueidis into a *DownError, store.ErrFull, store.ErrWrongType or, where callers are to be told what the
+// engine says, an *EngineError.
 func classify(err error) error {
-	if e := (*DownError)(nil); err == nil || errors.As(err, &e) {
+	if err == nil || errors.As(err, new(*DownError)) || errors.As(err, new(*EngineError)) {
 		return err
 	}
 	if reply, ok := rueidis.IsRedisErr(err); ok {
@@ -59,7 +71,7 @@ func classify(err error) error {
 		case strings.HasPrefix(text, "WRONGTYPE "):
 			return store.ErrWrongType
 		}
-		return err
+		return &EngineError{withCode(reply.Error())}
 	}
 	cause := causeOf(err)
 	return &DownError{Cause: cause, Sent: cause != causeAway && cause != causeNoNode}
@@ -82,7 +94,7 @@ func causeOf(err error) string {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return causeTimeout
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, rueidis.ErrClosing),
-		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		errors.As(err, &network):
 		return causeLost
 	}
 	return err.Error()
@@ -91,7 +103,7 @@ func causeOf(err error) string {
 // unwrapped returns an error as the command gave it. Redis 6.2 puts the script before that of a command which a script has called:
 // ERR Error running script (call to f_…): @user_script:1: WRONGTYPE …, and writes the line twice and a - for some.
 func unwrapped(text string) string {
-	inner, ok := strings.CutPrefix(text, "ERR Error running script (call to f_")
+	inner, ok := strings.CutPrefix(text, "Error running script (call to f_")
 	if !ok {
 		return text
 	}
@@ -112,5 +124,5 @@ func isNoScript(err error) bool {
 	return ok && strings.HasPrefix(reply.Error(), "NOSCRIPT ")
 }
 
-// isSyntaxError reports the error of a command with options that the engine does not know.
+// isSyntaxError reports the error of a command with options that the engine does not know. It is for errors that are classified.
 func isSyntaxError(err error) bool { return err != nil && err.Error() == "ERR syntax error" }

@@ -27,7 +27,8 @@ const (
 	sentinelInterval = 5 * time.Second
 )
 
-// clientOptions returns the settings of rueidis.
+// clientOptions returns the settings of rueidis. MaxFlushDelay stays 0, as lanes gather already: 50 µs are slept as 1 ms and more, so
+// that 4 callers got 8,000 answers a second and not 38,000, and the engine's CPU for each was the same.
 func (s *Store) clientOptions(a Address) (rueidis.ClientOption, error) {
 	o := rueidis.ClientOption{
 		InitAddress: a.Hosts, SelectDB: a.DB, ClientName: "celld",
@@ -35,7 +36,6 @@ func (s *Store) clientOptions(a Address) (rueidis.ClientOption, error) {
 		Dialer:            net.Dialer{Timeout: dialTimeout, KeepAlive: aliveInterval},
 		ConnWriteTimeout:  max(s.options.Timeout, leastWriteTimeout),
 		PipelineMultiplex: -1, // one connection to each node: so pipelines are long
-		MaxFlushDelay:     50 * time.Microsecond,
 		DisableCache:      true,
 		DisableRetry:      true, // else what is marked as safe to repeat is sent again when a connection breaks
 		ClientSetInfo:     rueidis.DisableClientSetInfo,

@@ -20,6 +20,7 @@ const connectPause = 250 * time.Millisecond
 // link is the connection to the engine.
 type link struct {
 	address Address
+	name    string // the URL without users and passwords
 	log     *slog.Logger
 	ctx     stopper
 	dialed  dialed
@@ -54,7 +55,7 @@ func (s *Store) connect() error {
 		return fmt.Errorf("the store's URL: %w", err)
 	}
 	l := &s.link
-	l.address, l.log, l.ctx.done = address, s.options.Log, make(chan struct{})
+	l.address, l.name, l.log, l.ctx.done = address, address.String(), s.options.Log, make(chan struct{})
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
 	}
@@ -64,42 +65,49 @@ func (s *Store) connect() error {
 	}
 	s.cluster.Store(len(address.Hosts) > 1 && address.Master == "")
 	l.setAway("there has been no connection yet")
-	first := make(chan error, 1)
-	go s.keepConnecting(options, first)
+	first, opened := make(chan error), make(chan struct{})
+	defer close(opened)
+	go s.keepConnecting(options, first, opened)
 	select {
 	case err := <-first:
 		if why := mistake(err, address); why != "" {
-			l.ctx.stop()
-			return fmt.Errorf("connect to %s: %s", address, why)
+			return fmt.Errorf("connect to %s: %s", l.name, why)
 		}
 	case <-time.After(startPatience):
 	}
 	return nil
 }
 
-// keepConnecting connects, and tells what became of the first attempt.
-func (s *Store) keepConnecting(options rueidis.ClientOption, first chan<- error) {
+// keepConnecting connects. What becomes of an attempt goes to Open while that waits, which ends it all for a mistake.
+func (s *Store) keepConnecting(options rueidis.ClientOption, first chan<- error, opened <-chan struct{}) {
 	l := &s.link
 	for said := ""; ; {
 		client, err := rueidis.NewClient(options)
-		if err == nil {
+		wrong := mistake(err, l.address)
+		why := wrong
+		switch {
+		case err == nil:
 			s.connected(client)
-			first <- nil
+		case wrong == "":
+			why = s.reason(err)
+		}
+		if err != nil {
+			l.setAway(why)
+		}
+		select {
+		case first <- err:
+			if wrong != "" {
+				return
+			}
+		case <-opened:
+		}
+		if err == nil {
 			s.watch(client)
 			return
 		}
-		why := mistake(err, l.address)
-		if why == "" {
-			why = causeOf(err)
-		}
-		l.setAway(why)
-		select {
-		case first <- err:
-		default:
-		}
 		if why != said {
 			said = why
-			l.log.Warn("the engine is away", "store", l.address, "why", why, "err", err)
+			l.log.Warn("the engine is away", "store", l.name, "why", why)
 		}
 		if !l.ctx.pause(connectPause) {
 			return
@@ -112,7 +120,7 @@ func (s *Store) connected(client rueidis.Client) {
 	s.cluster.Store(client.Mode() == rueidis.ClientModeCluster)
 	s.client.Store(&client)
 	s.link.away.Store(nil)
-	s.link.log.Info("connected to the engine", "store", s.link.address, "mode", string(client.Mode()))
+	s.link.log.Info("connected to the engine", "store", s.link.name, "mode", string(client.Mode()))
 }
 
 // Close ends the connection. Calls that wait for the engine are answered with an error, and so are those that come later.
@@ -120,6 +128,7 @@ func (s *Store) Close() {
 	s.settings.close()
 	s.waits.close()
 	s.link.ctx.stop()
+	s.failure.close()
 	if client := s.client.Load(); client != nil {
 		(*client).Close()
 	}

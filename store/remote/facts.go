@@ -17,11 +17,13 @@ func (s *Store) Facts() []Fact {
 	case s.link.address.Master != "":
 		mode = "sentinel"
 	}
-	facts := []Fact{{"store", s.link.address.String()}, {"store_engine_mode", mode}}
+	facts := []Fact{{"store", s.link.name}, {"store_engine_kind", mode}}
+	who, since := s.Mode()
+	facts = append(facts, Fact{"store_mode", who}, Fact{"store_mode_since", strconv.FormatInt(since.Unix(), 10)})
 	away := s.Away()
-	facts = append(facts, Fact{"store_engine_away", flag(away != nil)})
+	facts = append(facts, Fact{"store_away", flag(away != nil)})
 	if away != nil {
-		facts = append(facts, Fact{"store_engine_away_because", away.Error()})
+		facts = append(facts, Fact{"store_away_because", away.Error()})
 	}
 	l := &s.link.nodes
 	l.mu.Lock()

@@ -9,19 +9,19 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// mistakes are answers to the first commands of a connection that no waiting mends.
+// mistakes are answers to the first commands of a connection that no waiting mends. rueidis has cut off an ERR.
 var mistakes = []struct{ prefix, why string }{
 	{"WRONGPASS ", "the engine refuses the user or password"},
 	{"NOAUTH ", "the engine wants a password"},
-	{"ERR AUTH ", "the engine has no password, and one was given"},
-	{"ERR invalid password", "the engine refuses the password"},
-	{"ERR Client sent AUTH", "the engine has no password, and one was given"},
-	{"ERR DB index is out of range", "the engine does not have that many databases"},
-	{"ERR SELECT is not allowed in cluster mode", "the engine is a Cluster, which has no database but 0"},
-	{"ERR No such master with that name", "the Sentinels know no master of that name"},
-	{"ERR unknown command 'SENTINEL'", "it is no Sentinel, which master is for"},
-	{"ERR unknown command `SENTINEL`", "it is no Sentinel, which master is for"},
-	{"ERR This instance has cluster support disabled", "it is no Cluster, which several addresses are for; with Sentinels, add ?master="},
+	{"AUTH ", "the engine has no password, and one was given"},
+	{"invalid password", "the engine refuses the password"},
+	{"Client sent AUTH", "the engine has no password, and one was given"},
+	{"DB index is out of range", "the engine does not have that many databases"},
+	{"SELECT is not allowed in cluster mode", "the engine is a Cluster, which has no database but 0"},
+	{"No such master with that name", "the Sentinels know no master of that name"},
+	{"unknown command 'SENTINEL'", "it is no Sentinel, which master is for"},
+	{"unknown command `SENTINEL`", "it is no Sentinel, which master is for"},
+	{"This instance has cluster support disabled", "it is no Cluster, which several addresses are for; with Sentinels, add ?master="},
 }
 
 // mistake returns what is wrong with the settings if that is what an error of connecting is about, else "".
@@ -52,4 +52,18 @@ func mistake(err error, a Address) string {
 		return "the engine's certificate is for another host"
 	}
 	return ""
+}
+
+// reason is why the engine is away, for people. What Redis before 6 answers to HELLO quotes the password.
+func (s *Store) reason(err error) string {
+	why := causeOf(err)
+	if dial := (*dialError)(nil); errors.As(err, &dial) {
+		why += ": " + dial.Error()
+	}
+	for _, secret := range []string{s.options.Password, s.link.address.Password, s.link.address.SentinelPassword} {
+		if secret != "" {
+			why = strings.ReplaceAll(why, secret, "(secret)")
+		}
+	}
+	return why
 }

@@ -102,6 +102,16 @@ func (s *Store) ask(o *operation) {
 	s.decide(q, []*operation{o})
 }
 
+// forget forgets what is known of keys that have changed.
+func (s *Store) forget(names []string) {
+	for _, name := range names {
+		sh := s.queues.shardOf(name)
+		sh.mu.Lock()
+		sh.known.forget(name)
+		sh.mu.Unlock()
+	}
+}
+
 func (o *operation) bytes() int64 { return int64(len(o.key)) + operationBytes }
 
 // answer ends an operation.

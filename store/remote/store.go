@@ -40,6 +40,7 @@ type Store struct {
 	newKeys setNewState
 
 	settings settings
+	keyspace keyspace
 }
 
 // Open returns a Store of an engine. The error is for what no waiting mends: a URL that cannot be read, a file that is not there, a

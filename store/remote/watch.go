@@ -15,19 +15,23 @@ const watchInterval = time.Second
 // watch asks whether the engine is there, and checks nodes that were connected to, until the Store is closed.
 func (s *Store) watch(client rueidis.Client) {
 	l := &s.link
+	said := false // that it is away: where calls have found out, that has been logged
 	for ok := true; ok; ok = l.ctx.pause(watchInterval) {
 		err := s.ping(client)
-		was := l.away.Load()
 		switch {
 		case err != nil:
-			why := causeOf(err)
+			why := s.reason(err)
 			l.setAway(why)
-			if was == nil {
-				l.log.Warn("the engine is away", "store", l.address, "why", why)
+			if !said && s.failure.down() == nil {
+				l.log.Warn("the engine is away", "store", l.name, "why", why)
+				said = true
 			}
-		case was != nil:
+		default:
 			l.away.Store(nil)
-			l.log.Info("the engine is back", "store", l.address)
+			if said {
+				l.log.Info("the engine is back", "store", l.name)
+				said = false
+			}
 		}
 		for _, addr := range l.dialed.take() {
 			if node := client.Nodes()[addr]; node != nil {

@@ -1,0 +1,81 @@
+package resp
+
+import (
+	"context"
+
+	"celld/store"
+	"celld/store/remote"
+)
+
+// engine keeps the keys in place of the server's table, and answers later. A remote.Store is one.
+type engine interface {
+	store.Limiter
+	Facts() []remote.Fact
+
+	// Open reads keys into a view, and then wakes w.
+	Open(keys [][]byte, w store.Waker) view
+
+	// These are for all keys. done is called once, from any goroutine, before they return or later.
+	Scan(ctx context.Context, o remote.ScanOptions, done func(next uint64, keys []string, err error))
+	Keys(ctx context.Context, pattern string, mostBytes int, done func(keys []string, err error))
+	Size(ctx context.Context, done func(n int64, err error))
+	RandomKey(ctx context.Context, done func(key string, found bool, err error))
+	Flush(done func(err error))
+}
+
+// view is some keys of an engine in a table of their own: see remote.View, whose fields are methods here.
+type view interface {
+	leaser
+	Foreign(key []byte) (kind string, foreign bool)
+	Table() *store.Store
+	TimeNS() int64
+	Failure() error
+	Commit(w store.Waker) (done bool)
+	Conflict() bool
+	Digest(key []byte) []byte
+	Still(key, digest []byte) bool
+	Close()
+}
+
+type remoteEngine struct{ *remote.Store }
+
+func (e remoteEngine) Open(keys [][]byte, w store.Waker) view {
+	return remoteView{e.Store.Open(keys, w)}
+}
+
+type remoteView struct{ *remote.View }
+
+func (v remoteView) Table() *store.Store { return v.Store }
+func (v remoteView) TimeNS() int64       { return v.NowNS }
+func (v remoteView) Failure() error      { return v.Err }
+
+// useEngine has an engine keep the keys. The server's table has the policies only, which are those of the engine's views, too.
+func (srv *Server) useEngine(e engine) {
+	srv.engine, srv.limiter, srv.answersLater = e, e, true
+	of := any(e)
+	if r, ok := e.(remoteEngine); ok {
+		of = r.Store
+	}
+	if l, ok := of.(leaser); ok {
+		srv.leases = l
+	}
+	for _, name := range []string{"save", "bgsave", "bgrewriteaof", "lastsave"} {
+		srv.commands.byName[name].run = func(s *Session, _ [][]byte) { s.replyError(errEngineKeeps, upper(name)) }
+	}
+}
+
+// store has the keys of the command that runs.
+func (s *Session) store() *store.Store {
+	if v := s.scratch.visit; v != nil {
+		return v.view.Table()
+	}
+	return s.srv.store
+}
+
+// leases has the leases of the keys of the command that runs.
+func (s *Session) leases() leaser {
+	if v := s.scratch.visit; v != nil {
+		return v.view
+	}
+	return s.srv.leases
+}

@@ -1,0 +1,326 @@
+package resp
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"celld/resp/transport"
+	"celld/store"
+	"celld/store/remote"
+)
+
+// visit is a command on keys that an engine has. Its session waits until the engine has told what they hold, runs the handler on a
+// table that holds just that, and waits again until the engine has stored what changed. Where others have changed a key meanwhile, the
+// reply is dropped and the handler runs again on what is there now.
+//
+//	call ─▶ open ─▶ handler ─▶ commit ─▶ reply
+//	                   ▲          │
+//	                   └─conflict─┘
+//
+// Commands over all keys have no view: the engine is asked, and its answer is the reply.
+type visit struct {
+	row     *command
+	args    [][]byte // of its own, as the session's buffer goes on
+	startNS int64
+	tr      transport.Conn
+
+	answered atomic.Bool // the engine has done what it was asked for last
+	gone     atomic.Bool // the session has gone before that
+
+	keys   [][]byte
+	known  map[string]bool // keys
+	view   view
+	ran    bool   // the handler has run, and its outcome is being stored
+	reply  []byte // of the handler
+	tries  int
+	before sessionState
+
+	answer func(*Session)     // of a command over all keys: it replies
+	cancel context.CancelFunc // ends a command over all keys whose client has gone
+
+	decided  decisions
+	passedOn bool // the script has returned an error of a command that it called
+	effects  []func()
+}
+
+// sessionState is what a transaction may change of its session, and has to find again when it runs again.
+type sessionState struct {
+	tx    transaction
+	gate  gate
+	resp3 bool
+}
+
+// mostTries is how often a visit runs. Each conflict means that another's change was stored, so that this many are no accident.
+const mostTries = 100
+
+var errConflicts = &remote.DownError{Cause: "others change the keys all the time"}
+
+// mostEffects is how many effects of a visit wait until it is stored: 64 KB. Those of a longer script happen whenever it runs.
+const mostEffects = 1000
+
+// visit has a command run on the engine's keys, and reports whether it is one that needs that.
+func (s *Session) visit(row *command, args [][]byte) bool {
+	keys := s.visited(row, args)
+	if len(keys) == 0 && row.far == nil {
+		return false
+	}
+	v := &visit{row: row, startNS: s.srv.clock(), tr: s.tr, before: sessionState{s.tx, s.gate, s.resp3}}
+	v.args = make([][]byte, len(args))
+	for i, arg := range args {
+		v.args[i] = append([]byte{}, arg...) // an empty argument stays empty, as in queue
+	}
+	if row.far != nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		v.cancel = cancel
+		row.far(ctx, s, v.args, func(answer func(*Session)) {
+			v.answer = answer
+			v.Wake()
+		})
+	} else {
+		v.ask(s.srv.engine, keys)
+	}
+	s.proceed(v)
+	return true
+}
+
+// visited are the keys that a command needs to have in its view, some of them twice.
+func (s *Session) visited(row *command, args [][]byte) (keys [][]byte) {
+	switch {
+	case row.name == "exec" && s.gate.has(gateMulti) && !s.tx.spoiled:
+		for _, q := range s.tx.queued {
+			keys = append(keys, q.row.keysOf(q.args)...)
+		}
+		for _, w := range s.tx.watches {
+			keys = append(keys, w.(*contentWatch).key)
+		}
+		return keys
+	case row.flags&decides != 0, s.gate.has(gateMulti): // WATCH in MULTI is an error
+		return nil
+	}
+	return row.keysOf(args)
+}
+
+// ask has the engine asked for the keys, each once. It copies them.
+func (v *visit) ask(e engine, keys [][]byte) {
+	v.known = make(map[string]bool, len(keys))
+	for _, key := range keys {
+		if !v.known[string(key)] {
+			v.keys = append(v.keys, bytes.Clone(key))
+			v.known[string(key)] = true
+		}
+	}
+	v.view = e.Open(v.keys, v)
+}
+
+// Wake is called by the engine when it has done what it was asked for.
+func (v *visit) Wake() {
+	v.answered.Store(true)
+	v.endGone()
+	v.tr.Wake()
+}
+
+// proceed goes on with a visit as far as the engine has answered.
+func (s *Session) proceed(v *visit) {
+	startNS := s.srv.clock()
+	for v.answered.Swap(false) {
+		if s.step(v) {
+			s.scratch.stats.slowNS += s.srv.clock() - startNS
+			return
+		}
+	}
+	s.scratch.stats.slowNS += s.srv.clock() - startNS
+	s.waits = v
+}
+
+// step goes on after an answer of the engine, and reports whether that was the last.
+func (s *Session) step(v *visit) (done bool) {
+	mark := len(s.out)
+	switch {
+	case v.answer != nil:
+		v.answer(s)
+		v.cancel()
+	case v.view.Failure() != nil:
+		s.failVisit(v, v.view.Failure())
+	case v.ran && !v.view.Conflict():
+		s.out = append(s.out, v.reply...)
+	case v.tries == mostTries:
+		s.failVisit(v, errConflicts)
+	default:
+		v.tries++
+		s.runVisit(v)
+		if s.end == open && !v.view.Commit(v) {
+			v.ran, v.reply = true, append(v.reply[:0], s.out[mark:]...)
+			s.out = s.out[:mark]
+			return false
+		}
+		if err := v.view.Failure(); err != nil {
+			s.out = s.out[:mark]
+			s.failVisit(v, err)
+		}
+	}
+	if v.view != nil {
+		v.view.Close()
+	}
+	s.account(v, mark)
+	return true
+}
+
+// runVisit runs the handler on the view. What it changes of its session is as at the first time.
+func (s *Session) runVisit(v *visit) {
+	s.tx, s.gate, s.resp3 = v.before.tx, v.before.gate, v.before.resp3
+	v.effects = v.effects[:0]
+	decided := s.scratch.stats.decided
+	s.scratch.stats.decided = decisions{}
+	s.scratch.visit, s.nowNS = v, v.view.TimeNS()
+	s.runRow(v.row, v.args)
+	s.scratch.visit, s.nowNS = nil, s.srv.clock()
+	v.decided, s.scratch.stats.decided = s.scratch.stats.decided, decided
+	v.passedOn, s.scratch.passedOn = s.scratch.passedOn, false
+}
+
+// runRow runs a row's handler. Where its visit has a key of which celld knows nothing but that it is there, it is an error to ask for
+// its state.
+func (s *Session) runRow(row *command, args [][]byte) {
+	v := s.scratch.visit
+	if v == nil || !row.readsState() {
+		row.run(s, args)
+		return
+	}
+	for _, key := range row.keysOf(args) {
+		if _, foreign := v.view.Foreign(key); foreign {
+			s.replyError(errWrongType)
+			return
+		}
+	}
+	row.run(s, args)
+}
+
+// readsState reports whether a command depends on what is under its keys, and not only on whether they are there, and until when.
+func (c *command) readsState() bool {
+	switch c.group {
+	case "string", "hash", "module", "rate_limit", groupLimit:
+		return c.name != "cl.reset"
+	}
+	return c.parent != nil && c.parent.name == "object"
+}
+
+// typeOf is a key's type, as TYPE tells it.
+func (s *Session) typeOf(key []byte, kind store.Kind) string {
+	if v := s.scratch.visit; v != nil {
+		if name, foreign := v.view.Foreign(key); foreign {
+			return name
+		}
+	}
+	return typeNames[kind]
+}
+
+// failVisit answers a visit whose keys could not be read or stored. None of its effects happens.
+func (s *Session) failVisit(v *visit, err error) {
+	v.effects, v.decided, v.passedOn = nil, decisions{}, false
+	s.gate, s.resp3 = v.before.gate, v.before.resp3
+	if v.row.name == "exec" {
+		s.endTx()
+	}
+	s.replyStoreError(err)
+}
+
+// account accounts for a visit that has ended. Its time is that from the command's arrival on.
+func (s *Session) account(v *visit, mark int) {
+	for kind, n := range v.decided {
+		s.scratch.stats.decided[kind] += n
+	}
+	for _, effect := range v.effects {
+		effect()
+	}
+	s.timed(v.row, v.args, s.srv.clock()-v.startNS, true)
+	s.scratch.passedOn = v.passedOn
+	s.replied(v.row, v.args, mark)
+}
+
+// once has something happen at the end of the visit that runs, if its outcome is stored. Without a visit it happens now.
+func (s *Session) once(effect func()) {
+	if v := s.scratch.visit; v != nil && len(v.effects) < mostEffects {
+		v.effects = append(v.effects, effect)
+		return
+	}
+	effect()
+}
+
+// ready and the next ones make it what a session waits for.
+func (v *visit) ready() bool { return v.answered.Load() }
+
+func (v *visit) resume(s *Session) {
+	mark := len(s.out)
+	s.scratch.mark = mark
+	if s.proceed(v); s.waits == nil {
+		s.called(v.row, v.args, mark)
+	}
+}
+
+func (v *visit) leave(*Session) {
+	if v.cancel != nil {
+		v.cancel()
+		return
+	}
+	v.gone.Store(true)
+	if v.answered.Load() {
+		v.endGone()
+	}
+}
+
+func (v *visit) abandons() bool { return false }
+
+// endGone ends a visit whose session has gone. Its changes are stored, or they are not.
+func (v *visit) endGone() {
+	if v.gone.CompareAndSwap(true, false) {
+		v.view.Close()
+	}
+}
+
+// notInside is the text of the error of a command that can be called neither in MULTI nor in a script, as it waits; "" for any other.
+func (s *Session) notInside(row *command) string {
+	switch {
+	case s.srv.engine == nil && s.srv.answersLater && row.flags&decides != 0:
+		return errNotInMulti
+	case s.srv.engine != nil && row.far != nil:
+		return formatError(errFarInside, upper(row.name))
+	}
+	return ""
+}
+
+// undeclared is the text of the error of a script's command on keys that its visit does not have; "" for any other.
+func (s *Session) undeclared(row *command, args [][]byte) string {
+	if s.srv.engine == nil {
+		return ""
+	}
+	v := s.scratch.visit
+	for _, key := range row.keysOf(args) {
+		if v == nil || !v.known[string(key)] {
+			return formatError(errUndeclared, shortText(key))
+		}
+	}
+	return ""
+}
+
+// contentWatch is a key that WATCH has found with some content on the engine. EXEC has it in its view.
+type contentWatch struct {
+	s           *Session
+	key, digest []byte
+}
+
+// watch begins to observe a key.
+func (s *Session) watch(key []byte) watch {
+	if v := s.scratch.visit; v != nil {
+		key = slices.Clone(key)
+		return &contentWatch{s, key, v.view.Digest(key)}
+	}
+	return s.srv.store.Watch(key, s.nowNS)
+}
+
+// Changed and Stop are those of store.Watch.
+func (w *contentWatch) Changed(int64) bool {
+	return !w.s.scratch.visit.view.Still(w.key, w.digest)
+}
+func (w *contentWatch) Stop() {}

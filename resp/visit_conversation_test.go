@@ -1,0 +1,70 @@
+package resp
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"celld/integration_test/harness"
+)
+
+// What is said to celld is answered on an engine as it is in memory. What is refused there says so, and ends the paragraph.
+func TestConversationsOnAnEngine(t *testing.T) {
+	same, refused := 0, 0
+	for _, folder := range []string{"redis", "scripts", "celld"} {
+		for _, c := range harness.ReadConversations(t, "testdata/"+folder) {
+			switch c.Name {
+			case "auth", "info", "server", "slow", "lease": // of the table's size, with settings of their own, or of leases, whose links the fake does not know
+				continue
+			}
+			synctest.Test(t, func(t *testing.T) {
+				w, _ := engineWorld(t, false, "enable-debug-command", "yes")
+				begin := time.Now()
+				w.clock = func() int64 { return w.nowNS + int64(time.Since(begin)) }
+				for _, paragraph := range c.Paragraphs {
+					n, all := w.playOnEngine(t, paragraph)
+					same += n
+					if !all {
+						refused++
+					}
+				}
+			})
+		}
+	}
+	t.Logf("%d lines are answered as in memory, %d paragraphs are not for an engine", same, refused)
+	if same < 3400 || refused > 19 {
+		t.Errorf("%d lines are answered as in memory, %d paragraphs are not for an engine", same, refused)
+	}
+}
+
+// differs matches scripts that are refused for their keys, though the line's reply may not show it, and one that makes a watched key what it
+// was.
+var differs = regexp.MustCompile(`redis\.call\(["'](SET|EXISTS)["'].*["'] 0|"DEL", KEYS\[1\]\) return redis.call\("SET"`)
+
+// playOnEngine says a paragraph until a line is refused, and returns how many were not.
+func (w *world) playOnEngine(t *testing.T, paragraph []*harness.Exchange) (same int, all bool) {
+	p := w.connect()
+	defer p.Closed()
+	p.do("FLUSHALL")
+	for _, x := range paragraph {
+		if differs.MatchString(x.Command) {
+			return same, false
+		}
+		got, end := p.say(t, x)
+		switch {
+		case strings.Contains(got, "with --store"):
+			return same, false
+		case strings.HasPrefix(x.Command, "OBJECT IDLETIME"), strings.HasPrefix(x.Command, "MEMORY USAGE"): // of a table
+		case !x.Fits(false, got, end, time.Unix(0, w.clock())):
+			t.Errorf("%q\n %s\ncelld    %q, closed %v\nrecorded %s", paragraph[0].Command, x.Command, got, end, x.Recorded(false))
+		default:
+			same++
+		}
+		if end {
+			break
+		}
+	}
+	return same, true
+}

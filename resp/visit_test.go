@@ -1,0 +1,343 @@
+package resp
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"celld/store"
+	"celld/store/remote"
+)
+
+const soon = "1790000900000000000" // a TAT that has not passed
+
+// setBehind changes a key on the engine as another celld would.
+func (e *fakeEngine) setBehind(key, tat string) {
+	n, _ := strconv.ParseUint(tat, 10, 64)
+	putContent(e.Store, []byte(key), store.Value{TAT: n, ExpiryNS: store.NoExpiry}, e.now())
+}
+
+// A session waits for what its keys hold, and others go on.
+func TestAVisitWaits(t *testing.T) {
+	w, e := engineWorld(t, true)
+	p, other := w.connect(), w.connect()
+	if got := p.send("PING\r\nSET k " + soon + "\r\nGET k\r\nPING\r\n"); got != "+PONG\r\n" || !p.tr.paused || e.due() != 1 {
+		t.Fatalf("%q, paused %v, %d due", got, p.tr.paused, e.due())
+	}
+	other.want("PING", "+PONG\r\n")
+	other.send("MULTI\r\nPING\r\n")
+	other.want("EXEC", "*1\r\n+PONG\r\n") // which waits for nobody
+	e.answer()
+	if got := p.send(""); got != "" || e.due() != 1 {
+		t.Fatalf("%q before it is stored, %d due", got, e.due())
+	}
+	if got := e.answerAll(p); got != "+OK\r\n$19\r\n"+soon+"\r\n+PONG\r\n" || p.tr.paused {
+		t.Fatalf("%q, paused %v", got, p.tr.paused)
+	}
+	if len(e.opened) != 2 || e.closed != 2 {
+		t.Errorf("views of %q, %d closed", e.opened, e.closed)
+	}
+}
+
+// After a conflict the handler runs on what is there now, and nothing of the first time is left: no reply, no count, no line.
+func TestConflicts(t *testing.T) {
+	w, e := engineWorld(t, false, "slowlog-log-slower-than", "0")
+	p, monitor := w.connect(), w.connect()
+	monitor.send("MONITOR\r\n")
+	e.later = true
+
+	p.do("SETNX", "k", soon)
+	e.answer()
+	p.Serve(nil)
+	e.setBehind("k", "1790000800000000000")
+	if got := e.answerAll(p); got != ":0\r\n" {
+		t.Errorf("SETNX: %q", got)
+	}
+
+	p.do("MULTI")
+	p.do("CL.THROTTLE", "k", "100", "1", "60")
+	p.do("HGET", "k", "x")
+	p.do("HELLO", "3")
+	p.do("CLIENT", "REPLY", "SKIP")
+	p.do("DEL", "gone")
+	monitor.Serve(nil)
+	monitor.tr.take()
+	w.slowlog.reset()
+	before := w.stats.decisions.read()
+	p.do("EXEC")
+	for i := range 3 {
+		e.answer()
+		p.Serve(nil)
+		e.setBehind("k", fmt.Sprint(1_790_000_700_000_000_000+i))
+	}
+	got := e.answerAll(p)
+	if want := "*5\r\n*5\r\n:0\r\n:101\r\n:88\r\n:-1\r\n:760\r\n-" + errWrongType + "\r\n%7\r\n"; !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "+OK\r\n:0\r\n") && !strings.HasSuffix(got, ":0\r\n") {
+		t.Errorf("EXEC: %q", got)
+	}
+	if n := w.stats.decisions.read()[throttleAllowed] - before[throttleAllowed]; n != 1 {
+		t.Errorf("%d decisions are counted", n)
+	}
+	for name, want := range map[string]int64{"cl.throttle": 1, "hget": 1, "exec": 1, "setnx": 1} {
+		st := &w.commands.byName[name].stats
+		if calls, _, _ := st.read(); calls != want {
+			t.Errorf("%d calls of %s are counted", calls, name)
+		}
+	}
+	if n := w.commands.byName["hget"].stats.failed.Load(); n != 1 {
+		t.Errorf("%d failures of HGET are counted", n)
+	}
+	monitor.Serve(nil)
+	if lines := monitor.tr.take(); strings.Count(lines, "HGET") != 1 || strings.Count(lines, "EXEC") != 1 || strings.Index(lines, "HGET") > strings.Index(lines, "EXEC") {
+		t.Errorf("MONITOR shows %q", lines)
+	}
+	if n := len(w.slowlog.last(-1)); n != 5 { // its commands
+		t.Errorf("%d entries in the slow log: %v", n, w.slowlog.last(-1))
+	}
+}
+
+// A key that others change all the time ends in an error.
+func TestTooManyConflicts(t *testing.T) {
+	w, e := engineWorld(t, false)
+	p, n := w.connect(), 0
+	e.refuse = func(commit bool) error {
+		if n++; commit {
+			e.setBehind("k", fmt.Sprint(1_790_000_700_000_000_000+n))
+		}
+		return nil
+	}
+	if got := p.do("SET", "k", soon); got != "-STOREDOWN others change the keys all the time\r\n" || n != 1+mostTries {
+		t.Errorf("%q after %d steps", got, n)
+	}
+	e.refuse = nil
+	p.want("EXISTS k", ":1\r\n")
+}
+
+// What the engine says of a failure, to a command that reads and to one that writes, alone and in a transaction.
+func TestFailuresOfAnEngine(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		text string
+	}{
+		{&remote.DownError{Cause: "it is away"}, "STOREDOWN it is away"},
+		{&remote.DownError{Cause: "it is slow", Sent: true}, "STOREDOWN it is slow; the call may have been counted"},
+		{fmt.Errorf("open: %w", &remote.DownError{Cause: "it is away"}), "STOREDOWN it is away"},
+		{remote.ErrBusy, "STOREDOWN too many calls wait for the engine"},
+		{remote.ErrCrossSlot, errCrossSlot},
+		{store.ErrWrongType, errWrongType},
+		{store.ErrFull, errOOM},
+		{errors.New("NOPERM this user may not"), "NOPERM this user may not"},
+		{errors.New("unknown command"), "ERR unknown command"},
+	} {
+		w, e := engineWorld(t, false)
+		p := w.connect()
+		onCommit := false
+		e.refuse = func(commit bool) error {
+			if commit == onCommit {
+				return c.err
+			}
+			return nil
+		}
+		text := "-" + c.text + "\r\n"
+		p.want("GET k", text)
+		for range 2 {
+			p.want("SET k "+soon, text)
+			p.want("MULTI", "+OK\r\n")
+			p.want("SET k "+soon, "+QUEUED\r\n")
+			p.want("EXEC", text)
+			p.want("EXEC", "-"+errExecNoMulti+"\r\n")
+			onCommit = true
+		}
+		e.refuse = nil
+		p.want("EXISTS k", ":0\r\n")
+		if got := storeError(c.err); got != c.text || throttleError(c.err) != c.text {
+			t.Errorf("%v: %q", c.err, got)
+		}
+		if n := w.commands.byName["set"].stats.failed.Load(); n != 2 {
+			t.Errorf("%d failures are counted", n)
+		}
+		if len(e.opened) != e.closed {
+			t.Errorf("%d views, %d closed", len(e.opened), e.closed)
+		}
+	}
+}
+
+// Who goes or is killed while the engine is asked leaves no view behind, at whatever step.
+func TestClientsThatGoWhileTheEngineIsAsked(t *testing.T) {
+	for _, command := range []string{"SET k " + soon, "DBSIZE", "WATCH k"} {
+		for step := range 3 {
+			for _, kill := range []bool{false, true} {
+				w, e := engineWorld(t, true)
+				p, other := w.connect(), w.connect()
+				p.send(command + "\r\nPING\r\n")
+				for range min(step, e.due()) {
+					e.answer()
+					if step == 2 {
+						p.Serve(nil)
+					}
+				}
+				if kill {
+					other.do("CLIENT", "KILL", "ID", fmt.Sprint(p.client.id))
+					p.Serve(nil)
+				}
+				p.Closed()
+				for e.due() > 0 {
+					e.answer()
+				}
+				if len(e.opened) != e.closed {
+					t.Errorf("%s, step %d: %d views, %d closed", command, step, len(e.opened), e.closed)
+				}
+				other.want("PING", "+PONG\r\n")
+			}
+		}
+	}
+}
+
+// EXEC goes by what a watched key holds, not by how often it was set.
+func TestWatchOnAnEngine(t *testing.T) {
+	w, e := engineWorld(t, false)
+	p := w.connect()
+	for _, c := range []struct {
+		before, after string // what the key holds
+		done          bool
+	}{{"", soon, false}, {soon, "", false}, {soon, "1790000800000000000", false}, {soon, soon, true}, {"", "", true}} {
+		hold := func(tat string) {
+			if e.Delete([]byte("k"), w.nowNS); tat != "" {
+				e.setBehind("k", tat)
+			}
+		}
+		hold(c.before)
+		p.want("WATCH k other k", "+OK\r\n")
+		hold(c.after)
+		p.do("MULTI")
+		p.do("PING")
+		want := "*-1\r\n"
+		if c.done {
+			want = "*1\r\n+PONG\r\n"
+		}
+		p.want("EXEC", want)
+		p.want("MULTI", "+OK\r\n")
+		p.want("WATCH k", "-"+errWatchInMulti+"\r\n")
+		p.want("DISCARD", "+OK\r\n")
+	}
+	p.want("WATCH k", "+OK\r\n")
+	p.want("UNWATCH", "+OK\r\n")
+	e.setBehind("k", soon)
+	p.do("MULTI")
+	p.do("PING")
+	p.want("EXEC", "*1\r\n+PONG\r\n")
+}
+
+// Commands over all keys wait for the engine's masters, so they are refused where nothing may wait.
+func TestWhatAnEngineCannotDo(t *testing.T) {
+	w, e := engineWorld(t, false)
+	p := w.connect()
+	for _, name := range []string{"SAVE", "BGSAVE", "BGREWRITEAOF", "LASTSAVE"} {
+		p.want(name, "-"+formatError(errEngineKeeps, name)+"\r\n")
+	}
+	for _, command := range []string{"SCAN 0", "KEYS *", "DBSIZE", "RANDOMKEY", "FLUSHALL", "FLUSHDB"} {
+		text := formatError(errFarInside, strings.Fields(command)[0])
+		p.want("MULTI", "+OK\r\n")
+		p.want(command, "-"+text+"\r\n")
+		p.want("EXEC", "-"+errExecAbort+"\r\n")
+		if got := p.do("EVAL", "return redis.pcall('"+strings.Join(strings.Fields(command), "','")+"').err", "0"); !strings.Contains(got, text) {
+			t.Errorf("%s: %q", command, got)
+		}
+	}
+	e.setBehind("k", soon)
+	if got := p.do("EVAL", "return redis.pcall('GET', 'k').err", "1", "other"); !strings.Contains(got, formatError(errUndeclared, "k")) {
+		t.Errorf("%q", got)
+	}
+	if got := p.do("EVAL", "return redis.pcall('CL.TAKE', 'k', '5/1m').err", "0"); !strings.Contains(got, formatError(errUndeclared, "k")) {
+		t.Errorf("%q", got)
+	}
+	if got := p.do("EVAL", "return redis.call('GET', KEYS[1])", "1", "k"); got != "$19\r\n"+soon+"\r\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// Of a key that celld has not written it is known that it is there, and what type it has.
+func TestForeignKeys(t *testing.T) {
+	w, e := engineWorld(t, false)
+	e.setBehind("foreign", soon)
+	p := w.connect()
+	for _, command := range []string{"GET foreign", "SET foreign " + soon, "HGETALL foreign", "OBJECT ENCODING foreign", "GETSET foreign 1"} {
+		p.want(command, "-"+errWrongType+"\r\n")
+	}
+	p.want("TYPE foreign", "+list\r\n")
+	p.do("MULTI")
+	p.do("CL.TAKE", "foreign", "5/1m")
+	p.do("EXISTS", "foreign")
+	p.want("EXEC", "*2\r\n-"+errWrongType+"\r\n:1\r\n")
+	p.want("CL.RESET foreign", ":1\r\n")
+}
+
+// Whatever is asked, in pipelines that are cut anywhere, is answered on an engine as in memory, and counted the same.
+func TestPipelinesOnAnEngine(t *testing.T) {
+	forms := []string{
+		"CL.THROTTLE $K 4 1 60", "CL.TAKE $K 5/1m", "GET $K", "SET $K 179000090000000000$N", "SETNX $K 1790000800000000000", "GETDEL $K", "DEL $K j", "EXISTS $K $K", "TTL $K", "EXPIRE $K 5$N",
+		"RENAME $K k$N", "COPY $K k$N REPLACE", "HGETALL $K", "TYPE $K", "PING", "CLIENT REPLY SKIP", "CLIENT REPLY OFF", "CLIENT REPLY ON", "ECHO hi", "DBSIZE", "OBJECT ENCODING $K", "GET", "NOSUCH",
+		"MULTI", "MULTI", "EXEC", "EXEC", "DISCARD", "WATCH $K", "UNWATCH", "HELLO 3", "CLIENT TRACKING ON", "INFO nosuch", "CL.RENEW $K 1 5",
+		"EVAL return{redis.call('EXISTS',KEYS[1]),redis.pcall('SET',KEYS[1],'179000070000000000$N')} 1 $K",
+	}
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		at := newWorld(t)
+		w, e := engineWorld(t, true)
+		p, q := at.connect(), w.connect()
+		var b strings.Builder
+		multi := false
+		for range r.IntN(60) {
+			form := forms[r.IntN(len(forms))]
+			if multi && form == "DBSIZE" { // which is refused
+				continue
+			}
+			multi = form == "MULTI" || multi && form != "EXEC" && form != "DISCARD"
+			form = strings.NewReplacer("$K", fmt.Sprint("k", r.IntN(3)), "$N", strconv.Itoa(r.IntN(5))).Replace(form)
+			b.WriteString(frame(strings.Fields(form)...))
+		}
+		pipeline := b.String()
+		cut := r.IntN(len(pipeline) + 1)
+		want, got := p.send(pipeline), q.send(pipeline[:cut])
+		got += q.send(pipeline[cut:])
+		if got += e.answerAll(q); got != want {
+			t.Fatalf("seed %d: %q\n got %q\nwant %q", seed, pipeline, got, want)
+		}
+		for name, row := range at.commands.byName {
+			a, b := &row.stats, &w.commands.byName[name].stats
+			aCalls, _, _ := a.read()
+			bCalls, _, _ := b.read()
+			if aCalls != bCalls || a.failed.Load() != b.failed.Load() || a.rejected.Load() != b.rejected.Load() {
+				t.Errorf("seed %d: %s: %d calls and %d failed, want %d and %d", seed, name, bCalls, b.failed.Load(), aCalls, a.failed.Load())
+			}
+		}
+		if a, b := at.stats.decisions.read(), w.stats.decisions.read(); a != b {
+			t.Errorf("seed %d: decisions %v, want %v", seed, b, a)
+		}
+		if len(e.opened) != e.closed {
+			t.Errorf("seed %d: %d views, %d closed", seed, len(e.opened), e.closed)
+		}
+	}
+}
+
+// A visit's time is that from its arrival on.
+func TestTheTimeOfAVisit(t *testing.T) {
+	w, e := engineWorld(t, true, "latency-monitor-threshold", "100")
+	p := w.connect()
+	p.send("GET k\r\n")
+	w.sleepMS(250)
+	if got := e.answerAll(p); got != "$-1\r\n" {
+		t.Fatalf("%q", got)
+	}
+	if _, ns, _ := w.commands.byName["get"].stats.read(); ns != 250_000_000 {
+		t.Errorf("%d ns", ns)
+	}
+	if entries := w.slowlog.last(-1); len(entries) != 1 || entries[0].us != 250_000 || entries[0].args[0] != "GET" {
+		t.Errorf("%v", entries)
+	}
+	if events := w.latency.read(func(string) bool { return true }); len(events) != 1 || events[0].mostMs != 250 {
+		t.Errorf("%v", events)
+	}
+}

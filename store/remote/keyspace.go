@@ -1,0 +1,351 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/redis/rueidis"
+)
+
+// ErrNoPrefix reports a Flush without Options.Prefix: the engine may hold others' keys.
+var ErrNoPrefix = errors.New("there is no prefix")
+
+// hiddenPrefix is that of keys, after Options.Prefix, that are celld's own. What is asked about all keys leaves them out.
+const hiddenPrefix = "celld:"
+
+// ScanOptions are those of SCAN.
+type ScanOptions struct {
+	Cursor  uint64 // 0: from the start
+	Pattern string // of keys without the prefix
+	Count   int64  // about how many keys are looked at
+	Type    string // "": any
+}
+
+// Scan tells some keys of the prefix, and the cursor of the next, which is 0 after the last. As with SCAN, a key may be told twice. done
+// is called once, from any goroutine, as that of the methods below. Where ctx has ended, it may not be called.
+func (s *Store) Scan(ctx context.Context, o ScanOptions, done func(next uint64, keys []string, err error)) {
+	var found []string
+	s.walk(&walk{ScanOptions: o, ctx: ctx, once: true,
+		page: func(keys []string) (bool, error) { found = keys; return true, nil },
+		done: func(next uint64, err error) { done(next, found, err) },
+	})
+}
+
+// Keys tells all keys of a pattern, each once. It stops when they take more than mostBytes, with 16 bytes for each beside its own.
+func (s *Store) Keys(ctx context.Context, pattern string, mostBytes int, done func(keys []string, err error)) {
+	var found []string
+	bytes, seen := 0, map[string]struct{}{}
+	s.walk(&walk{ScanOptions: ScanOptions{Pattern: pattern, Count: walkStep}, ctx: ctx,
+		page: func(keys []string) (bool, error) {
+			for _, key := range keys {
+				if _, again := seen[key]; !again {
+					seen[key] = struct{}{}
+					found = append(found, key)
+					bytes += len(key) + 16
+				}
+			}
+			return bytes <= mostBytes, nil
+		},
+		done: func(_ uint64, err error) { done(found, err) },
+	})
+}
+
+// Size tells how many keys there are. With a prefix all keys of the engine are looked at.
+func (s *Store) Size(ctx context.Context, done func(n int64, err error)) {
+	n := int64(0)
+	if s.options.Prefix != "" {
+		s.walk(&walk{ScanOptions: ScanOptions{Pattern: "*", Count: walkStep}, ctx: ctx,
+			page: func(keys []string) (bool, error) { n += int64(len(keys)); return true, nil },
+			done: func(_ uint64, err error) { done(n, err) },
+		})
+		return
+	}
+	s.aside(func() (more bool) {
+		nodes, err := s.masters(ctx)
+		for _, node := range nodes {
+			var size int64
+			if size, err = node.Do(ctx, node.B().Dbsize().Build()).AsInt64(); err != nil {
+				err = unread(err)
+				break
+			}
+			n += size
+		}
+		done(n, err)
+		return false
+	}, func(err error) { done(0, err) })
+}
+
+// randomTries is how often the engine is asked for any key at all, in the hope that it is one of the prefix.
+const randomTries = 8
+
+// RandomKey tells a key. Where few keys of the engine have the prefix, it is one of the first that are found, and not every key is as likely.
+func (s *Store) RandomKey(ctx context.Context, done func(key string, found bool, err error)) {
+	tries := 0
+	s.aside(func() (more bool) {
+		nodes, err := s.masters(ctx)
+		if err != nil {
+			done("", false, err)
+			return false
+		}
+		node := nodes[rand.IntN(len(nodes))]
+		name, err := node.Do(ctx, node.B().Randomkey().Build()).ToString()
+		if err != nil && !rueidis.IsRedisNil(err) {
+			done("", false, unread(err))
+			return false
+		}
+		if key, shown := s.shown(name); err == nil && shown {
+			done(key, true, nil)
+			return false
+		}
+		if tries++; tries < randomTries {
+			return true
+		}
+		var key string
+		found := false
+		s.walk(&walk{ScanOptions: ScanOptions{Pattern: "*", Count: walkStep}, ctx: ctx,
+			page: func(keys []string) (bool, error) {
+				if found = len(keys) > 0; found {
+					key = keys[rand.IntN(len(keys))]
+				}
+				return !found, nil
+			},
+			done: func(_ uint64, err error) { done(key, found, err) },
+		})
+		return false
+	}, func(err error) { done("", false, err) })
+}
+
+// Flush removes all keys of the prefix, step by step: those that are added meanwhile may stay. The error is ErrNoPrefix where there is
+// none.
+func (s *Store) Flush(done func(err error)) {
+	if s.options.Prefix == "" {
+		done(ErrNoPrefix)
+		return
+	}
+	s.walk(&walk{ScanOptions: ScanOptions{Pattern: "*", Count: walkStep}, ctx: context.Background(),
+		page: func(keys []string) (bool, error) { return true, s.unlink(keys) },
+		done: func(_ uint64, err error) { done(err) },
+	})
+}
+
+// unlink deletes keys, each by a command of its own, as they have many slots.
+func (s *Store) unlink(keys []string) error {
+	client := *s.client.Load()
+	commands := make(rueidis.Commands, len(keys))
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		names[i] = s.options.Prefix + key
+		commands[i] = client.B().Unlink().Key(names[i]).Build()
+	}
+	defer s.forget(names)
+	ctx, cancel := context.WithTimeout(context.Background(), s.options.Timeout)
+	defer cancel()
+	for _, answer := range client.DoMulti(ctx, commands...) {
+		if err := answer.Error(); err != nil {
+			return classify(err)
+		}
+	}
+	return nil
+}
+
+// shown returns the name of a key without the prefix, and whether it is one that is told.
+func (s *Store) shown(name string) (key string, shown bool) {
+	key, shown = strings.CutPrefix(name, s.options.Prefix)
+	return key, shown && !strings.HasPrefix(key, hiddenPrefix)
+}
+
+// walkStep is how many keys the engine looks at in one step of a walk over all: this takes it 0.3 ms.
+const walkStep = 1000
+
+// walk goes over the keys of all masters, one after the other.
+type walk struct {
+	ScanOptions
+	ctx  context.Context
+	once bool // one step only
+	page func(keys []string) (more bool, err error)
+	done func(next uint64, err error)
+}
+
+// A cursor has the place of a master among all in its upper bits, and the cursor of that master below. An engine's cursor is lower than
+// the size of its table, and in a Cluster than 2^14 times that of a slot's.
+const (
+	cursorBits = 54
+	cursorMask = 1<<cursorBits - 1
+)
+
+var errCursor = errors.New("invalid cursor")
+
+func (s *Store) walk(w *walk) {
+	s.aside(func() (more bool) {
+		next, more, err := s.step(w)
+		if more && !w.once {
+			w.Cursor = next
+			return true
+		}
+		w.done(next, err)
+		return false
+	}, func(err error) { w.done(0, err) })
+}
+
+// step asks one master once.
+func (s *Store) step(w *walk) (next uint64, more bool, err error) {
+	ctx, cancel := context.WithTimeout(w.ctx, s.options.Timeout)
+	defer cancel()
+	nodes, err := s.masters(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	place := int(w.Cursor >> cursorBits)
+	if place >= len(nodes) {
+		return 0, false, nil
+	}
+	node := nodes[place]
+	scan := node.B().Scan().Cursor(w.Cursor & cursorMask).Match(escapePattern(s.options.Prefix) + w.Pattern).Count(w.Count)
+	command := scan.Build()
+	if w.Type != "" {
+		command = scan.Type(w.Type).Build()
+	}
+	entry, err := node.Do(ctx, command).AsScanEntry()
+	if err != nil {
+		return 0, false, unread(err)
+	}
+	keys := entry.Elements[:0]
+	for _, name := range entry.Elements {
+		if key, shown := s.shown(name); shown {
+			keys = append(keys, key)
+		}
+	}
+	more, err = w.page(keys)
+	switch {
+	case err != nil:
+		return 0, false, err
+	case entry.Cursor > cursorMask:
+		return 0, false, errCursor
+	case entry.Cursor > 0:
+		return uint64(place)<<cursorBits | entry.Cursor, more, nil
+	case place+1 < len(nodes):
+		return uint64(place+1) << cursorBits, more, nil
+	}
+	return 0, false, nil
+}
+
+// unread is the error of a request that changes nothing.
+func unread(err error) error {
+	err = classify(err)
+	if down, ok := err.(*DownError); ok {
+		return &DownError{Cause: down.Cause}
+	}
+	return err
+}
+
+// escapePattern returns a pattern that matches just a text.
+func escapePattern(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`).Replace(text)
+}
+
+// masters are the engine's masters, always in the same order.
+func (s *Store) masters(ctx context.Context) ([]rueidis.Client, error) {
+	client := s.client.Load()
+	if client == nil {
+		return nil, &DownError{Cause: "there is no connection to the engine"}
+	}
+	if !s.cluster.Load() {
+		return []rueidis.Client{*client}, nil
+	}
+	return s.keyspace.masters(ctx, (*client).Nodes())
+}
+
+// keyspace does what is asked about all keys, in turns, so that who asks for little does not wait for who asks for much.
+type keyspace struct {
+	mu      sync.Mutex
+	waiting []func() (more bool)
+	running int
+
+	replicas map[string]bool // by address, as far as they have said
+}
+
+// stepsAtOnce is how many steps are under way at once, and mostAside how many may wait for their turn.
+const (
+	stepsAtOnce = 4
+	mostAside   = 10_000
+)
+
+// aside has step called, from another goroutine, until it returns false. Where too many wait, busy is called.
+func (s *Store) aside(step func() (more bool), busy func(err error)) {
+	k := &s.keyspace
+	k.mu.Lock()
+	if len(k.waiting) >= mostAside {
+		k.mu.Unlock()
+		busy(ErrBusy)
+		return
+	}
+	k.waiting = append(k.waiting, step)
+	start := k.running < stepsAtOnce
+	if start {
+		k.running++
+	}
+	k.mu.Unlock()
+	if start {
+		go k.run()
+	}
+}
+
+func (k *keyspace) run() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for len(k.waiting) > 0 {
+		step := k.waiting[0]
+		k.waiting = k.waiting[1:]
+		k.mu.Unlock()
+		more := step()
+		k.mu.Lock()
+		if more {
+			k.waiting = append(k.waiting, step)
+		}
+	}
+	k.running--
+}
+
+// masters are those of a Cluster's nodes that say that they are. A replica that does not answer is left out, but without a master it is an
+// error.
+func (k *keyspace) masters(ctx context.Context, nodes map[string]rueidis.Client) (masters []rueidis.Client, err error) {
+	addresses := make([]string, 0, len(nodes))
+	for address := range nodes {
+		addresses = append(addresses, address)
+	}
+	slices.Sort(addresses)
+	roles := make([]string, len(addresses))
+	errs := make([]error, len(addresses))
+	var asked sync.WaitGroup
+	for i, address := range addresses {
+		asked.Go(func() {
+			var answer []rueidis.RedisMessage
+			node := nodes[address]
+			if answer, errs[i] = node.Do(ctx, node.B().Role().Build()).ToArray(); errs[i] == nil {
+				roles[i], errs[i] = answer[0].ToString()
+			}
+		})
+	}
+	asked.Wait()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known := make(map[string]bool, len(nodes))
+	for i, address := range addresses {
+		replica := roles[i] != "master"
+		if errs[i] != nil {
+			if replica = k.replicas[address]; !replica {
+				return nil, unread(errs[i])
+			}
+		}
+		known[address] = replica
+		if !replica {
+			masters = append(masters, nodes[address])
+		}
+	}
+	k.replicas = known
+	return masters, nil
+}
