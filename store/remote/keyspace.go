@@ -205,11 +205,11 @@ func (s *Store) step(w *walk) (next uint64, more bool, err error) {
 	}
 	node := nodes[place]
 	scan := node.B().Scan().Cursor(w.Cursor & cursorMask).Match(escapePattern(s.options.Prefix) + w.Pattern).Count(w.Count)
-	command := scan.Build()
+	build := scan.Build
 	if w.Type != "" {
-		command = scan.Type(w.Type).Build()
+		build = scan.Type(w.Type).Build
 	}
-	entry, err := node.Do(ctx, command).AsScanEntry()
+	entry, err := node.Do(ctx, build()).AsScanEntry()
 	if err != nil {
 		return 0, false, unread(err)
 	}
