@@ -177,6 +177,9 @@ func (r *registry) changed(name string, parts []rueidis.RedisMessage, done func(
 		r.version = version
 	}
 	r.mu.Unlock()
+	if version != was {
+		s.publish(allNews)
+	}
 	s.waits.pokeAll()
 	if current {
 		done(did > 0, err)

@@ -309,3 +309,41 @@ func TestPlainCallsElsewhereDoNotStarveWaiters(t *testing.T) {
 	close(stop)
 	hammer.Wait()
 }
+
+// A RESERVE comes behind those who wait in its process: they are booked before it. One that would wait too long books nothing.
+func TestReserveBehindWaiters(t *testing.T) {
+	all := testStores(t, 2)
+	s := all[0]
+	const limit = "1/10s,burst=1"
+	s.plainly(t, 1, takeCall(t, "k", limit))
+	var waiters []*caller
+	for i := range 2 {
+		waiters = append(waiters, s.await(t, time.Hour, 1, takeCall(t, "k", limit)))
+		s.waitFor(t, i+1)
+	}
+	reserve := func(s *Store, longest time.Duration) *caller {
+		t.Helper()
+		c := s.askOn(t, store.Terms{Mode: store.Reserve, MaxNS: int64(longest)}, 1, takeCall(t, "k", limit))
+		c.answered()
+		return c
+	}
+	if c := reserve(s, 15*time.Second); !c.reqs[0].Taken.Limited || time.Duration(c.reqs[0].Taken.RetryAfterNS).Round(10*time.Second) != 30*time.Second {
+		t.Errorf("%+v", c.reqs[0].Taken)
+	}
+	for i, want := range []time.Duration{30 * time.Second, 40 * time.Second} {
+		if c := reserve(all[i], time.Hour); c.reqs[0].Taken.Limited || time.Duration(c.reqs[0].Terms.WaitNS).Round(10*time.Second) != want {
+			t.Errorf("%d: %+v in %v, want %v", i, c.reqs[0].Taken, time.Duration(c.reqs[0].Terms.WaitNS), want)
+		}
+	}
+	s.waits.mu.Lock()
+	for _, l := range s.waits.lines {
+		if len(l.slots) != 2 {
+			t.Errorf("%d slots of two who wait", len(l.slots))
+		}
+	}
+	s.waits.mu.Unlock()
+	for _, w := range waiters {
+		s.Leave(&w.reqs[0], nil)
+	}
+	s.nobodyWaits(t)
+}
