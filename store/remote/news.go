@@ -73,17 +73,7 @@ func (w *waits) hearSome(ctx context.Context) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	quiet := time.AfterFunc(quietFor, func() {})
-	defer quiet.Stop()
-	var look func()
-	look = func() {
-		if w.waiting.Load() == 0 {
-			stop()
-			return
-		}
-		quiet.Reset(quietFor)
-	}
-	quiet = time.AfterFunc(quietFor, look)
+	w.stopWhenQuiet(ctx, stop)
 	dedicated, release := (*client).Dedicate()
 	defer release()
 	err := dedicated.Receive(ctx, dedicated.B().Subscribe().Channel(w.store.wakeChannel()).Build(), func(m rueidis.PubSubMessage) {
@@ -99,6 +89,19 @@ func (w *waits) hearSome(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// stopWhenQuiet stops the listening when nobody waits any more.
+func (w *waits) stopWhenQuiet(ctx context.Context, stop func()) {
+	time.AfterFunc(quietFor, func() {
+		switch {
+		case ctx.Err() != nil:
+		case w.waiting.Load() == 0:
+			stop()
+		default:
+			w.stopWhenQuiet(ctx, stop)
+		}
+	})
 }
 
 // frees reports whether something of a key may have been given back, where its next content is this. It may be wrong, which costs a

@@ -191,7 +191,6 @@ func TestARepeatJoinsWhoWaits(t *testing.T) {
 
 // A wait ends as it is told to: refused, with an error, at its deadline, when its policy has gone, or when the engine fails.
 func TestHowAWaitEnds(t *testing.T) {
-	const limit = "1/1h"
 	for name, c := range map[string]struct {
 		longest time.Duration
 		ends    func(t *testing.T, s *Store, w *caller)
