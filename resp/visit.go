@@ -333,7 +333,7 @@ func (s *Session) notInside(row *command) string {
 	case s.srv.engine == nil && s.srv.answersLater && row.flags&decides != 0:
 		return errNotInMulti
 	case s.srv.engine != nil && row.far != nil:
-		return formatError(errFarInside, upper(row.name))
+		return formatError(errFarInside, upper(row.fullName()))
 	}
 	return ""
 }

@@ -98,7 +98,7 @@ func TestConversationsOnRedis(t *testing.T) {
 	for _, folder := range []string{"redis", "scripts", "celld"} {
 		for _, c := range harness.ReadConversations(t, "testdata/"+folder) {
 			switch c.Name {
-			case "auth", "info", "server", "slow", "debug", "latency", "wait", "policy": //  of the table's size, or with settings of their own
+			case "auth", "info", "server", "slow", "debug", "latency", "wait": //  of the table's size, or with settings of their own
 				continue
 			}
 			t.Run(folder+"/"+c.Name, func(t *testing.T) {

@@ -246,8 +246,14 @@ func TestWhatAnEngineCannotDo(t *testing.T) {
 	for _, name := range []string{"SAVE", "BGSAVE", "BGREWRITEAOF", "LASTSAVE"} {
 		p.want(name, "-"+formatError(errEngineKeeps, name)+"\r\n")
 	}
-	for _, command := range []string{"SCAN 0", "KEYS *", "DBSIZE", "RANDOMKEY", "FLUSHALL", "FLUSHDB"} {
-		text := formatError(errFarInside, strings.Fields(command)[0])
+	for _, command := range []string{"SCAN 0", "KEYS *", "DBSIZE", "RANDOMKEY", "FLUSHALL", "FLUSHDB",
+		"CL.POLICY SET a 1/1s", "CL.POLICY DEL a", "CL.RULE ADD DENY a", "CL.RULE DEL DENY a"} {
+		words := strings.Fields(command)
+		name := words[0]
+		if strings.HasPrefix(name, "CL.") {
+			name += "|" + words[1]
+		}
+		text := formatError(errFarInside, name)
 		p.want("MULTI", "+OK\r\n")
 		p.want(command, "-"+text+"\r\n")
 		p.want("EXEC", "-"+errExecAbort+"\r\n")
@@ -265,6 +271,40 @@ func TestWhatAnEngineCannotDo(t *testing.T) {
 	if got := p.do("EVAL", "return redis.call('GET', KEYS[1])", "1", "k"); got != "$19\r\n"+soon+"\r\n" {
 		t.Errorf("%q", got)
 	}
+}
+
+// Policies and rules are the engine's: a session that changes one waits until the engine has it, and finds it then. A client that has
+// gone meanwhile changes nothing of that.
+func TestSettingsOfAnEngine(t *testing.T) {
+	w, e := engineWorld(t, true)
+	p := w.connect()
+	for _, c := range []struct{ command, reply string }{
+		{"CL.POLICY SET api 5/1h", ":1\r\n"},
+		{"CL.POLICY SET api 5/1h NX", ":0\r\n"},
+		{"CL.RULE ADD DENY bad:* EX 60", ":1\r\n"},
+		{"CL.RULE ADD DENY bad:* EX 60", ":0\r\n"},
+		{"CL.RULE DEL DENY bad:*", ":1\r\n"},
+		{"CL.RULE DEL DENY bad:*", ":0\r\n"},
+		{"CL.POLICY DEL api", ":1\r\n"},
+		{"CL.POLICY DEL api", ":0\r\n"},
+	} {
+		if got := p.send(frame(strings.Fields(c.command)...) + "PING\r\n"); got != "" || e.due() != 1 {
+			t.Errorf("%s: %q before the engine has answered", c.command, got)
+		}
+		if got := e.answerAll(p); got != c.reply+"+PONG\r\n" {
+			t.Errorf("%s: %q, want %q", c.command, got, c.reply)
+		}
+	}
+	for _, command := range []string{"CL.POLICY SET api 5/x", "CL.POLICY SET api 5/1h NX XX", "CL.RULE ADD MAYBE a", "CL.RULE DEL DENY a EX 1"} {
+		if got := p.send(frame(strings.Fields(command)...)); !strings.HasPrefix(got, "-ERR ") || e.due() != 0 {
+			t.Errorf("%s: %q", command, got)
+		}
+	}
+	gone := w.connect()
+	gone.send(frame("CL.POLICY", "SET", "left", "7/1h"))
+	gone.Closed()
+	e.answer()
+	p.want("CL.POLICY GET left", "$4\r\n7/1h\r\n")
 }
 
 // Of a key that celld has not written it is known that it is there, and what type it has.

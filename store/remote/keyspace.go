@@ -128,7 +128,11 @@ func (s *Store) Flush(done func(err error)) {
 	}
 	s.walk(&walk{ScanOptions: ScanOptions{Pattern: "*", Count: walkStep}, ctx: context.Background(),
 		page: func(keys []string) (bool, error) { return true, s.unlink(keys) },
-		done: func(_ uint64, err error) { done(err) },
+		done: func(_ uint64, err error) {
+			s.waits.pokeAll()
+			s.publish(allNews)
+			done(err)
+		},
 	})
 }
 
