@@ -28,6 +28,8 @@ var refusals = []struct{ prefix, cause string }{
 	{"NOAUTH ", "the engine wants a password"},
 	{"WRONGPASS ", "the engine refuses the password"},
 	{"NOPERM ", "the engine's user lacks a permission"},
+	{"The user executing the script can't ", "the engine's user lacks a permission"},
+	{"ACL failure in script: ", "the engine's user lacks a permission"},
 	{"DENIED ", "the engine is in protected mode"},
 	{"max number of clients reached", "the engine has no room for a connection"},
 }
