@@ -289,6 +289,30 @@ func TestAGrantMeetsADisconnect(t *testing.T) {
 	}
 }
 
+// What a rule has allowed was taken from no limit, and nothing flows back when its session has gone before it was answered.
+func TestARulesGrantDoesNotFlowBack(t *testing.T) {
+	inTime(t, func(t *testing.T, w *world) {
+		const call = "CL.TAKE k 1/1h,algo=window"
+		for change, left := range map[string]string{"CL.RULE ADD ALLOW k": " used=1\r\n", "DEL k": "*0\r\n"} { // the second has it take
+			p, other := w.connect(), w.connect()
+			other.send("DEL k\r\n" + call + "\r\n")
+			if got := p.send(call + " WAIT 3600000\r\n"); got != "" {
+				t.Fatalf("%s: %q", change, got)
+			}
+			other.want(change, ":1\r\n")
+			synctest.Wait()
+			if callers, _ := w.store.Waiting(); callers != 0 {
+				t.Errorf("%s: it still waits", change)
+			}
+			p.Closed() // it has been granted, and nobody has read that
+			other.send("CL.RULE DEL ALLOW k\r\n")
+			if got := other.send("HGETALL k\r\n"); !strings.HasSuffix(got, left) {
+				t.Errorf("%s: %q", change, got)
+			}
+		}
+	}, "wait-max", "3600000")
+}
+
 // slowRelease is a limiter that takes half a millisecond to release a lease.
 type slowRelease struct {
 	leaser

@@ -41,10 +41,23 @@ const (
 	causeNoNode  = "no node of the Cluster has the key"
 )
 
-// classify turns an error of rueidis into a *DownError, or returns an error of the engine's that callers are to be told, such as
-// WRONGTYPE or OOM.
+// EngineError is another error of the engine's, with its code: ERR syntax error.
+type EngineError struct{ Text string }
+
+func (e *EngineError) Error() string { return e.Text }
+
+// withCode puts back the ERR that rueidis has cut off. Codes are upper-case words.
+func withCode(text string) string {
+	if code, _, ok := strings.Cut(text, " "); ok && strings.ToUpper(code) == code {
+		return text
+	}
+	return "ERR " + text
+}
+
+// classify turns an error of rueidis into a *DownError, store.ErrFull, store.ErrWrongType or, where callers are to be told what the
+// engine says, an *EngineError.
 func classify(err error) error {
-	if e := (*DownError)(nil); err == nil || errors.As(err, &e) {
+	if err == nil || errors.As(err, new(*DownError)) || errors.As(err, new(*EngineError)) {
 		return err
 	}
 	if reply, ok := rueidis.IsRedisErr(err); ok {
@@ -60,7 +73,7 @@ func classify(err error) error {
 		case strings.HasPrefix(text, "WRONGTYPE "):
 			return store.ErrWrongType
 		}
-		return err
+		return &EngineError{withCode(reply.Error())}
 	}
 	cause := causeOf(err)
 	return &DownError{Cause: cause, Sent: cause != causeAway && cause != causeNoNode}
@@ -113,5 +126,5 @@ func isNoScript(err error) bool {
 	return ok && strings.HasPrefix(reply.Error(), "NOSCRIPT ")
 }
 
-// isSyntaxError reports the error of a command with options that the engine does not know. rueidis has cut off its ERR.
-func isSyntaxError(err error) bool { return err != nil && err.Error() == "syntax error" }
+// isSyntaxError reports the error of a command with options that the engine does not know. It is for errors that are classified.
+func isSyntaxError(err error) bool { return err != nil && err.Error() == "ERR syntax error" }

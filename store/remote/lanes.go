@@ -20,8 +20,7 @@ type request struct {
 	readOnly bool
 	deadline time.Time
 
-	// done is called once, from a goroutine of the lane, and must not block. The error is a *DownError or an error of the engine's (a
-	// *rueidis.RedisError).
+	// done is called once, from a goroutine of the lane, and must not block. The error is one of classify's.
 	done func(answer rueidis.RedisMessage, err error)
 
 	sent  time.Time // set when it is sent
@@ -176,9 +175,7 @@ func (l *lane) failed(r *request, err error) error {
 			l.store.stats.Timeouts.Add(1)
 		}
 	}
-	if !r.probe {
-		l.breaker.answered(r, err)
-	}
+	l.breaker.answered(r, err)
 	return err
 }
 

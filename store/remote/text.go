@@ -69,7 +69,7 @@ func (k *viewKey) put(v *View) {
 	}
 	// It cannot fail: the table has room for all that a request reads.
 	_ = v.Update(k.key, store.Access{NowNS: v.NowNS}, func(store.Value, bool) (store.Value, store.Action) { return value, store.Put })
-	k.shown = true
+	_, k.shown = v.IdleNS(k.key, v.NowNS)
 }
 
 // limits reads a hash. It returns false for one that celld has not written.
@@ -81,7 +81,9 @@ func (k *viewKey) limits(v *View) (store.Limits, bool) {
 			policyName, _, _ := strings.Cut(name[1:], " ")
 			p := v.PolicyNamed(policyName)
 			if p == nil || v.store.epochOf(p) < epoch {
-				k.leave(f)
+				if !k.leave(f) {
+					return nil, false
+				}
 				continue
 			}
 			if v.store.epochOf(p) > epoch {
@@ -101,27 +103,29 @@ func (k *viewKey) limits(v *View) (store.Limits, bool) {
 	return limits, err == nil && len(k.read.fields) > 0
 }
 
-// leave has a field stay as it is, whose policy this process does not know, or not yet.
-func (k *viewKey) leave(f field) {
-	k.left = append(k.left, f)
-	if l, st, err := cell.ParseState(f.text); err == nil {
+// leave has a field stay as it is, whose policy this process does not know, or not yet. It returns false for one that is no state.
+func (k *viewKey) leave(f field) bool {
+	l, st, err := cell.ParseState(f.text)
+	if err == nil {
+		k.left = append(k.left, f)
 		k.leftEnd = max(k.leftEnd, ceilMs(store.Limits{{Limit: l, State: st}}.EndNS()))
 	}
+	return err == nil
 }
 
-// now is what a view's table has under a key, as the engine is to have it.
-func (k *viewKey) now(v *View) (c content) {
+// now is what a view's table has under a key, as the engine is to have it. found says that the table has it.
+func (k *viewKey) now(v *View) (c content, found bool) {
 	c.kind = kindNone
 	_ = v.Update(k.key, store.Access{NowNS: v.NowNS, NoTouch: true}, func(value store.Value, ok bool) (store.Value, store.Action) {
-		if ok {
+		if found = ok; ok {
 			c = k.textOf(v, value)
 		}
 		return value, store.Leave
 	})
-	if c.kind == kindNone && len(k.left) > 0 && !k.shown {
-		c = content{kind: kindHash, fields: k.left, expiry: k.leftEnd}
+	if !found && !k.shown {
+		return k.read, false
 	}
-	return c
+	return c, found
 }
 
 func (k *viewKey) textOf(v *View, value store.Value) (c content) {

@@ -7,14 +7,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"celld/store"
 	"celld/store/policy"
 )
 
 // ErrCrossSlot reports keys of one request that a Cluster keeps in several places.
 var ErrCrossSlot = errors.New("Keys in request don't hash to the same slot; use a hash tag such as {user1}")
+
+// ErrUndeclared reports a view in which a key was made that it had not been asked to read.
+var ErrUndeclared = errors.New("a key was written that was not declared")
 
 // View is some keys of the engine in a table of their own. Handlers change it as they change the table in memory.
 type View struct {
@@ -27,7 +28,9 @@ type View struct {
 	deadline time.Time
 	conflict bool
 	missing  []string // keys that must be read, too
+	turn     turn
 	lastID   uint64   // of leases, when the keys were read
+	freed    []string // keys of which something is given back by what is being stored
 }
 
 // viewKey is a key of a view.
@@ -109,18 +112,12 @@ func (v *View) open(done func()) {
 		done()
 		return
 	}
-	v.Err = nil
 	names := v.engineKeys()
 	if v.Err = v.store.oneSlot(names); v.Err != nil {
 		done()
 		return
 	}
-	v.store.send(&request{script: openScript, keys: names, readOnly: true, deadline: v.deadline, done: func(m rueidis.RedisMessage, err error) {
-		if v.Err = err; v.Err == nil {
-			v.Err = v.load(m)
-		}
-		done()
-	}})
+	v.ask(openScript, nil, done)
 }
 
 func (v *View) onTime(nowNS int64) error {
@@ -151,89 +148,15 @@ func (s *Store) oneSlot(names []string) error {
 	return nil
 }
 
-// load makes the table have what a script has answered: an array of what it did, the seconds and microseconds of the engine's time,
-// and an array for each key of its type, expiry and content.
-func (v *View) load(m rueidis.RedisMessage) error {
-	answer, err := m.ToArray()
-	if err != nil {
-		return err
-	}
-	if len(answer) != 3+len(v.keys) {
-		return errAnswer
-	}
-	nowUS, err := timeOf(answer)
-	if err != nil {
-		return err
-	}
-	_ = v.onTime(nowUS * 1000)
-	v.clear()
-	v.lastID = v.LastID()
+// clear empties the table. To remove its keys takes 1 µs; Flush takes 30 µs, and another table 45 µs, as they make all of it anew.
+func (v *View) clear() {
 	for i := range v.keys {
-		texts, err := answer[3+i].ToArray()
-		if err != nil {
-			return err
-		}
-		if err := v.keys[i].hold(texts); err != nil {
-			return err
-		}
-		v.keys[i].put(v)
+		v.Delete(v.keys[i].key, v.NowNS)
 	}
-	return nil
+	if v.Len(v.NowNS) > 0 { // a handler has made others
+		v.Flush()
+	}
 }
-
-// timeOf is the engine's time in Unix µs.
-func timeOf(answer []rueidis.RedisMessage) (int64, error) {
-	seconds, err := answer[1].ToString()
-	if err != nil {
-		return 0, err
-	}
-	micros, err := answer[2].ToString()
-	if err != nil {
-		return 0, err
-	}
-	s, err := strconv.ParseInt(seconds, 10, 64)
-	if err != nil {
-		return 0, errAnswer
-	}
-	us, err := strconv.ParseInt(micros, 10, 64)
-	if err != nil {
-		return 0, errAnswer
-	}
-	return s*1e6 + us, nil
-}
-
-// hold notes what the engine has under the key.
-func (k *viewKey) hold(answer []rueidis.RedisMessage) error {
-	k.read = content{kind: kindNone, expiry: noExpiry}
-	c := &k.read
-	for i := range answer {
-		if i == 1 {
-			ms, err := answer[i].AsInt64()
-			if err != nil {
-				return err
-			}
-			c.expiry = max(ms, noExpiry)
-			continue
-		}
-		text, err := answer[i].ToString()
-		switch {
-		case err != nil:
-			return err
-		case i == 0:
-			c.kind = text
-		case c.kind == kindString:
-			c.text = text
-		case i%2 == 0:
-			c.fields = append(c.fields, field{name: text})
-		default:
-			c.fields[len(c.fields)-1].text = text
-		}
-	}
-	return nil
-}
-
-// clear empties the table.
-func (v *View) clear() { v.Flush() }
 
 // Foreign returns the type of a key that holds what celld does not write, by its name in TYPE. Such a key is there for EXISTS, TTL,
 // EXPIRE and DEL; all that asks for its state is to be answered with WRONGTYPE. Commit refuses other changes of it.
@@ -255,38 +178,13 @@ func (v *View) commit(done func()) bool {
 		v.open(done)
 		return false
 	}
+	v.store.stats.Changes.Add(1)
 	args, changed, err := v.script()
-	if v.Err = err; err != nil || !changed {
+	if v.Err = err; err != nil || !changed && !v.turn.taken {
 		return true
 	}
-	v.store.send(&request{script: commitScript, keys: v.engineKeys(), args: args, deadline: v.deadline, done: func(m rueidis.RedisMessage, err error) {
-		if v.Err = err; v.Err == nil {
-			v.Err = v.committed(m)
-		}
-		done()
-	}})
+	v.ask(commitScript, args, done)
 	return false
-}
-
-// committed reads the answer of the script that stores.
-func (v *View) committed(m rueidis.RedisMessage) error {
-	answer, err := m.ToArray()
-	if err != nil {
-		return err
-	}
-	if len(answer) == 0 {
-		return errAnswer
-	}
-	did, err := answer[0].ToString()
-	if err != nil || did == "stored" {
-		v.store.forget(v.engineKeys())
-		return err
-	}
-	if err := v.load(m); err != nil {
-		return err
-	}
-	v.conflict = true
-	return nil
 }
 
 // Conflict reports that the engine had something else by the time of Commit, and nothing was stored. The view has been read anew.
@@ -295,50 +193,11 @@ func (v *View) Conflict() bool { return v.conflict && v.Err == nil }
 // Close gives up the view's table, which must not be used afterwards.
 func (v *View) Close() {
 	if v.Store != nil {
-		v.store.tables.put(v.Store)
+		v.leaveTurns()
+		v.clear()
+		v.store.tables.pool.Put(v.Store)
 		v.Store = nil
 	}
-}
-
-// script returns the arguments of commitScript.
-func (v *View) script() (args []string, changed bool, err error) {
-	fence := ""
-	if last := v.LastID(); last > v.lastID && v.store.options.Time == nil {
-		fence = strconv.FormatUint(last, 10)
-	}
-	args = append(args, fence)
-	for i := range v.keys {
-		k := &v.keys[i]
-		want := k.now(v)
-		if want.foreign && !k.read.foreign || k.read.foreign && want.kind != kindNone && !want.foreign {
-			return nil, false, store.ErrWrongType
-		}
-		args = k.read.expect(args)
-		steps := k.read.steps(&want)
-		args = append(args, strconv.Itoa(len(steps)))
-		for _, step := range steps {
-			changed = true
-			args = append(append(args, strconv.Itoa(len(step))), step...)
-		}
-	}
-	return args, changed, nil
-}
-
-// expect appends what a key must hold for the script to store.
-func (c *content) expect(args []string) []string {
-	switch {
-	case c.foreign:
-		return append(args, "type", c.kind)
-	case c.kind == kindString:
-		return append(args, kindString, c.text)
-	case c.kind == kindHash:
-		args = append(args, kindHash, strconv.Itoa(len(c.fields)))
-		for _, f := range c.fields {
-			args = append(args, f.name, f.text)
-		}
-		return args
-	}
-	return append(args, kindNone)
 }
 
 // tables are of views that are closed, to be used again.
@@ -353,8 +212,3 @@ func (t *tables) take(s *Store) *store.Store {
 
 // mostKeys is how many keys a view has room for.
 const mostKeys = 1 << 16
-
-func (t *tables) put(table *store.Store) {
-	table.Flush()
-	t.pool.Put(table)
-}

@@ -24,26 +24,35 @@ local function read(key)
   end
   return r
 end
-local function answer(did)
-  local r = {did, now[1], now[2]}
-  for i, key in ipairs(KEYS) do r[i + 3] = read(key) end
+local function answer(did, first)
+  local r = {did, now[1], now[2], first}
+  if did ~= 'wait' then
+    for i = 1, count do r[i + 4] = read(KEYS[i]) end
+  end
   return r
 end
 `
 
-// openScript answers what the keys hold.
-var openScript = newScript(readLua + `return answer('read')`)
+// openScript answers what the keys hold, or has the view wait for its turn.
+var openScript = newScript(turnLua + readLua + `
+local first = before(false)
+if first > 0 then return answer('wait', first) end
+return answer('read', first)
+`)
 
-// commitScript stores if the keys still hold what was read, and answers 'stored'. Else it answers what they hold now. ARGV has first the
-// highest ID that a lease was given, or nothing: while the time in µs is not above it, nothing is stored. So another process, whose
+// commitScript stores if the keys still hold what was read, and answers 'stored'. Else it answers what they hold now. ARGV has, after
+// the view's name and whether it begins a queue, the highest ID that a lease was given, or nothing: while the time in µs is not above it, nothing is stored. So another process, whose
 // IDs are higher than its time, gives a higher one next. An ID that is far ahead was not given by the engine's time, and to wait is
 // of no use. For each key follow what it must hold, and the commands that change it.
-var commitScript = newScript(readLua + `
-local fence = tonumber(ARGV[1])
+var commitScript = newScript(turnLua + readLua + `
+local first = before(false)
+if first > 0 then return answer('wait', first) end
+local fence = tonumber(ARGV[3])
 local us = now[1] * 1000000 + now[2]
-if fence and us <= fence and us + 100000 > fence then return answer('early') end
-local at, from = 2, {}
-for i, key in ipairs(KEYS) do
+if fence and us <= fence and us + 100000 > fence then return answer('early', first) end
+local at, from = 4, {}
+for i = 1, count do
+  local key = KEYS[i]
   local kind, same = ARGV[at], nil
   at = at + 1
   if kind == 'none' then
@@ -65,13 +74,18 @@ for i, key in ipairs(KEYS) do
     same = redis.call('TYPE', key)['ok'] == ARGV[at]
     at = at + 1
   end
-  if not same then return answer('conflict') end
+  if not same then
+    if first < 0 and ARGV[2] == '1' then first = before(true) end
+    if first > 0 then return answer('wait', first) end
+    return answer('conflict', first)
+  end
   from[i] = at
   local steps = tonumber(ARGV[at])
   at = at + 1
   for j = 1, steps do at = at + tonumber(ARGV[at]) + 1 end
 end
-for i, key in ipairs(KEYS) do
+for i = 1, count do
+  local key = KEYS[i]
   at = from[i] + 1
   for j = 1, tonumber(ARGV[from[i]]) do
     local n = tonumber(ARGV[at])
@@ -79,5 +93,9 @@ for i, key in ipairs(KEYS) do
     at = at + n + 1
   end
 end
-return {'stored', now[1], now[2]}
+if first == 0 then
+  redis.call('LPOP', turns)
+  redis.call('PEXPIRE', turns, 50)
+end
+return {'stored', now[1], now[2], -1}
 `)

@@ -1,0 +1,211 @@
+package remote
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"celld/store"
+)
+
+// ask sends one of the view's scripts, and calls done when it has stored, or the view has been read anew: then it is a conflict, unless it
+// has just been opened.
+func (v *View) ask(how *script, args []string, done func()) {
+	names := v.engineKeys()
+	turn := []string{"", ""}
+	if how == commitScript || v.turn.early || v.turn.taken {
+		names, turn = v.turn.ask(v.store, names)
+	}
+	r := &request{script: how, keys: names, args: append(turn, args...), deadline: v.deadline}
+	r.done = func(m rueidis.RedisMessage, err error) {
+		waits := false
+		if v.Err = err; err == nil {
+			waits, v.Err = v.answered(how, m, r.sent)
+		}
+		if !waits {
+			done()
+			return
+		}
+		time.AfterFunc(v.turn.pause(time.Since(r.sent)), func() { v.ask(openScript, nil, func() { v.again(how, done) }) })
+	}
+	v.store.send(r)
+}
+
+// again ends a script that had to wait for its turn: what it stored by is void.
+func (v *View) again(how *script, done func()) {
+	v.conflict = v.conflict || how == commitScript
+	done()
+}
+
+// answered reads the answer of a script: an array of what it did, the seconds and microseconds of the engine's time, how many go
+// first, and what the keys hold. It reports whether the view has to wait for its turn.
+func (v *View) answered(how *script, m rueidis.RedisMessage, sent time.Time) (waits bool, err error) {
+	answer, err := m.ToArray()
+	if err != nil {
+		return false, err
+	}
+	if len(answer) < 4 {
+		return false, errAnswer
+	}
+	did, err := answer[0].ToString()
+	if err != nil {
+		return false, err
+	}
+	nowUS, err := timeOf(answer)
+	if err != nil {
+		return false, err
+	}
+	v.store.clockOf(v.keys[0].name).observe(nowUS*1000, sent, time.Now())
+	before, err := answer[3].AsInt64()
+	if err != nil {
+		return false, err
+	}
+	switch did {
+	case "stored":
+		v.turn.taken = false
+		v.store.forget(v.engineKeys())
+		for _, key := range v.freed {
+			v.store.freed(key)
+		}
+		return false, nil
+	case "wait":
+		v.turn.taken, v.turn.before = true, before
+		return true, nil
+	case "conflict":
+		v.turn.conflicts++
+	}
+	if how == commitScript {
+		v.conflict = true
+		v.store.stats.Conflicts.Add(1)
+	}
+	v.turn.taken = before >= 0
+	return false, v.load(answer[4:], nowUS*1000)
+}
+
+// load makes the table have what a script has answered: for each key an array of its type, expiry and content.
+func (v *View) load(contents []rueidis.RedisMessage, nowNS int64) error {
+	if len(contents) != len(v.keys) {
+		return errAnswer
+	}
+	v.NowNS = nowNS
+	if fake := v.store.options.Time; fake != nil {
+		v.NowNS = fake()
+	}
+	v.clear()
+	v.lastID = v.LastID()
+	for i := range v.keys {
+		texts, err := contents[i].ToArray()
+		if err != nil {
+			return err
+		}
+		if err := v.keys[i].hold(texts); err != nil {
+			return err
+		}
+		v.keys[i].put(v)
+	}
+	return nil
+}
+
+// timeOf is the engine's time in Unix µs.
+func timeOf(answer []rueidis.RedisMessage) (int64, error) {
+	seconds, err := answer[1].ToString()
+	if err != nil {
+		return 0, err
+	}
+	micros, err := answer[2].ToString()
+	if err != nil {
+		return 0, err
+	}
+	s, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return 0, errAnswer
+	}
+	us, err := strconv.ParseInt(micros, 10, 64)
+	if err != nil {
+		return 0, errAnswer
+	}
+	return s*1e6 + us, nil
+}
+
+// hold notes what the engine has under the key.
+func (k *viewKey) hold(answer []rueidis.RedisMessage) error {
+	k.read = content{kind: kindNone, expiry: noExpiry}
+	c := &k.read
+	for i := range answer {
+		if i == 1 {
+			ms, err := answer[i].AsInt64()
+			if err != nil {
+				return err
+			}
+			c.expiry = max(ms, noExpiry)
+			continue
+		}
+		text, err := answer[i].ToString()
+		switch {
+		case err != nil:
+			return err
+		case i == 0:
+			c.kind = text
+		case c.kind == kindString:
+			c.text = text
+		case i%2 == 0:
+			c.fields = append(c.fields, field{name: text})
+		default:
+			c.fields[len(c.fields)-1].text = text
+		}
+	}
+	return nil
+}
+
+// script returns the arguments of commitScript.
+func (v *View) script() (args []string, changed bool, err error) {
+	fence := ""
+	if last := v.LastID(); last > v.lastID && v.store.options.Time == nil {
+		fence = strconv.FormatUint(last, 10)
+	}
+	args = append(args, fence)
+	v.freed = v.freed[:0]
+	there := 0
+	for i := range v.keys {
+		k := &v.keys[i]
+		want, found := k.now(v)
+		if found {
+			there++
+		}
+		if want.foreign && !k.read.foreign || k.read.foreign && want.kind != kindNone && !want.foreign {
+			return nil, false, store.ErrWrongType
+		}
+		if k.frees(&want) {
+			v.freed = append(v.freed, string(k.key))
+		}
+		args = k.read.expect(args)
+		steps := k.read.steps(&want)
+		args = append(args, strconv.Itoa(len(steps)))
+		for _, step := range steps {
+			changed = true
+			args = append(append(args, strconv.Itoa(len(step))), step...)
+		}
+	}
+	if v.Len(v.NowNS) > there {
+		return nil, false, ErrUndeclared
+	}
+	return args, changed, nil
+}
+
+// expect appends what a key must hold for the script to store.
+func (c *content) expect(args []string) []string {
+	switch {
+	case c.foreign:
+		return append(args, "type", c.kind)
+	case c.kind == kindString:
+		return append(args, kindString, c.text)
+	case c.kind == kindHash:
+		args = append(args, kindHash, strconv.Itoa(len(c.fields)))
+		for _, f := range c.fields {
+			args = append(args, f.name, f.text)
+		}
+		return args
+	}
+	return append(args, kindNone)
+}

@@ -1,0 +1,95 @@
+package remote
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Views that change the same key at once have one of them store, and the others conflict. One that has conflicted thrice queues for a
+// turn: its name goes to the end of a list on the engine, beside the key. While there is a list, only its first may store, and all
+// others queue, too, so nobody overtakes. Who has stored leaves it. A list lives for 50 ms after the last turn: so one whose celld
+// is gone holds up others for that long, after which they queue anew.
+
+// turn is a view's place in such a queue.
+type turn struct {
+	queue     string // the list's key; "": it has asked for none
+	name      string // of the view
+	early     bool   // it queues before it has read, if others do
+	conflicts int
+	taken     bool  // it is in the list
+	before    int64 // how many are before it
+}
+
+const (
+	conflictsBeforeTurn = 3
+	turnMs              = 50
+	mostTurns           = 256
+)
+
+// turnsOf is the key of the list for a key, in the key's slot. "": the key's braces allow none.
+func (s *Store) turnsOf(key string) string {
+	name := key + " turns"
+	if !s.cluster.Load() || slotOf(name) == slotOf(key) {
+		return name
+	}
+	if name = "{" + key + "} turns"; strings.HasPrefix(key, s.options.Prefix) {
+		name = s.options.Prefix + "{" + key + "} turns"
+	}
+	if slotOf(name) != slotOf(key) {
+		return ""
+	}
+	return name
+}
+
+// ask returns the keys of a script that respects turns, and its first arguments: the view's name, empty where there can be no list, and
+// whether it begins one.
+func (t *turn) ask(s *Store, keys []string) (with, args []string) {
+	if t.name == "" {
+		t.name = strconv.FormatUint(rand.Uint64(), 36)
+	}
+	if t.queue = s.turnsOf(keys[0]); t.queue == "" {
+		return keys, []string{"", ""}
+	}
+	begins := ""
+	if t.conflicts >= conflictsBeforeTurn-1 {
+		begins = "1"
+	}
+	return append(keys, t.queue), []string{t.name, begins}
+}
+
+// pause is how long a view waits before it looks again: each turn takes two round trips.
+func (t *turn) pause(roundTrip time.Duration) time.Duration {
+	return min(time.Duration(t.before)*roundTrip*3/2, turnMs*time.Millisecond/2)
+}
+
+// leaveTurns has a view that has not stored hold up nobody.
+func (v *View) leaveTurns() {
+	if v.turn.taken {
+		v.turn.taken = false
+		v.store.send(&request{keys: []string{v.turn.queue}, args: []string{"LREM", "1", v.turn.name}, deadline: v.store.deadline(), done: func(rueidis.RedisMessage, error) {}})
+	}
+}
+
+// turnLua defines how many are before a view, -1 where nobody queues. The last of KEYS is the list, if the view has a name.
+var turnLua = `
+local count, me, turns = #KEYS, ARGV[1], nil
+if me ~= '' then
+  turns = KEYS[count]
+  count = count - 1
+end
+local function before(begins)
+  if not turns then return -1 end
+  local all = redis.call('LRANGE', turns, 0, -1)
+  if #all == 0 and not begins then return -1 end
+  for i, name in ipairs(all) do
+    if name == me then return i - 1 end
+  end
+  if #all < ` + strconv.Itoa(mostTurns) + ` then redis.call('RPUSH', turns, me) end
+  if #all == 0 then redis.call('PEXPIRE', turns, ` + strconv.Itoa(turnMs) + `) end
+  return #all
+end
+`
