@@ -145,3 +145,41 @@ func TestKilledMaster(t *testing.T) {
 		})
 	}
 }
+
+// TestHandedOver has a replica take over from a master that is well, which waits until the replica has all: nothing is forgotten.
+func TestHandedOver(t *testing.T) {
+	eachEngine(t, func(t *testing.T, e harness.Engine) {
+		f := e.Cluster(t)
+		l := (&load{clients: 4}).start(t, shared(t, f.URL, 2), kinds...)
+		for i, master := range f.Nodes[:3] {
+			at, replica := time.Now(), f.Nodes[3+i]
+			replica.OK("CLUSTER", "FAILOVER")
+			harness.Eventually(t, "it has taken over", func() bool { return replica.IsMaster() && !master.IsMaster() })
+			l.within("the handing over of a master", at, returns)
+			f.Settled()
+		}
+		l.check(0)
+	})
+}
+
+// TestMovedSlots moves the slots of all keys to other masters and back, while they are asked.
+func TestMovedSlots(t *testing.T) {
+	eachEngine(t, func(t *testing.T, e harness.Engine) {
+		f := e.Cluster(t)
+		l := (&load{clients: 4}).start(t, shared(t, f.URL, 2), kinds...)
+		slots := map[int]bool{}
+		for _, a := range l.accounts {
+			slots[f.Slot(a.key)] = true
+		}
+		at := time.Now()
+		for range 2 {
+			for slot := range slots {
+				from := f.MasterOfSlot(slot)
+				to := f.Nodes[(slices.Index(f.Nodes, from)+1)%3]
+				f.MoveSlot(slot, to, func() { l.goesOn(time.Now()) })
+			}
+		}
+		l.within("the first of many moves", at, time.Since(at))
+		l.check(0)
+	})
+}
