@@ -42,7 +42,7 @@ func (k kind) words(key string) []string { return strings.Fields(fmt.Sprintf(k.c
 type outcome uint8
 
 const (
-	granted outcome = iota
+	passed outcome = iota
 	denied
 	perhaps // not known: counted once or not at all
 	refused // not counted
@@ -53,7 +53,7 @@ func outcomeOf(raw string) outcome {
 	_, first, _ := strings.Cut(strings.TrimPrefix(raw, "*3\r\n"), "\r\n") // CL.MTAKE says first what holds for all
 	switch {
 	case strings.HasPrefix(raw, "*") && strings.HasPrefix(first, ":0\r\n"):
-		return granted
+		return passed
 	case strings.HasPrefix(raw, "*") && strings.HasPrefix(first, ":1\r\n"):
 		return denied
 	case strings.HasPrefix(raw, "-STOREDOWN ") && strings.HasSuffix(raw, "; the call may have been counted\r\n"):
@@ -153,7 +153,7 @@ func (l *load) start(t *testing.T, servers []*harness.Server, kinds ...kind) *lo
 		}
 	})
 	for _, a := range l.accounts {
-		harness.Eventually(t, a.key+" is served", func() bool { return a.count(granted) > 20 })
+		harness.Eventually(t, a.key+" is served", func() bool { return a.count(passed) > 20 })
 	}
 	return l
 }
@@ -270,20 +270,20 @@ func (l *load) check(forgotten int64) {
 			if forgotten > 0 {
 				most += float64(a.kind.limit)
 			}
-			if float64(n[granted]) > most {
-				l.t.Errorf("%s: %d granted in %.3f s, at most %.1f may be", a.key, n[granted], seconds, most)
+			if float64(n[passed]) > most {
+				l.t.Errorf("%s: %d granted in %.3f s, at most %.1f may be", a.key, n[passed], seconds, most)
 			}
 			continue
 		}
 		for _, peek := range a.kind.peeks {
 			counted := l.counted(a, peek)
-			lost = max(lost, n[granted]-counted)
-			if counted > n[granted]+n[perhaps] || counted < n[granted]-forgotten {
-				l.t.Errorf("%s: counted %d times; %d calls were granted, of %d it is not known, %d may be forgotten", a.key, counted, n[granted], n[perhaps], forgotten)
+			lost = max(lost, n[passed]-counted)
+			if counted > n[passed]+n[perhaps] || counted < n[passed]-forgotten {
+				l.t.Errorf("%s: counted %d times; %d calls were granted, of %d it is not known, %d may be forgotten", a.key, counted, n[passed], n[perhaps], forgotten)
 			}
 		}
 	}
-	l.t.Logf("granted %d, denied %d, not known %d, refused %d; a key forgot %d at most; errors: %v", all[granted], all[denied], all[perhaps], all[refused], lost, l.texts)
+	l.t.Logf("granted %d, denied %d, not known %d, refused %d; a key forgot %d at most; errors: %v", all[passed], all[denied], all[perhaps], all[refused], lost, l.texts)
 	if all[strange] > 0 {
 		l.t.Errorf("%d strange answers", all[strange])
 	}
