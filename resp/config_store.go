@@ -41,7 +41,7 @@ func (c *storeConfig) rows() []Setting {
 		{Name: "store-timeout", Group: groupStore, Value: in(&c.timeout, newDuration(500*time.Millisecond, time.Millisecond, time.Minute)), Help: "longest that a call waits for the store"},
 		{Name: "store-max-waiting", Group: groupStore, Value: in(&c.maxWaiting, newSize(64<<20, 64<<10)), Help: "most bytes of calls that wait for the store; one more gets an error"},
 		{Name: "store-denials", Group: groupStore, Value: in(&c.denials, newInt(65536, 0, 1<<24, "n")), Help: "most denied keys to remember, for a second at most, so that the store is not asked again; 0: none"},
-		{Name: "store-failure", Group: groupStore, Value: in(&c.failure, newText("error", "modes", checkFailures)), Help: "what calls get while the store does not answer: error, allow, deny, or local (a share of the limit, in memory)"},
+		{Name: "store-failure", Group: groupStore, Value: in(&c.failure, newText("error", "modes", checkFailures)), mutable: true, Help: "what calls get while the store does not answer: error, allow, deny, or local (a share of the limit, in memory); and for policies: error,api=local,login=deny"},
 		{Name: "store-local-share", Group: groupStore, Value: in(&c.localShare, newInt(20, 1, 1<<20, "n")), Help: "with local, each celld allows the limit divided by this"},
 	}
 }
@@ -113,7 +113,7 @@ func (c *Config) Engine() *remote.Options {
 		URL: s.url.Get(), Prefix: s.prefix.Get(), Username: s.username.Get(), Password: s.password.Get(),
 		TLSCACertFile: s.tlsCA.Get(), TLSCertFile: s.tlsCert.Get(), TLSKeyFile: s.tlsKey.Get(),
 		Timeout: s.timeout.Get(), MaxWaiting: s.maxWaiting.Get(), Denials: int(s.denials.Get()),
-		Failures: failures, LocalShare: int(s.localShare.Get()),
+		Failures: failures, LocalShare: int(s.localShare.Get()), LocalKeys: c.MaxKeys(), LocalBytes: c.MaxMemory(),
 	}
 }
 

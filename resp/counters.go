@@ -19,7 +19,7 @@ const (
 
 // counters returns all rows, in INFO's order.
 func (st *serverStats) counters(keys store.Stats) []counter {
-	n := st.decisions.read()
+	n, e := st.decisions.read(), st.engine
 	return []counter{
 		{"total_connections_received", st.connections.Load(), "celld_connections_received_total", "Connections that were accepted and served.", nil},
 		{"total_commands_processed", st.commands.Load(), "celld_commands_processed_total", "Commands that ran.", nil},
@@ -49,6 +49,13 @@ func (st *serverStats) counters(keys store.Stats) []counter {
 		{"client_output_buffer_limit_disconnections", st.outputLimitCloses.Load(), "celld_output_buffer_limit_disconnections_total", "Connections closed at client-output-buffer-limit.", nil},
 		{"idle_disconnections", st.idleCloses.Load(), "celld_idle_disconnections_total", "Connections closed because they were idle for timeout seconds.", nil},
 		{"handler_panics", st.panics.Load(), "celld_handler_panics_total", "Panics that cost one connection.", nil},
+		{"store_calls", e.Requests.Load(), "celld_store_commands_total", "Commands sent to the store, each of which may decide many calls.", nil},
+		{"store_failures", e.Failures.Load(), "celld_store_failures_total", "Commands that the store did not answer, or with an error that says that it cannot.", nil},
+		{"store_timeouts", e.Timeouts.Load(), "celld_store_timeouts_total", "Commands that the store did not answer in time.", nil},
+		{"store_conflicts", e.Conflicts.Load(), "celld_store_conflicts_total", "Decisions that were made again as others had changed the key meanwhile.", nil},
+		{"store_denials_remembered", e.DenialsAnswered.Load(), "celld_store_denials_remembered_total", "Calls denied without asking the store, as it had just denied their key.", nil},
+		{"store_decided_without", e.DecidedWithout.Load(), "celld_store_decided_without_total", "Calls that store-failure allowed, denied or decided by a share while the store did not answer.", nil},
+		{"store_refused", e.Refused.Load(), "celld_store_refused_total", "Calls answered with STOREDOWN, as store-failure is error.", nil},
 	}
 }
 

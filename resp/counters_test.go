@@ -19,6 +19,7 @@ func TestCounters(t *testing.T) {
 		&st.rejectedClients, &st.deniedClients, &st.errorReplies, &st.wrongPasswords, decided(throttleAllowed), decided(throttleLimited),
 		decided(takeAllowed), decided(takeLimited), decided(ruleDenied), decided(shadowLimited), decided(shadowAllowed),
 		&st.clockSteps, &st.protocolErrors, &st.queryLimitCloses, &st.outputLimitCloses, &st.idleCloses, &st.panics,
+		&st.engine.Requests, &st.engine.Failures, &st.engine.Timeouts, &st.engine.Conflicts, &st.engine.DenialsAnswered, &st.engine.DecidedWithout, &st.engine.Refused,
 	}
 	add := func() {
 		for i, n := range counts {
@@ -50,7 +51,8 @@ func TestCounters(t *testing.T) {
 			"rejected_connections:11\r\ndenied_connections:12\r\nexpired_keys:0\r\nevicted_keys:0\r\nkeyspace_hits:1\r\nkeyspace_misses:2\r\n"+
 			"total_error_replies:13\r\nacl_access_denied_auth:14\r\nthrottle_allowed:15\r\nthrottle_limited:16\r\ntake_allowed:17\r\ntake_limited:18\r\n"+
 			"rule_denied:19\r\nshadow_limited:20\r\nshadow_allowed:21\r\nclock_steps:22\r\nprotocol_errors:23\r\n"+
-			"client_query_buffer_limit_disconnections:24\r\nclient_output_buffer_limit_disconnections:25\r\nidle_disconnections:26\r\nhandler_panics:27\r\n",
+			"client_query_buffer_limit_disconnections:24\r\nclient_output_buffer_limit_disconnections:25\r\nidle_disconnections:26\r\nhandler_panics:27\r\n"+
+			"store_calls:28\r\nstore_failures:29\r\nstore_timeouts:30\r\nstore_conflicts:31\r\nstore_denials_remembered:32\r\nstore_decided_without:33\r\nstore_refused:34\r\n",
 			connections, commands, input+int64(len(ask)), output)
 		if _, got, _ := strings.Cut(c.send(ask), "\r\n"); strings.TrimSuffix(got, "\r\n") != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -67,7 +69,8 @@ func TestCounters(t *testing.T) {
 // What the store counts is shown as well.
 func TestCountersOfTheStore(t *testing.T) {
 	shown := map[string]int64{}
-	for _, row := range new(serverStats).counters(store.Stats{Expired: 1, Evicted: 2, Hits: 3, Misses: 4}) {
+	st := newServerStats()
+	for _, row := range st.counters(store.Stats{Expired: 1, Evicted: 2, Hits: 3, Misses: 4}) {
 		if row.total != 0 {
 			shown[row.field] = row.total
 		}
@@ -81,7 +84,8 @@ func TestCountersOfTheStore(t *testing.T) {
 func TestMetricNames(t *testing.T) {
 	name := regexp.MustCompile(`^(celld_[a-z_]+_total)(\{[a-z]+="[a-z.]+"(,[a-z]+="[a-z.]+")*\})?$`)
 	seen, help := map[string]bool{}, map[string]string{}
-	for _, row := range new(serverStats).counters(store.Stats{}) {
+	st := newServerStats()
+	for _, row := range st.counters(store.Stats{}) {
 		if (row.metric == "") != (row.rate != nil) || row.metric == "" && row.help != "" {
 			t.Errorf("%s is a count or a rate", row.field)
 		}

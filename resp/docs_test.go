@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"celld/store/policy"
+	"celld/store/remote"
 )
 
 func readDoc(t *testing.T, name string) string {
@@ -95,6 +98,26 @@ func TestInfoFieldsOnPage(t *testing.T) {
 	for _, name := range decisionNames {
 		if !page[name] {
 			t.Errorf("the page does not name %s", name)
+		}
+	}
+}
+
+// TestStoreFieldsOnPage holds the fields of INFO store to docs/engine.md.
+func TestStoreFieldsOnPage(t *testing.T) {
+	engine, err := remote.Open(remote.Options{URL: "unix:///no/such/engine", Policies: &policy.Set{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	facts, page := engine.Facts(), readDoc(t, "engine.md")
+	for _, fact := range facts {
+		if !strings.Contains(page, "`"+fact.Name+"`") {
+			t.Errorf("the page does not name %s", fact.Name)
+		}
+	}
+	for _, name := range []string{"store_mode", "store_mode_since"} {
+		if !slices.ContainsFunc(facts, func(f remote.Fact) bool { return f.Name == name }) {
+			t.Errorf("INFO store has no %s", name)
 		}
 	}
 }

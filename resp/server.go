@@ -110,6 +110,13 @@ func NewServer(o Options) *Server {
 		cfg: o.Config, store: o.Store, limiter: o.Limiter, log: o.Log, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version,
 		sessions: map[int64]*Session{}, stop: make(chan struct{}), aborts: make(chan struct{}), persist: o.Persistence, exit: os.Exit,
 	}
+	if o.Engine != nil {
+		srv.stats.engine = o.Engine.Stats()
+		srv.cfg.engine.failure.onSet = func(text string) {
+			modes, _ := remote.ParseFailures(text)
+			o.Engine.SetFailures(modes)
+		}
+	}
 	if srv.limiter == nil {
 		srv.limiter = srv.store
 	}

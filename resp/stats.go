@@ -3,6 +3,8 @@ package resp
 import (
 	"bytes"
 	"sync/atomic"
+
+	"celld/store/remote"
 )
 
 // serverStats are the counts behind INFO and what else tells of the server. They only grow: CONFIG RESETSTAT moves the baseline
@@ -27,12 +29,13 @@ type serverStats struct {
 	commandsPerSecond atomic.Int64 // of the last second; the cron updates this and the next two
 	inputPerSecond    atomic.Int64
 	outputPerSecond   atomic.Int64
-	errors            errorStats // CONFIG RESETSTAT empties it
+	engine            *remote.Stats // of the store's engine; zeros where there is none
+	errors            errorStats    // CONFIG RESETSTAT empties it
 	baseline          atomic.Pointer[[]int64]
 }
 
 func newServerStats() serverStats {
-	return serverStats{commands: newLaned(), inputBytes: newLaned(), outputBytes: newLaned(), decisions: newDecisionCounters()}
+	return serverStats{commands: newLaned(), inputBytes: newLaned(), outputBytes: newLaned(), decisions: newDecisionCounters(), engine: &remote.Stats{}}
 }
 
 // commandStats are one row's counters, for INFO commandstats.

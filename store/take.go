@@ -199,6 +199,9 @@ func (s *Store) takeLocked(r *TakeRequest, a Access, paid *prepaid, by turn) (t 
 	}
 	if booked {
 		s.wasBooked(calls, cost, a)
+		if by.look != nil {
+			answerAt(calls, int64(laterNS(a.NowNS, int64(o.Terms.WaitNS))))
+		}
 	}
 	if o.Mode != cell.Peek && !t.Limited {
 		t.Granted = cost

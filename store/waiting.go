@@ -22,6 +22,7 @@ var errWaits = errors.New("the call waits")
 type turn struct {
 	waker  Waker   // of a new call that may wait; nil: it may not
 	waiter *waiter // whose turn has come; nil: it is a new call
+	look   *look   // of one that waits elsewhere
 }
 
 // first reports whether the call comes before all of a queue.
@@ -116,6 +117,8 @@ func (s *Store) delay(r *TakeRequest, cost int64, a Access, paid *prepaid, by tu
 	case first != nil:
 	case known > uint64(max(terms.MaxNS, 0)):
 		return false, nil
+	case by.look != nil:
+		return by.look.wait(r, binding, a.NowNS, longest)
 	case terms.Mode == Reserve && behind && terms.LeaseNS > 0: // what it would hold has not been taken yet
 		return false, nil
 	case terms.Mode == Reserve:

@@ -65,6 +65,9 @@ func (v *View) answered(how *script, m rueidis.RedisMessage, sent time.Time) (wa
 	case "stored":
 		v.turn.taken = false
 		v.store.forget(v.engineKeys())
+		for _, key := range v.freed {
+			v.store.freed(key)
+		}
 		return false, nil
 	case "wait":
 		v.turn.taken, v.turn.before = true, before
@@ -162,6 +165,7 @@ func (v *View) script() (args []string, changed bool, err error) {
 		fence = strconv.FormatUint(last, 10)
 	}
 	args = append(args, fence)
+	v.freed = v.freed[:0]
 	there := 0
 	for i := range v.keys {
 		k := &v.keys[i]
@@ -171,6 +175,9 @@ func (v *View) script() (args []string, changed bool, err error) {
 		}
 		if want.foreign && !k.read.foreign || k.read.foreign && want.kind != kindNone && !want.foreign {
 			return nil, false, store.ErrWrongType
+		}
+		if k.frees(&want) {
+			v.freed = append(v.freed, string(k.key))
 		}
 		args = k.read.expect(args)
 		steps := k.read.steps(&want)

@@ -34,8 +34,8 @@ type breaker struct {
 	probe string    // the key that probes are about, of the lane
 }
 
-// answered notes the outcome of a request that was not a probe. Answers to what only reads say nothing of writes: a master that has
-// become a replica goes on to give them.
+// answered notes the outcome of a request. Answers to what only reads say nothing of writes: a master that has become a replica goes on to
+// give them. While it is open nothing but a probe changes it.
 func (b *breaker) answered(r *request, err error) {
 	var down *DownError
 	if !errors.As(err, &down) {

@@ -182,6 +182,9 @@ func (s *Store) asChange(o *operation) *operation {
 				o.throttle.Decision, o.throttle.Err = v.Throttle(key, o.throttle.Bucket, o.throttle.Quantity, a)
 			} else {
 				o.take.Calls[0].Key = key
+				if v.takeBehind(o.take, a) {
+					return
+				}
 				o.take.Taken, o.take.Err = v.Take(o.take.Calls, o.take.TakeOptions, a)
 			}
 		},

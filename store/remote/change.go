@@ -115,6 +115,9 @@ func (s *Store) takeChange(r *store.TakeRequest, a store.Access, deadline time.T
 
 // takeOne decides on a Take by the view's table. A call that would have to wait is denied.
 func (v *View) takeOne(r *store.TakeRequest, a store.Access) {
+	if v.takeBehind(r, a) {
+		return
+	}
 	one := [1]store.TakeRequest{*r}
 	a.NowNS = v.NowNS
 	v.TakeBatch(one[:], a, nil)

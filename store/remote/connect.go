@@ -126,7 +126,9 @@ func (s *Store) connected(client rueidis.Client) {
 // Close ends the connection. Calls that wait for the engine are answered with an error, and so are those that come later.
 func (s *Store) Close() {
 	s.settings.close()
+	s.waits.close()
 	s.link.ctx.stop()
+	s.failure.close()
 	if client := s.client.Load(); client != nil {
 		(*client).Close()
 	}

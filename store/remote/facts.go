@@ -18,6 +18,8 @@ func (s *Store) Facts() []Fact {
 		mode = "sentinel"
 	}
 	facts := []Fact{{"store", s.link.name}, {"store_engine_kind", mode}}
+	who, since := s.Mode()
+	facts = append(facts, Fact{"store_mode", who}, Fact{"store_mode_since", strconv.FormatInt(since.Unix(), 10)})
 	away := s.Away()
 	facts = append(facts, Fact{"store_away", flag(away != nil)})
 	if away != nil {

@@ -175,9 +175,7 @@ func (l *lane) failed(r *request, err error) error {
 			l.store.stats.Timeouts.Add(1)
 		}
 	}
-	if !r.probe {
-		l.breaker.answered(r, err)
-	}
+	l.breaker.answered(r, err)
 	return err
 }
 

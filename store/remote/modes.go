@@ -42,11 +42,11 @@ func ParseFailures(text string) (Failures, error) {
 	for _, word := range words[1:] {
 		equals := strings.LastIndexByte(word, '=')
 		if equals < 1 {
-			return Failures{}, fmt.Errorf("expected policy=mode, not '%s'", word)
+			return Failures{}, fmt.Errorf("argument must go on with policy=mode, not '%s'", word)
 		}
 		name := word[:equals]
 		if _, twice := f.policies[name]; twice {
-			return Failures{}, fmt.Errorf("the policy '%s' stands twice", name)
+			return Failures{}, fmt.Errorf("argument has the policy '%s' twice", name)
 		}
 		mode, err := parseFailure(word[equals+1:])
 		if err != nil {
@@ -64,7 +64,7 @@ func parseFailure(text string) (Failure, error) {
 	if i := slices.Index(failureNames[:], text); i >= 0 {
 		return Failure(i), nil
 	}
-	return 0, fmt.Errorf("expected error, allow, deny or local, not '%s'", text)
+	return 0, fmt.Errorf("argument must be error, allow, deny or local, not '%s'", text)
 }
 
 // String is the text that ParseFailures reads as the same, with the policies sorted.

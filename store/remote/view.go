@@ -29,7 +29,8 @@ type View struct {
 	conflict bool
 	missing  []string // keys that must be read, too
 	turn     turn
-	lastID   uint64 // of leases, when the keys were read
+	lastID   uint64   // of leases, when the keys were read
+	freed    []string // keys of which something is given back by what is being stored
 }
 
 // viewKey is a key of a view.

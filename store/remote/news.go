@@ -1,0 +1,129 @@
+package remote
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// news are messages of other processes about keys of which something was given back. They are heard only while calls wait here.
+type news struct {
+	listening bool
+	stop      context.CancelFunc
+	closed    bool
+}
+
+// wakeChannel is where they are. A message is a key, without the prefix.
+func (s *Store) wakeChannel() string { return s.options.Prefix + "celld:wake" }
+
+const (
+	// quietFor is how long nobody waits before one no longer listens.
+	quietFor   = 5 * time.Second
+	newsRetry  = 250 * time.Millisecond
+	newsErrors = "Messages about what is given back do not arrive. Calls that wait are looked at every second."
+)
+
+// listen begins to listen, unless that is done already. The lock is held.
+func (n *news) listen(w *waits) {
+	if n.listening || n.closed {
+		return
+	}
+	n.listening = true
+	go w.hear()
+}
+
+// hear listens until nobody has waited for some time.
+func (w *waits) hear() {
+	said := ""
+	for w.needsNews() {
+		ctx, cancel := context.WithCancel(context.Background())
+		w.mu.Lock()
+		w.news.stop = cancel
+		w.mu.Unlock()
+		err := w.hearSome(ctx)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			if log := w.store.options.Log; log != nil && err.Error() != said {
+				said = err.Error()
+				log.Warn(newsErrors, "error", err)
+			}
+			time.Sleep(newsRetry)
+		}
+	}
+}
+
+// needsNews reports whether somebody waits. Where nobody does, it ends the listening.
+func (w *waits) needsNews() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.news.listening = len(w.calls) > 0 && !w.news.closed
+	return w.news.listening
+}
+
+// hearSome listens on a connection until it breaks, or nobody has waited for some time.
+func (w *waits) hearSome(ctx context.Context) error {
+	client := w.store.client.Load()
+	if client == nil {
+		return &DownError{Cause: "there is no connection to the engine"}
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	quiet := time.AfterFunc(quietFor, func() {})
+	defer quiet.Stop()
+	var look func()
+	look = func() {
+		if w.waiting.Load() == 0 {
+			stop()
+			return
+		}
+		quiet.Reset(quietFor)
+	}
+	quiet = time.AfterFunc(quietFor, look)
+	dedicated, release := (*client).Dedicate()
+	defer release()
+	err := dedicated.Receive(ctx, dedicated.B().Subscribe().Channel(w.store.wakeChannel()).Build(), func(m rueidis.PubSubMessage) {
+		w.pokeKey(m.Message)
+	})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// frees reports whether something of a key may have been given back, where its next content is this. It may be wrong, which costs a
+// try: states only grow with what is taken, in their numbers or in how many there are.
+func (k *viewKey) frees(want *content) bool {
+	if k.read.kind != kindHash {
+		return k.read.kind != want.kind && k.read.kind != kindNone
+	}
+	if want.kind != kindHash {
+		return true
+	}
+	for _, f := range k.read.fields {
+		i := slices.IndexFunc(want.fields, func(w field) bool { return w.name == f.name })
+		if i < 0 {
+			return true
+		}
+		if text := want.fields[i].text; len(text) < len(f.text) || len(text) == len(f.text) && text < f.text {
+			return true
+		}
+	}
+	return false
+}
+
+// freed has those who wait for a key tried again, here and elsewhere: something may have been given back.
+func (s *Store) freed(key string) {
+	s.waits.pokeKey(key)
+	s.send(&request{keys: []string{s.wakeChannel()}, args: []string{"PUBLISH", key}, deadline: s.deadline(), done: func(rueidis.RedisMessage, error) {}})
+}
+
+// close refuses nobody: who waits is answered with an error when the engine's connection is closed.
+func (w *waits) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.news.closed = true; w.news.stop != nil {
+		w.news.stop()
+	}
+}

@@ -1,0 +1,363 @@
+package remote
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"celld/cell"
+	"celld/store"
+)
+
+// try is a change that grants to the first of a line what passes now, or within the lookahead. It also tells those who came since the
+// last one whether they may wait.
+type try struct {
+	line    *line
+	waiters []*waiter // the first without a slot, of the same keys
+	between int64     // what those between them and fresh ask for
+	fresh   []*waiter // have not been told
+	ahead   time.Duration
+	timed   bool // it was expected to grant something
+
+	read     time.Time // when the engine had told its time
+	nowNS    int64
+	outcomes []outcome
+	againNS  uint64
+	binding  int // of the first that waits
+	tailNS   int64
+}
+
+type outcome struct {
+	v    *waiter
+	kind outcomeKind
+	slot slot // of granted, and the answer of refused
+}
+
+type outcomeKind uint8
+
+const (
+	waits_ outcomeKind = iota
+	granted
+	refused
+)
+
+// try starts a try, if there is anyone to try for.
+func (l *line) try() {
+	w, s := l.waits, l.waits.store
+	l.poked = false
+	t := &try{line: l, timed: l.exact && !l.next.After(time.Now())}
+	t.ahead = min(lookahead<<min(l.losses, 10), mostAhead)
+	i := len(l.slots)
+	for i < len(l.waiters) && len(t.waiters) < mostTogether {
+		v := l.waiters[i]
+		if !v.refresh(s) {
+			l.remove(v)
+			w.tell(v, &store.TakeRequest{Calls: v.ask.Calls, Err: store.ErrNoPolicy})
+			continue
+		}
+		if len(t.waiters) == 0 {
+			if other := l.before(v); other != nil {
+				l.remove(v)
+				other.insert(v)
+				continue
+			}
+		} else if !slices.Equal(v.states, t.waiters[0].states) {
+			break
+		}
+		v.tried = true
+		t.waiters = append(t.waiters, v)
+		i++
+	}
+	if len(t.waiters) == 0 {
+		return
+	}
+	for ; i < len(l.waiters); i++ {
+		if v := l.waiters[i]; v.looked {
+			t.between += v.ask.Cost
+		} else if v.refresh(s) {
+			v.tried = true
+			t.fresh = append(t.fresh, v)
+		}
+	}
+	l.trying = true
+	keys := t.waiters[0].keys(s)
+	w.asks = append(w.asks, &operation{key: keys[0], access: t.waiters[0].access, deadline: s.deadline(), change: &change{keys: keys, decide: t.decide, done: t.done}})
+}
+
+// before is another line in which one who came earlier waits for one of a waiter's states.
+func (l *line) before(v *waiter) *line {
+	for _, state := range v.states {
+		if o := l.waits.lines[state]; o != nil && o != l && len(o.waiters) > 0 && o.waiters[0].ticket < v.ticket {
+			return o
+		}
+	}
+	return nil
+}
+
+// decide asks for one after the other until one has to wait.
+func (t *try) decide(v *View) {
+	t.read, t.nowNS = time.Now(), v.NowNS
+	t.outcomes, t.againNS, t.tailNS = t.outcomes[:0], 0, 0
+	var f forecast
+	waiting := false
+	last := -1
+	f.nowNS = v.NowNS
+	for _, one := range t.waiters {
+		if waiting {
+			t.outcomes = append(t.outcomes, t.behind(v, &f, one))
+			continue
+		}
+		left := max(time.Until(one.deadline), 0)
+		one.decided = one.terms
+		if one.decided.MaxNS = int64(left); one.looked {
+			one.decided.MaxNS = math.MaxInt64
+		}
+		one.ask.Terms = &one.decided
+		a := one.access
+		a.NowNS = v.NowNS
+		binding, again, waits := v.TakeAhead(&one.ask, uint64(min(t.ahead, left)), a)
+		if waits {
+			waiting, t.binding, t.againNS = true, binding, again
+			f = t.forecast(v, one, binding)
+			f.book(one.ask.Cost)
+			t.outcomes = append(t.outcomes, outcome{v: one})
+			continue
+		}
+		o := outcome{v: one, kind: granted, slot: t.slotOf(one)}
+		if one.ask.Err != nil || one.ask.Taken.Limited {
+			o.kind = refused
+		} else {
+			last = len(t.outcomes)
+		}
+		t.outcomes = append(t.outcomes, o)
+	}
+	if last >= 0 && t.outcomes[last].v.decided.WaitNS > 0 {
+		t.outcomes[last].slot.after = v.stateText(&t.outcomes[last].v.ask)
+	}
+	f.skip(t.between)
+	for _, one := range t.fresh {
+		t.outcomes = append(t.outcomes, t.behind(v, &f, one))
+	}
+	if f.known {
+		t.tailNS = f.tailNS
+	}
+}
+
+// slotOf is what has been granted to a waiter.
+func (t *try) slotOf(v *waiter) slot {
+	ask, terms := v.ask, v.decided
+	ask.Calls, ask.Terms = slices.Clone(ask.Calls), &terms
+	return slot{by: v, at: t.read.Add(time.Duration(min(terms.WaitNS, math.MaxInt64))), ask: ask}
+}
+
+// behind says whether one behind those who wait may wait, too. One of several limits may.
+func (t *try) behind(v *View, f *forecast, one *waiter) outcome {
+	wait := f.book(one.ask.Cost)
+	if one.looked || len(one.ask.Calls) > 1 || !f.known || wait <= uint64(max(time.Until(one.deadline), 0)) {
+		return outcome{v: one}
+	}
+	f.unbook()
+	one.decided = one.terms
+	v.refuse(&one.ask, one.access, wait)
+	return outcome{v: one, kind: refused, slot: t.slotOf(one)}
+}
+
+// done tells the outcome.
+func (t *try) done(err error) {
+	l := t.line
+	w := l.waits
+	w.mu.Lock()
+	defer w.unlock()
+	l.trying = false
+	for _, one := range append(t.waiters, t.fresh...) {
+		one.tried = false
+	}
+	if err != nil {
+		l.fail(err)
+		return
+	}
+	var slots []slot
+	booked := false
+	for i := range t.outcomes {
+		o := &t.outcomes[i]
+		for o.v.heir != nil {
+			o.v = o.v.heir
+		}
+		o.v.looked = true
+		switch {
+		case o.kind == granted:
+			o.slot.by = o.v
+			slots, booked = append(slots, o.slot), true
+		case o.v.line != l: // it has gone
+		case o.kind == refused:
+			l.remove(o.v)
+			w.tell(o.v, &o.slot.ask)
+		}
+	}
+	l.slots = append(l.slots, slots...)
+	l.align()
+	l.plan(t, booked)
+	for _, one := range append(t.waiters, t.fresh...) {
+		if one.refused {
+			one.refused = false
+			w.refuse(one)
+		}
+	}
+	l.serve()
+}
+
+// plan says when to try again. Half of the lookahead is left to gather, so that a try books several calls.
+func (l *line) plan(t *try, booked bool) {
+	switch {
+	case booked:
+		l.losses = 0
+	case t.timed && t.againNS > uint64(t.ahead):
+		l.losses++
+	}
+	if t.tailNS != 0 {
+		l.tailNS = t.tailNS
+	}
+	if len(l.slots) == len(l.waiters) {
+		l.next = time.Time{}
+		return
+	}
+	if t.againNS == 0 { // there are more than a try has
+		l.next = t.read
+		return
+	}
+	v := l.waiters[len(l.slots)]
+	if t.binding < len(v.states) && v == t.firstThatWaits() && v.states[t.binding] != l.state {
+		l.remove(v)
+		other := l.waits.lineOf(v.states[t.binding])
+		other.insert(v)
+		other.next = t.read.Add(l.until(t, v))
+		other.serve()
+		l.poked = true
+		return
+	}
+	l.next = t.read.Add(l.until(t, v))
+}
+
+func (t *try) firstThatWaits() *waiter {
+	for _, o := range t.outcomes {
+		if o.kind == waits_ {
+			return o.v
+		}
+	}
+	return nil
+}
+
+// until is how long the first that waits is not tried.
+func (l *line) until(t *try, v *waiter) time.Duration {
+	again := time.Duration(min(t.againNS, uint64(lookAgain)))
+	l.exact = uint64(again) == t.againNS
+	if l.exact && !slices.ContainsFunc(v.ask.Calls, func(c store.Call) bool { return !c.Limit.Bookable() }) {
+		ahead := min(lookahead<<min(l.losses, 10), mostAhead)
+		again -= ahead / 2
+	}
+	return max(again, 0)
+}
+
+// fail answers all who are not booked yet as the engine's failure has it.
+func (l *line) fail(err error) {
+	w := l.waits
+	failed := slices.Clone(l.waiters[len(l.slots):])
+	l.waiters = l.waiters[:len(l.slots)]
+	for _, v := range failed {
+		v.line = nil
+		v.ask.Taken, v.ask.Err = store.Taken{}, err
+		v.decided = v.terms
+		v.ask.Terms = &v.decided
+		w.store.failure.take(&v.ask, err, v.access)
+		w.tell(v, &v.ask)
+	}
+	l.serve()
+}
+
+// refuse answers a waiter as a call that does not wait.
+func (w *waits) refuse(v *waiter) {
+	switch {
+	case v.refusing:
+		return
+	case v.tried:
+		v.refused = true
+		return
+	case v.with != nil:
+		first := v.with
+		first.joined = slices.DeleteFunc(first.joined, func(j *waiter) bool { return j == v })
+		v.with = nil
+	}
+	l := v.line
+	if w.handOver(v) {
+		l = nil
+	}
+	first := l == nil || len(l.waiters) > len(l.slots) && l.waiters[len(l.slots)] == v
+	if l != nil {
+		l.remove(v)
+		defer l.serve()
+	}
+	v.refusing = true
+	keys := v.keys(w.store)
+	known := v.refresh(w.store)
+	done := func(err error) {
+		w.mu.Lock()
+		defer w.unlock()
+		if err != nil {
+			v.ask.Taken, v.ask.Err = store.Taken{}, err
+			w.store.failure.take(&v.ask, err, v.access)
+		}
+		if v.silent && err == nil && v.ask.Err == nil && !v.ask.Taken.Limited {
+			w.giveBack(&slot{by: v, ask: v.ask})
+		}
+		w.tell(v, &v.ask)
+	}
+	decide := func(view *View) {
+		v.decided = v.terms
+		v.decided.Mode = store.DontWait
+		v.ask.Terms = &v.decided
+		a := v.access
+		a.NowNS = view.NowNS
+		switch {
+		case !known:
+			v.ask.Taken, v.ask.Err = store.Taken{}, store.ErrNoPolicy
+		case first:
+			one := [1]store.TakeRequest{v.ask}
+			view.TakeBatch(one[:], a, nil)
+			v.ask = one[0]
+		default:
+			view.refuse(&v.ask, a, 1)
+		}
+	}
+	w.asks = append(w.asks, &operation{key: keys[0], access: v.access, deadline: w.store.deadline(), change: &change{keys: keys, decide: decide, done: done}})
+}
+
+// refuse decides on a call that does not pass, as others come before it. It is told to come again after waitNS at least.
+func (v *View) refuse(r *store.TakeRequest, a store.Access, waitNS uint64) {
+	a.NowNS = v.NowNS
+	terms, mode := r.Terms, r.Mode
+	peeks := mode == cell.Peek || r.Cost == 0
+	r.Terms, r.Mode = nil, cell.Peek
+	one := [1]store.TakeRequest{*r}
+	v.TakeBatch(one[:], a, nil)
+	if one[0].Err == nil && one[0].Taken.Limited && !peeks { // it is blocked, if its limit says so
+		one[0].Mode = cell.Take
+		v.TakeBatch(one[:], a, nil)
+	}
+	r.Terms, r.Mode, r.Taken, r.Err = terms, mode, one[0].Taken, one[0].Err
+	if r.Err != nil {
+		return
+	}
+	d := &r.Calls[r.Taken.Binding].Decision
+	d.Remaining = 0
+	if r.Cost == 0 {
+		return
+	}
+	if d.RetryAfterNS != cell.Never || !d.Limited {
+		if !d.Limited {
+			d.RetryAfterNS = 0
+		}
+		d.RetryAfterNS = max(d.RetryAfterNS, waitNS)
+	}
+	d.Limited = true
+	r.Taken.Limited, r.Taken.Granted, r.Taken.RetryAfterNS = true, 0, d.RetryAfterNS
+}
