@@ -110,13 +110,6 @@ func NewServer(o Options) *Server {
 		cfg: o.Config, store: o.Store, limiter: o.Limiter, log: o.Log, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version,
 		sessions: map[int64]*Session{}, stop: make(chan struct{}), aborts: make(chan struct{}), persist: o.Persistence, exit: os.Exit,
 	}
-	if o.Engine != nil {
-		srv.stats.engine = o.Engine.Stats()
-		srv.cfg.engine.failure.onSet = func(text string) {
-			modes, _ := remote.ParseFailures(text)
-			o.Engine.SetFailures(modes)
-		}
-	}
 	if srv.limiter == nil {
 		srv.limiter = srv.store
 	}
@@ -143,6 +136,11 @@ func NewServer(o Options) *Server {
 	srv.commands = newCommandTable()
 	if o.Engine != nil {
 		srv.useEngine(remoteEngine{o.Engine})
+		srv.stats.engine = o.Engine.Stats()
+		srv.cfg.engine.failure.onSet = func(text string) {
+			modes, _ := remote.ParseFailures(text)
+			o.Engine.SetFailures(modes)
+		}
 	}
 	limits := func() { srv.store.SetLimits(srv.cfg.MaxKeys(), srv.cfg.MaxMemory(), srv.cfg.NoEviction()) }
 	srv.cfg.maxKeys.onSet = func(int64) { limits() }

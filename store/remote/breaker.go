@@ -69,9 +69,12 @@ func (b *breaker) probeLater() {
 	})
 }
 
-// newProbe returns a request that does nothing, but counts as a write: so a replica, a Cluster that is down, and a user without the right
+// newProbe returns a request that changes nothing, but counts as a write: so a replica, a Cluster that is down, and a user without the right
 // to write refuse it.
 func (b *breaker) newProbe() *request {
+	if b.failure.store.lanes.of(b.probe) != b.lane { // slots have moved
+		b.probe = b.failure.probeKey(b.lane, b.probe)
+	}
 	return &request{
 		args: []string{"DEL"}, keys: []string{b.probe}, deadline: b.failure.store.deadline(), probe: true,
 		done: func(_ rueidis.RedisMessage, err error) {

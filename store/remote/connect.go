@@ -118,6 +118,9 @@ func (s *Store) keepConnecting(options rueidis.ClientOption, first chan<- error,
 // connected makes a client known.
 func (s *Store) connected(client rueidis.Client) {
 	s.cluster.Store(client.Mode() == rueidis.ClientModeCluster)
+	if s.cluster.Load() {
+		s.askOwners(client)
+	}
 	s.client.Store(&client)
 	s.link.away.Store(nil)
 	s.link.log.Info("connected to the engine", "store", s.link.name, "mode", string(client.Mode()))
