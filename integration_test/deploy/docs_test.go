@@ -5,8 +5,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"celld/integration_test/harness"
 )
@@ -139,6 +142,47 @@ func TestPoliciesExample(t *testing.T) {
 	}
 	if files < 2 {
 		t.Errorf("%d files are shown", files)
+	}
+}
+
+// TestEnvoyExample derives the policies of docs/engine.md from the descriptors that it shows beside them.
+func TestEnvoyExample(t *testing.T) {
+	t.Parallel()
+	type descriptor struct {
+		Key, Value string
+		RateLimit  struct {
+			Unit            string
+			RequestsPerUnit int `yaml:"requests_per_unit"`
+		} `yaml:"rate_limit"`
+		ShadowMode  bool `yaml:"shadow_mode"`
+		Descriptors []descriptor
+	}
+	page := harness.ReadFile(t, "../../docs/engine.md")
+	var file struct {
+		Domain      string
+		Descriptors []descriptor
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(blocks(page, "yaml")[0]))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil {
+		t.Fatal(err)
+	}
+	policies := "# " + file.Domain + "\n"
+	var add func(parent string, all []descriptor)
+	add = func(parent string, all []descriptor) {
+		for _, d := range all {
+			name := strings.TrimSuffix(parent+d.Key+":"+d.Value, ":")
+			policies += fmt.Sprintf("%-25s %d/1%s,algo=window,align=clock", name, d.RateLimit.RequestsPerUnit, d.RateLimit.Unit[:1])
+			if d.ShadowMode {
+				policies += ",shadow"
+			}
+			policies += "\n"
+			add(name+":", d.Descriptors)
+		}
+	}
+	add("", file.Descriptors)
+	if !slices.Contains(blocks(page, "text"), policies) {
+		t.Errorf("the page does not show\n%s", policies)
 	}
 }
 
