@@ -54,7 +54,7 @@ func (w drive) fits(p *peer) bool {
 	if w.persists() {
 		return p.throttles() || p.sets()
 	}
-	return !p.sets() && !p.scripts() && (!p.pings() || w.keys == 1000)
+	return !p.special() && (!p.pings() || w.keys == 1000)
 }
 
 // words returns the peer's command. Where every call must pass, it allows one a minute and a million at once, so a key lives for at

@@ -26,7 +26,7 @@ func (w fill) fits(p *peer) bool {
 	if w.take {
 		return p.isCelld()
 	}
-	return !p.sets() && !p.scripts() && (!p.pings() || w.keyLen == 16)
+	return !p.special() && (!p.pings() || w.keyLen == 16)
 }
 
 func (w fill) quick() work { return w }

@@ -62,7 +62,7 @@ var goals = slices.Concat([]goal{
 	{row: "save-10m", metric: peakRatio, atMost: 1.1},
 	{row: "save-10m", metric: bgsaveLongest, atMost: 5},
 	{row: "save-10m", metric: rewriteLongest, atMost: 5},
-}, coreGoals, waitingGoals)
+}, coreGoals, waitingGoals, engineGoals)
 
 // words say the goal in a line of the table.
 func (g goal) words() string {
@@ -73,6 +73,7 @@ func (g goal) words() string {
 		bgsaveLongest: "longest pause while saving, ms", rewriteLongest: "longest pause while rewriting, ms",
 		shareOfCeiling: "two goroutines, share of the ceiling", twoOverOne: "two goroutines, calls a second × one's",
 		lateP99: "p99 of how late an answer comes, ms,", rateOff: "rate, % off the limit's,",
+		engineCPU: "the engine's CPU per decision", p50: "p50", allowedShare: "allowed, of what the limit permits,", addedP99: "added to p99, ms",
 		growingOverHit: "a new key, time × a hit's", floodOverHit: "a new key that evicts one, time × a hit's",
 	}[g.metric]
 	bound := fmt.Sprintf("≤ %v", g.atMost)

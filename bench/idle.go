@@ -18,7 +18,7 @@ type idle struct{ connections int }
 // rest is how long nothing is done before memory is read: redis-server takes 2 s to shrink the buffer of an idle client.
 const rest = 5 * time.Second
 
-func (w idle) fits(p *peer) bool { return !p.pings() && !p.sets() && !p.scripts() } // the same server as with redis-cell
+func (w idle) fits(p *peer) bool { return !p.pings() && !p.special() } // the same server as with redis-cell
 
 func (w idle) quick() work { return w }
 

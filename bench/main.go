@@ -19,6 +19,13 @@ import (
 )
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == callersMode {
+		if err := callersMain(); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	o := parseOptions()
 	// Servers are told to die with the thread that started them, so that thread has to be the one that lives longest.
 	runtime.LockOSThread()

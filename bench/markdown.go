@@ -48,6 +48,14 @@ var (
 		{"p99 late, ms", lateP99, true, false}, {"longest", lateLongest, false, false}, {"permits/s", perSecond, false, false},
 		{"% off", rateOff, true, false}, {"CPU µs/answer", cpuMicroseconds, true, false},
 	}
+	engineColumns = []column{
+		{"engine CPU µs/decision", engineCPU, true, true}, {"decisions/s", perSecond, false, false}, {"p50 ms", p50, true, true}, {"p99 ms", p99, true, true},
+		{"celld CPU µs", cpuMicroseconds, false, false}, {"callers' CPU µs", callersCPU, false, false}, {"allowed/permitted", allowedShare, true, false},
+	}
+	addedColumns = []column{
+		{"p50 ms", p50, true, false}, {"the engine alone", directP50, false, false}, {"added", addedP50, true, false},
+		{"p99 ms", p99, true, false}, {"the engine alone", directP99, false, false}, {"added", addedP99, true, false},
+	}
 	freshColumns = []column{
 		{"hit, ns", oneNS, true, false}, {"growing, ns", growingNS, true, true}, {"× hit", growingOverHit, true, false},
 		{"flood, ns", floodNS, true, true}, {"× hit", floodOverHit, true, false},
@@ -73,6 +81,8 @@ func (r *report) markdown() string {
 	r.table(&b, "every core", coreColumns, func(w work) bool { c, ok := w.(cores); return ok && !c.fresh })
 	r.table(&b, "new keys", freshColumns, func(w work) bool { c, ok := w.(cores); return ok && c.fresh })
 	r.table(&b, "waiting", waitingColumns, func(w work) bool { _, ok := w.(waiting); return ok })
+	r.table(&b, "limits on an engine", engineColumns, func(w work) bool { _, ok := w.(onEngine); return ok })
+	r.table(&b, "added to the engine's latency", addedColumns, func(w work) bool { _, ok := w.(added); return ok })
 	r.goalTable(&b)
 	return strings.TrimSpace(b.String()) + "\n"
 }

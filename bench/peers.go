@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,6 +66,28 @@ var allPeers = []*peer{
 	redisPeer("ping", "redis-server, PING", ""),
 	redisPeer("set", "redis-server, SET", "SET"),
 	redisPeer("lua", "redis-server, Lua", "EVALSHA"),
+	rateOnRedis(),
+}
+
+// rateOnRedis is redis_rate, a library of the callers, whose server is the engine of celld's --store as well.
+func rateOnRedis() *peer {
+	p := redisPeer("redis-rate", "redis_rate, called directly", "Allow")
+	p.version = func(t *tools) string {
+		return "redis_rate " + moduleVersion("github.com/go-redis/redis_rate/v10") + ", go-redis " + moduleVersion("github.com/redis/go-redis/v9") +
+			", redis-server " + t.redisVersion()
+	}
+	return p
+}
+
+// moduleVersion is of a module that this program is built with.
+func moduleVersion(path string) string {
+	info, _ := debug.ReadBuildInfo()
+	for _, m := range info.Deps {
+		if m.Path == path {
+			return m.Version
+		}
+	}
+	return "unknown"
 }
 
 // redisPeer is a redis-server without modules.
@@ -90,6 +113,9 @@ func celldPeer(name, title string, binary func(*tools) string) *peer {
 			}
 			if s.room.connections > 0 {
 				args = append(args, "--maxclients", strconv.Itoa(s.room.connections))
+			}
+			if s.room.engine != nil {
+				args = append(args, "--store", "redis://"+s.room.engine.addr)
 			}
 			return append(args, t.celldFlags...)
 		},
@@ -149,6 +175,12 @@ func (p *peer) sets() bool { return p.command == "SET" }
 
 // scripts tells that the peer is only asked for limiters in Lua, in the rows about CL.TAKE.
 func (p *peer) scripts() bool { return p.command == "EVALSHA" }
+
+// special tells that the peer is only asked in rows about one thing.
+func (p *peer) special() bool { return p.sets() || p.scripts() || p.isLibrary() }
+
+// isLibrary tells that callers ask a library, and that the peer's server is what the library uses.
+func (p *peer) isLibrary() bool { return p.name == "redis-rate" }
 
 // words are the command that asks about a key of the form that redis-benchmark makes: 30 a minute, 16 at once.
 func (p *peer) words() []string {

@@ -19,9 +19,10 @@ import (
 type room struct {
 	keys           int
 	connections    int
-	cleanupSeconds int    // throttlecrab's: how often it drops expired keys; 0: its default
-	fsync          string // celld's and redis-server's --appendfsync, or snapshotOnly; empty: nothing on the disk
-	dir            string // of a server that was killed, to go on from its files; empty: a new one
+	cleanupSeconds int     // throttlecrab's: how often it drops expired keys; 0: its default
+	fsync          string  // celld's and redis-server's --appendfsync, or snapshotOnly; empty: nothing on the disk
+	engine         *server // where celld keeps limits; nil: in its memory
+	dir            string  // of a server that was killed, to go on from its files; empty: a new one
 }
 
 // snapshotOnly has dump.rdb read at the start.

@@ -50,3 +50,6 @@ func (c *clock) upper() (ns int64, ok bool) {
 	since := time.Since(c.sent)
 	return c.timeNS + int64(since) + drift(since), time.Since(c.got) < fresh
 }
+
+// forget makes it unknown.
+func (c *clock) forget() { c.observe(0, time.Time{}, time.Time{}) }

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"celld/integration_test/harness"
 	"celld/store"
+	"celld/store/policy"
 	"celld/store/storetest"
 )
 
@@ -25,13 +28,23 @@ func (l timed) TakeBatch(reqs []store.TakeRequest, a store.Access, w store.Waker
 	return l.Store.TakeBatch(reqs, a, w)
 }
 
+// TestConformance asks each engine, alone, as a Cluster and with Sentinels, what the table in memory is asked. In a Cluster all keys
+// of a Store are in one slot by its prefix, as calls of several keys want it.
 func TestConformance(t *testing.T) {
-	socket := startRedis(t)
-	n := 0
-	storetest.Run(t, func() store.Limiter {
-		l := timed{nowNS: &atomic.Int64{}}
-		n++
-		l.Store = newTestStore(t, socket, Options{Prefix: fmt.Sprint(n, ":"), Time: l.nowNS.Load})
-		return l
+	harness.EachFleet(t, func(t *testing.T, f *harness.Fleet) {
+		first, err := Open(Options{URL: f.URL, Policies: &policy.Set{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(first.Close)
+		n := 0
+		storetest.Run(t, func() store.Limiter { // all by one connection
+			l := timed{nowNS: &atomic.Int64{}}
+			n++
+			l.Store = newStore(Options{Prefix: fmt.Sprintf("{%d}:", n), Time: l.nowNS.Load, Policies: &policy.Set{}, Timeout: time.Minute, MaxWaiting: defaultMaxWaiting})
+			l.Store.client.Store(first.client.Load())
+			l.Store.cluster.Store(first.cluster.Load())
+			return l
+		})
 	})
 }

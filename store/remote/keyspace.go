@@ -26,7 +26,7 @@ type ScanOptions struct {
 }
 
 // Scan tells some keys of the prefix, and the cursor of the next, which is 0 after the last. As with SCAN, a key may be told twice. done
-// is called once, from any goroutine, as that of the methods below. Where ctx has ended, it may not be called.
+// is called once, from any goroutine, as that of the methods below: with an error when ctx has ended.
 func (s *Store) Scan(ctx context.Context, o ScanOptions, done func(next uint64, keys []string, err error)) {
 	var found []string
 	s.walk(&walk{ScanOptions: o, ctx: ctx, once: true,

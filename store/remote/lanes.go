@@ -34,8 +34,8 @@ type script struct {
 	digest string
 }
 
-// laneCount is how many lanes a Cluster has. Slots are split among them in order, so that most lanes have one master each, and
-// those of a master that is away do not hold up others.
+// laneCount is how many lanes a Cluster has. Slots are split among them so that each lane has one master, and those of a master that is
+// away do not hold up others: see owners. Until these are known they are split in order, and some lanes have two.
 const laneCount = 16
 
 // inFlight is how many pipelines of a lane are under way at once.
@@ -49,8 +49,9 @@ const alike = 20 * time.Millisecond
 
 // lanes pipeline requests: what gathers while others are under way goes together.
 type lanes struct {
-	store *Store
-	all   []lane
+	store  *Store
+	all    []lane
+	owners atomic.Pointer[owners]
 }
 
 type lane struct {
@@ -78,7 +79,11 @@ func (l *lanes) of(key string) *lane {
 	if !l.store.cluster.Load() {
 		return &l.all[0]
 	}
-	return &l.all[int(slotOf(key))*laneCount/slots]
+	slot := slotOf(key)
+	if o := l.owners.Load(); o != nil {
+		return &l.all[o[slot]]
+	}
+	return &l.all[int(slot)*laneCount/slots]
 }
 
 // clockOf is the clock of the engine that has a key.

@@ -41,6 +41,7 @@ func (f *failure) opened(why *DownError) {
 		return
 	}
 	o.told, o.began = true, o.since
+	f.store.ownersAgain()
 	st := &f.store.stats
 	o.without = [2]int64{st.DecidedWithout.Load(), st.Refused.Load()}
 	f.log().Warn("the engine does not answer, calls are decided without it", "by", f.modes.Load().String(), "why", why.Cause)
@@ -78,6 +79,7 @@ func (f *failure) settle(turns int) {
 	f.log().Info("the engine answers again", "after", o.since.Sub(o.began).Round(time.Millisecond),
 		"decided_without", st.DecidedWithout.Load()-o.without[0], "refused", st.Refused.Load()-o.without[1])
 	f.forget()
+	f.store.ownersAgain()
 }
 
 func (f *failure) log() *slog.Logger {

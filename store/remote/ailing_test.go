@@ -93,6 +93,17 @@ func (e *ailing) count() int {
 	return len(e.asked)
 }
 
+func (e *ailing) probes() (all []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, command := range e.asked {
+		if strings.HasSuffix(command, "celld:probe") {
+			all = append(all, command)
+		}
+	}
+	return all
+}
+
 // askFor sends a write of a key, and waits for its outcome.
 func (s *Store) askFor(key string, patience time.Duration) error {
 	return s.outcome(&request{args: []string{"SET", "x"}, keys: []string{key}, deadline: time.Now().Add(patience)})
