@@ -175,6 +175,14 @@ func (k *viewKey) hold(answer []rueidis.RedisMessage) error {
 	return nil
 }
 
+// readUS is when the keys were read, by the engine's time in Unix µs, empty where that does not matter.
+func (v *View) readUS() string {
+	if v.turn.conflicts > 0 || v.store.options.Time != nil {
+		return ""
+	}
+	return strconv.FormatInt(v.NowNS/1000, 10)
+}
+
 // script returns the arguments of commitScript.
 func (v *View) script() (args []string, changed bool, err error) {
 	fence := ""
@@ -197,7 +205,9 @@ func (v *View) script() (args []string, changed bool, err error) {
 			v.freed = append(v.freed, string(k.key))
 		}
 		k.want = want
-		args = k.read.expect(args)
+		if args = k.read.expect(args); !k.read.foreign && k.read.kind == kindNone {
+			args = append(args, v.readUS())
+		}
 		steps := k.read.steps(&want)
 		args = append(args, strconv.Itoa(len(steps)))
 		for _, step := range steps {
