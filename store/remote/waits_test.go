@@ -281,7 +281,7 @@ func (c *crowd) wantRate(t *testing.T) {
 	t.Helper()
 	peek := c.stores[0].plainly(t, 0, takeCall(t, "k", fmt.Sprintf("%d/1s,burst=1", c.rate)))
 	spent := time.Duration(peek.answered().ResetAfterNS) + time.Duration(peek.ended.UnixNano()-c.began.UnixNano()) // by the engine's clock
-	spent += absentFor // for which a key may be gone and nobody notices: see commitScript
+	spent += absentFor                                                                                             // for which a key may be gone and nobody notices: see commitScript
 	if most := int(spent * time.Duration(c.rate) / time.Second); c.granted > most {
 		t.Errorf("%d passed, want %d at most in %v", c.granted, most, spent)
 	} else {
