@@ -45,9 +45,8 @@ func (e remoteEngine) Open(keys [][]byte, w store.Waker) view {
 
 type remoteView struct{ *remote.View }
 
-func (v remoteView) Table() *store.Store { return v.Store }
-func (v remoteView) TimeNS() int64       { return v.NowNS }
-func (v remoteView) Failure() error      { return v.Err }
+func (v remoteView) TimeNS() int64  { return v.NowNS }
+func (v remoteView) Failure() error { return v.Err }
 
 // useEngine has an engine keep the keys. The server's table has the policies only, which are those of the engine's views, too.
 func (srv *Server) useEngine(e engine) {

@@ -29,3 +29,48 @@ func TestConfigSetStoreFailure(t *testing.T) {
 	c.want("CONFIG SET store-failure never", "-ERR CONFIG SET failed (possibly related to argument 'store-failure') - argument must be error, allow, deny or local, not 'never'\r\n")
 	c.want("CONFIG GET store-failure", "*2\r\n$13\r\nstore-failure\r\n$15\r\nlocal,api=allow\r\n")
 }
+
+// Leases that were granted without the engine are renewed, settled and released without it. Others are not known to be there or not.
+func TestLeasesWithoutTheEngine(t *testing.T) {
+	keys := store.New(store.Options{Shards: 1})
+	modes, _ := remote.ParseFailures("local")
+	engine, err := remote.Open(remote.Options{URL: "unix:///no/such/engine", Timeout: time.Minute, Policies: keys.Set, Failures: modes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	w := newWorld(t)
+	w.Server = NewServer(Options{Config: NewConfig(), Store: keys, Engine: engine, Clock: func() int64 { return w.nowNS }, Version: "test"})
+	c := w.connect()
+	c.wantPrefix(t, "CL.RELEASE k 1", "-STOREDOWN ") // there is no table yet
+	take := func() string { return c.later("CL.TAKE", "k", "20/1m,algo=conc") }
+	reply := strings.Split(take(), "\r\n:")
+	id := strings.TrimSpace(reply[len(reply)-1])
+	if second := take(); !strings.HasPrefix(second, "*8\r\n:1\r\n") || id == "0" {
+		t.Fatalf("the lease is %s, and then: %q", id, second)
+	}
+	c.wantPrefix(t, "CL.RENEW k "+id+" 60000", ":1\r\n")
+	c.wantPrefix(t, "CL.RELEASE k 1", "-STOREDOWN ")
+	c.wantPrefix(t, "GET k", "-STOREDOWN ")
+	c.wantPrefix(t, "CL.RELEASE k "+id, ":1\r\n")
+	c.wantPrefix(t, "CL.RELEASE k "+id, "-STOREDOWN ")
+	if third := take(); !strings.HasPrefix(third, "*8\r\n:0\r\n") {
+		t.Errorf("it was released, and then: %q", third)
+	}
+}
+
+// later is do of a command that a remote.Store answers.
+func (p *peer) later(words ...string) string {
+	reply := p.do(words...)
+	for ; reply == ""; reply = p.send("") {
+		time.Sleep(time.Millisecond)
+	}
+	return reply
+}
+
+func (p *peer) wantPrefix(t *testing.T, line, prefix string) {
+	t.Helper()
+	if reply := p.later(strings.Fields(line)...); !strings.HasPrefix(reply, prefix) {
+		t.Errorf("%s: %q", line, reply)
+	}
+}

@@ -141,6 +141,7 @@ func (s *Session) step(v *visit) (done bool) {
 	case v.answer != nil:
 		v.answer(s)
 		v.cancel()
+	case v.view.Failure() != nil && s.visitLocally(v):
 	case v.view.Failure() != nil:
 		s.failVisit(v, v.view.Failure())
 	case v.ran && !v.view.Conflict():

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
@@ -12,6 +13,11 @@ import (
 // ask sends one of the view's scripts, and calls done when it has stored, or the view has been read anew: then it is a conflict, unless it
 // has just been opened.
 func (v *View) ask(how *script, args []string, done func()) {
+	if v.turn.name != "" && !v.deadline.After(time.Now()) { // it is others that it has waited for, and not the engine
+		v.Err = errLate
+		done()
+		return
+	}
 	names := v.engineKeys()
 	turn := []string{"", ""}
 	if how == commitScript || v.turn.early || v.turn.taken {
@@ -19,15 +25,20 @@ func (v *View) ask(how *script, args []string, done func()) {
 	}
 	r := &request{script: how, keys: names, args: append(turn, args...), deadline: v.deadline}
 	r.done = func(m rueidis.RedisMessage, err error) {
-		waits := false
-		if v.Err = err; err == nil {
+		waits, down := false, (*DownError)(nil)
+		switch {
+		case err == nil:
 			waits, v.Err = v.answered(how, m, r.sent)
+		case how == openScript && errors.As(err, &down): // which counts nothing
+			v.Err = &DownError{Cause: down.Cause}
+		default:
+			v.Err = err
 		}
 		if !waits {
 			done()
 			return
 		}
-		time.AfterFunc(v.turn.pause(time.Since(r.sent)), func() { v.ask(openScript, nil, func() { v.again(how, done) }) })
+		time.AfterFunc(min(v.turn.pause(time.Since(r.sent)), time.Until(v.deadline)), func() { v.ask(openScript, nil, func() { v.again(how, done) }) })
 	}
 	v.store.send(r)
 }
@@ -61,12 +72,21 @@ func (v *View) answered(how *script, m rueidis.RedisMessage, sent time.Time) (wa
 	if err != nil {
 		return false, err
 	}
+	if v.guessed == guessed && did != "stored" {
+		v.guessed = guessedWrong
+	}
 	switch did {
 	case "stored":
 		v.turn.taken = false
 		v.store.forget(v.engineKeys())
 		for _, key := range v.freed {
 			v.store.freed(key)
+		}
+		if v.guessed == guessed {
+			v.guessed = guessedRight
+		}
+		for i := range v.keys {
+			v.keys[i].read = v.keys[i].want
 		}
 		return false, nil
 	case "wait":
@@ -83,7 +103,7 @@ func (v *View) answered(how *script, m rueidis.RedisMessage, sent time.Time) (wa
 	return false, v.load(answer[4:], nowUS*1000)
 }
 
-// load makes the table have what a script has answered: for each key an array of its type, expiry and content.
+// load notes what a script has answered: for each key an array of its type, expiry and content.
 func (v *View) load(contents []rueidis.RedisMessage, nowNS int64) error {
 	if len(contents) != len(v.keys) {
 		return errAnswer
@@ -92,8 +112,6 @@ func (v *View) load(contents []rueidis.RedisMessage, nowNS int64) error {
 	if fake := v.store.options.Time; fake != nil {
 		v.NowNS = fake()
 	}
-	v.clear()
-	v.lastID = v.LastID()
 	for i := range v.keys {
 		texts, err := contents[i].ToArray()
 		if err != nil {
@@ -102,7 +120,6 @@ func (v *View) load(contents []rueidis.RedisMessage, nowNS int64) error {
 		if err := v.keys[i].hold(texts); err != nil {
 			return err
 		}
-		v.keys[i].put(v)
 	}
 	return nil
 }
@@ -179,6 +196,7 @@ func (v *View) script() (args []string, changed bool, err error) {
 		if k.frees(&want) {
 			v.freed = append(v.freed, string(k.key))
 		}
+		k.want = want
 		args = k.read.expect(args)
 		steps := k.read.steps(&want)
 		args = append(args, strconv.Itoa(len(steps)))

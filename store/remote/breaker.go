@@ -89,7 +89,7 @@ func (b *breaker) newProbe() *request {
 	}
 }
 
-// probeKey returns a key of a lane that nobody else uses. The lane is that of another key.
+// probeKey returns a key of a lane that nobody else uses. other is any key of that lane.
 func (f *failure) probeKey(l *lane, other string) string {
 	const tries = 100 * laneCount // one of laneCount fits; none does where the prefix has a hash tag, but other's lane is the only one then
 	for i := range tries {
@@ -101,7 +101,7 @@ func (f *failure) probeKey(l *lane, other string) string {
 	return other + "\x00celld:probe"
 }
 
-// down returns the error of a key's calls while it is known that they would not be answered, nil else.
+// downAt returns the error of a key's calls while it is known that they would not be answered, nil else.
 func (f *failure) downAt(key string) error { return f.store.lanes.of(key).breaker.down() }
 
 func (b *breaker) down() error {

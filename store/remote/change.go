@@ -35,6 +35,10 @@ func (s *Store) changes(q *queue, ops []*operation) {
 	for _, o := range c.ops {
 		c.view.addAll(o.change.keys)
 	}
+	if c.view.guess() {
+		c.decide()
+		return
+	}
 	c.view.turn.early = true
 	c.view.open(c.read)
 }
@@ -49,6 +53,7 @@ func (c *changing) read() {
 
 func (c *changing) decide() {
 	v := c.view
+	v.Table()
 	for i, o := range c.ops {
 		if c.wrong[i] = nil; v.foreignAmong(o.change.keys) {
 			c.wrong[i] = store.ErrWrongType
@@ -71,6 +76,9 @@ func (c *changing) stored() {
 }
 
 func (c *changing) end(err error) {
+	if keys := c.view.keys; err == nil && len(keys) == 1 {
+		c.store.seen.note(keys[0].name, keys[0].read, c.view.NowNS, c.view.guessed)
+	}
 	c.view.Close()
 	for i, o := range c.ops {
 		if err != nil {
@@ -95,6 +103,7 @@ func (s *Store) takeChange(r *store.TakeRequest, a store.Access, deadline time.T
 	if len(keys) == 0 { // rules decide
 		v := s.newView(deadline)
 		v.NowNS = a.NowNS
+		v.Table()
 		v.takeOne(r, a)
 		v.Close()
 		b.answered()

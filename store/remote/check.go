@@ -68,6 +68,17 @@ func (s *Store) check(addr string, c rueidis.Client) {
 	n.log(s.link.log, addr, old)
 }
 
+// keep forgets the nodes that are no longer there.
+func (l *nodes) keep(there map[string]rueidis.Client) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for addr := range l.all {
+		if there[addr] == nil {
+			delete(l.all, addr)
+		}
+	}
+}
+
 // parseInfo reads the fields of INFO.
 func parseInfo(text string) map[string]string {
 	fields := make(map[string]string)
@@ -94,6 +105,9 @@ func (n *node) read(info map[string]string, save string, saveKnown bool) {
 		}
 	}
 	n.role = cmp.Or(info["role"], notKnown)
+	if info["redis_mode"] == "sentinel" {
+		n.role = "sentinel"
+	}
 	aof := info["aof_enabled"]
 	switch {
 	case aof == "1":
@@ -141,8 +155,11 @@ func (n *node) versionWarning() string {
 }
 
 func (n *node) roleWarning() string {
-	if n.role == "slave" {
+	switch n.role {
+	case "slave":
 		return "a replica takes no writes: calls fail until it is a master"
+	case "sentinel":
+		return "a Sentinel keeps no limits: add ?master= and the name of the master to --store"
 	}
 	return ""
 }

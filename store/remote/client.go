@@ -116,3 +116,18 @@ func (s *Store) dial(ctx context.Context, to string, dialer *net.Dialer, config 
 	s.link.dialed.add(to)
 	return conn, nil
 }
+
+// refusal returns what a node says of celld's certificate. In TLS 1.3 it says so after the handshake, and resets the connection where it
+// has been sent something meanwhile: so the alert is often lost. Here nothing is sent.
+func (s *Store) refusal(o rueidis.ClientOption) error {
+	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
+	defer cancel()
+	conn, err := s.dial(ctx, o.InitAddress[0], &o.Dialer, o.TLSConfig)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_ = conn.SetReadDeadline(time.Now().Add(dialTimeout / 2))
+	_, err = conn.Read(make([]byte, 1))
+	return err
+}

@@ -65,12 +65,12 @@ func (s *Store) connect() error {
 	}
 	s.cluster.Store(len(address.Hosts) > 1 && address.Master == "")
 	l.setAway("there has been no connection yet")
-	first, opened := make(chan error), make(chan struct{})
+	first, opened := make(chan string), make(chan struct{})
 	defer close(opened)
 	go s.keepConnecting(options, first, opened)
 	select {
-	case err := <-first:
-		if why := mistake(err, address); why != "" {
+	case why := <-first:
+		if why != "" {
 			return fmt.Errorf("connect to %s: %s", l.name, why)
 		}
 	case <-time.After(startPatience):
@@ -78,12 +78,15 @@ func (s *Store) connect() error {
 	return nil
 }
 
-// keepConnecting connects. What becomes of an attempt goes to Open while that waits, which ends it all for a mistake.
-func (s *Store) keepConnecting(options rueidis.ClientOption, first chan<- error, opened <-chan struct{}) {
+// keepConnecting connects. The mistake that an attempt has shown, or none, goes to Open while that waits: a mistake ends it all then.
+func (s *Store) keepConnecting(options rueidis.ClientOption, first chan<- string, opened <-chan struct{}) {
 	l := &s.link
 	for said := ""; ; {
 		client, err := rueidis.NewClient(options)
 		wrong := mistake(err, l.address)
+		if err != nil && wrong == "" && options.TLSConfig != nil && causeOf(err) == causeLost {
+			wrong = mistake(s.refusal(options), l.address)
+		}
 		why := wrong
 		switch {
 		case err == nil:
@@ -95,7 +98,7 @@ func (s *Store) keepConnecting(options rueidis.ClientOption, first chan<- error,
 			l.setAway(why)
 		}
 		select {
-		case first <- err:
+		case first <- wrong:
 			if wrong != "" {
 				return
 			}

@@ -2,51 +2,158 @@ package remote
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"celld/store"
 )
 
-func TestContentionFigures(t *testing.T) {
-	if os.Getenv("FIGURES") == "" {
-		t.Skip("FIGURES is not set")
-	}
-	socket := startRedis(t)
+// BenchmarkContention has Stores change one key all the time, each from one goroutine. The figures in turn.go are its:
+//
+//	go test ./store/remote -run xxx -bench Contention -benchtime 2s
+func BenchmarkContention(b *testing.B) {
+	socket := startRedis(b)
 	for _, n := range []int{1, 2, 8, 20} {
-		stores := make([]*Store, n)
-		for i := range stores {
-			stores[i] = newTestStore(t, socket, Options{})
-		}
-		took := make([][]time.Duration, n)
-		var wg sync.WaitGroup
-		end := time.Now().Add(2 * time.Second)
-		for i, s := range stores {
-			wg.Go(func() {
-				for time.Now().Before(end) {
-					r := store.TakeRequest{Calls: []store.Call{{Key: []byte(fmt.Sprint("k", n)), Limit: literal(t, "1000000/1s,algo=slide,buckets=4")}}, TakeOptions: store.TakeOptions{Cost: 1}}
-					start := time.Now()
-					if s.takeNow(&r); r.Err != nil {
-						t.Error(r.Err)
-					}
-					took[i] = append(took[i], time.Since(start))
+		b.Run(fmt.Sprint(n), func(b *testing.B) { contend(b, socket, n) })
+	}
+}
+
+func contend(b *testing.B, socket string, n int) {
+	stores, took := make([]*Store, n), make([][]time.Duration, n)
+	limit := literal(b, "1000000/1s,algo=slide,buckets=4")
+	key := fmt.Append(nil, "k", n)
+	for i := range stores {
+		stores[i] = newTestStore(b, socket, Options{})
+	}
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for i, s := range stores {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				r := store.TakeRequest{Calls: []store.Call{{Key: key, Limit: limit}}, TakeOptions: store.TakeOptions{Cost: 1}}
+				start := time.Now()
+				if s.takeNow(&r); r.Err != nil {
+					b.Error(r.Err)
 				}
-			})
+				took[i] = append(took[i], time.Since(start))
+			}
+		})
+	}
+	wg.Wait()
+	least, most, conflicts := b.N, 0, int64(0)
+	for i := range took {
+		least, most = min(least, len(took[i])), max(most, len(took[i]))
+		conflicts += stores[i].stats.Conflicts.Load()
+	}
+	all := slices.Sorted(slices.Values(slices.Concat(took...)))
+	b.ReportMetric(float64(conflicts)/float64(b.N), "conflicts/op")
+	b.ReportMetric(float64(all[len(all)-1].Microseconds()), "worst-µs")
+	b.ReportMetric(float64(least), "least")
+	b.ReportMetric(float64(most), "most")
+}
+
+// Nobody overtakes a view that has conflicted thrice.
+func TestTurns(t *testing.T) {
+	socket := startRedis(t)
+	one, other := newTestStore(t, socket, Options{}), newTestStore(t, socket, Options{})
+	for attempt := range 20 { // a turn lasts 50 ms, which a busy machine may miss
+		key := fmt.Sprint("k", attempt)
+		w := make(signal, 1)
+		v := one.Open([][]byte{[]byte(key)}, w)
+		<-w
+		for i := range conflictsBeforeTurn {
+			other.on(t, func(v *View) { v.take(t, key, "100/1h,algo=window") }, key)
+			v.take(t, key, "100/1h,algo=window")
+			if v.Commit(w) {
+				t.Fatal(v.Err)
+			}
+			if <-w; !v.Conflict() {
+				t.Fatalf("no conflict %d: %v", i, v.Err)
+			}
 		}
-		wg.Wait()
-		var all []time.Duration
-		least, most := 1<<30, 0
-		conflicts := int64(0)
-		for i := range took {
-			all = append(all, took[i]...)
-			least, most = min(least, len(took[i])), max(most, len(took[i]))
-			conflicts += stores[i].stats.Conflicts.Load()
+		late := make(signal, 1)
+		o := other.Open([][]byte{[]byte(key)}, late)
+		<-late
+		o.take(t, key, "100/1h,algo=window")
+		o.Commit(late)
+		v.take(t, key, "100/1h,algo=window")
+		v.Commit(w)
+		<-w
+		first := !v.Conflict() && v.Err == nil
+		<-late
+		waited := o.Conflict()
+		o.Close()
+		v.Close()
+		if first && waited {
+			return
 		}
-		slices.Sort(all)
-		t.Logf("%d stores: %d a second, %.2f conflicts a success, p50 %v, p99 %v, worst %v; from %d to %d each",
-			n, len(all)/2, float64(conflicts)/float64(len(all)), all[len(all)/2], all[len(all)*99/100], all[len(all)-1], least, most)
+	}
+	t.Error("the other was first")
+}
+
+// Who queues and is gone holds up others for as long as a turn lasts.
+func TestTurnOfNobody(t *testing.T) {
+	s := newTestStore(t, startRedis(t), Options{})
+	s.do(t, "RPUSH", "k turns", "gone")
+	s.do(t, "PEXPIRE", "k turns", "50")
+	r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: literal(t, "3/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1}}
+	if s.takeNow(&r); r.Err != nil || r.Taken.Granted != 1 {
+		t.Error(r.Err)
+	}
+	if n, _ := s.do(t, "EXISTS", "k turns").AsInt64(); n != 0 {
+		t.Error("somebody still queues")
+	}
+}
+
+// A view that cannot wait any longer leaves.
+func TestTurnThatIsGivenUp(t *testing.T) {
+	s := newTestStore(t, startRedis(t), Options{Timeout: 20 * time.Millisecond})
+	s.do(t, "RPUSH", "k turns", "first")
+	s.options.Timeout = 20 * time.Millisecond
+	r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: literal(t, "3/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1}}
+	if s.takeNow(&r); r.Err == nil {
+		t.Error("it has overtaken")
+	}
+	s.options.Timeout = 10 * time.Second
+	for {
+		if n, _ := s.do(t, "LLEN", "k turns").AsInt64(); n == 1 {
+			break
+		}
+	}
+}
+
+// A Store that is alone with a key does not read it before each change, and finds out when it is not.
+func TestGuess(t *testing.T) {
+	s := newTestStore(t, startRedis(t), Options{})
+	take := func() store.TakeRequest {
+		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: literal(t, "3/1h,algo=window")}}, TakeOptions: store.TakeOptions{Cost: 1}}
+		s.takeNow(&r)
+		return r
+	}
+	take()
+	before := s.stats.Requests.Load()
+	for i := range 2 {
+		if r := take(); r.Err != nil || r.Taken.Granted != 1 {
+			t.Fatalf("%d: %+v, %v", i, r.Taken, r.Err)
+		}
+	}
+	if n := s.stats.Requests.Load() - before; n != 2 {
+		t.Errorf("%d requests", n)
+	}
+	s.do(t, "DEL", "k")
+	if r := take(); r.Err != nil || r.Taken.Limited {
+		t.Error("a denial is guessed")
+	}
+	for range 3 {
+		take()
+	}
+	s.do(t, "DEL", "k")
+	if r := take(); r.Err != nil || r.Taken.Limited {
+		t.Error("a denial after others is guessed")
 	}
 }

@@ -12,19 +12,24 @@ import (
 // Renew, Release and Settle are store.Store's. Where the view does not have all keys of a lease, Commit reads these, and it must be done
 // again.
 func (v *View) Renew(key []byte, id, ns int64, a store.Access) bool {
-	return v.lacksLinks(key, id, a) || v.Store.Renew(key, id, ns, a)
+	return v.lacksLinks(key, id, a) || v.Table().Renew(key, id, ns, a)
 }
 
 func (v *View) Release(key []byte, id int64, a store.Access) bool { return v.Settle(key, id, 0, a) }
 
 func (v *View) Settle(key []byte, id, n int64, a store.Access) bool {
-	return v.lacksLinks(key, id, a) || v.Store.Settle(key, id, n, a)
+	return v.lacksLinks(key, id, a) || v.Table().Settle(key, id, n, a)
+}
+
+// Give is store.Store's.
+func (v *View) Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (int64, error) {
+	return v.Table().Give(key, l, policy, n, a)
 }
 
 // lacksLinks reports whether a lease leads to keys that the view does not have.
 func (v *View) lacksLinks(key []byte, id int64, a store.Access) bool {
 	had := len(v.missing)
-	for _, linked := range v.Linked(key, id, a) {
+	for _, linked := range v.Table().Linked(key, id, a) {
 		v.miss([]string{v.store.options.Prefix + string(linked)})
 	}
 	return len(v.missing) > had

@@ -2,8 +2,8 @@ package remote
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
+	"net"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -40,16 +40,14 @@ func mistake(err error, a Address) string {
 		}
 		return ""
 	}
-	certificate, alert, record := (*tls.CertificateVerificationError)(nil), tls.AlertError(0), tls.RecordHeaderError{}
+	certificate, alert, record := (*tls.CertificateVerificationError)(nil), (*net.OpError)(nil), tls.RecordHeaderError{}
 	switch {
 	case errors.As(err, &certificate):
 		return "the engine's certificate is refused: " + certificate.Err.Error()
-	case errors.As(err, &alert):
-		return "the engine refuses the connection: " + alert.Error()
+	case errors.As(err, &alert) && alert.Op == "remote error": // an alert of TLS
+		return "the engine refuses the connection: " + alert.Err.Error()
 	case errors.As(err, &record):
 		return "the engine does not speak TLS"
-	case errors.As(err, new(x509.HostnameError)):
-		return "the engine's certificate is for another host"
 	}
 	return ""
 }

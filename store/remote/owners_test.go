@@ -81,3 +81,22 @@ func TestLanesOfMasters(t *testing.T) {
 		t.Error("more masters than lanes")
 	}
 }
+
+// A breaker that is open when slots move asks about one that its lane has now.
+func TestAProbeFollowsTheSlots(t *testing.T) {
+	s := newTestStore(t, newAiling(t).socket, Options{})
+	s.cluster.Store(true)
+	s.byHand()
+	s.open(t, "k")
+	l := s.lanes.of("k")
+	for turn := range laneCount {
+		moved := new(owners)
+		for slot := range moved {
+			moved[slot] = uint8((slot*laneCount/slots + turn) % laneCount)
+		}
+		s.lanes.split(moved)
+		if probe := l.breaker.newProbe().keys[0]; s.lanes.of(probe) != l {
+			t.Fatalf("turn %d: %q is of another lane", turn, probe)
+		}
+	}
+}

@@ -35,6 +35,7 @@ type Store struct {
 	failure failure
 	waits   waits
 	tables  tables
+	seen    seen
 	stats   Stats
 
 	newKeys setNewState
@@ -67,6 +68,7 @@ func newStore(o Options) *Store {
 	s.failure.init(s)
 	s.lanes.init(s)
 	s.waits.init(s)
+	s.seen.init()
 	s.settings.init(s)
 	return s
 }

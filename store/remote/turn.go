@@ -13,6 +13,13 @@ import (
 // turn: its name goes to the end of a list on the engine, beside the key. While there is a list, only its first may store, and all
 // others queue, too, so nobody overtakes. Who has stored leaves it. A list lives for 50 ms after the last turn: so one whose celld
 // is gone holds up others for that long, after which they queue anew.
+//
+// Stores that each changed one key all the time, on 2 loaded cores, without turns and with them:
+//
+//	stores   conflicts a change    worst           changes a second   least to most of a store
+//	     2   0.8       0.4 to 0.6   6 ms    15 ms   8,000   7,400     7,901 to 8,083   7,256 to 7,312
+//	     8   5.7       0.01        58 ms    19 ms   3,500   3,200       812 to 924       803 to 806
+//	    20   13        0.01       409 ms    41 ms     880   1,900        60 to 130       193 to 194
 
 // turn is a view's place in such a queue.
 type turn struct {
@@ -27,7 +34,7 @@ type turn struct {
 const (
 	conflictsBeforeTurn = 3
 	turnMs              = 50
-	mostTurns           = 256
+	mostTurns           = 256 // in a list; others look again later
 )
 
 // turnsOf is the key of the list for a key, in the key's slot. "": the key's braces allow none.
@@ -61,9 +68,10 @@ func (t *turn) ask(s *Store, keys []string) (with, args []string) {
 	return append(keys, t.queue), []string{t.name, begins}
 }
 
-// pause is how long a view waits before it looks again: each turn takes two round trips.
+// pause is how long a view waits before it looks again. A turn takes one or two round trips. With pauses of 1/2 of one for each that is
+// before it, 20 stores made 1,600 changes a second, with 1/4 2,200, and with 1/8 1,100.
 func (t *turn) pause(roundTrip time.Duration) time.Duration {
-	return min(time.Duration(t.before)*roundTrip*3/2, turnMs*time.Millisecond/2)
+	return min(time.Duration(t.before)*roundTrip/4, turnMs*time.Millisecond/2)
 }
 
 // leaveTurns has a view that has not stored hold up nobody.

@@ -19,15 +19,16 @@ var ErrUndeclared = errors.New("a key was written that was not declared")
 
 // View is some keys of the engine in a table of their own. Handlers change it as they change the table in memory.
 type View struct {
-	*store.Store
-	NowNS int64 // the engine's time when the keys were read
-	Err   error // after Wake: nothing was read, or stored
+	*store.Store       // from Table until Commit
+	NowNS        int64 // the engine's time when the keys were read
+	Err          error // after Wake: nothing was read, or stored
 
 	store    *Store
 	keys     []viewKey
 	deadline time.Time
 	conflict bool
 	missing  []string // keys that must be read, too
+	guessed  guess
 	turn     turn
 	lastID   uint64   // of leases, when the keys were read
 	freed    []string // keys of which something is given back by what is being stored
@@ -38,6 +39,7 @@ type viewKey struct {
 	name    string // on the engine
 	key     []byte // as clients name it
 	read    content
+	want    content // what is being stored
 	left    []field // which stay as they are
 	leftEnd int64   // Unix ms; when they have nothing left to remember
 	shown   bool    // the table had the key when it was read
@@ -64,7 +66,7 @@ func (s *Store) Open(keys [][]byte, w store.Waker) *View {
 
 // newView returns a view without keys.
 func (s *Store) newView(deadline time.Time) *View {
-	return &View{store: s, deadline: deadline, Store: s.tables.take(s)}
+	return &View{store: s, deadline: deadline}
 }
 
 func (v *View) find(name string) *viewKey {
@@ -148,19 +150,40 @@ func (s *Store) oneSlot(names []string) error {
 	return nil
 }
 
-// clear empties the table. To remove its keys takes 1 µs; Flush takes 30 µs, and another table 45 µs, as they make all of it anew.
-func (v *View) clear() {
+// Table is the view's table. It is filled when it is first asked for, and given up by Commit: a table takes 66 KB, and what was read of
+// a key that waits for its answer some 100 bytes.
+func (v *View) Table() *store.Store {
+	if v.Store != nil {
+		return v.Store
+	}
+	v.Store = v.store.tables.take(v.store)
+	for i := range v.keys {
+		v.keys[i].put(v)
+	}
+	v.lastID = v.LastID()
+	return v.Store
+}
+
+// giveUp empties the table, for another view. To remove its keys takes 1 µs; Flush takes 30 µs, and another table 45 µs, as they make
+// all of it anew.
+func (v *View) giveUp() {
+	if v.Store == nil {
+		return
+	}
 	for i := range v.keys {
 		v.Delete(v.keys[i].key, v.NowNS)
 	}
 	if v.Len(v.NowNS) > 0 { // a handler has made others
 		v.Flush()
 	}
+	v.store.tables.pool.Put(v.Store)
+	v.Store = nil
 }
 
 // Foreign returns the type of a key that holds what celld does not write, by its name in TYPE. Such a key is there for EXISTS, TTL,
 // EXPIRE and DEL; all that asks for its state is to be answered with WRONGTYPE. Commit refuses other changes of it.
 func (v *View) Foreign(key []byte) (kind string, foreign bool) {
+	v.Table()
 	if k := v.find(v.store.options.Prefix + string(key)); k != nil && k.read.foreign {
 		return k.read.kind, true
 	}
@@ -175,14 +198,17 @@ func (v *View) commit(done func()) bool {
 	if v.conflict = len(v.missing) > 0; v.conflict {
 		v.addAll(v.missing)
 		v.missing = nil
+		v.giveUp()
 		v.open(done)
 		return false
 	}
 	v.store.stats.Changes.Add(1)
+	v.Table()
 	args, changed, err := v.script()
-	if v.Err = err; err != nil || !changed && !v.turn.taken {
+	if v.Err = err; err != nil || !changed && !v.turn.taken && v.guessed != guessed {
 		return true
 	}
+	v.giveUp()
 	v.ask(commitScript, args, done)
 	return false
 }
@@ -190,14 +216,10 @@ func (v *View) commit(done func()) bool {
 // Conflict reports that the engine had something else by the time of Commit, and nothing was stored. The view has been read anew.
 func (v *View) Conflict() bool { return v.conflict && v.Err == nil }
 
-// Close gives up the view's table, which must not be used afterwards.
+// Close gives up the view, which must not be used afterwards.
 func (v *View) Close() {
-	if v.Store != nil {
-		v.leaveTurns()
-		v.clear()
-		v.store.tables.pool.Put(v.Store)
-		v.Store = nil
-	}
+	v.leaveTurns()
+	v.giveUp()
 }
 
 // tables are of views that are closed, to be used again.

@@ -48,13 +48,14 @@ func literal(t testing.TB, text string) *cell.Limit {
 func (v *View) take(t testing.TB, key, text string) store.Taken {
 	t.Helper()
 	c := store.Call{Key: []byte(key)}
+	v.Table()
 	if name, isPolicy := strings.CutPrefix(text, "@"); isPolicy {
 		p := v.PolicyNamed(name)
 		c.Limit, c.Policy = &p.Limit, p.ID
 	} else {
 		c.Limit = literal(t, text)
 	}
-	taken, err := v.Take([]store.Call{c}, store.TakeOptions{Cost: 1}, store.Access{NowNS: v.NowNS})
+	taken, err := v.Table().Take([]store.Call{c}, store.TakeOptions{Cost: 1}, store.Access{NowNS: v.NowNS})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func TestViewThatOnlyReadsAsksNothing(t *testing.T) {
 	w := make(signal, 1)
 	v := s.Open([][]byte{[]byte("k"), []byte("other")}, w)
 	<-w
-	if _, ok := v.Get([]byte("k"), store.Access{NowNS: v.NowNS}); !ok {
+	if _, ok := v.Table().Get([]byte("k"), store.Access{NowNS: v.NowNS}); !ok {
 		t.Error("nothing was stored")
 	}
 	if !v.Commit(w) || v.Err != nil || v.Conflict() {
@@ -201,7 +202,7 @@ func TestEpochsOfStates(t *testing.T) {
 	s.do(t, "HSET", "k", "@unknown 7", state, "@api 4", "limit=3/1h,algo=window until=4102444800000000000 used=2", "@api 9", state)
 	s.settings.epochs = map[uint32]uint64{p.ID: 5}
 	s.on(t, func(v *View) {
-		if _, ok := v.Get([]byte("k"), store.Access{NowNS: v.NowNS}); ok {
+		if _, ok := v.Table().Get([]byte("k"), store.Access{NowNS: v.NowNS}); ok {
 			t.Error("the view shows what is of no policy")
 		}
 	}, "k")

@@ -1,5 +1,7 @@
 package remote
 
+import "strconv"
+
 // readLua reads a key: its type, its expiry in Unix ms or -1, and its content. Strings that are longer than a TAT, and hashes of
 // more fields than celld writes, are not read: they are foreign. Redis 6.2 has no PEXPIRETIME; there the expiry may be 1 ms off.
 const readLua = `
@@ -95,7 +97,7 @@ for i = 1, count do
 end
 if first == 0 then
   redis.call('LPOP', turns)
-  redis.call('PEXPIRE', turns, 50)
+  redis.call('PEXPIRE', turns, ` + strconv.Itoa(turnMs) + `)
 end
 return {'stored', now[1], now[2], -1}
 `)

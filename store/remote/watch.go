@@ -33,9 +33,13 @@ func (s *Store) watch(client rueidis.Client) {
 				said = false
 			}
 		}
-		for _, addr := range l.dialed.take() {
-			if node := client.Nodes()[addr]; node != nil {
-				s.check(addr, node)
+		if dialed := l.dialed.take(); len(dialed) > 0 {
+			there := client.Nodes()
+			l.nodes.keep(there)
+			for _, addr := range dialed {
+				if node := there[addr]; node != nil {
+					s.check(addr, node)
+				}
 			}
 		}
 	}
