@@ -121,12 +121,7 @@ func headOf(l *cell.Limit) string {
 
 // decideBuckets has a script decide on operations of one key, and of one state.
 func (s *Store) decideBuckets(q *queue, ops []*operation) {
-	args := make([]string, 0, 6)
-	if fake := s.options.Time; fake != nil {
-		args = append(args, strconv.FormatInt(fake(), 10))
-	} else {
-		args = append(args, "")
-	}
+	args := append(make([]string, 0, 6), s.timeArg())
 	how := throttleScript
 	if t := ops[0].take; t != nil {
 		how = takeScript
@@ -137,6 +132,14 @@ func (s *Store) decideBuckets(q *queue, ops []*operation) {
 	r := &request{script: how, keys: []string{q.key}, args: args, deadline: ops[0].deadline}
 	r.done = func(answer rueidis.RedisMessage, err error) { s.bucketsDecided(q, ops, r, answer, err) }
 	s.send(r)
+}
+
+// timeArg is the time for a script: empty, but in tests.
+func (s *Store) timeArg() string {
+	if fake := s.options.Time; fake != nil {
+		return strconv.FormatInt(fake(), 10)
+	}
+	return ""
 }
 
 // appendRuns appends the tolerance, increment and number of each run of equal operations.

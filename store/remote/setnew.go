@@ -10,7 +10,7 @@ import (
 	"celld/store"
 )
 
-// setNewState says whether keys are tried by SET NX GET.
+// setNewState says whether keys are tried by SET NX GET, or by what they are expected to hold.
 type setNewState struct {
 	unknown atomic.Bool  // the engine does not have it: it came with Redis 7.0
 	refused atomic.Int32 // share of those that were in use, of 1024, lately
@@ -38,6 +38,9 @@ func (n *setNewState) note(refused bool) {
 	n.refused.CompareAndSwap(was, is)
 }
 
+// expiryMs is when a key that holds a TAT ends, in Unix ms.
+func expiryMs(tatNS uint64) string { return strconv.FormatUint((tatNS+999_999)/1_000_000, 10) }
+
 // setNew has operations of a key that is not known to be in use decided as those of a new key, and reports whether it does. They are
 // decided for an instant that the engine's time may not have reached: so none is early, and what is stored and what is answered agree.
 func (s *Store) setNew(q *queue, ops []*operation) bool {
@@ -59,10 +62,9 @@ func (s *Store) setNew(q *queue, ops []*operation) bool {
 	if tat == 0 { // nothing to store, so the key must be read
 		return false
 	}
-	ms := (tat + 999_999) / 1_000_000
 	r := &request{
 		keys: []string{q.key}, deadline: ops[0].deadline,
-		args: []string{"SET", strconv.FormatUint(tat, 10), "NX", "GET", "PXAT", strconv.FormatUint(ms, 10)},
+		args: []string{"SET", strconv.FormatUint(tat, 10), "NX", "GET", "PXAT", expiryMs(tat)},
 	}
 	r.done = func(answer rueidis.RedisMessage, err error) {
 		switch {
