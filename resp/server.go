@@ -54,8 +54,9 @@ type Server struct {
 	gate         serverGate // every call reads it, so it shares a cache line with fields that are hardly ever written
 	store        *store.Store
 	limiter      store.Limiter
-	answersLater bool   // the limiter is not the store
-	engine       engine // nil: the keys are in the store
+	answersLater bool         // the limiter is not the store
+	engine       engine       // nil: the keys are in the store
+	visiting     atomic.Int64 // bytes of visits to the engine
 	leases       leaser
 	log          *slog.Logger
 	clock        func() int64
