@@ -205,9 +205,11 @@ func (s *Store) step(w *walk) (next uint64, more bool, err error) {
 	}
 	node := nodes[place]
 	scan := node.B().Scan().Cursor(w.Cursor & cursorMask).Match(escapePattern(s.options.Prefix) + w.Pattern).Count(w.Count)
-	command := scan.Build()
+	var command rueidis.Completed // rueidis panics where one is built twice
 	if w.Type != "" {
 		command = scan.Type(w.Type).Build()
+	} else {
+		command = scan.Build()
 	}
 	entry, err := node.Do(ctx, command).AsScanEntry()
 	if err != nil {
