@@ -25,9 +25,11 @@ type (
 	composeFile struct {
 		Services map[string]composeService
 		Networks map[string]struct{ Internal bool }
+		Volumes  map[string]struct{}
 	}
 	composeService struct {
 		Image, Build, Restart string
+		Command, Volumes      []string
 		Environment           map[string]string
 		DependsOn             map[string]struct{ Condition string } `yaml:"depends_on"`
 		Networks              []string
@@ -47,6 +49,7 @@ type (
 		Kind       string
 		Metadata   struct{ Name string }
 		Spec       struct {
+			Replicas int
 			Selector struct {
 				MatchLabels map[string]string `yaml:"matchLabels"`
 			}
@@ -56,14 +59,25 @@ type (
 					TerminationGracePeriodSeconds int                   `yaml:"terminationGracePeriodSeconds"`
 					InitContainers                []kubernetesContainer `yaml:"initContainers"`
 					Containers                    []kubernetesContainer
+					Volumes                       []struct {
+						Name   string
+						Secret struct {
+							SecretName string `yaml:"secretName"`
+						}
+					}
 				}
 			}
 		}
 	}
 	kubernetesContainer struct {
-		Name, Image     string
-		RestartPolicy   string `yaml:"restartPolicy"`
-		Env             []struct{ Name, Value string }
+		Name, Image   string
+		RestartPolicy string `yaml:"restartPolicy"`
+		Env           []struct{ Name, Value string }
+		VolumeMounts  []struct {
+			Name      string
+			MountPath string `yaml:"mountPath"`
+			ReadOnly  bool   `yaml:"readOnly"`
+		} `yaml:"volumeMounts"`
 		StartupProbe    kubernetesProbe `yaml:"startupProbe"`
 		LivenessProbe   kubernetesProbe `yaml:"livenessProbe"`
 		Resources       struct{ Requests, Limits struct{ CPU, Memory string } }

@@ -5,8 +5,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"celld/integration_test/harness"
 )
@@ -30,16 +33,27 @@ func blocks(page, language string) (found []string) {
 }
 
 // TestConsoleExamples types what the pages show behind a $, and compares what comes back. Each block has a celld of its own.
-// Times may differ where the machine stood still meanwhile, so a block that differs is tried again.
 func TestConsoleExamples(t *testing.T) {
 	t.Parallel()
+	typeAll(t, func() *harness.Server { return harness.Start(t) })
+}
+
+// TestConsoleExamplesOnAnEngine does the same where celld keeps its limits on a redis-server.
+func TestConsoleExamplesOnAnEngine(t *testing.T) {
+	t.Parallel()
+	typeAll(t, func() *harness.Server { return harness.Start(t, "--store", harness.StartEngine(t).URL) })
+}
+
+// typeAll types in all console blocks. Times may differ where the machine stood still meanwhile, so a block that differs is tried again.
+func typeAll(t *testing.T, start func() *harness.Server) {
+	t.Helper()
 	harness.Need(t, "redis-cli")
 	typed := 0
 	for _, page := range docPages(t) {
 		for _, block := range blocks(harness.ReadFile(t, page), "console") {
 			typed += strings.Count(block, "$ ")
 			harness.Again(t, func(string) string {
-				if got := typeIn(t, block); got != block {
+				if got := typeIn(t, start().Addr, block); got != block {
 					return fmt.Sprintf("%s shows\n%s\nand celld answers\n%s", page, block, got)
 				}
 				return ""
@@ -51,10 +65,10 @@ func TestConsoleExamples(t *testing.T) {
 	}
 }
 
-// typeIn runs the commands of a block against a new celld and returns the block with the output that they have.
-func typeIn(t *testing.T, block string) (screen string) {
+// typeIn runs the commands of a block and returns the block with the output that they have.
+func typeIn(t *testing.T, addr, block string) (screen string) {
 	t.Helper()
-	host, port := harness.HostPort(harness.Start(t).Addr)
+	host, port := harness.HostPort(addr)
 	for line := range strings.Lines(block) {
 		command, isCommand := strings.CutPrefix(line, "$ ")
 		if !isCommand {
@@ -103,34 +117,80 @@ func TestShellExamples(t *testing.T) {
 	}
 }
 
-// TestPoliciesExample starts a celld with the file of policies that docs/limits.md shows.
+// TestPoliciesExample starts a celld with each file of policies that a page shows.
 func TestPoliciesExample(t *testing.T) {
 	t.Parallel()
-	for _, block := range blocks(harness.ReadFile(t, "../../docs/limits.md"), "text") {
-		if !strings.HasPrefix(block, "#") {
-			continue
-		}
-		path := filepath.Join(t.TempDir(), "policies")
-		harness.WriteFile(t, block, path)
-		client := harness.Dial(t, harness.Start(t, "--policies", path).Addr)
-		for line := range strings.Lines(block) {
-			if name, limit, _ := strings.Cut(strings.TrimSpace(line), " "); name != "#" {
-				limit = strings.TrimSpace(limit)
-				if got, _ := harness.Bulk(client.Do("CL.POLICY", "GET", name)); got != limit {
-					t.Errorf("%s: %q, want %q", name, got, limit)
+	files := 0
+	for _, page := range docPages(t) {
+		for _, block := range blocks(harness.ReadFile(t, page), "text") {
+			if !strings.HasPrefix(block, "#") {
+				continue
+			}
+			files++
+			path := filepath.Join(t.TempDir(), "policies")
+			harness.WriteFile(t, block, path)
+			client := harness.Dial(t, harness.Start(t, "--policies", path).Addr)
+			for line := range strings.Lines(block) {
+				if name, limit, _ := strings.Cut(strings.TrimSpace(line), " "); name != "#" {
+					limit = strings.TrimSpace(limit)
+					if got, _ := harness.Bulk(client.Do("CL.POLICY", "GET", name)); got != limit {
+						t.Errorf("%s: %s: %q, want %q", page, name, got, limit)
+					}
 				}
 			}
 		}
-		return
 	}
-	t.Error("docs/limits.md shows no policies")
+	if files < 2 {
+		t.Errorf("%d files are shown", files)
+	}
+}
+
+// TestEnvoyExample derives the policies of docs/engine.md from the descriptors that it shows beside them.
+func TestEnvoyExample(t *testing.T) {
+	t.Parallel()
+	type descriptor struct {
+		Key, Value string
+		RateLimit  struct {
+			Unit            string
+			RequestsPerUnit int `yaml:"requests_per_unit"`
+		} `yaml:"rate_limit"`
+		ShadowMode  bool `yaml:"shadow_mode"`
+		Descriptors []descriptor
+	}
+	page := harness.ReadFile(t, "../../docs/engine.md")
+	var file struct {
+		Domain      string
+		Descriptors []descriptor
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(blocks(page, "yaml")[0]))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil {
+		t.Fatal(err)
+	}
+	policies := "# " + file.Domain + "\n"
+	var add func(parent string, all []descriptor)
+	add = func(parent string, all []descriptor) {
+		for _, d := range all {
+			name := strings.TrimSuffix(parent+d.Key+":"+d.Value, ":")
+			policies += fmt.Sprintf("%-25s %d/1%s,algo=window,align=clock", name, d.RateLimit.RequestsPerUnit, d.RateLimit.Unit[:1])
+			if d.ShadowMode {
+				policies += ",shadow"
+			}
+			policies += "\n"
+			add(name+":", d.Descriptors)
+		}
+	}
+	add("", file.Descriptors)
+	if !slices.Contains(blocks(page, "text"), policies) {
+		t.Errorf("the page does not show\n%s", policies)
+	}
 }
 
 // TestFlagsInText looks for each flag that a page names in its text: one of celld's, or one of the tools that are named there.
 func TestFlagsInText(t *testing.T) {
 	t.Parallel()
 	help, _, _ := harness.RunToEnd(t, nil, "--help")
-	others := map[string]bool{"--memkeys": true, "--pipe": true, "--help": true, "--version": true, "--memory": true}
+	others := map[string]bool{"--memkeys": true, "--pipe": true, "--help": true, "--version": true, "--memory": true, "--scale": true, "--rdb": true}
 	for _, page := range docPages(t) {
 		for _, flag := range regexp.MustCompile("[` ](--[a-z][a-z-]+)").FindAllStringSubmatch(harness.ReadFile(t, page), -1) {
 			if !others[flag[1]] && !strings.Contains(help, flag[1]+" ") {
