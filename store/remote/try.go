@@ -112,7 +112,7 @@ func (t *try) decide(v *View) {
 			t.outcomes = append(t.outcomes, o)
 			continue
 		}
-		left := max(time.Until(one.deadline), 0)
+		left := one.left()
 		one.decided = one.terms
 		if one.decided.MaxNS = int64(left); one.looked {
 			one.decided.MaxNS = math.MaxInt64
@@ -190,7 +190,7 @@ func (t *try) slotOf(v *waiter) slot {
 // behind says whether one behind those who wait may wait, too. One of several limits may.
 func (t *try) behind(v *View, f *forecast, one *waiter) outcome {
 	wait := f.book(one.ask.Cost)
-	if !one.reserves && (one.looked || len(one.ask.Calls) > 1 || !f.known || wait <= uint64(max(time.Until(one.deadline), 0))) {
+	if !one.reserves && (one.looked || len(one.ask.Calls) > 1 || !f.known || wait <= uint64(one.left())) {
 		return outcome{v: one}
 	}
 	f.unbook()
@@ -220,7 +220,7 @@ func (t *try) done(err error) {
 		for o.v.heir != nil {
 			o.v = o.v.heir
 		}
-		o.v.looked = true
+		w.look(o.v, t.read)
 		switch {
 		case o.kind == granted:
 			o.slot.by = o.v
