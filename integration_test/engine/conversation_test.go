@@ -12,43 +12,49 @@ import (
 	"celld/integration_test/harness"
 )
 
-// startEngine runs redis-server and a celld that keeps its keys there.
-func startEngine(t *testing.T, flags ...string) (celld *harness.Server, redis string) {
-	t.Helper()
-	redis = harness.StartRedis(t)
-	return harness.Start(t, append([]string{"--store", "unix://" + strings.TrimPrefix(redis, "unix:"), "--store-prefix", "[a]*:", "--store-timeout", "20s"}, flags...)...), redis
-}
-
-// What redis-server answers and celld in memory, celld with an engine answers, too. A line that it refuses there ends its paragraph.
+// TestConversations says to celld on each engine, alone, as a Cluster and with Sentinels, what resp/testdata has where no time
+// passes. Its answers are those of
+// celld in memory. A line of differences, and one that it refuses there, ends its paragraph.
 func TestConversations(t *testing.T) {
-	t.Parallel()
-	for _, c := range harness.ReadConversations(t, "../../resp/testdata/redis") {
-		if c.Name == "auth" || c.Name == "debug" || c.Name == "latency" { // with settings of their own
-			continue
-		}
-		t.Run(c.Name, func(t *testing.T) {
-			t.Parallel()
-			celld, redis := startEngine(t)
-			same := 0
-			for _, paragraph := range c.Paragraphs {
-				for _, resp3 := range []bool{false, true} {
-					same += play(t, celld.Addr, resp3, paragraph)
-				}
-			}
-			if same == 0 {
-				t.Error("nothing was answered as in memory")
-			}
-			for _, key := range harness.KeyList(harness.Dial(t, redis).Do("KEYS", "*")) {
-				if !strings.HasPrefix(key, "[a]*:") {
-					t.Errorf("%q is on the engine, without the prefix", key)
+	harness.EachFleet(t, func(t *testing.T, f *harness.Fleet) {
+		t.Run("", func(t *testing.T) { // which ends with the last of them
+			for _, folder := range []string{"redis", "scripts"} {
+				for _, c := range harness.ReadConversations(t, "../../resp/testdata/"+folder) {
+					if otherConversations[c.Name] == "" {
+						t.Run(c.Name, func(t *testing.T) {
+							t.Parallel()
+							converse(t, f, c)
+						})
+					}
 				}
 			}
 		})
+		for _, n := range f.Nodes {
+			for _, key := range harness.KeyList(n.Do("KEYS", "*")) {
+				if !strings.Contains(key, "}[a]*:") {
+					t.Errorf("%q is on the engine, without the prefix", key)
+				}
+			}
+		}
+	})
+}
+
+// converse plays a file on a celld of its own. Its prefix has all keys in one slot of a Cluster, and is no pattern.
+func converse(t *testing.T, f *harness.Fleet, c *harness.Conversation) {
+	celld := harness.Start(t, "--store", f.URL, "--store-prefix", "{"+c.Name+"}[a]*:", "--store-timeout", "20s")
+	same := 0
+	for _, paragraph := range c.Paragraphs {
+		for _, resp3 := range []bool{false, true} {
+			same += play(t, celld.Addr, resp3, paragraph, len(f.Nodes) == 6)
+		}
+	}
+	if same == 0 {
+		t.Error("nothing was answered as in memory")
 	}
 }
 
 // play says a paragraph on a new connection, and returns how many lines were answered as recorded.
-func play(t *testing.T, addr string, resp3 bool, paragraph []*harness.Exchange) (same int) {
+func play(t *testing.T, addr string, resp3 bool, paragraph []*harness.Exchange, cluster bool) (same int) {
 	t.Helper()
 	c := harness.Dial(t, addr)
 	defer c.Close()
@@ -57,6 +63,9 @@ func play(t *testing.T, addr string, resp3 bool, paragraph []*harness.Exchange) 
 	}
 	c.Do("FLUSHALL")
 	for _, x := range paragraph {
+		if differs(x.Command, cluster) {
+			return same
+		}
 		words, raw := x.Words(t)
 		var got string
 		var err error

@@ -1,7 +1,9 @@
 package harness
 
 import (
+	"fmt"
 	"os"
+	"sync/atomic"
 	"testing"
 )
 
@@ -96,4 +98,19 @@ func (f *Fleet) Flush() {
 			n.OK("SCRIPT", "FLUSH")
 		}
 	}
+}
+
+// StoreVariable names an engine's URL. Every celld that Spec starts keeps its limits there then, each under a prefix of its own.
+const StoreVariable = "TEST_STORE"
+
+var stores atomic.Int64
+
+// storeFlags have celld keep its limits where StoreVariable says. By the prefix all keys are in one slot of a Cluster, as calls of several
+// keys want it.
+func storeFlags() []string {
+	url := os.Getenv(StoreVariable)
+	if url == "" {
+		return nil
+	}
+	return []string{"--store", url, "--store-prefix", fmt.Sprintf("{%d-%d}:", os.Getpid(), stores.Add(1)), "--store-timeout", "20s", "--appendonly", "no", "--save", ""} // the last of a flag holds
 }

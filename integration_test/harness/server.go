@@ -69,6 +69,7 @@ func (s Spec) Command(t testing.TB) *exec.Cmd {
 	}
 	args := append(append([]string{}, s.Wrap...), path)
 	args = append(append(args, "--port", "0", "--log-format", "json"), s.Flags...)
+	args = append(args, storeFlags()...)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(CleanEnv(), s.Env...)
 	cmd.Dir = s.Dir

@@ -37,8 +37,6 @@ func TestLimitsAreHashes(t *testing.T) {
 		step{"CL.TAKE t 5/1h", wrongType}, step{"CL.TAKE t 5/1h PEEK", wrongType}, step{"CL.GIVE t 5/1h 1", wrongType},
 		step{"CL.MTAKE 2 k 9/9h t 5/1h", wrongType}, step{"CL.THROTTLE t @api", wrongType},
 		step{"CL.MTAKE 2 t 9/9h k 5/1h", wrongType}, step{"HLEN k", ":8"},
-		step{"SCAN 0 TYPE hash", "*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk"}, step{"SCAN 0 TYPE string", "*2\r\n$1\r\n0\r\n*1\r\n$1\r\nt"},
-		step{"SCAN 0 TYPE list", "*2\r\n$1\r\n0\r\n*0"},
 		step{"EXISTS k t k", ":3"}, step{"TOUCH k t", ":2"}, step{"DBSIZE", ":2"},
 	)
 	fields := harness.Pairs(t, c.Do("HGETALL", "k"))
@@ -85,6 +83,15 @@ func TestLimitsAreHashes(t *testing.T) {
 }
 
 // TestLimitsExpire sees keys live as long as their limits have something to remember.
+func TestScanLimits(t *testing.T) {
+	t.Parallel()
+	harness.Dial(t, harness.Start(t).Addr).Play(
+		step{"CL.THROTTLE t 15 30 60", "0 16 15 -1 2"}, step{"CL.TAKE k 5/1h", "0 5 4 -1 720000 1 0"},
+		step{"SCAN 0 TYPE hash", "*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk"}, step{"SCAN 0 TYPE string", "*2\r\n$1\r\n0\r\n*1\r\n$1\r\nt"},
+		step{"SCAN 0 TYPE list", "*2\r\n$1\r\n0\r\n*0"},
+	)
+}
+
 func TestLimitsExpire(t *testing.T) {
 	t.Parallel()
 	c := harness.Dial(t, harness.Start(t).Addr)

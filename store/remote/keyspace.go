@@ -214,6 +214,9 @@ func (s *Store) step(w *walk) (next uint64, more bool, err error) {
 		build = scan.Type(w.Type).Build
 	}
 	entry, err := node.Do(ctx, build()).AsScanEntry()
+	if reply, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(reply.Error(), "unknown type name") { // of Valkey; Redis finds none
+		return 0, false, nil
+	}
 	if err != nil {
 		return 0, false, unread(err)
 	}

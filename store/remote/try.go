@@ -102,7 +102,19 @@ func (t *try) decide(v *View) {
 	waiting := false
 	last := -1
 	reserved := t.reserved(v)
+	v.Table() // a policy that is there after this was there when its states were put into it
 	for i, one := range t.waiters {
+		switch reset, gone := one.unsettled(v.store); {
+		case reset: // to be tried again at once
+			if t.outcomes = append(t.outcomes, outcome{v: one}); !waiting {
+				waiting, t.binding, t.againNS = true, 0, 1
+			}
+			continue
+		case gone:
+			one.decided, one.ask.Taken, one.ask.Err = one.terms, store.Taken{}, store.ErrNoPolicy
+			t.outcomes = append(t.outcomes, outcome{v: one, kind: answered, slot: t.slotOf(one)})
+			continue
+		}
 		if waiting {
 			t.outcomes = append(t.outcomes, t.behind(v, &f, one))
 			continue
@@ -112,7 +124,7 @@ func (t *try) decide(v *View) {
 			t.outcomes = append(t.outcomes, o)
 			continue
 		}
-		left := max(time.Until(one.deadline), 0)
+		left := one.left()
 		one.decided = one.terms
 		if one.decided.MaxNS = int64(left); one.looked {
 			one.decided.MaxNS = math.MaxInt64
@@ -150,6 +162,17 @@ func (t *try) decide(v *View) {
 	if f.known {
 		t.tailNS = f.tailNS
 	}
+}
+
+// unsettled reports whether a policy was reset, or has gone, since refresh.
+func (v *waiter) unsettled(s *Store) (reset, gone bool) {
+	for i, c := range v.ask.Calls {
+		if c.Policy != 0 && s.policies.PolicyOf(c.Policy) == nil {
+			reset = true
+			gone = gone || s.policies.Policy([]byte(v.policies[i])) == nil
+		}
+	}
+	return reset && !gone, gone
 }
 
 // reserved is the last of those that stand in line with RESERVE and are known to wait short enough: all before it are booked, too. -1:
@@ -190,7 +213,7 @@ func (t *try) slotOf(v *waiter) slot {
 // behind says whether one behind those who wait may wait, too. One of several limits may.
 func (t *try) behind(v *View, f *forecast, one *waiter) outcome {
 	wait := f.book(one.ask.Cost)
-	if !one.reserves && (one.looked || len(one.ask.Calls) > 1 || !f.known || wait <= uint64(max(time.Until(one.deadline), 0))) {
+	if !one.reserves && (one.looked || len(one.ask.Calls) > 1 || !f.known || wait <= uint64(one.left())) {
 		return outcome{v: one}
 	}
 	f.unbook()
@@ -220,7 +243,7 @@ func (t *try) done(err error) {
 		for o.v.heir != nil {
 			o.v = o.v.heir
 		}
-		o.v.looked = true
+		w.look(o.v, t.read)
 		switch {
 		case o.kind == granted:
 			o.slot.by = o.v

@@ -138,11 +138,15 @@ func (s *Store) takeWaiting(r *store.TakeRequest, a store.Access, waker store.Wa
 	}
 	w.calls[r] = v
 	w.waiting.Store(int64(len(w.calls)))
+	first := w.sameThatWaits(v)
 	if !v.reserves {
+		if first == nil {
+			v.deadline = v.deadline.Add(s.options.Timeout) // until it is looked at
+		}
 		w.deadlines.add(v)
 		w.setTimer()
 	}
-	if first := w.sameThatWaits(v); first != nil {
+	if first != nil {
 		v.with = first
 		first.joined = append(first.joined, v)
 		return false
@@ -177,7 +181,7 @@ func (w *waits) newWaiter(r *store.TakeRequest, a store.Access, waker store.Wake
 	v := &waiter{request: r, waker: waker, access: a, ask: *r, terms: *r.Terms, ticket: w.tickets}
 	v.reserves, v.place = r.Terms.Mode == store.Reserve, -1
 	v.version = w.store.policies.PoliciesVersion()
-	v.deadline = time.Now().Add(time.Duration(max(r.Terms.MaxNS, 0)))
+	v.deadline = time.Now().Add(v.patience())
 	v.ask.Calls = slices.Clone(r.Calls)
 	v.states, v.policies = make([]stateName, len(r.Calls)), make([]string, len(r.Calls))
 	for i := range r.Calls {
@@ -274,6 +278,28 @@ func (w *waits) tell(v *waiter, as *store.TakeRequest) {
 		}
 	}
 	v.waker.Wake()
+}
+
+// patience is how long it may wait, as memory counts it: from the moment it is decided that it must, without the way to the engine.
+func (v *waiter) patience() time.Duration { return time.Duration(max(v.terms.MaxNS, 0)) }
+
+// left is how much of its patience is left.
+func (v *waiter) left() time.Duration {
+	if !v.looked {
+		return v.patience()
+	}
+	return max(time.Until(v.deadline), 0)
+}
+
+// look notes that it was looked at.
+func (w *waits) look(v *waiter, at time.Time) {
+	if !v.looked && v.place >= 0 {
+		w.deadlines.remove(v)
+		v.deadline = at.Add(v.patience())
+		w.deadlines.add(v)
+		w.setTimer()
+	}
+	v.looked = true
 }
 
 // forget has a waiter wait no longer. It stands in no line.

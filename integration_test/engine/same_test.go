@@ -1,0 +1,48 @@
+package engine
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"celld/integration_test/harness"
+)
+
+// otherwise are tests of folder take that an engine fails, by the reason.
+var otherwise = map[string]string{
+	"TestKeyExpires":         "it asks the table how many have expired",
+	"TestMaxKeys":            "the engine has the memory",
+	"TestPoliciesFile":       "it starts celld again, which gets another prefix then",
+	"TestScanLimits":         "its cursor goes past the keys of others",
+	"TestTakeInTransactions": "a policy concerns the whole engine, and cannot be set in MULTI",
+}
+
+// TestSameAsInMemory runs the tests of CL.TAKE and CL.THROTTLE in other folders with an engine behind each celld: they demand bytes.
+func TestSameAsInMemory(t *testing.T) {
+	run := func(t *testing.T, f *harness.Fleet, args ...string) {
+		cmd := exec.Command("go", append([]string{"test", "-count=1", "-timeout=20m"}, args...)...)
+		cmd.Env = append(os.Environ(), harness.StoreVariable+"="+f.URL)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %v\n%s", cmd.Args, err, out)
+		}
+	}
+	for _, kind := range harness.Kinds {
+		t.Run(kind.Name, func(t *testing.T) {
+			t.Parallel()
+			eachEngine(t, func(t *testing.T, e harness.Engine) {
+				f := kind.Start(e, t)
+				var skipped []string
+				for name := range otherwise {
+					skipped = append(skipped, "^"+name+"$")
+				}
+				slices.Sort(skipped)
+				run(t, f, "-skip="+strings.Join(skipped, "|"), "../take")
+				if kind.Name == "alone" {
+					run(t, f, "-run=TestVectors|TestModule|TestPeerRedis|TestPeerIncr|TestThrottled|TestFromLibraries|TestLibraries|TestTwoNumbers|TestWaitNginx|TestWaitReserve|TestWaitLeaky", "../peers")
+				}
+			})
+		})
+	}
+}
