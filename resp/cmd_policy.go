@@ -1,17 +1,19 @@
 package resp
 
 import (
+	"context"
 	"errors"
 	"strings"
 
+	"celld/cell"
 	"celld/store/policy"
 )
 
 func policyRows() []*command {
 	return []*command{
-		{name: "set", arity: -4, flags: write | denyOOM, usage: "name limit [NX|XX] [RESET]", summary: "Sets the limit of a policy.", group: groupLimit, run: cmdPolicySet},
+		{name: "set", arity: -4, flags: write | denyOOM, usage: "name limit [NX|XX] [RESET]", summary: "Sets the limit of a policy.", group: groupLimit, run: cmdPolicySet, far: farPolicySet},
 		{name: "get", arity: 3, flags: readonly, usage: "name", summary: "Returns the limit of a policy.", group: groupLimit, run: cmdPolicyGet},
-		{name: "del", arity: 3, flags: write, usage: "name", summary: "Removes a policy and what was used of it.", group: groupLimit, run: cmdPolicyDel},
+		{name: "del", arity: 3, flags: write, usage: "name", summary: "Removes a policy and what was used of it.", group: groupLimit, run: cmdPolicyDel, far: farPolicyDel},
 		{name: "list", arity: -2, flags: readonly, usage: "[pattern]", summary: "Returns the policies and their limits.", group: groupLimit, cost: "O(N) where N is the number of policies", run: cmdPolicyList},
 	}
 }
@@ -33,13 +35,11 @@ func policyName(arg []byte) (name, problem string) {
 	return name, ""
 }
 
-func cmdPolicySet(s *Session, args [][]byte) {
-	name, problem := policyName(args[2])
-	if problem != "" {
-		s.replyError("%s", problem)
-		return
+// parsePolicySet reads name limit [NX|XX] [RESET].
+func (s *Session) parsePolicySet(args [][]byte) (name string, limit cell.Limit, o policy.Options, problem string) {
+	if name, problem = policyName(args[2]); problem != "" {
+		return name, limit, o, problem
 	}
-	var o policy.Options
 	for _, arg := range args[4:] {
 		switch strings.ToUpper(string(arg)) {
 		case "NX":
@@ -49,25 +49,48 @@ func cmdPolicySet(s *Session, args [][]byte) {
 		case "RESET":
 			o.Reset = true
 		default:
-			s.replyError(errSyntax)
-			return
+			return name, limit, o, errSyntax
 		}
 	}
 	if o.IfAbsent && o.IfThere {
-		s.replyError(errSyntax)
-		return
+		return name, limit, o, errSyntax
 	}
-	limit, problem := parseLiteral(args[3], s.srv.cfg.logMax.Get())
+	limit, problem = parseLiteral(args[3], s.srv.cfg.logMax.Get())
+	return name, limit, o, problem
+}
+
+func cmdPolicySet(s *Session, args [][]byte) {
+	name, limit, o, problem := s.parsePolicySet(args)
 	if problem != "" {
 		s.replyError("%s", problem)
 		return
 	}
 	set, err := s.srv.store.SetPolicy(name, limit, o)
-	if errors.Is(err, policy.ErrTooMany) {
-		s.replyError(errTooManyPolicies, policy.MaxPolicies)
+	s.replySetting(set, err, formatError(errTooManyPolicies, policy.MaxPolicies))
+}
+
+// farPolicySet goes on when its client has gone, as do the other changes of policies and rules.
+func farPolicySet(_ context.Context, s *Session, args [][]byte, done func(func(*Session))) {
+	name, limit, o, problem := s.parsePolicySet(args)
+	if problem != "" {
+		done(func(s *Session) { s.replyError("%s", problem) })
 		return
 	}
-	s.replyBool(set)
+	s.srv.engine.SetPolicy(name, limit, o, func(set bool, err error) {
+		done(func(s *Session) { s.replySetting(set, err, formatError(errTooManyPolicies, policy.MaxPolicies)) })
+	})
+}
+
+// replySetting replies to a change of a policy or a rule.
+func (s *Session) replySetting(did bool, err error, tooMany string) {
+	switch {
+	case errors.Is(err, policy.ErrTooMany):
+		s.replyError("%s", tooMany)
+	case err != nil:
+		s.replyStoreError(err)
+	default:
+		s.replyBool(did)
+	}
 }
 
 func cmdPolicyGet(s *Session, args [][]byte) {
@@ -80,6 +103,12 @@ func cmdPolicyGet(s *Session, args [][]byte) {
 
 func cmdPolicyDel(s *Session, args [][]byte) {
 	s.replyBool(s.srv.store.DeletePolicy(strings.TrimPrefix(string(args[2]), "@")))
+}
+
+func farPolicyDel(_ context.Context, s *Session, args [][]byte, done func(func(*Session))) {
+	s.srv.engine.DeletePolicy(strings.TrimPrefix(string(args[2]), "@"), func(was bool, err error) {
+		done(func(s *Session) { s.replySetting(was, err, "") })
+	})
 }
 
 func cmdPolicyList(s *Session, args [][]byte) {

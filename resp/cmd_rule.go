@@ -1,18 +1,19 @@
 package resp
 
 import (
-	"errors"
+	"context"
 	"math"
 	"net/netip"
 	"strings"
+	"time"
 
 	"celld/store/policy"
 )
 
 func ruleRows() []*command {
 	return []*command{
-		{name: "add", arity: -4, flags: write | denyOOM, usage: "ALLOW|DENY pattern [CIDR net] [EX seconds]", summary: "Always allows or always denies keys, whatever their limits.", group: groupLimit, run: cmdRuleAdd},
-		{name: "del", arity: -4, flags: write, usage: "ALLOW|DENY pattern [CIDR net]", summary: "Removes a rule.", group: groupLimit, run: cmdRuleDel},
+		{name: "add", arity: -4, flags: write | denyOOM, usage: "ALLOW|DENY pattern [CIDR net] [EX seconds]", summary: "Always allows or always denies keys, whatever their limits.", group: groupLimit, run: cmdRuleAdd, far: farRuleAdd},
+		{name: "del", arity: -4, flags: write, usage: "ALLOW|DENY pattern [CIDR net]", summary: "Removes a rule.", group: groupLimit, run: cmdRuleDel, far: farRuleDel},
 		{name: "list", arity: -2, flags: readonly, usage: "[pattern]", summary: "Returns the rules: verdict, pattern, net, seconds left.", group: groupLimit, cost: "O(N) where N is the number of rules", run: cmdRuleList},
 	}
 }
@@ -69,11 +70,23 @@ func cmdRuleAdd(s *Session, args [][]byte) {
 		return
 	}
 	added, err := s.srv.store.PutRule(r, s.nowNS)
-	if errors.Is(err, policy.ErrTooMany) {
-		s.replyError(errTooManyRules, policy.MaxRules)
+	s.replySetting(added, err, formatError(errTooManyRules, policy.MaxRules))
+}
+
+// farRuleAdd: a rule ends by the engine's time.
+func farRuleAdd(_ context.Context, s *Session, args [][]byte, done func(func(*Session))) {
+	r, problem := s.parseRule(args[2:], true)
+	if problem != "" {
+		done(func(s *Session) { s.replyError("%s", problem) })
 		return
 	}
-	s.replyBool(added)
+	lasts := time.Duration(0)
+	if r.UntilNS != 0 {
+		lasts = time.Duration(r.UntilNS - s.nowNS)
+	}
+	s.srv.engine.PutRule(r, lasts, func(added bool, err error) {
+		done(func(s *Session) { s.replySetting(added, err, formatError(errTooManyRules, policy.MaxRules)) })
+	})
 }
 
 func cmdRuleDel(s *Session, args [][]byte) {
@@ -83,6 +96,17 @@ func cmdRuleDel(s *Session, args [][]byte) {
 		return
 	}
 	s.replyBool(s.srv.store.DeleteRule(r, s.nowNS))
+}
+
+func farRuleDel(_ context.Context, s *Session, args [][]byte, done func(func(*Session))) {
+	r, problem := s.parseRule(args[2:], false)
+	if problem != "" {
+		done(func(s *Session) { s.replyError("%s", problem) })
+		return
+	}
+	s.srv.engine.DeleteRule(r, func(held bool, err error) {
+		done(func(s *Session) { s.replySetting(held, err, "") })
+	})
 }
 
 func cmdRuleList(s *Session, args [][]byte) {

@@ -2,8 +2,11 @@ package resp
 
 import (
 	"context"
+	"time"
 
+	"celld/cell"
 	"celld/store"
+	"celld/store/policy"
 	"celld/store/remote"
 )
 
@@ -21,6 +24,13 @@ type engine interface {
 	Size(ctx context.Context, done func(n int64, err error))
 	RandomKey(ctx context.Context, done func(key string, found bool, err error))
 	Flush(done func(err error))
+
+	// Policies and rules are the engine's, too, and each change reaches the server's own when it is done.
+	SetPolicy(name string, l cell.Limit, o policy.Options, done func(set bool, err error))
+	DeletePolicy(name string, done func(was bool, err error))
+	PutRule(r policy.Rule, lasts time.Duration, done func(added bool, err error))
+	DeleteRule(r policy.Rule, done func(held bool, err error))
+	KeepPolicies(list []policy.Policy) error
 }
 
 // view is some keys of an engine in a table of their own: see remote.View, whose fields are methods here.
@@ -51,6 +61,7 @@ func (v remoteView) Failure() error { return v.Err }
 // useEngine has an engine keep the keys. The server's table has the policies only, which are those of the engine's views, too.
 func (srv *Server) useEngine(e engine) {
 	srv.engine, srv.limiter, srv.answersLater = e, e, true
+	srv.scratches.far = true
 	of := any(e)
 	if r, ok := e.(remoteEngine); ok {
 		of = r.Store

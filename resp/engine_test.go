@@ -7,9 +7,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/policy"
 	"celld/store/remote"
 )
 
@@ -206,6 +208,36 @@ func (v *fakeView) Commit(w store.Waker) bool {
 		}
 	})
 	return false
+}
+
+func (e *fakeEngine) SetPolicy(name string, l cell.Limit, o policy.Options, done func(bool, error)) {
+	e.do(func() { done(e.Store.SetPolicy(name, l, o)) })
+}
+
+func (e *fakeEngine) DeletePolicy(name string, done func(bool, error)) {
+	e.do(func() { done(e.Store.DeletePolicy(name), nil) })
+}
+
+func (e *fakeEngine) PutRule(r policy.Rule, lasts time.Duration, done func(bool, error)) {
+	e.do(func() {
+		if r.UntilNS = 0; lasts > 0 {
+			r.UntilNS = e.now() + int64(lasts)
+		}
+		done(e.Store.PutRule(r, e.now()))
+	})
+}
+
+func (e *fakeEngine) DeleteRule(r policy.Rule, done func(bool, error)) {
+	e.do(func() { done(e.Store.DeleteRule(r, e.now()), nil) })
+}
+
+func (e *fakeEngine) KeepPolicies(list []policy.Policy) error {
+	for _, p := range list {
+		if _, err := e.Store.SetPolicy(p.Name, p.Limit, policy.Options{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (e *fakeEngine) Scan(_ context.Context, o remote.ScanOptions, done func(uint64, []string, error)) {

@@ -152,7 +152,7 @@ const (
 	errCrossSlot   = "CROSSSLOT Keys in request don't hash to the same slot. Give them a common hash tag, such as {user}:a and {user}:b"
 	errEngineKeeps = "ERR %s is not for a server with --store: the engine keeps the keys"
 	errFlushAll    = "ERR with --store, FLUSHALL and FLUSHDB need --store-prefix, as the engine may hold others' keys"
-	errFarInside   = "ERR with --store, %s is not allowed in MULTI and scripts: it is for all keys of the engine"
+	errFarInside   = "ERR with --store, %s is not allowed in MULTI and scripts: it concerns the whole engine"
 	errUndeclared  = "ERR with --store, a script must be given its keys: '%s' is not among its KEYS"
 )
 

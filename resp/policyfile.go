@@ -62,13 +62,32 @@ func readPolicies(path string, logMax int64) ([]namedLimit, error) {
 
 // setPolicies sets the policies of the file that differ from those in the store. What callers have used of them is kept.
 func (srv *Server) setPolicies() error {
+	if srv.engine != nil {
+		return srv.keepPolicies()
+	}
 	for _, p := range srv.cfg.policies {
 		if old := srv.store.PolicyNamed(p.name); old != nil && old.Limit == p.limit {
 			continue
 		}
 		if _, err := srv.store.SetPolicy(p.name, p.limit, policy.Options{}); err != nil {
-			return fmt.Errorf("set the policy '%s' of %s: %s", p.name, srv.cfg.policiesFile.Get(), formatError(errTooManyPolicies, policy.MaxPolicies))
+			return srv.tooManyPolicies(p.name)
 		}
+	}
+	return nil
+}
+
+func (srv *Server) tooManyPolicies(name string) error {
+	return fmt.Errorf("set the policy '%s' of %s: %s", name, srv.cfg.policiesFile.Get(), formatError(errTooManyPolicies, policy.MaxPolicies))
+}
+
+// keepPolicies has the engine have those of the file.
+func (srv *Server) keepPolicies() error {
+	list := make([]policy.Policy, len(srv.cfg.policies))
+	for i, p := range srv.cfg.policies {
+		list[i] = policy.Policy{Name: p.name, Limit: p.limit}
+	}
+	if srv.engine.KeepPolicies(list) != nil {
+		return srv.tooManyPolicies(list[len(list)-1].Name)
 	}
 	return nil
 }

@@ -44,7 +44,12 @@ func (t *fakeTransport) Wake() {
 	t.paused = false
 }
 
-func (t *fakeTransport) Pause(bool)     { t.paused = true } // only Serve calls it, whose Wakes a session minds itself
+func (t *fakeTransport) Pause(bool) { // only Serve calls it, whose Wakes a session minds itself
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.paused = true
+}
+
 func (t *fakeTransport) Meanwhile(bool) {}
 func (t *fakeTransport) Resume()        {}
 

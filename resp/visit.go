@@ -3,6 +3,8 @@ package resp
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -29,13 +31,15 @@ type visit struct {
 	answered atomic.Bool // the engine has done what it was asked for last
 	gone     atomic.Bool // the session has gone before that
 
-	keys   [][]byte
-	known  map[string]bool // keys
-	view   view
-	ran    bool   // the handler has run, and its outcome is being stored
-	reply  []byte // of the handler
-	tries  int
-	before sessionState
+	keys     [][]byte
+	known    map[string]bool // keys
+	view     view
+	bytes    int64         // that it takes while it waits
+	visiting *atomic.Int64 // those of all visits
+	ran      bool          // the handler has run, and its outcome is being stored
+	reply    []byte        // of the handler
+	tries    int
+	before   sessionState
 
 	answer func(*Session)     // of a command over all keys: it replies
 	cancel context.CancelFunc // ends a command over all keys whose client has gone
@@ -60,16 +64,42 @@ var errConflicts = &remote.DownError{Cause: "others change the keys all the time
 // mostEffects is how many effects of a visit wait until it is stored: 64 KB. Those of a longer script happen whenever it runs.
 const mostEffects = 1000
 
+// viewBytes is what a view takes, most of it for its table, and keyBytes what each of its keys takes beside its name.
+const (
+	viewBytes = 48 << 10
+	keyBytes  = 256
+)
+
+// mostVisited is how many keys a visit may have, one more than once included. With so many, it keeps its event loop for some ms.
+const mostVisited = 1000
+
+var errManyKeys = fmt.Errorf("with --store, a command, transaction or script has at most %d keys", mostVisited)
+
 // visit has a command run on the engine's keys, and reports whether it is one that needs that.
 func (s *Session) visit(row *command, args [][]byte) bool {
 	keys := s.visited(row, args)
 	if len(keys) == 0 && row.far == nil {
 		return false
 	}
-	v := &visit{row: row, startNS: s.srv.clock(), tr: s.tr, before: sessionState{s.tx, s.gate, s.resp3}}
+	v := &visit{row: row, startNS: s.srv.clock(), tr: s.tr, visiting: &s.srv.visiting, before: sessionState{s.tx, s.gate, s.resp3}}
 	v.args = make([][]byte, len(args))
 	for i, arg := range args {
 		v.args[i] = append([]byte{}, arg...) // an empty argument stays empty, as in queue
+		v.bytes += int64(len(arg)) + queuedBytes
+	}
+	for _, key := range keys {
+		v.bytes += int64(len(key)) + keyBytes
+	}
+	if row.far == nil {
+		v.bytes += viewBytes
+	}
+	switch waiting := v.visiting.Add(v.bytes); {
+	case waiting > s.srv.cfg.engine.maxWaiting.Get():
+		s.refuseVisit(v, remote.ErrBusy)
+		return true
+	case len(keys) > mostVisited:
+		s.refuseVisit(v, errManyKeys)
+		return true
 	}
 	if row.far != nil {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -161,11 +191,25 @@ func (s *Session) step(v *visit) (done bool) {
 			s.failVisit(v, err)
 		}
 	}
+	v.end()
+	s.account(v, mark)
+	return true
+}
+
+// end gives back what a visit holds. Nothing of it is under way.
+func (v *visit) end() {
 	if v.view != nil {
 		v.view.Close()
 	}
+	v.visiting.Add(-v.bytes)
+}
+
+// refuseVisit answers a visit that does not begin.
+func (s *Session) refuseVisit(v *visit, err error) {
+	mark := len(s.out)
+	s.failVisit(v, err)
+	v.end()
 	s.account(v, mark)
-	return true
 }
 
 // runVisit runs the handler on the view. What it changes of its session is as at the first time.
@@ -219,6 +263,10 @@ func (s *Session) typeOf(key []byte, kind store.Kind) string {
 
 // failVisit answers a visit whose keys could not be read or stored. None of its effects happens.
 func (s *Session) failVisit(v *visit, err error) {
+	var down *remote.DownError
+	if !v.ran && errors.As(err, &down) { // nothing was to be stored yet
+		err = &remote.DownError{Cause: down.Cause}
+	}
 	v.effects, v.decided, v.passedOn = nil, decisions{}, false
 	s.gate, s.resp3 = v.before.gate, v.before.resp3
 	if v.row.name == "exec" {
@@ -263,7 +311,6 @@ func (v *visit) resume(s *Session) {
 func (v *visit) leave(*Session) {
 	if v.cancel != nil {
 		v.cancel()
-		return
 	}
 	v.gone.Store(true)
 	if v.answered.Load() {
@@ -276,7 +323,7 @@ func (v *visit) abandons() bool { return false }
 // endGone ends a visit whose session has gone. Its changes are stored, or they are not.
 func (v *visit) endGone() {
 	if v.gone.CompareAndSwap(true, false) {
-		v.view.Close()
+		v.end()
 	}
 }
 
@@ -286,7 +333,7 @@ func (s *Session) notInside(row *command) string {
 	case s.srv.engine == nil && s.srv.answersLater && row.flags&decides != 0:
 		return errNotInMulti
 	case s.srv.engine != nil && row.far != nil:
-		return formatError(errFarInside, upper(row.name))
+		return formatError(errFarInside, upper(row.fullName()))
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -140,12 +141,16 @@ func TestFailuresOfAnEngine(t *testing.T) {
 			}
 			return nil
 		}
-		text := "-" + c.text + "\r\n"
-		p.want("GET k", text)
 		for range 2 {
+			text := "-" + c.text + "\r\n"
+			if !onCommit { // then nothing was to be stored
+				text = strings.Replace(text, "; the call may have been counted", "", 1)
+				p.want("GET k", text)
+			}
 			p.want("SET k "+soon, text)
 			p.want("MULTI", "+OK\r\n")
 			p.want("SET k "+soon, "+QUEUED\r\n")
+			p.want("CLIENT REPLY OFF", "+QUEUED\r\n")
 			p.want("EXEC", text)
 			p.want("EXEC", "-"+errExecNoMulti+"\r\n")
 			onCommit = true
@@ -158,8 +163,8 @@ func TestFailuresOfAnEngine(t *testing.T) {
 		if n := w.commands.byName["set"].stats.failed.Load(); n != 2 {
 			t.Errorf("%d failures are counted", n)
 		}
-		if len(e.opened) != e.closed {
-			t.Errorf("%d views, %d closed", len(e.opened), e.closed)
+		if left := w.visiting.Load(); len(e.opened) != e.closed || left != 0 {
+			t.Errorf("%d views, %d closed, %d bytes left", len(e.opened), e.closed, left)
 		}
 	}
 }
@@ -186,8 +191,8 @@ func TestClientsThatGoWhileTheEngineIsAsked(t *testing.T) {
 				for e.due() > 0 {
 					e.answer()
 				}
-				if len(e.opened) != e.closed {
-					t.Errorf("%s, step %d: %d views, %d closed", command, step, len(e.opened), e.closed)
+				if left := w.visiting.Load(); len(e.opened) != e.closed || left != 0 {
+					t.Errorf("%s, step %d: %d views, %d closed, %d bytes left", command, step, len(e.opened), e.closed, left)
 				}
 				other.want("PING", "+PONG\r\n")
 			}
@@ -219,7 +224,11 @@ func TestWatchOnAnEngine(t *testing.T) {
 		}
 		p.want("EXEC", want)
 		p.want("MULTI", "+OK\r\n")
+		views := len(e.opened)
 		p.want("WATCH k", "-"+errWatchInMulti+"\r\n")
+		if len(e.opened) > views {
+			t.Error("the engine was asked for nothing")
+		}
 		p.want("DISCARD", "+OK\r\n")
 	}
 	p.want("WATCH k", "+OK\r\n")
@@ -237,8 +246,14 @@ func TestWhatAnEngineCannotDo(t *testing.T) {
 	for _, name := range []string{"SAVE", "BGSAVE", "BGREWRITEAOF", "LASTSAVE"} {
 		p.want(name, "-"+formatError(errEngineKeeps, name)+"\r\n")
 	}
-	for _, command := range []string{"SCAN 0", "KEYS *", "DBSIZE", "RANDOMKEY", "FLUSHALL", "FLUSHDB"} {
-		text := formatError(errFarInside, strings.Fields(command)[0])
+	for _, command := range []string{"SCAN 0", "KEYS *", "DBSIZE", "RANDOMKEY", "FLUSHALL", "FLUSHDB",
+		"CL.POLICY SET a 1/1s", "CL.POLICY DEL a", "CL.RULE ADD DENY a", "CL.RULE DEL DENY a"} {
+		words := strings.Fields(command)
+		name := words[0]
+		if strings.HasPrefix(name, "CL.") {
+			name += "|" + words[1]
+		}
+		text := formatError(errFarInside, name)
 		p.want("MULTI", "+OK\r\n")
 		p.want(command, "-"+text+"\r\n")
 		p.want("EXEC", "-"+errExecAbort+"\r\n")
@@ -256,6 +271,40 @@ func TestWhatAnEngineCannotDo(t *testing.T) {
 	if got := p.do("EVAL", "return redis.call('GET', KEYS[1])", "1", "k"); got != "$19\r\n"+soon+"\r\n" {
 		t.Errorf("%q", got)
 	}
+}
+
+// Policies and rules are the engine's: a session that changes one waits until the engine has it, and finds it then. A client that has
+// gone meanwhile changes nothing of that.
+func TestSettingsOfAnEngine(t *testing.T) {
+	w, e := engineWorld(t, true)
+	p := w.connect()
+	for _, c := range []struct{ command, reply string }{
+		{"CL.POLICY SET api 5/1h", ":1\r\n"},
+		{"CL.POLICY SET api 5/1h NX", ":0\r\n"},
+		{"CL.RULE ADD DENY bad:* EX 60", ":1\r\n"},
+		{"CL.RULE ADD DENY bad:* EX 60", ":0\r\n"},
+		{"CL.RULE DEL DENY bad:*", ":1\r\n"},
+		{"CL.RULE DEL DENY bad:*", ":0\r\n"},
+		{"CL.POLICY DEL api", ":1\r\n"},
+		{"CL.POLICY DEL api", ":0\r\n"},
+	} {
+		if got := p.send(frame(strings.Fields(c.command)...) + "PING\r\n"); got != "" || e.due() != 1 {
+			t.Errorf("%s: %q before the engine has answered", c.command, got)
+		}
+		if got := e.answerAll(p); got != c.reply+"+PONG\r\n" {
+			t.Errorf("%s: %q, want %q", c.command, got, c.reply)
+		}
+	}
+	for _, command := range []string{"CL.POLICY SET api 5/x", "CL.POLICY SET api 5/1h NX XX", "CL.RULE ADD MAYBE a", "CL.RULE DEL DENY a EX 1"} {
+		if got := p.send(frame(strings.Fields(command)...)); !strings.HasPrefix(got, "-ERR ") || e.due() != 0 {
+			t.Errorf("%s: %q", command, got)
+		}
+	}
+	gone := w.connect()
+	gone.send(frame("CL.POLICY", "SET", "left", "7/1h"))
+	gone.Closed()
+	e.answer()
+	p.want("CL.POLICY GET left", "$4\r\n7/1h\r\n")
 }
 
 // Of a key that celld has not written it is known that it is there, and what type it has.
@@ -280,12 +329,12 @@ func TestPipelinesOnAnEngine(t *testing.T) {
 		"CL.THROTTLE $K 4 1 60", "CL.TAKE $K 5/1m", "GET $K", "SET $K 179000090000000000$N", "SETNX $K 1790000800000000000", "GETDEL $K", "DEL $K j", "EXISTS $K $K", "TTL $K", "EXPIRE $K 5$N",
 		"RENAME $K k$N", "COPY $K k$N REPLACE", "HGETALL $K", "TYPE $K", "PING", "CLIENT REPLY SKIP", "CLIENT REPLY OFF", "CLIENT REPLY ON", "ECHO hi", "DBSIZE", "OBJECT ENCODING $K", "GET", "NOSUCH",
 		"MULTI", "MULTI", "EXEC", "EXEC", "DISCARD", "WATCH $K", "UNWATCH", "HELLO 3", "CLIENT TRACKING ON", "INFO nosuch", "CL.RENEW $K 1 5",
-		"EVAL return{redis.call('EXISTS',KEYS[1]),redis.pcall('SET',KEYS[1],'179000070000000000$N')} 1 $K",
+		"EVAL return{redis.call('EXISTS',KEYS[1]),redis.pcall('SET',KEYS[1],'179000070000000000$N')} 1 $K", "EVAL return{redis.call('HSET',KEYS[1],'a','b')} 1 $K",
 	}
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		at := newWorld(t)
-		w, e := engineWorld(t, true)
+		w, e := engineWorld(t, r.IntN(2) > 0)
 		p, q := at.connect(), w.connect()
 		var b strings.Builder
 		multi := false
@@ -313,6 +362,9 @@ func TestPipelinesOnAnEngine(t *testing.T) {
 				t.Errorf("seed %d: %s: %d calls and %d failed, want %d and %d", seed, name, bCalls, b.failed.Load(), aCalls, a.failed.Load())
 			}
 		}
+		if a, b := at.stats.errorReplies.Load(), w.stats.errorReplies.Load(); a != b {
+			t.Errorf("seed %d: %d errors, want %d", seed, b, a)
+		}
 		if a, b := at.stats.decisions.read(), w.stats.decisions.read(); a != b {
 			t.Errorf("seed %d: decisions %v, want %v", seed, b, a)
 		}
@@ -320,6 +372,105 @@ func TestPipelinesOnAnEngine(t *testing.T) {
 			t.Errorf("seed %d: %d views, %d closed", seed, len(e.opened), e.closed)
 		}
 	}
+}
+
+// What waits for the engine is bounded, and so are the keys of one view.
+func TestBoundsOfVisits(t *testing.T) {
+	w, e := engineWorld(t, true, "store-max-waiting", "100kb")
+	p, q, r := w.connect(), w.connect(), w.connect()
+	p.send("GET a\r\n")
+	q.send("GET b\r\n")
+	r.want("GET c", "-STOREDOWN too many calls wait for the engine\r\n")
+	r.want("MULTI", "+OK\r\n")
+	r.want("GET c", "+QUEUED\r\n")
+	r.want("EXEC", "-STOREDOWN too many calls wait for the engine\r\n")
+	p.Closed()
+	e.answerAll(q)
+	r.send("GET c\r\n")
+	if got := e.answerAll(r); got != "$-1\r\n" {
+		t.Errorf("%q", got)
+	}
+	if left := w.visiting.Load(); left != 0 {
+		t.Errorf("%d bytes left", left)
+	}
+
+	w, _ = engineWorld(t, false)
+	p = w.connect()
+	words := append([]string{"DEL"}, strings.Fields(strings.Repeat("k ", mostVisited))...)
+	if got := p.do(words...); got != ":0\r\n" {
+		t.Errorf("%q", got)
+	}
+	if got := p.do(append(words, "k")...); got != "-ERR with --store, a command, transaction or script has at most 1000 keys\r\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// Leases that end with a session end on the engine.
+func TestBoundLeasesOnAnEngine(t *testing.T) {
+	w, e := engineWorld(t, false)
+	p := w.connect()
+	p.do("CL.TAKE", "k", "2/1m,algo=conc", "BIND")
+	p.do("MULTI")
+	p.do("CL.TAKE", "k", "2/1m,algo=conc", "BIND")
+	if got := p.do("EXEC"); !strings.HasPrefix(got, "*1\r\n*8\r\n:0\r\n:2\r\n:0\r\n") {
+		t.Errorf("%q", got)
+	}
+	p.Closed()
+	if n := e.Len(w.nowNS); n != 0 {
+		t.Errorf("%d keys have leases", n)
+	}
+}
+
+// Commands on keys go by the engine's time, and others by celld's.
+func TestTheEnginesTime(t *testing.T) {
+	w, e := engineWorld(t, false)
+	e.now = func() int64 { return w.nowNS + 5_000_000_000 }
+	p := w.connect()
+	p.want("SET k "+soon+" EX 100", "+OK\r\n")
+	p.want("EXPIRETIME k", ":1790000105\r\n")
+	p.do("MULTI")
+	p.do("TTL", "k")
+	p.do("TIME")
+	p.want("EXEC", "*2\r\n:100\r\n*2\r\n$10\r\n1790000005\r\n$1\r\n0\r\n")
+	p.want("TIME", "*2\r\n$10\r\n1790000000\r\n$1\r\n0\r\n")
+}
+
+// Deep pipelines go to an engine in large batches, and each call is answered as what it was.
+func TestLargeBatches(t *testing.T) {
+	w, _ := engineWorld(t, false)
+	l := &batchLimiter{engine: w.engine}
+	w.limiter = l
+	var pipeline, want strings.Builder
+	for i := range 2000 {
+		pipeline.WriteString(frame("CL.THROTTLE", fmt.Sprint("k", i), strconv.Itoa(i%700), "1", "60"))
+		fmt.Fprintf(&want, "*5\r\n:0\r\n:%d\r\n:%d\r\n:-1\r\n:60\r\n", i%700+1, i%700)
+	}
+	p := w.connect()
+	got := p.send(pipeline.String())
+	for p.unserved {
+		got += p.send("")
+	}
+	if got != want.String() {
+		t.Error("some are answered as others")
+	}
+	if !slices.Equal(l.sizes, []int{512, 512, 512, 464}) {
+		t.Errorf("batches of %d", l.sizes)
+	}
+}
+
+// batchLimiter notes the sizes of batches.
+type batchLimiter struct {
+	engine
+	sizes []int
+}
+
+func (l *batchLimiter) ThrottleBatch(reqs []store.Request, a store.Access, w store.Waker) bool {
+	l.sizes = append(l.sizes, len(reqs))
+	done := true
+	for part := range slices.Chunk(reqs, store.MaxTakes) {
+		done = l.engine.ThrottleBatch(part, a, w) && done
+	}
+	return done
 }
 
 // A visit's time is that from its arrival on.

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,50 +12,174 @@ import (
 // returns is how soon decisions go on once the engine is back.
 const returns = 3 * time.Second
 
+// eachEngine runs a test on Debian's Redis, and with build tag all on every Engine.
+func eachEngine(t *testing.T, test func(*testing.T, harness.Engine)) {
+	if harness.All {
+		harness.EachEngine(t, test)
+		return
+	}
+	test(t, harness.Redis(t))
+}
+
 // shared starts celld processes that share an engine.
-func shared(t *testing.T, f *harness.Fleet, processes int, flags ...string) (servers []*harness.Server) {
+func shared(t *testing.T, url string, processes int, flags ...string) (servers []*harness.Server) {
 	t.Helper()
 	for range processes {
-		servers = append(servers, harness.StartStress(t, append([]string{"--store", f.URL}, flags...)...))
+		servers = append(servers, harness.StartStress(t, append([]string{"--store", url}, flags...)...))
 	}
 	return servers
+}
+
+// TestFaults has an engine refuse or lose what it is sent, in the middle of load, and then go on.
+func TestFaults(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		args  []string
+		fault func(t *testing.T, n *harness.Node, l *load) // returns when the engine is well again
+	}{
+		{"paused for longer than calls wait", nil, func(t *testing.T, n *harness.Node, l *load) {
+			n.Pause()
+			l.fails("the engine has not answered in time; the call may have been counted")
+			time.Sleep(time.Second) // the pause itself
+			n.Resume()
+		}},
+		{"killed", []string{"--appendonly", "yes", "--appendfsync", "always"}, func(t *testing.T, n *harness.Node, l *load) {
+			n.Kill()
+			l.fails("the engine cannot be reached")
+			n.Restart()
+		}},
+		{"scripts forgotten", nil, func(t *testing.T, n *harness.Node, l *load) {
+			for range 20 {
+				n.OK("SCRIPT", "FLUSH")
+				l.goesOn(time.Now())
+			}
+			if stats, _ := harness.Bulk(n.Do("INFO", "errorstats")); !strings.Contains(stats, "errorstat_NOSCRIPT:") {
+				t.Error("no script was forgotten")
+			}
+			if len(l.texts) > 0 {
+				t.Errorf("callers have seen it: %v", l.texts)
+			}
+		}},
+		{"connections cut", nil, func(t *testing.T, n *harness.Node, l *load) {
+			for range 20 {
+				n.Do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+				l.goesOn(time.Now())
+			}
+		}},
+		{"password changed", []string{"--user celld on >right allkeys allcommands"}, func(t *testing.T, n *harness.Node, l *load) {
+			n.OK("ACL", "SETUSER", "celld", "resetpass", ">wrong")
+			n.Do("CLIENT", "KILL", "USER", "celld")
+			l.fails("the engine refuses the")
+			n.OK("ACL", "SETUSER", "celld", "resetpass", ">right")
+		}},
+		{"permission lost", []string{"--user celld on >right allkeys allcommands"}, func(t *testing.T, n *harness.Node, l *load) {
+			n.OK("ACL", "SETUSER", "celld", "-@write")
+			l.fails("the engine's user lacks a permission")
+			n.OK("ACL", "SETUSER", "celld", "+@all")
+		}},
+		{"a replica", nil, func(t *testing.T, n *harness.Node, l *load) {
+			n.OK("REPLICAOF", "127.0.0.1", "1")
+			l.fails("the engine is a read-only replica")
+			n.OK("REPLICAOF", "NO", "ONE")
+		}},
+		{"out of memory", nil, func(t *testing.T, n *harness.Node, l *load) {
+			n.OK("CONFIG", "SET", "maxmemory", "1")
+			l.fails("OOM command not allowed when used memory > 'maxmemory'.")
+			n.OK("CONFIG", "SET", "maxmemory", "0")
+		}},
+		{"busy with a script", []string{"--lua-time-limit", "10"}, func(t *testing.T, n *harness.Node, l *load) {
+			c := n.Dial()
+			c.Send(harness.Frame("EVAL", "while true do end", "0"))
+			l.fails("the engine is busy with a script")
+			n.OK("SCRIPT", "KILL")
+		}},
+		{"loading", []string{"--rdbcompression", "no", "--enable-debug-command", "yes"}, func(t *testing.T, n *harness.Node, l *load) {
+			c := n.Dial()
+			c.Do("EVAL", "for i = 1, 3000 do redis.call('SET', 'other' .. i, string.rep('x', 4096)) end", "0")
+			c.Do("CONFIG", "SET", "key-load-delay", "1000")
+			c.Send(harness.Frame("DEBUG", "RELOAD"))
+			l.fails("the engine is loading its data")
+			c.Expect("+OK\r\n")
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			eachEngine(t, func(t *testing.T, e harness.Engine) {
+				args := test.args
+				if i := slices.Index(args, "--enable-debug-command"); i >= 0 && e.Name == "redis-6.2" {
+					args = args[:i] // which allows DEBUG, and does not know the option
+				}
+				n := e.Alone(t, args...).Nodes[0]
+				url := "redis://" + n.Addr
+				if len(args) > 0 && strings.HasPrefix(args[0], "--user") {
+					url = "redis://celld:right@" + n.Addr
+				}
+				l := (&load{clients: 4}).start(t, shared(t, url, 2), kinds...)
+				test.fault(t, n, l)
+				l.within("the end of it", time.Now(), returns)
+				l.check(0)
+			})
+		})
+	}
 }
 
 // TestKilledMaster kills a master, which loses what its replica does not have yet.
 func TestKilledMaster(t *testing.T) {
 	for _, kind := range harness.Kinds[1:] {
 		t.Run(kind.Name, func(t *testing.T) {
-			f := kind.Start(harness.Redis(t), t)
-			l := startLoad(t, shared(t, f, 2), 4, kinds...)
-			l.goesOn(time.Now())
-			master := f.MasterOf("throttle0")
-			at := time.Now()
-			master.Kill()
-			patience := harness.NodeTimeout * time.Millisecond
-			if kind.Name == "sentinel" {
-				patience = harness.DownAfter * time.Millisecond
-			}
-			l.within("kill -9 of a master", at, patience+returns)
-			master.Restart()
-			f.Settled()
-			l.goesOn(time.Now())
-			l.check(500)
+			eachEngine(t, func(t *testing.T, e harness.Engine) {
+				f := kind.Start(e, t)
+				l := (&load{clients: 4}).start(t, shared(t, f.URL, 2), kinds...)
+				master := f.MasterOf("throttle0")
+				at := time.Now()
+				master.Kill()
+				patience := harness.NodeTimeout * time.Millisecond
+				if kind.Name == "sentinel" {
+					patience = harness.DownAfter * time.Millisecond
+				}
+				l.within("kill -9 of a master", at, patience+returns)
+				master.Restart()
+				f.Settled()
+				l.goesOn(time.Now())
+				l.check(500)
+			})
 		})
 	}
 }
 
-// TestPaused stops the engine for longer than calls wait. It decides what was sent when it goes on.
-func TestPaused(t *testing.T) {
-	f := harness.StartEngine(t)
-	l := startLoad(t, shared(t, f, 2), 4, kinds...)
-	l.goesOn(time.Now())
-	for range 2 {
-		f.Nodes[0].Pause()
-		harness.Eventually(t, "calls time out", func() bool { return l.accounts[0].count(perhaps) > 0 })
-		time.Sleep(time.Second) // the pause itself
+// TestHandedOver has a replica take over from a master that is well, which waits until the replica has all: nothing is forgotten.
+func TestHandedOver(t *testing.T) {
+	eachEngine(t, func(t *testing.T, e harness.Engine) {
+		f := e.Cluster(t)
+		l := (&load{clients: 4}).start(t, shared(t, f.URL, 2), kinds...)
+		for i, master := range f.Nodes[:3] {
+			at, replica := time.Now(), f.Nodes[3+i]
+			replica.OK("CLUSTER", "FAILOVER")
+			harness.Eventually(t, "it has taken over", func() bool { return replica.IsMaster() && !master.IsMaster() })
+			l.within("the handing over of a master", at, returns)
+			f.Settled()
+		}
+		l.check(0)
+	})
+}
+
+// TestMovedSlots moves the slots of all keys to other masters and back, while they are asked.
+func TestMovedSlots(t *testing.T) {
+	eachEngine(t, func(t *testing.T, e harness.Engine) {
+		f := e.Cluster(t)
+		l := (&load{clients: 4}).start(t, shared(t, f.URL, 2), kinds...)
+		slots := map[int]bool{}
+		for _, a := range l.accounts {
+			slots[f.Slot(a.key)] = true
+		}
 		at := time.Now()
-		f.Nodes[0].Resume()
-		l.within("the end of a pause", at, returns)
-	}
-	l.check(0)
+		for range 2 {
+			for slot := range slots {
+				from := f.MasterOfSlot(slot)
+				to := f.Nodes[(slices.Index(f.Nodes, from)+1)%3]
+				f.MoveSlot(slot, to, func() { l.goesOn(time.Now()) })
+			}
+		}
+		l.within("the first of many moves", at, time.Since(at))
+		l.check(0)
+	})
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -41,7 +42,7 @@ func (k kind) words(key string) []string { return strings.Fields(fmt.Sprintf(k.c
 type outcome uint8
 
 const (
-	granted outcome = iota
+	passed outcome = iota
 	denied
 	perhaps // not known: counted once or not at all
 	refused // not counted
@@ -52,7 +53,7 @@ func outcomeOf(raw string) outcome {
 	_, first, _ := strings.Cut(strings.TrimPrefix(raw, "*3\r\n"), "\r\n") // CL.MTAKE says first what holds for all
 	switch {
 	case strings.HasPrefix(raw, "*") && strings.HasPrefix(first, ":0\r\n"):
-		return granted
+		return passed
 	case strings.HasPrefix(raw, "*") && strings.HasPrefix(first, ":1\r\n"):
 		return denied
 	case strings.HasPrefix(raw, "-STOREDOWN ") && strings.HasSuffix(raw, "; the call may have been counted\r\n"):
@@ -112,34 +113,37 @@ func (a *account) decided(after time.Time) (at time.Time, ok bool) {
 	return at, ok
 }
 
-// load is clients that call all the time.
+// load is clients that call all the time, every 5 ms or as soon as they are answered.
 type load struct {
+	clients  int // of each server
+	keys     int // of each kind; 0: 3
+	pipeline int // the longest; 0: 8
+
 	t        *testing.T
 	servers  []*harness.Server
 	accounts []*account
 	stopped  chan struct{}
-	clients  sync.WaitGroup
+	running  sync.WaitGroup
 
 	mu    sync.Mutex
 	texts map[string]int // errors
 }
 
-const keysOfKind = 3
-
-// startLoad has clients call each server until stop, every 5 ms or as soon as they are answered.
-func startLoad(t *testing.T, servers []*harness.Server, clients int, kinds ...kind) *load {
+// start has clients call each server until stop, and waits until they are served.
+func (l *load) start(t *testing.T, servers []*harness.Server, kinds ...kind) *load {
 	t.Helper()
-	l := &load{t: t, servers: servers, stopped: make(chan struct{}), texts: map[string]int{}}
+	l.t, l.servers, l.stopped, l.texts = t, servers, make(chan struct{}), map[string]int{}
+	l.keys, l.pipeline = cmp.Or(l.keys, 3), cmp.Or(l.pipeline, 8)
 	for _, k := range kinds {
-		for i := range keysOfKind {
+		for i := range l.keys {
 			l.accounts = append(l.accounts, &account{kind: k, key: fmt.Sprint(k.name, i)})
 		}
 	}
 	rnd := harness.NewRand(t)
 	for _, srv := range servers {
-		for range clients {
+		for range l.clients {
 			c, rnd := harness.Dial(t, srv.Addr), rand.New(rand.NewPCG(rnd.Uint64(), 0))
-			l.clients.Go(func() { l.call(c, rnd) })
+			l.running.Go(func() { l.call(c, rnd) })
 		}
 	}
 	t.Cleanup(func() { // before the servers end
@@ -148,6 +152,9 @@ func startLoad(t *testing.T, servers []*harness.Server, clients int, kinds ...ki
 			t.Logf("errors: %v", l.texts)
 		}
 	})
+	for _, a := range l.accounts {
+		harness.Eventually(t, a.key+" is served", func() bool { return a.count(passed) > 20 })
+	}
 	return l
 }
 
@@ -157,7 +164,7 @@ func (l *load) stop() {
 	default:
 		close(l.stopped)
 	}
-	l.clients.Wait()
+	l.running.Wait()
 }
 
 // call is one client. Every fourth time it sends a pipeline.
@@ -172,7 +179,7 @@ func (l *load) call(c *harness.Conn, rnd *rand.Rand) {
 		}
 		asked := make([]*account, 1)
 		if rnd.IntN(4) == 0 {
-			asked = make([]*account, 8)
+			asked = make([]*account, 2+rnd.IntN(l.pipeline-1))
 		}
 		var frames []byte
 		for i := range asked {
@@ -199,6 +206,21 @@ func (l *load) call(c *harness.Conn, rnd *rand.Rand) {
 			}
 		}
 	}
+}
+
+// fails waits until calls have failed for a reason.
+func (l *load) fails(text string) {
+	l.t.Helper()
+	harness.Eventually(l.t, "calls fail: "+text, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for is := range l.texts {
+			if strings.Contains(is, text) {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // goesOn waits until every key is decided again, and returns how long after a moment that was.
@@ -248,20 +270,20 @@ func (l *load) check(forgotten int64) {
 			if forgotten > 0 {
 				most += float64(a.kind.limit)
 			}
-			if float64(n[granted]) > most {
-				l.t.Errorf("%s: %d granted in %.3f s, at most %.1f may be", a.key, n[granted], seconds, most)
+			if float64(n[passed]) > most {
+				l.t.Errorf("%s: %d granted in %.3f s, at most %.1f may be", a.key, n[passed], seconds, most)
 			}
 			continue
 		}
 		for _, peek := range a.kind.peeks {
 			counted := l.counted(a, peek)
-			lost = max(lost, n[granted]-counted)
-			if counted > n[granted]+n[perhaps] || counted < n[granted]-forgotten {
-				l.t.Errorf("%s: counted %d times; %d calls were granted, of %d it is not known, %d may be forgotten", a.key, counted, n[granted], n[perhaps], forgotten)
+			lost = max(lost, n[passed]-counted)
+			if counted > n[passed]+n[perhaps] || counted < n[passed]-forgotten {
+				l.t.Errorf("%s: counted %d times; %d calls were granted, of %d it is not known, %d may be forgotten", a.key, counted, n[passed], n[perhaps], forgotten)
 			}
 		}
 	}
-	l.t.Logf("granted %d, denied %d, not known %d, refused %d; a key forgot %d at most; errors: %v", all[granted], all[denied], all[perhaps], all[refused], lost, l.texts)
+	l.t.Logf("granted %d, denied %d, not known %d, refused %d; a key forgot %d at most; errors: %v", all[passed], all[denied], all[perhaps], all[refused], lost, l.texts)
 	if all[strange] > 0 {
 		l.t.Errorf("%d strange answers", all[strange])
 	}

@@ -2,4 +2,7 @@
 
 package harness
 
+// All tells that the tests run with build tag all.
+const All = true
+
 var packaged = []string{"redis-6.2", "redis-8.0", "redis-8.2", "valkey-8.0", "valkey-8.1", "valkey-9.1"}

@@ -106,17 +106,31 @@ func (n *Node) ID() string { return n.text("CLUSTER", "MYID") }
 // MasterOf is the server that has a key now: asked by those that run.
 func (f *Fleet) MasterOf(key string) *Node {
 	f.T.Helper()
-	var is *Node
-	Eventually(f.T, "there is a master of "+key, func() bool {
+	if len(f.Nodes) == 2*clusterShards {
+		return f.MasterOfSlot(f.Slot(key))
+	}
+	return f.find("a master", (*Node).IsMaster)
+}
+
+// MasterOfSlot is the server of a Cluster that has a slot now.
+func (f *Fleet) MasterOfSlot(slot int) *Node {
+	f.T.Helper()
+	return f.find(fmt.Sprint("a master of slot ", slot), func(n *Node) bool { return n.IsMaster() && n.serves(slot) })
+}
+
+// find waits until a server that runs is such.
+func (f *Fleet) find(what string, is func(*Node) bool) (found *Node) {
+	f.T.Helper()
+	Eventually(f.T, "there is "+what, func() bool {
 		for _, n := range f.Nodes {
-			if n.Running() && n.IsMaster() && (len(f.Nodes) != 2*clusterShards || n.serves(f.Slot(key))) {
-				is = n
+			if n.Running() && is(n) {
+				found = n
 				return true
 			}
 		}
 		return false
 	})
-	return is
+	return found
 }
 
 // Slot is a key's in a Cluster.
@@ -159,15 +173,7 @@ func (n *Node) serves(slot int) bool {
 func (f *Fleet) MoveSlot(slot int, to *Node, during func()) {
 	f.T.Helper()
 	text := strconv.Itoa(slot)
-	var from *Node
-	for _, n := range f.Nodes {
-		if n.Running() && n.IsMaster() && n.serves(slot) {
-			from = n
-		}
-	}
-	if from == nil || from == to {
-		f.T.Fatalf("slot %d cannot move to port %s", slot, to.Port)
-	}
+	from := f.MasterOfSlot(slot)
 	source, target := from.ID(), to.ID()
 	to.OK("CLUSTER", "SETSLOT", text, "IMPORTING", source)
 	from.OK("CLUSTER", "SETSLOT", text, "MIGRATING", target)

@@ -10,6 +10,9 @@ import (
 	"celld/store"
 )
 
+// movingPause is between attempts at keys that a Cluster is moving, one by one.
+const movingPause = 10 * time.Millisecond
+
 // ask sends one of the view's scripts, and calls done when it has stored, or the view has been read anew: then it is a conflict, unless it
 // has just been opened.
 func (v *View) ask(how *script, args []string, done func()) {
@@ -27,6 +30,13 @@ func (v *View) ask(how *script, args []string, done func()) {
 	r.done = func(m rueidis.RedisMessage, err error) {
 		waits, down := false, (*DownError)(nil)
 		switch {
+		case isMoving(err) && turn[0] != "":
+			v.turn.none = true
+			v.ask(how, args, done)
+			return
+		case isMoving(err) && time.Until(v.deadline) > 2*movingPause:
+			time.AfterFunc(movingPause, func() { v.ask(how, args, done) })
+			return
 		case err == nil:
 			waits, v.Err = v.answered(how, m, r.sent)
 		case how == openScript && errors.As(err, &down): // which counts nothing

@@ -38,7 +38,7 @@ type breaker struct {
 // give them. While it is open nothing but a probe changes it.
 func (b *breaker) answered(r *request, err error) {
 	var down *DownError
-	if !errors.As(err, &down) {
+	if !errors.As(err, &down) || isMoving(err) {
 		if !r.readOnly && b.row.Load() != 0 {
 			b.row.Store(0)
 		}

@@ -21,13 +21,15 @@ var refusals = []struct{ prefix, cause string }{
 	{"CLUSTERDOWN ", "the Cluster is down"},
 	{"MASTERDOWN ", "the engine has lost its master"},
 	{"NOREPLICAS ", "the engine has too few replicas to write"},
-	{"TRYAGAIN ", "the Cluster is moving the key"},
+	{"TRYAGAIN ", causeMoving},
 	{"MISCONF ", "the engine cannot write to its disk"},
 	{"MOVED ", "the Cluster has moved the key"},
-	{"ASK ", "the Cluster is moving the key"},
+	{"ASK ", causeMoving},
 	{"NOAUTH ", "the engine wants a password"},
 	{"WRONGPASS ", "the engine refuses the password"},
 	{"NOPERM ", "the engine's user lacks a permission"},
+	{"The user executing the script can't ", "the engine's user lacks a permission"},
+	{"ACL failure in script: ", "the engine's user lacks a permission"},
 	{"DENIED ", "the engine is in protected mode"},
 	{"max number of clients reached", "the engine has no room for a connection"},
 }
@@ -37,7 +39,14 @@ const (
 	causeAway    = "the engine cannot be reached"
 	causeLost    = "the connection to the engine was lost"
 	causeNoNode  = "no node of the Cluster has the key"
+	causeMoving  = "the Cluster is moving the key"
 )
+
+// isMoving reports that keys of a request are on two masters for now, or one is nowhere: nothing was done.
+func isMoving(err error) bool {
+	down := (*DownError)(nil)
+	return errors.As(err, &down) && down.Cause == causeMoving
+}
 
 // EngineError is another error of the engine's, with its code: ERR syntax error.
 type EngineError struct{ Text string }

@@ -51,7 +51,7 @@ func (s *Store) waitedFor(key string) bool {
 // takeBehind decides on a plain call that stands behind those who wait here. It returns false for one that does not.
 func (v *View) takeBehind(r *store.TakeRequest, a store.Access) bool {
 	w := &v.store.waits
-	if w.waiting.Load() == 0 || r.Mode == cell.Force || r.Cost < 0 || r.Terms != nil && r.Terms.Name != "" { // a repeat takes nothing
+	if w.waiting.Load() == 0 || r.Mode == cell.Force || r.Cost < 0 || r.Terms != nil && (r.Terms.Mode == store.Reserve || r.Terms.Name != "") { // a repeat takes nothing
 		return false
 	}
 	wait := w.behind(r, v.NowNS)

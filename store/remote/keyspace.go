@@ -26,7 +26,7 @@ type ScanOptions struct {
 }
 
 // Scan tells some keys of the prefix, and the cursor of the next, which is 0 after the last. As with SCAN, a key may be told twice. done
-// is called once, from any goroutine, as that of the methods below. Where ctx has ended, it may not be called.
+// is called once, from any goroutine, as that of the methods below: with an error when ctx has ended.
 func (s *Store) Scan(ctx context.Context, o ScanOptions, done func(next uint64, keys []string, err error)) {
 	var found []string
 	s.walk(&walk{ScanOptions: o, ctx: ctx, once: true,
@@ -128,7 +128,11 @@ func (s *Store) Flush(done func(err error)) {
 	}
 	s.walk(&walk{ScanOptions: ScanOptions{Pattern: "*", Count: walkStep}, ctx: context.Background(),
 		page: func(keys []string) (bool, error) { return true, s.unlink(keys) },
-		done: func(_ uint64, err error) { done(err) },
+		done: func(_ uint64, err error) {
+			s.waits.pokeAll()
+			s.publish(allNews)
+			done(err)
+		},
 	})
 }
 
@@ -205,11 +209,11 @@ func (s *Store) step(w *walk) (next uint64, more bool, err error) {
 	}
 	node := nodes[place]
 	scan := node.B().Scan().Cursor(w.Cursor & cursorMask).Match(escapePattern(s.options.Prefix) + w.Pattern).Count(w.Count)
-	command := scan.Build()
+	build := scan.Build
 	if w.Type != "" {
-		command = scan.Type(w.Type).Build()
+		build = scan.Type(w.Type).Build
 	}
-	entry, err := node.Do(ctx, command).AsScanEntry()
+	entry, err := node.Do(ctx, build()).AsScanEntry()
 	if err != nil {
 		return 0, false, unread(err)
 	}

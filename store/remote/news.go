@@ -15,8 +15,11 @@ type news struct {
 	closed    bool
 }
 
-// wakeChannel is where they are. A message is a key, without the prefix.
+// wakeChannel is where they are. A message is a key, without the prefix, or allNews.
 func (s *Store) wakeChannel() string { return s.options.Prefix + "celld:wake" }
+
+// allNews says that a policy or a rule has changed, or all keys have gone. It may be a key as well, which does not matter.
+const allNews = ""
 
 const (
 	// quietFor is how long nobody waits before one no longer listens.
@@ -70,26 +73,35 @@ func (w *waits) hearSome(ctx context.Context) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	quiet := time.AfterFunc(quietFor, func() {})
-	defer quiet.Stop()
-	var look func()
-	look = func() {
-		if w.waiting.Load() == 0 {
-			stop()
-			return
-		}
-		quiet.Reset(quietFor)
-	}
-	quiet = time.AfterFunc(quietFor, look)
+	w.stopWhenQuiet(ctx, stop)
 	dedicated, release := (*client).Dedicate()
 	defer release()
 	err := dedicated.Receive(ctx, dedicated.B().Subscribe().Channel(w.store.wakeChannel()).Build(), func(m rueidis.PubSubMessage) {
-		w.pokeKey(m.Message)
+		if m.Message != allNews {
+			w.pokeKey(m.Message)
+		} else {
+			w.pokeAll()
+			w.store.settings.policies.read(func() {})
+			w.store.settings.rules.read(func() {})
+		}
 	})
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
+}
+
+// stopWhenQuiet stops the listening when nobody waits any more.
+func (w *waits) stopWhenQuiet(ctx context.Context, stop func()) {
+	time.AfterFunc(quietFor, func() {
+		switch {
+		case ctx.Err() != nil:
+		case w.waiting.Load() == 0:
+			stop()
+		default:
+			w.stopWhenQuiet(ctx, stop)
+		}
+	})
 }
 
 // frees reports whether something of a key may have been given back, where its next content is this. It may be wrong, which costs a
@@ -116,7 +128,11 @@ func (k *viewKey) frees(want *content) bool {
 // freed has those who wait for a key tried again, here and elsewhere: something may have been given back.
 func (s *Store) freed(key string) {
 	s.waits.pokeKey(key)
-	s.send(&request{keys: []string{s.wakeChannel()}, args: []string{"PUBLISH", key}, deadline: s.deadline(), done: func(rueidis.RedisMessage, error) {}})
+	s.publish(key)
+}
+
+func (s *Store) publish(message string) {
+	s.send(&request{keys: []string{s.wakeChannel()}, args: []string{"PUBLISH", message}, deadline: s.deadline(), done: func(rueidis.RedisMessage, error) {}})
 }
 
 // close refuses nobody: who waits is answered with an error when the engine's connection is closed.

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"maps"
+	"strconv"
 	"sync"
 
 	"github.com/redis/rueidis"
@@ -132,7 +133,11 @@ func (r *registry) change(sc *script, args []string, done func(did bool, err err
 			done(false, err)
 			return
 		}
-		s.send(&request{script: sc, keys: []string{r.key}, args: args, deadline: deadline, done: func(answer rueidis.RedisMessage, err error) {
+		nowMs := ""
+		if s.options.Time != nil {
+			nowMs = strconv.FormatInt(s.options.Time()/1e6, 10)
+		}
+		s.send(&request{script: sc, keys: []string{r.key}, args: append(args, nowMs), deadline: deadline, done: func(answer rueidis.RedisMessage, err error) {
 			var parts []rueidis.RedisMessage
 			if err == nil {
 				parts, err = answer.ToArray()
@@ -172,6 +177,9 @@ func (r *registry) changed(name string, parts []rueidis.RedisMessage, done func(
 		r.version = version
 	}
 	r.mu.Unlock()
+	if version != was {
+		s.publish(allNews)
+	}
 	s.waits.pokeAll()
 	if current {
 		done(did > 0, err)

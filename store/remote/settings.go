@@ -29,10 +29,11 @@ const firstPoll = 20 * time.Millisecond
 // versionField is the field of the version. No policy and no rule has such a name.
 const versionField = " version"
 
-// bump defines was, the version before a change, and bump, which sets the next.
+// bump defines was, the version before a change, and bump, which sets the next. The last argument is the time in Unix ms, empty for the
+// engine's own.
 const bump = `
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = tonumber(ARGV[#ARGV]) or time[1] * 1000 + math.floor(time[2] / 1000)
 local was = redis.call('HGET', KEYS[1], ' version') or ''
 local function bump()
 	local version = string.format('%.0f', math.max((tonumber(was) or 0) + 1, now))

@@ -30,15 +30,15 @@ type try struct {
 type outcome struct {
 	v    *waiter
 	kind outcomeKind
-	slot slot // of granted, and the answer of refused
+	slot slot // of granted, and the answer of answered
 }
 
 type outcomeKind uint8
 
 const (
-	waits_ outcomeKind = iota
+	standing outcomeKind = iota // it waits on
 	granted
-	refused
+	answered // at once
 )
 
 // try starts a try, if there is anyone to try for.
@@ -46,7 +46,7 @@ func (l *line) try() {
 	w, s := l.waits, l.waits.store
 	l.poked = false
 	t := &try{line: l, timed: l.exact && !l.next.After(time.Now())}
-	t.ahead = min(lookahead<<min(l.losses, 10), mostAhead)
+	t.ahead = l.ahead()
 	i := len(l.slots)
 	for i < len(l.waiters) && len(t.waiters) < mostTogether {
 		v := l.waiters[i]
@@ -101,10 +101,15 @@ func (t *try) decide(v *View) {
 	var f forecast
 	waiting := false
 	last := -1
-	f.nowNS = v.NowNS
-	for _, one := range t.waiters {
+	reserved := t.reserved(v)
+	for i, one := range t.waiters {
 		if waiting {
 			t.outcomes = append(t.outcomes, t.behind(v, &f, one))
+			continue
+		}
+		if one.reserves {
+			o := t.reserve(v, one)
+			t.outcomes = append(t.outcomes, o)
 			continue
 		}
 		left := max(time.Until(one.deadline), 0)
@@ -115,7 +120,11 @@ func (t *try) decide(v *View) {
 		one.ask.Terms = &one.decided
 		a := one.access
 		a.NowNS = v.NowNS
-		binding, again, waits := v.TakeAhead(&one.ask, uint64(min(t.ahead, left)), a)
+		ahead := left
+		if i > reserved {
+			ahead = min(t.ahead, left)
+		}
+		binding, again, waits := v.TakeAhead(&one.ask, uint64(ahead), a)
 		if waits {
 			waiting, t.binding, t.againNS = true, binding, again
 			f = t.forecast(v, one, binding)
@@ -125,7 +134,7 @@ func (t *try) decide(v *View) {
 		}
 		o := outcome{v: one, kind: granted, slot: t.slotOf(one)}
 		if one.ask.Err != nil || one.ask.Taken.Limited {
-			o.kind = refused
+			o.kind = answered
 		} else {
 			last = len(t.outcomes)
 		}
@@ -143,6 +152,34 @@ func (t *try) decide(v *View) {
 	}
 }
 
+// reserved is the last of those that stand in line with RESERVE and are known to wait short enough: all before it are booked, too. -1:
+// there is none.
+func (t *try) reserved(v *View) int {
+	last := -1
+	if !slices.ContainsFunc(t.waiters, func(one *waiter) bool { return one.reserves }) {
+		return last
+	}
+	f := t.forecast(v, t.waiters[0], 0)
+	for i, one := range t.waiters {
+		if wait := f.book(one.ask.Cost); one.reserves && f.known && wait <= uint64(max(one.terms.MaxNS, 0)) {
+			last = i
+		}
+	}
+	return last
+}
+
+// reserve books for one with RESERVE, before which nobody waits that is not booked.
+func (t *try) reserve(v *View, one *waiter) outcome {
+	one.decided = one.terms
+	one.ask.Terms = &one.decided
+	a := one.access
+	a.NowNS = v.NowNS
+	r := [1]store.TakeRequest{one.ask}
+	v.TakeBatch(r[:], a, nil)
+	one.ask = r[0]
+	return outcome{v: one, kind: answered, slot: t.slotOf(one)}
+}
+
 // slotOf is what has been granted to a waiter.
 func (t *try) slotOf(v *waiter) slot {
 	ask, terms := v.ask, v.decided
@@ -153,13 +190,13 @@ func (t *try) slotOf(v *waiter) slot {
 // behind says whether one behind those who wait may wait, too. One of several limits may.
 func (t *try) behind(v *View, f *forecast, one *waiter) outcome {
 	wait := f.book(one.ask.Cost)
-	if one.looked || len(one.ask.Calls) > 1 || !f.known || wait <= uint64(max(time.Until(one.deadline), 0)) {
+	if !one.reserves && (one.looked || len(one.ask.Calls) > 1 || !f.known || wait <= uint64(max(time.Until(one.deadline), 0))) {
 		return outcome{v: one}
 	}
 	f.unbook()
 	one.decided = one.terms
-	v.refuse(&one.ask, one.access, wait)
-	return outcome{v: one, kind: refused, slot: t.slotOf(one)}
+	v.refuse(&one.ask, one.access, max(wait, 1))
+	return outcome{v: one, kind: answered, slot: t.slotOf(one)}
 }
 
 // done tells the outcome.
@@ -189,7 +226,7 @@ func (t *try) done(err error) {
 			o.slot.by = o.v
 			slots, booked = append(slots, o.slot), true
 		case o.v.line != l: // it has gone
-		case o.kind == refused:
+		case o.kind == answered:
 			l.remove(o.v)
 			w.tell(o.v, &o.slot.ask)
 		}
@@ -240,7 +277,7 @@ func (l *line) plan(t *try, booked bool) {
 
 func (t *try) firstThatWaits() *waiter {
 	for _, o := range t.outcomes {
-		if o.kind == waits_ {
+		if o.kind == standing {
 			return o.v
 		}
 	}
@@ -249,13 +286,18 @@ func (t *try) firstThatWaits() *waiter {
 
 // until is how long the first that waits is not tried.
 func (l *line) until(t *try, v *waiter) time.Duration {
-	again := time.Duration(min(t.againNS, uint64(lookAgain)))
+	again := time.Duration(min(t.againNS, uint64(l.waits.lookAgain)))
 	l.exact = uint64(again) == t.againNS
 	if l.exact && !slices.ContainsFunc(v.ask.Calls, func(c store.Call) bool { return !c.Limit.Bookable() }) {
-		ahead := min(lookahead<<min(l.losses, 10), mostAhead)
-		again -= ahead / 2
+		again -= l.ahead() / 2
 	}
 	return max(again, 0)
+}
+
+// ahead is for how long the next try books.
+func (l *line) ahead() time.Duration {
+	base := l.waits.lookahead
+	return max(base, min(base<<min(l.losses, 10), mostAhead))
 }
 
 // fail answers all who are not booked yet as the engine's failure has it.

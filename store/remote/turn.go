@@ -28,6 +28,7 @@ type turn struct {
 	early     bool   // it queues before it has read, if others do
 	conflicts int
 	taken     bool  // it is in the list
+	none      bool  // it asks for none: while a Cluster moves the slot, it refuses scripts with a key that is not there, as lists mostly are
 	before    int64 // how many are before it
 }
 
@@ -58,7 +59,7 @@ func (t *turn) ask(s *Store, keys []string) (with, args []string) {
 	if t.name == "" {
 		t.name = strconv.FormatUint(rand.Uint64(), 36)
 	}
-	if t.queue = s.turnsOf(keys[0]); t.queue == "" {
+	if t.queue = s.turnsOf(keys[0]); t.queue == "" || t.none {
 		return keys, []string{"", ""}
 	}
 	begins := ""

@@ -40,7 +40,9 @@ type waits struct {
 	timer     *time.Timer // at the first deadline
 	asks      []*operation
 	news      news
-	late      func(time.Duration) // for tests: how late a call is answered
+
+	lookahead, lookAgain time.Duration       // the constants; tests have others
+	late                 func(time.Duration) // for tests: how late a call is answered
 }
 
 // stateName is what a line is for. The policy's name is that at the call's arrival.
@@ -69,6 +71,7 @@ type waiter struct {
 	deadline time.Time
 	place    int // in deadlines
 	line     *line
+	reserves bool // it is one with RESERVE, behind others
 	looked   bool // it may wait: its wait was not known to be too long
 	tried    bool // a try is under way for it
 	refused  bool // it is to be refused after that
@@ -83,7 +86,7 @@ type waiter struct {
 const defaultMaxWaiters = 10_000
 
 func (w *waits) init(s *Store) {
-	w.store = s
+	w.store, w.lookahead, w.lookAgain = s, lookahead, lookAgain
 	w.most.Store(defaultMaxWaiters)
 	w.lines, w.ofKey = make(map[stateName]*line), make(map[string][]*line)
 	w.calls, w.named = make(map[*store.TakeRequest]*waiter), make(map[waitName]*waiter)
@@ -117,7 +120,7 @@ func (s *Store) SetMaxWaiters(most int64) {
 
 // takeWaiting decides on a call with RESERVE or WAIT. It returns false for one that is answered later.
 func (s *Store) takeWaiting(r *store.TakeRequest, a store.Access, waker store.Waker) bool {
-	if r.Terms.Mode == store.Reserve || s.ruled(r, a) {
+	if r.Terms.Mode == store.Reserve && !s.waits.comesBehind(r) || s.ruled(r, a) {
 		b := newBatch(1, waker)
 		s.takeChange(r, a, s.deadline(), b)
 		return b.done()
@@ -132,8 +135,10 @@ func (s *Store) takeWaiting(r *store.TakeRequest, a store.Access, waker store.Wa
 	}
 	w.calls[r] = v
 	w.waiting.Store(int64(len(w.calls)))
-	w.deadlines.add(v)
-	w.setTimer()
+	if !v.reserves {
+		w.deadlines.add(v)
+		w.setTimer()
+	}
 	if first := w.sameThatWaits(v); first != nil {
 		v.with = first
 		first.joined = append(first.joined, v)
@@ -146,6 +151,12 @@ func (s *Store) takeWaiting(r *store.TakeRequest, a store.Access, waker store.Wa
 	l.serve()
 	w.news.listen(w)
 	return false
+}
+
+// comesBehind reports whether a call with RESERVE of one limit comes behind calls that are not booked yet. Then it stands in their line
+// for the next try, which books these first. One of several limits books at once.
+func (w *waits) comesBehind(r *store.TakeRequest) bool {
+	return w.waiting.Load() > 0 && len(r.Calls) == 1 && w.behind(r, 0) > 0
 }
 
 // ruled reports whether rules decide on all calls.
@@ -161,6 +172,7 @@ func (w *waits) newWaiter(r *store.TakeRequest, a store.Access, waker store.Wake
 	r.Terms.Lease, r.Terms.WaitNS = 0, 0
 	w.tickets++
 	v := &waiter{request: r, waker: waker, access: a, ask: *r, terms: *r.Terms, ticket: w.tickets}
+	v.reserves, v.place = r.Terms.Mode == store.Reserve, -1
 	v.version = w.store.policies.PoliciesVersion()
 	v.deadline = time.Now().Add(time.Duration(max(r.Terms.MaxNS, 0)))
 	v.ask.Calls = slices.Clone(r.Calls)
@@ -209,7 +221,7 @@ func (v *waiter) refresh(s *Store) bool {
 
 // sameThatWaits is a call that waits under the same name for the same, and makes the waiter known by its name if there is none.
 func (w *waits) sameThatWaits(v *waiter) *waiter {
-	if v.terms.Name == "" {
+	if v.terms.Name == "" || v.reserves {
 		return nil
 	}
 	name := waitName{v.terms.Name, v.states[0].key}
@@ -254,6 +266,9 @@ func (w *waits) tell(v *waiter, as *store.TakeRequest) {
 	r.Terms.WaitNS, r.Terms.Lease = 0, 0
 	if as.Terms != nil {
 		r.Terms.Lease = as.Terms.Lease
+		if v.reserves {
+			r.Terms.WaitNS = as.Terms.WaitNS
+		}
 	}
 	v.waker.Wake()
 }

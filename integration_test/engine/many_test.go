@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"celld/integration_test/harness"
+)
+
+// The limit of TestManyProcesses. Its burst is what flows back in 3 s, so that a pause of the machine loses nothing of it.
+const (
+	manyBurst = 3000
+	manyRate  = 1000 // a second
+)
+
+// crowd is what 20 processes with 3 clients each are answered, who ask one key for more than it has.
+type crowd struct {
+	mu                           sync.Mutex
+	passed, denied, failed       int
+	firstSent, firstGot, lastGot time.Time
+	lastSent                     time.Time
+}
+
+func (c *crowd) note(sent, got time.Time, is outcome) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch is {
+	case passed:
+		c.passed++
+	case denied:
+		c.denied++
+	default:
+		c.failed++
+		return
+	}
+	if c.firstGot.IsZero() || got.Before(c.firstGot) {
+		c.firstGot = got
+	}
+	if c.firstSent.IsZero() || sent.Before(c.firstSent) {
+		c.firstSent = sent
+	}
+	if got.After(c.lastGot) {
+		c.lastGot = got
+	}
+	if sent.After(c.lastSent) {
+		c.lastSent = sent
+	}
+}
+
+// ask has them ask until a time has passed. during is called meanwhile.
+func (c *crowd) ask(t *testing.T, url, command string, d time.Duration, during func()) {
+	t.Helper()
+	const processes, clients = 20, 3
+	var running sync.WaitGroup
+	var conns []*harness.Conn
+	for _, srv := range shared(t, url, processes) {
+		for range clients {
+			conn := harness.Dial(t, srv.Addr)
+			conn.Do(strings.Fields(strings.Replace(command, " k ", " other ", 1))...) // all is connected then
+			conns = append(conns, conn)
+		}
+	}
+	words, end := strings.Fields(command), time.Now().Add(d)
+	for _, conn := range conns {
+		running.Go(func() {
+			for time.Now().Before(end) {
+				sent := time.Now()
+				raw, err := conn.TryDo(words)
+				is := outcomeOf(raw)
+				c.note(sent, time.Now(), is)
+				if err != nil || is == strange {
+					t.Errorf("%q, %v", raw, err)
+					return
+				}
+			}
+		})
+	}
+	during()
+	running.Wait()
+}
+
+// check compares what they got with the limit. least is the share that they must have got.
+func (c *crowd) check(t *testing.T, least float64) {
+	t.Helper()
+	most := manyBurst + manyRate*c.lastGot.Sub(c.firstSent).Seconds()
+	saturated := manyBurst + manyRate*c.lastSent.Sub(c.firstGot).Seconds()
+	t.Logf("%d granted, %d denied, %d failed in %v: %.4f of the limit", c.passed, c.denied, c.failed, c.lastGot.Sub(c.firstSent).Round(time.Millisecond), float64(c.passed)/most)
+	if is := float64(c.passed); is > most || is < least*saturated {
+		t.Errorf("%.0f granted, want %.0f to %.0f", is, least*saturated, most)
+	}
+}
+
+// TestManyProcesses has 20 processes share one key: the sum is the limit's.
+func TestManyProcesses(t *testing.T) {
+	eachEngine(t, func(t *testing.T, e harness.Engine) {
+		for _, command := range []string{"CL.THROTTLE k 2999 1000 1", "CL.TAKE k 1000/1s,burst=3000"} {
+			t.Run(command, func(t *testing.T) {
+				var c crowd
+				c.ask(t, e.Alone(t).URL, command, 6*time.Second, func() {})
+				if c.failed > 0 {
+					t.Errorf("%d calls failed", c.failed)
+				}
+				c.check(t, 0.98)
+			})
+		}
+	})
+}
+
+// TestManyProcessesKilledMaster kills the key's master meanwhile. The new one has all that was answered, or nearly so: what it lacks could
+// be granted twice.
+func TestManyProcessesKilledMaster(t *testing.T) {
+	for _, kind := range harness.Kinds[1:] {
+		t.Run(kind.Name, func(t *testing.T) {
+			eachEngine(t, func(t *testing.T, e harness.Engine) {
+				f := kind.Start(e, t)
+				var c crowd
+				c.ask(t, f.URL, "CL.THROTTLE k 2999 1000 1", 12*time.Second, func() {
+					time.Sleep(2 * time.Second) // its burst is spent by then
+					f.MasterOf("k").Kill()
+				})
+				if c.failed == 0 {
+					t.Error("nobody has noticed")
+				}
+				c.check(t, 0.5)
+			})
+		})
+	}
+}
