@@ -10,7 +10,7 @@ import (
 // follows that does not belong to them, it may have been read: then s.scratch.args has it, and next is its length.
 func (s *Session) gather(data []byte, limits wire.Limits) (used, next int) {
 	fs, b := s.scratch.forms, s.batch()
-	for used < len(data) && b.n < len(b.forms) {
+	for used < len(data) && b.n < maxBatch {
 		f := fs.last.next
 		key, n := f.match(data[used:], limits.MaxBulk)
 		if n == 0 {
@@ -81,7 +81,7 @@ func (s *Session) askBatch() {
 // batch is the batch of the session, which is empty.
 func (s *Session) batch() *batch {
 	if s.scratch.batch == nil {
-		s.scratch.batch = newBatch(s.srv.scratches.calls())
+		s.scratch.batch = newBatch()
 	}
 	return s.scratch.batch
 }

@@ -13,10 +13,6 @@ import (
 // gain nothing, as a core has fewer misses in flight.
 const maxBatch = store.MaxTakes
 
-// engineBatch is maxBatch where an engine decides. A session waits for one batch before it asks for the next, so each costs its client a
-// round trip.
-const engineBatch = 512
-
 // mostCalls is how many limits a batch may have in all: 64 KB of calls.
 const mostCalls = 256
 
@@ -54,7 +50,7 @@ func (b *batch) Wake() {
 	tr.Wake()
 }
 
-func newBatch(calls int) *batch { return &batch{forms: make([]*form, calls)} }
+func newBatch() *batch { return &batch{forms: make([]*form, maxBatch)} }
 
 // newLone returns a batch for one call that may wait or hold a lease. The limiter may keep all of it, and so may who ends the wait
 // when it is over: it is not used again.
@@ -79,7 +75,7 @@ func (b *batch) reset() {
 
 // fits reports whether a call of this form may be added.
 func (b *batch) fits(f *form) bool {
-	return b.n == 0 || b.n < len(b.forms) && b.row == f.row && f.isTake() == (len(b.takes) > 0) && b.used+len(f.limits) <= mostCalls
+	return b.n == 0 || b.n < maxBatch && b.row == f.row && f.isTake() == (len(b.takes) > 0) && b.used+len(f.limits) <= mostCalls
 }
 
 // add appends a call that asks for a key.

@@ -61,7 +61,6 @@ func (v remoteView) Failure() error { return v.Err }
 // useEngine has an engine keep the keys. The server's table has the policies only, which are those of the engine's views, too.
 func (srv *Server) useEngine(e engine) {
 	srv.engine, srv.limiter, srv.answersLater = e, e, true
-	srv.scratches.far = true
 	of := any(e)
 	if r, ok := e.(remoteEngine); ok {
 		of = r.Store

@@ -65,15 +65,15 @@ type forms struct {
 
 	// Those that have been forgotten, to read others into. A batch may still hold them: so the next to be used is the one that was
 	// forgotten before more calls than there are in a batch.
-	spares []*form
+	spares [maxBatch + 1]*form
 	spare  int
 }
 
 // maxForm is the longest form that is kept, in bytes.
 const maxForm = 1 << 10
 
-func newForms(calls int) *forms {
-	fs := &forms{seed: maphash.MakeSeed(), last: &form{}, spares: make([]*form, calls+1)}
+func newForms() *forms {
+	fs := &forms{seed: maphash.MakeSeed(), last: &form{}}
 	fs.last.reset(nil)
 	fs.prev = fs.last
 	return fs

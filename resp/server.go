@@ -306,22 +306,13 @@ type scratch struct {
 type scratchPool struct {
 	pool sync.Pool
 	made atomic.Uint32
-	far  bool // batches are for an engine
-}
-
-// calls is how many calls a batch may have.
-func (p *scratchPool) calls() int {
-	if p.far {
-		return engineBatch
-	}
-	return maxBatch
 }
 
 func (p *scratchPool) get() *scratch {
 	if s, ok := p.pool.Get().(*scratch); ok {
 		return s
 	}
-	return &scratch{out: make([]byte, 0, 4<<10), forms: newForms(p.calls()), lane: uint8(p.made.Add(1))}
+	return &scratch{out: make([]byte, 0, 4<<10), forms: newForms(), lane: uint8(p.made.Add(1))}
 }
 
 // put takes a scratch back. It drops room for very many arguments, and a whole scratch that a big reply has grown, because the

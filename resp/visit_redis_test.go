@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"cmp"
 	"log/slog"
 	"net/url"
 	"regexp"
@@ -21,7 +22,8 @@ import (
 type redisWorld struct {
 	*world
 	now    atomic.Int64
-	movedS int64 // how much later than startNS it began
+	movedS int64             // how much later than startNS it began
+	ids    map[string]string // of leases, by those that are recorded: after a conflict, one is skipped
 }
 
 // recordedAt is when conversations begin.
@@ -29,7 +31,7 @@ var recordedAt = time.Unix(0, startNS)
 
 func newRedisWorld(t *testing.T, prefix string, settings ...string) *redisWorld {
 	socket := strings.TrimPrefix(harness.StartRedis(t), "unix:")
-	w := &redisWorld{world: newWorld(t, settings...)}
+	w := &redisWorld{world: newWorld(t, settings...), ids: map[string]string{}}
 	const week = 7 * 86400                                               // which all windows divide
 	w.movedS = (int64(time.Since(recordedAt).Seconds())/week + 2) * week // so that no key expires by the engine's own time
 	w.now.Store(startNS + w.movedS*1e9)
@@ -74,7 +76,8 @@ func (w *redisWorld) say(p *peer, x *harness.Exchange) (got string, end bool) {
 		return "+OK\r\n", false
 	}
 	moved := *x
-	moved.Command = shifted(x.Command, recordedAt, w.movedS)
+	moved.Command = instants.ReplaceAllStringFunc(x.Command, func(id string) string { return cmp.Or(w.ids[id], id) })
+	moved.Command = shifted(moved.Command, recordedAt, w.movedS)
 	words, raw := moved.Words(w.t)
 	text := words[0]
 	if !raw {
@@ -125,6 +128,30 @@ func sameLines(got, recorded string) bool {
 	return slices.Equal(a, b)
 }
 
+// asRecorded returns a reply with the IDs of leases that are recorded in place of its own, and notes which are which.
+func (w *redisWorld) asRecorded(got, recorded string) string {
+	var ids []string
+	for _, id := range instants.FindAllString(recorded, -1) {
+		if len(id) == 16 {
+			ids = append(ids, id)
+		}
+	}
+	return instants.ReplaceAllStringFunc(got, func(own string) string {
+		if len(own) != 16 || len(ids) == 0 {
+			return own
+		}
+		id := ids[0]
+		ids = ids[1:]
+		if w.ids[id] == "" && own > id {
+			w.ids[id] = own
+		}
+		if w.ids[id] == own {
+			return id
+		}
+		return own
+	})
+}
+
 func (w *redisWorld) play(t *testing.T, paragraph []*harness.Exchange) {
 	p := w.connect()
 	defer p.Closed()
@@ -136,6 +163,7 @@ func (w *redisWorld) play(t *testing.T, paragraph []*harness.Exchange) {
 			return
 		}
 		got, end := w.say(p, x)
+		got = w.asRecorded(got, x.Recorded(false))
 		switch {
 		case strings.Contains(got, "with --store"):
 			return

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -433,44 +432,6 @@ func TestTheEnginesTime(t *testing.T) {
 	p.do("TIME")
 	p.want("EXEC", "*2\r\n:100\r\n*2\r\n$10\r\n1790000005\r\n$1\r\n0\r\n")
 	p.want("TIME", "*2\r\n$10\r\n1790000000\r\n$1\r\n0\r\n")
-}
-
-// Deep pipelines go to an engine in large batches, and each call is answered as what it was.
-func TestLargeBatches(t *testing.T) {
-	w, _ := engineWorld(t, false)
-	l := &batchLimiter{engine: w.engine}
-	w.limiter = l
-	var pipeline, want strings.Builder
-	for i := range 2000 {
-		pipeline.WriteString(frame("CL.THROTTLE", fmt.Sprint("k", i), strconv.Itoa(i%700), "1", "60"))
-		fmt.Fprintf(&want, "*5\r\n:0\r\n:%d\r\n:%d\r\n:-1\r\n:60\r\n", i%700+1, i%700)
-	}
-	p := w.connect()
-	got := p.send(pipeline.String())
-	for p.unserved {
-		got += p.send("")
-	}
-	if got != want.String() {
-		t.Error("some are answered as others")
-	}
-	if !slices.Equal(l.sizes, []int{512, 512, 512, 464}) {
-		t.Errorf("batches of %d", l.sizes)
-	}
-}
-
-// batchLimiter notes the sizes of batches.
-type batchLimiter struct {
-	engine
-	sizes []int
-}
-
-func (l *batchLimiter) ThrottleBatch(reqs []store.Request, a store.Access, w store.Waker) bool {
-	l.sizes = append(l.sizes, len(reqs))
-	done := true
-	for part := range slices.Chunk(reqs, store.MaxTakes) {
-		done = l.engine.ThrottleBatch(part, a, w) && done
-	}
-	return done
 }
 
 // A visit's time is that from its arrival on.

@@ -185,6 +185,18 @@ func (k *viewKey) hold(answer []rueidis.RedisMessage) error {
 	return nil
 }
 
+// absentFor is for how long a key that was not there counts as one that has not been there since. After each conflict it is four times as
+// long, so that engines that are far away are written to, too.
+const absentFor = 10 * time.Millisecond
+
+// absentUntil is until when, by the engine's time in Unix µs; empty where that is the test's.
+func (v *View) absentUntil() string {
+	if v.store.options.Time != nil {
+		return ""
+	}
+	return strconv.FormatInt((v.NowNS+int64(absentFor)<<(2*min(v.turn.conflicts, 8)))/1000, 10)
+}
+
 // script returns the arguments of commitScript.
 func (v *View) script() (args []string, changed bool, err error) {
 	fence := ""
@@ -207,7 +219,9 @@ func (v *View) script() (args []string, changed bool, err error) {
 			v.freed = append(v.freed, string(k.key))
 		}
 		k.want = want
-		args = k.read.expect(args)
+		if args = k.read.expect(args); !k.read.foreign && k.read.kind == kindNone {
+			args = append(args, v.absentUntil())
+		}
 		steps := k.read.steps(&want)
 		args = append(args, strconv.Itoa(len(steps)))
 		for _, step := range steps {

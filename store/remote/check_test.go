@@ -23,7 +23,7 @@ func TestCheck(t *testing.T) {
 			[]string{"version Redis 5.0.1, WARN", "role sentinel, WARN", "eviction policy allkeys-lru, no maxmemory", "persistence snapshots", "clock, WARN"}},
 		{"redis_version:6.2.0\r\naof_enabled:0\r\n", "", 50 * time.Millisecond,
 			[]string{"version Redis 6.2.0", "role not known", "eviction policy not known", "persistence no append-only file; CONFIG GET is refused, so snapshots are not known", "clock"}},
-		{"", "", 0, []string{"version not known", "role not known", "eviction policy not known", "persistence not known", "clock"}},
+		{"", "", 0, []string{"version not known", "role not known", "eviction policy not known", "persistence not known", "clock not known"}},
 	} {
 		fake := startFake(t, "127.0.0.1:0", func(command string) string {
 			switch {
@@ -31,7 +31,7 @@ func TestCheck(t *testing.T) {
 				return bulk(test.info)
 			case command == "CONFIG GET save" && test.save != "":
 				return "*2\r\n" + bulk("save") + bulk(strings.TrimPrefix(test.save, "-"))
-			case command == "TIME":
+			case command == "TIME" && test.info != "":
 				now := time.Now().Add(test.ahead)
 				return "*2\r\n" + bulk(fmt.Sprint(now.Unix())) + bulk(fmt.Sprint(now.Nanosecond()/1000))
 			}

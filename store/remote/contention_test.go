@@ -85,6 +85,9 @@ func TestTurns(t *testing.T) {
 		v.Commit(w)
 		<-w
 		first := !v.Conflict() && v.Err == nil
+		if names, _ := one.do(t, "LRANGE", key+" turns", "0", "-1").AsStrSlice(); first && slices.Contains(names, v.turn.name) {
+			t.Error("who has stored still holds the turn")
+		}
 		<-late
 		waited := o.Conflict()
 		o.Close()
