@@ -185,16 +185,13 @@ func (k *viewKey) hold(answer []rueidis.RedisMessage) error {
 	return nil
 }
 
-// absentFor is for how long a key that was not there counts as one that has not been there since. After each conflict it is four times as
-// long, so that engines that are far away are written to, too.
-const absentFor = 10 * time.Millisecond
-
-// absentUntil is until when, by the engine's time in Unix µs; empty where that is the test's.
+// absentUntil is until when a key that was not there must still not be there for nobody to have taken from it, by the engine's time in
+// Unix µs; empty where that is the test's.
 func (v *View) absentUntil() string {
 	if v.store.options.Time != nil {
 		return ""
 	}
-	return strconv.FormatInt((v.NowNS+int64(absentFor)<<(2*min(v.turn.conflicts, 8)))/1000, 10)
+	return strconv.FormatInt((v.NowNS+int64(quickest))/1000, 10)
 }
 
 // script returns the arguments of commitScript.
@@ -222,7 +219,7 @@ func (v *View) script() (args []string, changed bool, err error) {
 		if args = k.read.expect(args); !k.read.foreign && k.read.kind == kindNone {
 			args = append(args, v.absentUntil())
 		}
-		steps := k.read.steps(&want)
+		steps := k.read.steps(&want, v.NowNS)
 		args = append(args, strconv.Itoa(len(steps)))
 		for _, step := range steps {
 			changed = true

@@ -19,12 +19,14 @@ func newScript(text string) *script {
 	return &script{text, hex.EncodeToString(digest[:])}
 }
 
+var lingerMs = strconv.FormatInt(linger.Milliseconds(), 10)
+
 // The scripts decide on runs of equal calls. Their arguments are the time in ns, empty for the engine's own, then for each run the
 // tolerance, the increment and how many calls there are. They answer what the key held, the time in s and ns, and 1 where they
 // have decided nothing, as the key holds what they cannot compute with. celld then computes each reply from that TAT and time.
 //
 // A debt is exact as it is computed apart from the instants, in seconds and ns: Lua's numbers would lose the last 8 bits of a TAT.
-const (
+var (
 	scriptTime = `
 local s, n
 if ARGV[1] == '' then
@@ -59,10 +61,11 @@ end
 local function stored()
 	local seconds = s + math.floor((n + debt) / 1e9)
 	local ns = (n + debt) % 1e9
-	return string.format('%.0f%09.0f', seconds, ns), string.format('%.0f', seconds * 1000 + math.ceil(ns / 1e6))
+	local ms = math.max(seconds * 1000 + math.ceil(ns / 1e6), s * 1000 + math.ceil(n / 1e6) + ` + lingerMs + `)
+	return string.format('%.0f%09.0f', seconds, ns), string.format('%.0f', ms)
 end
 `
-	throttleText = scriptTime + `
+	throttleScript = newScript(scriptTime + `
 local tat = redis.call('GET', KEYS[1])
 if tat and (not string.match(tat, '^%d+$') or not owe(tat)) then return {tat, s, n, 1} end
 if run(2) and debt > 0 then
@@ -77,8 +80,8 @@ elseif gave and tat then
 	end
 end
 return {tat, s, n, 0}
-`
-	takeText = scriptTime + `
+`)
+	takeScript = newScript(scriptTime + `
 local hash = redis.call('HGETALL', KEYS[1])
 local text, head = hash[2], ARGV[3]
 if text then
@@ -93,10 +96,8 @@ if run(4) then
 	redis.call('PEXPIREAT', KEYS[1], ms)
 end
 return {text or false, s, n, 0}
-`
+`)
 )
-
-var throttleScript, takeScript = newScript(throttleText), newScript(takeText)
 
 // fieldOf is the name of a call's limit in the hash, "" where its policy is gone.
 func (s *Store) fieldOf(c *store.Call) string {

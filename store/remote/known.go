@@ -37,10 +37,10 @@ func (k *known) note(key, field string, tatNS uint64, sent time.Time, denied boo
 
 func (k *known) forget(key string) { k.tats.Remove(key) }
 
-// inUse reports whether a key is known to hold a TAT that has not passed at nowNS.
+// inUse reports whether the engine is known to have a key at nowNS.
 func (k *known) inUse(key string, nowNS int64) bool {
 	t, ok := k.tats.Get(key)
-	return ok && t.tatNS > uint64(nowNS)
+	return ok && t.tatNS+uint64(linger) > uint64(nowNS)
 }
 
 // denied returns the TAT with which a call was denied a second ago or less.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -39,7 +40,8 @@ func (n *setNewState) note(refused bool) {
 }
 
 // setNew has operations of a key that is not known to be in use decided as those of a new key, and reports whether it does. They are
-// decided for an instant that the engine's time may not have reached: so none is early, and what is stored and what is answered agree.
+// decided for an instant that the engine's time may not have reached: so none is early, and what is stored and what is answered agree. The
+// engine may store it later. Whoever has taken from the key by then has left it there: see linger.
 func (s *Store) setNew(q *queue, ops []*operation) bool {
 	now, ok := s.clockOf(q.key).upper()
 	if !ok || !s.newKeys.pays() {
@@ -59,10 +61,14 @@ func (s *Store) setNew(q *queue, ops []*operation) bool {
 	if tat == 0 { // nothing to store, so the key must be read
 		return false
 	}
-	ms := (tat + 999_999) / 1_000_000
+	ms := max(ceilMs(tat), ceilMs(uint64(now)+uint64(linger)))
+	deadline := time.Now().Add(quickest)
+	if ops[0].deadline.Before(deadline) {
+		deadline = ops[0].deadline
+	}
 	r := &request{
-		keys: []string{q.key}, deadline: ops[0].deadline,
-		args: []string{"SET", strconv.FormatUint(tat, 10), "NX", "GET", "PXAT", strconv.FormatUint(ms, 10)},
+		keys: []string{q.key}, deadline: deadline,
+		args: []string{"SET", strconv.FormatUint(tat, 10), "NX", "GET", "PXAT", strconv.FormatInt(ms, 10)},
 	}
 	r.done = func(answer rueidis.RedisMessage, err error) {
 		switch {

@@ -47,9 +47,8 @@ return answer('read', first)
 // IDs are higher than its time, gives a higher one next. An ID that is far ahead was not given by the engine's time, and to wait is
 // of no use. For each key follow what it must hold, and the commands that change it.
 //
-// A key that is not there may have been there since it was read, and have expired: what was taken then is not in what was decided. With
-// 4 stores that wait for one key of 200/1s on a loaded machine, 10 calls too many passed in 10 s now and then. So a key that is still not
-// there counts as changed once it was read too long ago: see absentUntil.
+// A key that is not there may have been there since it was read, and have expired: see linger. So one that was read too long ago counts
+// as changed.
 var commitScript = newScript(turnLua + readLua + `
 local first = before(false)
 if first > 0 then return answer('wait', first) end
