@@ -2,10 +2,12 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // put sets keys on the engine as another program would.
@@ -127,7 +129,7 @@ func TestARandomKeyAmongOthers(t *testing.T) {
 // Without a prefix nothing is flushed, and all keys are counted.
 func TestAllKeysWithoutAPrefix(t *testing.T) {
 	s := newTestStore(t, startRedis(t), Options{})
-	put(t, s, "k", "celld:policies")
+	put(t, s, "celld:k", "celld:policies")
 	s.Flush(func(err error) {
 		if err != ErrNoPrefix {
 			t.Error(err)
@@ -136,7 +138,7 @@ func TestAllKeysWithoutAPrefix(t *testing.T) {
 	if n := wait(t, func(done func(int64, error)) { s.Size(t.Context(), done) }); n != 2 {
 		t.Errorf("%d keys", n)
 	}
-	if keys := keysOf(t, s, "*"); !slices.Equal(keys, []string{"k"}) {
+	if keys := keysOf(t, s, "*"); !slices.Equal(keys, []string{"celld:k"}) {
 		t.Errorf("%q", keys)
 	}
 }
@@ -178,5 +180,36 @@ func TestTurnsOfAllKeys(t *testing.T) {
 	s.Size(t.Context(), func(_ int64, err error) { failed <- err })
 	if err := <-failed; err == nil || err.Error() != "there is no connection to the engine" {
 		t.Error(err)
+	}
+}
+
+// An engine that does not answer is not waited for longer than for other commands, and not at all once it is known.
+func TestAllKeysOfAnEngineThatDoesNotAnswer(t *testing.T) {
+	fake := startFake(t, "127.0.0.1:0", func(command string) string {
+		switch command {
+		case "DBSIZE", "RANDOMKEY":
+			return "none"
+		}
+		return ""
+	})
+	s := openStore(t, Options{URL: "redis://" + fake.addr, Timeout: 50 * time.Millisecond})
+	eventually(t, "connected", func() bool { return s.Away() == nil })
+	ask := map[string]func(done chan<- error){
+		"size": func(done chan<- error) { s.Size(context.Background(), func(_ int64, err error) { done <- err }) },
+		"random": func(done chan<- error) {
+			s.RandomKey(context.Background(), func(_ string, _ bool, err error) { done <- err })
+		},
+	}
+	for _, known := range []bool{false, true} {
+		for name, ask := range ask {
+			if known {
+				s.lanes.of("").breaker.cause.Store(&DownError{Cause: "known"})
+			}
+			done := make(chan error, 1)
+			ask(done)
+			if err := <-done; !errors.As(err, new(*DownError)) || known != (err.Error() == "known") {
+				t.Errorf("%s, known %v: %v", name, known, err)
+			}
+		}
 	}
 }

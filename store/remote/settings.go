@@ -103,8 +103,8 @@ type settings struct {
 
 func (t *settings) init(s *Store) {
 	t.store, t.epochs = s, make(map[uint32]uint64)
-	t.policies = registry{store: s, key: s.options.Prefix + "celld:policies", kind: policy.PolicySetting}
-	t.rules = registry{store: s, key: s.options.Prefix + "celld:rules", kind: policy.RuleSetting}
+	t.policies = registry{store: s, key: s.options.Prefix + policiesKey, kind: policy.PolicySetting}
+	t.rules = registry{store: s, key: s.options.Prefix + rulesKey, kind: policy.RuleSetting}
 }
 
 // start has the settings read, and waits for them for one timeout at most, so that the first call finds its policy.
