@@ -185,30 +185,22 @@ func TestTurnsOfAllKeys(t *testing.T) {
 
 // An engine that does not answer is not waited for longer than for other commands, and not at all once it is known.
 func TestAllKeysOfAnEngineThatDoesNotAnswer(t *testing.T) {
-	fake := startFake(t, "127.0.0.1:0", func(command string) string {
-		switch command {
-		case "DBSIZE", "RANDOMKEY":
-			return "none"
-		}
-		return ""
-	})
-	s := openStore(t, Options{URL: "redis://" + fake.addr, Timeout: 50 * time.Millisecond})
-	eventually(t, "connected", func() bool { return s.Away() == nil })
+	s := newTestStore(t, startRedis(t), Options{})
+	s.do(t, "CLIENT", "PAUSE", "60000")
+	s.options.Timeout = 50 * time.Millisecond // the connection itself gives up after 10 s
 	ask := map[string]func(done chan<- error){
-		"size": func(done chan<- error) { s.Size(context.Background(), func(_ int64, err error) { done <- err }) },
-		"random": func(done chan<- error) {
-			s.RandomKey(context.Background(), func(_ string, _ bool, err error) { done <- err })
-		},
+		"size":   func(done chan<- error) { s.Size(t.Context(), func(_ int64, err error) { done <- err }) },
+		"random": func(done chan<- error) { s.RandomKey(t.Context(), func(_ string, _ bool, err error) { done <- err }) },
 	}
 	for _, known := range []bool{false, true} {
 		for name, ask := range ask {
 			if known {
 				s.lanes.of("").breaker.cause.Store(&DownError{Cause: "known"})
 			}
-			done := make(chan error, 1)
+			done, began := make(chan error, 1), time.Now()
 			ask(done)
-			if err := <-done; !errors.As(err, new(*DownError)) || known != (err.Error() == "known") {
-				t.Errorf("%s, known %v: %v", name, known, err)
+			if err := <-done; !errors.As(err, new(*DownError)) || known != (err.Error() == "known") || time.Since(began) > 5*time.Second {
+				t.Errorf("%s, known %v: %v after %v", name, known, err, time.Since(began))
 			}
 		}
 	}
