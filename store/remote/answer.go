@@ -208,6 +208,9 @@ func (v *View) script() (args []string, changed bool, err error) {
 		}
 		k.want = want
 		args = k.read.expect(args)
+		if v.guessed == guessed { // another may have given it another expiry
+			k.read.expiry = unknownExpiry
+		}
 		steps := k.read.steps(&want)
 		args = append(args, strconv.Itoa(len(steps)))
 		for _, step := range steps {

@@ -160,3 +160,18 @@ func TestGuess(t *testing.T) {
 		t.Error("a denial after others is guessed")
 	}
 }
+
+// What was done to a key's expiry since a change was stored is over with the next, as in memory: else the limit would end too early.
+func TestGuessesSetTheExpiry(t *testing.T) {
+	s := testStores(t, 1)[0]
+	calls := []store.Call{takeCall(t, "k", "30/1h"), takeCall(t, "k", "1/1d")}
+	s.plainly(t, 1, calls...)
+	s.do(t, "PEXPIRE", "k", "5000")
+	if s.plainly(t, 1, calls[0]); s.stats.Conflicts.Load() > 0 {
+		t.Error("it is not guessed")
+	}
+	m := s.do(t, "PTTL", "k")
+	if ms, _ := m.AsInt64(); ms < 80_000_000 {
+		t.Errorf("the limit of a day ends in %d ms", ms)
+	}
+}
