@@ -191,7 +191,11 @@ func (v *View) script() (args []string, changed bool, err error) {
 	if last := v.LastID(); last > v.lastID && v.store.options.Time == nil {
 		fence = strconv.FormatUint(last, 10)
 	}
-	args = append(args, fence)
+	expiry := "" // a view that was read takes part in the order of changes with its reading, also if EXPIRE comes between
+	if v.guessed == guessed && v.keys[0].read.kind != kindNone {
+		expiry = strconv.FormatInt(v.keys[0].read.expiry, 10)
+	}
+	args = append(args, fence, expiry)
 	v.freed = v.freed[:0]
 	there := 0
 	for i := range v.keys {
@@ -208,9 +212,6 @@ func (v *View) script() (args []string, changed bool, err error) {
 		}
 		k.want = want
 		args = k.read.expect(args)
-		if v.guessed == guessed { // another may have given it another expiry
-			k.read.expiry = unknownExpiry
-		}
 		steps := k.read.steps(&want)
 		args = append(args, strconv.Itoa(len(steps)))
 		for _, step := range steps {

@@ -30,9 +30,6 @@ const (
 
 const noExpiry = -1
 
-// unknownExpiry is that of a key of which only the content is known to be as it was: see View.guess.
-const unknownExpiry = -2
-
 // nearMs is by how much the same expiry may differ: see readLua.
 const nearMs = 2
 
@@ -241,7 +238,7 @@ func (c *content) steps(want *content) (steps [][]string) {
 		had = noExpiry
 	}
 	switch {
-	case want.expiry == had, had == unknownExpiry && len(steps) == 0:
+	case want.expiry == had:
 	case want.expiry == noExpiry:
 		steps = append(steps, []string{"PERSIST"})
 	default:

@@ -52,12 +52,15 @@ if first > 0 then return answer('wait', first) end
 local fence = tonumber(ARGV[3])
 local us = now[1] * 1000000 + now[2]
 if fence and us <= fence and us + 100000 > fence then return answer('early', first) end
-local at, from = 4, {}
+local at, from = 5, {}
+local expected = tonumber(ARGV[4])
+local same = not expected or math.abs(expiry(KEYS[1]) - expected) <= ` + strconv.Itoa(nearMs) + `
 for i = 1, count do
   local key = KEYS[i]
-  local kind, same = ARGV[at], nil
+  local kind = ARGV[at]
   at = at + 1
-  if kind == 'none' then
+  if not same then -- its expiry is not
+  elseif kind == 'none' then
     same = redis.call('EXISTS', key) == 0
   elseif kind == 'string' then
     same = redis.pcall('GET', key) == ARGV[at]
