@@ -106,8 +106,12 @@ func cmdShutdown(s *Session, args [][]byte) {
 		s.replyError(errNoShutdown)
 		return
 	}
-	if s.srv.gate.has(gateBusy) && !nosave {
+	switch {
+	case s.srv.gate.has(gateBusy) && !nosave:
 		s.replyError(errBusy)
+		return
+	case save && s.srv.engine != nil:
+		s.replyError(errEngineKeeps, "SHUTDOWN SAVE")
 		return
 	}
 	s.srv.log.Info("a client asked for shutdown", "client", s.client.addr)

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"celld/cell"
@@ -71,6 +72,16 @@ func (srv *Server) useEngine(e engine) {
 	for _, name := range []string{"save", "bgsave", "bgrewriteaof", "lastsave"} {
 		srv.commands.byName[name].run = func(s *Session, _ [][]byte) { s.replyError(errEngineKeeps, upper(name)) }
 	}
+	srv.cfg.save.check = func(points string) error { return noFilesIf(points != "") }
+	srv.cfg.appendOnly.check = noFilesIf
+}
+
+// noFilesIf is the error of a setting that asks for files.
+func noFilesIf(asked bool) error {
+	if asked {
+		return errors.New("with --store there is nothing to save: the engine keeps the keys")
+	}
+	return nil
 }
 
 // store has the keys of the command that runs.

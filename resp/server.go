@@ -135,6 +135,13 @@ func NewServer(o Options) *Server {
 	srv.bornNS = srv.clock()
 	srv.runID = newRunID()
 	srv.commands = newCommandTable()
+	srv.cfg.appendOnly.check = func(on bool) error {
+		if on != srv.cfg.appendOnly.Get() {
+			return persistence.ErrNeedsRestart
+		}
+		return nil
+	}
+	srv.cfg.save.check = srv.maySave
 	if o.Engine != nil {
 		srv.useEngine(remoteEngine{o.Engine})
 		srv.stats.engine = o.Engine.Stats()
@@ -155,13 +162,6 @@ func NewServer(o Options) *Server {
 	srv.cfg.maxWaiters.onSet(srv.cfg.maxWaiters.Get())
 	srv.cfg.maxMemoryPolicy.onSet = func(string) { limits() }
 	srv.cfg.maxClients.check = srv.mayServe
-	srv.cfg.appendOnly.check = func(on bool) error {
-		if on != srv.cfg.appendOnly.Get() {
-			return persistence.ErrNeedsRestart
-		}
-		return nil
-	}
-	srv.cfg.save.check = srv.maySave
 	srv.cfg.appendFsync.check = func(word string) error { return srv.persist.MaySetFsync(persistence.ParseFsync(word)) }
 	srv.cfg.appendFsync.onSet = func(word string) { _ = srv.persist.SetFsync(persistence.ParseFsync(word)) } // check has allowed it
 	return srv

@@ -245,6 +245,15 @@ func TestWhatAnEngineCannotDo(t *testing.T) {
 	for _, name := range []string{"SAVE", "BGSAVE", "BGREWRITEAOF", "LASTSAVE"} {
 		p.want(name, "-"+formatError(errEngineKeeps, name)+"\r\n")
 	}
+	p.want("SHUTDOWN SAVE", "-"+formatError(errEngineKeeps, "SHUTDOWN SAVE")+"\r\n")
+	for _, setting := range []string{"save\t60 1", "appendonly\tyes"} {
+		if got := p.do(append([]string{"CONFIG", "SET"}, strings.Split(setting, "\t")...)...); !strings.Contains(got, "the engine keeps the keys") {
+			t.Errorf("%s: %q", setting, got)
+		}
+	}
+	if got := p.do("CONFIG", "SET", "save", "", "appendonly", "no"); got != "+OK\r\n" { // as it is
+		t.Errorf("%q", got)
+	}
 	for _, command := range []string{"SCAN 0", "KEYS *", "DBSIZE", "RANDOMKEY", "FLUSHALL", "FLUSHDB",
 		"CL.POLICY SET a 1/1s", "CL.POLICY DEL a", "CL.RULE ADD DENY a", "CL.RULE DEL DENY a"} {
 		words := strings.Fields(command)

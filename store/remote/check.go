@@ -43,8 +43,8 @@ func (s *Store) check(addr string, c rueidis.Client) {
 	n := &node{version: notKnown, eviction: notKnown, persistence: notKnown, role: notKnown}
 	info, infoErr := c.Do(ctx, c.B().Info().Build()).ToString()
 	save, saveErr := c.Do(ctx, c.B().ConfigGet().Parameter("save").Build()).AsStrMap()
-	if _, ok := rueidis.IsRedisErr(infoErr); infoErr != nil && !ok {
-		s.link.dialed.add(addr) // the connection broke: again when there is one
+	if reply, ok := rueidis.IsRedisErr(infoErr); infoErr != nil && (!ok || strings.HasPrefix(reply.Error(), "BUSY ")) {
+		s.link.dialed.add(addr) // the connection broke, or a script runs: again later
 		return
 	}
 	n.read(parseInfo(info), save["save"], saveErr == nil)

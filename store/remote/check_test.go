@@ -58,3 +58,31 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
+
+// A node that runs a script is asked again, and until then what was known of it stays.
+func TestCheckOfABusyNode(t *testing.T) {
+	info := func(command string) string {
+		if command == "INFO" {
+			return "$21\r\nredis_version:7.0.15\r\n\r\n"
+		}
+		return ""
+	}
+	fake := startFake(t, "127.0.0.1:0", info)
+	var log lines
+	s := openStore(t, Options{URL: "redis://" + fake.addr, Log: log.log()})
+	eventually(t, "checked", func() bool { return strings.Contains(log.String(), "engine's clock") })
+	before := log.String()
+	fake.setAnswer(func(command string) string {
+		if command == "PING" {
+			return ""
+		}
+		return "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n"
+	})
+	asked := fake.count("INFO")
+	s.check(fake.addr, (*s.client.Load()).Nodes()[fake.addr])
+	fake.setAnswer(info)
+	eventually(t, "it is asked again", func() bool { return fake.count("INFO") > asked+1 })
+	if after := log.String(); after != before {
+		t.Errorf("logged: %s", strings.TrimPrefix(after, before))
+	}
+}

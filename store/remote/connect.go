@@ -84,6 +84,10 @@ func (s *Store) keepConnecting(options rueidis.ClientOption, first chan<- string
 	for said := ""; ; {
 		client, err := rueidis.NewClient(options)
 		wrong := mistake(err, l.address)
+		if err == nil && isCelld(client) {
+			client.Close()
+			err, wrong = errors.New(itself), itself
+		}
 		if err != nil && wrong == "" && options.TLSConfig != nil && causeOf(err) == causeLost {
 			wrong = mistake(s.refusal(options), l.address)
 		}

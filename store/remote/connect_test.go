@@ -46,6 +46,14 @@ func get(readOnly bool, patience time.Duration) *request {
 	return &request{keys: []string{"k"}, args: []string{"GET"}, readOnly: readOnly, deadline: time.Now().Add(patience)}
 }
 
+// infoOfCelld is what a fakeEngine answers that is a celld.
+func infoOfCelld(command string) string {
+	if strings.HasPrefix(command, "INFO") {
+		return "$19\r\ncelld_version:0.1.0\r\n"
+	}
+	return ""
+}
+
 // What no waiting mends is an error of Open, without the password.
 func TestOpenRefuses(t *testing.T) {
 	for reply, want := range map[string]string{
@@ -67,11 +75,13 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 	fake := startFake(t, "127.0.0.1:0", func(string) string { return "" })
+	celld := startFake(t, "127.0.0.1:0", infoOfCelld)
 	for url, want := range map[string]string{
 		"redis://" + fake.addr + "," + fake.addr: "no Cluster",
 		"redis://" + fake.addr + "?master=m":     "no Sentinel",
 		"rediss://" + fake.addr:                  "does not speak TLS",
 		"redis://:s3cret":                        "port",
+		"redis://" + celld.addr:                  "it is a celld",
 	} {
 		if _, err := Open(Options{URL: url}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v, want %s", url, err, want)
@@ -99,6 +109,8 @@ func TestEngineComesLater(t *testing.T) {
 		return ""
 	})
 	eventually(t, "the log tells what it answers", func() bool { return strings.Contains(log.String(), "odd command") })
+	fake.setAnswer(infoOfCelld)
+	eventually(t, "it is no engine", func() bool { return strings.Contains(s.Away().Error(), "it is a celld") })
 	fake.setAnswer(func(string) string { return "" })
 	eventually(t, "connected", func() bool { return s.Away() == nil })
 	if fake.count("HELLO 3 AUTH default s3cret SETNAME celld") == 0 {

@@ -181,3 +181,18 @@ func TestGuessesKnowTheExpiry(t *testing.T) {
 		}
 	}
 }
+
+// A key of the name that a queue for turns would have changes nothing for the key beside it.
+func TestAKeyOfTheNameOfAQueue(t *testing.T) {
+	socket := startRedis(t)
+	stores := []*Store{newTestStore(t, socket, Options{}), newTestStore(t, socket, Options{})}
+	for _, queue := range []string{"k turns", "{k} turns"} {
+		stores[0].do(t, "SET", queue, "1")
+	}
+	for i := range 10 { // of two, each finds what it does not expect
+		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: literal(t, "10/1h,algo=window")}}, TakeOptions: store.TakeOptions{Cost: 1}}
+		if stores[i%2].takeNow(&r); r.Err != nil || r.Calls[0].Decision.Remaining != int64(9-i) {
+			t.Errorf("call %d: %+v, %v", i, r.Calls[0].Decision, r.Err)
+		}
+	}
+}

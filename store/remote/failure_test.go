@@ -233,6 +233,7 @@ func TestParseFailures(t *testing.T) {
 	for text, want := range map[string]string{
 		"error": "error", "allow": "allow", "deny": "deny", "local": "local",
 		"local,login=deny,api=allow": "local,api=allow,login=deny", "error,a=b=deny": "error,a=b=deny", "deny,api:cust42=local": "deny,api:cust42=local",
+		"local,@api=deny": "local,api=deny",
 	} {
 		if f, err := ParseFailures(text); err != nil || f.String() != want {
 			t.Errorf("%s: %v, %v", text, f, err)
@@ -248,7 +249,10 @@ func TestParseFailures(t *testing.T) {
 		"allow,api=never":            "argument must be error, allow, deny or local, not 'never'",
 		"allow,api=deny,api=deny":    "argument has the policy 'api' twice",
 		"api=deny":                   "argument must be error, allow, deny or local, not 'api=deny'",
-		"allow, api=deny,login =err": "argument must be error, allow, deny or local, not 'err'",
+		"allow,api=deny,login =deny": "argument must go on with policy=mode, not 'login =deny'",
+		"allow, api=deny":            "argument must go on with policy=mode, not ' api=deny'",
+		"allow,@=deny":               "argument must go on with policy=mode, not '@=deny'",
+		"allow,api=deny,@api=deny":   "argument has the policy 'api' twice",
 	} {
 		if f, err := ParseFailures(text); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, %v", text, f, err)

@@ -14,8 +14,8 @@ import (
 // ErrNoPrefix reports a Flush without Options.Prefix: the engine may hold others' keys.
 var ErrNoPrefix = errors.New("there is no prefix")
 
-// hiddenPrefix is that of keys, after Options.Prefix, that are celld's own. What is asked about all keys leaves them out.
-const hiddenPrefix = "celld:"
+// Keys that are celld's own, after Options.Prefix. What is asked about all keys leaves them out.
+const policiesKey, rulesKey = "celld:policies", "celld:rules"
 
 // ScanOptions are those of SCAN.
 type ScanOptions struct {
@@ -65,6 +65,8 @@ func (s *Store) Size(ctx context.Context, done func(n int64, err error)) {
 		return
 	}
 	s.aside(func() (more bool) {
+		ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
+		defer cancel()
 		nodes, err := s.masters(ctx)
 		for _, node := range nodes {
 			var size int64
@@ -86,13 +88,15 @@ const randomTries = 8
 func (s *Store) RandomKey(ctx context.Context, done func(key string, found bool, err error)) {
 	tries := 0
 	s.aside(func() (more bool) {
-		nodes, err := s.masters(ctx)
+		soon, cancel := context.WithTimeout(ctx, s.options.Timeout)
+		defer cancel()
+		nodes, err := s.masters(soon)
 		if err != nil {
 			done("", false, err)
 			return false
 		}
 		node := nodes[rand.IntN(len(nodes))]
-		name, err := node.Do(ctx, node.B().Randomkey().Build()).ToString()
+		name, err := node.Do(soon, node.B().Randomkey().Build()).ToString()
 		if err != nil && !rueidis.IsRedisNil(err) {
 			done("", false, unread(err))
 			return false
@@ -159,7 +163,7 @@ func (s *Store) unlink(keys []string) error {
 // shown returns the name of a key without the prefix, and whether it is one that is told.
 func (s *Store) shown(name string) (key string, shown bool) {
 	key, shown = strings.CutPrefix(name, s.options.Prefix)
-	return key, shown && !strings.HasPrefix(key, hiddenPrefix)
+	return key, shown && key != policiesKey && key != rulesKey
 }
 
 // walkStep is how many keys the engine looks at in one step of a walk over all: this takes it 0.3 ms.
@@ -254,11 +258,14 @@ func escapePattern(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`).Replace(text)
 }
 
-// masters are the engine's masters, always in the same order.
+// masters are the engine's masters, always in the same order. While the engine is known to be away they are an error, at once.
 func (s *Store) masters(ctx context.Context) ([]rueidis.Client, error) {
 	client := s.client.Load()
 	if client == nil {
 		return nil, &DownError{Cause: "there is no connection to the engine"}
+	}
+	if err := s.failure.down(); err != nil {
+		return nil, err
 	}
 	if !s.cluster.Load() {
 		return []rueidis.Client{*client}, nil

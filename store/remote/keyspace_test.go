@@ -2,10 +2,12 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // put sets keys on the engine as another program would.
@@ -127,7 +129,7 @@ func TestARandomKeyAmongOthers(t *testing.T) {
 // Without a prefix nothing is flushed, and all keys are counted.
 func TestAllKeysWithoutAPrefix(t *testing.T) {
 	s := newTestStore(t, startRedis(t), Options{})
-	put(t, s, "k", "celld:policies")
+	put(t, s, "celld:k", "celld:policies")
 	s.Flush(func(err error) {
 		if err != ErrNoPrefix {
 			t.Error(err)
@@ -136,7 +138,7 @@ func TestAllKeysWithoutAPrefix(t *testing.T) {
 	if n := wait(t, func(done func(int64, error)) { s.Size(t.Context(), done) }); n != 2 {
 		t.Errorf("%d keys", n)
 	}
-	if keys := keysOf(t, s, "*"); !slices.Equal(keys, []string{"k"}) {
+	if keys := keysOf(t, s, "*"); !slices.Equal(keys, []string{"celld:k"}) {
 		t.Errorf("%q", keys)
 	}
 }
@@ -178,5 +180,28 @@ func TestTurnsOfAllKeys(t *testing.T) {
 	s.Size(t.Context(), func(_ int64, err error) { failed <- err })
 	if err := <-failed; err == nil || err.Error() != "there is no connection to the engine" {
 		t.Error(err)
+	}
+}
+
+// An engine that does not answer is not waited for longer than for other commands, and not at all once it is known.
+func TestAllKeysOfAnEngineThatDoesNotAnswer(t *testing.T) {
+	s := newTestStore(t, startRedis(t), Options{})
+	s.do(t, "CLIENT", "PAUSE", "60000")
+	s.options.Timeout = 50 * time.Millisecond // the connection itself gives up after 10 s
+	ask := map[string]func(done chan<- error){
+		"size":   func(done chan<- error) { s.Size(t.Context(), func(_ int64, err error) { done <- err }) },
+		"random": func(done chan<- error) { s.RandomKey(t.Context(), func(_ string, _ bool, err error) { done <- err }) },
+	}
+	for _, known := range []bool{false, true} {
+		for name, ask := range ask {
+			if known {
+				s.lanes.of("").breaker.cause.Store(&DownError{Cause: "known"})
+			}
+			done, began := make(chan error, 1), time.Now()
+			ask(done)
+			if err := <-done; !errors.As(err, new(*DownError)) || known != (err.Error() == "known") || time.Since(began) > 5*time.Second {
+				t.Errorf("%s, known %v: %v after %v", name, known, err, time.Since(began))
+			}
+		}
 	}
 }

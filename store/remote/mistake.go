@@ -1,10 +1,12 @@
 package remote
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -50,6 +52,17 @@ func mistake(err error, a Address) string {
 		return "the engine does not speak TLS"
 	}
 	return ""
+}
+
+// itself is what is wrong with a celld as the engine. That one may even be this process, whose calls would ask for each other.
+const itself = "it is a celld, not a Redis or Valkey"
+
+// isCelld reports whether an engine says that it is a celld. One that does not tell is taken for none.
+func isCelld(c rueidis.Client) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	info, _ := c.Do(ctx, c.B().Info().Section("server").Build()).ToString()
+	return parseInfo(info)["celld_version"] != ""
 }
 
 // reason is why the engine is away, for people. What Redis before 6 answers to HELLO quotes the password.

@@ -30,8 +30,8 @@ type Failures struct {
 	policies map[string]Failure
 }
 
-// ParseFailures reads error, allow, deny or local, and behind it what differs under policies: local,api=allow,login=deny. As with
-// policies themselves, api:cust42 falls back to api.
+// ParseFailures reads error, allow, deny or local, and behind it what differs under policies: local,api=allow,@login=deny. As with
+// policies themselves, an @ before the name is not part of it, and api:cust42 falls back to api.
 func ParseFailures(text string) (Failures, error) {
 	words := strings.Split(text, ",")
 	var f Failures
@@ -41,10 +41,10 @@ func ParseFailures(text string) (Failures, error) {
 	}
 	for _, word := range words[1:] {
 		equals := strings.LastIndexByte(word, '=')
-		if equals < 1 {
+		name := strings.TrimPrefix(word[:max(equals, 0)], "@")
+		if name == "" || strings.ContainsAny(word, " \t") { // no policy has such a name
 			return Failures{}, fmt.Errorf("argument must go on with policy=mode, not '%s'", word)
 		}
-		name := word[:equals]
 		if _, twice := f.policies[name]; twice {
 			return Failures{}, fmt.Errorf("argument has the policy '%s' twice", name)
 		}

@@ -29,9 +29,12 @@ const firstPoll = 20 * time.Millisecond
 // versionField is the field of the version. No policy and no rule has such a name.
 const versionField = " version"
 
+// Callers who choose whole keys may have made a limit of the hash's name. It counts as no settings, and the first change removes it.
+
 // bump defines was, the version before a change, and bump, which sets the next. The last argument is the time in Unix ms, empty for the
 // engine's own.
 const bump = `
+if redis.call('TYPE', KEYS[1]).ok ~= 'hash' then redis.call('DEL', KEYS[1]) end
 local time = redis.call('TIME')
 local now = tonumber(ARGV[#ARGV]) or time[1] * 1000 + math.floor(time[2] / 1000)
 local was = redis.call('HGET', KEYS[1], ' version') or ''
@@ -47,7 +50,8 @@ end
 var (
 	// read returns the version if it is the one that is known, else all.
 	readSettings = newScript(`
-local version = redis.call('HGET', KEYS[1], ' version')
+local version = redis.pcall('HGET', KEYS[1], ' version')
+if type(version) == 'table' then return {} end
 if version == ARGV[1] then return version end
 return redis.call('HGETALL', KEYS[1])`)
 
@@ -103,8 +107,8 @@ type settings struct {
 
 func (t *settings) init(s *Store) {
 	t.store, t.epochs = s, make(map[uint32]uint64)
-	t.policies = registry{store: s, key: s.options.Prefix + "celld:policies", kind: policy.PolicySetting}
-	t.rules = registry{store: s, key: s.options.Prefix + "celld:rules", kind: policy.RuleSetting}
+	t.policies = registry{store: s, key: s.options.Prefix + policiesKey, kind: policy.PolicySetting}
+	t.rules = registry{store: s, key: s.options.Prefix + rulesKey, kind: policy.RuleSetting}
 }
 
 // start has the settings read, and waits for them for one timeout at most, so that the first call finds its policy.

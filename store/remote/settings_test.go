@@ -317,3 +317,25 @@ func TestOnlyOneSetsWhatIsAbsent(t *testing.T) {
 		}
 	}
 }
+
+// A limit that somebody has made of the name of the settings does not keep others from changing them.
+func TestALimitOfTheNameOfSettings(t *testing.T) {
+	addr := startRedis(t)
+	s := newTestStore(t, addr, Options{})
+	for _, name := range []string{policiesKey, rulesKey} {
+		s.do(t, "SET", name, "1")
+	}
+	s = openSettings(t, addr)
+	if !s.settings.policies.known() || !s.settings.rules.known() {
+		t.Error("the settings are not known")
+	}
+	if !setPolicyOf(t, s, "api", "10/1m", policy.Options{}) {
+		t.Error("the policy is not set")
+	}
+	if added, err := told(t, func(done func(bool, error)) { s.PutRule(policy.Rule{Pattern: "k"}, 0, done) }); !added || err != nil {
+		t.Errorf("the rule is added: %v, %v", added, err)
+	}
+	if other := openSettings(t, addr); textOf(other.policies) != textOf(s.policies) || textOf(s.policies) == "" {
+		t.Errorf("%q, want %q", textOf(other.policies), textOf(s.policies))
+	}
+}

@@ -83,7 +83,8 @@ func (v *View) leaveTurns() {
 	}
 }
 
-// turnLua defines how many are before a view, -1 where nobody queues. The last of KEYS is the list, if the view has a name.
+// turnLua defines how many are before a view, -1 where nobody queues. The last of KEYS is the list, if the view has a name. Callers who
+// choose whole keys may have made a limit of the list's name: then nobody queues.
 var turnLua = `
 local count, me, turns = #KEYS, ARGV[1], nil
 if me ~= '' then
@@ -92,8 +93,8 @@ if me ~= '' then
 end
 local function before(begins)
   if not turns then return -1 end
-  local all = redis.call('LRANGE', turns, 0, -1)
-  if #all == 0 and not begins then return -1 end
+  local all = redis.pcall('LRANGE', turns, 0, -1)
+  if all.err or #all == 0 and not begins then return -1 end
   for i, name in ipairs(all) do
     if name == me then return i - 1 end
   end
