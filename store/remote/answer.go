@@ -185,6 +185,15 @@ func (k *viewKey) hold(answer []rueidis.RedisMessage) error {
 	return nil
 }
 
+// absentUntil is until when a key that was not there must still not be there for nobody to have taken from it, by the engine's time in
+// Unix µs; empty where that is the test's.
+func (v *View) absentUntil() string {
+	if v.store.options.Time != nil {
+		return ""
+	}
+	return strconv.FormatInt((v.NowNS+int64(quickest))/1000, 10)
+}
+
 // script returns the arguments of commitScript.
 func (v *View) script() (args []string, changed bool, err error) {
 	fence := ""
@@ -207,8 +216,10 @@ func (v *View) script() (args []string, changed bool, err error) {
 			v.freed = append(v.freed, string(k.key))
 		}
 		k.want = want
-		args = k.read.expect(args)
-		steps := k.read.steps(&want)
+		if args = k.read.expect(args); !k.read.foreign && k.read.kind == kindNone {
+			args = append(args, v.absentUntil())
+		}
+		steps := k.read.steps(&want, v.NowNS)
 		args = append(args, strconv.Itoa(len(steps)))
 		for _, step := range steps {
 			changed = true

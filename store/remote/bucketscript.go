@@ -19,6 +19,8 @@ func newScript(text string) *script {
 	return &script{text, hex.EncodeToString(digest[:])}
 }
 
+var lingerMs = strconv.FormatInt(linger.Milliseconds(), 10)
+
 // The scripts decide on runs of equal calls. Their arguments are the time in ns, empty for the engine's own, then for each run the
 // tolerance, the increment and how many calls there are. They answer what the key held, the time in s and ns, and 1 where they
 // have decided nothing, as the key holds what they cannot compute with. celld then computes each reply from that TAT and time.
@@ -27,7 +29,7 @@ func newScript(text string) *script {
 //
 // They have no functions, which would be made anew at each call. That, and %d in place of %.0f, took a call that passes from
 // 8.3 to 7.1 µs of the engine's CPU.
-const (
+var (
 	scriptTime = `
 local s, n
 if ARGV[1] == '' then
@@ -70,7 +72,7 @@ if debt > 0 and (debt ~= before or gave) then
 	local sum = n + debt
 	local ns = sum % 1e9
 	local seconds = s + (sum - ns) / 1e9
-	text, ms = string.format('%d%09d', seconds, ns), seconds * 1000 + math.ceil(ns / 1e6)
+	text, ms = string.format('%d%09d', seconds, ns), math.max(seconds * 1000 + math.ceil(ns / 1e6), s * 1000 + math.ceil(n / 1e6) + ` + lingerMs + `)
 end
 `
 	throttleText = scriptTime + `

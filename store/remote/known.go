@@ -45,10 +45,10 @@ func (k *known) tat(key string) uint64 {
 	return 0
 }
 
-// inUse reports whether a key is known to hold a TAT that has not passed at nowNS.
+// inUse reports whether the engine is known to have a key at nowNS.
 func (k *known) inUse(key string, nowNS int64) bool {
 	t, ok := k.tats.Get(key)
-	return ok && t.tatNS > uint64(nowNS)
+	return ok && t.tatNS+uint64(linger) > uint64(nowNS)
 }
 
 // denied returns the TAT with which a call was denied a second ago or less.

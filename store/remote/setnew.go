@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -38,11 +39,14 @@ func (n *setNewState) note(refused bool) {
 	n.refused.CompareAndSwap(was, is)
 }
 
-// expiryMs is when a key that holds a TAT ends, in Unix ms.
-func expiryMs(tatNS uint64) string { return strconv.FormatUint((tatNS+999_999)/1_000_000, 10) }
+// expiryMs is when a key ends that has got a TAT at nowNS, in Unix ms.
+func expiryMs(tatNS uint64, nowNS int64) string {
+	return strconv.FormatInt(max(ceilMs(tatNS), ceilMs(uint64(nowNS)+uint64(linger))), 10)
+}
 
 // setNew has operations of a key that is not known to be in use decided as those of a new key, and reports whether it does. They are
-// decided for an instant that the engine's time may not have reached: so none is early, and what is stored and what is answered agree.
+// decided for an instant that the engine's time may not have reached: so none is early, and what is stored and what is answered agree. The
+// engine may store it later. Whoever has taken from the key by then has left it there: see linger.
 func (s *Store) setNew(q *queue, ops []*operation) bool {
 	now, ok := s.clockOf(q.key).upper()
 	if !ok || !s.newKeys.pays() {
@@ -62,9 +66,13 @@ func (s *Store) setNew(q *queue, ops []*operation) bool {
 	if tat == 0 { // nothing to store, so the key must be read
 		return false
 	}
+	deadline := time.Now().Add(quickest)
+	if ops[0].deadline.Before(deadline) {
+		deadline = ops[0].deadline
+	}
 	r := &request{
-		keys: []string{q.key}, deadline: ops[0].deadline,
-		args: []string{"SET", strconv.FormatUint(tat, 10), "NX", "GET", "PXAT", expiryMs(tat)},
+		keys: []string{q.key}, deadline: deadline,
+		args: []string{"SET", strconv.FormatUint(tat, 10), "NX", "GET", "PXAT", expiryMs(tat, now)},
 	}
 	r.done = func(answer rueidis.RedisMessage, err error) {
 		switch {

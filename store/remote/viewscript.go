@@ -46,6 +46,9 @@ return answer('read', first)
 // the view's name and whether it begins a queue, the highest ID that a lease was given, or nothing: while the time in µs is not above it, nothing is stored. So another process, whose
 // IDs are higher than its time, gives a higher one next. An ID that is far ahead was not given by the engine's time, and to wait is
 // of no use. For each key follow what it must hold, and the commands that change it.
+//
+// A key that is not there may have been there since it was read, and have expired: see linger. So one that was read too long ago counts
+// as changed.
 var commitScript = newScript(turnLua + readLua + `
 local first = before(false)
 if first > 0 then return answer('wait', first) end
@@ -58,7 +61,9 @@ for i = 1, count do
   local kind, same = ARGV[at], nil
   at = at + 1
   if kind == 'none' then
-    same = redis.call('EXISTS', key) == 0
+    local last = tonumber(ARGV[at])
+    at = at + 1
+    same = redis.call('EXISTS', key) == 0 and not (last and us > last)
   elseif kind == 'string' then
     same = redis.pcall('GET', key) == ARGV[at]
     at = at + 1

@@ -250,8 +250,8 @@ func (c *crowd) run(t *testing.T) {
 							continue
 						}
 					}
-					if one.answered().Limited {
-						t.Error("it is denied")
+					if got := one.answered(); got.Limited || got.Granted != 1 {
+						t.Errorf("it is denied: %+v", got)
 					}
 					mu.Lock()
 					c.granted++

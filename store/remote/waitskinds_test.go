@@ -78,7 +78,7 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 			if holder.answered().Limited {
 				t.Fatal("it is denied")
 			}
-			waiter := all[1].await(t, time.Hour, 1, of(all[1]))
+			waiter := all[1].await(t, 24*time.Hour, 1, of(all[1]))
 			all[1].waitFor(t, 1)
 			harness.Eventually(t, "it listens", func() bool {
 				client := *all[0].client.Load()

@@ -1,0 +1,73 @@
+package remote
+
+import (
+	"testing"
+	"time"
+
+	"celld/cell"
+	"celld/store"
+)
+
+// TestWhatWasTakenLingers: a key of which nothing is left to remember is still there for a while, so who has seen that it was not there
+// notices that somebody has taken from it.
+func TestWhatWasTakenLingers(t *testing.T) {
+	stores := testStores(t, 2)
+	taker, other := stores[0], stores[1]
+	quick, err := cell.NewBucket(0, 1000, 1) // 1 ms
+	if err != nil {
+		t.Fatal(err)
+	}
+	throttle := func(key string) {
+		reqs := []store.Request{{Key: []byte(key), Bucket: quick, Quantity: 1}}
+		taker.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()})
+		if reqs[0].Err != nil || reqs[0].Decision.Limited {
+			t.Fatalf("%+v", reqs[0])
+		}
+	}
+	throttle("clock") // by a script, which tells the engine's time: the next is by SET NX GET
+	for _, how := range []struct {
+		key  string
+		take func(key string)
+	}{
+		{"set", throttle},
+		{"script", func(key string) {
+			taker.newKeys.unknown.Store(true)
+			throttle(key)
+		}},
+		{"bucket", func(key string) { taker.plainly(t, 1, takeCall(t, key, "1000/1s,burst=1")).answered() }},
+		{"change", func(key string) { taker.plainly(t, 1, takeCall(t, key, "1/1ms,algo=window")).answered() }},
+		{"field", func(key string) {
+			taker.plainly(t, 1, takeCall(t, key, "1/1ms,algo=window")).answered()
+			time.Sleep(5 * time.Millisecond)
+			taker.plainly(t, 1, takeCall(t, key, "1/1ms,algo=slide")).answered() // by a view that does not know the window any more
+		}},
+	} {
+		t.Run(how.key, func(t *testing.T) {
+			woken := make(signal, 1)
+			v := other.Open([][]byte{[]byte(how.key)}, woken)
+			<-woken
+			how.take(how.key)
+			time.Sleep(20 * time.Millisecond) // of the engine: nothing is left by now, and what does not linger is gone
+			if left, err := other.do(t, "PTTL", how.key).AsInt64(); err != nil || left < 1 || left > linger.Milliseconds() {
+				t.Errorf("it is there for %d ms, %v", left, err)
+			}
+			if how.key == "field" {
+				if fields := other.hash(t, how.key); len(fields) != 2 {
+					t.Errorf("it has %v", fields)
+				}
+			}
+			v.Table()
+			if taken := v.take(t, how.key, "5/1m"); taken.Limited {
+				t.Errorf("%+v", taken)
+			}
+			if v.Commit(woken) {
+				t.Fatal("nothing is stored")
+			}
+			<-woken
+			if !v.Conflict() {
+				t.Error("it is stored, though another has taken from the key meanwhile")
+			}
+			v.Close()
+		})
+	}
+}
