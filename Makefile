@@ -36,7 +36,7 @@ $(TOWER): $(CLIENTS)/tower/Cargo.toml $(CLIENTS)/tower/src/main.rs
 THROTTLECRAB := $(CACHE)/throttlecrab/bin/throttlecrab-server
 
 bench: TOOLS += protoc:protobuf-compiler
-bench: go tools redis-cell throttlecrab ## measure celld beside its peers in 60 minutes (ARGS=-quick: 10), see bench/README.md
+bench: go tools redis-cell throttlecrab ## measure celld beside its peers in 65 minutes (ARGS=-quick: 11), see bench/README.md
 	go run ./bench $(ARGS)
 
 go: ## check that Go is installed and new enough

@@ -30,7 +30,7 @@ const (
 var (
 	// aMinute ends 2 s after a call: of a million keys, few are in use when they are asked.
 	aMinute = limitWords{15, 30, 60}
-	// mounting keeps a key in use that is asked more than ten times a second, and lets all pass for a day.
+	// mounting keeps a key in use that is asked more than ten times a second, and lets all pass for hours.
 	mounting = limitWords{1_000_000, 10, 1}
 	// hot lets only a part pass of what one key can be asked.
 	hot = limitWords{4_999, 10_000, 1}

@@ -200,7 +200,17 @@ func (v *View) script() (args []string, changed bool, err error) {
 	if last := v.LastID(); last > v.lastID && v.store.options.Time == nil {
 		fence = strconv.FormatUint(last, 10)
 	}
-	args = append(args, fence)
+	first, last := "", "" // a view that was read takes part in the order of changes with its reading, also if EXPIRE comes between
+	if v.guessed == guessed && v.keys[0].read.kind != kindNone {
+		c := &v.keys[0].read
+		slack := int64(nearMs)
+		first = strconv.FormatInt(c.expiry-slack, 10)
+		if c.atEnd {
+			slack += linger.Milliseconds()
+		}
+		last = strconv.FormatInt(c.expiry+slack, 10)
+	}
+	args = append(args, fence, first, last)
 	v.freed = v.freed[:0]
 	there := 0
 	for i := range v.keys {

@@ -258,7 +258,7 @@ func (t *try) done(err error) {
 	l.align()
 	l.plan(t, booked)
 	for _, one := range append(t.waiters, t.fresh...) {
-		if one.refused {
+		if one.refused && w.calls[one.request] == one { // else it has been answered, or has gone
 			one.refused = false
 			w.refuse(one)
 		}

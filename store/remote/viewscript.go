@@ -55,12 +55,17 @@ if first > 0 then return answer('wait', first) end
 local fence = tonumber(ARGV[3])
 local us = now[1] * 1000000 + now[2]
 if fence and us <= fence and us + 100000 > fence then return answer('early', first) end
-local at, from = 4, {}
+local at, from, same = 6, {}, true
+if ARGV[4] ~= '' then
+  local ms = expiry(KEYS[1])
+  same = ms >= tonumber(ARGV[4]) and ms <= tonumber(ARGV[5])
+end
 for i = 1, count do
   local key = KEYS[i]
-  local kind, same = ARGV[at], nil
+  local kind = ARGV[at]
   at = at + 1
-  if kind == 'none' then
+  if not same then -- its expiry is not
+  elseif kind == 'none' then
     local last = tonumber(ARGV[at])
     at = at + 1
     same = redis.call('EXISTS', key) == 0 and not (last and us > last)

@@ -1,0 +1,55 @@
+package remote
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"celld/store"
+)
+
+// heldUp has all that is asked of a key wait, until the returned function is called.
+func (s *Store) heldUp(key string) (goOn func()) {
+	q := &queue{key: s.options.Prefix + key}
+	sh := s.queues.shardOf(q.key)
+	sh.mu.Lock()
+	sh.keys[q.key] = q
+	sh.mu.Unlock()
+	return func() { s.next(q) }
+}
+
+type wakes struct{ atomic.Int32 }
+
+func (w *wakes) Wake() { w.Add(1) }
+
+// A call whose deadline comes while a try is under way for it is answered once, and not at all if its caller goes away then.
+func TestDeadlineDuringTry(t *testing.T) {
+	s := testStores(t, 1)[0]
+	s.plainly(t, 1, takeCall(t, "k", "1/1h"))
+	for _, goes := range []bool{false, true} {
+		goOn := s.heldUp("k")
+		var w wakes
+		terms := store.Terms{Mode: store.Wait, MaxNS: int64(time.Millisecond)}
+		reqs := []store.TakeRequest{{Calls: []store.Call{takeCall(t, "k", "1/1h")}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &terms}}}
+		if s.TakeBatch(reqs, store.Access{NowNS: time.Now().UnixNano()}, &w) {
+			t.Fatal("it does not wait")
+		}
+		eventually(t, "its deadline comes", func() bool {
+			s.waits.mu.Lock()
+			defer s.waits.mu.Unlock()
+			return s.waits.calls[&reqs[0]].refused
+		})
+		want := int32(1)
+		if goes {
+			want = 0
+			s.Leave(&reqs[0], nil)
+		}
+		goOn()
+		s.plainly(t, 1, takeCall(t, "k", "1/1h")) // it comes behind all that was asked
+		eventually(t, "the line ends", func() bool { _, keys := s.Waiting(); return keys == 0 })
+		s.plainly(t, 1, takeCall(t, "k", "1/1h"))
+		if n := w.Load(); n != want {
+			t.Errorf("it goes: %v; answered %d times", goes, n)
+		}
+	}
+}
