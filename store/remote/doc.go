@@ -9,10 +9,12 @@
 //	        one under way         pipelines what has gathered
 //
 // For each key one request to the engine is under way. What is asked meanwhile waits in the key's queue, and is decided by the
-// next, in its order: so 50 clients on one key cost the engine one script and not 50. There are three kinds of requests:
+// next, in its order: so 50 clients on one key cost the engine one script and not 50. There are these kinds of requests:
 //
 //   - A bucket (CL.THROTTLE, and CL.TAKE with one gcra limit) is decided by a script on the engine, in its time. The script
 //     answers the TAT that it found and the time, and package cell computes the replies from these.
+//   - If it is known what TAT a key of CL.THROTTLE has, and the outcome does not depend on the exact time, celld decides, and the script
+//     only compares and stores: half the engine's CPU. If the key holds another, the same script decides.
 //   - A key that seems unused is taken by SET NX GET, without a script.
 //   - All else is a change: the keys' texts are read into a table of their own, a view, where package store decides as it does in
 //     memory. What has changed is stored by compare-and-set; after a conflict it is decided again.

@@ -37,6 +37,14 @@ func (k *known) note(key, field string, tatNS uint64, sent time.Time, denied boo
 
 func (k *known) forget(key string) { k.tats.Remove(key) }
 
+// tat returns the TAT that a key is known to hold, 0 for none. That of a limit is none.
+func (k *known) tat(key string) uint64 {
+	if t, ok := k.tats.Get(key); ok && t.field == "" {
+		return t.tatNS
+	}
+	return 0
+}
+
 // inUse reports whether the engine is known to have a key at nowNS.
 func (k *known) inUse(key string, nowNS int64) bool {
 	t, ok := k.tats.Get(key)

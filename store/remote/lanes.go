@@ -39,7 +39,14 @@ type script struct {
 const laneCount = 16
 
 // inFlight is how many pipelines of a lane are under way at once.
-const inFlight = 4
+//
+// To an engine that is near there is one, unless much waits: what comes meanwhile goes together, and waits for half a round trip, which is
+// 0.1 ms there. With 50 clients on 1,000 keys, that took 12 % of its CPU time off the engine and 20 % off celld.
+const (
+	inFlight  = 4
+	nearby    = 300 * time.Microsecond // a round trip
+	muchWaits = 64                     // requests that wait
+)
 
 // mostPipelined is how many requests go in one pipeline.
 const mostPipelined = 1024
@@ -62,6 +69,8 @@ type lane struct {
 	mu       sync.Mutex
 	waiting  []*request
 	inFlight int
+	least    time.Duration // round trip of the last second; 0: there was none. Under load most take longer, as all compete for CPU
+	leastAt  time.Time
 }
 
 func (l *lanes) init(s *Store) {
@@ -94,13 +103,30 @@ func (s *Store) send(r *request) {
 	l := s.lanes.of(r.keys[0])
 	l.mu.Lock()
 	l.waiting = append(l.waiting, r)
-	start := l.inFlight < inFlight
+	start := l.inFlight < l.most()
 	if start {
 		l.inFlight++
 	}
 	l.mu.Unlock()
 	if start {
 		go l.run()
+	}
+}
+
+// most returns how many pipelines may be under way.
+func (l *lane) most() int {
+	if l.least < nearby {
+		return min(1+len(l.waiting)/muchWaits, inFlight)
+	}
+	return inFlight
+}
+
+// took notes a round trip from sent to now.
+func (l *lane) took(sent, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if d := now.Sub(sent); d < l.least || now.Sub(l.leastAt) > time.Second {
+		l.least, l.leastAt = d, now
 	}
 }
 
@@ -156,6 +182,7 @@ func (l *lane) pipeline(batch []*request) {
 	ctx, cancel := context.WithDeadline(context.Background(), sent[0].deadline.Add(alike))
 	answers := (*client).DoMulti(ctx, commands...)
 	cancel()
+	l.took(now, time.Now())
 	for i, r := range sent {
 		answer, err := answers[i].ToMessage()
 		switch {

@@ -179,7 +179,7 @@ func (s *Store) decide(q *queue, ops []*operation) {
 		s.changes(q, ops)
 	case !ops[0].exact():
 		s.changes(q, s.asChanges(ops))
-	case ops[0].throttle != nil && s.setNew(q, ops):
+	case ops[0].throttle != nil && (s.setNew(q, ops) || s.expect(q, ops)):
 	default:
 		s.decideBuckets(q, ops)
 	}

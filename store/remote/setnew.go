@@ -11,7 +11,7 @@ import (
 	"celld/store"
 )
 
-// setNewState says whether keys are tried by SET NX GET.
+// setNewState says whether keys are tried by SET NX GET, or by what they are expected to hold.
 type setNewState struct {
 	unknown atomic.Bool  // the engine does not have it: it came with Redis 7.0
 	refused atomic.Int32 // share of those that were in use, of 1024, lately
@@ -39,6 +39,11 @@ func (n *setNewState) note(refused bool) {
 	n.refused.CompareAndSwap(was, is)
 }
 
+// expiryMs is when the engine removes a key that holds a TAT, in Unix ms: see linger.
+func expiryMs(tatNS uint64, nowNS int64) string {
+	return strconv.FormatInt(max(ceilMs(tatNS), ceilMs(uint64(nowNS)+uint64(linger))), 10)
+}
+
 // setNew has operations of a key that is not known to be in use decided as those of a new key, and reports whether it does. They are
 // decided for an instant that the engine's time may not have reached: so none is early, and what is stored and what is answered agree. The
 // engine may store it later. Whoever has taken from the key by then has left it there: see linger.
@@ -61,14 +66,13 @@ func (s *Store) setNew(q *queue, ops []*operation) bool {
 	if tat == 0 { // nothing to store, so the key must be read
 		return false
 	}
-	ms := max(ceilMs(tat), ceilMs(uint64(now)+uint64(linger)))
 	deadline := time.Now().Add(quickest)
 	if ops[0].deadline.Before(deadline) {
 		deadline = ops[0].deadline
 	}
 	r := &request{
 		keys: []string{q.key}, deadline: deadline,
-		args: []string{"SET", strconv.FormatUint(tat, 10), "NX", "GET", "PXAT", strconv.FormatInt(ms, 10)},
+		args: []string{"SET", strconv.FormatUint(tat, 10), "NX", "GET", "PXAT", expiryMs(tat, now)},
 	}
 	r.done = func(answer rueidis.RedisMessage, err error) {
 		switch {

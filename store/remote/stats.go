@@ -10,6 +10,8 @@ type Stats struct {
 	SetNew          atomic.Int64 // keys taken by SET NX GET
 	SetNewRefused   atomic.Int64 // of these, those in use
 	Scripts         atomic.Int64 // scripts that decide on buckets
+	Expected        atomic.Int64 // of these, those that found the TAT that was expected
+	ExpectedMissed  atomic.Int64 // those that found another
 	Changes         atomic.Int64 // decisions by package store
 	Conflicts       atomic.Int64 // of these, those decided again
 	DenialsAnswered atomic.Int64 // denied without asking

@@ -38,7 +38,8 @@ type Store struct {
 	seen    seen
 	stats   Stats
 
-	newKeys setNewState
+	newKeys  setNewState
+	expected setNewState
 
 	settings settings
 	keyspace keyspace

@@ -54,14 +54,22 @@ func shown(s *store.Store, key string, nowNS int64) string {
 		return "none"
 	}
 	if value.Kind == store.HoldsTAT {
-		return fmt.Sprint(value.TAT, " until ", value.ExpiryNS)
+		return fmt.Sprint(value.TAT, " until ", expiryOf(value))
 	}
 	var limits []string
 	_, _ = s.Limits([]byte(key), a, func(l *store.LimitState) {
 		limits = append(limits, string(l.AppendName(nil))+"="+string(l.Limit.AppendState(nil, &l.State)))
 	})
 	slices.Sort(limits)
-	return fmt.Sprint(strings.Join(limits, "; "), " until ", value.ExpiryNS, value.TAT)
+	return fmt.Sprint(strings.Join(limits, "; "), " until ", expiryOf(value), value.TAT)
+}
+
+// expiryOf is a key's expiry. One that is a little after all is over is that of a key that lingers.
+func expiryOf(value store.Value) int64 {
+	if after := value.ExpiryNS - int64(value.TAT); after > 0 && after <= int64(linger)+2e6 {
+		return store.AtTAT
+	}
+	return value.ExpiryNS
 }
 
 var leaseID = regexp.MustCompile(`([=,])\d+:`)
