@@ -35,7 +35,7 @@ func (s *Store) clientOptions(a Address) (rueidis.ClientOption, error) {
 		Username: a.Username, Password: a.Password,
 		Dialer:            net.Dialer{Timeout: dialTimeout, KeepAlive: aliveInterval},
 		ConnWriteTimeout:  max(s.options.Timeout, leastWriteTimeout),
-		PipelineMultiplex: -1,
+		PipelineMultiplex: -1, // one connection to each node: so pipelines are long
 		DisableCache:      true,
 		DisableRetry:      true, // else what is marked as safe to repeat is sent again when a connection breaks
 		ClientSetInfo:     rueidis.DisableClientSetInfo,
