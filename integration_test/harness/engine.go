@@ -11,6 +11,13 @@ import (
 type Engine struct {
 	Name string // for subtests: redis, valkey-8.1
 	path string // of its binary, or of a script that runs it
+	env  []string
+}
+
+// With is the Engine with variables of the environment, NAME=value.
+func (e Engine) With(env ...string) Engine {
+	e.env = env
+	return e
 }
 
 // Redis is the machine's redis-server: Debian's 7.0.

@@ -23,7 +23,7 @@ type Node struct {
 	Password string // of --requirepass
 
 	path, dir string
-	args      []string
+	args, env []string
 	process   *os.Process
 	exited    chan struct{}
 }
@@ -31,7 +31,7 @@ type Node struct {
 // node runs a server that writes nothing to the disk unless told to.
 func (e Engine) node(t testing.TB, args ...string) *Node {
 	t.Helper()
-	n := &Node{T: t, path: e.path, dir: t.TempDir(), args: args}
+	n := &Node{T: t, path: e.path, dir: t.TempDir(), args: args, env: e.env}
 	if i := slices.Index(args, "--requirepass"); i >= 0 {
 		n.Password = args[i+1]
 	}
@@ -88,6 +88,7 @@ func (n *Node) start() bool {
 		}, n.args...)...)
 	}
 	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append(os.Environ(), n.env...)
 	if err := cmd.Start(); err != nil {
 		n.T.Fatal(err)
 	}

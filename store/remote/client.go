@@ -35,14 +35,11 @@ func (s *Store) clientOptions(a Address) (rueidis.ClientOption, error) {
 		Username: a.Username, Password: a.Password,
 		Dialer:            net.Dialer{Timeout: dialTimeout, KeepAlive: aliveInterval},
 		ConnWriteTimeout:  max(s.options.Timeout, leastWriteTimeout),
-		PipelineMultiplex: -1,
-		// Each pipeline has a connection, so that its lane writes and reads. On a shared one other goroutines do, and are woken: 16 % more of
-		// celld's CPU with 50 clients on one key.
-		DisableAutoPipelining: true,
-		DisableCache:          true,
-		DisableRetry:          true, // else what is marked as safe to repeat is sent again when a connection breaks
-		ClientSetInfo:         rueidis.DisableClientSetInfo,
-		DialCtxFn:             s.dial,
+		PipelineMultiplex: -1, // one connection to each node: so pipelines are long
+		DisableCache:      true,
+		DisableRetry:      true, // else what is marked as safe to repeat is sent again when a connection breaks
+		ClientSetInfo:     rueidis.DisableClientSetInfo,
+		DialCtxFn:         s.dial,
 	}
 	if o.Username == "" {
 		o.Username = s.options.Username

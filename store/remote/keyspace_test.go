@@ -154,10 +154,11 @@ func TestTurnsOfAllKeys(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	for range long {
 		s.aside(func() bool {
-			if ctx.Err() != nil {
+			gone := ctx.Err() != nil
+			if gone {
 				ended <- struct{}{}
 			}
-			return ctx.Err() == nil
+			return !gone
 		}, func(err error) { t.Error(err) })
 	}
 	if n := wait(t, func(done func(int64, error)) { s.Size(t.Context(), done) }); n != 3000 {
