@@ -30,7 +30,7 @@ type storeConfig struct {
 
 func (c *storeConfig) rows() []Setting {
 	return []Setting{
-		{Name: "store", Group: groupStore, Value: in(&c.url, newSecret("url", withoutPassword)), secret: true, Help: "keep the limits on this Redis or Valkey: redis://host, or rediss:// with TLS; redis://h1,h2,h3 for a Cluster; redis://h1,h2,h3?master=name for Sentinels; empty: in memory"},
+		{Name: "store", Group: groupStore, Value: in(&c.url, newSecret("url", withoutPassword)), secret: true, Help: "keep the limits on this Redis or Valkey: redis://host, or rediss:// with TLS; redis://h1,h2,h3 for a Cluster; redis://h1,h2,h3?master=name for Sentinels; unix:///path; empty: in memory"},
 		{Name: "store-prefix", Group: groupStore, Value: in(&c.prefix, newText("", "text", nil)), Help: "what all keys there begin with"},
 		{Name: "store-username", Group: groupStore, Value: in(&c.username, newText("", "name", nil)), Help: "user, where --store has none"},
 		{Name: "store-password", Group: groupStore, Value: in(&c.password, newSecret("password", hidden)), secret: true, Help: "password, where --store has none; other users of the machine can see flags, so prefer --store-password-file or the environment"},

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -213,5 +214,19 @@ func TestRedirections(t *testing.T) {
 	m, err := s.answerTo(&request{script: &script{text: "return 7", digest: "d"}, keys: []string{"k"}, deadline: time.Now().Add(time.Minute)})
 	if n, _ := m.ToInt64(); err != nil || n != 7 || first.count("EVALSHA d 1 k") != 1 || first.count("EVAL return 7 1 k") != 1 {
 		t.Errorf("the script: %v, %v, %q", m, err, first.received)
+	}
+}
+
+// A node that takes connections and says nothing is told from one that refuses them. With TLS it may be one that does not speak it.
+func TestReasonOfSilence(t *testing.T) {
+	for url, want := range map[string]string{
+		"redis://h":  "the engine cannot be reached: it has not answered in time",
+		"rediss://h": "the engine cannot be reached: it has not answered in time, and may not speak TLS",
+	} {
+		s := newStore(Options{URL: url})
+		s.link.address, _ = ParseURL(url)
+		if got := s.reason(&dialError{context.DeadlineExceeded}); got != want {
+			t.Errorf("%s: %s", url, got)
+		}
 	}
 }

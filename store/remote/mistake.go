@@ -68,8 +68,14 @@ func isCelld(c rueidis.Client) bool {
 // reason is why the engine is away, for people. What Redis before 6 answers to HELLO quotes the password.
 func (s *Store) reason(err error) string {
 	why := causeOf(err)
-	if dial := (*dialError)(nil); errors.As(err, &dial) {
+	switch dial := (*dialError)(nil); {
+	case !errors.As(err, &dial):
+	case !errors.Is(dial, context.DeadlineExceeded):
 		why += ": " + dial.Error()
+	case s.link.address.TLS: // a server without TLS waits for more of what it takes for a command
+		why += ": it has not answered in time, and may not speak TLS"
+	default:
+		why += ": it has not answered in time"
 	}
 	for _, secret := range []string{s.options.Password, s.link.address.Password, s.link.address.SentinelPassword} {
 		if secret != "" {
