@@ -3,7 +3,6 @@ package remote
 import (
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -40,14 +39,12 @@ const (
 
 // turnsOf is the key of the list for a key, in the key's slot. "": the key's braces allow none.
 func (s *Store) turnsOf(key string) string {
-	name := key + " turns"
+	turns := s.options.Prefix + hiddenPrefix + "turns "
+	name := turns + key
 	if !s.cluster.Load() || slotOf(name) == slotOf(key) {
 		return name
 	}
-	if name = "{" + key + "} turns"; strings.HasPrefix(key, s.options.Prefix) {
-		name = s.options.Prefix + "{" + key + "} turns"
-	}
-	if slotOf(name) != slotOf(key) {
+	if name = turns + "{" + key + "}"; slotOf(name) != slotOf(key) {
 		return ""
 	}
 	return name
