@@ -107,7 +107,7 @@ func (s *Store) fieldOf(c *store.Call) string {
 	if p == nil {
 		return ""
 	}
-	return s.policyField(p)
+	return policyField(p, s.epochOf(p))
 }
 
 // headOf is what stands before the TAT in the text of a limit's state.
