@@ -213,9 +213,6 @@ func (v *View) script() (args []string, changed bool, err error) {
 		k.want = want
 		args = k.read.expect(args)
 		steps := k.read.steps(&want)
-		if len(steps) > 0 && isHidden(k.key) {
-			return nil, false, store.ErrWrongType
-		}
 		args = append(args, strconv.Itoa(len(steps)))
 		for _, step := range steps {
 			changed = true

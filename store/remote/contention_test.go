@@ -85,7 +85,7 @@ func TestTurns(t *testing.T) {
 		v.Commit(w)
 		<-w
 		first := !v.Conflict() && v.Err == nil
-		if names, _ := one.do(t, "LRANGE", one.turnsOf(key), "0", "-1").AsStrSlice(); first && slices.Contains(names, v.turn.name) {
+		if names, _ := one.do(t, "LRANGE", key+" turns", "0", "-1").AsStrSlice(); first && slices.Contains(names, v.turn.name) {
 			t.Error("who has stored still holds the turn")
 		}
 		<-late
@@ -102,13 +102,13 @@ func TestTurns(t *testing.T) {
 // Who queues and is gone holds up others for as long as a turn lasts.
 func TestTurnOfNobody(t *testing.T) {
 	s := newTestStore(t, startRedis(t), Options{})
-	s.do(t, "RPUSH", s.turnsOf("k"), "gone")
-	s.do(t, "PEXPIRE", s.turnsOf("k"), "50")
+	s.do(t, "RPUSH", "k turns", "gone")
+	s.do(t, "PEXPIRE", "k turns", "50")
 	r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: literal(t, "3/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1}}
 	if s.takeNow(&r); r.Err != nil || r.Taken.Granted != 1 {
 		t.Error(r.Err)
 	}
-	if n, _ := s.do(t, "EXISTS", s.turnsOf("k")).AsInt64(); n != 0 {
+	if n, _ := s.do(t, "EXISTS", "k turns").AsInt64(); n != 0 {
 		t.Error("somebody still queues")
 	}
 }
@@ -118,14 +118,14 @@ func TestTurnThatIsGivenUp(t *testing.T) {
 	s := newTestStore(t, startRedis(t), Options{})
 	s.options.Timeout = 20 * time.Millisecond
 	for range 20 {
-		s.do(t, "DEL", s.turnsOf("k"))
-		s.do(t, "RPUSH", s.turnsOf("k"), "first")
+		s.do(t, "DEL", "k turns")
+		s.do(t, "RPUSH", "k turns", "first")
 		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: literal(t, "3/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1}}
 		if s.takeNow(&r); r.Err == nil {
 			t.Fatal("it has overtaken")
 		}
 		for range 100 {
-			if n, _ := s.do(t, "LLEN", s.turnsOf("k")).AsInt64(); n == 1 {
+			if n, _ := s.do(t, "LLEN", "k turns").AsInt64(); n == 1 {
 				return
 			}
 		}

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -16,10 +15,7 @@ import (
 var ErrNoPrefix = errors.New("there is no prefix")
 
 // hiddenPrefix is that of keys, after Options.Prefix, that are celld's own. What is asked about all keys leaves them out.
-// What would change or use them is refused, as for any key that holds something else: clients may have their keys from anybody.
 const hiddenPrefix = "celld:"
-
-func isHidden(key []byte) bool { return bytes.HasPrefix(key, []byte(hiddenPrefix)) }
 
 // ScanOptions are those of SCAN.
 type ScanOptions struct {

@@ -6,10 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"celld/cell"
-	"celld/store"
 )
 
 // put sets keys on the engine as another program would.
@@ -182,32 +178,5 @@ func TestTurnsOfAllKeys(t *testing.T) {
 	s.Size(t.Context(), func(_ int64, err error) { failed <- err })
 	if err := <-failed; err == nil || err.Error() != "there is no connection to the engine" {
 		t.Error(err)
-	}
-}
-
-// Keys that celld has for itself are refused to clients, so no name of a key has a limit fail that is another's.
-func TestHiddenKeys(t *testing.T) {
-	s := testStores(t, 1)[0]
-	window := takeCall(t, "k", "5/1h,algo=window")
-	for _, key := range []string{"celld:rules", s.turnsOf("k")} {
-		var reqs [1]store.Request
-		reqs[0] = store.Request{Key: []byte(key), Bucket: cell.Bucket{}, Quantity: 1}
-		if done := s.ThrottleBatch(reqs[:], store.Access{NowNS: time.Now().UnixNano()}, nil); !done || reqs[0].Err != store.ErrWrongType {
-			t.Errorf("CL.THROTTLE %s: %v", key, reqs[0].Err)
-		}
-		for _, terms := range []store.Terms{{}, {Mode: store.Wait, MaxNS: 1}} {
-			if c := s.askOn(t, terms, 1, window, takeCall(t, key, "5/1h")); c.waits() || c.reqs[0].Err != store.ErrWrongType {
-				t.Errorf("CL.TAKE %s: %v", key, c.reqs[0].Err)
-			}
-		}
-		s.do(t, "SET", key, "1")
-		w := make(signal, 1)
-		v := s.Open([][]byte{[]byte(key)}, w)
-		<-w
-		v.Table().Delete(v.keys[0].key, v.NowNS)
-		if !v.Commit(w) || v.Err != store.ErrWrongType {
-			t.Errorf("DEL %s: %v", key, v.Err)
-		}
-		s.do(t, "DEL", key)
 	}
 }

@@ -2,13 +2,11 @@ package remote
 
 import (
 	"errors"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
 
-	"celld/cell"
 	"celld/store"
 	"celld/store/policy"
 )
@@ -83,36 +81,22 @@ func (s *Store) ThrottleBatch(reqs []store.Request, a store.Access, w store.Wake
 	b := newBatch(len(reqs), w)
 	deadline := s.deadline()
 	for i := range reqs {
-		if r := &reqs[i]; isHidden(r.Key) {
-			r.Decision, r.Err = cell.Decision{}, store.ErrWrongType
-			b.answered()
-		} else {
-			s.throttle(r, a, deadline, b)
-		}
+		s.throttle(&reqs[i], a, deadline, b)
 	}
 	return b.done()
 }
 
 // TakeBatch is store.Limiter's.
 func (s *Store) TakeBatch(reqs []store.TakeRequest, a store.Access, w store.Waker) bool {
-	if t := reqs[0].Terms; len(reqs) == 1 && !hasHidden(reqs[0].Calls) && t != nil && t.Mode != store.DontWait && reqs[0].Cost > 0 {
+	if t := reqs[0].Terms; len(reqs) == 1 && t != nil && t.Mode != store.DontWait && reqs[0].Cost > 0 {
 		return s.takeWaiting(&reqs[0], a, w)
 	}
 	b := newBatch(len(reqs), w)
 	deadline := s.deadline()
 	for i := range reqs {
-		if r := &reqs[i]; hasHidden(r.Calls) {
-			r.Taken, r.Err = store.Taken{}, store.ErrWrongType
-			b.answered()
-		} else {
-			s.take(r, a, deadline, b)
-		}
+		s.take(&reqs[i], a, deadline, b)
 	}
 	return b.done()
-}
-
-func hasHidden(calls []store.Call) bool {
-	return slices.ContainsFunc(calls, func(c store.Call) bool { return isHidden(c.Key) })
 }
 
 // batch counts the requests of a ThrottleBatch or TakeBatch that are not answered yet.

@@ -3,6 +3,7 @@ package remote
 import (
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -39,12 +40,14 @@ const (
 
 // turnsOf is the key of the list for a key, in the key's slot. "": the key's braces allow none.
 func (s *Store) turnsOf(key string) string {
-	turns := s.options.Prefix + hiddenPrefix + "turns "
-	name := turns + key
+	name := key + " turns"
 	if !s.cluster.Load() || slotOf(name) == slotOf(key) {
 		return name
 	}
-	if name = turns + "{" + key + "}"; slotOf(name) != slotOf(key) {
+	if name = "{" + key + "} turns"; strings.HasPrefix(key, s.options.Prefix) {
+		name = s.options.Prefix + "{" + key + "} turns"
+	}
+	if slotOf(name) != slotOf(key) {
 		return ""
 	}
 	return name
