@@ -73,6 +73,14 @@ func (o *operation) bucket() (toleranceNS, incrementNS int64) {
 	return b.ToleranceNS(), b.IntervalNS() * o.take.Cost
 }
 
+// params are those of the limit, nothing for a TAT.
+func (o *operation) params() cell.Params {
+	if o.take == nil {
+		return cell.Params{}
+	}
+	return o.take.Calls[0].Limit.Params
+}
+
 // exact reports whether a script can compute with it.
 func (o *operation) exact() bool {
 	tolerance, increment := o.bucket()
@@ -126,7 +134,7 @@ func (s *Store) askBucket(o *operation) {
 func (s *Store) deniedAgain(o *operation) bool {
 	sh := s.queues.shardOf(o.key)
 	sh.mu.Lock()
-	tat, ok := sh.known.denied(o.key, o.field)
+	tat, ok := sh.known.denied(o.key, o.field, o.params())
 	switch {
 	case !ok:
 	case o.gives():

@@ -111,3 +111,20 @@ func TestScriptsDecideAsCell(t *testing.T) {
 		}
 	}
 }
+
+// A denial under one limit says nothing about another that it becomes.
+func TestDenialUnderAnotherLimit(t *testing.T) {
+	s := newTestStore(t, startRedis(t), Options{Denials: 100})
+	for range 2 {
+		s.plainly(t, 1, takeCall(t, "k", "1/1h"))
+	}
+	for _, limit := range []string{"1/1h", "3600/1h,burst=1"} {
+		c := s.plainly(t, 1, takeCall(t, "k", limit))
+		if most := uint64(time.Hour) / uint64(c.reqs[0].Calls[0].Limit.Count); !c.reqs[0].Taken.Limited || c.reqs[0].Taken.RetryAfterNS > most {
+			t.Errorf("%s: %+v", limit, c.reqs[0].Taken)
+		}
+	}
+	if n := s.stats.DenialsAnswered.Load(); n != 1 {
+		t.Errorf("%d denials are remembered", n)
+	}
+}

@@ -115,7 +115,7 @@ func (s *Store) fieldOf(c *store.Call) string {
 	if p == nil {
 		return ""
 	}
-	return s.policyField(p)
+	return policyField(p, s.epochOf(p))
 }
 
 // headOf is what stands before the TAT in the text of a limit's state.
@@ -216,7 +216,7 @@ func (s *Store) decided(q *queue, ops []*operation, tat uint64, nowNS int64, sen
 	}
 	sh := s.queues.shardOf(q.key)
 	sh.mu.Lock()
-	sh.known.note(q.key, ops[0].field, tat, sent, denied)
+	sh.known.note(q.key, ops[0].field, ops[0].params(), tat, sent, denied)
 	sh.mu.Unlock()
 	for _, o := range ops {
 		s.answer(o, nil)

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"celld/cell"
 )
 
 // known has what keys held lately: to tell those in use from those that are not, and to deny again what was denied without asking.
@@ -14,7 +16,8 @@ type known struct {
 
 // knownTAT is the TAT of a key as the engine had it.
 type knownTAT struct {
-	field  string // of a limit; "" for a TAT
+	field  string      // of a limit; "" for a TAT
+	params cell.Params // of a limit: under others, what was used of it is carried over
 	tatNS  uint64
 	got    time.Time // before it was asked for
 	denied bool      // a call was denied with it
@@ -27,12 +30,12 @@ const keysKnown = 1 << 14
 func (k *known) init(keys int) { k.tats, _ = simplelru.NewLRU[string, knownTAT](max(keys, 1), nil) }
 
 // note notes what a key holds, asked for after sent. A TAT of 0 forgets the key.
-func (k *known) note(key, field string, tatNS uint64, sent time.Time, denied bool) {
+func (k *known) note(key, field string, params cell.Params, tatNS uint64, sent time.Time, denied bool) {
 	if tatNS == 0 {
 		k.tats.Remove(key)
 		return
 	}
-	k.tats.Add(key, knownTAT{field, tatNS, sent, denied})
+	k.tats.Add(key, knownTAT{field, params, tatNS, sent, denied})
 }
 
 func (k *known) forget(key string) { k.tats.Remove(key) }
@@ -52,7 +55,7 @@ func (k *known) inUse(key string, nowNS int64) bool {
 }
 
 // denied returns the TAT with which a call was denied a second ago or less.
-func (k *known) denied(key, field string) (tatNS uint64, ok bool) {
+func (k *known) denied(key, field string, params cell.Params) (tatNS uint64, ok bool) {
 	t, ok := k.tats.Get(key)
-	return t.tatNS, ok && t.denied && t.field == field && time.Since(t.got) < fresh
+	return t.tatNS, ok && t.denied && t.field == field && t.params == params && time.Since(t.got) < fresh
 }

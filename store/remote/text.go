@@ -9,6 +9,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // content is what the engine has under a key.
@@ -52,7 +53,7 @@ const foreignTAT = 0x666f726569676e
 // put puts what the engine has under a key into a view's table.
 func (k *viewKey) put(v *View) {
 	c := &k.read
-	k.left, k.leftEnd, k.shown = nil, 0, false
+	k.left, k.leftEnd, k.epochs, k.shown = nil, 0, nil, false
 	value := store.Value{ExpiryNS: store.NoExpiry}
 	switch c.kind {
 	case kindNone:
@@ -88,18 +89,18 @@ func (k *viewKey) put(v *View) {
 // limits reads a hash. It returns false for one that celld has not written.
 func (k *viewKey) limits(v *View) (store.Limits, bool) {
 	fields := make(store.Fields, 0, len(k.read.fields))
+	k.findEpochs()
 	for _, f := range k.read.fields {
 		name, epoch := cutEpoch(f.name)
-		if epoch != 0 || strings.HasPrefix(name, "@") {
-			policyName, _, _ := strings.Cut(name[1:], " ")
-			p := v.PolicyNamed(policyName)
-			if p == nil || v.store.epochOf(p) < epoch {
+		if strings.HasPrefix(name, "@") {
+			p := v.PolicyNamed(policyIn(name))
+			if p == nil {
 				if !k.leave(f) {
 					return nil, false
 				}
 				continue
 			}
-			if v.store.epochOf(p) > epoch {
+			if k.epochOf(v, p) > epoch {
 				continue
 			}
 		}
@@ -120,7 +121,30 @@ func (k *viewKey) limits(v *View) (store.Limits, bool) {
 	return limits, err == nil && len(k.read.fields) > 0
 }
 
-// leave has a field stay as it is, whose policy this process does not know, or not yet. It returns false for one that is no state.
+// findEpochs finds the highest epochs of a hash. One that is above this process's was begun by another just now: its state counts here,
+// too, or what the other drops of the epoch before would be granted again and again.
+func (k *viewKey) findEpochs() {
+	for _, f := range k.read.fields {
+		if name, epoch := cutEpoch(f.name); epoch > 0 {
+			if k.epochs == nil {
+				k.epochs = make(map[string]uint64)
+			}
+			k.epochs[policyIn(name)] = max(k.epochs[policyIn(name)], epoch)
+		}
+	}
+}
+
+func (k *viewKey) epochOf(v *View, p *policy.Policy) uint64 {
+	return max(v.store.epochOf(p), k.epochs[p.Name])
+}
+
+// policyIn is the policy's name in that of its field, without the epoch.
+func policyIn(field string) string {
+	name, _, _ := strings.Cut(field[1:], " ")
+	return name
+}
+
+// leave has a field stay as it is, whose policy this process does not know. It returns false for one that is no state.
 func (k *viewKey) leave(f field) bool {
 	l, st, err := cell.ParseState(f.text)
 	if err == nil {
@@ -156,7 +180,7 @@ func (k *viewKey) textOf(v *View, value store.Value) (c content) {
 		for i := range *value.Limits {
 			l := &(*value.Limits)[i]
 			if l.Limit.EndNS(&l.State) > uint64(v.NowNS) {
-				c.fields = append(c.fields, field{v.nameOf(l), string(l.Limit.AppendState(nil, &l.State))})
+				c.fields = append(c.fields, field{k.nameOf(v, l), string(l.Limit.AppendState(nil, &l.State))})
 			}
 		}
 		for _, f := range k.left {
@@ -177,12 +201,12 @@ func (k *viewKey) textOf(v *View, value store.Value) (c content) {
 }
 
 // nameOf is the name of a limit's field: see cutEpoch.
-func (v *View) nameOf(l *store.LimitState) string {
+func (k *viewKey) nameOf(v *View, l *store.LimitState) string {
 	name := string(l.AppendName(nil))
 	if l.Policy == nil {
 		return name
 	}
-	return v.store.policyField(l.Policy) + name[1+len(l.Policy.Name):]
+	return policyField(l.Policy, k.epochOf(v, l.Policy)) + name[1+len(l.Policy.Name):]
 }
 
 // cutEpoch cuts the epoch out of the name of a policy's field: "@api 5" and "@api 5 leases" are those of api in its epoch 5. Without a

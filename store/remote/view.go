@@ -39,15 +39,15 @@ type viewKey struct {
 	name    string // on the engine
 	key     []byte // as clients name it
 	read    content
-	want    content // what is being stored
-	left    []field // which stay as they are
-	leftEnd int64   // Unix ms; when they have nothing left to remember
-	shown   bool    // the table had the key when it was read
+	want    content           // what is being stored
+	left    []field           // which stay as they are
+	leftEnd int64             // Unix ms; when they have nothing left to remember
+	epochs  map[string]uint64 // of policies: those that others have begun already
+	shown   bool              // the table had the key when it was read
 }
 
 // policyField is the name of the field of a policy's state: see cutEpoch.
-func (s *Store) policyField(p *policy.Policy) string {
-	epoch := s.epochOf(p)
+func policyField(p *policy.Policy, epoch uint64) string {
 	if epoch == 0 {
 		return "@" + p.Name
 	}
