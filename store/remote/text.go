@@ -76,7 +76,7 @@ func (k *viewKey) put(v *View) {
 	}
 	switch end := max(ceilMs(value.TAT), k.leftEnd); {
 	case c.expiry == noExpiry:
-	case !c.foreign && c.expiry >= end-nearMs && c.expiry <= end+linger.Milliseconds()+nearMs:
+	case !c.foreign && (near(c.expiry, end) || c.expiry > end && c.expiry <= min(end, ceilMs(uint64(v.NowNS)))+linger.Milliseconds()+nearMs):
 		value.ExpiryNS, c.expiry, c.atEnd = store.AtTAT, end, true
 	default:
 		value.ExpiryNS = c.expiry * 1e6
