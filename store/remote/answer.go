@@ -196,9 +196,11 @@ func (v *View) absentUntil() string {
 
 // script returns the arguments of commitScript.
 func (v *View) script() (args []string, changed bool, err error) {
-	fence := ""
-	if last := v.LastID(); last > v.lastID && v.store.options.Time == nil {
-		fence = strconv.FormatUint(last, 10)
+	fence, given := "", uint64(0)
+	if last := v.LastID(); last > v.lastID {
+		if given = last; v.store.options.Time == nil {
+			fence = strconv.FormatUint(last, 10)
+		}
 	}
 	first, last := "", "" // a view that was read takes part in the order of changes with its reading, also if EXPIRE comes between
 	if v.guessed == guessed && v.keys[0].read.kind != kindNone {
@@ -225,11 +227,15 @@ func (v *View) script() (args []string, changed bool, err error) {
 		if k.frees(&want) {
 			v.freed = append(v.freed, string(k.key))
 		}
-		k.want = want
 		if args = k.read.expect(args); !k.read.foreign && k.read.kind == kindNone {
 			args = append(args, v.absentUntil())
 		}
 		steps := k.read.steps(&want, v.NowNS)
+		if len(steps) > 0 {
+			want = want.withID(&k.read, given)
+			steps = k.read.steps(&want, v.NowNS)
+		}
+		k.want = want
 		args = append(args, strconv.Itoa(len(steps)))
 		for _, step := range steps {
 			changed = true
