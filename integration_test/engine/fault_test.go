@@ -95,7 +95,7 @@ func TestFaults(t *testing.T) {
 		}},
 		{"loading", []string{"--rdbcompression", "no", "--enable-debug-command", "yes"}, func(t *testing.T, n *harness.Node, l *load) {
 			c := n.Dial()
-			c.Do("EVAL", "for i = 1, 3000 do redis.call('SET', 'other' .. i, string.rep('x', 4096)) end", "0")
+			c.Do("EVAL", "for i = 1, 3000 do redis.call('SET', 'other' .. i, string.rep('x', 20480)) end", "0") // it answers each 2 MB: ten times a second
 			c.Do("CONFIG", "SET", "key-load-delay", "1000")
 			c.Send(harness.Frame("DEBUG", "RELOAD"))
 			l.fails("the engine is loading its data")

@@ -19,7 +19,8 @@ var otherwise = map[string]string{
 	"TestTakeInTransactions": "a policy concerns the whole engine, and cannot be set in MULTI",
 }
 
-// TestSameAsInMemory runs the tests of CL.TAKE and CL.THROTTLE in other folders with an engine behind each celld: they demand bytes.
+// TestSameAsInMemory runs the tests of CL.TAKE and CL.THROTTLE in other folders with an engine behind each celld: they demand bytes. As it
+// takes minutes, only test-all has it with a Cluster and with Sentinels.
 func TestSameAsInMemory(t *testing.T) {
 	run := func(t *testing.T, f *harness.Fleet, args ...string) {
 		cmd := exec.Command("go", append([]string{"test", "-count=1", "-timeout=20m"}, args...)...)
@@ -28,7 +29,11 @@ func TestSameAsInMemory(t *testing.T) {
 			t.Errorf("%v: %v\n%s", cmd.Args, err, out)
 		}
 	}
-	for _, kind := range harness.Kinds {
+	kinds := harness.Kinds
+	if !harness.All {
+		kinds = kinds[:1]
+	}
+	for _, kind := range kinds {
 		t.Run(kind.Name, func(t *testing.T) {
 			t.Parallel()
 			eachEngine(t, func(t *testing.T, e harness.Engine) {
