@@ -115,16 +115,18 @@ func TestScriptsDecideAsCell(t *testing.T) {
 // A denial under one limit says nothing about another that it becomes.
 func TestDenialUnderAnotherLimit(t *testing.T) {
 	s := newTestStore(t, startRedis(t), Options{Denials: 100})
-	for range 2 {
-		s.plainly(t, 1, takeCall(t, "k", "1/1h"))
-	}
-	for _, limit := range []string{"1/1h", "3600/1h,burst=1"} {
-		c := s.plainly(t, 1, takeCall(t, "k", limit))
-		if most := uint64(time.Hour) / uint64(c.reqs[0].Calls[0].Limit.Count); !c.reqs[0].Taken.Limited || c.reqs[0].Taken.RetryAfterNS > most {
-			t.Errorf("%s: %+v", limit, c.reqs[0].Taken)
+	s.plainly(t, 1, takeCall(t, "k", "1/1h"))
+	for range 1000 { // a call that comes before the queue of the last one is gone asks the engine
+		if s.plainly(t, 1, takeCall(t, "k", "1/1h")); s.stats.DenialsAnswered.Load() > 0 {
+			break
 		}
 	}
-	if n := s.stats.DenialsAnswered.Load(); n != 1 {
-		t.Errorf("%d denials are remembered", n)
+	remembered := s.stats.DenialsAnswered.Load()
+	c := s.plainly(t, 1, takeCall(t, "k", "3600/1h,burst=1"))
+	if !c.reqs[0].Taken.Limited || c.reqs[0].Taken.RetryAfterNS > uint64(time.Second) {
+		t.Errorf("%+v", c.reqs[0].Taken)
+	}
+	if n := s.stats.DenialsAnswered.Load(); remembered == 0 || n != remembered {
+		t.Errorf("%d denials are remembered, %d of the limit before", n, remembered)
 	}
 }
