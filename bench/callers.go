@@ -90,7 +90,7 @@ func (c callers) connect() ([]decider, error) {
 	for i := range deciders {
 		var err error
 		if client != nil {
-			deciders[i] = c.library(client)
+			deciders[i] = c.redisRate(client)
 		} else if deciders[i], err = c.connection(c.Addrs[i%len(c.Addrs)]); err != nil {
 			return nil, err
 		}
@@ -101,7 +101,7 @@ func (c callers) connect() ([]decider, error) {
 	return deciders, nil
 }
 
-func (c callers) library(client *redis.Client) decider {
+func (c callers) redisRate(client *redis.Client) decider {
 	limiter := redis_rate.NewLimiter(client)
 	limit := redis_rate.Limit{Rate: c.Limit.Count, Burst: c.Limit.Burst + 1, Period: time.Duration(c.Limit.Seconds) * time.Second}
 	return func(key string) (bool, error) {

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,34 +14,14 @@ import (
 	"github.com/redis/rueidis"
 
 	"celld/cell"
+	"celld/integration_test/harness"
 	"celld/store"
 	"celld/store/policy"
 )
 
 // startRedis runs redis-server until the test ends, and returns its socket.
 func startRedis(t testing.TB) (socket string) {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "redis-") // not t.TempDir: a socket's path holds 107 bytes
-	if err != nil {
-		t.Fatal(err)
-	}
-	socket = filepath.Join(dir, "s")
-	cmd := exec.Command("redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir)
-	if err := cmd.Start(); err != nil {
-		t.Skip(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		_ = os.RemoveAll(dir)
-	})
-	for {
-		if c, err := net.Dial("unix", socket); err == nil {
-			c.Close()
-			return socket
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	return strings.TrimPrefix(harness.StartRedis(t), "unix:")
 }
 
 func newTestStore(t testing.TB, socket string, o Options) *Store {

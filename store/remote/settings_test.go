@@ -40,7 +40,7 @@ func told(t *testing.T, change func(done func(bool, error))) (did bool, err erro
 	return did, err
 }
 
-func limitOf(t *testing.T, text string) cell.Limit {
+func limitOf(t testing.TB, text string) cell.Limit {
 	t.Helper()
 	l, err := cell.ParseLimit(text)
 	if err != nil {

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	flags "flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -15,7 +14,7 @@ import (
 
 // caller is a call of a test.
 type caller struct {
-	t      *testing.T
+	t      testing.TB
 	s      *Store
 	reqs   [1]store.TakeRequest
 	done   chan struct{}
@@ -34,7 +33,7 @@ func (c *caller) Wake() {
 	close(c.done)
 }
 
-func takeCall(t *testing.T, key, limit string) store.Call {
+func takeCall(t testing.TB, key, limit string) store.Call {
 	l := limitOf(t, limit)
 	return store.Call{Key: []byte(key), Limit: &l}
 }
@@ -45,7 +44,7 @@ func policyCall(s *Store, key, name string) store.Call {
 }
 
 // ask has a call decided, by its terms.
-func (s *Store) askOn(t *testing.T, terms store.Terms, cost int64, calls ...store.Call) *caller {
+func (s *Store) askOn(t testing.TB, terms store.Terms, cost int64, calls ...store.Call) *caller {
 	c := &caller{t: t, s: s, done: make(chan struct{}), began: time.Now()}
 	c.reqs[0] = store.TakeRequest{Calls: calls, TakeOptions: store.TakeOptions{Cost: cost}}
 	if terms != (store.Terms{}) {
@@ -57,7 +56,7 @@ func (s *Store) askOn(t *testing.T, terms store.Terms, cost int64, calls ...stor
 	return c
 }
 
-func (s *Store) awaitNoted(t *testing.T, longest time.Duration, order *[]*caller, ticket int, call store.Call) *caller {
+func (s *Store) awaitNoted(t testing.TB, longest time.Duration, order *[]*caller, ticket int, call store.Call) *caller {
 	c := &caller{t: t, s: s, done: make(chan struct{}), began: time.Now(), order: order, ticket: ticket}
 	c.reqs[0] = store.TakeRequest{Calls: []store.Call{call}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: int64(longest)}}}
 	if s.TakeBatch(c.reqs[:], store.Access{NowNS: time.Now().UnixNano()}, c) {
@@ -66,11 +65,11 @@ func (s *Store) awaitNoted(t *testing.T, longest time.Duration, order *[]*caller
 	return c
 }
 
-func (s *Store) await(t *testing.T, longest time.Duration, cost int64, calls ...store.Call) *caller {
+func (s *Store) await(t testing.TB, longest time.Duration, cost int64, calls ...store.Call) *caller {
 	return s.askOn(t, store.Terms{Mode: store.Wait, MaxNS: int64(longest)}, cost, calls...)
 }
 
-func (s *Store) plainly(t *testing.T, cost int64, calls ...store.Call) *caller {
+func (s *Store) plainly(t testing.TB, cost int64, calls ...store.Call) *caller {
 	c := s.askOn(t, store.Terms{}, cost, calls...)
 	<-c.done
 	return c
@@ -114,7 +113,7 @@ func (s *Store) waitFor(t *testing.T, callers int) {
 	})
 }
 
-func testStores(t *testing.T, n int) (all []*Store) {
+func testStores(t testing.TB, n int) (all []*Store) {
 	socket := startRedis(t)
 	for range n {
 		s := newTestStore(t, socket, Options{})
@@ -219,7 +218,7 @@ type crowd struct {
 	inverted int // answers of a process before one that has come earlier there
 }
 
-func (c *crowd) run(t *testing.T) {
+func (c *crowd) run(t testing.TB) {
 	limit := fmt.Sprintf("%d/1s,burst=1", c.rate)
 	c.began = time.Now()
 	end := c.began.Add(c.lasts)
@@ -277,7 +276,7 @@ func (c *crowd) run(t *testing.T) {
 }
 
 // wantRate checks that what was granted is no more than the rate, by the state that the engine has: it is spent up to its TAT.
-func (c *crowd) wantRate(t *testing.T) {
+func (c *crowd) wantRate(t testing.TB) {
 	t.Helper()
 	peek := c.stores[0].plainly(t, 0, takeCall(t, "k", fmt.Sprintf("%d/1s,burst=1", c.rate)))
 	spent := time.Duration(peek.answered().ResetAfterNS) + time.Duration(peek.ended.UnixNano()-c.began.UnixNano()) // by the engine's clock
@@ -290,22 +289,17 @@ func (c *crowd) wantRate(t *testing.T) {
 
 func (c *crowd) lateAt(share float64) time.Duration { return c.late[int(share*float64(len(c.late)-1))] }
 
-// TestFairness measures: -run Fairness -fairness 10s.
-func TestFairness(t *testing.T) {
-	if *fairness == 0 {
-		t.Skip("it measures only: -fairness 10s")
+// BenchmarkFairness is of four processes, in each of which 50 callers wait for one state all the time.
+func BenchmarkFairness(b *testing.B) {
+	for b.Loop() {
+		c := crowd{stores: testStores(b, 4), each: 50, rate: 200, lasts: 10 * time.Second}
+		c.run(b)
+		c.wantRate(b)
+		slices.Sort(c.shares)
+		b.ReportMetric(float64(c.shares[0]), "least")
+		b.ReportMetric(float64(c.shares[3]), "most")
+		b.ReportMetric(float64(c.inverted), "inverted")
+		b.ReportMetric(float64(c.lateAt(0.5).Microseconds()), "p50-late-us")
+		b.ReportMetric(float64(c.lateAt(0.99).Microseconds()), "p99-late-us")
 	}
-	c := crowd{stores: testStores(t, 4), each: 50, rate: 200, lasts: *fairness}
-	c.run(t)
-	sum := 0
-	for _, n := range c.shares {
-		sum += n
-	}
-	c.wantRate(t)
-	if most := int(200*fairness.Seconds()) + 1; sum > most {
-		t.Errorf("%d passed, want %d at most", sum, most)
-	}
-	t.Logf("shares %v of %d, %d inverted, late p50 %v, p99 %v", c.shares, int(200*fairness.Seconds()), c.inverted, c.lateAt(0.5), c.lateAt(0.99))
 }
-
-var fairness = flags.Duration("fairness", 0, "how long TestFairness measures")
