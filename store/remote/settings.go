@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -101,6 +102,7 @@ type settings struct {
 	mu     sync.RWMutex
 	epochs map[uint32]uint64 // by Policy.ID
 	file   []policy.Policy   // of this process's file
+	unset  []policy.Policy   // those of the file that the engine has refused, or not answered: they are set again with the next poll
 	poll   *time.Timer
 	closed bool
 }
@@ -125,15 +127,18 @@ func (t *settings) start() {
 func (t *settings) ask(done func()) {
 	t.policies.read(func() {
 		t.rules.read(func() {
-			t.mu.Lock()
-			defer t.mu.Unlock()
 			every := pollEvery
 			if !t.policies.known() || !t.rules.known() {
 				every = firstPoll
 			}
+			t.mu.Lock()
+			again := t.unset
+			t.unset = nil
 			if !t.closed {
 				t.poll = time.AfterFunc(every, func() { t.ask(func() {}) })
 			}
+			t.mu.Unlock()
+			t.setAll(again)
 			done()
 		})
 	})
@@ -212,12 +217,24 @@ func (s *Store) KeepPolicies(list []policy.Policy) error {
 
 // setFile sets the policies of the file that differ.
 func (t *settings) setFile() {
-	t.mu.RLock()
+	t.mu.Lock()
 	file := t.file
-	t.mu.RUnlock()
-	for _, p := range file {
+	t.unset = nil
+	t.mu.Unlock()
+	t.setAll(file)
+}
+
+func (t *settings) setAll(list []policy.Policy) {
+	for _, p := range list {
 		t.store.SetPolicy(p.Name, p.Limit, policy.Options{}, func(_ bool, err error) {
-			if err != nil && t.store.options.Log != nil {
+			if err == nil {
+				return
+			}
+			if !errors.Is(err, policy.ErrTooMany) {
+				t.mu.Lock()
+				t.unset = append(t.unset, p)
+				t.mu.Unlock()
+			} else if t.store.options.Log != nil {
 				t.store.options.Log.Error("A policy of the file is not on the engine.", "policy", p.Name, "error", err)
 			}
 		})

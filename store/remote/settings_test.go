@@ -277,6 +277,23 @@ func TestPoliciesOfAFile(t *testing.T) {
 	}
 }
 
+// What the engine has refused of the file is set as soon as it accepts it.
+func TestPoliciesOfAFileThatAreRefused(t *testing.T) {
+	addr := startRedis(t)
+	plain := newTestStore(t, addr, Options{})
+	plain.do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
+	s := openSettings(t, addr, policy.Policy{Name: "a", Limit: limitOf(t, "7/1s")})
+	harness.Eventually(t, "it is refused twice", func() bool {
+		stats, _ := plain.do(t, "INFO", "errorstats").ToString()
+		return strings.Contains(stats, "errorstat_NOREPLICAS:count=2")
+	})
+	if s.epochOf(s.policies.PolicyNamed("a")) > 0 {
+		t.Error("it is on an engine that takes no writes")
+	}
+	plain.do(t, "CONFIG", "SET", "min-replicas-to-write", "0")
+	harness.Eventually(t, "it is on the engine", func() bool { return s.epochOf(s.policies.PolicyNamed("a")) > 0 })
+}
+
 // A process whose engine does not answer knows what it knew.
 func TestSettingsStayWhileTheEngineIsAway(t *testing.T) {
 	addr := startRedis(t)
