@@ -93,12 +93,12 @@ func benchServe(b *testing.B, depth int, call func(key string, i int) string) {
 func TestServeAllocatesNothing(t *testing.T) {
 	for _, limits := range []int{1, 2, 5, 8} {
 		// The pool of scratches may drop one, and does so at random under the race detector; that is a few allocations
-		// a batch at most: 34 on average with 8 limits.
+		// a batch at most. With 8 limits 100 runs had 13 to 34 on average, so 400 runs are measured.
 		const decisions = 512
 		s, _, pipelines := benchSession(t, decisions, decisions, func(key string, i int) string {
 			return frame("CL.THROTTLE", key, "15", "30", "60", fmt.Sprint(1+i%limits))
 		})
-		if n := testing.AllocsPerRun(100, func() { s.Serve(pipelines[0]) }); n > decisions/8 {
+		if n := testing.AllocsPerRun(400, func() { s.Serve(pipelines[0]) }); n > decisions/16 {
 			t.Errorf("%d limits: %v allocations for %d decisions", limits, n, decisions)
 		}
 	}
