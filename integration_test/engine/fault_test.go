@@ -132,11 +132,7 @@ func TestKilledMaster(t *testing.T) {
 				master := f.MasterOf("throttle0")
 				at := time.Now()
 				master.Kill()
-				patience := harness.NodeTimeout * time.Millisecond
-				if kind.Name == "sentinel" {
-					patience = harness.DownAfter * time.Millisecond
-				}
-				l.within("kill -9 of a master", at, patience+returns)
+				l.within("kill -9 of a master", at, harness.NodeTimeout*time.Millisecond+returns)
 				master.Restart()
 				f.Settled()
 				l.goesOn(time.Now())

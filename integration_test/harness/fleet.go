@@ -14,9 +14,9 @@ const (
 	// MasterName is the name of the Sentinels' master.
 	MasterName = "celld"
 
-	// NodeTimeout and DownAfter are after how many ms a Cluster, or Sentinels, see that a server has gone.
+	// NodeTimeout is after how many ms a Cluster, or Sentinels, see that a server has gone. Sentinels ask a server once a second: with
+	// 1000 they took the new master for dead at times, and made another before celld had left it.
 	NodeTimeout = 2000
-	DownAfter   = 1000
 )
 
 // Cluster runs three masters and a replica of each. Nodes[i+3] is the replica of Nodes[i] at first.
@@ -57,7 +57,7 @@ func (e Engine) Sentinel(t testing.TB, args ...string) *Fleet {
 	f := &Fleet{T: t, Engine: e, Nodes: []*Node{e.node(t, args...)}}
 	master := f.Nodes[0]
 	conf := fmt.Sprintf("sentinel monitor %[1]s 127.0.0.1 %[2]s 2\nsentinel down-after-milliseconds %[1]s %[3]d\nsentinel failover-timeout %[1]s 5000\n",
-		MasterName, master.Port, DownAfter)
+		MasterName, master.Port, NodeTimeout)
 	if master.Password != "" {
 		args = append(args, "--masterauth", master.Password)
 		conf += fmt.Sprintf("sentinel auth-pass %s %s\n", MasterName, master.Password)
