@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"celld/integration_test/harness"
 	"celld/store"
 
 	"github.com/hdt3213/rdb/encoder"
@@ -22,18 +23,6 @@ import (
 )
 
 // github.com/hdt3213/rdb is the second opinion on RDB files.
-
-// need skips a test, or fails it in CI, where a tool is missing.
-func need(t *testing.T, tool string) {
-	t.Helper()
-	switch _, err := exec.LookPath(tool); {
-	case err == nil:
-	case os.Getenv("CI") == "true":
-		t.Fatal(err)
-	default:
-		t.Skip(err)
-	}
-}
 
 // byLibrary is what the library reads, in the words of seen, and how its values were coded.
 func byLibrary(file []byte) (all seen, codings map[string]int, err error) {
@@ -207,7 +196,7 @@ func TestRedisFilesByTheLibrary(t *testing.T) {
 
 // The library has example files of Redis 2.0 to 7.4. Both read the same in them.
 func TestTheLibrarysFiles(t *testing.T) {
-	need(t, "go")
+	harness.Need(t, "go")
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/hdt3213/rdb").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -274,7 +263,7 @@ func TestTheLibrarysLimits(t *testing.T) {
 		t.Error("it now reads functions")
 	}
 	t.Run("version", func(t *testing.T) {
-		need(t, "redis-server")
+		harness.Need(t, "redis-server")
 		if out, err := exec.Command("redis-server", "--version").Output(); err != nil {
 			t.Fatal(err)
 		} else if !bytes.Contains(out, []byte("v=7.0.")) {

@@ -5,53 +5,14 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
-)
 
-// startRedis runs a redis-server until the test ends, and returns its unix socket. Without one the test is skipped, or in CI
-// fails.
-func startRedis(t *testing.T) (socket string) {
-	t.Helper()
-	path, err := exec.LookPath("redis-server")
-	switch {
-	case err == nil:
-	case os.Getenv("CI") == "true":
-		t.Fatal(err)
-	default:
-		t.Skip(err)
-	}
-	dir, err := os.MkdirTemp("", "redis-") // not t.TempDir: a socket's path holds 107 bytes
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	socket = filepath.Join(dir, "s")
-	server := exec.Command(path, "--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir)
-	log, err := server.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
-	var said []byte
-	for piece := make([]byte, 4096); !bytes.Contains(said, []byte("connections at")); {
-		n, err := log.Read(piece)
-		if said = append(said, piece[:n]...); err != nil {
-			t.Fatalf("redis-server: %v\n%s", err, said)
-		}
-	}
-	go func() { _, _ = io.Copy(io.Discard, log) }()
-	return socket
-}
+	"celld/integration_test/harness"
+)
 
 // unknown is what Redis answers to a command that it does not know: all that it has read.
 func unknown(out []byte, args [][]byte) []byte {
@@ -69,7 +30,7 @@ func unknown(out []byte, args [][]byte) []byte {
 // FrameReader takes odd streams apart as redis-server does, whose errors tell the words that it has read. None has a NUL: in a
 // line, Redis looks for no end behind it and waits for ever.
 func TestFramesAgainstRedis(t *testing.T) {
-	socket := startRedis(t)
+	socket := strings.TrimPrefix(harness.StartRedis(t), "unix:")
 	pieces := []string{
 		"*", "$", "*1\r\n", "*2\r\n", "*1\r\n$", "*2\r\n$1\r\nz\r\n", "$1\r\n", "$2\r\n", "*1", "*2", "*3", "$1", "$2", "$0", "$3", "1", "2", "0", "9", "-", "-1", "+1", "04", "99999999999999999999", "2147483647", "\r\n", "\r\n", "\r\n", "\r\n", "\n", "\r",
 		"z", "zz", "zzz", " ", "\t", "\v", "\"", "'", "\\", "\\x41", "\\n", "\xff", ":", "+", strings.Repeat("z", 200), "*1\r\n$2\r\nzz\r\n", "*2\r\n$2\r\nzz\r\n$1\r\n", "*3\r\n$1\r\nz\r\n$1\r\n\r\r\n$0\r\n\r\n", "zz \"z\" 'z'\r\n",

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"celld/cell"
 	"celld/integration_test/harness"
 	"celld/store/policy"
 )
@@ -40,18 +39,9 @@ func told(t *testing.T, change func(done func(bool, error))) (did bool, err erro
 	return did, err
 }
 
-func limitOf(t testing.TB, text string) cell.Limit {
-	t.Helper()
-	l, err := cell.ParseLimit(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
 func setPolicyOf(t *testing.T, s *Store, name, limit string, o policy.Options) bool {
 	t.Helper()
-	did, err := told(t, func(done func(bool, error)) { s.SetPolicy(name, limitOf(t, limit), o, done) })
+	did, err := told(t, func(done func(bool, error)) { s.SetPolicy(name, *literal(t, limit), o, done) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +83,7 @@ func TestSettingsAreThoseOfOneSet(t *testing.T) {
 			if o.IfAbsent {
 				o.IfThere = false
 			}
-			l := limitOf(t, limits[rnd.IntN(len(limits))])
+			l := *literal(t, limits[rnd.IntN(len(limits))])
 			want, _ = model.SetPolicy(name, l, o)
 			got, err = told(t, func(done func(bool, error)) { s.SetPolicy(name, l, o, done) })
 		case 1:
@@ -231,7 +221,7 @@ func TestTooManySettings(t *testing.T) {
 	}
 	setPolicyOf(t, s, "first", "1/1s", policy.Options{})
 	fill("celld:policies", "1/1s 5", policy.MaxPolicies-1, func(i int) string { return fmt.Sprint("p", i) })
-	if did, err := told(t, func(done func(bool, error)) { s.SetPolicy("more", limitOf(t, "1/1s"), policy.Options{}, done) }); did || !errors.Is(err, policy.ErrTooMany) {
+	if did, err := told(t, func(done func(bool, error)) { s.SetPolicy("more", *literal(t, "1/1s"), policy.Options{}, done) }); did || !errors.Is(err, policy.ErrTooMany) {
 		t.Errorf("%v, %v", did, err)
 	}
 	setPolicyOf(t, s, "first", "2/1s", policy.Options{})
@@ -254,7 +244,7 @@ func TestTooManySettings(t *testing.T) {
 func TestPoliciesOfAFile(t *testing.T) {
 	addr := startRedis(t)
 	setPolicyOf(t, openSettings(t, addr), "other", "1/1s", policy.Options{})
-	file := []policy.Policy{{Name: "a", Limit: limitOf(t, "7/1s")}, {Name: "b", Limit: limitOf(t, "8/1m,algo=log")}}
+	file := []policy.Policy{{Name: "a", Limit: *literal(t, "7/1s")}, {Name: "b", Limit: *literal(t, "8/1m,algo=log")}}
 	first := openSettings(t, addr, file...)
 	const all = "a=7/1s\nb=8/1m,algo=log\n"
 	harness.Eventually(t, "the file is on the engine", func() bool {
@@ -282,7 +272,7 @@ func TestPoliciesOfAFileThatAreRefused(t *testing.T) {
 	addr := startRedis(t)
 	plain := newTestStore(t, addr, Options{})
 	plain.do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
-	s := openSettings(t, addr, policy.Policy{Name: "a", Limit: limitOf(t, "7/1s")})
+	s := openSettings(t, addr, policy.Policy{Name: "a", Limit: *literal(t, "7/1s")})
 	harness.Eventually(t, "it is refused twice", func() bool {
 		stats, _ := plain.do(t, "INFO", "errorstats").ToString()
 		return strings.Contains(stats, "errorstat_NOREPLICAS:count=2")
@@ -297,7 +287,7 @@ func TestPoliciesOfAFileThatAreRefused(t *testing.T) {
 // A process whose engine does not answer knows what it knew.
 func TestSettingsStayWhileTheEngineIsAway(t *testing.T) {
 	addr := startRedis(t)
-	s := openSettings(t, addr, policy.Policy{Name: "a", Limit: limitOf(t, "7/1s")})
+	s := openSettings(t, addr, policy.Policy{Name: "a", Limit: *literal(t, "7/1s")})
 	harness.Eventually(t, "it is on the engine", func() bool { return s.epochOf(s.policies.PolicyNamed("a")) > 0 })
 	(*s.client.Load()).Close()
 	for range 3 {
@@ -320,7 +310,7 @@ func TestOnlyOneSetsWhatIsAbsent(t *testing.T) {
 	for n := range 50 {
 		did := make(chan bool, len(all))
 		for _, s := range all {
-			l := limitOf(t, fmt.Sprintf("%d/1s", 1+rand.IntN(100)))
+			l := *literal(t, fmt.Sprintf("%d/1s", 1+rand.IntN(100)))
 			s.SetPolicy(fmt.Sprint("p", n), l, policy.Options{IfAbsent: true}, func(set bool, _ error) { did <- set })
 		}
 		set := 0

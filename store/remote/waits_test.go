@@ -34,8 +34,7 @@ func (c *caller) Wake() {
 }
 
 func takeCall(t testing.TB, key, limit string) store.Call {
-	l := limitOf(t, limit)
-	return store.Call{Key: []byte(key), Limit: &l}
+	return store.Call{Key: []byte(key), Limit: literal(t, limit)}
 }
 
 func policyCall(s *Store, key, name string) store.Call {
@@ -142,7 +141,7 @@ func TestWaitersOfOneProcess(t *testing.T) {
 				}
 				last = c.ended
 			}
-			l := limitOf(t, limit)
+			l := *literal(t, limit)
 			least := time.Duration(l.EarnsNS(24 - 2*min(l.Capacity(), 12)))
 			if took := last.Sub(all[0].began); took < least {
 				t.Errorf("all pass in %v, want %v at least", took, least)

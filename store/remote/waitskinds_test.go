@@ -45,11 +45,11 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 	}{
 		{"a lease is released", lasts, func(_ *testing.T, s *Store, id int64) { s.Release([]byte("k"), id, store.Access{}) }},
 		{"given back", "3/1h", func(t *testing.T, s *Store, _ int64) {
-			l := limitOf(t, "3/1h")
+			l := *literal(t, "3/1h")
 			_, _ = s.Give([]byte("k"), &l, 0, 1, store.Access{})
 		}},
 		{"given back to a log", "3/1h,algo=log", func(t *testing.T, s *Store, _ int64) {
-			l := limitOf(t, "3/1h,algo=log")
+			l := *literal(t, "3/1h,algo=log")
 			_, _ = s.Give([]byte("k"), &l, 0, 1, store.Access{})
 		}},
 		{"deleted", "3/1h", func(t *testing.T, s *Store, _ int64) { s.deleted(t, "k") }},
