@@ -20,6 +20,7 @@ type registry struct {
 	busy    bool
 	waiting []func() // each sends a request
 	version string   // of the engine's that this process has; "": the engine had none
+	since   string   // its first version
 	answers bool     // it has been read
 }
 
@@ -84,17 +85,18 @@ func (r *registry) load(done func()) {
 	}})
 }
 
-// replace has this process have what the engine has. An engine that has nothing, and one that is met for the first time, gets what is
-// in the file.
+// replace has this process have what the engine has. An engine that is met for the first time, or has lost all, gets what is in the
+// file.
 func (r *registry) replace(fields map[string]string) {
 	s, t := r.store, &r.store.settings
-	version := fields[versionField]
+	version, since := fields[versionField], fields[sinceField]
 	delete(fields, versionField)
+	delete(fields, sinceField)
 	r.mu.Lock()
 	first := !r.answers
-	fill := r.kind == policy.PolicySetting && (first || version == "" && r.version != "")
+	fill := r.kind == policy.PolicySetting && (first || r.since != since)
 	changed := first || r.version != version
-	r.version, r.answers = version, true
+	r.version, r.since, r.answers = version, since, true
 	r.mu.Unlock()
 	if !changed {
 		return
@@ -174,7 +176,9 @@ func (r *registry) changed(name string, parts []rueidis.RedisMessage, done func(
 	r.mu.Lock()
 	current := was == r.version && r.answers
 	if current {
-		r.version = version
+		if r.version = version; was == "" {
+			r.since = version
+		}
 	}
 	r.mu.Unlock()
 	if version != was {

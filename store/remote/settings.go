@@ -12,11 +12,13 @@ import (
 	"celld/store/policy"
 )
 
-// Policies and rules are two hashes on the engine. A field is a policy's name, or a rule's as policy.Rule.Name has it. One more field
-// has the version, which grows with each change. Every celld asks for it again and again, and reads all when it is another.
+// Policies and rules are two hashes on the engine. A field is a policy's name, or a rule's as policy.Rule.Name has it. Two more fields
+// have the version, which grows with each change, and the first version that the hash has had. Every celld asks for the version again and
+// again, and reads all when it is another. A first version that is another tells that the engine has lost all since. Without it, a
+// change just after the loss hid it, and policies of files stayed away.
 //
-//	celld:policies   " version" 1763800000123    api   100/1m 1763799990456      a limit, and its epoch
-//	celld:rules      " version" 1763800000789    DENY - bad:*   1763800060000    Unix ms of the engine until when it holds, 0: for ever
+//	celld:policies   " version" 1763800000123    " since" 1763799990456    api   100/1m 1763799990456      a limit, and its epoch
+//	celld:rules      " version" 1763800000789    " since" 1763800000789    DENY - bad:*   1763800060000    Unix ms of the engine until when it holds, 0: for ever
 //
 // An epoch is the version that made a policy, or reset it. What is spent under another epoch counts no longer. Versions are the
 // engine's time in ms, or one more than the last: so neither comes again when the engine has lost its keys.
@@ -27,12 +29,12 @@ const pollEvery = 500 * time.Millisecond
 // firstPoll is how often while none has been answered yet: until then the engine's policies are unknown.
 const firstPoll = 20 * time.Millisecond
 
-// versionField is the field of the version. No policy and no rule has such a name.
-const versionField = " version"
+// No policy and no rule has the name of one of these fields.
+const versionField, sinceField = " version", " since"
 
 // Callers who choose whole keys may have made a limit of the hash's name. It counts as no settings, and the first change removes it.
 
-// bump defines was, the version before a change, and bump, which sets the next. The last argument is the time in Unix ms, empty for the
+// bump defines was, the version before a change, bump, which sets the next, and full, whether there are as many as may be. The last argument is the time in Unix ms, empty for the
 // engine's own.
 const bump = `
 if redis.call('TYPE', KEYS[1]).ok ~= 'hash' then redis.call('DEL', KEYS[1]) end
@@ -42,8 +44,10 @@ local was = redis.call('HGET', KEYS[1], ' version') or ''
 local function bump()
 	local version = string.format('%.0f', math.max((tonumber(was) or 0) + 1, now))
 	redis.call('HSET', KEYS[1], ' version', version)
+	if was == '' then redis.call('HSET', KEYS[1], ' since', version) end
 	return version
 end
+local function full(most) return redis.call('HLEN', KEYS[1]) >= most + (was == '' and 0 or 2) end
 `
 
 // The scripts of changes answer 1 when they did it, 0 when not and -1 when there are too many; the version before and after; and the
@@ -60,7 +64,7 @@ return redis.call('HGETALL', KEYS[1])`)
 local name, limit, condition, reset, most = unpack(ARGV)
 local old = redis.call('HGET', KEYS[1], name)
 if old and condition == 'NX' or not old and condition == 'XX' then return {0, was, was} end
-if not old and redis.call('HLEN', KEYS[1]) > tonumber(most) then return {-1, was, was} end
+if not old and full(tonumber(most)) then return {-1, was, was} end
 local text, epoch = string.match(old or '', '^(.*) (%d+)$')
 if reset == '0' and text == limit then return {1, was, was, old} end
 local version = bump()
@@ -80,12 +84,12 @@ return {held and 1 or 0, was, bump()}`)
 local name, lasts, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local function over(ends) return ends ~= '0' and tonumber(ends) <= now end
 local old = redis.call('HGET', KEYS[1], name)
-if not old and redis.call('HLEN', KEYS[1]) > most then
+if not old and full(most) then
 	local all = redis.call('HGETALL', KEYS[1])
 	for i = 1, #all, 2 do
-		if all[i] ~= ' version' and over(all[i + 1]) then redis.call('HDEL', KEYS[1], all[i]) end
+		if string.sub(all[i], 1, 1) ~= ' ' and over(all[i + 1]) then redis.call('HDEL', KEYS[1], all[i]) end
 	end
-	if redis.call('HLEN', KEYS[1]) > most then return {-1, was, was} end
+	if full(most) then return {-1, was, was} end
 end
 local ends = '0'
 if lasts > 0 then ends = string.format('%.0f', math.min(now + lasts, 9223372036851)) end

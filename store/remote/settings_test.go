@@ -239,11 +239,12 @@ func TestTooManySettings(t *testing.T) {
 	}
 }
 
-// Processes with the same file set it once, and one that meets an engine that has lost all sets it again. What the engine had from
-// elsewhere stays.
+// Processes with the same file set it once, and one that meets an engine that has lost all sets it again, also where another has
+// changed something since. What the engine has from elsewhere stays.
 func TestPoliciesOfAFile(t *testing.T) {
 	addr := startRedis(t)
-	setPolicyOf(t, openSettings(t, addr), "other", "1/1s", policy.Options{})
+	other := openSettings(t, addr)
+	setPolicyOf(t, other, "other", "1/1s", policy.Options{})
 	file := []policy.Policy{{Name: "a", Limit: *literal(t, "7/1s")}, {Name: "b", Limit: *literal(t, "8/1m,algo=log")}}
 	first := openSettings(t, addr, file...)
 	const all = "a=7/1s\nb=8/1m,algo=log\n"
@@ -259,10 +260,11 @@ func TestPoliciesOfAFile(t *testing.T) {
 	if err := client.Do(context.Background(), client.B().Flushall().Build()).Error(); err != nil {
 		t.Fatal(err)
 	}
+	setPolicyOf(t, other, "soon", "1/1s", policy.Options{})
 	for _, s := range []*Store{first, second} {
 		harness.Eventually(t, "the file is there again", func() bool {
 			p := s.policies.PolicyNamed("a")
-			return textOf(s.policies) == all && s.epochOf(p) > epoch
+			return textOf(s.policies) == all+"soon=1/1s\n" && s.epochOf(p) > epoch
 		})
 	}
 }
