@@ -116,7 +116,7 @@ func TestManyProcessesKilledMaster(t *testing.T) {
 			eachEngine(t, func(t *testing.T, e harness.Engine) {
 				f := kind.Start(e, t)
 				var c crowd
-				c.ask(t, f.URL, "CL.THROTTLE k 2999 1000 1", 12*time.Second, func() {
+				c.ask(t, f.URL, "CL.THROTTLE k 2999 1000 1", 9*time.Second, func() {
 					time.Sleep(2 * time.Second) // its burst is spent by then
 					f.MasterOf("k").Kill()
 				})

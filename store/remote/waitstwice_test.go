@@ -34,6 +34,13 @@ func TestDeadlineDuringTry(t *testing.T) {
 		if s.TakeBatch(reqs, store.Access{NowNS: time.Now().UnixNano()}, &w) {
 			t.Fatal("it does not wait")
 		}
+		s.waits.mu.Lock()
+		v := s.waits.calls[&reqs[0]]
+		s.waits.deadlines.remove(v)
+		v.deadline = time.Now() // and not a timeout later, which is what the try has
+		s.waits.deadlines.add(v)
+		s.waits.setTimer()
+		s.waits.mu.Unlock()
 		eventually(t, "its deadline comes", func() bool {
 			s.waits.mu.Lock()
 			defer s.waits.mu.Unlock()
