@@ -3,25 +3,26 @@ package engine
 import (
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"celld/integration_test/harness"
 )
 
-// clockAhead is an Engine whose clock is so much ahead of this machine's.
-func clockAhead(t *testing.T, e harness.Engine, seconds int) harness.Engine {
+// clockAhead is the environment of an engine whose clock is so much ahead of this machine's.
+func clockAhead(t *testing.T, seconds int) []string {
 	t.Helper()
 	library := filepath.Join(t.TempDir(), "clock.so")
 	harness.Tool(t, "gcc", "-shared", "-fPIC", "-O2", "-o", library, "testdata/clock.c", "-ldl")
-	return e.With("LD_PRELOAD="+library, "SECONDS_AHEAD="+strconv.Itoa(seconds))
+	return []string{"LD_PRELOAD=" + library, "SECONDS_AHEAD=" + strconv.Itoa(seconds)}
 }
 
 // TestOtherClock has an engine whose clock is an hour ahead of celld's, and one whose is an hour behind: limits go by the engine's.
 func TestOtherClock(t *testing.T) {
 	for _, seconds := range []int{3600, -3600} {
 		t.Run(strconv.Itoa(seconds), func(t *testing.T) {
-			f := clockAhead(t, harness.Redis(t), seconds).Alone(t)
+			f := harness.Redis(t).With(clockAhead(t, seconds)...).Alone(t)
 			servers := shared(t, f.URL, 2)
 			c := harness.Dial(t, servers[0].Addr)
 			c.Play(
@@ -37,6 +38,43 @@ func TestOtherClock(t *testing.T) {
 			l := (&load{clients: 4}).start(t, servers, kinds...)
 			time.Sleep(time.Second) // what the rates are counted in
 			l.check(0)
+		})
+	}
+}
+
+// TestMasterOfOtherClock has Sentinels make a master whose clock is an hour ahead of the old one's, and one whose is an hour behind. The
+// first has all of a limit flow back, and the second denies for an hour more.
+func TestMasterOfOtherClock(t *testing.T) {
+	const hour = 3_600_000
+	for _, seconds := range []int{3600, -3600} {
+		t.Run(strconv.Itoa(seconds), func(t *testing.T) {
+			t.Parallel()
+			f := harness.Redis(t).Sentinel(t)
+			for _, replica := range f.Nodes[1:] {
+				replica.Kill()
+				replica.With(clockAhead(t, seconds)...)
+				replica.Restart()
+			}
+			f.Settled()
+			c := harness.Dial(t, harness.Start(t, "--store", f.URL).Addr)
+			for _, limit := range []string{"5/1m,burst=5", "5/1m,algo=window", "5/1m,algo=log"} {
+				if got := c.Take(limit, limit, "COST", "5"); got.Limited == 1 || got.Remaining != 0 {
+					t.Errorf("%s: %+v", limit, got)
+				}
+			}
+			f.MasterOf("").Kill()
+			harness.Eventually(t, "celld has the new master", func() bool { return !strings.HasPrefix(c.Do("GET", "none"), "-") })
+			for _, limit := range []string{"5/1m,burst=5", "5/1m,algo=window", "5/1m,algo=log"} {
+				got := c.Take(limit, limit)
+				switch {
+				case seconds > 0 && (got.Limited == 1 || got.Remaining != 4):
+					t.Errorf("%s, ahead: %+v", limit, got)
+				case seconds < 0 && got.Limited == 0:
+					t.Errorf("%s, behind: %+v", limit, got)
+				case seconds < 0 && strings.Contains(limit, "burst") && (got.RetryMS < hour-60_000 || got.RetryMS > hour+60_000):
+					t.Errorf("%s, behind: %+v", limit, got)
+				}
+			}
 		})
 	}
 }

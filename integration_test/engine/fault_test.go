@@ -66,6 +66,19 @@ func TestFaults(t *testing.T) {
 				l.goesOn(time.Now())
 			}
 		}},
+		{"output buffer full", []string{"--client-output-buffer-limit", "normal 40kb 0 0"}, func(t *testing.T, n *harness.Node, l *load) {
+			n.Do("HSET", "large", "5/1m,algo=window", strings.Repeat("x", 100<<10))
+			c := harness.Dial(t, l.servers[0].Addr)
+			for range 20 {
+				if got := c.Do("CL.TAKE", "large", "5/1m,algo=window"); !strings.HasPrefix(got, "-STOREDOWN ") {
+					t.Errorf("an answer that the engine cannot send: %.100q", got)
+				}
+				l.goesOn(time.Now())
+			}
+			if !strings.Contains(n.Log(), "output buffer limits") {
+				t.Error("no buffer was full")
+			}
+		}},
 		{"password changed", []string{"--user celld on >right allkeys allcommands"}, func(t *testing.T, n *harness.Node, l *load) {
 			n.OK("ACL", "SETUSER", "celld", "resetpass", ">wrong")
 			n.Do("CLIENT", "KILL", "USER", "celld")

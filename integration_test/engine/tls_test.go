@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"path/filepath"
@@ -76,6 +77,12 @@ func TestStoreTLS(t *testing.T) {
 	open, closed := engine("no"), engine("yes")
 	trust := []string{"--store-tls-ca-cert-file", ca.file}
 	own := append([]string{"--store-tls-cert-file", mine, "--store-tls-key-file", myKey}, trust...)
+	cluster := harness.Redis(t).Cluster(t, "--tls-cluster", "yes", "--tls-replication", "yes",
+		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca.file, "--tls-auth-clients", "optional")
+	onCluster := harness.Start(t, append([]string{"--store", cluster.URL}, trust...)...)
+	for i := range 10 { // in slots of all masters
+		decides(t, onCluster, fmt.Sprint("k", i))
+	}
 	for name, args := range map[string][]string{
 		"open":        append([]string{"--store", open}, trust...),
 		"server-name": append([]string{"--store", open + "?server-name=cache.test"}, trust...),

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -19,7 +20,8 @@ const (
 	NodeTimeout = 2000
 )
 
-// Cluster runs three masters and a replica of each. Nodes[i+3] is the replica of Nodes[i] at first.
+// Cluster runs three masters and a replica of each. Nodes[i+3] is the replica of Nodes[i] at first. With --tls-cluster yes its URL is one
+// of TLS.
 func (e Engine) Cluster(t testing.TB, args ...string) *Fleet {
 	t.Helper()
 	f := &Fleet{T: t, Engine: e}
@@ -31,7 +33,9 @@ func (e Engine) Cluster(t testing.TB, args ...string) *Fleet {
 		}
 		f.Nodes = append(f.Nodes, n)
 	}
-	f.URL = "redis://" + addrs(f.Nodes[:clusterShards])
+	if f.URL = "redis://" + addrs(f.Nodes[:clusterShards]); f.Nodes[0].TLSPort != "" {
+		f.URL = "rediss://127.0.0.1:" + f.Nodes[0].TLSPort
+	}
 	for i, n := range f.Nodes {
 		n.OK("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
 		if i < clusterShards {
@@ -41,7 +45,7 @@ func (e Engine) Cluster(t testing.TB, args ...string) *Fleet {
 			}
 			n.OK(slots...)
 		}
-		f.Nodes[0].OK("CLUSTER", "MEET", "127.0.0.1", n.Port)
+		f.Nodes[0].OK("CLUSTER", "MEET", "127.0.0.1", cmp.Or(n.TLSPort, n.Port))
 	}
 	for i, replica := range f.Nodes[clusterShards:] {
 		master := f.Nodes[i].ID()

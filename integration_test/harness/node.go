@@ -20,6 +20,7 @@ type Node struct {
 	T        testing.TB
 	Addr     string
 	Port     string
+	TLSPort  string // with --tls-cluster, by which others know it then
 	Password string // of --requirepass
 
 	path, dir string
@@ -43,7 +44,11 @@ func (e Engine) node(t testing.TB, args ...string) *Node {
 		}
 	})
 	for range 10 {
-		if n.Port = portOfNode(t); n.start() {
+		n.Port = portOfNode(t)
+		if slices.Contains(args, "--tls-cluster") {
+			n.TLSPort = portOfNode(t)
+		}
+		if n.start() {
 			return n
 		}
 	}
@@ -86,6 +91,9 @@ func (n *Node) start() bool {
 			"--port", n.Port, "--bind", "127.0.0.1", "--dir", n.dir, "--save", "", "--appendonly", "no",
 			"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0",
 		}, n.args...)...)
+		if n.TLSPort != "" {
+			cmd.Args = append(cmd.Args, "--tls-port", n.TLSPort)
+		}
 	}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(os.Environ(), n.env...)
@@ -136,6 +144,9 @@ func (n *Node) end() {
 
 // Kill ends the server at once, as kill -9 does.
 func (n *Node) Kill() { n.end() }
+
+// With has the next start of the server have these variables of the environment, NAME=value.
+func (n *Node) With(env ...string) { n.env = env }
 
 // Restart starts a server that was killed again, on its port and folder. With no --appendonly or --save it is empty then.
 func (n *Node) Restart() {
