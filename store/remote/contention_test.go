@@ -85,7 +85,7 @@ func TestTurns(t *testing.T) {
 		v.Commit(w)
 		<-w
 		first := !v.Conflict() && v.Err == nil
-		if names, _ := one.do(t, "LRANGE", key+" turns", "0", "-1").AsStrSlice(); first && slices.Contains(names, v.turn.name) {
+		if names, _ := one.do(t, "LRANGE", key+turnsSuffix, "0", "-1").AsStrSlice(); first && slices.Contains(names, v.turn.name) {
 			t.Error("who has stored still holds the turn")
 		}
 		<-late
@@ -102,13 +102,13 @@ func TestTurns(t *testing.T) {
 // Who queues and is gone holds up others for as long as a turn lasts.
 func TestTurnOfNobody(t *testing.T) {
 	s := newTestStore(t, startRedis(t), Options{})
-	s.do(t, "RPUSH", "k turns", "gone")
-	s.do(t, "PEXPIRE", "k turns", "50")
+	s.do(t, "RPUSH", "k"+turnsSuffix, "gone")
+	s.do(t, "PEXPIRE", "k"+turnsSuffix, "50")
 	r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: literal(t, "3/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1}}
 	if s.takeNow(&r); r.Err != nil || r.Taken.Granted != 1 {
 		t.Error(r.Err)
 	}
-	if n, _ := s.do(t, "EXISTS", "k turns").AsInt64(); n != 0 {
+	if n, _ := s.do(t, "EXISTS", "k"+turnsSuffix).AsInt64(); n != 0 {
 		t.Error("somebody still queues")
 	}
 }
@@ -118,14 +118,14 @@ func TestTurnThatIsGivenUp(t *testing.T) {
 	s := newTestStore(t, startRedis(t), Options{})
 	s.options.Timeout = 20 * time.Millisecond
 	for range 20 {
-		s.do(t, "DEL", "k turns")
-		s.do(t, "RPUSH", "k turns", "first")
+		s.do(t, "DEL", "k"+turnsSuffix)
+		s.do(t, "RPUSH", "k"+turnsSuffix, "first")
 		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: literal(t, "3/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1}}
 		if s.takeNow(&r); r.Err == nil {
 			t.Fatal("it has overtaken")
 		}
 		for range 100 {
-			if n, _ := s.do(t, "LLEN", "k turns").AsInt64(); n == 1 {
+			if n, _ := s.do(t, "LLEN", "k"+turnsSuffix).AsInt64(); n == 1 {
 				return
 			}
 		}
@@ -186,7 +186,7 @@ func TestGuessesKnowTheExpiry(t *testing.T) {
 func TestAKeyOfTheNameOfAQueue(t *testing.T) {
 	socket := startRedis(t)
 	stores := []*Store{newTestStore(t, socket, Options{}), newTestStore(t, socket, Options{})}
-	for _, queue := range []string{"k turns", "{k} turns"} {
+	for _, queue := range []string{"k" + turnsSuffix, "{k}" + turnsSuffix} {
 		stores[0].do(t, "SET", queue, "1")
 	}
 	for i := range 10 { // of two, each finds what it does not expect

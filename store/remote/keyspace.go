@@ -163,7 +163,7 @@ func (s *Store) unlink(keys []string) error {
 // shown returns the name of a key without the prefix, and whether it is one that is told.
 func (s *Store) shown(name string) (key string, shown bool) {
 	key, shown = strings.CutPrefix(name, s.options.Prefix)
-	return key, shown && key != policiesKey && key != rulesKey
+	return key, shown && key != policiesKey && key != rulesKey && !strings.HasSuffix(key, turnsSuffix)
 }
 
 // walkStep is how many keys the engine looks at in one step of a walk over all: this takes it 0.3 ms.

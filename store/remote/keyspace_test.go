@@ -46,7 +46,7 @@ func TestAllKeysAreThoseOfThePrefix(t *testing.T) {
 	socket := startRedis(t)
 	const prefix = `a*[b]?\^:`
 	s := newTestStore(t, socket, Options{Prefix: prefix})
-	others := []string{"other", "ax[b]?\\^:k", "celld:policies", prefix + "celld:policies", prefix + "celld:rules"}
+	others := []string{"other", "ax[b]?\\^:k", "celld:policies", prefix + "celld:policies", prefix + "celld:rules", prefix + "k" + turnsSuffix}
 	put(t, s, others...)
 	for i := range 3000 {
 		put(t, s, fmt.Sprint(prefix, "k", i))

@@ -38,14 +38,17 @@ const (
 	mostTurns           = 256 // in a list; others look again later
 )
 
+// turnsSuffix ends the names of lists. No caller is likely to have a key of such a name, and nobody is told it.
+const turnsSuffix = "\x00turns"
+
 // turnsOf is the key of the list for a key, in the key's slot. "": the key's braces allow none.
 func (s *Store) turnsOf(key string) string {
-	name := key + " turns"
+	name := key + turnsSuffix
 	if !s.cluster.Load() || slotOf(name) == slotOf(key) {
 		return name
 	}
-	if name = "{" + key + "} turns"; strings.HasPrefix(key, s.options.Prefix) {
-		name = s.options.Prefix + "{" + key + "} turns"
+	if name = "{" + key + "}" + turnsSuffix; strings.HasPrefix(key, s.options.Prefix) {
+		name = s.options.Prefix + "{" + key + "}" + turnsSuffix
 	}
 	if slotOf(name) != slotOf(key) {
 		return ""
