@@ -78,7 +78,8 @@ func (b *breaker) newProbe() *request {
 	return &request{
 		args: []string{"DEL"}, keys: []string{b.probe}, deadline: b.failure.store.deadline(), probe: true,
 		done: func(_ rueidis.RedisMessage, err error) {
-			if errors.As(err, new(*DownError)) {
+			if down := (*DownError)(nil); errors.As(err, &down) {
+				b.cause.Store(&DownError{Cause: down.Cause}) // it may be lost at first, and not be reached then
 				b.probeLater()
 				return
 			}

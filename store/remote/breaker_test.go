@@ -70,6 +70,13 @@ func TestTheBreakerOpensAndCloses(t *testing.T) {
 					t.Fatalf("%d probes were sent, and not %d", e.count()-asked, probes)
 				}
 			}
+			e.answers("-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n")
+			before := s.failure.downAt("k").Error()
+			h.pass(probePause)
+			until(t, "callers are told what is wrong now", func() bool {
+				is := s.failure.downAt("k").Error()
+				return is != before && h.waiting() == 1
+			})
 			e.answers(":0\r\n")
 			h.pass(probePause)
 			until(t, "it is closed", func() bool { return s.failure.downAt("k") == nil })
