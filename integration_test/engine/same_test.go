@@ -20,7 +20,7 @@ var otherwise = map[string]string{
 }
 
 // TestSameAsInMemory runs the tests of CL.TAKE and CL.THROTTLE in other folders with an engine behind each celld: they demand bytes. As it
-// takes minutes, only test-all has it with a Cluster and with Sentinels.
+// takes minutes, only test-all has it with a Cluster and with Sentinels, and that on three engines.
 func TestSameAsInMemory(t *testing.T) {
 	run := func(t *testing.T, f *harness.Fleet, args ...string) {
 		cmd := exec.Command("go", append([]string{"test", "-count=1", "-timeout=20m"}, args...)...)
@@ -37,6 +37,9 @@ func TestSameAsInMemory(t *testing.T) {
 		t.Run(kind.Name, func(t *testing.T) {
 			t.Parallel()
 			eachEngine(t, func(t *testing.T, e harness.Engine) {
+				if kind.Name != "alone" && !e.Always() {
+					return
+				}
 				f := kind.Start(e, t)
 				var skipped []string
 				for name := range otherwise {

@@ -3,6 +3,7 @@ package harness
 import (
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 )
@@ -19,6 +20,12 @@ func (e Engine) With(env ...string) Engine {
 	e.env = env
 	return e
 }
+
+// always are the Engines that are tested with and without build tag all, beside Redis.
+var always = []string{"redis-8.2", "valkey-8.1"}
+
+// Always reports whether the Engine is one that is tested without build tag all, too.
+func (e Engine) Always() bool { return e.Name == "redis" || slices.Contains(always, e.Name) }
 
 // Redis is the machine's redis-server: Debian's 7.0.
 func Redis(t testing.TB) Engine {

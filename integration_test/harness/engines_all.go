@@ -5,4 +5,4 @@ package harness
 // All tells that the tests run with build tag all.
 const All = true
 
-var packaged = []string{"redis-6.2", "redis-8.0", "redis-8.2", "valkey-8.0", "valkey-8.1", "valkey-9.1"}
+var packaged = append(always, "redis-6.2", "redis-8.0", "valkey-8.0", "valkey-9.1")
