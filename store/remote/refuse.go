@@ -1,0 +1,96 @@
+package remote
+
+import (
+	"slices"
+
+	"celld/cell"
+	"celld/store"
+)
+
+// refuse answers a waiter as a call that does not wait.
+func (w *waits) refuse(v *waiter) {
+	switch {
+	case v.refusing:
+		return
+	case v.tried:
+		v.refused = true
+		return
+	case v.with != nil:
+		first := v.with
+		first.joined = slices.DeleteFunc(first.joined, func(j *waiter) bool { return j == v })
+		v.with = nil
+	}
+	l := v.line
+	if w.handOver(v) {
+		l = nil
+	}
+	first := l == nil || len(l.waiters) > len(l.slots) && l.waiters[len(l.slots)] == v
+	if l != nil {
+		l.remove(v)
+		defer l.serve()
+	}
+	v.refusing = true
+	keys := v.keys(w.store)
+	known := v.refresh(w.store)
+	done := func(err error) {
+		w.mu.Lock()
+		defer w.unlock()
+		if err != nil {
+			v.ask.Taken, v.ask.Err = store.Taken{}, err
+			w.store.failure.take(&v.ask, err, v.access)
+		}
+		if v.silent && err == nil && v.ask.Err == nil && !v.ask.Taken.Limited {
+			w.giveBack(&slot{by: v, ask: v.ask})
+		}
+		w.tell(v, &v.ask)
+	}
+	decide := func(view *View) {
+		v.decided = v.terms
+		v.decided.Mode = store.DontWait
+		v.ask.Terms = &v.decided
+		a := v.access
+		a.NowNS = view.NowNS
+		switch {
+		case !known:
+			v.ask.Taken, v.ask.Err = store.Taken{}, store.ErrNoPolicy
+		case first:
+			one := [1]store.TakeRequest{v.ask}
+			view.TakeBatch(one[:], a, nil)
+			v.ask = one[0]
+		default:
+			view.refuse(&v.ask, a, 1)
+		}
+	}
+	w.asks = append(w.asks, &operation{key: keys[0], access: v.access, deadline: w.store.deadline(), change: &change{keys: keys, decide: decide, done: done}})
+}
+
+// refuse decides on a call that does not pass, as others come before it. It is told to come again after waitNS at least.
+func (v *View) refuse(r *store.TakeRequest, a store.Access, waitNS uint64) {
+	a.NowNS = v.NowNS
+	terms, mode := r.Terms, r.Mode
+	peeks := mode == cell.Peek || r.Cost == 0
+	r.Terms, r.Mode = nil, cell.Peek
+	one := [1]store.TakeRequest{*r}
+	v.TakeBatch(one[:], a, nil)
+	if one[0].Err == nil && one[0].Taken.Limited && !peeks { // it is blocked, if its limit says so
+		one[0].Mode = cell.Take
+		v.TakeBatch(one[:], a, nil)
+	}
+	r.Terms, r.Mode, r.Taken, r.Err = terms, mode, one[0].Taken, one[0].Err
+	if r.Err != nil {
+		return
+	}
+	d := &r.Calls[r.Taken.Binding].Decision
+	d.Remaining = 0
+	if r.Cost == 0 {
+		return
+	}
+	if d.RetryAfterNS != cell.Never || !d.Limited {
+		if !d.Limited {
+			d.RetryAfterNS = 0
+		}
+		d.RetryAfterNS = max(d.RetryAfterNS, waitNS)
+	}
+	d.Limited = true
+	r.Taken.Limited, r.Taken.Granted, r.Taken.RetryAfterNS = true, 0, d.RetryAfterNS
+}
