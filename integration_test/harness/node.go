@@ -188,10 +188,18 @@ func (n *Node) OK(args ...string) {
 	}
 }
 
-// Info is a field of INFO.
+// Info is a field of INFO. A server that becomes a replica closes connections, so it is asked again where one ends.
 func (n *Node) Info(field string) string {
 	n.T.Helper()
-	for _, section := range InfoSections(n.Do("INFO", "all")) {
+	var info string
+	Eventually(n.T, "port "+n.Port+" tells INFO", func() bool {
+		c := n.Dial()
+		defer c.Close()
+		var err error
+		info, err = c.TryDo([]string{"INFO", "all"})
+		return err == nil
+	})
+	for _, section := range InfoSections(info) {
 		if value, ok := section[field]; ok {
 			return value
 		}
