@@ -25,8 +25,8 @@ func (s *Server) HTTP() string {
 	return addr
 }
 
-// web follows no redirect, as a proxy does not.
-var web = &http.Client{
+// browser follows no redirect, as a proxy does not.
+var browser = &http.Client{
 	Timeout:       ReplyTimeout,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
@@ -47,7 +47,7 @@ func Get(s *Server, url string, headers ...string) (status int, header http.Head
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Add(headers[i], headers[i+1])
 	}
-	resp, err := web.Do(req)
+	resp, err := browser.Do(req)
 	if err != nil {
 		s.T.Fatal(err)
 	}

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"celld/resp"
 	"celld/resp/transport"
 )
@@ -59,13 +61,16 @@ func Serve(server *resp.Server, h resp.HTTP, logger *slog.Logger) error {
 
 // site answers requests.
 type site struct {
-	server *resp.Server
-	limits resp.HTTP
-	token  *[sha256.Size]byte // nil: none is needed
+	server   *resp.Server
+	limits   resp.HTTP
+	token    *[sha256.Size]byte // nil: none is needed
+	metrics  http.Handler
+	requests *prometheus.CounterVec
 }
 
 func newSite(server *resp.Server, h resp.HTTP) *site {
 	s := &site{server: server, limits: h}
+	s.metrics, s.requests = metricsPage(server)
 	if h.Token != "" {
 		sum := sha256.Sum256([]byte(h.Token))
 		s.token = &sum
@@ -73,33 +78,47 @@ func newSite(server *resp.Server, h resp.HTTP) *site {
 	return s
 }
 
-// ServeHTTP looks at the path as it was sent, and redirects nobody.
-func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *site) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	w, page := &counted{ResponseWriter: rw}, "other"
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.server.Panicked(cause, "HTTP request")
 			fail(w, http.StatusInternalServerError, "internal error")
 		}
+		s.count(page, w)
 	}()
 	w.Header().Set("Cache-Control", "no-store")
-	switch path := r.URL.EscapedPath(); {
-	case path == "/livez": // probes need no token, which orchestrators cannot keep secret
-		s.read(w, r, alive)
-	case path == "/readyz":
-		s.read(w, r, s.ready)
-	case !s.admitted(r):
-		refuse(w)
-	default:
-		fail(w, http.StatusNotFound, "no such page")
-	}
+	var answer http.HandlerFunc
+	page, answer = s.page(r)
+	answer(w, r)
 }
 
-// read answers a request for what is only read.
-func (s *site) read(w http.ResponseWriter, r *http.Request, answer http.HandlerFunc) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		fail(w, http.StatusMethodNotAllowed, "only GET and HEAD")
-		return
+// page finds what answers a path, as it was sent: nobody is redirected. name is one of a few.
+func (s *site) page(r *http.Request) (name string, answer http.HandlerFunc) {
+	path := r.URL.EscapedPath()
+	switch path { // probes need no token, which orchestrators cannot keep secret
+	case "/livez":
+		return "livez", read(alive)
+	case "/readyz":
+		return "readyz", read(s.ready)
 	}
-	answer(w, r)
+	switch {
+	case !s.admitted(r):
+		return "other", refuse
+	case path == "/metrics":
+		return "metrics", read(s.metrics.ServeHTTP)
+	}
+	return "other", func(w http.ResponseWriter, _ *http.Request) { fail(w, http.StatusNotFound, "no such page") }
+}
+
+// read answers requests for what is only read.
+func read(answer http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			fail(w, http.StatusMethodNotAllowed, "only GET and HEAD")
+			return
+		}
+		answer(w, r)
+	}
 }
