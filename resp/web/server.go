@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -107,6 +108,9 @@ func (s *site) page(r *http.Request) (name string, answer http.HandlerFunc) {
 		return "other", refuse
 	case path == "/metrics":
 		return "metrics", read(s.metrics.ServeHTTP)
+	}
+	if question, ok := strings.CutPrefix(path, "/check/"); ok {
+		return "check", func(w http.ResponseWriter, r *http.Request) { s.check(w, r, question) }
 	}
 	return "other", func(w http.ResponseWriter, _ *http.Request) { fail(w, http.StatusNotFound, "no such page") }
 }
