@@ -13,6 +13,7 @@ import (
 	"celld/resp"
 	"celld/resp/cli"
 	"celld/resp/memory"
+	"celld/resp/web"
 	"celld/store"
 	"celld/store/remote"
 )
@@ -74,6 +75,9 @@ func serve(cfg *resp.Config, memoryGiven bool) error {
 	defer stop()
 	listeners, err := server.Listen()
 	if err != nil {
+		return err
+	}
+	if err := web.Serve(server, cfg.HTTP(), log); err != nil {
 		return err
 	}
 	addrs := resp.AddrTexts(listeners)

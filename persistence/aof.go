@@ -40,6 +40,8 @@ type appendLog struct {
 	size     atomic.Int64 // bytes of whole commands in the file
 	baseSize atomic.Int64 // size when the file was last rewritten, or loaded
 	failed   atomic.Int64 // writes that have failed
+	syncs    atomic.Int64
+	syncNS   atomic.Int64
 
 	writeErr atomic.Pointer[error] // of the last write; nil: it succeeded
 
@@ -154,7 +156,10 @@ func (l *appendLog) appendLocked(b []byte, sync bool) (err error) {
 	b = appendStamp(b, l.disk.wallNS(), jonesUpdate(l.crc, b))
 	_, err = l.file.Write(b)
 	if err == nil && sync {
+		began := l.disk.o.Clock()
 		err = l.file.Sync()
+		l.syncs.Add(1)
+		l.syncNS.Add(l.disk.o.Clock() - began)
 	}
 	if err != nil {
 		l.failed.Add(1)
@@ -317,4 +322,5 @@ func (l *appendLog) close() error {
 func (l *appendLog) fill(st *Status) {
 	st.AOF, st.AOFSize, st.AOFBaseSize, st.AOFErr = true, l.size.Load(), l.baseSize.Load(), l.failing()
 	st.AOFPending, st.AOFFailures = l.pending.Load(), l.failed.Load()
+	st.AOFSyncs, st.AOFSyncNS = l.syncs.Load(), l.syncNS.Load()
 }

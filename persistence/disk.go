@@ -70,12 +70,14 @@ type Status struct {
 	RewriteErr       error
 	Rewrites         int64
 
-	AOF         bool  // there is an append-only file; false: the next five are zero
+	AOF         bool  // there is an append-only file; false: the next seven are zero
 	AOFSize     int64 // bytes
 	AOFBaseSize int64 // bytes when it was last rewritten or loaded
 	AOFPending  int64 // bytes gathered and not written
 	AOFErr      error // why changes do not reach the file; nil: they do
 	AOFFailures int64 // writes that have failed
+	AOFSyncs    int64 // fsyncs of the file
+	AOFSyncNS   int64 // nanoseconds that these took
 	Loaded      Loaded
 }
 

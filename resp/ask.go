@@ -134,7 +134,7 @@ func (s *Session) answerThrottles(b *batch) (replies int) {
 			continue
 		}
 		if r.Quantity > 0 {
-			s.scratch.stats.decided.throttle(&r.Decision, r.Bucket.Capacity())
+			s.scratch.stats.decided.counts.throttle(&r.Decision, r.Bucket.Capacity())
 		}
 		if len(f.allowed) > 0 {
 			s.out = f.appendReply(s.out, &r.Decision)
@@ -146,10 +146,7 @@ func (s *Session) answerThrottles(b *batch) (replies int) {
 }
 
 func (s *Session) answerTakes(b *batch) (replies int) {
-	allowed := takeAllowed
-	if b.row == s.srv.commands.throttle {
-		allowed = throttleAllowed
-	}
+	throttle := b.row == s.srv.commands.throttle
 	for i := range b.takes {
 		r, f := &b.takes[i], b.forms[i]
 		if f == nil {
@@ -166,10 +163,13 @@ func (s *Session) answerTakes(b *batch) (replies int) {
 			continue
 		}
 		if r.Mode != cell.Peek && r.Cost > 0 {
-			s.scratch.stats.decided.take(allowed, r)
+			s.scratch.stats.decided.take(s.srv, throttle, r)
 		}
 		if r.Terms != nil {
 			s.bind(r)
+			if b.waits && !r.Taken.Limited {
+				s.srv.stats.waits.note(b.waitedNS(s.nowNS))
+			}
 		}
 		f.reply(s, f, r)
 	}

@@ -36,6 +36,7 @@ type batch struct {
 	last     *form       // of which there is a copy
 	lone     bool        // it is of one call, and nobody's afterwards
 	waits    bool        // with WAIT
+	sinceNS  int64       // when it began to wait; 0: it does not
 	gone     atomic.Bool // its session has gone before the answer was there
 	srv      *Server     // when it is gone
 }

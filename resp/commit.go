@@ -10,7 +10,7 @@ import (
 type round struct {
 	sent    int // bytes passed to the transport
 	writes  []sentPart
-	decided decisions
+	decided decided
 }
 
 // inRound returns the session's round. A connection that has never waited for the disk has none yet.

@@ -43,6 +43,7 @@ type Config struct {
 	policies        []namedLimit // that the file lists
 
 	engine storeConfig
+	http   httpConfig
 
 	maxMultibulkLen   *param[int64]
 	maxBulkLen        *param[int64]
@@ -95,6 +96,7 @@ const (
 	groupStore    = "Limits on Redis or Valkey"
 	groupDisk     = "Persistence"
 	groupLog      = "Log and diagnostics"
+	groupHTTP     = "HTTP"
 )
 
 // in puts a param in its field of a Config, and returns it for its row.
@@ -156,7 +158,7 @@ func NewConfig() *Config {
 		{Name: "log-format", Group: groupLog, Value: in(&c.logFormat, newEnum("text", "json")), Help: "text for people, json for machines; written to standard error"},
 	}
 	at := slices.IndexFunc(c.rows, func(row Setting) bool { return row.Group == groupDisk })
-	c.rows = slices.Insert(c.rows, at, c.engine.rows()...)
+	c.rows = slices.Insert(c.rows, at, append(c.engine.rows(), c.http.rows()...)...)
 	for i := range c.rows {
 		row := &c.rows[i]
 		row.Default = row.Value.String()
@@ -223,6 +225,9 @@ func (c *Config) Load(changed func(name string) bool) error {
 		}
 	}
 	if err := c.loadStore(changed); err != nil {
+		return err
+	}
+	if err := c.loadHTTP(); err != nil {
 		return err
 	}
 	return c.LoadPassword(changed)

@@ -11,7 +11,7 @@ import (
 //
 // A batch gathers its decisions, so 64 decisions cost one or two additions to shared memory. Where replies wait for the disk, a
 // round's decisions count when its changes are on the disk. If that fails, its calls get -MISCONF and do not count.
-type decisions [decisionKinds]int64
+type decisions [allKinds]int64
 
 type decisionKind int
 
@@ -24,6 +24,10 @@ const (
 	shadowLimited // what limits with shadow would have decided
 	shadowAllowed
 	decisionKinds
+
+	policyThrottleAllowed decisionKind = iota - 1 // of CL.THROTTLE by a policy, which INFO adds to the others
+	policyThrottleLimited
+	allKinds
 )
 
 // throttle counts a CL.THROTTLE under a limit of this capacity. A denying rule replaces the capacity in the decision by 0. A limit
@@ -65,7 +69,7 @@ func (n *decisions) take(allowed decisionKind, r *store.TakeRequest) {
 }
 
 // decisionCounters are the totals since the start.
-type decisionCounters [decisionKinds]laned
+type decisionCounters [allKinds]laned
 
 func newDecisionCounters() (c decisionCounters) {
 	for kind := range c {
@@ -78,31 +82,27 @@ func (c *decisionCounters) read() (n decisions) {
 	for kind := range c {
 		n[kind] = c[kind].Load()
 	}
+	n[throttleAllowed] += n[policyThrottleAllowed]
+	n[throttleLimited] += n[policyThrottleLimited]
 	return n
 }
 
 // countDecisions adds the batch's decisions so far to the totals, or to the session's round where replies wait for the disk.
 func (s *Session) countDecisions() {
-	n := &s.scratch.stats.decided
+	d := &s.scratch.stats.decided
 	if !s.srv.synchronous {
-		n.settle(s.srv, s.scratch.lane, nil)
+		d.settle(s.srv, s.scratch.lane, nil)
 		return
 	}
-	held := &s.inRound().decided
-	for kind := range n {
-		held[kind] += n[kind]
-	}
-	*n = decisions{}
+	s.inRound().decided.addAll(d)
+	d.reset()
 }
 
-// settle adds the decisions to the totals unless err says that they are not on the disk.
-func (n *decisions) settle(srv *Server, lane uint8, err error) {
-	if err == nil {
-		for kind := range n {
-			if n[kind] != 0 {
-				srv.stats.decisions[kind].Add(lane, n[kind])
-			}
+// settle adds the counts to the totals.
+func (n *decisions) settle(srv *Server, lane uint8) {
+	for kind := range n {
+		if n[kind] != 0 {
+			srv.stats.decisions[kind].Add(lane, n[kind])
 		}
 	}
-	*n = decisions{}
 }

@@ -191,7 +191,7 @@ func TestDecisionsAreCounted(t *testing.T) {
 			})
 		}
 		for kind := throttleAllowed; kind <= ruleDenied; kind++ {
-			eventually(t, "count "+decisionNames[kind], func() bool { return srv.stats.decisions[kind].Load() > 0 })
+			eventually(t, "count "+decisionNames[kind], func() bool { return srv.stats.decisions.read()[kind] > 0 })
 		}
 		for range 2 {
 			if disk != nil {

@@ -82,7 +82,12 @@ func (srv *Server) fitDescriptors() {
 }
 
 func (srv *Server) mostClients(wanted int64) (most int64, openFiles uint64) {
-	return transport.MostConnections(wanted, srv.cfg.ioThreads.Get())
+	others := int64(0)
+	if srv.cfg.http.bind.Get() != "" {
+		others = srv.cfg.http.maxConnections.Get()
+	}
+	most, openFiles = transport.MostConnections(wanted+others, srv.cfg.ioThreads.Get())
+	return max(most-others, 1), openFiles
 }
 
 // mayServe returns an error for more connections than the limit on open files allows. A lower maxclients is always allowed.

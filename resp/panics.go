@@ -32,3 +32,6 @@ func (srv *Server) fatal(message string, about ...any) {
 	srv.log.Error(message, about...)
 	srv.exit(1)
 }
+
+// Panicked is for the HTTP port, whose deferred functions recover a panic and call it.
+func (srv *Server) Panicked(cause any, where string) { srv.panicked(cause, where) }

@@ -56,7 +56,9 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 	}
 	acceptors.Wait()
 	srv.refuseWaiting()
+	others := srv.stopOthers()
 	srv.drain(t)
+	others()
 	srv.ending.Store(true)
 	stopCron()
 	srv.persist.Stop()
@@ -67,6 +69,23 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 		return loadErr
 	}
 	return srv.closeFiles()
+}
+
+// OnStop has stop called when the server accepts no more and answers what has arrived. stop returns when it makes no more calls; it should
+// before ctx ends, which is after --shutdown-timeout. Call OnStop before Serve.
+func (srv *Server) OnStop(stop func(ctx context.Context)) { srv.onStop = append(srv.onStop, stop) }
+
+// stopOthers begins what OnStop was told. The function that it returns waits for the end of that.
+func (srv *Server) stopOthers() (wait func()) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(srv.cfg.shutdownTimeout.Get())*time.Second)
+	var running sync.WaitGroup
+	for _, stop := range srv.onStop {
+		running.Go(func() { stop(ctx) })
+	}
+	return func() {
+		running.Wait()
+		cancel()
+	}
 }
 
 // transportServer is what the transport sees of a Server.

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"log/slog"
@@ -83,6 +84,9 @@ type Server struct {
 	running   atomic.Pointer[scriptRun] // nil: no script runs
 
 	refusing atomic.Bool // no call may wait any more
+	leaving  atomic.Bool // it has been told to stop, and may serve on for --shutdown-delay
+	callers  callers
+	onStop   []func(context.Context)
 	later    laterReleases
 	ending   atomic.Bool // the server stops, so a running script must end
 

@@ -19,9 +19,11 @@ func (srv *Server) AwaitStop(signals <-chan os.Signal) {
 			return
 		case sig := <-signals:
 			delay := time.Duration(srv.cfg.shutdownDelay.Get()) * time.Second
+			srv.leaving.Store(true)
 			if srv.gate.has(gateLoading) || srv.delayed(delay, sig, signals) {
 				return
 			}
+			srv.leaving.Store(false)
 		}
 	}
 }

@@ -25,6 +25,8 @@ type serverStats struct {
 	peakBytes         atomic.Int64 // the most heap in use that the cron saw
 	wrongPasswords    atomic.Int64
 	decisions         decisionCounters
+	byPolicy          policyCounters
+	waits             waitTimes
 	clockSteps        atomic.Int64 // how often the wall clock was set
 	commandsPerSecond atomic.Int64 // of the last second; the cron updates this and the next two
 	inputPerSecond    atomic.Int64
@@ -148,7 +150,7 @@ type batchStats struct {
 	calls   int64
 	fast    int64         // how many of them share the rest of the batch's time
 	runs    [4]commandRun // a pipeline has few kinds of commands; a fifth kind is counted at once
-	decided decisions
+	decided decided
 }
 
 type commandRun struct {
@@ -187,7 +189,7 @@ func (b *batchStats) finish(s *Session) (nowNS int64) {
 	if b.calls > 0 {
 		srv.stats.commands.Add(lane, b.calls)
 	}
-	if b.calls > 0 || b.decided != (decisions{}) { // none where what is decided was asked for before
+	if b.calls > 0 || !b.decided.empty() { // none where what is decided was asked for before
 		s.countDecisions()
 	}
 	nowNS = b.startNS + b.slowNS
@@ -202,6 +204,6 @@ func (b *batchStats) finish(s *Session) (nowNS int64) {
 			run.row.stats.lane(lane).timed(run.n, eachNS)
 		}
 	}
-	*b = batchStats{}
+	*b = batchStats{decided: b.decided} // which is empty, and keeps its room
 	return nowNS
 }

@@ -44,7 +44,7 @@ type visit struct {
 	answer func(*Session)     // of a command over all keys: it replies
 	cancel context.CancelFunc // ends a command over all keys whose client has gone
 
-	decided  decisions
+	decided  decided
 	passedOn bool // the script has returned an error of a command that it called
 	effects  []func()
 }
@@ -216,12 +216,12 @@ func (s *Session) refuseVisit(v *visit, err error) {
 func (s *Session) runVisit(v *visit) {
 	s.tx, s.gate, s.resp3 = v.before.tx, v.before.gate, v.before.resp3
 	v.effects = v.effects[:0]
-	decided := s.scratch.stats.decided
-	s.scratch.stats.decided = decisions{}
+	before := s.scratch.stats.decided
+	s.scratch.stats.decided = decided{}
 	s.scratch.visit, s.nowNS = v, v.view.TimeNS()
 	s.runRow(v.row, v.args)
 	s.scratch.visit, s.nowNS = nil, s.srv.clock()
-	v.decided, s.scratch.stats.decided = s.scratch.stats.decided, decided
+	v.decided, s.scratch.stats.decided = s.scratch.stats.decided, before
 	v.passedOn, s.scratch.passedOn = s.scratch.passedOn, false
 }
 
@@ -267,7 +267,7 @@ func (s *Session) failVisit(v *visit, err error) {
 	if !v.ran && errors.As(err, &down) { // nothing was to be stored yet
 		err = &remote.DownError{Cause: down.Cause}
 	}
-	v.effects, v.decided, v.passedOn = nil, decisions{}, false
+	v.effects, v.decided, v.passedOn = nil, decided{}, false
 	s.gate, s.resp3 = v.before.gate, v.before.resp3
 	if v.row.name == "exec" {
 		s.endTx()
@@ -277,9 +277,7 @@ func (s *Session) failVisit(v *visit, err error) {
 
 // account accounts for a visit that has ended. Its time is that from the command's arrival on.
 func (s *Session) account(v *visit, mark int) {
-	for kind, n := range v.decided {
-		s.scratch.stats.decided[kind] += n
-	}
+	s.scratch.stats.decided.addAll(&v.decided)
 	for _, effect := range v.effects {
 		effect()
 	}

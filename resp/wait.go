@@ -25,6 +25,7 @@ func (s *Session) suspend(b *batch) {
 		s.scratch.batch = nil
 	}
 	if b.waits {
+		b.sinceNS = s.nowNS
 		r := &b.takes[0]
 		s.client.waits.Store(r)
 		if s.srv.refusing.Load() { // its look at the sessions may have been before
@@ -47,6 +48,14 @@ func (s *Session) resume() {
 		s.waits = nil
 		w.resume(s)
 	}
+}
+
+// waitedNS is how long a call has waited that is answered now.
+func (b *batch) waitedNS(nowNS int64) int64 {
+	if b.sinceNS == 0 {
+		return 0
+	}
+	return max(0, nowNS-b.sinceNS)
 }
 
 func (b *batch) ready() bool    { return b.answered.Load() }

@@ -1,0 +1,98 @@
+package resp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// httpConfig are the settings of the HTTP port.
+type httpConfig struct {
+	bind           *param[string]
+	tokenFile      *param[string]
+	maxConnections *param[int64]
+	trustedProxies *param[string]
+	token          string // that the file holds
+}
+
+func (c *httpConfig) rows() []Setting {
+	return []Setting{
+		{Name: "http-bind", Group: groupHTTP, Value: in(&c.bind, newText("", "host:port", checkHostPort)), Help: "address to serve HTTP on: health and checks for proxies; empty: none"},
+		{Name: "http-token-file", Group: groupHTTP, Value: in(&c.tokenFile, newText("", "path", checkPath)), Help: "file that holds the token that HTTP clients must send; needed where --http-bind is not loopback"},
+		{Name: "http-max-connections", Group: groupHTTP, Value: in(&c.maxConnections, newInt(1000, 1, 1<<20, "n")), Help: "most HTTP connections at once; one more gets 503 and is closed"},
+		{Name: "trusted-proxies", Group: groupHTTP, Value: in(&c.trustedProxies, newText("", "nets", checkNets)), Help: "proxies whose X-Forwarded-For is believed: addresses or CIDRs, separated by blanks or commas"},
+	}
+}
+
+// HTTP are the settings of the HTTP port, for package web.
+type HTTP struct {
+	Bind           string // host:port; empty: there is no HTTP port
+	Token          string // that clients must send; empty: none
+	MaxConnections int
+	TrustedProxies []netip.Prefix
+}
+
+// HTTP returns the settings of the HTTP port. Load has read the token.
+func (c *Config) HTTP() HTTP {
+	h := &c.http
+	nets, _ := parseNets(h.trustedProxies.Get())
+	return HTTP{Bind: h.bind.Get(), Token: h.token, MaxConnections: int(h.maxConnections.Get()), TrustedProxies: nets}
+}
+
+// loadHTTP reads the token. A port that others than this machine may reach needs one.
+func (c *Config) loadHTTP() error {
+	h := &c.http
+	if path := h.tokenFile.Get(); path != "" {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("read the HTTP token: %w", err)
+		}
+		if h.token = strings.TrimRight(string(text), "\r\n"); h.token == "" {
+			return fmt.Errorf("read the HTTP token: %s is empty", path)
+		}
+	}
+	if bind := h.bind.Get(); bind != "" && h.token == "" && !loopbackOnly(bind) {
+		return fmt.Errorf("--http-bind %s is not a loopback address, so it needs --http-token-file", bind)
+	}
+	return nil
+}
+
+// loopbackOnly says that only this machine reaches an address. Of names, only localhost is known to be so.
+func loopbackOnly(hostPort string) bool {
+	host, _, _ := net.SplitHostPort(hostPort)
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+func checkHostPort(text string) error {
+	if text == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(text)
+	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || host == "" || strconv.FormatUint(n, 10) != port {
+		return errors.New("argument must be host:port, such as 127.0.0.1:8080 or *:8080")
+	}
+	return nil
+}
+
+func checkNets(text string) error { _, err := parseNets(text); return err }
+
+// parseNets reads addresses and CIDRs. An address is a net of itself.
+func parseNets(text string) (nets []netip.Prefix, err error) {
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+		if addr, err := netip.ParseAddr(word); err == nil && addr.Zone() == "" {
+			nets = append(nets, netip.PrefixFrom(addr, addr.BitLen()))
+			continue
+		}
+		p, err := netip.ParsePrefix(word)
+		if err != nil {
+			return nil, fmt.Errorf("argument must be addresses or nets such as 10.0.0.0/8, not '%.64s'", word)
+		}
+		nets = append(nets, p.Masked())
+	}
+	return nets, nil
+}

@@ -1,0 +1,72 @@
+package resp
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+// ready holds Ready to an error that has these words, or to none.
+func (w *world) ready(t *testing.T, want string) {
+	t.Helper()
+	switch err := w.Ready(); {
+	case (err == nil) != (want == ""), err != nil && !strings.Contains(err.Error(), want), err != nil && strings.ContainsAny(err.Error(), "\r\n"):
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
+// A server is ready exactly when calls are decided, whatever its clients must do first.
+func TestReady(t *testing.T) {
+	w := newWorld(t, "requirepass", "secret", "max-keys", "1", "maxmemory-policy", "noeviction")
+	p := w.connect()
+	p.want("AUTH secret", "+OK\r\n")
+	w.ready(t, "")
+	p.want("DBSIZE", ":0\r\n")
+	p.do("CL.TAKE", "k", "1/1h")
+	w.ready(t, "") // it is full
+	p.want("DEL k", ":1\r\n")
+	p.want("SET celld:readyz 1800000000000000000", "+OK\r\n")
+	w.ready(t, "")
+	w.gate.set(gateLoading, true)
+	w.ready(t, "LOADING")
+	w.gate.set(gateLoading, false)
+	w.gate.set(gateBusy, true)
+	w.ready(t, "BUSY")
+	w.gate.set(gateBusy, false)
+	w.leaving.Store(true)
+	w.ready(t, "stopping")
+	w.leaving.Store(false)
+	w.ready(t, "")
+	if got := p.do("INFO", "clients"); !strings.Contains(got, "connected_clients:1\r\n") {
+		t.Errorf("the inside counts as a client: %q", got)
+	}
+}
+
+// Where replies wait for the disk, and it refuses, nobody is ready.
+func TestReadyNeedsTheDisk(t *testing.T) {
+	disk := &fullDisk{}
+	w := newWorldOn(t, disk, t.TempDir())
+	if err := w.loadAll(nil); err != nil {
+		t.Fatal(err)
+	}
+	w.ready(t, "")
+	disk.full.Store(true)
+	if _, err := w.call("CL.TAKE", "k", "1/1h"); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
+		t.Errorf("decided without the disk: %v", err)
+	}
+	w.ready(t, "MISCONF")
+}
+
+// Who was told of the end is waited for.
+func TestOnStop(t *testing.T) {
+	w := newWorld(t)
+	ended := false
+	w.OnStop(func(ctx context.Context) {
+		_, bounded := ctx.Deadline()
+		ended = bounded
+	})
+	w.stopOthers()()
+	if !ended {
+		t.Error("it did not wait, or may wait for ever")
+	}
+}

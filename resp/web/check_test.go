@@ -1,0 +1,133 @@
+package web
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"celld/resp"
+)
+
+// No two lists of parts make one key.
+func FuzzJoinKey(f *testing.F) {
+	f.Add("a", "b", "a/b", "", uint8(2), uint8(1))
+	f.Add("/1/a", "b", "/1/a/1/b", "x", uint8(2), uint8(1))
+	f.Add("a/1/b", "c", "a", "b/1/c", uint8(2), uint8(2))
+	f.Fuzz(func(t *testing.T, a, b, c, d string, m, n uint8) {
+		if a == "" || b == "" || c == "" || d == "" {
+			return
+		}
+		one, two := []string{a, b}[:1+m%2], []string{c, d}[:1+n%2]
+		same := len(one) == len(two) && one[0] == two[0] && (len(one) == 1 || one[1] == two[1])
+		if (joinKey(one) == joinKey(two)) != same {
+			t.Errorf("%q and %q are %q and %q", one, two, joinKey(one), joinKey(two))
+		}
+	})
+}
+
+func TestJoinKey(t *testing.T) {
+	for want, parts := range map[string][]string{
+		"192.0.2.1":            {"192.0.2.1"},
+		"2001:db8::1":          {"2001:db8::1"},
+		"/2//x":                {"/x"},
+		"/5/alice/9/192.0.2.1": {"alice", "192.0.2.1"},
+		"/1/a/1/b/1/c":         {"a", "b", "c"},
+	} {
+		if joinKey(parts) != want {
+			t.Errorf("%q: %q, want %q", parts, joinKey(parts), want)
+		}
+	}
+}
+
+// A path is a question or an error in one line, and what it asks is as it stands there.
+func FuzzQuestion(f *testing.F) {
+	for _, path := range []string{"api/by/x-real-ip", "api/deny/403/x/by/client-address/word:a%2Fb", "deny/by/by", "x/x/by/x", "a%zz/by/x", "//by/x", "a/deny/404/by/x", "a/by/x/", "a/by/word:", "a/by/é", "a/x/deny/403/by/x"} {
+		f.Add(path, "value")
+	}
+	f.Fuzz(func(t *testing.T, path, value string) {
+		q, err := parseQuestion(path)
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\r\n") {
+				t.Errorf("%q: %q", path, err)
+			}
+			return
+		}
+		if q.policy == "" || len(q.sources) == 0 || len(q.sources) > mostSources || q.denial != 429 && q.denial != 403 {
+			t.Errorf("%q: %+v", path, q)
+		}
+		r := &http.Request{RemoteAddr: "10.0.0.1:1", Host: "h", Header: http.Header{"X-Forwarded-For": {value}, "X-A": {value}}}
+		for _, from := range q.sources {
+			part, err := from.read(r, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})
+			if (err == nil) != (part != "") && err == nil {
+				t.Errorf("%q: an empty part", path)
+			}
+		}
+	})
+}
+
+func TestQuestion(t *testing.T) {
+	for path, ok := range map[string]bool{
+		"api/by/x": true, "api/deny/403/by/x": true, "api/x/by/x": true, "api/deny/403/x/by/x": true, "deny/by/x": true, "a%2Fb/by/x": true, "api:gold/by/client-address/x": true,
+		"api/by/" + strings.Repeat("x/", 7) + "x": true, "api/by/" + strings.Repeat("x/", 8) + "x": false,
+		"": false, "api": false, "api/by": false, "api/by/": false, "/by/x": false, "api//by/x": false, "api/by/x/": false, "api/deny/429/by/x": false,
+		"api/x/deny/403/by/x": false, "api/on/x": false, "api/by/a%20b": false, "api/by/word:": false, "api/by/word:%0a": false, "api/by/a:b": false, "api%/by/x": false,
+	} {
+		if q, err := parseQuestion(path); (err == nil) != ok {
+			t.Errorf("%s: %+v, %v", path, q, err)
+		}
+	}
+}
+
+// The address is the last that no trusted proxy has, whatever a client has put before it.
+func TestClientAddress(t *testing.T) {
+	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
+	for _, test := range []struct {
+		remote, want string
+		forwarded    []string
+	}{
+		{"192.0.2.1:7", "192.0.2.1", nil},
+		{"192.0.2.1:7", "192.0.2.1", []string{"198.51.100.1"}}, // no proxy of ours
+		{"10.0.0.1:7", "198.51.100.1", []string{"198.51.100.1"}},
+		{"10.0.0.1:7", "198.51.100.1", []string{"1.2.3.4, 198.51.100.1"}},
+		{"10.0.0.1:7", "198.51.100.1", []string{"1.2.3.4", "198.51.100.1 ,10.0.0.2"}},
+		{"10.0.0.1:7", "198.51.100.1", []string{"forged", "198.51.100.1"}},
+		{"10.0.0.1:7", "10.0.0.3", []string{"10.0.0.3, 10.0.0.2"}},
+		{"[fd00::1]:7", "2001:db8::1", []string{"2001:db8::1"}},
+		{"[::ffff:10.0.0.1]:7", "198.51.100.1", []string{"::ffff:198.51.100.1"}},
+		{"10.0.0.1:7", "198.51.100.1", []string{"198.51.100.1:4711"}},
+		{"10.0.0.1:7", "2001:db8::1", []string{"[2001:db8::1]:4711"}},
+		{"10.0.0.1:7", "fe80::1", []string{"fe80::1%eth0"}},
+		{"10.0.0.1:7", "", nil},
+		{"10.0.0.1:7", "", []string{""}},
+		{"10.0.0.1:7", "", []string{"198.51.100.1,"}},
+		{"10.0.0.1:7", "", []string{"198.51.100.1, unknown"}},
+	} {
+		got, err := clientAddress(&http.Request{RemoteAddr: test.remote, Header: http.Header{"X-Forwarded-For": test.forwarded}}, trusted)
+		if got != test.want || (err == nil) != (test.want != "") {
+			t.Errorf("%s, %q: %q, %v; want %q", test.remote, test.forwarded, got, err, test.want)
+		}
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	for want, c := range map[string]resp.Check{
+		`"api";q=100;w=60 "api";r=7;t=2`:      {Policy: "api", Count: 100, Period: time.Minute, Remaining: 7, Reset: 1001 * time.Millisecond},
+		`"fast";q=50;w=1 "fast";r=0;t=0`:      {Policy: "fast", Count: 5, Period: 100 * time.Millisecond},
+		`"odd";q=5;w=2 "odd";r=0;t=1`:         {Policy: "odd", Count: 5, Period: 1500 * time.Millisecond, Reset: 1},
+		`"jobs";q=3 "jobs";r=1;t=9223372037`:  {Policy: "jobs", Count: 3, Remaining: 1, Reset: 1<<63 - 1},
+		`"\"\\%0A";q=1;w=1 "\"\\%0A";r=0;t=0`: {Policy: "\"\\\n", Count: 1, Period: time.Second},
+	} {
+		h := http.Header{}
+		describe(h, &c, false)
+		if got := h["RateLimit-Policy"][0] + " " + h["RateLimit"][0]; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	for d, want := range map[time.Duration]int64{-1: never, 0: 1, 1: 1, time.Second: 1, time.Second + 1: 2} {
+		if got := retryAfter(d); got != want {
+			t.Errorf("%v: %d", d, got)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package web
+
+import (
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// connections is a listener that serves so many at once, and refuses one more: it would not answer whoever waits, a probe above all, if
+// it accepted no more.
+type connections struct {
+	net.Listener
+	most int64
+	open atomic.Int64
+}
+
+func limitConnections(ln net.Listener, most int) net.Listener {
+	return &connections{Listener: ln, most: int64(most)}
+}
+
+const fullAnswer = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+func (l *connections) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.open.Add(1) <= l.most {
+			return &connection{Conn: conn, of: l}, nil
+		}
+		l.open.Add(-1)
+		_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // a new socket has room, so it does not wait
+		_, _ = io.WriteString(conn, fullAnswer)
+		conn.Close()
+	}
+}
+
+type connection struct {
+	net.Conn
+	of   *connections
+	once sync.Once
+}
+
+func (c *connection) Close() error {
+	c.once.Do(func() { c.of.open.Add(-1) })
+	return c.Conn.Close()
+}

@@ -1,0 +1,128 @@
+package web
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"celld/resp"
+	"celld/resp/transport"
+)
+
+// The bounds of one connection.
+const (
+	headerTime  = 5 * time.Second // for the headers of a request
+	requestTime = 10 * time.Second
+	idleTime    = 2 * time.Minute // between requests
+	headerBytes = 12 << 10        // net/http adds 4 KB
+)
+
+// Serve listens as h says, and answers until the server stops. It returns once it listens. Without h.Bind it does nothing. The error
+// says why it cannot listen.
+func Serve(server *resp.Server, h resp.HTTP, logger *slog.Logger) error {
+	if h.Bind == "" {
+		return nil
+	}
+	host, port, _ := net.SplitHostPort(h.Bind) // the setting has been checked
+	n, _ := strconv.Atoi(port)
+	ln, err := transport.ListenTCP(host, n)
+	if err != nil {
+		return err
+	}
+	front := &http.Server{
+		Handler:                      newSite(server, h),
+		ReadHeaderTimeout:            headerTime,
+		ReadTimeout:                  requestTime,
+		WriteTimeout:                 requestTime,
+		IdleTimeout:                  idleTime,
+		MaxHeaderBytes:               headerBytes,
+		ErrorLog:                     log.New(io.Discard, "", 0),                               // what peers do wrong; panics do not get there
+		TLSNextProto:                 map[string]func(*http.Server, *tls.Conn, http.Handler){}, // HTTP/1.1 only
+		DisableGeneralOptionsHandler: true,
+	}
+	server.OnStop(func(ctx context.Context) {
+		if front.Shutdown(ctx) != nil {
+			front.Close()
+		}
+	})
+	logger.Info("HTTP is served", "http", ln.Addr().String())
+	go front.Serve(limitConnections(ln, h.MaxConnections)) // until OnStop's function
+	return nil
+}
+
+// site answers requests.
+type site struct {
+	server   *resp.Server
+	limits   resp.HTTP
+	token    *[sha256.Size]byte // nil: none is needed
+	metrics  http.Handler
+	requests *prometheus.CounterVec
+}
+
+func newSite(server *resp.Server, h resp.HTTP) *site {
+	s := &site{server: server, limits: h}
+	s.metrics, s.requests = metricsPage(server)
+	if h.Token != "" {
+		sum := sha256.Sum256([]byte(h.Token))
+		s.token = &sum
+	}
+	return s
+}
+
+func (s *site) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	w, page := &counted{ResponseWriter: rw}, "other"
+	defer func() {
+		if cause := recover(); cause != nil {
+			s.server.Panicked(cause, "HTTP request")
+			fail(w, http.StatusInternalServerError, "internal error")
+		}
+		s.count(page, w)
+	}()
+	w.Header().Set("Cache-Control", "no-store")
+	var answer http.HandlerFunc
+	page, answer = s.page(r)
+	answer(w, r)
+}
+
+// page finds what answers a path, as it was sent: nobody is redirected. name is one of a few.
+func (s *site) page(r *http.Request) (name string, answer http.HandlerFunc) {
+	path := r.URL.EscapedPath()
+	switch path { // probes need no token, which orchestrators cannot keep secret
+	case "/livez":
+		return "livez", read(alive)
+	case "/readyz":
+		return "readyz", read(s.ready)
+	}
+	switch {
+	case !s.admitted(r):
+		return "other", refuse
+	case path == "/metrics":
+		return "metrics", read(s.metrics.ServeHTTP)
+	}
+	if question, ok := strings.CutPrefix(path, "/check/"); ok {
+		return "check", func(w http.ResponseWriter, r *http.Request) { s.check(w, r, question) }
+	}
+	return "other", func(w http.ResponseWriter, _ *http.Request) { fail(w, http.StatusNotFound, "no such page") }
+}
+
+// read answers requests for what is only read.
+func read(answer http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			fail(w, http.StatusMethodNotAllowed, "only GET and HEAD")
+			return
+		}
+		answer(w, r)
+	}
+}
