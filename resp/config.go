@@ -32,6 +32,7 @@ type Config struct {
 	requirePassFile *param[string]
 	protectedMode   *param[bool]
 	debugCommand    *param[string]
+	users           usersConfig
 
 	maxKeys         *param[int64]
 	maxMemory       *param[int64]
@@ -157,6 +158,8 @@ func NewConfig() *Config {
 	}
 	at := slices.IndexFunc(c.rows, func(row Setting) bool { return row.Group == groupDisk })
 	c.rows = slices.Insert(c.rows, at, c.engine.rows()...)
+	at = slices.IndexFunc(c.rows, func(row Setting) bool { return row.Name == "protected-mode" })
+	c.rows = slices.Insert(c.rows, at, c.users.rows()...)
 	for i := range c.rows {
 		row := &c.rows[i]
 		row.Default = row.Value.String()
@@ -213,7 +216,7 @@ func (c *Config) Persistence() persistence.Options {
 	}
 }
 
-// Load reads the files that the flags name: the policies and the passwords. changed reports whether a setting was given. The
+// Load reads the files that the flags name: the policies, the users and the passwords. changed reports whether a setting was given. The
 // error says which file cannot be used.
 func (c *Config) Load(changed func(name string) bool) error {
 	if path := c.policiesFile.Get(); path != "" {
@@ -223,6 +226,9 @@ func (c *Config) Load(changed func(name string) bool) error {
 		}
 	}
 	if err := c.loadStore(changed); err != nil {
+		return err
+	}
+	if err := c.users.load(); err != nil {
 		return err
 	}
 	return c.LoadPassword(changed)

@@ -2,8 +2,6 @@ package resp
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"crypto/subtle"
 	"log/slog"
 	"maps"
 	"net"
@@ -13,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"celld/persistence"
+	"celld/resp/acl"
 	"celld/resp/script"
 	"celld/resp/transport"
 	"celld/store"
@@ -63,6 +62,8 @@ type Server struct {
 	readClocks   func() (wallNS, nowNS int64, ok bool)
 	version      string
 	commands     *commandTable
+	users        *acl.Users
+	aclLog       acl.Log
 	stats        serverStats
 	slowlog      slowlog
 	latency      latencyMonitor
@@ -135,6 +136,7 @@ func NewServer(o Options) *Server {
 	srv.bornNS = srv.clock()
 	srv.runID = newRunID()
 	srv.commands = newCommandTable()
+	srv.useUsers()
 	srv.cfg.appendOnly.check = func(on bool) error {
 		if on != srv.cfg.appendOnly.Get() {
 			return persistence.ErrNeedsRestart
@@ -187,12 +189,11 @@ func (srv *Server) NewSession(tr transport.Conn, p Peer) (s *Session, refusal st
 	}
 	c.localAddr = srv.intern(c.localAddr)
 	c.loopback = c.unix || isLoopback(p.Remote)
-	password := srv.cfg.requirePass.Get()
-	if srv.cfg.protectedMode.Get() && password == "" && !c.loopback {
+	if srv.cfg.protectedMode.Get() && srv.users.Default.Rights().NoPass() && !c.loopback {
 		srv.stats.deniedClients.Add(1)
 		return nil, "-" + errProtectedMode + "\r\n"
 	}
-	s.gate.set(gateAuth, password != "")
+	s.becomeNobody()
 	c.bornNS = srv.clock()
 	c.lastNS.Store(c.bornNS)
 	c.fd = -1
@@ -261,12 +262,6 @@ func (srv *Server) clientCount() int {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	return len(srv.sessions)
-}
-
-// passwordIs compares digests, so the time it takes tells nothing about the password, not even its length.
-func (srv *Server) passwordIs(given []byte) bool {
-	want, got := sha256.Sum256([]byte(srv.cfg.requirePass.Get())), sha256.Sum256(given)
-	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
 func addrText(a net.Addr) string {
