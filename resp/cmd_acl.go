@@ -134,7 +134,11 @@ func cmdACLLoad(s *Session, _ [][]byte) {
 	}
 	file, err := acl.ReadFile(s.srv.users.Table(), path)
 	if err != nil {
-		s.replyError(errACLLoad, err)
+		text := "ERR %s"
+		if errors.As(err, new(acl.Mistakes)) {
+			text = errACLLoad
+		}
+		s.replyError(text, err)
 		return
 	}
 	s.alone(func() {

@@ -19,6 +19,11 @@ type File struct {
 // HasDefault says that the file describes the user default.
 func (f *File) HasDefault() bool { return f.rights[DefaultName] != nil }
 
+// Mistakes are what is wrong in the lines of a file. Any other error of ReadFile says why there are no lines.
+type Mistakes string
+
+func (m Mistakes) Error() string { return string(m) }
+
 // errorsAt is how much text of errors is enough.
 const errorsAt = 4 << 10
 
@@ -64,7 +69,7 @@ func parse(t *Table, path, text string) (*File, error) {
 		fmt.Fprintf(&wrong, "%s: %v", path, ErrFull)
 	}
 	if wrong.Len() > 0 {
-		return nil, errors.New(strings.TrimSpace(wrong.String()))
+		return nil, Mistakes(strings.TrimSpace(wrong.String()))
 	}
 	return f, nil
 }
