@@ -16,7 +16,7 @@ func TestUsersPage(t *testing.T) {
 	page := harness.ReadFile(t, "../../docs/users.md")
 	file := regexp.MustCompile("(?s)```text\n(user .*?)```").FindStringSubmatch(page)
 	rows := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (.*?) \\| (.*?) \\|$").FindAllStringSubmatch(page, -1)
-	if file == nil || len(rows) != 3 {
+	if file == nil || len(rows) != 4 {
 		t.Fatalf("%q, %q", file, rows)
 	}
 	path := filepath.Join(t.TempDir(), "users.acl")
@@ -26,6 +26,10 @@ func TestUsersPage(t *testing.T) {
 	srv := harness.Start(t, "--aclfile", path)
 	if got := harness.Dial(t, srv.Addr).Do("PING"); got != "-NOAUTH Authentication required.\r\n" {
 		t.Errorf("who does not authenticate: %q", got)
+	}
+	_, port := harness.HostPort(srv.Addr)
+	if _, stderr, code := harness.RunToEnd(t, []string{"CELLD_REQUIREPASS=default-secret"}, "ready", "--port", port); code != 0 {
+		t.Errorf("a probe: exit code %d, %s", code, stderr)
 	}
 	for _, row := range rows {
 		user := row[1]
@@ -94,8 +98,26 @@ func TestACLFileAndRequirepass(t *testing.T) {
 				t.Errorf("%q: %q", text, got)
 			}
 		}
-		if warned := strings.Contains(srv.Log.String(), "requirepass is ignored"); warned != (password == "own") {
+		if warned := strings.Contains(srv.Log.String(), "requirepass, which is ignored"); warned != (password == "own") {
 			t.Errorf("%q: %s", text, srv.Log)
+		}
+	}
+}
+
+// A server whose user default may not PING, or is off, is alive, and not ready.
+func TestProbesOfAUserWithoutRights(t *testing.T) {
+	t.Parallel()
+	for text, says := range map[string]string{"user default on nopass": "-NOPERM ", "user default off": "-NOAUTH "} {
+		path := filepath.Join(t.TempDir(), "users.acl")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, port := harness.HostPort(harness.Start(t, "--aclfile", path).Addr)
+		if stdout, stderr, code := harness.RunToEnd(t, nil, "ping", "--port", port); code != 0 || !strings.HasPrefix(stdout, says) {
+			t.Errorf("%s: exit code %d, %q, %q", text, code, stdout, stderr)
+		}
+		if _, stderr, code := harness.RunToEnd(t, nil, "ready", "--port", port); code != 1 || !strings.Contains(stderr, says) {
+			t.Errorf("%s: exit code %d, %q", text, code, stderr)
 		}
 	}
 }

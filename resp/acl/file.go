@@ -16,9 +16,6 @@ type File struct {
 	rights map[string]*Rights
 }
 
-// HasDefault says that the file describes the user default.
-func (f *File) HasDefault() bool { return f.rights[DefaultName] != nil }
-
 // Mistakes are what is wrong in the lines of a file. Any other error of ReadFile says why there are no lines.
 type Mistakes string
 
