@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"celld/resp/acl"
 	"celld/store"
 )
 
@@ -22,6 +23,7 @@ type client struct {
 
 	lastNS      atomic.Int64 // when bytes last arrived or left
 	lastCommand atomic.Pointer[command]
+	user        atomic.Pointer[acl.User]
 	queryBytes  atomic.Int64 // of an unfinished command
 	txBytes     atomic.Int64
 	unsent      atomic.Int64 // reply bytes that the peer had not taken when its transport last looked
@@ -59,10 +61,10 @@ func (c *client) line(nowNS int64) string {
 	c.mu.Unlock()
 	unsent, query := c.unsentBytes(), c.queryBytes.Load()
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=0 psub=0 ssub=0 multi=%d "+
-		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=default "+
+		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s "+
 		"redir=%d resp=%d lib-name=%s lib-ver=%s",
 		c.id, c.addr, c.localAddr, c.fd, name, (nowNS-c.bornNS)/1e9, max(0, nowNS-c.lastNS.Load())/1e9, c.flags(), c.txLen.Load(),
-		query, c.txBytes.Load(), unsent, c.bytes(), c.command(),
+		query, c.txBytes.Load(), unsent, c.bytes(), c.command(), c.user.Load().Name(),
 		c.redirection(), c.protocol.Load(), libName, libVersion)
 }
 

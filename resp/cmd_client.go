@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"celld/resp/acl"
 	"celld/store"
 )
 
@@ -89,12 +90,13 @@ type killFilter struct {
 	id, maxAge      int64 // positive if given; maxAge in seconds
 	addr, localAddr []byte
 	kind            string
+	user            *acl.User
 	skipMe          bool
 }
 
 func (f *killFilter) matches(c *client, nowNS int64) bool {
 	return (f.id == 0 || f.id == c.id) && (f.addr == nil || string(f.addr) == c.addr) && (f.localAddr == nil || string(f.localAddr) == c.localAddr) &&
-		(f.kind == "" || f.kind == clientKind) && (f.maxAge == 0 || (nowNS-c.bornNS)/1e9 >= f.maxAge)
+		(f.kind == "" || f.kind == clientKind) && (f.user == nil || f.user == c.user.Load()) && (f.maxAge == 0 || (nowNS-c.bornNS)/1e9 >= f.maxAge)
 }
 
 func cmdClientKill(s *Session, args [][]byte) {
@@ -102,7 +104,7 @@ func cmdClientKill(s *Session, args [][]byte) {
 	filter := killFilter{skipMe: true}
 	if oldForm {
 		filter = killFilter{addr: args[2]}
-	} else if text := filter.parse(args[2:]); text != "" {
+	} else if text := filter.parse(args[2:], s.srv.users); text != "" {
 		s.replyError("%s", text)
 		return
 	}
@@ -129,7 +131,7 @@ func cmdClientKill(s *Session, args [][]byte) {
 }
 
 // parse reads CLIENT KILL's filters. It returns the text of an error, or "".
-func (f *killFilter) parse(args [][]byte) string {
+func (f *killFilter) parse(args [][]byte, users *acl.Users) string {
 	if len(args)%2 != 0 {
 		return errSyntax
 	}
@@ -153,7 +155,7 @@ func (f *killFilter) parse(args [][]byte) string {
 				return formatError(errClientType, value)
 			}
 		case "user":
-			if string(value) != "default" {
+			if f.user = users.Get(string(value)); f.user == nil {
 				return formatError(errClientUser, value)
 			}
 		case "addr":

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"celld/resp/acl"
 )
 
 func commandCommandRows() []*command {
@@ -56,7 +58,11 @@ func (s *Session) replyCommandInfo(row *command) {
 	s.replyInt(int64(keys.first))
 	s.replyInt(int64(keys.last))
 	s.replyInt(int64(keys.step))
-	s.replyStatuses(row.categories())
+	categories := row.categories().Names()
+	for i := range categories {
+		categories[i] = "@" + categories[i]
+	}
+	s.replyStatuses(categories)
 	s.replyArray(0)
 	s.replyKeySpecs(row)
 	s.replyArray(len(row.sub))
@@ -117,29 +123,6 @@ func (c *command) flagNames() []string {
 	return names
 }
 
-// categories are the ACL categories in which Redis would list the command.
-func (c *command) categories() []string {
-	names := []string{}
-	add := func(yes bool, name string) {
-		if yes {
-			names = append(names, name)
-		}
-	}
-	add(c.group == "generic" || c.keys.step > 0 && (c.group == "string" || c.group == "hash" || c.group == groupLimit || c.group == "rate_limit") || c.name == "cl.throttle", "@keyspace")
-	add(c.flags&write != 0, "@write")
-	add(c.flags&readonly != 0, "@read")
-	add(c.group == "string", "@string")
-	add(c.group == "hash", "@hash")
-	add(c.group == "connection", "@connection")
-	add(c.group == "transactions", "@transaction")
-	add(c.flags&admin != 0, "@admin")
-	add(c.flags&admin != 0, "@dangerous")
-	add(c.flags&fast != 0, "@fast")
-	add(c.flags&fast == 0, "@slow")
-	add(c.flags&blocking != 0, "@blocking")
-	return names
-}
-
 func cmdCommandList(s *Session, args [][]byte) {
 	keep := func(*command) bool { return true }
 	switch {
@@ -150,7 +133,8 @@ func cmdCommandList(s *Session, args [][]byte) {
 		case "module":
 			keep = func(row *command) bool { return row.flags&module != 0 && value == "redis-cell" }
 		case "aclcat":
-			keep = func(row *command) bool { return slices.Contains(row.categories(), "@"+strings.ToLower(value)) }
+			category := acl.ParseCategory(value)
+			keep = func(row *command) bool { return row.categories()&category != 0 }
 		case "pattern":
 			keep = func(row *command) bool { return globMatchFold([]byte(value), []byte(row.fullName())) }
 		default:

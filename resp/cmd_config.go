@@ -40,7 +40,11 @@ func cmdConfigGet(s *Session, args [][]byte) {
 	}
 	s.srv.configView.RLock()
 	for _, row := range s.srv.cfg.rows {
-		add(row.Name, row.Value.String())
+		value := row.Value.String()
+		if row.secret && s.gate.has(gateRights) {
+			value = hidden(value)
+		}
+		add(row.Name, value)
 	}
 	s.srv.configView.RUnlock()
 	add(fixedParameter, "1")

@@ -2,8 +2,9 @@ package resp
 
 import (
 	"bytes"
-	"context"
 	"strings"
+
+	"celld/resp/acl"
 )
 
 func cmdPing(s *Session, args [][]byte) {
@@ -24,12 +25,12 @@ func cmdQuit(s *Session, _ [][]byte) {
 	s.end = afterReply
 }
 
-// cmdReset returns the connection to the state of a new one: RESP2, no transaction, no name, no bound leases, and not authenticated if
-// a password is set.
+// cmdReset returns the connection to the state of a new one: RESP2, no transaction, no name, no bound leases, and the user default, not
+// authenticated if that has a password.
 func cmdReset(s *Session, _ [][]byte) {
 	s.endTx()
 	s.setProtocol(2)
-	s.gate.set(gateAuth, s.srv.cfg.requirePass.Get() != "")
+	s.becomeNobody()
 	s.gate.set(gateReplyOff, false) // a RESET right after CLIENT REPLY SKIP still gets no reply, as in Redis
 	s.setNoTouch(false)
 	s.setTracking(0)
@@ -51,33 +52,22 @@ func cmdSelect(s *Session, args [][]byte) {
 	}
 }
 
-// cmdAuth is AUTH [username] password. The only user is "default".
+// cmdAuth is AUTH [username] password. Without a username it is the user default.
 func cmdAuth(s *Session, args [][]byte) {
+	name, password := []byte(acl.DefaultName), args[len(args)-1]
+	if len(args) == 3 {
+		name = args[1]
+	}
 	switch {
 	case len(args) > 3:
 		s.replyError(errSyntax)
-	case len(args) == 2 && s.srv.cfg.requirePass.Get() == "":
+	case len(args) == 2 && s.srv.users.Default.Rights().NoPass():
 		s.replyError(errNoPassword)
-	case !s.authenticate(args[1:]):
+	case !s.authenticate(args[0], name, password):
 		s.replyError(errWrongPass)
 	default:
 		s.replyOK()
 	}
-}
-
-// authenticate checks [username] password. If the server has no password, the default user may give any.
-func (s *Session) authenticate(credentials [][]byte) bool {
-	password := credentials[len(credentials)-1]
-	if len(credentials) == 2 && string(credentials[0]) != "default" {
-		return false
-	}
-	if s.srv.cfg.requirePass.Get() != "" && !s.srv.passwordIs(password) {
-		s.srv.stats.wrongPasswords.Add(1)
-		s.srv.log.Log(context.Background(), LevelVerbose, "wrong password", "client", s.client.addr)
-		return false
-	}
-	s.gate.set(gateAuth, false)
-	return true
 }
 
 // cmdHello is HELLO [protover [AUTH username password] [SETNAME name]]. A wrong part changes nothing.
@@ -116,11 +106,11 @@ func cmdHello(s *Session, args [][]byte) {
 			}
 		}
 	}
-	if credentials != nil && !s.authenticate(credentials) {
+	if credentials != nil && !s.authenticate(args[0], credentials[0], credentials[1]) {
 		s.replyError(errWrongPass)
 		return
 	}
-	if s.gate.has(gateAuth) {
+	if s.mustAuth() {
 		s.replyError(errHelloNoAuth)
 		return
 	}

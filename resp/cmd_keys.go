@@ -157,10 +157,10 @@ func (o *scanOptions) matches(name string) bool {
 func objectRows() []*command {
 	key := keyRange{first: 2, last: 2, step: 1}
 	return []*command{
-		{name: "encoding", arity: 3, flags: readonly, keys: key, usage: "key", summary: "Returns the encoding of a key's value.", since: "2.2.3", group: "generic", run: cmdObjectEncoding},
-		{name: "freq", arity: 3, flags: readonly, keys: key, usage: "key", summary: "Returns an error: celld does not count uses.", since: "4.0.0", group: "generic", run: cmdObjectFreq},
-		{name: "idletime", arity: 3, flags: readonly, keys: key, usage: "key", summary: "Returns the seconds since a key was used.", since: "2.2.3", group: "generic", run: cmdObjectIdleTime},
-		{name: "refcount", arity: 3, flags: readonly, keys: key, usage: "key", summary: "Returns 1 for a key that exists.", since: "2.2.3", group: "generic", run: cmdObjectRefCount},
+		{name: "encoding", arity: 3, flags: readonly, keys: key, access: looks, usage: "key", summary: "Returns the encoding of a key's value.", since: "2.2.3", group: "generic", run: cmdObjectEncoding},
+		{name: "freq", arity: 3, flags: readonly, keys: key, access: looks, usage: "key", summary: "Returns an error: celld does not count uses.", since: "4.0.0", group: "generic", run: cmdObjectFreq},
+		{name: "idletime", arity: 3, flags: readonly, keys: key, access: looks, usage: "key", summary: "Returns the seconds since a key was used.", since: "2.2.3", group: "generic", run: cmdObjectIdleTime},
+		{name: "refcount", arity: 3, flags: readonly, keys: key, access: looks, usage: "key", summary: "Returns 1 for a key that exists.", since: "2.2.3", group: "generic", run: cmdObjectRefCount},
 	}
 }
 

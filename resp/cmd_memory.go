@@ -15,7 +15,7 @@ func memoryRows() []*command {
 		{name: "malloc-stats", arity: 2, summary: "Returns the memory statistics of Go's runtime.", since: "4.0.0", group: "server", run: cmdMemoryMallocStats},
 		{name: "purge", arity: 2, summary: "Gives unused memory back to the system, in the background.", since: "4.0.0", group: "server", run: cmdMemoryPurge},
 		{name: "stats", arity: 2, summary: "Returns what memory is used for.", since: "4.0.0", group: "server", run: cmdMemoryStats},
-		{name: "usage", arity: -3, flags: readonly, keys: keyRange{first: 2, last: 2, step: 1}, usage: "key [SAMPLES count]", summary: "Returns the bytes that a key and its limits take, as maxmemory counts them.",
+		{name: "usage", arity: -3, flags: readonly, keys: keyRange{first: 2, last: 2, step: 1}, access: looks, usage: "key [SAMPLES count]", summary: "Returns the bytes that a key and its limits take, as maxmemory counts them.",
 			since: "4.0.0", group: "server", cost: "O(N) where N is the number of limits", run: cmdMemoryUsage},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"celld/resp/acl"
 	"celld/resp/script"
 )
 
@@ -149,6 +150,16 @@ func (r *scriptRun) dispatch(args [][]byte) {
 		text = errScriptArity
 	case row.flags&noScript != 0 || row.parent != nil && row.parent.flags&noScript != 0:
 		text = errScriptRefused
+	default:
+		switch s.forbid(row, args, "lua") {
+		case acl.DeniedCommand:
+			text = errScriptNoPerm
+		case acl.DeniedKey:
+			text = errScriptNoKey
+		}
+	}
+	switch {
+	case text != "":
 	case row.flags&write != 0 && r.readOnly:
 		text = errScriptReadOnly
 	default:

@@ -1,6 +1,10 @@
 package resp
 
-import "cmp"
+import (
+	"cmp"
+
+	"celld/resp/acl"
+)
 
 // transaction is the state of MULTI and WATCH of one session.
 type transaction struct {
@@ -15,6 +19,12 @@ type transaction struct {
 type watch interface {
 	Changed(nowNS int64) bool
 	Stop()
+}
+
+// lostRights is what a transaction is told of rights that its user has lost since the command was queued.
+var lostRights = map[acl.Reason]string{
+	acl.DeniedCommand: "no permission to execute the command or subcommand",
+	acl.DeniedKey:     "no permission to touch the specified keys",
 }
 
 type queuedCommand struct {
@@ -126,6 +136,13 @@ func (s *Session) exec(tx transaction) {
 		var read [][]byte // keys to announce as changed, after the whole reply
 		for _, q := range tx.queued {
 			s.tx.running = true // UNWATCH and RESET clear it
+			s.checkRights()
+			if reason := s.forbid(q.row, q.args, "multi"); reason != "" {
+				text := formatError(errNoPermExec, lostRights[reason])
+				s.srv.stats.rejected(nil, text)
+				s.replyError("%s", text)
+				continue
+			}
 			s.call(q.row, q.args)
 			if s.end != open || s.overOutput(len(s.out)) {
 				return

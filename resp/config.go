@@ -32,6 +32,7 @@ type Config struct {
 	requirePassFile *param[string]
 	protectedMode   *param[bool]
 	debugCommand    *param[string]
+	users           usersConfig
 
 	maxKeys         *param[int64]
 	maxMemory       *param[int64]
@@ -159,6 +160,8 @@ func NewConfig() *Config {
 	}
 	at := slices.IndexFunc(c.rows, func(row Setting) bool { return row.Group == groupDisk })
 	c.rows = slices.Insert(c.rows, at, append(c.engine.rows(), c.http.rows()...)...)
+	at = slices.IndexFunc(c.rows, func(row Setting) bool { return row.Name == "protected-mode" })
+	c.rows = slices.Insert(c.rows, at, c.users.rows()...)
 	for i := range c.rows {
 		row := &c.rows[i]
 		row.Default = row.Value.String()
@@ -215,7 +218,7 @@ func (c *Config) Persistence() persistence.Options {
 	}
 }
 
-// Load reads the files that the flags name: the policies and the passwords. changed reports whether a setting was given. The
+// Load reads the files that the flags name: the policies, the users and the passwords. changed reports whether a setting was given. The
 // error says which file cannot be used.
 func (c *Config) Load(changed func(name string) bool) error {
 	if path := c.policiesFile.Get(); path != "" {
@@ -228,6 +231,9 @@ func (c *Config) Load(changed func(name string) bool) error {
 		return err
 	}
 	if err := c.loadHTTP(); err != nil {
+		return err
+	}
+	if err := c.users.load(); err != nil {
 		return err
 	}
 	return c.LoadPassword(changed)

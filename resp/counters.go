@@ -14,6 +14,7 @@ type counter struct {
 // Metrics that are of several rows have one help.
 const (
 	decisionsHelp = "Calls that limits allowed or limited."
+	forbiddenHelp = "Commands refused as their user may not run them, or not on that key."
 	shadowHelp    = "What limits with shadow would have decided."
 )
 
@@ -36,6 +37,8 @@ func (st *serverStats) counters(keys store.Stats) []counter {
 		{"keyspace_misses", keys.Misses, "celld_keyspace_misses_total", "Lookups that did not find their key.", nil},
 		{"total_error_replies", st.errorReplies.Load(), "celld_error_replies_total", "Replies that were errors.", nil},
 		{"acl_access_denied_auth", st.wrongPasswords.Load(), "celld_wrong_passwords_total", "Wrong passwords.", nil},
+		{"acl_access_denied_cmd", st.deniedCommands.Load(), `celld_forbidden_total{reason="command"}`, forbiddenHelp, nil},
+		{"acl_access_denied_key", st.deniedKeys.Load(), `celld_forbidden_total{reason="key"}`, forbiddenHelp, nil},
 		{"throttle_allowed", n[throttleAllowed], `celld_decisions_total{command="cl.throttle",decision="allowed"}`, decisionsHelp, nil},
 		{"throttle_limited", n[throttleLimited], `celld_decisions_total{command="cl.throttle",decision="limited"}`, decisionsHelp, nil},
 		{"take_allowed", n[takeAllowed], `celld_decisions_total{command="cl.take",decision="allowed"}`, decisionsHelp, nil},

@@ -78,8 +78,11 @@ func (s *Session) admit(args [][]byte) (*command, string) {
 	if row.arity > 0 && len(args) != row.arity || len(args) < -row.arity {
 		return row, fmt.Sprintf(errArity, row.fullName())
 	}
-	if s.gate.has(gateAuth) && row.flags&noAuth == 0 {
+	if row.flags&noAuth == 0 && s.mustAuth() {
 		return row, errNoAuth
+	}
+	if text := s.forbidden(row, args); text != "" {
+		return row, text
 	}
 	if (flags|row.flags)&loading == 0 && s.srv.gate.has(gateLoading) {
 		return row, errLoading

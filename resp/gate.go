@@ -18,6 +18,7 @@ const (
 	gateSkipNext                  // CLIENT REPLY SKIP: the next command has no reply
 	gateSkip                      // nor has the one that runs
 	gateCaching                   // CLIENT CACHING holds for the next command or transaction
+	gateRights                    // the user may not do everything: batches check each call
 
 	// Bits of the server's word.
 
@@ -51,5 +52,5 @@ func (g *serverGate) set(bit gate, on bool) {
 	}
 }
 
-// ungated says that nobody needs to look at single commands.
-func (s *Session) ungated() bool { return s.gate|s.srv.gate.Load() == 0 }
+// ungated says that nobody needs to look at single commands, but for the user's rights, at which gather looks.
+func (s *Session) ungated() bool { return s.gate&^gateRights|s.srv.gate.Load() == 0 }

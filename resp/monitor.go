@@ -107,7 +107,7 @@ func (c *client) monitorAddr() string {
 	return c.addr
 }
 
-// redact replaces what may be secret: the passwords of AUTH and HELLO, and the arguments of CONFIG's subcommands.
+// redact replaces what may be secret: the passwords of AUTH and HELLO, and the arguments of CONFIG's subcommands and of ACL SETUSER.
 func redact(args [][]byte) [][]byte {
 	from := len(args)
 	switch {
@@ -116,6 +116,8 @@ func redact(args [][]byte) [][]byte {
 	case bytes.EqualFold(args[0], []byte("hello")):
 		from = 2
 	case bytes.EqualFold(args[0], []byte("config")) && len(args) > 2:
+		from = 2
+	case bytes.EqualFold(args[0], []byte("acl")) && len(args) > 2 && bytes.EqualFold(args[1], []byte("setuser")):
 		from = 2
 	}
 	if from >= len(args) {

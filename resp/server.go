@@ -3,8 +3,6 @@ package resp
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"log/slog"
 	"maps"
 	"net"
@@ -14,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"celld/persistence"
+	"celld/resp/acl"
 	"celld/resp/script"
 	"celld/resp/transport"
 	"celld/store"
@@ -64,6 +63,8 @@ type Server struct {
 	readClocks   func() (wallNS, nowNS int64, ok bool)
 	version      string
 	commands     *commandTable
+	users        *acl.Users
+	aclLog       acl.Log
 	stats        serverStats
 	slowlog      slowlog
 	latency      latencyMonitor
@@ -139,6 +140,7 @@ func NewServer(o Options) *Server {
 	srv.bornNS = srv.clock()
 	srv.runID = newRunID()
 	srv.commands = newCommandTable()
+	srv.useUsers()
 	srv.cfg.appendOnly.check = func(on bool) error {
 		if on != srv.cfg.appendOnly.Get() {
 			return persistence.ErrNeedsRestart
@@ -191,12 +193,11 @@ func (srv *Server) NewSession(tr transport.Conn, p Peer) (s *Session, refusal st
 	}
 	c.localAddr = srv.intern(c.localAddr)
 	c.loopback = c.unix || isLoopback(p.Remote)
-	password := srv.cfg.requirePass.Get()
-	if srv.cfg.protectedMode.Get() && password == "" && !c.loopback {
+	if srv.cfg.protectedMode.Get() && srv.users.Default.Rights().NoPass() && !c.loopback {
 		srv.stats.deniedClients.Add(1)
 		return nil, "-" + errProtectedMode + "\r\n"
 	}
-	s.gate.set(gateAuth, password != "")
+	s.becomeNobody()
 	c.bornNS = srv.clock()
 	c.lastNS.Store(c.bornNS)
 	c.fd = -1
@@ -265,12 +266,6 @@ func (srv *Server) clientCount() int {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	return len(srv.sessions)
-}
-
-// passwordIs compares digests, so the time it takes tells nothing about the password, not even its length.
-func (srv *Server) passwordIs(given []byte) bool {
-	want, got := sha256.Sum256([]byte(srv.cfg.requirePass.Get())), sha256.Sum256(given)
-	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
 func addrText(a net.Addr) string {

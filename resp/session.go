@@ -197,6 +197,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	defer lane.RUnlock()
 	s.scratch.stats.startNS = s.nowNS
 	defer func() { s.scratch.endNS = s.scratch.stats.finish(s) }()
+	s.checkRights()
 	s.resume()
 	for s.end == open && s.waits == nil && len(data) > 0 {
 		if len(s.out) >= flushAt || s.scratch.stats.slowNS > sliceNS {
@@ -249,7 +250,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 // frameLimits returns the bounds of one frame.
 func (s *Session) frameLimits() wire.Limits {
 	cfg := s.srv.cfg
-	return wire.Limits{MaxArgs: int(cfg.maxMultibulkLen.Get()), MaxBulk: int(cfg.maxBulkLen.Get()), Authed: !s.gate.has(gateAuth)}
+	return wire.Limits{MaxArgs: int(cfg.maxMultibulkLen.Get()), MaxBulk: int(cfg.maxBulkLen.Get()), Authed: !s.mustAuth()}
 }
 
 // silent says that the running command gets no reply (CLIENT REPLY).

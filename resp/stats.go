@@ -24,6 +24,8 @@ type serverStats struct {
 	panics            atomic.Int64
 	peakBytes         atomic.Int64 // the most heap in use that the cron saw
 	wrongPasswords    atomic.Int64
+	deniedCommands    atomic.Int64 // by users' rights, as the next
+	deniedKeys        atomic.Int64
 	decisions         decisionCounters
 	byPolicy          policyCounters
 	waits             waitTimes

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+
+	"celld/resp/acl"
 )
 
 // command is one row of the command table. COMMAND, COMMAND DOCS, HELP, arity errors and MULTI all derive from it. To add a
@@ -13,6 +15,7 @@ type command struct {
 	arity   int    // arguments, the name included; -n: n or more
 	flags   flag
 	keys    keyRange
+	access  access // to its keys
 	usage   string // the arguments: word, [optional], a|b, repeated ...; UPPER case is literal
 	summary string
 	since   string // the first version of Redis that has it; empty for celld's own
@@ -24,6 +27,7 @@ type command struct {
 	sub     []*command
 
 	parent *command
+	acl    *acl.Command
 	stats  commandStats
 }
 
@@ -90,25 +94,31 @@ func (c *command) findSub(name []byte) *command {
 
 // keysOf returns the keys among a command's arguments.
 func (c *command) keysOf(args [][]byte) [][]byte {
-	if c.keys.step == 0 {
-		return nil
+	var keys [][]byte
+	first, last := c.keyBounds(args)
+	for i := first; i <= last; i += c.keys.step {
+		keys = append(keys, args[i])
 	}
-	last := c.keys.last
+	return keys
+}
+
+// keyBounds returns where the first and the last key are, which are keys.step apart. Without a key, last is below first.
+func (c *command) keyBounds(args [][]byte) (first, last int) {
+	if c.keys.step == 0 {
+		return 0, -1
+	}
+	last = c.keys.last
 	if last < 0 {
 		last += len(args)
 	}
 	if c.keys.counted {
 		n, ok := parseInt(args[c.keys.first-1])
 		if !ok || n < 1 || n > int64((len(args)-c.keys.first)/c.keys.step) {
-			return nil
+			return 0, -1
 		}
 		last = c.keys.first + (int(n)-1)*c.keys.step
 	}
-	var keys [][]byte
-	for i := c.keys.first; i <= last && i < len(args); i += c.keys.step {
-		keys = append(keys, args[i])
-	}
-	return keys
+	return c.keys.first, min(last, len(args)-1)
 }
 
 // maxName is longer than every command's name.

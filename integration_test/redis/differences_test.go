@@ -40,6 +40,8 @@ var redisDifferences = map[string]difference{
 	`CONFIG SET port x`:          {"the port cannot be changed, and nothing is parsed", bothStart("-ERR CONFIG SET failed (possibly related to argument 'port') - can't set immutable config", "-ERR CONFIG SET failed")},
 	`Client GetName`: {"a HELLO that fails changes nothing; Redis keeps the name that came before the fault",
 		func(celld, _ string) bool { return celld == "$-1\r\n" || celld == "_\r\n" }},
+	`ACL SETUSER a %R`: {"Redis takes it for a pattern that is empty", bothStart("-ERR Error in ACL SETUSER modifier '%R': Syntax error\r\n", "+OK")},
+
 	`OBJECT HELP`: {"the words say what the commands do here", bothStart("*", "*")},
 
 	`HELLO`:             {whyHello, always(helloNoAuth)},

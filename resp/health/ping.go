@@ -27,7 +27,7 @@ const pingPatience = 3 * time.Second
 //
 // With ready, a server whose limits are on an engine that is away is not ready, as it decides by --store-failure.
 //
-// A server that loads, is full or wants another password is alive. To kill it for that would reset every limit. So these are
+// A server that loads, is full, wants another password or lets this user run no PING is alive. To kill it for that would reset every limit. So these are
 // errors only with ready.
 func Ping(flags *pflag.FlagSet, ready bool) error {
 	value := func(name string) string { return flags.Lookup(name).Value.String() }
@@ -109,7 +109,7 @@ func (p place) dial() (net.Conn, error) {
 }
 
 // living are the starts of errors that a living server sends.
-var living = []string{"-LOADING ", "-NOAUTH ", "-WRONGPASS ", "-ERR AUTH ", "-DENIED ", "-ERR max number of clients reached"}
+var living = []string{"-LOADING ", "-NOAUTH ", "-WRONGPASS ", "-NOPERM ", "-ERR AUTH ", "-DENIED ", "-ERR max number of clients reached"}
 
 // ping asks one place. note is what a living server said instead of PONG.
 func (p place) ping(password string, ready bool) (note string, err error) {

@@ -1,0 +1,13 @@
+// Package acl has users and what they may do: the part of Redis's ACL that celld knows.
+//
+//	table := acl.NewTable(commands, match)
+//	users := acl.NewUsers(table)
+//	err := users.Set("app", []string{"on", ">secret", "~app:*", "+cl.throttle"})
+//	user := users.Authenticate([]byte("app"), []byte("secret")) // nil: WRONGPASS
+//	user.Rights().MayRun(command, args)
+//
+// A User is a name that connections hold on to. Its Rights never change: a rule makes new ones, and the User points to them. So
+// who checks a command takes no lock, and sees all of a change or nothing of it.
+//
+// Passwords are kept as their SHA-256 only, as in Redis's files.
+package acl

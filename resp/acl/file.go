@@ -1,0 +1,140 @@
+package acl
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// File is the users of a file that can be used as it is.
+type File struct {
+	rights map[string]*Rights
+}
+
+// Mistakes are what is wrong in the lines of a file. Any other error of ReadFile says why there are no lines.
+type Mistakes string
+
+func (m Mistakes) Error() string { return string(m) }
+
+// errorsAt is how much text of errors is enough.
+const errorsAt = 4 << 10
+
+// ReadFile reads a file of users: lines such as user app on >secret ~app:* +cl.throttle, and empty ones. The error is one line that says
+// what is wrong where, in Redis's words.
+func ReadFile(t *Table, path string) (*File, error) {
+	text, err := readBounded(path)
+	if err != nil {
+		why := err.Error()
+		if errno := syscall.Errno(0); errors.As(err, &errno) {
+			why = strings.ToUpper(errno.Error()[:1]) + errno.Error()[1:]
+		}
+		return nil, fmt.Errorf("Error loading ACLs, opening file '%s': %s", path, why)
+	}
+	return parse(t, path, text)
+}
+
+func readBounded(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, MostBytes+1))
+	if err == nil && len(text) > MostBytes {
+		err = ErrFull
+	}
+	return string(text), err
+}
+
+func parse(t *Table, path, text string) (*File, error) {
+	f := &File{rights: map[string]*Rights{}}
+	var wrong strings.Builder
+	for i, text := range strings.Split(text, "\n") {
+		if text = strings.Trim(text, " \t\r"); text != "" {
+			f.parseLine(t, &wrong, fmt.Sprintf("%s:%d", path, i+1), i+1, text)
+		}
+		if wrong.Len() > errorsAt {
+			break
+		}
+	}
+	if wrong.Len() == 0 && f.bytes() > MostBytes {
+		fmt.Fprintf(&wrong, "%s: %v", path, ErrFull)
+	}
+	if wrong.Len() > 0 {
+		return nil, Mistakes(strings.TrimSpace(wrong.String()))
+	}
+	return f, nil
+}
+
+func (f *File) bytes() (n int) {
+	for name, r := range f.rights {
+		n += len(line(name, r))
+	}
+	return n
+}
+
+// parseLine reads a user, or says what is wrong: each unknown command, and the first other error, as Redis does.
+func (f *File) parseLine(t *Table, wrong *strings.Builder, at string, number int, text string) {
+	words := strings.Split(text, " ")
+	if words[0] != "user" || len(words) < 2 {
+		fmt.Fprintf(wrong, "%s should start with user keyword followed by the username. ", at)
+		return
+	}
+	name := words[1]
+	switch {
+	case hasSpaces(name):
+		fmt.Fprintf(wrong, "'%s: username '%s' contains invalid characters. ", at, name)
+		return
+	case f.rights[name] != nil:
+		fmt.Fprintf(wrong, "WARNING: Duplicate user '%s' found on line %d. ", name, number)
+		return
+	}
+	if len(words) > MostRules {
+		fmt.Fprintf(wrong, "%s: %v. ", at, ErrRules)
+		return
+	}
+	r, syntax := noRights(t), false
+	for _, rule := range words[2:] {
+		rule = strings.Trim(rule, "\t\r\n")
+		switch err := r.apply(rule); {
+		case err == errUnknown:
+			fmt.Fprintf(wrong, "%s: Error in applying operation '%s': %s. ", at, rule, err)
+		case err != nil && !syntax: // without the rule, which may be a password
+			fmt.Fprintf(wrong, "%s: %s. ", at, err)
+			syntax = true
+		}
+	}
+	f.rights[name] = r
+}
+
+// Save writes the users to a file, in place of what it has: all of it or nothing. Only the owner may read a file that was not there.
+func (us *Users) Save(path string) (err error) {
+	mode := fs.FileMode(0o600)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(file.Name())
+		}
+	}()
+	var text strings.Builder
+	for _, u := range us.Sorted() {
+		text.WriteString(u.Line() + "\n")
+	}
+	_, err = file.WriteString(text.String())
+	err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	return err
+}

@@ -1,0 +1,212 @@
+package resp
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
+
+	"celld/resp/acl"
+)
+
+// access says what a command does with its keys.
+type access uint8
+
+const (
+	byFlags access = iota // reads and writes, or only reads where the row is readonly
+	looks                 // neither: what the key holds has no part in the reply
+	writes
+	moves  // RENAME: reads and removes the first, writes the second
+	copies // COPY
+	sets   // SET, which reads only with GET
+)
+
+// accessTo returns what a command does with the key that is its nth.
+func (c *command) accessTo(n int, args [][]byte) acl.Access {
+	both := acl.Reads | acl.Writes
+	switch {
+	case c.access == looks:
+		return 0
+	case c.access == writes, n > 0 && (c.access == moves || c.access == copies), c.access == sets && !setReads(args):
+		return acl.Writes
+	case c.access == copies, c.access == byFlags && c.flags&readonly != 0:
+		return acl.Reads
+	}
+	return both
+}
+
+// newACLTable returns the commands as rules see them, and tells each row its own. Each command table has the same numbers.
+func newACLTable(commands *commandTable) *acl.Table {
+	var list []*acl.Command
+	for _, row := range commands.rows {
+		row.acl = newACLCommand(row)
+		for _, sub := range row.sub {
+			sub.acl = newACLCommand(sub)
+			row.acl.Subs = append(row.acl.Subs, sub.acl)
+		}
+		list = append(list, row.acl)
+	}
+	return acl.NewTable(list, globMatch)
+}
+
+func newACLCommand(row *command) *acl.Command {
+	return &acl.Command{Name: row.fullName(), Categories: row.categories(), Public: row.flags&noAuth != 0}
+}
+
+// useUsers gives the server the user default with its password, and those of the file.
+func (srv *Server) useUsers() {
+	srv.users = acl.NewUsers(newACLTable(srv.commands))
+	srv.users.SetPassword(srv.cfg.requirePass.Get())
+	srv.cfg.requirePass.onSet = srv.users.SetPassword
+	if file := srv.cfg.users.read; file != nil {
+		srv.users.Replace(file)
+		if required := srv.cfg.requirePass.Get(); required != "" && srv.users.Authenticate([]byte(acl.DefaultName), []byte(required)) == nil {
+			srv.log.Warn("the aclfile has another password for the user default than requirepass, which is ignored", "aclfile", srv.cfg.users.file.Get())
+		}
+	}
+}
+
+// ReloadUsers reads --aclfile again, and closes the connections of users that have changed or gone. An error changes nothing. Any
+// goroutine may call it that serves no session.
+func (srv *Server) ReloadUsers() error {
+	file, err := acl.ReadFile(srv.users.Table(), srv.cfg.users.file.Get())
+	if err != nil {
+		return err
+	}
+	srv.execution.Lock()
+	defer srv.execution.Unlock()
+	srv.endSessionsOf(nil, srv.users.Replace(file)...)
+	return nil
+}
+
+// endSessionsOf closes the connections of users. That of the caller gets its reply first. While the execution lock is held alone, so
+// no connection takes one of these users meanwhile.
+func (srv *Server) endSessionsOf(caller *Session, users ...*acl.User) {
+	if len(users) == 0 {
+		return
+	}
+	gone := map[*acl.User]bool{}
+	for _, u := range users {
+		gone[u] = true
+	}
+	for _, s := range srv.allSessions() {
+		switch {
+		case !gone[s.client.user.Load()]:
+		case s == caller:
+			s.end = afterReply
+		default:
+			s.kill()
+		}
+	}
+}
+
+// become makes this the session's user.
+func (s *Session) become(u *acl.User) {
+	s.client.user.Store(u)
+	s.gate.set(gateAuth, false)
+	s.checkRights()
+}
+
+// becomeNobody makes the session that of a new connection: the user default, authenticated where it needs no password.
+func (s *Session) becomeNobody() {
+	s.become(s.srv.users.Default)
+	s.gate.set(gateAuth, !s.srv.users.Open())
+}
+
+// checkRights looks at the rights of the session's user. They change only while no batch runs, so each batch begins with this; and
+// EXEC, as that runs alone, does for each command.
+func (s *Session) checkRights() {
+	s.gate.set(gateRights, !s.client.user.Load().Rights().MayAll())
+}
+
+// mustAuth says that the peer has to authenticate first.
+func (s *Session) mustAuth() bool { return s.gate.has(gateAuth) && !s.srv.users.Open() }
+
+// denial returns why these rights do not allow a command, and what that is about: the command or a key. "": they do.
+func (c *command) denial(rights *acl.Rights, args [][]byte) (acl.Reason, string) {
+	if !rights.MayRun(c.acl, args) {
+		return acl.DeniedCommand, c.fullName()
+	}
+	first, last := c.keyBounds(args)
+	for i, n := first, 0; i <= last; i, n = i+c.keys.step, n+1 {
+		if !rights.MayTouch(args[i], c.accessTo(n, args)) {
+			return acl.DeniedKey, string(args[i])
+		}
+	}
+	return "", ""
+}
+
+// forbid returns why the user may not run a command, and logs it; or "".
+func (s *Session) forbid(row *command, args [][]byte, context string) acl.Reason {
+	if !s.gate.has(gateRights) {
+		return ""
+	}
+	user := s.client.user.Load()
+	reason, object := row.denial(user.Rights(), args)
+	if reason != "" {
+		s.once(func() { s.logDenial(reason, context, object, user.Name()) })
+	}
+	return reason
+}
+
+// forbidden returns the error for a command that a client sends and may not run, or "".
+func (s *Session) forbidden(row *command, args [][]byte) string {
+	context := "toplevel"
+	if s.gate.has(gateMulti) {
+		context = "multi"
+		if row.flags&noMulti != 0 {
+			return "" // is refused for that
+		}
+	}
+	switch s.forbid(row, args, context) {
+	case acl.DeniedCommand:
+		return formatError(errNoPermCommand, row.fullName())
+	case acl.DeniedKey:
+		return errNoPermKey
+	}
+	return ""
+}
+
+// mayAsk says that the user may run a call of one key. If not, the call may still have what allows it.
+func (s *Session) mayAsk(row *command, key []byte) bool {
+	rights := s.client.user.Load().Rights()
+	return rights.MayRun(row.acl, nil) && rights.MayTouch(key, row.accessTo(0, nil))
+}
+
+func (s *Session) logDenial(reason acl.Reason, context, object, username string) {
+	switch reason {
+	case acl.DeniedCommand:
+		s.srv.stats.deniedCommands.Add(1)
+	case acl.DeniedKey:
+		s.srv.stats.deniedKeys.Add(1)
+	}
+	s.srv.aclLog.Add(acl.Entry{Reason: reason, Context: context, Object: object, Username: username, AtNS: s.nowNS, Client: s.client.line(s.nowNS)},
+		int(s.srv.cfg.users.logMaxLen.Get()))
+}
+
+// authenticate checks a user's password. command is the name that AUTH or HELLO was called by.
+func (s *Session) authenticate(command, name, password []byte) bool {
+	u := s.srv.users.Authenticate(name, password)
+	if u == nil {
+		s.srv.stats.wrongPasswords.Add(1)
+		s.srv.log.Log(context.Background(), LevelVerbose, "wrong password", "client", s.client.addr)
+		where := "toplevel"
+		if s.tx.running {
+			where = "multi"
+		}
+		s.logDenial(acl.DeniedAuth, where, string(command), string(name))
+		return false
+	}
+	s.become(u)
+	return true
+}
+
+// noteUsers logs that an operator has changed users.
+func (s *Session) noteUsers(what string, attrs ...any) {
+	s.srv.logSeldom("acl", slog.LevelInfo, what, append(attrs, "by", s.client.user.Load().Name(), "client", s.client.addr)...)
+}
+
+// setReads says that a SET returns the old value.
+func setReads(args [][]byte) bool {
+	return len(args) > 3 && slices.ContainsFunc(args[3:], func(arg []byte) bool { return bytes.EqualFold(arg, []byte("get")) })
+}
