@@ -9,7 +9,7 @@ import (
 // gather puts the calls at the start of data into the batch, as far as they go together, and returns their bytes. Where a command
 // follows that does not belong to them, it may have been read: then s.scratch.args has it, and next is its length.
 func (s *Session) gather(data []byte, limits wire.Limits) (used, next int) {
-	fs, b, restricted := s.scratch.forms, s.batch(), s.gate.has(gateRights)
+	fs, b := s.scratch.forms, s.batch()
 	for used < len(data) && b.n < maxBatch {
 		f := fs.last.next
 		key, n := f.match(data[used:], limits.MaxBulk)
@@ -30,11 +30,6 @@ func (s *Session) gather(data []byte, limits wire.Limits) (used, next int) {
 		}
 		if !b.fits(f) {
 			return used, 0
-		}
-		if restricted && !s.mayAsk(f.row, key) {
-			args, n := wire.Whole(data[used:], s.scratch.args, limits)
-			s.scratch.args = args
-			return used, n
 		}
 		fs.met(f)
 		b.add(f, key)

@@ -74,6 +74,22 @@ func (b *batch) reset() {
 	b.row, b.n, b.used, b.throttles, b.takes = nil, 0, 0, b.throttles[:0], b.takes[:0]
 }
 
+// key is that of a call that was added.
+func (b *batch) key(i int) []byte {
+	if len(b.takes) > 0 {
+		return b.takes[i].Calls[0].Key
+	}
+	return b.throttles[i].Key
+}
+
+// cut removes the calls from i on.
+func (b *batch) cut(i int) {
+	b.takes, b.throttles = b.takes[:min(i, len(b.takes))], b.throttles[:min(i, len(b.throttles))] // one of them is empty
+	if b.n = i; i == 0 {
+		b.reset()
+	}
+}
+
 // fits reports whether a call of this form may be added.
 func (b *batch) fits(f *form) bool {
 	return b.n == 0 || b.n < maxBatch && b.row == f.row && f.isTake() == (len(b.takes) > 0) && b.used+len(f.limits) <= mostCalls

@@ -136,7 +136,6 @@ func (s *Session) exec(tx transaction) {
 		var read [][]byte // keys to announce as changed, after the whole reply
 		for _, q := range tx.queued {
 			s.tx.running = true // UNWATCH and RESET clear it
-			s.checkRights()
 			if reason := s.forbid(q.row, q.args, "multi"); reason != "" {
 				text := formatError(errNoPermExec, lostRights[reason])
 				s.srv.stats.rejected(nil, text)
@@ -174,6 +173,7 @@ func (s *Session) alone(do func()) {
 		execution.Unlock()
 		lane.RLock()
 	}()
+	s.checkRights()
 	if s.srv.gate.has(gateBusy) { // a script became busy while this waited
 		s.replyError(errBusy)
 		return

@@ -18,7 +18,7 @@ const (
 	gateSkipNext                  // CLIENT REPLY SKIP: the next command has no reply
 	gateSkip                      // nor has the one that runs
 	gateCaching                   // CLIENT CACHING holds for the next command or transaction
-	gateRights                    // the user may not do everything: batches check each call
+	gateRights                    // the user may not do everything: batches are cut before a call that it may not
 
 	// Bits of the server's word.
 
@@ -52,5 +52,5 @@ func (g *serverGate) set(bit gate, on bool) {
 	}
 }
 
-// ungated says that nobody needs to look at single commands, but for the user's rights, at which gather looks.
+// ungated says that nobody needs to look at single commands, but for the user's rights: see allowed.
 func (s *Session) ungated() bool { return s.gate&^gateRights|s.srv.gate.Load() == 0 }

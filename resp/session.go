@@ -209,7 +209,10 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 		var n int
 		if s.ungated() && s.reader.Idle() {
 			var calls int
-			if calls, n = s.gather(data, limits); calls > 0 {
+			if calls, n = s.gather(data, limits); s.gate.has(gateRights) {
+				calls, n = s.allowed(data, calls, n, limits)
+			}
+			if calls > 0 {
 				s.askBatch()
 				data = data[calls:]
 				if n == 0 || s.waits != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"celld/resp/acl"
+	"celld/resp/wire"
 )
 
 // access says what a command does with its keys.
@@ -113,8 +114,8 @@ func (s *Session) becomeNobody() {
 	s.gate.set(gateAuth, !s.srv.users.Open())
 }
 
-// checkRights looks at the rights of the session's user. They change only while no batch runs, so each batch begins with this; and
-// EXEC, as that runs alone, does for each command.
+// checkRights looks at the rights of the session's user. They change only while no batch runs: so a batch begins with this, and who
+// has waited to run alone, or has changed users, looks again.
 func (s *Session) checkRights() {
 	s.gate.set(gateRights, !s.client.user.Load().Rights().MayAll())
 }
@@ -167,10 +168,26 @@ func (s *Session) forbidden(row *command, args [][]byte) string {
 	return ""
 }
 
-// mayAsk says that the user may run a call of one key. If not, the call may still have what allows it.
-func (s *Session) mayAsk(row *command, key []byte) bool {
-	rights := s.client.user.Load().Rights()
-	return rights.MayRun(row.acl, nil) && rights.MayTouch(key, row.accessTo(0, nil))
+// allowed leaves in the batch what comes before the first call that the user may not run, and returns what gather would have.
+func (s *Session) allowed(data []byte, used, next int, limits wire.Limits) (int, int) {
+	b, rights := s.scratch.batch, s.client.user.Load().Rights()
+	if b.n == 0 {
+		return used, next
+	}
+	mayRun := rights.MayRun(b.row.acl, nil) // if not, the call may still have a first argument that does
+	for i := range b.n {
+		if mayRun && rights.MayTouch(b.key(i), b.row.accessTo(0, nil)) {
+			continue
+		}
+		b.cut(i)
+		used, next = 0, 0
+		for range i + 1 {
+			used += next
+			s.scratch.args, next = wire.Whole(data[used:], s.scratch.args, limits)
+		}
+		break
+	}
+	return used, next
 }
 
 func (s *Session) logDenial(reason acl.Reason, context, object, username string) {

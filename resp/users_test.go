@@ -1,7 +1,9 @@
 package resp
 
 import (
+	"bytes"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -39,6 +41,25 @@ func TestPipelinesOfAUser(t *testing.T) {
 		}
 		if text := admin.do("INFO", "stats"); !strings.Contains(text, "acl_access_denied_cmd:3\r\nacl_access_denied_key:5\r\n") {
 			t.Errorf("%s", text)
+		}
+	}
+}
+
+// A batch of very many limits is cut anywhere.
+func TestALongPipelineIsCut(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect()
+	c.want("ACL SETUSER app on nopass ~k +cl.take", "+OK\r\n")
+	c.want("AUTH app x", "+OK\r\n")
+	words := []string{"CL.TAKE", "k"}
+	for i := range 100 {
+		words = append(words, fmt.Sprintf("1000000/%ds", i+1))
+	}
+	allowed, refused := frame(append(words, "PEEK")...), frame("CL.TAKE", "o", "5/1m")
+	one := c.send(allowed)
+	for at := range 7 {
+		if got, want := c.send(strings.Repeat(allowed, at)+refused+strings.Repeat(allowed, 3)), strings.Repeat(one, at)+"-"+errNoPermKey+"\r\n"+strings.Repeat(one, 3); got != want {
+			t.Fatalf("after %d: %q", at, got)
 		}
 	}
 }
@@ -175,6 +196,32 @@ func TestReloadUsers(t *testing.T) {
 		t.Error(err)
 	}
 	c.want("ACL SAVE", "-"+errACLSave+"\r\n")
+}
+
+// Rights that change while EXEC waits to run alone hold for its commands.
+func TestRightsChangeBeforeEXEC(t *testing.T) {
+	w := newWorld(t)
+	admin, c := w.connect(), w.connect()
+	admin.want("ACL SETUSER app on nopass ~* +@all", "+OK\r\n")
+	c.want("AUTH app x", "+OK\r\n")
+	c.want("MULTI", "+OK\r\n")
+	c.want("GET k", "+QUEUED\r\n")
+	done := make(chan string)
+	w.commands.byName["meanwhile"] = &command{name: "meanwhile", arity: 1, run: func(s *Session, _ [][]byte) {
+		go func() { done <- c.do("EXEC") }()
+		stacks := make([]byte, 1<<20)
+		for !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("sync.(*RWMutex).Lock")) { // it has come, and waits
+			runtime.Gosched()
+		}
+		if err := w.users.Set("app", []string{"-get"}); err != nil {
+			t.Error(err)
+		}
+		s.replyOK()
+	}}
+	admin.want("MEANWHILE", "+OK\r\n")
+	if got, want := <-done, "*1\r\n-"+fmt.Sprintf(errNoPermExec, lostRights[acl.DeniedCommand])+"\r\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
 
 // Tables number commands alike, as a file is read by one and its users are another's.
