@@ -43,6 +43,7 @@ type Config struct {
 	policies        []namedLimit // that the file lists
 
 	engine storeConfig
+	tls    tlsConfig
 
 	maxMultibulkLen   *param[int64]
 	maxBulkLen        *param[int64]
@@ -90,6 +91,7 @@ type Setting struct {
 const (
 	groupNetwork  = "Network"
 	groupSecurity = "Security"
+	groupTLS      = "TLS"
 	groupLimits   = "Keys and memory"
 	groupWire     = "Limits of one client"
 	groupStore    = "Limits on Redis or Valkey"
@@ -108,7 +110,7 @@ func NewConfig() *Config {
 	c := &Config{}
 	c.rows = []Setting{
 		{Name: "bind", Group: groupNetwork, Value: in(&c.bind, newBind("127.0.0.1", "-::1")), Help: "addresses to listen on; repeat it or separate by commas; - in front of an address makes it optional"},
-		{Name: "port", Group: groupNetwork, Value: in(&c.port, newInt(6379, 0, 65535, "port")), Help: "TCP port; 0: any free port, or with --unixsocket no TCP at all"},
+		{Name: "port", Group: groupNetwork, Value: in(&c.port, newInt(6379, 0, 65535, "port")), Help: "TCP port; 0: any free port, or with --unixsocket or --tls-port no plain TCP at all"},
 		{Name: "unixsocket", Group: groupNetwork, Value: in(&c.unixSocket, newText("", "path", nil)), Help: "unix socket to listen on as well"},
 		{Name: "unixsocketperm", Group: groupNetwork, Value: in(&c.unixSocketPerm, newText("", "mode", checkPerm)), Help: "permissions of the unix socket, octal, such as 770"},
 		{Name: "maxclients", Group: groupNetwork, Value: in(&c.maxClients, newInt(10000, 1, 1<<20, "n")), mutable: true, Help: "most connections at once; one more gets an error and is closed"},
@@ -155,8 +157,12 @@ func NewConfig() *Config {
 		{Name: "loglevel", Group: groupLog, Value: in(&c.logLevel, newEnum("notice", "debug", "verbose", "warning")), mutable: true, Help: "least important events to log"},
 		{Name: "log-format", Group: groupLog, Value: in(&c.logFormat, newEnum("text", "json")), Help: "text for people, json for machines; written to standard error"},
 	}
-	at := slices.IndexFunc(c.rows, func(row Setting) bool { return row.Group == groupDisk })
-	c.rows = slices.Insert(c.rows, at, c.engine.rows()...)
+	before := func(group string, rows []Setting) {
+		at := slices.IndexFunc(c.rows, func(row Setting) bool { return row.Group == group })
+		c.rows = slices.Insert(c.rows, at, rows...)
+	}
+	before(groupLimits, c.tls.rows())
+	before(groupDisk, c.engine.rows())
 	for i := range c.rows {
 		row := &c.rows[i]
 		row.Default = row.Value.String()
@@ -223,6 +229,9 @@ func (c *Config) Load(changed func(name string) bool) error {
 		}
 	}
 	if err := c.loadStore(changed); err != nil {
+		return err
+	}
+	if err := c.tls.load(); err != nil {
 		return err
 	}
 	return c.LoadPassword(changed)
