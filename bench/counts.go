@@ -66,7 +66,7 @@ func parseCommandStats(info, command string) (counts, error) {
 }
 
 func countByMetrics(s *server, _ string) (counts, error) {
-	reply, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", s.metricsPort))
+	reply, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", s.otherPort))
 	if err != nil {
 		return counts{}, err
 	}

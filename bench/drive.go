@@ -20,6 +20,7 @@ type drive struct {
 	fsync                             string   // --appendfsync, or noFile; empty: a row about something else
 	limiter                           *limiter // in place of CL.THROTTLE's; nil: a row about something else
 	limit                             string   // lasting or brief; empty: 15 30 60
+	tls                               bool     // by TLS
 }
 
 const (
@@ -53,6 +54,9 @@ func (w drive) fits(p *peer) bool {
 	}
 	if w.persists() {
 		return p.throttles() || p.sets()
+	}
+	if w.tls && !p.takesTLS() {
+		return false
 	}
 	return !p.special() && (!p.pings() || w.keys == 1000)
 }
@@ -124,7 +128,7 @@ func (w drive) run(b *bench, p *peer) (sample, error) {
 	if w.fresh() {
 		most = w.requests
 	}
-	s, err := b.start(p, room{keys: most * 5 / 4, connections: w.clients + 100, fsync: w.appendFsync()})
+	s, err := b.start(p, room{keys: most * 5 / 4, connections: w.clients + 100, fsync: w.appendFsync(), tls: w.tls})
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ var allPeers = []*peer{
 		name: "throttlecrab", title: "throttlecrab-server", command: "THROTTLE", allowed: '1',
 		args: func(t *tools, s *server) []string {
 			return []string{t.throttlecrab, "--redis", "--redis-host", "127.0.0.1", "--redis-port", strconv.Itoa(s.port),
-				"--http", "--http-host", "127.0.0.1", "--http-port", strconv.Itoa(s.metricsPort), // its counters
+				"--http", "--http-host", "127.0.0.1", "--http-port", strconv.Itoa(s.otherPort), // its counters
 				"--store-cleanup-interval", strconv.Itoa(s.room.cleanupSeconds), "--log-level", "error"}
 		},
 		count: countByMetrics,
@@ -117,7 +117,7 @@ func celldPeer(name, title string, binary func(*tools) string) *peer {
 			if s.room.engine != nil {
 				args = append(args, "--store", "redis://"+s.room.engine.addr, "--store-timeout", "3s") // go-redis's
 			}
-			return append(args, t.celldFlags...)
+			return append(append(args, tlsArgs(s)...), t.celldFlags...)
 		},
 		count: countByInfo,
 		missing: func(t *tools) string {
@@ -149,7 +149,7 @@ func redisArgs(t *tools, s *server) []string {
 	if s.room.connections > 0 {
 		args = append(args, "--maxclients", strconv.Itoa(s.room.connections))
 	}
-	return args
+	return append(args, tlsArgs(s)...)
 }
 
 // diskArgs are the flags of celld and of redis-server about files.

@@ -21,8 +21,15 @@ type driven struct {
 
 // redisBenchmark drives a server with requests of these words.
 func redisBenchmark(ctx context.Context, program string, s *server, w drive) (driven, error) {
-	args := []string{"-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-c", strconv.Itoa(w.clients), "-P", strconv.Itoa(w.pipeline),
+	port := s.port
+	if w.tls {
+		port = s.otherPort
+	}
+	args := []string{"-h", "127.0.0.1", "-p", strconv.Itoa(port), "-c", strconv.Itoa(w.clients), "-P", strconv.Itoa(w.pipeline),
 		"-n", strconv.Itoa(w.requests)}
+	if w.tls {
+		args = append(args, "--tls", "--cacert", s.certPath())
+	}
 	if !s.peer.pings() {
 		args = append(args, "-r", strconv.Itoa(w.keys))
 	}

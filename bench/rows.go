@@ -38,6 +38,8 @@ var allRows = slices.Concat([]row{
 	{name: "p128-ended", title: "P=128, 50 connections, 1M keys that have ended", work: drive{clients: 50, pipeline: 128, keys: 1_000_000, requests: 3_840_000, limit: brief}},
 	{name: "c1", title: "P=1, 1 connection, 1,000 keys", work: drive{clients: 1, pipeline: 1, keys: 1000, requests: 100_000}},
 	{name: "c5000", title: "P=1, 5,000 connections, 1,000 keys", work: drive{clients: 5000, pipeline: 1, keys: 1000, requests: 400_000}},
+	{name: "tls-p1", title: "TLS, P=1, 50 connections, 1,000 keys", work: drive{clients: 50, pipeline: 1, keys: 1000, requests: 400_000, tls: true}},
+	{name: "tls-p16", title: "TLS, P=16, 50 connections, 1,000 keys", work: drive{clients: 50, pipeline: 16, keys: 1000, requests: 1_600_000, tls: true}},
 	{name: "keys-1m-16", title: "1M keys of 16 bytes", work: fill{keys: 1_000_000, keyLen: 16}},
 	{name: "keys-take-1m-16", title: "1M keys of 16 bytes, CL.TAKE, one gcra each", work: fill{keys: 1_000_000, keyLen: 16, take: true}},
 	{name: "keys-1m-40", title: "1M keys of 40 bytes", work: fill{keys: 1_000_000, keyLen: 40}, once: true, big: true},

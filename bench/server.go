@@ -22,6 +22,7 @@ type room struct {
 	cleanupSeconds int     // throttlecrab's: how often it drops expired keys; 0: its default
 	fsync          string  // celld's and redis-server's --appendfsync, or snapshotOnly; empty: nothing on the disk
 	engine         *server // where celld keeps limits; nil: in its memory
+	tls            bool    // a port with TLS, too
 	dir            string  // of a server that was killed, to go on from its files; empty: a new one
 }
 
@@ -30,14 +31,14 @@ const snapshotOnly = "no file"
 
 // server is a process of a peer, listening on loopback.
 type server struct {
-	peer        *peer
-	room        room
-	dir         string
-	addr        string
-	port        int
-	metricsPort int // throttlecrab's HTTP port
-	cmd         *exec.Cmd
-	exited      chan struct{}
+	peer      *peer
+	room      room
+	dir       string
+	addr      string
+	port      int
+	otherPort int // throttlecrab's HTTP port; the others' port of TLS
+	cmd       *exec.Cmd
+	exited    chan struct{}
 }
 
 // start runs a peer's server and returns when it answers PING.
@@ -51,10 +52,15 @@ func (b *bench) start(p *peer, r room) (_ *server, err error) {
 			return nil, err
 		}
 	}
-	if s.port, s.metricsPort, err = freePorts(); err != nil {
+	if s.port, s.otherPort, err = freePorts(); err != nil {
 		return nil, err
 	}
 	s.addr = fmt.Sprintf("127.0.0.1:%d", s.port)
+	if r.tls {
+		if err := s.writeCertificate(); err != nil {
+			return nil, err
+		}
+	}
 	log, err := os.Create(s.logPath())
 	if err != nil {
 		return nil, err

@@ -33,6 +33,7 @@ var infoSections = []infoSection{
 	{"Cluster", true, infoCluster},
 	{"Keyspace", true, infoKeyspace},
 	{"Store", true, infoStore},
+	{"TLS", true, infoTLS},
 }
 
 // cmdInfo is INFO [section ...]. The words default, all and everything each name several sections.
@@ -79,6 +80,7 @@ func infoServer(w *infoWriter, s *Session) {
 	executable, _ := os.Executable() // empty if the system does not say
 	w.field("executable", executable)
 	w.field("config_file", "")
+	infoListeners(w, srv)
 	w.field("io_threads_active", srv.cfg.ioThreads.Get())
 }
 

@@ -45,6 +45,7 @@ type Config struct {
 
 	engine storeConfig
 	http   httpConfig
+	tls    tlsConfig
 
 	maxMultibulkLen   *param[int64]
 	maxBulkLen        *param[int64]
@@ -92,6 +93,7 @@ type Setting struct {
 const (
 	groupNetwork  = "Network"
 	groupSecurity = "Security"
+	groupTLS      = "TLS"
 	groupLimits   = "Keys and memory"
 	groupWire     = "Limits of one client"
 	groupStore    = "Limits on Redis or Valkey"
@@ -111,7 +113,7 @@ func NewConfig() *Config {
 	c := &Config{}
 	c.rows = []Setting{
 		{Name: "bind", Group: groupNetwork, Value: in(&c.bind, newBind("127.0.0.1", "-::1")), Help: "addresses to listen on; repeat it or separate by commas; - in front of an address makes it optional"},
-		{Name: "port", Group: groupNetwork, Value: in(&c.port, newInt(6379, 0, 65535, "port")), Help: "TCP port; 0: any free port, or with --unixsocket no TCP at all"},
+		{Name: "port", Group: groupNetwork, Value: in(&c.port, newInt(6379, 0, 65535, "port")), Help: "TCP port; 0: any free port, or with --unixsocket or --tls-port no plain TCP at all"},
 		{Name: "unixsocket", Group: groupNetwork, Value: in(&c.unixSocket, newText("", "path", nil)), Help: "unix socket to listen on as well"},
 		{Name: "unixsocketperm", Group: groupNetwork, Value: in(&c.unixSocketPerm, newText("", "mode", checkPerm)), Help: "permissions of the unix socket, octal, such as 770"},
 		{Name: "maxclients", Group: groupNetwork, Value: in(&c.maxClients, newInt(10000, 1, 1<<20, "n")), mutable: true, Help: "most connections at once; one more gets an error and is closed"},
@@ -158,9 +160,13 @@ func NewConfig() *Config {
 		{Name: "loglevel", Group: groupLog, Value: in(&c.logLevel, newEnum("notice", "debug", "verbose", "warning")), mutable: true, Help: "least important events to log"},
 		{Name: "log-format", Group: groupLog, Value: in(&c.logFormat, newEnum("text", "json")), Help: "text for people, json for machines; written to standard error"},
 	}
-	at := slices.IndexFunc(c.rows, func(row Setting) bool { return row.Group == groupDisk })
-	c.rows = slices.Insert(c.rows, at, append(c.engine.rows(), c.http.rows()...)...)
-	at = slices.IndexFunc(c.rows, func(row Setting) bool { return row.Name == "protected-mode" })
+	before := func(group string, rows []Setting) {
+		at := slices.IndexFunc(c.rows, func(row Setting) bool { return row.Group == group })
+		c.rows = slices.Insert(c.rows, at, rows...)
+	}
+	before(groupLimits, c.tls.rows())
+	before(groupDisk, append(c.engine.rows(), c.http.rows()...))
+	at := slices.IndexFunc(c.rows, func(row Setting) bool { return row.Name == "protected-mode" })
 	c.rows = slices.Insert(c.rows, at, c.users.rows()...)
 	for i := range c.rows {
 		row := &c.rows[i]
@@ -234,6 +240,9 @@ func (c *Config) Load(changed func(name string) bool) error {
 		return err
 	}
 	if err := c.users.load(); err != nil {
+		return err
+	}
+	if err := c.tls.load(); err != nil {
 		return err
 	}
 	return c.LoadPassword(changed)

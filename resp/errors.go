@@ -48,6 +48,7 @@ const (
 	errBgsaveRewriting = "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE whenever possible."
 	errLoading         = "LOADING Redis is loading the dataset in memory"
 	errMisconf         = "MISCONF Errors writing to the AOF file: %s"
+	errSpeaksTLS       = "ERR this port takes TLS only"
 	errMaxClients      = "ERR max number of clients reached"
 
 	errThrottleUsage = "Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"

@@ -16,7 +16,7 @@ func (srv *Server) Listen() ([]transport.Listener, error) {
 	var open []transport.Listener
 	path := srv.cfg.unixSocket.Get()
 	port := int(srv.cfg.port.Get())
-	if port != 0 || path == "" {
+	if srv.cfg.plainTCP() {
 		var err error
 		open, err = srv.listenHosts(port)
 		for tries := 1; port == 0 && errors.Is(err, syscall.EADDRINUSE) && tries < 10; tries++ {
@@ -35,6 +35,12 @@ func (srv *Server) Listen() ([]transport.Listener, error) {
 		}
 		open = append(open, transport.Listener{Listener: ln})
 	}
+	secure, err := srv.listenTLS()
+	if err != nil {
+		closeAll(open)
+		return nil, err
+	}
+	open = append(open, secure...)
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	for _, ln := range open {
@@ -98,13 +104,15 @@ func (srv *Server) mayServe(clients int64) error {
 	return nil
 }
 
-// AddrTexts returns the addresses for people and scripts: "127.0.0.1:6379", "unix:/run/celld.sock".
+// AddrTexts returns the addresses for people and scripts: "127.0.0.1:6379", "unix:/run/celld.sock", "tls:127.0.0.1:6380".
 func AddrTexts(listeners []transport.Listener) []string {
 	var texts []string
 	for _, ln := range listeners {
 		text := ln.Addr().String()
 		if ln.Addr().Network() == "unix" {
 			text = "unix:" + text
+		} else if ln.TLS != nil {
+			text = "tls:" + text
 		}
 		texts = append(texts, text)
 	}

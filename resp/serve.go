@@ -43,6 +43,9 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 		ready()
 		srv.cron(cronCtx, t)
 	})
+	if srv.cfg.tls.keeper != nil {
+		go srv.watchCertificates(cronCtx) // nobody waits for it: files of a network may hang
+	}
 	for _, ln := range listeners {
 		acceptors.Go(func() { t.Accept(acceptCtx, ln) })
 	}

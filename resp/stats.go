@@ -12,6 +12,8 @@ import (
 type serverStats struct {
 	connections       atomic.Int64
 	rejectedClients   atomic.Int64
+	failedHandshakes  atomic.Int64
+	failedReloads     atomic.Int64
 	deniedClients     atomic.Int64
 	commands          laned
 	inputBytes        laned

@@ -108,7 +108,7 @@ func (s Spec) Start(t testing.TB) *Server {
 		t.Fatalf("%v is not ready after %v\n%s", cmd.Args, StartTimeout, srv.Log)
 	}
 	for _, addr := range srv.Addrs {
-		if !strings.HasPrefix(addr, "unix:") {
+		if !strings.HasPrefix(addr, "unix:") && !strings.HasPrefix(addr, "tls:") {
 			srv.Addr = addr
 			break
 		}

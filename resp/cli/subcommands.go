@@ -21,7 +21,7 @@ type subcommand struct {
 }
 
 var (
-	serverFlags = []string{"bind", "port", "unixsocket", "requirepass", "requirepass-file"}
+	serverFlags = []string{"bind", "port", "unixsocket", "requirepass", "requirepass-file", "tls-port", "tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-client-cert-file", "tls-client-key-file"}
 
 	subcommands = []subcommand{
 		{"ping", "[flags]", "exit with 0 if the server that these flags describe is alive", `
@@ -42,7 +42,7 @@ readinessProbe. It exits with 0 when the server answers PING with PONG, and othe
 
 const describes = `
 Give it the same flags and environment as the server. Without flags it takes those of process 1 if that is celld,
-as it is in a container.
+as it is in a container. With TLS it shows --tls-client-cert-file, or the server's own certificate, and verifies none.
 `
 
 // runSubcommand runs the subcommand in words. hasFlags says whether the command line has more than one word.

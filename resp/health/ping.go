@@ -4,6 +4,7 @@ package health
 import (
 	"bufio"
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"celld/resp/certs"
 	"celld/resp/wire"
 
 	"github.com/spf13/pflag"
@@ -41,6 +43,13 @@ func Ping(flags *pflag.FlagSet, ready bool) error {
 		for _, word := range strings.Fields(value("bind")) {
 			host, optional := strings.CutPrefix(word, "-")
 			places = append(places, place{host: pingHost(host), port: port, optional: optional})
+		}
+	}
+	if port := value("tls-port"); port != "0" {
+		secure := clientTLS(value)
+		for _, word := range strings.Fields(value("bind")) {
+			host, optional := strings.CutPrefix(word, "-")
+			places = append(places, place{host: pingHost(host), port: port, optional: optional, secure: secure})
 		}
 	}
 	if len(places) == 0 {
@@ -77,6 +86,18 @@ func Ping(flags *pflag.FlagSet, ready bool) error {
 	return fmt.Errorf("ping: %w", why(places, failed))
 }
 
+// clientTLS shows the server the certificate that the flags name, or the server's own, as Redis does where it is a client. It does not
+// verify the server's: the place is an address of this machine, whose plain port nobody verifies either, and the certificate's names
+// are those of elsewhere.
+func clientTLS(value func(string) string) *tls.Config {
+	config := &tls.Config{InsecureSkipVerify: true}
+	cert, key := cmp.Or(value("tls-client-cert-file"), value("tls-cert-file")), cmp.Or(value("tls-client-key-file"), value("tls-key-file"))
+	if pair, err := certs.ReadPair(cert, key, value("tls-key-file-pass")); err == nil { // a server that asks for none is asked without
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+	}
+	return config
+}
+
 // why returns the first error that is not about a missing optional address, or the first of all.
 func why(places []place, failed []error) error {
 	for i, err := range failed {
@@ -91,6 +112,7 @@ func why(places []place, failed []error) error {
 type place struct {
 	path, host, port string
 	optional         bool
+	secure           *tls.Config // nil: plain
 }
 
 // dial connects from the same address that it connects to, which only works if this machine has that address. An optional address
@@ -105,7 +127,11 @@ func (p place) dial() (net.Conn, error) {
 		return nil, err
 	}
 	dialer.LocalAddr = local
-	return dialer.Dial("tcp", net.JoinHostPort(local.AddrPort().Addr().String(), p.port))
+	conn, err := dialer.Dial("tcp", net.JoinHostPort(local.AddrPort().Addr().String(), p.port))
+	if err == nil && p.secure != nil {
+		return tls.Client(conn, p.secure), nil
+	}
+	return conn, err
 }
 
 // living are the starts of errors that a living server sends.
@@ -127,6 +153,9 @@ func (p place) ping(password string, ready bool) (note string, err error) {
 	replies := bufio.NewReader(conn)
 	for authed := password == ""; ; authed = true {
 		reply, err := wire.ReadReply(replies)
+		if op := (*net.OpError)(nil); errors.As(cmp.Or(failed, err), &op) && op.Op == "remote error" && !ready { // it wants another certificate
+			return op.Error(), nil
+		}
 		if err != nil {
 			return "", cmp.Or(failed, err)
 		}

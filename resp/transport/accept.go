@@ -10,15 +10,19 @@ import (
 // Listener says how its connections are carried.
 type Listener struct {
 	net.Listener
-	Goroutines bool // true: a goroutine for each connection, as TLS needs; false: event loops, if the Transport has any
+	Goroutines bool // true: a goroutine for each connection; false: event loops, if the Transport has any
+	TLS        *TLS // nil: none. With TLS each connection has a goroutine
 }
 
 // Accept accepts connections until the listener is closed. After ctx has ended, no new connection waits for a place. If the
 // process is out of file descriptors, Accept tries again every 50 ms; open connections are served meanwhile.
 func (t *Transport) Accept(ctx context.Context, ln Listener) {
-	var by carrier = t.goroutines
-	if t.loops != nil && !ln.Goroutines {
-		by = t.loops
+	carry := t.goroutines.carry
+	switch {
+	case ln.TLS != nil:
+		carry = func(ctx context.Context, conn net.Conn) { t.goroutines.carrySecure(ctx, conn, ln.TLS) }
+	case t.loops != nil && !ln.Goroutines:
+		carry = t.loops.carry
 	}
 	for {
 		conn, err := ln.Accept()
@@ -30,12 +34,12 @@ func (t *Transport) Accept(ctx context.Context, ln Listener) {
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
-		t.take(ctx, conn, by)
+		t.take(ctx, conn, carry)
 	}
 }
 
 // take hands a connection to its carrier. A panic in that ends this connection alone.
-func (t *Transport) take(ctx context.Context, conn net.Conn, by carrier) {
+func (t *Transport) take(ctx context.Context, conn net.Conn, carry func(context.Context, net.Conn)) {
 	carried := false
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -49,23 +53,23 @@ func (t *Transport) take(ctx context.Context, conn net.Conn, by carrier) {
 	}()
 	t.accepting.Lock() // otherwise another acceptor could take the place that this one has waited for
 	defer t.accepting.Unlock()
-	by.carry(ctx, conn)
+	carry(ctx, conn)
 	carried = true
 }
 
 // fullNS is how long a full server is assumed to stay full.
 const fullNS = 50_000_000
 
-// admit makes the session of a new connection. If the connection may not be served, admit tells the peer why, closes the
-// connection and returns nil.
+// admit makes the session of a new connection. If the connection may not be served, admit returns nil and what to tell the peer.
+// full is the server's.
 //
 // A connection counts until its carrier has seen its end, and an event loop sees that only in its next round. So before admit
 // refuses a connection, it lets the carriers notice which have ended. Without that, with a limit of 100 and 8 peers that
 // connected and closed beside a loop that waited for its disk, half of 106,142 connections were refused. If no place came
 // free, admit refuses at once for the next 50 ms: to notice takes a round of each loop, while the accept queue fills up.
-func (t *Transport) admit(ctx context.Context, conn net.Conn, c Conn) Session {
+func (t *Transport) admit(ctx context.Context, conn net.Conn, c Conn) (session Session, refusal string, full bool) {
 	remote, local := conn.RemoteAddr(), conn.LocalAddr()
-	session, refusal, full := t.server.Admit(c, remote, local)
+	session, refusal, full = t.server.Admit(c, remote, local)
 	if full && t.server.NowNS() >= t.fullUntilNS {
 		for _, c := range t.carriers() {
 			c.settle(ctx)
@@ -77,17 +81,18 @@ func (t *Transport) admit(ctx context.Context, conn net.Conn, c Conn) Session {
 	if full {
 		t.server.Rejected()
 	}
-	if session == nil {
-		refuse(conn, refusal)
-		return nil
+	if session != nil {
+		t.setKeepAlive(conn)
 	}
-	t.setKeepAlive(conn)
-	return session
+	return session, refusal, full
 }
+
+// refusalTime is for a line that fits any socket buffer.
+const refusalTime = 100 * time.Millisecond
 
 // refuse tells a peer why it is not served. The line fits any socket buffer, so the write does not wait.
 func refuse(conn net.Conn, line string) {
-	_ = conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	_ = conn.SetWriteDeadline(time.Now().Add(refusalTime))
 	_, _ = conn.Write([]byte(line))
 	conn.Close()
 }

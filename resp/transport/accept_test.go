@@ -91,7 +91,11 @@ func TestAFullServerLooksWhoHasGone(t *testing.T) {
 			_, err := theirs.Read(make([]byte, 9))
 			refused <- err == nil
 		}()
-		served := c.admit(context.Background(), ours, nil) != nil
+		session, refusal, _ := c.admit(context.Background(), ours, nil)
+		served := session != nil
+		if !served {
+			refuse(ours, refusal)
+		}
 		ours.Close()
 		if <-refused == served || served != step.served || loops.asked != step.looks {
 			t.Errorf("%s: served %v, %d looks; want %v and %d", step.name, served, loops.asked, step.served, step.looks)

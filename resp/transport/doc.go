@@ -9,8 +9,8 @@
 // # Two ways to carry
 //
 // On Linux, event loops on epoll carry TCP and unix sockets: each is one goroutine, and an idle connection costs it nothing but its
-// struct. What is no plain socket, such as TLS, has a goroutine for each connection, as everything has on other systems. Both may be at
-// work at once: a Listener says which of the two carries its connections.
+// struct. A connection with TLS has a goroutine, as everything has on other systems. Both may be at work at once: a Listener says
+// which of the two carries its connections.
 //
 // # Rounds
 //

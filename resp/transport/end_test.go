@@ -108,7 +108,7 @@ func TestAPeerThatBreaksItsConnection(t *testing.T) {
 				if name == "deaf" {
 					eventually(t, "wait for the peer", func() bool { return c.unsent() > 0 })
 				}
-				_ = p.Conn.(*net.TCPConn).SetLinger(0)
+				_ = p.socket().SetLinger(0)
 				p.Close()
 				eventually(t, "end", func() bool { return len(c.all()) == 0 })
 			})

@@ -49,9 +49,12 @@ func (e *epollCarrier) carry(ctx context.Context, conn net.Conn) {
 		}
 	}
 	c := &epollConn{loop: loop, fd: -1}
-	if c.session = e.t.admit(ctx, conn, c); c.session == nil {
+	session, refusal, _ := e.t.admit(ctx, conn, c)
+	if session == nil {
+		refuse(conn, refusal)
 		return
 	}
+	c.session = session
 	defer func() {
 		if c.fd < 0 { // also after a panic
 			c.session.Closed()

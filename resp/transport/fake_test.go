@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -145,6 +146,7 @@ type fakeServer struct {
 	confirms atomic.Int64
 	commits  atomic.Int64
 	rejected atomic.Int64
+	failed   atomic.Pointer[error] // the last handshake
 	warnings atomic.Int64
 	panics   atomic.Int64
 	faults   atomic.Int64 // of the transport
@@ -168,11 +170,12 @@ func (f *fakeServer) Admit(c Conn, remote, _ net.Addr) (Session, string, bool) {
 	return s, "", false
 }
 
-func (f *fakeServer) KeepAlive() time.Duration    { return f.keepAlive }
-func (f *fakeServer) skew(by time.Duration)       { f.skewNS.Add(int64(by)) }
-func (f *fakeServer) Begin()                      { f.begins.Add(1) }
-func (f *fakeServer) Rejected()                   { f.rejected.Add(1) }
-func (f *fakeServer) Warn(string, Session, error) { f.warnings.Add(1) }
+func (f *fakeServer) KeepAlive() time.Duration             { return f.keepAlive }
+func (f *fakeServer) skew(by time.Duration)                { f.skewNS.Add(int64(by)) }
+func (f *fakeServer) Begin()                               { f.begins.Add(1) }
+func (f *fakeServer) Rejected()                            { f.rejected.Add(1) }
+func (f *fakeServer) HandshakeFailed(_ Session, err error) { f.failed.Store(&err) }
+func (f *fakeServer) Warn(string, Session, error)          { f.warnings.Add(1) }
 
 func (f *fakeServer) NowNS() int64 {
 	if f.still.Load() {
@@ -224,22 +227,26 @@ type carried struct {
 	listener func(net.Listener) net.Listener // in place of the real one
 	addr     net.Addr
 	byLoops  bool
+	tls      *TLS // nil: connections are plain
 }
 
-// eachCarrier runs a test with connections by loops, and by goroutines.
+// eachCarrier runs a test with connections by loops, by goroutines, and with TLS.
 func eachCarrier(t *testing.T, set func(c *carried), test func(t *testing.T, c *carried)) {
-	for _, byLoops := range []bool{true, false} {
-		if byLoops && !HasLoops {
+	for _, name := range []string{"loops", "goroutines", "TLS"} {
+		if name == "loops" && !HasLoops {
 			continue
 		}
-		t.Run(map[bool]string{true: "loops", false: "goroutines"}[byLoops], func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := &carried{Options: Options{Loops: 2}, byLoops: byLoops}
+			c := &carried{Options: Options{Loops: 2}, byLoops: name == "loops"}
+			if name == "TLS" {
+				c.tls = newTLS(t)
+			}
 			if set != nil {
 				set(c)
 			}
 			c.start(t)
-			c.addr = c.listen(t, "tcp", !byLoops)
+			c.addr = c.listen(t, "tcp", !c.byLoops)
 			test(t, c)
 		})
 	}
@@ -292,7 +299,7 @@ func (c *carried) listen(t *testing.T, network string, goroutines bool) net.Addr
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	var accepting sync.WaitGroup
-	accepting.Go(func() { c.Accept(ctx, Listener{Listener: ln, Goroutines: goroutines}) })
+	accepting.Go(func() { c.Accept(ctx, Listener{Listener: ln, Goroutines: goroutines, TLS: c.tls}) })
 	t.Cleanup(func() {
 		stop()
 		ln.Close()
@@ -322,7 +329,17 @@ type peer struct {
 
 func (p peer) Read(b []byte) (int, error) { return p.Reader.Read(b) }
 
-func (c *carried) dial(t *testing.T) peer { return dial(t, c.addr) }
+func (c *carried) dial(t *testing.T) peer {
+	t.Helper()
+	if c.tls == nil {
+		return dial(t, c.addr)
+	}
+	socket, err := net.Dial(c.addr.Network(), c.addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newPeer(t, tls.Client(socket, &tls.Config{InsecureSkipVerify: true}))
+}
 
 func dial(t *testing.T, to net.Addr) peer {
 	t.Helper()
@@ -377,4 +394,17 @@ func (p peer) wantNothing() {
 	_ = p.SetReadDeadline(time.Now().Add(patience))
 }
 
-func (p peer) closeWrite() { _ = p.Conn.(interface{ CloseWrite() error }).CloseWrite() }
+func (p peer) closeWrite() {
+	_ = p.Conn.(interface{ CloseWrite() error }).CloseWrite()
+	if over, ok := p.Conn.(*tls.Conn); ok {
+		_ = over.NetConn().(*net.TCPConn).CloseWrite()
+	}
+}
+
+// socket is what TLS, if there is any, goes by.
+func (p peer) socket() *net.TCPConn {
+	if over, ok := p.Conn.(*tls.Conn); ok {
+		return over.NetConn().(*net.TCPConn)
+	}
+	return p.Conn.(*net.TCPConn)
+}

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"os"
 	"sync"
@@ -25,14 +26,20 @@ type goroutineCarrier struct {
 }
 
 func (g *goroutineCarrier) carry(ctx context.Context, conn net.Conn) {
-	c := &goroutineConn{carrier: g, conn: conn}
-	if c.session = g.t.admit(ctx, conn, c); c.session == nil {
+	c := &goroutineConn{carrier: g, socket: conn}
+	session, refusal, _ := g.t.admit(ctx, conn, c)
+	if session == nil {
+		refuse(conn, refusal)
 		return
 	}
+	c.session = session
+	g.start(c)
+}
+
+func (g *goroutineCarrier) start(c *goroutineConn) {
 	g.mu.Lock()
 	g.conns[c] = struct{}{}
 	g.mu.Unlock()
-	c.session.Open(-1)
 	g.running.Go(c.run)
 }
 
@@ -76,8 +83,9 @@ func (g *goroutineCarrier) stop() {
 // goroutineConn is a connection with a goroutine.
 type goroutineConn struct {
 	carrier *goroutineCarrier
-	conn    net.Conn
-	session Session
+	socket  net.Conn
+	secure  *secure // TLS on the socket; nil: none
+	session Session // nil: it is only told why it is not served
 	life
 	out    []byte // replies to write at the end of the batch; only the connection's goroutine uses it
 	isBusy bool   // it counts in carrier.busy
@@ -98,12 +106,40 @@ func (c *goroutineConn) Meanwhile(wrote bool) {
 		c.commit()
 		c.left = true
 	}
-	if len(c.out) == 0 {
-		return
+	if p, _ := c.next(math.MaxInt); len(p) > 0 { // flush meets an error, too
+		_ = c.socket.SetWriteDeadline(time.Now().Add(50 * time.Microsecond))
+		n, _ := c.socket.Write(p)
+		c.took(n)
 	}
-	_ = c.conn.SetWriteDeadline(time.Now().Add(50 * time.Microsecond))
-	n, _ := c.conn.Write(c.out) // flush meets an error, too
-	c.out, c.fresh = c.out[n:], max(0, c.fresh-n)
+}
+
+// next returns what the socket is to take next, at most size bytes without TLS.
+func (c *goroutineConn) next(size int) ([]byte, error) {
+	if c.secure == nil {
+		return c.out[:min(len(c.out), size)], nil
+	}
+	n, err := c.secure.seal(c.out)
+	c.shift(n)
+	return c.secure.sealed(), err
+}
+
+// took tells that the socket has taken the first n bytes of next's.
+func (c *goroutineConn) took(n int) {
+	if c.secure == nil {
+		c.shift(n)
+	} else {
+		c.secure.took(n)
+	}
+}
+
+func (c *goroutineConn) shift(n int) { c.out, c.fresh = c.out[n:], max(0, c.fresh-n) }
+
+// pending is how many bytes the socket has not taken.
+func (c *goroutineConn) pending() int {
+	if c.secure == nil {
+		return len(c.out)
+	}
+	return len(c.out) + len(c.secure.sealed())
 }
 
 func (c *goroutineConn) Resume() {
@@ -129,34 +165,38 @@ const (
 
 func (c *goroutineConn) Send(p []byte) int {
 	c.out = append(c.out, p...)
-	return len(c.out)
+	return c.pending()
 }
 
 func (c *goroutineConn) Close(now bool) {
 	if now {
 		c.reach(cut)
-		_ = c.conn.SetDeadline(time.Unix(1, 0)) // ends a write that waits for the peer, too
+		_ = c.socket.SetDeadline(time.Unix(1, 0)) // ends a write that waits for the peer, too
 	} else if c.reach(closing) {
 		c.Wake()
 	}
 }
 
 // Wake ends the read that the goroutine waits in, by its deadline. Only Wake and Close set one.
-func (c *goroutineConn) Wake() { _ = c.conn.SetReadDeadline(time.Unix(1, 0)) }
+func (c *goroutineConn) Wake() { _ = c.socket.SetReadDeadline(time.Unix(1, 0)) }
 
 func (c *goroutineConn) run() {
 	t := c.carrier.t
 	defer c.end()
-	defer c.conn.Close()
+	defer c.hangUp()
 	defer c.setBusy(false)
 	defer func() {
 		if cause := recover(); cause != nil {
 			t.server.Panicked(cause, "connection", c.session)
 		}
 	}()
+	if c.secure != nil && !c.handshake() {
+		return
+	}
+	c.session.Open(-1)
 	c.reach(open)
 	buf := make([]byte, 8<<10)
-	for c.at() == open {
+	for last := false; !last && c.at() == open; {
 		var data []byte
 		switch {
 		case c.paused:
@@ -164,15 +204,17 @@ func (c *goroutineConn) run() {
 				return
 			}
 		case !c.more: // otherwise what was read is served first
-			n, err := c.conn.Read(buf)
+			n, err := c.read(buf)
 			if n > 0 {
 				data = buf[:n]
 			}
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				// Reset before Serve: a Wake from now on is seen by Serve or ends the next read.
-				_ = c.conn.SetReadDeadline(time.Time{})
-			} else if err != nil {
+				_ = c.socket.SetReadDeadline(time.Time{})
+			} else if err != nil && n == 0 {
 				return
+			} else if err != nil { // TLS tells the end together with what came last
+				last = true
 			}
 		}
 		c.setBusy(true)
@@ -184,16 +226,19 @@ func (c *goroutineConn) run() {
 	}
 }
 
+func (c *goroutineConn) read(buf []byte) (int, error) {
+	if c.secure != nil {
+		return c.secure.Read(buf)
+	}
+	return c.socket.Read(buf)
+}
+
 func (c *goroutineConn) Pause(abandons bool) { c.paused, c.leaves = true, abandons }
 
 // awaitWake waits until the connection is woken, or returns false when its peer is gone. It reads nothing. Go's poller also
 // wakes it for input, and then it only checks for the end of the connection.
 func (c *goroutineConn) awaitWake() bool {
-	conn := c.conn
-	if over, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
-		conn = over.NetConn()
-	}
-	socket, ok := conn.(syscall.Conn)
+	socket, ok := c.socket.(syscall.Conn)
 	if !ok {
 		return false
 	}
@@ -209,7 +254,7 @@ func (c *goroutineConn) awaitWake() bool {
 	if ended || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
 	}
-	_ = c.conn.SetReadDeadline(time.Time{}) // before Serve, as in run
+	_ = c.socket.SetReadDeadline(time.Time{}) // before Serve, as in run
 	c.paused = false
 	return true
 }
@@ -244,7 +289,9 @@ func (c *goroutineConn) end() {
 	c.carrier.mu.Lock()
 	delete(c.carrier.conns, c)
 	c.carrier.mu.Unlock()
-	c.session.Closed()
+	if c.session != nil {
+		c.session.Closed()
+	}
 }
 
 func (c *goroutineConn) setBusy(on bool) {
@@ -266,14 +313,18 @@ func (c *goroutineConn) flush() bool {
 	if c.at() == cut {
 		return false
 	}
-	for stuckNS := int64(0); len(c.out) > 0; {
-		s.Unsent(len(c.out))
-		_ = c.conn.SetWriteDeadline(time.Now().Add(writeTurn))
+	for stuckNS := int64(0); c.pending() > 0; {
+		s.Unsent(c.pending())
+		p, err := c.next(writeSize)
+		if err != nil {
+			return false
+		}
+		_ = c.socket.SetWriteDeadline(time.Now().Add(writeTurn))
 		if c.at() == cut { // SetWriteDeadline may just have overwritten Close's deadline
 			return false
 		}
-		n, err := c.conn.Write(c.out[:min(len(c.out), writeSize)])
-		c.out = c.out[n:]
+		n, err := c.socket.Write(p)
+		c.took(n)
 		nowNS := server.NowNS()
 		switch {
 		case err == nil:

@@ -122,7 +122,7 @@ func TestAWakeBeforeThePause(t *testing.T) {
 // A peer that goes away while its session is paused is noticed, also behind what has not been read.
 func TestThePeerOfAPausedSessionGoes(t *testing.T) {
 	reset := func(p peer) {
-		_ = p.Conn.(*net.TCPConn).SetLinger(0)
+		_ = p.socket().SetLinger(0)
 		p.Close()
 	}
 	behind := strings.Repeat("now\n", 10_000) // 40 KB, which fit into the socket
@@ -185,33 +185,14 @@ func TestOthersAndAPausedSession(t *testing.T) {
 	})
 }
 
-// overConn is a connection over another, as that of TLS is.
-type overConn struct{ net.Conn }
-
-func (c overConn) NetConn() net.Conn { return c.Conn }
-
-// A paused session over another connection waits as well. One without a socket cannot be told that its peer has gone, and ends.
-func TestAPausedSessionOverAnother(t *testing.T) {
-	for name, wrap := range map[string]func(net.Conn) net.Conn{
-		"TLS":       func(conn net.Conn) net.Conn { return overConn{conn} },
-		"no socket": func(conn net.Conn) net.Conn { return struct{ net.Conn }{conn} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := &carried{}
-			begun := make(chan *fakeSession, 1)
-			c.handle = waiting(func(s *fakeSession) { begun <- s })
-			c.listener = wrapping(wrap)
-			c.start(t)
-			p := dial(t, c.listen(t, "tcp", true))
-			p.send("now\nstay\nnow\n")
-			p.want("now\n")
-			s := <-begun
-			if name != "TLS" {
-				p.wantClosed()
-				return
-			}
-			s.finish()
-			p.want("stay\nnow\n")
-		})
-	}
+// A paused session without a socket cannot be told that its peer has gone, and ends.
+func TestAPausedSessionWithoutASocket(t *testing.T) {
+	c := &carried{}
+	c.handle = waiting(func(*fakeSession) {})
+	c.listener = wrapping(func(conn net.Conn) net.Conn { return struct{ net.Conn }{conn} })
+	c.start(t)
+	p := dial(t, c.listen(t, "tcp", true))
+	p.send("now\nstay\nnow\n")
+	p.want("now\n")
+	p.wantClosed()
 }

@@ -69,6 +69,8 @@ type Server interface {
 
 	// Rejected counts a connection that is not served.
 	Rejected()
+	// HandshakeFailed counts a TLS connection whose handshake failed, and logs why. s may be nil.
+	HandshakeFailed(s Session, err error)
 	// Warn logs an event that peers can cause at any rate. s may be nil.
 	Warn(text string, s Session, err error)
 	// Panicked logs a panic that has ended a connection. The deferred function that recovered it calls Panicked. s may be nil.

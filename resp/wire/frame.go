@@ -45,6 +45,9 @@ type ProtocolError string
 
 func (e ProtocolError) Error() string { return string(e) }
 
+// ErrTLS is for a client that speaks TLS to a port without. It reads this as a bad record. Redis would wait for a line.
+const ErrTLS ProtocolError = "ERR Protocol error: this port takes no TLS"
+
 // The errors of a FrameReader, in Redis's words (networking.c). The only other one is "expected '$', got 'x'".
 const (
 	ErrInline            ProtocolError = "ERR Protocol error: too big inline request"
@@ -76,7 +79,11 @@ func (r *FrameReader) Next(buf []byte, room [][]byte, limits Limits) (args [][]b
 			return nil, 0, nil
 		}
 		if buf[0] != '*' {
-			return r.inline(buf)
+			args, n, err := r.inline(buf)
+			if n == 0 && err == nil && len(buf) >= 3 && buf[0] == 0x16 && buf[1] == 3 && buf[2] <= 4 { // TLS's handshake, and no end of a line
+				err = ErrTLS
+			}
+			return args, n, err
 		}
 		line, ok, err := r.line(buf, ErrMultibulkLine)
 		if !ok {

@@ -1,0 +1,128 @@
+// Package certs keeps the certificates of a server up to date while it runs.
+//
+//	files, err := certs.Open(certs.Files{Cert: "server.crt", Key: "server.key"})
+//	files.Config()      // of a new connection
+//	err = files.Look()  // every few seconds
+package certs
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Files names what a server's TLS is made of, all in PEM. The zero value of a field leaves it out.
+type Files struct {
+	Cert, Key  string // the certificate with those that vouch for it, and its key
+	Passphrase string // of the key
+	CA, CADir  string // who vouches for clients: a file, and a directory of files
+	Clients    tls.ClientAuthType
+	Versions   [2]uint16 // least and highest
+	Ciphers    []uint16  // of TLS 1.2; nil: Go's choice
+}
+
+// Keeper has what the files held when they were last whole. Any goroutine may call its methods.
+type Keeper struct {
+	files   Files
+	current atomic.Pointer[generation]
+
+	mu      sync.Mutex        // one look at a time
+	suspect [sha256.Size]byte // the bad content of the last look
+	told    [sha256.Size]byte // the bad content that Look has returned an error for
+}
+
+// generation is one content of the files. Each has a Config of its own, and so its own keys for resumed sessions: a client whose
+// authority has left the files cannot resume.
+type generation struct {
+	digest   [sha256.Size]byte
+	config   *tls.Config
+	notAfter time.Time
+}
+
+// Open reads the files. The error names the file.
+func Open(files Files) (*Keeper, error) {
+	k := &Keeper{files: files}
+	g, err := k.read(false)
+	if err != nil {
+		return nil, err
+	}
+	k.current.Store(g)
+	return k, nil
+}
+
+// Config is for a new connection. Nobody may change it.
+func (k *Keeper) Config() *tls.Config { return k.current.Load().config }
+
+// NotAfter is when the first of the server's certificates ends.
+func (k *Keeper) NotAfter() time.Time { return k.current.Load().notAfter }
+
+// Look reads the files again. It reports whether they have a new content that new connections get from now on. A content that is bad,
+// or has a certificate that is not valid today, leaves everything as it is. It is an error if the look before has seen it, too: a pair may
+// be just half written. Each bad content is an error once.
+func (k *Keeper) Look() (taken bool, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	g, err := k.read(true)
+	if err == nil {
+		k.suspect, k.told = [sha256.Size]byte{}, [sha256.Size]byte{}
+		if g.digest == k.current.Load().digest {
+			return false, nil
+		}
+		k.current.Store(g)
+		return true, nil
+	}
+	digest := g.digest
+	first := digest != k.suspect
+	k.suspect = digest
+	if first || digest == k.told {
+		return false, nil
+	}
+	k.told = digest
+	return false, err
+}
+
+// read makes a generation of what the files have. With an error, it has a digest only, of the content as far as it can be read.
+func (k *Keeper) read(valid bool) (*generation, error) {
+	g := &generation{}
+	var content bytes.Buffer
+	parts, err := k.files.read(&content)
+	if err != nil {
+		content.WriteString(err.Error())
+	}
+	g.digest = sha256.Sum256(content.Bytes())
+	if err != nil {
+		return g, err
+	}
+	if now := k.current.Load(); now != nil && now.digest == g.digest {
+		return g, nil
+	}
+	pair, err := parts.pair(k.files.Passphrase)
+	if err != nil {
+		return g, fmt.Errorf("%s and %s: %w", k.files.Cert, k.files.Key, err)
+	}
+	clients, err := parts.authorities()
+	if err != nil {
+		return g, err
+	}
+	if k.files.Clients != tls.NoClientCert && clients == nil {
+		return g, errors.New("there is no certificate that vouches for clients")
+	}
+	begin, end, err := validity(pair)
+	if err != nil {
+		return g, fmt.Errorf("%s: %w", k.files.Cert, err)
+	}
+	if now := time.Now(); valid && (now.Before(begin) || now.After(end)) {
+		return g, fmt.Errorf("%s: it is valid from %s to %s only", k.files.Cert, begin.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339))
+	}
+	g.notAfter = end
+	g.config = &tls.Config{
+		Certificates: []tls.Certificate{pair}, ClientAuth: k.files.Clients, ClientCAs: clients,
+		MinVersion: k.files.Versions[0], MaxVersion: k.files.Versions[1], CipherSuites: k.files.Ciphers,
+	}
+	return g, nil
+}

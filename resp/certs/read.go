@@ -1,0 +1,145 @@
+package certs
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/youmark/pkcs8"
+)
+
+// parts are the contents of Files.
+type parts struct {
+	cert, key []byte
+	cas       []part
+}
+
+type part struct {
+	path string
+	text []byte
+	many bool // one of a directory's, which may have others than certificates
+}
+
+// read also writes all contents to all.
+func (f *Files) read(all *bytes.Buffer) (*parts, error) {
+	p := &parts{}
+	var err error
+	if p.cert, err = os.ReadFile(f.Cert); err != nil {
+		return nil, fmt.Errorf("read the certificate: %w", err)
+	}
+	if p.key, err = os.ReadFile(f.Key); err != nil {
+		return nil, fmt.Errorf("read the key: %w", err)
+	}
+	if f.CA != "" {
+		text, err := os.ReadFile(f.CA)
+		if err != nil {
+			return nil, fmt.Errorf("read who vouches for clients: %w", err)
+		}
+		p.cas = append(p.cas, part{path: f.CA, text: text})
+	}
+	if f.CADir != "" {
+		entries, err := os.ReadDir(f.CADir)
+		if err != nil {
+			return nil, fmt.Errorf("read who vouches for clients: %w", err)
+		}
+		for _, entry := range entries {
+			path := filepath.Join(f.CADir, entry.Name())
+			if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+				continue // Kubernetes has directories beside the files
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return nil, fmt.Errorf("read who vouches for clients: %w", err)
+			}
+			p.cas = append(p.cas, part{path, text, true})
+		}
+	}
+	fmt.Fprintf(all, "%q %q", p.cert, p.key)
+	for _, ca := range p.cas {
+		fmt.Fprintf(all, " %q", ca.text)
+	}
+	return p, nil
+}
+
+// pair returns the certificate with its key. The error says nothing of the key's content.
+func (p *parts) pair(passphrase string) (tls.Certificate, error) {
+	key, err := openKey(p.key, passphrase)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(p.cert, key)
+}
+
+// openKey decrypts a key in PKCS #8 that has a passphrase. It returns others as they are.
+func openKey(text []byte, passphrase string) ([]byte, error) {
+	block, _ := pem.Decode(text)
+	switch {
+	case block == nil:
+		return text, nil
+	case block.Headers["DEK-Info"] != "":
+		return nil, errors.New("the key is encrypted in an old format: convert it with openssl pkcs8 -topk8")
+	case block.Type != "ENCRYPTED PRIVATE KEY":
+		return text, nil
+	case passphrase == "":
+		return nil, errors.New("the key is encrypted, and there is no tls-key-file-pass")
+	}
+	key, err := pkcs8.ParsePKCS8PrivateKey(block.Bytes, []byte(passphrase))
+	if err != nil {
+		return nil, errors.New("tls-key-file-pass does not open the key")
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+// authorities returns nil if the files name none.
+func (p *parts) authorities() (*x509.CertPool, error) {
+	var pool *x509.CertPool
+	for _, ca := range p.cas {
+		one := x509.NewCertPool()
+		switch {
+		case one.AppendCertsFromPEM(ca.text):
+			if pool == nil {
+				pool = x509.NewCertPool()
+			}
+			pool.AppendCertsFromPEM(ca.text)
+		case !ca.many:
+			return nil, fmt.Errorf("%s: it has no certificate in PEM", ca.path)
+		}
+	}
+	return pool, nil
+}
+
+// validity is when all certificates of a chain are valid.
+func validity(pair tls.Certificate) (begin, end time.Time, err error) {
+	for i, der := range pair.Certificate {
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			return begin, end, err
+		}
+		if i == 0 || cert.NotBefore.After(begin) {
+			begin = cert.NotBefore
+		}
+		if i == 0 || cert.NotAfter.Before(end) {
+			end = cert.NotAfter
+		}
+	}
+	return begin, end, nil
+}
+
+// ReadPair returns a certificate with its key, as a client shows it.
+func ReadPair(certFile, keyFile, passphrase string) (tls.Certificate, error) {
+	p, err := (&Files{Cert: certFile, Key: keyFile}).read(&bytes.Buffer{})
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return p.pair(passphrase)
+}

@@ -1,0 +1,144 @@
+package resp
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"celld/resp/certs"
+)
+
+// tlsConfig are the settings of TLS for clients.
+type tlsConfig struct {
+	port          *param[int64]
+	cert          *param[string]
+	key           *param[string]
+	keyPass       *param[string]
+	clientCert    *param[string]
+	clientKey     *param[string]
+	ca            *param[string]
+	caDir         *param[string]
+	clients       *param[string]
+	protocols     *param[string]
+	ciphers       *param[string]
+	suites        *param[string]
+	maxHandshakes *param[int64]
+
+	keeper *certs.Keeper // nil: TLS is off
+}
+
+func (c *tlsConfig) rows() []Setting {
+	return []Setting{
+		{Name: "tls-port", Group: groupTLS, Value: in(&c.port, newInt(0, 0, 65535, "port")), Help: "TCP port of TLS; 0: none. With --port 0 there is no plain TCP then"},
+		{Name: "tls-cert-file", Group: groupTLS, Value: in(&c.cert, newText("", "path", checkPath)), Help: "celld's certificate, in PEM, followed by those that vouch for it; read again when it changes"},
+		{Name: "tls-key-file", Group: groupTLS, Value: in(&c.key, newText("", "path", checkPath)), Help: "its key, in PEM"},
+		{Name: "tls-key-file-pass", Group: groupTLS, Value: in(&c.keyPass, newSecret("text", hidden)), secret: true, Help: "passphrase of an encrypted key; other users of the machine can see flags, so prefer the environment"},
+		{Name: "tls-ca-cert-file", Group: groupTLS, Value: in(&c.ca, newText("", "path", checkPath)), Help: "certificates that vouch for clients, in PEM"},
+		{Name: "tls-ca-cert-dir", Group: groupTLS, Value: in(&c.caDir, newText("", "path", checkPath)), Help: "directory of such files"},
+		{Name: "tls-auth-clients", Group: groupTLS, Value: in(&c.clients, newEnum("yes", "no", "optional")), Help: "whether clients must show a certificate, need not, or may"},
+		{Name: "tls-protocols", Group: groupTLS, Value: in(&c.protocols, newText("TLSv1.2 TLSv1.3", "words", checkProtocols)), Help: "versions of TLS"},
+		{Name: "tls-ciphers", Group: groupTLS, Value: in(&c.ciphers, newText("", "names", checkCiphers)), Help: "ciphers of TLS 1.2, by OpenSSL's names, separated by colons; empty: Go's choice"},
+		{Name: "tls-ciphersuites", Group: groupTLS, Value: in(&c.suites, newText("", "names", checkSuites)), Help: "must be empty: Go chooses the ciphers of TLS 1.3"},
+		{Name: "tls-max-handshakes", Group: groupTLS, Value: in(&c.maxHandshakes, newInt(1000, 1, 1<<20, "n")), mutable: true, Help: "most unfinished handshakes; one more ends the oldest"},
+		{Name: "tls-client-cert-file", Group: groupTLS, Value: in(&c.clientCert, newText("", "path", checkPath)), Help: "certificate that celld ping and celld ready show; the default is --tls-cert-file"},
+		{Name: "tls-client-key-file", Group: groupTLS, Value: in(&c.clientKey, newText("", "path", checkPath)), Help: "its key"},
+	}
+}
+
+// load reads the certificates.
+func (c *tlsConfig) load() error {
+	if c.port.Get() == 0 {
+		for name, path := range map[string]string{"tls-cert-file": c.cert.Get(), "tls-key-file": c.key.Get()} {
+			if path != "" {
+				return fmt.Errorf("--%s is for --tls-port, which is not set", name)
+			}
+		}
+		return nil
+	}
+	switch {
+	case c.cert.Get() == "" || c.key.Get() == "":
+		return errors.New("--tls-port needs --tls-cert-file and --tls-key-file")
+	case c.clients.Get() != "no" && c.ca.Get() == "" && c.caDir.Get() == "":
+		return errors.New("--tls-port needs --tls-ca-cert-file or --tls-ca-cert-dir, or --tls-auth-clients no")
+	case (c.clientCert.Get() == "") != (c.clientKey.Get() == ""):
+		return errors.New("--tls-client-cert-file and --tls-client-key-file must be given together")
+	}
+	files := certs.Files{
+		Cert: c.cert.Get(), Key: c.key.Get(), Passphrase: c.keyPass.Get(), CA: c.ca.Get(), CADir: c.caDir.Get(),
+		Clients: map[string]tls.ClientAuthType{
+			"yes": tls.RequireAndVerifyClientCert, "no": tls.NoClientCert, "optional": tls.VerifyClientCertIfGiven,
+		}[c.clients.Get()],
+	}
+	files.Versions, _ = parseProtocols(c.protocols.Get())
+	files.Ciphers, _ = parseCiphers(c.ciphers.Get())
+	var err error
+	if c.keeper, err = certs.Open(files); err != nil {
+		return fmt.Errorf("TLS: %w", err)
+	}
+	return nil
+}
+
+// parseProtocols reads the least and the highest version. Empty is both, as in Redis.
+func parseProtocols(text string) (versions [2]uint16, err error) {
+	for _, word := range strings.Fields(text) {
+		version := uint16(tls.VersionTLS12)
+		switch strings.ToLower(word) {
+		case "tlsv1.2":
+		case "tlsv1.3":
+			version = tls.VersionTLS13
+		default:
+			return versions, errors.New("argument must be TLSv1.2, TLSv1.3, or both")
+		}
+		if versions[0] == 0 || version < versions[0] {
+			versions[0] = version
+		}
+		versions[1] = max(versions[1], version)
+	}
+	if versions[0] == 0 {
+		versions = [2]uint16{tls.VersionTLS12, tls.VersionTLS13}
+	}
+	return versions, nil
+}
+
+func checkProtocols(text string) error { _, err := parseProtocols(text); return err }
+
+// ciphers are OpenSSL's names of those ciphers of TLS 1.2 that Go takes for secure.
+var ciphers = map[string]uint16{
+	"ECDHE-ECDSA-AES128-GCM-SHA256": tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+	"ECDHE-ECDSA-AES256-GCM-SHA384": tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+	"ECDHE-ECDSA-CHACHA20-POLY1305": tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+	"ECDHE-RSA-AES128-GCM-SHA256":   tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+	"ECDHE-RSA-AES256-GCM-SHA384":   tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+	"ECDHE-RSA-CHACHA20-POLY1305":   tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+	"ECDHE-ECDSA-AES128-SHA":        tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA,
+	"ECDHE-ECDSA-AES256-SHA":        tls.TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA,
+	"ECDHE-RSA-AES128-SHA":          tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA,
+	"ECDHE-RSA-AES256-SHA":          tls.TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA,
+}
+
+func parseCiphers(text string) (ids []uint16, err error) {
+	for _, name := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(": ,", r) }) {
+		id, ok := ciphers[strings.ToUpper(name)]
+		if !ok {
+			names := make([]string, 0, len(ciphers))
+			for name := range ciphers {
+				names = append(names, name)
+			}
+			slices.Sort(names)
+			return nil, fmt.Errorf("argument must be of %s", strings.Join(names, ":"))
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+func checkCiphers(text string) error { _, err := parseCiphers(text); return err }
+
+func checkSuites(text string) error {
+	if text != "" {
+		return errors.New("argument must be empty: Go chooses the ciphers of TLS 1.3")
+	}
+	return nil
+}

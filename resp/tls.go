@@ -1,0 +1,91 @@
+package resp
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"celld/resp/transport"
+)
+
+// certsEvery is the time between two looks at the certificates' files. A change is taken up, or refused, after two looks at most.
+const certsEvery = 2 * time.Second
+
+// plainTCP reports whether there is TCP without TLS.
+func (c *Config) plainTCP() bool {
+	return c.port.Get() != 0 || c.unixSocket.Get() == "" && c.tls.keeper == nil
+}
+
+// listenTLS listens on the addresses of --bind with TLS, if it is on.
+func (srv *Server) listenTLS() ([]transport.Listener, error) {
+	c := &srv.cfg.tls
+	if c.keeper == nil {
+		return nil, nil
+	}
+	open, err := srv.listenHosts(int(c.port.Get()))
+	shared := &transport.TLS{Config: c.keeper.Config, Most: c.maxHandshakes.Get, Plainly: "-" + errSpeaksTLS + "\r\n"}
+	for i := range open {
+		open[i].TLS = shared
+	}
+	return open, err
+}
+
+// watchCertificates looks at the files until ctx ends.
+func (srv *Server) watchCertificates(ctx context.Context) {
+	ticker := time.NewTicker(certsEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			srv.lookAtCertificates()
+		}
+	}
+}
+
+// lookAtCertificates takes up what the files of the certificates have now, or says once what is wrong with it.
+func (srv *Server) lookAtCertificates() {
+	defer srv.survive("certificates")
+	k := srv.cfg.tls.keeper
+	switch taken, err := k.Look(); {
+	case err != nil:
+		srv.stats.failedReloads.Add(1)
+		srv.log.Warn("new certificates are not used, the old ones stay", "error", err, "not_after", k.NotAfter().UTC().Format(time.RFC3339))
+	case taken:
+		srv.log.Info("new certificates are used", "not_after", k.NotAfter().UTC().Format(time.RFC3339))
+	}
+}
+
+// HandshakeFailed implements transport.Server.
+func (t transportServer) HandshakeFailed(s transport.Session, err error) {
+	t.srv.stats.failedHandshakes.Add(1)
+	t.srv.warnSeldom("a TLS handshake failed", append(about(s), "error", err)...)
+}
+
+// infoTLS says when the certificate ends, in Unix seconds; 0: TLS is off.
+func infoTLS(w *infoWriter, s *Session) {
+	notAfter := int64(0)
+	if k := s.srv.cfg.tls.keeper; k != nil {
+		notAfter = k.NotAfter().Unix()
+	}
+	w.field("tls_cert_not_after", notAfter)
+}
+
+// infoListeners names the listeners as Redis 7.2 does.
+func infoListeners(w *infoWriter, srv *Server) {
+	cfg, hosts := srv.cfg, ""
+	for _, host := range srv.cfg.bind.Get() {
+		hosts += ",bind=" + host
+	}
+	path := cfg.unixSocket.Get()
+	if cfg.plainTCP() {
+		w.field("listener0", fmt.Sprintf("name=tcp%s,port=%d", hosts, srv.tcpPort()))
+	}
+	if path != "" {
+		w.field("listener1", "name=unix,bind="+path)
+	}
+	if cfg.tls.keeper != nil {
+		w.field("listener2", fmt.Sprintf("name=tls%s,port=%d", hosts, cfg.tls.port.Get()))
+	}
+}

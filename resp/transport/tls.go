@@ -1,0 +1,202 @@
+package transport
+
+import (
+	"container/list"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// TLS says how a Listener's connections are encrypted.
+type TLS struct {
+	Config   func() *tls.Config // of a new connection
+	Most     func() int64       // most unfinished handshakes: one more ends the oldest
+	Plainly  string             // what a peer is told in plain text that speaks no TLS; empty: nothing
+	ongoing  list.List          // *goroutineConn whose handshake is unfinished, oldest first
+	mu       sync.Mutex         // guards the fields around it
+	refusing int                // how many of them are only to hear why they are not served
+}
+
+// handshakeTime is the longest that a handshake may take, in all.
+const handshakeTime = 10 * time.Second
+
+// mostRefusing bounds connections that have no place and only wait to hear that in TLS. Descriptors are kept for 32.
+const mostRefusing = 16
+
+var (
+	errOldest = errors.New("too many handshakes were unfinished, and this was the oldest")
+	errSlow   = errors.New("it took longer than 10 seconds")
+)
+
+// secure is a connection's TLS.
+//
+// After a write that ended in the middle, crypto/tls refuses all later ones: the peer would miss a part of a record. So once the
+// handshake is over, TLS writes to memory, where no write fails. The connection sends that to the socket as it sends plain replies.
+type secure struct {
+	*tls.Conn
+	below   *below
+	by      *TLS
+	place   *list.Element // in by.ongoing
+	refusal string        // what it hears after the handshake, if it is not served
+}
+
+// below is the socket as TLS sees it.
+type below struct {
+	net.Conn
+	heard   bool   // the peer has sent something
+	toWrite []byte // records
+	sent    int    // how many bytes of them the socket has taken
+	gather  bool   // writes go to toWrite
+}
+
+func (b *below) Read(p []byte) (int, error) {
+	n, err := b.Conn.Read(p)
+	b.heard = b.heard || n > 0
+	return n, err
+}
+
+func (b *below) Write(p []byte) (int, error) {
+	if !b.gather {
+		return b.Conn.Write(p)
+	}
+	b.toWrite = append(b.toWrite, p...)
+	return len(p), nil
+}
+
+// seal encrypts the start of replies, at most writeSize bytes of them, if the socket has taken all that was sealed before.
+func (s *secure) seal(replies []byte) (int, error) {
+	if len(s.sealed()) > 0 || len(replies) == 0 {
+		return 0, nil
+	}
+	return s.Write(replies[:min(len(replies), writeSize)])
+}
+
+// sealed is what the socket is to take.
+func (s *secure) sealed() []byte { return s.below.toWrite[s.below.sent:] }
+
+// took tells that the socket has taken n bytes of sealed. An idle connection keeps room for small replies only.
+func (s *secure) took(n int) {
+	b := s.below
+	if b.sent += n; b.sent < len(b.toWrite) {
+		return
+	}
+	if b.sent, b.toWrite = 0, b.toWrite[:0]; cap(b.toWrite) > 4<<10 {
+		b.toWrite = nil
+	}
+}
+
+// carrySecure is carry for a connection with TLS. The handshake is part of the connection's goroutine. Meanwhile the connection has
+// its place among maxclients, as in Redis, and nobody sees it. When there is no place, it is closed without a word.
+func (g *goroutineCarrier) carrySecure(ctx context.Context, conn net.Conn, by *TLS) {
+	below := &below{Conn: conn}
+	c := &goroutineConn{carrier: g, socket: conn}
+	c.secure = &secure{Conn: tls.Server(below, by.Config()), below: below, by: by}
+	session, refusal, full := g.t.admit(ctx, conn, c)
+	if session != nil {
+		c.session = session
+	} else if c.secure.refusal = refusal; full || !by.mayRefuse() {
+		conn.Close()
+		return
+	}
+	by.begin(c)
+	g.start(c)
+}
+
+func (t *TLS) mayRefuse() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.refusing >= mostRefusing {
+		return false
+	}
+	t.refusing++
+	return true
+}
+
+// begin counts a handshake, and ends the oldest if they are too many.
+func (t *TLS) begin(c *goroutineConn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for int64(t.ongoing.Len()) >= t.Most() {
+		oldest := t.ongoing.Front()
+		t.forget(oldest.Value.(*goroutineConn))
+		oldest.Value.(*goroutineConn).Close(true)
+	}
+	c.secure.place = t.ongoing.PushBack(c)
+}
+
+// finish takes a handshake from the unfinished ones. It returns false if begin has done so.
+func (t *TLS) finish(c *goroutineConn) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.forget(c)
+}
+
+func (t *TLS) forget(c *goroutineConn) bool {
+	s := c.secure
+	if s.place == nil {
+		return false
+	}
+	t.ongoing.Remove(s.place)
+	s.place = nil
+	if c.session == nil {
+		t.refusing--
+	}
+	return true
+}
+
+// handshake reports whether the connection may be served now.
+func (c *goroutineConn) handshake() bool {
+	s := c.secure
+	defer s.by.finish(c)
+	_ = c.socket.SetDeadline(time.Now().Add(handshakeTime))
+	if c.at() == cut { // SetDeadline may just have overwritten Close's deadline
+		return false
+	}
+	err := s.Handshake()
+	tooOld := !s.by.finish(c)
+	switch plain := (tls.RecordHeaderError{}); {
+	case tooOld:
+		err = errOldest
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = errSlow
+	case errors.As(err, &plain) && plain.Conn != nil && s.by.Plainly != "":
+		_ = c.socket.SetWriteDeadline(time.Now().Add(refusalTime))
+		_, _ = c.socket.Write([]byte(s.by.Plainly))
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, io.EOF) && !s.below.heard: // a look whether the port is open
+		return false
+	default:
+		c.carrier.t.server.HandshakeFailed(c.session, err)
+		return false
+	}
+	s.below.gather = true
+	_ = c.socket.SetDeadline(time.Time{})
+	if c.session == nil {
+		_, _ = s.Write([]byte(s.refusal))
+	}
+	return c.session != nil && c.at() != cut
+}
+
+// hangUp closes the socket. A peer with TLS is told so, as far as it takes that at once: to some, such as OpenSSL, an end without a
+// word is an attack. What the peer has sent meanwhile, such as its own farewell, is read: otherwise the kernel would break the
+// connection, and what has not been read at the other end would be lost.
+func (c *goroutineConn) hangUp() {
+	if s := c.secure; s != nil && s.below.gather && (c.at() != cut || len(s.sealed()) == 0) {
+		_ = s.CloseWrite()
+		_ = c.socket.SetWriteDeadline(time.Now().Add(refusalTime))
+		_, _ = c.socket.Write(s.sealed())
+		if half, ok := c.socket.(interface{ CloseWrite() error }); ok && c.at() != cut {
+			_ = half.CloseWrite()
+			_ = c.socket.SetReadDeadline(time.Now().Add(refusalTime))
+			_, _ = io.CopyN(io.Discard, c.socket, writeSize)
+		}
+	}
+	c.socket.Close()
+}

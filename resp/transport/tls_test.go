@@ -1,0 +1,147 @@
+package transport
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	mathbig "math/big"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// newTLS is TLS with a certificate that no client verifies.
+func newTLS(t *testing.T) *TLS {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: mathbig.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	return &TLS{Config: func() *tls.Config { return config }, Most: func() int64 { return 1000 }, Plainly: "TLS only\n"}
+}
+
+// secured starts a server with TLS.
+func secured(t *testing.T, set func(c *carried)) *carried {
+	t.Helper()
+	c := &carried{tls: newTLS(t)}
+	if set != nil {
+		set(c)
+	}
+	c.start(t)
+	c.addr = c.listen(t, "tcp", true)
+	return c
+}
+
+// The last command of a peer that says its farewell in the same breath is answered.
+func TestTLSFarewellWithACommand(t *testing.T) {
+	c := secured(t, nil)
+	p := c.dial(t)
+	p.ask("a\n", "a\n")
+	p.send("b\n")
+	_ = p.Conn.(*tls.Conn).CloseWrite()
+	p.want("b\n")
+	if _, err := p.ReadByte(); err != io.EOF { // not an end without a word, which would be io.ErrUnexpectedEOF
+		t.Error(err)
+	}
+}
+
+// A peer that speaks no TLS is told so. One that only looks whether the port is open is no failure.
+func TestPlainBytesOnTLS(t *testing.T) {
+	c := secured(t, nil)
+	look := dial(t, c.addr)
+	look.Close()
+	eventually(t, "end of the look", func() bool { return c.left.Load() == 1 })
+	if c.failed.Load() != nil {
+		t.Error("a look counts as a failure")
+	}
+	p := dial(t, c.addr)
+	p.ask("*1\r\n$4\r\nPING\r\n", "TLS only\n")
+	eventually(t, "failure", func() bool { return c.failed.Load() != nil })
+	silent := strings.Repeat("\x16\x03\x01\x40\x00"+strings.Repeat("x", 1000), 20)
+	q := dial(t, c.addr)
+	_, _ = io.WriteString(q, silent)
+	_, _ = io.Copy(io.Discard, q)
+	c.dial(t).ask("a\n", "a\n")
+}
+
+// One unfinished handshake too many ends the oldest, and no other.
+func TestTheOldestHandshakeGoes(t *testing.T) {
+	c := secured(t, func(c *carried) { c.tls.Most = func() int64 { return 3 } })
+	served := c.dial(t)
+	served.ask("a\n", "a\n")
+	var half []peer
+	for i := range 6 {
+		half = append(half, dial(t, c.addr))
+		half[i].send("\x16\x03\x01")
+		eventually(t, "handshake", func() bool {
+			c.tls.mu.Lock()
+			defer c.tls.mu.Unlock()
+			return c.tls.ongoing.Len() == min(i+1, 3)
+		})
+	}
+	for _, p := range half[:3] {
+		p.wantClosed()
+	}
+	for _, p := range half[3:] {
+		p.wantNothing()
+	}
+	eventually(t, "end of the oldest", func() bool { return c.left.Load() == 3 })
+	if err := c.failed.Load(); err == nil || !errors.Is(*err, errOldest) {
+		t.Error("the failure is not that it was the oldest")
+	}
+	c.dial(t).ask("a\n", "a\n") // in the place of the next
+	served.ask("a\n", "a\n")
+}
+
+// A handshake that does not come to an end is given up.
+func TestASlowHandshake(t *testing.T) {
+	t.Parallel()
+	c := secured(t, nil)
+	p := dial(t, c.addr)
+	p.send("\x16\x03\x01")
+	begin := time.Now()
+	p.wantClosed()
+	if took := time.Since(begin); took < handshakeTime-time.Second {
+		t.Errorf("it was given up after %v", took)
+	}
+	if err := c.failed.Load(); err == nil || !errors.Is(*err, errSlow) {
+		t.Errorf("the failure is not that it was slow")
+	}
+}
+
+// refusing is a server that serves nobody, but tells why.
+type refusing struct{ *fakeServer }
+
+func (refusing) Admit(Conn, net.Addr, net.Addr) (Session, string, bool) {
+	return nil, "not you\n", false
+}
+
+// Who may not be served is told so in TLS. Those that do not come to hear it are few.
+func TestRefusedInTLS(t *testing.T) {
+	c := secured(t, nil)
+	c.Transport.server = refusing{&c.fakeServer}
+	p := c.dial(t)
+	p.want("not you\n")
+	p.wantClosed()
+	eventually(t, "end", func() bool { return !c.goroutines.any() })
+	for range mostRefusing {
+		dial(t, c.addr).send("\x16\x03\x01")
+	}
+	eventually(t, "many handshakes", func() bool {
+		c.tls.mu.Lock()
+		defer c.tls.mu.Unlock()
+		return c.tls.refusing == mostRefusing
+	})
+	dial(t, c.addr).wantClosed()
+}
