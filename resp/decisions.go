@@ -78,12 +78,14 @@ func newDecisionCounters() (c decisionCounters) {
 	return c
 }
 
+// read returns them as INFO has them.
 func (c *decisionCounters) read() (n decisions) {
 	for kind := range c {
 		n[kind] = c[kind].Load()
 	}
 	n[throttleAllowed] += n[policyThrottleAllowed]
 	n[throttleLimited] += n[policyThrottleLimited]
+	n[policyThrottleAllowed], n[policyThrottleLimited] = 0, 0
 	return n
 }
 
