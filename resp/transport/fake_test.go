@@ -133,8 +133,9 @@ type fakeServer struct {
 	*Transport
 	handle     func(s *fakeSession, line string) (done bool) // nil: each line is answered by itself
 	onWake     func(s *fakeSession)
-	places     int64 // 0: any number
-	confirming bool  // replies wait for the disk
+	places     int64  // 0: any number
+	confirming bool   // replies wait for the disk
+	denied     string // nobody is served, and told this; empty: everybody is
 	keepAlive  time.Duration
 	exit       func(text string)
 
@@ -162,6 +163,9 @@ func (f *fakeServer) Admit(c Conn, remote, _ net.Addr) (Session, string, bool) {
 	_ = remote.String()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.denied != "" {
+		return nil, f.denied, false
+	}
 	if f.places > 0 && int64(len(f.sessions))-f.left.Load() >= f.places {
 		return nil, "full\n", true
 	}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"io"
 	mathbig "math/big"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -120,17 +119,9 @@ func TestASlowHandshake(t *testing.T) {
 	}
 }
 
-// refusing is a server that serves nobody, but tells why.
-type refusing struct{ *fakeServer }
-
-func (refusing) Admit(Conn, net.Addr, net.Addr) (Session, string, bool) {
-	return nil, "not you\n", false
-}
-
 // Who may not be served is told so in TLS. Those that do not come to hear it are few.
 func TestRefusedInTLS(t *testing.T) {
-	c := secured(t, nil)
-	c.Transport.server = refusing{&c.fakeServer}
+	c := secured(t, func(c *carried) { c.denied = "not you\n" })
 	p := c.dial(t)
 	p.want("not you\n")
 	p.wantClosed()
