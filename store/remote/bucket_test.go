@@ -108,3 +108,21 @@ func TestDenialUnderAnotherLimit(t *testing.T) {
 		t.Errorf("%d denials are remembered, %d of the limit before", n, remembered)
 	}
 }
+
+// A peek comes after the call before it, also where the engine's time was known badly: the call was not decided for a later instant.
+func TestAPeekComesAfterWhatWasTaken(t *testing.T) {
+	s := newTestStore(t, startRedis(t), Options{})
+	bucket, err := cell.NewBucket(9, 1, 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	s.lanes.all[0].clock.observe(now.UnixNano(), now.Add(-900*time.Millisecond), now)
+	for _, quantity := range []int64{10, 0} {
+		reqs := []store.Request{{Key: []byte("k"), Bucket: bucket, Quantity: quantity}}
+		s.throttleNow(reqs, store.Access{NowNS: now.UnixNano()})
+		if d := reqs[0].Decision; reqs[0].Err != nil || d.Limited || d.ResetAfterNS > 600_000_000_000 {
+			t.Errorf("%d: %+v, %v", quantity, d, reqs[0].Err)
+		}
+	}
+}

@@ -51,5 +51,15 @@ func (c *clock) upper() (ns int64, ok bool) {
 	return c.timeNS + int64(since) + drift(since), time.Since(c.got) < fresh
 }
 
+// span is how far upper may be ahead of the engine's time.
+func (c *clock) span() time.Duration {
+	if c.fake != nil {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.got.Sub(c.sent) + time.Duration(drift(time.Since(c.sent)))
+}
+
 // forget makes it unknown.
 func (c *clock) forget() { c.observe(0, time.Time{}, time.Time{}) }

@@ -130,6 +130,14 @@ func (l *lane) took(sent, now time.Time) {
 	}
 }
 
+// soon is how long what is sent now is under way at least, or nearly so: under load a time that was told took longer than the quickest
+// round trip of a second.
+func (l *lane) soon() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return 2*l.least + nearby/2
+}
+
 // run sends what waits until nothing does.
 func (l *lane) run() {
 	for {

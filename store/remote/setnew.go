@@ -45,11 +45,12 @@ func expiryMs(tatNS uint64, nowNS int64) string {
 }
 
 // setNew has operations of a key that is not known to be in use decided as those of a new key, and reports whether it does. They are
-// decided for an instant that the engine's time may not have reached: so none is early, and what is stored and what is answered agree. The
-// engine may store it later. Whoever has taken from the key by then has left it there: see linger.
+// decided for an instant that the engine's time may not have reached: so none is early, and what is stored and what is answered agree. It
+// has reached it when the caller has its answer, or else the next call would find itself before this one: a peek after a call that took all
+// was denied so, once the clock was known to 0.7 ms only. The engine may store it later. Whoever has taken from the key by then has left it there: see linger.
 func (s *Store) setNew(q *queue, ops []*operation) bool {
 	now, ok := s.clockOf(q.key).upper()
-	if !ok || !s.newKeys.pays() {
+	if !ok || !s.newKeys.pays() || s.clockOf(q.key).span() > s.lanes.of(q.key).soon() {
 		return false
 	}
 	sh := s.queues.shardOf(q.key)
