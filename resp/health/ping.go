@@ -32,6 +32,10 @@ const pingPatience = 3 * time.Second
 // A server that loads, is full, wants another password or lets this user run no PING is alive. To kill it for that would reset every limit. So these are
 // errors only with ready.
 func Ping(flags *pflag.FlagSet, ready bool) error {
+	command := "ping"
+	if ready {
+		command = "ready"
+	}
 	value := func(name string) string { return flags.Lookup(name).Value.String() }
 	password, port := value("requirepass"), value("port")
 	var places []place
@@ -53,7 +57,7 @@ func Ping(flags *pflag.FlagSet, ready bool) error {
 		}
 	}
 	if len(places) == 0 {
-		return errors.New("ping: --port 0 is whatever port was free; give the one that the log tells")
+		return errors.New(command + ": --port 0 is whatever port was free; give the one that the log tells")
 	}
 	type answer struct {
 		from int
@@ -80,10 +84,10 @@ func Ping(flags *pflag.FlagSet, ready bool) error {
 			}
 			failed[a.from] = a.err
 		case <-tooLate:
-			return errors.New("ping: no answer in time")
+			return errors.New(command + ": no answer in time")
 		}
 	}
-	return fmt.Errorf("ping: %w", why(places, failed))
+	return fmt.Errorf("%s: %w", command, why(places, failed))
 }
 
 // clientTLS shows the server the certificate that the flags name, or the server's own, as Redis does where it is a client. It does not
