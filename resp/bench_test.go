@@ -76,8 +76,12 @@ func BenchmarkServeTake(b *testing.B) {
 	}
 }
 
-func benchServe(b *testing.B, depth int, call func(key string, i int) string) {
+// benchServe measures calls on a session that was sent the frames of first before.
+func benchServe(b *testing.B, depth int, call func(key string, i int) string, first ...string) {
 	s, d, pipelines := benchSession(b, depth, 1024, call)
+	for _, f := range first {
+		s.Serve([]byte(f))
+	}
 	b.ReportAllocs()
 	before := d.bytes
 	for i := 0; b.Loop(); i++ {
