@@ -66,9 +66,11 @@ func serve(cfg *resp.Config, memoryGiven bool) error {
 	server := resp.NewServer(resp.Options{
 		Config: cfg, Store: keys, Engine: engine, Log: log, Clock: clock.NowNS, ReadClocks: clock.Read, Version: version, Persistence: persistence.New(keys, disk),
 	})
-	// As Redis does. A terminal that is closed (SIGHUP) and a reader of the log that went away (SIGPIPE) would end the
-	// process otherwise, and every limit with it.
-	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
+	// A reader of the log that went away would end the process otherwise, and every limit with it. So would a terminal that is closed:
+	// its SIGHUP only reloads files.
+	signal.Ignore(syscall.SIGPIPE)
+	hangups := make(chan os.Signal, 1) // one that comes while files are loaded is kept
+	signal.Notify(hangups, syscall.SIGHUP)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	ctx, stop := context.WithCancel(context.Background())
@@ -87,6 +89,11 @@ func serve(cfg *resp.Config, memoryGiven bool) error {
 	ready := func() {
 		log.Info("ready", "addr", addrs, "pid", os.Getpid(), "version", version, "store", cfg.StoreText(),
 			"max_keys", cfg.MaxKeys(), "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", memoryFrom, "maxclients", cfg.MaxClients(), "io_threads", cfg.IOThreads())
+		go func() {
+			for range hangups {
+				server.Reload()
+			}
+		}()
 	}
 
 	go func() {

@@ -16,9 +16,9 @@ func aclRows() []*command {
 		{name: "dryrun", arity: -4, flags: operator, usage: "username command [arg ...]", summary: "Says whether a user may run a command.", since: "7.0.0", group: "server", run: cmdACLDryRun},
 		{name: "getuser", arity: 3, flags: operator, usage: "username", summary: "Returns the rights of a user.", since: "6.0.0", group: "server", run: cmdACLGetUser},
 		{name: "list", arity: 2, flags: operator, summary: "Returns the users and their rules, as the file has them.", since: "6.0.0", group: "server", run: cmdACLList},
-		{name: "load", arity: 2, flags: operator, summary: "Reads the file of users again.", since: "6.0.0", group: "server", run: cmdACLLoad},
+		{name: "load", arity: 2, flags: operator, summary: "Reads the file of users again.", since: "6.0.0", group: "server", run: cmdACLLoad, far: farACLLoad, aside: true},
 		{name: "log", arity: -2, flags: operator, usage: "[count|RESET]", summary: "Returns what was refused lately, or forgets it.", since: "6.0.0", group: "server", run: cmdACLLog},
-		{name: "save", arity: 2, flags: operator, summary: "Writes the users to the file.", since: "6.0.0", group: "server", run: cmdACLSave},
+		{name: "save", arity: 2, flags: operator, summary: "Writes the users to the file.", since: "6.0.0", group: "server", run: cmdACLSave, far: farACLSave, aside: true},
 		{name: "setuser", arity: -3, flags: operator, usage: "username [rule ...]", summary: "Makes a user, or changes its rights.", since: "6.0.0", group: "server", run: cmdACLSetUser},
 		{name: "users", arity: 2, flags: operator, summary: "Returns the names of the users.", since: "6.0.0", group: "server", run: cmdACLUsers},
 		{name: "whoami", arity: 2, flags: open, summary: "Returns the connection's user.", since: "6.0.0", group: "server", run: cmdACLWhoAmI},
@@ -125,43 +125,6 @@ func cmdACLUsers(s *Session, _ [][]byte) {
 }
 
 func cmdACLWhoAmI(s *Session, _ [][]byte) { s.replyString(s.client.user.Load().Name()) }
-
-func cmdACLLoad(s *Session, _ [][]byte) {
-	path := s.srv.cfg.users.file.Get()
-	if path == "" {
-		s.replyError(errACLFile)
-		return
-	}
-	file, err := acl.ReadFile(s.srv.users.Table(), path)
-	if err != nil {
-		text := "ERR %s"
-		if errors.As(err, new(acl.Mistakes)) {
-			text = errACLLoad
-		}
-		s.replyError(text, err)
-		return
-	}
-	s.alone(func() {
-		s.srv.endSessionsOf(s, s.srv.users.Replace(file)...)
-		s.checkRights()
-		s.noteUsers("users loaded", "aclfile", path)
-		s.replyOK()
-	})
-}
-
-func cmdACLSave(s *Session, _ [][]byte) {
-	path := s.srv.cfg.users.file.Get()
-	if path == "" {
-		s.replyError(errACLFile)
-		return
-	}
-	if err := s.srv.users.Save(path); err != nil {
-		s.srv.warnSeldom("users could not be saved", "aclfile", path, "error", err)
-		s.replyError(errACLSave)
-		return
-	}
-	s.replyOK()
-}
 
 // cmdACLLog is ACL LOG [count|RESET]. Ages are in seconds.
 func cmdACLLog(s *Session, args [][]byte) {

@@ -68,6 +68,7 @@ type Config struct {
 	slowlogMaxLen     *param[int64]
 	latencyThreshold  *param[int64]
 	logLevel          *param[string]
+	logLevelFile      *param[string]
 	logFormat         *param[string]
 
 	onMemory func(maxMemory, clients int64)
@@ -158,6 +159,7 @@ func NewConfig() *Config {
 		{Name: "slowlog-max-len", Group: groupLog, Value: in(&c.slowlogMaxLen, newInt(128, 0, 1<<20, "n")), mutable: true, Help: "entries that SLOWLOG keeps"},
 		{Name: "latency-monitor-threshold", Group: groupLog, Value: in(&c.latencyThreshold, newInt(0, 0, math.MaxInt64, "ms")), mutable: true, Help: "record in LATENCY what takes at least this long; 0: nothing"},
 		{Name: "loglevel", Group: groupLog, Value: in(&c.logLevel, newEnum("notice", "debug", "verbose", "warning")), mutable: true, Help: "least important events to log"},
+		{Name: "loglevel-file", Group: groupLog, Value: in(&c.logLevelFile, newText("", "path", checkPath)), Help: "file that holds the loglevel; SIGHUP has it read again"},
 		{Name: "log-format", Group: groupLog, Value: in(&c.logFormat, newEnum("text", "json")), Help: "text for people, json for machines; written to standard error"},
 	}
 	before := func(group string, rows []Setting) {
@@ -243,6 +245,9 @@ func (c *Config) Load(changed func(name string) bool) error {
 		return err
 	}
 	if err := c.tls.load(); err != nil {
+		return err
+	}
+	if err := c.loadLogLevel(changed); err != nil {
 		return err
 	}
 	return c.LoadPassword(changed)

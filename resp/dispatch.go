@@ -113,7 +113,7 @@ func (s *Session) call(row *command, args [][]byte) {
 			return
 		}
 	}
-	if s.srv.engine != nil && !s.tx.running && s.visit(row, args) {
+	if (s.srv.engine != nil || row.aside) && !s.tx.running && s.visit(row, args) {
 		return
 	}
 	mark := len(s.out)

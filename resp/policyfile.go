@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -74,6 +75,36 @@ func (srv *Server) setPolicies() error {
 		}
 	}
 	return nil
+}
+
+// reloadPolicies sets what the file has now, and returns the names of policies that are new or changed. Those that have left the file stay.
+// An error changes nothing.
+func (srv *Server) reloadPolicies() (c changes, err error) {
+	list, err := readPolicies(srv.cfg.policiesFile.Get(), srv.cfg.logMax.Get())
+	if err != nil {
+		return c, err
+	}
+	if srv.synchronous { // a disk that refuses the changes is the file's trouble: they are written later
+		srv.persist.Begin()
+		defer func() { _ = srv.commit() }()
+	}
+	srv.execution.Lock() // so nobody sees half of it
+	defer srv.execution.Unlock()
+	if srv.ending.Load() {
+		return c, errors.New("the server is stopping")
+	}
+	before, after := map[string]string{}, map[string]string{}
+	there := len(srv.store.Policies())
+	for _, p := range list {
+		after[p.name] = p.limit.String()
+		if old := srv.store.PolicyNamed(p.name); old != nil {
+			before[p.name] = old.Limit.String()
+		} else if there++; there > policy.MaxPolicies {
+			return c, srv.tooManyPolicies(p.name)
+		}
+	}
+	srv.cfg.policies = list
+	return changesOf(before, after), srv.setPolicies()
 }
 
 func (srv *Server) tooManyPolicies(name string) error {

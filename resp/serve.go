@@ -68,6 +68,8 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 	cron.Wait()
 	t.Stop()
 	srv.later.running.Wait()
+	srv.execution.Lock() // a reload changes the store under it, and the next one sees that the server ends
+	defer srv.execution.Unlock()
 	if loadErr != nil {
 		return loadErr
 	}

@@ -65,6 +65,7 @@ type Server struct {
 	commands     *commandTable
 	users        *acl.Users
 	aclLog       acl.Log
+	savingUsers  sync.Mutex
 	stats        serverStats
 	slowlog      slowlog
 	latency      latencyMonitor

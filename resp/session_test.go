@@ -142,6 +142,10 @@ func (w *world) connect() *peer {
 // send gives the session bytes as they are, and returns what it answers.
 func (p *peer) send(raw string) string {
 	p.Serve([]byte(raw))
+	for v, aside := p.waits.(*visit); aside && v.row.aside; v, aside = p.waits.(*visit) { // a goroutine wakes it
+		time.Sleep(time.Millisecond)
+		p.Serve(nil)
+	}
 	return p.tr.take()
 }
 

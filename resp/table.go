@@ -24,6 +24,7 @@ type command struct {
 	run     func(*Session, [][]byte)
 	read    func(s *Session, f *form, args [][]byte) (text string) // in place of run, of calls that the limiter decides: or an error
 	far     farFunc                                                // in place of run, where an engine keeps the keys: over all of them
+	aside   bool                                                   // far runs in memory, too: outside of MULTI the command takes too long for an event loop
 	sub     []*command
 
 	parent *command

@@ -67,17 +67,18 @@ func (srv *Server) useUsers() {
 	}
 }
 
-// ReloadUsers reads --aclfile again, and closes the connections of users that have changed or gone. An error changes nothing. Any
-// goroutine may call it that serves no session.
-func (srv *Server) ReloadUsers() error {
+// ReloadUsers reads --aclfile again, and closes the connections of users that have changed or gone. It returns the names of those that are
+// new, changed and gone. An error changes nothing. Any goroutine may call it that serves no session.
+func (srv *Server) ReloadUsers() (c changes, err error) {
 	file, err := acl.ReadFile(srv.users.Table(), srv.cfg.users.file.Get())
 	if err != nil {
-		return err
+		return c, err
 	}
 	srv.execution.Lock()
 	defer srv.execution.Unlock()
+	before := srv.users.Lines()
 	srv.endSessionsOf(nil, srv.users.Replace(file)...)
-	return nil
+	return changesOf(before, srv.users.Lines()), nil
 }
 
 // endSessionsOf closes the connections of users. That of the caller gets its reply first. While the execution lock is held alone, so

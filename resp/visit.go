@@ -21,7 +21,8 @@ import (
 //	                   ▲          │
 //	                   └─conflict─┘
 //
-// Commands over all keys have no view: the engine is asked, and its answer is the reply.
+// Commands over all keys have no view: the engine is asked, and its answer is the reply. So do those that are slow for another reason
+// (aside), with an engine or without.
 type visit struct {
 	row     *command
 	args    [][]byte // of its own, as the session's buffer goes on
@@ -330,7 +331,7 @@ func (s *Session) notInside(row *command) string {
 	switch {
 	case s.srv.engine == nil && s.srv.answersLater && row.flags&decides != 0:
 		return errNotInMulti
-	case s.srv.engine != nil && row.far != nil:
+	case s.srv.engine != nil && row.far != nil && !row.aside:
 		return formatError(errFarInside, upper(row.fullName()))
 	}
 	return ""

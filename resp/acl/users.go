@@ -101,6 +101,17 @@ func (us *Users) Sorted() []*User {
 	return slices.SortedFunc(maps.Values(us.byName), func(a, b *User) int { return cmp.Compare(a.name, b.name) })
 }
 
+// Lines returns the line of each user, by name.
+func (us *Users) Lines() map[string]string {
+	us.mu.RLock()
+	defer us.mu.RUnlock()
+	lines := make(map[string]string, len(us.byName))
+	for name, u := range us.byName {
+		lines[name] = u.Line()
+	}
+	return lines
+}
+
 // RuleError says which rule cannot be applied, and why.
 type RuleError struct {
 	Rule string

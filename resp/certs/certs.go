@@ -69,12 +69,7 @@ func (k *Keeper) Look() (taken bool, err error) {
 	defer k.mu.Unlock()
 	g, err := k.read(true)
 	if err == nil {
-		k.suspect, k.told = [sha256.Size]byte{}, [sha256.Size]byte{}
-		if g.digest == k.current.Load().digest {
-			return false, nil
-		}
-		k.current.Store(g)
-		return true, nil
+		return k.take(g), nil
 	}
 	digest := g.digest
 	first := digest != k.suspect
@@ -84,6 +79,27 @@ func (k *Keeper) Look() (taken bool, err error) {
 	}
 	k.told = digest
 	return false, err
+}
+
+// Reload is Look for somebody who says that the files are whole: a bad content is an error at once, each time.
+func (k *Keeper) Reload() (taken bool, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	g, err := k.read(true)
+	if err != nil {
+		k.suspect, k.told = g.digest, g.digest // the looks that follow need not say it again
+		return false, err
+	}
+	return k.take(g), nil
+}
+
+// take takes a good content up, if it is new.
+func (k *Keeper) take(g *generation) (taken bool) {
+	k.suspect, k.told = [sha256.Size]byte{}, [sha256.Size]byte{}
+	if taken = g.digest != k.current.Load().digest; taken {
+		k.current.Store(g)
+	}
+	return taken
 }
 
 // read makes a generation of what the files have. With an error, it has a digest only, of the content as far as it can be read.

@@ -1,0 +1,310 @@
+package server
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"celld/integration_test/harness"
+)
+
+// reload sends SIGHUP, waits until celld is done with it, and returns what it has logged about it.
+func reload(srv *harness.Server) string {
+	srv.T.Helper()
+	before := srv.Log.String()
+	srv.Cmd.Process.Signal(syscall.SIGHUP)
+	return awaitReload(srv, before)
+}
+
+func awaitReload(srv *harness.Server, before string) (said string) {
+	srv.T.Helper()
+	harness.Eventually(srv.T, "it reloads", func() bool {
+		said = srv.Log.String()[len(before):]
+		return strings.Contains(said, `"msg":"reloaded"`) || strings.Contains(said, `"msg":"there is nothing to reload`)
+	})
+	return said
+}
+
+// says fails the test unless a log has all of these.
+func says(t *testing.T, log string, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log has no %s:\n%s", want, log)
+		}
+	}
+}
+
+// reloaded is a celld with all files that SIGHUP reloads.
+type reloaded struct {
+	*harness.Server
+	dir       string
+	authority *harness.Authority
+	tlsAddr   string
+}
+
+func (r *reloaded) path(name string) string { return filepath.Join(r.dir, name) }
+
+// put replaces a file as a whole.
+func (r *reloaded) put(name, text string) {
+	r.T.Helper()
+	harness.WriteFile(r.T, text, r.path(name+".new"))
+	if err := os.Rename(r.path(name+".new"), r.path(name)); err != nil {
+		r.T.Fatal(err)
+	}
+}
+
+// certificate puts a new certificate for a name.
+func (r *reloaded) certificate(name string) {
+	r.T.Helper()
+	cert, key := r.authority.Sign(name, &x509.Certificate{DNSNames: []string{name}})
+	r.put("celld.crt", harness.ReadFile(r.T, cert))
+	r.put("celld.key", harness.ReadFile(r.T, key))
+}
+
+// serverName is the name in the certificate that celld shows now.
+func (r *reloaded) serverName() string {
+	r.T.Helper()
+	conn, err := tls.Dial("tcp", r.tlsAddr, &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	defer conn.Close()
+	return conn.ConnectionState().PeerCertificates[0].Subject.CommonName
+}
+
+// as is a connection of a user.
+func (r *reloaded) as(user, password string) *harness.Conn {
+	r.T.Helper()
+	c := harness.Dial(r.T, r.Addr)
+	if got := c.Do("AUTH", user, password); got != "+OK\r\n" {
+		r.T.Fatalf("AUTH %s: %q", user, got)
+	}
+	return c
+}
+
+func startReloaded(t *testing.T, flags ...string) *reloaded {
+	t.Helper()
+	r := &reloaded{dir: t.TempDir(), authority: harness.NewAuthority(t)}
+	r.Server = &harness.Server{T: t} // for put
+	r.certificate("first")
+	r.put("users.acl", "user default on nopass ~* +@all\nuser stays on >stays-secret ~* +@all\nuser changes on >changes-secret ~* +@all\nuser goes on >goes-secret ~* +@all\n")
+	r.put("policies", "api 2/1h\nold 1/1h\n")
+	r.put("loglevel", "notice\n")
+	port := harness.FreePort(t)
+	r.Server = harness.Start(t, append([]string{
+		"--port", harness.FreePort(t), "--tls-port", port, "--tls-auth-clients", "no", "--tls-cert-file", r.path("celld.crt"), "--tls-key-file", r.path("celld.key"),
+		"--aclfile", r.path("users.acl"), "--policies", r.path("policies"), "--loglevel-file", r.path("loglevel"),
+	}, flags...)...)
+	r.tlsAddr = "127.0.0.1:" + port
+	return r
+}
+
+// TestReload changes all files that SIGHUP reloads, then each into a bad one.
+func TestReload(t *testing.T) {
+	t.Parallel()
+	r := startReloaded(t)
+	if said := reload(r.Server); strings.Contains(said, "a file is") {
+		t.Errorf("nothing has changed:\n%s", said)
+	}
+	stays, changes := r.as("stays", "stays-secret"), r.as("changes", "changes-secret")
+	stays.Do("CL.TAKE", "k", "@api")
+	r.certificate("second")
+	r.put("users.acl", "user default on nopass ~* +@all\nuser stays on >stays-secret ~* +@all\nuser changes on >changes-secret ~* +ping\nuser comes on >comes-secret ~* +@all\n")
+	r.put("policies", "api 5/1h\nnew 1/1h\n")
+	r.put("loglevel", "verbose")
+	said := reload(r.Server)
+	says(t, said,
+		`"what":"certificates"`, `"not_after":`,
+		`"what":"users","file":"`+r.path("users.acl")+`","added":["comes"],"changed":["changes"],"removed":["goes"]}`,
+		`"what":"policies","file":"`+r.path("policies")+`","added":["new"],"changed":["api"]}`,
+		`"what":"loglevel","file":"`+r.path("loglevel")+`","value":"verbose"}`,
+		`"msg":"reloaded"`)
+	if n := strings.Count(said, "a file is reloaded"); n != 4 {
+		t.Errorf("%d lines:\n%s", n, said)
+	}
+	changes.Closed()
+	if got := r.as("comes", "comes-secret").Do("CL.POLICY", "LIST"); got != "*6\r\n$3\r\napi\r\n$4\r\n5/1h\r\n$3\r\nnew\r\n$4\r\n1/1h\r\n$3\r\nold\r\n$4\r\n1/1h\r\n" {
+		t.Errorf("the policies: %q", got)
+	}
+	if got := stays.Do("CL.TAKE", "k", "@api", "PEEK"); !strings.Contains(got, ":5\r\n:2\r\n") { // half an hour of it was taken
+		t.Errorf("what is left of 5: %q", got)
+	}
+	if got := stays.Do("CONFIG", "GET", "loglevel"); !strings.Contains(got, "verbose") {
+		t.Errorf("%q", got)
+	}
+	if name := r.serverName(); name != "second" {
+		t.Errorf("the certificate is %s", name)
+	}
+
+	for _, bad := range []struct{ file, text, what, why string }{
+		{"celld.key", "no key", "certificates", r.path("celld.key")},
+		{"users.acl", "user a on >bad-secret +nosuch", "users", "users.acl:1"},
+		{"policies", "api 1/1h\napi 2/1h\n", "policies", "policies:2"},
+		{"loglevel", "loud bad-secret", "loglevel", "must be one of"},
+	} {
+		good := harness.ReadFile(t, r.path(bad.file))
+		r.put(bad.file, bad.text)
+		for range 2 { // it is told at once, each time
+			said := reload(r.Server)
+			says(t, said, `"msg":"a file is not reloaded, what was read before stays","what":"`+bad.what+`"`, bad.why, `"failed":"`+bad.what+`"`)
+			if strings.Count(said, "what was read before stays") != 1 || strings.Contains(said, "a file is reloaded") {
+				t.Errorf("%s", said)
+			}
+		}
+		r.put(bad.file, good)
+	}
+	if stays.Do("PING") != "+PONG\r\n" || r.serverName() != "second" || stays.Do("CL.POLICY", "GET", "api") != "$4\r\n5/1h\r\n" {
+		t.Error("a bad file has changed something")
+	}
+	for _, secret := range []string{"-secret", "PRIVATE"} {
+		if strings.Contains(r.Log.String(), secret) {
+			t.Errorf("the log has %s:\n%s", secret, r.Log)
+		}
+	}
+}
+
+// TestReloadOfOneGoodFile takes it up beside bad ones.
+func TestReloadOfOneGoodFile(t *testing.T) {
+	t.Parallel()
+	r := startReloaded(t)
+	for _, name := range []string{"celld.crt", "users.acl", "loglevel"} {
+		r.put(name, "bad")
+	}
+	os.Remove(r.path("loglevel"))
+	r.put("policies", "api 7/1h")
+	says(t, reload(r.Server), `"what":"policies","file":"`+r.path("policies")+`","changed":["api"]`, `"failed":"certificates users loglevel"`)
+	if got := harness.Dial(t, r.Addr).Do("CL.POLICY", "GET", "api"); got != "$4\r\n7/1h\r\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestReloadOnAnEngine gives the policies to all celld of an engine, and users to one.
+func TestReloadOnAnEngine(t *testing.T) {
+	t.Parallel()
+	engine := strings.Replace(harness.StartRedis(t), "unix:", "unix://", 1)
+	r, other := startReloaded(t, "--store", engine), harness.Start(t, "--store", engine)
+	r.put("policies", "api 9/1h\nnew 3/1h\n")
+	r.put("users.acl", "user default on nopass ~* +@all\n")
+	says(t, reload(r.Server), `"added":["new"],"changed":["api"]`, `"removed":["changes","goes","stays"]`)
+	for _, srv := range []*harness.Server{r.Server, other} {
+		c := harness.Dial(t, srv.Addr)
+		harness.Eventually(t, "the policies are there", func() bool {
+			return c.Do("CL.POLICY", "GET", "api") == "$4\r\n9/1h\r\n" && c.Do("CL.POLICY", "GET", "new") == "$4\r\n3/1h\r\n" && c.Do("CL.POLICY", "GET", "old") == "$4\r\n1/1h\r\n"
+		})
+	}
+}
+
+// TestReloadOfManyNames bounds the line of the log.
+func TestReloadOfManyNames(t *testing.T) {
+	t.Parallel()
+	r := startReloaded(t)
+	var text strings.Builder
+	for range 5000 {
+		text.WriteString("p" + strings.Repeat("x", text.Len()%7) + "-" + time.Duration(text.Len()).String() + " 1/1h\n")
+	}
+	r.put("policies", text.String())
+	says(t, reload(r.Server), `and 4980 more"]`)
+}
+
+// TestReloadOfNothing: a SIGHUP without files ends nothing.
+func TestReloadOfNothing(t *testing.T) {
+	t.Parallel()
+	srv := harness.Start(t)
+	says(t, reload(srv), "there is nothing to reload")
+	srv.Alive()
+}
+
+// fifo puts a file in place that is read only once somebody has written it.
+func (r *reloaded) fifo(name string) {
+	r.T.Helper()
+	os.Remove(r.path(name))
+	if err := syscall.Mkfifo(r.path(name), 0o600); err != nil {
+		r.T.Fatal(err)
+	}
+}
+
+// TestReloadWhileStopping: a SIGHUP neither ends a stop nor waits for a disk that hangs, and many SIGHUPs are one or two.
+func TestReloadWhileStopping(t *testing.T) {
+	t.Parallel()
+	r := startReloaded(t, "--shutdown-delay", "3600")
+	r.put("policies", "api 11/1h")
+	before := r.Log.String()
+	for range 50 {
+		r.Cmd.Process.Signal(syscall.SIGHUP)
+	}
+	awaitReload(r.Server, before)
+	r.Cmd.Process.Signal(syscall.SIGTERM)
+	r.Logs("stopping after the shutdown delay")
+	r.put("policies", "api 12/1h")
+	says(t, reload(r.Server), `"changed":["api"]`)
+	r.fifo("policies")
+	r.Cmd.Process.Signal(syscall.SIGHUP)
+	r.Cmd.Process.Signal(syscall.SIGTERM)
+	r.Cmd.Process.Signal(syscall.SIGHUP)
+	r.Wait(0)
+}
+
+// TestReloadWhileLoading: a SIGHUP that comes early is done when the files are loaded.
+func TestReloadWhileLoading(t *testing.T) {
+	t.Parallel()
+	dir, policies := t.TempDir(), filepath.Join(t.TempDir(), "policies")
+	harness.WriteFile(t, "api 1/1h", policies)
+	var log strings.Builder
+	for log.Len() < 20<<20 {
+		log.Write(harness.Frame("SET", "k"+time.Duration(log.Len()).String(), "4000000000000000000"))
+	}
+	harness.WriteFile(t, log.String(), dir, "appendonly.aof")
+	srv := harness.Spec{Flags: []string{"--dir", dir, "--appendonly", "yes", "--policies", policies}, Early: true}.Start(t)
+	harness.WriteFile(t, "api 2/1h", policies)
+	says(t, reload(srv), `"changed":["api"]`)
+	if log := srv.Log.String(); strings.Index(log, `"msg":"ready"`) > strings.Index(log, "a file is reloaded") {
+		t.Errorf("it was reloaded too early:\n%s", log)
+	}
+}
+
+// TestUsersAside: while ACL LOAD and ACL SAVE wait for their disk, others are served.
+func TestUsersAside(t *testing.T) {
+	t.Parallel()
+	r := startReloaded(t, "--io-threads", "1")
+	r.fifo("users.acl")
+	slow, other := harness.Dial(t, r.Addr), harness.Dial(t, r.Addr)
+	slow.Send(append(harness.Frame("ACL", "LOAD"), harness.Frame("ECHO", "behind")...))
+	for range 100 {
+		if got := other.Do("PING"); got != "+PONG\r\n" {
+			t.Fatalf("%q", got)
+		}
+	}
+	write := func(text string) {
+		file, err := os.OpenFile(r.path("users.acl"), os.O_WRONLY, 0) // waits for who reads
+		if err != nil {
+			t.Fatal(err)
+		}
+		file.WriteString(text)
+		file.Close()
+	}
+	write("user default on nopass ~* +@all\nuser fresh on nopass\n")
+	slow.Expect("+OK\r\n$6\r\nbehind\r\n")
+	slow.Send(harness.Frame("ACL", "LOAD"))
+	harness.Eventually(t, "it waits", func() bool { return strings.Contains(other.Do("CLIENT", "LIST"), "cmd=acl|load") })
+	slow.Close()
+	write("user default on nopass ~* +@all\nuser fresh on nopass\nuser late on nopass\n")
+	harness.Eventually(t, "it is read", func() bool { return strings.Contains(other.Do("ACL", "USERS"), "late") })
+	if got := other.Do("ACL", "SAVE"); got != "+OK\r\n" {
+		t.Errorf("%q", got)
+	}
+	if text := harness.ReadFile(t, r.path("users.acl")); !strings.Contains(text, "user fresh on nopass") {
+		t.Errorf("%q", text)
+	}
+	other.Do("MULTI")
+	other.Do("ACL", "SAVE")
+	other.Do("ACL", "LOAD")
+	if got := other.Do("EXEC"); got != "*2\r\n+OK\r\n+OK\r\n" {
+		t.Errorf("in MULTI: %q", got)
+	}
+}

@@ -1,0 +1,76 @@
+package resp
+
+import (
+	"context"
+	"errors"
+
+	"celld/resp/acl"
+)
+
+// ACL LOAD and ACL SAVE read and write a file, whose disk may be slow. So they do it in a goroutine, and their session waits. In MULTI,
+// where no session can wait, they do it at once.
+
+func cmdACLLoad(s *Session, _ [][]byte) { s.srv.readUsers()(s) }
+func cmdACLSave(s *Session, _ [][]byte) { s.srv.writeUsers()(s) }
+
+func farACLLoad(_ context.Context, s *Session, _ [][]byte, done func(func(*Session))) {
+	s.srv.aside(s.srv.readUsers, done)
+}
+
+func farACLSave(_ context.Context, s *Session, _ [][]byte, done func(func(*Session))) {
+	s.srv.aside(s.srv.writeUsers, done)
+}
+
+// aside has work done by a goroutine. Work returns what replies.
+func (srv *Server) aside(work func() func(*Session), done func(func(*Session))) {
+	go func() {
+		reply := func(s *Session) {
+			s.replyError(errInternal)
+			s.end = afterReply
+		}
+		defer func() { done(reply) }()
+		defer srv.survive("aclfile")
+		reply = work()
+	}()
+}
+
+func noACLFile(s *Session) { s.replyError(errACLFile) }
+
+// readUsers reads the file. What it returns takes it up, and replies.
+func (srv *Server) readUsers() func(*Session) {
+	path := srv.cfg.users.file.Get()
+	if path == "" {
+		return noACLFile
+	}
+	file, err := acl.ReadFile(srv.users.Table(), path)
+	if err != nil {
+		text := "ERR %s"
+		if errors.As(err, new(acl.Mistakes)) {
+			text = errACLLoad
+		}
+		return func(s *Session) { s.replyError(text, err) }
+	}
+	return func(s *Session) {
+		s.alone(func() {
+			s.srv.endSessionsOf(s, s.srv.users.Replace(file)...)
+			s.checkRights()
+			s.noteUsers("users loaded", "aclfile", path)
+			s.replyOK()
+		})
+	}
+}
+
+// writeUsers writes the file. Two at a time could leave the older users in it.
+func (srv *Server) writeUsers() func(*Session) {
+	path := srv.cfg.users.file.Get()
+	if path == "" {
+		return noACLFile
+	}
+	srv.savingUsers.Lock()
+	defer srv.savingUsers.Unlock()
+	if err := srv.users.Save(path); err != nil {
+		srv.warnSeldom("users could not be saved", "aclfile", path, "error", err)
+		return func(s *Session) { s.replyError(errACLSave) }
+	}
+	return (*Session).replyOK
+}
