@@ -31,7 +31,9 @@ func main() {
 	if err == nil {
 		return
 	}
-	fmt.Fprintln(os.Stderr, "celld:", err)
+	for _, one := range cli.Each(err) {
+		fmt.Fprintln(os.Stderr, "celld:", one)
+	}
 	if errors.As(err, new(cli.UsageError)) {
 		os.Exit(exitUsage)
 	}
@@ -40,6 +42,12 @@ func main() {
 
 func run(args []string) error {
 	command, err := cli.Parse(args, version)
+	if command != nil && command.Check {
+		if err = errors.Join(err, command.Config.Check()); err == nil {
+			fmt.Println("ok: a start can use these settings and files")
+		}
+		return err
+	}
 	if err != nil || command == nil {
 		return err
 	}

@@ -213,24 +213,44 @@ func (l *loader) loadAOF(path string, last bool) (found bool, err error) {
 
 // loadManifest reads the append-only files of Redis 7 and later: a base and what followed, as their manifest lists them.
 func (l *loader) loadManifest() (found bool, err error) {
-	dir := filepath.Dir(l.disk.manifestPath())
-	f, err := l.disk.files.Open(l.disk.manifestPath())
+	paths, found, err := l.disk.readManifest()
+	if err != nil {
+		return found, err
+	}
+	for i, path := range paths {
+		switch there, err := l.loadAOF(path, i == len(paths)-1); {
+		case err != nil:
+			return true, err
+		case !there:
+			return true, l.disk.missing(path)
+		}
+	}
+	return found, nil
+}
+
+// missing is the error for a file that the manifest lists and that is not there.
+func (d *Disk) missing(path string) error {
+	return fmt.Errorf("%s is missing, which %s lists", path, filepath.Base(d.manifestPath()))
+}
+
+// readManifest returns the paths of the files in the manifest, if there is one.
+func (d *Disk) readManifest() (paths []string, found bool, err error) {
+	f, err := d.files.Open(d.manifestPath())
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return nil, false, nil
 	}
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return true, err
+		return nil, true, err
 	}
 	text := make([]byte, min(info.Size(), 1<<20))
 	if _, err := f.ReadAt(text, 0); err != nil {
-		return true, err
+		return nil, true, err
 	}
-	var names []string
 	for line := range strings.Lines(string(text)) {
 		words := strings.Fields(line)
 		name, kind := "", ""
@@ -245,18 +265,9 @@ func (l *loader) loadManifest() (found bool, err error) {
 		if kind != "b" && kind != "i" { // h: history, which Redis is about to delete
 			continue
 		}
-		names = append(names, filepath.Base(name))
+		paths = append(paths, filepath.Join(filepath.Dir(d.manifestPath()), filepath.Base(name)))
 	}
-	for i, name := range names {
-		path := filepath.Join(dir, name)
-		switch there, err := l.loadAOF(path, i == len(names)-1); {
-		case err != nil:
-			return true, err
-		case !there:
-			return true, fmt.Errorf("%s is missing, which %s lists", path, info.Name())
-		}
-	}
-	return true, nil
+	return paths, true, nil
 }
 
 // limit takes a key of an RDB file.

@@ -89,12 +89,9 @@ func (r *rdbReader) read() {
 	if r.err != nil {
 		return
 	}
-	version, err := strconv.Atoi(string(header[5:]))
-	switch {
-	case !isRDB(header) || err != nil || version < 1:
-		r.fail(errors.New("it does not begin as an RDB file does"))
-	case version > rdbMostKnown:
-		r.fail(fmt.Errorf("RDB version %d is newer than %d", version, rdbMostKnown))
+	version, err := versionOf(header)
+	if err != nil {
+		r.fail(err)
 	}
 	expiryMS := int64(-1)
 	for r.err == nil {
@@ -129,6 +126,18 @@ func (r *rdbReader) read() {
 			expiryMS = -1
 		}
 	}
+}
+
+// versionOf reads the version that a file begins with. It is one that can be read.
+func versionOf(header []byte) (version int, err error) {
+	version, err = strconv.Atoi(string(header[5:]))
+	switch {
+	case !isRDB(header) || err != nil || version < 1:
+		return 0, errors.New("it does not begin as an RDB file does")
+	case version > rdbMostKnown:
+		return 0, fmt.Errorf("RDB version %d is newer than %d", version, rdbMostKnown)
+	}
+	return version, nil
 }
 
 // compareChecksum checks the file's checksum. 0 means that its writer computed none (rdbchecksum no).

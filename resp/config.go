@@ -3,6 +3,7 @@ package resp
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"celld/persistence"
+	"celld/store"
+	"celld/store/remote"
 )
 
 // Config holds every setting of the daemon. Its zero value is of no use: NewConfig makes one.
@@ -226,31 +229,35 @@ func (c *Config) Persistence() persistence.Options {
 	}
 }
 
-// Load reads the files that the flags name: the policies, the users and the passwords. changed reports whether a setting was given. The
-// error says which file cannot be used.
+// Load reads the files that the flags name: the policies, the users, the certificates and the passwords. changed reports whether a setting
+// was given. The error joins one for each that cannot be used.
 func (c *Config) Load(changed func(name string) bool) error {
+	return errors.Join(
+		c.loadPolicies(), c.loadStore(changed), c.loadHTTP(), c.users.load(), c.tls.load(), c.loadLogLevel(changed), c.LoadPassword(changed),
+	)
+}
+
+func (c *Config) loadPolicies() (err error) {
 	if path := c.policiesFile.Get(); path != "" {
-		var err error
-		if c.policies, err = readPolicies(path, c.logMax.Get()); err != nil {
-			return err
-		}
+		c.policies, err = readPolicies(path, c.logMax.Get())
 	}
-	if err := c.loadStore(changed); err != nil {
+	return err
+}
+
+// Check looks at the files that a start would use beside those that Load has read, as far as that can be done without writing. The error
+// joins one for each that the start would fail on.
+func (c *Config) Check() error {
+	disk := c.Persistence()
+	disk.Clock, disk.Log = time.Now().UnixNano, slog.New(slog.DiscardHandler)
+	err := persistence.New(store.New(store.Options{MaxKeys: 1, Journal: disk.AppendOnly}), disk).Check()
+	o := c.Engine()
+	if o == nil {
 		return err
 	}
-	if err := c.loadHTTP(); err != nil {
-		return err
+	if _, wrong := remote.ParseURL(o.URL); wrong == nil { // else Load has said so
+		err = errors.Join(err, remote.Check(*o))
 	}
-	if err := c.users.load(); err != nil {
-		return err
-	}
-	if err := c.tls.load(); err != nil {
-		return err
-	}
-	if err := c.loadLogLevel(changed); err != nil {
-		return err
-	}
-	return c.LoadPassword(changed)
+	return err
 }
 
 // LoadPassword reads the password's file only, which is all that a client (celld ping) needs.

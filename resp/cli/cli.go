@@ -17,6 +17,7 @@ import (
 // Command is a command line that starts the server.
 type Command struct {
 	Config *resp.Config
+	Check  bool // only say what is wrong with it
 	flags  *pflag.FlagSet
 }
 
@@ -27,33 +28,61 @@ func (c *Command) Given(setting string) bool { return c.flags.Changed(setting) }
 type UsageError struct{ error }
 
 // Parse reads the command line, without the program's name, and the environment. It returns nil after it has run a subcommand.
-// The error is a UsageError or the subcommand's.
+// The error is the subcommand's, or joins a UsageError for each mistake. With --check there is a Command also then.
 func Parse(args []string, version string) (*Command, error) {
 	cfg := resp.NewConfig()
 	flags := defineFlags(cfg)
-	err := flags.Parse(args)
+	var wrong []error // what the flags and the environment set
+	err := flags.ParseAll(args, func(flag *pflag.Flag, value string) error {
+		if err := flags.Set(flag.Name, value); err != nil {
+			wrong = append(wrong, UsageError{err})
+		}
+		return nil
+	})
 	words := flags.Args()
+	check := flags.Lookup("check").Value.String() == "true"
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
 		if len(words) > 0 && words[0] == "help" {
 			words = words[1:]
 		}
 		return nil, help(os.Stdout, cfg, words)
-	case err != nil:
-		return nil, UsageError{err}
-	case flags.Lookup("version").Value.String() == "true":
+	case err != nil: // what follows has not been read
+		return nil, errors.Join(append(wrong, UsageError{err})...)
+	case len(wrong) == 0 && flags.Lookup("version").Value.String() == "true":
 		printVersion(os.Stdout, version)
 		return nil, nil
+	case len(words) > 0 && check:
+		return nil, unknown(words[0])
+	case len(words) > 0 && len(wrong) > 0:
+		return nil, errors.Join(wrong...)
 	case len(words) > 0:
 		return nil, runSubcommand(cfg, flags, words, len(args) > 1, version)
 	}
-	if err := readEnvironment(flags); err != nil {
-		return nil, UsageError{err}
+	wrong = append(wrong, readEnvironment(flags)...)
+	for _, err := range Each(cfg.Load(flags.Changed)) {
+		wrong = append(wrong, UsageError{err})
 	}
-	if err := cfg.Load(flags.Changed); err != nil {
-		return nil, UsageError{err}
+	command := &Command{cfg, check, flags}
+	if len(wrong) > 0 && !check {
+		command = nil
 	}
-	return &Command{cfg, flags}, nil
+	return command, errors.Join(wrong...)
+}
+
+// Each returns the errors that errors.Join has joined, none for nil.
+func Each(err error) (list []error) {
+	joined, several := err.(interface{ Unwrap() []error })
+	switch {
+	case err == nil:
+	case !several:
+		list = append(list, err)
+	default:
+		for _, one := range joined.Unwrap() {
+			list = append(list, Each(one)...)
+		}
+	}
+	return list
 }
 
 func defineFlags(cfg *resp.Config) *pflag.FlagSet {
@@ -64,6 +93,7 @@ func defineFlags(cfg *resp.Config) *pflag.FlagSet {
 	for _, s := range cfg.Settings() {
 		flags.Var(s.Value, s.Name, s.Help)
 	}
+	flags.Bool("check", false, "check these settings and their files, and exit")
 	flags.Bool("version", false, "print the version")
 	return flags
 }
@@ -73,8 +103,8 @@ const envPrefix = "CELLD_"
 // serviceLink matches the variables that Kubernetes sets in every pod if a Service is named celld.
 var serviceLink = regexp.MustCompile(`^CELLD(_\w+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)=`)
 
-// readEnvironment applies CELLD_ variables to settings that the command line does not set.
-func readEnvironment(flags *pflag.FlagSet) error {
+// readEnvironment applies CELLD_ variables to settings that the command line does not set. It returns a UsageError for each mistake.
+func readEnvironment(flags *pflag.FlagSet) (wrong []error) {
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")
 		if !strings.HasPrefix(name, envPrefix) {
@@ -83,13 +113,13 @@ func readEnvironment(flags *pflag.FlagSet) error {
 		flag := flags.Lookup(strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, envPrefix), "_", "-")))
 		switch {
 		case serviceLink.MatchString(entry) && (flag == nil || strings.Contains(value, "://")):
-		case flag == nil || flag.Name == "version":
-			return fmt.Errorf("unknown environment variable %s; see celld --help", name)
+		case flag == nil || flag.Name == "version" || flag.Name == "check":
+			wrong = append(wrong, UsageError{fmt.Errorf("unknown environment variable %s; see celld --help", name)})
 		case !flag.Changed && value != "": // Compose files pass a variable that is not set as empty
 			if err := flags.Set(flag.Name, value); err != nil {
-				return fmt.Errorf("environment variable %s: %w", name, errors.Unwrap(err))
+				wrong = append(wrong, UsageError{fmt.Errorf("environment variable %s: %w", name, errors.Unwrap(err))})
 			}
 		}
 	}
-	return nil
+	return wrong
 }

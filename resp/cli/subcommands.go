@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -62,8 +63,8 @@ func runSubcommand(cfg *resp.Config, flags *pflag.FlagSet, words []string, hasFl
 	if !hasFlags { // process 1 has accepted its own flags
 		_ = flags.Parse(health.FlagsOfFirst(os.DirFS("/proc"), os.Args[0]))
 	}
-	if err := readEnvironment(flags); err != nil {
-		return UsageError{err}
+	if wrong := readEnvironment(flags); len(wrong) > 0 {
+		return errors.Join(wrong...)
 	}
 	if err := cfg.LoadPassword(flags.Changed); err != nil {
 		return UsageError{err}
@@ -141,7 +142,7 @@ Sizes are written as 1000, 1k (1000), 1kb (1024), 1mb or 1gb. CONFIG SET changes
 		fmt.Fprintf(w, "\n%s:\n", group)
 		printFlags(w, cfg, func(s resp.Setting) bool { return s.Group == group })
 	}
-	fmt.Fprint(w, "\nOther:\n      --help      print this\n      --version   print the version\n")
+	fmt.Fprint(w, "\nOther:\n      --check     check these settings and their files, and exit\n      --help      print this\n      --version   print the version\n")
 }
 
 // printFlags prints those settings that are wanted.

@@ -48,20 +48,31 @@ func (s *stopper) pause(d time.Duration) bool {
 	}
 }
 
+// Check says what Open would find wrong in the options and their files. It connects to nothing.
+func Check(o Options) error {
+	_, _, err := (&Store{options: o}).prepare()
+	return err
+}
+
+// prepare reads the options and their files.
+func (s *Store) prepare() (address Address, options rueidis.ClientOption, err error) {
+	if address, err = ParseURL(s.options.URL); err != nil {
+		return address, options, fmt.Errorf("the store's URL: %w", err)
+	}
+	options, err = s.clientOptions(address)
+	return address, options, err
+}
+
 // connect connects, and goes on to do so in the background until it succeeds.
 func (s *Store) connect() error {
-	address, err := ParseURL(s.options.URL)
+	address, options, err := s.prepare()
 	if err != nil {
-		return fmt.Errorf("the store's URL: %w", err)
+		return err
 	}
 	l := &s.link
 	l.address, l.name, l.log, l.ctx.done = address, address.String(), s.options.Log, make(chan struct{})
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
-	}
-	options, err := s.clientOptions(address)
-	if err != nil {
-		return err
 	}
 	s.cluster.Store(len(address.Hosts) > 1 && address.Master == "")
 	l.setAway("there has been no connection yet")

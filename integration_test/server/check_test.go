@@ -1,0 +1,148 @@
+package server
+
+import (
+	"crypto/x509"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"celld/integration_test/harness"
+)
+
+// files makes a directory with these contents.
+func files(t *testing.T, contents map[string]string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range contents {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		harness.WriteFile(t, text, dir, name)
+	}
+	return dir
+}
+
+// TestCheckOK checks settings of all kinds beside a celld that uses the same ones. Nothing is written.
+func TestCheckOK(t *testing.T) {
+	t.Parallel()
+	authority := harness.NewAuthority(t)
+	cert, key := authority.Sign("celld", &x509.Certificate{})
+	dir := files(t, map[string]string{"users.acl": "user app on >p ~* +get", "policies": "api 1/1h", "token": "secret\n", "password": "sesame\n", "level": "debug"})
+	flags := []string{
+		"--port", harness.FreePort(t), "--tls-port", harness.FreePort(t), "--tls-auth-clients", "no", "--tls-cert-file", cert, "--tls-key-file", key,
+		"--aclfile", dir + "/users.acl", "--policies", dir + "/policies", "--http-bind", "127.0.0.1:" + harness.FreePort(t), "--http-token-file", dir + "/token",
+		"--requirepass-file", dir + "/password", "--loglevel-file", dir + "/level", "--dir", dir, "--appendonly", "yes", "--save", "3600 1",
+	}
+	ok := func(flags ...string) {
+		t.Helper()
+		if out, stderr, code := harness.RunToEnd(t, []string{"CELLD_MAX_KEYS=5"}, append(flags, "--check")...); code != 0 || out != "ok: a start can use these settings and files\n" || stderr != "" {
+			t.Errorf("%q: %d, %q, %q", flags, code, out, stderr)
+		}
+	}
+	before, _ := os.ReadDir(dir)
+	ok(flags...)
+	if after, _ := os.ReadDir(dir); len(after) != len(before) {
+		t.Errorf("files were made: %v", after)
+	}
+	srv := harness.Start(t, flags...)
+	c := harness.Dial(t, srv.Addr)
+	c.Do("AUTH", "sesame")
+	c.Throttle("k", "1", "1", "60")
+	c.Do("BGREWRITEAOF")
+	c.Do("SAVE")
+	ok(flags...)
+	srv.Stop()
+	ok(flags...)
+	ok()
+	ok("--dir", dir, "--save", "3600 1")
+	ok("--store", "redis://127.0.0.1:1") // which is away
+}
+
+// TestCheckWrong has one line for each thing that is wrong, and the start has the same.
+func TestCheckWrong(t *testing.T) {
+	t.Parallel()
+	dir := files(t, map[string]string{
+		"users.acl": "user app on >acl-secret +nosuch", "policies": "api 1/never", "empty": "\n", "level": "loud",
+		"cert.pem": "no certificate", "key.pem": "no key",
+	})
+	for _, test := range []struct {
+		env, args, names []string
+		code             int
+	}{
+		{nil, []string{"--port", "x", "--max-keys", "0", "--aclfile", dir + "/users.acl", "--policies", dir + "/none"},
+			[]string{"port", "max-keys", "none: no such file", "users.acl:1"}, 2},
+		{[]string{"CELLD_PORT=x", "CELLD_NOSUCH=1"}, nil, []string{"CELLD_PORT", "CELLD_NOSUCH"}, 2},
+		{nil, []string{"--nosuch"}, []string{"nosuch"}, 2},
+		{nil, []string{"--policies", dir + "/policies", "--http-bind", "*:0", "--requirepass-file", dir + "/empty", "--loglevel-file", dir + "/level"},
+			[]string{"policies:1", "--http-token-file", "loglevel", "empty is empty"}, 2},
+		{nil, []string{"--tls-port", "1", "--tls-cert-file", dir + "/cert.pem", "--tls-key-file", dir + "/key.pem", "--tls-auth-clients", "no"}, []string{"cert.pem"}, 2},
+		{nil, []string{"--store", "http://store-secret@host"}, []string{"--store"}, 2},
+		{nil, []string{"--store", "redis://host", "--appendonly", "yes", "--loglevel-file", dir + "/none"}, []string{"--appendonly must be no", "none"}, 2},
+	} {
+		wrong := func(args ...string) {
+			t.Helper()
+			out, stderr, code := harness.RunToEnd(t, test.env, args...)
+			lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
+			if code != test.code || out != "" || len(lines) != len(test.names) || strings.Contains(stderr, "-secret") {
+				t.Errorf("%q: %d, %q, %q", args, code, out, stderr)
+				return
+			}
+			for i, name := range test.names {
+				if !strings.HasPrefix(lines[i], "celld: ") || !strings.Contains(lines[i], name) {
+					t.Errorf("%q: %q has no %q", args, lines[i], name)
+				}
+			}
+		}
+		wrong(append([]string{"--check"}, test.args...)...)
+		wrong(test.args...)
+	}
+	if _, stderr, code := harness.RunToEnd(t, nil, "--check", "ping"); code != 2 || !strings.Contains(stderr, `"ping"`) {
+		t.Errorf("%d, %q", code, stderr)
+	}
+	if _, stderr, code := harness.RunToEnd(t, []string{"CELLD_CHECK=true"}, "--check"); code != 2 || !strings.Contains(stderr, "CELLD_CHECK") {
+		t.Errorf("%d, %q", code, stderr)
+	}
+}
+
+// TestCheckDataFiles looks at the first bytes of the files that the start reads. The start fails on the same ones, with the same exit code.
+func TestCheckDataFiles(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		contents map[string]string
+		names    string
+		flags    []string
+	}{
+		{map[string]string{"dump.rdb": "no snapshot"}, "it does not begin as an RDB file does", []string{"--save", "1 1"}},
+		{map[string]string{"dump.rdb": ""}, "dump.rdb: damaged at byte 0", []string{"--save", "1 1"}},
+		{map[string]string{"dump.rdb": "REDIS9999"}, "RDB version 9999 is newer", []string{"--save", "1 1"}},
+		{map[string]string{"dump.rdb": "REDIS9999"}, "RDB version 9999 is newer", []string{"--appendonly", "yes"}},
+		{map[string]string{"appendonly.aof": "no log\r\n"}, "appendonly.aof: damaged at byte 0", []string{"--appendonly", "yes"}},
+		{map[string]string{"appendonly.aof": "REDIS9999"}, "RDB version 9999 is newer", []string{"--appendonly", "yes"}},
+		{map[string]string{"appendonlydir/appendonly.aof.manifest": "file a.base.rdb seq 1 type b\n"}, "a.base.rdb is missing", []string{"--appendonly", "yes"}},
+		{map[string]string{"other/x": ""}, "none", []string{"--save", "1 1", "--dir", "/none"}},
+	} {
+		dir := files(t, test.contents)
+		args := append([]string{"--port", "0", "--dir", dir}, test.flags...)
+		for _, args := range [][]string{append(args, "--check"), args} {
+			_, stderr, code := harness.RunToEnd(t, nil, args...)
+			if lines := strings.Split(stderr, "\n"); code != 1 || !strings.Contains(lines[len(lines)-2], test.names) {
+				t.Errorf("%q: %d, %q", args, code, stderr)
+			}
+		}
+	}
+	dir := files(t, map[string]string{"dump.rdb": "no snapshot"})
+	if out, stderr, code := harness.RunToEnd(t, nil, "--check", "--dir", dir); code != 0 {
+		t.Errorf("files that no start reads: %d, %q, %q", code, out, stderr)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	_, port := harness.HostPort(ln.Addr().String())
+	if _, stderr, code := harness.RunToEnd(t, nil, "--check", "--port", port); code != 0 {
+		t.Errorf("a port in use is no mistake of the settings: %d, %q", code, stderr)
+	}
+}

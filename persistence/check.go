@@ -1,0 +1,70 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+)
+
+// Check says what is wrong with the directory, and with the first bytes of the file that Load would read. It writes nothing, and locks
+// nothing: another process may use the directory. Call it in place of Load.
+func (d *Disk) Check() error {
+	if !d.On() {
+		return nil
+	}
+	if err := unix.Access(d.dir(), unix.R_OK|unix.W_OK|unix.X_OK); err != nil {
+		return fmt.Errorf("cannot write to the directory of the data (--dir): %s: %w", d.dir(), err)
+	}
+	if d.o.AppendOnly {
+		if there, err := d.begins(d.aofPath(), true); there || err != nil {
+			return err
+		}
+		paths, found, err := d.readManifest()
+		for _, path := range paths {
+			switch there, bad := d.begins(path, true); {
+			case bad != nil:
+				err = errors.Join(err, bad)
+			case !there:
+				err = errors.Join(err, d.missing(path))
+			}
+		}
+		if found || err != nil {
+			return err
+		}
+	}
+	_, err := d.begins(d.rdbPath(), false)
+	return err
+}
+
+// begins reads the start of a file, and reports whether there is one. Append-only files may begin as snapshots do, and may be empty.
+func (d *Disk) begins(path string, appendOnly bool) (there bool, err error) {
+	f, err := d.files.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	start := make([]byte, 4<<10)
+	n, err := io.ReadFull(f, start)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return true, fmt.Errorf("%s: %w", path, err)
+	}
+	if start = start[:n]; appendOnly && !isRDB(start) {
+		if _, _, what := parseCommand(start, nil); what != "" {
+			return true, fmt.Errorf("%s: damaged at byte 0: %s", path, what)
+		}
+		return true, nil
+	}
+	if n < rdbHeaderSize {
+		return true, fmt.Errorf("%s: damaged at byte 0: it ends in the middle", path)
+	}
+	if _, err := versionOf(start[:rdbHeaderSize]); err != nil {
+		return true, fmt.Errorf("%s: %w", path, err)
+	}
+	return true, nil
+}
