@@ -13,6 +13,7 @@ import (
 	"celld/resp"
 	"celld/resp/cli"
 	"celld/resp/memory"
+	"celld/resp/systemd"
 	"celld/resp/web"
 	"celld/store"
 	"celld/store/remote"
@@ -59,20 +60,24 @@ func serve(cfg *resp.Config, memoryGiven bool) error {
 	log := cli.NewLog(os.Stderr, cfg)
 	memoryFrom := memory.Limit(cfg, memoryGiven, memory.OfContainer(os.DirFS("/")), log)
 	disk := cfg.Persistence()
+	inherited, err := systemd.Sockets()
+	if err != nil {
+		return err
+	}
+	systemd := systemd.Notifier{Log: log}
 	clock := resp.NewClock()
 	disk.Clock, disk.Log = clock.NowNS, log
 	keys := store.New(store.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction(), Journal: disk.AppendOnly, Now: clock.NowNS})
 	var engine *remote.Store // nil: limits are kept in memory
 	if o := cfg.Engine(); o != nil {
 		o.Policies, o.Log = keys.Set, log
-		var err error
 		if engine, err = remote.Open(*o); err != nil {
 			return err
 		}
 		defer engine.Close()
 	}
 	server := resp.NewServer(resp.Options{
-		Config: cfg, Store: keys, Engine: engine, Log: log, Clock: clock.NowNS, ReadClocks: clock.Read, Version: version, Persistence: persistence.New(keys, disk),
+		Inherited: inherited, Config: cfg, Store: keys, Engine: engine, Log: log, Clock: clock.NowNS, ReadClocks: clock.Read, Version: version, Persistence: persistence.New(keys, disk),
 	})
 	// A reader of the log that went away would end the process otherwise, and every limit with it. So would a terminal that is closed:
 	// its SIGHUP only reloads files.
@@ -87,19 +92,26 @@ func serve(cfg *resp.Config, memoryGiven bool) error {
 	if err != nil {
 		return err
 	}
-	if err := web.Serve(server, cfg.HTTP(), log); err != nil {
+	http := cfg.HTTP()
+	http.Inherited = inherited.HTTP
+	if err := web.Serve(server, http, log); err != nil {
 		return err
 	}
 	addrs := resp.AddrTexts(listeners)
 	if server.Loads() {
+		systemd.Loading()
 		log.Info("loading", "addr", addrs, "dir", disk.Dir, "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", memoryFrom)
 	}
 	ready := func() {
 		log.Info("ready", "addr", addrs, "pid", os.Getpid(), "version", version, "store", cfg.StoreText(),
 			"max_keys", cfg.MaxKeys(), "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", memoryFrom, "maxclients", cfg.MaxClients(), "io_threads", cfg.IOThreads())
+		systemd.Ready(addrs...)
+		go systemd.Watch(server.Decides)
 		go func() {
 			for range hangups {
+				systemd.Reloading()
 				server.Reload()
+				systemd.Ready(addrs...)
 			}
 		}()
 	}
@@ -108,6 +120,7 @@ func serve(cfg *resp.Config, memoryGiven bool) error {
 		server.AwaitStop(signals)
 		signal.Stop(signals) // the next one ends the process at once
 		log.Info("stopping")
+		systemd.Stopping()
 		stop()
 	}()
 	if err := server.Serve(ctx, listeners, ready); err != nil {

@@ -30,8 +30,9 @@ func (c *httpConfig) rows() []Setting {
 
 // HTTP are the settings of the HTTP port, for package web.
 type HTTP struct {
-	Bind           string // host:port; empty: there is no HTTP port
-	Token          string // that clients must send; empty: none
+	Bind           string         // host:port; empty: none is opened
+	Inherited      []net.Listener // in place of that; they are on TCP
+	Token          string         // that clients must send; empty: none
 	MaxConnections int
 	TrustedProxies []netip.Prefix
 }

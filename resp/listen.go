@@ -9,15 +9,18 @@ import (
 	"celld/resp/transport"
 )
 
-// Listen opens the configured addresses. After an error, none is open. The port that the kernel picks for port 0 is known when
+// Listen opens the configured addresses, except for those in whose place there is an inherited socket. After an error, none is open. The port that the kernel picks for port 0 is known when
 // Listen returns, before the first connection is served.
 func (srv *Server) Listen() ([]transport.Listener, error) {
 	srv.fitDescriptors()
-	var open []transport.Listener
+	open, err := srv.inherit()
+	if err != nil {
+		return nil, err
+	}
 	path := srv.cfg.unixSocket.Get()
 	port := int(srv.cfg.port.Get())
-	if srv.cfg.plainTCP() {
-		var err error
+	plain := len(srv.inherited.Plain) == 0
+	if plain && srv.cfg.plainTCP() {
 		open, err = srv.listenHosts(port)
 		for tries := 1; port == 0 && errors.Is(err, syscall.EADDRINUSE) && tries < 10; tries++ {
 			open, err = srv.listenHosts(port)
@@ -26,7 +29,7 @@ func (srv *Server) Listen() ([]transport.Listener, error) {
 			return nil, err
 		}
 	}
-	if path != "" {
+	if plain && path != "" {
 		perm, _ := parsePerm(srv.cfg.unixSocketPerm.Get()) // not set: 0, which leaves it to the umask
 		ln, err := transport.ListenUnix(path, perm)
 		if err != nil {
@@ -89,7 +92,7 @@ func (srv *Server) fitDescriptors() {
 
 func (srv *Server) mostClients(wanted int64) (most int64, openFiles uint64) {
 	others := int64(0)
-	if srv.cfg.http.bind.Get() != "" {
+	if srv.cfg.http.bind.Get() != "" || len(srv.inherited.HTTP) > 0 {
 		others = srv.cfg.http.maxConnections.Get()
 	}
 	most, openFiles = transport.MostConnections(wanted+others, srv.cfg.ioThreads.Get())

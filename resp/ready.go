@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"context"
 	"errors"
 	"strings"
 )
@@ -14,7 +15,7 @@ func (srv *Server) Ready() error {
 	if srv.leaving.Load() {
 		return errors.New("the server is stopping")
 	}
-	_, err := srv.call("CL.TAKE", readyKey, "1/1s", "PEEK")
+	err := srv.decide()
 	if srv.engine != nil {
 		for _, fact := range srv.engine.Facts() {
 			if fact.Name == "store_away_because" { // --store-failure may have decided
@@ -22,7 +23,28 @@ func (srv *Server) Ready() error {
 			}
 		}
 	}
+	return err
+}
+
+// decide has a call decided that only looks.
+func (srv *Server) decide() error {
+	_, err := srv.call("CL.TAKE", readyKey, "1/1s", "PEEK")
 	if failed := (*CallError)(nil); errors.As(err, &failed) && failed.Code() == "WRONGTYPE" { // which a decision has found
+		return nil
+	}
+	return err
+}
+
+// Decides returns nil where the event loops go round and a call is decided, and otherwise why not, once ctx has ended. An engine that is away
+// and a disk that is full count as well: the process works, and to restart it would mend neither.
+func (srv *Server) Decides(ctx context.Context) error {
+	if t := srv.carries.Load(); t != nil {
+		if t.Turn(ctx); ctx.Err() != nil {
+			return errors.New("an event loop does not go round")
+		}
+	}
+	err := srv.decide()
+	if failed := (*CallError)(nil); errors.As(err, &failed) && failed.Code() != "BUSY" && failed.Code() != "ERR" {
 		return nil
 	}
 	return err

@@ -30,6 +30,7 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 	ctx, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	var cron, acceptors sync.WaitGroup
+	srv.carries.Store(t)
 	var loadErr error
 	srv.gate.set(gateLoading, srv.persist.On())
 	cron.Go(func() {

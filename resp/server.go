@@ -45,6 +45,8 @@ type Options struct {
 	// Engine's Options.
 	Engine *remote.Store
 
+	Inherited Inherited // the zero value: Listen opens all sockets
+
 	Persistence *persistence.Disk // nil: NewServer makes one from Config, and does not start it
 }
 
@@ -76,6 +78,8 @@ type Server struct {
 	persist      *persistence.Disk
 	synchronous  bool         // replies wait for the disk
 	sweeping     atomic.Bool  // expired keys are being removed
+	inherited    Inherited
+	carries      atomic.Pointer[transport.Transport] // nil: nothing is served yet
 	saveAtExit   atomic.Int32 // SHUTDOWN's option: saveIfOn, saveAlways, saveNever
 
 	bornNS int64
@@ -114,7 +118,7 @@ type Server struct {
 func NewServer(o Options) *Server {
 	srv := &Server{
 		execution: newExecution(), stats: newServerStats(),
-		cfg: o.Config, store: o.Store, limiter: o.Limiter, log: o.Log, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version,
+		cfg: o.Config, store: o.Store, limiter: o.Limiter, log: o.Log, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version, inherited: o.Inherited,
 		sessions: map[int64]*Session{}, stop: make(chan struct{}), aborts: make(chan struct{}), persist: o.Persistence, exit: os.Exit,
 	}
 	if srv.limiter == nil {

@@ -3,6 +3,7 @@ package resp
 import (
 	"context"
 	"fmt"
+	"net"
 	"time"
 
 	"celld/resp/transport"
@@ -16,18 +17,30 @@ func (c *Config) plainTCP() bool {
 	return c.port.Get() != 0 || c.unixSocket.Get() == "" && c.tls.keeper == nil
 }
 
-// listenTLS listens on the addresses of --bind with TLS, if it is on.
+// listenTLS listens on the addresses of --bind with TLS, if it is on and there is no inherited socket for it.
 func (srv *Server) listenTLS() ([]transport.Listener, error) {
-	c := &srv.cfg.tls
-	if c.keeper == nil {
+	if srv.cfg.tls.keeper == nil || len(srv.inherited.TLS) > 0 {
 		return nil, nil
 	}
-	open, err := srv.listenHosts(int(c.port.Get()))
-	shared := &transport.TLS{Config: c.keeper.Config, Most: c.maxHandshakes.Get, Plainly: "-" + errSpeaksTLS + "\r\n"}
-	for i := range open {
-		open[i].TLS = shared
+	open, err := srv.listenHosts(int(srv.cfg.tls.port.Get()))
+	var listeners []net.Listener
+	for _, ln := range open {
+		listeners = append(listeners, ln.Listener)
 	}
-	return open, err
+	return srv.secured(listeners...), err
+}
+
+// secured has the connections of listeners encrypted. They share the bound on handshakes.
+func (srv *Server) secured(listeners ...net.Listener) (open []transport.Listener) {
+	c := &srv.cfg.tls
+	if c.keeper == nil {
+		return nil
+	}
+	shared := &transport.TLS{Config: c.keeper.Config, Most: c.maxHandshakes.Get, Plainly: "-" + errSpeaksTLS + "\r\n"}
+	for _, ln := range listeners {
+		open = append(open, transport.Listener{Listener: ln, TLS: shared})
+	}
+	return open
 }
 
 // watchCertificates looks at the files until ctx ends.

@@ -39,7 +39,7 @@ func TestSystemdUnit(t *testing.T) {
 	t.Parallel()
 	settings := unitSettings(t)
 	for name, want := range map[string]string{
-		"Service.Type":            "exec", // celld does not tell systemd when it is ready
+		"Service.Type": "notify", "Service.ExecReload": "/bin/kill -HUP $MAINPID", "Service.TimeoutStartSec": "infinity",
 		"Service.NoNewPrivileges": "yes", "Service.ProtectSystem": "strict", "Service.DynamicUser": "yes", "Service.StateDirectory": "celld",
 		"Service.CapabilityBoundingSet": "", "Service.Restart": "on-failure", "Install.WantedBy": "multi-user.target",
 	} {
@@ -82,7 +82,9 @@ func TestSystemdVerify(t *testing.T) {
 	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(analyze, "verify", path).CombinedOutput(); err != nil || len(out) > 0 {
+	socket := filepath.Join(filepath.Dir(path), "celld.socket")
+	harness.WriteFile(t, harness.ReadFile(t, "../../examples/celld.socket"), socket)
+	if out, err := exec.Command(analyze, "verify", path, socket).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}
 }

@@ -28,8 +28,9 @@ type Spec struct {
 	Wrap   []string // a command that the binary is an argument of, such as prlimit
 	Dir    string   // folder it runs in
 	Sys    *syscall.SysProcAttr
-	Dies   bool // the test ends it itself and looks at how
-	Early  bool // Start returns while it still reads its files
+	Files  []*os.File // its descriptors from 3 on
+	Dies   bool       // the test ends it itself and looks at how
+	Early  bool       // Start returns while it still reads its files
 }
 
 // Server is a running celld.
@@ -75,6 +76,7 @@ func (s Spec) Command(t testing.TB) *exec.Cmd {
 	cmd.Env = append(append(CleanEnv(), "GORACE=atexit_sleep_ms=50"), s.Env...)
 	cmd.Dir = s.Dir
 	cmd.SysProcAttr = s.Sys
+	cmd.ExtraFiles = s.Files
 	return cmd
 }
 

@@ -71,9 +71,7 @@ func (t *Transport) admit(ctx context.Context, conn net.Conn, c Conn) (session S
 	remote, local := conn.RemoteAddr(), conn.LocalAddr()
 	session, refusal, full = t.server.Admit(c, remote, local)
 	if full && t.server.NowNS() >= t.fullUntilNS {
-		for _, c := range t.carriers() {
-			c.settle(ctx)
-		}
+		t.Turn(ctx)
 		if session, refusal, full = t.server.Admit(c, remote, local); full {
 			t.fullUntilNS = t.server.NowNS() + fullNS
 		}

@@ -147,6 +147,13 @@ func (t *Transport) Owes(patience time.Duration) (owes bool) {
 	return owes
 }
 
+// Turn returns when each event loop has gone round, or when ctx ends.
+func (t *Transport) Turn(ctx context.Context) {
+	for _, c := range t.carriers() {
+		c.settle(ctx)
+	}
+}
+
 // Stop closes all connections and returns when they are closed. All calls of Accept must have returned before.
 func (t *Transport) Stop() {
 	for _, c := range t.carriers() {

@@ -8,16 +8,21 @@ import (
 	"time"
 )
 
-// connections is a listener that serves so many at once, and refuses one more: it would not answer whoever waits, a probe above all, if
+// connections is a listener that, together with others, serves so many at once, and refuses one more: it would not answer whoever waits, a probe above all, if
 // it accepted no more.
 type connections struct {
 	net.Listener
 	most int64
-	open atomic.Int64
+	open *atomic.Int64
 }
 
-func limitConnections(ln net.Listener, most int) net.Listener {
-	return &connections{Listener: ln, most: int64(most)}
+// limitConnections has all listeners together serve most connections.
+func limitConnections(listeners []net.Listener, most int) (limited []net.Listener) {
+	open := new(atomic.Int64)
+	for _, ln := range listeners {
+		limited = append(limited, &connections{Listener: ln, most: int64(most), open: open})
+	}
+	return limited
 }
 
 const fullAnswer = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"log"
 	"log/slog"
@@ -27,16 +28,11 @@ const (
 	headerBytes = 12 << 10        // net/http adds 4 KB
 )
 
-// Serve listens as h says, and answers until the server stops. It returns once it listens. Without h.Bind it does nothing. The error
+// Serve listens as h says, and answers until the server stops. It returns once it listens. Without h.Bind and h.Inherited it does nothing. The error
 // says why it cannot listen.
 func Serve(server *resp.Server, h resp.HTTP, logger *slog.Logger) error {
-	if h.Bind == "" {
-		return nil
-	}
-	host, port, _ := net.SplitHostPort(h.Bind) // the setting has been checked
-	n, _ := strconv.Atoi(port)
-	ln, err := transport.ListenTCP(host, n)
-	if err != nil {
+	listeners, err := listen(h)
+	if err != nil || len(listeners) == 0 {
 		return err
 	}
 	front := &http.Server{
@@ -55,9 +51,34 @@ func Serve(server *resp.Server, h resp.HTTP, logger *slog.Logger) error {
 			front.Close()
 		}
 	})
-	logger.Info("HTTP is served", "http", ln.Addr().String())
-	go front.Serve(limitConnections(ln, h.MaxConnections)) // until OnStop's function
+	for i, ln := range limitConnections(listeners, h.MaxConnections) {
+		logger.Info("HTTP is served", "http", listeners[i].Addr().String())
+		go front.Serve(ln) // until OnStop's function
+	}
 	return nil
+}
+
+// listen returns the inherited sockets, or opens that of h.Bind. One that others than this machine may reach needs a token.
+func listen(h resp.HTTP) ([]net.Listener, error) {
+	for _, ln := range h.Inherited {
+		addr, ok := ln.Addr().(*net.TCPAddr)
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("the socket for HTTP that is passed, %s, is not on TCP", ln.Addr())
+		case !addr.IP.IsLoopback() && h.Token == "":
+			return nil, fmt.Errorf("the socket for HTTP that is passed, %s, is not a loopback address, so it needs --http-token-file", addr)
+		}
+	}
+	if h.Bind == "" || len(h.Inherited) > 0 {
+		return h.Inherited, nil
+	}
+	host, port, _ := net.SplitHostPort(h.Bind) // the setting has been checked
+	n, _ := strconv.Atoi(port)
+	ln, err := transport.ListenTCP(host, n)
+	if err != nil {
+		return nil, err
+	}
+	return []net.Listener{ln}, nil
 }
 
 // site answers requests.

@@ -1,0 +1,13 @@
+// Package systemd is celld's side of systemd: it takes the sockets that systemd passes, and tells how the service is. Without systemd,
+// whose variables are then not set, it does nothing.
+//
+//	inherited, err := systemd.Sockets()
+//	n := systemd.Notifier{Log: log}
+//	n.Ready("127.0.0.1:6379") // it serves
+//	go n.Watch(server.Decides)
+//	n.Reloading()             // until the next Ready
+//	n.Stopping()
+//
+// The protocols are those of sd_notify(3), sd_watchdog_enabled(3) and sd_listen_fds(3). celld starts no other process, so none inherits
+// NOTIFY_SOCKET.
+package systemd
