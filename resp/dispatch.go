@@ -2,7 +2,6 @@ package resp
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"strings"
 )
@@ -62,7 +61,7 @@ func (s *Session) admit(args [][]byte) (*command, string) {
 	row := s.srv.commands.find(args[0])
 	if row == nil {
 		if isHTTP(args[0]) {
-			s.srv.log.Log(context.Background(), LevelVerbose, "a browser or HTTP client speaks to this port, closed", "client", s.client.addr)
+			s.tell("a browser or HTTP client speaks to this port, closed")
 			s.end = atOnce
 		}
 		return nil, unknownCommand(args)
@@ -79,6 +78,7 @@ func (s *Session) admit(args [][]byte) (*command, string) {
 		return row, fmt.Sprintf(errArity, row.fullName())
 	}
 	if row.flags&noAuth == 0 && s.mustAuth() {
+		s.tell(tellCommand, "command", row.fullName(), "reason", "not authenticated")
 		return row, errNoAuth
 	}
 	if text := s.forbidden(row, args); text != "" {

@@ -112,7 +112,13 @@ func (t transportServer) KeepAlive() time.Duration {
 func (t transportServer) NowNS() int64  { return t.srv.clock() }
 func (t transportServer) Begin()        { t.srv.persist.Begin() }
 func (t transportServer) Commit() error { return t.srv.commit() }
-func (t transportServer) Rejected()     { t.srv.stats.rejectedClients.Add(1) }
+
+func (t transportServer) Rejected(remote net.Addr) {
+	t.srv.stats.rejectedClients.Add(1)
+	if remote != nil {
+		t.srv.tellRejected(remote, "maxclients")
+	}
+}
 
 func (t transportServer) Warn(text string, s transport.Session, err error) {
 	t.srv.warnSeldom(text, append(about(s), "error", err)...)

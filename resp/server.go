@@ -72,15 +72,16 @@ type Server struct {
 	slowlog      slowlog
 	latency      latencyMonitor
 	seldom       seldom
+	told         told
 	purging      atomic.Bool  // MEMORY PURGE is running
 	clientsHold  atomic.Int64 // bytes of clients' buffers, as last passed to onMemory
 	scratches    scratchPool
 	persist      *persistence.Disk
-	synchronous  bool         // replies wait for the disk
-	sweeping     atomic.Bool  // expired keys are being removed
+	synchronous  bool        // replies wait for the disk
+	sweeping     atomic.Bool // expired keys are being removed
 	inherited    Inherited
 	carries      atomic.Pointer[transport.Transport] // nil: nothing is served yet
-	saveAtExit   atomic.Int32 // SHUTDOWN's option: saveIfOn, saveAlways, saveNever
+	saveAtExit   atomic.Int32                        // SHUTDOWN's option: saveIfOn, saveAlways, saveNever
 
 	bornNS int64
 	runID  string
@@ -200,6 +201,7 @@ func (srv *Server) NewSession(tr transport.Conn, p Peer) (s *Session, refusal st
 	c.loopback = c.unix || isLoopback(p.Remote)
 	if srv.cfg.protectedMode.Get() && srv.users.Default.Rights().NoPass() && !c.loopback {
 		srv.stats.deniedClients.Add(1)
+		srv.tellRejected(p.Remote, "protected mode")
 		return nil, "-" + errProtectedMode + "\r\n"
 	}
 	s.becomeNobody()

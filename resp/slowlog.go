@@ -37,7 +37,10 @@ func (l *slowlog) add(s *Session, row *command, args [][]byte, tookNS int64) {
 	name := s.client.name
 	s.client.mu.Unlock()
 	e := slowEntry{0, s.wallNS() / 1e9, tookNS / 1e3, trimArgs(redact(args)), s.client.addr, name}
-	s.once(func() { l.put(s, e) })
+	s.once(func() {
+		l.put(s, e)
+		s.tell(tellSlow, "command", row.fullName(), "took_us", e.us)
+	})
 }
 
 func (l *slowlog) put(s *Session, e slowEntry) {

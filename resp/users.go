@@ -2,7 +2,6 @@ package resp
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"slices"
 
@@ -146,7 +145,10 @@ func (s *Session) forbid(row *command, args [][]byte, context string) acl.Reason
 	user := s.client.user.Load()
 	reason, object := row.denial(user.Rights(), args)
 	if reason != "" {
-		s.once(func() { s.logDenial(reason, context, object, user.Name()) })
+		s.once(func() {
+			s.logDenial(reason, context, object, user.Name())
+			s.tell(tellCommand, "command", row.fullName(), "reason", "the user may not use this "+string(reason))
+		})
 	}
 	return reason
 }
@@ -207,7 +209,11 @@ func (s *Session) authenticate(command, name, password []byte) bool {
 	u := s.srv.users.Authenticate(name, password)
 	if u == nil {
 		s.srv.stats.wrongPasswords.Add(1)
-		s.srv.log.Log(context.Background(), LevelVerbose, "wrong password", "client", s.client.addr)
+		tried := "" // what is no user's name may be a password in the wrong place
+		if s.srv.users.Get(string(name)) != nil {
+			tried = string(name)
+		}
+		s.tell(tellPassword, "tried", tried)
 		where := "toplevel"
 		if s.tx.running {
 			where = "multi"

@@ -35,16 +35,19 @@ func TestProtectedMode(t *testing.T) {
 			// One shell starts celld in the namespace, asks it from both sides and ends it.
 			script := `
 				ip link set lo up && ip addr add 192.0.2.1/32 dev lo || exit 9
-				"$0" --port 6379 ` + test.flags + ` 2>"$1" & pid=$!
+				"$0" --port 6379 --loglevel verbose ` + test.flags + ` 2>"$1" & pid=$!
 				until grep -q ready "$1"; do kill -0 $pid || exit 8; sleep 0.02; done
 				echo "outside $(redis-cli -h 192.0.2.1 ` + test.auth + ` PING 2>&1)"
 				echo "loopback $(redis-cli -h 127.0.0.1 ` + test.auth + ` PING 2>&1)"
-				kill $pid && wait $pid`
+				kill $pid && wait $pid && cat "$1"`
 			cmd := exec.Command("unshare", "-n", "sh", "-c", script, harness.Binary(t), t.TempDir()+"/log")
 			cmd.Env = harness.CleanEnv()
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
+			}
+			if told := strings.Contains(string(out), `msg="a connection is refused" client=192.0.2.1:`); told != (test.outside == denied) {
+				t.Errorf("celld %s\n%swho was refused is in the log: %v", test.flags, out, told)
 			}
 			if !strings.Contains(string(out), "outside "+test.outside) || !strings.Contains(string(out), "loopback "+test.loopback) {
 				t.Errorf("celld %s\n%swant outside %s, loopback %s", test.flags, out, test.outside, test.loopback)

@@ -110,6 +110,27 @@ func TestNotReadyWhileStopping(t *testing.T) {
 	c.Do("CONFIG", "SET", "shutdown-delay", "0") // for the test's end
 }
 
+// A second signal ends the delay. Until then decisions are made by HTTP and by RESP, and /readyz fails.
+func TestASecondSignalEndsTheDelay(t *testing.T) {
+	t.Parallel()
+	srv := start(t, "--shutdown-delay", "3600")
+	c := harness.Dial(t, srv.Addr)
+	c.Do("CL.POLICY", "SET", "api", "100/1h")
+	want(t, srv, "/readyz", 200, "ok\n")
+	srv.Cmd.Process.Signal(syscall.SIGTERM)
+	harness.Eventually(t, "not ready", func() bool { status, _, _ := srv.Get("/readyz"); return status == 503 })
+	for range 10 {
+		want(t, srv, "/readyz", 503, "the server is stopping\n")
+		want(t, srv, "/livez", 200, "ok\n")
+		want(t, srv, "/check/api/by/word:a", 200, "")
+		if got := harness.Dial(t, srv.Addr).Do("CL.TAKE", "a", "@api"); !strings.HasPrefix(got, "*7\r\n:0\r\n") {
+			t.Errorf("%q", got)
+		}
+	}
+	srv.Cmd.Process.Signal(syscall.SIGTERM)
+	srv.Wait(0)
+}
+
 // With --store, the engine is asked too, and what it lacks is said, whatever --store-failure allows.
 func TestNotReadyWithoutTheEngine(t *testing.T) {
 	t.Parallel()

@@ -77,7 +77,7 @@ func (t *Transport) admit(ctx context.Context, conn net.Conn, c Conn) (session S
 		}
 	}
 	if full {
-		t.server.Rejected()
+		t.server.Rejected(remote)
 	}
 	if session != nil {
 		t.setKeepAlive(conn)

@@ -367,7 +367,7 @@ func (l *epollLoop) add(c *epollConn) {
 	}
 	l.conns[c.fd] = c
 	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, c.fd, &unix.EpollEvent{Events: readable, Fd: int32(c.fd)}); err != nil {
-		l.server.Rejected()
+		l.server.Rejected(nil) // Warn says whose it is
 		l.server.Warn("cannot serve a connection", c.session, err)
 		c.close()
 	}

@@ -62,7 +62,7 @@ func (e *epollCarrier) carry(ctx context.Context, conn net.Conn) {
 	}()
 	fd, err := detach(conn)
 	if err != nil {
-		e.t.server.Rejected()
+		e.t.server.Rejected(conn.RemoteAddr())
 		e.t.server.Warn("cannot serve a connection", c.session, err)
 		return
 	}

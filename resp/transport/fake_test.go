@@ -177,7 +177,7 @@ func (f *fakeServer) Admit(c Conn, remote, _ net.Addr) (Session, string, bool) {
 func (f *fakeServer) KeepAlive() time.Duration             { return f.keepAlive }
 func (f *fakeServer) skew(by time.Duration)                { f.skewNS.Add(int64(by)) }
 func (f *fakeServer) Begin()                               { f.begins.Add(1) }
-func (f *fakeServer) Rejected()                            { f.rejected.Add(1) }
+func (f *fakeServer) Rejected(net.Addr)                    { f.rejected.Add(1) }
 func (f *fakeServer) HandshakeFailed(_ Session, err error) { f.failed.Store(&err) }
 func (f *fakeServer) Warn(string, Session, error)          { f.warnings.Add(1) }
 

@@ -67,8 +67,8 @@ type Server interface {
 	Begin()
 	Commit() error
 
-	// Rejected counts a connection that is not served.
-	Rejected()
+	// Rejected counts a connection that is not served, as there is no place for it.
+	Rejected(remote net.Addr)
 	// HandshakeFailed counts a TLS connection whose handshake failed, and logs why. s may be nil.
 	HandshakeFailed(s Session, err error)
 	// Warn logs an event that peers can cause at any rate. s may be nil.

@@ -12,15 +12,16 @@ import (
 // it accepted no more.
 type connections struct {
 	net.Listener
-	most int64
-	open *atomic.Int64
+	most    int64
+	open    *atomic.Int64
+	refused func(client net.Addr)
 }
 
-// limitConnections has all listeners together serve most connections.
-func limitConnections(listeners []net.Listener, most int) (limited []net.Listener) {
+// limitConnections has all listeners together serve most connections. It calls refused for each one more.
+func limitConnections(listeners []net.Listener, most int, refused func(client net.Addr)) (limited []net.Listener) {
 	open := new(atomic.Int64)
 	for _, ln := range listeners {
-		limited = append(limited, &connections{Listener: ln, most: int64(most), open: open})
+		limited = append(limited, &connections{Listener: ln, most: int64(most), open: open, refused: refused})
 	}
 	return limited
 }
@@ -37,6 +38,7 @@ func (l *connections) Accept() (net.Conn, error) {
 			return &connection{Conn: conn, of: l}, nil
 		}
 		l.open.Add(-1)
+		l.refused(conn.RemoteAddr())
 		_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // a new socket has room, so it does not wait
 		_, _ = io.WriteString(conn, fullAnswer)
 		conn.Close()

@@ -51,7 +51,9 @@ func Serve(server *resp.Server, h resp.HTTP, logger *slog.Logger) error {
 			front.Close()
 		}
 	})
-	for i, ln := range limitConnections(listeners, h.MaxConnections) {
+	for i, ln := range limitConnections(listeners, h.MaxConnections, func(client net.Addr) {
+		server.Tell(resp.TellConnection, "client", client.String(), "reason", "http-max-connections")
+	}) {
 		logger.Info("HTTP is served", "http", listeners[i].Addr().String())
 		go front.Serve(ln) // until OnStop's function
 	}
@@ -126,6 +128,7 @@ func (s *site) page(r *http.Request) (name string, answer http.HandlerFunc) {
 	}
 	switch {
 	case !s.admitted(r):
+		s.server.Tell(resp.TellRequest, "client", r.RemoteAddr, "reason", "not the token of --http-token-file")
 		return "other", refuse
 	case path == "/metrics":
 		return "metrics", read(s.metrics.ServeHTTP)
