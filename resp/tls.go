@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -91,14 +92,41 @@ func infoListeners(w *infoWriter, srv *Server) {
 	for _, host := range srv.cfg.bind.Get() {
 		hosts += ",bind=" + host
 	}
-	path := cfg.unixSocket.Get()
+	tcp, path := "", cfg.unixSocket.Get()
 	if cfg.plainTCP() {
-		w.field("listener0", fmt.Sprintf("name=tcp%s,port=%d", hosts, srv.tcpPort()))
+		tcp = fmt.Sprintf("%s,port=%d", hosts, srv.tcpPort())
+	}
+	secure := fmt.Sprintf("%s,port=%d", hosts, cfg.tls.port.Get())
+	if in := srv.inherited.Plain; len(in) > 0 {
+		tcp, path = boundTo(in)
+	}
+	if in := srv.inherited.TLS; len(in) > 0 {
+		secure, _ = boundTo(in)
+	}
+	if tcp != "" {
+		w.field("listener0", "name=tcp"+tcp)
 	}
 	if path != "" {
 		w.field("listener1", "name=unix,bind="+path)
 	}
 	if cfg.tls.keeper != nil {
-		w.field("listener2", fmt.Sprintf("name=tls%s,port=%d", hosts, cfg.tls.port.Get()))
+		w.field("listener2", "name=tls"+secure)
 	}
+}
+
+// boundTo describes inherited sockets: the addresses of those on TCP with the first one's port, and the path of a unix socket.
+func boundTo(listeners []net.Listener) (tcp, path string) {
+	port := 0
+	for _, ln := range listeners {
+		if addr, ok := ln.Addr().(*net.TCPAddr); ok {
+			tcp += ",bind=" + addr.IP.String()
+			port = cmp.Or(port, addr.Port)
+		} else {
+			path = ln.Addr().String()
+		}
+	}
+	if tcp != "" {
+		tcp += fmt.Sprintf(",port=%d", port)
+	}
+	return tcp, path
 }

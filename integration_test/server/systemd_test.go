@@ -243,8 +243,15 @@ func TestSocketActivation(t *testing.T) {
 			t.Errorf("it listens on %s, too", own)
 		}
 	}
-	if info := harness.Dial(t, tcp).Do("INFO", "server"); !strings.Contains(info, "tcp_port:"+tcp[strings.LastIndex(tcp, ":")+1:]+"\r\n") {
-		t.Errorf("%q", info)
+	info := harness.Dial(t, tcp).Do("INFO", "server")
+	_, tcpPort := harness.HostPort(tcp)
+	_, tlsPort := harness.HostPort(secure)
+	for _, want := range []string{
+		"tcp_port:" + tcpPort, "listener0:name=tcp,bind=127.0.0.1,port=" + tcpPort, "listener1:name=unix,bind=" + unixPath, "listener2:name=tls,bind=127.0.0.1,port=" + tlsPort,
+	} {
+		if !strings.Contains(info, want+"\r\n") {
+			t.Errorf("INFO has no %q: %q", want, info)
+		}
 	}
 }
 
