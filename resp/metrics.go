@@ -47,8 +47,12 @@ func (srv *Server) Metrics() []Metric {
 	m.gauge("celld_max_waiters", "Most calls that may wait.", float64(srv.cfg.maxWaiters.Get()))
 	m.list = append(m.list, Metric{Name: "celld_wait_duration_seconds", Help: "How long calls with WAIT waited that were granted.", Histogram: srv.stats.waits.histogram()})
 	m.gauge("celld_loading", "1 while files are read.", flagValue(srv.gate.has(gateLoading)))
+	m.gauge("celld_script_busy", "1 while a script has run for more than lua-time-limit, so that nobody else is answered.", flagValue(srv.gate.has(gateBusy)))
 	if srv.engine == nil {
 		m.files(srv, srv.persist.Status())
+	}
+	if k := srv.cfg.tls.keeper; k != nil {
+		m.gauge("celld_tls_cert_not_after_timestamp_seconds", "When the first of the server's certificates ends.", float64(k.NotAfter().Unix()))
 	}
 	srv.commands.each(func(row *command) {
 		if _, ns, times := row.stats.read(); times != nil {

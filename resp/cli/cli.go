@@ -41,11 +41,13 @@ func Parse(args []string, version string) (*Command, error) {
 		return nil, help(os.Stdout, cfg, words)
 	case err != nil:
 		return nil, UsageError{err}
-	case flags.Lookup("version").Value.String() == "true":
-		printVersion(os.Stdout, version)
+	case isSet(flags, "version"):
+		printVersion(os.Stdout, version, isSet(flags, "verbose"))
 		return nil, nil
 	case len(words) > 0:
 		return nil, runSubcommand(cfg, flags, words, len(args) > 1, version)
+	case isSet(flags, "verbose"):
+		return nil, notVerbose
 	}
 	if err := readEnvironment(flags); err != nil {
 		return nil, UsageError{err}
@@ -65,6 +67,7 @@ func defineFlags(cfg *resp.Config) *pflag.FlagSet {
 		flags.Var(s.Value, s.Name, s.Help)
 	}
 	flags.Bool("version", false, "print the version")
+	flags.BoolP("verbose", "v", false, "with the version, what it was built from")
 	return flags
 }
 
@@ -83,7 +86,7 @@ func readEnvironment(flags *pflag.FlagSet) error {
 		flag := flags.Lookup(strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, envPrefix), "_", "-")))
 		switch {
 		case serviceLink.MatchString(entry) && (flag == nil || strings.Contains(value, "://")):
-		case flag == nil || flag.Name == "version":
+		case flag == nil || flag.Name == "version" || flag.Name == "verbose":
 			return fmt.Errorf("unknown environment variable %s; see celld --help", name)
 		case !flag.Changed && value != "": // Compose files pass a variable that is not set as empty
 			if err := flags.Set(flag.Name, value); err != nil {
