@@ -56,6 +56,9 @@ func cmdACLSetUser(s *Session, args [][]byte) {
 		case err != nil:
 			s.replyError("ERR %s", err)
 		default:
+			if u := s.srv.users.Get(string(args[2])); !u.Rights().On() {
+				s.srv.endCertified(s, u)
+			}
 			s.checkRights()
 			s.noteUsers("user set", "user", string(args[2]))
 			s.replyOK()

@@ -232,6 +232,8 @@ func TestBadTLSFlags(t *testing.T) {
 		{"ECDHE-RSA-AES128-GCM-SHA256", append(whole, "--tls-ciphers", "DEFAULT:!MEDIUM")},
 		{"Go chooses", append(whole, "--tls-ciphersuites", "TLS_AES_128_GCM_SHA256")},
 		{"yes, no, optional", append(whole, "--tls-auth-clients", "perhaps")},
+		{"needs certificates", append(whole, "--tls-auth-clients", "no", "--tls-auth-clients-user", "CN")},
+		{"off, CN, URI", append(whole, "--tls-auth-clients-user", "DNS")},
 		{"given together", append(whole, "--tls-client-cert-file", w.mine)},
 	} {
 		_, stderr, code := harness.RunToEnd(t, nil, test.args...)

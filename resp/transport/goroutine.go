@@ -194,6 +194,9 @@ func (c *goroutineConn) run() {
 		return
 	}
 	c.session.Open(-1)
+	if c.secure != nil {
+		c.secure.identify(c.session)
+	}
 	c.reach(open)
 	buf := make([]byte, 8<<10)
 	for last := false; !last && c.at() == open; {

@@ -184,6 +184,13 @@ func (c *goroutineConn) handshake() bool {
 	return c.session != nil && c.at() != cut
 }
 
+// identify tells the session whose certificate has been verified, in this handshake or in the one that it resumes. Others do not count.
+func (s *secure) identify(session Session) {
+	if chains := s.ConnectionState().VerifiedChains; len(chains) > 0 {
+		session.Identify(chains[0][0])
+	}
+}
+
 // hangUp closes the socket. A peer with TLS is told so, as far as it takes that at once: to some, such as OpenSSL, an end without a
 // word is an attack. What the peer has sent meanwhile, such as its own farewell, is read: otherwise the kernel would break the
 // connection, and what has not been read at the other end would be lost.

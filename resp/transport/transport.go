@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"crypto/x509"
 	"net"
 	"sync"
 	"time"
@@ -12,6 +13,8 @@ import (
 type Session interface {
 	// Open allows the session, and any goroutine, to use the Conn. fd is its file descriptor, or -1 where it has none of its own.
 	Open(fd int)
+	// Identify is called after Open where TLS has verified a certificate of the peer.
+	Identify(cert *x509.Certificate)
 	// Serve answers data by Conn.Send. data may hold any part of any number of commands; Serve does not keep it. more asks for
 	// Serve(nil) before anything else is read. data is also nil after Wake.
 	Serve(data []byte) (more bool)
