@@ -182,10 +182,14 @@ func TestProbes(t *testing.T) {
 	if _, stderr, code := harness.RunToEnd(t, nil, append([]string{"ready"}, flags...)...); code != 1 || !strings.Contains(stderr, "certificate") {
 		t.Errorf("celld ready: %d, %q", code, stderr)
 	}
-	flags = append(flags, "--tls-client-cert-file", w.mine, "--tls-client-key-file", w.myKey)
-	for _, command := range []string{"ping", "ready"} {
-		if out, stderr, code := harness.RunToEnd(t, nil, append([]string{command}, flags...)...); code != 0 || out != "" {
-			t.Errorf("celld %s with a certificate: %d, %q, %q", command, code, out, stderr)
+	locked := t.TempDir() + "/locked.key"
+	harness.Tool(t, "openssl", "pkcs8", "-topk8", "-in", w.myKey, "-out", locked, "-passout", "pass:swordfish")
+	for key, pass := range map[string]string{w.myKey: "", locked: "swordfish"} {
+		own := append(flags, "--tls-client-cert-file", w.mine, "--tls-client-key-file", key, "--tls-key-file-pass", pass)
+		for _, command := range []string{"ping", "ready"} {
+			if out, stderr, code := harness.RunToEnd(t, nil, append([]string{command}, own...)...); code != 0 || out != "" {
+				t.Errorf("celld %s with a certificate: %d, %q, %q", command, code, out, stderr)
+			}
 		}
 	}
 }
