@@ -18,6 +18,7 @@ import (
 // 8 KB more than with an event loop. On Linux it carries what an event loop cannot read, such as TLS.
 type goroutineCarrier struct {
 	t       *Transport
+	turns   *turns // of handshakes
 	running sync.WaitGroup
 	mu      sync.Mutex
 	conns   map[*goroutineConn]struct{}

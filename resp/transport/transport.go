@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -116,7 +117,8 @@ type carrier interface {
 // New returns a transport without connections. The error says which system call for the event loops failed.
 func New(server Server, o Options) (*Transport, error) {
 	t := &Transport{server: server, synced: o.Sync}
-	t.goroutines = &goroutineCarrier{t: t, conns: map[*goroutineConn]struct{}{}}
+	half := max(1, runtime.GOMAXPROCS(0)/2)
+	t.goroutines = &goroutineCarrier{t: t, conns: map[*goroutineConn]struct{}{}, turns: &turns{free: half}}
 	if o.Loops > 0 && HasLoops {
 		loops, err := newLoops(t, o.Loops)
 		if err != nil {
