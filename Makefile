@@ -49,7 +49,7 @@ go: ## check that Go is installed and new enough
 # a policy-rc.d forbids that while they are installed. The tests start their servers themselves.
 TOOLS := redis-server:redis-server redis-cli:redis-tools redis-benchmark:redis-tools python3:python3 node:nodejs npm:npm \
 	cargo:cargo gcc:gcc ip:iproute2 unshare:util-linux prlimit:util-linux nginx:nginx-light \
-	prometheus-redis-exporter:prometheus-redis-exporter prometheus:prometheus promtool:prometheus haproxy:haproxy systemd-analyze:systemd java:default-jre-headless
+	prometheus-redis-exporter:prometheus-redis-exporter prometheus:prometheus promtool:prometheus haproxy:haproxy systemd-analyze:systemd java:default-jre-headless openssl:openssl
 
 tools: ## install with apt what the tests need and the machine lacks
 	@missing=; PATH=$$PATH:/usr/sbin; \

@@ -39,6 +39,7 @@ func (st *serverStats) counters(keys store.Stats) []counter {
 		{"acl_access_denied_auth", st.wrongPasswords.Load(), "celld_wrong_passwords_total", "Wrong passwords.", nil},
 		{"acl_access_denied_cmd", st.deniedCommands.Load(), `celld_forbidden_total{reason="command"}`, forbiddenHelp, nil},
 		{"acl_access_denied_key", st.deniedKeys.Load(), `celld_forbidden_total{reason="key"}`, forbiddenHelp, nil},
+		{"acl_access_denied_tls_cert", st.deniedCerts.Load(), "celld_certificates_without_user_total", "Connections whose certificate names no user who may authenticate.", nil},
 		{"throttle_allowed", n[throttleAllowed], `celld_decisions_total{command="cl.throttle",decision="allowed"}`, decisionsHelp, nil},
 		{"throttle_limited", n[throttleLimited], `celld_decisions_total{command="cl.throttle",decision="limited"}`, decisionsHelp, nil},
 		{"take_allowed", n[takeAllowed], `celld_decisions_total{command="cl.take",decision="allowed"}`, decisionsHelp, nil},

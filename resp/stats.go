@@ -28,6 +28,7 @@ type serverStats struct {
 	wrongPasswords    atomic.Int64
 	deniedCommands    atomic.Int64 // by users' rights, as the next
 	deniedKeys        atomic.Int64
+	deniedCerts       atomic.Int64 // that name no user
 	decisions         decisionCounters
 	byPolicy          policyCounters
 	waits             waitTimes

@@ -47,6 +47,15 @@ type visit struct {
 	decided  decided
 	passedOn bool // the script has returned an error of a command that it called
 	effects  []func()
+
+	operated map[int]operation // by their places in the transaction
+}
+
+// operation is what a command for operators has done in a transaction: changed users or settings, closed connections. That is done, and
+// stays so where the transaction runs again.
+type operation struct {
+	reply   []byte
+	effects []func()
 }
 
 // sessionState is what a transaction may change of its session, and has to find again when it runs again.
@@ -223,6 +232,22 @@ func (s *Session) runVisit(v *visit) {
 	s.scratch.visit, s.nowNS = nil, s.srv.clock()
 	v.decided, s.scratch.stats.decided = s.scratch.stats.decided, before
 	v.passedOn, s.scratch.passedOn = s.scratch.passedOn, false
+}
+
+// onlyOnce runs the nth command of a transaction when that runs first. Later it replies as then.
+func (s *Session) onlyOnce(v *visit, nth int, run func()) {
+	if o, ran := v.operated[nth]; ran {
+		s.out = append(s.out, o.reply...)
+		v.effects = append(v.effects, o.effects...)
+		s.checkRights()
+		return
+	}
+	if v.operated == nil {
+		v.operated = map[int]operation{}
+	}
+	mark, effects := len(s.out), len(v.effects)
+	run()
+	v.operated[nth] = operation{bytes.Clone(s.out[mark:]), slices.Clone(v.effects[effects:])}
 }
 
 // runRow runs a row's handler. Where its visit has a key of which celld knows nothing but that it is there, it is an error to ask for

@@ -21,7 +21,7 @@ type subcommand struct {
 }
 
 var (
-	serverFlags = []string{"bind", "port", "unixsocket", "requirepass", "requirepass-file", "tls-port", "tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-client-cert-file", "tls-client-key-file"}
+	serverFlags = []string{"bind", "port", "unixsocket", "requirepass", "requirepass-file", "probe-user", "probe-password", "tls-port", "tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-client-cert-file", "tls-client-key-file"}
 
 	subcommands = []subcommand{
 		{"ping", "[flags]", "exit with 0 if the server that these flags describe is alive", `
