@@ -28,8 +28,7 @@ type serverStats struct {
 	wrongPasswords    atomic.Int64
 	deniedCommands    atomic.Int64 // by users' rights, as the next
 	deniedKeys        atomic.Int64
-	decisions         decisionCounters
-	byPolicy          policyCounters
+	decisions         *decisionRows
 	waits             waitTimes
 	clockSteps        atomic.Int64 // how often the wall clock was set
 	commandsPerSecond atomic.Int64 // of the last second; the cron updates this and the next two
@@ -41,7 +40,7 @@ type serverStats struct {
 }
 
 func newServerStats() serverStats {
-	return serverStats{commands: newLaned(), inputBytes: newLaned(), outputBytes: newLaned(), decisions: newDecisionCounters(), engine: &remote.Stats{}}
+	return serverStats{commands: newLaned(), inputBytes: newLaned(), outputBytes: newLaned(), decisions: newDecisionRows(), engine: &remote.Stats{}}
 }
 
 // commandStats are one row's counters, for INFO commandstats.
@@ -193,7 +192,7 @@ func (b *batchStats) finish(s *Session) (nowNS int64) {
 	if b.calls > 0 {
 		srv.stats.commands.Add(lane, b.calls)
 	}
-	if b.calls > 0 || !b.decided.empty() { // none where what is decided was asked for before
+	if b.calls > 0 || len(b.decided.rows) > 0 { // none where what is decided was asked for before
 		s.countDecisions()
 	}
 	nowNS = b.startNS + b.slowNS

@@ -277,7 +277,7 @@ func (s *Session) failVisit(v *visit, err error) {
 
 // account accounts for a visit that has ended. Its time is that from the command's arrival on.
 func (s *Session) account(v *visit, mark int) {
-	s.scratch.stats.decided.addAll(&v.decided)
+	s.scratch.stats.decided.addAll(&v.decided, s.scratch.lane)
 	for _, effect := range v.effects {
 		effect()
 	}
