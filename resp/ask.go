@@ -128,7 +128,7 @@ func (s *Session) answer(b *batch) {
 }
 
 func (s *Session) answerThrottles(b *batch) (replies int) {
-	n := s.scratch.stats.decided.in(s.srv.stats.decisions.literals[cell.GCRA], s.scratch.lane)
+	n := s.scratch.decided.in(s.srv.stats.decisions.literals[cell.GCRA], s.scratch.lane)
 	for i := range b.throttles {
 		r, f := &b.throttles[i], b.forms[i]
 		if r.Err != nil {

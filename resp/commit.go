@@ -66,7 +66,7 @@ func (s *Session) Confirm(sent []byte, err error) []byte {
 	}
 	r := s.inRound()
 	r.decided.settle(0, err)
-	r.decided.rows = nil // most connections are idle
+	r.decided.more = nil // most connections are idle
 	if err != nil {
 		text := wire.AppendError(nil, fmt.Sprintf(errMisconf, err))
 		whole, at := sent, 0

@@ -47,10 +47,13 @@ func (n *decisions) throttle(d *cell.Decision, capacity int64) {
 	}
 }
 
-// decided is what a batch has decided, by the rows that it is to be added to. It may have a row twice.
+// decided is what a batch has decided, by the rows that it is to be added to.
+//
+// The first row stays when the batch is over, as the next one is often under the same: then a batch costs no more than one set of
+// counters would.
 type decided struct {
-	rows []rowDecisions
-	last int // in rows, that was counted in last
+	first rowDecisions
+	more  []rowDecisions // may have a row twice
 }
 
 type rowDecisions struct {
@@ -61,35 +64,40 @@ type rowDecisions struct {
 // mostDecided is how many entries a decided has: 20 KB. One that is full counts at once, whatever becomes of its batch.
 const mostDecided = 256
 
+func (d *decided) empty() bool { return d.first.n == (decisions{}) && len(d.more) == 0 }
+
 // in returns what is counted in a row, until the next call of in.
 func (d *decided) in(row *decisionRow, lane uint8) *decisions {
-	if d.last < len(d.rows) {
-		if r := &d.rows[d.last]; r.row == row {
-			return &r.n
-		}
+	if d.first.row == row {
+		return &d.first.n
 	}
-	return d.find(row, lane)
+	return d.inMore(row, lane)
 }
 
-func (d *decided) find(row *decisionRow, lane uint8) *decisions {
-	for i := len(d.rows) - 1; i >= max(0, len(d.rows)-8); i-- {
-		if r := &d.rows[i]; r.row == row {
-			d.last = i
+func (d *decided) inMore(row *decisionRow, lane uint8) *decisions {
+	if d.empty() {
+		d.first.row = row
+		return &d.first.n
+	}
+	for i := len(d.more) - 1; i >= max(0, len(d.more)-8); i-- {
+		if r := &d.more[i]; r.row == row {
 			return &r.n
 		}
 	}
-	if len(d.rows) == mostDecided {
+	if len(d.more) == mostDecided {
 		d.settle(lane, nil)
 	}
-	d.last = len(d.rows)
-	d.rows = append(d.rows, rowDecisions{row: row})
-	return &d.rows[d.last].n
+	d.more = append(d.more, rowDecisions{row: row})
+	return &d.more[len(d.more)-1].n
 }
 
 // addAll counts what another has counted.
 func (d *decided) addAll(other *decided, lane uint8) {
-	for i := range other.rows {
-		r := &other.rows[i]
+	if other.first.row != nil {
+		d.in(other.first.row, lane).add(&other.first.n)
+	}
+	for i := range other.more {
+		r := &other.more[i]
 		d.in(r.row, lane).add(&r.n)
 	}
 }
@@ -97,18 +105,24 @@ func (d *decided) addAll(other *decided, lane uint8) {
 // settle adds the decisions to the totals unless err says that they are not on the disk.
 func (d *decided) settle(lane uint8, err error) {
 	if err == nil {
-		for i := range d.rows {
-			r := &d.rows[i]
+		d.first.row.add(lane, &d.first.n)
+		for i := range d.more {
+			r := &d.more[i]
 			r.row.add(lane, &r.n)
 		}
 	}
-	d.rows, d.last = d.rows[:0], 0
+	d.clear()
+}
+
+func (d *decided) clear() {
+	d.first.n = decisions{}
+	d.more = d.more[:0]
 }
 
 // countTake counts a call that could take, and what it was denied for CL.TOP. allowed is its kind if it was allowed; the kind after
 // that is for limited calls.
 func (s *Session) countTake(f *form, r *store.TakeRequest, allowed decisionKind) {
-	d, lane, binding := &s.scratch.stats.decided, s.scratch.lane, r.Taken.Binding
+	d, lane, binding := &s.scratch.decided, s.scratch.lane, r.Taken.Binding
 	n := d.in(f.limits[binding].row, lane)
 	switch {
 	case r.Taken.Limited:
@@ -151,13 +165,13 @@ func ruled(calls []store.Call) bool {
 // countDecisions adds the batch's decisions so far to the totals, or to the session's round where replies wait for the disk. Those of a
 // visit count when it is stored, as it may have to run again.
 func (s *Session) countDecisions() {
-	d := &s.scratch.stats.decided
+	d := &s.scratch.decided
 	switch {
 	case s.scratch.visit != nil:
 		return
 	case s.srv.synchronous:
 		s.inRound().decided.addAll(d, s.scratch.lane)
-		d.rows, d.last = d.rows[:0], 0
+		d.clear()
 	default:
 		d.settle(s.scratch.lane, nil)
 	}

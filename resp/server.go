@@ -301,6 +301,7 @@ type scratch struct {
 	forms    *forms
 	literals literalCache
 	stats    batchStats
+	decided  decided
 	denied   []denial
 }
 

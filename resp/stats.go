@@ -153,7 +153,6 @@ type batchStats struct {
 	calls   int64
 	fast    int64         // how many of them share the rest of the batch's time
 	runs    [4]commandRun // a pipeline has few kinds of commands; a fifth kind is counted at once
-	decided decided
 }
 
 type commandRun struct {
@@ -192,7 +191,7 @@ func (b *batchStats) finish(s *Session) (nowNS int64) {
 	if b.calls > 0 {
 		srv.stats.commands.Add(lane, b.calls)
 	}
-	if b.calls > 0 || len(b.decided.rows) > 0 { // none where what is decided was asked for before
+	if b.calls > 0 || !s.scratch.decided.empty() { // none where what is decided was asked for before
 		s.countDecisions()
 	}
 	nowNS = b.startNS + b.slowNS
@@ -207,6 +206,6 @@ func (b *batchStats) finish(s *Session) (nowNS int64) {
 			run.row.stats.lane(lane).timed(run.n, eachNS)
 		}
 	}
-	*b = batchStats{decided: b.decided} // which is empty, and keeps its room
+	*b = batchStats{}
 	return nowNS
 }
