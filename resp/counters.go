@@ -20,7 +20,7 @@ const (
 
 // counters returns all rows, in INFO's order.
 func (st *serverStats) counters(keys store.Stats) []counter {
-	n, e := st.decisions.read(), st.engine
+	n, e := st.decisions.sum(), st.engine
 	return []counter{
 		{"total_connections_received", st.connections.Load(), "celld_connections_received_total", "Connections that were accepted and served.", nil},
 		{"total_commands_processed", st.commands.Load(), "celld_commands_processed_total", "Commands that ran.", nil},

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"celld/cell"
 	"celld/store"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestCounters(t *testing.T) {
 	w := newWorld(t)
 	st := &w.stats
-	decided := func(kind decisionKind) *atomic.Int64 { return &st.decisions[kind][0].n }
+	decided := func(kind decisionKind) *atomic.Int64 { return &st.decisions.literals[cell.GCRA].lanes[0].n[kind] }
 	counts := []*atomic.Int64{
 		&st.rejectedClients, &st.deniedClients, &st.errorReplies, &st.wrongPasswords, decided(throttleAllowed), decided(throttleLimited),
 		decided(takeAllowed), decided(takeLimited), decided(ruleDenied), decided(shadowLimited), decided(shadowAllowed),

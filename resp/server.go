@@ -66,6 +66,7 @@ type Server struct {
 	users        *acl.Users
 	aclLog       acl.Log
 	stats        serverStats
+	denied       denied
 	slowlog      slowlog
 	latency      latencyMonitor
 	seldom       seldom
@@ -112,7 +113,7 @@ type Server struct {
 // NewServer returns a server. It does not listen yet.
 func NewServer(o Options) *Server {
 	srv := &Server{
-		execution: newExecution(), stats: newServerStats(),
+		execution: newExecution(), stats: newServerStats(), denied: newDenied(),
 		cfg: o.Config, store: o.Store, limiter: o.Limiter, log: o.Log, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version,
 		sessions: map[int64]*Session{}, stop: make(chan struct{}), aborts: make(chan struct{}), persist: o.Persistence, exit: os.Exit,
 	}
@@ -300,6 +301,8 @@ type scratch struct {
 	forms    *forms
 	literals literalCache
 	stats    batchStats
+	decided  decided
+	denied   []denial
 }
 
 type scratchPool struct {

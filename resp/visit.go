@@ -225,12 +225,12 @@ func (s *Session) refuseVisit(v *visit, err error) {
 func (s *Session) runVisit(v *visit) {
 	s.tx, s.gate, s.resp3 = v.before.tx, v.before.gate, v.before.resp3
 	v.effects = v.effects[:0]
-	before := s.scratch.stats.decided
-	s.scratch.stats.decided = decided{}
+	before := s.scratch.decided
+	s.scratch.decided = decided{}
 	s.scratch.visit, s.nowNS = v, v.view.TimeNS()
 	s.runRow(v.row, v.args)
 	s.scratch.visit, s.nowNS = nil, s.srv.clock()
-	v.decided, s.scratch.stats.decided = s.scratch.stats.decided, before
+	v.decided, s.scratch.decided = s.scratch.decided, before
 	v.passedOn, s.scratch.passedOn = s.scratch.passedOn, false
 }
 
@@ -302,7 +302,7 @@ func (s *Session) failVisit(v *visit, err error) {
 
 // account accounts for a visit that has ended. Its time is that from the command's arrival on.
 func (s *Session) account(v *visit, mark int) {
-	s.scratch.stats.decided.addAll(&v.decided)
+	s.scratch.decided.addAll(&v.decided, s.scratch.lane)
 	for _, effect := range v.effects {
 		effect()
 	}
