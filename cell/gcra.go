@@ -41,9 +41,10 @@ func (l *Limit) bookBucket(st *State, now, cost uint64) (at uint64) {
 }
 
 // owe adds to a debt, in ns, what was taken by force. The sum stops at 292 years: no burst takes longer to flow back.
+// A debt that was booked behind a block may be longer already.
 func owe(debt, interval, cost uint64) uint64 {
 	high, increment := bits.Mul64(interval, cost)
-	if high != 0 || increment > math.MaxInt64 || debt+increment > math.MaxInt64 {
+	if high != 0 || increment > math.MaxInt64 || debt > math.MaxInt64-increment {
 		return max(debt, math.MaxInt64)
 	}
 	return debt + increment

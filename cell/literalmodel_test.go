@@ -3,6 +3,7 @@ package cell_test
 import (
 	"math"
 	"math/big"
+	"slices"
 	"testing"
 	"time"
 
@@ -96,16 +97,19 @@ func (m *bucketModel) used(at uint64) int64 {
 	return min(calls.Int64(), math.MaxInt64/2)
 }
 
-func (m *bucketModel) book(at uint64, cost int64) {
+func (m *bucketModel) book(_, at uint64, cost int64) {
 	level, was := m.levelAt(at), m.at
 	m.level.Add(level.Add(level, new(big.Int).Mul(m.interval, big.NewInt(cost))), new(big.Int).SetUint64(at-was))
 }
 
 func (m *bucketModel) take(now, cost int64) {
-	m.level, m.at = m.levelAt(uint64(now)), uint64(now)
-	m.level.Add(m.level, new(big.Int).Mul(m.interval, big.NewInt(cost)))
-	if !m.level.IsInt64() {
-		m.level.SetInt64(math.MaxInt64) // debts end there
+	was := m.levelAt(uint64(now))
+	m.level, m.at = new(big.Int).Mul(m.interval, big.NewInt(cost)), uint64(now)
+	if m.level.Add(m.level, was); !m.level.IsInt64() { // debts end there, but for what was booked behind a block
+		m.level.SetInt64(math.MaxInt64)
+		if was.Cmp(m.level) > 0 {
+			m.level = was
+		}
 	}
 }
 
@@ -147,18 +151,17 @@ func (m *windowModel) take(now, cost int64) {
 	if m.used(uint64(now)) == 0 {
 		m.windows = []window{{uint64(windowEnd(m.Limit, now)), 0}}
 	}
-	w := &m.windows[0]
-	for i := range m.windows {
-		if w = &m.windows[i]; w.end > uint64(now) {
-			break
-		}
+	i := slices.IndexFunc(m.windows, func(w window) bool { return w.end > uint64(now) })
+	most := int64(math.MaxUint32) // half a word
+	if i < len(m.windows)-1 {
+		most = math.MaxInt32
 	}
-	w.sum = min(w.sum+cost, math.MaxUint32) // half a word
+	m.windows[i].sum = min(m.windows[i].sum+cost, most)
 }
 
-func (m *windowModel) book(at uint64, cost int64) {
+func (m *windowModel) book(from, at uint64, cost int64) {
 	last := len(m.windows) - 1
-	if last >= 0 && at == m.windows[last].end {
+	if last >= 0 && at == m.windows[last].end && from < at {
 		m.windows[last].sum = min(m.windows[last].sum, math.MaxInt32)
 		m.windows = append(m.windows, window{uint64(windowEnd(m.Limit, int64(at))), cost})
 	} else {

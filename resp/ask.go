@@ -96,6 +96,9 @@ func (s *Session) ask(b *batch) {
 		waker = nil
 	}
 	b.tr = s.tr
+	if s.srv.answersLater && !b.lone {
+		b.keepKeys()
+	}
 	s.scratch.asked = true
 	var done bool
 	if len(b.takes) > 0 {
@@ -125,6 +128,7 @@ func (s *Session) answer(b *batch) {
 }
 
 func (s *Session) answerThrottles(b *batch) (replies int) {
+	n := s.scratch.decided.in(s.srv.stats.decisions.literals[cell.GCRA], s.scratch.lane)
 	for i := range b.throttles {
 		r, f := &b.throttles[i], b.forms[i]
 		if r.Err != nil {
@@ -134,7 +138,10 @@ func (s *Session) answerThrottles(b *batch) (replies int) {
 			continue
 		}
 		if r.Quantity > 0 {
-			s.scratch.stats.decided.counts.throttle(&r.Decision, r.Bucket.Capacity())
+			n.throttle(&r.Decision, r.Bucket.Capacity())
+			if r.Decision.Limited {
+				s.noteDenied(0, r.Key)
+			}
 		}
 		if len(f.allowed) > 0 {
 			s.out = f.appendReply(s.out, &r.Decision)
@@ -142,11 +149,15 @@ func (s *Session) answerThrottles(b *batch) (replies int) {
 			s.replyDecision(&r.Decision, 1e9)
 		}
 	}
+	s.countDenied()
 	return b.n
 }
 
 func (s *Session) answerTakes(b *batch) (replies int) {
-	throttle := b.row == s.srv.commands.throttle
+	allowed := takeAllowed
+	if b.row == s.srv.commands.throttle {
+		allowed = throttleAllowed
+	}
 	for i := range b.takes {
 		r, f := &b.takes[i], b.forms[i]
 		if f == nil {
@@ -163,7 +174,7 @@ func (s *Session) answerTakes(b *batch) (replies int) {
 			continue
 		}
 		if r.Mode != cell.Peek && r.Cost > 0 {
-			s.scratch.stats.decided.take(s.srv, throttle, r)
+			s.countTake(f, r, allowed)
 		}
 		if r.Terms != nil {
 			s.bind(r)
@@ -173,5 +184,6 @@ func (s *Session) answerTakes(b *batch) (replies int) {
 		}
 		f.reply(s, f, r)
 	}
+	s.countDenied()
 	return replies
 }

@@ -76,6 +76,18 @@ func BenchmarkServeTake(b *testing.B) {
 	}
 }
 
+// BenchmarkServePass is BenchmarkServe with calls that all pass: its own are denied but for the first.
+func BenchmarkServePass(b *testing.B) {
+	for _, depth := range []int{1, 16, 128} {
+		b.Run(fmt.Sprintf("throttle/P=%d", depth), func(b *testing.B) {
+			benchServe(b, depth, func(key string, _ int) string { return frame("CL.THROTTLE", key, "1000000000", "10", "1") })
+		})
+		b.Run(fmt.Sprintf("take/P=%d", depth), func(b *testing.B) {
+			benchServe(b, depth, func(key string, _ int) string { return frame("CL.TAKE", key, "10/1s,burst=1000000000") })
+		})
+	}
+}
+
 // benchServe measures calls on a session that was sent the frames of first before.
 func benchServe(b *testing.B, depth int, call func(key string, i int) string, first ...string) {
 	s, d, pipelines := benchSession(b, depth, 1024, call)

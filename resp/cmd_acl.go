@@ -1,6 +1,8 @@
 package resp
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"math"
 	"strings"
@@ -14,6 +16,7 @@ func aclRows() []*command {
 		{name: "cat", arity: -2, flags: open, usage: "[category]", summary: "Returns the categories, or the commands of one.", since: "6.0.0", group: "server", run: cmdACLCat},
 		{name: "deluser", arity: -3, flags: operator, usage: "username ...", summary: "Removes users, and closes their connections.", since: "6.0.0", group: "server", run: cmdACLDelUser},
 		{name: "dryrun", arity: -4, flags: operator, usage: "username command [arg ...]", summary: "Says whether a user may run a command.", since: "7.0.0", group: "server", run: cmdACLDryRun},
+		{name: "genpass", arity: -2, flags: open, usage: "[bits]", summary: "Returns a random password of so many bits, 256 by default.", since: "6.0.0", group: "server", run: cmdACLGenPass},
 		{name: "getuser", arity: 3, flags: operator, usage: "username", summary: "Returns the rights of a user.", since: "6.0.0", group: "server", run: cmdACLGetUser},
 		{name: "list", arity: 2, flags: operator, summary: "Returns the users and their rules, as the file has them.", since: "6.0.0", group: "server", run: cmdACLList},
 		{name: "load", arity: 2, flags: operator, summary: "Reads the file of users again.", since: "6.0.0", group: "server", run: cmdACLLoad, far: farACLLoad, aside: true},
@@ -56,6 +59,9 @@ func cmdACLSetUser(s *Session, args [][]byte) {
 		case err != nil:
 			s.replyError("ERR %s", err)
 		default:
+			if u := s.srv.users.Get(string(args[2])); !u.Rights().On() {
+				s.srv.endCertified(s, u)
+			}
 			s.checkRights()
 			s.noteUsers("user set", "user", string(args[2]))
 			s.replyOK()
@@ -81,6 +87,29 @@ func cmdACLDelUser(s *Session, args [][]byte) {
 		s.srv.endSessionsOf(s, gone...)
 		s.replyInt(int64(len(gone)))
 	})
+}
+
+// cmdACLGenPass is ACL GENPASS [bits]. A digit of the password has 4 bits.
+func cmdACLGenPass(s *Session, args [][]byte) {
+	bits := int64(256)
+	if len(args) > 3 {
+		s.replyError(errACLArgs, args[1])
+		return
+	}
+	if len(args) == 3 {
+		var ok bool
+		if bits, ok = parseInt(args[2]); !ok {
+			s.replyError(errNotInteger)
+			return
+		}
+		if bits < 1 || bits > 4096 {
+			s.replyError(errGenPass)
+			return
+		}
+	}
+	random := make([]byte, 512)
+	_, _ = rand.Read(random) // it never fails
+	s.replyString(hex.EncodeToString(random)[:(bits+3)/4])
 }
 
 func cmdACLGetUser(s *Session, args [][]byte) {

@@ -134,15 +134,13 @@ func (s *Session) exec(tx transaction) {
 		s.replyArray(len(tx.queued))
 		defer func() { s.tx.running = false }()
 		var read [][]byte // keys to announce as changed, after the whole reply
-		for _, q := range tx.queued {
+		for i, q := range tx.queued {
 			s.tx.running = true // UNWATCH and RESET clear it
-			if reason := s.forbid(q.row, q.args, "multi"); reason != "" {
-				text := formatError(errNoPermExec, lostRights[reason])
-				s.srv.stats.rejected(nil, text)
-				s.replyError("%s", text)
-				continue
+			if v := s.scratch.visit; v != nil && q.row.flags&admin != 0 {
+				s.onlyOnce(v, i, func() { s.runQueued(q) })
+			} else {
+				s.runQueued(q)
 			}
-			s.call(q.row, q.args)
 			if s.end != open || s.overOutput(len(s.out)) {
 				return
 			}
@@ -152,6 +150,17 @@ func (s *Session) exec(tx transaction) {
 		}
 		s.invalidate(read)
 	})
+}
+
+// runQueued runs a command of a transaction, if its user still may.
+func (s *Session) runQueued(q queuedCommand) {
+	if reason := s.forbid(q.row, q.args, "multi"); reason != "" {
+		text := formatError(errNoPermExec, lostRights[reason])
+		s.srv.stats.rejected(nil, text)
+		s.replyError("%s", text)
+		return
+	}
+	s.call(q.row, q.args)
 }
 
 // alone calls do while no other connection's command runs. It releases the batch's shared hold of the execution lock and takes the

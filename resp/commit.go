@@ -65,7 +65,8 @@ func (s *Session) Confirm(sent []byte, err error) []byte {
 		s.client.lastNS.Store(s.srv.clock()) // waiting for the disk is not idle time
 	}
 	r := s.inRound()
-	r.decided.settle(s.srv, 0, err)
+	r.decided.settle(0, err)
+	r.decided.more = nil // most connections are idle
 	if err != nil {
 		text := wire.AppendError(nil, fmt.Sprintf(errMisconf, err))
 		whole, at := sent, 0

@@ -21,6 +21,7 @@ type tlsConfig struct {
 	ca            *param[string]
 	caDir         *param[string]
 	clients       *param[string]
+	clientsUser   *param[string]
 	protocols     *param[string]
 	ciphers       *param[string]
 	suites        *param[string]
@@ -38,6 +39,7 @@ func (c *tlsConfig) rows() []Setting {
 		{Name: "tls-ca-cert-file", Group: groupTLS, Value: in(&c.ca, newText("", "path", checkPath)), Help: "certificates that vouch for clients, in PEM"},
 		{Name: "tls-ca-cert-dir", Group: groupTLS, Value: in(&c.caDir, newText("", "path", checkPath)), Help: "directory of such files"},
 		{Name: "tls-auth-clients", Group: groupTLS, Value: in(&c.clients, newEnum("yes", "no", "optional")), Help: "whether clients must show a certificate, need not, or may"},
+		{Name: "tls-auth-clients-user", Group: groupTLS, Value: in(&c.clientsUser, newEnum("off", "CN", "URI")), Help: "part of a client's certificate that names its user; off: none"},
 		{Name: "tls-protocols", Group: groupTLS, Value: in(&c.protocols, newText("TLSv1.2 TLSv1.3", "words", checkProtocols)), Help: "versions of TLS"},
 		{Name: "tls-ciphers", Group: groupTLS, Value: in(&c.ciphers, newText("", "names", checkCiphers)), Help: "ciphers of TLS 1.2, by OpenSSL's names, separated by colons; empty: Go's choice"},
 		{Name: "tls-ciphersuites", Group: groupTLS, Value: in(&c.suites, newText("", "names", checkSuites)), Help: "must be empty: Go chooses the ciphers of TLS 1.3"},
@@ -62,6 +64,8 @@ func (c *tlsConfig) load() error {
 		return errors.New("--tls-port needs --tls-cert-file and --tls-key-file")
 	case c.clients.Get() != "no" && c.ca.Get() == "" && c.caDir.Get() == "":
 		return errors.New("--tls-port needs --tls-ca-cert-file or --tls-ca-cert-dir, or --tls-auth-clients no")
+	case c.clientsUser.Get() != "off" && c.clients.Get() == "no":
+		return errors.New("--tls-auth-clients-user needs certificates, which --tls-auth-clients no does not ask for")
 	case (c.clientCert.Get() == "") != (c.clientKey.Get() == ""):
 		return errors.New("--tls-client-cert-file and --tls-client-key-file must be given together")
 	}

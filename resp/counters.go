@@ -20,7 +20,7 @@ const (
 
 // counters returns all rows, in INFO's order.
 func (st *serverStats) counters(keys store.Stats) []counter {
-	n, e := st.decisions.read(), st.engine
+	n, e := st.decisions.sum(), st.engine
 	return []counter{
 		{"total_connections_received", st.connections.Load(), "celld_connections_received_total", "Connections that were accepted and served.", nil},
 		{"total_commands_processed", st.commands.Load(), "celld_commands_processed_total", "Commands that ran.", nil},
@@ -39,6 +39,7 @@ func (st *serverStats) counters(keys store.Stats) []counter {
 		{"acl_access_denied_auth", st.wrongPasswords.Load(), "celld_wrong_passwords_total", "Wrong passwords.", nil},
 		{"acl_access_denied_cmd", st.deniedCommands.Load(), `celld_forbidden_total{reason="command"}`, forbiddenHelp, nil},
 		{"acl_access_denied_key", st.deniedKeys.Load(), `celld_forbidden_total{reason="key"}`, forbiddenHelp, nil},
+		{"acl_access_denied_tls_cert", st.deniedCerts.Load(), "celld_certificates_without_user_total", "Connections whose certificate names no user who may authenticate.", nil},
 		{"throttle_allowed", n[throttleAllowed], `celld_decisions_total{command="cl.throttle",decision="allowed"}`, decisionsHelp, nil},
 		{"throttle_limited", n[throttleLimited], `celld_decisions_total{command="cl.throttle",decision="limited"}`, decisionsHelp, nil},
 		{"take_allowed", n[takeAllowed], `celld_decisions_total{command="cl.take",decision="allowed"}`, decisionsHelp, nil},

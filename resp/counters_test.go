@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"celld/cell"
 	"celld/store"
 )
 
@@ -14,14 +15,14 @@ import (
 func TestCounters(t *testing.T) {
 	w := newWorld(t)
 	st := &w.stats
-	decided := func(kind decisionKind) *atomic.Int64 { return &st.decisions[kind][0].n }
+	decided := func(kind decisionKind) *atomic.Int64 { return &st.decisions.literals[cell.GCRA].lanes[0].n[kind] }
 	counts := []*atomic.Int64{
 		&st.rejectedClients, &st.deniedClients, &st.errorReplies, &st.wrongPasswords, decided(throttleAllowed), decided(throttleLimited),
 		decided(takeAllowed), decided(takeLimited), decided(ruleDenied), decided(shadowLimited), decided(shadowAllowed),
 		&st.clockSteps, &st.protocolErrors, &st.queryLimitCloses, &st.outputLimitCloses, &st.idleCloses, &st.panics,
 		&st.engine.Requests, &st.engine.Failures, &st.engine.Timeouts, &st.engine.Conflicts, &st.engine.DenialsAnswered, &st.engine.DecidedWithout, &st.engine.Refused,
 		&st.failedHandshakes, &st.failedReloads,
-		&st.deniedCommands, &st.deniedKeys,
+		&st.deniedCommands, &st.deniedKeys, &st.deniedCerts,
 	}
 	add := func() {
 		for i, n := range counts {
@@ -51,7 +52,7 @@ func TestCounters(t *testing.T) {
 		want := fmt.Sprintf("# Stats\r\ntotal_connections_received:%d\r\ntotal_commands_processed:%d\r\ninstantaneous_ops_per_sec:1\r\n"+
 			"total_net_input_bytes:%d\r\ntotal_net_output_bytes:%d\r\ninstantaneous_input_kbps:2.00\r\ninstantaneous_output_kbps:3.00\r\n"+
 			"rejected_connections:11\r\ndenied_connections:12\r\nexpired_keys:0\r\nevicted_keys:0\r\nkeyspace_hits:1\r\nkeyspace_misses:2\r\n"+
-			"total_error_replies:13\r\nacl_access_denied_auth:14\r\nacl_access_denied_cmd:37\r\nacl_access_denied_key:38\r\nthrottle_allowed:15\r\nthrottle_limited:16\r\ntake_allowed:17\r\ntake_limited:18\r\n"+
+			"total_error_replies:13\r\nacl_access_denied_auth:14\r\nacl_access_denied_cmd:37\r\nacl_access_denied_key:38\r\nacl_access_denied_tls_cert:39\r\nthrottle_allowed:15\r\nthrottle_limited:16\r\ntake_allowed:17\r\ntake_limited:18\r\n"+
 			"rule_denied:19\r\nshadow_limited:20\r\nshadow_allowed:21\r\nclock_steps:22\r\nprotocol_errors:23\r\n"+
 			"client_query_buffer_limit_disconnections:24\r\nclient_output_buffer_limit_disconnections:25\r\nidle_disconnections:26\r\nhandler_panics:27\r\n"+
 			"store_calls:28\r\nstore_failures:29\r\nstore_timeouts:30\r\nstore_conflicts:31\r\nstore_denials_remembered:32\r\nstore_decided_without:33\r\nstore_refused:34\r\n"+

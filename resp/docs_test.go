@@ -96,7 +96,7 @@ func TestInfoFieldsOnPage(t *testing.T) {
 		}
 	}
 	for _, name := range decisionNames {
-		if !page[name] {
+		if name != "" && !page[name] { // CL.STATS alone has two of them
 			t.Errorf("the page does not name %s", name)
 		}
 	}

@@ -32,6 +32,7 @@ const (
 	errDryRunUser    = "ERR User '%s' not found"
 	errDryRunCommand = "ERR Command '%s' not found"
 	errACLArgs       = "ERR unknown subcommand or wrong number of arguments for '%.128s'. Try ACL HELP."
+	errGenPass       = "ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096"
 	errACLFile       = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration."
 	errACLLoad       = "ERR %s WARNING: ACL errors detected, no change to the previously active ACL rules was performed"
 	errACLSave       = "ERR There was an error trying to save the ACLs. Please check the server logs for more information"

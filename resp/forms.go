@@ -42,7 +42,7 @@ func (f *form) isTake() bool { return len(f.limits) > 0 }
 // answers returns a copy that answers, when this one may be another form already.
 func (f *form) answers() *form {
 	kept := *f
-	kept.head, kept.tail, kept.limits = nil, nil, nil
+	kept.head, kept.tail, kept.limits = nil, nil, slices.Clone(f.limits)
 	kept.allowed, kept.limited = slices.Clone(f.allowed), slices.Clone(f.limited)
 	return &kept
 }

@@ -30,6 +30,7 @@ type cachedLimit struct {
 type takeLimit struct {
 	*cell.Limit
 	policy uint32 // Policy.ID; 0: a literal
+	row    *decisionRow
 }
 
 const maxCachedText = 128
@@ -72,13 +73,13 @@ func (s *Session) parseLimit(text []byte) (takeLimit, string) {
 		if policy == nil {
 			return takeLimit{}, formatError(errNoPolicy, shortText(name))
 		}
-		return takeLimit{&policy.Limit, policy.ID}, ""
+		return takeLimit{&policy.Limit, policy.ID, s.srv.stats.decisions.of(policy, s.srv.store)}, ""
 	}
 	limit, problem := parseLiteral(text, s.srv.cfg.logMax.Get())
 	if problem != "" {
 		return takeLimit{}, problem
 	}
-	return takeLimit{&limit, 0}, ""
+	return takeLimit{&limit, 0, s.srv.stats.decisions.literals[limit.Algo]}, ""
 }
 
 // parseLiteral reads a literal. One with algo=log may keep at most logMax calls.

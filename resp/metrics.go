@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 
+	"celld/cell"
 	"celld/persistence"
 )
 
@@ -23,7 +24,7 @@ func (srv *Server) Metrics() []Metric {
 	keys := srv.store.Stats(nowNS)
 	m := metricList{}
 	m.gauge("celld_build_info", "The version, as labels.", 1, "version", srv.version, "go_version", runtime.Version())
-	m.decisions(&srv.stats)
+	m.decisions(srv.LimitCounts())
 	for _, row := range srv.stats.counters(keys) {
 		if name, labels := splitMetric(row.metric); name != "" && name != "celld_decisions_total" {
 			m.total(name, row.help, float64(row.total), labels...)
@@ -47,8 +48,12 @@ func (srv *Server) Metrics() []Metric {
 	m.gauge("celld_max_waiters", "Most calls that may wait.", float64(srv.cfg.maxWaiters.Get()))
 	m.list = append(m.list, Metric{Name: "celld_wait_duration_seconds", Help: "How long calls with WAIT waited that were granted.", Histogram: srv.stats.waits.histogram()})
 	m.gauge("celld_loading", "1 while files are read.", flagValue(srv.gate.has(gateLoading)))
+	m.gauge("celld_script_busy", "1 while a script has run for more than lua-time-limit, so that nobody else is answered.", flagValue(srv.gate.has(gateBusy)))
 	if srv.engine == nil {
 		m.files(srv, srv.persist.Status())
+	}
+	if k := srv.cfg.tls.keeper; k != nil {
+		m.gauge("celld_tls_cert_not_after_timestamp_seconds", "When the first of the server's certificates ends.", float64(k.NotAfter().Unix()))
 	}
 	srv.commands.each(func(row *command) {
 		if _, ns, times := row.stats.read(); times != nil {
@@ -70,15 +75,18 @@ func (m *metricList) total(name, help string, value float64, labels ...string) {
 }
 
 // decisions tells calls apart by their limits. Parameters of CL.THROTTLE are limits without a name.
-func (m *metricList) decisions(st *serverStats) {
-	add := func(command, policy, algorithm, decision string, n int64) {
-		m.total("celld_decisions_total", decisionsHelp, float64(n), "command", command, "policy", policy, "algorithm", algorithm, "decision", decision)
+func (m *metricList) decisions(counts []LimitCounts) {
+	add := func(command string, c LimitCounts, decision string, n int64) {
+		if n > 0 || command == "cl.throttle" && c.Policy == "" && c.Algorithm == cell.GCRA.String() { // so that there always are some
+			m.total("celld_decisions_total", decisionsHelp, float64(n), "command", command, "policy", c.Policy, "algorithm", c.Algorithm, "decision", decision)
+		}
 	}
-	st.byPolicy.each(func(command, policy, algorithm, decision string, n int64) {
-		add(command, policy, algorithm, decision, n)
-	})
-	add("cl.throttle", "", "gcra", "allowed", st.decisions[throttleAllowed].Load())
-	add("cl.throttle", "", "gcra", "limited", st.decisions[throttleLimited].Load())
+	for _, c := range counts {
+		add("cl.throttle", c, "allowed", c.ThrottleAllowed)
+		add("cl.throttle", c, "limited", c.ThrottleLimited)
+		add("cl.take", c, "allowed", c.TakeAllowed)
+		add("cl.take", c, "limited", c.TakeLimited)
+	}
 }
 
 func (m *metricList) files(srv *Server, st persistence.Status) {

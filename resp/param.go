@@ -3,7 +3,6 @@ package resp
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -160,11 +159,12 @@ func newYesNo(value bool) *param[bool] {
 // newEnum makes one of a few words, of which the first is the default.
 func newEnum(words ...string) *param[string] {
 	return newParam(words[0], strings.Join(words, "|"), func(text string) (string, error) {
-		word := strings.ToLower(text)
-		if !slices.Contains(words, word) {
-			return "", fmt.Errorf("argument(s) must be one of the following: %s", strings.Join(words, ", "))
+		for _, word := range words {
+			if strings.EqualFold(word, text) {
+				return word, nil
+			}
 		}
-		return word, nil
+		return "", fmt.Errorf("argument(s) must be one of the following: %s", strings.Join(words, ", "))
 	}, verbatim)
 }
 

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -32,6 +33,9 @@ func TestReady(t *testing.T) {
 	w.gate.set(gateLoading, false)
 	w.gate.set(gateBusy, true)
 	w.ready(t, "BUSY")
+	if !slices.ContainsFunc(w.Metrics(), func(m Metric) bool { return m.Name == "celld_script_busy" && m.Value == 1 }) {
+		t.Error("the metrics do not say so")
+	}
 	w.gate.set(gateBusy, false)
 	w.leaving.Store(true)
 	w.ready(t, "stopping")

@@ -69,6 +69,7 @@ type Server struct {
 	aclLog       acl.Log
 	savingUsers  sync.Mutex
 	stats        serverStats
+	denied       denied
 	slowlog      slowlog
 	latency      latencyMonitor
 	seldom       seldom
@@ -118,7 +119,7 @@ type Server struct {
 // NewServer returns a server. It does not listen yet.
 func NewServer(o Options) *Server {
 	srv := &Server{
-		execution: newExecution(), stats: newServerStats(),
+		execution: newExecution(), stats: newServerStats(), denied: newDenied(),
 		cfg: o.Config, store: o.Store, limiter: o.Limiter, log: o.Log, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version, inherited: o.Inherited,
 		sessions: map[int64]*Session{}, stop: make(chan struct{}), aborts: make(chan struct{}), persist: o.Persistence, exit: os.Exit,
 	}
@@ -307,6 +308,8 @@ type scratch struct {
 	forms    *forms
 	literals literalCache
 	stats    batchStats
+	decided  decided
+	denied   []denial
 }
 
 type scratchPool struct {

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/acl"
 	"celld/resp/transport"
 	"celld/resp/wire"
 	"celld/store"
@@ -36,8 +37,9 @@ type Session struct {
 
 	tx transaction
 
-	bound map[int64]boundLease // by their ids
-	round *round               // used where replies wait for the disk; nil: nothing has been sent yet
+	certified *acl.User            // whom a certificate has named; changes only while execution is held
+	bound     map[int64]boundLease // by their ids
+	round     *round               // used where replies wait for the disk; nil: nothing has been sent yet
 }
 
 // ending says whether and how a connection ends.
@@ -310,7 +312,7 @@ func (s *Session) Closed() {
 	s.tx.discard()
 	s.setMonitor(false)
 	if s.round != nil { // the transport does not call Confirm after this
-		s.round.decided.settle(s.srv, 0, nil)
+		s.round.decided.settle(0, nil)
 	}
 	s.srv.forget(s)
 }

@@ -28,8 +28,8 @@ type serverStats struct {
 	wrongPasswords    atomic.Int64
 	deniedCommands    atomic.Int64 // by users' rights, as the next
 	deniedKeys        atomic.Int64
-	decisions         decisionCounters
-	byPolicy          policyCounters
+	deniedCerts       atomic.Int64 // that name no user
+	decisions         *decisionRows
 	waits             waitTimes
 	clockSteps        atomic.Int64 // how often the wall clock was set
 	commandsPerSecond atomic.Int64 // of the last second; the cron updates this and the next two
@@ -41,7 +41,7 @@ type serverStats struct {
 }
 
 func newServerStats() serverStats {
-	return serverStats{commands: newLaned(), inputBytes: newLaned(), outputBytes: newLaned(), decisions: newDecisionCounters(), engine: &remote.Stats{}}
+	return serverStats{commands: newLaned(), inputBytes: newLaned(), outputBytes: newLaned(), decisions: newDecisionRows(), engine: &remote.Stats{}}
 }
 
 // commandStats are one row's counters, for INFO commandstats.
@@ -154,7 +154,6 @@ type batchStats struct {
 	calls   int64
 	fast    int64         // how many of them share the rest of the batch's time
 	runs    [4]commandRun // a pipeline has few kinds of commands; a fifth kind is counted at once
-	decided decided
 }
 
 type commandRun struct {
@@ -193,7 +192,7 @@ func (b *batchStats) finish(s *Session) (nowNS int64) {
 	if b.calls > 0 {
 		srv.stats.commands.Add(lane, b.calls)
 	}
-	if b.calls > 0 || !b.decided.empty() { // none where what is decided was asked for before
+	if b.calls > 0 || !s.scratch.decided.empty() { // none where what is decided was asked for before
 		s.countDecisions()
 	}
 	nowNS = b.startNS + b.slowNS
@@ -208,6 +207,6 @@ func (b *batchStats) finish(s *Session) (nowNS int64) {
 			run.row.stats.lane(lane).timed(run.n, eachNS)
 		}
 	}
-	*b = batchStats{decided: b.decided} // which is empty, and keeps its room
+	*b = batchStats{}
 	return nowNS
 }

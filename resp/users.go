@@ -199,6 +199,8 @@ func (s *Session) logDenial(reason acl.Reason, context, object, username string)
 		s.srv.stats.deniedCommands.Add(1)
 	case acl.DeniedKey:
 		s.srv.stats.deniedKeys.Add(1)
+	case acl.DeniedCertificate:
+		s.srv.stats.deniedCerts.Add(1)
 	}
 	s.srv.aclLog.Add(acl.Entry{Reason: reason, Context: context, Object: object, Username: username, AtNS: s.nowNS, Client: s.client.line(s.nowNS)},
 		int(s.srv.cfg.users.logMaxLen.Get()))

@@ -48,6 +48,15 @@ type visit struct {
 	decided  decided
 	passedOn bool // the script has returned an error of a command that it called
 	effects  []func()
+
+	operated map[int]operation // by their places in the transaction
+}
+
+// operation is what a command for operators has done in a transaction: changed users or settings, closed connections. That is done, and
+// stays so where the transaction runs again.
+type operation struct {
+	reply   []byte
+	effects []func()
 }
 
 // sessionState is what a transaction may change of its session, and has to find again when it runs again.
@@ -217,13 +226,29 @@ func (s *Session) refuseVisit(v *visit, err error) {
 func (s *Session) runVisit(v *visit) {
 	s.tx, s.gate, s.resp3 = v.before.tx, v.before.gate, v.before.resp3
 	v.effects = v.effects[:0]
-	before := s.scratch.stats.decided
-	s.scratch.stats.decided = decided{}
+	before := s.scratch.decided
+	s.scratch.decided = decided{}
 	s.scratch.visit, s.nowNS = v, v.view.TimeNS()
 	s.runRow(v.row, v.args)
 	s.scratch.visit, s.nowNS = nil, s.srv.clock()
-	v.decided, s.scratch.stats.decided = s.scratch.stats.decided, before
+	v.decided, s.scratch.decided = s.scratch.decided, before
 	v.passedOn, s.scratch.passedOn = s.scratch.passedOn, false
+}
+
+// onlyOnce runs the nth command of a transaction when that runs first. Later it replies as then.
+func (s *Session) onlyOnce(v *visit, nth int, run func()) {
+	if o, ran := v.operated[nth]; ran {
+		s.out = append(s.out, o.reply...)
+		v.effects = append(v.effects, o.effects...)
+		s.checkRights()
+		return
+	}
+	if v.operated == nil {
+		v.operated = map[int]operation{}
+	}
+	mark, effects := len(s.out), len(v.effects)
+	run()
+	v.operated[nth] = operation{bytes.Clone(s.out[mark:]), slices.Clone(v.effects[effects:])}
 }
 
 // runRow runs a row's handler. Where its visit has a key of which celld knows nothing but that it is there, it is an error to ask for
@@ -278,7 +303,7 @@ func (s *Session) failVisit(v *visit, err error) {
 
 // account accounts for a visit that has ended. Its time is that from the command's arrival on.
 func (s *Session) account(v *visit, mark int) {
-	s.scratch.stats.decided.addAll(&v.decided)
+	s.scratch.decided.addAll(&v.decided, s.scratch.lane)
 	for _, effect := range v.effects {
 		effect()
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"celld/resp/acl"
 	"celld/store"
 	"celld/store/remote"
 )
@@ -66,7 +67,7 @@ func TestConflicts(t *testing.T) {
 	monitor.Serve(nil)
 	monitor.tr.take()
 	w.slowlog.reset()
-	before := w.stats.decisions.read()
+	before := w.stats.decisions.sum()
 	p.do("EXEC")
 	for i := range 3 {
 		e.answer()
@@ -77,7 +78,7 @@ func TestConflicts(t *testing.T) {
 	if want := "*5\r\n*5\r\n:0\r\n:101\r\n:88\r\n:-1\r\n:760\r\n-" + errWrongType + "\r\n%7\r\n"; !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "+OK\r\n:0\r\n") && !strings.HasSuffix(got, ":0\r\n") {
 		t.Errorf("EXEC: %q", got)
 	}
-	if n := w.stats.decisions.read()[throttleAllowed] - before[throttleAllowed]; n != 1 {
+	if n := w.stats.decisions.sum()[throttleAllowed] - before[throttleAllowed]; n != 1 {
 		t.Errorf("%d decisions are counted", n)
 	}
 	for name, want := range map[string]int64{"cl.throttle": 1, "hget": 1, "exec": 1, "setnx": 1} {
@@ -373,7 +374,7 @@ func TestPipelinesOnAnEngine(t *testing.T) {
 		if a, b := at.stats.errorReplies.Load(), w.stats.errorReplies.Load(); a != b {
 			t.Errorf("seed %d: %d errors, want %d", seed, b, a)
 		}
-		if a, b := at.stats.decisions.read(), w.stats.decisions.read(); a != b {
+		if a, b := at.stats.decisions.sum(), w.stats.decisions.sum(); a != b {
 			t.Errorf("seed %d: decisions %v, want %v", seed, b, a)
 		}
 		if len(e.opened) != e.closed {
@@ -460,5 +461,33 @@ func TestTheTimeOfAVisit(t *testing.T) {
 	}
 	if events := w.latency.read(func(string) bool { return true }); len(events) != 1 || events[0].mostMs != 250 {
 		t.Errorf("%v", events)
+	}
+}
+
+// A transaction that runs again has changed users and settings once.
+func TestConflictsRepeatNoOperation(t *testing.T) {
+	w, e := engineWorld(t, false)
+	p := w.connect()
+	p.want("ACL SETUSER app on >old +@all ~*", "+OK\r\n")
+	p.want("ACL SETUSER gone", "+OK\r\n")
+	e.later = true
+	p.do("MULTI")
+	p.do("SET", "k", soon, "GET")
+	p.do("ACL", "SETUSER", "app", "<old", ">new")
+	p.do("ACL", "DELUSER", "gone")
+	p.do("ACL", "SETUSER", "default", "-acl|deluser")
+	p.do("ACL", "DELUSER", "app")
+	p.do("EXEC")
+	for i := range 3 { // each time there is another value under k
+		e.answer()
+		p.Serve(nil)
+		e.setBehind("k", fmt.Sprint(1_790_000_700_000_000_000+i))
+	}
+	got := e.answerAll(p)
+	if want := "*5\r\n$19\r\n1790000700000000002\r\n+OK\r\n:1\r\n+OK\r\n-" + fmt.Sprintf(errNoPermExec, lostRights[acl.DeniedCommand]) + "\r\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if n := strings.Count(p.do("INFO", "commandstats"), "cmdstat_acl|deluser:calls=1,"); n != 1 {
+		t.Error("the count of ACL DELUSER")
 	}
 }

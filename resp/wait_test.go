@@ -117,7 +117,7 @@ func TestPipelinesWaitAsTheyAreAnsweredAtOnce(t *testing.T) {
 				t.Errorf("seed %d: %s: %d calls and %d failed, want %d and %d", seed, name, bCalls, b.failed.Load(), aCalls, a.failed.Load())
 			}
 		}
-		if a, b := at.stats.decisions.read(), later.stats.decisions.read(); a != b {
+		if a, b := at.stats.decisions.sum(), later.stats.decisions.sum(); a != b {
 			t.Errorf("seed %d: decisions %v, want %v", seed, b, a)
 		}
 	}

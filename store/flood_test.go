@@ -4,6 +4,7 @@ package store_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"testing"
 
 	"celld/store"
@@ -88,5 +89,53 @@ func TestAFloodThroughAPlainLRUFreesThem(t *testing.T) {
 	})
 	if found > asked/3 { // those of the start
 		t.Errorf("of %d calls for limited keys %d found theirs", asked, found)
+	}
+}
+
+// In a store that does not note each use, a key that is asked again and again outlives any flood of keys that are asked once, and
+// of keys that are asked twice one of less than a fifth of the store in 0.1 s. Its idle time is right to a second or so.
+func TestKeysInUseOutliveFloods(t *testing.T) {
+	const maxKeys, idleMost = 10_000, 11 * second / 10
+	limits := []string{"1000000/8784h", "1000000/8784h,algo=window"}
+	for _, tt := range []struct {
+		name          string
+		flood, asked  int
+		everyNS, uses int64
+	}{
+		{"of keys asked once", 3 * maxKeys, 1, second / 2, 20},
+		{"of keys asked twice", maxKeys / 6, 2, second / 10, 100},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := store.New(store.Options{MaxKeys: maxKeys})
+			bucket := mustLimit(t, 999_999, 1, 3600)
+			flooded := 0
+			for use := range tt.uses {
+				nowNS := t0 + max(use-1, 0)*tt.everyNS // the first two are at once
+				d, err := s.Throttle([]byte("throttled"), bucket, 1, at(nowNS))
+				if err != nil || d.Remaining != 999_999-use {
+					t.Fatalf("use %d: %+v, %v", use, d, err)
+				}
+				for _, limit := range limits {
+					taken := calls(t, limit, limit)
+					if mustTake(t, s, 1, nowNS, taken); taken[0].Decision.Remaining != 999_999-use {
+						t.Fatalf("use %d of %s: %+v", use, limit, taken[0].Decision)
+					}
+				}
+				if use == 0 {
+					continue
+				}
+				for range tt.flood {
+					flooded++
+					for range tt.asked {
+						mustAllow(t, s, fmt.Append(nil, flooded), bucket, nowNS)
+					}
+				}
+				for _, key := range append(limits, "throttled") {
+					if idle, ok := s.IdleNS([]byte(key), nowNS); !ok || idle > idleMost {
+						t.Fatalf("use %d: %s has been idle for %d ns, is there: %v", use, key, idle, ok)
+					}
+				}
+			}
+		})
 	}
 }

@@ -15,7 +15,7 @@ import (
 // Slabs come and go under all that holds the numbers of slots: batches that touch them without a lock, scans, exports and
 // drains, while policies change and the wall clock is set.
 func TestSlabsComeAndGoUnderAll(t *testing.T) {
-	const keys, turns = 40_000, 10
+	const keys, turns = 40_000, 6
 	texts := []string{"9/1h", "9/day", "9/1h,algo=log", "9/1h,algo=slide,buckets=3", "9/1h,algo=window,align=clock,block=1m"}
 	for _, o := range []store.Options{{MaxKeys: keys, Shards: 2, Journal: true}, {MaxKeys: keys / 2, Shards: 8, Journal: true}} {
 		s := store.New(o)

@@ -81,11 +81,21 @@ func (e Engine) Sentinel(t testing.TB, args ...string) *Fleet {
 // Settled waits until all servers that run serve, and all replicas have their master's keys.
 func (f *Fleet) Settled() {
 	f.T.Helper()
+	cluster := len(f.Nodes) == 2*clusterShards
 	for _, n := range f.Nodes {
 		Eventually(f.T, "port "+n.Port+" serves", func() bool {
-			return !n.Running() || n.healthy(len(f.Nodes) == 2*clusterShards) && (n.IsMaster() || n.Info("master_link_status") == "up")
+			return !n.Running() || n.healthy(cluster) && (n.IsMaster() || n.Info("master_link_status") == "up")
 		})
 	}
+	Eventually(f.T, "all know the last election", func() bool { // who does not is not elected in the next
+		epochs := map[string]bool{}
+		for _, n := range f.Nodes {
+			if cluster && n.Running() {
+				epochs[n.epoch()] = true
+			}
+		}
+		return len(epochs) <= 1
+	})
 	for _, n := range f.Sentinels {
 		Eventually(f.T, "Sentinel "+n.Port+" knows all", func() bool {
 			is := n.Info("master0")
@@ -102,6 +112,14 @@ func (n *Node) healthy(cluster bool) bool {
 	n.T.Helper()
 	info := n.text("CLUSTER", "INFO")
 	return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:"+strconv.Itoa(2*clusterShards))
+}
+
+// epoch is the number of the last election that a server of a Cluster knows of.
+func (n *Node) epoch() string {
+	n.T.Helper()
+	_, after, _ := strings.Cut(n.text("CLUSTER", "INFO"), "cluster_current_epoch:")
+	epoch, _, _ := strings.Cut(after, "\r")
+	return epoch
 }
 
 // ID is the server's name in its Cluster.

@@ -121,6 +121,21 @@ func TestRedisRights(t *testing.T) {
 	}
 }
 
+// TestRedisGenPass has passwords as long as Redis's, each of them new, and its errors.
+func TestRedisGenPass(t *testing.T) {
+	t.Parallel()
+	celld, redis := startRedisPair(t)
+	seen := map[string]bool{}
+	for _, args := range [][]string{{}, {"1"}, {"5"}, {"255"}, {"256"}, {"4096"}, {"0"}, {"-1"}, {"4097"}, {"x"}, {"1", "2"}} {
+		call := append([]string{"ACL", "GENPASS"}, args...)
+		got, want := celld.Do(call...), redis.Do(call...)
+		if got[0] != '$' && got != want || len(got) != len(want) || got[0] == '$' && len(got) > 60 && seen[got] {
+			t.Errorf("%q: %q, in Redis %q", call, got, want)
+		}
+		seen[got] = true
+	}
+}
+
 // TestRedisACLFile has both read the same files, good and bad, and read what the other has saved.
 func TestRedisACLFile(t *testing.T) {
 	t.Parallel()

@@ -104,6 +104,30 @@ func TestACLFileAndRequirepass(t *testing.T) {
 	}
 }
 
+// Probes have a user of their own while the user default is off. Neither CONFIG GET nor an error shows the password.
+func TestProbesOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "users.acl")
+	if err := os.WriteFile(path, []byte("user default off\nuser probe on >sesame +ping +info\nuser all on >x +@all ~*"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	srv := harness.Start(t, "--aclfile", path, "--probe-user", "probe", "--probe-password", "sesame")
+	_, port := harness.HostPort(srv.Addr)
+	for _, command := range []string{"ping", "ready"} {
+		if stdout, stderr, code := harness.RunToEnd(t, []string{"CELLD_PROBE_USER=probe", "CELLD_PROBE_PASSWORD=sesame"}, command, "--port", port); code != 0 || stdout != "" {
+			t.Errorf("%s: exit code %d, %q, %q", command, code, stdout, stderr)
+		}
+	}
+	if _, stderr, code := harness.RunToEnd(t, nil, "ready", "--port", port, "--probe-user", "probe", "--requirepass", "wrong-one"); code != 1 || !strings.Contains(stderr, "-WRONGPASS ") || strings.Contains(stderr, "wrong-one") {
+		t.Errorf("a wrong password: exit code %d, %q", code, stderr)
+	}
+	c := harness.Dial(t, srv.Addr)
+	c.Do("AUTH", "all", "x")
+	if got := c.Do("CONFIG", "GET", "probe-password"); strings.Contains(got, "sesame") || !strings.Contains(got, "(secret)") {
+		t.Errorf("%q", got)
+	}
+}
+
 // A server whose user default may not PING, or is off, is alive, and not ready.
 func TestProbesOfAUserWithoutRights(t *testing.T) {
 	t.Parallel()

@@ -182,10 +182,14 @@ func TestProbes(t *testing.T) {
 	if _, stderr, code := harness.RunToEnd(t, nil, append([]string{"ready"}, flags...)...); code != 1 || !strings.Contains(stderr, "certificate") {
 		t.Errorf("celld ready: %d, %q", code, stderr)
 	}
-	flags = append(flags, "--tls-client-cert-file", w.mine, "--tls-client-key-file", w.myKey)
-	for _, command := range []string{"ping", "ready"} {
-		if out, stderr, code := harness.RunToEnd(t, nil, append([]string{command}, flags...)...); code != 0 || out != "" {
-			t.Errorf("celld %s with a certificate: %d, %q, %q", command, code, out, stderr)
+	locked := t.TempDir() + "/locked.key"
+	harness.Tool(t, "openssl", "pkcs8", "-topk8", "-in", w.myKey, "-out", locked, "-passout", "pass:swordfish")
+	for key, pass := range map[string]string{w.myKey: "", locked: "swordfish"} {
+		own := append(flags, "--tls-client-cert-file", w.mine, "--tls-client-key-file", key, "--tls-key-file-pass", pass)
+		for _, command := range []string{"ping", "ready"} {
+			if out, stderr, code := harness.RunToEnd(t, nil, append([]string{command}, own...)...); code != 0 || out != "" {
+				t.Errorf("celld %s with a certificate: %d, %q, %q", command, code, out, stderr)
+			}
 		}
 	}
 }
@@ -232,6 +236,8 @@ func TestBadTLSFlags(t *testing.T) {
 		{"ECDHE-RSA-AES128-GCM-SHA256", append(whole, "--tls-ciphers", "DEFAULT:!MEDIUM")},
 		{"Go chooses", append(whole, "--tls-ciphersuites", "TLS_AES_128_GCM_SHA256")},
 		{"yes, no, optional", append(whole, "--tls-auth-clients", "perhaps")},
+		{"needs certificates", append(whole, "--tls-auth-clients", "no", "--tls-auth-clients-user", "CN")},
+		{"off, CN, URI", append(whole, "--tls-auth-clients-user", "DNS")},
 		{"given together", append(whole, "--tls-client-cert-file", w.mine)},
 	} {
 		_, stderr, code := harness.RunToEnd(t, nil, test.args...)

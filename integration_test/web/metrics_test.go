@@ -61,7 +61,6 @@ func TestPromtool(t *testing.T) {
 // Prometheus scrapes celld by the configuration that docs/http.md shows, and finds the decisions.
 func TestPrometheus(t *testing.T) {
 	t.Parallel()
-	path, dir := harness.Need(t, "prometheus"), t.TempDir()
 	token := tokenFile(t, "secret")
 	srv := start(t, "--http-token-file", token)
 	busy(t, srv)
@@ -75,14 +74,7 @@ func TestPrometheus(t *testing.T) {
 		t.Fatal("the page has no scrape_configs")
 	}
 	config = "global: {scrape_interval: 1s}\nscrape_configs:\n" + strings.NewReplacer("/etc/celld/token", token, "celld:8080", srv.HTTP()).Replace(config)
-	file := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	addr := "127.0.0.1:" + harness.FreePort(t)
-	cmd := exec.Command(path, "--config.file", file, "--storage.tsdb.path", dir+"/data", "--web.listen-address", addr)
-	cmd.Env = harness.CleanEnv()
-	harness.RunPeer(t, path, dir, cmd, func() bool { return query(addr, "vector(1)") != "" })
+	addr := prometheus(t, config)
 	for expression, want := range map[string]string{
 		`celld_decisions_total{command="cl.take",policy="api",decision="limited"}`: "1",
 		`sum(celld_decisions_total)`: "7",
@@ -97,18 +89,43 @@ func TestPrometheus(t *testing.T) {
 	}
 }
 
-// query returns the value of an expression in Prometheus, or nothing.
+// prometheus runs Prometheus with this configuration, and returns its address.
+func prometheus(t *testing.T, config string) (addr string) {
+	t.Helper()
+	path, dir := harness.Need(t, "prometheus"), t.TempDir()
+	file := filepath.Join(dir, "prometheus.yml")
+	harness.WriteFile(t, config, file)
+	addr = "127.0.0.1:" + harness.FreePort(t)
+	cmd := exec.Command(path, "--config.file", file, "--storage.tsdb.path", dir+"/data", "--web.listen-address", addr)
+	cmd.Env = harness.CleanEnv()
+	harness.RunPeer(t, path, dir, cmd, func() bool { return query(addr, "vector(1)") != "" })
+	return addr
+}
+
+// query returns the value of an expression in Prometheus, or nothing if it has none or several.
 func query(addr, expression string) string {
+	if all := queryAll(addr, expression); len(all) == 1 {
+		return all[0]
+	}
+	return ""
+}
+
+// queryAll returns the values of an expression.
+func queryAll(addr, expression string) (values []string) {
 	resp, err := http.Get(fmt.Sprintf("http://%s/api/v1/query?query=%s", addr, url.QueryEscape(expression)))
 	if err != nil {
-		return ""
+		return nil
 	}
 	defer resp.Body.Close()
 	var answer struct {
-		Data struct{ Result []struct{ Value [2]any } }
+		Data struct{ Result json.RawMessage }
 	}
-	if json.NewDecoder(resp.Body).Decode(&answer) != nil || len(answer.Data.Result) != 1 {
-		return ""
+	var series []struct{ Value [2]any }
+	if json.NewDecoder(resp.Body).Decode(&answer) != nil || json.Unmarshal(answer.Data.Result, &series) != nil {
+		return nil
 	}
-	return fmt.Sprint(answer.Data.Result[0].Value[1])
+	for _, one := range series {
+		values = append(values, fmt.Sprint(one.Value[1]))
+	}
+	return values
 }

@@ -14,6 +14,8 @@ const (
 	DeniedCommand Reason = "command"
 	DeniedKey     Reason = "key"
 	DeniedAuth    Reason = "auth"
+
+	DeniedCertificate Reason = "tls-cert" // as Valkey calls it
 )
 
 // Entry is what was refused, and how often lately.

@@ -94,6 +94,16 @@ func (us *Users) Get(name string) *User {
 	return us.byName[name]
 }
 
+// FirstOn returns the first of these users who is there and on, or nil.
+func (us *Users) FirstOn(names []string) *User {
+	for _, name := range names {
+		if u := us.Get(name); u != nil && u.Rights().On() {
+			return u
+		}
+	}
+	return nil
+}
+
 // Sorted returns all users by name.
 func (us *Users) Sorted() []*User {
 	us.mu.RLock()

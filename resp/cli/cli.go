@@ -40,7 +40,7 @@ func Parse(args []string, version string) (*Command, error) {
 		return nil
 	})
 	words := flags.Args()
-	check := flags.Lookup("check").Value.String() == "true"
+	check := isSet(flags, "check")
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
 		if len(words) > 0 && words[0] == "help" {
@@ -49,8 +49,8 @@ func Parse(args []string, version string) (*Command, error) {
 		return nil, help(os.Stdout, cfg, words)
 	case err != nil: // what follows has not been read
 		return nil, errors.Join(append(wrong, UsageError{err})...)
-	case len(wrong) == 0 && flags.Lookup("version").Value.String() == "true":
-		printVersion(os.Stdout, version)
+	case len(wrong) == 0 && isSet(flags, "version"):
+		printVersion(os.Stdout, version, isSet(flags, "verbose"))
 		return nil, nil
 	case len(words) > 0 && check:
 		return nil, unknown(words[0])
@@ -58,6 +58,8 @@ func Parse(args []string, version string) (*Command, error) {
 		return nil, errors.Join(wrong...)
 	case len(words) > 0:
 		return nil, runSubcommand(cfg, flags, words, len(args) > 1, version)
+	case isSet(flags, "verbose"):
+		return nil, notVerbose
 	}
 	wrong = append(wrong, readEnvironment(flags)...)
 	for _, err := range Each(cfg.Load(flags.Changed)) {
@@ -95,6 +97,7 @@ func defineFlags(cfg *resp.Config) *pflag.FlagSet {
 	}
 	flags.Bool("check", false, "check these settings and their files, and exit")
 	flags.Bool("version", false, "print the version")
+	flags.BoolP("verbose", "v", false, "with the version, what it was built from")
 	return flags
 }
 
@@ -113,7 +116,7 @@ func readEnvironment(flags *pflag.FlagSet) (wrong []error) {
 		flag := flags.Lookup(strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, envPrefix), "_", "-")))
 		switch {
 		case serviceLink.MatchString(entry) && (flag == nil || strings.Contains(value, "://")):
-		case flag == nil || flag.Name == "version" || flag.Name == "check":
+		case flag == nil || flag.Name == "version" || flag.Name == "verbose" || flag.Name == "check":
 			wrong = append(wrong, UsageError{fmt.Errorf("unknown environment variable %s; see celld --help", name)})
 		case !flag.Changed && value != "": // Compose files pass a variable that is not set as empty
 			if err := flags.Set(flag.Name, value); err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"slices"
 
 	"celld/resp"
@@ -22,7 +21,7 @@ type subcommand struct {
 }
 
 var (
-	serverFlags = []string{"bind", "port", "unixsocket", "requirepass", "requirepass-file", "tls-port", "tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-client-cert-file", "tls-client-key-file"}
+	serverFlags = []string{"bind", "port", "unixsocket", "requirepass", "requirepass-file", "probe-user", "probe-password", "tls-port", "tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-client-cert-file", "tls-client-key-file"}
 
 	subcommands = []subcommand{
 		{"ping", "[flags]", "exit with 0 if the server that these flags describe is alive", `
@@ -37,7 +36,7 @@ readinessProbe. It exits with 0 when the server answers PING with PONG, and othe
 --shutdown-delay still serves, so it is ready. One whose --store is away is not.
 ` + describes, serverFlags},
 		{"help", "[subcommand]", "print this, or the help of a subcommand", "", nil},
-		{"version", "", "print the version", "", nil},
+		{"version", "[-v]", "print the version, with -v also the commit and the modules that it was built from", "", nil},
 	}
 )
 
@@ -57,8 +56,10 @@ func runSubcommand(cfg *resp.Config, flags *pflag.FlagSet, words []string, hasFl
 	case len(more) > 0:
 		return unknown(more[0])
 	case name == "version":
-		printVersion(os.Stdout, version)
+		printVersion(os.Stdout, version, isSet(flags, "verbose"))
 		return nil
+	case isSet(flags, "verbose"):
+		return notVerbose
 	}
 	if !hasFlags { // process 1 has accepted its own flags
 		_ = flags.Parse(health.FlagsOfFirst(os.DirFS("/proc"), os.Args[0]))
@@ -70,6 +71,13 @@ func runSubcommand(cfg *resp.Config, flags *pflag.FlagSet, words []string, hasFl
 		return UsageError{err}
 	}
 	return health.Ping(flags, name == "ready")
+}
+
+// notVerbose is what -v gets without the version.
+var notVerbose = UsageError{errors.New("-v is for celld version")}
+
+func isSet(flags *pflag.FlagSet, name string) bool {
+	return flags.Lookup(name).Value.String() == "true"
 }
 
 func unknown(word string) error {
@@ -90,10 +98,6 @@ func (s *subcommand) usage() string {
 		return "celld " + s.name
 	}
 	return "celld " + s.name + " " + s.args
-}
-
-func printVersion(w io.Writer, version string) {
-	fmt.Fprintf(w, "celld %s (%s, replies of redis-cell 0.5.0 and Redis %s)\n", version, runtime.Version(), resp.RedisVersion)
 }
 
 // help prints the help of celld, or of the subcommand in words.

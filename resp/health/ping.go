@@ -36,8 +36,15 @@ func Ping(flags *pflag.FlagSet, ready bool) error {
 	if ready {
 		command = "ready"
 	}
-	value := func(name string) string { return flags.Lookup(name).Value.String() }
-	password, port := value("requirepass"), value("port")
+	value := func(name string) string {
+		v := flags.Lookup(name).Value
+		if text, ok := v.(interface{ Get() string }); ok { // String hides secrets
+			return text.Get()
+		}
+		return v.String()
+	}
+	port := value("port")
+	who := login(value)
 	var places []place
 	if path := value("unixsocket"); path != "" {
 		places = append(places, place{path: path})
@@ -67,7 +74,7 @@ func Ping(flags *pflag.FlagSet, ready bool) error {
 	answers := make(chan answer, len(places))
 	for i, p := range places {
 		go func() {
-			note, err := p.ping(password, ready)
+			note, err := p.ping(who, ready)
 			answers <- answer{i, note, err}
 		}()
 	}
@@ -88,6 +95,18 @@ func Ping(flags *pflag.FlagSet, ready bool) error {
 		}
 	}
 	return fmt.Errorf("%s: %w", command, why(places, failed))
+}
+
+// login returns the command that authenticates, or nil.
+func login(value func(string) string) []string {
+	user, password := value("probe-user"), cmp.Or(value("probe-password"), value("requirepass"))
+	switch {
+	case user != "":
+		return []string{"AUTH", user, password}
+	case password != "":
+		return []string{"AUTH", password}
+	}
+	return nil
 }
 
 // clientTLS shows the server the certificate that the flags name, or the server's own, as Redis does where it is a client. It does not
@@ -142,7 +161,7 @@ func (p place) dial() (net.Conn, error) {
 var living = []string{"-LOADING ", "-NOAUTH ", "-WRONGPASS ", "-NOPERM ", "-ERR AUTH ", "-DENIED ", "-ERR max number of clients reached"}
 
 // ping asks one place. note is what a living server said instead of PONG.
-func (p place) ping(password string, ready bool) (note string, err error) {
+func (p place) ping(who []string, ready bool) (note string, err error) {
 	conn, err := p.dial()
 	if err != nil {
 		return "", err
@@ -150,12 +169,12 @@ func (p place) ping(password string, ready bool) (note string, err error) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(pingPatience))
 	var request []byte
-	if password != "" {
-		request = wire.AppendCommand(nil, "AUTH", password)
+	if who != nil {
+		request = wire.AppendCommand(nil, who...)
 	}
 	_, failed := conn.Write(wire.AppendCommand(request, "PING")) // a server that is full says so, and closes without reading
 	replies := bufio.NewReader(conn)
-	for authed := password == ""; ; authed = true {
+	for authed := who == nil; ; authed = true {
 		reply, err := wire.ReadReply(replies)
 		if op := (*net.OpError)(nil); errors.As(cmp.Or(failed, err), &op) && op.Op == "remote error" && !ready { // it wants another certificate
 			return op.Error(), nil

@@ -86,7 +86,7 @@ func TestPing(t *testing.T) {
 		{"--unixsocket=/nosuch/socket", true, "/nosuch/socket"},
 	} {
 		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-		for name, value := range map[string]string{"bind": "127.0.0.1", "port": other, "unixsocket": "", "requirepass": "", "tls-port": "0", "tls-cert-file": "", "tls-key-file": "", "tls-key-file-pass": "", "tls-client-cert-file": "", "tls-client-key-file": ""} {
+		for name, value := range map[string]string{"bind": "127.0.0.1", "port": other, "unixsocket": "", "requirepass": "", "probe-user": "", "probe-password": "", "tls-port": "0", "tls-cert-file": "", "tls-key-file": "", "tls-key-file-pass": "", "tls-client-cert-file": "", "tls-client-key-file": ""} {
 			flags.String(name, value, "")
 		}
 		args := strings.Fields(test.flags)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -36,9 +37,10 @@ type fakeSession struct {
 	finished atomic.Bool
 }
 
-func (s *fakeSession) Open(int)       { s.opened.Store(true) }
-func (s *fakeSession) Overdue() bool  { return s.server.overdue.Load() }
-func (s *fakeSession) reply(p string) { s.out = append(s.out, p...) }
+func (s *fakeSession) Open(int)                   { s.opened.Store(true) }
+func (s *fakeSession) Identify(*x509.Certificate) {}
+func (s *fakeSession) Overdue() bool              { return s.server.overdue.Load() }
+func (s *fakeSession) reply(p string)             { s.out = append(s.out, p...) }
 
 func (s *fakeSession) Unsent(n int) {
 	s.mustBeOpen()

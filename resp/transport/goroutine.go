@@ -18,6 +18,7 @@ import (
 // 8 KB more than with an event loop. On Linux it carries what an event loop cannot read, such as TLS.
 type goroutineCarrier struct {
 	t       *Transport
+	turns   *turns // of handshakes
 	running sync.WaitGroup
 	mu      sync.Mutex
 	conns   map[*goroutineConn]struct{}
@@ -194,6 +195,9 @@ func (c *goroutineConn) run() {
 		return
 	}
 	c.session.Open(-1)
+	if c.secure != nil {
+		c.secure.identify(c.session)
+	}
 	c.reach(open)
 	buf := make([]byte, 8<<10)
 	for last := false; !last && c.at() == open; {

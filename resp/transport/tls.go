@@ -52,16 +52,40 @@ type below struct {
 	toWrite []byte // records
 	sent    int    // how many bytes of them the socket has taken
 	gather  bool   // writes go to toWrite
+
+	turns  *turns // of handshakes; nil: the handshake is over
+	inTurn bool
+	begun  bool // the peer has got an answer
 }
 
+// Read gives the turn back while it waits for the peer. So does Write.
 func (b *below) Read(p []byte) (int, error) {
+	b.endTurn()
 	n, err := b.Conn.Read(p)
 	b.heard = b.heard || n > 0
+	b.beginTurn()
 	return n, err
 }
 
+func (b *below) beginTurn() {
+	if b.turns != nil {
+		b.turns.take(b.begun)
+		b.inTurn = true
+	}
+}
+
+func (b *below) endTurn() {
+	if b.inTurn {
+		b.inTurn = false
+		b.turns.give()
+	}
+}
+
 func (b *below) Write(p []byte) (int, error) {
-	if !b.gather {
+	if !b.gather { // within the handshake
+		b.endTurn()
+		defer b.beginTurn()
+		b.begun = true
 		return b.Conn.Write(p)
 	}
 	b.toWrite = append(b.toWrite, p...)
@@ -157,7 +181,7 @@ func (c *goroutineConn) handshake() bool {
 	if c.at() == cut { // SetDeadline may just have overwritten Close's deadline
 		return false
 	}
-	err := s.Handshake()
+	err := s.shake(c.carrier.turns)
 	tooOld := !s.by.finish(c)
 	switch plain := (tls.RecordHeaderError{}); {
 	case tooOld:
@@ -182,6 +206,23 @@ func (c *goroutineConn) handshake() bool {
 		_, _ = s.Write([]byte(s.refusal))
 	}
 	return c.session != nil && c.at() != cut
+}
+
+// shake does the handshake. It computes only in its turns: that takes 1 ms, and a thousand at once would leave nothing for others.
+func (s *secure) shake(by *turns) error {
+	s.below.turns = by
+	defer func() {
+		s.below.endTurn()
+		s.below.turns = nil
+	}()
+	return s.Handshake()
+}
+
+// identify tells the session whose certificate has been verified, in this handshake or in the one that it resumes. Others do not count.
+func (s *secure) identify(session Session) {
+	if chains := s.ConnectionState().VerifiedChains; len(chains) > 0 {
+		session.Identify(chains[0][0])
+	}
 }
 
 // hangUp closes the socket. A peer with TLS is told so, as far as it takes that at once: to some, such as OpenSSL, an end without a

@@ -9,7 +9,9 @@ import (
 	"errors"
 	"io"
 	mathbig "math/big"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -135,4 +137,79 @@ func TestRefusedInTLS(t *testing.T) {
 		return c.tls.refusing == mostRefusing
 	})
 	dial(t, c.addr).wantClosed()
+}
+
+// No more handshakes compute at a time than have turns. Those that wait for their peer have none.
+func TestHandshakesTakeTurns(t *testing.T) {
+	var mu sync.Mutex
+	computing, most := 0, 0
+	leave := make(chan bool)
+	c := secured(t, func(c *carried) {
+		config := c.tls.Config().Clone()
+		config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			mu.Lock()
+			computing++
+			most = max(most, computing)
+			mu.Unlock()
+			<-leave
+			mu.Lock()
+			defer mu.Unlock()
+			computing--
+			return nil, nil
+		}
+		c.tls.Config = func() *tls.Config { return config }
+	})
+	turns := c.goroutines.turns
+	turns.free = 2
+	for range 5 {
+		dial(t, c.addr).send("\x16\x03\x01") // half a handshake
+	}
+	var peers []peer
+	for range 5 {
+		p := c.dial(t)
+		peers = append(peers, p)
+		go func() { _ = p.Conn.(*tls.Conn).Handshake() }()
+	}
+	eventually(t, "handshakes that wait for their turn", func() bool {
+		turns.mu.Lock()
+		defer turns.mu.Unlock()
+		return turns.free == 0 && len(turns.waiting[1]) == 3
+	})
+	close(leave)
+	for _, p := range peers {
+		p.ask("a\n", "a\n")
+	}
+	if most != 2 {
+		t.Errorf("%d computed at a time", most)
+	}
+	eventually(t, "end of all turns", func() bool {
+		turns.mu.Lock()
+		defer turns.mu.Unlock()
+		return turns.free == 2
+	})
+}
+
+// Who is in the middle of a handshake has the next turn.
+func TestWhoHasBegunGoesFirst(t *testing.T) {
+	turns := &turns{free: 1}
+	turns.take(false)
+	var order []bool
+	var running sync.WaitGroup
+	for i, begun := range []bool{false, false, true} {
+		running.Go(func() {
+			turns.take(begun)
+			order = append(order, begun)
+			turns.give()
+		})
+		eventually(t, "one more who waits", func() bool {
+			turns.mu.Lock()
+			defer turns.mu.Unlock()
+			return len(turns.waiting[0])+len(turns.waiting[1]) == i+1
+		})
+	}
+	turns.give()
+	running.Wait()
+	if !slices.Equal(order, []bool{true, false, false}) {
+		t.Error(order)
+	}
 }

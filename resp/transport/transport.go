@@ -2,7 +2,9 @@ package transport
 
 import (
 	"context"
+	"crypto/x509"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -12,6 +14,8 @@ import (
 type Session interface {
 	// Open allows the session, and any goroutine, to use the Conn. fd is its file descriptor, or -1 where it has none of its own.
 	Open(fd int)
+	// Identify is called after Open where TLS has verified a certificate of the peer.
+	Identify(cert *x509.Certificate)
 	// Serve answers data by Conn.Send. data may hold any part of any number of commands; Serve does not keep it. more asks for
 	// Serve(nil) before anything else is read. data is also nil after Wake.
 	Serve(data []byte) (more bool)
@@ -113,7 +117,8 @@ type carrier interface {
 // New returns a transport without connections. The error says which system call for the event loops failed.
 func New(server Server, o Options) (*Transport, error) {
 	t := &Transport{server: server, synced: o.Sync}
-	t.goroutines = &goroutineCarrier{t: t, conns: map[*goroutineConn]struct{}{}}
+	half := max(1, runtime.GOMAXPROCS(0)/2)
+	t.goroutines = &goroutineCarrier{t: t, conns: map[*goroutineConn]struct{}{}, turns: &turns{free: half}}
 	if o.Loops > 0 && HasLoops {
 		loops, err := newLoops(t, o.Loops)
 		if err != nil {

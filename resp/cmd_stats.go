@@ -1,0 +1,52 @@
+package resp
+
+import "strings"
+
+// cmdStats is CL.STATS [policy], or CL.STATS RESET.
+func cmdStats(s *Session, args [][]byte) {
+	s.countDecisions()
+	switch {
+	case len(args) > 2:
+		s.replyError(errSyntax)
+	case len(args) == 1:
+		s.replyAllStats()
+	case strings.EqualFold(string(args[1]), "reset"):
+		s.srv.stats.decisions.reset()
+		s.replyOK()
+	default:
+		switch p, problem := s.policyNamed(args[1]); {
+		case problem != "":
+			s.replyError("%s", problem)
+		case p == nil:
+			s.replyDecisions(s.srv.stats.decisions.literalsSinceReset())
+		default:
+			s.replyDecisions(s.srv.stats.decisions.sinceReset(p.Name))
+		}
+	}
+}
+
+// replyAllStats answers with a map of each policy's map, and that of literals. The names of policies have their @.
+func (s *Session) replyAllStats() {
+	policies := s.srv.store.Policies()
+	s.replyMap(1 + len(policies))
+	s.replyString(literalsWord)
+	s.replyDecisions(s.srv.stats.decisions.literalsSinceReset())
+	for _, p := range policies {
+		s.replyString("@" + p.Name)
+		s.replyDecisions(s.srv.stats.decisions.sinceReset(p.Name))
+		if s.overOutput(len(s.out)) {
+			return
+		}
+	}
+}
+
+func (s *Session) replyDecisions(n decisions) {
+	s.replyMap(7)
+	s.replyField("allowed", n[throttleAllowed]+n[takeAllowed])
+	s.replyField("limited", n[throttleLimited]+n[takeLimited])
+	s.replyField("blocked", n[blocked])
+	s.replyField("rule_denied", n[ruleDenied])
+	s.replyField("shadow_limited", n[shadowLimited])
+	s.replyField("shadow_allowed", n[shadowAllowed])
+	s.replyField("partly_granted", n[partlyGranted])
+}

@@ -1,0 +1,171 @@
+package sketch
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+)
+
+// stream feeds a sketch, and knows the exact counts.
+type stream struct {
+	*Sketch
+	rng   *rand.Rand
+	exact map[uint64]int64
+}
+
+func newStream(seed uint64) *stream {
+	s := &stream{New(), rand.New(rand.NewPCG(seed, 1)), map[uint64]int64{}}
+	s.Sketch.rng.Seed(seed, 2)
+	return s
+}
+
+func (s *stream) add(hash uint64) {
+	s.Add(hash, nil, 0)
+	s.exact[hash]++
+}
+
+// hashes are those of n keys.
+func (s *stream) hashes(n int) []uint64 {
+	list := make([]uint64, n)
+	for i := range list {
+		list[i] = s.rng.Uint64()
+	}
+	return list
+}
+
+// check asks for keys whose counts lack at most so much, and for no count that is too high.
+func (s *stream) check(t *testing.T, keys []uint64, lacks int64) {
+	t.Helper()
+	if n := len(s.Items()); n > Kept || n != len(s.at) {
+		t.Fatalf("%d items, %d are found", n, len(s.at))
+	}
+	got := map[uint64]int64{}
+	for _, item := range s.Items() {
+		if got[item.Hash] = item.Count; item.Count > s.exact[item.Hash] {
+			t.Errorf("a key came %d times, not %d", s.exact[item.Hash], item.Count)
+		}
+	}
+	for _, key := range keys {
+		if n, listed := got[key]; !listed || n < s.exact[key]-lacks {
+			t.Errorf("a key came %d times, the sketch has %d, listed: %v", s.exact[key], n, listed)
+		}
+	}
+}
+
+// Up to as many keys as the list has are counted exactly.
+func TestFewKeysAreExact(t *testing.T) {
+	s := newStream(1)
+	keys := s.hashes(Kept)
+	for range 20_000 {
+		s.add(keys[int(float64(Kept)*s.rng.Float64()*s.rng.Float64())])
+	}
+	s.check(t, keys[:Kept/2], 0)
+}
+
+// Keys with one in 1,000 of all are found among a flood of keys that come once, whether they come from the beginning or later.
+func TestFlood(t *testing.T) {
+	for seed := range uint64(4) {
+		s := newStream(seed)
+		for range int(seed) * 50_000 {
+			s.add(s.rng.Uint64())
+		}
+		keys := s.hashes(20)
+		for range 200_000 {
+			if s.rng.IntN(50) == 0 {
+				s.add(keys[s.rng.IntN(len(keys))])
+			} else {
+				s.add(s.rng.Uint64())
+			}
+		}
+		s.check(t, keys, 10)
+	}
+}
+
+// A key with one in 500 of what comes since it does is found, though the list is full and others have come for long.
+func TestNewAmongOld(t *testing.T) {
+	for seed := range uint64(8) {
+		s := newStream(seed)
+		old, key := s.hashes(1500), s.hashes(1)
+		for range 200 * len(old) {
+			s.add(old[s.rng.IntN(len(old))])
+		}
+		for s.exact[key[0]] < 1000 {
+			if s.rng.IntN(500) == 0 {
+				s.add(key[0])
+			} else {
+				s.add(old[s.rng.IntN(len(old))])
+			}
+		}
+		s.check(t, key, 40)
+	}
+}
+
+// So is it in a flood that begins when the list is full of higher counts.
+func TestNewInAFlood(t *testing.T) {
+	for seed := range uint64(4) {
+		s := newStream(seed)
+		old, key := s.hashes(Kept), s.hashes(1)
+		for range 1000 {
+			for _, hash := range old {
+				s.add(hash)
+			}
+		}
+		for s.exact[key[0]] < 1100 {
+			if s.rng.IntN(500) == 0 {
+				s.add(key[0])
+			} else {
+				s.add(s.rng.Uint64())
+			}
+		}
+		s.check(t, key, 10)
+	}
+}
+
+// A key that leaves the list and comes back goes on where it was.
+func TestBackInTheList(t *testing.T) {
+	s := newStream(1)
+	keys := s.hashes(Kept + 1)
+	for _, n := range []int{10, 11, 12} { // 12 in all for the first, which goes and comes back, and 11 for the second
+		first := s.exact[keys[0]]
+		key := keys[n%2]
+		for s.exact[key] < int64(n) {
+			s.add(key)
+		}
+		for _, other := range keys[2:] {
+			for first == 0 && s.exact[other] < 1000 {
+				s.add(other)
+			}
+		}
+		s.check(t, keys[n%2:n%2+1], 0)
+	}
+}
+
+// An item has the start of its key, its length and what was told with it, whatever the caller does with the key's memory.
+func TestItems(t *testing.T) {
+	s := New()
+	long := bytes.Repeat([]byte("x"), 64<<10)
+	s.Add(1<<60+1, []byte("k"), 7)
+	s.Add(2<<60+2048, long, 8)
+	clear(long)
+	for i, want := range []Item{{1<<60 + 1, []byte("k"), 1, 7, 1}, {2<<60 + 2048, bytes.Repeat([]byte("x"), MaxKey), 64 << 10, 8, 1}} {
+		if got := s.Items()[i]; got.Hash != want.Hash || !bytes.Equal(got.Key, want.Key) || cap(got.Key) > 2*MaxKey || got.Length != want.Length || got.About != want.About || got.Count != want.Count {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+}
+
+func BenchmarkAdd(b *testing.B) {
+	key := []byte("user:12345")
+	b.Run("listed", func(b *testing.B) {
+		s, keys := New(), newStream(1).hashes(50)
+		for i := 0; b.Loop(); i++ {
+			s.Add(keys[i%len(keys)], key, 0)
+		}
+	})
+	b.Run("flood", func(b *testing.B) {
+		s, rng := New(), rand.New(rand.NewPCG(1, 1))
+		for b.Loop() {
+			s.Add(rng.Uint64(), key, 0)
+		}
+	})
+}
