@@ -53,6 +53,7 @@ type below struct {
 	sent    int    // how many bytes of them the socket has taken
 	gather  bool   // writes go to toWrite
 
+	of     *life  // of the connection
 	turns  *turns // of handshakes; nil: the handshake is over
 	inTurn bool
 	begun  bool // the peer has got an answer
@@ -64,6 +65,9 @@ func (b *below) Read(p []byte) (int, error) {
 	n, err := b.Conn.Read(p)
 	b.heard = b.heard || n > 0
 	b.beginTurn()
+	if b.turns != nil && b.of.at() == cut { // while it waited for its turn
+		return 0, net.ErrClosed
+	}
 	return n, err
 }
 
@@ -119,6 +123,7 @@ func (s *secure) took(n int) {
 func (g *goroutineCarrier) carrySecure(ctx context.Context, conn net.Conn, by *TLS) {
 	below := &below{Conn: conn}
 	c := &goroutineConn{carrier: g, socket: conn}
+	below.of = &c.life
 	c.secure = &secure{Conn: tls.Server(below, by.Config()), below: below, by: by}
 	session, refusal, full := g.t.admit(ctx, conn, c)
 	if session != nil {
