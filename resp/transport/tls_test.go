@@ -172,9 +172,11 @@ func TestHandshakesTakeTurns(t *testing.T) {
 		go func() { _ = p.Conn.(*tls.Conn).Handshake() }()
 	}
 	eventually(t, "handshakes that wait for their turn", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
 		turns.mu.Lock()
 		defer turns.mu.Unlock()
-		return turns.free == 0 && len(turns.waiting[1]) == 3
+		return computing == 2 && len(turns.waiting[1]) == 3
 	})
 	close(leave)
 	for _, p := range peers {
