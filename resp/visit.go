@@ -40,6 +40,7 @@ type visit struct {
 	ran      bool          // the handler has run, and its outcome is being stored
 	reply    []byte        // of the handler
 	tries    int
+	ending   ending
 	before   sessionState
 
 	answer func(*Session)     // of a command over all keys: it replies
@@ -191,7 +192,8 @@ func (s *Session) step(v *visit) (done bool) {
 	default:
 		v.tries++
 		s.runVisit(v)
-		if s.end == open && !v.view.Commit(v) {
+		v.ending, s.end = max(v.ending, s.end), open // a session that ends itself stays until what it did is stored
+		if !v.view.Commit(v) {
 			v.ran, v.reply = true, append(v.reply[:0], s.out[mark:]...)
 			s.out = s.out[:mark]
 			return false
@@ -201,6 +203,7 @@ func (s *Session) step(v *visit) (done bool) {
 			s.failVisit(v, err)
 		}
 	}
+	s.end = max(s.end, v.ending)
 	v.end()
 	s.account(v, mark)
 	return true

@@ -491,3 +491,22 @@ func TestConflictsRepeatNoOperation(t *testing.T) {
 		t.Error("the count of ACL DELUSER")
 	}
 }
+
+// A transaction that ends its own connection is stored before it is answered, and then the connection ends.
+func TestATransactionThatEndsItsSessionIsStored(t *testing.T) {
+	w, e := engineWorld(t, false)
+	e.later = true
+	p := w.connect()
+	p.do("MULTI")
+	p.do("SET", "k", soon)
+	p.do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no")
+	p.do("EXEC")
+	if got := e.answerAll(p); got != "*2\r\n+OK\r\n:1\r\n" || !p.tr.closed {
+		t.Errorf("%q, closed: %v", got, p.tr.closed)
+	}
+	other := w.connect()
+	other.do("GET", "k")
+	if got := e.answerAll(other); got != "$19\r\n"+soon+"\r\n" {
+		t.Errorf("then GET answers %q", got)
+	}
+}

@@ -53,18 +53,44 @@ type below struct {
 	sent    int    // how many bytes of them the socket has taken
 	gather  bool   // writes go to toWrite
 
+	of     *life  // of the connection
 	turns  *turns // of handshakes; nil: the handshake is over
 	inTurn bool
-	begun  bool // the peer has got an answer
+	begun  bool   // the peer has got an answer
+	ahead  []byte // has arrived, and Read has not returned it
 }
 
+// mostAhead is for a whole ClientHello, which crypto/tls reads in two parts: each part by itself would wait for a turn.
+const mostAhead = 4 << 10
+
 // Read gives the turn back while it waits for the peer. So does Write.
-func (b *below) Read(p []byte) (int, error) {
+func (b *below) Read(p []byte) (n int, err error) {
+	if b.ahead != nil {
+		return b.takeAhead(p), nil
+	}
 	b.endTurn()
-	n, err := b.Conn.Read(p)
+	if b.turns == nil || b.begun {
+		n, err = b.Conn.Read(p)
+	} else {
+		b.ahead = make([]byte, mostAhead)
+		n, err = b.Conn.Read(b.ahead)
+		b.ahead = b.ahead[:n]
+		n = b.takeAhead(p)
+	}
 	b.heard = b.heard || n > 0
 	b.beginTurn()
+	if b.turns != nil && b.of.at() == cut { // while it waited for its turn
+		return 0, net.ErrClosed
+	}
 	return n, err
+}
+
+func (b *below) takeAhead(p []byte) int {
+	n := copy(p, b.ahead)
+	if b.ahead = b.ahead[n:]; len(b.ahead) == 0 {
+		b.ahead = nil // an idle connection does without
+	}
+	return n
 }
 
 func (b *below) beginTurn() {
@@ -119,6 +145,7 @@ func (s *secure) took(n int) {
 func (g *goroutineCarrier) carrySecure(ctx context.Context, conn net.Conn, by *TLS) {
 	below := &below{Conn: conn}
 	c := &goroutineConn{carrier: g, socket: conn}
+	below.of = &c.life
 	c.secure = &secure{Conn: tls.Server(below, by.Config()), below: below, by: by}
 	session, refusal, full := g.t.admit(ctx, conn, c)
 	if session != nil {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -171,9 +172,11 @@ func TestHandshakesTakeTurns(t *testing.T) {
 		go func() { _ = p.Conn.(*tls.Conn).Handshake() }()
 	}
 	eventually(t, "handshakes that wait for their turn", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
 		turns.mu.Lock()
 		defer turns.mu.Unlock()
-		return turns.free == 0 && len(turns.waiting[1]) == 3
+		return computing == 2 && len(turns.waiting[1]) == 3
 	})
 	close(leave)
 	for _, p := range peers {
@@ -187,6 +190,43 @@ func TestHandshakesTakeTurns(t *testing.T) {
 		defer turns.mu.Unlock()
 		return turns.free == 2
 	})
+}
+
+// A handshake that is ended while it waits for its turn computes nothing any more. Otherwise a flood would keep more of them than may
+// be unfinished.
+func TestNoTurnForWhoIsTooOld(t *testing.T) {
+	var computed atomic.Int64
+	leave := make(chan bool)
+	c := secured(t, func(c *carried) {
+		config := c.tls.Config().Clone()
+		config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			computed.Add(1)
+			<-leave
+			return nil, nil
+		}
+		c.tls.Config = func() *tls.Config { return config }
+		c.tls.Most = func() int64 { return 3 }
+	})
+	turns := c.goroutines.turns
+	turns.free = 1
+	for i := range 7 {
+		p := c.dial(t)
+		go func() { _ = p.Conn.(*tls.Conn).Handshake() }()
+		eventually(t, "handshake", func() bool {
+			turns.mu.Lock()
+			defer turns.mu.Unlock()
+			return computed.Load() == 1 && len(turns.waiting[1]) == i
+		})
+	}
+	close(leave)
+	eventually(t, "end of the first 4, and of the other handshakes", func() bool {
+		c.tls.mu.Lock()
+		defer c.tls.mu.Unlock()
+		return c.left.Load() == 4 && c.tls.ongoing.Len() == 0
+	})
+	if n := computed.Load(); n != 4 {
+		t.Errorf("%d handshakes were computed, want the first and the last 3", n)
+	}
 }
 
 // Who is in the middle of a handshake has the next turn.
