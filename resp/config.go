@@ -242,7 +242,7 @@ func (c *Config) Load(changed func(name string) bool) error {
 	if err := c.users.load(); err != nil {
 		return err
 	}
-	if err := c.tls.load(); err != nil {
+	if err := c.tls.load(c.http.tls.Get()); err != nil {
 		return err
 	}
 	return c.LoadPassword(changed)

@@ -13,11 +13,12 @@ import (
 type connections struct {
 	net.Listener
 	most int64
+	tls  bool
 	open atomic.Int64
 }
 
-func limitConnections(ln net.Listener, most int) net.Listener {
-	return &connections{Listener: ln, most: int64(most)}
+func limitConnections(ln net.Listener, most int, tls bool) net.Listener {
+	return &connections{Listener: ln, most: int64(most), tls: tls}
 }
 
 const fullAnswer = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
@@ -32,8 +33,10 @@ func (l *connections) Accept() (net.Conn, error) {
 			return &connection{Conn: conn, of: l}, nil
 		}
 		l.open.Add(-1)
-		_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // a new socket has room, so it does not wait
-		_, _ = io.WriteString(conn, fullAnswer)
+		if !l.tls { // who speaks TLS would have to shake hands first
+			_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // a new socket has room, so it does not wait
+			_, _ = io.WriteString(conn, fullAnswer)
+		}
 		conn.Close()
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
-	"io"
 	"log"
 	"log/slog"
 	"net"
@@ -46,7 +45,7 @@ func Serve(server *resp.Server, h resp.HTTP, logger *slog.Logger) error {
 		WriteTimeout:                 requestTime,
 		IdleTimeout:                  idleTime,
 		MaxHeaderBytes:               headerBytes,
-		ErrorLog:                     log.New(io.Discard, "", 0),                               // what peers do wrong; panics do not get there
+		ErrorLog:                     log.New(mistakes{server}, "", 0),
 		TLSNextProto:                 map[string]func(*http.Server, *tls.Conn, http.Handler){}, // HTTP/1.1 only
 		DisableGeneralOptionsHandler: true,
 	}
@@ -55,8 +54,12 @@ func Serve(server *resp.Server, h resp.HTTP, logger *slog.Logger) error {
 			front.Close()
 		}
 	})
-	logger.Info("HTTP is served", "http", ln.Addr().String())
-	go front.Serve(limitConnections(ln, h.MaxConnections)) // until OnStop's function
+	logger.Info("HTTP is served", "http", ln.Addr().String(), "tls", h.TLS != nil)
+	served := limitConnections(ln, h.MaxConnections, h.TLS != nil)
+	if h.TLS != nil {
+		served = secured{served, h.TLS}
+	}
+	go front.Serve(served) // until OnStop's function
 	return nil
 }
 
