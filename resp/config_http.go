@@ -18,6 +18,7 @@ type httpConfig struct {
 	maxConnections *param[int64]
 	trustedProxies *param[string]
 	tls            *param[bool]
+	pprof          *param[bool]
 	token          string // that the file holds
 }
 
@@ -28,6 +29,7 @@ func (c *httpConfig) rows() []Setting {
 		{Name: "http-max-connections", Group: groupHTTP, Value: in(&c.maxConnections, newInt(1000, 1, 1<<20, "n")), Help: "most HTTP connections at once; one more gets 503 and is closed"},
 		{Name: "trusted-proxies", Group: groupHTTP, Value: in(&c.trustedProxies, newText("", "nets", checkNets)), Help: "proxies whose X-Forwarded-For is believed: addresses or CIDRs, separated by blanks or commas"},
 		{Name: "http-tls", Group: groupHTTP, Value: in(&c.tls, newYesNo(false)), Help: "serve HTTP by TLS only, with --tls-cert-file and what else is set for TLS"},
+		{Name: "http-pprof", Group: groupHTTP, Value: in(&c.pprof, newYesNo(false)), Help: "serve profiles of Go under /debug/pprof/"},
 	}
 }
 
@@ -38,13 +40,14 @@ type HTTP struct {
 	MaxConnections int
 	TrustedProxies []netip.Prefix
 	TLS            func() *tls.Config // of a new connection; nil: there is no TLS
+	Pprof          bool               // serve Go's profiles
 }
 
 // HTTP returns the settings of the HTTP port. Load has read the token and the certificates.
 func (c *Config) HTTP() HTTP {
 	h := &c.http
 	nets, _ := parseNets(h.trustedProxies.Get())
-	settings := HTTP{Bind: h.bind.Get(), Token: h.token, MaxConnections: int(h.maxConnections.Get()), TrustedProxies: nets}
+	settings := HTTP{Bind: h.bind.Get(), Token: h.token, MaxConnections: int(h.maxConnections.Get()), TrustedProxies: nets, Pprof: h.pprof.Get()}
 	if h.tls.Get() {
 		settings.TLS = c.tls.keeper.Config
 	}

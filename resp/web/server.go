@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -70,6 +71,8 @@ type site struct {
 	token    *[sha256.Size]byte // nil: none is needed
 	metrics  http.Handler
 	requests *prometheus.CounterVec
+
+	profiling atomic.Bool // a profile is being taken
 }
 
 func newSite(server *resp.Server, h resp.HTTP) *site {
@@ -115,8 +118,13 @@ func (s *site) page(r *http.Request) (name string, answer http.HandlerFunc) {
 	if question, ok := strings.CutPrefix(path, "/check/"); ok {
 		return "check", func(w http.ResponseWriter, r *http.Request) { s.check(w, r, question) }
 	}
-	return "other", func(w http.ResponseWriter, _ *http.Request) { fail(w, http.StatusNotFound, "no such page") }
+	if name, ok := strings.CutPrefix(path, pprofRoot); ok && s.limits.Pprof {
+		return "pprof", read(func(w http.ResponseWriter, r *http.Request) { s.profile(w, r, name) })
+	}
+	return "other", notFound
 }
+
+func notFound(w http.ResponseWriter, _ *http.Request) { fail(w, http.StatusNotFound, "no such page") }
 
 // read answers requests for what is only read.
 func read(answer http.HandlerFunc) http.HandlerFunc {
