@@ -34,13 +34,17 @@ func TestProfiles(t *testing.T) {
 			}
 		}
 	}
-	conn := harness.Dial(t, srv.HTTP())
-	conn.Send([]byte("GET /debug/pprof/profile?seconds=9 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n\r\n"))
+	var conns []*harness.Conn
 	harness.Eventually(t, "one profile at a time", func() bool {
+		conn := harness.Dial(t, srv.HTTP())
+		conns = append(conns, conn)
+		conn.Send([]byte("GET /debug/pprof/profile?seconds=9 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n\r\n"))
 		status, _, _ := srv.Get("/debug/pprof/heap", token...)
 		return status == 503
 	})
-	conn.Close()
+	for _, conn := range conns {
+		conn.Close()
+	}
 	harness.Eventually(t, "the next profile", func() bool {
 		status, _, _ := srv.Get("/debug/pprof/heap", token...)
 		return status == 200

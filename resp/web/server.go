@@ -72,11 +72,12 @@ type site struct {
 	metrics  http.Handler
 	requests *prometheus.CounterVec
 
+	readings  readings    // for the live page
 	profiling atomic.Bool // a profile is being taken
 }
 
 func newSite(server *resp.Server, h resp.HTTP) *site {
-	s := &site{server: server, limits: h}
+	s := &site{server: server, limits: h, readings: readings{take: server.Overview}}
 	s.metrics, s.requests = metricsPage(server)
 	if h.Token != "" {
 		sum := sha256.Sum256([]byte(h.Token))
@@ -112,6 +113,10 @@ func (s *site) page(r *http.Request) (name string, answer http.HandlerFunc) {
 	switch {
 	case !s.admitted(r):
 		return "other", refuse
+	case path == "/":
+		return "page", read(s.byName(showPage))
+	case path == "/stats.json":
+		return "stats", read(s.byName(s.stats))
 	case path == "/metrics":
 		return "metrics", read(s.metrics.ServeHTTP)
 	}
@@ -119,7 +124,7 @@ func (s *site) page(r *http.Request) (name string, answer http.HandlerFunc) {
 		return "check", func(w http.ResponseWriter, r *http.Request) { s.check(w, r, question) }
 	}
 	if name, ok := strings.CutPrefix(path, pprofRoot); ok && s.limits.Pprof {
-		return "pprof", read(func(w http.ResponseWriter, r *http.Request) { s.profile(w, r, name) })
+		return "pprof", read(s.byName(func(w http.ResponseWriter, r *http.Request) { s.profile(w, r, name) }))
 	}
 	return "other", notFound
 }
