@@ -34,7 +34,7 @@ type browser struct {
 func openBrowser(t *testing.T) *browser {
 	t.Helper()
 	path := harness.Need(t, "chromium")
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-gpu", true))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.IgnoreCertErrors, chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-gpu", true))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
@@ -210,6 +210,26 @@ func TestPage(t *testing.T) {
 	}
 	b.eval(`delete document.hidden, document.dispatchEvent(new Event("visibilitychange"))`)
 	harness.Eventually(t, "it asks again", func() bool { return asked() != was })
+	b.quiet()
+}
+
+// With an engine and TLS the page shows these, and what is wrong.
+func TestPageOfAnEngine(t *testing.T) {
+	port := harness.FreePort(t)
+	srv := startSecure(t, "--tls-auth-clients", "no", "--store", "redis://127.0.0.1:"+port, "--store-failure", "allow")
+	b := openBrowser(t)
+	b.do(chromedp.Navigate("https://" + srv.HTTP() + "/"))
+	b.eventually(`$("state").textContent`, "Trouble")
+	b.eventually(`$("troubles").textContent`, "the store is away: ")
+	b.eventually(`$("cards").textContent`, "Who decidesallow")
+	b.eventually(`$("cards").textContent`, "Certificateends in 23 h")
+	b.eventually(`$("cards").querySelectorAll(".warn").length`, "2") // who decides, and the certificate
+	b.eventually(`$("no-policies").textContent + $("no-top").textContent`, "No call has been decided.No call has been limited.")
+	b.picture("trouble")
+	harness.StartRedis(t, "--port", port)
+	b.eventually(`$("state").textContent`, "Running")
+	b.eventually(`$("cards").textContent`, "Who decidesengine")
+	b.eventually(`$("troubles").children.length`, "0")
 	b.quiet()
 }
 

@@ -14,7 +14,7 @@ import (
 func stats(t *testing.T, srv *harness.Server, headers ...string) (v map[string]any) {
 	t.Helper()
 	status, header, body := srv.Get("/stats.json", headers...)
-	if err := json.Unmarshal([]byte(body), &v); err != nil || status != 200 || header.Get("Content-Type") != "application/json" || header.Get("Cache-Control") != "no-store" {
+	if err := json.Unmarshal([]byte(body), &v); err != nil || status != 200 || header.Get("Content-Type") != "application/json" || header.Get("Cache-Control") != "no-store" || header.Get("Cross-Origin-Resource-Policy") != "same-origin" {
 		t.Fatalf("%d %v %q: %v", status, header, body, err)
 	}
 	return v

@@ -38,6 +38,7 @@ func showPage(w http.ResponseWriter, _ *http.Request) {
 	h.Set("Content-Security-Policy", pageRules)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	_, _ = w.Write([]byte(livePage))
 }
 
@@ -64,8 +65,10 @@ func (r *readings) read() []byte {
 }
 
 func (s *site) stats(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin") // another site's page gets nothing of it
 	_, _ = w.Write(s.readings.read())
 }
 
