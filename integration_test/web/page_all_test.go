@@ -221,14 +221,14 @@ func TestPageOfAnEngine(t *testing.T) {
 	b.do(chromedp.Navigate("https://" + srv.HTTP() + "/"))
 	b.eventually(`$("state").textContent`, "Trouble")
 	b.eventually(`$("troubles").textContent`, "the store is away: ")
-	b.eventually(`$("cards").textContent`, "Who decidesallow")
+	b.eventually(`$("cards").textContent`, "Who decidesstore-failure: allow")
 	b.eventually(`$("cards").textContent`, "Certificateends in 23 h")
 	b.eventually(`$("cards").querySelectorAll(".warn").length`, "2") // who decides, and the certificate
 	b.eventually(`$("no-policies").textContent + $("no-top").textContent`, "No call has been decided.No call has been limited.")
 	b.picture("trouble")
 	harness.StartRedis(t, "--port", port)
 	b.eventually(`$("state").textContent`, "Running")
-	b.eventually(`$("cards").textContent`, "Who decidesengine")
+	b.eventually(`$("cards").textContent`, "Who decidesthe engine")
 	b.eventually(`$("troubles").children.length`, "0")
 	b.quiet()
 }

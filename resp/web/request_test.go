@@ -58,6 +58,7 @@ func FuzzRequest(f *testing.F) {
 	for _, path := range []string{"/", "/stats.json", "/metrics", "/livez", "/readyz", "/check/api/by/x-a", "/check/api/deny/403/x/by/client-address/word:a%2Fb/x-a", "/check/none/by/host", "/check//by/x", "/%zz", "//livez", "/debug/pprof/heap", "*", "http://h/livez"} {
 		f.Add("GET", path, "X-Forwarded-For: 192.0.2.1\r\nX-A: alice", "Bearer secret")
 		f.Add("POST", path, "X-A: a\r\nX-A: b\r\nContent-Length: 3", "Basic OnNlY3JldA==")
+		f.Add("GET", path, "X-A: alice", "Bearer wrong")
 		f.Add("HEAD", path, "Host: h\r\nX-A:\xff", "Basic OnNlY3JldA")
 	}
 	statuses := []int{200, 400, 401, 403, 404, 405, 429}
