@@ -198,7 +198,7 @@ func printable(text string) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// readLatency adds up the commands, in steps of 2 from 1.024 µs to 1.07 s.
+// readLatency adds up the commands.
 func (srv *Server) readLatency() OverviewLatency {
 	var all timesRead
 	srv.commands.each(func(row *command) {
@@ -208,12 +208,17 @@ func (srv *Server) readLatency() OverviewLatency {
 			}
 		}
 	})
+	return all.latency()
+}
+
+// latency is in steps of 2 from 1.024 µs to 1.07 s.
+func (r *timesRead) latency() OverviewLatency {
 	const steps = 21
 	l := OverviewLatency{make([]int64, steps), make([]int64, steps)}
 	for i := range l.MostNS {
 		l.MostNS[i] = 1024 << i
 	}
-	for bucket, n := range all.buckets {
+	for bucket, n := range r.buckets {
 		at, _ := slices.BinarySearch(l.MostNS, timesHighest(bucket))
 		l.Calls[at] += n
 	}
