@@ -23,7 +23,7 @@ test: go tools clients redis-cell engines fmt vet staticcheck go-test ## run all
 TOWER := $(CACHE)/tower/debug/limit-tower
 
 test-all: export GOFLAGS += -tags=all
-test-all: TOOLS += mvn:maven javac:default-jdk-headless buildah:buildah runc:runc
+test-all: TOOLS += mvn:maven javac:default-jdk-headless buildah:buildah runc:runc chromium:chromium
 test-all: tower engines-all test ## the same, with the tests that download and compile a lot (build tag all)
 
 tower: $(TOWER) ## build a program with the crate tower-redis-cell, for test-all; needs Rust 1.85

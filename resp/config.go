@@ -233,7 +233,7 @@ func (c *Config) Persistence() persistence.Options {
 // was given. The error joins one for each that cannot be used.
 func (c *Config) Load(changed func(name string) bool) error {
 	return errors.Join(
-		c.loadPolicies(), c.loadStore(changed), c.loadHTTP(), c.users.load(), c.tls.load(), c.loadLogLevel(changed), c.LoadPassword(changed),
+		c.loadPolicies(), c.loadStore(changed), c.loadHTTP(), c.users.load(), c.tls.load(c.http.tls.Get()), c.loadLogLevel(changed), c.LoadPassword(changed),
 	)
 }
 

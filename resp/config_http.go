@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -16,6 +17,8 @@ type httpConfig struct {
 	tokenFile      *param[string]
 	maxConnections *param[int64]
 	trustedProxies *param[string]
+	tls            *param[bool]
+	pprof          *param[bool]
 	token          string // that the file holds
 }
 
@@ -25,6 +28,8 @@ func (c *httpConfig) rows() []Setting {
 		{Name: "http-token-file", Group: groupHTTP, Value: in(&c.tokenFile, newText("", "path", checkPath)), Help: "file that holds the token that HTTP clients must send; needed where --http-bind is not loopback"},
 		{Name: "http-max-connections", Group: groupHTTP, Value: in(&c.maxConnections, newInt(1000, 1, 1<<20, "n")), Help: "most HTTP connections at once; one more gets 503 and is closed"},
 		{Name: "trusted-proxies", Group: groupHTTP, Value: in(&c.trustedProxies, newText("", "nets", checkNets)), Help: "proxies whose X-Forwarded-For is believed: addresses or CIDRs, separated by blanks or commas"},
+		{Name: "http-tls", Group: groupHTTP, Value: in(&c.tls, newYesNo(false)), Help: "serve HTTP by TLS only, with --tls-cert-file and what else is set for TLS"},
+		{Name: "http-pprof", Group: groupHTTP, Value: in(&c.pprof, newYesNo(false)), Help: "serve profiles of Go under /debug/pprof/"},
 	}
 }
 
@@ -35,13 +40,19 @@ type HTTP struct {
 	Token          string         // that clients must send; empty: none
 	MaxConnections int
 	TrustedProxies []netip.Prefix
+	TLS            func() *tls.Config // of a new connection; nil: there is no TLS
+	Pprof          bool               // serve Go's profiles
 }
 
-// HTTP returns the settings of the HTTP port. Load has read the token.
+// HTTP returns the settings of the HTTP port. Load has read the token and the certificates.
 func (c *Config) HTTP() HTTP {
 	h := &c.http
 	nets, _ := parseNets(h.trustedProxies.Get())
-	return HTTP{Bind: h.bind.Get(), Token: h.token, MaxConnections: int(h.maxConnections.Get()), TrustedProxies: nets}
+	settings := HTTP{Bind: h.bind.Get(), Token: h.token, MaxConnections: int(h.maxConnections.Get()), TrustedProxies: nets, Pprof: h.pprof.Get()}
+	if h.tls.Get() {
+		settings.TLS = c.tls.keeper.Config
+	}
+	return settings
 }
 
 // loadHTTP reads the token. A port that others than this machine may reach needs one.
@@ -55,6 +66,9 @@ func (c *Config) loadHTTP() error {
 		if h.token = strings.TrimRight(string(text), "\r\n"); h.token == "" {
 			return fmt.Errorf("read the HTTP token: %s is empty", path)
 		}
+	}
+	if h.tls.Get() && h.bind.Get() == "" {
+		return errors.New("--http-tls is for --http-bind, which is not set")
 	}
 	if bind := h.bind.Get(); bind != "" && h.token == "" && !loopbackOnly(bind) {
 		return fmt.Errorf("--http-bind %s is not a loopback address, so it needs --http-token-file", bind)

@@ -27,7 +27,7 @@ type tlsConfig struct {
 	suites        *param[string]
 	maxHandshakes *param[int64]
 
-	keeper *certs.Keeper // nil: TLS is off
+	keeper *certs.Keeper // nil: nobody is served by TLS
 }
 
 func (c *tlsConfig) rows() []Setting {
@@ -49,21 +49,25 @@ func (c *tlsConfig) rows() []Setting {
 	}
 }
 
-// load reads the certificates.
-func (c *tlsConfig) load() error {
-	if c.port.Get() == 0 {
+// load reads the certificates. http says that the HTTP port has TLS.
+func (c *tlsConfig) load(http bool) error {
+	if c.port.Get() == 0 && !http {
 		for name, path := range map[string]string{"tls-cert-file": c.cert.Get(), "tls-key-file": c.key.Get()} {
 			if path != "" {
-				return fmt.Errorf("--%s is for --tls-port, which is not set", name)
+				return fmt.Errorf("--%s is for --tls-port or --http-tls, which are not set", name)
 			}
 		}
 		return nil
 	}
+	needer := "--tls-port"
+	if c.port.Get() == 0 {
+		needer = "--http-tls"
+	}
 	switch {
 	case c.cert.Get() == "" || c.key.Get() == "":
-		return errors.New("--tls-port needs --tls-cert-file and --tls-key-file")
+		return errors.New(needer + " needs --tls-cert-file and --tls-key-file")
 	case c.clients.Get() != "no" && c.ca.Get() == "" && c.caDir.Get() == "":
-		return errors.New("--tls-port needs --tls-ca-cert-file or --tls-ca-cert-dir, or --tls-auth-clients no")
+		return errors.New(needer + " needs --tls-ca-cert-file or --tls-ca-cert-dir, or --tls-auth-clients no")
 	case c.clientsUser.Get() != "off" && c.clients.Get() == "no":
 		return errors.New("--tls-auth-clients-user needs certificates, which --tls-auth-clients no does not ask for")
 	case (c.clientCert.Get() == "") != (c.clientKey.Get() == ""):

@@ -15,12 +15,12 @@ const certsEvery = 2 * time.Second
 
 // plainTCP reports whether there is TCP without TLS.
 func (c *Config) plainTCP() bool {
-	return c.port.Get() != 0 || c.unixSocket.Get() == "" && c.tls.keeper == nil
+	return c.port.Get() != 0 || c.unixSocket.Get() == "" && c.tls.port.Get() == 0
 }
 
-// listenTLS listens on the addresses of --bind with TLS, if it is on and there is no inherited socket for it.
+// listenTLS listens on the addresses of --bind with TLS, if there is a port for it and no inherited socket.
 func (srv *Server) listenTLS() ([]transport.Listener, error) {
-	if srv.cfg.tls.keeper == nil || len(srv.inherited.TLS) > 0 {
+	if srv.cfg.tls.port.Get() == 0 || len(srv.inherited.TLS) > 0 {
 		return nil, nil
 	}
 	open, err := srv.listenHosts(int(srv.cfg.tls.port.Get()))
@@ -77,7 +77,13 @@ func (t transportServer) HandshakeFailed(s transport.Session, err error) {
 	t.srv.warnSeldom("a TLS handshake failed", append(about(s), "error", err)...)
 }
 
-// infoTLS says when the certificate ends, in Unix seconds; 0: TLS is off.
+// HTTPHandshakeFailed counts a TLS handshake of the HTTP port that failed, and logs it. why has the client's address.
+func (srv *Server) HTTPHandshakeFailed(why string) {
+	srv.stats.failedHandshakes.Add(1)
+	srv.warnSeldom("a TLS handshake of the HTTP port failed", "error", why)
+}
+
+// infoTLS says when the certificate ends, in Unix seconds; 0: there is none.
 func infoTLS(w *infoWriter, s *Session) {
 	notAfter := int64(0)
 	if k := s.srv.cfg.tls.keeper; k != nil {
@@ -109,7 +115,7 @@ func infoListeners(w *infoWriter, srv *Server) {
 	if path != "" {
 		w.field("listener1", "name=unix,bind="+path)
 	}
-	if cfg.tls.keeper != nil {
+	if cfg.tls.port.Get() != 0 || len(srv.inherited.TLS) > 0 {
 		w.field("listener2", "name=tls"+secure)
 	}
 }

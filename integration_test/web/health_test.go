@@ -46,7 +46,7 @@ func TestHealth(t *testing.T) {
 	want(t, srv, "/livez", 200, "ok\n")
 	want(t, srv, "/readyz", 200, "ok\n")
 	want(t, srv, "/readyz?x=1", 200, "ok\n")
-	for _, path := range []string{"/", "/readyz/", "//readyz", "/x/../readyz", "/livez%2f"} {
+	for _, path := range []string{"/nothing", "/readyz/", "//readyz", "/x/../readyz", "/livez%2f"} {
 		want(t, srv, path, 401, "--http-token-file")
 		if status, _, body := srv.Get(path, "Authorization", "Bearer secret"); status != 404 {
 			t.Errorf("%s: %d %q", path, status, body)

@@ -13,15 +13,16 @@ import (
 type connections struct {
 	net.Listener
 	most    int64
+	tls     bool
 	open    *atomic.Int64
 	refused func(client net.Addr)
 }
 
 // limitConnections has all listeners together serve most connections. It calls refused for each one more.
-func limitConnections(listeners []net.Listener, most int, refused func(client net.Addr)) (limited []net.Listener) {
+func limitConnections(listeners []net.Listener, most int, tls bool, refused func(client net.Addr)) (limited []net.Listener) {
 	open := new(atomic.Int64)
 	for _, ln := range listeners {
-		limited = append(limited, &connections{Listener: ln, most: int64(most), open: open, refused: refused})
+		limited = append(limited, &connections{Listener: ln, most: int64(most), tls: tls, open: open, refused: refused})
 	}
 	return limited
 }
@@ -39,8 +40,10 @@ func (l *connections) Accept() (net.Conn, error) {
 		}
 		l.open.Add(-1)
 		l.refused(conn.RemoteAddr())
-		_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // a new socket has room, so it does not wait
-		_, _ = io.WriteString(conn, fullAnswer)
+		if !l.tls { // who speaks TLS would have to shake hands first
+			_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // a new socket has room, so it does not wait
+			_, _ = io.WriteString(conn, fullAnswer)
+		}
 		conn.Close()
 	}
 }

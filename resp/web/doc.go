@@ -1,4 +1,4 @@
-// Package web serves HTTP beside RESP: health for orchestrators, and decisions for proxies.
+// Package web serves HTTP beside RESP: health for orchestrators, decisions for proxies, metrics for Prometheus, and a page for people.
 //
 //	server := resp.NewServer(…)
 //	err := web.Serve(server, cfg.HTTP(), log) // until the server stops

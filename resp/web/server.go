@@ -5,13 +5,13 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"fmt"
-	"io"
 	"log"
 	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,7 +42,7 @@ func Serve(server *resp.Server, h resp.HTTP, logger *slog.Logger) error {
 		WriteTimeout:                 requestTime,
 		IdleTimeout:                  idleTime,
 		MaxHeaderBytes:               headerBytes,
-		ErrorLog:                     log.New(io.Discard, "", 0),                               // what peers do wrong; panics do not get there
+		ErrorLog:                     log.New(mistakes{server}, "", 0),
 		TLSNextProto:                 map[string]func(*http.Server, *tls.Conn, http.Handler){}, // HTTP/1.1 only
 		DisableGeneralOptionsHandler: true,
 	}
@@ -51,10 +51,13 @@ func Serve(server *resp.Server, h resp.HTTP, logger *slog.Logger) error {
 			front.Close()
 		}
 	})
-	for i, ln := range limitConnections(listeners, h.MaxConnections, func(client net.Addr) {
+	for i, ln := range limitConnections(listeners, h.MaxConnections, h.TLS != nil, func(client net.Addr) {
 		server.Tell(resp.TellConnection, "client", client.String(), "reason", "http-max-connections")
 	}) {
-		logger.Info("HTTP is served", "http", listeners[i].Addr().String())
+		logger.Info("HTTP is served", "http", listeners[i].Addr().String(), "tls", h.TLS != nil)
+		if h.TLS != nil {
+			ln = secured{ln, h.TLS}
+		}
 		go front.Serve(ln) // until OnStop's function
 	}
 	return nil
@@ -90,10 +93,13 @@ type site struct {
 	token    *[sha256.Size]byte // nil: none is needed
 	metrics  http.Handler
 	requests *prometheus.CounterVec
+
+	readings  readings    // for the live page
+	profiling atomic.Bool // a profile is being taken
 }
 
 func newSite(server *resp.Server, h resp.HTTP) *site {
-	s := &site{server: server, limits: h}
+	s := &site{server: server, limits: h, readings: readings{take: server.Overview}}
 	s.metrics, s.requests = metricsPage(server)
 	if h.Token != "" {
 		sum := sha256.Sum256([]byte(h.Token))
@@ -130,14 +136,23 @@ func (s *site) page(r *http.Request) (name string, answer http.HandlerFunc) {
 	case !s.admitted(r):
 		s.server.Tell(resp.TellRequest, "client", r.RemoteAddr, "reason", "not the token of --http-token-file")
 		return "other", refuse
+	case path == "/":
+		return "page", read(s.byName(showPage))
+	case path == "/stats.json":
+		return "stats", read(s.byName(s.stats))
 	case path == "/metrics":
 		return "metrics", read(s.metrics.ServeHTTP)
 	}
 	if question, ok := strings.CutPrefix(path, "/check/"); ok {
 		return "check", func(w http.ResponseWriter, r *http.Request) { s.check(w, r, question) }
 	}
-	return "other", func(w http.ResponseWriter, _ *http.Request) { fail(w, http.StatusNotFound, "no such page") }
+	if name, ok := strings.CutPrefix(path, pprofRoot); ok && s.limits.Pprof {
+		return "pprof", read(s.byName(func(w http.ResponseWriter, r *http.Request) { s.profile(w, r, name) }))
+	}
+	return "other", notFound
 }
+
+func notFound(w http.ResponseWriter, _ *http.Request) { fail(w, http.StatusNotFound, "no such page") }
 
 // read answers requests for what is only read.
 func read(answer http.HandlerFunc) http.HandlerFunc {

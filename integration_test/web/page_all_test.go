@@ -1,0 +1,263 @@
+//go:build all
+
+package web
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"celld/integration_test/harness"
+)
+
+var pictures = flag.String("pictures", "", "directory to put pictures of the live page into")
+
+// browser is a Chromium with one page, which keeps what the page complains of.
+type browser struct {
+	context.Context
+	t *testing.T
+
+	mu         sync.Mutex
+	complaints []string
+}
+
+func openBrowser(t *testing.T) *browser {
+	t.Helper()
+	path := harness.Need(t, "chromium")
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.IgnoreCertErrors, chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-gpu", true))
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	ctx, cancel = context.WithTimeout(ctx, 3*time.Minute)
+	t.Cleanup(cancel)
+	b := &browser{Context: ctx, t: t}
+	b.do() // opens it
+	messages := chromedp.Console(ctx)
+	go func() {
+		for message, err := range messages {
+			if err != nil {
+				return
+			}
+			b.mu.Lock()
+			b.complaints = append(b.complaints, message.Text)
+			b.mu.Unlock()
+		}
+	}()
+	return b
+}
+
+func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// eval returns what an expression of the page is.
+func (b *browser) eval(expression string) string {
+	b.t.Helper()
+	result, err := chromedp.Run(b, chromedp.Evaluate[string]("String("+expression+")"))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return result
+}
+
+func (b *browser) eventually(expression, want string) {
+	b.t.Helper()
+	got := ""
+	harness.Eventually(b.t, expression+" is "+want, func() bool { got = b.eval(expression); return strings.Contains(got, want) })
+}
+
+// quiet fails the test if there were complaints.
+func (b *browser) quiet() { b.t.Helper(); b.quietBut() }
+
+// quietBut is quiet for all complaints that have none of these words.
+func (b *browser) quietBut(words ...string) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, text := range b.complaints {
+		if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) }) {
+			b.t.Errorf("the page complains: %q", text)
+		}
+	}
+	b.complaints = nil
+}
+
+// look sets the size and the colours.
+func (b *browser) look(scheme string, width int64) {
+	b.t.Helper()
+	b.do(chromedp.EmulateViewport(width, 900))
+	b.media("prefers-color-scheme", scheme)
+}
+
+// media has the page see what its viewer prefers.
+func (b *browser) media(name, value string) {
+	b.t.Helper()
+	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: name, Value: value}}}
+	if _, err := chromedp.Call(b, emulation.SetEmulatedMedia, media); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *browser) picture(name string) {
+	b.t.Helper()
+	if *pictures == "" {
+		return
+	}
+	png, err := chromedp.Run(b, chromedp.FullScreenshot(100))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*pictures, name+".png"), png, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// The page shows what is decided, in light and dark, on a desk and on a phone, and complains of nothing. It says when celld is gone, and goes
+// on when it is back.
+func TestPage(t *testing.T) {
+	addr, token := "127.0.0.1:"+harness.FreePort(t), tokenFile(t, "secret")
+	run := func() (*harness.Server, *harness.Conn) {
+		srv := harness.Spec{Dies: true, Flags: []string{"--http-bind", addr, "--http-token-file", token, "--appendonly", "yes", "--dir", filepath.Dir(token)}}.Start(t)
+		c := harness.Dial(t, srv.Addr)
+		c.Do("CL.POLICY", "SET", "api", "100/1h")
+		return srv, c
+	}
+	srv, c := run()
+	call := func(n int, key string) {
+		for range n {
+			c.Do("CL.TAKE", key, "@api")
+		}
+	}
+	strange := `<img src=x onerror="document.title='broken'">`
+	call(130, strange)
+	b := openBrowser(t)
+	b.look("light", 1200)
+	b.do(chromedp.Navigate("http://x:secret@" + addr + "/"))
+	b.eventually(`$("state").textContent`, "Running")
+	b.eventually(`$("top").textContent`, strange+"30")
+	b.eventually(`$("allowed-total").textContent`, "100")
+	b.eventually(`$("cards").textContent`, "Append-only file")
+	b.eventually(`$("cards").textContent`, "99.9 %")
+	b.eventually(`document.querySelectorAll("img").length`, "0")
+	harness.Eventually(t, "a rate of calls", func() bool {
+		call(20, "k")
+		return b.eval(`$("rate").textContent`) > "0" && strings.Contains(b.eval(`$("policies").textContent`), "api")
+	})
+	b.eventually(`$("chart").getAttribute("aria-label")`, " allowed and ")
+	b.eventually(`$("chart").querySelectorAll(".line-a").length`, "1")
+	colours := map[string]bool{}
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{1200, 760, 390, 320} {
+			b.look(scheme, width)
+			if got := b.eval(`document.documentElement.scrollWidth`); got != strconv.FormatInt(width, 10) {
+				t.Errorf("%s, %d wide: the page is %s wide", scheme, width, got)
+			}
+			b.picture(scheme + "-" + strconv.FormatInt(width, 10))
+		}
+		colours[b.eval(`getComputedStyle(document.body).backgroundColor`)] = true
+	}
+	if len(colours) != 2 {
+		t.Errorf("colours: %v", colours)
+	}
+	if got := b.eval(`document.getAnimations().length`); got != "1" {
+		t.Errorf("%s animations", got)
+	}
+	b.media("prefers-reduced-motion", "reduce")
+	if got := b.eval(`document.getAnimations().length`); got != "0" {
+		t.Errorf("%s animations for who wants less", got)
+	}
+	b.quiet()
+
+	srv.Cmd.Process.Kill()
+	<-srv.Exited
+	b.eventually(`$("state").textContent`, "No answer")
+	b.eventually(`$("troubles").textContent`, "trying again")
+	b.picture("gone")
+	srv, c = run()
+	b.eventually(`$("state").textContent`, "Running")
+	b.eventually(`$("troubles").children.length`, "0")
+	b.eventually(`$("limited-total").textContent`, "0")
+	b.quietBut("ERR_CONNECTION_REFUSED")
+
+	asked := func() string {
+		_, _, body := srv.Get("/metrics", "Authorization", "Bearer secret")
+		_, n, _ := strings.Cut(body, `celld_http_requests_total{code="200",page="stats"} `)
+		n, _, _ = strings.Cut(n, "\n")
+		return n
+	}
+	was := asked()
+	harness.Eventually(t, "it asks again", func() bool { return asked() != was })
+	b.eval(`Object.defineProperty(document, "hidden", {configurable: true, get: () => true}), document.dispatchEvent(new Event("visibilitychange"))`)
+	b.eventually(`asking`, "false")
+	was = asked()
+	b.do(chromedp.Sleep(3 * time.Second))
+	if now := asked(); now != was {
+		t.Errorf("hidden, it has asked %s times and then %s", was, now)
+	}
+	b.eval(`delete document.hidden, document.dispatchEvent(new Event("visibilitychange"))`)
+	harness.Eventually(t, "it asks again", func() bool { return asked() != was })
+	b.quiet()
+}
+
+// With an engine and TLS the page shows these, and what is wrong.
+func TestPageOfAnEngine(t *testing.T) {
+	port := harness.FreePort(t)
+	srv := startSecure(t, "--tls-auth-clients", "no", "--store", "redis://127.0.0.1:"+port, "--store-failure", "allow")
+	b := openBrowser(t)
+	b.do(chromedp.Navigate("https://" + srv.HTTP() + "/"))
+	b.eventually(`$("state").textContent`, "Trouble")
+	b.eventually(`$("troubles").textContent`, "the store is away: ")
+	b.eventually(`$("cards").textContent`, "Who decidesstore-failure: allow")
+	b.eventually(`$("cards").textContent`, "Certificateends in 23 h")
+	b.eventually(`$("cards").querySelectorAll(".warn").length`, "2") // who decides, and the certificate
+	b.eventually(`$("no-policies").textContent + $("no-top").textContent`, "No call has been decided.No call has been limited.")
+	b.picture("trouble")
+	harness.StartRedis(t, "--port", port)
+	b.eventually(`$("state").textContent`, "Running")
+	b.eventually(`$("cards").textContent`, "Who decidesthe engine")
+	b.eventually(`$("troubles").children.length`, "0")
+	b.quiet()
+}
+
+// What breaks the rules is not run, and is a complaint: this test would see it.
+func TestPageRules(t *testing.T) {
+	srv := start(t)
+	b := openBrowser(t)
+	b.do(chromedp.Navigate("http://" + srv.HTTP() + "/"))
+	b.eventually(`$("state").textContent`, "Running")
+	b.quiet()
+	for _, test := range []struct{ attack, complaint string }{
+		{`fetch("http://127.0.0.2:1/")`, "connect-src"},
+		{`new Image().src = "http://127.0.0.2:1/"`, "img-src"},
+		{`document.body.setAttribute("onclick", "document.title = 'broken'")`, "TrustedScript"},
+		{`document.body.append(document.createElement("script")), document.body.lastChild.text = "document.title = 'broken'"`, "TrustedScript"},
+		{`document.body.innerHTML = "<b>x</b>"`, "TrustedHTML"},
+	} {
+		_ = chromedp.Do(b, chromedp.Evaluate[chromedp.Void](test.attack)) // some are errors
+		harness.Eventually(t, "a complaint of "+test.attack, func() bool {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return slices.ContainsFunc(b.complaints, func(text string) bool { return strings.Contains(text, test.complaint) })
+		})
+		b.mu.Lock()
+		b.complaints = nil
+		b.mu.Unlock()
+	}
+	if title := b.eval("document.title"); title != "celld" {
+		t.Errorf("the title is %q", title)
+	}
+}

@@ -1,0 +1,258 @@
+package resp
+
+import (
+	"cmp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"celld/persistence"
+)
+
+// Overview is what the live page shows, as JSON. Numbers that only grow count since the start. Milliseconds of Unix are 0 for never.
+type Overview struct {
+	Version string `json:"version"`
+	Go      string `json:"go"`
+	UnixMs  int64  `json:"unix_ms"`
+	Uptime  int64  `json:"uptime_ms"`
+
+	Troubles []string `json:"troubles"` // why calls are not decided as they should be, a line each
+
+	Allowed  int64            `json:"allowed"` // calls, each under the limit that binds
+	Limited  int64            `json:"limited"`
+	Policies []OverviewPolicy `json:"policies"`      // those that decide most, 50 at most
+	Others   int              `json:"more_policies"` // how many more there are
+	Top      []OverviewKey    `json:"most_limited"`  // 10 at most
+
+	Keys        *OverviewKeys       `json:"keys"` // nil: an engine has them
+	Heap        int64               `json:"heap_bytes"`
+	Memory      int64               `json:"process_bytes"`
+	Latency     OverviewLatency     `json:"latency"`
+	Waiting     OverviewWaiting     `json:"waiting"`
+	Connections OverviewConnections `json:"connections"`
+	Errors      int64               `json:"error_replies"`
+
+	Engine      *OverviewEngine `json:"engine"` // nil: limits are kept in memory
+	Files       *OverviewFiles  `json:"files"`  // nil: an engine has the limits
+	Certificate int64           `json:"certificate_ends_unix_ms"`
+}
+
+// OverviewPolicy is a policy, or without a name all limits without one of an algorithm.
+type OverviewPolicy struct {
+	Policy    string `json:"policy"`
+	Algorithm string `json:"algorithm"`
+	Allowed   int64  `json:"allowed"`
+	Limited   int64  `json:"limited"`
+	Shadow    int64  `json:"shadow_limited"` // would have been limited, but for shadow
+}
+
+// OverviewKey is a key that is limited often. What is not printable in it is written as in Go: \x00.
+type OverviewKey struct {
+	Key   string `json:"key"`
+	Count int64  `json:"count"`
+}
+
+// OverviewKeys are the keys in the table. 0 for most bytes: there is no bound.
+type OverviewKeys struct {
+	Held      int   `json:"held"`
+	Most      int64 `json:"most"`
+	Bytes     int64 `json:"bytes"`
+	MostBytes int64 `json:"most_bytes"`
+	Expired   int64 `json:"expired"`
+	Evicted   int64 `json:"evicted"`
+}
+
+// OverviewLatency counts commands by their duration; those of a pipeline take the mean of their batch. Calls[i] took at most MostNS[i], and
+// more than the one before. What took longer than the last counts there.
+type OverviewLatency struct {
+	MostNS []int64 `json:"most_ns"`
+	Calls  []int64 `json:"calls"`
+}
+
+// OverviewWaiting are the calls that wait for their turn, and those that were granted after a wait.
+type OverviewWaiting struct {
+	Calls   int64 `json:"calls"`
+	Keys    int64 `json:"keys"`
+	Most    int64 `json:"most"`
+	Granted int64 `json:"granted"`
+}
+
+// OverviewConnections are those of clients of RESP.
+type OverviewConnections struct {
+	Open     int   `json:"open"`
+	Most     int64 `json:"most"`
+	Received int64 `json:"received"`
+	Refused  int64 `json:"refused"`
+}
+
+// OverviewEngine is who keeps the limits with --store.
+type OverviewEngine struct {
+	Kind     string `json:"kind"`
+	Version  string `json:"version"`
+	Mode     string `json:"mode"` // engine, or what --store-failure says while it is away
+	Since    int64  `json:"since_unix_ms"`
+	Calls    int64  `json:"calls"`
+	Failures int64  `json:"failures"`
+	Without  int64  `json:"decided_without"`
+}
+
+// OverviewFiles are the snapshot and the append-only file.
+type OverviewFiles struct {
+	Snapshot *OverviewSnapshot `json:"snapshot"` // nil: none are taken
+	Log      *OverviewLog      `json:"append_only"`
+}
+
+type OverviewSnapshot struct {
+	Taken   int64 `json:"taken_unix_ms"` // since the start
+	Changes int64 `json:"changes_since"`
+	Failed  bool  `json:"failed"`
+}
+
+type OverviewLog struct {
+	Bytes   int64 `json:"bytes"`
+	Pending int64 `json:"pending_bytes"`
+	Failed  bool  `json:"failed"`
+}
+
+const (
+	overviewPolicies = 50
+	overviewKeys     = 10
+)
+
+// Overview reads the state. It takes 1 ms or so, and holds up no event loop. Any goroutine may call it.
+func (srv *Server) Overview() *Overview {
+	nowNS, st := srv.clock(), &srv.stats
+	callers, waited := srv.leases.Waiting()
+	v := &Overview{
+		Version: srv.version, Go: runtime.Version(), UnixMs: srv.store.WallNS(nowNS) / 1e6, Uptime: (nowNS - srv.bornNS) / 1e6,
+		Troubles: srv.troubles(), Top: []OverviewKey{}, Latency: srv.readLatency(),
+		Waiting:     OverviewWaiting{callers, waited, srv.cfg.maxWaiters.Get(), int64(st.waits.histogram().Count)},
+		Connections: OverviewConnections{srv.clientCount(), srv.cfg.MaxClients(), st.connections.Load(), st.rejectedClients.Load() + st.deniedClients.Load()},
+		Errors:      st.errorReplies.Load(),
+	}
+	v.Heap, v.Memory = srv.readMemory()
+	v.policies(srv.LimitCounts())
+	for _, d := range srv.MostDenied(overviewKeys) {
+		v.Top = append(v.Top, OverviewKey{printable(d.Key), d.Count})
+	}
+	if srv.engine != nil {
+		v.Engine = overviewEngine(srv)
+	} else {
+		keys := srv.store.Stats(nowNS)
+		v.Keys = &OverviewKeys{srv.store.Len(nowNS), srv.cfg.MaxKeys(), keys.Bytes, srv.cfg.MaxMemory(), keys.Expired, keys.Evicted}
+		v.Files = overviewFiles(srv, srv.persist.Status())
+	}
+	if k := srv.cfg.tls.keeper; k != nil {
+		v.Certificate = k.NotAfter().UnixMilli()
+	}
+	return v
+}
+
+// policies keeps those that have decided most.
+func (v *Overview) policies(counts []LimitCounts) {
+	list := []OverviewPolicy{}
+	for _, c := range counts {
+		p := OverviewPolicy{printable(c.Policy), c.Algorithm, c.ThrottleAllowed + c.TakeAllowed, c.ThrottleLimited + c.TakeLimited, c.ShadowLimited}
+		v.Allowed, v.Limited = v.Allowed+p.Allowed, v.Limited+p.Limited
+		if p.Allowed+p.Limited+p.Shadow > 0 {
+			list = append(list, p)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b OverviewPolicy) int { return cmp.Compare(b.Allowed+b.Limited, a.Allowed+a.Limited) })
+	v.Policies = list[:min(len(list), overviewPolicies)]
+	v.Others = len(list) - len(v.Policies)
+}
+
+// troubles are the reasons for which Ready fails, and others that an operator should know, without asking the store.
+func (srv *Server) troubles() []string {
+	list := []string{}
+	if srv.leaving.Load() {
+		list = append(list, "the server is stopping")
+	}
+	if srv.gate.has(gateLoading) {
+		list = append(list, "the files are being read")
+	}
+	if srv.engine != nil {
+		if why := srv.facts()["store_away_because"]; why != "" {
+			list = append(list, "the store is away: "+printable(why))
+		}
+		return list
+	}
+	files := srv.persist.Status()
+	if files.AOFErr != nil {
+		list = append(list, "changes do not reach the append-only file")
+	}
+	if files.RewriteErr != nil {
+		list = append(list, "the last rewrite of the append-only file failed")
+	}
+	if files.SaveErr != nil {
+		list = append(list, "the last snapshot failed")
+	}
+	return list
+}
+
+// printable is a text as it is, or with what cannot be printed written as in Go. That also keeps a key from turning the text around it.
+func printable(text string) string {
+	quoted := strconv.Quote(text)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+// readLatency adds up the commands.
+func (srv *Server) readLatency() OverviewLatency {
+	var all timesRead
+	srv.commands.each(func(row *command) {
+		if _, _, r := row.stats.read(); r != nil {
+			for i, n := range r.buckets {
+				all.buckets[i] += n
+			}
+		}
+	})
+	return all.latency()
+}
+
+// latency is in steps of 2 from 1.024 µs to 1.07 s.
+func (r *timesRead) latency() OverviewLatency {
+	const steps = 21
+	l := OverviewLatency{make([]int64, steps), make([]int64, steps)}
+	for i := range l.MostNS {
+		l.MostNS[i] = 1024 << i
+	}
+	for bucket, n := range r.buckets {
+		at, _ := slices.BinarySearch(l.MostNS, timesHighest(bucket))
+		l.Calls[at] += n
+	}
+	return l
+}
+
+// facts are those of the engine.
+func (srv *Server) facts() map[string]string {
+	facts := map[string]string{}
+	for _, fact := range srv.engine.Facts() {
+		facts[fact.Name] = fact.Value
+	}
+	return facts
+}
+
+func overviewEngine(srv *Server) *OverviewEngine {
+	facts, n := srv.facts(), srv.stats.engine
+	since, _ := strconv.ParseInt(facts["store_mode_since"], 10, 64)
+	return &OverviewEngine{
+		Kind: facts["store_engine_kind"], Version: facts["store_engine_version"], Mode: facts["store_mode"], Since: since * 1000,
+		Calls: n.Requests.Load(), Failures: n.Failures.Load(), Without: n.DecidedWithout.Load() + n.Refused.Load(),
+	}
+}
+
+func overviewFiles(srv *Server, st persistence.Status) *OverviewFiles {
+	f := &OverviewFiles{}
+	if st.Saves > 0 || st.SaveErr != nil || srv.cfg.save.Get() != "" {
+		f.Snapshot = &OverviewSnapshot{0, st.ChangesSince, st.SaveErr != nil}
+		if st.Saves > 0 {
+			f.Snapshot.Taken = srv.store.WallNS(st.LastSaveNS) / 1e6
+		}
+	}
+	if st.AOF {
+		f.Log = &OverviewLog{st.AOFSize, st.AOFPending, st.AOFErr != nil}
+	}
+	return f
+}

@@ -1,0 +1,93 @@
+package web
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"celld/resp"
+)
+
+// livePage is all that the live page is made of: it loads nothing but /stats.json.
+//
+//go:embed page.html
+var livePage string
+
+// pageRules let the page run its own script and style only, and ask this port only. Texts cannot become elements in it.
+var pageRules = "default-src 'none'; script-src " + hashOf("script") + "; style-src " + hashOf("style") +
+	"; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+
+// hashOf names the content of an element of the page, as a Content-Security-Policy does.
+func hashOf(element string) string {
+	_, rest, _ := strings.Cut(livePage, "<"+element+">")
+	content, _, _ := strings.Cut(rest, "</"+element+">")
+	sum := sha256.Sum256([]byte(content))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+func showPage(w http.ResponseWriter, _ *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", pageRules)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	_, _ = w.Write([]byte(livePage))
+}
+
+// readingTime is how long one reading of the server serves all who ask for it, so that many viewers cost as much as one.
+const readingTime = 500 * time.Millisecond
+
+// readings are what /stats.json answers.
+type readings struct {
+	take func() *resp.Overview
+
+	mu    sync.Mutex
+	last  []byte
+	taken time.Time
+}
+
+func (r *readings) read() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last == nil || time.Since(r.taken) >= readingTime {
+		r.taken = time.Now()
+		r.last, _ = json.Marshal(r.take()) // of texts and numbers
+	}
+	return r.last
+}
+
+func (s *site) stats(w http.ResponseWriter, _ *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin") // another site's page gets nothing of it
+	_, _ = w.Write(s.readings.read())
+}
+
+// byName refuses what is asked for by another name than localhost where no token is needed. A web site may have its own name lead to this
+// machine's loopback address: the browser then takes our answers for that site's.
+func (s *site) byName(answer http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if s.token == nil && !isAddress(r.Host) {
+			fail(w, http.StatusForbidden, "without --http-token-file this is served to http://localhost and to addresses only, and not by other names")
+			return
+		}
+		answer(w, r)
+	}
+}
+
+func isAddress(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil || strings.EqualFold(host, "localhost")
+}
