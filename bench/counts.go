@@ -66,16 +66,24 @@ func parseCommandStats(info, command string) (counts, error) {
 }
 
 func countByMetrics(s *server, _ string) (counts, error) {
-	reply, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", s.otherPort))
+	text, err := getText("http://" + s.otherAddr() + "/metrics")
 	if err != nil {
 		return counts{}, err
+	}
+	return parseMetrics(text)
+}
+
+func getText(url string) (string, error) {
+	reply, err := http.Get(url)
+	if err != nil {
+		return "", err
 	}
 	defer reply.Body.Close()
 	text, err := io.ReadAll(reply.Body)
-	if err != nil {
-		return counts{}, err
+	if err == nil && reply.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", url, reply.Status)
 	}
-	return parseMetrics(string(text))
+	return string(text), err
 }
 
 var (

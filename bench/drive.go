@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -21,6 +22,7 @@ type drive struct {
 	limiter                           *limiter // in place of CL.THROTTLE's; nil: a row about something else
 	limit                             string   // lasting or brief; empty: 15 30 60
 	tls                               bool     // by TLS
+	scraped                           bool     // somebody reads celld's metrics each second
 }
 
 const (
@@ -54,6 +56,9 @@ func (w drive) fits(p *peer) bool {
 	}
 	if w.persists() {
 		return p.throttles() || p.sets()
+	}
+	if w.scraped {
+		return p.isCelld()
 	}
 	if w.tls && !p.takesTLS() {
 		return false
@@ -128,7 +133,7 @@ func (w drive) run(b *bench, p *peer) (sample, error) {
 	if w.fresh() {
 		most = w.requests
 	}
-	s, err := b.start(p, room{keys: most * 5 / 4, connections: w.clients + 100, fsync: w.appendFsync(), tls: w.tls})
+	s, err := b.start(p, room{keys: most * 5 / 4, connections: w.clients + 100, fsync: w.appendFsync(), tls: w.tls, scraped: w.scraped})
 	if err != nil {
 		return nil, err
 	}
@@ -152,8 +157,12 @@ func (w drive) run(b *bench, p *peer) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
+	stop := func() error { return nil }
+	if w.scraped {
+		stop = s.scrape()
+	}
 	d, err := redisBenchmark(b.ctx, b.tools.redisBenchmark, s, w)
-	if err != nil {
+	if err := errors.Join(err, stop()); err != nil {
 		return nil, fmt.Errorf("%w%s", err, s.lastLog())
 	}
 	if w.persists() {

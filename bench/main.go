@@ -26,6 +26,10 @@ func main() {
 		}
 		return
 	}
+	if len(os.Args) == 4 && os.Args[1] == netHTTP {
+		fmt.Fprintln(os.Stderr, netHTTPMain(os.Args[2], os.Args[3]))
+		os.Exit(1)
+	}
 	o := parseOptions()
 	// Servers are told to die with the thread that started them, so that thread has to be the one that lives longest.
 	runtime.LockOSThread()

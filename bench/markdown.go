@@ -74,6 +74,7 @@ func (r *report) markdown() string {
 	}
 	b.WriteString("\nMedians; least–most of the rounds in parentheses. \"× celld\" is the peer's figure over celld's.\n\n")
 	r.table(&b, "work", driveColumns, func(w work) bool { d, ok := w.(drive); return ok && !d.persists() })
+	r.table(&b, "checks", driveColumns, func(w work) bool { _, ok := w.(checks); return ok })
 	r.table(&b, "keys", fillColumns, func(w work) bool { _, ok := w.(fill); return ok })
 	r.table(&b, "connections", idleColumns, func(w work) bool { _, ok := w.(idle); return ok })
 	r.table(&b, "append-only file", aofColumns, func(w work) bool { d, ok := w.(drive); return ok && d.persists() })

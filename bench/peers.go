@@ -67,6 +67,7 @@ var allPeers = []*peer{
 	redisPeer("set", "redis-server, SET", "SET"),
 	redisPeer("lua", "redis-server, Lua", "EVALSHA"),
 	rateOnRedis(),
+	netHTTPPeer(),
 }
 
 // rateOnRedis is redis_rate, a library of the callers, whose server is the engine of celld's --store as well.
@@ -117,7 +118,7 @@ func celldPeer(name, title string, binary func(*tools) string) *peer {
 			if s.room.engine != nil {
 				args = append(args, "--store", "redis://"+s.room.engine.addr, "--store-timeout", "3s") // go-redis's
 			}
-			return append(append(args, tlsArgs(s)...), t.celldFlags...)
+			return slices.Concat(args, tlsArgs(s), httpArgs(s), t.celldFlags)
 		},
 		count: countByInfo,
 		missing: func(t *tools) string {
@@ -177,7 +178,7 @@ func (p *peer) sets() bool { return p.command == "SET" }
 func (p *peer) scripts() bool { return p.command == "EVALSHA" }
 
 // special tells that the peer is only asked in rows about one thing.
-func (p *peer) special() bool { return p.sets() || p.scripts() || p.isLibrary() }
+func (p *peer) special() bool { return p.sets() || p.scripts() || p.isLibrary() || p.name == netHTTP }
 
 // isLibrary tells that callers ask a library, and that the peer's server is what the library uses.
 func (p *peer) isLibrary() bool { return p.name == "redis-rate" }

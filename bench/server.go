@@ -23,6 +23,8 @@ type room struct {
 	fsync          string  // celld's and redis-server's --appendfsync, or snapshotOnly; empty: nothing on the disk
 	engine         *server // where celld keeps limits; nil: in its memory
 	tls            bool    // a port with TLS, too
+	policy         string  // the limit that the HTTP port checks; empty: none
+	scraped        bool    // an HTTP port for metrics
 	dir            string  // of a server that was killed, to go on from its files; empty: a new one
 }
 
@@ -36,7 +38,7 @@ type server struct {
 	dir       string
 	addr      string
 	port      int
-	otherPort int // throttlecrab's HTTP port; the others' port of TLS
+	otherPort int // throttlecrab's HTTP port; the others' port of TLS or HTTP
 	cmd       *exec.Cmd
 	exited    chan struct{}
 }
@@ -58,6 +60,11 @@ func (b *bench) start(p *peer, r room) (_ *server, err error) {
 	s.addr = fmt.Sprintf("127.0.0.1:%d", s.port)
 	if r.tls {
 		if err := s.writeCertificate(); err != nil {
+			return nil, err
+		}
+	}
+	if r.policy != "" {
+		if err := writePolicy(s); err != nil {
 			return nil, err
 		}
 	}

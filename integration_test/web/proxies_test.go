@@ -1,69 +1,147 @@
 package web
 
 import (
+	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"celld/integration_test/harness"
 )
 
-// proxied runs an example's proxy between this test, an app and a celld: requests pass, are limited, and when celld is dead they pass
-// or, where that is safer, do not. Its files are the example's, with the addresses of this test.
+// optional is a line of an example for those who have a token or a key of two parts.
+var optional = regexp.MustCompile(`(?m)^(\s*)(?:#|--) (.* (?:#|--) with (?:--http-token-file|by/x-api-key/x-real-ip))$`)
+
+// denied is any answer that is not the app's.
+const denied = 0
+
+// proxied runs an example's proxy between this test, an app and a celld: requests pass, are limited, and when celld hangs or is dead they pass
+// or, where that is safer, do not. Its files are the example's, with the addresses of this test, a token, and a key of two parts.
 func proxied(t *testing.T, example string, command func(dir string) *exec.Cmd, replace ...string) {
 	t.Helper()
-	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "app "+r.URL.String()) }))
+	var broken atomic.Int32
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.URL.Path == "/broken" {
+			broken.Add(1)
+			if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nno header\r\n\r\n")
+				conn.Close()
+			}
+			return
+		}
+		_, _ = fmt.Fprintf(w, "app %s %s %s", r.Method, r.URL, body)
+	}))
 	t.Cleanup(app.Close)
-	srv := harness.Spec{Dies: true, Flags: []string{"--http-bind", "127.0.0.1:0", "--policies", tokenFile(t, "api 2/1h\nlogin 1/1h")}}.Start(t)
+	srv := harness.Spec{Dies: true, Flags: []string{"--http-bind", "127.0.0.1:0", "--http-token-file", tokenFile(t, "sesame"), "--policies", tokenFile(t, "api 3/1h\nlogin 1/1h")}}.Start(t)
 	front, dir := "127.0.0.1:"+harness.FreePort(t), t.TempDir()
 	files, err := filepath.Glob("../../examples/" + example + "/*")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no example: %v", err)
 	}
-	addresses := strings.NewReplacer(append([]string{"127.0.0.1:8000", front, "127.0.0.1:8080", srv.HTTP(), "127.0.0.1:3000", app.Listener.Addr().String()}, replace...)...)
+	for port, addr := range map[string]string{"8000": front, "8080": srv.HTTP(), "3000": app.Listener.Addr().String()} {
+		_, own := harness.HostPort(addr)
+		replace = append(replace, "127.0.0.1:"+port, addr, "port_value: "+port, "port_value: "+own)
+	}
+	own := strings.NewReplacer(append(replace, "/by/x-real-ip", "/by/x-api-key/x-real-ip", "Bearer …", "Bearer sesame")...)
+	options := 0
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		text := harness.ReadFile(t, file)
+		options += len(optional.FindAllString(text, -1))
+		harness.WriteFile(t, own.Replace(optional.ReplaceAllString(text, "${1}${2}")), dir, filepath.Base(file))
+	}
+	if options < 2 {
+		t.Error("no line says how a token or a key of two parts is sent")
+	}
+	cmd := command(dir)
+	cmd.Dir, cmd.Env = dir, append(harness.CleanEnv(), "HOME="+dir)
+	harness.RunPeer(t, example, dir, cmd, func() bool {
+		resp, err := http.Get("http://" + front)
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err == nil && resp.StatusCode != 404 // which Traefik answers until it has read its routes
+	})
+	client := harness.Dial(t, srv.Addr)
+	client.Do("FLUSHALL")
+	asked, browser := 0, &http.Client{Timeout: harness.ReplyTimeout}
+	ask := func(method, path string, want int, headers ...string) {
+		t.Helper()
+		req, err := http.NewRequest(method, "http://"+front+path, strings.NewReader("body"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(addresses.Replace(string(text))), 0o600); err != nil {
+		asked++
+		forged := fmt.Sprintf("192.0.2.%d", asked)
+		headers = append([]string{"X-Api-Key", "alice", "X-Real-IP", forged, "X-Forwarded-For", forged, "Forwarded", "for=" + forged}, headers...)
+		for i := 0; i < len(headers); i += 2 {
+			req.Header.Set(headers[i], headers[i+1])
+			if headers[i+1] == "" {
+				req.Header.Del(headers[i])
+			}
+		}
+		req.Host = req.Header.Get("Host")
+		resp, err := browser.Do(req)
+		if err != nil && want == denied {
+			return // HAProxy closes while this still writes
+		} else if err != nil {
 			t.Fatal(err)
 		}
-	}
-	cmd := command(dir)
-	cmd.Dir, cmd.Env = dir, harness.CleanEnv()
-	harness.RunPeer(t, example, dir, cmd, func() bool {
-		conn, err := net.Dial("tcp", front)
-		if err == nil {
-			conn.Close()
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body)
+		status := resp.StatusCode
+		if status >= 500 { // Traefik's are 502 and 504
+			status = 503
 		}
-		return err == nil
-	})
-	ask := func(path string, want int) {
-		t.Helper()
-		status, header, body := harness.Get(srv, "http://"+front+path, "X-Real-IP", "forged")
-		if status != want || (status == 200) != (body == "app "+path) || (status == 429) != (header.Get("Retry-After") != "") {
-			t.Errorf("%s: %d, %v, %q; want %d", path, status, header, body, want)
+		if reached := string(body) == "app "+method+" "+path+" body"; status != want && want != denied || reached != (want == 200) {
+			t.Errorf("%s %s: %d, %v, %q; want %d", method, path, status, resp.Header, body, want)
+		}
+		for _, name := range []string{"Retry-After", "RateLimit", "RateLimit-Policy"} {
+			if want == 429 && resp.Header.Get(name) == "" {
+				t.Errorf("%s %s: no %s in %v", method, path, name, resp.Header)
+			}
 		}
 	}
-	ask("/a?by=x", 200)
-	ask("/b", 200)
-	ask("/c", 429)
-	ask("/login", 200)
-	ask("/login", 429)
-	if got := harness.Dial(t, srv.Addr).Do("CL.TAKE", "127.0.0.1", "@api", "PEEK"); !strings.HasPrefix(got, "*7\r\n:1\r\n") {
+	ask("GET", "/a?by=word:x&policy=login", 200)
+	ask("POST", "/b", 200)
+	ask("POST", "/broken", 503)
+	if n := broken.Load(); n != 1 {
+		t.Errorf("an app that fails is asked %d times", n)
+	}
+	ask("GET", "/c", 429)
+	ask("PUT", "/d?key=other", 429)
+	ask("GET", "/e", denied, "Connection", "X-Real-IP, Authorization")
+	long := strings.Repeat("x", 7000)
+	ask("GET", "/f", denied, "X-A", long, "X-B", long, "X-C", long) // celld takes 16 KB
+	ask("GET", "/g?"+long+long+long, denied)
+	ask("GET", "/h", denied, "Host", long+long+long)
+	ask("POST", "/login", 200)
+	ask("POST", "/login?x", 429)
+	for _, path := range []string{"/i", "/login"} {
+		ask("GET", path, denied, "X-Api-Key", "")
+		ask("GET", path, 200, "X-Api-Key", "bob")
+	}
+	if got := client.Do("CL.TAKE", "/5/alice/9/127.0.0.1", "@api", "PEEK"); !strings.HasPrefix(got, "*7\r\n:1\r\n") {
 		t.Errorf("the key is not the client's address: %q", got)
 	}
+	srv.Cmd.Process.Signal(syscall.SIGSTOP)
+	harness.Eventually(t, "celld stands still", func() bool {
+		return strings.Contains(harness.ReadFile(t, "/proc", strconv.Itoa(srv.Cmd.Process.Pid), "status"), "\nState:\tT")
+	})
+	ask("POST", "/c", 200)
+	ask("POST", "/login", 503)
 	srv.Cmd.Process.Kill()
 	<-srv.Exited
-	ask("/c", 200)
-	ask("/login", 503)
+	ask("POST", "/c", 200)
+	ask("POST", "/login", 503)
 }
 
 func TestNginx(t *testing.T) {
@@ -77,5 +155,31 @@ func TestNginx(t *testing.T) {
 func TestHAProxy(t *testing.T) {
 	t.Parallel()
 	path := harness.Need(t, "haproxy")
-	proxied(t, "haproxy", func(string) *exec.Cmd { return exec.Command(path, "-db", "-f", "haproxy.cfg") })
+	proxied(t, "haproxy", func(string) *exec.Cmd { return exec.Command(path, "-db", "-f", "haproxy.cfg") }, "127.0.0.1:8001", "127.0.0.1:"+harness.FreePort(t))
+}
+
+// TestProxiesPage looks for each line of configuration that docs/http.md shows in the example that it is from.
+func TestProxiesPage(t *testing.T) {
+	t.Parallel()
+	_, page, _ := strings.Cut(harness.ReadFile(t, "../../docs/http.md"), "\n## Proxies\n")
+	page, _, _ = strings.Cut(page, "\n## ")
+	sections := strings.Split(page, "\n### ")[1:]
+	for _, section := range sections {
+		name, _, _ := strings.Cut(section, "\n")
+		files, _ := filepath.Glob("../../examples/" + strings.ToLower(name) + "/*")
+		example := ""
+		for _, file := range files {
+			example += strings.ReplaceAll(harness.ReadFile(t, file), "\t", "")
+		}
+		_, block, _ := strings.Cut(section, "\n```")
+		block, _, _ = strings.Cut(block, "\n```")
+		for _, line := range strings.Split(block, "\n")[1:] {
+			if !strings.Contains(example, strings.TrimSpace(line)+"\n") {
+				t.Errorf("%s: no line %q", name, line)
+			}
+		}
+	}
+	if len(sections) != 5 {
+		t.Errorf("%d proxies", len(sections))
+	}
 }

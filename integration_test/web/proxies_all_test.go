@@ -1,0 +1,41 @@
+//go:build all
+
+package web
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"celld/integration_test/harness"
+)
+
+// downloaded is a program that `make proxies` puts there.
+func downloaded(t *testing.T, name string) string {
+	t.Helper()
+	path := harness.CachePath(t, "proxies/bin/"+name)
+	if _, err := os.Stat(path); err != nil {
+		harness.Missing(t, "not installed (make proxies does it): %v", err)
+	}
+	return path
+}
+
+func TestEnvoy(t *testing.T) {
+	t.Parallel()
+	path := downloaded(t, "python") // envoy's own script names the folder that it was installed in
+	proxied(t, "envoy", func(string) *exec.Cmd {
+		return exec.Command(path, "-m", "envoy._main", "-c", "envoy.yaml", "-l", "warning", "--use-dynamic-base-id", "--concurrency", "1")
+	})
+}
+
+func TestCaddy(t *testing.T) {
+	t.Parallel()
+	path := downloaded(t, "caddy")
+	proxied(t, "caddy", func(string) *exec.Cmd { return exec.Command(path, "run", "--config", "Caddyfile") })
+}
+
+func TestTraefik(t *testing.T) {
+	t.Parallel()
+	path := downloaded(t, "traefik")
+	proxied(t, "traefik", func(string) *exec.Cmd { return exec.Command(path, "--configFile=traefik.yaml") }, "127.0.0.1:8001", "127.0.0.1:"+harness.FreePort(t))
+}
