@@ -149,7 +149,9 @@ func (s *Session) answerThrottles(b *batch) (replies int) {
 			s.replyDecision(&r.Decision, 1e9)
 		}
 	}
-	s.countDenied()
+	if len(s.scratch.denied) > 0 {
+		s.countDenied()
+	}
 	return b.n
 }
 
@@ -184,6 +186,8 @@ func (s *Session) answerTakes(b *batch) (replies int) {
 		}
 		f.reply(s, f, r)
 	}
-	s.countDenied()
+	if len(s.scratch.denied) > 0 {
+		s.countDenied()
+	}
 	return replies
 }

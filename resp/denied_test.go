@@ -196,17 +196,17 @@ func (l *laterLimiter) says(w store.Waker) bool {
 	return w == nil
 }
 
-// A call whose visit conflicts with another's change counts once.
+// A call whose visit conflicts with another's change counts once, also where INFO is asked in between.
 func TestConflictsCountOnce(t *testing.T) {
 	w, e := engineWorld(t, false)
 	p := w.connect()
 	p.do("CL.THROTTLE", "k", "0", "1", "3600")
 	p.do("CL.TAKE", "l", "1/1h")
 	e.later = true
-	p.do("EVAL", "redis.call('CL.THROTTLE', KEYS[1], 0, 1, 3600) return redis.call('CL.TAKE', KEYS[2], '1/1h')", "3", "k", "l", "m")
+	p.send(frame("MULTI") + frame("CL.THROTTLE", "k", "0", "1", "3600") + frame("CL.TAKE", "l", "1/1h") + frame("INFO", "stats") + frame("SETNX", "m", soon) + frame("EXEC"))
 	e.answer()
 	p.Serve(nil)
-	e.setBehind("m", soon)
+	e.setBehind("m", "1790000800000000000")
 	e.answerAll(p)
 	if got := topOf(w.Server); len(got) != 2 || got["k"] != 1 || got["l"] != 1 {
 		t.Errorf("CL.TOP %v", got)
