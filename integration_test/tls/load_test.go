@@ -60,6 +60,7 @@ func TestRenewal(t *testing.T) {
 	for i := range 8 {
 		clients.Go(func() {
 			var stays *tls.Conn
+			defer func() { stays.Close() }()
 			for n := 0; ; n++ {
 				select {
 				case <-stop:
@@ -74,7 +75,9 @@ func TestRenewal(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					defer conn.Close()
+					if stays != nil {
+						stays.Close()
+					}
 					stays = conn
 				}
 				c := &harness.Conn{Conn: conn, T: t, R: bufio.NewReader(conn)}
