@@ -153,6 +153,10 @@ func proxiedAs(t *testing.T, plain bool, example string, command func(dir string
 		ask("GET", path, denied, "X-Api-Key", "")
 		ask("GET", path, 200, "X-Api-Key", "bob")
 	}
+	for _, path := range []string{"/%6Cogin", "//login", "/x/../login", "/./login"} {
+		ask("GET", "/login", 200, "X-Api-Key", path)
+		ask("GET", path, denied, "X-Api-Key", path) // another way to write it is no way around its limit
+	}
 	srv.Cmd.Process.Signal(syscall.SIGSTOP)
 	harness.Eventually(t, "celld stands still", func() bool {
 		return strings.Contains(harness.ReadFile(t, "/proc", strconv.Itoa(srv.Cmd.Process.Pid), "status"), "\nState:\tT")
