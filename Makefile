@@ -44,7 +44,7 @@ $(CACHE)/proxies/.done: $(PROXIES)
 THROTTLECRAB := $(CACHE)/throttlecrab/bin/throttlecrab-server
 
 bench: TOOLS += protoc:protobuf-compiler
-bench: go tools redis-cell throttlecrab ## measure celld beside its peers in 65 minutes (ARGS=-quick: 11), see bench/README.md
+bench: go tools redis-cell throttlecrab ## measure celld beside its peers in 68 minutes (ARGS=-quick: 11), see bench/README.md
 	go run ./bench $(ARGS)
 
 go: ## check that Go is installed and new enough

@@ -37,5 +37,5 @@ func TestCaddy(t *testing.T) {
 func TestTraefik(t *testing.T) {
 	t.Parallel()
 	path := downloaded(t, "traefik")
-	proxied(t, "traefik", func(string) *exec.Cmd { return exec.Command(path, "--configFile=traefik.yaml") }, "127.0.0.1:8001", "127.0.0.1:"+harness.FreePort(t))
+	proxied(t, "traefik", func(string) *exec.Cmd { return exec.Command(path, "--configFile=traefik.yaml") })
 }

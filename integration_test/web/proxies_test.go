@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -24,8 +25,15 @@ var optional = regexp.MustCompile(`(?m)^(\s*)(?:#|--) (.* (?:#|--) with (?:--htt
 const denied = 0
 
 // proxied runs an example's proxy between this test, an app and a celld: requests pass, are limited, and when celld hangs or is dead they pass
-// or, where that is safer, do not. Its files are the example's, with the addresses of this test, a token, and a key of two parts.
+// or, where that is safer, do not. Its files are the example's, with the addresses of this test: once as they are, and once with a token and a key
+// of two parts.
 func proxied(t *testing.T, example string, command func(dir string) *exec.Cmd, replace ...string) {
+	t.Helper()
+	proxiedAs(t, true, example, command, slices.Clone(replace))
+	proxiedAs(t, false, example, command, slices.Clone(replace))
+}
+
+func proxiedAs(t *testing.T, plain bool, example string, command func(dir string) *exec.Cmd, replace []string) {
 	t.Helper()
 	var broken atomic.Int32
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -41,22 +49,32 @@ func proxied(t *testing.T, example string, command func(dir string) *exec.Cmd, r
 		_, _ = fmt.Fprintf(w, "app %s %s %s", r.Method, r.URL, body)
 	}))
 	t.Cleanup(app.Close)
-	srv := harness.Spec{Dies: true, Flags: []string{"--http-bind", "127.0.0.1:0", "--http-token-file", tokenFile(t, "sesame"), "--policies", tokenFile(t, "api 3/1h\nlogin 1/1h")}}.Start(t)
+	flags := []string{"--http-bind", "127.0.0.1:0", "--policies", tokenFile(t, "api 3/1h\nlogin 1/1h")}
+	key := "127.0.0.1"
+	if !plain {
+		flags = append(flags, "--http-token-file", tokenFile(t, "sesame"))
+		replace = append(replace, "/by/x-real-ip", "/by/x-api-key/x-real-ip", "Bearer …", "Bearer sesame")
+		key = "/5/alice/9/127.0.0.1"
+	}
+	srv := harness.Spec{Dies: true, Flags: flags}.Start(t)
 	front, dir := "127.0.0.1:"+harness.FreePort(t), t.TempDir()
 	files, err := filepath.Glob("../../examples/" + example + "/*")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no example: %v", err)
 	}
-	for port, addr := range map[string]string{"8000": front, "8080": srv.HTTP(), "3000": app.Listener.Addr().String()} {
+	for port, addr := range map[string]string{"8000": front, "8001": "127.0.0.1:" + harness.FreePort(t), "8080": srv.HTTP(), "3000": app.Listener.Addr().String()} {
 		_, own := harness.HostPort(addr)
 		replace = append(replace, "127.0.0.1:"+port, addr, "port_value: "+port, "port_value: "+own)
 	}
-	own := strings.NewReplacer(append(replace, "/by/x-real-ip", "/by/x-api-key/x-real-ip", "Bearer …", "Bearer sesame")...)
+	own := strings.NewReplacer(replace...)
 	options := 0
 	for _, file := range files {
 		text := harness.ReadFile(t, file)
 		options += len(optional.FindAllString(text, -1))
-		harness.WriteFile(t, own.Replace(optional.ReplaceAllString(text, "${1}${2}")), dir, filepath.Base(file))
+		if !plain {
+			text = optional.ReplaceAllString(text, "${1}${2}")
+		}
+		harness.WriteFile(t, own.Replace(text), dir, filepath.Base(file))
 	}
 	if options < 2 {
 		t.Error("no line says how a token or a key of two parts is sent")
@@ -125,12 +143,19 @@ func proxied(t *testing.T, example string, command func(dir string) *exec.Cmd, r
 	ask("GET", "/h", denied, "Host", long+long+long)
 	ask("POST", "/login", 200)
 	ask("POST", "/login?x", 429)
+	if got := client.Do("CL.TAKE", key, "@api", "PEEK"); !strings.HasPrefix(got, "*7\r\n:1\r\n") {
+		t.Errorf("the key is not the client's address: %q", got)
+	}
+	if plain {
+		return
+	}
 	for _, path := range []string{"/i", "/login"} {
 		ask("GET", path, denied, "X-Api-Key", "")
 		ask("GET", path, 200, "X-Api-Key", "bob")
 	}
-	if got := client.Do("CL.TAKE", "/5/alice/9/127.0.0.1", "@api", "PEEK"); !strings.HasPrefix(got, "*7\r\n:1\r\n") {
-		t.Errorf("the key is not the client's address: %q", got)
+	for _, path := range []string{"/%6Cogin", "//login", "/x/../login", "/./login"} {
+		ask("GET", "/login", 200, "X-Api-Key", path)
+		ask("GET", path, denied, "X-Api-Key", path) // another way to write it is no way around its limit
 	}
 	srv.Cmd.Process.Signal(syscall.SIGSTOP)
 	harness.Eventually(t, "celld stands still", func() bool {
@@ -155,7 +180,7 @@ func TestNginx(t *testing.T) {
 func TestHAProxy(t *testing.T) {
 	t.Parallel()
 	path := harness.Need(t, "haproxy")
-	proxied(t, "haproxy", func(string) *exec.Cmd { return exec.Command(path, "-db", "-f", "haproxy.cfg") }, "127.0.0.1:8001", "127.0.0.1:"+harness.FreePort(t))
+	proxied(t, "haproxy", func(string) *exec.Cmd { return exec.Command(path, "-db", "-f", "haproxy.cfg") })
 }
 
 // TestProxiesPage looks for each line of configuration that docs/http.md shows in the example that it is from.
