@@ -2,7 +2,7 @@
 core.register_action("limit", { "http-req" }, function(txn, url)
 	local headers = { ["x-real-ip"] = { txn.f:src() } }
 	-- headers["authorization"] = { "Bearer …" } -- with --http-token-file
-	-- headers["x-api-key"] = { txn.f:req_hdr("x-api-key") } -- with by/x-api-key/x-real-ip
+	-- headers["x-api-key"] = { txn.f:req_fhdr("x-api-key") } -- with by/x-api-key/x-real-ip
 	local answer = core.httpclient():get({ url = url, headers = headers, timeout = 2000 })
 	local status = answer and answer.status
 	if status == 200 then

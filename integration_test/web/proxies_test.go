@@ -38,6 +38,7 @@ func proxiedAs(t *testing.T, plain bool, example string, command func(dir string
 	var broken atomic.Int32
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Saw-Keys", strings.Join(r.Header["X-Api-Key"], " and "))
 		if r.URL.Path == "/broken" {
 			broken.Add(1)
 			if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
@@ -152,6 +153,22 @@ func proxiedAs(t *testing.T, plain bool, example string, command func(dir string
 	for _, path := range []string{"/i", "/login"} {
 		ask("GET", path, denied, "X-Api-Key", "")
 		ask("GET", path, 200, "X-Api-Key", "bob")
+	}
+	for _, path := range []string{"/i", "/login"} {
+		req, err := http.NewRequest("GET", "http://"+front+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header["X-Api-Key"] = []string{"eve", "mallory"}
+		resp, err := browser.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		saw := resp.Header.Get("Saw-Keys")
+		if counted := fmt.Sprintf("/%d/%s/9/127.0.0.1", len(saw), saw); resp.StatusCode == 200 && client.Do("EXISTS", counted) != ":1\r\n" {
+			t.Errorf("%s: the app gets the keys %s, and celld counts another", path, saw)
+		}
 	}
 	for _, path := range []string{"/%6Cogin", "//login", "/x/../login", "/./login"} {
 		ask("GET", "/login", 200, "X-Api-Key", path)
