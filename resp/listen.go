@@ -9,8 +9,8 @@ import (
 	"celld/resp/transport"
 )
 
-// Listen opens the configured addresses, except for those in whose place there is an inherited socket. After an error, none is open. The port that the kernel picks for port 0 is known when
-// Listen returns, before the first connection is served.
+// Listen opens the configured addresses, except for those in whose place there is an inherited socket. After an error, none is open. The
+// port that the kernel picks for port 0 is known when Listen returns, before the first connection is served.
 func (srv *Server) Listen() ([]transport.Listener, error) {
 	srv.fitDescriptors()
 	open, err := srv.inherit()
@@ -21,13 +21,15 @@ func (srv *Server) Listen() ([]transport.Listener, error) {
 	port := int(srv.cfg.port.Get())
 	plain := len(srv.inherited.Plain) == 0
 	if plain && srv.cfg.plainTCP() {
-		open, err = srv.listenHosts(port)
+		opened, err := srv.listenHosts(port)
 		for tries := 1; port == 0 && errors.Is(err, syscall.EADDRINUSE) && tries < 10; tries++ {
-			open, err = srv.listenHosts(port)
+			opened, err = srv.listenHosts(port)
 		}
 		if err != nil {
+			closeAll(open)
 			return nil, err
 		}
+		open = append(opened, open...)
 	}
 	if plain && path != "" {
 		perm, _ := parsePerm(srv.cfg.unixSocketPerm.Get()) // not set: 0, which leaves it to the umask

@@ -258,6 +258,19 @@ func TestSocketActivation(t *testing.T) {
 	}
 }
 
+// TestSocketForTLSOnly has a socket for TLS only, beside which celld opens those for plain connections.
+func TestSocketForTLSOnly(t *testing.T) {
+	t.Parallel()
+	u := &unit{t: t, authority: harness.NewAuthority(t)}
+	cert, key := u.authority.Sign("celld", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	secure, unixPath := u.listen("tls", "tcp", "127.0.0.1:0"), filepath.Join(harness.SocketDir(t), "celld.sock")
+	srv := u.spec("--port", harness.FreePort(t), "--unixsocket", unixPath, "--tls-port", "1", "--tls-auth-clients", "no", "--tls-cert-file", cert, "--tls-key-file", key).Start(t)
+	srv.Alive()
+	if addrs := strings.Join(srv.Addrs, " "); !strings.Contains(addrs, "unix:"+unixPath) || !strings.Contains(addrs, "tls:"+secure) {
+		t.Errorf("it serves on %s", addrs)
+	}
+}
+
 // TestBadSockets has one line for a socket that is of no use.
 func TestBadSockets(t *testing.T) {
 	t.Parallel()
