@@ -172,6 +172,19 @@ func TestACLLogIsBounded(t *testing.T) {
 	c.want("CONFIG SET acllog-max-len 1025", "-"+fmt.Sprintf(errConfigFailed, "acllog-max-len", "argument must be between 0 and 1024 inclusive")+"\r\n")
 }
 
+// The log says what was done to users, each at least once a second.
+func TestChangesOfUsersAreLogged(t *testing.T) {
+	w := newWorld(t)
+	p := w.connect()
+	p.want("ACL SETUSER app on", "+OK\r\n")
+	p.want("ACL DELUSER app", ":1\r\n")
+	for _, line := range []string{`msg="user set" user=app by=default`, `msg="user removed" user=app by=default`} {
+		if !strings.Contains(w.log.String(), line) {
+			t.Errorf("no %s in:\n%s", line, w.log)
+		}
+	}
+}
+
 // ReloadUsers is ACL LOAD without a session.
 func TestReloadUsers(t *testing.T) {
 	path := t.TempDir() + "/users.acl"
