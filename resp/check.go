@@ -22,11 +22,15 @@ type Check struct {
 	Period time.Duration // in each such time; 0: it counts what is in flight
 }
 
-// Check is CL.TAKE key @policy. The error is a *CallError: NOPOLICY where there is no such policy.
+// Check is CL.TAKE key @policy. The error is a *CallError: NOPOLICY where there is no such policy, and STOREDOWN where the engine that may have
+// it is away.
 func (srv *Server) Check(key, policy string) (c Check, err error) {
 	found := srv.store.Policy([]byte(policy))
 	reply, err := srv.call("CL.TAKE", key, "@"+policy, "US") // also where there is none: it may not have been read yet
 	if err != nil {
+		if why := srv.engineAway(); found == nil && why != "" {
+			err = &CallError{formatError(errStoreDown, why)}
+		}
 		return c, err
 	}
 	if found == nil {
