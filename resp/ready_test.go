@@ -30,6 +30,9 @@ func TestReady(t *testing.T) {
 	w.ready(t, "")
 	w.gate.set(gateLoading, true)
 	w.ready(t, "LOADING")
+	if _, err := w.Check("k", "not-read-yet"); err == nil || !strings.HasPrefix(err.Error(), "LOADING ") {
+		t.Errorf("a check of a policy that may be in the files: %v", err)
+	}
 	w.gate.set(gateLoading, false)
 	w.gate.set(gateBusy, true)
 	w.ready(t, "BUSY")
