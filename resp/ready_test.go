@@ -39,6 +39,9 @@ func TestReady(t *testing.T) {
 	if !slices.ContainsFunc(w.Metrics(), func(m Metric) bool { return m.Name == "celld_script_busy" && m.Value == 1 }) {
 		t.Error("the metrics do not say so")
 	}
+	if troubles := w.Overview().Troubles; len(troubles) != 1 || !strings.Contains(troubles[0], "script") {
+		t.Errorf("the live page says %q", troubles)
+	}
 	w.gate.set(gateBusy, false)
 	w.leaving.Store(true)
 	w.ready(t, "stopping")
