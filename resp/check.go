@@ -22,15 +22,21 @@ type Check struct {
 	Period time.Duration // in each such time; 0: it counts what is in flight
 }
 
-// Check is CL.TAKE key @policy. The error is a *CallError: NOPOLICY where there is no such policy.
+// Check is CL.TAKE key @policy. The error is a *CallError: NOPOLICY where there is no such policy, and STOREDOWN where the engine that may have
+// it is away.
 func (srv *Server) Check(key, policy string) (c Check, err error) {
 	found := srv.store.Policy([]byte(policy))
-	if found == nil {
-		return c, &CallError{formatError(errNoPolicy, shortText([]byte(policy)))}
-	}
-	reply, err := srv.call("CL.TAKE", key, "@"+policy, "US")
+	reply, err := srv.call("CL.TAKE", key, "@"+policy, "US") // also where there is none: it may not have been read yet
 	if err != nil {
+		if why := srv.engineAway(); found == nil && why != "" {
+			err = &CallError{formatError(errStoreDown, why)}
+		}
 		return c, err
+	}
+	if found == nil {
+		if found = srv.store.Policy([]byte(policy)); found == nil { // it came and went
+			return c, &CallError{formatError(errNoPolicy, shortText([]byte(policy)))}
+		}
 	}
 	numbers := [5]int64{}
 	lines := bytes.SplitN(reply, []byte("\r\n"), len(numbers)+2) // the first is the array's length

@@ -63,7 +63,8 @@ func (c *Config) loadHTTP() error {
 		if err != nil {
 			return fmt.Errorf("read the HTTP token: %w", err)
 		}
-		if h.token = strings.TrimRight(string(text), "\r\n"); h.token == "" {
+		// HTTP drops blanks around a header's value.
+		if h.token = strings.TrimSpace(string(text)); h.token == "" {
 			return fmt.Errorf("read the HTTP token: %s is empty", path)
 		}
 	}

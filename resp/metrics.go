@@ -74,11 +74,12 @@ func (m *metricList) total(name, help string, value float64, labels ...string) {
 	m.list = append(m.list, Metric{Name: name, Help: help, Value: value, Labels: labels, Total: true})
 }
 
-// decisions tells calls apart by their limits. Parameters of CL.THROTTLE are limits without a name.
+// decisions tells calls apart by their limits. Parameters of CL.THROTTLE are limits without a name. A policy's name may be no UTF-8, which
+// labels must be.
 func (m *metricList) decisions(counts []LimitCounts) {
 	add := func(command string, c LimitCounts, decision string, n int64) {
 		if n > 0 || command == "cl.throttle" && c.Policy == "" && c.Algorithm == cell.GCRA.String() { // so that there always are some
-			m.total("celld_decisions_total", decisionsHelp, float64(n), "command", command, "policy", c.Policy, "algorithm", c.Algorithm, "decision", decision)
+			m.total("celld_decisions_total", decisionsHelp, float64(n), "command", command, "policy", printable(c.Policy), "algorithm", c.Algorithm, "decision", decision)
 		}
 	}
 	for _, c := range counts {

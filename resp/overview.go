@@ -173,6 +173,9 @@ func (srv *Server) troubles() []string {
 	if srv.gate.has(gateLoading) {
 		list = append(list, "the files are being read")
 	}
+	if srv.gate.has(gateBusy) {
+		list = append(list, "a script has run for more than lua-time-limit, and nobody else is answered")
+	}
 	if srv.engine != nil {
 		if why := srv.facts()["store_away_because"]; why != "" {
 			list = append(list, "the store is away: "+printable(why))

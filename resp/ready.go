@@ -16,14 +16,18 @@ func (srv *Server) Ready() error {
 		return errors.New("the server is stopping")
 	}
 	err := srv.decide()
-	if srv.engine != nil {
-		for _, fact := range srv.engine.Facts() {
-			if fact.Name == "store_away_because" { // --store-failure may have decided
-				return errors.New("the store is away: " + strings.ReplaceAll(fact.Value, "\n", " "))
-			}
-		}
+	if why := srv.engineAway(); why != "" { // --store-failure may have decided
+		return errors.New("the store is away: " + why)
 	}
 	return err
+}
+
+// engineAway says in one line why the engine does not answer, and is empty where it does or there is none.
+func (srv *Server) engineAway() string {
+	if srv.engine == nil {
+		return ""
+	}
+	return strings.ReplaceAll(srv.facts()["store_away_because"], "\n", " ")
 }
 
 // decide has a call decided that only looks.

@@ -30,11 +30,17 @@ func TestReady(t *testing.T) {
 	w.ready(t, "")
 	w.gate.set(gateLoading, true)
 	w.ready(t, "LOADING")
+	if _, err := w.Check("k", "not-read-yet"); err == nil || !strings.HasPrefix(err.Error(), "LOADING ") {
+		t.Errorf("a check of a policy that may be in the files: %v", err)
+	}
 	w.gate.set(gateLoading, false)
 	w.gate.set(gateBusy, true)
 	w.ready(t, "BUSY")
 	if !slices.ContainsFunc(w.Metrics(), func(m Metric) bool { return m.Name == "celld_script_busy" && m.Value == 1 }) {
 		t.Error("the metrics do not say so")
+	}
+	if troubles := w.Overview().Troubles; len(troubles) != 1 || !strings.Contains(troubles[0], "script") {
+		t.Errorf("the live page says %q", troubles)
 	}
 	w.gate.set(gateBusy, false)
 	w.leaving.Store(true)

@@ -141,6 +141,19 @@ func TestBadChecks(t *testing.T) {
 	}
 }
 
+// A celld that has not reached its engine does not know its policies: it does not say that there is none, which proxies deny.
+func TestCheckBeforeTheEngineAnswers(t *testing.T) {
+	t.Parallel()
+	port := harness.FreePort(t)
+	for _, failure := range []string{"error", "allow"} {
+		srv := start(t, "--store", "redis://127.0.0.1:"+port, "--store-failure", failure)
+		want(t, srv, "/check/one/by/word:x", 503, "STOREDOWN the engine cannot be reached")
+	}
+	srv := start(t, "--store", "redis://127.0.0.1:"+port)
+	harness.StartRedis(t, "--port", port)
+	harness.Eventually(t, "it knows that there is no policy", func() bool { status, _, _ := srv.Get("/check/one/by/word:x"); return status == 404 })
+}
+
 // Without its engine, celld answers as --store-failure says.
 func TestCheckWithoutTheEngine(t *testing.T) {
 	t.Parallel()

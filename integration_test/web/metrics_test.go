@@ -58,6 +58,31 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
+// A policy's name may be any bytes but spaces and controls. Metrics tell each as the live page does.
+func TestOddPolicyNames(t *testing.T) {
+	t.Parallel()
+	srv := start(t)
+	c := harness.Dial(t, srv.Addr)
+	for _, name := range []string{"\xff", "\xfe", `\xff`, `a"b`, "ü", "<b>", "{x}", "\u202e"} {
+		if got := c.Do("CL.POLICY", "SET", name, "2/1h"); got != ":1\r\n" {
+			t.Fatalf("%q: %q", name, got)
+		}
+		c.Do("CL.TAKE", "k", "@"+name)
+	}
+	status, _, body := srv.Get("/metrics")
+	if status != 200 {
+		t.Fatalf("%d %q", status, body)
+	}
+	for _, label := range []string{`\\xff`, `\\xfe`, `\\\\xff`, `a\"b`, "ü", "<b>", "{x}", `\\u202e`} {
+		if line := `celld_decisions_total{algorithm="gcra",command="cl.take",decision="allowed",policy="` + label + `"} 1`; !strings.Contains(body, "\n"+line+"\n") {
+			t.Errorf("no %s", line)
+		}
+	}
+	if out, err := harness.TryTool(t, body, "promtool", "check", "metrics"); err != nil || out != "" {
+		t.Errorf("promtool: %v\n%s", err, out)
+	}
+}
+
 // Prometheus scrapes celld by the configuration that docs/http.md shows, and finds the decisions.
 func TestPrometheus(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -18,7 +19,14 @@ type collector struct{ server *resp.Server }
 // Describe tells nothing: which metrics there are depends on what has happened.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
+// Collect is called on a goroutine of the registry's, where a panic would end the process.
 func (c collector) Collect(out chan<- prometheus.Metric) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			c.server.Panicked(cause, "metrics")
+			out <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(errMetrics), errMetrics)
+		}
+	}()
 	for _, m := range c.server.Metrics() {
 		var names, values []string
 		for i := 0; i < len(m.Labels); i += 2 {
@@ -41,6 +49,8 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstHistogram(desc, h.Count, float64(h.SumNS)/1e9, below, values...)
 	}
 }
+
+var errMetrics = errors.New("internal error")
 
 // scrapes are the answers to /metrics at once; more get 503.
 const scrapes = 4
