@@ -13,9 +13,17 @@ func NewLog(w io.Writer, cfg *resp.Config) *slog.Logger {
 	cfg.OnLogLevel(func(name string) {
 		level.Set(map[string]slog.Level{"debug": slog.LevelDebug, "verbose": resp.LevelVerbose, "notice": slog.LevelInfo, "warning": slog.LevelWarn}[name])
 	})
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: nameLevel}
 	if cfg.LogFormat() == "json" {
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// nameLevel gives Redis's level between debug and notice its name, where slog would write DEBUG+2.
+func nameLevel(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.LevelKey && a.Value.Any() == resp.LevelVerbose {
+		a.Value = slog.StringValue("VERBOSE")
+	}
+	return a
 }

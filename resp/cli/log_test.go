@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"celld/resp"
+)
+
+// The log has Redis's names of levels, in both formats.
+func TestLevelNames(t *testing.T) {
+	for format, want := range map[string]string{"text": "level=VERBOSE msg=said", "json": `"level":"VERBOSE","msg":"said"`} {
+		cfg := resp.NewConfig()
+		for _, s := range cfg.Settings() {
+			value := map[string]string{"log-format": format, "loglevel": "debug"}[s.Name]
+			if value == "" {
+				continue
+			}
+			if err := s.Value.Set(value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var b strings.Builder
+		NewLog(&b, cfg).Log(context.Background(), resp.LevelVerbose, "said", "level", "high")
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%s", &b)
+		}
+	}
+}
