@@ -18,20 +18,27 @@ import (
 // Each of the first policies that deny has a sketch of its own, as have all literals together, so that a flood under one policy does not
 // hide the keys of another. Further policies share one. A sketch takes 75 KB at most, so that all take 5 MB.
 //
+// Who is denied is mostly denied again soon. So denials are added up by key, for the keys that were denied last, before they get to the
+// sketches: with 1,000 keys in turn to count a denial costs 15 ns (bench, p128-1k), and 49 without this.
+//
 // There is one lock, which only batches with a denial take, once.
 type denied struct {
 	seed maphash.Seed
 	mu   sync.Mutex
 	own  map[uint32]*sketch.Sketch // by Policy.ID; 0: literals
 	rest *sketch.Sketch            // nil: not needed yet
+	last []sketch.Item             // each in its place by its hash, which is mixed; Count 0: none is there
 	lost uint64                    // store.PoliciesLost when own was last cleared of policies that are gone
 }
+
+// lastDenied is how many keys are added up, a power of two. They take 115 KB, and up to 256 bytes for each key.
+const lastDenied = 2048
 
 // mostSketches is how many policies have a sketch of their own.
 const mostSketches = 64
 
 func newDenied() denied {
-	return denied{seed: maphash.MakeSeed(), own: map[uint32]*sketch.Sketch{}}
+	return denied{seed: maphash.MakeSeed(), own: map[uint32]*sketch.Sketch{}, last: make([]sketch.Item, lastDenied)}
 }
 
 // mix makes one key under several policies several ones, where they share a sketch. Done twice, it undoes itself.
@@ -48,16 +55,30 @@ type denial struct {
 func (d *denied) add(policies *store.Store, list []denial) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var s *sketch.Sketch
-	for i, c := range list {
-		if i == 0 || c.policy != list[i-1].policy {
-			s = d.of(policies, c.policy)
+	for i := range list {
+		c := &list[i]
+		hash := mix(c.hash, c.policy)
+		at := &d.last[hash%lastDenied]
+		if at.Hash != hash || at.Count == 0 {
+			d.pass(policies, at)
+			*at = sketch.Item{Hash: hash, Key: append(at.Key[:0], c.key[:min(len(c.key), sketch.MaxKey)]...), Length: len(c.key), About: c.policy}
 		}
-		if s == d.rest {
-			c.hash = mix(c.hash, c.policy)
-		}
-		s.Add(c.hash, c.key, c.policy)
+		at.Count++
 	}
+}
+
+// pass hands what was added up for a key to its sketch, unless its policy is gone.
+func (d *denied) pass(policies *store.Store, at *sketch.Item) {
+	came := *at
+	at.Count = 0
+	if came.Count == 0 || came.About != 0 && policies.PolicyOf(came.About) == nil {
+		return
+	}
+	s := d.of(policies, came.About)
+	if s != d.rest {
+		came.Hash = mix(came.Hash, came.About)
+	}
+	s.Add(came)
 }
 
 // of returns the sketch for a policy's denials.
@@ -97,6 +118,7 @@ func (d *denied) reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	clear(d.own)
+	clear(d.last)
 	d.rest = nil
 }
 
@@ -138,6 +160,9 @@ func (srv *Server) mostDenied(n int, of func(policy uint32) bool) []Denied {
 // items returns a copy of what all sketches list. It holds the lock for one after the other, some 5 µs each.
 func (d *denied) items(policies *store.Store) (items []sketch.Item) {
 	d.mu.Lock()
+	for i := range d.last {
+		d.pass(policies, &d.last[i])
+	}
 	d.dropGone(policies)
 	rest, all := d.rest, slices.Collect(maps.Values(d.own))
 	d.mu.Unlock()

@@ -277,3 +277,20 @@ func TestTopOfLongKeys(t *testing.T) {
 	row := fmt.Sprintf("*2\r\n$%d\r\n%s\r\n:1\r\n", len(shown), shown)
 	p.want("CL.TOP", "*2\r\n"+row+row)
 }
+
+// What was denied under a policy that is gone does not come back, however late it gets to the sketches.
+func TestDenialsUnderAPolicyThatIsGone(t *testing.T) {
+	w := newWorld(t)
+	p := w.connect()
+	p.send(frame("CL.POLICY", "SET", "p", "1/1d") + frame("CL.TAKE", "k", "@p") + frame("CL.TAKE", "k", "@p"))
+	if got := topOf(w.Server); got["k"] != 1 {
+		t.Fatalf("%v", got)
+	}
+	p.send(frame("CL.TAKE", "k", "@p") + frame("CL.POLICY", "DEL", "p"))
+	w.denied.mu.Lock()
+	w.denied.dropGone(w.store)
+	w.denied.mu.Unlock()
+	if got := topOf(w.Server); len(got) > 0 {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,7 +1,7 @@
 // Package sketch finds the keys that come most often among any number, in a memory that does not grow.
 //
 //	s := sketch.New()
-//	s.Add(hash, key, about)
+//	s.Add(sketch.Item{Hash: hash, Key: key, Length: len(key), Count: 1})
 //	for _, item := range s.Items() { … } // at most Kept, in no order
 //
 // It is HeavyKeeper (Gong et al., USENIX ATC 2018) in front of a list of Kept keys. A key that is not listed is counted in one
@@ -55,7 +55,7 @@ type bucket struct {
 // Item is a key of the list.
 type Item struct {
 	Hash   uint64
-	Key    []byte // its first MaxKey bytes
+	Key    []byte // its first MaxKey bytes, or more where it is added
 	Length int    // of the whole key
 	About  uint32 // what the caller told with the key when it came into the list
 	Count  int64
@@ -68,17 +68,18 @@ func New() *Sketch {
 	return s
 }
 
-// Add counts a key by its hash, of which every bit must depend on the key in a way that who chooses keys does not know. It copies
-// what it keeps.
-func (s *Sketch) Add(hash uint64, key []byte, about uint32) {
-	if i, listed := s.at[hash]; listed {
-		s.items[i].Count++
+// Add counts a key that came Count times, 1 or more, by its hash. Every bit of that must depend on the key in a way that who chooses
+// keys does not know. It copies what it keeps.
+func (s *Sketch) Add(came Item) {
+	if i, listed := s.at[came.Hash]; listed {
+		s.items[i].Count += came.Count
 		return
 	}
-	count := s.count(hash)
+	count := s.count(came.Hash, came.Count)
+	came.Count = count
 	if len(s.items) < Kept {
 		s.items = append(s.items, Item{})
-		s.put(len(s.items)-1, hash, key, about, count)
+		s.put(len(s.items)-1, came)
 		return
 	}
 	if count <= s.least {
@@ -93,14 +94,14 @@ func (s *Sketch) Add(hash uint64, key []byte, about uint32) {
 	if s.least = s.items[i].Count; count > s.least {
 		s.goBack(&s.items[i])
 		delete(s.at, s.items[i].Hash)
-		s.put(i, hash, key, about, count)
+		s.put(i, came)
 	}
 }
 
-func (s *Sketch) put(i int, hash uint64, key []byte, about uint32, count int64) {
-	item := &s.items[i]
-	*item = Item{hash, append(item.Key[:0], key[:min(len(key), MaxKey)]...), len(key), about, count}
-	s.at[hash] = i
+func (s *Sketch) put(i int, came Item) {
+	came.Key = append(s.items[i].Key[:0], came.Key[:min(len(came.Key), MaxKey)]...)
+	s.items[i] = came
+	s.at[came.Hash] = i
 }
 
 // bucket is the one of a row that a hash falls into. Its mark is the hash's upper half.
@@ -108,20 +109,25 @@ func (s *Sketch) bucket(row int, hash uint64) *bucket {
 	return &s.rows[row][hash>>(10*row)%Width]
 }
 
-// count counts a key that is not listed, and returns how often it has come, as far as that is known.
-func (s *Sketch) count(hash uint64) int64 {
-	mark, most := uint32(hash>>32), uint32(1)
+// count counts a key that is not listed and came n times, and returns how often it has come, as far as that is known.
+func (s *Sketch) count(hash uint64, n int64) int64 {
+	mark, most := uint32(hash>>32), n
 	for row := range Rows {
-		switch b := s.bucket(row, hash); {
-		case b.strength == 0 || b.mark != mark && s.wears(b):
-			*b = bucket{mark, 1, 1}
-		case b.mark == mark:
-			b.count = max(b.count, b.count+1) // and not around
-			b.strength = min(b.strength+1, maxStrength)
-			most = max(most, b.count)
+		b, left := s.bucket(row, hash), n
+		for b.strength > 0 && b.mark != mark && left > 0 && !s.wears(b) {
+			left--
+		}
+		switch {
+		case left == 0:
+		case b.strength == 0:
+			*b = bucket{mark, uint32(min(left, math.MaxUint32)), uint32(min(left, maxStrength))}
+		default:
+			b.count = uint32(min(int64(b.count)+n, math.MaxUint32))
+			b.strength = uint32(min(int64(b.strength)+n, maxStrength))
+			most = max(most, int64(b.count))
 		}
 	}
-	return int64(most)
+	return most
 }
 
 // wears has another key weaken a bucket, by chance, and reports whether nothing is left of it.

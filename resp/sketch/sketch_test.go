@@ -20,8 +20,12 @@ func newStream(seed uint64) *stream {
 }
 
 func (s *stream) add(hash uint64) {
-	s.Add(hash, nil, 0)
-	s.exact[hash]++
+	s.addTimes(hash, 1)
+}
+
+func (s *stream) addTimes(hash uint64, n int64) {
+	s.Add(Item{Hash: hash, Count: n})
+	s.exact[hash] += n
 }
 
 // hashes are those of n keys.
@@ -100,6 +104,28 @@ func TestNewAmongOld(t *testing.T) {
 	}
 }
 
+// Calls that are added together count as those that come one by one.
+func TestManyAtOnce(t *testing.T) {
+	for seed := range uint64(4) {
+		s := newStream(seed)
+		old, keys := s.hashes(1500), s.hashes(20)
+		for range 100 {
+			for _, hash := range old {
+				s.addTimes(hash, 1+s.rng.Int64N(3))
+			}
+		}
+		for range 100 {
+			for _, key := range keys {
+				s.addTimes(key, 1+s.rng.Int64N(200))
+			}
+			for range 1000 {
+				s.add(s.rng.Uint64())
+			}
+		}
+		s.check(t, keys, 60)
+	}
+}
+
 // So is it in a flood that begins when the list is full of higher counts.
 func TestNewInAFlood(t *testing.T) {
 	for seed := range uint64(4) {
@@ -144,8 +170,8 @@ func TestBackInTheList(t *testing.T) {
 func TestItems(t *testing.T) {
 	s := New()
 	long := bytes.Repeat([]byte("x"), 64<<10)
-	s.Add(1<<60+1, []byte("k"), 7)
-	s.Add(2<<60+2048, long, 8)
+	s.Add(Item{1<<60 + 1, []byte("k"), 1, 7, 1})
+	s.Add(Item{2<<60 + 2048, long, len(long), 8, 1})
 	clear(long)
 	for i, want := range []Item{{1<<60 + 1, []byte("k"), 1, 7, 1}, {2<<60 + 2048, bytes.Repeat([]byte("x"), MaxKey), 64 << 10, 8, 1}} {
 		if got := s.Items()[i]; got.Hash != want.Hash || !bytes.Equal(got.Key, want.Key) || cap(got.Key) > 2*MaxKey || got.Length != want.Length || got.About != want.About || got.Count != want.Count {
@@ -159,13 +185,13 @@ func BenchmarkAdd(b *testing.B) {
 	b.Run("listed", func(b *testing.B) {
 		s, keys := New(), newStream(1).hashes(50)
 		for i := 0; b.Loop(); i++ {
-			s.Add(keys[i%len(keys)], key, 0)
+			s.Add(Item{Hash: keys[i%len(keys)], Key: key, Count: 1})
 		}
 	})
 	b.Run("flood", func(b *testing.B) {
 		s, rng := New(), rand.New(rand.NewPCG(1, 1))
 		for b.Loop() {
-			s.Add(rng.Uint64(), key, 0)
+			s.Add(Item{Hash: rng.Uint64(), Key: key, Count: 1})
 		}
 	})
 }
