@@ -25,7 +25,7 @@ const pingPatience = 3 * time.Second
 // Ping asks the server that the flags describe whether it is alive or, with ready, whether it serves. nil means yes. It prints what
 // a living server said instead of PONG. Two commands need no client library.
 //
-// It asks all addresses at once, and one answer is enough: some of a server's addresses may be missing.
+// It asks all plain addresses at once, then those with TLS, and one answer is enough: some of a server's addresses may be missing.
 //
 // With ready, a server whose limits are on an engine that is away is not ready, as it decides by --store-failure.
 //
@@ -66,16 +66,36 @@ func Ping(flags *pflag.FlagSet, ready bool) error {
 	if len(places) == 0 {
 		return errors.New(command + ": --port 0 is whatever port was free; give the one that the log tells")
 	}
+	if err := ask(places, who, ready, 200*time.Millisecond); err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	return nil
+}
+
+// ask returns nil once a place has answered. Each place with TLS is asked later than the one before it, by apart, four times apart at
+// most: a handshake that ends unfinished, as the answer is there, would be one more failure in the server's log.
+func ask(places []place, who []string, ready bool, apart time.Duration) error {
 	type answer struct {
 		from int
 		note string
 		err  error
 	}
 	answers := make(chan answer, len(places))
+	done := make(chan struct{})
+	defer close(done)
+	var later time.Duration
 	for i, p := range places {
+		if p.secure != nil && i > 0 {
+			later = min(later+apart, 4*apart)
+		}
+		start := time.After(later)
 		go func() {
-			note, err := p.ping(who, ready)
-			answers <- answer{i, note, err}
+			select {
+			case <-done:
+			case <-start:
+				note, err := p.ping(who, ready)
+				answers <- answer{i, note, err}
+			}
 		}()
 	}
 	failed := make([]error, len(places))
@@ -91,10 +111,10 @@ func Ping(flags *pflag.FlagSet, ready bool) error {
 			}
 			failed[a.from] = a.err
 		case <-tooLate:
-			return errors.New(command + ": no answer in time")
+			return errors.New("no answer in time")
 		}
 	}
-	return fmt.Errorf("%s: %w", command, why(places, failed))
+	return why(places, failed)
 }
 
 // login returns the command that authenticates, or nil.

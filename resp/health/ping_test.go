@@ -2,12 +2,14 @@ package health
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -100,5 +102,35 @@ func TestPing(t *testing.T) {
 		if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) {
 			t.Errorf("%s, ready %v: %v, want %q", test.flags, test.ready, err, test.fails)
 		}
+	}
+}
+
+// A server with TLS is asked there only if its other addresses do not answer: else its log has a failed handshake for each probe.
+func TestPingLeavesNoHandshakeBehind(t *testing.T) {
+	host, port, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG").String())
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dialed := make(chan struct{}, 1)
+	go func() {
+		if conn, err := ln.Accept(); err == nil {
+			conn.Close()
+			dialed <- struct{}{}
+		}
+	}()
+	_, secure, _ := net.SplitHostPort(ln.Addr().String())
+	places := []place{{host: host, port: port}, {host: host, port: secure, secure: &tls.Config{InsecureSkipVerify: true}}}
+	if err := ask(places, nil, false, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	_ = ln.Close()
+	select {
+	case <-dialed:
+		t.Error("the port with TLS was asked as well")
+	default:
+	}
+	if err := ask(places[1:], nil, false, time.Hour); err == nil { // alone, it is asked at once: the hour is not waited for
+		t.Error("a closed port answered")
 	}
 }
