@@ -24,7 +24,7 @@ type httpConfig struct {
 
 func (c *httpConfig) rows() []Setting {
 	return []Setting{
-		{Name: "http-bind", Group: groupHTTP, Value: in(&c.bind, newText("", "host:port", checkHostPort)), Help: "address to serve HTTP on: health and checks for proxies; empty: none"},
+		{Name: "http-bind", Group: groupHTTP, Value: in(&c.bind, newText("", "host:port", checkHostPort)), Help: "address to serve HTTP on: health, checks for proxies, metrics and the live page; empty: none"},
 		{Name: "http-token-file", Group: groupHTTP, Value: in(&c.tokenFile, newText("", "path", checkPath)), Help: "file that holds the token that HTTP clients must send; needed where --http-bind is not loopback"},
 		{Name: "http-max-connections", Group: groupHTTP, Value: in(&c.maxConnections, newInt(1000, 1, 1<<20, "n")), Help: "most HTTP connections at once; one more gets 503 and is closed"},
 		{Name: "trusted-proxies", Group: groupHTTP, Value: in(&c.trustedProxies, newText("", "nets", checkNets)), Help: "proxies whose X-Forwarded-For is believed: addresses or CIDRs, separated by blanks or commas"},
