@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -74,11 +75,13 @@ func TestSystemdVerify(t *testing.T) {
 	t.Parallel()
 	analyze := harness.Need(t, "systemd-analyze")
 	path := filepath.Join(t.TempDir(), "celld.service")
-	unit := harness.ReadFile(t, unitFile)
-	for _, line := range blocks(harness.ReadFile(t, "../../docs/running.md"), "ini") { // what other services put into their units
-		unit = strings.Replace(unit, "[Service]\n", "[Service]\n"+line, 1)
+	unit := strings.ReplaceAll(harness.ReadFile(t, unitFile), "/usr/local/bin/celld", harness.Binary(t))
+	if err := os.Mkdir(path+".d", 0o700); err != nil {
+		t.Fatal(err)
 	}
-	unit = strings.ReplaceAll(unit, "/usr/local/bin/celld", harness.Binary(t))
+	for i, edit := range blocks(harness.ReadFile(t, "../../docs/running.md"), "ini") { // what systemctl edit would write
+		harness.WriteFile(t, strings.ReplaceAll(edit, "/usr/local/bin/celld", harness.Binary(t)), fmt.Sprintf("%s.d/%d.conf", path, i))
+	}
 	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
 		t.Fatal(err)
 	}
