@@ -24,6 +24,7 @@ func (s *Store) claim(sh *shard, n need, nowNS int64) (again bool, err error) {
 	var v victim
 	stuck := false // sh has no such victim
 	for range perLock {
+		never := s.room.noEviction.Load()
 		if s.room.claim(n) {
 			return false, nil
 		}
@@ -31,6 +32,9 @@ func (s *Store) claim(sh *shard, n need, nowNS int64) (again bool, err error) {
 			return false, ErrFull
 		}
 		from, v = s.chooseVictim(sh, n, nowNS)
+		if never && !s.room.noEviction.Load() { // SetLimits may have raised the limits before: claim by these
+			continue
+		}
 		if v == noVictim && s.room.noEviction.Load() {
 			return false, ErrFull
 		}
