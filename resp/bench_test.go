@@ -24,8 +24,8 @@ func (d *discard) Resume()           {}
 func benchSession(tb testing.TB, depth, keys int, call func(key string, i int) string) (s *Session, d *discard, pipelines [][]byte) {
 	d = &discard{}
 	srv := NewServer(Options{Config: NewConfig(), Store: store.New(store.Options{})})
-	s, _ = srv.NewSession(d, Peer{Remote: remoteAddr, Local: localAddr})
-	s.Open(-1)
+	s, _ = srv.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
+	s.Open(d, -1)
 	for k := 0; k < keys; {
 		var b strings.Builder
 		for range depth {
@@ -124,8 +124,8 @@ func TestServeAllocatesNothing(t *testing.T) {
 func BenchmarkServeScript(b *testing.B) {
 	d := &discard{}
 	srv := NewServer(Options{Config: NewConfig(), Store: store.New(store.Options{})})
-	s, _ := srv.NewSession(d, Peer{Remote: remoteAddr, Local: localAddr})
-	s.Open(-1)
+	s, _ := srv.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
+	s.Open(d, -1)
 	const text = "return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], ARGV[3])"
 	s.Serve([]byte(frame("SCRIPT", "LOAD", text)))
 	var call strings.Builder

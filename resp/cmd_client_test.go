@@ -173,8 +173,8 @@ func TestHelloIsAllOrNothing(t *testing.T) {
 func TestClientsAreShown(t *testing.T) {
 	w := newWorld(t)
 	local := &net.UnixAddr{Name: "/run/celld.sock", Net: "unix"}
-	s, _ := w.NewSession(&fakeTransport{}, Peer{Remote: &net.UnixAddr{Net: "unix"}, Local: local})
-	s.Open(7)
+	s, _ := w.NewSession(Peer{Remote: &net.UnixAddr{Net: "unix"}, Local: local})
+	s.Open(&fakeTransport{}, 7)
 	s.Serve([]byte("MONITOR\r\nCLIENT TRACKING ON\r\nMULTI\r\nPING\r\nECHO abc\r\nEC"))
 	s.Unsent(300)
 	p := w.connect()

@@ -192,12 +192,13 @@ func TestThePipelineBesideABusyScript(t *testing.T) {
 		asked := 0
 		w.commands.byName["asked"] = &command{name: "asked", arity: 1, run: func(s *Session, _ [][]byte) { s.replyBool(asked > 0) }}
 		singles, c := w.countSingles(call.row), w.connect()
-		script, _ := w.NewSession(&meanwhileTransport{meanwhile: func() {
+		script, _ := w.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
+		script.Open(&meanwhileTransport{meanwhile: func() {
 			asked++
 			if got, want := c.send(strings.Repeat(call.frame, 3)), strings.Repeat("-"+errBusy+"\r\n", 3); got != want {
 				t.Errorf("%q, want %q", got, want)
 			}
-		}}, Peer{Remote: remoteAddr, Local: localAddr})
+		}}, -1)
 		script.Serve([]byte(evalCall("redis.call('SLEEP') while redis.call('ASKED') == 0 do end")))
 		if got, want := c.send(strings.Repeat(call.frame, 3)), strings.Repeat(call.reply, 3); got != want || *singles != 0 || asked == 0 {
 			t.Errorf("%q, want %q; %d calls were run by themselves", got, want, *singles)

@@ -124,13 +124,13 @@ func TestMaxClientsFitTheOpenFiles(t *testing.T) {
 func TestAdmit(t *testing.T) {
 	w := newWorld(t, "maxclients", "1")
 	admit := transportServer{w.Server}.Admit
-	if s, refusal, full := admit(&fakeTransport{}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, localAddr); s != nil || !strings.HasPrefix(refusal, "-DENIED") || full {
+	if s, refusal, full := admit(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, localAddr); s != nil || !strings.HasPrefix(refusal, "-DENIED") || full {
 		t.Errorf("a stranger: %v, %q, full %v", s, refusal, full)
 	}
-	if s, refusal, full := admit(&fakeTransport{}, remoteAddr, localAddr); s == nil || refusal != "" || full {
+	if s, refusal, full := admit(remoteAddr, localAddr); s == nil || refusal != "" || full {
 		t.Errorf("the first: %v, %q, full %v", s, refusal, full)
 	}
-	if s, refusal, full := admit(&fakeTransport{}, remoteAddr, localAddr); s != nil || refusal != fullLine || !full {
+	if s, refusal, full := admit(remoteAddr, localAddr); s != nil || refusal != fullLine || !full {
 		t.Errorf("one more: %v, %q, full %v", s, refusal, full)
 	}
 }

@@ -102,8 +102,8 @@ func (*wakePanics) Close(bool) { panic("too early") }
 
 func TestCarriersSurviveAPanicInTheCron(t *testing.T) {
 	carrierTest{settings: []string{"timeout", "3600"}}.run(t, func(t *testing.T, srv *Server, addr string) {
-		s, _ := srv.NewSession(&wakePanics{}, Peer{Remote: remoteAddr, Local: localAddr})
-		s.Open(-1)
+		s, _ := srv.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
+		s.Open(&wakePanics{}, -1)
 		defer s.Closed()
 		skew(srv, 2*time.Hour)
 		eventually(t, "second panic", func() bool { return srv.stats.panics.Load() >= 2 })

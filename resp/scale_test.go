@@ -48,8 +48,8 @@ func benchScale(b *testing.B, depth, keys int, burst string, sessions, servers i
 		srv := NewServer(Options{Config: NewConfig(), Store: stores[len(stores)-1]})
 		for range sessions / servers {
 			d := &discard{}
-			s, _ := srv.NewSession(d, Peer{Remote: remoteAddr, Local: localAddr})
-			s.Open(-1)
+			s, _ := srv.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
+			s.Open(d, -1)
 			all, to = append(all, s), append(to, d)
 		}
 		for range 2 {

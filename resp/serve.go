@@ -97,8 +97,8 @@ func (srv *Server) stopOthers() (wait func()) {
 // transportServer is what the transport sees of a Server.
 type transportServer struct{ srv *Server }
 
-func (t transportServer) Admit(c transport.Conn, remote, local net.Addr) (s transport.Session, refusal string, full bool) {
-	session, refusal := t.srv.NewSession(c, Peer{Remote: remote, Local: local})
+func (t transportServer) Admit(remote, local net.Addr) (s transport.Session, refusal string, full bool) {
+	session, refusal := t.srv.NewSession(Peer{Remote: remote, Local: local})
 	if session == nil {
 		return nil, refusal, refusal == fullLine
 	}

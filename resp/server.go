@@ -190,8 +190,8 @@ const fullLine = "-" + errMaxClients + "\r\n"
 
 // NewSession admits a connection. If the connection may not be served, it returns nil and the reply to send before closing it.
 // Other sessions cannot see or close the new one until its transport calls Open.
-func (srv *Server) NewSession(tr transport.Conn, p Peer) (s *Session, refusal string) {
-	s = &Session{srv: srv, tr: tr}
+func (srv *Server) NewSession(p Peer) (s *Session, refusal string) {
+	s = &Session{srv: srv}
 	c := &s.client
 	c.addr, c.localAddr = addrText(p.Remote), addrText(p.Local)
 	_, c.unix = p.Local.(*net.UnixAddr)
@@ -226,7 +226,8 @@ func (srv *Server) NewSession(tr transport.Conn, p Peer) (s *Session, refusal st
 
 // Open makes the session visible to others, which may call Close and Wake of its transport from now on. fd is the connection's
 // file descriptor, or -1.
-func (s *Session) Open(fd int) {
+func (s *Session) Open(tr transport.Conn, fd int) {
+	s.tr = tr
 	s.client.fd = int32(fd)
 	s.srv.mu.Lock()
 	defer s.srv.mu.Unlock()

@@ -131,11 +131,11 @@ var (
 func (w *world) connect() *peer {
 	w.t.Helper()
 	tr := &fakeTransport{}
-	s, refusal := w.NewSession(tr, Peer{Remote: remoteAddr, Local: localAddr})
+	s, refusal := w.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
 	if s == nil {
 		w.t.Fatalf("refused: %s", refusal)
 	}
-	s.Open(-1)
+	s.Open(tr, -1)
 	return &peer{s, w.t, tr}
 }
 
@@ -350,7 +350,7 @@ func TestIdleConnectionHoldsNoBuffers(t *testing.T) {
 func TestMaxClients(t *testing.T) {
 	w := newWorld(t, "maxclients", "1")
 	c := w.connect()
-	s, refusal := w.NewSession(&fakeTransport{}, Peer{Remote: remoteAddr, Local: localAddr})
+	s, refusal := w.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
 	if s != nil || refusal != "-ERR max number of clients reached\r\n" {
 		t.Errorf("session %v, refusal %q", s, refusal)
 	}
@@ -370,7 +370,7 @@ func TestProtectedMode(t *testing.T) {
 	}
 	for _, c := range cases {
 		w := newWorld(t, c.settings...)
-		s, refusal := w.NewSession(&fakeTransport{}, stranger)
+		s, refusal := w.NewSession(stranger)
 		if served := s != nil; served != c.served || !served && !strings.HasPrefix(refusal, "-DENIED ") {
 			t.Errorf("%v: served %v, refusal %q", c.settings, served, refusal)
 		}
@@ -380,7 +380,7 @@ func TestProtectedMode(t *testing.T) {
 		if _, ok := remote.(*net.UnixAddr); ok {
 			local = &net.UnixAddr{Name: "/run/celld.sock", Net: "unix"}
 		}
-		if s, _ := newWorld(t).NewSession(&fakeTransport{}, Peer{Remote: remote, Local: local}); s == nil {
+		if s, _ := newWorld(t).NewSession(Peer{Remote: remote, Local: local}); s == nil {
 			t.Errorf("%v is refused", remote)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 type Listener struct {
 	net.Listener
 	Goroutines bool // true: a goroutine for each connection; false: event loops, if the Transport has any
-	TLS        *TLS // nil: none. With TLS each connection has a goroutine
+	TLS        *TLS // nil: none. Each handshake has a goroutine, before the connection is carried as all are
 }
 
 // Accept accepts connections until the listener is closed. After ctx has ended, no new connection waits for a place. If the
@@ -20,7 +20,7 @@ func (t *Transport) Accept(ctx context.Context, ln Listener) {
 	carry := t.goroutines.carry
 	switch {
 	case ln.TLS != nil:
-		carry = func(ctx context.Context, conn net.Conn) { t.goroutines.carrySecure(ctx, conn, ln.TLS) }
+		carry = func(ctx context.Context, conn net.Conn) { t.goroutines.carrySecure(ctx, conn, ln) }
 	case t.loops != nil && !ln.Goroutines:
 		carry = t.loops.carry
 	}
@@ -67,12 +67,12 @@ const fullNS = 50_000_000
 // refuses a connection, it lets the carriers notice which have ended. Without that, with a limit of 100 and 8 peers that
 // connected and closed beside a loop that waited for its disk, half of 106,142 connections were refused. If no place came
 // free, admit refuses at once for the next 50 ms: to notice takes a round of each loop, while the accept queue fills up.
-func (t *Transport) admit(ctx context.Context, conn net.Conn, c Conn) (session Session, refusal string, full bool) {
+func (t *Transport) admit(ctx context.Context, conn net.Conn) (session Session, refusal string, full bool) {
 	remote, local := conn.RemoteAddr(), conn.LocalAddr()
-	session, refusal, full = t.server.Admit(c, remote, local)
+	session, refusal, full = t.server.Admit(remote, local)
 	if full && t.server.NowNS() >= t.fullUntilNS {
 		t.Turn(ctx)
-		if session, refusal, full = t.server.Admit(c, remote, local); full {
+		if session, refusal, full = t.server.Admit(remote, local); full {
 			t.fullUntilNS = t.server.NowNS() + fullNS
 		}
 	}

@@ -51,7 +51,7 @@ func TestAcceptTriesAgain(t *testing.T) {
 
 // settling is a carrier that finds out who has gone when it is asked to.
 type settling struct {
-	carrier
+	loopCarrier
 	asked int
 	found func()
 }
@@ -91,7 +91,7 @@ func TestAFullServerLooksWhoHasGone(t *testing.T) {
 			_, err := theirs.Read(make([]byte, 9))
 			refused <- err == nil
 		}()
-		session, refusal, _ := c.admit(context.Background(), ours, nil)
+		session, refusal, _ := c.admit(context.Background(), ours)
 		served := session != nil
 		if !served {
 			refuse(ours, refusal)

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -155,6 +156,26 @@ func TestAPanicInAccept(t *testing.T) {
 			c.dial(t).ask("a\n", "a\n")
 		}
 		if n := c.panics.Load(); n != 3 {
+			t.Errorf("%d panics", n)
+		}
+	})
+}
+
+// A session that panics when it is opened is closed.
+func TestAPanicInOpen(t *testing.T) {
+	eachCarrier(t, func(c *carried) {
+		var opened atomic.Int64
+		c.onOpen = func() {
+			if opened.Add(1) == 1 {
+				panic("not today")
+			}
+		}
+	}, func(t *testing.T, c *carried) {
+		p := c.dial(t)
+		_, _ = io.WriteString(p.Conn, "a\n") // so that a handshake begins
+		p.wantClosed()
+		c.dial(t).ask("a\n", "a\n")
+		if n := c.panics.Load(); n != 1 {
 			t.Errorf("%d panics", n)
 		}
 	})

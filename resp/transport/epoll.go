@@ -40,29 +40,31 @@ const (
 // A round answers all connections that have something to read before it writes to any, as Redis does. So peers get their
 // replies together and send their next commands together, which saves both sides wake-ups.
 type epollLoop struct {
-	server   Server
-	synced   bool // rounds are committed
-	epoll    int
-	wakeFD   int
-	spare    bool // there are processors that run no loop
-	buf      []byte
-	events   []unix.EpollEvent
-	conns    []*epollConn // by descriptor
-	taken    int          // bytes read in this round
-	late     []*epollConn // left for the next round, as taken has reached roundBytes
-	unread   []*epollConn // may have more to read after their last read
-	queue    []*epollConn // to be read in this round
-	next     int          // in queue
-	woken    []*epollConn // from the inbox, to be looked at in this round
-	looked   int          // of woken, how many were
-	dirty    []*epollConn // have output of this round
-	ended    []*epollConn // to be closed when that is written
-	free     [][]byte     // output buffers between uses
-	naps     naps
-	left     bool    // meanwhile has ended the round early
-	stopping bool    // closeAll follows
-	otherBuf []byte  // for reads in meanwhile
-	chores   []chore // one step of each is done between two rounds
+	server     Server
+	synced     bool // rounds are committed
+	epoll      int
+	wakeFD     int
+	spare      bool // there are processors that run no loop
+	buf        []byte
+	plain      []byte // what TLS makes of buf; nil: no connection has had TLS yet
+	events     []unix.EpollEvent
+	conns      []*epollConn // by descriptor
+	taken      int          // bytes read in this round
+	late       []*epollConn // left for the next round, as taken has reached roundBytes
+	unread     []*epollConn // may have more to read after their last read
+	queue      []*epollConn // to be read in this round
+	next       int          // in queue
+	woken      []*epollConn // from the inbox, to be looked at in this round
+	looked     int          // of woken, how many were
+	dirty      []*epollConn // have output of this round
+	ended      []*epollConn // to be closed when that is written
+	free       [][]byte     // output buffers between uses
+	naps       naps
+	left       bool   // meanwhile has ended the round early
+	stopping   bool   // closeAll follows
+	otherBuf   []byte // for reads in meanwhile
+	otherPlain []byte
+	chores     []chore // one step of each is done between two rounds
 
 	count  atomic.Int64 // connections; new ones go to the loop with the fewest
 	signal atomic.Bool  // the wake descriptor has been written to
@@ -194,8 +196,8 @@ func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
 	if err != nil {
 		return // the loop's own wait returns it, too
 	}
-	buf := l.buf // still holds input of c
-	if l.buf = l.otherBuf; l.buf == nil {
+	buf, plain := l.buf, l.plain // still hold input of c
+	if l.buf, l.plain = l.otherBuf, l.otherPlain; l.buf == nil {
 		l.buf = make([]byte, readSize)
 	}
 	l.serve(n)
@@ -209,6 +211,7 @@ func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
 	}
 	l.send()
 	l.buf, l.otherBuf = buf, l.buf
+	l.plain, l.otherPlain = plain, l.plain
 	c.readOn() // its events were ignored
 }
 
@@ -340,7 +343,7 @@ func (l *epollLoop) owes() (owes bool) {
 		if c.full {
 			l.do(c, (*epollConn).flush) // the kernel tells of room only when a third of its buffer is free
 		}
-		owes = owes || c.owed > 0 && c.at() < closing || len(c.out) > c.sent
+		owes = owes || c.owed > 0 && c.at() < closing || c.pending() > 0
 	}
 	l.draining = true
 	return owes
@@ -370,6 +373,24 @@ func (l *epollLoop) add(c *epollConn) {
 		l.server.Rejected(nil) // Warn says whose it is
 		l.server.Warn("cannot serve a connection", c.session, err)
 		c.close()
+		return
+	}
+	if c.secure != nil {
+		c.decrypt(nil)
+	}
+}
+
+// borrow returns an empty buffer for output.
+func (l *epollLoop) borrow() (buf []byte) {
+	if last := len(l.free) - 1; last >= 0 {
+		buf, l.free = l.free[last], l.free[:last]
+	}
+	return buf
+}
+
+func (l *epollLoop) giveBack(buf []byte) {
+	if buf != nil && cap(buf) <= 2*flushAt && len(l.free) < 64 {
+		l.free = append(l.free, buf[:0])
 	}
 }
 

@@ -28,24 +28,36 @@ func loopOf(t *testing.T, c *carried) *epollLoop {
 	return l
 }
 
-// carry has a loop take a connection in at its next round, and returns both its ends.
-func carry(t *testing.T, c *carried, l *epollLoop) (*epollConn, peer) {
+// socketEnds returns both ends of a connection.
+func socketEnds(t *testing.T) (fd int, far peer) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := os.NewFile(uintptr(fds[1]), "peer")
+	return fds[0], newPeer(t, connOf(t, fds[1]))
+}
+
+func connOf(t *testing.T, fd int) net.Conn {
+	t.Helper()
+	file := os.NewFile(uintptr(fd), "socket")
 	defer file.Close()
-	far, err := net.FileConn(file)
+	conn, err := net.FileConn(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn := &epollConn{loop: l, fd: fds[0]}
-	conn.session, _, _ = c.Admit(conn, &net.UnixAddr{}, nil)
-	conn.session.Open(conn.fd)
+	return conn
+}
+
+// carry has a loop take a connection in at its next round, and returns both its ends.
+func carry(t *testing.T, c *carried, l *epollLoop) (*epollConn, peer) {
+	t.Helper()
+	fd, far := socketEnds(t)
+	conn := &epollConn{loop: l, fd: fd}
+	conn.session, _, _ = c.Admit(&net.UnixAddr{}, nil)
+	conn.session.Open(conn, conn.fd)
 	l.ask(conn)
-	return conn, newPeer(t, far)
+	return conn, far
 }
 
 // round is one of a loop. between is done when its events are known.

@@ -26,7 +26,7 @@ type epollCarrier struct {
 	running sync.WaitGroup
 }
 
-func newLoops(t *Transport, n int) (carrier, error) {
+func newLoops(t *Transport, n int) (loopCarrier, error) {
 	e := &epollCarrier{t: t}
 	spare := runtime.GOMAXPROCS(0) > n
 	for range n {
@@ -42,34 +42,48 @@ func newLoops(t *Transport, n int) (carrier, error) {
 }
 
 func (e *epollCarrier) carry(ctx context.Context, conn net.Conn) {
+	session, refusal, _ := e.t.admit(ctx, conn)
+	if session == nil {
+		refuse(conn, refusal)
+		return
+	}
+	e.adopt(conn, session, nil)
+}
+
+// adopt gives a connection to the loop with the fewest.
+func (e *epollCarrier) adopt(conn net.Conn, session Session, over *secure) {
 	loop := e.loops[0]
 	for _, l := range e.loops {
 		if l.count.Load() < loop.count.Load() {
 			loop = l
 		}
 	}
-	c := &epollConn{loop: loop, fd: -1}
-	session, refusal, _ := e.t.admit(ctx, conn, c)
-	if session == nil {
-		refuse(conn, refusal)
-		return
-	}
-	c.session = session
+	c := &epollConn{loop: loop, session: session, secure: over, fd: -1}
 	defer func() {
 		if c.fd < 0 { // also after a panic
-			c.session.Closed()
+			session.Closed()
 		}
 	}()
 	fd, err := detach(conn)
 	if err != nil {
 		e.t.server.Rejected(conn.RemoteAddr())
-		e.t.server.Warn("cannot serve a connection", c.session, err)
+		e.t.server.Warn("cannot serve a connection", session, err)
 		return
 	}
 	c.fd = fd
 	loop.count.Add(1)
-	c.session.Open(fd)
-	loop.ask(c)
+	known := false
+	defer func() {
+		if !known { // after a panic
+			c.reach(cut)
+		}
+		loop.ask(c)
+	}()
+	session.Open(c, fd)
+	if over != nil {
+		over.identify(session)
+	}
+	known = true
 }
 
 // mostSettling bounds the rounds that settle waits for, as a loop may always have something to read.

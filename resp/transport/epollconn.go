@@ -13,10 +13,11 @@ import (
 type epollConn struct {
 	loop    *epollLoop
 	session Session
+	secure  *secure // TLS, whose handshake is done; nil: none
 	life
 	fd int
 
-	out   []byte // replies that have not been written, from sent on
+	out   []byte // replies that have not been written (with TLS: sealed), from sent on
 	sent  int
 	fresh int // where in out this round's replies begin, while they wait for the disk
 	told  int // the last number given to Session.Unsent
@@ -30,6 +31,7 @@ type epollConn struct {
 	full    bool // the socket is full; epoll tells when it takes more
 	paused  bool // Serve is not called until Wake
 	leaves  bool // while paused, it ends when its peer closes its half
+	parting bool // with TLS: the farewell is sent
 
 	end uint32 // events that announced the end. No more follow, so the loop reads until it meets the end
 
@@ -60,6 +62,10 @@ func (c *epollConn) read() {
 		c.readOn()
 		return
 	}
+	if c.secure != nil && c.secure.farewell && c.at() < closing {
+		c.inputEnds()
+		return
+	}
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(c.fd), uintptr(address(c.loop.buf)), readSize, 0, 0, 0)
 	switch {
 	case errno == syscall.EAGAIN:
@@ -68,20 +74,31 @@ func (c *epollConn) read() {
 	case errno != 0:
 		c.close()
 		return
-	case n == 0: // the peer may have closed its half only, and still read
-		if c.reach(closing) {
-			c.endIfClosing()
-		}
+	case n == 0:
+		c.inputEnds()
 		return
 	case c.at() >= closing: // input of a connection that ends is dropped
 	default:
 		c.owed -= int(n)
 		c.loop.taken += int(n)
 		c.loop.naps.served(&c.napTrial)
-		c.serve(c.loop.buf[:n])
+		if c.secure != nil {
+			c.decrypt(c.loop.buf[:n])
+		} else {
+			c.serve(c.loop.buf[:n])
+		}
 	}
 	if n == readSize || c.end != 0 || errno == syscall.EINTR || c.more {
 		c.readOn()
+	}
+}
+
+// inputEnds closes a connection once its replies have left. Its peer may have closed its half only, and still read.
+func (c *epollConn) inputEnds() {
+	if c.parting {
+		c.close()
+	} else if c.reach(closing) {
+		c.endIfClosing()
 	}
 }
 
@@ -150,9 +167,7 @@ func (c *epollConn) Send(p []byte) int {
 		return 0
 	}
 	if c.out == nil {
-		if last := len(c.loop.free) - 1; last >= 0 {
-			c.out, c.loop.free = c.loop.free[last], c.loop.free[:last]
-		}
+		c.out = c.loop.borrow()
 	}
 	if c.loop.synced {
 		c.markDirty() // before there is anything to confirm
@@ -169,7 +184,16 @@ func (c *epollConn) Send(p []byte) int {
 	if c.full { // no flush tells the session before the peer reads
 		c.tell()
 	}
-	return len(c.out) - c.sent
+	return c.pending()
+}
+
+// pending is how many bytes the socket has not taken.
+func (c *epollConn) pending() int {
+	n := len(c.out) - c.sent
+	if c.secure != nil {
+		n += len(c.secure.sealed())
+	}
+	return n
 }
 
 // markDirty has the end of the round confirm and write what is sent from here on.
@@ -182,7 +206,7 @@ func (c *epollConn) markDirty() {
 
 // tell tells the session how much the peer has not taken.
 func (c *epollConn) tell() {
-	if unsent := len(c.out) - c.sent; unsent != c.told {
+	if unsent := c.pending(); unsent != c.told {
 		c.told = unsent
 		c.session.Unsent(unsent)
 	}
@@ -190,9 +214,17 @@ func (c *epollConn) tell() {
 
 // flush writes what the socket takes. If something is left, the loop waits until the socket takes more.
 func (c *epollConn) flush() {
-	before := c.sent
-	for c.sent < len(c.out) {
-		n, _, errno := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(c.fd), uintptr(address(c.out[c.sent:])), uintptr(len(c.out)-c.sent), unix.MSG_NOSIGNAL, 0, 0)
+	took := false
+	for {
+		p, err := c.next()
+		if err != nil {
+			c.close()
+			return
+		}
+		if len(p) == 0 {
+			break
+		}
+		n, _, errno := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(c.fd), uintptr(address(p)), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0)
 		if errno == syscall.EINTR {
 			continue
 		}
@@ -203,21 +235,18 @@ func (c *epollConn) flush() {
 			c.close()
 			return
 		}
-		c.sent += int(n)
+		c.took(int(n))
+		took = true
 	}
-	if c.sent > before && c.lookNS > 0 {
+	if took && c.lookNS > 0 {
 		c.tookNS = c.loop.server.NowNS()
 	}
-	if c.sent == len(c.out) {
-		if c.out != nil {
-			if cap(c.out) <= 2*flushAt && len(c.loop.free) < 64 {
-				c.loop.free = append(c.loop.free, c.out[:0])
-			}
-			c.out, c.sent = nil, 0
-		}
+	if c.pending() == 0 {
+		c.loop.giveBack(c.out)
+		c.out, c.sent = nil, 0
 		c.await(false)
 		if c.at() >= closing {
-			c.close()
+			c.leave()
 			return
 		}
 	} else {
@@ -228,6 +257,23 @@ func (c *epollConn) flush() {
 		c.await(true)
 	}
 	c.tell()
+}
+
+// next returns what the socket is to take next.
+func (c *epollConn) next() ([]byte, error) {
+	if c.secure == nil {
+		return c.out[c.sent:], nil
+	}
+	return c.seal()
+}
+
+// took tells that the socket has taken the first n bytes of next's.
+func (c *epollConn) took(n int) {
+	if c.secure == nil {
+		c.sent += n
+	} else {
+		c.tookSealed(n)
+	}
 }
 
 // await turns on or off the event that the socket takes more.
@@ -313,6 +359,9 @@ func (c *epollConn) close() {
 	}
 	if c.fd < len(c.loop.conns) && c.loop.conns[c.fd] == c { // false if it ended before it was added
 		c.loop.conns[c.fd] = nil
+	}
+	if c.secure != nil {
+		c.sayFarewell()
 	}
 	unix.Close(c.fd) // also removes it from the epoll set
 	c.out = nil

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -37,10 +38,17 @@ type fakeSession struct {
 	finished atomic.Bool
 }
 
-func (s *fakeSession) Open(int)                   { s.opened.Store(true) }
-func (s *fakeSession) Identify(*x509.Certificate) {}
+func (s *fakeSession) Identify(*x509.Certificate) { s.server.identified.Add(1) }
 func (s *fakeSession) Overdue() bool              { return s.server.overdue.Load() }
 func (s *fakeSession) reply(p string)             { s.out = append(s.out, p...) }
+
+func (s *fakeSession) Open(c Conn, _ int) {
+	s.conn = c
+	s.opened.Store(true)
+	if s.server.onOpen != nil {
+		s.server.onOpen()
+	}
+}
 
 func (s *fakeSession) Unsent(n int) {
 	s.mustBeOpen()
@@ -135,25 +143,27 @@ type fakeServer struct {
 	*Transport
 	handle     func(s *fakeSession, line string) (done bool) // nil: each line is answered by itself
 	onWake     func(s *fakeSession)
+	onOpen     func()
 	places     int64  // 0: any number
 	confirming bool   // replies wait for the disk
 	denied     string // nobody is served, and told this; empty: everybody is
 	keepAlive  time.Duration
 	exit       func(text string)
 
-	skewNS   atomic.Int64
-	still    atomic.Bool // its clock goes only by skew
-	overdue  atomic.Bool
-	gate     atomic.Pointer[chan error] // each commit takes its outcome from there; nil: they succeed
-	begins   atomic.Int64
-	confirms atomic.Int64
-	commits  atomic.Int64
-	rejected atomic.Int64
-	failed   atomic.Pointer[error] // the last handshake
-	warnings atomic.Int64
-	panics   atomic.Int64
-	faults   atomic.Int64 // of the transport
-	left     atomic.Int64 // sessions that were told that they are closed
+	skewNS     atomic.Int64
+	still      atomic.Bool // its clock goes only by skew
+	overdue    atomic.Bool
+	gate       atomic.Pointer[chan error] // each commit takes its outcome from there; nil: they succeed
+	begins     atomic.Int64
+	confirms   atomic.Int64
+	commits    atomic.Int64
+	rejected   atomic.Int64
+	failed     atomic.Pointer[error] // the last handshake
+	warnings   atomic.Int64
+	identified atomic.Int64
+	panics     atomic.Int64
+	faults     atomic.Int64 // of the transport
+	left       atomic.Int64 // sessions that were told that they are closed
 
 	mu       sync.Mutex
 	sessions []*fakeSession
@@ -161,7 +171,7 @@ type fakeServer struct {
 
 var began = time.Now()
 
-func (f *fakeServer) Admit(c Conn, remote, _ net.Addr) (Session, string, bool) {
+func (f *fakeServer) Admit(remote, _ net.Addr) (Session, string, bool) {
 	_ = remote.String()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -171,7 +181,7 @@ func (f *fakeServer) Admit(c Conn, remote, _ net.Addr) (Session, string, bool) {
 	if f.places > 0 && int64(len(f.sessions))-f.left.Load() >= f.places {
 		return nil, "full\n", true
 	}
-	s := &fakeSession{server: f, conn: c}
+	s := &fakeSession{server: f}
 	f.sessions = append(f.sessions, s)
 	return s, "", false
 }
@@ -236,16 +246,17 @@ type carried struct {
 	tls      *TLS // nil: connections are plain
 }
 
-// eachCarrier runs a test with connections by loops, by goroutines, and with TLS.
+// eachCarrier runs a test with connections by loops and by goroutines, both with and without TLS.
 func eachCarrier(t *testing.T, set func(c *carried), test func(t *testing.T, c *carried)) {
-	for _, name := range []string{"loops", "goroutines", "TLS"} {
-		if name == "loops" && !HasLoops {
+	for _, name := range []string{"loops", "goroutines", "TLS by loops", "TLS by goroutines"} {
+		byLoops := strings.HasSuffix(name, "loops")
+		if byLoops && !HasLoops {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := &carried{Options: Options{Loops: 2}, byLoops: name == "loops"}
-			if name == "TLS" {
+			c := &carried{Options: Options{Loops: 2}, byLoops: byLoops}
+			if strings.HasPrefix(name, "TLS") {
 				c.tls = newTLS(t)
 			}
 			if set != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // goroutineCarrier gives each connection a goroutine, which waits in Go's poller. It runs wherever Go runs. A connection takes
-// 8 KB more than with an event loop. On Linux it carries what an event loop cannot read, such as TLS.
+// 8 KB more than with an event loop. On Linux it carries TLS handshakes.
 type goroutineCarrier struct {
 	t       *Transport
 	turns   *turns // of handshakes
@@ -27,14 +27,12 @@ type goroutineCarrier struct {
 }
 
 func (g *goroutineCarrier) carry(ctx context.Context, conn net.Conn) {
-	c := &goroutineConn{carrier: g, socket: conn}
-	session, refusal, _ := g.t.admit(ctx, conn, c)
+	session, refusal, _ := g.t.admit(ctx, conn)
 	if session == nil {
 		refuse(conn, refusal)
 		return
 	}
-	c.session = session
-	g.start(c)
+	g.start(&goroutineConn{carrier: g, socket: conn, session: session})
 }
 
 func (g *goroutineCarrier) start(c *goroutineConn) {
@@ -194,7 +192,11 @@ func (c *goroutineConn) run() {
 	if c.secure != nil && !c.handshake() {
 		return
 	}
-	c.session.Open(-1)
+	if c.secure != nil && c.secure.byLoops {
+		c.handOver()
+		return
+	}
+	c.session.Open(c, -1)
 	if c.secure != nil {
 		c.secure.identify(c.session)
 	}

@@ -85,7 +85,7 @@ func pipelines(t *testing.T, c *carried, begun chan *fakeSession, conns, command
 	}
 	eventually(t, "end of all", func() bool { return len(c.all()) == 0 })
 	for _, s := range c.sessions {
-		if s.held > 64<<10+width {
+		if s.held > 64<<10+18<<10+width { // with TLS, a record that came in part before is added
 			t.Errorf("%d bytes were held", s.held)
 		}
 	}

@@ -28,9 +28,14 @@ const handshakeTime = 10 * time.Second
 // mostRefusing bounds connections that have no place and only wait to hear that in TLS. Descriptors are kept for 32.
 const mostRefusing = 16
 
+// mostSealed bounds what TLS answers by itself to a peer that reads nothing, but changes its keys over and over. Replies are sealed
+// when the socket has taken those before, and are less.
+const mostSealed = 2 * writeSize
+
 var (
-	errOldest = errors.New("too many handshakes were unfinished, and this was the oldest")
-	errSlow   = errors.New("it took longer than 10 seconds")
+	errOldest       = errors.New("too many handshakes were unfinished, and this was the oldest")
+	errSlow         = errors.New("it took longer than 10 seconds")
+	errReadsNothing = errors.New("it reads nothing")
 )
 
 // secure is a connection's TLS.
@@ -39,19 +44,23 @@ var (
 // handshake is over, TLS writes to memory, where no write fails. The connection sends that to the socket as it sends plain replies.
 type secure struct {
 	*tls.Conn
-	below   *below
-	by      *TLS
-	place   *list.Element // in by.ongoing
-	refusal string        // what it hears after the handshake, if it is not served
+	below    *below
+	by       *TLS
+	place    *list.Element // in by.ongoing
+	refusal  string        // what it hears after the handshake, if it is not served
+	byLoops  bool          // an event loop carries it after the handshake
+	farewell bool          // in a loop: TLS reads nothing any more
 }
 
 // below is the socket as TLS sees it.
 type below struct {
-	net.Conn
-	heard   bool   // the peer has sent something
-	toWrite []byte // records
-	sent    int    // how many bytes of them the socket has taken
-	gather  bool   // writes go to toWrite
+	net.Conn        // an event loop does not use it
+	heard    bool   // the peer has sent something
+	toWrite  []byte // records
+	sent     int    // how many bytes of them the socket has taken
+	gather   bool   // writes go to toWrite
+	inLoop   bool   // reads come from arrived
+	arrived  []byte
 
 	of     *life  // of the connection
 	turns  *turns // of handshakes; nil: the handshake is over
@@ -63,10 +72,19 @@ type below struct {
 // mostAhead is for a whole ClientHello, which crypto/tls reads in two parts: each part by itself would wait for a turn.
 const mostAhead = 4 << 10
 
-// Read gives the turn back while it waits for the peer. So does Write.
+// Read gives the turn back while it waits for the peer. So does Write. In an event loop it waits for nothing: it says that its time is
+// over, which is the one error that crypto/tls does not remember.
 func (b *below) Read(p []byte) (n int, err error) {
 	if b.ahead != nil {
 		return b.takeAhead(p), nil
+	}
+	if b.inLoop {
+		if len(b.arrived) == 0 {
+			return 0, os.ErrDeadlineExceeded
+		}
+		n = copy(p, b.arrived)
+		b.arrived = b.arrived[n:]
+		return n, nil
 	}
 	b.endTurn()
 	if b.turns == nil || b.begun {
@@ -114,8 +132,19 @@ func (b *below) Write(p []byte) (int, error) {
 		b.begun = true
 		return b.Conn.Write(p)
 	}
+	if len(b.toWrite)-b.sent > mostSealed {
+		return 0, errReadsNothing
+	}
 	b.toWrite = append(b.toWrite, p...)
 	return len(p), nil
+}
+
+// SetWriteDeadline does nothing where no write waits. crypto/tls calls it with its farewell.
+func (b *below) SetWriteDeadline(t time.Time) error {
+	if b.gather {
+		return nil
+	}
+	return b.Conn.SetWriteDeadline(t)
 }
 
 // seal encrypts the start of replies, at most writeSize bytes of them, if the socket has taken all that was sealed before.
@@ -142,12 +171,12 @@ func (s *secure) took(n int) {
 
 // carrySecure is carry for a connection with TLS. The handshake is part of the connection's goroutine. Meanwhile the connection has
 // its place among maxclients, as in Redis, and nobody sees it. When there is no place, it is closed without a word.
-func (g *goroutineCarrier) carrySecure(ctx context.Context, conn net.Conn, by *TLS) {
-	below := &below{Conn: conn}
+func (g *goroutineCarrier) carrySecure(ctx context.Context, conn net.Conn, ln Listener) {
+	below, by := &below{Conn: conn}, ln.TLS
 	c := &goroutineConn{carrier: g, socket: conn}
 	below.of = &c.life
-	c.secure = &secure{Conn: tls.Server(below, by.Config()), below: below, by: by}
-	session, refusal, full := g.t.admit(ctx, conn, c)
+	c.secure = &secure{Conn: tls.Server(below, by.Config()), below: below, by: by, byLoops: g.t.loops != nil && !ln.Goroutines}
+	session, refusal, full := g.t.admit(ctx, conn)
 	if session != nil {
 		c.session = session
 	} else if c.secure.refusal = refusal; full || !by.mayRefuse() {
@@ -250,6 +279,14 @@ func (s *secure) identify(session Session) {
 	if chains := s.ConnectionState().VerifiedChains; len(chains) > 0 {
 		session.Identify(chains[0][0])
 	}
+}
+
+// handOver ends the goroutine of a connection whose handshake is over. An event loop carries it from here on.
+func (c *goroutineConn) handOver() {
+	session, over := c.session, c.secure
+	c.session, c.secure = nil, nil // no longer this one's to close
+	over.below.inLoop, over.below.Conn = true, nil
+	c.carrier.t.loops.adopt(c.socket, session, over)
 }
 
 // hangUp closes the socket. A peer with TLS is told so, as far as it takes that at once: to some, such as OpenSSL, an end without a

@@ -108,11 +108,14 @@ func (m *mangled) mangle(record []byte) []byte {
 func FuzzTLS(f *testing.F) {
 	for kind := byte(0); kind < kinds; kind++ {
 		for before := range 5 { // the client's records: hello, its end of the handshake, command, farewell
-			f.Add(append(make([]byte, before), kind, 130, 77, 22, 1, 255, 255, 255, 0), before%2 == 0)
+			f.Add(append(make([]byte, before), kind, 130, 77, 22, 1, 255, 255, 255, 0), before%2 == 0, before < 3)
 		}
 	}
-	f.Fuzz(func(t *testing.T, script []byte, old bool) {
+	f.Fuzz(func(t *testing.T, script []byte, old, byLoops bool) {
 		c := secured(t, func(c *carried) {
+			if byLoops && HasLoops {
+				c.Loops, c.byLoops = 1, true
+			}
 			c.handle = func(s *fakeSession, line string) bool {
 				if line != "a" {
 					t.Errorf("a session got %q", line)
@@ -149,7 +152,11 @@ func FuzzTLS(f *testing.F) {
 		}
 		_ = client.CloseWrite()
 		socket.Close()
-		eventually(t, "end of the connection", func() bool { return !c.goroutines.any() })
+		eventually(t, "end of the connection", func() bool {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return !c.goroutines.any() && c.left.Load() == int64(len(c.sessions))
+		})
 		if n := c.tls.ongoing.Len(); n > 0 || c.panics.Load() > 0 {
 			t.Errorf("%d handshakes are unfinished, %d panics", n, c.panics.Load())
 		}

@@ -41,21 +41,8 @@ func secured(t *testing.T, set func(c *carried)) *carried {
 		set(c)
 	}
 	c.start(t)
-	c.addr = c.listen(t, "tcp", true)
+	c.addr = c.listen(t, "tcp", !c.byLoops)
 	return c
-}
-
-// The last command of a peer that says its farewell in the same breath is answered.
-func TestTLSFarewellWithACommand(t *testing.T) {
-	c := secured(t, nil)
-	p := c.dial(t)
-	p.ask("a\n", "a\n")
-	p.send("b\n")
-	_ = p.Conn.(*tls.Conn).CloseWrite()
-	p.want("b\n")
-	if _, err := p.ReadByte(); err != io.EOF { // not an end without a word, which would be io.ErrUnexpectedEOF
-		t.Error(err)
-	}
 }
 
 // A peer that speaks no TLS is told so. One that only looks whether the port is open is no failure.

@@ -12,8 +12,9 @@ import (
 // Session is one connection's state machine, as its transport knows it: bytes in, reply bytes out. Open is called first. One
 // goroutine at a time calls the methods, except Overdue.
 type Session interface {
-	// Open allows the session, and any goroutine, to use the Conn. fd is its file descriptor, or -1 where it has none of its own.
-	Open(fd int)
+	// Open gives the session its Conn, which it and any goroutine may use from now on. fd is its file descriptor, or -1 where it has
+	// none of its own.
+	Open(c Conn, fd int)
 	// Identify is called after Open where TLS has verified a certificate of the peer.
 	Identify(cert *x509.Certificate)
 	// Serve answers data by Conn.Send. data may hold any part of any number of commands; Serve does not keep it. more asks for
@@ -58,9 +59,9 @@ type Conn interface {
 
 // Server is what all connections share, as their transport knows it. Any goroutine may call its methods.
 type Server interface {
-	// Admit returns the session of a new connection. s is nil if the connection may not be served. Then the transport sends the
+	// Admit returns the session of a new connection, whose Open follows, or Closed alone. s is nil if the connection may not be served. Then the transport sends the
 	// refusal and closes it. full says that there may be a place once other connections have ended.
-	Admit(c Conn, remote, local net.Addr) (s Session, refusal string, full bool)
+	Admit(remote, local net.Addr) (s Session, refusal string, full bool)
 	// KeepAlive returns how long a new TCP connection is idle before its first probe; 0: no probes.
 	KeepAlive() time.Duration
 	// NowNS returns a time in nanoseconds that never goes back.
@@ -92,8 +93,8 @@ type Options struct {
 // Transport carries connections.
 type Transport struct {
 	server     Server
-	synced     bool    // rounds are committed
-	loops      carrier // nil: there are no event loops
+	synced     bool        // rounds are committed
+	loops      loopCarrier // nil: there are no event loops
 	goroutines *goroutineCarrier
 
 	accepting   sync.Mutex // held while a connection is taken in
@@ -112,6 +113,13 @@ type carrier interface {
 	background(step func() (more bool))
 	// stop closes all connections and returns when they are.
 	stop()
+}
+
+// loopCarrier is a carrier that takes over connections of others.
+type loopCarrier interface {
+	carrier
+	// adopt serves a session's connection. over is its TLS, whose handshake is done; nil: none.
+	adopt(conn net.Conn, session Session, over *secure)
 }
 
 // New returns a transport without connections. The error says which system call for the event loops failed.
@@ -161,7 +169,8 @@ func (t *Transport) Turn(ctx context.Context) {
 
 // Stop closes all connections and returns when they are closed. All calls of Accept must have returned before.
 func (t *Transport) Stop() {
-	for _, c := range t.carriers() {
-		c.stop()
+	t.goroutines.stop() // first, as the end of a handshake hands a connection to a loop
+	if t.loops != nil {
+		t.loops.stop()
 	}
 }

@@ -1,0 +1,91 @@
+//go:build linux
+
+package transport
+
+import (
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// plainSize is for all that TLS can make of one read: what it holds of an unfinished record, 18 KB at most, and the read itself.
+const plainSize = readSize + 32<<10
+
+// decrypt serves what TLS makes of what has arrived, and of what it has read ahead.
+func (c *epollConn) decrypt(arrived []byte) {
+	s, l := c.secure, c.loop
+	if l.plain == nil {
+		l.plain = make([]byte, plainSize)
+	}
+	s.below.arrived = arrived
+	n, err := 0, error(nil)
+	for err == nil && n < plainSize {
+		var more int
+		more, err = s.Read(l.plain[n:])
+		n += more
+	}
+	s.below.arrived = nil
+	if len(s.sealed()) > 0 { // TLS itself has something to say
+		c.markDirty()
+	}
+	if err != os.ErrDeadlineExceeded { // the peer's farewell, or what is no TLS
+		s.farewell = true
+		c.end |= unix.EPOLLRDHUP // no event follows
+		c.readOn()
+	}
+	if n > 0 {
+		c.serve(l.plain[:n])
+	}
+}
+
+// seal returns encrypted replies.
+func (c *epollConn) seal() ([]byte, error) {
+	s := c.secure
+	if s.below.toWrite == nil && len(c.out) > c.sent {
+		s.below.toWrite = c.loop.borrow()
+	}
+	n, err := s.seal(c.out[c.sent:])
+	c.sent += n
+	return s.sealed(), err
+}
+
+// tookSealed gives back the buffer of what the socket has taken, so that an idle connection holds none.
+func (c *epollConn) tookSealed(n int) {
+	b := c.secure.below
+	if b.sent += n; b.sent == len(b.toWrite) {
+		c.loop.giveBack(b.toWrite)
+		b.sent, b.toWrite = 0, nil
+	}
+}
+
+// leave closes a connection whose replies have left. A peer with TLS is told so, and what it still sends is read: see
+// goroutineConn.hangUp.
+func (c *epollConn) leave() {
+	if c.secure == nil {
+		c.close()
+		return
+	}
+	if c.parting {
+		return
+	}
+	if c.sayFarewell(); unix.Shutdown(c.fd, unix.SHUT_WR) != nil {
+		c.close()
+		return
+	}
+	time.AfterFunc(refusalTime, func() { c.Close(true) })
+	c.readOn()
+}
+
+// sayFarewell tells the peer that nothing follows, as far as the socket takes that at once.
+func (c *epollConn) sayFarewell() {
+	if c.parting {
+		return
+	}
+	c.parting = true
+	_ = c.secure.CloseWrite()
+	p := c.secure.sealed()
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(c.fd), uintptr(address(p)), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0)
+	c.tookSealed(len(p))
+}
