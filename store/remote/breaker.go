@@ -147,3 +147,21 @@ func (f *failure) down() (down error) {
 	}
 	return down
 }
+
+// askRest has the lanes asked that are not known to be down, where others are: so the part of a Cluster that nobody has called lately is
+// known to answer, or not to.
+func (f *failure) askRest() {
+	f.outage.mu.Lock()
+	open := f.outage.open
+	f.outage.mu.Unlock()
+	if open == 0 {
+		return
+	}
+	for i := range f.store.lanes.all {
+		l := &f.store.lanes.all[i]
+		key := f.probeKey(l, f.store.options.Prefix)
+		if l.breaker.down() == nil && f.store.lanes.of(key) == l {
+			f.store.send(&request{args: []string{"DEL"}, keys: []string{key}, deadline: f.store.deadline(), done: func(rueidis.RedisMessage, error) {}})
+		}
+	}
+}
