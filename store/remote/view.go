@@ -25,7 +25,8 @@ type View struct {
 
 	store    *Store
 	keys     []viewKey
-	deadline time.Time
+	deadline time.Time // of the engine's answers. What the handler takes does not count
+	given    time.Time // when the handler was given the view
 	conflict bool
 	missing  []string // keys that must be read, too
 	guessed  guess
@@ -60,8 +61,16 @@ func (s *Store) Open(keys [][]byte, w store.Waker) *View {
 	for _, key := range keys {
 		v.add(s.options.Prefix + string(key))
 	}
-	v.open(w.Wake)
+	v.open(v.give(w))
 	return v
+}
+
+// give wakes a handler.
+func (v *View) give(w store.Waker) func() {
+	return func() {
+		v.given = time.Now()
+		w.Wake()
+	}
 }
 
 // newView returns a view without keys.
@@ -192,7 +201,12 @@ func (v *View) Foreign(key []byte) (kind string, foreign bool) {
 
 // Commit stores what has changed in a view, if what the engine has is still what was read. It returns true where nothing has changed,
 // or v.Err says why nothing can be stored. Else w is woken when that is done: then Conflict says whether it must be done again.
-func (v *View) Commit(w store.Waker) bool { return v.commit(w.Wake) }
+//
+// Where a handler took longer than Held, the keys may have changed without a trace, and a key that was not there is a conflict each time.
+func (v *View) Commit(w store.Waker) bool {
+	v.deadline = v.deadline.Add(time.Since(v.given))
+	return v.commit(v.give(w))
+}
 
 func (v *View) commit(done func()) bool {
 	if v.conflict = len(v.missing) > 0; v.conflict {
