@@ -232,6 +232,8 @@ func (e *fakeEngine) DeleteRule(r policy.Rule, done func(bool, error)) {
 	e.do(func() { done(e.Store.DeleteRule(r, e.now()), nil) })
 }
 
+func (e *fakeEngine) AwaitPolicies() {}
+
 func (e *fakeEngine) KeepPolicies(list []policy.Policy) error {
 	for _, p := range list {
 		if _, err := e.Store.SetPolicy(p.Name, p.Limit, policy.Options{}); err != nil {

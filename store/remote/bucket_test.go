@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -124,5 +125,17 @@ func TestAPeekComesAfterWhatWasTaken(t *testing.T) {
 		if d := reqs[0].Decision; reqs[0].Err != nil || d.Limited || d.ResetAfterNS > 600_000_000_000 {
 			t.Errorf("%d: %+v, %v", quantity, d, reqs[0].Err)
 		}
+	}
+}
+
+// A quantity that is out of range is that error, whatever --store-failure says while the engine does not answer.
+func TestQuantityOutOfRangeWithoutTheEngine(t *testing.T) {
+	s := newTestStore(t, newAiling(t).socket, Options{Failures: Failures{all: FailAllow}})
+	s.byHand()
+	s.open(t, "k")
+	reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 15, 30, 60), Quantity: math.MaxInt64}}
+	s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()})
+	if err := reqs[0].Err; err == nil || isDown(err) {
+		t.Error(reqs[0].Decision, err)
 	}
 }
