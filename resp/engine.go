@@ -32,6 +32,7 @@ type engine interface {
 	PutRule(r policy.Rule, lasts time.Duration, done func(added bool, err error))
 	DeleteRule(r policy.Rule, done func(held bool, err error))
 	KeepPolicies(list []policy.Policy) error
+	AwaitPolicies()
 }
 
 // view is some keys of an engine in a table of their own: see remote.View, whose fields are methods here.

@@ -26,6 +26,7 @@ type fakeEngine struct {
 	refuse  func(commit bool) error // of each view
 	opened  [][]string              // the keys of each view
 	closed  int                     // views
+	facts   []remote.Fact
 }
 
 // engineWorld is a world whose keys are in a fakeEngine.
@@ -78,7 +79,7 @@ func (e *fakeEngine) answerAll(p *peer) string {
 	return p.tr.take()
 }
 
-func (e *fakeEngine) Facts() []remote.Fact { return nil }
+func (e *fakeEngine) Facts() []remote.Fact { return e.facts }
 
 func (e *fakeEngine) Open(keys [][]byte, w store.Waker) view {
 	v := &fakeView{Store: store.New(store.Options{Shards: 1, Policies: e.Set}), e: e, keys: slices.Clone(keys)}
@@ -230,6 +231,8 @@ func (e *fakeEngine) PutRule(r policy.Rule, lasts time.Duration, done func(bool,
 func (e *fakeEngine) DeleteRule(r policy.Rule, done func(bool, error)) {
 	e.do(func() { done(e.Store.DeleteRule(r, e.now()), nil) })
 }
+
+func (e *fakeEngine) AwaitPolicies() {}
 
 func (e *fakeEngine) KeepPolicies(list []policy.Policy) error {
 	for _, p := range list {

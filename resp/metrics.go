@@ -116,6 +116,9 @@ func (m *metricList) engine(e engine) {
 	m.gauge("celld_store_info", "The store, as labels: its kind, and who decides (engine, or what store-failure says while it is away).", 1,
 		"kind", facts["store_engine_kind"], "mode", facts["store_mode"])
 	m.gauge("celld_store_away", "1 while the store does not answer.", number(facts["store_away"]))
+	if n, known := facts["store_slots_without_master"]; known {
+		m.gauge("celld_store_slots_without_master", "Slots of the store's Cluster whose keys nobody serves.", number(n))
+	}
 	m.gauge("celld_store_waiting_bytes", "Bytes of calls that wait for the store.", number(facts["store_waiting_bytes"]))
 }
 

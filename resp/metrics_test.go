@@ -161,6 +161,9 @@ func TestMetricsPage(t *testing.T) {
 	defer engine.Close()
 	cfg := NewConfig()
 	note(NewServer(Options{Config: cfg, Store: policies, Engine: engine}))
+	cluster, fake := engineWorld(t, false)
+	fake.facts = []remote.Fact{{Name: "store_slots_without_master", Value: "1"}}
+	note(cluster.Server)
 	page := readDoc(t, "http.md")
 	for _, row := range regexp.MustCompile("(?m)^\\| `(celld_[a-z_]+)` \\| (.*?) \\|").FindAllStringSubmatch(page, -1) {
 		if all[row[1]] != row[2] {

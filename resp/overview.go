@@ -177,8 +177,12 @@ func (srv *Server) troubles() []string {
 		list = append(list, "a script has run for more than lua-time-limit, and nobody else is answered")
 	}
 	if srv.engine != nil {
-		if why := srv.facts()["store_away_because"]; why != "" {
+		facts := srv.facts()
+		if why := facts["store_away_because"]; why != "" {
 			list = append(list, "the store is away: "+printable(why))
+		}
+		if n := facts["store_slots_without_master"]; number(n) > 0 {
+			list = append(list, n+" slots of the store's Cluster have no master")
 		}
 		return list
 	}

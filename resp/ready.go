@@ -19,6 +19,9 @@ func (srv *Server) Ready() error {
 	if why := srv.engineAway(); why != "" { // --store-failure may have decided
 		return errors.New("the store is away: " + why)
 	}
+	if failed := (*CallError)(nil); srv.inCluster() && errors.As(err, &failed) && failed.Code() == "STOREDOWN" { // it serves other slots, or will soon
+		return nil
+	}
 	return err
 }
 
@@ -28,6 +31,10 @@ func (srv *Server) engineAway() string {
 		return ""
 	}
 	return strings.ReplaceAll(srv.facts()["store_away_because"], "\n", " ")
+}
+
+func (srv *Server) inCluster() bool {
+	return srv.engine != nil && srv.facts()["store_engine_kind"] == "cluster"
 }
 
 // decide has a call decided that only looks.

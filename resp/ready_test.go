@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"celld/store"
+	"celld/store/remote"
 )
 
 // ready holds Ready to an error that has these words, or to none.
@@ -50,6 +53,33 @@ func TestReady(t *testing.T) {
 	if got := p.do("INFO", "clients"); !strings.Contains(got, "connected_clients:1\r\n") {
 		t.Errorf("the inside counts as a client: %q", got)
 	}
+}
+
+// A server is ready while its Cluster serves a part of the keys, and the live page says what it lacks. Another engine that does not decide on
+// this call decides on none.
+func TestReadyWithAPartOfACluster(t *testing.T) {
+	w, e := engineWorld(t, false)
+	e.facts = []remote.Fact{{Name: "store_engine_kind", Value: "cluster"}, {Name: "store_slots_without_master", Value: "5461"}}
+	w.limiter = refuses{w.limiter}
+	w.ready(t, "")
+	if troubles := w.Overview().Troubles; len(troubles) != 1 || troubles[0] != "5461 slots of the store's Cluster have no master" {
+		t.Errorf("the live page says %q", troubles)
+	}
+	e.facts[1] = remote.Fact{Name: "store_away_because", Value: "the Cluster is down"}
+	w.ready(t, "the Cluster is down")
+	e.facts = []remote.Fact{{Name: "store_engine_kind", Value: "standalone"}, {Name: "store_slots_without_master", Value: "0"}}
+	w.ready(t, "STOREDOWN")
+	if troubles := w.Overview().Troubles; len(troubles) != 0 {
+		t.Errorf("the live page says %q", troubles)
+	}
+}
+
+// refuses is an engine that decides on nothing.
+type refuses struct{ store.Limiter }
+
+func (refuses) TakeBatch(reqs []store.TakeRequest, _ store.Access, _ store.Waker) bool {
+	reqs[0].Err = &remote.DownError{Cause: "a test says so"}
+	return true
 }
 
 // Where replies wait for the disk, and it refuses, nobody is ready.

@@ -40,6 +40,7 @@ type visit struct {
 	ran      bool          // the handler has run, and its outcome is being stored
 	reply    []byte        // of the handler
 	tries    int
+	ranNS    int64 // how long the handler took, in all tries
 	ending   ending
 	before   sessionState
 
@@ -71,6 +72,10 @@ type sessionState struct {
 const mostTries = 100
 
 var errConflicts = &remote.DownError{Cause: "others change the keys all the time"}
+
+// A handler that takes long is a script. Others' changes overtake it each time, and a key that is not there is a conflict after
+// remote.Held: so it does not run again once it has taken that long.
+var errLong = &remote.DownError{Cause: "the command took so long that its keys have changed meanwhile, or may have"}
 
 // mostEffects is how many effects of a visit wait until it is stored: 64 KB. Those of a longer script happen whenever it runs.
 const mostEffects = 1000
@@ -189,6 +194,8 @@ func (s *Session) step(v *visit) (done bool) {
 		s.out = append(s.out, v.reply...)
 	case v.tries == mostTries:
 		s.failVisit(v, errConflicts)
+	case v.ranNS > int64(remote.Held):
+		s.failVisit(v, errLong)
 	default:
 		v.tries++
 		s.runVisit(v)
@@ -232,7 +239,9 @@ func (s *Session) runVisit(v *visit) {
 	before := s.scratch.decided
 	s.scratch.decided = decided{}
 	s.scratch.visit, s.nowNS = v, v.view.TimeNS()
+	startNS := s.srv.clock()
 	s.runRow(v.row, v.args)
+	v.ranNS += s.srv.clock() - startNS
 	s.scratch.visit, s.nowNS = nil, s.srv.clock()
 	v.decided, s.scratch.decided = s.scratch.decided, before
 	v.passedOn, s.scratch.passedOn = s.scratch.passedOn, false

@@ -115,6 +115,25 @@ func TestTooManyConflicts(t *testing.T) {
 	p.want("EXISTS k", ":1\r\n")
 }
 
+// A handler that takes long, as a script may, is not run again and again where its keys change each time.
+func TestALongHandlerConflicts(t *testing.T) {
+	w, e := engineWorld(t, false)
+	p, steps := w.connect(), 0
+	e.refuse = func(commit bool) error {
+		if steps++; commit {
+			e.setBehind("k", fmt.Sprint(1_790_000_700_000_000_000+steps))
+		}
+		return nil
+	}
+	still := w.Server.clock
+	w.Server.clock = func() int64 { w.nowNS += int64(remote.Held) + 1; return w.nowNS }
+	if got := p.do("SET", "k", soon); got != "-STOREDOWN the command took so long that its keys have changed meanwhile, or may have\r\n" || steps != 2 {
+		t.Errorf("%q after %d steps", got, steps)
+	}
+	w.Server.clock, e.refuse = still, nil
+	p.want("SET k "+soon, "+OK\r\n")
+}
+
 // What the engine says of a failure, to a command that reads and to one that writes, alone and in a transaction.
 func TestFailuresOfAnEngine(t *testing.T) {
 	for _, c := range []struct {

@@ -29,12 +29,12 @@ func doesNotStart(t *testing.T, wantCode int, words string, env []string, args .
 	}
 }
 
-// ready runs celld ready for a server.
+// ready runs celld ready for a server, and returns what it says on stdout and stderr.
 func ready(t *testing.T, srv *harness.Server) (said string, code int) {
 	t.Helper()
 	host, port, _ := net.SplitHostPort(srv.Addr)
-	_, said, code = harness.RunToEnd(t, nil, "ready", "--bind", host, "--port", port)
-	return said, code
+	out, errs, code := harness.RunToEnd(t, nil, "ready", "--bind", host, "--port", port)
+	return out + errs, code
 }
 
 // TestStorePassword gives the password in each way, and looks for it where others could see it.

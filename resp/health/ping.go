@@ -23,7 +23,7 @@ import (
 const pingPatience = 3 * time.Second
 
 // Ping asks the server that the flags describe whether it is alive or, with ready, whether it serves. nil means yes. It prints what
-// a living server said instead of PONG. Two commands need no client library.
+// a living server said instead of PONG, and what a ready one lacks. Two commands need no client library.
 //
 // It asks all plain addresses at once, then those with TLS, and one answer is enough: some of a server's addresses may be missing.
 //
@@ -205,7 +205,7 @@ func (p place) ping(who []string, ready bool) (note string, err error) {
 		line := string(reply.Kind) + string(reply.Text)
 		switch {
 		case authed && line == "+PONG" && ready:
-			return "", storeIsThere(conn, replies)
+			return storeIsThere(conn, replies)
 		case authed && line == "+PONG":
 			return "", nil
 		case !authed && line == "+OK":
@@ -217,21 +217,30 @@ func (p place) ping(who []string, ready bool) (note string, err error) {
 	}
 }
 
-// storeIsThere asks a server that serves whether the engine does that keeps its limits. The error says why not. A server that does
-// not tell has none.
-func storeIsThere(conn net.Conn, replies *bufio.Reader) error {
+// storeIsThere asks a server that serves whether the engine does that keeps its limits. The error says why not, and the note what is
+// wrong all the same. A server that does not tell has none.
+func storeIsThere(conn net.Conn, replies *bufio.Reader) (note string, err error) {
 	if _, err := conn.Write(wire.AppendCommand(nil, "INFO", "store")); err != nil {
-		return err
+		return "", err
 	}
 	reply, err := wire.ReadReply(replies)
 	if err != nil || reply.Kind != '$' {
-		return err
+		return "", err
 	}
-	if _, why, away := strings.Cut(string(reply.Text), "\nstore_away_because:"); away {
-		why, _, _ = strings.Cut(why, "\r\n")
-		return fmt.Errorf("%s answers that its store is away: %s", conn.RemoteAddr(), why)
+	if why := field(reply.Text, "store_away_because"); why != "" {
+		return "", fmt.Errorf("%s answers that its store is away: %s", conn.RemoteAddr(), why)
 	}
-	return nil
+	if n := field(reply.Text, "store_slots_without_master"); n != "" && n != "0" {
+		note = n + " slots of the store's Cluster have no master"
+	}
+	return note, nil
+}
+
+// field returns a field of INFO; "" where there is none.
+func field(info []byte, name string) string {
+	_, after, _ := strings.Cut(string(info), "\n"+name+":")
+	value, _, _ := strings.Cut(after, "\r\n")
+	return value
 }
 
 // pingHost returns the address to reach a server that listens on host. For all addresses that is loopback.

@@ -56,6 +56,7 @@ func TestPing(t *testing.T) {
 	_, web, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "HTTP/1.1 400 Bad Request").String())
 	_, away, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG|# Store\r\nstore_away:1\r\nstore_away_because:it is gone\r\nx:y\r\n").String())
 	_, there, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG|# Store\r\nstore_away:0\r\n").String())
+	_, part, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG|# Store\r\nstore_away:0\r\nstore_slots_without_master:1\r\n").String())
 	path := filepath.Join(t.TempDir(), "s")
 	serveReply(t, "unix", path, "+PONG")
 	for _, test := range []struct {
@@ -72,6 +73,7 @@ func TestPing(t *testing.T) {
 		{"--bind=-192.0.2.1,127.0.0.3 --port=" + port, false, "127.0.0.3"},
 		{"--bind=127.0.0.1 --port=" + loading, false, ""},
 		{"--bind=127.0.0.1 --port=" + loading, true, "-LOADING"},
+		{"--bind=127.0.0.1 --port=" + part, true, ""},
 		{"--bind=127.0.0.1 --port=" + full, false, ""},
 		{"--bind=127.0.0.1 --port=" + full, true, "-ERR max"},
 		{"--bind=127.0.0.1 --port=" + locked, false, ""},

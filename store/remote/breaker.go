@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// failuresToOpen are in a row. Fewer do where the first was a timeout ago: so callers wait twice, however few there are.
+	// failuresToOpen are in a row. Fewer do where the first was a timeout ago, however few callers there are. Timeouts do not count: see
+	// doubt.
 	failuresToOpen = 5
 
 	// probePause is between probes. One probe is under way at a time, so with its own timeout the engine is found within probePause
@@ -19,8 +20,9 @@ const (
 	probePause = 150 * time.Millisecond
 )
 
-// breaker keeps calls from an engine that does not answer. It opens after some failures in a row. Then nothing is sent but a probe now
-// and then, and the first that is answered closes it. Each lane has one: so a master of a Cluster that is away does not stop the others.
+// breaker keeps calls from an engine that does not answer. It opens after some failures in a row, or a doubt that was right. Then nothing
+// is sent but a probe now and then, and the first that is answered closes it. Each lane has one: so a master of a Cluster that is away
+// does not stop the others.
 //
 // While all is well it costs each answer an atomic load, and has no timer.
 type breaker struct {
@@ -32,6 +34,7 @@ type breaker struct {
 	mu    sync.Mutex
 	since time.Time // the first of these failures
 	probe string    // the key that probes are about, of the lane
+	doubt *doubt    // nil: there is none
 }
 
 // answered notes the outcome of a request. Answers to what only reads say nothing of writes: a master that has become a replica goes on to
@@ -49,10 +52,20 @@ func (b *breaker) answered(r *request, err error) {
 	if b.row.Load() == 0 {
 		b.since = now
 	}
-	opens := b.cause.Load() == nil && (b.row.Add(1) >= failuresToOpen || now.Sub(b.since) >= b.failure.store.options.Timeout)
+	opens := b.row.Add(1) >= failuresToOpen || now.Sub(b.since) >= b.failure.store.options.Timeout
+	b.mu.Unlock()
+	if opens {
+		b.open(down, r.keys[0])
+	}
+}
+
+// open has calls answered by a cause from now on. key is any of the lane.
+func (b *breaker) open(down *DownError, key string) {
+	b.mu.Lock()
+	opens := b.cause.Load() == nil
 	if opens {
 		b.cause.Store(&DownError{Cause: down.Cause})
-		b.probe = b.failure.probeKey(b.lane, r.keys[0])
+		b.findProbe(key)
 	}
 	b.mu.Unlock()
 	if opens {
@@ -64,29 +77,39 @@ func (b *breaker) answered(r *request, err error) {
 func (b *breaker) probeLater() {
 	b.failure.after(probePause, func() {
 		if !b.failure.ended.Load() {
-			b.failure.store.send(b.newProbe())
+			b.failure.store.send(b.newProbe(b.probed))
 		}
 	})
 }
 
+// probed goes by the outcome of a probe while the breaker is open.
+func (b *breaker) probed(err error) {
+	if down := (*DownError)(nil); errors.As(err, &down) {
+		b.cause.Store(&DownError{Cause: down.Cause}) // it may be lost at first, and not be reached then
+		b.probeLater()
+		return
+	}
+	b.row.Store(0)
+	b.cause.Store(nil)
+	b.failure.closed()
+}
+
 // newProbe returns a request that changes nothing, but counts as a write: so a replica, a Cluster that is down, and a user without the right
 // to write refuse it.
-func (b *breaker) newProbe() *request {
-	if b.failure.store.lanes.of(b.probe) != b.lane { // slots have moved
-		b.probe = b.failure.probeKey(b.lane, b.probe)
-	}
+func (b *breaker) newProbe(done func(error)) *request {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.findProbe(b.probe)
 	return &request{
 		args: []string{"DEL"}, keys: []string{b.probe}, deadline: b.failure.store.deadline(), probe: true,
-		done: func(_ rueidis.RedisMessage, err error) {
-			if down := (*DownError)(nil); errors.As(err, &down) {
-				b.cause.Store(&DownError{Cause: down.Cause}) // it may be lost at first, and not be reached then
-				b.probeLater()
-				return
-			}
-			b.row.Store(0)
-			b.cause.Store(nil)
-			b.failure.closed()
-		},
+		done: func(_ rueidis.RedisMessage, err error) { done(err) },
+	}
+}
+
+// findProbe finds the key that probes are about, if there is none or its slot has moved. other is any key of the lane.
+func (b *breaker) findProbe(other string) {
+	if b.probe == "" || b.failure.store.lanes.of(b.probe) != b.lane {
+		b.probe = b.failure.probeKey(b.lane, other)
 	}
 }
 
@@ -123,4 +146,22 @@ func (f *failure) down() (down error) {
 		}
 	}
 	return down
+}
+
+// askRest has the lanes asked that are not known to be down, where others are: so the part of a Cluster that nobody has called lately is
+// known to answer, or not to.
+func (f *failure) askRest() {
+	f.outage.mu.Lock()
+	open := f.outage.open
+	f.outage.mu.Unlock()
+	if open == 0 {
+		return
+	}
+	for i := range f.store.lanes.all {
+		l := &f.store.lanes.all[i]
+		key := f.probeKey(l, f.store.options.Prefix)
+		if l.breaker.down() == nil && f.store.lanes.of(key) == l {
+			f.store.send(&request{args: []string{"DEL"}, keys: []string{key}, deadline: f.store.deadline(), done: func(rueidis.RedisMessage, error) {}})
+		}
+	}
 }

@@ -87,35 +87,6 @@ func TestTheBreakerOpensAndCloses(t *testing.T) {
 	}
 }
 
-// An engine that is silent opens it once a timeout has passed since the first failure. Its late answers do no harm, and the probe that it
-// answers late closes it.
-func TestTheBreakerOfASilentEngine(t *testing.T) {
-	e := newAiling(t)
-	s := newTestStore(t, e.socket, Options{})
-	h := s.byHand()
-	resume := e.hangs(t)
-	if err := s.askFor("k", time.Millisecond); !isDown(err) || s.failure.downAt("k") != nil {
-		t.Fatal(err, s.failure.downAt("k"))
-	}
-	h.pass(s.options.Timeout - 1)
-	if err := s.askFor("k", time.Millisecond); !isDown(err) || s.failure.downAt("k") != nil {
-		t.Fatal(err, s.failure.downAt("k"))
-	}
-	h.pass(1)
-	if err := s.askFor("k", time.Millisecond); !isDown(err) || s.failure.downAt("k") == nil {
-		t.Fatal(err, s.failure.downAt("k"))
-	}
-	if timeouts := s.stats.Timeouts.Load(); timeouts != 3 || s.stats.Failures.Load() != 3 {
-		t.Errorf("%d timeouts of %d failures", timeouts, s.stats.Failures.Load())
-	}
-	h.pass(probePause)
-	resume()
-	until(t, "it is closed", func() bool { return s.failure.downAt("k") == nil })
-	if err := s.askFor("k", patient); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // An answer between failures ends the row, unless it is to what only reads: a replica gives these, too.
 func TestWhatEndsARowOfFailures(t *testing.T) {
 	for _, c := range []struct {

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"errors"
 	"time"
 
 	"celld/cell"
@@ -21,13 +22,28 @@ func (s *Store) throttle(r *store.Request, a store.Access, deadline time.Time, b
 			return
 		}
 	}
+	o := &operation{key: s.options.Prefix + string(r.Key), throttle: r, access: a, deadline: deadline, batch: b}
 	if _, _, err := r.Bucket.Throttle(0, a.NowNS, r.Quantity); err != nil {
-		r.Decision, r.Err = cell.Decision{}, err
-		b.answered()
+		s.refuseQuantity(o, err)
 		return
 	}
-	o := &operation{key: s.options.Prefix + string(r.Key), throttle: r, access: a, deadline: deadline, batch: b}
 	s.askBucket(o)
+}
+
+// refuseQuantity answers a call that can never be decided. What the key holds is looked at first, as redis-cell does: another type is that error.
+func (s *Store) refuseQuantity(o *operation, why error) {
+	r := o.throttle
+	c := s.asChange(o)
+	c.change.done = func(err error) {
+		switch {
+		case errors.Is(err, store.ErrWrongType):
+			r.Decision, r.Err = cell.Decision{}, err
+		case err != nil: // no --store-failure decides on such a call
+			r.Decision, r.Err = cell.Decision{}, why
+		}
+		o.batch.answered()
+	}
+	s.ask(c)
 }
 
 // take has a call decided.

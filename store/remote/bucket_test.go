@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -109,20 +110,40 @@ func TestDenialUnderAnotherLimit(t *testing.T) {
 	}
 }
 
-// A peek comes after the call before it, also where the engine's time was known badly: the call was not decided for a later instant.
+// A peek comes after the call before it, also where the engine's time was known badly: the call was decided by the script, or its answer
+// was held back until the instant that it was decided for.
 func TestAPeekComesAfterWhatWasTaken(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{})
-	bucket, err := cell.NewBucket(9, 1, 60)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now()
-	s.lanes.all[0].clock.observe(now.UnixNano(), now.Add(-900*time.Millisecond), now)
-	for _, quantity := range []int64{10, 0} {
-		reqs := []store.Request{{Key: []byte("k"), Bucket: bucket, Quantity: quantity}}
-		s.throttleNow(reqs, store.Access{NowNS: now.UnixNano()})
-		if d := reqs[0].Decision; reqs[0].Err != nil || d.Limited || d.ResetAfterNS > 600_000_000_000 {
-			t.Errorf("%d: %+v, %v", quantity, d, reqs[0].Err)
+	for _, known := range []time.Duration{900 * time.Millisecond, 2 * time.Millisecond} {
+		s := newTestStore(t, startRedis(t), Options{})
+		bucket, err := cell.NewBucket(9, 1, 60)
+		if err != nil {
+			t.Fatal(err)
 		}
+		now := time.Now()
+		c := &s.lanes.all[0].clock
+		c.observe(now.UnixNano(), now.Add(-known), now)
+		c.asked = now.Add(time.Hour) // no script is to tell the time
+		for _, quantity := range []int64{10, 0} {
+			reqs := []store.Request{{Key: []byte("k"), Bucket: bucket, Quantity: quantity}}
+			s.throttleNow(reqs, store.Access{NowNS: now.UnixNano()})
+			if d := reqs[0].Decision; reqs[0].Err != nil || d.Limited || d.ResetAfterNS > 600_000_000_000 {
+				t.Errorf("%d, known to %v: %+v, %v", quantity, known, d, reqs[0].Err)
+			}
+		}
+		if n := s.stats.SetNew.Load(); (n == 1) != (known < mostEarly) {
+			t.Errorf("known to %v, and %d keys were tried", known, n)
+		}
+	}
+}
+
+// A quantity that is out of range is that error, whatever --store-failure says while the engine does not answer.
+func TestQuantityOutOfRangeWithoutTheEngine(t *testing.T) {
+	s := newTestStore(t, newAiling(t).socket, Options{Failures: Failures{all: FailAllow}})
+	s.byHand()
+	s.open(t, "k")
+	reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 15, 30, 60), Quantity: math.MaxInt64}}
+	s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()})
+	if err := reqs[0].Err; err == nil || isDown(err) {
+		t.Error(reqs[0].Decision, err)
 	}
 }

@@ -13,6 +13,7 @@ type clock struct {
 	timeNS int64     // the engine's, by its last answer that told it
 	sent   time.Time // before it was asked
 	got    time.Time // after it had answered
+	asked  time.Time // when it was last found to be known badly
 }
 
 // fresh is for how long an answer bounds the engine's time. In a second, two clocks that NTP slews drift apart by 1 ms at most
@@ -22,10 +23,17 @@ const fresh = time.Second
 // drift is how far two clocks go apart in d at most.
 func drift(d time.Duration) int64 { return int64(d) / 1000 }
 
-// observe notes the engine's time: it was timeNS between sent and got.
+// observe notes the engine's time: it was timeNS between sent and got. What is known already stays as long as it will be fresh for a while,
+// bounds the time better, and agrees: on a busy machine most answers take long.
 func (c *clock) observe(timeNS int64, sent, got time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	age := got.Sub(c.got)
+	least, most := c.timeNS+int64(age)-drift(age), c.timeNS+int64(got.Sub(c.sent))+drift(got.Sub(c.sent))
+	width := int64(got.Sub(sent))
+	if age < fresh/2 && most-least < width && timeNS <= most && timeNS+width >= least {
+		return
+	}
 	c.timeNS, c.sent, c.got = timeNS, sent, got
 }
 
@@ -58,8 +66,26 @@ func (c *clock) span() time.Duration {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.got.Sub(c.sent) + time.Duration(drift(time.Since(c.sent)))
+	return c.got.Sub(c.sent) + time.Duration(drift(time.Since(c.sent))+drift(time.Since(c.got)))
+}
+
+// askAgain is between requests that are to tell the time as it is known badly.
+const askAgain = 2 * time.Millisecond
+
+// asks reports whether the next request is to tell the time.
+func (c *clock) asks(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.Sub(c.asked) < askAgain {
+		return false
+	}
+	c.asked = now
+	return true
 }
 
 // forget makes it unknown.
-func (c *clock) forget() { c.observe(0, time.Time{}, time.Time{}) }
+func (c *clock) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.timeNS, c.sent, c.got = 0, time.Time{}, time.Time{}
+}

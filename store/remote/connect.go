@@ -157,10 +157,14 @@ func (s *Store) Close() {
 
 func (l *link) setAway(why string) { l.away.Store(&why) }
 
-// Away returns why the engine does not answer, nil if it does.
+// Away returns why the engine does not answer, nil if it does. A Cluster answers as long as it serves a part of the keys, and a failover
+// that is no longer than usual is no reason: see coverage.
 func (s *Store) Away() error {
 	if why := s.link.away.Load(); why != nil {
 		return errors.New(*why)
+	}
+	if s.cluster.Load() {
+		return s.coverage.away()
 	}
 	return s.failure.down()
 }

@@ -25,6 +25,9 @@ func (s *Store) Facts() []Fact {
 	if away != nil {
 		facts = append(facts, Fact{"store_away_because", away.Error()})
 	}
+	if n, known := s.coverage.lacks(); known && s.cluster.Load() {
+		facts = append(facts, Fact{"store_slots_without_master", strconv.Itoa(n)})
+	}
 	l := &s.link.nodes
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,7 +23,7 @@ type request struct {
 	// done is called once, from a goroutine of the lane, and must not block. The error is one of classify's.
 	done func(answer rueidis.RedisMessage, err error)
 
-	sent  time.Time // set when it is sent
+	sent  time.Time // set when it is sent; zero: it is not
 	whole bool      // as EVAL, with the script's text: the engine did not know it
 	probe bool      // sent though the breaker is open
 }
@@ -215,7 +215,12 @@ func (l *lane) failed(r *request, err error) error {
 			l.store.stats.Timeouts.Add(1)
 		}
 	}
-	l.breaker.answered(r, err)
+	switch {
+	case !late:
+		l.breaker.answered(r, err)
+	case !r.sent.IsZero():
+		l.breaker.late(r.keys[0])
+	}
 	return err
 }
 

