@@ -86,7 +86,7 @@ func TestLimitsAreHashes(t *testing.T) {
 func TestScanLimits(t *testing.T) {
 	t.Parallel()
 	harness.Dial(t, harness.Start(t).Addr).Play(
-		step{"CL.THROTTLE t 15 30 60", "0 16 15 -1 2"}, step{"CL.TAKE k 5/1h", "0 5 4 -1 720000 1 0"},
+		step{"CL.THROTTLE t 15 30 6000", "0 16 15 -1 200"}, step{"CL.TAKE k 5/1h", "0 5 4 -1 720000 1 0"},
 		step{"SCAN 0 TYPE hash", "*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk"}, step{"SCAN 0 TYPE string", "*2\r\n$1\r\n0\r\n*1\r\n$1\r\nt"},
 		step{"SCAN 0 TYPE list", "*2\r\n$1\r\n0\r\n*0"},
 	)
@@ -307,10 +307,10 @@ func TestTakeHostile(t *testing.T) {
 		step{"CL.MTAKE 1 k 5/1s FULL NOSUCH", "-ERR syntax error"}, step{"DBSIZE", ":0"})
 	// An empty key is one like any other, and 128 limits are not too many.
 	c.Play(step{"CL.TAKE '' 5/1h", "0 5 4 -1 720000 1 0"}, step{"EXISTS ''", ":1"})
-	if got := c.Take(append([]string{"k"}, manyMillis[:128]...)...); got.Limited != 0 {
+	if got := c.Take(append([]string{"k"}, many[:128]...)...); got.Limited != 0 {
 		t.Errorf("128 limits: %+v", got)
 	}
-	c.Play(step{"CL.TAKE k 5/9h", "-ERR a key has at most 128 limits at once"}, step{"HLEN k", ":128"})
+	c.Play(step{"CL.TAKE k 5/200h", "-ERR a key has at most 128 limits at once"}, step{"HLEN k", ":128"})
 	if got := c.Do("INFO", "everything"); !harness.ContainsLine(got, "handler_panics:0") {
 		t.Error("a handler has panicked")
 	}
