@@ -32,7 +32,7 @@ func TestLimitsAreHashes(t *testing.T) {
 		step{"TYPE k", "+hash"}, step{"TYPE t", "+string"}, step{"HLEN k", ":8"}, step{"HLEN t", wrongType}, step{"HGETALL t", wrongType},
 		step{"HSET t gcra/1h x", "-ERR 'gcra/1h' is no limit and its state"},
 		step{"HLEN nosuch", ":0"}, step{"HGETALL nosuch", "*0"},
-		step{"OBJECT ENCODING k", "$8\r\nlistpack"}, step{"OBJECT REFCOUNT k", ":1"}, step{"OBJECT IDLETIME k", ":0"}, step{"OBJECT FREQ k", "-ERR An LFU …"},
+		step{"OBJECT ENCODING k", "$8\r\nlistpack"}, step{"OBJECT REFCOUNT k", ":1"}, step{"OBJECT IDLETIME k", ":…"}, step{"OBJECT FREQ k", "-ERR An LFU …"},
 		step{"GET k", wrongType}, step{"STRLEN k", wrongType}, step{"SET k 5 GET", wrongType}, step{"CL.THROTTLE k 15 30 60", wrongType},
 		step{"CL.TAKE t 5/1h", wrongType}, step{"CL.TAKE t 5/1h PEEK", wrongType}, step{"CL.GIVE t 5/1h 1", wrongType},
 		step{"CL.MTAKE 2 k 9/9h t 5/1h", wrongType}, step{"CL.THROTTLE t @api", wrongType},
