@@ -142,7 +142,7 @@ func TestRueidisCache(t *testing.T) {
 			for range 50 {
 				before := cached(own)
 				other.Do("CL.THROTTLE", own, "100000", "1", "3600")
-				other.Do("CL.TAKE", "limits", "1000000/1h")
+				other.Do("CL.TAKE", "limits", "1000/1d")
 				other.Do("CL.THROTTLE", "shared", "100000", "1", "3600")
 				now, shared := get(own), get("shared")
 				if got := cached(own); now <= before || got != now {

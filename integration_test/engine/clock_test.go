@@ -27,7 +27,7 @@ func TestOtherClock(t *testing.T) {
 			c := harness.Dial(t, servers[0].Addr)
 			c.Play(
 				harness.Step{"CL.TAKE k 1/100ms,burst=1", "0 1 0 -1 100 1 0"},
-				harness.Step{"CL.TAKE k 1/100ms,burst=1 WAIT 100", "0 1 0 -1 100 1 0"},
+				harness.Step{"CL.TAKE k 1/100ms,burst=1 WAIT 10000", "0 1 0 -1 100 1 0"},
 				harness.Step{"CL.THROTTLE other 0 1 60", "0 1 0 -1 60"},
 				harness.Step{"CL.TAKE window 5/1h,algo=window", "0 5 4 -1 3600000 1 0"},
 			)
@@ -61,6 +61,11 @@ func TestMasterOfOtherClock(t *testing.T) {
 				if got := c.Take(limit, limit, "COST", "5"); got.Limited == 1 || got.Remaining != 0 {
 					t.Errorf("%s: %+v", limit, got)
 				}
+			}
+			last := f.MasterOf("").Dial() // what its replicas do not have yet would be forgotten
+			last.Do("SET", "last", "1")
+			if got := last.Do("WAIT", "2", "60000"); got != ":2\r\n" {
+				t.Fatalf("%q replicas have all", got)
 			}
 			f.MasterOf("").Kill()
 			harness.Eventually(t, "celld has the new master", func() bool { return !strings.HasPrefix(c.Do("GET", "none"), "-") })

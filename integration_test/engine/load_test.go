@@ -3,7 +3,9 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -208,13 +210,18 @@ func (l *load) call(c *harness.Conn, rnd *rand.Rand) {
 	}
 }
 
+// seen are the errors until now.
+func (l *load) seen() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.texts)
+}
+
 // fails waits until calls have failed for a reason.
 func (l *load) fails(text string) {
 	l.t.Helper()
 	harness.Eventually(l.t, "calls fail: "+text, func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		for is := range l.texts {
+		for is := range l.seen() {
 			if strings.Contains(is, text) {
 				return true
 			}
@@ -264,7 +271,8 @@ func (l *load) check(forgotten int64) {
 		}
 		if a.kind.rate > 0 {
 			a.mu.Lock()
-			seconds := a.answers[len(a.answers)-1].got.Sub(a.first).Seconds()
+			last := slices.MaxFunc(a.answers, func(a, b answer) int { return a.got.Compare(b.got) })
+			seconds := last.got.Sub(a.first).Seconds()
 			a.mu.Unlock()
 			most := float64(a.kind.limit) + float64(a.kind.rate)*seconds
 			if forgotten > 0 {

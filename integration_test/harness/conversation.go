@@ -127,7 +127,7 @@ func (x *Exchange) Recorded(resp3 bool) string {
 	return x.replies[0]
 }
 
-// Fits says whether a reply is the recorded one. The replies to commands of clockTolerance may be a second apart.
+// Fits says whether a reply is the recorded one. The replies to commands of clockTolerance may be seconds apart.
 func (x *Exchange) Fits(resp3 bool, reply string, end bool, now time.Time) bool {
 	recorded := x.Recorded(resp3)
 	if recorded == varies {

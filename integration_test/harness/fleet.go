@@ -202,7 +202,7 @@ func (f *Fleet) MoveSlot(slot int, to *Node, during func()) {
 	for {
 		keys := KeyList(from.Do("CLUSTER", "GETKEYSINSLOT", text, "10"))
 		for _, key := range keys {
-			migrate := []string{"MIGRATE", "127.0.0.1", to.Port, key, "0", "5000"}
+			migrate := []string{"MIGRATE", "127.0.0.1", to.Port, key, "0", "60000"}
 			if to.Password != "" {
 				migrate = append(migrate, "AUTH", to.Password)
 			}

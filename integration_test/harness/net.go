@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 )
@@ -32,12 +33,19 @@ func NeedIPv6(t *testing.T) {
 	l.Close()
 }
 
+// firstPort is where FreePort begins in this process, and triedPorts how many it has tried.
+var (
+	firstPort  = rand.Int64N(20_000)
+	triedPorts atomic.Int64
+)
+
 // FreePort is a port that is free and stays so, for the tests in which two processes must agree on one: the kernel gives
-// others out, on Linux 32768 to 60999.
+// others out, on Linux 32768 to 60999, and no other test is given this one for a long while.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	for {
-		port := strconv.Itoa(10_000 + rand.IntN(20_000))
+		const step = 7_919 // a prime, by which all ports come, high and low ones in turn
+		port := strconv.FormatInt(10_000+(firstPort+step*triedPorts.Add(1))%20_000, 10)
 		l, err := net.Listen("tcp", ":"+port)
 		if err == nil {
 			l.Close()

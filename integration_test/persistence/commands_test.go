@@ -91,13 +91,14 @@ func TestPersistenceInfo(t *testing.T) {
 			t.Errorf("Redis has no %s", name)
 		}
 	}
+	const someSeconds = "0 to 9" // on a loaded machine
 	began := time.Now().Unix()
 	expect := func(when string, want map[string]string) {
 		t.Helper()
 		info := harness.InfoSections(c.Do("INFO", "persistence"))["Persistence"]
 		for name, value := range want {
-			if info[name] != value {
-				t.Errorf("%s: %s:%s, want %s", when, name, info[name], value)
+			if is := info[name]; is != value && !(value == someSeconds && len(is) == 1) {
+				t.Errorf("%s: %s:%s, want %s", when, name, is, value)
 			}
 		}
 		if at, _ := strconv.ParseInt(info["rdb_last_save_time"], 10, 64); at < began-startTimeoutSeconds || at > time.Now().Unix() || harness.IntReply(c.Do("LASTSAVE")) != at {
@@ -128,7 +129,7 @@ func TestPersistenceInfo(t *testing.T) {
 	c.Do("BGREWRITEAOF")
 	harness.Eventually(t, "it rewrites", func() bool { return infoField(c, "aof_rewrites") == "1" })
 	expect("after BGREWRITEAOF", map[string]string{
-		"aof_last_bgrewrite_status": "ok", "aof_rewrite_in_progress": "0", "aof_last_rewrite_time_sec": "0",
+		"aof_last_bgrewrite_status": "ok", "aof_rewrite_in_progress": "0", "aof_last_rewrite_time_sec": someSeconds,
 		"aof_current_size": size("appendonly.aof"), "aof_base_size": size("appendonly.aof"),
 	})
 	if err := os.Remove(filepath.Join(dir, "dump.rdb")); err != nil {
@@ -144,7 +145,7 @@ func TestPersistenceInfo(t *testing.T) {
 	}
 	c.Do("BGSAVE")
 	harness.Eventually(t, "BGSAVE succeeds", func() bool { return infoField(c, "rdb_last_bgsave_status") == "ok" })
-	expect("after BGSAVE", map[string]string{"rdb_saves": "2", "rdb_last_bgsave_time_sec": "0"})
+	expect("after BGSAVE", map[string]string{"rdb_saves": "2", "rdb_last_bgsave_time_sec": someSeconds})
 }
 
 const startTimeoutSeconds = int64(harness.StartTimeout / time.Second)

@@ -62,19 +62,23 @@ type crasher struct {
 	stall  time.Duration // the longest that the machine kept this process or the server from running
 }
 
-// watchStalls notes for how long sleeps, and the answers of the server, take longer than they should, until stop.
+// watchStalls notes for how long sleeps, the answers of the server, and its writing to the disk take longer than they should, until stop.
 func (c *crasher) watchStalls(server *harness.Conn) (stop func()) {
 	const nap = 10 * time.Millisecond
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		for last := time.Now(); ; last = time.Now() {
+		last, written := time.Now(), time.Now()
+		for ; ; last = time.Now() {
 			select {
 			case <-done:
 				return
 			case <-time.After(nap):
-				_, _ = server.TryDo([]string{"PING"})
-				c.stall = max(c.stall, time.Since(last)-nap)
+				info, _ := server.TryDo([]string{"INFO", "persistence"})
+				c.stall = max(c.stall, time.Since(last)-nap, time.Since(written)-2*nap)
+				if harness.ContainsLine(info, "aof_buffer_length:0") {
+					written = time.Now()
+				}
 			}
 		}
 	}()

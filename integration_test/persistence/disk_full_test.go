@@ -253,9 +253,7 @@ func TestPersistenceDiskFullEverySecond(t *testing.T) {
 	if got := c.Do("SAVE"); !strings.HasPrefix(got, "-ERR") {
 		t.Errorf("SAVE: %q", got)
 	}
-	if files := glob(t, d.dir, "*"); len(files) != 3 { // with those of the lock and of the test
-		t.Errorf("files: %q", files)
-	}
+	harness.Eventually(t, "there are three files, with those of the lock and of the test", func() bool { return len(glob(t, d.dir, "*")) == 3 })
 	d.free()
 	harness.Eventually(t, "INFO says that it can be written", func() bool { return infoField(c, "aof_last_write_status") == "ok" })
 	for _, command := range []string{"BGSAVE", "BGREWRITEAOF"} {

@@ -65,8 +65,10 @@ func TestLeasesRestart(t *testing.T) {
 			c.Do("DEL", "gone")
 			from, to := deadline(c, "lock", "1/1h,algo=conc")
 			if way.signal == syscall.SIGKILL {
-				time.Sleep(1500 * time.Millisecond) // a crash forgets the last second
-				harness.Eventually(t, "the file has all", func() bool { return infoField(c, "aof_pending_bio_fsync") != "1" })
+				for _, mark := range []string{"mark:1", "mark:2"} { // a crash forgets the last second; what came before the first mark is in the file when the second is
+					c.Throttle(mark, "9", "1", "86400")
+					harness.Eventually(t, "the file has "+mark, func() bool { return strings.Contains(harness.ReadFile(t, dir, "appendonly.aof"), mark) })
+				}
 			}
 			srv.Cmd.Process.Signal(way.signal)
 			<-srv.Exited

@@ -101,9 +101,7 @@ func TestSlowAndRefusedClientsAreTold(t *testing.T) {
 		srv.Get("/check/path-secret/by/word:a?query-secret", "Authorization", header, "Cookie", "cookie-secret")
 	}
 	told(srv, refusedRequest, "reason", "not the token of --http-token-file")
-	if n := len(lines(srv, refusedRequest)); n != 2 {
-		t.Errorf("%d refused requests", n)
-	}
+	harness.Eventually(t, "two refused requests", func() bool { return len(lines(srv, refusedRequest)) == 2 })
 	if log := srv.Log.String(); strings.Contains(log, "-secret") || strings.Contains(log, hash[1:]) {
 		t.Errorf("the log has a secret:\n%s", log)
 	}

@@ -31,7 +31,9 @@ func TestManyConnections(t *testing.T) {
 	eachCarrier(t, nil, func(t *testing.T, c *carried) {
 		var peers []peer
 		for range 300 {
-			peers = append(peers, c.dial(t))
+			p := c.dial(t)
+			p.ask("a\n", "a\n") // by TLS each handshake has 10 s
+			peers = append(peers, p)
 		}
 		for round := range 3 {
 			for i, p := range peers {

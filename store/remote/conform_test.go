@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"celld/integration_test/harness"
 	"celld/store"
 	"celld/store/policy"
@@ -37,6 +39,13 @@ func TestConformance(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(first.Close)
+		for i := range 20 { // connects to all masters: that has 2 s, whatever Timeout is
+			client := *first.client.Load()
+			harness.Eventually(t, "the engine answers", func() bool {
+				err := client.Do(t.Context(), client.B().Get().Key(fmt.Sprint("none", i)).Build()).Error()
+				return rueidis.IsRedisNil(err)
+			})
+		}
 		n := 0
 		storetest.Run(t, func() store.Limiter { // all by one connection
 			l := timed{nowNS: &atomic.Int64{}}

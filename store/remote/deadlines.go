@@ -50,7 +50,10 @@ func (w *waits) expire() {
 	for len(w.deadlines) > 0 && !w.deadlines[0].deadline.After(now) {
 		v := w.deadlines[0]
 		w.deadlines.remove(v)
-		if v.with != nil || !v.line.booked(v) { // else its moment has come together with its deadline
+		switch {
+		case v.tried:
+			v.expired = true
+		case v.with != nil || !v.line.booked(v): // else its moment has come together with its deadline
 			w.refuse(v)
 		}
 	}

@@ -257,8 +257,9 @@ func (t *try) done(err error) {
 	l.align()
 	l.plan(t, booked)
 	for _, one := range append(t.waiters, t.fresh...) {
-		if one.refused && w.calls[one.request] == one { // else it has been answered, or has gone
-			one.refused = false
+		refused := one.refused || one.expired && !one.line.booked(one)
+		one.refused, one.expired = false, false
+		if refused && w.calls[one.request] == one { // else it has been answered, or has gone
 			w.refuse(one)
 		}
 	}

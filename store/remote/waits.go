@@ -78,6 +78,7 @@ type waiter struct {
 	looked   bool // it may wait: its wait was not known to be too long
 	tried    bool // a try is under way for it
 	refused  bool // it is to be refused after that
+	expired  bool // it is to be refused after that, unless that books it: its moment has come by then
 	refusing bool // it is answered as one that does not wait
 	silent   bool // its caller has gone
 

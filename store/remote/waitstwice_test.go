@@ -22,30 +22,37 @@ type wakes struct{ atomic.Int32 }
 
 func (w *wakes) Wake() { w.Add(1) }
 
+// expiresHeldUp has a call with WAIT come whose key is held up, and returns when its deadline has come.
+func (s *Store) expiresHeldUp(t *testing.T, w store.Waker, key string) (reqs []store.TakeRequest, goOn func()) {
+	t.Helper()
+	goOn = s.heldUp(key)
+	terms := store.Terms{Mode: store.Wait, MaxNS: int64(time.Millisecond)}
+	reqs = []store.TakeRequest{{Calls: []store.Call{takeCall(t, key, "1/1h")}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &terms}}}
+	if s.TakeBatch(reqs, store.Access{NowNS: time.Now().UnixNano()}, w) {
+		t.Fatal("it does not wait")
+	}
+	s.waits.mu.Lock()
+	v := s.waits.calls[&reqs[0]]
+	s.waits.deadlines.remove(v)
+	v.deadline = time.Now() // and not a timeout later, which is what the try has
+	s.waits.deadlines.add(v)
+	s.waits.setTimer()
+	s.waits.mu.Unlock()
+	eventually(t, "its deadline comes", func() bool {
+		s.waits.mu.Lock()
+		defer s.waits.mu.Unlock()
+		return v.expired
+	})
+	return reqs, goOn
+}
+
 // A call whose deadline comes while a try is under way for it is answered once, and not at all if its caller goes away then.
 func TestDeadlineDuringTry(t *testing.T) {
 	s := testStores(t, 1)[0]
 	s.plainly(t, 1, takeCall(t, "k", "1/1h"))
 	for _, goes := range []bool{false, true} {
-		goOn := s.heldUp("k")
 		var w wakes
-		terms := store.Terms{Mode: store.Wait, MaxNS: int64(time.Millisecond)}
-		reqs := []store.TakeRequest{{Calls: []store.Call{takeCall(t, "k", "1/1h")}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &terms}}}
-		if s.TakeBatch(reqs, store.Access{NowNS: time.Now().UnixNano()}, &w) {
-			t.Fatal("it does not wait")
-		}
-		s.waits.mu.Lock()
-		v := s.waits.calls[&reqs[0]]
-		s.waits.deadlines.remove(v)
-		v.deadline = time.Now() // and not a timeout later, which is what the try has
-		s.waits.deadlines.add(v)
-		s.waits.setTimer()
-		s.waits.mu.Unlock()
-		eventually(t, "its deadline comes", func() bool {
-			s.waits.mu.Lock()
-			defer s.waits.mu.Unlock()
-			return s.waits.calls[&reqs[0]].refused
-		})
+		reqs, goOn := s.expiresHeldUp(t, &w, "k")
 		want := int32(1)
 		if goes {
 			want = 0
@@ -58,5 +65,17 @@ func TestDeadlineDuringTry(t *testing.T) {
 		if n := w.Load(); n != want {
 			t.Errorf("it goes: %v; answered %d times", goes, n)
 		}
+	}
+}
+
+// A call that a try grants passes, though its deadline has come before the engine's answer.
+func TestGrantedBehindItsDeadline(t *testing.T) {
+	s := testStores(t, 1)[0]
+	var w wakes
+	reqs, goOn := s.expiresHeldUp(t, &w, "k")
+	goOn()
+	eventually(t, "the line ends", func() bool { _, keys := s.Waiting(); return keys == 0 && w.Load() > 0 })
+	if got := reqs[0]; got.Err != nil || got.Taken.Limited || w.Load() != 1 {
+		t.Errorf("%+v, %v, answered %d times", got.Taken, got.Err, w.Load())
 	}
 }
