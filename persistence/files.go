@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"celld/regular"
 )
 
 // FileSystem is what a Disk needs of a file system. Tests use one that fails.
@@ -97,7 +99,7 @@ func (system) Rename(from, to string) error {
 }
 
 func open(name string, flags int) (File, error) {
-	f, err := os.OpenFile(name, flags, 0o644)
+	f, err := regular.OpenFile(name, flags, 0o644)
 	if err != nil {
 		return nil, err
 	}

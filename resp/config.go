@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"celld/persistence"
+	"celld/regular"
 	"celld/store"
 	"celld/store/remote"
 )
@@ -269,7 +270,7 @@ func (c *Config) LoadPassword(changed func(name string) bool) error {
 	if changed("requirepass") {
 		return errors.New("requirepass and requirepass-file are both set; give one")
 	}
-	text, err := os.ReadFile(path)
+	text, err := regular.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read the password: %w", err)
 	}

@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
+
+	"celld/regular"
 )
 
 // httpConfig are the settings of the HTTP port.
@@ -59,7 +60,7 @@ func (c *Config) HTTP() HTTP {
 func (c *Config) loadHTTP() error {
 	h := &c.http
 	if path := h.tokenFile.Get(); path != "" {
-		text, err := os.ReadFile(path)
+		text, err := regular.ReadFile(path)
 		if err != nil {
 			return fmt.Errorf("read the HTTP token: %w", err)
 		}

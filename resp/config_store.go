@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
+	"celld/regular"
 	"celld/store/remote"
 )
 
@@ -90,7 +90,7 @@ func (c *Config) loadStore(changed func(name string) bool) error {
 	case changed("store-password"):
 		return errors.New("store-password and store-password-file are both set; give one")
 	}
-	text, err := os.ReadFile(path)
+	text, err := regular.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read the store's password: %w", err)
 	}

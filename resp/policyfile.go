@@ -4,10 +4,10 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"celld/cell"
+	"celld/regular"
 	"celld/store/policy"
 )
 
@@ -20,7 +20,7 @@ type namedLimit struct {
 // readPolicies reads a file of policies. Each line has a name and a limit, as in CL.POLICY SET; empty lines and lines that begin
 // with # are skipped. The error names the line.
 func readPolicies(path string, logMax int64) ([]namedLimit, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the policies: %w", err)
 	}

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"celld/regular"
 )
 
 // reloadable is something that Reload reads again.
@@ -127,7 +128,7 @@ func (srv *Server) reloadLogLevel() (c changes, err error) {
 
 // readLogLevel reads the word in a file. logLevel.Set checks it.
 func readLogLevel(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("read the loglevel: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"celld/integration_test/harness"
@@ -103,6 +104,40 @@ func TestCheckWrong(t *testing.T) {
 	}
 	if _, stderr, code := harness.RunToEnd(t, []string{"CELLD_CHECK=true"}, "--check"); code != 2 || !strings.Contains(stderr, "CELLD_CHECK") {
 		t.Errorf("%d, %q", code, stderr)
+	}
+}
+
+// TestCheckOfPipes waits for nobody who might write a FIFO, whichever setting names it.
+func TestCheckOfPipes(t *testing.T) {
+	t.Parallel()
+	cert, key := harness.NewAuthority(t).Sign("celld", &x509.Certificate{})
+	dir := files(t, map[string]string{"token": "secret", "appendonlydir/appendonly.aof.manifest": "file a.base.rdb seq 1 type b\n"})
+	pipe := func(path string) string {
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	fifo := pipe(dir + "/fifo")
+	secure := []string{"--tls-port", harness.FreePort(t), "--tls-auth-clients", "no"}
+	for _, flags := range [][]string{
+		{"--aclfile", fifo}, {"--loglevel-file", fifo}, {"--policies", fifo}, {"--requirepass-file", fifo},
+		{"--http-bind", "127.0.0.1:0", "--http-token-file", fifo},
+		append(secure, "--tls-cert-file", fifo, "--tls-key-file", key),
+		append(secure, "--tls-cert-file", cert, "--tls-key-file", fifo),
+		append(secure, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", fifo),
+		{"--store", "redis://127.0.0.1:1", "--store-password-file", fifo},
+		{"--store", "rediss://127.0.0.1:1", "--store-tls-ca-cert-file", fifo},
+		{"--store", "rediss://127.0.0.1:1", "--store-tls-cert-file", cert, "--store-tls-key-file", fifo},
+		{"--save", "1 1", "--dir", filepath.Dir(pipe(files(t, nil) + "/dump.rdb"))},
+		{"--appendonly", "yes", "--dir", filepath.Dir(pipe(files(t, nil) + "/appendonly.aof"))},
+		{"--appendonly", "yes", "--dir", filepath.Dir(filepath.Dir(pipe(dir + "/appendonlydir/a.base.rdb")))},
+	} {
+		for _, args := range [][]string{append([]string{"--check"}, flags...), append([]string{"--port", "0"}, flags...)} {
+			if _, stderr, code := harness.RunToEnd(t, nil, args...); code == 0 || strings.Count(stderr, "t is a pipe, not a regular file") != 1 {
+				t.Errorf("%q: %d, %q", args, code, stderr)
+			}
+		}
 	}
 }
 

@@ -88,7 +88,7 @@ func TestBadFlags(t *testing.T) {
 		{nil, []string{"--http-bind", "0.0.0.0:0"}, "--http-token-file"},
 		{nil, []string{"--http-bind", "[::]:0"}, "--http-token-file"},
 		{nil, []string{"--http-bind", "127.0.0.1:0", "--http-token-file", "/nosuch/file"}, "/nosuch/file"},
-		{nil, []string{"--http-bind", "127.0.0.1:0", "--http-token-file", "/dev/null"}, "/dev/null is empty"},
+		{nil, []string{"--http-bind", "127.0.0.1:0", "--http-token-file", "/dev/null"}, "/dev/null: it is a device, not a regular file"},
 		{nil, []string{"--http-token-file", ""}, "http-token-file"},
 		{nil, []string{"--http-max-connections", "0"}, "http-max-connections"},
 		{nil, []string{"--trusted-proxies", "10.0.0.0/33"}, "trusted-proxies"},

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"celld/integration_test/harness"
 )
 
@@ -184,6 +186,26 @@ func TestReloadOfOneGoodFile(t *testing.T) {
 	}
 }
 
+// TestReloadOfPipes waits for nobody who might write them.
+func TestReloadOfPipes(t *testing.T) {
+	t.Parallel()
+	r := startReloaded(t)
+	for _, name := range []string{"celld.key", "users.acl", "policies", "loglevel"} {
+		os.Remove(r.path(name))
+		if err := syscall.Mkfifo(r.path(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := reload(r.Server)
+	says(t, said, `"failed":"certificates users policies loglevel"`)
+	if n := strings.Count(said, "t is a pipe, not a regular file"); n != 4 {
+		t.Errorf("%d lines:\n%s", n, said)
+	}
+	if got := r.as("stays", "stays-secret").Do("ACL", "LOAD"); !strings.HasPrefix(got, "-ERR Error loading ACLs, opening file '"+r.path("users.acl")+"': It is a pipe") {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestReloadOnAnEngine gives the policies to all celld of an engine, and users to one.
 func TestReloadOnAnEngine(t *testing.T) {
 	t.Parallel()
@@ -220,13 +242,18 @@ func TestReloadOfNothing(t *testing.T) {
 	srv.Alive()
 }
 
-// fifo puts a file in place that is read only once somebody has written it.
-func (r *reloaded) fifo(name string) {
+// slow puts a file in place that celld cannot open before release is called, or 45 s have passed: a lease of this process holds it up.
+func (r *reloaded) slow(name, text string) (release func()) {
 	r.T.Helper()
-	os.Remove(r.path(name))
-	if err := syscall.Mkfifo(r.path(name), 0o600); err != nil {
+	r.put(name, text)
+	file, err := os.Open(r.path(name))
+	if err == nil {
+		_, err = unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_WRLCK)
+	}
+	if err != nil {
 		r.T.Fatal(err)
 	}
+	return func() { file.Close() }
 }
 
 // TestReloadWhileStopping: a SIGHUP neither ends a stop nor waits for a disk that hangs, and many SIGHUPs are one or two.
@@ -245,7 +272,7 @@ func TestReloadWhileStopping(t *testing.T) {
 	r.put("policies", "api 12/1h")
 	r.Cmd.Process.Signal(syscall.SIGHUP) // the last of the 50 may be under way still
 	harness.Eventually(t, "it is reloaded", func() bool { return strings.Contains(r.Log.String()[len(before):], `"changed":["api"]`) })
-	r.fifo("policies")
+	defer r.slow("policies", "api 13/1h")()
 	r.Cmd.Process.Signal(syscall.SIGHUP)
 	r.Cmd.Process.Signal(syscall.SIGTERM)
 	r.Cmd.Process.Signal(syscall.SIGHUP)
@@ -274,7 +301,7 @@ func TestReloadWhileLoading(t *testing.T) {
 func TestUsersAside(t *testing.T) {
 	t.Parallel()
 	r := startReloaded(t, "--io-threads", "1")
-	r.fifo("users.acl")
+	release := r.slow("users.acl", "user default on nopass ~* +@all\nuser fresh on nopass\n")
 	slow, other := harness.Dial(t, r.Addr), harness.Dial(t, r.Addr)
 	slow.Send(append(harness.Frame("ACL", "LOAD"), harness.Frame("ECHO", "behind")...))
 	for range 100 {
@@ -282,20 +309,13 @@ func TestUsersAside(t *testing.T) {
 			t.Fatalf("%q", got)
 		}
 	}
-	write := func(text string) {
-		file, err := os.OpenFile(r.path("users.acl"), os.O_WRONLY, 0) // waits for who reads
-		if err != nil {
-			t.Fatal(err)
-		}
-		file.WriteString(text)
-		file.Close()
-	}
-	write("user default on nopass ~* +@all\nuser fresh on nopass\n")
+	release()
 	slow.Expect("+OK\r\n$6\r\nbehind\r\n")
+	release = r.slow("users.acl", "user default on nopass ~* +@all\nuser fresh on nopass\nuser late on nopass\n")
 	slow.Send(harness.Frame("ACL", "LOAD"))
 	harness.Eventually(t, "it waits", func() bool { return strings.Contains(other.Do("CLIENT", "LIST"), "cmd=acl|load") })
 	slow.Close()
-	write("user default on nopass ~* +@all\nuser fresh on nopass\nuser late on nopass\n")
+	release()
 	harness.Eventually(t, "it is read", func() bool { return strings.Contains(other.Do("ACL", "USERS"), "late") })
 	if got := other.Do("ACL", "SAVE"); got != "+OK\r\n" {
 		t.Errorf("%q", got)

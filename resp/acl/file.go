@@ -8,7 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"celld/regular"
 )
 
 // File is the users of a file that can be used as it is.
@@ -30,8 +31,9 @@ func ReadFile(t *Table, path string) (*File, error) {
 	text, err := readBounded(path)
 	if err != nil {
 		why := err.Error()
-		if errno := syscall.Errno(0); errors.As(err, &errno) {
-			why = strings.ToUpper(errno.Error()[:1]) + errno.Error()[1:]
+		if of := (*fs.PathError)(nil); errors.As(err, &of) {
+			why = of.Err.Error()
+			why = strings.ToUpper(why[:1]) + why[1:]
 		}
 		return nil, fmt.Errorf("Error loading ACLs, opening file '%s': %s", path, why)
 	}
@@ -39,7 +41,7 @@ func ReadFile(t *Table, path string) (*File, error) {
 }
 
 func readBounded(path string) (string, error) {
-	file, err := os.Open(path)
+	file, err := regular.Open(path)
 	if err != nil {
 		return "", err
 	}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"celld/regular"
+
 	"github.com/youmark/pkcs8"
 )
 
@@ -30,14 +32,14 @@ type part struct {
 func (f *Files) read(all *bytes.Buffer) (*parts, error) {
 	p := &parts{}
 	var err error
-	if p.cert, err = os.ReadFile(f.Cert); err != nil {
+	if p.cert, err = regular.ReadFile(f.Cert); err != nil {
 		return nil, fmt.Errorf("read the certificate: %w", err)
 	}
-	if p.key, err = os.ReadFile(f.Key); err != nil {
+	if p.key, err = regular.ReadFile(f.Key); err != nil {
 		return nil, fmt.Errorf("read the key: %w", err)
 	}
 	if f.CA != "" {
-		text, err := os.ReadFile(f.CA)
+		text, err := regular.ReadFile(f.CA)
 		if err != nil {
 			return nil, fmt.Errorf("read who vouches for clients: %w", err)
 		}
@@ -53,7 +55,7 @@ func (f *Files) read(all *bytes.Buffer) (*parts, error) {
 			if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 				continue // Kubernetes has directories beside the files
 			}
-			text, err := os.ReadFile(path)
+			text, err := regular.ReadFile(path)
 			if err != nil {
 				return nil, fmt.Errorf("read who vouches for clients: %w", err)
 			}

@@ -7,10 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"celld/regular"
 )
 
 const (
@@ -73,7 +74,7 @@ func (s *Store) tlsConfig(a Address) (*tls.Config, error) {
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: a.ServerName}
 	if o.TLSCACertFile != "" {
-		pem, err := os.ReadFile(o.TLSCACertFile)
+		pem, err := regular.ReadFile(o.TLSCACertFile)
 		if err != nil {
 			return nil, fmt.Errorf("read the store's CA certificates: %w", err)
 		}
@@ -86,13 +87,25 @@ func (s *Store) tlsConfig(a Address) (*tls.Config, error) {
 		return nil, errors.New("a client certificate needs both its file and its key's")
 	}
 	if o.TLSCertFile != "" {
-		certificate, err := tls.LoadX509KeyPair(o.TLSCertFile, o.TLSKeyFile)
+		certificate, err := readPair(o.TLSCertFile, o.TLSKeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("read the store's client certificate: %w", err)
 		}
 		config.Certificates = []tls.Certificate{certificate}
 	}
 	return config, nil
+}
+
+func readPair(certFile, keyFile string) (pair tls.Certificate, err error) {
+	cert, err := regular.ReadFile(certFile)
+	if err != nil {
+		return pair, err
+	}
+	key, err := regular.ReadFile(keyFile)
+	if err != nil {
+		return pair, err
+	}
+	return tls.X509KeyPair(cert, key)
 }
 
 // dialError is of a connection that was not made. Nothing was sent.

@@ -1,0 +1,55 @@
+// Package regular opens the files that settings name, if they are regular files or lead to such by links.
+//
+// Anything else would harm: to open a FIFO waits for who writes it, /dev/zero never ends, and what comes through a pipe comes once. celld
+// reads most of its files again while it runs, and would then find a file without users (as Redis does at ACL LOAD) or no certificate.
+package regular
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// Most is the most bytes that ReadFile reads.
+const Most = 16 << 20
+
+// Open opens a file to read. Errors name it.
+func Open(path string) (*os.File, error) { return OpenFile(path, os.O_RDONLY, 0) }
+
+// OpenFile is os.OpenFile. With os.O_CREATE there may be no file yet.
+func OpenFile(path string, flags int, perm fs.FileMode) (*os.File, error) {
+	// To look before opening is enough, as nobody else may change these files. To open without waiting and look then would fail where
+	// another process has a lease on the file.
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("it is %s, not a regular file", kind(info.Mode()))}
+	}
+	return os.OpenFile(path, flags, perm)
+}
+
+// ReadFile is os.ReadFile of up to Most bytes.
+func ReadFile(path string) ([]byte, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, Most+1))
+	if err == nil && len(text) > Most {
+		err = &fs.PathError{Op: "read", Path: path, Err: errors.New("it is larger than 16 MB")}
+	}
+	return text, err
+}
+
+func kind(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a directory"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
+}
