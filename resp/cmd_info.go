@@ -82,6 +82,9 @@ func infoServer(w *infoWriter, s *Session) {
 	w.field("config_file", "")
 	infoListeners(w, srv)
 	w.field("io_threads_active", srv.cfg.ioThreads.Get())
+	if why := srv.notReady(); why != "" {
+		w.field("not_ready_because", why)
+	}
 }
 
 func infoClients(w *infoWriter, s *Session) {

@@ -3,7 +3,6 @@ package resp
 import (
 	"context"
 	"errors"
-	"strings"
 )
 
 // readyKey is the key that Ready looks at. Nothing is stored under it.
@@ -12,12 +11,9 @@ const readyKey = "celld:readyz"
 // Ready returns nil where calls are decided now, and else why not, in one line without secrets. It has one decided by store and,
 // where there is one, engine. That only looks, so a full table is ready.
 func (srv *Server) Ready() error {
-	if srv.leaving.Load() {
-		return errors.New("the server is stopping")
-	}
 	err := srv.decide()
-	if why := srv.engineAway(); why != "" { // --store-failure may have decided
-		return errors.New("the store is away: " + why)
+	if why := srv.notReady(); why != "" { // what was decided without the engine does not count
+		return errors.New(why)
 	}
 	if failed := (*CallError)(nil); srv.inCluster() && errors.As(err, &failed) && failed.Code() == "STOREDOWN" { // it serves other slots, or will soon
 		return nil
@@ -25,12 +21,27 @@ func (srv *Server) Ready() error {
 	return err
 }
 
+// notReady says in one line why the server should get no more calls, as far as that is known without a decision. INFO has it for celld ready,
+// so that a probe that runs it and one that asks /readyz see the same. It is empty where nothing is known.
+func (srv *Server) notReady() string {
+	if srv.leaving.Load() {
+		return "the server is stopping"
+	}
+	if why := srv.engineAway(); why != "" {
+		return "the store is away: " + why
+	}
+	if err := srv.persist.Refusal(); err != nil {
+		return formatError(errMisconf, err)
+	}
+	return ""
+}
+
 // engineAway says in one line why the engine does not answer, and is empty where it does or there is none.
 func (srv *Server) engineAway() string {
 	if srv.engine == nil {
 		return ""
 	}
-	return strings.ReplaceAll(srv.facts()["store_away_because"], "\n", " ")
+	return printable(srv.facts()["store_away_because"])
 }
 
 func (srv *Server) inCluster() bool {

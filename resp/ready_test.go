@@ -47,9 +47,15 @@ func TestReady(t *testing.T) {
 	}
 	w.gate.set(gateBusy, false)
 	w.leaving.Store(true)
-	w.ready(t, "stopping")
+	w.ready(t, "the server is stopping")
+	if got := p.do("INFO", "server"); !strings.Contains(got, "\r\nnot_ready_because:the server is stopping\r\n") {
+		t.Errorf("INFO says %q", got)
+	}
 	w.leaving.Store(false)
 	w.ready(t, "")
+	if got := p.do("INFO", "server"); strings.Contains(got, "not_ready_because") {
+		t.Errorf("INFO says %q", got)
+	}
 	if got := p.do("INFO", "clients"); !strings.Contains(got, "connected_clients:1\r\n") {
 		t.Errorf("the inside counts as a client: %q", got)
 	}
@@ -95,6 +101,9 @@ func TestReadyNeedsTheDisk(t *testing.T) {
 		t.Errorf("decided without the disk: %v", err)
 	}
 	w.ready(t, "MISCONF")
+	if got := w.connect().do("INFO", "server"); !strings.Contains(got, "\r\nnot_ready_because:MISCONF Errors writing to the AOF file: ") {
+		t.Errorf("INFO says %q", got)
+	}
 }
 
 // Who was told of the end is waited for.

@@ -117,7 +117,7 @@ func TestStoreAwayAtStart(t *testing.T) {
 	if got := harness.Dial(t, srv.Addr).Do("CL.THROTTLE", "k", "15", "30", "60"); !strings.HasPrefix(got, "-STOREDOWN ") || strings.Contains(got, "counted") {
 		t.Errorf("without an engine: %q", got)
 	}
-	if said, code := ready(t, srv); code != 1 || !strings.Contains(said, "its store is away") || strings.Count(said, "\n") != 1 {
+	if said, code := ready(t, srv); code != 1 || !strings.Contains(said, "the store is away") || strings.Count(said, "\n") != 1 {
 		t.Errorf("ready exits with %d without an engine, and says %q", code, said)
 	}
 	f.Nodes[0].Restart()

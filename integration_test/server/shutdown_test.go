@@ -116,10 +116,11 @@ func TestShutdownDelay(t *testing.T) {
 			}
 		}
 		_, port := harness.HostPort(srv.Addr)
-		for _, command := range []string{"ping", "ready"} {
-			if stdout, stderr, code := harness.RunToEnd(t, nil, command, "--port", port); code != 0 || stdout+stderr != "" {
-				t.Errorf("celld %s in the delay: %d, %q, %q", command, code, stdout, stderr)
-			}
+		if stdout, stderr, code := harness.RunToEnd(t, nil, "ping", "--port", port); code != 0 || stdout+stderr != "" {
+			t.Errorf("celld ping in the delay: %d, %q, %q", code, stdout, stderr)
+		}
+		if stdout, stderr, code := harness.RunToEnd(t, nil, "ready", "--port", port); code != 1 || stdout != "" || !strings.HasSuffix(stderr, " is not ready: the server is stopping\n") {
+			t.Errorf("celld ready in the delay: %d, %q, %q", code, stdout, stderr)
 		}
 		return srv, before
 	}
@@ -179,6 +180,8 @@ func TestShutdownDelay(t *testing.T) {
 		if got := c.Do("SHUTDOWN", "ABORT"); got != "-ERR No shutdown in progress.\r\n" {
 			t.Errorf("SHUTDOWN ABORT again: %q", got)
 		}
+		_, port := harness.HostPort(srv.Addr)
+		harness.Eventually(t, "ready again", func() bool { _, _, code := harness.RunToEnd(t, nil, "ready", "--port", port); return code == 0 })
 		if got := c.Do("CONFIG", "SET", "shutdown-delay", "0"); got != "+OK\r\n" {
 			t.Errorf("CONFIG SET: %q", got)
 		}

@@ -27,7 +27,8 @@ const pingPatience = 3 * time.Second
 //
 // It asks all plain addresses at once, then those with TLS, and one answer is enough: some of a server's addresses may be missing.
 //
-// With ready, a server whose limits are on an engine that is away is not ready, as it decides by --store-failure.
+// With ready, a server that says in INFO why it should get no more calls is not ready: it is stopping, its engine is away, or its disk refuses
+// changes. /readyz says the same.
 //
 // A server that loads, is full, wants another password or lets this user run no PING is alive. To kill it for that would reset every limit. So these are
 // errors only with ready.
@@ -205,7 +206,7 @@ func (p place) ping(who []string, ready bool) (note string, err error) {
 		line := string(reply.Kind) + string(reply.Text)
 		switch {
 		case authed && line == "+PONG" && ready:
-			return storeIsThere(conn, replies)
+			return isReady(conn, replies)
 		case authed && line == "+PONG":
 			return "", nil
 		case !authed && line == "+OK":
@@ -217,18 +218,18 @@ func (p place) ping(who []string, ready bool) (note string, err error) {
 	}
 }
 
-// storeIsThere asks a server that serves whether the engine does that keeps its limits. The error says why not, and the note what is
-// wrong all the same. A server that does not tell has none.
-func storeIsThere(conn net.Conn, replies *bufio.Reader) (note string, err error) {
-	if _, err := conn.Write(wire.AppendCommand(nil, "INFO", "store")); err != nil {
+// isReady asks a server that answers whether it wants calls. The error says why not, and the note what is wrong all the same. A server
+// that does not tell is ready.
+func isReady(conn net.Conn, replies *bufio.Reader) (note string, err error) {
+	if _, err := conn.Write(wire.AppendCommand(nil, "INFO", "server", "store")); err != nil {
 		return "", err
 	}
 	reply, err := wire.ReadReply(replies)
 	if err != nil || reply.Kind != '$' {
 		return "", err
 	}
-	if why := field(reply.Text, "store_away_because"); why != "" {
-		return "", fmt.Errorf("%s answers that its store is away: %s", conn.RemoteAddr(), why)
+	if why := field(reply.Text, "not_ready_because"); why != "" {
+		return "", fmt.Errorf("%s answers that it is not ready: %s", conn.RemoteAddr(), why)
 	}
 	if n := field(reply.Text, "store_slots_without_master"); n != "" && n != "0" {
 		note = n + " slots of the store's Cluster have no master"

@@ -54,8 +54,8 @@ func TestPing(t *testing.T) {
 	_, full, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "-ERR max number of clients reached").String())
 	_, locked, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "-NOAUTH Authentication required.").String())
 	_, web, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "HTTP/1.1 400 Bad Request").String())
-	_, away, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG|# Store\r\nstore_away:1\r\nstore_away_because:it is gone\r\nx:y\r\n").String())
-	_, there, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG|# Store\r\nstore_away:0\r\n").String())
+	_, away, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG|# Server\r\nx:y\r\nnot_ready_because:it is gone\r\nx:y\r\n").String())
+	_, there, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG|# Server\r\nx:y\r\n").String())
 	_, part, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG|# Store\r\nstore_away:0\r\nstore_slots_without_master:1\r\n").String())
 	path := filepath.Join(t.TempDir(), "s")
 	serveReply(t, "unix", path, "+PONG")
@@ -81,7 +81,7 @@ func TestPing(t *testing.T) {
 		{"--bind=127.0.0.1 --port=" + other, false, "-ERR no"},
 		{"--bind=127.0.0.1 --port=" + web, false, "no reply of Redis: \"HTTP/1.1 400 Bad Request"},
 		{"--bind=127.0.0.1 --port=" + away, false, ""},
-		{"--bind=127.0.0.1 --port=" + away, true, "its store is away: it is gone"},
+		{"--bind=127.0.0.1 --port=" + away, true, "it is not ready: it is gone"},
 		{"--bind=127.0.0.1 --port=" + there, true, ""},
 		{"--port=0", false, "--port 0"},
 		{"--unixsocket=" + path, true, ""},
