@@ -28,14 +28,11 @@ func (srv *Server) Check(key, policy string) (c Check, err error) {
 	found := srv.store.Policy([]byte(policy))
 	reply, err := srv.call("CL.TAKE", key, "@"+policy, "US") // also where there is none: it may not have been read yet
 	if err != nil {
-		if why := srv.engineAway(); found == nil && why != "" {
-			err = &CallError{formatError(errStoreDown, why)}
-		}
 		return c, err
 	}
 	if found == nil {
 		if found = srv.store.Policy([]byte(policy)); found == nil { // it came and went
-			return c, &CallError{formatError(errNoPolicy, shortText([]byte(policy)))}
+			return c, &CallError{srv.noPolicy([]byte(policy))}
 		}
 	}
 	numbers := [5]int64{}

@@ -18,7 +18,7 @@ func (s *Session) policyNamed(arg []byte) (p *policy.Policy, problem string) {
 		return nil, ""
 	}
 	if p = s.srv.store.PolicyNamed(strings.TrimPrefix(string(arg), "@")); p == nil {
-		return nil, formatError(errNoPolicy, shortText(bytes.TrimPrefix(arg, []byte("@"))))
+		return nil, s.srv.noPolicy(bytes.TrimPrefix(arg, []byte("@")))
 	}
 	return p, ""
 }

@@ -27,6 +27,7 @@ type engine interface {
 	Flush(done func(err error))
 
 	// Policies and rules are the engine's, too, and each change reaches the server's own when it is done.
+	PoliciesUnknown() error
 	SetPolicy(name string, l cell.Limit, o policy.Options, done func(set bool, err error))
 	DeletePolicy(name string, done func(was bool, err error))
 	PutRule(r policy.Rule, lasts time.Duration, done func(added bool, err error))
@@ -83,6 +84,17 @@ func noFilesIf(asked bool) error {
 		return errors.New("with --store there is nothing to save: the engine keeps the keys")
 	}
 	return nil
+}
+
+// noPolicy is the error of a name that no policy has: NOPOLICY, or STOREDOWN where the engine may have one. No --store-failure can decide on such a
+// call, as its limit is not known.
+func (srv *Server) noPolicy(name []byte) string {
+	if srv.engine != nil {
+		if err := srv.engine.PoliciesUnknown(); err != nil {
+			return formatError(errStoreDown, err)
+		}
+	}
+	return formatError(errNoPolicy, shortText(name))
 }
 
 // store has the keys of the command that runs.

@@ -27,6 +27,7 @@ type fakeEngine struct {
 	opened  [][]string              // the keys of each view
 	closed  int                     // views
 	facts   []remote.Fact
+	unknown error // of PoliciesUnknown
 }
 
 // engineWorld is a world whose keys are in a fakeEngine.
@@ -79,7 +80,8 @@ func (e *fakeEngine) answerAll(p *peer) string {
 	return p.tr.take()
 }
 
-func (e *fakeEngine) Facts() []remote.Fact { return e.facts }
+func (e *fakeEngine) Facts() []remote.Fact   { return e.facts }
+func (e *fakeEngine) PoliciesUnknown() error { return e.unknown }
 
 func (e *fakeEngine) Open(keys [][]byte, w store.Waker) view {
 	v := &fakeView{Store: store.New(store.Options{Shards: 1, Policies: e.Set}), e: e, keys: slices.Clone(keys)}

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -73,4 +74,22 @@ func (p *peer) wantPrefix(t *testing.T, line, prefix string) {
 	if reply := p.later(strings.Fields(line)...); !strings.HasPrefix(reply, prefix) {
 		t.Errorf("%s: %q", line, reply)
 	}
+}
+
+// A policy that an engine may have is not denied to exist.
+func TestPoliciesUnknown(t *testing.T) {
+	w, e := engineWorld(t, false)
+	c := w.connect()
+	c.want("CL.POLICY SET known 1/1h", ":1\r\n")
+	e.unknown = errors.New("it is away")
+	for _, line := range []string{"CL.TAKE k @none", "CL.THROTTLE k @none", "CL.MTAKE 1 k @none", "CL.GIVE k @none 1", "CL.POLICY GET none", "CL.POLICY GET @none", "CL.STATS none", "CL.TOP 5 none"} {
+		c.want(line, "-STOREDOWN it is away\r\n")
+	}
+	if _, err := w.Check("k", "none"); err == nil || err.Error() != "STOREDOWN it is away" {
+		t.Errorf("a check: %v", err)
+	}
+	c.want("CL.POLICY GET known", "$4\r\n1/1h\r\n")
+	e.unknown = nil
+	c.want("CL.TAKE k @none", "-NOPOLICY no such policy 'none'\r\n")
+	c.want("CL.POLICY GET none", "$-1\r\n")
 }

@@ -71,7 +71,7 @@ func (s *Session) parseLimit(text []byte) (takeLimit, string) {
 	if name, isPolicy := bytes.CutPrefix(text, []byte("@")); isPolicy {
 		policy := s.srv.store.Policy(name)
 		if policy == nil {
-			return takeLimit{}, formatError(errNoPolicy, shortText(name))
+			return takeLimit{}, s.srv.noPolicy(name)
 		}
 		return takeLimit{&policy.Limit, policy.ID, s.srv.stats.decisions.of(policy, s.srv.store)}, ""
 	}

@@ -108,6 +108,45 @@ func TestStoreUnixSocket(t *testing.T) {
 	doesNotStart(t, 1, "databases", nil, "--store", "unix://:pw@"+strings.TrimPrefix(addr, "unix:")+"?db=16")
 }
 
+// TestPoliciesBeforeTheEngineAnswers: nobody says that there is no policy while it is not known. Whatever --store-failure is, it cannot decide
+// under a limit that is not known. Those of --policies are.
+func TestPoliciesBeforeTheEngineAnswers(t *testing.T) {
+	t.Parallel()
+	f := harness.StartEngine(t)
+	file := filepath.Join(t.TempDir(), "policies")
+	harness.WriteFile(t, "file 1/1h", file)
+	c := harness.Dial(t, harness.Start(t, "--store", f.URL).Addr)
+	if got := c.Do("CL.POLICY", "SET", "api", "3/1h"); got != ":1\r\n" {
+		t.Fatalf("%q", got)
+	}
+	f.Nodes[0].Kill()
+	var all []*harness.Conn
+	for mode, want := range map[string]string{"error": "-STOREDOWN ", "allow": "*7\r\n:0\r\n:1\r\n:1\r\n", "deny": "*7\r\n:1\r\n:1\r\n:0\r\n", "local": "*7\r\n:0\r\n:1\r\n:0\r\n"} {
+		c := harness.Dial(t, harness.Start(t, "--store", f.URL, "--store-failure", mode, "--policies", file).Addr)
+		all = append(all, c)
+		for _, command := range []string{
+			"CL.TAKE k @api", "CL.THROTTLE k @api", "CL.MTAKE 2 k @file l @api", "CL.TAKE k @nosuch", "CL.GIVE k @api 1", "CL.POLICY GET api", "CL.STATS api", "CL.TOP 1 api",
+		} {
+			if got := c.Do(strings.Fields(command)...); !strings.HasPrefix(got, "-STOREDOWN ") {
+				t.Errorf("%s: %s: %q", mode, command, got)
+			}
+		}
+		if got := c.Do("CL.TAKE", "k", "@file"); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: a policy of the file: %q", mode, got)
+		}
+		if got := c.Do("CL.POLICY", "GET", "file"); got != "$4\r\n1/1h\r\n" {
+			t.Errorf("%s: %q", mode, got)
+		}
+	}
+	f.Nodes[0].Restart()
+	for _, c := range all {
+		harness.Eventually(t, "the policies are known", func() bool { return strings.HasPrefix(c.Do("CL.TAKE", "k", "@nosuch"), "-NOPOLICY ") })
+		if got := c.Do("CL.POLICY", "GET", "nosuch"); got != "$-1\r\n" {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
 // TestStoreAwayAtStart starts celld before its engine.
 func TestStoreAwayAtStart(t *testing.T) {
 	t.Parallel()

@@ -174,6 +174,18 @@ func (s *Store) epochOf(p *policy.Policy) uint64 {
 	return s.settings.epochs[p.ID]
 }
 
+// PoliciesUnknown says why the engine may have policies that this process has not: it is away, or has not been asked yet. nil: it was asked a
+// moment ago.
+func (s *Store) PoliciesUnknown() error {
+	if err := s.Away(); err != nil {
+		return err
+	}
+	if !s.settings.policies.known() {
+		return errors.New("its policies have not been read yet")
+	}
+	return nil
+}
+
 // SetPolicy sets a policy on the engine, and then in this process. done is called once, from any goroutine, and must not block. The
 // error is policy.ErrTooMany, a *DownError or one of the engine's.
 func (s *Store) SetPolicy(name string, l cell.Limit, o policy.Options, done func(set bool, err error)) {
