@@ -84,12 +84,7 @@ func (srv *Server) reloadPolicies() (c changes, err error) {
 	if err != nil {
 		return c, err
 	}
-	if srv.synchronous { // a disk that refuses the changes is the file's trouble: they are written later
-		srv.persist.Begin()
-		defer func() { _ = srv.commit() }()
-	}
-	srv.execution.Lock() // so nobody sees half of it
-	defer srv.execution.Unlock()
+	defer srv.betweenScripts()() // so nobody sees half of it
 	if srv.ending.Load() {
 		return c, errors.New("the server is stopping")
 	}

@@ -73,8 +73,7 @@ func (srv *Server) ReloadUsers() (c changes, err error) {
 	if err != nil {
 		return c, err
 	}
-	srv.execution.Lock()
-	defer srv.execution.Unlock()
+	defer srv.betweenScripts()()
 	before := srv.users.Lines()
 	srv.endSessionsOf(nil, srv.users.Replace(file)...)
 	return changesOf(before, srv.users.Lines()), nil

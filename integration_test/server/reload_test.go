@@ -206,6 +206,39 @@ func TestReloadOfPipes(t *testing.T) {
 	}
 }
 
+// TestReloadWhileAScriptIsBusy: users and policies change when it has ended, as clients who change them meanwhile get -BUSY. Redis-server
+// refuses CONFIG SET and ACL LOAD in the same way.
+func TestReloadWhileAScriptIsBusy(t *testing.T) {
+	t.Parallel()
+	r := startReloaded(t, "--lua-time-limit", "1")
+	runs, other := r.as("changes", "changes-secret"), harness.Dial(t, r.Addr)
+	runs.Send(harness.Frame("EVAL", "while true do end", "0"))
+	harness.Eventually(t, "it is busy", func() bool { return strings.HasPrefix(other.Do("ACL", "LOAD"), "-BUSY ") })
+	r.put("users.acl", "user default on nopass ~* +@all\n")
+	r.put("policies", "api 7/1h")
+	r.put("loglevel", "verbose")
+	before := r.Log.String()
+	r.Cmd.Process.Signal(syscall.SIGHUP)
+	r.Logs("the reload waits for the script that runs")
+	if said := r.Log.String()[len(before):]; strings.Contains(said, "a file is") {
+		t.Errorf("it did not wait:\n%s", said)
+	}
+	if got := other.Do("SCRIPT", "KILL"); got != "+OK\r\n" {
+		t.Errorf("%q", got)
+	}
+	says(t, awaitReload(r.Server, before), `"removed":["changes","goes","stays"]`, `"changed":["api"]`, `"value":"verbose"`)
+	if got := other.Do("CL.POLICY", "GET", "api"); got != "$4\r\n7/1h\r\n" {
+		t.Errorf("%q", got)
+	}
+	// Nor does one that nobody ends hold up a stop.
+	other.Send(harness.Frame("EVAL", "while true do end", "0"))
+	another := harness.Dial(t, r.Addr)
+	harness.Eventually(t, "it is busy", func() bool { return strings.HasPrefix(another.Do("PING"), "-BUSY ") })
+	r.Cmd.Process.Signal(syscall.SIGHUP)
+	r.Cmd.Process.Signal(syscall.SIGTERM)
+	r.Wait(0)
+}
+
 // TestReloadOnAnEngine gives the policies to all celld of an engine, and users to one.
 func TestReloadOnAnEngine(t *testing.T) {
 	t.Parallel()
