@@ -21,19 +21,6 @@ func farACLSave(_ context.Context, s *Session, _ [][]byte, done func(func(*Sessi
 	s.srv.aside(s.srv.writeUsers, done)
 }
 
-// aside has work done by a goroutine. Work returns what replies.
-func (srv *Server) aside(work func() func(*Session), done func(func(*Session))) {
-	go func() {
-		reply := func(s *Session) {
-			s.replyError(errInternal)
-			s.end = afterReply
-		}
-		defer func() { done(reply) }()
-		defer srv.survive("aclfile")
-		reply = work()
-	}()
-}
-
 func noACLFile(s *Session) { s.replyError(errACLFile) }
 
 // readUsers reads the file. What it returns takes it up, and replies.

@@ -14,7 +14,7 @@ func policyRows() []*command {
 		{name: "set", arity: -4, flags: write | denyOOM, usage: "name limit [NX|XX] [RESET]", summary: "Sets the limit of a policy.", group: groupLimit, run: cmdPolicySet, far: farPolicySet},
 		{name: "get", arity: 3, flags: readonly, usage: "name", summary: "Returns the limit of a policy.", group: groupLimit, run: cmdPolicyGet},
 		{name: "del", arity: 3, flags: write, usage: "name", summary: "Removes a policy and what was used of it.", group: groupLimit, run: cmdPolicyDel, far: farPolicyDel},
-		{name: "list", arity: -2, flags: readonly, usage: "[pattern]", summary: "Returns the policies and their limits.", group: groupLimit, cost: "O(N) where N is the number of policies", run: cmdPolicyList},
+		{name: "list", arity: -2, flags: readonly, usage: "[pattern]", summary: "Returns the policies and their limits.", group: groupLimit, cost: "O(N) where N is the number of policies", run: cmdPolicyList, far: listAside(cmdPolicyList), aside: true},
 	}
 }
 

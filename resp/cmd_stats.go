@@ -5,6 +5,11 @@ import "strings"
 // cmdStats is CL.STATS [policy], or CL.STATS RESET.
 func cmdStats(s *Session, args [][]byte) {
 	s.countDecisions()
+	replyStats(s, args)
+}
+
+// replyStats needs no more of the session than where to reply.
+func replyStats(s *Session, args [][]byte) {
 	switch {
 	case len(args) > 2:
 		s.replyError(errSyntax)
@@ -34,9 +39,6 @@ func (s *Session) replyAllStats() {
 	for _, p := range policies {
 		s.replyString("@" + p.Name)
 		s.replyDecisions(s.srv.stats.decisions.sinceReset(p.Name))
-		if s.overOutput(len(s.out)) {
-			return
-		}
 	}
 }
 

@@ -68,6 +68,7 @@ type Server struct {
 	users        *acl.Users
 	aclLog       acl.Log
 	savingUsers  sync.Mutex
+	listing      sync.Mutex
 	stats        serverStats
 	denied       denied
 	slowlog      slowlog
