@@ -53,7 +53,6 @@ func (srv *Server) tick(t *transport.Transport, ticks int, last *counted) {
 		*last = now
 		srv.readMemory()
 		srv.logKept()
-		srv.tellLeftOut()
 		srv.tellClientsHold()
 		srv.wakeIdle()
 	}

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 )
@@ -44,6 +45,26 @@ func TestSeldom(t *testing.T) {
 	want()
 	w.warnSeldom("trouble", "client", "new")
 	want("msg=trouble client=new")
+}
+
+// Of lines that tell of clients one by one, the first ten in each second are logged.
+func TestTold(t *testing.T) {
+	w := newWorld(t)
+	w.Server.log = slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: LevelVerbose}))
+	for second := range 3 {
+		for i := range 100 {
+			w.Tell("refused", "client", i)
+		}
+		w.sleepMS(1000)
+		w.logKept()
+		// Its last line is the first of the next second.
+		if n, want := strings.Count(w.log.String(), "\n"), 11+10*second; n != want {
+			t.Fatalf("%d lines after %d s, want %d:\n%s", n, second+1, want, w.log)
+		}
+		if want := fmt.Sprintf("client=99 left_out=%d\n", 89+min(second, 1)); !strings.HasSuffix(w.log.String(), want) {
+			t.Errorf("it does not end in %s:\n%s", want, w.log)
+		}
+	}
 }
 
 // No peer fills the log: not by limits that it passes again and again, nor by settings that it changes.

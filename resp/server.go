@@ -74,7 +74,6 @@ type Server struct {
 	slowlog      slowlog
 	latency      latencyMonitor
 	seldom       seldom
-	told         told
 	purging      atomic.Bool  // MEMORY PURGE is running
 	clientsHold  atomic.Int64 // bytes of clients' buffers, as last passed to onMemory
 	scratches    scratchPool
