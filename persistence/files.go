@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"celld/regular"
+	"celld/persistence/regular"
 )
 
 // FileSystem is what a Disk needs of a file system. Tests use one that fails.

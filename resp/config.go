@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"celld/persistence"
-	"celld/regular"
+	"celld/persistence/regular"
 	"celld/store"
 	"celld/store/remote"
 )

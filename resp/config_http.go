@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"celld/regular"
+	"celld/persistence/regular"
 )
 
 // httpConfig are the settings of the HTTP port.

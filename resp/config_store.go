@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"celld/regular"
+	"celld/persistence/regular"
 	"celld/store/remote"
 )
 

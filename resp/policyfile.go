@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"celld/cell"
-	"celld/regular"
+	"celld/persistence/regular"
 	"celld/store/policy"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"celld/regular"
+	"celld/persistence/regular"
 )
 
 // reloadable is something that Reload reads again.

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"celld/regular"
+	"celld/persistence/regular"
 )
 
 // File is the users of a file that can be used as it is.

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"celld/regular"
+	"celld/persistence/regular"
 
 	"github.com/youmark/pkcs8"
 )

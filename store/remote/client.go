@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"celld/regular"
+	"celld/persistence/regular"
 )
 
 const (
