@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/url"
@@ -183,6 +184,7 @@ func TestHealthChecks(t *testing.T) {
 		meanwhile  func(*testing.T, contained) // something happens to the server
 		says       string                      // "": it serves; else it lives, and says this
 		dead       bool                        // it cannot be asked: both fail
+		unready    string                      // it lives, and says this to who may wait for it
 	}{
 		{name: "as it is"},
 		{name: "all addresses", args: "--bind 0.0.0.0,-::"},
@@ -221,7 +223,7 @@ func TestHealthChecks(t *testing.T) {
 			meanwhile: func(*testing.T, contained) { file("policies", "nonsense\n") },
 		},
 		{
-			name: "a shutdown delay", args: "--shutdown-delay 3600",
+			name: "a shutdown delay", args: "--shutdown-delay 3600", unready: "not ready: the server is stopping",
 			meanwhile: func(t *testing.T, c contained) {
 				c.Cmd.Process.Signal(syscall.SIGTERM)
 				harness.Eventually(t, "the delay begins", func() bool { return strings.Contains(c.Log.String(), "after the shutdown delay") })
@@ -242,9 +244,10 @@ func TestHealthChecks(t *testing.T) {
 					t.Errorf("%q: %d, %q; want that it lives, and %q", words, code, out, test.says)
 				}
 			}
+			says := cmp.Or(test.says, test.unready)
 			for _, words := range serves {
-				if out, code := c.check(t, words); (code == 0) != (test.says == "") || !strings.Contains(out, test.says) || test.says == "" && out != "" {
-					t.Errorf("%q: %d, %q; want that it serves, or %q", words, code, out, test.says)
+				if out, code := c.check(t, words); (code == 0) != (says == "") || !strings.Contains(out, says) || says == "" && out != "" {
+					t.Errorf("%q: %d, %q; want that it serves, or %q", words, code, out, says)
 				}
 			}
 		})
