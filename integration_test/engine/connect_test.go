@@ -23,7 +23,14 @@ func decides(t *testing.T, srv *harness.Server, key string) {
 // doesNotStart fails the test unless celld ends with a code and one line that has these words, and not the password s3cret.
 func doesNotStart(t *testing.T, wantCode int, words string, env []string, args ...string) {
 	t.Helper()
-	_, stderr, code := harness.RunToEnd(t, env, append([]string{"--port", "0"}, args...)...)
+	var stderr string
+	var code int
+	for range 5 { // an engine that a loaded machine keeps from answering is away, and celld starts
+		_, stderr, code = harness.RunToEnd(t, env, append([]string{"--port", "0"}, args...)...)
+		if !strings.Contains(stderr, "has not answered in time") {
+			break
+		}
+	}
 	if code != wantCode || !strings.Contains(stderr, words) || strings.Count(stderr, "\n") != 1 || strings.Contains(stderr, "s3cret") {
 		t.Errorf("%q: exit code %d, want %d and %q, and no password:\n%s", args, code, wantCode, words, stderr)
 	}

@@ -130,7 +130,7 @@ func TestMaxClientsRaised(t *testing.T) {
 func TestFileDescriptors(t *testing.T) {
 	t.Parallel()
 	harness.Need(t, "prlimit")
-	srv := harness.Spec{Wrap: []string{"prlimit", "--nofile=64:64"}}.Start(t)
+	srv := harness.Spec{Wrap: []string{"prlimit", "--nofile=64:64"}, Flags: []string{"--io-threads", "1"}}.Start(t) // each has descriptors, too
 	first := harness.Dial(t, srv.Addr)
 	first.Do("PING")
 	var conns []*harness.Conn
