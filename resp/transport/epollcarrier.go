@@ -58,7 +58,8 @@ func (e *epollCarrier) adopt(conn net.Conn, session Session, over *secure) {
 			loop = l
 		}
 	}
-	c := &epollConn{loop: loop, session: session, secure: over, fd: -1}
+	// As if it were in the inbox already: so nobody who closes it brings it to the loop before its session knows whose it is.
+	c := &epollConn{loop: loop, session: session, secure: over, fd: -1, inInbox: true}
 	defer func() {
 		if c.fd < 0 { // also after a panic
 			session.Closed()
@@ -77,6 +78,9 @@ func (e *epollCarrier) adopt(conn net.Conn, session Session, over *secure) {
 		if !known { // after a panic
 			c.reach(cut)
 		}
+		loop.mu.Lock()
+		c.inInbox = false
+		loop.mu.Unlock()
 		loop.ask(c)
 	}()
 	session.Open(c, fd)

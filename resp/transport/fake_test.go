@@ -38,9 +38,8 @@ type fakeSession struct {
 	finished atomic.Bool
 }
 
-func (s *fakeSession) Identify(*x509.Certificate) { s.server.identified.Add(1) }
-func (s *fakeSession) Overdue() bool              { return s.server.overdue.Load() }
-func (s *fakeSession) reply(p string)             { s.out = append(s.out, p...) }
+func (s *fakeSession) Overdue() bool  { return s.server.overdue.Load() }
+func (s *fakeSession) reply(p string) { s.out = append(s.out, p...) }
 
 func (s *fakeSession) Open(c Conn, _ int) {
 	s.conn = c
@@ -48,6 +47,14 @@ func (s *fakeSession) Open(c Conn, _ int) {
 	if s.server.onOpen != nil {
 		s.server.onOpen()
 	}
+}
+
+func (s *fakeSession) Identify(*x509.Certificate) {
+	s.server.identified.Add(1)
+	if s.server.onIdentify != nil {
+		s.server.onIdentify(s)
+	}
+	s.mustBeOpen()
 }
 
 func (s *fakeSession) Unsent(n int) {
@@ -144,6 +151,7 @@ type fakeServer struct {
 	handle     func(s *fakeSession, line string) (done bool) // nil: each line is answered by itself
 	onWake     func(s *fakeSession)
 	onOpen     func()
+	onIdentify func(s *fakeSession)
 	places     int64  // 0: any number
 	confirming bool   // replies wait for the disk
 	denied     string // nobody is served, and told this; empty: everybody is

@@ -124,12 +124,7 @@ func TestTLSFarewellWithTheHandshake(t *testing.T) {
 func TestTLSIdentifies(t *testing.T) {
 	eachTLS(t, nil, func(c *carried) {
 		config := c.tls.Config().Clone()
-		leaf, err := x509.ParseCertificate(config.Certificates[0].Certificate[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		config.ClientAuth, config.ClientCAs = tls.VerifyClientCertIfGiven, x509.NewCertPool()
-		config.ClientCAs.AddCert(leaf)
+		config.ClientAuth, config.ClientCAs = tls.VerifyClientCertIfGiven, poolOf(t, config.Certificates[0])
 		c.tls.Config = func() *tls.Config { return config }
 	}, func(t *testing.T, c *carried, p peer) {
 		p.ask("a\n", "a\n")
@@ -142,6 +137,35 @@ func TestTLSIdentifies(t *testing.T) {
 			t.Errorf("%d were identified", n)
 		}
 	})
+}
+
+// A connection that another closes while its session learns whose it is ends after that.
+func TestTLSClosedWhileItIsIdentified(t *testing.T) {
+	eachTLS(t, nil, func(c *carried) {
+		config := c.tls.Config().Clone()
+		config.ClientAuth, config.ClientCAs = tls.VerifyClientCertIfGiven, poolOf(t, config.Certificates[0])
+		c.tls.Config = func() *tls.Config { return config }
+		c.onIdentify = func(s *fakeSession) {
+			s.conn.Close(true)
+			c.Turn(t.Context()) // in which a loop would close it
+		}
+	}, func(t *testing.T, c *carried, p peer) {
+		named := tls.Client(dial(t, c.addr).socket(), &tls.Config{InsecureSkipVerify: true, Certificates: c.tls.Config().Certificates})
+		q := newPeer(t, named)
+		_, _ = io.WriteString(q.Conn, "a\n")
+		q.wantClosed()
+		p.ask("a\n", "a\n")
+	})
+}
+
+func poolOf(t *testing.T, cert tls.Certificate) *x509.CertPool {
+	leaf, err := x509.ParseCertificate(cert.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(leaf)
+	return pool
 }
 
 // pieces sends what it is given in so many bytes at a time.
