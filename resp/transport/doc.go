@@ -29,6 +29,7 @@
 //
 // # Memory
 //
-// For each connection the transport holds at most one read (64 KB, with a goroutine 8 KB), with TLS a record that has come in part
-// (18 KB), and the replies that the peer has not taken. The session bounds the replies by Send's result. All other input waits in the socket, and then at the peer.
+// For each connection the transport holds at most one read (64 KB, with a goroutine 8 KB), with TLS what has come of a record
+// (18 KB) or of a message of TLS itself (64 KB), and the replies that the peer has not taken.
+// The session bounds the replies by Send's result. All other input waits in the socket, and then at the peer.
 package transport

@@ -45,6 +45,25 @@ func (c stuckConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// Who is closed in the middle of its batch gets the replies of all of it.
+func TestClosedWithinABatch(t *testing.T) {
+	eachCarrier(t, func(c *carried) {
+		c.handle = func(s *fakeSession, line string) bool {
+			if line == "close" {
+				s.conn.Close(false)
+				s.reply(strings.Repeat("x", 70_000) + "\n") // which leaves at once
+				s.flush()
+				return true
+			}
+			return false
+		}
+	}, func(t *testing.T, c *carried) {
+		p := c.dial(t)
+		p.ask("close\na\n", strings.Repeat("x", 70_000)+"\na\n")
+		p.wantClosed()
+	})
+}
+
 // The replies of a connection of any age leave before it closes, to a peer that reads late.
 func TestALateReader(t *testing.T) {
 	for name, end := range map[string]struct{ raw, reply string }{

@@ -88,7 +88,7 @@ func (c *epollConn) read() {
 			c.serve(c.loop.buf[:n])
 		}
 	}
-	if n == readSize || c.end != 0 || errno == syscall.EINTR || c.more {
+	if n == readSize || c.end != 0 || errno == syscall.EINTR {
 		c.readOn()
 	}
 }
@@ -107,6 +107,9 @@ func (c *epollConn) serve(data []byte) {
 	c.serving = true
 	c.more = c.session.Serve(data)
 	c.serving = false
+	if c.more {
+		c.readOn()
+	}
 	if c.loop.synced {
 		c.markDirty() // Confirm is called even if there are no replies
 	}

@@ -63,11 +63,11 @@ func (c *epollConn) tookSealed(n int) {
 // leave closes a connection whose replies have left. A peer with TLS is told so, and what it still sends is read: see
 // goroutineConn.hangUp.
 func (c *epollConn) leave() {
-	if c.secure == nil {
-		c.close()
+	if c.parting || c.serving { // more replies may follow, and then it is called again
 		return
 	}
-	if c.parting {
+	if c.secure == nil {
+		c.close()
 		return
 	}
 	if c.sayFarewell(); unix.Shutdown(c.fd, unix.SHUT_WR) != nil {

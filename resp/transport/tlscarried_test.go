@@ -108,6 +108,19 @@ func TestTLSCommandsWithTheHandshake(t *testing.T) {
 	}
 }
 
+// A session that answers them bit by bit is asked to go on, though nothing follows them.
+func TestTLSManySteps(t *testing.T) {
+	eachTLS(t, func(socket *net.TCPConn) net.Conn { return &atOnce{TCPConn: socket} }, func(c *carried) {
+		c.handle = func(s *fakeSession, _ string) bool {
+			s.rest = true
+			return false
+		}
+	}, func(_ *testing.T, _ *carried, p peer) {
+		commands := strings.Repeat("some\n", 100)
+		p.ask(commands, commands)
+	})
+}
+
 // A farewell that comes with the end of the handshake is met, though nothing follows it.
 func TestTLSFarewellWithTheHandshake(t *testing.T) {
 	eachTLS(t, func(socket *net.TCPConn) net.Conn { return &atOnce{TCPConn: socket} }, nil, func(t *testing.T, _ *carried, p peer) {
