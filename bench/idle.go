@@ -11,8 +11,8 @@ import (
 	"celld/resp/wire"
 )
 
-// idle opens connections and measures their memory while they do nothing: before their first command, and after one command on
-// each.
+// idle measures the memory of a process that has just started. Then it opens connections and measures their memory while they do
+// nothing: before their first command, and after one command on each.
 type idle struct{ connections int }
 
 // rest is how long nothing is done before memory is read: redis-server takes 2 s to shrink the buffer of an idle client.
@@ -33,6 +33,11 @@ func (w idle) run(b *bench, p *peer) (sample, error) {
 		return nil, err
 	}
 	defer s.stop()
+	b.sleep(time.Second)
+	fresh, err := readRSS(s.pid())
+	if err != nil {
+		return nil, err
+	}
 	if err := (load{server: s, keys: 1000, keyLen: 16, limit: fixedLimit}).run(b.ctx); err != nil {
 		return nil, err
 	}
@@ -79,5 +84,5 @@ func (w idle) run(b *bench, p *peer) (sample, error) {
 		return nil, err
 	}
 	each := func(rss int64) float64 { return float64(rss-before) / 1024 / float64(w.connections) }
-	return sample{kbPerSilent: each(silent), kbPerConnection: each(after), rssMB: float64(after) / 1e6}, nil
+	return sample{kbPerSilent: each(silent), kbPerConnection: each(after), rssMB: float64(after) / 1e6, freshMB: float64(fresh) / 1e6}, nil
 }

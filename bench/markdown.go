@@ -39,6 +39,7 @@ var (
 	}
 	idleColumns = []column{
 		{"KB/connection", kbPerConnection, true, true}, {"that never asked", kbPerSilent, true, true}, {"RSS MB", rssMB, false, false},
+		{"fresh process MB", freshMB, true, true},
 	}
 	coreColumns = []column{
 		{"one goroutine, ns", oneNS, true, true}, {"two, one store, ns", twoNS, true, true}, {"two, two stores, ns", ceilingNS, true, false},

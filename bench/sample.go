@@ -28,6 +28,7 @@ const (
 	expireLongest   metric = "expiring_longest_ms"
 	kbPerSilent     metric = "kb_per_silent_connection"
 	kbPerConnection metric = "kb_per_idle_connection"
+	freshMB         metric = "fresh_process_mb"
 	bytesWritten    metric = "bytes_written_per_command" // to disk
 	loadSeconds     metric = "load_s"
 	saveSeconds     metric = "save_s"

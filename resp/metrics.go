@@ -52,6 +52,7 @@ func (srv *Server) Metrics() []Metric {
 	if srv.engine == nil {
 		m.files(srv, srv.persist.Status())
 	}
+	m.process(float64(srv.store.WallNS(srv.bornNS)) / 1e9)
 	if k := srv.cfg.tls.keeper; k != nil {
 		m.gauge("celld_tls_cert_not_after_timestamp_seconds", "When the first of the server's certificates ends.", float64(k.NotAfter().Unix()))
 	}

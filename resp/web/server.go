@@ -14,8 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"celld/resp"
 	"celld/resp/transport"
 )
@@ -88,19 +86,17 @@ func listen(h resp.HTTP) ([]net.Listener, error) {
 
 // site answers requests.
 type site struct {
-	server   *resp.Server
-	limits   resp.HTTP
-	token    *[sha256.Size]byte // nil: none is needed
-	metrics  http.Handler
-	requests *prometheus.CounterVec
+	server  *resp.Server
+	limits  resp.HTTP
+	token   *[sha256.Size]byte // nil: none is needed
+	metrics *metricsPage
 
 	readings  readings    // for the live page
 	profiling atomic.Bool // a profile is being taken
 }
 
 func newSite(server *resp.Server, h resp.HTTP) *site {
-	s := &site{server: server, limits: h, readings: readings{take: server.Overview}}
-	s.metrics, s.requests = metricsPage(server)
+	s := &site{server: server, limits: h, readings: readings{take: server.Overview}, metrics: newMetricsPage(server)}
 	if h.Token != "" {
 		sum := sha256.Sum256([]byte(h.Token))
 		s.token = &sum
@@ -115,7 +111,7 @@ func (s *site) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			s.server.Panicked(cause, "HTTP request")
 			fail(w, http.StatusInternalServerError, "internal error")
 		}
-		s.count(page, w)
+		s.metrics.count(page, max(w.status, http.StatusOK))
 	}()
 	w.Header().Set("Cache-Control", "no-store")
 	var answer http.HandlerFunc
