@@ -100,6 +100,7 @@ func (s *Session) ask(b *batch) {
 		b.keepKeys()
 	}
 	s.scratch.asked = true
+	b.hashed = limiter == store.Limiter(s.srv.store)
 	var done bool
 	if len(b.takes) > 0 {
 		done = limiter.TakeBatch(b.takes, s.access(), waker)
@@ -129,6 +130,7 @@ func (s *Session) answer(b *batch) {
 
 func (s *Session) answerThrottles(b *batch) (replies int) {
 	n := s.scratch.decided.in(s.srv.stats.decisions.literals[cell.GCRA], s.scratch.lane)
+	var limited uint64 // a bit for each of maxBatch calls
 	for i := range b.throttles {
 		r, f := &b.throttles[i], b.forms[i]
 		if r.Err != nil {
@@ -140,7 +142,7 @@ func (s *Session) answerThrottles(b *batch) (replies int) {
 		if r.Quantity > 0 {
 			n.throttle(&r.Decision, r.Bucket.Capacity())
 			if r.Decision.Limited {
-				s.noteDenied(0, r.Key)
+				limited |= 1 << i
 			}
 		}
 		if len(f.allowed) > 0 {
@@ -149,10 +151,18 @@ func (s *Session) answerThrottles(b *batch) (replies int) {
 			s.replyDecision(&r.Decision, 1e9)
 		}
 	}
-	if len(s.scratch.denied) > 0 {
-		s.countDenied()
+	if limited != 0 {
+		s.countDeniedThrottles(b, limited)
 	}
 	return b.n
+}
+
+// hashOf returns the hash of a key by the server's store. That has computed it already where it was asked for the batch.
+func (s *Session) hashOf(b *batch, key []byte, hash uint64) uint64 {
+	if b.hashed {
+		return hash
+	}
+	return s.srv.store.Hash(key)
 }
 
 func (s *Session) answerTakes(b *batch) (replies int) {
@@ -176,7 +186,7 @@ func (s *Session) answerTakes(b *batch) (replies int) {
 			continue
 		}
 		if r.Mode != cell.Peek && r.Cost > 0 {
-			s.countTake(f, r, allowed)
+			s.countTake(b, f, r, allowed)
 		}
 		if r.Terms != nil {
 			s.bind(r)

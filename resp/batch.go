@@ -31,6 +31,7 @@ type batch struct {
 	used      int          // of calls
 	forms     []*form      // of the requests; nil: it has no reply, and the next has its error
 	n         int
+	hashed    bool   // by the server's store
 	kept      []byte // of keys
 
 	// Where the limiter answers later.

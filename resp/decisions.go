@@ -121,7 +121,7 @@ func (d *decided) clear() {
 
 // countTake counts a call that could take, and what it was denied for CL.TOP. allowed is its kind if it was allowed; the kind after
 // that is for limited calls.
-func (s *Session) countTake(f *form, r *store.TakeRequest, allowed decisionKind) {
+func (s *Session) countTake(b *batch, f *form, r *store.TakeRequest, allowed decisionKind) {
 	d, lane, binding := &s.scratch.decided, s.scratch.lane, r.Taken.Binding
 	n := d.in(f.limits[binding].row, lane)
 	switch {
@@ -134,7 +134,11 @@ func (s *Session) countTake(f *form, r *store.TakeRequest, allowed decisionKind)
 		case c.Limit.BlockNS > 0:
 			n[blocked]++
 		}
-		s.noteDenied(c.Policy, c.Key)
+		if binding > 0 && b.row.keys.counted { // another key than the first
+			s.noteDenied(c.Policy, c.Key, s.srv.store.Hash(c.Key))
+		} else {
+			s.noteDenied(c.Policy, c.Key, s.hashOf(b, c.Key, r.Hash()))
+		}
 	default:
 		n[allowed]++
 		if r.UpTo && r.Taken.Granted < r.Cost {

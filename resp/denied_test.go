@@ -294,3 +294,27 @@ func TestDenialsUnderAPolicyThatIsGone(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// Keys that share a set count exactly, however many they are, and under whichever policies.
+func TestDenialsOfOneSet(t *testing.T) {
+	d, policies := newDenied(), store.New(store.Options{MaxKeys: 1})
+	const keys, rounds = 3 * sumsOfSet, 100
+	for range rounds {
+		for i := range keys {
+			hash := uint64(1+i)<<40 | 5
+			d.add(policies, []denial{{hash: hash, key: []byte{byte(i)}}, {hash: hash, key: []byte{byte(i)}}})
+		}
+	}
+	got := map[string]int64{}
+	for _, item := range d.items(policies) {
+		got[string(item.Key)] += item.Count
+	}
+	if len(got) != keys {
+		t.Errorf("%d keys, want %d", len(got), keys)
+	}
+	for key, n := range got {
+		if n != 2*rounds {
+			t.Errorf("%q was denied %d times, counted are %d", key, 2*rounds, n)
+		}
+	}
+}

@@ -112,6 +112,9 @@ func New(o Options) *Store {
 	return s
 }
 
+// Hash returns a hash of a key. Nobody outside of the process can foresee any of its bits.
+func (s *Store) Hash(key []byte) uint64 { return s.hash(key) }
+
 func (s *Store) hash(key []byte) uint64 { return maphash.Bytes(s.seed, key) }
 
 // shardIndex uses the lower bits of a hash; its upper half is the tag.

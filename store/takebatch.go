@@ -12,6 +12,9 @@ type TakeRequest struct {
 	hash  uint64
 }
 
+// Hash is that of the first call's Key: the Store's Hash of it, once that has decided.
+func (r *TakeRequest) Hash() uint64 { return r.hash }
+
 // TakeBatch decides on 1 to MaxTakes requests in their order, as that many Takes would, and overlaps cache misses as ThrottleBatch
 // does.
 //

@@ -12,6 +12,9 @@ type Request struct {
 	hash     uint64
 }
 
+// Hash is that of the Key: the Store's Hash of it, once that has decided.
+func (r *Request) Hash() uint64 { return r.hash }
+
 // Throttle decides on a call under the key and remembers it. The error is a *cell.RangeError for the quantity, or
 // ErrFull for a new key; then nothing has been stored.
 //
