@@ -1,6 +1,8 @@
 package soak
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -21,13 +23,17 @@ var soakFlag = flag.Duration("soak", 3*time.Second, "how long TestEverythingAtOn
 
 // soak is a server under all kinds of load at once, and what the clients have seen.
 //
-// The server listens on two addresses. Connections to the second, the victims', may be killed at any time, which the client
-// must take. On the first each reply has to come.
+// The server listens on two addresses, on each with and without TLS. Connections to the second, the victims', may be killed at any
+// time, which the client must take. On the first each reply has to come.
 type soak struct {
 	t       *testing.T
 	srv     *harness.Server
-	victims string
+	patient [2]string // without and with TLS
+	victims [2]string
+	trust   *tls.Config
+	dials   atomic.Int64
 	end     time.Time
+	waits
 	stay    []string // keys that exist throughout
 	kills   atomic.Int64
 	command [2]soakCount // CL.THROTTLE, CL.TAKE
@@ -42,22 +48,31 @@ const (
 	soakTake
 )
 
-// TestEverythingAtOnce has clients that come and go, are killed, read slowly, close one half, watch, change settings and
-// policies, rename under SCAN and have files written, all at once. The server survives, answers whom it must, counts what
+// TestEverythingAtOnce has clients that come and go, are killed, read slowly, close one half, watch, wait, hold leases, run scripts,
+// change settings and policies, rename under SCAN and have files written, with and without TLS, all at once. The server survives, answers whom it must, counts what
 // the clients have seen, and restores its keys. make soak runs it for longer.
 func TestEverythingAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, fsync := range []string{"everysec", "always"} {
 		t.Run(fsync, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			flags := []string{"--bind", "127.0.0.1 127.0.0.2", "--io-threads", "2", "--dir", dir, "--appendonly", "yes", "--appendfsync", fsync,
+			dir, port, tlsPort := t.TempDir(), harness.FreePort(t), harness.FreePort(t)
+			ca := harness.NewAuthority(t)
+			cert, key := ca.Sign("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(127, 0, 0, 2)}})
+			flags := []string{"--bind", "127.0.0.1 127.0.0.2", "--port", port, "--tls-port", tlsPort, "--tls-cert-file", cert, "--tls-key-file", key,
+				"--tls-ca-cert-file", ca.File, "--tls-auth-clients", "no", "--io-threads", "2", "--dir", dir, "--appendonly", "yes", "--appendfsync", fsync,
 				"--enable-debug-command", "yes", "--auto-aof-rewrite-min-size", "1mb"}
-			s := &soak{t: t, srv: harness.StartStress(t, flags...), end: time.Now().Add(*soakFlag)}
-			_, port, _ := net.SplitHostPort(s.srv.Addr)
-			s.victims = net.JoinHostPort("127.0.0.2", port)
+			trust := &tls.Config{RootCAs: x509.NewCertPool()}
+			trust.RootCAs.AppendCertsFromPEM([]byte(harness.ReadFile(t, ca.File)))
+			s := &soak{
+				t: t, srv: harness.StartStress(t, flags...), trust: trust,
+				patient: [2]string{"127.0.0.1:" + port, "127.0.0.1:" + tlsPort}, victims: [2]string{"127.0.0.2:" + port, "127.0.0.2:" + tlsPort},
+			}
+			began := time.Now()
+			s.end = began.Add(*soakFlag)
 			s.fill()
 			s.run()
+			s.checkWaits(time.Since(began))
 			s.check()
 			if t.Failed() {
 				return
@@ -78,6 +93,7 @@ func (s *soak) run() {
 		"throttle": {s.throttle, 2}, "take": {s.take, 2}, "transaction": {s.transaction, 1}, "victim": {s.victim, 3}, "open": {s.open, 2},
 		"kill": {s.kill, 1}, "half-close": {s.halfClose, 2}, "quit": {s.quit, 1}, "slow": {s.slowReader, 1}, "monitor": {s.monitor, 1},
 		"settings": {s.settings, 1}, "rename": {s.rename, 1}, "scan": {s.scan, 1}, "policies": {s.policies, 1}, "files": {s.files, 1},
+		"wait": {s.wait, 3}, "impatient": {s.impatient, 2}, "lease": {s.lease, 8}, "budget": {s.budget, 2}, "script": {s.script, 2},
 	} {
 		for i := range actor.n {
 			rounds := new(atomic.Int64)
@@ -119,7 +135,29 @@ func (s *soak) progress() string {
 
 // connect opens a connection on which every reply has to come.
 func (s *soak) connect() (redigo.Conn, error) {
-	return redigo.Dial("tcp", s.srv.Addr, redigo.DialReadTimeout(harness.ReplyTimeout), redigo.DialWriteTimeout(harness.ReplyTimeout))
+	c, err := s.dial(s.patient)
+	if err != nil {
+		return nil, err
+	}
+	return redigo.NewConn(c, harness.ReplyTimeout, harness.ReplyTimeout), nil
+}
+
+// dial opens a connection to one of the addresses. Every third speaks TLS.
+func (s *soak) dial(addrs [2]string) (net.Conn, error) {
+	if s.dials.Add(1)%3 == 0 {
+		return tls.Dial("tcp", addrs[1], s.trust)
+	}
+	return net.Dial("tcp", addrs[0])
+}
+
+func (s *soak) dialVictim() (net.Conn, error) { return s.dial(s.victims) }
+
+// reset makes the connection's end a reset.
+func reset(c net.Conn) {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	_ = c.(*net.TCPConn).SetLinger(0)
 }
 
 func (s *soak) do(command string, args ...any) (any, error) {
