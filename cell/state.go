@@ -163,17 +163,14 @@ func (l *Limit) Fits(st *State) bool {
 //
 // wasNS is now in old's time and nowNS is now in l's. They differ when one limit is Aligned. A block stays as long as it was.
 //
-// It reports whether the outcome depends on the time. Such a state must be kept, even when the call is denied. Carried anew by each
-// call, it would tell each of them the same retry after, and none would ever pass.
-func (l *Limit) Carry(st *State, old *Limit, wasNS, nowNS int64) (byNow bool) {
+// Keep the outcome, even when the call is denied. Carried anew by each call, a debt would tell each of them the same retry after, and
+// none would ever pass.
+func (l *Limit) Carry(st *State, old *Limit, wasNS, nowNS int64) {
 	switch {
+	case l.Shape == old.Shape && l.Params == old.Params:
 	case l.Algo == Conc && old.Algo == Conc: // leases keep their ends
 	case l.Algo == Warmup && old.Algo == Warmup:
-		if l.Shape == old.Shape && l.Params == old.Params {
-			return false
-		}
 		l.carryWarmup(st, old, nowNS)
-		return true
 	case l.Shape != old.Shape:
 		blocked := st.BlockedNS
 		st.BlockedNS = 0
@@ -196,11 +193,8 @@ func (l *Limit) Carry(st *State, old *Limit, wasNS, nowNS int64) (byNow bool) {
 			l.Decide(st, at, int64(used), Force)
 		}
 		st.BlockedNS = ShiftInstant(blocked, nowNS-wasNS)
-		return true
-	case l.Params == old.Params:
 	case l.Algo == GCRA:
 		l.carryBucket(st, old, nowNS)
-		return true
 	case l.Algo == Window:
 		l.carryWindow(st, old)
 	case l.Buckets > 0:
@@ -208,7 +202,6 @@ func (l *Limit) Carry(st *State, old *Limit, wasNS, nowNS int64) (byNow bool) {
 	case l.Algo == Slide:
 		l.carrySlide(st, old)
 	}
-	return false
 }
 
 // Shift adds ns, negative or not, to every instant in a state. Sub-windows move by whole ones, rounded down.

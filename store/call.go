@@ -32,7 +32,7 @@ type work struct {
 	ahead   *queue     // it stands behind those who wait for its state; nil: it does not
 	ruled   bool       // a rule has decided
 	tried   bool       // Decision and st are those of the call taken
-	carried bool       // st was carried over from another limit, at this instant
+	carried bool       // st was carried over from another limit, and is not stored yet
 
 	changes bool  // it takes
 	blocks  bool  // it is denied, and its key is blocked for that
@@ -120,8 +120,8 @@ func (c *Call) findTally() {
 	}
 }
 
-// fetch reads the call's state. When another limit has left it, fetch carries it over. carried says that the result must be
-// stored.
+// fetch reads the call's state. When another limit has left it, fetch carries it over. Any call but a peek then stores it, also one
+// that is denied.
 func (c *Call) fetch(nowNS int64) {
 	c.carried = false
 	if c.tally == nil {
@@ -131,7 +131,8 @@ func (c *Call) fetch(nowNS int64) {
 	c.st = c.sh.tallies.state(c.tally)
 	if !c.tally.same(c.Limit, c.code) {
 		old := c.tally.limit()
-		c.carried = c.Limit.Carry(&c.st, &old, c.sh.timeOf(&old, nowNS), c.sh.timeOf(c.Limit, nowNS)) && c.sh.limitEndNS(c.Limit, &c.st) > uint64(nowNS)
+		c.Limit.Carry(&c.st, &old, c.sh.timeOf(&old, nowNS), c.sh.timeOf(c.Limit, nowNS))
+		c.carried = c.sh.limitEndNS(c.Limit, &c.st) > uint64(nowNS)
 	}
 	if at := c.sh.timeOf(c.Limit, nowNS); c.blockedTooLong(at) {
 		c.st.BlockedNS = uint64(at + c.Limit.BlockNS)

@@ -87,7 +87,7 @@ func (m *limitsMachine) take(t *rapid.T) {
 	for i := range calls {
 		c := &calls[i]
 		_, carried := m.model.fetch(m.model.keys[string(c.Key)], c)
-		if carried && (o.Mode != cell.Peek || c.Policy != 0) || c.Limit.BlockNS > 0 && o.Mode == cell.Take {
+		if o.Mode != cell.Peek && (carried || c.Limit.BlockNS > 0) {
 			mayChange[string(c.Key)] = true
 		}
 	}

@@ -168,7 +168,7 @@ type callWork struct {
 	*store.Call
 	st      cell.State // before
 	times   int64
-	carried bool // st, from another limit, by what time it is
+	carried bool // st, from another limit
 	limited bool // by itself
 	fits    bool // a call before it has made room in the state: what is taken at the same instant is one entry of a log
 }
@@ -213,7 +213,7 @@ func (m *limitsModel) take(calls []store.Call, o store.TakeOptions) (limited boo
 		w.limited = o.Mode == cell.Take && w.Limit.Decide(&w.st, m.timeOf(w.Limit), cost*w.times, cell.Peek).Limited
 		blocks := w.limited && w.Limit.BlockNS > 0 && w.st.BlockedNS <= uint64(m.timeOf(w.Limit))
 		if o.Mode == cell.Peek || !blocks && (limited || w.limited) {
-			if w.carried && (o.Mode != cell.Peek || w.Policy != 0) {
+			if w.carried && o.Mode != cell.Peek {
 				grown += m.adopt(w)
 			}
 			continue
@@ -274,7 +274,7 @@ func (m *limitsModel) denies(work []callWork, cost int64) bool {
 	return false
 }
 
-// fetch is a copy of the state that a call goes on with, and whether that depends on the time.
+// fetch is a copy of the state that a call goes on with, and whether that is another than the key holds.
 func (m *limitsModel) fetch(k *heldKey, c *store.Call) (st cell.State, carried bool) {
 	if k == nil {
 		return cell.State{}, false
@@ -286,8 +286,7 @@ func (m *limitsModel) fetch(k *heldKey, c *store.Call) (st cell.State, carried b
 	st = cloneState(h.st)
 	if h.limit.Shape != c.Limit.Shape || h.limit.Params != c.Limit.Params {
 		c.Limit.Carry(&st, &h.limit, m.timeOf(&h.limit), m.timeOf(c.Limit))
-		carried = h.limit.Shape != c.Limit.Shape || h.limit.Algo == cell.GCRA || h.limit.Algo == cell.Warmup
-		carried = carried && m.endOf(c.Limit, &st) > uint64(m.nowNS)
+		carried = m.endOf(c.Limit, &st) > uint64(m.nowNS)
 	}
 	if most := uint64(m.timeOf(c.Limit) + c.Limit.BlockNS); c.Policy != 0 && st.BlockedNS > most {
 		st.BlockedNS, carried = most, true

@@ -83,7 +83,8 @@ func (m *linear) step(s linearState, op linearOp, got linearReply) []any {
 		st := cell.State{A: k.a, B: k.b, BlockedNS: k.blocked}
 		store := false
 		if k.there && l.Params != m.limits[k.limit].Params {
-			store = l.Carry(&st, &m.limits[k.limit], op.nowNS, op.nowNS) && l.EndNS(&st) > uint64(op.nowNS)
+			l.Carry(&st, &m.limits[k.limit], op.nowNS, op.nowNS)
+			store = l.EndNS(&st) > uint64(op.nowNS)
 		}
 		if op.name == "take" {
 			blocked := st.BlockedNS

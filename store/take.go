@@ -36,8 +36,8 @@ type Taken struct {
 // The errors are ErrTooManyLimits, ErrTwoLimits, ErrWrongType and ErrFull.
 //
 // A denied call changes nothing but a block. There is one exception: the first call with another limit carries the state over
-// to that limit, and this is stored even when the call is denied, so that the retry after that it returns is exact. A peek
-// stores it for a policy only. A peek with another literal would change the answers that the key's own callers get.
+// to that limit, and this is stored even when the call is denied, so that the retry after that it returns is exact. A peek changes
+// nothing, so it tells what a call at that instant would be told.
 func (s *Store) Take(calls []Call, o TakeOptions, a Access) (Taken, error) {
 	reqs := [1]TakeRequest{{Calls: calls, TakeOptions: o}}
 	s.TakeBatch(reqs[:], a, nil)
@@ -259,7 +259,7 @@ func (s *Store) change(calls []Call, denied bool, cost int64, o *TakeOptions, a 
 		limited := mode == cell.Take && c.Decision.Limited
 		c.changes = !c.ruled && !denied && !limited && mode != cell.Peek || c.booked && c.ahead == nil
 		c.blocks = !c.ruled && limited && (denied || c.Limit.Shadow) && c.Limit.BlockNS > 0 && c.st.BlockedNS <= uint64(c.sh.timeOf(c.Limit, a.NowNS))
-		c.adopts = !c.ruled && !c.changes && !c.blocks && c.carried && (mode != cell.Peek || c.Policy != 0)
+		c.adopts = !c.ruled && !c.changes && !c.blocks && c.carried && mode != cell.Peek
 	}
 	g := plan(calls, o.leaseNS())
 	links := g.links()

@@ -42,6 +42,7 @@ func Run(t *testing.T, newLimiter func() store.Limiter) {
 		{"several keys", severalKeys},
 		{"errors", refusals},
 		{"expiry", expiry},
+		{"changed limits", changedLimits},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.run(t, func() *asker { return &asker{limiter: newLimiter(), nowNS: t0} })
