@@ -70,7 +70,7 @@ func (r *stateReader) lease(text string) (l Lease) {
 	end, text, found2 := strings.Cut(text, ":")
 	cost, text, more := strings.Cut(text, ":")
 	r.bad = r.bad || !found || !found2
-	l.ID, l.EndNS, l.Cost = r.digits(id, MaxLeaseID), r.digits(end, math.MaxInt64), int64(r.digits(cost, mostUsed))
+	l.ID, l.EndNS, l.Cost = r.digits(id, MaxLeaseID), r.digits(end, latestEnd), int64(r.digits(cost, mostUsed))
 	take := func(tag byte) (value string, found bool) {
 		if !more || text == "" || text[0] != tag {
 			return "", false

@@ -93,6 +93,9 @@ func appendBlocked(b []byte, st *State) []byte {
 	return strconv.AppendUint(append(b, " blocked="...), st.BlockedNS, 10)
 }
 
+// latestEnd is the latest instant at which something ends that has begun before the year 2262.
+const latestEnd = math.MaxInt64 + 2*MaxPeriodNS
+
 var errState = errors.New("not the state of a limit")
 
 // ParseState reads what AppendState writes.
@@ -108,7 +111,7 @@ func ParseState(text string) (l Limit, st State, err error) {
 	case l.Algo == GCRA:
 		st.A = r.number("tat", math.MaxUint64)
 	case l.Algo == Window:
-		st.A = r.number("until", math.MaxInt64)
+		st.A = r.number("until", latestEnd)
 		st.B = min(r.number("used", mostUsed), math.MaxUint32) // earlier versions counted on
 		if strings.HasPrefix(r.rest, "before=") {
 			before := r.number("before", mostBefore)
@@ -116,7 +119,7 @@ func ParseState(text string) (l Limit, st State, err error) {
 			st.B |= before << 32
 		}
 	case l.Algo == Warmup:
-		st.A = r.number("free", math.MaxInt64)
+		st.A = r.number("free", math.MaxUint64-MaxWarmupNS)
 		st.B = r.number("warmth", uint64(l.warmupNS()))
 	case l.Algo == Log:
 		r.calls(&st)
@@ -156,7 +159,7 @@ func (r *stateReader) limit() Limit {
 // end reads blocked=, if it is there, and expects nothing after it.
 func (r *stateReader) end(st *State) {
 	if r.rest != "" {
-		st.BlockedNS = r.number("blocked", math.MaxInt64)
+		st.BlockedNS = r.number("blocked", latestEnd)
 		r.bad = r.bad || st.BlockedNS == 0
 	}
 	r.bad = r.bad || r.rest != ""

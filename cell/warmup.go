@@ -27,7 +27,7 @@ func (l *Limit) warmup(st *State, nowNS, cost int64, mode Mode) outcome {
 		o.retryNS = free - now
 	} else if cost > 0 && mode != Peek {
 		used := min(l.warmthOf(uint64(cost)), uint64(l.warmupNS())-warmth)
-		free += min(l.costOfWarmth(warmth, uint64(cost)), math.MaxInt64-min(free, math.MaxInt64))
+		free += min(l.costOfWarmth(warmth, uint64(cost)), mostWarmupDebt-min(free-now, mostWarmupDebt))
 		warmth += used
 		st.A, st.B = free, warmth
 	}
@@ -37,6 +37,10 @@ func (l *Limit) warmup(st *State, nowNS, cost int64, mode Mode) outcome {
 	o.resetNS = free + warmth - now
 	return o
 }
+
+// mostWarmupDebt is the longest that the next call waits, 292 years as for a bucket. The key is cold again that much later and a warmup,
+// which is still an instant.
+const mostWarmupDebt = math.MaxInt64 - MaxWarmupNS
 
 func (l *Limit) warmupNS() int64 { return l.Burst * (nsPerSecond / 1000) }
 
@@ -120,6 +124,6 @@ func (l *Limit) carryWarmup(st *State, old *Limit, nowNS int64) {
 	now := uint64(nowNS)
 	free, warmth := st.warmthAt(now)
 	wait := scale(free-now, uint64(l.gcra.intervalNS), uint64(old.gcra.intervalNS))
-	st.A = now + min(wait, math.MaxInt64-now)
+	st.A = now + min(wait, mostWarmupDebt)
 	st.B = mulDiv(warmth, uint64(l.warmupNS()), uint64(old.warmupNS()))
 }
