@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	gatherEvery = 900 * time.Millisecond // with ticks of 100 ms, no change is older than a second when it is written
+	gatherEvery = 400 * time.Millisecond // with ticks of 100 ms, no change is older than 0.5 s when it is gathered
 	gatherSoon  = 1 << 16                // with more changes than this, gathering starts at once
 	gatherBytes = 1 << 20                // of each of the two buffers
 	retryEvery  = time.Second
@@ -21,9 +21,13 @@ const (
 
 // appendLog extends the append-only file.
 //
-// With EverySecond and Never, decisions only mark their keys. Once a second, or when more than 65,536 keys are marked, the
+// With EverySecond and Never, decisions only mark their keys. Twice a second, or when more than 65,536 keys are marked, the
 // states of these keys are gathered in small steps, and a goroutine writes them. While it cannot write, only marks
 // accumulate, so the memory in use stays at two buffers.
+//
+// A round begins once all of the one before is on the disk. So a crash loses what has changed since a round began, and no more: up to
+// 0.5 s, or as long as a round takes where the disk is slow, and then as long as the next round takes. Where rounds overlapped, a third
+// one would count.
 //
 // With Always, Commit gathers and writes what was decided, and the replies wait for it.
 type appendLog struct {
@@ -47,6 +51,7 @@ type appendLog struct {
 
 	gather    every
 	gathering atomic.Bool
+	behind    atomic.Bool // the round has ended for want of a buffer, and is to go on
 	buffer    []byte      // being filled; only step uses it
 	empty     chan []byte // two buffers in all
 	full      chan []byte
@@ -211,9 +216,33 @@ func (l *appendLog) tick(nowNS int64) {
 		}
 		return
 	}
-	if !l.gathering.Load() && (l.gather.due(nowNS) || l.disk.store.Changed() > gatherSoon) && l.gathering.CompareAndSwap(false, true) {
+	if l.pending.Load() == 0 && !l.gathering.Load() && (l.gather.due(nowNS) || l.disk.store.Changed() > gatherSoon) {
+		l.begin()
+	}
+}
+
+// begin has step run, unless it does.
+func (l *appendLog) begin() {
+	if l.behind.Store(false); l.gathering.CompareAndSwap(false, true) {
 		l.disk.background(l.step)
 	}
+}
+
+// goOn goes on with a round that lacked a buffer.
+func (l *appendLog) goOn() {
+	d := l.disk
+	if !l.behind.Load() {
+		return
+	}
+	d.mu.Lock()
+	if d.stopping.Load() {
+		d.mu.Unlock()
+		return
+	}
+	d.work.Add(1)
+	d.mu.Unlock()
+	defer d.work.Done()
+	l.begin()
 }
 
 // step gathers a few changes, and says whether there are more.
@@ -223,6 +252,7 @@ func (l *appendLog) step() (more bool) {
 		case b := <-l.empty:
 			l.buffer = b[:0]
 		default: // the disk is behind; marks wait
+			l.behind.Store(true)
 			l.gathering.Store(false)
 			return false
 		}
@@ -281,6 +311,7 @@ func (l *appendLog) write() {
 			b = make([]byte, 0, gatherBytes)
 		}
 		l.empty <- b
+		l.goOn()
 	}
 }
 

@@ -142,8 +142,8 @@ func (d *Disk) Start(background func(step func() (more bool))) error {
 // Tick does what is due. It is called every 100 ms.
 func (d *Disk) Tick() {
 	nowNS := d.o.Clock()
-	if d.watching.due(nowNS) {
-		d.watch()
+	if always := d.o.Fsync == Always; d.watching.due(nowNS) && !d.watch(always) { // with Always the file is hardly ever at rest
+		d.watching.lastNS = 0 // at the next tick
 	}
 	if d.aof != nil {
 		d.aof.tick(nowNS)
@@ -198,7 +198,7 @@ func (d *Disk) Close(save bool) error {
 	defer d.lock.release()
 	var err error
 	if d.aof != nil && d.aof.active.Load() {
-		d.watch()
+		d.watch(true)
 		err = d.aof.close()
 		if d.aof.lost.Load() || d.astray.Load() != nil {
 			err = d.rewriteWhole(true) // has all changes

@@ -76,10 +76,9 @@ func (d *Disk) rewritten(err error) {
 func (d *Disk) rewriteDue() bool {
 	var size, base int64
 	l := d.aof
-	if l != nil {
-		l.mu.Lock()
-		size, base = l.size.Load(), max(l.baseSize.Load(), 1)
-		l.mu.Unlock()
+	if l != nil { // without the lock: a slow disk has it for long
+		base = max(l.baseSize.Load(), 1) // first: where the file is replaced meanwhile, it has not grown
+		size = l.size.Load()
 	}
 	nowNS := d.o.Clock()
 	d.mu.Lock()

@@ -24,27 +24,34 @@ var (
 // watch checks that the files are still in place.
 //
 // It does not create a missing directory: where a volume was unmounted, its data would go to the disk below.
-func (d *Disk) watch() {
+//
+// It returns false where the append-only file is being written to, unless it may wait for that.
+func (d *Disk) watch(wait bool) bool {
 	if !d.lock.taken() {
-		return
+		return true
+	}
+	if l := d.aof; l != nil && l.active.Load() {
+		if wait {
+			l.mu.Lock()
+		} else if !l.mu.TryLock() {
+			return false
+		}
+		defer l.mu.Unlock()
 	}
 	err := d.Claim()
 	mendable := err == nil
 	if mendable {
 		d.watchSnapshot()
 	}
-	if l := d.aof; l != nil && l.active.Load() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if err == nil {
-			err = l.inspect()
-		}
+	if l := d.aof; err == nil && l != nil && l.active.Load() {
+		err = l.inspect()
 	}
 	if err == nil {
 		d.noteAstray(nil)
-		return
+	} else {
+		d.noteAstray(&astray{err, mendable})
 	}
-	d.noteAstray(&astray{err, mendable})
+	return true
 }
 
 // noteAstray remembers what watch found, and logs it when it changes. The append-only file, if there is one, is locked.
