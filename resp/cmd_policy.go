@@ -32,6 +32,9 @@ func policyName(arg []byte) (name, problem string) {
 			return "", errPolicyName
 		}
 	}
+	if strings.HasSuffix(name, ":") { // files and engines may have one of an earlier version
+		return "", formatError(errPolicyColon, shortText([]byte(name)))
+	}
 	return name, ""
 }
 

@@ -84,6 +84,8 @@ const (
 	errPairs           = "ERR the number of pairs must be between 1 and %d"
 	errPairsMissing    = "ERR fewer pairs of key and limit than their number says"
 	errPolicyName      = "ERR invalid policy name: expected 1 to 128 bytes without spaces"
+	errPolicyColon     = "ERR invalid policy name '%s': expected no colon at its end, such as 'api' or 'api:cust42'"
+	errPolicyLine      = "expected a name and a limit without spaces, such as 'api 100/1m', and after them at most a # and a comment"
 	errTooManyPolicies = "ERR there are %d policies, which is the most there may be"
 	errTooManyRules    = "ERR there are %d rules, which is the most there may be"
 	errRulePattern     = "ERR a pattern has at most %d bytes"

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"celld/cell"
@@ -17,48 +18,78 @@ type namedLimit struct {
 	limit cell.Limit
 }
 
-// readPolicies reads a file of policies. Each line has a name and a limit, as in CL.POLICY SET; empty lines and lines that begin
-// with # are skipped. The error names the line.
-func readPolicies(path string, logMax int64) ([]namedLimit, error) {
+// mostBadLines is how many bad lines of a file are told one by one.
+const mostBadLines = 20
+
+// readPolicies reads a file of policies. Each line has a name and a limit, as in CL.POLICY SET. What follows a word that begins with #
+// is a comment. The error joins one for each bad line.
+func readPolicies(path string, logMax int64) (list []namedLimit, err error) {
 	f, err := regular.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the policies: %w", err)
 	}
 	defer f.Close()
-	var list []namedLimit
-	seen := map[string]int{}
-	lines := bufio.NewScanner(f)
-	for n := 1; lines.Scan(); n++ {
-		wrong := func(text string) error {
-			return fmt.Errorf("read the policies: %s:%d: %s", path, n, strings.TrimPrefix(text, "ERR "))
-		}
-		words := strings.Fields(lines.Text())
-		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
-			continue
-		}
-		if len(words) != 2 {
-			return nil, wrong("expected a name and a limit")
-		}
-		name, problem := policyName([]byte(words[0]))
-		if problem != "" {
-			return nil, wrong(problem)
-		}
-		limit, problem := parseLiteral([]byte(words[1]), logMax)
-		if problem != "" {
-			return nil, wrong(problem)
-		}
-		if before := seen[name]; before > 0 {
-			return nil, wrong(fmt.Sprintf("'%s' stands in line %d as well", name, before))
-		}
-		seen[name] = n
-		if list = append(list, namedLimit{name, limit}); len(list) > policy.MaxPolicies {
-			return nil, wrong(formatError("there are more than %d policies", policy.MaxPolicies))
+	var bad []error
+	wrong := 0
+	tell := func(line int, problem string) {
+		if wrong++; wrong <= mostBadLines {
+			bad = append(bad, fmt.Errorf("read the policies: %s:%d: %s", path, line, strings.TrimPrefix(problem, "ERR ")))
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read the policies: %s: %w", path, err)
+	seen := map[string]int{}
+	lines, n := bufio.NewScanner(f), 0
+	for lines.Scan() {
+		n++
+		p, problem := parsePolicyLine(lines.Text(), logMax)
+		switch before := seen[p.name]; {
+		case problem != "":
+			tell(n, problem)
+		case p.name == "":
+		case before > 0:
+			tell(n, fmt.Sprintf("'%s' stands in line %d as well", p.name, before))
+		default:
+			seen[p.name] = n
+			list = append(list, p)
+		}
+		if len(list) > policy.MaxPolicies {
+			tell(n, formatError("there are more than %d policies", policy.MaxPolicies))
+			break
+		}
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		tell(n+1, formatError("a line has at most %d bytes", bufio.MaxScanTokenSize-1))
+	case err != nil:
+		tell(n+1, err.Error())
+	}
+	if more := wrong - len(bad); more > 0 {
+		bad = append(bad, fmt.Errorf("read the policies: %s: bad lines beside these: %d", path, more))
+	}
+	if wrong > 0 {
+		return nil, errors.Join(bad...)
 	}
 	return list, nil
+}
+
+// parsePolicyLine reads a line, whose name is "" where it has only a comment, or nothing.
+func parsePolicyLine(text string, logMax int64) (p namedLimit, problem string) {
+	words := strings.Fields(text)
+	if comment := slices.IndexFunc(words, func(word string) bool { return word[0] == '#' }); comment >= 0 {
+		words = words[:comment]
+	}
+	switch len(words) {
+	case 0:
+		return p, ""
+	case 2:
+	default:
+		return p, errPolicyLine
+	}
+	name, problem := policyName([]byte(words[0]))
+	if problem != "" {
+		return p, problem
+	}
+	limit, problem := parseLiteral([]byte(words[1]), logMax)
+	return namedLimit{name, limit}, problem
 }
 
 // setPolicies sets the policies of the file that differ from those in the store. What callers have used of them is kept.

@@ -28,12 +28,19 @@ func TestPoliciesFile(t *testing.T) {
 		{many.String() + "more 1/1s\n", ":65537: there are more than 65536 policies", 0},
 		{"api 5/1s\nb 5\n", ":2: invalid limit: limit '5': expected count/period, such as 100/1m", 0},
 		{"api 5/1s\n#\n\napi 6/1s\n", ":4: 'api' stands in line 1 as well", 0},
-		{"api\n", ":1: expected a name and a limit", 0},
-		{"api 5/1s # five\n", ":1: expected a name and a limit", 0},
+		{"api 5/1s # five\nb#c 6/1s#\n", ":2: invalid limit: period '1s#': unknown unit, expected us, ms, s, m, h or d", 0},
+		{"api 5/1s # five\nb#c 6/1s #\n  #d 7/1s\n", "", 2},
+		{"api\n", ":1: " + errPolicyLine, 0},
+		{"api # 5/1s\n", ":1: " + errPolicyLine, 0},
+		{"api 5 / 1s\n", ":1: " + errPolicyLine, 0},
+		{"api: 5/1s\n", ":1: invalid policy name 'api:': expected no colon at its end, such as 'api' or 'api:cust42'", 0},
+		{"api 5\nb: 5/1s\n#\nc 5/1s x\nd 1/1s\nd 2/1s", ":1: invalid limit: limit '5': expected count/period, such as 100/1m" +
+			"\nFILE:2: invalid policy name 'b:': expected no colon at its end, such as 'api' or 'api:cust42'" +
+			"\nFILE:4: " + errPolicyLine + "\nFILE:6: 'd' stands in line 5 as well", 0},
 		{"api 0/1s\n", ":1: invalid limit: count '0': expected 1 to 2147483647", 0},
 		{good + "x 5/1s,algo=tokens\n", ":7: invalid limit: algo 'tokens': expected gcra, window, slide, log or conc", 0},
 		{"\n" + strings.Repeat("n", 200) + " 5/1s\n", ":2: invalid policy name: expected 1 to 128 bytes without spaces", 0},
-		{strings.Repeat("n", 100_000) + " 5/1s\n", ": bufio.Scanner: token too long", 0},
+		{strings.Repeat("n", 100_000) + " 5/1s\n", ":1: a line has at most 65535 bytes", 0},
 		{"big 20000/1h,algo=log\n", ":1: invalid limit: count '20000': algo=log keeps at most 10000 calls (--log-max)", 0},
 	} {
 		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
@@ -44,7 +51,7 @@ func TestPoliciesFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := cfg.Load(func(string) bool { return false })
-		want := "read the policies: " + file + test.problem
+		want := "read the policies: " + file + strings.ReplaceAll(test.problem, "FILE", "read the policies: "+file)
 		if len(cfg.policies) != test.policies || (err != nil) != (test.problem != "") || err != nil && err.Error() != want {
 			t.Errorf("%.60q: %d policies, %v; want %q", test.text, len(cfg.policies), err, want)
 		}
@@ -52,6 +59,43 @@ func TestPoliciesFile(t *testing.T) {
 	if _, err := readPolicies(file+"-nosuch", 1); err == nil || !strings.HasPrefix(err.Error(), "read the policies: open ") {
 		t.Error(err)
 	}
+}
+
+// A file of which every line is wrong takes some 20 lines to say so.
+func TestBadLinesOfPoliciesAreCounted(t *testing.T) {
+	for _, test := range []struct {
+		bad  int
+		last string
+	}{
+		{20, ":20: " + errPolicyLine}, {21, ": bad lines beside these: 1"}, {70_000, ": bad lines beside these: 69980"},
+	} {
+		file := filepath.Join(t.TempDir(), "policies")
+		if err := os.WriteFile(file, []byte(strings.Repeat("x\n", test.bad)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		list, err := readPolicies(file, 10)
+		if err == nil {
+			t.Fatal(len(list))
+		}
+		lines := strings.Split(err.Error(), "\n")
+		if len(lines) > mostBadLines+1 || lines[len(lines)-1] != "read the policies: "+file+test.last {
+			t.Errorf("%d bad lines: %d are told, the last is %s", test.bad, len(lines), lines[len(lines)-1])
+		}
+	}
+}
+
+// A policy of an earlier version whose name ends in a colon is loaded and used, and can be removed.
+func TestAPolicyThatEndsInAColonIsLoaded(t *testing.T) {
+	w := newWorld(t)
+	if err := w.store.PutSetting(policy.Setting{Name: "old:"}, "5/1h", w.nowNS); err != nil {
+		t.Fatal(err)
+	}
+	p := w.connect()
+	p.want("CL.POLICY GET old:", "$4\r\n5/1h\r\n")
+	p.want("CL.TAKE k @old::x PEEK", "*7\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n:0\r\n:0\r\n")
+	p.want("CL.TAKE k @old: PEEK", "*7\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n:0\r\n:0\r\n")
+	p.want("CL.POLICY SET old: 6/1h", "-ERR invalid policy name 'old:': expected no colon at its end, such as 'api' or 'api:cust42'\r\n")
+	p.want("CL.POLICY DEL old:", ":1\r\n")
 }
 
 // The policies of the file are in force after the start, whatever was there; what was used of those that are as before is kept.

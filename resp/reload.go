@@ -38,7 +38,9 @@ func (srv *Server) Reload() {
 		switch changed, err := srv.reload(p); {
 		case err != nil:
 			failed = append(failed, p.what)
-			srv.log.Warn("a file is not reloaded, what was read before stays", "what", p.what, "file", p.file, "error", err)
+			for line := range strings.Lines(err.Error()) { // one for each bad line of the file
+				srv.log.Warn("a file is not reloaded, what was read before stays", "what", p.what, "file", p.file, "error", strings.TrimSpace(line))
+			}
 		case changed.none():
 			same = append(same, p.what)
 		default:
