@@ -30,14 +30,19 @@ func replyStats(s *Session, args [][]byte) {
 	}
 }
 
-// replyAllStats answers with a map of each policy's map, and that of literals. The names of policies have their @.
+// replyAllStats answers with a map of each policy's map, and that of literals. A policy is named as in CL.POLICY LIST; only one that has
+// the name of the literals' row has its @, as it must where one asks for it.
 func (s *Session) replyAllStats() {
 	policies := s.srv.store.Policies()
 	s.replyMap(1 + len(policies))
 	s.replyString(literalsWord)
 	s.replyDecisions(s.srv.stats.decisions.literalsSinceReset())
 	for _, p := range policies {
-		s.replyString("@" + p.Name)
+		name := p.Name
+		if name == literalsWord {
+			name = "@" + name
+		}
+		s.replyString(name)
 		s.replyDecisions(s.srv.stats.decisions.sinceReset(p.Name))
 	}
 }
