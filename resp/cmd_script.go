@@ -224,6 +224,8 @@ func (r *scriptRun) becomeBusy() {
 	s.srv.execution.Unlock()
 }
 
+func (r *scriptRun) NowNS() int64 { return r.s.srv.clock() }
+
 func (r *scriptRun) Log(level int, text string) {
 	r.s.srv.log.Log(context.Background(), [...]slog.Level{slog.LevelDebug, LevelVerbose, slog.LevelInfo, slog.LevelWarn}[level], "script: "+text)
 }

@@ -68,14 +68,13 @@ func (r *rewriter) table(x *ast.TableExpr) ast.Expr {
 }
 
 // luaFill sets fields of a table. Its second argument describes the values: "k" is a key and a value, "e" an element; all values
-// beyond it are elements. The third argument is how many elements the table has. Scripts can reach it as _G["(fill)"].
+// beyond it are elements. The third argument is how many elements the table has.
 func (e *Engine) luaFill(L *lua.LState) int {
-	t, kinds, at, arg := e.mayChange(L), L.CheckString(2), checkInt(L, 3), 4
+	t, kinds, at, arg := L.CheckTable(1), L.CheckString(2), checkInt(L, 3), 4
 	element := func() {
 		at++
 		if v := L.Get(arg); v != lua.LNil || t.RawGetInt(at) != lua.LNil {
-			e.mayHold(L, t, lua.LNumber(at))
-			t.RawSetInt(at, v)
+			e.put(L, t, lua.LNumber(at), v)
 		}
 		arg++
 	}
@@ -85,9 +84,10 @@ func (e *Engine) luaFill(L *lua.LState) int {
 			continue
 		}
 		key := L.Get(arg)
-		e.mayHold(L, t, key)
 		if n, ok := key.(lua.LNumber); !ok || n <= lua.LNumber(at-at%setTogether) || n > lua.LNumber(at) || n != lua.LNumber(int(n)) {
-			t.RawSet(key, L.Get(arg+1))
+			e.put(L, t, key, L.Get(arg+1))
+		} else {
+			e.mayHold(L, t, key, lua.LNil)
 		}
 		arg += 2
 	}
@@ -99,8 +99,14 @@ func (e *Engine) luaFill(L *lua.LState) int {
 	return 1
 }
 
-// luaList returns its arguments, the last values in { ... }. Each takes 16 bytes, and as much again while the table grows.
+// luaList returns its arguments, the last values in { ... }, without nils at the end. Each takes 16 bytes, and as much again while
+// the table grows.
 func (e *Engine) luaList(L *lua.LState) int {
-	e.take(L, 32*L.GetTop())
-	return L.GetTop()
+	n := L.GetTop()
+	for n > 0 && L.Get(n) == lua.LNil {
+		n--
+	}
+	e.take(L, 32*n)
+	L.SetTop(n)
+	return n
 }

@@ -12,17 +12,24 @@ import (
 
 // The conversions are those of https://redis.io/docs/latest/develop/programmability/lua-api/#data-type-conversion.
 
+// tableBytes is what a table with a field or two takes.
+const tableBytes = 1 << 10
+
 // value converts the reply at the start of raw to a Lua value, and returns what follows it. The reply is celld's own, so it is
 // well-formed.
 func (e *Engine) value(L *lua.LState, raw []byte) (v lua.LValue, rest []byte) {
 	reply, rest, _ := wire.ParseReply(raw)
 	text := reply.Text
 	switch reply.Kind {
+	case '*', '+', '-', ',', '=', '%', '~':
+		e.take(L, tableBytes)
+	}
+	switch reply.Kind {
 	case ':':
 		n, _ := strconv.ParseInt(string(text), 10, 64)
 		return lua.LNumber(n), rest
 	case '+':
-		t := L.NewTable()
+		t := L.CreateTable(0, 1)
 		t.RawSetString("ok", lua.LString(text))
 		return t, rest
 	case '-':
@@ -71,7 +78,9 @@ func (e *Engine) value(L *lua.LState, raw []byte) (v lua.LValue, rest []byte) {
 	for i := range reply.N {
 		var item lua.LValue
 		item, rest = e.value(L, rest)
-		t.RawSetInt(i+1, item)
+		if item != lua.LNil {
+			t.RawSetInt(i+1, item)
+		}
 	}
 	return t, rest
 }

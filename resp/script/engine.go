@@ -5,9 +5,11 @@
 // cjson, cmsgpack and struct. It cannot reach files, the system, other scripts or the next run: globals and libraries are
 // read-only. What a script may use is bounded:
 //
-//   - time: Host.Tick is called every 256 instructions, or sooner if texts are long, and may end the script
-//   - memory: maxMemory more than the process held when the script began
-//   - stack: 200 calls deep, and 64k values
+//   - time: Host.Tick is called every 256 instructions, or sooner if they take more than a millisecond, and may end the script
+//   - memory: maxMemory more than the process held when the script began. What garbage and single instructions add has a bound,
+//     too: the heap has less than 4 * maxMemory more
+//   - errors: one costs what its text costs, however deep the calls are (see protect)
+//   - stack: 300 calls deep, of which a pcall takes two, and 64k values
 //   - text: MaxScript bytes, maxNesting levels deep, maxFunctions functions, maxConstants constants
 package script
 
@@ -33,6 +35,8 @@ type Host interface {
 	Call(args [][]byte) (reply []byte)
 	// Tick returns an error when the script is to end.
 	Tick() error
+	// NowNS is a clock in nanoseconds.
+	NowNS() int64
 	// Log is redis.log: level 0 is debug, 3 is a warning.
 	Log(level int, text string)
 	// SetProtocol sets the protocol of Call's replies: 2 or 3.
@@ -51,8 +55,9 @@ const (
 	perFunction  = 1 << 10
 	sourceName   = "user_script"
 	tickEvery    = 256
+	sliceNS      = 1_000_000
 	tickBytes    = 4 << 20 // bytes that instructions may read between two ticks: a < b takes 1.5 ns a byte
-	maxCalls     = 200
+	maxCalls     = 300
 	maxRegistry  = 64 << 10
 	maxReplyDeep = 1000
 )
@@ -69,6 +74,11 @@ type Script struct {
 type Engine struct {
 	L       *lua.LState
 	globals *lua.LTable
+	guard   *lua.LFunction // see protect
+	bottom  *lua.LFunction // the guard that runs a script
+	nothing *lua.LFunction
+	hidden  map[string]*lua.LFunction   // what the rewriter calls, by the names that it writes
+	worn    bool                        // gopher-lua has panicked
 	sealed  map[*lua.LTable]*lua.LTable // read-only tables, and the tables that they show
 	scripts *simplelru.LRU[string, *Script]
 	bytes   int
@@ -77,9 +87,11 @@ type Engine struct {
 	host    Host
 	script  *Script
 	failure error
-	resp3   bool // what redis.setresp asked for
-	left    int  // instructions until the next tick
-	longest int  // bytes of a text that the script may have
+	resp3   bool  // what redis.setresp asked for
+	left    int   // instructions until the next tick
+	pace    int   // instructions that take less than sliceNS, at most tickEvery
+	beganNS int64 // the first instruction after the last tick
+	longest int   // bytes of a text that the script may have
 	ended   error
 	broken  any  // a panic of a command
 	line    int  // of the last error
@@ -98,9 +110,17 @@ func NewEngine() *Engine {
 
 // open makes a new interpreter and forgets all scripts.
 func (e *Engine) open() {
-	e.sealed, e.bytes = map[*lua.LTable]*lua.LTable{}, 0
-	e.L = lua.NewState(lua.Options{SkipOpenLibs: true, CallStackSize: maxCalls, RegistrySize: 1 << 10, RegistryMaxSize: maxRegistry, RegistryGrowStep: 1 << 10})
+	e.sealed, e.bytes, e.worn = map[*lua.LTable]*lua.LTable{}, 0, false
+	e.L = lua.NewState(lua.Options{SkipOpenLibs: true, CallStackSize: maxCalls,
+		RegistrySize: 1 << 10, RegistryMaxSize: maxRegistry, RegistryGrowStep: 16 << 10})
 	e.openLibraries()
+	e.hidden = map[string]*lua.LFunction{}
+	for name, function := range map[string]lua.LGFunction{
+		concatName: e.luaConcat, setName: e.luaSet, fillName: e.luaFill, listName: e.luaList, numberName: luaNumber,
+	} {
+		e.hidden[name] = e.L.NewFunction(function)
+	}
+	e.guard, e.bottom, e.nothing = e.L.NewFunction(e.luaGuard), e.L.NewFunction(e.luaGuard), e.L.NewFunction(luaNothing)
 	e.L.SetContext(hook{e})
 	e.scripts, _ = simplelru.NewLRU[string, *Script](cachedBytes/perScript, func(_ string, s *Script) { e.bytes -= s.size })
 }
@@ -195,24 +215,14 @@ func (e *Engine) Run(s *Script, host Host, keys, args [][]byte) {
 	e.host, e.resp3, e.longest, e.ended, e.broken, e.line, e.counted, e.memory = host, false, 0, nil, nil, 0, false, meter{}
 	e.globals.RawSetString("KEYS", e.stringTable(keys))
 	e.globals.RawSetString("ARGV", e.stringTable(args))
+	e.pace, e.beganNS = tickEvery, host.NowNS()
 	e.left = e.untilTick()
-	e.failure = e.protected(s.fn)
+	e.L.Push(e.bottom)
+	e.L.Push(s.fn)
+	e.failure = e.L.PCall(1, 1, nil)
 	if e.broken != nil {
 		panic(e.broken)
 	}
-}
-
-// protected calls a function. gopher-lua itself may panic, for example on `local function f(...) return f(1, ...) end f()`. The
-// interpreter is then unusable, so a new one takes its place, and all scripts are forgotten.
-func (e *Engine) protected(fn *lua.LFunction) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("stack overflow (%v)", cause)
-			e.open()
-		}
-	}()
-	e.L.Push(fn)
-	return e.L.PCall(0, 1, nil)
 }
 
 // AppendReply appends the reply of the last Run to out, in RESP 2 or 3. Call it once after each Run.
@@ -227,6 +237,9 @@ func (e *Engine) AppendReply(out []byte, resp3 bool) []byte {
 	}
 	e.L.SetTop(0)
 	e.host, e.failure = nil, nil
+	if e.worn {
+		e.open()
+	}
 	return out
 }
 
@@ -313,9 +326,11 @@ func (h hook) Done() <-chan struct{} {
 
 func (e *Engine) tick() <-chan struct{} {
 	if e.ended == nil && e.host != nil {
+		e.adapt()
 		if e.ended = e.host.Tick(); e.ended == nil {
 			e.ended = e.memory.tick()
 		}
+		e.beganNS = e.host.NowNS()
 	}
 	if e.ended != nil || e.broken != nil {
 		return done
@@ -324,8 +339,25 @@ func (e *Engine) tick() <-chan struct{} {
 	return nil
 }
 
+// adapt sets the pace by how long the instructions since the last tick took. One may take a hundred microseconds: a call with 60,000
+// arguments, or next() on a table of 100,000 keys that are gone.
+func (e *Engine) adapt() {
+	if took := e.host.NowNS() - e.beganNS; took > sliceNS {
+		e.pace = max(1, int(int64(e.pace)*sliceNS/took))
+	} else {
+		e.pace = min(tickEvery, e.pace+1+e.pace/8)
+	}
+}
+
+// step counts a call by a library function as an instruction: what it calls may have none.
+func (e *Engine) step(L *lua.LState) {
+	if e.left--; e.left <= 0 && e.tick() != nil {
+		L.RaiseError("ended")
+	}
+}
+
 // untilTick returns how many instructions may run before the next tick. Each may compare two texts, or hash one.
-func (e *Engine) untilTick() int { return max(1, min(tickEvery, tickBytes/max(1, e.longest))) }
+func (e *Engine) untilTick() int { return max(1, min(e.pace, tickBytes/max(1, e.longest))) }
 
 // textOf makes a Lua string, and notes its length for untilTick.
 func textOf[T string | []byte](e *Engine, text T) lua.LString {

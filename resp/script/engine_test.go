@@ -20,6 +20,7 @@ type fakeHost struct {
 	log      []string
 	protocol int
 	limit    int // bytes of a reply; 0: any number
+	nowNS    func() int64
 }
 
 var errFakeEnd = errors.New("ERR ended by the test")
@@ -44,6 +45,13 @@ func (h *fakeHost) Tick() error {
 		return errFakeEnd
 	}
 	return nil
+}
+
+func (h *fakeHost) NowNS() int64 {
+	if h.nowNS != nil {
+		return h.nowNS()
+	}
+	return 0
 }
 
 func (h *fakeHost) Log(level int, text string)    { h.log = append(h.log, fmt.Sprint(level, " ", text)) }

@@ -13,7 +13,7 @@ import (
 // These functions are gopher-lua's own. This package has its own versions of all others that Redis gives, as gopher-lua's take any
 // amount of memory or time, differ from Lua's, or could change what the next script sees.
 var (
-	baseNames = []string{"ipairs", "next", "pairs", "rawequal", "type", "xpcall"}
+	baseNames = []string{"ipairs", "rawequal", "type"}
 	listNames = []string{"getn", "maxn"}
 	mathNames = []string{"abs", "acos", "asin", "atan", "atan2", "ceil", "cos", "cosh", "deg", "exp", "floor", "fmod", "frexp",
 		"ldexp", "log", "log10", "max", "min", "mod", "modf", "pi", "pow", "rad", "sin", "sinh", "sqrt", "tan", "tanh"}
@@ -48,15 +48,17 @@ func (e *Engine) openLibraries() {
 	}
 	e.globals = pick("", baseNames, map[string]lua.LGFunction{
 		"assert": luaAssert, "collectgarbage": luaCollect, "error": e.luaError, "getmetatable": luaGetMetatable, "load": e.luaLoad,
-		"loadstring": e.luaLoadString, "pcall": luaPCall, "rawget": e.luaRawGet, "rawset": e.luaRawSet, "setmetatable": e.luaSetMetatable, "select": luaSelect, "tonumber": luaToNumber, "tostring": luaToString, "unpack": luaUnpack,
-		concatName: e.luaConcat, setName: e.luaSet, fillName: e.luaFill, numberName: luaNumber, listName: e.luaList,
+		"loadstring": e.luaLoadString, "next": e.luaNext, "pairs": e.luaPairs, "pcall": e.luaPCall, "xpcall": e.luaXPCall,
+		"rawget": e.luaRawGet, "rawset": e.luaRawSet, "setmetatable": e.luaSetMetatable, "select": luaSelect,
+		"tonumber": luaToNumber, "tostring": luaToString, "unpack": e.luaUnpack,
 	})
 	texts := pick("string", nil, map[string]lua.LGFunction{
-		"byte": luaByte, "char": luaChar, "len": luaLen, "sub": luaSub, "find": e.luaFind, "format": e.luaFormat, "gmatch": e.luaGMatch, "gfind": e.luaGMatch, "gsub": e.luaGSub, "lower": e.luaLower,
-		"match": e.luaMatch, "rep": e.luaRep, "reverse": e.luaReverse, "upper": e.luaUpper,
+		"byte": e.luaByte, "char": luaChar, "len": luaLen, "sub": luaSub, "find": e.luaFind, "format": e.luaFormat,
+		"gmatch": e.luaGMatch, "gfind": e.luaGMatch, "gsub": e.luaGSub, "lower": e.luaLower, "match": e.luaMatch, "rep": e.luaRep,
+		"reverse": e.luaReverse, "upper": e.luaUpper,
 	})
 	lists := pick("table", listNames, map[string]lua.LGFunction{
-		"concat": e.luaJoin, "foreach": luaForEach, "foreachi": luaForEachI, "insert": e.luaInsert, "remove": e.luaRemove, "sort": e.luaSort,
+		"concat": e.luaJoin, "foreach": e.luaForEach, "foreachi": e.luaForEachI, "insert": e.luaInsert, "remove": e.luaRemove, "sort": e.luaSort,
 	})
 	numbers := pick("math", mathNames, map[string]lua.LGFunction{"random": luaRandom, "randomseed": luaNothing})
 	for _, name := range mathNames {
@@ -217,7 +219,7 @@ func luaToNumber(L *lua.LState) int {
 	switch n, ok := numberOf(v); {
 	case base == 10 && ok:
 		L.Push(lua.LNumber(n))
-	case base == 10 || trimmed == "" || strings.ContainsRune(trimmed, '_'):
+	case base == 10 || trimmed == "" || len(trimmed) > maxNumber || strings.ContainsRune(trimmed, '_'):
 		L.Push(lua.LNil)
 	default:
 		digits := strings.TrimPrefix(strings.TrimPrefix(trimmed, "-"), "+")
@@ -267,10 +269,14 @@ func luaAssert(L *lua.LState) int {
 func (e *Engine) luaError(L *lua.LState) int {
 	v, level := L.Get(1), optInt(L, 2, 1)
 	if isText(v) {
-		v = lua.LString(toString(v))
+		text := toString(v)
+		if level > 0 {
+			text = e.place(L, level) + text
+		}
+		v = lua.LString(text)
 	}
 	e.line = e.lineOf(L, 0)
-	L.Error(v, level)
+	L.Error(v, 0)
 	return 0
 }
 
@@ -370,24 +376,4 @@ func luaRandom(L *lua.LState) int {
 		L.RaiseError("wrong number of arguments")
 	}
 	return 1
-}
-
-// luaPCall is pcall. As in Redis, the error of a command becomes its text.
-func luaPCall(L *lua.LState) int {
-	L.CheckAny(1)
-	if err := L.PCall(L.GetTop()-1, lua.MultRet, nil); err != nil {
-		object := lua.LValue(lua.LString(err.Error()))
-		var api *lua.ApiError
-		if errors.As(err, &api) && api.Object != nil {
-			object = api.Object
-		}
-		if t, ok := object.(*lua.LTable); ok && t.RawGetString("err").Type() == lua.LTString {
-			object = t.RawGetString("err")
-		}
-		L.Push(lua.LFalse)
-		L.Push(object)
-		return 2
-	}
-	L.Insert(lua.LTrue, 1)
-	return L.GetTop()
 }

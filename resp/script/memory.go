@@ -14,7 +14,7 @@ const maxMemory = 16 << 20
 var errMemory = errors.New("ERR not enough memory: a script may use 16 MB")
 
 // meter bounds the memory of a script. Go cannot bound what a goroutine allocates, so meter looks at the whole heap. It looks every
-// 64 ticks, in which single instructions add a few megabytes at most, and before a large allocation (a long string, a table
+// 8 ticks, in which single instructions add a few megabytes at most, and before a large allocation (a long string, a table
 // with a gap). Garbage counts until it is collected, so above the bound meter runs a collection and looks again.
 type meter struct {
 	started bool
@@ -25,7 +25,7 @@ type meter struct {
 }
 
 const (
-	lookTicks = 64
+	lookTicks = 8
 	lookBytes = 1 << 20
 
 	instructionBytes = 64 // reading so many bytes takes about as long as an instruction

@@ -14,7 +14,7 @@ import (
 // A script takes no more than its bound, and what single instructions and garbage add: by whatever it asks for memory, and
 // whether it catches errors or not.
 func TestMemory(t *testing.T) {
-	const bound = 8 * maxMemory // what is not bounded takes gigabytes here
+	const bound = 4 * maxMemory // what is not bounded takes gigabytes here
 	for i, script := range []string{
 		"local t = {} for i = 1, 1e9 do t[i] = i end",
 		"local t = {} for i = 1, 1e9 do t[#t + 1] = {} end",

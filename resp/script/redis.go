@@ -15,7 +15,7 @@ func (e *Engine) redisLibrary() *lua.LTable {
 	L := e.L
 	t := L.NewTable()
 	for name, function := range map[string]lua.LGFunction{
-		"call": e.luaCall, "pcall": e.luaPCall, "error_reply": e.luaErrorReply, "status_reply": e.luaStatusReply, "sha1hex": e.luaSHA1,
+		"call": e.luaCall, "pcall": e.luaTry, "error_reply": e.luaErrorReply, "status_reply": e.luaStatusReply, "sha1hex": e.luaSHA1,
 		"log": e.luaLog, "setresp": e.luaSetResp, "set_repl": e.luaSetRepl, "replicate_commands": luaYes, "breakpoint": luaNo, "debug": luaNothing,
 	} {
 		t.RawSetString(name, L.NewFunction(function))
@@ -45,9 +45,20 @@ func (e *Engine) luaCall(L *lua.LState) int {
 	return 1
 }
 
-func (e *Engine) luaPCall(L *lua.LState) int {
+func (e *Engine) luaTry(L *lua.LState) int {
 	L.Push(e.call(L))
 	return 1
+}
+
+// textBytes is about how long the strings and numbers are among a function's arguments.
+func textBytes(L *lua.LState, first int) (size int) {
+	for i := first; i <= L.GetTop(); i++ {
+		size += 24
+		if text, ok := L.Get(i).(lua.LString); ok {
+			size += len(text)
+		}
+	}
+	return size
 }
 
 // call runs the command in a function's arguments. It keeps a panic for Run, as gopher-lua would make it an error that the script
@@ -57,6 +68,7 @@ func (e *Engine) call(L *lua.LState) lua.LValue {
 	if n == 0 {
 		return errorTable(L, "ERR Please specify at least one argument for this redis lib call")
 	}
+	e.take(L, textBytes(L, 1))
 	e.argText, e.args = e.argText[:0], e.args[:0]
 	var ends [16]int
 	spans := ends[:0]
@@ -99,7 +111,7 @@ func (e *Engine) callHost() []byte {
 const countedField = "ignore_error_stats_update"
 
 func errorTable(L *lua.LState, text string) *lua.LTable {
-	t := L.NewTable()
+	t := L.CreateTable(0, 1)
 	t.RawSetString("err", lua.LString(text))
 	return t
 }
@@ -112,6 +124,7 @@ func (e *Engine) luaErrorReply(L *lua.LState) int {
 		L.Push(errorTable(L, "ERR wrong number or type of arguments"))
 		return 1
 	}
+	e.take(L, 2*len(text))
 	L.Push(errorTable(L, errorReply(string(text))))
 	return 1
 }
@@ -148,6 +161,7 @@ func (e *Engine) luaLog(L *lua.LState) int {
 	case level < 0 || level > 3:
 		e.raise(L, "ERR Invalid debug level.")
 	}
+	e.take(L, textBytes(L, 2))
 	var text []byte
 	for i := 2; i <= L.GetTop(); i++ {
 		if v := L.Get(i); isText(v) {

@@ -1,19 +1,15 @@
 package script
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
-	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/ast"
-	"github.com/yuin/gopher-lua/parse"
 )
 
 // A single instruction of gopher-lua can take any amount of memory: t[67108863] = 1 fills the gap with a gigabyte, and .. joins
-// strings of any length. Such expressions become calls of functions that check first. No script can write their names.
+// strings of any length. Such expressions become calls of functions that check first. The rewriter writes a call as that of a global
+// whose name no script can write. Once compiled, the function itself takes the place of the name (link): no global has it.
 const (
 	concatName = "(concat)"
 	setName    = "(set)"
@@ -30,52 +26,6 @@ const maxNesting = 1000
 
 // maxFunctions bounds the functions of a script, as the compiler takes 14 KB for each.
 const maxFunctions = 500
-
-// compile compiles a chunk, and returns how many functions are in it. The error has the line, as in Lua.
-func (e *Engine) compile(text, name string) (fn *lua.LFunction, functions int, err error) {
-	chunk, err := parse.Parse(strings.NewReader(text), name)
-	if err != nil {
-		return nil, 0, syntaxError(err, text, name)
-	}
-	r := &rewriter{}
-	if text := r.rewrite(chunk); text != "" {
-		return nil, 0, fmt.Errorf("%s:%d: %s", name, r.line, text)
-	}
-	proto, err := lua.Compile(chunk, name)
-	if err != nil {
-		var compiling *lua.CompileError
-		if errors.As(err, &compiling) && strings.Contains(compiling.Message, "local variables") {
-			compiling.Line = r.mostLine
-		}
-		return nil, 0, syntaxError(err, text, name)
-	}
-	trim(proto)
-	return e.L.NewFunctionFromProto(proto), r.functions, nil
-}
-
-// trim frees the 14 KB of unused room that the compiler leaves in each function.
-func trim(proto *lua.FunctionProto) {
-	proto.Code, proto.Constants = slices.Clone(proto.Code), slices.Clone(proto.Constants)
-	proto.FunctionPrototypes, proto.DbgSourcePositions = slices.Clone(proto.FunctionPrototypes), slices.Clone(proto.DbgSourcePositions)
-	proto.DbgLocals, proto.DbgCalls, proto.DbgUpvalues = slices.Clone(proto.DbgLocals), slices.Clone(proto.DbgCalls), slices.Clone(proto.DbgUpvalues)
-	for _, inner := range proto.FunctionPrototypes {
-		trim(inner)
-	}
-}
-
-func syntaxError(err error, text, name string) error {
-	var at *parse.Error
-	var compiling *lua.CompileError
-	switch {
-	case errors.As(err, &at) && at.Pos.Line == parse.EOF:
-		return fmt.Errorf("%s:%d: %s near '<eof>'", name, 1+strings.Count(text, "\n"), strings.TrimSpace(at.Message))
-	case errors.As(err, &at):
-		return fmt.Errorf("%s:%d: %s near '%s'", name, at.Pos.Line, strings.TrimSpace(at.Message), at.Token)
-	case errors.As(err, &compiling):
-		return fmt.Errorf("%s:%d: %s", name, max(1, compiling.Line), compiling.Message)
-	}
-	return fmt.Errorf("%s: %w", name, err)
-}
 
 type rewriter struct {
 	depth, line int

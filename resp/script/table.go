@@ -26,19 +26,93 @@ func (e *Engine) luaRawGet(L *lua.LState) int {
 	return 1
 }
 
-// luaSet is t[key] = value.
+// luaSet is t[key] = value. gopher-lua would follow __newindex to a table that mayHold has not looked at.
 func (e *Engine) luaSet(L *lua.LState) int {
-	t, key := L.Get(1), L.Get(2)
-	if table, ok := t.(*lua.LTable); ok {
-		e.mayHold(L, table, key)
+	target, key, value := L.Get(1), L.Get(2), L.Get(3)
+	for range lua.MaxTableGetLoop {
+		t, isTable := target.(*lua.LTable)
+		next := lua.LValue(lua.LNil)
+		if !isTable || t.Metatable != lua.LNil && t.RawGet(key) == lua.LNil {
+			next = L.GetMetaField(target, "__newindex")
+		}
+		switch {
+		case next.Type() == lua.LTFunction:
+			L.Push(next)
+			L.Push(target)
+			L.Push(key)
+			L.Push(value)
+			L.Call(3, 0)
+			return 0
+		case next != lua.LNil:
+			target = next
+			continue
+		case !isTable:
+			L.RaiseError("attempt to index a non-table object(%v) with key '%s'", target.Type(), key)
+		}
+		e.put(L, t, key, value)
+		return 0
 	}
-	L.SetTable(t, key, L.Get(3))
+	L.RaiseError("too many recursions in settable")
 	return 0
 }
 
-func luaUnpack(L *lua.LState) int {
+// put is t[key] = value without metamethods. gopher-lua looks for the last element of a table from the end of its list, at each #t
+// and more. So put leaves no nils there.
+func (e *Engine) put(L *lua.LState, t *lua.LTable, key, value lua.LValue) {
+	e.mayHold(L, t, key, value)
+	n, isNumber := key.(lua.LNumber)
+	if value != lua.LNil || !isNumber || n < 1 || n != lua.LNumber(int(n)) || int(n) >= lua.MaxArrayIndex {
+		t.RawSet(key, value)
+		return
+	}
+	switch last := t.Len(); {
+	case int(n) < last:
+		t.RawSet(key, value)
+	case int(n) == last:
+		e.dropLast(t, last)
+	}
+}
+
+// dropLast removes the last element of a table, and the nils before it. An instruction with a small constant index may have left
+// up to smallIndex nils behind it, which is few enough.
+func (e *Engine) dropLast(t *lua.LTable, last int) {
+	t.RawSetInt(last, lua.LNil)
+	nils := last - t.Len()
+	e.spend(16 * nils)
+	for range nils {
+		t.Remove(-1)
+	}
+}
+
+// luaNext is next, and what pairs returns. It may go over any number of nils.
+func (e *Engine) luaNext(L *lua.LState) int {
+	t := L.CheckTable(1)
+	key, value := t.Next(L.Get(2))
+	if at, ok := key.(lua.LNumber); ok {
+		before, _ := L.Get(2).(lua.LNumber)
+		e.spend(16 * int(max(0, at-before)))
+	}
+	if key == lua.LNil {
+		L.Push(lua.LNil)
+		return 1
+	}
+	L.Push(key)
+	L.Push(value)
+	return 2
+}
+
+func (e *Engine) luaPairs(L *lua.LState) int {
+	t := L.CheckTable(1)
+	L.Push(e.globals.RawGetString("next"))
+	L.Push(t)
+	L.Push(lua.LNil)
+	return 3
+}
+
+func (e *Engine) luaUnpack(L *lua.LState) int {
 	t := L.CheckTable(1)
 	first, last := optInt(L, 2, 1), optInt(L, 3, t.Len())
+	e.spend(16 * max(0, last-first))
 	for i := first; i <= last; i++ {
 		L.Push(t.RawGetInt(i))
 	}
@@ -47,15 +121,14 @@ func luaUnpack(L *lua.LState) int {
 
 func (e *Engine) luaRawSet(L *lua.LState) int {
 	t := e.mayChange(L)
-	e.mayHold(L, t, L.Get(2))
-	t.RawSet(L.Get(2), L.CheckAny(3))
+	e.put(L, t, L.Get(2), L.CheckAny(3))
 	L.SetTop(1)
 	return 1
 }
 
 // mayHold refuses an invalid key, and announces the memory for the gap before a numeric key: 16 bytes an element, and as much
 // again while the table grows.
-func (e *Engine) mayHold(L *lua.LState, t *lua.LTable, key lua.LValue) {
+func (e *Engine) mayHold(L *lua.LState, t *lua.LTable, key, value lua.LValue) {
 	switch key := key.(type) {
 	case *lua.LNilType:
 		L.RaiseError("table index is nil")
@@ -63,7 +136,7 @@ func (e *Engine) mayHold(L *lua.LState, t *lua.LTable, key lua.LValue) {
 		if math.IsNaN(float64(key)) {
 			L.RaiseError("table index is NaN")
 		}
-		if gap := float64(key) - float64(t.MaxN()); gap > smallIndex && float64(key) < float64(lua.MaxArrayIndex) {
+		if gap := float64(key) - float64(t.MaxN()); value != lua.LNil && gap > smallIndex && float64(key) < float64(lua.MaxArrayIndex) {
 			e.take(L, int(gap)*32)
 		}
 	}
@@ -93,13 +166,17 @@ func (e *Engine) luaJoin(L *lua.LState) int {
 
 func (e *Engine) luaInsert(L *lua.LState) int {
 	t := e.mayChange(L)
-	switch L.GetTop() {
-	case 2:
-		t.RawSetInt(t.Len()+1, L.Get(2))
+	last := t.Len()
+	switch at := last + 1; L.GetTop() {
 	case 3:
-		at := checkInt(L, 2)
-		e.mayHold(L, t, lua.LNumber(at))
-		t.Insert(at, L.Get(3))
+		if at = checkInt(L, 2); 0 < at && at <= last {
+			e.spend(16 * (last - at))
+			t.Insert(at, L.Get(3))
+			return 0
+		}
+		fallthrough
+	case 2:
+		e.put(L, t, lua.LNumber(at), L.Get(L.GetTop()))
 	default:
 		L.RaiseError("wrong number of arguments to 'insert'")
 	}
@@ -108,12 +185,18 @@ func (e *Engine) luaInsert(L *lua.LState) int {
 
 func (e *Engine) luaRemove(L *lua.LState) int {
 	t := e.mayChange(L)
-	n := t.Len()
-	at := optInt(L, 2, n)
-	if at < 1 || at > n {
+	last := t.Len()
+	at := optInt(L, 2, last)
+	if at < 1 || at > last {
 		return 0
 	}
-	L.Push(t.Remove(at))
+	L.Push(t.RawGetInt(at))
+	if at == last {
+		e.dropLast(t, last)
+	} else {
+		e.spend(16 * (last - at))
+		t.Remove(at)
+	}
 	return 1
 }
 
@@ -127,10 +210,8 @@ func (e *Engine) luaSort(L *lua.LState) int {
 		list[i] = t.RawGetInt(i + 1)
 	}
 	before := func(a, b lua.LValue) bool {
+		e.step(L)
 		if less == nil {
-			if e.left--; e.left <= 0 && e.tick() != nil {
-				L.RaiseError("ended")
-			}
 			if text, ok := a.(lua.LString); ok {
 				e.spend(len(text))
 			}
@@ -152,16 +233,22 @@ func (e *Engine) luaSort(L *lua.LState) int {
 		}
 		return 0
 	})
+	last := 0
 	for i, v := range list {
-		t.RawSetInt(i+1, v)
+		if t.RawSetInt(i+1, v); v != lua.LNil {
+			last = i + 1
+		}
+	}
+	for range len(list) - last {
+		t.Remove(-1)
 	}
 	return 0
 }
 
-func luaForEach(L *lua.LState) int {
+func (e *Engine) luaForEach(L *lua.LState) int {
 	t, visit := L.CheckTable(1), L.CheckFunction(2)
 	for key, value := t.Next(lua.LNil); key != lua.LNil; key, value = t.Next(key) {
-		if result := visitPair(L, visit, key, value); result != lua.LNil {
+		if result := e.visitPair(L, visit, key, value); result != lua.LNil {
 			L.Push(result)
 			return 1
 		}
@@ -169,10 +256,10 @@ func luaForEach(L *lua.LState) int {
 	return 0
 }
 
-func luaForEachI(L *lua.LState) int {
+func (e *Engine) luaForEachI(L *lua.LState) int {
 	t, visit := L.CheckTable(1), L.CheckFunction(2)
 	for i := range t.Len() {
-		if result := visitPair(L, visit, lua.LNumber(i+1), t.RawGetInt(i+1)); result != lua.LNil {
+		if result := e.visitPair(L, visit, lua.LNumber(i+1), t.RawGetInt(i+1)); result != lua.LNil {
 			L.Push(result)
 			return 1
 		}
@@ -180,7 +267,8 @@ func luaForEachI(L *lua.LState) int {
 	return 0
 }
 
-func visitPair(L *lua.LState, visit *lua.LFunction, key, value lua.LValue) lua.LValue {
+func (e *Engine) visitPair(L *lua.LState, visit *lua.LFunction, key, value lua.LValue) lua.LValue {
+	e.step(L)
 	L.Push(visit)
 	L.Push(key)
 	L.Push(value)

@@ -36,11 +36,12 @@ func luaSub(L *lua.LState) int {
 	return 1
 }
 
-func luaByte(L *lua.LState) int {
+func (e *Engine) luaByte(L *lua.LState) int {
 	text := checkText(L, 1)
 	first := optPlace(L, 2, len(text), 1)
 	last := min(len(text), optPlace(L, 3, len(text), first))
 	first = max(1, first)
+	e.spend(16 * max(0, last-first))
 	for i := first; i <= last; i++ {
 		L.Push(lua.LNumber(text[i-1]))
 	}
@@ -90,11 +91,17 @@ func (e *Engine) mapBytes(L *lua.LState, first, last byte) int {
 func (e *Engine) luaFormat(L *lua.LState) int {
 	format, arg := checkText(L, 1), 1
 	var out []byte
+	counted := 0
 	for i := 0; i < len(format); i++ {
-		if format[i] != '%' {
-			out = append(out, format[i])
-			continue
+		plain, _, _ := strings.Cut(format[i:], "%")
+		if out = append(out, plain...); cap(out) > counted {
+			counted = cap(out)
+			e.take(L, counted)
 		}
+		if i += len(plain); i == len(format) {
+			break
+		}
+		e.step(L)
 		start := i
 		for i++; i < len(format) && strings.IndexByte("-+ #0", format[i]) >= 0; i++ {
 		}

@@ -1,0 +1,97 @@
+package script
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/parse"
+)
+
+// maxUpvalues is Lua's own bound on the variables of outer functions that a function uses.
+const maxUpvalues = 60
+
+// compile compiles a chunk, and returns how many functions are in it. The error has the line, as in Lua.
+func (e *Engine) compile(text, name string) (fn *lua.LFunction, functions int, err error) {
+	chunk, err := parse.Parse(strings.NewReader(text), name)
+	if err != nil {
+		return nil, 0, syntaxError(err, text, name)
+	}
+	r := &rewriter{}
+	if text := r.rewrite(chunk); text != "" {
+		return nil, 0, fmt.Errorf("%s:%d: %s", name, r.line, text)
+	}
+	proto, err := lua.Compile(chunk, name)
+	if err != nil {
+		var compiling *lua.CompileError
+		if errors.As(err, &compiling) && strings.Contains(compiling.Message, "local variables") {
+			compiling.Line = r.mostLine
+		}
+		return nil, 0, syntaxError(err, text, name)
+	}
+	if err := e.link(proto); err != nil {
+		return nil, 0, fmt.Errorf("%s:%w", name, err)
+	}
+	return e.L.NewFunctionFromProto(proto), r.functions, nil
+}
+
+// An instruction of gopher-lua is the operation, in the upper 6 bits, a register, in 8, and here the number of a constant.
+const (
+	operationShift = 26
+	registerMask   = 0xff << 18
+	constantMask   = 1<<18 - 1
+)
+
+// link makes each instruction that gets a global of the rewriter one that gets the function as a constant.
+func (e *Engine) link(proto *lua.FunctionProto) error {
+	if len(proto.DbgUpvalues) > maxUpvalues {
+		return fmt.Errorf("%d: function at line %d has more than %d upvalues", max(1, proto.LineDefined), proto.LineDefined, maxUpvalues)
+	}
+	linked := map[string]uint32{}
+	for at, instruction := range proto.Code {
+		if int(instruction>>operationShift) != lua.OP_GETGLOBAL {
+			continue
+		}
+		name := lua.LVAsString(proto.Constants[instruction&constantMask])
+		function := e.hidden[name]
+		if function == nil {
+			continue
+		}
+		if _, ok := linked[name]; !ok {
+			linked[name] = uint32(len(proto.Constants))
+			proto.Constants = append(proto.Constants, function)
+		}
+		proto.Code[at] = uint32(lua.OP_LOADK<<operationShift) | instruction&registerMask | linked[name]
+	}
+	trim(proto)
+	for _, inner := range proto.FunctionPrototypes {
+		if err := e.link(inner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// trim frees the 14 KB of unused room that the compiler leaves in each function.
+func trim(proto *lua.FunctionProto) {
+	proto.Code, proto.Constants = slices.Clone(proto.Code), slices.Clone(proto.Constants)
+	proto.FunctionPrototypes, proto.DbgSourcePositions = slices.Clone(proto.FunctionPrototypes), slices.Clone(proto.DbgSourcePositions)
+	proto.DbgLocals, proto.DbgCalls = slices.Clone(proto.DbgLocals), slices.Clone(proto.DbgCalls)
+	proto.DbgUpvalues = slices.Clone(proto.DbgUpvalues)
+}
+
+func syntaxError(err error, text, name string) error {
+	var at *parse.Error
+	var compiling *lua.CompileError
+	switch {
+	case errors.As(err, &at) && at.Pos.Line == parse.EOF:
+		return fmt.Errorf("%s:%d: %s near '<eof>'", name, 1+strings.Count(text, "\n"), strings.TrimSpace(at.Message))
+	case errors.As(err, &at):
+		return fmt.Errorf("%s:%d: %s near '%s'", name, at.Pos.Line, strings.TrimSpace(at.Message), at.Token)
+	case errors.As(err, &compiling):
+		return fmt.Errorf("%s:%d: %s", name, max(1, compiling.Line), compiling.Message)
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
