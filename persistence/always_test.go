@@ -43,8 +43,8 @@ var changes = []func(w *world){
 		w.store.Delete([]byte("b"), w.now)
 	},
 	func(w *world) { w.store.Delete([]byte("a"), w.now) },
-	func(w *world) { w.store.Rename([]byte("c"), []byte("e"), w.now) },
-	func(w *world) { w.store.RenameNew([]byte("d"), []byte("f"), w.now) },
+	func(w *world) { w.store.Rename([]byte("c"), []byte("e"), store.Access{NowNS: w.now}) },
+	func(w *world) { w.store.RenameNew([]byte("d"), []byte("f"), store.Access{NowNS: w.now}) },
 	func(w *world) { w.copy("e", "new"); w.copy("f", "copied") },
 	func(w *world) {
 		w.put("new", store.Value{TAT: uint64(t0 + 80*second), ExpiryNS: t0 + 70*second})

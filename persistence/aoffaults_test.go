@@ -98,7 +98,7 @@ func TestACommitThatFailsDuringARewrite(t *testing.T) {
 			}
 			files.failing(nil)
 			w.put("a", store.Value{TAT: uint64(t0 + 92*second)}) // in a round that had begun
-			w.store.Rename([]byte("c"), []byte("d"), w.now)
+			w.store.Rename([]byte("c"), []byte("d"), store.Access{NowNS: w.now})
 			_ = w.commit()
 		}
 		if at == "before" {

@@ -259,3 +259,11 @@ func (w *world) rewriteWhile(others *sync.WaitGroup) {
 		}
 	}
 }
+
+// did is the answer to those who may do everything.
+func did(done bool, err error) bool {
+	if err != nil {
+		panic(err)
+	}
+	return done
+}

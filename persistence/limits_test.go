@@ -108,9 +108,9 @@ func (w *world) drawChange(t *rapid.T) {
 	limit := rapid.SampledFrom(fileLimits).Draw(t, "limit")
 	switch rapid.IntRange(0, 14).Draw(t, "change") {
 	case 0:
-		w.store.Rename([]byte(key), []byte("e"), w.now)
+		w.store.Rename([]byte(key), []byte("e"), store.Access{NowNS: w.now})
 	case 13:
-		w.store.RenameNew([]byte(key), []byte("e"), w.now)
+		w.store.RenameNew([]byte(key), []byte("e"), store.Access{NowNS: w.now})
 	case 14:
 		if key != "e" {
 			_, _ = w.store.Copy([]byte(key), []byte("e"), rapid.Bool().Draw(t, "replace"), store.Access{NowNS: w.now})

@@ -199,8 +199,11 @@ func TestAlwaysWithLimitsWhenTheDiskFails(t *testing.T) {
 		},
 		func(w *world) { w.take("k", 9, "5/1h,block=1m"); w.pass(1) },
 		func(w *world) { w.copy("k", "new"); w.take("k", 1, "90/1h,algo=log") },
-		func(w *world) { w.store.Rename([]byte("k"), []byte("new"), w.now) },
-		func(w *world) { w.store.RenameNew([]byte("new"), []byte("k"), w.now); w.copy("k", "new") },
+		func(w *world) { w.store.Rename([]byte("k"), []byte("new"), store.Access{NowNS: w.now}) },
+		func(w *world) {
+			w.store.RenameNew([]byte("new"), []byte("k"), store.Access{NowNS: w.now})
+			w.copy("k", "new")
+		},
 		func(w *world) {
 			l := w.literal("90/1h,algo=log")
 			_, _ = w.store.Give([]byte("k"), &l, 0, 2, store.Access{NowNS: w.now})

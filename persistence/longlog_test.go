@@ -70,7 +70,7 @@ func TestLongLogs(t *testing.T) {
 						if key := key(); rapid.Bool().Draw(t, "delete") {
 							w.store.Delete([]byte(key), w.now)
 						} else {
-							w.store.Rename([]byte(key), []byte("b"), w.now)
+							w.store.Rename([]byte(key), []byte("b"), store.Access{NowNS: w.now})
 						}
 					},
 					func() {

@@ -29,7 +29,7 @@ func TestRenamesDuringASnapshot(t *testing.T) {
 			for step() {
 				steps++
 				for range 100 {
-					w.store.Rename(fmt.Append(nil, "old:", renamed), fmt.Append(nil, "new:", renamed), w.now)
+					w.store.Rename(fmt.Append(nil, "old:", renamed), fmt.Append(nil, "new:", renamed), store.Access{NowNS: w.now})
 					renamed++
 				}
 			}

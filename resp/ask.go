@@ -95,7 +95,8 @@ func (s *Session) ask(b *batch) {
 	if b.waits && s.srv.refusing.Load() {
 		waker = nil
 	}
-	b.tr = s.tr
+	a := s.access()
+	b.tr, b.may = s.tr, a.May
 	if s.srv.answersLater && !b.lone {
 		b.keepKeys()
 	}
@@ -103,9 +104,9 @@ func (s *Session) ask(b *batch) {
 	b.hashed = limiter == store.Limiter(s.srv.store)
 	var done bool
 	if len(b.takes) > 0 {
-		done = limiter.TakeBatch(b.takes, s.access(), waker)
+		done = limiter.TakeBatch(b.takes, a, waker)
 	} else {
-		done = limiter.ThrottleBatch(b.throttles, s.access(), waker)
+		done = limiter.ThrottleBatch(b.throttles, a, waker)
 	}
 	if !done && !b.answered.Swap(false) {
 		s.suspend(b)
@@ -189,7 +190,7 @@ func (s *Session) answerTakes(b *batch) (replies int) {
 			s.countTake(b, f, r, allowed)
 		}
 		if r.Terms != nil {
-			s.bind(r)
+			s.bind(r, b.may)
 			if b.waits && !r.Taken.Limited {
 				s.srv.stats.waits.note(b.waitedNS(s.nowNS))
 			}

@@ -36,6 +36,7 @@ type batch struct {
 
 	// Where the limiter answers later.
 	tr       transport.Conn
+	may      store.Right // of the user who asked
 	answered atomic.Bool
 	muted    bool        // the command is not to be answered
 	last     *form       // of which there is a copy

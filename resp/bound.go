@@ -11,16 +11,18 @@ import (
 	"celld/store"
 )
 
-// boundLease is a lease that ends with the session that took it.
+// boundLease is a lease that ends with the session that took it. It ends by the rights that its user had then: who has lost them since
+// keeps no lock, and a key that others have changed since leads nowhere else.
 type boundLease struct {
 	key   string
 	endNS int64 // as far as the session knows
+	may   store.Right
 }
 
 // Bounds of what a session keeps of its bound leases: some 10,000.
 const (
 	maxBoundBytes   = 1 << 20
-	boundLeaseBytes = 96 // of one, beside its key
+	boundLeaseBytes = 104 // of one, beside its key
 )
 
 // mayBind reports whether there is room for another bound lease. It first forgets those that have ended.
@@ -40,7 +42,7 @@ func (s *Session) mayBind(args [][]byte) bool {
 }
 
 // bind notes the lease of a call with BIND.
-func (s *Session) bind(r *store.TakeRequest) {
+func (s *Session) bind(r *store.TakeRequest, may store.Right) {
 	id := r.Terms.Lease
 	if !r.Terms.Bound || id == 0 {
 		return
@@ -57,7 +59,7 @@ func (s *Session) bind(r *store.TakeRequest) {
 	}
 	key := string(r.Calls[0].Key)
 	ns += min(int64(r.Terms.WaitNS), math.MaxInt64-s.nowNS-ns) // what is reserved is held from its moment on
-	s.bound[id] = boundLease{key, s.nowNS + ns}
+	s.bound[id] = boundLease{key, s.nowNS + ns, may}
 	s.client.boundBytes.Add(boundLeaseBytes + int64(len(key)))
 }
 
@@ -101,7 +103,8 @@ func (r *releases) some(srv *Server) (more bool) {
 			return true
 		}
 		id := r.ids[0]
-		srv.leases.Release([]byte(r.bound[id].key), id, store.Access{NowNS: nowNS})
+		l := r.bound[id]
+		_, _ = srv.leases.Release([]byte(l.key), id, store.Access{NowNS: nowNS, May: l.may})
 	}
 	return false
 }

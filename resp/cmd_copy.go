@@ -10,9 +10,12 @@ import (
 )
 
 func cmdRenameNX(s *Session, args [][]byte) {
-	if there, moved := s.store().RenameNew(args[1], args[2], s.nowNS); there {
+	switch there, moved, err := s.store().RenameNew(args[1], args[2], s.access()); {
+	case err != nil:
+		s.replyStoreError(err)
+	case there:
 		s.replyBool(moved)
-	} else {
+	default:
 		s.replyError(errNoSuchKey)
 	}
 }

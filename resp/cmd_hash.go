@@ -3,27 +3,35 @@ package resp
 import (
 	"cmp"
 	"errors"
-	"slices"
 
 	"celld/store"
 )
 
 // Tools see a key that holds limits as a hash. A field is the name of a limit, and its value is what is used of that limit.
 
-// fields returns the names of a key's limits, each with what is used of it. It answers an error, and ok is false, where the key
-// holds no limits.
-func (s *Session) fields(key []byte) (fields [][2]string, found, ok bool) {
-	found, err := s.store().Limits(key, s.access(), func(l *store.LimitState) {
-		fields = append(fields, [2]string{string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State))})
+// fields returns the names of a key's limits that are asked for, each with what is used of it. It answers an error, and ok is false,
+// where the key holds no limits, or leases lead to a key that the user may not read: what is used has that key's name.
+func (s *Session) fields(key []byte, asked func(name string) bool) (fields [][2]string, found, ok bool) {
+	a, refused := s.access(), error(nil)
+	found, err := s.store().Limits(key, a, func(l *store.LimitState) {
+		name := string(l.AppendName(nil))
+		if refused != nil || !asked(name) {
+			return
+		}
+		if refused = l.Reach(a.May, true, false); refused == nil {
+			fields = append(fields, [2]string{name, string(l.Limit.AppendState(nil, &l.State))})
+		}
 	})
-	if err != nil {
+	if err = cmp.Or(err, refused); err != nil {
 		s.replyStoreError(err)
 	}
 	return fields, found, err == nil
 }
 
+func allFields(string) bool { return true }
+
 func cmdHGetAll(s *Session, args [][]byte) {
-	if fields, _, ok := s.fields(args[1]); ok {
+	if fields, _, ok := s.fields(args[1], allFields); ok {
 		s.replyMap(len(fields))
 		s.replyPairs(fields)
 	}
@@ -35,16 +43,16 @@ func cmdHScan(s *Session, args [][]byte) {
 		s.replyError(errInvalidCursor)
 		return
 	}
-	fields, found, ok := s.fields(args[1])
+	o := scanOptions{}
+	text := o.parse(args[3:])
+	fields, found, ok := s.fields(args[1], o.matches)
 	if !ok {
 		return
 	}
-	o := scanOptions{}
-	if text := o.parse(args[3:]); found && (text != "" || o.typed) {
+	if found && (text != "" || o.typed) {
 		s.replyError("%s", cmp.Or(text, errSyntax))
 		return
 	}
-	fields = slices.DeleteFunc(fields, func(f [2]string) bool { return !o.matches(f[0]) })
 	s.replyArray(2)
 	s.replyString("0")
 	s.replyArray(2 * len(fields))
@@ -52,20 +60,20 @@ func cmdHScan(s *Session, args [][]byte) {
 }
 
 func cmdHGet(s *Session, args [][]byte) {
-	fields, _, ok := s.fields(args[1])
-	at := slices.IndexFunc(fields, func(f [2]string) bool { return f[0] == string(args[2]) })
+	fields, _, ok := s.fields(args[1], func(name string) bool { return name == string(args[2]) })
 	switch {
 	case !ok:
-	case at < 0:
+	case len(fields) == 0:
 		s.replyNull()
 	default:
-		s.replyString(fields[at][1])
+		s.replyString(fields[0][1])
 	}
 }
 
 func cmdHLen(s *Session, args [][]byte) {
-	if fields, _, ok := s.fields(args[1]); ok {
-		s.replyInt(int64(len(fields)))
+	n := int64(0)
+	if _, _, ok := s.fields(args[1], func(string) bool { n++; return false }); ok {
+		s.replyInt(n)
 	}
 }
 

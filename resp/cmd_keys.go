@@ -51,9 +51,12 @@ func cmdType(s *Session, args [][]byte) {
 }
 
 func cmdRename(s *Session, args [][]byte) {
-	if s.store().Rename(args[1], args[2], s.nowNS) {
+	switch there, err := s.store().Rename(args[1], args[2], s.access()); {
+	case err != nil:
+		s.replyStoreError(err)
+	case there:
 		s.replyOK()
-	} else {
+	default:
 		s.replyError(errNoSuchKey)
 	}
 }

@@ -7,7 +7,11 @@ func cmdRelease(s *Session, args [][]byte) {
 		s.replyError(errNotInteger)
 		return
 	}
-	released := s.leases().Release(args[1], id, s.access())
+	released, err := s.leases().Release(args[1], id, s.access())
+	if err != nil {
+		s.replyStoreError(err)
+		return
+	}
 	if released {
 		s.once(func() { s.unbind(id) })
 	}

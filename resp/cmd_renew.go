@@ -12,7 +12,11 @@ func cmdRenew(s *Session, args [][]byte) {
 		s.replyError(errLease, maxLeaseMS)
 		return
 	}
-	renewed := s.leases().Renew(args[1], id, ms*1e6, s.access())
+	renewed, err := s.leases().Renew(args[1], id, ms*1e6, s.access())
+	if err != nil {
+		s.replyStoreError(err)
+		return
+	}
 	if l, bound := s.bound[id]; bound && renewed {
 		l.endNS = s.nowNS + ms*1e6
 		s.bound[id] = l

@@ -14,7 +14,11 @@ func cmdSettle(s *Session, args [][]byte) {
 		s.replyError(errSettle)
 		return
 	}
-	settled := s.leases().Settle(args[1], id, n, s.access())
+	settled, err := s.leases().Settle(args[1], id, n, s.access())
+	if err != nil {
+		s.replyStoreError(err)
+		return
+	}
 	if settled {
 		s.once(func() { s.unbind(id) })
 	}

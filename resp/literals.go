@@ -139,4 +139,14 @@ func storeError(err error) string {
 	return "ERR " + err.Error()
 }
 
-func (s *Session) replyStoreError(err error) { s.replyError("%s", storeError(err)) }
+// replyStoreError answers with what the store has refused. A key to which a lease leads, and to which the user has no right, is refused
+// and logged as one that the command names.
+func (s *Session) replyStoreError(err error) {
+	text, refused := "", (*store.NoRightError)(nil)
+	if errors.As(err, &refused) {
+		text = s.noteNoRight(refused)
+	} else {
+		text = storeError(err)
+	}
+	s.replyError("%s", text)
+}

@@ -104,14 +104,14 @@ func (q *queued) Leave(r *store.TakeRequest, why error) bool {
 	return true
 }
 
-func (q *queued) Release(key []byte, id int64, a store.Access) bool {
+func (q *queued) Release(key []byte, id int64, a store.Access) (bool, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	held, ok := q.leased[id]
 	if ok = ok && held == string(key); ok {
 		delete(q.leased, id)
 	}
-	return ok
+	return ok, nil
 }
 
 func (q *queued) Waiting() (callers, keys int64) {

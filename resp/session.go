@@ -301,7 +301,11 @@ func (s *Session) overOutput(bytes int) bool {
 func (s *Session) wallNS() int64 { return s.store().WallNS(s.nowNS) }
 
 func (s *Session) access() store.Access {
-	return store.Access{NowNS: s.nowNS, Lane: s.scratch.lane, NoTouch: s.noTouch}
+	a := store.Access{NowNS: s.nowNS, Lane: s.scratch.lane, NoTouch: s.noTouch}
+	if s.gate.has(gateRights) {
+		a.May = s.client.user.Load().Rights().OnKey()
+	}
+	return a
 }
 
 // Closed is called by the transport, once, when the connection is gone.

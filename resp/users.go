@@ -7,6 +7,7 @@ import (
 
 	"celld/resp/acl"
 	"celld/resp/wire"
+	"celld/store"
 )
 
 // access says what a command does with its keys.
@@ -141,15 +142,32 @@ func (s *Session) forbid(row *command, args [][]byte, context string) acl.Reason
 	if !s.gate.has(gateRights) {
 		return ""
 	}
-	user := s.client.user.Load()
-	reason, object := row.denial(user.Rights(), args)
+	reason, object := row.denial(s.client.user.Load().Rights(), args)
 	if reason != "" {
-		s.once(func() {
-			s.logDenial(reason, context, object, user.Name())
-			s.tell(tellCommand, "command", row.fullName(), "reason", "the user may not use this "+string(reason))
-		})
+		s.noteDenial(reason, context, object, row)
 	}
 	return reason
+}
+
+// noteNoRight logs a key that the command that runs does not name and may not reach. It returns the error.
+func (s *Session) noteNoRight(refused *store.NoRightError) (text string) {
+	context, text := "toplevel", errNoPermKey
+	if r := s.srv.running.Load(); r != nil && r.s == s {
+		context, text = "lua", errScriptNoKey
+	} else if s.tx.running {
+		context = "multi"
+	}
+	s.noteDenial(acl.DeniedKey, context, string(refused.Key), s.client.lastCommand.Load())
+	return text
+}
+
+// noteDenial logs what a user may not do.
+func (s *Session) noteDenial(reason acl.Reason, context, object string, row *command) {
+	user := s.client.user.Load()
+	s.once(func() {
+		s.logDenial(reason, context, object, user.Name())
+		s.tell(tellCommand, "command", row.fullName(), "reason", "the user may not use this "+string(reason))
+	})
 }
 
 // forbidden returns the error for a command that a client sends and may not run, or "".

@@ -105,9 +105,9 @@ func (b *batch) giveBack() {
 	if r.Err != nil || r.Taken.Limited || r.Terms.Name != "" && !r.Terms.Bound {
 		return
 	}
-	a := store.Access{NowNS: b.srv.clock()}
+	a := store.Access{NowNS: b.srv.clock(), May: b.may}
 	if r.Terms.Lease != 0 {
-		leases.Release(r.Calls[0].Key, r.Terms.Lease, a)
+		_, _ = leases.Release(r.Calls[0].Key, r.Terms.Lease, a)
 	}
 	if r.Terms.LeaseNS > 0 { // then that has given back all
 		return
@@ -121,9 +121,9 @@ func (b *batch) giveBack() {
 
 // leaser is what a limiter has that can have calls wait and hold leases. A Store is one.
 type leaser interface {
-	Renew(key []byte, id, ns int64, a store.Access) bool
-	Release(key []byte, id int64, a store.Access) bool
-	Settle(key []byte, id, n int64, a store.Access) bool
+	Renew(key []byte, id, ns int64, a store.Access) (renewed bool, err error)
+	Release(key []byte, id int64, a store.Access) (ended bool, err error)
+	Settle(key []byte, id, n int64, a store.Access) (ended bool, err error)
 	Leave(r *store.TakeRequest, why error) bool
 	Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (int64, error)
 	SetMaxWaiters(n int64)

@@ -319,7 +319,7 @@ type slowRelease struct {
 	released int
 }
 
-func (s *slowRelease) Release(key []byte, id int64, a store.Access) bool {
+func (s *slowRelease) Release(key []byte, id int64, a store.Access) (bool, error) {
 	time.Sleep(500 * time.Microsecond)
 	s.released++
 	return s.leaser.Release(key, id, a)

@@ -25,8 +25,8 @@ func TestEvictsTheLeastRecentlyUsedOfThoseSeenOnceFirst(t *testing.T) {
 	}
 	mustPut(t, s, "e", live(t0, 3600*second), t0+40)
 	expectKeys(t, s, t0+40, "a", "c", "e")
-	s.Rename([]byte("e"), []byte("f"), t0+50)  // a use; now 3 are protected, and the oldest of them is a
-	mustAllow(t, s, []byte("g"), limit, t0+60) // so that falls back, and goes
+	s.Rename([]byte("e"), []byte("f"), at(t0+50)) // a use; now 3 are protected, and the oldest of them is a
+	mustAllow(t, s, []byte("g"), limit, t0+60)    // so that falls back, and goes
 	expectKeys(t, s, t0+60, "c", "f", "g")
 	if st := s.Stats(t0); st.Evicted != 3 || st.Expired != 0 || st.Probation != 1 || st.Protected != 2 {
 		t.Errorf("%+v, want 3 evicted, 1 on probation, 2 protected", st)
@@ -152,7 +152,7 @@ func TestNoEviction(t *testing.T) {
 					t.Fatalf("quantity %d creates nothing, and yet: %v", quantity, err)
 				}
 			}
-			if !s.Rename([]byte("a"), []byte("a2"), t0) {
+			if !did(s.Rename([]byte("a"), []byte("a2"), at(t0))) {
 				t.Fatal("a rename is refused")
 			}
 			mustPut(t, s, "c", plain, t0+second) // b has expired
@@ -226,14 +226,14 @@ func TestRenameToALongerNameKeepsMaxBytes(t *testing.T) {
 	for _, key := range []string{"a", "b", "c"} {
 		mustPut(t, s, key, live(t0, second), t0)
 	}
-	s.Rename([]byte("a"), []byte("aa"), t0)
+	s.Rename([]byte("a"), []byte("aa"), at(t0))
 	expectKeys(t, s, t0, "aa", "c")
 
 	s = store.New(store.Options{MaxBytes: 3 * (1 + store.OverheadBytes), NoEviction: true})
 	for _, key := range []string{"a", "b", "c"} {
 		mustPut(t, s, key, live(t0, second), t0)
 	}
-	s.Rename([]byte("a"), []byte("aa"), t0)
+	s.Rename([]byte("a"), []byte("aa"), at(t0))
 	s.Sweep(t0)
 	expectKeys(t, s, t0, "aa", "b", "c")
 }

@@ -62,7 +62,7 @@ func TestCopyInAFullStore(t *testing.T) {
 		if st, ok := s.Get([]byte("a"), at(t0)); !ok || st != live(t0, 2*second) {
 			t.Errorf("what could not be replaced is %+v, %v", st, ok)
 		}
-		if _, moved := s.RenameNew([]byte("k"), []byte("new"), t0); !moved {
+		if _, moved, _ := s.RenameNew([]byte("k"), []byte("new"), at(t0)); !moved {
 			t.Error("a rename takes no room")
 		}
 		expectKeys(t, s, t0, "a", "b", "new")
@@ -87,7 +87,7 @@ func TestCopiesWhileAllTake(t *testing.T) {
 						t.Error(err)
 					}
 				case 1:
-					s.RenameNew(key(i), key(i+3), now)
+					s.RenameNew(key(i), key(i+3), at(now))
 				case 2:
 					drain(s, func(c store.Change) {
 						if c.State.Limits != nil && len(*c.State.Limits) != 2 {

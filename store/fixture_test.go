@@ -153,3 +153,11 @@ func mustParse(tb failer, text string) cell.Limit {
 	}
 	return l
 }
+
+// did is the answer to those who may do everything.
+func did(done bool, err error) bool {
+	if err != nil {
+		panic(err)
+	}
+	return done
+}

@@ -127,9 +127,14 @@ func byOrder(f, g Field) int {
 	return 0
 }
 
-// PutFields makes a key hold what Join says, and returns how many limits are new. The errors are Join's, ErrFull and
-// ErrWrongType.
+// PutFields makes a key hold what Join says, and returns how many limits are new. The errors are Join's, ErrFull, ErrWrongType and those
+// of LimitState.Reach.
 func (s *Store) PutFields(key []byte, fields Fields, apart bool, a Access) (added int, err error) {
+	for i := range fields {
+		if err := fields[i].Reach(a.May, false, true); err != nil {
+			return 0, err
+		}
+	}
 	ahead := s.wall.Load()
 	fields = fields.fromWall(ahead)
 	refused := error(nil)

@@ -35,7 +35,7 @@ func TestARepeatJoinsWhoWaits(t *testing.T) {
 			if n, _ := s.Waiting(); n != 5 || !c.leave(nil) || c.leave(nil) {
 				t.Fatalf("%d wait", n)
 			}
-			if !s.Release([]byte("k"), first.lease(), at(clock())) {
+			if !did(s.Release([]byte("k"), first.lease(), at(clock()))) {
 				t.Fatal("not released")
 			}
 			pass(0)

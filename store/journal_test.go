@@ -60,10 +60,10 @@ func TestJournal(t *testing.T) {
 					put("a", 3+i)
 				}
 			}, "a=12"},
-			{"renamed", func() { s.Rename([]byte("a"), []byte("b"), t0) }, "-a b=12"},
+			{"renamed", func() { s.Rename([]byte("a"), []byte("b"), at(t0)) }, "-a b=12"},
 			{"renamed there and back", func() {
-				s.Rename([]byte("b"), []byte("a"), t0)
-				s.Rename([]byte("a"), []byte("b"), t0)
+				s.Rename([]byte("b"), []byte("a"), at(t0))
+				s.Rename([]byte("a"), []byte("b"), at(t0))
 			}, "-a b=12"},
 			{"expired, not removed", func() { s.Get([]byte("x"), at(t0+12)) }, ""},
 			{"expired and removed", func() { s.Sweep(t0 + 12) }, ""},
@@ -145,7 +145,7 @@ func TestChangesDuringADrain(t *testing.T) {
 			case 3, 4, 5:
 				s.Delete([]byte(key()), t0)
 			case 6, 7:
-				s.Rename([]byte(key()), []byte(key()), t0)
+				s.Rename([]byte(key()), []byte(key()), at(t0))
 			case 8:
 				s.SetMaxKeys(int64(rapid.IntRange(200, 400).Draw(t, "maxKeys")))
 			default:

@@ -35,7 +35,7 @@ func TestKeysOfAllLengths(t *testing.T) {
 				delete(model, key)
 			default:
 				to := drawKey()
-				if s.Rename([]byte(key), []byte(to), t0) && key != to {
+				if did(s.Rename([]byte(key), []byte(to), at(t0))) && key != to {
 					model[to] = model[key]
 					delete(model, key)
 				}
@@ -61,6 +61,6 @@ func TestAKeyOfAMegabyte(t *testing.T) {
 	key := strings.Repeat("x", 1<<20)
 	mustPut(t, s, key, plain, t0)
 	expectKeys(t, s, t0, key)
-	s.Rename([]byte(key), []byte(key+"y"), t0)
+	s.Rename([]byte(key), []byte(key+"y"), at(t0))
 	expectKeys(t, s, t0, key+"y")
 }

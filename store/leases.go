@@ -12,8 +12,8 @@ import (
 // Leases are in tallies. A limit of algo=conc has them in its own state. For any other, LeaseNS gives the key one more tally beside
 // that of the limit: its companion, whose Shape is the limit's with Leases set. All leases of a Take have one ID.
 //
-// The first key of a Take leads to the others: its lease has links, which hold their names. They go where the lease goes: into files,
-// and with a key that is renamed.
+// The first key of a Take leads to the others: its lease has links, which hold their names (links.go). They go where the lease goes: into
+// files, and with a key that is renamed.
 
 // Errors of a Take that leases. Nothing has changed.
 var (
@@ -55,18 +55,23 @@ func nameOf(name string) (half [2]uint64) {
 }
 
 // repeat answers a Take whose name is that of a lease that its first key has: as the first time, and nothing is taken.
-func (s *Store) repeat(calls []Call, o *Terms, a Access) (t Taken, found bool) {
+//
+// The caller needs a right to all that the lease holds, as he is told its ID and, with Bound, ends it when he goes.
+func (s *Store) repeat(calls []Call, o *Terms, a Access) (t Taken, found bool, err error) {
 	if o == nil || o.Name == "" {
-		return Taken{}, false
+		return Taken{}, false, nil
 	}
 	name := nameOf(o.Name)
 	lead := leadOf(calls)
 	if lead == nil {
-		return Taken{}, false
+		return Taken{}, false, nil
 	}
 	l, found := lead.leaseNamed(name, a)
 	if !found {
-		return Taken{}, false
+		return Taken{}, false, nil
+	}
+	if err := a.May.reach(lead.sh.linkedOf(lead.e, int64(l.ID), a.NowNS), true, true); err != nil {
+		return Taken{}, false, err
 	}
 	for i := 0; i < len(calls) && l.Cost == 0; i++ { // the first key has leases for the others only
 		if c := &calls[i]; c.ruled {
@@ -83,7 +88,7 @@ func (s *Store) repeat(calls []Call, o *Terms, a Access) (t Taken, found bool) {
 	t.Granted, o.Lease = l.Cost, int64(l.ID)
 	o.WaitNS = reservedNS(calls, l.ID, a.NowNS)
 	t.sum(calls)
-	return t, true
+	return t, true, nil
 }
 
 // reservedNS is how long calls still have to wait for what they have reserved in a lease.
@@ -189,37 +194,6 @@ func (c *Call) repeats(before []Call) bool {
 		}
 	}
 	return false
-}
-
-// links are the others' keys in pieces of 16 bytes: each key after its length and 1.
-func (g *grant) links() (links [][2]uint64) {
-	var b []byte
-	for _, key := range g.others {
-		b = append(binary.AppendUvarint(b, uint64(len(key))+1), key...)
-	}
-	for len(b) > 0 {
-		var piece [16]byte
-		b = b[copy(piece[:], b):]
-		links = append(links, [2]uint64{binary.BigEndian.Uint64(piece[:]), binary.BigEndian.Uint64(piece[8:])})
-	}
-	return links
-}
-
-// linkedKeys reads what links has written.
-func linkedKeys(st *cell.State, id uint64) (keys [][]byte) {
-	var b []byte
-	cell.Links(st, id, func(piece [2]uint64) {
-		b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, piece[0]), piece[1])
-	})
-	for len(b) > 0 {
-		n, width := binary.Uvarint(b)
-		if n == 0 || width <= 0 || n-1 > uint64(len(b)-width) {
-			break
-		}
-		keys = append(keys, b[width:width+int(n-1)])
-		b = b[width+int(n-1):]
-	}
-	return keys
 }
 
 // companion is the limit of the leases that are taken from a call's limit, and their tally, nil if there is none.

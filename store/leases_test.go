@@ -47,10 +47,10 @@ func TestASemaphore(t *testing.T) {
 	if passed, id := take(t, s, "k", limit, 1, store.Terms{}, t0); passed || id != 0 || one != t0/1000 || two != one+1 {
 		t.Fatalf("%v, %d after %d and %d", passed, id, one, two)
 	}
-	if !s.Renew([]byte("k"), two, 60*second, a) || s.Renew([]byte("k"), two+1, 60*second, a) || s.Renew([]byte("x"), two, 60*second, a) {
+	if !did(s.Renew([]byte("k"), two, 60*second, a)) || did(s.Renew([]byte("k"), two+1, 60*second, a)) || did(s.Renew([]byte("x"), two, 60*second, a)) {
 		t.Fatal("renewed another")
 	}
-	if !s.Release([]byte("k"), one, a) || s.Release([]byte("k"), one, a) || left(t, s, "k", limit, t0) != 1 {
+	if !did(s.Release([]byte("k"), one, a)) || did(s.Release([]byte("k"), one, a)) || left(t, s, "k", limit, t0) != 1 {
 		t.Fatal("released twice, or not once")
 	}
 	if left(t, s, "k", limit, t0+60*second-1) != 1 || left(t, s, "k", limit, t0+60*second) != 2 || s.Len(t0+60*second) != 0 {
@@ -68,11 +68,11 @@ func TestALeaseFlowsBack(t *testing.T) {
 		if n := left(t, s, "k", limit, t0+second-1); n != 1 {
 			t.Errorf("%s: %d left", limit, n)
 		}
-		if n := left(t, s, "k", limit, t0+second); n != 4 || s.Settle([]byte("k"), one, 0, store.Access{NowNS: t0 + second}) {
+		if n := left(t, s, "k", limit, t0+second); n != 4 || did(s.Settle([]byte("k"), one, 0, store.Access{NowNS: t0 + second})) {
 			t.Errorf("%s: %d left when the first has ended", limit, n)
 		}
 		a := store.Access{NowNS: t0 + second}
-		if !s.Settle([]byte("k"), two, 1, a) || s.Settle([]byte("k"), two, 1, a) {
+		if !did(s.Settle([]byte("k"), two, 1, a)) || did(s.Settle([]byte("k"), two, 1, a)) {
 			t.Errorf("%s: settled twice, or not once", limit)
 		}
 		if n := left(t, s, "k", limit, t0+3*second); n != 7 {
@@ -80,7 +80,7 @@ func TestALeaseFlowsBack(t *testing.T) {
 		}
 		_, three := take(t, s, "k", limit, 1, store.Terms{LeaseNS: second}, t0+3*second)
 		a.NowNS = t0 + 3*second
-		if !s.Settle([]byte("k"), three, 99, a) || left(t, s, "k", limit, a.NowNS) != 0 {
+		if !did(s.Settle([]byte("k"), three, 99, a)) || left(t, s, "k", limit, a.NowNS) != 0 {
 			t.Errorf("%s: more was not taken", limit)
 		}
 		end := t0 + 3*3600*second*40
@@ -188,11 +188,11 @@ func TestALeaseOfSeveralKeys(t *testing.T) {
 			a := store.Access{NowNS: t0 + second}
 			switch how {
 			case 0:
-				if !s.Release([]byte("a"), terms.Lease, a) || s.Release([]byte("a"), terms.Lease, a) || s.Release([]byte("c"), terms.Lease, a) {
+				if !did(s.Release([]byte("a"), terms.Lease, a)) || did(s.Release([]byte("a"), terms.Lease, a)) || did(s.Release([]byte("c"), terms.Lease, a)) {
 					t.Error("not released")
 				}
 			case 1:
-				if !s.Renew([]byte("a"), terms.Lease, 90*second, a) {
+				if !did(s.Renew([]byte("a"), terms.Lease, 90*second, a)) {
 					t.Error("not renewed")
 				}
 				if n := left(t, s, "c", limits[2], t0+91*second-1); n != 3 {
@@ -200,11 +200,11 @@ func TestALeaseOfSeveralKeys(t *testing.T) {
 				}
 			case 2:
 				copied, err := s.Copy([]byte("c"), []byte("d"), true, a)
-				if err != nil || copied != (limits[2] == rate) || s.Settle([]byte("d"), terms.Lease, 0, a) {
+				if err != nil || copied != (limits[2] == rate) || did(s.Settle([]byte("d"), terms.Lease, 0, a)) {
 					t.Error("a lease was copied", copied, err)
 				}
-				s.Rename([]byte("a"), []byte("b"), t0)
-				if s.Release([]byte("a"), terms.Lease, a) || !s.Release([]byte("b"), terms.Lease, a) {
+				s.Rename([]byte("a"), []byte("b"), at(t0))
+				if did(s.Release([]byte("a"), terms.Lease, a)) || !did(s.Release([]byte("b"), terms.Lease, a)) {
 					t.Error("the lease stayed")
 				}
 			}
@@ -258,8 +258,8 @@ func TestALeaseRenamedOntoItsOtherKey(t *testing.T) {
 			if taken, err := s.Take(calls, store.TakeOptions{Cost: 2, Terms: &terms}, store.Access{NowNS: t0}); err != nil || taken.Limited {
 				t.Fatal(taken, err)
 			}
-			s.Rename([]byte("a"), []byte("b"), t0)
-			if !s.Settle([]byte("b"), terms.Lease, n, store.Access{NowNS: t0}) {
+			s.Rename([]byte("a"), []byte("b"), at(t0))
+			if !did(s.Settle([]byte("b"), terms.Lease, n, store.Access{NowNS: t0})) {
 				t.Errorf("%s: there is no lease", limit)
 			}
 			want := 9 - n

@@ -12,7 +12,7 @@ func TestAnEmptyCompanionGoes(t *testing.T) {
 	take(t, s, "k", "5/1h", 1, store.Terms{}, t0)
 	before := s.Stats(t0).Bytes
 	_, id := take(t, s, "k", "5/1h", 1, store.Terms{LeaseNS: second}, t0)
-	if s.Release([]byte("k"), id, at(t0)); s.Stats(t0).Bytes != before {
+	if _, _ = s.Release([]byte("k"), id, at(t0)); s.Stats(t0).Bytes != before {
 		t.Errorf("released: %d bytes, %d before", s.Stats(t0).Bytes, before)
 	}
 	take(t, s, "k", "5/1h", 1, store.Terms{LeaseNS: second}, t0)
@@ -29,7 +29,7 @@ func TestWhoOnlyLeadsPaysNothing(t *testing.T) {
 	if taken, err := s.Take(calls, store.TakeOptions{Cost: 1, Terms: terms}, at(t0)); err != nil || taken.Limited {
 		t.Fatal(taken, err)
 	}
-	if !s.Settle([]byte("a"), terms.Lease, 4, at(t0)) || left(t, s, "a", "5/1h", t0) != 4 || left(t, s, "b", "5/1m,algo=conc", t0) != 5 {
+	if !did(s.Settle([]byte("a"), terms.Lease, 4, at(t0))) || left(t, s, "a", "5/1h", t0) != 4 || left(t, s, "b", "5/1m,algo=conc", t0) != 5 {
 		t.Error("it pays")
 	}
 }

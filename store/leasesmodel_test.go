@@ -170,16 +170,16 @@ func (m *leaseModel) change(t *rapid.T, key string) {
 	switch rapid.IntRange(0, 2).Draw(t, "how") {
 	case 0:
 		ns := rapid.Int64Range(1, 90).Draw(t, "renewed for") * second
-		if done = m.s.Renew([]byte(key), id, ns, m.a()); at >= 0 {
+		if done = did(m.s.Renew([]byte(key), id, ns, m.a())); at >= 0 {
 			m.held[at].end = m.now + ns
 		}
 	default:
 		if n == 0 {
-			done = m.s.Release([]byte(key), id, m.a())
+			done = did(m.s.Release([]byte(key), id, m.a()))
 		} else {
-			done = m.s.Settle([]byte(key), id, n, m.a())
+			done = did(m.s.Settle([]byte(key), id, n, m.a()))
 		}
-		if m.s.Settle([]byte(key), id, n, m.a()) {
+		if did(m.s.Settle([]byte(key), id, n, m.a())) {
 			t.Fatalf("%d was settled twice", id)
 		}
 		if at >= 0 {
@@ -253,7 +253,7 @@ func TestLeasesAgainstAModel(t *testing.T) {
 				if key == "b" || to == "b" { // another limit
 					break
 				}
-				if m.s.Rename([]byte(key), []byte(to), m.now) && key != to {
+				if did(m.s.Rename([]byte(key), []byte(to), at(m.now))) && key != to {
 					m.forget(to)
 					m.spent[to] = m.spent[key]
 					for i := range m.held {

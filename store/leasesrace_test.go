@@ -39,7 +39,7 @@ func TestASemaphoreInManyHands(t *testing.T) {
 				for j := range calls {
 					inFlight[(first+j)%2].Add(-1)
 				}
-				if !s.Release(calls[0].Key, terms.Lease, at(t0)) || s.Release(calls[0].Key, terms.Lease, at(t0)) {
+				if !did(s.Release(calls[0].Key, terms.Lease, at(t0))) || did(s.Release(calls[0].Key, terms.Lease, at(t0))) {
 					t.Error("not released, or twice")
 				}
 			}

@@ -63,8 +63,8 @@ func TestADeadKeyIsAbsentForAll(t *testing.T) {
 	methods := map[string]func(s *store.Store) bool{ // true: the key was seen
 		"Get":    func(s *store.Store) bool { _, ok := s.Get(k, at(now)); return ok },
 		"Delete": func(s *store.Store) bool { return s.Delete(k, now) },
-		"Rename": func(s *store.Store) bool { return s.Rename(k, []byte("to"), now) },
-		"self":   func(s *store.Store) bool { return s.Rename(k, k, now) },
+		"Rename": func(s *store.Store) bool { return did(s.Rename(k, []byte("to"), at(now))) },
+		"self":   func(s *store.Store) bool { return did(s.Rename(k, k, at(now))) },
 		"IdleNS": func(s *store.Store) bool { _, ok := s.IdleNS(k, now); return ok },
 		"Len":    func(s *store.Store) bool { return s.Len(now) != 0 },
 		"Random": func(s *store.Store) bool { _, ok := s.Random(now); return ok },
@@ -242,17 +242,17 @@ func TestRename(t *testing.T) {
 			for _, st := range []store.Value{live(t0, second), plain, {TAT: uint64(t0 + 2*second), ExpiryNS: t0 + second}} {
 				mustPut(t, s, from, st, t0)
 				mustPut(t, s, to, live(t0, 77), t0)
-				if !s.Rename([]byte(from), []byte(to), t0) {
+				if !did(s.Rename([]byte(from), []byte(to), at(t0))) {
 					t.Fatalf("rename %q: no such key", from)
 				}
 				if got, ok := s.Get([]byte(to), at(t0)); !ok || got != st {
 					t.Fatalf("renamed %q has %+v, %v; want %+v", from, got, ok, st)
 				}
 				expectKeys(t, s, t0, to)
-				if s.Rename([]byte(from), []byte(to), t0) {
+				if did(s.Rename([]byte(from), []byte(to), at(t0))) {
 					t.Fatalf("rename %q again: true", from)
 				}
-				if !s.Rename([]byte(to), []byte(to), t0) {
+				if !did(s.Rename([]byte(to), []byte(to), at(t0))) {
 					t.Fatalf("rename %q to itself: false", to)
 				}
 				expectKeys(t, s, t0, to)

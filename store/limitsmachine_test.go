@@ -208,10 +208,10 @@ func (m *limitsMachine) rename(t *rapid.T) {
 	moves := k != nil && from != to
 	if rapid.Bool().Draw(t, "only new") {
 		moves = moves && m.model.keys[to] == nil
-		if there, moved := m.store.RenameNew([]byte(from), []byte(to), m.model.nowNS); there != (k != nil) || moved != moves {
+		if there, moved, _ := m.store.RenameNew([]byte(from), []byte(to), at(m.model.nowNS)); there != (k != nil) || moved != moves {
 			t.Fatalf("rename %q to %q, if new: %v, %v, want %v", from, to, there, moved, moves)
 		}
-	} else if got := m.store.Rename([]byte(from), []byte(to), m.model.nowNS); got != (k != nil) {
+	} else if got := did(m.store.Rename([]byte(from), []byte(to), at(m.model.nowNS))); got != (k != nil) {
 		t.Fatalf("rename %q: %v", from, got)
 	}
 	if moves {

@@ -169,7 +169,7 @@ func (m *linear) do(op linearOp, r *rand.Rand) (got linearReply, err error) {
 	case "delete":
 		return linearReply{ok: m.store.Delete(key, op.nowNS)}, nil
 	case "rename":
-		return linearReply{ok: m.store.Rename(key, other, op.nowNS)}, nil
+		return linearReply{ok: did(m.store.Rename(key, other, at(op.nowNS)))}, nil
 	case "copy":
 		got.ok, err = m.store.Copy(key, other, true, at(op.nowNS))
 		return got, err

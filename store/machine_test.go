@@ -192,10 +192,10 @@ func (m *machine) rename(t *rapid.T) {
 	moves := k != nil && from != to
 	if rapid.Bool().Draw(t, "only new") {
 		moves = moves && m.model.find(to) == nil
-		if there, moved := m.store.RenameNew([]byte(from), []byte(to), m.model.nowNS); there != (k != nil) || moved != moves {
+		if there, moved, _ := m.store.RenameNew([]byte(from), []byte(to), at(m.model.nowNS)); there != (k != nil) || moved != moves {
 			t.Fatalf("rename %q to %q, if new: %v, %v, want %v", from, to, there, moved, moves)
 		}
-	} else if got := m.store.Rename([]byte(from), []byte(to), m.model.nowNS); got != (k != nil) {
+	} else if got := did(m.store.Rename([]byte(from), []byte(to), at(m.model.nowNS))); got != (k != nil) {
 		t.Fatalf("rename %q to %q: %v", from, to, got)
 	}
 	if !moves {

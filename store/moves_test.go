@@ -53,7 +53,7 @@ func TestExportDuringRenames(t *testing.T) {
 				if gone := tat(to); gone > 0 && from != to && tat(from) > 0 {
 					overwritten[gone] = true
 				}
-				s.Rename([]byte(from), []byte(to), t0)
+				s.Rename([]byte(from), []byte(to), store.Access{NowNS: t0})
 				if random.IntN(3) == 0 { // the name comes back
 					if gone := tat(from); gone > 0 {
 						overwritten[gone] = true
@@ -95,7 +95,7 @@ func TestExportDuringAFloodOfRenames(t *testing.T) {
 	}
 	for i := range keys {
 		if !first[name(i)] {
-			s.Rename([]byte(name(i)), []byte(gone), t0)
+			s.Rename([]byte(name(i)), []byte(gone), store.Access{NowNS: t0})
 		}
 	}
 	last := 0

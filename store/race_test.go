@@ -183,8 +183,11 @@ func TestAllAtOnce(t *testing.T) {
 				},
 				func(int) { _ = s.Update(key(), a(), set) },
 				func(int) { s.Get(key(), a()); s.Delete(key(), clock.Load()); s.IdleNS(key(), clock.Load()) },
-				func(int) { s.Rename([]byte("1"), []byte("2"), clock.Load()) },
-				func(int) { s.Rename([]byte("2"), []byte("1"), clock.Load()); s.Rename(key(), key(), clock.Load()) },
+				func(int) { s.Rename([]byte("1"), []byte("2"), at(clock.Load())) },
+				func(int) {
+					s.Rename([]byte("2"), []byte("1"), at(clock.Load()))
+					s.Rename(key(), key(), at(clock.Load()))
+				},
 				func(int) { s.Len(clock.Load()); s.Random(clock.Load()); s.Stats(clock.Load()) },
 				func(int) { contentsOf(s, clock.Load()) },
 				func(i int) {

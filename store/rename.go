@@ -5,19 +5,20 @@ import "bytes"
 // Rename moves the state of one key to another, over whatever was there, in one step for every other call. It returns
 // false when there is no such key. The key counts as touched; renamed to itself it stays as it is.
 //
-// A rename is never refused. Only a longer name takes more room. If that exceeds MaxBytes, other keys are evicted; with
-// NoEviction it may exceed MaxBytes, as in Redis.
-func (s *Store) Rename(from, to []byte, nowNS int64) bool {
-	there, _ := s.rename(from, to, false, nowNS)
-	return there
+// No rename is refused for lack of room. Only a longer name takes more. If that exceeds MaxBytes, other keys are evicted; with
+// NoEviction it may exceed MaxBytes, as in Redis. The errors are those of LimitState.Reach.
+func (s *Store) Rename(from, to []byte, a Access) (there bool, err error) {
+	there, _, err = s.rename(from, to, false, a)
+	return there, err
 }
 
 // RenameNew is Rename, but moves nothing when there is a key of the new name, which may be the key itself.
-func (s *Store) RenameNew(from, to []byte, nowNS int64) (there, moved bool) {
-	return s.rename(from, to, true, nowNS)
+func (s *Store) RenameNew(from, to []byte, a Access) (there, moved bool, err error) {
+	return s.rename(from, to, true, a)
 }
 
-func (s *Store) rename(from, to []byte, onlyNew bool, nowNS int64) (there, moved bool) {
+func (s *Store) rename(from, to []byte, onlyNew bool, a Access) (there, moved bool, err error) {
+	may, nowNS := a.May, a.NowNS
 	fromHash, toHash := s.hash(from), s.hash(to)
 	source, target := s.shardOf(fromHash), s.shardOf(toHash)
 	locks := s.shardSetOf(fromHash) | s.shardSetOf(toHash)
@@ -26,16 +27,23 @@ func (s *Store) rename(from, to []byte, onlyNew bool, nowNS int64) (there, moved
 		s.unlockAll(locks)
 		s.trim(nowNS)
 	}()
-	a := Access{NowNS: nowNS, NoTouch: true}
+	a = Access{NowNS: nowNS, NoTouch: true}
 	n, e := source.find(fromHash, from, a)
 	if e == nil || bytes.Equal(from, to) {
-		return e != nil, false
+		return e != nil, false, nil
 	}
 	o, old := target.find(toHash, to, a)
 	if old != nil && onlyNew {
-		return true, false
+		return true, false, nil
 	}
 	st, spent := source.full(n, e), e.spent() // unlink leaves the rings to us
+	if st.Limits != nil {
+		for i := range *st.Limits {
+			if err := (*st.Limits)[i].Reach(may, true, true); err != nil {
+				return true, false, err
+			}
+		}
+	}
 	if !spent {
 		s.noteMove(from, to, st)
 	}
@@ -49,5 +57,5 @@ func (s *Store) rename(from, to []byte, onlyNew bool, nowNS int64) (there, moved
 		target.link(toHash, to, st, spent, nowNS)
 	}
 	target.find(toHash, to, Access{NowNS: nowNS}) // a use of a key that was there
-	return true, true
+	return true, true, nil
 }

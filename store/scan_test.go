@@ -44,7 +44,7 @@ func TestScanDeliversAllThatStays(t *testing.T) {
 				s.Delete([]byte(some()), now)
 			case 3, 4, 5:
 				from, to := some(), some()
-				if s.Rename([]byte(from), []byte(to), now) {
+				if did(s.Rename([]byte(from), []byte(to), at(now))) {
 					ever[to] = true
 				}
 			default:

@@ -100,7 +100,7 @@ func TestWaitersAtOnce(t *testing.T) {
 			case 1:
 				s.Delete(key, clock())
 			case 2:
-				s.Rename(key, []byte{byte('a' + (i+1)%3)}, clock())
+				s.Rename(key, []byte{byte('a' + (i+1)%3)}, at(clock()))
 			case 3:
 				s.Sweep(clock())
 			case 4:

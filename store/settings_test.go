@@ -43,7 +43,7 @@ func TestPoliciesForget(t *testing.T) {
 		take("other", old)
 		p := forget[name]()
 		// Keys that held nothing else are gone.
-		if s.Rename([]byte("alone"), []byte("other"), t0) || !s.Rename([]byte("other"), []byte("other2"), t0) {
+		if did(s.Rename([]byte("alone"), []byte("other"), at(t0))) || !did(s.Rename([]byte("other"), []byte("other2"), at(t0))) {
 			t.Error(name, "rename")
 		}
 		expectKeys(t, s, t0, "other2")
@@ -70,16 +70,19 @@ func TestKeysOfGonePoliciesAreNoKeys(t *testing.T) {
 	limit := mustLimit(t, 3, 1, 1)
 	name, a := []byte("ghost"), at(t0)
 	looks := map[string]func(s *store.Store) bool{
-		"Get":       func(s *store.Store) bool { _, ok := s.Get(name, a); return ok },
-		"Delete":    func(s *store.Store) bool { return s.Delete(name, t0) },
-		"IdleNS":    func(s *store.Store) bool { _, ok := s.IdleNS(name, t0); return ok },
-		"Rename":    func(s *store.Store) bool { return s.Rename(name, []byte("live"), t0) },
-		"RenameNew": func(s *store.Store) bool { there, _ := s.RenameNew(name, []byte("new"), t0); return there },
-		"Copy":      func(s *store.Store) bool { ok, _ := s.Copy(name, []byte("new"), false, a); return ok },
-		"KeyBytes":  func(s *store.Store) bool { _, ok := s.KeyBytes(name, t0); return ok },
-		"Limits":    func(s *store.Store) bool { ok, _ := s.Limits(name, a, func(*store.LimitState) {}); return ok },
-		"Len":       func(s *store.Store) bool { return s.Len(t0) != 1 },
-		"Random":    func(s *store.Store) bool { key, _ := s.Random(t0); return key != "live" },
+		"Get":    func(s *store.Store) bool { _, ok := s.Get(name, a); return ok },
+		"Delete": func(s *store.Store) bool { return s.Delete(name, t0) },
+		"IdleNS": func(s *store.Store) bool { _, ok := s.IdleNS(name, t0); return ok },
+		"Rename": func(s *store.Store) bool { return did(s.Rename(name, []byte("live"), at(t0))) },
+		"RenameNew": func(s *store.Store) bool {
+			there, _, _ := s.RenameNew(name, []byte("new"), at(t0))
+			return there
+		},
+		"Copy":     func(s *store.Store) bool { ok, _ := s.Copy(name, []byte("new"), false, a); return ok },
+		"KeyBytes": func(s *store.Store) bool { _, ok := s.KeyBytes(name, t0); return ok },
+		"Limits":   func(s *store.Store) bool { ok, _ := s.Limits(name, a, func(*store.LimitState) {}); return ok },
+		"Len":      func(s *store.Store) bool { return s.Len(t0) != 1 },
+		"Random":   func(s *store.Store) bool { key, _ := s.Random(t0); return key != "live" },
 		"Scan": func(s *store.Store) (found bool) {
 			s.Scan(0, 10, t0, func(key string, _ store.Value) { found = found || key != "live" })
 			return found

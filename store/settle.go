@@ -8,10 +8,10 @@ import (
 )
 
 // Renew has a lease end so many ns from now, and reports whether there is one of that ID. The key is the first of the Take that was
-// granted. What the Take has under other keys is renewed with it.
-func (s *Store) Renew(key []byte, id, ns int64, a Access) bool {
+// granted. What the Take has under other keys is renewed with it. The error is a *NoRightError.
+func (s *Store) Renew(key []byte, id, ns int64, a Access) (renewed bool, err error) {
 	end := laterNS(a.NowNS, max(ns, 0))
-	return s.onLease(key, id, a, func(keys []*Call, _ *prepaid) error {
+	return found(s.onLease(key, id, a, func(keys []*Call, _ *prepaid) error {
 		for _, c := range keys {
 			for p := range c.sh.talliesOf(c.e) {
 				if st, _, found := c.sh.findLease(p, id, a.NowNS); found {
@@ -22,32 +22,46 @@ func (s *Store) Renew(key []byte, id, ns int64, a Access) bool {
 			c.sh.leasesChanged(c, a.NowNS)
 		}
 		return nil
-	}) == nil
+	}))
 }
 
 // Release ends a lease and gives all of it back: see Settle.
-func (s *Store) Release(key []byte, id int64, a Access) bool { return s.Settle(key, id, 0, a) }
+func (s *Store) Release(key []byte, id int64, a Access) (ended bool, err error) {
+	return s.Settle(key, id, 0, a)
+}
 
 // Settle ends a lease whose true cost was n, and reports whether there was one of that ID: a second time it returns false. The key is
 // the first of the Take that was granted. Of each limit, what was granted beyond n is given back, and what n is beyond that is taken,
-// whether it passes or not; where the store is full it is not. A lease of algo=conc just ends.
-func (s *Store) Settle(key []byte, id, n int64, a Access) bool {
+// whether it passes or not; where the store is full it is not. A lease of algo=conc just ends. The error is a *NoRightError.
+func (s *Store) Settle(key []byte, id, n int64, a Access) (ended bool, err error) {
 	n = min(max(n, 0), cell.MaxCost)
-	err := s.onLease(key, id, a, func(keys []*Call, paid *prepaid) error { return s.settle(keys, id, n, a, paid) })
+	err = s.onLease(key, id, a, func(keys []*Call, paid *prepaid) error { return s.settle(keys, id, n, a, paid) })
 	if errors.Is(err, ErrFull) {
 		err = s.onLease(key, id, a, func(keys []*Call, _ *prepaid) error { return s.settle(keys, id, n, a, nil) })
 	}
-	return err == nil
+	return found(err)
 }
 
 var errNoSuchLease = errors.New("no such lease")
+
+// found is onLease's error as those tell it who have asked for the lease.
+func found(err error) (bool, error) {
+	if refused := (*NoRightError)(nil); errors.As(err, &refused) {
+		return false, refused
+	}
+	return err == nil, nil
+}
 
 // onLease calls do, under the locks of all keys of a lease, with those that are there and hold limits. With errNoRoom, do is called again.
 func (s *Store) onLease(key []byte, id int64, a Access, do func(keys []*Call, paid *prepaid) error) error {
 	if id <= 0 {
 		return errNoSuchLease
 	}
-	names, locks := append([][]byte{key}, s.Linked(key, id, a)...), s.shardSetOf(s.hash(key))
+	linked, err := s.Linked(key, id, a)
+	if err != nil {
+		return err
+	}
+	names, locks := append([][]byte{key}, linked...), s.shardSetOf(s.hash(key))
 	seen := make(map[string]bool, len(names)) // a key that was renamed may have another's name
 	names = slices.DeleteFunc(names, func(name []byte) bool {
 		again := seen[string(name)]
@@ -74,15 +88,21 @@ func (s *Store) onLease(key []byte, id int64, a Access, do func(keys []*Call, pa
 	})
 }
 
-// Linked are the other keys that a lease under a key leads to: those of the Take that was granted. They may be there no longer.
-func (s *Store) Linked(key []byte, id int64, a Access) (names [][]byte) {
+// Linked are the other keys that a lease under a key leads to: those of the Take that was granted. They may be there no longer. The
+// error is a *NoRightError.
+func (s *Store) Linked(key []byte, id int64, a Access) (names [][]byte, err error) {
 	sh, _, e := s.lockKey(key, a)
 	defer sh.unlock()
-	if e == nil {
-		return nil
+	if e != nil {
+		names = sh.linkedOf(e, id, a.NowNS)
 	}
+	return names, a.May.reach(names, true, true)
+}
+
+// linkedOf are the keys that a lease under a key leads to.
+func (sh *shard) linkedOf(e *slot, id, nowNS int64) (names [][]byte) {
 	for p := range sh.talliesOf(e) {
-		if st, _, found := sh.findLease(p, id, a.NowNS); found {
+		if st, _, found := sh.findLease(p, id, nowNS); found {
 			names = append(names, linkedKeys(&st, uint64(id))...)
 		}
 	}

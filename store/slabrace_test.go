@@ -70,7 +70,7 @@ func TestSlabsComeAndGoUnderAll(t *testing.T) {
 			},
 			func(int) {
 				for range 1000 {
-					s.Rename(key(rand.IntN(keys)), key(rand.IntN(keys)), clock.Load())
+					s.Rename(key(rand.IntN(keys)), key(rand.IntN(keys)), at(clock.Load()))
 				}
 			},
 			func(turn int) {

@@ -20,7 +20,7 @@ func TestStats(t *testing.T) {
 	mustPut(t, s, "d", live(t0, second), t0)         // neither
 	s.Get([]byte("d"), at(t0+second))                // miss: dead
 	s.Delete([]byte("a"), t0)                        // neither
-	s.Rename([]byte("c"), []byte("e"), t0)           // neither
+	s.Rename([]byte("c"), []byte("e"), at(t0))       // neither
 	_, _ = s.Throttle([]byte("f"), limit, 0, at(t0)) // miss
 	want := store.Stats{Expired: 1, Hits: 3, Misses: 4, Changes: 7, Bytes: 1 + store.OverheadBytes}
 	if got := s.Stats(t0); got != want {

@@ -165,8 +165,8 @@ func (s *Store) takeLocked(r *TakeRequest, a Access, paid *prepaid, by turn) (t 
 	}
 	cost, denied := o.Cost, t.Limited
 	if o.Mode != cell.Peek && !t.Limited {
-		if repeated, found := s.repeat(calls, o.Terms, a); found {
-			return repeated, nil
+		if repeated, found, err := s.repeat(calls, o.Terms, a); found || err != nil {
+			return repeated, err
 		}
 	}
 	if o.UpTo && o.Mode == cell.Take {

@@ -280,9 +280,12 @@ func TestTakesAtOnce(t *testing.T) {
 				_, _ = s.Give([]byte(key()), call(t, "", texts[rand.IntN(6)]).Limit, 0, 2, at(clock.Load()))
 			},
 			func(int) { _, _ = s.Throttle([]byte(key()), throttle, 1, at(clock.Load())) },
-			func(int) { s.Rename([]byte(key()), []byte(key()), clock.Load()); s.Delete([]byte(key()), clock.Load()) },
+			func(int) {
+				s.Rename([]byte(key()), []byte(key()), at(clock.Load()))
+				s.Delete([]byte(key()), clock.Load())
+			},
 			func(i int) {
-				s.RenameNew([]byte(key()), []byte(key()), clock.Load())
+				s.RenameNew([]byte(key()), []byte(key()), at(clock.Load()))
 				if from, to := key(), key(); from != to {
 					_, _ = s.Copy([]byte(from), []byte(to), i%2 == 0, at(clock.Load()))
 				}

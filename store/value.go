@@ -14,11 +14,12 @@ type Value struct {
 	Limits   *Limits // to put: what a key is to hold, nil for what it holds. Export and Drain tell them, valid until fn returns
 }
 
-// Access says when a call happens, and whether it counts as a use of the key.
+// Access says when a call happens, whether it counts as a use of the key, and what its caller may do.
 type Access struct {
 	NowNS   int64 // limit time, Unix ns, not negative
 	Lane    uint8 // callers that run at once count their calls faster in lanes of their own; any will do
 	NoTouch bool  // leave the LRU order and the idle time as they are (CLIENT NO-TOUCH). A new key is new all the same
+	May     Right // the caller's, to keys that it does not name: see links.go
 }
 
 // over reports whether a state would be dead at once if it were put now: its expiry, which is wall time, has passed, or it lives as

@@ -167,15 +167,15 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 		change func(testing.TB, *store.Store)
 		want   func(*waiter) bool
 	}{
-		{"release", "1/3h,algo=conc", ends(func(s *store.Store) bool { return s.Release([]byte("k"), id, at(clock())) }), granted},
-		{"settle", "1/3h,algo=conc", ends(func(s *store.Store) bool { return s.Settle([]byte("k"), id, 1, at(clock())) }), granted},
+		{"release", "1/3h,algo=conc", ends(func(s *store.Store) bool { return did(s.Release([]byte("k"), id, at(clock()))) }), granted},
+		{"settle", "1/3h,algo=conc", ends(func(s *store.Store) bool { return did(s.Settle([]byte("k"), id, 1, at(clock()))) }), granted},
 		{"renew for less", "1/3h,algo=conc", ends(func(s *store.Store) bool {
-			ok := s.Renew([]byte("k"), id, int64(time.Second), at(clock()))
+			ok := did(s.Renew([]byte("k"), id, int64(time.Second), at(clock())))
 			time.Sleep(time.Second)
 			return ok
 		}), granted},
 		{"renew for more", "1/90m,algo=conc", ends(func(s *store.Store) bool {
-			ok := s.Renew([]byte("k"), id, int64(3*time.Hour), at(clock()))
+			ok := did(s.Renew([]byte("k"), id, int64(3*time.Hour), at(clock())))
 			time.Sleep(100 * time.Minute)
 			return ok
 		}), (*waiter).waits},
@@ -188,10 +188,12 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 		{"del", literal, func(_ testing.TB, s *store.Store) { s.Delete([]byte("k"), clock()) }, granted},
 		{"update deletes", literal, put(store.Value{}, store.Delete), granted},
 		{"flush", literal, func(_ testing.TB, s *store.Store) { s.Flush() }, granted},
-		{"rename away", literal, func(_ testing.TB, s *store.Store) { s.Rename([]byte("k"), []byte("other"), clock()) }, granted},
+		{"rename away", literal, func(_ testing.TB, s *store.Store) {
+			s.Rename([]byte("k"), []byte("other"), at(clock()))
+		}, granted},
 		{"rename onto", literal, func(tb testing.TB, s *store.Store) {
 			plainly(s, 1, call(tb, "other", "1/1m"))
-			s.Rename([]byte("other"), []byte("k"), clock())
+			s.Rename([]byte("other"), []byte("k"), at(clock()))
 		}, granted},
 		{"copy onto", literal, func(tb testing.TB, s *store.Store) {
 			plainly(s, 1, call(tb, "other", "1/1m"))
@@ -384,7 +386,7 @@ func TestNoRoomAtTheMoment(t *testing.T) {
 		first := await(s, time.Minute, 1, call(t, "k", l))
 		ask(s, store.Reserve, time.Minute, 1, call(t, "k", l))
 		second := await(s, time.Minute, 1, call(t, "k", l))
-		s.Rename([]byte("k"), []byte("other"), clock())
+		s.Rename([]byte("k"), []byte("other"), at(clock()))
 		plainly(s, 1, call(t, "other", "1/1h"))
 		pass(time.Minute)
 		if first.err() != store.ErrFull || second.err() != store.ErrFull {

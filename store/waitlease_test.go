@@ -59,7 +59,9 @@ func TestWhatLetsGoOfALease(t *testing.T) {
 				s.Renew([]byte("k"), id, int64(2*time.Hour), at(clock()))
 			}},
 			{"delete", time.Minute, func(tb testing.TB, s *store.Store, id int64) { s.Delete([]byte("k"), clock()) }},
-			{"rename", time.Minute, func(tb testing.TB, s *store.Store, id int64) { s.Rename([]byte("k"), []byte("l"), clock()) }},
+			{"rename", time.Minute, func(tb testing.TB, s *store.Store, id int64) {
+				s.Rename([]byte("k"), []byte("l"), at(clock()))
+			}},
 			{"policy", time.Minute, func(tb testing.TB, s *store.Store, id int64) {
 				p := s.Policy([]byte("p")).Limit
 				p.Count++
@@ -120,7 +122,7 @@ func TestWhatIsSureOfAWait(t *testing.T) {
 			t.Errorf("it would not pass for 2 s without the lease: %+v", w.taken())
 		}
 		w := await(s, 3*time.Second, 6, one())
-		if !w.waits() || !s.Release([]byte("k"), held.lease(), at(clock())) {
+		if !w.waits() || !did(s.Release([]byte("k"), held.lease(), at(clock()))) {
 			t.Errorf("it may pass: %+v", w.taken())
 		}
 		start := clock()
@@ -187,11 +189,11 @@ func TestAReservedLease(t *testing.T) {
 					}
 				case "end":
 					pass(time.Hour + time.Duration(waits[0]) - 2*time.Second)
-					if !s.Renew([]byte("k"), w.lease(), int64(2*time.Second), at(clock())) {
+					if !did(s.Renew([]byte("k"), w.lease(), int64(2*time.Second), at(clock()))) {
 						t.Errorf("%s: it ends before the hour is over", limit)
 					}
 					pass(2 * time.Second)
-					if s.Release([]byte("k"), w.lease(), at(clock())) {
+					if did(s.Release([]byte("k"), w.lease(), at(clock()))) {
 						t.Errorf("%s: it does not end", limit)
 					}
 				case "keep":
@@ -268,7 +270,7 @@ func TestManyWaitForASemaphore(t *testing.T) {
 				s.Renew(key, id, 1e15, at(clock()))
 			}
 			inFlight.Add(-1)
-			if !s.Release(key, id, at(clock())) {
+			if !did(s.Release(key, id, at(clock()))) {
 				t.Errorf("%d is not released", i)
 			}
 		})

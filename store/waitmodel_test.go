@@ -287,7 +287,7 @@ func TestQueuesOfAllKinds(t *testing.T) {
 				case 8:
 					s.Delete([]byte(key.Draw(rt, "deleted")), clock())
 				case 9:
-					s.Rename([]byte(key.Draw(rt, "from")), []byte(key.Draw(rt, "to")), clock())
+					s.Rename([]byte(key.Draw(rt, "from")), []byte(key.Draw(rt, "to")), at(clock()))
 				case 10:
 					if len(all) > 0 {
 						w := rapid.SampledFrom(all).Draw(rt, "leaves")

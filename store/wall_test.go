@@ -28,7 +28,7 @@ func TestExportAfterTheWallClockWasSet(t *testing.T) {
 	}
 	p, more := s.Export(s.StartExport(), t0, tell(t0+2*hour))
 	for i := range keys {
-		s.Rename(fmt.Appendf(nil, "k%d", i), fmt.Appendf(nil, "renamed%d", i), t0)
+		s.Rename(fmt.Appendf(nil, "k%d", i), fmt.Appendf(nil, "renamed%d", i), at(t0))
 	}
 	s.SetWall(t0+hour, t0)
 	for more {

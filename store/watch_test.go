@@ -19,10 +19,10 @@ func TestWatch(t *testing.T) {
 	create, putOver, other := update("k", live(t0, second)), update("k", live(t0, 0)), update("o", plain)
 	remove := func(s *store.Store) { s.Delete(k, t0) }
 	rename := func(from, to string) func(*store.Store) {
-		return func(s *store.Store) { s.Rename([]byte(from), []byte(to), t0) }
+		return func(s *store.Store) { s.Rename([]byte(from), []byte(to), at(t0)) }
 	}
 	renameNew := func(from, to string) func(*store.Store) {
-		return func(s *store.Store) { s.RenameNew([]byte(from), []byte(to), t0) }
+		return func(s *store.Store) { s.RenameNew([]byte(from), []byte(to), at(t0)) }
 	}
 	copyTo := func(from, to string, replace bool) func(*store.Store) {
 		return func(s *store.Store) { _, _ = s.Copy([]byte(from), []byte(to), replace, at(t0)) }

@@ -28,7 +28,8 @@ type Rights struct {
 
 	allKeys  bool
 	patterns []pattern
-	channels bool // all; without a meaning here
+	onKey    func(key []byte, reads, writes bool) bool // OnKey
+	channels bool                                      // all; without a meaning here
 
 	allowed   []uint64 // a bit a command, by its id
 	all       bool     // each command
@@ -119,6 +120,29 @@ func (r *Rights) MayTouch(key []byte, access Access) bool {
 		}
 	}
 	return false
+}
+
+// OnKey is MayTouch for those who know no Access; nil: it would say yes to all. It is made once, as each command asks for it.
+func (r *Rights) OnKey() func(key []byte, reads, writes bool) bool { return r.onKey }
+
+// publish makes rights ready for others.
+func (r *Rights) publish() *Rights {
+	r.onKey = nil
+	if !r.allKeys {
+		r.onKey = r.mayUse
+	}
+	return r
+}
+
+func (r *Rights) mayUse(key []byte, reads, writes bool) bool {
+	var access Access
+	if reads {
+		access |= Reads
+	}
+	if writes {
+		access |= Writes
+	}
+	return r.MayTouch(key, access)
 }
 
 // accepts compares digests of equal length in constant time, all of them.

@@ -66,7 +66,7 @@ func NewUsers(t *Table) *Users {
 // Inside returns a user for calls of the process itself: it may do everything, and is none of these users.
 func (us *Users) Inside() *User {
 	u := &User{}
-	u.rights.Store(allRights(us.table))
+	u.rights.Store(allRights(us.table).publish())
 	return u
 }
 
@@ -80,7 +80,7 @@ func (us *Users) put(name string, r *Rights) *User {
 	bytes := len(line(name, r))
 	us.bytes += bytes - u.bytes
 	u.bytes = bytes
-	u.rights.Store(r)
+	u.rights.Store(r.publish())
 	return u
 }
 

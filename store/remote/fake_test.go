@@ -116,3 +116,11 @@ func (f *fakeEngine) setAnswer(answer func(command string) string) {
 	defer f.mu.Unlock()
 	f.answer = answer
 }
+
+// did is the answer to those who may do everything.
+func did(done bool, err error) bool {
+	if err != nil {
+		panic(err)
+	}
+	return done
+}

@@ -22,7 +22,7 @@ func (w *waits) giveBack(s *slot) {
 		a := v.access
 		a.NowNS = view.NowNS
 		if r.Terms.Lease != 0 {
-			view.Release(r.Calls[0].Key, r.Terms.Lease, a)
+			_, _ = view.Release(r.Calls[0].Key, r.Terms.Lease, a)
 		}
 		if r.Terms.LeaseNS > 0 || ahead && (after == "" || view.stateText(&r) != after) {
 			return

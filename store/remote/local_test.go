@@ -99,7 +99,7 @@ func TestLocalTerms(t *testing.T) {
 	if third, _ := s.locally(t, "conc", "40/1m,algo=conc", 1, o()); passed != 1 || r.Terms.Lease == 0 || third != 0 {
 		t.Fatalf("%d, lease %d, %d", passed, r.Terms.Lease, third)
 	}
-	if table := s.Local(); !table.Release([]byte("conc"), r.Terms.Lease, a) {
+	if table := s.Local(); !did(table.Release([]byte("conc"), r.Terms.Lease, a)) {
 		t.Error("the lease is not the table's")
 	}
 	if again, _ := s.locally(t, "conc", "40/1m,algo=conc", 1, o()); again != 1 {

@@ -139,7 +139,7 @@ func TestForeign(t *testing.T) {
 			before, _ := s.do(t, "DUMP", "p:k").ToString()
 			w := make(signal, 1)
 			for i, write := range []func(v *View){
-				func(v *View) { v.Rename([]byte("k"), []byte("other"), v.NowNS) },
+				func(v *View) { v.Rename([]byte("k"), []byte("other"), store.Access{NowNS: v.NowNS}) },
 				func(v *View) { _, _ = v.Copy([]byte("k"), []byte("other"), true, store.Access{NowNS: v.NowNS}) },
 				func(v *View) {
 					_ = v.Update([]byte("k"), store.Access{NowNS: v.NowNS}, func(store.Value, bool) (store.Value, store.Action) {

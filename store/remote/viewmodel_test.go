@@ -156,7 +156,7 @@ func TestViewsAreTheTable(t *testing.T) {
 					})
 				})
 			case 3:
-				both("RENAME", func(t *store.Store, _ *View) any { return t.Rename(k, o, a.NowNS) })
+				both("RENAME", func(t *store.Store, _ *View) any { return did(t.Rename(k, o, store.Access{NowNS: a.NowNS})) })
 			case 4:
 				if key != other {
 					both("COPY", func(t *store.Store, _ *View) any {
@@ -173,13 +173,13 @@ func TestViewsAreTheTable(t *testing.T) {
 					both("SETTLE or RENEW", func(t *store.Store, v *View) any {
 						switch {
 						case v == nil && renew:
-							return t.Renew(k, l.model, n*1e9, a)
+							return did(t.Renew(k, l.model, n*1e9, a))
 						case v == nil:
-							return t.Settle(k, l.model, n, a)
+							return did(t.Settle(k, l.model, n, a))
 						case renew:
-							return v.Renew(k, l.engines, n*1e9, a)
+							return did(v.Renew(k, l.engines, n*1e9, a))
 						}
-						return v.Settle(k, l.engines, n, a)
+						return did(v.Settle(k, l.engines, n, a))
 					})
 				}
 			default:
