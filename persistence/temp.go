@@ -1,13 +1,13 @@
 package persistence
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"syscall"
+
+	"celld/persistence/regular"
 )
 
 // temp returns the path of an incomplete file of this process.
@@ -72,7 +72,7 @@ func (d *Disk) removeLeft() {
 		if match == nil {
 			continue
 		}
-		if pid, _ := strconv.Atoi(match[1]); pid != os.Getpid() && lives(pid) {
+		if pid, _ := strconv.Atoi(match[1]); pid != os.Getpid() && regular.Lives(pid) {
 			continue
 		}
 		if failed := d.files.Remove(filepath.Join(d.o.Dir, name)); failed != nil {
@@ -87,15 +87,4 @@ func (d *Disk) removeLeft() {
 	if err != nil {
 		d.log.Warn("what killed processes may have left cannot be removed", "error", err)
 	}
-}
-
-// lives says whether a process has that number. It returns true where that cannot be known.
-func lives(pid int) bool {
-	process, err := os.FindProcess(pid)
-	if err != nil {
-		return false
-	}
-	defer process.Release()
-	err = process.Signal(syscall.Signal(0))
-	return !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH)
 }

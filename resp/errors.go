@@ -36,7 +36,7 @@ const (
 	errACLFile       = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration."
 	errACLLoad       = "ERR %s WARNING: ACL errors detected, no change to the previously active ACL rules was performed"
 	errACLSave       = "ERR There was an error trying to save the ACLs. Please check the server logs for more information"
-	errHelloNoAuth   = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+	errHelloNoAuth   = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
 	errNoProto       = "NOPROTO unsupported protocol version"
 	errProtoNotInt   = "ERR Protocol version is not an integer or out of range"
 	errHelloOption   = "ERR Syntax error in HELLO option '%s'"

@@ -107,7 +107,8 @@ func (c *client) monitorAddr() string {
 	return c.addr
 }
 
-// redact replaces what may be secret: the passwords of AUTH and HELLO, and the arguments of CONFIG's subcommands and of ACL SETUSER.
+// redact replaces what may be secret: the passwords of AUTH and HELLO, the arguments of CONFIG's subcommands and of ACL SETUSER, and those of
+// the command that ACL DRYRUN is about, which may be any of these.
 func redact(args [][]byte) [][]byte {
 	from := len(args)
 	switch {
@@ -119,6 +120,8 @@ func redact(args [][]byte) [][]byte {
 		from = 2
 	case bytes.EqualFold(args[0], []byte("acl")) && len(args) > 2 && bytes.EqualFold(args[1], []byte("setuser")):
 		from = 2
+	case bytes.EqualFold(args[0], []byte("acl")) && len(args) > 4 && bytes.EqualFold(args[1], []byte("dryrun")):
+		from = 4
 	}
 	if from >= len(args) {
 		return args

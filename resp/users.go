@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"celld/persistence/regular"
 	"celld/resp/acl"
 	"celld/resp/wire"
 	"celld/store"
@@ -60,6 +61,7 @@ func (srv *Server) useUsers() {
 	srv.users.SetPassword(srv.cfg.requirePass.Get())
 	srv.cfg.requirePass.onSet = srv.users.SetPassword
 	if file := srv.cfg.users.read; file != nil {
+		regular.RemoveLeft(srv.cfg.users.file.Get())
 		srv.users.Replace(file)
 		if required := srv.cfg.requirePass.Get(); required != "" && srv.users.Authenticate([]byte(acl.DefaultName), []byte(required)) == nil {
 			srv.log.Warn("the aclfile has another password for the user default than requirepass, which is ignored", "aclfile", srv.cfg.users.file.Get())

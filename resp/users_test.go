@@ -3,6 +3,7 @@ package resp
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -148,9 +149,18 @@ func TestPasswordsOfUsersAreNotShown(t *testing.T) {
 	c.want("AUTH app hunter1", "+OK\r\n")
 	c.do("HELLO", "2", "AUTH", "app", "hunter1")
 	c.do("ACL", "SETUSER", "app", ">hunter2", "nosuch")
+	c.want("CONFIG SET requirepass hunter4", "+OK\r\n")
+	c.do("MULTI")
+	c.do("ACL", "SETUSER", "app", ">hunter5")
+	c.do("CONFIG", "SET", "requirepass", "hunter6")
+	c.do("AUTH", "app", "hunter5")
+	c.do("EXEC")
+	for _, call := range []string{"AUTH app hunter7", "HELLO 3 AUTH app hunter7", "ACL SETUSER app >hunter7", "CONFIG SET requirepass hunter7", "acl dryrun app auth hunter7", "MIGRATE h 1 k 0 9 AUTH hunter7"} {
+		c.do(append([]string{"ACL", "DryRun", "app"}, strings.Fields(call)...)...)
+	}
 	c.do("AUTH", "app", "hunter3")
 	seen := monitor.send("") + c.do("SLOWLOG", "GET") + c.do("ACL", "LIST") + c.do("ACL", "GETUSER", "app") + c.do("ACL", "LOG") + c.do("CLIENT", "LIST") + w.log.String()
-	if strings.Contains(seen, "hunter") || !strings.Contains(seen, "$7\r\nSETUSER\r\n$10\r\n(redacted)\r\n") {
+	if strings.Contains(seen, "hunter") || !strings.Contains(seen, "$7\r\nSETUSER\r\n$10\r\n(redacted)\r\n") || !strings.Contains(seen, "$6\r\nDryRun\r\n$3\r\napp\r\n$4\r\nAUTH\r\n$10\r\n(redacted)\r\n") {
 		t.Errorf("%s", seen)
 	}
 }
@@ -209,6 +219,40 @@ func TestReloadUsers(t *testing.T) {
 		t.Error(err)
 	}
 	c.want("ACL SAVE", "-"+errACLSave+"\r\n")
+}
+
+// A start and an ACL SAVE remove what a process has left that was killed within ACL SAVE.
+func TestLeftUsersAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	path := dir + "/users.acl"
+	put := func(name, text string) {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func() int {
+		files, _ := os.ReadDir(dir)
+		return len(files) - 1
+	}
+	killed := fmt.Sprintf("%s.tmp-%d-1", path, os.Getpid()) // whose number this process has now
+	put(path, "user app on nopass ~* +@all\n")
+	put(killed, "user")
+	cfg := NewConfig()
+	if err := cfg.users.file.Set(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := cfg.users.load(); err != nil || left() != 1 {
+		t.Fatal(err, left()) // so does celld --check
+	}
+	w := newWorld(t, "aclfile", path)
+	w.cfg.users.read = cfg.users.read
+	if w.useUsers(); left() != 0 {
+		t.Error("a start leaves it")
+	}
+	put(killed, "user")
+	if w.connect().want("ACL SAVE", "+OK\r\n"); left() != 0 {
+		t.Error("ACL SAVE leaves it")
+	}
 }
 
 // Rights that change while EXEC waits to run alone hold for its commands.

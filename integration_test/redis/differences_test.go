@@ -43,11 +43,6 @@ var redisDifferences = map[string]difference{
 	`ACL SETUSER a %R`: {"Redis takes it for a pattern that is empty", bothStart("-ERR Error in ACL SETUSER modifier '%R': Syntax error\r\n", "+OK")},
 
 	`OBJECT HELP`: {"the words say what the commands do here", bothStart("*", "*")},
-
-	`HELLO`:             {whyHello, always(helloNoAuth)},
-	`HELLO 2`:           {whyHello, always(helloNoAuth)},
-	`HELLO 3`:           {whyHello, always(helloNoAuth)},
-	`HELLO 2 SETNAME x`: {whyHello, always(helloNoAuth)},
 }
 
 const (
@@ -57,9 +52,6 @@ const (
 	whyWaits  = "Redis looks for the end of the line only up to a NUL, and waits for ever"
 	whyArgs   = "a command has at most --proto-max-multibulk-len arguments; Redis waits for 2^31"
 	whyDeaf   = "neither says anything; Redis forgets to close the connection, and hears nothing on it any more"
-	whyHello  = "Redis 7.2 names the protocol version in this text"
-
-	helloNoAuth = "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time\r\n"
 )
 
 func always(want string) func(celld, redis string) bool {

@@ -1,4 +1,4 @@
-// Package regular opens the files that settings name, if they are regular files or lead to such by links.
+// Package regular opens the files that settings name, if they are regular files or lead to such by links, and replaces them.
 //
 // Anything else would harm: to open a FIFO waits for who writes it, /dev/zero never ends, and what comes through a pipe comes once. celld
 // reads most of its files again while it runs, and would then find a file without users (as Redis does at ACL LOAD) or no certificate.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"celld/persistence/regular"
@@ -115,28 +114,14 @@ func (f *File) parseLine(t *Table, wrong *strings.Builder, at string, number int
 }
 
 // Save writes the users to a file, in place of what it has: all of it or nothing. Only the owner may read a file that was not there.
-func (us *Users) Save(path string) (err error) {
+func (us *Users) Save(path string) error {
 	mode := fs.FileMode(0o600)
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(file.Name())
-		}
-	}()
 	var text strings.Builder
 	for _, u := range us.Sorted() {
 		text.WriteString(u.Line() + "\n")
 	}
-	_, err = file.WriteString(text.String())
-	err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	return err
+	return regular.Replace(path, []byte(text.String()), mode)
 }

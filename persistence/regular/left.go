@@ -1,0 +1,58 @@
+package regular
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Replace writes a file in place of what a path has: all of it or nothing. It first removes what killed processes have not finished.
+// In one process, only one may replace a path at a time.
+func Replace(path string, text []byte, mode os.FileMode) (err error) {
+	RemoveLeft(path)
+	file, err := os.CreateTemp(filepath.Dir(path), tempPrefix(path)+strconv.Itoa(os.Getpid())+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(file.Name())
+		}
+	}()
+	_, err = file.Write(text)
+	err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	return err
+}
+
+func tempPrefix(path string) string { return filepath.Base(path) + ".tmp-" }
+
+// RemoveLeft removes what processes that were killed within Replace have left beside a path. One with this process's number is an
+// earlier process's, as in containers all have the same number. Nothing depends on it, so errors are not told.
+func RemoveLeft(path string) {
+	files, _ := os.ReadDir(filepath.Dir(path))
+	for _, file := range files {
+		rest, found := strings.CutPrefix(file.Name(), tempPrefix(path))
+		number, _, _ := strings.Cut(rest, "-")
+		pid, err := strconv.ParseUint(number, 10, 32)
+		if found && err == nil && (int(pid) == os.Getpid() || !Lives(int(pid))) {
+			_ = os.Remove(filepath.Join(filepath.Dir(path), file.Name()))
+		}
+	}
+}
+
+// Lives reports whether a process has that number. It returns true where that cannot be known.
+func Lives(pid int) bool {
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return false
+	}
+	defer process.Release()
+	err = process.Signal(syscall.Signal(0))
+	return !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH)
+}
