@@ -107,8 +107,8 @@ func (c *client) monitorAddr() string {
 	return c.addr
 }
 
-// redact replaces what may be secret: the passwords of AUTH and HELLO, the arguments of CONFIG's subcommands and of ACL SETUSER, and those of
-// the command that ACL DRYRUN is about, which may be any of these.
+// redact replaces what may be secret: the passwords of AUTH and HELLO, the arguments of CONFIG's subcommands and of ACL SETUSER, and those
+// of the command that ACL DRYRUN is about, which may be any of these.
 func redact(args [][]byte) [][]byte {
 	from := len(args)
 	switch {

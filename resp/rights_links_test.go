@@ -57,7 +57,8 @@ func TestGivenBackByTheRightsOfTheirUser(t *testing.T) {
 		admin.do("CL.MTAKE", "2", "a1", leaseHash, "b1", leaseHash)
 		b := newLone(true)
 		b.srv, b.may = w.Server, func([]byte, bool, bool) bool { return may }
-		b.takes = []store.TakeRequest{{Calls: []store.Call{{Key: []byte("a1")}}, TakeOptions: store.TakeOptions{Terms: &store.Terms{LeaseNS: 1, Lease: startNS / 1000}}}}
+		b.takes = []store.TakeRequest{{Calls: []store.Call{{Key: []byte("a1")}},
+			TakeOptions: store.TakeOptions{Terms: &store.Terms{LeaseNS: 1, Lease: startNS / 1000}}}}
 		b.giveBack()
 		admin.want("EXISTS a1 b1", left)
 	}
@@ -70,14 +71,16 @@ func TestRefusalsOfLinkedKeys(t *testing.T) {
 		admin, c := w.connect(), w.connect()
 		admin.sayTo("ACL", "SETUSER", "app", "on", "nopass", "~a*", "+@all")
 		c.sayTo("AUTH", "app", "x")
-		said := strings.Split(strings.TrimSpace(admin.sayTo("CL.MTAKE", "2", "a1", "9/1h", "b1", "9/1h", "LEASE", "60000", "ID", "n")), "\r\n")
+		said := strings.Split(strings.TrimSpace(admin.sayTo("CL.MTAKE", "2", "a1", "9/1h", "b1", "9/1h", "LEASE", "60000", "ID", "n")),
+			"\r\n")
 		id := strings.TrimPrefix(said[7], ":")
 		for words, want := range map[string]string{
 			"CL.RELEASE a1 " + id: noKey, "CL.SETTLE a1 " + id + " 5": noKey, "CL.RENEW a1 " + id + " 90000": noKey,
 			"RENAME a1 a2": noKey, "RENAMENX a1 a2": noKey, "HGETALL a1": noKey, "HSCAN a1 0": noKey, "HLEN a1": ":2\r\n",
-			"CL.TAKE a1 9/1h LEASE 60000 ID n":                                    noKey,
-			"CL.TAKE a1 9/1h WAIT 1000 LEASE 60000 ID n":                          noKey,
-			"EVAL return{redis.pcall(unpack(ARGV)).err} 1 a1 CL.RELEASE a1 " + id: fmt.Sprintf("*1\r\n$%d\r\n%s\r\n", len(errScriptNoKey), errScriptNoKey),
+			"CL.TAKE a1 9/1h LEASE 60000 ID n":           noKey,
+			"CL.TAKE a1 9/1h WAIT 1000 LEASE 60000 ID n": noKey,
+			"EVAL return{redis.pcall(unpack(ARGV)).err} 1 a1 CL.RELEASE a1 " + id: fmt.Sprintf("*1\r\n$%d\r\n%s\r\n",
+				len(errScriptNoKey), errScriptNoKey),
 		} {
 			admin.sayTo("ACL", "LOG", "RESET")
 			if got := c.sayTo(strings.Fields(words)...); got != want {
@@ -88,7 +91,9 @@ func TestRefusalsOfLinkedKeys(t *testing.T) {
 			if strings.HasPrefix(words, "EVAL") {
 				context = "lua"
 			}
-			if refused := want != ":2\r\n"; refused != strings.Contains(entry, "context\r\n$"+fmt.Sprint(len(context))+"\r\n"+context+"\r\n$6\r\nobject\r\n$2\r\nb1\r\n") || refused != strings.HasPrefix(entry, "*1\r\n") {
+			if refused := want != ":2\r\n"; refused != strings.Contains(entry,
+				"context\r\n$"+fmt.Sprint(len(context))+"\r\n"+context+"\r\n$6\r\nobject\r\n$2\r\nb1\r\n") ||
+				refused != strings.HasPrefix(entry, "*1\r\n") {
 				t.Errorf("%s: %s is logged as %q", name, words, entry)
 			}
 		}

@@ -225,7 +225,8 @@ func (w *rightsWorld) draw(rt *rapid.T, now map[string]keyState) (d deed) {
 		k = rapid.SampledFrom(leads).Draw(rt, "key that leads")
 	}
 	limits := []string{"9/1h", "9/1m,algo=conc", "30/1h,algo=log"}
-	switch rapid.SampledFrom([]string{"take", "mtake", "mtake", "mtake", "id", "id", "id", "hset", "hset", "rename", "read", "plain"}).Draw(rt, "what") {
+	switch rapid.SampledFrom([]string{"take", "mtake", "mtake", "mtake", "id", "id", "id", "hset", "hset", "rename", "read",
+		"plain"}).Draw(rt, "what") {
 	case "take":
 		d.words, d.named = []string{"CL.TAKE", k, rapid.SampledFrom(limits).Draw(rt, "limit")}, both(k)
 		w.terms(rt, &d, now)
@@ -265,7 +266,8 @@ func (w *rightsWorld) draw(rt *rapid.T, now map[string]keyState) (d deed) {
 		}
 	case "read":
 		d.named = []touch{{k, true, false}}
-		d.words = rapid.SampledFrom([][]string{{"HGETALL", k}, {"HSCAN", k, "0"}, {"HGET", k}, {"HSCAN", k, "0", "MATCH"}}).Draw(rt, "command")
+		d.words = rapid.SampledFrom([][]string{{"HGETALL", k}, {"HSCAN", k, "0"}, {"HGET", k}, {"HSCAN", k, "0", "MATCH"}}).Draw(rt,
+			"command")
 		one := ""
 		if d.words[0] == "HGET" || len(d.words) == 4 {
 			one = shapeOf("9/1h") + rapid.SampledFrom([]string{" leases", ""}).Draw(rt, "field")
@@ -282,7 +284,8 @@ func (w *rightsWorld) draw(rt *rapid.T, now map[string]keyState) (d deed) {
 		}
 	default:
 		d.named = []touch{{k, false, true}}
-		switch c := rapid.SampledFrom([]string{"DEL", "PEXPIRE", "PERSIST", "SET", "CL.GIVE", "CL.RESET", "COPY", "HLEN"}).Draw(rt, "command"); c {
+		switch c := rapid.SampledFrom([]string{"DEL", "PEXPIRE", "PERSIST", "SET", "CL.GIVE", "CL.RESET", "COPY", "HLEN"}).Draw(rt,
+			"command"); c {
 		case "PEXPIRE":
 			d.words = []string{c, k, "50000"}
 		case "SET":

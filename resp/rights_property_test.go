@@ -106,7 +106,8 @@ func (w *rightsWorld) step(rt *rapid.T) {
 		if !user.may(key, false, true) && after[key].text != before[key].text {
 			rt.Fatalf("%s: %q: %s was\n%s\nand is\n%s", about, said, key, before[key].text, after[key].text)
 		}
-		if hidden := fmt.Sprintf("%02x%x", len(key)+1, key); !user.may(key, true, false) && strings.Contains(said, hidden[:min(len(hidden), 32)]) {
+		if hidden := fmt.Sprintf("%02x%x", len(key)+1, key); !user.may(key, true, false) && strings.Contains(said,
+			hidden[:min(len(hidden), 32)]) {
 			rt.Fatalf("%s: %q tells of %s", about, said, key)
 		}
 	}

@@ -113,7 +113,8 @@ func TestLinksNeedARight(t *testing.T) {
 			if !errors.As(err, &refused) || string(refused.Key) != "b" || held(s, t0, "a", "a2", "b") != before {
 				t.Errorf("%s, %s: %v, and it is\n%swas\n%s", limit, test.name, err, held(s, t0, "a", "a2", "b"), before)
 			}
-			if err := test.ask(s, id, store.Access{NowNS: t0, May: may(true)}); err != nil || (held(s, t0, "a", "a2", "b") == before) != test.changesNothing {
+			if err := test.ask(s, id, store.Access{NowNS: t0, May: may(true)}); err != nil || (held(s, t0, "a", "a2",
+				"b") == before) != test.changesNothing {
 				t.Errorf("%s, %s: %v of who may do it", limit, test.name, err)
 			}
 			if strings.Trim(strings.Join(asked, ""), "b") != "" {
@@ -134,7 +135,8 @@ func TestNoLinkNeedsNoRight(t *testing.T) {
 	if _, moved, err := s.RenameNew([]byte("a"), []byte("b"), none); moved || err != nil {
 		t.Error(moved, err)
 	}
-	if !did(s.Rename([]byte("a"), []byte("a"), none)) || !did(s.Rename([]byte("b"), []byte("b2"), none)) || !did(s.Renew([]byte("b2"), id, second, none)) || !did(s.Release([]byte("b2"), id, none)) {
+	if !did(s.Rename([]byte("a"), []byte("a"), none)) || !did(s.Rename([]byte("b"), []byte("b2"), none)) || !did(s.Renew([]byte("b2"),
+		id, second, none)) || !did(s.Release([]byte("b2"), id, none)) {
 		t.Error("b itself has no links")
 	}
 	if copied, err := s.Copy([]byte("a"), []byte("d"), true, none); !copied || err != nil {

@@ -18,8 +18,10 @@ func TestReplace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{
-		fmt.Sprintf("users.acl.tmp-%d-123", ended.Process.Pid), fmt.Sprintf("users.acl.tmp-%d-4", os.Getpid()), fmt.Sprintf("users.acl.tmp-%d", ended.Process.Pid),
-		fmt.Sprintf("users.acl.tmp-%d-123", os.Getppid()), "users.acl.tmp-x", "users.acl.tmp-", "users.acl", fmt.Sprintf("other.tmp-%d-1", ended.Process.Pid),
+		fmt.Sprintf("users.acl.tmp-%d-123", ended.Process.Pid), fmt.Sprintf("users.acl.tmp-%d-4", os.Getpid()),
+		fmt.Sprintf("users.acl.tmp-%d", ended.Process.Pid),
+		fmt.Sprintf("users.acl.tmp-%d-123", os.Getppid()), "users.acl.tmp-x", "users.acl.tmp-", "users.acl",
+		fmt.Sprintf("other.tmp-%d-1", ended.Process.Pid),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("before"), 0o600); err != nil {
 			t.Fatal(err)
@@ -38,7 +40,8 @@ func TestReplace(t *testing.T) {
 	for _, file := range files {
 		names = append(names, file.Name())
 	}
-	want := []string{fmt.Sprintf("other.tmp-%d-1", ended.Process.Pid), "users.acl", "users.acl.tmp-", fmt.Sprintf("users.acl.tmp-%d-123", os.Getppid()), "users.acl.tmp-x"}
+	want := []string{fmt.Sprintf("other.tmp-%d-1", ended.Process.Pid), "users.acl", "users.acl.tmp-",
+		fmt.Sprintf("users.acl.tmp-%d-123", os.Getppid()), "users.acl.tmp-x"}
 	if slices.Sort(want); !slices.Equal(names, want) {
 		t.Errorf("%q, want %q", names, want)
 	}
