@@ -148,6 +148,14 @@ func TestNoLinkNeedsNoRight(t *testing.T) {
 	if s.Delete([]byte("a"), t0); held(s, t0, "a") != "a:\n" {
 		t.Error("it is there")
 	}
+	leads(t, s, "9/1m,algo=conc", "n")
+	if _, err := s.Take([]store.Call{{Key: []byte("a"), Limit: limitOf(t, "5/1h,algo=log")}}, store.TakeOptions{Cost: 1}, at(t0)); err != nil {
+		t.Fatal(err)
+	}
+	none.NowNS = t0 + 60*second
+	if !did(s.Rename([]byte("a"), []byte("e"), none)) || did(s.Release([]byte("e"), id, none)) {
+		t.Error("its leases have ended")
+	}
 }
 
 // Whoever may not do everything cannot put links that lead nowhere now, and elsewhere with others that come behind them.

@@ -39,7 +39,11 @@ func (s *Store) rename(from, to []byte, onlyNew bool, a Access) (there, moved bo
 	st, spent := source.full(n, e), e.spent() // unlink leaves the rings to us
 	if st.Limits != nil {
 		for i := range *st.Limits {
-			if err := (*st.Limits)[i].Reach(may, true, true); err != nil {
+			l := &(*st.Limits)[i]
+			if source.limitEndNS(&l.Limit, &l.State) <= uint64(nowNS) {
+				continue // it leads nowhere any more
+			}
+			if err := l.Reach(may, true, true); err != nil {
 				return true, false, err
 			}
 		}
