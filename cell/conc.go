@@ -7,18 +7,18 @@ func (l *Limit) conc(st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	r := leases{st}
 	live := r.firstAfter(now)
-	used := r.sumBefore(r.n()) - r.sumBefore(live)
+	used := r.sumFrom(live)
 	passes := used+uint64(cost) <= uint64(l.Count)
 	if cost > 0 && (mode == Force || mode == Take && passes) {
-		r.dropFirst(live)
+		r.dropEnded(now)
 		r.add(Lease{EndNS: now + uint64(l.PeriodNS), Cost: cost})
-		live, used = 0, r.sumBefore(r.n())-st.B
+		used = r.sumFrom(r.first())
 	}
 	o := l.used(used, r.lastEnd(), now)
 	if mode != Force && cost > 0 && !passes {
 		o.retryNS = Never
 		if cost <= l.Count {
-			o.retryNS = r.end(r.firstWithSum(live, used+uint64(cost)-uint64(l.Count))) - now
+			o.retryNS = r.end(r.withSum(r.sumBefore(live)+used+uint64(cost)-uint64(l.Count))) - now
 		}
 	}
 	return o
@@ -27,29 +27,27 @@ func (l *Limit) conc(st *State, nowNS, cost int64, mode Mode) outcome {
 // giveConc takes from the leases that end last. One of which nothing is left is gone.
 func (l *Limit) giveConc(st *State, nowNS, n int64) int64 {
 	r := leases{st}
-	r.dropFirst(r.firstAfter(uint64(nowNS)))
-	left := uint64(n)
-	for i := r.n() - 1; i >= 0 && left > 0; i-- {
-		if r.isLink(i) {
-			continue
+	r.dropEnded(uint64(nowNS))
+	owed := uint64(n)
+	for at := r.outermost(byEnd, right); at != 0 && r.end(at) >= st.B && owed > 0; {
+		cost, before := r.cost(at), r.previous(byEnd, at)
+		switch {
+		case r.isLink(at):
+		case cost <= owed:
+			owed -= cost
+			r.drop(at)
+		default:
+			r.addCost(at, -owed)
+			owed = 0
 		}
-		cost := r.cost(i)
-		if cost <= left {
-			left -= cost
-			r.drop(i, r.after(i))
-			continue
-		}
-		for j := i; j < r.n(); j++ {
-			*r.word(j, sumWord) -= left
-		}
-		left = 0
+		at = before
 	}
-	return n - int64(left)
+	return n - int64(owed)
 }
 
 // fitConc makes room for one more lease.
 func (l *Limit) fitConc(st *State, nowNS int64) (words int) {
 	r := leases{st}
-	r.dropFirst(r.firstAfter(uint64(nowNS)))
+	r.dropEnded(uint64(nowNS))
 	return r.fit(1)
 }

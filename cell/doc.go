@@ -45,8 +45,8 @@
 //	                  newest counter                                       2 × count in a span that cuts one
 //	log               first<<32 |       sum before the      time and sum   count
 //	                  entries           first               of each call
-//	conc              first<<32 |       sum before the      leases         count at any instant
-//	                  leases            first
+//	conc              -                 before which ends   leases         count at any instant
+//	                                    are over, or 0
 //
 // Leases are the ring of a conc, or of a companion: the state beside that of any other limit, of the same Shape with Leases set, that
 // holds what was taken on a lease. AddLease, FindLease and their like change both alike. What a lease of a companion held is the

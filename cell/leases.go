@@ -5,7 +5,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"sort"
 )
 
 // Lease is what was granted to somebody who has it until he gives it back, or until it ends.
@@ -19,176 +18,208 @@ type Lease struct {
 	Name    [2]uint64 // of its name; 0: it has none
 }
 
-// MaxLeases is the most leases that a state may hold: 3 MB of them, which a change moves in 0.1 ms.
+// MaxLeases is the most leases that a state may hold: 5 MB of them.
 const MaxLeases = 1 << 16
 
 // MaxLeaseID is the highest ID, up to which a double is exact.
 const MaxLeaseID = 1 << 53
 
-// Leases lie in State.Ring in the order of their ends, without a gap: the first is at State.A>>32, and the lower half of State.A is
-// how many there are. Each is six words. The second is the sum of all costs up to and with this lease, so a binary search finds
-// when a call passes; State.B is the sum before the first.
+// leases are the ring of a state. A lease is found by its end, its ID and its name in as many steps as a binary search takes: see leaseTree.
+//
+// Leases that have ended may still lie there. Those that end before State.B are no more: fit takes their room when more is needed, a few
+// at a time. So 65,536 leases that end at one instant need not be removed at one instant.
 //
 // A state of leases is that of an algo=conc, or the companion of another limit's state: the leases that were taken from it. What ends
 // there is given back to the limit by GiveBack.
 type leases struct{ st *State }
 
-const leaseWords = 6
-
-// The words of a lease. Its name is the two from nameWord on.
+// The ring begins with ringHead words, and then has leaseWords for each node: a lease, or one of its links. Node 0 is none.
 const (
-	endWord = iota
-	sumWord
-	idWord // ID<<2 | Link<<1 | Bound
-	takenWord
-	nameWord
+	ringHead   = 2 // the roots of the trees; and the nodes that were ever used, those in use, and the first that is free
+	leaseWords = 10
 )
 
-func (r leases) n() int        { return int(uint32(r.st.A)) }
-func (r leases) place() int    { return int(r.st.A >> 32) }
-func (r leases) capacity() int { return len(r.st.Ring) / leaseWords }
+// The words of a node. Its name is the two from nameWord on, and its places in the trees are the three from treeWord on.
+const (
+	endWord   = 0
+	sumWord   = 1 // of its costs and those of all nodes below it in the tree by end
+	idWord    = 2 // ID<<2 | Link<<1 | Bound
+	takenWord = 3
+	nameWord  = 4
+	treeWord  = 6
+	chainWord = 9 // of a lease: its first and its last link; of a link and of a free node: the next
+)
 
-func (r leases) set(place, n int) { r.st.A = uint64(place)<<32 | uint64(n) }
-
-// word is a word of lease i. Lease 0 is the one that ends first.
-func (r leases) word(i, word int) *uint64 { return &r.st.Ring[(r.place()+i)*leaseWords+word] }
-
-func (r leases) end(i int) uint64  { return *r.word(i, endWord) }
-func (r leases) id(i int) uint64   { return *r.word(i, idWord) >> 2 }
-func (r leases) isLink(i int) bool { return *r.word(i, idWord)&2 != 0 }
-func (r leases) name(i int) [2]uint64 {
-	return [2]uint64{*r.word(i, nameWord), *r.word(i, nameWord+1)}
+func (r leases) word(n node, word int) *uint64 {
+	return &r.st.Ring[ringHead+(int(n)-1)*leaseWords+word]
 }
 
-// sumBefore is the sum of all costs before lease i.
-func (r leases) sumBefore(i int) uint64 {
-	if i == 0 {
-		return r.st.B
+func (r leases) end(n node) uint64  { return *r.word(n, endWord) }
+func (r leases) id(n node) uint64   { return *r.word(n, idWord) >> 2 }
+func (r leases) isLink(n node) bool { return *r.word(n, idWord)&2 != 0 }
+func (r leases) name(n node) [2]uint64 {
+	return [2]uint64{*r.word(n, nameWord), *r.word(n, nameWord+1)}
+}
+
+func (r leases) firstLink(n node) node { return node(*r.word(n, chainWord) & refMask) }
+func (r leases) lastLink(n node) node  { return node(*r.word(n, chainWord) >> refBits & refMask) }
+
+func (r leases) chain(n, first, last node) {
+	*r.word(n, chainWord) = uint64(first) | uint64(last)<<refBits
+}
+
+// The second word of the ring.
+func (r leases) used() int  { return r.count(0) }
+func (r leases) inUse() int { return r.count(1) }
+func (r leases) free() node { return node(r.count(2)) }
+
+func (r leases) count(nth int) int {
+	if r.st.Ring == nil {
+		return 0
 	}
-	return *r.word(i-1, sumWord)
+	return int(r.st.Ring[1] >> (nth * refBits) & refMask)
 }
+
+func (r leases) setCounts(used, inUse int, free node) {
+	r.st.Ring[1] = uint64(used) | uint64(inUse)<<refBits | uint64(free)<<(2*refBits)
+}
+
+func (r leases) capacity() int { return max(0, len(r.st.Ring)-ringHead) / leaseWords }
+
+// clear forgets all leases.
+func (r leases) clear() {
+	if r.st.B = 0; r.st.Ring != nil {
+		r.st.Ring[0], r.st.Ring[1] = 0, 0
+	}
+}
+
+// take returns a node that is free. There must be one: see fit.
+func (r leases) take() (n node) {
+	if n = r.free(); n != 0 {
+		r.setCounts(r.used(), r.inUse()+1, r.firstLink(n))
+		return n
+	}
+	r.setCounts(r.used()+1, r.inUse()+1, 0)
+	return node(r.used())
+}
+
+// first is the lease that ends first, 0 if there is none.
+func (r leases) first() node { return r.seek(byEnd, key{r.st.B}) }
+
+// firstAfter is the first lease that has not ended.
+func (r leases) firstAfter(now uint64) node { return r.seek(byEnd, key{max(r.st.B, now+1)}) }
 
 // lastEnd is when the last of all ends; 0: there is none.
 func (r leases) lastEnd() uint64 {
-	if r.n() == 0 {
+	if n := r.outermost(byEnd, right); n != 0 {
+		return r.end(n)
+	}
+	return 0
+}
+
+// sumFrom is the sum of the costs from a lease on; of none it is 0.
+func (r leases) sumFrom(n node) uint64 {
+	if n == 0 {
 		return 0
 	}
-	return r.end(r.n() - 1)
+	return r.sum(r.root(byEnd)) - r.sumBefore(n)
 }
 
-func (r leases) cost(i int) uint64 { return r.sumBefore(i+1) - r.sumBefore(i) }
-
-func (r leases) lease(i int) Lease {
-	flags := *r.word(i, idWord) & 3
+func (r leases) lease(n node) Lease {
+	flags := *r.word(n, idWord) & 3
 	return Lease{
-		ID: r.id(i), EndNS: r.end(i), TakenNS: *r.word(i, takenWord), Cost: int64(r.cost(i)),
-		Bound: flags&1 != 0, Link: flags&2 != 0, Name: r.name(i),
+		ID: r.id(n), EndNS: r.end(n), TakenNS: *r.word(n, takenWord), Cost: int64(r.cost(n)),
+		Bound: flags&1 != 0, Link: flags&2 != 0, Name: r.name(n),
 	}
 }
 
-// firstAfter is the first lease that has not ended.
-func (r leases) firstAfter(now uint64) int {
-	return firstOf(0, r.n(), func(i int) bool { return r.end(i) > now })
-}
-
-// firstWithSum is the first lease at which the costs from lease i on reach sum.
-func (r leases) firstWithSum(i int, sum uint64) int {
-	before := r.sumBefore(i)
-	return firstOf(i, r.n()-1, func(i int) bool { return *r.word(i, sumWord)-before >= sum })
-}
-
-// find returns where the lease of an ID is, or -1. Leases that all last as long end in the order of their IDs, so a binary search
-// finds most of them. Where some were renewed, it may not find one, and then all are looked at: 10,000 in 10 µs.
-func (r leases) find(id uint64) int {
-	n := r.n()
-	if i := sort.Search(n, func(i int) bool { return r.id(i) >= id }); i < n && r.id(i) == id && !r.isLink(i) {
-		return i
-	}
-	for i := range n {
-		if r.id(i) == id && !r.isLink(i) {
-			return i
+// each yields the leases, the first to end first, and behind each its links.
+func (r leases) each(yield func(Lease) bool) {
+	for n := r.first(); n != 0; n = r.next(byEnd, n) {
+		l := r.lease(n)
+		if !yield(l) {
+			return
+		}
+		for link := r.firstLink(n); link != 0 && !l.Link; link = r.firstLink(link) {
+			if !yield(Lease{ID: r.id(link), EndNS: l.EndNS, Bound: *r.word(link, idWord)&1 != 0, Link: true, Name: r.name(link)}) {
+				return
+			}
 		}
 	}
-	return -1
 }
 
-// after is the place after lease i and its links.
-func (r leases) after(i int) int {
-	to, id := i+1, r.id(i)
-	for to < r.n() && r.id(to) == id && r.isLink(to) {
-		to++
+// find returns where the lease of an ID is, or 0.
+func (r leases) find(id uint64) node {
+	if n := r.seek(byID, key{id, r.st.B}); n != 0 && r.id(n) == id {
+		return n
 	}
-	return to
+	return 0
 }
 
-// dropFirst forgets the first i leases.
-func (r leases) dropFirst(i int) {
-	if i == 0 {
-		return
-	}
-	r.st.B = r.sumBefore(i)
-	if n := r.n() - i; n > 0 {
-		r.set(r.place()+i, n)
-	} else {
-		r.set(0, 0)
+// dropEnded forgets the leases that have ended.
+func (r leases) dropEnded(now uint64) {
+	if r.firstAfter(now) == 0 {
+		r.clear()
+	} else if r.end(r.first()) <= now {
+		r.st.B = now + 1
 	}
 }
 
-// drop forgets the leases from i up to to.
-func (r leases) drop(i, to int) {
-	if i == 0 {
-		r.dropFirst(to)
-		return
+// drop forgets a lease and its links.
+func (r leases) drop(n node) {
+	gone, last := 1, n
+	if !r.isLink(n) {
+		for link := r.firstLink(n); link != 0; link = r.firstLink(link) {
+			gone, last = gone+1, link
+		}
 	}
-	n, gone := r.n(), r.sumBefore(to)-r.sumBefore(i)
-	for j := to; j < n; j++ {
-		*r.word(j, sumWord) -= gone
-	}
-	from := r.place() * leaseWords
-	ring := r.st.Ring[from : from+n*leaseWords]
-	copy(ring[i*leaseWords:], ring[to*leaseWords:])
-	r.set(r.place(), n-(to-i))
+	r.unindex(n)
+	r.remove(byEnd, n)
+	r.chain(last, r.free(), 0)
+	r.setCounts(r.used(), r.inUse()-gone, n)
 }
 
-// add puts a lease behind all others that end no later. One of the same ID that ends at the same time becomes part of that.
-// There must be room: see fit.
+// add puts a lease behind all others that end no later. One of the same ID that ends at the same time becomes part of that, and a link
+// part of the lease before it. There must be room: see fit.
 func (r leases) add(l Lease) {
-	n := r.n()
-	at := n
-	if n > 0 && r.end(n-1) > l.EndNS {
-		at = sort.Search(n, func(i int) bool { return r.end(i) > l.EndNS })
-	}
-	l.Cost = min(l.Cost, int64(mostUsed-(r.sumBefore(n)-r.st.B)))
-	if at > 0 && !l.Link && r.end(at-1) == l.EndNS && r.id(at-1) == l.ID && !r.isLink(at-1) {
-		for i := at - 1; i < n; i++ {
-			*r.word(i, sumWord) += uint64(l.Cost)
-		}
+	l.EndNS = max(l.EndNS, r.st.B) // one that would end before it is added ends now
+	last := r.lastUntil(l.EndNS)
+	own := last != 0 && r.end(last) == l.EndNS && r.id(last) == l.ID && !r.isLink(last)
+	l.Cost = min(l.Cost, int64(mostUsed-r.sumFrom(r.first())))
+	if own && !l.Link {
+		r.addCost(last, uint64(l.Cost))
 		return
 	}
-	r.insert(at, l)
+	n := r.write(l)
+	if own {
+		r.append(last, n)
+		return
+	}
+	r.insert(byEnd, n)
+	r.addCost(n, uint64(l.Cost))
+	r.index(n)
 }
 
-// insert puts a lease before lease at.
-func (r leases) insert(at int, l Lease) {
-	n, cost := r.n(), uint64(l.Cost)
-	if r.place()+n == r.capacity() {
-		copy(r.st.Ring, r.st.Ring[r.place()*leaseWords:])
-		r.set(0, n)
+// append adds a link to a lease.
+func (r leases) append(lease, link node) {
+	if last := r.lastLink(lease); last != 0 {
+		r.chain(last, link, 0)
+		r.chain(lease, r.firstLink(lease), link)
+	} else {
+		r.chain(lease, link, link)
 	}
-	before := r.sumBefore(at)
-	r.set(r.place(), n+1)
-	from := r.place() * leaseWords
-	ring := r.st.Ring[from : from+(n+1)*leaseWords]
-	copy(ring[(at+1)*leaseWords:], ring[at*leaseWords:])
-	for i := at + 1; i <= n; i++ {
-		*r.word(i, sumWord) += cost
-	}
-	*r.word(at, endWord), *r.word(at, sumWord), *r.word(at, takenWord) = l.EndNS, before+cost, l.TakenNS
-	r.identify(at, l)
+}
+
+// write puts all of a lease but its cost into a new node.
+func (r leases) write(l Lease) node {
+	n := r.take()
+	*r.word(n, endWord), *r.word(n, takenWord), *r.word(n, chainWord) = l.EndNS, l.TakenNS, 0
+	r.identify(n, l)
+	return n
 }
 
 // identify sets all of a lease but its time and its cost.
-func (r leases) identify(i int, l Lease) {
+func (r leases) identify(n node, l Lease) {
 	id := l.ID << 2
 	if l.Bound {
 		id |= 1
@@ -196,28 +227,79 @@ func (r leases) identify(i int, l Lease) {
 	if l.Link {
 		id |= 2
 	}
-	*r.word(i, idWord), *r.word(i, nameWord), *r.word(i, nameWord+1) = id, l.Name[0], l.Name[1]
+	*r.word(n, idWord), *r.word(n, nameWord), *r.word(n, nameWord+1) = id, l.Name[0], l.Name[1]
 }
 
-// fit doubles the ring unless there is room for so many more. It returns by how many words the ring has grown.
+// index makes a lease be found by its ID and by its name, if it has them, and unindex undoes that.
+func (r leases) index(n node) {
+	for _, t := range []tree{byID, byName} {
+		if r.isIn(t, n) {
+			r.insert(t, n)
+		}
+	}
+}
+
+func (r leases) unindex(n node) {
+	for _, t := range []tree{byID, byName} {
+		if r.isIn(t, n) {
+			r.remove(t, n)
+		}
+	}
+}
+
+// isIn reports whether a lease is in a tree.
+func (r leases) isIn(t tree, n node) bool {
+	switch {
+	case t == byEnd:
+		return true
+	case r.isLink(n):
+		return false
+	case t == byID:
+		return r.id(n) != 0
+	}
+	return r.name(n) != [2]uint64{}
+}
+
+// refill makes leases, which are in the order of their ends, all that there are. There must be room.
+func (r leases) refill(all []Lease) {
+	r.clear()
+	nodes := make([]node, 0, len(all))
+	for _, l := range all {
+		n := r.write(l)
+		if l.Link && len(nodes) > 0 {
+			if last := nodes[len(nodes)-1]; r.id(last) == l.ID && r.end(last) == l.EndNS && !r.isLink(last) {
+				r.append(last, n)
+				continue
+			}
+		}
+		*r.word(n, sumWord) = uint64(l.Cost)
+		nodes = append(nodes, n)
+	}
+	r.build(nodes)
+}
+
+// fit makes room for so many more: that of leases that are no more, or else a ring of twice the size. It returns by how many words the ring
+// has grown.
 func (r leases) fit(more int) (words int) {
+	for !r.fits(more) {
+		n := r.outermost(byEnd, left)
+		if n == 0 || r.end(n) >= r.st.B {
+			break
+		}
+		r.drop(n)
+	}
 	if r.fits(more) {
 		return 0
 	}
-	n, place := r.n(), r.place()
-	ring := make([]uint64, max(2*n, n+more)*leaseWords)
-	copy(ring, r.st.Ring[place*leaseWords:(place+n)*leaseWords])
+	n := r.inUse()
+	ring := make([]uint64, ringHead+max(2*n, n+more)*leaseWords)
+	copy(ring, r.st.Ring)
 	words = len(ring) - len(r.st.Ring)
 	r.st.Ring = ring
-	r.set(0, n)
 	return words
 }
 
-// fits reports whether there is room behind the last lease, or so much before the first that it is worth it to move all of them.
-func (r leases) fits(more int) bool {
-	free := r.capacity() - r.n()
-	return r.place()+r.n()+more <= r.capacity() || more <= free && 4*r.place() >= r.capacity()
-}
+func (r leases) fits(more int) bool { return r.inUse()+more <= r.capacity() }
 
 // AddLease adds a lease to a state of leases. FitLeases must have made room.
 func AddLease(st *State, l Lease) { leases{st}.add(l) }
@@ -226,29 +308,37 @@ func AddLease(st *State, l Lease) { leases{st}.add(l) }
 func FitLeases(st *State, more int) (words int) { return leases{st}.fit(more) }
 
 // Leases is how many leases and links a state of leases has, with those that have ended and are still there.
-func Leases(st *State) int { return leases{st}.n() }
+func Leases(st *State) int {
+	r := leases{st}
+	if r.first() == 0 {
+		return 0
+	}
+	return r.inUse()
+}
 
 // Leased is the sum of the costs of the leases of a state.
 func Leased(st *State) int64 {
 	r := leases{st}
-	return int64(r.sumBefore(r.n()) - st.B)
+	return int64(r.sumFrom(r.first()))
 }
 
 // IdentifyLease says whose lease it is that Decide has just added to a limit of algo=conc. Only what is neither time nor cost is
 // taken from l. It does nothing where there is none.
 func (l *Limit) IdentifyLease(st *State, nowNS int64, lease Lease) {
 	r := leases{st}
-	end := uint64(nowNS + l.PeriodNS)
-	if i := sort.Search(r.n(), func(i int) bool { return r.end(i) > end }) - 1; i >= 0 && r.end(i) == end && r.id(i) == 0 {
-		r.identify(i, lease)
+	end := max(uint64(nowNS+l.PeriodNS), st.B)
+	if n := r.lastUntil(end); n != 0 && r.end(n) == end && r.id(n) == 0 {
+		r.unindex(n)
+		r.identify(n, lease)
+		r.index(n)
 	}
 }
 
 // FindLease returns the lease of an ID that has not ended.
 func FindLease(st *State, id uint64, nowNS int64) (Lease, bool) {
 	r := leases{st}
-	if i := r.find(id); i >= 0 && r.end(i) > uint64(nowNS) {
-		return r.lease(i), true
+	if n := r.find(id); n != 0 && r.end(n) > uint64(nowNS) {
+		return r.lease(n), true
 	}
 	return Lease{}, false
 }
@@ -256,10 +346,8 @@ func FindLease(st *State, id uint64, nowNS int64) (Lease, bool) {
 // FindNamed returns the lease of a name that has not ended.
 func FindNamed(st *State, name [2]uint64, nowNS int64) (Lease, bool) {
 	r := leases{st}
-	for i := r.firstAfter(uint64(nowNS)); i < r.n(); i++ {
-		if r.name(i) == name && !r.isLink(i) {
-			return r.lease(i), true
-		}
+	if n := r.seek(byName, key{name[0], name[1], max(st.B, uint64(nowNS)+1)}); n != 0 && r.name(n) == name {
+		return r.lease(n), true
 	}
 	return Lease{}, false
 }
@@ -267,20 +355,19 @@ func FindNamed(st *State, name [2]uint64, nowNS int64) (Lease, bool) {
 // Links yields the names of the links of a lease, in the order in which they were added.
 func Links(st *State, id uint64, yield func([2]uint64)) {
 	r := leases{st}
-	i := r.find(id)
-	if i < 0 {
+	n := r.find(id)
+	if n == 0 {
 		return
 	}
-	for j := i + 1; j < r.after(i); j++ {
-		yield(r.name(j))
+	for link := r.firstLink(n); link != 0; link = r.firstLink(link) {
+		yield(r.name(link))
 	}
 }
 
 // HighestLease is the highest ID in a state of leases; 0: it has none.
 func HighestLease(st *State) (id uint64) {
-	r := leases{st}
-	for i := range r.n() {
-		id = max(id, r.id(i))
+	for l := range (leases{st}).each {
+		id = max(id, l.ID)
 	}
 	return id
 }
@@ -288,91 +375,90 @@ func HighestLease(st *State) (id uint64) {
 // DropLease removes a lease and its links, and reports whether it was there.
 func DropLease(st *State, id uint64) bool {
 	r := leases{st}
-	i := r.find(id)
-	if i >= 0 {
-		r.drop(i, r.after(i))
+	n := r.find(id)
+	if n != 0 {
+		r.drop(n)
 	}
-	return i >= 0
+	return n != 0
 }
 
 // Due reports whether a state of leases has one that has ended.
-func Due(st *State, nowNS int64) bool {
-	r := leases{st}
-	return r.n() > 0 && r.end(0) <= uint64(nowNS)
-}
+func Due(st *State, nowNS int64) bool { return NextDue(st) <= nowNS }
 
 // NextDue is when the next lease ends, in Unix ns; math.MaxInt64 if there is none.
 func NextDue(st *State) int64 {
 	r := leases{st}
-	if r.n() == 0 {
+	n := r.first()
+	if n == 0 {
 		return math.MaxInt64
 	}
-	return int64(min(r.end(0), math.MaxInt64))
+	return int64(min(r.end(n), math.MaxInt64))
 }
 
 // DropDue yields the leases that have ended, the first first, and removes all of them.
 func DropDue(st *State, nowNS int64) iter.Seq[Lease] {
 	return func(yield func(Lease) bool) {
 		r := leases{st}
-		due := r.firstAfter(uint64(nowNS))
-		for i := 0; i < due; i++ {
-			if !r.isLink(i) && !yield(r.lease(i)) {
+		for n := r.first(); n != 0 && r.end(n) <= uint64(nowNS); n = r.next(byEnd, n) {
+			if !r.isLink(n) && !yield(r.lease(n)) {
 				break
 			}
 		}
-		r.dropFirst(due)
+		r.dropEnded(uint64(nowNS))
 	}
 }
 
 // RenewLease has a lease and its links end at another time, in Unix ns, and reports whether it was there.
 func RenewLease(st *State, id, endNS uint64) bool {
 	r := leases{st}
-	i := r.find(id)
-	if i < 0 {
+	n := r.find(id)
+	if n == 0 {
 		return false
 	}
-	all := make([]Lease, 0, 1)
-	for j := i; j < r.after(i); j++ {
-		l := r.lease(j)
-		l.EndNS = endNS
-		all = append(all, l)
-	}
-	r.drop(i, i+len(all))
-	for _, l := range all {
-		r.add(l)
-	}
+	cost := r.cost(n)
+	r.unindex(n)
+	r.remove(byEnd, n)
+	*r.word(n, endWord) = max(endNS, st.B)
+	r.insert(byEnd, n)
+	r.addCost(n, cost)
+	r.index(n)
 	return true
 }
 
 // EndBound has all leases end that are bound, as their connections are gone.
 func EndBound(st *State) {
 	r := leases{st}
-	all := make([]Lease, r.n())
+	var all []Lease
 	some, bound := false, false
-	for i := range all {
-		if all[i] = r.lease(i); !all[i].Link {
-			bound = all[i].Bound
+	for l := range r.each {
+		if !l.Link {
+			bound = l.Bound
 		}
 		if bound {
-			all[i].EndNS = min(all[i].EndNS, 1)
+			l.EndNS = min(l.EndNS, 1)
 			some = true
 		}
+		all = append(all, l)
 	}
 	if !some {
 		return
 	}
 	slices.SortStableFunc(all, func(a, b Lease) int { return cmp.Compare(a.EndNS, b.EndNS) })
-	r.set(0, 0)
-	st.B = 0
-	for _, l := range all {
-		r.add(l)
-	}
+	r.refill(all)
 }
 
 func (r leases) shift(ns int64) {
-	for i := range r.n() {
-		for _, word := range []int{endWord, takenWord} {
-			*r.word(i, word) = ShiftInstant(*r.word(i, word), ns)
+	ended := r.st.B
+	if ended != 0 {
+		r.st.B = 1
+	}
+	for i := range r.used() {
+		n := node(i + 1)
+		*r.word(n, takenWord) = ShiftInstant(*r.word(n, takenWord), ns)
+		if end := r.word(n, endWord); *end < ended {
+			*end = 0
+		} else {
+			*end = max(ShiftInstant(*end, ns), r.st.B)
 		}
 	}
 }

@@ -8,11 +8,12 @@ import (
 
 func (r leases) appendText(b []byte) []byte {
 	b = append(b, " leases="...)
-	for i := range r.n() {
-		if i > 0 {
+	first := true
+	for l := range r.each {
+		if !first {
 			b = append(b, ',')
 		}
-		l := r.lease(i)
+		first = false
 		b = append(strconv.AppendUint(b, l.ID, 10), ':')
 		b = append(strconv.AppendUint(b, l.EndNS, 10), ':')
 		b = strconv.AppendInt(b, l.Cost, 10)
@@ -50,19 +51,21 @@ func (r *stateReader) leases(st *State) {
 	if r.bad = n > MaxLeases; r.bad {
 		return
 	}
-	st.Ring = make([]uint64, n*leaseWords)
-	to := leases{st}
-	sum := uint64(0)
+	all := make([]Lease, 0, n)
+	sum, last := uint64(0), uint64(0)
 	for range n {
 		var one string
 		one, text, _ = strings.Cut(text, ",")
 		l := r.lease(one)
 		sum += uint64(l.Cost)
-		if r.bad = r.bad || sum > mostUsed || l.EndNS < to.lastEnd(); r.bad {
+		if r.bad = r.bad || sum > mostUsed || l.EndNS < last; r.bad {
 			return
 		}
-		to.insert(to.n(), l)
+		all, last = append(all, l), l.EndNS
 	}
+	to := leases{st}
+	to.fit(n)
+	to.refill(all)
 }
 
 func (r *stateReader) lease(text string) (l Lease) {

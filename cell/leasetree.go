@@ -1,0 +1,330 @@
+package cell
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Leases are in three trees, which have the same nodes: by end, by ID and by name. They are AVL trees: with 65,536 leases none is more than 23
+// steps from the root. Nodes do not move in the ring, so a tree's change leaves the other trees as they are.
+//
+// The tree by end also has sums of costs, so that the same steps find what is in use from an instant on, and when a call passes.
+
+// node is the number of a node in the ring; 0: none.
+type node uint32
+
+type tree int
+
+const (
+	byEnd  tree = iota
+	byID        // leases with an ID
+	byName      // leases with a name
+)
+
+// A word of a node has its place in a tree: refBits each for the node to the left, the one to the right and the one above, and then the height.
+const (
+	refBits = 17
+	refMask = 1<<refBits - 1
+
+	left, right, above = 0, refBits, 2 * refBits
+	heightAt           = 3 * refBits
+)
+
+func (r leases) ref(t tree, n node, at int) node {
+	return node(*r.word(n, treeWord+int(t)) >> at & refMask)
+}
+
+func (r leases) setRef(t tree, n node, at int, to node) {
+	word := r.word(n, treeWord+int(t))
+	*word = *word&^(refMask<<at) | uint64(to)<<at
+}
+
+func (r leases) height(t tree, n node) int {
+	if n == 0 {
+		return 0
+	}
+	return int(*r.word(n, treeWord+int(t)) >> heightAt)
+}
+
+func (r leases) setHeight(t tree, n node, h int) {
+	word := r.word(n, treeWord+int(t))
+	*word = *word&(1<<heightAt-1) | uint64(h)<<heightAt
+}
+
+// measure sets the height of a node by those below it.
+func (r leases) measure(t tree, n node) {
+	r.setHeight(t, n, 1+max(r.height(t, r.ref(t, n, left)), r.height(t, r.ref(t, n, right))))
+}
+
+func (r leases) root(t tree) node {
+	if r.st.Ring == nil {
+		return 0
+	}
+	return node(r.st.Ring[0] >> (int(t) * refBits) & refMask)
+}
+
+// key is what a tree is ordered by. Where it has nodes of equal keys, these are in the order in which they came.
+type key [3]uint64
+
+func (k *key) compare(with *key) int {
+	for i := range k {
+		if k[i] != with[i] {
+			return cmp.Compare(k[i], with[i])
+		}
+	}
+	return 0
+}
+
+func (r leases) key(t tree, n node) key {
+	switch t {
+	case byEnd:
+		return key{r.end(n)}
+	case byID:
+		return key{r.id(n), r.end(n)}
+	}
+	name := r.name(n)
+	return key{name[0], name[1], r.end(n)}
+}
+
+// seek is the first node whose key is not lower, 0 if there is none.
+func (r leases) seek(t tree, k key) (found node) {
+	for n := r.root(t); n != 0; {
+		if at := r.key(t, n); at.compare(&k) < 0 {
+			n = r.ref(t, n, right)
+		} else {
+			found, n = n, r.ref(t, n, left)
+		}
+	}
+	return found
+}
+
+// lastUntil is the last lease that ends no later, 0 if there is none.
+func (r leases) lastUntil(end uint64) (found node) {
+	for n := r.root(byEnd); n != 0; {
+		if r.end(n) > end {
+			n = r.ref(byEnd, n, left)
+		} else {
+			found, n = n, r.ref(byEnd, n, right)
+		}
+	}
+	return found
+}
+
+// outermost is the first node of a tree, or the last.
+func (r leases) outermost(t tree, side int) (found node) {
+	for n := r.root(t); n != 0; n = r.ref(t, n, side) {
+		found = n
+	}
+	return found
+}
+
+func (r leases) next(t tree, n node) node     { return r.beside(t, n, right) }
+func (r leases) previous(t tree, n node) node { return r.beside(t, n, left) }
+
+// beside is the node next to n on that side, 0 if there is none.
+func (r leases) beside(t tree, n node, side int) node {
+	if to := r.ref(t, n, side); to != 0 {
+		for other := right - side; ; to = r.ref(t, to, other) {
+			if r.ref(t, to, other) == 0 {
+				return to
+			}
+		}
+	}
+	for up := r.ref(t, n, above); ; n, up = up, r.ref(t, up, above) {
+		if up == 0 || r.ref(t, up, side) != n {
+			return up
+		}
+	}
+}
+
+// sum is the sum of the costs of a node of the tree by end and of all below it.
+func (r leases) sum(n node) uint64 {
+	if n == 0 {
+		return 0
+	}
+	return *r.word(n, sumWord)
+}
+
+func (r leases) cost(n node) uint64 {
+	return r.sum(n) - r.sum(r.ref(byEnd, n, left)) - r.sum(r.ref(byEnd, n, right))
+}
+
+// addCost adds to a lease's cost. It may add a negative number, as sums wrap.
+func (r leases) addCost(n node, cost uint64) {
+	for ; n != 0; n = r.ref(byEnd, n, above) {
+		*r.word(n, sumWord) += cost
+	}
+}
+
+// sumBefore is the sum of the costs of all leases before this one.
+func (r leases) sumBefore(n node) uint64 {
+	sum := r.sum(r.ref(byEnd, n, left))
+	for up := r.ref(byEnd, n, above); up != 0; n, up = up, r.ref(byEnd, up, above) {
+		if r.ref(byEnd, up, right) == n {
+			sum += r.sum(up) - r.sum(n)
+		}
+	}
+	return sum
+}
+
+// withSum is the lease at which the costs from the first of all on reach sum. They do.
+func (r leases) withSum(sum uint64) node {
+	for n := r.root(byEnd); ; {
+		before, cost := r.sum(r.ref(byEnd, n, left)), r.cost(n)
+		switch {
+		case sum <= before:
+			n = r.ref(byEnd, n, left)
+		case sum <= before+cost:
+			return n
+		default:
+			sum -= before + cost
+			n = r.ref(byEnd, n, right)
+		}
+	}
+}
+
+// insert puts a node behind all whose keys are not higher.
+func (r leases) insert(t tree, n node) {
+	k, up, side := r.key(t, n), node(0), left
+	for at := r.root(t); at != 0; at = r.ref(t, up, side) {
+		up, side = at, left
+		if atKey := r.key(t, at); atKey.compare(&k) <= 0 {
+			side = right
+		}
+	}
+	*r.word(n, treeWord+int(t)) = 1 << heightAt
+	if t == byEnd {
+		*r.word(n, sumWord) = 0
+	}
+	r.hang(t, up, side, n)
+	r.balance(t, up)
+}
+
+// hang makes n a child of up; of none it makes it the root.
+func (r leases) hang(t tree, up node, side int, n node) {
+	if up == 0 {
+		at := int(t) * refBits
+		r.st.Ring[0] = r.st.Ring[0]&^(refMask<<at) | uint64(n)<<at
+	} else {
+		r.setRef(t, up, side, n)
+	}
+	if n != 0 {
+		r.setRef(t, n, above, up)
+	}
+}
+
+// replace puts n where was is.
+func (r leases) replace(t tree, was, n node) {
+	up := r.ref(t, was, above)
+	side := left
+	if up != 0 && r.ref(t, up, right) == was {
+		side = right
+	}
+	r.hang(t, up, side, n)
+}
+
+// remove takes a node out of a tree.
+func (r leases) remove(t tree, n node) {
+	if t == byEnd {
+		r.addCost(n, -r.cost(n))
+	}
+	low, high := r.ref(t, n, left), r.ref(t, n, right)
+	if low == 0 || high == 0 {
+		up := r.ref(t, n, above)
+		r.replace(t, n, max(low, high))
+		r.balance(t, up)
+		return
+	}
+	heir := r.next(t, n) // has nothing to its left
+	up, cost := r.ref(t, heir, above), uint64(0)
+	if t == byEnd {
+		cost = r.cost(heir)
+		r.addCost(heir, -cost)
+	}
+	r.replace(t, heir, r.ref(t, heir, right))
+	if up == n {
+		up = heir
+	}
+	r.replace(t, n, heir)
+	r.hang(t, heir, left, r.ref(t, n, left))
+	r.hang(t, heir, right, r.ref(t, n, right))
+	r.setHeight(t, heir, r.height(t, n))
+	if t == byEnd {
+		*r.word(heir, sumWord) = *r.word(n, sumWord)
+		r.addCost(heir, cost)
+	}
+	r.balance(t, up)
+}
+
+// balance corrects the heights from n on upwards, and turns where those of two sides differ by more than one.
+func (r leases) balance(t tree, n node) {
+	for n != 0 {
+		side, was := left, r.height(t, n)
+		low, high := r.height(t, r.ref(t, n, left)), r.height(t, r.ref(t, n, right))
+		r.setHeight(t, n, 1+max(low, high))
+		by := low - high
+		if by < 0 {
+			side, by = right, -by
+		}
+		if by > 1 {
+			child := r.ref(t, n, side)
+			if inner := r.ref(t, child, right-side); r.height(t, inner) > r.height(t, r.ref(t, child, side)) {
+				r.raise(t, inner)
+			}
+			n = r.ref(t, n, side)
+			r.raise(t, n)
+		}
+		if r.height(t, n) == was {
+			return
+		}
+		n = r.ref(t, n, above)
+	}
+}
+
+// raise turns n and the node above it, so that n is above that.
+func (r leases) raise(t tree, n node) {
+	down := r.ref(t, n, above)
+	side := left
+	if r.ref(t, down, right) == n {
+		side = right
+	}
+	inner := r.ref(t, n, right-side)
+	if t == byEnd {
+		all := r.sum(down)
+		*r.word(down, sumWord) = all - r.sum(n) + r.sum(inner)
+		*r.word(n, sumWord) = all
+	}
+	r.replace(t, down, n)
+	r.hang(t, down, side, inner)
+	r.hang(t, n, right-side, down)
+	r.measure(t, down)
+	r.measure(t, n)
+}
+
+// build makes the trees of leases that are in the order of their ends. The sum of each is its cost as yet.
+func (r leases) build(nodes []node) {
+	for _, t := range []tree{byEnd, byID, byName} {
+		in := nodes
+		if t != byEnd {
+			in = slices.DeleteFunc(slices.Clone(nodes), func(n node) bool { return !r.isIn(t, n) })
+			slices.SortStableFunc(in, func(a, b node) int { k, with := r.key(t, a), r.key(t, b); return k.compare(&with) })
+		}
+		r.hang(t, 0, left, r.halve(t, in))
+	}
+}
+
+// halve makes a tree of nodes in their order, and returns its root.
+func (r leases) halve(t tree, nodes []node) node {
+	if len(nodes) == 0 {
+		return 0
+	}
+	n := nodes[len(nodes)/2]
+	low, high := r.halve(t, nodes[:len(nodes)/2]), r.halve(t, nodes[len(nodes)/2+1:])
+	r.hang(t, n, left, low)
+	r.hang(t, n, right, high)
+	r.measure(t, n)
+	if t == byEnd {
+		*r.word(n, sumWord) += r.sum(low) + r.sum(high)
+	}
+	return n
+}

@@ -1,0 +1,167 @@
+package cell
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// wantTrees holds the three trees to what they promise, and returns how high the highest is.
+func wantTrees(t rapid.TB, st *State) (height int) {
+	t.Helper()
+	r := leases{st}
+	nodes := 0
+	for _, in := range []tree{byEnd, byID, byName} {
+		count, before := 0, node(0)
+		var below func(n, up node) (height int, sum uint64)
+		below = func(n, up node) (int, uint64) {
+			if n == 0 {
+				return 0, 0
+			}
+			if r.ref(in, n, above) != up {
+				t.Fatalf("tree %d: %d is not below %d", in, n, up)
+			}
+			low, lowSum := below(r.ref(in, n, left), n)
+			if k := r.key(in, n); before != 0 && k.compare(new(r.key(in, before))) < 0 {
+				t.Fatalf("tree %d: %d is behind %d", in, n, before)
+			}
+			count, before = count+1, n
+			high, highSum := below(r.ref(in, n, right), n)
+			if by := low - high; by < -1 || by > 1 || r.height(in, n) != 1+max(low, high) {
+				t.Fatalf("tree %d: %d has heights of %d and %d below, and %d", in, n, low, high, r.height(in, n))
+			}
+			sum := lowSum + highSum + r.cost(n)
+			if in == byEnd && sum != r.sum(n) {
+				t.Fatalf("%d sums up to %d, and says %d", n, sum, r.sum(n))
+			}
+			return 1 + max(low, high), sum
+		}
+		high, _ := below(r.root(in), 0)
+		height = max(height, high)
+		if in == byEnd {
+			nodes = count
+		}
+	}
+	free, links, indexed := 0, 0, [2]int{}
+	for n := r.free(); n != 0; n = r.firstLink(n) {
+		free++
+	}
+	for n := r.outermost(byEnd, left); n != 0; n = r.next(byEnd, n) {
+		for link := r.firstLink(n); link != 0 && !r.isLink(n); link = r.firstLink(link) {
+			links++
+		}
+		for i, in := range []tree{byID, byName} {
+			if r.isIn(in, n) {
+				indexed[i]++
+			}
+		}
+	}
+	for i, in := range []tree{byID, byName} {
+		if n := r.outermost(in, left); indexed[i] > 0 {
+			for ; n != 0; n = r.next(in, n) {
+				indexed[i]--
+			}
+		}
+		if indexed[i] != 0 {
+			t.Fatalf("tree %d has %d too few", in, indexed[i])
+		}
+	}
+	if r.inUse() != nodes+links || r.used() != r.inUse()+free {
+		t.Fatalf("%d leases, %d links and %d free; %d are in use of %d", nodes, links, free, r.inUse(), r.used())
+	}
+	return height
+}
+
+func TestTreesStayBalanced(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var st State
+		lastID := uint64(0)
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			id := rapid.Uint64Range(0, lastID).Draw(t, "ID")
+			end := rapid.Uint64Range(0, 50).Draw(t, "end")
+			switch rapid.IntRange(0, 7).Draw(t, "step") {
+			case 0:
+				DropLease(&st, id)
+			case 1:
+				RenewLease(&st, id, end)
+			case 2:
+				if rapid.IntRange(0, 3).Draw(t, "end some") == 0 {
+					for range DropDue(&st, int64(end)) { //nolint:revive // what is yielded does not matter
+					}
+				}
+			case 3:
+				leases{&st}.shift(rapid.Int64Range(-9, 9).Draw(t, "shift"))
+			default:
+				lastID++
+				links := rapid.IntRange(0, 2).Draw(t, "links")
+				FitLeases(&st, 1+links)
+				AddLease(&st, Lease{ID: lastID, EndNS: end, Cost: int64(end), Name: [2]uint64{id}})
+				for range links {
+					AddLease(&st, Lease{ID: lastID, EndNS: end, Link: true})
+				}
+			}
+			wantTrees(t, &st)
+		}
+	})
+}
+
+// With as many leases as a state may hold, none is more than 23 steps from a root, in whatever order they came and however they were renewed.
+func TestNoLeaseIsFarFromTheRoot(t *testing.T) {
+	orders := map[string]func(i uint64) uint64{
+		"the later, the later it ends":  func(i uint64) uint64 { return i },
+		"the later, the sooner it ends": func(i uint64) uint64 { return MaxLeases - i },
+		"all end at one instant":        func(uint64) uint64 { return 7 },
+		"in no order":                   func(i uint64) uint64 { return i * 0x9e3779b97f4a7c15 >> 40 },
+	}
+	for name, end := range orders {
+		var st State
+		var all []Lease
+		for i := range uint64(MaxLeases) {
+			l := Lease{ID: 1 + i, EndNS: 1 + end(i), Cost: 1, Name: [2]uint64{i * 0x9e3779b97f4a7c15, 1}}
+			FitLeases(&st, 1)
+			AddLease(&st, l)
+			all = append(all, l)
+		}
+		for i := uint64(0); i < MaxLeases; i += 3 {
+			RenewLease(&st, 1+i, 1+end(i)/2)
+			DropLease(&st, 2+i)
+		}
+		if height := wantTrees(t, &st); height > 23 {
+			t.Errorf("%s: %d steps", name, height)
+		}
+		slices.SortStableFunc(all, func(a, b Lease) int { return int(a.EndNS) - int(b.EndNS) })
+		leases{&st}.fit(MaxLeases)
+		leases{&st}.refill(all)
+		if height := wantTrees(t, &st); height > 17 {
+			t.Errorf("%s, read: %d steps", name, height)
+		}
+	}
+}
+
+func BenchmarkLeases(b *testing.B) {
+	for _, n := range []uint64{1, 100, MaxLeases - 1} {
+		var st State
+		for i := range n {
+			FitLeases(&st, 2)
+			AddLease(&st, Lease{ID: 1 + i, EndNS: i, Cost: 1, Name: [2]uint64{i * 0x9e3779b97f4a7c15, 1}})
+		}
+		next := n
+		b.Run("renew the oldest/"+string(rune('0'+len(st.Ring)%10)), func(b *testing.B) {
+			for range b.N {
+				r := leases{&st}
+				RenewLease(&st, r.id(r.outermost(byEnd, left)), next)
+				next++
+			}
+		})
+		b.Run("take and release/"+string(rune('0'+len(st.Ring)%10)), func(b *testing.B) {
+			for range b.N {
+				FitLeases(&st, 1)
+				AddLease(&st, Lease{ID: 1 + next, EndNS: next, Cost: 1, Name: [2]uint64{next * 0x9e3779b97f4a7c15, 1}})
+				r := leases{&st}
+				DropLease(&st, r.id(r.outermost(byEnd, left)))
+				next++
+			}
+		})
+	}
+}
