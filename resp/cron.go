@@ -74,6 +74,37 @@ func (srv *Server) tellClientsHold() {
 	}
 }
 
+// shrinkNS is how long keys are evicted at a time when there may be fewer than before.
+const shrinkNS = 500_000
+
+// shrink evicts the keys for which there is no room any more. After the first of them an event loop goes on between its rounds, as Redis
+// does: of 10 million keys that takes 7 s.
+func (srv *Server) shrink() {
+	t := srv.carries.Load()
+	if t == nil { // nobody waits
+		for srv.store.Shrink() { //nolint:revive // it does all
+		}
+		return
+	}
+	if srv.shrinkSome() && srv.shrinking.CompareAndSwap(false, true) {
+		t.Background(func() (more bool) {
+			more = srv.shrinkSome()
+			srv.shrinking.Store(more)
+			return more
+		})
+	}
+}
+
+// shrinkSome evicts for shrinkNS, and reports whether there is more to evict.
+func (srv *Server) shrinkSome() (more bool) {
+	for untilNS := srv.clock() + shrinkNS; srv.store.Shrink(); {
+		if srv.clock() >= untilNS {
+			return true
+		}
+	}
+	return false
+}
+
 // sweep removes a few expired keys. It reports whether there are more and time is left.
 func (srv *Server) sweep(untilNS int64) (more bool) {
 	nowNS := srv.clock()

@@ -125,7 +125,7 @@ func (s *Session) call(row *command, args [][]byte) {
 		inExec := s.tx.running
 		startNS := s.srv.clock()
 		s.runRow(row, args)
-		s.timed(row, args, s.srv.clock()-startNS, inExec)
+		s.timed(row, args, s.readClock()-startNS, inExec)
 	}
 	s.replied(row, args, mark)
 }

@@ -22,6 +22,7 @@ func (c *caller) Close(bool)                  {}
 func (c *caller) Pause(bool)                  {}
 func (c *caller) Meanwhile(bool)              {}
 func (c *caller) Resume()                     {}
+func (c *caller) RoundNS() int64              { return 0 }
 
 func (c *caller) Wake() {
 	select {

@@ -93,3 +93,4 @@ func (noTransport) Wake()           {}
 func (noTransport) Pause(bool)      {}
 func (noTransport) Meanwhile(bool)  {}
 func (noTransport) Resume()         {}
+func (noTransport) RoundNS() int64  { return 0 }

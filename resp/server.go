@@ -80,6 +80,7 @@ type Server struct {
 	persist      *persistence.Disk
 	synchronous  bool        // replies wait for the disk
 	sweeping     atomic.Bool // expired keys are being removed
+	shrinking    atomic.Bool // keys are being evicted, as there may be fewer than before
 	inherited    Inherited
 	carries      atomic.Pointer[transport.Transport] // nil: nothing is served yet
 	saveAtExit   atomic.Int32                        // SHUTDOWN's option: saveIfOn, saveAlways, saveNever
@@ -163,7 +164,10 @@ func NewServer(o Options) *Server {
 			o.Engine.SetFailures(modes)
 		}
 	}
-	limits := func() { srv.store.SetLimits(srv.cfg.MaxKeys(), srv.cfg.MaxMemory(), srv.cfg.NoEviction()) }
+	limits := func() {
+		srv.store.SetLimits(srv.cfg.MaxKeys(), srv.cfg.MaxMemory(), srv.cfg.NoEviction())
+		srv.shrink()
+	}
 	srv.cfg.maxKeys.onSet = func(int64) { limits() }
 	srv.cfg.maxMemory.onSet = func(n int64) {
 		limits()
@@ -309,6 +313,7 @@ type scratch struct {
 	forms    *forms
 	literals literalCache
 	stats    batchStats
+	slice    slice
 	decided  decided
 	denied   []denial
 }

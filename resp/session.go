@@ -10,10 +10,6 @@ import (
 // flushAt is how many reply bytes are gathered before they are handed to the transport in the middle of a batch.
 const flushAt = 64 << 10
 
-// sliceNS bounds how long one connection's pipeline keeps its event loop. After this time, the rest waits for its next turn.
-// 5 ms is 20,000 decisions, so only several slow commands in a row (KEYS, a big DEL) reach it.
-const sliceNS = 5_000_000
-
 // Session is the state machine of one connection. It turns bytes into reply bytes and does no I/O. The transport, the tests and
 // the fuzzers all drive it by calling Serve.
 type Session struct {
@@ -86,6 +82,7 @@ func (s *Session) Serve(data []byte) (more bool) {
 		data = s.in
 	}
 	s.borrow()
+	s.beginSlice(startNS)
 	s.srv.stats.inputBytes.Add(s.scratch.lane, read)
 	s.takePushed()
 	for pending := 0; ; s.nowNS = s.srv.clock() {
@@ -107,7 +104,7 @@ func (s *Session) Serve(data []byte) (more bool) {
 		if !again || s.end != open {
 			break
 		}
-		if s.srv.clock()-startNS > sliceNS {
+		if s.readClock() > s.scratch.slice.untilNS {
 			s.unserved = true
 			break
 		}
@@ -202,7 +199,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	s.checkRights()
 	s.resume()
 	for s.end == open && s.waits == nil && len(data) > 0 {
-		if len(s.out) >= flushAt || s.scratch.stats.slowNS > sliceNS {
+		if len(s.out) >= flushAt || s.sliceIsOver() {
 			return data, true
 		}
 		s.scratch.mark = len(s.out)
@@ -215,6 +212,8 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 				calls, n = s.allowed(data, calls, n, limits)
 			}
 			if calls > 0 {
+				b := s.scratch.batch
+				s.scratch.slice.did(b.n+b.used, calls)
 				s.askBatch()
 				data = data[calls:]
 				if n == 0 || s.waits != nil {
@@ -245,7 +244,9 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 			s.endCaching(nil)
 		} else {
 			s.scratch.args = args
+			mark := len(s.out)
 			s.dispatch(args)
+			s.scratch.slice.did(len(args), n+max(0, len(s.out)-mark))
 		}
 		data = data[n:]
 	}

@@ -53,6 +53,7 @@ func (t *fakeTransport) Pause(bool) { // only Serve calls it, whose Wakes a sess
 
 func (t *fakeTransport) Meanwhile(bool) {}
 func (t *fakeTransport) Resume()        {}
+func (t *fakeTransport) RoundNS() int64 { return 0 }
 
 // take returns what was sent since the last take.
 func (t *fakeTransport) take() string {

@@ -172,11 +172,11 @@ func (s *Session) proceed(v *visit) {
 	startNS := s.srv.clock()
 	for v.answered.Swap(false) {
 		if s.step(v) {
-			s.scratch.stats.slowNS += s.srv.clock() - startNS
+			s.scratch.stats.slowNS += s.readClock() - startNS
 			return
 		}
 	}
-	s.scratch.stats.slowNS += s.srv.clock() - startNS
+	s.scratch.stats.slowNS += s.readClock() - startNS
 	s.waits = v
 }
 

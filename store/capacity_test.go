@@ -312,7 +312,7 @@ func TestSetLimits(t *testing.T) {
 		{10, 10, true, 1000}, {2000, 0, false, 1000}, {2000, 1, true, 1000}, {2000, 1 << 30, false, 1000},
 		{100, 0, true, 1000}, {1000, 1 << 30, false, 1000}, {100, 0, false, 100},
 	} {
-		s.SetLimits(step.maxKeys, step.maxBytes, step.noEviction)
+		s.SetLimitsNow(step.maxKeys, step.maxBytes, step.noEviction)
 		if got := s.Len(t0); got != step.want {
 			t.Errorf("%+v: %d keys", step, got)
 		}
@@ -320,8 +320,41 @@ func TestSetLimits(t *testing.T) {
 	}
 }
 
-// An insert that comes while the store begins to evict together with a larger limit evicts nobody. The insert is between the two as
-// SetLimits waits for a shard that is locked.
+// What is above a limit that is lowered goes in short steps. Meanwhile a new key pushes another out, so that the store does not grow.
+func TestLimitsAreLoweredInSteps(t *testing.T) {
+	const keys, kept = 20_000, 100
+	for _, bytes := range []bool{false, true} {
+		for _, shards := range []int{1, 16} {
+			s := store.New(store.Options{Shards: shards})
+			for i := range keys {
+				mustPut(t, s, fmt.Sprintf("%08d", i), live(t0, second), t0)
+			}
+			if bytes {
+				s.SetLimits(2*keys, kept*(8+store.OverheadBytes), false)
+			} else {
+				s.SetLimits(kept, 0, false)
+			}
+			steps := 0
+			for more := true; more; steps++ {
+				before := s.Len(t0)
+				mustPut(t, s, fmt.Sprintf("new%05d", steps), live(t0, second), t0)
+				if after := s.Len(t0); after > before || before-after > 2 {
+					t.Fatalf("%d keys, and %d after an insert", before, after)
+				}
+				more = s.Shrink()
+				if gone := before - s.Len(t0); gone > 64+2 {
+					t.Fatalf("%d keys went in one step", gone)
+				}
+			}
+			if n := s.Len(t0); n != kept || steps < keys/66 {
+				t.Errorf("%d keys are left after %d steps", n, steps)
+			}
+			mustAudit(t, s)
+		}
+	}
+}
+
+// An insert that comes while the store begins to evict together with a larger limit evicts nobody.
 func TestAnInsertWhileLimitsAreRaised(t *testing.T) {
 	const keys = 100
 	s := store.New(store.Options{MaxKeys: keys + 1, Shards: 2, NoEviction: true})
@@ -348,7 +381,7 @@ func TestAnInsertWhileLimitsAreRaised(t *testing.T) {
 	}()
 	<-holds
 	go func() {
-		s.SetLimits(keys+50, 0, false)
+		s.SetLimitsNow(keys+50, 0, false)
 		close(done)
 	}()
 	for put(s, last, live(t0, second), t0) != nil {

@@ -83,14 +83,15 @@ func (sh *shard) sweepLate(nowNS int64, most int) (removed int) {
 // that are dead. It reports whether there are more that may be. Call it every 100 ms or so until there are none: memory is
 // then that of the live keys, and the calls that must first get rid of dead ones (Len, Random, inserts at capacity) find few.
 //
-// It also removes rules that are over, and evicts what inserts under way while a limit was lowered have put above it, which
-// is a few keys at most.
+// It also removes rules that are over, and evicts what is above a limit that was lowered, 64 keys at most.
 func (s *Store) Sweep(nowNS int64) (more bool) {
 	if s.pruneSome(nowNS) {
 		return true
 	}
 	s.SweepRules(nowNS)
-	s.trim(nowNS)
+	if s.trim(nowNS) == perLock {
+		return true
+	}
 	start := int(s.sweeps.Add(1))
 	for i := range s.shards {
 		sh := &s.shards[(start+i)&(len(s.shards)-1)]

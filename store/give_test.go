@@ -85,7 +85,7 @@ func TestGiveThatNeedsRoom(t *testing.T) {
 		}
 		p := set("5/1h")
 		mustTake(t, s, 3, t0, []store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}})
-		s.SetLimits(100, s.Stats(t0).Bytes, noEviction)
+		s.SetLimitsNow(100, s.Stats(t0).Bytes, noEviction)
 		p = set("5/1h,algo=log")
 		n, err := s.Give([]byte("k"), &p.Limit, p.ID, 1, at(t0))
 		keys := s.Len(t0)

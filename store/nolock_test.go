@@ -202,7 +202,7 @@ func TestWhenUsesAreNoted(t *testing.T) {
 		{1_000_000, exactKeys * key, all}, {1_000_000, 10_000 * key, 100_000_000}, {10_000, 1 << 40, 100_000_000}, {math.MaxInt64, 0, 1_073_740_000},
 	} {
 		s := New(Options{})
-		s.SetLimits(tt.maxKeys, tt.maxBytes, false)
+		s.SetLimitsNow(tt.maxKeys, tt.maxBytes, false)
 		for i := range s.shards {
 			if got := s.shards[i].noteNS.Load(); got != tt.noteNS {
 				t.Errorf("%d keys, %d bytes: noted after %d ns, want %d", tt.maxKeys, tt.maxBytes, got, tt.noteNS)

@@ -201,7 +201,7 @@ func TestAllAtOnce(t *testing.T) {
 						s.SetMaxKeys(1 + rand.Int64N(300))
 						s.SetMaxBytes(rand.Int64N(2) * 100 * store.OverheadBytes)
 						s.SetNoEviction(rand.IntN(4) == 0)
-						s.SetLimits(1+rand.Int64N(300), rand.Int64N(2)*100*store.OverheadBytes, rand.IntN(4) == 0)
+						s.SetLimitsNow(1+rand.Int64N(300), rand.Int64N(2)*100*store.OverheadBytes, rand.IntN(4) == 0)
 					}
 				},
 				func(i int) {

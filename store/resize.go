@@ -11,10 +11,10 @@ type resize struct {
 	maxKeys, maxBytes int64
 }
 
-// SetLimits changes Options.MaxKeys, MaxBytes and NoEviction at one instant. maxKeys is positive, maxBytes is not negative. When it
-// returns, no more is held; keys that had to go went in steps with short locks, and without noEviction only. Where eviction begins
-// together with larger limits, nobody is evicted by the old ones. Where it ends together with smaller ones, nobody is evicted by
-// these. Not being given the time, it takes the latest that any call has given. The number of shards stays as it was.
+// SetLimits changes Options.MaxKeys, MaxBytes and NoEviction at one instant. maxKeys is positive, maxBytes is not negative. From then on
+// the store does not grow above them: no key comes unless another goes. Those that are above them go when Shrink is called, and without
+// noEviction only. Where eviction begins together with larger limits, nobody is evicted by the old ones. Where it ends together
+// with smaller ones, nobody is evicted by these. The number of shards stays as it was.
 func (s *Store) SetLimits(maxKeys, maxBytes int64, noEviction bool) {
 	s.resize.Lock()
 	defer s.resize.Unlock()
@@ -26,8 +26,44 @@ func (s *Store) SetLimits(maxKeys, maxBytes int64, noEviction bool) {
 		}
 	}
 	s.room.noEviction.Store(noEviction)
-	s.applyLimits()
+	s.lower(0)
 	s.setNote()
+}
+
+// Shrink does one step of removing what the last SetLimits has no room for: some 64 keys, in 0.1 ms. It reports whether there is more to
+// remove.
+func (s *Store) Shrink() (more bool) {
+	s.resize.Lock()
+	defer s.resize.Unlock()
+	if !s.shrinks() {
+		return false
+	}
+	s.lower(perLock)
+	if s.trim(s.latestNS()) == 0 && s.room.over() { // keys that are pinned go later
+		s.room.maxKeys.Store(s.resize.maxKeys)
+		s.room.maxBytes.Store(s.resize.maxBytes)
+	}
+	s.setNote()
+	return s.shrinks()
+}
+
+// shrinks reports whether the limits in force are still above the wanted ones. s.resize is locked.
+func (s *Store) shrinks() bool {
+	return s.room.maxKeys.Load() != s.resize.maxKeys || s.room.maxBytes.Load() != s.resize.maxBytes
+}
+
+// lower brings the limits in force to the wanted ones, or down to so many keys less than are held: a single insert has to evict all that is
+// above them.
+func (s *Store) lower(by int64) {
+	keys, bytes := s.resize.maxKeys, s.resize.maxBytes
+	if !s.room.noEviction.Load() {
+		keys = max(keys, s.room.keys.Load()-by)
+		if bytes > 0 {
+			bytes = max(bytes, s.room.bytes.Load()-by*OverheadBytes)
+		}
+	}
+	s.room.maxKeys.Store(keys)
+	s.room.maxBytes.Store(bytes)
 }
 
 // setNote has small stores note more uses of keys.
@@ -42,56 +78,21 @@ func (s *Store) setNote() {
 	}
 }
 
-// applyLimits brings the limits in force to the wanted ones. It lowers them by some 64 keys at a time, as a single
-// insert has to evict all that is above them.
-func (s *Store) applyLimits() {
-	nowNS := s.latestNS()
-	for {
-		keys, bytes := s.resize.maxKeys, s.resize.maxBytes
-		if !s.room.noEviction.Load() {
-			keys = max(keys, s.room.keys.Load()-perLock)
-			if bytes > 0 {
-				bytes = max(bytes, s.room.bytes.Load()-perLock*OverheadBytes)
-			}
-		}
-		s.room.maxKeys.Store(keys)
-		s.room.maxBytes.Store(bytes)
-		if !s.trim(nowNS) { // keys that are pinned go later
-			s.room.maxKeys.Store(s.resize.maxKeys)
-			s.room.maxBytes.Store(s.resize.maxBytes)
-			return
-		}
-		if keys == s.resize.maxKeys && bytes == s.resize.maxBytes {
-			return
-		}
-	}
-}
-
-// trim evicts, one short lock after the other, until the limits in force hold. It returns false when it meets only keys that are
-// pinned.
-func (s *Store) trim(nowNS int64) (done bool) {
-	for s.room.over() {
+// trim evicts, one short lock after the other, until the limits in force hold or 64 keys are gone. It stops when it meets only keys that
+// are pinned.
+func (s *Store) trim(nowNS int64) (gone int) {
+	for ; gone < perLock && s.room.over(); gone++ {
 		sh, v := s.chooseVictim(s.fullest(), need{}, nowNS)
-		if v == noVictim || s.room.noEviction.Load() {
-			return true
+		if v == noVictim || s.room.noEviction.Load() || v == oldestVictim && !s.evictAny(sh, nowNS) {
+			break
 		}
-		if v == oldestVictim {
-			if !s.evictAny(sh, nowNS) {
-				return false
-			}
-			continue
+		if v != oldestVictim {
+			sh.lock(nowNS)
+			sh.take(v, nowNS)
+			sh.unlock()
 		}
-		if v == oldestVictim {
-			if !s.evictAny(sh, nowNS) {
-				return
-			}
-			continue
-		}
-		sh.lock(nowNS)
-		sh.take(v, nowNS)
-		sh.unlock()
 	}
-	return true
+	return gone
 }
 
 func (s *Store) latestNS() int64 {

@@ -23,7 +23,7 @@ type shard struct {
 	watched  map[string]*watchedKey
 	waited   map[string][]*queue   // by key. Outlives Flush
 	named    map[namedWait]*waiter // who waits under the name of a lease, and can be joined
-	latestNS int64                 // the latest time that a call has given, for SetLimits, which is given none
+	latestNS int64                 // the latest time that a call has given, for Shrink, which is given none
 	counters counters
 	changes  int64 // ever made
 	idle     int64 // idleBytes, as room.idle has it

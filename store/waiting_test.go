@@ -363,7 +363,7 @@ func TestWaitedKeysAreNotEvicted(t *testing.T) {
 		if !w.waits() {
 			t.Fatal("it passes")
 		}
-		s.SetLimits(1, 0, false)
+		s.SetLimitsNow(1, 0, false)
 		if n := s.Len(clock()); n != 1 || !w.waits() {
 			t.Errorf("%d keys, waits %v", n, w.waits())
 		}

@@ -100,7 +100,7 @@ func (e *epollCarrier) settle(ctx context.Context) {
 	for _, l := range e.loops {
 		rounds := 0
 		l.askChore(chore{meanwhile: true, step: func() (more bool) {
-			if rounds++; rounds < 2 || rounds < mostSettling && len(l.unread)+len(l.late) > 0 {
+			if rounds++; rounds < 2 || rounds < mostSettling && len(l.unread)+len(l.late)+len(l.woken) > 0 {
 				return true
 			}
 			done <- struct{}{}

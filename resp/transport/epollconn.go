@@ -311,6 +311,7 @@ func (c *epollConn) Pause(abandons bool) { c.paused, c.leaves = true, abandons }
 
 func (c *epollConn) Meanwhile(wrote bool) { c.loop.meanwhile(c, wrote) }
 func (c *epollConn) Resume()              { c.loop.resume() }
+func (c *epollConn) RoundNS() int64       { return c.loop.roundNS }
 
 // endIfClosing closes a connection whose phase says so. If replies still wait for the end of the round, it closes then.
 func (c *epollConn) endIfClosing() {

@@ -241,6 +241,8 @@ func (c *goroutineConn) read(buf []byte) (int, error) {
 
 func (c *goroutineConn) Pause(abandons bool) { c.paused, c.leaves = true, abandons }
 
+func (c *goroutineConn) RoundNS() int64 { return 0 }
+
 // awaitWake waits until the connection is woken, or returns false when its peer is gone. It reads nothing. Go's poller also
 // wakes it for input, and then it only checks for the end of the connection.
 func (c *goroutineConn) awaitWake() bool {
