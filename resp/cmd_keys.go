@@ -4,38 +4,27 @@ import (
 	"math"
 	"strings"
 
+	"celld/resp/wire"
 	"celld/store"
 )
 
 func cmdExists(s *Session, args [][]byte) {
-	n := int64(0)
-	for _, key := range args[1:] {
-		if _, ok := s.store().Get(key, s.access()); ok {
-			n++
-		}
-	}
-	s.replyInt(n)
+	s.eachKey(args, func(s *Session, key []byte) bool {
+		_, ok := s.store().Get(key, s.access())
+		return ok
+	}, (*Session).replyInt)
 }
 
 // cmdTouch marks keys as used even for a connection in no-touch mode, as in Redis.
 func cmdTouch(s *Session, args [][]byte) {
-	n := int64(0)
-	for _, key := range args[1:] {
-		if _, ok := s.store().Get(key, store.Access{NowNS: s.nowNS}); ok {
-			n++
-		}
-	}
-	s.replyInt(n)
+	s.eachKey(args, func(s *Session, key []byte) bool {
+		_, ok := s.store().Get(key, store.Access{NowNS: s.nowNS})
+		return ok
+	}, (*Session).replyInt)
 }
 
 func cmdDel(s *Session, args [][]byte) {
-	n := int64(0)
-	for _, key := range args[1:] {
-		if s.store().Delete(key, s.nowNS) {
-			n++
-		}
-	}
-	s.replyInt(n)
+	s.eachKey(args, func(s *Session, key []byte) bool { return s.store().Delete(key, s.nowNS) }, (*Session).replyInt)
 }
 
 // typeNames are the types that Redis's tools see.
@@ -72,26 +61,31 @@ func cmdRandomKey(s *Session, _ [][]byte) {
 // keysStep is how many keys KEYS reads under one lock.
 const keysStep = 1000
 
-// cmdKeys walks the table in steps, so other event loops can decide between them.
+// cmdKeys walks the table in steps, and then writes what it has found in steps.
 func cmdKeys(s *Session, args [][]byte) {
-	pattern := args[1]
 	var found []string
-	bytesFound := 0
-	for cursor := uint64(0); ; {
+	bytesFound, cursor, walked := 0, uint64(0), false
+	s.inSteps(args, func(s *Session, args [][]byte) (more bool) {
+		if walked {
+			some := found[:min(len(found), keysStep)]
+			found = found[len(some):]
+			s.out = wire.AppendBulks(s.out, some...)
+			return len(found) > 0
+		}
 		cursor = s.store().Scan(cursor, keysStep, s.nowNS, func(key string, _ store.Value) {
-			if globMatch(pattern, []byte(key)) {
+			if globMatch(args[1], []byte(key)) {
 				found = append(found, key)
 				bytesFound += len(key) + 16
 			}
 		})
 		if s.overOutput(bytesFound) {
-			return
+			return false
 		}
-		if cursor == 0 {
-			break
+		if walked = cursor == 0; walked {
+			s.replyArray(len(found))
 		}
-	}
-	s.replyStrings(found)
+		return !walked || len(found) > 0
+	})
 }
 
 // maxScanStep bounds the work of one SCAN, whatever its COUNT: 10,000 keys are about 1 ms.

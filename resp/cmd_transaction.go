@@ -204,15 +204,16 @@ func cmdWatch(s *Session, args [][]byte) {
 		s.replyError(errWatchInMulti)
 		return
 	}
-	for _, key := range args[1:] {
-		s.tx.bytes += len(key) + watchBytes
-		if s.overTxLimit() {
-			return
+	s.eachKey(args, func(s *Session, key []byte) bool {
+		if s.tx.bytes += len(key) + watchBytes; s.end != open || s.overTxLimit() {
+			return false
 		}
 		s.tx.watches = append(s.tx.watches, s.watch(key))
-	}
-	s.client.watching.Store(int32(len(s.tx.watches)))
-	s.replyOK()
+		return true
+	}, func(s *Session, _ int64) {
+		s.client.watching.Store(int32(len(s.tx.watches)))
+		s.replyOK()
+	})
 }
 
 func cmdUnwatch(s *Session, _ [][]byte) {

@@ -26,7 +26,8 @@ func (s *Session) dispatch(args [][]byte) {
 		s.queue(row, args)
 	default:
 		s.call(row, args)
-		if _, visits := s.waits.(*visit); visits {
+		switch s.waits.(type) {
+		case *visit, *stepwise:
 			return // the gate's bits are this command's until it has been answered
 		}
 		s.called(row, args, mark)
@@ -46,14 +47,22 @@ func (s *Session) called(row *command, args [][]byte, mark int) {
 // dispatched ends what holds for one command.
 func (s *Session) dispatched(row *command, mark int) {
 	s.endCaching(row)
-	if s.silent() {
-		s.out = s.out[:mark]
-		s.unwrite(mark)
+	if s.silence(mark) {
 		if b, waits := s.waits.(*batch); waits {
 			b.muted = true
 		}
 	}
 	s.gate.set(gateSkip, false)
+}
+
+// silence removes what the running command has replied, if it gets no reply.
+func (s *Session) silence(mark int) bool {
+	silent := s.silent()
+	if silent {
+		s.out = s.out[:mark]
+		s.unwrite(mark)
+	}
+	return silent
 }
 
 // admit returns the row of a command, or the text of the error that it is answered with.
@@ -120,12 +129,20 @@ func (s *Session) call(row *command, args [][]byte) {
 	s.scratch.asked = false
 	if row.flags&fast != 0 && !s.srv.gate.has(gateTimed) && !s.tx.running && !big(args) {
 		row.run(s, args)
+		if s.stepped(row, 0, mark) {
+			return
+		}
 		s.scratch.stats.count(row, 1, s.scratch.lane)
 	} else {
 		inExec := s.tx.running
 		startNS := s.srv.clock()
 		s.runRow(row, args)
-		s.timed(row, args, s.readClock()-startNS, inExec)
+		tookNS := s.readClock() - startNS
+		if s.stepped(row, tookNS, mark) {
+			s.scratch.stats.slowNS += tookNS
+			return
+		}
+		s.timed(row, args, tookNS, inExec)
 	}
 	s.replied(row, args, mark)
 }

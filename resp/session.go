@@ -119,8 +119,10 @@ func (s *Session) Serve(data []byte) (more bool) {
 		s.tr.Close(s.end == atOnce)
 		return false
 	}
+	_, goesOn := s.waits.(*stepwise)
+	s.unserved = s.unserved || goesOn
 	s.keep(data)
-	if s.waits != nil {
+	if s.waits != nil && !goesOn {
 		s.tr.Pause(s.waits.abandons()) // who closes its half gives a WAIT up, as Redis's BLPOP
 	}
 	return s.unserved
