@@ -1,6 +1,9 @@
 package resp
 
-import "context"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // aside has work done by a goroutine. Work returns what replies.
 func (srv *Server) aside(work func() func(*Session), done func(func(*Session))) {
@@ -16,12 +19,12 @@ func (srv *Server) aside(work func() func(*Session), done func(func(*Session))) 
 }
 
 // listAside has a handler that only reads, and writes a long reply, run by a goroutine while its session waits. The handler gets another session,
-// which has the protocol to reply in and nothing else. CL.STATS of 65,536 policies takes 110 ms and CL.POLICY LIST 25, in which
+// which has the protocol to reply in, the time and nothing else. CL.STATS of 65,536 policies takes 110 ms and CL.POLICY LIST 25, in which
 // the event loop would serve nobody. One list is made at a time: so that many do not take all CPUs, nor 20 MB each.
 func listAside(run func(*Session, [][]byte)) farFunc {
 	return func(_ context.Context, s *Session, args [][]byte, done func(func(*Session))) {
 		s.countDecisions()
-		srv, w := s.srv, &Session{srv: s.srv, resp3: s.resp3}
+		srv, w := s.srv, &Session{srv: s.srv, resp3: s.resp3, nowNS: s.nowNS}
 		srv.aside(func() func(*Session) {
 			srv.listing.Lock()
 			defer srv.listing.Unlock()
@@ -33,4 +36,21 @@ func listAside(run func(*Session, [][]byte)) farFunc {
 			}
 		}, done)
 	}
+}
+
+// asideBytes is how many bytes of a value or of arguments take longer than a millisecond to read or to write as text.
+const asideBytes = 128 << 10
+
+// mayGoAside reports whether the running command may have its work done by a goroutine: not in a transaction, nor in a script, nor for an
+// engine, whose views belong to one session.
+func (s *Session) mayGoAside() bool { return !s.tx.running && s.scratch.visit == nil }
+
+// goAside has the running command's work done by a goroutine while the session waits. It is the last that a handler does.
+func (s *Session) goAside(args [][]byte, work func(args [][]byte) func() func(*Session)) {
+	v := &visit{row: s.client.lastCommand.Load(), args: s.detach(args), startNS: s.srv.clock(), tr: s.tr, visiting: new(atomic.Int64), cancel: func() {}}
+	s.srv.aside(work(v.args), func(answer func(*Session)) {
+		v.answer = answer
+		v.Wake()
+	})
+	s.waits = v
 }

@@ -14,7 +14,7 @@ func ruleRows() []*command {
 	return []*command{
 		{name: "add", arity: -4, flags: write | denyOOM, usage: "ALLOW|DENY pattern [CIDR net] [EX seconds]", summary: "Always allows or always denies keys, whatever their limits.", group: groupLimit, run: cmdRuleAdd, far: farRuleAdd},
 		{name: "del", arity: -4, flags: write, usage: "ALLOW|DENY pattern [CIDR net]", summary: "Removes a rule.", group: groupLimit, run: cmdRuleDel, far: farRuleDel},
-		{name: "list", arity: -2, flags: readonly, usage: "[pattern]", summary: "Returns the rules: verdict, pattern, net, seconds left.", group: groupLimit, cost: "O(N) where N is the number of rules", run: cmdRuleList},
+		{name: "list", arity: -2, flags: readonly, usage: "[pattern]", summary: "Returns the rules: verdict, pattern, net, seconds left.", group: groupLimit, cost: "O(N) where N is the number of rules", run: cmdRuleList, far: listAside(cmdRuleList), aside: true},
 	}
 }
 

@@ -87,11 +87,14 @@ func (srv *Server) shrink() {
 		return
 	}
 	if srv.shrinkSome() && srv.shrinking.CompareAndSwap(false, true) {
-		t.Background(func() (more bool) {
-			more = srv.shrinkSome()
-			srv.shrinking.Store(more)
-			return more
-		})
+		go func() { // without event loops Background returns after the last step
+			defer srv.survive("eviction")
+			t.Background(func() (more bool) {
+				more = srv.shrinkSome()
+				srv.shrinking.Store(more)
+				return more
+			})
+		}()
 	}
 }
 

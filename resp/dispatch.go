@@ -129,7 +129,7 @@ func (s *Session) call(row *command, args [][]byte) {
 	s.scratch.asked = false
 	if row.flags&fast != 0 && !s.srv.gate.has(gateTimed) && !s.tx.running && !big(args) {
 		row.run(s, args)
-		if s.stepped(row, 0, mark) {
+		if s.unfinished(row, 0, mark) {
 			return
 		}
 		s.scratch.stats.count(row, 1, s.scratch.lane)
@@ -138,7 +138,7 @@ func (s *Session) call(row *command, args [][]byte) {
 		startNS := s.srv.clock()
 		s.runRow(row, args)
 		tookNS := s.readClock() - startNS
-		if s.stepped(row, tookNS, mark) {
+		if s.unfinished(row, tookNS, mark) {
 			s.scratch.stats.slowNS += tookNS
 			return
 		}

@@ -57,9 +57,11 @@ func (srv *Server) feedMonitors(from *Session, args [][]byte) {
 	}
 	line = append(line, "\r\n"...)
 	from.once(func() {
-		for _, s := range srv.monitors.all() {
+		all := srv.monitors.all()
+		for _, s := range all {
 			s.Push(line)
 		}
+		from.scratch.slice.did(len(all), len(all)*len(line))
 	})
 }
 

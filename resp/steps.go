@@ -34,14 +34,17 @@ func (w *stepwise) some(s *Session) (more bool) {
 	return false
 }
 
-// stepped reports whether the command that has just run has more to do, and notes what is needed for that.
-func (s *Session) stepped(row *command, tookNS int64, mark int) bool {
-	w, more := s.waits.(*stepwise)
-	if more {
+// unfinished reports whether the command that has just run has more to do, and notes what is needed for that.
+func (s *Session) unfinished(row *command, tookNS int64, mark int) bool {
+	switch w := s.waits.(type) {
+	case *visit:
+		return true
+	case *stepwise:
 		w.row, w.args, w.tookNS = row, s.detach(w.args), tookNS
 		s.silence(mark)
+		return true
 	}
-	return more
+	return false
 }
 
 // detach returns arguments that nobody else changes: a copy, or those of a long command in the memory that the session has gathered it in.

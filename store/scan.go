@@ -72,11 +72,14 @@ func (s *Store) Len(nowNS int64) int {
 // lenSweeps handle 4,096 keys. Some 1,000 of them are removed, as each is sorted anew about three times before.
 const lenSweeps = 4096 / perLock
 
-// Random returns a live key, each with the same probability, or false if there is none. It does not touch it.
+// mostRandom is how many keys Random looks at. So many of a million that have just expired take 0.3 ms.
+const mostRandom = 1000
+
+// Random returns a live key, each with the same probability, or false if it has met none. It does not touch it.
 func (s *Store) Random(nowNS int64) (string, bool) {
-	for {
-		for s.Sweep(nowNS) {
-		}
+	for left := lenSweeps; left > 0 && s.Sweep(nowNS); left-- {
+	}
+	for range mostRandom {
 		var total int64
 		for i := range s.shards {
 			total += s.shards[i].held.Load()
@@ -94,9 +97,10 @@ func (s *Store) Random(nowNS int64) (string, bool) {
 			if key, ok := sh.random(nowNS); ok {
 				return key, true
 			}
-			break // it went in the meantime
+			break // it was dead, or went in the meantime
 		}
 	}
+	return "", false
 }
 
 // random returns a live key of the shard. It tries slots until one is in use; where few are, the first in use after one.
