@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Leases are in three trees, which have the same nodes: by end, by ID and by name. They are AVL trees: with 65,536 leases none is more than 23
-// steps from the root. Nodes do not move in the ring, so a tree's change leaves the other trees as they are.
+// Leases are in three trees, which have the same nodes: by end, by ID and by name. They are AVL trees: with 65,536 leases none is more
+// than 23 steps from the root. Nodes do not move in the ring, so a tree's change leaves the other trees as they are.
 //
 // The tree by end also has sums of costs, so that the same steps find what is in use from an instant on, and when a call passes.
 
@@ -21,7 +21,8 @@ const (
 	byName      // leases with a name
 )
 
-// A word of a node has its place in a tree: refBits each for the node to the left, the one to the right and the one above, and then the height.
+// A word of a node has its place in a tree: refBits each for the node to the left, the one to the right and the one above, and then the
+// height.
 const (
 	refBits = 17
 	refMask = 1<<refBits - 1

@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -106,7 +107,8 @@ func TestTreesStayBalanced(t *testing.T) {
 	})
 }
 
-// With as many leases as a state may hold, none is more than 23 steps from a root, in whatever order they came and however they were renewed.
+// With as many leases as a state may hold, none is more than 23 steps from a root, in whatever order they came and however they were
+// renewed.
 func TestNoLeaseIsFarFromTheRoot(t *testing.T) {
 	orders := map[string]func(i uint64) uint64{
 		"the later, the later it ends":  func(i uint64) uint64 { return i },
@@ -147,14 +149,14 @@ func BenchmarkLeases(b *testing.B) {
 			AddLease(&st, Lease{ID: 1 + i, EndNS: i, Cost: 1, Name: [2]uint64{i * 0x9e3779b97f4a7c15, 1}})
 		}
 		next := n
-		b.Run("renew the oldest/"+string(rune('0'+len(st.Ring)%10)), func(b *testing.B) {
+		b.Run(fmt.Sprintf("renew the oldest of %d", n), func(b *testing.B) {
 			for range b.N {
 				r := leases{&st}
 				RenewLease(&st, r.id(r.outermost(byEnd, left)), next)
 				next++
 			}
 		})
-		b.Run("take and release/"+string(rune('0'+len(st.Ring)%10)), func(b *testing.B) {
+		b.Run(fmt.Sprintf("take one of %d and release it", n), func(b *testing.B) {
 			for range b.N {
 				FitLeases(&st, 1)
 				AddLease(&st, Lease{ID: 1 + next, EndNS: next, Cost: 1, Name: [2]uint64{next * 0x9e3779b97f4a7c15, 1}})
