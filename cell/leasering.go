@@ -87,7 +87,7 @@ func (r leases) firstAfter(now uint64) node { return r.seek(byEnd, key{max(r.st.
 
 // lastEnd is when the last of all ends; 0: there is none.
 func (r leases) lastEnd() uint64 {
-	if n := r.outermost(byEnd, right); n != 0 {
+	if n := r.outermost(byEnd, right); n != 0 && r.end(n) >= r.st.B {
 		return r.end(n)
 	}
 	return 0
