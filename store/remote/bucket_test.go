@@ -26,18 +26,22 @@ func startRedis(t testing.TB) (socket string) {
 }
 
 func newTestStore(t testing.TB, socket string, o Options) *Store {
+	return newTestStoreBy(t, socket, o, func(s *Store) dialer { return s.dial })
+}
+
+type dialer = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
+
+func newTestStoreBy(t testing.TB, socket string, o Options, dialerOf func(s *Store) dialer) *Store {
+	o.Policies, o.Timeout, o.MaxWaiting = &policy.Set{}, 10*time.Second, defaultMaxWaiting
+	s := newStore(o)
+	s.link.address.Unix = true
 	client, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{socket}, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1, ForceSingleClient: true,
-		DialCtxFn: func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			return d.DialContext(ctx, "unix", path)
-		},
+		InitAddress: []string{socket}, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1, ForceSingleClient: true, DialCtxFn: dialerOf(s),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	o.Policies, o.Timeout, o.MaxWaiting = &policy.Set{}, 10*time.Second, defaultMaxWaiting
-	s := newStore(o)
 	s.client.Store(&client)
 	return s
 }

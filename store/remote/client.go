@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -127,7 +129,27 @@ func (s *Store) dial(ctx context.Context, to string, dialer *net.Dialer, config 
 		return nil, &dialError{err}
 	}
 	s.link.dialed.add(to)
-	return conn, nil
+	s.link.made.Add(1)
+	s.link.open.Add(1)
+	return &openConn{Conn: conn, open: &s.link.open}, nil
+}
+
+// openConn is a connection that counts as open until it is closed.
+type openConn struct {
+	net.Conn
+	open *atomic.Int64
+	once sync.Once
+}
+
+func (c *openConn) Close() error {
+	c.once.Do(func() { c.open.Add(-1) })
+	return c.Conn.Close()
+}
+
+// unsent returns a function that reports whether nothing can have been sent since: there was no connection, and none has been made.
+func (l *link) unsent() func() bool {
+	made, open := l.made.Load(), l.open.Load()
+	return func() bool { return open == 0 && l.made.Load() == made }
 }
 
 // refusal returns what a node says of celld's certificate. In TLS 1.3 it says so after the handshake, and resets the connection where it

@@ -24,6 +24,8 @@ type link struct {
 	log     *slog.Logger
 	ctx     stopper
 	dialed  dialed
+	made    atomic.Int64           // connections to nodes, and
+	open    atomic.Int64           // those that are not closed yet
 	away    atomic.Pointer[string] // why the engine was away when it was last asked; nil: it was not
 	nodes   nodes
 }

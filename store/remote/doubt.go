@@ -67,7 +67,7 @@ func (d *doubt) ask() {
 		d.end(err)
 	})
 	probe.deadline = time.Now().Add(2 * doubtTurns * b.failure.store.options.Timeout) // nobody waits for that
-	b.lane.pipeline([]*request{probe})
+	b.lane.pipeline([]*request{probe}, func() {})
 }
 
 func (d *doubt) lasts() bool {

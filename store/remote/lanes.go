@@ -148,18 +148,21 @@ func (l *lane) run() {
 			return
 		}
 		n := 1
-		for n < len(l.waiting) && n < mostPipelined && l.waiting[n].deadline.Sub(l.waiting[0].deadline) < alike {
+		for n < len(l.waiting) && n < mostPipelined && l.waiting[n].deadline.Sub(l.waiting[0].deadline).Abs() < alike {
 			n++
 		}
 		batch := l.waiting[:n:n]
 		l.waiting = l.waiting[n:]
 		l.mu.Unlock()
-		l.pipeline(batch)
+		if !l.pipeline(batch, l.run) {
+			return
+		}
 	}
 }
 
-// pipeline sends requests at once and waits for their answers.
-func (l *lane) pipeline(batch []*request) {
+// pipeline sends requests at once and waits for their answers until their deadline. It returns false where the client has waited longer, as
+// it does for a connection that another call makes. Then instead was called at the deadline, which goes on in its place.
+func (l *lane) pipeline(batch []*request, instead func()) bool {
 	s := l.store
 	if !l.asked.Load() {
 		l.asked.Store(true)
@@ -174,9 +177,9 @@ func (l *lane) pipeline(batch []*request) {
 		case down != nil && !r.probe:
 			r.done(rueidis.RedisMessage{}, down)
 		case client == nil:
-			r.done(rueidis.RedisMessage{}, l.failed(r, &DownError{Cause: "there is no connection to the engine"}))
+			r.done(rueidis.RedisMessage{}, l.failed(r, &DownError{Cause: "there is no connection to the engine"}, true))
 		case !r.deadline.After(now):
-			r.done(rueidis.RedisMessage{}, l.failed(r, errLate))
+			r.done(rueidis.RedisMessage{}, l.failed(r, errLate, true))
 		default:
 			r.sent = now
 			commands = append(commands, r.command(*client))
@@ -184,12 +187,22 @@ func (l *lane) pipeline(batch []*request) {
 		}
 	}
 	if len(sent) == 0 {
-		return
+		return true
 	}
 	s.stats.Requests.Add(int64(len(sent)))
+	unsent := s.link.unsent()
 	ctx, cancel := context.WithDeadline(context.Background(), sent[0].deadline.Add(alike))
+	defer cancel()
+	inTime := context.AfterFunc(ctx, func() {
+		for _, r := range sent {
+			r.done(rueidis.RedisMessage{}, l.failed(r, ctx.Err(), unsent()))
+		}
+		instead()
+	})
 	answers := (*client).DoMulti(ctx, commands...)
-	cancel()
+	if !inTime() {
+		return false
+	}
 	l.took(now, time.Now())
 	for i, r := range sent {
 		answer, err := answers[i].ToMessage()
@@ -201,15 +214,20 @@ func (l *lane) pipeline(batch []*request) {
 			r.whole = true
 			s.send(r)
 		default:
-			r.done(rueidis.RedisMessage{}, l.failed(r, err))
+			r.done(rueidis.RedisMessage{}, l.failed(r, err, unsent()))
 		}
 	}
+	return true
 }
 
-// failed tells the breaker of an error of a request, and returns it as callers get it.
-func (l *lane) failed(r *request, err error) error {
+// failed tells the breaker of an error of a request, and returns it as callers get it. unsent: the request cannot have reached the engine.
+func (l *lane) failed(r *request, err error, unsent bool) error {
 	late := err == errLate || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
-	if err = classify(err); errors.As(err, new(*DownError)) {
+	down := (*DownError)(nil)
+	if err = classify(err); errors.As(err, &down) {
+		if down.Sent && unsent {
+			err = &DownError{Cause: down.Cause}
+		}
 		l.store.stats.Failures.Add(1)
 		if late {
 			l.store.stats.Timeouts.Add(1)

@@ -1,9 +1,70 @@
 package remote
 
 import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 )
+
+// A call is answered at its own deadline where the client waits longer, for a connection that another makes. It was not sent then, and says
+// so.
+func TestACallDoesNotWaitForTheConnectionOfAnother(t *testing.T) {
+	var away atomic.Bool
+	dials, comesBack := make(chan struct{}, 100), make(chan struct{})
+	e := newAiling(t)
+	s := newTestStoreBy(t, e.socket, Options{}, func(s *Store) dialer {
+		return func(ctx context.Context, to string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
+			if dials <- struct{}{}; away.Load() {
+				<-comesBack
+			}
+			return s.dial(ctx, to, d, config)
+		}
+	})
+	s.byHand()
+	ask := func(patience time.Duration) *DownError {
+		t.Helper()
+		answered := make(chan error, 1)
+		go func() { answered <- s.askFor("k", patience) }()
+		select {
+		case err := <-answered:
+			down := (*DownError)(nil)
+			errors.As(err, &down)
+			return down
+		case <-time.After(patient / 2):
+			t.Fatal("it waits for the connection")
+		}
+		return nil
+	}
+	if err := ask(patient); err != nil {
+		t.Fatal(err)
+	}
+	away.Store(true)
+	e.answers("close")
+	if err := ask(patient); err == nil || err.Cause != causeLost || !err.Sent {
+		t.Fatalf("%#v", err)
+	}
+	for range len(dials) {
+		<-dials
+	}
+	client := *s.client.Load()
+	go client.Do(context.Background(), client.B().Ping().Build())
+	<-dials
+	for range 2 * inFlight {
+		if err := ask(time.Millisecond); err == nil || err.Cause != causeTimeout || err.Sent {
+			t.Fatalf("%#v", err)
+		}
+	}
+	e.answers(":1\r\n")
+	away.Store(false)
+	close(comesBack)
+	if err := ask(patient); err != nil {
+		t.Fatalf("%#v", err)
+	}
+}
 
 // An engine that is far has four pipelines under way, and one that is near has one until much waits.
 func TestMostPipelines(t *testing.T) {
