@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -232,16 +233,14 @@ func (t *try) done(err error) {
 		one.tried = false
 	}
 	if err != nil {
-		l.fail(err)
+		l.fail(err, t.decided())
 		return
 	}
 	var slots []slot
 	booked := false
 	for i := range t.outcomes {
 		o := &t.outcomes[i]
-		for o.v.heir != nil {
-			o.v = o.v.heir
-		}
+		o.v = o.v.successor()
 		w.look(o.v, t.read)
 		switch {
 		case o.kind == granted:
@@ -323,17 +322,40 @@ func (l *line) ahead() time.Duration {
 	return max(base, min(base<<min(l.losses, 10), mostAhead))
 }
 
-// fail answers all who are not booked yet as the engine's failure has it.
-func (l *line) fail(err error) {
+// decided are those who have more than to wait on by the try. The engine may have that if the try was sent.
+func (t *try) decided() map[*waiter]bool {
+	all := make(map[*waiter]bool)
+	for i := range t.outcomes {
+		if o := &t.outcomes[i]; o.kind != standing {
+			all[o.v.successor()] = true
+		}
+	}
+	return all
+}
+
+// successor is who has its place by now.
+func (v *waiter) successor() *waiter {
+	for v.heir != nil {
+		v = v.heir
+	}
+	return v
+}
+
+// fail answers all who are not booked yet as the engine's failure has it. Of those that the try has not decided on, nothing was sent.
+func (l *line) fail(err error, decided map[*waiter]bool) {
 	w := l.waits
 	failed := slices.Clone(l.waiters[len(l.slots):])
 	l.waiters = l.waiters[:len(l.slots)]
 	for _, v := range failed {
+		why, down := err, (*DownError)(nil)
+		if errors.As(err, &down) && !decided[v] {
+			why = &DownError{Cause: down.Cause}
+		}
 		v.line = nil
-		v.ask.Taken, v.ask.Err = store.Taken{}, err
+		v.ask.Taken, v.ask.Err = store.Taken{}, why
 		v.decided = v.terms
 		v.ask.Terms = &v.decided
-		w.store.failure.take(&v.ask, err, v.access)
+		w.store.failure.take(&v.ask, why, v.access)
 		w.tell(v, &v.ask)
 	}
 	l.serve()

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -77,5 +78,38 @@ func TestGrantedBehindItsDeadline(t *testing.T) {
 	eventually(t, "the line ends", func() bool { _, keys := s.Waiting(); return keys == 0 && w.Load() > 0 })
 	if got := reqs[0]; got.Err != nil || got.Taken.Limited || w.Load() != 1 {
 		t.Errorf("%+v, %v, answered %d times", got.Taken, got.Err, w.Load())
+	}
+}
+
+// Of those who wait when the engine fails, only those may have been counted that the try has granted something.
+func TestWhoOfAFailedLineMayHaveBeenCounted(t *testing.T) {
+	s := testStores(t, 1)[0]
+	defer s.heldUp("k")()
+	decide := func(outcome error) {
+		t.Helper()
+		sh := s.queues.shardOf("k")
+		sh.mu.Lock()
+		q := sh.keys["k"]
+		try := q.waiting[0].change
+		q.waiting = q.waiting[1:]
+		sh.mu.Unlock()
+		woken := make(signal, 1)
+		v := s.Open([][]byte{[]byte("k")}, woken)
+		defer v.Close()
+		<-woken
+		try.decide(v)
+		try.done(outcome)
+	}
+	wait := func() *caller { return s.await(t, time.Hour, 1, takeCall(t, "k", "1/1h")) }
+	first, granted, stands := wait(), wait(), wait()
+	decide(nil) // for the first; the next two are tried for then
+	first.answered()
+	late := wait()
+	decide(sent)
+	for i, c := range []*caller{granted, stands, late} {
+		<-c.done
+		if down := (*DownError)(nil); !errors.As(c.reqs[0].Err, &down) || down.Sent != (c == granted) || down.Cause != sent.Cause {
+			t.Errorf("%d: %#v", i, c.reqs[0].Err)
+		}
 	}
 }
