@@ -79,6 +79,8 @@ end
 `
 	throttleText = scriptTime + `
 local first, tat = 2, redis.call('GET', KEYS[1])
+` + throttleRuns
+	throttleRuns = `
 local found = tat
 ` + scriptRuns + `
 if text then

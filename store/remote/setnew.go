@@ -82,12 +82,8 @@ func (s *Store) setNew(q *queue, ops []*operation) bool {
 	if tat == 0 { // nothing to store, so the key must be read
 		return false
 	}
-	deadline := time.Now().Add(quickest)
-	if ops[0].deadline.Before(deadline) {
-		deadline = ops[0].deadline
-	}
 	r := &request{
-		keys: []string{q.key}, deadline: deadline,
+		keys: []string{q.key}, deadline: ops[0].deadline,
 		args: []string{"SET", strconv.FormatUint(tat, 10), "NX", "GET", "PXAT", expiryMs(tat, now)},
 	}
 	r.done = func(answer rueidis.RedisMessage, err error) {
@@ -105,6 +101,10 @@ func (s *Store) setNew(q *queue, ops []*operation) bool {
 			s.decideBuckets(q, ops)
 		default:
 			s.newKeys.note(false)
+			if time.Since(asked) > quickest {
+				s.again(q, ops, tat)
+				return
+			}
 			if early := ahead - time.Since(asked); early > 0 {
 				time.AfterFunc(early, func() { s.decided(q, ops, 0, now, r.sent) })
 				return
@@ -115,4 +115,39 @@ func (s *Store) setNew(q *queue, ops []*operation) bool {
 	s.stats.SetNew.Add(1)
 	s.send(r)
 	return true
+}
+
+// againText takes back what was stored as the TAT of a new key, ARGV[2], and decides as the script does, whose arguments follow. What others
+// have taken since stays: it lies behind that TAT, or the key has nothing of it any more.
+var againText = scriptTime + `
+local first, tat, ours = 3, redis.call('GET', KEYS[1]), ARGV[2]
+if tat and #tat == #ours and string.find(tat, '^%d+$') then
+	local function debt(from, ns) return (string.sub(tat, 1, -10) - from) * 1e9 + string.sub(tat, -9) - ns end
+	local theirs = debt(string.sub(ours, 1, -10), string.sub(ours, -9))
+	if theirs == 0 then
+		redis.call('DEL', KEYS[1])
+		tat = false
+	elseif theirs > 0 and theirs < debt(s, n) then
+		local ns = (n + theirs) % 1e9
+		tat = string.format('%d%09d', s + (n + theirs - ns) / 1e9, ns)
+		redis.call('SET', KEYS[1], tat, 'KEEPTTL')
+	end
+end
+` + throttleRuns
+
+var againScript = newScript(againText)
+
+// again has operations decided again that were stored as those of a new key with this TAT, but not within quickest: others may have taken
+// from the key before, and have left no trace of it.
+func (s *Store) again(q *queue, ops []*operation, tat uint64) {
+	s.stats.Scripts.Add(1)
+	args := []string{s.timeArg(), strconv.FormatUint(tat, 10)}
+	r := &request{script: againScript, keys: []string{q.key}, args: appendRuns(args, ops), deadline: ops[0].deadline}
+	r.done = func(answer rueidis.RedisMessage, err error) {
+		if down := (*DownError)(nil); errors.As(err, &down) {
+			err = &DownError{Cause: down.Cause, Sent: true} // it has been, whatever became of this script
+		}
+		s.bucketsDecided(q, ops, r, answer, err)
+	}
+	s.send(r)
 }

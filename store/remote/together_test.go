@@ -3,8 +3,6 @@ package remote
 import (
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -74,13 +72,7 @@ func TestKeysTogether(t *testing.T) {
 // A change that was only read for has counted nothing; one that was sent to be stored may have.
 func TestWhatMayHaveBeenCounted(t *testing.T) {
 	socket := startRedis(t)
-	info, _ := newTestStore(t, socket, Options{}).do(t, "INFO", "server").ToString()
-	_, info, _ = strings.Cut(info, "process_id:")
-	id, _, _ := strings.Cut(info, "\r")
-	pid, err := strconv.Atoi(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pid := newTestStore(t, socket, Options{}).pidOf(t)
 	for _, stored := range []bool{false, true} {
 		s := newTestStore(t, socket, Options{})
 		take := func() error {
