@@ -51,8 +51,13 @@ type batch struct {
 func (b *batch) Wake() {
 	tr := b.tr // when the answer is seen, b may be another's
 	b.answered.Store(true)
-	if b.waits && b.gone.CompareAndSwap(true, false) {
-		go b.giveBack() // as the limiter may hold locks
+	if b.lone && b.gone.CompareAndSwap(true, false) {
+		later := &b.srv.later
+		later.givingBack.Add(1)
+		go func() { // as the limiter may hold locks
+			defer later.givingBack.Add(-1)
+			b.giveBack()
+		}()
 	}
 	tr.Wake()
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"celld/store"
@@ -109,6 +110,8 @@ type laterReleases struct {
 	mu      sync.Mutex
 	left    []releases // the first is being ended
 	running sync.WaitGroup
+
+	givingBack atomic.Int64 // calls that were granted when their sessions had gone
 }
 
 // end ends leases: at once those for which there is time, the others later.

@@ -15,6 +15,7 @@ import (
 type engine interface {
 	store.Limiter
 	Facts() []remote.Fact
+	Drain(ctx context.Context) (drained func() bool)
 
 	// Open reads keys into a view, and then wakes w.
 	Open(keys [][]byte, w store.Waker) view

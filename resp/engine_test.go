@@ -28,6 +28,7 @@ type fakeEngine struct {
 	closed  int                     // views
 	facts   []remote.Fact
 	unknown error // of PoliciesUnknown
+	drained func(context.Context) bool
 }
 
 // engineWorld is a world whose keys are in a fakeEngine.
@@ -78,6 +79,10 @@ func (e *fakeEngine) answerAll(p *peer) string {
 		p.Serve(nil)
 	}
 	return p.tr.take()
+}
+
+func (e *fakeEngine) Drain(ctx context.Context) (drained func() bool) {
+	return func() bool { return e.drained == nil || e.drained(ctx) }
 }
 
 func (e *fakeEngine) Facts() []remote.Fact   { return e.facts }

@@ -60,15 +60,18 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 	}
 	acceptors.Wait()
 	srv.refuseWaiting()
+	endsNS := srv.clock() + srv.cfg.shutdownTimeout.Get()*1e9
 	others := srv.stopOthers()
-	srv.drain(t)
+	srv.drain(t, endsNS)
 	others()
 	srv.ending.Store(true)
 	stopCron()
 	srv.persist.Stop()
 	cron.Wait()
+	drained := srv.drainLimiter(endsNS)
 	t.Stop()
 	srv.later.running.Wait()
+	drained()
 	srv.execution.Lock() // a reload changes the store under it, and the next one sees that the server ends
 	defer srv.execution.Unlock()
 	if loadErr != nil {

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"context"
 	"errors"
 	"os"
 	"time"
@@ -92,12 +93,15 @@ const (
 	busyNS  = 1_000_000_000
 )
 
-// drain waits, once no new connections come, until what has arrived is answered and the answers are read, at most for
-// the shutdown time-out.
-func (srv *Server) drain(t *transport.Transport) {
-	startNS, limitNS := srv.clock(), srv.cfg.shutdownTimeout.Get()*1e9
+// drain waits, once no new connections come, until what has arrived is answered and the answers are read, at most until the shutdown
+// time-out ends. With an engine a tenth of the time is left for drainLimiter, as a peer may never read.
+func (srv *Server) drain(t *transport.Transport, endsNS int64) {
+	startNS := srv.clock()
+	if srv.engine != nil {
+		endsNS -= (endsNS - startNS) / 10
+	}
 	for {
-		leftNS := startNS + limitNS - srv.clock()
+		leftNS := endsNS - srv.clock()
 		if leftNS <= 0 {
 			return
 		}
@@ -110,6 +114,26 @@ func (srv *Server) drain(t *transport.Transport) {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// drainLimiter is called before the sessions end. The function that it returns waits until what they held has been given back, at most until
+// the shutdown time-out ends.
+func (srv *Server) drainLimiter(endsNS int64) (wait func()) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(endsNS-srv.clock()))
+	drained := func() bool { return true }
+	if srv.engine != nil {
+		drained = srv.engine.Drain(ctx)
+	}
+	return func() {
+		defer cancel()
+		for !drained() || srv.later.givingBack.Load() > 0 || !drained() { // what is given back is asked of the limiter again
+			if ctx.Err() != nil {
+				srv.log.Warn("some leases of closed connections were not given back in time, and last until they end")
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
 	}
 }
 

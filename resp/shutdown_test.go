@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"context"
 	"os"
 	"strings"
 	"syscall"
@@ -70,4 +71,27 @@ func TestAwaitStop(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A server that ends waits until its engine has what the sessions held, and what is given back meanwhile, but not longer than the shutdown
+// time-out.
+func TestTheEngineHasWhatSessionsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := engineWorld(t, false)
+		looks := 0
+		e.drained = func(context.Context) bool { looks++; return looks != 1 }
+		w.later.givingBack.Store(1)
+		time.AfterFunc(time.Second, func() { w.later.givingBack.Store(0) })
+		began := time.Now()
+		w.drainLimiter(w.clock() + 10e9)()
+		if took := time.Since(began).Round(10 * time.Millisecond); took != time.Second || w.log.String() != "" {
+			t.Errorf("it took %v, and the log says %q", took, w.log)
+		}
+		e.drained = func(ctx context.Context) bool { <-ctx.Done(); return false }
+		began = time.Now()
+		w.drainLimiter(w.clock() + 3e9)()
+		if took := time.Since(began); took != 3*time.Second || !strings.Contains(w.log.String(), "not given back in time") {
+			t.Errorf("it took %v, and the log says %q", took, w.log)
+		}
+	})
 }

@@ -84,11 +84,11 @@ func (s *Session) leave() {
 	}
 }
 
-// leave: a batch without WAIT is the limiter's alone from now on. A call with WAIT leaves its queue, and what it has been granted
-// already flows back.
+// leave: a batch without WAIT or BIND is the limiter's alone from now on. A call with WAIT leaves its queue, and what it has been granted
+// already flows back. So does a lease that was to end with the session.
 func (b *batch) leave(s *Session) {
 	s.client.waits.Store(nil)
-	if !b.waits || s.srv.leases.Leave(&b.takes[0], nil) {
+	if !b.waits && !(b.lone && b.takes[0].Terms.Bound) || b.waits && s.srv.leases.Leave(&b.takes[0], nil) {
 		return
 	}
 	b.srv = s.srv
@@ -109,7 +109,7 @@ func (b *batch) giveBack() {
 	if r.Terms.Lease != 0 {
 		_, _ = leases.Release(r.Calls[0].Key, r.Terms.Lease, a)
 	}
-	if r.Terms.LeaseNS > 0 { // then that has given back all
+	if r.Terms.LeaseNS > 0 || !b.waits { // then that has given back all, or all but what was counted
 		return
 	}
 	for i := range r.Calls {

@@ -335,3 +335,30 @@ func TestALateAnswerWaitsForTheDisk(t *testing.T) {
 		c.ask("", "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:60\r\n")
 	})
 }
+
+// A lease that was to end with its session ends where the session has gone before the answer, and no other does. What its call took of other
+// limits stays taken.
+func TestLeasesOfWhoGoesBeforeTheAnswer(t *testing.T) {
+	for options, held := range map[string]bool{"BIND": false, "BIND ID x": false, "ID x": true, "": true, "BIND LEASE 1000": false} {
+		w, l := laterWorld(t)
+		limits := []string{"2/1h,algo=window", "1/1h,algo=conc"}
+		if strings.Contains(options, "LEASE") {
+			limits = []string{"1/1h"}
+		}
+		p, other := w.connect(), w.connect()
+		p.do(append(append([]string{"CL.TAKE", "k"}, limits...), strings.Fields(options)...)...)
+		p.Closed()
+		l.Answer(0)
+		eventually(t, "end of what is given back", func() bool { return w.later.givingBack.Load() == 0 })
+		other.do("CL.TAKE", "k", limits[len(limits)-1], "PEEK")
+		if got := other.settle(l); strings.HasPrefix(got[4:], ":1\r\n") != held {
+			t.Errorf("%q: %q", options, got)
+		}
+		if len(limits) == 2 {
+			other.do("CL.TAKE", "k", limits[0], "PEEK")
+			if got := other.settle(l); !strings.HasPrefix(got, "*7\r\n:0\r\n:2\r\n:1\r\n") {
+				t.Errorf("%q: the window has %q", options, got)
+			}
+		}
+	}
+}

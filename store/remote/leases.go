@@ -48,17 +48,11 @@ func (v *View) lacksLinks(key []byte, id int64, a store.Access) (bool, error) {
 	return len(v.missing) > had, nil
 }
 
-// later has a change of one key done that nobody waits for. If the engine does not take it, its leases end by themselves.
-func (s *Store) later(key []byte, decide func(v *View)) {
-	name := s.options.Prefix + string(key)
-	s.ask(&operation{key: name, deadline: s.deadline(), change: &change{keys: []string{name}, decide: decide, done: func(error) {}}})
-}
-
 // Renew, Release, Settle and Give are store.Store's, but nobody waits for them: they return as if there were what they ask for. Where
 // the answer counts, they are done on a View.
 func (s *Store) Renew(key []byte, id, ns int64, a store.Access) (bool, error) {
 	key = slices.Clone(key)
-	s.later(key, func(v *View) { _, _ = v.Renew(key, id, ns, v.at(a)) })
+	s.later(key, true, func(v *View) { _, _ = v.Renew(key, id, ns, v.at(a)) })
 	return true, nil
 }
 
@@ -68,13 +62,13 @@ func (s *Store) Release(key []byte, id int64, a store.Access) (bool, error) {
 
 func (s *Store) Settle(key []byte, id, n int64, a store.Access) (bool, error) {
 	key = slices.Clone(key)
-	s.later(key, func(v *View) { _, _ = v.Settle(key, id, n, v.at(a)) })
+	s.later(key, true, func(v *View) { _, _ = v.Settle(key, id, n, v.at(a)) })
 	return true, nil
 }
 
 func (s *Store) Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (int64, error) {
 	key = slices.Clone(key)
-	s.later(key, func(v *View) { _, _ = v.Give(key, l, policy, n, v.at(a)) })
+	s.later(key, false, func(v *View) { _, _ = v.Give(key, l, policy, n, v.at(a)) })
 	return n, nil
 }
 

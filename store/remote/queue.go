@@ -116,7 +116,7 @@ func (o *operation) bytes() int64 { return int64(len(o.key)) + operationBytes }
 
 // answer ends an operation.
 func (s *Store) answer(o *operation, err error) {
-	s.queues.bytes.Add(-o.bytes())
+	defer s.queues.bytes.Add(-o.bytes()) // after what the answer has asked: see Drain
 	switch {
 	case o.change != nil:
 		o.change.done(err)

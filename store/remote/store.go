@@ -34,6 +34,7 @@ type Store struct {
 	queues  queues
 	failure failure
 	waits   waits
+	drain   drain
 	tables  tables
 	seen    seen
 	stats   Stats

@@ -1,0 +1,54 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+)
+
+// drainPause is between looks at what is left.
+const drainPause = 10 * time.Millisecond
+
+// drain is about the changes that nobody waits for.
+type drain struct {
+	left  atomic.Int64
+	again atomic.Pointer[context.Context] // until it ends, what the engine has not taken is asked again; nil: nothing is
+}
+
+// Drain is called before the Store is closed. From now on until ctx ends, the changes that nobody waits for are asked again where the engine
+// does not take them: the ends of leases whose sessions have gone. drained waits until nothing is left, or returns false when ctx has ended.
+func (s *Store) Drain(ctx context.Context) (drained func() bool) {
+	s.drain.again.Store(&ctx)
+	return func() bool {
+		for s.drain.left.Load() > 0 || s.queues.bytes.Load() > 0 {
+			select {
+			case <-ctx.Done():
+				return false
+			case <-time.After(drainPause):
+			}
+		}
+		return true
+	}
+}
+
+// later has a change of one key done that nobody waits for. If the engine does not take it, its leases end by themselves, except while the
+// Store is drained. twice: it may be done again where it is not known whether it was done.
+func (s *Store) later(key []byte, twice bool, decide func(v *View)) {
+	d, name := &s.drain, s.options.Prefix+string(key)
+	var ask func()
+	done := func(err error) {
+		down := (*DownError)(nil)
+		failed := errors.Is(err, ErrBusy) || errors.As(err, &down) && (twice || !down.Sent)
+		if ctx := d.again.Load(); failed && ctx != nil && (*ctx).Err() == nil {
+			time.AfterFunc(probePause, ask)
+			return
+		}
+		d.left.Add(-1)
+	}
+	ask = func() {
+		s.ask(&operation{key: name, deadline: s.deadline(), change: &change{keys: []string{name}, decide: decide, done: done}})
+	}
+	d.left.Add(1)
+	ask()
+}
