@@ -104,6 +104,15 @@ func (e *ailing) probes() (all []string) {
 	return all
 }
 
+// keyOf is the key of a command with one, or of a probe.
+func keyOf(command string) string {
+	words := strings.Split(command, " ")
+	if words[0] == "EVALSHA" {
+		return words[3]
+	}
+	return words[1]
+}
+
 // askFor sends a write of a key, and waits for its outcome.
 func (s *Store) askFor(key string, patience time.Duration) error {
 	return s.outcome(&request{args: []string{"SET", "x"}, keys: []string{key}, deadline: time.Now().Add(patience)})

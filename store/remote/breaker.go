@@ -94,14 +94,18 @@ func (b *breaker) probed(err error) {
 	b.failure.closed()
 }
 
-// newProbe returns a request that changes nothing, but counts as a write: so a replica, a Cluster that is down, and a user without the right
-// to write refuse it.
+// probeScript sets a key only where it is there, and that of probes never is. So it changes nothing, but counts as a write that takes memory:
+// an engine refuses it that refuses calls.
+var probeScript = newScript(`return redis.call('SET', KEYS[1], '', 'XX')`)
+
+// newProbe returns a request that fails where calls do: on a replica, in a Cluster that is down, on an engine that cannot save, lacks replicas or
+// memory, and for a user without the right to write or to run scripts.
 func (b *breaker) newProbe(done func(error)) *request {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.findProbe(b.probe)
 	return &request{
-		args: []string{"DEL"}, keys: []string{b.probe}, deadline: b.failure.store.deadline(), probe: true,
+		script: probeScript, keys: []string{b.probe}, deadline: b.failure.store.deadline(), probe: true,
 		done: func(_ rueidis.RedisMessage, err error) { done(err) },
 	}
 }
@@ -148,20 +152,14 @@ func (f *failure) down() (down error) {
 	return down
 }
 
-// askRest has the lanes asked that are not known to be down, where others are: so the part of a Cluster that nobody has called lately is
-// known to answer, or not to.
+// askRest has the lanes asked that are not known to be down: so the part of a Cluster that nobody has called lately is known to answer, or
+// not to.
 func (f *failure) askRest() {
-	f.outage.mu.Lock()
-	open := f.outage.open
-	f.outage.mu.Unlock()
-	if open == 0 {
-		return
-	}
 	for i := range f.store.lanes.all {
 		l := &f.store.lanes.all[i]
 		key := f.probeKey(l, f.store.options.Prefix)
 		if l.breaker.down() == nil && f.store.lanes.of(key) == l {
-			f.store.send(&request{args: []string{"DEL"}, keys: []string{key}, deadline: f.store.deadline(), done: func(rueidis.RedisMessage, error) {}})
+			f.store.send(&request{script: probeScript, keys: []string{key}, deadline: f.store.deadline(), done: func(rueidis.RedisMessage, error) {}})
 		}
 	}
 }

@@ -157,7 +157,7 @@ func TestALaneStopsByItself(t *testing.T) {
 		h := s.byHand()
 		away, others := prefix+"k", 0
 		e.answersBy(func(command string) string {
-			if key := strings.Split(command, " ")[1]; s.lanes.of(key) == s.lanes.of(away) {
+			if s.lanes.of(keyOf(command)) == s.lanes.of(away) {
 				return "-CLUSTERDOWN Hash slot not served\r\n"
 			}
 			return ":1\r\n"
@@ -177,7 +177,7 @@ func TestALaneStopsByItself(t *testing.T) {
 		}
 		h.pass(probePause)
 		until(t, "the probe has failed", func() bool { return h.waiting() == 1 })
-		if probes := e.probes(); len(probes) != 1 || !strings.HasPrefix(probes[0], "DEL "+prefix) || s.failure.downAt(away) == nil {
+		if probes := e.probes(); len(probes) != 1 || !strings.HasPrefix(keyOf(probes[0]), prefix) || s.failure.downAt(away) == nil {
 			t.Fatalf("the probes are %q: %v", probes, s.failure.downAt(away))
 		}
 		e.answers(":1\r\n")

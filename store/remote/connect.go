@@ -142,7 +142,7 @@ func (s *Store) connected(client rueidis.Client) {
 		s.askOwners(client)
 	}
 	s.client.Store(&client)
-	s.link.away.Store(nil)
+	s.look(client)
 	s.link.log.Info("connected to the engine", "store", s.link.name, "mode", string(client.Mode()))
 }
 

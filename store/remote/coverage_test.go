@@ -110,7 +110,7 @@ func TestAwayInAClusterNeedsAllOfIt(t *testing.T) {
 		h := s.byHand()
 		s.coverage.goesBy(h)
 		e.answersBy(func(command string) string {
-			if words := strings.Split(command, " "); words[0] == "DEL" && (all || s.lanes.of(command[len("DEL "):]) == s.lanes.of("k")) {
+			if strings.HasPrefix(command, "EVALSHA ") && (all || s.lanes.of(keyOf(command)) == s.lanes.of("k")) {
 				return "-CLUSTERDOWN Hash slot not served\r\n"
 			}
 			return ":1\r\n"

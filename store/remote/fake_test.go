@@ -59,6 +59,8 @@ func (f *fakeEngine) serve(conn redcon.Conn, cmd redcon.Command) {
 		conn.WriteRaw([]byte(hello))
 	case strings.HasPrefix(line, "CLUSTER"):
 		conn.WriteError("ERR This instance has cluster support disabled")
+	case strings.HasSuffix(line, "celld:probe"):
+		conn.WriteNull()
 	case line == "PING":
 		conn.WriteString("PONG")
 	default:

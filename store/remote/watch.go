@@ -2,10 +2,13 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"celld/store"
 )
 
 // watchInterval is how often the engine is asked whether it is there. Calls find out for themselves; this is for INFO and for celld
@@ -17,17 +20,13 @@ func (s *Store) watch(client rueidis.Client) {
 	l := &s.link
 	said := false // that it is away: where calls have found out, that has been logged
 	for ok := true; ok; ok = l.ctx.pause(watchInterval) {
-		err := s.ping(client)
-		switch {
-		case err != nil:
-			why := s.reason(err)
-			l.setAway(why)
+		switch why := s.look(client); {
+		case why != "":
 			if !said && s.failure.down() == nil {
 				l.log.Warn("the engine is away", "store", l.name, "why", why)
 				said = true
 			}
 		default:
-			l.away.Store(nil)
 			if said {
 				l.log.Info("the engine is back", "store", l.name)
 				said = false
@@ -49,6 +48,37 @@ func (s *Store) watch(client rueidis.Client) {
 		}
 	}
 	client.Close() // once more: it may have come after Close
+}
+
+// look asks the engine whether it is there and takes calls, and notes why not. In a Cluster one node may not while others do: see coverage.
+func (s *Store) look(client rueidis.Client) (why string) {
+	if err := s.ping(client); err != nil {
+		why = s.reason(err)
+	} else if !s.cluster.Load() {
+		why = s.probe()
+	}
+	if why == "" {
+		s.link.away.Store(nil)
+	} else {
+		s.link.setAway(why)
+	}
+	return why
+}
+
+// probe returns why calls are not decided; "" where they are.
+func (s *Store) probe() string {
+	ended := make(chan error, 1)
+	probe := s.lanes.all[0].breaker.newProbe(func(err error) { ended <- err })
+	probe.deadline = time.Now().Add(max(s.options.Timeout, watchInterval))
+	s.send(probe)
+	switch err := <-ended; {
+	case err == nil:
+		return ""
+	case errors.Is(err, store.ErrFull):
+		return "the engine has no memory left"
+	default:
+		return s.reason(err)
+	}
 }
 
 // ping returns nil when any node answers.
