@@ -23,7 +23,7 @@ func commandRows() []*command {
 		{name: "cl.policy", arity: -2, group: groupLimit, summary: "A container for commands on named limits.", sub: policyRows()},
 		{name: "cl.rule", arity: -2, group: groupLimit, summary: "A container for rules that always allow or always deny keys.", sub: ruleRows()},
 		{name: "cl.top", arity: -1, flags: loading | admin | noScript, group: groupLimit, usage: "[RESET|n] [policy]", summary: "Returns the keys that are limited most, and how often they were.", run: cmdTop},
-		{name: "cl.stats", arity: -1, flags: loading | admin | noScript, group: groupLimit, usage: "[RESET|policy]", summary: "Returns how calls were decided, for each policy.", cost: "O(N) where N is the number of policies", run: cmdStats, far: listAside(replyStats), aside: true},
+		{name: "cl.stats", arity: -1, flags: loading | admin | noScript, group: groupLimit, usage: "[RESET|policy]", summary: "Returns how calls were decided, for each policy. A call under several limits counts for the limit that binds only.", cost: "O(N) where N is the number of policies", run: cmdStats, far: listAside(replyStats), aside: true},
 
 		{name: "ping", arity: -1, flags: fast, usage: "[message]", summary: "Returns the server's liveliness response.", since: "1.0.0", group: "connection", run: cmdPing},
 		{name: "echo", arity: 2, flags: loading | fast, usage: "message", summary: "Returns the given string.", since: "1.0.0", group: "connection", run: cmdEcho},

@@ -13,7 +13,7 @@ type counter struct {
 
 // Metrics that are of several rows have one help.
 const (
-	decisionsHelp = "Calls that limits allowed or limited."
+	decisionsHelp = "Calls that limits allowed or limited. One under several limits counts once, for the limit that binds."
 	forbiddenHelp = "Commands refused as their user may not run them, or not on that key."
 	shadowHelp    = "What limits with shadow would have decided."
 )

@@ -94,7 +94,8 @@ type OverviewEngine struct {
 	Since    int64  `json:"since_unix_ms"`
 	Calls    int64  `json:"calls"`
 	Failures int64  `json:"failures"`
-	Without  int64  `json:"decided_without"`
+	Without  int64  `json:"decided_without"` // by --store-failure allow, deny or local
+	Refused  int64  `json:"refused"`         // by --store-failure error
 }
 
 // OverviewFiles are the snapshot and the append-only file.
@@ -246,7 +247,7 @@ func overviewEngine(srv *Server) *OverviewEngine {
 	since, _ := strconv.ParseInt(facts["store_mode_since"], 10, 64)
 	return &OverviewEngine{
 		Kind: facts["store_engine_kind"], Version: facts["store_engine_version"], Mode: facts["store_mode"], Since: since * 1000,
-		Calls: n.Requests.Load(), Failures: n.Failures.Load(), Without: n.DecidedWithout.Load() + n.Refused.Load(),
+		Calls: n.Requests.Load(), Failures: n.Failures.Load(), Without: n.DecidedWithout.Load(), Refused: n.Refused.Load(),
 	}
 }
 

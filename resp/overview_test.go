@@ -3,6 +3,8 @@ package resp
 import (
 	"slices"
 	"testing"
+
+	"celld/store/remote"
 )
 
 // Each command counts in the step that it took.
@@ -41,5 +43,16 @@ func TestPrintable(t *testing.T) {
 		if got := printable(text); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
+	}
+}
+
+// Calls that were answered with an error are not among those that were decided.
+func TestOverviewOfAnEngineThatDoesNotAnswer(t *testing.T) {
+	w, _ := engineWorld(t, false)
+	w.stats.engine = &remote.Stats{}
+	w.stats.engine.DecidedWithout.Add(2)
+	w.stats.engine.Refused.Add(5)
+	if e := w.Overview().Engine; e.Without != 2 || e.Refused != 5 {
+		t.Errorf("%+v", e)
 	}
 }

@@ -34,7 +34,7 @@ error. Otherwise it prints one line and exits with 1, within 6 seconds.
 Asks the server whether it serves requests. Use it to wait for the server, such as in a startupProbe or a
 readinessProbe. It exits with 0 when the server answers PING with PONG, and otherwise with 1. A server that got
 SIGTERM and is in its --shutdown-delay is not ready, although it serves, so that it gets no new clients. Nor is one
-whose --store is away, or whose disk refuses changes. /readyz of the HTTP port says the same.
+whose --store is away or refuses calls, or whose disk refuses changes. /readyz of the HTTP port says the same.
 ` + describes, serverFlags},
 		{"help", "[subcommand]", "print this, or the help of a subcommand", "", nil},
 		{"version", "[-v]", "print the version, with -v also the commit and the modules that it was built from", "", nil},

@@ -245,7 +245,7 @@ func TestTheLogOfAnOutage(t *testing.T) {
 	}
 	comesBack()
 	want("engine", 0)
-	if lines() != 1 || !strings.Contains(text.String(), `msg="the engine does not answer, calls are decided without it" by=deny why="a test says so"`) {
+	if lines() != 1 || !strings.Contains(text.String(), `msg="the engine does not answer, calls go by --store-failure" mode=deny why="a test says so"`) {
 		t.Fatalf("the log says\n%s", &text)
 	}
 	h.pass(settled - 1)

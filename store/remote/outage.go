@@ -44,7 +44,7 @@ func (f *failure) opened(why *DownError) {
 	f.store.ownersAgain()
 	st := &f.store.stats
 	o.without = [2]int64{st.DecidedWithout.Load(), st.Refused.Load()}
-	f.log().Warn("the engine does not answer, calls are decided without it", "by", f.modes.Load().String(), "why", why.Cause)
+	f.log().Warn("the engine does not answer, calls go by --store-failure", "mode", f.modes.Load().String(), "why", why.Cause)
 }
 
 // closed notes that a breaker has closed.
