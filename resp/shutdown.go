@@ -117,8 +117,8 @@ func (srv *Server) drain(t *transport.Transport, endsNS int64) {
 	}
 }
 
-// drainLimiter is called before the sessions end. The function that it returns waits until what they held has been given back, at most until
-// the shutdown time-out ends.
+// drainLimiter is called before the sessions end. The function that it returns waits until what they held has been given back, at most
+// until the shutdown time-out ends.
 func (srv *Server) drainLimiter(endsNS int64) (wait func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(endsNS-srv.clock()))
 	drained := func() bool { return true }

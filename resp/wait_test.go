@@ -336,8 +336,8 @@ func TestALateAnswerWaitsForTheDisk(t *testing.T) {
 	})
 }
 
-// A lease that was to end with its session ends where the session has gone before the answer, and no other does. What its call took of other
-// limits stays taken.
+// A lease that was to end with its session ends where the session has gone before the answer, and no other does. What its call took of
+// other limits stays taken.
 func TestLeasesOfWhoGoesBeforeTheAnswer(t *testing.T) {
 	for options, held := range map[string]bool{"BIND": false, "BIND ID x": false, "ID x": true, "": true, "BIND LEASE 1000": false} {
 		w, l := laterWorld(t)

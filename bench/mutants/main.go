@@ -16,7 +16,10 @@ import (
 	"time"
 )
 
-var packages = []string{"./cell", "./store", "./store/policy", "./persistence", "./resp/wire", "./resp/transport", "./resp"}
+var packages = []string{
+	"./cell", "./store", "./store/policy", "./store/remote", "./persistence",
+	"./resp/wire", "./resp/transport", "./resp/acl", "./resp/web", "./resp/certs", "./resp/sketch", "./resp/systemd", "./resp",
+}
 
 type options struct {
 	sample int

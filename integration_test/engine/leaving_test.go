@@ -8,8 +8,8 @@ import (
 	"celld/integration_test/harness"
 )
 
-// TestLeasesEndWithTheProcess stops celld in each way while connections hold leases with BIND, and others wait for one. The engine has none of
-// them afterwards, also where it stands for a while.
+// TestLeasesEndWithTheProcess stops celld in each way while connections hold leases with BIND, and others wait for one. The engine has
+// none of them afterwards, also where it stands for a while.
 func TestLeasesEndWithTheProcess(t *testing.T) {
 	t.Parallel()
 	const leases, limit = 20, "20/1h,algo=conc"

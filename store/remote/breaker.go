@@ -94,12 +94,12 @@ func (b *breaker) probed(err error) {
 	b.failure.closed()
 }
 
-// probeScript sets a key only where it is there, and that of probes never is. So it changes nothing, but counts as a write that takes memory:
-// an engine refuses it that refuses calls.
+// probeScript sets a key only where it is there, and that of probes never is. So it changes nothing, but counts as a write that takes
+// memory: an engine refuses it that refuses calls.
 var probeScript = newScript(`return redis.call('SET', KEYS[1], '', 'XX')`)
 
-// newProbe returns a request that fails where calls do: on a replica, in a Cluster that is down, on an engine that cannot save, lacks replicas or
-// memory, and for a user without the right to write or to run scripts.
+// newProbe returns a request that fails where calls do: on a replica, in a Cluster that is down, on an engine that cannot save, lacks
+// replicas or memory, and for a user without the right to write or to run scripts.
 func (b *breaker) newProbe(done func(error)) *request {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -159,7 +159,9 @@ func (f *failure) askRest() {
 		l := &f.store.lanes.all[i]
 		key := f.probeKey(l, f.store.options.Prefix)
 		if l.breaker.down() == nil && f.store.lanes.of(key) == l {
-			f.store.send(&request{script: probeScript, keys: []string{key}, deadline: f.store.deadline(), done: func(rueidis.RedisMessage, error) {}})
+			f.store.send(&request{
+				script: probeScript, keys: []string{key}, deadline: f.store.deadline(), done: func(rueidis.RedisMessage, error) {},
+			})
 		}
 	}
 }

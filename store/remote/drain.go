@@ -16,8 +16,9 @@ type drain struct {
 	again atomic.Pointer[context.Context] // until it ends, what the engine has not taken is asked again; nil: nothing is
 }
 
-// Drain is called before the Store is closed. From now on until ctx ends, the changes that nobody waits for are asked again where the engine
-// does not take them: the ends of leases whose sessions have gone. drained waits until nothing is left, or returns false when ctx has ended.
+// Drain is called before the Store is closed. From now on until ctx ends, the changes that nobody waits for are asked again where the
+// engine does not take them: the ends of leases whose sessions have gone. drained waits until nothing is left, or returns false when
+// ctx has ended.
 func (s *Store) Drain(ctx context.Context) (drained func() bool) {
 	s.drain.again.Store(&ctx)
 	return func() bool {

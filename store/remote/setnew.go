@@ -117,8 +117,8 @@ func (s *Store) setNew(q *queue, ops []*operation) bool {
 	return true
 }
 
-// againText takes back what was stored as the TAT of a new key, ARGV[2], and decides as the script does, whose arguments follow. What others
-// have taken since stays: it lies behind that TAT, or the key has nothing of it any more.
+// againText takes back what was stored as the TAT of a new key, ARGV[2], and decides as the script does, whose arguments follow. What
+// others have taken since stays: it lies behind that TAT, or the key has nothing of it any more.
 var againText = scriptTime + `
 local first, tat, ours = 3, redis.call('GET', KEYS[1]), ARGV[2]
 if tat and #tat == #ours and string.find(tat, '^%d+$') then

@@ -35,6 +35,7 @@ func TestANewKeyOfAnEngineThatStands(t *testing.T) {
 		return reqs[0]
 	}
 	pid := s.pidOf(t)
+	attempts := 0
 	until(t, "a key is tried, and decided again", func() bool { // once the engine's time is known
 		for range 10 {
 			throttle(strconv.FormatInt(time.Now().UnixNano(), 10))
@@ -44,7 +45,8 @@ func TestANewKeyOfAnEngineThatStands(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.AfterFunc(linger, func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
-		key := "k" + strconv.FormatInt(tried, 10)
+		attempts++
+		key := "k" + strconv.Itoa(attempts)
 		if r := throttle(key); r.Err != nil || r.Decision.Limited || r.Decision.Remaining != 6 {
 			t.Fatalf("%+v", r)
 		}
