@@ -96,7 +96,7 @@ func (s *Store) takeChange(r *store.TakeRequest, a store.Access, deadline time.T
 	for i := range r.Calls {
 		c := &r.Calls[i]
 		c.Key = slices.Clone(c.Key)
-		if !s.policies.HasRules() || s.policies.Rule(c.Key, a.NowNS) == nil {
+		if r.Cost < 0 || !s.policies.HasRules() || s.policies.Rule(c.Key, a.NowNS) == nil { // no rule decides on what is given back
 			keys = append(keys, s.options.Prefix+string(c.Key))
 		}
 	}
