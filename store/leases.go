@@ -249,7 +249,7 @@ func (g *grant) room(c *Call, before []Call, links int, leaseNS, nowNS int64) (b
 // hold puts what the calls have taken into leases, after they have taken it, and returns their ID. What is reserved is held from the
 // moment on at which the call may go ahead.
 func (s *Store) hold(g *grant, calls []Call, cost int64, o *TakeOptions, links [][2]uint64, a Access) int64 {
-	lease, now := cell.Lease{ID: s.NextID(s.WallNS(a.NowNS) / 1000)}, a.NowNS
+	lease, now := cell.Lease{ID: s.newID(s.WallNS(a.NowNS) / 1000)}, a.NowNS
 	if o.Terms != nil {
 		a.NowNS = int64(laterNS(a.NowNS, int64(o.Terms.WaitNS)))
 		lease.Bound, lease.Name = o.Terms.Bound, nameOf(o.Terms.Name)

@@ -49,6 +49,9 @@ type Options struct {
 	// Policies are the store's policies and rules, where they are not its own: then nobody is told of their changes, and calls that
 	// wait do not notice them. nil: its own.
 	Policies *policy.Set
+
+	// NewID gives a lease its ID, which must be higher than all that its keys have had. us is the wall time in Unix µs. nil: Policies.NextID.
+	NewID func(us int64) uint64
 }
 
 // Store maps keys to states. Make one with New.
@@ -65,6 +68,7 @@ type Store struct {
 	wall        wallAhead
 	waiting     waiting
 	now         func() int64
+	newID       func(us int64) uint64
 
 	lanes [lanes]lane
 
@@ -98,6 +102,9 @@ func New(o Options) *Store {
 	}
 	if s.Set = o.Policies; s.Set == nil {
 		s.Set = &policy.Set{Journal: o.Journal, Changed: s.pokeAll}
+	}
+	if s.newID = o.NewID; s.newID == nil {
+		s.newID = s.NextID
 	}
 	for i := range s.shards {
 		sh := &s.shards[i]

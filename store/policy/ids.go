@@ -16,16 +16,21 @@ type ids struct {
 // idsAhead is how much higher that is: 10 s of the clock in µs.
 const idsAhead = 10_000_000
 
-// mostID is the highest ID that a file or a client may raise the last one to, of the year 2112. It leaves room for those that follow.
-const mostID = 1 << 52
+// MostID is the highest ID that a file, a client or an engine may raise the last one to, of the year 2112. It leaves room for those that
+// follow.
+const MostID = 1 << 52
 
 var idSetting = Setting{IDSetting, "id"}
 
 // NextID returns an ID that is higher than all before: the µs since 1970, if that is.
-func (s *Set) NextID(us int64) uint64 {
+func (s *Set) NextID(us int64) uint64 { return s.NextIDOf(us, 0, 1) }
+
+// NextIDOf is NextID for one of several processes, which is a power of two: an ID modulo their number is the process's.
+func (s *Set) NextIDOf(us int64, process, processes uint64) uint64 {
 	s.ids.mu.Lock()
 	defer s.ids.mu.Unlock()
-	s.ids.last = max(s.ids.last+1, uint64(max(us, 0)))
+	least := max(s.ids.last+1, uint64(max(us, 0)))
+	s.ids.last = least + (process-least)&(processes-1)
 	if s.ids.last > s.ids.saved {
 		s.ids.saved = s.ids.last + idsAhead
 		s.note(idSetting, false)
@@ -37,7 +42,7 @@ func (s *Set) NextID(us int64) uint64 {
 func (s *Set) RaiseID(id uint64) {
 	s.ids.mu.Lock()
 	defer s.ids.mu.Unlock()
-	if id <= mostID && id > s.ids.last {
+	if id <= MostID && id > s.ids.last {
 		s.ids.last = id
 		if id > s.ids.saved {
 			s.ids.saved = id

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -26,13 +27,25 @@ func (v *View) ask(how *script, args []string, done func()) {
 	if how == commitScript || v.turn.early || v.turn.taken {
 		names, turn = v.turn.ask(v.store, names)
 	}
-	r := &request{script: how, keys: names, args: append(turn, args...), deadline: v.deadline}
+	header := turn
+	if how == commitScript {
+		marks := v.marks.args()
+		if len(marks) > 1 {
+			names = slices.Insert(names, len(v.keys), v.marks.key)
+		}
+		header = append(header, marks...)
+	}
+	r := &request{script: how, keys: names, args: append(header, args...), deadline: v.deadline}
 	r.done = func(m rueidis.RedisMessage, err error) {
 		waits, down := false, (*DownError)(nil)
 		switch {
-		case isMoving(err) && turn[0] != "":
+		case isMoving(err) && len(names) > len(v.keys): // also to the list or the marks, which are elsewhere
 			v.turn.none = true
-			v.ask(how, args, done)
+			if again := func() { v.ask(how, args, done) }; how != commitScript || v.marks.key == "" || v.marks.apart {
+				again()
+			} else {
+				v.raise(again, done)
+			}
 			return
 		case isMoving(err) && time.Until(v.deadline) > 2*movingPause:
 			time.AfterFunc(movingPause, func() { v.ask(how, args, done) })
@@ -110,7 +123,16 @@ func (v *View) answered(how *script, m rueidis.RedisMessage, sent time.Time) (wa
 		v.store.stats.Conflicts.Add(1)
 	}
 	v.turn.taken = before >= 0
-	return false, v.load(answer[4:], nowUS*1000)
+	contents := answer[4:]
+	if did == "behind" && len(contents) > 0 {
+		mark, err := contents[len(contents)-1].AsUint64()
+		if err != nil {
+			return false, errAnswer
+		}
+		v.store.policies.RaiseID(mark)
+		contents = contents[:len(contents)-1]
+	}
+	return false, v.load(contents, nowUS*1000)
 }
 
 // load notes what a script has answered: for each key an array of its type, expiry and content.
@@ -196,12 +218,7 @@ func (v *View) absentUntil() string {
 
 // script returns the arguments of commitScript.
 func (v *View) script() (args []string, changed bool, err error) {
-	fence, given := "", uint64(0)
-	if last := v.LastID(); last > v.lastID {
-		if given = last; v.store.options.Time == nil {
-			fence = strconv.FormatUint(last, 10)
-		}
-	}
+	highest := uint64(0)
 	first, last := "", "" // a view that was read takes part in the order of changes with its reading, also if EXPIRE comes between
 	if v.guessed == guessed && v.keys[0].read.kind != kindNone {
 		c := &v.keys[0].read
@@ -212,7 +229,7 @@ func (v *View) script() (args []string, changed bool, err error) {
 		}
 		last = strconv.FormatInt(c.expiry+slack, 10)
 	}
-	args = append(args, fence, first, last)
+	args = append(args, first, last)
 	v.freed = v.freed[:0]
 	there := 0
 	for i := range v.keys {
@@ -231,11 +248,9 @@ func (v *View) script() (args []string, changed bool, err error) {
 			args = append(args, v.absentUntil())
 		}
 		steps := k.read.steps(&want, v.NowNS)
-		if len(steps) > 0 {
-			want = want.withID(&k.read, given)
-			steps = k.read.steps(&want, v.NowNS)
+		if k.want = want; want.lease > k.read.lease {
+			highest = max(highest, want.lease)
 		}
-		k.want = want
 		args = append(args, strconv.Itoa(len(steps)))
 		for _, step := range steps {
 			changed = true
@@ -245,7 +260,8 @@ func (v *View) script() (args []string, changed bool, err error) {
 	if v.Len(v.NowNS) > there {
 		return nil, false, ErrUndeclared
 	}
-	return args, changed, nil
+	v.marks = v.newMarks(highest)
+	return args, changed || v.marks.key != "", nil
 }
 
 // expect appends what a key must hold for the script to store.

@@ -139,6 +139,7 @@ func (s *Store) keepConnecting(options rueidis.ClientOption, first chan<- string
 func (s *Store) connected(client rueidis.Client) {
 	s.cluster.Store(client.Mode() == rueidis.ClientModeCluster)
 	if s.cluster.Load() {
+		s.idsKeyOf("") // finds all names, which no call should wait for
 		s.askOwners(client)
 	}
 	s.client.Store(&client)

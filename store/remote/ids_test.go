@@ -1,9 +1,11 @@
 package remote
 
 import (
+	"fmt"
 	"testing"
 
 	"celld/store"
+	"celld/store/policy"
 )
 
 // An ID is higher than those of all leases of its key that were there before, also if they have ended while its own was being stored.
@@ -35,4 +37,27 @@ func TestIDsAfterLeasesThatHaveEnded(t *testing.T) {
 		t.Errorf("%v: the ID %d comes after %d", v.Err, late, early)
 	}
 	v.Close()
+}
+
+// In a Cluster the marks of a key are in the key's slot, whatever the prefix is.
+func TestMarksAreInTheSlotOfTheirKey(t *testing.T) {
+	for _, prefix := range []string{"", "p:", "{p}:", "p{", "p}", "{}", "{"} {
+		s := newStore(Options{Prefix: prefix, Policies: &policy.Set{}})
+		s.cluster.Store(true)
+		hashes := map[string]bool{}
+		for i := range 1000 {
+			key := prefix + fmt.Sprint("k", i)
+			name := s.idsKeyOf(key)
+			if slotOf(name) != slotOf(key) {
+				t.Fatalf("prefix %q: the marks of %q are in %q", prefix, key, name)
+			}
+			if _, shown := s.shown(name); shown {
+				t.Fatalf("%q is shown", name)
+			}
+			hashes[name] = true
+		}
+		if one := prefix == "{p}:"; (len(hashes) == 1) != one {
+			t.Errorf("prefix %q: %d hashes", prefix, len(hashes))
+		}
+	}
 }

@@ -15,7 +15,7 @@ import (
 var ErrNoPrefix = errors.New("there is no prefix")
 
 // Keys that are celld's own, after Options.Prefix. What is asked about all keys leaves them out.
-const policiesKey, rulesKey = "celld:policies", "celld:rules"
+const policiesKey, rulesKey = "celld:policies", "celld:rules" // and idsKey
 
 // ScanOptions are those of SCAN.
 type ScanOptions struct {
@@ -163,7 +163,8 @@ func (s *Store) unlink(keys []string) error {
 // shown returns the name of a key without the prefix, and whether it is one that is told.
 func (s *Store) shown(name string) (key string, shown bool) {
 	key, shown = strings.CutPrefix(name, s.options.Prefix)
-	return key, shown && key != policiesKey && key != rulesKey && !strings.HasSuffix(key, turnsSuffix)
+	own := key == policiesKey || key == rulesKey || key == idsKey || strings.HasPrefix(key, idsKey+":{") || strings.HasSuffix(key, turnsSuffix)
+	return key, shown && !own
 }
 
 // walkStep is how many keys the engine looks at in one step of a walk over all: this takes it 0.3 ms.

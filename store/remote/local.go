@@ -24,7 +24,7 @@ func (f *failure) local() *store.Store {
 	t := f.table.Load()
 	if t == nil {
 		o := &f.store.options
-		t = store.New(store.Options{MaxKeys: o.LocalKeys, MaxBytes: o.LocalBytes, Policies: f.store.policies})
+		t = store.New(store.Options{MaxKeys: o.LocalKeys, MaxBytes: o.LocalBytes, Policies: f.store.policies, NewID: f.store.newID})
 		f.table.Store(t)
 	}
 	return t

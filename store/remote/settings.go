@@ -140,6 +140,7 @@ func (s *Store) AwaitPolicies() {
 
 // ask asks for the settings if they have changed, and again in a while.
 func (t *settings) ask(done func()) {
+	t.store.askNumber()
 	t.policies.read(func() {
 		t.rules.read(func() {
 			every := pollEvery

@@ -39,6 +39,10 @@ type Store struct {
 	seen    seen
 	stats   Stats
 
+	process  process
+	markKeys markKeys
+	own      func() int64 // this process's clock in Unix ns, for tests; nil: the system's
+
 	newKeys  setNewState
 	expected setNewState
 
@@ -67,6 +71,8 @@ func newStore(o Options) *Store {
 		o.MaxWaiting = defaultMaxWaiting
 	}
 	s := &Store{options: o, policies: o.Policies}
+	s.own = o.Time
+	s.process.init()
 	s.queues.init(&s.options)
 	s.failure.init(s)
 	s.lanes.init(s)

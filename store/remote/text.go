@@ -17,10 +17,10 @@ type content struct {
 	kind    string // of TYPE
 	text    string // of a string
 	fields  []field
-	expiry  int64 // Unix ms; noExpiry: it has none
-	atEnd   bool  // the expiry is when it has nothing left to remember
-	leases  bool  // it holds leases
-	foreign bool  // nothing that celld writes: it is neither shown nor changed, but it can be deleted and have another expiry
+	expiry  int64  // Unix ms; noExpiry: it has none
+	atEnd   bool   // the expiry is when it has nothing left to remember
+	lease   uint64 // the highest ID of its leases
+	foreign bool   // nothing that celld writes: it is neither shown nor changed, but it can be deleted and have another expiry
 }
 
 type field struct{ name, text string }
@@ -95,10 +95,6 @@ func (k *viewKey) limits(v *View) (store.Limits, bool) {
 	fields := make(store.Fields, 0, len(k.read.fields))
 	k.findEpochs()
 	for _, f := range k.read.fields {
-		if f.name == idField {
-			k.left = append(k.left, f)
-			continue
-		}
 		name, epoch := cutEpoch(f.name)
 		if strings.HasPrefix(name, "@") {
 			p := v.PolicyNamed(policyIn(name))
@@ -122,6 +118,9 @@ func (k *viewKey) limits(v *View) (store.Limits, bool) {
 		if end := (store.Limits{one.LimitState}).EndNS(); !one.Limit.Leases && end <= uint64(v.NowNS) && end+uint64(linger) > uint64(v.NowNS) {
 			k.left = append(k.left, f)
 			continue
+		}
+		if one.Limit.HoldsLeases() {
+			k.read.lease = max(k.read.lease, cell.HighestLease(&one.State))
 		}
 		fields = append(fields, one)
 	}
@@ -189,7 +188,9 @@ func (k *viewKey) textOf(v *View, value store.Value) (c content) {
 			l := &(*value.Limits)[i]
 			if l.Limit.EndNS(&l.State) > uint64(v.NowNS) {
 				c.fields = append(c.fields, field{k.nameOf(v, l), string(l.Limit.AppendState(nil, &l.State))})
-				c.leases = c.leases || l.Limit.HoldsLeases()
+				if l.Limit.HoldsLeases() {
+					c.lease = max(c.lease, cell.HighestLease(&l.State))
+				}
 			}
 		}
 		for _, f := range k.left {
@@ -247,23 +248,6 @@ func ceilMs(ns uint64) int64 {
 }
 
 func near(a, b int64) bool { return a-b <= nearMs && b-a <= nearMs && a < math.MaxInt64-nearMs }
-
-// idField has the highest ID that a lease of the key was given. It goes with the key, and where nothing else is left it lingers. So who
-// grants a lease notices that another has come and gone since the key was read, and IDs grow: else the later one could have the lower ID.
-const idField = " id"
-
-// withID is what the engine is to have where a lease may have been given an ID, last: 0 for none. There are other changes.
-func (c content) withID(read *content, last uint64) content {
-	i := slices.IndexFunc(read.fields, func(f field) bool { return f.name == idField })
-	switch {
-	case c.kind == kindNone && i >= 0:
-		return content{kind: kindHash, fields: read.fields[i : i+1 : i+1], atEnd: true}
-	case c.leases && last > 0:
-		c.fields = slices.DeleteFunc(c.fields, func(f field) bool { return f.name == idField })
-		c.fields = append(c.fields, field{idField, strconv.FormatUint(last, 10)})
-	}
-	return c
-}
 
 // steps are the commands that make the engine's key what it is to be, each without the key.
 func (c *content) steps(want *content, nowNS int64) (steps [][]string) {

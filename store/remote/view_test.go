@@ -231,7 +231,7 @@ func TestEpochsOfStates(t *testing.T) {
 	for i, epoch := range []uint64{9, 5} {
 		s.settings.epochs[p.ID] = epoch
 		s.on(t, func(v *View) { v.take(t, "k", "@api") }, "k")
-		if got := s.hash(t, "k"); !strings.Contains(got["@api 9"], fmt.Sprint("used=", i+1)) || len(got) != 3 { // with the highest ID of a lease
+		if got := s.hash(t, "k"); !strings.Contains(got["@api 9"], fmt.Sprint("used=", i+1)) || len(got) != 2 {
 			t.Errorf("%v", got)
 		}
 	}
@@ -258,7 +258,7 @@ func TestOneSlot(t *testing.T) {
 	}
 }
 
-// The engine's time passes the ID of a lease before the lease is there, so another process gives higher ones.
+// The engine remembers the highest ID, so another process gives higher ones, though its clock is behind and nothing is left of the leases.
 func TestIDsGrowAcrossStores(t *testing.T) {
 	socket := startRedis(t)
 	last := int64(0)
@@ -266,7 +266,7 @@ func TestIDsGrowAcrossStores(t *testing.T) {
 	for i := range 200 {
 		s := stores[i%2]
 		if i%20 == 0 { // it is ahead of the engine
-			s.policies.RaiseID(uint64(max(last, time.Now().UnixMicro()+5000)))
+			s.policies.RaiseID(uint64(max(last, time.Now().UnixMicro()+150_000)))
 		}
 		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: literal(t, "100/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{LeaseNS: 1e9}}}
 		s.takeNow(&r)
@@ -301,7 +301,7 @@ func TestLinkedLeases(t *testing.T) {
 			}
 			end(r.Terms.Lease)
 			for _, key := range []string{"p:a", "p:b"} {
-				if left := s.hash(t, key); len(left) != 1 || left[idField] == "" {
+				if left := s.hash(t, key); len(left) != 0 {
 					t.Errorf("%s has %v", key, left)
 				}
 			}

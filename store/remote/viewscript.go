@@ -42,24 +42,23 @@ if first > 0 then return answer('wait', first) end
 return answer('read', first)
 `)
 
-// commitScript stores if the keys still hold what was read, and answers 'stored'. Else it answers what they hold now. ARGV has, after
-// the view's name and whether it begins a queue, the highest ID that a lease was given, or nothing: while the time in µs is not above it, nothing is stored. So another process, whose
-// IDs are higher than its time, gives a higher one next. An ID that is far ahead was not given by the engine's time, and to wait is
-// of no use. For each key follow what it must hold, and the commands that change it.
+// commitScript stores if the keys still hold what was read, and answers 'stored'. Else it answers what they hold now; where they do, but
+// their marks are not below the IDs that it gives, it answers 'behind', and the highest mark at the end. ARGV has, after the view's
+// name and whether it begins a queue, what marksLua needs, and between which instants the key expires, or nothing. For each key follow
+// what it must hold, and the commands that change it.
 //
 // A key that is not there may have been there since it was read, and have expired: see linger. So one that was read too long ago counts
 // as changed.
-var commitScript = newScript(turnLua + readLua + `
+var commitScript = newScript(turnLua + readLua + "local at = 3\n" + marksLua + `
 local first = before(false)
 if first > 0 then return answer('wait', first) end
-local fence = tonumber(ARGV[3])
 local us = now[1] * 1000000 + now[2]
-if fence and us <= fence and us + 100000 > fence then return answer('early', first) end
-local at, from, same = 6, {}, true
-if ARGV[4] ~= '' then
+local from, same = {}, true
+if ARGV[at] ~= '' then
   local ms = expiry(KEYS[1])
-  same = ms >= tonumber(ARGV[4]) and ms <= tonumber(ARGV[5])
+  same = ms >= tonumber(ARGV[at]) and ms <= tonumber(ARGV[at + 1])
 end
+at = at + 2
 for i = 1, count do
   local key = KEYS[i]
   local kind = ARGV[at]
@@ -96,6 +95,12 @@ for i = 1, count do
   at = at + 1
   for j = 1, steps do at = at + tonumber(ARGV[at]) + 1 end
 end
+if behind then
+  local r = answer('behind', first)
+  r[#r + 1] = string.format('%.0f', highest)
+  return r
+end
+` + raiseLua + `
 for i = 1, count do
   local key = KEYS[i]
   at = from[i] + 1
