@@ -101,7 +101,7 @@ func (s *Store) RandomKey(ctx context.Context, done func(key string, found bool,
 			done("", false, unread(err))
 			return false
 		}
-		if key, shown := s.shown(name); err == nil && shown {
+		if key, shown := s.shown(name); err == nil && shown && len(s.alive(soon, node, []string{key})) > 0 {
 			done(key, true, nil)
 			return false
 		}
@@ -130,7 +130,7 @@ func (s *Store) Flush(done func(err error)) {
 		done(ErrNoPrefix)
 		return
 	}
-	s.walk(&walk{ScanOptions: ScanOptions{Pattern: "*", Count: walkStep}, ctx: context.Background(),
+	s.walk(&walk{ScanOptions: ScanOptions{Pattern: "*", Count: walkStep}, ctx: context.Background(), over: true,
 		page: func(keys []string) (bool, error) { return true, s.unlink(keys) },
 		done: func(_ uint64, err error) {
 			s.waits.pokeAll()
@@ -175,6 +175,7 @@ type walk struct {
 	ScanOptions
 	ctx  context.Context
 	once bool // one step only
+	over bool // keys that linger, too: see alive
 	page func(keys []string) (more bool, err error)
 	done func(next uint64, err error)
 }
@@ -230,6 +231,9 @@ func (s *Store) step(w *walk) (next uint64, more bool, err error) {
 		if key, shown := s.shown(name); shown {
 			keys = append(keys, key)
 		}
+	}
+	if !w.over {
+		keys = s.alive(ctx, node, keys)
 	}
 	more, err = w.page(keys)
 	switch {

@@ -19,6 +19,8 @@ type content struct {
 	fields  []field
 	expiry  int64  // Unix ms; noExpiry: it has none
 	atEnd   bool   // the expiry is when it has nothing left to remember
+	never   bool   // PERSIST has said that it has none: see persisted
+	until   int64  // Unix ms; where EXPIRE has said that it is after that end, for TTL; else 0: see untilField
 	lease   uint64 // the highest ID of its leases
 	foreign bool   // nothing that celld writes: it is neither shown nor changed, but it can be deleted and have another expiry
 }
@@ -48,6 +50,14 @@ const (
 // Held is how soon after it was read a view must be committed for a key that was not there.
 const Held = quickest
 
+// persisted is for how many ms a key stays on the engine after it has nothing left to remember where its TTL reads -1. So it goes, though
+// PERSIST was called, and is told from one that lingers.
+const persisted = 2 * int64(linger/time.Millisecond)
+
+// untilField is the field of a hash that says when EXPIRE would have the key go, in Unix ms, where it goes before that, as it has nothing
+// left to remember. A TAT has that behind a space. Calls drop it, as they end an EXPIRE.
+const untilField = " until"
+
 // nearMs is by how much the same expiry may differ: see readLua.
 const nearMs = 2
 
@@ -63,8 +73,9 @@ func (k *viewKey) put(v *View) {
 	case kindNone:
 		return
 	case kindString:
-		tat, err := strconv.ParseUint(c.text, 10, 64)
-		c.foreign = err != nil || strconv.FormatUint(tat, 10) != c.text
+		text, until, more := strings.Cut(c.text, " ")
+		tat, err := strconv.ParseUint(text, 10, 64)
+		c.foreign = err != nil || strconv.FormatUint(tat, 10) != text || more && !c.parseUntil(until)
 		value.TAT = tat
 	case kindHash:
 		limits, ok := k.limits(v)
@@ -78,12 +89,28 @@ func (k *viewKey) put(v *View) {
 	if c.foreign {
 		value = store.Value{TAT: foreignTAT, ExpiryNS: store.NoExpiry}
 	}
+	over := value.TAT <= uint64(v.NowNS)
 	switch end := max(ceilMs(value.TAT), k.leftEnd); {
 	case c.expiry == noExpiry:
-	case !c.foreign && (near(c.expiry, end) || c.expiry > end && c.expiry <= min(end, ceilMs(uint64(v.NowNS)))+linger.Milliseconds()+nearMs):
-		value.ExpiryNS, c.expiry, c.atEnd = store.AtTAT, end, true
-	default:
+		c.never = true
+	case c.foreign:
 		value.ExpiryNS = c.expiry * 1e6
+	case c.until > 0:
+		if c.expiry, c.atEnd = end, true; over {
+			value.ExpiryNS = store.AtTAT
+		} else {
+			value.ExpiryNS = c.until * 1e6
+		}
+	case near(c.expiry, end) || c.expiry > end && c.expiry <= min(end, ceilMs(uint64(v.NowNS)))+linger.Milliseconds()+nearMs:
+		value.ExpiryNS, c.expiry, c.atEnd = store.AtTAT, end, true
+	case near(c.expiry, end+persisted):
+		if c.expiry, c.never = end+persisted, true; over {
+			value.ExpiryNS = store.AtTAT
+		}
+	case over || c.expiry < end:
+		value.ExpiryNS = c.expiry * 1e6
+	default: // as another program writes it, such as redis-cell, which rounds up to seconds
+		value.ExpiryNS, c.atEnd = store.AtTAT, true
 	}
 	// It cannot fail: the table has room for all that a request reads.
 	_ = v.Update(k.key, store.Access{NowNS: v.NowNS}, func(store.Value, bool) (store.Value, store.Action) { return value, store.Put })
@@ -95,6 +122,9 @@ func (k *viewKey) limits(v *View) (store.Limits, bool) {
 	fields := make(store.Fields, 0, len(k.read.fields))
 	k.findEpochs()
 	for _, f := range k.read.fields {
+		if f.name == untilField && k.read.parseUntil(f.text) {
+			continue
+		}
 		name, epoch := cutEpoch(f.name)
 		if strings.HasPrefix(name, "@") {
 			p := v.PolicyNamed(policyIn(name))
@@ -199,15 +229,31 @@ func (k *viewKey) textOf(v *View, value store.Value) (c content) {
 			}
 		}
 	}
+	end := max(ceilMs(value.TAT), k.leftEnd)
 	switch value.ExpiryNS {
 	case store.NoExpiry:
-		c.expiry = noExpiry
+		if c.expiry, c.never = noExpiry, true; !c.foreign && value.TAT > uint64(v.NowNS) {
+			c.expiry = end + persisted
+		}
 	case store.AtTAT:
-		c.expiry, c.atEnd = max(ceilMs(value.TAT), k.leftEnd), true
+		c.expiry, c.atEnd = end, true
 	default:
-		c.expiry = ceilMs(uint64(value.ExpiryNS))
+		if c.expiry = ceilMs(uint64(value.ExpiryNS)); c.expiry > end && !c.foreign && value.TAT > uint64(v.NowNS) {
+			c.until, c.expiry, c.atEnd = c.expiry, end, true
+			if text := strconv.FormatInt(c.until, 10); c.kind == kindString {
+				c.text += " " + text
+			} else {
+				c.fields = append(c.fields, field{untilField, text})
+			}
+		}
 	}
 	return c
+}
+
+func (c *content) parseUntil(text string) bool {
+	ms, err := strconv.ParseInt(text, 10, 64)
+	c.until = ms
+	return err == nil && ms > 0 && ms <= math.MaxInt64/1_000_000
 }
 
 // nameOf is the name of a limit's field: see cutEpoch.
@@ -295,6 +341,7 @@ func (c *content) steps(want *content, nowNS int64) (steps [][]string) {
 	}
 	switch {
 	case want.expiry == had:
+	case len(steps) == 0 && (want.never && c.never || want.atEnd && c.atEnd && had > want.expiry): // who only reads does not write
 	case want.expiry == noExpiry:
 		steps = append(steps, []string{"PERSIST"})
 	default:

@@ -54,22 +54,14 @@ func shown(s *store.Store, key string, nowNS int64) string {
 		return "none"
 	}
 	if value.Kind == store.HoldsTAT {
-		return fmt.Sprint(value.TAT, " until ", expiryOf(value))
+		return fmt.Sprint(value.TAT, " until ", value.ExpiryNS)
 	}
 	var limits []string
 	_, _ = s.Limits([]byte(key), a, func(l *store.LimitState) {
 		limits = append(limits, string(l.AppendName(nil))+"="+string(l.Limit.AppendState(nil, &l.State)))
 	})
 	slices.Sort(limits)
-	return fmt.Sprint(strings.Join(limits, "; "), " until ", expiryOf(value), value.TAT)
-}
-
-// expiryOf is a key's expiry. One that is a little after all is over is that of a key that lingers.
-func expiryOf(value store.Value) int64 {
-	if after := value.ExpiryNS - int64(value.TAT); after > 0 && after <= int64(linger)+2e6 {
-		return store.AtTAT
-	}
-	return value.ExpiryNS
+	return fmt.Sprint(strings.Join(limits, "; "), " until ", value.ExpiryNS, value.TAT)
 }
 
 var leaseID = regexp.MustCompile(`([=,])\d+:`)
@@ -134,9 +126,12 @@ func TestViewsAreTheTable(t *testing.T) {
 			}
 			switch rapid.IntRange(0, 9).Draw(t, "what") {
 			case 0:
-				tat, expiry := uint64(now.Load()+rapid.SampledFrom([]int64{-1, 2, 4}).Draw(t, "TAT")*1e9), rapid.SampledFrom([]int64{0, 1, 2}).Draw(t, "expiry")
+				tat := uint64(now.Load() + rapid.SampledFrom([]int64{-1, 2, 4}).Draw(t, "TAT")*1e9)
+				expiry := rapid.SampledFrom([]int64{0, 1, 2, -1}).Draw(t, "expiry")
 				value := store.Value{TAT: tat, ExpiryNS: store.AtTAT}
-				if expiry > 0 && (tat <= uint64(now.Load()) || expiry == 1) {
+				if expiry < 0 {
+					value.ExpiryNS = store.NoExpiry
+				} else if expiry > 0 {
 					value.ExpiryNS = (now.Load()/1e6 + expiry*1000 + 777) * 1e6
 				}
 				both("SET", func(t *store.Store, _ *View) any {
@@ -146,12 +141,15 @@ func TestViewsAreTheTable(t *testing.T) {
 				both("DEL", func(t *store.Store, _ *View) any { return t.Delete(k, a.NowNS) })
 			case 2:
 				expiry := (now.Load()/1e6 + rapid.Int64Range(-1, 9).Draw(t, "seconds")*1000 + 777) * 1e6
-				both("EXPIRE", func(t *store.Store, _ *View) any {
+				persist := rapid.Bool().Draw(t, "persist")
+				both("EXPIRE or PERSIST", func(t *store.Store, _ *View) any {
 					return t.Update(k, a, func(old store.Value, ok bool) (store.Value, store.Action) {
-						if !ok || old.Kind == store.HoldsTAT && uint64(expiry) > old.TAT { // on an engine, it would be there until then
+						if !ok {
 							return old, store.Leave
 						}
-						old.ExpiryNS = expiry
+						if old.ExpiryNS = expiry; persist {
+							old.ExpiryNS = store.NoExpiry
+						}
 						return old, store.Put
 					})
 				})

@@ -2,8 +2,8 @@ package remote
 
 import "strconv"
 
-// readLua reads a key: its type, its expiry in Unix ms or -1, and its content. Strings that are longer than a TAT, and hashes of
-// more fields than celld writes, are not read: they are foreign. Redis 6.2 has no PEXPIRETIME; there the expiry may be 1 ms off.
+// readLua reads a key: its type, its expiry in Unix ms or -1, and its content. Strings that are longer than a TAT and an expiry, and hashes
+// of more fields than celld writes, are not read: they are foreign. Redis 6.2 has no PEXPIRETIME; there the expiry may be 1 ms off.
 const readLua = `
 local now = redis.call('TIME')
 local function expiry(key)
@@ -18,7 +18,7 @@ local function read(key)
   if kind == 'none' then return {kind} end
   local r = {kind, expiry(key)}
   if kind == 'string' then
-    if redis.call('STRLEN', key) <= 20 then r[3] = redis.call('GET', key) end
+    if redis.call('STRLEN', key) <= 40 then r[3] = redis.call('GET', key) end
   elseif kind == 'hash' then
     if redis.call('HLEN', key) <= 256 then
       for i, text in ipairs(redis.call('HGETALL', key)) do r[i + 2] = text end

@@ -1,0 +1,50 @@
+package remote
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"celld/cell"
+	"celld/integration_test/harness"
+)
+
+// A key of which nothing is left to remember is told by nobody who lists keys, though the engine still has it, and a FLUSHALL removes it.
+func TestKeysThatLingerAreNotListed(t *testing.T) {
+	s := newTestStore(t, startRedis(t), Options{Prefix: "p:"})
+	harness.Again(t, func(string) string { // a machine that stands still for as long as keys linger sees none
+		now := time.Now()
+		over, soon := strconv.FormatInt(now.UnixNano()-1e6, 10), strconv.FormatInt(now.UnixNano()+600e9, 10)
+		until := strconv.FormatInt(now.Add(linger-50*time.Millisecond).UnixMilli(), 10)
+		s.do(t, "SET", "p:over", over, "PXAT", until)
+		limit := literal(t, "1/1m")
+		state := cell.State{A: uint64(now.UnixNano() - 1e6)}
+		s.do(t, "HSET", "p:bucket", string(limit.Shape.AppendText(nil)), string(limit.AppendState(nil, &state)))
+		s.do(t, "PEXPIREAT", "p:bucket", until)
+		s.do(t, "SET", "p:live", soon, "PXAT", until)
+		s.do(t, "SET", "p:other", "text", "PXAT", until)
+		got := fmt.Sprint(keysOf(t, s, "*"))
+		got += fmt.Sprint(wait(t, func(done func([]string, error)) {
+			s.Scan(t.Context(), ScanOptions{Pattern: "[ob]*", Count: 100}, func(_ uint64, keys []string, err error) { done(keys, err) })
+		}))
+		got += fmt.Sprint(wait(t, func(done func(int64, error)) { s.Size(t.Context(), done) }))
+		random := map[string]bool{}
+		for range 20 {
+			random[wait(t, func(done func(string, error)) {
+				s.RandomKey(t.Context(), func(key string, _ bool, err error) { done(key, err) })
+			})] = true
+		}
+		if n, _ := s.do(t, "EXISTS", "p:over", "p:bucket", "p:live", "p:other").AsInt64(); n != 4 {
+			return "they were gone too soon"
+		}
+		if got != "[live other][other]2" || random["over"] || random["bucket"] {
+			return got + fmt.Sprint(random)
+		}
+		wait(t, func(done func(struct{}, error)) { s.Flush(func(err error) { done(struct{}{}, err) }) })
+		if n, _ := s.do(t, "EXISTS", "p:over", "p:bucket", "p:live", "p:other").AsInt64(); n != 0 {
+			return fmt.Sprint(n, " are left")
+		}
+		return ""
+	})
+}
