@@ -18,7 +18,7 @@ import (
 // slot: the highest ID that a lease under a key of the slot was given. A change that gives an ID is stored only if that is above the marks
 // of its keys, and raises them. Else the process learns of the mark, and decides again. Marks stay when leases end and keys go.
 //
-//	celld:ids          5798 1795369162355930      one hash with a field for each slot, at most 16,384: 1.3 MB
+//	celld:ids          5798 1795369162355930      one hash with a field for each slot, at most 16,384: 1.2 MB
 //	celld:ids:{4zp}    5798 1795369162355930      in a Cluster one hash for each slot, in that slot
 //
 // An ID is the time in µs, by the engine's clock or this process's, whichever is ahead, or the next after the last that this process knows.
