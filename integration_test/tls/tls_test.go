@@ -246,3 +246,26 @@ func TestBadTLSFlags(t *testing.T) {
 		}
 	}
 }
+
+// A client that says its farewell gives a wait up, though its socket stays open, in memory and on an engine: nothing is taken for it.
+func TestAFarewellEndsAWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	redis := harness.StartRedis(t)
+	for _, flags := range [][]string{{"--wait-max", "3600000"}, {"--wait-max", "3600000", "--store", "unix://" + strings.TrimPrefix(redis, "unix:")}} {
+		srv, addr := w.start(t, flags...)
+		plain := harness.Dial(t, srv.Addr)
+		harness.Eventually(t, "a call is decided", func() bool { return strings.HasPrefix(plain.Do("CL.TAKE", "k", "1/1h"), "*7\r\n:1\r\n") })
+		c, err := dial(t, addr, w.config(t, w.mine, w.myKey))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Send([]byte("CL.TAKE k 1/1h WAIT 3600000\r\n"))
+		harness.Eventually(t, "it waits", func() bool { return strings.Contains(plain.Do("INFO", "clients"), "\r\nblocked_clients:1\r\n") })
+		_ = c.Conn.(*tls.Conn).CloseWrite()
+		harness.Eventually(t, "it has left", func() bool { return strings.Contains(plain.Do("INFO", "clients"), "\r\nblocked_clients:0\r\n") })
+		if got := plain.Do("CL.TAKE", "k", "1/1h", "PEEK"); !strings.HasPrefix(got, "*7\r\n:1\r\n:1\r\n:0\r\n:35") {
+			t.Errorf("%q", got)
+		}
+	}
+}

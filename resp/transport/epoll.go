@@ -340,7 +340,7 @@ func (l *epollLoop) owes() (owes bool) {
 			continue
 		}
 		arrived, _ := unix.IoctlGetInt(c.fd, unix.TIOCINQ)
-		switch more := arrived > 0 || c.more || c.paused; {
+		switch more := arrived > 0 || c.more || c.paused || c.secure.hasBehind(); {
 		case !l.draining && more:
 			c.owed = onItsWay
 		case more:

@@ -42,23 +42,30 @@ type epollConn struct {
 	tookNS   int64 // when the peer last took something, since lingering began
 }
 
-// read reads and serves what has arrived. It serves all of one read before the next. So a connection holds one read at most,
+// read reads and serves what has arrived. While the session waits, it only looks for the end of the connection. It serves all of one read before the next. So a connection holds one read at most,
 // beside an unfinished command; the rest waits in its socket. And it meets the end of the stream when all input is answered.
 func (c *epollConn) read() {
 	if c.at() == gone || c.queued || c.serving {
 		return
 	}
+	size := readSize
 	if c.paused {
-		c.noticeEnd()
-		return
+		if c.noticeEnd(); c.at() >= closing || !c.leaves || !c.secure.listens() {
+			return
+		}
+		size = mostBehind
 	}
 	if c.loop.taken >= roundBytes && c.loop.synced {
 		c.queued = true
 		c.loop.late = append(c.loop.late, c)
 		return
 	}
-	if c.more {
-		c.serve(nil)
+	if !c.paused && (c.more || c.secure.hasBehind()) {
+		if c.more {
+			c.serve(nil)
+		} else {
+			c.serve(c.secure.takeBehind())
+		}
 		c.readOn()
 		return
 	}
@@ -66,7 +73,7 @@ func (c *epollConn) read() {
 		c.inputEnds()
 		return
 	}
-	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(c.fd), uintptr(address(c.loop.buf)), readSize, 0, 0, 0)
+	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(c.fd), uintptr(address(c.loop.buf)), uintptr(size), 0, 0, 0)
 	switch {
 	case errno == syscall.EAGAIN:
 		return
@@ -88,7 +95,7 @@ func (c *epollConn) read() {
 			c.serve(c.loop.buf[:n])
 		}
 	}
-	if n == readSize || c.end != 0 || errno == syscall.EINTR {
+	if int(n) == size || c.end != 0 || errno == syscall.EINTR {
 		c.readOn()
 	}
 }

@@ -35,7 +35,11 @@ func (c *epollConn) decrypt(arrived []byte) {
 		c.end |= unix.EPOLLRDHUP // no event follows
 		c.readOn()
 	}
-	if n > 0 {
+	switch {
+	case n == 0:
+	case c.paused:
+		s.behind = append(s.behind, l.plain[:n]...)
+	default:
 		c.serve(l.plain[:n])
 	}
 }
@@ -61,12 +65,12 @@ func (c *epollConn) tookSealed(n int) {
 }
 
 // leave closes a connection whose replies have left. A peer with TLS is told so, and what it still sends is read: see
-// goroutineConn.hangUp.
+// goroutineConn.hangUp. Where the session waits, it is closed at once, so that its wait ends before it is granted.
 func (c *epollConn) leave() {
 	if c.parting || c.serving { // more replies may follow, and then it is called again
 		return
 	}
-	if c.secure == nil {
+	if c.secure == nil || c.paused {
 		c.close()
 		return
 	}

@@ -67,7 +67,8 @@ func TestALoopReadsToTheEndAfterItsFarewell(t *testing.T) {
 	}
 }
 
-// The farewell of a peer ends a connection that waits and would be abandoned, as the end of TCP does.
+// The farewell of a peer ends a connection that waits and would be abandoned, as the end of TCP does, and at once: it waits for no end of the
+// peer's, as its session may be granted meanwhile what it has waited for.
 func TestAFarewellToAPausedLoopConnection(t *testing.T) {
 	for _, abandons := range []bool{false, true} {
 		c := &carried{}
@@ -78,22 +79,69 @@ func TestAFarewellToAPausedLoopConnection(t *testing.T) {
 		l := loopOf(t, c)
 		conn, p := carrySecurely(t, c, l)
 		p.send("wait\n")
+		round(t, l, func() {})
 		_ = p.Conn.(*tls.Conn).CloseWrite()
 		round(t, l, func() {})
 		round(t, l, func() {})
-		if ends := conn.at() >= closing; ends != abandons {
+		if ends := conn.at() == gone; ends != abandons || !ends && conn.at() >= closing {
 			t.Errorf("abandons %v: phase %d", abandons, conn.at())
 		}
 		if !abandons {
 			conn.session.(*fakeSession).finish()
-			round(t, l, func() {})
-			round(t, l, func() {})
+			for range 3 { // the wait, the farewell, and the end
+				round(t, l, func() {})
+			}
 			p.want("done\n")
 			if _, err := p.ReadByte(); err != io.EOF {
 				t.Errorf("after the reply: %v", err)
 			}
 		}
 		l.closeAll()
+	}
+}
+
+// Of a peer whose session waits, so much is read and no more.
+func TestALoopReadsLittleBehindAWait(t *testing.T) {
+	c := &carried{}
+	c.handle = waiting(func(*fakeSession) {})
+	l := loopOf(t, c)
+	defer l.closeAll()
+	conn, p := carrySecurely(t, c, l)
+	p.send("leave\n")
+	round(t, l, func() {})
+	p.send(strings.Repeat("now\n", 25_000))
+	for range 10 {
+		round(t, l, func() {})
+	}
+	if n := len(conn.secure.behind); n < mostBehind || n > 2*mostBehind+18<<10 {
+		t.Errorf("%d bytes are held", n)
+	}
+}
+
+// A server that stops owes answers to what was read while a session waited.
+func TestALoopOwesWhatCameBehindAWait(t *testing.T) {
+	c := &carried{}
+	c.handle = waiting(func(*fakeSession) {})
+	l := loopOf(t, c)
+	defer l.closeAll()
+	conn, p := carrySecurely(t, c, l)
+	for _, line := range []string{"leave\n", "now\n"} {
+		p.send(line)
+		round(t, l, func() {})
+	}
+	conn.session.(*fakeSession).finish()
+	round(t, l, func() {})
+	if p.want("leave\n"); !l.owes() {
+		t.Error("nothing is owed")
+	}
+	round(t, l, func() {})
+	if p.want("now\n"); l.draining {
+		for range 2 { // at the first look the peer's kernel may not know
+			l.owes()
+		}
+		if l.owes() {
+			t.Error("something is owed for ever")
+		}
 	}
 }
 

@@ -252,6 +252,7 @@ type carried struct {
 	addr     net.Addr
 	byLoops  bool
 	tls      *TLS // nil: connections are plain
+	lingers  atomic.Bool
 }
 
 // eachCarrier runs a test with connections by loops and by goroutines, both with and without TLS.
@@ -423,6 +424,15 @@ func (p peer) closeWrite() {
 	_ = p.Conn.(interface{ CloseWrite() error }).CloseWrite()
 	if over, ok := p.Conn.(*tls.Conn); ok {
 		_ = over.NetConn().(*net.TCPConn).CloseWrite()
+	}
+}
+
+// farewell ends what the peer sends in TLS, and leaves its socket open. Plain TCP has only the end of the socket's half.
+func (p peer) farewell() {
+	if over, ok := p.Conn.(*tls.Conn); ok {
+		_ = over.CloseWrite()
+	} else {
+		p.closeWrite()
 	}
 }
 

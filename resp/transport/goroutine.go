@@ -206,10 +206,13 @@ func (c *goroutineConn) run() {
 		var data []byte
 		switch {
 		case c.paused:
-			if !c.awaitWake() {
+			if !c.awaitWake(buf) {
 				return
 			}
-		case !c.more: // otherwise what was read is served first
+		case c.more: // what was read is served first
+		case c.secure.hasBehind():
+			data = c.secure.takeBehind()
+		default:
 			n, err := c.read(buf)
 			if n > 0 {
 				data = buf[:n]
@@ -243,9 +246,18 @@ func (c *goroutineConn) Pause(abandons bool) { c.paused, c.leaves = true, abando
 
 func (c *goroutineConn) RoundNS() int64 { return 0 }
 
-// awaitWake waits until the connection is woken, or returns false when its peer is gone. It reads nothing. Go's poller also
-// wakes it for input, and then it only checks for the end of the connection.
-func (c *goroutineConn) awaitWake() bool {
+// awaitWake waits until the connection is woken, or returns false when its peer is gone. It reads nothing, except to find the farewell of a
+// peer with TLS. Go's poller also wakes it for input, and then it only checks for the end of the connection.
+func (c *goroutineConn) awaitWake(buf []byte) bool {
+	var err error
+	for err == nil && c.leaves && c.secure.listens() {
+		n := 0
+		n, err = c.secure.Read(buf)
+		c.secure.behind = append(c.secure.behind, buf[:n]...)
+	}
+	if err != nil {
+		return c.woken(err)
+	}
 	socket, ok := c.socket.(syscall.Conn)
 	if !ok {
 		return false
@@ -259,7 +271,12 @@ func (c *goroutineConn) awaitWake() bool {
 		ended = hasEnded(fd, c.leaves)
 		return ended
 	})
-	if ended || !errors.Is(err, os.ErrDeadlineExceeded) {
+	return !ended && c.woken(err)
+}
+
+// woken reports whether the end of a wait was a Wake.
+func (c *goroutineConn) woken(err error) bool {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
 	}
 	_ = c.socket.SetReadDeadline(time.Time{}) // before Serve, as in run

@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -58,7 +59,7 @@ func pipelines(t *testing.T, c *carried, begun chan *fakeSession, conns, command
 		p := c.dial(t)
 		var raw strings.Builder
 		for i := range commands {
-			fmt.Fprintf(&raw, "%*d\n", width, conn*commands+i)
+			fmt.Fprintf(&raw, "%s%*d\n", [2]string{"stay", "leave"}[i%2], width-5, conn*commands+i)
 			if i%7 == 0 {
 				raw.WriteString("now\n")
 			}
@@ -138,11 +139,71 @@ func TestThePeerOfAPausedSessionGoes(t *testing.T) {
 		"resets behind":    {"stay\n", func(p peer) { p.send(behind); reset(p) }},
 		"closed its half":  {"", func(p peer) { p.send("leave\n"); p.closeWrite() }},
 		"closed in one go": {"", func(p peer) { p.send("leave\nnow\n"); p.Close() }},
+		"says farewell":    {"leave\n", peer.farewell},
+		"farewell behind":  {"leave\n", func(p peer) { p.send(behind[:mostBehind-1]); p.farewell() }},
+		"farewell in one":  {"", func(p peer) { p.send("leave\nnow\n"); p.farewell() }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			paused(t, test.raw, func(t *testing.T, c *carried, p peer, s *fakeSession) {
 				test.leave(p)
 				eventually(t, "end", func() bool { return s.closed.Load() == 1 })
+			})
+		})
+	}
+}
+
+// linger is a socket that tells when its half is closed, after which the peer's end is waited for.
+type linger struct {
+	*net.TCPConn
+	began *atomic.Bool
+}
+
+func (l linger) CloseWrite() error {
+	l.began.Store(true)
+	return l.TCPConn.CloseWrite()
+}
+
+// The end of a connection that waits is not put off until its peer has ended, too: its session may be granted meanwhile what it has waited for.
+func TestAPausedSessionEndsAtOnce(t *testing.T) {
+	eachCarrier(t, func(c *carried) {
+		c.handle = waiting(func(*fakeSession) {})
+		c.listener = wrapping(func(conn net.Conn) net.Conn { return linger{conn.(*net.TCPConn), &c.lingers} })
+	}, func(t *testing.T, c *carried) {
+		p := c.dial(t)
+		p.send("now\nleave\n")
+		p.want("now\n")
+		p.farewell()
+		eventually(t, "end", func() bool { return c.left.Load() == 1 })
+		if c.lingers.Load() {
+			t.Error("it waits for the peer's end")
+		}
+	})
+}
+
+// What comes while a session waits is served when it goes on, in its order and whole, however much it is; then the end is met.
+func TestWhatComesBehindAWait(t *testing.T) {
+	for name, lines := range map[string]int{"little": 10, "as much as is read": mostBehind / 4, "more": 100_000} {
+		t.Run(name, func(t *testing.T) {
+			paused(t, "leave\n", func(t *testing.T, c *carried, p peer, s *fakeSession) {
+				behind := strings.Repeat("now\n", lines-1) + "end\n"
+				var sending sync.WaitGroup
+				sending.Go(func() { p.send(behind) })
+				if lines <= mostBehind/4 {
+					sending.Wait()
+				}
+				if c.tls != nil && c.byLoops {
+					c.Turn(t.Context()) // in which the loop reads it
+				}
+				s.finish()
+				p.want("leave\n")
+				p.want(strings.Repeat("now\n", lines-1))
+				eventually(t, "second wait", func() bool { return !s.finished.Load() })
+				s.finish()
+				p.want("end\n")
+				sending.Wait()
+				p.ask("now\n", "now\n")
+				p.closeWrite()
+				p.wantClosed()
 			})
 		})
 	}

@@ -50,6 +50,21 @@ type secure struct {
 	refusal  string        // what it hears after the handshake, if it is not served
 	byLoops  bool          // an event loop carries it after the handshake
 	farewell bool          // in a loop: TLS reads nothing any more
+	behind   []byte        // decrypted while the session waited, and not served yet
+}
+
+// mostBehind bounds what is read of a peer whose session waits. Only TLS itself can see the peer's farewell, and that stands behind all that
+// the peer has sent. One that stands behind more than this is met when the session goes on.
+const mostBehind = 16 << 10
+
+// listens reports whether a connection is to be read while its session waits.
+func (s *secure) listens() bool { return s != nil && !s.farewell && len(s.behind) < mostBehind }
+
+func (s *secure) hasBehind() bool { return s != nil && len(s.behind) > 0 }
+
+func (s *secure) takeBehind() (data []byte) {
+	data, s.behind = s.behind, nil
+	return data
 }
 
 // below is the socket as TLS sees it.
@@ -297,7 +312,7 @@ func (c *goroutineConn) hangUp() {
 		_ = s.CloseWrite()
 		_ = c.socket.SetWriteDeadline(time.Now().Add(refusalTime))
 		_, _ = c.socket.Write(s.sealed())
-		if half, ok := c.socket.(interface{ CloseWrite() error }); ok && c.at() != cut {
+		if half, ok := c.socket.(interface{ CloseWrite() error }); ok && c.at() != cut && !c.paused {
 			_ = half.CloseWrite()
 			_ = c.socket.SetReadDeadline(time.Now().Add(refusalTime))
 			_, _ = io.CopyN(io.Discard, c.socket, writeSize)

@@ -48,7 +48,8 @@ type Conn interface {
 	//
 	// A connection that breaks meanwhile is closed. With abandons, it is also closed when its peer has closed its half, which is
 	// all that TCP tells of a peer that has closed or died. TCP tells that only when all that the peer has sent is in the
-	// socket. Without abandons, such a peer still gets its replies.
+	// socket. With TLS, the peer's farewell counts as that; it is met when it stands behind no more than mostBehind bytes. Without abandons,
+	// such a peer still gets its replies.
 	Pause(abandons bool)
 	// Meanwhile serves other connections while a long command runs in Serve. The command calls it every now and then. If it has
 	// changed nothing yet (wrote is false), it leaves the round that waits for the disk until Resume.
