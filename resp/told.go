@@ -16,6 +16,11 @@ func (srv *Server) Tell(text string, about ...any) {
 	}
 }
 
+// WarnRefused logs, at any loglevel and once a second at most, why an HTTP request is refused that a proxy may have sent.
+func (srv *Server) WarnRefused(client, why string) {
+	srv.warnSeldom(TellRequest, "client", client, "reason", why)
+}
+
 // tells says that somebody wants the lines of Tell.
 func (srv *Server) tells() bool { return srv.log.Enabled(context.Background(), LevelVerbose) }
 

@@ -22,8 +22,8 @@ func (s *site) admitted(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(sum[:], s.token[:]) == 1
 }
 
-// refuse answers who is not admitted.
-func refuse(w http.ResponseWriter, _ *http.Request) {
+// askForToken answers who is not admitted.
+func askForToken(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("WWW-Authenticate", `Basic realm="celld", charset="UTF-8"`)
 	fail(w, http.StatusUnauthorized, "the token of --http-token-file is needed, as Bearer or as the password")
 }

@@ -18,6 +18,10 @@ func (s *site) check(w http.ResponseWriter, r *http.Request, path string) {
 		fail(w, http.StatusNotFound, err.Error())
 		return
 	}
+	if why := s.byPage(r, q.sources); why != "" {
+		s.refuse(w, r, why)
+		return
+	}
 	parts := make([]string, len(q.sources))
 	for i, from := range q.sources {
 		if parts[i], err = from.read(r, s.limits.TrustedProxies); err != nil {

@@ -32,7 +32,7 @@ func TestAppendMetrics(t *testing.T) {
 
 // Answers are counted by page and status. While four are under way, the next is refused, and the place of one that has ended is free.
 func TestMetricsOfRequests(t *testing.T) {
-	s := newTestSite(t)
+	s := newTestSite(t, withToken)
 	get := func(path string) *httptest.ResponseRecorder {
 		r, w := httptest.NewRequest("GET", path, nil), httptest.NewRecorder()
 		r.Header.Set("Authorization", "Bearer secret")

@@ -5,9 +5,7 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"encoding/json"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -70,24 +68,4 @@ func (s *site) stats(w http.ResponseWriter, _ *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin") // another site's page gets nothing of it
 	_, _ = w.Write(s.readings.read())
-}
-
-// byName refuses what is asked for by another name than localhost where no token is needed. A web site may have its own name lead to this
-// machine's loopback address: the browser then takes our answers for that site's.
-func (s *site) byName(answer http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if s.token == nil && !isAddress(r.Host) {
-			fail(w, http.StatusForbidden, "without --http-token-file this is served to http://localhost and to addresses only, and not by other names")
-			return
-		}
-		answer(w, r)
-	}
-}
-
-func isAddress(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil || strings.EqualFold(host, "localhost")
 }

@@ -18,8 +18,10 @@ import (
 	"celld/store/policy"
 )
 
-// newTestSite has the policy api, and a token.
-func newTestSite(t testing.TB) *site {
+var withToken = resp.HTTP{Token: "secret", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+
+// newTestSite has the policy api.
+func newTestSite(t testing.TB, h resp.HTTP) *site {
 	t.Helper()
 	cfg, clock := resp.NewConfig(), resp.NewClock()
 	keys := store.New(store.Options{MaxKeys: 1000, Now: clock.NowNS})
@@ -35,12 +37,12 @@ func newTestSite(t testing.TB) *site {
 	server := resp.NewServer(resp.Options{
 		Config: cfg, Store: keys, Log: slog.New(slog.DiscardHandler), Clock: clock.NowNS, ReadClocks: clock.Read, Persistence: persistence.New(keys, disk),
 	})
-	return newSite(server, resp.HTTP{Token: "secret", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+	return newSite(server, h)
 }
 
 // The fuzz target's site decides.
 func TestSite(t *testing.T) {
-	s := newTestSite(t)
+	s := newTestSite(t, withToken)
 	for _, want := range []int{200, 200, 429} {
 		r := httptest.NewRequest("GET", "/check/api/by/x-a", nil)
 		r.Header = http.Header{"X-A": {"alice"}, "Authorization": {"Bearer secret"}}
@@ -54,7 +56,7 @@ func TestSite(t *testing.T) {
 // Whatever a request has for path, headers and Authorization, it gets one of a few answers, and none but health without the token. An error is
 // one line of JSON.
 func FuzzRequest(f *testing.F) {
-	s := newTestSite(f)
+	s := newTestSite(f, withToken)
 	for _, path := range []string{"/", "/stats.json", "/metrics", "/livez", "/readyz", "/check/api/by/x-a", "/check/api/deny/403/x/by/client-address/word:a%2Fb/x-a", "/check/none/by/host", "/check//by/x", "/%zz", "//livez", "/debug/pprof/heap", "*", "http://h/livez"} {
 		f.Add("GET", path, "X-Forwarded-For: 192.0.2.1\r\nX-A: alice", "Bearer secret")
 		f.Add("POST", path, "X-A: a\r\nX-A: b\r\nContent-Length: 3", "Basic OnNlY3JldA==")

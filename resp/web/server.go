@@ -131,19 +131,19 @@ func (s *site) page(r *http.Request) (name string, answer http.HandlerFunc) {
 	switch {
 	case !s.admitted(r):
 		s.server.Tell(resp.TellRequest, "client", r.RemoteAddr, "reason", "not the token of --http-token-file")
-		return "other", refuse
+		return "other", askForToken
 	case path == "/":
-		return "page", read(s.byName(showPage))
+		return "page", read(s.byPerson(showPage))
 	case path == "/stats.json":
-		return "stats", read(s.byName(s.stats))
+		return "stats", read(s.byPerson(s.stats))
 	case path == "/metrics":
-		return "metrics", read(s.metrics.ServeHTTP)
+		return "metrics", read(s.byPerson(s.metrics.ServeHTTP))
 	}
 	if question, ok := strings.CutPrefix(path, "/check/"); ok {
 		return "check", func(w http.ResponseWriter, r *http.Request) { s.check(w, r, question) }
 	}
 	if name, ok := strings.CutPrefix(path, pprofRoot); ok && s.limits.Pprof {
-		return "pprof", read(s.byName(func(w http.ResponseWriter, r *http.Request) { s.profile(w, r, name) }))
+		return "pprof", read(s.byPerson(func(w http.ResponseWriter, r *http.Request) { s.profile(w, r, name) }))
 	}
 	return "other", notFound
 }

@@ -1,0 +1,110 @@
+package web
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// A page of any web site can have the browser that shows it ask 127.0.0.1, by an image or a form, and can have its own site's name lead there
+// (DNS rebinding). It must not read what we answer, spend limits, or keep us busy. A browser says what we need to tell its requests:
+//
+//   - To another site it sends Sec-Fetch-Site or Origin, and no header of the page's choice, unless OPTIONS permits that, which we never do.
+//   - To the page's own name it sends whatever the page wants, except Host and Via, and always Accept.
+//
+// Proxies pass on Host, Origin and Sec-Fetch-Site of their clients. They are known by what such a page cannot send.
+
+// anotherName and anotherSite say why a request is refused.
+const (
+	anotherName = "without --http-token-file this is served to http://localhost and to addresses only, and not by other names"
+	anotherSite = "the page of another site has the browser ask"
+)
+
+// byPerson answers what people and tools read. A link that leads here is followed.
+func (s *site) byPerson(answer http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case s.token == nil && !isAddress(r.Host):
+			s.refuse(w, r, anotherName)
+		case fromAnotherSite(r) && !s.bearer(r) && r.Header.Get("Sec-Fetch-Dest") != "document":
+			s.refuse(w, r, anotherSite)
+		default:
+			answer(w, r)
+		}
+	}
+}
+
+// byPage says why a check is refused that may be a page's and not a proxy's. Empty: it is not refused.
+func (s *site) byPage(r *http.Request, sources []source) (why string) {
+	shown := forwarded(r, sources)
+	switch {
+	case r.Header["Via"] != nil || s.bearer(r):
+	case s.token == nil && !isAddress(r.Host) && strings.Contains(r.Host, ".") && (!shown || r.Header["Accept"] != nil):
+		return anotherName + ", except to proxies that send Via"
+	case fromAnotherSite(r) && !shown:
+		return anotherSite + "; a proxy shows by Via, X-Forwarded-For or X-Real-IP that it asks"
+	}
+	return ""
+}
+
+// refuse also warns, as it is an outage where a proxy asks that is not known for one.
+func (s *site) refuse(w http.ResponseWriter, r *http.Request, why string) {
+	s.server.WarnRefused(r.RemoteAddr, why)
+	fail(w, http.StatusForbidden, why)
+}
+
+// bearer reports whether a request that is admitted shows the token in a way that no browser does by itself, as it does with a password.
+func (s *site) bearer(r *http.Request) bool {
+	_, _, basic := r.BasicAuth()
+	return s.token != nil && !basic
+}
+
+func isAddress(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil || strings.EqualFold(host, "localhost")
+}
+
+// fromAnotherSite reports whether a browser says that the page of another site has it ask. Another port of this machine is another site, too.
+func fromAnotherSite(r *http.Request) bool {
+	for _, site := range r.Header["Sec-Fetch-Site"] {
+		if site != "same-origin" && site != "none" {
+			return true
+		}
+	}
+	for _, origin := range r.Header["Origin"] {
+		if _, host, _ := strings.Cut(origin, "://"); !strings.EqualFold(host, r.Host) {
+			return true
+		}
+	}
+	return false
+}
+
+// forwarded reports whether a check has a header that the page of another site cannot have a browser send: one that proxies set, or one that the key
+// is made of.
+func forwarded(r *http.Request, sources []source) bool {
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"} {
+		if r.Header[name] != nil {
+			return true
+		}
+	}
+	for _, from := range sources {
+		if from.header != "" && r.Header[from.header] != nil && !sentByBrowsers[from.header] && !strings.HasPrefix(from.header, "Sec-") {
+			return true
+		}
+	}
+	return false
+}
+
+// sentByBrowsers are the headers that browsers set by themselves, or that a page may set without asking, as the Fetch standard has them.
+var sentByBrowsers = map[string]bool{
+	"Accept": true, "Accept-Charset": true, "Accept-Encoding": true, "Accept-Language": true, "Access-Control-Request-Headers": true,
+	"Access-Control-Request-Method": true, "Access-Control-Request-Private-Network": true, "Cache-Control": true, "Connection": true,
+	"Content-Language": true, "Content-Length": true, "Content-Type": true, "Cookie": true, "Device-Memory": true, "Dnt": true, "Downlink": true,
+	"Dpr": true, "Ect": true, "Host": true, "If-Modified-Since": true, "If-None-Match": true, "Keep-Alive": true, "Origin": true, "Pragma": true,
+	"Priority": true, "Purpose": true, "Range": true, "Referer": true, "Rtt": true, "Save-Data": true, "Te": true, "Transfer-Encoding": true,
+	"Upgrade": true, "Upgrade-Insecure-Requests": true, "User-Agent": true, "Viewport-Width": true, "Width": true,
+}
