@@ -54,7 +54,7 @@ func main() {
 func (s *service) hello(w http.ResponseWriter, r *http.Request) {
 	// 10 a minute, all at once if need be. Further limits may follow: "10/1m", "100/1h". Times are milliseconds.
 	reply, err := s.ask(r, "CL.TAKE", "ip:"+address(r), "10/1m")
-	if err == nil && !admit(w, reply, time.Millisecond) {
+	if err == nil && !admit(w, "hello", reply, time.Millisecond) {
 		return
 	}
 	fmt.Fprintln(w, "hello")
@@ -66,12 +66,12 @@ func (s *service) login(w http.ResponseWriter, r *http.Request) {
 	reply, err := s.ask(r, "CL.THROTTLE", "login:"+address(r), 4, 5, 60)
 	if err != nil {
 		http.Error(w, "try again later", http.StatusServiceUnavailable)
-	} else if admit(w, reply, time.Second) {
+	} else if admit(w, "login", reply, time.Second) {
 		fmt.Fprintln(w, "welcome")
 	}
 }
 
-// ask returns the reply, whose first four integers are the same for both commands: limited, limit, remaining, retry after.
+// ask returns the reply, whose first five integers are the same for both commands: limited, limit, remaining, retry after, reset after.
 // It logs when it loses the limiter and when the limiter is back, not at each call.
 func (s *service) ask(r *http.Request, command ...any) ([]int64, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
@@ -86,14 +86,14 @@ func (s *service) ask(r *http.Request, command ...any) ([]int64, error) {
 	return reply, err
 }
 
-// admit tells the client what the limiter says, and answers a limited request.
-func admit(w http.ResponseWriter, reply []int64, unit time.Duration) bool {
-	limited, limit, remaining, retryAfter := reply[0] == 1, reply[1], reply[2], reply[3]
-	w.Header().Set("RateLimit-Limit", strconv.FormatInt(limit, 10))
-	w.Header().Set("RateLimit-Remaining", strconv.FormatInt(remaining, 10))
+// admit tells the client what the limiter says, and answers a limited request. Both limits are for a minute.
+func admit(w http.ResponseWriter, name string, reply []int64, unit time.Duration) bool {
+	limited, limit, remaining, retryAfter, resetAfter := reply[0] == 1, reply[1], reply[2], reply[3], reply[4]
+	seconds := func(n int64) int64 { return int64((time.Duration(n)*unit + time.Second - 1) / time.Second) }
+	w.Header().Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=60", name, limit))
+	w.Header().Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%d", name, remaining, seconds(resetAfter)))
 	if limited && retryAfter >= 0 { // -1: it will never pass, for example because a rule denies it
-		seconds := (time.Duration(retryAfter)*unit + time.Second - 1) / time.Second
-		w.Header().Set("Retry-After", strconv.Itoa(int(seconds)))
+		w.Header().Set("Retry-After", strconv.FormatInt(seconds(retryAfter), 10))
 	}
 	if limited {
 		http.Error(w, "too many requests", http.StatusTooManyRequests)

@@ -34,8 +34,8 @@ async function hello(address, res) {
   // 10 a minute, all at once if need be. Further limits may follow: "10/1m", "100/1h". Times are milliseconds.
   const reply = await ask("CL.TAKE", `ip:${address}`, "10/1m");
   if (!reply) return answer(res, 200, "hello");
-  const [limited, limit, remaining, retryMs] = reply;
-  verdict(res, "hello", limited, limit, remaining, retryMs / 1000);
+  const [limited, limit, remaining, retryMs, resetMs] = reply;
+  verdict(res, "hello", "hello", limited, limit, remaining, retryMs / 1000, resetMs / 1000);
 }
 
 // login has a limit that stops people from guessing passwords. Without the limiter nobody may log in.
@@ -43,12 +43,13 @@ async function login(address, res) {
   // 5 a minute, and 4 + 1 of them at once. Times are seconds.
   const reply = await ask("CL.THROTTLE", `login:${address}`, 4, 5, 60);
   if (!reply) return answer(res, 503, "try again later");
-  const [limited, limit, remaining, retryAfter] = reply;
-  verdict(res, "welcome", limited, limit, remaining, retryAfter);
+  const [limited, limit, remaining, retryAfter, resetAfter] = reply;
+  verdict(res, "login", "welcome", limited, limit, remaining, retryAfter, resetAfter);
 }
 
-function verdict(res, text, limited, limit, remaining, retryAfter) {
-  res.setHeader("RateLimit-Limit", limit).setHeader("RateLimit-Remaining", remaining);
+function verdict(res, name, text, limited, limit, remaining, retryAfter, resetAfter) {
+  res.setHeader("RateLimit-Policy", `"${name}";q=${limit};w=60`); // both limits are for a minute
+  res.setHeader("RateLimit", `"${name}";r=${remaining};t=${Math.ceil(resetAfter)}`);
   if (!limited) return answer(res, 200, text);
   if (retryAfter >= 0) res.setHeader("Retry-After", Math.ceil(retryAfter)); // below 0: a rule denies it, and it will never pass
   answer(res, 429, "too many requests");

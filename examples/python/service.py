@@ -54,7 +54,7 @@ class Service(BaseHTTPRequestHandler):
         if reply is None:
             return self.answer(200, "hello")
         limited, limit, remaining, retry_ms, reset_ms, granted, wait = reply
-        self.verdict("hello", limited, limit, remaining, retry_ms / 1000)
+        self.verdict("hello", "hello", limited, limit, remaining, retry_ms / 1000, reset_ms / 1000)
 
     def login(self, address):
         """Its limit stops people from guessing passwords. Without the limiter nobody may log in."""
@@ -63,10 +63,13 @@ class Service(BaseHTTPRequestHandler):
         if reply is None:
             return self.answer(503, "try again later")
         limited, limit, remaining, retry_after, reset_after = reply
-        self.verdict("welcome", limited, limit, remaining, retry_after)
+        self.verdict("login", "welcome", limited, limit, remaining, retry_after, reset_after)
 
-    def verdict(self, text, limited, limit, remaining, retry_after):
-        headers = {"RateLimit-Limit": limit, "RateLimit-Remaining": remaining}
+    def verdict(self, name, text, limited, limit, remaining, retry_after, reset_after):
+        headers = {  # both limits are for a minute
+            "RateLimit-Policy": f'"{name}";q={limit};w=60',
+            "RateLimit": f'"{name}";r={remaining};t={math.ceil(reset_after)}',
+        }
         if not limited:
             return self.answer(200, text, headers)
         if retry_after >= 0:  # below 0: it will never pass, for example because a rule denies it

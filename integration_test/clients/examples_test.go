@@ -162,13 +162,13 @@ func (s *service) withoutLimiter(calls int) {
 	s.t.Helper()
 	harness.Eventually(s.t, "it notices that it has no limiter", func() bool {
 		_, header, _ := s.get("/")
-		return header.Get("RateLimit-Limit") == ""
+		return header.Get("RateLimit") == ""
 	})
 	harness.Eventually(s.t, "it logs that it has no limiter", func() bool { return s.lines()%2 == 1 })
 	lines, soonest := strings.Count(s.log.String(), "\n"), harness.ReplyTimeout
 	for range calls / 2 {
 		began := time.Now()
-		if status, header, body := s.get("/"); status != 200 || body != "hello\n" || header.Get("RateLimit-Limit") != "" {
+		if status, header, body := s.get("/"); status != 200 || body != "hello\n" || header.Get("RateLimit") != "" {
 			s.t.Errorf("without a limiter: %d %v %q", status, header, body)
 		}
 		soonest = min(soonest, time.Since(began))
@@ -189,7 +189,7 @@ func (s *service) back() {
 	s.t.Helper()
 	harness.Eventually(s.t, "it asks the limiter", func() bool {
 		_, header, _ := s.get("/")
-		return header.Get("RateLimit-Limit") == "10"
+		return header.Get("RateLimit-Policy") == `"hello";q=10;w=60`
 	})
 	harness.Eventually(s.t, "it logs that the limiter is back", func() bool { return s.lines()%2 == 0 })
 }
@@ -198,8 +198,8 @@ func (s *service) back() {
 func (s *service) limits(limiter *harness.Server) {
 	s.t.Helper()
 	s.back()
-	s.usedUp("/", "hello\n", "10")
-	s.usedUp("/login", "welcome\n", "5")
+	s.usedUp("/", "hello\n", `"hello";q=10;w=60`)
+	s.usedUp("/login", "welcome\n", `"login";q=5;w=60`)
 
 	c := harness.Dial(s.t, limiter.Addr)
 	c.Do("AUTH", "sesame")
@@ -224,18 +224,27 @@ func (s *service) limits(limiter *harness.Server) {
 	c.Do("CL.RULE", "DEL", "DENY", "ip:127.0.0.1")
 }
 
-func (s *service) usedUp(path, allowed, limit string) {
+// state is what remains, and when the limit is full again.
+var state = regexp.MustCompile(`^"(?:hello|login)";r=(\d+);t=([1-9]|[1-5]\d|60)$`)
+
+// usedUp sees the headers of each answer, as celld's own checks have them.
+func (s *service) usedUp(path, allowed, policy string) {
 	s.t.Helper()
 	remaining := "" // of the last call that was allowed
 	harness.Eventually(s.t, path+" is limited", func() bool {
 		status, header, body := s.get(path)
-		retryAfter, said := header.Get("Retry-After"), header.Get("RateLimit-Limit") != ""
+		retryAfter, said, left := header.Get("Retry-After"), header.Get("RateLimit") != "", ""
+		if said {
+			parts := state.FindStringSubmatch(header.Get("RateLimit"))
+			if parts == nil || header.Get("RateLimit-Policy") != policy {
+				s.t.Fatalf("%s: %v", path, header)
+			}
+			left = parts[1]
+		}
 		switch {
-		case said && header.Get("RateLimit-Limit") != limit:
-			s.t.Fatalf("%s: the limit is %q", path, header.Get("RateLimit-Limit"))
 		case status == 200 && said && body == allowed && retryAfter == "":
-			remaining = header.Get("RateLimit-Remaining")
-		case status == 429 && said && body == "too many requests\n" && header.Get("RateLimit-Remaining") == "0" && regexp.MustCompile(`^([1-9]|1[012])$`).MatchString(retryAfter):
+			remaining = left
+		case status == 429 && said && body == "too many requests\n" && left == "0" && regexp.MustCompile(`^([1-9]|1[012])$`).MatchString(retryAfter):
 			return true
 		case said:
 			s.t.Fatalf("%s: %d %v %q", path, status, header, body)

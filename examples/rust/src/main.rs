@@ -53,9 +53,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 async fn hello(limiter: State<Limiter>, peer: ConnectInfo<SocketAddr>) -> Response {
     // 10 a minute, all at once if need be. Further limits may follow: "10/1m", "100/1h". Times are milliseconds.
     let key = format!("ip:{}", peer.ip());
-    match limiter.ask::<(bool, i64, i64, f64, i64, i64, i64)>(cmd("CL.TAKE").arg(key).arg("10/1m")).await {
-        Ok((limited, limit, remaining, retry_ms, _reset_ms, _granted, _wait)) => {
-            verdict("hello\n", limited, limit, remaining, retry_ms / 1000.0)
+    match limiter.ask::<(bool, i64, i64, f64, f64, i64, i64)>(cmd("CL.TAKE").arg(key).arg("10/1m")).await {
+        Ok((limited, limit, remaining, retry_ms, reset_ms, _granted, _wait)) => {
+            verdict("hello", "hello\n", limited, limit, remaining, retry_ms / 1000.0, reset_ms / 1000.0)
         }
         Err(_) => "hello\n".into_response(),
     }
@@ -65,9 +65,9 @@ async fn hello(limiter: State<Limiter>, peer: ConnectInfo<SocketAddr>) -> Respon
 async fn login(limiter: State<Limiter>, peer: ConnectInfo<SocketAddr>) -> Response {
     // 5 a minute, and 4 + 1 of them at once. Times are seconds.
     let key = format!("login:{}", peer.ip());
-    match limiter.ask::<(bool, i64, i64, f64, i64)>(cmd("CL.THROTTLE").arg(key).arg(4).arg(5).arg(60)).await {
-        Ok((limited, limit, remaining, retry_after, _reset_after)) => {
-            verdict("welcome\n", limited, limit, remaining, retry_after)
+    match limiter.ask::<(bool, i64, i64, f64, f64)>(cmd("CL.THROTTLE").arg(key).arg(4).arg(5).arg(60)).await {
+        Ok((limited, limit, remaining, retry_after, reset_after)) => {
+            verdict("login", "welcome\n", limited, limit, remaining, retry_after, reset_after)
         }
         Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "try again later\n").into_response(),
     }
@@ -87,8 +87,11 @@ impl Limiter {
     }
 }
 
-fn verdict(text: &'static str, limited: bool, limit: i64, remaining: i64, retry_after: f64) -> Response {
-    let headers = [("RateLimit-Limit", limit.to_string()), ("RateLimit-Remaining", remaining.to_string())];
+fn verdict(name: &str, text: &'static str, limited: bool, limit: i64, remaining: i64, retry_after: f64, reset_after: f64) -> Response {
+    // Both limits are for a minute.
+    let policy = format!("\"{name}\";q={limit};w=60");
+    let state = format!("\"{name}\";r={remaining};t={}", reset_after.ceil() as u64);
+    let headers = [("RateLimit-Policy", policy), ("RateLimit", state)];
     if !limited {
         return (headers, text).into_response();
     }

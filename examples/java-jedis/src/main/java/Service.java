@@ -50,7 +50,7 @@ public class Service {
   void hello(HttpExchange request) throws IOException {
     // 10 a minute, all at once if need be. Further limits may follow: "10/1m", "100/1h". Times are milliseconds.
     List<Long> reply = ask("CL.TAKE", "ip:" + address(request), "10/1m");
-    if (reply == null || admit(request, reply, 1)) {
+    if (reply == null || admit(request, "hello", reply, 1)) {
       answer(request, 200, "hello");
     }
   }
@@ -61,14 +61,14 @@ public class Service {
     List<Long> reply = ask("CL.THROTTLE", "login:" + address(request), "4", "5", "60");
     if (reply == null) {
       answer(request, 503, "try again later");
-    } else if (admit(request, reply, 1000)) {
+    } else if (admit(request, "login", reply, 1000)) {
       answer(request, 200, "welcome");
     }
   }
 
   /**
-   * Returns the reply, whose first four integers are the same for both commands: limited, limit, remaining, retry after. It is
-   * null without a limiter. Logs when it loses the limiter and when the limiter is back, not at each call.
+   * Returns the reply, whose first five integers are the same for both commands: limited, limit, remaining, retry after,
+   * reset after. It is null without a limiter. Logs when it loses the limiter and when the limiter is back, not at each call.
    */
   List<Long> ask(String command, String... args) {
     try {
@@ -85,13 +85,13 @@ public class Service {
     }
   }
 
-  /** Tells the client what the limiter says, and answers a limited request. */
-  static boolean admit(HttpExchange request, List<Long> reply, long unitMs) throws IOException {
+  /** Tells the client what the limiter says, and answers a limited request. Both limits are for a minute. */
+  static boolean admit(HttpExchange request, String name, List<Long> reply, long unitMs) throws IOException {
     boolean limited = reply.get(0) == 1;
-    long limit = reply.get(1), remaining = reply.get(2), retryAfter = reply.get(3);
+    long limit = reply.get(1), remaining = reply.get(2), retryAfter = reply.get(3), resetAfter = reply.get(4);
     Headers headers = request.getResponseHeaders();
-    headers.set("RateLimit-Limit", String.valueOf(limit));
-    headers.set("RateLimit-Remaining", String.valueOf(remaining));
+    headers.set("RateLimit-Policy", '"' + name + "\";q=" + limit + ";w=60");
+    headers.set("RateLimit", '"' + name + "\";r=" + remaining + ";t=" + (resetAfter * unitMs + 999) / 1000);
     if (limited && retryAfter >= 0) { // -1: it will never pass, for example because a rule denies it
       headers.set("Retry-After", String.valueOf((retryAfter * unitMs + 999) / 1000));
     }
