@@ -45,6 +45,9 @@ func run(args []string) error {
 	command, err := cli.Parse(args, version)
 	if command != nil && command.Check {
 		if err = errors.Join(err, command.Config.Check()); err == nil {
+			for _, line := range command.Config.Warnings() {
+				fmt.Fprintln(os.Stderr, "celld: warning:", line)
+			}
 			fmt.Println("ok: a start can use these settings and files")
 		}
 		return err

@@ -246,11 +246,12 @@ func (c *Config) loadPolicies() (err error) {
 }
 
 // Check looks at the files that a start would use beside those that Load has read, as far as that can be done without writing. The error
-// joins one for each that the start would fail on.
+// joins one for each that the start would fail on, or that nobody could use the server by: a certificate that is not valid.
 func (c *Config) Check() error {
 	disk := c.Persistence()
 	disk.Clock, disk.Log = time.Now().UnixNano, slog.New(slog.DiscardHandler)
 	err := persistence.New(store.New(store.Options{MaxKeys: 1, Journal: disk.AppendOnly}), disk).Check()
+	err = errors.Join(err, c.checkCertificates(time.Now()))
 	o := c.Engine()
 	if o == nil {
 		return err

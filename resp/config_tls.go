@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"celld/resp/certs"
 )
@@ -86,6 +87,31 @@ func (c *tlsConfig) load(http bool) error {
 		return fmt.Errorf("TLS: %w", err)
 	}
 	return nil
+}
+
+// checkCertificates finds certificates that are not valid at that time. A start warns of celld's own only.
+func (c *Config) checkCertificates(now time.Time) (err error) {
+	if k := c.tls.keeper; k != nil {
+		if wrong := k.Valid(now); wrong != nil {
+			err = fmt.Errorf("TLS: clients refuse the certificate: %w", wrong)
+		}
+	}
+	if path := c.engine.tlsCert.Get(); path != "" {
+		if pair, bad := certs.ReadPair(path, c.engine.tlsKey.Get(), ""); bad == nil { // else remote.Check says why
+			if wrong := certs.Valid(pair, now); wrong != nil {
+				err = errors.Join(err, fmt.Errorf("the engine refuses the certificate: %s: %w", path, wrong))
+			}
+		}
+	}
+	return err
+}
+
+// Warnings are lines about what Check lets pass, and somebody should mend.
+func (c *Config) Warnings() (lines []string) {
+	if k := c.tls.keeper; k != nil && k.EndsSoon(time.Now()) {
+		lines = append(lines, fmt.Sprintf("the certificate ends soon: %s is valid until %s", c.tls.cert.Get(), k.NotAfter().UTC().Format(time.RFC3339)))
+	}
+	return lines
 }
 
 // parseProtocols reads the least and the highest version. Empty is both, as in Redis.

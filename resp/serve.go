@@ -45,6 +45,7 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 		srv.cron(cronCtx, t)
 	})
 	if srv.cfg.tls.keeper != nil {
+		srv.warnOfCertificate()
 		go srv.watchCertificates(cronCtx) // nobody waits for it: files of a network may hang
 	}
 	for _, ln := range listeners {

@@ -92,12 +92,13 @@ type Server struct {
 	scripts   *script.Engine            // used only while execution is held alone
 	running   atomic.Pointer[scriptRun] // nil: no script runs
 
-	refusing atomic.Bool // no call may wait any more
-	leaving  atomic.Bool // it has been told to stop, and may serve on for --shutdown-delay
-	callers  callers
-	onStop   []func(context.Context)
-	later    laterReleases
-	ending   atomic.Bool // the server stops, so a running script must end
+	refusing    atomic.Bool // no call may wait any more
+	certWarning string      // the last of warnOfCertificate
+	leaving     atomic.Bool // it has been told to stop, and may serve on for --shutdown-delay
+	callers     callers
+	onStop      []func(context.Context)
+	later       laterReleases
+	ending      atomic.Bool // the server stops, so a running script must end
 
 	mu       sync.Mutex
 	admitted int64              // connections, at most maxclients

@@ -58,6 +58,23 @@ func (srv *Server) watchCertificates(ctx context.Context) {
 	}
 }
 
+// warnOfCertificate logs once that the certificate ends soon, and once that clients refuse it. A start goes on with such a certificate: a new one is
+// taken up without a restart, and --check tells before.
+func (srv *Server) warnOfCertificate() {
+	k, now := srv.cfg.tls.keeper, time.Now()
+	text, about := "", []any{"file", srv.cfg.tls.cert.Get(), "not_after", k.NotAfter().UTC().Format(time.RFC3339)}
+	if err := k.Valid(now); err != nil {
+		text, about = "clients refuse the certificate", append(about, "error", err)
+	} else if k.EndsSoon(now) {
+		text = "the certificate ends soon"
+	}
+	if now := fmt.Sprint(text, about); now != srv.certWarning {
+		if srv.certWarning = now; text != "" {
+			srv.log.Warn(text, about...)
+		}
+	}
+}
+
 // lookAtCertificates takes up what the files of the certificates have now, or says once what is wrong with it.
 func (srv *Server) lookAtCertificates() {
 	defer srv.survive("certificates")
@@ -69,6 +86,7 @@ func (srv *Server) lookAtCertificates() {
 	case taken:
 		srv.log.Info("new certificates are used", "not_after", k.NotAfter().UTC().Format(time.RFC3339))
 	}
+	srv.warnOfCertificate()
 }
 
 // HandshakeFailed implements transport.Server.

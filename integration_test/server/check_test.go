@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"celld/integration_test/harness"
 )
@@ -104,6 +105,39 @@ func TestCheckWrong(t *testing.T) {
 	}
 	if _, stderr, code := harness.RunToEnd(t, []string{"CELLD_CHECK=true"}, "--check"); code != 2 || !strings.Contains(stderr, "CELLD_CHECK") {
 		t.Errorf("%d, %q", code, stderr)
+	}
+}
+
+// TestCheckOfCertificates finds those that clients refuse, and warns of one that ends soon. A start warns of all of them, and serves.
+func TestCheckOfCertificates(t *testing.T) {
+	t.Parallel()
+	authority := harness.NewAuthority(t)
+	for _, test := range []struct {
+		ends time.Duration // it begins 48 hours before
+		code int
+		says string
+	}{
+		{-time.Hour, 1, "clients refuse the certificate"}, {72 * time.Hour, 1, "clients refuse the certificate"},
+		{time.Hour, 0, "the certificate ends soon"}, {24 * time.Hour, 0, ""},
+	} {
+		ends := time.Now().Add(test.ends).UTC()
+		cert, key := authority.Sign("celld", &x509.Certificate{NotAfter: ends})
+		flags := []string{"--tls-port", harness.FreePort(t), "--tls-auth-clients", "no", "--tls-cert-file", cert, "--tls-key-file", key}
+		out, stderr, code := harness.RunToEnd(t, nil, append(flags, "--check")...)
+		if code != test.code || (out == "") != (code != 0) || !strings.Contains(stderr, test.says) || test.says == "" && stderr != "" ||
+			test.says != "" && (strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, cert) || !strings.Contains(stderr, ends.Format(time.RFC3339))) {
+			t.Errorf("ends in %v: %d, %q, %q", test.ends, code, out, stderr)
+		}
+		srv := harness.Start(t, flags...)
+		log := srv.Log.String()
+		if strings.Contains(log, `"WARN"`) != (test.says != "") || !strings.Contains(log, test.says) || test.says != "" && !strings.Contains(log, ends.Format(time.RFC3339)) {
+			t.Errorf("ends in %v: %s", test.ends, log)
+		}
+		srv.Stop()
+		_, stderr, code = harness.RunToEnd(t, nil, "--check", "--store", "rediss://127.0.0.1:1", "--store-tls-cert-file", cert, "--store-tls-key-file", key)
+		if code != test.code || code != 0 && !strings.Contains(stderr, "the engine refuses the certificate: "+cert) {
+			t.Errorf("ends in %v, for an engine: %d, %q", test.ends, code, stderr)
+		}
 	}
 }
 

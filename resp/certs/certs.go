@@ -1,8 +1,9 @@
 // Package certs keeps the certificates of a server up to date while it runs.
 //
 //	files, err := certs.Open(certs.Files{Cert: "server.crt", Key: "server.key"})
-//	files.Config()      // of a new connection
-//	err = files.Look()  // every few seconds
+//	err = files.Valid(time.Now()) // clients refuse it where this is an error
+//	files.Config()                // of a new connection
+//	err = files.Look()            // every few seconds
 package certs
 
 import (
@@ -39,12 +40,26 @@ type Keeper struct {
 // generation is one content of the files. Each has a Config of its own, and so its own keys for resumed sessions: a client whose
 // authority has left the files cannot resume.
 type generation struct {
-	digest   [sha256.Size]byte
-	config   *tls.Config
-	notAfter time.Time
+	digest [sha256.Size]byte
+	config *tls.Config
+	span
 }
 
-// Open reads the files. The error names the file.
+// span is when all certificates of a chain are valid.
+type span struct{ notBefore, notAfter time.Time }
+
+func (s span) valid(at time.Time) error {
+	if at.Before(s.notBefore) || at.After(s.notAfter) {
+		return fmt.Errorf("it is valid from %s to %s only", s.notBefore.UTC().Format(time.RFC3339), s.notAfter.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// soon is how long before its end a certificate should have been renewed: 14 days, or a third of its time where that is less. Most are renewed
+// before that by themselves.
+func (s span) soon() time.Duration { return min(14*24*time.Hour, s.notAfter.Sub(s.notBefore)/3) }
+
+// Open reads the files. The error names the file. A certificate that is not valid today is none: see Valid.
 func Open(files Files) (*Keeper, error) {
 	k := &Keeper{files: files}
 	g, err := k.read(false)
@@ -60,6 +75,20 @@ func (k *Keeper) Config() *tls.Config { return k.current.Load().config }
 
 // NotAfter is when the first of the server's certificates ends.
 func (k *Keeper) NotAfter() time.Time { return k.current.Load().notAfter }
+
+// Valid returns an error if a client refuses the server's certificates at that time.
+func (k *Keeper) Valid(at time.Time) error {
+	if err := k.current.Load().valid(at); err != nil {
+		return fmt.Errorf("%s: %w", k.files.Cert, err)
+	}
+	return nil
+}
+
+// EndsSoon reports whether a certificate ends soon after that time, and should have been renewed.
+func (k *Keeper) EndsSoon(at time.Time) bool {
+	g := k.current.Load()
+	return g.notAfter.Sub(at) < g.soon()
+}
 
 // Look reads the files again. It reports whether they have a new content that new connections get from now on. A content that is bad,
 // or has a certificate that is not valid today, leaves everything as it is. It is an error if the look before has seen it, too: a pair may
@@ -128,14 +157,12 @@ func (k *Keeper) read(valid bool) (*generation, error) {
 	if k.files.Clients != tls.NoClientCert && clients == nil {
 		return g, errors.New("there is no certificate that vouches for clients")
 	}
-	begin, end, err := validity(pair)
+	if g.span, err = spanOf(pair); err == nil && valid {
+		err = g.valid(time.Now())
+	}
 	if err != nil {
 		return g, fmt.Errorf("%s: %w", k.files.Cert, err)
 	}
-	if now := time.Now(); valid && (now.Before(begin) || now.After(end)) {
-		return g, fmt.Errorf("%s: it is valid from %s to %s only", k.files.Cert, begin.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339))
-	}
-	g.notAfter = end
 	g.config = &tls.Config{
 		Certificates: []tls.Certificate{pair}, ClientAuth: k.files.Clients, ClientCAs: clients,
 		MinVersion: k.files.Versions[0], MaxVersion: k.files.Versions[1], CipherSuites: k.files.Ciphers,

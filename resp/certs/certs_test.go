@@ -85,6 +85,153 @@ func TestLook(t *testing.T) {
 	look(t, k, false, "vouches for clients")
 }
 
+// A start takes a certificate whose time has not come or has passed, and says so. A renewal does not.
+func TestValid(t *testing.T) {
+	k, ca, files := open(t)
+	now := time.Now().Truncate(time.Second)
+	for _, test := range []struct {
+		ends   time.Time // it begins 48 hours before
+		passes bool
+	}{
+		{now.Add(72 * time.Hour), false}, {now.Add(-time.Hour), false}, {now.Add(time.Hour), true},
+	} {
+		replace(t, ca, files, &x509.Certificate{NotAfter: test.ends})
+		fresh, err := Open(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if taken, err := k.Reload(); taken != test.passes || (err == nil) != test.passes {
+			t.Errorf("ends %v: a reload: %v, %v", test.ends, taken, err)
+		}
+		pair, err := ReadPair(files.Cert, files.Key, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		begins := test.ends.Add(-48 * time.Hour)
+		for at, valid := range map[time.Time]bool{
+			now: test.passes, begins: true, begins.Add(-time.Second): false, test.ends: true, test.ends.Add(time.Second): false,
+		} {
+			err, same := fresh.Valid(at), Valid(pair, at)
+			if (err == nil) != valid || (same == nil) != valid {
+				t.Errorf("from %v to %v, at %v: %v, %v", begins, test.ends, at, err, same)
+			}
+			if err != nil && err.Error() != files.Cert+": it is valid from "+begins.UTC().Format(time.RFC3339)+" to "+test.ends.UTC().Format(time.RFC3339)+" only" {
+				t.Error(err)
+			}
+		}
+		for at, soon := range map[time.Duration]bool{16 * time.Hour: false, 16*time.Hour - time.Second: true, -time.Hour: true} {
+			if fresh.EndsSoon(test.ends.Add(-at)) != soon {
+				t.Errorf("%v before its end: %v", at, !soon)
+			}
+		}
+	}
+	if s := (span{now, now.Add(90 * 24 * time.Hour)}); s.soon() != 14*24*time.Hour {
+		t.Errorf("of 90 days, %v is soon", s.soon())
+	}
+}
+
+// Of a chain, all must be valid.
+func TestSpanOfAChain(t *testing.T) {
+	ca := harness.NewAuthority(t)
+	now := time.Now().Truncate(time.Second)
+	var chain tls.Certificate
+	for _, ends := range []time.Duration{30, 40, 20, 25} {
+		cert, _ := ca.Sign("x", &x509.Certificate{NotAfter: now.Add(ends * time.Hour)})
+		block, _ := pem.Decode([]byte(harness.ReadFile(t, cert)))
+		chain.Certificate = append(chain.Certificate, block.Bytes)
+	}
+	if s, err := spanOf(chain); err != nil || !s.notBefore.Equal(now.Add(-8*time.Hour)) || !s.notAfter.Equal(now.Add(20*time.Hour)) {
+		t.Errorf("%v to %v, %v", s.notBefore, s.notAfter, err)
+	}
+	if _, err := spanOf(tls.Certificate{Certificate: [][]byte{[]byte("x")}}); err == nil {
+		t.Error("it has no bad certificate")
+	}
+	if Valid(tls.Certificate{Certificate: [][]byte{[]byte("x")}}, now) == nil {
+		t.Error("a bad certificate is valid")
+	}
+}
+
+// A bad content that was there, went, and comes back is waited for anew, and told of anew. So is one that follows a reload.
+func TestABadContentThatComesBack(t *testing.T) {
+	k, _, files := open(t)
+	good := harness.ReadFile(t, files.Key)
+	harness.WriteFile(t, "bad", files.Key)
+	look(t, k, false, "")
+	harness.WriteFile(t, good, files.Key)
+	look(t, k, false, "")
+	for range 2 {
+		harness.WriteFile(t, "bad", files.Key)
+		look(t, k, false, "") // half of a change, perhaps
+		look(t, k, false, "failed to find")
+		look(t, k, false, "")
+		harness.WriteFile(t, good, files.Key)
+		look(t, k, false, "")
+	}
+	harness.WriteFile(t, "bad", files.Key)
+	for range 2 {
+		if taken, err := k.Reload(); taken || err == nil {
+			t.Errorf("a reload: %v, %v", taken, err)
+		}
+	}
+	look(t, k, false, "")
+	harness.WriteFile(t, "worse", files.Key)
+	look(t, k, false, "")
+	harness.WriteFile(t, "bad", files.Key)
+	look(t, k, false, "")
+	harness.WriteFile(t, "worse", files.Key)
+	look(t, k, false, "")
+	look(t, k, false, "failed to find")
+}
+
+// Each file that cannot be read is named, with what it is for.
+func TestFilesThatCannotBeRead(t *testing.T) {
+	_, _, files := open(t)
+	for want, spoil := range map[string]func(f *Files){
+		"read the certificate: ":                 func(f *Files) { f.Cert = "/none" },
+		"read the key: ":                         func(f *Files) { f.Key = "/none" },
+		"read who vouches for clients":           func(f *Files) { f.CADir, f.CA = "", "/none" },
+		"read who vouches for client":            func(f *Files) { f.CADir = "/none" },
+		"it has no certificate in PEM":           func(f *Files) { f.CADir, f.CA = "", files.Key },
+		"there is no certificate that":           func(f *Files) { f.CADir = "" },
+		files.Cert + " and " + files.Cert + ": ": func(f *Files) { f.Key = files.Cert },
+	} {
+		f := files
+		spoil(&f)
+		if _, err := Open(f); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	for _, f := range []Files{{Cert: "/none", Key: files.Key}, {Cert: files.Cert, Key: files.Cert}} {
+		if pair, err := ReadPair(f.Cert, f.Key, ""); err == nil || pair.Certificate != nil {
+			t.Errorf("%+v: %v", f, err)
+		}
+	}
+	files.Clients, files.CADir = tls.NoClientCert, ""
+	if _, err := Open(files); err != nil {
+		t.Error(err)
+	}
+}
+
+// Those of a file and of a directory vouch for clients.
+func TestAuthorities(t *testing.T) {
+	_, _, files := open(t)
+	other := harness.NewAuthority(t)
+	files.CA = other.File
+	files.Versions, files.Ciphers = [2]uint16{tls.VersionTLS12, tls.VersionTLS13}, []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}
+	k, err := Open(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := x509.NewCertPool()
+	for _, path := range []string{other.File, filepath.Join(files.CADir, "ca.pem")} {
+		want.AppendCertsFromPEM([]byte(harness.ReadFile(t, path)))
+	}
+	c := k.Config()
+	if !c.ClientCAs.Equal(want) || c.MinVersion != tls.VersionTLS12 || c.MaxVersion != tls.VersionTLS13 || len(c.CipherSuites) != 1 || c.ClientAuth != files.Clients {
+		t.Errorf("%+v", c)
+	}
+}
+
 // A key may have a passphrase. No error shows it.
 func TestPassphrase(t *testing.T) {
 	_, _, files := open(t)

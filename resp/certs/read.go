@@ -120,21 +120,29 @@ func (p *parts) authorities() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// validity is when all certificates of a chain are valid.
-func validity(pair tls.Certificate) (begin, end time.Time, err error) {
+func spanOf(pair tls.Certificate) (s span, err error) {
 	for i, der := range pair.Certificate {
 		cert, err := x509.ParseCertificate(der)
 		if err != nil {
-			return begin, end, err
+			return s, err
 		}
-		if i == 0 || cert.NotBefore.After(begin) {
-			begin = cert.NotBefore
+		if i == 0 || cert.NotBefore.After(s.notBefore) {
+			s.notBefore = cert.NotBefore
 		}
-		if i == 0 || cert.NotAfter.Before(end) {
-			end = cert.NotAfter
+		if i == 0 || cert.NotAfter.Before(s.notAfter) {
+			s.notAfter = cert.NotAfter
 		}
 	}
-	return begin, end, nil
+	return s, nil
+}
+
+// Valid returns an error if the other end refuses a certificate that ReadPair has returned at that time.
+func Valid(pair tls.Certificate, at time.Time) error {
+	s, err := spanOf(pair)
+	if err == nil {
+		err = s.valid(at)
+	}
+	return err
 }
 
 // ReadPair returns a certificate with its key, as a client shows it.

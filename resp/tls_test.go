@@ -1,0 +1,67 @@
+package resp
+
+import (
+	"bytes"
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"celld/integration_test/harness"
+	"celld/resp/certs"
+)
+
+// A certificate is warned of once before it ends and once when it has, also while the server runs; and a good one in its place can be warned of anew.
+func TestWarnOfCertificate(t *testing.T) {
+	authority := harness.NewAuthority(t)
+	synctest.Test(t, func(t *testing.T) { // whose clock begins at the year 2000
+		var log bytes.Buffer
+		w := newWorld(t)
+		w.Server.log = slog.New(slog.NewTextHandler(&log, nil))
+		open := func(ends time.Time) {
+			cert, key := authority.Sign("server", &x509.Certificate{NotAfter: ends}) // it begins 48 hours before
+			k, err := certs.Open(certs.Files{Cert: cert, Key: key})
+			if err = errors.Join(err, w.cfg.tls.cert.Set(cert)); err != nil {
+				t.Fatal(err)
+			}
+			w.cfg.tls.keeper = k
+		}
+		warned := func(words ...string) {
+			t.Helper()
+			w.warnOfCertificate()
+			w.warnOfCertificate()
+			lines := strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n")
+			if log.Len() == 0 {
+				lines = nil
+			}
+			if len(words) == 0 && len(lines) == 0 {
+				return
+			}
+			if len(lines) != 1 || len(words) == 0 || !strings.Contains(lines[0], "level=WARN") {
+				t.Fatalf("%q, want %q", lines, words)
+			}
+			for _, word := range append(words, "server.crt") {
+				if !strings.Contains(lines[0], word) {
+					t.Errorf("%q has no %q", lines[0], word)
+				}
+			}
+			log.Reset()
+		}
+		start := time.Now()
+		open(start.Add(47 * time.Hour))
+		warned()
+		time.Sleep(32 * time.Hour) // 15 are left
+		warned("the certificate ends soon", "not_after=2000-01-02T23:00:00Z")
+		time.Sleep(16 * time.Hour)
+		warned("clients refuse the certificate", "2000-01-02T23:00:00Z", "it is valid from 1999-12-31T23:00:00Z to")
+		open(time.Now().Add(72 * time.Hour))
+		warned("clients refuse the certificate", "it is valid from 2000-01-04T00:00:00Z to")
+		time.Sleep(24 * time.Hour)
+		warned()
+		open(time.Now().Add(time.Hour))
+		warned("the certificate ends soon")
+	})
+}
