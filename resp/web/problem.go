@@ -20,9 +20,10 @@ func fail(w http.ResponseWriter, status int, detail string) {
 }
 
 func writeProblem(w http.ResponseWriter, p problem) {
-	body, _ := json.Marshal(p) // of strings and a number
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(body, '\n'))
+	body := json.NewEncoder(w)
+	body.SetEscapeHTML(false) // no browser takes it for HTML
+	_ = body.Encode(p)        // and a line's end
 }

@@ -22,6 +22,10 @@ var withToken = resp.HTTP{Token: "secret", TrustedProxies: []netip.Prefix{netip.
 
 // newTestSite has the policy api.
 func newTestSite(t testing.TB, h resp.HTTP) *site {
+	return newTestSiteThat(t, h, slog.New(slog.DiscardHandler))
+}
+
+func newTestSiteThat(t testing.TB, h resp.HTTP, logs *slog.Logger) *site {
 	t.Helper()
 	cfg, clock := resp.NewConfig(), resp.NewClock()
 	keys := store.New(store.Options{MaxKeys: 1000, Now: clock.NowNS})
@@ -35,7 +39,7 @@ func newTestSite(t testing.TB, h resp.HTTP) *site {
 	disk := cfg.Persistence()
 	disk.Clock, disk.Log = clock.NowNS, slog.New(slog.DiscardHandler)
 	server := resp.NewServer(resp.Options{
-		Config: cfg, Store: keys, Log: slog.New(slog.DiscardHandler), Clock: clock.NowNS, ReadClocks: clock.Read, Persistence: persistence.New(keys, disk),
+		Config: cfg, Store: keys, Log: logs, Clock: clock.NowNS, ReadClocks: clock.Read, Persistence: persistence.New(keys, disk),
 	})
 	return newSite(server, h)
 }
