@@ -180,6 +180,34 @@ func TestItems(t *testing.T) {
 	}
 }
 
+// No two sketches throw the same dice: somebody who knew them could keep a key out.
+func TestDice(t *testing.T) {
+	if a, b := New(), New(); a.rng == b.rng {
+		t.Error("two sketches have one seed")
+	}
+}
+
+// A key that leaves the list takes the buckets of keys that came less often, and no others.
+func TestGoBack(t *testing.T) {
+	for count, takes := range map[uint32]bool{9: true, 10: false, 11: false} {
+		s := New()
+		other := bucket{2, count, 3}
+		for row := range Rows {
+			*s.bucket(row, 1<<32) = other
+		}
+		s.goBack(&Item{Hash: 1 << 32, Count: 10})
+		for row := range Rows {
+			want := other
+			if takes {
+				want = bucket{1, 10, maxStrength}
+			}
+			if got := *s.bucket(row, 1<<32); got != want {
+				t.Errorf("row %d with %d: %+v, want %+v", row, count, got, want)
+			}
+		}
+	}
+}
+
 func BenchmarkAdd(b *testing.B) {
 	key := []byte("user:12345")
 	b.Run("listed", func(b *testing.B) {

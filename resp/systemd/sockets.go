@@ -13,8 +13,10 @@ import (
 )
 
 // Sockets returns the sockets that systemd has passed, by their names (FileDescriptorName=). The error names the first that is of no use.
-func Sockets() (in resp.Inherited, err error) {
-	for _, f := range activation.Files(true) {
+func Sockets() (resp.Inherited, error) { return sockets(activation.Files(true)) }
+
+func sockets(files []*os.File) (in resp.Inherited, err error) {
+	for _, f := range files {
 		ln, wrong := listener(f)
 		if wrong != nil {
 			return in, fmt.Errorf("the socket %q of systemd: %w", f.Name(), wrong)
