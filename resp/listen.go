@@ -2,6 +2,7 @@ package resp
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"syscall"
@@ -21,9 +22,9 @@ func (srv *Server) Listen() ([]transport.Listener, error) {
 	port := int(srv.cfg.port.Get())
 	plain := len(srv.inherited.Plain) == 0
 	if plain && srv.cfg.plainTCP() {
-		opened, err := srv.listenHosts(port)
+		opened, err := srv.listenHosts("--port", port)
 		for tries := 1; port == 0 && errors.Is(err, syscall.EADDRINUSE) && tries < 10; tries++ {
-			opened, err = srv.listenHosts(port)
+			opened, err = srv.listenHosts("--port", port)
 		}
 		if err != nil {
 			closeAll(open)
@@ -36,7 +37,7 @@ func (srv *Server) Listen() ([]transport.Listener, error) {
 		ln, err := transport.ListenUnix(path, perm)
 		if err != nil {
 			closeAll(open)
-			return nil, err
+			return nil, fmt.Errorf("--unixsocket: %w", err)
 		}
 		open = append(open, transport.Listener{Listener: ln})
 	}
@@ -55,8 +56,8 @@ func (srv *Server) Listen() ([]transport.Listener, error) {
 }
 
 // listenHosts listens on the addresses of --bind. For port 0 the kernel picks a port at the first address. Another process may
-// use that port at the next address, and then Listen tries again.
-func (srv *Server) listenHosts(port int) (open []transport.Listener, err error) {
+// use that port at the next address, and then Listen tries again. flag is what sets the port, for the error.
+func (srv *Server) listenHosts(flag string, port int) (open []transport.Listener, err error) {
 	for _, host := range srv.cfg.bind.Get() {
 		host, optional := strings.CutPrefix(host, "-")
 		ln, err := transport.ListenTCP(host, port)
@@ -68,7 +69,10 @@ func (srv *Server) listenHosts(port int) (open []transport.Listener, err error) 
 			srv.log.Debug("optional address is not there", "host", host, "error", err)
 		default:
 			closeAll(open)
-			return nil, err
+			if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EACCES) {
+				flag = "--bind"
+			}
+			return nil, fmt.Errorf("%s: %w", flag, err)
 		}
 	}
 	if len(open) == 0 {

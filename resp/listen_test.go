@@ -101,6 +101,41 @@ func TestListen(t *testing.T) {
 	}
 }
 
+// The error of an address that cannot be had names the setting that it is from.
+func TestListenNamesTheSetting(t *testing.T) {
+	dir := t.TempDir()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	socket, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	for want, settings := range map[string]map[string]string{
+		"--port: listen on 127.0.0.1:" + port + ": address already in use":          {"port": port},
+		"--tls-port: listen on 127.0.0.1:" + port + ": address already in use":      {"port": "0", "tls-port": port},
+		"--bind: listen on 192.0.2.1:" + port + ": cannot assign requested address": {"port": port, "bind": "192.0.2.1"},
+		"--unixsocket: listen on " + dir + "/s: another process answers on it":      {"port": "0", "unixsocket": dir + "/s"},
+		"--unixsocket: listen on " + dir + "/none/s: no such file or directory":     {"port": "0", "unixsocket": dir + "/none/s"},
+	} {
+		cfg := NewConfig()
+		for name, value := range settings {
+			if err := cfg.row(name).Value.Set(value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		srv := NewServer(Options{Config: cfg, Store: store.New(store.Options{})})
+		if listeners, err := srv.Listen(); err == nil || err.Error() != want {
+			closeAll(listeners)
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 // More connections than files may be open are not promised.
 func TestMaxClientsFitTheOpenFiles(t *testing.T) {
 	w := newWorld(t)

@@ -23,7 +23,7 @@ func (srv *Server) listenTLS() ([]transport.Listener, error) {
 	if srv.cfg.tls.port.Get() == 0 || len(srv.inherited.TLS) > 0 {
 		return nil, nil
 	}
-	open, err := srv.listenHosts(int(srv.cfg.tls.port.Get()))
+	open, err := srv.listenHosts("--tls-port", int(srv.cfg.tls.port.Get()))
 	var listeners []net.Listener
 	for _, ln := range open {
 		listeners = append(listeners, ln.Listener)

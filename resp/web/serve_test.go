@@ -72,8 +72,9 @@ func TestListen(t *testing.T) {
 	if got, err := listen(resp.HTTP{Inherited: []net.Listener{loopback}, Bind: loopback.Addr().String()}); err != nil || len(got) != 1 || got[0] != loopback {
 		t.Errorf("%v, %v", got, err)
 	}
-	if got, err := listen(resp.HTTP{Bind: loopback.Addr().String()}); err == nil {
-		t.Error(got)
+	taken := "--http-bind: listen on " + loopback.Addr().String() + ": address already in use"
+	if got, err := listen(resp.HTTP{Bind: loopback.Addr().String()}); err == nil || err.Error() != taken {
+		t.Errorf("%v, %v", got, err)
 	}
 	if err := Serve(nil, resp.HTTP{Bind: loopback.Addr().String()}, nil); err == nil {
 		t.Error("it listens twice")

@@ -79,7 +79,7 @@ func listen(h resp.HTTP) ([]net.Listener, error) {
 	n, _ := strconv.Atoi(port)
 	ln, err := transport.ListenTCP(host, n)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--http-bind: %w", err)
 	}
 	return []net.Listener{ln}, nil
 }
