@@ -106,8 +106,12 @@ func serve(cfg *resp.Config, memoryGiven bool) error {
 		log.Info("loading", "addr", addrs, "dir", disk.Dir, "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", memoryFrom)
 	}
 	ready := func() {
-		log.Info("ready", "addr", addrs, "pid", os.Getpid(), "version", version, "store", cfg.StoreText(),
-			"max_keys", cfg.MaxKeys(), "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", memoryFrom, "maxclients", cfg.MaxClients(), "io_threads", cfg.IOThreads())
+		about := []any{"addr", addrs, "pid", os.Getpid(), "version", version, "store", cfg.StoreText(),
+			"max_keys", cfg.MaxKeys(), "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", memoryFrom, "maxclients", cfg.MaxClients(), "io_threads", cfg.IOThreads()}
+		if why := server.NotReady(); why != "" { // celld is, and celld ready says that its engine is not
+			about = append(about, "not_ready_because", why)
+		}
+		log.Info("ready", about...)
 		systemd.Ready(addrs...)
 		go systemd.Watch(server.Decides)
 		go func() {

@@ -82,7 +82,7 @@ func infoServer(w *infoWriter, s *Session) {
 	w.field("config_file", "")
 	infoListeners(w, srv)
 	w.field("io_threads_active", srv.cfg.ioThreads.Get())
-	if why := srv.notReady(); why != "" {
+	if why := srv.NotReady(); why != "" {
 		w.field("not_ready_because", why)
 	}
 }

@@ -109,7 +109,8 @@ func (c *Config) checkCertificates(now time.Time) (err error) {
 // Warnings are lines about what Check lets pass, and somebody should mend.
 func (c *Config) Warnings() (lines []string) {
 	if k := c.tls.keeper; k != nil && k.EndsSoon(time.Now()) {
-		lines = append(lines, fmt.Sprintf("the certificate ends soon: %s is valid until %s", c.tls.cert.Get(), k.NotAfter().UTC().Format(time.RFC3339)))
+		ends := k.NotAfter().UTC().Format(time.RFC3339)
+		lines = append(lines, fmt.Sprintf("the certificate ends soon: %s is valid until %s", c.tls.cert.Get(), ends))
 	}
 	return lines
 }

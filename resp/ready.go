@@ -12,7 +12,7 @@ const readyKey = "celld:readyz"
 // where there is one, engine. That only looks, so a full table is ready.
 func (srv *Server) Ready() error {
 	err := srv.decide()
-	if why := srv.notReady(); why != "" { // what was decided without the engine does not count
+	if why := srv.NotReady(); why != "" { // what was decided without the engine does not count
 		return errors.New(why)
 	}
 	if failed := (*CallError)(nil); srv.inCluster() && errors.As(err, &failed) && failed.Code() == "STOREDOWN" { // it serves other slots, or will soon
@@ -21,9 +21,9 @@ func (srv *Server) Ready() error {
 	return err
 }
 
-// notReady says in one line why the server should get no more calls, as far as that is known without a decision. INFO has it for celld ready,
+// NotReady says in one line why the server should get no more calls, as far as that is known without a decision. INFO has it for celld ready,
 // so that a probe that runs it and one that asks /readyz see the same. It is empty where nothing is known.
-func (srv *Server) notReady() string {
+func (srv *Server) NotReady() string {
 	if srv.leaving.Load() {
 		return "the server is stopping"
 	}

@@ -58,8 +58,8 @@ func (srv *Server) watchCertificates(ctx context.Context) {
 	}
 }
 
-// warnOfCertificate logs once that the certificate ends soon, and once that clients refuse it. A start goes on with such a certificate: a new one is
-// taken up without a restart, and --check tells before.
+// warnOfCertificate logs once that the certificate ends soon, and once that clients refuse it. A start goes on with such a certificate:
+// a new one is taken up without a restart, and --check tells before.
 func (srv *Server) warnOfCertificate() {
 	k, now := srv.cfg.tls.keeper, time.Now()
 	text, about := "", []any{"file", srv.cfg.tls.cert.Get(), "not_after", k.NotAfter().UTC().Format(time.RFC3339)}

@@ -27,8 +27,8 @@ type image struct {
 	}
 }
 
-// buildImage builds the Dockerfile as it is. No registry is asked: the image that it builds in is made here. It has a shell and its
-// libraries, and sees the machine's Go and Go's caches.
+// buildImage builds the Dockerfile as it is. No registry is asked: the image that it builds in is made here. It has a shell, its
+// libraries and the machine's authorities, and sees the machine's Go and Go's caches.
 func buildImage(t *testing.T) (i image) {
 	t.Helper()
 	harness.NeedRoot(t)
@@ -44,7 +44,7 @@ func buildImage(t *testing.T) (i image) {
 	}
 	base := filepath.Join(dir, "base")
 	libraries := regexp.MustCompile(`/\S+`).FindAllString(harness.Tool(t, "ldd", "/bin/sh"), -1)
-	for _, path := range append(libraries, "/bin/sh") {
+	for _, path := range append(libraries, "/bin/sh", authorities) {
 		if err := os.MkdirAll(filepath.Dir(base+path), 0o755); err != nil {
 			t.Fatal(err)
 		}

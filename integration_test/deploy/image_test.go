@@ -1,8 +1,11 @@
 package deploy
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"debug/elf"
 	"encoding/json"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,6 +52,61 @@ func TestEmptyRoot(t *testing.T) {
 	srv.Wait(0)
 	if out, err := health(port); err == nil {
 		t.Errorf("celld ping of a server that has ended: %s", out)
+	}
+}
+
+// authorities is the file of those that the system trusts, as the Dockerfile copies it.
+const authorities = "/etc/ssl/certs/ca-certificates.crt"
+
+// TestEmptyRootTrusts has an engine whose certificate the system's authorities vouch for, and that of another. As in the image, their file is all that
+// the binary has of a system.
+func TestEmptyRootTrusts(t *testing.T) {
+	t.Parallel()
+	harness.NeedRoot(t)
+	root := t.TempDir()
+	copyFile(t, harness.Binary(t), filepath.Join(root, "celld"))
+	if err := os.MkdirAll(filepath.Join(root, filepath.Dir(authorities)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	known := harness.NewAuthority(t)
+	copyFile(t, known.File, filepath.Join(root, authorities))
+	for dir := root; len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) {
+		os.Chmod(dir, 0o755)
+	}
+	for authority, trusted := range map[*harness.Authority]bool{known: true, harness.NewAuthority(t): false} {
+		cert, key := authority.Sign("engine", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ln, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		first := make(chan error, 1)
+		go func() {
+			conn, err := ln.Accept()
+			if err == nil {
+				_, err = conn.Read(make([]byte, 1)) // what a client says that has verified the certificate
+				conn.Close()
+			}
+			first <- err
+		}()
+		jail := &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+		store := "rediss://" + ln.Addr().String()
+		if trusted {
+			harness.Spec{Binary: "/celld", Sys: jail, Dir: "/", Flags: []string{"--store", store}}.Start(t)
+		} else {
+			cmd := exec.Command("/celld", "--port", "0", "--store", store)
+			cmd.SysProcAttr, cmd.Dir, cmd.Env = jail, "/", []string{}
+			if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "the engine's certificate is refused") {
+				t.Errorf("%v: %s", err, out)
+			}
+		}
+		if err := <-first; (err == nil) != trusted {
+			t.Errorf("trusted %v: %v", trusted, err)
+		}
 	}
 }
 
@@ -108,6 +166,7 @@ func TestDockerfile(t *testing.T) {
 		t.Errorf("go build %q, and the tests build with %q", got, harness.BuildFlags)
 	}
 	find(`^COPY --from=build .*/celld /celld$`)
+	find(`^COPY --from=build ` + authorities + ` ` + authorities + `$`)
 	user := find(`^USER (\d+)(:\d+)?$`)
 	if user[1] == "0" {
 		t.Error("USER is root")

@@ -273,8 +273,8 @@ func TestPortInUse(t *testing.T) {
 	srv := harness.Start(t)
 	_, port := harness.HostPort(srv.Addr)
 	_, stderr, code := harness.RunToEnd(t, nil, "--port", port)
-	oneLine(t, stderr, code, 1, "address already in use")
-	if !strings.Contains(stderr, port) {
+	oneLine(t, stderr, code, 1, "--port: listen on ")
+	if !strings.Contains(stderr, port+": address already in use") {
 		t.Errorf("%q does not name port %s", stderr, port)
 	}
 	srv.Alive()
@@ -299,4 +299,9 @@ func TestStartLine(t *testing.T) {
 			t.Errorf("no %s in %s", want, line)
 		}
 	}
+	if strings.Contains(line, "not_ready_because") {
+		t.Error(line)
+	}
+	away := harness.Start(t, "--store", "redis://127.0.0.1:"+harness.FreePort(t))
+	away.Logs(`"not_ready_because":"the store is away: `) // which celld ready says, too
 }

@@ -55,8 +55,8 @@ func (s span) valid(at time.Time) error {
 	return nil
 }
 
-// soon is how long before its end a certificate should have been renewed: 14 days, or a third of its time where that is less. Most are renewed
-// before that by themselves.
+// soon is how long before its end a certificate should have been renewed: 14 days, or a third of its time where that is less. Most are
+// renewed before that by themselves.
 func (s span) soon() time.Duration { return min(14*24*time.Hour, s.notAfter.Sub(s.notBefore)/3) }
 
 // Open reads the files. The error names the file. A certificate that is not valid today is none: see Valid.

@@ -42,8 +42,9 @@ type epollConn struct {
 	tookNS   int64 // when the peer last took something, since lingering began
 }
 
-// read reads and serves what has arrived. While the session waits, it only looks for the end of the connection. It serves all of one read before the next. So a connection holds one read at most,
-// beside an unfinished command; the rest waits in its socket. And it meets the end of the stream when all input is answered.
+// read reads and serves what has arrived. While the session waits, it only looks for the end of the connection. It serves all of one
+// read before the next. So a connection holds one read at most, beside an unfinished command; the rest waits in its socket. And it
+// meets the end of the stream when all input is answered.
 func (c *epollConn) read() {
 	if c.at() == gone || c.queued || c.serving {
 		return

@@ -53,8 +53,8 @@ type secure struct {
 	behind   []byte        // decrypted while the session waited, and not served yet
 }
 
-// mostBehind bounds what is read of a peer whose session waits. Only TLS itself can see the peer's farewell, and that stands behind all that
-// the peer has sent. One that stands behind more than this is met when the session goes on.
+// mostBehind bounds what is read of a peer whose session waits. Only TLS itself can see the peer's farewell, and that stands behind all
+// that the peer has sent. One that stands behind more than this is met when the session goes on.
 const mostBehind = 16 << 10
 
 // listens reports whether a connection is to be read while its session waits.

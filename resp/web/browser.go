@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// A page of any web site can have the browser that shows it ask 127.0.0.1, by an image or a form, and can have its own site's name lead there
-// (DNS rebinding). It must not read what we answer, spend limits, or keep us busy. A browser says what we need to tell its requests:
+// A page of any web site can have the browser that shows it ask 127.0.0.1, by an image or a form, and can have its own site's name lead
+// there (DNS rebinding). It must not read what we answer, spend limits, or keep us busy. A browser says what we need to tell its
+// requests:
 //
-//   - To another site it sends Sec-Fetch-Site or Origin, and no header of the page's choice, unless OPTIONS permits that, which we never do.
+//   - To another site it sends Sec-Fetch-Site or Origin, and no header of the page's choice, unless OPTIONS permits that. It never does.
 //   - To the page's own name it sends whatever the page wants, except Host and Via, and always Accept.
 //
 // Proxies pass on Host, Origin and Sec-Fetch-Site of their clients. They are known by what such a page cannot send.
@@ -68,7 +69,8 @@ func isAddress(host string) bool {
 	return err == nil || strings.EqualFold(host, "localhost")
 }
 
-// fromAnotherSite reports whether a browser says that the page of another site has it ask. Another port of this machine is another site, too.
+// fromAnotherSite reports whether a browser says that the page of another site has it ask. Another port of this machine is another
+// site, too.
 func fromAnotherSite(r *http.Request) bool {
 	for _, site := range r.Header["Sec-Fetch-Site"] {
 		if site != "same-origin" && site != "none" {
@@ -83,8 +85,8 @@ func fromAnotherSite(r *http.Request) bool {
 	return false
 }
 
-// forwarded reports whether a check has a header that the page of another site cannot have a browser send: one that proxies set, or one that the key
-// is made of.
+// forwarded reports whether a check has a header that the page of another site cannot have a browser send: one that proxies set, or one
+// that the key is made of.
 func forwarded(r *http.Request, sources []source) bool {
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"} {
 		if r.Header[name] != nil {
@@ -101,10 +103,11 @@ func forwarded(r *http.Request, sources []source) bool {
 
 // sentByBrowsers are the headers that browsers set by themselves, or that a page may set without asking, as the Fetch standard has them.
 var sentByBrowsers = map[string]bool{
-	"Accept": true, "Accept-Charset": true, "Accept-Encoding": true, "Accept-Language": true, "Access-Control-Request-Headers": true,
-	"Access-Control-Request-Method": true, "Access-Control-Request-Private-Network": true, "Cache-Control": true, "Connection": true,
-	"Content-Language": true, "Content-Length": true, "Content-Type": true, "Cookie": true, "Device-Memory": true, "Dnt": true, "Downlink": true,
-	"Dpr": true, "Ect": true, "Host": true, "If-Modified-Since": true, "If-None-Match": true, "Keep-Alive": true, "Origin": true, "Pragma": true,
-	"Priority": true, "Purpose": true, "Range": true, "Referer": true, "Rtt": true, "Save-Data": true, "Te": true, "Transfer-Encoding": true,
+	"Accept": true, "Accept-Charset": true, "Accept-Encoding": true, "Accept-Language": true,
+	"Access-Control-Request-Headers": true, "Access-Control-Request-Method": true, "Access-Control-Request-Private-Network": true,
+	"Cache-Control": true, "Connection": true, "Content-Language": true, "Content-Length": true, "Content-Type": true,
+	"Cookie": true, "Device-Memory": true, "Dnt": true, "Downlink": true, "Dpr": true, "Ect": true, "Host": true,
+	"If-Modified-Since": true, "If-None-Match": true, "Keep-Alive": true, "Origin": true, "Pragma": true, "Priority": true,
+	"Purpose": true, "Range": true, "Referer": true, "Rtt": true, "Save-Data": true, "Te": true, "Transfer-Encoding": true,
 	"Upgrade": true, "Upgrade-Insecure-Requests": true, "User-Agent": true, "Viewport-Width": true, "Width": true,
 }
