@@ -20,8 +20,11 @@ type commits struct {
 // Synchronous says whether replies must wait for Commit: with an append-only file and Always. d may be nil.
 func (d *Disk) Synchronous() bool { return d != nil && d.aof != nil && d.o.Fsync == Always }
 
-// Begin begins a round of decisions. Commit ends it. Rounds run in parallel.
+// Begin begins a round of decisions. Commit or Leave ends it. Rounds run in parallel.
 func (d *Disk) Begin() { d.aof.commits.deciding.RLock() }
+
+// Leave ends a round without waiting for the disk. What it has changed is written by the next Commit.
+func (d *Disk) Leave() { d.aof.commits.deciding.RUnlock() }
 
 // Commit ends a round and returns when its changes are on the disk. One write serves all rounds that wait. If the disk
 // refuses the write, Commit returns the error. The changes stay in the store, and are written once the disk accepts writes.

@@ -123,10 +123,20 @@ func (s *Session) answer(b *batch) {
 	} else {
 		replies = s.answerThrottles(b)
 	}
-	if s.srv.synchronous {
+	if s.srv.synchronous && b.changes() {
 		s.noteWrites(mark, replies)
 	}
 	b.reset()
+}
+
+// changes is false where all calls have only looked (PEEK).
+func (b *batch) changes() bool {
+	for i := range b.takes {
+		if b.takes[i].Mode != cell.Peek {
+			return true
+		}
+	}
+	return len(b.takes) == 0
 }
 
 func (s *Session) answerThrottles(b *batch) (replies int) {

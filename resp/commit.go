@@ -11,6 +11,7 @@ type round struct {
 	sent    int // bytes passed to the transport
 	writes  []sentPart
 	decided decided
+	changed bool // something, whether or not it is replied to
 }
 
 // inRound returns the session's round. A connection that has never waited for the disk has none yet.
@@ -46,8 +47,12 @@ func (srv *Server) commit() error {
 // noteWrites marks out[mark:] as replies to writes.
 func (s *Session) noteWrites(mark, replies int) {
 	r := s.inRound()
+	r.changed = true
 	r.writes = append(r.writes, sentPart{r.sent + mark, r.sent + len(s.out), replies})
 }
+
+// Wrote reports whether the session has run a write since the last Confirm, even one without a reply.
+func (s *Session) Wrote() bool { return s.round != nil && s.round.changed }
 
 // unwrite forgets the replies to writes in out[mark:], which are not sent after all.
 func (s *Session) unwrite(mark int) {
@@ -82,6 +87,6 @@ func (s *Session) Confirm(sent []byte, err error) []byte {
 		}
 		sent = append(sent, whole[at:]...)
 	}
-	r.sent, r.writes = 0, r.writes[:0]
+	r.sent, r.writes, r.changed = 0, r.writes[:0], false
 	return sent
 }

@@ -181,6 +181,55 @@ func TestRepliesThatWaitForTheDisk(t *testing.T) {
 	})
 }
 
+// While a write waits for a slow disk, probes are answered: new connections, those that are there, systemd's and those over HTTP.
+func TestProbesOnASlowDisk(t *testing.T) {
+	disk := &fullDisk{}
+	carrierTest{files: disk, settings: []string{"io-threads", "1"}}.run(t, func(t *testing.T, srv *Server, addr string) {
+		writer, old := dialTest(t, addr), dialTest(t, addr)
+		old.ask("PING\r\n", "+PONG\r\n")
+		disk.holds(writer, func() {
+			syncs := disk.syncs.Load()
+			writer.send("SET k 1800000000000000000\r\nPING\r\n")
+			eventually(t, "write", func() bool { return disk.syncs.Load() > syncs })
+			for range 3 {
+				old.ask("PING\r\n", "+PONG\r\n")
+				dialTest(t, addr).ask("PING\r\n", "+PONG\r\n")
+				if err := srv.Decides(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		writer.ask("", "+OK\r\n+PONG\r\n")
+	})
+}
+
+// A session has written if it has run a write, whether or not that is answered.
+func TestWrote(t *testing.T) {
+	w := newWorldOn(t, &fullDisk{}, t.TempDir())
+	for send, want := range map[string]bool{
+		"PING\r\n":                                     false,
+		"GET k\r\n":                                    false,
+		"CL.THROTTLE k 4 1 60\r\n":                     true,
+		"SET k 5\r\nPING\r\n":                          true,
+		"CLIENT REPLY SKIP\r\nSET k 5\r\n":             true,
+		"MULTI\r\nSET k 5\r\nEXEC\r\n":                 true,
+		"MULTI\r\nPING\r\nEXEC\r\n":                    false,
+		evalCall("redis.call('SET', 'k', 5) return 1"): true,
+		"CL.TAKE k 1/1s PEEK\r\n":                      false,
+		"CL.TAKE k 1/1s PEEK\r\nCL.TAKE k 1/1s\r\n":    true,
+		evalCall("return 1"):                           false,
+	} {
+		p := w.connect()
+		p.send(send)
+		if got := p.Wrote(); got != want {
+			t.Errorf("%q: %v", send, got)
+		}
+		if p.Confirm(nil, nil); p.Wrote() {
+			t.Errorf("%q: still after Confirm", send)
+		}
+	}
+}
+
 // A write that is refused as the disk is full counts as rejected.
 func TestRefusedWritesAreCounted(t *testing.T) {
 	disk := &fullDisk{}

@@ -76,8 +76,13 @@ func (srv *Server) call(args ...string) (reply []byte, err error) {
 		s.Serve(nil)
 	}
 	reply = c.out
-	if srv.synchronous {
+	switch {
+	case !srv.synchronous:
+	case s.Wrote():
 		reply = s.Confirm(reply, srv.commit())
+	default:
+		srv.persist.Leave()
+		reply = s.Confirm(reply, nil)
 	}
 	reply = append([]byte(nil), reply...)
 	if s.end == open {

@@ -116,6 +116,7 @@ func (t transportServer) KeepAlive() time.Duration {
 func (t transportServer) NowNS() int64  { return t.srv.clock() }
 func (t transportServer) Begin()        { t.srv.persist.Begin() }
 func (t transportServer) Commit() error { return t.srv.commit() }
+func (t transportServer) Leave()        { t.srv.persist.Leave() }
 
 func (t transportServer) Rejected(remote net.Addr) {
 	t.srv.stats.rejectedClients.Add(1)

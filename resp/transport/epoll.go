@@ -5,6 +5,7 @@ package transport
 import (
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -81,6 +82,14 @@ type epollLoop struct {
 
 	draining  bool  // the server stops
 	commitErr error // of the round's changes
+
+	stands    atomic.Int64 // the number of the commit that the loop's goroutine stands in; 0: none, or another goroutine has taken over
+	commits   int64
+	ahead     *standing    // a round whose commit another goroutine stands in; nil: none
+	nextAhead *standing    // what the next of these will be
+	kept      []*epollConn // have written since, and wait for the next commit
+	putOff    []*epollConn // are not served until then
+	keptBytes int          // bytes read in the rounds of those in kept
 }
 
 func newEpollLoop(t *Transport, spare bool) (*epollLoop, error) {
@@ -93,7 +102,7 @@ func newEpollLoop(t *Transport, spare bool) (*epollLoop, error) {
 		unix.Close(epoll)
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
-	l := &epollLoop{server: t.server, synced: t.synced, epoll: epoll, wakeFD: wake, spare: spare, buf: make([]byte, readSize), events: make([]unix.EpollEvent, maxEvents)}
+	l := &epollLoop{server: t.server, synced: t.synced, epoll: epoll, wakeFD: wake, spare: spare, buf: make([]byte, readSize), events: make([]unix.EpollEvent, maxEvents), nextAhead: &standing{}}
 	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)}); err != nil {
 		unix.Close(epoll)
 		unix.Close(wake)
@@ -104,6 +113,11 @@ func newEpollLoop(t *Transport, spare bool) (*epollLoop, error) {
 
 func (l *epollLoop) run() {
 	defer l.escaped()
+	l.rounds()
+}
+
+// rounds returns when the loop has ended, or another goroutine has taken it over.
+func (l *epollLoop) rounds() {
 	for {
 		n, err := l.wait()
 		if err != nil { // nobody would serve its connections
@@ -113,19 +127,27 @@ func (l *epollLoop) run() {
 		if l.synced {
 			l.server.Begin()
 		}
+		l.land()
 		l.serve(n)
-		l.commit()
-		l.send()
-		if l.stopping {
-			l.closeAll()
+		if !l.commit(true) || !l.finish() {
 			return
 		}
-		if len(l.chores) > 0 {
-			l.doChores(false)
-			// A peer that was just answered may wait for this processor. Without a yield the kernel gives it none before its next tick.
-			_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
-		}
 	}
+}
+
+// finish is what follows the commit of a round. It returns false when the loop has ended.
+func (l *epollLoop) finish() bool {
+	l.send()
+	if l.stopping && l.ahead == nil {
+		l.closeAll()
+		return false
+	}
+	if len(l.chores) > 0 {
+		l.doChores(false)
+		// A peer that was just answered may wait for this processor. Without a yield the kernel gives it none before its next tick.
+		_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
+	}
+	return true
 }
 
 // serve answers what the last round has left, n events, and what other goroutines have asked for.
@@ -183,10 +205,13 @@ func (l *epollLoop) send() {
 		}
 	}
 	l.dirty = l.dirty[:0]
-	for _, c := range l.ended {
+	l.ended = slices.DeleteFunc(l.ended, func(c *epollConn) bool {
+		if c.held && c.at() < cut {
+			return false
+		}
 		l.do(c, (*epollConn).linger)
-	}
-	l.ended = l.ended[:0]
+		return true
+	})
 }
 
 // meanwhile is a round within another, for all connections but c, which runs a long command. Where replies wait for the disk,
@@ -199,8 +224,13 @@ func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
 			l.stopping = l.takeInbox() || l.stopping
 			return
 		}
-		l.commit()
+		l.commit(false)
 		l.left = true
+	}
+	if l.ahead != nil && l.ahead.landed.Load() {
+		l.server.Begin()
+		l.land()
+		l.commit(false)
 	}
 	n, err := l.poll(0)
 	if err != nil {
@@ -212,12 +242,7 @@ func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
 	}
 	l.serve(n)
 	if l.synced {
-		l.commitErr = nil // nothing was changed
-		for _, c := range l.dirty {
-			if c.at() < gone {
-				l.do(c, (*epollConn).committed)
-			}
-		}
+		l.confirm(l.dirty, nil) // nothing was changed
 	}
 	l.send()
 	l.buf, l.otherBuf = buf, l.buf
@@ -245,12 +270,55 @@ func (l *epollLoop) resume() {
 //     processor in a kernel thread.
 //   - Look for more input before each write: 468 commands a write, but not more a second.
 //   - RawSyscall for the sync, or no naps: no difference.
-func (l *epollLoop) commit() {
+//
+// Only where the disk is slow, others are served meanwhile: see takeOver. With leave, commit returns false when that has happened,
+// and the caller is no longer the loop's goroutine.
+func (l *epollLoop) commit(leave bool) (still bool) {
 	if !l.synced {
-		return
+		return true
 	}
-	l.commitErr = l.server.Commit()
-	for _, c := range l.dirty {
+	l.letGo()
+	if l.ahead != nil {
+		l.server.Leave()
+		l.keep()
+		return true
+	}
+	number, round := int64(0), l.nextAhead
+	if leave {
+		l.commits++
+		number = l.commits
+		l.stands.Store(number)
+	}
+	err := l.server.Commit()
+	if leave && !l.stands.CompareAndSwap(number, 0) {
+		round.err = err
+		round.landed.Store(true)
+		l.ask(nil)
+		return false
+	}
+	l.confirm(l.dirty, err)
+	return true
+}
+
+// letGo sends the replies of those that have written nothing in this round. dirty keeps the others.
+func (l *epollLoop) letGo() {
+	l.commitErr = nil
+	l.dirty = slices.DeleteFunc(l.dirty, func(c *epollConn) bool {
+		if c.wrote = c.at() < gone && c.session.Wrote(); c.wrote {
+			return false
+		}
+		if c.dirty = false; c.at() < gone {
+			l.do(c, (*epollConn).committed)
+			l.do(c, (*epollConn).flush)
+		}
+		return true
+	})
+}
+
+// confirm passes the replies of a round's connections on, which need nothing more from the disk.
+func (l *epollLoop) confirm(conns []*epollConn, err error) {
+	l.commitErr = err
+	for _, c := range conns {
 		if c.at() < gone {
 			l.do(c, (*epollConn).committed)
 		}
@@ -350,7 +418,7 @@ func (l *epollLoop) owes() (owes bool) {
 				c.owed = 0
 			}
 		}
-		if c.full {
+		if c.full && !c.held {
 			l.do(c, (*epollConn).flush) // the kernel tells of room only when a third of its buffer is free
 		}
 		owes = owes || c.owed > 0 && c.at() < closing || c.pending() > 0

@@ -69,7 +69,7 @@ func round(t *testing.T, l *epollLoop, between func()) {
 	}
 	between()
 	l.serve(n)
-	l.commit()
+	l.commit(false)
 	l.send()
 }
 
@@ -155,7 +155,7 @@ func TestTheEndOfInputWaitsForItsRound(t *testing.T) {
 		t.Fatal("the end was not met")
 	}
 	peer.wantNothing()
-	l.commit()
+	l.commit(false)
 	l.send()
 	peer.want("a\n")
 	peer.wantClosed()
@@ -346,7 +346,7 @@ func TestAWokenConnectionAndTheDisk(t *testing.T) {
 	}
 	l.serve(n)
 	slow.wantNothing()
-	l.commit()
+	l.commit(false)
 	l.send()
 	slow.want(strings.Repeat("x", bytes-took) + "late\n")
 }

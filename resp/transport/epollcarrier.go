@@ -24,10 +24,11 @@ type epollCarrier struct {
 	t       *Transport
 	loops   []*epollLoop
 	running sync.WaitGroup
+	ended   chan struct{} // closed when no loop runs any more
 }
 
 func newLoops(t *Transport, n int) (loopCarrier, error) {
-	e := &epollCarrier{t: t}
+	e := &epollCarrier{t: t, ended: make(chan struct{})}
 	spare := runtime.GOMAXPROCS(0) > n
 	for range n {
 		l, err := newEpollLoop(t, spare)
@@ -37,6 +38,9 @@ func newLoops(t *Transport, n int) (loopCarrier, error) {
 		}
 		e.loops = append(e.loops, l)
 		e.running.Go(l.run)
+	}
+	if t.synced {
+		go e.watch()
 	}
 	return e, nil
 }
@@ -150,6 +154,7 @@ func (e *epollCarrier) stop() {
 		l.ask(nil)
 	}
 	e.running.Wait()
+	close(e.ended)
 }
 
 // detach takes a connection's socket from Go's poller, and returns a non-blocking descriptor for it.

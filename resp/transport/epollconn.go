@@ -32,6 +32,9 @@ type epollConn struct {
 	paused  bool // Serve is not called until Wake
 	leaves  bool // while paused, it ends when its peer closes its half
 	parting bool // with TLS: the farewell is sent
+	wrote   bool // in its last round
+	held    bool // waits for a slow disk: see takeOver
+	missed  bool // has been woken meanwhile
 
 	end uint32 // events that announced the end. No more follow, so the loop reads until it meets the end
 
@@ -46,7 +49,7 @@ type epollConn struct {
 // read before the next. So a connection holds one read at most, beside an unfinished command; the rest waits in its socket. And it
 // meets the end of the stream when all input is answered.
 func (c *epollConn) read() {
-	if c.at() == gone || c.queued || c.serving {
+	if c.at() == gone || c.queued || c.serving || c.held {
 		return
 	}
 	size := readSize
@@ -55,6 +58,9 @@ func (c *epollConn) read() {
 			return
 		}
 		size = mostBehind
+	}
+	if c.loop.putsOff(c) {
+		return
 	}
 	if c.loop.taken >= roundBytes && c.loop.synced {
 		c.queued = true
@@ -146,6 +152,8 @@ func (c *epollConn) readOn() {
 func (c *epollConn) look() {
 	switch p := c.at(); {
 	case p == gone || c.serving: // Serve looks itself when its long command ends
+	case c.held && p < cut:
+		c.missed = true
 	case p >= closing:
 		c.endIfClosing() // not linger, which would send replies before the disk has their changes
 	case p == fresh:

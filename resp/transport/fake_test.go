@@ -28,6 +28,7 @@ type fakeSession struct {
 	rest   bool   // of this Serve: another is to go on
 	held   int    // the most bytes that waited here
 	round  []byte // sent and not confirmed, where replies wait for the disk
+	wrote  bool   // since the last Confirm
 	unsent atomic.Int64
 	opened atomic.Bool
 	closed atomic.Int64
@@ -37,6 +38,9 @@ type fakeSession struct {
 	answer   string
 	finished atomic.Bool
 }
+
+// Wrote reports whether something was asked since the last Confirm but "look".
+func (s *fakeSession) Wrote() bool { return s.wrote }
 
 func (s *fakeSession) Overdue() bool  { return s.server.overdue.Load() }
 func (s *fakeSession) reply(p string) { s.out = append(s.out, p...) }
@@ -96,6 +100,7 @@ func (s *fakeSession) Serve(data []byte) (more bool) {
 			break
 		}
 		s.in = rest
+		s.wrote = s.wrote || string(line) != "look"
 		if s.server.handle == nil || !s.server.handle(s, string(line)) {
 			s.reply(string(line) + "\n")
 		}
@@ -137,7 +142,7 @@ func (s *fakeSession) Confirm(replies []byte, err error) []byte {
 	if !s.server.confirming || !bytes.Equal(replies, s.round) {
 		s.server.faults.Add(1)
 	}
-	s.round = s.round[:0]
+	s.round, s.wrote = s.round[:0], false
 	s.server.confirms.Add(1)
 	if err != nil && len(replies) > 0 {
 		return []byte(err.Error() + "\n")
@@ -165,6 +170,7 @@ type fakeServer struct {
 	begins     atomic.Int64
 	confirms   atomic.Int64
 	commits    atomic.Int64
+	leaves     atomic.Int64 // rounds that ended without a commit
 	rejected   atomic.Int64
 	failed     atomic.Pointer[error] // the last handshake
 	warnings   atomic.Int64
@@ -197,6 +203,7 @@ func (f *fakeServer) Admit(remote, _ net.Addr) (Session, string, bool) {
 func (f *fakeServer) KeepAlive() time.Duration             { return f.keepAlive }
 func (f *fakeServer) skew(by time.Duration)                { f.skewNS.Add(int64(by)) }
 func (f *fakeServer) Begin()                               { f.begins.Add(1) }
+func (f *fakeServer) Leave()                               { f.leaves.Add(1) }
 func (f *fakeServer) Rejected(net.Addr)                    { f.rejected.Add(1) }
 func (f *fakeServer) HandshakeFailed(_ Session, err error) { f.failed.Store(&err) }
 func (f *fakeServer) Warn(string, Session, error)          { f.warnings.Add(1) }
@@ -209,8 +216,9 @@ func (f *fakeServer) NowNS() int64 {
 }
 
 func (f *fakeServer) Commit() error {
+	gate := f.gate.Load()
 	f.commits.Add(1)
-	if gate := f.gate.Load(); gate != nil {
+	if gate != nil {
 		return <-*gate
 	}
 	return nil
@@ -253,6 +261,7 @@ type carried struct {
 	byLoops  bool
 	tls      *TLS // nil: connections are plain
 	lingers  atomic.Bool
+	stop     func()
 }
 
 // eachCarrier runs a test with connections by loops and by goroutines, both with and without TLS.
@@ -286,11 +295,12 @@ func (c *carried) start(t *testing.T) {
 	if c.Transport, err = New(&c.fakeServer, c.Options); err != nil {
 		t.Fatal(err)
 	}
+	c.stop = sync.OnceFunc(c.Stop)
 	t.Cleanup(func() {
-		c.Stop()
+		c.stop()
 		c.wantNoFaults(t)
-		if begins, commits := c.begins.Load(), c.commits.Load(); begins != commits {
-			t.Errorf("%d rounds began and %d ended", begins, commits)
+		if begins, ends := c.begins.Load(), c.commits.Load()+c.leaves.Load(); begins != ends {
+			t.Errorf("%d rounds began and %d ended", begins, ends)
 		}
 	})
 }

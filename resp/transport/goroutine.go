@@ -148,9 +148,14 @@ func (c *goroutineConn) Resume() {
 	}
 }
 
-// commit ends a round when its changes are on the disk.
+// commit ends a round when its changes are on the disk, or at once if there are none.
 func (c *goroutineConn) commit() {
-	err := c.carrier.t.server.Commit()
+	var err error
+	if server := c.carrier.t.server; c.session.Wrote() {
+		err = server.Commit()
+	} else {
+		server.Leave()
+	}
 	c.out = append(c.out[:c.fresh], c.session.Confirm(c.out[c.fresh:], err)...)
 	c.fresh = len(c.out)
 }

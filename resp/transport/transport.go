@@ -23,6 +23,8 @@ type Session interface {
 	// Confirm is called at the end of a round whose replies wait for the disk. It takes the session's replies and Commit's error,
 	// and returns what to send to the peer.
 	Confirm(replies []byte, err error) []byte
+	// Wrote reports whether the session has changed something since the last Confirm. If not, Confirm need not wait for the disk.
+	Wrote() bool
 	// Unsent is called with the number of reply bytes that the peer has not taken, whenever that changes. A smaller number is a
 	// sign of life.
 	Unsent(bytes int)
@@ -72,9 +74,10 @@ type Server interface {
 	NowNS() int64
 
 	// Begin and Commit enclose a round where replies wait for the disk. Commit returns when the round's changes are on the disk,
-	// or an error that says why they are not.
+	// or an error that says why they are not. Leave ends a round without waiting; its changes are in the next Commit.
 	Begin()
 	Commit() error
+	Leave()
 
 	// Rejected counts a connection that is not served, as there is no place for it.
 	Rejected(remote net.Addr)

@@ -1,0 +1,180 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// stuck has commits stand until the outcome of each is sent, or all are released.
+func stuck(t *testing.T, c *carried) (disk chan error, release func()) {
+	t.Helper()
+	eventually(t, "end of all rounds", func() bool { return c.commits.Load()+c.leaves.Load() == c.begins.Load() })
+	disk = make(chan error)
+	c.gate.Store(&disk)
+	release = sync.OnceFunc(func() { close(disk) })
+	t.Cleanup(release)
+	return disk, release
+}
+
+// standIn has a peer write, and returns when the commit of that stands.
+func standIn(t *testing.T, c *carried, who peer, line string) {
+	t.Helper()
+	commits := c.commits.Load()
+	who.send(line)
+	eventually(t, "commit", func() bool { return c.commits.Load() > commits })
+}
+
+// While the disk is slow, who has written nothing is answered, and who has written waits for the outcome of his own commit.
+func TestASlowDisk(t *testing.T) {
+	eachCarrier(t, func(c *carried) { c.Sync = true }, func(t *testing.T, c *carried) {
+		writer, late, prober := c.dial(t), c.dial(t), c.dial(t)
+		writer.ask("a\n", "a\n")
+		prober.ask("look\n", "look\n")
+		_, release := stuck(t, c)
+		standIn(t, c, writer, "b\nlook\n")
+		for range 3 {
+			prober.ask("look\n", "look\n")
+			c.dial(t).ask("look\nlook\n", "look\nlook\n")
+		}
+		late.send("c\nlook\n")
+		prober.ask("look\n", "look\n")
+		writer.send("d\n")
+		writer.wantNothing()
+		late.wantNothing()
+		release()
+		writer.want("b\nlook\nd\n")
+		late.want("c\nlook\n")
+
+		disk, release := stuck(t, c)
+		standIn(t, c, writer, "e\n")
+		prober.ask("look\n", "look\n")
+		answered := make(chan bool)
+		var refusing sync.WaitGroup
+		refusing.Go(func() {
+			for {
+				select {
+				case disk <- errors.New("full"): // perhaps to a round that has written nothing
+				case <-answered:
+					return
+				}
+			}
+		})
+		writer.want("full\n")
+		close(answered)
+		refusing.Wait()
+		release()
+		writer.ask("f\n", "f\n")
+	})
+}
+
+// A connection that waits for a slow disk can be killed. One that is woken or closed first gets its replies, as do all when the transport
+// stops.
+func TestWhoWaitsForASlowDisk(t *testing.T) {
+	var served sync.Map // by server: how many lines
+	eachCarrier(t, func(c *carried) {
+		c.Sync = true
+		n := &atomic.Int64{}
+		served.Store(c, n)
+		c.handle = func(*fakeSession, string) bool { n.Add(1); return false }
+		c.onWake = func(s *fakeSession) { s.reply("woken\n") }
+	}, func(t *testing.T, c *carried) {
+		var peers [4]peer
+		for i := range peers {
+			peers[i] = c.dial(t)
+			peers[i].ask("look\n", "look\n")
+		}
+		sessions := c.all()
+		_, release := stuck(t, c)
+		for _, p := range peers {
+			p.send("a\n")
+		}
+		n, _ := served.Load(c)
+		eventually(t, "call", func() bool { return n.(*atomic.Int64).Load() == 8 })
+		sessions[0].conn.Wake()
+		sessions[1].conn.Close(false)
+		sessions[2].conn.Close(true)
+		if c.byLoops {
+			peers[2].wantClosed()
+		}
+		c.dial(t).ask("look\n", "look\n") // in a round that sees what was asked for
+		stopped := make(chan bool)
+		go func() { c.stop(); close(stopped) }()
+		if c.byLoops {
+			eventually(t, "stop", func() bool {
+				return !slices.ContainsFunc(c.loops.(*epollCarrier).loops, func(l *epollLoop) bool {
+					l.mu.Lock()
+					defer l.mu.Unlock()
+					return !l.stop
+				})
+			})
+		}
+		release()
+		<-stopped
+		for i, p := range peers {
+			if got, err := io.ReadAll(p); i != 2 && c.byLoops && !strings.HasPrefix(string(got), "a\n") {
+				t.Errorf("%d: %q, %v", i, got, err)
+			}
+		}
+	})
+}
+
+// What waits for a slow disk is bounded: first those wait in their sockets that write, and at last all.
+func TestHowMuchWaitsForASlowDisk(t *testing.T) {
+	l := loopOf(t, &carried{})
+	for _, test := range []struct {
+		kept  int
+		wrote bool
+		off   bool
+	}{
+		{0, true, false}, {roundBytes/2 - 1, true, false}, {roundBytes / 2, true, true}, {roundBytes / 2, false, false},
+		{roundBytes - 1, false, false}, {roundBytes, false, true}, {roundBytes, true, true},
+	} {
+		l.ahead, l.keptBytes = &standing{}, test.kept
+		c := &epollConn{wrote: test.wrote}
+		if got := l.putsOff(c); got != test.off || c.held != test.off {
+			t.Errorf("%+v: %v", test, got)
+		}
+		if l.ahead = nil; l.putsOff(c) {
+			t.Errorf("%+v: put off though no disk is slow", test)
+		}
+	}
+}
+
+// Each connection gets its replies in order, whatever the disk takes for each write.
+func TestOrderOnASlowDisk(t *testing.T) {
+	eachCarrier(t, func(c *carried) { c.Sync = true }, func(t *testing.T, c *carried) {
+		disk, release := stuck(t, c)
+		var asking, committing sync.WaitGroup
+		done := make(chan struct{})
+		committing.Go(func() { // one outcome for each look: some commits stand, and some do not
+			prober := c.dial(t)
+			for {
+				select {
+				case <-done:
+					release()
+					return
+				case disk <- nil:
+					prober.ask("look\n", "look\n")
+				}
+			}
+		})
+		for i := range 8 {
+			p := c.dial(t)
+			asking.Go(func() {
+				for n := range 20 {
+					text := strings.Repeat(fmt.Sprintf("%d:%d\nlook\n", i, n), 1+(i+n)%3)
+					p.ask(text, text)
+				}
+			})
+		}
+		asking.Wait()
+		close(done)
+		committing.Wait()
+	})
+}
