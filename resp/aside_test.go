@@ -8,7 +8,7 @@ import (
 
 // While a long list is made, others on the same event loop are served, and it comes in its order.
 func TestListsAside(t *testing.T) {
-	for _, command := range []string{"CL.STATS", "CL.STATS api", "CL.STATS RESET", "CL.POLICY LIST"} {
+	for _, command := range []string{"CL.STATS", "CL.STATS api", "CL.STATS RESET", "CL.POLICY LIST", "CL.RULE LIST", "CLIENT LIST", "CLIENT LIST ID 1"} {
 		carrierTest{settings: []string{"io-threads", "1"}}.run(t, func(t *testing.T, srv *Server, addr string) {
 			slow, other := dialTest(t, addr), dialTest(t, addr)
 			slow.ask("CL.POLICY SET api 1/1h\r\n", ":1\r\n")
@@ -16,7 +16,7 @@ func TestListsAside(t *testing.T) {
 			slow.send(command + "\r\nECHO behind\r\n")
 			eventually(t, "it waits", func() bool {
 				for _, s := range srv.allSessions() {
-					if row := s.client.lastCommand.Load(); row != nil && strings.HasPrefix(strings.ToUpper(command), strings.ToUpper(row.fullName()[:8])) {
+					if row := s.client.lastCommand.Load(); row != nil && strings.HasPrefix(strings.ToUpper(command), strings.ToUpper(strings.ReplaceAll(row.fullName(), "|", " "))) {
 						return true
 					}
 				}
@@ -67,4 +67,69 @@ func TestListsOfManyPolicies(t *testing.T) {
 	if p.do("CL.STATS"); !p.tr.closed {
 		t.Error("it is over the output limit")
 	}
+}
+
+// The list of clients is given up as soon as it is over the output limit, and with that its connection, also in MULTI.
+func TestListOfManyClients(t *testing.T) {
+	for _, send := range []string{"CLIENT LIST\r\n", "MULTI\r\nCLIENT LIST\r\nEXEC\r\n"} {
+		w := newWorld(t)
+		for range 500 {
+			w.connect().do("CLIENT", "SETNAME", strings.Repeat("x", maxClientName))
+		}
+		p := w.connect()
+		if got := p.send(send); strings.Count(got, " name=xxx") != 500 {
+			t.Errorf("%d clients", strings.Count(got, " name=xxx"))
+		}
+		p.want("CONFIG SET client-output-buffer-limit 131072", "+OK\r\n")
+		closes := w.stats.outputLimitCloses.Load()
+		if p.send(send); !p.tr.closed || w.stats.outputLimitCloses.Load() != closes+1 {
+			t.Errorf("%q: closed %v", send, p.tr.closed)
+		}
+	}
+}
+
+// SCAN ends early among long keys, and KEYS in a transaction or a script does not go through too many bytes.
+func TestManyBytesOfKeys(t *testing.T) {
+	w := newWorld(t)
+	p := w.connect()
+	const n, each = 100, 60_000
+	for i := range n {
+		p.do("SET", fmt.Sprintf("%d:%s", i, strings.Repeat("a", each)), "1900000000000000000")
+	}
+	for _, pattern := range []string{"*", "*a*", "*[0-9]*:?*", "*" + strings.Repeat("?", 1000) + "a*"} {
+		found, most := 0, 0
+		for cursor, calls := "0", 0; ; calls++ {
+			var next string
+			got := p.do("SCAN", cursor, "MATCH", pattern, "COUNT", "10000")
+			if _, err := fmt.Sscanf(got, "*2\r\n$%d\r\n%s\r\n", new(int), &next); err != nil {
+				t.Fatalf("%.40q: %v", got, err)
+			}
+			keys := strings.Count(got, ":aaa")
+			found, most, cursor = found+keys, max(most, keys), next
+			if cursor == "0" {
+				break
+			}
+			if calls > 10*n {
+				t.Fatal("no end")
+			}
+		}
+		if bound := 2*stepWork/each + 16; found != n || most > bound {
+			t.Errorf("%.20q: %d keys, %d at once, want at most %d", pattern, found, most, bound)
+		}
+	}
+	if got := p.do("KEYS", "*a"); strings.Count(got, ":aaa") != n {
+		t.Errorf("KEYS: %d keys", strings.Count(got, ":aaa"))
+	}
+	inMulti := func(command, want string) {
+		if got := p.send("MULTI\r\n" + command + "\r\nEXEC\r\n"); got != "+OK\r\n+QUEUED\r\n*1\r\n"+want {
+			t.Errorf("%s: %.100q", command, got)
+		}
+	}
+	inMulti("KEYS x*", "-"+errKeysInside+"\r\n")
+	if got := p.send(evalCall("return redis.call('KEYS', 'x*')")); !strings.Contains(got, "use SCAN") {
+		t.Errorf("%q", got)
+	}
+	p.want("FLUSHALL", "+OK\r\n")
+	p.want("SET k 5", "+OK\r\n")
+	inMulti("KEYS *", "*1\r\n$1\r\nk\r\n")
 }

@@ -12,7 +12,7 @@ func clientRows() []*command {
 	return []*command{
 		{name: "id", arity: 2, flags: noScript | fast, summary: "Returns the connection's id.", since: "5.0.0", group: "connection", run: cmdClientID},
 		{name: "info", arity: 2, flags: noScript, summary: "Returns information about the connection.", since: "6.2.0", group: "connection", run: cmdClientInfo},
-		{name: "list", arity: -2, flags: noScript | admin, usage: "[TYPE normal|master|replica|pubsub] [ID client-id ...]", summary: "Lists open connections.", since: "2.4.0", group: "connection", cost: "O(N) where N is the number of connections", run: cmdClientList},
+		{name: "list", arity: -2, flags: noScript | admin, usage: "[TYPE normal|master|replica|pubsub] [ID client-id ...]", summary: "Lists open connections.", since: "2.4.0", group: "connection", cost: "O(N) where N is the number of connections", run: cmdClientList, far: listAside(cmdClientList), aside: true},
 		{name: "kill", arity: -3, flags: noScript | admin, usage: "addr|[ID client-id] [TYPE normal|master|replica|pubsub] [USER username] [ADDR addr] [LADDR addr] [SKIPME yes|no] [MAXAGE seconds]", summary: "Closes connections.", since: "2.4.0", group: "connection", cost: "O(N) where N is the number of connections", run: cmdClientKill},
 		{name: "unblock", arity: -3, flags: noScript | admin, usage: "client-id [TIMEOUT|ERROR]", summary: "Ends the wait of a connection's CL.TAKE: as if the time was over, or with an error.", since: "5.0.0", group: "connection", run: cmdClientUnblock},
 		{name: "getname", arity: 2, flags: noScript | fast, summary: "Returns the connection's name.", since: "2.6.9", group: "connection", run: cmdClientGetName},
@@ -59,16 +59,18 @@ func cmdClientList(s *Session, args [][]byte) {
 		s.replyError(errSyntax)
 		return
 	}
-	var b strings.Builder
+	var list []byte
 	for _, other := range s.srv.sessionsByAge() {
 		c := &other.client
 		if ids != nil && !ids[c.id] || kind != "" && kind != clientKind {
 			continue
 		}
-		b.WriteString(c.line(s.nowNS))
-		b.WriteByte('\n')
+		list = append(append(list, c.line(s.nowNS)...), '\n')
+		if s.overOutput(len(list)) {
+			return
+		}
 	}
-	s.replyText(b.String())
+	s.replyText(string(list))
 }
 
 // clientKind is the type of every client.
@@ -109,7 +111,7 @@ func cmdClientKill(s *Session, args [][]byte) {
 		return
 	}
 	killed := int64(0)
-	for _, other := range s.srv.sessionsByAge() {
+	for _, other := range s.srv.allSessions() {
 		if filter.skipMe && other == s || !filter.matches(&other.client, s.nowNS) {
 			continue
 		}
@@ -222,8 +224,8 @@ func cmdClientGetName(s *Session, _ [][]byte) {
 }
 
 func cmdClientSetName(s *Session, args [][]byte) {
-	if !validName(args[2]) {
-		s.replyError(errClientName)
+	if text := nameProblem(args[2]); text != "" {
+		s.replyError("%s", text)
 		return
 	}
 	s.client.setName(string(args[2]))
@@ -241,7 +243,11 @@ func cmdClientSetInfo(s *Session, args [][]byte) {
 		s.replyError(errClientOption, args[2])
 		return
 	}
-	if !validName(args[3]) {
+	switch {
+	case len(args[3]) > maxClientName:
+		s.replyError(errClientLibLong, option, maxClientName)
+		return
+	case !validName(args[3]):
 		s.replyError(errClientLibInfo, option)
 		return
 	}

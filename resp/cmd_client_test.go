@@ -214,3 +214,17 @@ func TestDoctorOfClients(t *testing.T) {
 		}
 	}
 }
+
+// What a connection says of itself is bounded.
+func TestLongNames(t *testing.T) {
+	p := newWorld(t).connect()
+	name := strings.Repeat("x", maxClientName)
+	p.want("CLIENT SETNAME "+name, "+OK\r\n")
+	p.want("CLIENT SETNAME "+name+"y", "-ERR Client names have at most 512 bytes.\r\n")
+	p.want("HELLO 2 SETNAME "+name+"y", "-ERR Client names have at most 512 bytes.\r\n")
+	for _, option := range []string{"lib-name", "lib-ver"} {
+		p.want("CLIENT SETINFO "+option+" "+name, "+OK\r\n")
+		p.want("CLIENT SETINFO "+option+" "+name+"y", "-ERR "+option+" has at most 512 bytes.\r\n")
+	}
+	p.want("CLIENT GETNAME", "$512\r\n"+name+"\r\n")
+}

@@ -136,7 +136,12 @@ func cmdCommandList(s *Session, args [][]byte) {
 			category := acl.ParseCategory(value)
 			keep = func(row *command) bool { return row.categories()&category != 0 }
 		case "pattern":
-			keep = func(row *command) bool { return globMatchFold([]byte(value), []byte(row.fullName())) }
+			g, ok := newGlob(args[4], true)
+			if !ok {
+				s.replyError(errPatternLong, maxWildPattern)
+				return
+			}
+			keep = func(row *command) bool { return g.match([]byte(row.fullName())) }
 		default:
 			s.replyError(errSyntax)
 			return

@@ -24,11 +24,26 @@ func configRows() []*command {
 // fixedParameter is a parameter of Redis that tools ask for. celld has no setting for it: there is one database.
 const fixedParameter = "databases"
 
+// maxPatterns bounds CONFIG GET to 5 ms. There are a hundred parameters.
+const maxPatterns = 1000
+
 func cmdConfigGet(s *Session, args [][]byte) {
+	if len(args)-2 > maxPatterns {
+		s.replyError(errManyPatterns, maxPatterns)
+		return
+	}
+	globs := make([]*glob, len(args)-2)
+	for i, pattern := range args[2:] {
+		var ok bool
+		if globs[i], ok = newGlob(pattern, true); !ok {
+			s.replyError(errPatternLong, maxWildPattern)
+			return
+		}
+	}
 	var found [][2]string
 	add := func(name, value string) {
-		for _, pattern := range args[2:] {
-			if !globMatchFold(pattern, []byte(name)) {
+		for i, pattern := range args[2:] {
+			if !globs[i].match([]byte(name)) {
 				continue
 			}
 			if !bytes.ContainsAny(pattern, "*?[") { // a name without wildcards comes back in the caller's spelling

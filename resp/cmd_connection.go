@@ -96,8 +96,8 @@ func cmdHello(s *Session, args [][]byte) {
 				credentials, rest = rest[1:3], rest[3:]
 			case bytes.EqualFold(rest[0], []byte("SETNAME")) && len(rest) > 1:
 				name, hasName, rest = rest[1], true, rest[2:]
-				if !validName(name) {
-					s.replyError(errClientName)
+				if text := nameProblem(name); text != "" {
+					s.replyError("%s", text)
 					return
 				}
 			default:
@@ -144,6 +144,21 @@ func (c *client) setName(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.name = strings.Clone(name)
+}
+
+// maxClientName bounds a connection's name, and what it says of its library, in bytes. CLIENT LIST shows them for each of up to 10,000
+// clients and more. Names of hosts have 253.
+const maxClientName = 512
+
+// nameProblem returns the text of an error if a connection cannot have this name, or "".
+func nameProblem(name []byte) string {
+	switch {
+	case len(name) > maxClientName:
+		return formatError(errClientNameLong, maxClientName)
+	case !validName(name):
+		return errClientName
+	}
+	return ""
 }
 
 // validName says whether a name is printable ASCII without blanks. Others would break the lines of CLIENT LIST.

@@ -48,6 +48,10 @@ func farScan(ctx context.Context, s *Session, args [][]byte, done func(func(*Ses
 }
 
 func farKeys(ctx context.Context, s *Session, args [][]byte, done func(func(*Session))) {
+	if _, ok := newGlob(args[1], false); !ok {
+		done(func(s *Session) { s.replyError(errPatternLong, maxWildPattern) })
+		return
+	}
 	most := int(s.srv.cfg.outputBufferLimit.Get())
 	s.srv.engine.Keys(ctx, string(args[1]), most, func(keys []string, err error) {
 		done(replyOr(err, func(s *Session) {

@@ -58,34 +58,73 @@ func cmdRandomKey(s *Session, _ [][]byte) {
 	}
 }
 
-// keysStep is how many keys KEYS reads under one lock.
+// keysStep is how many keys KEYS looks at, or writes, in a step.
 const keysStep = 1000
+
+// stepWork bounds what is done in one go, in steps of about 1 ns: the bytes of the keys, times the words of the pattern's set, and
+// keyWork for each key.
+const (
+	stepWork = 1 << 20
+	keyWork  = 32
+)
+
+// insideWork bounds KEYS in a transaction or a script, beside which nobody else runs: 5 ms.
+const insideWork = 5 * stepWork
 
 // cmdKeys walks the table in steps, and then writes what it has found in steps.
 func cmdKeys(s *Session, args [][]byte) {
+	g, ok := newGlob(args[1], false)
+	if !ok {
+		s.replyError(errPatternLong, maxWildPattern)
+		return
+	}
 	var found []string
-	bytesFound, cursor, walked := 0, uint64(0), false
-	s.inSteps(args, func(s *Session, args [][]byte) (more bool) {
+	bytesFound, work, cursor, walked := 0, 0, uint64(0), false
+	s.inSteps(args, func(s *Session, _ [][]byte) (more bool) {
 		if walked {
 			some := found[:min(len(found), keysStep)]
 			found = found[len(some):]
 			s.out = wire.AppendBulks(s.out, some...)
 			return len(found) > 0
 		}
-		cursor = s.store().Scan(cursor, keysStep, s.nowNS, func(key string, _ store.Value) {
-			if globMatch(args[1], []byte(key)) {
+		cursor = s.walk(cursor, keysStep, g, &work, func(key string, _ store.Value) {
+			if g.match([]byte(key)) {
 				found = append(found, key)
 				bytesFound += len(key) + 16
 			}
 		})
-		if s.overOutput(bytesFound) {
+		switch walked = cursor == 0; {
+		case s.overOutput(bytesFound):
 			return false
-		}
-		if walked = cursor == 0; walked {
+		case walked:
 			s.replyArray(len(found))
+		case s.tx.running && work > insideWork:
+			s.replyError(errKeysInside)
+			return false
 		}
 		return !walked || len(found) > 0
 	})
+}
+
+// walk is Store.Scan, but ends after stepWork even if it has not looked at so many places. It adds to work.
+func (s *Session) walk(cursor uint64, places int, g *glob, work *int, fn func(key string, st store.Value)) (next uint64) {
+	until := *work + stepWork
+	for n := max(1, 16/g.steps(1)); places > 0 && *work < until; n = min(2*n, 256) {
+		n = min(n, places)
+		places -= n
+		before := *work
+		cursor = s.store().Scan(cursor, n, s.nowNS, func(key string, st store.Value) {
+			*work += keyWork + g.steps(len(key))
+			fn(key, st)
+		})
+		if cursor == 0 {
+			break
+		}
+		if *work-before > stepWork/16 {
+			n = 1
+		}
+	}
+	return cursor
 }
 
 // maxScanStep bounds the work of one SCAN, whatever its COUNT: 10,000 keys are about 1 ms.
@@ -103,7 +142,8 @@ func cmdScan(s *Session, args [][]byte) {
 		return
 	}
 	var found []string
-	next := s.store().Scan(cursor, int(min(o.count, maxScanStep)), s.nowNS, func(key string, st store.Value) {
+	work := 0
+	next := s.walk(cursor, int(min(o.count, maxScanStep)), o.glob, &work, func(key string, st store.Value) {
 		if (!o.typed || o.ofType == typeNames[st.Kind]) && o.matches(key) {
 			found = append(found, key)
 		}
@@ -116,6 +156,7 @@ func cmdScan(s *Session, args [][]byte) {
 // scanOptions are the options of SCAN, and those of HSCAN, which has no TYPE.
 type scanOptions struct {
 	pattern []byte
+	glob    *glob // of pattern; nil: all match
 	count   int64
 	ofType  string
 	typed   bool
@@ -127,9 +168,9 @@ func (o *scanOptions) parse(args [][]byte) string {
 		if len(args) == 1 {
 			return errSyntax
 		}
+		var ok bool
 		switch strings.ToLower(string(args[0])) {
 		case "count":
-			var ok bool
 			if o.count, ok = parseInt(args[1]); !ok {
 				return errNotInteger
 			}
@@ -138,6 +179,9 @@ func (o *scanOptions) parse(args [][]byte) string {
 			}
 		case "match":
 			o.pattern = args[1]
+			if o.glob, ok = newGlob(args[1], false); !ok {
+				return formatError(errPatternLong, maxWildPattern)
+			}
 		case "type":
 			o.ofType, o.typed = strings.ToLower(string(args[1])), true
 		default:
@@ -148,7 +192,7 @@ func (o *scanOptions) parse(args [][]byte) string {
 }
 
 func (o *scanOptions) matches(name string) bool {
-	return o.pattern == nil || globMatch(o.pattern, []byte(name))
+	return o.glob == nil || o.glob.match([]byte(name))
 }
 
 func objectRows() []*command {

@@ -116,14 +116,31 @@ func farPolicyDel(_ context.Context, s *Session, args [][]byte, done func(func(*
 	})
 }
 
+// chosen reads the pattern of a list, if it has one, and returns what says which names match.
+func (s *Session) chosen(pattern [][]byte) (keep func(name string) bool, ok bool) {
+	if len(pattern) == 0 {
+		return func(string) bool { return true }, true
+	}
+	g, ok := newGlob(pattern[0], false)
+	if !ok {
+		s.replyError(errPatternLong, maxWildPattern)
+		return nil, false
+	}
+	return func(name string) bool { return g.match([]byte(name)) }, true
+}
+
 func cmdPolicyList(s *Session, args [][]byte) {
 	if len(args) > 3 {
 		s.replyError(errSyntax)
 		return
 	}
+	keep, ok := s.chosen(args[2:])
+	if !ok {
+		return
+	}
 	var found []*policy.Policy
 	for _, p := range s.srv.store.Policies() {
-		if len(args) == 2 || globMatch(args[2], []byte(p.Name)) {
+		if keep(p.Name) {
 			found = append(found, p)
 		}
 	}

@@ -114,9 +114,13 @@ func cmdRuleList(s *Session, args [][]byte) {
 		s.replyError(errSyntax)
 		return
 	}
+	keep, ok := s.chosen(args[2:])
+	if !ok {
+		return
+	}
 	var found []policy.Rule
 	for _, r := range s.srv.store.Rules(s.nowNS) {
-		if len(args) == 2 || globMatch(args[2], []byte(r.Pattern)) {
+		if keep(r.Pattern) {
 			found = append(found, r)
 		}
 	}

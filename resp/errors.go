@@ -122,6 +122,11 @@ const (
 	errExecRejected   = "EXECABORT Transaction discarded because of: %s"
 
 	errClientName     = "ERR Client names cannot contain spaces, newlines or special characters."
+	errPatternLong    = "ERR a pattern with ? or [ has at most %d bytes"
+	errManyPatterns   = "ERR at most %d patterns are taken"
+	errKeysInside     = "ERR KEYS would go through too much in a transaction or script: use SCAN"
+	errClientNameLong = "ERR Client names have at most %d bytes."
+	errClientLibLong  = "ERR %s has at most %d bytes."
 	errClientLibInfo  = "ERR %s cannot contain spaces, newlines or special characters."
 	errClientOption   = "ERR Unrecognized option '%s'"
 	errClientID       = "ERR Invalid client ID"

@@ -1,12 +1,43 @@
 package resp
 
 import (
+	"bytes"
 	"regexp"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 )
+
+func globMatch(pattern, s []byte) bool     { g, ok := newGlob(pattern, false); return ok && g.match(s) }
+func globMatchFold(pattern, s []byte) bool { g, ok := newGlob(pattern, true); return ok && g.match(s) }
+
+// globModel is the model: it first tries a star with the shortest run, and after a mismatch gives the last star one byte more. Earlier stars never need
+// another try: what follows them has matched as early as possible, and the last star can take the rest.
+func globModel(pattern, s []byte, fold bool) bool {
+	starred := false
+	var afterStar, retry []byte // what follows the last star, and the part of s where it was last tried
+	for len(s) > 0 {
+		if len(pattern) > 0 && pattern[0] == '*' {
+			pattern = bytes.TrimLeft(pattern, "*")
+			if len(pattern) == 0 {
+				return true
+			}
+			starred, afterStar, retry = true, pattern, s
+			continue
+		}
+		if rest, ok := globByte(pattern, s[0], fold); ok {
+			pattern, s = rest, s[1:]
+			continue
+		}
+		if !starred {
+			return false
+		}
+		retry = retry[1:]
+		pattern, s = afterStar, retry
+	}
+	return len(bytes.TrimLeft(pattern, "*")) == 0
+}
 
 // Each row is what KEYS of redis-server 7.0.15 says, but for those marked.
 func TestGlobMatch(t *testing.T) {
@@ -133,34 +164,77 @@ func TestGlobMatchIsTheRegexp(t *testing.T) {
 	})
 }
 
-// Each of these would run for longer than the universe where every star tries every rest of the string.
-func TestGlobMatchIsNotExponential(t *testing.T) {
-	s := []byte(strings.Repeat("a", 20_000))
-	for _, pattern := range []string{
-		strings.Repeat("a*", 1000) + "b",
-		strings.Repeat("*a", 1000) + "b",
-		strings.Repeat("*?", 1000) + "b",
-		strings.Repeat("*[ab]", 1000) + "b",
-		"*" + strings.Repeat("a", 500) + "b",
-		strings.Repeat("*"+strings.Repeat("a", 100)+"b", 50),
-		"*[" + strings.Repeat("b-c", 500) + "]",
-		strings.Repeat("*", 100_000) + "b",
-	} {
-		if globMatch([]byte(pattern), s) {
-			t.Errorf("%.20q… matches", pattern)
+// Any pattern matches what the model says, with parts as long as a set's words and longer.
+func TestGlobMatchIsTheModel(t *testing.T) {
+	words := []string{"*", "**", "?", "a", "b", "A", `\*`, `\a`, `\`, "[ab]", "[^a]", "[c-a]", `[\]a]`, "[", "[^", "]", "[]", "-", "aaaa", "abab", "????????", strings.Repeat("ab", 30), strings.Repeat("?", 63)}
+	rapid.Check(t, func(t *rapid.T) {
+		pattern := []byte(strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 0, 12).Draw(t, "pattern"), ""))
+		s := []byte(strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "A", "*", "]", "-", "aaaa", "abab", strings.Repeat("ab", 40)}), 0, 12).Draw(t, "s"), ""))
+		if got, want := globMatch(pattern, s), globModel(pattern, s, false); got != want {
+			t.Fatalf("%q, %q: %v", pattern, s, got)
+		}
+		if got, want := globMatchFold(pattern, s), globModel(pattern, s, true); got != want {
+			t.Fatalf("%q, %q, in any case: %v", pattern, s, got)
+		}
+	})
+}
+
+// Each of these would take minutes, or longer than the universe, where a star is tried with every rest of the string.
+func TestGlobMatchIsLinear(t *testing.T) {
+	s := []byte(strings.Repeat("a", 64<<10))
+	for range 100 {
+		for _, pattern := range []string{
+			strings.Repeat("a*", 30_000) + "b",
+			strings.Repeat("*a", 30_000) + "b",
+			strings.Repeat("*?", 500) + "b",
+			strings.Repeat("*[ab]", 200) + "b",
+			"*" + strings.Repeat("a", 32_000) + "b*",
+			"*" + strings.Repeat("a", 32_000) + "b",
+			"*" + strings.Repeat("?", 32) + "b*",
+			"*" + strings.Repeat("?", 1000) + "b*",
+			strings.Repeat("*"+strings.Repeat("a", 100)+"b", 500),
+			"*[" + strings.Repeat("b-c", 300) + "]",
+			strings.Repeat("*", 60_000) + "b",
+		} {
+			if globMatch([]byte(pattern), s) {
+				t.Errorf("%.20q… matches", pattern)
+			}
+		}
+		if !globMatch([]byte(strings.Repeat("a*", 10_000)), s) {
+			t.Error("a star for each byte does not match")
 		}
 	}
-	if !globMatch([]byte(strings.Repeat("a*", 10_000)), s) {
-		t.Error("as many stars as bytes do not match")
+}
+
+// A pattern with wildcards other than stars is bounded.
+func TestLongPatterns(t *testing.T) {
+	for pattern, want := range map[string]bool{
+		strings.Repeat("a*", 32_000):                true,
+		strings.Repeat("?", maxWildPattern):         true,
+		strings.Repeat("?", maxWildPattern+1):       false,
+		"[" + strings.Repeat("a", maxWildPattern):   false,
+		`\[` + strings.Repeat(`\?`, maxWildPattern): true,
+	} {
+		if _, ok := newGlob([]byte(pattern), false); ok != want {
+			t.Errorf("%.10q…: %v", pattern, ok)
+		}
 	}
+	p, long := newWorld(t).connect(), strings.Repeat("?", maxWildPattern+1)
+	p.do("CL.TAKE", "k", "1/1h")
+	for _, command := range []string{"SCAN 0 MATCH ", "HSCAN k 0 MATCH ", "KEYS ", "CL.POLICY LIST ", "CL.RULE LIST ", "CONFIG GET ", "COMMAND LIST FILTERBY PATTERN "} {
+		p.want(command+long, "-ERR a pattern with ? or [ has at most 1024 bytes\r\n")
+	}
+	p.want("ACL SETUSER u ~"+long, "-ERR Error in ACL SETUSER modifier '~"+long+"': a pattern with ? or [ has at most 1024 bytes\r\n")
+	p.want("CONFIG GET"+strings.Repeat(" x", maxPatterns+1), "-ERR at most 1000 patterns are taken\r\n")
 }
 
 func TestGlobMatchAllocatesNothing(t *testing.T) {
 	pattern, s := []byte("user:[0-9]*:*a*b?"), []byte("user:1234:aaaaaaaaaaabc")
-	if !globMatch(pattern, s) {
+	g, _ := newGlob(pattern, false)
+	if !g.match(s) {
 		t.Fatal("no match")
 	}
-	if n := testing.AllocsPerRun(100, func() { globMatch(pattern, s) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { g.match(s) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -171,7 +245,12 @@ func FuzzGlobMatch(f *testing.F) {
 	f.Add([]byte(`[\`), []byte(`\`))
 	f.Add([]byte(`**\`), []byte{0, 0xff})
 	f.Fuzz(func(t *testing.T, pattern, s []byte) {
-		globMatchFold(pattern, s)
+		if len(pattern) > maxWildPattern/2 {
+			return
+		}
+		if globMatch(pattern, s) != globModel(pattern, s, false) || globMatchFold(pattern, s) != globModel(pattern, s, true) {
+			t.Errorf("%q, %q: not what the model says", pattern, s)
+		}
 		if globMatch(pattern, s) && !globMatch(append([]byte("*"), pattern...), append([]byte("x"), s...)) {
 			t.Errorf("%q matches %q, and with a star before it not x%q", pattern, s, s)
 		}
@@ -192,8 +271,9 @@ func BenchmarkGlobMatch(b *testing.B) {
 	pattern, s := []byte("user:*:requests"), []byte("user:1234567:requests")
 	b.ReportAllocs()
 	matched := false
+	g, _ := newGlob(pattern, false)
 	for b.Loop() {
-		matched = globMatch(pattern, s)
+		matched = g.match(s)
 	}
 	if !matched {
 		b.Fatal("no match")

@@ -135,6 +135,8 @@ func redact(args [][]byte) [][]byte {
 	return shown
 }
 
+const hexDigits = "0123456789abcdef"
+
 // appendQuoted appends bytes as Redis's sdscatrepr does: in quotes, printable ASCII as it is, the rest escaped.
 func appendQuoted(dst, b []byte) []byte {
 	dst = append(dst, '"')
@@ -156,7 +158,7 @@ func appendQuoted(dst, b []byte) []byte {
 			if c >= ' ' && c <= '~' {
 				dst = append(dst, c)
 			} else {
-				dst = fmt.Appendf(dst, `\x%02x`, c)
+				dst = append(dst, '\\', 'x', hexDigits[c>>4], hexDigits[c&15])
 			}
 		}
 	}

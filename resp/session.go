@@ -294,9 +294,11 @@ func (s *Session) overOutput(bytes int) bool {
 	if bytes <= int(s.srv.cfg.outputBufferLimit.Get()) {
 		return false
 	}
-	s.srv.warnSeldom("reply is over the output limit, closed", "client", s.client.addr, "command", s.client.command())
-	s.srv.stats.outputLimitCloses.Add(1)
 	s.end = atOnce
+	if s.tr != nil { // else the session that waits for this list says it
+		s.srv.warnSeldom("reply is over the output limit, closed", "client", s.client.addr, "command", s.client.command())
+		s.srv.stats.outputLimitCloses.Add(1)
+	}
 	return true
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"celld/persistence/regular"
 	"celld/resp/acl"
@@ -48,7 +49,16 @@ func newACLTable(commands *commandTable) *acl.Table {
 		}
 		list = append(list, row.acl)
 	}
-	return acl.NewTable(list, globMatch)
+	return acl.NewTable(list, compileGlob)
+}
+
+// compileGlob is newGlob for patterns of users' keys.
+func compileGlob(pattern string) (match func(key []byte) bool, problem string) {
+	g, ok := newGlob([]byte(pattern), false)
+	if !ok {
+		return nil, strings.TrimPrefix(formatError(errPatternLong, maxWildPattern), "ERR ")
+	}
+	return g.match, ""
 }
 
 func newACLCommand(row *command) *acl.Command {

@@ -1,6 +1,6 @@
 // Package acl has users and what they may do: the part of Redis's ACL that celld knows.
 //
-//	table := acl.NewTable(commands, match)
+//	table := acl.NewTable(commands, compile)
 //	users := acl.NewUsers(table)
 //	err := users.Set("app", []string{"on", ">secret", "~app:*", "+cl.throttle"})
 //	user := users.Authenticate([]byte("app"), []byte("secret")) // nil: WRONGPASS

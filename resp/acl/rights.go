@@ -52,7 +52,8 @@ const (
 
 type pattern struct {
 	access Access
-	glob   []byte
+	glob   string
+	match  func(key []byte) bool
 }
 
 // noRights are those of a new user.
@@ -115,7 +116,7 @@ func (r *Rights) MayTouch(key []byte, access Access) bool {
 		return true
 	}
 	for _, p := range r.patterns {
-		if p.access&access == access && r.table.match(p.glob, key) {
+		if p.access&access == access && p.match(key) {
 			return true
 		}
 	}
@@ -191,7 +192,7 @@ func (r *Rights) Keys() string {
 	}
 	list := make([]string, len(r.patterns))
 	for i, p := range r.patterns {
-		list[i] = map[Access]string{Reads | Writes: "~", Reads: "%R~", Writes: "%W~"}[p.access] + string(p.glob)
+		list[i] = map[Access]string{Reads | Writes: "~", Reads: "%R~", Writes: "%W~"}[p.access] + p.glob
 	}
 	return strings.Join(list, " ")
 }

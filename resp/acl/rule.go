@@ -151,12 +151,16 @@ func (r *Rights) addPattern(access Access, text string) error {
 		return errSyntax
 	}
 	for i := range r.patterns {
-		if string(r.patterns[i].glob) == text {
+		if r.patterns[i].glob == text {
 			r.patterns[i].access |= access
 			return nil
 		}
 	}
-	r.patterns = append(r.patterns, pattern{access, []byte(text)})
+	match, problem := r.table.compile(text)
+	if problem != "" {
+		return Error(problem)
+	}
+	r.patterns = append(r.patterns, pattern{access, text, match})
 	return nil
 }
 

@@ -19,9 +19,14 @@ func testTable() *Table {
 			{Name: "config|get", Categories: Admin | Slow},
 			{Name: "config|set", Categories: Admin | Slow},
 		}},
-	}, func(pattern, key []byte) bool {
-		prefix, all := bytes.CutSuffix(pattern, []byte("*"))
-		return bytes.Equal(pattern, key) || all && bytes.HasPrefix(key, prefix)
+	}, func(pattern string) (func(key []byte) bool, string) {
+		prefix, all := strings.CutSuffix(pattern, "*")
+		if strings.Contains(prefix, "?") {
+			return nil, "no such pattern"
+		}
+		return func(key []byte) bool {
+			return string(key) == pattern || all && strings.HasPrefix(string(key), prefix)
+		}, ""
 	})
 }
 
