@@ -267,7 +267,7 @@ func (s *Session) silent() bool { return s.gate.has(gateReplyOff | gateSkip) }
 // keep stores unserved commands, or the start of an unfinished command until the rest arrives. It ends the connection when the
 // unfinished command and the transaction's queue together exceed the limit.
 func (s *Session) keep(rest []byte) {
-	if held := len(rest) + s.reader.Held() + s.tx.bytes; !s.unserved && s.waits == nil && held > int(s.srv.cfg.queryBufferLimit.Get()) {
+	if held := len(rest) + s.tx.bytes; !s.unserved && s.waits == nil && held > int(s.srv.cfg.queryBufferLimit.Get()) {
 		s.srv.warnSeldom("client is over its query buffer limit, closed", "client", s.client.addr, "bytes", held)
 		s.srv.stats.queryLimitCloses.Add(1)
 		s.end, s.in = atOnce, nil

@@ -282,7 +282,7 @@ func TestOutputLimit(t *testing.T) {
 func TestQueryBufferLimit(t *testing.T) {
 	for name, raw := range map[string]string{
 		"an unfinished argument": "*2\r\n$4\r\nECHO\r\n$1000000\r\n" + strings.Repeat("x", 200_000),
-		"many arguments":         "*1000000\r\n" + strings.Repeat("$0\r\n\r\n", 20_000),
+		"many arguments":         "*1000000\r\n" + strings.Repeat("$0\r\n\r\n", 30_000),
 		"a transaction":          "MULTI\r\n" + strings.Repeat("PING\r\n", 2_000),
 		"watched keys":           strings.Repeat("WATCH key\r\n", 600),
 	} {

@@ -27,15 +27,13 @@ type Limits struct {
 // value is ready to use. It remembers where it stopped, so a command that arrives byte by byte costs no more than one that
 // arrives whole. Otherwise a peer could make the server scan megabytes again for each byte it sends.
 type FrameReader struct {
-	spans   []span // arguments found so far, relative to the start of the command
-	pos     int    // bytes of the command that are parsed
-	scanned int    // bytes of the current line in which there is no end of line
-	missing int    // arguments still to come
-	bulk    int    // length of the argument to come, or noBulk when its length line is to come
+	first   int // where the command's first argument begins, with its length line
+	pos     int // bytes of the command that are parsed
+	scanned int // bytes of the current line in which there is no end of line
+	missing int // arguments still to come
+	bulk    int // length of the argument to come, or noBulk when its length line is to come
 	inFrame bool
 }
-
-type span struct{ start, end int }
 
 const noBulk = -1
 
@@ -98,7 +96,7 @@ func (r *FrameReader) Next(buf []byte, room [][]byte, limits Limits) (args [][]b
 		case count <= 0:
 			return nil, r.done(), nil
 		}
-		r.inFrame, r.missing, r.bulk = true, count, noBulk
+		r.inFrame, r.missing, r.bulk, r.first = true, count, noBulk, r.pos
 	}
 	for r.missing > 0 {
 		if r.bulk == noBulk {
@@ -121,14 +119,17 @@ func (r *FrameReader) Next(buf []byte, room [][]byte, limits Limits) (args [][]b
 		if len(buf)-r.pos < r.bulk+2 { // the two bytes after an argument are skipped unseen, as in Redis
 			return nil, 0, nil
 		}
-		r.spans = append(r.spans, span{r.pos, r.pos + r.bulk})
 		r.pos += r.bulk + 2
 		r.bulk = noBulk
 		r.missing--
 	}
 	args = room[:0]
-	for _, s := range r.spans {
-		args = append(args, buf[s.start:s.end:s.end])
+	for at := r.first; at < r.pos; { // again, as to remember where they are took more than one-byte arguments do
+		end := at + bytes.IndexByte(buf[at:], '\r')
+		length, _ := parseInt(buf[at+1 : end])
+		start := end + 2
+		at = start + length + 2
+		args = append(args, buf[start:start+length:start+length])
 	}
 	return args, r.done(), nil
 }
@@ -185,9 +186,6 @@ func parseInt(b []byte) (int, bool) {
 // Idle reports whether the reader is between two commands.
 func (r *FrameReader) Idle() bool { return !r.inFrame && r.pos == 0 && r.scanned == 0 }
 
-// Held is how many bytes of memory the reader holds for an incomplete command, beside the bytes of the command itself.
-func (r *FrameReader) Held() int { return cap(r.spans) * 16 }
-
 // line returns the line at pos without its end. Like Redis it looks for CR only, and skips the byte behind it unseen.
 func (r *FrameReader) line(buf []byte, tooLong ProtocolError) (line []byte, ok bool, err error) {
 	rest := buf[r.pos:]
@@ -228,14 +226,10 @@ func (r *FrameReader) inline(buf []byte) (args [][]byte, n int, err error) {
 	return args, r.done(), nil
 }
 
-// done resets the reader after a command, and returns the length of that. It keeps spans for up to 1024 arguments.
+// done resets the reader after a command, and returns the length of that.
 func (r *FrameReader) done() int {
 	n := r.pos
-	spans := r.spans[:0]
-	if cap(spans) > 1024 {
-		spans = nil
-	}
-	*r = FrameReader{spans: spans}
+	*r = FrameReader{}
 	return n
 }
 
