@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"celld/persistence"
 	"celld/resp"
@@ -27,21 +28,29 @@ const (
 	exitUsage   = 2
 )
 
+// lastLines is how long the process stays at its end for a reader of the log who has not read all of it.
+const lastLines = time.Second
+
 func main() {
-	err := run(os.Args[1:])
-	if err == nil {
-		return
+	lines := cli.NewLines(os.Stderr)
+	exit := func(code int) {
+		lines.Flush(lastLines)
+		os.Exit(code)
 	}
+	err := run(os.Args[1:], lines, exit)
 	for _, one := range cli.Each(err) {
-		fmt.Fprintln(os.Stderr, "celld:", one)
+		fmt.Fprintln(lines, "celld:", one)
 	}
-	if errors.As(err, new(cli.UsageError)) {
-		os.Exit(exitUsage)
+	switch {
+	case err == nil:
+		exit(0)
+	case errors.As(err, new(cli.UsageError)):
+		exit(exitUsage)
 	}
-	os.Exit(exitFailure)
+	exit(exitFailure)
 }
 
-func run(args []string) error {
+func run(args []string, lines *cli.Lines, exit func(code int)) error {
 	command, err := cli.Parse(args, version)
 	if command != nil && command.Check {
 		if err = errors.Join(err, command.Config.Check()); err == nil {
@@ -55,12 +64,12 @@ func run(args []string) error {
 	if err != nil || command == nil {
 		return err
 	}
-	return serve(command.Config, command.Given("maxmemory"))
+	return serve(command.Config, command.Given("maxmemory"), lines, exit)
 }
 
 // serve runs the daemon until a signal or SHUTDOWN ends it.
-func serve(cfg *resp.Config, memoryGiven bool) error {
-	log := cli.NewLog(os.Stderr, cfg)
+func serve(cfg *resp.Config, memoryGiven bool, lines *cli.Lines, exit func(code int)) error {
+	log := cli.NewLog(lines, cfg)
 	memoryFrom := memory.Limit(cfg, memoryGiven, memory.OfContainer(os.DirFS("/")), log)
 	disk := cfg.Persistence()
 	inherited, err := systemd.Sockets()
@@ -69,7 +78,7 @@ func serve(cfg *resp.Config, memoryGiven bool) error {
 	}
 	systemd := systemd.Notifier{Log: log}
 	clock := resp.NewClock()
-	disk.Clock, disk.Log = clock.NowNS, log
+	disk.Clock, disk.Log, disk.Exit = clock.NowNS, log, exit
 	keys := store.New(store.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction(), Journal: disk.AppendOnly, Now: clock.NowNS})
 	var engine *remote.Store // nil: limits are kept in memory
 	if o := cfg.Engine(); o != nil {
@@ -80,7 +89,8 @@ func serve(cfg *resp.Config, memoryGiven bool) error {
 		defer engine.Close()
 	}
 	server := resp.NewServer(resp.Options{
-		Inherited: inherited, Config: cfg, Store: keys, Engine: engine, Log: log, Clock: clock.NowNS, ReadClocks: clock.Read, Version: version, Persistence: persistence.New(keys, disk),
+		Inherited: inherited, Config: cfg, Store: keys, Engine: engine, Log: log, Clock: clock.NowNS, ReadClocks: clock.Read, Version: version,
+		Persistence: persistence.New(keys, disk), Exit: exit, Dropped: lines.Dropped,
 	})
 	// A reader of the log that went away would end the process otherwise, and every limit with it. So would a terminal that is closed:
 	// its SIGHUP only reloads files.

@@ -36,7 +36,7 @@ type Disk struct {
 	telling   sync.Mutex
 	onRefusal func(refused bool) // guarded by telling; may be nil
 
-	exit func(code int) // os.Exit, except in tests
+	exit func(code int)
 
 	loading struct {
 		beganNS     atomic.Int64 // 0: not loading
@@ -89,7 +89,10 @@ var (
 
 // New returns the Disk of a store. With o.AppendOnly the store must have a journal. New touches no file.
 func New(s *store.Store, o Options) *Disk {
-	d := &Disk{o: o, store: s, files: o.Files, log: o.Log, watching: every{period: watchEvery}, exit: os.Exit}
+	d := &Disk{o: o, store: s, files: o.Files, log: o.Log, watching: every{period: watchEvery}, exit: o.Exit}
+	if d.exit == nil {
+		d.exit = os.Exit
+	}
 	d.background = func(step func() (more bool)) {
 		for step() {
 		}

@@ -27,7 +27,8 @@ type Options struct {
 
 	Clock func() int64 // Unix nanoseconds
 	Log   *slog.Logger
-	Files FileSystem // nil: the operating system's
+	Files FileSystem     // nil: the operating system's
+	Exit  func(code int) // ends the process after a fault; nil: os.Exit
 }
 
 // Fsync says when the append-only file is forced to the disk. The zero value is EverySecond.

@@ -52,6 +52,7 @@ func (st *serverStats) counters(keys store.Stats) []counter {
 		{"client_query_buffer_limit_disconnections", st.queryLimitCloses.Load(), "celld_query_buffer_limit_disconnections_total", "Connections closed at client-query-buffer-limit.", nil},
 		{"client_output_buffer_limit_disconnections", st.outputLimitCloses.Load(), "celld_output_buffer_limit_disconnections_total", "Connections closed at client-output-buffer-limit.", nil},
 		{"idle_disconnections", st.idleCloses.Load(), "celld_idle_disconnections_total", "Connections closed because they were idle for timeout seconds.", nil},
+		{"log_lines_dropped", st.droppedLines(), "celld_log_lines_dropped_total", "Lines of the log that were dropped as nobody read it.", nil},
 		{"handler_panics", st.panics.Load(), "celld_handler_panics_total", "Panics that cost one connection.", nil},
 		{"store_calls", e.Requests.Load(), "celld_store_commands_total", "Commands sent to the store, each of which may decide many calls.", nil},
 		{"store_failures", e.Failures.Load(), "celld_store_failures_total", "Commands that the store did not answer, or with an error that says that it cannot.", nil},

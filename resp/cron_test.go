@@ -41,7 +41,7 @@ func TestTick(t *testing.T) {
 	ticks(10)
 	info(strings.Replace(rates, "%", "8", 1)) // with INFO
 	info("instantaneous_input_kbps:14.")
-	info("instantaneous_output_kbps:14.")
+	info("instantaneous_output_kbps:15.") // with the first INFO
 	if !strings.Contains(w.log.String(), "n=2") || !slices.Equal(told, []int64{8}) {
 		t.Errorf("told %v; log %s", told, w.log)
 	}

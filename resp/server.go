@@ -34,6 +34,9 @@ type Options struct {
 	Clock   func() int64 // limit time in Unix nanoseconds, which never goes back; nil: a new Clock's
 	Version string       // celld's own
 
+	Exit    func(code int) // ends the process after a fault; nil: os.Exit
+	Dropped func() int64   // lines of the log that nobody has read; nil: none
+
 	// ReadClocks is Clock.Read: the wall clock and Clock at the same instant. nil: celld does not notice when the wall clock is set.
 	ReadClocks func() (wallNS, nowNS int64, ok bool)
 
@@ -112,7 +115,7 @@ type Server struct {
 	configMu   sync.Mutex   // one CONFIG SET at a time
 	configView sync.RWMutex // CONFIG GET sees all of a CONFIG SET or nothing of it
 
-	exit     func(code int) // os.Exit, except in tests
+	exit     func(code int)
 	stopOnce sync.Once
 	stop     chan struct{}
 	aborts   chan struct{} // SHUTDOWN ABORT receives from it while a shutdown is delayed
@@ -123,7 +126,13 @@ func NewServer(o Options) *Server {
 	srv := &Server{
 		execution: newExecution(), stats: newServerStats(), denied: newDenied(),
 		cfg: o.Config, store: o.Store, limiter: o.Limiter, log: o.Log, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version, inherited: o.Inherited,
-		sessions: map[int64]*Session{}, stop: make(chan struct{}), aborts: make(chan struct{}), persist: o.Persistence, exit: os.Exit,
+		sessions: map[int64]*Session{}, stop: make(chan struct{}), aborts: make(chan struct{}), persist: o.Persistence, exit: o.Exit,
+	}
+	if srv.exit == nil {
+		srv.exit = os.Exit
+	}
+	if o.Dropped != nil {
+		srv.stats.droppedLines = o.Dropped
 	}
 	if srv.limiter == nil {
 		srv.limiter = srv.store

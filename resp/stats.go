@@ -35,13 +35,14 @@ type serverStats struct {
 	commandsPerSecond atomic.Int64 // of the last second; the cron updates this and the next two
 	inputPerSecond    atomic.Int64
 	outputPerSecond   atomic.Int64
+	droppedLines      func() int64  // of the log
 	engine            *remote.Stats // of the store's engine; zeros where there is none
 	errors            errorStats    // CONFIG RESETSTAT empties it
 	baseline          atomic.Pointer[[]int64]
 }
 
 func newServerStats() serverStats {
-	return serverStats{commands: newLaned(), inputBytes: newLaned(), outputBytes: newLaned(), decisions: newDecisionRows(), engine: &remote.Stats{}}
+	return serverStats{droppedLines: func() int64 { return 0 }, commands: newLaned(), inputBytes: newLaned(), outputBytes: newLaned(), decisions: newDecisionRows(), engine: &remote.Stats{}}
 }
 
 // commandStats are one row's counters, for INFO commandstats.

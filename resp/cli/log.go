@@ -7,17 +7,23 @@ import (
 	"celld/resp"
 )
 
-// NewLog returns a log to w with the settings' format and level. CONFIG SET loglevel changes its level.
-func NewLog(w io.Writer, cfg *resp.Config) *slog.Logger {
+// NewLog returns a log to lines with the settings' format and level. CONFIG SET loglevel changes its level.
+func NewLog(lines *Lines, cfg *resp.Config) *slog.Logger {
 	level := new(slog.LevelVar)
 	cfg.OnLogLevel(func(name string) {
 		level.Set(map[string]slog.Level{"debug": slog.LevelDebug, "verbose": resp.LevelVerbose, "notice": slog.LevelInfo, "warning": slog.LevelWarn}[name])
 	})
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: nameLevel}
-	if cfg.LogFormat() == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
+	to := func(w io.Writer) *slog.Logger {
+		if cfg.LogFormat() == "json" {
+			return slog.New(slog.NewJSONHandler(w, options))
+		}
+		return slog.New(slog.NewTextHandler(w, options))
 	}
-	return slog.New(slog.NewTextHandler(w, options))
+	lines.mu.Lock()
+	lines.log = to(lines.to)
+	lines.mu.Unlock()
+	return to(lines)
 }
 
 // nameLevel gives Redis's level between debug and notice its name, where slog would write DEBUG+2.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"celld/resp"
 )
@@ -22,7 +23,9 @@ func TestLevelNames(t *testing.T) {
 			}
 		}
 		var b strings.Builder
-		NewLog(&b, cfg).Log(context.Background(), resp.LevelVerbose, "said", "level", "high")
+		lines := NewLines(&b)
+		NewLog(lines, cfg).Log(context.Background(), resp.LevelVerbose, "said", "level", "high")
+		lines.Flush(time.Minute)
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%s", &b)
 		}
