@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"sync"
 
 	"celld/persistence/regular"
 )
@@ -16,7 +17,9 @@ func (d *Disk) temp(kind string) string {
 }
 
 // tempName matches what temp returns, for every process.
-var tempName = regexp.MustCompile(`^temp-([1-9][0-9]{0,9})\.(rdb|aof|check)$`)
+var tempName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^temp-([1-9][0-9]{0,9})\.(rdb|aof|check)$`)
+})
 
 // writeTemp writes a temporary file and syncs it. After an error it removes the file.
 func (d *Disk) writeTemp(kind string, write func(File) error) (name string, err error) {
@@ -68,7 +71,7 @@ func (d *Disk) removeLeft() {
 	names, err := d.files.List(d.dir())
 	var removed []string
 	for _, name := range names {
-		match := tempName.FindStringSubmatch(name)
+		match := tempName().FindStringSubmatch(name)
 		if match == nil {
 			continue
 		}

@@ -75,7 +75,7 @@ func parseDouble(arg []byte) (float64, bool) {
 	if n, ok := parseDigits(arg); ok { // the usual case
 		return float64(n), true
 	}
-	m := cFloat.FindSubmatch(arg)
+	m := cFloat().FindSubmatch(arg)
 	if m == nil || len(m[1]) != len(arg) {
 		f, err := strconv.ParseFloat(string(arg), 64)
 		return f, err == nil && math.IsInf(f, 0) // inf is allowed only if the text says so

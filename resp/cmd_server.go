@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -147,12 +148,14 @@ func cmdDebug(s *Session, args [][]byte) {
 const mostSleep = 3600 // seconds
 
 // cFloat matches what C's strtod reads at the start of a text, except inf and nan.
-var cFloat = regexp.MustCompile(`^[ \t-\r]*([+-]?(?:(0[xX](?:[[:xdigit:]]+\.?[[:xdigit:]]*|\.[[:xdigit:]]+))([pP][+-]?\d+)?|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))`)
+var cFloat = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[ \t-\r]*([+-]?(?:(0[xX](?:[[:xdigit:]]+\.?[[:xdigit:]]*|\.[[:xdigit:]]+))([pP][+-]?\d+)?|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))`)
+})
 
 // leadingFloat returns the number at the start of a text, as Redis reads it for DEBUG SLEEP. It returns 0 if there is none, and for
 // inf and nan, because Redis does not sleep for these.
 func leadingFloat(text []byte) float64 {
-	m := cFloat.FindSubmatch(text)
+	m := cFloat().FindSubmatch(text)
 	if m == nil {
 		return 0
 	}

@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"regexp"
 	"strings"
+	"sync"
 
 	"celld/cell"
 	"celld/store"
@@ -97,7 +98,9 @@ func parseLiteral(text []byte, logMax int64) (cell.Limit, string) {
 func shortText(b []byte) string { return string(b[:min(len(b), 128)]) }
 
 // engineError matches the error of an engine, which begins with its code.
-var engineError = regexp.MustCompile(`^[A-Z]{3,} `)
+var engineError = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Z]{3,} `)
+})
 
 // storeError is the text of what the store has refused.
 func storeError(err error) string {
@@ -133,7 +136,7 @@ func storeError(err error) string {
 		return errWrongType
 	case strings.HasPrefix(text, "OOM "):
 		return errOOM
-	case engineError.MatchString(text):
+	case engineError().MatchString(text):
 		return text
 	}
 	return "ERR " + err.Error()

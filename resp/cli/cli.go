@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 
 	"celld/resp"
 
@@ -104,7 +105,9 @@ func defineFlags(cfg *resp.Config) *pflag.FlagSet {
 const envPrefix = "CELLD_"
 
 // serviceLink matches the variables that Kubernetes sets in every pod if a Service is named celld.
-var serviceLink = regexp.MustCompile(`^CELLD(_\w+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)=`)
+var serviceLink = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^CELLD(_\w+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)=`)
+})
 
 // readEnvironment applies CELLD_ variables to settings that the command line does not set. It returns a UsageError for each mistake.
 func readEnvironment(flags *pflag.FlagSet) (wrong []error) {
@@ -115,7 +118,7 @@ func readEnvironment(flags *pflag.FlagSet) (wrong []error) {
 		}
 		flag := flags.Lookup(strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, envPrefix), "_", "-")))
 		switch {
-		case serviceLink.MatchString(entry) && (flag == nil || strings.Contains(value, "://")):
+		case serviceLink().MatchString(entry) && (flag == nil || strings.Contains(value, "://")):
 		case flag == nil || flag.Name == "version" || flag.Name == "verbose" || flag.Name == "check":
 			wrong = append(wrong, UsageError{fmt.Errorf("unknown environment variable %s; see celld --help", name)})
 		case !flag.Changed && value != "": // Compose files pass a variable that is not set as empty

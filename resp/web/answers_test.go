@@ -199,6 +199,9 @@ func TestProfiles(t *testing.T) {
 	if form := (map[string][]string{}); !fits(form, "heap") || form["seconds"] != nil || !fits(form, "profile") || form["seconds"][0] != "5" {
 		t.Error(form)
 	}
+	if form := (map[string][]string{}); !fits(form, "trace") || form["seconds"][0] != "1" {
+		t.Error(form)
+	}
 	s.profiling.Store(true)
 	if w := get("heap"); w.Code != 503 || !strings.Contains(w.Body.String(), "another profile is being taken") {
 		t.Error(answer(w))
