@@ -24,8 +24,12 @@ const (
 	// times over. 2 MB are 50,000 calls of CL.THROTTLE.
 	roundBytes = 2 << 20
 
-	// A round looks at those who are woken for so long. When 10,000 callers wait for one key, and it is deleted, their replies take 50 ms.
-	roundLooksNS = 1_000_000
+	// A round looks at those who came, are woken or are killed for as long as its reads took, and for a millisecond at least. When 10,000
+	// callers wait for one key, and it is deleted, their replies take 50 ms. A millisecond alone was not enough: while the loop was busy,
+	// connections that came and went piled up until maxclients were there.
+	leastLooksNS = 1_000_000
+	// looksShareNS is what the reads of such a round leave of the 5 ms for which sessions keep a loop.
+	looksShareNS = 2_500_000
 	wokenStep    = 16 // at a time
 
 	// Edge-triggered: a read that does not fill the buffer has emptied the socket, and epoll does not report it again in the
@@ -57,7 +61,7 @@ type epollLoop struct {
 	taken      int          // bytes read in this round
 	late       []*epollConn // left for the next round, as taken has reached roundBytes
 	unread     []*epollConn // may have more to read after their last read
-	roundNS    int64        // when this round began
+	roundNS    int64        // see Conn.RoundNS
 	queue      []*epollConn // to be read in this round
 	next       int          // in queue
 	woken      []*epollConn // from the inbox, to be looked at in this round
@@ -152,7 +156,8 @@ func (l *epollLoop) finish() bool {
 
 // serve answers what the last round has left, n events, and what other goroutines have asked for.
 func (l *epollLoop) serve(n int) {
-	l.roundNS = l.server.NowNS()
+	beganNS := l.server.NowNS()
+	l.roundNS = beganNS
 	l.queue = append(append(l.queue, l.late...), l.unread...)
 	l.late, l.unread, l.taken = l.late[:0], l.unread[:0], 0
 	for i := range n {
@@ -176,6 +181,9 @@ func (l *epollLoop) serve(n int) {
 			}
 		}
 	}
+	if len(l.woken) > 0 {
+		l.roundNS -= looksShareNS
+	}
 	for len(l.queue) > l.next { // meanwhile, in a step, may go through the rest of queue and woken
 		c := l.queue[l.next]
 		l.next++
@@ -183,13 +191,20 @@ func (l *epollLoop) serve(n int) {
 		l.do(c, (*epollConn).read)
 	}
 	l.queue, l.next = l.queue[:0], 0
+	looksNS := int64(0) // when they begin
 	for len(l.woken) > l.looked {
+		if l.looked%wokenStep == 0 && !l.stopping {
+			nowNS := l.server.NowNS()
+			if looksNS == 0 {
+				looksNS = nowNS
+			}
+			if nowNS-looksNS > max(leastLooksNS, looksNS-beganNS) {
+				break
+			}
+		}
 		c := l.woken[l.looked]
 		l.looked++
 		l.do(c, (*epollConn).look)
-		if l.looked%wokenStep == 0 && !l.stopping && l.server.NowNS()-l.roundNS > roundLooksNS {
-			break
-		}
 	}
 	rest := copy(l.woken, l.woken[l.looked:])
 	clear(l.woken[rest:])
