@@ -74,7 +74,7 @@ func (r *registry) load(done func()) {
 		done()
 		return
 	}
-	s.send(&request{script: readSettings, keys: []string{r.key}, args: []string{r.version}, deadline: s.deadline(), done: func(answer rueidis.RedisMessage, err error) {
+	s.send(&request{script: readSettings, keys: []string{r.key}, args: []string{r.version, r.since}, deadline: s.deadline(), done: func(answer rueidis.RedisMessage, err error) {
 		if err == nil && answer.IsArray() {
 			var fields map[string]string
 			if fields, err = answer.AsStrMap(); err == nil {
@@ -95,7 +95,7 @@ func (r *registry) replace(fields map[string]string) {
 	r.mu.Lock()
 	first := !r.answers
 	fill := r.kind == policy.PolicySetting && (first || r.since != since)
-	changed := first || r.version != version
+	changed := first || r.version != version || r.since != since
 	r.version, r.since, r.answers = version, since, true
 	r.mu.Unlock()
 	if !changed {

@@ -21,7 +21,7 @@ import (
 //	celld:rules      " version" 1763800000789    " since" 1763800000789    DENY - bad:*   1763800060000    Unix ms of the engine until when it holds, 0: for ever
 //
 // An epoch is the version that made a policy, or reset it. What is spent under another epoch counts no longer. Versions are the
-// engine's time in ms, or one more than the last: so neither comes again when the engine has lost its keys.
+// engine's time in ms, or one more than the last: so they mostly grow where the engine has lost its keys, too.
 
 // pollEvery is how often the version is asked for. One question costs the engine some 2 µs.
 const pollEvery = 500 * time.Millisecond
@@ -53,11 +53,12 @@ local function full(most) return redis.call('HLEN', KEYS[1]) >= most + (was == '
 // The scripts of changes answer 1 when they did it, 0 when not and -1 when there are too many; the version before and after; and the
 // field's value, if it has one.
 var (
-	// read returns the version if it is the one that is known, else all.
+	// read returns the version if it and the first one are those that are known, else all. The version alone may come again: as many
+	// changes in a ms take it ahead of the time, it may be that of the first changes after a loss.
 	readSettings = newScript(`
-local version = redis.pcall('HGET', KEYS[1], ' version')
-if type(version) == 'table' then return {} end
-if version == ARGV[1] then return version end
+local has = redis.pcall('HMGET', KEYS[1], ' version', ' since')
+if has.err then return {} end
+if has[1] == ARGV[1] and (has[2] or '') == ARGV[2] then return has[1] end
 return redis.call('HGETALL', KEYS[1])`)
 
 	setPolicy = newScript(bump + `

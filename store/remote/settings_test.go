@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,7 +20,12 @@ import (
 // openSettings returns a Store on a redis-server that has read its settings. Its process has the given file.
 func openSettings(t *testing.T, addr string, file ...policy.Policy) *Store {
 	t.Helper()
-	s := newTestStore(t, addr, Options{})
+	return openSettingsAt(t, addr, nil, file...)
+}
+
+func openSettingsAt(t *testing.T, addr string, time func() int64, file ...policy.Policy) *Store {
+	t.Helper()
+	s := newTestStore(t, addr, Options{Time: time})
 	if err := s.KeepPolicies(file); err != nil {
 		t.Fatal(err)
 	}
@@ -259,22 +265,25 @@ func TestTooManySettings(t *testing.T) {
 }
 
 // Processes with the same file set it once, and one that meets an engine that has lost all sets it again, also where another has
-// changed something since. What the engine has from elsewhere stays.
+// changed something since, and where the version after the loss is the one before it. What the engine has from elsewhere stays.
 func TestPoliciesOfAFile(t *testing.T) {
 	addr := startRedis(t)
-	other := openSettings(t, addr)
+	var now atomic.Int64
+	now.Store(1e9)
+	other := openSettingsAt(t, addr, now.Load)
 	setPolicyOf(t, other, "other", "1/1s", policy.Options{})
 	file := []policy.Policy{{Name: "a", Limit: *literal(t, "7/1s")}, {Name: "b", Limit: *literal(t, "8/1m,algo=log")}}
-	first := openSettings(t, addr, file...)
+	first := openSettingsAt(t, addr, now.Load, file...)
 	const all = "a=7/1s\nb=8/1m,algo=log\n"
 	harness.Eventually(t, "the file is on the engine", func() bool {
 		return textOf(first.policies) == all+"other=1/1s\n" && first.epochOf(first.policies.PolicyNamed("b")) > 0
 	})
 	epoch := first.epochOf(first.policies.PolicyNamed("a"))
-	second := openSettings(t, addr, file...)
+	second := openSettingsAt(t, addr, now.Load, file...)
 	harness.Eventually(t, "another has it", func() bool {
 		return textOf(second.policies) == all+"other=1/1s\n" && second.epochOf(second.policies.PolicyNamed("a")) == epoch
 	})
+	now.Add(2e6) // the third version was this, in ms
 	client := *first.client.Load()
 	if err := client.Do(context.Background(), client.B().Flushall().Build()).Error(); err != nil {
 		t.Fatal(err)
@@ -282,8 +291,7 @@ func TestPoliciesOfAFile(t *testing.T) {
 	setPolicyOf(t, other, "soon", "1/1s", policy.Options{})
 	for _, s := range []*Store{first, second} {
 		harness.Eventually(t, "the file is there again", func() bool {
-			p := s.policies.PolicyNamed("a")
-			return textOf(s.policies) == all+"soon=1/1s\n" && s.epochOf(p) > epoch
+			return textOf(s.policies) == all+"soon=1/1s\n" && s.epochOf(s.policies.PolicyNamed("a")) > epoch
 		})
 	}
 }
