@@ -61,3 +61,21 @@ func TestMarksAreInTheSlotOfTheirKey(t *testing.T) {
 		}
 	}
 }
+
+// What an earlier build has left of the IDs of a key does not make it another's: it goes with the first change.
+func TestIDsOfEarlierBuilds(t *testing.T) {
+	s := testStores(t, 1)[0]
+	for _, key := range []string{"leases", "lingers"} {
+		if key == "leases" {
+			s.plainly(t, 1, takeCall(t, key, "5/1h,algo=window")).answered()
+		}
+		s.do(t, "HSET", key, idField, "1795369162355930")
+		r := s.plainly(t, 1, takeCall(t, key, "5/1h,algo=window"))
+		if r.answered(); r.reqs[0].Err != nil || r.reqs[0].Taken.Granted != 1 {
+			t.Errorf("%s: %+v", key, r.reqs[0])
+		}
+		if got := s.hash(t, key); len(got) != 1 || got[idField] != "" {
+			t.Errorf("%s: %v", key, got)
+		}
+	}
+}

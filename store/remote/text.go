@@ -58,6 +58,10 @@ const persisted = 2 * int64(linger/time.Millisecond)
 // left to remember. A TAT has that behind a space. Calls drop it, as they end an EXPIRE.
 const untilField = " until"
 
+// idField is the field of a hash in which builds before marks kept the highest ID of its leases. It says nothing now, and goes with the
+// next change.
+const idField = " id"
+
 // nearMs is by how much the same expiry may differ: see readLua.
 const nearMs = 2
 
@@ -122,7 +126,7 @@ func (k *viewKey) limits(v *View) (store.Limits, bool) {
 	fields := make(store.Fields, 0, len(k.read.fields))
 	k.findEpochs()
 	for _, f := range k.read.fields {
-		if f.name == untilField && k.read.parseUntil(f.text) {
+		if f.name == untilField && k.read.parseUntil(f.text) || f.name == idField {
 			continue
 		}
 		name, epoch := cutEpoch(f.name)
