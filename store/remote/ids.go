@@ -48,9 +48,9 @@ type process struct {
 // init draws a number.
 func (p *process) init() { p.number.Store(rand.Uint64N(processes)) }
 
-// askNumber asks for a number, unless there is one.
+// askNumber asks for a number, unless there is one, or the engine is known to refuse writes.
 func (s *Store) askNumber() {
-	if s.failure.down() != nil || s.process.given.Swap(true) {
+	if s.link.away.Load() != nil || s.failure.down() != nil || s.process.given.Swap(true) {
 		return
 	}
 	key := s.options.Prefix + idsKey

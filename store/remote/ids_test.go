@@ -79,3 +79,17 @@ func TestIDsOfEarlierBuilds(t *testing.T) {
 		}
 	}
 }
+
+// An engine that is known to refuse writes is not asked for a number.
+func TestNoNumberIsAskedOfAnEngineThatRefuses(t *testing.T) {
+	e := newAiling(t)
+	s := newTestStore(t, e.socket, Options{})
+	s.link.setAway("the engine is a read-only replica")
+	s.askNumber()
+	if err := s.askFor("k", patient); err != nil || e.count() != 1 || s.process.given.Load() {
+		t.Errorf("%v: %d commands", err, e.count())
+	}
+	s.link.away.Store(nil)
+	s.askNumber()
+	until(t, "the number is there", func() bool { return s.process.number.Load() == 1 })
+}
