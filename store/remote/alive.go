@@ -16,12 +16,14 @@ func (s *Store) alive(ctx context.Context, node rueidis.Client, keys []string) [
 	}
 	over := make([]bool, len(keys))
 	var asked sync.WaitGroup
-	for i, answer := range node.DoMulti(ctx, commands...) {
+	answers, _ := inTime(ctx, func() ([]rueidis.RedisResult, error) { return node.DoMulti(ctx, commands...), nil })
+	deadline, _ := ctx.Deadline()
+	for i, answer := range answers {
 		ms, err := answer.AsInt64()
 		if over[i] = ms == gone; err != nil || ms < 0 || ms > persisted+nearMs {
 			continue
 		}
-		v := s.newView(s.deadline())
+		v := s.newView(deadline)
 		v.add(s.options.Prefix + keys[i])
 		asked.Add(1)
 		v.open(func() {

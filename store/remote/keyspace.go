@@ -64,13 +64,11 @@ func (s *Store) Size(ctx context.Context, done func(n int64, err error)) {
 		})
 		return
 	}
-	s.aside(func() (more bool) {
-		ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
-		defer cancel()
+	s.aside(ctx, func(ctx context.Context) (more bool) {
 		nodes, err := s.masters(ctx)
 		for _, node := range nodes {
 			var size int64
-			if size, err = node.Do(ctx, node.B().Dbsize().Build()).AsInt64(); err != nil {
+			if size, err = inTime(ctx, func() (int64, error) { return node.Do(ctx, node.B().Dbsize().Build()).AsInt64() }); err != nil {
 				err = unread(err)
 				break
 			}
@@ -87,16 +85,14 @@ const randomTries = 8
 // RandomKey tells a key. Where few keys of the engine have the prefix, it is one of the first that are found, and not every key is as likely.
 func (s *Store) RandomKey(ctx context.Context, done func(key string, found bool, err error)) {
 	tries := 0
-	s.aside(func() (more bool) {
-		soon, cancel := context.WithTimeout(ctx, s.options.Timeout)
-		defer cancel()
+	s.aside(ctx, func(soon context.Context) (more bool) {
 		nodes, err := s.masters(soon)
 		if err != nil {
 			done("", false, err)
 			return false
 		}
 		node := nodes[rand.IntN(len(nodes))]
-		name, err := node.Do(soon, node.B().Randomkey().Build()).ToString()
+		name, err := inTime(soon, func() (string, error) { return node.Do(soon, node.B().Randomkey().Build()).ToString() })
 		if err != nil && !rueidis.IsRedisNil(err) {
 			done("", false, unread(err))
 			return false
@@ -152,7 +148,11 @@ func (s *Store) unlink(keys []string) error {
 	defer s.forget(names)
 	ctx, cancel := context.WithTimeout(context.Background(), s.options.Timeout)
 	defer cancel()
-	for _, answer := range client.DoMulti(ctx, commands...) {
+	answers, err := inTime(ctx, func() ([]rueidis.RedisResult, error) { return client.DoMulti(ctx, commands...), nil })
+	if err != nil {
+		return classify(err)
+	}
+	for _, answer := range answers {
 		if err := answer.Error(); err != nil {
 			return classify(err)
 		}
@@ -190,8 +190,8 @@ const (
 var errCursor = errors.New("invalid cursor")
 
 func (s *Store) walk(w *walk) {
-	s.aside(func() (more bool) {
-		next, more, err := s.step(w)
+	s.aside(w.ctx, func(ctx context.Context) (more bool) {
+		next, more, err := s.step(ctx, w)
 		if more && !w.once {
 			w.Cursor = next
 			return true
@@ -202,9 +202,7 @@ func (s *Store) walk(w *walk) {
 }
 
 // step asks one master once.
-func (s *Store) step(w *walk) (next uint64, more bool, err error) {
-	ctx, cancel := context.WithTimeout(w.ctx, s.options.Timeout)
-	defer cancel()
+func (s *Store) step(ctx context.Context, w *walk) (next uint64, more bool, err error) {
 	nodes, err := s.masters(ctx)
 	if err != nil {
 		return 0, false, err
@@ -219,7 +217,7 @@ func (s *Store) step(w *walk) (next uint64, more bool, err error) {
 	if w.Type != "" {
 		build = scan.Type(w.Type).Build
 	}
-	entry, err := node.Do(ctx, build()).AsScanEntry()
+	entry, err := inTime(ctx, func() (rueidis.ScanEntry, error) { return node.Do(ctx, build()).AsScanEntry() })
 	if reply, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(reply.Error(), "unknown type name") { // of Valkey; Redis finds none
 		return 0, false, nil
 	}
@@ -278,57 +276,6 @@ func (s *Store) masters(ctx context.Context) ([]rueidis.Client, error) {
 	return s.keyspace.masters(ctx, (*client).Nodes())
 }
 
-// keyspace does what is asked about all keys, in turns, so that who asks for little does not wait for who asks for much.
-type keyspace struct {
-	mu      sync.Mutex
-	waiting []func() (more bool)
-	running int
-
-	replicas map[string]bool // by address, as far as they have said
-}
-
-// stepsAtOnce is how many steps are under way at once, and mostAside how many may wait for their turn.
-const (
-	stepsAtOnce = 4
-	mostAside   = 10_000
-)
-
-// aside has step called, from another goroutine, until it returns false. Where too many wait, busy is called.
-func (s *Store) aside(step func() (more bool), busy func(err error)) {
-	k := &s.keyspace
-	k.mu.Lock()
-	if len(k.waiting) >= mostAside {
-		k.mu.Unlock()
-		busy(ErrBusy)
-		return
-	}
-	k.waiting = append(k.waiting, step)
-	start := k.running < stepsAtOnce
-	if start {
-		k.running++
-	}
-	k.mu.Unlock()
-	if start {
-		go k.run()
-	}
-}
-
-func (k *keyspace) run() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for len(k.waiting) > 0 {
-		step := k.waiting[0]
-		k.waiting = k.waiting[1:]
-		k.mu.Unlock()
-		more := step()
-		k.mu.Lock()
-		if more {
-			k.waiting = append(k.waiting, step)
-		}
-	}
-	k.running--
-}
-
 // masters are those of a Cluster's nodes that say that they are. A replica that does not answer is left out, but without a master it is an
 // error.
 func (k *keyspace) masters(ctx context.Context, nodes map[string]rueidis.Client) (masters []rueidis.Client, err error) {
@@ -344,7 +291,8 @@ func (k *keyspace) masters(ctx context.Context, nodes map[string]rueidis.Client)
 		asked.Go(func() {
 			var answer []rueidis.RedisMessage
 			node := nodes[address]
-			if answer, errs[i] = node.Do(ctx, node.B().Role().Build()).ToArray(); errs[i] == nil {
+			answer, errs[i] = inTime(ctx, func() ([]rueidis.RedisMessage, error) { return node.Do(ctx, node.B().Role().Build()).ToArray() })
+			if errs[i] == nil {
 				roles[i], errs[i] = answer[0].ToString()
 			}
 		})

@@ -153,7 +153,7 @@ func TestTurnsOfAllKeys(t *testing.T) {
 	ended := make(chan struct{}, long)
 	ctx, cancel := context.WithCancel(t.Context())
 	for range long {
-		s.aside(func() bool {
+		s.aside(t.Context(), func(context.Context) bool {
 			gone := ctx.Err() != nil
 			if gone {
 				ended <- struct{}{}
