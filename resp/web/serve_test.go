@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -19,26 +18,8 @@ import (
 	"celld/resp"
 )
 
-// lines is a log that goroutines write.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func (l *lines) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
+func logger(log *harness.LogBuffer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 func listenOn(t *testing.T, network, at string) net.Listener {
@@ -90,13 +71,13 @@ func TestListen(t *testing.T) {
 }
 
 // run serves until stop is called, and tells what the server logged.
-func run(t *testing.T, h resp.HTTP) (addr string, log *lines, stop func()) {
+func run(t *testing.T, h resp.HTTP) (addr string, log *harness.LogBuffer, stop func()) {
 	t.Helper()
-	log = &lines{}
-	site := newTestSiteThat(t, h, log.logger())
+	log = &harness.LogBuffer{}
+	site := newTestSiteThat(t, h, logger(log))
 	ln := listenOn(t, "tcp", "127.0.0.1:0")
 	h.Inherited = []net.Listener{ln}
-	if err := Serve(site.server, h, log.logger()); err != nil {
+	if err := Serve(site.server, h, logger(log)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -262,7 +243,7 @@ func TestServeTLS(t *testing.T) {
 
 // A request that is refused for its token or its origin is in the log.
 func TestRefusalsAreLogged(t *testing.T) {
-	log := &lines{}
+	log := &harness.LogBuffer{}
 	verbose := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: resp.LevelVerbose}))
 	ask(t, newTestSiteThat(t, withToken, verbose), "GET /metrics HTTP/1.1\n"+here)
 	ask(t, newTestSiteThat(t, resp.HTTP{}, verbose), "GET /check/api/by/word:x HTTP/1.1\n"+fetch)
