@@ -94,6 +94,8 @@ type epollLoop struct {
 	kept      []*epollConn // have written since, and wait for the next commit
 	putOff    []*epollConn // are not served until then
 	keptBytes int          // bytes read in the rounds of those in kept
+
+	over chan struct{} // closed when the loop has ended
 }
 
 func newEpollLoop(t *Transport, spare bool) (*epollLoop, error) {
@@ -106,7 +108,7 @@ func newEpollLoop(t *Transport, spare bool) (*epollLoop, error) {
 		unix.Close(epoll)
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
-	l := &epollLoop{server: t.server, synced: t.synced, epoll: epoll, wakeFD: wake, spare: spare, buf: make([]byte, readSize), events: make([]unix.EpollEvent, maxEvents), nextAhead: &standing{}}
+	l := &epollLoop{server: t.server, synced: t.synced, epoll: epoll, wakeFD: wake, spare: spare, buf: make([]byte, readSize), events: make([]unix.EpollEvent, maxEvents), nextAhead: &standing{}, over: make(chan struct{})}
 	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)}); err != nil {
 		unix.Close(epoll)
 		unix.Close(wake)
@@ -133,7 +135,7 @@ func (l *epollLoop) rounds() {
 		}
 		l.land()
 		l.serve(n)
-		if !l.commit(true) || !l.finish() {
+		if !l.commit(!l.stopping) || !l.finish() { // who writes all the time to a slow disk does not keep a loop from ending
 			return
 		}
 	}
@@ -144,6 +146,7 @@ func (l *epollLoop) finish() bool {
 	l.send()
 	if l.stopping && l.ahead == nil {
 		l.closeAll()
+		close(l.over)
 		return false
 	}
 	if len(l.chores) > 0 {
@@ -257,7 +260,10 @@ func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
 	}
 	l.serve(n)
 	if l.synced {
-		l.confirm(l.dirty, nil) // nothing was changed
+		if l.letGo(); len(l.dirty) > 0 { // calls that waited have been granted
+			l.server.Begin()
+			l.commit(false)
+		}
 	}
 	l.send()
 	l.buf, l.otherBuf = buf, l.buf

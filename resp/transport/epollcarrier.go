@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net"
 	"runtime"
-	"sync"
 	"syscall"
 	"time"
 
@@ -21,10 +20,9 @@ const HasLoops = true
 
 // epollCarrier spreads connections over event loops.
 type epollCarrier struct {
-	t       *Transport
-	loops   []*epollLoop
-	running sync.WaitGroup
-	ended   chan struct{} // closed when no loop runs any more
+	t     *Transport
+	loops []*epollLoop
+	ended chan struct{} // closed when no loop runs any more
 }
 
 func newLoops(t *Transport, n int) (loopCarrier, error) {
@@ -37,7 +35,7 @@ func newLoops(t *Transport, n int) (loopCarrier, error) {
 			return nil, err
 		}
 		e.loops = append(e.loops, l)
-		e.running.Go(l.run)
+		go l.run()
 	}
 	if t.synced {
 		go e.watch()
@@ -153,7 +151,9 @@ func (e *epollCarrier) stop() {
 		l.mu.Unlock()
 		l.ask(nil)
 	}
-	e.running.Wait()
+	for _, l := range e.loops { // not for their goroutines, which change when a loop is taken over
+		<-l.over
+	}
 	close(e.ended)
 }
 

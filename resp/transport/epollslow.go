@@ -35,7 +35,7 @@ func (e *epollCarrier) watch() {
 			for i, l := range e.loops {
 				commit := l.stands.Load()
 				if commit != 0 && commit == last[i] && l.stands.CompareAndSwap(commit, 0) {
-					e.running.Go(l.takeOver)
+					go l.takeOver()
 				}
 				last[i] = commit
 			}

@@ -178,3 +178,50 @@ func TestOrderOnASlowDisk(t *testing.T) {
 		committing.Wait()
 	})
 }
+
+// A loop that is to end is not taken over any more: peers who write all the time would keep it from ending.
+func TestTheEndOnASlowDisk(t *testing.T) {
+	c := &carried{Options: Options{Sync: true}}
+	disk := make(chan error)
+	c.gate.Store(&disk)
+	l := loopOf(t, c)
+	l.stop = true
+	l.ask(nil)
+	go l.run()
+	eventually(t, "commit", func() bool { return c.commits.Load() == 1 })
+	if l.stands.Load() != 0 {
+		t.Error("another goroutine may take the loop over")
+	}
+	disk <- nil
+	<-l.over
+}
+
+// A loop runs on when its first goroutine has ended and the next has not begun yet, so stop waits for it.
+func TestALoopBetweenTwoGoroutines(t *testing.T) {
+	c := &carried{Options: Options{Sync: true}}
+	disk := make(chan error)
+	c.gate.Store(&disk)
+	l := loopOf(t, c)
+	e := &epollCarrier{loops: []*epollLoop{l}, ended: make(chan struct{})}
+	first := make(chan bool)
+	go func() { l.run(); close(first) }()
+	l.ask(nil)
+	eventually(t, "commit", func() bool { return l.stands.Swap(0) != 0 })
+	disk <- nil
+	<-first
+	select {
+	case <-l.over:
+		t.Error("stop does not wait for the loop")
+	default:
+	}
+	stopped := make(chan bool)
+	go func() { e.stop(); close(stopped) }()
+	go l.takeOver()
+	for ended := false; !ended; { // a commit or two
+		select {
+		case disk <- nil:
+		case <-stopped:
+			ended = true
+		}
+	}
+}

@@ -25,7 +25,7 @@ func TestALongCommandAndTheDisk(t *testing.T) {
 			}
 			s.conn.Resume()
 			s.conn.Resume() // which says nothing more
-		case "end":
+		case "look":
 			ended.Store(true)
 		}
 		return false
@@ -43,8 +43,8 @@ func TestALongCommandAndTheDisk(t *testing.T) {
 	runs.send("long\n")
 	conn.Wake()
 	served.Go(func() { round(t, l, func() {}) })
-	early.want("early\n") // while the command runs
-	comes.ask("end\n", "end\n")
+	early.want("early\n")         // while the command runs
+	comes.ask("look\n", "look\n") // which changes nothing
 	runs.want("long\n")
 	served.Wait()
 	if n := c.commits.Load() - commits; n != 2 || commitsBefore.Load() != commits+1 {
@@ -116,4 +116,47 @@ func TestALongCommandThatHasWritten(t *testing.T) {
 	if n := c.begins.Load(); n != 0 {
 		t.Errorf("%d rounds began anew", n)
 	}
+}
+
+// A call that waits may be granted while a long command runs. Its reply leaves after the commit of that.
+func TestAGrantDuringALongCommand(t *testing.T) {
+	c := &carried{Options: Options{Sync: true}}
+	var l *epollLoop
+	var granted *fakeSession
+	var waits peer
+	c.handle = func(s *fakeSession, line string) bool {
+		switch line {
+		case "wait":
+			granted = s
+			s.wait(true, "granted\n")
+			return true
+		case "long":
+			s.conn.Meanwhile(false)
+			commits, begins := c.commits.Load(), c.begins.Load()
+			granted.wrote = true
+			granted.finish()
+			s.conn.Meanwhile(false)
+			waits.want("granted\n")
+			if n := c.commits.Load() - commits; n != 1 || c.begins.Load()-begins != 1 {
+				t.Errorf("%d commits of a grant, want 1", n)
+			}
+			s.conn.Meanwhile(false)
+			if n := c.commits.Load() - commits; n != 1 {
+				t.Errorf("%d commits though nobody has written", n-1)
+			}
+			s.conn.Resume()
+		}
+		return false
+	}
+	l = loopOf(t, c)
+	defer l.closeAll()
+	_, waits = carry(t, c, l)
+	_, runs := carry(t, c, l)
+	waits.send("wait\n")
+	for range 2 {
+		round(t, l, func() {})
+	}
+	runs.send("long\n")
+	round(t, l, func() {})
+	runs.want("long\n")
 }
