@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"celld/resp/script"
 )
 
 // While a long list is made, others on the same event loop are served, and it comes in its order.
@@ -132,4 +134,60 @@ func TestManyBytesOfKeys(t *testing.T) {
 	p.want("FLUSHALL", "+OK\r\n")
 	p.want("SET k 5", "+OK\r\n")
 	inMulti("KEYS *", "*1\r\n$1\r\nk\r\n")
+}
+
+// While a long script is compiled, others on the same event loop are served. Replies come in their order, and a script that is known
+// waits for none.
+func TestLongScriptsAside(t *testing.T) {
+	for i, compiles := range []string{"EVAL", "SCRIPT LOAD"} {
+		carrierTest{settings: []string{"io-threads", "1"}}.run(t, func(t *testing.T, srv *Server, addr string) {
+			slow, other := dialTest(t, addr), dialTest(t, addr)
+			text := "return redis.call('get', KEYS[1]) --" + strings.Repeat("x", compileAside)
+			words, want := []string{"EVAL", text, "1", "n"}, "$-1\r\n"
+			if i == 1 {
+				words, want = []string{"SCRIPT", "LOAD", text}, "$40\r\n"+script.SHA1([]byte(text))+"\r\n"
+			}
+			srv.listing.Lock() // as a long list does
+			slow.send(frame(words...) + "ECHO behind\r\n")
+			eventually(t, "it waits", func() bool {
+				for _, s := range srv.allSessions() {
+					if row := s.client.lastCommand.Load(); row != nil && strings.EqualFold(row.fullName(), strings.ReplaceAll(compiles, " ", "|")) {
+						return true
+					}
+				}
+				return false
+			})
+			for range 100 {
+				other.ask("PING\r\n", "+PONG\r\n")
+			}
+			srv.listing.Unlock()
+			slow.ask("", want+"$6\r\nbehind\r\n")
+			srv.listing.Lock() // which a script that is known does not wait for
+			slow.ask(frame(words...), want)
+			srv.listing.Unlock()
+		})
+	}
+}
+
+// A script that a goroutine has compiled answers and counts as a short one: its commands' errors once, and those of the compiler.
+func TestLongScriptsAnswerAsShortOnes(t *testing.T) {
+	for _, text := range []string{"return redis.call('cl.give', 'a', 'b')", "return KEYS[1]", "redis.call('set', KEYS[1], 'x') return redis.call('nosuch')", "return )", "#!lua flags=x\nreturn 1"} {
+		var told [2]string
+		for i, more := range []string{"", "\n--" + strings.Repeat("x", compileAside)} {
+			p := newWorld(t).connect()
+			for _, command := range []string{"EVAL", "EVAL_RO"} {
+				told[i] += strings.ReplaceAll(p.do(command, text+more, "1", "k"), script.SHA1([]byte(text+more)), "sha") + p.do("GET", "k")
+			}
+			for line := range strings.SplitSeq(p.do("INFO", "errorstats", "commandstats", "scripts"), "\n") {
+				if name, _, _ := strings.Cut(line, ":"); strings.HasPrefix(line, "errorstat") {
+					told[i] += line
+				} else if at := strings.Index(line, "rejected_calls"); at >= 0 {
+					told[i] += name + line[at:]
+				}
+			}
+		}
+		if told[0] != told[1] {
+			t.Errorf("%s:\n%s\nwhere it is long:\n%s", text, told[0], told[1])
+		}
+	}
 }

@@ -70,22 +70,52 @@ func (s *Session) eval(args [][]byte, bySHA, readOnly bool) {
 		s.replyError(errKeysNegative)
 		return
 	}
+	run := func(s *Session, args [][]byte, found *script.Script) {
+		s.runScript(found, args[3:3+keys], args[3+keys:], readOnly)
+	}
 	s.alone(func() {
-		engine := s.srv.scriptEngine()
-		var found *script.Script
-		if bySHA {
-			if found, ok = engine.Get(string(args[1])); !ok {
-				s.replyError(errNoScript)
-				return
-			}
+		if !bySHA {
+			s.withScript(args, 1, run)
+		} else if found, ok := s.srv.scriptEngine().Get(string(args[1])); ok {
+			run(s, args, found)
 		} else {
-			var err error
-			if found, err = engine.Load(args[1]); err != nil {
-				s.replyError("%s", err)
-				return
+			s.replyError(errNoScript)
+		}
+	})
+}
+
+// compileAside is how long a script is, in bytes, that takes a millisecond to compile.
+const compileAside = 4 << 10
+
+// withScript calls use with the compiled script of an argument. It is the last that a handler does, which holds the execution lock alone,
+// as use does. A long script is compiled by a goroutine, one at a time, as that takes up to 10 MB.
+func (s *Session) withScript(args [][]byte, at int, use func(s *Session, args [][]byte, found *script.Script)) {
+	answer := func(s *Session, args [][]byte, found *script.Script, err error) {
+		if err != nil {
+			s.replyError("%s", err)
+			return
+		}
+		use(s, args, found)
+	}
+	srv, text := s.srv, args[at]
+	engine := srv.scriptEngine()
+	if len(text) < compileAside || len(text) > script.MaxScript || !s.mayGoAside() || engine.Has(script.SHA1(text)) {
+		found, err := engine.Load(text)
+		answer(s, args, found, err)
+		return
+	}
+	s.goAside(args, func(args [][]byte) func() func(*Session) {
+		return func() func(*Session) {
+			srv.listing.Lock()
+			defer srv.listing.Unlock()
+			compiled := script.Compile(args[at])
+			return func(s *Session) {
+				s.alone(func() {
+					found, err := srv.scriptEngine().Keep(compiled)
+					answer(s, args, found, err)
+				})
 			}
 		}
-		s.runScript(engine, found, args[3:3+keys], args[3+keys:], readOnly)
 	})
 }
 
@@ -98,7 +128,8 @@ func (srv *Server) scriptEngine() *script.Engine {
 }
 
 // runScript runs a script and replies. The caller holds the execution lock alone.
-func (s *Session) runScript(engine *script.Engine, found *script.Script, keys, args [][]byte, readOnly bool) {
+func (s *Session) runScript(found *script.Script, keys, args [][]byte, readOnly bool) {
+	engine := s.srv.scriptEngine()
 	r := &scriptRun{s: s, startNS: s.srv.clock(), readOnly: readOnly || found.ReadOnly, inExec: s.tx.running}
 	resp3, inExec, last := s.resp3, s.tx.running, s.client.lastCommand.Load()
 	s.resp3, s.tx.running = false, true
@@ -236,11 +267,7 @@ func (r *scriptRun) OverOutput(bytes int) bool { return r.s.end != open || r.s.o
 
 func cmdScriptLoad(s *Session, args [][]byte) {
 	s.alone(func() {
-		if found, err := s.srv.scriptEngine().Load(args[2]); err != nil {
-			s.replyError("%s", err)
-		} else {
-			s.replyString(found.SHA)
-		}
+		s.withScript(args, 2, func(s *Session, _ [][]byte, found *script.Script) { s.replyString(found.SHA) })
 	})
 }
 

@@ -186,6 +186,7 @@ func (s *Session) step(v *visit) (done bool) {
 	switch {
 	case v.answer != nil:
 		v.answer(s)
+		v.passedOn, s.scratch.passedOn = s.scratch.passedOn, false
 		v.cancel()
 	case v.view.Failure() != nil && s.visitLocally(v):
 	case v.view.Failure() != nil:

@@ -148,31 +148,33 @@ func (e *Engine) Flush() { e.scripts.Purge() }
 // Kept returns the number of scripts, and their estimated size in bytes.
 func (e *Engine) Kept() (scripts, bytes int) { return e.scripts.Len(), e.bytes }
 
-// Load compiles a script and keeps it. The least recently used scripts make room. The error is Redis's text for the reply.
-func (e *Engine) Load(text []byte) (*Script, error) {
-	sha := SHA1(text)
-	if s, ok := e.scripts.Get(sha); ok {
+// Keep keeps a compiled script. The least recently used scripts make room. The error is Redis's text for the reply. Keep may be called
+// once for each Compiled.
+func (e *Engine) Keep(c *Compiled) (*Script, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	if s, ok := e.scripts.Get(c.script.SHA); ok {
 		return s, nil
 	}
-	if len(text) > MaxScript {
-		return nil, fmt.Errorf("ERR Error compiling script (new function): %s:1: the script has more than %d bytes", sourceName, MaxScript)
-	}
-	s := &Script{SHA: sha}
-	source, err := s.shebang(string(text))
-	if err != nil {
-		return nil, err
-	}
-	functions := 0
-	if s.fn, functions, err = e.compile(source, sourceName); err != nil {
+	s, err := &c.script, error(nil)
+	if s.fn, err = e.function(c.proto, sourceName); err != nil {
 		return nil, fmt.Errorf("ERR Error compiling script (new function): %w", err)
 	}
-	s.size = perScript + perByte*len(text) + perFunction*functions
 	e.bytes += s.size
-	e.scripts.Add(sha, s)
+	e.scripts.Add(s.SHA, s)
 	for e.bytes > cachedBytes {
 		e.scripts.RemoveOldest()
 	}
 	return s, nil
+}
+
+// Load compiles a script and keeps it, if it is not kept yet.
+func (e *Engine) Load(text []byte) (*Script, error) {
+	if s, ok := e.scripts.Get(SHA1(text)); ok {
+		return s, nil
+	}
+	return e.Keep(Compile(text))
 }
 
 // shebang reads a first line such as #!lua flags=no-writes, and returns the script with that line empty.

@@ -349,7 +349,12 @@ func (e *Engine) load(L *lua.LState, text string) int {
 		name += "..."
 	}
 	e.take(L, 150*len(text))
-	fn, _, err := e.compile(text, `[string "`+optText(L, 2, name)+`"]`)
+	name = `[string "` + optText(L, 2, name) + `"]`
+	proto, _, err := compile(text, name)
+	var fn *lua.LFunction
+	if err == nil {
+		fn, err = e.function(proto, name)
+	}
 	if err != nil {
 		L.Push(lua.LNil)
 		L.Push(lua.LString(err.Error()))

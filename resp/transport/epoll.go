@@ -108,7 +108,8 @@ func newEpollLoop(t *Transport, spare bool) (*epollLoop, error) {
 		unix.Close(epoll)
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
-	l := &epollLoop{server: t.server, synced: t.synced, epoll: epoll, wakeFD: wake, spare: spare, buf: make([]byte, readSize), events: make([]unix.EpollEvent, maxEvents), nextAhead: &standing{}, over: make(chan struct{})}
+	l := &epollLoop{server: t.server, synced: t.synced, epoll: epoll, wakeFD: wake, spare: spare,
+		buf: make([]byte, readSize), events: make([]unix.EpollEvent, maxEvents), nextAhead: &standing{}, over: make(chan struct{})}
 	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)}); err != nil {
 		unix.Close(epoll)
 		unix.Close(wake)
