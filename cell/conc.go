@@ -12,7 +12,7 @@ func (l *Limit) conc(st *State, nowNS, cost int64, mode Mode) outcome {
 	if cost > 0 && (mode == Force || mode == Take && passes) {
 		r.dropEnded(now)
 		r.add(Lease{EndNS: now + uint64(l.PeriodNS), Cost: cost})
-		used = r.sumFrom(r.first())
+		used = min(used+uint64(cost), mostUsed)
 	}
 	o := l.used(used, r.lastEnd(), now)
 	if mode != Force && cost > 0 && !passes {

@@ -26,9 +26,12 @@ const (
 	chainWord = 9 // of a lease: its first and its last link; of a link and of a free node: the next
 )
 
-func (r leases) word(n node, word int) *uint64 {
-	return &r.st.Ring[ringHead+(int(n)-1)*leaseWords+word]
+// words are those of a node.
+func (r leases) words(n node) *[leaseWords]uint64 {
+	return (*[leaseWords]uint64)(r.st.Ring[ringHead+(int(n)-1)*leaseWords:])
 }
+
+func (r leases) word(n node, word int) *uint64 { return &r.words(n)[word] }
 
 func (r leases) end(n node) uint64  { return *r.word(n, endWord) }
 func (r leases) id(n node) uint64   { return *r.word(n, idWord) >> 2 }
@@ -80,10 +83,10 @@ func (r leases) take() (n node) {
 }
 
 // first is the lease that ends first, 0 if there is none.
-func (r leases) first() node { return r.seek(byEnd, key{r.st.B}) }
+func (r leases) first() node { return r.endingFrom(r.st.B) }
 
 // firstAfter is the first lease that has not ended.
-func (r leases) firstAfter(now uint64) node { return r.seek(byEnd, key{max(r.st.B, now+1)}) }
+func (r leases) firstAfter(now uint64) node { return r.endingFrom(max(r.st.B, now+1)) }
 
 // lastEnd is when the last of all ends; 0: there is none.
 func (r leases) lastEnd() uint64 {
@@ -161,7 +164,9 @@ func (r leases) add(l Lease) {
 	l.EndNS = max(l.EndNS, r.st.B) // one that would end before it is added ends now
 	last := r.lastUntil(l.EndNS)
 	own := last != 0 && r.end(last) == l.EndNS && r.id(last) == l.ID && !r.isLink(last)
-	l.Cost = min(l.Cost, int64(mostUsed-r.sumFrom(r.first())))
+	if r.sum(r.root(byEnd))+uint64(l.Cost) > mostUsed { // of which some may be of leases that are no more
+		l.Cost = min(l.Cost, int64(mostUsed-r.sumFrom(r.first())))
+	}
 	if own && !l.Link {
 		r.addCost(last, uint64(l.Cost))
 		return

@@ -31,8 +31,10 @@ const (
 	heightAt           = 3 * refBits
 )
 
-func (r leases) ref(t tree, n node, at int) node {
-	return node(*r.word(n, treeWord+int(t)) >> at & refMask)
+func (r leases) ref(t tree, n node, at int) node { return refOf(t, r.words(n), at) }
+
+func refOf(t tree, words *[leaseWords]uint64, at int) node {
+	return node(words[treeWord+int(t)] >> at & refMask)
 }
 
 func (r leases) setRef(t tree, n node, at int, to node) {
@@ -76,24 +78,39 @@ func (k *key) compare(with *key) int {
 	return 0
 }
 
-func (r leases) key(t tree, n node) key {
+func (r leases) key(t tree, n node) key { return keyOf(t, r.words(n)) }
+
+func keyOf(t tree, words *[leaseWords]uint64) key {
 	switch t {
 	case byEnd:
-		return key{r.end(n)}
+		return key{words[endWord]}
 	case byID:
-		return key{r.id(n), r.end(n)}
+		return key{words[idWord] >> 2, words[endWord]}
 	}
-	name := r.name(n)
-	return key{name[0], name[1], r.end(n)}
+	return key{words[nameWord], words[nameWord+1], words[endWord]}
 }
 
 // seek is the first node whose key is not lower, 0 if there is none.
 func (r leases) seek(t tree, k key) (found node) {
 	for n := r.root(t); n != 0; {
-		if at := r.key(t, n); at.compare(&k) < 0 {
-			n = r.ref(t, n, right)
+		words := r.words(n)
+		if at := keyOf(t, words); at.compare(&k) < 0 {
+			n = refOf(t, words, right)
 		} else {
-			found, n = n, r.ref(t, n, left)
+			found, n = n, refOf(t, words, left)
+		}
+	}
+	return found
+}
+
+// endingFrom is seek in the tree by end, in half the time.
+func (r leases) endingFrom(end uint64) (found node) {
+	for n := r.root(byEnd); n != 0; {
+		words := r.words(n)
+		if words[endWord] < end {
+			n = refOf(byEnd, words, right)
+		} else {
+			found, n = n, refOf(byEnd, words, left)
 		}
 	}
 	return found
