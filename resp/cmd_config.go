@@ -24,33 +24,48 @@ func configRows() []*command {
 // fixedParameter is a parameter of Redis that tools ask for. celld has no setting for it: there is one database.
 const fixedParameter = "databases"
 
-// maxPatterns bounds CONFIG GET to 5 ms. There are a hundred parameters.
+// maxPatterns is how many patterns CONFIG GET takes. There are a hundred parameters.
 const maxPatterns = 1000
 
+// cmdConfigGet looks for one pattern in a step.
 func cmdConfigGet(s *Session, args [][]byte) {
 	if len(args)-2 > maxPatterns {
 		s.replyError(errManyPatterns, maxPatterns)
 		return
 	}
-	globs := make([]*glob, len(args)-2)
-	for i, pattern := range args[2:] {
-		var ok bool
-		if globs[i], ok = newGlob(pattern, true); !ok {
-			s.replyError(errPatternLong, maxWildPattern)
-			return
-		}
+	names := []string{fixedParameter}
+	for _, row := range s.srv.cfg.rows {
+		names = append(names, row.Name)
 	}
-	var found [][2]string
-	add := func(name, value string) {
-		for i, pattern := range args[2:] {
-			if !globs[i].match([]byte(name)) {
+	asked, at := map[string]string{}, 2 // by name: how it comes back
+	s.inSteps(args, func(s *Session, args [][]byte) (more bool) {
+		g, ok := newGlob(args[at], true)
+		if !ok {
+			s.replyError(errPatternLong, maxWildPattern)
+			return false
+		}
+		for _, name := range names {
+			if _, found := asked[name]; found || !g.match([]byte(name)) {
 				continue
 			}
-			if !bytes.ContainsAny(pattern, "*?[") { // a name without wildcards comes back in the caller's spelling
-				name = string(pattern)
+			asked[name] = name
+			if !bytes.ContainsAny(args[at], "*?[") { // a name without wildcards comes back in the caller's spelling
+				asked[name] = string(args[at])
 			}
-			found = append(found, [2]string{name, value})
-			return
+		}
+		if at++; at < len(args) {
+			return true
+		}
+		s.replyParameters(asked)
+		return false
+	})
+}
+
+func (s *Session) replyParameters(asked map[string]string) {
+	var found [][2]string
+	add := func(name, value string) {
+		if as, ok := asked[name]; ok {
+			found = append(found, [2]string{as, value})
 		}
 	}
 	s.srv.configView.RLock()

@@ -23,11 +23,19 @@ type glob struct {
 	inner []part // between two stars, none of them empty
 	last  part   // behind the last star
 	least int    // bytes that a match has at least
-	words int    // of the largest set of bits
+	masks masks  // of all parts in inner that are wild
 }
 
-// maxWildPattern bounds a pattern with ? or [, in bytes: to 16 words for the sets, and 1 MB for all masks.
+// maxWildPattern bounds a pattern with ? or [, in bytes: to 16 words for the sets, and 32 KB for the masks.
 const maxWildPattern = 1024
+
+// masks say which elements a byte matches: each element has a bit, and each byte so many words of them.
+type masks struct {
+	words int
+	bits  []uint64
+}
+
+func (m *masks) of(c byte) []uint64 { return m.bits[int(c)*m.words:][:m.words] }
 
 // part is what stands between two stars. Each of its elements matches one byte.
 type part struct {
@@ -35,89 +43,94 @@ type part struct {
 	width   int    // elements
 	literal []byte // if there is neither ? nor [: what it matches, in lower case with fold
 	wild    bool
-	masks   []uint64 // for search: by byte, words() of bits, one for each element that matches it
+	bit     int // of its first element, in the masks
 }
-
-func (p *part) words() int { return (p.width + 63) / 64 }
 
 // newGlob returns ok false if the pattern is too long for its wildcards.
 func newGlob(pattern []byte, fold bool) (g *glob, ok bool) {
 	g, pattern = &glob{fold: fold}, bytes.Clone(pattern)
-	var parts []part
-	wild := false
-	for start, at := 0, 0; ; {
-		end := at == len(pattern)
-		if end || pattern[at] == '*' {
-			if p := newPart(pattern[start:at], fold); p.width > 0 || len(parts) == 0 || end {
-				parts = append(parts, p)
-				g.least += p.width
-				wild = wild || p.wild
+	literals := make([]byte, 0, len(pattern))
+	parts := make([]part, 0, 1+bytes.Count(pattern, []byte("*")))
+	for rest := pattern; ; {
+		p := part{text: rest}
+		from := len(literals)
+		for len(rest) > 0 && rest[0] != '*' {
+			c := rest[0]
+			switch {
+			case c == '?' || c == '[':
+				if len(pattern) > maxWildPattern {
+					return nil, false
+				}
+				p.wild = true
+			case c == '\\' && len(rest) > 1:
+				c = rest[1]
 			}
+			if fold {
+				c = lowerASCII(c)
+			}
+			literals = append(literals, c)
+			p.width++
+			rest, _ = globByte(rest, 0, fold)
+		}
+		p.text = p.text[:len(p.text)-len(rest)]
+		if !p.wild {
+			p.literal = literals[from:]
+		}
+		if end := len(rest) == 0; p.width > 0 || len(parts) == 0 || end {
+			parts = append(parts, p)
+			g.least += p.width
 			if end {
 				break
 			}
-			g.star = true
-			at++
-			start = at
-			continue
 		}
-		if pattern[at] == '[' && len(pattern) > maxWildPattern {
-			return nil, false
-		}
-		rest, _ := globByte(pattern[at:], 0, fold)
-		at = len(pattern) - len(rest)
-	}
-	if wild && len(pattern) > maxWildPattern {
-		return nil, false
+		g.star, rest = true, rest[1:]
 	}
 	g.first = parts[0]
 	if g.star {
 		g.inner, g.last = parts[1:len(parts)-1], parts[len(parts)-1]
 	}
-	for i := range g.inner {
-		g.inner[i].prepare(fold)
-		g.words = max(g.words, len(g.inner[i].masks)/256)
-	}
+	g.prepare()
 	return g, true
 }
 
-func newPart(text []byte, fold bool) part {
-	p := part{text: text}
-	for rest := text; len(rest) > 0; p.width++ {
-		c := rest[0]
-		switch {
-		case c == '?' || c == '[':
-			p.wild = true
-		case c == '\\' && len(rest) > 1:
-			c = rest[1]
+// prepare makes the masks.
+func (g *glob) prepare() {
+	bits := 0
+	for i := range g.inner {
+		if p := &g.inner[i]; p.wild {
+			p.bit = bits
+			bits += p.width
 		}
-		if fold {
-			c = lowerASCII(c)
-		}
-		p.literal = append(p.literal, c)
-		if p.wild {
-			p.literal = nil
-		}
-		rest, _ = globByte(rest, 0, fold)
 	}
-	return p
-}
-
-// prepare makes the masks for search.
-func (p *part) prepare(fold bool) {
-	if !p.wild {
+	if bits == 0 {
 		return
 	}
-	words := p.words()
-	p.masks = make([]uint64, 256*words)
-	for c := range 256 {
-		i := 0
-		for rest := p.text; len(rest) > 0; i++ {
-			var ok bool
-			if rest, ok = globByte(rest, byte(c), fold); ok {
-				p.masks[c*words+i/64] |= 1 << (i % 64)
-			}
+	g.masks.words = (bits + 63) / 64
+	g.masks.bits = make([]uint64, 256*g.masks.words)
+	marks := make([]uint64, g.masks.words) // of ?, which all bytes match
+	for i := range g.inner {
+		p := &g.inner[i]
+		if !p.wild {
+			continue
 		}
+		at := p.bit
+		for element := p.text; len(element) > 0; at++ {
+			if element[0] == '?' {
+				marks[at/64] |= 1 << (at % 64)
+				element = element[1:]
+				continue
+			}
+			rest, _ := globByte(element, 0, g.fold)
+			for c := range 256 {
+				if _, ok := globByte(element, byte(c), g.fold); ok {
+					g.masks.of(byte(c))[at/64] |= 1 << (at % 64)
+				}
+			}
+			element = rest
+		}
+	}
+	for i := range g.masks.bits {
+		g.masks.bits[i] |= marks[i%len(marks)]
 	}
 }
 
@@ -139,7 +152,7 @@ func (g *glob) match(s []byte) bool {
 	}
 	for i := range g.inner {
 		p := &g.inner[i]
-		at := p.search(s[from:to], lower[from:to])
+		at := p.search(&g.masks, s[from:to], lower[from:to])
 		if at < 0 {
 			return false
 		}
@@ -153,7 +166,7 @@ func (g *glob) steps(bytes int) int {
 	if g == nil {
 		return bytes
 	}
-	return bytes * max(1, g.words)
+	return bytes * max(1, g.masks.words)
 }
 
 // leads reports whether s begins with a part. It has as many bytes.
@@ -173,23 +186,23 @@ func (p *part) leads(s, lower []byte, fold bool) bool {
 // search returns where a part is first in s, or -1.
 //
 // With wildcards it keeps a set of bits while it goes through s: bit i says that the bytes up to here match the first i+1 elements.
-func (p *part) search(s, lower []byte) int {
+func (p *part) search(m *masks, s, lower []byte) int {
 	if !p.wild {
 		return bytes.Index(lower, p.literal)
 	}
-	words := p.words()
-	full := uint64(1) << ((p.width - 1) % 64)
+	low, high := p.bit/64, (p.bit+p.width-1)/64
+	first, full := uint64(1)<<(p.bit%64), uint64(1)<<((p.bit+p.width-1)%64)
 	var room [maxWildPattern / 64]uint64
-	set := room[:words]
+	set := room[:high-low+1]
 	for i, c := range s {
-		one := uint64(1)
-		masks := p.masks[int(c)*words:][:words]
+		more := first
+		of := m.of(c)[low:]
 		for w := range set {
 			next := set[w] >> 63
-			set[w] = (set[w]<<1 | one) & masks[w]
-			one = next
+			set[w] = (set[w]<<1 | more) & of[w]
+			more = next
 		}
-		if set[words-1]&full != 0 {
+		if set[high-low]&full != 0 {
 			return i + 1 - p.width
 		}
 	}

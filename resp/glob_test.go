@@ -3,6 +3,7 @@ package resp
 import (
 	"bytes"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -226,6 +227,22 @@ func TestLongPatterns(t *testing.T) {
 	}
 	p.want("ACL SETUSER u ~"+long, "-ERR Error in ACL SETUSER modifier '~"+long+"': a pattern with ? or [ has at most 1024 bytes\r\n")
 	p.want("CONFIG GET"+strings.Repeat(" x", maxPatterns+1), "-ERR at most 1000 patterns are taken\r\n")
+}
+
+// What a pattern takes does not grow with the number of its stars: CONFIG GET takes 1000 patterns, and a user has 10,000 of them.
+func TestPatternsAreSmall(t *testing.T) {
+	for _, pattern := range []string{strings.Repeat("*a?", 341), strings.Repeat("*[a]", 256), "*" + strings.Repeat("?", 1023)} {
+		const n = 20
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range n {
+			newGlob([]byte(pattern), false)
+		}
+		runtime.ReadMemStats(&after)
+		if bytes := (after.TotalAlloc - before.TotalAlloc) / n; bytes > 128<<10 {
+			t.Errorf("%.8q…: %d bytes", pattern, bytes)
+		}
+	}
 }
 
 func TestGlobMatchAllocatesNothing(t *testing.T) {
