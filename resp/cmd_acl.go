@@ -14,7 +14,7 @@ func aclRows() []*command {
 	const open, operator = loading | noScript, loading | noScript | admin
 	return []*command{
 		{name: "cat", arity: -2, flags: open, usage: "[category]", summary: "Returns the categories, or the commands of one.", since: "6.0.0", group: "server", run: cmdACLCat},
-		{name: "deluser", arity: -3, flags: operator, usage: "username ...", summary: "Removes users, and closes their connections.", since: "6.0.0", group: "server", run: cmdACLDelUser},
+		{name: "deluser", arity: -3, most: shortList, flags: operator, usage: "username ...", summary: "Removes users, and closes their connections.", since: "6.0.0", group: "server", run: cmdACLDelUser},
 		{name: "dryrun", arity: -4, flags: operator, usage: "username command [arg ...]", summary: "Says whether a user may run a command.", since: "7.0.0", group: "server", run: cmdACLDryRun},
 		{name: "genpass", arity: -2, flags: open, usage: "[bits]", summary: "Returns a random password of so many bits, 256 by default.", since: "6.0.0", group: "server", run: cmdACLGenPass},
 		{name: "getuser", arity: 3, flags: operator, usage: "username", summary: "Returns the rights of a user.", since: "6.0.0", group: "server", run: cmdACLGetUser},

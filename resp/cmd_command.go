@@ -11,9 +11,9 @@ import (
 func commandCommandRows() []*command {
 	return []*command{
 		{name: "count", arity: 2, flags: fast, summary: "Returns a count of commands.", since: "2.8.13", group: "server", run: func(s *Session, _ [][]byte) { s.replyInt(int64(len(s.srv.commands.rows))) }},
-		{name: "docs", arity: -2, usage: "[command-name ...]", summary: "Returns documentary information about commands.", since: "7.0.0", group: "server", cost: "O(N) where N is the number of commands", run: cmdCommandDocs},
+		{name: "docs", arity: -2, most: shortList, usage: "[command-name ...]", summary: "Returns documentary information about commands.", since: "7.0.0", group: "server", cost: "O(N) where N is the number of commands", run: cmdCommandDocs},
 		{name: "getkeys", arity: -4, usage: "command [arg ...]", summary: "Extracts the key names from an arbitrary command.", since: "2.8.13", group: "server", run: cmdCommandGetKeys},
-		{name: "info", arity: -2, usage: "[command-name ...]", summary: "Returns information about commands.", since: "2.8.13", group: "server", cost: "O(N) where N is the number of commands", run: cmdCommandInfo},
+		{name: "info", arity: -2, most: shortList, usage: "[command-name ...]", summary: "Returns information about commands.", since: "2.8.13", group: "server", cost: "O(N) where N is the number of commands", run: cmdCommandInfo},
 		{name: "list", arity: -2, usage: "[FILTERBY MODULE module|ACLCAT category|PATTERN pattern]", summary: "Returns a list of command names.", since: "7.0.0", group: "server", cost: "O(N) where N is the number of commands", run: cmdCommandList},
 	}
 }

@@ -10,10 +10,10 @@ func latencyRows() []*command {
 	return []*command{
 		{name: "latest", arity: 2, flags: loading | admin | noScript, summary: "Returns the latest latency samples of all events.", since: "2.8.13", group: "server", run: cmdLatencyLatest},
 		{name: "history", arity: 3, flags: loading | admin | noScript, usage: "event", summary: "Returns an event's samples: when, and the milliseconds.", since: "2.8.13", group: "server", run: cmdLatencyHistory},
-		{name: "reset", arity: -2, flags: loading | admin | noScript, usage: "[event ...]", summary: "Forgets the samples of some events, or of all.", since: "2.8.13", group: "server", run: cmdLatencyReset},
+		{name: "reset", arity: -2, most: shortList, flags: loading | admin | noScript, usage: "[event ...]", summary: "Forgets the samples of some events, or of all.", since: "2.8.13", group: "server", run: cmdLatencyReset},
 		{name: "graph", arity: 3, flags: loading | admin | noScript, usage: "event", summary: "Draws an event's samples.", since: "2.8.13", group: "server", run: cmdLatencyGraph},
 		{name: "doctor", arity: 2, flags: loading | admin | noScript, summary: "Says what was slow, and what to look at.", since: "2.8.13", group: "server", run: cmdLatencyDoctor},
-		{name: "histogram", arity: -2, flags: loading | admin | noScript, usage: "[command ...]", summary: "Returns how long the calls of commands took, as a histogram.", since: "7.0.0", group: "server", cost: "O(N) where N is the number of commands", run: cmdLatencyHistogram},
+		{name: "histogram", arity: -2, most: shortList, flags: loading | admin | noScript, usage: "[command ...]", summary: "Returns how long the calls of commands took, as a histogram.", since: "7.0.0", group: "server", cost: "O(N) where N is the number of commands", run: cmdLatencyHistogram},
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 func scriptRows() []*command {
 	return []*command{
 		{name: "load", arity: 3, flags: noScript, usage: "script", summary: "Compiles a script and keeps it, and returns its SHA1.", since: "2.6.0", group: "scripting", cost: "O(N) where N is the length of the script", run: cmdScriptLoad},
-		{name: "exists", arity: -3, flags: noScript, usage: "sha1 ...", summary: "Says for each SHA1 whether its script is kept.", since: "2.6.0", group: "scripting", cost: "O(N) where N is the number of scripts", run: cmdScriptExists},
+		{name: "exists", arity: -3, most: shortList, flags: noScript, usage: "sha1 ...", summary: "Says for each SHA1 whether its script is kept.", since: "2.6.0", group: "scripting", cost: "O(N) where N is the number of scripts", run: cmdScriptExists},
 		{name: "flush", arity: -2, flags: noScript, usage: "[ASYNC|SYNC]", summary: "Forgets all scripts.", since: "2.6.0", group: "scripting", run: cmdScriptFlush},
 		{name: "kill", arity: 2, flags: noScript | allowBusy, summary: "Ends the script that runs, if it has changed nothing.", since: "2.6.0", group: "scripting", run: cmdScriptKill},
 	}

@@ -36,7 +36,7 @@ func commandRows() []*command {
 
 		{name: "acl", arity: -2, flags: loading, summary: "A container for commands on users and their rights.", since: "6.0.0", group: "server", sub: aclRows()},
 		{name: "command", arity: -1, flags: loading, summary: "Returns detailed information about all commands.", since: "2.8.13", group: "server", cost: "O(N) where N is the number of commands", run: cmdCommand, sub: commandCommandRows()},
-		{name: "info", arity: -1, flags: loading, usage: "[section ...]", summary: "Returns information and statistics about the server.", since: "1.0.0", group: "server", run: cmdInfo},
+		{name: "info", arity: -1, most: shortList, flags: loading, usage: "[section ...]", summary: "Returns information and statistics about the server.", since: "1.0.0", group: "server", run: cmdInfo},
 		{name: "config", arity: -2, flags: loading, summary: "A container for server configuration commands.", since: "2.0.0", group: "server", sub: configRows()},
 		{name: "time", arity: 1, flags: loading | fast, summary: "Returns the server time.", since: "2.6.0", group: "server", run: cmdTime},
 		{name: "dbsize", arity: 1, flags: readonly, summary: "Returns the number of keys.", since: "1.0.0", group: "server", run: cmdDBSize, far: farDBSize},

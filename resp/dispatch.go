@@ -86,6 +86,9 @@ func (s *Session) admit(args [][]byte) (*command, string) {
 	if row.arity > 0 && len(args) != row.arity || len(args) < -row.arity {
 		return row, fmt.Sprintf(errArity, row.fullName())
 	}
+	if row.most > 0 && len(args) > 2+row.most {
+		return row, formatError(errManyArgs, row.most)
+	}
 	if row.flags&noAuth == 0 && s.mustAuth() {
 		s.tell(tellCommand, "command", row.fullName(), "reason", "not authenticated")
 		return row, errNoAuth

@@ -123,7 +123,7 @@ const (
 
 	errClientName     = "ERR Client names cannot contain spaces, newlines or special characters."
 	errPatternLong    = "ERR a pattern with ? or [ has at most %d bytes"
-	errManyPatterns   = "ERR at most %d patterns are taken"
+	errManyArgs       = "ERR at most %d arguments are taken"
 	errKeysInside     = "ERR KEYS would go through too much in a transaction or script: use SCAN"
 	errClientNameLong = "ERR Client names have at most %d bytes."
 	errClientLibLong  = "ERR %s has at most %d bytes."

@@ -8,11 +8,15 @@ import (
 	"celld/resp/acl"
 )
 
+// shortList is command.most of those that go through their arguments at once: 1000 take a millisecond.
+const shortList = 1000
+
 // command is one row of the command table. COMMAND, COMMAND DOCS, HELP, arity errors and MULTI all derive from it. To add a
 // command, add a row and its handler.
 type command struct {
 	name    string // lower case
 	arity   int    // arguments, the name included; -n: n or more
+	most    int    // arguments behind the name, where they are names of a list that is short; 0: as many as any command may have
 	flags   flag
 	keys    keyRange
 	access  access // to its keys

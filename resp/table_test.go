@@ -124,3 +124,18 @@ func TestUsage(t *testing.T) {
 		}
 	}
 }
+
+// Commands that go through names of a short list at once take 1000 of them at most.
+func TestManyNames(t *testing.T) {
+	p := newWorld(t).connect()
+	for _, command := range []string{
+		"CONFIG GET", "COMMAND INFO", "COMMAND DOCS", "LATENCY HISTOGRAM", "LATENCY RESET", "INFO all", "SCRIPT EXISTS", "ACL DELUSER", "CLIENT KILL",
+	} {
+		if got := p.do(strings.Fields(command + strings.Repeat(" x", 1001))...); got != "-ERR at most 1000 arguments are taken\r\n" {
+			t.Errorf("%s: %.60q", command, got)
+		}
+		if got := p.do(strings.Fields(command + strings.Repeat(" x", 1000-len(strings.Fields(command))%2))...); strings.Contains(got, "at most") {
+			t.Errorf("%s of fewer: %.60q", command, got)
+		}
+	}
+}
