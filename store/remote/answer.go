@@ -82,19 +82,15 @@ func (v *View) answered(how *script, m rueidis.RedisMessage, sent time.Time) (wa
 	if len(answer) < 4 {
 		return false, errAnswer
 	}
-	did, err := answer[0].ToString()
-	if err != nil {
-		return false, err
+	did, errDid := answer[0].ToString()
+	seconds, errS := answer[1].AsInt64()
+	micros, errUS := answer[2].AsInt64()
+	before, errBefore := answer[3].AsInt64()
+	if errors.Join(errDid, errS, errUS, errBefore) != nil {
+		return false, errAnswer
 	}
-	nowUS, err := timeOf(answer)
-	if err != nil {
-		return false, err
-	}
-	v.store.clockOf(v.keys[0].name).observe(nowUS*1000, sent, time.Now())
-	before, err := answer[3].AsInt64()
-	if err != nil {
-		return false, err
-	}
+	nowNS := seconds*1e9 + micros*1e3
+	v.store.clockOf(v.keys[0].name).observe(nowNS, sent, time.Now())
 	if v.guessed == guessed && did != "stored" {
 		v.guessed = guessedWrong
 	}
@@ -132,7 +128,7 @@ func (v *View) answered(how *script, m rueidis.RedisMessage, sent time.Time) (wa
 		v.store.policies.RaiseID(mark)
 		contents = contents[:len(contents)-1]
 	}
-	return false, v.load(contents, nowUS*1000)
+	return false, v.load(contents, nowNS)
 }
 
 // load notes what a script has answered: for each key an array of its type, expiry and content.
@@ -154,27 +150,6 @@ func (v *View) load(contents []rueidis.RedisMessage, nowNS int64) error {
 		}
 	}
 	return nil
-}
-
-// timeOf is the engine's time in Unix µs.
-func timeOf(answer []rueidis.RedisMessage) (int64, error) {
-	seconds, err := answer[1].ToString()
-	if err != nil {
-		return 0, err
-	}
-	micros, err := answer[2].ToString()
-	if err != nil {
-		return 0, err
-	}
-	s, err := strconv.ParseInt(seconds, 10, 64)
-	if err != nil {
-		return 0, errAnswer
-	}
-	us, err := strconv.ParseInt(micros, 10, 64)
-	if err != nil {
-		return 0, errAnswer
-	}
-	return s*1e6 + us, nil
 }
 
 // hold notes what the engine has under the key.

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"sync"
@@ -119,14 +120,15 @@ func (b *breaker) findProbe(other string) {
 
 // probeKey returns a key of a lane that nobody else uses. other is any key of that lane.
 func (f *failure) probeKey(l *lane, other string) string {
-	const tries = 100 * laneCount // one of laneCount fits; none does where the prefix has a hash tag, but other's lane is the only one then
+	const tries = 100 * laneCount // one of laneCount fits, unless the lane has few slots: then the key is in the slot of the other
 	for i := range tries {
 		key := f.store.options.Prefix + "{\x00" + strconv.Itoa(i) + "}celld:probe"
 		if f.store.lanes.of(key) == l {
 			return key
 		}
 	}
-	return other + "\x00celld:probe"
+	const ending = "\x00celld:probe"
+	return cmp.Or(f.store.beside(other, ending), other+ending)
 }
 
 // downAt returns the error of a key's calls while it is known that they would not be answered, nil else.

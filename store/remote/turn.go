@@ -41,14 +41,17 @@ const (
 // turnsSuffix ends the names of lists. No caller is likely to have a key of such a name, and nobody is told it.
 const turnsSuffix = "\x00turns"
 
-// turnsOf is the key of the list for a key, in the key's slot. "": the key's braces allow none.
-func (s *Store) turnsOf(key string) string {
-	name := key + turnsSuffix
+// turnsOf is the key of the list for a key. "": the key's braces allow none.
+func (s *Store) turnsOf(key string) string { return s.beside(key, turnsSuffix) }
+
+// beside is a key with this ending in the slot of another one. "": that one's braces allow none.
+func (s *Store) beside(key, ending string) string {
+	name := key + ending
 	if !s.cluster.Load() || slotOf(name) == slotOf(key) {
 		return name
 	}
-	if name = "{" + key + "}" + turnsSuffix; strings.HasPrefix(key, s.options.Prefix) {
-		name = s.options.Prefix + "{" + key + "}" + turnsSuffix
+	if name = "{" + key + "}" + ending; strings.HasPrefix(key, s.options.Prefix) {
+		name = s.options.Prefix + "{" + key + "}" + ending
 	}
 	if slotOf(name) != slotOf(key) {
 		return ""

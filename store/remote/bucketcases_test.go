@@ -1,0 +1,351 @@
+package remote
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"celld/cell"
+	"celld/store"
+	"celld/store/policy"
+)
+
+// throttleOf is an operation of CL.THROTTLE.
+func (s *Store) throttleOf(key string, b cell.Bucket, quantity int64) *operation {
+	return &operation{key: key, throttle: &store.Request{Key: []byte(key), Bucket: b, Quantity: quantity}, deadline: s.deadline()}
+}
+
+func (s *Store) takeOf(t *testing.T, key, limit string, cost int64) *operation {
+	c := takeCall(t, key, limit)
+	o := &operation{key: key, take: &store.TakeRequest{Calls: []store.Call{c}, TakeOptions: store.TakeOptions{Cost: cost}}, deadline: s.deadline()}
+	o.field = s.fieldOf(&c)
+	return o
+}
+
+// A rule decides on its keys without the engine; for others the engine is asked.
+func TestRulesDecideWithoutTheEngine(t *testing.T) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+		for _, rule := range []policy.Rule{{Pattern: "good"}, {Deny: true, Pattern: "bad"}} {
+			if _, err := s.policies.PutRule(rule, atNS); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.answersBy(func(string) string { return array("_\r\n", number(1_700_000_000), number(0), number(0)) })
+		for key, asked := range map[string]int{"good": 0, "bad": 0, "other": 1} {
+			before := e.count()
+			reqs := []store.Request{{Key: []byte(key), Bucket: bucketOf(t, 15, 30, 60), Quantity: 1, Err: store.ErrFull}}
+			s.throttleNow(reqs, store.Access{NowNS: atNS})
+			if r := reqs[0]; r.Err != nil || r.Decision.Limited != (key == "bad") || (r.Decision.Limit == 16) != (key != "bad") || e.count()-before != asked {
+				t.Errorf("%s: %+v, asked %d", key, r, e.count()-before)
+			}
+		}
+		for key, asked := range map[string]int{"good": 0, "bad": 0, "another": 1} {
+			before := e.count()
+			c := s.plainly(t, 1, takeCall(t, key, "10/1m"))
+			if r := c.reqs[0]; r.Err != nil || r.Taken.Limited != (key == "bad") || (e.count() > before) != (asked > 0) {
+				t.Errorf("%s: %+v, asked %d", key, r.Taken, e.count()-before)
+			}
+		}
+	})
+}
+
+// What a script decides: one limit with algo=gcra that takes something or not.
+func TestWhichTakesAreBuckets(t *testing.T) {
+	s := alone(t, "error")
+	of := func(o store.TakeOptions, pairs ...string) *store.TakeRequest {
+		return &store.TakeRequest{Calls: s.callsOf(t, pairs...), TakeOptions: o}
+	}
+	one := []string{"k", "10/1m"}
+	for i, c := range []struct {
+		r    *store.TakeRequest
+		want bool
+	}{
+		{of(store.TakeOptions{Cost: 1}, one...), true},
+		{of(store.TakeOptions{Cost: 11}, one...), true},
+		{of(store.TakeOptions{Cost: 1}, "k", "10/1m,shadow"), true},
+		{of(store.TakeOptions{Cost: 0}, one...), false},
+		{of(store.TakeOptions{Cost: -1}, one...), false},
+		{of(store.TakeOptions{Cost: 1}, "k", "10/1m", "k", "20/1h"), false},
+		{of(store.TakeOptions{Cost: 1, Mode: cell.Peek}, one...), false},
+		{of(store.TakeOptions{Cost: 1, Mode: cell.Force}, one...), false},
+		{of(store.TakeOptions{Cost: 1, UpTo: true}, one...), false},
+		{of(store.TakeOptions{Cost: 1, Terms: &store.Terms{}}, one...), false},
+		{of(store.TakeOptions{Cost: 1}, "k", "10/1m,algo=log"), false},
+		{of(store.TakeOptions{Cost: 1}, "k", "10/1m,block=1s"), false},
+	} {
+		if is := isBucket(c.r); is != c.want {
+			t.Errorf("%d: %v", i, is)
+		}
+	}
+	first := of(store.TakeOptions{Cost: 1}, one...)
+	for limit, want := range map[string]bool{"10/1m": true, "11/1m": false, "10/1m,burst=3": false, "10/2m": false} {
+		if is := sameState(of(store.TakeOptions{Cost: 2}, "k", limit), first); is != want {
+			t.Errorf("%s: %v", limit, is)
+		}
+	}
+	other := of(store.TakeOptions{Cost: 1}, one...)
+	if other.Calls[0].Policy = 7; sameState(other, first) {
+		t.Error("a policy and a literal")
+	}
+}
+
+// The tolerance and the increment of an operation, and whether a script can compute with them: below 2^52 ns on both sides.
+func TestWhatAnOperationAsks(t *testing.T) {
+	s := alone(t, "error")
+	ns := func(burst int64) cell.Bucket { // of 1 ns a call
+		b, err := cell.NewBucket(burst, 1_000_000_000, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for i, c := range []struct {
+		o                    *operation
+		tolerance, increment int64
+		exact                bool
+	}{
+		{s.throttleOf("k", bucketOf(t, 15, 30, 60), 3), 32e9, 6e9, true},
+		{s.throttleOf("k", bucketOf(t, 15, 30, 60), -1), 32e9, -2e9, true},
+		{s.throttleOf("k", ns(9), exactNS-1), 10, exactNS - 1, true},
+		{s.throttleOf("k", ns(9), exactNS), 10, exactNS, false},
+		{s.throttleOf("k", ns(9), 1-exactNS), 10, 1 - exactNS, true},
+		{s.throttleOf("k", ns(9), -exactNS), 10, -exactNS, false},
+		{s.throttleOf("k", ns(exactNS-2), 1), exactNS - 1, 1, true},
+		{s.throttleOf("k", ns(exactNS-1), 1), exactNS, 1, false},
+		{s.takeOf(t, "k", "10/10s", 2), 10e9, 2e9, true},
+		{s.takeOf(t, "k", "10/10s", 10), 10e9, 10e9, true},
+		{s.takeOf(t, "k", "10/10s", 11), 10e9, 10e9 + 1, true},
+		{s.takeOf(t, "k", "10/10s", math.MaxInt64), 10e9, 10e9 + 1, true},
+	} {
+		if tolerance, increment := c.o.bucket(); tolerance != c.tolerance || increment != c.increment || c.o.exact() != c.exact {
+			t.Errorf("%d: %d, %d, exact %v", i, tolerance, increment, c.o.exact())
+		}
+	}
+	if p := s.throttleOf("k", ns(9), 1).params(); p != (cell.Params{}) {
+		t.Error(p)
+	}
+	if o := s.takeOf(t, "k", "10/10s", 1); o.params() != o.take.Calls[0].Limit.Params || o.params() == (cell.Params{}) {
+		t.Error(o.params())
+	}
+	for quantity, gives := range map[int64]bool{-1: true, 0: false, 1: false} {
+		if o := s.throttleOf("k", ns(9), quantity); o.gives() != gives {
+			t.Errorf("%d gives: %v", quantity, o.gives())
+		}
+	}
+	if s.takeOf(t, "k", "10/10s", 1).gives() {
+		t.Error("a Take gives")
+	}
+}
+
+// What an operation is answered for a TAT, and the next TAT, 0 where that has been reached.
+func TestDecisionsForATAT(t *testing.T) {
+	s := alone(t, "error")
+	full := uint64(atNS + 10e9)
+	for i, c := range []struct {
+		o       *operation
+		tat     uint64
+		next    uint64
+		limited bool
+		taken   store.Taken
+	}{
+		{s.takeOf(t, "k", "10/10s", 1), 0, uint64(atNS + 1e9), false, store.Taken{Granted: 1, RetryAfterNS: cell.Never, ResetAfterNS: 1e9}},
+		{s.takeOf(t, "k", "10/10s", 2), full, full, true, store.Taken{Limited: true, RetryAfterNS: 2e9, ResetAfterNS: 10e9}},
+		{s.takeOf(t, "k", "10/10s,shadow", 2), full, uint64(atNS + 12e9), true, store.Taken{Granted: 2, RetryAfterNS: cell.Never, ResetAfterNS: 12e9}},
+		{s.throttleOf("k", bucketOf(t, 9, 10, 10), 1), full, full, true, store.Taken{}},
+		{s.throttleOf("k", bucketOf(t, 9, 10, 10), 0), uint64(atNS), 0, false, store.Taken{}},
+		{s.throttleOf("k", bucketOf(t, 9, 10, 10), 0), uint64(atNS + 1), uint64(atNS + 1), false, store.Taken{}},
+		{s.throttleOf("k", bucketOf(t, 9, 10, 10), -1), uint64(atNS + 1e9), 0, false, store.Taken{}},
+	} {
+		next := c.o.decideAt(c.tat, atNS)
+		if c.o.limited() != c.limited || i != 2 && next != c.next {
+			t.Errorf("%d: next %d, limited %v", i, int64(next)-atNS, c.o.limited())
+		}
+		if c.o.take != nil && i != 2 && c.o.take.Taken != c.taken {
+			t.Errorf("%d: %+v", i, c.o.take.Taken)
+		}
+		if i == 2 && (c.o.take.Taken.Limited || c.o.take.Taken.Granted != 2 || c.o.take.Taken.RetryAfterNS != cell.Never) {
+			t.Errorf("shadow: %+v", c.o.take.Taken)
+		}
+	}
+}
+
+// A call is denied again without the engine only by what is known of it, and where nothing may have changed since.
+func TestWhoIsDeniedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		full := bucketOf(t, 0, 1, 60)
+		for _, c := range []struct {
+			name     string
+			quantity int64
+			denied   bool // the last call was
+			clock    bool // is known
+			asked    bool // another call of the key is
+			pause    time.Duration
+			again    bool
+			forgets  bool
+		}{
+			{"a denial", 1, true, true, false, 0, true, false},
+			{"no denial", 1, false, true, false, 0, false, false},
+			{"a refund", -1, true, true, false, 0, false, true},
+			{"a peek", 0, true, true, false, 0, false, false},
+			{"a call before it", 1, true, true, true, 0, false, false},
+			{"a clock that is not known", 1, true, false, false, 0, false, false},
+			{"a moment before it is old", 1, true, true, false, fresh - 1, true, false},
+			{"an old one", 1, true, true, false, fresh, false, false},
+		} {
+			s, _ := aside(t)
+			o := s.throttleOf("k", full, c.quantity)
+			sh := s.queues.shardOf("k")
+			sh.known.note("k", "", cell.Params{}, uint64(time.Now().UnixNano()+60e9), time.Now(), c.denied)
+			if c.asked {
+				sh.keys["k"] = &queue{key: "k"}
+			}
+			time.Sleep(c.pause)
+			if c.clock {
+				s.clockOf("k").observe(time.Now().UnixNano(), time.Now(), time.Now())
+			}
+			if is := s.deniedAgain(o); is != c.again {
+				t.Errorf("%s: %v", c.name, is)
+			}
+			if forgotten := sh.known.tat("k") == 0; forgotten != c.forgets {
+				t.Errorf("%s: forgotten is %v", c.name, forgotten)
+			}
+		}
+	})
+}
+
+// Denials are answered here only where they are to be remembered.
+func TestDenialsAreRememberedIfAsked(t *testing.T) {
+	for denials, asks := range map[int]int{0: 1, 1: 0} {
+		inFakeTime(t, Options{Denials: denials}, func(t *testing.T, s *Store, e *ailing) {
+			tat := uint64(time.Now().UnixNano() + 60e9)
+			s.queues.shardOf("k").known.note("k", "", cell.Params{}, tat, time.Now(), true)
+			s.clockOf("k").observe(time.Now().UnixNano(), time.Now(), time.Now())
+			e.answersBy(func(string) string {
+				return array(bulk(fmt.Sprint(tat)), number(time.Now().Unix()), number(0), number(0))
+			})
+			reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 0, 1, 60), Quantity: 1}}
+			s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()})
+			if !reqs[0].Decision.Limited || reqs[0].Err != nil || e.count() != asks || s.stats.DenialsAnswered.Load() != int64(1-asks) {
+				t.Errorf("%d remembered: %+v, asked %q", denials, reqs[0], e.asked)
+			}
+		})
+	}
+}
+
+// What a script answers is taken as it is meant: what the key held, a time, and whether it has decided. Other answers are errors.
+func TestAnswersOfABucketsScript(t *testing.T) {
+	at, bucket := int64(1_700_000_000), bucketOf(t, 9, 10, 10)
+	field := string(literal(t, "10/10s").Shape.AppendText(nil))
+	for _, c := range []struct {
+		name  string
+		reply string
+		tat   int64 // after atNS; -1: an error, -2: decided by a change
+	}{
+		{"no key", array("_\r\n", number(at), number(5), number(0)), 0},
+		{"a TAT", array(bulk("1700000002000000005"), number(at), number(5), number(0)), 2e9},
+		{"undecided", array(bulk("x"), number(at), number(5), number(1)), -2},
+		{"WRONGTYPE", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n", -2},
+		{"no number", array(bulk("x"), number(at), number(5), number(0)), -1},
+		{"no array", number(1), -1},
+		{"three", array("_\r\n", number(at), number(5)), -1},
+		{"five", array("_\r\n", number(at), number(5), number(0), number(0)), -1},
+		{"no seconds", array("_\r\n", bulk("x"), number(5), number(0)), -1},
+		{"no ns", array("_\r\n", number(at), bulk("x"), number(0)), -1},
+		{"no outcome", array("_\r\n", number(at), number(5), bulk("x")), -1},
+		{"another error", "-ERR unknown\r\n", -1},
+	} {
+		for _, takes := range []bool{false, true} {
+			inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+				reply := c.reply
+				if takes {
+					reply = strings.ReplaceAll(reply, bulk("1700000002000000005"), bulk("limit=10/10s tat=1700000002000000005"))
+				}
+				e.answersBy(func(command string) string {
+					switch {
+					case strings.Contains(command, throttleScript.digest), strings.Contains(command, takeScript.digest):
+						return reply
+					case strings.Contains(command, commitScript.digest):
+						return viewReply("stored", -1)
+					}
+					return viewReply("read", -1, nothing)
+				})
+				var err error
+				var d cell.Decision
+				if takes {
+					call := s.plainly(t, 1, takeCall(t, "k", "10/10s"))
+					d, err = call.reqs[0].Calls[0].Decision, call.reqs[0].Err
+				} else {
+					reqs := []store.Request{{Key: []byte("k"), Bucket: bucket, Quantity: 1}}
+					s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()})
+					d, err = reqs[0].Decision, reqs[0].Err
+				}
+				changed := s.stats.Changes.Load()
+				if (err != nil) != (c.tat == -1) || (changed > 0) != (c.tat == -2) {
+					t.Errorf("%s, %v: %+v, %v, %d changes, %q", c.name, takes, d, err, changed, e.asked)
+				}
+				if c.tat >= 0 {
+					if want := uint64(c.tat) + 1e9; d.ResetAfterNS != want || d.Limited {
+						t.Errorf("%s, %v: %+v, want a reset after %d", c.name, takes, d, want)
+					}
+					if ns, ok := s.clockOf("k").lower(); !ok || ns != at*1e9+5 {
+						t.Errorf("%s: the time is %d, %v", c.name, ns, ok)
+					}
+				}
+				sh := s.queues.shardOf("k")
+				if sh.keys["k"] != nil || s.queues.bytes.Load() != 0 {
+					t.Errorf("%s: the queue stays", c.name)
+				}
+				name := ""
+				if takes {
+					name = field
+				}
+				if known, ok := sh.known.tats.Get("k"); ok != (c.tat >= 0) || ok && (known.field != name || known.tatNS != uint64(at*1e9+5+c.tat+1e9) || known.denied) {
+					t.Errorf("%s, %v: %+v, %v is known", c.name, takes, known, ok)
+				}
+			})
+		}
+	}
+}
+
+// Equal operations in a row are one run.
+func TestRuns(t *testing.T) {
+	s := alone(t, "error")
+	b, other := bucketOf(t, 9, 10, 10), bucketOf(t, 4, 10, 10)
+	for _, c := range []struct {
+		ops  []*operation
+		want string
+	}{
+		{nil, "[first]"},
+		{[]*operation{s.throttleOf("k", b, 1)}, "[first 10000000000 1000000000 1]"},
+		{[]*operation{s.throttleOf("k", b, 1), s.throttleOf("k", b, 1)}, "[first 10000000000 1000000000 2]"},
+		{[]*operation{s.throttleOf("k", b, 1), s.throttleOf("k", b, 2), s.throttleOf("k", b, 1), s.throttleOf("k", b, 1)},
+			"[first 10000000000 1000000000 1 10000000000 2000000000 1 10000000000 1000000000 2]"},
+		{[]*operation{s.throttleOf("k", b, 1), s.throttleOf("k", other, 1)}, "[first 10000000000 1000000000 1 5000000000 1000000000 1]"},
+	} {
+		if got := fmt.Sprint(appendRuns([]string{"first"}, c.ops)); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}
+
+// A call whose quantity can never be decided is that error, unless the key is of another type.
+func TestARefusedQuantity(t *testing.T) {
+	for holds, wrong := range map[string]bool{nothing: false, array(bulk("list"), number(-1)): true, "-NOAUTH Authentication required.\r\n": false} {
+		inFakeTime(t, Options{Failures: Failures{all: FailAllow}}, func(t *testing.T, s *Store, e *ailing) {
+			e.answersBy(func(string) string {
+				if strings.HasPrefix(holds, "-") {
+					return holds
+				}
+				return viewReply("read", -1, holds)
+			})
+			reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 9, 10, 10), Quantity: math.MaxInt64, Decision: cell.Decision{Limit: 9}}}
+			s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()})
+			if r := reqs[0]; (r.Err == store.ErrWrongType) != wrong || r.Err == nil || isDown(r.Err) || r.Decision != (cell.Decision{}) {
+				t.Errorf("%q: %+v, %v", holds, r.Decision, r.Err)
+			}
+		})
+	}
+}
