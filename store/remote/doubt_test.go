@@ -15,6 +15,13 @@ func silent(t *testing.T) (s *Store, e *ailing, h *hands, resume func()) {
 	h = s.byHand()
 	resume = e.hangs(t)
 	until(t, "a call that was sent is late", func() bool { return isDown(s.askFor("k", time.Millisecond)) && h.waiting() == 1 })
+	d := s.lanes.of("k").breaker.doubted()
+	until(t, "the probe is on its way", func() bool {
+		if !d.asks.Swap(true) { // it was lost with the connection of the call
+			go d.ask()
+		}
+		return len(e.probes()) > 0
+	})
 	if why := s.failure.downAt("k"); why != nil {
 		t.Fatal(why)
 	}
