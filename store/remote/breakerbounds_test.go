@@ -9,8 +9,8 @@ import (
 	"celld/store"
 )
 
-// aside is a Store without a connection, whose timers a test moves.
-func aside(t *testing.T) (*Store, *hands) {
+// byItself is a Store without a connection, whose timers a test moves.
+func byItself(t *testing.T) (*Store, *hands) {
 	t.Helper()
 	s := newStore(Options{Policies: alone(t, "error").policies, Timeout: time.Second})
 	return s, s.byHand()
@@ -32,7 +32,7 @@ func TestHowLongFailuresLast(t *testing.T) {
 		{[]time.Duration{0, 0, 0, 0}, false},
 		{[]time.Duration{0, 0, 0, 0, 0}, true},
 	} {
-		s, h := aside(t)
+		s, h := byItself(t)
 		b := &s.lanes.all[0].breaker
 		for _, pause := range c.pauses {
 			h.pass(pause)
@@ -50,7 +50,7 @@ func TestHowLongFailuresLast(t *testing.T) {
 
 // Keys that a Cluster is moving say nothing of a master, except that it answers.
 func TestMovingIsNoFailure(t *testing.T) {
-	s, h := aside(t)
+	s, h := byItself(t)
 	b := &s.lanes.all[0].breaker
 	for range 2 * failuresToOpen {
 		b.answered(&request{keys: []string{"k"}}, testDown)
@@ -63,7 +63,7 @@ func TestMovingIsNoFailure(t *testing.T) {
 
 // Opening it twice is one outage, with one probe.
 func TestABreakerOpensOnce(t *testing.T) {
-	s, h := aside(t)
+	s, h := byItself(t)
 	b := &s.lanes.all[0].breaker
 	b.open(testDown, "k")
 	b.open(&DownError{Cause: "another"}, "k")
@@ -80,7 +80,7 @@ func TestABreakerOpensOnce(t *testing.T) {
 // A lane's probe is about a key of the lane, also where that has a single slot, and moves with the lane.
 func TestTheKeyOfAProbe(t *testing.T) {
 	for _, prefix := range []string{"", "p:"} {
-		s, _ := aside(t)
+		s, _ := byItself(t)
 		s.options.Prefix = prefix
 		s.cluster.Store(true)
 		var o owners
@@ -109,7 +109,7 @@ func TestTheKeyOfAProbe(t *testing.T) {
 
 // The engine is down as a whole if no lane that was asked answers. What was not asked says nothing.
 func TestDownAsAWhole(t *testing.T) {
-	s, _ := aside(t)
+	s, _ := byItself(t)
 	if s.failure.down() != nil {
 		t.Error("nothing was asked")
 	}
@@ -182,7 +182,7 @@ func TestHowADoubtEnds(t *testing.T) {
 		{"a write was answered", testDown, 0, false, false},
 		{"another doubt", testDown, 1, true, false},
 	} {
-		s, h := aside(t)
+		s, h := byItself(t)
 		b := &s.lanes.all[0].breaker
 		d := &doubt{breaker: b, key: "k", left: doubtTurns}
 		other := &doubt{breaker: b}

@@ -195,7 +195,7 @@ func TestWhoIsDeniedAgain(t *testing.T) {
 			{"a moment before it is old", 1, true, true, false, fresh - 1, true, false},
 			{"an old one", 1, true, true, false, fresh, false, false},
 		} {
-			s, _ := aside(t)
+			s, _ := byItself(t)
 			o := s.throttleOf("k", full, c.quantity)
 			sh := s.queues.shardOf("k")
 			sh.known.note("k", "", cell.Params{}, uint64(time.Now().UnixNano()+60e9), time.Now(), c.denied)

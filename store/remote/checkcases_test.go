@@ -187,7 +187,7 @@ func TestFacts(t *testing.T) {
 		}
 		return strings.Join(all, " ")
 	}
-	s, h := aside(t)
+	s, h := byItself(t)
 	s.link.name = "redis://h"
 	at := fmt.Sprint(h.now().Unix())
 	if got, want := show(s), "store=redis://h engine_kind=standalone mode=error mode_since="+at+" away=0 waiting_bytes=0"; got != want {

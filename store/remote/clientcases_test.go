@@ -204,7 +204,7 @@ func TestPauses(t *testing.T) {
 
 // An engine is away by what was found when it was last asked; a Cluster by what its nodes say; one that was asked lately by its calls.
 func TestAway(t *testing.T) {
-	s, _ := aside(t)
+	s, _ := byItself(t)
 	if s.Away() != nil {
 		t.Error(s.Away())
 	}

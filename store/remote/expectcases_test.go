@@ -174,7 +174,7 @@ func TestForecasts(t *testing.T) {
 
 // The state that a line waits for is its call's own: not another policy's or limit's, and not what leases hold.
 func TestTheStateOfACall(t *testing.T) {
-	s, _ := aside(t)
+	s, _ := byItself(t)
 	for _, name := range []string{"api", "other"} {
 		if _, err := s.policies.SetPolicy(name, *literal(t, "9/9s"), policy.Options{}); err != nil {
 			t.Fatal(err)
@@ -218,7 +218,7 @@ func TestTheStateOfACall(t *testing.T) {
 
 // A digest says whether a key has the same content, and an expiry that is the same but for some ms.
 func TestDigests(t *testing.T) {
-	s, _ := aside(t)
+	s, _ := byItself(t)
 	of := func(c content) *View { return s.viewOf(atNS, []string{"k"}, c) }
 	base := content{kind: kindHash, fields: []field{{"a", "1"}, {"b", "2"}}, expiry: 5000}
 	with := func(f func(c *content)) content {
@@ -325,7 +325,7 @@ func TestWhatIsAskedAgain(t *testing.T) {
 func TestForHowLongADrainWaits(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			s, _ := aside(t)
+			s, _ := byItself(t)
 			ctx, cancel := context.WithTimeout(t.Context(), 3*drainPause+1)
 			defer cancel()
 			drained := s.Drain(ctx)
