@@ -98,6 +98,13 @@ func TestTheKeyOfAProbe(t *testing.T) {
 		if again := rest.breaker.newProbe(nil).keys[0]; again != first || s.lanes.of(first) != rest {
 			t.Errorf("%q, then %q", first, again)
 		}
+		doubted := &s.lanes.all[7]
+		o[slotOf(key+"2")] = 7
+		s.lanes.owners.Store(&o)
+		doubted.breaker.late(key + "2")
+		if name := doubted.breaker.newProbe(nil).keys[0]; s.lanes.of(name) != doubted {
+			t.Errorf("prefix %q: the probe of a doubt is %q", prefix, name)
+		}
 		o2 := o
 		o2[slotOf(first)] = 5
 		s.lanes.owners.Store(&o2)

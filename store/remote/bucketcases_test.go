@@ -349,3 +349,56 @@ func TestARefusedQuantity(t *testing.T) {
 		})
 	}
 }
+
+// A call that a script has left undecided is decided by a change, and answered as the failure has it where that fails.
+func TestAChangeInPlaceOfAScript(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *ailing) {
+			e.answersBy(func(command string) string {
+				switch {
+				case strings.Contains(command, throttleScript.digest), strings.Contains(command, takeScript.digest):
+					return array(bulk("x"), number(time.Now().Unix()), number(0), number(1))
+				case fails:
+					return "-NOAUTH Authentication required.\r\n"
+				case strings.Contains(command, commitScript.digest):
+					return viewReply("stored", -1)
+				}
+				return viewReply("read", -1, nothing)
+			})
+			reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 9, 10, 10), Quantity: 2}}
+			s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()})
+			if r := reqs[0]; isDown(r.Err) != fails || string(r.Key) != "k" || !fails && (r.Err != nil || r.Decision.Remaining != 8) {
+				t.Errorf("fails %v: %+v, %v", fails, r.Decision, r.Err)
+			}
+			c := s.plainly(t, 2, takeCall(t, "l", "10/10s"))
+			if r := c.reqs[0]; isDown(r.Err) != fails || string(r.Calls[0].Key) != "l" || !fails && (r.Err != nil || r.Taken.Granted != 2) {
+				t.Errorf("fails %v: %+v, %v", fails, r.Taken, r.Err)
+			}
+			if n := s.stats.Scripts.Load(); n != 2 {
+				t.Errorf("%d scripts are counted", n)
+			}
+		})
+	}
+}
+
+// The field of a policy's state is by its name and epoch, and there is none where the policy has gone.
+func TestTheFieldOfALimit(t *testing.T) {
+	s, _ := byItself(t)
+	if _, err := s.policies.SetPolicy("api", *literal(t, "9/9s"), policy.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	c := policyCall(s, "k", "api")
+	if got := s.fieldOf(&c); !strings.HasPrefix(got, "@api") {
+		t.Errorf("%q", got)
+	}
+	s.policies.DeletePolicy("api")
+	if got := s.fieldOf(&c); got != "" {
+		t.Errorf("it has gone, and is %q", got)
+	}
+	if s.timeArg() != "" {
+		t.Error(s.timeArg())
+	}
+	if s.options.Time = func() int64 { return 77 }; s.timeArg() != "77" {
+		t.Error(s.timeArg())
+	}
+}
