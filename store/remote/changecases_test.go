@@ -1,0 +1,146 @@
+package remote
+
+import (
+	"container/heap"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"celld/store"
+	"celld/store/policy"
+)
+
+// A Take whose keys have rules asks nothing of the engine. Without a rule for one of them, it asks about that key only; what is given back
+// is about all keys.
+func TestTheKeysOfAChange(t *testing.T) {
+	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *ailing) {
+		for _, rule := range []policy.Rule{{Pattern: "good"}, {Pattern: "fine"}, {Deny: true, Pattern: "bad"}} {
+			if _, err := s.policies.PutRule(rule, atNS); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, c := range []struct {
+			keys    string
+			cost    int64
+			asked   string // keys that are read
+			limited bool
+		}{
+			{"good", 1, "", false},
+			{"good fine", 1, "", false},
+			{"good bad", 1, "", true},
+			{"other", 1, "p:other", false},
+			{"good other", 1, "p:other", false},
+			{"other another", 1, "p:other p:another", false},
+			{"good", -1, "p:good", false},
+			{"good other", -1, "p:good p:other", false},
+		} {
+			var read []string
+			e.answersBy(func(command string) string {
+				words := strings.Split(command, " ")
+				if words[1] == commitScript.digest {
+					return viewReply("stored", -1)
+				}
+				var contents []string
+				read = nil
+				for _, word := range words[3:] {
+					if strings.HasPrefix(word, "p:") && !strings.HasSuffix(word, turnsSuffix) {
+						read, contents = append(read, word), append(contents, nothing)
+					}
+				}
+				return viewReply("read", -1, contents...)
+			})
+			s.seen.init()
+			var calls []store.Call
+			for key := range strings.FieldsSeq(c.keys) {
+				calls = append(calls, takeCall(t, key, "10/1m,algo=log"))
+			}
+			r := s.plainly(t, c.cost, calls...).reqs[0]
+			if got := strings.Join(read, " "); r.Err != nil || got != c.asked || r.Taken.Limited != c.limited {
+				t.Errorf("%+v: read %q, %+v, %v", c, got, r.Taken, r.Err)
+			}
+			if s.queues.bytes.Load() != 0 {
+				t.Errorf("%+v: %d bytes wait", c, s.queues.bytes.Load())
+			}
+		}
+	})
+}
+
+// Changes of one key that come together are decided together, and each that its keys do not allow is told so alone.
+func TestChangesThatGoTogether(t *testing.T) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+		e.answersBy(func(command string) string {
+			if strings.Contains(command, commitScript.digest) {
+				return viewReply("stored", -1)
+			}
+			return viewReply("read", -1, nothing, array(bulk("list"), number(-1)))
+		})
+		var told []error
+		decided := 0
+		op := func(keys ...string) *operation {
+			return &operation{key: keys[0], deadline: s.deadline(), change: &change{
+				keys: keys,
+				decide: func(v *View) {
+					decided++
+					if _, err := v.Throttle([]byte("k"), bucketOf(t, 9, 10, 10), 1, store.Access{NowNS: v.NowNS}); err != nil {
+						t.Error(err)
+					}
+				},
+				done: func(err error) { told = append(told, err) },
+			}}
+		}
+		s.changes(&queue{key: "k"}, []*operation{op("k"), op("k", "list"), op("k")})
+		synctest.Wait()
+		if len(told) != 3 || told[0] != nil || told[1] != store.ErrWrongType || told[2] != nil || decided != 2 || s.stats.Changes.Load() != 1 {
+			t.Errorf("%v, %d were decided by %d changes", told, decided, s.stats.Changes.Load())
+		}
+		// In a Cluster, those whose keys are apart are refused before anything is asked.
+		s.cluster.Store(true)
+		asked := e.count()
+		told, decided = nil, 0
+		s.changes(&queue{key: "k"}, []*operation{op("k", "list")})
+		synctest.Wait()
+		if len(told) != 1 || told[0] != ErrCrossSlot || decided != 0 || e.count() != asked {
+			t.Errorf("%v, %d were decided, asked %d", told, decided, e.count()-asked)
+		}
+	})
+}
+
+// Those who wait stand by their deadlines, and each knows its place.
+func TestDeadlines(t *testing.T) {
+	var d deadlines
+	start := time.Unix(1000, 0)
+	all := make([]*waiter, 20)
+	for i := range all {
+		all[i] = &waiter{deadline: start.Add(time.Duration(i*7%20) * time.Second)}
+		d.add(all[i])
+	}
+	placed := func() {
+		t.Helper()
+		for i, v := range d {
+			if v.place != i {
+				t.Fatalf("the one at %d is told %d", i, v.place)
+			}
+		}
+	}
+	placed()
+	d.remove(all[13])
+	d.remove(all[13]) // it has gone
+	if placed(); len(d) != 19 || all[13].place != -1 {
+		t.Error(len(d), all[13].place)
+	}
+	last := time.Time{}
+	for len(d) > 0 {
+		v := d[0]
+		if v.deadline.Before(last) || v == all[13] {
+			t.Fatalf("%v after %v", v.deadline, last)
+		}
+		last = v.deadline
+		d.remove(v)
+		placed()
+	}
+	d.add(all[0])
+	if room := d[:1:1]; heap.Pop(&d) != any(all[0]) || room[0] != nil {
+		t.Error("who was taken is kept")
+	}
+}
