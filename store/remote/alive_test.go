@@ -1,9 +1,13 @@
 package remote
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"celld/cell"
@@ -46,5 +50,45 @@ func TestKeysThatLingerAreNotListed(t *testing.T) {
 			return fmt.Sprint(n, " are left")
 		}
 		return ""
+	})
+}
+
+// Only keys that go soon are read, and views that have read them are closed. What cannot be read stays.
+func TestWhichKeysAreReadToTellThem(t *testing.T) {
+	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *ailing) {
+		live := bulk(strconv.FormatInt(time.Now().Add(time.Minute).UnixNano(), 10))
+		pttl := map[string]string{"gone": number(-2), "stays": number(-1), "long": number(persisted + nearMs + 1), "bound": number(persisted + nearMs),
+			"zero": number(0), "live": number(500), "refused": "-ERR no\r\n", "unread": number(5)}
+		var read []string
+		left := 0
+		e.answersBy(func(command string) string {
+			words := strings.Split(command, " ")
+			switch words[0] {
+			case "PTTL":
+				return pttl[words[1][2:]]
+			case "LREM":
+				left++
+				return number(1)
+			}
+			key := words[3][2:]
+			read = append(read, key)
+			switch key {
+			case "live":
+				return viewReply("read", 0, array(bulk(kindString), number(time.Now().Add(time.Minute).UnixMilli()), live))
+			case "unread":
+				return "-ERR no\r\n"
+			}
+			return viewReply("read", 0, nothing)
+		})
+		ctx, cancel := context.WithDeadline(t.Context(), s.deadline())
+		defer cancel()
+		kept := s.alive(ctx, *s.client.Load(), []string{"gone", "stays", "long", "bound", "zero", "live", "refused", "unread"})
+		if got := strings.Join(kept, " "); got != "stays long live refused unread" {
+			t.Errorf("kept %s", got)
+		}
+		synctest.Wait()
+		if slices.Sort(read); strings.Join(read, " ") != "bound live unread zero" || left != 3 {
+			t.Errorf("read %q, and %d views have left their lists", read, left)
+		}
 	})
 }

@@ -29,6 +29,7 @@ func TestTheKeysOfAChange(t *testing.T) {
 			{"good", 1, "", false},
 			{"good fine", 1, "", false},
 			{"good bad", 1, "", true},
+			{"good", 0, "", false},
 			{"other", 1, "p:other", false},
 			{"good other", 1, "p:other", false},
 			{"other another", 1, "p:other p:another", false},
@@ -58,6 +59,10 @@ func TestTheKeysOfAChange(t *testing.T) {
 			r := s.plainly(t, c.cost, calls...).reqs[0]
 			if got := strings.Join(read, " "); r.Err != nil || got != c.asked || r.Taken.Limited != c.limited {
 				t.Errorf("%+v: read %q, %+v, %v", c, got, r.Taken, r.Err)
+			}
+			first, _, several := strings.Cut(c.asked, " ")
+			if _, seen := s.seen.of(first); seen != (first != "" && !several) {
+				t.Errorf("%+v: what the key holds is seen: %v", c, seen)
 			}
 			if s.queues.bytes.Load() != 0 {
 				t.Errorf("%+v: %d bytes wait", c, s.queues.bytes.Load())
