@@ -155,7 +155,7 @@ func TestForHowLongADoubtLasts(t *testing.T) {
 		if b.down() != nil || b.doubted() != d || e.count() != 1 {
 			t.Fatal(b.down(), b.doubted(), e.count())
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if b.down() == nil || b.doubted() != nil || b.down().Error() != causeTimeout {
 			t.Fatal(b.down(), b.doubted())
