@@ -9,11 +9,12 @@ import (
 
 // forecast is a state in which those who wait are booked, one after the other. The zero value knows nothing.
 type forecast struct {
-	known         bool
-	nowNS, tailNS int64
-	limit         cell.Limit
-	st, before    cell.State
-	firstNS       uint64 // how long the first waits
+	known            bool
+	nowNS            int64
+	limit            cell.Limit
+	st, before       cell.State // before the last that was booked
+	tailNS, beforeNS int64      // when the last passes that is booked
+	firstNS          uint64     // how long the first waits
 }
 
 // forecast is that of the state which the first of a line waits for. What leases hold may flow back sooner than is known.
@@ -34,13 +35,13 @@ func (f *forecast) book(cost int64) (waitNS uint64) {
 	if !f.limit.Bookable() {
 		return max(f.limit.Forecast(&f.st, f.nowNS, cost), f.firstNS)
 	}
-	f.before = f.st
+	f.before, f.beforeNS = f.st, f.tailNS
 	waitNS = f.limit.Book(&f.st, f.nowNS, cost)
 	f.tailNS = f.nowNS + int64(min(waitNS, uint64(math.MaxInt64-f.nowNS)))
 	return waitNS
 }
 
-func (f *forecast) unbook() { f.st = f.before }
+func (f *forecast) unbook() { f.st, f.tailNS = f.before, f.beforeNS }
 
 // skip books many at once.
 func (f *forecast) skip(cost int64) {

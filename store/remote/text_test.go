@@ -116,7 +116,9 @@ func stateIn(t *testing.T, text string) field {
 
 // What is over leaves a trace on the engine for as long as others may have read the key before. Then it goes with the next change.
 func TestFieldsThatLinger(t *testing.T) {
-	window := func(untilNS int64) field { return stateIn(t, fmt.Sprintf("limit=3/1h,algo=window until=%d used=2", untilNS)) }
+	window := func(untilNS int64) field {
+		return stateIn(t, fmt.Sprintf("limit=3/1h,algo=window until=%d used=2", untilNS))
+	}
 	for _, c := range []struct {
 		endsIn int64
 		there  bool

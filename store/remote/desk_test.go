@@ -1,0 +1,140 @@
+package remote
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"celld/store"
+	"celld/store/policy"
+)
+
+// desk stands where the engine is: it decides what is asked of its keys when a test tells it to, by a table of its own. So tests of
+// those who wait need no engine, and go by the fake time of a synctest bubble.
+type desk struct {
+	t *testing.T
+	s *Store
+	v *View
+	q map[string]*queue // by the key, as clients name it
+}
+
+const deskPrefix = "p:"
+
+func newDesk(t *testing.T, keys ...string) *desk {
+	t.Helper()
+	d := &desk{t: t, s: newStore(Options{Prefix: deskPrefix, Policies: &policy.Set{}}), q: map[string]*queue{}}
+	d.s.waits.close() // nobody listens
+	d.v = d.s.newView(d.s.deadline())
+	for _, key := range keys {
+		d.v.add(deskPrefix + key)
+		d.s.heldUp(key)
+		d.q[key] = d.s.queues.shardOf(deskPrefix + key).keys[deskPrefix+key]
+	}
+	d.v.Table()
+	return d
+}
+
+// asked is how many changes are asked for, once all goroutines rest.
+func (d *desk) asked() (n int) {
+	synctest.Wait()
+	for _, q := range d.q {
+		n += len(q.waiting)
+	}
+	return n
+}
+
+// take takes the next change.
+func (d *desk) take() *change {
+	d.t.Helper()
+	if d.asked() == 0 {
+		d.t.Fatal("nothing is asked")
+	}
+	for _, q := range d.q {
+		if len(q.waiting) > 0 {
+			c := q.waiting[0].change
+			q.waiting = q.waiting[1:]
+			return c
+		}
+	}
+	return nil
+}
+
+func (d *desk) decide(c *change) {
+	d.v.NowNS = time.Now().UnixNano()
+	c.decide(d.v)
+}
+
+// one decides on one change.
+func (d *desk) one() {
+	d.t.Helper()
+	c := d.take()
+	d.decide(c)
+	c.done(nil)
+}
+
+// all decides on all changes, and those that follow.
+func (d *desk) all() {
+	d.t.Helper()
+	for d.asked() > 0 {
+		d.one()
+	}
+}
+
+// plainly has the table decide on a call that does not wait.
+func (d *desk) plainly(cost int64, o store.TakeOptions, calls ...store.Call) store.TakeRequest {
+	d.v.NowNS = time.Now().UnixNano()
+	o.Cost = cost
+	r := store.TakeRequest{Calls: calls, TakeOptions: o}
+	d.v.takeOne(&r, store.Access{NowNS: d.v.NowNS})
+	return r
+}
+
+// spend takes all of a limit.
+func (d *desk) spend(key, limit string) {
+	d.t.Helper()
+	c := takeCall(d.t, key, limit)
+	if r := d.plainly(c.Limit.Capacity(), store.TakeOptions{}, c); r.Err != nil || r.Taken.Limited {
+		d.t.Fatalf("%+v, %v", r.Taken, r.Err)
+	}
+}
+
+// waits has a call wait for so long at most.
+func (d *desk) waits(longest time.Duration, calls ...store.Call) *caller {
+	return d.s.await(d.t, longest, 1, calls...)
+}
+
+func (d *desk) call(key, limit string) store.Call { return takeCall(d.t, key, limit) }
+
+// is checks a caller's answer: one that has waited so long, since it came, and passes or not.
+func (d *desk) is(c *caller, what string, after time.Duration, limited bool) {
+	d.t.Helper()
+	synctest.Wait()
+	if c.waits() {
+		d.t.Fatalf("%s: it still waits", what)
+	}
+	if r := c.reqs[0]; r.Err != nil || r.Taken.Limited != limited || c.ended.Sub(c.began) != after {
+		d.t.Errorf("%s: %+v after %v, %v; want limited %v after %v", what, r.Taken, c.ended.Sub(c.began), r.Err, limited, after)
+	}
+}
+
+func (d *desk) line(key, limit string) *line {
+	return d.s.waits.lines[stateName{key: key, shape: d.call(key, limit).Limit.Shape}]
+}
+
+// empty checks that nobody waits, and that nothing is left of those who have.
+func (d *desk) empty() {
+	d.t.Helper()
+	synctest.Wait()
+	w := &d.s.waits
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := w.waiting.Load(); n != 0 || len(w.lines)+len(w.ofKey)+len(w.calls)+len(w.named)+len(w.deadlines) > 0 {
+		d.t.Errorf("%d wait, %d lines, %d of keys, %d calls, %d named, %d deadlines", n, len(w.lines), len(w.ofKey), len(w.calls), len(w.named), len(w.deadlines))
+	}
+}
+
+// inFakeTime runs a test in a bubble, with an engine that has some keys.
+func inFakeTime(t *testing.T, keys []string, test func(d *desk)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(newDesk(t, keys...)) })
+}
