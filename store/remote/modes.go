@@ -78,7 +78,7 @@ func (f Failures) String() string {
 
 // of is that of a policy.
 func (f Failures) of(policy string) Failure {
-	for policy != "" && len(f.policies) > 0 {
+	for policy != "" {
 		if mode, ok := f.policies[policy]; ok {
 			return mode
 		}

@@ -47,7 +47,7 @@ func (w *waits) hear() {
 		w.mu.Unlock()
 		err := w.hearSome(ctx)
 		cancel()
-		if err != nil && ctx.Err() == nil {
+		if err != nil {
 			if log := w.store.options.Log; log != nil && err.Error() != said {
 				said = err.Error()
 				log.Warn(newsErrors, "error", err)

@@ -212,9 +212,9 @@ func (s *Store) DeletePolicy(name string, done func(was bool, err error)) {
 // PutRule adds a rule that lasts so long, 0 for ever, as SetPolicy sets a policy. The rule's UntilNS is not used: the engine's time
 // decides.
 func (s *Store) PutRule(r policy.Rule, lasts time.Duration, done func(added bool, err error)) {
-	ms := (lasts + time.Millisecond - 1) / time.Millisecond
-	if lasts > 0 && ms <= 0 {
-		ms = lasts / time.Millisecond
+	ms := lasts / time.Millisecond
+	if lasts%time.Millisecond > 0 {
+		ms++
 	}
 	s.settings.rules.change(putRule, []string{r.Name(), strconv.FormatInt(int64(ms), 10), strconv.Itoa(policy.MaxRules)}, done)
 }
