@@ -1,0 +1,294 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"celld/cell"
+	"celld/store"
+	"celld/store/policy"
+)
+
+// A queue's list is in the slot of its key, or there is none.
+func TestWhereTurnsAre(t *testing.T) {
+	for _, c := range []struct {
+		cluster           bool
+		prefix, key, want string
+	}{
+		{false, "p:", "p:k", "p:k"}, {false, "", "a}b", "a}b"},
+		{true, "p:", "p:{t}k", "p:{t}k"}, {true, "p:", "p:k", "p:{p:k}"}, {true, "", "k", "{k}"}, {true, "p:", "k", "{k}"},
+		{true, "", "a}b", "-"}, {true, "p:", "p:a}b", "-"},
+	} {
+		s := newStore(Options{Prefix: c.prefix, Policies: &policy.Set{}})
+		s.cluster.Store(c.cluster)
+		want := c.want + turnsSuffix
+		if c.want == "-" {
+			want = ""
+		}
+		got := s.turnsOf(c.key)
+		if got != want {
+			t.Errorf("%+v: %q", c, got)
+		}
+		turn := turn{}
+		keys, args := turn.ask(s, []string{c.key})
+		if want == "" && (len(keys) != 1 || !slices.Equal(args, []string{"", ""})) || want != "" && (!slices.Equal(keys, []string{c.key, want}) || args[0] == "" || args[0] != turn.name) {
+			t.Errorf("%+v: %q, %q", c, keys, args)
+		}
+	}
+	s := newStore(Options{Policies: &policy.Set{}})
+	for conflicts, begins := range map[int]string{0: "", conflictsBeforeTurn - 2: "", conflictsBeforeTurn - 1: "1", conflictsBeforeTurn: "1"} {
+		turn := turn{name: "me", conflicts: conflicts}
+		if _, args := turn.ask(s, []string{"k"}); !slices.Equal(args, []string{"me", begins}) {
+			t.Errorf("%d conflicts: %q", conflicts, args)
+		}
+	}
+	if keys, args := (&turn{none: true}).ask(s, []string{"k"}); len(keys) != 1 || args[0] != "" {
+		t.Errorf("without turns: %q, %q", keys, args)
+	}
+	for before, want := range map[int64]time.Duration{0: 0, 1: 2 * time.Millisecond, 4: 8 * time.Millisecond, 100: 25 * time.Millisecond} {
+		if got := (&turn{before: before}).pause(8 * time.Millisecond); got != want {
+			t.Errorf("%d before it: %v", before, got)
+		}
+	}
+}
+
+// Names of hosts may have letters, digits, dots, dashes and underlines, and nothing beside these.
+func TestHosts(t *testing.T) {
+	for _, r := range "azAZ09.-_" {
+		if notInName(r) {
+			t.Errorf("%q is in no name", r)
+		}
+	}
+	for _, r := range "`{@[/:,+ \x00é" {
+		if !notInName(r) {
+			t.Errorf("%q is in a name", r)
+		}
+	}
+	for text, want := range map[string]string{
+		"unix:///a%zz": "%25", "redis://h?master=%zz": "%25", "redis://[%zz]": "%25", "redis://h?master=%00": "%00", "unix:///a%00": "%00", "redis://h/2147483648": "number",
+		"redis://h?server-name=x": "options", "unix:///a?db=1&db=2": "twice",
+	} {
+		if _, err := ParseURL(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if a, err := ParseURL("redis://h:65535/2147483647"); err != nil || a.DB != 2147483647 || a.Hosts[0] != "h:65535" {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// What no waiting mends is told apart from an engine that is away.
+func TestMistakes(t *testing.T) {
+	certificate := &tls.CertificateVerificationError{Err: errors.New("unknown authority")}
+	for i, c := range []struct {
+		err  error
+		want string
+	}{
+		{nil, ""}, {errors.New("other"), ""}, {context.DeadlineExceeded, ""}, {&net.OpError{Op: "read", Err: errors.New("x")}, ""},
+		{&dialError{certificate}, "the engine's certificate is refused: unknown authority"},
+		{&net.OpError{Op: "remote error", Err: errors.New("bad certificate")}, "the engine refuses the connection: bad certificate"},
+		{fmt.Errorf("dial: %w", tls.RecordHeaderError{}), "the engine does not speak TLS"},
+	} {
+		if got := mistake(c.err, Address{}); got != c.want {
+			t.Errorf("%d: %q", i, got)
+		}
+	}
+	e := newAiling(t)
+	s := newTestStore(t, e.socket, Options{})
+	client := *s.client.Load()
+	for answer, want := range map[string]string{"_\r\n": "know no master", "-ERR No such master with that name\r\n": "know no master", "-ERR odd\r\n": ""} {
+		e.answers(answer)
+		err := client.Do(t.Context(), client.B().Get().Key("k").Build()).Error()
+		if got := mistake(err, Address{Master: "m"}); !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("%q: %q", answer, got)
+		}
+		if got := mistake(err, Address{}); answer == "_\r\n" && got != "" {
+			t.Errorf("%q without Sentinels: %q", answer, got)
+		}
+	}
+}
+
+// A node that was connected to is noted once, up to a bound, until it is looked at.
+func TestDialedNodes(t *testing.T) {
+	var d dialed
+	for i := range mostDialed + 5 {
+		d.add(fmt.Sprint(i))
+		d.add("0")
+	}
+	if n := len(d.take()); n != mostDialed {
+		t.Errorf("%d", n)
+	}
+	if d.take() != nil {
+		t.Error("they are told twice")
+	}
+	if d.add("a"); !slices.Equal(d.take(), []string{"a"}) {
+		t.Error("a new one")
+	}
+}
+
+// In a Cluster any node that answers will do, and if none does the first error is told.
+func TestPingOfACluster(t *testing.T) {
+	s, _ := aCluster(t, Options{}, "h:1", "h:2")
+	client := *s.client.Load()
+	if err := s.ping(client); err != nil {
+		t.Error(err)
+	}
+	all := client.Nodes()
+	all["h:2"].Close()
+	if err := s.ping(manyNodes{all["h:2"], all}); err != nil {
+		t.Errorf("one answers: %v", err)
+	}
+	all["h:1"].Close()
+	if err := s.ping(client); err == nil {
+		t.Error("none answers")
+	}
+}
+
+// Marks are raised before a change that a Cluster takes without them: where they are behind nothing is stored.
+func TestMarksThatAreRaisedApart(t *testing.T) {
+	for _, c := range []struct {
+		answer              string
+		first               uint64
+		stores, asks, fails bool
+	}{
+		{"$1\r\n6\r\n", 7, true, false, false}, {"$1\r\n7\r\n", 7, false, true, false}, {"$1\r\n8\r\n", 7, false, true, false},
+		{"$1\r\n8\r\n", 0, true, false, false}, {"$1\r\n0\r\n", 0, true, false, false}, {"-READONLY x\r\n", 7, false, false, true}, {"$1\r\nx\r\n", 7, false, false, true},
+	} {
+		e := newAiling(t)
+		s := newTestStore(t, e.socket, Options{})
+		e.answersBy(func(command string) string {
+			if strings.Contains(command, " m ") {
+				return c.answer
+			}
+			return "-READONLY x\r\n"
+		})
+		v := s.newView(s.deadline())
+		v.add("k")
+		v.marks = marks{key: "m", fields: []string{"5"}, first: c.first, last: 9}
+		stored, done := false, make(chan struct{})
+		v.raise(func() { stored = true; close(done) }, func() { close(done) })
+		<-done
+		if n := e.count(); stored != c.stores || v.marks.apart != c.stores || (n == 2) != c.asks || v.conflict != c.asks || (v.Err != nil) != (c.fails || c.asks) {
+			t.Errorf("%+v: stored %v, %d requests, conflict %v, %v", c, stored, n, v.conflict, v.Err)
+		}
+		if next := s.policies.NextIDOf(0, 0, processes); c.asks && next <= c.first {
+			t.Errorf("%+v: the next ID is %d", c, next)
+		}
+	}
+	for i, c := range []struct {
+		m    marks
+		args string
+	}{
+		{marks{}, "0"}, {marks{key: "m", fields: []string{"5", "6"}, first: 7, last: 9}, "2 7 9 5 6"}, {marks{key: "m", fields: []string{"5"}, apart: true}, "0"},
+	} {
+		if got := strings.Join(c.m.args(), " "); got != c.args {
+			t.Errorf("%d: %q", i, got)
+		}
+	}
+	v, _ := viewAt(in2100, content{kind: kindNone})
+	v.add("o")
+	for highest, want := range map[uint64]string{0: "", 5: idsKey, policy.MostID: idsKey, policy.MostID + 1: ""} {
+		v.table.first, v.table.last = 0, 0
+		if m := v.newMarks(highest); m.key != want || want != "" && (m.last != highest || len(m.fields) != 2) {
+			t.Errorf("%d: %+v", highest, m)
+		}
+	}
+	v.table.first, v.table.last = 3, 6
+	if m := v.newMarks(5); m.first != 3 || m.last != 6 {
+		t.Errorf("%+v", m)
+	}
+}
+
+// A view without keys has this process's time, or the test's, and is given at once.
+func TestAViewOfNoKeys(t *testing.T) {
+	before := time.Now().UnixNano()
+	for _, own := range []func() int64{nil, func() int64 { return in2100 }} {
+		s := newStore(Options{Policies: &policy.Set{}, Time: own})
+		w := make(signal, 1)
+		v := s.Open(nil, w)
+		<-w
+		if v.Err != nil || own != nil && v.NowNS != in2100 || own == nil && (v.NowNS < before || v.NowNS > time.Now().UnixNano()) {
+			t.Errorf("%d, %v", v.NowNS, v.Err)
+		}
+		if kind, foreign := v.Foreign([]byte("k")); foreign || kind != "" {
+			t.Errorf("%q", kind)
+		}
+		v.Close()
+	}
+}
+
+// Settings of the engine that cannot be used, or cannot be set, are told of and change nothing.
+func TestSettingsThatCannotBeUsed(t *testing.T) {
+	var log lines
+	s := newStore(Options{Policies: &policy.Set{}, Log: log.log()})
+	if err := s.PoliciesUnknown(); err == nil {
+		t.Error("they are known without an engine")
+	}
+	s.settings.policies.replace(map[string]string{versionField: "5", sinceField: "5", "p": "5/1s 5", "q": "5/1s", "r": "odd 5", "s": "5/1s x"})
+	if n := strings.Count(log.String(), "cannot be used"); n != 3 || s.policies.PolicyNamed("p") == nil || len(s.policies.Settings(policy.PolicySetting)) != 1 {
+		t.Errorf("the log says\n%s", log.String())
+	}
+	for name, value := range map[string]string{"q": "5/1s", "r": "odd 5", "": "5/1s 5"} {
+		if err := s.settings.put(policy.PolicySetting, name, value); (err == nil) != (name == "") {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+	answered := make(chan error, 1)
+	s.lanes.all[0].breaker.cause.Store(&DownError{Cause: "known"})
+	for range 2 { // the next one has its turn
+		s.DeletePolicy("p", func(_ bool, err error) { answered <- err })
+		if err := <-answered; !isDown(err) {
+			t.Error(err)
+		}
+	}
+	var list []policy.Policy
+	for i := range policy.MaxPolicies + 1 {
+		list = append(list, policy.Policy{Name: fmt.Sprint("p", i), Limit: *literal(t, "5/1s")})
+	}
+	if err := s.KeepPolicies(list); !errors.Is(err, policy.ErrTooMany) {
+		t.Error(err)
+	}
+
+	e := newAiling(t)
+	s = newTestStore(t, e.socket, Options{Log: log.log(), Time: func() int64 { return 7_999_999 }})
+	e.answers("*3\r\n:-1\r\n$0\r\n\r\n$0\r\n\r\n")
+	s.settings.policies.answers, s.settings.rules.answers = true, true
+	s.settings.setAll(list[:1])
+	until(t, "the log tells of it", func() bool { return strings.Contains(log.String(), "A policy of the file is not on the engine") })
+	if text := e.asked[0]; !strings.HasSuffix(text, " 7") {
+		t.Errorf("the time is not that of the test: %s", text)
+	}
+	for lasts, ms := range map[time.Duration]string{0: "0", 1: "1", time.Millisecond: "1", time.Millisecond + 1: "2", 1<<63 - 1: "9223372036855"} {
+		if _, err := told(t, func(done func(bool, error)) { s.PutRule(policy.Rule{Pattern: "r"}, lasts, done) }); !errors.Is(err, policy.ErrTooMany) {
+			t.Error(err)
+		}
+		e.mu.Lock()
+		words := strings.Fields(e.asked[len(e.asked)-1])
+		e.mu.Unlock()
+		if got := words[len(words)-3]; got != ms {
+			t.Errorf("%v lasts %s ms, want %s", lasts, got, ms)
+		}
+	}
+}
+
+// A refund of nothing that fits a share is no call that never passes.
+func TestLocalPeekThatDoesNotFit(t *testing.T) {
+	s := alone(t, "local")
+	r := store.Request{Key: []byte("k"), Bucket: bucketOf(t, 40, 1, 31_536_000)}
+	if s.failure.throttle(&r, sent, store.Access{NowNS: atNS}); r.Err != nil || r.Decision.Limited {
+		t.Errorf("%+v, %v", r.Decision, r.Err)
+	}
+	if d := whole(cell.Decision{Limit: 5}, 5, 100); d.Limit != 100 {
+		t.Errorf("a share's: %d", d.Limit)
+	}
+	if d := whole(cell.Decision{Limit: 7}, 5, 100); d.Limit != 7 {
+		t.Errorf("a rule's: %d", d.Limit)
+	}
+}
