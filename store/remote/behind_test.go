@@ -58,8 +58,8 @@ func TestPlainCallsBehindWaiters(t *testing.T) {
 			r := store.TakeRequest{Calls: []store.Call{c.call}, TakeOptions: options}
 			if got := d.v.takeBehind(&r, store.Access{}); got != c.behind {
 				t.Errorf("%s: it stands behind: %v", c.what, got)
-			} else if d := r.Calls[0].Decision; got && (d.Remaining != 0 || r.Taken.Limited != (c.cost > 0) || r.Mode != options.Mode || r.Terms != options.Terms ||
-				r.Taken.Granted != 0 || c.retryNS != cell.Never && r.Taken.RetryAfterNS != c.retryNS) {
+			} else if d := r.Calls[0].Decision; got && (d.Remaining != 0 || r.Taken.Limited != (c.cost > 0) ||
+				r.Mode != options.Mode || r.Terms != options.Terms || r.Taken.Granted != 0 || c.retryNS != cell.Never && r.Taken.RetryAfterNS != c.retryNS) {
 				t.Errorf("%d, %s: %+v, %+v", i, c.what, r.Taken, d)
 			}
 		}
@@ -153,13 +153,11 @@ func TestRefusedWhileTheyWait(t *testing.T) {
 // The answer of one that has gone meanwhile is told to nobody, and what it took is given back; if it took nothing, nothing is.
 func TestGoneWhileItIsRefused(t *testing.T) {
 	for _, c := range []struct {
-		name        string
-		free        bool
-		outcome     error
-		policyGoes  bool
-		givesBack   bool
-		leavesTwice bool
-	}{{"it takes", true, nil, false, true, true}, {"it is denied", false, nil, false, false, false}, {"the engine fails", true, sent, false, false, false}} {
+		name      string
+		free      bool
+		outcome   error
+		givesBack bool
+	}{{"it takes", true, nil, true}, {"it is denied", false, nil, false}, {"the engine fails", true, sent, false}} {
 		inFakeTime(t, []string{"k"}, func(d *desk) {
 			d.spend("k", tenSeconds)
 			w := d.waits(time.Hour, d.call("k", tenSeconds))
@@ -228,7 +226,7 @@ func TestDeadlinesOfWaits(t *testing.T) {
 		if d.asked() != 0 || !w.waits() {
 			t.Error("it is refused before its deadline")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		d.all()
 		d.is(w, "at its deadline", 3*time.Second, true)
 		d.empty()
@@ -257,7 +255,7 @@ func TestPatienceBeginsWithTheFirstLook(t *testing.T) {
 		if d.asked() != 0 || !w.waits() {
 			t.Error("it is refused too early")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		d.all()
 		d.is(w, "a second after the look", time.Second+d.s.options.Timeout, true)
 	})

@@ -109,7 +109,8 @@ func TestWhoTakesAPlace(t *testing.T) {
 		}
 		l := d.line("k", tenSeconds)
 		heir := d.s.waits.calls[&all[2].reqs[0]]
-		if l.waiters[0] != heir || l.slots[0].by != heir || heir.line != l || heir.ticket != 1 || !heir.looked || len(heir.joined) != 1 || heir.joined[0].with != heir {
+		if l.waiters[0] != heir || l.slots[0].by != heir || heir.line != l || heir.ticket != 1 || !heir.looked ||
+			len(heir.joined) != 1 || heir.joined[0].with != heir {
 			t.Errorf("the heir is %+v, and the slot is of %+v", heir, l.slots[0].by)
 		}
 		if d.asked() != 0 {
@@ -188,9 +189,12 @@ func TestWhoJoinsWhom(t *testing.T) {
 	}
 
 	w := &s.waits
-	unnamed, reserves := newOne(func(r *store.TakeRequest) { r.Terms.Name = "" }), newOne(func(r *store.TakeRequest) { r.Terms.Mode = store.Reserve })
+	unnamed := newOne(func(r *store.TakeRequest) { r.Terms.Name = "" })
+	reserves := newOne(func(r *store.TakeRequest) { r.Terms.Mode = store.Reserve })
 	again, other := newOne(func(*store.TakeRequest) {}), newOne(func(r *store.TakeRequest) { r.Cost = 2 })
-	for i, c := range []struct{ v, first *waiter }{{unnamed, nil}, {unnamed, nil}, {reserves, nil}, {one, nil}, {again, one}, {other, nil}, {again, one}} {
+	for i, c := range []struct{ v, first *waiter }{
+		{unnamed, nil}, {unnamed, nil}, {reserves, nil}, {one, nil}, {again, one}, {other, nil}, {again, one},
+	} {
 		if got := w.sameThatWaits(c.v); got != c.first {
 			t.Errorf("%d joins %+v", i, got)
 		}
@@ -296,7 +300,8 @@ func TestMostWaiters(t *testing.T) {
 		}
 	}
 	r := func() *store.TakeRequest {
-		return &store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: literal(t, "1/1s"), Policy: 7}}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Lease: 5, WaitNS: 5}}}
+		o := store.TakeOptions{Cost: 1, Terms: &store.Terms{Lease: 5, WaitNS: 5}}
+		return &store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: literal(t, "1/1s"), Policy: 7}}, TakeOptions: o}
 	}
 	s.SetMaxWaiters(1)
 	if v, err := s.waits.newWaiter(r(), store.Access{}, nil); v != nil || err != store.ErrNoPolicy {

@@ -185,11 +185,23 @@ func TestWhatIsWritten(t *testing.T) {
 			text += " " + strconv.FormatInt(nowMs+c.until, 10)
 			c.until += nowMs
 		}
-		if got.text != text || got.kind != kindString || got.expiry != nowMs+c.is || got.until != c.until || got.atEnd != c.atEnd || got.never != c.never {
+		if got.text != text || got.kind != kindString || got.expiry != nowMs+c.is || got.until != c.until ||
+			got.atEnd != c.atEnd || got.never != c.never {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
 	v, k := viewAt(in2100, content{kind: "list", expiry: noExpiry})
+	for endsIn, fields := range map[int64]int{0: 0, 1: 1} {
+		l, st, err := cell.ParseState(fmt.Sprintf("limit=3/1h,algo=window until=%d used=2", in2100+endsIn))
+		if err != nil {
+			t.Fatal(err)
+		}
+		limits := store.Limits{{Limit: l, State: st}}
+		got := k.textOf(v, store.Value{Kind: store.HoldsLimits, Limits: &limits, TAT: uint64(in2100 + endsIn), ExpiryNS: store.AtTAT})
+		if len(got.fields) != fields {
+			t.Errorf("a limit that ends in %d ns: %+v", endsIn, got)
+		}
+	}
 	foreign := k.textOf(v, store.Value{TAT: foreignTAT, ExpiryNS: store.NoExpiry})
 	if foreign.kind != "list" || !foreign.foreign || foreign.expiry != noExpiry || !foreign.never {
 		t.Errorf("what is foreign: %+v", foreign)

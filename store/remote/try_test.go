@@ -23,7 +23,7 @@ func TestWhenALineIsTried(t *testing.T) {
 		if d.asked() != 0 {
 			t.Error("it is tried too early")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if d.asked() != 1 {
 			t.Error("it is not tried in time")
 		}
@@ -53,7 +53,7 @@ func TestALineLooksAgain(t *testing.T) {
 			if d.asked() != 0 {
 				t.Errorf("look %d is too early", i)
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			d.one()
 		}
 		l := d.line("k", limit)
@@ -91,7 +91,8 @@ func TestALineThatLosesLooksFurtherAhead(t *testing.T) {
 		for i := 1; i <= 3; i++ {
 			time.Sleep(time.Until(l.next))
 			d.v.NowNS = time.Now().UnixNano()
-			if _, err := d.v.Take([]store.Call{d.call("k", tenSeconds)}, store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Reserve, MaxNS: 1e9}}, store.Access{NowNS: d.v.NowNS}); err != nil {
+			reserve := store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Reserve, MaxNS: 1e9}}
+			if _, err := d.v.Take([]store.Call{d.call("k", tenSeconds)}, reserve, store.Access{NowNS: d.v.NowNS}); err != nil {
 				t.Fatal(err)
 			}
 			if d.one(); l.losses != i || !w.waits() {

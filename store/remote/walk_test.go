@@ -118,7 +118,9 @@ func (s *Store) scan(t *testing.T, o ScanOptions) (next uint64, keys []string, e
 func TestAWalkOverACluster(t *testing.T) {
 	s, engines := aCluster(t, Options{}, "h:1", "h:2")
 	engines["h:1"].does(map[string]string{"ROLE": master, "PTTL": persists, "SCAN 0 ": page(5, "a"), "SCAN 5 ": page(0, "b")})
-	engines["h:2"].does(map[string]string{"ROLE": master, "PTTL": persists, "SCAN 0 ": page(cursorMask, "c"), fmt.Sprint("SCAN ", uint64(cursorMask)): page(0, "d")})
+	engines["h:2"].does(map[string]string{
+		"ROLE": master, "PTTL": persists, "SCAN 0 ": page(cursorMask, "c"), fmt.Sprint("SCAN ", uint64(cursorMask)): page(0, "d"),
+	})
 	const second = 1 << cursorBits
 	for _, c := range []struct {
 		cursor, next uint64
@@ -179,7 +181,7 @@ func TestErrorsOfAllKeys(t *testing.T) {
 		if err := <-failed; err == nil || err.Error() != "ERR odd" {
 			t.Errorf("%s: %v", name, err)
 		}
-		s.keyspace.running, s.keyspace.waiting = stepsAtOnce, make([]func() bool, mostAside) // none is run
+		s.keyspace.running, s.keyspace.waiting = stepsAtOnce, make([]aside, mostAside) // none is run
 		c.ask(s, func(err error) { failed <- err })
 		if err := <-failed; err != ErrBusy {
 			t.Errorf("%s: %v, where too much waits", name, err)
