@@ -13,7 +13,7 @@ import (
 
 // A plain call stands behind those who wait for the same state and are not booked, and is told when its own turn would come. Others do not.
 func TestPlainCallsBehindWaiters(t *testing.T) {
-	inFakeTime(t, []string{"k", "o"}, func(d *desk) {
+	atADesk(t, []string{"k", "o"}, func(d *desk) {
 		for _, name := range []string{"p", "q"} {
 			if _, err := d.s.policies.SetPolicy(name, *literal(t, "5/10s"), policy.Options{}); err != nil {
 				t.Fatal(err)
@@ -80,7 +80,7 @@ func TestPlainCallsBehindWaiters(t *testing.T) {
 
 // What waits for something that cannot be booked has no time: others are told to look again soon.
 func TestPlainCallsBehindWhatCannotBeBooked(t *testing.T) {
-	inFakeTime(t, []string{"k"}, func(d *desk) {
+	atADesk(t, []string{"k"}, func(d *desk) {
 		const limit = "1/1h,algo=conc"
 		d.spend("k", limit)
 		d.waits(time.Hour, d.call("k", limit))
@@ -97,7 +97,7 @@ func TestPlainCallsBehindWhatCannotBeBooked(t *testing.T) {
 
 // A RESERVE of one limit stands in line with those who are not booked; one of several books at once.
 func TestWhichReservesStandInLine(t *testing.T) {
-	inFakeTime(t, []string{"k", "o"}, func(d *desk) {
+	atADesk(t, []string{"k", "o"}, func(d *desk) {
 		reserve := func(calls ...store.Call) bool {
 			return d.s.waits.comesBehind(&store.TakeRequest{Calls: calls, TakeOptions: store.TakeOptions{Cost: 1}})
 		}
@@ -118,7 +118,7 @@ func TestWhichReservesStandInLine(t *testing.T) {
 
 // Who is refused while it waits is answered as one that does not wait: the first by what there is, others as standing behind it.
 func TestRefusedWhileTheyWait(t *testing.T) {
-	inFakeTime(t, []string{"k"}, func(d *desk) {
+	atADesk(t, []string{"k"}, func(d *desk) {
 		d.spend("k", tenSeconds)
 		first, second := d.waits(time.Hour, d.call("k", tenSeconds)), d.waits(time.Hour, d.call("k", tenSeconds))
 		third := d.waits(time.Hour, d.call("k", tenSeconds))
@@ -158,7 +158,7 @@ func TestGoneWhileItIsRefused(t *testing.T) {
 		outcome   error
 		givesBack bool
 	}{{"it takes", true, nil, true}, {"it is denied", false, nil, false}, {"the engine fails", true, sent, false}} {
-		inFakeTime(t, []string{"k"}, func(d *desk) {
+		atADesk(t, []string{"k"}, func(d *desk) {
 			d.spend("k", tenSeconds)
 			w := d.waits(time.Hour, d.call("k", tenSeconds))
 			d.all()
@@ -192,7 +192,7 @@ func TestGoneWhileItIsRefused(t *testing.T) {
 
 // An engine that fails while one is refused has its call go by --store-failure.
 func TestRefusedAsTheEngineFails(t *testing.T) {
-	inFakeTime(t, []string{"k"}, func(d *desk) {
+	atADesk(t, []string{"k"}, func(d *desk) {
 		d.spend("k", tenSeconds)
 		for mode, limited := range map[Failure]bool{FailAllow: false, FailDeny: true} {
 			d.s.SetFailures(Failures{all: mode})
@@ -216,7 +216,7 @@ func TestRefusedAsTheEngineFails(t *testing.T) {
 
 // At its deadline a call is refused, but not before, and not one that is booked for that very moment.
 func TestDeadlinesOfWaits(t *testing.T) {
-	inFakeTime(t, []string{"k"}, func(d *desk) {
+	atADesk(t, []string{"k"}, func(d *desk) {
 		d.s.waits.lookAgain = time.Hour
 		const limit = "1/1h,algo=conc"
 		d.spend("k", limit)
@@ -244,7 +244,7 @@ func TestDeadlinesOfWaits(t *testing.T) {
 
 // What is told to those who wait counts from the first look: before, they have the engine's timeout, too.
 func TestPatienceBeginsWithTheFirstLook(t *testing.T) {
-	inFakeTime(t, []string{"k"}, func(d *desk) {
+	atADesk(t, []string{"k"}, func(d *desk) {
 		const limit = "1/1h,algo=conc"
 		d.spend("k", limit)
 		d.s.waits.lookAgain = time.Hour

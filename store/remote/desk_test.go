@@ -133,8 +133,8 @@ func (d *desk) empty() {
 	}
 }
 
-// inFakeTime runs a test in a bubble, with an engine that has some keys.
-func inFakeTime(t *testing.T, keys []string, test func(d *desk)) {
+// atADesk runs a test in a bubble, with an engine that has some keys.
+func atADesk(t *testing.T, keys []string, test func(d *desk)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(newDesk(t, keys...)) })
 }

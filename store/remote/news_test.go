@@ -14,7 +14,7 @@ import (
 
 // One listens for as long as somebody waits, tries again where that fails, and says so once.
 func TestListeningThatFails(t *testing.T) {
-	inFakeTime(t, []string{"k"}, func(d *desk) {
+	atADesk(t, []string{"k"}, func(d *desk) {
 		var log lines
 		d.s.options.Log = log.log()
 		n := &d.s.waits.news

@@ -34,7 +34,7 @@ func (d *desk) ahead(key, limit string) time.Duration {
 
 // What lies ahead is given back only while nobody has booked behind it; what has passed always is. A lease is ended, and one with a name stays.
 func TestWhatIsGivenBack(t *testing.T) {
-	inFakeTime(t, []string{"k"}, func(d *desk) {
+	atADesk(t, []string{"k"}, func(d *desk) {
 		all := d.booked(2, store.Terms{})
 		d.s.Leave(&all[1].reqs[0], nil)
 		if d.all(); d.ahead("k", tenSeconds) != 20*time.Second {
@@ -59,7 +59,7 @@ func TestWhatIsGivenBack(t *testing.T) {
 		{"a lease with a name", store.Terms{LeaseNS: int64(time.Hour), Name: "n"}, true},
 		{"a lease with a name that ends with its connection", store.Terms{LeaseNS: int64(time.Hour), Name: "n", Bound: true}, false},
 	} {
-		inFakeTime(t, []string{"k"}, func(d *desk) {
+		atADesk(t, []string{"k"}, func(d *desk) {
 			all := d.booked(1, c.terms)
 			d.s.Leave(&all[0].reqs[0], nil)
 			d.all()
@@ -72,7 +72,7 @@ func TestWhatIsGivenBack(t *testing.T) {
 			d.empty()
 		})
 	}
-	inFakeTime(t, []string{"k", "o"}, func(d *desk) { // a slot whose moment has come
+	atADesk(t, []string{"k", "o"}, func(d *desk) { // a slot whose moment has come
 		const limit, window = "2/10s", "2/10s,algo=window"
 		calls := []store.Call{d.call("k", limit), d.call("o", window)}
 		r := d.plainly(2, store.TakeOptions{}, calls...)
@@ -93,7 +93,7 @@ func TestWhatIsGivenBack(t *testing.T) {
 // Who leaves hands its place to one that has joined it, with its slot, or to those behind it.
 func TestWhoTakesAPlace(t *testing.T) {
 	named := store.Terms{LeaseNS: int64(time.Hour), Name: "n"}
-	inFakeTime(t, []string{"k"}, func(d *desk) {
+	atADesk(t, []string{"k"}, func(d *desk) {
 		d.s.waits.lookahead = time.Hour
 		d.spend("k", tenSeconds)
 		named.Mode, named.MaxNS = store.Wait, int64(time.Hour)
@@ -129,7 +129,7 @@ func TestWhoTakesAPlace(t *testing.T) {
 		d.is(other, "another", 20*time.Second, false)
 		d.empty()
 	})
-	inFakeTime(t, []string{"k"}, func(d *desk) { // refused, not left
+	atADesk(t, []string{"k"}, func(d *desk) { // refused, not left
 		d.spend("k", tenSeconds)
 		named.Mode, named.MaxNS = store.Wait, int64(time.Hour)
 		ask := func() *caller { return d.s.askOn(t, named, 1, d.call("k", tenSeconds)) }
@@ -271,7 +271,7 @@ func TestWhichLineIsFirst(t *testing.T) {
 
 // Rules that decide on all keys of a call have it answered at once; else it waits as any.
 func TestAWaitUnderRules(t *testing.T) {
-	inFakeTime(t, []string{"k", "o"}, func(d *desk) {
+	atADesk(t, []string{"k", "o"}, func(d *desk) {
 		if d.s.ruled(&store.TakeRequest{Calls: []store.Call{d.call("k", tenSeconds)}}, store.Access{}) {
 			t.Error("there is no rule")
 		}
@@ -315,7 +315,7 @@ func TestMostWaiters(t *testing.T) {
 
 // A failure of the engine answers those who are not booked. Those that are go ahead.
 func TestSlotsOutliveAFailure(t *testing.T) {
-	inFakeTime(t, []string{"k"}, func(d *desk) {
+	atADesk(t, []string{"k"}, func(d *desk) {
 		d.s.waits.lookAgain = time.Hour
 		d.spend("k", tenSeconds)
 		first := d.waits(time.Hour, d.call("k", tenSeconds))

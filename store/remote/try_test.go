@@ -14,7 +14,7 @@ const tenSeconds = "1/10s,burst=1"
 
 // A line is tried half a lookahead before its first may pass, is booked then, and goes ahead at the very moment.
 func TestWhenALineIsTried(t *testing.T) {
-	inFakeTime(t, []string{"k"}, func(d *desk) {
+	atADesk(t, []string{"k"}, func(d *desk) {
 		d.s.waits.lookAgain = time.Hour
 		d.spend("k", tenSeconds)
 		w := d.waits(time.Hour, d.call("k", tenSeconds))
@@ -43,7 +43,7 @@ func TestWhenALineIsTried(t *testing.T) {
 
 // What passes much later is looked at again and again, as it may be given back unheard.
 func TestALineLooksAgain(t *testing.T) {
-	inFakeTime(t, []string{"k"}, func(d *desk) {
+	atADesk(t, []string{"k"}, func(d *desk) {
 		const limit = "1/1h,burst=1"
 		d.spend("k", limit)
 		w := d.waits(2*time.Hour, d.call("k", limit))
@@ -82,7 +82,7 @@ func TestALineThatLosesLooksFurtherAhead(t *testing.T) {
 	if l.waits.lookahead = time.Minute; l.ahead() != time.Minute {
 		t.Errorf("%v", l.ahead())
 	}
-	inFakeTime(t, []string{"k"}, func(d *desk) {
+	atADesk(t, []string{"k"}, func(d *desk) {
 		d.s.waits.lookAgain = time.Hour
 		d.spend("k", tenSeconds)
 		w := d.waits(time.Hour, d.call("k", tenSeconds))
@@ -117,7 +117,7 @@ func TestALineThatLosesLooksFurtherAhead(t *testing.T) {
 
 // Who comes behind others may wait exactly as long as it takes until its turn, and no ns less.
 func TestWhoMayWaitBehindOthers(t *testing.T) {
-	inFakeTime(t, []string{"k"}, func(d *desk) {
+	atADesk(t, []string{"k"}, func(d *desk) {
 		d.spend("k", tenSeconds)
 		first := d.waits(10*time.Second, d.call("k", tenSeconds))
 		second := d.waits(20*time.Second-1, d.call("k", tenSeconds))
@@ -144,7 +144,7 @@ func TestWhoMayWaitBehindOthers(t *testing.T) {
 		d.is(third, "the third", 20*time.Second, false)
 		d.empty()
 	})
-	inFakeTime(t, []string{"k"}, func(d *desk) { // behind one that was looked at before
+	atADesk(t, []string{"k"}, func(d *desk) { // behind one that was looked at before
 		d.spend("k", tenSeconds)
 		d.waits(time.Hour, d.call("k", tenSeconds))
 		d.waits(time.Hour, d.call("k", tenSeconds))
@@ -164,7 +164,7 @@ func TestWhoMayWaitBehindOthers(t *testing.T) {
 // A RESERVE behind others has these booked before it, if it may wait so long, to the ns.
 func TestAReserveBehindOthers(t *testing.T) {
 	for longest, books := range map[time.Duration]bool{20 * time.Second: true, 20*time.Second - 1: false, -1: false} {
-		inFakeTime(t, []string{"k"}, func(d *desk) {
+		atADesk(t, []string{"k"}, func(d *desk) {
 			d.spend("k", tenSeconds)
 			w := d.waits(time.Hour, d.call("k", tenSeconds))
 			d.all()
@@ -198,7 +198,7 @@ func TestAPolicyThatChangesDuringATry(t *testing.T) {
 			s.policies.DeletePolicy("q")
 		}, true},
 	} {
-		inFakeTime(t, []string{"k", "o"}, func(d *desk) {
+		atADesk(t, []string{"k", "o"}, func(d *desk) {
 			for _, name := range []string{"p", "q"} {
 				if _, err := d.s.policies.SetPolicy(name, *literal(t, tenSeconds), policy.Options{}); err != nil {
 					t.Fatal(err)
@@ -224,7 +224,7 @@ func TestAPolicyThatChangesDuringATry(t *testing.T) {
 
 // A policy that has gone before a try is the answer, and the others are tried.
 func TestAPolicyThatHasGone(t *testing.T) {
-	inFakeTime(t, []string{"k"}, func(d *desk) {
+	atADesk(t, []string{"k"}, func(d *desk) {
 		if _, err := d.s.policies.SetPolicy("p", *literal(t, tenSeconds), policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +248,7 @@ func TestAPolicyThatHasGone(t *testing.T) {
 
 // A call for two states waits in the line of the one that has it wait longer, in the order in which all came.
 func TestACallChangesItsLine(t *testing.T) {
-	inFakeTime(t, []string{"a", "b"}, func(d *desk) {
+	atADesk(t, []string{"a", "b"}, func(d *desk) {
 		const long = "1/40s,burst=1"
 		d.spend("a", tenSeconds)
 		d.spend("b", long)
@@ -278,7 +278,7 @@ func TestACallChangesItsLine(t *testing.T) {
 
 // One try is for so many calls at most, and the next follows at once.
 func TestATryIsBounded(t *testing.T) {
-	inFakeTime(t, []string{"k"}, func(d *desk) {
+	atADesk(t, []string{"k"}, func(d *desk) {
 		const limit = "1000/1s,burst=1000"
 		first := d.waits(time.Hour, d.call("k", limit))
 		var all []*caller
