@@ -26,21 +26,26 @@ func (srv *Server) aside(work func() func(*Session), done func(func(*Session))) 
 func listAside(run func(*Session, [][]byte)) farFunc {
 	return func(_ context.Context, s *Session, args [][]byte, done func(func(*Session))) {
 		s.countDecisions()
-		srv, w := s.srv, &Session{srv: s.srv, resp3: s.resp3, nowNS: s.nowNS}
-		srv.aside(func() func(*Session) {
-			srv.listing.Lock()
-			defer srv.listing.Unlock()
-			run(w, args)
-			return func(s *Session) {
-				size := len(w.out)
-				if w.end != open { // the handler has given up
-					size = math.MaxInt
-				}
-				if !s.overOutput(size) {
-					s.out = append(s.out, w.out...)
-				}
+		s.srv.aside(s.listed(args, run), done)
+	}
+}
+
+// listed is the work of listAside.
+func (s *Session) listed(args [][]byte, run func(*Session, [][]byte)) (work func() func(*Session)) {
+	srv, w := s.srv, &Session{srv: s.srv, resp3: s.resp3, nowNS: s.nowNS}
+	return func() func(*Session) {
+		srv.listing.Lock()
+		defer srv.listing.Unlock()
+		run(w, args)
+		return func(s *Session) {
+			size := len(w.out)
+			if w.end != open { // the handler has given up
+				size = math.MaxInt
 			}
-		}, done)
+			if !s.overOutput(size) {
+				s.out = append(s.out, w.out...)
+			}
+		}
 	}
 }
 

@@ -132,6 +132,7 @@ func TestPoliciesExample(t *testing.T) {
 			client := harness.Dial(t, harness.Start(t, "--policies", path).Addr)
 			for line := range strings.Lines(block) {
 				if name, limit, _ := strings.Cut(strings.TrimSpace(line), " "); name != "#" {
+					limit, _, _ = strings.Cut(limit, " #")
 					limit = strings.TrimSpace(limit)
 					if got, _ := harness.Bulk(client.Do("CL.POLICY", "GET", name)); got != limit {
 						t.Errorf("%s: %s: %q, want %q", page, name, got, limit)

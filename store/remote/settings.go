@@ -56,9 +56,9 @@ var (
 	// read returns the version if it and the first one are those that are known, else all. The version alone may come again: as many
 	// changes in a ms take it ahead of the time, it may be that of the first changes after a loss.
 	readSettings = newScript(`
-local has = redis.pcall('HMGET', KEYS[1], ' version', ' since')
-if has.err then return {} end
-if has[1] == ARGV[1] and (has[2] or '') == ARGV[2] then return has[1] end
+local version = redis.pcall('HGET', KEYS[1], ' version')
+if type(version) == 'table' then return {} end
+if version == ARGV[1] and (redis.call('HGET', KEYS[1], ' since') or '') == ARGV[2] then return version end
 return redis.call('HGETALL', KEYS[1])`)
 
 	setPolicy = newScript(bump + `
