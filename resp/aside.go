@@ -19,7 +19,7 @@ func (srv *Server) aside(work func() func(*Session), done func(func(*Session))) 
 	}()
 }
 
-// listAside has a handler that only reads, and writes a long reply, run by a goroutine while its session waits. The handler gets
+// listAside runs a handler that only reads, and writes a long reply, in a goroutine while its session waits. The handler gets
 // another session, which has the protocol to reply in, the time and nothing else. CL.STATS of 65,536 policies takes 110 ms, CL.POLICY
 // LIST 25 and CLIENT LIST of 10,000 clients 30, in which the event loop would serve nobody. One list is made at a time: so that many do
 // not take all CPUs, nor the output limit each.
@@ -56,7 +56,7 @@ const asideBytes = 128 << 10
 // engine, whose views belong to one session.
 func (s *Session) mayGoAside() bool { return !s.tx.running && s.scratch.visit == nil }
 
-// goAside has the running command's work done by a goroutine while the session waits. It is the last that a handler does.
+// goAside does the running command's work in a goroutine while the session waits. It is the last that a handler does.
 func (s *Session) goAside(args [][]byte, work func(args [][]byte) func() func(*Session)) {
 	v := &visit{row: s.client.lastCommand.Load(), args: s.detach(args), startNS: s.srv.clock(), tr: s.tr, visiting: new(atomic.Int64), cancel: func() {}}
 	s.srv.aside(work(v.args), func(answer func(*Session)) {

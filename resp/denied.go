@@ -33,7 +33,7 @@ type denied struct {
 	turn int         // whose place in its set is taken next
 }
 
-// deniedSum has the denials of one key that no sketch has yet.
+// deniedSum counts the denials of one key that are in no sketch yet.
 type deniedSum struct {
 	hash  uint64 // mixed; 0: the place is free
 	count int64

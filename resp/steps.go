@@ -84,7 +84,7 @@ func (w *stepwise) resume(s *Session) {
 	s.called(w.row, w.args, mark)
 }
 
-// eachKey has do called for each of the keys among args[1:], in steps, and then reply with how often it was true.
+// eachKey calls do for each of the keys among args[1:], in steps, and then reply with how often do was true.
 func (s *Session) eachKey(args [][]byte, do func(s *Session, key []byte) bool, reply func(s *Session, n int64)) {
 	at, n := 1, int64(0)
 	if len(args) <= keysAtOnce {

@@ -8,7 +8,7 @@ import (
 	"celld/integration_test/harness"
 )
 
-// fence takes and releases locks through several celld, and notes their IDs.
+// fence takes and releases locks through several instances, and notes their IDs.
 type fence struct {
 	*testing.T
 	clients []*harness.Conn
@@ -45,7 +45,7 @@ func (f *fence) lock(by int, key string) {
 	}
 }
 
-// TestFencing has locks of a key have growing IDs while the clocks of engines are apart and are set, masters hand over, slots move, and an
+// TestFencing checks that the IDs of a key's locks grow while the clocks of engines are apart and are set, masters hand over, slots move, and an
 // engine is away.
 func TestFencing(t *testing.T) {
 	t.Run("masters apart", func(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 // TestPersistenceOfOthers reads files of a redis-server that held other things too.
 func TestPersistenceOfOthers(t *testing.T) {
 	t.Parallel()
-	tat, later := fmt.Sprint(time.Now().Add(time.Hour).UnixNano()), fmt.Sprint(time.Now().Add(time.Hour).UnixMilli()+1)
+	hence := time.Now().Add(time.Hour)
+	tat, later := fmt.Sprint(hence.UnixNano()), fmt.Sprint(hence.UnixMilli()+1)
 	limits := "SET limit " + tat + " PXAT " + later + "\nSET 12345 " + tat + "\nSET " + strings.Repeat("k", 5000) + " " + tat + " PXAT " + later
 	for _, line := range []string{"SET int8 100", "SET int16 30000", "SET int32 2000000000", "SET int64 " + fmt.Sprint(int64(time.Second))} {
 		limits += "\n" + line // TATs of long ago

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// stuck has commits stand until the outcome of each is sent, or all are released.
+// stuck holds commits until the outcome of each is sent, or all are released.
 func stuck(t *testing.T, c *carried) (disk chan error, release func()) {
 	t.Helper()
 	eventually(t, "end of all rounds", func() bool { return c.commits.Load()+c.leaves.Load() == c.begins.Load() })
@@ -22,7 +22,7 @@ func stuck(t *testing.T, c *carried) (disk chan error, release func()) {
 	return disk, release
 }
 
-// standIn has a peer write, and returns when the commit of that stands.
+// standIn lets a peer write, and returns when the commit of that stands.
 func standIn(t *testing.T, c *carried, who peer, line string) {
 	t.Helper()
 	commits := c.commits.Load()

@@ -154,7 +154,7 @@ func (f *failure) down() (down error) {
 	return down
 }
 
-// askRest has the lanes asked that are not known to be down: so the part of a Cluster that nobody has called lately is known to answer, or
+// askRest asks the lanes that are not known to be down: so the part of a Cluster that nobody has called lately is known to answer, or
 // not to.
 func (f *failure) askRest() {
 	for i := range f.store.lanes.all {

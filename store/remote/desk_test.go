@@ -80,7 +80,7 @@ func (d *desk) all() {
 	}
 }
 
-// plainly has the table decide on a call that does not wait.
+// plainly lets the table decide a call that does not wait.
 func (d *desk) plainly(cost int64, o store.TakeOptions, calls ...store.Call) store.TakeRequest {
 	d.v.NowNS = time.Now().UnixNano()
 	o.Cost = cost
@@ -98,7 +98,7 @@ func (d *desk) spend(key, limit string) {
 	}
 }
 
-// waits has a call wait for so long at most.
+// waits makes a call that waits for so long at most.
 func (d *desk) waits(longest time.Duration, calls ...store.Call) *caller {
 	return d.s.await(d.t, longest, 1, calls...)
 }

@@ -33,7 +33,7 @@ func (s *Store) Drain(ctx context.Context) (drained func() bool) {
 	}
 }
 
-// later has a change of one key done that nobody waits for. If the engine does not take it, its leases end by themselves, except while the
+// later makes a change of one key that nobody waits for. If the engine does not take it, its leases end by themselves, except while the
 // Store is drained. twice: it may be done again where it is not known whether it was done.
 func (s *Store) later(key []byte, twice bool, decide func(v *View)) {
 	d, name := &s.drain, s.options.Prefix+string(key)

@@ -216,7 +216,7 @@ func TestTheStateOfACall(t *testing.T) {
 	}
 }
 
-// A digest says whether a key has the same content, and an expiry that is the same but for some ms.
+// A digest says whether a key has the same content, and an expiry that is the same except for some ms.
 func TestDigests(t *testing.T) {
 	s, _ := byItself(t)
 	of := func(c content) *View { return s.viewOf(atNS, []string{"k"}, c) }

@@ -9,7 +9,7 @@ import (
 	"celld/store"
 )
 
-// TestIDsGrowWhateverClocksDo has three processes on an engine grant leases of some keys, while the clocks of all of them are apart by
+// TestIDsGrowWhateverClocksDo lets three processes on an engine grant leases of some keys, while the clocks of all of them are apart by
 // seconds and are set. Keys are deleted, renamed and flushed; a replica with another clock takes over, with all that was written or
 // without the last of it; and while the engine is away, processes decide by themselves. The IDs of each key must grow, and none may be
 // given twice. Where something was lost, time goes on by more than the clocks are apart before the next grant: docs/engine.md says so.
@@ -134,7 +134,7 @@ func (s *Store) dump(t failer) map[string]string {
 	return all
 }
 
-// restore has the engine have just that.
+// restore makes the engine hold just that.
 func (s *Store) restore(t failer, all map[string]string) {
 	s.do(t, "FLUSHALL")
 	for key, text := range all {

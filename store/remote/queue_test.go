@@ -10,7 +10,7 @@ import (
 	"celld/store/policy"
 )
 
-// holdLane has all that is sent wait in the lane.
+// holdLane keeps all that is sent in the lane.
 func (s *Store) holdLane() *lane {
 	l := &s.lanes.all[0]
 	l.inFlight = inFlight

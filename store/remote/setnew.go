@@ -137,7 +137,7 @@ end
 
 var againScript = newScript(againText)
 
-// again has operations decided again that were stored as those of a new key with this TAT, but not within quickest: others may have taken
+// again decides operations again that were stored as those of a new key with this TAT, but not within quickest: others may have taken
 // from the key before, and have left no trace of it.
 func (s *Store) again(q *queue, ops []*operation, tat uint64) {
 	s.stats.Scripts.Add(1)

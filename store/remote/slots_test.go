@@ -9,7 +9,7 @@ import (
 	"celld/store/policy"
 )
 
-// booked has calls wait whose slots are 10 s apart, and all booked.
+// booked starts calls that wait. Their slots are 10 s apart and all booked.
 func (d *desk) booked(n int, terms store.Terms) (all []*caller) {
 	d.t.Helper()
 	d.s.waits.lookahead = time.Hour

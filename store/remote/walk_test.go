@@ -38,7 +38,7 @@ func aCluster(t *testing.T, o Options, addresses ...string) (*Store, map[string]
 
 const master, replica = "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n", "*3\r\n$5\r\nslave\r\n:0\r\n*0\r\n"
 
-// does has an engine answer commands by their beginnings, and any other with 1.
+// does lets an engine answer commands by their beginnings, and any other with 1.
 func (e *ailing) does(answers map[string]string) {
 	e.answersBy(func(command string) string {
 		for begin, answer := range answers {
