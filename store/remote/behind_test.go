@@ -63,7 +63,7 @@ func TestPlainCallsBehindWaiters(t *testing.T) {
 				t.Errorf("%d, %s: %+v, %+v", i, c.what, r.Taken, d)
 			}
 		}
-		time.Sleep(10*time.Second - lookahead/2)
+		d.sleep(10*time.Second - lookahead/2)
 		d.all() // the one is booked
 		r := store.TakeRequest{Calls: []store.Call{d.call("k", tenSeconds)}, TakeOptions: store.TakeOptions{Cost: 1}}
 		if d.v.takeBehind(&r, store.Access{}) {
@@ -123,7 +123,7 @@ func TestRefusedWhileTheyWait(t *testing.T) {
 		first, second := d.waits(time.Hour, d.call("k", tenSeconds)), d.waits(time.Hour, d.call("k", tenSeconds))
 		third := d.waits(time.Hour, d.call("k", tenSeconds))
 		d.all()
-		time.Sleep(500 * time.Millisecond)
+		d.sleep(500 * time.Millisecond)
 		refuse := func(c *caller) {
 			t.Helper()
 			if !d.s.Leave(&c.reqs[0], store.ErrRefused) {
@@ -222,11 +222,11 @@ func TestDeadlinesOfWaits(t *testing.T) {
 		d.spend("k", limit)
 		w := d.waits(3*time.Second, d.call("k", limit))
 		d.all()
-		time.Sleep(3*time.Second - 1)
+		d.sleep(3*time.Second - 1)
 		if d.asked() != 0 || !w.waits() {
 			t.Error("it is refused before its deadline")
 		}
-		time.Sleep(time.Nanosecond)
+		d.sleep(time.Nanosecond)
 		d.all()
 		d.is(w, "at its deadline", 3*time.Second, true)
 		d.empty()
@@ -234,9 +234,9 @@ func TestDeadlinesOfWaits(t *testing.T) {
 		d.spend("k", tenSeconds)
 		w = d.waits(10*time.Second, d.call("k", tenSeconds))
 		d.all()
-		time.Sleep(10*time.Second - lookahead/2)
+		d.sleep(10*time.Second - lookahead/2)
 		d.all()
-		time.Sleep(time.Second)
+		d.sleep(time.Second)
 		d.is(w, "booked for its deadline", 10*time.Second, false)
 		d.empty()
 	})
@@ -249,13 +249,13 @@ func TestPatienceBeginsWithTheFirstLook(t *testing.T) {
 		d.spend("k", limit)
 		d.s.waits.lookAgain = time.Hour
 		w := d.waits(time.Second, d.call("k", limit))
-		time.Sleep(d.s.options.Timeout)
+		d.sleep(d.s.options.Timeout)
 		d.one()
-		time.Sleep(time.Second - 1)
+		d.sleep(time.Second - 1)
 		if d.asked() != 0 || !w.waits() {
 			t.Error("it is refused too early")
 		}
-		time.Sleep(time.Nanosecond)
+		d.sleep(time.Nanosecond)
 		d.all()
 		d.is(w, "a second after the look", time.Second+d.s.options.Timeout, true)
 	})

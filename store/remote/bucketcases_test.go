@@ -282,6 +282,7 @@ func TestAnswersOfABucketsScript(t *testing.T) {
 					s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()})
 					d, err = reqs[0].Decision, reqs[0].Err
 				}
+				synctest.Wait()
 				changed := s.stats.Changes.Load()
 				if (err != nil) != (c.tat == -1) || (changed > 0) != (c.tat == -2) {
 					t.Errorf("%s, %v: %+v, %v, %d changes, %q", c.name, takes, d, err, changed, e.asked)

@@ -290,8 +290,8 @@ func TestWhatIsAskedAgain(t *testing.T) {
 				return viewReply("read", -1, nothing)
 			})
 			if c.busy {
-				s.options.MaxWaiting = 1
-				time.AfterFunc(time.Millisecond, func() { s.options.MaxWaiting = defaultMaxWaiting })
+				s.queues.bytes.Add(defaultMaxWaiting)
+				time.AfterFunc(time.Millisecond, func() { s.queues.bytes.Add(-defaultMaxWaiting) })
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

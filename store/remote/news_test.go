@@ -26,12 +26,12 @@ func TestListeningThatFails(t *testing.T) {
 			if d.all(); !n.listening || said() != i+1 {
 				t.Errorf("%d: it listens: %v, and says so %d times", i, n.listening, said())
 			}
-			time.Sleep(4 * newsRetry)
+			d.sleep(4 * newsRetry)
 			if synctest.Wait(); said() != i+1 || !strings.Contains(log.String(), "there is no connection to the engine") {
 				t.Errorf("%d: the log says\n%s", i, log.String())
 			}
 			d.s.Leave(&w.reqs[0], nil)
-			time.Sleep(newsRetry)
+			d.sleep(newsRetry)
 			if synctest.Wait(); n.listening {
 				t.Errorf("%d: it listens for nobody", i)
 			}
@@ -39,7 +39,7 @@ func TestListeningThatFails(t *testing.T) {
 		w := d.waits(time.Hour, d.call("k", tenSeconds))
 		d.all()
 		d.s.waits.close()
-		time.Sleep(newsRetry) // which it pauses after an error
+		d.sleep(newsRetry) // which it pauses after an error
 		if synctest.Wait(); n.listening {
 			t.Error("it listens though it is closed")
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -70,20 +71,23 @@ func TestWhatGoesInOnePipeline(t *testing.T) {
 
 // A pipeline starts where fewer are under way than may be.
 func TestWhenAPipelineStarts(t *testing.T) {
-	s := newStore(Options{Policies: &policy.Set{}})
-	l := &s.lanes.all[0]
-	for under, starts := range map[int]bool{0: true, 1: false} {
-		l.inFlight, l.waiting = under, nil
-		answered := make(chan error, 1)
-		s.send(&request{args: []string{"SET", "x"}, keys: []string{"k"}, deadline: time.Now().Add(patient), done: func(_ rueidis.RedisMessage, err error) { answered <- err }})
-		if !starts {
-			if len(l.waiting) != 1 || l.inFlight != under {
-				t.Errorf("%d under way: %d wait, and %d are under way", under, len(l.waiting), l.inFlight)
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(Options{Policies: &policy.Set{}})
+		l := &s.lanes.all[0]
+		for under, starts := range map[int]bool{0: true, 1: false} {
+			l.inFlight, l.waiting = under, nil
+			answered := make(chan error, 1)
+			s.send(&request{args: []string{"SET", "x"}, keys: []string{"k"}, deadline: time.Now().Add(patient), done: func(_ rueidis.RedisMessage, err error) { answered <- err }})
+			if !starts {
+				if len(l.waiting) != 1 || l.inFlight != under {
+					t.Errorf("%d under way: %d wait, and %d are under way", under, len(l.waiting), l.inFlight)
+				}
+			} else if err := <-answered; !isDown(err) {
+				t.Errorf("without a connection: %v", err)
 			}
-		} else if err := <-answered; !isDown(err) {
-			t.Errorf("without a connection: %v", err)
+			synctest.Wait()
 		}
-	}
+	})
 }
 
 // The quickest round trip of a second counts, and near is less than nearby.

@@ -116,7 +116,7 @@ func TestWhoTakesAPlace(t *testing.T) {
 		if d.asked() != 0 {
 			t.Error("something is given back")
 		}
-		time.Sleep(10 * time.Second)
+		d.sleep(10 * time.Second)
 		d.is(all[2], "the heir", 10*time.Second, false)
 		d.is(all[3], "who has joined it", 10*time.Second, false)
 		if a, b := all[2].reqs[0].Terms.Lease, all[3].reqs[0].Terms.Lease; a == 0 || a != b {
@@ -125,7 +125,7 @@ func TestWhoTakesAPlace(t *testing.T) {
 		if !all[0].waits() || !all[1].waits() {
 			t.Error("who has gone is answered")
 		}
-		time.Sleep(10 * time.Second)
+		d.sleep(10 * time.Second)
 		d.is(other, "another", 20*time.Second, false)
 		d.empty()
 	})
@@ -322,14 +322,14 @@ func TestSlotsOutliveAFailure(t *testing.T) {
 		d.all()
 		second := d.waits(time.Hour, d.call("k", tenSeconds))
 		d.all()
-		time.Sleep(10*time.Second - lookahead/2)
+		d.sleep(10*time.Second - lookahead/2)
 		d.all() // the first is booked
 		d.s.waits.pokeKey("k")
 		d.take().done(sent)
 		if synctest.Wait(); second.waits() || second.reqs[0].Err == nil || !first.waits() {
 			t.Errorf("%v, %v, %v", second.waits(), second.reqs[0].Err, first.waits())
 		}
-		time.Sleep(lookahead)
+		d.sleep(lookahead)
 		d.is(first, "the first", 10*time.Second, false)
 		d.empty()
 	})

@@ -19,11 +19,11 @@ func TestWhenALineIsTried(t *testing.T) {
 		d.spend("k", tenSeconds)
 		w := d.waits(time.Hour, d.call("k", tenSeconds))
 		d.one()
-		time.Sleep(10*time.Second - lookahead/2 - 1)
+		d.sleep(10*time.Second - lookahead/2 - 1)
 		if d.asked() != 0 {
 			t.Error("it is tried too early")
 		}
-		time.Sleep(time.Nanosecond)
+		d.sleep(time.Nanosecond)
 		if d.asked() != 1 {
 			t.Error("it is not tried in time")
 		}
@@ -32,7 +32,7 @@ func TestWhenALineIsTried(t *testing.T) {
 		if len(l.slots) != 1 || !l.booked(l.waiters[0]) || l.slots[0].at.Sub(w.began) != 10*time.Second || !w.waits() || !l.next.IsZero() {
 			t.Errorf("slots %+v, next %v", l.slots, l.next)
 		}
-		time.Sleep(lookahead / 2)
+		d.sleep(lookahead / 2)
 		d.is(w, "the first", 10*time.Second, false)
 		if d.asked() != 0 {
 			t.Error("something is asked for a line that has gone")
@@ -49,11 +49,11 @@ func TestALineLooksAgain(t *testing.T) {
 		w := d.waits(2*time.Hour, d.call("k", limit))
 		d.one()
 		for i := range 3 {
-			time.Sleep(lookAgain - 1)
+			d.sleep(lookAgain - 1)
 			if d.asked() != 0 {
 				t.Errorf("look %d is too early", i)
 			}
-			time.Sleep(time.Nanosecond)
+			d.sleep(time.Nanosecond)
 			d.one()
 		}
 		l := d.line("k", limit)
@@ -89,7 +89,7 @@ func TestALineThatLosesLooksFurtherAhead(t *testing.T) {
 		d.one()
 		l := d.line("k", tenSeconds)
 		for i := 1; i <= 3; i++ {
-			time.Sleep(time.Until(l.next))
+			d.sleep(time.Until(l.next))
 			d.v.NowNS = time.Now().UnixNano()
 			reserve := store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Reserve, MaxNS: 1e9}}
 			if _, err := d.v.Take([]store.Call{d.call("k", tenSeconds)}, reserve, store.Access{NowNS: d.v.NowNS}); err != nil {
@@ -106,11 +106,11 @@ func TestALineThatLosesLooksFurtherAhead(t *testing.T) {
 		if d.one(); l.losses != 3 {
 			t.Errorf("%d losses", l.losses)
 		}
-		time.Sleep(time.Until(l.next))
+		d.sleep(time.Until(l.next))
 		if d.one(); l.losses != 0 || len(l.slots) != 1 {
 			t.Errorf("%d losses, %d slots", l.losses, len(l.slots))
 		}
-		time.Sleep(time.Second)
+		d.sleep(time.Second)
 		d.is(w, "at last", 40*time.Second, false)
 	})
 }
@@ -135,9 +135,9 @@ func TestWhoMayWaitBehindOthers(t *testing.T) {
 			t.Errorf("the last passes in %v, and %d wait", time.Duration(l.tailNS-first.began.UnixNano()), len(l.waiters))
 		}
 		for range 2 {
-			time.Sleep(10*time.Second - lookahead/2)
+			d.sleep(10*time.Second - lookahead/2)
 			d.all()
-			time.Sleep(lookahead / 2)
+			d.sleep(lookahead / 2)
 			d.all()
 		}
 		d.is(first, "the first", 10*time.Second, false)
@@ -264,7 +264,7 @@ func TestACallChangesItsLine(t *testing.T) {
 			t.Error("it does not wait")
 		}
 		for range 60 {
-			time.Sleep(lookAgain)
+			d.sleep(lookAgain)
 			d.all()
 		}
 		if one.waits() || both.waits() || both.reqs[0].Taken.Limited || one.reqs[0].Taken.Limited {

@@ -181,13 +181,19 @@ func TestErrorsOfAllKeys(t *testing.T) {
 		if err := <-failed; err == nil || err.Error() != "ERR odd" {
 			t.Errorf("%s: %v", name, err)
 		}
+		s.keyspace.mu.Lock()
 		s.keyspace.running, s.keyspace.waiting = stepsAtOnce, make([]aside, mostAside) // none is run
+		s.keyspace.mu.Unlock()
 		c.ask(s, func(err error) { failed <- err })
 		if err := <-failed; err != ErrBusy {
 			t.Errorf("%s: %v, where too much waits", name, err)
 		}
+		s.keyspace.mu.Lock()
 		s.keyspace.waiting = s.keyspace.waiting[1:]
+		s.keyspace.mu.Unlock()
 		c.ask(s, func(error) { t.Errorf("%s: it is not run", name) })
+		s.keyspace.mu.Lock()
+		defer s.keyspace.mu.Unlock()
 		if n := len(s.keyspace.waiting); n != mostAside {
 			t.Errorf("%s: %d wait", name, n)
 		}
