@@ -16,7 +16,7 @@ func (s *Store) alive(ctx context.Context, node rueidis.Client, keys []string) [
 	}
 	over := make([]bool, len(keys))
 	var asked sync.WaitGroup
-	answers, _ := inTime(ctx, func() ([]rueidis.RedisResult, error) { return node.DoMulti(ctx, commands...), nil })
+	answers, _ := inTime(&s.keyspace, ctx, func() ([]rueidis.RedisResult, error) { return node.DoMulti(ctx, commands...), nil })
 	deadline, _ := ctx.Deadline()
 	for i, answer := range answers {
 		ms, err := answer.AsInt64()

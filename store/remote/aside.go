@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,6 +12,7 @@ type keyspace struct {
 	mu      sync.Mutex
 	waiting []aside
 	running int
+	asking  atomic.Int64 // questions whose goroutines the client holds
 
 	replicas map[string]bool // by address, as far as they have said
 }
@@ -78,12 +80,21 @@ func (a *aside) run() (more bool) {
 	return a.step(ctx)
 }
 
+// mostAsking bounds the goroutines of questions that the client holds, for up to 4 s each. 1,000 are many: steps that are under way at once
+// ask each node of a Cluster once, and with a Timeout of 500 ms each leaves 8 at a node that is away.
+const mostAsking = 1000
+
 // inTime asks the engine, and returns at the deadline also where the client waits longer, for a connection that another call makes.
-func inTime[T any](ctx context.Context, ask func() (T, error)) (answer T, err error) {
+func inTime[T any](k *keyspace, ctx context.Context, ask func() (T, error)) (answer T, err error) {
+	if k.asking.Add(1) > mostAsking {
+		k.asking.Add(-1)
+		return answer, &DownError{Cause: causeTimeout}
+	}
 	done := make(chan struct{})
 	var got T
 	var failed error
 	go func() {
+		defer k.asking.Add(-1)
 		got, failed = ask()
 		close(done)
 	}()

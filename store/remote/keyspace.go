@@ -30,7 +30,7 @@ type ScanOptions struct {
 func (s *Store) Scan(ctx context.Context, o ScanOptions, done func(next uint64, keys []string, err error)) {
 	var found []string
 	s.walk(&walk{ScanOptions: o, ctx: ctx, once: true,
-		page: func(keys []string) (bool, error) { found = keys; return true, nil },
+		page: func(_ context.Context, keys []string) (bool, error) { found = keys; return true, nil },
 		done: func(next uint64, err error) { done(next, found, err) },
 	})
 }
@@ -40,7 +40,7 @@ func (s *Store) Keys(ctx context.Context, pattern string, mostBytes int, done fu
 	var found []string
 	bytes, seen := 0, map[string]struct{}{}
 	s.walk(&walk{ScanOptions: ScanOptions{Pattern: pattern, Count: walkStep}, ctx: ctx,
-		page: func(keys []string) (bool, error) {
+		page: func(_ context.Context, keys []string) (bool, error) {
 			for _, key := range keys {
 				if _, again := seen[key]; !again {
 					seen[key] = struct{}{}
@@ -59,7 +59,7 @@ func (s *Store) Size(ctx context.Context, done func(n int64, err error)) {
 	n := int64(0)
 	if s.options.Prefix != "" {
 		s.walk(&walk{ScanOptions: ScanOptions{Pattern: "*", Count: walkStep}, ctx: ctx,
-			page: func(keys []string) (bool, error) { n += int64(len(keys)); return true, nil },
+			page: func(_ context.Context, keys []string) (bool, error) { n += int64(len(keys)); return true, nil },
 			done: func(_ uint64, err error) { done(n, err) },
 		})
 		return
@@ -68,7 +68,7 @@ func (s *Store) Size(ctx context.Context, done func(n int64, err error)) {
 		nodes, err := s.masters(ctx)
 		for _, node := range nodes {
 			var size int64
-			if size, err = inTime(ctx, func() (int64, error) { return node.Do(ctx, node.B().Dbsize().Build()).AsInt64() }); err != nil {
+			if size, err = inTime(&s.keyspace, ctx, func() (int64, error) { return node.Do(ctx, node.B().Dbsize().Build()).AsInt64() }); err != nil {
 				err = unread(err)
 				break
 			}
@@ -92,7 +92,7 @@ func (s *Store) RandomKey(ctx context.Context, done func(key string, found bool,
 			return false
 		}
 		node := nodes[rand.IntN(len(nodes))]
-		name, err := inTime(soon, func() (string, error) { return node.Do(soon, node.B().Randomkey().Build()).ToString() })
+		name, err := inTime(&s.keyspace, soon, func() (string, error) { return node.Do(soon, node.B().Randomkey().Build()).ToString() })
 		if err != nil && !rueidis.IsRedisNil(err) {
 			done("", false, unread(err))
 			return false
@@ -107,7 +107,7 @@ func (s *Store) RandomKey(ctx context.Context, done func(key string, found bool,
 		var key string
 		found := false
 		s.walk(&walk{ScanOptions: ScanOptions{Pattern: "*", Count: walkStep}, ctx: ctx,
-			page: func(keys []string) (bool, error) {
+			page: func(_ context.Context, keys []string) (bool, error) {
 				if found = len(keys) > 0; found {
 					key = keys[rand.IntN(len(keys))]
 				}
@@ -127,7 +127,7 @@ func (s *Store) Flush(done func(err error)) {
 		return
 	}
 	s.walk(&walk{ScanOptions: ScanOptions{Pattern: "*", Count: walkStep}, ctx: context.Background(), over: true,
-		page: func(keys []string) (bool, error) { return true, s.unlink(keys) },
+		page: func(ctx context.Context, keys []string) (bool, error) { return true, s.unlink(ctx, keys) },
 		done: func(_ uint64, err error) {
 			s.waits.pokeAll()
 			s.publish(allNews)
@@ -137,7 +137,7 @@ func (s *Store) Flush(done func(err error)) {
 }
 
 // unlink deletes keys, each by a command of its own, as they have many slots.
-func (s *Store) unlink(keys []string) error {
+func (s *Store) unlink(ctx context.Context, keys []string) error {
 	client := *s.client.Load()
 	commands := make(rueidis.Commands, len(keys))
 	names := make([]string, len(keys))
@@ -146,9 +146,7 @@ func (s *Store) unlink(keys []string) error {
 		commands[i] = client.B().Unlink().Key(names[i]).Build()
 	}
 	defer s.forget(names)
-	ctx, cancel := context.WithTimeout(context.Background(), s.options.Timeout)
-	defer cancel()
-	answers, err := inTime(ctx, func() ([]rueidis.RedisResult, error) { return client.DoMulti(ctx, commands...), nil })
+	answers, err := inTime(&s.keyspace, ctx, func() ([]rueidis.RedisResult, error) { return client.DoMulti(ctx, commands...), nil })
 	if err != nil {
 		return classify(err)
 	}
@@ -176,7 +174,7 @@ type walk struct {
 	ctx  context.Context
 	once bool // one step only
 	over bool // keys that linger, too: see alive
-	page func(keys []string) (more bool, err error)
+	page func(ctx context.Context, keys []string) (more bool, err error)
 	done func(next uint64, err error)
 }
 
@@ -217,7 +215,7 @@ func (s *Store) step(ctx context.Context, w *walk) (next uint64, more bool, err 
 	if w.Type != "" {
 		build = scan.Type(w.Type).Build
 	}
-	entry, err := inTime(ctx, func() (rueidis.ScanEntry, error) { return node.Do(ctx, build()).AsScanEntry() })
+	entry, err := inTime(&s.keyspace, ctx, func() (rueidis.ScanEntry, error) { return node.Do(ctx, build()).AsScanEntry() })
 	if reply, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(reply.Error(), "unknown type name") { // of Valkey; Redis finds none
 		return 0, false, nil
 	}
@@ -233,7 +231,7 @@ func (s *Store) step(ctx context.Context, w *walk) (next uint64, more bool, err 
 	if !w.over {
 		keys = s.alive(ctx, node, keys)
 	}
-	more, err = w.page(keys)
+	more, err = w.page(ctx, keys)
 	switch {
 	case err != nil:
 		return 0, false, err
@@ -291,7 +289,7 @@ func (k *keyspace) masters(ctx context.Context, nodes map[string]rueidis.Client)
 		asked.Go(func() {
 			var answer []rueidis.RedisMessage
 			node := nodes[address]
-			answer, errs[i] = inTime(ctx, func() ([]rueidis.RedisMessage, error) { return node.Do(ctx, node.B().Role().Build()).ToArray() })
+			answer, errs[i] = inTime(k, ctx, func() ([]rueidis.RedisMessage, error) { return node.Do(ctx, node.B().Role().Build()).ToArray() })
 			if errs[i] == nil {
 				roles[i], errs[i] = answer[0].ToString()
 			}

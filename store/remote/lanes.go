@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -68,7 +69,10 @@ type lane struct {
 	asked    atomic.Bool // it has had a request
 	mu       sync.Mutex
 	waiting  []*request
+	expires  time.Time // when expire is called next; zero: it is not
+	timer    *time.Timer
 	inFlight int
+	left     int           // pipelines that the client still holds after their deadline, and in whose place others go on
 	least    time.Duration // round trip of the last second; 0: there was none. Under load most take longer, as all compete for CPU
 	leastAt  time.Time
 }
@@ -103,6 +107,7 @@ func (s *Store) send(r *request) {
 	l := s.lanes.of(r.keys[0])
 	l.mu.Lock()
 	l.waiting = append(l.waiting, r)
+	l.expireAt(r.deadline)
 	start := l.inFlight < l.most()
 	if start {
 		l.inFlight++
@@ -110,6 +115,38 @@ func (s *Store) send(r *request) {
 	l.mu.Unlock()
 	if start {
 		go l.run()
+	}
+}
+
+// expireAt has expire called at a deadline. Deadlines mostly come in their order: so there is one timer for all, which is set once in a
+// Timeout, however many requests there are.
+func (l *lane) expireAt(deadline time.Time) {
+	if l.expires.IsZero() || deadline.Before(l.expires) {
+		l.expires = deadline
+		if l.timer == nil {
+			l.timer = time.AfterFunc(time.Hour, l.expire)
+		}
+		l.timer.Reset(time.Until(deadline))
+	}
+}
+
+// expire answers those whose deadline has come while they waited for the pipelines under way, which may have more time.
+func (l *lane) expire() {
+	var late []*request
+	l.mu.Lock()
+	now := time.Now()
+	l.expires = time.Time{}
+	l.waiting = slices.DeleteFunc(l.waiting, func(r *request) bool {
+		if r.deadline.After(now) {
+			l.expireAt(r.deadline)
+			return false
+		}
+		late = append(late, r)
+		return true
+	})
+	l.mu.Unlock()
+	for _, r := range late {
+		r.done(rueidis.RedisMessage{}, l.failed(r, errLate, true))
 	}
 }
 
@@ -160,6 +197,21 @@ func (l *lane) run() {
 	}
 }
 
+// mostLeft bounds the goroutines of a lane that the client holds, with inFlight. The client holds one for up to 4 s, while it connects. So
+// with a Timeout of 500 ms there are 8 of each that may be under way. Where there are more, the lane waits for the client.
+const mostLeft = 32
+
+// leave has another go on in place of a pipeline whose deadline has come. It returns false where too many have been left.
+func (l *lane) leave() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.left >= mostLeft {
+		return false
+	}
+	l.left++
+	return true
+}
+
 // pipeline sends requests at once and waits for their answers until their deadline. It returns false where the client has waited longer, as
 // it does for a connection that another call makes. Then instead was called at the deadline, which goes on in its place.
 func (l *lane) pipeline(batch []*request, instead func()) bool {
@@ -193,15 +245,26 @@ func (l *lane) pipeline(batch []*request, instead func()) bool {
 	unsent := s.link.unsent()
 	ctx, cancel := context.WithDeadline(context.Background(), sent[0].deadline.Add(alike))
 	defer cancel()
+	left := make(chan bool, 1)
 	inTime := context.AfterFunc(ctx, func() {
+		goesOn := l.leave()
+		left <- goesOn
 		for _, r := range sent {
 			r.done(rueidis.RedisMessage{}, l.failed(r, ctx.Err(), unsent()))
 		}
-		instead()
+		if goesOn {
+			instead()
+		}
 	})
 	answers := (*client).DoMulti(ctx, commands...)
 	if !inTime() {
-		return false
+		goesOn := <-left
+		if goesOn {
+			l.mu.Lock()
+			l.left--
+			l.mu.Unlock()
+		}
+		return !goesOn
 	}
 	l.took(now, time.Now())
 	for i, r := range sent {

@@ -30,6 +30,10 @@ func (w *waits) refuse(v *waiter) {
 		defer l.serve()
 	}
 	v.refusing = true
+	deadline := w.store.deadline()
+	if last := v.arrived.Add(v.patience()).Add(w.store.options.Timeout); !v.looked && last.Before(deadline) {
+		deadline = last // a try under way has taken the time in which it was to be looked at
+	}
 	keys := v.keys(w.store)
 	known := v.refresh(w.store)
 	done := func(err error) {
@@ -61,7 +65,7 @@ func (w *waits) refuse(v *waiter) {
 			view.refuse(&v.ask, a, 1)
 		}
 	}
-	w.asks = append(w.asks, &operation{key: keys[0], access: v.access, deadline: w.store.deadline(), change: &change{keys: keys, decide: decide, done: done}})
+	w.asks = append(w.asks, &operation{key: keys[0], access: v.access, deadline: deadline, change: &change{keys: keys, decide: decide, done: done}})
 }
 
 // refuse decides on a call that does not pass, as others come before it. It is told to come again after waitNS at least.

@@ -2,8 +2,10 @@ package remote
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -18,10 +20,16 @@ type registry struct {
 
 	mu      sync.Mutex
 	busy    bool
-	waiting []func() // each sends a request
-	version string   // of the engine's that this process has; "": the engine had none
-	since   string   // its first version
-	answers bool     // it has been read
+	waiting []*entrant
+	version string // of the engine's that this process has; "": the engine had none
+	since   string // its first version
+	answers bool   // it has been read
+}
+
+// entrant waits until no other request is under way.
+type entrant struct {
+	send  func()
+	timer *time.Timer // at its deadline
 }
 
 // known reports whether the hash has been read.
@@ -31,17 +39,36 @@ func (r *registry) known() bool {
 	return r.answers
 }
 
-// enter has send called when no other request is under way. It must have next called once.
-func (r *registry) enter(send func()) {
+// enter has send called when no other request is under way. It must have next called once. Where the deadline comes before that, late is
+// called in its place.
+func (r *registry) enter(deadline time.Time, send, late func()) {
 	r.mu.Lock()
 	if r.busy {
-		r.waiting = append(r.waiting, send)
+		e := &entrant{send: send}
+		e.timer = time.AfterFunc(time.Until(deadline), func() {
+			if r.leave(e) {
+				late()
+			}
+		})
+		r.waiting = append(r.waiting, e)
 		r.mu.Unlock()
 		return
 	}
 	r.busy = true
 	r.mu.Unlock()
 	send()
+}
+
+// leave reports whether an entrant still waited.
+func (r *registry) leave(e *entrant) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := slices.Index(r.waiting, e)
+	if at < 0 {
+		return false
+	}
+	r.waiting = slices.Delete(r.waiting, at, at+1)
+	return true
 }
 
 func (r *registry) next() {
@@ -51,30 +78,32 @@ func (r *registry) next() {
 		r.mu.Unlock()
 		return
 	}
-	send := r.waiting[0]
+	e := r.waiting[0]
 	r.waiting = r.waiting[1:]
 	r.mu.Unlock()
-	send()
+	e.timer.Stop()
+	e.send()
 }
 
 // read reads the hash if it has changed. What is known stays where that fails.
 func (r *registry) read(done func()) {
-	r.enter(func() {
-		r.load(func() {
+	deadline := r.store.deadline()
+	r.enter(deadline, func() {
+		r.load(deadline, func() {
 			r.next()
 			done()
 		})
-	})
+	}, done)
 }
 
 // load is read of one that has entered.
-func (r *registry) load(done func()) {
+func (r *registry) load(deadline time.Time, done func()) {
 	s := r.store
 	if s.failure.down() != nil {
 		done()
 		return
 	}
-	s.send(&request{script: readSettings, keys: []string{r.key}, args: []string{r.version, r.since}, deadline: s.deadline(), done: func(answer rueidis.RedisMessage, err error) {
+	s.send(&request{script: readSettings, keys: []string{r.key}, args: []string{r.version, r.since}, deadline: deadline, done: func(answer rueidis.RedisMessage, err error) {
 		if err == nil && answer.IsArray() {
 			var fields map[string]string
 			if fields, err = answer.AsStrMap(); err == nil {
@@ -129,7 +158,7 @@ func (r *registry) replace(fields map[string]string) {
 func (r *registry) change(sc *script, args []string, done func(did bool, err error)) {
 	s := r.store
 	deadline := s.deadline()
-	r.enter(func() {
+	r.enter(deadline, func() {
 		if err := s.failure.down(); err != nil {
 			r.next()
 			done(false, err)
@@ -149,16 +178,16 @@ func (r *registry) change(sc *script, args []string, done func(did bool, err err
 				done(false, err)
 				return
 			}
-			r.changed(args[0], parts, func(did bool, err error) {
+			r.changed(args[0], parts, deadline, func(did bool, err error) {
 				r.next()
 				done(did, err)
 			})
 		}})
-	})
+	}, func() { done(false, errLate) })
 }
 
 // changed applies a change's answer: see the scripts. Where others have changed something before it, all is read.
-func (r *registry) changed(name string, parts []rueidis.RedisMessage, done func(did bool, err error)) {
+func (r *registry) changed(name string, parts []rueidis.RedisMessage, deadline time.Time, done func(did bool, err error)) {
 	s := r.store
 	did, _ := parts[0].AsInt64()
 	was, _ := parts[1].ToString()
@@ -189,5 +218,5 @@ func (r *registry) changed(name string, parts []rueidis.RedisMessage, done func(
 		done(did > 0, err)
 		return
 	}
-	r.load(func() { done(did > 0, err) })
+	r.load(deadline, func() { done(did > 0, err) }) // if it comes too late, the next poll does that
 }

@@ -71,6 +71,7 @@ type waiter struct {
 	version  uint64      // of the policies, when they were looked up
 
 	ticket   uint64
+	arrived  time.Time
 	deadline time.Time
 	place    int // in deadlines
 	line     *line
@@ -182,7 +183,8 @@ func (w *waits) newWaiter(r *store.TakeRequest, a store.Access, waker store.Wake
 	v := &waiter{request: r, waker: waker, access: a, ask: *r, terms: *r.Terms, ticket: w.tickets}
 	v.reserves, v.place = r.Terms.Mode == store.Reserve, -1
 	v.version = w.store.policies.PoliciesVersion()
-	v.deadline = time.Now().Add(v.patience())
+	v.arrived = time.Now()
+	v.deadline = v.arrived.Add(v.patience())
 	v.ask.Calls = slices.Clone(r.Calls)
 	v.states, v.policies = make([]stateName, len(r.Calls)), make([]string, len(r.Calls))
 	for i := range r.Calls {
