@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	mathbig "math/big"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -127,12 +128,25 @@ func TestRefusedInTLS(t *testing.T) {
 	dial(t, c.addr).wantClosed()
 }
 
+// readConn counts the reads that have begun.
+type readConn struct {
+	*net.TCPConn
+	reads *atomic.Int64
+}
+
+func (c readConn) Read(p []byte) (int, error) {
+	c.reads.Add(1)
+	return c.TCPConn.Read(p)
+}
+
 // No more handshakes compute at a time than have turns. Those that wait for their peer have none.
 func TestHandshakesTakeTurns(t *testing.T) {
 	var mu sync.Mutex
 	computing, most := 0, 0
 	leave := make(chan bool)
+	var reads atomic.Int64
 	c := secured(t, func(c *carried) {
+		c.listener = wrapping(func(conn net.Conn) net.Conn { return readConn{conn.(*net.TCPConn), &reads} })
 		config := c.tls.Config().Clone()
 		config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			mu.Lock()
@@ -152,6 +166,7 @@ func TestHandshakesTakeTurns(t *testing.T) {
 	for range 5 {
 		dial(t, c.addr).send("\x16\x03\x01") // half a handshake
 	}
+	eventually(t, "second read of each, for which it gives its turn back", func() bool { return reads.Load() == 10 })
 	var peers []peer
 	for range 5 {
 		p := c.dial(t)
