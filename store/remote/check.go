@@ -54,11 +54,6 @@ func (s *Store) check(addr string, c rueidis.Client) {
 		n.clock = time.Unix(parts[0], parts[1]*1000).Sub(before.Add(n.clockError))
 		n.clockKnown = true
 	}
-	if timeout, err := c.Do(ctx, c.B().ConfigGet().Parameter("cluster-node-timeout").Build()).AsStrMap(); err == nil && s.cluster.Load() {
-		if ms, err := strconv.Atoi(timeout["cluster-node-timeout"]); err == nil {
-			s.coverage.wait(time.Duration(ms) * time.Millisecond)
-		}
-	}
 	l := &s.link.nodes
 	l.mu.Lock()
 	if l.all == nil {

@@ -119,63 +119,55 @@ func TestWhatANodeSays(t *testing.T) {
 	}
 }
 
-// A node's clock is compared with this machine's in the middle of the question. In a Cluster it tells how long a failover may take.
+// A node's clock is compared with this machine's in the middle of the question.
 func TestLookingAtANode(t *testing.T) {
-	for _, cluster := range []bool{false, true} {
-		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
-			var log lines
-			s.link.log = log.log()
-			s.cluster.Store(cluster)
-			timeParts := 2
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+		var log lines
+		s.link.log = log.log()
+		timeParts := 2
+		e.answersBy(func(command string) string {
+			switch command {
+			case "INFO":
+				return bulk("redis_version:7.0.15\r\n")
+			case "TIME":
+				time.Sleep(5 * time.Millisecond)
+				now := time.Now().Add(3 * time.Second)
+				time.Sleep(5 * time.Millisecond)
+				return array([]string{bulk(fmt.Sprint(now.Unix())), bulk(fmt.Sprint(now.Nanosecond() / 1000)), bulk("0")}[:timeParts]...)
+			}
+			return "%0\r\n"
+		})
+		client := *s.client.Load()
+		s.check("a", client)
+		n := s.link.nodes.all["a"]
+		if n == nil || n != s.link.nodes.last || !n.clockKnown || n.clock != 3*time.Second || n.clockError != 5*time.Millisecond || n.version != "Redis 7.0.15" {
+			t.Fatalf("%+v", n)
+		}
+		timeParts = 3
+		s.check("b", client)
+		if b := s.link.nodes.all["b"]; b == nil || b.clockKnown || s.link.nodes.last != b {
+			t.Errorf("%+v", b)
+		}
+		s.link.nodes.keep(map[string]rueidis.Client{"a": client})
+		if len(s.link.nodes.all) != 1 || s.link.nodes.all["a"] == nil {
+			t.Errorf("kept %v", s.link.nodes.all)
+		}
+		// Who is busy or gone is looked at later, and any other refusal is an answer.
+		for reply, again := range map[string]bool{"-BUSY a script\r\n": true, "close": true, "-NOPERM no\r\n": false, "-ERR unknown\r\n": false} {
+			before := s.link.nodes.all["a"]
+			s.link.dialed.take()
 			e.answersBy(func(command string) string {
-				switch command {
-				case "INFO":
-					return bulk("redis_version:7.0.15\r\n")
-				case "TIME":
-					time.Sleep(5 * time.Millisecond)
-					now := time.Now().Add(3 * time.Second)
-					time.Sleep(5 * time.Millisecond)
-					return array([]string{bulk(fmt.Sprint(now.Unix())), bulk(fmt.Sprint(now.Nanosecond() / 1000)), bulk("0")}[:timeParts]...)
-				case "CONFIG GET cluster-node-timeout":
-					return "%1\r\n" + bulk("cluster-node-timeout") + bulk("2500")
+				if command == "INFO" {
+					return reply
 				}
 				return "%0\r\n"
 			})
-			client := *s.client.Load()
 			s.check("a", client)
-			n := s.link.nodes.all["a"]
-			if n == nil || n != s.link.nodes.last || !n.clockKnown || n.clock != 3*time.Second || n.clockError != 5*time.Millisecond || n.version != "Redis 7.0.15" {
-				t.Fatalf("%+v", n)
+			if later := len(s.link.dialed.take()) == 1; later != again || (s.link.nodes.all["a"] == before) != again {
+				t.Errorf("%q: later %v", reply, later)
 			}
-			if want := map[bool]time.Duration{false: defaultNodeTimeout, true: 2500 * time.Millisecond}[cluster] + afterNodeTimeout; s.coverage.patience != want {
-				t.Errorf("Cluster %v: patience for %v", cluster, s.coverage.patience)
-			}
-			timeParts = 3
-			s.check("b", client)
-			if b := s.link.nodes.all["b"]; b == nil || b.clockKnown || s.link.nodes.last != b {
-				t.Errorf("%+v", b)
-			}
-			s.link.nodes.keep(map[string]rueidis.Client{"a": client})
-			if len(s.link.nodes.all) != 1 || s.link.nodes.all["a"] == nil {
-				t.Errorf("kept %v", s.link.nodes.all)
-			}
-			// Who is busy or gone is looked at later, and any other refusal is an answer.
-			for reply, again := range map[string]bool{"-BUSY a script\r\n": true, "close": true, "-NOPERM no\r\n": false, "-ERR unknown\r\n": false} {
-				before := s.link.nodes.all["a"]
-				s.link.dialed.take()
-				e.answersBy(func(command string) string {
-					if command == "INFO" {
-						return reply
-					}
-					return "%0\r\n"
-				})
-				s.check("a", client)
-				if later := len(s.link.dialed.take()) == 1; later != again || (s.link.nodes.all["a"] == before) != again {
-					t.Errorf("%q: later %v", reply, later)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // INFO tells what is known of the engine, and leaves out what is not.

@@ -26,7 +26,6 @@ type coverage struct {
 	told      bool      // the log has been
 	refusedAt time.Time // when a node last refused to tell
 	calls     trouble   // no lane that was asked answers
-	patience  time.Duration
 }
 
 // trouble is what may go away by itself.
@@ -47,17 +46,14 @@ func (t *trouble) lastsLonger(than time.Duration, now time.Time) bool {
 	return !t.since.IsZero() && now.Sub(t.since) > than
 }
 
-// A failover takes the Cluster's node timeout and 3 s, and for a part of it no key is served. What is over sooner is neither told nor makes
-// celld unready. defaultNodeTimeout is Redis's, for nodes that do not tell theirs.
-const (
-	defaultNodeTimeout = 15 * time.Second
-	afterNodeTimeout   = 3 * time.Second
-)
+// A failover takes the Cluster's node timeout, after which the nodes say that a master has failed, and failoverTakes, in which no key may be
+// served. What is over within that is neither told nor makes celld unready.
+const failoverTakes = 3 * time.Second
 
 // refusalLasts is for how long a node is not asked that refused to tell.
 const refusalLasts = time.Minute
 
-func (c *coverage) init() { c.now, c.patience = time.Now, defaultNodeTimeout+afterNodeTimeout }
+func (c *coverage) init() { c.now = time.Now }
 
 // clusterView is what a node says.
 type clusterView struct {
@@ -147,7 +143,7 @@ func (s *Store) noteCoverage(v clusterView) {
 	} else {
 		c.wrong.note(nil, now)
 	}
-	switch lasts := c.wrong.lastsLonger(c.patience, now); {
+	switch lasts := c.wrong.lastsLonger(failoverTakes, now); {
 	case lasts && !c.told:
 		c.told = true
 		s.link.log.Warn("slots of the Cluster have no master", "slots", v.uncovered, "of", slots, "serves_the_rest", !v.down)
@@ -170,9 +166,9 @@ func (c *coverage) away() error {
 	defer c.mu.Unlock()
 	now := c.now()
 	switch {
-	case c.down && c.wrong.lastsLonger(c.patience, now):
+	case c.down && c.wrong.lastsLonger(failoverTakes, now):
 		return c.wrong.why
-	case c.calls.lastsLonger(c.patience, now):
+	case c.calls.lastsLonger(failoverTakes, now):
 		return c.calls.why
 	}
 	return nil
@@ -183,11 +179,4 @@ func (c *coverage) lacks() (n int, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.uncovered, c.known
-}
-
-// wait sets how long a failover may take.
-func (c *coverage) wait(nodeTimeout time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.patience = nodeTimeout + afterNodeTimeout
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 // clusterInfo is an answer of CLUSTER INFO, as RESP3 has it.
@@ -15,7 +14,6 @@ func clusterInfo(state string, assigned, failed int) string {
 
 // A Cluster that serves nothing is away once that has lasted for longer than a failover. One that serves a part never is.
 func TestCoverage(t *testing.T) {
-	const patience = 2*time.Second + afterNodeTimeout
 	for _, test := range []struct {
 		name      string
 		answer    string
@@ -44,13 +42,12 @@ func TestCoverage(t *testing.T) {
 			s.cluster.Store(true)
 			c, h := &s.coverage, s.byHand()
 			c.goesBy(h)
-			c.wait(2 * time.Second)
 			look := func() { s.lookAtSlots(*s.client.Load()) }
 			look()
 			if n, known := c.lacks(); n != test.uncovered || known != test.known || s.Away() != nil {
 				t.Fatalf("%d slots, known %v, away: %v", n, known, s.Away())
 			}
-			h.pass(patience)
+			h.pass(failoverTakes)
 			look()
 			if s.Away() != nil || strings.Contains(log.String(), "no master") {
 				t.Fatalf("it may be a failover, and is away: %v\n%s", s.Away(), log.String())
@@ -65,7 +62,7 @@ func TestCoverage(t *testing.T) {
 				t.Errorf("the log says %d times, want %q:\n%s", n, test.said, log.String())
 			}
 			if asked := fake.count("CLUSTER INFO"); test.name == "no right to ask" && asked != 1 {
-				t.Errorf("it was refused, and asked %d times in %v", asked, patience)
+				t.Errorf("it was refused, and asked %d times in %v", asked, failoverTakes)
 			}
 			h.pass(refusalLasts)
 			fake.setAnswer(func(command string) string {
@@ -127,7 +124,7 @@ func TestAwayInAClusterNeedsAllOfIt(t *testing.T) {
 		})
 		note := func() { s.coverage.noteCalls(s.failure.down()) }
 		note()
-		h.pass(s.coverage.patience)
+		h.pass(failoverTakes)
 		if note(); s.Away() != nil {
 			t.Error("it may be a failover:", s.Away())
 		}
