@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -186,23 +185,22 @@ func TestTurnsOfAllKeys(t *testing.T) {
 
 // An engine that does not answer is not waited for longer than for other commands, and not at all once it is known.
 func TestAllKeysOfAnEngineThatDoesNotAnswer(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{})
-	s.do(t, "CLIENT", "PAUSE", "60000")
-	s.options.Timeout = 50 * time.Millisecond // the connection itself gives up after 10 s
-	ask := map[string]func(done chan<- error){
-		"size":   func(done chan<- error) { s.Size(t.Context(), func(_ int64, err error) { done <- err }) },
-		"random": func(done chan<- error) { s.RandomKey(t.Context(), func(_ string, _ bool, err error) { done <- err }) },
-	}
-	for _, known := range []bool{false, true} {
-		for name, ask := range ask {
-			if known {
-				s.lanes.of("").breaker.cause.Store(&DownError{Cause: "known"})
-			}
-			done, began := make(chan error, 1), time.Now()
-			ask(done)
-			if err := <-done; !errors.As(err, new(*DownError)) || known != (err.Error() == "known") || time.Since(began) > 5*time.Second {
-				t.Errorf("%s, known %v: %v after %v", name, known, err, time.Since(began))
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+		e.hangs(t)
+		s.options.Timeout = 50 * time.Millisecond // the connection itself gives up after 10 s
+		ask := map[string]func(done chan<- error){
+			"size":   func(done chan<- error) { s.Size(t.Context(), func(_ int64, err error) { done <- err }) },
+			"random": func(done chan<- error) { s.RandomKey(t.Context(), func(_ string, _ bool, err error) { done <- err }) },
+		}
+		for known, most := range map[bool]time.Duration{false: s.options.Timeout, true: 0} {
+			for name, ask := range ask {
+				s.lanes.of("").breaker.cause.Store(map[bool]*DownError{true: {Cause: "known"}}[known])
+				done, began := make(chan error, 1), time.Now()
+				ask(done)
+				if err := <-done; !isDown(err) || known != (err.Error() == "known") || time.Since(began) > most {
+					t.Errorf("%s, known %v: %v after %v", name, known, err, time.Since(began))
+				}
 			}
 		}
-	}
+	})
 }
