@@ -46,8 +46,8 @@ func (t *trouble) lastsLonger(than time.Duration, now time.Time) bool {
 	return !t.since.IsZero() && now.Sub(t.since) > than
 }
 
-// A failover takes the Cluster's node timeout, after which the nodes say that a master has failed, and failoverTakes, in which no key may be
-// served. What is over within that is neither told nor makes celld unready.
+// A failover takes the Cluster's node timeout, after which the nodes say that a master has failed, and failoverTakes, in which they may
+// serve no key. What is over within that is neither told nor makes celld unready.
 const failoverTakes = 3 * time.Second
 
 // refusalLasts is for how long a node is not asked that refused to tell.

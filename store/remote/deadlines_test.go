@@ -47,17 +47,17 @@ func TestChangesOfSettingsEndInTheirOwnTime(t *testing.T) {
 			if strings.HasSuffix(name, "Rule") {
 				r = &s.settings.rules
 			}
-			answered := 0
+			var answered atomic.Int64
 			for range 5 {
-				inOwnTime(t, s, name, func(done func(error)) { change(func(_ bool, err error) { answered++; done(err) }) })
+				inOwnTime(t, s, name, func(done func(error)) { change(func(_ bool, err error) { answered.Add(1); done(err) }) })
 				time.Sleep(10 * time.Millisecond)
-				r.read(func() { answered++ })
+				r.read(func() { answered.Add(1) })
 				time.Sleep(10 * time.Millisecond)
 			}
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			if r.mu.Lock(); answered != 10 || r.busy || len(r.waiting) > 0 {
-				t.Errorf("%s: %d of 10 are answered, and the next may be asked: %v", name, answered, !r.busy)
+			if r.mu.Lock(); answered.Load() != 10 || r.busy || len(r.waiting) > 0 {
+				t.Errorf("%s: %d of 10 are answered, and the next may be asked: %v", name, answered.Load(), !r.busy)
 			}
 			r.mu.Unlock()
 		}
