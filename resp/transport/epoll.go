@@ -234,7 +234,7 @@ func (l *epollLoop) send() {
 }
 
 // meanwhile is a round within another, for all connections but c, which runs a long command. Where replies wait for the disk,
-// it first commits the outer round, and c is in no round until resume, so that nobody waits for it. If c has already made
+// it first has the outer round committed, and c is in no round until resume, so that nobody waits for it. If c has already made
 // changes (wrote), it cannot leave its round, so nobody is served.
 func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
 	defer l.doChores(true)
@@ -243,14 +243,10 @@ func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
 			l.stopping = l.takeInbox() || l.stopping
 			return
 		}
-		l.commit(false)
+		l.commitAside(c)
 		l.left = true
 	}
-	if l.ahead != nil && l.ahead.landed.Load() {
-		l.server.Begin()
-		l.land()
-		l.commit(false)
-	}
+	l.land()
 	n, err := l.poll(0)
 	if err != nil {
 		return // the loop's own wait returns it, too
@@ -261,9 +257,9 @@ func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
 	}
 	l.serve(n)
 	if l.synced {
-		if l.letGo(); len(l.dirty) > 0 { // calls that waited have been granted
+		if l.letGo(); len(l.dirty) > 0 { // calls that waited have been granted, or have written while the disk was slow
 			l.server.Begin()
-			l.commit(false)
+			l.commitAside(c)
 		}
 	}
 	l.send()

@@ -37,9 +37,7 @@ func (l *epollLoop) commit(leave bool) (still bool) {
 	}
 	err := l.server.Commit()
 	if leave && !l.stands.CompareAndSwap(number, 0) {
-		round.err = err
-		round.landed.Store(true)
-		l.ask(nil)
+		round.land(l, err)
 		return false
 	}
 	l.confirm(l.dirty, err)

@@ -46,12 +46,45 @@ func (e *epollCarrier) watch() {
 // takeOver goes on with a loop whose goroutine stands in Commit. That one never comes back to it.
 func (l *epollLoop) takeOver() {
 	defer l.escaped()
-	l.ahead, l.nextAhead = l.nextAhead, &standing{}
-	l.ahead.conns = append(l.ahead.conns, l.dirty...)
-	l.hold()
-	l.keptBytes = 0
+	l.standAside()
 	if l.finish() {
 		l.rounds()
+	}
+}
+
+// standAside has the round's connections wait for a commit in which another goroutine stands.
+func (l *epollLoop) standAside() *standing {
+	round := l.nextAhead
+	l.ahead, l.nextAhead = round, &standing{}
+	round.conns = append(round.conns, l.dirty...)
+	l.hold()
+	l.keptBytes = 0
+	return round
+}
+
+// land tells the loop that the disk has the round, or that it has refused it.
+func (r *standing) land(l *epollLoop, err error) {
+	r.err = err
+	r.landed.Store(true)
+	l.ask(nil)
+}
+
+// commitAside is commit in the middle of the long command of c, from which nobody can take the loop over: another goroutine commits from the
+// start. If c itself has written before, in the same round, the loop waits, as its later replies must not leave with that commit.
+func (l *epollLoop) commitAside(c *epollConn) {
+	l.letGo()
+	switch {
+	case l.ahead != nil || len(l.dirty) == 0:
+		l.server.Leave()
+		l.keep()
+	case slices.Contains(l.dirty, c):
+		l.confirm(l.dirty, l.server.Commit())
+	default:
+		round := l.standAside()
+		go func() {
+			defer l.escaped()
+			round.land(l, l.server.Commit())
+		}()
 	}
 }
 
