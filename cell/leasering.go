@@ -104,10 +104,13 @@ func (r leases) sumFrom(n node) uint64 {
 	return r.sum(r.root(byEnd)) - r.sumBefore(n)
 }
 
-func (r leases) lease(n node) Lease {
+func (r leases) lease(n node) Lease { return r.leaseOf(n, r.cost(n)) }
+
+// leaseOf is lease for a caller who knows the cost.
+func (r leases) leaseOf(n node, cost uint64) Lease {
 	flags := *r.word(n, idWord) & 3
 	return Lease{
-		ID: r.id(n), EndNS: r.end(n), TakenNS: *r.word(n, takenWord), Cost: int64(r.cost(n)),
+		ID: r.id(n), EndNS: r.end(n), TakenNS: *r.word(n, takenWord), Cost: int64(cost),
 		Bound: flags&1 != 0, Link: flags&2 != 0, Name: r.name(n),
 	}
 }
@@ -154,6 +157,7 @@ func (r leases) drop(n node) {
 	}
 	r.unindex(n)
 	r.remove(byEnd, n)
+	*r.word(n, treeWord+int(byEnd)) = 0
 	r.chain(last, r.free(), 0)
 	r.setCounts(r.used(), r.inUse()-gone, n)
 }
@@ -195,6 +199,7 @@ func (r leases) append(lease, link node) {
 func (r leases) write(l Lease) node {
 	n := r.take()
 	*r.word(n, endWord), *r.word(n, takenWord), *r.word(n, chainWord) = l.EndNS, l.TakenNS, 0
+	*r.word(n, treeWord+int(byEnd)) = 0 // it is in no tree yet
 	r.identify(n, l)
 	return n
 }

@@ -1,6 +1,7 @@
 package cell_test
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"testing"
@@ -93,6 +94,8 @@ func TestLeasesAreAList(t *testing.T) {
 				for l := range cell.DropDue(&st, now) {
 					got = append(got, l)
 				}
+				slices.SortFunc(due, func(a, b linked) int { return cmp.Compare(a.ID, b.ID) })
+				slices.SortFunc(got, func(a, b cell.Lease) int { return cmp.Compare(a.ID, b.ID) })
 				if !slices.EqualFunc(due, got, func(a linked, b cell.Lease) bool { return a.Lease == b }) {
 					t.Fatalf("due are %v, want %v", got, due)
 				}

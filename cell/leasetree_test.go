@@ -141,6 +141,27 @@ func TestNoLeaseIsFarFromTheRoot(t *testing.T) {
 	}
 }
 
+// Where many leases have ended they are not looked for in the tree, whose nodes lie in any order: 65,536 would take 20 ms.
+func TestManyThatHaveEndedAreFoundInTheRing(t *testing.T) {
+	for _, ended := range []uint64{MaxLeases / 64, MaxLeases / 4, MaxLeases} {
+		var st State
+		for i := range uint64(MaxLeases) {
+			FitLeases(&st, 1)
+			AddLease(&st, Lease{ID: 1 + i, EndNS: 1 + i*0x9e3779b1%MaxLeases, Cost: int64(i), TakenNS: i})
+		}
+		var got []uint64
+		for l := range DropDue(&st, int64(ended)) {
+			if l.Cost != int64(l.TakenNS) {
+				t.Fatalf("%+v, want a cost of %d", l, l.TakenNS)
+			}
+			got = append(got, l.TakenNS)
+		}
+		if len(got) != int(ended) || slices.IsSorted(got) != (ended > MaxLeases/16) {
+			t.Errorf("%d ended, %d found; in the order of the ring: %v", ended, len(got), slices.IsSorted(got))
+		}
+	}
+}
+
 func BenchmarkLeases(b *testing.B) {
 	for _, n := range []uint64{1, 100, MaxLeases - 1} {
 		var st State

@@ -32,6 +32,7 @@ func (s *Session) mayBind(args [][]byte) bool {
 		more += int64(len(arg))
 	}
 	if s.client.boundBytes.Load()+more > maxBoundBytes {
+		s.scratch.slice.did(len(s.bound), 0)
 		for id, l := range s.bound {
 			if l.endNS <= s.nowNS {
 				s.unbind(id)
