@@ -53,6 +53,7 @@ type appendLog struct {
 	gathering atomic.Bool
 	behind    atomic.Bool // the round has ended for want of a buffer, and is to go on
 	buffer    []byte      // being filled; only step uses it
+	long      []keptState // to be appended to it
 	empty     chan []byte // two buffers in all
 	full      chan []byte
 	pending   atomic.Int64 // bytes that wait in full or are being written
@@ -257,7 +258,29 @@ func (l *appendLog) step() (more bool) {
 			return false
 		}
 	}
-	more = l.drain(&l.buffer)
+	more = l.drain(&l.buffer, true)
+	if len(l.long) == 0 {
+		return l.drained(more)
+	}
+	goOn := func() bool {
+		for _, k := range l.long {
+			l.buffer = appendState(l.buffer, k.key, k.st)
+		}
+		l.long = nil
+		return l.drained(more)
+	}
+	if l.disk.aside(func() {
+		if goOn() {
+			l.disk.background(l.step)
+		}
+	}) {
+		return false
+	}
+	return goOn()
+}
+
+// drained passes the buffer on if it is full, or nothing more changed, and says whether step is to go on.
+func (l *appendLog) drained(more bool) bool {
 	if more && len(l.buffer) < gatherBytes {
 		return true
 	}
@@ -274,12 +297,17 @@ func (l *appendLog) step() (more bool) {
 	return more
 }
 
-// drain appends a few changes, and says whether there are more. Changes of policies go first, as keys may depend on them.
-func (l *appendLog) drain(b *[]byte) (more bool) {
+// drain appends a few changes, and says whether there are more. Changes of policies go first, as keys may depend on them. With aside, those
+// that take long are put into l.long instead, to be appended before drain is called again.
+func (l *appendLog) drain(b *[]byte, aside bool) (more bool) {
 	start := len(*b)
 	more = l.disk.store.Drain(func(c store.Change) {
 		if c.Lost {
 			l.lost.Store(true)
+		}
+		if aside && isLong(c.State) {
+			l.long = append(l.long, keep(c.Key, c.State))
+			return
 		}
 		*b = appendChange(*b, c)
 	})
@@ -336,7 +364,7 @@ func (l *appendLog) close() error {
 	}
 	err := l.failing()
 	for more := true; more && err == nil; {
-		if more = l.drain(&b); !more || len(b) >= gatherBytes {
+		if more = l.drain(&b, false); !more || len(b) >= gatherBytes {
 			err = l.append(b, !more)
 			b = b[:0]
 		}

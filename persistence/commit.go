@@ -87,7 +87,7 @@ func (l *appendLog) commit() (serves int64, err error) {
 // gatherPiece gathers up to gatherBytes, and says whether there may be more.
 func (l *appendLog) gatherPiece(b *[]byte) (more bool) {
 	for more = true; more && len(*b) < gatherBytes; {
-		more = l.drain(b)
+		more = l.drain(b, false)
 	}
 	return more
 }

@@ -238,8 +238,15 @@ func (d *Disk) export(direct bool, add func(key []byte, st store.Value) (enough 
 	at, more := d.store.StartExport(), true
 	defer d.store.EndExport(at)
 	var enough bool
+	var long []keptState
 	step := func() bool {
-		at, more = d.store.Export(at, d.o.Clock(), func(key []byte, st store.Value) { enough = add(key, st) })
+		at, more = d.store.Export(at, d.o.Clock(), func(key []byte, st store.Value) {
+			if !direct && isLong(st) {
+				long, enough = append(long, keep(key, st)), true
+			} else {
+				enough = add(key, st) || enough
+			}
+		})
 		return more && !enough
 	}
 	for more {
@@ -252,6 +259,10 @@ func (d *Disk) export(direct bool, add func(key []byte, st store.Value) (enough 
 				return ErrStopping
 			}
 		}
+		for _, k := range long {
+			add(k.key, k.st)
+		}
+		long = nil
 		if err := flush(); err != nil {
 			return err
 		}

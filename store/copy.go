@@ -23,7 +23,7 @@ func (s *Store) Copy(from, to []byte, replace bool, a Access) (copied bool, err 
 		}
 		st, spent := source.full(n, e), e.spent()
 		if st.Limits != nil {
-			limits := st.Limits.withoutLeases().clone()
+			limits := st.Limits.withoutLeases().Clone()
 			if st.TAT, st.Limits = source.endOf(limits), &limits; st.TAT <= uint64(a.NowNS) {
 				return nil
 			}

@@ -83,7 +83,7 @@ func (fields Fields) Join(limits Limits, apart bool, nowNS, aheadNS int64) (join
 	if slices.ContainsFunc(fields, func(f Field) bool { return f.Part }) {
 		fields = slices.SortedStableFunc(slices.Values(fields), byOrder)
 		if apart {
-			joined = joined.clone()
+			joined = joined.Clone()
 		}
 	}
 	for i := range fields {

@@ -208,15 +208,15 @@ func (l Limits) bytes() (n int64) {
 
 // Shift returns a copy with ns added to every instant, for a clock that was set while nobody ran.
 func (l Limits) Shift(ns int64) Limits {
-	l = l.clone()
+	l = l.Clone()
 	for i := range l {
 		l[i].Limit.Shift(&l[i].State, ns)
 	}
 	return l
 }
 
-// clone copies the rings as well.
-func (l Limits) clone() Limits {
+// Clone copies the rings as well.
+func (l Limits) Clone() Limits {
 	l = slices.Clone(l)
 	for i := range l {
 		l[i].State.Ring = cloneRing(l[i].State.Ring)

@@ -81,7 +81,7 @@ func (m *moves) note(key []byte, st Value) {
 	}
 	m.bytes += goneBytes(key)
 	if st.Limits != nil {
-		limits := st.Limits.clone()
+		limits := st.Limits.Clone()
 		st.Limits = &limits
 		m.bytes += int(limits.bytes())
 	}

@@ -114,7 +114,7 @@ func (st Value) shifted(ns int64, shift func(*LimitState)) Value {
 	}
 	st.TAT = cell.ShiftInstant(st.TAT, ns)
 	if st.Limits != nil {
-		limits := st.Limits.clone()
+		limits := st.Limits.Clone()
 		for i := range limits {
 			shift(&limits[i])
 		}
