@@ -47,3 +47,27 @@ func TestHowLongARoundLooks(t *testing.T) {
 		l.closeAll()
 	}
 }
+
+// However many are woken at one instant, a round sends no more replies than to those that one epoll_wait names.
+func TestHowManyARoundAnswersThatAreWoken(t *testing.T) {
+	c := &carried{}
+	c.still.Store(true)
+	l := loopOf(t, c)
+	conns := make([]*epollConn, 2*wokenReplies+10)
+	for i := range conns {
+		conns[i], _ = carry(t, c, l)
+	}
+	for round(t, l, func() {}); len(l.woken) > 0; {
+		round(t, l, func() {})
+	}
+	c.onWake = func(s *fakeSession) { s.reply("woken\n") }
+	for _, conn := range conns {
+		conn.Wake()
+	}
+	for _, left := range []int{wokenReplies + 10, 10, 0} {
+		if round(t, l, func() {}); len(l.woken) != left {
+			t.Errorf("%d are left, want %d", len(l.woken), left)
+		}
+	}
+	l.closeAll()
+}
