@@ -6,8 +6,8 @@ import (
 	"celld/store"
 )
 
-// Steps in the background run in an event loop, with a lock on the store. The text of 65,536 leases takes 10 to 25 ms. So a step copies such
-// a state, in 1 or 2 ms, and a goroutine makes the text.
+// Steps in the background run in an event loop, with a lock on the store. The text of 65,536 leases takes 10 to 25 ms. So a step
+// copies such a state, in 1 to 4 ms, and a goroutine makes the text.
 
 // asideBytes is how many bytes of rings take longer than a millisecond to write as text.
 const asideBytes = 128 << 10

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The collector is told what clients' buffers hold, with maxmemory, in steps of 4 MB.
+// The collector is told what clients' buffers hold, in steps of 4 MB, with maxmemory, or what keys may still hold above it.
 func TestClientsHoldIsTold(t *testing.T) {
 	w := newWorld(t, "maxmemory", "64mb")
 	var told []int64
@@ -19,7 +19,12 @@ func TestClientsHoldIsTold(t *testing.T) {
 	c.want("CONFIG SET maxmemory 32mb", "+OK\r\n")
 	c.client.unsent.Store(0)
 	w.tellClientsHold()
-	if want := []int64{64, 8, 32, 8, 32, 0}; !slices.Equal(told, want) {
+	w.store.SetLimits(1000, 48<<20, false) // as while keys are evicted
+	w.tellClientsHold()
+	w.store.SetLimits(1000, 32<<20, false)
+	w.tellClientsHold()
+	w.tellClientsHold()
+	if want := []int64{64, 8, 32, 8, 32, 0, 48, 0, 32, 0}; !slices.Equal(told, want) {
 		t.Errorf("told %v, want %v", told, want)
 	}
 }

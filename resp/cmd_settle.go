@@ -14,6 +14,7 @@ func cmdSettle(s *Session, args [][]byte) {
 		s.replyError(errSettle)
 		return
 	}
+	s.scratch.slice.did(lookEvery, 0) // see cmdRelease
 	settled, err := s.leases().Settle(args[1], id, n, s.access())
 	if err != nil {
 		s.replyStoreError(err)

@@ -69,8 +69,28 @@ func (srv *Server) tellClientsHold() {
 	for _, s := range srv.allSessions() {
 		held += s.client.unsent.Load() + s.client.queryBytes.Load() + s.client.txBytes.Load()
 	}
-	if held &^= 1<<22 - 1; srv.clientsHold.Swap(held) != held {
-		srv.cfg.onMemory(srv.cfg.MaxMemory(), held)
+	held &^= 1<<22 - 1
+	if changed := srv.clientsHold.Swap(held) != held; changed || srv.keysTold.Load() != srv.keysMayHold() {
+		srv.tellMemory(held)
+	}
+}
+
+// keysMayHold is maxmemory, or what keys still hold while those above it are evicted.
+func (srv *Server) keysMayHold() int64 {
+	most := srv.cfg.MaxMemory()
+	if most == 0 {
+		return 0
+	}
+	return max(most, srv.store.MaxBytes())
+}
+
+// tellMemory sets the limit of the garbage collector. Where that was at once below what keys still held, the collector ran all the
+// time, and event loops had to help it, for up to 160 ms.
+func (srv *Server) tellMemory(clients int64) {
+	if srv.cfg.onMemory != nil {
+		keys := srv.keysMayHold()
+		srv.keysTold.Store(keys)
+		srv.cfg.onMemory(keys, clients)
 	}
 }
 

@@ -79,6 +79,7 @@ type Server struct {
 	seldom       seldom
 	purging      atomic.Bool  // MEMORY PURGE is running
 	clientsHold  atomic.Int64 // bytes of clients' buffers, as last passed to onMemory
+	keysTold     atomic.Int64 // those of keys, as last passed to it
 	scratches    scratchPool
 	persist      *persistence.Disk
 	synchronous  bool        // replies wait for the disk
@@ -178,12 +179,11 @@ func NewServer(o Options) *Server {
 		srv.store.SetLimits(srv.cfg.MaxKeys(), srv.cfg.MaxMemory(), srv.cfg.NoEviction())
 		srv.shrink()
 	}
+	srv.keysTold.Store(srv.keysMayHold())
 	srv.cfg.maxKeys.onSet = func(int64) { limits() }
-	srv.cfg.maxMemory.onSet = func(n int64) {
+	srv.cfg.maxMemory.onSet = func(int64) {
 		limits()
-		if srv.cfg.onMemory != nil {
-			srv.cfg.onMemory(n, srv.clientsHold.Load())
-		}
+		srv.tellMemory(srv.clientsHold.Load())
 	}
 	srv.cfg.maxWaiters.onSet = func(n int64) { srv.leases.SetMaxWaiters(n) }
 	srv.cfg.maxWaiters.onSet(srv.cfg.maxWaiters.Get())

@@ -47,6 +47,9 @@ func (s *Store) Shrink() (more bool) {
 	return s.shrinks()
 }
 
+// MaxBytes is how many bytes keys may hold now: while Shrink has more to remove, it is above that of SetLimits; 0: any number.
+func (s *Store) MaxBytes() int64 { return s.room.maxBytes.Load() }
+
 // shrinks reports whether the limits in force are still above the wanted ones. s.resize is locked.
 func (s *Store) shrinks() bool {
 	return s.room.maxKeys.Load() != s.resize.maxKeys || s.room.maxBytes.Load() != s.resize.maxBytes

@@ -73,6 +73,12 @@ func round(t *testing.T, l *epollLoop, between func()) {
 	l.send()
 }
 
+// owes looks at all connections at once.
+func (l *epollLoop) owes() bool {
+	defer func() { l.draining = true }()
+	return l.owesTo(l.conns)
+}
+
 // A loop that cannot go on ends the process, as nobody would serve its connections.
 func TestALoopThatCannotGoOn(t *testing.T) {
 	for want, harm := range map[string]func(*epollLoop){

@@ -129,7 +129,17 @@ func (e *epollCarrier) background(step func() (more bool)) {
 func (e *epollCarrier) owes(patience time.Duration) bool {
 	answers, owes := make(chan bool, len(e.loops)), false
 	for _, l := range e.loops {
-		l.askChore(chore{step: func() (more bool) { answers <- l.owes(); return false }})
+		at, some := 0, false
+		l.askChore(chore{step: func() (more bool) {
+			end := min(at+owesStep, len(l.conns))
+			some = l.owesTo(l.conns[at:end]) || some
+			if at = end; at < len(l.conns) {
+				return true
+			}
+			l.draining = true
+			answers <- some
+			return false
+		}})
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -123,7 +124,8 @@ func (r *FrameReader) Next(buf []byte, room [][]byte, limits Limits) (args [][]b
 		r.bulk = noBulk
 		r.missing--
 	}
-	args = room[:0]
+	count, _ := parseInt(buf[1 : r.first-2])
+	args = slices.Grow(room[:0], count)
 	for at := r.first; at < r.pos; { // again, as to remember where they are took more than one-byte arguments do
 		end := at + bytes.IndexByte(buf[at:], '\r')
 		length, _ := parseInt(buf[at+1 : end])
