@@ -238,6 +238,10 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 			s.end = afterReply
 			return nil, false
 		}
+		if n == 0 && s.reader.Gathering() {
+			s.scratch.slice.did(lookEvery, 0)
+			continue
+		}
 		if n == 0 {
 			return data, false
 		}

@@ -25,8 +25,8 @@
 //
 // # Bounds
 //
-// Every length is checked before memory is allocated for it. A FrameReader holds 16 bytes for each argument of an unfinished
-// command (see Held), and copies no argument of an array. Its time is linear in the bytes that arrive, in whatever pieces.
+// Every length is checked before memory is allocated for it. A FrameReader holds nothing for the arguments of an unfinished
+// command, and copies no argument of an array. Its time is linear in the bytes that arrive, in whatever pieces.
 // ReadReply accepts lines up to the size of its reader's buffer, and strings up to 512 MB, which it allocates as they arrive.
 //
 // # What redcon does here, and what it does not

@@ -34,7 +34,23 @@ type FrameReader struct {
 	missing int // arguments still to come
 	bulk    int // length of the argument to come, or noBulk when its length line is to come
 	inFrame bool
+	count   int32 // arguments of the command
+
+	gathering *gathering // nil: the bytes of the command are not all there, or it has few arguments
 }
+
+// gathering is how far Next has come with the arguments of a command whose bytes are all there.
+type gathering struct {
+	args [][]byte
+	in   *byte // the first of the bytes that the arguments are slices of
+	pos  int
+}
+
+// gatherStep is how many arguments Next returns at once: more take it several calls, of some 0.2 ms each.
+const gatherStep = 1 << 14
+
+// Gathering reports that a command is whole, and that Next only needs to be called again with the same bytes.
+func (r *FrameReader) Gathering() bool { return r.gathering != nil }
 
 const noBulk = -1
 
@@ -61,7 +77,8 @@ const (
 
 // Next returns the arguments of the command at the start of buf, and its length n in bytes.
 //
-//   - n is 0 and err nil: the command is incomplete. Call Next again with the same bytes and those that follow them.
+//   - n is 0 and err nil: the command is incomplete. Call Next again with the same bytes and those that follow them. Where Gathering is
+//     true, it is whole, and has so many arguments that others may be served before Next is called again.
 //   - n is positive without arguments: the command is empty (`*0`, a blank line), and has no reply.
 //   - err is a ProtocolError: the reader cannot go on.
 //
@@ -72,6 +89,9 @@ func (r *FrameReader) Next(buf []byte, room [][]byte, limits Limits) (args [][]b
 		if args, n := Whole(buf, room, limits); n > 0 {
 			return args, n, nil
 		}
+	}
+	if r.Gathering() {
+		return r.gather(buf, room)
 	}
 	if !r.inFrame {
 		if len(buf) == 0 {
@@ -97,7 +117,7 @@ func (r *FrameReader) Next(buf []byte, room [][]byte, limits Limits) (args [][]b
 		case count <= 0:
 			return nil, r.done(), nil
 		}
-		r.inFrame, r.missing, r.bulk, r.first = true, count, noBulk, r.pos
+		r.inFrame, r.count, r.missing, r.bulk, r.first = true, int32(count), count, noBulk, r.pos
 	}
 	for r.missing > 0 {
 		if r.bulk == noBulk {
@@ -124,16 +144,35 @@ func (r *FrameReader) Next(buf []byte, room [][]byte, limits Limits) (args [][]b
 		r.bulk = noBulk
 		r.missing--
 	}
-	count, _ := parseInt(buf[1 : r.first-2])
-	args = slices.Grow(room[:0], count)
-	for at := r.first; at < r.pos; { // again, as to remember where they are took more than one-byte arguments do
-		end := at + bytes.IndexByte(buf[at:], '\r')
-		length, _ := parseInt(buf[at+1 : end])
-		start := end + 2
-		at = start + length + 2
-		args = append(args, buf[start:start+length:start+length])
+	return r.gather(buf, room)
+}
+
+// gather goes through the arguments again, as to remember where they are took more memory than one-byte arguments do.
+func (r *FrameReader) gather(buf []byte, room [][]byte) (args [][]byte, n int, err error) {
+	buf = buf[:r.pos]
+	g := gathering{room[:0], &buf[0], r.first}
+	switch {
+	case r.gathering != nil && r.gathering.in == g.in:
+		g = *r.gathering
+	case int(r.count) > cap(room): // or the bytes have been moved, and it begins again
+		g.args = make([][]byte, 0, r.count)
 	}
-	return args, r.done(), nil
+	for range gatherStep {
+		if g.pos == len(buf) {
+			return g.args, r.done(), nil
+		}
+		length, start, ok := ReadLength(buf, g.pos+1)
+		if !ok { // it has many digits, or is not written as clients write it
+			end := g.pos + bytes.IndexByte(buf[g.pos:], '\r')
+			length, _ = parseInt(buf[g.pos+1 : end])
+			start = end + 2
+		}
+		g.args = append(g.args, buf[start:start+length:start+length])
+		g.pos = start + length + 2
+	}
+	left := g
+	r.gathering = &left
+	return nil, 0, nil
 }
 
 // Whole reads in one pass a command that is complete and written as clients write it, and returns its arguments as Next does, and

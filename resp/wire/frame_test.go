@@ -150,6 +150,9 @@ func TestReaderResumes(t *testing.T) {
 	var r FrameReader
 	for i := range stream {
 		args, used, err := r.Next(stream[:i+1], nil, limits)
+		for r.Gathering() {
+			args, used, err = r.Next(stream[:i+1], nil, limits)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
