@@ -24,12 +24,15 @@ func (l *Limit) conc(st *State, nowNS, cost int64, mode Mode) outcome {
 	return o
 }
 
+// MostGiven is how many leases of algo=conc a Give ends at most: 1,024 take 0.2 ms.
+const MostGiven = 1 << 10
+
 // giveConc takes from the leases that end last. One of which nothing is left is gone.
 func (l *Limit) giveConc(st *State, nowNS, n int64) int64 {
 	r := leases{st}
 	r.dropEnded(uint64(nowNS))
 	owed := uint64(n)
-	for at := r.outermost(byEnd, right); at != 0 && r.end(at) >= st.B && owed > 0; {
+	for at, ended := r.outermost(byEnd, right), 0; at != 0 && r.end(at) >= st.B && owed > 0 && ended < MostGiven; ended++ {
 		cost, before := r.cost(at), r.previous(byEnd, at)
 		switch {
 		case r.isLink(at):

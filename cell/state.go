@@ -81,7 +81,8 @@ type outcome struct {
 	resetNS   uint64
 }
 
-// Give gives back up to n of what was taken, the latest first, and returns how much that was.
+// Give gives back up to n of what was taken, the latest first, and returns how much that was. Of algo=conc it ends MostGiven leases at
+// most: call it again for the rest.
 func (l *Limit) Give(st *State, nowNS, n int64) int64 {
 	switch l.Algo {
 	case Window:

@@ -25,8 +25,8 @@ func cmdGive(s *Session, args [][]byte) {
 		s.replyError("%s", text)
 		return
 	}
-	if l := f.limits[0]; l.Algo == cell.Conc && n > leasesAtOnce && !s.srv.answersLater {
-		s.giveLeases(args, *l.Limit, l.policy, n)
+	if l := f.limits[0]; l.Algo == cell.Conc && !s.srv.answersLater {
+		s.giveInSteps(args, l, n)
 		return
 	}
 	f.gives, f.reply = n, (*Session).replyGiven
@@ -36,25 +36,21 @@ func cmdGive(s *Session, args [][]byte) {
 	s.ask(b)
 }
 
-// leasesAtOnce is how much of algo=conc a step gives back, and so the most leases that it ends: one takes 0.2 to 2 µs.
-const leasesAtOnce = 256
+func (s *Session) replyGiven(_ *form, r *store.TakeRequest) { s.replyInt(-r.Taken.Granted) }
 
-// giveLeases is CL.GIVE that may end thousands of leases.
-func (s *Session) giveLeases(args [][]byte, l cell.Limit, policy uint32, n int64) {
+// giveInSteps ends leases of a limit, of which there may be 65,536.
+func (s *Session) giveInSteps(args [][]byte, l takeLimit, n int64) {
 	given := int64(0)
 	s.inSteps(args, func(s *Session, args [][]byte) (more bool) {
-		step := min(n-given, leasesAtOnce)
-		some, err := s.store().Give(args[1], &l, policy, step, s.access())
-		if err != nil {
+		some, more, err := s.store().GiveSome(args[1], l.Limit, l.policy, n-given, s.access())
+		s.scratch.slice.did(int(min(some, cell.MostGiven)), 0)
+		given += some
+		switch {
+		case err != nil:
 			s.replyStoreError(err)
-			return false
+		case !more:
+			s.replyInt(given)
 		}
-		if given += some; some == step && given < n {
-			return true
-		}
-		s.replyInt(given)
-		return false
+		return more
 	})
 }
-
-func (s *Session) replyGiven(_ *form, r *store.TakeRequest) { s.replyInt(-r.Taken.Granted) }

@@ -3,7 +3,7 @@ package resp
 // stepwise is a command that takes longer than others should wait, cut into steps of at most some 0.3 ms. When the session's slice is
 // over it waits, and goes on in its next turn. Other connections' commands run in between.
 type stepwise struct {
-	row    *command
+	row    *command // nil: the last step goes on with a command that has not been queued or run
 	args   [][]byte
 	step   stepFunc
 	tookNS int64
@@ -53,9 +53,20 @@ func (s *Session) detach(args [][]byte) [][]byte {
 		s.in, s.scratch.args = nil, nil
 		return args
 	}
-	kept := make([][]byte, len(args))
+	return copied(args)
+}
+
+// copied returns arguments in a memory of their own. An empty one stays empty: nil stands for one that was not given.
+func copied(args [][]byte) [][]byte {
+	bytes := 0
+	for _, arg := range args {
+		bytes += len(arg)
+	}
+	kept, all := make([][]byte, len(args)), make([]byte, 0, bytes)
 	for i, arg := range args {
-		kept[i] = append([]byte{}, arg...)
+		from := len(all)
+		all = append(all, arg...)
+		kept[i] = all[from:len(all):len(all)]
 	}
 	return kept
 }
@@ -66,8 +77,11 @@ func (w *stepwise) abandons() bool { return false }
 
 func (w *stepwise) resume(s *Session) {
 	mark, startNS := len(s.out), s.srv.clock()
-	s.scratch.mark = mark
+	s.scratch.mark, s.scratch.asked = mark, false
 	more := w.some(s)
+	if !more && w.row == nil {
+		return
+	}
 	tookNS := s.srv.clock() - startNS
 	s.scratch.stats.slowNS += tookNS
 	if w.tookNS += tookNS; more {

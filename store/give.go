@@ -4,19 +4,25 @@ import "celld/cell"
 
 // Give gives back up to n of what was taken from a limit, and returns how much that was. The errors are ErrWrongType and
 // ErrFull, to which only a policy whose algorithm has changed can lead.
-func (s *Store) Give(key []byte, l *cell.Limit, policy uint32, n int64, a Access) (int64, error) {
-	if n <= 0 {
-		return 0, nil
+func (s *Store) Give(key []byte, l *cell.Limit, policy uint32, n int64, a Access) (given int64, err error) {
+	for more := n > 0; more && err == nil; {
+		var some int64
+		some, more, err = s.GiveSome(key, l, policy, n-given, a)
+		given += some
 	}
+	return given, err
+}
+
+// GiveSome is a step of Give: it ends at most cell.MostGiven leases, and says whether there may be more to give back.
+func (s *Store) GiveSome(key []byte, l *cell.Limit, policy uint32, n int64, a Access) (given int64, more bool, err error) {
 	c := Call{Key: key, Limit: l, Policy: policy}
 	lock := s.start(&c)
 	paid := prepaid{store: s, shard: c.sh}
-	var given int64
-	err := paid.run(lock, a.NowNS, func() (err error) {
+	err = paid.run(lock, a.NowNS, func() (err error) {
 		given, err = c.give(n, a, &paid)
 		return err
 	})
-	return given, err
+	return given, l.Algo == cell.Conc && 0 < given && given < n, err
 }
 
 // give is Give under the lock. With errNoRoom it is to be called again, when paid has what it asks for.
