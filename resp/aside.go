@@ -57,11 +57,12 @@ const asideBytes = 128 << 10
 func (s *Session) mayGoAside() bool { return !s.tx.running && s.scratch.visit == nil }
 
 // goAside does the running command's work in a goroutine while the session waits. It is the last that a handler does.
-func (s *Session) goAside(args [][]byte, work func(args [][]byte) func() func(*Session)) {
+func (s *Session) goAside(args [][]byte, work func(args [][]byte) func() func(*Session)) *visit {
 	v := &visit{row: s.client.lastCommand.Load(), args: s.detach(args), startNS: s.srv.clock(), tr: s.tr, visiting: new(atomic.Int64), cancel: func() {}}
 	s.srv.aside(work(v.args), func(answer func(*Session)) {
 		v.answer = answer
 		v.Wake()
 	})
 	s.waits = v
+	return v
 }

@@ -15,14 +15,14 @@ func aclRows() []*command {
 	return []*command{
 		{name: "cat", arity: -2, flags: open, usage: "[category]", summary: "Returns the categories, or the commands of one.", since: "6.0.0", group: "server", run: cmdACLCat},
 		{name: "deluser", arity: -3, most: shortList, flags: operator, usage: "username ...", summary: "Removes users, and closes their connections.", since: "6.0.0", group: "server", run: cmdACLDelUser},
-		{name: "dryrun", arity: -4, flags: operator, usage: "username command [arg ...]", summary: "Says whether a user may run a command.", since: "7.0.0", group: "server", run: cmdACLDryRun},
+		{name: "dryrun", arity: -4, many: true, flags: operator, usage: "username command [arg ...]", summary: "Says whether a user may run a command.", since: "7.0.0", group: "server", run: cmdACLDryRun},
 		{name: "genpass", arity: -2, flags: open, usage: "[bits]", summary: "Returns a random password of so many bits, 256 by default.", since: "6.0.0", group: "server", run: cmdACLGenPass},
 		{name: "getuser", arity: 3, flags: operator, usage: "username", summary: "Returns the rights of a user.", since: "6.0.0", group: "server", run: cmdACLGetUser},
 		{name: "list", arity: 2, flags: operator, summary: "Returns the users and their rules, as the file has them.", since: "6.0.0", group: "server", run: cmdACLList},
 		{name: "load", arity: 2, flags: operator, summary: "Reads the file of users again.", since: "6.0.0", group: "server", run: cmdACLLoad, far: farACLLoad, aside: true},
 		{name: "log", arity: -2, flags: operator, usage: "[count|RESET]", summary: "Returns what was refused lately, or forgets it.", since: "6.0.0", group: "server", run: cmdACLLog},
 		{name: "save", arity: 2, flags: operator, summary: "Writes the users to the file.", since: "6.0.0", group: "server", run: cmdACLSave, far: farACLSave, aside: true},
-		{name: "setuser", arity: -3, flags: operator, usage: "username [rule ...]", summary: "Makes a user, or changes its rights.", since: "6.0.0", group: "server", run: cmdACLSetUser},
+		{name: "setuser", arity: -3, many: true, flags: operator, usage: "username [rule ...]", summary: "Makes a user, or changes its rights.", since: "6.0.0", group: "server", run: cmdACLSetUser},
 		{name: "users", arity: 2, flags: operator, summary: "Returns the names of the users.", since: "6.0.0", group: "server", run: cmdACLUsers},
 		{name: "whoami", arity: 2, flags: open, summary: "Returns the connection's user.", since: "6.0.0", group: "server", run: cmdACLWhoAmI},
 	}
@@ -207,12 +207,19 @@ func cmdACLDryRun(s *Session, args [][]byte) {
 		s.replyError(errArity, row.fullName())
 		return
 	}
-	switch reason, object := row.denial(u.Rights(), call); reason {
-	case acl.DeniedCommand:
-		s.replyString(formatError("This user has no permissions to run the '%s' command", object))
-	case acl.DeniedKey:
-		s.replyString(formatError("This user has no permissions to access the '%s' key", object))
-	default:
-		s.replyOK()
-	}
+	c := denialCheck{row: row, rights: u.Rights()}
+	s.inSteps(args, func(s *Session, args [][]byte) (more bool) {
+		if c.some(args[3:], rightsStep) {
+			return true
+		}
+		switch c.reason {
+		case acl.DeniedCommand:
+			s.replyString(formatError("This user has no permissions to run the '%s' command", c.object))
+		case acl.DeniedKey:
+			s.replyString(formatError("This user has no permissions to access the '%s' key", c.object))
+		default:
+			s.replyOK()
+		}
+		return false
+	})
 }

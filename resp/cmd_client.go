@@ -12,7 +12,7 @@ func clientRows() []*command {
 	return []*command{
 		{name: "id", arity: 2, flags: noScript | fast, summary: "Returns the connection's id.", since: "5.0.0", group: "connection", run: cmdClientID},
 		{name: "info", arity: 2, flags: noScript, summary: "Returns information about the connection.", since: "6.2.0", group: "connection", run: cmdClientInfo},
-		{name: "list", arity: -2, flags: noScript | admin, usage: "[TYPE normal|master|replica|pubsub] [ID client-id ...]", summary: "Lists open connections.", since: "2.4.0", group: "connection", cost: "O(N) where N is the number of connections", run: cmdClientList},
+		{name: "list", arity: -2, many: true, flags: noScript | admin, usage: "[TYPE normal|master|replica|pubsub] [ID client-id ...]", summary: "Lists open connections.", since: "2.4.0", group: "connection", cost: "O(N) where N is the number of connections", run: cmdClientList},
 		{name: "kill", arity: -3, most: shortList, flags: noScript | admin, usage: "addr|[ID client-id] [TYPE normal|master|replica|pubsub] [USER username] [ADDR addr] [LADDR addr] [SKIPME yes|no] [MAXAGE seconds]", summary: "Closes connections.", since: "2.4.0", group: "connection", cost: "O(N) where N is the number of connections", run: cmdClientKill},
 		{name: "unblock", arity: -3, flags: noScript | admin, usage: "client-id [TIMEOUT|ERROR]", summary: "Ends the wait of a connection's CL.TAKE: as if the time was over, or with an error.", since: "5.0.0", group: "connection", run: cmdClientUnblock},
 		{name: "getname", arity: 2, flags: noScript | fast, summary: "Returns the connection's name.", since: "2.6.9", group: "connection", run: cmdClientGetName},
@@ -34,11 +34,11 @@ func cmdClientInfo(s *Session, _ [][]byte) {
 	s.replyText(s.client.line(s.nowNS) + "\n")
 }
 
-// manyClients take longer than a millisecond to list.
+// manyClients take longer than a millisecond to list. So do some more ids to read.
 const manyClients = 500
 
 func cmdClientList(s *Session, args [][]byte) {
-	if s.srv.clientCount() < manyClients || !s.mayGoAside() {
+	if max(s.srv.clientCount(), len(args)) < manyClients || !s.mayGoAside() {
 		listClients(s, args)
 		return
 	}

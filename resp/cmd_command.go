@@ -12,7 +12,7 @@ func commandCommandRows() []*command {
 	return []*command{
 		{name: "count", arity: 2, flags: fast, summary: "Returns a count of commands.", since: "2.8.13", group: "server", run: func(s *Session, _ [][]byte) { s.replyInt(int64(len(s.srv.commands.rows))) }},
 		{name: "docs", arity: -2, most: shortList, usage: "[command-name ...]", summary: "Returns documentary information about commands.", since: "7.0.0", group: "server", cost: "O(N) where N is the number of commands", run: cmdCommandDocs},
-		{name: "getkeys", arity: -4, usage: "command [arg ...]", summary: "Extracts the key names from an arbitrary command.", since: "2.8.13", group: "server", run: cmdCommandGetKeys},
+		{name: "getkeys", arity: -4, many: true, usage: "command [arg ...]", summary: "Extracts the key names from an arbitrary command.", since: "2.8.13", group: "server", run: cmdCommandGetKeys},
 		{name: "info", arity: -2, most: shortList, usage: "[command-name ...]", summary: "Returns information about commands.", since: "2.8.13", group: "server", cost: "O(N) where N is the number of commands", run: cmdCommandInfo},
 		{name: "list", arity: -2, usage: "[FILTERBY MODULE module|ACLCAT category|PATTERN pattern]", summary: "Returns a list of command names.", since: "7.0.0", group: "server", cost: "O(N) where N is the number of commands", run: cmdCommandList},
 	}
@@ -173,15 +173,23 @@ func cmdCommandGetKeys(s *Session, args [][]byte) {
 	case row.arity > 0 && len(target) != row.arity, len(target) < -row.arity, len(target) <= row.keys.first:
 		s.replyError(errBadCommandArgs)
 	default:
-		keys := row.keysOf(target)
-		if len(keys) == 0 && row.group != "scripting" { // a script need not have keys
+		first, last := row.keyBounds(target)
+		keys := 0
+		if last >= first {
+			keys = 1 + (last-first)/row.keys.step
+		}
+		if keys == 0 && row.group != "scripting" { // a script need not have keys
 			s.replyError(errBadCommandKeys)
 			return
 		}
-		s.replyArray(len(keys))
-		for _, key := range keys {
-			s.replyBulk(key)
-		}
+		s.replyArray(keys)
+		at := first
+		s.inSteps(args, func(s *Session, args [][]byte) (more bool) {
+			for end := at + keysStep*row.keys.step; at <= min(last, end); at += row.keys.step {
+				s.replyBulk(args[2+at])
+			}
+			return at <= last
+		})
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // scriptRows are SCRIPT's subcommands.
 func scriptRows() []*command {
 	return []*command{
-		{name: "load", arity: 3, flags: noScript, usage: "script", summary: "Compiles a script and keeps it, and returns its SHA1.", since: "2.6.0", group: "scripting", cost: "O(N) where N is the length of the script", run: cmdScriptLoad},
+		{name: "load", arity: 3, script: 2, flags: noScript, usage: "script", summary: "Compiles a script and keeps it, and returns its SHA1.", since: "2.6.0", group: "scripting", cost: "O(N) where N is the length of the script", run: cmdScriptLoad},
 		{name: "exists", arity: -3, most: shortList, flags: noScript, usage: "sha1 ...", summary: "Says for each SHA1 whether its script is kept.", since: "2.6.0", group: "scripting", cost: "O(N) where N is the number of scripts", run: cmdScriptExists},
 		{name: "flush", arity: -2, flags: noScript, usage: "[ASYNC|SYNC]", summary: "Forgets all scripts.", since: "2.6.0", group: "scripting", run: cmdScriptFlush},
 		{name: "kill", arity: 2, flags: noScript | allowBusy, summary: "Ends the script that runs, if it has changed nothing.", since: "2.6.0", group: "scripting", run: cmdScriptKill},
@@ -70,52 +70,19 @@ func (s *Session) eval(args [][]byte, bySHA, readOnly bool) {
 		s.replyError(errKeysNegative)
 		return
 	}
-	run := func(s *Session, args [][]byte, found *script.Script) {
-		s.runScript(found, args[3:3+keys], args[3+keys:], readOnly)
-	}
 	s.alone(func() {
+		var found *script.Script
 		if !bySHA {
-			s.withScript(args, 1, run)
-		} else if found, ok := s.srv.scriptEngine().Get(string(args[1])); ok {
-			run(s, args, found)
-		} else {
+			var err error
+			if found, err = s.srv.scriptEngine().Load(args[1]); err != nil {
+				s.replyError("%s", err)
+				return
+			}
+		} else if found, ok = s.srv.scriptEngine().Get(string(args[1])); !ok {
 			s.replyError(errNoScript)
-		}
-	})
-}
-
-// compileAside is how long a script is, in bytes, that takes a millisecond to compile.
-const compileAside = 4 << 10
-
-// withScript calls use with the compiled script of an argument. It is the last that a handler does, which holds the execution lock alone,
-// as use does. A long script is compiled by a goroutine, one at a time, as that takes up to 10 MB.
-func (s *Session) withScript(args [][]byte, at int, use func(s *Session, args [][]byte, found *script.Script)) {
-	answer := func(s *Session, args [][]byte, found *script.Script, err error) {
-		if err != nil {
-			s.replyError("%s", err)
 			return
 		}
-		use(s, args, found)
-	}
-	srv, text := s.srv, args[at]
-	engine := srv.scriptEngine()
-	if len(text) < compileAside || len(text) > script.MaxScript || !s.mayGoAside() || engine.Has(script.SHA1(text)) {
-		found, err := engine.Load(text)
-		answer(s, args, found, err)
-		return
-	}
-	s.goAside(args, func(args [][]byte) func() func(*Session) {
-		return func() func(*Session) {
-			srv.listing.Lock()
-			defer srv.listing.Unlock()
-			compiled := script.Compile(args[at])
-			return func(s *Session) {
-				s.alone(func() {
-					found, err := srv.scriptEngine().Keep(compiled)
-					answer(s, args, found, err)
-				})
-			}
-		}
+		s.runScript(found, args[3:3+keys], args[3+keys:], readOnly)
 	})
 }
 
@@ -267,7 +234,11 @@ func (r *scriptRun) OverOutput(bytes int) bool { return r.s.end != open || r.s.o
 
 func cmdScriptLoad(s *Session, args [][]byte) {
 	s.alone(func() {
-		s.withScript(args, 2, func(s *Session, _ [][]byte, found *script.Script) { s.replyString(found.SHA) })
+		if found, err := s.srv.scriptEngine().Load(args[2]); err != nil {
+			s.replyError("%s", err)
+		} else {
+			s.replyString(found.SHA)
+		}
 	})
 }
 

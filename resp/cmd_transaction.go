@@ -28,8 +28,9 @@ var lostRights = map[acl.Reason]string{
 }
 
 type queuedCommand struct {
-	row  *command
-	args [][]byte
+	row    *command
+	args   [][]byte
+	rights *acl.Rights // which allow it
 }
 
 // queuedBytes and watchBytes are the memory of a queued argument and of a watched key, without their own bytes.
@@ -69,15 +70,13 @@ func (s *Session) queue(row *command, args [][]byte) {
 		s.replyError("%s", text)
 		return
 	}
-	kept := make([][]byte, len(args))
-	for i, arg := range args {
-		kept[i] = append([]byte{}, arg...) // an empty argument stays empty: nil stands for one that was not given
+	for _, arg := range args {
 		s.tx.bytes += len(arg) + queuedBytes
 	}
 	if s.overTxLimit() {
 		return
 	}
-	s.tx.queued = append(s.tx.queued, queuedCommand{row, kept})
+	s.tx.queued = append(s.tx.queued, queuedCommand{row, copied(args), s.client.user.Load().Rights()})
 	s.client.txLen.Store(int32(len(s.tx.queued)))
 	s.replyStatus("QUEUED")
 }
@@ -154,6 +153,10 @@ func (s *Session) exec(tx transaction) {
 
 // runQueued runs a command of a transaction, if its user still may.
 func (s *Session) runQueued(q queuedCommand) {
+	if s.client.user.Load().Rights() == q.rights {
+		s.call(q.row, q.args)
+		return
+	}
 	if reason := s.forbid(q.row, q.args, "multi"); reason != "" {
 		text := formatError(errNoPermExec, lostRights[reason])
 		s.srv.stats.rejected(nil, text)

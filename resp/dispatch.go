@@ -6,12 +6,20 @@ import (
 	"strings"
 )
 
-// dispatch runs one command: finds its row, checks what every command's rows have in common, and calls its handler.
+// dispatch runs one command: finds its row, checks what all rows have in common, and calls its handler.
 func (s *Session) dispatch(args [][]byte) {
 	s.gate.set(gateSkip, s.gate.has(gateSkipNext))
 	s.gate.set(gateSkipNext, false)
+	if row, text := s.rowOf(args); text != "" || s.end != open {
+		s.admitted(row, args, text)
+	} else {
+		s.prepare(row, args)
+	}
+}
+
+// admitted goes on with a command when all is known about it: it is refused, queued or run.
+func (s *Session) admitted(row *command, args [][]byte, text string) {
 	mark := len(s.out)
-	row, text := s.admit(args)
 	switch {
 	case s.end != open:
 	case text != "":
@@ -65,8 +73,8 @@ func (s *Session) silence(mark int) bool {
 	return silent
 }
 
-// admit returns the row of a command, or the text of the error that it is answered with.
-func (s *Session) admit(args [][]byte) (*command, string) {
+// rowOf returns the row of a command, or the text of the error that it is answered with.
+func (s *Session) rowOf(args [][]byte) (*command, string) {
 	row := s.srv.commands.find(args[0])
 	if row == nil {
 		if isHTTP(args[0]) {
@@ -75,7 +83,6 @@ func (s *Session) admit(args [][]byte) (*command, string) {
 		}
 		return nil, unknownCommand(args)
 	}
-	flags := row.flags
 	if len(row.sub) > 0 && len(args) > 1 {
 		sub := row.findSub(args[1])
 		if sub == nil {
@@ -83,7 +90,7 @@ func (s *Session) admit(args [][]byte) (*command, string) {
 		}
 		row = sub
 	}
-	if row.arity > 0 && len(args) != row.arity || len(args) < -row.arity {
+	if row.arity > 0 && len(args) != row.arity || len(args) < -row.arity || len(args) > 2+shortList && row.most == 0 && !row.takesMany() {
 		return row, fmt.Sprintf(errArity, row.fullName())
 	}
 	if row.most > 0 && len(args) > 2+row.most {
@@ -93,16 +100,22 @@ func (s *Session) admit(args [][]byte) (*command, string) {
 		s.tell(tellCommand, "command", row.fullName(), "reason", "not authenticated")
 		return row, errNoAuth
 	}
-	if text := s.forbidden(row, args); text != "" {
-		return row, text
-	}
-	if (flags|row.flags)&loading == 0 && s.srv.gate.has(gateLoading) {
-		return row, errLoading
-	}
-	if (flags|row.flags)&allowBusy == 0 && s.srv.gate.has(gateBusy) {
-		return row, errBusy
-	}
 	return row, ""
+}
+
+// closed returns the text of the error of a command that the server does not run now, or "".
+func (s *Session) closed(row *command) string {
+	flags := row.flags
+	if row.parent != nil {
+		flags |= row.parent.flags
+	}
+	switch {
+	case flags&loading == 0 && s.srv.gate.has(gateLoading):
+		return errLoading
+	case flags&allowBusy == 0 && s.srv.gate.has(gateBusy):
+		return errBusy
+	}
+	return ""
 }
 
 // isHTTP recognises what a web page can make a browser send to a port on its own machine. As in Redis, the connection is

@@ -109,10 +109,21 @@ func (c *client) monitorAddr() string {
 	return c.addr
 }
 
-// redact replaces what may be secret: the passwords of AUTH and HELLO, the arguments of CONFIG's subcommands and of ACL SETUSER, and those
-// of the command that ACL DRYRUN is about, which may be any of these.
+const redacted = "(redacted)"
+
+// redact replaces what may be secret.
 func redact(args [][]byte) [][]byte {
-	from := len(args)
+	from := secretFrom(args)
+	if from >= len(args) {
+		return args
+	}
+	return append(slices.Clone(args[:from]), slices.Repeat([][]byte{[]byte(redacted)}, len(args)-from)...)
+}
+
+// secretFrom returns which argument is the first that may be secret, as all behind it: the passwords of AUTH and HELLO, the arguments of
+// CONFIG's subcommands and of ACL SETUSER, and those of the command that ACL DRYRUN is about, which may be any of these.
+func secretFrom(args [][]byte) (from int) {
+	from = len(args)
 	switch {
 	case bytes.EqualFold(args[0], []byte("auth")):
 		from = 1
@@ -125,14 +136,7 @@ func redact(args [][]byte) [][]byte {
 	case bytes.EqualFold(args[0], []byte("acl")) && len(args) > 4 && bytes.EqualFold(args[1], []byte("dryrun")):
 		from = 4
 	}
-	if from >= len(args) {
-		return args
-	}
-	shown := append([][]byte(nil), args[:from]...)
-	for range args[from:] {
-		shown = append(shown, []byte("(redacted)"))
-	}
-	return shown
+	return from
 }
 
 const hexDigits = "0123456789abcdef"

@@ -36,7 +36,7 @@ func (l *slowlog) add(s *Session, row *command, args [][]byte, tookNS int64) {
 	s.client.mu.Lock()
 	name := s.client.name
 	s.client.mu.Unlock()
-	e := slowEntry{0, s.wallNS() / 1e9, tookNS / 1e3, trimArgs(redact(args)), s.client.addr, name}
+	e := slowEntry{0, s.wallNS() / 1e9, tookNS / 1e3, trimArgs(args), s.client.addr, name}
 	s.once(func() {
 		l.put(s, e)
 		s.tell(tellSlow, "command", row.fullName(), "took_us", e.us)
@@ -72,16 +72,21 @@ func (l *slowlog) reset() {
 	l.entries = nil
 }
 
+// trimArgs is what an entry keeps of a command.
 func trimArgs(args [][]byte) []string {
 	var kept []string
+	secret := secretFrom(args)
 	for i, arg := range args {
 		if i == slowlogMaxArgs-1 && len(args) > slowlogMaxArgs {
 			kept = append(kept, fmt.Sprintf("... (%d more arguments)", len(args)-i))
 			break
 		}
-		if len(arg) > slowlogMaxArg {
+		switch {
+		case i >= secret:
+			kept = append(kept, redacted)
+		case len(arg) > slowlogMaxArg:
 			kept = append(kept, fmt.Sprintf("%s... (%d more bytes)", arg[:slowlogMaxArg], len(arg)-slowlogMaxArg))
-		} else {
+		default:
 			kept = append(kept, string(arg))
 		}
 	}

@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"celld/cell"
+	"celld/resp/acl"
+	"celld/resp/script"
 	"celld/resp/transport"
 	"celld/store"
 )
@@ -43,6 +45,7 @@ type stallWorld struct {
 	p *peer
 	// Of what CL.TAKE has answered: a lease in the middle of each key.
 	conc, held string
+	faulty     int // scripts
 }
 
 func newStallWorld(t *testing.T) *stallWorld {
@@ -69,10 +72,21 @@ func newStallWorld(t *testing.T) *stallWorld {
 	w.fill(65_536, "CL.POLICY SET policy# 10/1m")
 	w.fill(65_536, "CL.RULE ADD DENY rule#")
 	w.fill(2_000, "ACL SETUSER user# on >secret ~k:* +@all -flushall")
+	w.user("many", acl.MostOfAKind-2, "~other%d:*", "~key:*", "~4711")
+	w.user("wild", 100, "~*"+strings.Repeat("?", 1000)+"b%d*", "~key:*")
 	for range stallClients {
 		w.connect()
 	}
 	return w
+}
+
+// user makes one who may use the keys of n patterns, and of some more.
+func (w *stallWorld) user(name string, n int, pattern string, more ...string) {
+	words := []string{"ACL", "SETUSER", name, "on", ">secret", "+@all"}
+	for i := range n {
+		words = append(words, fmt.Sprintf(pattern, i))
+	}
+	w.p.do(append(words, more...)...)
 }
 
 // fill sends a call n times, with its number in place of #. It returns the lease of the call in the middle.
@@ -92,6 +106,15 @@ func (w *stallWorld) fill(n int, call string) (lease string) {
 	}
 	return lease
 }
+
+// slowCode is a script that takes as long to compile as any: 100 to 250 ms. The compiler searches all constants for each.
+var slowCode = func() string {
+	var code strings.Builder
+	for i := range 1900 {
+		fmt.Fprintf(&code, "x=%d;", 1000+i)
+	}
+	return code.String() + strings.Repeat("x=2899;", (script.MaxScript-code.Len())/7)
+}()
 
 func threadNS() int64 {
 	var ts unix.Timespec
@@ -124,10 +147,10 @@ func (p *peer) longest(data string) (most time.Duration, last string) {
 // stalls are calls of each command at the sizes of a stallWorld, which are repeated until there are some 300 in a pipeline. A call in
 // brackets comes once before them and is not timed. A command that does not stand here is one that keeps its loop by what it is.
 var stalls = map[string][]string{
-	"cl.throttle": {"CL.THROTTLE key:1 15 30 60"}, "gcra": {"GCRA key:1 15 30 60"},
+	"cl.throttle": {"CL.THROTTLE key:1 15 30 60", "[AUTH wild secret] CL.THROTTLE LONGKEY 15 30 60"}, "gcra": {"GCRA key:1 15 30 60"},
 	"cl.take":    {"CL.TAKE conc 65536/1h,algo=conc ID name7", "CL.TAKE conc 65536/1h,algo=conc COST 65536", "CL.TAKE held 1000000/1h LEASE 60000 ID name7", "CL.TAKE held 1000000/1h", "CL.TAKE conc 65536/1h,algo=conc PEEK"},
 	"cl.mtake":   {"CL.MTAKE 2 held 1000000/1h key 5/1h LEASE 60000 ID name7"},
-	"cl.give":    {"CL.GIVE conc 65536/1h,algo=conc 1", "[HSET tmp conc/1h CONCTEXT] CL.GIVE tmp 65536/1h,algo=conc 65536"},
+	"cl.give":    {"CL.GIVE conc 65536/1h,algo=conc 1", "[HSET tmp conc/1h CONCTEXT] CL.GIVE tmp 65536/1h,algo=conc 65000"},
 	"cl.renew":   {"CL.RENEW conc CONC 3600000", "CL.RENEW held HELD 3600000", "CL.RENEW conc 7 100"},
 	"cl.release": {"CL.RELEASE held 7", "CL.RELEASE conc CONC"}, "cl.settle": {"CL.SETTLE held 7 3", "CL.SETTLE held HELD 3"},
 	"cl.reset": {"CL.RESET MANY", "[HSET tmp conc/1h CONCTEXT] CL.RESET tmp"},
@@ -135,33 +158,33 @@ var stalls = map[string][]string{
 	"cl.policy|set": {"CL.POLICY SET policy1 20/1m"}, "cl.policy|get": {"CL.POLICY GET policy1"}, "cl.policy|del": {"CL.POLICY DEL policy3"}, "cl.policy|list": {"CL.POLICY LIST", "CL.POLICY LIST LONG", "CL.POLICY LIST WILD"},
 	"cl.rule|add": {"CL.RULE ADD DENY rule7"}, "cl.rule|del": {"CL.RULE DEL DENY rule8"}, "cl.rule|list": {"CL.RULE LIST", "CL.RULE LIST LONG"},
 
-	"ping": {"PING"}, "echo": {"ECHO BIG"}, "quit": {"QUIT"}, "reset": {"RESET"}, "select": {"SELECT 0"}, "auth": {"AUTH user2 secret"}, "hello": {"HELLO 2"},
-	"client|id": {"CLIENT ID"}, "client|info": {"CLIENT INFO"}, "client|list": {"CLIENT LIST"}, "client|kill": {"CLIENT KILL ID 4711", "CLIENT KILL USER user9"},
+	"ping": {"PING", "PING ARGS"}, "echo": {"ECHO BIG"}, "quit": {"QUIT"}, "reset": {"RESET"}, "select": {"SELECT 0"}, "auth": {"AUTH user2 secret"}, "hello": {"HELLO 2"},
+	"client|id": {"CLIENT ID"}, "client|info": {"CLIENT INFO"}, "client|list": {"CLIENT LIST", "CLIENT LIST ID ARGS"}, "client|kill": {"CLIENT KILL ID 4711", "CLIENT KILL USER user9"},
 	"client|getname": {"CLIENT GETNAME"}, "client|setname": {"CLIENT SETNAME me"}, "client|setinfo": {"CLIENT SETINFO lib-name me"}, "client|unblock": {"CLIENT UNBLOCK 7"},
 	"client|no-evict": {"CLIENT NO-EVICT off"}, "client|no-touch": {"CLIENT NO-TOUCH off"}, "client|reply": {"CLIENT REPLY ON"}, "client|tracking": {"CLIENT TRACKING off"},
 	"client|caching": {"CLIENT CACHING yes"}, "client|getredir": {"CLIENT GETREDIR"}, "client|trackinginfo": {"CLIENT TRACKINGINFO"},
 
-	"acl|cat": {"ACL CAT"}, "acl|deluser": {"ACL DELUSER user3"}, "acl|dryrun": {"ACL DRYRUN user1 get k:1"}, "acl|genpass": {"ACL GENPASS"}, "acl|getuser": {"ACL GETUSER user1"},
+	"acl|cat": {"ACL CAT"}, "acl|deluser": {"ACL DELUSER user3"}, "acl|dryrun": {"ACL DRYRUN user1 get k:1", "ACL DRYRUN default del ARGS", "ACL DRYRUN many del MANY"}, "acl|genpass": {"ACL GENPASS"}, "acl|getuser": {"ACL GETUSER user1"},
 	"acl|list": {"ACL LIST"}, "acl|load": {"ACL LOAD"}, "acl|log": {"ACL LOG"}, "acl|save": {"ACL SAVE"}, "acl|setuser": {"ACL SETUSER user1 +get"}, "acl|users": {"ACL USERS"}, "acl|whoami": {"ACL WHOAMI"},
-	"command": {"COMMAND"}, "command|count": {"COMMAND COUNT"}, "command|docs": {"COMMAND DOCS", "COMMAND DOCS NAMES"}, "command|getkeys": {"COMMAND GETKEYS DEL a b"}, "command|info": {"COMMAND INFO", "COMMAND INFO NAMES"}, "command|list": {"COMMAND LIST", "COMMAND LIST FILTERBY PATTERN LONG"},
+	"command": {"COMMAND"}, "command|count": {"COMMAND COUNT"}, "command|docs": {"COMMAND DOCS", "COMMAND DOCS NAMES"}, "command|getkeys": {"COMMAND GETKEYS DEL a b", "COMMAND GETKEYS DEL ARGS"}, "command|info": {"COMMAND INFO", "COMMAND INFO NAMES"}, "command|list": {"COMMAND LIST", "COMMAND LIST FILTERBY PATTERN LONG"},
 	"info": {"INFO everything"}, "config|get": {"CONFIG GET *", "CONFIG GET LONG", "CONFIG GET WILDS"}, "config|resetstat": {"CONFIG RESETSTAT"}, "config|rewrite": {"CONFIG REWRITE"}, "config|set": {"CONFIG SET timeout 0"},
 	"time": {"TIME"}, "dbsize": {"DBSIZE"}, "memory|doctor": {"MEMORY DOCTOR"}, "memory|malloc-stats": {"MEMORY MALLOC-STATS"}, "memory|purge": {"MEMORY PURGE"}, "memory|stats": {"MEMORY STATS"},
 	"memory|usage": {"MEMORY USAGE conc", "MEMORY USAGE held"}, "module|list": {"MODULE LIST"}, "monitor": {"MONITOR"},
 	"latency|doctor": {"LATENCY DOCTOR"}, "latency|graph": {"LATENCY GRAPH command"}, "latency|histogram": {"LATENCY HISTOGRAM", "LATENCY HISTOGRAM NAMES"}, "latency|history": {"LATENCY HISTORY command"}, "latency|latest": {"LATENCY LATEST"}, "latency|reset": {"LATENCY RESET"},
 	"slowlog|get": {"SLOWLOG GET -1"}, "slowlog|len": {"SLOWLOG LEN"}, "slowlog|reset": {"SLOWLOG RESET"}, "role": {"ROLE"}, "lolwut": {"LOLWUT"}, "bgsave": {"BGSAVE"}, "bgrewriteaof": {"BGREWRITEAOF"}, "lastsave": {"LASTSAVE"},
 
-	"get": {"GET key:1"}, "strlen": {"STRLEN key:1"}, "getrange": {"GETRANGE key:1 0 9"}, "set": {"SET key:1 1999999999999999999", "[HSET tmp2 conc/1h CONCTEXT] SET tmp2 1999999999999999999 ALSO DEL tmp2"}, "setnx": {"SETNX key:1 1999999999999999999"},
+	"get": {"GET key:1", "[AUTH wild secret] GET LONGKEY"}, "strlen": {"STRLEN key:1"}, "getrange": {"GETRANGE key:1 0 9"}, "set": {"SET key:1 1999999999999999999", "[HSET tmp2 conc/1h CONCTEXT] SET tmp2 1999999999999999999 ALSO DEL tmp2"}, "setnx": {"SETNX key:1 1999999999999999999"},
 	"getset": {"GETSET key:1 1999999999999999999"}, "getdel": {"GETDEL key:2"}, "getex": {"GETEX key:1 EX 100"}, "setex": {"SETEX key:1 100 1999999999999999999"}, "psetex": {"PSETEX key:1 100000 1999999999999999999"},
 	"hgetall": {"HGETALL conc", "HGETALL held"}, "hget": {"HGET conc conc/1h", "HGET held nothing"}, "hscan": {"HSCAN conc 0", "HSCAN conc 0 MATCH LONG"}, "hset": {"HSET tmp conc/1h CONCTEXT"}, "hlen": {"HLEN conc", "HLEN held"},
-	"exists": {"EXISTS MANY"}, "type": {"TYPE conc"}, "del": {"DEL MANY", "[HSET tmp conc/1h CONCTEXT] DEL tmp"}, "unlink": {"UNLINK MANY"}, "touch": {"TOUCH MANY"}, "watch": {"WATCH MANY"}, "unwatch": {"UNWATCH"},
+	"exists": {"EXISTS MANY", "EXISTS ARGS", "[AUTH many secret] EXISTS MANY", "[AUTH many secret] MULTI ALSO EXISTS MANY ALSO DISCARD"}, "type": {"TYPE conc"}, "del": {"DEL MANY", "[HSET tmp conc/1h CONCTEXT] DEL tmp"}, "unlink": {"UNLINK MANY"}, "touch": {"TOUCH MANY"}, "watch": {"WATCH MANY"}, "unwatch": {"UNWATCH"},
 	"rename": {"RENAME conc tmp ALSO RENAME tmp conc"}, "renamenx": {"RENAMENX conc none ALSO RENAMENX none conc"}, "copy": {"COPY conc tmp REPLACE"}, "randomkey": {"RANDOMKEY"}, "keys": {"KEYS nomatch*", "KEYS *", "KEYS LONG", "KEYS WILD"},
 	"scan":            {"SCAN 0 COUNT 1000000", "SCAN 0 COUNT 1000000 MATCH LONG", "SCAN 0 COUNT 1000000 MATCH WILD"},
 	"object|encoding": {"OBJECT ENCODING conc"}, "object|freq": {"OBJECT FREQ conc"}, "object|idletime": {"OBJECT IDLETIME conc"}, "object|refcount": {"OBJECT REFCOUNT conc"},
 	"ttl": {"TTL conc"}, "pttl": {"PTTL held"}, "expiretime": {"EXPIRETIME conc"}, "pexpiretime": {"PEXPIRETIME held"}, "expire": {"EXPIRE conc 3000"}, "pexpire": {"PEXPIRE held 3000000"},
 	"expireat": {"EXPIREAT conc 9999999999"}, "pexpireat": {"PEXPIREAT held 9999999999000"}, "persist": {"PERSIST conc"},
-	"eval": {"EVAL return{KEYS[1],ARGV[1]} 1 k a"}, "eval_ro": {"EVAL_RO return{KEYS[1],ARGV[1]} 1 k a"}, "evalsha": {"EVALSHA ffffffffffffffffffffffffffffffffffffffff 0"}, "evalsha_ro": {"EVALSHA_RO ffffffffffffffffffffffffffffffffffffffff 0"},
+	"eval": {"EVAL return{KEYS[1],ARGV[1]} 1 k a", "[SCRIPT FLUSH] EVAL CODE 0", "EVAL FAULTY 0"}, "eval_ro": {"EVAL_RO return{KEYS[1],ARGV[1]} 1 k a"}, "evalsha": {"EVALSHA ffffffffffffffffffffffffffffffffffffffff 0"}, "evalsha_ro": {"EVALSHA_RO ffffffffffffffffffffffffffffffffffffffff 0"},
 	"script|exists": {"SCRIPT EXISTS a b"}, "script|flush": {"SCRIPT FLUSH"}, "script|kill": {"SCRIPT KILL"}, "script|load": {"SCRIPT LOAD return"},
-	"multi": {"MULTI ALSO CL.RENEW conc CONC 3600000 ALSO HLEN conc ALSO EXEC"}, "exec": {"EXEC"}, "discard": {"MULTI ALSO PING ALSO DISCARD"},
+	"multi": {"MULTI ALSO CL.RENEW conc CONC 3600000 ALSO HLEN conc ALSO EXEC", "[SCRIPT FLUSH] MULTI ALSO EVAL CODE 0 ALSO EXEC", "MULTI ALSO EVAL FAULTY 0 ALSO EXEC"}, "exec": {"EXEC"}, "discard": {"MULTI ALSO PING ALSO DISCARD"},
 	"flushall": {"FLUSHALL SOON"}, "flushdb": {"FLUSHDB SOON"}, // and see below
 }
 
@@ -191,6 +214,15 @@ func (w *stallWorld) frames(call string) (before, frames string) {
 				words = append(words, slices.Repeat([]string{strings.Repeat("*a?", maxWildPattern/3)}, shortList)...)
 			case "NAMES":
 				words = append(words, slices.Repeat([]string{"get"}, shortList)...)
+			case "ARGS":
+				words = append(words, slices.Repeat([]string{"4711"}, 1<<20-10)...)
+			case "LONGKEY":
+				words = append(words, strings.Repeat("a", 64<<10))
+			case "CODE":
+				words = append(words, slowCode)
+			case "FAULTY":
+				w.faulty++
+				words = append(words, fmt.Sprint("x=", w.faulty, slowCode[10:len(slowCode)-4], " end"))
 			case "BIG":
 				words = append(words, strings.Repeat("x", 100_000))
 			case "CONC":
@@ -269,7 +301,7 @@ func (w *stallWorld) mix(t *testing.T) {
 			continue
 		}
 		for _, call := range some {
-			if !strings.Contains(call, "[") && !strings.Contains(call, "MANY") && !strings.Contains(call, "TEXT") && !strings.Contains(call, "LONG") && !strings.Contains(call, "WILD") && !strings.Contains(call, "NAMES") && !strings.HasPrefix(call, "H") {
+			if !strings.Contains(call, "[") && !strings.Contains(call, "MANY") && !strings.Contains(call, "TEXT") && !strings.Contains(call, "LONG") && !strings.Contains(call, "WILD") && !strings.Contains(call, "NAMES") && !strings.Contains(call, "ARGS") && !strings.Contains(call, "FAULTY") && !strings.HasPrefix(call, "H") {
 				_, frames := w.frames(call)
 				calls = append(calls, frames)
 			}

@@ -16,7 +16,8 @@ const shortList = 1000
 type command struct {
 	name    string // lower case
 	arity   int    // arguments, the name included; -n: n or more
-	most    int    // arguments behind the name, where they are names of a list that is short; 0: as many as any command may have
+	most    int    // arguments behind the name, where they are names of a list that is short
+	many    bool   // it may have more than shortList arguments, as many as any command may have
 	flags   flag
 	keys    keyRange
 	access  access // to its keys
@@ -28,6 +29,7 @@ type command struct {
 	run     func(*Session, [][]byte)
 	read    func(s *Session, f *form, args [][]byte) (text string) // in place of run, of calls that the limiter decides: or an error
 	far     farFunc                                                // in place of run, where an engine keeps the keys: over all of them
+	script  int                                                    // the argument that is a script to compile; 0: there is none
 	aside   bool                                                   // far runs in memory, too: outside of MULTI the command takes too long for an event loop
 	sub     []*command
 
@@ -88,6 +90,9 @@ func (c *command) fullName() string {
 	return c.name
 }
 
+// takesMany says that a command may have as many arguments as any.
+func (c *command) takesMany() bool { return c.many || c.keys.last < 0 }
+
 func (c *command) findSub(name []byte) *command {
 	for _, sub := range c.sub {
 		if len(sub.name) == len(name) && strings.EqualFold(sub.name, string(name)) {
@@ -99,8 +104,11 @@ func (c *command) findSub(name []byte) *command {
 
 // keysOf returns the keys among a command's arguments.
 func (c *command) keysOf(args [][]byte) [][]byte {
-	var keys [][]byte
 	first, last := c.keyBounds(args)
+	if last < first {
+		return nil
+	}
+	keys := make([][]byte, 0, 1+(last-first)/c.keys.step)
 	for i := first; i <= last; i += c.keys.step {
 		keys = append(keys, args[i])
 	}

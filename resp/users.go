@@ -137,16 +137,10 @@ func (s *Session) mustAuth() bool { return s.gate.has(gateAuth) && !s.srv.users.
 
 // denial returns why these rights do not allow a command, and what that is about: the command or a key. "": they do.
 func (c *command) denial(rights *acl.Rights, args [][]byte) (acl.Reason, string) {
-	if !rights.MayRun(c.acl, args) {
-		return acl.DeniedCommand, c.fullName()
+	check := denialCheck{row: c, rights: rights}
+	for check.some(args, rightsStep) { //nolint:revive // it does all
 	}
-	first, last := c.keyBounds(args)
-	for i, n := first, 0; i <= last; i, n = i+c.keys.step, n+1 {
-		if !rights.MayTouch(args[i], c.accessTo(n, args)) {
-			return acl.DeniedKey, string(args[i])
-		}
-	}
-	return "", ""
+	return check.reason, check.object
 }
 
 // forbid returns why the user may not run a command, and logs it; or "".
@@ -182,33 +176,19 @@ func (s *Session) noteDenial(reason acl.Reason, context, object string, row *com
 	})
 }
 
-// forbidden returns the error for a command that a client sends and may not run, or "".
-func (s *Session) forbidden(row *command, args [][]byte) string {
-	context := "toplevel"
-	if s.gate.has(gateMulti) {
-		context = "multi"
-		if row.flags&noMulti != 0 {
-			return "" // is refused for that
-		}
-	}
-	switch s.forbid(row, args, context) {
-	case acl.DeniedCommand:
-		return formatError(errNoPermCommand, row.fullName())
-	case acl.DeniedKey:
-		return errNoPermKey
-	}
-	return ""
-}
-
-// allowed leaves in the batch what comes before the first call that the user may not run, and returns what gather would have.
+// allowed leaves in the batch what comes before the first call that the user may not run, or for which this takes too long to find out. It
+// returns what gather would have.
 func (s *Session) allowed(data []byte, used, next int, limits wire.Limits) (int, int) {
 	b, rights := s.scratch.batch, s.client.user.Load().Rights()
 	if b.n == 0 {
 		return used, next
 	}
 	mayRun := rights.MayRun(b.row.acl, nil) // if not, the call may still have a first argument that does
+	work, patterns := 0, rights.Patterns()
 	for i := range b.n {
-		if mayRun && rights.MayTouch(b.key(i), b.row.accessTo(0, nil)) {
+		key := b.key(i)
+		work += patterns * (1 + len(key)/rightsBytes)
+		if mayRun && work <= rightsStep && rights.MayTouch(key, b.row.accessTo(0, nil)) {
 			continue
 		}
 		b.cut(i)
@@ -219,6 +199,7 @@ func (s *Session) allowed(data []byte, used, next int, limits wire.Limits) (int,
 		}
 		break
 	}
+	s.scratch.slice.did(work/lookEvery, 0)
 	return used, next
 }
 

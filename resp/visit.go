@@ -24,7 +24,7 @@ import (
 // Commands over all keys have no view: the engine is asked, and its answer is the reply. So do those that are slow for another reason
 // (aside), with an engine or without.
 type visit struct {
-	row     *command
+	row     *command // nil: the answer goes on with a command that has not been queued or run
 	args    [][]byte // of its own, as the session's buffer goes on
 	startNS int64
 	tr      transport.Conn
@@ -98,9 +98,8 @@ func (s *Session) visit(row *command, args [][]byte) bool {
 		return false
 	}
 	v := &visit{row: row, startNS: s.srv.clock(), tr: s.tr, visiting: &s.srv.visiting, before: sessionState{s.tx, s.gate, s.resp3}}
-	v.args = make([][]byte, len(args))
-	for i, arg := range args {
-		v.args[i] = append([]byte{}, arg...) // an empty argument stays empty, as in queue
+	v.args = s.detach(args)
+	for _, arg := range v.args {
 		v.bytes += int64(len(arg)) + queuedBytes
 	}
 	for _, key := range keys {
@@ -213,7 +212,9 @@ func (s *Session) step(v *visit) (done bool) {
 	}
 	s.end = max(s.end, v.ending)
 	v.end()
-	s.account(v, mark)
+	if v.row != nil {
+		s.account(v, mark)
+	}
 	return true
 }
 
@@ -340,7 +341,7 @@ func (v *visit) ready() bool { return v.answered.Load() }
 func (v *visit) resume(s *Session) {
 	mark := len(s.out)
 	s.scratch.mark = mark
-	if s.proceed(v); s.waits == nil {
+	if s.proceed(v); s.waits == nil && v.row != nil {
 		s.called(v.row, v.args, mark)
 	}
 }

@@ -112,15 +112,24 @@ func (r *Rights) has(c *Command) bool { return r.allowed[c.id/64]&(1<<(c.id%64))
 
 // MayTouch says whether a command with this access may name a key.
 func (r *Rights) MayTouch(key []byte, access Access) bool {
+	may, _ := r.Look(key, access, 0, len(r.patterns))
+	return may
+}
+
+// Patterns is how many of them MayTouch may look at.
+func (r *Rights) Patterns() int { return len(r.patterns) }
+
+// Look is MayTouch in steps. It looks at so many patterns at most, from one on, and returns how many it has looked at.
+func (r *Rights) Look(key []byte, access Access, from, most int) (may bool, looked int) {
 	if r.allKeys {
-		return true
+		return true, 0
 	}
-	for _, p := range r.patterns {
-		if p.access&access == access && p.match(key) {
-			return true
+	for _, p := range r.patterns[from:min(len(r.patterns), from+most)] {
+		if looked++; p.access&access == access && p.match(key) {
+			return true, looked
 		}
 	}
-	return false
+	return false, looked
 }
 
 // OnKey is MayTouch for those who know no Access; nil: it would say yes to all. It is made once, as each command asks for it.

@@ -168,6 +168,14 @@ func TestChunksThatAreTooMuch(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
+	for _, load := range []string{"loadstring(s)", "load(function() local piece = s s = nil return piece end)"} {
+		for more, want := range map[string]string{"": ":1\r\n", ".. ' '": "a chunk has at most 4096 bytes"} {
+			script := fmt.Sprintf("local s = 'return 1' .. string.rep(' ', %d) %s return %s()", maxChunk-len("return 1"), more, load)
+			if got := eval(NewEngine(), &fakeHost{}, false, script); !strings.Contains(got, want) {
+				t.Errorf("%s: %q, want %q", script, got, want)
+			}
+		}
+	}
 	enough := "return #{" + list(maxConstants, func(i int) string { return fmt.Sprint(i, ",") }) + "}"
 	if _, err := NewEngine().Load([]byte(enough)); err != nil {
 		t.Error(err)

@@ -10,7 +10,7 @@
 //     too: the heap has less than 4 * maxMemory more
 //   - errors: one costs what its text costs, however deep the calls are (see protect)
 //   - stack: 300 calls deep, of which a pcall takes two, and 64k values
-//   - text: MaxScript bytes, maxNesting levels deep, maxFunctions functions, maxConstants constants
+//   - text: MaxScript bytes, maxChunk in loadstring and load, maxNesting levels deep, maxFunctions functions, maxConstants constants
 package script
 
 import (
@@ -49,7 +49,11 @@ const (
 	// MaxScript is the longest script in bytes. Compiling takes up to 150 times as much memory, and 14 KB for each function.
 	MaxScript = 64 << 10
 
+	// maxChunk is the longest text that a script compiles, in bytes. It takes up to 3 ms, in which nothing else happens.
+	maxChunk = 4 << 10
+
 	cachedBytes  = 16 << 20 // bound on all scripts that are kept, by estimate
+	mostFaulty   = 16
 	perScript    = 2 << 10
 	perByte      = 10 // of text: 1 to 9 were measured
 	perFunction  = 1 << 10
@@ -81,6 +85,7 @@ type Engine struct {
 	worn    bool                        // gopher-lua has panicked
 	sealed  map[*lua.LTable]*lua.LTable // read-only tables, and the tables that they show
 	scripts *simplelru.LRU[string, *Script]
+	faulty  *simplelru.LRU[string, error] // why the last few that do not compile do not, by SHA1
 	bytes   int
 
 	// Of the run.
@@ -122,6 +127,7 @@ func (e *Engine) open() {
 	}
 	e.guard, e.bottom, e.nothing = e.L.NewFunction(e.luaGuard), e.L.NewFunction(e.luaGuard), e.L.NewFunction(luaNothing)
 	e.L.SetContext(hook{e})
+	e.faulty, _ = simplelru.NewLRU[string, error](mostFaulty, nil)
 	e.scripts, _ = simplelru.NewLRU[string, *Script](cachedBytes/perScript, func(_ string, s *Script) { e.bytes -= s.size })
 }
 
@@ -142,8 +148,14 @@ func (e *Engine) Get(sha string) (*Script, bool) {
 // Has says whether Get would find a script. It does not count as a use.
 func (e *Engine) Has(sha string) bool { return e.scripts.Contains(strings.ToLower(sha)) }
 
+// Knows says whether Load need not compile a script.
+func (e *Engine) Knows(sha string) bool { return e.scripts.Contains(sha) || e.faulty.Contains(sha) }
+
 // Flush forgets all scripts.
-func (e *Engine) Flush() { e.scripts.Purge() }
+func (e *Engine) Flush() {
+	e.scripts.Purge()
+	e.faulty.Purge()
+}
 
 // Kept returns the number of scripts, and their estimated size in bytes.
 func (e *Engine) Kept() (scripts, bytes int) { return e.scripts.Len(), e.bytes }
@@ -152,6 +164,7 @@ func (e *Engine) Kept() (scripts, bytes int) { return e.scripts.Len(), e.bytes }
 // once for each Compiled.
 func (e *Engine) Keep(c *Compiled) (*Script, error) {
 	if c.err != nil {
+		e.faulty.Add(c.script.SHA, c.err)
 		return nil, c.err
 	}
 	if s, ok := e.scripts.Get(c.script.SHA); ok {
@@ -159,7 +172,9 @@ func (e *Engine) Keep(c *Compiled) (*Script, error) {
 	}
 	s, err := &c.script, error(nil)
 	if s.fn, err = e.function(c.proto, sourceName); err != nil {
-		return nil, fmt.Errorf("ERR Error compiling script (new function): %w", err)
+		err = fmt.Errorf("ERR Error compiling script (new function): %w", err)
+		e.faulty.Add(s.SHA, err)
+		return nil, err
 	}
 	e.bytes += s.size
 	e.scripts.Add(s.SHA, s)
@@ -171,8 +186,12 @@ func (e *Engine) Keep(c *Compiled) (*Script, error) {
 
 // Load compiles a script and keeps it, if it is not kept yet.
 func (e *Engine) Load(text []byte) (*Script, error) {
-	if s, ok := e.scripts.Get(SHA1(text)); ok {
+	sha := SHA1(text)
+	if s, ok := e.scripts.Get(sha); ok {
 		return s, nil
+	}
+	if err, ok := e.faulty.Get(sha); ok {
+		return nil, err
 	}
 	return e.Keep(Compile(text))
 }

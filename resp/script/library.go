@@ -317,7 +317,7 @@ func (e *Engine) luaSetMetatable(L *lua.LState) int {
 	return 1
 }
 
-// luaLoadString compiles text. The bounds of scripts apply.
+// luaLoadString compiles text. The bounds of scripts apply, and maxChunk.
 func (e *Engine) luaLoadString(L *lua.LState) int {
 	return e.load(L, checkText(L, 1))
 }
@@ -334,15 +334,15 @@ func (e *Engine) luaLoad(L *lua.LState) int {
 		if !ok || piece == "" {
 			return e.load(L, string(text))
 		}
-		if text = append(text, piece...); len(text) > MaxScript {
-			L.RaiseError("a chunk has at most %d bytes", MaxScript)
+		if text = append(text, piece...); len(text) > maxChunk {
+			L.RaiseError("a chunk has at most %d bytes", maxChunk)
 		}
 	}
 }
 
 func (e *Engine) load(L *lua.LState, text string) int {
-	if len(text) > MaxScript {
-		L.RaiseError("a chunk has at most %d bytes", MaxScript)
+	if len(text) > maxChunk {
+		L.RaiseError("a chunk has at most %d bytes", maxChunk)
 	}
 	name, _, more := strings.Cut(text, "\n")
 	if more {

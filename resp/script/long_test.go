@@ -43,7 +43,7 @@ func TestTime(t *testing.T) {
 		"load(function() while true do end end)",
 		"local s = string.rep('x', 4e6) local a, b, t = s .. '1', s .. '2', {} for i = 1, 2e5 do t[i] = i % 2 == 0 and a or b end table.sort(t) while true do end",
 		"return string.find(string.rep('b', 1e6), '[' .. string.rep('a', 4e6) .. ']') or string.rep('b', 1e6):find('[' .. string.rep('a', 4e6) .. ']+c')",
-		"local s = string.rep('t={};', 1e4) while true do loadstring(s) end",
+		"local s = string.rep('t={};', 600) while true do loadstring(s) end",
 		"local s = string.rep('x', 6e6) while true do s:upper() end",
 		"local s = string.rep('x', 3e6) while true do s:reverse() end",
 		"local s = string.rep('x', 3e6) while true do local t = s .. 'x' end",
