@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strconv"
 )
 
