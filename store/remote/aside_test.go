@@ -1,10 +1,6 @@
 package remote
 
 import (
-	"context"
-	"crypto/tls"
-	"net"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -12,33 +8,7 @@ import (
 // Who asks about all keys is answered at the deadline of its arrival, also where the client waits for a connection that another call makes,
 // and where all turns are taken by others that wait for it.
 func TestQuestionsAboutAllKeysDoNotWaitForAConnection(t *testing.T) {
-	var away atomic.Bool
-	dials, comesBack := make(chan struct{}, 100), make(chan struct{})
-	e := newAiling(t)
-	s := newTestStoreBy(t, e.socket, Options{}, func(s *Store) dialer {
-		return func(ctx context.Context, to string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
-			if dials <- struct{}{}; away.Load() {
-				<-comesBack
-			}
-			return s.dial(ctx, to, d, config)
-		}
-	})
-	t.Cleanup(func() { close(comesBack) })
-	s.byHand()
-	if err := s.askFor("k", patient); err != nil {
-		t.Fatal(err)
-	}
-	away.Store(true)
-	e.answers("close")
-	if err := s.askFor("k", patient); !isDown(err) {
-		t.Fatal(err)
-	}
-	for range len(dials) {
-		<-dials
-	}
-	client := *s.client.Load()
-	go client.Do(context.Background(), client.B().Ping().Build())
-	<-dials
+	s, _, _ := stuck(t)
 	s.options.Timeout = time.Millisecond
 	answered := make(chan error, 4*stepsAtOnce)
 	for range stepsAtOnce {

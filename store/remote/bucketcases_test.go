@@ -25,6 +25,13 @@ func (s *Store) takeOf(t *testing.T, key, limit string, cost int64) *operation {
 	return o
 }
 
+// knows has a Store know the engine's time, which is this process's, and a key's TAT, with which a call was denied or not.
+func (s *Store) knows(key string, tat uint64, denied bool) {
+	now := time.Now()
+	s.clockOf(key).observe(now.UnixNano(), now, now)
+	s.queues.shardOf(key).known.note(key, "", cell.Params{}, tat, now, denied)
+}
+
 // A rule decides on its keys without the engine; for others the engine is asked.
 func TestRulesDecideWithoutTheEngine(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
@@ -221,8 +228,7 @@ func TestDenialsAreRememberedIfAsked(t *testing.T) {
 	for denials, asks := range map[int]int{0: 1, 1: 0} {
 		inFakeTime(t, Options{Denials: denials}, func(t *testing.T, s *Store, e *ailing) {
 			tat := uint64(time.Now().UnixNano() + 60e9)
-			s.queues.shardOf("k").known.note("k", "", cell.Params{}, tat, time.Now(), true)
-			s.clockOf("k").observe(time.Now().UnixNano(), time.Now(), time.Now())
+			s.knows("k", tat, true)
 			e.answersBy(func(string) string {
 				return array(bulk(fmt.Sprint(tat)), number(time.Now().Unix()), number(0), number(0))
 			})

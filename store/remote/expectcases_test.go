@@ -91,8 +91,7 @@ func TestExpectationsThatAreMissed(t *testing.T) {
 	} {
 		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
 			now := time.Now()
-			s.clockOf("k").observe(now.UnixNano(), now, now)
-			s.queues.shardOf("k").known.note("k", "", cell.Params{}, uint64(now.UnixNano()+1e9), now, false)
+			s.knows("k", uint64(now.UnixNano()+1e9), false)
 			e.answers(reply)
 			o := s.throttleOf("k", bucketOf(t, 9, 10, 10), 1)
 			o.batch = newBatch(1, make(signal, 2))

@@ -5,26 +5,54 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// A call is answered at its own deadline where the client waits longer, for a connection that another makes. It was not sent then, and says
-// so.
-func TestACallDoesNotWaitForTheConnectionOfAnother(t *testing.T) {
+// stuck is a Store whose engine has closed the connection, and whose client waits for the next, which another call makes. It comes with
+// comesBack.
+func stuck(t *testing.T) (s *Store, e *ailing, comesBack func()) {
+	t.Helper()
 	var away atomic.Bool
-	dials, comesBack := make(chan struct{}, 100), make(chan struct{})
-	e := newAiling(t)
-	s := newTestStoreBy(t, e.socket, Options{}, func(s *Store) dialer {
+	dials, back := make(chan struct{}, 100), make(chan struct{})
+	e = newAiling(t)
+	s = newTestStoreBy(t, e.socket, Options{}, func(s *Store) dialer {
 		return func(ctx context.Context, to string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
 			if dials <- struct{}{}; away.Load() {
-				<-comesBack
+				<-back
 			}
 			return s.dial(ctx, to, d, config)
 		}
 	})
+	comesBack = sync.OnceFunc(func() {
+		away.Store(false)
+		close(back)
+	})
+	t.Cleanup(comesBack)
 	s.byHand()
+	if err := s.askFor("k", patient); err != nil {
+		t.Fatal(err)
+	}
+	away.Store(true)
+	e.answers("close")
+	if down := (*DownError)(nil); !errors.As(s.askFor("k", patient), &down) || down.Cause != causeLost || !down.Sent {
+		t.Fatalf("%#v", down)
+	}
+	for range len(dials) {
+		<-dials
+	}
+	client := *s.client.Load()
+	go client.Do(context.Background(), client.B().Ping().Build())
+	<-dials
+	return s, e, comesBack
+}
+
+// A call is answered at its own deadline where the client waits longer, for a connection that another makes. It was not sent then, and says
+// so.
+func TestACallDoesNotWaitForTheConnectionOfAnother(t *testing.T) {
+	s, e, comesBack := stuck(t)
 	ask := func(patience time.Duration) *DownError {
 		t.Helper()
 		answered := make(chan error, 1)
@@ -39,28 +67,13 @@ func TestACallDoesNotWaitForTheConnectionOfAnother(t *testing.T) {
 		}
 		return nil
 	}
-	if err := ask(patient); err != nil {
-		t.Fatal(err)
-	}
-	away.Store(true)
-	e.answers("close")
-	if err := ask(patient); err == nil || err.Cause != causeLost || !err.Sent {
-		t.Fatalf("%#v", err)
-	}
-	for range len(dials) {
-		<-dials
-	}
-	client := *s.client.Load()
-	go client.Do(context.Background(), client.B().Ping().Build())
-	<-dials
 	for range 2 * inFlight {
 		if err := ask(time.Millisecond); err == nil || err.Cause != causeTimeout || err.Sent {
 			t.Fatalf("%#v", err)
 		}
 	}
 	e.answers(":1\r\n")
-	away.Store(false)
-	close(comesBack)
+	comesBack()
 	if err := ask(patient); err != nil {
 		t.Fatalf("%#v", err)
 	}
