@@ -48,16 +48,23 @@ func (p *pipes) dial(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config
 	}
 }
 
+// inPipes runs an engine behind pipes until the test's bubble ends. At first each command is answered by 1.
+func inPipes(t *testing.T) (*ailing, *pipes) {
+	t.Helper()
+	e, p := &ailing{}, newPipes()
+	e.answers(":1\r\n")
+	server := redcon.NewServer("", e.serve, nil, nil)
+	served := make(chan struct{})
+	go func() { _ = server.Serve(p); close(served) }()
+	t.Cleanup(func() { _ = server.Close(); <-served })
+	return e, p
+}
+
 // inFakeTime runs a test with a Store and its engine, both in fake time.
 func inFakeTime(t *testing.T, o Options, test func(t *testing.T, s *Store, e *ailing)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		e, p := &ailing{}, newPipes()
-		e.answers(":1\r\n")
-		server := redcon.NewServer("", e.serve, nil, nil)
-		served := make(chan struct{})
-		go func() { _ = server.Serve(p); close(served) }()
-		t.Cleanup(func() { _ = server.Close(); <-served })
+		e, p := inPipes(t)
 		s := newTestStoreBy(t, "pipe", o, func(s *Store) dialer {
 			return func(ctx context.Context, to string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
 				conn, err := p.dial(ctx, to, d, c)

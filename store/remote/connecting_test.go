@@ -1,0 +1,227 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// connecting is a Store without a connection yet, in a bubble, and the settings by which it connects to an engine.
+type connecting struct {
+	*Store
+	e       *ailing
+	options rueidis.ClientOption
+	log     lines
+	first   chan string
+	opened  chan struct{}
+	ended   atomic.Bool
+	refused atomic.Pointer[string] // why there is no connection; nil: there is
+	dials   atomic.Int32
+}
+
+func newConnecting(t *testing.T) *connecting {
+	t.Helper()
+	c := &connecting{Store: newStore(Options{}), first: make(chan string), opened: make(chan struct{})}
+	engine, p := inPipes(t)
+	c.e = engine
+	c.link.log, c.link.ctx.done, c.link.name = c.log.log(), make(chan struct{}), "engine"
+	c.options = rueidis.ClientOption{
+		InitAddress: []string{"pipe"}, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1, ForceSingleClient: true, SelectDB: 3,
+		DialCtxFn: func(ctx context.Context, to string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
+			c.dials.Add(1)
+			if why := c.refused.Load(); why != nil {
+				return nil, &dialError{errors.New(*why)}
+			}
+			conn, err := p.dial(ctx, to, d, config)
+			if err != nil {
+				return nil, err
+			}
+			c.link.open.Add(1)
+			return &openConn{Conn: conn, open: &c.link.open}, nil
+		},
+	}
+	return c
+}
+
+func (c *connecting) refuse(why string) { c.refused.Store(&why) }
+
+func (c *connecting) start() {
+	go func() {
+		c.keepConnecting(c.options, c.first, c.opened)
+		c.ended.Store(true)
+	}()
+}
+
+// attempts waits for so many, and returns how many there were.
+func (c *connecting) attempts(n int) int {
+	before := c.dials.Load()
+	time.Sleep(time.Duration(n) * connectPause)
+	synctest.Wait()
+	return int(c.dials.Load() - before)
+}
+
+func (c *connecting) said(what string) int { return strings.Count(c.log.String(), what) }
+
+// An engine is connected to in the background, again and again. The log tells why not where that is another reason, and what is connected
+// to at last is looked at until the Store is closed.
+func TestConnectingGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newConnecting(t)
+		c.refuse("nobody is there")
+		c.start()
+		if why := <-c.first; why != "" {
+			t.Errorf("nobody is there yet, and that is no mistake: %q", why)
+		}
+		close(c.opened)
+		for i, step := range []struct {
+			is   func()
+			away string
+		}{
+			{func() {}, "the engine cannot be reached: nobody is there"},
+			{func() { c.refuse("no way") }, "the engine cannot be reached: no way"},
+			{func() {
+				c.refused.Store(nil)
+				c.e.answers("-ERR DB index is out of range\r\n")
+			}, "the engine does not have that many databases"},
+			{func() { c.e.does(map[string]string{"INFO": bulk("celld_version:1\r\n")}) }, itself},
+		} {
+			step.is()
+			if n := c.attempts(3); n != 3 || c.Away() == nil || c.Away().Error() != step.away || c.said(`"msg":"the engine is away","store":"engine","why":"`+step.away+`"`) != 1 {
+				t.Errorf("%d: %d attempts, away: %v, the log says\n%s", i, n, c.Away(), c.log.String())
+			}
+			if c.link.open.Load() != 0 || c.client.Load() != nil || c.said("\n") != i+1 {
+				t.Errorf("%d: %d are open, the log says\n%s", i, c.link.open.Load(), c.log.String())
+			}
+		}
+		c.e.answers(":1\r\n")
+		if n := c.attempts(9); n != 1 || c.Away() != nil || c.said(`"msg":"connected to the engine","store":"engine","mode":"standalone"`) != 1 || c.client.Load() == nil || c.said("\n") != 5 {
+			t.Errorf("%d attempts, away: %v, the log says\n%s", n, c.Away(), c.log.String())
+		}
+		if n := len(c.e.probes()); n < 3 || c.ended.Load() {
+			t.Errorf("%d looks, ended: %v", n, c.ended.Load())
+		}
+		c.Close()
+		if synctest.Wait(); !c.ended.Load() || c.link.open.Load() != 0 || !c.settings.closed || !c.waits.news.closed || !c.failure.ended.Load() {
+			t.Errorf("ended: %v, %d are open", c.ended.Load(), c.link.open.Load())
+		}
+	})
+}
+
+// A mistake ends the connecting while Open waits for it. Afterwards it may be mended.
+func TestAMistakeEndsConnecting(t *testing.T) {
+	for _, waits := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newConnecting(t)
+			c.e.answers("-ERR DB index is out of range\r\n")
+			if !waits {
+				close(c.opened)
+			}
+			c.start()
+			if waits {
+				if why := <-c.first; why != "the engine does not have that many databases" {
+					t.Errorf("%q", why)
+				}
+			}
+			if n := c.attempts(3); (n == 0) != waits || c.ended.Load() != waits || c.Away() == nil || (c.said("\n") == 0) != waits {
+				t.Errorf("Open waits: %v; %d more attempts, ended: %v, away: %v", waits, n, c.ended.Load(), c.Away())
+			}
+			c.link.ctx.stop()
+			if n := c.attempts(3); n != 0 || !c.ended.Load() {
+				t.Errorf("it is closed, and tries %d times, ended: %v", n, c.ended.Load())
+			}
+		})
+	}
+}
+
+// Where a connection with TLS is lost, the node is asked why, and no other time.
+func TestWhoIsAskedForARefusal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+	}()
+	for _, test := range []struct {
+		name    string
+		secure  bool
+		answer  string
+		refused string
+		asks    int64
+	}{
+		{"lost", true, "close", "", 1}, {"lost without TLS", false, "close", "", 0}, {"not connected", true, ":1\r\n", "no way", 0},
+		{"a mistake", true, "-ERR DB index is out of range\r\n", "", 0}, {"nothing wrong", true, ":1\r\n", "", 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newConnecting(t)
+			c.e.answers(test.answer)
+			c.link.address.Unix = true
+			c.options.InitAddress = []string{path}
+			if test.secure {
+				c.options.TLSConfig = &tls.Config{}
+			}
+			if test.refused != "" {
+				c.refuse(test.refused)
+			}
+			c.start()
+			<-c.first
+			if n := c.link.made.Load(); n != test.asks {
+				t.Errorf("%s: it is asked %d times", test.name, n)
+			}
+			c.link.ctx.stop()
+			close(c.opened)
+			synctest.Wait()
+			if !c.ended.Load() || c.link.open.Load() != 0 {
+				t.Errorf("%s: it has ended: %v, %d connections are open", test.name, c.ended.Load(), c.link.open.Load())
+			}
+		})
+	}
+}
+
+// What a node says of a certificate is heard where nothing is sent. The connection is closed then.
+func TestARefusalOfACertificate(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := certificate(t, dir)
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		_ = conn.(*tls.Conn).Handshake()
+		conn.Close()
+	}()
+	s := newStore(Options{})
+	o := rueidis.ClientOption{InitAddress: []string{listener.Addr().String()}, TLSConfig: &tls.Config{InsecureSkipVerify: true}}
+	if why := mistake(s.refusal(o), Address{}); why != "the engine refuses the connection: tls: certificate required" || s.link.made.Load() != 1 || s.link.open.Load() != 0 {
+		t.Errorf("%q, %d connections were made, %d are open", why, s.link.made.Load(), s.link.open.Load())
+	}
+	listener.Close()
+	if err := s.refusal(o); !errors.As(err, new(*dialError)) {
+		t.Errorf("nobody listens: %v", err)
+	}
+}
