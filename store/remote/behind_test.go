@@ -260,3 +260,61 @@ func TestPatienceBeginsWithTheFirstLook(t *testing.T) {
 		d.is(w, "a second after the look", time.Second+d.s.options.Timeout, true)
 	})
 }
+
+// Each is refused at its own deadline, also one that has joined another, whose deadline is later. One that is booked is not.
+func TestEachHasItsDeadline(t *testing.T) {
+	atADesk(t, []string{"k"}, func(d *desk) {
+		d.s.waits.lookAgain = time.Hour
+		d.s.waits.setTimer() // for nobody
+		const limit = "1/1h,algo=conc"
+		d.spend("k", limit)
+		named := func(longest time.Duration) *caller {
+			return d.s.askOn(t, store.Terms{Mode: store.Wait, MaxNS: int64(longest), Name: "n"}, 1, d.call("k", limit))
+		}
+		last, first := named(5*time.Second), named(3*time.Second)
+		other := d.waits(4*time.Second, d.call("k", limit))
+		d.all()
+		for after, c := range []*caller{first, other, last} {
+			time.Sleep(time.Until(c.began.Add(time.Duration(3+after) * time.Second)))
+			d.all()
+			d.is(c, "at its deadline", time.Duration(3+after)*time.Second, true)
+		}
+		d.empty()
+
+		d.spend("k", tenSeconds)
+		w := d.waits(10*time.Second, d.call("k", tenSeconds))
+		d.all()
+		time.Sleep(10*time.Second - lookahead/2)
+		d.all()
+		waits := &d.s.waits
+		waits.mu.Lock()
+		waits.deadlines[0].deadline = time.Now() // and its moment comes later
+		waits.mu.Unlock()
+		if waits.expire(); d.asked() != 0 || !w.waits() {
+			t.Error("it is refused though it is booked")
+		}
+		time.Sleep(lookahead / 2)
+		d.is(w, "booked", 10*time.Second, false)
+		d.empty()
+	})
+}
+
+// Who is booked and refused gives back its slot, and its call is decided as one behind others, if any are there.
+func TestRefusedThoughBooked(t *testing.T) {
+	for _, others := range []int{0, 1} {
+		atADesk(t, []string{"k"}, func(d *desk) {
+			all := d.booked(1+others, store.Terms{})
+			d.s.Leave(&all[0].reqs[0], store.ErrRefused)
+			d.all()
+			d.is(all[0], "who is refused", 0, true)
+			if left := d.ahead("k", tenSeconds); left != time.Duration(1+others)*10*time.Second {
+				t.Errorf("%d others: the key is spent for %v", others, left)
+			}
+			for _, c := range all[1:] {
+				d.s.Leave(&c.reqs[0], nil)
+			}
+			d.all()
+			d.empty()
+		})
+	}
+}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"celld/store/policy"
 )
 
 // connecting is a Store without a connection yet, in a bubble, and the settings by which it connects to an engine.
@@ -192,6 +194,42 @@ func TestWhoIsAskedForARefusal(t *testing.T) {
 				t.Errorf("%s: it has ended: %v, %d connections are open", test.name, c.ended.Load(), c.link.open.Load())
 			}
 		})
+	}
+}
+
+// modal is a client of a Cluster.
+type modal struct{ manyNodes }
+
+func (modal) Mode() rueidis.ClientMode { return rueidis.ClientModeCluster }
+
+// Whether an engine is a Cluster is what its client found. The masters of its slots are asked for at once.
+func TestWhatIsConnectedTo(t *testing.T) {
+	watched(t, func(t *testing.T, s *Store, e *ailing, log func() string) {
+		e.does(map[string]string{"CLUSTER SLOTS": clusterSlots("0-16383 a")})
+		single := *s.client.Load()
+		for mode, client := range map[string]rueidis.Client{"standalone": single, "cluster": modal{manyNodes{single, single.Nodes()}}} {
+			s.cluster.Store(mode == "standalone")
+			s.client.Store(nil)
+			s.link.setAway("not yet")
+			s.lanes.owners.Store(nil)
+			s.connected(client)
+			cluster := mode == "cluster"
+			if text := log(); s.cluster.Load() != cluster || (s.lanes.owners.Load() != nil) != cluster || (*s.client.Load()).Mode() != client.Mode() || s.Away() != nil || !strings.Contains(text, `"mode":"`+mode+`"`) {
+				t.Errorf("%s: a Cluster %v, away: %v, the log says %s", mode, s.cluster.Load(), s.Away(), text)
+			}
+		}
+	})
+}
+
+// Until there is a connection, several addresses are a Cluster's, unless they are Sentinels.
+func TestTheKindOfAnEngineThatIsAway(t *testing.T) {
+	addr := freeAddr(t)
+	for query, kind := range map[string]string{"": "standalone", "," + addr: "cluster", "," + addr + "?master=m": "sentinel", "?master=m": "sentinel"} {
+		s := openStore(t, Options{URL: "redis://" + addr + query, Policies: &policy.Set{}})
+		if facts := s.Facts(); facts[1].Value != kind || facts[0].Value != "redis://"+addr+query || s.Away() == nil {
+			t.Errorf("%q: %v", query, facts)
+		}
+		s.Close()
 	}
 }
 

@@ -1,0 +1,94 @@
+package remote
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"celld/store/policy"
+)
+
+// The settings are asked for soon again until they are known, and then now and then, until the Store is closed. What of the file was refused
+// is set again with the next poll, and what is too much is told of.
+func TestPolls(t *testing.T) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+		s.process.given.Store(true)
+		reads := map[string]int{}
+		refuses, sets, version, settings := true, 0, "5", "-ERR odd\r\n"
+		e.answersBy(func(command string) string {
+			words := strings.Fields(command)
+			switch {
+			case strings.Contains(command, readSettings.digest):
+				reads[words[3]]++
+				return settings
+			case strings.Contains(command, setPolicy.digest):
+				if sets++; refuses {
+					return "-NOREPLICAS Not enough good replicas to write.\r\n"
+				}
+				settings = array(bulk(versionField), bulk("6"), bulk(sinceField), bulk("5"), bulk("file"), bulk("2/1s 6"))
+				was := version
+				version = "6"
+				return array(number(1), bulk(was), bulk(version), bulk("2/1s 6"))
+			}
+			return ":1\r\n"
+		})
+		passes := func(d time.Duration) int {
+			synctest.Wait()
+			before := reads[rulesKey]
+			time.Sleep(d)
+			synctest.Wait()
+			if n := reads[policiesKey]; n != reads[rulesKey] {
+				t.Errorf("%d reads of policies, %d of rules", n, reads[rulesKey])
+			}
+			return reads[rulesKey] - before
+		}
+		if err := s.KeepPolicies([]policy.Policy{{Name: "file", Limit: *literal(t, "2/1s")}}); err != nil || sets != 0 {
+			t.Errorf("%v, set %d times", err, sets)
+		}
+		s.settings.start()
+		if n := passes(10*firstPoll - 1); n != 9 || sets != 0 {
+			t.Errorf("asked %d times before they are known, set %d times", n, sets)
+		}
+		settings = array(bulk(versionField), bulk("5"), bulk(sinceField), bulk("5"))
+		passes(2 * firstPoll)
+		if !s.settings.policies.known() || !s.settings.rules.known() || sets == 0 {
+			t.Errorf("they are not known, or the file is not set, %d times", sets)
+		}
+		before := sets
+		if n := passes(4 * pollEvery); n != 4 || sets-before != 4 {
+			t.Errorf("asked %d times, set %d times", n, sets-before)
+		}
+		refuses = false
+		passes(pollEvery)
+		before = sets
+		if passes(2 * pollEvery); sets != before || s.epochOf(s.policies.PolicyNamed("file")) != 6 {
+			t.Errorf("set %d times more", sets-before)
+		}
+		if err := s.KeepPolicies([]policy.Policy{{Name: "file", Limit: *literal(t, "2/1s")}}); err != nil {
+			t.Error(err)
+		}
+		if synctest.Wait(); sets != before+1 {
+			t.Errorf("a file that comes later is set %d times", sets-before)
+		}
+		s.settings.close()
+		if n := passes(time.Minute); n != 0 {
+			t.Errorf("it is closed, and asks %d times", n)
+		}
+	})
+}
+
+// Who waits for the settings does so for one timeout at most.
+func TestAwaitingSettings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := byItself(t)
+		for took, want := range map[time.Duration]time.Duration{0: 0, time.Millisecond: time.Millisecond, time.Hour: s.options.Timeout} {
+			began := time.Now()
+			s.settings.await(func(done func()) { time.AfterFunc(took, done) })
+			if is := time.Since(began); is != want {
+				t.Errorf("%v: it waits for %v", took, is)
+			}
+		}
+		time.Sleep(time.Hour)
+	})
+}
