@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -203,4 +204,32 @@ func TestAllKeysOfAnEngineThatDoesNotAnswer(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A flush forgets what is known of the keys that it removes, and has all who wait try again, here and elsewhere.
+func TestWhatAFlushTells(t *testing.T) {
+	for reply, fails := range map[string]bool{":1\r\n": false, "-ERR odd\r\n": true} {
+		inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *ailing) {
+			for _, key := range []string{"p:a", "p:b"} {
+				s.knows(key, 7, false)
+			}
+			l := &line{waits: &s.waits, trying: true}
+			s.waits.lines[stateName{}] = l
+			s.waits.waiting.Store(1)
+			e.does(map[string]string{"SCAN": page(0, "p:a", "o:b", "p:"+rulesKey), "UNLINK": reply})
+			ended := make(chan error, 1)
+			s.Flush(func(err error) { ended <- err })
+			if err := <-ended; (err != nil) != fails {
+				t.Error(err)
+			}
+			s.waits.waiting.Store(0)
+			synctest.Wait()
+			if a, b := s.queues.shardOf("p:a").known.tat("p:a"), s.queues.shardOf("p:b").known.tat("p:b"); a != 0 || b != 7 || !l.poked {
+				t.Errorf("%d and %d are known, who waits is tried: %v", a, b, l.poked)
+			}
+			if want := []string{"UNLINK p:a", "PUBLISH p:celld:wake "}; !slices.Equal(e.asked[1:], want) {
+				t.Errorf("asked %q", e.asked)
+			}
+		})
+	}
 }

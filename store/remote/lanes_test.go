@@ -8,7 +8,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/redis/rueidis"
 )
 
 // stuck is a Store whose engine has closed the connection, and whose client waits for the next, which another call makes. It comes with
@@ -104,4 +107,31 @@ func TestMostPipelines(t *testing.T) {
 			t.Errorf("%+v: %d", test, got)
 		}
 	}
+}
+
+// While a pipeline is under way to an engine that is near, what comes waits, and goes in the next.
+func TestOnePipelineAfterTheOther(t *testing.T) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+		e.answersBy(func(string) string {
+			time.Sleep(time.Second)
+			return ":1\r\n"
+		})
+		l, answered := &s.lanes.all[0], 0
+		for i := range 5 {
+			r := &request{args: []string{"SET", "x"}, keys: []string{"k"}, deadline: s.deadline(), done: func(rueidis.RedisMessage, error) { answered++ }}
+			s.send(r)
+			if synctest.Wait(); l.inFlight != 1 || len(l.waiting) != i || answered != 0 {
+				t.Errorf("%d pipelines are under way, %d requests wait", l.inFlight, len(l.waiting))
+			}
+		}
+		for _, want := range []int{1, 5} {
+			time.Sleep(time.Duration(want) * time.Second)
+			if synctest.Wait(); answered != want {
+				t.Errorf("%d are answered, want %d", answered, want)
+			}
+		}
+		if l.inFlight != 0 || len(l.waiting) != 0 {
+			t.Errorf("%d pipelines are under way, %d requests wait", l.inFlight, len(l.waiting))
+		}
+	})
 }

@@ -136,6 +136,7 @@ func TestFieldsThatLinger(t *testing.T) {
 		"nothing":         {},
 		"no state":        {{"a", "b"}},
 		"no state of a @": {{"@unknown", "b"}},
+		"no name":         {{"", "b"}},
 		"no instant":      {window(in2100 + 1), {untilField, "0"}},
 	} {
 		if _, k := viewAt(in2100, content{kind: kindHash, fields: fields, expiry: noExpiry}); !k.read.foreign {

@@ -1,0 +1,60 @@
+package remote
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"celld/store"
+)
+
+// A new key is decided for an instant that the engine's time has reached when the caller has its answer, and held back until then. A script
+// decides where that would take too long, where the time is to be asked for, and where the answer came too late for a trace to be left.
+func TestWhenANewKeyIsAnswered(t *testing.T) {
+	for i, c := range []struct {
+		span, takes time.Duration // to which the engine's time is known; of the answer
+		asked       bool          // the time was asked for just now
+		tries       bool
+		again       bool
+		answered    time.Duration
+	}{
+		{0, 0, false, true, false, 0},
+		{0, quickest, false, true, false, quickest},
+		{0, quickest + 1, false, true, true, quickest + 1},
+		{nearby / 2, 0, false, true, false, 0}, // which any answer takes
+		{nearby/2 + 1, 0, true, true, false, nearby/2 + 1},
+		{nearby/2 + 1, 0, false, false, false, 0},
+		{mostEarly, 0, true, true, false, mostEarly},
+		{mostEarly, mostEarly - 1, true, true, false, mostEarly},
+		{mostEarly, mostEarly + 5, true, true, false, mostEarly + 5},
+		{mostEarly + 1, 0, true, false, false, 0},
+	} {
+		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+			e.answersBy(func(command string) string {
+				if strings.HasPrefix(command, "SET ") {
+					time.Sleep(c.takes)
+					return "_\r\n"
+				}
+				return array("_\r\n", number(time.Now().Unix()), number(0), number(0))
+			})
+			time.Sleep(time.Minute)
+			now := time.Now()
+			clock := s.clockOf("k")
+			clock.observe(now.UnixNano(), now, now)
+			for clock.sent = now.Add(-c.span); clock.span() > c.span; clock.sent = clock.sent.Add(1) { // the clocks drift, too
+			}
+			if c.asked && !clock.asks(now) {
+				t.Fatal("it was asked before")
+			}
+			reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 9, 10, 10), Quantity: 1}}
+			s.throttleNow(reqs, store.Access{NowNS: now.UnixNano()})
+			took := time.Since(now)
+			if (s.stats.SetNew.Load() == 1) != c.tries || (s.stats.Scripts.Load() == 1) != (c.again || !c.tries) || reqs[0].Err != nil {
+				t.Errorf("%d: it is tried %d times, and by scripts %d times, %v", i, s.stats.SetNew.Load(), s.stats.Scripts.Load(), reqs[0].Err)
+			}
+			if d := reqs[0].Decision; took != c.answered || d.Limited || d.Remaining != 9 || d.ResetAfterNS != 1e9 {
+				t.Errorf("%d: %+v after %v", i, d, took)
+			}
+		})
+	}
+}
