@@ -197,6 +197,23 @@ func TestWhoIsAskedForARefusal(t *testing.T) {
 	}
 }
 
+// A Store that is closed has no connection any more, and is closed once.
+func TestClosing(t *testing.T) {
+	watched(t, func(t *testing.T, s *Store, e *ailing, _ func() string) {
+		if err := s.askFor("k", patient); err != nil || s.link.open.Load() != 1 {
+			t.Fatalf("%v, %d connections are open", err, s.link.open.Load())
+		}
+		for range 2 {
+			if s.Close(); s.link.open.Load() != 0 || s.link.ctx.pause(time.Hour) {
+				t.Errorf("%d connections are open", s.link.open.Load())
+			}
+		}
+		if err := s.askFor("k", patient); !isDown(err) {
+			t.Errorf("a call then: %v", err)
+		}
+	})
+}
+
 // modal is a client of a Cluster.
 type modal struct{ manyNodes }
 

@@ -123,8 +123,10 @@ func (d *desk) is(c *caller, what string, after time.Duration, limited bool) {
 	if c.waits() {
 		d.t.Fatalf("%s: it still waits", what)
 	}
-	if r := c.reqs[0]; r.Err != nil || r.Taken.Limited != limited || c.ended.Sub(c.began) != after {
-		d.t.Errorf("%s: %+v after %v, %v; want limited %v after %v", what, r.Taken, c.ended.Sub(c.began), r.Err, limited, after)
+	r := c.reqs[0]
+	one := r.Calls[r.Taken.Binding].Decision
+	if r.Err != nil || r.Taken.Limited != limited || one.Limited != limited || one.Limit == 0 || c.ended.Sub(c.began) != after {
+		d.t.Errorf("%s: %+v, %+v after %v, %v; want limited %v after %v", what, r.Taken, one, c.ended.Sub(c.began), r.Err, limited, after)
 	}
 }
 

@@ -109,6 +109,36 @@ func TestWhatIsALoss(t *testing.T) {
 	}
 }
 
+// Who comes behind calls for other states, too, is told at once whether it may wait: behind all that these ask for.
+func TestWhoMayWaitBehindCallsForOtherStates(t *testing.T) {
+	for longest, may := range map[time.Duration]bool{50*time.Second - 1: false, 50 * time.Second: true} {
+		atADesk(t, []string{"k", "o"}, func(d *desk) {
+			const limit = "1/10s,burst=3"
+			d.spend("k", limit)
+			all := []*caller{d.waits(time.Hour, d.call("k", limit)), d.s.await(t, time.Hour, 3, d.call("k", limit), d.call("o", limit))}
+			d.all()
+			last := d.waits(longest, d.call("k", limit))
+			for d.asked() > 0 {
+				d.one()
+			}
+			if last.waits() != may {
+				t.Errorf("%v: it waits: %v", longest, last.waits())
+			}
+			if !may {
+				d.is(last, "too late by 1 ns", 0, true)
+				if retry := last.reqs[0].Taken.RetryAfterNS; retry != 50e9 {
+					t.Errorf("it is to come again in %d", retry)
+				}
+			}
+			for _, c := range append(all, last) {
+				d.s.Leave(&c.reqs[0], nil)
+			}
+			d.all()
+			d.empty()
+		})
+	}
+}
+
 // One request with WAIT or RESERVE that takes something waits. All others are decided at once.
 func TestWhichCallsWait(t *testing.T) {
 	for i, c := range []struct {

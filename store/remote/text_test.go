@@ -169,6 +169,8 @@ func TestWhatIsWritten(t *testing.T) {
 		{"at its end", 4e9, store.AtTAT, "", 4000, 0, true, false},
 		{"at its end, which is in a ms", 4e9 + 1, store.AtTAT, "", 4001, 0, true, false},
 		{"persisted", 4e9, store.NoExpiry, "", 4000 + persisted, 0, false, true},
+		{"persisted, and it ends now", 0, store.NoExpiry, "", noExpiry - nowMs, 0, false, true},
+		{"persisted, and it ends at once", 1, store.NoExpiry, "", 1 + persisted, 0, false, true},
 		{"before its end", 4e9, 3e9, "", 3000, 0, false, false},
 		{"just at its end", 4e9, 4e9, "", 4000, 0, false, false},
 		{"after its end", 4e9, 5e9, " until", 4000, 5000, true, false},
