@@ -93,6 +93,16 @@ func (e *ailing) count() int {
 	return len(e.asked)
 }
 
+// asks is how many commands have a text in them.
+func (e *ailing) asks(text string) (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, command := range e.asked {
+		n += min(strings.Count(command, text), 1)
+	}
+	return n
+}
+
 func (e *ailing) probes() (all []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

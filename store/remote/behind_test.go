@@ -275,7 +275,7 @@ func TestEachHasItsDeadline(t *testing.T) {
 		other := d.waits(4*time.Second, d.call("k", limit))
 		d.all()
 		for after, c := range []*caller{first, other, last} {
-			time.Sleep(time.Until(c.began.Add(time.Duration(3+after) * time.Second)))
+			d.sleep(time.Until(c.began.Add(time.Duration(3+after) * time.Second)))
 			d.all()
 			d.is(c, "at its deadline", time.Duration(3+after)*time.Second, true)
 		}
@@ -284,7 +284,7 @@ func TestEachHasItsDeadline(t *testing.T) {
 		d.spend("k", tenSeconds)
 		w := d.waits(10*time.Second, d.call("k", tenSeconds))
 		d.all()
-		time.Sleep(10*time.Second - lookahead/2)
+		d.sleep(10*time.Second - lookahead/2)
 		d.all()
 		waits := &d.s.waits
 		waits.mu.Lock()
@@ -293,7 +293,7 @@ func TestEachHasItsDeadline(t *testing.T) {
 		if waits.expire(); d.asked() != 0 || !w.waits() {
 			t.Error("it is refused though it is booked")
 		}
-		time.Sleep(lookahead / 2)
+		d.sleep(lookahead / 2)
 		d.is(w, "booked", 10*time.Second, false)
 		d.empty()
 	})

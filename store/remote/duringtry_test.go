@@ -77,7 +77,7 @@ func TestRefusedDuringATry(t *testing.T) {
 		if !second.waits() || len(d.line("k", tenSeconds).waiters) != 1 {
 			t.Error("the second does not wait")
 		}
-		time.Sleep(10 * time.Second)
+		d.sleep(10 * time.Second)
 		d.all()
 		d.is(second, "the second", 10*time.Second, false)
 		d.empty()

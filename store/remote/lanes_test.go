@@ -116,22 +116,24 @@ func TestOnePipelineAfterTheOther(t *testing.T) {
 			time.Sleep(time.Second)
 			return ":1\r\n"
 		})
-		l, answered := &s.lanes.all[0], 0
+		l := &s.lanes.all[0]
+		var answered atomic.Int32
+		is := func(underWay, waiting, answers int) {
+			t.Helper()
+			synctest.Wait()
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if l.inFlight != underWay || len(l.waiting) != waiting || int(answered.Load()) != answers {
+				t.Errorf("%d pipelines are under way, %d requests wait, and %d are answered", l.inFlight, len(l.waiting), answered.Load())
+			}
+		}
 		for i := range 5 {
-			r := &request{args: []string{"SET", "x"}, keys: []string{"k"}, deadline: s.deadline(), done: func(rueidis.RedisMessage, error) { answered++ }}
-			s.send(r)
-			if synctest.Wait(); l.inFlight != 1 || len(l.waiting) != i || answered != 0 {
-				t.Errorf("%d pipelines are under way, %d requests wait", l.inFlight, len(l.waiting))
-			}
+			s.send(&request{args: []string{"SET", "x"}, keys: []string{"k"}, deadline: s.deadline(), done: func(rueidis.RedisMessage, error) { answered.Add(1) }})
+			is(1, i, 0)
 		}
-		for _, want := range []int{1, 5} {
-			time.Sleep(time.Duration(want) * time.Second)
-			if synctest.Wait(); answered != want {
-				t.Errorf("%d are answered, want %d", answered, want)
-			}
-		}
-		if l.inFlight != 0 || len(l.waiting) != 0 {
-			t.Errorf("%d pipelines are under way, %d requests wait", l.inFlight, len(l.waiting))
-		}
+		time.Sleep(time.Second)
+		is(1, 0, 1)
+		time.Sleep(4 * time.Second)
+		is(0, 0, 5)
 	})
 }

@@ -86,24 +86,27 @@ func TestWhatALookFinds(t *testing.T) {
 				t.Errorf("%q: %s, away: %v", reply, why, s.Away())
 			}
 		}
-		e.answersBy(func(string) string {
-			time.Sleep(time.Minute)
-			return ":1\r\n"
-		})
-		for timeout, want := range map[time.Duration]time.Duration{time.Millisecond: watchInterval, 5 * time.Second: 5 * time.Second} {
-			s.options.Timeout = timeout
-			began := time.Now()
-			if why := s.look(client); why != causeTimeout || time.Since(began)-want > alike {
-				t.Errorf("a timeout of %v: %s after %v", timeout, why, time.Since(began))
-			}
-		}
 		client.Close()
 		asked := e.count()
 		if why := s.look(client); why == "" || e.count() != asked {
 			t.Errorf("without a PONG: %q", why)
 		}
-		time.Sleep(time.Hour) // until the engine has answered all
 	})
+	for timeout, want := range map[time.Duration]time.Duration{time.Millisecond: watchInterval, 5 * time.Second: 5 * time.Second} {
+		watched(t, func(t *testing.T, s *Store, e *ailing, _ func() string) {
+			s.options.Timeout = timeout
+			e.answersBy(func(string) string {
+				time.Sleep(10 * time.Second)
+				return ":1\r\n"
+			})
+			began := time.Now()
+			if why := s.look(*s.client.Load()); why != causeTimeout || time.Since(began)-want > alike {
+				t.Errorf("a timeout of %v: %s after %v", timeout, why, time.Since(began))
+			}
+			s.failure.close()
+			time.Sleep(time.Minute) // until the engine has answered all
+		})
+	}
 }
 
 // In a Cluster a look asks for its slots, and all of its parts, and sends no probe: PING is enough.

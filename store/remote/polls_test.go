@@ -2,6 +2,7 @@ package remote
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,66 +11,67 @@ import (
 )
 
 // The settings are asked for soon again until they are known, and then now and then, until the Store is closed. What of the file was refused
-// is set again with the next poll, and what is too much is told of.
+// is set again with the next poll.
 func TestPolls(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
 		s.process.given.Store(true)
-		reads := map[string]int{}
-		refuses, sets, version, settings := true, 0, "5", "-ERR odd\r\n"
+		var answers, takes, has atomic.Bool
 		e.answersBy(func(command string) string {
-			words := strings.Fields(command)
 			switch {
-			case strings.Contains(command, readSettings.digest):
-				reads[words[3]]++
-				return settings
-			case strings.Contains(command, setPolicy.digest):
-				if sets++; refuses {
-					return "-NOREPLICAS Not enough good replicas to write.\r\n"
+			case strings.Contains(command, setPolicy.digest) && takes.Load():
+				was := "5"
+				if has.Swap(true) {
+					was = "6"
 				}
-				settings = array(bulk(versionField), bulk("6"), bulk(sinceField), bulk("5"), bulk("file"), bulk("2/1s 6"))
-				was := version
-				version = "6"
-				return array(number(1), bulk(was), bulk(version), bulk("2/1s 6"))
+				return array(number(1), bulk(was), bulk("6"), bulk("2/1s 6"))
+			case strings.Contains(command, readSettings.digest) && has.Load():
+				return array(bulk(versionField), bulk("6"), bulk(sinceField), bulk("5"), bulk("file"), bulk("2/1s 6"))
+			case strings.Contains(command, readSettings.digest) && answers.Load():
+				return array(bulk(versionField), bulk("5"), bulk(sinceField), bulk("5"))
+			case strings.Contains(command, setPolicy.digest):
+				return "-NOREPLICAS Not enough good replicas to write.\r\n"
 			}
-			return ":1\r\n"
+			return "-ERR odd\r\n"
 		})
+		sets := func() int {
+			synctest.Wait()
+			return e.asks(setPolicy.digest)
+		}
 		passes := func(d time.Duration) int {
 			synctest.Wait()
-			before := reads[rulesKey]
+			before := e.asks(readSettings.digest)
 			time.Sleep(d)
 			synctest.Wait()
-			if n := reads[policiesKey]; n != reads[rulesKey] {
-				t.Errorf("%d reads of policies, %d of rules", n, reads[rulesKey])
+			if p, r := e.asks(readSettings.digest+" 1 "+policiesKey), e.asks(readSettings.digest+" 1 "+rulesKey); p != r {
+				t.Errorf("%d reads of policies, %d of rules", p, r)
 			}
-			return reads[rulesKey] - before
+			return (e.asks(readSettings.digest) - before) / 2
 		}
-		if err := s.KeepPolicies([]policy.Policy{{Name: "file", Limit: *literal(t, "2/1s")}}); err != nil || sets != 0 {
-			t.Errorf("%v, set %d times", err, sets)
+		file := []policy.Policy{{Name: "file", Limit: *literal(t, "2/1s")}}
+		if err := s.KeepPolicies(file); err != nil || sets() != 0 {
+			t.Errorf("%v, set %d times", err, sets())
 		}
 		s.settings.start()
-		if n := passes(10*firstPoll - 1); n != 9 || sets != 0 {
-			t.Errorf("asked %d times before they are known, set %d times", n, sets)
+		if n := passes(10*firstPoll - 1); n != 9 || sets() != 0 {
+			t.Errorf("asked %d times before they are known, set %d times", n, sets())
 		}
-		settings = array(bulk(versionField), bulk("5"), bulk(sinceField), bulk("5"))
+		answers.Store(true)
 		passes(2 * firstPoll)
-		if !s.settings.policies.known() || !s.settings.rules.known() || sets == 0 {
-			t.Errorf("they are not known, or the file is not set, %d times", sets)
+		if !s.settings.policies.known() || !s.settings.rules.known() || sets() == 0 {
+			t.Errorf("they are not known, or the file is not set, %d times", sets())
 		}
-		before := sets
-		if n := passes(4 * pollEvery); n != 4 || sets-before != 4 {
-			t.Errorf("asked %d times, set %d times", n, sets-before)
+		before := sets()
+		if n := passes(4 * pollEvery); n != 4 || sets()-before != 4 {
+			t.Errorf("asked %d times, set %d times", n, sets()-before)
 		}
-		refuses = false
+		takes.Store(true)
 		passes(pollEvery)
-		before = sets
-		if passes(2 * pollEvery); sets != before || s.epochOf(s.policies.PolicyNamed("file")) != 6 {
-			t.Errorf("set %d times more", sets-before)
+		before = sets()
+		if passes(2 * pollEvery); sets() != before || s.epochOf(s.policies.PolicyNamed("file")) != 6 {
+			t.Errorf("set %d times more", sets()-before)
 		}
-		if err := s.KeepPolicies([]policy.Policy{{Name: "file", Limit: *literal(t, "2/1s")}}); err != nil {
-			t.Error(err)
-		}
-		if synctest.Wait(); sets != before+1 {
-			t.Errorf("a file that comes later is set %d times", sets-before)
+		if err := s.KeepPolicies(file); err != nil || sets() != before+1 {
+			t.Errorf("a file that comes later is set %d times, %v", sets()-before, err)
 		}
 		s.settings.close()
 		if n := passes(time.Minute); n != 0 {
