@@ -409,3 +409,18 @@ func TestTheFieldOfALimit(t *testing.T) {
 		t.Error(s.timeArg())
 	}
 }
+
+// A call whose policy goes just then is decided by the limit that it found, and stores nothing.
+func TestACallUnderAPolicyThatHasGone(t *testing.T) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+		e.answersBy(func(string) string { return viewReply("read", -1, nothing) })
+		if _, err := s.policies.SetPolicy("api", *literal(t, "9/9s"), policy.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		call := policyCall(s, "k", "api")
+		s.policies.DeletePolicy("api")
+		if r := s.plainly(t, 1, call).reqs[0]; r.Err != nil || r.Taken.Granted != 1 || r.Calls[0].Decision.Limit != 9 || e.asks(commitScript.digest) != 0 {
+			t.Errorf("%+v, %v, asked %q", r.Taken, r.Err, e.asked)
+		}
+	})
+}

@@ -79,3 +79,21 @@ func TestLinksNeedARight(t *testing.T) {
 		t.Error("who may, has no answer")
 	}
 }
+
+// What nobody waits for is answered as if there were what it asks for, also without an engine.
+func TestWhatNobodyWaitsFor(t *testing.T) {
+	s, _ := byItself(t)
+	key, a := []byte("k"), store.Access{}
+	for name, ask := range map[string]func() (bool, error){
+		"renew":   func() (bool, error) { return s.Renew(key, 5, 1e9, a) },
+		"settle":  func() (bool, error) { return s.Settle(key, 5, 1, a) },
+		"release": func() (bool, error) { return s.Release(key, 5, a) },
+	} {
+		if is, err := ask(); !is || err != nil {
+			t.Errorf("%s: %v, %v", name, is, err)
+		}
+	}
+	if n, err := s.Give(key, literal(t, "9/1h"), 0, 3, a); n != 3 || err != nil {
+		t.Errorf("give: %d, %v", n, err)
+	}
+}

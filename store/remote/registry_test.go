@@ -2,7 +2,6 @@ package remote
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -30,15 +29,6 @@ func TestTurnsAtARegistry(t *testing.T) {
 	if r.enter(func() { told += "d" }); told != "abcd" {
 		t.Errorf("%q are sent", told)
 	}
-}
-
-// hashOf is what HGETALL answers.
-func hashOf(pairs ...string) string {
-	text := fmt.Sprintf("%%%d\r\n", len(pairs)/2)
-	for _, part := range pairs {
-		text += bulk(part)
-	}
-	return text
 }
 
 // readOf has a registry read, and returns what was asked.
