@@ -9,8 +9,8 @@ import (
 	"celld/store"
 )
 
-// Who is refused, or whose deadline comes, while a try is under way for it is answered behind that, once, and not at all if it has gone. What
-// the try grants to one that is late is its own.
+// Who is refused, or whose deadline comes, while a try is under way for it is answered behind that, once, and not at all if it has gone.
+// What the try grants to one that is late is its own.
 func TestRefusedDuringATry(t *testing.T) {
 	for _, c := range []struct {
 		name    string

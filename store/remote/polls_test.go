@@ -10,8 +10,8 @@ import (
 	"celld/store/policy"
 )
 
-// The settings are asked for soon again until they are known, and then now and then, until the Store is closed. What of the file was refused
-// is set again with the next poll.
+// The settings are asked for soon again until they are known, and then now and then, until the Store is closed. What the engine has refused
+// of the file is set again with the next poll.
 func TestPolls(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
 		s.process.given.Store(true)

@@ -79,8 +79,8 @@ func TestReadingARegistry(t *testing.T) {
 	})
 }
 
-// What the engine has takes the place of what this process has where a version is another. Then those who wait are tried again. The policies
-// of the file are set on an engine that is met for the first time, or has lost all, and stay here meanwhile.
+// What the engine has takes the place of what this process has where a version is another. Then those who wait are tried again. The
+// policies of the file are set on an engine that is met for the first time, or has lost all, and stay here meanwhile.
 func TestWhatARegistryReplaces(t *testing.T) {
 	rule := policy.Rule{Pattern: "r"}
 	for _, c := range []struct {
