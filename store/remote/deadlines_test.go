@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tidwall/redcon"
-
 	"celld/store"
 	"celld/store/policy"
 )
@@ -166,12 +164,7 @@ func TestAWaiterThatWasNotLookedAt(t *testing.T) {
 // is, these are few, and calls go on when it is back.
 func TestFewGoroutinesAreLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, p := &ailing{}, newPipes()
-		e.answers(":1\r\n")
-		server := redcon.NewServer("", e.serve, nil, nil)
-		served := make(chan struct{})
-		go func() { _ = server.Serve(p); close(served) }()
-		t.Cleanup(func() { _ = server.Close(); <-served })
+		e, p := inPipes(t)
 		var away atomic.Bool
 		comesBack := make(chan struct{})
 		s := newTestStoreBy(t, "pipe", Options{}, func(*Store) dialer {

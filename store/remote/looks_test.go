@@ -135,7 +135,7 @@ func TestLookingAtACluster(t *testing.T) {
 		for i := range s.lanes.all {
 			s.lanes.all[i].breaker.cause.Store(testDown)
 		}
-		time.Sleep(s.coverage.patience + 2*watchInterval)
+		time.Sleep(failoverTakes + 2*watchInterval)
 		synctest.Wait()
 		if err := s.Away(); err == nil || err.Error() != testDown.Cause || parts != 2*laneCount || s.link.away.Load() != nil {
 			t.Errorf("away: %v, asked a part of it %d times", err, parts)

@@ -13,9 +13,9 @@ import (
 
 // One request for a hash is under way at a time. The others follow in their order.
 func TestTurnsAtARegistry(t *testing.T) {
-	r, told := &registry{}, ""
+	r, told, soon := &registry{}, "", time.Now().Add(patient)
 	for _, name := range []string{"a", "b", "c"} {
-		r.enter(func() { told += name })
+		r.enter(soon, func() { told += name }, func() { t.Error("it is late:", name) })
 	}
 	for _, want := range []string{"a", "ab", "abc"} {
 		if told != want || !r.busy {
@@ -26,7 +26,7 @@ func TestTurnsAtARegistry(t *testing.T) {
 	if r.busy || len(r.waiting) > 0 {
 		t.Errorf("busy %v, %d wait", r.busy, len(r.waiting))
 	}
-	if r.enter(func() { told += "d" }); told != "abcd" {
+	if r.enter(soon, func() { told += "d" }, nil); told != "abcd" {
 		t.Errorf("%q are sent", told)
 	}
 }
