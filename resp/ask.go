@@ -56,9 +56,6 @@ func decide(s *Session, row *command, args [][]byte) {
 	} else {
 		b = s.batch()
 	}
-	if f.gives > 0 {
-		b.addGive(f, args[1])
-	}
 	if row.keys.counted {
 		b.addPairs(f, args[2:])
 	} else {
@@ -117,14 +114,14 @@ func (s *Session) ask(b *batch) {
 
 // answer writes the replies of a batch that is decided.
 func (s *Session) answer(b *batch) {
-	mark, replies := len(s.out), 0
+	mark := len(s.out)
 	if len(b.takes) > 0 {
-		replies = s.answerTakes(b)
+		s.answerTakes(b)
 	} else {
-		replies = s.answerThrottles(b)
+		s.answerThrottles(b)
 	}
 	if s.srv.synchronous && b.changes() {
-		s.noteWrites(mark, replies)
+		s.noteWrites(mark, b.n)
 	}
 	b.reset()
 }
@@ -139,7 +136,7 @@ func (b *batch) changes() bool {
 	return len(b.takes) == 0
 }
 
-func (s *Session) answerThrottles(b *batch) (replies int) {
+func (s *Session) answerThrottles(b *batch) {
 	n := s.scratch.decided.in(s.srv.stats.decisions.literals[cell.GCRA], s.scratch.lane)
 	var limited uint64 // a bit for each of maxBatch calls
 	for i := range b.throttles {
@@ -165,7 +162,6 @@ func (s *Session) answerThrottles(b *batch) (replies int) {
 	if limited != 0 {
 		s.countDeniedThrottles(b, limited)
 	}
-	return b.n
 }
 
 // hashOf returns the hash of a key by the server's store. That has computed it already where it was asked for the batch.
@@ -176,20 +172,13 @@ func (s *Session) hashOf(b *batch, key []byte, hash uint64) uint64 {
 	return s.srv.store.Hash(key)
 }
 
-func (s *Session) answerTakes(b *batch) (replies int) {
+func (s *Session) answerTakes(b *batch) {
 	allowed := takeAllowed
 	if b.row == s.srv.commands.throttle {
 		allowed = throttleAllowed
 	}
 	for i := range b.takes {
 		r, f := &b.takes[i], b.forms[i]
-		if f == nil {
-			if r.Err != nil {
-				b.takes[i+1].Err = r.Err
-			}
-			continue
-		}
-		replies++
 		if r.Err != nil {
 			start := len(s.out)
 			s.replyStoreError(r.Err)
@@ -210,5 +199,4 @@ func (s *Session) answerTakes(b *batch) (replies int) {
 	if len(s.scratch.denied) > 0 {
 		s.countDenied()
 	}
-	return replies
 }

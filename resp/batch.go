@@ -29,7 +29,7 @@ type batch struct {
 	takes     []store.TakeRequest
 	calls     []store.Call // of takes; more than one batch needs are made when it is full
 	used      int          // of calls
-	forms     []*form      // of the requests; nil: it has no reply, and the next has its error
+	forms     []*form      // of the requests
 	n         int
 	hashed    bool   // by the server's store
 	kept      []byte // of keys
@@ -153,12 +153,6 @@ func (b *batch) add(f *form, key []byte) {
 		c := &calls[i]
 		c.Key, c.Limit, c.Policy = key, l.Limit, l.policy
 	}
-}
-
-// addGive appends what is given back to the form's limit. It has no reply.
-func (b *batch) addGive(f *form, key []byte) {
-	b.row, b.forms[b.n] = f.row, nil
-	b.take(f, store.TakeOptions{Cost: -f.gives})[0] = store.Call{Key: key, Limit: f.limits[0].Limit, Policy: f.limits[0].policy}
 }
 
 // addPairs appends a call for several keys, each of which is followed by its limit.

@@ -29,10 +29,9 @@ func cmdGive(s *Session, args [][]byte) {
 		s.giveInSteps(args, l, n)
 		return
 	}
-	f.gives, f.reply = n, (*Session).replyGiven
+	f.call.Cost, f.reply = -n, (*Session).replyGiven
 	b := s.batch()
-	b.addGive(f, args[1])
-	b.forms[0] = f
+	b.add(f, args[1])
 	s.ask(b)
 }
 

@@ -70,8 +70,8 @@ func readThrottleByPolicy(s *Session, f *form, args [][]byte) (text string) {
 	if quantity > cell.MaxCost || quantity < -cell.MaxCost {
 		return formatError(errThrottleRange, "quantity", quantity)
 	}
-	f.call.Cost, f.gives, f.reply = max(quantity, 0), max(-quantity, 0), (*Session).replyThrottled
-	if f.call.Cost == 0 {
+	f.call.Cost, f.call.Look, f.reply = quantity, quantity < 0, (*Session).replyThrottled
+	if quantity == 0 {
 		f.call.Mode = cell.Peek
 	}
 	return ""

@@ -60,7 +60,7 @@ func (st *serverStats) counters(keys store.Stats) []counter {
 		{"store_conflicts", e.Conflicts.Load(), "celld_store_conflicts_total", "Decisions that were made again as others had changed the key meanwhile.", nil},
 		{"store_denials_remembered", e.DenialsAnswered.Load(), "celld_store_denials_remembered_total", "Calls denied without asking the store, as it had just denied their key.", nil},
 		{"store_decided_without", e.DecidedWithout.Load(), "celld_store_decided_without_total", "Calls that store-failure allowed, denied or decided by a share while the store did not answer.", nil},
-		{"store_refused", e.Refused.Load(), "celld_store_refused_total", "Calls answered with STOREDOWN, as store-failure is error.", nil},
+		{"store_refused", e.Refused.Load(), "celld_store_refused_total", "Calls on limits answered with STOREDOWN, as store-failure is error.", nil},
 		{"tls_handshake_failures", st.failedHandshakes.Load(), "celld_tls_handshake_failures_total", "TLS connections whose handshake failed.", nil},
 		{"tls_reload_failures", st.failedReloads.Load(), "celld_tls_reload_failures_total", "Changes of the certificates' files that could not be used.", nil},
 	}

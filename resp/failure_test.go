@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"celld/cell"
 	"celld/store"
+	"celld/store/policy"
 	"celld/store/remote"
 )
 
@@ -92,4 +94,38 @@ func TestPoliciesUnknown(t *testing.T) {
 	e.unknown = nil
 	c.want("CL.TAKE k @none", "-NOPOLICY no such policy 'none'\r\n")
 	c.want("CL.POLICY GET none", "$-1\r\n")
+}
+
+// One call is one in the counts of what was decided without the engine, and of what was refused, whatever the call is made of.
+func TestCallsWithoutTheEngineAreCountedOnce(t *testing.T) {
+	for _, mode := range []string{"error", "allow", "deny", "local"} {
+		keys := store.New(store.Options{Shards: 1})
+		limit, _ := cell.ParseLimit("9/1h")
+		if _, err := keys.SetPolicy("p", limit, policy.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		modes, _ := remote.ParseFailures(mode)
+		engine, err := remote.Open(remote.Options{URL: "unix:///no/such/engine", Timeout: time.Minute, Policies: keys.Set, Failures: modes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWorld(t)
+		w.Server = NewServer(Options{Config: NewConfig(), Store: keys, Engine: engine, Clock: func() int64 { return w.nowNS }, Version: "test"})
+		c := w.connect()
+		for n, line := range []string{
+			"CL.THROTTLE k 8 9 3600", "CL.THROTTLE k 8 9 3600 -1", "CL.THROTTLE k @p", "CL.THROTTLE k @p 0", "CL.THROTTLE k @p -1",
+			"CL.TAKE k @p 9/1m", "CL.TAKE k @p PEEK", "CL.MTAKE 2 a @p b @p", "CL.GIVE k @p 1", "GCRA k 8 9 3600",
+		} {
+			c.later(strings.Fields(line)...)
+			counts := [2]int64{engine.Stats().DecidedWithout.Load(), engine.Stats().Refused.Load()}
+			want := [2]int64{int64(n) + 1, 0}
+			if mode == "error" {
+				want = [2]int64{0, int64(n) + 1}
+			}
+			if counts != want {
+				t.Fatalf("%s, %s: %d decided without and refused, want %d", mode, line, counts, want)
+			}
+		}
+		engine.Close()
+	}
 }

@@ -26,7 +26,6 @@ type form struct {
 	limits  []takeLimit
 	call    takeCall
 	reply   func(s *Session, f *form, r *store.TakeRequest)
-	gives   int64  // is given back before
 	version uint64 // of the policies
 	logMax  int64
 }
@@ -123,7 +122,7 @@ func (fs *forms) find(s *Session, frame []byte, args [][]byte) *form {
 		f = &form{}
 		fs.spares[fs.spare] = f
 	}
-	if f.reset(row); row.read(s, f, args) != "" || f.gives > 0 || f.call.hasTerms {
+	if f.reset(row); row.read(s, f, args) != "" || f.call.hasTerms {
 		return nil
 	}
 	f.head, f.tail = append(f.head, frame[:head]...), append(f.tail, tail...)

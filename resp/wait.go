@@ -12,7 +12,6 @@ import (
 func (s *Session) suspend(b *batch) {
 	for i, f := range b.forms[:b.n] {
 		switch {
-		case f == nil:
 		case i > 0 && f == b.last:
 			b.forms[i] = b.forms[i-1]
 		default:

@@ -95,3 +95,35 @@ func TestGiveThatNeedsRoom(t *testing.T) {
 		mustAudit(t, s)
 	}
 }
+
+// What gives back and looks tells what is left then. A rule decides in its place, and nothing is given back.
+func TestGiveAndLook(t *testing.T) {
+	for _, limit := range []string{"10/100s", "10/100s,algo=window", "10/100s,algo=log"} {
+		s := store.New(store.Options{Shards: 1})
+		mustTake(t, s, 7, t0, calls(t, "k", limit))
+		give := func() store.TakeRequest {
+			r := []store.TakeRequest{{Calls: calls(t, "k", limit), TakeOptions: store.TakeOptions{Cost: -2, Look: true}}}
+			s.TakeBatch(r, at(t0), nil)
+			if r[0].Err != nil {
+				t.Fatal(r[0].Err)
+			}
+			return r[0]
+		}
+		if r := give(); r.Taken.Granted != -2 || r.Calls[0].Decision.Remaining != 5 || r.Taken.Limited {
+			t.Errorf("%s: %+v, %+v", limit, r.Taken, r.Calls[0].Decision)
+		}
+		for _, deny := range []bool{true, false} {
+			rule := policy.Rule{Pattern: "k", Deny: deny}
+			if _, err := s.PutRule(rule, t0); err != nil {
+				t.Fatal(err)
+			}
+			if r := give(); r.Taken.Granted != 0 || r.Taken.Limited != deny {
+				t.Errorf("%s, under a rule: %+v", limit, r.Taken)
+			}
+			s.DeleteRule(rule, t0)
+		}
+		if r := give(); r.Calls[0].Decision.Remaining != 7 {
+			t.Errorf("%s: a rule has given back: %+v", limit, r.Calls[0].Decision)
+		}
+	}
+}

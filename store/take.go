@@ -18,6 +18,7 @@ type TakeOptions struct {
 	Cost int64     // 0..cell.MaxCost; 0 only looks
 	Mode cell.Mode // cell.Take, Peek or Force
 	UpTo bool      // with cell.Take: take what all allow, 1 at least and Cost at most
+	Look bool      // with a Cost below 0: a rule decides first, and the Decision says what is left then
 
 	Terms *Terms // how it waits and what it holds; nil: it does neither
 }
@@ -48,9 +49,7 @@ func (s *Store) Take(calls []Call, o TakeOptions, a Access) (Taken, error) {
 // one that waits, for which there must be a Waker: that may have been woken already.
 func (s *Store) answer(r *TakeRequest, absent bool, a Access, w Waker) (waits bool) {
 	if r.Cost < 0 {
-		c := &r.Calls[0]
-		given, err := s.Give(c.Key, c.Limit, c.Policy, -r.Cost, a)
-		r.Taken, r.Err = Taken{Granted: -given}, err
+		s.answerGive(r, a)
 		return false
 	}
 	if r.Cost == 0 {
@@ -68,6 +67,23 @@ func (s *Store) answer(r *TakeRequest, absent bool, a Access, w Waker) (waits bo
 		}
 	}
 	return s.takeAny(r, a, w)
+}
+
+// answerGive answers a request that gives back.
+func (s *Store) answerGive(r *TakeRequest, a Access) {
+	c := &r.Calls[0]
+	look := TakeRequest{Calls: r.Calls, TakeOptions: TakeOptions{Mode: cell.Peek}}
+	var given int64
+	r.Err = nil
+	if !r.Look || s.Rule(c.Key, a.NowNS) == nil {
+		given, r.Err = s.Give(c.Key, c.Limit, c.Policy, -r.Cost, a)
+	}
+	if r.Look && r.Err == nil {
+		s.takeAny(&look, a, nil)
+		r.Err = look.Err
+	}
+	r.Taken = look.Taken
+	r.Taken.Granted = -given
 }
 
 // takeAny answers a request of any calls and modes. The cost is not negative.

@@ -2,7 +2,7 @@ package store
 
 // TakeRequest is one Take of a batch.
 //
-// A Cost below 0 gives back, as Give does. Then there must be one call, whose Decision is not set, and Granted is minus the
+// A Cost below 0 gives back, as Give does. Then there must be one call, whose Decision is set only with Look, and Granted is minus the
 // amount that was given back.
 type TakeRequest struct {
 	Calls []Call

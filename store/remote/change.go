@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"celld/cell"
 	"celld/store"
 )
 
@@ -96,7 +97,7 @@ func (s *Store) takeChange(r *store.TakeRequest, a store.Access, deadline time.T
 	for i := range r.Calls {
 		c := &r.Calls[i]
 		c.Key = slices.Clone(c.Key)
-		if r.Cost < 0 || !s.policies.HasRules() || s.policies.Rule(c.Key, a.NowNS) == nil { // no rule decides on what is given back
+		if r.Cost < 0 && !r.Look || !s.policies.HasRules() || s.policies.Rule(c.Key, a.NowNS) == nil { // no rule decides on CL.GIVE
 			keys = append(keys, s.options.Prefix+string(c.Key))
 		}
 	}
@@ -131,4 +132,9 @@ func (v *View) takeOne(r *store.TakeRequest, a store.Access) {
 	a.NowNS = v.NowNS
 	v.TakeBatch(one[:], a, nil)
 	r.Taken, r.Err = one[0].Taken, one[0].Err
+	if r.Look && r.Err == nil {
+		look := *r
+		look.Cost, look.Mode = 0, cell.Peek
+		v.takeBehind(&look, a)
+	}
 }

@@ -69,7 +69,8 @@ func (f *failure) throttle(r *store.Request, cause error, a store.Access) {
 // take is throttle for a Take. It looks for rules. What is allowed or denied takes nothing, holds no lease and waits for nothing; gives
 // back nothing; and a limit with shadow limits nobody.
 func (f *failure) take(r *store.TakeRequest, cause error, a store.Access) {
-	if r.Cost >= 0 && errors.As(cause, new(*DownError)) && f.ruled(r, a) {
+	looks := r.Cost >= 0 || r.Look
+	if looks && errors.As(cause, new(*DownError)) && f.ruled(r, a) {
 		return
 	}
 	mode := f.modeOf(r.Calls)
@@ -85,7 +86,7 @@ func (f *failure) take(r *store.TakeRequest, cause error, a store.Access) {
 	if r.Terms != nil {
 		r.Terms.Lease, r.Terms.WaitNS = 0, 0
 	}
-	if r.Cost < 0 {
+	if !looks {
 		return
 	}
 	t, found := &r.Taken, false
@@ -105,7 +106,7 @@ func (f *failure) take(r *store.TakeRequest, cause error, a store.Access) {
 	case mode == FailDeny && found:
 		t.Limited, t.RetryAfterNS = true, deniedNS
 	case r.Mode != cell.Peek:
-		t.Granted = r.Cost
+		t.Granted = max(r.Cost, 0)
 	}
 }
 

@@ -100,6 +100,7 @@ func TestTakeOfEachMode(t *testing.T) {
 		{"UPTO", []string{"k", "10/1m"}, store.TakeOptions{Cost: 5, UpTo: true}, granting(5), denied},
 		{"FORCE", []string{"k", "10/1m"}, store.TakeOptions{Cost: 2, Mode: cell.Force}, granting(2), denied},
 		{"CL.GIVE", []string{"k", "10/1m"}, store.TakeOptions{Cost: -2}, granting(0), granting(0)},
+		{"CL.THROTTLE that gives back", []string{"k", "10/1m"}, store.TakeOptions{Cost: -2, Look: true}, granting(0), denied},
 		{"several limits", []string{"k", "10/1m", "k", "2/1s,algo=slide"}, store.TakeOptions{Cost: 1}, allowed, denied},
 		{"CL.MTAKE", []string{"a", "10/1m", "b", "3/1h", "c", "5/1s"}, store.TakeOptions{Cost: 1}, allowed, denied},
 		{"WAIT", []string{"k", "10/1m"}, store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: 1e9}}, allowed, denied},
@@ -119,7 +120,10 @@ func TestTakeOfEachMode(t *testing.T) {
 			if (r.Err == error(sent)) != (mode == "error") || (r.Err == nil) != (mode != "error") || !reflect.DeepEqual(r.Taken, want) {
 				t.Errorf("%s, %s: %+v, %v, want %+v", mode, c.name, r.Taken, r.Err, want)
 			}
-			if mode == "error" || c.options.Cost < 0 {
+			if without, refused := s.stats.DecidedWithout.Load(), s.stats.Refused.Load(); without+refused != 1 || (refused == 1) != (mode == "error") {
+				t.Errorf("%s, %s: %d decided without, %d refused", mode, c.name, without, refused)
+			}
+			if mode == "error" || c.options.Cost < 0 && !c.options.Look {
 				continue
 			}
 			if r.Terms != nil && (r.Terms.Lease != 0 || r.Terms.WaitNS != 0) {
