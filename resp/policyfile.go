@@ -40,7 +40,11 @@ func readPolicies(path string, logMax int64) (list []namedLimit, err error) {
 	lines, n := bufio.NewScanner(f), 0
 	for lines.Scan() {
 		n++
-		p, problem := parsePolicyLine(lines.Text(), logMax)
+		text := lines.Text()
+		if n == 1 {
+			text = strings.TrimPrefix(text, "\ufeff") // the byte order mark that some editors write
+		}
+		p, problem := parsePolicyLine(text, logMax)
 		switch before := seen[p.name]; {
 		case problem != "":
 			tell(n, problem)

@@ -24,6 +24,7 @@ func TestPoliciesFile(t *testing.T) {
 	}{
 		{"", "", 0},
 		{good, "", 4},
+		{"\ufeffapi 1/1s\napi 2/1s\n", ":2: 'api' stands in line 1 as well", 0},
 		{many.String(), "", policy.MaxPolicies},
 		{many.String() + "more 1/1s\n", ":65537: there are more than 65536 policies", 0},
 		{"api 5/1s\nb 5\n", ":2: invalid limit: limit '5': expected count/period, such as 100/1m", 0},
