@@ -89,7 +89,7 @@ func (c *tlsConfig) load(http bool) error {
 	return nil
 }
 
-// checkCertificates finds certificates that are not valid at that time. A start warns of celld's own only.
+// checkCertificates finds certificates that are not valid at that time. A start warns only of the one that clients see.
 func (c *Config) checkCertificates(now time.Time) (err error) {
 	if k := c.tls.keeper; k != nil {
 		if wrong := k.Valid(now); wrong != nil {
@@ -101,6 +101,15 @@ func (c *Config) checkCertificates(now time.Time) (err error) {
 			if wrong := certs.Valid(pair, now); wrong != nil {
 				err = errors.Join(err, fmt.Errorf("the engine refuses the certificate: %s: %w", path, wrong))
 			}
+		}
+	}
+	if path := c.tls.clientCert.Get(); path != "" {
+		pair, wrong := certs.ReadPair(path, c.tls.clientKey.Get(), c.tls.keyPass.Get())
+		if wrong == nil {
+			wrong = certs.Valid(pair, now)
+		}
+		if wrong != nil {
+			err = errors.Join(err, fmt.Errorf("celld ready fails with the certificate of --tls-client-cert-file: %s: %w", path, wrong))
 		}
 	}
 	return err

@@ -121,11 +121,15 @@ func TestCheckOfCertificates(t *testing.T) {
 		{time.Hour, 0, "the certificate ends soon"}, {24 * time.Hour, 0, ""},
 	} {
 		ends := time.Now().Add(test.ends).UTC()
+		edge := ends // that it is beyond
+		if test.ends > 48*time.Hour {
+			edge = ends.Add(-48 * time.Hour)
+		}
 		cert, key := authority.Sign("celld", &x509.Certificate{NotAfter: ends})
 		flags := []string{"--tls-port", harness.FreePort(t), "--tls-auth-clients", "no", "--tls-cert-file", cert, "--tls-key-file", key}
 		out, stderr, code := harness.RunToEnd(t, nil, append(flags, "--check")...)
 		if code != test.code || (out == "") != (code != 0) || !strings.Contains(stderr, test.says) || test.says == "" && stderr != "" ||
-			test.says != "" && (strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, cert) || !strings.Contains(stderr, ends.Format(time.RFC3339))) {
+			test.says != "" && (strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, cert) || !strings.Contains(stderr, edge.Format(time.RFC3339))) {
 			t.Errorf("ends in %v: %d, %q, %q", test.ends, code, out, stderr)
 		}
 		srv := harness.Start(t, flags...)
@@ -137,6 +141,12 @@ func TestCheckOfCertificates(t *testing.T) {
 		_, stderr, code = harness.RunToEnd(t, nil, "--check", "--store", "rediss://127.0.0.1:1", "--store-tls-cert-file", cert, "--store-tls-key-file", key)
 		if code != test.code || code != 0 && !strings.Contains(stderr, "the engine refuses the certificate: "+cert) {
 			t.Errorf("ends in %v, for an engine: %d, %q", test.ends, code, stderr)
+		}
+		serverCert, serverKey := authority.Sign("server", &x509.Certificate{})
+		_, stderr, code = harness.RunToEnd(t, nil, "--check", "--tls-port", harness.FreePort(t), "--tls-ca-cert-file", authority.File,
+			"--tls-cert-file", serverCert, "--tls-key-file", serverKey, "--tls-client-cert-file", cert, "--tls-client-key-file", key)
+		if code != test.code || code != 0 && !strings.Contains(stderr, "celld ready fails with the certificate of --tls-client-cert-file: "+cert) {
+			t.Errorf("ends in %v, for probes: %d, %q", test.ends, code, stderr)
 		}
 	}
 }

@@ -49,8 +49,11 @@ type generation struct {
 type span struct{ notBefore, notAfter time.Time }
 
 func (s span) valid(at time.Time) error {
-	if at.Before(s.notBefore) || at.After(s.notAfter) {
-		return fmt.Errorf("it is valid from %s to %s only", s.notBefore.UTC().Format(time.RFC3339), s.notAfter.UTC().Format(time.RFC3339))
+	switch {
+	case at.After(s.notAfter):
+		return fmt.Errorf("it was valid until %s", s.notAfter.UTC().Format(time.RFC3339))
+	case at.Before(s.notBefore):
+		return fmt.Errorf("it is valid from %s on", s.notBefore.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

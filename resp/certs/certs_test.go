@@ -67,7 +67,7 @@ func TestLook(t *testing.T) {
 	look(t, k, false, "")
 	replace(t, ca, files, &x509.Certificate{NotAfter: time.Now().Add(-time.Second)})
 	look(t, k, false, "")
-	look(t, k, false, "it is valid from")
+	look(t, k, false, "it was valid until")
 	look(t, k, false, "")
 	os.Remove(files.Key)
 	look(t, k, false, "")
@@ -115,7 +115,11 @@ func TestValid(t *testing.T) {
 			if (err == nil) != valid || (same == nil) != valid {
 				t.Errorf("from %v to %v, at %v: %v, %v", begins, test.ends, at, err, same)
 			}
-			if err != nil && err.Error() != files.Cert+": it is valid from "+begins.UTC().Format(time.RFC3339)+" to "+test.ends.UTC().Format(time.RFC3339)+" only" {
+			want := "it is valid from " + begins.UTC().Format(time.RFC3339) + " on"
+			if at.After(begins) {
+				want = "it was valid until " + test.ends.UTC().Format(time.RFC3339)
+			}
+			if err != nil && err.Error() != files.Cert+": "+want {
 				t.Error(err)
 			}
 		}
