@@ -6,11 +6,11 @@ package cell
 func (l *Limit) conc(st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	r := leases{st}
-	live := r.firstAfter(now)
+	live := r.firstAfter(nowNS)
 	used := r.sumFrom(live)
 	passes := used+uint64(cost) <= uint64(l.Count)
 	if cost > 0 && (mode == Force || mode == Take && passes) {
-		r.dropEnded(now)
+		r.dropEnded(nowNS)
 		r.add(Lease{EndNS: now + uint64(l.PeriodNS), Cost: cost})
 		used = min(used+uint64(cost), mostUsed)
 	}
@@ -30,10 +30,10 @@ const MostGiven = 1 << 10
 // giveConc takes from the leases that end last. One of which nothing is left is gone.
 func (l *Limit) giveConc(st *State, nowNS, n int64) int64 {
 	r := leases{st}
-	r.dropEnded(uint64(nowNS))
+	r.dropEnded(nowNS)
 	owed := uint64(n)
-	for at, ended := r.outermost(byEnd, right), 0; at != 0 && r.end(at) >= st.B && owed > 0 && ended < MostGiven; ended++ {
-		cost, before := r.cost(at), r.previous(byEnd, at)
+	for at, ended := r.previous(0), 0; at != 0 && r.end(at) >= st.B && owed > 0 && ended < MostGiven; ended++ {
+		cost, before := r.cost(at), r.previous(at)
 		switch {
 		case r.isLink(at):
 		case cost <= owed:
@@ -51,6 +51,6 @@ func (l *Limit) giveConc(st *State, nowNS, n int64) int64 {
 // fitConc makes room for one more lease.
 func (l *Limit) fitConc(st *State, nowNS int64) (words int) {
 	r := leases{st}
-	r.dropEnded(uint64(nowNS))
+	r.dropEnded(nowNS)
 	return r.fit(1)
 }

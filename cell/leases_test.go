@@ -79,10 +79,11 @@ func TestLeasesAreAList(t *testing.T) {
 					m = append(slices.Delete(m, at, at+1), l)
 				}
 			case 3:
-				if cell.DropLease(&st, id) != (at >= 0) {
-					t.Fatalf("drop %d: %v", id, at)
+				live := at >= 0 && m[at].EndNS > uint64(now)
+				if got, found := cell.DropLease(&st, id, now); found != live || live && got != m[at].Lease {
+					t.Fatalf("drop %d: %+v, %v", id, got, found)
 				}
-				if at >= 0 {
+				if live {
 					m = slices.Delete(m, at, at+1)
 				}
 			case 4:
@@ -138,7 +139,7 @@ func wantLeases(t *rapid.T, conc cell.Limit, st cell.State, m leaseModel, now in
 	if d := conc.Decide(&st, now, 0, cell.Peek); d.Remaining != max(0, 100-used) || conc.EndNS(&st) != end {
 		t.Fatalf("%+v, want %d used; ends at %d, want %d", d, used, conc.EndNS(&st), end)
 	}
-	if cell.Leases(&st) > (len(st.Ring)-2)/10 {
+	if cell.Leases(&st) > (len(st.Ring)-4)/10 {
 		t.Fatal("no room")
 	}
 }
@@ -150,10 +151,8 @@ func wantFound(t *rapid.T, st cell.State, m leaseModel, id uint64, name [2]uint6
 	if found != live || live && got != m[at].Lease {
 		t.Fatalf("%d is %+v, %v", id, got, found)
 	}
-	var links [][2]uint64
-	cell.Links(&st, id, func(name [2]uint64) { links = append(links, name) })
-	if at >= 0 && !slices.Equal(links, m[at].links) {
-		t.Fatalf("%d leads to %v, want %v", id, links, m[at].links)
+	if links, found := cell.Links(&st, id, now); found != live || live && !slices.Equal(links, m[at].links) {
+		t.Fatalf("%d leads to %v, %v", id, links, found)
 	}
 	got, found = cell.FindNamed(&st, name, now)
 	is := func(l linked) bool { return l.Name == name && name[0] != 0 && l.EndNS > uint64(now) }
@@ -191,16 +190,18 @@ func TestLeasesReuseTheirRoom(t *testing.T) {
 		if cell.FitLeases(&st, 1) > 0 {
 			grown++
 		}
-		cell.AddLease(&st, cell.Lease{ID: 1 + id, EndNS: id, Cost: 1})
-		if id >= 100 && !cell.DropLease(&st, 1+id-100) {
-			t.Fatal(id)
+		cell.AddLease(&st, cell.Lease{ID: 1 + id, EndNS: 1 + id, Cost: 1})
+		if id >= 100 {
+			if _, found := cell.DropLease(&st, 1+id-100, 0); !found {
+				t.Fatal(id)
+			}
 		}
 	}
-	if len(st.Ring) > 2+10*256 || grown > 10 {
+	if len(st.Ring) > 4+10*256 || grown > 10 {
 		t.Errorf("%d words, grew %d times", len(st.Ring), grown)
 	}
-	if st := (cell.State{}); cell.FitLeases(&st, 1) != 2+10 || cell.RenewLease(&st, 1, math.MaxInt64) {
-		t.Error("a first lease needs twelve words")
+	if st := (cell.State{}); cell.FitLeases(&st, 1) != 4+10 || cell.RenewLease(&st, 1, math.MaxInt64) {
+		t.Error("a first lease needs fourteen words")
 	}
 }
 
@@ -214,7 +215,7 @@ func TestWhatWasUsedIsNoLease(t *testing.T) {
 	conc.Fit(&st, now)
 	conc.Decide(&st, now, 1, cell.Take)
 	conc.IdentifyLease(&st, now, cell.Lease{ID: 7})
-	cell.DropLease(&st, 7)
+	cell.DropLease(&st, 7, now)
 	if d := conc.Decide(&st, now, 0, cell.Peek); d.Remaining != 5 {
 		t.Errorf("%+v", d)
 	}

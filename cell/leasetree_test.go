@@ -8,13 +8,30 @@ import (
 	"pgregory.net/rapid"
 )
 
-// wantTrees holds the three trees to what they promise, and returns how high the highest is.
+// wantTrees holds the list and the three trees to what they promise, and returns how high the highest tree is.
 func wantTrees(t rapid.TB, st *State) (height int) {
 	t.Helper()
 	r := leases{st}
-	nodes := 0
+	var all []node
+	before, free, links, total := node(0), 0, 0, uint64(0)
+	for n := r.next(0); n != 0; n = r.next(n) {
+		if r.previous(n) != before || before != 0 && r.end(n) < r.end(before) {
+			t.Fatalf("%d is behind %d", n, before)
+		}
+		for link := r.firstLink(n); link != 0; link = r.next(link) {
+			links++
+		}
+		all, before, total = append(all, n), n, total+r.cost(n)
+	}
+	for n := r.free(); n != 0; n = r.next(n) {
+		free++
+	}
+	if r.previous(0) != before || r.inUse() != len(all)+links || r.used() != r.inUse()+free || st.Ring != nil && st.Ring[totalWord] != total {
+		t.Fatalf("%d leases, %d links and %d free; %d are in use of %d; they cost %d", len(all), links, free, r.inUse(), r.used(), total)
+	}
 	for _, in := range []tree{byEnd, byID, byName} {
-		count, before := 0, node(0)
+		before, want := node(0), slices.DeleteFunc(slices.Clone(all), func(n node) bool { return !r.hasTrees() || !r.isIn(in, n) })
+		slices.SortStableFunc(want, func(a, b node) int { return new(r.key(in, a)).compare(new(r.key(in, b))) })
 		var below func(n, up node) (height int, sum uint64)
 		below = func(n, up node) (int, uint64) {
 			if n == 0 {
@@ -24,10 +41,10 @@ func wantTrees(t rapid.TB, st *State) (height int) {
 				t.Fatalf("tree %d: %d is not below %d", in, n, up)
 			}
 			low, lowSum := below(r.ref(in, n, left), n)
-			if k := r.key(in, n); before != 0 && k.compare(new(r.key(in, before))) < 0 {
-				t.Fatalf("tree %d: %d is behind %d", in, n, before)
+			if len(want) == 0 || r.key(in, n) != r.key(in, want[0]) || in == byEnd && n != want[0] {
+				t.Fatalf("tree %d: %d is behind %d; then come %v", in, n, before, want)
 			}
-			count, before = count+1, n
+			before, want = n, want[1:]
 			high, highSum := below(r.ref(in, n, right), n)
 			if by := low - high; by < -1 || by > 1 || r.height(in, n) != 1+max(low, high) {
 				t.Fatalf("tree %d: %d has heights of %d and %d below, and %d", in, n, low, high, r.height(in, n))
@@ -39,37 +56,9 @@ func wantTrees(t rapid.TB, st *State) (height int) {
 			return 1 + max(low, high), sum
 		}
 		high, _ := below(r.root(in), 0)
-		height = max(height, high)
-		if in == byEnd {
-			nodes = count
+		if height = max(height, high); len(want) > 0 {
+			t.Fatalf("tree %d lacks %v", in, want)
 		}
-	}
-	free, links, indexed := 0, 0, [2]int{}
-	for n := r.free(); n != 0; n = r.firstLink(n) {
-		free++
-	}
-	for n := r.outermost(byEnd, left); n != 0; n = r.next(byEnd, n) {
-		for link := r.firstLink(n); link != 0 && !r.isLink(n); link = r.firstLink(link) {
-			links++
-		}
-		for i, in := range []tree{byID, byName} {
-			if r.isIn(in, n) {
-				indexed[i]++
-			}
-		}
-	}
-	for i, in := range []tree{byID, byName} {
-		if n := r.outermost(in, left); indexed[i] > 0 {
-			for ; n != 0; n = r.next(in, n) {
-				indexed[i]--
-			}
-		}
-		if indexed[i] != 0 {
-			t.Fatalf("tree %d has %d too few", in, indexed[i])
-		}
-	}
-	if r.inUse() != nodes+links || r.used() != r.inUse()+free {
-		t.Fatalf("%d leases, %d links and %d free; %d are in use of %d", nodes, links, free, r.inUse(), r.used())
 	}
 	return height
 }
@@ -83,7 +72,7 @@ func TestTreesStayBalanced(t *testing.T) {
 			end := rapid.Uint64Range(0, 50).Draw(t, "end")
 			switch rapid.IntRange(0, 7).Draw(t, "step") {
 			case 0:
-				DropLease(&st, id)
+				DropLease(&st, id, 0)
 			case 1:
 				RenewLease(&st, id, end)
 			case 2:
@@ -107,6 +96,37 @@ func TestTreesStayBalanced(t *testing.T) {
 	})
 }
 
+// Few leases are in no trees. More of them are, until all are gone.
+func TestFewLeasesHaveNoTrees(t *testing.T) {
+	var st State
+	r := leases{&st}
+	for _, first := range []uint64{1, 101} {
+		var all []Lease
+		for id := first; id <= first+fewLeases; id++ {
+			FitLeases(&st, 1)
+			all = append(all, Lease{ID: id, EndNS: 1, Cost: 1})
+			AddLease(&st, all[len(all)-1])
+			if wantTrees(t, &st); r.hasTrees() != (len(all) > fewLeases) {
+				t.Fatalf("%d: %v", len(all), r.hasTrees())
+			}
+		}
+		for _, l := range all {
+			if !r.hasTrees() {
+				t.Fatalf("%d to go: no trees", l.ID)
+			}
+			DropLease(&st, l.ID, 0)
+			wantTrees(t, &st)
+		}
+		for _, n := range []int{fewLeases, fewLeases + 1} {
+			read := State{Ring: make([]uint64, len(st.Ring))}
+			leases{&read}.refill(all[:n])
+			if wantTrees(t, &read); (leases{&read}).hasTrees() != (n > fewLeases) {
+				t.Fatalf("%d were read: %v", n, !(n > fewLeases))
+			}
+		}
+	}
+}
+
 // With as many leases as a state may hold, none is more than 23 steps from a root, in whatever order they came and however they were
 // renewed.
 func TestNoLeaseIsFarFromTheRoot(t *testing.T) {
@@ -127,7 +147,7 @@ func TestNoLeaseIsFarFromTheRoot(t *testing.T) {
 		}
 		for i := uint64(0); i < MaxLeases; i += 3 {
 			RenewLease(&st, 1+i, 1+end(i)/2)
-			DropLease(&st, 2+i)
+			DropLease(&st, 2+i, 0)
 		}
 		if height := wantTrees(t, &st); height > 23 {
 			t.Errorf("%s: %d steps", name, height)
@@ -141,7 +161,7 @@ func TestNoLeaseIsFarFromTheRoot(t *testing.T) {
 	}
 }
 
-// Where many leases have ended they are not looked for in the tree, whose nodes lie in any order: 65,536 would take 20 ms.
+// Where many leases have ended they are not looked for in the list, whose nodes lie in any order: 65,536 would take 17 ms.
 func TestManyThatHaveEndedAreFoundInTheRing(t *testing.T) {
 	for _, ended := range []uint64{MaxLeases / 64, MaxLeases / 4, MaxLeases} {
 		var st State
@@ -163,7 +183,7 @@ func TestManyThatHaveEndedAreFoundInTheRing(t *testing.T) {
 }
 
 func BenchmarkLeases(b *testing.B) {
-	for _, n := range []uint64{1, 100, MaxLeases - 1} {
+	for _, n := range []uint64{1, 10, 100, MaxLeases - 1} {
 		var st State
 		for i := range n {
 			FitLeases(&st, 2)
@@ -173,7 +193,7 @@ func BenchmarkLeases(b *testing.B) {
 		b.Run(fmt.Sprintf("renew the oldest of %d", n), func(b *testing.B) {
 			for range b.N {
 				r := leases{&st}
-				RenewLease(&st, r.id(r.outermost(byEnd, left)), next)
+				RenewLease(&st, r.id(r.next(0)), next)
 				next++
 			}
 		})
@@ -182,7 +202,7 @@ func BenchmarkLeases(b *testing.B) {
 				FitLeases(&st, 1)
 				AddLease(&st, Lease{ID: 1 + next, EndNS: next, Cost: 1, Name: [2]uint64{next * 0x9e3779b97f4a7c15, 1}})
 				r := leases{&st}
-				DropLease(&st, r.id(r.outermost(byEnd, left)))
+				DropLease(&st, r.id(r.next(0)), 0)
 				next++
 			}
 		})

@@ -258,8 +258,8 @@ func surviveLeases(t rapid.TB, l cell.Limit, st cell.State, now int64, id uint64
 	}
 	for _, id := range []uint64{id, 1, 2} {
 		cell.FindLease(&st, id, now)
-		cell.Links(&st, id, func([2]uint64) {})
-		change(func(st *cell.State) { cell.DropLease(st, id) })
+		cell.Links(&st, id, now)
+		change(func(st *cell.State) { cell.DropLease(st, id, now) })
 		change(func(st *cell.State) { cell.RenewLease(st, id, uint64(now)) })
 		change(func(st *cell.State) { cell.RenewLease(st, id, math.MaxInt64) })
 	}

@@ -70,7 +70,8 @@ func (s *Store) repeat(calls []Call, o *Terms, a Access) (t Taken, found bool, e
 	if !found {
 		return Taken{}, false, nil
 	}
-	if err := a.May.reach(lead.sh.linkedOf(lead.e, int64(l.ID), a.NowNS), true, true); err != nil {
+	linked, _ := lead.sh.linkedOf(lead.e, int64(l.ID), a.NowNS)
+	if err := a.May.reach(linked, true, true); err != nil {
 		return Taken{}, false, err
 	}
 	for i := 0; i < len(calls) && l.Cost == 0; i++ { // the first key has leases for the others only

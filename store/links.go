@@ -65,14 +65,6 @@ func (g *grant) links() (links [][2]uint64) {
 	return links
 }
 
-// linkedKeys are the keys that a lease leads to.
-func linkedKeys(st *cell.State, id uint64) [][]byte {
-	var names [][2]uint64
-	cell.Links(st, id, func(name [2]uint64) { names = append(names, name) })
-	keys, _ := keysIn(names)
-	return keys
-}
-
 // keysIn reads what links has written, as far as it is readable.
 func keysIn(links [][2]uint64) (keys [][]byte, readable bool) {
 	var b []byte

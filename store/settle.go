@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 
@@ -57,56 +58,87 @@ func (s *Store) onLease(key []byte, id int64, a Access, do func(keys []*Call, pa
 	if id <= 0 {
 		return errNoSuchLease
 	}
-	linked, err := s.Linked(key, id, a)
-	if err != nil {
-		return err
-	}
-	names, locks := append([][]byte{key}, linked...), s.shardSetOf(s.hash(key))
-	seen := make(map[string]bool, len(names)) // a key that was renamed may have another's name
-	names = slices.DeleteFunc(names, func(name []byte) bool {
-		again := seen[string(name)]
-		seen[string(name)] = true
-		return again
-	})
-	for _, name := range names {
-		locks |= s.shardSetOf(s.hash(name))
-	}
-	paid := prepaid{store: s, shard: s.shardOf(s.hash(key))}
-	return paid.run(locks, a.NowNS, func() error {
-		var keys []*Call
-		for i, name := range names {
-			c := &Call{Key: name}
-			c.hash = s.hash(name)
-			c.sh = s.shardOf(c.hash)
-			if c.n, c.e = c.sh.find(c.hash, name, a); c.e != nil && c.sh.hasLease(c.e, id, a.NowNS) {
-				keys = append(keys, c)
-			} else if i == 0 {
-				return errNoSuchLease
+	lead := s.byName(key)
+	paid := prepaid{store: s, shard: lead.sh}
+	for locks := s.shardSetOf(lead.hash); ; { // nearly all leases lead nowhere, so this is nearly always enough
+		var lacks shardSet
+		err := paid.run(locks, a.NowNS, func() (err error) {
+			var keys []*Call
+			if keys, lacks, err = s.keysOf(lead, id, locks, a); err != nil || lacks != 0 {
+				return err
 			}
+			return do(keys, &paid)
+		})
+		if lacks == 0 {
+			return err
 		}
-		return do(keys, &paid)
-	})
+		locks |= lacks
+	}
+}
+
+// byName is a Call of a key and no limit.
+func (s *Store) byName(key []byte) *Call {
+	c := &Call{Key: key}
+	c.hash = s.hash(key)
+	c.sh = s.shardOf(c.hash)
+	return c
+}
+
+// keysOf are a lease's first key, which is locked, and those keys to which it leads and which have it, too. lacks are the locks that it
+// needs to look for these.
+func (s *Store) keysOf(lead *Call, id int64, locks shardSet, a Access) (keys []*Call, lacks shardSet, err error) {
+	linked, found := lead.linked(id, a)
+	if !found {
+		return nil, 0, errNoSuchLease
+	}
+	if err := a.May.reach(linked, true, true); err != nil {
+		return nil, 0, err
+	}
+	keys = append(keys, lead)
+	slices.SortFunc(linked, bytes.Compare)
+	for _, name := range slices.CompactFunc(linked, bytes.Equal) {
+		if bytes.Equal(name, lead.Key) { // it was renamed
+			continue
+		}
+		c := s.byName(name)
+		if set := s.shardSetOf(c.hash); locks&set == 0 {
+			lacks |= set
+		} else if _, found := c.linked(id, a); found {
+			keys = append(keys, c)
+		}
+	}
+	return keys, lacks, nil
+}
+
+// linked looks up a key, under its lock, and returns the keys that a lease under it leads to, or that there is none.
+func (c *Call) linked(id int64, a Access) (names [][]byte, found bool) {
+	if c.n, c.e = c.sh.find(c.hash, c.Key, a); c.e == nil {
+		return nil, false
+	}
+	return c.sh.linkedOf(c.e, id, a.NowNS)
 }
 
 // Linked are the other keys that a lease under a key leads to: those of the Take that was granted. They may be there no longer. The
 // error is a *NoRightError.
 func (s *Store) Linked(key []byte, id int64, a Access) (names [][]byte, err error) {
-	sh, _, e := s.lockKey(key, a)
-	defer sh.unlock()
-	if e != nil {
-		names = sh.linkedOf(e, id, a.NowNS)
-	}
+	c := s.byName(key)
+	c.sh.lock(a.NowNS)
+	defer c.sh.unlock()
+	names, _ = c.linked(id, a)
 	return names, a.May.reach(names, true, true)
 }
 
-// linkedOf are the keys that a lease under a key leads to.
-func (sh *shard) linkedOf(e *slot, id, nowNS int64) (names [][]byte) {
+// linkedOf are the keys that a lease leads to. found is false if there is none that has not ended.
+func (sh *shard) linkedOf(e *slot, id, nowNS int64) (names [][]byte, found bool) {
 	for p := range sh.talliesOf(e) {
-		if st, _, found := sh.findLease(p, id, nowNS); found {
-			names = append(names, linkedKeys(&st, uint64(id))...)
+		if p.holdsLeases() {
+			st := sh.tallies.state(p)
+			links, has := cell.Links(&st, uint64(id), nowNS)
+			keys, _ := keysIn(links)
+			names, found = append(names, keys...), found || has
 		}
 	}
-	return names
+	return names, found
 }
 
 // findLease looks for a lease that has not ended in a tally.
@@ -116,15 +148,6 @@ func (sh *shard) findLease(p *tally, id, nowNS int64) (st cell.State, l cell.Lea
 		l, found = cell.FindLease(&st, uint64(id), nowNS)
 	}
 	return st, l, found
-}
-
-func (sh *shard) hasLease(e *slot, id, nowNS int64) bool {
-	for p := range sh.talliesOf(e) {
-		if _, _, found := sh.findLease(p, id, nowNS); found {
-			return true
-		}
-	}
-	return false
 }
 
 // debt is what a limit is to take beyond a lease.
@@ -137,13 +160,12 @@ type debt struct {
 	cost int64
 }
 
-// settle is Settle under the locks. Without paid nothing more is taken.
-func (s *Store) settle(keys []*Call, id, n int64, a Access, paid *prepaid) error {
-	var debts []debt
-	var more need
-	for _, c := range keys {
+// debtsOf are what a lease whose true cost was n owes, and the room that it takes.
+func debtsOf(keys []*Call, id, n int64, nowNS int64) (debts []debt, more need) {
+	for i := 0; i < len(keys) && n > 0; i++ {
+		c := keys[i]
 		for p := range c.sh.talliesOf(c.e) {
-			_, l, found := c.sh.findLease(p, id, a.NowNS)
+			_, l, found := c.sh.findLease(p, id, nowNS)
 			if !found || p.code.Load()&leasesCode == 0 || l.Cost >= n || l.TakenNS == 0 {
 				continue
 			}
@@ -153,16 +175,22 @@ func (s *Store) settle(keys []*Call, id, n int64, a Access, paid *prepaid) error
 				d.l, d.st = d.base.limit(), c.sh.tallies.state(d.base)
 				more.bytes -= c.sh.tallies.bytes(d.base)
 			}
-			d.l.Fit(&d.st, c.sh.timeOf(&d.l, a.NowNS))
+			d.l.Fit(&d.st, c.sh.timeOf(&d.l, nowNS))
 			more.bytes += TallyBytes + bytesOfRing(d.st.Ring)
 			debts = append(debts, d)
 		}
 	}
-	if paid != nil && !paid.claim(more) {
-		return errNoRoom
-	}
-	for i := range debts {
-		if paid != nil {
+	return debts, more
+}
+
+// settle is Settle under the locks. Without paid nothing more is taken.
+func (s *Store) settle(keys []*Call, id, n int64, a Access, paid *prepaid) error {
+	if paid != nil {
+		debts, more := debtsOf(keys, id, n, a.NowNS)
+		if !paid.claim(more) {
+			return errNoRoom
+		}
+		for i := range debts {
 			debts[i].take(a.NowNS)
 		}
 	}
@@ -170,25 +198,30 @@ func (s *Store) settle(keys []*Call, id, n int64, a Access, paid *prepaid) error
 		for t := c.e.firstTally(); t != 0; {
 			p := c.sh.tallies.at(t)
 			t = p.next.Load()
-			for {
-				st, l, found := c.sh.findLease(p, id, a.NowNS)
-				if !found {
-					break
-				}
-				cell.DropLease(&st, uint64(id))
-				p.setState(&st)
-				if back := l.Cost - n; back > 0 && p.code.Load()&leasesCode != 0 {
-					l.Cost = back
-					c.sh.giveBack(c.e, p, []cell.Lease{l}, a.NowNS)
-				}
-			}
 			if p.holdsLeases() {
+				c.sh.dropLease(c.e, p, id, n, a.NowNS)
 				c.sh.dropIfEmpty(c.e, p)
 			}
 		}
 		c.sh.leasesChanged(c, a.NowNS)
 	}
 	return nil
+}
+
+// dropLease ends the leases of an ID in a tally, and gives back what they hold beyond n.
+func (sh *shard) dropLease(e *slot, p *tally, id, n, nowNS int64) {
+	for {
+		st := sh.tallies.state(p)
+		l, found := cell.DropLease(&st, uint64(id), nowNS)
+		if !found {
+			return
+		}
+		p.setState(&st)
+		if back := l.Cost - n; back > 0 && p.code.Load()&leasesCode != 0 {
+			l.Cost = back
+			sh.giveBack(e, p, []cell.Lease{l}, nowNS)
+		}
+	}
 }
 
 func (d *debt) take(nowNS int64) {
