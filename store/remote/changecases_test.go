@@ -60,6 +60,7 @@ func TestTheKeysOfAChange(t *testing.T) {
 			if got := strings.Join(read, " "); r.Err != nil || got != c.asked || r.Taken.Limited != c.limited {
 				t.Errorf("%+v: read %q, %+v, %v", c, got, r.Taken, r.Err)
 			}
+			synctest.Wait()
 			first, _, several := strings.Cut(c.asked, " ")
 			if _, seen := s.seen.of(first); seen != (first != "" && !several) {
 				t.Errorf("%+v: what the key holds is seen: %v", c, seen)
