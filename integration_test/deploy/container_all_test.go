@@ -132,8 +132,11 @@ func (c container) of(t *testing.T, file string) string {
 func TestImage(t *testing.T) {
 	t.Parallel()
 	i := buildImage(t)
-	if files, err := filepath.Glob(i.root + "/*"); err != nil || !slices.Equal(files, []string{i.root + "/celld"}) {
+	if files, err := filepath.Glob(i.root + "/*"); err != nil || !slices.Equal(files, []string{i.root + "/celld", i.root + "/etc"}) {
 		t.Errorf("the image has %q, %v", files, err)
+	}
+	if !strings.Contains(harness.ReadFile(t, i.root, "etc/ssl/certs/ca-certificates.crt"), "BEGIN CERTIFICATE") {
+		t.Error("the image has no authorities")
 	}
 	if i.config.User != "65532:65532" || !slices.Equal(i.config.Healthcheck.Test, []string{"CMD", "/celld", "ping"}) {
 		t.Errorf("%+v", i.config)

@@ -3,6 +3,7 @@ package remote
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -181,7 +182,10 @@ func TestErrorsOfAllKeys(t *testing.T) {
 		if err := <-failed; err == nil || err.Error() != "ERR odd" {
 			t.Errorf("%s: %v", name, err)
 		}
-		s.keyspace.mu.Lock()
+		for s.keyspace.mu.Lock(); s.keyspace.running > 0; s.keyspace.mu.Lock() { // until the step has ended that failed
+			s.keyspace.mu.Unlock()
+			runtime.Gosched()
+		}
 		s.keyspace.running, s.keyspace.waiting = stepsAtOnce, make([]aside, mostAside) // none is run
 		s.keyspace.mu.Unlock()
 		c.ask(s, func(err error) { failed <- err })
