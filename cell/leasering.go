@@ -160,10 +160,17 @@ func (r leases) find(t tree, of [2]uint64, end uint64) node {
 		return 0
 	}
 	n := r.endingFrom(end)
-	for n != 0 && (r.key(t, n).of != of || r.isLink(n)) {
+	for n != 0 && !r.is(t, n, of) {
 		n = r.next(n)
 	}
 	return n
+}
+
+func (r leases) is(t tree, n node, of [2]uint64) bool {
+	if t == byID {
+		return *r.word(n, idWord)&^isBound == of[0]<<2 // and no link
+	}
+	return r.name(n) == of && !r.isLink(n)
 }
 
 // sumFrom is the sum of the costs from a lease on; of none it is 0.

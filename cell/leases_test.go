@@ -56,7 +56,7 @@ func TestLeasesAreAList(t *testing.T) {
 		least := uint64(0) // until which leases were dropped: none ends before that
 		drawEnd := func() uint64 { return max(uint64(now)+rapid.Uint64Range(0, 20).Draw(t, "lasts"), least) }
 		drawName := func() [2]uint64 { return [2]uint64{rapid.Uint64Range(0, 3).Draw(t, "name")} }
-		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			id := rapid.Uint64Range(0, last+1).Draw(t, "ID")
 			at := m.find(id)
 			switch rapid.IntRange(0, 6).Draw(t, "step") {
@@ -138,6 +138,18 @@ func wantLeases(t *rapid.T, conc cell.Limit, st cell.State, m leaseModel, now in
 	}
 	if d := conc.Decide(&st, now, 0, cell.Peek); d.Remaining != max(0, 100-used) || conc.EndNS(&st) != end {
 		t.Fatalf("%+v, want %d used; ends at %d, want %d", d, used, conc.EndNS(&st), end)
+	}
+	for _, cost := range []int64{1, 50, 100} {
+		over, wait := used+cost-100, int64(0)
+		for _, l := range m.sorted() {
+			if l.EndNS > uint64(now) && over > 0 {
+				over, wait = over-l.Cost, int64(l.EndNS)-now
+			}
+		}
+		d := conc.Decide(&st, now, cost, cell.Peek)
+		if d.Limited != (wait > 0) || d.Limited && int64(d.RetryAfterNS) != wait {
+			t.Fatalf("%d more: %+v, want a wait of %d", cost, d, wait)
+		}
 	}
 	if cell.Leases(&st) > (len(st.Ring)-4)/10 {
 		t.Fatal("no room")
