@@ -35,16 +35,17 @@ func (s *Store) SetLimits(maxKeys, maxBytes int64, noEviction bool) {
 func (s *Store) Shrink() (more bool) {
 	s.resize.Lock()
 	defer s.resize.Unlock()
-	if !s.shrinks() {
+	if !s.shrinks() && !s.room.over() {
 		return false
 	}
 	s.lower(perLock)
-	if s.trim(s.latestNS()) == 0 && s.room.over() { // keys that are pinned go later
+	steps := s.trim(s.latestNS())
+	if steps == 0 && s.room.over() { // keys that are pinned go later
 		s.room.maxKeys.Store(s.resize.maxKeys)
 		s.room.maxBytes.Store(s.resize.maxBytes)
 	}
 	s.setNote()
-	return s.shrinks()
+	return s.shrinks() || steps == perLock && s.room.over()
 }
 
 // MaxBytes is how many bytes keys may hold now: while Shrink has more to remove, it is above that of SetLimits; 0: any number.
@@ -81,10 +82,10 @@ func (s *Store) setNote() {
 	}
 }
 
-// trim evicts, one short lock after the other, until the limits in force hold or 64 keys are gone. It stops when it meets only keys that
-// are pinned.
-func (s *Store) trim(nowNS int64) (gone int) {
-	for ; gone < perLock && s.room.over(); gone++ {
+// trim evicts, one short lock after the other, until the limits in force hold or it has done 64 steps. A step that meets a key whose end
+// was put off since it was sorted removes none. It stops when it meets only keys that are pinned.
+func (s *Store) trim(nowNS int64) (steps int) {
+	for ; steps < perLock && s.room.over(); steps++ {
 		sh, v := s.chooseVictim(s.fullest(), need{}, nowNS)
 		if v == noVictim || s.room.noEviction.Load() || v == oldestVictim && !s.evictAny(sh, nowNS) {
 			break
@@ -95,7 +96,7 @@ func (s *Store) trim(nowNS int64) (gone int) {
 			sh.unlock()
 		}
 	}
-	return gone
+	return steps
 }
 
 func (s *Store) latestNS() int64 {
