@@ -1,8 +1,11 @@
 package persistence
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,6 +59,8 @@ type crasher struct {
 	dir   string
 	flags []string
 
+	srv, before *harness.Server // the celld that runs, and the one before; nil: there was none
+
 	mu     sync.Mutex
 	keys   []ledger
 	oldest time.Duration // how long before a kill a decision was answered that was forgotten
@@ -88,7 +93,9 @@ func (c *crasher) watchStalls(server *harness.Conn) (stop func()) {
 // round starts celld, compares what it has counted with what was answered, and has clients call until it is killed.
 func (c *crasher) round(run time.Duration) {
 	c.t.Helper()
+	c.link()
 	srv := harness.Spec{Binary: harness.StressBinary(c.t), Flags: c.flags, Dies: true}.Start(c.t)
+	c.before, c.srv = c.srv, srv
 	c.reckon(harness.Dial(c.t, srv.Addr))
 	c.keys = append(c.keys, make([]ledger, 20)...)
 	var clients sync.WaitGroup
@@ -163,6 +170,42 @@ func (c *crasher) calls(conn *harness.Conn, rnd *rand.Rand) bool {
 	return true
 }
 
+// linked is what the append-only file that the last celld has read, and added to, is called until the next start.
+const linked = "appendonly.aof.read"
+
+// link keeps the append-only file that the next celld reads, also after that has replaced it, and that of the celld before.
+func (c *crasher) link() {
+	path := filepath.Join(c.dir, linked)
+	_ = os.Remove(path + ".before") // a rename to another name of the same file does nothing
+	_ = os.Rename(path, path+".before")
+	if err := os.Link(filepath.Join(c.dir, "appendonly.aof"), path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		c.t.Fatal(err)
+	}
+}
+
+// evidence keeps the files, and says what they and the server tell of a key that has lost what it had.
+func (c *crasher) evidence(i int) string {
+	key := "key:" + strconv.Itoa(i)
+	var b strings.Builder
+	conn := harness.Dial(c.t, c.srv.Addr)
+	for _, call := range [][]string{{"TIME"}, {"TYPE", key}, {"GET", key}, {"HGETALL", key}, {"PEXPIRETIME", key}, {"INFO", "stats"}, {"INFO", "persistence"}} {
+		answer, err := conn.TryDo(call)
+		fmt.Fprintf(&b, "%q: %q %v\n", call, answer, err)
+	}
+	kept, err := os.MkdirTemp("", "celld-kill-")
+	if err == nil {
+		err = os.CopyFS(kept, os.DirFS(c.dir))
+	}
+	fmt.Fprintf(&b, "the files are in %s %v\n", kept, err)
+	for _, name := range []string{linked + ".before", linked, "appendonly.aof"} {
+		text, err := os.ReadFile(filepath.Join(c.dir, name))
+		last := strings.LastIndex(string(text), "\r\n"+key+"\r\n")
+		fmt.Fprintf(&b, "%s has %d bytes, the key last at %d: %.300q %v\n", name, len(text), last, text[max(last-60, 0):], err)
+	}
+	fmt.Fprintf(&b, "the log of this celld:\n%s\nof the one before:\n%s\n", c.srv.Log, c.before.Log)
+	return b.String()
+}
+
 // reckon asks what every key has left, after a restart.
 func (c *crasher) reckon(conn *harness.Conn) {
 	c.t.Helper()
@@ -180,7 +223,8 @@ func (c *crasher) reckon(conn *harness.Conn) {
 		}
 		counted := crashLimit(i) - remaining
 		if forgotten := k.base + len(k.acks) - counted; forgotten > len(k.acks) {
-			c.t.Fatalf("%q: %d are counted, and %d were when it was started before", crashCall(i, "0"), counted, k.base)
+			c.t.Fatalf("%q: %d are counted, and %d were when it was started before, %d keys ago; %d have passed since and %d were not answered\n%s",
+				crashCall(i, "0"), counted, k.base, len(c.keys)-i, len(k.acks), k.open, c.evidence(i))
 		} else if forgotten > 0 {
 			c.oldest = max(c.oldest, k.acks[len(k.acks)-forgotten].Sub(time.Time{}))
 		} else if -forgotten > k.open {
@@ -212,7 +256,9 @@ func TestPersistenceKill(t *testing.T) {
 				for range test.rounds {
 					c.round(time.Duration(c.rnd.Int64N(int64(test.longest))))
 				}
+				c.link()
 				srv := harness.StartOn(t, dir, c.flags[2:]...)
+				c.before, c.srv = c.srv, srv
 				c.reckon(harness.Dial(t, srv.Addr))
 				checkFiles(t, dir)
 				passed := 0
