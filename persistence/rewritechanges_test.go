@@ -96,4 +96,3 @@ func TestKilledWhileFilesAreWritten(t *testing.T) {
 		}
 	}
 }
-
