@@ -8,6 +8,9 @@ import (
 // Bookable reports that a call can be booked ahead of its moment, and so that the wait of each of many who wait is known.
 func (l *Limit) Bookable() bool { return l.Algo == GCRA || l.Algo == Window || l.Algo == Warmup }
 
+// Additive reports that what is booked adds up: whoever comes behind several calls waits as long as behind one of all their costs.
+func (l *Limit) Additive() bool { return l.Algo == GCRA || l.Algo == Warmup }
+
 // Forecast is how long a call of this cost has to wait, in ns, if nobody else calls: 0 if it passes now, Never if it never does.
 // For a Bookable limit it is what Book would return.
 func (l *Limit) Forecast(st *State, nowNS, cost int64) (waitNS uint64) {

@@ -30,7 +30,13 @@ func (l *Limit) PassedNS(takenNS uint64) uint64 {
 // GiveBack gives back the costs of leases that were taken from a limit. What has come back by itself does not come back again: to a
 // bucket flows what has not flowed back, and to a window, a slide or a log only while the window, the sub-window or the call is there
 // that the lease was taken in. It sorts the leases by TakenNS, in the time that the limit is decided in. To leases it gives nothing.
-func (l *Limit) GiveBack(st *State, nowNS int64, from []Lease) {
+//
+// companion is the shape of the leases' state. Where the policy was a gcra's when they were taken, and is another's, nothing is given: it is
+// not known when they were taken.
+func (l *Limit) GiveBack(st *State, nowNS int64, companion *Shape, from []Lease) {
+	if companion.Algo == GCRA && l.Algo != GCRA {
+		return
+	}
 	now, period := uint64(nowNS), uint64(l.PeriodNS)
 	switch {
 	case l.HoldsLeases():

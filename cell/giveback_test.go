@@ -38,7 +38,7 @@ func TestGivingBackUndoesTheCall(t *testing.T) {
 		if l.Algo == cell.Window && l.EndNS(&st) != l.EndNS(&without) || l.Algo == cell.Window && l.EndNS(&st) <= uint64(now) {
 			return // without that call its window had begun later
 		}
-		l.GiveBack(&st, now, []cell.Lease{{Cost: cost, TakenNS: taken}})
+		l.GiveBack(&st, now, &l.Shape, []cell.Lease{{Cost: cost, TakenNS: taken}})
 		for _, cost := range []int64{0, 1, l.Capacity()} {
 			got, want := attempt(&l, st, now, cost, cell.Take), attempt(&l, without, now, cost, cell.Take)
 			if l.Algo == cell.GCRA && now != at && (got.Limited || !want.Limited) && got.Remaining <= want.Remaining {
@@ -64,11 +64,11 @@ func TestNothingIsGivenBackToAnotherWindow(t *testing.T) {
 		}
 		decide(&l, &st, later, 3, cell.Take)
 		before := l.Decide(&st, later, 0, cell.Peek)
-		l.GiveBack(&st, later, []cell.Lease{{Cost: 5, TakenNS: start}})
+		l.GiveBack(&st, later, &l.Shape, []cell.Lease{{Cost: 5, TakenNS: start}})
 		if after := l.Decide(&st, later, 0, cell.Peek); after != before {
 			t.Errorf("%s: %+v became %+v", text, before, after)
 		}
-		l.GiveBack(&st, later, []cell.Lease{{Cost: 2, TakenNS: uint64(later)}, {Cost: 5, TakenNS: start}})
+		l.GiveBack(&st, later, &l.Shape, []cell.Lease{{Cost: 2, TakenNS: uint64(later)}, {Cost: 5, TakenNS: start}})
 		if after := l.Decide(&st, later, 0, cell.Peek); after.Remaining != before.Remaining+2 {
 			t.Errorf("%s: %+v became %+v, want 2 more", text, before, after)
 		}

@@ -18,6 +18,9 @@ var algoNames = [...]string{GCRA: "gcra", Window: "window", Slide: "slide", Log:
 
 func (a Algo) String() string { return algoNames[a] }
 
+// Algos is how many algorithms there are, from 0 on.
+func Algos() int { return len(algoNames) }
+
 // Unit is the calendar's window, or Span for one that is a length of time.
 type Unit uint8
 
@@ -70,8 +73,35 @@ func (s *Shape) HoldsLeases() bool { return s.Leases || s.Algo == Conc }
 // HasRing reports that a state of this shape has a ring.
 func (s *Shape) HasRing() bool { return s.Algo == Log || s.Algo == Conc || s.Buckets > 0 || s.Leases }
 
-// InParts reports that a state of this shape may be told in parts: see Parts.
-func (s *Shape) InParts() bool { return s.Algo == Log && !s.Leases }
+// KeepsCalls reports that a state of this shape has the calls themselves, up to Count of them. It may be told in parts: see Parts.
+func (s *Shape) KeepsCalls() bool { return s.Algo == Log && !s.Leases }
+
+// CodeOfLeases is the bit of a Code that Leases sets.
+const CodeOfLeases = 1 << 7
+
+// Code packs all of a shape except its period, for stores of many. ShapeOf unpacks it.
+func (s *Shape) Code() uint32 {
+	flags := uint32(0)
+	if s.Clock {
+		flags = 1 << 6
+	}
+	if s.Leases {
+		flags |= CodeOfLeases
+	}
+	return uint32(s.Algo) | uint32(s.Unit)<<3 | flags | uint32(s.Buckets)<<8 | uint32(uint16(s.ZoneMin|s.Cold))<<16 // one of them is 0
+}
+
+// ShapeOf is the shape of a Code and a period in ns.
+func ShapeOf(code uint32, periodNS int64) Shape {
+	s := Shape{
+		Algo: Algo(code & 7), Unit: Unit(code >> 3 & 7), Clock: code>>6&1 != 0, Leases: code&CodeOfLeases != 0,
+		Buckets: uint8(code >> 8), ZoneMin: int16(code >> 16), PeriodNS: periodNS,
+	}
+	if s.Algo == Warmup {
+		s.ZoneMin, s.Cold = 0, s.ZoneMin
+	}
+	return s
+}
 
 // Params are what a state is scaled by when they change.
 type Params struct {
@@ -91,7 +121,10 @@ const (
 	MaxWarmupNS  = 24 * 86_400 * nsPerSecond // as a number of ms has to fit Params.Burst
 )
 
-// Bucket is what a limit with algo=gcra decides by: a Take of cost n is a Throttle of quantity n.
+// IsBucket reports that a limit is nothing but its Bucket: State.A is the TAT, and all that there is to remember.
+func (l *Limit) IsBucket() bool { return l.Algo == GCRA && l.BlockNS == 0 }
+
+// Bucket is what a limit decides by that IsBucket: a Take of cost n is a Throttle of quantity n.
 func (l *Limit) Bucket() Bucket { return l.gcra }
 
 // Capacity is the most that passes at one instant. For warmup it is the count, though there a call of any cost passes.

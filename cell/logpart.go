@@ -75,7 +75,7 @@ func (l *Limit) Parts(st *State, t Told) iter.Seq[Part] {
 
 // Tell returns what a copy has after it was told the Parts of t. Of algorithms other than Log it is the zero Told.
 func (l *Limit) Tell(st *State, t Told) Told {
-	if !l.InParts() {
+	if !l.KeepsCalls() {
 		return Told{}
 	}
 	c := calls{st}

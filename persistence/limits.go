@@ -43,7 +43,7 @@ func appendHash(b, key []byte, st store.Value) []byte {
 			fields = wire.AppendBulks(fields, name, text)
 			count++
 		}
-		if !l.Limit.InParts() {
+		if !l.Limit.KeepsCalls() {
 			text = l.Limit.AppendState(text[:0], &l.State)
 			field(name, text)
 			continue

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"time"
-
-	"celld/cell"
 )
 
 // Check is the answer of Server.Check.
@@ -45,7 +43,7 @@ func (srv *Server) Check(key, policy string) (c Check, err error) {
 	}
 	c = Check{Limited: numbers[0] == 1, Limit: numbers[1], Remaining: numbers[2], Retry: fromUS(numbers[3]), Reset: fromUS(numbers[4]),
 		Policy: found.Name, Count: found.Limit.Count, Period: time.Duration(found.Limit.PeriodNS)}
-	if found.Limit.Algo == cell.Conc {
+	if found.Limit.HoldsLeases() {
 		c.Period = 0
 	}
 	return c, nil

@@ -25,7 +25,7 @@ func cmdGive(s *Session, args [][]byte) {
 		s.replyError("%s", text)
 		return
 	}
-	if l := f.limits[0]; l.Algo == cell.Conc && !s.srv.answersLater {
+	if l := f.limits[0]; l.HoldsLeases() && !s.srv.answersLater {
 		s.giveInSteps(args, l, n)
 		return
 	}

@@ -109,7 +109,7 @@ func (f *form) readOptions(s *Session, args [][]byte) (text string) {
 	}
 	conc, bookable := false, true
 	for _, l := range f.limits {
-		conc = conc || l.Algo == cell.Conc
+		conc = conc || l.HoldsLeases()
 		bookable = bookable && l.Bookable()
 	}
 	t.leases = conc || terms.LeaseNS > 0

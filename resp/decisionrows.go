@@ -70,15 +70,12 @@ const mostPolicyNames = 100
 // otherPolicy is also how metrics count a policy of that name.
 const otherPolicy = "other"
 
-// algorithms is how many there are.
-const algorithms = int(cell.Warmup) + 1
-
 // decisionRows are all rows.
 //
 // Those that metrics tell have a lane for each core, any other has one. So 65,536 policies take 20 MB, and not 500 with 64 cores.
 type decisionRows struct {
-	literals [algorithms]*decisionRow
-	others   [algorithms]*decisionRow
+	literals []*decisionRow // by algorithm
+	others   []*decisionRow
 
 	mu      sync.Mutex
 	names   []string // that metrics tell
@@ -96,8 +93,9 @@ const manyRows = 2000
 
 func newDecisionRows() *decisionRows {
 	r := &decisionRows{rows: map[rowKey]*decisionRow{}, purgeAt: manyRows}
-	for algo := range algorithms {
-		r.literals[algo], r.others[algo] = newDecisionRow(countLanes()), newDecisionRow(countLanes())
+	for range cell.Algos() {
+		r.literals = append(r.literals, newDecisionRow(countLanes()))
+		r.others = append(r.others, newDecisionRow(countLanes()))
 	}
 	return r
 }
@@ -146,14 +144,14 @@ func (r *decisionRows) named(name string) bool {
 // each calls visit for the rows that metrics tell, of which others and literals come first. A policy's name is empty for literals. The
 // visit must not take long.
 func (r *decisionRows) each(visit func(policy string, algo cell.Algo, row *decisionRow)) {
-	for algo := range algorithms {
+	for algo := range cell.Algos() {
 		visit("", cell.Algo(algo), r.literals[algo])
 		visit(otherPolicy, cell.Algo(algo), r.others[algo])
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, name := range r.names {
-		for algo := range algorithms {
+		for algo := range cell.Algos() {
 			if row := r.rows[rowKey{name, cell.Algo(algo)}]; row != nil {
 				visit(name, cell.Algo(algo), row)
 			}
@@ -174,7 +172,7 @@ func (r *decisionRows) sum() (n decisions) {
 func (r *decisionRows) sinceReset(policy string) (n decisions) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for algo := range algorithms {
+	for algo := range cell.Algos() {
 		if row := r.rows[rowKey{policy, cell.Algo(algo)}]; row != nil {
 			one := row.sinceReset()
 			n.add(&one)

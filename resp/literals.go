@@ -89,7 +89,7 @@ func parseLiteral(text []byte, logMax int64) (cell.Limit, string) {
 	if err != nil {
 		return limit, "ERR " + err.Error()
 	}
-	if limit.Algo == cell.Log && limit.Count > logMax {
+	if limit.KeepsCalls() && limit.Count > logMax {
 		return limit, formatError(errLogMax, limit.Count, logMax)
 	}
 	return limit, ""

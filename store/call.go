@@ -45,7 +45,7 @@ type work struct {
 // start notes what a call is looked up by, and returns the shard of its key.
 func (s *Store) start(c *Call) shardSet {
 	hash := s.hash(c.Key)
-	c.work = work{hash: hash, code: codeOf(&c.Limit.Shape), sh: s.shardOf(hash)}
+	c.work = work{hash: hash, code: c.Limit.Code(), sh: s.shardOf(hash)}
 	return s.shardSetOf(hash)
 }
 

@@ -57,7 +57,7 @@ func (c *Call) nextDueNS() int64 {
 
 func (sh *shard) anyDue(e *slot, nowNS int64) bool {
 	for p := range sh.talliesOf(e) {
-		if p.code.Load()&leasesCode != 0 {
+		if p.code.Load()&cell.CodeOfLeases != 0 {
 			if st := sh.tallies.state(p); cell.Due(&st, nowNS) {
 				return true
 			}
@@ -68,7 +68,7 @@ func (sh *shard) anyDue(e *slot, nowNS int64) bool {
 
 // giveDueOf does it for one companion. One that is empty then goes, unless it is all that the key has.
 func (sh *shard) giveDueOf(e *slot, p *tally, nowNS int64) {
-	if p.code.Load()&leasesCode == 0 {
+	if p.code.Load()&cell.CodeOfLeases == 0 {
 		return
 	}
 	st := sh.tallies.state(p)
@@ -93,16 +93,13 @@ func (sh *shard) giveBack(e *slot, p *tally, from []cell.Lease, nowNS int64) {
 	if base == nil || len(from) == 0 {
 		return
 	}
-	l, st := base.limit(), sh.tallies.state(base)
-	if companion := p.shape(); companion.Algo == cell.GCRA && l.Algo != cell.GCRA {
-		return // it was a bucket's, which does not say when it was taken: see cell.Limit.TakenNS
-	}
+	l, companion, st := base.limit(), p.shape(), sh.tallies.state(base)
 	if l.Aligned() {
 		for i := range from {
 			from[i].TakenNS = cell.ShiftInstant(from[i].TakenNS, sh.wall.Load())
 		}
 	}
-	l.GiveBack(&st, sh.timeOf(&l, nowNS), from)
+	l.GiveBack(&st, sh.timeOf(&l, nowNS), &companion, from)
 	base.setState(&st)
 	sh.tallies.untell(base)
 }
@@ -111,7 +108,7 @@ func (sh *shard) giveBack(e *slot, p *tally, from []cell.Lease, nowNS int64) {
 func (t *table) baseOf(e *slot, companion *tally) *tally {
 	l := cell.Limit{Shape: companion.shape()}
 	l.Leases = false
-	return t.findTally(e, &l, companion.policy.Load(), codeOf(&l.Shape))
+	return t.findTally(e, &l, companion.policy.Load(), l.Code())
 }
 
 // dropIfEmpty removes a tally of leases that has none, unless it is the last of its key.

@@ -30,11 +30,11 @@ func (q *queue) waitNS(c *Call, nowNS, cost int64) uint64 {
 			first = uint64(q.dueNS - nowNS)
 		}
 		return max(l.Forecast(&st, at, cost), first, 1)
-	case l.Algo == cell.Window:
+	case l.Additive():
+		l.Decide(&st, int64(min(max(uint64(at), st.BlockedNS), math.MaxInt64)), q.cost, cell.Force)
+	default:
 		q.bookAll(c, at)
 		st = q.ahead.st
-	default:
-		l.Decide(&st, int64(min(max(uint64(at), st.BlockedNS), math.MaxInt64)), q.cost, cell.Force)
 	}
 	return max(l.Forecast(&st, at, cost), 1)
 }
@@ -56,7 +56,7 @@ func (q *queue) bookAll(c *Call, at int64) {
 
 // book notes that a call has come to the end of the queue.
 func (q *queue) book(c *Call, nowNS, cost int64) {
-	if c.Limit.Algo == cell.Window {
+	if c.Limit.Bookable() && !c.Limit.Additive() {
 		at := c.sh.timeOf(c.Limit, nowNS)
 		q.bookAll(c, at)
 		q.ahead.limit.Book(&q.ahead.st, at, cost)

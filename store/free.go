@@ -200,13 +200,13 @@ func (f *free) take(sh *shard, r *TakeRequest, a Access) bool {
 	if p == nil {
 		return false
 	}
-	c.code = codeOf(&c.Limit.Shape)
+	c.code = c.Limit.Code()
 	if p.next.Load() != 0 || !p.is(c.Limit, c.Policy, c.code) || !p.same(c.Limit, c.code) {
 		return false
 	}
 	at := sh.timeOf(c.Limit, a.NowNS)
-	// A bucket without a block is one word, so it can be read while others change it, and one that denies is not written to.
-	oneWord := c.Limit.Algo == cell.GCRA && c.Limit.BlockNS == 0
+	// A bucket is one word, so it can be read while others change it, and one that denies is not written to.
+	oneWord := c.Limit.IsBucket()
 	if !oneWord && !f.begin() {
 		return false
 	}

@@ -22,7 +22,7 @@ func (s *Store) GiveSome(key []byte, l *cell.Limit, policy uint32, n int64, a Ac
 		given, err = c.give(n, a, &paid)
 		return err
 	})
-	return given, l.Algo == cell.Conc && 0 < given && given < n, err
+	return given, l.HoldsLeases() && 0 < given && given < n, err
 }
 
 // give is Give under the lock. With errNoRoom it is to be called again, when paid has what it asks for.

@@ -26,7 +26,7 @@ var (
 func (t *Terms) check(calls []Call) error {
 	conc := false
 	for i := range calls {
-		conc = conc || calls[i].Limit.Algo == cell.Conc
+		conc = conc || calls[i].Limit.HoldsLeases()
 	}
 	switch {
 	case conc && t.LeaseNS > 0:
@@ -150,7 +150,7 @@ type grant struct {
 func plan(calls []Call, leaseNS int64) (g grant) {
 	g.lasts = leaseNS
 	for i := range calls {
-		if c := &calls[i]; c.changes && (leaseNS > 0 || c.Limit.Algo == cell.Conc) {
+		if c := &calls[i]; c.changes && (leaseNS > 0 || c.Limit.HoldsLeases()) {
 			if leaseNS == 0 {
 				g.lasts = max(g.lasts, c.Limit.PeriodNS)
 			}
@@ -164,7 +164,7 @@ func plan(calls []Call, leaseNS int64) (g grant) {
 	}
 	for i := range calls {
 		c := &calls[i]
-		if !c.changes || leaseNS == 0 && c.Limit.Algo != cell.Conc {
+		if !c.changes || leaseNS == 0 && !c.Limit.HoldsLeases() {
 			continue
 		}
 		if c.sameKey(g.lead) {
@@ -202,7 +202,7 @@ func (c *Call) companion() (l cell.Limit, p *tally) {
 	l = cell.Limit{Shape: c.Limit.Shape, Params: c.Limit.Params}
 	l.Leases = true
 	if c.e != nil && c.e.holdsLimits() {
-		p = c.sh.findTally(c.e, &l, c.Policy, codeOf(&l.Shape))
+		p = c.sh.findTally(c.e, &l, c.Policy, l.Code())
 	}
 	return l, p
 }
@@ -219,7 +219,7 @@ func (g *grant) room(c *Call, before []Call, links int, leaseNS, nowNS int64) (b
 	if c == g.lead {
 		more += links
 	}
-	if c.Limit.Algo == cell.Conc && c.changes {
+	if c.Limit.HoldsLeases() && c.changes {
 		c.Limit.Fit(&c.st, nowNS)
 		cell.FitLeases(&c.st, more)
 		if cell.Leases(&c.st)+more > cell.MaxLeases {
@@ -266,14 +266,14 @@ func (s *Store) hold(g *grant, calls []Call, cost int64, o *TakeOptions, links [
 				one.Cost, one.TakenNS = cost, c.Limit.TakenNS(&st, int64(laterNS(now, c.bookedNS(calls))))
 			}
 			c.putLease(one)
-		case c.changes && c.Limit.Algo == cell.Conc:
+		case c.changes && c.Limit.HoldsLeases():
 			st := c.sh.tallies.state(c.tally)
 			c.Limit.IdentifyLease(&st, a.NowNS, lease)
 		}
 	}
 	for _, name := range links {
 		end := lease.EndNS
-		if g.lead.Limit.Algo == cell.Conc {
+		if g.lead.Limit.HoldsLeases() {
 			end = laterNS(a.NowNS, g.lead.Limit.PeriodNS)
 		}
 		g.lead.putLease(cell.Lease{ID: lease.ID, EndNS: end, Link: true, Name: name, Bound: lease.Bound})
@@ -294,18 +294,18 @@ func (c *Call) bookedNS(calls []Call) int64 {
 // putLease puts a lease, or a link, where the leases of the call's limit are. There is room.
 func (c *Call) putLease(lease cell.Lease) {
 	t := &c.sh.tallies
-	l, p := *c.Limit, c.tally
-	if l.Algo != cell.Conc {
+	l, p, own := *c.Limit, c.tally, c.Limit.HoldsLeases()
+	if !own {
 		if l, p = c.companion(); p == nil {
 			p = c.sh.addTally(c.e, c.Policy)
 		}
 	}
 	st, had := t.state(p), t.bytes(p)
-	if l.Algo != cell.Conc && c.before.Ring != nil && len(c.before.Ring) > len(st.Ring) {
+	if !own && c.before.Ring != nil && len(c.before.Ring) > len(st.Ring) {
 		st = c.before
 	}
 	cell.AddLease(&st, lease)
-	t.keep(p, &l, codeOf(&l.Shape), &st)
+	t.keep(p, &l, l.Code(), &st)
 	c.sh.releaseBytes(had - t.bytes(p))
 }
 
@@ -313,8 +313,8 @@ func (c *Call) putLease(lease cell.Lease) {
 func laterNS(nowNS, ns int64) uint64 { return uint64(nowNS + min(ns, math.MaxInt64-nowNS)) }
 
 func (p *tally) holdsLeases() bool {
-	code := p.code.Load()
-	return code&leasesCode != 0 || cell.Algo(code&7) == cell.Conc
+	shape := p.shape()
+	return shape.HoldsLeases()
 }
 
 // leased reports whether a key has leases that have not ended. Such a key is not evicted.

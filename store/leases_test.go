@@ -325,7 +325,7 @@ func TestALeaseThatGoesIsTold(t *testing.T) {
 				return
 			}
 			for _, l := range *c.State.Limits {
-				if l.Limit.InParts() {
+				if l.Limit.KeepsCalls() {
 					logs = append(logs, l.Told.Known())
 				}
 			}

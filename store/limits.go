@@ -251,7 +251,7 @@ func (sh *shard) setLimits(e *slot, limits Limits) {
 	sh.dropTallies(e)
 	for i := len(limits) - 1; i >= 0; i-- {
 		l := &limits[i]
-		sh.tallies.keep(sh.addTally(e, l.policyID()), &l.Limit, codeOf(&l.Limit.Shape), &l.State)
+		sh.tallies.keep(sh.addTally(e, l.policyID()), &l.Limit, l.Limit.Code(), &l.State)
 	}
 }
 
@@ -260,7 +260,7 @@ func (sh *shard) setLimits(e *slot, limits Limits) {
 func (sh *shard) tell(e *slot, limits Limits) {
 	known := true
 	for l, r := range sh.rings(e, limits) {
-		if l.Limit.InParts() {
+		if l.Limit.KeepsCalls() {
 			l.Told = r.told
 			known = known && r.told.Known()
 		}
@@ -282,7 +282,7 @@ func (sh *shard) rings(e *slot, limits Limits) iter.Seq2[*LimitState, *ring] {
 				return
 			}
 			l, r := &limits[0], none
-			if !p.is(&l.Limit, l.policyID(), codeOf(&l.Limit.Shape)) {
+			if !p.is(&l.Limit, l.policyID(), l.Limit.Code()) {
 				continue // of a policy that is gone
 			}
 			if n := p.ring.Load(); n != 0 {

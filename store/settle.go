@@ -166,7 +166,7 @@ func debtsOf(keys []*Call, id, n int64, nowNS int64) (debts []debt, more need) {
 		c := keys[i]
 		for p := range c.sh.talliesOf(c.e) {
 			_, l, found := c.sh.findLease(p, id, nowNS)
-			if !found || p.code.Load()&leasesCode == 0 || l.Cost >= n || l.TakenNS == 0 {
+			if !found || p.code.Load()&cell.CodeOfLeases == 0 || l.Cost >= n || l.TakenNS == 0 {
 				continue
 			}
 			d := debt{call: c, of: p, base: c.sh.baseOf(c.e, p), l: p.limit(), cost: n - l.Cost}
@@ -217,7 +217,7 @@ func (sh *shard) dropLease(e *slot, p *tally, id, n, nowNS int64) {
 			return
 		}
 		p.setState(&st)
-		if back := l.Cost - n; back > 0 && p.code.Load()&leasesCode != 0 {
+		if back := l.Cost - n; back > 0 && p.code.Load()&cell.CodeOfLeases != 0 {
 			l.Cost = back
 			sh.giveBack(e, p, []cell.Lease{l}, nowNS)
 		}
@@ -231,7 +231,7 @@ func (d *debt) take(nowNS int64) {
 	}
 	d.l.Decide(&d.st, sh.timeOf(&d.l, nowNS), d.cost, cell.Force)
 	had := sh.tallies.bytes(d.base)
-	sh.tallies.keep(d.base, &d.l, codeOf(&d.l.Shape), &d.st)
+	sh.tallies.keep(d.base, &d.l, d.l.Code(), &d.st)
 	sh.releaseBytes(had - sh.tallies.bytes(d.base))
 }
 

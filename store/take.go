@@ -114,10 +114,10 @@ func (s *Store) takeOne(sh *shard, r *TakeRequest, a Access) (done bool) {
 		return false
 	}
 	c := &r.Calls[0]
-	if c.Limit.Algo == cell.Conc {
+	if c.Limit.HoldsLeases() {
 		return false
 	}
-	c.code = codeOf(&c.Limit.Shape)
+	c.code = c.Limit.Code()
 	c.n, c.e = sh.meet(r.hash, c.Key, a)
 	if c.e == nil || !c.e.holdsLimits() || c.e.has(flagsOfState|flagWaited) {
 		return false

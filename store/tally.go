@@ -116,25 +116,10 @@ func cloneRing(ring []uint64) []uint64 {
 	return append(make([]uint64, 0, len(ring)), ring...)
 }
 
-// codeOf packs a cell.Shape but for its period.
-func codeOf(s *cell.Shape) uint32 {
-	clock := uint32(0)
-	if s.Clock {
-		clock = 1
-	}
-	if s.Leases {
-		clock |= 2
-	}
-	return uint32(s.Algo) | uint32(s.Unit)<<3 | clock<<6 | uint32(s.Buckets)<<8 | uint32(uint16(s.ZoneMin|s.Cold))<<16 // one of them is 0
-}
-
-// leasesCode is the bit of a code for cell.Shape.Leases.
-const leasesCode = 1 << 7
-
 // is reports whether a tally is that of a limit: of the policy, or of literals that share the state.
 func (p *tally) is(l *cell.Limit, policy uint32, shape uint32) bool {
 	if own := p.policy.Load(); policy != 0 || own != 0 {
-		return own == policy && (p.code.Load()^shape)&leasesCode == 0
+		return own == policy && (p.code.Load()^shape)&cell.CodeOfLeases == 0
 	}
 	return p.code.Load() == shape && p.periodNS.Load() == l.PeriodNS
 }
@@ -149,17 +134,7 @@ func (p *tally) limit() cell.Limit {
 	return cell.Restore(p.shape(), cell.Params{Count: int64(p.count.Load()), Burst: int64(p.burst.Load())})
 }
 
-func (p *tally) shape() cell.Shape {
-	code := p.code.Load()
-	s := cell.Shape{
-		Algo: cell.Algo(code & 7), Unit: cell.Unit(code >> 3 & 7), Clock: code>>6&1 != 0, Leases: code&leasesCode != 0,
-		Buckets: uint8(code >> 8), ZoneMin: int16(code >> 16), PeriodNS: p.periodNS.Load(),
-	}
-	if s.Algo == cell.Warmup {
-		s.ZoneMin, s.Cold = 0, s.ZoneMin
-	}
-	return s
-}
+func (p *tally) shape() cell.Shape { return cell.ShapeOf(p.code.Load(), p.periodNS.Load()) }
 
 func (t *tallies) state(p *tally) cell.State {
 	return cell.State{A: p.a.Load(), B: p.b.Load(), BlockedNS: p.blockedNS.Load(), Ring: t.ring(p)}

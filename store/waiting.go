@@ -42,7 +42,7 @@ func (c *Call) waitNS(nowNS, cost int64) uint64 {
 // surelyNS is how much of a call's wait is sure, whatever leases are released meanwhile.
 func (c *Call) surelyNS(nowNS, cost int64, waitNS uint64) uint64 {
 	l := c.Limit
-	if waitNS == 0 || l.Algo == cell.Conc {
+	if waitNS == 0 || l.HoldsLeases() {
 		return 0
 	}
 	_, p := c.companion()
@@ -50,7 +50,7 @@ func (c *Call) surelyNS(nowNS, cost int64, waitNS uint64) uint64 {
 		return waitNS
 	}
 	held := c.sh.tallies.state(p)
-	if l.Algo != cell.GCRA && l.Algo != cell.Warmup { // what flows back is not known as easily
+	if !l.Additive() { // what flows back is not known as easily
 		if cell.Leased(&held) > 0 {
 			return 0
 		}

@@ -67,8 +67,7 @@ func isBucket(r *store.TakeRequest) bool {
 	if len(r.Calls) > 1 || r.Cost <= 0 || r.Mode != cell.Take || r.UpTo || r.Terms != nil {
 		return false
 	}
-	l := r.Calls[0].Limit
-	return l.Algo == cell.GCRA && l.BlockNS == 0
+	return r.Calls[0].Limit.IsBucket()
 }
 
 // sameState reports whether one script can decide on both, which have one key.

@@ -20,7 +20,7 @@ type forecast struct {
 // forecast is that of the state which the first of a line waits for. What leases hold may flow back sooner than is known.
 func (t *try) forecast(v *View, one *waiter, binding int) forecast {
 	c := &one.ask.Calls[binding]
-	if one.states[binding] != t.line.state || c.Limit.Algo == cell.Conc {
+	if one.states[binding] != t.line.state || c.Limit.HoldsLeases() {
 		return forecast{}
 	}
 	st, leased := v.stateOf(c)
@@ -46,7 +46,7 @@ func (f *forecast) unbook() { f.st, f.tailNS = f.before, f.beforeNS }
 // skip books many at once.
 func (f *forecast) skip(cost int64) {
 	for f.known && f.limit.Bookable() && cost > 0 {
-		if f.limit.Algo != cell.Window {
+		if f.limit.Additive() {
 			f.limit.Decide(&f.st, int64(min(max(uint64(f.nowNS), f.st.BlockedNS), math.MaxInt64)), cost, cell.Force)
 			return
 		}
