@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"celld/cell"
 )
@@ -76,19 +78,28 @@ func parseDouble(arg []byte) (float64, bool) {
 		return float64(n), true
 	}
 	m := cFloat().FindSubmatch(arg)
-	if m == nil || len(m[1]) != len(arg) {
-		f, err := strconv.ParseFloat(string(arg), 64)
+	number := string(arg)
+	switch {
+	case m == nil:
+		f, err := strconv.ParseFloat(number, 64)
 		return f, err == nil && math.IsInf(f, 0) // inf is allowed only if the text says so
+	case m[1] != nil && m[2] == nil:
+		number += "p0" // Go requires an exponent in a hexadecimal number
 	}
-	f, err := parseCFloat(m)
+	f, err := strconv.ParseFloat(number, 64)
 	return f, err == nil && (f != 0 || isZero(m))
 }
 
+// cFloat matches what C's strtod reads, except inf and nan: the digits of a hexadecimal number and its exponent, or a decimal one.
+var cFloat = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[+-]?(?:(0[xX](?:[[:xdigit:]]+\.?[[:xdigit:]]*|\.[[:xdigit:]]+))([pP][+-]?\d+)?|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)$`)
+})
+
 // isZero reports whether the digits that cFloat has found are all 0. A number that is only too small for a double has others.
 func isZero(m [][]byte) bool {
-	digits, exponent := m[1], "eE"
-	if m[2] != nil {
-		digits, exponent = m[2][2:], "pP"
+	digits, exponent := m[0], "eE"
+	if m[1] != nil {
+		digits, exponent = m[1][2:], "pP"
 	}
 	if end := bytes.IndexAny(digits, exponent); end >= 0 {
 		digits = digits[:end]

@@ -11,7 +11,6 @@ func latencyRows() []*command {
 		{name: "latest", arity: 2, flags: loading | admin | noScript, summary: "Returns the latest latency samples of all events.", since: "2.8.13", group: "server", run: cmdLatencyLatest},
 		{name: "history", arity: 3, flags: loading | admin | noScript, usage: "event", summary: "Returns an event's samples: when, and the milliseconds.", since: "2.8.13", group: "server", run: cmdLatencyHistory},
 		{name: "reset", arity: -2, most: shortList, flags: loading | admin | noScript, usage: "[event ...]", summary: "Forgets the samples of some events, or of all.", since: "2.8.13", group: "server", run: cmdLatencyReset},
-		{name: "graph", arity: 3, flags: loading | admin | noScript, usage: "event", summary: "Draws an event's samples.", since: "2.8.13", group: "server", run: cmdLatencyGraph},
 		{name: "doctor", arity: 2, flags: loading | admin | noScript, summary: "Says what was slow, and what to look at.", since: "2.8.13", group: "server", run: cmdLatencyDoctor},
 		{name: "histogram", arity: -2, most: shortList, flags: loading | admin | noScript, usage: "[command ...]", summary: "Returns how long the calls of commands took, as a histogram.", since: "7.0.0", group: "server", cost: "O(N) where N is the number of commands", run: cmdLatencyHistogram},
 	}
@@ -32,18 +31,13 @@ func cmdLatencyLatest(s *Session, _ [][]byte) {
 	}
 }
 
-func (s *Session) latencyEvent(name []byte) (e latencyEvent, found bool) {
-	events := s.srv.latency.read(func(event string) bool { return event == string(name) })
-	if len(events) == 0 {
-		return e, false
-	}
-	return events[0], true
-}
-
 func cmdLatencyHistory(s *Session, args [][]byte) {
-	e, _ := s.latencyEvent(args[2])
-	s.replyArray(len(e.spikes))
-	for _, sp := range e.spikes {
+	var spikes []spike
+	for _, e := range s.srv.latency.read(func(event string) bool { return event == string(args[2]) }) {
+		spikes = e.spikes
+	}
+	s.replyArray(len(spikes))
+	for _, sp := range spikes {
 		s.replyArray(2)
 		s.replyInt(sp.unixS)
 		s.replyInt(sp.ms)
@@ -56,65 +50,6 @@ func cmdLatencyReset(s *Session, args [][]byte) {
 	s.replyInt(int64(s.srv.latency.remove(func(event string) bool {
 		return len(names) == 0 || slices.ContainsFunc(names, func(name []byte) bool { return strings.EqualFold(event, string(name)) })
 	})))
-}
-
-func cmdLatencyGraph(s *Session, args [][]byte) {
-	e, found := s.latencyEvent(args[2])
-	if !found {
-		s.replyError(errNoSamples, args[2])
-		return
-	}
-	s.replyText(e.graph(s.wallNS() / 1e9))
-}
-
-// The drawing has the size of Redis's.
-const (
-	graphWidth = 80
-	graphRows  = 4
-)
-
-// graph draws the samples as Redis does: a column for each. Below it stands its age, from top to bottom.
-func (e *latencyEvent) graph(nowS int64) string {
-	low, high := e.spikes[0].ms, e.spikes[0].ms
-	for _, sp := range e.spikes {
-		low, high = min(low, sp.ms), max(high, sp.ms)
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s - high %d ms, low %d ms (all time high %d ms)\n%s\n", e.name, high, low, e.mostMs, strings.Repeat("-", graphWidth))
-	for first := true; len(e.spikes) > 0; first = false {
-		if !first {
-			b.WriteByte('\n')
-		}
-		line := e.spikes[:min(graphWidth, len(e.spikes))]
-		e.spikes = e.spikes[len(line):]
-		var columns []string
-		for _, sp := range line {
-			columns = append(columns, graphColumn(sp.ms-low, max(1, high-low))+" "+ago(nowS-sp.unixS))
-		}
-		writeColumns(&b, columns)
-	}
-	return b.String()
-}
-
-// graphColumn returns a column of graphRows characters. Each character has one of three heights.
-func graphColumn(height, most int64) string {
-	const marks = "_o#"
-	step := int(min(height*int64(graphRows*len(marks))/most, int64(graphRows*len(marks)-1)))
-	full := step / len(marks)
-	return strings.Repeat(" ", graphRows-1-full) + marks[step%len(marks):][:1] + strings.Repeat("|", full)
-}
-
-func writeColumns(b *strings.Builder, columns []string) {
-	for row := range slices.MaxFunc(columns, func(a, b string) int { return len(a) - len(b) }) {
-		for _, column := range columns {
-			if row < len(column) {
-				b.WriteByte(column[row])
-			} else {
-				b.WriteByte(' ')
-			}
-		}
-		b.WriteByte('\n')
-	}
 }
 
 func ago(seconds int64) string {

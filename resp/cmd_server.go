@@ -2,12 +2,8 @@ package resp
 
 import (
 	"bytes"
-	"math"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 )
 
 func cmdTime(s *Session, _ [][]byte) {
@@ -122,54 +118,6 @@ func cmdShutdown(s *Session, args [][]byte) {
 	}
 	s.srv.shutdown()
 	s.end = afterReply
-}
-
-// cmdDebug is DEBUG SLEEP seconds, for tests of clients' time-outs. It blocks every connection of its event loop.
-func cmdDebug(s *Session, args [][]byte) {
-	switch mode := s.srv.cfg.debugCommand.Get(); {
-	case mode == "no", mode == "local" && !s.client.loopback:
-		s.replyError(errDebugDenied)
-	case len(args) != 3 || !bytes.EqualFold(args[1], []byte("SLEEP")):
-		s.replyError(errDebugUsage, args[1])
-	default:
-		seconds := leadingFloat(args[2])
-		if seconds > mostSleep && !math.IsInf(seconds, 1) {
-			s.replyError(errSleep, mostSleep)
-			return
-		}
-		if seconds <= mostSleep {
-			time.Sleep(time.Duration(seconds * float64(time.Second)))
-		}
-		s.replyOK()
-	}
-}
-
-// mostSleep bounds how long a mistyped number can block an event loop.
-const mostSleep = 3600 // seconds
-
-// cFloat matches what C's strtod reads at the start of a text, except inf and nan.
-var cFloat = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[ \t-\r]*([+-]?(?:(0[xX](?:[[:xdigit:]]+\.?[[:xdigit:]]*|\.[[:xdigit:]]+))([pP][+-]?\d+)?|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))`)
-})
-
-// leadingFloat returns the number at the start of a text, as Redis reads it for DEBUG SLEEP. It returns 0 if there is none, and for
-// inf and nan, because Redis does not sleep for these.
-func leadingFloat(text []byte) float64 {
-	m := cFloat().FindSubmatch(text)
-	if m == nil {
-		return 0
-	}
-	f, _ := parseCFloat(m) // out of range: an infinity
-	return f
-}
-
-// parseCFloat returns the number that cFloat has found.
-func parseCFloat(m [][]byte) (float64, error) {
-	number := string(m[1])
-	if m[2] != nil && m[3] == nil {
-		number += "p0" // Go requires an exponent in a hexadecimal number
-	}
-	return strconv.ParseFloat(number, 64)
 }
 
 func slowlogRows() []*command {

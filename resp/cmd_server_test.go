@@ -2,7 +2,6 @@ package resp
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -109,24 +108,6 @@ func TestShutdownCommand(t *testing.T) {
 		}
 		if stopped != (want == "") || want != "" && got != "-"+want+"\r\n" {
 			t.Errorf("%s: %q, stopped %v", command, got, stopped)
-		}
-	}
-}
-
-func TestDebugOnlyWhereAllowed(t *testing.T) {
-	newWorld(t).connect().want("DEBUG SLEEP 0", "-"+errDebugDenied+"\r\n")
-	newWorld(t, "enable-debug-command", "local").connect().want("DEBUG SLEEP 0", "+OK\r\n")
-	newWorld(t, "enable-debug-command", "yes").connect().want("DEBUG SEGFAULT", "-ERR unknown subcommand or wrong number of arguments for 'SEGFAULT'. Try DEBUG HELP.\r\n")
-}
-
-// DEBUG SLEEP reads what C's strtod does, but neither inf nor nan, by which Redis does not sleep.
-func TestLeadingFloat(t *testing.T) {
-	for text, want := range map[string]float64{
-		"0.5": 0.5, "1_0": 1, "1e1x": 10, " \t+2": 2, "-1": -1, ".5": 0.5, "5.": 5, "1e": 1, "0x1p-1": 0.5, "0x10": 16, "1e999": math.Inf(1),
-		"": 0, "x": 0, ".": 0, "nan": 0, "NaN(1)": 0, "inf": 0, "-Infinity": 0,
-	} {
-		if got := leadingFloat([]byte(text)); got != want {
-			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
 }

@@ -48,13 +48,11 @@ func commandRows() []*command {
 		{name: "latency", arity: -2, summary: "A container for latency diagnostics commands.", since: "2.8.13", group: "server", sub: latencyRows()},
 		{name: "slowlog", arity: -2, flags: loading, summary: "A container for slow log commands.", since: "2.2.12", group: "server", sub: slowlogRows()},
 		{name: "role", arity: 1, flags: loading | fast | noScript, summary: "Returns the replication role: a master without replicas.", since: "2.8.12", group: "server", run: cmdRole},
-		{name: "lolwut", arity: -1, flags: readonly | fast, usage: "[VERSION version]", summary: "Draws something.", since: "5.0.0", group: "server", run: cmdLolwut},
 		{name: "shutdown", arity: -1, flags: allowBusy | loading | admin | noScript | noMulti, usage: "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]", summary: "Stops the server.", since: "1.0.0", group: "server", run: cmdShutdown},
 		{name: "save", arity: 1, flags: admin | noScript | noMulti, summary: "Takes a snapshot while all clients wait.", since: "1.0.0", group: "server", cost: "O(N) where N is the number of keys", run: cmdSave},
 		{name: "bgsave", arity: -1, flags: admin | noScript, usage: "[SCHEDULE]", summary: "Takes a snapshot in the background.", since: "1.0.0", group: "server", run: cmdBgsave},
 		{name: "bgrewriteaof", arity: 1, flags: admin | noScript, summary: "Rewrites the append-only file in the background.", since: "1.0.0", group: "server", run: cmdBgrewriteaof},
 		{name: "lastsave", arity: 1, flags: loading | fast, summary: "Returns the Unix time of the last good snapshot.", since: "1.0.0", group: "server", run: cmdLastsave},
-		{name: "debug", arity: -2, flags: loading | admin | noScript, usage: "SLEEP seconds", summary: "Sleeps in the connection's event loop, where --enable-debug-command allows it.", since: "1.0.0", group: "server", run: cmdDebug},
 
 		{name: "get", arity: 2, flags: readonly | fast, keys: oneKey, usage: "key", summary: "Returns a key's TAT, in Unix nanoseconds.", since: "1.0.0", group: "string", run: cmdGet},
 		{name: "strlen", arity: 2, flags: readonly | fast, keys: oneKey, access: looks, usage: "key", summary: "Returns the length of a TAT's decimal digits.", since: "2.2.0", group: "string", run: cmdStrlen},

@@ -35,7 +35,6 @@ type Config struct {
 	requirePass     *param[string]
 	requirePassFile *param[string]
 	protectedMode   *param[bool]
-	debugCommand    *param[string]
 	users           usersConfig
 
 	maxKeys         *param[int64]
@@ -131,7 +130,6 @@ func NewConfig() *Config {
 		{Name: "requirepass", Group: groupSecurity, Value: in(&c.requirePass, newText("", "password", nil)), mutable: true, secret: true, Help: "password that clients must send with AUTH; other users of the machine can see flags, so prefer --requirepass-file or the environment"},
 		{Name: "requirepass-file", Group: groupSecurity, Value: in(&c.requirePassFile, newText("", "path", checkPath)), Help: "file that holds the password; a line break at its end is not part of it"},
 		{Name: "protected-mode", Group: groupSecurity, Value: in(&c.protectedMode, newYesNo(true)), mutable: true, Help: "without a password, serve only connections from the loopback interface"},
-		{Name: "enable-debug-command", Group: groupSecurity, Value: in(&c.debugCommand, newEnum("no", "yes", "local")), Help: "who may use DEBUG SLEEP"},
 
 		{Name: "max-keys", Group: groupLimits, Value: in(&c.maxKeys, newInt(1_000_000, 1, math.MaxInt32, "n")), mutable: true, Help: "most keys to hold"},
 		{Name: "maxmemory", Group: groupLimits, Value: in(&c.maxMemory, newSize(512<<20, 0)), mutable: true, Help: "most memory for keys, by estimate; the process stays below 1.5 times this plus 64mb; 0: only --max-keys bounds it"},

@@ -18,11 +18,8 @@ func TestConversations(t *testing.T) {
 		for _, c := range harness.ReadConversations(t, "testdata/"+folder) {
 			t.Run(folder+"/"+c.Name, func(t *testing.T) {
 				var settings []string
-				switch {
-				case c.Name == "auth":
+				if c.Name == "auth" {
 					settings = []string{"requirepass", "sesame"}
-				case c.Name == "debug", c.Name == "latency", folder == "celld": // where time passes as DEBUG SLEEP says
-					settings = []string{"enable-debug-command", "yes"}
 				}
 				for _, resp3 := range []bool{false, true} {
 					if c.Name == "auth" && resp3 {
@@ -30,6 +27,10 @@ func TestConversations(t *testing.T) {
 					}
 					synctest.Test(t, func(t *testing.T) { // so sleep takes no time
 						w := newWorld(t, settings...)
+						if c.Name == "slow" {
+							row := sleepRow(t)
+							w.commands.byName[row.name], w.commands.rows = row, append(w.commands.rows, row)
+						}
 						begin := time.Now()
 						w.clock = func() int64 { return w.nowNS + int64(time.Since(begin)) }
 						for _, paragraph := range c.Paragraphs {
@@ -43,6 +44,18 @@ func TestConversations(t *testing.T) {
 			})
 		}
 	}
+}
+
+// sleepRow is a command that takes as many seconds as its argument says.
+func sleepRow(t *testing.T) *command {
+	return &command{name: "sleep", arity: 2, flags: admin, run: func(s *Session, args [][]byte) {
+		d, err := time.ParseDuration(string(args[1]) + "s")
+		if err != nil {
+			t.Error(err)
+		}
+		time.Sleep(d)
+		s.replyOK()
+	}}
 }
 
 // say says a line and returns what is answered, and whether the connection has ended.
@@ -72,6 +85,10 @@ func (w *world) play(t *testing.T, resp3 bool, paragraph []*harness.Exchange, re
 	}
 	p.do("FLUSHALL")
 	for _, x := range paragraph {
+		if d := x.Sleep(); d > 0 {
+			time.Sleep(d)
+			continue
+		}
 		got, end := p.say(t, x)
 		now := time.Unix(0, w.clock())
 		if record {

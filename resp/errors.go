@@ -97,8 +97,6 @@ const (
 	errTrackingPrefix      = "ERR PREFIX option requires BCAST mode to be enabled"
 	errTrackingBcastSwitch = "ERR You can't switch BCAST mode on/off before disabling tracking for this client, and then re-enabling it with a different mode."
 	errTrackingBcastOpt    = "ERR OPTIN and OPTOUT are not compatible with BCAST"
-	errTrackingBothOpts    = "ERR You can't specify both OPTIN mode and OPTOUT mode"
-	errTrackingOptSwitch   = "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it with a different mode."
 	errTrackingNoBcast     = "ERR BCAST is not supported: only keys that the connection has read are announced as changed"
 	errTrackingNoRedirect  = "ERR REDIRECT is not supported: keys are announced as changed on the connection that has read them, in RESP3"
 	errCachingOff          = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
@@ -162,11 +160,7 @@ const (
 	errUnkillable     = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
 	errBusy           = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
 	errSlowlogCount   = "ERR count should be greater than or equal to -1"
-	errNoSamples      = "ERR No samples available for event '%s'"
 	errNoShutdown     = "ERR No shutdown in progress."
-	errDebugDenied    = `ERR DEBUG command not allowed. If the enable-debug-command option is set to "local", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.`
-	errDebugUsage     = "ERR unknown subcommand or wrong number of arguments for '%.128s'. Try DEBUG HELP."
-	errSleep          = "ERR seconds must be at most %d"
 )
 
 const (

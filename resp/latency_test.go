@@ -71,38 +71,3 @@ func TestLatencyOfTheDisk(t *testing.T) {
 		}
 	})
 }
-
-// What redis-server 7.0.15 has drawn of the same samples.
-func TestLatencyGraph(t *testing.T) {
-	const now = 1_000_000
-	e := latencyEvent{name: "command", mostMs: 300}
-	for _, sp := range []spike{{12, 20}, {11, 80}, {10, 50}, {9, 38}, {8, 300}, {6, 150}, {5, 20}, {4, 240}} {
-		e.spikes = append(e.spikes, spike{now - sp.unixS, sp.ms})
-	}
-	want := strings.Join([]string{
-		"command - high 300 ms, low 20 ms (all time high 300 ms)", strings.Repeat("-", 80),
-		"    #  _",
-		"    |  |",
-		"    |# |",
-		"_#o_||_|",
-		"        ",
-		"11198654",
-		"210sssss",
-		"sss     ",
-		""}, "\n")
-	if got := e.graph(now); got != want {
-		t.Errorf("the graph is\n%s\nwant\n%s", got, want)
-	}
-	e = latencyEvent{name: "x", mostMs: 9, spikes: []spike{{now - 86400*400, 9}, {now - 7200, 9}, {now - 60, 9}, {now, 9}}}
-	want = "x - high 9 ms, low 9 ms (all time high 9 ms)\n" + strings.Repeat("-", 80) + "\n    \n    \n    \n____\n    \n4210\n0hms\n0   \nd   \n"
-	if got := e.graph(now); got != want {
-		t.Errorf("the graph is\n%s\nwant\n%s", got, want)
-	}
-	e.spikes = nil
-	for range mostSpikes {
-		e.spikes = append(e.spikes, spike{now, 9})
-	}
-	if lines := strings.Split(e.graph(now), "\n"); len(lines) != 2+2*7+2 {
-		t.Errorf("%d lines of 160 samples: %q", len(lines), lines)
-	}
-}

@@ -50,7 +50,7 @@ type stallWorld struct {
 
 func newStallWorld(t *testing.T) *stallWorld {
 	cfg := NewConfig()
-	for name, value := range map[string]string{"max-keys": "10000000", "maxclients": "20000", "enable-debug-command": "yes", "maxmemory": "8gb", "proto-max-bulk-len": "64mb", "dir": t.TempDir()} {
+	for name, value := range map[string]string{"max-keys": "10000000", "maxclients": "20000", "maxmemory": "8gb", "proto-max-bulk-len": "64mb", "dir": t.TempDir()} {
 		if err := cfg.row(name).Value.Set(value); err != nil {
 			t.Fatal(name, err)
 		}
@@ -170,8 +170,8 @@ var stalls = map[string][]string{
 	"info": {"INFO everything"}, "config|get": {"CONFIG GET *", "CONFIG GET LONG", "CONFIG GET WILDS"}, "config|resetstat": {"CONFIG RESETSTAT"}, "config|rewrite": {"CONFIG REWRITE"}, "config|set": {"CONFIG SET timeout 0"},
 	"time": {"TIME"}, "dbsize": {"DBSIZE"}, "memory|doctor": {"MEMORY DOCTOR"}, "memory|malloc-stats": {"MEMORY MALLOC-STATS"}, "memory|purge": {"MEMORY PURGE"}, "memory|stats": {"MEMORY STATS"},
 	"memory|usage": {"MEMORY USAGE conc", "MEMORY USAGE held"}, "module|list": {"MODULE LIST"}, "monitor": {"MONITOR"},
-	"latency|doctor": {"LATENCY DOCTOR"}, "latency|graph": {"LATENCY GRAPH command"}, "latency|histogram": {"LATENCY HISTOGRAM", "LATENCY HISTOGRAM NAMES"}, "latency|history": {"LATENCY HISTORY command"}, "latency|latest": {"LATENCY LATEST"}, "latency|reset": {"LATENCY RESET"},
-	"slowlog|get": {"SLOWLOG GET -1"}, "slowlog|len": {"SLOWLOG LEN"}, "slowlog|reset": {"SLOWLOG RESET"}, "role": {"ROLE"}, "lolwut": {"LOLWUT"}, "bgsave": {"BGSAVE"}, "bgrewriteaof": {"BGREWRITEAOF"}, "lastsave": {"LASTSAVE"},
+	"latency|doctor": {"LATENCY DOCTOR"}, "latency|histogram": {"LATENCY HISTOGRAM", "LATENCY HISTOGRAM NAMES"}, "latency|history": {"LATENCY HISTORY command"}, "latency|latest": {"LATENCY LATEST"}, "latency|reset": {"LATENCY RESET"},
+	"slowlog|get": {"SLOWLOG GET -1"}, "slowlog|len": {"SLOWLOG LEN"}, "slowlog|reset": {"SLOWLOG RESET"}, "role": {"ROLE"}, "bgsave": {"BGSAVE"}, "bgrewriteaof": {"BGREWRITEAOF"}, "lastsave": {"LASTSAVE"},
 
 	"get": {"GET key:1", "[AUTH wild secret] GET LONGKEY"}, "strlen": {"STRLEN key:1"}, "getrange": {"GETRANGE key:1 0 9"}, "set": {"SET key:1 1999999999999999999", "[HSET tmp2 conc/1h CONCTEXT] SET tmp2 1999999999999999999 ALSO DEL tmp2"}, "setnx": {"SETNX key:1 1999999999999999999"},
 	"getset": {"GETSET key:1 1999999999999999999"}, "getdel": {"GETDEL key:2"}, "getex": {"GETEX key:1 EX 100"}, "setex": {"SETEX key:1 100 1999999999999999999"}, "psetex": {"PSETEX key:1 100000 1999999999999999999"},
@@ -189,7 +189,7 @@ var stalls = map[string][]string{
 }
 
 // stallByNature are the commands that stop all others, or end the server.
-var stallByNature = []string{"save", "debug", "shutdown"}
+var stallByNature = []string{"save", "shutdown"}
 
 // frames are a call, and what comes before it.
 func (w *stallWorld) frames(call string) (before, frames string) {

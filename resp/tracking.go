@@ -19,8 +19,6 @@ type tracking uint32
 const (
 	trackingOn tracking = 1 << iota
 	trackingOptIn
-	trackingOptOut
-	trackingNoLoop // only shown: celld never announces a client's own writes
 )
 
 func (c *client) trackingMode() tracking { return tracking(c.tracking.Load()) }
@@ -39,8 +37,7 @@ func (s *Session) tracked(row *command) bool {
 	if mode == 0 || row.flags&readonly == 0 && row.group != "scripting" {
 		return false
 	}
-	caching := s.gate.has(gateCaching)
-	return mode&trackingOptIn != 0 && caching || mode&trackingOptOut != 0 && !caching || mode&(trackingOptIn|trackingOptOut) == 0
+	return mode&trackingOptIn == 0 || s.gate.has(gateCaching)
 }
 
 // invalidate announces keys as changed. In RESP2, which has no message for that, it says nothing, as in Redis.
@@ -103,10 +100,6 @@ func (c *trackingCall) parse(srv *Server, args [][]byte) string {
 		switch {
 		case option == "optin":
 			c.mode |= trackingOptIn
-		case option == "optout":
-			c.mode |= trackingOptOut
-		case option == "noloop":
-			c.mode |= trackingNoLoop
 		case option == "bcast":
 			c.bcast = true
 		case option == "prefix" && more:
@@ -134,18 +127,13 @@ func (c *trackingCall) parse(srv *Server, args [][]byte) string {
 
 // refusal is the error of a call that cannot change a connection in this mode, checked in Redis's order, or "".
 func (c *trackingCall) refusal(was tracking) string {
-	both := trackingOptIn | trackingOptOut
 	switch {
 	case c.prefixes && !c.bcast:
 		return errTrackingPrefix
 	case c.bcast && was != 0:
 		return errTrackingBcastSwitch
-	case c.bcast && c.mode&both != 0:
+	case c.bcast && c.mode != 0:
 		return errTrackingBcastOpt
-	case c.mode&both == both:
-		return errTrackingBothOpts
-	case (c.mode|was)&both == both:
-		return errTrackingOptSwitch
 	case c.bcast:
 		return errTrackingNoBcast
 	case c.redirect != 0:
@@ -156,17 +144,16 @@ func (c *trackingCall) refusal(was tracking) string {
 
 func cmdClientCaching(s *Session, args [][]byte) {
 	mode := s.client.trackingMode()
-	word, needs, text := strings.ToLower(string(args[2])), trackingOptIn, errCachingYes
-	if word == "no" {
-		needs, text = trackingOptOut, errCachingNo
-	}
+	word := strings.ToLower(string(args[2]))
 	switch {
 	case mode == 0:
 		s.replyError(errCachingOff)
-	case word != "yes" && word != "no":
+	case word == "no":
+		s.replyError(errCachingNo)
+	case word != "yes":
 		s.replyError(errSyntax)
-	case mode&needs == 0:
-		s.replyError("%s", text)
+	case mode&trackingOptIn == 0:
+		s.replyError(errCachingYes)
 	default:
 		s.gate.set(gateCaching, true)
 		s.replyOK()
@@ -185,21 +172,14 @@ func (c *client) redirection() int64 {
 }
 
 func cmdClientTrackingInfo(s *Session, _ [][]byte) {
-	mode := s.client.trackingMode()
 	flags := []string{"off"}
-	if mode != 0 {
+	switch mode := s.client.trackingMode(); {
+	case mode&trackingOptIn != 0 && s.gate.has(gateCaching):
+		flags = []string{"on", "optin", "caching-yes"}
+	case mode&trackingOptIn != 0:
+		flags = []string{"on", "optin"}
+	case mode != 0:
 		flags[0] = "on"
-	}
-	optIn, optOut, caching := mode&trackingOptIn != 0, mode&trackingOptOut != 0, s.gate.has(gateCaching)
-	for _, f := range []struct {
-		on   bool
-		name string
-	}{
-		{optIn, "optin"}, {optIn && caching, "caching-yes"}, {optOut, "optout"}, {optOut && caching, "caching-no"}, {mode&trackingNoLoop != 0, "noloop"},
-	} {
-		if f.on {
-			flags = append(flags, f.name)
-		}
 	}
 	s.replyMap(3)
 	s.replyString("flags")

@@ -80,25 +80,27 @@ func TestTrackingInTransaction(t *testing.T) {
 // CLIENT CACHING counts for one command. CL.THROTTLE and CL.TAKE are such commands on their short way, too.
 func TestTrackingAndTheShortWay(t *testing.T) {
 	w := newWorld(t)
-	c := track(w, "OPTOUT")
+	c := track(w, "OPTIN")
 	for _, command := range []string{"CL.THROTTLE k 15 30 60 0", "CL.TAKE t 5/1h COST 0"} {
 		reply := c.do(strings.Fields(command)...)
 		c.want(command, reply) // its form is known from here on
-		if got := c.send(frame("CLIENT", "CACHING", "NO") + frame(strings.Fields(command)...) + frame("GET", "a")); got != "+OK\r\n"+reply+"_\r\n"+announced("a") {
+		if got := c.send(frame("CLIENT", "CACHING", "YES") + frame(strings.Fields(command)...) + frame("GET", "a")); got != "+OK\r\n"+reply+"_\r\n" {
 			t.Errorf("%s: %q", command, got)
 		}
 	}
-	c.want("CLIENT CACHING NO", "+OK\r\n")
-	c.want("GET a", "_\r\n")
+	c.want("CLIENT CACHING YES", "+OK\r\n")
+	c.want("GET a", "_\r\n"+announced("a"))
 }
 
-// BCAST and REDIRECT cannot be kept, so they are refused, and the connection tracks as before.
+// BCAST and REDIRECT cannot be kept, and OPTOUT and NOLOOP are not there, so they are refused, and the connection tracks as before.
 func TestTrackingRefused(t *testing.T) {
 	w := newWorld(t)
 	c, other := w.connect(), w.connect()
 	redirect := fmt.Sprint("CLIENT TRACKING ON REDIRECT ", other.client.id)
 	c.want("CLIENT TRACKING ON BCAST", "-"+errTrackingNoBcast+"\r\n")
-	c.want("CLIENT TRACKING ON BCAST PREFIX a PREFIX b NOLOOP", "-"+errTrackingNoBcast+"\r\n")
+	c.want("CLIENT TRACKING ON BCAST PREFIX a PREFIX b", "-"+errTrackingNoBcast+"\r\n")
+	c.want("CLIENT TRACKING ON OPTOUT", "-"+errSyntax+"\r\n")
+	c.want("CLIENT TRACKING ON NOLOOP", "-"+errSyntax+"\r\n")
 	c.want(redirect, "-"+errTrackingNoRedirect+"\r\n")
 	c.want(redirect+" "+redirect[len("CLIENT TRACKING ON "):], "-"+errTrackingRedirects+"\r\n")
 	c.want("CLIENT GETREDIR", ":-1\r\n")

@@ -20,7 +20,7 @@ func TestConversationsOnAnEngine(t *testing.T) {
 				continue
 			}
 			synctest.Test(t, func(t *testing.T) {
-				w, _ := engineWorld(t, false, "enable-debug-command", "yes")
+				w, _ := engineWorld(t, false)
 				begin := time.Now()
 				w.clock = func() int64 { return w.nowNS + int64(time.Since(begin)) }
 				for _, paragraph := range c.Paragraphs {
@@ -51,6 +51,10 @@ func (w *world) playOnEngine(t *testing.T, paragraph []*harness.Exchange) (same 
 	for _, x := range paragraph {
 		if differs.MatchString(x.Command) {
 			return same, false
+		}
+		if d := x.Sleep(); d > 0 {
+			time.Sleep(d)
+			continue
 		}
 		got, end := p.say(t, x)
 		switch {

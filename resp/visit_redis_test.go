@@ -65,16 +65,8 @@ func shifted(text string, from time.Time, byS int64) string {
 
 var instants = regexp.MustCompile(`\d+`)
 
-// say says a line, and waits for the answer where that takes time. DEBUG SLEEP turns the time.
+// say says a line, and waits for the answer where that takes time.
 func (w *redisWorld) say(p *peer, x *harness.Exchange) (got string, end bool) {
-	if text, sleeps := strings.CutPrefix(x.Command, "DEBUG SLEEP "); sleeps {
-		seconds, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			seconds = 0
-		}
-		w.now.Add(int64(seconds * 1e9))
-		return "+OK\r\n", false
-	}
 	moved := *x
 	moved.Command = instants.ReplaceAllStringFunc(x.Command, func(id string) string { return cmp.Or(w.ids[id], id) })
 	moved.Command = shifted(moved.Command, recordedAt, w.movedS)
@@ -101,11 +93,11 @@ func TestConversationsOnRedis(t *testing.T) {
 	for _, folder := range []string{"redis", "scripts", "celld"} {
 		for _, c := range harness.ReadConversations(t, "testdata/"+folder) {
 			switch c.Name {
-			case "auth", "info", "server", "slow", "debug", "latency", "wait": //  of the table's size, or with settings of their own
+			case "auth", "info", "server", "slow", "latency", "wait": //  of the table's size, or with settings of their own
 				continue
 			}
 			t.Run(folder+"/"+c.Name, func(t *testing.T) {
-				w := newRedisWorld(t, "a*prefix:", "enable-debug-command", "yes")
+				w := newRedisWorld(t, "a*prefix:")
 				for _, paragraph := range c.Paragraphs {
 					w.play(t, paragraph)
 				}
@@ -161,6 +153,10 @@ func (w *redisWorld) play(t *testing.T, paragraph []*harness.Exchange) {
 	for _, x := range paragraph {
 		if differs.MatchString(x.Command) {
 			return
+		}
+		if d := x.Sleep(); d > 0 {
+			w.now.Add(int64(d))
+			continue
 		}
 		got, end := w.say(p, x)
 		got = w.asRecorded(got, x.Recorded(false))

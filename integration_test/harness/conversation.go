@@ -95,6 +95,16 @@ func (x *Exchange) Words(t testing.TB) (words []string, raw bool) {
 	return SplitQuoted(t, digestOf.ReplaceAllStringFunc(text, func(s string) string { return Digest(s[len("sha1'") : len(s)-1]) })), raw
 }
 
+// Sleep is how long a line such as `sleep 1.5` has to pass, in seconds, or 0: only tests in fake time play it.
+func (x *Exchange) Sleep() time.Duration {
+	seconds, sleeps := strings.CutPrefix(x.Command, "sleep ")
+	if !sleeps {
+		return 0
+	}
+	d, _ := time.ParseDuration(seconds + "s")
+	return d
+}
+
 // digestOf is sha1'script', which stands for the script's SHA-1, as EVALSHA wants it.
 var digestOf = regexp.MustCompile(`sha1'([^']*)'`)
 

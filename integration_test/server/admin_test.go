@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"celld/integration_test/harness"
 )
@@ -131,26 +130,6 @@ func TestSlowlog(t *testing.T) {
 	c.Do("PING")
 	if got := c.Do("SLOWLOG", "LEN"); got != ":0\r\n" {
 		t.Errorf("SLOWLOG LEN when switched off: %q", got)
-	}
-}
-
-// TestDebugSleep works where a flag allows it, and only there.
-func TestDebugSleep(t *testing.T) {
-	t.Parallel()
-	for _, flags := range [][]string{nil, {"--enable-debug-command", "no"}} {
-		if got := harness.Dial(t, harness.Start(t, flags...).Addr).Do("DEBUG", "SLEEP", "0"); !strings.HasPrefix(got, "-ERR DEBUG command not allowed.") {
-			t.Errorf("%q: %q", flags, got)
-		}
-	}
-	for _, allow := range []string{"yes", "local"} {
-		c := harness.Dial(t, harness.Start(t, "--enable-debug-command", allow).Addr)
-		began := time.Now()
-		if got := c.Do("DEBUG", "SLEEP", "0.2"); got != "+OK\r\n" || time.Since(began) < 200*time.Millisecond {
-			t.Errorf("%s: %q after %v", allow, got, time.Since(began))
-		}
-		if got := c.Do("DEBUG", "SLEEP", "3601"); got != "-ERR seconds must be at most 3600\r\n" {
-			t.Errorf("%s: %q", allow, got)
-		}
 	}
 }
 

@@ -78,7 +78,6 @@ func TestBadFlags(t *testing.T) {
 		{nil, []string{"--log-format", "xml"}, "log-format"},
 		{nil, []string{"--loglevel", "loud"}, "loglevel"},
 		{nil, []string{"--unixsocketperm", "999"}, "unixsocketperm"},
-		{nil, []string{"--enable-debug-command", "perhaps"}, "enable-debug-command"},
 		{nil, []string{"--io-threads", "0"}, "io-threads"},
 		{nil, []string{"--client-output-buffer-limit", "much"}, "client-output-buffer-limit"},
 		{nil, []string{"--http-bind", "8080"}, "http-bind"},
@@ -152,7 +151,7 @@ func TestVersionAndHelp(t *testing.T) {
 // allFlags are the flags that serve takes.
 var allFlags = []string{
 	"port", "bind", "unixsocket", "unixsocketperm", "requirepass", "requirepass-file", "maxclients", "timeout", "tcp-keepalive", "max-keys", "maxmemory", "maxmemory-policy",
-	"protected-mode", "proto-max-bulk-len", "client-query-buffer-limit", "client-output-buffer-limit", "enable-debug-command", "slowlog-log-slower-than", "slowlog-max-len", "io-threads",
+	"protected-mode", "proto-max-bulk-len", "client-query-buffer-limit", "client-output-buffer-limit", "slowlog-log-slower-than", "slowlog-max-len", "io-threads",
 	"shutdown-timeout", "shutdown-delay", "log-format", "loglevel",
 }
 
@@ -168,7 +167,7 @@ func TestEnvironment(t *testing.T) {
 	values := map[string]string{ // a flag and a value that is not its default
 		"port": port, "bind": "127.0.0.1", "unixsocket": filepath.Join(dir, "s"), "unixsocketperm": "700", "requirepass-file": passwordFile, "maxclients": "77", "timeout": "78",
 		"tcp-keepalive": "79", "max-keys": "80", "maxmemory": "104857600", "maxmemory-policy": "noeviction", "protected-mode": "no", "proto-max-bulk-len": "131072",
-		"client-query-buffer-limit": "2097152", "client-output-buffer-limit": "3145728", "enable-debug-command": "yes", "slowlog-log-slower-than": "81", "slowlog-max-len": "82",
+		"client-query-buffer-limit": "2097152", "client-output-buffer-limit": "3145728", "slowlog-log-slower-than": "81", "slowlog-max-len": "82",
 		"io-threads": "2", "shutdown-timeout": "3", "shutdown-delay": "1", "log-format": "json", "loglevel": "debug",
 	}
 	var env []string

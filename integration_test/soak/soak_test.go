@@ -62,7 +62,7 @@ func TestEverythingAtOnce(t *testing.T) {
 			cert, key := ca.Sign("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(127, 0, 0, 2)}})
 			flags := []string{"--bind", "127.0.0.1 127.0.0.2", "--port", port, "--tls-port", tlsPort, "--tls-cert-file", cert, "--tls-key-file", key,
 				"--tls-ca-cert-file", ca.File, "--tls-auth-clients", "no", "--io-threads", "2", "--dir", dir, "--appendonly", "yes", "--appendfsync", fsync,
-				"--enable-debug-command", "yes", "--auto-aof-rewrite-min-size", "1mb", "--lua-time-limit", "0"}
+				"--auto-aof-rewrite-min-size", "1mb", "--lua-time-limit", "0"}
 			trust := &tls.Config{RootCAs: x509.NewCertPool()}
 			trust.RootCAs.AppendCertsFromPEM([]byte(harness.ReadFile(t, ca.File)))
 			s := &soak{
