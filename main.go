@@ -13,10 +13,10 @@ import (
 	"celld/persistence"
 	"celld/resp"
 	"celld/resp/cli"
-	"celld/resp/memory"
+	"celld/resp/cgroup"
 	"celld/resp/systemd"
 	"celld/resp/web"
-	"celld/store"
+	"celld/store/memory"
 	"celld/store/remote"
 )
 
@@ -70,7 +70,7 @@ func run(args []string, lines *cli.Lines, exit func(code int)) error {
 // serve runs the daemon until a signal or SHUTDOWN ends it.
 func serve(cfg *resp.Config, memoryGiven bool, lines *cli.Lines, exit func(code int)) error {
 	log := cli.NewLog(lines, cfg)
-	memoryFrom := memory.Limit(cfg, memoryGiven, memory.OfContainer(os.DirFS("/")), log)
+	memoryFrom := cgroup.Limit(cfg, memoryGiven, cgroup.OfContainer(os.DirFS("/")), log)
 	disk := cfg.Persistence()
 	inherited, err := systemd.Sockets()
 	if err != nil {
@@ -79,7 +79,7 @@ func serve(cfg *resp.Config, memoryGiven bool, lines *cli.Lines, exit func(code 
 	systemd := systemd.Notifier{Log: log}
 	clock := resp.NewClock()
 	disk.Clock, disk.Log, disk.Exit = clock.NowNS, log, exit
-	keys := store.New(store.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction(), Journal: disk.AppendOnly, Now: clock.NowNS})
+	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction(), Journal: disk.AppendOnly, Now: clock.NowNS})
 	var engine *remote.Store // nil: limits are kept in memory
 	if o := cfg.Engine(); o != nil {
 		o.Policies, o.Log = keys.Set, log

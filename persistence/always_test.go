@@ -12,13 +12,13 @@ import (
 )
 
 // inMemory is a world whose files are in memory.
-func inMemory(t testing.TB, set func(*persistence.Options)) (*world, *memory) {
+func inMemory(t testing.TB, set func(*persistence.Options)) (*world, *memoryFS) {
 	files := newMemory()
 	return &world{t: t, now: t0, set: set, files: files}, files
 }
 
 // replays checks that a process that finds those files has exactly these limits.
-func (w *world) replays(files *memory, want map[string]store.Value) {
+func (w *world) replays(files *memoryFS, want map[string]store.Value) {
 	w.t.Helper()
 	next := &world{t: w.t, dir: w.dir, now: w.now, set: w.set, files: files}
 	if err := next.open(); err != nil {
@@ -62,7 +62,7 @@ func (w *world) copy(from, to string) {
 
 // change makes a change and commits it. If Commit says that it is on the disk it is, else the disk has what it had, and the store
 // what was changed.
-func (w *world) change(files *memory, change func(w *world)) (failed bool) {
+func (w *world) change(files *memoryFS, change func(w *world)) (failed bool) {
 	w.t.Helper()
 	failures := w.m.Status().AOFFailures
 	if w.acked == nil {
@@ -94,7 +94,7 @@ func (w *world) change(files *memory, change func(w *world)) (failed bool) {
 }
 
 // recovers checks that all is well again a second after the file system is, and the disk has what the store has.
-func (w *world) recovers(files *memory) {
+func (w *world) recovers(files *memoryFS) {
 	w.t.Helper()
 	files.failing(nil)
 	w.tick(second)

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"celld/store"
+	"celld/store/memory"
 	"celld/store/policy"
 )
 
@@ -312,7 +312,7 @@ func (l *appendLog) drained(more bool) bool {
 // that take long are put into l.long instead, to be appended before drain is called again.
 func (l *appendLog) drain(b *[]byte, aside bool) (more bool) {
 	start := len(*b)
-	more = l.disk.store.Drain(func(c store.Change) {
+	more = l.disk.store.Drain(func(c memory.Change) {
 		if c.Lost {
 			l.lost.Store(true)
 		}

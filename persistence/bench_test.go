@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/store"
+	"celld/store/memory"
 
 	"github.com/hdt3213/rdb/encoder"
 	"github.com/hdt3213/rdb/parser"
@@ -89,7 +90,7 @@ func BenchmarkAOF(b *testing.B) {
 		var key, buf []byte
 		for i := range keys {
 			key = append(key[:0], keys[i]...)
-			if buf = appendChange(buf, store.Change{Key: key, State: limitOf(i)}); len(buf) >= flushAt || i == len(keys)-1 {
+			if buf = appendChange(buf, memory.Change{Key: key, State: limitOf(i)}); len(buf) >= flushAt || i == len(keys)-1 {
 				_, err := out.Write(buf)
 				must(b, err)
 				buf = buf[:0]

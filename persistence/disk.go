@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"celld/store"
+	"celld/store/memory"
 )
 
 // Disk writes a store's limits to disk and reads them back. Any goroutine may call its methods.
@@ -18,7 +19,7 @@ import (
 // and Close.
 type Disk struct {
 	o     Options
-	store *store.Store
+	store *memory.Store
 	files FileSystem
 	log   *slog.Logger
 	aof   *appendLog // nil: off
@@ -88,7 +89,7 @@ var (
 )
 
 // New returns the Disk of a store. With o.AppendOnly the store must have a journal. New touches no file.
-func New(s *store.Store, o Options) *Disk {
+func New(s *memory.Store, o Options) *Disk {
 	d := &Disk{o: o, store: s, files: o.Files, log: o.Log, watching: every{period: watchEvery}, exit: o.Exit}
 	if d.exit == nil {
 		d.exit = os.Exit

@@ -16,6 +16,7 @@ import (
 	"celld/cell"
 	"celld/persistence"
 	"celld/store"
+	"celld/store/memory"
 )
 
 // t0 is the instant at which most tests begin: 2023-11-14 22:13:20 UTC.
@@ -30,12 +31,12 @@ type world struct {
 	dir   string
 	now   int64        // changed only by pass, but while nothing is open
 	clock atomic.Int64 // what the Disk sees of it
-	store *store.Store
+	store *memory.Store
 	m     *persistence.Disk
 	log   *logText
 	files persistence.FileSystem
 	set   func(*persistence.Options)
-	room  store.Options // the zero value has room for all
+	room  memory.Options // the zero value has room for all
 
 	between    func()                 // what is done between Load and Start; nil: nothing
 	background func(step func() bool) // nil: at once
@@ -89,7 +90,7 @@ func (w *world) open() error {
 	}
 	w.set(&o)
 	w.room.Journal = o.AppendOnly
-	w.store = store.New(w.room)
+	w.store = memory.New(w.room)
 	w.m = persistence.New(w.store, o)
 	_, err := w.m.Load(func(args [][]byte) error { return fmt.Errorf("unknown command %q", args[0]) })
 	if err == nil && w.between != nil {
@@ -181,7 +182,7 @@ func (w *world) throttle(key string) (limited bool) {
 // states are all keys that the store has, without what they hold where that is limits: texts has that.
 func (w *world) states() map[string]store.Value {
 	all := map[string]store.Value{}
-	for at, more := (store.Position{}), true; more; {
+	for at, more := (memory.Position{}), true; more; {
 		at, more = w.store.Export(at, w.now, func(key []byte, st store.Value) {
 			st.Limits = nil
 			all[string(key)] = st

@@ -9,6 +9,7 @@ import (
 
 	"celld/resp/wire"
 	"celld/store"
+	"celld/store/memory"
 	"celld/store/policy"
 )
 
@@ -166,7 +167,7 @@ func (l *loader) hash(key []byte, f *fields, expiryMS int64) error {
 	if l.disk.stopping.Load() {
 		return ErrStopping
 	}
-	limits, _, err := f.Join(nil, false, 0, 0)
+	limits, _, err := memory.Join(f.Fields, nil, false, 0, 0)
 	if f.bad || err != nil {
 		l.other(key, "hash")
 		return nil

@@ -11,6 +11,7 @@ import (
 	"celld/cell"
 	"celld/persistence"
 	"celld/store"
+	"celld/store/memory"
 	"celld/store/policy"
 
 	"pgregory.net/rapid"
@@ -19,7 +20,7 @@ import (
 // texts are all that the store has, policies and rules as well, as tools see it.
 func (w *world) texts() map[string]string {
 	all := map[string]string{}
-	for at, more := (store.Position{}), true; more; {
+	for at, more := (memory.Position{}), true; more; {
 		at, more = w.store.Export(at, w.now, func(key []byte, st store.Value) {
 			text := fmt.Sprintf("%d %d", st.TAT, st.ExpiryNS)
 			if st.Limits != nil {
@@ -248,7 +249,7 @@ func (h history) check(t *testing.T, what string, w *world) {
 }
 
 // smallLimits is a world that has closed its file, and all that was there.
-func smallLimits(t *testing.T, set func(*persistence.Options)) (*world, *memory, history) {
+func smallLimits(t *testing.T, set func(*persistence.Options)) (*world, *memoryFS, history) {
 	w, files := inMemory(t, set)
 	w.mustOpen()
 	h := history{}

@@ -86,7 +86,7 @@ func TestSettingsThatCouldNotBeWritten(t *testing.T) {
 }
 
 // replaysTexts checks that a process that finds those files has exactly this.
-func (w *world) replaysTexts(files *memory, want map[string]string) {
+func (w *world) replaysTexts(files *memoryFS, want map[string]string) {
 	w.t.Helper()
 	next := &world{t: w.t, dir: w.dir, now: w.now, set: w.set, files: files}
 	next.mustOpen().expectTexts(want)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"celld/store"
+	"celld/store/memory"
 	"celld/store/policy"
 )
 
@@ -76,7 +77,7 @@ func (d *Disk) Load(apply func(args [][]byte) error) (Loaded, error) {
 		d.tailCRC = 0 // the new file ends in a stamp
 	}
 	d.store.DrainSettings(func(policy.Change) {}) // what was just read need not be written
-	for d.store.Drain(func(store.Change) {}) {
+	for d.store.Drain(func(memory.Change) {}) {
 	}
 	l.result.NotRead = l.notRead()
 	l.result.Keys = int64(d.store.Len(l.nowNS))

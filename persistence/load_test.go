@@ -10,6 +10,7 @@ import (
 
 	"celld/persistence"
 	"celld/store"
+	"celld/store/memory"
 )
 
 // logOf is an append-only file. A ~ is a blank.
@@ -43,7 +44,7 @@ func TestAFileThatCannotBeLoaded(t *testing.T) {
 		}, "not a limit and its state"},
 	} {
 		w := newWorld(t, appendOnly)
-		w.room = store.Options{MaxKeys: 1, NoEviction: true}
+		w.room = memory.Options{MaxKeys: 1, NoEviction: true}
 		w.write("appendonly.aof", logOf(test.commands...))
 		err := w.open()
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {

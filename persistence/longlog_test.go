@@ -11,13 +11,14 @@ import (
 
 	"celld/persistence"
 	"celld/store"
+	"celld/store/memory"
 	"celld/store/policy"
 )
 
 // holds is a copy of the limits of all keys.
 func (w *world) holds() map[string]store.Value {
 	all := map[string]store.Value{}
-	for at, more := (store.Position{}), true; more; {
+	for at, more := (memory.Position{}), true; more; {
 		at, more = w.store.Export(at, w.now, func(key []byte, st store.Value) {
 			if st.Limits != nil {
 				copied := st.Limits.Shift(0)

@@ -75,7 +75,7 @@ var tatOfFile = regexp.MustCompile(`\n(\d{19})\r\n`)
 
 // runs changes a key at each step of fake time, with a tick in each 100 ms, and returns the age of the oldest change that was not on the disk
 // at any moment.
-func (w *world) runs(files *memory, length, step time.Duration) (lost time.Duration) {
+func (w *world) runs(files *memoryFS, length, step time.Duration) (lost time.Duration) {
 	began, ticked := w.now, w.now
 	for w.now-began < int64(length) {
 		w.put("k", store.Value{TAT: uint64(w.now + 9000*second)})

@@ -17,7 +17,7 @@ import (
 )
 
 // memory is a file system that can be told to fail, and that knows what would be left of it if the power went.
-type memory struct {
+type memoryFS struct {
 	mu    sync.Mutex
 	files map[string]*memoryFile
 
@@ -35,10 +35,10 @@ type memoryFile struct {
 	locked       bool
 }
 
-func newMemory() *memory { return &memory{files: map[string]*memoryFile{}} }
+func newMemory() *memoryFS { return &memoryFS{files: map[string]*memoryFile{}} }
 
 // allowed asks fail, without the lock, so that fail may use the Disk.
-func (m *memory) allowed(call, name string) error {
+func (m *memoryFS) allowed(call, name string) error {
 	m.mu.Lock()
 	fail := m.fail
 	m.mu.Unlock()
@@ -52,14 +52,14 @@ func (m *memory) allowed(call, name string) error {
 }
 
 // failing has calls fail by that function; nil: none.
-func (m *memory) failing(fail func(call, name string) error) {
+func (m *memoryFS) failing(fail func(call, name string) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fail = fail
 }
 
 // during runs do at the first call of that name for a temporary file, and tells whether it has come to that.
-func (m *memory) during(call string, do func()) (done *atomic.Bool) {
+func (m *memoryFS) during(call string, do func()) (done *atomic.Bool) {
 	done = new(atomic.Bool)
 	m.failing(func(kind, name string) error {
 		if kind == call && strings.HasPrefix(name, "temp") && done.CompareAndSwap(false, true) {
@@ -72,7 +72,7 @@ func (m *memory) during(call string, do func()) (done *atomic.Bool) {
 
 // failFrom has the call of that number fail, counted from now, and those that follow too if forever; calls that look for a file
 // are left out, as they need no room. The function it returns says whether it has come to that.
-func (m *memory) failFrom(call int, forever bool) (failed func() bool) {
+func (m *memoryFS) failFrom(call int, forever bool) (failed func() bool) {
 	var mu sync.Mutex
 	n := 0
 	m.failing(func(kind, _ string) error {
@@ -104,7 +104,7 @@ func failOn(calls ...string) func(call, name string) error {
 }
 
 // image is a copy as it would be found by the next process. After a loss of power only what was synced is there.
-func (m *memory) image(powerLost bool) *memory {
+func (m *memoryFS) image(powerLost bool) *memoryFS {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	image := newMemory()
@@ -119,21 +119,21 @@ func (m *memory) image(powerLost bool) *memory {
 }
 
 // put has a file with that text.
-func (m *memory) put(name string, text []byte) {
+func (m *memoryFS) put(name string, text []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.files[name] = &memoryFile{data: slices.Clone(text), synced: slices.Clone(text)}
 }
 
 // shorten cuts a file off, also for those who have it open.
-func (m *memory) shorten(name string, size int) {
+func (m *memoryFS) shorten(name string, size int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.files[name].data = m.files[name].data[:size]
 }
 
 // cutAt is shorten, where there is such a file and it is longer.
-func (m *memory) cutAt(name string, size int) {
+func (m *memoryFS) cutAt(name string, size int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if f := m.files[name]; f != nil {
@@ -142,7 +142,7 @@ func (m *memory) cutAt(name string, size int) {
 }
 
 // text is what a file has.
-func (m *memory) text(name string) string {
+func (m *memoryFS) text(name string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if f := m.files[name]; f != nil {
@@ -152,7 +152,7 @@ func (m *memory) text(name string) string {
 }
 
 // list is the names of all files but that of the lock, without their directory.
-func (m *memory) list() []string {
+func (m *memoryFS) list() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var names []string
@@ -165,7 +165,7 @@ func (m *memory) list() []string {
 	return names
 }
 
-func (m *memory) open(call, name string, create, empty bool) (persistence.File, error) {
+func (m *memoryFS) open(call, name string, create, empty bool) (persistence.File, error) {
 	if err := m.allowed(call, name); err != nil {
 		return nil, err
 	}
@@ -182,19 +182,19 @@ func (m *memory) open(call, name string, create, empty bool) (persistence.File, 
 	return &memoryHandle{m: m, f: f, name: name}, nil
 }
 
-func (m *memory) Open(name string) (persistence.File, error) {
+func (m *memoryFS) Open(name string) (persistence.File, error) {
 	return m.open("open", name, false, false)
 }
 
-func (m *memory) Create(name string) (persistence.File, error) {
+func (m *memoryFS) Create(name string) (persistence.File, error) {
 	return m.open("create", name, true, true)
 }
 
-func (m *memory) Append(name string) (persistence.File, error) {
+func (m *memoryFS) Append(name string) (persistence.File, error) {
 	return m.open("append", name, true, false)
 }
 
-func (m *memory) Rename(from, to string) error {
+func (m *memoryFS) Rename(from, to string) error {
 	if err := m.allowed("rename", to); err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (m *memory) Rename(from, to string) error {
 	return nil
 }
 
-func (m *memory) Remove(name string) error {
+func (m *memoryFS) Remove(name string) error {
 	if err := m.allowed("remove", name); err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (m *memory) Remove(name string) error {
 
 const lockName = "celld.lock"
 
-func (m *memory) Lock(name string) (persistence.File, error) {
+func (m *memoryFS) Lock(name string) (persistence.File, error) {
 	f, err := m.open("lock", name, true, false)
 	if err != nil {
 		return nil, err
@@ -246,7 +246,7 @@ func (m *memory) Lock(name string) (persistence.File, error) {
 	return h, nil
 }
 
-func (m *memory) Names(name string, f persistence.File) (bool, error) {
+func (m *memoryFS) Names(name string, f persistence.File) (bool, error) {
 	if err := m.allowed("names", name); err != nil {
 		return false, err
 	}
@@ -255,7 +255,7 @@ func (m *memory) Names(name string, f persistence.File) (bool, error) {
 	return m.files[name] == persistence.Bare(f).(*memoryHandle).f, nil
 }
 
-func (m *memory) List(dir string) ([]string, error) {
+func (m *memoryFS) List(dir string) ([]string, error) {
 	if err := m.allowed("list", dir); err != nil {
 		return nil, err
 	}
@@ -264,7 +264,7 @@ func (m *memory) List(dir string) ([]string, error) {
 
 // memoryHandle is an open file; it writes at the end.
 type memoryHandle struct {
-	m    *memory
+	m    *memoryFS
 	f    *memoryFile
 	name string
 	read int

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"runtime/debug"
 
-	"celld/store"
+	"celld/store/memory"
 )
 
 // caught turns a panic into an error. It is deferred where a file is written that nobody needs before it is complete.
 // It passes on a panic in the store, as a shard may be locked.
 func (d *Disk) caught(what string, err *error) {
 	if cause := recover(); cause != nil {
-		if store.PanickedIn("celld/store", "celld/cell") {
+		if memory.PanickedIn("celld/store/memory", "celld/cell") {
 			panic(cause)
 		}
 		*err = fmt.Errorf("%s: panic: %v\n%s", what, cause, debug.Stack())

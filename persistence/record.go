@@ -11,6 +11,7 @@ import (
 
 	"celld/resp/wire"
 	"celld/store"
+	"celld/store/memory"
 )
 
 const nsPerMS = 1_000_000
@@ -84,7 +85,7 @@ func appendSet(b, key []byte, st store.Value) []byte {
 }
 
 // appendChange writes the command that makes a change.
-func appendChange(b []byte, c store.Change) []byte {
+func appendChange(b []byte, c memory.Change) []byte {
 	switch {
 	case c.Flush:
 		return wire.AppendCommand(b, wordFlushAll)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"celld/store"
+	"celld/store/memory"
 
 	"pgregory.net/rapid"
 )
@@ -128,9 +129,9 @@ func TestCommandText(t *testing.T) {
 			text []byte
 			want []string
 		}{
-			{appendChange(nil, store.Change{Key: key, State: st}), set},
-			{appendChange(nil, store.Change{Key: key, Deleted: true}), []string{"DEL", string(key)}},
-			{appendChange(nil, store.Change{Flush: true}), []string{"FLUSHALL"}},
+			{appendChange(nil, memory.Change{Key: key, State: st}), set},
+			{appendChange(nil, memory.Change{Key: key, Deleted: true}), []string{"DEL", string(key)}},
+			{appendChange(nil, memory.Change{Flush: true}), []string{"FLUSHALL"}},
 		} {
 			args, n, what := parseCommand(c.text, nil)
 			if n != len(c.text) || what != "" || string(bytes.Join(args, []byte{0})) != strings.Join(c.want, "\x00") {

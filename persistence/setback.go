@@ -1,6 +1,9 @@
 package persistence
 
-import "celld/store"
+import (
+	"celld/store"
+	"celld/store/memory"
+)
 
 // setBack moves every TAT, every expiry and the end of every rule back by ns nanoseconds.
 func (d *Disk) setBack(ns, nowNS int64) {
@@ -9,7 +12,7 @@ func (d *Disk) setBack(ns, nowNS int64) {
 		st  store.Value
 	}
 	var part []entry
-	for at, more := (store.Position{}), true; more; {
+	for at, more := (memory.Position{}), true; more; {
 		part = part[:0]
 		at, more = d.store.Export(at, nowNS, func(key []byte, st store.Value) {
 			st.TAT -= min(st.TAT, uint64(ns))

@@ -116,17 +116,17 @@ func TestStartWhenTheDiskFails(t *testing.T) {
 	both := func(o *persistence.Options) { snapshots(o); appendOnly(o) }
 	for name, start := range map[string]struct {
 		set  func(*persistence.Options)
-		last func(files *memory, w *world)
+		last func(files *memoryFS, w *world)
 	}{
-		"snapshot":    {snapshots, func(*memory, *world) {}},
-		"append-only": {appendOnly, func(*memory, *world) {}},
-		"append-only, torn": {appendOnly, func(files *memory, w *world) {
+		"snapshot":    {snapshots, func(*memoryFS, *world) {}},
+		"append-only": {appendOnly, func(*memoryFS, *world) {}},
+		"append-only, torn": {appendOnly, func(files *memoryFS, w *world) {
 			files.put(w.path("appendonly.aof"), []byte(files.text(w.path("appendonly.aof"))+"*2\r\n$3\r\nDE"))
 		}},
-		"append-only, in MULTI": {appendOnly, func(files *memory, w *world) {
+		"append-only, in MULTI": {appendOnly, func(files *memoryFS, w *world) {
 			files.put(w.path("appendonly.aof"), []byte(files.text(w.path("appendonly.aof"))+"*1\r\n$5\r\nMULTI\r\n"))
 		}},
-		"from snapshot to both":  {both, func(files *memory, w *world) { _ = files.Remove(w.path("appendonly.aof")) }},
+		"from snapshot to both":  {both, func(files *memoryFS, w *world) { _ = files.Remove(w.path("appendonly.aof")) }},
 		"from Redis 7's to ours": {appendOnly, redis7Files},
 	} {
 		for _, forever := range []bool{false, true} {
@@ -167,7 +167,7 @@ func TestStartWhenTheDiskFails(t *testing.T) {
 }
 
 // redis7Files has the limits of the snapshot as Redis 7 has them: a base and what followed.
-func redis7Files(files *memory, w *world) {
+func redis7Files(files *memoryFS, w *world) {
 	files.put(w.path("appendonlydir/appendonly.aof.1.base.rdb"), []byte(files.text(w.path("dump.rdb"))))
 	files.put(w.path("appendonlydir/appendonly.aof.1.incr.aof"), []byte("*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n"))
 	files.put(w.path("appendonlydir/appendonly.aof.manifest"), fmt.Appendf(nil,

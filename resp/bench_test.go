@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"celld/resp/script"
-	"celld/store"
+	"celld/store/memory"
 )
 
 // discard is a transport whose peer takes everything at once.
@@ -24,7 +24,7 @@ func (d *discard) RoundNS() int64    { return 0 }
 // benchSession is a session on the real clock whose pipelines of the given depth go round all the keys.
 func benchSession(tb testing.TB, depth, keys int, call func(key string, i int) string) (s *Session, d *discard, pipelines [][]byte) {
 	d = &discard{}
-	srv := NewServer(Options{Config: NewConfig(), Store: store.New(store.Options{})})
+	srv := NewServer(Options{Config: NewConfig(), Store: memory.New(memory.Options{})})
 	s, _ = srv.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
 	s.Open(d, -1)
 	for k := 0; k < keys; {
@@ -130,7 +130,7 @@ func TestServeAllocatesNothing(t *testing.T) {
 // BenchmarkServeScript is the cost of a decision through the wrapper that most people have.
 func BenchmarkServeScript(b *testing.B) {
 	d := &discard{}
-	srv := NewServer(Options{Config: NewConfig(), Store: store.New(store.Options{})})
+	srv := NewServer(Options{Config: NewConfig(), Store: memory.New(memory.Options{})})
 	s, _ := srv.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
 	s.Open(d, -1)
 	const text = "return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], ARGV[3])"

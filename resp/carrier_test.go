@@ -17,7 +17,7 @@ import (
 	"celld/persistence"
 	"celld/resp/transport"
 	"celld/resp/wire"
-	"celld/store"
+	"celld/store/memory"
 )
 
 // eachCarrier runs a test over real sockets, with the carrier of this system and with that of any.
@@ -71,7 +71,7 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			disk.Clock, disk.Log = NewClock().NowNS, slog.New(slog.DiscardHandler)
 			real, skewNS := disk.Clock, &atomic.Int64{}
 			disk.Clock = func() int64 { return real() + skewNS.Load() }
-			keys := store.New(store.Options{Journal: files != nil, Now: disk.Clock})
+			keys := memory.New(memory.Options{Journal: files != nil, Now: disk.Clock})
 			srv := NewServer(Options{Config: cfg, Store: keys, Log: o.log, Clock: disk.Clock, Persistence: persistence.New(keys, disk)})
 			srv.exit = func(code int) { panic(fmt.Sprint("exit ", code)) } // which shows why, as the log is thrown away
 			skews.Store(srv, skewNS)

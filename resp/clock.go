@@ -7,7 +7,7 @@ import (
 
 // Clock is the time by which limits are computed: the wall time when it was made, plus the time that has passed since. It never
 // goes back and does not jump when the wall clock is set, so limits, time-outs and durations stay right. followWall tells the
-// store how far wall time is ahead of it (store/wall.go).
+// store how far wall time is ahead of it (store/memory/wall.go).
 //
 // It follows CLOCK_MONOTONIC. NTP slews that together with the wall clock, so only steps of the wall clock separate the two.
 // It stands still while the machine is suspended. Read adds that time, so limits refill during it.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"celld/store"
+	"celld/store/memory"
 )
 
 // Tools see a key that holds limits as a hash. A field is the name of a limit, and its value is what is used of that limit.
@@ -49,7 +50,7 @@ type keyFields struct {
 	err    error
 }
 
-func readFields(keys *store.Store, key []byte, a store.Access, r hashRead) *keyFields {
+func readFields(keys *memory.Store, key []byte, a store.Access, r hashRead) *keyFields {
 	f := &keyFields{}
 	var refused error
 	f.found, f.err = keys.Limits(key, a, func(l *store.LimitState) {
@@ -165,7 +166,7 @@ func cmdHSet(s *Session, args [][]byte) {
 }
 
 // putFields reads fields, and returns what puts them under their key and replies.
-func putFields(keys *store.Store, args [][]byte) func(*Session) {
+func putFields(keys *memory.Store, args [][]byte) func(*Session) {
 	var fields store.Fields
 	for rest := args[2:]; len(rest) > 0; rest = rest[2:] {
 		field, err := keys.ParseField(string(rest[0]), string(rest[1]))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"celld/store"
+	"celld/store/memory"
 )
 
 func memoryRows() []*command {
@@ -115,7 +116,7 @@ func cmdMemoryStats(s *Session, _ [][]byte) {
 	if m.keys > 0 { // Redis leaves out a database without keys
 		s.replyString("db.0")
 		s.replyMap(3)
-		s.replyField("overhead.hashtable.main", m.keys*store.OverheadBytes)
+		s.replyField("overhead.hashtable.main", m.keys*memory.OverheadBytes)
 		s.replyField("overhead.hashtable.expires", 0)
 		s.replyField("overhead.hashtable.slot-to-keys", 0)
 	}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"celld/store"
+	"celld/store/memory"
 	"celld/store/policy"
 )
 
@@ -20,7 +20,7 @@ func TestARuleForVeryLong(t *testing.T) {
 		p.do("CL.RULE", "ADD", "DENY", "k", "EX", "99")
 		rule := policy.Setting{Kind: policy.RuleSetting, Name: "DENY - k"}
 		text, _ := w.store.SettingText(rule)
-		next := store.New(store.Options{})
+		next := memory.New(memory.Options{})
 		if err := next.PutSetting(rule, text, w.nowNS); err != nil || len(next.Rules(w.nowNS)) != 1 {
 			t.Errorf("%d ns: %q is read as %v, %v", restNS, text, next.Rules(w.nowNS), err)
 		}

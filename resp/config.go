@@ -15,7 +15,7 @@ import (
 
 	"celld/persistence"
 	"celld/persistence/regular"
-	"celld/store"
+	"celld/store/memory"
 	"celld/store/remote"
 )
 
@@ -248,7 +248,7 @@ func (c *Config) loadPolicies() (err error) {
 func (c *Config) Check() error {
 	disk := c.Persistence()
 	disk.Clock, disk.Log = time.Now().UnixNano, slog.New(slog.DiscardHandler)
-	err := persistence.New(store.New(store.Options{MaxKeys: 1, Journal: disk.AppendOnly}), disk).Check()
+	err := persistence.New(memory.New(memory.Options{MaxKeys: 1, Journal: disk.AppendOnly}), disk).Check()
 	err = errors.Join(err, c.checkCertificates(time.Now()))
 	o := c.Engine()
 	if o == nil {

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"celld/cell"
-	"celld/store"
+	"celld/store/memory"
 	"celld/store/policy"
 )
 
@@ -101,7 +101,7 @@ func newDecisionRows() *decisionRows {
 }
 
 // of returns the row of a policy. Rows of policies that are gone are dropped when there are twice as many rows as after the last time.
-func (r *decisionRows) of(p *policy.Policy, policies *store.Store) *decisionRow {
+func (r *decisionRows) of(p *policy.Policy, policies *memory.Store) *decisionRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := rowKey{p.Name, p.Limit.Algo}

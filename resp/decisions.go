@@ -137,7 +137,7 @@ func (s *Session) countTake(b *batch, f *form, r *store.TakeRequest, allowed dec
 		if binding > 0 && b.row.keys.counted { // another key than the first
 			s.noteDenied(c.Policy, c.Key, s.srv.store.Hash(c.Key))
 		} else {
-			s.noteDenied(c.Policy, c.Key, s.hashOf(b, c.Key, r.Hash()))
+			s.noteDenied(c.Policy, c.Key, s.hashOf(b, c.Key, r.Hash))
 		}
 	default:
 		n[allowed]++

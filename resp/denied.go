@@ -11,6 +11,7 @@ import (
 
 	"celld/resp/sketch"
 	"celld/store"
+	"celld/store/memory"
 )
 
 // denied finds the keys that are limited most, for CL.TOP. Calls that pass do not touch it.
@@ -70,7 +71,7 @@ type denial struct {
 }
 
 // add counts denials.
-func (d *denied) add(policies *store.Store, list []denial) {
+func (d *denied) add(policies *memory.Store, list []denial) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range list {
@@ -84,15 +85,15 @@ func (d *denied) add(policies *store.Store, list []denial) {
 }
 
 // addThrottles counts the denied ones of a batch, whose bits are set.
-func (d *denied) addThrottles(policies *store.Store, reqs []store.Request, limited uint64) {
+func (d *denied) addThrottles(policies *memory.Store, reqs []store.Request, limited uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for ; limited != 0; limited &= limited - 1 {
 		r := &reqs[bits.TrailingZeros64(limited)]
-		if sum := d.sum(r.Hash()); sum != nil {
+		if sum := d.sum(r.Hash); sum != nil {
 			sum.count++
 		} else {
-			d.place(policies, &denial{hash: r.Hash(), key: r.Key})
+			d.place(policies, &denial{hash: r.Hash, key: r.Key})
 		}
 	}
 }
@@ -124,7 +125,7 @@ func (d *denied) sum(hash uint64) *deniedSum {
 func setOf(hash uint64) int { return int(hash%(deniedSums/sumsOfSet)) * sumsOfSet }
 
 // place makes a sum for a key that has none.
-func (d *denied) place(policies *store.Store, c *denial) {
+func (d *denied) place(policies *memory.Store, c *denial) {
 	hash := mix(c.hash, c.policy)
 	at := setOf(hash) + d.turn%sumsOfSet
 	d.turn++
@@ -141,7 +142,7 @@ func (d *denied) place(policies *store.Store, c *denial) {
 }
 
 // pass hands a sum to its sketch, unless its policy is gone, and frees its place.
-func (d *denied) pass(policies *store.Store, at int) {
+func (d *denied) pass(policies *memory.Store, at int) {
 	sum, key := d.sums[at], &d.keys[at]
 	d.sums[at] = deniedSum{}
 	if sum.count == 0 || key.policy != 0 && policies.PolicyOf(key.policy) == nil {
@@ -155,7 +156,7 @@ func (d *denied) pass(policies *store.Store, at int) {
 }
 
 // of returns the sketch for a policy's denials.
-func (d *denied) of(policies *store.Store, policy uint32) *sketch.Sketch {
+func (d *denied) of(policies *memory.Store, policy uint32) *sketch.Sketch {
 	if s := d.own[policy]; s != nil {
 		return s
 	}
@@ -174,7 +175,7 @@ func (d *denied) of(policies *store.Store, policy uint32) *sketch.Sketch {
 }
 
 // dropGone drops the sketches of policies that are gone.
-func (d *denied) dropGone(policies *store.Store) {
+func (d *denied) dropGone(policies *memory.Store) {
 	lost := policies.PoliciesLost()
 	if lost == d.lost {
 		return
@@ -231,7 +232,7 @@ func (srv *Server) mostDenied(n int, of func(policy uint32) bool) []Denied {
 }
 
 // items returns a copy of what all sketches list. It holds the lock for one after the other, some 5 µs each.
-func (d *denied) items(policies *store.Store) (items []sketch.Item) {
+func (d *denied) items(policies *memory.Store) (items []sketch.Item) {
 	d.mu.Lock()
 	for at := range d.sums {
 		d.pass(policies, at)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/store"
+	"celld/store/memory"
 )
 
 // topOf is what CL.TOP answers, by key.
@@ -297,7 +298,7 @@ func TestDenialsUnderAPolicyThatIsGone(t *testing.T) {
 
 // Keys that share a set count exactly, however many they are, and under whichever policies.
 func TestDenialsOfOneSet(t *testing.T) {
-	d, policies := newDenied(), store.New(store.Options{MaxKeys: 1})
+	d, policies := newDenied(), memory.New(memory.Options{MaxKeys: 1})
 	const keys, rounds = 3 * sumsOfSet, 100
 	for range rounds {
 		for i := range keys {

@@ -7,6 +7,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory"
 	"celld/store/policy"
 	"celld/store/remote"
 )
@@ -41,7 +42,7 @@ type engine interface {
 type view interface {
 	leaser
 	Foreign(key []byte) (kind string, foreign bool)
-	Table() *store.Store
+	Table() *memory.Store
 	TimeNS() int64
 	Failure() error
 	Commit(w store.Waker) (done bool)
@@ -99,7 +100,7 @@ func (srv *Server) noPolicy(name []byte) string {
 }
 
 // store has the keys of the command that runs.
-func (s *Session) store() *store.Store {
+func (s *Session) store() *memory.Store {
 	if v := s.scratch.visit; v != nil {
 		return v.view.Table()
 	}

@@ -11,13 +11,14 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory"
 	"celld/store/policy"
 	"celld/store/remote"
 )
 
 // fakeEngine is an engine that has its keys in a store. Where it does not answer at once, it does when a test has it.
 type fakeEngine struct {
-	*store.Store
+	*memory.Store
 	now func() int64
 
 	mu      sync.Mutex
@@ -38,7 +39,7 @@ func engineWorld(t testing.TB, later bool, settings ...string) (*world, *fakeEng
 }
 
 func withEngine(w *world, later bool) *fakeEngine {
-	home := store.New(store.Options{Shards: 1, Policies: w.store.Set, Now: func() int64 { return w.clock() }})
+	home := memory.New(memory.Options{Shards: 1, Policies: w.store.Set, Now: func() int64 { return w.clock() }})
 	e := &fakeEngine{Store: home, now: func() int64 { return w.clock() }, later: later}
 	w.useEngine(e)
 	return e
@@ -89,7 +90,7 @@ func (e *fakeEngine) Facts() []remote.Fact   { return e.facts }
 func (e *fakeEngine) PoliciesUnknown() error { return e.unknown }
 
 func (e *fakeEngine) Open(keys [][]byte, w store.Waker) view {
-	v := &fakeView{Store: store.New(store.Options{Shards: 1, Policies: e.Set}), e: e, keys: slices.Clone(keys)}
+	v := &fakeView{Store: memory.New(memory.Options{Shards: 1, Policies: e.Set}), e: e, keys: slices.Clone(keys)}
 	var names []string
 	for _, key := range keys {
 		names = append(names, string(key))
@@ -107,7 +108,7 @@ func (e *fakeEngine) Open(keys [][]byte, w store.Waker) view {
 
 // fakeView is a view of a fakeEngine.
 type fakeView struct {
-	*store.Store
+	*memory.Store
 	e        *fakeEngine
 	keys     [][]byte
 	texts    []string // what was read
@@ -130,7 +131,7 @@ func (v *fakeView) read() {
 }
 
 // contentOf is what a store has under a key, as a text and as a Value of its own.
-func contentOf(of *store.Store, key []byte, nowNS int64) (text string, copied store.Value) {
+func contentOf(of *memory.Store, key []byte, nowNS int64) (text string, copied store.Value) {
 	_ = of.Update(key, store.Access{NowNS: nowNS, NoTouch: true}, func(is store.Value, ok bool) (store.Value, store.Action) {
 		if !ok {
 			return is, store.Leave
@@ -153,15 +154,15 @@ func contentOf(of *store.Store, key []byte, nowNS int64) (text string, copied st
 	return text, copied
 }
 
-func putContent(to *store.Store, key []byte, value store.Value, nowNS int64) {
+func putContent(to *memory.Store, key []byte, value store.Value, nowNS int64) {
 	_ = to.Update(key, store.Access{NowNS: nowNS}, func(store.Value, bool) (store.Value, store.Action) { return value, store.Put })
 }
 
-func (v *fakeView) Table() *store.Store { return v.Store }
-func (v *fakeView) TimeNS() int64       { return v.nowNS }
-func (v *fakeView) Failure() error      { return v.err }
-func (v *fakeView) Conflict() bool      { return v.conflict }
-func (v *fakeView) Close()              { v.e.closed++ }
+func (v *fakeView) Table() *memory.Store { return v.Store }
+func (v *fakeView) TimeNS() int64        { return v.nowNS }
+func (v *fakeView) Failure() error       { return v.err }
+func (v *fakeView) Conflict() bool       { return v.conflict }
+func (v *fakeView) Close()               { v.e.closed++ }
 
 // Foreign: what a test has named so is nothing of celld's.
 func (v *fakeView) Foreign(key []byte) (kind string, foreign bool) {

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"celld/cell"
-	"celld/store"
+	"celld/store/memory"
 	"celld/store/policy"
 	"celld/store/remote"
 )
 
 // CONFIG SET store-failure takes effect at once: while the engine has never been there, calls are decided by it.
 func TestConfigSetStoreFailure(t *testing.T) {
-	keys := store.New(store.Options{Shards: 1})
+	keys := memory.New(memory.Options{Shards: 1})
 	engine, err := remote.Open(remote.Options{URL: "unix:///no/such/engine", Timeout: time.Minute, Policies: keys.Set})
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func TestConfigSetStoreFailure(t *testing.T) {
 
 // Leases that were granted without the engine are renewed, settled and released without it. Others are not known to be there or not.
 func TestLeasesWithoutTheEngine(t *testing.T) {
-	keys := store.New(store.Options{Shards: 1})
+	keys := memory.New(memory.Options{Shards: 1})
 	modes, _ := remote.ParseFailures("local")
 	engine, err := remote.Open(remote.Options{URL: "unix:///no/such/engine", Timeout: time.Minute, Policies: keys.Set, Failures: modes})
 	if err != nil {
@@ -99,7 +99,7 @@ func TestPoliciesUnknown(t *testing.T) {
 // One call is one in the counts of what was decided without the engine, and of what was refused, whatever the call is made of.
 func TestCallsWithoutTheEngineAreCountedOnce(t *testing.T) {
 	for _, mode := range []string{"error", "allow", "deny", "local"} {
-		keys := store.New(store.Options{Shards: 1})
+		keys := memory.New(memory.Options{Shards: 1})
 		limit, _ := cell.ParseLimit("9/1h")
 		if _, err := keys.SetPolicy("p", limit, policy.Options{}); err != nil {
 			t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"celld/store"
+	"celld/store/memory"
 )
 
 // TestPortZeroAtSeveralAddresses takes a tenth of the ports that the kernel gives out at the second of two addresses. Of
@@ -29,7 +29,7 @@ func TestPortZeroAtSeveralAddresses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		srv := NewServer(Options{Config: cfg, Store: store.New(store.Options{}), Log: slog.New(slog.DiscardHandler)})
+		srv := NewServer(Options{Config: cfg, Store: memory.New(memory.Options{}), Log: slog.New(slog.DiscardHandler)})
 		listeners, err := srv.Listen()
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func TestListen(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		srv := NewServer(Options{Config: cfg, Store: store.New(store.Options{})})
+		srv := NewServer(Options{Config: cfg, Store: memory.New(memory.Options{})})
 		listeners, err := srv.Listen()
 		got := strings.Join(AddrTexts(listeners), " ")
 		if (err != nil) != test.fails || err == nil && got != test.want || err != nil && !strings.HasSuffix(err.Error(), test.want) {
@@ -128,7 +128,7 @@ func TestListenNamesTheSetting(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		srv := NewServer(Options{Config: cfg, Store: store.New(store.Options{})})
+		srv := NewServer(Options{Config: cfg, Store: memory.New(memory.Options{})})
 		if listeners, err := srv.Listen(); err == nil || err.Error() != want {
 			closeAll(listeners)
 			t.Errorf("%v, want %s", err, want)

@@ -11,7 +11,7 @@ import (
 
 	"celld/integration_test/harness"
 	"celld/resp/certs"
-	"celld/store"
+	"celld/store/memory"
 	"celld/store/policy"
 	"celld/store/remote"
 )
@@ -156,7 +156,7 @@ func TestMetricsPage(t *testing.T) {
 	if !slices.ContainsFunc(w.Metrics(), func(m Metric) bool { return m.Name == "celld_tls_cert_not_after_timestamp_seconds" && m.Value == 4e9 }) {
 		t.Error("the end of the certificate is not there")
 	}
-	policies := store.New(store.Options{MaxKeys: 1})
+	policies := memory.New(memory.Options{MaxKeys: 1})
 	engine, err := remote.Open(remote.Options{URL: "unix:///no/such/engine", Policies: &policy.Set{}})
 	if err != nil {
 		t.Fatal(err)

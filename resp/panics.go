@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
-	"celld/store"
+	"celld/store/memory"
 )
 
 // survive is deferred around what may fail without harm to anything else. It logs and counts a panic, and lets the process
@@ -20,7 +20,7 @@ func (srv *Server) survive(where string, about ...any) {
 func (srv *Server) panicked(cause any, where string, about ...any) {
 	srv.stats.panics.Add(1)
 	about = append([]any{"where", where, "panic", fmt.Sprint(cause), "stack", string(debug.Stack())}, about...)
-	if store.PanickedIn("celld/store", "celld/cell", "celld/persistence") {
+	if memory.PanickedIn("celld/store/memory", "celld/cell", "celld/persistence") {
 		srv.fatal("panic in the limits or their files, cannot go on", about...)
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	"celld/persistence"
 	"celld/store"
+	"celld/store/memory"
 )
 
 var boomRow = &command{name: "boom", arity: 1, run: func(*Session, [][]byte) { panic("at the disco") }}
@@ -50,7 +51,7 @@ func TestPanicInLoading(t *testing.T) {
 	w := newWorld(t)
 	o := w.cfg.Persistence()
 	o.Dir, o.AppendOnly, o.Clock, o.Log, o.Files = t.TempDir(), true, w.clock, slog.New(slog.DiscardHandler), brokenFiles{&fullDisk{}}
-	w.persist = persistence.New(store.New(store.Options{Journal: true}), o)
+	w.persist = persistence.New(memory.New(memory.Options{Journal: true}), o)
 	if err := w.loadAll(func(func() bool) {}); err == nil || !strings.Contains(err.Error(), "no such disk") {
 		t.Errorf("%v", err)
 	}

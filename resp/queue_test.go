@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"celld/store"
+	"celld/store/memory"
 )
 
 // queued is a Store in which a call with WAIT that is denied waits until a test answers it.
 type queued struct {
-	*store.Store
+	*memory.Store
 	mu      sync.Mutex
 	waiters []queuedCall
 	left    int // calls whose callers have gone

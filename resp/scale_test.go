@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"celld/store"
+	"celld/store/memory"
 )
 
 // BenchmarkScale shows what a second core brings, from request bytes to reply bytes without the kernel: one session, two of one
@@ -33,7 +34,7 @@ func BenchmarkScale(b *testing.B) {
 func benchScale(b *testing.B, depth, keys int, burst string, sessions, servers int) {
 	var all []*Session
 	var to []*discard
-	var stores []*store.Store
+	var stores []*memory.Store
 	var pipelines [][]byte // of all keys that a server has
 	for k := 0; k < keys/servers; {
 		var p strings.Builder
@@ -44,7 +45,7 @@ func benchScale(b *testing.B, depth, keys int, burst string, sessions, servers i
 		pipelines = append(pipelines, []byte(p.String()))
 	}
 	for range servers {
-		stores = append(stores, store.New(store.Options{MaxKeys: 2_000_000}))
+		stores = append(stores, memory.New(memory.Options{MaxKeys: 2_000_000}))
 		srv := NewServer(Options{Config: NewConfig(), Store: stores[len(stores)-1]})
 		for range sessions / servers {
 			d := &discard{}

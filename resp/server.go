@@ -16,6 +16,7 @@ import (
 	"celld/resp/script"
 	"celld/resp/transport"
 	"celld/store"
+	"celld/store/memory"
 	"celld/store/remote"
 )
 
@@ -29,7 +30,7 @@ const LevelVerbose = slog.LevelDebug + 2
 // Options are the parts of a Server.
 type Options struct {
 	Config  *Config
-	Store   *store.Store
+	Store   *memory.Store
 	Log     *slog.Logger // nil: nothing is logged
 	Clock   func() int64 // limit time in Unix nanoseconds, which never goes back; nil: a new Clock's
 	Version string       // celld's own
@@ -57,7 +58,7 @@ type Options struct {
 type Server struct {
 	cfg          *Config
 	gate         serverGate // every call reads it, so it shares a cache line with fields that are hardly ever written
-	store        *store.Store
+	store        *memory.Store
 	limiter      store.Limiter
 	answersLater bool         // the limiter is not the store
 	engine       engine       // nil: the keys are in the store

@@ -12,7 +12,7 @@ import (
 
 	"celld/persistence"
 	"celld/resp/wire"
-	"celld/store"
+	"celld/store/memory"
 )
 
 // fakeTransport gathers what a session sends.
@@ -99,7 +99,7 @@ func newWorldOn(t testing.TB, files persistence.FileSystem, dir string, settings
 			t.Fatalf("%s: %v", settings[i], err)
 		}
 	}
-	keys := store.New(store.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction(), Shards: 1, Journal: files != nil, Now: func() int64 { return w.clock() }})
+	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction(), Shards: 1, Journal: files != nil, Now: func() int64 { return w.clock() }})
 	clock, log := func() int64 { return w.nowNS }, slog.New(slog.NewTextHandler(w.log, nil))
 	disk := cfg.Persistence()
 	disk.Files, disk.AppendOnly, disk.Fsync, disk.Clock, disk.Log = files, files != nil, persistence.Always, clock, log

@@ -20,7 +20,7 @@ import (
 	"celld/resp/acl"
 	"celld/resp/script"
 	"celld/resp/transport"
-	"celld/store"
+	"celld/store/memory"
 )
 
 // Nothing that a client asks keeps an event loop for more than its slice and one step. The tests of that count the CPU time of the thread that
@@ -56,7 +56,7 @@ func newStallWorld(t *testing.T) *stallWorld {
 		}
 	}
 	clock := NewClock()
-	keys := store.New(store.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), Now: clock.NowNS})
+	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), Now: clock.NowNS})
 	w := &stallWorld{world: &world{t: t}}
 	w.Server = NewServer(Options{Config: cfg, Store: keys, Clock: clock.NowNS, ReadClocks: clock.Read, Log: slog.New(slog.DiscardHandler), Version: "test"})
 	tr, err := transport.New(transportServer{w.Server}, transport.Options{})

@@ -8,6 +8,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory"
 )
 
 // What options say together, or in the wrong place, is one clear error, and nothing is spent.
@@ -82,7 +83,7 @@ func TestTermsThatDoNotFit(t *testing.T) {
 
 // asks keeps what a session asks for, and answers at once.
 type asks struct {
-	*store.Store
+	*memory.Store
 	terms []store.Terms
 }
 

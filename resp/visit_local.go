@@ -4,17 +4,18 @@ import (
 	"errors"
 
 	"celld/store"
+	"celld/store/memory"
 	"celld/store/remote"
 )
 
 // localView is the table that decides while the engine does not (--store-failure local), for commands on the leases that it has granted.
 type localView struct {
-	*store.Store
+	*memory.Store
 	nowNS int64
 }
 
 func (v localView) Foreign([]byte) (kind string, foreign bool) { return "", false }
-func (v localView) Table() *store.Store                        { return v.Store }
+func (v localView) Table() *memory.Store                       { return v.Store }
 func (v localView) TimeNS() int64                              { return v.nowNS }
 func (v localView) Failure() error                             { return nil }
 func (v localView) Commit(store.Waker) bool                    { return true }
@@ -30,7 +31,7 @@ func (s *Session) visitLocally(v *visit) bool {
 	default:
 		return false
 	}
-	e, ok := s.srv.engine.(interface{ Local() *store.Store })
+	e, ok := s.srv.engine.(interface{ Local() *memory.Store })
 	if !ok || !errors.As(v.view.Failure(), new(*remote.DownError)) {
 		return false
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
-	"celld/store"
+	"celld/store/memory"
 	"celld/store/policy"
 	"celld/store/remote"
 )
@@ -43,7 +43,7 @@ func newRedisWorld(t *testing.T, prefix string, settings ...string) *redisWorld 
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	w.store = store.New(store.Options{Shards: 1, Policies: policies})
+	w.store = memory.New(memory.Options{Shards: 1, Policies: policies})
 	w.useEngine(remoteEngine{e})
 	w.clock = w.now.Load
 	return w

@@ -112,7 +112,7 @@ func (b *batch) giveBack() {
 		return
 	}
 	for i := range r.Calls {
-		if c := &r.Calls[i]; !c.Limit.HoldsLeases() && !c.Decision.Limited && !c.Ruled() {
+		if c := &r.Calls[i]; !c.Limit.HoldsLeases() && !c.Decision.Limited && !c.Ruled {
 			_, _ = leases.Give(c.Key, c.Limit, c.Policy, r.Taken.Granted, a)
 		}
 	}

@@ -1,5 +1,7 @@
 package store
 
+import "celld/cell"
+
 // Limiter decides on calls, in batches. A Store is one. It answers at once, but for a Take that waits; another may keep its states
 // elsewhere, and answer later.
 //
@@ -17,3 +19,61 @@ type Limiter interface {
 
 // Waker is told that a Limiter has answered. Wake must not block, as the Limiter may hold locks.
 type Waker interface{ Wake() }
+
+const (
+	MaxTakes  = 64  // requests in a batch, at most
+	MaxLimits = 128 // limits under a key, at most
+)
+
+// Request is one call of a batch.
+type Request struct {
+	Key      []byte
+	Bucket   cell.Bucket
+	Quantity int64
+	Decision cell.Decision // out
+	Err      error         // out
+	Hash     uint64        // out, of the key
+}
+
+// Call is one limit of a Take.
+type Call struct {
+	Key      []byte
+	Limit    *cell.Limit
+	Policy   uint32        // Policy.ID; 0: a literal
+	Decision cell.Decision // out: what this limit says by itself
+	Ruled    bool          // out: a rule has decided, or nobody has, so it has taken nothing
+}
+
+// Answer sets the decision of a call that no store has decided on, so that it has taken nothing.
+func (c *Call) Answer(d cell.Decision) { c.Decision, c.Ruled = d, true }
+
+// TakeOptions say what the calls of a Take do.
+type TakeOptions struct {
+	Cost int64     // 0..cell.MaxCost; 0 only looks
+	Mode cell.Mode // cell.Take, Peek or Force
+	UpTo bool      // with cell.Take: take what all allow, 1 at least and Cost at most
+	Look bool      // with a Cost below 0: a rule decides first, and the Decision says what is left then
+
+	Terms *Terms // how it waits and what it holds; nil: it does neither
+}
+
+// Taken is the answer of all calls of a Take.
+type Taken struct {
+	Limited      bool
+	Granted      int64
+	Binding      int    // the call with the longest wait, or else with the least share left
+	RetryAfterNS uint64 // the longest, or cell.Never
+	ResetAfterNS uint64 // the longest
+}
+
+// TakeRequest is one Take of a batch.
+//
+// A Cost below 0 gives back, as Give does. Then there must be one call, whose Decision is set only with Look, and Granted is minus the
+// amount that was given back.
+type TakeRequest struct {
+	Calls []Call
+	TakeOptions
+	Taken Taken  // out
+	Err   error  // out
+	Hash  uint64 // out, of the first key: it is found by that in the table of those denied
+}

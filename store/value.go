@@ -22,17 +22,19 @@ type Access struct {
 	May     Right // the caller's, to keys that it does not name: see links.go
 }
 
-// over reports whether a state would be dead at once if it were put now: its expiry, which is wall time, has passed, or it lives as
-// long as its TAT, which is limit time, and that has passed. Limits always live as long as their TAT.
-func (st Value) over(nowNS, wallNS int64) bool {
-	if st.Kind == HoldsLimits && st.TAT <= uint64(nowNS) {
-		return true
-	}
-	switch st.ExpiryNS {
-	case NoExpiry:
-		return false
-	case AtTAT:
-		return st.TAT <= uint64(nowNS)
-	}
-	return st.ExpiryNS <= wallNS
-}
+// Kind is what a key holds.
+type Kind uint8
+
+const (
+	HoldsTAT    Kind = iota // a TAT, of CL.THROTTLE
+	HoldsLimits             // limits, of CL.TAKE
+)
+
+// Action is what Update's function wants done with the key.
+type Action int
+
+const (
+	Leave  Action = iota // nothing
+	Put                  // store the returned state; one that is over already deletes the key
+	Delete               // remove the key, if it is there
+)

@@ -14,7 +14,7 @@ import (
 	"celld/cell"
 	"celld/persistence"
 	"celld/resp"
-	"celld/store"
+	"celld/store/memory"
 	"celld/store/policy"
 )
 
@@ -28,7 +28,7 @@ func newTestSite(t testing.TB, h resp.HTTP) *site {
 func newTestSiteThat(t testing.TB, h resp.HTTP, logs *slog.Logger) *site {
 	t.Helper()
 	cfg, clock := resp.NewConfig(), resp.NewClock()
-	keys := store.New(store.Options{MaxKeys: 1000, Now: clock.NowNS})
+	keys := memory.New(memory.Options{MaxKeys: 1000, Now: clock.NowNS})
 	limit, err := cell.ParseLimit("2/1h")
 	if err != nil {
 		t.Fatal(err)

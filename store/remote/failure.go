@@ -8,6 +8,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory"
 )
 
 // failure decides while the engine does not. Calls come here with the error that they would be answered with. A *DownError of whatever
@@ -19,7 +20,7 @@ type failure struct {
 	outage outage
 
 	mu    sync.Mutex // who makes the table
-	table atomic.Pointer[store.Store]
+	table atomic.Pointer[memory.Store]
 
 	now   func() time.Time            // of breakers and the log
 	after func(time.Duration, func()) // time.AfterFunc, for probes

@@ -135,7 +135,7 @@ func TestTakeOfEachMode(t *testing.T) {
 				if mode == "deny" {
 					each = cell.Decision{Limited: true, Limit: capacity, RetryAfterNS: 1e9, ResetAfterNS: 1e9}
 				}
-				if r.Calls[i].Decision != each || !r.Calls[i].Ruled() {
+				if r.Calls[i].Decision != each || !r.Calls[i].Ruled {
 					t.Errorf("%s, %s, call %d: %+v", mode, c.name, i, r.Calls[i].Decision)
 				}
 			}

@@ -28,7 +28,7 @@ func (w *waits) giveBack(s *slot) {
 			return
 		}
 		for i := range r.Calls {
-			if c := &r.Calls[i]; !c.Limit.HoldsLeases() && !c.Decision.Limited && !c.Ruled() {
+			if c := &r.Calls[i]; !c.Limit.HoldsLeases() && !c.Decision.Limited && !c.Ruled {
 				_, _ = view.Give(c.Key, c.Limit, c.Policy, r.Taken.Granted, a)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"celld/store"
+	"celld/store/memory"
 	"celld/store/policy"
 )
 
@@ -72,13 +72,13 @@ func (s *Store) askNumber() {
 
 // table is what a view's keys are in. It gives leases their IDs.
 type table struct {
-	*store.Store
+	*memory.Store
 	first, last uint64 // of those that it gave for this view; 0: none
 }
 
 func (s *Store) newTable() *table {
 	t := &table{}
-	t.Store = store.New(store.Options{MaxKeys: mostKeys, Shards: 1, Policies: s.policies, NewID: func(us int64) uint64 {
+	t.Store = memory.New(memory.Options{MaxKeys: mostKeys, Shards: 1, Policies: s.policies, NewID: func(us int64) uint64 {
 		t.last = s.newID(us)
 		if t.first == 0 {
 			t.first = t.last

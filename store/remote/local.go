@@ -5,6 +5,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory"
 )
 
 // defaultLocalShare is Options.LocalShare's.
@@ -12,10 +13,10 @@ const defaultLocalShare = 20
 
 // Local returns the table that decides while the engine does not, nil where it does not decide now: either the engine answers, or no call
 // has met FailLocal since it stopped to. The leases in it are those that were granted meanwhile.
-func (s *Store) Local() *store.Store { return s.failure.table.Load() }
+func (s *Store) Local() *memory.Store { return s.failure.table.Load() }
 
 // local is the table of FailLocal. Keys in it hold what this process has granted by itself, in shares, by its own clock.
-func (f *failure) local() *store.Store {
+func (f *failure) local() *memory.Store {
 	if t := f.table.Load(); t != nil {
 		return t
 	}
@@ -24,7 +25,7 @@ func (f *failure) local() *store.Store {
 	t := f.table.Load()
 	if t == nil {
 		o := &f.store.options
-		t = store.New(store.Options{MaxKeys: o.LocalKeys, MaxBytes: o.LocalBytes, Policies: f.store.policies, NewID: f.store.newID})
+		t = memory.New(memory.Options{MaxKeys: o.LocalKeys, MaxBytes: o.LocalBytes, Policies: f.store.policies, NewID: f.store.newID})
 		f.table.Store(t)
 	}
 	return t

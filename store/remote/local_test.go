@@ -41,7 +41,7 @@ func TestLocalDecidesByAShare(t *testing.T) {
 		{"100/1m,algo=slide,buckets=6", 5}, {"100/1m,algo=log", 5}, {"3/1h,algo=log", 1}, {"100/1m,burst=1,warmup=5s", 1}, {"@api", 3}, {"@api:cust42", 0},
 	} {
 		passed, r := s.locally(t, strings.TrimSuffix(c.limit, ":cust42"), c.limit, 20, store.TakeOptions{Cost: 1})
-		if passed != c.want || r.Calls[0].Decision.Limit != r.Calls[0].Limit.Capacity() || !r.Calls[0].Ruled() {
+		if passed != c.want || r.Calls[0].Decision.Limit != r.Calls[0].Limit.Capacity() || !r.Calls[0].Ruled {
 			t.Errorf("%s: %d passed, and then %+v", c.limit, passed, r.Calls[0].Decision)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory"
 	"celld/store/policy"
 )
 
@@ -158,7 +159,7 @@ func (k *viewKey) limits(v *View) (store.Limits, bool) {
 		}
 		fields = append(fields, one)
 	}
-	limits, _, err := fields.Join(nil, false, v.NowNS, 0)
+	limits, _, err := memory.Join(fields, nil, false, v.NowNS, 0)
 	return limits, err == nil && len(k.read.fields) > 0
 }
 

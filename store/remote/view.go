@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"celld/store"
+	"celld/store/memory"
 	"celld/store/policy"
 )
 
@@ -182,7 +183,7 @@ func (s *Store) oneSlot(names []string) error {
 
 // Table is the view's table. It is filled when it is first asked for, and given up by Commit: a table takes 66 KB, and what was read of
 // a key that waits for its answer some 100 bytes.
-func (v *View) Table() *store.Store {
+func (v *View) Table() *memory.Store {
 	if v.table != nil {
 		return v.Store
 	}

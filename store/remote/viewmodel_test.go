@@ -13,6 +13,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory"
 	"celld/store/policy"
 )
 
@@ -47,7 +48,7 @@ type failer interface {
 }
 
 // shown is all that a client can see of a key.
-func shown(s *store.Store, key string, nowNS int64) string {
+func shown(s *memory.Store, key string, nowNS int64) string {
 	a := store.Access{NowNS: nowNS}
 	value, ok := s.Get([]byte(key), a)
 	if !ok {
@@ -83,7 +84,7 @@ func TestViewsAreTheTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now.Store(in2100)
 		run++
-		model := store.New(store.Options{})
+		model := memory.New(memory.Options{})
 		limits := map[string]*cell.Limit{}
 		for _, text := range literals {
 			l := &cell.Limit{}
@@ -97,7 +98,7 @@ func TestViewsAreTheTable(t *testing.T) {
 			}
 			*l = parsed
 			if isPolicy {
-				for _, s := range []*store.Store{model, {Set: stores[0].policies}} {
+				for _, s := range []*memory.Store{model, {Set: stores[0].policies}} {
 					_, _ = s.SetPolicy(name, parsed, policy.Options{})
 				}
 				text = "@" + name
@@ -116,7 +117,7 @@ func TestViewsAreTheTable(t *testing.T) {
 			a := store.Access{NowNS: now.Load()}
 			key, other := rapid.SampledFrom(keys).Draw(t, "key"), rapid.SampledFrom(keys).Draw(t, "other")
 			k, o := []byte(key), []byte(other)
-			both := func(what string, f func(t *store.Store, v *View) any) {
+			both := func(what string, f func(t *memory.Store, v *View) any) {
 				want := f(model, nil)
 				var got any
 				s.on(t, func(v *View) { got = f(v.Store, v) }, key, other)
@@ -134,15 +135,15 @@ func TestViewsAreTheTable(t *testing.T) {
 				} else if expiry > 0 {
 					value.ExpiryNS = (now.Load()/1e6 + expiry*1000 + 777) * 1e6
 				}
-				both("SET", func(t *store.Store, _ *View) any {
+				both("SET", func(t *memory.Store, _ *View) any {
 					return t.Update(k, a, func(store.Value, bool) (store.Value, store.Action) { return value, store.Put })
 				})
 			case 1:
-				both("DEL", func(t *store.Store, _ *View) any { return t.Delete(k, a.NowNS) })
+				both("DEL", func(t *memory.Store, _ *View) any { return t.Delete(k, a.NowNS) })
 			case 2:
 				expiry := (now.Load()/1e6 + rapid.Int64Range(-1, 9).Draw(t, "seconds")*1000 + 777) * 1e6
 				persist := rapid.Bool().Draw(t, "persist")
-				both("EXPIRE or PERSIST", func(t *store.Store, _ *View) any {
+				both("EXPIRE or PERSIST", func(t *memory.Store, _ *View) any {
 					return t.Update(k, a, func(old store.Value, ok bool) (store.Value, store.Action) {
 						if !ok {
 							return old, store.Leave
@@ -154,10 +155,10 @@ func TestViewsAreTheTable(t *testing.T) {
 					})
 				})
 			case 3:
-				both("RENAME", func(t *store.Store, _ *View) any { return did(t.Rename(k, o, store.Access{NowNS: a.NowNS})) })
+				both("RENAME", func(t *memory.Store, _ *View) any { return did(t.Rename(k, o, store.Access{NowNS: a.NowNS})) })
 			case 4:
 				if key != other {
-					both("COPY", func(t *store.Store, _ *View) any {
+					both("COPY", func(t *memory.Store, _ *View) any {
 						copied, err := t.Copy(k, o, true, a)
 						return fmt.Sprint(copied, err)
 					})
@@ -168,7 +169,7 @@ func TestViewsAreTheTable(t *testing.T) {
 					n := rapid.Int64Range(0, 3).Draw(t, "n")
 					renew := rapid.Bool().Draw(t, "renew")
 					key, k = l.key, []byte(l.key)
-					both("SETTLE or RENEW", func(t *store.Store, v *View) any {
+					both("SETTLE or RENEW", func(t *memory.Store, v *View) any {
 						switch {
 						case v == nil && renew:
 							return did(t.Renew(k, l.model, n*1e9, a))
@@ -190,7 +191,7 @@ func TestViewsAreTheTable(t *testing.T) {
 				options.Cost = cost
 				options.UpTo = rapid.Bool().Draw(t, "up to")
 				terms := rapid.IntRange(0, 2).Draw(t, "terms")
-				call := func(t *store.Store, key []byte, text string) store.Call {
+				call := func(t *memory.Store, key []byte, text string) store.Call {
 					c := store.Call{Key: key, Limit: limits[text]}
 					if name, isPolicy := strings.CutPrefix(text, "@"); isPolicy {
 						c.Policy = t.PolicyNamed(name).ID
@@ -198,7 +199,7 @@ func TestViewsAreTheTable(t *testing.T) {
 					return c
 				}
 				var granted lease
-				both("TAKE", func(t *store.Store, v *View) any {
+				both("TAKE", func(t *memory.Store, v *View) any {
 					calls := []store.Call{call(t, k, text)}
 					if two {
 						calls = append(calls, call(t, o, second))

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"celld/store"
+	"celld/store/memory"
 	"celld/store/storetest"
 )
 
@@ -14,7 +15,7 @@ func TestLater(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			storetest.Run(t, func() store.Limiter {
-				l := &storetest.Later{Of: store.New(store.Options{})}
+				l := &storetest.Later{Of: memory.New(memory.Options{})}
 				l.Tell(func() { answer(l) })
 				return l
 			})

@@ -1,0 +1,69 @@
+// Package cgroup keeps the process within --maxmemory. If that is not given, it derives it from the container's limit.
+//
+//	container := memory.OfContainer(os.DirFS("/"))
+//	from := memory.Limit(cfg, false, container, log) // "cgroup", if there is a container's limit
+package cgroup
+
+import (
+	"log/slog"
+	"math"
+	"os"
+	"runtime/debug"
+
+	"celld/resp"
+)
+
+// Whatever keys come, the process takes no more than processBound. The heap stays well below that:
+//
+//   - Keys take up to a quarter more than maxmemory's estimate. Keys of 33 KB are the worst: the allocator rounds them up to 40.
+//   - heapBase is for all else: names of removed keys for the append-only file (16 MB), its buffers, the event loops, and
+//     garbage. Garbage needs little room: nearly all of the heap has no pointers, so collections are cheap.
+//   - The rest of the bound is for the binary, and for what the heap exceeds its limit by before the collector catches up.
+//
+// Unfinished commands and unread replies of clients come on top. Their own limits bound them.
+const (
+	heapBase    = 48 << 20
+	processBase = 64 << 20
+)
+
+func processBound(maxMemory int64) int64 { return maxMemory + maxMemory/2 + processBase }
+
+// heapLimit returns the memory limit of the Go runtime, in bytes. If maxMemory is 0, only the container limits it. Where both are
+// 0, nothing does.
+func heapLimit(maxMemory, clients, container int64) int64 {
+	limit := int64(math.MaxInt64)
+	if maxMemory > 0 && maxMemory < math.MaxInt64/2 {
+		limit = maxMemory + maxMemory/4 + clients + clients/4 + heapBase
+	}
+	if container > 0 { // even if that is too small for maxMemory: better slow than killed
+		limit = min(limit, container-container/10)
+	}
+	return limit
+}
+
+// defaultMaxMemory is half of the container's limit. Below 256 MB it is less, so that processBound fits.
+func defaultMaxMemory(container int64) int64 {
+	fits := (container - processBase) / 3 * 2
+	return max(min(container/2, fits), container/8, 1<<20) &^ (1<<20 - 1)
+}
+
+// Limit sets maxmemory from the container's limit in bytes (0: none) unless it was given, and limits the Go runtime's memory
+// accordingly. It returns the source of maxmemory: "setting", "cgroup" or "default".
+func Limit(cfg *resp.Config, given bool, container int64, log *slog.Logger) (from string) {
+	switch {
+	case given:
+		from = "setting"
+	case container > 0:
+		from = "cgroup"
+		cfg.SetMaxMemory(defaultMaxMemory(container))
+	default:
+		from = "default"
+	}
+	if n := cfg.MaxMemory(); container > 0 && (n == 0 || n > container || processBound(n) > container) {
+		log.Warn("the process may need more memory than the container has", "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", from, "container_bytes", container)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" { // whoever sets it knows better
+		cfg.OnMemory(func(n, clients int64) { debug.SetMemoryLimit(heapLimit(n, clients, container)) })
+	}
+	return from
+}

@@ -1,0 +1,41 @@
+package store
+
+import "errors"
+
+// ErrFull reports that there is no room for a new key or for a limit that grows, and that nothing has changed. Either the store
+// is full and NoEviction is set, or the change alone is over MaxKeys or MaxBytes.
+var ErrFull = errors.New("store is full")
+
+// ErrWrongType reports a key that holds the other kind. Nothing has changed.
+var ErrWrongType = errors.New("the key holds another kind of value")
+
+// Errors of Take, beside ErrFull and ErrWrongType. Nothing has changed.
+var (
+	ErrTooManyLimits = errors.New("too many limits under one key")
+	ErrTwoLimits     = errors.New("two limits that share their state")
+)
+
+// Errors of Take on Terms. Nothing was taken, and nobody waits.
+var (
+	ErrNotBookable    = errors.New("a limit that cannot be booked ahead")
+	ErrTooManyWaiters = errors.New("too many callers wait already")
+)
+
+// Errors of a Take that leases. Nothing has changed.
+var (
+	ErrLeaseTime     = errors.New("a lease of algo=conc lasts for its period") // LeaseNS with conc
+	ErrNoLease       = errors.New("there is no lease")                         // Bound or Name, and neither LeaseNS nor conc
+	ErrTooManyLeases = errors.New("too many leases under one key")             // more than cell.MaxLeases of one limit
+)
+
+// ErrNoPolicy reports a state of a policy that is not there, and a call whose policy has gone while it waited.
+var ErrNoPolicy = errors.New("no such policy")
+
+// Reasons for Leave.
+var (
+	ErrRefused   = errors.New("refused")   // no error to the caller: it is answered as one that is denied
+	ErrUnblocked = errors.New("unblocked") // is the call's Err
+)
+
+// ErrField reports a text that is not a limit and its state.
+var ErrField = errors.New("not a limit and its state")

@@ -1,0 +1,30 @@
+package memory_test
+
+import (
+	"testing"
+
+	"celld/store/memory"
+)
+
+func TestThrottleOfAKeyThatIsThereAllocatesNothing(t *testing.T) {
+	limit, tight := mustLimit(t, 1<<30, 1000, 1), mustLimit(t, 0, 1, 3600)
+	for _, o := range []memory.Options{{Shards: 1}, {Shards: 16}, {Shards: 16, Journal: true}} {
+		s := memory.New(o)
+		key := []byte("0123456789abcdef")
+		mustAllow(t, s, key, limit, t0)
+		mustAllow(t, s, []byte("tight"), tight, t0)
+		watch := s.Watch(key, t0)
+		calls := map[string]func(){
+			"allowed":  func() { mustAllow(t, s, key, limit, t0) },
+			"peek":     func() { _, _ = s.Throttle(key, limit, 0, untouched(t0)) },
+			"get":      func() { s.Get(key, at(t0)) },
+			"limited":  func() { _, _ = s.Throttle([]byte("tight"), tight, 1, at(t0)) },
+			"watching": func() { watch.Changed(t0) },
+		}
+		for name, call := range calls {
+			if n := testing.AllocsPerRun(1000, call); n != 0 {
+				t.Errorf("%+v: %s allocates %v times", o, name, n)
+			}
+		}
+	}
+}

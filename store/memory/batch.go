@@ -1,0 +1,56 @@
+package memory
+
+// touchFromKeys is how many keys a table has from which on a batch touches it. A smaller one is in the caches anyhow, and
+// touching it would cost 20 ns a call.
+const touchFromKeys = 1 << 14
+
+// batch is what is noted on at most perLock requests.
+type batch struct {
+	n      int
+	hashes [perLock]uint64 // of their keys
+	slots  [perLock]*slot  // that seem to be their keys', or nil
+
+	flushes uint64 // before slots were looked for
+}
+
+func (b *batch) add(hash uint64) {
+	b.hashes[b.n] = hash
+	b.n++
+}
+
+// large reports whether the table is larger than the caches.
+func (s *Store) large() bool { return s.room.keys.Load() >= touchFromKeys }
+
+// touch brings what the requests need into the caches, and notes where their keys seem to be. It takes no lock, so what it sees
+// may be changing.
+//
+// Addresses are collected first and then touched in loops of a few instructions, as a processor looks only some hundred
+// instructions past a load that waits: with a look-up between two touches that is five misses at a time.
+func (s *Store) touch(b *batch) {
+	b.flushes = s.flushes.Load()
+	var sum uint64
+	var chunks [perLock]*chunk
+	for i, hash := range b.hashes[:b.n] {
+		chunks[i] = s.shardOf(hash).index.peek(tagOfHash(hash))
+	}
+	for i, hash := range b.hashes[:b.n] {
+		sum += chunks[i].touch(tagOfHash(hash))
+	}
+	for i, hash := range b.hashes[:b.n] {
+		p := chunks[i].find(tagOfHash(hash))
+		if n := p.next(); n != noSlot {
+			b.slots[i] = s.shardOf(hash).slabs.peek(n)
+		}
+	}
+	for _, e := range b.slots[:b.n] {
+		if e != nil {
+			sum += e.touch()
+		}
+	}
+	keep(sum)
+}
+
+// keep takes the sum of loads, so that the compiler does not leave them out.
+//
+//go:noinline
+func keep(uint64) {}

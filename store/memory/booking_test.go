@@ -1,0 +1,68 @@
+package memory_test
+
+import (
+	"testing"
+	"time"
+
+	"celld/cell"
+	"celld/store"
+	"celld/store/memory"
+)
+
+// RESERVE takes at once and tells how long to wait.
+func TestReserve(t *testing.T) {
+	reserve := func(s *memory.Store, most time.Duration, cost int64, calls ...store.Call) *waiter {
+		return ask(s, store.Reserve, most, cost, calls...)
+	}
+	inBubble(t, func(t *testing.T, s *memory.Store) {
+		const a, b = "10/1s,burst=1", "5/1s,burst=1"
+		for i, want := range []uint64{0, 1e8, 2e8, 3e8} {
+			if w := reserve(s, time.Second, 1, call(t, "k", a)); !w.granted() || w.reqs[0].Terms.WaitNS != want || w.taken().Granted != 1 || w.taken().RetryAfterNS != cell.Never {
+				t.Errorf("%d: %+v, %+v", i, w.taken(), w.reqs[0].Terms)
+			}
+		}
+		if w := reserve(s, 399*time.Millisecond, 1, call(t, "k", a)); !w.denied() || w.reqs[0].Terms.WaitNS != 0 || w.taken().RetryAfterNS != 4e8 || w.taken().Granted != 0 {
+			t.Errorf("too long: %+v", w.taken())
+		}
+		if w := reserve(s, time.Hour, 1, call(t, "k", a), call(t, "l", "5/1s,algo=log")); w.err() != store.ErrNotBookable {
+			t.Error(w.err())
+		}
+		// The wait is the longest, and each state takes all that is asked of it.
+		plainly(s, 1, call(t, "m", b))
+		if w := reserve(s, time.Second, 1, call(t, "k", a), call(t, "m", b), call(t, "n", b)); !w.granted() || w.reqs[0].Terms.WaitNS != 4e8 {
+			t.Errorf("three: %+v, %+v", w.taken(), w.reqs[0].Terms)
+		}
+		for key, retry := range map[string]uint64{"m": 4e8, "n": 2e8} {
+			if w := plainly(s, 1, call(t, key, b)); w.taken().RetryAfterNS != retry {
+				t.Errorf("%s: %+v", key, w.taken())
+			}
+		}
+		const twice = "10/1s,burst=2"
+		plainly(s, 2, call(t, "d", twice))
+		if w := reserve(s, time.Second, 1, call(t, "d", twice), call(t, "d", twice)); !w.granted() || w.reqs[0].Terms.WaitNS != 2e8 || plainly(s, 1, call(t, "d", twice)).taken().RetryAfterNS != 3e8 {
+			t.Errorf("twice: %+v, %+v", w.taken(), w.reqs[0].Terms)
+		}
+		if w := plainly(s, 1, call(t, "k", a)); w.taken().RetryAfterNS != 5e8 {
+			t.Errorf("k: %+v", w.taken())
+		}
+	})
+	// Behind those who wait it overtakes nobody, and is overtaken by nobody.
+	inBubble(t, func(t *testing.T, s *memory.Store) {
+		start := clock()
+		c := func() store.Call { return call(t, "k", "10/1s,burst=1") }
+		plainly(s, 1, c())
+		first := await(s, time.Second, 1, c())
+		r := reserve(s, time.Second, 1, c())
+		last := await(s, time.Second, 1, c())
+		if r.reqs[0].Terms.WaitNS != 2e8 || !r.granted() {
+			t.Errorf("%+v, %+v", r.taken(), r.reqs[0].Terms)
+		}
+		if callers, _ := s.Waiting(); callers != 2 {
+			t.Errorf("%d wait", callers)
+		}
+		pass(time.Second)
+		if first.at(start) != 100*time.Millisecond || last.at(start) != 300*time.Millisecond {
+			t.Errorf("they pass after %v and %v", first.at(start), last.at(start))
+		}
+	})
+}

@@ -1,0 +1,302 @@
+package memory
+
+import (
+	"bytes"
+
+	"celld/cell"
+	"celld/store"
+)
+
+// pending is a request that is decided on, or waits, with what the store knows of its calls.
+type pending struct {
+	*store.TakeRequest
+	calls []call
+}
+
+// begin starts on a request, and returns the shards of its keys. end takes it back, unless it waits.
+func (s *Store) begin(r *store.TakeRequest) (p *pending, locks shardSet) {
+	p, ok := s.pending.Get().(*pending)
+	if !ok {
+		p = &pending{}
+	}
+	p.TakeRequest = r
+	for i := range r.Calls {
+		p.calls = append(p.calls, call{Call: &r.Calls[i]})
+		locks |= s.start(&p.calls[i])
+	}
+	return p, locks
+}
+
+func (s *Store) end(p *pending) {
+	clear(p.calls)
+	p.TakeRequest, p.calls = nil, p.calls[:0]
+	s.pending.Put(p)
+}
+
+// call is a call of a request, and what the store knows of it.
+type call struct {
+	*store.Call
+	work
+}
+
+// work is what Take knows of a call.
+type work struct {
+	hash  uint64
+	code  uint32
+	times int64 // this call and those before it that share its state
+	held  int   // limits that its key will hold with this call and those before it
+	sh    *shard
+	n     uint32
+	e     *slot  // nil: no such key
+	tally *tally // nil: the key does not hold the limit
+	st    cell.State
+
+	before  cell.State // st, before the call was tried
+	ahead   *queue     // it stands behind those who wait for its state; nil: it does not
+	tried   bool       // Decision and st are those of the call taken
+	carried bool       // st was carried over from another limit, and is not stored yet
+
+	changes bool  // it takes
+	blocks  bool  // it is denied, and its key is blocked for that
+	booked  bool  // it takes ahead, for all calls that share its state
+	aheadNS int64 // how far ahead its own state was booked
+	adopts  bool  // it does neither, but what was carried over is kept
+	leases  bool  // its key needs a companion of its state
+}
+
+// start notes what a call is looked up by, and returns the shard of its key.
+func (s *Store) start(c *call) shardSet {
+	hash := s.hash(c.Key)
+	c.Ruled = false
+	c.work = work{hash: hash, code: c.Limit.Code(), sh: s.shardOf(hash)}
+	return s.shardSetOf(hash)
+}
+
+// stores reports whether a call leaves another state.
+func (c *call) stores() bool { return c.changes || c.blocks || c.adopts }
+
+// load looks up the key and the state of a call. before are the calls before it, and all is how many there are.
+func (c *call) load(before []call, all int, a store.Access) error {
+	c.times = 1
+	c.held, c.tried = 0, false
+	first, shares := true, false
+	for i := range before {
+		b := &before[i]
+		if b.Ruled || !b.sameKey(c) {
+			continue
+		}
+		first = false
+		c.n, c.e, c.held = b.n, b.e, b.held
+		if b.sharesState(c) {
+			if b.Limit.Shape != c.Limit.Shape || b.Limit.Params != c.Limit.Params {
+				return store.ErrTwoLimits
+			}
+			c.times++
+			shares = true
+		}
+	}
+	if first {
+		if c.n, c.e = c.sh.meet(c.hash, c.Key, a); c.e != nil && !c.sh.giveDue(c.n, c.e, a.NowNS) {
+			c.n, c.e = noSlot, nil
+		}
+		c.sh.countLookup(c.e)
+		if c.e != nil && c.e.holdsLimits() {
+			if c.held = c.sh.countTallies(c.e); c.held+all > store.MaxLimits {
+				c.sh.journal.mark(c.n, c.e)
+				c.held = c.sh.dropDeadTallies(c.e, a.NowNS)
+				if end := c.sh.limitsEndNS(c.e); end < c.e.tat.Load() { // it was that of a policy that is gone
+					c.sh.moveEnd(c.n, c.e, end, c.Key)
+				}
+			}
+		}
+	}
+	if c.e != nil && !c.e.holdsLimits() {
+		return store.ErrWrongType
+	}
+	c.findTally()
+	if c.tally == nil && !shares {
+		c.held++
+	}
+	if c.leases && !shares {
+		if _, p := c.companion(); p == nil {
+			c.held++
+		}
+	}
+	if c.held > store.MaxLimits {
+		return store.ErrTooManyLimits
+	}
+	c.fetch(a.NowNS)
+	return nil
+}
+
+// findTally looks for the call's state among those of its key, which holds limits if it is there.
+func (c *call) findTally() {
+	c.tally = nil
+	if c.e != nil {
+		c.tally = c.sh.findTally(c.e, c.Limit, c.Policy, c.code)
+	}
+}
+
+// fetch reads the call's state. When another limit has left it, fetch carries it over. Any call but a peek then stores it, also one
+// that is denied.
+func (c *call) fetch(nowNS int64) {
+	c.carried = false
+	if c.tally == nil {
+		c.st = cell.State{}
+		return
+	}
+	c.st = c.sh.tallies.state(c.tally)
+	if !c.tally.same(c.Limit, c.code) {
+		old := c.tally.limit()
+		c.Limit.Carry(&c.st, &old, c.sh.timeOf(&old, nowNS), c.sh.timeOf(c.Limit, nowNS))
+		c.carried = c.sh.limitEndNS(c.Limit, &c.st) > uint64(nowNS)
+	}
+	if at := c.sh.timeOf(c.Limit, nowNS); blockedTooLong(c.Call, &c.st, at) {
+		c.st.BlockedNS = uint64(at + c.Limit.BlockNS)
+		c.carried = true
+	}
+}
+
+// blockedTooLong reports a block that ends later than the policy's present limit would set it now. A literal's block stays: a
+// call with another literal must not end it. at is now, in the limit's time.
+func blockedTooLong(c *store.Call, st *cell.State, at int64) bool {
+	return c.Policy != 0 && st.BlockedNS > uint64(at+c.Limit.BlockNS)
+}
+
+func (c *call) sameKey(of *call) bool { return c.hash == of.hash && bytes.Equal(c.Key, of.Key) }
+
+func (c *call) sharesState(of *call) bool {
+	if c.Policy != 0 || of.Policy != 0 {
+		return c.Policy == of.Policy
+	}
+	return c.Limit.Shape == of.Limit.Shape
+}
+
+// sharers is how many calls share this one's state.
+func (c *call) sharers(calls []call) (n int64) {
+	for i := range calls {
+		if calls[i].sameKey(c) && calls[i].sharesState(c) {
+			n++
+		}
+	}
+	return n
+}
+
+// storedBy reports whether one of them stores under the same key.
+func (c *call) storedBy(calls []call) bool {
+	for i := range calls {
+		if b := &calls[i]; b.stores() && b.sameKey(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// calledBy reports whether one of them takes from the same key, or blocks it.
+func (c *call) calledBy(calls []call) bool {
+	for i := range calls {
+		if b := &calls[i]; (b.changes || b.blocks) && b.sameKey(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// needs is the room that the call's change takes beside that of the calls before it. It makes the call's ring, which goes into
+// the store with the change.
+func (c *call) needs(before []call, nowNS int64) (n need) {
+	newKey, newState := c.e == nil, true
+	for i := range before {
+		if b := &before[i]; b.stores() && b.sameKey(c) {
+			newKey = false
+			newState = newState && !b.sharesState(c)
+		}
+	}
+	if newKey {
+		n = need{1, costBytes(len(c.Key))}
+	}
+	if !newState {
+		return n
+	}
+	if c.changes {
+		c.Limit.Fit(&c.st, c.sh.timeOf(c.Limit, nowNS))
+	}
+	n.bytes += c.grows()
+	return n
+}
+
+// grows is how much more the call's state takes than what the store has of it.
+func (c *call) grows() int64 {
+	bytes := TallyBytes + bytesOfRing(c.st.Ring)
+	if c.tally != nil {
+		bytes -= c.sh.tallies.bytes(c.tally)
+	}
+	return max(0, bytes)
+}
+
+// change decides on a call and stores the state. The room is claimed. A call that adopts has been decided already.
+func (c *call) change(before []call, cost int64, mode cell.Mode, nowNS int64) {
+	for i := range before {
+		b := &before[i]
+		if !b.stores() || !b.sameKey(c) {
+			continue
+		}
+		c.n, c.e = b.n, b.e
+		if b.sharesState(c) {
+			c.tally, c.st = b.tally, b.st
+			if c.changes && mode == cell.Take { // it passes together with those before it, though for warmup not after them
+				mode = cell.Force
+			}
+		}
+	}
+	switch at := c.sh.timeOf(c.Limit, nowNS); {
+	case c.tried || c.adopts:
+	case c.booked:
+		c.aheadNS = int64(c.Limit.Book(&c.st, at, cost*c.times))
+		c.Decision = c.Limit.Decide(&c.st, at, 0, cell.Peek)
+	case c.ahead != nil: // it may pass by itself, and must not
+		c.block(at)
+	default:
+		c.Decision = c.Limit.Decide(&c.st, at, cost, mode)
+	}
+	c.keep(nowNS)
+}
+
+// block does what a denial does by block=.
+func (c *call) block(at int64) {
+	block, d := uint64(c.Limit.BlockNS), &c.Decision
+	c.st.BlockedNS = uint64(at) + block
+	d.RetryAfterNS, d.ResetAfterNS = max(d.RetryAfterNS, block), max(d.ResetAfterNS, block)
+}
+
+// keep stores a call's state. Call settle when all calls for its key are stored.
+func (c *call) keep(nowNS int64) {
+	sh := c.sh
+	if c.e == nil {
+		c.n, c.e = sh.link(c.hash, c.Key, store.Value{TAT: sh.limitEndNS(c.Limit, &c.st)}, false, nowNS)
+	}
+	had := int64(0)
+	if c.tally == nil {
+		c.tally = sh.addTally(c.e, c.Policy)
+	} else {
+		had = sh.tallies.bytes(c.tally)
+	}
+	sh.tallies.keep(c.tally, c.Limit, c.code, &c.st)
+	if q := sh.queueOf(c); q != nil {
+		q.poke(sh.latestNS)
+	}
+	sh.releaseBytes(had - sh.tallies.bytes(c.tally))
+}
+
+// settle lets the call's key end with the last of its limits, and removes it when that is over. called says that a call has taken
+// or was blocked, which ends an EXPIRE.
+func (c *call) settle(called bool, nowNS int64) {
+	switch end := c.sh.limitsEndNS(c.e); {
+	case end <= uint64(nowNS):
+		c.sh.remove(c.n, c.e)
+	case called:
+		c.sh.putEnd(c.n, c.e, end, c.Key)
+	default:
+		c.sh.moveEnd(c.n, c.e, end, c.Key)
+	}
+}

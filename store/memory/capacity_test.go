@@ -1,0 +1,396 @@
+package memory_test
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"celld/store"
+	"celld/store/memory"
+)
+
+func TestEvictsTheLeastRecentlyUsedOfThoseSeenOnceFirst(t *testing.T) {
+	limit := mustLimit(t, 0, 1, 3600)
+	s := memory.New(memory.Options{MaxKeys: 3, Shards: 1}) // of them 2 protected
+	for i, key := range []string{"a", "b", "c"} {
+		mustAllow(t, s, []byte(key), limit, t0+int64(i))
+	}
+	s.Get([]byte("a"), at(t0+10))        // protected now; b is the oldest of the others
+	s.Get([]byte("b"), untouched(t0+11)) // and stays it
+	mustAllow(t, s, []byte("d"), limit, t0+20)
+	expectKeys(t, s, t0+20, "a", "c", "d")
+	if _, err := s.Throttle([]byte("c"), limit, 1, at(t0+30)); err != nil { // limited, and a use: protected
+		t.Fatal(err)
+	}
+	mustPut(t, s, "e", live(t0, 3600*second), t0+40)
+	expectKeys(t, s, t0+40, "a", "c", "e")
+	s.Rename([]byte("e"), []byte("f"), at(t0+50)) // a use; now 3 are protected, and the oldest of them is a
+	mustAllow(t, s, []byte("g"), limit, t0+60)    // so that falls back, and goes
+	expectKeys(t, s, t0+60, "c", "f", "g")
+	if st := s.Stats(t0); st.Evicted != 3 || st.Expired != 0 || st.Probation != 1 || st.Protected != 2 {
+		t.Errorf("%+v, want 3 evicted, 1 on probation, 2 protected", st)
+	}
+}
+
+// Up to 65,536 keys there is one shard unless told otherwise, so the order is exact.
+func TestSmallStoresEvictInExactOrder(t *testing.T) {
+	const n = 1 << 16
+	s := memory.New(memory.Options{MaxKeys: n})
+	keys := keys16(n + 100)
+	for i, key := range keys {
+		mustPut(t, s, string(key), live(t0, 3600*second), t0+int64(i))
+	}
+	for i, key := range keys {
+		if _, ok := s.IdleNS(key, t0); ok != (i >= 100) {
+			t.Fatalf("key %d there: %v", i, ok)
+		}
+	}
+}
+
+func TestWhoGivesRoom(t *testing.T) {
+	for _, shards := range []int{1, 16} {
+		t.Run(fmt.Sprintf("shards=%d", shards), func(t *testing.T) {
+			s := memory.New(memory.Options{MaxKeys: 3, Shards: shards})
+			mustPut(t, s, "old", live(t0, 3600*second), t0)
+			mustPut(t, s, "plain", plain, t0)
+			mustPut(t, s, "dying", live(t0, second), t0)
+
+			now := t0 + second
+			mustPut(t, s, "new1", live(now, 3600*second), now) // in the room of the dead one
+			expectKeys(t, s, now, "new1", "old", "plain")
+			mustPut(t, s, "new2", live(now, 3600*second), now) // of the spent one
+			expectKeys(t, s, now, "new1", "new2", "old")
+			if st := s.Stats(now); st.Expired != 1 || st.Evicted != 0 {
+				t.Fatalf("%+v, want 1 expired, none evicted", st)
+			}
+			mustPut(t, s, "new3", live(now, 3600*second), now) // of a live one
+			if got := s.Len(now); got != 3 {
+				t.Fatalf("%d keys", got)
+			}
+			if st := s.Stats(now); st.Expired != 1 || st.Evicted != 1 {
+				t.Fatalf("%+v, want 1 expired, 1 evicted", st)
+			}
+		})
+	}
+}
+
+func TestSpentKeysGoInTheOrderOfTheirUse(t *testing.T) {
+	s := memory.New(memory.Options{MaxKeys: 4, Shards: 1})
+	for _, key := range []string{"a", "b", "c"} {
+		mustPut(t, s, key, plain, t0)
+	}
+	mustPut(t, s, "live", live(t0, second), t0)
+	s.Get([]byte("a"), at(t0))
+	s.Get([]byte("b"), untouched(t0))
+	for i, left := range [][]string{
+		{"a", "c", "live", "new0"}, {"a", "live", "new0", "new1"}, {"live", "new0", "new1", "new2"},
+	} {
+		mustPut(t, s, fmt.Sprint("new", i), live(t0, second), t0)
+		expectKeys(t, s, t0, left...)
+	}
+}
+
+// Which shard the dead key lies in makes no difference.
+func TestADeadKeyAnywhereGivesItsRoom(t *testing.T) {
+	const n = 64
+	s := memory.New(memory.Options{MaxKeys: n, Shards: 16})
+	now := t0
+	for round := range 500 {
+		mustPut(t, s, fmt.Sprint("dying", round), live(now, 1), now)
+		for i := s.Len(now); i < n; i++ {
+			mustPut(t, s, fmt.Sprint(round, " ", i), live(now, 3600*second), now)
+		}
+		now++
+		mustPut(t, s, fmt.Sprint("new", round), live(now, second/2), now)
+		if st := s.Stats(now); st.Evicted != 0 || s.Len(now) != n {
+			t.Fatalf("round %d: %+v, %d keys", round, st, s.Len(now))
+		}
+		now += second
+	}
+}
+
+// A TAT that calls have moved on does not die at the end it had before them.
+func TestAKeyThatLivesOnIsNotTakenForDead(t *testing.T) {
+	limit := mustLimit(t, 100, 1, 1)
+	s := memory.New(memory.Options{MaxKeys: 2})
+	mustAllow(t, s, []byte("busy"), limit, t0) // ends at t0 + 1 s
+	mustAllow(t, s, []byte("idle"), limit, t0)
+	for range 9 {
+		mustAllow(t, s, []byte("busy"), limit, t0) // ends at t0 + 10 s
+	}
+	now := t0 + 2*second
+	if removed := sweep(s, now); removed != 1 {
+		t.Fatalf("swept %d", removed)
+	}
+	expectKeys(t, s, now, "busy")
+	expectKeys(t, s, t0+10*second-1, "busy")
+	expectKeys(t, s, t0+10*second)
+}
+
+func TestNoEviction(t *testing.T) {
+	for _, shards := range []int{1, 16} {
+		t.Run(fmt.Sprintf("shards=%d", shards), func(t *testing.T) {
+			limit := mustLimit(t, 5, 1, 3600)
+			s := memory.New(memory.Options{MaxKeys: 2, NoEviction: true, Shards: shards})
+			mustAllow(t, s, []byte("a"), limit, t0)
+			mustPut(t, s, "b", live(t0, second), t0)
+			refused := func(nowNS int64) {
+				t.Helper()
+				if _, err := s.Throttle([]byte("c"), limit, 1, at(nowNS)); !errors.Is(err, store.ErrFull) {
+					t.Fatalf("Throttle of a new key: %v", err)
+				}
+				if err := put(s, "c", plain, nowNS); !errors.Is(err, store.ErrFull) {
+					t.Fatalf("Put of a new key: %v", err)
+				}
+			}
+			refused(t0)
+			expectKeys(t, s, t0, "a", "b")
+			mustAllow(t, s, []byte("a"), limit, t0) // one that is there needs no room
+			for _, quantity := range []int64{0, 100, -1} {
+				if _, err := s.Throttle([]byte("c"), limit, quantity, at(t0)); err != nil {
+					t.Fatalf("quantity %d creates nothing, and yet: %v", quantity, err)
+				}
+			}
+			if !did(s.Rename([]byte("a"), []byte("a2"), at(t0))) {
+				t.Fatal("a rename is refused")
+			}
+			mustPut(t, s, "c", plain, t0+second) // b has expired
+			expectKeys(t, s, t0+second, "a2", "c")
+			mustAllow(t, s, []byte("d"), limit, t0+second) // c is spent
+			expectKeys(t, s, t0+second, "a2", "d")
+			refused(t0 + second)
+			if st := s.Stats(t0); st.Evicted != 0 || st.Expired != 1 {
+				t.Errorf("%+v", st)
+			}
+		})
+	}
+}
+
+func TestMaxBytes(t *testing.T) {
+	const five = 5 * (10 + memory.OverheadBytes)
+	for _, shards := range []int{1, 16} {
+		t.Run(fmt.Sprintf("shards=%d", shards), func(t *testing.T) {
+			s := memory.New(memory.Options{MaxBytes: five, Shards: shards})
+			for i := range 100 {
+				mustPut(t, s, fmt.Sprintf("key %06d", i), live(t0, second), t0)
+				if got, want := s.Stats(t0).Bytes, int64(min(i+1, 5)*(10+memory.OverheadBytes)); got != want {
+					t.Fatalf("%d bytes after %d keys, want %d", got, i+1, want)
+				}
+			}
+			if st := s.Stats(t0); s.Len(t0) != 5 || st.Evicted != 95 {
+				t.Fatalf("%d keys, %+v", s.Len(t0), st)
+			}
+			mustPut(t, s, strings.Repeat("x", 11), live(t0, second), t0) // 1 byte too many, so 2 go
+			if got := s.Len(t0); got != 4+1-1 {
+				t.Fatalf("%d keys with a longer one", got)
+			}
+			mustPut(t, s, strings.Repeat("y", five-memory.OverheadBytes), live(t0, second), t0)
+			if got := s.Len(t0); got != 1 {
+				t.Fatalf("%d keys with one that takes all", got)
+			}
+			before := contents(t, s, t0)
+			if err := put(s, strings.Repeat("z", five-memory.OverheadBytes+1), plain, t0); !errors.Is(err, store.ErrFull) {
+				t.Fatalf("a key that never fits: %v", err)
+			}
+			expectKeys(t, s, t0, keysOf(before)...)
+		})
+	}
+}
+
+func TestMaxBytesBelowOneKey(t *testing.T) {
+	s := memory.New(memory.Options{MaxBytes: 1})
+	if _, err := s.Throttle([]byte("k"), mustLimit(t, 0, 1, 1), 1, at(t0)); !errors.Is(err, store.ErrFull) {
+		t.Fatal(err)
+	}
+	expectKeys(t, s, t0)
+}
+
+// A spent key does not go for a new one that is refused all the same.
+func TestNoEvictionRemovesNothingInVain(t *testing.T) {
+	s := memory.New(memory.Options{MaxBytes: 3 * (1 + memory.OverheadBytes), NoEviction: true})
+	mustPut(t, s, "a", plain, t0)
+	mustPut(t, s, "b", live(t0, second), t0)
+	mustPut(t, s, "c", plain, t0)
+	long := strings.Repeat("x", 2+2*memory.OverheadBytes-memory.OverheadBytes)
+	if err := put(s, long+"x", plain, t0); !errors.Is(err, store.ErrFull) {
+		t.Fatal(err)
+	}
+	expectKeys(t, s, t0, "a", "b", "c")
+	mustPut(t, s, long, plain, t0) // fits with both gone
+	expectKeys(t, s, t0, "b", long)
+}
+
+func TestRenameToALongerNameKeepsMaxBytes(t *testing.T) {
+	s := memory.New(memory.Options{MaxBytes: 3 * (1 + memory.OverheadBytes), Shards: 1})
+	for _, key := range []string{"a", "b", "c"} {
+		mustPut(t, s, key, live(t0, second), t0)
+	}
+	s.Rename([]byte("a"), []byte("aa"), at(t0))
+	expectKeys(t, s, t0, "aa", "c")
+
+	s = memory.New(memory.Options{MaxBytes: 3 * (1 + memory.OverheadBytes), NoEviction: true})
+	for _, key := range []string{"a", "b", "c"} {
+		mustPut(t, s, key, live(t0, second), t0)
+	}
+	s.Rename([]byte("a"), []byte("aa"), at(t0))
+	s.Sweep(t0)
+	expectKeys(t, s, t0, "aa", "b", "c")
+}
+
+func TestResize(t *testing.T) {
+	for _, shards := range []int{1, 16} {
+		t.Run(fmt.Sprintf("shards=%d", shards), func(t *testing.T) {
+			s := memory.New(memory.Options{MaxKeys: 10_000, Shards: shards})
+			fill := func(n int) {
+				for i := range n {
+					mustPut(t, s, fmt.Sprintf("%06d", i), live(t0, 3600*second), t0+int64(i))
+				}
+			}
+			expect := func(keys int, evicted int64) {
+				t.Helper()
+				if st := s.Stats(t0); s.Len(t0) != keys || st.Evicted != evicted || st.Bytes != int64(keys*(6+memory.OverheadBytes)) {
+					t.Fatalf("%d keys, %+v; want %d, %d evicted", s.Len(t0), st, keys, evicted)
+				}
+			}
+			fill(10_000)
+			s.SetMaxKeys(1000)
+			expect(1000, 9000)
+			if _, ok := s.IdleNS([]byte("009999"), t0); !ok {
+				t.Error("the youngest key has gone")
+			}
+			s.SetMaxKeys(2000)
+			fill(3000)
+			if got := s.Len(t0); got != 2000 {
+				t.Fatalf("%d keys, want 2000", got)
+			}
+			s.SetMaxBytes(500 * (6 + memory.OverheadBytes))
+			expect(500, 12_500)
+			s.SetMaxBytes(0)
+			s.SetMaxKeys(0) // the default
+			fill(3000)
+			expect(3000, 12_500)
+
+			s.SetNoEviction(true)
+			s.SetMaxKeys(100)
+			expect(3000, 12_500)
+			if err := put(s, "new", plain, t0); !errors.Is(err, store.ErrFull) {
+				t.Fatal(err)
+			}
+			s.SetNoEviction(false)
+			expect(100, 15_400)
+		})
+	}
+}
+
+// Shrinking knows the latest time a call has given: keys dead by then do not count as evicted, spent ones neither.
+func TestResizeTakesTheDeadAndTheSpentFirst(t *testing.T) {
+	s := memory.New(memory.Options{Shards: 4})
+	for i := range 100 {
+		mustPut(t, s, fmt.Sprint("dead", i), live(t0, second), t0)
+		mustPut(t, s, fmt.Sprint("spent", i), plain, t0)
+		mustPut(t, s, fmt.Sprint("live", i), live(t0, 60*second), t0)
+	}
+	s.Get([]byte("any"), at(t0+second))
+	s.SetMaxKeys(90)
+	if st := s.Stats(t0); st.Expired != 100 || st.Evicted != 10 || s.Len(t0) != 90 {
+		t.Fatalf("%+v, %d keys", st, s.Len(t0))
+	}
+}
+
+// Nobody is evicted on the way from one set of limits to another.
+func TestSetLimits(t *testing.T) {
+	s := memory.New(memory.Options{})
+	for i := range 1000 {
+		mustPut(t, s, fmt.Sprint(i), live(t0, second), t0)
+	}
+	for _, step := range []struct {
+		maxKeys, maxBytes int64
+		noEviction        bool
+		want              int
+	}{
+		{10, 10, true, 1000}, {2000, 0, false, 1000}, {2000, 1, true, 1000}, {2000, 1 << 30, false, 1000},
+		{100, 0, true, 1000}, {1000, 1 << 30, false, 1000}, {100, 0, false, 100},
+	} {
+		s.SetLimitsNow(step.maxKeys, step.maxBytes, step.noEviction)
+		if got := s.Len(t0); got != step.want {
+			t.Errorf("%+v: %d keys", step, got)
+		}
+		mustAudit(t, s)
+	}
+}
+
+// What is above a limit that is lowered goes in short steps. Meanwhile a new key pushes another out, so that the store does not grow.
+func TestLimitsAreLoweredInSteps(t *testing.T) {
+	const keys, kept = 20_000, 100
+	for _, bytes := range []bool{false, true} {
+		for _, shards := range []int{1, 16} {
+			s := memory.New(memory.Options{Shards: shards})
+			for i := range keys {
+				mustPut(t, s, fmt.Sprintf("%08d", i), live(t0, second), t0)
+			}
+			if bytes {
+				s.SetLimits(2*keys, kept*(8+memory.OverheadBytes), false)
+			} else {
+				s.SetLimits(kept, 0, false)
+			}
+			steps := 0
+			for more := true; more; steps++ {
+				before := s.Len(t0)
+				mustPut(t, s, fmt.Sprintf("new%05d", steps), live(t0, second), t0)
+				if after := s.Len(t0); after > before || before-after > 2 {
+					t.Fatalf("%d keys, and %d after an insert", before, after)
+				}
+				more = s.Shrink()
+				if gone := before - s.Len(t0); gone > 64+2 {
+					t.Fatalf("%d keys went in one step", gone)
+				}
+			}
+			if n := s.Len(t0); n != kept || steps < keys/66 {
+				t.Errorf("%d keys are left after %d steps", n, steps)
+			}
+			mustAudit(t, s)
+		}
+	}
+}
+
+// An insert that comes while the store begins to evict together with a larger limit evicts nobody.
+func TestAnInsertWhileLimitsAreRaised(t *testing.T) {
+	const keys = 100
+	s := memory.New(memory.Options{MaxKeys: keys + 1, Shards: 2, NoEviction: true})
+	locked := "locked"
+	mustPut(t, s, locked, live(t0, second), t0)
+	var names []string
+	for i := 0; len(names) < keys+1; i++ {
+		if name := fmt.Sprint(i); s.ShardOf(name) != s.ShardOf(locked) {
+			names = append(names, name)
+		}
+	}
+	last := names[keys]
+	for _, name := range names[:keys] {
+		mustPut(t, s, name, live(t0, second), t0)
+	}
+	sweep(s, t0) // so that no insert looks in the locked shard for what may be dead
+	holds, release, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = s.Update([]byte(locked), at(t0), func(st store.Value, _ bool) (store.Value, store.Action) {
+			close(holds)
+			<-release
+			return st, store.Leave
+		})
+	}()
+	<-holds
+	go func() {
+		s.SetLimitsNow(keys+50, 0, false)
+		close(done)
+	}()
+	for put(s, last, live(t0, second), t0) != nil {
+		runtime.Gosched()
+	}
+	close(release)
+	<-done
+	if st := s.Stats(t0); st.Evicted != 0 || s.Len(t0) != keys+2 {
+		t.Errorf("%d keys, %+v", s.Len(t0), st)
+	}
+}

@@ -1,0 +1,45 @@
+package memory
+
+import "celld/store"
+
+// Copy gives one key the state of another in one step for every other call: its TAT or its limits, and when it expires. It
+// returns whether it did. It does not where there is no such key, nor over one that is there, unless replace is set. Both
+// keys are touched where they are there. The two names must differ.
+//
+// Leases are not copied, as each is held once: what was taken for them stays taken in the copy. A key that has nothing else left to
+// remember is not copied.
+//
+// The error is ErrFull, and then nothing has changed.
+func (s *Store) Copy(from, to []byte, replace bool, a store.Access) (copied bool, err error) {
+	fromHash, toHash := s.hash(from), s.hash(to)
+	source, target := s.shardOf(fromHash), s.shardOf(toHash)
+	paid := prepaid{store: s, shard: target}
+	err = paid.run(s.shardSetOf(fromHash)|s.shardSetOf(toHash), a.NowNS, func() error {
+		n, e := source.find(fromHash, from, a)
+		if e == nil {
+			return nil
+		}
+		o, old := target.find(toHash, to, a)
+		if old != nil && !replace {
+			return nil
+		}
+		st, spent := source.full(n, e), e.spent()
+		if st.Limits != nil {
+			limits := withoutLeases(*st.Limits).Clone()
+			if st.TAT, st.Limits = source.endOf(limits), &limits; st.TAT <= uint64(a.NowNS) {
+				return nil
+			}
+		}
+		if !paid.claim(target.more(old, to, st)) {
+			return errNoRoom
+		}
+		if old != nil {
+			target.set(o, old, st, spent, to)
+		} else {
+			target.link(toHash, to, st, spent, a.NowNS)
+		}
+		copied = true
+		return nil
+	})
+	return copied, err
+}

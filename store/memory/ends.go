@@ -1,0 +1,122 @@
+package memory
+
+import (
+	"celld/cell"
+	"celld/store"
+)
+
+// endNS is the first instant at which a slot is dead.
+func (t *table) endNS(n uint32, e *slot) uint64 {
+	if !e.has(flagExpiry) {
+		if e.spent() {
+			return never
+		}
+		return e.held()
+	}
+	return t.endWithExpiry(n, e)
+}
+
+func (t *table) endWithExpiry(n uint32, e *slot) uint64 {
+	end := cell.ShiftInstant(uint64(t.expiries[n]), -t.wall.Load())
+	if e.spent() {
+		return end
+	}
+	return min(end, e.held())
+}
+
+func (t *table) state(n uint32, e *slot) store.Value {
+	st := store.Value{TAT: e.held()}
+	if e.holdsLimits() {
+		st.Kind = store.HoldsLimits
+	}
+	switch {
+	case e.has(flagNoExpiry):
+		st.ExpiryNS = store.NoExpiry
+	case e.has(flagExpiry):
+		st.ExpiryNS = t.expiries[n]
+	}
+	return st
+}
+
+func (t *table) dead(n uint32, e *slot, nowNS int64) bool { return t.endNS(n, e) <= uint64(nowNS) }
+
+// sweep removes up to most dead slots in at most perLock steps, each of which removes one or sorts one anew that only
+// seemed to be dead.
+func (sh *shard) sweep(nowNS int64, most int) (removed int) {
+	defer sh.publish()
+	if sh.ends.late != noSlot && sh.ends.lateNS <= uint64(nowNS) {
+		removed = sh.sweepLate(nowNS, most)
+	}
+	for steps := removed; steps < perLock && removed < most && sh.ends.nextNS() <= uint64(nowNS); steps++ {
+		n := sh.ends.open()
+		e := sh.slabs.at(n)
+		if end := sh.endNS(n, e); end > uint64(nowNS) {
+			sh.ends.move(&sh.slabs, n, e, end)
+		} else {
+			sh.expire(n, e)
+			removed++
+		}
+	}
+	return removed
+}
+
+// sweepLate is sweep for the slots that the wheel had passed when they were put. They are few: what callers insert while
+// the clock of one is behind that of another.
+func (sh *shard) sweepLate(nowNS int64, most int) (removed int) {
+	earliestNS := uint64(never)
+	for n := sh.ends.late; n != noSlot; {
+		e := sh.slabs.at(n)
+		next, end := e.nextEnd(), sh.endNS(n, e)
+		switch {
+		case end <= uint64(nowNS) && removed < most:
+			sh.expire(n, e)
+			removed++
+		case end > uint64(nowNS) && end >= sh.ends.nowNS:
+			sh.ends.move(&sh.slabs, n, e, end)
+		default:
+			earliestNS = min(earliestNS, end)
+		}
+		n = next
+	}
+	sh.ends.lateNS = earliestNS
+	return removed
+}
+
+// Sweep does one step of removing dead keys, under one short lock: it handles 64 keys at most, of which it removes those
+// that are dead. It reports whether there are more that may be. Call it every 100 ms or so until there are none: memory is
+// then that of the live keys, and the calls that must first get rid of dead ones (Len, Random, inserts at capacity) find few.
+//
+// It also removes rules that are over, and evicts what is above a limit that was lowered, 64 keys at most.
+func (s *Store) Sweep(nowNS int64) (more bool) {
+	if s.pruneSome(nowNS) {
+		return true
+	}
+	s.SweepRules(nowNS)
+	if s.trim(nowNS) == perLock {
+		return true
+	}
+	start := int(s.sweeps.Add(1))
+	for i := range s.shards {
+		sh := &s.shards[(start+i)&(len(s.shards)-1)]
+		if sh.nextEndNS.Load() <= uint64(nowNS) {
+			sh.lock(nowNS)
+			sh.sweep(nowNS, perLock)
+			sh.unlock()
+			return s.SweepDue(nowNS)
+		}
+	}
+	return false
+}
+
+// SweepDue says, without any lock, whether Sweep may have something to do.
+func (s *Store) SweepDue(nowNS int64) bool {
+	if s.room.over() || s.RulesDue(nowNS) || s.lossesDue() {
+		return true
+	}
+	for i := range s.shards {
+		if s.shards[i].nextEndNS.Load() <= uint64(nowNS) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,193 @@
+package memory
+
+import (
+	"celld/store"
+	"hash/maphash"
+	"runtime"
+	"unsafe"
+)
+
+// victim says which kind of key gives its room, in the order in which they go.
+type victim int
+
+const (
+	noVictim     victim = iota
+	deadVictim          // one that has expired, wherever it is
+	spentVictim         // one that holds no limit
+	oldestVictim        // the last of the segmented LRU: a live limit is forgotten
+)
+
+// claim takes the room for what will be put into sh, which is locked, and removes other keys for it if it must. For a victim in
+// another shard, or for many victims, it unlocks sh in between. Then again is true, nothing is claimed, and the caller must look
+// its key up again. A caller whose key was there must do so in any case: the key may have been a victim.
+func (s *Store) claim(sh *shard, n need, nowNS int64) (again bool, err error) {
+	var from *shard
+	var v victim
+	stuck := false // sh has no such victim
+	for range perLock {
+		never := s.room.noEviction.Load()
+		if s.room.claim(n) {
+			return false, nil
+		}
+		if s.room.tooLarge(n) {
+			return false, store.ErrFull
+		}
+		from, v = s.chooseVictim(sh, n, nowNS)
+		if never && !s.room.noEviction.Load() { // SetLimits may have raised the limits before: claim by these
+			continue
+		}
+		if v == noVictim && s.room.noEviction.Load() {
+			return false, store.ErrFull
+		}
+		if stuck = from != sh || !sh.take(v, nowNS); stuck {
+			break
+		}
+	}
+	sh.unlock()
+	switch {
+	case v == noVictim: // all that is held is claimed by calls that are just about to link their keys
+		runtime.Gosched()
+	case stuck && v == oldestVictim:
+		if !s.evictAny(from, nowNS) {
+			err = store.ErrFull
+		}
+	case from != sh:
+		from.lock(nowNS)
+		from.take(v, nowNS)
+		from.unlock()
+	}
+	sh.lock(nowNS)
+	return err == nil, err
+}
+
+// evictAny evicts the oldest key of a shard or, if that must stay, of another. It returns false where
+// all that it has looked at must stay.
+func (s *Store) evictAny(from *shard, nowNS int64) bool {
+	pinned := false
+	for i := range len(s.shards) + 1 {
+		sh := from
+		if i > 0 {
+			sh = &s.shards[i-1]
+		}
+		if sh.held.Load() == 0 {
+			continue
+		}
+		sh.lock(nowNS)
+		gone := sh.take(oldestVictim, nowNS)
+		pinned = pinned || sh.held.Load() > 0
+		sh.unlock()
+		if gone {
+			return true
+		}
+	}
+	return !pinned
+}
+
+// chooseVictim looks for a key to remove, by what the shards publish and without any lock. It prefers one of own.
+func (s *Store) chooseVictim(own *shard, n need, nowNS int64) (*shard, victim) {
+	if sh := s.prefer(own, func(sh *shard) bool { return sh.nextEndNS.Load() <= uint64(nowNS) }); sh != nil {
+		return sh, deadVictim
+	}
+	if !s.room.noEviction.Load() || s.room.spentSuffice(n) {
+		if sh := s.prefer(own, func(sh *shard) bool { return sh.spentHeld.Load() > 0 }); sh != nil {
+			return sh, spentVictim
+		}
+	}
+	if s.room.noEviction.Load() {
+		return nil, noVictim
+	}
+	if own.held.Load() > 0 {
+		return own, oldestVictim
+	}
+	if sh := s.fullest(); sh.held.Load() > 0 {
+		return sh, oldestVictim
+	}
+	return nil, noVictim
+}
+
+// prefer returns own if it is ok, else another shard that is, or nil.
+func (s *Store) prefer(own *shard, ok func(*shard) bool) *shard {
+	if ok(own) {
+		return own
+	}
+	for i := range s.shards {
+		if ok(&s.shards[i]) {
+			return &s.shards[i]
+		}
+	}
+	return nil
+}
+
+func (s *Store) fullest() *shard {
+	most := &s.shards[0]
+	for i := range s.shards {
+		if s.shards[i].held.Load() > most.held.Load() {
+			most = &s.shards[i]
+		}
+	}
+	return most
+}
+
+// take removes a key of that kind and reports whether it found one; others may have been faster.
+func (sh *shard) take(v victim, nowNS int64) bool {
+	switch v {
+	case deadVictim:
+		return sh.sweep(nowNS, 1) > 0
+	case spentVictim:
+		n := sh.lists.of(spentList).last
+		if n != noSlot {
+			sh.remove(n, sh.slabs.at(n))
+		}
+		return n != noSlot
+	}
+	for range mostPinned {
+		n := sh.lists.victim(&sh.slabs)
+		if n == noSlot {
+			return false
+		}
+		e := sh.slabs.at(n)
+		if !sh.pinned(e, nowNS) {
+			sh.evict(n, e, nowNS)
+			return true
+		}
+		name := e.list()
+		sh.lists.pull(&sh.slabs, e)
+		sh.lists.push(&sh.slabs, name, n, e)
+	}
+	return false
+}
+
+// mostPinned is how many keys that must stay an eviction passes by.
+const mostPinned = 16
+
+// pinned reports that a key must not be evicted: somebody waits for it, or relies on a lease.
+func (sh *shard) pinned(e *slot, nowNS int64) bool {
+	e.settle()
+	return e.has(flagWaited) || sh.leased(e, nowNS)
+}
+
+func (sh *shard) evict(n uint32, e *slot, nowNS int64) {
+	if sh.dead(n, e, nowNS) {
+		sh.expire(n, e)
+		return
+	}
+	if !e.spent() {
+		sh.counters.evicted++
+	}
+	sh.remove(n, e)
+	sh.touchVictim()
+}
+
+// touchVictim brings the line of the index that leads to the next victim into the caches: to wait for it was a fifth of an
+// eviction. A load would not do, as the next atomic write waits for all loads before it.
+func (sh *shard) touchVictim() {
+	n := sh.lists.of(probation).last
+	if n == noSlot {
+		return
+	}
+	var scratch [hugeKey]byte
+	tag := tagOfHash(maphash.Bytes(sh.seed, sh.keys.view(n, sh.slabs.at(n), &scratch)))
+	if c := sh.index.peek(tag); c != nil {
+		prefetch(unsafe.Pointer(&c[lineOf(tag)]))
+	}
+}

@@ -1,0 +1,90 @@
+package memory
+
+import (
+	"celld/store"
+	"math"
+	"slices"
+)
+
+// Position is a place in the order of Export; the zero value is its start.
+type Position struct {
+	shard int
+	tag   uint64 // the lowest tag that is still to come
+	moves *moves // nil: renames may be missed
+}
+
+// Export tells fn the live keys of one small part of the store, some 350 of them or 1 MB, and returns where the next part
+// begins and whether there is one. Calling it again and again copies the store without holding it up or taking memory.
+//
+// The order is that of the keys' hashes, which growth does not change. So no key is told twice, and one that is there all
+// the while is told once, in the state that it has when its part is. What is put or deleted meanwhile may be told or not.
+// Spent keys are left out, and those of whose limits all policies are gone. A key that is renamed meanwhile may be told under one name, both, or, if Export has not begun at
+// what StartExport returns, neither.
+//
+// fn is called under a lock: it must be quick, must not use the store, and must not keep the key.
+func (s *Store) Export(from Position, nowNS int64, fn func(key []byte, st store.Value)) (next Position, more bool) {
+	fn = s.inWall(fn)
+	if from.shard == len(s.shards) {
+		return from, from.moves.tell(nowNS, s.WallNS(nowNS), fn)
+	}
+	sh := &s.shards[from.shard]
+	sh.lock(nowNS)
+	from.moves.lock()
+	from.tag = sh.export(uint32(from.tag), nowNS, from.moves.others(fn))
+	if from.tag > maxTag {
+		from.shard, from.tag = from.shard+1, 0
+	}
+	from.moves.unlock(from)
+	sh.unlock()
+	return from, from.shard < len(s.shards) || from.moves.any()
+}
+
+const maxTag = 1<<32 - 1
+
+// export tells of the keys in the segment of a tag from that tag on, and returns the first tag that is to come.
+func (sh *shard) export(from uint32, nowNS int64, fn func(key []byte, st store.Value)) (next uint64) {
+	d := sh.index.dir.Load()
+	if d == nil {
+		return maxTag + 1
+	}
+	g := d.segment(from)
+	var entries [mostChunks * chunkEntries]uint64
+	n := 0
+	for i := range g.size.Load() {
+		c := g.chunks[i].Load()
+		for place := range c {
+			if entry := c[place].Load(); entry != 0 && tagOf(entry) >= from {
+				entries[n] = entry
+				n++
+			}
+		}
+	}
+	mostBytes := int64(math.MaxInt64)
+	if len(sh.keys.huge) > 0 || len(sh.tallies.rings) > len(sh.tallies.freeRings) { // they may be many bytes, so it may stop within
+		mostBytes = bytesPerLock
+		slices.Sort(entries[:n])
+	}
+	var sum uint64
+	for _, entry := range entries[:n] { // their cache misses overlap: see Store.touch
+		sum += sh.slabs.at(uint32(entry)).touch()
+	}
+	keep(sum)
+	var scratch [hugeKey]byte
+	told := int64(0)
+	for i, entry := range entries[:n] {
+		if told >= mostBytes && tagOf(entry) != tagOf(entries[i-1]) {
+			return uint64(tagOf(entry))
+		}
+		n := uint32(entry)
+		e := sh.slabs.at(n)
+		if e.spent() || sh.dead(n, e, nowNS) {
+			continue
+		}
+		if st := sh.full(n, e); !over(st, nowNS, nowNS+sh.wall.Load()) {
+			told += sh.costBytes(n, e)
+			fn(sh.keys.view(n, e, &scratch), st)
+		}
+	}
+	shift := 32 - g.bits
+	return (uint64(from)>>shift + 1) << shift
+}

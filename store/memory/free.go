@@ -1,0 +1,259 @@
+package memory
+
+import (
+	"runtime"
+
+	"celld/cell"
+	"celld/store"
+)
+
+// A call on a key that is there takes no lock. Locks would move from core to core with each call, and two cores would
+// answer no more than one. So a limit that denies writes nothing at all, and one that lets pass writes to the key's slot.
+//
+//	version ── even ──▶ find the slot, read its state ──▶ decide ──▶ version as before? ──▶ denied: that is the answer
+//	                                                           └──▶ flagBusy by compare-and-swap, version as before?
+//	                                                                  ──▶ new state, flagBusy off: passed
+//
+// Whoever locks the shard makes its version odd first, and reads a state only once nobody is busy with it (slot.settle). So a
+// call without the lock sees either all of what was done under it or nothing. Where the version is odd or has changed,
+// it has changed nothing and takes the lock itself. That is also done for all that is rare: keys that come, end or have an
+// expiry of their own, states that end sooner than before or have a ring, errors.
+
+// noteMost is how long a use of a key may go unnoted in the order of use: a second, which is the resolution of Redis's LRU clock
+// too. So a key that is asked all the time is moved once a second. In a smaller store that is too long: a flood of new keys may
+// fill all of it meanwhile, and push out a key in use. So it is noteOfKey for each key that there is room for, 0.1 s for 10,000.
+// A store for exactKeys or less notes each use.
+const (
+	noteMost  = 1 << 30
+	noteOfKey = 10_000
+	exactKeys = 1 << 12
+)
+
+// settle waits for the call that is busy with the slot without the lock. The shard is locked, so no other will change it.
+func (e *slot) settle() {
+	for e.has(flagBusy) {
+		runtime.Gosched()
+	}
+}
+
+// held is the TAT under the lock.
+func (e *slot) held() uint64 {
+	e.settle()
+	return e.tat.Load()
+}
+
+// peek returns the slot that seems to be the key's, without any lock, or nil.
+func (t *table) peek(hash uint64, key []byte) *slot {
+	for p := t.index.find(tagOfHash(hash)); ; {
+		n := p.next()
+		if n == noSlot {
+			return nil
+		}
+		if e := t.slabs.peek(n); e != nil && t.keys.is(e, key) {
+			return e
+		}
+	}
+}
+
+// free is a call without the lock.
+type free struct {
+	store   *Store
+	guess   *slot  // that seems to be the key's, or nil
+	flushes uint64 // before it was guessed
+	sh      *shard
+	e       *slot
+	version uint64
+	info    uint64 // of e
+	tat     uint64
+	absent  bool // there is no such key, at version
+	due     bool // there is something left to do under the lock: see done
+	passed  bool
+}
+
+// guessFrom takes the guess of a request's slot from a batch that has looked ahead; nil has not.
+func (f *free) guessFrom(b *batch, i int) {
+	if b != nil {
+		f.guess, f.flushes = b.slots[i], b.flushes
+	}
+}
+
+// look finds the key's slot, and reports whether a call may go on without the lock, for keys with these flags.
+func (f *free) look(sh *shard, hash uint64, key []byte, flags uint64, a store.Access) bool {
+	f.version, f.absent = sh.version.Load(), false
+	if f.version&1 != 0 {
+		return false
+	}
+	guess := f.guess
+	if guess == nil || f.store.flushes.Load() != f.flushes || !sh.keys.is(guess, key) { // a flush leaves the old slots as they were
+		if guess = sh.peek(hash, key); guess == nil {
+			f.absent = len(key) < hugeKey
+			return false
+		}
+	}
+	f.sh, f.e, f.info, f.passed = sh, guess, guess.info.Load(), false
+	list := listOf(f.info)
+	if f.info&(flagBusy|flagsOfState|flagLimits|flagWaited) != flags || list == freeList || list == spentList {
+		return false
+	}
+	f.tat = guess.tat.Load()
+	f.due = !a.NoTouch && list == probation
+	return f.tat > uint64(a.NowNS)
+}
+
+// stillAbsent reports that there is no such key in the shard, which has been locked since look.
+func (f *free) stillAbsent(sh *shard) bool { return f.absent && sh.version.Load() == f.version+1 }
+
+// used notes when the key was last used.
+func (f *free) used(touchedNS int64, a store.Access) {
+	f.due = f.due || !a.NoTouch && a.NowNS-touchedNS >= f.sh.noteNS.Load()
+}
+
+// valid reports that all that was read was there at one instant.
+func (f *free) valid() bool { return f.sh.version.Load() == f.version }
+
+// begin lets the caller alone change the state, until end. It returns false where anything but the state has changed.
+func (f *free) begin() bool {
+	if !f.e.info.CompareAndSwap(f.info, f.info|flagBusy) {
+		return false
+	}
+	if !f.valid() {
+		f.end()
+		return false
+	}
+	return true
+}
+
+func (f *free) end() { f.e.info.And(^uint64(flagBusy)) }
+
+// changed is end after the state has changed.
+func (f *free) changed() {
+	info := f.e.info.And(^uint64(flagBusy))
+	f.passed = true
+	f.due = f.due || f.sh.journal != nil && info&flagJournaled == 0 || f.sh.watches.Load() != 0
+}
+
+// finish counts a call that has been decided, and does what is left to do.
+func (f *free) finish(c *counts, hash uint64, key []byte, a store.Access) {
+	c.add(f)
+	if f.due {
+		f.done(hash, key, a)
+	}
+}
+
+// done notes under the lock that the key was used, and that it has changed.
+func (f *free) done(hash uint64, key []byte, a store.Access) {
+	sh := f.sh
+	sh.mu.Lock()
+	sh.latestNS = max(sh.latestNS, a.NowNS)
+	if n, e := sh.slot(hash, key); e != nil {
+		if !a.NoTouch {
+			sh.setTouched(e, a.NowNS)
+			sh.lists.touch(&sh.slabs, n, e)
+		}
+		if f.passed {
+			sh.journal.mark(n, e)
+			sh.bumpWatched(key)
+		}
+	}
+	sh.mu.Unlock()
+}
+
+// throttle decides on a request, if it can.
+func (f *free) throttle(sh *shard, r *store.Request, a store.Access) bool {
+	if !f.look(sh, r.Hash, r.Key, 0, a) {
+		return false
+	}
+	next, d, err := r.Bucket.Throttle(f.tat, a.NowNS, r.Quantity)
+	if err != nil {
+		return false
+	}
+	if d.Limited || r.Quantity == 0 {
+		if !f.valid() {
+			return false
+		}
+	} else {
+		if next < f.tat || !f.begin() {
+			return false
+		}
+		if f.e.tat.Load() != f.tat {
+			f.end()
+			return false
+		}
+		f.e.tat.Store(next)
+		f.changed()
+	}
+	setDecision(&r.Decision, &d)
+	r.Err = nil
+	f.used(int64(f.info&touchedMask<<touchedUnit), a)
+	return true
+}
+
+// take decides on a request of one limit under a key that holds nothing else, if it can.
+func (f *free) take(sh *shard, r *store.TakeRequest, a store.Access) bool {
+	if len(r.Calls) > 1 || r.Mode != cell.Take || r.UpTo || r.Terms != nil {
+		return false
+	}
+	c := &r.Calls[0]
+	if c.Limit.HasRing() || !f.look(sh, r.Hash, c.Key, flagLimits, a) {
+		return false
+	}
+	p := sh.tallies.peek(uint32(f.info))
+	if p == nil {
+		return false
+	}
+	code := c.Limit.Code()
+	if p.next.Load() != 0 || !p.is(c.Limit, c.Policy, code) || !p.same(c.Limit, code) {
+		return false
+	}
+	at := sh.timeOf(c.Limit, a.NowNS)
+	// A bucket is one word, so it can be read while others change it, and one that denies is not written to.
+	oneWord := c.Limit.IsBucket()
+	if !oneWord && !f.begin() {
+		return false
+	}
+	st := cell.State{A: p.a.Load(), B: p.b.Load(), BlockedNS: p.blockedNS.Load()}
+	old := st
+	if oneWord && st.BlockedNS != 0 || c.Policy != 0 && st.BlockedNS > uint64(at+c.Limit.BlockNS) {
+		return f.giveUp(!oneWord)
+	}
+	d := c.Limit.Decide(&st, at, r.Cost, cell.Take)
+	if d.Limited && st.BlockedNS == old.BlockedNS {
+		if oneWord && !f.valid() {
+			return false
+		}
+		if !oneWord {
+			f.end()
+		}
+	} else {
+		if oneWord {
+			if !f.begin() {
+				return false
+			}
+			if p.a.Load() != old.A || p.blockedNS.Load() != 0 {
+				return f.giveUp(true)
+			}
+		}
+		p.setState(&st)
+		// The key ends no sooner than before, so it keeps its place in the wheel: what passes adds to the state, and a block
+		// begins only where none holds. Only SetWall makes an end earlier, and it waits for this call.
+		f.e.tat.Store(sh.limitEndNS(c.Limit, &st))
+		f.changed()
+	}
+	setDecision(&c.Decision, &d)
+	if d.Limited && !c.Limit.Shadow {
+		r.Taken = store.Taken{Limited: true, RetryAfterNS: d.RetryAfterNS, ResetAfterNS: d.ResetAfterNS}
+	} else {
+		r.Taken = store.Taken{Granted: r.Cost, RetryAfterNS: cell.Never, ResetAfterNS: d.ResetAfterNS}
+	}
+	r.Err = nil
+	f.used(p.touchedNS.Load(), a)
+	return true
+}
+
+// giveUp is false, after the end of what may have begun.
+func (f *free) giveUp(began bool) bool {
+	if began {
+		f.end()
+	}
+	return false
+}

@@ -1,0 +1,72 @@
+package memory_test
+
+import (
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"celld/store"
+	"celld/store/memory"
+)
+
+// abreast runs fn in two goroutines, which begin each turn at the same instant, or nearly so.
+func abreast(turns int, fn func(i, turn int)) {
+	var arrived atomic.Int64
+	parallel(2, func(i int) {
+		for turn := range turns {
+			arrived.Add(1)
+			for arrived.Load() < int64(2*(turn+1)) {
+				runtime.Gosched()
+			}
+			fn(i, turn)
+		}
+	})
+}
+
+// A call with block= is denied while another, without, is about to pass: the block stays.
+func TestACallThatPassesKeepsTheBlockOfAnother(t *testing.T) {
+	const turns, each = 20_000, 4
+	s := memory.New(memory.Options{})
+	limits := []string{"10/1m", "10/1m,block=1h"}
+	var batches [2][]store.TakeRequest
+	for i := range batches {
+		l := mustParse(t, limits[i])
+		for range each {
+			batches[i] = append(batches[i], store.TakeRequest{
+				Calls: []store.Call{{Limit: &l}}, TakeOptions: store.TakeOptions{Cost: int64(1 + 9*i)},
+			})
+		}
+	}
+	take := func(i, turn int) []store.TakeRequest {
+		for j := range batches[i] {
+			batches[i][j].Calls[0].Key = fmt.Append(nil, turn, j)
+		}
+		s.TakeBatch(batches[i], at(t0), nil)
+		return batches[i]
+	}
+	for turn := range turns {
+		take(0, turn)
+	}
+	abreast(turns, func(i, turn int) { take(i, turn) })
+	for turn := range turns {
+		for j, r := range take(0, turn) {
+			if !r.Taken.Limited || r.Taken.RetryAfterNS != uint64(hour) {
+				t.Fatalf("turn %d, %d: after a block, %+v", turn, j, r.Taken)
+			}
+		}
+	}
+}
+
+// SetLimits goes by the time of calls that took no lock, too.
+func TestSetLimitsAfterHits(t *testing.T) {
+	s := memory.New(memory.Options{})
+	bucket := mustLimit(t, 9, 1, 3600)
+	mustAllow(t, s, []byte("k"), bucket, t0)
+	mustPut(t, s, "dead", live(t0, second), t0)
+	mustAllow(t, s, []byte("k"), bucket, t0+2*second)
+	s.SetMaxKeys(1)
+	if st := s.Stats(t0 + 2*second); st.Evicted != 0 || st.Expired != 1 {
+		t.Errorf("%d evicted, %d expired, want 0 and 1", st.Evicted, st.Expired)
+	}
+}

@@ -1,0 +1,55 @@
+package memory
+
+import (
+	"celld/cell"
+	"celld/store"
+)
+
+// Give gives back up to n of what was taken from a limit, and returns how much that was. The errors are ErrWrongType and
+// ErrFull, to which only a policy whose algorithm has changed can lead.
+func (s *Store) Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (given int64, err error) {
+	for more := n > 0; more && err == nil; {
+		var some int64
+		some, more, err = s.GiveSome(key, l, policy, n-given, a)
+		given += some
+	}
+	return given, err
+}
+
+// GiveSome is a step of Give: it ends at most cell.MostGiven leases, and says whether there may be more to give back.
+func (s *Store) GiveSome(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (given int64, more bool, err error) {
+	c := call{Call: &store.Call{Key: key, Limit: l, Policy: policy}}
+	lock := s.start(&c)
+	paid := prepaid{store: s, shard: c.sh}
+	err = paid.run(lock, a.NowNS, func() (err error) {
+		given, err = c.give(n, a, &paid)
+		return err
+	})
+	return given, l.HoldsLeases() && 0 < given && given < n, err
+}
+
+// give is Give under the lock. With errNoRoom it is to be called again, when paid has what it asks for.
+func (c *call) give(n int64, a store.Access, paid *prepaid) (given int64, err error) {
+	c.n, c.e = c.sh.find(c.hash, c.Key, a)
+	c.sh.countLookup(c.e)
+	switch {
+	case c.e == nil:
+		return 0, nil
+	case !c.e.holdsLimits():
+		return 0, store.ErrWrongType
+	}
+	if c.findTally(); c.tally == nil {
+		return 0, nil
+	}
+	c.fetch(a.NowNS)
+	if given = c.Limit.Give(&c.st, c.sh.timeOf(c.Limit, a.NowNS), n); given == 0 && !c.carried {
+		return 0, nil
+	}
+	c.sh.tallies.untell(c.tally)
+	if !paid.claim(need{bytes: c.grows()}) {
+		return 0, errNoRoom
+	}
+	c.keep(a.NowNS)
+	c.settle(given > 0, a.NowNS)
+	return given, nil
+}

@@ -1,0 +1,130 @@
+package memory_test
+
+import (
+	"fmt"
+	"testing"
+
+	"celld/store"
+	"celld/store/memory"
+	"celld/store/policy"
+)
+
+// What is given back is told, and the key ends sooner.
+func TestGiveIsTold(t *testing.T) {
+	s := memory.New(memory.Options{Shards: 1, Journal: true})
+	mustTake(t, s, 10, t0, calls(t, "k", "10/100s"))
+	drained(s)
+	l := mustParse(t, "10/100s")
+	if n, err := s.Give([]byte("k"), &l, 0, 8, at(t0)); n != 8 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if got := drained(s); got != "k=20000000000" {
+		t.Errorf("%q is told", got)
+	}
+	if n := sweep(s, t0+25*second); n != 1 {
+		t.Errorf("%d keys have ended", n)
+	}
+}
+
+// A log that is given back to is told as a whole: it no longer begins with what was told.
+func TestGiveToALog(t *testing.T) {
+	s := memory.New(memory.Options{Journal: true})
+	const log = "9/1h,algo=log"
+	l := mustParse(t, log)
+	give := func(n int64) {
+		t.Helper()
+		if given, err := s.Give([]byte("k"), &l, 0, n, at(t0)); given != n || err != nil {
+			t.Errorf("%d, %v", given, err)
+		}
+	}
+	for _, step := range []struct {
+		name  string
+		do    func()
+		known bool
+	}{
+		{"new", func() { mustTake(t, s, 3, t0, calls(t, "k", log)) }, false},
+		{"a call more", func() { mustTake(t, s, 2, t0+1, calls(t, "k", log)) }, true},
+		{"part of a call is given back", func() { give(1) }, false},
+		{"a call more", func() { mustTake(t, s, 1, t0+2, calls(t, "k", log)) }, true},
+		{"calls are given back", func() { give(3) }, false},
+	} {
+		step.do()
+		told := 0
+		drain(s, func(c memory.Change) {
+			if told++; (*c.State.Limits)[0].Told.Known() != step.known {
+				t.Errorf("%s: it is told as known: %v", step.name, !step.known)
+			}
+		})
+		if told != 1 {
+			t.Errorf("%s: told %d times", step.name, told)
+		}
+	}
+	before := s.Stats(t0)
+	give(0)
+	if st := s.Stats(t0); st != before {
+		t.Errorf("%+v, want %+v", st, before)
+	}
+	give(2)
+	_, _ = s.Give([]byte("none"), &l, 0, 1, at(t0))
+	if st := s.Stats(t0); st.Hits != before.Hits+1 || st.Misses != before.Misses+1 {
+		t.Errorf("%d hits and %d misses more, want one of each", st.Hits-before.Hits, st.Misses-before.Misses)
+	}
+}
+
+// A limit whose algorithm has changed may need more room when it is given back to, and other keys go for it where it may.
+func TestGiveThatNeedsRoom(t *testing.T) {
+	for _, noEviction := range []bool{false, true} {
+		s := memory.New(memory.Options{Shards: 1, NoEviction: noEviction})
+		set := func(limit string) *policy.Policy {
+			if _, err := s.SetPolicy("p", mustParse(t, limit), policy.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			return s.PolicyNamed("p")
+		}
+		for other := range 9 {
+			mustPut(t, s, fmt.Sprint(other), live(t0, second), t0)
+		}
+		p := set("5/1h")
+		mustTake(t, s, 3, t0, []store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}})
+		s.SetLimitsNow(100, s.Stats(t0).Bytes, noEviction)
+		p = set("5/1h,algo=log")
+		n, err := s.Give([]byte("k"), &p.Limit, p.ID, 1, at(t0))
+		keys := s.Len(t0)
+		if noEviction && (n != 0 || err != store.ErrFull || keys != 10) || !noEviction && (n != 1 || err != nil || keys == 10) {
+			t.Errorf("no eviction %v: %d are given, %v, %d keys", noEviction, n, err, keys)
+		}
+		mustAudit(t, s)
+	}
+}
+
+// What gives back and looks tells what is left then. A rule decides in its place, and nothing is given back.
+func TestGiveAndLook(t *testing.T) {
+	for _, limit := range []string{"10/100s", "10/100s,algo=window", "10/100s,algo=log"} {
+		s := memory.New(memory.Options{Shards: 1})
+		mustTake(t, s, 7, t0, calls(t, "k", limit))
+		give := func() store.TakeRequest {
+			r := []store.TakeRequest{{Calls: calls(t, "k", limit), TakeOptions: store.TakeOptions{Cost: -2, Look: true}}}
+			s.TakeBatch(r, at(t0), nil)
+			if r[0].Err != nil {
+				t.Fatal(r[0].Err)
+			}
+			return r[0]
+		}
+		if r := give(); r.Taken.Granted != -2 || r.Calls[0].Decision.Remaining != 5 || r.Taken.Limited {
+			t.Errorf("%s: %+v, %+v", limit, r.Taken, r.Calls[0].Decision)
+		}
+		for _, deny := range []bool{true, false} {
+			rule := policy.Rule{Pattern: "k", Deny: deny}
+			if _, err := s.PutRule(rule, t0); err != nil {
+				t.Fatal(err)
+			}
+			if r := give(); r.Taken.Granted != 0 || r.Taken.Limited != deny {
+				t.Errorf("%s, under a rule: %+v", limit, r.Taken)
+			}
+			s.DeleteRule(rule, t0)
+		}
+		if r := give(); r.Calls[0].Decision.Remaining != 7 {
+			t.Errorf("%s: a rule has given back: %+v", limit, r.Calls[0].Decision)
+		}
+	}
+}

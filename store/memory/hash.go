@@ -1,0 +1,177 @@
+package memory
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"celld/cell"
+	"celld/store"
+)
+
+// ParseField is ReadField for files: leases that are bound have ended, as nobody has the connections any more.
+func (s *Store) ParseField(name, text string) (f store.Field, err error) {
+	if f, err = s.ReadField(name, text); err == nil && f.Limit.HoldsLeases() {
+		cell.EndBound(&f.State)
+	}
+	return f, err
+}
+
+// ReadField reads a field: a name that AppendName writes, and a state that cell.Limit.AppendState writes. No ID of a lease will be
+// lower than those that it has. In the field of a
+// part, a space and a number follow the name, and the text is what AppendPart writes. The error is ErrNoPolicy only when nothing
+// else is wrong.
+func (s *Store) ReadField(name, text string) (f store.Field, err error) {
+	name, number, more := strings.Cut(name, " ")
+	leases := number == store.LeasesName
+	if f.Part = more && !leases; f.Part {
+		if _, err := strconv.ParseUint(number, 10, 32); err != nil {
+			return store.Field{}, store.ErrField
+		}
+		f.Limit, f.State, f.AfterNS, err = cell.ParsePart(text)
+	} else {
+		f.Limit, f.State, err = cell.ParseState(text)
+		if err == nil && f.Limit.Leases != leases {
+			err = store.ErrField
+		}
+	}
+	if err != nil {
+		return store.Field{}, err
+	}
+	if policy, isPolicy := strings.CutPrefix(name, "@"); isPolicy {
+		if f.Policy = s.PolicyNamed(policy); f.Policy == nil {
+			return store.Field{}, store.ErrNoPolicy
+		}
+	} else if string(f.Limit.Shape.AppendText(nil)) != name {
+		return store.Field{}, store.ErrField
+	}
+	if f.Limit.HoldsLeases() {
+		s.RaiseID(cell.HighestLease(&f.State))
+	}
+	return f, nil
+}
+
+// Join adds the fields to limits, or replaces those that share a state. A part follows the calls that its log has. Limits with
+// nothing left to remember are removed. added is how many limits are new. The errors are ErrTooManyLimits, and one for a log
+// whose costs would be over 2^53. Unless apart is set, Join changes the rings of logs in place, even when it returns an error.
+//
+// nowNS is limit time; the wall time is aheadNS more.
+func Join(fields store.Fields, limits store.Limits, apart bool, nowNS, aheadNS int64) (joined store.Limits, added int, err error) {
+	over := func(l *store.LimitState) bool {
+		if l.Limit.Leases { // those that have ended are still to be given back
+			return cell.Leases(&l.State) == 0
+		}
+		return limitEndNS(&l.Limit, &l.State, aheadNS) <= uint64(nowNS)
+	}
+	joined = slices.DeleteFunc(slices.Clone(limits), func(l store.LimitState) bool { return over(&l) })
+	if slices.ContainsFunc(fields, func(f store.Field) bool { return f.Part }) {
+		fields = slices.SortedStableFunc(slices.Values(fields), byOrder)
+		if apart {
+			joined = joined.Clone()
+		}
+	}
+	for i := range fields {
+		f := &fields[i]
+		l := f.LimitState
+		at := find(joined, &l)
+		if f.Part && at >= 0 && joined[at].Limit.Shape == l.Limit.Shape {
+			st := joined[at].State
+			if !l.Limit.Join(&st, &l.State, f.AfterNS) {
+				return nil, 0, store.ErrField
+			}
+			l.State = st
+		}
+		switch {
+		case over(&l):
+			if at >= 0 {
+				joined = slices.Delete(joined, at, at+1)
+			}
+		case at >= 0:
+			joined[at] = l
+		case len(joined) == store.MaxLimits:
+			return nil, 0, store.ErrTooManyLimits
+		default:
+			joined = append(joined, l)
+			added++
+		}
+	}
+	return joined, added, nil
+}
+
+// byOrder has parts follow what they are parts of, the earliest first. A hash of redis-server has them in any order.
+func byOrder(f, g store.Field) int {
+	switch {
+	case f.Part && g.Part:
+		return cmp.Compare(f.AfterNS, g.AfterNS)
+	case f.Part:
+		return 1
+	case g.Part:
+		return -1
+	}
+	return 0
+}
+
+// PutFields makes a key hold what Join says, and returns how many limits are new. The errors are Join's, ErrFull, ErrWrongType and those
+// of LimitState.Reach.
+func (s *Store) PutFields(key []byte, fields store.Fields, apart bool, a store.Access) (added int, err error) {
+	for i := range fields {
+		if err := fields[i].Reach(a.May, false, true); err != nil {
+			return 0, err
+		}
+	}
+	ahead := s.wall.Load()
+	fields = fieldsFromWall(fields, ahead)
+	refused := error(nil)
+	err = s.update(key, a, func(old store.Value, ok bool) (store.Value, store.Action) {
+		added, refused = 0, nil
+		if ok && old.Kind != store.HoldsLimits {
+			refused = store.ErrWrongType
+			return old, store.Leave
+		}
+		var limits store.Limits
+		if ok {
+			limits = *old.Limits
+		}
+		if limits, added, refused = Join(fields, limits, apart, a.NowNS, ahead); refused != nil {
+			return old, store.Leave
+		}
+		if len(limits) == 0 {
+			return old, store.Delete
+		}
+		return store.Value{TAT: endNS(limits, ahead), ExpiryNS: old.ExpiryNS, Kind: store.HoldsLimits, Limits: &limits}, store.Put
+	})
+	if err == nil {
+		err = refused
+	}
+	if err != nil {
+		added = 0
+	}
+	return added, err
+}
+
+func fieldsFromWall(fields store.Fields, aheadNS int64) store.Fields {
+	if aheadNS == 0 {
+		return fields
+	}
+	fields = slices.Clone(fields)
+	for i := range fields {
+		f := &fields[i]
+		f.State.Ring = cloneRing(f.State.Ring)
+		stateFromWall(&f.LimitState, aheadNS)
+		f.AfterNS = int64(cell.ShiftInstant(uint64(f.AfterNS), -aheadNS))
+	}
+	return fields
+}
+
+// find returns where the limit is that shares its state with that one, or -1.
+func find(l store.Limits, of *store.LimitState) int {
+	for i := range l {
+		switch {
+		case (l[i].Policy == nil) != (of.Policy == nil) || l[i].Limit.Leases != of.Limit.Leases:
+		case of.Policy != nil && l[i].Policy.ID == of.Policy.ID, of.Policy == nil && l[i].Limit.Shape == of.Limit.Shape:
+			return i
+		}
+	}
+	return -1
+}

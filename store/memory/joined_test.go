@@ -1,0 +1,141 @@
+package memory_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"celld/store"
+	"celld/store/memory"
+)
+
+// job asks for a lease under a name, and waits.
+func job(s *memory.Store, name string, most time.Duration, cost int64, calls ...store.Call) *waiter {
+	terms := store.Terms{Mode: store.Wait, MaxNS: int64(most), Name: name}
+	if !calls[0].Limit.HoldsLeases() {
+		terms.LeaseNS = int64(time.Hour)
+	}
+	return lease(s, terms, cost, calls...)
+}
+
+// Whoever asks for the same under the same name is answered with the one that waits, and nothing is taken twice.
+func TestARepeatJoinsWhoWaits(t *testing.T) {
+	for _, limit := range []string{"3/1h,algo=conc", "3/1h", "3/1h,algo=log"} {
+		inBubble(t, func(t *testing.T, s *memory.Store) {
+			one := func() store.Call { return call(t, "k", limit) }
+			begun := clock()
+			first := job(s, "first", time.Minute, 3, one())
+			a := job(s, "x", 10*time.Hour, 2, one())
+			pass(time.Second)
+			later := job(s, "y", 10*time.Hour, 1, one())
+			b, c := job(s, "x", 10*time.Hour, 2, one()), job(s, "x", 10*time.Hour, 2, one())
+			other := job(s, "x", 10*time.Hour, 3, one()) // something else
+			if n, _ := s.Waiting(); n != 5 || !c.leave(nil) || c.leave(nil) {
+				t.Fatalf("%d wait", n)
+			}
+			if !did(s.Release([]byte("k"), first.lease(), at(clock()))) {
+				t.Fatal("not released")
+			}
+			pass(0)
+			for i, w := range []*waiter{a, b} {
+				if !w.granted() || w.at(begun) != time.Second || w.lease() != a.lease() || w.lease() == 0 || w.taken() != a.taken() || w.woken.Load() != 1 || w.reqs[0].Calls[0].Decision != a.reqs[0].Calls[0].Decision {
+					t.Errorf("%s, %d: %v: %+v, %d", limit, i, w.at(begun), w.taken(), w.lease())
+				}
+			}
+			if !later.granted() || later.lease() == a.lease() {
+				t.Errorf("%s: nothing is left for the next: %+v, %d", limit, later.taken(), later.lease())
+			}
+			pass(time.Hour)
+			if !other.granted() || other.taken().Granted != 2 && other.taken().Granted != 3 {
+				t.Errorf("%s: something else: %+v", limit, other.taken())
+			}
+		})
+	}
+}
+
+// When the first goes, whoever has joined it has its place.
+func TestWhoJoinedKeepsThePlace(t *testing.T) {
+	for how := range 4 {
+		inBubble(t, func(t *testing.T, s *memory.Store) {
+			calls := func() []store.Call { return []store.Call{call(t, "k", "1/1h,algo=conc"), call(t, "l", "9/1s")} }
+			job(s, "before", time.Minute, 1, calls()...)
+			start := clock()
+			most := []time.Duration{3 * time.Hour, 3 * time.Hour, 3 * time.Hour, time.Minute}[how]
+			a := job(s, "x", most, 1, calls()...)
+			behind := job(s, "y", 3*time.Hour, 1, calls()...)
+			b, c := job(s, "x", 2*time.Hour, 1, calls()...), job(s, "x", 3*time.Minute, 1, calls()...)
+			switch how {
+			case 0:
+				a.leave(nil)
+			case 1:
+				a.leave(store.ErrRefused)
+			case 2:
+				a.leave(store.ErrUnblocked)
+			}
+			pass(10 * time.Minute)
+			if a.granted() || how > 0 && a.woken.Load() != 1 || !b.waits() || !c.denied() || c.at(start) != 3*time.Minute {
+				t.Fatalf("%d: %+v, %+v", how, a.taken(), c.taken())
+			}
+			d := job(s, "x", 2*time.Hour, 1, calls()...)
+			if how%2 == 0 { // the last has the place
+				b.leave(nil)
+				b = d
+			}
+			pass(110 * time.Minute)
+			if !b.granted() || b.at(start) != time.Hour || !d.granted() || d.lease() != b.lease() || behind.waits() != false || behind.granted() && behind.at(start) != 2*time.Hour {
+				t.Errorf("%d: %v: %+v, %+v, %v", how, b.at(start), b.taken(), d.taken(), behind.at(start))
+			}
+		})
+	}
+}
+
+// However many ask under few names, each name is granted once at a time, all who asked under it are told the same, and nobody is left.
+func TestJoinedByChance(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		synctest.Test(t, func(*testing.T) {
+			s := waitingStore()
+			var all []*waiter
+			for range rapid.IntRange(1, 40).Draw(rt, "steps") {
+				switch rapid.IntRange(0, 7).Draw(rt, "what") {
+				case 0:
+					if len(all) > 0 {
+						rapid.SampledFrom(all).Draw(rt, "who").leave(rapid.SampledFrom([]error{store.ErrRefused, store.ErrUnblocked}).Draw(rt, "why"))
+					}
+				case 1:
+					time.Sleep(time.Duration(rapid.Int64Range(0, 40).Draw(rt, "s")) * time.Second)
+				case 2:
+					if len(all) > 0 {
+						s.Release([]byte("k"), rapid.SampledFrom(all).Draw(rt, "released").lease(), at(clock()))
+					}
+				default:
+					calls := []store.Call{call(rt, "k", "2/30s,algo=conc")}
+					if rapid.Bool().Draw(rt, "two") {
+						calls = append(calls, call(rt, "l", "1/1s,burst=1"))
+					}
+					name := fmt.Sprint(rapid.IntRange(0, 3).Draw(rt, "name"))
+					all = append(all, job(s, name, time.Duration(rapid.Int64Range(0, 100).Draw(rt, "most"))*time.Second, rapid.Int64Range(1, 2).Draw(rt, "cost"), calls...))
+				}
+				synctest.Wait()
+				for i, w := range all {
+					if w.woken.Load() > 1 || w.granted() && w.lease() == 0 {
+						rt.Fatalf("%d: woken %d times, %+v, %d", i, w.woken.Load(), w.taken(), w.lease())
+					}
+				}
+			}
+			pass(10 * time.Minute)
+			for i, w := range all {
+				if w.waits() {
+					rt.Fatalf("%d still waits", i)
+				}
+			}
+			for s.Sweep(clock()) {
+			}
+			if callers, keys := s.Waiting(); callers != 0 || keys != 0 || s.Len(clock()) != 0 || s.Named() != 0 {
+				rt.Fatalf("%d callers wait for %d keys, %d names, %d keys are held", callers, keys, s.Named(), s.Len(clock()))
+			}
+		})
+	})
+}

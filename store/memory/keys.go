@@ -1,0 +1,142 @@
+package memory
+
+import (
+	"celld/cell"
+	"celld/store"
+)
+
+// lockKey locks the shard of a key and looks the key up in it. e is nil where there is no such key. The caller unlocks the shard.
+func (s *Store) lockKey(key []byte, a store.Access) (sh *shard, n uint32, e *slot) {
+	hash := s.hash(key)
+	sh = s.shardOf(hash)
+	sh.lock(a.NowNS)
+	n, e = sh.find(hash, key, a)
+	return sh, n, e
+}
+
+// Get returns the state of a live key and touches it.
+func (s *Store) Get(key []byte, a store.Access) (store.Value, bool) {
+	sh, n, e := s.lockKey(key, a)
+	defer sh.unlock()
+	sh.countLookup(e)
+	if e == nil {
+		return store.Value{}, false
+	}
+	return inWall(sh.state(n, e), s.wall.Load()), true
+}
+
+// Update runs fn under the lock with the state of a live key, or with ok false, and does as it says. A key that is there
+// is touched, whatever the action. The error is ErrFull, for a Put of a new key, or of more limits than the key holds.
+//
+// fn must not call the store. It is called once, or once more when the key came into being, or went, while the lock was let
+// go to find room for it: then only what it says last is done.
+func (s *Store) Update(key []byte, a store.Access, fn func(old store.Value, ok bool) (store.Value, store.Action)) error {
+	return s.update(key, a, func(is store.Value, ok bool) (store.Value, store.Action) {
+		ahead := s.wall.Load()
+		told := inWall(is, ahead)
+		st, action := fn(told, ok)
+		if ok && st.Limits == told.Limits { // as they are
+			st.TAT, st.Limits = cell.ShiftInstant(st.TAT, -ahead), is.Limits
+			return st, action
+		}
+		return fromWall(st, ahead), action
+	})
+}
+
+// update is Update in limit time.
+func (s *Store) update(key []byte, a store.Access, fn func(old store.Value, ok bool) (store.Value, store.Action)) error {
+	hash := s.hash(key)
+	sh := s.shardOf(hash)
+	sh.lock(a.NowNS)
+	defer sh.unlock()
+	n, e := sh.find(hash, key, a)
+	st, action := sh.ask(fn, n, e)
+	for {
+		if action == store.Put && over(st, a.NowNS, s.WallNS(a.NowNS)) {
+			action = store.Delete
+		}
+		switch {
+		case action == store.Delete && e != nil:
+			sh.remove(n, e)
+			return nil
+		case action != store.Put:
+			return nil
+		}
+		more := sh.more(e, key, st)
+		again, err := s.claim(sh, more, a.NowNS)
+		if err != nil {
+			return err
+		}
+		was := e
+		n, e = sh.slot(hash, key)
+		if !again && e == was {
+			sh.store(hash, n, e, key, st, a.NowNS)
+			return nil
+		}
+		if !again {
+			s.room.release(more)
+		}
+		if n, e = sh.find(hash, key, a); e != nil || was != nil {
+			st, action = sh.ask(fn, n, e)
+		}
+	}
+}
+
+// more is the room that a key needs to be given a state: e is nil for a new one.
+func (sh *shard) more(e *slot, key []byte, st store.Value) need {
+	if e == nil {
+		return need{1, costBytes(len(key)) + limitBytes(st)}
+	}
+	if st.Limits == nil {
+		return need{}
+	}
+	return need{bytes: max(0, limitBytes(st)-sh.limitBytes(e))}
+}
+
+// store puts a state for which there is room: e is nil for a key that is not there.
+func (sh *shard) store(hash uint64, n uint32, e *slot, key []byte, st store.Value, nowNS int64) {
+	spent := st.TAT <= uint64(nowNS)
+	if e != nil {
+		sh.set(n, e, st, spent, key)
+	} else {
+		sh.link(hash, key, st, spent, nowNS)
+	}
+}
+
+func (sh *shard) ask(fn func(store.Value, bool) (store.Value, store.Action), n uint32, e *slot) (store.Value, store.Action) {
+	if e == nil {
+		return fn(store.Value{}, false)
+	}
+	return fn(sh.full(n, e), true)
+}
+
+// Delete removes a key and returns whether it was there and live.
+func (s *Store) Delete(key []byte, nowNS int64) bool {
+	sh, n, e := s.lockKey(key, store.Access{NowNS: nowNS, NoTouch: true})
+	defer sh.unlock()
+	if e == nil {
+		return false
+	}
+	sh.remove(n, e)
+	return true
+}
+
+// IdleNS returns how long ago a live key was last touched (OBJECT IDLETIME), and does not touch it.
+func (s *Store) IdleNS(key []byte, nowNS int64) (int64, bool) {
+	return s.inspect(key, nowNS, func(sh *shard, _ uint32, e *slot) int64 { return max(nowNS-sh.touchedNS(e), 0) })
+}
+
+// KeyBytes returns what a live key takes with its limits (MEMORY USAGE), by the estimate of MaxBytes, and does not touch it.
+// Those of all keys add up to Stats.Bytes.
+func (s *Store) KeyBytes(key []byte, nowNS int64) (int64, bool) {
+	return s.inspect(key, nowNS, (*shard).costBytes)
+}
+
+func (s *Store) inspect(key []byte, nowNS int64, figure func(*shard, uint32, *slot) int64) (int64, bool) {
+	sh, n, e := s.lockKey(key, store.Access{NowNS: nowNS, NoTouch: true})
+	defer sh.unlock()
+	if e == nil {
+		return 0, false
+	}
+	return figure(sh, n, e), true
+}

@@ -1,0 +1,115 @@
+package memory_test
+
+import (
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"celld/cell"
+	"celld/store"
+	"celld/store/memory"
+	"celld/store/policy"
+)
+
+// One that is still there at its deadline is answered as a plain call is, and blocked as one.
+func TestDeadlines(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memory.Store) {
+		start := clock()
+		c := func() store.Call { return call(t, "k", "1/1s,algo=log,block=5s") }
+		plainly(s, 1, c())
+		first, second := await(s, time.Second, 1, c()), await(s, 1500*time.Millisecond, 1, c())
+		if !first.waits() || !second.waits() {
+			t.Fatal("they do not wait")
+		}
+		pass(3 * time.Second)
+		if !first.granted() || first.at(start) != time.Second {
+			t.Errorf("the moment is the deadline: %+v", first.taken())
+		}
+		if !second.denied() || second.at(start) != 1500*time.Millisecond || second.taken().RetryAfterNS != 5e9 || second.woken.Load() != 1 {
+			t.Errorf("%v: %+v", second.at(start), second.taken())
+		}
+		if w := await(s, 3*time.Second, 1, c()); !w.denied() || w.taken().RetryAfterNS != 35e8 {
+			t.Errorf("blocked: %+v", w.taken())
+		}
+	})
+}
+
+// A refused wait is a denial: it blocks, also behind others.
+func TestARefusedWaitBlocks(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memory.Store) {
+		c := func() store.Call { return call(t, "k", "10/1s,block=5s") }
+		plainly(s, 9, c())
+		w := await(s, 10*time.Second, 5, c())
+		if d := await(s, 0, 1, c()); !d.denied() || d.taken().RetryAfterNS != 5e9 || !w.waits() {
+			t.Errorf("%+v", d.taken())
+		}
+		start := clock()
+		pass(time.Minute)
+		if w.at(start) != 5*time.Second || !w.granted() {
+			t.Errorf("who waits passes after %v", w.at(start))
+		}
+	})
+}
+
+// A call that can never pass, or may not wait, is denied at once.
+func TestWhoDoesNotWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memory.Store) {
+		c := func() store.Call { return call(t, "k", "1/1s") }
+		plainly(s, 1, c())
+		if w := await(s, time.Hour, 2, c()); !w.denied() || w.taken().RetryAfterNS != cell.Never {
+			t.Errorf("above capacity: %+v", w.taken())
+		}
+		for _, most := range []time.Duration{-1, 0, time.Second - 1} {
+			if w := await(s, most, 1, c()); !w.denied() || w.taken().RetryAfterNS != 1e9 {
+				t.Errorf("WAIT %v: %+v", most, w.taken())
+			}
+		}
+		reqs := []store.TakeRequest{{Calls: []store.Call{c()}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: 1e10}}}}
+		if !s.TakeBatch(reqs, at(clock()), nil) || !reqs[0].Taken.Limited {
+			t.Error("it waits without a Waker")
+		}
+		if _, err := s.PutRule(policy.Rule{Deny: true, Pattern: "k"}, clock()); err != nil || !await(s, time.Hour, 1, c()).denied() {
+			t.Error("it waits for a rule")
+		}
+		if s.Leave(&reqs[0], nil) || s.Leave(&store.TakeRequest{}, nil) {
+			t.Error("one leaves that did not wait")
+		}
+	})
+}
+
+func TestTooManyWaiters(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memory.Store) {
+		s.SetMaxWaiters(2)
+		c := func() store.Call { return call(t, "k", "1/1s,burst=1") }
+		plainly(s, 1, c())
+		for i := range 4 {
+			if w := await(s, time.Minute, 1, c()); w.waits() != (i < 2) || (w.err() == store.ErrTooManyWaiters) != (i >= 2) {
+				t.Errorf("%d: waits %v, %v", i, w.waits(), w.err())
+			}
+		}
+		pass(time.Second)
+		if !await(s, time.Minute, 1, c()).waits() {
+			t.Error("none waits after one has gone")
+		}
+		pass(time.Minute)
+	})
+}
+
+// A call that is refused at the moment at which it is granted is answered once. The race detector watches.
+func TestRefusedWhenGranted(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memory.Store) {
+		for range 50 {
+			plainly(s, 1, call(t, "k", "1/1s,burst=1"))
+			w := await(s, time.Minute, 1, call(t, "k", "1/1s,burst=1"))
+			time.Sleep(time.Second) // without Wait: its timer runs now
+			runtime.Gosched()
+			refused := w.leave(store.ErrRefused)
+			synctest.Wait()
+			if w.woken.Load() != 1 || refused && w.waits() {
+				t.Fatalf("refused %v, woken %d times", refused, w.woken.Load())
+			}
+			pass(time.Minute)
+		}
+	})
+}

@@ -1,0 +1,190 @@
+package memory_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"celld/store"
+	"celld/store/memory"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+)
+
+// model is what a store does, told as simply as can be: a slice of keys, an LRU for each segment, and dead keys removed
+// whenever the time changes.
+type model struct {
+	nowNS      int64
+	keys       []*modelKey
+	probation  *order
+	protected  *order
+	spent      *order
+	maxKeys    int64
+	maxBytes   int64
+	noEviction bool
+	stats      store.Stats
+}
+
+type order = simplelru.LRU[string, struct{}]
+
+func newOrder() *order {
+	o, _ := simplelru.NewLRU[string, struct{}](math.MaxInt, nil)
+	return o
+}
+
+func (m *model) clear() {
+	m.keys, m.probation, m.protected, m.spent = nil, newOrder(), newOrder(), newOrder()
+}
+
+type modelKey struct {
+	name      string
+	state     store.Value
+	spent     bool
+	touchedNS int64
+}
+
+func (k *modelKey) dead(nowNS int64) bool {
+	expired := k.state.ExpiryNS > 0 && k.state.ExpiryNS <= nowNS
+	return expired || !k.spent && k.state.TAT <= uint64(nowNS)
+}
+
+func (m *model) find(name string) *modelKey {
+	for _, k := range m.keys {
+		if k.name == name {
+			return k
+		}
+	}
+	return nil
+}
+
+func (m *model) remove(name string) {
+	m.keys = slices.DeleteFunc(m.keys, func(k *modelKey) bool { return k.name == name })
+	for _, o := range []*order{m.probation, m.protected, m.spent} {
+		o.Remove(name)
+	}
+}
+
+func (m *model) setTime(nowNS int64) {
+	m.nowNS = nowNS
+	for _, k := range slices.Clone(m.keys) {
+		if k.dead(nowNS) {
+			m.remove(k.name)
+			m.stats.Expired++
+		}
+	}
+}
+
+// use finds a key and makes it the youngest of the protected, or of the spent.
+func (m *model) use(name string, a store.Access) *modelKey {
+	k := m.find(name)
+	if k == nil || a.NoTouch {
+		return k
+	}
+	if k.spent {
+		m.spent.Get(name)
+	} else {
+		m.probation.Remove(name)
+		m.protected.Remove(name)
+		m.protected.Add(name, struct{}{})
+	}
+	k.touchedNS = m.nowNS
+	return k
+}
+
+func (m *model) set(k *modelKey, st store.Value) {
+	was := k.spent
+	k.state, k.spent = st, st.TAT <= uint64(m.nowNS)
+	switch {
+	case was && !k.spent:
+		m.spent.Remove(k.name)
+		m.probation.Add(k.name, struct{}{})
+	case !was && k.spent:
+		m.probation.Remove(k.name)
+		m.protected.Remove(k.name)
+		m.spent.Add(k.name, struct{}{})
+	}
+}
+
+func (m *model) bytes() (n int64) {
+	for _, k := range m.keys {
+		n += int64(len(k.name)) + memory.OverheadBytes
+	}
+	return n
+}
+
+func (m *model) fits(keys, bytes int64) bool {
+	return keys <= m.maxKeys && (m.maxBytes == 0 || bytes <= m.maxBytes)
+}
+
+// makeRoom evicts until so many more keys and bytes fit. Of several shards the model cannot know which key is the oldest
+// in its own; then gone tells which of the model's keys the store has evicted, and only how many is checked, and that
+// the spent went first.
+func (m *model) makeRoom(keys, bytes int64, gone func() []*modelKey) error {
+	full := func() bool { return !m.fits(int64(len(m.keys))+keys, m.bytes()+bytes) }
+	if gone == nil || !full() {
+		for full() {
+			m.evict(m.find(m.victim()))
+		}
+		return nil
+	}
+	var longest int64
+	evicted := m.stats.Evicted
+	for _, k := range gone() {
+		m.evict(k)
+		longest = max(longest, int64(len(k.name))+memory.OverheadBytes)
+	}
+	switch {
+	case full():
+		return errors.New("the store should have evicted more")
+	case m.fits(int64(len(m.keys))+keys+1, m.bytes()+bytes+longest):
+		return errors.New("the store has evicted one too many") // the last to go was no longer than the longest
+	case m.stats.Evicted > evicted && m.spent.Len() > 0:
+		return fmt.Errorf("the store has evicted a live limit while %q hold none", m.spent.Keys())
+	}
+	return nil
+}
+
+// victim is the key that goes next. First all that is protected beyond 80 % falls back.
+func (m *model) victim() string {
+	if name, _, ok := m.spent.GetOldest(); ok {
+		return name
+	}
+	for m.protected.Len() > len(m.keys)*4/5 {
+		name, _, _ := m.protected.RemoveOldest()
+		m.probation.Add(name, struct{}{})
+	}
+	name, _, ok := m.probation.GetOldest()
+	if !ok {
+		name, _, _ = m.protected.GetOldest()
+	}
+	return name
+}
+
+func (m *model) evict(k *modelKey) {
+	if !k.spent {
+		m.stats.Evicted++
+	}
+	m.remove(k.name)
+}
+
+// insert adds a key for which room has been made.
+func (m *model) insert(name string, st store.Value) {
+	k := &modelKey{name: name, touchedNS: m.nowNS}
+	m.keys = append(m.keys, k)
+	m.probation.Add(name, struct{}{})
+	m.set(k, st)
+}
+
+// admits tells whether a new key may come in at all.
+func (m *model) admits(name string) bool {
+	cost := int64(len(name)) + memory.OverheadBytes
+	if !m.noEviction {
+		return m.fits(1, cost)
+	}
+	keys, bytes := int64(len(m.keys)-m.spent.Len()), m.bytes()
+	for _, name := range m.spent.Keys() {
+		bytes -= int64(len(name)) + memory.OverheadBytes
+	}
+	return m.fits(keys+1, bytes+cost)
+}

@@ -1,0 +1,24 @@
+package memory
+
+import (
+	"runtime"
+	"strings"
+)
+
+// PanickedIn reports whether a function of one of the packages, given by their import paths, was running when the panic came
+// that the calling deferred function has recovered. Where it is celld/store, a shard may be locked, or half changed. It looks
+// at the stack, which costs nothing until there is a panic.
+func PanickedIn(packages ...string) bool {
+	callers := make([]uintptr, 1024)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
+	for more := true; more; {
+		var frame runtime.Frame
+		frame, more = frames.Next()
+		for _, path := range packages {
+			if strings.HasPrefix(frame.Function, path+".") {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,174 @@
+//go:build !race
+
+package memory
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"celld/cell"
+	"celld/store"
+)
+
+// footprint is what a store has allocated for its keys, but for indexes.
+func (s *Store) footprint() (n int64) {
+	for i := range s.shards {
+		sh := &s.shards[i]
+		n += int64(sh.slabs.places.there)<<slabBits*48 + int64(sh.keys.tails.places.there)<<slabBits*32 + int64(sh.tallies.places.there)<<slabBits*TallyBytes
+		for _, key := range sh.keys.huge {
+			n += int64(cap(key))
+		}
+		for _, r := range sh.tallies.rings {
+			n += RingBytes + 8*int64(cap(r.words))
+		}
+	}
+	return n
+}
+
+// evicted is Stats.Evicted, for less.
+func evicted(s *Store) (n int64) {
+	for i := range s.shards {
+		n += s.shards[i].counters.evicted
+	}
+	return n
+}
+
+// kinds are keys of all kinds that there are memory for.
+var kinds = []func(s *Store, i int, nowNS int64) error{
+	func(s *Store, i int, nowNS int64) error {
+		_, err := s.Throttle(fmt.Appendf(nil, "small %d", i), someLimit, 1, store.Access{NowNS: nowNS})
+		return err
+	},
+	func(s *Store, i int, nowNS int64) error {
+		_, err := s.Take([]store.Call{{Key: fmt.Appendf(nil, "limits %d", i), Limit: &someLiteral}}, store.TakeOptions{Cost: 1}, store.Access{NowNS: nowNS})
+		return err
+	},
+	func(s *Store, i int, nowNS int64) error {
+		_, err := s.Throttle(fmt.Appendf(nil, "%0250d", i), someLimit, 1, store.Access{NowNS: nowNS})
+		return err
+	},
+	func(s *Store, i int, nowNS int64) error {
+		_, err := s.Take([]store.Call{{Key: fmt.Appendf(nil, "log %d", i), Limit: &someLog}}, store.TakeOptions{Cost: 1}, store.Access{NowNS: nowNS})
+		return err
+	},
+	func(s *Store, i int, nowNS int64) error {
+		_, err := s.Throttle(append(fmt.Appendf(nil, "huge %d", i), longText...), someLimit, 1, store.Access{NowNS: nowNS})
+		return err
+	},
+}
+
+var (
+	someLimit, _   = cell.NewBucket(10, 1, 1_000_000)
+	someLiteral, _ = cell.ParseLimit("10/1d")
+	longText       = bytes.Repeat([]byte("h"), 4000)
+	someLog, _     = cell.ParseLimit("10/1d,algo=log")
+)
+
+// A table that was full of keys of one kind is full of another's without taking more memory, also where some of the first are
+// used all the time, so that none of their slabs is ever empty.
+func TestMemoryGoesFromOneKindToAnother(t *testing.T) {
+	const maxBytes = 24 << 20
+	for _, pinned := range []bool{false, true} {
+		t.Run(fmt.Sprintf("pinned=%v", pinned), func(t *testing.T) {
+			t.Parallel()
+			s := New(Options{MaxBytes: maxBytes})
+			now := int64(1_800_000_000_000_000_000)
+			for k, kind := range kinds {
+				// Until all that was there before has gone, unless it is protected.
+				end := evicted(s) + max(1000, int64(s.Len(now))*3/2)
+				for i := 0; evicted(s) < end; i++ {
+					now++
+					if err := kind(s, i, now); err != nil {
+						t.Fatal(err)
+					}
+					if pinned && i%50 == 0 {
+						_ = kind(s, i, now) // so it is protected
+					}
+				}
+				if got := s.footprint(); got > maxBytes+maxBytes/4+8<<20 {
+					t.Errorf("after kind %d of keys %d MB are taken", k, got>>20)
+				}
+				if held := s.room.bytes.Load(); !pinned && held < maxBytes*3/4 {
+					t.Errorf("after kind %d of keys %d MB are held", k, held>>20)
+				}
+			}
+			if err := s.Audit(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Slots that the journal knows stay where they are until it is drained; then their slabs go.
+func TestSlabsGoWhenTheirChangesAreTold(t *testing.T) {
+	s := New(Options{Shards: 1, Journal: true})
+	const keys, now = 100 * slabSize, 1_800_000_000_000_000_000
+	for i := range keys {
+		if err := kinds[0](s, i, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range keys {
+		s.Delete(fmt.Appendf(nil, "small %d", i), now)
+	}
+	if there := s.shards[0].slabs.places.there; there != 101 {
+		t.Errorf("%d slabs are there, whose changes are not told", there)
+	}
+	for s.Drain(func(c Change) {
+		if !c.Deleted && !c.Lost {
+			t.Errorf("%q is told", c.Key)
+		}
+	}) {
+	}
+	if there := s.shards[0].slabs.places.there; there > 2 {
+		t.Errorf("%d slabs are there, of no keys", there)
+	}
+	if err := s.Audit(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Places are handed out from the bottom, each to one.
+func TestPlaces(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var p places
+	links, used := map[uint32]uint32{}, map[uint32]bool{}
+	for step := range 200_000 {
+		if rnd.IntN(1000) < 500+300*(step/20_000%2*2-1) && len(used) > 0 {
+			for n := range used {
+				next, goes := p.put(n)
+				links[n] = next
+				delete(used, n)
+				if goes != 0 {
+					p.remove(goes)
+				}
+				break
+			}
+		} else {
+			k, there := p.lowest()
+			if !there {
+				p.add(k)
+			}
+			n, fresh := p.take(k)
+			if !fresh {
+				p.pop(k, links[n])
+			}
+			if n == 0 || used[n] {
+				t.Fatalf("place %d is handed out twice", n)
+			}
+			for low := range k {
+				if p.slabs[low].used < slabSize {
+					t.Fatalf("slab %d gives a place, and %d has one: %+v", k, low, p.slabs[low])
+				}
+			}
+			used[n] = true
+		}
+		if step%1000 == 0 {
+			if err := p.audit(used, func(n uint32) uint32 { return links[n] }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,10 @@
+//go:build amd64 || arm64
+
+package memory
+
+import "unsafe"
+
+// prefetch brings the cache line of p into the caches, and does not wait for it as a load would.
+//
+//go:noescape
+func prefetch(p unsafe.Pointer)

@@ -1,0 +1,87 @@
+package memory
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// reserve has blocks of memory ready for a store that grows. Taking one from the allocator costs 10 µs in page faults as
+// it is written to for the first time, and where the machine itself must first get the memory from its host, milliseconds
+// (measured: 2 to 5 ms, ten times while 10M keys came). The reserve is filled by a goroutine that takes this upon itself,
+// and which lives only as long as it has something to do.
+//
+// It is 1/64 of what is in use and reserveMost bytes at most, so that a small store has none.
+type reserve[T any] struct {
+	blocks  chan *T
+	used    atomic.Int64
+	filling atomic.Bool
+}
+
+const (
+	reserveMost = 1 << 20
+	pageSize    = 4096
+)
+
+func (r *reserve[T]) init() {
+	var block T
+	r.blocks = make(chan *T, reserveMost/int(unsafe.Sizeof(block)))
+}
+
+// take returns a block that is all zero.
+func (r *reserve[T]) take() *T {
+	r.used.Add(1)
+	var block *T
+	select {
+	case block = <-r.blocks:
+	default:
+		block = new(T)
+	}
+	if len(r.blocks) < r.want()/2 && r.filling.CompareAndSwap(false, true) {
+		go r.fill()
+	}
+	return block
+}
+
+func (r *reserve[T]) want() int { return int(min(r.used.Load()/64, int64(cap(r.blocks)))) }
+
+func (r *reserve[T]) fill() {
+	for len(r.blocks) < r.want() { // nobody else adds any, so that it never waits
+		block := new(T)
+		bytes := unsafe.Slice((*byte)(unsafe.Pointer(block)), unsafe.Sizeof(*block))
+		for i := 0; i < len(bytes); i += pageSize {
+			bytes[i] = 0 // the page fault
+		}
+		r.blocks <- block
+	}
+	r.filling.Store(false)
+}
+
+// drop forgets what is ready and in use.
+func (r *reserve[T]) drop() {
+	r.used.Store(0)
+	for len(r.blocks) > 0 {
+		select {
+		case <-r.blocks:
+		default:
+		}
+	}
+}
+
+// memory is what the shards of a store grow by.
+type memory struct {
+	slabs  reserve[slab]
+	tails  reserve[[slabSize]tail]
+	chunks reserve[chunkBlock]
+}
+
+func (m *memory) init() {
+	m.slabs.init()
+	m.tails.init()
+	m.chunks.init()
+}
+
+func (m *memory) drop() {
+	m.slabs.drop()
+	m.tails.drop()
+	m.chunks.drop()
+}

@@ -1,0 +1,113 @@
+package memory
+
+import (
+	"math"
+
+	"celld/cell"
+	"celld/store"
+)
+
+// serve has those take whose moment has come.
+func (s *Store) serve(q *queue) {
+	for s.serveSome(q) {
+	}
+}
+
+// serveSome serves a few, all under the same locks, and reports whether there are more to look at.
+func (s *Store) serveSome(q *queue) (more bool) {
+	now := s.now()
+	q.sh.lock(now)
+	w := q.first
+	q.dueNS = notDue
+	q.sh.unlock()
+	if w == nil {
+		return false
+	}
+	paid := prepaid{store: s, shard: q.sh}
+	locks := w.locks
+	err := paid.run(locks, now, func() (err error) {
+		more = false
+		for range perLock {
+			if w = q.first; w == nil {
+				return nil
+			}
+			if more = w.locks != locks; more {
+				return nil
+			}
+			if more, err = s.serveFirst(q, now, &paid); !more || err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil { // there is no room
+		s.lockAll(w.locks, now)
+		defer s.unlockAll(w.locks)
+		if w.queue != nil {
+			w.answer(store.Taken{}, err, now)
+		}
+		return true
+	}
+	return more
+}
+
+// serveFirst has the first of a queue take, if its moment has come, and reports whether the next is to be looked at. All its
+// shards are locked. The error is errNoRoom.
+func (s *Store) serveFirst(q *queue, nowNS int64, paid *prepaid) (next bool, err error) {
+	w := q.first
+	if !w.refresh() {
+		w.answer(store.Taken{}, store.ErrNoPolicy, nowNS)
+		return true, nil
+	}
+	if q.keeps(nowNS) {
+		q.setTimer(s, q.keptUntil)
+		return false, nil
+	}
+	at := nowNS
+	if c := &w.request.calls[0]; len(w.request.calls) == 1 && q.is(c) {
+		if at = q.momentNS(c, w); c.carried {
+			at = nowNS
+		} else if at > nowNS {
+			q.setTimer(s, at)
+			return false, nil
+		} else if at > w.deadlineNS {
+			return false, nil // it is about to be refused
+		}
+	}
+	q.quiet = true
+	a := w.access
+	a.NowNS = at
+	t, err := s.takeLocked(w.request, a, paid, turn{waiter: w})
+	q.quiet = false
+	switch err {
+	case errNoRoom:
+		return false, err
+	case errWaits:
+		return w.queue != q && q.first != nil, nil
+	}
+	w.answer(t, err, at)
+	return true, nil
+}
+
+// momentNS is when a call of one limit passes, that is the first of its queue, or may pass as a lease flows back.
+func (q *queue) momentNS(c *call, w *waiter) int64 {
+	from := max(w.access.NowNS, q.seenNS)
+	if c.carried = false; c.Limit.Shadow || c.ruledBy(w.store, from) {
+		return from
+	}
+	c.n, c.e = c.sh.meet(c.hash, c.Key, store.Access{NowNS: from, NoTouch: true})
+	if c.e != nil && !c.e.holdsLimits() {
+		return from
+	}
+	c.findTally()
+	c.fetch(from)
+	wait := c.Limit.Forecast(&c.st, c.sh.timeOf(c.Limit, from), w.cost)
+	if wait == cell.Never {
+		return from
+	}
+	return max(from, min(from+int64(min(wait, uint64(math.MaxInt64-1-from))), c.nextDueNS()))
+}
+
+func (c *call) ruledBy(s *Store, nowNS int64) bool {
+	return s.HasRules() && s.Rule(c.Key, nowNS) != nil
+}

@@ -1,0 +1,211 @@
+package memory_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"celld/cell"
+	"celld/store"
+	"celld/store/memory"
+	"celld/store/policy"
+)
+
+// A policy that is reset, or deleted and set again, forgets what was used under it, whatever key it was under.
+func TestPoliciesForget(t *testing.T) {
+	s := memory.New(memory.Options{})
+	set := func(o policy.Options) *policy.Policy {
+		t.Helper()
+		if _, err := s.SetPolicy("p", mustParse(t, "5/1h"), o); err != nil {
+			t.Fatal(err)
+		}
+		return s.PolicyNamed("p")
+	}
+	take := func(key string, p *policy.Policy) store.Taken {
+		t.Helper()
+		taken, err := s.Take([]store.Call{{Key: []byte(key), Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: 5}, at(t0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return taken
+	}
+	forget := map[string]func() *policy.Policy{
+		"reset":   func() *policy.Policy { return set(policy.Options{Reset: true}) },
+		"deleted": func() *policy.Policy { s.DeletePolicy("p"); return set(policy.Options{}) },
+	}
+	for _, name := range slices.Sorted(maps.Keys(forget)) {
+		if p := set(policy.Options{Reset: true}); take("k", p).Limited || !take("k", p).Limited {
+			t.Error(name)
+		}
+		mustTake(t, s, 1, t0, calls(t, "other", "1/1m"))
+		old := s.PolicyNamed("p")
+		take("alone", old)
+		take("other", old)
+		p := forget[name]()
+		// Keys that held nothing else are gone.
+		if did(s.Rename([]byte("alone"), []byte("other"), at(t0))) || !did(s.Rename([]byte("other"), []byte("other2"), at(t0))) {
+			t.Error(name, "rename")
+		}
+		expectKeys(t, s, t0, "other2")
+		if n := count(s, "other2", t0); n != 1 {
+			t.Errorf("%s: %d limits", name, n)
+		}
+		if end, ok := s.Get([]byte("other2"), at(t0)); !ok || end.TAT != uint64(t0+60*second) {
+			t.Errorf("%s: ends at %d", name, end.TAT-uint64(t0))
+		}
+		if take("k", p).Limited || take("other2", p).Limited {
+			t.Error(name, "is not forgotten")
+		}
+		s.Delete([]byte("other2"), t0)
+		s.Delete([]byte("k"), t0)
+		mustAudit(t, s)
+	}
+	if s.Stats(t0).Bytes != 0 {
+		t.Errorf("%+v", s.Stats(t0))
+	}
+}
+
+// A key that holds nothing but what was used of policies that are gone is no key, to whatever looks.
+func TestKeysOfGonePoliciesAreNoKeys(t *testing.T) {
+	limit := mustLimit(t, 3, 1, 1)
+	name, a := []byte("ghost"), at(t0)
+	looks := map[string]func(s *memory.Store) bool{
+		"Get":    func(s *memory.Store) bool { _, ok := s.Get(name, a); return ok },
+		"Delete": func(s *memory.Store) bool { return s.Delete(name, t0) },
+		"IdleNS": func(s *memory.Store) bool { _, ok := s.IdleNS(name, t0); return ok },
+		"Rename": func(s *memory.Store) bool { return did(s.Rename(name, []byte("live"), at(t0))) },
+		"RenameNew": func(s *memory.Store) bool {
+			there, _, _ := s.RenameNew(name, []byte("new"), at(t0))
+			return there
+		},
+		"Copy":     func(s *memory.Store) bool { ok, _ := s.Copy(name, []byte("new"), false, a); return ok },
+		"KeyBytes": func(s *memory.Store) bool { _, ok := s.KeyBytes(name, t0); return ok },
+		"Limits":   func(s *memory.Store) bool { ok, _ := s.Limits(name, a, func(*store.LimitState) {}); return ok },
+		"Len":      func(s *memory.Store) bool { return s.Len(t0) != 1 },
+		"Random":   func(s *memory.Store) bool { key, _ := s.Random(t0); return key != "live" },
+		"Scan": func(s *memory.Store) (found bool) {
+			s.Scan(0, 10, t0, func(key string, _ store.Value) { found = found || key != "live" })
+			return found
+		},
+		"Export": func(s *memory.Store) (found bool) {
+			s.Export(memory.Position{}, t0, func(key []byte, _ store.Value) { found = found || string(key) != "live" })
+			return found
+		},
+		"Update": func(s *memory.Store) (there bool) {
+			_ = s.Update(name, a, func(st store.Value, ok bool) (store.Value, store.Action) { there = ok; return st, store.Leave })
+			return there
+		},
+		"Throttle": func(s *memory.Store) bool {
+			d, err := s.Throttle(name, limit, 1, a)
+			s.Delete(name, t0)
+			return err != nil || d.Remaining != 3
+		},
+		"Give": func(s *memory.Store) bool {
+			l := mustParse(t, "1/1h")
+			n, err := s.Give(name, &l, 0, 1, a)
+			return n != 0 || err != nil
+		},
+		"Watch": func(s *memory.Store) bool { w := s.Watch(name, t0); defer w.Stop(); s.Flush(); return w.Changed(t0) },
+	}
+	for look, there := range looks {
+		for _, gone := range []string{"deleted", "reset"} {
+			s := memory.New(memory.Options{Journal: true})
+			limit := mustParse(t, "1/1h")
+			if _, err := s.SetPolicy("p", limit, policy.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			p := s.PolicyNamed("p")
+			if _, err := s.Take([]store.Call{{Key: name, Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: 1}, a); err != nil {
+				t.Fatal(err)
+			}
+			mustPut(t, s, "live", live(t0, second), t0)
+			if gone == "deleted" {
+				s.DeletePolicy("p")
+			} else if _, err := s.SetPolicy("p", limit, policy.Options{Reset: true}); err != nil {
+				t.Fatal(err)
+			}
+			if there(s) {
+				t.Errorf("%s: %s finds it", gone, look)
+			}
+			mustAudit(t, s)
+			if sweep(s, t0); s.Stats(t0).Bytes > 4+memory.OverheadBytes {
+				t.Errorf("%s, %s: it still takes room: %+v", gone, look, s.Stats(t0))
+			}
+		}
+	}
+}
+
+// Sweep walks through the whole table for what is of policies that are gone, in short steps, and once.
+func TestSweepPrunes(t *testing.T) {
+	for _, shards := range []int{1, 4} {
+		s := memory.New(memory.Options{Shards: shards})
+		for _, name := range []string{"p", "q"} {
+			if _, err := s.SetPolicy(name, mustParse(t, "1/1h"), policy.Options{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 1000 {
+			p := s.PolicyNamed([]string{"p", "q"}[i%2])
+			if _, err := s.Take([]store.Call{{Key: fmt.Append(nil, i), Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: 1}, at(t0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if sweep(s, t0); s.SweepDue(t0) {
+			t.Fatal("a sweep is due before a policy goes")
+		}
+		steps := 0
+		s.DeletePolicy("p")
+		for s.Sweep(t0) {
+			if steps++; steps == 3 {
+				s.DeletePolicy("q") // whose first keys it has passed
+			}
+		}
+		if n := s.Len(t0); n != 0 || s.Stats(t0).Bytes != 0 || s.SweepDue(t0) || steps < 1000/64 {
+			t.Errorf("%d keys are left after %d steps: %+v", n, steps, s.Stats(t0))
+		}
+		mustAudit(t, s)
+	}
+}
+
+// A rule decides for CL.THROTTLE as well, alone and in a batch, and changes nothing. Sweep removes it when it has been over for a while.
+func TestRulesOfThrottle(t *testing.T) {
+	s := memory.New(memory.Options{})
+	limit := mustLimit(t, 3, 1, 60)
+	for _, r := range []policy.Rule{{Deny: true, Pattern: "bad", UntilNS: t0 + second}, {Pattern: "good"}} {
+		if _, err := s.PutRule(r, t0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	throttle := func(key string, now int64) cell.Decision {
+		d, err := s.Throttle([]byte(key), limit, 4, at(now))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	batch := func(key string, now int64) cell.Decision {
+		reqs := []store.Request{{Key: []byte(key), Bucket: limit, Quantity: 4}}
+		if s.ThrottleBatch(reqs, at(now), nil); reqs[0].Err != nil {
+			t.Fatal(reqs[0].Err)
+		}
+		return reqs[0].Decision
+	}
+	for name, ask := range map[string]func(string, int64) cell.Decision{"alone": throttle, "batch": batch} {
+		for range 3 {
+			if d := ask("bad", t0); !d.Limited || int64(d.RetryAfterNS) != second {
+				t.Errorf("%s: denied: %+v", name, d)
+			}
+			if d := ask("good", t0); d.Limited || d.Remaining != 4 {
+				t.Errorf("%s: let through: %+v", name, d)
+			}
+		}
+	}
+	expectKeys(t, s, t0)
+	if d := throttle("bad", t0+second); d.Limited {
+		t.Errorf("when it is over: %+v", d)
+	}
+	if sweep(s, t0+11*second); len(s.Settings(policy.RuleSetting)) != 1 || s.SweepDue(t0+11*second) {
+		t.Errorf("left are %q", s.Settings(policy.RuleSetting))
+	}
+}

@@ -1,0 +1,250 @@
+package memory
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+
+	"celld/cell"
+	"celld/store"
+)
+
+// Renew has a lease end so many ns from now, and reports whether there is one of that ID. The key is the first of the Take that was
+// granted. What the Take has under other keys is renewed with it. The error is a *NoRightError.
+func (s *Store) Renew(key []byte, id, ns int64, a store.Access) (renewed bool, err error) {
+	end := laterNS(a.NowNS, max(ns, 0))
+	return found(s.onLease(key, id, a, func(keys []*call, _ *prepaid) error {
+		for _, c := range keys {
+			for p := range c.sh.talliesOf(c.e) {
+				if st, _, found := c.sh.findLease(p, id, a.NowNS); found {
+					cell.RenewLease(&st, uint64(id), end)
+					p.setState(&st)
+				}
+			}
+			c.sh.leasesChanged(c, a.NowNS)
+		}
+		return nil
+	}))
+}
+
+// Release ends a lease and gives all of it back: see Settle.
+func (s *Store) Release(key []byte, id int64, a store.Access) (ended bool, err error) {
+	return s.Settle(key, id, 0, a)
+}
+
+// Settle ends a lease whose true cost was n, and reports whether there was one of that ID: a second time it returns false. The key is
+// the first of the Take that was granted. Of each limit, what was granted beyond n is given back, and what n is beyond that is taken,
+// whether it passes or not; where the store is full it is not. A lease of algo=conc just ends. The error is a *NoRightError.
+func (s *Store) Settle(key []byte, id, n int64, a store.Access) (ended bool, err error) {
+	n = min(max(n, 0), cell.MaxCost)
+	err = s.onLease(key, id, a, func(keys []*call, paid *prepaid) error { return s.settle(keys, id, n, a, paid) })
+	if errors.Is(err, store.ErrFull) {
+		err = s.onLease(key, id, a, func(keys []*call, _ *prepaid) error { return s.settle(keys, id, n, a, nil) })
+	}
+	return found(err)
+}
+
+var errNoSuchLease = errors.New("no such lease")
+
+// found is onLease's error as those tell it who have asked for the lease.
+func found(err error) (bool, error) {
+	if refused := (*store.NoRightError)(nil); errors.As(err, &refused) {
+		return false, refused
+	}
+	return err == nil, nil
+}
+
+// onLease calls do, under the locks of all keys of a lease, with those that are there and hold limits. With errNoRoom, do is called again.
+func (s *Store) onLease(key []byte, id int64, a store.Access, do func(keys []*call, paid *prepaid) error) error {
+	if id <= 0 {
+		return errNoSuchLease
+	}
+	lead := s.byName(key)
+	paid := prepaid{store: s, shard: lead.sh}
+	for locks := s.shardSetOf(lead.hash); ; { // nearly all leases lead nowhere, so this is nearly always enough
+		var lacks shardSet
+		err := paid.run(locks, a.NowNS, func() (err error) {
+			var keys []*call
+			if keys, lacks, err = s.keysOf(lead, id, locks, a); err != nil || lacks != 0 {
+				return err
+			}
+			return do(keys, &paid)
+		})
+		if lacks == 0 {
+			return err
+		}
+		locks |= lacks
+	}
+}
+
+// byName is a Call of a key and no limit.
+func (s *Store) byName(key []byte) *call {
+	c := &call{Call: &store.Call{Key: key}}
+	c.hash = s.hash(key)
+	c.sh = s.shardOf(c.hash)
+	return c
+}
+
+// keysOf are a lease's first key, which is locked, and those keys to which it leads and which have it, too. lacks are the locks that it
+// needs to look for these.
+func (s *Store) keysOf(lead *call, id int64, locks shardSet, a store.Access) (keys []*call, lacks shardSet, err error) {
+	linked, found := lead.linked(id, a)
+	if !found {
+		return nil, 0, errNoSuchLease
+	}
+	if err := a.May.Reach(linked, true, true); err != nil {
+		return nil, 0, err
+	}
+	keys = append(keys, lead)
+	slices.SortFunc(linked, bytes.Compare)
+	for _, name := range slices.CompactFunc(linked, bytes.Equal) {
+		if bytes.Equal(name, lead.Key) { // it was renamed
+			continue
+		}
+		c := s.byName(name)
+		if set := s.shardSetOf(c.hash); locks&set == 0 {
+			lacks |= set
+		} else if _, found := c.linked(id, a); found {
+			keys = append(keys, c)
+		}
+	}
+	return keys, lacks, nil
+}
+
+// linked looks up a key, under its lock, and returns the keys that a lease under it leads to, or that there is none.
+func (c *call) linked(id int64, a store.Access) (names [][]byte, found bool) {
+	if c.n, c.e = c.sh.find(c.hash, c.Key, a); c.e == nil {
+		return nil, false
+	}
+	return c.sh.linkedOf(c.e, id, a.NowNS)
+}
+
+// Linked are the other keys that a lease under a key leads to: those of the Take that was granted. They may be there no longer. The
+// error is a *NoRightError.
+func (s *Store) Linked(key []byte, id int64, a store.Access) (names [][]byte, err error) {
+	c := s.byName(key)
+	c.sh.lock(a.NowNS)
+	defer c.sh.unlock()
+	names, _ = c.linked(id, a)
+	return names, a.May.Reach(names, true, true)
+}
+
+// linkedOf are the keys that a lease leads to. found is false if there is none that has not ended.
+func (sh *shard) linkedOf(e *slot, id, nowNS int64) (names [][]byte, found bool) {
+	for p := range sh.talliesOf(e) {
+		if p.holdsLeases() {
+			st := sh.tallies.state(p)
+			links, has := cell.Links(&st, uint64(id), nowNS)
+			keys, _ := cell.NamesIn(links)
+			names, found = append(names, keys...), found || has
+		}
+	}
+	return names, found
+}
+
+// findLease looks for a lease that has not ended in a tally.
+func (sh *shard) findLease(p *tally, id, nowNS int64) (st cell.State, l cell.Lease, found bool) {
+	if p.holdsLeases() {
+		st = sh.tallies.state(p)
+		l, found = cell.FindLease(&st, uint64(id), nowNS)
+	}
+	return st, l, found
+}
+
+// debt is what a limit is to take beyond a lease.
+type debt struct {
+	call *call
+	base *tally // nil: the limit has nothing left to remember
+	of   *tally // the companion
+	l    cell.Limit
+	st   cell.State
+	cost int64
+}
+
+// debtsOf are what a lease whose true cost was n owes, and the room that it takes.
+func debtsOf(keys []*call, id, n int64, nowNS int64) (debts []debt, more need) {
+	for i := 0; i < len(keys) && n > 0; i++ {
+		c := keys[i]
+		for p := range c.sh.talliesOf(c.e) {
+			_, l, found := c.sh.findLease(p, id, nowNS)
+			if !found || p.code.Load()&cell.CodeOfLeases == 0 || l.Cost >= n || l.TakenNS == 0 {
+				continue
+			}
+			d := debt{call: c, of: p, base: c.sh.baseOf(c.e, p), l: p.limit(), cost: n - l.Cost}
+			d.l.Leases = false
+			if d.base != nil {
+				d.l, d.st = d.base.limit(), c.sh.tallies.state(d.base)
+				more.bytes -= c.sh.tallies.bytes(d.base)
+			}
+			d.l.Fit(&d.st, c.sh.timeOf(&d.l, nowNS))
+			more.bytes += TallyBytes + bytesOfRing(d.st.Ring)
+			debts = append(debts, d)
+		}
+	}
+	return debts, more
+}
+
+// settle is Settle under the locks. Without paid nothing more is taken.
+func (s *Store) settle(keys []*call, id, n int64, a store.Access, paid *prepaid) error {
+	if paid != nil {
+		debts, more := debtsOf(keys, id, n, a.NowNS)
+		if !paid.claim(more) {
+			return errNoRoom
+		}
+		for i := range debts {
+			debts[i].take(a.NowNS)
+		}
+	}
+	for _, c := range keys {
+		for t := c.e.firstTally(); t != 0; {
+			p := c.sh.tallies.at(t)
+			t = p.next.Load()
+			if p.holdsLeases() {
+				c.sh.dropLease(c.e, p, id, n, a.NowNS)
+				c.sh.dropIfEmpty(c.e, p)
+			}
+		}
+		c.sh.leasesChanged(c, a.NowNS)
+	}
+	return nil
+}
+
+// dropLease ends the leases of an ID in a tally, and gives back what they hold beyond n.
+func (sh *shard) dropLease(e *slot, p *tally, id, n, nowNS int64) {
+	for {
+		st := sh.tallies.state(p)
+		l, found := cell.DropLease(&st, uint64(id), nowNS)
+		if !found {
+			return
+		}
+		p.setState(&st)
+		if back := l.Cost - n; back > 0 && p.code.Load()&cell.CodeOfLeases != 0 {
+			l.Cost = back
+			sh.giveBack(e, p, []cell.Lease{l}, nowNS)
+		}
+	}
+}
+
+func (d *debt) take(nowNS int64) {
+	sh := d.call.sh
+	if d.base == nil {
+		d.base = sh.addTally(d.call.e, d.of.policy.Load())
+	}
+	d.l.Decide(&d.st, sh.timeOf(&d.l, nowNS), d.cost, cell.Force)
+	had := sh.tallies.bytes(d.base)
+	sh.tallies.keep(d.base, &d.l, d.l.Code(), &d.st)
+	sh.releaseBytes(had - sh.tallies.bytes(d.base))
+}
+
+// leasesChanged notes that leases of a key have changed, or its limits with them: those who wait for it are looked at again. It removes
+// a key that has nothing left to remember.
+func (sh *shard) leasesChanged(c *call, nowNS int64) {
+	if end := sh.limitsEndNS(c.e); end > uint64(nowNS) {
+		sh.moveEnd(c.n, c.e, end, c.Key)
+		if c.e.has(flagWaited) {
+			sh.pokeKey(c.Key, sh.latestNS)
+		}
+	} else {
+		sh.remove(c.n, c.e)
+	}
+}

@@ -1,0 +1,57 @@
+package memory
+
+import (
+	"celld/store"
+	"math"
+)
+
+// avgTTLSamples is how many keys of each shard the average TTL is taken from.
+const avgTTLSamples = 16
+
+func (sh *shard) countLookup(found *slot) {
+	if found != nil {
+		sh.counters.hits++
+	} else {
+		sh.counters.misses++
+	}
+}
+
+// Stats adds up the shards, one after the other.
+func (s *Store) Stats(nowNS int64) store.Stats {
+	st := store.Stats{Bytes: s.room.bytes.Load(), Changes: s.SettingChanges()}
+	for i := range s.lanes {
+		st.Hits += s.lanes[i].hits.Load()
+		st.Changes += s.lanes[i].changes.Load()
+	}
+	var ttlNS, ttls float64 // a TAT may be 2^64 ns ahead
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.lock(nowNS)
+		st.Changes += sh.changes
+		st.Expired += sh.counters.expired
+		st.Evicted += sh.counters.evicted
+		st.Hits += sh.counters.hits
+		st.Misses += sh.counters.misses
+		st.WithExpiry += sh.inUse - sh.noExpiry
+		st.Probation += int64(sh.lists.of(probation).keys)
+		st.Protected += int64(sh.lists.of(protected).keys)
+		step := sh.slabs.top/avgTTLSamples + 1
+		for place := uint32(0); place < sh.slabs.top; place += step {
+			n, left := sh.slabs.next(place, perLock)
+			if left == 0 {
+				continue
+			}
+			if e := sh.slabs.at(n); !e.has(flagNoExpiry) && !sh.dead(n, e, nowNS) {
+				ttlNS += float64(sh.endNS(n, e) - uint64(nowNS))
+				ttls++
+			}
+		}
+		sh.unlock()
+	}
+	if mean := ttlNS / max(ttls, 1); mean < math.MaxInt64 {
+		st.AvgTTLNS = int64(mean)
+	} else {
+		st.AvgTTLNS = math.MaxInt64
+	}
+	return st
+}

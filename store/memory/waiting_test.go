@@ -1,0 +1,449 @@
+package memory_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"celld/cell"
+	"celld/store"
+	"celld/store/memory"
+	"celld/store/policy"
+)
+
+// waiter is a caller that may wait.
+type waiter struct {
+	s      *memory.Store
+	reqs   [1]store.TakeRequest
+	doneNS atomic.Int64 // when it was answered; 0: not yet
+	woken  atomic.Int64
+}
+
+func (w *waiter) Wake() { w.woken.Add(1); w.doneNS.Store(clock()) }
+
+func (w *waiter) taken() store.Taken { return w.reqs[0].Taken }
+
+func (w *waiter) err() error { return w.reqs[0].Err }
+
+func (w *waiter) leave(why error) bool { return w.s.Leave(&w.reqs[0], why) }
+
+func (w *waiter) granted() bool { return w.doneNS.Load() != 0 && !w.taken().Limited && w.err() == nil }
+
+func (w *waiter) denied() bool { return w.doneNS.Load() != 0 && w.taken().Limited && w.err() == nil }
+
+func (w *waiter) waits() bool { return w.doneNS.Load() == 0 }
+
+func (w *waiter) at(start int64) time.Duration { return time.Duration(w.doneNS.Load() - start) }
+
+// clock is the time of synctest.
+func clock() int64 { return time.Now().UnixNano() }
+
+// ask asks for a cost on terms.
+func ask(s *memory.Store, mode store.WaitMode, most time.Duration, cost int64, calls ...store.Call) *waiter {
+	w := &waiter{s: s}
+	w.reqs[0] = store.TakeRequest{Calls: calls, TakeOptions: store.TakeOptions{Cost: cost, Terms: &store.Terms{Mode: mode, MaxNS: int64(most)}}}
+	if s.TakeBatch(w.reqs[:], at(clock()), w) {
+		w.doneNS.Store(clock())
+	}
+	return w
+}
+
+func await(s *memory.Store, most time.Duration, cost int64, calls ...store.Call) *waiter {
+	return ask(s, store.Wait, most, cost, calls...)
+}
+
+// plainly takes without waiting.
+func plainly(s *memory.Store, cost int64, calls ...store.Call) *waiter {
+	return ask(s, store.DontWait, 0, cost, calls...)
+}
+
+// waitingStore is a store in the time of synctest.
+func waitingStore() *memory.Store {
+	return memory.New(memory.Options{Now: clock, Shards: 4, Journal: true})
+}
+
+// inBubble runs a test in fake time, and checks that nobody waits at its end.
+func inBubble(t *testing.T, test func(t *testing.T, s *memory.Store)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := waitingStore()
+		test(t, s)
+		synctest.Wait()
+		if callers, keys := s.Waiting(); callers != 0 || keys != 0 {
+			t.Errorf("%d callers wait for %d keys", callers, keys)
+		}
+	})
+}
+
+// pass lets time pass, and all that is due happen.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// Each of those who wait takes at its own moment, in the order in which they came.
+func TestWaitersAreServedInOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memory.Store) {
+		const n = 10_000
+		start := clock()
+		var all []*waiter
+		for range n {
+			all = append(all, await(s, time.Hour, 1, call(t, "k", "1000/1s,burst=1")))
+		}
+		if callers, keys := s.Waiting(); callers != n-1 || keys != 1 {
+			t.Fatalf("%d callers wait for %d keys", callers, keys)
+		}
+		pass(n * time.Millisecond)
+		for i, w := range all {
+			if got := w.at(start); got != time.Duration(i)*time.Millisecond || !w.granted() || w.taken().Granted != 1 {
+				t.Fatalf("%d: after %v: %+v, %v", i, got, w.taken(), w.err())
+			}
+			if w.woken.Load() != int64(min(i, 1)) {
+				t.Fatalf("%d was woken %d times", i, w.woken.Load())
+			}
+		}
+	})
+}
+
+// While somebody waits a plain call is denied, also when it would pass by itself, and is told when it passes behind all others.
+func TestAPlainCallStandsBehind(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memory.Store) {
+		c := func() store.Call { return call(t, "k", "10/1s") }
+		plainly(s, 9, c())
+		w := await(s, time.Second, 10, c()) // in 900 ms
+		if !w.waits() {
+			t.Fatal("it does not wait")
+		}
+		for _, mode := range []cell.Mode{cell.Take, cell.Peek} {
+			taken, err := s.Take([]store.Call{c()}, store.TakeOptions{Cost: 1, Mode: mode}, at(clock()))
+			if err != nil || !taken.Limited || taken.RetryAfterNS != 1e9 {
+				t.Fatalf("%+v, %v", taken, err)
+			}
+		}
+		if !await(s, 999*time.Millisecond, 1, c()).denied() {
+			t.Fatal("one that would wait for too long waits")
+		}
+		last := await(s, time.Second, 1, c())
+		if !w.leave(nil) || w.leave(nil) {
+			t.Fatal("it does not leave once")
+		}
+		synctest.Wait()
+		if !last.granted() || last.doneNS.Load() != clock() || w.woken.Load() != 0 {
+			t.Fatal("the next does not pass when the one before it has left")
+		}
+	})
+}
+
+// What changes a key or a limit has those who wait for it looked at again at once.
+func TestWhatLetsWaitersGo(t *testing.T) {
+	const literal = "1/1h"
+	granted, denied := (*waiter).granted, (*waiter).denied
+	failed := func(err error) func(*waiter) bool {
+		return func(w *waiter) bool { return !w.waits() && w.err() == err }
+	}
+	set := func(tb testing.TB, s *memory.Store, text string, o policy.Options) {
+		if ok, err := s.SetPolicy("p", mustParse(tb, text), o); !ok || err != nil {
+			tb.Fatal(ok, err)
+		}
+	}
+	put := func(st store.Value, action store.Action) func(testing.TB, *memory.Store) {
+		return func(tb testing.TB, s *memory.Store) {
+			if err := s.Update([]byte("k"), at(clock()), func(store.Value, bool) (store.Value, store.Action) { return st, action }); err != nil {
+				tb.Fatal(err)
+			}
+		}
+	}
+	var id int64 // of the lease that the first has, where that is conc's
+	ends := func(end func(s *memory.Store) bool) func(testing.TB, *memory.Store) {
+		return func(tb testing.TB, s *memory.Store) {
+			if !end(s) {
+				tb.Fatal("there is no such lease")
+			}
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		limit  string
+		change func(testing.TB, *memory.Store)
+		want   func(*waiter) bool
+	}{
+		{"release", "1/3h,algo=conc", ends(func(s *memory.Store) bool { return did(s.Release([]byte("k"), id, at(clock()))) }), granted},
+		{"settle", "1/3h,algo=conc", ends(func(s *memory.Store) bool { return did(s.Settle([]byte("k"), id, 1, at(clock()))) }), granted},
+		{"renew for less", "1/3h,algo=conc", ends(func(s *memory.Store) bool {
+			ok := did(s.Renew([]byte("k"), id, int64(time.Second), at(clock())))
+			time.Sleep(time.Second)
+			return ok
+		}), granted},
+		{"renew for more", "1/90m,algo=conc", ends(func(s *memory.Store) bool {
+			ok := did(s.Renew([]byte("k"), id, int64(3*time.Hour), at(clock())))
+			time.Sleep(100 * time.Minute)
+			return ok
+		}), (*waiter).waits},
+		{"give", literal, func(tb testing.TB, s *memory.Store) {
+			l := mustParse(tb, literal)
+			if n, err := s.Give([]byte("k"), &l, 0, 1, at(clock())); n != 1 || err != nil {
+				tb.Fatal(n, err)
+			}
+		}, granted},
+		{"del", literal, func(_ testing.TB, s *memory.Store) { s.Delete([]byte("k"), clock()) }, granted},
+		{"update deletes", literal, put(store.Value{}, store.Delete), granted},
+		{"flush", literal, func(_ testing.TB, s *memory.Store) { s.Flush() }, granted},
+		{"rename away", literal, func(_ testing.TB, s *memory.Store) {
+			s.Rename([]byte("k"), []byte("other"), at(clock()))
+		}, granted},
+		{"rename onto", literal, func(tb testing.TB, s *memory.Store) {
+			plainly(s, 1, call(tb, "other", "1/1m"))
+			s.Rename([]byte("other"), []byte("k"), at(clock()))
+		}, granted},
+		{"copy onto", literal, func(tb testing.TB, s *memory.Store) {
+			plainly(s, 1, call(tb, "other", "1/1m"))
+			if ok, err := s.Copy([]byte("other"), []byte("k"), true, at(clock())); !ok || err != nil {
+				tb.Fatal(ok, err)
+			}
+		}, granted},
+		{"expiry", literal, func(_ testing.TB, s *memory.Store) {
+			_ = s.Update([]byte("k"), at(clock()), func(st store.Value, _ bool) (store.Value, store.Action) {
+				st.ExpiryNS = clock() + int64(time.Second)
+				return st, store.Put
+			})
+			time.Sleep(time.Second)
+			for s.Sweep(clock()) {
+			}
+		}, granted},
+		{"a TAT is put", literal, put(store.Value{TAT: 1 << 62}, store.Put), failed(store.ErrWrongType)},
+		{"deny", literal, func(_ testing.TB, s *memory.Store) { _, _ = s.PutRule(policy.Rule{Deny: true, Pattern: "k"}, clock()) }, denied},
+		{"allow", literal, func(_ testing.TB, s *memory.Store) { _, _ = s.PutRule(policy.Rule{Pattern: "k"}, clock()) }, granted},
+		{"policy is set", "@p", func(tb testing.TB, s *memory.Store) {
+			set(tb, s, "2/1s", policy.Options{})
+			time.Sleep(time.Second / 2)
+		}, granted},
+		{"policy is shadow", "@p", func(tb testing.TB, s *memory.Store) { set(tb, s, "1/1h,shadow", policy.Options{}) }, granted},
+		{"policy is too small", "@p", func(tb testing.TB, s *memory.Store) { set(tb, s, "2/1h,burst=1", policy.Options{}) }, (*waiter).waits},
+		{"policy is a window", "@p", func(tb testing.TB, s *memory.Store) { set(tb, s, "1/1h,algo=window", policy.Options{}) }, (*waiter).waits},
+		{"policy is reset", "@p", func(tb testing.TB, s *memory.Store) { set(tb, s, "1/1h", policy.Options{Reset: true}) }, granted},
+		{"policy is deleted", "@p", func(_ testing.TB, s *memory.Store) { s.DeletePolicy("p") }, failed(store.ErrNoPolicy)},
+		{"another policy", "@p", func(tb testing.TB, s *memory.Store) { _, _ = s.SetPolicy("q", mustParse(tb, "1/1s"), policy.Options{}) }, (*waiter).waits},
+		{"the wall clock", "1/hour", func(_ testing.TB, s *memory.Store) { s.SetWall(clock()+int64(time.Hour), clock()) }, granted},
+		{"take by force", literal, func(tb testing.TB, s *memory.Store) {
+			_, _ = s.Take([]store.Call{call(tb, "k", literal)}, store.TakeOptions{Cost: 1, Mode: cell.Force}, at(clock()))
+		}, (*waiter).waits},
+		{"unblocked", literal, nil, failed(store.ErrUnblocked)},
+		{"refused", literal, nil, denied},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *memory.Store) {
+				of := func() store.Call {
+					if c.limit != "@p" {
+						return call(t, "k", c.limit)
+					}
+					p := s.Policy([]byte("p"))
+					return store.Call{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}
+				}
+				if c.limit == "@p" {
+					set(t, s, "1/1h", policy.Options{})
+				}
+				first := plainly(s, 1, of())
+				if !first.granted() {
+					t.Fatal("the first is denied")
+				}
+				if id = first.reqs[0].Terms.Lease; id != 0 {
+					plainly(s, 1, call(t, "k", "9/9h")) // so that the key outlives the lease
+				}
+				w := await(s, 2*time.Hour, 1, of())
+				synctest.Wait()
+				if !w.waits() {
+					t.Fatal("it does not wait")
+				}
+				switch c.name {
+				case "unblocked":
+					w.leave(store.ErrUnblocked)
+				case "refused":
+					w.leave(store.ErrRefused)
+				default:
+					c.change(t, s)
+				}
+				synctest.Wait()
+				if !c.want(w) || w.woken.Load() > 1 {
+					t.Errorf("waits %v, woken %d, %+v, %v", w.waits(), w.woken.Load(), w.taken(), w.err())
+				}
+				w.leave(nil)
+			})
+		})
+	}
+}
+
+// A queue outlives its key: who comes after a Flush still stands behind those who wait.
+func TestAQueueOutlivesItsKey(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memory.Store) {
+		c := func() store.Call { return call(t, "k", "2/1s,burst=1") }
+		start := clock()
+		var all []*waiter
+		for range 6 {
+			all = append(all, await(s, time.Minute, 1, c()))
+		}
+		s.Flush()
+		synctest.Wait()
+		for i, w := range all {
+			if w.waits() != (i > 1) {
+				t.Fatalf("%d waits: %v", i, w.waits())
+			}
+		}
+		pass(600 * time.Millisecond)
+		if plainly(s, 1, c()).granted() || s.Delete([]byte("k"), clock()) && plainly(s, 1, c()).granted() {
+			t.Fatal("a plain call overtakes")
+		}
+		pass(10 * time.Second)
+		for i, want := range []time.Duration{0, 0, 500, 600, 1100, 1600} {
+			if got := all[i].at(start); got != want*time.Millisecond {
+				t.Errorf("%d passes after %v", i, got)
+			}
+		}
+	})
+}
+
+// A call of several limits takes nothing before it takes all, and waits for each in its turn.
+func TestSeveralLimits(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memory.Store) {
+		const slow, fast = "1/1s,burst=1", "10/1s,burst=1"
+		start := clock()
+		plainly(s, 1, call(t, "a", slow))
+		both := await(s, time.Minute, 1, call(t, "a", slow), call(t, "b", fast)) // waits for a
+		if !plainly(s, 1, call(t, "b", fast)).granted() {
+			t.Error("it holds what it does not have yet")
+		}
+		time.Sleep(950 * time.Millisecond)
+		var fasts []*waiter
+		for range 3 {
+			fasts = append(fasts, await(s, time.Minute, 1, call(t, "b", fast)))
+		}
+		pass(10 * time.Second)
+		// At 1000 a passes, and b does not. There it is before those who came later.
+		if both.at(start) != 1050*time.Millisecond || !both.granted() {
+			t.Errorf("both pass after %v", both.at(start))
+		}
+		for i, want := range []time.Duration{950, 1150, 1250} {
+			if got := fasts[i].at(start); got != want*time.Millisecond {
+				t.Errorf("%d of those for b passes after %v", i, got)
+			}
+		}
+	})
+}
+
+// Calls for the same keys in any order of them all pass: nobody holds one and waits for another.
+func TestNoDeadlock(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memory.Store) {
+		const l = "10/1s,burst=1"
+		var all []*waiter
+		for i := range 300 {
+			keys := []string{"a", "b", "c"}
+			calls := []store.Call{call(t, keys[i%3], l), call(t, keys[(i+1+i/3%2)%3], l)}
+			all = append(all, await(s, time.Hour, 1, calls...))
+		}
+		pass(time.Minute)
+		for i, w := range all {
+			if !w.granted() {
+				t.Errorf("%d: waits %v: %+v", i, w.waits(), w.taken())
+			}
+		}
+	})
+}
+
+// A key for which somebody waits is not evicted.
+func TestWaitedKeysAreNotEvicted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.New(memory.Options{Now: clock, MaxKeys: 4, Shards: 1})
+		const l = "1/1h"
+		plainly(s, 1, call(t, "waited", l))
+		w := await(s, 2*time.Hour, 1, call(t, "waited", l))
+		for i := range 100 {
+			if got := plainly(s, 1, call(t, string(rune('a'+i)), l)); !got.granted() {
+				t.Fatal(got.err())
+			}
+		}
+		if !w.waits() {
+			t.Fatal("it passes")
+		}
+		s.SetLimitsNow(1, 0, false)
+		if n := s.Len(clock()); n != 1 || !w.waits() {
+			t.Errorf("%d keys, waits %v", n, w.waits())
+		}
+		if got := plainly(s, 1, call(t, "x", l)); got.err() != store.ErrFull {
+			t.Errorf("where all keys are waited for: %+v, %v", got.taken(), got.err())
+		}
+		w.leave(nil)
+		if got := plainly(s, 1, call(t, "x", l)); !got.granted() {
+			t.Error(got.err())
+		}
+	})
+}
+
+// Where there is no room when the turn comes, the caller is told so, and a reservation is let go.
+func TestNoRoomAtTheMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.New(memory.Options{Now: clock, MaxKeys: 1, NoEviction: true, Shards: 1})
+		const l = "1/1s,burst=1"
+		plainly(s, 1, call(t, "k", l))
+		first := await(s, time.Minute, 1, call(t, "k", l))
+		ask(s, store.Reserve, time.Minute, 1, call(t, "k", l))
+		second := await(s, time.Minute, 1, call(t, "k", l))
+		s.Rename([]byte("k"), []byte("other"), at(clock()))
+		plainly(s, 1, call(t, "other", "1/1h"))
+		pass(time.Minute)
+		if first.err() != store.ErrFull || second.err() != store.ErrFull {
+			t.Errorf("%v, %v", first.err(), second.err())
+		}
+		if callers, keys := s.Waiting(); callers != 0 || keys != 0 {
+			t.Errorf("%d callers, %d keys", callers, keys)
+		}
+	})
+}
+
+// Who waits is in no file: a copy has what is spent.
+func TestWaitersAreNotExported(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memory.Store) {
+		plainly(s, 1, call(t, "k", "1/1s"))
+		drain(s, func(memory.Change) {})
+		before, _ := s.Get([]byte("k"), at(clock()))
+		changes := s.Stats(clock()).Changes
+		w := await(s, time.Minute, 1, call(t, "k", "1/1s"))
+		after, _ := s.Get([]byte("k"), at(clock()))
+		drain(s, func(c memory.Change) { t.Errorf("%+v is told", c) })
+		if before != after || s.Stats(clock()).Changes != changes {
+			t.Errorf("%+v before, %+v after", before, after)
+		}
+		w.leave(nil)
+	})
+}
+
+type wakerFunc func()
+
+func (f wakerFunc) Wake() { f() }
+
+// A policy whose limit becomes a window has plain calls told their wait behind all who wait already.
+func TestWaitersOfAPolicyThatBecomesAWindow(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memory.Store) {
+		var all []*waiter
+		set := func(limit string) {
+			if _, err := s.SetPolicy("p", mustParse(t, limit), policy.Options{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c := func() store.Call {
+			p := s.PolicyNamed("p")
+			return store.Call{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}
+		}
+		set("1/1h")
+		for range 60 {
+			all = append(all, await(s, 100*time.Hour, 1, c()))
+		}
+		set("1/1h,algo=window")
+		pass(time.Millisecond)
+		if w := plainly(s, 1, c()); !w.denied() {
+			t.Errorf("%+v, %v", w.taken(), w.err())
+		}
+		for _, w := range all {
+			w.leave(nil)
+		}
+	})
+}

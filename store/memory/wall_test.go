@@ -1,0 +1,182 @@
+package memory_test
+
+import (
+	"fmt"
+	"testing"
+
+	"celld/cell"
+	"celld/store"
+	"celld/store/memory"
+	"celld/store/policy"
+)
+
+const hour = 3600 * second
+
+// Whatever is told after the wall clock was set is told in the new wall time, also of keys that were renamed before.
+func TestExportAfterTheWallClockWasSet(t *testing.T) {
+	s := memory.New(memory.Options{Shards: 1})
+	const keys = 3000
+	for i := range keys {
+		mustPut(t, s, fmt.Sprint("k", i), live(t0, 2*hour), t0)
+	}
+	told := 0
+	tell := func(wantNS int64) func([]byte, store.Value) {
+		return func(key []byte, st store.Value) {
+			if told++; int64(st.TAT) != wantNS {
+				t.Fatalf("%s until %d, want %d", key, st.TAT, wantNS)
+			}
+		}
+	}
+	p, more := s.Export(s.StartExport(), t0, tell(t0+2*hour))
+	for i := range keys {
+		s.Rename(fmt.Appendf(nil, "k%d", i), fmt.Appendf(nil, "renamed%d", i), at(t0))
+	}
+	s.SetWall(t0+hour, t0)
+	for more {
+		p, more = s.Export(p, t0, tell(t0+3*hour))
+	}
+	s.EndExport(p)
+	if told < keys {
+		t.Errorf("%d keys of %d", told, keys)
+	}
+}
+
+// A key that expires by the wall clock is swept when that says so.
+func TestSweepAfterTheWallClockWasSet(t *testing.T) {
+	for _, by := range []int64{hour, -hour, 900 * hour} {
+		s := memory.New(memory.Options{})
+		_ = s.Update([]byte("k"), at(t0), func(store.Value, bool) (store.Value, store.Action) {
+			return store.Value{TAT: uint64(t0 + 9000*hour), ExpiryNS: t0 + 1000*hour}, store.Put
+		})
+		s.SetWall(t0+by, t0)
+		end := t0 + 1000*hour - by
+		if n := sweep(s, end-1); n != 0 {
+			t.Errorf("by %d: %d swept before its end", by, n)
+		}
+		if n := sweep(s, end); n != 1 {
+			t.Errorf("by %d: %d swept at its end", by, n)
+		}
+	}
+}
+
+// BenchmarkSetWall is how long all wait while the wall clock is set, with a million keys.
+func BenchmarkSetWall(b *testing.B) {
+	s := memory.New(memory.Options{MaxKeys: 1 << 20})
+	literal, err := cell.ParseLimit("100/1h")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range 1_000_000 {
+		key := fmt.Appendf(nil, "key:%d", i)
+		if i%2 == 0 {
+			mustPut(b, s, string(key), live(t0, hour), t0)
+		} else if _, err := s.Take([]store.Call{{Key: key, Limit: &literal}}, store.TakeOptions{Cost: 1}, at(t0)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for i := int64(0); b.Loop(); i++ {
+		s.SetWall(t0+i*second, t0)
+	}
+}
+
+var algorithms = []string{
+	"100/1h", "100/1h,algo=window", "100/1h,algo=window,align=clock,block=10m", "100/day,tz=+05:30,block=3h", "100/1h,algo=slide",
+	"100/1h,algo=slide,buckets=2", "100/1h,algo=log",
+}
+
+// limitsOf is what a key shows.
+func limitsOf(tb testing.TB, s *memory.Store, key string, nowNS int64) (text string) {
+	tb.Helper()
+	_, err := s.Limits([]byte(key), untouched(nowNS), func(l *store.LimitState) { text += limitText(l) + "; " })
+	if err != nil {
+		tb.Fatal(err)
+	}
+	st, ok := s.Get([]byte(key), untouched(nowNS))
+	return fmt.Sprint(text, st.TAT, ok)
+}
+
+// A policy that becomes one of the calendar and back keeps what is used up so, however far the wall time is from the limits'.
+func TestALimitOfTheCalendarAndBackGainsNothing(t *testing.T) {
+	for _, text := range algorithms {
+		for _, ahead := range []int64{0, 1, second / 2, hour - 1, -1, -hour / 2, -hour} {
+			s := memory.New(memory.Options{})
+			s.SetWall(t0+ahead, t0)
+			policy := func(text string) store.Call {
+				if ok, err := s.SetPolicy("p", mustParse(t, text), policy.Options{}); !ok || err != nil {
+					t.Fatal(ok, err)
+				}
+				p := s.PolicyNamed("p")
+				return store.Call{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}
+			}
+			mustTake(t, s, 100, t0, []store.Call{policy(text)})
+			now := t0
+			if policy(text).Limit.Algo != cell.GCRA && text != "100/1h,algo=slide" && !policy(text).Limit.Aligned() { // which pass some again
+				now += 20 * 60 * second // a third of the hour, and in another sub-window
+			}
+			for _, next := range []string{"50/month", text, "70/day", text} {
+				c := []store.Call{policy(next)}
+				if _, err := s.Take(c, store.TakeOptions{Cost: 1, Mode: cell.Peek}, at(now)); err != nil || c[0].Decision.Remaining > 0 {
+					t.Errorf("%s, %d ns ahead, then %s: %+v, %v", text, ahead, next, c[0].Decision, err)
+				}
+			}
+		}
+	}
+}
+
+// What is read from a key and written to it again leaves it as it is, and what it holds beside that.
+func TestFieldsWrittenAgainChangeNothing(t *testing.T) {
+	for _, text := range algorithms {
+		for _, ahead := range []int64{0, 1, second / 2, hour - 1, -1, -hour / 2, -hour, -5*hour - 1} {
+			s := memory.New(memory.Options{})
+			s.SetWall(t0+ahead, t0)
+			mustTake(t, s, 60, t0, calls(t, "k", text, "k", "99/1m"))
+			want := limitsOf(t, s, "k", t0)
+			for range 3 {
+				var fields store.Fields
+				if _, err := s.Limits([]byte("k"), untouched(t0), func(l *store.LimitState) {
+					f, err := s.ParseField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
+					if err != nil {
+						t.Fatal(err)
+					}
+					fields = append(fields, f)
+				}); err != nil {
+					t.Fatal(err)
+				}
+				if len(fields) != 2 {
+					t.Fatalf("%s, %d ns ahead: %d fields", text, ahead, len(fields))
+				}
+				if _, err := s.PutFields([]byte("k"), fields[:1], true, at(t0)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := limitsOf(t, s, "k", t0); got != want {
+				t.Errorf("%s, %d ns ahead: %s, want %s", text, ahead, got, want)
+			}
+		}
+	}
+}
+
+// A rule's end is told and taken in wall time, and holds for as long, whatever that is.
+func TestTheEndOfARuleInWallTime(t *testing.T) {
+	for _, ahead := range []int64{0, hour, -hour} {
+		s := memory.New(memory.Options{})
+		s.SetWall(t0+ahead, t0)
+		if _, err := s.PutRule(policy.Rule{Deny: true, Pattern: "k", UntilNS: t0 + 5*second}, t0); err != nil {
+			t.Fatal(err)
+		}
+		setting := policy.Setting{Kind: policy.RuleSetting, Name: "DENY - k"}
+		text, ok := s.SettingText(setting)
+		if want := fmt.Sprint((t0 + ahead + 5*second) / 1_000_000); !ok || text != want {
+			t.Errorf("%d ns ahead: %q, %v, want %s", ahead, text, ok, want)
+		}
+		s.DeleteSetting(setting, t0)
+		if err := s.PutSetting(setting, text, t0); err != nil {
+			t.Fatal(err)
+		}
+		for _, after := range []int64{0, 5*second - 1, 5 * second} {
+			if taken := mustTake(t, s, 1, t0+after, calls(t, "k", "9/1h")); taken.Limited != (after < 5*second) {
+				t.Errorf("%d ns ahead, after %d ns: %+v", ahead, after, taken)
+			}
+		}
+	}
+}

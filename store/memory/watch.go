@@ -1,0 +1,85 @@
+package memory
+
+import "celld/store"
+
+// watchedKey counts the puts of a key that somebody watches. To go by puts is enough: a key that is gone is seen to be
+// gone, and one that came back was put. So deletion, eviction, expiry and Flush have nothing to tell.
+type watchedKey struct {
+	puts     uint64
+	watchers int
+}
+
+func (sh *shard) bumpWatched(key []byte) {
+	if len(sh.watched) != 0 {
+		sh.bump(key)
+	}
+}
+
+func (sh *shard) bump(key []byte) {
+	if k := sh.watched[string(key)]; k != nil {
+		k.puts++
+	}
+}
+
+// Watch is an observation of one key (WATCH), from Store.Watch until Stop.
+type Watch struct {
+	sh   *shard
+	hash uint64
+	name string
+	key  *watchedKey // nil: stopped
+	puts uint64      // at the start
+	live bool        // at the start
+}
+
+// Watch begins to observe a key, which need not be there. It does not touch it.
+func (s *Store) Watch(key []byte, nowNS int64) *Watch {
+	hash := s.hash(key)
+	sh := s.shardOf(hash)
+	sh.lock(nowNS)
+	defer sh.unlock()
+	w := &Watch{sh: sh, hash: hash, name: string(key), live: sh.live(hash, key, nowNS)}
+	w.key = sh.watched[w.name]
+	if w.key == nil {
+		if sh.watched == nil {
+			sh.watched = make(map[string]*watchedKey)
+		}
+		w.key = &watchedKey{}
+		sh.watched[w.name] = w.key
+		sh.watches.Store(int64(len(sh.watched)))
+	}
+	w.key.watchers++
+	w.puts = w.key.puts
+	return w
+}
+
+// Changed reports whether the key was put since, or is gone though it was there: by deletion, rename, eviction, expiry
+// or Flush. A call that was limited, a peek and a touch change nothing, unless the limit has changed. Once stopped, it is
+// false.
+func (w *Watch) Changed(nowNS int64) bool {
+	w.sh.lock(nowNS)
+	defer w.sh.unlock()
+	if w.key == nil {
+		return false
+	}
+	live := w.sh.live(w.hash, []byte(w.name), nowNS)
+	return w.key.puts != w.puts || live != w.live
+}
+
+// Stop ends the observation and frees what it takes. A second call does nothing.
+func (w *Watch) Stop() {
+	w.sh.mu.Lock()
+	defer w.sh.unlock()
+	if w.key == nil {
+		return
+	}
+	if w.key.watchers--; w.key.watchers == 0 {
+		delete(w.sh.watched, w.name)
+		w.sh.watches.Store(int64(len(w.sh.watched)))
+	}
+	w.key = nil
+}
+
+func (sh *shard) live(hash uint64, key []byte, nowNS int64) bool {
+	_, e := sh.find(hash, key, store.Access{NowNS: nowNS, NoTouch: true})
+	return e != nil
+}
