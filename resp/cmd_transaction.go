@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"celld/resp/acl"
+	"celld/store/memory"
 )
 
 // transaction is the state of MULTI and WATCH of one session.
@@ -11,14 +12,8 @@ type transaction struct {
 	spoiled bool // a command could not be queued, so EXEC will refuse
 	running bool // EXEC or a script is running commands
 	queued  []queuedCommand
-	watches []watch
+	watches []*memory.Watch
 	bytes   int // held by queued commands and watched keys, counted against the query buffer limit
-}
-
-// watch is a key that EXEC finds changed or not: a *store.Watch or a *contentWatch.
-type watch interface {
-	Changed(nowNS int64) bool
-	Stop()
 }
 
 // lostRights is what a transaction is told of rights that its user has lost since the command was queued.
@@ -207,11 +202,15 @@ func cmdWatch(s *Session, args [][]byte) {
 		s.replyError(errWatchInMulti)
 		return
 	}
+	if s.srv.engine != nil {
+		s.replyError(errWatchEngine)
+		return
+	}
 	s.eachKey(args, func(s *Session, key []byte) bool {
 		if s.tx.bytes += len(key) + watchBytes; s.end != open || s.overTxLimit() {
 			return false
 		}
-		s.tx.watches = append(s.tx.watches, s.watch(key))
+		s.tx.watches = append(s.tx.watches, s.srv.store.Watch(key, s.nowNS))
 		return true
 	}, func(s *Session, _ int64) {
 		s.client.watching.Store(int32(len(s.tx.watches)))

@@ -47,8 +47,6 @@ type view interface {
 	Failure() error
 	Commit(w store.Waker) (done bool)
 	Conflict() bool
-	Digest(key []byte) []byte
-	Still(key, digest []byte) bool
 	Close()
 }
 

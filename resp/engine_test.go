@@ -169,17 +169,6 @@ func (v *fakeView) Foreign(key []byte) (kind string, foreign bool) {
 	return "list", strings.HasPrefix(string(key), "foreign")
 }
 
-func (v *fakeView) Digest(key []byte) []byte {
-	for i, name := range v.keys {
-		if string(name) == string(key) {
-			return []byte(v.texts[i])
-		}
-	}
-	panic("no key of the view: " + string(key))
-}
-
-func (v *fakeView) Still(key, digest []byte) bool { return string(v.Digest(key)) == string(digest) }
-
 func (v *fakeView) Commit(w store.Waker) bool {
 	var texts []string
 	var values []store.Value

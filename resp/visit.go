@@ -137,11 +137,8 @@ func (s *Session) visited(row *command, args [][]byte) (keys [][]byte) {
 		for _, q := range s.tx.queued {
 			keys = append(keys, q.row.keysOf(q.args)...)
 		}
-		for _, w := range s.tx.watches {
-			keys = append(keys, w.(*contentWatch).key)
-		}
 		return keys
-	case row.flags&decides != 0, s.gate.has(gateMulti): // WATCH in MULTI is an error
+	case row.flags&decides != 0, s.gate.has(gateMulti), row.name == "watch": // WATCH is an error
 		return nil
 	}
 	return row.keysOf(args)

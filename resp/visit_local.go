@@ -20,8 +20,6 @@ func (v localView) TimeNS() int64                              { return v.nowNS 
 func (v localView) Failure() error                             { return nil }
 func (v localView) Commit(store.Waker) bool                    { return true }
 func (v localView) Conflict() bool                             { return false }
-func (v localView) Digest([]byte) []byte                       { return nil }
-func (v localView) Still(_, _ []byte) bool                     { return true }
 func (v localView) Close()                                     {}
 
 // visitLocally has a visit that the engine has not answered run on the local table, and reports whether it is about a lease there.

@@ -189,7 +189,7 @@ func TestFailuresOfAnEngine(t *testing.T) {
 
 // Who goes or is killed while the engine is asked leaves no view behind, at whatever step.
 func TestClientsThatGoWhileTheEngineIsAsked(t *testing.T) {
-	for _, command := range []string{"SET k " + soon, "DBSIZE", "WATCH k"} {
+	for _, command := range []string{"SET k " + soon, "DBSIZE"} {
 		for step := range 3 {
 			for _, kill := range []bool{false, true} {
 				w, e := engineWorld(t, true)
@@ -218,43 +218,19 @@ func TestClientsThatGoWhileTheEngineIsAsked(t *testing.T) {
 	}
 }
 
-// EXEC goes by what a watched key holds, not by how often it was set.
-func TestWatchOnAnEngine(t *testing.T) {
+// WATCH is refused without asking the engine, and in MULTI for that.
+func TestNoWatchOnAnEngine(t *testing.T) {
 	w, e := engineWorld(t, false)
 	p := w.connect()
-	for _, c := range []struct {
-		before, after string // what the key holds
-		done          bool
-	}{{"", soon, false}, {soon, "", false}, {soon, "1790000800000000000", false}, {soon, soon, true}, {"", "", true}} {
-		hold := func(tat string) {
-			if e.Delete([]byte("k"), w.nowNS); tat != "" {
-				e.setBehind("k", tat)
-			}
-		}
-		hold(c.before)
-		p.want("WATCH k other k", "+OK\r\n")
-		hold(c.after)
-		p.do("MULTI")
-		p.do("PING")
-		want := "*-1\r\n"
-		if c.done {
-			want = "*1\r\n+PONG\r\n"
-		}
-		p.want("EXEC", want)
-		p.want("MULTI", "+OK\r\n")
-		views := len(e.opened)
-		p.want("WATCH k", "-"+errWatchInMulti+"\r\n")
-		if len(e.opened) > views {
-			t.Error("the engine was asked for nothing")
-		}
-		p.want("DISCARD", "+OK\r\n")
-	}
-	p.want("WATCH k", "+OK\r\n")
+	p.want("WATCH k other", "-"+errWatchEngine+"\r\n")
 	p.want("UNWATCH", "+OK\r\n")
-	e.setBehind("k", soon)
-	p.do("MULTI")
-	p.do("PING")
+	p.want("MULTI", "+OK\r\n")
+	p.want("WATCH k", "-"+errWatchInMulti+"\r\n")
+	p.want("PING", "+QUEUED\r\n")
 	p.want("EXEC", "*1\r\n+PONG\r\n")
+	if len(e.opened) > 0 {
+		t.Error("the engine was asked for keys")
+	}
 }
 
 // Commands over all keys wait for the engine's masters, so they are refused where nothing may wait.
@@ -355,7 +331,7 @@ func TestPipelinesOnAnEngine(t *testing.T) {
 	forms := []string{
 		"CL.THROTTLE $K 4 1 60", "CL.TAKE $K 5/1m", "GET $K", "SET $K 179000090000000000$N", "SETNX $K 1790000800000000000", "GETDEL $K", "DEL $K j", "EXISTS $K $K", "TTL $K", "EXPIRE $K 5$N",
 		"RENAME $K k$N", "COPY $K k$N REPLACE", "HGETALL $K", "TYPE $K", "PING", "CLIENT REPLY SKIP", "CLIENT REPLY OFF", "CLIENT REPLY ON", "ECHO hi", "DBSIZE", "OBJECT ENCODING $K", "GET", "NOSUCH",
-		"MULTI", "MULTI", "EXEC", "EXEC", "DISCARD", "WATCH $K", "UNWATCH", "HELLO 3", "CLIENT TRACKING ON", "INFO nosuch", "CL.RENEW $K 1 5",
+		"MULTI", "MULTI", "EXEC", "EXEC", "DISCARD", "UNWATCH", "HELLO 3", "CLIENT TRACKING ON", "INFO nosuch", "CL.RENEW $K 1 5",
 		"EVAL return{redis.call('EXISTS',KEYS[1]),redis.pcall('SET',KEYS[1],'179000070000000000$N')} 1 $K", "EVAL return{redis.call('HSET',KEYS[1],'a','b')} 1 $K",
 	}
 	for seed := range uint64(400) {

@@ -7,7 +7,6 @@ var otherConversations = map[string]string{"acl": "users, who outlive a paragrap
 
 // differences are lines, by their beginnings, from which on an engine answers otherwise than memory, by the reason.
 var differences = map[string]string{
-	`EVAL 'redis.call("DEL", KEYS[1]) return redis.call("SET", KEYS[1],`: "WATCH goes by what a key holds: who puts back the same has changed nothing",
 	`raw "CLIENT REPLY OFF\r\nEVAL \"return redis.call('SET', 'q',`:      "scripts have the keys that they name, and q is not named",
 }
 

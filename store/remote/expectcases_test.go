@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -212,50 +211,6 @@ func TestTheStateOfACall(t *testing.T) {
 	text := v.stateText(&store.TakeRequest{Calls: []store.Call{api, plain}})
 	if !strings.Contains(text, fmt.Sprint(atNS+1e9)) || !strings.Contains(text, fmt.Sprint(atNS+3e9)) || !strings.HasSuffix(text, " ") {
 		t.Errorf("%q", text)
-	}
-}
-
-// A digest says whether a key has the same content, and an expiry that is the same except for some ms.
-func TestDigests(t *testing.T) {
-	s, _ := byItself(t)
-	of := func(c content) *View { return s.viewOf(atNS, []string{"k"}, c) }
-	base := content{kind: kindHash, fields: []field{{"a", "1"}, {"b", "2"}}, expiry: 5000}
-	with := func(f func(c *content)) content {
-		c := base
-		c.fields = append([]field(nil), base.fields...)
-		f(&c)
-		return c
-	}
-	was := of(base).Digest([]byte("k"))
-	for i, test := range []struct {
-		c     content
-		still bool
-	}{
-		{base, true},
-		{with(func(c *content) { c.fields[0], c.fields[1] = c.fields[1], c.fields[0] }), true},
-		{with(func(c *content) { c.expiry = 5000 + nearMs }), true},
-		{with(func(c *content) { c.expiry = 5000 - nearMs }), true},
-		{with(func(c *content) { c.expiry = 5001 + nearMs }), false},
-		{with(func(c *content) { c.expiry = 4999 - nearMs }), false},
-		{with(func(c *content) { c.expiry = noExpiry }), false},
-		{with(func(c *content) { c.fields[0].text = "3" }), false},
-		{with(func(c *content) { c.fields[0].name = "c" }), false},
-		{with(func(c *content) { c.fields = c.fields[:1] }), false},
-		{with(func(c *content) { c.text = "x" }), false},
-		{with(func(c *content) { c.kind = "list" }), false},
-	} {
-		if is := of(test.c).Still([]byte("k"), was); is != test.still {
-			t.Errorf("%d: %v", i, is)
-		}
-	}
-	for _, other := range []int64{1, 0} { // near noExpiry, and yet another
-		a, b := of(content{kind: kindNone, expiry: noExpiry}), of(content{kind: kindNone, expiry: other})
-		if !a.Still([]byte("k"), a.Digest([]byte("k"))) || a.Still([]byte("k"), b.Digest([]byte("k"))) || b.Still([]byte("k"), a.Digest([]byte("k"))) {
-			t.Errorf("no expiry and %d", other)
-		}
-	}
-	if bytes.Equal(was, of(with(func(c *content) { c.text = "x" })).Digest([]byte("k"))) {
-		t.Error("the digest is not of the content")
 	}
 }
 
