@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"celld/persistence/aof"
+	"celld/persistence/source"
 	"celld/store/memory"
 	"celld/store/policy"
 )
@@ -160,7 +162,7 @@ func (l *appendLog) appendLocked(b []byte, sync bool) (err error) {
 		}
 		l.torn = false
 	}
-	b = appendStamp(b, l.disk.wallNS(), jonesUpdate(l.crc, b))
+	b = aof.AppendStamp(b, l.disk.wallNS(), source.Checksum(l.crc, b))
 	_, err = l.file.Write(b)
 	if err == nil && sync {
 		began := l.disk.o.Clock()
@@ -275,7 +277,7 @@ func (l *appendLog) step() (more bool) {
 	}
 	goOn := func() bool {
 		for _, k := range l.long {
-			l.buffer = appendState(l.buffer, k.key, k.st)
+			l.buffer = aof.AppendState(l.buffer, k.key, k.st)
 		}
 		l.long = nil
 		return l.drained(more)
@@ -320,7 +322,7 @@ func (l *appendLog) drain(b *[]byte, aside bool) (more bool) {
 			l.long = append(l.long, keep(c.Key, c.State))
 			return
 		}
-		*b = appendChange(*b, c)
+		*b = aof.AppendChange(*b, c)
 	})
 	var settings []byte
 	if l.disk.store.DrainSettings(func(c policy.Change) { settings = l.disk.appendSettingChange(settings, c) }) {

@@ -6,6 +6,9 @@ import (
 	"io"
 	"io/fs"
 
+	"celld/persistence/aof"
+	"celld/persistence/rdb"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -54,16 +57,16 @@ func (d *Disk) begins(path string, appendOnly bool) (there bool, err error) {
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return true, fmt.Errorf("%s: %w", path, err)
 	}
-	if start = start[:n]; appendOnly && !isRDB(start) {
-		if _, _, what := parseCommand(start, nil); what != "" {
+	if start = start[:n]; appendOnly && !rdb.IsFile(start) {
+		if _, _, what := aof.ParseCommand(start, nil); what != "" {
 			return true, fmt.Errorf("%s: damaged at byte 0: %s", path, what)
 		}
 		return true, nil
 	}
-	if n < rdbHeaderSize {
+	if n < rdb.HeaderSize {
 		return true, fmt.Errorf("%s: damaged at byte 0: it ends in the middle", path)
 	}
-	if _, err := versionOf(start[:rdbHeaderSize]); err != nil {
+	if _, err := rdb.Version(start[:rdb.HeaderSize]); err != nil {
 		return true, fmt.Errorf("%s: %w", path, err)
 	}
 	return true, nil

@@ -9,8 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"celld/persistence/aof"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/policy"
 )
 
 // Disk writes a store's limits to disk and reads them back. Any goroutine may call its methods.
@@ -269,6 +271,31 @@ func (d *Disk) export(direct bool, add func(key []byte, st store.Value) (enough 
 		}
 	}
 	return nil
+}
+
+// eachSetting calls fn with each setting and its text.
+func (d *Disk) eachSetting(fn func(setting policy.Setting, text string)) {
+	for kind := range policy.SettingKinds {
+		for _, name := range d.store.Settings(kind) {
+			setting := policy.Setting{Kind: kind, Name: name}
+			if text, ok := d.store.SettingText(setting); ok {
+				fn(setting, text)
+			}
+		}
+	}
+}
+
+// appendSettingChange writes the new form of a setting. A renewed setting is removed first, so that its old states are
+// forgotten.
+func (d *Disk) appendSettingChange(b []byte, c policy.Change) []byte {
+	text, ok := d.store.SettingText(c.Setting)
+	if c.Renewed || !ok {
+		b = aof.AppendSetting(b, c.Setting, aof.SettingGone)
+	}
+	if ok {
+		b = aof.AppendSetting(b, c.Setting, text)
+	}
+	return b
 }
 
 // every says when a period has passed.

@@ -7,7 +7,7 @@
 // Either, both or none may be on. Load reads the append-only file at the start, or the snapshot if there is none.
 //
 //	changes ─ store's journal ─▶ log ─▶ appendonly.aof          twice a second, or before the replies leave
-//	all keys ─ store's Export ─▶ rdbWriter ─▶ dump.rdb          in small steps
+//	all keys ─ store's Export ─▶ rdb.Writer ─▶ dump.rdb          in small steps
 //	                         └─▶ rewrite ─▶ appendonly.aof      from time to time, so that it stays short
 //
 // Load locks the directory, so that no other process writes there. Tick checks that the lock and the files are still in

@@ -16,7 +16,7 @@ import (
 
 // FuzzRDB: whatever a snapshot has, it is loaded or refused, and takes no more memory than a multiple of its size.
 func FuzzRDB(f *testing.F) {
-	names, err := filepath.Glob("testdata/*.rdb")
+	names, err := filepath.Glob("rdb/testdata/*.rdb")
 	if err != nil || len(names) == 0 {
 		f.Fatal(names, err)
 	}
@@ -49,7 +49,7 @@ func FuzzAOF(f *testing.F) {
 	f.Add([]byte(aofText("SELECT 0", "SET a 1700000009000000000", "set b 1700000009000000000 pxat 1700000005000", "DEL a b", "DEL a", "ECHO hello")))
 	f.Add([]byte(aofText("MULTI", "SET a 1700000009000000000", "EXEC", "SELECT 1", "SET a 1700000009000000000", "FLUSHALL", "FLUSHDB")))
 	f.Add([]byte("#TS:1700000000\r\n" + aofText("SET a 1700000009000000000", "MULTI", "DEL a") + "\x00\x00\x00"))
-	rdb, err := os.ReadFile("testdata/unchecked.rdb")
+	rdb, err := os.ReadFile("rdb/testdata/unchecked.rdb")
 	if err != nil {
 		f.Fatal(err)
 	}

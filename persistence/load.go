@@ -1,7 +1,6 @@
 package persistence
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"celld/persistence/aof"
+	"celld/persistence/rdb"
+	"celld/persistence/source"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/policy"
@@ -129,7 +131,7 @@ func (l *loader) notRead() (paths []string) {
 }
 
 // open opens a file for reading. The source is nil if there is no such file.
-func (l *loader) open(path string) (*source, func(), error) {
+func (l *loader) open(path string) (*source.Source, func(), error) {
 	f, err := l.disk.files.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
@@ -145,7 +147,7 @@ func (l *loader) open(path string) (*source, func(), error) {
 	l.result.File = path
 	l.result.Files = append(l.result.Files, path)
 	l.disk.loading.total.Add(info.Size())
-	return newSource(f, info.Size(), &l.disk.loading.done), func() { f.Forget(0, info.Size()); f.Close() }, nil
+	return source.New(f, info.Size(), &l.disk.loading.done), func() { f.Forget(0, info.Size()); f.Close() }, nil
 }
 
 func (l *loader) loadRDB(path string) (found bool, err error) {
@@ -157,8 +159,8 @@ func (l *loader) loadRDB(path string) (found bool, err error) {
 	return true, l.readRDB(src, path)
 }
 
-func (l *loader) readRDB(src *source, path string) error {
-	saved, err := readRDB(src, l)
+func (l *loader) readRDB(src *source.Source, path string) error {
+	saved, err := rdb.Read(src, l)
 	if err != nil {
 		return fmt.Errorf("%s: %w. Put a good copy in its place, or move it away to start without", path, err)
 	}
@@ -173,43 +175,42 @@ func (l *loader) loadAOF(path string, last bool) (found bool, err error) {
 		return false, err
 	}
 	defer closeFile()
-	if src.size == 0 {
+	if src.Size() == 0 {
 		return true, nil
 	}
-	src.crc, src.seen = 0, 0
-	if err := src.fill(rdbHeaderSize); err != nil {
+	if err := src.Fill(rdb.HeaderSize); err != nil {
 		return true, err
 	}
-	if isRDB(src.buf) {
+	if rdb.IsFile(src.Rest()) {
 		if err := l.readRDB(src, path); err != nil {
 			return true, err
 		}
 	}
-	crc, saved, err := readAOF(src, l.command)
+	crc, saved, err := aof.Read(src, l.command)
 	l.disk.tailCRC, l.savedNS = crc, max(l.savedNS, saved)
-	var d *damage
+	var d *aof.DamageError
 	switch {
 	case err == nil:
 		return true, nil
 	case !errors.As(err, &d):
 		return true, fmt.Errorf("%s: %w", path, err)
-	case d.form:
+	case d.Form:
 		return true, fmt.Errorf("%s: %w. To cut it off there: redis-check-aof --fix %s", path, err, path)
-	case !d.torn:
-		return true, fmt.Errorf("%s: %w. To cut it off there: truncate -s %d %s", path, err, d.at, path)
+	case !d.Torn:
+		return true, fmt.Errorf("%s: %w. To cut it off there: truncate -s %d %s", path, err, d.At, path)
 	case !last:
 		return true, fmt.Errorf("%s: %w, and it is not the last of the append-only files. Put a good copy in its place", path, err)
 	case !l.disk.o.LoadTruncated:
 		return true, fmt.Errorf("%s: %w. To cut it off there: redis-check-aof --fix %s, or --aof-load-truncated yes", path, err, path)
 	}
-	l.disk.rewriteAtStart = l.disk.rewriteAtStart || d.open
-	l.disk.log.Warn("the append-only file ends in the middle of a command, which is cut off", "file", path, "at", d.at, "bytes_lost", src.size-d.at)
+	l.disk.rewriteAtStart = l.disk.rewriteAtStart || d.Open
+	l.disk.log.Warn("the append-only file ends in the middle of a command, which is cut off", "file", path, "at", d.At, "bytes_lost", src.Size()-d.At)
 	f, err := l.disk.files.Append(path)
 	if err != nil {
 		return true, err
 	}
 	defer f.Close()
-	return true, f.Truncate(d.at)
+	return true, f.Truncate(d.At)
 }
 
 // loadManifest reads the append-only files of Redis 7 and later: a base and what followed, as their manifest lists them.
@@ -271,12 +272,12 @@ func (d *Disk) readManifest() (paths []string, found bool, err error) {
 	return paths, true, nil
 }
 
-// limit takes a key of an RDB file.
-func (l *loader) limit(key []byte, tat uint64, expiryMS int64) error {
-	return l.set(key, stateOf(tat, expiryMS))
+// Limit takes a key of an RDB file.
+func (l *loader) Limit(key []byte, tat uint64, expiryMS int64) error {
+	return l.set(key, rdb.StateOf(tat, expiryMS))
 }
 
-func (l *loader) other(_ []byte, kind string) {
+func (l *loader) Other(_ []byte, kind string) {
 	if l.result.Others == nil {
 		l.result.Others = map[string]int64{}
 	}
@@ -302,68 +303,73 @@ func (l *loader) full(err error) error {
 	return err
 }
 
-var (
-	wordSet      = []byte("SET")
-	wordDel      = []byte("DEL")
-	wordPXAT     = []byte("PXAT")
-	wordEcho     = []byte("ECHO")
-	wordSelect   = []byte("SELECT")
-	wordFlushAll = []byte("FLUSHALL")
-	wordFlushDB  = []byte("FLUSHDB")
-)
-
 // command runs a command of an append-only file. The kinds that celld writes run here, without the command table; all others
 // go to apply.
 func (l *loader) command(args [][]byte) error {
-	name := args[0]
+	var upper [16]byte
+	name := string(appendUpper(upper[:0], args[0]))
 	switch {
-	case bytes.EqualFold(name, wordSelect) && len(args) == 2:
+	case name == "SELECT" && len(args) == 2:
 		db, err := strconv.Atoi(string(args[1]))
 		if err != nil {
 			return fmt.Errorf("SELECT %q", args[1])
 		}
 		l.db = db
 		return nil
-	case bytes.EqualFold(name, wordEcho) && len(args) == 2:
+	case name == "ECHO" && len(args) == 2:
 		l.echo(args[1])
 		return nil
-	case bytes.EqualFold(name, wordFlushAll), l.db == 0 && bytes.EqualFold(name, wordFlushDB): // with ASYNC or not
+	case name == "FLUSHALL", l.db == 0 && name == "FLUSHDB": // with ASYNC or not
 		l.disk.store.Flush()
 		return nil
 	case l.db != 0:
-		l.other(nil, "database "+strconv.Itoa(l.db))
+		l.Other(nil, "database "+strconv.Itoa(l.db))
 		return nil
-	case bytes.EqualFold(name, wordSet) && (len(args) == 3 || len(args) == 5 && bytes.EqualFold(args[3], wordPXAT)):
+	case name == "SET" && (len(args) == 3 || len(args) == 5 && strings.EqualFold(string(args[3]), "PXAT")):
 		return l.setCommand(args)
-	case bytes.EqualFold(name, wordDel) && len(args) == 2:
+	case name == "DEL" && len(args) == 2:
 		l.disk.store.Delete(args[1], l.nowNS)
 		return nil
-	case isHash(args):
+	case isHash(name, args):
 		return l.hashCommand(args)
-	case bytes.EqualFold(name, wordPExpireAt) && len(args) == 3:
+	case name == "PEXPIREAT" && len(args) == 3:
 		return l.expireCommand(args)
 	}
 	if err := l.apply(args); err != nil {
-		l.other(nil, strings.ToUpper(string(name[:min(len(name), 32)])))
+		l.Other(nil, strings.ToUpper(string(args[0][:min(len(args[0]), 32)])))
 	}
 	return nil
 }
 
+// appendUpper appends the name of a command in upper case, and nothing where it is longer than those that Load knows.
+func appendUpper(b, name []byte) []byte {
+	if len(name) > cap(b) {
+		return b
+	}
+	for _, c := range name {
+		if 'a' <= c && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		b = append(b, c)
+	}
+	return b
+}
+
 func (l *loader) setCommand(args [][]byte) error {
-	tat, err := parseTAT(args[2])
+	tat, err := rdb.ParseTAT(args[2])
 	if err != nil { // the key may have been a limit before; it is none now
 		l.disk.store.Delete(args[1], l.nowNS)
-		l.other(args[1], "string")
+		l.Other(args[1], "string")
 		return nil
 	}
 	at := int64(-1)
 	if len(args) == 5 {
 		if at, err = strconv.ParseInt(string(args[4]), 10, 64); err != nil || at < 0 {
-			l.other(args[1], "SET")
+			l.Other(args[1], "SET")
 			return nil
 		}
 	}
-	return l.set(args[1], stateOf(tat, at))
+	return l.set(args[1], rdb.StateOf(tat, at))
 }
 
 // OthersText lists what the files had that is no limit: "3 hash, 1 string". "" if there was nothing.

@@ -11,7 +11,7 @@ import (
 	"celld/store"
 )
 
-// Files that redis-server 7.0.15 wrote, by testdata/make.sh: what of them are limits and what is not.
+// Files that redis-server 7.0.15 wrote, by rdb/testdata/make.sh: what of them are limits and what is not.
 func TestRedisFiles(t *testing.T) {
 	const tat = 4_000_000_000_000_000_000 // in 2096
 	forever, plain := store.Value{TAT: tat, ExpiryNS: store.NoExpiry}, store.Value{TAT: tat}
@@ -60,7 +60,7 @@ func TestRedisFiles(t *testing.T) {
 		{name: "unchecked.rdb", limits: map[string]store.Value{"limit": forever}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			text, err := os.ReadFile("testdata/" + test.name)
+			text, err := os.ReadFile("rdb/testdata/" + test.name)
 			if err != nil {
 				t.Fatal(err)
 			}

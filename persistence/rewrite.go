@@ -6,6 +6,8 @@ import (
 	"io"
 	"time"
 
+	"celld/persistence/aof"
+	"celld/persistence/source"
 	"celld/store"
 	"celld/store/policy"
 )
@@ -216,17 +218,20 @@ func (d *Disk) swap(f *paced, temp string) error {
 	return nil
 }
 
+// flushAt is how many bytes of commands are gathered before they are written.
+const flushAt = 256 << 10
+
 // writeStates writes the commands that make all limits, with a stamp behind each piece, so that an error can say which piece
 // is damaged.
 func (d *Disk) writeStates(w io.Writer, direct bool) (err error) {
 	defer d.caught("the rewrite", &err)
 	buf := make([]byte, 0, flushAt+flushAt/4)
-	d.eachSetting(func(setting policy.Setting, text string) { buf = appendSetting(buf, setting, text) })
+	d.eachSetting(func(setting policy.Setting, text string) { buf = aof.AppendSetting(buf, setting, text) })
 	return d.export(direct, func(key []byte, st store.Value) bool {
-		buf = appendState(buf, key, st)
+		buf = aof.AppendState(buf, key, st)
 		return len(buf) >= flushAt
 	}, func() error {
-		buf = appendStamp(buf, d.wallNS(), jonesUpdate(0, buf))
+		buf = aof.AppendStamp(buf, d.wallNS(), source.Checksum(0, buf))
 		_, err := w.Write(buf)
 		buf = buf[:0]
 		return err

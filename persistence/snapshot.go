@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"celld/persistence/rdb"
 	"celld/store"
 	"celld/store/policy"
 )
@@ -105,14 +106,16 @@ func (d *Disk) writeRDB(direct bool) (keys, size int64, err error) {
 	nowNS := d.o.Clock()
 	temp, err := d.writeTemp("rdb", func(f File) (err error) {
 		defer d.caught("the snapshot", &err)
-		w := newRDBWriter(f, d.wallNS(), int64(d.store.Len(nowNS)), "1")
-		d.eachSetting(func(setting policy.Setting, text string) { w.aux(settingNames[setting.Kind], text) })
-		add := func(key []byte, st store.Value) bool { w.add(key, st); return len(w.buf) >= flushAt }
-		if err := d.export(direct, add, w.flush); err != nil {
+		w := rdb.NewWriter(f, d.wallNS(), int64(d.store.Len(nowNS)), "1")
+		d.eachSetting(func(setting policy.Setting, text string) {
+			w.Aux(rdb.SettingNames[setting.Kind], text+" "+setting.Name)
+		})
+		add := func(key []byte, st store.Value) bool { w.Add(key, st); return w.Full() }
+		if err := d.export(direct, add, w.Flush); err != nil {
 			return err
 		}
-		err = w.finish(d.wallNS())
-		keys, size = w.keys, w.size
+		err = w.Finish(d.wallNS())
+		keys, size = w.Keys, w.Size
 		return err
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-package persistence
+package rdb
 
 // unpackLZF appends the unpacked bytes, size of them, to an empty out. ok is false if packed is malformed. LZF has runs of plain
 // bytes, and references to earlier output. The format is liblzf's. These 30 lines are less than another dependency.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes the RDB files of this directory anew, with the redis-server that is installed (they are from Debian's 7.0.15). What
-# is in them is told by the table in ../redisfiles_test.go. TATs and expiries are in the year 2096, so that Redis keeps them.
+# is in them is told by the table in ../../redisfiles_test.go. TATs and expiries are in the year 2096, so that Redis keeps them.
 set -eu
 cd "$(dirname "$0")"
 dir=$(mktemp -d)

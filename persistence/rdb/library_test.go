@@ -1,4 +1,4 @@
-package persistence
+package rdb
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/persistence/source"
 	"celld/store"
 
 	"github.com/hdt3213/rdb/encoder"
@@ -31,19 +32,19 @@ func byLibrary(file []byte) (all seen, codings map[string]int, err error) {
 		text, isText := o.(*parser.StringObject)
 		if !isText {
 			codings[o.GetType()+" "+o.GetEncoding()]++
-			all.other([]byte(o.GetKey()), o.GetType())
+			all.Other([]byte(o.GetKey()), o.GetType())
 			return true
 		}
-		tat, err := parseTAT(text.Value)
+		tat, err := ParseTAT(text.Value)
 		switch {
 		case err != nil:
-			all.other([]byte(o.GetKey()), "string")
+			all.Other([]byte(o.GetKey()), "string")
 		case o.GetDBIndex() != 0:
-			all.other([]byte(o.GetKey()), fmt.Sprint("database ", o.GetDBIndex()))
+			all.Other([]byte(o.GetKey()), fmt.Sprint("database ", o.GetDBIndex()))
 		case o.GetExpiration() != nil:
-			_ = all.limit([]byte(o.GetKey()), tat, o.GetExpiration().UnixMilli())
+			_ = all.Limit([]byte(o.GetKey()), tat, o.GetExpiration().UnixMilli())
 		default:
-			_ = all.limit([]byte(o.GetKey()), tat, -1)
+			_ = all.Limit([]byte(o.GetKey()), tat, -1)
 		}
 		return true
 	})
@@ -55,16 +56,16 @@ func TestTheLibraryReadsOurs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		states := rapid.MapOf(rapid.String(), rapid.Custom(func(t *rapid.T) store.Value {
 			// It knows no expiry of 0, and none that is past int64 in nanoseconds.
-			return stateOf(max(someTAT(t), 1), rapid.OneOf(rapid.Int64Range(-1, 2e12), rapid.Just[int64](-1), rapid.Int64Range(1, 9e12)).Draw(t, "ms"))
+			return StateOf(max(someTAT(t), 1), rapid.OneOf(rapid.Int64Range(-1, 2e12), rapid.Just[int64](-1), rapid.Int64Range(1, 9e12)).Draw(t, "ms"))
 		})).Draw(t, "states")
 		var want seen
 		for key, st := range states {
-			ms := expiryMS(st)
+			ms := ExpiryMS(st)
 			if ms > 9e12 {
 				delete(states, key)
 				continue
 			}
-			_ = want.limit([]byte(key), st.TAT, ms)
+			_ = want.Limit([]byte(key), st.TAT, ms)
 		}
 		file := snapshotOf(states)
 		all, _, err := byLibrary(file)
@@ -87,14 +88,14 @@ func sameSeen(a, b seen) bool {
 // snapshotOf is a snapshot of these.
 func snapshotOf(states map[string]store.Value) []byte {
 	var file bytes.Buffer
-	w := newRDBWriter(&file, time.Now().UnixNano(), int64(len(states)), "1")
+	w := NewWriter(&file, time.Now().UnixNano(), int64(len(states)), "1")
 	for key, st := range states {
-		w.add([]byte(key), st)
+		w.Add([]byte(key), st)
 		if len(key)%3 == 0 {
-			_ = w.flush()
+			_ = w.Flush()
 		}
 	}
-	_ = w.finish(time.Now().UnixNano())
+	_ = w.Finish(time.Now().UnixNano())
 	return file.Bytes()
 }
 
@@ -282,10 +283,10 @@ func TestTheLibrarysLimits(t *testing.T) {
 
 // The checksum is Redis's.
 func TestJones(t *testing.T) {
-	if got := jonesUpdate(0, []byte("123456789")); got != 0xe9c6d914c4b8d9ca {
+	if got := source.Checksum(0, []byte("123456789")); got != 0xe9c6d914c4b8d9ca {
 		t.Errorf("%016x", got)
 	}
-	if got := jonesUpdate(jonesUpdate(0, []byte("1234")), []byte("56789")); got != 0xe9c6d914c4b8d9ca {
+	if got := source.Checksum(source.Checksum(0, []byte("1234")), []byte("56789")); got != 0xe9c6d914c4b8d9ca {
 		t.Errorf("in two parts %016x", got)
 	}
 }

@@ -1,4 +1,4 @@
-package persistence
+package rdb
 
 import (
 	"bytes"
@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"celld/persistence/source"
 )
 
-// seen is what readRDB has told of a file: "key=value", with "@expiry" where there is one, and "key:kind".
+// seen is what Read has told of a file: "key=value", with "@expiry" where there is one, and "key:kind".
 type seen []string
 
-func (s *seen) limit(key []byte, tat uint64, expiryMS int64) error {
+func (s *seen) Limit(key []byte, tat uint64, expiryMS int64) error {
 	text := fmt.Sprintf("%s=%d", key, tat)
 	if expiryMS >= 0 {
 		text += fmt.Sprintf("@%d", expiryMS)
@@ -21,24 +23,24 @@ func (s *seen) limit(key []byte, tat uint64, expiryMS int64) error {
 	return nil
 }
 
-func (*seen) field(f *fields, _, _ []byte) { f.bad = true }
-func (*seen) setting(string, string) bool  { return false }
-func (s *seen) hash(key []byte, _ *fields, _ int64) error {
-	s.other(key, "hash")
+func (*seen) Field(f *Fields, _, _ []byte) { f.Bad = true }
+func (*seen) Setting(string, string) bool  { return false }
+func (s *seen) Hash(key []byte, _ *Fields, _ int64) error {
+	s.Other(key, "hash")
 	return nil
 }
-func (s *seen) other(key []byte, kind string) { *s = append(*s, string(key)+":"+kind) }
+func (s *seen) Other(key []byte, kind string) { *s = append(*s, string(key)+":"+kind) }
 
 func readAll(file []byte) (seen, error) {
 	var all seen
-	_, err := readRDB(newSource(bytes.NewReader(file), int64(len(file)), nil), &all)
+	_, err := Read(source.New(bytes.NewReader(file), int64(len(file)), nil), &all)
 	return all, err
 }
 
 // withChecksum ends a file.
 func withChecksum(file string) []byte {
 	b := append([]byte(file), opEOF)
-	return binary.LittleEndian.AppendUint64(b, jonesUpdate(0, b))
+	return binary.LittleEndian.AppendUint64(b, source.Checksum(0, b))
 }
 
 const (

@@ -1,4 +1,4 @@
-package persistence
+package rdb
 
 import (
 	"encoding/binary"

@@ -1,6 +1,10 @@
-package persistence
+package rdb
 
-import "fmt"
+import (
+	"fmt"
+
+	"celld/persistence/source"
+)
 
 // The types of values. Strings and hashes can be limits. All others are skipped, so the reader must know where each ends.
 const (
@@ -40,7 +44,7 @@ var typeNames = map[byte]string{
 }
 
 // skip skips lengths, and then strings.
-func (r *rdbReader) skip(lengths, texts int) {
+func (r *reader) skip(lengths, texts int) {
 	for range lengths {
 		r.length()
 	}
@@ -49,7 +53,7 @@ func (r *rdbReader) skip(lengths, texts int) {
 	}
 }
 
-func (r *rdbReader) skipString() {
+func (r *reader) skipString() {
 	n, coded := r.lengthOrCode()
 	switch {
 	case coded && n < codedLZF:
@@ -63,9 +67,9 @@ func (r *rdbReader) skipString() {
 	r.skipBytes(n)
 }
 
-func (r *rdbReader) skipBytes(n uint64) {
-	if n > uint64(r.left()) {
-		r.fail(errEnd)
+func (r *reader) skipBytes(n uint64) {
+	if n > uint64(r.Left()) {
+		r.fail(source.ErrEnd)
 	}
 	for n > 0 && r.err == nil {
 		part := min(n, 64<<10)
@@ -75,13 +79,13 @@ func (r *rdbReader) skipBytes(n uint64) {
 }
 
 // each reads a count and calls f that often.
-func (r *rdbReader) each(f func()) {
+func (r *reader) each(f func()) {
 	for n := r.length(); n > 0 && r.err == nil; n-- {
 		f()
 	}
 }
 
-func (r *rdbReader) skipValue(kind byte) {
+func (r *reader) skipValue(kind byte) {
 	switch kind {
 	case typeList, typeSet, typeListQuicklist:
 		r.each(r.skipString)
@@ -119,7 +123,7 @@ func (r *rdbReader) skipValue(kind byte) {
 }
 
 // module skips what a module wrote: its number, then values, each behind its kind.
-func (r *rdbReader) module() {
+func (r *reader) module() {
 	r.length()
 	for r.err == nil {
 		switch kind := r.length(); kind {
@@ -140,7 +144,7 @@ func (r *rdbReader) module() {
 }
 
 // stream skips entries, counters and consumer groups.
-func (r *rdbReader) stream(kind byte) {
+func (r *reader) stream(kind byte) {
 	counters, groupCounters := 8, 3
 	if kind == typeStream {
 		counters, groupCounters = 3, 2
@@ -155,7 +159,7 @@ func (r *rdbReader) stream(kind byte) {
 }
 
 // consumers skips the entries that a group has given out, and the consumers that have them.
-func (r *rdbReader) consumers(kind byte) {
+func (r *reader) consumers(kind byte) {
 	const idBytes, timeBytes = 16, 8
 	r.each(func() {
 		r.skipBytes(idBytes + timeBytes)

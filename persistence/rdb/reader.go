@@ -1,4 +1,4 @@
-package persistence
+package rdb
 
 import (
 	"bytes"
@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"celld/persistence/source"
+	"celld/store"
 )
 
-// rdbReader reads an RDB file key by key. Its methods return nothing useful once err is set.
-type rdbReader struct {
-	*source
-	sink rdbSink
+// reader reads an RDB file key by key. Its methods return nothing useful once err is set.
+type reader struct {
+	*source.Source
+	sink Sink
 	err  error  // the first one
 	text []byte // the last string that was unpacked
 	key  []byte
@@ -21,43 +24,60 @@ type rdbReader struct {
 	db      uint64
 }
 
-// rdbSink receives what a file holds.
-type rdbSink interface {
-	// limit takes a string key that holds an integer. The key is valid until limit returns. expiryMS is -1 for none.
-	limit(key []byte, tat uint64, expiryMS int64) error
-	// field takes one field of a hash. After all fields of the hash, hash takes its key.
-	field(f *fields, name, text []byte)
-	hash(key []byte, f *fields, expiryMS int64) error
-	// setting takes an auxiliary field, and reports whether it is a policy or a rule.
-	setting(name, text string) bool
-	// other takes a key that is no limit, and its kind.
-	other(key []byte, kind string)
+// Sink receives what a file holds.
+type Sink interface {
+	// Limit takes a string key that holds an integer. The key is valid until Limit returns. expiryMS is -1 for none.
+	Limit(key []byte, tat uint64, expiryMS int64) error
+	// Field takes one field of a hash. After all fields of the hash, Hash takes its key.
+	Field(f *Fields, name, text []byte)
+	Hash(key []byte, f *Fields, expiryMS int64) error
+	// Setting takes an auxiliary field, and reports whether it is a policy or a rule.
+	Setting(name, text string) bool
+	// Other takes a key that is no limit, and its kind.
+	Other(key []byte, kind string)
 }
 
-// readRDB reads an RDB file up to the end of its checksum. savedNS is when it was written, or 0.
-func readRDB(src *source, sink rdbSink) (savedNS int64, err error) {
-	r := &rdbReader{source: src, sink: sink}
-	start := src.at()
+// Fields are the fields of a hash that is being read.
+type Fields struct {
+	store.Fields
+	Bad bool // the hash has a field that is no limit
+}
+
+// DamageError says what is wrong with a file, and at which byte of it. It wraps source.ErrEnd where the file ends too early, and what the
+// file or the Sink has returned.
+type DamageError struct {
+	At  int64
+	Err error
+}
+
+func (e *DamageError) Error() string { return fmt.Sprintf("damaged at byte %d: %v", e.At, e.Err) }
+func (e *DamageError) Unwrap() error { return e.Err }
+
+// Read reads an RDB file up to the end of its checksum. savedNS is when it was written, Unix nanoseconds, or 0. The error is a
+// *DamageError.
+func Read(src *source.Source, sink Sink) (savedNS int64, err error) {
+	r := &reader{Source: src, sink: sink}
+	start := src.At()
 	r.read()
 	if r.err != nil {
-		return 0, fmt.Errorf("damaged at byte %d: %w", src.at()-start, r.err)
+		return 0, &DamageError{src.At() - start, r.err}
 	}
 	return r.savedNS, nil
 }
 
-// fail keeps the first error. From then on nothing is read, and src.at() stays where it happened.
-func (r *rdbReader) fail(err error) {
+// fail keeps the first error. From then on nothing is read, and src.At() stays where it happened.
+func (r *reader) fail(err error) {
 	if r.err == nil {
 		r.err = err
 	}
 }
 
 // bytes returns the next n bytes, valid until the next call, or nil after an error.
-func (r *rdbReader) bytes(n uint64) []byte {
+func (r *reader) bytes(n uint64) []byte {
 	if r.err != nil {
 		return nil
 	}
-	b, err := r.take(n)
+	b, err := r.Take(n)
 	if err != nil {
 		r.err = err
 	}
@@ -65,11 +85,11 @@ func (r *rdbReader) bytes(n uint64) []byte {
 }
 
 // byte returns the next byte, or 0 after an error.
-func (r *rdbReader) byte() byte {
+func (r *reader) byte() byte {
 	if r.err != nil {
 		return 0
 	}
-	b, err := r.source.byte()
+	b, err := r.Source.Byte()
 	if err != nil {
 		r.err = err
 	}
@@ -77,19 +97,19 @@ func (r *rdbReader) byte() byte {
 }
 
 // little reads a little-endian number of up to 8 bytes.
-func (r *rdbReader) little(size uint64) uint64 {
+func (r *reader) little(size uint64) uint64 {
 	var b [8]byte
 	copy(b[:], r.bytes(size))
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-func (r *rdbReader) read() {
-	r.crc, r.seen = 0, r.pos
-	header := r.bytes(rdbHeaderSize)
+func (r *reader) read() {
+	r.StartChecksum()
+	header := r.bytes(HeaderSize)
 	if r.err != nil {
 		return
 	}
-	version, err := versionOf(header)
+	version, err := Version(header)
 	if err != nil {
 		r.fail(err)
 	}
@@ -128,30 +148,30 @@ func (r *rdbReader) read() {
 	}
 }
 
-// versionOf reads the version that a file begins with. It is one that can be read.
-func versionOf(header []byte) (version int, err error) {
+// Version reads the version of a header of HeaderSize bytes. The error says why the file cannot be read.
+func Version(header []byte) (version int, err error) {
 	version, err = strconv.Atoi(string(header[5:]))
 	switch {
-	case !isRDB(header) || err != nil || version < 1:
+	case !IsFile(header) || err != nil || version < 1:
 		return 0, errors.New("it does not begin as an RDB file does")
-	case version > rdbMostKnown:
-		return 0, fmt.Errorf("RDB version %d is newer than %d", version, rdbMostKnown)
+	case version > mostKnown:
+		return 0, fmt.Errorf("RDB version %d is newer than %d", version, mostKnown)
 	}
 	return version, nil
 }
 
 // compareChecksum checks the file's checksum. 0 means that its writer computed none (rdbchecksum no).
-func (r *rdbReader) compareChecksum() {
-	computed := r.checksum()
+func (r *reader) compareChecksum() {
+	computed := r.Checksum()
 	if stored := r.little(8); stored != 0 && stored != computed {
 		r.fail(fmt.Errorf("its checksum is %016x, and that of its content %016x", stored, computed))
 	}
 }
 
-func (r *rdbReader) auxField() {
+func (r *reader) auxField() {
 	r.key = append(r.key[:0], r.string()...)
 	value := r.string()
-	if r.err != nil || r.sink.setting(string(r.key), string(value)) {
+	if r.err != nil || r.sink.Setting(string(r.key), string(value)) {
 		return
 	}
 	n, err := strconv.ParseInt(string(value), 10, 64)
@@ -165,7 +185,7 @@ func (r *rdbReader) auxField() {
 }
 
 // entry reads a key and its value.
-func (r *rdbReader) entry(kind byte, expiryMS int64) {
+func (r *reader) entry(kind byte, expiryMS int64) {
 	if r.err != nil {
 		return
 	}
@@ -178,37 +198,37 @@ func (r *rdbReader) entry(kind byte, expiryMS int64) {
 	case !known || kind == typeModule:
 		r.fail(fmt.Errorf("a value of unknown type %d", kind))
 	case name == "hash" && r.db == 0:
-		var f fields
-		bad := r.hashValue(kind, func(name, value []byte) { r.sink.field(&f, name, value) })
-		f.bad = f.bad || bad
+		var f Fields
+		bad := r.hashValue(kind, func(name, value []byte) { r.sink.Field(&f, name, value) })
+		f.Bad = f.Bad || bad
 		if r.err == nil {
-			r.fail(r.sink.hash(r.key, &f, expiryMS))
+			r.fail(r.sink.Hash(r.key, &f, expiryMS))
 		}
 	default:
-		r.sink.other(r.key, name)
+		r.sink.Other(r.key, name)
 		r.skipValue(kind)
 	}
 }
 
 // stringEntry reads the value of a string. An integer in database 0 is a limit.
-func (r *rdbReader) stringEntry(expiryMS int64) {
+func (r *reader) stringEntry(expiryMS int64) {
 	value := r.string()
 	if r.err != nil {
 		return
 	}
-	tat, err := parseTAT(value)
+	tat, err := ParseTAT(value)
 	switch {
 	case err != nil:
-		r.sink.other(r.key, "string")
+		r.sink.Other(r.key, "string")
 	case r.db != 0:
-		r.sink.other(r.key, "database "+strconv.FormatUint(r.db, 10))
+		r.sink.Other(r.key, "database "+strconv.FormatUint(r.db, 10))
 	default:
-		r.fail(r.sink.limit(r.key, tat, expiryMS))
+		r.fail(r.sink.Limit(r.key, tat, expiryMS))
 	}
 }
 
 // lengthOrCode reads a length, or the code of a string that is coded.
-func (r *rdbReader) lengthOrCode() (n uint64, coded bool) {
+func (r *reader) lengthOrCode() (n uint64, coded bool) {
 	first := r.byte()
 	switch first >> 6 {
 	case 0:
@@ -230,7 +250,7 @@ func (r *rdbReader) lengthOrCode() (n uint64, coded bool) {
 	return binary.BigEndian.Uint64(b[:]), false
 }
 
-func (r *rdbReader) length() uint64 {
+func (r *reader) length() uint64 {
 	n, coded := r.lengthOrCode()
 	if coded {
 		r.fail(errors.New("a coded string where a length should be"))
@@ -247,7 +267,7 @@ const (
 )
 
 // string reads a string; it is valid until the next call.
-func (r *rdbReader) string() []byte {
+func (r *reader) string() []byte {
 	n, coded := r.lengthOrCode()
 	if !coded {
 		return r.bytes(n)
@@ -274,13 +294,13 @@ func (r *rdbReader) string() []byte {
 const mostText = 512 << 20
 
 // compressed reads a string in LZF. Redis compresses strings of more than 20 bytes if that makes them shorter.
-func (r *rdbReader) compressed() []byte {
+func (r *reader) compressed() []byte {
 	packed, whole := r.length(), r.length()
 	if r.err != nil {
 		return nil
 	}
 	// 3 bytes of LZF unpack to 264 at most.
-	if packed > uint64(r.left()) || whole > mostText || whole > 88*packed {
+	if packed > uint64(r.Left()) || whole > mostText || whole > 88*packed {
 		r.fail(errors.New("a compressed string that is longer than it can be"))
 		return nil
 	}
@@ -291,5 +311,5 @@ func (r *rdbReader) compressed() []byte {
 	return r.text
 }
 
-// isRDB says whether start is the start of an RDB file.
-func isRDB(start []byte) bool { return bytes.HasPrefix(start, []byte("REDIS")) }
+// IsFile reports whether start is the start of an RDB file.
+func IsFile(start []byte) bool { return bytes.HasPrefix(start, []byte("REDIS")) }

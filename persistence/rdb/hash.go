@@ -1,4 +1,4 @@
-package persistence
+package rdb
 
 import (
 	"encoding/binary"
@@ -7,7 +7,7 @@ import (
 
 // hashValue reads a hash field by field, in celld's form or in Redis 7's form of short hashes, a listpack. It skips all other
 // forms, and a malformed listpack. Then bad is true, and the key is no limit.
-func (r *rdbReader) hashValue(kind byte, field func(name, value []byte)) (bad bool) {
+func (r *reader) hashValue(kind byte, field func(name, value []byte)) (bad bool) {
 	switch kind {
 	case typeHash:
 		var name []byte

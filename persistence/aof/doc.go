@@ -1,0 +1,11 @@
+// Package aof writes and reads append-only files, which hold the commands that make the limits what they are:
+//
+//	b = aof.AppendChange(b, change)
+//	b = aof.AppendStamp(b, nowNS, source.Checksum(crc, b))
+//
+//	crc, savedNS, err := aof.Read(source.New(file, size, nil), func(args [][]byte) error { … })
+//
+// The commands hold states, not calls, so they mean the same whenever they are read, and Redis can read them. A limit of CL.THROTTLE is
+// a SET, a key of CL.TAKE an HSET within a transaction, a policy or a rule an ECHO, which Redis ignores. Package rdb describes
+// the values. A stamp behind each piece has the time and a checksum of the piece.
+package aof
