@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/command"
 	"context"
 	"math"
 	"sync/atomic"
@@ -32,18 +33,19 @@ func listAside(run func(*Session, [][]byte)) farFunc {
 
 // listed is the work of listAside.
 func (s *Session) listed(args [][]byte, run func(*Session, [][]byte)) (work func() func(*Session)) {
-	srv, w := s.srv, &Session{srv: s.srv, resp3: s.resp3, nowNS: s.nowNS}
+	srv, w := s.srv, &Session{srv: s.srv, nowNS: s.nowNS}
+	w.call = &command.Call{Reply: command.Reply{RESP3: s.call.RESP3}, Host: (*host)(w), NowNS: s.nowNS}
 	return func() func(*Session) {
 		srv.listing.Lock()
 		defer srv.listing.Unlock()
 		run(w, args)
 		return func(s *Session) {
-			size := len(w.out)
+			size := len(w.call.Out)
 			if w.end != open { // the handler has given up
 				size = math.MaxInt
 			}
 			if !s.overOutput(size) {
-				s.out = append(s.out, w.out...)
+				s.call.Out = append(s.call.Out, w.call.Out...)
 			}
 		}
 	}

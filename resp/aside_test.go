@@ -18,7 +18,7 @@ func TestListsAside(t *testing.T) {
 			slow.send(command + "\r\nECHO behind\r\n")
 			eventually(t, "it waits", func() bool {
 				for _, s := range srv.allSessions() {
-					if row := s.client.lastCommand.Load(); row != nil && strings.HasPrefix(strings.ToUpper(command), strings.ToUpper(strings.ReplaceAll(row.fullName(), "|", " "))) {
+					if row := s.client.lastCommand.Load(); row != nil && strings.HasPrefix(strings.ToUpper(command), strings.ToUpper(strings.ReplaceAll(row.FullName(), "|", " "))) {
 						return true
 					}
 				}
@@ -151,7 +151,7 @@ func TestLongScriptsAside(t *testing.T) {
 			slow.send(frame(words...) + "ECHO behind\r\n")
 			eventually(t, "it waits", func() bool {
 				for _, s := range srv.allSessions() {
-					if row := s.client.lastCommand.Load(); row != nil && strings.EqualFold(row.fullName(), strings.ReplaceAll(compiles, " ", "|")) {
+					if row := s.client.lastCommand.Load(); row != nil && strings.EqualFold(row.FullName(), strings.ReplaceAll(compiles, " ", "|")) {
 						return true
 					}
 				}

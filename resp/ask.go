@@ -2,6 +2,7 @@ package resp
 
 import (
 	"celld/cell"
+	"celld/resp/command"
 	"celld/resp/wire"
 	"celld/store"
 )
@@ -38,11 +39,29 @@ func (s *Session) gather(data []byte, limits wire.Limits) (used, next int) {
 	return used, 0
 }
 
+// readFunc reads a call that the limiter decides into a form. It returns the text of an error, or "".
+type readFunc func(s *Session, f *form, args [][]byte) (text string)
+
+// reader reads the calls of a row, or is nil.
+func reader(row *command.Row) readFunc {
+	switch row.Name {
+	case "cl.throttle":
+		return readThrottle
+	case "gcra":
+		return readGCRA
+	case "cl.take":
+		return readTake
+	case "cl.mtake":
+		return readMultiTake
+	}
+	return nil
+}
+
 // decide is the handler of rows that read calls: it asks for one.
-func decide(s *Session, row *command, args [][]byte) {
-	f := &s.scratch.single
+func decide(s *Session, args [][]byte) {
+	f, row := &s.scratch.single, s.call.Row
 	f.reset(row)
-	if text := row.read(s, f, args); text != "" {
+	if text := reader(row)(s, f, args); text != "" {
 		s.replyError("%s", text)
 		return
 	}
@@ -56,7 +75,7 @@ func decide(s *Session, row *command, args [][]byte) {
 	} else {
 		b = s.batch()
 	}
-	if row.keys.counted {
+	if row.Keys.Counted {
 		b.addPairs(f, args[2:])
 	} else {
 		b.add(f, args[1])
@@ -114,7 +133,7 @@ func (s *Session) ask(b *batch) {
 
 // answer writes the replies of a batch that is decided.
 func (s *Session) answer(b *batch) {
-	mark := len(s.out)
+	mark := len(s.call.Out)
 	if len(b.takes) > 0 {
 		s.answerTakes(b)
 	} else {
@@ -142,9 +161,9 @@ func (s *Session) answerThrottles(b *batch) {
 	for i := range b.throttles {
 		r, f := &b.throttles[i], b.forms[i]
 		if r.Err != nil {
-			start := len(s.out)
+			start := len(s.call.Out)
 			s.replyError("%s", throttleError(r.Err))
-			s.failed(b.row, s.out[start:])
+			s.failed(b.row, s.call.Out[start:])
 			continue
 		}
 		if r.Quantity > 0 {
@@ -154,7 +173,7 @@ func (s *Session) answerThrottles(b *batch) {
 			}
 		}
 		if len(f.allowed) > 0 {
-			s.out = f.appendReply(s.out, &r.Decision)
+			s.call.Out = f.appendReply(s.call.Out, &r.Decision)
 		} else {
 			s.replyDecision(&r.Decision, 1e9)
 		}
@@ -174,15 +193,15 @@ func (s *Session) hashOf(b *batch, key []byte, hash uint64) uint64 {
 
 func (s *Session) answerTakes(b *batch) {
 	allowed := takeAllowed
-	if b.row == s.srv.commands.throttle {
+	if b.row.Name == "cl.throttle" {
 		allowed = throttleAllowed
 	}
 	for i := range b.takes {
 		r, f := &b.takes[i], b.forms[i]
 		if r.Err != nil {
-			start := len(s.out)
+			start := len(s.call.Out)
 			s.replyStoreError(r.Err)
-			s.failed(b.row, s.out[start:])
+			s.failed(b.row, s.call.Out[start:])
 			continue
 		}
 		if r.Mode != cell.Peek && r.Cost > 0 {

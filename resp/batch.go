@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"celld/resp/command"
 	"celld/resp/transport"
 	"celld/store"
 )
@@ -24,7 +25,7 @@ const mostKept = 16 << 10
 // With redis-benchmark -P 128 on 50 connections, that and forms took a CL.THROTTLE from 245 to 145 ns of CPU (PING of
 // redis-server beside it: 220) and a CL.TAKE from 370 to 200.
 type batch struct {
-	row       *command
+	row       *command.Row
 	throttles []store.Request // these, or the next
 	takes     []store.TakeRequest
 	calls     []store.Call // of takes; more than one batch needs are made when it is full
@@ -73,7 +74,7 @@ func (b *batch) own(f *form) {
 	r, terms := &b.takes[0], f.call.terms
 	r.Terms = &terms
 	for i := range r.Calls {
-		if i > 0 && !f.row.keys.counted {
+		if i > 0 && !f.row.Keys.Counted {
 			r.Calls[i].Key = r.Calls[0].Key
 		} else {
 			r.Calls[i].Key = bytes.Clone(r.Calls[i].Key)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"celld/persistence"
+	"celld/resp/command"
 	"celld/resp/transport"
 	"celld/resp/wire"
 	"celld/store/memory"
@@ -44,7 +45,7 @@ type carrierTest struct {
 	settings []string // names and values
 	later    bool     // the limiter is a storetest.Later
 	log      *slog.Logger
-	rows     []*command // besides those of the table
+	rows     []*command.Row // besides those of the table
 	prepare  func(*Server)
 }
 
@@ -82,7 +83,7 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 				o.prepare(srv)
 			}
 			for _, row := range o.rows {
-				srv.commands.byName[row.name] = row
+				srv.commands.Add(row)
 			}
 			listeners, err := srv.Listen()
 			if err != nil {

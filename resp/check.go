@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"celld/resp/command"
 	"fmt"
 	"math"
 	"time"
@@ -39,7 +40,7 @@ func (srv *Server) Check(key, policy string) (c Check, err error) {
 		if i+1 >= len(lines) || len(lines[i+1]) < 2 {
 			return c, fmt.Errorf("unexpected reply %q", reply)
 		}
-		numbers[i], _ = parseInt(lines[i+1][1:])
+		numbers[i], _ = command.ParseInt(lines[i+1][1:])
 	}
 	c = Check{Limited: numbers[0] == 1, Limit: numbers[1], Remaining: numbers[2], Retry: fromUS(numbers[3]), Reset: fromUS(numbers[4]),
 		Policy: found.Name, Count: found.Limit.Count, Period: time.Duration(found.Limit.PeriodNS)}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"celld/resp/acl"
+	"celld/resp/command"
 	"celld/store"
 )
 
@@ -22,14 +23,14 @@ type client struct {
 	bornNS    int64
 
 	lastNS      atomic.Int64 // when bytes last arrived or left
-	lastCommand atomic.Pointer[command]
+	lastCommand atomic.Pointer[command.Row]
 	user        atomic.Pointer[acl.User]
 	queryBytes  atomic.Int64 // of an unfinished command
 	txBytes     atomic.Int64
 	unsent      atomic.Int64 // reply bytes that the peer had not taken when its transport last looked
 	boundBytes  atomic.Int64 // of the leases that end with it
 	txLen       atomic.Int32 // queued commands, -1 outside of MULTI
-	protocol    atomic.Int32 // 2 or 3
+	resp3       atomic.Bool
 	watching    atomic.Int32
 	tracking    atomic.Uint32
 	monitor     atomic.Bool
@@ -49,7 +50,7 @@ type client struct {
 
 func (c *client) command() string {
 	if row := c.lastCommand.Load(); row != nil {
-		return row.fullName()
+		return row.FullName()
 	}
 	return "NULL"
 }
@@ -60,12 +61,16 @@ func (c *client) line(nowNS int64) string {
 	name, libName, libVersion := c.name, c.libName, c.libVersion
 	c.mu.Unlock()
 	unsent, query := c.unsentBytes(), c.queryBytes.Load()
+	protocol := 2
+	if c.resp3.Load() {
+		protocol = 3
+	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=0 psub=0 ssub=0 multi=%d "+
 		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s "+
 		"redir=%d resp=%d lib-name=%s lib-ver=%s",
 		c.id, c.addr, c.localAddr, c.fd, name, (nowNS-c.bornNS)/1e9, max(0, nowNS-c.lastNS.Load())/1e9, c.flags(), c.txLen.Load(),
 		query, c.txBytes.Load(), unsent, c.bytes(), c.command(), c.user.Load().Name(),
-		c.redirection(), c.protocol.Load(), libName, libVersion)
+		c.redirection(), protocol, libName, libVersion)
 }
 
 // sessionBytes is the size of a session without its buffers, for tot-mem.

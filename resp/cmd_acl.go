@@ -8,23 +8,24 @@ import (
 	"strings"
 
 	"celld/resp/acl"
+	"celld/resp/command"
 )
 
-func aclRows() []*command {
-	const open, operator = loading | noScript, loading | noScript | admin
-	return []*command{
-		{name: "cat", arity: -2, flags: open, usage: "[category]", summary: "Returns the categories, or the commands of one.", since: "6.0.0", group: "server", run: cmdACLCat},
-		{name: "deluser", arity: -3, most: shortList, flags: operator, usage: "username ...", summary: "Removes users, and closes their connections.", since: "6.0.0", group: "server", run: cmdACLDelUser},
-		{name: "dryrun", arity: -4, many: true, flags: operator, usage: "username command [arg ...]", summary: "Says whether a user may run a command.", since: "7.0.0", group: "server", run: cmdACLDryRun},
-		{name: "genpass", arity: -2, flags: open, usage: "[bits]", summary: "Returns a random password of so many bits, 256 by default.", since: "6.0.0", group: "server", run: cmdACLGenPass},
-		{name: "getuser", arity: 3, flags: operator, usage: "username", summary: "Returns the rights of a user.", since: "6.0.0", group: "server", run: cmdACLGetUser},
-		{name: "list", arity: 2, flags: operator, summary: "Returns the users and their rules, as the file has them.", since: "6.0.0", group: "server", run: cmdACLList},
-		{name: "load", arity: 2, flags: operator, summary: "Reads the file of users again.", since: "6.0.0", group: "server", run: cmdACLLoad, far: farACLLoad, aside: true},
-		{name: "log", arity: -2, flags: operator, usage: "[count|RESET]", summary: "Returns what was refused lately, or forgets it.", since: "6.0.0", group: "server", run: cmdACLLog},
-		{name: "save", arity: 2, flags: operator, summary: "Writes the users to the file.", since: "6.0.0", group: "server", run: cmdACLSave, far: farACLSave, aside: true},
-		{name: "setuser", arity: -3, many: true, flags: operator, usage: "username [rule ...]", summary: "Makes a user, or changes its rights.", since: "6.0.0", group: "server", run: cmdACLSetUser},
-		{name: "users", arity: 2, flags: operator, summary: "Returns the names of the users.", since: "6.0.0", group: "server", run: cmdACLUsers},
-		{name: "whoami", arity: 2, flags: open, summary: "Returns the connection's user.", since: "6.0.0", group: "server", run: cmdACLWhoAmI},
+func aclRows() []*command.Row {
+	const open, operator = command.Loading | command.NoScript, command.Loading | command.NoScript | command.Admin
+	return []*command.Row{
+		{Name: "cat", Arity: -2, Flags: open, Usage: "[category]", Summary: "Returns the categories, or the commands of one.", Since: "6.0.0", Group: "server", Run: onSession(cmdACLCat)},
+		{Name: "deluser", Arity: -3, Most: command.ShortList, Flags: operator, Usage: "username ...", Summary: "Removes users, and closes their connections.", Since: "6.0.0", Group: "server", Run: onSession(cmdACLDelUser)},
+		{Name: "dryrun", Arity: -4, Many: true, Flags: operator, Usage: "username command [arg ...]", Summary: "Says whether a user may run a command.", Since: "7.0.0", Group: "server", Run: onSession(cmdACLDryRun)},
+		{Name: "genpass", Arity: -2, Flags: open, Usage: "[bits]", Summary: "Returns a random password of so many bits, 256 by default.", Since: "6.0.0", Group: "server", Run: onSession(cmdACLGenPass)},
+		{Name: "getuser", Arity: 3, Flags: operator, Usage: "username", Summary: "Returns the rights of a user.", Since: "6.0.0", Group: "server", Run: onSession(cmdACLGetUser)},
+		{Name: "list", Arity: 2, Flags: operator, Summary: "Returns the users and their rules, as the file has them.", Since: "6.0.0", Group: "server", Run: onSession(cmdACLList)},
+		{Name: "load", Arity: 2, Flags: operator, Summary: "Reads the file of users again.", Since: "6.0.0", Group: "server", Run: onSession(cmdACLLoad), Far: farOnSession(farACLLoad), Aside: true},
+		{Name: "log", Arity: -2, Flags: operator, Usage: "[count|RESET]", Summary: "Returns what was refused lately, or forgets it.", Since: "6.0.0", Group: "server", Run: onSession(cmdACLLog)},
+		{Name: "save", Arity: 2, Flags: operator, Summary: "Writes the users to the file.", Since: "6.0.0", Group: "server", Run: onSession(cmdACLSave), Far: farOnSession(farACLSave), Aside: true},
+		{Name: "setuser", Arity: -3, Many: true, Flags: operator, Usage: "username [rule ...]", Summary: "Makes a user, or changes its rights.", Since: "6.0.0", Group: "server", Run: onSession(cmdACLSetUser)},
+		{Name: "users", Arity: 2, Flags: operator, Summary: "Returns the names of the users.", Since: "6.0.0", Group: "server", Run: onSession(cmdACLUsers)},
+		{Name: "whoami", Arity: 2, Flags: open, Summary: "Returns the connection's user.", Since: "6.0.0", Group: "server", Run: onSession(cmdACLWhoAmI)},
 	}
 }
 
@@ -98,7 +99,7 @@ func cmdACLGenPass(s *Session, args [][]byte) {
 	}
 	if len(args) == 3 {
 		var ok bool
-		if bits, ok = parseInt(args[2]); !ok {
+		if bits, ok = command.ParseInt(args[2]); !ok {
 			s.replyError(errNotInteger)
 			return
 		}
@@ -139,7 +140,7 @@ func cmdACLList(s *Session, _ [][]byte) {
 	users := s.srv.users.Sorted()
 	s.replyArray(len(users))
 	for _, u := range users {
-		if s.replyString(u.Line()); s.overOutput(len(s.out)) {
+		if s.replyString(u.Line()); s.overOutput(len(s.call.Out)) {
 			return
 		}
 	}
@@ -168,7 +169,7 @@ func cmdACLLog(s *Session, args [][]byte) {
 		return
 	case len(args) == 3:
 		var ok bool
-		if count, ok = parseInt(args[2]); !ok {
+		if count, ok = command.ParseInt(args[2]); !ok {
 			s.replyError(errNotInteger)
 			return
 		}
@@ -195,16 +196,16 @@ func cmdACLDryRun(s *Session, args [][]byte) {
 		s.replyError(errDryRunUser, args[2])
 		return
 	}
-	row := s.srv.commands.find(call[0])
-	if row != nil && len(row.sub) > 0 && len(call) > 1 {
-		row = row.findSub(call[1])
+	row := s.srv.commands.Find(call[0])
+	if row != nil && len(row.Sub) > 0 && len(call) > 1 {
+		row = row.FindSub(call[1])
 	}
 	switch {
 	case row == nil:
 		s.replyError(errDryRunCommand, call[0])
 		return
-	case row.arity > 0 && len(call) != row.arity, len(call) < -row.arity:
-		s.replyError(errArity, row.fullName())
+	case row.Arity > 0 && len(call) != row.Arity, len(call) < -row.Arity:
+		s.replyError(errArity, row.FullName())
 		return
 	}
 	c := denialCheck{row: row, rights: u.Rights()}

@@ -5,26 +5,27 @@ import (
 	"strings"
 
 	"celld/resp/acl"
+	"celld/resp/command"
 	"celld/store"
 )
 
-func clientRows() []*command {
-	return []*command{
-		{name: "id", arity: 2, flags: noScript | fast, summary: "Returns the connection's id.", since: "5.0.0", group: "connection", run: cmdClientID},
-		{name: "info", arity: 2, flags: noScript, summary: "Returns information about the connection.", since: "6.2.0", group: "connection", run: cmdClientInfo},
-		{name: "list", arity: -2, many: true, flags: noScript | admin, usage: "[TYPE normal|master|replica|pubsub] [ID client-id ...]", summary: "Lists open connections.", since: "2.4.0", group: "connection", cost: "O(N) where N is the number of connections", run: cmdClientList},
-		{name: "kill", arity: -3, most: shortList, flags: noScript | admin, usage: "addr|[ID client-id] [TYPE normal|master|replica|pubsub] [USER username] [ADDR addr] [LADDR addr] [SKIPME yes|no] [MAXAGE seconds]", summary: "Closes connections.", since: "2.4.0", group: "connection", cost: "O(N) where N is the number of connections", run: cmdClientKill},
-		{name: "unblock", arity: -3, flags: noScript | admin, usage: "client-id [TIMEOUT|ERROR]", summary: "Ends the wait of a connection's CL.TAKE: as if the time was over, or with an error.", since: "5.0.0", group: "connection", run: cmdClientUnblock},
-		{name: "getname", arity: 2, flags: noScript | fast, summary: "Returns the connection's name.", since: "2.6.9", group: "connection", run: cmdClientGetName},
-		{name: "setname", arity: 3, flags: noScript | fast, usage: "name", summary: "Sets the connection's name.", since: "2.6.9", group: "connection", run: cmdClientSetName},
-		{name: "setinfo", arity: 4, flags: noScript | fast, usage: "LIB-NAME|LIB-VER value", summary: "Sets the name or version of the client's library.", since: "7.2.0", group: "connection", run: cmdClientSetInfo},
-		{name: "no-evict", arity: 3, flags: noScript | admin, usage: "ON|OFF", summary: "Sets the connection's no-evict mode. Clients are never evicted here.", since: "7.0.0", group: "connection", run: cmdClientNoEvict},
-		{name: "no-touch", arity: 3, flags: noScript | fast, usage: "ON|OFF", summary: "Sets whether the connection's commands leave the order in which keys were used unchanged.", since: "7.2.0", group: "connection", run: cmdClientNoTouch},
-		{name: "reply", arity: 3, flags: noScript, usage: "ON|OFF|SKIP", summary: "Instructs the server whether to reply to commands.", since: "3.2.0", group: "connection", run: cmdClientReply},
-		{name: "tracking", arity: -3, flags: fast | noScript, usage: "ON|OFF [OPTIN]", summary: "Sets whether the connection is told that the keys it reads have changed. celld tells it at once.", since: "6.0.0", group: "connection", run: cmdClientTracking},
-		{name: "caching", arity: 3, flags: fast | noScript, usage: "YES|NO", summary: "Sets whether the next command or transaction is tracked.", since: "6.0.0", group: "connection", run: cmdClientCaching},
-		{name: "trackinginfo", arity: 2, flags: fast | noScript, summary: "Returns how the connection tracks.", since: "6.2.0", group: "connection", run: cmdClientTrackingInfo},
-		{name: "getredir", arity: 2, flags: fast | noScript, summary: "Returns the id of the client that is told of changed keys: 0 for the connection itself, -1 for none.", since: "6.0.0", group: "connection", run: cmdClientGetRedir},
+func clientRows() []*command.Row {
+	return []*command.Row{
+		{Name: "id", Arity: 2, Flags: command.NoScript | command.Fast, Summary: "Returns the connection's id.", Since: "5.0.0", Group: "connection", Run: onSession(cmdClientID)},
+		{Name: "info", Arity: 2, Flags: command.NoScript, Summary: "Returns information about the connection.", Since: "6.2.0", Group: "connection", Run: onSession(cmdClientInfo)},
+		{Name: "list", Arity: -2, Many: true, Flags: command.NoScript | command.Admin, Usage: "[TYPE normal|master|replica|pubsub] [ID client-id ...]", Summary: "Lists open connections.", Since: "2.4.0", Group: "connection", Cost: "O(N) where N is the number of connections", Run: onSession(cmdClientList)},
+		{Name: "kill", Arity: -3, Most: command.ShortList, Flags: command.NoScript | command.Admin, Usage: "addr|[ID client-id] [TYPE normal|master|replica|pubsub] [USER username] [ADDR addr] [LADDR addr] [SKIPME yes|no] [MAXAGE seconds]", Summary: "Closes connections.", Since: "2.4.0", Group: "connection", Cost: "O(N) where N is the number of connections", Run: onSession(cmdClientKill)},
+		{Name: "unblock", Arity: -3, Flags: command.NoScript | command.Admin, Usage: "client-id [TIMEOUT|ERROR]", Summary: "Ends the wait of a connection's CL.TAKE: as if the time was over, or with an error.", Since: "5.0.0", Group: "connection", Run: onSession(cmdClientUnblock)},
+		{Name: "getname", Arity: 2, Flags: command.NoScript | command.Fast, Summary: "Returns the connection's name.", Since: "2.6.9", Group: "connection", Run: onSession(cmdClientGetName)},
+		{Name: "setname", Arity: 3, Flags: command.NoScript | command.Fast, Usage: "name", Summary: "Sets the connection's name.", Since: "2.6.9", Group: "connection", Run: onSession(cmdClientSetName)},
+		{Name: "setinfo", Arity: 4, Flags: command.NoScript | command.Fast, Usage: "LIB-NAME|LIB-VER value", Summary: "Sets the name or version of the client's library.", Since: "7.2.0", Group: "connection", Run: onSession(cmdClientSetInfo)},
+		{Name: "no-evict", Arity: 3, Flags: command.NoScript | command.Admin, Usage: "ON|OFF", Summary: "Sets the connection's no-evict mode. Clients are never evicted here.", Since: "7.0.0", Group: "connection", Run: onSession(cmdClientNoEvict)},
+		{Name: "no-touch", Arity: 3, Flags: command.NoScript | command.Fast, Usage: "ON|OFF", Summary: "Sets whether the connection's commands leave the order in which keys were used unchanged.", Since: "7.2.0", Group: "connection", Run: onSession(cmdClientNoTouch)},
+		{Name: "reply", Arity: 3, Flags: command.NoScript, Usage: "ON|OFF|SKIP", Summary: "Instructs the server whether to reply to commands.", Since: "3.2.0", Group: "connection", Run: onSession(cmdClientReply)},
+		{Name: "tracking", Arity: -3, Flags: command.Fast | command.NoScript, Usage: "ON|OFF [OPTIN]", Summary: "Sets whether the connection is told that the keys it reads have changed. celld tells it at once.", Since: "6.0.0", Group: "connection", Run: onSession(cmdClientTracking)},
+		{Name: "caching", Arity: 3, Flags: command.Fast | command.NoScript, Usage: "YES|NO", Summary: "Sets whether the next command or transaction is tracked.", Since: "6.0.0", Group: "connection", Run: onSession(cmdClientCaching)},
+		{Name: "trackinginfo", Arity: 2, Flags: command.Fast | command.NoScript, Summary: "Returns how the connection tracks.", Since: "6.2.0", Group: "connection", Run: onSession(cmdClientTrackingInfo)},
+		{Name: "getredir", Arity: 2, Flags: command.Fast | command.NoScript, Summary: "Returns the id of the client that is told of changed keys: 0 for the connection itself, -1 for none.", Since: "6.0.0", Group: "connection", Run: onSession(cmdClientGetRedir)},
 	}
 }
 
@@ -59,7 +60,7 @@ func listClients(s *Session, args [][]byte) {
 	case len(rest) > 1 && bytes.EqualFold(rest[0], []byte("ID")):
 		ids = map[int64]bool{}
 		for _, arg := range rest[1:] {
-			id, ok := parseInt(arg)
+			id, ok := command.ParseInt(arg)
 			if !ok {
 				s.replyError(errClientID)
 				return
@@ -152,13 +153,13 @@ func (f *killFilter) parse(args [][]byte, users *acl.Users) string {
 		value := args[1]
 		switch strings.ToLower(string(args[0])) {
 		case "id":
-			id, ok := parseInt(value)
+			id, ok := command.ParseInt(value)
 			if !ok || id <= 0 {
 				return errClientIDRange
 			}
 			f.id = id
 		case "maxage":
-			age, ok := parseInt(value)
+			age, ok := command.ParseInt(value)
 			if !ok || age <= 0 {
 				return errNotInteger
 			}
@@ -208,7 +209,7 @@ func cmdClientUnblock(s *Session, args [][]byte) {
 			return
 		}
 	}
-	id, ok := parseInt(args[2])
+	id, ok := command.ParseInt(args[2])
 	if !ok {
 		s.replyError(errNotInteger)
 		return

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/command"
 	"fmt"
 	"net"
 	"strings"
@@ -37,7 +38,7 @@ func TestClientReplyAndTheEnd(t *testing.T) {
 		"CLIENT REPLY SKIP\r\nPING\r\nPING\r\nBOOM\r\n": "+PONG\r\n-" + errInternal + "\r\n",
 	} {
 		w := newWorld(t)
-		w.commands.byName["boom"] = &command{name: "boom", arity: 1, run: func(*Session, [][]byte) { panic("at the disco") }}
+		w.commands.Add(&command.Row{Name: "boom", Arity: 1, Run: onSession(func(*Session, [][]byte) { panic("at the disco") })})
 		c := w.connect()
 		if got := c.send(raw); got != want || !c.tr.closed {
 			t.Errorf("%q: %q, closed %v; want %q", raw, got, c.tr.closed, want)

@@ -6,20 +6,21 @@ import (
 	"strings"
 
 	"celld/resp/acl"
+	"celld/resp/command"
 )
 
-func commandCommandRows() []*command {
-	return []*command{
-		{name: "count", arity: 2, flags: fast, summary: "Returns a count of commands.", since: "2.8.13", group: "server", run: func(s *Session, _ [][]byte) { s.replyInt(int64(len(s.srv.commands.rows))) }},
-		{name: "docs", arity: -2, most: shortList, usage: "[command-name ...]", summary: "Returns documentary information about commands.", since: "7.0.0", group: "server", cost: "O(N) where N is the number of commands", run: cmdCommandDocs},
-		{name: "getkeys", arity: -4, many: true, usage: "command [arg ...]", summary: "Extracts the key names from an arbitrary command.", since: "2.8.13", group: "server", run: cmdCommandGetKeys},
-		{name: "info", arity: -2, most: shortList, usage: "[command-name ...]", summary: "Returns information about commands.", since: "2.8.13", group: "server", cost: "O(N) where N is the number of commands", run: cmdCommandInfo},
-		{name: "list", arity: -2, usage: "[FILTERBY MODULE module|ACLCAT category|PATTERN pattern]", summary: "Returns a list of command names.", since: "7.0.0", group: "server", cost: "O(N) where N is the number of commands", run: cmdCommandList},
+func commandCommandRows() []*command.Row {
+	return []*command.Row{
+		{Name: "count", Arity: 2, Flags: command.Fast, Summary: "Returns a count of commands.", Since: "2.8.13", Group: "server", Run: onSession(func(s *Session, _ [][]byte) { s.replyInt(int64(len(s.srv.commands.Rows))) })},
+		{Name: "docs", Arity: -2, Most: command.ShortList, Usage: "[command-name ...]", Summary: "Returns documentary information about commands.", Since: "7.0.0", Group: "server", Cost: "O(N) where N is the number of commands", Run: onSession(cmdCommandDocs)},
+		{Name: "getkeys", Arity: -4, Many: true, Usage: "command [arg ...]", Summary: "Extracts the key names from an arbitrary command.", Since: "2.8.13", Group: "server", Run: onSession(cmdCommandGetKeys)},
+		{Name: "info", Arity: -2, Most: command.ShortList, Usage: "[command-name ...]", Summary: "Returns information about commands.", Since: "2.8.13", Group: "server", Cost: "O(N) where N is the number of commands", Run: onSession(cmdCommandInfo)},
+		{Name: "list", Arity: -2, Usage: "[FILTERBY MODULE module|ACLCAT category|PATTERN pattern]", Summary: "Returns a list of command names.", Since: "7.0.0", Group: "server", Cost: "O(N) where N is the number of commands", Run: onSession(cmdCommandList)},
 	}
 }
 
 func cmdCommand(s *Session, _ [][]byte) {
-	rows := s.srv.commands.rows
+	rows := s.srv.commands.Rows
 	s.replyArray(len(rows))
 	for _, row := range rows {
 		s.replyCommandInfo(row)
@@ -33,12 +34,12 @@ func cmdCommandInfo(s *Session, args [][]byte) {
 	}
 	s.replyArray(len(args) - 2)
 	for _, name := range args[2:] {
-		if row := s.srv.commands.findFull(name); row != nil {
+		if row := s.srv.commands.FindFull(name); row != nil {
 			s.replyCommandInfo(row)
 		} else {
 			s.replyNull()
 		}
-		if s.overOutput(len(s.out)) {
+		if s.overOutput(len(s.call.Out)) {
 			return
 		}
 	}
@@ -46,49 +47,49 @@ func cmdCommandInfo(s *Session, args [][]byte) {
 
 // replyCommandInfo writes the ten elements of COMMAND INFO: name, arity, flags, first, last and step of the keys, ACL
 // categories, tips, key specifications, subcommands.
-func (s *Session) replyCommandInfo(row *command) {
+func (s *Session) replyCommandInfo(row *command.Row) {
 	s.replyArray(10)
-	s.replyString(row.fullName())
-	s.replyInt(int64(row.arity))
-	s.replyStatuses(row.flagNames())
-	keys := row.keys
-	if keys.counted { // as in Redis: the arguments say which they are
-		keys = keyRange{}
+	s.replyString(row.FullName())
+	s.replyInt(int64(row.Arity))
+	s.replyStatuses(row.FlagNames())
+	keys := row.Keys
+	if keys.Counted { // as in Redis: the arguments say which they are
+		keys = command.KeyRange{}
 	}
-	s.replyInt(int64(keys.first))
-	s.replyInt(int64(keys.last))
-	s.replyInt(int64(keys.step))
-	categories := row.categories().Names()
+	s.replyInt(int64(keys.First))
+	s.replyInt(int64(keys.Last))
+	s.replyInt(int64(keys.Step))
+	categories := row.Categories().Names()
 	for i := range categories {
 		categories[i] = "@" + categories[i]
 	}
 	s.replyStatuses(categories)
 	s.replyArray(0)
 	s.replyKeySpecs(row)
-	s.replyArray(len(row.sub))
-	for _, sub := range row.sub {
+	s.replyArray(len(row.Sub))
+	for _, sub := range row.Sub {
 		s.replyCommandInfo(sub)
 	}
 }
 
-func (s *Session) replyKeySpecs(row *command) {
-	if row.keys.step == 0 {
+func (s *Session) replyKeySpecs(row *command.Row) {
+	if row.Keys.Step == 0 {
 		s.replyArray(0)
 		return
 	}
 	access := "RO"
-	if row.flags&write != 0 {
+	if row.Flags&command.Write != 0 {
 		access = "RW"
 	}
-	begin, kind, fields := row.keys.first, "range", [3]string{"lastkey", "keystep", "limit"}
-	last := row.keys.last
+	begin, kind, fields := row.Keys.First, "range", [3]string{"lastkey", "keystep", "limit"}
+	last := row.Keys.Last
 	if last >= 0 {
-		last -= row.keys.first // relative to the first key
+		last -= row.Keys.First // relative to the first key
 	}
-	values := [3]int{last, row.keys.step, 0}
-	if row.keys.counted {
+	values := [3]int{last, row.Keys.Step, 0}
+	if row.Keys.Counted {
 		begin, kind, fields = begin-1, "keynum", [3]string{"keynumidx", "firstkey", "keystep"}
-		values = [3]int{0, 1, row.keys.step}
+		values = [3]int{0, 1, row.Keys.Step}
 	}
 	s.replyArray(1)
 	s.replyMap(3)
@@ -110,38 +111,25 @@ func (s *Session) replyKeySpecs(row *command) {
 	}
 }
 
-func (c *command) flagNames() []string {
-	names := []string{}
-	for _, f := range flagNames {
-		if c.flags&f.bit != 0 {
-			names = append(names, f.name)
-		}
-	}
-	if c.keys.counted {
-		names = append(names, "movablekeys")
-	}
-	return names
-}
-
 func cmdCommandList(s *Session, args [][]byte) {
-	keep := func(*command) bool { return true }
+	keep := func(*command.Row) bool { return true }
 	switch {
 	case len(args) == 2:
 	case len(args) == 5 && strings.EqualFold(string(args[2]), "FILTERBY"):
 		value := string(args[4])
 		switch strings.ToLower(string(args[3])) {
 		case "module":
-			keep = func(row *command) bool { return row.flags&module != 0 && value == "redis-cell" }
+			keep = func(row *command.Row) bool { return row.Flags&command.Module != 0 && value == "redis-cell" }
 		case "aclcat":
 			category := acl.ParseCategory(value)
-			keep = func(row *command) bool { return row.categories()&category != 0 }
+			keep = func(row *command.Row) bool { return row.Categories()&category != 0 }
 		case "pattern":
 			g, ok := newGlob(args[4], true)
 			if !ok {
 				s.replyError(errPatternLong, maxWildPattern)
 				return
 			}
-			keep = func(row *command) bool { return g.match([]byte(row.fullName())) }
+			keep = func(row *command.Row) bool { return g.match([]byte(row.FullName())) }
 		default:
 			s.replyError(errSyntax)
 			return
@@ -151,9 +139,9 @@ func cmdCommandList(s *Session, args [][]byte) {
 		return
 	}
 	var names []string
-	s.srv.commands.each(func(row *command) {
-		if keep(row) && (row.parent == nil || len(args) > 2) {
-			names = append(names, row.fullName())
+	s.srv.commands.Each(func(row *command.Row) {
+		if keep(row) && (row.Parent == nil || len(args) > 2) {
+			names = append(names, row.FullName())
 		}
 	})
 	s.replyStrings(names)
@@ -161,31 +149,31 @@ func cmdCommandList(s *Session, args [][]byte) {
 
 func cmdCommandGetKeys(s *Session, args [][]byte) {
 	target := args[2:]
-	row := s.srv.commands.find(target[0])
-	if row != nil && len(row.sub) > 0 && len(target) > 1 {
-		row = row.findSub(target[1])
+	row := s.srv.commands.Find(target[0])
+	if row != nil && len(row.Sub) > 0 && len(target) > 1 {
+		row = row.FindSub(target[1])
 	}
 	switch {
 	case row == nil:
 		s.replyError(errBadCommand)
-	case row.keys.step == 0:
+	case row.Keys.Step == 0:
 		s.replyError(errNoKeysCommand)
-	case row.arity > 0 && len(target) != row.arity, len(target) < -row.arity, len(target) <= row.keys.first:
+	case row.Arity > 0 && len(target) != row.Arity, len(target) < -row.Arity, len(target) <= row.Keys.First:
 		s.replyError(errBadCommandArgs)
 	default:
-		first, last := row.keyBounds(target)
+		first, last := row.KeyBounds(target)
 		keys := 0
 		if last >= first {
-			keys = 1 + (last-first)/row.keys.step
+			keys = 1 + (last-first)/row.Keys.Step
 		}
-		if keys == 0 && row.group != "scripting" { // a script need not have keys
+		if keys == 0 && row.Group != "scripting" { // a script need not have keys
 			s.replyError(errBadCommandKeys)
 			return
 		}
 		s.replyArray(keys)
 		at := first
 		s.inSteps(args, func(s *Session, args [][]byte) (more bool) {
-			for end := at + keysStep*row.keys.step; at <= min(last, end); at += row.keys.step {
+			for end := at + keysStep*row.Keys.Step; at <= min(last, end); at += row.Keys.Step {
 				s.replyBulk(args[2+at])
 			}
 			return at <= last
@@ -194,11 +182,11 @@ func cmdCommandGetKeys(s *Session, args [][]byte) {
 }
 
 func cmdCommandDocs(s *Session, args [][]byte) {
-	rows := s.srv.commands.rows
+	rows := s.srv.commands.Rows
 	if len(args) > 2 {
 		rows = nil
 		for _, name := range args[2:] {
-			if row := s.srv.commands.findFull(name); row != nil && !slices.Contains(rows, row) {
+			if row := s.srv.commands.FindFull(name); row != nil && !slices.Contains(rows, row) {
 				rows = append(rows, row)
 			}
 		}
@@ -207,32 +195,34 @@ func cmdCommandDocs(s *Session, args [][]byte) {
 }
 
 // replyDocs writes a map from full names to the fields of COMMAND DOCS.
-func (s *Session) replyDocs(rows []*command) {
+func (s *Session) replyDocs(rows []*command.Row) {
 	s.replyMap(len(rows))
 	for _, row := range rows {
-		arguments := parseUsage(row.usage)
+		arguments := parseUsage(row.Usage)
 		fields := 4
-		for _, more := range []bool{len(arguments) > 0, row.flags&module != 0, len(row.sub) > 0} {
+		for _, more := range []bool{len(arguments) > 0, row.Flags&command.Module != 0, len(row.Sub) > 0} {
 			if more {
 				fields++
 			}
 		}
-		s.replyString(row.fullName())
+		s.replyString(row.FullName())
 		s.replyMap(fields)
-		s.replyPair("summary", row.summary)
-		s.replyPair("since", cmp.Or(row.since, "1.0.0"))
-		s.replyPair("group", row.group)
-		s.replyPair("complexity", cmp.Or(row.cost, "O(1)"))
-		if row.flags&module != 0 {
+		s.replyPair("summary", row.Summary)
+		s.replyPair("since", cmp.Or(row.Since, "1.0.0"))
+		s.replyPair("group", row.Group)
+		s.replyPair("complexity", cmp.Or(row.Cost, "O(1)"))
+		if row.Flags&command.Module != 0 {
 			s.replyPair("module", "redis-cell")
 		}
 		if len(arguments) > 0 {
 			s.replyString("arguments")
 			s.replyArguments(arguments)
 		}
-		if len(row.sub) > 0 {
+		if len(row.Sub) > 0 {
 			s.replyString("subcommands")
-			s.replyDocs(row.sub)
+			s.replyDocs(row.Sub)
 		}
 	}
 }
+
+func upper(s string) string { return strings.ToUpper(s) }

@@ -10,14 +10,15 @@ import (
 	"strings"
 
 	"celld/persistence"
+	"celld/resp/command"
 )
 
-func configRows() []*command {
-	return []*command{
-		{name: "get", arity: -3, most: shortList, flags: noScript | admin, usage: "parameter ...", summary: "Returns the values of configuration parameters.", since: "2.0.0", group: "server", cost: "O(N) where N is the number of parameters", run: cmdConfigGet},
-		{name: "set", arity: -4, flags: noScript | admin, usage: "parameter value ...", summary: "Sets configuration parameters.", since: "2.0.0", group: "server", cost: "O(N) where N is the number of parameters", run: cmdConfigSet},
-		{name: "resetstat", arity: 2, flags: noScript | admin, summary: "Resets the server's statistics.", since: "2.0.0", group: "server", run: cmdConfigResetStat},
-		{name: "rewrite", arity: 2, flags: noScript | admin, summary: "Returns an error: there is no configuration file.", since: "2.8.0", group: "server", run: func(s *Session, _ [][]byte) { s.replyError(errConfigRewrite) }},
+func configRows() []*command.Row {
+	return []*command.Row{
+		{Name: "get", Arity: -3, Most: command.ShortList, Flags: command.NoScript | command.Admin, Usage: "parameter ...", Summary: "Returns the values of configuration parameters.", Since: "2.0.0", Group: "server", Cost: "O(N) where N is the number of parameters", Run: onSession(cmdConfigGet)},
+		{Name: "set", Arity: -4, Flags: command.NoScript | command.Admin, Usage: "parameter value ...", Summary: "Sets configuration parameters.", Since: "2.0.0", Group: "server", Cost: "O(N) where N is the number of parameters", Run: onSession(cmdConfigSet)},
+		{Name: "resetstat", Arity: 2, Flags: command.NoScript | command.Admin, Summary: "Resets the server's statistics.", Since: "2.0.0", Group: "server", Run: onSession(cmdConfigResetStat)},
+		{Name: "rewrite", Arity: 2, Flags: command.NoScript | command.Admin, Summary: "Returns an error: there is no configuration file.", Since: "2.8.0", Group: "server", Run: onSession(func(s *Session, _ [][]byte) { s.replyError(errConfigRewrite) })},
 	}
 }
 
@@ -143,16 +144,6 @@ func cmdConfigSet(s *Session, args [][]byte) {
 func cmdConfigResetStat(s *Session, _ [][]byte) {
 	s.countDecisions()
 	s.srv.stats.resetCounters(s.srv.store.Stats(s.nowNS))
-	s.srv.commands.each(func(row *command) { row.stats.reset() })
+	s.srv.commands.Each(func(row *command.Row) { statsOf(row).reset() })
 	s.replyOK()
-}
-
-// each visits every row and its subcommands.
-func (t *commandTable) each(visit func(*command)) {
-	for _, row := range t.rows {
-		visit(row)
-		for _, sub := range row.sub {
-			visit(sub)
-		}
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"celld/resp/acl"
+	"celld/resp/command"
 )
 
 func cmdPing(s *Session, args [][]byte) {
@@ -29,7 +30,7 @@ func cmdQuit(s *Session, _ [][]byte) {
 // authenticated if that has a password.
 func cmdReset(s *Session, _ [][]byte) {
 	s.endTx()
-	s.setProtocol(2)
+	s.setRESP3(false)
 	s.becomeNobody()
 	s.gate.set(gateReplyOff, false) // a RESET right after CLIENT REPLY SKIP still gets no reply, as in Redis
 	s.setNoTouch(false)
@@ -42,7 +43,7 @@ func cmdReset(s *Session, _ [][]byte) {
 }
 
 func cmdSelect(s *Session, args [][]byte) {
-	switch n, ok := parseInt(args[1]); {
+	switch n, ok := command.ParseInt(args[1]); {
 	case !ok:
 		s.replyError(errNotInteger)
 	case n != 0:
@@ -73,14 +74,14 @@ func cmdAuth(s *Session, args [][]byte) {
 // cmdHello is HELLO [protover [AUTH username password] [SETNAME name]]. A wrong part changes nothing.
 func cmdHello(s *Session, args [][]byte) {
 	version := int64(2)
-	if s.resp3 {
+	if s.call.RESP3 {
 		version = 3
 	}
 	var credentials [][]byte
 	var name []byte
 	hasName := false
 	if len(args) > 1 {
-		n, ok := parseInt(args[1])
+		n, ok := command.ParseInt(args[1])
 		if !ok {
 			s.replyError(errProtoNotInt)
 			return
@@ -117,7 +118,7 @@ func cmdHello(s *Session, args [][]byte) {
 	if hasName {
 		s.client.setName(string(name))
 	}
-	s.setProtocol(version)
+	s.setRESP3(version == 3)
 
 	s.replyMap(7)
 	s.replyPair("server", "redis")
@@ -130,9 +131,10 @@ func cmdHello(s *Session, args [][]byte) {
 	s.replyModules()
 }
 
-func (s *Session) setProtocol(version int64) {
-	s.resp3 = version == 3
-	s.client.protocol.Store(int32(version))
+// setRESP3 sets the protocol of the client.
+func (s *Session) setRESP3(on bool) {
+	s.call.RESP3 = on
+	s.client.resp3.Store(on)
 }
 
 func (s *Session) setNoTouch(on bool) {

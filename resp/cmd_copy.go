@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"celld/resp/command"
 	"celld/store"
 )
 
@@ -52,7 +53,7 @@ func cmdCopy(s *Session, args [][]byte) {
 
 // checkDB returns the text of an error for any database but 0.
 func checkDB(arg []byte) string {
-	switch n, ok := parseInt(arg); {
+	switch n, ok := command.ParseInt(arg); {
 	case !ok:
 		return errNotInteger
 	case n < math.MinInt32 || n > math.MaxInt32:

@@ -3,6 +3,7 @@ package resp
 import (
 	"strings"
 
+	"celld/resp/command"
 	"celld/store"
 )
 
@@ -88,7 +89,7 @@ func (s *Session) expire(args [][]byte, unit string) {
 		s.replyError("%s", text)
 		return
 	}
-	n, ok := parseInt(args[2])
+	n, ok := command.ParseInt(args[2])
 	if !ok {
 		s.replyError(errNotInteger)
 		return

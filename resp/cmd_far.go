@@ -3,6 +3,7 @@ package resp
 import (
 	"context"
 
+	"celld/resp/command"
 	"celld/store/remote"
 )
 
@@ -20,7 +21,7 @@ func replyOr(err error, reply func(*Session)) func(*Session) {
 }
 
 func farScan(ctx context.Context, s *Session, args [][]byte, done func(func(*Session))) {
-	cursor, ok := parseDigits(args[1])
+	cursor, ok := command.ParseDigits(args[1])
 	if !ok {
 		done(func(s *Session) { s.replyError(errInvalidCursor) })
 		return
@@ -31,7 +32,7 @@ func farScan(ctx context.Context, s *Session, args [][]byte, done func(func(*Ses
 		return
 	}
 	if o.typed && o.ofType == "" {
-		done(func(s *Session) { s.out = append(s.out, "*2\r\n$1\r\n0\r\n*0\r\n"...) })
+		done(func(s *Session) { s.call.Out = append(s.call.Out, "*2\r\n$1\r\n0\r\n*0\r\n"...) })
 		return
 	}
 	of := remote.ScanOptions{Cursor: cursor, Count: min(o.count, maxScanStep), Type: o.ofType, Pattern: "*"}
@@ -41,7 +42,7 @@ func farScan(ctx context.Context, s *Session, args [][]byte, done func(func(*Ses
 	s.srv.engine.Scan(ctx, of, func(next uint64, keys []string, err error) {
 		done(replyOr(err, func(s *Session) {
 			s.replyArray(2)
-			s.replyString(formatTAT(next))
+			s.replyString(command.FormatTAT(next))
 			s.replyStrings(keys)
 		}))
 	})

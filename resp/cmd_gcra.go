@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"celld/cell"
+	"celld/resp/command"
 )
 
 // readGCRA reads GCRA as Redis 8.8 nearly had it (src/gcra.c and src/commands/gcra.json of its repository). It stores a TAT, as
@@ -34,7 +35,7 @@ func parseGCRA(args [][]byte) (call cell.TokenCall, text string) {
 		return call, formatError(errArity, "gcra")
 	}
 	var ok bool
-	if call.MaxBurst, ok = parseInt(args[2]); !ok || call.MaxBurst < 0 {
+	if call.MaxBurst, ok = command.ParseInt(args[2]); !ok || call.MaxBurst < 0 {
 		return call, errNotPositive
 	}
 	if call.PerPeriod, text = parseCount(args[3]); text != "" {
@@ -61,7 +62,7 @@ func parseGCRA(args [][]byte) (call cell.TokenCall, text string) {
 
 // parseCount reads a number that is at least 1.
 func parseCount(arg []byte) (n int64, text string) {
-	n, ok := parseInt(arg)
+	n, ok := command.ParseInt(arg)
 	switch {
 	case !ok:
 		return 0, errNotInteger
@@ -74,7 +75,7 @@ func parseCount(arg []byte) (n int64, text string) {
 // parseDouble reads a double as Redis does. C's strtod must read the whole text, nan is refused, and so is a number that a double
 // cannot hold.
 func parseDouble(arg []byte) (float64, bool) {
-	if n, ok := parseDigits(arg); ok { // the usual case
+	if n, ok := command.ParseDigits(arg); ok { // the usual case
 		return float64(n), true
 	}
 	m := cFloat().FindSubmatch(arg)

@@ -3,13 +3,14 @@ package resp
 import (
 	"errors"
 
+	"celld/resp/command"
 	"celld/store"
 )
 
 // SETNX, GETSET, GETDEL and GETEX read and write a TAT in one step. Like SET, they refuse a value that is no TAT.
 
 func cmdSetNX(s *Session, args [][]byte) {
-	tat, ok := parseTAT(args[2])
+	tat, ok := command.ParseTAT(args[2])
 	if !ok {
 		s.replyError(errNotInteger)
 		return
@@ -47,7 +48,7 @@ func cmdGetEx(s *Session, args [][]byte) {
 	if o.expiry.unit != "" {
 		atNS, text = o.expiry.atNS("getex", s.wallNS())
 	}
-	mark := len(s.out)
+	mark := len(s.call.Out)
 	found := s.exchange(args[1], func(current store.Value) (store.Value, store.Action) {
 		if text != "" || o.expiry.unit == "" && (!o.persist || current.ExpiryNS == store.NoExpiry) {
 			return current, store.Leave
@@ -56,7 +57,7 @@ func cmdGetEx(s *Session, args [][]byte) {
 		return current, store.Put
 	})
 	if found && text != "" {
-		s.out = s.out[:mark]
+		s.call.Out = s.call.Out[:mark]
 		s.replyError("%s", text)
 	}
 }
@@ -78,7 +79,7 @@ func (s *Session) exchange(key []byte, fn func(store.Value) (store.Value, store.
 	case old.Kind != store.HoldsTAT:
 		s.replyError(errWrongType)
 	default:
-		s.replyString(formatTAT(old.TAT))
+		s.replyString(command.FormatTAT(old.TAT))
 		return true
 	}
 	return false

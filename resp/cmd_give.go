@@ -2,15 +2,16 @@ package resp
 
 import (
 	"celld/cell"
+	"celld/resp/command"
 	"celld/store"
 )
 
 // cmdGive is CL.GIVE key limit n. It gives back at most what was taken, and answers how much that was.
 func cmdGive(s *Session, args [][]byte) {
 	f := &s.scratch.single
-	f.reset(s.srv.commands.give)
+	f.reset(s.call.Row)
 	text := f.readLimit(s, args[2])
-	n, ok := parseInt(args[3])
+	n, ok := command.ParseInt(args[3])
 	switch {
 	case text != "":
 	case !ok:

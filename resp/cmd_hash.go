@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"celld/resp/command"
 	"celld/store"
 	"celld/store/memory"
 )
@@ -101,7 +102,7 @@ func cmdHGetAll(s *Session, args [][]byte) {
 
 // cmdHScan returns all fields at once, whatever COUNT says, as Redis does with a small hash.
 func cmdHScan(s *Session, args [][]byte) {
-	if _, ok := parseDigits(args[2]); !ok {
+	if _, ok := command.ParseDigits(args[2]); !ok {
 		s.replyError(errInvalidCursor)
 		return
 	}

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/command"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -164,9 +165,9 @@ func infoModules(w *infoWriter, _ *Session) {
 }
 
 func infoCommandStats(w *infoWriter, s *Session) {
-	s.srv.commands.each(func(row *command) {
-		calls, ns, _ := row.stats.read()
-		rejected := row.stats.rejected.Load()
+	s.srv.commands.Each(func(row *command.Row) {
+		calls, ns, _ := statsOf(row).read()
+		rejected := statsOf(row).rejected.Load()
 		if calls == 0 && rejected == 0 {
 			return
 		}
@@ -176,7 +177,7 @@ func infoCommandStats(w *infoWriter, s *Session) {
 			each = float64(ns) / 1e3 / float64(calls)
 		}
 		fmt.Fprintf(&w.b, "cmdstat_%s:calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d\r\n",
-			row.fullName(), calls, us, each, rejected, row.stats.failed.Load())
+			row.FullName(), calls, us, each, rejected, statsOf(row).failed.Load())
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"celld/resp/command"
 	"celld/resp/wire"
 	"celld/store"
 )
@@ -84,7 +85,7 @@ func cmdKeys(s *Session, args [][]byte) {
 		if walked {
 			some := found[:min(len(found), keysStep)]
 			found = found[len(some):]
-			s.out = wire.AppendBulks(s.out, some...)
+			s.call.Out = wire.AppendBulks(s.call.Out, some...)
 			return len(found) > 0
 		}
 		cursor = s.walk(cursor, keysStep, g, &work, func(key string, _ store.Value) {
@@ -131,7 +132,7 @@ func (s *Session) walk(cursor uint64, places int, g *glob, work *int, fn func(ke
 const maxScanStep = 10_000
 
 func cmdScan(s *Session, args [][]byte) {
-	cursor, ok := parseDigits(args[1])
+	cursor, ok := command.ParseDigits(args[1])
 	if !ok {
 		s.replyError(errInvalidCursor)
 		return
@@ -149,7 +150,7 @@ func cmdScan(s *Session, args [][]byte) {
 		}
 	})
 	s.replyArray(2)
-	s.replyString(formatTAT(next))
+	s.replyString(command.FormatTAT(next))
 	s.replyStrings(found)
 }
 
@@ -171,7 +172,7 @@ func (o *scanOptions) parse(args [][]byte) string {
 		var ok bool
 		switch strings.ToLower(string(args[0])) {
 		case "count":
-			if o.count, ok = parseInt(args[1]); !ok {
+			if o.count, ok = command.ParseInt(args[1]); !ok {
 				return errNotInteger
 			}
 			if o.count < 1 {
@@ -195,13 +196,13 @@ func (o *scanOptions) matches(name string) bool {
 	return o.glob == nil || o.glob.match([]byte(name))
 }
 
-func objectRows() []*command {
-	key := keyRange{first: 2, last: 2, step: 1}
-	return []*command{
-		{name: "encoding", arity: 3, flags: readonly, keys: key, access: looks, usage: "key", summary: "Returns the encoding of a key's value.", since: "2.2.3", group: "generic", run: cmdObjectEncoding},
-		{name: "freq", arity: 3, flags: readonly, keys: key, access: looks, usage: "key", summary: "Returns an error: celld does not count uses.", since: "4.0.0", group: "generic", run: cmdObjectFreq},
-		{name: "idletime", arity: 3, flags: readonly, keys: key, access: looks, usage: "key", summary: "Returns the seconds since a key was used.", since: "2.2.3", group: "generic", run: cmdObjectIdleTime},
-		{name: "refcount", arity: 3, flags: readonly, keys: key, access: looks, usage: "key", summary: "Returns 1 for a key that exists.", since: "2.2.3", group: "generic", run: cmdObjectRefCount},
+func objectRows() []*command.Row {
+	key := command.KeyRange{First: 2, Last: 2, Step: 1}
+	return []*command.Row{
+		{Name: "encoding", Arity: 3, Flags: command.Readonly, Keys: key, Access: command.Looks, Usage: "key", Summary: "Returns the encoding of a key's value.", Since: "2.2.3", Group: "generic", Run: onSession(cmdObjectEncoding)},
+		{Name: "freq", Arity: 3, Flags: command.Readonly, Keys: key, Access: command.Looks, Usage: "key", Summary: "Returns an error: celld does not count uses.", Since: "4.0.0", Group: "generic", Run: onSession(cmdObjectFreq)},
+		{Name: "idletime", Arity: 3, Flags: command.Readonly, Keys: key, Access: command.Looks, Usage: "key", Summary: "Returns the seconds since a key was used.", Since: "2.2.3", Group: "generic", Run: onSession(cmdObjectIdleTime)},
+		{Name: "refcount", Arity: 3, Flags: command.Readonly, Keys: key, Access: command.Looks, Usage: "key", Summary: "Returns 1 for a key that exists.", Since: "2.2.3", Group: "generic", Run: onSession(cmdObjectRefCount)},
 	}
 }
 

@@ -1,18 +1,19 @@
 package resp
 
 import (
+	"celld/resp/command"
 	"fmt"
 	"slices"
 	"strings"
 )
 
-func latencyRows() []*command {
-	return []*command{
-		{name: "latest", arity: 2, flags: loading | admin | noScript, summary: "Returns the latest latency samples of all events.", since: "2.8.13", group: "server", run: cmdLatencyLatest},
-		{name: "history", arity: 3, flags: loading | admin | noScript, usage: "event", summary: "Returns an event's samples: when, and the milliseconds.", since: "2.8.13", group: "server", run: cmdLatencyHistory},
-		{name: "reset", arity: -2, most: shortList, flags: loading | admin | noScript, usage: "[event ...]", summary: "Forgets the samples of some events, or of all.", since: "2.8.13", group: "server", run: cmdLatencyReset},
-		{name: "doctor", arity: 2, flags: loading | admin | noScript, summary: "Says what was slow, and what to look at.", since: "2.8.13", group: "server", run: cmdLatencyDoctor},
-		{name: "histogram", arity: -2, most: shortList, flags: loading | admin | noScript, usage: "[command ...]", summary: "Returns how long the calls of commands took, as a histogram.", since: "7.0.0", group: "server", cost: "O(N) where N is the number of commands", run: cmdLatencyHistogram},
+func latencyRows() []*command.Row {
+	return []*command.Row{
+		{Name: "latest", Arity: 2, Flags: command.Loading | command.Admin | command.NoScript, Summary: "Returns the latest latency samples of all events.", Since: "2.8.13", Group: "server", Run: onSession(cmdLatencyLatest)},
+		{Name: "history", Arity: 3, Flags: command.Loading | command.Admin | command.NoScript, Usage: "event", Summary: "Returns an event's samples: when, and the milliseconds.", Since: "2.8.13", Group: "server", Run: onSession(cmdLatencyHistory)},
+		{Name: "reset", Arity: -2, Most: command.ShortList, Flags: command.Loading | command.Admin | command.NoScript, Usage: "[event ...]", Summary: "Forgets the samples of some events, or of all.", Since: "2.8.13", Group: "server", Run: onSession(cmdLatencyReset)},
+		{Name: "doctor", Arity: 2, Flags: command.Loading | command.Admin | command.NoScript, Summary: "Says what was slow, and what to look at.", Since: "2.8.13", Group: "server", Run: onSession(cmdLatencyDoctor)},
+		{Name: "histogram", Arity: -2, Most: command.ShortList, Flags: command.Loading | command.Admin | command.NoScript, Usage: "[command ...]", Summary: "Returns how long the calls of commands took, as a histogram.", Since: "7.0.0", Group: "server", Cost: "O(N) where N is the number of commands", Run: onSession(cmdLatencyHistogram)},
 	}
 }
 
@@ -94,23 +95,23 @@ func cmdLatencyDoctor(s *Session, _ [][]byte) {
 }
 
 func cmdLatencyHistogram(s *Session, args [][]byte) {
-	var rows []*command
+	var rows []*command.Row
 	if len(args) == 2 {
-		s.srv.commands.each(func(row *command) { rows = append(rows, row) })
+		s.srv.commands.Each(func(row *command.Row) { rows = append(rows, row) })
 	}
 	for _, name := range args[2:] {
-		if row := s.srv.commands.findFull(name); row != nil {
-			rows = append(append(rows, row), row.sub...)
+		if row := s.srv.commands.FindFull(name); row != nil {
+			rows = append(append(rows, row), row.Sub...)
 		}
 	}
-	read := make(map[*command]*timesRead, len(rows))
-	rows = slices.DeleteFunc(rows, func(row *command) bool {
-		_, _, read[row] = row.stats.read()
+	read := make(map[*command.Row]*timesRead, len(rows))
+	rows = slices.DeleteFunc(rows, func(row *command.Row) bool {
+		_, _, read[row] = statsOf(row).read()
 		return read[row] == nil
 	})
 	s.replyMap(len(rows))
 	for _, row := range rows {
-		s.replyString(row.fullName())
+		s.replyString(row.FullName())
 		s.replyTimes(read[row])
 	}
 }

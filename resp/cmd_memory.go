@@ -6,18 +6,19 @@ import (
 	"runtime/metrics"
 	"strings"
 
+	"celld/resp/command"
 	"celld/store"
 	"celld/store/memory"
 )
 
-func memoryRows() []*command {
-	return []*command{
-		{name: "doctor", arity: 2, summary: "Says what is wrong with the use of memory.", since: "4.0.0", group: "server", run: cmdMemoryDoctor},
-		{name: "malloc-stats", arity: 2, summary: "Returns the memory statistics of Go's runtime.", since: "4.0.0", group: "server", run: cmdMemoryMallocStats},
-		{name: "purge", arity: 2, summary: "Gives unused memory back to the system, in the background.", since: "4.0.0", group: "server", run: cmdMemoryPurge},
-		{name: "stats", arity: 2, summary: "Returns what memory is used for.", since: "4.0.0", group: "server", run: cmdMemoryStats},
-		{name: "usage", arity: -3, flags: readonly, keys: keyRange{first: 2, last: 2, step: 1}, access: looks, usage: "key [SAMPLES count]", summary: "Returns the bytes that a key and its limits take, as maxmemory counts them.",
-			since: "4.0.0", group: "server", cost: "O(N) where N is the number of limits", run: cmdMemoryUsage},
+func memoryRows() []*command.Row {
+	return []*command.Row{
+		{Name: "doctor", Arity: 2, Summary: "Says what is wrong with the use of memory.", Since: "4.0.0", Group: "server", Run: onSession(cmdMemoryDoctor)},
+		{Name: "malloc-stats", Arity: 2, Summary: "Returns the memory statistics of Go's runtime.", Since: "4.0.0", Group: "server", Run: onSession(cmdMemoryMallocStats)},
+		{Name: "purge", Arity: 2, Summary: "Gives unused memory back to the system, in the background.", Since: "4.0.0", Group: "server", Run: onSession(cmdMemoryPurge)},
+		{Name: "stats", Arity: 2, Summary: "Returns what memory is used for.", Since: "4.0.0", Group: "server", Run: onSession(cmdMemoryStats)},
+		{Name: "usage", Arity: -3, Flags: command.Readonly, Keys: command.KeyRange{First: 2, Last: 2, Step: 1}, Access: command.Looks, Usage: "key [SAMPLES count]", Summary: "Returns the bytes that a key and its limits take, as maxmemory counts them.",
+			Since: "4.0.0", Group: "server", Cost: "O(N) where N is the number of limits", Run: onSession(cmdMemoryUsage)},
 	}
 }
 
@@ -28,7 +29,7 @@ func cmdMemoryUsage(s *Session, args [][]byte) {
 			s.replyError(errSyntax)
 			return
 		}
-		n, ok := parseInt(rest[1])
+		n, ok := command.ParseInt(rest[1])
 		if !ok {
 			s.replyError(errNotInteger)
 			return

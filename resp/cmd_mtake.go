@@ -1,10 +1,13 @@
 package resp
 
-import "celld/store"
+import (
+	"celld/resp/command"
+	"celld/store"
+)
 
 // readMultiTake reads CL.MTAKE n key limit [key limit ...] [options]. It takes from all keys at one instant, or from none.
 func readMultiTake(s *Session, f *form, args [][]byte) (text string) {
-	pairs, ok := parseInt(args[1])
+	pairs, ok := command.ParseInt(args[1])
 	switch {
 	case !ok:
 		return errNotInteger

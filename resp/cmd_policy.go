@@ -6,15 +6,16 @@ import (
 	"strings"
 
 	"celld/cell"
+	"celld/resp/command"
 	"celld/store/policy"
 )
 
-func policyRows() []*command {
-	return []*command{
-		{name: "set", arity: -4, flags: write | denyOOM, usage: "name limit [NX|XX] [RESET]", summary: "Sets the limit of a policy.", group: groupLimit, run: cmdPolicySet, far: farPolicySet},
-		{name: "get", arity: 3, flags: readonly, usage: "name", summary: "Returns the limit of a policy.", group: groupLimit, run: cmdPolicyGet},
-		{name: "del", arity: 3, flags: write, usage: "name", summary: "Removes a policy and what was used of it.", group: groupLimit, run: cmdPolicyDel, far: farPolicyDel},
-		{name: "list", arity: -2, flags: readonly, usage: "[pattern]", summary: "Returns the policies and their limits.", group: groupLimit, cost: "O(N) where N is the number of policies", run: cmdPolicyList, far: listAside(cmdPolicyList), aside: true},
+func policyRows() []*command.Row {
+	return []*command.Row{
+		{Name: "set", Arity: -4, Flags: command.Write | command.DenyOOM, Usage: "name limit [NX|XX] [RESET]", Summary: "Sets the limit of a policy.", Group: command.GroupLimit, Run: onSession(cmdPolicySet), Far: farOnSession(farPolicySet)},
+		{Name: "get", Arity: 3, Flags: command.Readonly, Usage: "name", Summary: "Returns the limit of a policy.", Group: command.GroupLimit, Run: onSession(cmdPolicyGet)},
+		{Name: "del", Arity: 3, Flags: command.Write, Usage: "name", Summary: "Removes a policy and what was used of it.", Group: command.GroupLimit, Run: onSession(cmdPolicyDel), Far: farOnSession(farPolicyDel)},
+		{Name: "list", Arity: -2, Flags: command.Readonly, Usage: "[pattern]", Summary: "Returns the policies and their limits.", Group: command.GroupLimit, Cost: "O(N) where N is the number of policies", Run: onSession(cmdPolicyList), Far: farOnSession(listAside(cmdPolicyList)), Aside: true},
 	}
 }
 

@@ -1,8 +1,10 @@
 package resp
 
+import "celld/resp/command"
+
 // cmdRelease is CL.RELEASE key id. It answers 1, or 0 where there is no such lease.
 func cmdRelease(s *Session, args [][]byte) {
-	id, ok := parseInt(args[2])
+	id, ok := command.ParseInt(args[2])
 	if !ok {
 		s.replyError(errNotInteger)
 		return

@@ -1,9 +1,11 @@
 package resp
 
+import "celld/resp/command"
+
 // cmdRenew is CL.RENEW key id ms. It answers 1, or 0 where there is no such lease.
 func cmdRenew(s *Session, args [][]byte) {
-	id, ok := parseInt(args[2])
-	ms, isInt := parseInt(args[3])
+	id, ok := command.ParseInt(args[2])
+	ms, isInt := command.ParseInt(args[3])
 	switch {
 	case !ok || !isInt:
 		s.replyError(errNotInteger)

@@ -7,14 +7,15 @@ import (
 	"strings"
 	"time"
 
+	"celld/resp/command"
 	"celld/store/policy"
 )
 
-func ruleRows() []*command {
-	return []*command{
-		{name: "add", arity: -4, flags: write | denyOOM, usage: "ALLOW|DENY pattern [CIDR net] [EX seconds]", summary: "Always allows or always denies keys, whatever their limits.", group: groupLimit, run: cmdRuleAdd, far: farRuleAdd},
-		{name: "del", arity: -4, flags: write, usage: "ALLOW|DENY pattern [CIDR net]", summary: "Removes a rule.", group: groupLimit, run: cmdRuleDel, far: farRuleDel},
-		{name: "list", arity: -2, flags: readonly, usage: "[pattern]", summary: "Returns the rules: verdict, pattern, net, seconds left.", group: groupLimit, cost: "O(N) where N is the number of rules", run: cmdRuleList, far: listAside(cmdRuleList), aside: true},
+func ruleRows() []*command.Row {
+	return []*command.Row{
+		{Name: "add", Arity: -4, Flags: command.Write | command.DenyOOM, Usage: "ALLOW|DENY pattern [CIDR net] [EX seconds]", Summary: "Always allows or always denies keys, whatever their limits.", Group: command.GroupLimit, Run: onSession(cmdRuleAdd), Far: farOnSession(farRuleAdd)},
+		{Name: "del", Arity: -4, Flags: command.Write, Usage: "ALLOW|DENY pattern [CIDR net]", Summary: "Removes a rule.", Group: command.GroupLimit, Run: onSession(cmdRuleDel), Far: farOnSession(farRuleDel)},
+		{Name: "list", Arity: -2, Flags: command.Readonly, Usage: "[pattern]", Summary: "Returns the rules: verdict, pattern, net, seconds left.", Group: command.GroupLimit, Cost: "O(N) where N is the number of rules", Run: onSession(cmdRuleList), Far: farOnSession(listAside(cmdRuleList)), Aside: true},
 	}
 }
 
@@ -48,7 +49,7 @@ func (s *Session) parseRule(args [][]byte, expires bool) (r policy.Rule, problem
 				return r, errRuleStar
 			}
 		case option == "EX" && expires && r.UntilNS == 0:
-			seconds, ok := parseInt(rest[1])
+			seconds, ok := command.ParseInt(rest[1])
 			if !ok {
 				return r, errNotInteger
 			}

@@ -9,16 +9,17 @@ import (
 	"sync/atomic"
 
 	"celld/resp/acl"
+	"celld/resp/command"
 	"celld/resp/script"
 )
 
 // scriptRows are SCRIPT's subcommands.
-func scriptRows() []*command {
-	return []*command{
-		{name: "load", arity: 3, script: 2, flags: noScript, usage: "script", summary: "Compiles a script and keeps it, and returns its SHA1.", since: "2.6.0", group: "scripting", cost: "O(N) where N is the length of the script", run: cmdScriptLoad},
-		{name: "exists", arity: -3, most: shortList, flags: noScript, usage: "sha1 ...", summary: "Says for each SHA1 whether its script is kept.", since: "2.6.0", group: "scripting", cost: "O(N) where N is the number of scripts", run: cmdScriptExists},
-		{name: "flush", arity: -2, flags: noScript, usage: "[ASYNC|SYNC]", summary: "Forgets all scripts.", since: "2.6.0", group: "scripting", run: cmdScriptFlush},
-		{name: "kill", arity: 2, flags: noScript | allowBusy, summary: "Ends the script that runs, if it has changed nothing.", since: "2.6.0", group: "scripting", run: cmdScriptKill},
+func scriptRows() []*command.Row {
+	return []*command.Row{
+		{Name: "load", Arity: 3, Script: 2, Flags: command.NoScript, Usage: "script", Summary: "Compiles a script and keeps it, and returns its SHA1.", Since: "2.6.0", Group: "scripting", Cost: "O(N) where N is the length of the script", Run: onSession(cmdScriptLoad)},
+		{Name: "exists", Arity: -3, Most: command.ShortList, Flags: command.NoScript, Usage: "sha1 ...", Summary: "Says for each SHA1 whether its script is kept.", Since: "2.6.0", Group: "scripting", Cost: "O(N) where N is the number of scripts", Run: onSession(cmdScriptExists)},
+		{Name: "flush", Arity: -2, Flags: command.NoScript, Usage: "[ASYNC|SYNC]", Summary: "Forgets all scripts.", Since: "2.6.0", Group: "scripting", Run: onSession(cmdScriptFlush)},
+		{Name: "kill", Arity: 2, Flags: command.NoScript | command.AllowBusy, Summary: "Ends the script that runs, if it has changed nothing.", Since: "2.6.0", Group: "scripting", Run: onSession(cmdScriptKill)},
 	}
 }
 
@@ -58,7 +59,7 @@ func (s *Session) eval(args [][]byte, bySHA, readOnly bool) {
 	if s.srv.gate.has(gateMonitored) { // MONITOR shows the script before the commands that it calls
 		s.srv.feedMonitors(s, args)
 	}
-	keys, ok := parseInt(args[2])
+	keys, ok := command.ParseInt(args[2])
 	switch {
 	case !ok:
 		s.replyError(errNotInteger)
@@ -98,8 +99,8 @@ func (srv *Server) scriptEngine() *script.Engine {
 func (s *Session) runScript(found *script.Script, keys, args [][]byte, readOnly bool) {
 	engine := s.srv.scriptEngine()
 	r := &scriptRun{s: s, startNS: s.srv.clock(), readOnly: readOnly || found.ReadOnly, inExec: s.tx.running}
-	resp3, inExec, last := s.resp3, s.tx.running, s.client.lastCommand.Load()
-	s.resp3, s.tx.running = false, true
+	resp3, inExec, last := s.call.RESP3, s.tx.running, s.client.lastCommand.Load()
+	s.call.RESP3, s.tx.running = false, true
 	s.srv.running.Store(r)
 	defer func() { // also after a panic
 		if s.srv.gate.has(gateBusy) {
@@ -108,12 +109,12 @@ func (s *Session) runScript(found *script.Script, keys, args [][]byte, readOnly 
 			s.srv.gate.set(gateBusy, false)
 		}
 		s.srv.running.Store(nil)
-		s.resp3, s.tx.running = resp3, inExec
+		s.call.RESP3, s.tx.running = resp3, inExec
 		s.client.lastCommand.Store(last)
 	}()
 	engine.Run(found, r, keys, args)
-	mark := len(s.out)
-	s.out = engine.AppendReply(s.out, resp3)
+	mark := len(s.call.Out)
+	s.call.Out = engine.AppendReply(s.call.Out, resp3)
 	s.scratch.passedOn = engine.PassedOn()
 	if r.fate.Load() == hasWritten && s.srv.synchronous {
 		s.noteWrites(mark, 1)
@@ -123,30 +124,30 @@ func (s *Session) runScript(found *script.Script, keys, args [][]byte, readOnly 
 // Call runs a command of the script. It returns the reply, which it removes from the output.
 func (r *scriptRun) Call(args [][]byte) []byte {
 	s := r.s
-	mark := len(s.out)
+	mark := len(s.call.Out)
 	if r.dispatch(args); s.end != open { // the reply exceeded the output limit, and only part of it is there
-		s.out = s.out[:mark]
+		s.call.Out = s.call.Out[:mark]
 		s.replyError(errInternal)
 	}
-	reply := s.out[mark:]
-	s.out = s.out[:mark]
+	reply := s.call.Out[mark:]
+	s.call.Out = s.call.Out[:mark]
 	s.unwrite(mark)
 	return reply
 }
 
 func (r *scriptRun) dispatch(args [][]byte) {
 	s := r.s
-	row, name := s.srv.commands.find(args[0]), args[0]
-	if row != nil && len(row.sub) > 0 && len(args) > 1 {
-		row, name = row.findSub(args[1]), bytes.Join(args[:2], []byte("|"))
+	row, name := s.srv.commands.Find(args[0]), args[0]
+	if row != nil && len(row.Sub) > 0 && len(args) > 1 {
+		row, name = row.FindSub(args[1]), bytes.Join(args[:2], []byte("|"))
 	}
 	text := ""
 	switch {
 	case row == nil:
 		text = fmt.Sprintf(errScriptUnknown, name)
-	case row.arity > 0 && len(args) != row.arity || len(args) < -row.arity:
+	case row.Arity > 0 && len(args) != row.Arity || len(args) < -row.Arity:
 		text = errScriptArity
-	case row.flags&noScript != 0 || row.parent != nil && row.parent.flags&noScript != 0:
+	case row.Flags&command.NoScript != 0 || row.Parent != nil && row.Parent.Flags&command.NoScript != 0:
 		text = errScriptRefused
 	default:
 		switch s.forbid(row, args, "lua") {
@@ -158,7 +159,7 @@ func (r *scriptRun) dispatch(args [][]byte) {
 	}
 	switch {
 	case text != "":
-	case row.flags&write != 0 && r.readOnly:
+	case row.Flags&command.Write != 0 && r.readOnly:
 		text = errScriptReadOnly
 	default:
 		if text = s.notInside(row); text == errNotInMulti {
@@ -172,7 +173,7 @@ func (r *scriptRun) dispatch(args [][]byte) {
 		s.replyError("%s", text)
 		return
 	}
-	if row.flags&write != 0 {
+	if row.Flags&command.Write != 0 {
 		switch first := r.fate.CompareAndSwap(0, hasWritten); {
 		case first && s.srv.gate.has(gateBusy):
 			s.tr.Resume() // its changes wait for the disk like all others
@@ -181,7 +182,7 @@ func (r *scriptRun) dispatch(args [][]byte) {
 			return
 		}
 	}
-	s.call(row, args)
+	s.perform(row, args)
 }
 
 func (r *scriptRun) Tick() error {
@@ -212,11 +213,11 @@ func (r *scriptRun) becomeBusy() {
 	switch {
 	case s.silent(), s.scratch.visit != nil: // the script's reply may be removed from the output, so the output must not move
 		r.holds = true
-	case len(s.out) > 0:
-		s.srv.stats.outputBytes.Add(s.scratch.lane, int64(len(s.out)))
-		s.tr.Send(s.out)
-		s.noteSent(len(s.out))
-		s.out, s.scratch.mark = s.out[:0], 0
+	case len(s.call.Out) > 0:
+		s.srv.stats.outputBytes.Add(s.scratch.lane, int64(len(s.call.Out)))
+		s.tr.Send(s.call.Out)
+		s.noteSent(len(s.call.Out))
+		s.call.Out, s.scratch.mark = s.call.Out[:0], 0
 	}
 	s.srv.gate.set(gateBusy, true)
 	s.srv.execution.Unlock()
@@ -228,7 +229,7 @@ func (r *scriptRun) Log(level int, text string) {
 	r.s.srv.log.Log(context.Background(), [...]slog.Level{slog.LevelDebug, LevelVerbose, slog.LevelInfo, slog.LevelWarn}[level], "script: "+text)
 }
 
-func (r *scriptRun) SetProtocol(version int) { r.s.resp3 = version == 3 }
+func (r *scriptRun) SetProtocol(version int) { r.s.call.RESP3 = version == 3 }
 
 func (r *scriptRun) OverOutput(bytes int) bool { return r.s.end != open || r.s.overOutput(bytes) }
 

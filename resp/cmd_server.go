@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"celld/resp/command"
 	"strconv"
 	"strings"
 )
@@ -29,9 +30,9 @@ func mayFlush(args [][]byte) bool {
 	return len(args) == 1 || len(args) == 2 && (bytes.EqualFold(args[1], []byte("ASYNC")) || bytes.EqualFold(args[1], []byte("SYNC")))
 }
 
-func moduleRows() []*command {
-	return []*command{
-		{name: "list", arity: 2, flags: admin | noScript, summary: "Returns all loaded modules: redis-cell, whose command this server has built in.", since: "4.0.0", group: "server", run: func(s *Session, _ [][]byte) { s.replyModules() }},
+func moduleRows() []*command.Row {
+	return []*command.Row{
+		{Name: "list", Arity: 2, Flags: command.Admin | command.NoScript, Summary: "Returns all loaded modules: redis-cell, whose command this server has built in.", Since: "4.0.0", Group: "server", Run: onSession(func(s *Session, _ [][]byte) { s.replyModules() })},
 	}
 }
 
@@ -63,7 +64,10 @@ func (s *Session) setMonitor(on bool) {
 	c := &s.client
 	c.pushMu.Lock()
 	was := c.monitor.Swap(on) // under pushMu, so Push adds nothing after it is off
-	s.out, c.pushed = append(s.out, c.pushed...), nil
+	if s.call != nil {        // else the connection is closed
+		s.call.Out = append(s.call.Out, c.pushed...)
+	}
+	c.pushed = nil
 	c.pushMu.Unlock()
 	if was != on {
 		s.srv.setMonitor(s, on)
@@ -120,18 +124,18 @@ func cmdShutdown(s *Session, args [][]byte) {
 	s.end = afterReply
 }
 
-func slowlogRows() []*command {
-	return []*command{
-		{name: "get", arity: -2, flags: admin, usage: "[count]", summary: "Returns the slow log's entries.", since: "2.2.12", group: "server", cost: "O(N) where N is the number of entries", run: cmdSlowlogGet},
-		{name: "len", arity: 2, flags: admin, summary: "Returns the number of entries in the slow log.", since: "2.2.12", group: "server", run: func(s *Session, _ [][]byte) { s.replyInt(int64(len(s.srv.slowlog.last(-1)))) }},
-		{name: "reset", arity: 2, flags: admin, summary: "Clears the slow log.", since: "2.2.12", group: "server", run: func(s *Session, _ [][]byte) { s.srv.slowlog.reset(); s.replyOK() }},
+func slowlogRows() []*command.Row {
+	return []*command.Row{
+		{Name: "get", Arity: -2, Flags: command.Admin, Usage: "[count]", Summary: "Returns the slow log's entries.", Since: "2.2.12", Group: "server", Cost: "O(N) where N is the number of entries", Run: onSession(cmdSlowlogGet)},
+		{Name: "len", Arity: 2, Flags: command.Admin, Summary: "Returns the number of entries in the slow log.", Since: "2.2.12", Group: "server", Run: onSession(func(s *Session, _ [][]byte) { s.replyInt(int64(len(s.srv.slowlog.last(-1)))) })},
+		{Name: "reset", Arity: 2, Flags: command.Admin, Summary: "Clears the slow log.", Since: "2.2.12", Group: "server", Run: onSession(func(s *Session, _ [][]byte) { s.srv.slowlog.reset(); s.replyOK() })},
 	}
 }
 
 func cmdSlowlogGet(s *Session, args [][]byte) {
 	count := int64(10)
 	if len(args) > 2 {
-		n, ok := parseInt(args[2])
+		n, ok := command.ParseInt(args[2])
 		if len(args) > 3 {
 			s.replyError(errArity, "slowlog|get")
 			return

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/command"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,7 +46,7 @@ func TestSlowMonitorIsClosed(t *testing.T) {
 
 func TestSlowlog(t *testing.T) {
 	w := newWorld(t, "slowlog-log-slower-than", "1000", "slowlog-max-len", "2")
-	w.commands.byName["slow"] = &command{name: "slow", arity: -1, run: func(s *Session, _ [][]byte) { w.sleepMS(2); s.replyOK() }}
+	w.commands.Add(&command.Row{Name: "slow", Arity: -1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(2); s.replyOK() })})
 	c := w.connect()
 	for i := range 3 {
 		c.do("SLOW", fmt.Sprint(i), strings.Repeat("y", 200))
@@ -139,7 +140,7 @@ func TestKeysIsBounded(t *testing.T) {
 // Nor is any other that a small request can make large.
 func TestRepliesAreBounded(t *testing.T) {
 	for name, raw := range map[string]string{
-		"COMMAND INFO": frame(append([]string{"COMMAND", "INFO"}, slices.Repeat([]string{"client"}, shortList)...)...),
+		"COMMAND INFO": frame(append([]string{"COMMAND", "INFO"}, slices.Repeat([]string{"client"}, command.ShortList)...)...),
 		"EXEC":         "MULTI\r\n" + strings.Repeat("COMMAND DOCS\r\n", 1000) + "EXEC\r\n",
 	} {
 		w := newWorld(t, "client-output-buffer-limit", "128kb")
@@ -150,7 +151,7 @@ func TestRepliesAreBounded(t *testing.T) {
 		}
 	}
 	c := newWorld(t).connect()
-	if one, many := c.do("COMMAND", "DOCS", "get"), c.do(append([]string{"COMMAND", "DOCS"}, slices.Repeat([]string{"get"}, shortList)...)...); one != many {
+	if one, many := c.do("COMMAND", "DOCS", "get"), c.do(append([]string{"COMMAND", "DOCS"}, slices.Repeat([]string{"get"}, command.ShortList)...)...); one != many {
 		t.Errorf("COMMAND DOCS repeats itself: %d bytes", len(many))
 	}
 }

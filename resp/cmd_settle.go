@@ -1,11 +1,14 @@
 package resp
 
-import "celld/cell"
+import (
+	"celld/cell"
+	"celld/resp/command"
+)
 
 // cmdSettle is CL.SETTLE key id n: the true cost of what the lease holds was n. It answers 1, or 0 where there is no such lease.
 func cmdSettle(s *Session, args [][]byte) {
-	id, ok := parseInt(args[2])
-	n, isInt := parseInt(args[3])
+	id, ok := command.ParseInt(args[2])
+	n, isInt := command.ParseInt(args[3])
 	switch {
 	case !ok || !isInt:
 		s.replyError(errNotInteger)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"celld/resp/command"
 	"celld/store"
 )
 
@@ -20,7 +21,7 @@ func (s *Session) digits(key []byte) (text string, ok bool) {
 		s.replyError(errWrongType)
 		return "", false
 	}
-	return formatTAT(st.TAT), true
+	return command.FormatTAT(st.TAT), true
 }
 
 func cmdGet(s *Session, args [][]byte) {
@@ -42,8 +43,8 @@ func cmdStrlen(s *Session, args [][]byte) {
 
 // cmdGetRange exists because RedisInsight shows strings by it.
 func cmdGetRange(s *Session, args [][]byte) {
-	start, ok := parseInt(args[2])
-	end, endOK := parseInt(args[3])
+	start, ok := command.ParseInt(args[2])
+	end, endOK := command.ParseInt(args[3])
 	if !ok || !endOK {
 		s.replyError(errNotInteger)
 		return
@@ -84,13 +85,13 @@ type expiryOption struct {
 }
 
 // atNS returns the instant of the expiry, or the text of an error.
-func (o expiryOption) atNS(command string, nowNS int64) (atNS int64, text string) {
-	n, ok := parseInt(o.value)
+func (o expiryOption) atNS(name string, nowNS int64) (atNS int64, text string) {
+	n, ok := command.ParseInt(o.value)
 	if !ok {
 		return 0, errNotInteger
 	}
 	if atNS, ok = expiryNS(n, o.unit, nowNS); !ok || n <= 0 {
-		return 0, formatError(errInvalidExpire, command)
+		return 0, formatError(errInvalidExpire, name)
 	}
 	return max(atNS, 1), ""
 }
@@ -156,7 +157,7 @@ func cmdSet(s *Session, args [][]byte) {
 			return
 		}
 	}
-	tat, ok := parseTAT(args[2])
+	tat, ok := command.ParseTAT(args[2])
 	if !ok {
 		s.replyError(errNotInteger)
 		return
@@ -183,7 +184,7 @@ func cmdSet(s *Session, args [][]byte) {
 	case wrongType:
 		s.replyError(errWrongType)
 	case o.get && existed:
-		s.replyString(formatTAT(old.TAT))
+		s.replyString(command.FormatTAT(old.TAT))
 	case o.get || !stored:
 		s.replyNull()
 	default:

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"celld/cell"
+	"celld/resp/command"
 	"celld/resp/wire"
 	"celld/store"
 )
@@ -77,7 +78,7 @@ func (t *takeCall) parseValue(option string, arg []byte) (text string) {
 		terms.Name = string(arg)
 		return ""
 	}
-	n, ok := parseInt(arg)
+	n, ok := command.ParseInt(arg)
 	if !ok {
 		return errNotInteger
 	}
@@ -171,7 +172,7 @@ func (s *Session) replyTaken(f *form, r *store.TakeRequest) {
 	case f.call.full || f.call.leases:
 		head = "*8\r\n"
 	}
-	out := wire.AppendBool(append(s.out, head...), taken.Limited, false)
+	out := wire.AppendBool(append(s.call.Out, head...), taken.Limited, false)
 	out = wire.AppendInt(out, binding.Limit)
 	out = wire.AppendInt(out, binding.Remaining)
 	out = wire.AppendInt(out, wait(taken.RetryAfterNS, unitNS))
@@ -182,7 +183,7 @@ func (s *Session) replyTaken(f *form, r *store.TakeRequest) {
 	} else {
 		out = wire.AppendInt(out, wait(r.Terms.WaitNS, unitNS))
 	}
-	if s.out = out; f.call.leases {
+	if s.call.Out = out; f.call.leases {
 		s.replyLease(r)
 	}
 	if f.call.full {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"celld/cell"
+	"celld/resp/command"
 	"celld/resp/wire"
 	"celld/store"
 )
@@ -29,7 +30,7 @@ func parseThrottle(args [][]byte) (call throttleCall, text string) {
 
 // parseParam reads a number. The text of its error ends at the first NUL, because redis-cell passes it on as a C string.
 func parseParam(arg []byte) (n int64, text string) {
-	n, ok := parseSigned(arg)
+	n, ok := command.ParseSigned(arg)
 	if !ok {
 		shown, _, _ := bytes.Cut(arg, []byte{0})
 		return 0, errThrottleParse + string(shown)
@@ -81,8 +82,8 @@ func readThrottleByPolicy(s *Session, f *form, args [][]byte) (text string) {
 func (s *Session) replyThrottled(_ *form, r *store.TakeRequest) {
 	d := r.Calls[0].Decision
 	d.RetryAfterNS = r.Taken.RetryAfterNS
-	s.out = appendReplyStart(s.out, r.Taken.Limited, d.Limit)
-	s.out = appendReplyEnd(s.out, &d)
+	s.call.Out = appendReplyStart(s.call.Out, r.Taken.Limited, d.Limit)
+	s.call.Out = appendReplyEnd(s.call.Out, &d)
 }
 
 // appendReply writes the reply to a CL.THROTTLE.

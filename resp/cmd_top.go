@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"celld/resp/command"
 	"celld/resp/sketch"
 	"celld/store/policy"
 )
@@ -33,7 +34,7 @@ func cmdTop(s *Session, args [][]byte) {
 	}
 	n := int64(10)
 	if len(args) > 0 {
-		given, ok := parseInt(args[0])
+		given, ok := command.ParseInt(args[0])
 		switch {
 		case ok && (given < 1 || given > sketch.Kept):
 			s.replyError(errNotBetween, 1, sketch.Kept)

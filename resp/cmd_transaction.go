@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"celld/resp/acl"
+	"celld/resp/command"
 	"celld/store/memory"
 )
 
@@ -23,7 +24,7 @@ var lostRights = map[acl.Reason]string{
 }
 
 type queuedCommand struct {
-	row    *command
+	row    *command.Row
 	args   [][]byte
 	rights *acl.Rights // which allow it
 }
@@ -57,8 +58,8 @@ func (s *Session) endTx() {
 }
 
 // queue keeps a command for EXEC. It copies the arguments, because they lie in the connection's buffer.
-func (s *Session) queue(row *command, args [][]byte) {
-	if text := s.notInside(row); row.flags&noMulti != 0 || text != "" {
+func (s *Session) queue(row *command.Row, args [][]byte) {
+	if text := s.notInside(row); row.Flags&command.NoMulti != 0 || text != "" {
 		text = cmp.Or(text, errNotInMulti)
 		s.spoil()
 		s.srv.stats.rejected(row, text)
@@ -130,16 +131,16 @@ func (s *Session) exec(tx transaction) {
 		var read [][]byte // keys to announce as changed, after the whole reply
 		for i, q := range tx.queued {
 			s.tx.running = true // UNWATCH and RESET clear it
-			if v := s.scratch.visit; v != nil && q.row.flags&admin != 0 {
+			if v := s.scratch.visit; v != nil && q.row.Flags&command.Admin != 0 {
 				s.onlyOnce(v, i, func() { s.runQueued(q) })
 			} else {
 				s.runQueued(q)
 			}
-			if s.end != open || s.overOutput(len(s.out)) {
+			if s.end != open || s.overOutput(len(s.call.Out)) {
 				return
 			}
 			if s.tracked(q.row) {
-				read = append(read, q.row.keysOf(q.args)...)
+				read = append(read, q.row.KeysOf(q.args)...)
 			}
 		}
 		s.invalidate(read)
@@ -149,7 +150,7 @@ func (s *Session) exec(tx transaction) {
 // runQueued runs a command of a transaction, if its user still may.
 func (s *Session) runQueued(q queuedCommand) {
 	if s.client.user.Load().Rights() == q.rights {
-		s.call(q.row, q.args)
+		s.perform(q.row, q.args)
 		return
 	}
 	if reason := s.forbid(q.row, q.args, "multi"); reason != "" {
@@ -158,7 +159,7 @@ func (s *Session) runQueued(q queuedCommand) {
 		s.replyError("%s", text)
 		return
 	}
-	s.call(q.row, q.args)
+	s.perform(q.row, q.args)
 }
 
 // alone calls do while no other connection's command runs. It releases the batch's shared hold of the execution lock and takes the
@@ -174,6 +175,7 @@ func (s *Session) alone(do func()) {
 		execution.Lock()
 		if s.scratch.visit == nil {
 			s.nowNS = s.srv.clock() // others may have decided at a later time
+			s.call.NowNS = s.nowNS
 		}
 	}
 	defer func() {

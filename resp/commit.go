@@ -48,7 +48,7 @@ func (srv *Server) commit() error {
 func (s *Session) noteWrites(mark, replies int) {
 	r := s.inRound()
 	r.changed = true
-	r.writes = append(r.writes, sentPart{r.sent + mark, r.sent + len(s.out), replies})
+	r.writes = append(r.writes, sentPart{r.sent + mark, r.sent + len(s.call.Out), replies})
 }
 
 // Wrote reports whether the session has run a write since the last Confirm, even one without a reply.

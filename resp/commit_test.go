@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"celld/persistence"
+	"celld/resp/command"
 )
 
 // fullDisk is a file system that can be full: then nothing can be written.
@@ -121,7 +122,7 @@ func TestWritesWithoutReplyOnADiskThatIsFull(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk := &fullDisk{}
-			carrierTest{files: disk, rows: []*command{boomRow}}.run(t, func(t *testing.T, srv *Server, addr string) {
+			carrierTest{files: disk, rows: []*command.Row{boomRow}}.run(t, func(t *testing.T, srv *Server, addr string) {
 				disk.full.Store(true)
 				defer disk.full.Store(false)
 				dialTest(t, addr).ask(test.send, test.want)

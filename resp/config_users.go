@@ -27,7 +27,7 @@ func (c *usersConfig) rows() []Setting {
 // load reads the file of users.
 func (c *usersConfig) load() (err error) {
 	if path := c.file.Get(); path != "" {
-		c.read, err = acl.ReadFile(newACLTable(newCommandTable()), path)
+		c.read, err = acl.ReadFile(newACLTable(newCommandTable(nil)), path)
 	}
 	return err
 }

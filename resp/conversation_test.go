@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/resp/command"
 )
 
 // The files in testdata hold what is said to celld, and what it answers. integration_test/redis compares those in redis and scripts
@@ -29,7 +30,8 @@ func TestConversations(t *testing.T) {
 						w := newWorld(t, settings...)
 						if c.Name == "slow" {
 							row := sleepRow(t)
-							w.commands.byName[row.name], w.commands.rows = row, append(w.commands.rows, row)
+							w.commands.Rows = append(w.commands.Rows, row)
+							w.commands.Add(row)
 						}
 						begin := time.Now()
 						w.clock = func() int64 { return w.nowNS + int64(time.Since(begin)) }
@@ -47,15 +49,15 @@ func TestConversations(t *testing.T) {
 }
 
 // sleepRow is a command that takes as many seconds as its argument says.
-func sleepRow(t *testing.T) *command {
-	return &command{name: "sleep", arity: 2, flags: admin, run: func(s *Session, args [][]byte) {
+func sleepRow(t *testing.T) *command.Row {
+	return &command.Row{Name: "sleep", Arity: 2, Flags: command.Admin, Run: onSession(func(s *Session, args [][]byte) {
 		d, err := time.ParseDuration(string(args[1]) + "s")
 		if err != nil {
 			t.Error(err)
 		}
 		time.Sleep(d)
 		s.replyOK()
-	}}
+	})}
 }
 
 // say says a line and returns what is answered, and whether the connection has ended.

@@ -134,7 +134,7 @@ func (s *Session) countTake(b *batch, f *form, r *store.TakeRequest, allowed dec
 		case c.Limit.BlockNS > 0:
 			n[blocked]++
 		}
-		if binding > 0 && b.row.keys.counted { // another key than the first
+		if binding > 0 && b.row.Keys.Counted { // another key than the first
 			s.noteDenied(c.Policy, c.Key, s.srv.store.Hash(c.Key))
 		} else {
 			s.noteDenied(c.Policy, c.Key, s.hashOf(b, c.Key, r.Hash))

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"celld/resp/command"
 	"fmt"
 	"strings"
 )
@@ -18,22 +19,22 @@ func (s *Session) dispatch(args [][]byte) {
 }
 
 // admitted goes on with a command when all is known about it: it is refused, queued or run.
-func (s *Session) admitted(row *command, args [][]byte, text string) {
-	mark := len(s.out)
+func (s *Session) admitted(row *command.Row, args [][]byte, text string) {
+	mark := len(s.call.Out)
 	switch {
 	case s.end != open:
 	case text != "":
 		s.srv.stats.rejected(row, text)
-		if row != nil && row.name == "exec" { // a refused EXEC ends its transaction
+		if row != nil && row.Name == "exec" { // a refused EXEC ends its transaction
 			s.endTx()
 			text = fmt.Sprintf(errExecRejected, strings.TrimPrefix(text, "ERR "))
 		}
 		s.spoil()
 		s.replyError("%s", text)
-	case s.gate.has(gateMulti) && row.flags&immediate == 0:
+	case s.gate.has(gateMulti) && row.Flags&command.Immediate == 0:
 		s.queue(row, args)
 	default:
-		s.call(row, args)
+		s.perform(row, args)
 		switch s.waits.(type) {
 		case *visit, *stepwise:
 			return // the gate's bits are this command's until it has been answered
@@ -45,15 +46,15 @@ func (s *Session) admitted(row *command, args [][]byte, text string) {
 }
 
 // called ends a command that has run, or waits for the limiter.
-func (s *Session) called(row *command, args [][]byte, mark int) {
+func (s *Session) called(row *command.Row, args [][]byte, mark int) {
 	if s.tracked(row) {
-		s.invalidate(row.keysOf(args))
+		s.invalidate(row.KeysOf(args))
 	}
 	s.dispatched(row, mark)
 }
 
 // dispatched ends what holds for one command.
-func (s *Session) dispatched(row *command, mark int) {
+func (s *Session) dispatched(row *command.Row, mark int) {
 	s.endCaching(row)
 	if s.silence(mark) {
 		if b, waits := s.waits.(*batch); waits {
@@ -67,52 +68,52 @@ func (s *Session) dispatched(row *command, mark int) {
 func (s *Session) silence(mark int) bool {
 	silent := s.silent()
 	if silent {
-		s.out = s.out[:mark]
+		s.call.Out = s.call.Out[:mark]
 		s.unwrite(mark)
 	}
 	return silent
 }
 
 // rowOf returns the row of a command, or the text of the error that it is answered with.
-func (s *Session) rowOf(args [][]byte) (*command, string) {
-	row := s.srv.commands.find(args[0])
+func (s *Session) rowOf(args [][]byte) (*command.Row, string) {
+	row := s.srv.commands.Find(args[0])
 	if row == nil {
 		if isHTTP(args[0]) {
 			s.tell("a browser or HTTP client speaks to this port, closed")
 			s.end = atOnce
 		}
-		return nil, unknownCommand(args)
+		return nil, command.Unknown(args)
 	}
-	if len(row.sub) > 0 && len(args) > 1 {
-		sub := row.findSub(args[1])
+	if len(row.Sub) > 0 && len(args) > 1 {
+		sub := row.FindSub(args[1])
 		if sub == nil {
-			return row, fmt.Sprintf(errUnknownSubcommand, args[1], upper(row.name))
+			return row, fmt.Sprintf(errUnknownSubcommand, args[1], upper(row.Name))
 		}
 		row = sub
 	}
-	if row.arity > 0 && len(args) != row.arity || len(args) < -row.arity || len(args) > 2+shortList && row.most == 0 && !row.takesMany() {
-		return row, fmt.Sprintf(errArity, row.fullName())
+	if row.Arity > 0 && len(args) != row.Arity || len(args) < -row.Arity || len(args) > 2+command.ShortList && row.Most == 0 && !row.TakesMany() {
+		return row, fmt.Sprintf(errArity, row.FullName())
 	}
-	if row.most > 0 && len(args) > 2+row.most {
-		return row, formatError(errManyArgs, row.most)
+	if row.Most > 0 && len(args) > 2+row.Most {
+		return row, formatError(errManyArgs, row.Most)
 	}
-	if row.flags&noAuth == 0 && s.mustAuth() {
-		s.tell(tellCommand, "command", row.fullName(), "reason", "not authenticated")
+	if row.Flags&command.NoAuth == 0 && s.mustAuth() {
+		s.tell(tellCommand, "command", row.FullName(), "reason", "not authenticated")
 		return row, errNoAuth
 	}
 	return row, ""
 }
 
 // closed returns the text of the error of a command that the server does not run now, or "".
-func (s *Session) closed(row *command) string {
-	flags := row.flags
-	if row.parent != nil {
-		flags |= row.parent.flags
+func (s *Session) closed(row *command.Row) string {
+	flags := row.Flags
+	if row.Parent != nil {
+		flags |= row.Parent.Flags
 	}
 	switch {
-	case flags&loading == 0 && s.srv.gate.has(gateLoading):
+	case flags&command.Loading == 0 && s.srv.gate.has(gateLoading):
 		return errLoading
-	case flags&allowBusy == 0 && s.srv.gate.has(gateBusy):
+	case flags&command.AllowBusy == 0 && s.srv.gate.has(gateBusy):
 		return errBusy
 	}
 	return ""
@@ -124,27 +125,27 @@ func isHTTP(name []byte) bool {
 	return bytes.EqualFold(name, []byte("POST")) || bytes.EqualFold(name, []byte("host:"))
 }
 
-// call runs a row's handler, and accounts for it.
+// perform runs a row's handler, and accounts for it.
 //
 // Rows that are fast share the batch's time, as a clock read for each would cost a quarter of a decision; the others are
 // timed one by one, as only they can be slow. Below a millisecond of slowlog-log-slower-than, every command is timed, and so
 // is what EXEC runs, as its own time has theirs in it.
-func (s *Session) call(row *command, args [][]byte) {
+func (s *Session) perform(row *command.Row, args [][]byte) {
 	s.client.lastCommand.Store(row)
-	if row.flags&write != 0 {
+	if row.Flags&command.Write != 0 {
 		if err := s.srv.persist.Refusal(); err != nil {
 			s.srv.stats.rejected(row, errMisconf)
 			s.replyError(errMisconf, err)
 			return
 		}
 	}
-	if (s.srv.engine != nil || row.aside) && !s.tx.running && s.visit(row, args) {
+	if (s.srv.engine != nil || row.Aside) && !s.tx.running && s.visit(row, args) {
 		return
 	}
-	mark := len(s.out)
+	mark := len(s.call.Out)
 	s.scratch.asked = false
-	if row.flags&fast != 0 && !s.srv.gate.has(gateTimed) && !s.tx.running && !big(args) {
-		row.run(s, args)
+	if row.Flags&command.Fast != 0 && !s.srv.gate.has(gateTimed) && !s.tx.running && !big(args) {
+		s.invoke(row, args)
 		if s.unfinished(row, 0, mark) {
 			return
 		}
@@ -163,8 +164,17 @@ func (s *Session) call(row *command, args [][]byte) {
 	s.replied(row, args, mark)
 }
 
+// invoke calls a row's handler.
+func (s *Session) invoke(row *command.Row, args [][]byte) {
+	c := s.call
+	caller, callers := c.Row, c.Args // EXEC and EVAL run commands
+	c.Row, c.Args, c.NowNS = row, args, s.nowNS
+	row.Run(c)
+	c.Row, c.Args = caller, callers
+}
+
 // timed accounts for a command that was timed by itself, or that ran inside EXEC, which was.
-func (s *Session) timed(row *command, args [][]byte, tookNS int64, inExec bool) {
+func (s *Session) timed(row *command.Row, args [][]byte, tookNS int64, inExec bool) {
 	s.srv.slowlog.add(s, row, args, tookNS)
 	if s.scratch.visit != nil {
 		s.once(func() { s.countTimed(row, tookNS, true) })
@@ -173,22 +183,22 @@ func (s *Session) timed(row *command, args [][]byte, tookNS int64, inExec bool) 
 	s.countTimed(row, tookNS, inExec)
 }
 
-func (s *Session) countTimed(row *command, tookNS int64, inExec bool) {
+func (s *Session) countTimed(row *command.Row, tookNS int64, inExec bool) {
 	s.scratch.stats.countSlow(row, tookNS, inExec, s.scratch.lane)
 	s.srv.slow(latencyEventOf(row), s.srv.clock(), tookNS)
 }
 
 // replied accounts for the reply to a command, which is in out[mark:].
-func (s *Session) replied(row *command, args [][]byte, mark int) {
-	if row.flags&decides == 0 || !s.scratch.asked { // else its answer has been accounted for, or will be
-		if mark < len(s.out) && s.out[mark] == '-' {
-			s.failed(row, s.out[mark:])
+func (s *Session) replied(row *command.Row, args [][]byte, mark int) {
+	if row.Flags&command.Decides == 0 || !s.scratch.asked { // else its answer has been accounted for, or will be
+		if mark < len(s.call.Out) && s.call.Out[mark] == '-' {
+			s.failed(row, s.call.Out[mark:])
 		}
-		if row.flags&write != 0 && s.srv.synchronous {
+		if row.Flags&command.Write != 0 && s.srv.synchronous {
 			s.noteWrites(mark, 1)
 		}
 	}
-	if s.srv.gate.has(gateMonitored) && row.flags&(admin|skipMonitor) == 0 { // after it has run, as in Redis: who RESETs does not see that
+	if s.srv.gate.has(gateMonitored) && row.Flags&(command.Admin|command.SkipMonitor) == 0 { // after it has run, as in Redis: who RESETs does not see that
 		s.srv.feedMonitors(s, args)
 	}
 }

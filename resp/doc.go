@@ -8,7 +8,7 @@
 //
 // # The way of a request
 //
-//	bytes ─▶ transport ─▶ session.go ─▶ wire ─▶ table.go, commands.go ─▶ cmd_*.go ─▶ reply.go, wire ─▶ bytes
+//	bytes ─▶ transport ─▶ session.go ─▶ wire ─▶ command.Table, commands.go ─▶ cmd_*.go ─▶ command.Reply, wire ─▶ bytes
 //	                      (Serve)   (arguments)  (the command's row)     (handler)
 //	                         └─▶ ask.go: calls of a pipeline are decided together, by forms.go without being parsed again
 //

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"celld/resp/command"
 	"celld/store/policy"
 	"celld/store/remote"
 )
@@ -51,16 +52,16 @@ func TestSettingsPage(t *testing.T) {
 // TestCommandsPage holds docs/commands.md to the command table: it has one line for each command and subcommand, and no other.
 func TestCommandsPage(t *testing.T) {
 	var want []string
-	line := func(name string, row *command) {
-		want = append(want, "- `"+strings.TrimSpace(upper(name)+" "+row.usage)+"`: "+row.summary)
+	line := func(name string, row *command.Row) {
+		want = append(want, "- `"+strings.TrimSpace(upper(name)+" "+row.Usage)+"`: "+row.Summary)
 	}
-	for _, row := range newCommandTable().rows {
-		if row.run != nil {
-			line(row.name, row)
+	for _, row := range newCommandTable(nil).Rows {
+		if row.Run != nil {
+			line(row.Name, row)
 		}
-		for _, sub := range row.sub {
-			if sub.name != "help" {
-				line(row.name+" "+sub.name, sub)
+		for _, sub := range row.Sub {
+			if sub.Name != "help" {
+				line(row.Name+" "+sub.Name, sub)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/resp/command"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/policy"
@@ -72,7 +73,7 @@ func (srv *Server) useEngine(e engine) {
 		srv.leases = l
 	}
 	for _, name := range []string{"save", "bgsave", "bgrewriteaof", "lastsave"} {
-		srv.commands.byName[name].run = func(s *Session, _ [][]byte) { s.replyError(errEngineKeeps, upper(name)) }
+		srv.commands.Find([]byte(name)).Run = func(c *command.Call) { c.Error(errEngineKeeps, upper(name)) }
 	}
 	srv.cfg.save.check = func(points string) error { return noFilesIf(points != "") }
 	srv.cfg.appendOnly.check = noFilesIf

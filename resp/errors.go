@@ -1,6 +1,9 @@
 package resp
 
-import "fmt"
+import (
+	"celld/resp/command"
+	"fmt"
+)
 
 // Every text that a client can be told is in this file, but wire's of bytes that are no command: Redis 7's wording where
 // Redis has one, as client code matches on it. Texts with a %s or %q are filled in by the caller.
@@ -13,7 +16,7 @@ const (
 	errNotBetween        = "ERR value is out of range, value must between %d and %d"
 	errNotFloat          = "ERR value is not a valid float"
 	errWrongType         = "WRONGTYPE Operation against a key holding the wrong kind of value"
-	errUnknownCommand    = "ERR unknown command '%.128s', with args beginning with: %s"
+	errUnknownCommand    = command.ErrUnknownCommand
 	errUnknownSubcommand = "ERR unknown subcommand '%.128s'. Try %s HELP."
 	errArity             = "ERR wrong number of arguments for '%s' command"
 	errInternal          = "ERR internal error, the connection is closed"

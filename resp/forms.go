@@ -6,13 +6,14 @@ import (
 	"slices"
 
 	"celld/cell"
+	"celld/resp/command"
 	"celld/resp/wire"
 	"celld/store"
 )
 
 // form is a call without its keys: what it asks for, and how it is answered.
 type form struct {
-	row        *command
+	row        *command.Row
 	head, tail []byte // what stands before the key's length and after the key; no head: it is not kept in forms
 	next       *form  // that came after it the last time
 
@@ -31,7 +32,7 @@ type form struct {
 }
 
 // reset has a form be none, and keeps its memory.
-func (f *form) reset(row *command) {
+func (f *form) reset(row *command.Row) {
 	*f = form{row: row, next: f, head: f.head[:0], tail: f.tail[:0], allowed: f.allowed[:0], limited: f.limited[:0], limits: f.limits[:0]}
 }
 
@@ -113,8 +114,8 @@ func (fs *forms) find(s *Session, frame []byte, args [][]byte) *form {
 			way = i
 		}
 	}
-	row := s.srv.commands.find(args[0])
-	if row == nil || row.read == nil || row.keys.counted || big(args) || len(args) < -row.arity {
+	row := s.srv.commands.Find(args[0])
+	if row == nil || row.Flags&command.Decides == 0 || row.Keys.Counted || reader(row) == nil || big(args) || len(args) < -row.Arity {
 		return nil
 	}
 	f := fs.spares[fs.spare]
@@ -122,7 +123,7 @@ func (fs *forms) find(s *Session, frame []byte, args [][]byte) *form {
 		f = &form{}
 		fs.spares[fs.spare] = f
 	}
-	if f.reset(row); row.read(s, f, args) != "" || f.call.hasTerms {
+	if f.reset(row); reader(row)(s, f, args) != "" || f.call.hasTerms {
 		return nil
 	}
 	f.head, f.tail = append(f.head, frame[:head]...), append(f.tail, tail...)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"celld/persistence"
+	"celld/resp/command"
 	"celld/resp/transport"
 )
 
@@ -27,9 +28,9 @@ var shortCalls = []struct{ row, frame, reply string }{
 
 // countSingles returns how many calls of a row have been run by themselves.
 func (w *world) countSingles(name string) *int {
-	singles, row := new(int), w.commands.byName[name]
-	run := row.run
-	row.run = func(s *Session, args [][]byte) { *singles++; run(s, args) }
+	singles, row := new(int), w.commands.Find([]byte(name))
+	run := row.Run
+	row.Run = func(c *command.Call) { *singles++; run(c) }
 	return singles
 }
 
@@ -84,17 +85,17 @@ func TestGates(t *testing.T) {
 				t.Cleanup(w.persist.Stop)
 				singles := w.countSingles(call.row)
 				other := w.connect()
-				for _, row := range []*command{
-					{name: "other", arity: -2, run: func(s *Session, args [][]byte) {
+				for _, row := range []*command.Row{
+					{Name: "other", Arity: -2, Run: onSession(func(s *Session, args [][]byte) {
 						var words []string
 						for _, arg := range args[1:] {
 							words = append(words, string(arg))
 						}
 						other.do(words...)
 						s.replyOK()
-					}},
-					{name: "closed", arity: 1, run: func(s *Session, _ [][]byte) { other.Closed(); s.replyOK() }},
-					{name: "full", arity: 2, run: func(s *Session, args [][]byte) {
+					})},
+					{Name: "closed", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { other.Closed(); s.replyOK() })},
+					{Name: "full", Arity: 2, Run: onSession(func(s *Session, args [][]byte) {
 						if disk.full.Store(string(args[1]) == "yes"); disk.full.Load() {
 							w.persist.Begin()
 							other.do("SET", "other", "5")
@@ -105,9 +106,9 @@ func TestGates(t *testing.T) {
 							w.persist.Tick()
 						}
 						s.replyOK()
-					}},
+					})},
 				} {
-					w.commands.byName[row.name] = row
+					w.commands.Add(row)
 				}
 				c := w.connect()
 				got := c.send(test.start + strings.Repeat(call.frame, 2) + test.set + strings.Repeat(call.frame, 2) + test.clear + strings.Repeat(call.frame, 3))
@@ -188,9 +189,9 @@ func (t *meanwhileTransport) Meanwhile(bool) { t.meanwhile() }
 func TestThePipelineBesideABusyScript(t *testing.T) {
 	for _, call := range shortCalls {
 		w := newWorld(t, busySettings...)
-		w.commands.byName["sleep"] = &command{name: "sleep", arity: 1, run: func(s *Session, _ [][]byte) { w.sleepMS(2); s.replyOK() }}
+		w.commands.Add(&command.Row{Name: "sleep", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(2); s.replyOK() })})
 		asked := 0
-		w.commands.byName["asked"] = &command{name: "asked", arity: 1, run: func(s *Session, _ [][]byte) { s.replyBool(asked > 0) }}
+		w.commands.Add(&command.Row{Name: "asked", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { s.replyBool(asked > 0) })})
 		singles, c := w.countSingles(call.row), w.connect()
 		script, _ := w.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
 		script.Open(&meanwhileTransport{meanwhile: func() {

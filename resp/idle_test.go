@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/command"
 	"net"
 	"strings"
 	"testing"
@@ -39,8 +40,8 @@ func TestServedIsNotIdle(t *testing.T) {
 			slow := func(ms int64) func(*Session, [][]byte) {
 				return func(s *Session, _ [][]byte) { w.sleepMS(ms); w.wakeIdle(); s.replyOK() }
 			}
-			w.commands.byName["slow"] = &command{name: "slow", arity: 1, run: slow(4)}
-			w.commands.byName["slower"] = &command{name: "slower", arity: 1, run: slow(3000)}
+			w.commands.Add(&command.Row{Name: "slow", Arity: 1, Run: onSession(slow(4))})
+			w.commands.Add(&command.Row{Name: "slower", Arity: 1, Run: onSession(slow(3000))})
 			for c.Serve([]byte(raw)); c.unserved; c.Serve(nil) {
 				if c.look(w); c.tr.closed {
 					t.Fatal("closed while it is served")
@@ -61,7 +62,7 @@ func TestServedIsNotIdle(t *testing.T) {
 // Nor is one that waits for its turn, behind a command of another connection.
 func TestWaitingForATurnIsNotIdle(t *testing.T) {
 	w := newWorld(t, "timeout", "1")
-	w.commands.byName["slow"] = &command{name: "slow", arity: 1, run: func(s *Session, _ [][]byte) { w.sleepMS(6); s.replyOK() }}
+	w.commands.Add(&command.Row{Name: "slow", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(6); s.replyOK() })})
 	c := w.connect()
 	c.Serve([]byte("SLOW\r\nPING\r\n"))
 	w.sleepMS(3000)
@@ -72,7 +73,7 @@ func TestWaitingForATurnIsNotIdle(t *testing.T) {
 
 // A peer that takes its replies slowly is not idle; one that takes none is.
 func TestCarriersSlowReaderIsNotIdle(t *testing.T) {
-	o := carrierTest{rows: []*command{bigRow}, settings: []string{"timeout", "3600", "client-output-buffer-limit", "64mb"}}
+	o := carrierTest{rows: []*command.Row{bigRow}, settings: []string{"timeout", "3600", "client-output-buffer-limit", "64mb"}}
 	o.run(t, func(t *testing.T, srv *Server, addr string) {
 		c := dialTest(t, addr)
 		_ = c.Conn.(*net.TCPConn).SetReadBuffer(64 << 10) // so that the kernel holds little

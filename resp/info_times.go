@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/command"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,8 +29,8 @@ func infoErrorStats(w *infoWriter, s *Session) {
 // infoLatencyStats shows the durations of Redis's default percentiles. A fast command counts with the mean of its batch, which is
 // its own duration where it was alone in the batch.
 func infoLatencyStats(w *infoWriter, s *Session) {
-	s.srv.commands.each(func(row *command) {
-		_, _, r := row.stats.read()
+	s.srv.commands.Each(func(row *command.Row) {
+		_, _, r := statsOf(row).read()
 		if r == nil {
 			return
 		}
@@ -37,7 +38,7 @@ func infoLatencyStats(w *infoWriter, s *Session) {
 		for _, p := range []float64{50, 99, 99.9} {
 			fields = append(fields, fmt.Sprintf("p%v=%.3f", p, float64(r.percentile(p))/1e3))
 		}
-		w.field("latency_percentiles_usec_"+row.fullName(), strings.Join(fields, ","))
+		w.field("latency_percentiles_usec_"+row.FullName(), strings.Join(fields, ","))
 	})
 }
 

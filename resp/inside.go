@@ -41,7 +41,6 @@ func (srv *Server) newCaller() *caller {
 	client := &c.session.client
 	client.addr, client.localAddr, client.fd = "inside", "inside", -1
 	client.bornNS = srv.clock()
-	client.protocol.Store(2)
 	client.txLen.Store(-1)
 	return c
 }

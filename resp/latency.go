@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/command"
 	"cmp"
 	"slices"
 	"sync"
@@ -17,8 +18,8 @@ const (
 	eventFsync       = "aof-fsync-always"
 )
 
-func latencyEventOf(row *command) string {
-	if row.flags&fast != 0 {
+func latencyEventOf(row *command.Row) string {
+	if row.Flags&command.Fast != 0 {
 		return eventFastCommand
 	}
 	return eventCommand

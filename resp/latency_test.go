@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/command"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,12 +10,12 @@ import (
 
 // sleeps adds commands that take as many milliseconds as their first argument says.
 func (w *world) sleeps() {
-	for name, flags := range map[string]flag{"sleep": 0, "quick": fast} {
-		w.commands.byName[name] = &command{name: name, arity: 2, flags: flags, run: func(s *Session, args [][]byte) {
-			ms, _ := parseInt(args[1])
+	for name, flags := range map[string]command.Flags{"sleep": 0, "quick": command.Fast} {
+		w.commands.Add(&command.Row{Name: name, Arity: 2, Flags: flags, Run: onSession(func(s *Session, args [][]byte) {
+			ms, _ := command.ParseInt(args[1])
 			w.sleepMS(ms)
 			s.replyOK()
-		}}
+		})})
 	}
 }
 

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/command"
 	"io"
 	"net"
 	"strings"
@@ -11,10 +12,10 @@ import (
 )
 
 // slowRow is a command that takes a while.
-var slowRow = &command{name: "slow", arity: 1, run: func(s *Session, _ [][]byte) { time.Sleep(6 * time.Millisecond); s.replyOK() }}
+var slowRow = &command.Row{Name: "slow", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { time.Sleep(6 * time.Millisecond); s.replyOK() })}
 
 // bigRow is a command whose reply is more than sockets hold.
-var bigRow = &command{name: "big", arity: 1, run: func(s *Session, _ [][]byte) { s.out = append(s.out, strings.Repeat(bigPart, bigParts)...) }}
+var bigRow = &command.Row{Name: "big", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { s.call.Out = append(s.call.Out, strings.Repeat(bigPart, bigParts)...) })}
 
 // A reply of bigRow is so many of these.
 const bigParts = 270
@@ -75,7 +76,7 @@ func TestCarriersAnswerBeforeTheEnd(t *testing.T) {
 			strings.Repeat("+OK\r\n$20000\r\n"+strings.Repeat("y", 20_000)+"\r\n", 20)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			carrierTest{rows: []*command{slowRow}}.run(t, func(t *testing.T, srv *Server, addr string) {
+			carrierTest{rows: []*command.Row{slowRow}}.run(t, func(t *testing.T, srv *Server, addr string) {
 				c := dialTest(t, addr)
 				c.ask("PING\r\n", "+PONG\r\n")
 				c.send(test.send)
@@ -99,8 +100,8 @@ func TestCarriersStopAnswers(t *testing.T) {
 		"many connections":   {500, "SLOW\r\n", "+OK\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sleepy := &command{name: "sleepy", arity: 1, run: func(s *Session, _ [][]byte) { time.Sleep(200 * time.Millisecond); s.replyOK() }}
-			o := carrierTest{rows: []*command{slowRow, sleepy}, settings: []string{"client-output-buffer-limit", "64mb", "shutdown-timeout", "60"}}
+			sleepy := &command.Row{Name: "sleepy", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { time.Sleep(200 * time.Millisecond); s.replyOK() })}
+			o := carrierTest{rows: []*command.Row{slowRow, sleepy}, settings: []string{"client-output-buffer-limit", "64mb", "shutdown-timeout", "60"}}
 			o.run(t, func(t *testing.T, srv *Server, addr string) {
 				var conns []testConn
 				for range test.conns {
@@ -123,7 +124,7 @@ func TestCarriersStopAnswers(t *testing.T) {
 
 // Whole commands that wait for their turn are not an unfinished one, and wait in the socket.
 func TestCarriersWholeCommandsDoNotCount(t *testing.T) {
-	o := carrierTest{rows: []*command{slowRow}, settings: []string{"client-query-buffer-limit", "128kb", "client-output-buffer-limit", "64mb"}}
+	o := carrierTest{rows: []*command.Row{slowRow}, settings: []string{"client-query-buffer-limit", "128kb", "client-output-buffer-limit", "64mb"}}
 	o.run(t, func(t *testing.T, srv *Server, addr string) {
 		const n = 100
 		c := dialTest(t, addr)

@@ -142,14 +142,14 @@ func storeError(err error) string {
 	return "ERR " + err.Error()
 }
 
-// replyStoreError answers with what the store has refused. A key to which a lease leads, and to which the user has no right, is refused
-// and logged as one that the command names.
-func (s *Session) replyStoreError(err error) {
-	text, refused := "", (*store.NoRightError)(nil)
-	if errors.As(err, &refused) {
-		text = s.noteNoRight(refused)
-	} else {
-		text = storeError(err)
+// replyStoreError answers with what the store has refused.
+func (s *Session) replyStoreError(err error) { s.call.Fail(err) }
+
+// errorText is the text of what the store has refused. A key to which a lease leads, and to which the user has no right, is refused and
+// logged as one that the command names.
+func (s *Session) errorText(err error) string {
+	if refused := (*store.NoRightError)(nil); errors.As(err, &refused) {
+		return s.noteNoRight(refused)
 	}
-	s.replyError("%s", text)
+	return storeError(err)
 }

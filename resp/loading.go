@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/command"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -66,17 +67,17 @@ func (srv *Server) applier() func(args [][]byte) error {
 	s := &Session{srv: srv, tr: noTransport{}, tx: transaction{running: true}} // so the store is asked
 	return func(args [][]byte) error {
 		s.nowNS = srv.clock()
-		row := srv.commands.find(args[0])
-		if row == nil || row.flags&write == 0 || row.arity > 0 && len(args) != row.arity || len(args) < -row.arity {
+		row := srv.commands.Find(args[0])
+		if row == nil || row.Flags&command.Write == 0 || row.Arity > 0 && len(args) != row.Arity || len(args) < -row.Arity {
 			return fmt.Errorf("not a command that changes limits")
 		}
 		s.borrow()
 		defer s.giveBack()
 		defer func() { s.scratch.stats = batchStats{} }() // nobody has asked
-		s.out = s.out[:0]
-		row.run(s, args)
-		failed := len(s.out) > 0 && s.out[0] == '-'
-		s.scratch.out, s.out = s.out[:0], nil
+		s.call.Out = s.call.Out[:0]
+		s.invoke(row, args)
+		failed := len(s.call.Out) > 0 && s.call.Out[0] == '-'
+		s.call.Out = s.call.Out[:0]
 		if failed {
 			return fmt.Errorf("refused")
 		}

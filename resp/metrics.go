@@ -7,6 +7,7 @@ import (
 
 	"celld/cell"
 	"celld/persistence"
+	"celld/resp/command"
 )
 
 // Metric is one value for Prometheus.
@@ -56,10 +57,10 @@ func (srv *Server) Metrics() []Metric {
 	if k := srv.cfg.tls.keeper; k != nil {
 		m.gauge("celld_tls_cert_not_after_timestamp_seconds", "When the first of the server's certificates ends.", float64(k.NotAfter().Unix()))
 	}
-	srv.commands.each(func(row *command) {
-		if _, ns, times := row.stats.read(); times != nil {
+	srv.commands.Each(func(row *command.Row) {
+		if _, ns, times := statsOf(row).read(); times != nil {
 			m.list = append(m.list, Metric{Name: "celld_command_duration_seconds", Help: "How long commands took; those of a pipeline take the mean of their batch.",
-				Labels: []string{"command", row.fullName()}, Histogram: times.histogram(ns)})
+				Labels: []string{"command", row.FullName()}, Histogram: times.histogram(ns)})
 		}
 	})
 	return m.list

@@ -98,7 +98,7 @@ func (s *Session) takePushed() {
 	}
 	c.pushMu.Lock()
 	defer c.pushMu.Unlock()
-	s.out = append(s.out, c.pushed...)
+	s.call.Out = append(s.call.Out, c.pushed...)
 	c.pushed = nil
 }
 

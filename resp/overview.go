@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"celld/persistence"
+	"celld/resp/command"
 )
 
 // Overview is what the live page shows, as JSON. Numbers that only grow count since the start. Milliseconds of Unix are 0 for never.
@@ -209,8 +210,8 @@ func printable(text string) string {
 // readLatency adds up the commands.
 func (srv *Server) readLatency() OverviewLatency {
 	var all timesRead
-	srv.commands.each(func(row *command) {
-		if _, _, r := row.stats.read(); r != nil {
+	srv.commands.Each(func(row *command.Row) {
+		if _, _, r := statsOf(row).read(); r != nil {
 			for i, n := range r.buckets {
 				all.buckets[i] += n
 			}

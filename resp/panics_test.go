@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"celld/persistence"
+	"celld/resp/command"
 	"celld/store"
 	"celld/store/memory"
 )
 
-var boomRow = &command{name: "boom", arity: 1, run: func(*Session, [][]byte) { panic("at the disco") }}
+var boomRow = &command.Row{Name: "boom", Arity: 1, Run: onSession(func(*Session, [][]byte) { panic("at the disco") })}
 
 // The commands before the one that panics have run, and are answered.
 func TestPanicAnswersWhatCameBefore(t *testing.T) {
@@ -24,7 +25,7 @@ func TestPanicAnswersWhatCameBefore(t *testing.T) {
 		frame("CL.THROTTLE", "k", "1", "1", "60") + "BOOM\r\n": "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:60\r\n-" + errInternal + "\r\n",
 	} {
 		w := newWorld(t)
-		w.commands.byName["boom"] = boomRow
+		w.commands.Add(boomRow)
 		c := w.connect()
 		if got := c.send(raw); got != want || !c.tr.closed {
 			t.Errorf("%q: got %q, want %q, closed %v", raw, got, want, c.tr.closed)
@@ -35,9 +36,9 @@ func TestPanicAnswersWhatCameBefore(t *testing.T) {
 // After a panic in the limits, or in what they call, a shard may be locked.
 func TestPanicInTheLimitsEndsTheProcess(t *testing.T) {
 	w := newWorld(t)
-	w.commands.byName["boom"] = &command{name: "boom", arity: 1, run: func(s *Session, _ [][]byte) {
+	w.commands.Add(&command.Row{Name: "boom", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) {
 		_ = s.srv.store.Update([]byte("k"), s.access(), func(store.Value, bool) (store.Value, store.Action) { panic("at the disco") })
-	}}
+	})})
 	code := -1
 	w.exit = func(c int) { code = c }
 	w.connect().send("BOOM\r\n")
@@ -78,7 +79,7 @@ func (boomLog) Handle(_ context.Context, r slog.Record) error {
 
 // A panic outside of a command costs its connection.
 func TestCarriersSurviveAPanicInAConnection(t *testing.T) {
-	o := carrierTest{rows: []*command{boomRow}, log: slog.New(boomLog{slog.DiscardHandler})}
+	o := carrierTest{rows: []*command.Row{boomRow}, log: slog.New(boomLog{slog.DiscardHandler})}
 	o.run(t, func(t *testing.T, srv *Server, addr string) {
 		c := dialTest(t, addr)
 		c.ask("PING\r\n", "+PONG\r\n")

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/command"
 	"fmt"
 	"math"
 	"strconv"
@@ -83,7 +84,7 @@ func (p *param[T]) parse(text string) (change, error) {
 // newInt makes an integer from least to most.
 func newInt(value, least, most int64, unit string) *param[int64] {
 	return newParam(value, unit, func(text string) (int64, error) {
-		n, ok := parseInt([]byte(text))
+		n, ok := command.ParseInt([]byte(text))
 		if !ok {
 			return 0, fmt.Errorf("argument couldn't be parsed into an integer")
 		}

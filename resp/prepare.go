@@ -2,6 +2,7 @@ package resp
 
 import (
 	"celld/resp/acl"
+	"celld/resp/command"
 	"celld/resp/script"
 )
 
@@ -9,8 +10,8 @@ import (
 // should wait. So the one is done in steps, and the other by a goroutine.
 
 // prepare goes on with a command whose row is known.
-func (s *Session) prepare(row *command, args [][]byte) {
-	if !s.gate.has(gateRights) || s.gate.has(gateMulti) && row.flags&noMulti != 0 { // which is refused for that
+func (s *Session) prepare(row *command.Row, args [][]byte) {
+	if !s.gate.has(gateRights) || s.gate.has(gateMulti) && row.Flags&command.NoMulti != 0 { // which is refused for that
 		s.permitted(row, args, "")
 		return
 	}
@@ -25,7 +26,7 @@ func (s *Session) prepare(row *command, args [][]byte) {
 	s.permitted(row, args, s.refusal(&c))
 }
 
-func (s *Session) prepareInSteps(row *command, args [][]byte) {
+func (s *Session) prepareInSteps(row *command.Row, args [][]byte) {
 	var c denialCheck
 	w := &stepwise{args: args, step: func(s *Session, args [][]byte) (more bool) {
 		if rights := s.client.user.Load().Rights(); rights != c.rights { // the first step, or they have changed meanwhile
@@ -53,7 +54,7 @@ func (s *Session) refusal(c *denialCheck) string {
 	}
 	s.noteDenial(c.reason, context, c.object, c.row)
 	if c.reason == acl.DeniedCommand {
-		return formatError(errNoPermCommand, c.row.fullName())
+		return formatError(errNoPermCommand, c.row.FullName())
 	}
 	return errNoPermKey
 }
@@ -62,18 +63,18 @@ func (s *Session) refusal(c *denialCheck) string {
 const compileAside = 2 << 10
 
 // permitted goes on with a command that its user may run, or that is answered with an error.
-func (s *Session) permitted(row *command, args [][]byte, text string) {
+func (s *Session) permitted(row *command.Row, args [][]byte, text string) {
 	if text == "" {
 		text = s.closed(row)
 	}
-	if at := row.script; text == "" && at > 0 && len(args[at]) >= compileAside && len(args[at]) <= script.MaxScript {
+	if at := row.Script; text == "" && at > 0 && len(args[at]) >= compileAside && len(args[at]) <= script.MaxScript {
 		known := false
 		text = errBusy // if a script becomes busy
-		mark := len(s.out)
+		mark := len(s.call.Out)
 		s.alone(func() {
 			text, known = "", s.srv.scriptEngine().Knows(script.SHA1(args[at]))
 		})
-		if s.out = s.out[:mark]; text == "" && !known {
+		if s.call.Out = s.call.Out[:mark]; text == "" && !known {
 			s.compile(row, args)
 			return
 		}
@@ -82,18 +83,18 @@ func (s *Session) permitted(row *command, args [][]byte, text string) {
 }
 
 // compile has a script compiled, one at a time, as that takes up to 10 MB, and goes on with its command.
-func (s *Session) compile(row *command, args [][]byte) {
+func (s *Session) compile(row *command.Row, args [][]byte) {
 	s.client.lastCommand.Store(row)
 	s.goAside(args, func(args [][]byte) func() func(*Session) {
 		return func() func(*Session) {
 			srv := s.srv
 			srv.listing.Lock()
 			defer srv.listing.Unlock()
-			compiled := script.Compile(args[row.script])
+			compiled := script.Compile(args[row.Script])
 			return func(s *Session) {
-				mark := len(s.out)
+				mark := len(s.call.Out)
 				s.alone(func() { _, _ = srv.scriptEngine().Keep(compiled) })
-				s.out = s.out[:mark]
+				s.call.Out = s.call.Out[:mark]
 				s.admitted(row, args, s.closed(row))
 			}
 		}
@@ -102,7 +103,7 @@ func (s *Session) compile(row *command, args [][]byte) {
 
 // denialCheck finds out in steps whether rights allow a command.
 type denialCheck struct {
-	row    *command
+	row    *command.Row
 	rights *acl.Rights
 	reason acl.Reason // why they do not; "": they do, as far as it has come
 	object string     // what the reason is about: the command or a key
@@ -135,20 +136,20 @@ func (c *denialCheck) work(args [][]byte) int {
 func (c *denialCheck) some(args [][]byte, work int) (more bool) {
 	if !c.begun {
 		c.begun = true
-		if !c.rights.MayRun(c.row.acl, args) {
-			c.reason, c.object = acl.DeniedCommand, c.row.fullName()
+		if !c.rights.MayRun(c.row.ACL, args) {
+			c.reason, c.object = acl.DeniedCommand, c.row.FullName()
 			return false
 		}
-		c.at, c.last = c.row.keyBounds(args)
+		c.at, c.last = c.row.KeyBounds(args)
 	}
 	for c.at <= c.last && work > 0 {
 		key := args[c.at]
 		each := 1 + len(key)/rightsBytes
-		may, looked := c.rights.Look(key, c.row.accessTo(c.keys, args), c.patterns, 1+work/each)
+		may, looked := c.rights.Look(key, c.row.AccessTo(c.keys, args), c.patterns, 1+work/each)
 		work -= 1 + looked*each
 		switch c.patterns += looked; {
 		case may:
-			c.at, c.keys, c.patterns = c.at+c.row.keys.step, c.keys+1, 0
+			c.at, c.keys, c.patterns = c.at+c.row.Keys.Step, c.keys+1, 0
 		case c.patterns == c.rights.Patterns():
 			c.reason, c.object = acl.DeniedKey, string(key)
 			return false

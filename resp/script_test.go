@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/command"
 	"fmt"
 	"io"
 	"strings"
@@ -53,8 +54,8 @@ var busySettings = []string{"lua-time-limit", "1"}
 // A busy script's connection is killed from inside the server: by nobody's command, as those are refused.
 // A script that has changed something is not killed.
 func TestAScriptThatWroteIsUnkillable(t *testing.T) {
-	stopped := &command{name: "stopped", arity: 1, run: func(s *Session, _ [][]byte) { s.replyBool(s.srv.stats.panics.Load() > 0) }}
-	carrierTest{settings: busySettings, rows: []*command{stopped}}.run(t, func(t *testing.T, srv *Server, addr string) {
+	stopped := &command.Row{Name: "stopped", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { s.replyBool(s.srv.stats.panics.Load() > 0) })}
+	carrierTest{settings: busySettings, rows: []*command.Row{stopped}}.run(t, func(t *testing.T, srv *Server, addr string) {
 		c, killer := dialTest(t, addr), dialTest(t, addr)
 		c.send(evalCall("redis.call('SET', 'k', '7') while redis.call('STOPPED') == 0 do end return redis.call('GET', 'k')"))
 		isBusy(t, srv)
@@ -115,7 +116,7 @@ func TestShutdownNosaveWhileAScriptRuns(t *testing.T) {
 // A panic in a command that a script calls ends that connection, and the next script runs.
 func TestPanicInAScriptsCommand(t *testing.T) {
 	for _, script := range []string{"redis.call('BOOM')", "redis.pcall('BOOM')", "while true do pcall(redis.call, 'BOOM') end", "for i = 1, 2e5 do end redis.call('BOOM')", "redis.call('SET', 'k', '7') for i = 1, 2e5 do end redis.call('BOOM')"} {
-		carrierTest{rows: []*command{boomRow}, settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
+		carrierTest{rows: []*command.Row{boomRow}, settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
 			other := dialTest(t, addr)
 			for range 2 {
 				c := dialTest(t, addr)
@@ -267,7 +268,7 @@ func TestScriptsAreAtomic(t *testing.T) {
 func TestABusyScriptIsLogged(t *testing.T) {
 	for limit, want := range map[string]string{"4": " client=127.0.0.1:4711 took_ms=5\n", "5": "", "0": ""} {
 		w := newWorld(t, "lua-time-limit", limit)
-		w.commands.byName["slowly"] = &command{name: "slowly", arity: 1, run: func(s *Session, _ [][]byte) { w.sleepMS(5); s.replyOK() }}
+		w.commands.Add(&command.Row{Name: "slowly", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(5); s.replyOK() })})
 		if got := w.connect().send(evalCall("redis.call('SLOWLY') for i = 1, 1000000 do end return 1")); got != ":1\r\n" {
 			t.Errorf("%q", got)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"celld/persistence"
 	"celld/resp/acl"
+	"celld/resp/command"
 	"celld/resp/script"
 	"celld/resp/transport"
 	"celld/store"
@@ -68,7 +69,7 @@ type Server struct {
 	clock        func() int64
 	readClocks   func() (wallNS, nowNS int64, ok bool)
 	version      string
-	commands     *commandTable
+	commands     *command.Table
 	users        *acl.Users
 	aclLog       acl.Log
 	savingUsers  sync.Mutex
@@ -159,7 +160,7 @@ func NewServer(o Options) *Server {
 	srv.cfg.slowlogSlowerThan.onSet(srv.cfg.slowlogSlowerThan.Get())
 	srv.bornNS = srv.clock()
 	srv.runID = newRunID()
-	srv.commands = newCommandTable()
+	srv.commands = newCommandTable(srv)
 	srv.useUsers()
 	srv.cfg.appendOnly.check = func(on bool) error {
 		if on != srv.cfg.appendOnly.Get() {
@@ -224,7 +225,6 @@ func (srv *Server) NewSession(p Peer) (s *Session, refusal string) {
 	c.bornNS = srv.clock()
 	c.lastNS.Store(c.bornNS)
 	c.fd = -1
-	c.protocol.Store(2)
 	c.txLen.Store(-1)
 
 	srv.mu.Lock()
@@ -309,8 +309,8 @@ func isLoopback(a net.Addr) bool {
 
 // scratch is what a session needs only while it answers a batch. Sessions borrow it, so an idle connection holds none.
 type scratch struct {
-	out   []byte
-	mark  int   // where in out the running command's reply begins
+	call  command.Call
+	mark  int   // where in its output the running command's reply begins
 	endNS int64 // when the last batch ended
 	args  [][]byte
 
@@ -338,7 +338,7 @@ func (p *scratchPool) get() *scratch {
 	if s, ok := p.pool.Get().(*scratch); ok {
 		return s
 	}
-	return &scratch{out: make([]byte, 0, 4<<10), forms: newForms(), lane: uint8(p.made.Add(1))}
+	return &scratch{call: command.Call{Reply: command.Reply{Out: make([]byte, 0, 4<<10)}}, forms: newForms(), lane: uint8(p.made.Add(1))}
 }
 
 // put takes a scratch back. It drops room for very many arguments, and a whole scratch that a big reply has grown, because the
@@ -347,7 +347,7 @@ func (p *scratchPool) put(s *scratch) {
 	if cap(s.args) > 1024 {
 		s.args = nil
 	}
-	if cap(s.out) <= 2*flushAt {
+	if cap(s.call.Out) <= 2*flushAt {
 		p.pool.Put(s)
 	}
 }

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"celld/resp/acl"
+	"celld/resp/command"
 	"celld/resp/transport"
 	"celld/resp/wire"
 	"celld/store"
@@ -19,16 +20,15 @@ type Session struct {
 
 	in      []byte // what has arrived and is not served
 	reader  wire.FrameReader
-	out     []byte
-	scratch *scratch // lent for one batch
-	waits   waiting  // nothing else is served until that has an answer; nil: nothing
-	nowNS   int64    // read once per batch
+	scratch *scratch      // lent for one batch
+	call    *command.Call // the scratch's
+	waits   waiting       // nothing else is served until that has an answer; nil: nothing
+	nowNS   int64         // read once per batch
 
 	// The small fields stand together, which keeps a Session within 512 bytes. Go's next size class is 576.
 	end      ending
 	gate     gate
 	unserved bool // in may hold whole commands, so the transport calls Serve(nil) before it reads more
-	resp3    bool
 	noTouch  bool
 
 	tx transaction
@@ -88,14 +88,13 @@ func (s *Session) Serve(data []byte) (more bool) {
 	for pending := 0; ; s.nowNS = s.srv.clock() {
 		var again bool
 		data, again = s.run(data)
-		if len(s.out) > 0 && s.end != atOnce {
-			s.srv.stats.outputBytes.Add(s.scratch.lane, int64(len(s.out)))
+		if len(s.call.Out) > 0 && s.end != atOnce {
+			s.srv.stats.outputBytes.Add(s.scratch.lane, int64(len(s.call.Out)))
 			s.scratch.mark = 0
-			pending = s.tr.Send(s.out)
-			s.noteSent(len(s.out))
+			pending = s.tr.Send(s.call.Out)
+			s.noteSent(len(s.call.Out))
 		}
-		s.out = s.out[:0]
-		s.scratch.out = s.out
+		s.call.Out = s.call.Out[:0]
 		if pending > int(s.srv.cfg.outputBufferLimit.Get()) {
 			s.srv.warnSeldom("client does not read its replies, closed", "client", s.client.addr, "pending_bytes", pending)
 			s.srv.stats.outputLimitCloses.Add(1)
@@ -133,13 +132,13 @@ func (s *Session) Serve(data []byte) (more bool) {
 func (s *Session) broken() {
 	var out []byte
 	if s.scratch != nil {
-		out = s.out[:min(s.scratch.mark, len(s.out))]
+		out = s.call.Out[:min(s.scratch.mark, len(s.call.Out))]
 		s.unwrite(len(out))
 	}
 	if !s.silent() {
 		out = wire.AppendError(out, errInternal)
 	}
-	s.scratch, s.out, s.in = nil, nil, nil
+	s.scratch, s.call, s.in = nil, nil, nil
 	s.leave()
 	s.end, s.unserved = afterReply, false
 	s.tx.discard()
@@ -174,13 +173,13 @@ func (s *Session) overdue(nowNS int64) bool {
 // borrow and giveBack bracket a batch, so that an idle connection holds no scratch.
 func (s *Session) borrow() {
 	s.scratch = s.srv.scratches.get()
-	s.out = s.scratch.out
+	s.call = &s.scratch.call
+	s.call.Host, s.call.RESP3, s.call.NowNS = (*host)(s), s.client.resp3.Load(), s.nowNS
 }
 
 func (s *Session) giveBack() {
-	s.out = nil
 	s.srv.scratches.put(s.scratch)
-	s.scratch = nil
+	s.scratch, s.call = nil, nil
 }
 
 // run answers commands from data until no whole command is left, or until the replies are enough for one send. It returns the
@@ -201,10 +200,10 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	s.checkRights()
 	s.resume()
 	for s.end == open && s.waits == nil && len(data) > 0 {
-		if len(s.out) >= flushAt || s.sliceIsOver() {
+		if len(s.call.Out) >= flushAt || s.sliceIsOver() {
 			return data, true
 		}
-		s.scratch.mark = len(s.out)
+		s.scratch.mark = len(s.call.Out)
 		limits := s.frameLimits()
 		var args [][]byte
 		var n int
@@ -221,7 +220,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 				if n == 0 || s.waits != nil {
 					continue
 				}
-				s.scratch.mark = len(s.out)
+				s.scratch.mark = len(s.call.Out)
 			}
 			args = s.scratch.args
 		}
@@ -250,9 +249,9 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 			s.endCaching(nil)
 		} else {
 			s.scratch.args = args
-			mark := len(s.out)
+			mark := len(s.call.Out)
 			s.dispatch(args)
-			s.scratch.slice.did(len(args), n+max(0, len(s.out)-mark))
+			s.scratch.slice.did(len(args), n+max(0, len(s.call.Out)-mark))
 		}
 		data = data[n:]
 	}

@@ -16,7 +16,7 @@ func fuzzWorld(t testing.TB, dir string) (w *world, c, other *peer) {
 		"client",                         // LIST tells how many bytes of a piece are kept
 		"save", "bgsave", "bgrewriteaof", // are the disk's, in its own time
 	} {
-		delete(w.commands.byName, name)
+		w.commands.Remove(name)
 	}
 	return w, w.connect(), w.connect()
 }

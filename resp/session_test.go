@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"celld/persistence"
+	"celld/resp/command"
 	"celld/resp/wire"
 	"celld/store/memory"
 )
@@ -144,7 +145,7 @@ func (w *world) connect() *peer {
 // send gives the session bytes as they are, and returns what it answers.
 func (p *peer) send(raw string) string {
 	p.Serve([]byte(raw))
-	for v, aside := p.waits.(*visit); aside && (v.row == nil || v.row.aside || p.srv.engine == nil); v, aside = p.waits.(*visit) { // a goroutine wakes it
+	for v, aside := p.waits.(*visit); aside && (v.row == nil || v.row.Aside || p.srv.engine == nil); v, aside = p.waits.(*visit) { // a goroutine wakes it
 		runtime.Gosched() // a sleep would let fake time pass
 		p.Serve(nil)
 	}
@@ -231,7 +232,7 @@ func TestThrottleErrors(t *testing.T) {
 
 func TestPanicCostsOneConnection(t *testing.T) {
 	w := newWorld(t)
-	w.commands.byName["boom"] = &command{name: "boom", arity: 1, run: func(*Session, [][]byte) { panic("at the disco") }}
+	w.commands.Add(&command.Row{Name: "boom", Arity: 1, Run: onSession(func(*Session, [][]byte) { panic("at the disco") })})
 	a, b := w.connect(), w.connect()
 	if got := a.send("BOOM\r\nPING\r\n"); got != "-"+errInternal+"\r\n" || !a.tr.closed {
 		t.Errorf("answer %q, closed %v", got, a.tr.closed)
@@ -250,7 +251,7 @@ func TestPanicCostsOneConnection(t *testing.T) {
 
 func TestPanicInsideExecLeavesTheWorldFree(t *testing.T) {
 	w := newWorld(t)
-	w.commands.byName["boom"] = &command{name: "boom", arity: 1, run: func(*Session, [][]byte) { panic("inside") }}
+	w.commands.Add(&command.Row{Name: "boom", Arity: 1, Run: onSession(func(*Session, [][]byte) { panic("inside") })})
 	a, b := w.connect(), w.connect()
 	a.send("MULTI\r\nBOOM\r\nEXEC\r\n")
 	b.send("MULTI\r\nPING\r\n")
@@ -304,7 +305,7 @@ func TestQueryBufferLimit(t *testing.T) {
 // A pipeline of slow commands gives its loop back, and goes on when its turn comes.
 func TestSlowPipelineYields(t *testing.T) {
 	w := newWorld(t)
-	w.commands.byName["slow"] = &command{name: "slow", arity: 1, run: func(s *Session, _ [][]byte) { w.sleepMS(4); s.replyOK() }}
+	w.commands.Add(&command.Row{Name: "slow", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(4); s.replyOK() })})
 	c := w.connect()
 	c.Serve([]byte(strings.Repeat("SLOW\r\n", 6)))
 	answered := strings.Count(c.tr.take(), "+OK")
@@ -323,7 +324,7 @@ func TestSlowPipelineYields(t *testing.T) {
 // Whole commands that wait for their turn are not an unfinished one.
 func TestWholeCommandsDoNotCount(t *testing.T) {
 	w := newWorld(t, "client-query-buffer-limit", "128kb")
-	w.commands.byName["slow"] = &command{name: "slow", arity: 1, run: func(s *Session, _ [][]byte) { w.sleepMS(6); s.replyOK() }}
+	w.commands.Add(&command.Row{Name: "slow", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(6); s.replyOK() })})
 	c := w.connect()
 	c.Serve([]byte("SLOW\r\n" + strings.Repeat(frame("ECHO", strings.Repeat("x", 50_000)), 3)))
 	if !c.unserved {
@@ -340,8 +341,8 @@ func TestWholeCommandsDoNotCount(t *testing.T) {
 func TestIdleConnectionHoldsNoBuffers(t *testing.T) {
 	c := newWorld(t).connect()
 	c.send(frame("ECHO", strings.Repeat("x", 50_000)))
-	if c.in != nil || c.out != nil {
-		t.Errorf("holds %d bytes of input, %d of output", cap(c.in), cap(c.out))
+	if c.in != nil || c.call != nil {
+		t.Errorf("holds %d bytes of input, a call %v", cap(c.in), c.call != nil)
 	}
 	c.Serve([]byte("*2\r\n$4\r\nEC"))
 	if got := c.send("HO\r\n$2\r\nhi\r\n"); got != "$2\r\nhi\r\n" || c.in != nil {

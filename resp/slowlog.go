@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/command"
 	"fmt"
 	"slices"
 	"sync"
@@ -28,9 +29,9 @@ type slowEntry struct {
 	name  string
 }
 
-func (l *slowlog) add(s *Session, row *command, args [][]byte, tookNS int64) {
+func (l *slowlog) add(s *Session, row *command.Row, args [][]byte, tookNS int64) {
 	threshold := s.srv.cfg.slowlogSlowerThan.Get()
-	if threshold < 0 || tookNS/1e3 < threshold || row.flags&skipSlowlog != 0 {
+	if threshold < 0 || tookNS/1e3 < threshold || row.Flags&command.SkipSlowlog != 0 {
 		return
 	}
 	s.client.mu.Lock()
@@ -39,7 +40,7 @@ func (l *slowlog) add(s *Session, row *command, args [][]byte, tookNS int64) {
 	e := slowEntry{0, s.wallNS() / 1e9, tookNS / 1e3, trimArgs(args), s.client.addr, name}
 	s.once(func() {
 		l.put(s, e)
-		s.tell(tellSlow, "command", row.fullName(), "took_us", e.us)
+		s.tell(tellSlow, "command", row.FullName(), "took_us", e.us)
 	})
 }
 

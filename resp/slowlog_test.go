@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"celld/resp/command"
 	"fmt"
 	"runtime"
 	"strings"
@@ -11,11 +12,11 @@ import (
 
 // slowly has a command of the table take 20 ms where it has many arguments or long ones.
 func (w *world) slowly(name string) {
-	row := w.commands.byName[name]
-	run := row.run
-	row.run = func(s *Session, args [][]byte) {
-		run(s, args)
-		if len(args) > 64 || len(args[len(args)-1]) > 16<<10 {
+	row := w.commands.Find([]byte(name))
+	run := row.Run
+	row.Run = func(c *command.Call) {
+		run(c)
+		if args := c.Args; len(args) > 64 || len(args[len(args)-1]) > 16<<10 {
 			w.sleepMS(20)
 		}
 	}
@@ -73,10 +74,10 @@ func TestSlowlogOfFastCommands(t *testing.T) {
 				if len(entries) != calls || entries[0].us != 20_000 || !strings.EqualFold(entries[0].args[0], name) {
 					t.Errorf("the slow log has %d entries, want %d of 20 ms: %.100q", len(entries), calls, fmt.Sprint(entries))
 				}
-				if _, got, _ := w.commands.byName[name].stats.read(); got != int64(calls)*20_000_000 {
+				if _, got, _ := statsOf(w.commands.Find([]byte(name))).read(); got != int64(calls)*20_000_000 {
 					t.Errorf("%s took %d ns by its statistics, want 60 ms", name, got)
 				}
-				if _, got, _ := w.commands.byName["ping"].stats.read(); got != 0 {
+				if _, got, _ := statsOf(w.commands.Find([]byte("ping"))).read(); got != 0 {
 					t.Errorf("PING took %d ns by its statistics, want 0", got)
 				}
 			})
@@ -87,10 +88,10 @@ func TestSlowlogOfFastCommands(t *testing.T) {
 // A fast command that EXEC runs has its own time, as EXEC's is not the batch's.
 func TestCommandStatsInExec(t *testing.T) {
 	w := newWorld(t)
-	w.commands.byName["quick"] = &command{name: "quick", arity: 1, flags: fast, run: func(s *Session, _ [][]byte) { w.sleepMS(3); s.replyOK() }}
+	w.commands.Add(&command.Row{Name: "quick", Arity: 1, Flags: command.Fast, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(3); s.replyOK() })})
 	w.connect().send("MULTI\r\nQUICK\r\nQUICK\r\nEXEC\r\n")
 	for name, want := range map[string]int64{"quick": 6_000_000, "exec": 6_000_000, "multi": 0} {
-		if _, got, _ := w.commands.byName[name].stats.read(); got != want {
+		if _, got, _ := statsOf(w.commands.Find([]byte(name))).read(); got != want {
 			t.Errorf("%s took %d ns by its statistics, want %d", name, got, want)
 		}
 	}
@@ -115,7 +116,7 @@ func TestCommandStatsLeaveOutTheWait(t *testing.T) {
 	now.Add(5e9)
 	w.execution.Unlock()
 	<-done
-	if _, got, _ := w.commands.byName["ping"].stats.read(); got != 0 {
+	if _, got, _ := statsOf(w.commands.Find([]byte("ping"))).read(); got != 0 {
 		t.Errorf("PING took %d ns by its statistics, want 0", got)
 	}
 }

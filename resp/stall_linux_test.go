@@ -18,6 +18,7 @@ import (
 
 	"celld/cell"
 	"celld/resp/acl"
+	"celld/resp/command"
 	"celld/resp/script"
 	"celld/resp/transport"
 	"celld/store/memory"
@@ -211,9 +212,9 @@ func (w *stallWorld) frames(call string) (before, frames string) {
 			case "WILD":
 				words = append(words, strings.Repeat("*a?", maxWildPattern/3))
 			case "WILDS":
-				words = append(words, slices.Repeat([]string{strings.Repeat("*a?", maxWildPattern/3)}, shortList)...)
+				words = append(words, slices.Repeat([]string{strings.Repeat("*a?", maxWildPattern/3)}, command.ShortList)...)
 			case "NAMES":
-				words = append(words, slices.Repeat([]string{"get"}, shortList)...)
+				words = append(words, slices.Repeat([]string{"get"}, command.ShortList)...)
 			case "ARGS":
 				words = append(words, slices.Repeat([]string{"4711"}, 1<<20-10)...)
 			case "LONGKEY":
@@ -271,9 +272,9 @@ func (w *stallWorld) try(t *testing.T, call string) {
 func TestNoCommandKeepsItsLoop(t *testing.T) {
 	w := newStallWorld(t)
 	undriven := slices.Collect(maps.Keys(stalls))
-	w.commands.each(func(row *command) {
-		name := row.fullName()
-		if len(row.sub) > 0 && row.run == nil || row.name == "help" || slices.Contains(stallByNature, name) {
+	w.commands.Each(func(row *command.Row) {
+		name := row.FullName()
+		if len(row.Sub) > 0 && row.Run == nil || row.Name == "help" || slices.Contains(stallByNature, name) {
 			return
 		}
 		if len(stalls[name]) == 0 {

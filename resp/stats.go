@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"sync/atomic"
 
+	"celld/resp/command"
 	"celld/store/remote"
 )
 
@@ -44,6 +45,9 @@ type serverStats struct {
 func newServerStats() serverStats {
 	return serverStats{droppedLines: func() int64 { return 0 }, commands: newLaned(), inputBytes: newLaned(), outputBytes: newLaned(), decisions: newDecisionRows(), engine: &remote.Stats{}}
 }
+
+// statsOf are a row's counters.
+func statsOf(row *command.Row) *commandStats { return row.Stats.(*commandStats) }
 
 // commandStats are one row's counters, for INFO commandstats.
 type commandStats struct {
@@ -119,16 +123,16 @@ func (st *commandStats) reset() {
 }
 
 // rejected counts a command that was refused before it ran, and its error.
-func (st *serverStats) rejected(row *command, text string) {
+func (st *serverStats) rejected(row *command.Row, text string) {
 	st.errorReplies.Add(1)
 	st.errors.count([]byte("-" + text))
 	if row != nil {
-		row.stats.rejected.Add(1)
+		statsOf(row).rejected.Add(1)
 	}
 }
 
 // failed counts a command whose reply is an error, and the error. Errors that a script passes on have been counted before.
-func (s *Session) failed(row *command, reply []byte) {
+func (s *Session) failed(row *command.Row, reply []byte) {
 	if s.scratch.visit != nil {
 		reply, passedOn := bytes.Clone(reply), s.scratch.passedOn
 		s.scratch.passedOn = false
@@ -138,7 +142,7 @@ func (s *Session) failed(row *command, reply []byte) {
 		})
 		return
 	}
-	row.stats.failed.Add(1)
+	statsOf(row).failed.Add(1)
 	if s.scratch.passedOn {
 		s.scratch.passedOn = false
 		return
@@ -158,11 +162,11 @@ type batchStats struct {
 }
 
 type commandRun struct {
-	row *command
+	row *command.Row
 	n   int64
 }
 
-func (b *batchStats) count(row *command, n int64, lane uint8) {
+func (b *batchStats) count(row *command.Row, n int64, lane uint8) {
 	b.calls += n
 	b.fast += n
 	for i := range b.runs {
@@ -175,16 +179,16 @@ func (b *batchStats) count(row *command, n int64, lane uint8) {
 			return
 		}
 	}
-	row.stats.lane(lane).calls.Add(n)
+	statsOf(row).lane(lane).calls.Add(n)
 }
 
 // countSlow counts a command that was timed by itself, or that ran inside EXEC, which was.
-func (b *batchStats) countSlow(row *command, tookNS int64, inExec bool, lane uint8) {
+func (b *batchStats) countSlow(row *command.Row, tookNS int64, inExec bool, lane uint8) {
 	b.calls++
 	if !inExec {
 		b.slowNS += tookNS
 	}
-	row.stats.lane(lane).timed(1, tookNS)
+	statsOf(row).lane(lane).timed(1, tookNS)
 }
 
 // finish adds the counts to the server's at the end of a batch, and returns the time of that, in Unix nanoseconds.
@@ -205,7 +209,7 @@ func (b *batchStats) finish(s *Session) (nowNS int64) {
 			if run.row == nil {
 				break
 			}
-			run.row.stats.lane(lane).timed(run.n, eachNS)
+			statsOf(run.row).lane(lane).timed(run.n, eachNS)
 		}
 	}
 	*b = batchStats{}

@@ -1,9 +1,11 @@
 package resp
 
+import "celld/resp/command"
+
 // stepwise is a command that takes longer than others should wait, cut into steps of at most some 0.3 ms. When the session's slice is
 // over it waits, and goes on in its next turn. Other connections' commands run in between.
 type stepwise struct {
-	row    *command // nil: the last step goes on with a command that has not been queued or run
+	row    *command.Row // nil: the last step goes on with a command that has not been queued or run
 	args   [][]byte
 	step   stepFunc
 	tookNS int64
@@ -35,7 +37,7 @@ func (w *stepwise) some(s *Session) (more bool) {
 }
 
 // unfinished reports whether the command that has just run has more to do, and notes what is needed for that.
-func (s *Session) unfinished(row *command, tookNS int64, mark int) bool {
+func (s *Session) unfinished(row *command.Row, tookNS int64, mark int) bool {
 	switch w := s.waits.(type) {
 	case *visit:
 		return true
@@ -76,7 +78,7 @@ func (w *stepwise) leave(*Session) {}
 func (w *stepwise) abandons() bool { return false }
 
 func (w *stepwise) resume(s *Session) {
-	mark, startNS := len(s.out), s.srv.clock()
+	mark, startNS := len(s.call.Out), s.srv.clock()
 	s.scratch.mark, s.scratch.asked = mark, false
 	more := w.some(s)
 	if !more && w.row == nil {
@@ -89,8 +91,8 @@ func (w *stepwise) resume(s *Session) {
 		s.silence(mark)
 		return
 	}
-	if err := s.srv.persist.Refusal(); err != nil && w.row.flags&write != 0 { // the disk has not taken what was done before
-		s.out = s.out[:mark]
+	if err := s.srv.persist.Refusal(); err != nil && w.row.Flags&command.Write != 0 { // the disk has not taken what was done before
+		s.call.Out = s.call.Out[:mark]
 		s.replyError(errMisconf, err)
 	}
 	s.timed(w.row, w.args, w.tookNS, true)

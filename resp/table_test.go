@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/command"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,20 +9,21 @@ import (
 
 // Every row says all that COMMAND and its kin tell about it, and answers something, whatever it is asked.
 func TestRows(t *testing.T) {
-	newCommandTable().each(func(row *command) {
-		name := row.fullName()
-		if row.summary == "" || row.group == "" || row.arity == 0 || len(row.name) > maxName || row.name != strings.ToLower(row.name) {
-			t.Errorf("%s: summary %q, group %q, arity %d", name, row.summary, row.group, row.arity)
+	table := newCommandTable(nil)
+	table.Each(func(row *command.Row) {
+		name := row.FullName()
+		if row.Summary == "" || row.Group == "" || row.Arity == 0 || row.Parent == nil && table.Find([]byte(row.Name)) != row || row.Name != strings.ToLower(row.Name) {
+			t.Errorf("%s: summary %q, group %q, arity %d", name, row.Summary, row.Group, row.Arity)
 		}
-		if row.run == nil && len(row.sub) == 0 {
+		if row.Run == nil && len(row.Sub) == 0 {
 			t.Errorf("%s does nothing", name)
 		}
-		if row.flags&write != 0 && row.flags&readonly != 0 {
+		if row.Flags&command.Write != 0 && row.Flags&command.Readonly != 0 {
 			t.Errorf("%s both writes and does not", name)
 		}
-		for _, arg := range parseUsage(row.usage) {
+		for _, arg := range parseUsage(row.Usage) {
 			if arg.name == "" || arg.kind == "" || strings.ContainsAny(arg.name, "[]|.") {
-				t.Errorf("%s: usage %q has the argument %+v", name, row.usage, arg)
+				t.Errorf("%s: usage %q has the argument %+v", name, row.Usage, arg)
 			}
 		}
 	})
@@ -29,14 +31,14 @@ func TestRows(t *testing.T) {
 
 // Each command with 0 to 6 nonsense arguments answers exactly one reply, and the next command is answered.
 func TestEveryCommandAnswersOnce(t *testing.T) {
-	newCommandTable().each(func(row *command) {
-		switch row.fullName() {
+	newCommandTable(nil).Each(func(row *command.Row) {
+		switch row.FullName() {
 		case "quit", "shutdown", "monitor", "client|reply":
 			return
 		}
 		for n := range 7 {
 			c := newWorld(t).connect()
-			words := strings.Split(row.fullName(), "|")
+			words := strings.Split(row.FullName(), "|")
 			for i := range n {
 				words = append(words, []string{"a", "1", "b", "2", "c", "3"}[i])
 			}
@@ -65,7 +67,7 @@ func TestUnknownCommand(t *testing.T) {
 
 func TestCommandIntrospection(t *testing.T) {
 	c := newWorld(t).connect()
-	c.want("COMMAND COUNT", fmt.Sprintf(":%d\r\n", len(commandRows())))
+	c.want("COMMAND COUNT", fmt.Sprintf(":%d\r\n", len(commandRows(nil))))
 	c.want("COMMAND GETKEYS CL.THROTTLE k 1 2 3", "*1\r\n$1\r\nk\r\n")
 	c.want("COMMAND GETKEYS DEL a b", "*2\r\n$1\r\na\r\n$1\r\nb\r\n")
 	c.want("COMMAND GETKEYS OBJECT ENCODING k", "*1\r\n$1\r\nk\r\n")

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/command"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -64,11 +65,12 @@ func TestTimesRead(t *testing.T) {
 func TestLatencyStats(t *testing.T) {
 	w := newWorld(t)
 	for name, took := range map[string]int64{"fast": 3, "slow": 50} {
-		row := &command{name: name, arity: 1, run: func(s *Session, _ [][]byte) { w.sleepMS(took); s.replyOK() }}
+		row := &command.Row{Name: name, Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(took); s.replyOK() })}
 		if name == "fast" {
-			row.flags = fast
+			row.Flags = command.Fast
 		}
-		w.commands.rows, w.commands.byName[name] = append(w.commands.rows, row), row
+		w.commands.Rows = append(w.commands.Rows, row)
+		w.commands.Add(row)
 	}
 	c := w.connect()
 	c.send("FAST\r\nPING\r\nPING\r\nSLOW\r\n") // 3 ms for three fast ones

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"celld/resp/command"
 	"celld/resp/wire"
 )
 
@@ -32,9 +33,9 @@ func (s *Session) setTracking(mode tracking) {
 }
 
 // tracked reports whether a client may cache what this command has answered. A script may have read any of its keys.
-func (s *Session) tracked(row *command) bool {
+func (s *Session) tracked(row *command.Row) bool {
 	mode := s.client.trackingMode()
-	if mode == 0 || row.flags&readonly == 0 && row.group != "scripting" {
+	if mode == 0 || row.Flags&command.Readonly == 0 && row.Group != "scripting" {
 		return false
 	}
 	return mode&trackingOptIn == 0 || s.gate.has(gateCaching)
@@ -42,11 +43,11 @@ func (s *Session) tracked(row *command) bool {
 
 // invalidate announces keys as changed. In RESP2, which has no message for that, it says nothing, as in Redis.
 func (s *Session) invalidate(keys [][]byte) {
-	if len(keys) == 0 || !s.resp3 {
+	if len(keys) == 0 || !s.call.RESP3 {
 		return
 	}
 	keys = slices.CompactFunc(keys, bytes.Equal) // PTTL k and GET k, in a transaction
-	s.out = wire.AppendPush(s.out, 2)
+	s.call.Out = wire.AppendPush(s.call.Out, 2)
 	s.replyString("invalidate")
 	s.replyArray(len(keys))
 	for _, key := range keys {
@@ -55,8 +56,8 @@ func (s *Session) invalidate(keys [][]byte) {
 }
 
 // endCaching ends CLIENT CACHING after a command outside MULTI that is not a CLIENT command.
-func (s *Session) endCaching(row *command) {
-	if s.gate.has(gateCaching) && !s.gate.has(gateMulti) && (row == nil || row.parent == nil || row.parent.name != "client") {
+func (s *Session) endCaching(row *command.Row) {
+	if s.gate.has(gateCaching) && !s.gate.has(gateMulti) && (row == nil || row.Parent == nil || row.Parent.Name != "client") {
 		s.gate.set(gateCaching, false)
 	}
 }
@@ -109,7 +110,7 @@ func (c *trackingCall) parse(srv *Server, args [][]byte) string {
 			if c.redirect != 0 {
 				return errTrackingRedirects
 			}
-			id, ok := parseInt(args[1])
+			id, ok := command.ParseInt(args[1])
 			if !ok {
 				return errNotInteger
 			}

@@ -1,53 +1,26 @@
 package resp
 
 import (
-	"bytes"
 	"log/slog"
-	"slices"
 	"strings"
 
 	"celld/persistence/regular"
 	"celld/resp/acl"
+	"celld/resp/command"
 	"celld/resp/wire"
 	"celld/store"
 )
 
-// access says what a command does with its keys.
-type access uint8
-
-const (
-	byFlags access = iota // reads and writes, or only reads where the row is readonly
-	looks                 // neither: what the key holds has no part in the reply
-	writes
-	moves  // RENAME: reads and removes the first, writes the second
-	copies // COPY
-	sets   // SET, which reads only with GET
-)
-
-// accessTo returns what a command does with the key that is its nth.
-func (c *command) accessTo(n int, args [][]byte) acl.Access {
-	both := acl.Reads | acl.Writes
-	switch {
-	case c.access == looks:
-		return 0
-	case c.access == writes, n > 0 && (c.access == moves || c.access == copies), c.access == sets && !setReads(args):
-		return acl.Writes
-	case c.access == copies, c.access == byFlags && c.flags&readonly != 0:
-		return acl.Reads
-	}
-	return both
-}
-
 // newACLTable returns the commands as rules see them, and tells each row its own. Each command table has the same numbers.
-func newACLTable(commands *commandTable) *acl.Table {
+func newACLTable(commands *command.Table) *acl.Table {
 	var list []*acl.Command
-	for _, row := range commands.rows {
-		row.acl = newACLCommand(row)
-		for _, sub := range row.sub {
-			sub.acl = newACLCommand(sub)
-			row.acl.Subs = append(row.acl.Subs, sub.acl)
+	for _, row := range commands.Rows {
+		row.ACL = newACLCommand(row)
+		for _, sub := range row.Sub {
+			sub.ACL = newACLCommand(sub)
+			row.ACL.Subs = append(row.ACL.Subs, sub.ACL)
 		}
-		list = append(list, row.acl)
+		list = append(list, row.ACL)
 	}
 	return acl.NewTable(list, compileGlob)
 }
@@ -61,8 +34,8 @@ func compileGlob(pattern string) (match func(key []byte) bool, problem string) {
 	return g.match, ""
 }
 
-func newACLCommand(row *command) *acl.Command {
-	return &acl.Command{Name: row.fullName(), Categories: row.categories(), Public: row.flags&noAuth != 0}
+func newACLCommand(row *command.Row) *acl.Command {
+	return &acl.Command{Name: row.FullName(), Categories: row.Categories(), Public: row.Flags&command.NoAuth != 0}
 }
 
 // useUsers gives the server the user default with its password, and those of the file.
@@ -135,24 +108,18 @@ func (s *Session) checkRights() {
 // mustAuth says that the peer has to authenticate first.
 func (s *Session) mustAuth() bool { return s.gate.has(gateAuth) && !s.srv.users.Open() }
 
-// denial returns why these rights do not allow a command, and what that is about: the command or a key. "": they do.
-func (c *command) denial(rights *acl.Rights, args [][]byte) (acl.Reason, string) {
-	check := denialCheck{row: c, rights: rights}
-	for check.some(args, rightsStep) { //nolint:revive // it does all
-	}
-	return check.reason, check.object
-}
-
 // forbid returns why the user may not run a command, and logs it; or "".
-func (s *Session) forbid(row *command, args [][]byte, context string) acl.Reason {
+func (s *Session) forbid(row *command.Row, args [][]byte, context string) acl.Reason {
 	if !s.gate.has(gateRights) {
 		return ""
 	}
-	reason, object := row.denial(s.client.user.Load().Rights(), args)
-	if reason != "" {
-		s.noteDenial(reason, context, object, row)
+	check := denialCheck{row: row, rights: s.client.user.Load().Rights()}
+	for check.some(args, rightsStep) { //nolint:revive // it does all
 	}
-	return reason
+	if check.reason != "" {
+		s.noteDenial(check.reason, context, check.object, row)
+	}
+	return check.reason
 }
 
 // noteNoRight logs a key that the command that runs does not name and may not reach. It returns the error.
@@ -168,11 +135,11 @@ func (s *Session) noteNoRight(refused *store.NoRightError) (text string) {
 }
 
 // noteDenial logs what a user may not do.
-func (s *Session) noteDenial(reason acl.Reason, context, object string, row *command) {
+func (s *Session) noteDenial(reason acl.Reason, context, object string, row *command.Row) {
 	user := s.client.user.Load()
 	s.once(func() {
 		s.logDenial(reason, context, object, user.Name())
-		s.tell(tellCommand, "command", row.fullName(), "reason", "the user may not use this "+string(reason))
+		s.tell(tellCommand, "command", row.FullName(), "reason", "the user may not use this "+string(reason))
 	})
 }
 
@@ -183,12 +150,12 @@ func (s *Session) allowed(data []byte, used, next int, limits wire.Limits) (int,
 	if b.n == 0 {
 		return used, next
 	}
-	mayRun := rights.MayRun(b.row.acl, nil) // if not, the call may still have a first argument that does
+	mayRun := rights.MayRun(b.row.ACL, nil) // if not, the call may still have a first argument that does
 	work, patterns := 0, rights.Patterns()
 	for i := range b.n {
 		key := b.key(i)
 		work += patterns * (1 + len(key)/rightsBytes)
-		if mayRun && work <= rightsStep && rights.MayTouch(key, b.row.accessTo(0, nil)) {
+		if mayRun && work <= rightsStep && rights.MayTouch(key, b.row.AccessTo(0, nil)) {
 			continue
 		}
 		b.cut(i)
@@ -240,9 +207,4 @@ func (s *Session) authenticate(command, name, password []byte) bool {
 // noteUsers logs that an operator has changed users.
 func (s *Session) noteUsers(what string, attrs ...any) {
 	s.srv.logSeldom(what, slog.LevelInfo, what, append(attrs, "by", s.client.user.Load().Name(), "client", s.client.addr)...)
-}
-
-// setReads says that a SET returns the old value.
-func setReads(args [][]byte) bool {
-	return len(args) > 3 && slices.ContainsFunc(args[3:], func(arg []byte) bool { return bytes.EqualFold(arg, []byte("get")) })
 }

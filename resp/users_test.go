@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"celld/resp/acl"
+	"celld/resp/command"
 )
 
 // In a pipeline of calls that are alike, those on other keys are refused, each in its place; and all calls of commands that the user
@@ -91,12 +92,12 @@ func TestEachCommandWithKeysIsChecked(t *testing.T) {
 	c.want("ACL SETUSER app on nopass +@all ~none", "+OK\r\n")
 	c.want("AUTH app x", "+OK\r\n")
 	checked := 0
-	w.commands.each(func(row *command) {
-		if row.keys.step == 0 || row.flags&noAuth != 0 {
+	w.commands.Each(func(row *command.Row) {
+		if row.Keys.Step == 0 || row.Flags&command.NoAuth != 0 {
 			return
 		}
-		words := strings.Split(row.fullName(), "|")
-		for len(words) < max(row.arity, -row.arity, row.keys.first+1) {
+		words := strings.Split(row.FullName(), "|")
+		for len(words) < max(row.Arity, -row.Arity, row.Keys.First+1) {
 			words = append(words, "1") // as a number it says that there is one key
 		}
 		checked++
@@ -264,7 +265,7 @@ func TestRightsChangeBeforeEXEC(t *testing.T) {
 	c.want("MULTI", "+OK\r\n")
 	c.want("GET k", "+QUEUED\r\n")
 	done := make(chan string)
-	w.commands.byName["meanwhile"] = &command{name: "meanwhile", arity: 1, run: func(s *Session, _ [][]byte) {
+	w.commands.Add(&command.Row{Name: "meanwhile", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) {
 		go func() { done <- c.do("EXEC") }()
 		stacks := make([]byte, 1<<20)
 		for !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("sync.(*RWMutex).Lock")) { // it has come, and waits
@@ -274,7 +275,7 @@ func TestRightsChangeBeforeEXEC(t *testing.T) {
 			t.Error(err)
 		}
 		s.replyOK()
-	}}
+	})})
 	admin.want("MEANWHILE", "+OK\r\n")
 	if got, want := <-done, "*1\r\n-"+fmt.Sprintf(errNoPermExec, lostRights[acl.DeniedCommand])+"\r\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -283,15 +284,15 @@ func TestRightsChangeBeforeEXEC(t *testing.T) {
 
 // Tables number commands alike, as a file is read by one and its users are another's.
 func TestTablesAreAlike(t *testing.T) {
-	users := acl.NewUsers(newACLTable(newCommandTable()))
-	other := newCommandTable()
+	users := acl.NewUsers(newACLTable(newCommandTable(nil)))
+	other := newCommandTable(nil)
 	newACLTable(other)
-	other.each(func(row *command) {
-		if err := users.Set("u", []string{"reset", "+" + row.fullName()}); err != nil {
+	other.Each(func(row *command.Row) {
+		if err := users.Set("u", []string{"reset", "+" + row.FullName()}); err != nil {
 			t.Fatal(err)
 		}
-		if !users.Get("u").Rights().MayRun(row.acl, nil) {
-			t.Errorf("%s is another command there", row.fullName())
+		if !users.Get("u").Rights().MayRun(row.ACL, nil) {
+			t.Errorf("%s is another command there", row.FullName())
 		}
 	})
 }

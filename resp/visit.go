@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"celld/resp/command"
 	"celld/resp/transport"
 	"celld/store"
 	"celld/store/remote"
@@ -24,8 +25,8 @@ import (
 // Commands over all keys have no view: the engine is asked, and its answer is the reply. So do those that are slow for another reason
 // (aside), with an engine or without.
 type visit struct {
-	row     *command // nil: the answer goes on with a command that has not been queued or run
-	args    [][]byte // of its own, as the session's buffer goes on
+	row     *command.Row // nil: the answer goes on with a command that has not been queued or run
+	args    [][]byte     // of its own, as the session's buffer goes on
 	startNS int64
 	tr      transport.Conn
 
@@ -92,12 +93,12 @@ const mostVisited = 1000
 var errManyKeys = fmt.Errorf("with --store, a command, transaction or script has at most %d keys", mostVisited)
 
 // visit has a command run on the engine's keys, and reports whether it is one that needs that.
-func (s *Session) visit(row *command, args [][]byte) bool {
+func (s *Session) visit(row *command.Row, args [][]byte) bool {
 	keys := s.visited(row, args)
-	if len(keys) == 0 && row.far == nil {
+	if len(keys) == 0 && row.Far == nil {
 		return false
 	}
-	v := &visit{row: row, startNS: s.srv.clock(), tr: s.tr, visiting: &s.srv.visiting, before: sessionState{s.tx, s.gate, s.resp3}}
+	v := &visit{row: row, startNS: s.srv.clock(), tr: s.tr, visiting: &s.srv.visiting, before: sessionState{s.tx, s.gate, s.call.RESP3}}
 	v.args = s.detach(args)
 	for _, arg := range v.args {
 		v.bytes += int64(len(arg)) + queuedBytes
@@ -105,7 +106,7 @@ func (s *Session) visit(row *command, args [][]byte) bool {
 	for _, key := range keys {
 		v.bytes += int64(len(key)) + keyBytes
 	}
-	if row.far == nil {
+	if row.Far == nil {
 		v.bytes += viewBytes
 	}
 	switch waiting := v.visiting.Add(v.bytes); {
@@ -116,11 +117,12 @@ func (s *Session) visit(row *command, args [][]byte) bool {
 		s.refuseVisit(v, errManyKeys)
 		return true
 	}
-	if row.far != nil {
+	if row.Far != nil {
 		ctx, cancel := context.WithCancel(context.Background())
 		v.cancel = cancel
-		row.far(ctx, s, v.args, func(answer func(*Session)) {
-			v.answer = answer
+		s.call.Row, s.call.Args, s.call.NowNS = row, v.args, s.nowNS
+		row.Far(ctx, s.call, func(answer func(*command.Call)) {
+			v.answer = func(s *Session) { answer(s.call) }
 			v.Wake()
 		})
 	} else {
@@ -131,17 +133,17 @@ func (s *Session) visit(row *command, args [][]byte) bool {
 }
 
 // visited are the keys that a command needs to have in its view, some of them twice.
-func (s *Session) visited(row *command, args [][]byte) (keys [][]byte) {
+func (s *Session) visited(row *command.Row, args [][]byte) (keys [][]byte) {
 	switch {
-	case row.name == "exec" && s.gate.has(gateMulti) && !s.tx.spoiled:
+	case row.Name == "exec" && s.gate.has(gateMulti) && !s.tx.spoiled:
 		for _, q := range s.tx.queued {
-			keys = append(keys, q.row.keysOf(q.args)...)
+			keys = append(keys, q.row.KeysOf(q.args)...)
 		}
 		return keys
-	case row.flags&decides != 0, s.gate.has(gateMulti), row.name == "watch": // WATCH is an error
+	case row.Flags&command.Decides != 0, s.gate.has(gateMulti), row.Name == "watch": // WATCH is an error
 		return nil
 	}
-	return row.keysOf(args)
+	return row.KeysOf(args)
 }
 
 // ask has the engine asked for the keys, each once. It copies them.
@@ -178,7 +180,7 @@ func (s *Session) proceed(v *visit) {
 
 // step goes on after an answer of the engine, and reports whether that was the last.
 func (s *Session) step(v *visit) (done bool) {
-	mark := len(s.out)
+	mark := len(s.call.Out)
 	switch {
 	case v.answer != nil:
 		v.answer(s)
@@ -188,7 +190,7 @@ func (s *Session) step(v *visit) (done bool) {
 	case v.view.Failure() != nil:
 		s.failVisit(v, v.view.Failure())
 	case v.ran && !v.view.Conflict():
-		s.out = append(s.out, v.reply...)
+		s.call.Out = append(s.call.Out, v.reply...)
 	case v.tries == mostTries:
 		s.failVisit(v, errConflicts)
 	case v.ranNS > int64(remote.Held):
@@ -198,12 +200,12 @@ func (s *Session) step(v *visit) (done bool) {
 		s.runVisit(v)
 		v.ending, s.end = max(v.ending, s.end), open // a session that ends itself stays until what it did is stored
 		if !v.view.Commit(v) {
-			v.ran, v.reply = true, append(v.reply[:0], s.out[mark:]...)
-			s.out = s.out[:mark]
+			v.ran, v.reply = true, append(v.reply[:0], s.call.Out[mark:]...)
+			s.call.Out = s.call.Out[:mark]
 			return false
 		}
 		if err := v.view.Failure(); err != nil {
-			s.out = s.out[:mark]
+			s.call.Out = s.call.Out[:mark]
 			s.failVisit(v, err)
 		}
 	}
@@ -225,7 +227,7 @@ func (v *visit) end() {
 
 // refuseVisit answers a visit that does not begin.
 func (s *Session) refuseVisit(v *visit, err error) {
-	mark := len(s.out)
+	mark := len(s.call.Out)
 	s.failVisit(v, err)
 	v.end()
 	s.account(v, mark)
@@ -233,7 +235,8 @@ func (s *Session) refuseVisit(v *visit, err error) {
 
 // runVisit runs the handler on the view. What it changes of its session is as at the first time.
 func (s *Session) runVisit(v *visit) {
-	s.tx, s.gate, s.resp3 = v.before.tx, v.before.gate, v.before.resp3
+	s.tx, s.gate = v.before.tx, v.before.gate
+	s.setRESP3(v.before.resp3)
 	v.effects = v.effects[:0]
 	before := s.scratch.decided
 	s.scratch.decided = decided{}
@@ -249,7 +252,7 @@ func (s *Session) runVisit(v *visit) {
 // onlyOnce runs the nth command of a transaction when that runs first. Later it replies as then.
 func (s *Session) onlyOnce(v *visit, nth int, run func()) {
 	if o, ran := v.operated[nth]; ran {
-		s.out = append(s.out, o.reply...)
+		s.call.Out = append(s.call.Out, o.reply...)
 		v.effects = append(v.effects, o.effects...)
 		s.checkRights()
 		return
@@ -257,35 +260,26 @@ func (s *Session) onlyOnce(v *visit, nth int, run func()) {
 	if v.operated == nil {
 		v.operated = map[int]operation{}
 	}
-	mark, effects := len(s.out), len(v.effects)
+	mark, effects := len(s.call.Out), len(v.effects)
 	run()
-	v.operated[nth] = operation{bytes.Clone(s.out[mark:]), slices.Clone(v.effects[effects:])}
+	v.operated[nth] = operation{bytes.Clone(s.call.Out[mark:]), slices.Clone(v.effects[effects:])}
 }
 
 // runRow runs a row's handler. Where its visit has a key of which celld knows nothing but that it is there, it is an error to ask for
 // its state.
-func (s *Session) runRow(row *command, args [][]byte) {
+func (s *Session) runRow(row *command.Row, args [][]byte) {
 	v := s.scratch.visit
-	if v == nil || !row.readsState() {
-		row.run(s, args)
+	if v == nil || !row.ReadsState() {
+		s.invoke(row, args)
 		return
 	}
-	for _, key := range row.keysOf(args) {
+	for _, key := range row.KeysOf(args) {
 		if _, foreign := v.view.Foreign(key); foreign {
 			s.replyError(errWrongType)
 			return
 		}
 	}
-	row.run(s, args)
-}
-
-// readsState reports whether a command depends on what is under its keys, and not only on whether they are there, and until when.
-func (c *command) readsState() bool {
-	switch c.group {
-	case "string", "hash", "module", "rate_limit", groupLimit:
-		return c.name != "cl.reset"
-	}
-	return c.parent != nil && c.parent.name == "object"
+	s.invoke(row, args)
 }
 
 // typeOf is a key's type, as TYPE tells it.
@@ -305,8 +299,9 @@ func (s *Session) failVisit(v *visit, err error) {
 		err = &remote.DownError{Cause: down.Cause}
 	}
 	v.effects, v.decided, v.passedOn = nil, decided{}, false
-	s.gate, s.resp3 = v.before.gate, v.before.resp3
-	if v.row.name == "exec" {
+	s.gate = v.before.gate
+	s.setRESP3(v.before.resp3)
+	if v.row.Name == "exec" {
 		s.endTx()
 	}
 	s.replyStoreError(err)
@@ -336,7 +331,7 @@ func (s *Session) once(effect func()) {
 func (v *visit) ready() bool { return v.answered.Load() }
 
 func (v *visit) resume(s *Session) {
-	mark := len(s.out)
+	mark := len(s.call.Out)
 	s.scratch.mark = mark
 	if s.proceed(v); s.waits == nil && v.row != nil {
 		s.called(v.row, v.args, mark)
@@ -363,23 +358,23 @@ func (v *visit) endGone() {
 }
 
 // notInside is the text of the error of a command that can be called neither in MULTI nor in a script, as it waits; "" for any other.
-func (s *Session) notInside(row *command) string {
+func (s *Session) notInside(row *command.Row) string {
 	switch {
-	case s.srv.engine == nil && s.srv.answersLater && row.flags&decides != 0:
+	case s.srv.engine == nil && s.srv.answersLater && row.Flags&command.Decides != 0:
 		return errNotInMulti
-	case s.srv.engine != nil && row.far != nil && !row.aside:
-		return formatError(errFarInside, upper(row.fullName()))
+	case s.srv.engine != nil && row.Far != nil && !row.Aside:
+		return formatError(errFarInside, upper(row.FullName()))
 	}
 	return ""
 }
 
 // undeclared is the text of the error of a script's command on keys that its visit does not have; "" for any other.
-func (s *Session) undeclared(row *command, args [][]byte) string {
+func (s *Session) undeclared(row *command.Row, args [][]byte) string {
 	if s.srv.engine == nil {
 		return ""
 	}
 	v := s.scratch.visit
-	for _, key := range row.keysOf(args) {
+	for _, key := range row.KeysOf(args) {
 		if v == nil || !v.known[string(key)] {
 			return formatError(errUndeclared, shortText(key))
 		}

@@ -24,7 +24,7 @@ func (v localView) Close()                                     {}
 
 // visitLocally has a visit that the engine has not answered run on the local table, and reports whether it is about a lease there.
 func (s *Session) visitLocally(v *visit) bool {
-	switch v.row.name {
+	switch v.row.Name {
 	case "cl.release", "cl.renew", "cl.settle":
 	default:
 		return false
@@ -37,13 +37,13 @@ func (s *Session) visitLocally(v *visit) bool {
 	if table == nil {
 		return false
 	}
-	mark := len(s.out)
+	mark := len(s.call.Out)
 	v.view.Close()
 	failed := v.view
 	v.view = localView{table, s.srv.clock()}
 	s.runVisit(v)
-	if string(s.out[mark:]) == ":0\r\n" { // no such lease there: it may be the engine's
-		s.out = s.out[:mark]
+	if string(s.call.Out[mark:]) == ":0\r\n" { // no such lease there: it may be the engine's
+		s.call.Out = s.call.Out[:mark]
 		v.view = failed
 		return false
 	}

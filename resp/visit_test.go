@@ -81,12 +81,12 @@ func TestConflicts(t *testing.T) {
 		t.Errorf("%d decisions are counted", n)
 	}
 	for name, want := range map[string]int64{"cl.throttle": 1, "hget": 1, "exec": 1, "setnx": 1} {
-		st := &w.commands.byName[name].stats
+		st := statsOf(w.commands.Find([]byte(name)))
 		if calls, _, _ := st.read(); calls != want {
 			t.Errorf("%d calls of %s are counted", calls, name)
 		}
 	}
-	if n := w.commands.byName["hget"].stats.failed.Load(); n != 1 {
+	if n := statsOf(w.commands.Find([]byte("hget"))).failed.Load(); n != 1 {
 		t.Errorf("%d failures of HGET are counted", n)
 	}
 	monitor.Serve(nil)
@@ -178,7 +178,7 @@ func TestFailuresOfAnEngine(t *testing.T) {
 		if got := storeError(c.err); got != c.text || throttleError(c.err) != c.text {
 			t.Errorf("%v: %q", c.err, got)
 		}
-		if n := w.commands.byName["set"].stats.failed.Load(); n != 2 {
+		if n := statsOf(w.commands.Find([]byte("set"))).failed.Load(); n != 2 {
 			t.Errorf("%d failures are counted", n)
 		}
 		if left := w.visiting.Load(); len(e.opened) != e.closed || left != 0 {
@@ -357,8 +357,9 @@ func TestPipelinesOnAnEngine(t *testing.T) {
 		if got += e.answerAll(q); got != want {
 			t.Fatalf("seed %d: %q\n got %q\nwant %q", seed, pipeline, got, want)
 		}
-		for name, row := range at.commands.byName {
-			a, b := &row.stats, &w.commands.byName[name].stats
+		for _, row := range at.commands.Rows {
+			name := row.Name
+			a, b := statsOf(row), statsOf(w.commands.Find([]byte(name)))
 			aCalls, _, _ := a.read()
 			bCalls, _, _ := b.read()
 			if aCalls != bCalls || a.failed.Load() != b.failed.Load() || a.rejected.Load() != b.rejected.Load() {
@@ -447,7 +448,7 @@ func TestTheTimeOfAVisit(t *testing.T) {
 	if got := e.answerAll(p); got != "$-1\r\n" {
 		t.Fatalf("%q", got)
 	}
-	if _, ns, _ := w.commands.byName["get"].stats.read(); ns != 250_000_000 {
+	if _, ns, _ := statsOf(w.commands.Find([]byte("get"))).read(); ns != 250_000_000 {
 		t.Errorf("%d ns", ns)
 	}
 	if entries := w.slowlog.last(-1); len(entries) != 1 || entries[0].us != 250_000 || entries[0].args[0] != "GET" {

@@ -63,11 +63,11 @@ func (b *batch) abandons() bool { return b.waits }
 func (b *batch) resume(s *Session) {
 	s.client.waits.Store(nil)
 	b.answered.Store(false)
-	mark := len(s.out)
+	mark := len(s.call.Out)
 	s.scratch.mark = mark
 	s.answer(b)
 	if b.muted {
-		s.out = s.out[:mark]
+		s.call.Out = s.call.Out[:mark]
 		s.unwrite(mark)
 	}
 	if s.scratch.batch == nil && !b.lone {

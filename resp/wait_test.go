@@ -110,7 +110,7 @@ func TestPipelinesWaitAsTheyAreAnsweredAtOnce(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"cl.throttle", "cl.take", "gcra", "cl.mtake", "cl.give"} {
-			a, b := &at.commands.byName[name].stats, &later.commands.byName[name].stats
+			a, b := statsOf(at.commands.Find([]byte(name))), statsOf(later.commands.Find([]byte(name)))
 			aCalls, _, _ := a.read()
 			bCalls, _, _ := b.read()
 			if aCalls != bCalls || a.failed.Load() != b.failed.Load() {

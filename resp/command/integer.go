@@ -1,13 +1,13 @@
-package resp
+package command
 
 import (
 	"math"
 	"strconv"
 )
 
-// parseInt reads an integer as Redis does (string2ll): decimal digits, with a minus sign or none, no blanks and no leading zeros.
+// ParseInt reads an integer as Redis does (string2ll): decimal digits, with a minus sign or none, no blanks and no leading zeros.
 // strconv would accept +5 and 007.
-func parseInt(b []byte) (int64, bool) {
+func ParseInt(b []byte) (int64, bool) {
 	negative := len(b) > 1 && b[0] == '-'
 	digits := b
 	if negative {
@@ -19,17 +19,17 @@ func parseInt(b []byte) (int64, bool) {
 	return signed(digits, negative)
 }
 
-// parseTAT reads what SET stores: an unsigned 64-bit integer without leading zeros, so that GET returns the same bytes.
-func parseTAT(b []byte) (uint64, bool) {
+// ParseTAT reads what SET stores: an unsigned 64-bit integer without leading zeros, so that GET returns the same bytes.
+func ParseTAT(b []byte) (uint64, bool) {
 	if len(b) == 0 || b[0] == '0' && len(b) > 1 {
 		return 0, false
 	}
-	return parseDigits(b)
+	return ParseDigits(b)
 }
 
-// parseSigned reads an integer as Rust's str::parse::<i64> does, with which redis-cell reads CL.THROTTLE's arguments: plus,
+// ParseSigned reads an integer as Rust's str::parse::<i64> does, with which redis-cell reads CL.THROTTLE's arguments: plus,
 // minus or no sign, then digits, with any number of leading zeros.
-func parseSigned(b []byte) (int64, bool) {
+func ParseSigned(b []byte) (int64, bool) {
 	negative := false
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
 		negative = b[0] == '-'
@@ -40,7 +40,7 @@ func parseSigned(b []byte) (int64, bool) {
 
 // signed reads the digits behind a sign.
 func signed(digits []byte, negative bool) (int64, bool) {
-	n, ok := parseDigits(digits)
+	n, ok := ParseDigits(digits)
 	switch {
 	case !ok:
 		return 0, false
@@ -52,8 +52,8 @@ func signed(digits []byte, negative bool) (int64, bool) {
 	return 0, false
 }
 
-// parseDigits reads decimal digits only.
-func parseDigits(b []byte) (uint64, bool) {
+// ParseDigits reads decimal digits only.
+func ParseDigits(b []byte) (uint64, bool) {
 	if len(b) == 0 {
 		return 0, false
 	}
@@ -68,4 +68,4 @@ func parseDigits(b []byte) (uint64, bool) {
 	return n, true
 }
 
-func formatTAT(tat uint64) string { return strconv.FormatUint(tat, 10) }
+func FormatTAT(tat uint64) string { return strconv.FormatUint(tat, 10) }

@@ -1,4 +1,4 @@
-package resp
+package command
 
 import (
 	"math"
@@ -10,12 +10,12 @@ func TestParseInt(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "1": 1, "-1": -1, "10": 10, "9223372036854775807": math.MaxInt64, "-9223372036854775808": math.MinInt64,
 	} {
-		if got, ok := parseInt([]byte(text)); !ok || got != want {
+		if got, ok := ParseInt([]byte(text)); !ok || got != want {
 			t.Errorf("%q: %d, %v", text, got, ok)
 		}
 	}
 	for _, text := range []string{"", "-", "+1", "-0", "00", "01", "-01", " 1", "1 ", "1x", "0x1", "1e3", "1.0", "--1", "9223372036854775808", "-9223372036854775809", "99999999999999999999"} {
-		if got, ok := parseInt([]byte(text)); ok {
+		if got, ok := ParseInt([]byte(text)); ok {
 			t.Errorf("%q: %d", text, got)
 		}
 	}
@@ -25,12 +25,12 @@ func TestParseSigned(t *testing.T) {
 	for text, want := range map[string]int64{
 		"+5": 5, "-0": 0, "+0": 0, "007": 7, "-007": -7, "00000000000000000000000000005": 5, "-9223372036854775808": math.MinInt64, "+9223372036854775807": math.MaxInt64,
 	} {
-		if got, ok := parseSigned([]byte(text)); !ok || got != want {
+		if got, ok := ParseSigned([]byte(text)); !ok || got != want {
 			t.Errorf("%q: %d, %v", text, got, ok)
 		}
 	}
 	for _, text := range []string{"", "-", "+", "+-5", "--5", " 5", "5 ", "0x10", "1e3", "1_000", "9223372036854775808", "-9223372036854775809", "18446744073709551616", "99999999999999999999999"} {
-		if got, ok := parseSigned([]byte(text)); ok {
+		if got, ok := ParseSigned([]byte(text)); ok {
 			t.Errorf("%q: %d", text, got)
 		}
 	}
@@ -38,12 +38,12 @@ func TestParseSigned(t *testing.T) {
 
 func TestParseTAT(t *testing.T) {
 	for _, text := range []string{"0", "5", "18446744073709551615"} {
-		if tat, ok := parseTAT([]byte(text)); !ok || formatTAT(tat) != text {
+		if tat, ok := ParseTAT([]byte(text)); !ok || FormatTAT(tat) != text {
 			t.Errorf("%q: %d, %v", text, tat, ok)
 		}
 	}
 	for _, text := range []string{"", "-1", "+1", "05", "00", "18446744073709551616", "99999999999999999999", "1.5", "abc", " 5", "5\n"} {
-		if tat, ok := parseTAT([]byte(text)); ok {
+		if tat, ok := ParseTAT([]byte(text)); ok {
 			t.Errorf("%q: %d", text, tat)
 		}
 	}
@@ -56,14 +56,14 @@ func FuzzIntegers(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		want, err := strconv.ParseInt(string(b), 10, 64)
-		if got, ok := parseSigned(b); ok != (err == nil) || ok && got != want {
+		if got, ok := ParseSigned(b); ok != (err == nil) || ok && got != want {
 			t.Errorf("parseSigned(%q): %d, %v; strconv %d, %v", b, got, ok, want, err)
 		}
-		if got, ok := parseInt(b); ok != (err == nil && strconv.FormatInt(want, 10) == string(b)) || ok && got != want {
+		if got, ok := ParseInt(b); ok != (err == nil && strconv.FormatInt(want, 10) == string(b)) || ok && got != want {
 			t.Errorf("parseInt(%q): %d, %v", b, got, ok)
 		}
 		unsigned, err := strconv.ParseUint(string(b), 10, 64)
-		if got, ok := parseTAT(b); ok != (err == nil && strconv.FormatUint(unsigned, 10) == string(b)) || ok && got != unsigned {
+		if got, ok := ParseTAT(b); ok != (err == nil && strconv.FormatUint(unsigned, 10) == string(b)) || ok && got != unsigned {
 			t.Errorf("parseTAT(%q): %d, %v", b, got, ok)
 		}
 	})

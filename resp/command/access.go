@@ -1,0 +1,92 @@
+package command
+
+import (
+	"bytes"
+	"slices"
+
+	"celld/resp/acl"
+)
+
+// Access says what a command does with its keys.
+type Access uint8
+
+// What rows do with their keys.
+const (
+	ByFlags Access = iota // reads and writes, or only reads where the row is Readonly
+	Looks                 // neither: what the key holds has no part in the reply
+	Writes
+	Moves  // RENAME: reads and removes the first, writes the second
+	Copies // COPY
+	Sets   // SET, which reads only with GET
+)
+
+// AccessTo returns what a command does with the key that is its nth.
+func (r *Row) AccessTo(n int, args [][]byte) acl.Access {
+	both := acl.Reads | acl.Writes
+	switch {
+	case r.Access == Looks:
+		return 0
+	case r.Access == Writes, n > 0 && (r.Access == Moves || r.Access == Copies), r.Access == Sets && !setReads(args):
+		return acl.Writes
+	case r.Access == Copies, r.Access == ByFlags && r.Flags&Readonly != 0:
+		return acl.Reads
+	}
+	return both
+}
+
+// setReads says that a SET returns the old value.
+func setReads(args [][]byte) bool {
+	return len(args) > 3 && slices.ContainsFunc(args[3:], func(arg []byte) bool { return bytes.EqualFold(arg, []byte("get")) })
+}
+
+// Categories are the ACL categories of a command: Redis's where Redis has it.
+func (r *Row) Categories() (set acl.Category) {
+	add := func(when bool, categories acl.Category) {
+		if when {
+			set |= categories
+		}
+	}
+	set = moreCategories[r.FullName()]
+	add(r.Flags&Fast != 0 && r.Parent == nil, acl.Fast) // no subcommand is
+	add(set&acl.Fast == 0, acl.Slow)
+	add(r.Group == GroupLimit || r.Group == "module" || r.Group == "rate_limit", acl.Celld)
+	if r.Run == nil { // a container
+		return set
+	}
+	add(r.Group == "generic", acl.Keyspace)
+	add(r.Flags&Write != 0, acl.Write)
+	add(r.Flags&Readonly != 0 && r.Group != "scripting", acl.Read)
+	add(r.Group == "string", acl.String)
+	add(r.Group == "hash", acl.Hash)
+	add(r.Flags&Admin != 0, acl.Admin|acl.Dangerous)
+	add(r.Flags&Blocking != 0, acl.Blocking)
+	add(r.Group == "connection", acl.Connection)
+	add(r.Group == "transactions", acl.Transaction)
+	add(r.Group == "scripting", acl.Scripting)
+	return set
+}
+
+// moreCategories are those that do not follow from a row. Who sets policies and rules changes the limits of all, as an operator does.
+var moreCategories = map[string]acl.Category{
+	"dbsize":          acl.Keyspace | acl.Fast,
+	"flushall":        acl.Keyspace | acl.Dangerous,
+	"flushdb":         acl.Keyspace | acl.Dangerous,
+	"info":            acl.Dangerous,
+	"keys":            acl.Dangerous,
+	"lastsave":        acl.Admin | acl.Dangerous,
+	"role":            acl.Admin | acl.Dangerous,
+	"command":         acl.Connection,
+	"command|count":   acl.Connection,
+	"command|docs":    acl.Connection,
+	"command|getkeys": acl.Connection,
+	"command|help":    acl.Connection,
+	"command|info":    acl.Connection,
+	"command|list":    acl.Connection,
+	"cl.policy|set":   acl.Admin | acl.Dangerous,
+	"cl.policy|del":   acl.Admin | acl.Dangerous,
+	"cl.rule|add":     acl.Admin | acl.Dangerous,
+	"cl.rule|del":     acl.Admin | acl.Dangerous,
+}
+
+// GroupLimit is Row.Group of celld's own commands on limits.
+const GroupLimit = "limits"

@@ -1,0 +1,98 @@
+package command
+
+import (
+	"celld/store"
+)
+
+// Call is one call of a command: a client's, one of a transaction, a script or a file, or one from within the process. Its handler
+// appends one reply.
+//
+// A Call is used again for the next command, and its arguments lie in a buffer that goes on. See the package's comment for what may be
+// kept.
+type Call struct {
+	Reply
+	Host
+	Row   *Row
+	Args  [][]byte // the name first
+	NowNS int64    // limit time, read once a batch
+}
+
+// Step does a part of a command. It reports whether there is more.
+type Step func(c *Call) (more bool)
+
+// Work is what a goroutine does for a command. It returns what replies, which runs where the command has come from.
+type Work func() (reply func(c *Call))
+
+// Host runs calls. It is what a Call knows of where it comes from.
+type Host interface {
+	// Keys are those that the call may use.
+	Keys() Keys
+
+	// Access is how the call reaches keys: its time, and the rights of its user.
+	Access() store.Access
+
+	// Inside reports whether the call is one of a transaction or a script, beside which nobody else runs, and where nobody waits.
+	Inside() bool
+
+	// InSteps has a handler's work done by step, which is called until it returns false. It is the last that the handler does.
+	InSteps(step Step)
+
+	// MayGoAside reports whether GoAside may be called: not in a transaction, nor in a script, nor for an engine's keys.
+	MayGoAside() bool
+
+	// GoAside has the command's work done by a goroutine. begin gets arguments that nobody else changes. It is the last that the handler does.
+	GoAside(begin func(args [][]byte) Work)
+
+	// Once has something happen when what the command has stored holds. Others may see it only so, as a handler may run again.
+	Once(effect func())
+
+	// Alone calls do while no other connection's command runs, or answers with an error.
+	Alone(do func())
+
+	// Did notes work beyond what the size of the call tells, so that others get their turn: arguments of 2 µs, and bytes.
+	Did(args, bytes int)
+
+	// OverOutput ends a call whose reply has so many bytes that no client may have them, and reports whether it did.
+	OverOutput(bytes int) bool
+
+	// TypeOf is the type of a key that exists, as TYPE tells it.
+	TypeOf(key []byte, kind store.Kind) string
+
+	// ErrorText is the text of what the store has refused.
+	ErrorText(err error) string
+}
+
+// WallNS is the call's time by the wall clock, in Unix nanoseconds.
+func (c *Call) WallNS() int64 { return c.Keys().WallNS(c.NowNS) }
+
+// Fail answers with what the store has refused.
+func (c *Call) Fail(err error) { c.Error("%s", c.ErrorText(err)) }
+
+// keysAtOnce is how many keys a step handles: a key takes 0.5 to 2 µs.
+const keysAtOnce = 128
+
+// EachKey calls do for each of the keys among Args[1:], in steps, and then replies with how often do was true.
+func (c *Call) EachKey(do func(c *Call, key []byte) bool, reply func(c *Call, n int64)) {
+	at, n := 1, int64(0)
+	if len(c.Args) <= keysAtOnce {
+		for _, key := range c.Args[1:] {
+			if do(c, key) {
+				n++
+			}
+		}
+		reply(c, n)
+		return
+	}
+	c.InSteps(func(c *Call) (more bool) {
+		for end := min(at+keysAtOnce, len(c.Args)); at < end; at++ {
+			if do(c, c.Args[at]) {
+				n++
+			}
+		}
+		if at < len(c.Args) {
+			return true
+		}
+		reply(c, n)
+		return false
+	})
+}

@@ -1,0 +1,29 @@
+// Package command is what a command is made of: its row in the table, and the call that its handler gets.
+//
+//	func Rows() []*command.Row {
+//		return []*command.Row{
+//			{Name: "persist", Arity: 2, Flags: command.Write | command.Fast, Keys: command.OneKey, Usage: "key",
+//				Summary: "Removes a key's own expiry.", Since: "2.2.0", Group: "generic", Run: persist},
+//		}
+//	}
+//
+//	func persist(c *command.Call) { c.Bool(c.Keys().Persist(c.Args[1], c.Access())) }
+//
+// # How a family is written
+//
+// A family of commands is a package below this one. It knows Call, and neither another family nor the session or the server. Its
+// function Rows returns its rows; what they need of the server besides the Call are parameters of Rows, as small interfaces or owners:
+//
+//	keys.Rows(space)           // what reaches all keys, where an engine has them
+//	admin.Rows(admin.Server{}) // the owners that its handlers change
+//
+// The server is given the rows of all families in one list. COMMAND, COMMAND DOCS, HELP, arity errors, users' rights, MULTI and the
+// journal derive from a row, so a command is a row and a handler.
+//
+//   - A handler appends exactly one reply to its Call. Array headers are written when their elements are certain.
+//   - Args lie in the buffer of the connection, and a Call is used again for the next command. What runs later (a step, an
+//     effect, an answer) gets the Call anew and reads its Args; a closure keeps neither.
+//   - A handler that takes longer than a millisecond works in steps (InSteps) or hands its work to a goroutine (GoAside).
+//   - A handler runs again where an engine's keys have changed meanwhile. What others can see of it goes through Once.
+//   - Texts of errors are in errors.go, Redis's where Redis has one.
+package command

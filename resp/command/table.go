@@ -1,0 +1,114 @@
+package command
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// maxName is longer than every command's name.
+const maxName = 32
+
+// Table finds rows by name.
+type Table struct {
+	Rows   []*Row
+	byName map[string]*Row
+	stats  func() any
+}
+
+// NewTable returns the table of these rows, each of which gets its Stats. Each container gets the subcommand HELP.
+func NewTable(rows []*Row, stats func() any) *Table {
+	t := &Table{Rows: rows, byName: map[string]*Row{}, stats: stats}
+	for _, row := range rows {
+		t.Add(row)
+		if len(row.Sub) == 0 {
+			continue
+		}
+		row.Sub = append(row.Sub, &Row{
+			Name: "help", Arity: 2, Flags: row.Flags & NoAuth, Summary: "Returns helpful text about the different subcommands.",
+			Since: row.Since, Group: row.Group, Run: func(c *Call) { c.help(row) },
+		})
+		for _, sub := range row.Sub {
+			sub.Parent, sub.Stats = row, stats()
+		}
+	}
+	return t
+}
+
+// Add has a row found by its name. COMMAND does not show it.
+func (t *Table) Add(row *Row) {
+	row.Stats = t.stats()
+	t.byName[row.Name] = row
+}
+
+// Each calls visit for each row, with its subcommands behind it.
+func (t *Table) Each(visit func(*Row)) {
+	for _, row := range t.Rows {
+		visit(row)
+		for _, sub := range row.Sub {
+			visit(sub)
+		}
+	}
+}
+
+// Remove has a name found no more.
+func (t *Table) Remove(name string) { delete(t.byName, name) }
+
+// Find looks up a name in any case, without allocating.
+func (t *Table) Find(name []byte) *Row {
+	if len(name) > maxName {
+		return nil
+	}
+	var lower [maxName]byte
+	for i, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		lower[i] = c
+	}
+	return t.byName[string(lower[:len(name)])]
+}
+
+// FindFull looks up "client|id" as well as "client".
+func (t *Table) FindFull(name []byte) *Row {
+	parent, sub, isSub := bytes.Cut(name, []byte{'|'})
+	row := t.Find(parent)
+	if row == nil || !isSub {
+		return row
+	}
+	return row.FindSub(sub)
+}
+
+// FindCall returns the row of a call: that of the subcommand where args[0] is a container that has it, and nil where it has not.
+func (t *Table) FindCall(args [][]byte) *Row {
+	row := t.Find(args[0])
+	if row != nil && len(row.Sub) > 0 && len(args) > 1 {
+		row = row.FindSub(args[1])
+	}
+	return row
+}
+
+// Unknown is Redis's error for a name without a row. The start of the arguments helps to find the caller.
+func Unknown(args [][]byte) string {
+	var shown strings.Builder
+	for _, arg := range args[1:] {
+		room := 128 - shown.Len()
+		if room <= 0 {
+			break
+		}
+		fmt.Fprintf(&shown, "'%s' ", arg[:min(len(arg), room)])
+	}
+	return fmt.Sprintf(ErrUnknownCommand, args[0], shown.String())
+}
+
+// help answers X HELP by the rows of X's subcommands.
+func (c *Call) help(row *Row) {
+	lines := []string{strings.ToUpper(row.Name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"}
+	for _, sub := range row.Sub {
+		lines = append(lines, strings.TrimSpace(strings.ToUpper(sub.Name)+" "+sub.Usage), "    "+sub.Summary)
+	}
+	c.Array(len(lines))
+	for _, line := range lines {
+		c.Status(line)
+	}
+}

@@ -1,0 +1,68 @@
+package resp
+
+import (
+	"context"
+
+	"celld/resp/command"
+	"celld/store"
+)
+
+// host is a session as commands see it.
+type host Session
+
+func (h *host) session() *Session { return (*Session)(h) }
+
+func (h *host) Keys() command.Keys                        { return h.session().store() }
+func (h *host) Access() store.Access                      { return h.session().access() }
+func (h *host) Inside() bool                              { return h.tx.running }
+func (h *host) MayGoAside() bool                          { return h.session().mayGoAside() }
+func (h *host) Once(effect func())                        { h.session().once(effect) }
+func (h *host) Alone(do func())                           { h.session().alone(do) }
+func (h *host) Did(args, bytes int)                       { h.scratch.slice.did(args, bytes) }
+func (h *host) OverOutput(bytes int) bool                 { return h.session().overOutput(bytes) }
+func (h *host) TypeOf(key []byte, kind store.Kind) string { return h.session().typeOf(key, kind) }
+
+// InSteps has a handler's work done by step.
+func (h *host) InSteps(step command.Step) {
+	s := h.session()
+	row := s.call.Row
+	s.inSteps(s.call.Args, func(s *Session, args [][]byte) (more bool) {
+		s.call.Row, s.call.Args, s.call.NowNS = row, args, s.nowNS
+		return step(s.call)
+	})
+}
+
+// GoAside has the command's work done by a goroutine.
+func (h *host) GoAside(begin func(args [][]byte) command.Work) {
+	s := h.session()
+	s.goAside(s.call.Args, func(args [][]byte) func() func(*Session) {
+		work := begin(args)
+		return func() func(*Session) {
+			reply := work()
+			return func(s *Session) {
+				s.call.NowNS = s.nowNS
+				reply(s.call)
+			}
+		}
+	})
+}
+
+// ErrorText is the text of what the store has refused. A key to which a lease leads, and to which the user has no right, is refused
+// and logged as one that the command names.
+func (h *host) ErrorText(err error) string { return h.session().errorText(err) }
+
+// onSession is a handler that still reaches its session.
+func onSession(run func(*Session, [][]byte)) func(*command.Call) {
+	return func(c *command.Call) { run(sessionOf(c), c.Args) }
+}
+
+// farOnSession is the same for what answers later.
+func farOnSession(far farFunc) command.Far {
+	return func(ctx context.Context, c *command.Call, done func(func(*command.Call))) {
+		far(ctx, sessionOf(c), c.Args, func(reply func(*Session)) {
+			done(func(c *command.Call) { reply(sessionOf(c)) })
+		})
+	}
+}
+
+func sessionOf(c *command.Call) *Session { return c.Host.(*host).session() }
