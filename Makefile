@@ -150,7 +150,7 @@ test-all: SEED :=
 go-test: ## run every Go test with the race detector, and the long ones of one goroutine without it
 	go test -race -timeout 1h $(OTHERS)
 	go test -race -timeout 1h $(PROPERTIES) $(SEED)
-	go test -timeout 1h ./persistence ./resp ./store/memory $(SEED)
+	go test -timeout 1h ./persistence ./resp ./store/memory ./store/memory/table $(SEED)
 	go test -timeout 1h ./resp/script
 
 FUZZTIME := 1m

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"celld/store/memory"
+	"celld/store/memory/table"
 )
 
 // goal is a bound on a figure of celld's, or on its ratio to a peer's.
@@ -28,8 +28,8 @@ var goals = slices.Concat([]goal{
 	{row: "p1-1k", metric: cpuMicroseconds, peer: "ping", atMost: 1.05},
 	{row: "p1-1k", metric: cpuMicroseconds, peer: "redis-cell", atMost: 0.8},
 	{row: "p128-1m", metric: cpuMicroseconds, peer: "redis-cell", atMost: 0.15},
-	{row: "keys-1m-16", metric: bytesPerKey, atMost: 16 + memory.OverheadBytes},
-	{row: "keys-take-1m-16", metric: bytesPerKey, atMost: 16 + memory.OverheadBytes + memory.TallyBytes},
+	{row: "keys-1m-16", metric: bytesPerKey, atMost: 16 + table.OverheadBytes},
+	{row: "keys-take-1m-16", metric: bytesPerKey, atMost: 16 + table.OverheadBytes + table.TallyBytes},
 	{row: "keys-1m-16", metric: rssMB, peer: "redis-cell", atMost: 0.5},
 	{row: "keys-1m-16", metric: rssMB, peer: "throttlecrab", atMost: 0.65},
 	{row: "keys-10m-16", metric: rssMB, peer: "redis-cell", atMost: 0.5},

@@ -8,7 +8,7 @@ import (
 
 	"celld/resp/command"
 	"celld/store"
-	"celld/store/memory"
+	"celld/store/memory/table"
 )
 
 func memoryRows() []*command.Row {
@@ -117,7 +117,7 @@ func cmdMemoryStats(s *Session, _ [][]byte) {
 	if m.keys > 0 { // Redis leaves out a database without keys
 		s.replyString("db.0")
 		s.replyMap(3)
-		s.replyField("overhead.hashtable.main", m.keys*memory.OverheadBytes)
+		s.replyField("overhead.hashtable.main", m.keys*table.OverheadBytes)
 		s.replyField("overhead.hashtable.expires", 0)
 		s.replyField("overhead.hashtable.slot-to-keys", 0)
 	}

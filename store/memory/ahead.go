@@ -50,7 +50,7 @@ func (l *look) wait(r *pending, binding int, nowNS int64, waitNS uint64) (booked
 func answerAt(calls []call, atNS int64) {
 	for i := range calls {
 		if c := &calls[i]; !c.Ruled && !c.Limit.Shadow {
-			c.Decision = c.Limit.Decide(&c.st, c.sh.timeOf(c.Limit, atNS), 0, cell.Peek)
+			c.Decision = c.Limit.Decide(&c.st, c.sh.TimeOf(c.Limit, atNS), 0, cell.Peek)
 			c.Decision.Limited, c.Decision.RetryAfterNS = false, cell.Never
 		}
 	}

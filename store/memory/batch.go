@@ -1,5 +1,7 @@
 package memory
 
+import "celld/store/memory/table"
+
 // touchFromKeys is how many keys a table has from which on a batch touches it. A smaller one is in the caches anyhow, and
 // touching it would cost 20 ns a call.
 const touchFromKeys = 1 << 14
@@ -7,8 +9,8 @@ const touchFromKeys = 1 << 14
 // batch is what is noted on at most perLock requests.
 type batch struct {
 	n      int
-	hashes [perLock]uint64 // of their keys
-	slots  [perLock]*slot  // that seem to be their keys', or nil
+	hashes [perLock]uint64      // of their keys
+	slots  [perLock]*table.Slot // that seem to be their keys', or nil
 
 	flushes uint64 // before slots were looked for
 }
@@ -21,7 +23,7 @@ func (b *batch) add(hash uint64) {
 // large reports whether the table is larger than the caches.
 func (s *Store) large() bool { return s.room.keys.Load() >= touchFromKeys }
 
-// touch brings what the requests need into the caches, and notes where their keys seem to be. It takes no lock, so what it sees
+// Touch brings what the requests need into the caches, and notes where their keys seem to be. It takes no lock, so what it sees
 // may be changing.
 //
 // Addresses are collected first and then touched in loops of a few instructions, as a processor looks only some hundred
@@ -29,22 +31,22 @@ func (s *Store) large() bool { return s.room.keys.Load() >= touchFromKeys }
 func (s *Store) touch(b *batch) {
 	b.flushes = s.flushes.Load()
 	var sum uint64
-	var chunks [perLock]*chunk
+	var chunks [perLock]*table.Chunk
 	for i, hash := range b.hashes[:b.n] {
-		chunks[i] = s.shardOf(hash).index.peek(tagOfHash(hash))
+		chunks[i] = s.shardOf(hash).Index.Peek(table.TagOfHash(hash))
 	}
 	for i, hash := range b.hashes[:b.n] {
-		sum += chunks[i].touch(tagOfHash(hash))
+		sum += chunks[i].Touch(table.TagOfHash(hash))
 	}
 	for i, hash := range b.hashes[:b.n] {
-		p := chunks[i].find(tagOfHash(hash))
-		if n := p.next(); n != noSlot {
-			b.slots[i] = s.shardOf(hash).slabs.peek(n)
+		p := chunks[i].Find(table.TagOfHash(hash))
+		if n := p.Next(); n != table.NoSlot {
+			b.slots[i] = s.shardOf(hash).Slabs.Peek(n)
 		}
 	}
 	for _, e := range b.slots[:b.n] {
 		if e != nil {
-			sum += e.touch()
+			sum += e.Touch()
 		}
 	}
 	keep(sum)

@@ -5,6 +5,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/table"
 )
 
 // pending is a request that is decided on, or waits, with what the store knows of its calls.
@@ -47,8 +48,8 @@ type work struct {
 	held  int   // limits that its key will hold with this call and those before it
 	sh    *shard
 	n     uint32
-	e     *slot  // nil: no such key
-	tally *tally // nil: the key does not hold the limit
+	e     *table.Slot  // nil: no such key
+	tally *table.Tally // nil: the key does not hold the limit
 	st    cell.State
 
 	before  cell.State // st, before the call was tried
@@ -97,20 +98,20 @@ func (c *call) load(before []call, all int, a store.Access) error {
 	}
 	if first {
 		if c.n, c.e = c.sh.meet(c.hash, c.Key, a); c.e != nil && !c.sh.giveDue(c.n, c.e, a.NowNS) {
-			c.n, c.e = noSlot, nil
+			c.n, c.e = table.NoSlot, nil
 		}
 		c.sh.countLookup(c.e)
-		if c.e != nil && c.e.holdsLimits() {
-			if c.held = c.sh.countTallies(c.e); c.held+all > store.MaxLimits {
+		if c.e != nil && c.e.HoldsLimits() {
+			if c.held = c.sh.CountTallies(c.e); c.held+all > store.MaxLimits {
 				c.sh.journal.mark(c.n, c.e)
 				c.held = c.sh.dropDeadTallies(c.e, a.NowNS)
-				if end := c.sh.limitsEndNS(c.e); end < c.e.tat.Load() { // it was that of a policy that is gone
+				if end := c.sh.LimitsEndNS(c.e); end < c.e.TAT.Load() { // it was that of a policy that is gone
 					c.sh.moveEnd(c.n, c.e, end, c.Key)
 				}
 			}
 		}
 	}
-	if c.e != nil && !c.e.holdsLimits() {
+	if c.e != nil && !c.e.HoldsLimits() {
 		return store.ErrWrongType
 	}
 	c.findTally()
@@ -129,11 +130,11 @@ func (c *call) load(before []call, all int, a store.Access) error {
 	return nil
 }
 
-// findTally looks for the call's state among those of its key, which holds limits if it is there.
+// FindTally looks for the call's state among those of its key, which holds limits if it is there.
 func (c *call) findTally() {
 	c.tally = nil
 	if c.e != nil {
-		c.tally = c.sh.findTally(c.e, c.Limit, c.Policy, c.code)
+		c.tally = c.sh.FindTally(c.e, c.Limit, c.Policy, c.code)
 	}
 }
 
@@ -145,13 +146,13 @@ func (c *call) fetch(nowNS int64) {
 		c.st = cell.State{}
 		return
 	}
-	c.st = c.sh.tallies.state(c.tally)
-	if !c.tally.same(c.Limit, c.code) {
-		old := c.tally.limit()
-		c.Limit.Carry(&c.st, &old, c.sh.timeOf(&old, nowNS), c.sh.timeOf(c.Limit, nowNS))
-		c.carried = c.sh.limitEndNS(c.Limit, &c.st) > uint64(nowNS)
+	c.st = c.sh.Tallies.State(c.tally)
+	if !c.tally.Same(c.Limit, c.code) {
+		old := c.tally.Limit()
+		c.Limit.Carry(&c.st, &old, c.sh.TimeOf(&old, nowNS), c.sh.TimeOf(c.Limit, nowNS))
+		c.carried = c.sh.LimitEndNS(c.Limit, &c.st) > uint64(nowNS)
 	}
-	if at := c.sh.timeOf(c.Limit, nowNS); blockedTooLong(c.Call, &c.st, at) {
+	if at := c.sh.TimeOf(c.Limit, nowNS); blockedTooLong(c.Call, &c.st, at) {
 		c.st.BlockedNS = uint64(at + c.Limit.BlockNS)
 		c.carried = true
 	}
@@ -213,13 +214,13 @@ func (c *call) needs(before []call, nowNS int64) (n need) {
 		}
 	}
 	if newKey {
-		n = need{1, costBytes(len(c.Key))}
+		n = need{1, table.CostBytes(len(c.Key))}
 	}
 	if !newState {
 		return n
 	}
 	if c.changes {
-		c.Limit.Fit(&c.st, c.sh.timeOf(c.Limit, nowNS))
+		c.Limit.Fit(&c.st, c.sh.TimeOf(c.Limit, nowNS))
 	}
 	n.bytes += c.grows()
 	return n
@@ -227,9 +228,9 @@ func (c *call) needs(before []call, nowNS int64) (n need) {
 
 // grows is how much more the call's state takes than what the store has of it.
 func (c *call) grows() int64 {
-	bytes := TallyBytes + bytesOfRing(c.st.Ring)
+	bytes := table.TallyBytes + table.BytesOfRing(c.st.Ring)
 	if c.tally != nil {
-		bytes -= c.sh.tallies.bytes(c.tally)
+		bytes -= c.sh.Tallies.Bytes(c.tally)
 	}
 	return max(0, bytes)
 }
@@ -249,7 +250,7 @@ func (c *call) change(before []call, cost int64, mode cell.Mode, nowNS int64) {
 			}
 		}
 	}
-	switch at := c.sh.timeOf(c.Limit, nowNS); {
+	switch at := c.sh.TimeOf(c.Limit, nowNS); {
 	case c.tried || c.adopts:
 	case c.booked:
 		c.aheadNS = int64(c.Limit.Book(&c.st, at, cost*c.times))
@@ -269,29 +270,29 @@ func (c *call) block(at int64) {
 	d.RetryAfterNS, d.ResetAfterNS = max(d.RetryAfterNS, block), max(d.ResetAfterNS, block)
 }
 
-// keep stores a call's state. Call settle when all calls for its key are stored.
+// Keep stores a call's state. Call settle when all calls for its key are stored.
 func (c *call) keep(nowNS int64) {
 	sh := c.sh
 	if c.e == nil {
-		c.n, c.e = sh.link(c.hash, c.Key, store.Value{TAT: sh.limitEndNS(c.Limit, &c.st)}, false, nowNS)
+		c.n, c.e = sh.link(c.hash, c.Key, store.Value{TAT: sh.LimitEndNS(c.Limit, &c.st)}, false, nowNS)
 	}
 	had := int64(0)
 	if c.tally == nil {
-		c.tally = sh.addTally(c.e, c.Policy)
+		c.tally = sh.AddTally(c.e, c.Policy)
 	} else {
-		had = sh.tallies.bytes(c.tally)
+		had = sh.Tallies.Bytes(c.tally)
 	}
-	sh.tallies.keep(c.tally, c.Limit, c.code, &c.st)
+	sh.Tallies.Keep(c.tally, c.Limit, c.code, &c.st)
 	if q := sh.queueOf(c); q != nil {
 		q.poke(sh.latestNS)
 	}
-	sh.releaseBytes(had - sh.tallies.bytes(c.tally))
+	sh.releaseBytes(had - sh.Tallies.Bytes(c.tally))
 }
 
 // settle lets the call's key end with the last of its limits, and removes it when that is over. called says that a call has taken
 // or was blocked, which ends an EXPIRE.
 func (c *call) settle(called bool, nowNS int64) {
-	switch end := c.sh.limitsEndNS(c.e); {
+	switch end := c.sh.LimitsEndNS(c.e); {
 	case end <= uint64(nowNS):
 		c.sh.remove(c.n, c.e)
 	case called:

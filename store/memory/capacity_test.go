@@ -9,6 +9,7 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/table"
 )
 
 func TestEvictsTheLeastRecentlyUsedOfThoseSeenOnceFirst(t *testing.T) {
@@ -169,13 +170,13 @@ func TestNoEviction(t *testing.T) {
 }
 
 func TestMaxBytes(t *testing.T) {
-	const five = 5 * (10 + memory.OverheadBytes)
+	const five = 5 * (10 + table.OverheadBytes)
 	for _, shards := range []int{1, 16} {
 		t.Run(fmt.Sprintf("shards=%d", shards), func(t *testing.T) {
 			s := memory.New(memory.Options{MaxBytes: five, Shards: shards})
 			for i := range 100 {
 				mustPut(t, s, fmt.Sprintf("key %06d", i), live(t0, second), t0)
-				if got, want := s.Stats(t0).Bytes, int64(min(i+1, 5)*(10+memory.OverheadBytes)); got != want {
+				if got, want := s.Stats(t0).Bytes, int64(min(i+1, 5)*(10+table.OverheadBytes)); got != want {
 					t.Fatalf("%d bytes after %d keys, want %d", got, i+1, want)
 				}
 			}
@@ -186,12 +187,12 @@ func TestMaxBytes(t *testing.T) {
 			if got := s.Len(t0); got != 4+1-1 {
 				t.Fatalf("%d keys with a longer one", got)
 			}
-			mustPut(t, s, strings.Repeat("y", five-memory.OverheadBytes), live(t0, second), t0)
+			mustPut(t, s, strings.Repeat("y", five-table.OverheadBytes), live(t0, second), t0)
 			if got := s.Len(t0); got != 1 {
 				t.Fatalf("%d keys with one that takes all", got)
 			}
 			before := contents(t, s, t0)
-			if err := put(s, strings.Repeat("z", five-memory.OverheadBytes+1), plain, t0); !errors.Is(err, store.ErrFull) {
+			if err := put(s, strings.Repeat("z", five-table.OverheadBytes+1), plain, t0); !errors.Is(err, store.ErrFull) {
 				t.Fatalf("a key that never fits: %v", err)
 			}
 			expectKeys(t, s, t0, keysOf(before)...)
@@ -209,11 +210,11 @@ func TestMaxBytesBelowOneKey(t *testing.T) {
 
 // A spent key does not go for a new one that is refused all the same.
 func TestNoEvictionRemovesNothingInVain(t *testing.T) {
-	s := memory.New(memory.Options{MaxBytes: 3 * (1 + memory.OverheadBytes), NoEviction: true})
+	s := memory.New(memory.Options{MaxBytes: 3 * (1 + table.OverheadBytes), NoEviction: true})
 	mustPut(t, s, "a", plain, t0)
 	mustPut(t, s, "b", live(t0, second), t0)
 	mustPut(t, s, "c", plain, t0)
-	long := strings.Repeat("x", 2+2*memory.OverheadBytes-memory.OverheadBytes)
+	long := strings.Repeat("x", 2+2*table.OverheadBytes-table.OverheadBytes)
 	if err := put(s, long+"x", plain, t0); !errors.Is(err, store.ErrFull) {
 		t.Fatal(err)
 	}
@@ -223,14 +224,14 @@ func TestNoEvictionRemovesNothingInVain(t *testing.T) {
 }
 
 func TestRenameToALongerNameKeepsMaxBytes(t *testing.T) {
-	s := memory.New(memory.Options{MaxBytes: 3 * (1 + memory.OverheadBytes), Shards: 1})
+	s := memory.New(memory.Options{MaxBytes: 3 * (1 + table.OverheadBytes), Shards: 1})
 	for _, key := range []string{"a", "b", "c"} {
 		mustPut(t, s, key, live(t0, second), t0)
 	}
 	s.Rename([]byte("a"), []byte("aa"), at(t0))
 	expectKeys(t, s, t0, "aa", "c")
 
-	s = memory.New(memory.Options{MaxBytes: 3 * (1 + memory.OverheadBytes), NoEviction: true})
+	s = memory.New(memory.Options{MaxBytes: 3 * (1 + table.OverheadBytes), NoEviction: true})
 	for _, key := range []string{"a", "b", "c"} {
 		mustPut(t, s, key, live(t0, second), t0)
 	}
@@ -250,7 +251,7 @@ func TestResize(t *testing.T) {
 			}
 			expect := func(keys int, evicted int64) {
 				t.Helper()
-				if st := s.Stats(t0); s.Len(t0) != keys || st.Evicted != evicted || st.Bytes != int64(keys*(6+memory.OverheadBytes)) {
+				if st := s.Stats(t0); s.Len(t0) != keys || st.Evicted != evicted || st.Bytes != int64(keys*(6+table.OverheadBytes)) {
 					t.Fatalf("%d keys, %+v; want %d, %d evicted", s.Len(t0), st, keys, evicted)
 				}
 			}
@@ -265,7 +266,7 @@ func TestResize(t *testing.T) {
 			if got := s.Len(t0); got != 2000 {
 				t.Fatalf("%d keys, want 2000", got)
 			}
-			s.SetMaxBytes(500 * (6 + memory.OverheadBytes))
+			s.SetMaxBytes(500 * (6 + table.OverheadBytes))
 			expect(500, 12_500)
 			s.SetMaxBytes(0)
 			s.SetMaxKeys(0) // the default
@@ -331,7 +332,7 @@ func TestLimitsAreLoweredInSteps(t *testing.T) {
 				mustPut(t, s, fmt.Sprintf("%08d", i), live(t0, second), t0)
 			}
 			if bytes {
-				s.SetLimits(2*keys, kept*(8+memory.OverheadBytes), false)
+				s.SetLimits(2*keys, kept*(8+table.OverheadBytes), false)
 			} else {
 				s.SetLimits(kept, 0, false)
 			}

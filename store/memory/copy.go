@@ -23,10 +23,10 @@ func (s *Store) Copy(from, to []byte, replace bool, a store.Access) (copied bool
 		if old != nil && !replace {
 			return nil
 		}
-		st, spent := source.full(n, e), e.spent()
+		st, spent := source.full(n, e), e.Spent()
 		if st.Limits != nil {
 			limits := withoutLeases(*st.Limits).Clone()
-			if st.TAT, st.Limits = source.endOf(limits), &limits; st.TAT <= uint64(a.NowNS) {
+			if st.TAT, st.Limits = source.EndOf(limits), &limits; st.TAT <= uint64(a.NowNS) {
 				return nil
 			}
 		}

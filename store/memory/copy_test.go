@@ -7,6 +7,7 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/table"
 )
 
 // under are calls for some limits of one key.
@@ -128,7 +129,7 @@ func TestKeyBytes(t *testing.T) {
 	if want := s.Stats(t0).Bytes; sum != want {
 		t.Errorf("%d bytes, the store says %d", sum, want)
 	}
-	if n, ok := s.KeyBytes([]byte("k"), t0); n != 1+memory.OverheadBytes || !ok {
+	if n, ok := s.KeyBytes([]byte("k"), t0); n != 1+table.OverheadBytes || !ok {
 		t.Errorf("%d, %v", n, ok)
 	}
 	if _, ok := s.KeyBytes([]byte("k"), t0+second); ok {

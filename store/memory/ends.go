@@ -1,57 +1,19 @@
 package memory
 
-import (
-	"celld/cell"
-	"celld/store"
-)
-
-// endNS is the first instant at which a slot is dead.
-func (t *table) endNS(n uint32, e *slot) uint64 {
-	if !e.has(flagExpiry) {
-		if e.spent() {
-			return never
-		}
-		return e.held()
-	}
-	return t.endWithExpiry(n, e)
-}
-
-func (t *table) endWithExpiry(n uint32, e *slot) uint64 {
-	end := cell.ShiftInstant(uint64(t.expiries[n]), -t.wall.Load())
-	if e.spent() {
-		return end
-	}
-	return min(end, e.held())
-}
-
-func (t *table) state(n uint32, e *slot) store.Value {
-	st := store.Value{TAT: e.held()}
-	if e.holdsLimits() {
-		st.Kind = store.HoldsLimits
-	}
-	switch {
-	case e.has(flagNoExpiry):
-		st.ExpiryNS = store.NoExpiry
-	case e.has(flagExpiry):
-		st.ExpiryNS = t.expiries[n]
-	}
-	return st
-}
-
-func (t *table) dead(n uint32, e *slot, nowNS int64) bool { return t.endNS(n, e) <= uint64(nowNS) }
+import "celld/store/memory/table"
 
 // sweep removes up to most dead slots in at most perLock steps, each of which removes one or sorts one anew that only
 // seemed to be dead.
 func (sh *shard) sweep(nowNS int64, most int) (removed int) {
 	defer sh.publish()
-	if sh.ends.late != noSlot && sh.ends.lateNS <= uint64(nowNS) {
+	if sh.Ends.Late != table.NoSlot && sh.Ends.LateNS <= uint64(nowNS) {
 		removed = sh.sweepLate(nowNS, most)
 	}
-	for steps := removed; steps < perLock && removed < most && sh.ends.nextNS() <= uint64(nowNS); steps++ {
-		n := sh.ends.open()
-		e := sh.slabs.at(n)
-		if end := sh.endNS(n, e); end > uint64(nowNS) {
-			sh.ends.move(&sh.slabs, n, e, end)
+	for steps := removed; steps < perLock && removed < most && sh.Ends.NextNS() <= uint64(nowNS); steps++ {
+		n := sh.Ends.Open()
+		e := sh.Slabs.At(n)
+		if end := sh.EndNS(n, e); end > uint64(nowNS) {
+			sh.Ends.Move(&sh.Slabs, n, e, end)
 		} else {
 			sh.expire(n, e)
 			removed++
@@ -63,22 +25,22 @@ func (sh *shard) sweep(nowNS int64, most int) (removed int) {
 // sweepLate is sweep for the slots that the wheel had passed when they were put. They are few: what callers insert while
 // the clock of one is behind that of another.
 func (sh *shard) sweepLate(nowNS int64, most int) (removed int) {
-	earliestNS := uint64(never)
-	for n := sh.ends.late; n != noSlot; {
-		e := sh.slabs.at(n)
-		next, end := e.nextEnd(), sh.endNS(n, e)
+	earliestNS := uint64(table.Never)
+	for n := sh.Ends.Late; n != table.NoSlot; {
+		e := sh.Slabs.At(n)
+		next, end := e.NextEnd(), sh.EndNS(n, e)
 		switch {
 		case end <= uint64(nowNS) && removed < most:
 			sh.expire(n, e)
 			removed++
-		case end > uint64(nowNS) && end >= sh.ends.nowNS:
-			sh.ends.move(&sh.slabs, n, e, end)
+		case end > uint64(nowNS) && end >= sh.Ends.NowNS:
+			sh.Ends.Move(&sh.Slabs, n, e, end)
 		default:
 			earliestNS = min(earliestNS, end)
 		}
 		n = next
 	}
-	sh.ends.lateNS = earliestNS
+	sh.Ends.LateNS = earliestNS
 	return removed
 }
 

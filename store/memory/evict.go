@@ -2,12 +2,13 @@ package memory
 
 import (
 	"celld/store"
+	"celld/store/memory/table"
 	"hash/maphash"
 	"runtime"
 	"unsafe"
 )
 
-// victim says which kind of key gives its room, in the order in which they go.
+// Victim says which kind of key gives its room, in the order in which they go.
 type victim int
 
 const (
@@ -134,25 +135,25 @@ func (sh *shard) take(v victim, nowNS int64) bool {
 	case deadVictim:
 		return sh.sweep(nowNS, 1) > 0
 	case spentVictim:
-		n := sh.lists.of(spentList).last
-		if n != noSlot {
-			sh.remove(n, sh.slabs.at(n))
+		n := sh.Lists.Of(table.SpentList).Last
+		if n != table.NoSlot {
+			sh.remove(n, sh.Slabs.At(n))
 		}
-		return n != noSlot
+		return n != table.NoSlot
 	}
 	for range mostPinned {
-		n := sh.lists.victim(&sh.slabs)
-		if n == noSlot {
+		n := sh.Lists.Victim(&sh.Slabs)
+		if n == table.NoSlot {
 			return false
 		}
-		e := sh.slabs.at(n)
+		e := sh.Slabs.At(n)
 		if !sh.pinned(e, nowNS) {
 			sh.evict(n, e, nowNS)
 			return true
 		}
-		name := e.list()
-		sh.lists.pull(&sh.slabs, e)
-		sh.lists.push(&sh.slabs, name, n, e)
+		name := e.List()
+		sh.Lists.Pull(&sh.Slabs, e)
+		sh.Lists.Push(&sh.Slabs, name, n, e)
 	}
 	return false
 }
@@ -161,17 +162,17 @@ func (sh *shard) take(v victim, nowNS int64) bool {
 const mostPinned = 16
 
 // pinned reports that a key must not be evicted: somebody waits for it, or relies on a lease.
-func (sh *shard) pinned(e *slot, nowNS int64) bool {
-	e.settle()
-	return e.has(flagWaited) || sh.leased(e, nowNS)
+func (sh *shard) pinned(e *table.Slot, nowNS int64) bool {
+	e.Settle()
+	return e.Has(table.FlagWaited) || sh.leased(e, nowNS)
 }
 
-func (sh *shard) evict(n uint32, e *slot, nowNS int64) {
-	if sh.dead(n, e, nowNS) {
+func (sh *shard) evict(n uint32, e *table.Slot, nowNS int64) {
+	if sh.Dead(n, e, nowNS) {
 		sh.expire(n, e)
 		return
 	}
-	if !e.spent() {
+	if !e.Spent() {
 		sh.counters.evicted++
 	}
 	sh.remove(n, e)
@@ -181,13 +182,13 @@ func (sh *shard) evict(n uint32, e *slot, nowNS int64) {
 // touchVictim brings the line of the index that leads to the next victim into the caches: to wait for it was a fifth of an
 // eviction. A load would not do, as the next atomic write waits for all loads before it.
 func (sh *shard) touchVictim() {
-	n := sh.lists.of(probation).last
-	if n == noSlot {
+	n := sh.Lists.Of(table.Probation).Last
+	if n == table.NoSlot {
 		return
 	}
-	var scratch [hugeKey]byte
-	tag := tagOfHash(maphash.Bytes(sh.seed, sh.keys.view(n, sh.slabs.at(n), &scratch)))
-	if c := sh.index.peek(tag); c != nil {
-		prefetch(unsafe.Pointer(&c[lineOf(tag)]))
+	var scratch [table.HugeKey]byte
+	tag := table.TagOfHash(maphash.Bytes(sh.seed, sh.Keys.View(n, sh.Slabs.At(n), &scratch)))
+	if c := sh.Index.Peek(tag); c != nil {
+		table.Prefetch(unsafe.Pointer(&c[table.LineOf(tag)]))
 	}
 }

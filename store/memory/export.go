@@ -2,6 +2,7 @@ package memory
 
 import (
 	"celld/store"
+	"celld/store/memory/table"
 	"math"
 	"slices"
 )
@@ -43,48 +44,48 @@ const maxTag = 1<<32 - 1
 
 // export tells of the keys in the segment of a tag from that tag on, and returns the first tag that is to come.
 func (sh *shard) export(from uint32, nowNS int64, fn func(key []byte, st store.Value)) (next uint64) {
-	d := sh.index.dir.Load()
+	d := sh.Index.Dir.Load()
 	if d == nil {
 		return maxTag + 1
 	}
-	g := d.segment(from)
-	var entries [mostChunks * chunkEntries]uint64
+	g := d.Segment(from)
+	var entries [table.MostChunks * table.ChunkEntries]uint64
 	n := 0
-	for i := range g.size.Load() {
-		c := g.chunks[i].Load()
+	for i := range g.Size.Load() {
+		c := g.Chunks[i].Load()
 		for place := range c {
-			if entry := c[place].Load(); entry != 0 && tagOf(entry) >= from {
+			if entry := c[place].Load(); entry != 0 && table.TagOf(entry) >= from {
 				entries[n] = entry
 				n++
 			}
 		}
 	}
 	mostBytes := int64(math.MaxInt64)
-	if len(sh.keys.huge) > 0 || len(sh.tallies.rings) > len(sh.tallies.freeRings) { // they may be many bytes, so it may stop within
+	if len(sh.Keys.Huge) > 0 || len(sh.Tallies.Rings) > len(sh.Tallies.FreeRings) { // they may be many bytes, so it may stop within
 		mostBytes = bytesPerLock
 		slices.Sort(entries[:n])
 	}
 	var sum uint64
 	for _, entry := range entries[:n] { // their cache misses overlap: see Store.touch
-		sum += sh.slabs.at(uint32(entry)).touch()
+		sum += sh.Slabs.At(uint32(entry)).Touch()
 	}
 	keep(sum)
-	var scratch [hugeKey]byte
+	var scratch [table.HugeKey]byte
 	told := int64(0)
 	for i, entry := range entries[:n] {
-		if told >= mostBytes && tagOf(entry) != tagOf(entries[i-1]) {
-			return uint64(tagOf(entry))
+		if told >= mostBytes && table.TagOf(entry) != table.TagOf(entries[i-1]) {
+			return uint64(table.TagOf(entry))
 		}
 		n := uint32(entry)
-		e := sh.slabs.at(n)
-		if e.spent() || sh.dead(n, e, nowNS) {
+		e := sh.Slabs.At(n)
+		if e.Spent() || sh.Dead(n, e, nowNS) {
 			continue
 		}
-		if st := sh.full(n, e); !over(st, nowNS, nowNS+sh.wall.Load()) {
-			told += sh.costBytes(n, e)
-			fn(sh.keys.view(n, e, &scratch), st)
+		if st := sh.full(n, e); !over(st, nowNS, nowNS+sh.Wall.Load()) {
+			told += sh.CostBytes(n, e)
+			fn(sh.Keys.View(n, e, &scratch), st)
 		}
 	}
-	shift := 32 - g.bits
+	shift := 32 - g.Bits
 	return (uint64(from)>>shift + 1) << shift
 }

@@ -22,7 +22,7 @@ const looksPerBooking = 16
 // waitNS is how long a call has to wait behind the queue, at least 1 ns; Never if it never passes. The call has its state at nowNS.
 // Where nothing can be booked it is what is known: until the first may pass, and until this call would without the others.
 func (q *queue) waitNS(c *call, nowNS, cost int64) uint64 {
-	l, st, at := c.Limit, c.st, c.sh.timeOf(c.Limit, nowNS)
+	l, st, at := c.Limit, c.st, c.sh.TimeOf(c.Limit, nowNS)
 	switch {
 	case !l.Bookable():
 		first := uint64(0)
@@ -57,7 +57,7 @@ func (q *queue) bookAll(c *call, at int64) {
 // book notes that a call has come to the end of the queue.
 func (q *queue) book(c *call, nowNS, cost int64) {
 	if c.Limit.Bookable() && !c.Limit.Additive() {
-		at := c.sh.timeOf(c.Limit, nowNS)
+		at := c.sh.TimeOf(c.Limit, nowNS)
 		q.bookAll(c, at)
 		q.ahead.limit.Book(&q.ahead.st, at, cost)
 	}

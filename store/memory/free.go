@@ -1,10 +1,9 @@
 package memory
 
 import (
-	"runtime"
-
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/table"
 )
 
 // A call on a key that is there takes no lock. Locks would move from core to core with each call, and two cores would
@@ -29,39 +28,13 @@ const (
 	exactKeys = 1 << 12
 )
 
-// settle waits for the call that is busy with the slot without the lock. The shard is locked, so no other will change it.
-func (e *slot) settle() {
-	for e.has(flagBusy) {
-		runtime.Gosched()
-	}
-}
-
-// held is the TAT under the lock.
-func (e *slot) held() uint64 {
-	e.settle()
-	return e.tat.Load()
-}
-
-// peek returns the slot that seems to be the key's, without any lock, or nil.
-func (t *table) peek(hash uint64, key []byte) *slot {
-	for p := t.index.find(tagOfHash(hash)); ; {
-		n := p.next()
-		if n == noSlot {
-			return nil
-		}
-		if e := t.slabs.peek(n); e != nil && t.keys.is(e, key) {
-			return e
-		}
-	}
-}
-
 // free is a call without the lock.
 type free struct {
 	store   *Store
-	guess   *slot  // that seems to be the key's, or nil
-	flushes uint64 // before it was guessed
+	guess   *table.Slot // that seems to be the key's, or nil
+	flushes uint64      // before it was guessed
 	sh      *shard
-	e       *slot
+	e       *table.Slot
 	version uint64
 	info    uint64 // of e
 	tat     uint64
@@ -84,19 +57,19 @@ func (f *free) look(sh *shard, hash uint64, key []byte, flags uint64, a store.Ac
 		return false
 	}
 	guess := f.guess
-	if guess == nil || f.store.flushes.Load() != f.flushes || !sh.keys.is(guess, key) { // a flush leaves the old slots as they were
-		if guess = sh.peek(hash, key); guess == nil {
-			f.absent = len(key) < hugeKey
+	if guess == nil || f.store.flushes.Load() != f.flushes || !sh.Keys.Is(guess, key) { // A flush leaves the old slots as they were
+		if guess = sh.Peek(hash, key); guess == nil {
+			f.absent = len(key) < table.HugeKey
 			return false
 		}
 	}
-	f.sh, f.e, f.info, f.passed = sh, guess, guess.info.Load(), false
-	list := listOf(f.info)
-	if f.info&(flagBusy|flagsOfState|flagLimits|flagWaited) != flags || list == freeList || list == spentList {
+	f.sh, f.e, f.info, f.passed = sh, guess, guess.Info.Load(), false
+	list := table.ListOf(f.info)
+	if f.info&(table.FlagBusy|table.FlagsOfState|table.FlagLimits|table.FlagWaited) != flags || list == table.FreeList || list == table.SpentList {
 		return false
 	}
-	f.tat = guess.tat.Load()
-	f.due = !a.NoTouch && list == probation
+	f.tat = guess.TAT.Load()
+	f.due = !a.NoTouch && list == table.Probation
 	return f.tat > uint64(a.NowNS)
 }
 
@@ -113,7 +86,7 @@ func (f *free) valid() bool { return f.sh.version.Load() == f.version }
 
 // begin lets the caller alone change the state, until end. It returns false where anything but the state has changed.
 func (f *free) begin() bool {
-	if !f.e.info.CompareAndSwap(f.info, f.info|flagBusy) {
+	if !f.e.Info.CompareAndSwap(f.info, f.info|table.FlagBusy) {
 		return false
 	}
 	if !f.valid() {
@@ -123,13 +96,13 @@ func (f *free) begin() bool {
 	return true
 }
 
-func (f *free) end() { f.e.info.And(^uint64(flagBusy)) }
+func (f *free) end() { f.e.Info.And(^uint64(table.FlagBusy)) }
 
 // changed is end after the state has changed.
 func (f *free) changed() {
-	info := f.e.info.And(^uint64(flagBusy))
+	info := f.e.Info.And(^uint64(table.FlagBusy))
 	f.passed = true
-	f.due = f.due || f.sh.journal != nil && info&flagJournaled == 0 || f.sh.watches.Load() != 0
+	f.due = f.due || f.sh.journal != nil && info&table.FlagJournaled == 0 || f.sh.watches.Load() != 0
 }
 
 // finish counts a call that has been decided, and does what is left to do.
@@ -145,10 +118,10 @@ func (f *free) done(hash uint64, key []byte, a store.Access) {
 	sh := f.sh
 	sh.mu.Lock()
 	sh.latestNS = max(sh.latestNS, a.NowNS)
-	if n, e := sh.slot(hash, key); e != nil {
+	if n, e := sh.Slot(hash, key); e != nil {
 		if !a.NoTouch {
-			sh.setTouched(e, a.NowNS)
-			sh.lists.touch(&sh.slabs, n, e)
+			sh.SetTouched(e, a.NowNS)
+			sh.Lists.Touch(&sh.Slabs, n, e)
 		}
 		if f.passed {
 			sh.journal.mark(n, e)
@@ -175,16 +148,16 @@ func (f *free) throttle(sh *shard, r *store.Request, a store.Access) bool {
 		if next < f.tat || !f.begin() {
 			return false
 		}
-		if f.e.tat.Load() != f.tat {
+		if f.e.TAT.Load() != f.tat {
 			f.end()
 			return false
 		}
-		f.e.tat.Store(next)
+		f.e.TAT.Store(next)
 		f.changed()
 	}
 	setDecision(&r.Decision, &d)
 	r.Err = nil
-	f.used(int64(f.info&touchedMask<<touchedUnit), a)
+	f.used(int64(f.info&table.TouchedMask<<table.TouchedUnit), a)
 	return true
 }
 
@@ -194,24 +167,24 @@ func (f *free) take(sh *shard, r *store.TakeRequest, a store.Access) bool {
 		return false
 	}
 	c := &r.Calls[0]
-	if c.Limit.HasRing() || !f.look(sh, r.Hash, c.Key, flagLimits, a) {
+	if c.Limit.HasRing() || !f.look(sh, r.Hash, c.Key, table.FlagLimits, a) {
 		return false
 	}
-	p := sh.tallies.peek(uint32(f.info))
+	p := sh.Tallies.Peek(uint32(f.info))
 	if p == nil {
 		return false
 	}
 	code := c.Limit.Code()
-	if p.next.Load() != 0 || !p.is(c.Limit, c.Policy, code) || !p.same(c.Limit, code) {
+	if p.Next.Load() != 0 || !p.Is(c.Limit, c.Policy, code) || !p.Same(c.Limit, code) {
 		return false
 	}
-	at := sh.timeOf(c.Limit, a.NowNS)
+	at := sh.TimeOf(c.Limit, a.NowNS)
 	// A bucket is one word, so it can be read while others change it, and one that denies is not written to.
 	oneWord := c.Limit.IsBucket()
 	if !oneWord && !f.begin() {
 		return false
 	}
-	st := cell.State{A: p.a.Load(), B: p.b.Load(), BlockedNS: p.blockedNS.Load()}
+	st := cell.State{A: p.A.Load(), B: p.B.Load(), BlockedNS: p.BlockedNS.Load()}
 	old := st
 	if oneWord && st.BlockedNS != 0 || c.Policy != 0 && st.BlockedNS > uint64(at+c.Limit.BlockNS) {
 		return f.giveUp(!oneWord)
@@ -229,14 +202,14 @@ func (f *free) take(sh *shard, r *store.TakeRequest, a store.Access) bool {
 			if !f.begin() {
 				return false
 			}
-			if p.a.Load() != old.A || p.blockedNS.Load() != 0 {
+			if p.A.Load() != old.A || p.BlockedNS.Load() != 0 {
 				return f.giveUp(true)
 			}
 		}
-		p.setState(&st)
+		p.SetState(&st)
 		// The key ends no sooner than before, so it keeps its place in the wheel: what passes adds to the state, and a block
 		// begins only where none holds. Only SetWall makes an end earlier, and it waits for this call.
-		f.e.tat.Store(sh.limitEndNS(c.Limit, &st))
+		f.e.TAT.Store(sh.LimitEndNS(c.Limit, &st))
 		f.changed()
 	}
 	setDecision(&c.Decision, &d)
@@ -246,7 +219,7 @@ func (f *free) take(sh *shard, r *store.TakeRequest, a store.Access) bool {
 		r.Taken = store.Taken{Granted: r.Cost, RetryAfterNS: cell.Never, ResetAfterNS: d.ResetAfterNS}
 	}
 	r.Err = nil
-	f.used(p.touchedNS.Load(), a)
+	f.used(p.TouchedNS.Load(), a)
 	return true
 }
 

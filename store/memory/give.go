@@ -35,17 +35,17 @@ func (c *call) give(n int64, a store.Access, paid *prepaid) (given int64, err er
 	switch {
 	case c.e == nil:
 		return 0, nil
-	case !c.e.holdsLimits():
+	case !c.e.HoldsLimits():
 		return 0, store.ErrWrongType
 	}
 	if c.findTally(); c.tally == nil {
 		return 0, nil
 	}
 	c.fetch(a.NowNS)
-	if given = c.Limit.Give(&c.st, c.sh.timeOf(c.Limit, a.NowNS), n); given == 0 && !c.carried {
+	if given = c.Limit.Give(&c.st, c.sh.TimeOf(c.Limit, a.NowNS), n); given == 0 && !c.carried {
 		return 0, nil
 	}
-	c.sh.tallies.untell(c.tally)
+	c.sh.Tallies.Untell(c.tally)
 	if !paid.claim(need{bytes: c.grows()}) {
 		return 0, errNoRoom
 	}

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"celld/store/memory/table"
 	"sync"
 	"sync/atomic"
 )
@@ -21,11 +22,11 @@ type losses struct {
 }
 
 // gone reports whether a key holds limits of a policy that is gone. While none ever went, it costs one comparison.
-func (sh *shard) gone(e *slot) bool {
-	if e.settle(); !e.holdsLimits() || sh.policies.PoliciesLost() == 0 {
+func (sh *shard) gone(e *table.Slot) bool {
+	if e.Settle(); !e.HoldsLimits() || sh.policies.PoliciesLost() == 0 {
 		return false
 	}
-	for p := range sh.talliesOf(e) {
+	for p := range sh.TalliesOf(e) {
 		if sh.lost(p) {
 			return true
 		}
@@ -34,27 +35,27 @@ func (sh *shard) gone(e *slot) bool {
 }
 
 // lost reports whether a tally is of a policy that is gone.
-func (sh *shard) lost(p *tally) bool {
-	id := p.policy.Load()
+func (sh *shard) lost(p *table.Tally) bool {
+	id := p.Policy.Load()
 	return id != 0 && sh.policies.PolicyOf(id) == nil
 }
 
 // prune removes what a key holds of policies that are gone, and reports whether the key is still there.
-func (sh *shard) prune(n uint32, e *slot, nowNS int64) bool {
+func (sh *shard) prune(n uint32, e *table.Slot, nowNS int64) bool {
 	if !sh.gone(e) {
 		return true
 	}
 	limits := sh.limits(e)
-	end := sh.endOf(limits)
+	end := sh.EndOf(limits)
 	if end <= uint64(nowNS) {
 		sh.remove(n, e)
 		return false
 	}
-	var scratch [hugeKey]byte
-	key := sh.keys.view(n, e, &scratch)
-	before := sh.limitBytes(e)
+	var scratch [table.HugeKey]byte
+	key := sh.Keys.View(n, e, &scratch)
+	before := sh.LimitBytes(e)
 	sh.setLimits(e, limits)
-	sh.releaseBytes(before - sh.limitBytes(e))
+	sh.releaseBytes(before - sh.LimitBytes(e))
 	sh.moveEnd(n, e, end, key)
 	return true
 }
@@ -74,13 +75,13 @@ func (s *Store) pruneSome(nowNS int64) bool {
 	sh.lock(nowNS)
 	left := perLock * emptyPerPlace
 	for range perLock {
-		if l.slot, left = sh.slabs.next(l.slot, left); left == 0 {
+		if l.slot, left = sh.Slabs.Next(l.slot, left); left == 0 {
 			break
 		}
-		sh.prune(l.slot, sh.slabs.at(l.slot), nowNS)
+		sh.prune(l.slot, sh.Slabs.At(l.slot), nowNS)
 		l.slot++
 	}
-	end := l.slot >= sh.slabs.top
+	end := l.slot >= sh.Slabs.Top
 	sh.unlock()
 	if end {
 		l.shard, l.slot = l.shard+1, 0

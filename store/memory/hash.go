@@ -8,6 +8,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/table"
 )
 
 // ParseField is ReadField for files: leases that are bound have ended, as nobody has the connections any more.
@@ -62,7 +63,7 @@ func Join(fields store.Fields, limits store.Limits, apart bool, nowNS, aheadNS i
 		if l.Limit.Leases { // those that have ended are still to be given back
 			return cell.Leases(&l.State) == 0
 		}
-		return limitEndNS(&l.Limit, &l.State, aheadNS) <= uint64(nowNS)
+		return table.LimitEndNS(&l.Limit, &l.State, aheadNS) <= uint64(nowNS)
 	}
 	joined = slices.DeleteFunc(slices.Clone(limits), func(l store.LimitState) bool { return over(&l) })
 	if slices.ContainsFunc(fields, func(f store.Field) bool { return f.Part }) {
@@ -139,7 +140,7 @@ func (s *Store) PutFields(key []byte, fields store.Fields, apart bool, a store.A
 		if len(limits) == 0 {
 			return old, store.Delete
 		}
-		return store.Value{TAT: endNS(limits, ahead), ExpiryNS: old.ExpiryNS, Kind: store.HoldsLimits, Limits: &limits}, store.Put
+		return store.Value{TAT: table.EndNS(limits, ahead), ExpiryNS: old.ExpiryNS, Kind: store.HoldsLimits, Limits: &limits}, store.Put
 	})
 	if err == nil {
 		err = refused
@@ -157,7 +158,7 @@ func fieldsFromWall(fields store.Fields, aheadNS int64) store.Fields {
 	fields = slices.Clone(fields)
 	for i := range fields {
 		f := &fields[i]
-		f.State.Ring = cloneRing(f.State.Ring)
+		f.State.Ring = table.CloneRing(f.State.Ring)
 		stateFromWall(&f.LimitState, aheadNS)
 		f.AfterNS = int64(cell.ShiftInstant(uint64(f.AfterNS), -aheadNS))
 	}

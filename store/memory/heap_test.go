@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/store/memory"
+	"celld/store/memory/table"
 )
 
 // heapBytesPerKey fills a store with n keys of a length and returns what each takes on the heap.
@@ -31,7 +32,7 @@ func heapBytesPerKey(tb testing.TB, n, keyLen int) float64 {
 func TestOverheadBytesIsWhatAKeyTakes(t *testing.T) {
 	const n = 100_000
 	for _, keyLen := range []int{16, 40, 100} {
-		got, want := heapBytesPerKey(t, n, keyLen), float64(keyLen+memory.OverheadBytes)
+		got, want := heapBytesPerKey(t, n, keyLen), float64(keyLen+table.OverheadBytes)
 		if got < want*0.75 || got > want*1.3 { // keys of 100 take 189 to 195 for 156, as their last bytes are in blocks of their own
 			t.Errorf("%.0f bytes a key of %d measured, %.0f estimated", got, keyLen, want)
 		}

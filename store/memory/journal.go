@@ -2,6 +2,7 @@ package memory
 
 import (
 	"celld/store"
+	"celld/store/memory/table"
 	"sync"
 )
 
@@ -24,23 +25,23 @@ func mostGone(shards int) int { return min(1<<20, 16<<20/shards) }
 // A slot is in the list once, for whatever key it has when it is told; a flag in it says so, also while it is free.
 type journal struct {
 	changed []uint32
-	gone    map[string]struct{} // keys that were removed and have not come back
+	gone    map[string]struct{} // Keys that were removed and have not come back
 	bytes   int                 // of gone
 	most    int                 // of bytes
 	lost    bool                // there were more than most
 }
 
 // mark notes a slot, once.
-func (j *journal) mark(n uint32, e *slot) {
-	if j == nil || e.has(flagJournaled) {
+func (j *journal) mark(n uint32, e *table.Slot) {
+	if j == nil || e.Has(table.FlagJournaled) {
 		return
 	}
 	j.changed = append(j.changed, n)
-	e.setInfo(flagJournaled, flagJournaled)
+	e.SetInfo(table.FlagJournaled, table.FlagJournaled)
 }
 
 // put notes a new slot.
-func (j *journal) put(n uint32, e *slot, key []byte) {
+func (j *journal) put(n uint32, e *table.Slot, key []byte) {
 	if j == nil {
 		return
 	}
@@ -53,8 +54,8 @@ func (j *journal) put(n uint32, e *slot, key []byte) {
 
 // remove notes a slot that is about to be unlinked. A key that expires needs no note if it was told after its last change:
 // whoever was told knows when it ends.
-func (j *journal) remove(e *slot, key []byte, expired bool) {
-	if j == nil || expired && !e.has(flagJournaled) {
+func (j *journal) remove(e *table.Slot, key []byte, expired bool) {
+	if j == nil || expired && !e.Has(table.FlagJournaled) {
 		return
 	}
 	if j.gone == nil {
@@ -94,7 +95,7 @@ type drain struct {
 	slots   []uint32 // of list, those that are still to be told
 	gone    []string
 	flushes uint64 // that have been told
-	scratch [hugeKey]byte
+	scratch [table.HugeKey]byte
 }
 
 // Drain tells fn some 64 of the changes since they were last told, or 1 MB of them, and reports whether there are more. Called
@@ -125,9 +126,9 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 		key := d.gone[0]
 		d.gone[0] = ""
 		d.gone = d.gone[1:]
-		told += costBytes(len(key))
+		told += table.CostBytes(len(key))
 		name := []byte(key)
-		if n, _ := sh.slot(s.hash(name), name); n == noSlot { // it may have come back, live or dead
+		if n, _ := sh.Slot(s.hash(name), name); n == table.NoSlot { // it may have come back, live or dead
 			fn(Change{Key: name, Deleted: true})
 		}
 	}
@@ -137,18 +138,18 @@ func (s *Store) Drain(fn func(Change)) (more bool) {
 		}
 		n := d.slots[0]
 		d.slots = d.slots[1:]
-		e := sh.slabs.at(n)
-		e.setInfo(flagJournaled, 0) // before the state is read: a call without the lock changes that first
-		if e.list() != freeList {
-			e.settle()
-			told += sh.costBytes(n, e)
+		e := sh.Slabs.At(n)
+		e.SetInfo(table.FlagJournaled, 0) // before the state is read: a call without the lock changes that first
+		if e.List() != table.FreeList {
+			e.Settle()
+			told += sh.CostBytes(n, e)
 			st := sh.full(n, e)
 			if st.Limits != nil {
 				sh.tell(e, *st.Limits)
 			}
-			fn(Change{Key: sh.keys.view(n, e, &d.scratch), State: inWall(st, sh.wall.Load())})
+			fn(Change{Key: sh.Keys.View(n, e, &d.scratch), State: inWall(st, sh.Wall.Load())})
 		} else {
-			sh.slabs.told(n)
+			sh.Slabs.Told(n)
 		}
 	}
 	sh.unlock()

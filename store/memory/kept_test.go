@@ -20,18 +20,3 @@ func TestAListOfChangesIsKeptIfItIsShort(t *testing.T) {
 		t.Errorf("%d places are kept", kept)
 	}
 }
-
-// The memory of rings goes with the last of them.
-func TestNoRings(t *testing.T) {
-	var all tallies
-	var a, b tally
-	all.setRing(&a, []uint64{1})
-	all.setRing(&b, []uint64{2})
-	all.setRing(&a, nil)
-	if got := all.ring(&b); len(got) != 1 || got[0] != 2 {
-		t.Errorf("the other ring is %v", got)
-	}
-	if all.setRing(&b, nil); all.rings != nil || all.freeRings != nil {
-		t.Errorf("%d rings are kept", len(all.rings))
-	}
-}

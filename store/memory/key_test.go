@@ -6,6 +6,7 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/table"
 
 	"pgregory.net/rapid"
 )
@@ -49,7 +50,7 @@ func TestKeysOfAllLengths(t *testing.T) {
 		expectKeys(t, s, t0, keysOf(model)...)
 		var bytes int64
 		for key := range model {
-			bytes += int64(len(key)) + memory.OverheadBytes
+			bytes += int64(len(key)) + table.OverheadBytes
 		}
 		if st := s.Stats(t0); st.Bytes != bytes {
 			t.Fatalf("%d bytes, want %d", st.Bytes, bytes)

@@ -3,10 +3,11 @@ package memory
 import (
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/table"
 )
 
 // lockKey locks the shard of a key and looks the key up in it. e is nil where there is no such key. The caller unlocks the shard.
-func (s *Store) lockKey(key []byte, a store.Access) (sh *shard, n uint32, e *slot) {
+func (s *Store) lockKey(key []byte, a store.Access) (sh *shard, n uint32, e *table.Slot) {
 	hash := s.hash(key)
 	sh = s.shardOf(hash)
 	sh.lock(a.NowNS)
@@ -22,7 +23,7 @@ func (s *Store) Get(key []byte, a store.Access) (store.Value, bool) {
 	if e == nil {
 		return store.Value{}, false
 	}
-	return inWall(sh.state(n, e), s.wall.Load()), true
+	return inWall(sh.State(n, e), s.wall.Load()), true
 }
 
 // Update runs fn under the lock with the state of a live key, or with ok false, and does as it says. A key that is there
@@ -68,7 +69,7 @@ func (s *Store) update(key []byte, a store.Access, fn func(old store.Value, ok b
 			return err
 		}
 		was := e
-		n, e = sh.slot(hash, key)
+		n, e = sh.Slot(hash, key)
 		if !again && e == was {
 			sh.store(hash, n, e, key, st, a.NowNS)
 			return nil
@@ -83,18 +84,18 @@ func (s *Store) update(key []byte, a store.Access, fn func(old store.Value, ok b
 }
 
 // more is the room that a key needs to be given a state: e is nil for a new one.
-func (sh *shard) more(e *slot, key []byte, st store.Value) need {
+func (sh *shard) more(e *table.Slot, key []byte, st store.Value) need {
 	if e == nil {
-		return need{1, costBytes(len(key)) + limitBytes(st)}
+		return need{1, table.CostBytes(len(key)) + limitBytes(st)}
 	}
 	if st.Limits == nil {
 		return need{}
 	}
-	return need{bytes: max(0, limitBytes(st)-sh.limitBytes(e))}
+	return need{bytes: max(0, limitBytes(st)-sh.LimitBytes(e))}
 }
 
 // store puts a state for which there is room: e is nil for a key that is not there.
-func (sh *shard) store(hash uint64, n uint32, e *slot, key []byte, st store.Value, nowNS int64) {
+func (sh *shard) store(hash uint64, n uint32, e *table.Slot, key []byte, st store.Value, nowNS int64) {
 	spent := st.TAT <= uint64(nowNS)
 	if e != nil {
 		sh.set(n, e, st, spent, key)
@@ -103,7 +104,7 @@ func (sh *shard) store(hash uint64, n uint32, e *slot, key []byte, st store.Valu
 	}
 }
 
-func (sh *shard) ask(fn func(store.Value, bool) (store.Value, store.Action), n uint32, e *slot) (store.Value, store.Action) {
+func (sh *shard) ask(fn func(store.Value, bool) (store.Value, store.Action), n uint32, e *table.Slot) (store.Value, store.Action) {
 	if e == nil {
 		return fn(store.Value{}, false)
 	}
@@ -123,16 +124,16 @@ func (s *Store) Delete(key []byte, nowNS int64) bool {
 
 // IdleNS returns how long ago a live key was last touched (OBJECT IDLETIME), and does not touch it.
 func (s *Store) IdleNS(key []byte, nowNS int64) (int64, bool) {
-	return s.inspect(key, nowNS, func(sh *shard, _ uint32, e *slot) int64 { return max(nowNS-sh.touchedNS(e), 0) })
+	return s.inspect(key, nowNS, func(sh *shard, _ uint32, e *table.Slot) int64 { return max(nowNS-sh.TouchedNS(e), 0) })
 }
 
 // KeyBytes returns what a live key takes with its limits (MEMORY USAGE), by the estimate of MaxBytes, and does not touch it.
 // Those of all keys add up to Stats.Bytes.
 func (s *Store) KeyBytes(key []byte, nowNS int64) (int64, bool) {
-	return s.inspect(key, nowNS, (*shard).costBytes)
+	return s.inspect(key, nowNS, (*shard).CostBytes)
 }
 
-func (s *Store) inspect(key []byte, nowNS int64, figure func(*shard, uint32, *slot) int64) (int64, bool) {
+func (s *Store) inspect(key []byte, nowNS int64, figure func(*shard, uint32, *table.Slot) int64) (int64, bool) {
 	sh, n, e := s.lockKey(key, store.Access{NowNS: nowNS, NoTouch: true})
 	defer sh.unlock()
 	if e == nil {

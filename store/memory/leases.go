@@ -7,6 +7,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/table"
 )
 
 // Leases are in tallies. A limit of algo=conc has them in its own state. For any other, LeaseNS gives the key one more tally beside
@@ -76,7 +77,7 @@ func (s *Store) repeat(calls []call, o *store.Terms, a store.Access) (t store.Ta
 	}
 	for i := range calls {
 		if c := &calls[i]; !c.Ruled {
-			c.Decision = c.Limit.Decide(&c.st, c.sh.timeOf(c.Limit, a.NowNS), 0, cell.Peek)
+			c.Decision = c.Limit.Decide(&c.st, c.sh.TimeOf(c.Limit, a.NowNS), 0, cell.Peek)
 		}
 	}
 	t.Granted, o.Lease = l.Cost, int64(l.ID)
@@ -96,7 +97,7 @@ func reservedNS(calls []call, id uint64, nowNS int64) (waitNS uint64) {
 		if p == nil {
 			continue
 		}
-		st := c.sh.tallies.state(p)
+		st := c.sh.Tallies.State(p)
 		if l, found := cell.FindLease(&st, id, nowNS); found {
 			waitNS = max(waitNS, max(c.Limit.PassedNS(l.TakenNS), uint64(nowNS))-uint64(nowNS))
 		}
@@ -109,11 +110,11 @@ func (c *call) leaseNamed(name [2]uint64, a store.Access) (l cell.Lease, found b
 	if c.e == nil {
 		return cell.Lease{}, false
 	}
-	for p := range c.sh.talliesOf(c.e) {
-		if !p.holdsLeases() || c.sh.lost(p) {
+	for p := range c.sh.TalliesOf(c.e) {
+		if !p.HoldsLeases() || c.sh.lost(p) {
 			continue
 		}
-		st := c.sh.tallies.state(p)
+		st := c.sh.Tallies.State(p)
 		if one, ok := cell.FindNamed(&st, name, a.NowNS); ok && (!found || l.Cost == 0) {
 			l, found = one, true
 		}
@@ -191,11 +192,11 @@ func (c *call) repeats(before []call) bool {
 }
 
 // companion is the limit of the leases that are taken from a call's limit, and their tally, nil if there is none.
-func (c *call) companion() (l cell.Limit, p *tally) {
+func (c *call) companion() (l cell.Limit, p *table.Tally) {
 	l = cell.Limit{Shape: c.Limit.Shape, Params: c.Limit.Params}
 	l.Leases = true
-	if c.e != nil && c.e.holdsLimits() {
-		p = c.sh.findTally(c.e, &l, c.Policy, l.Code())
+	if c.e != nil && c.e.HoldsLimits() {
+		p = c.sh.FindTally(c.e, &l, c.Policy, l.Code())
 	}
 	return l, p
 }
@@ -230,14 +231,14 @@ func (g *grant) room(c *call, before []call, links int, leaseNS, nowNS int64) (b
 	_, p := c.companion()
 	c.before = cell.State{}
 	if p != nil {
-		c.before = c.sh.tallies.state(p)
-		bytes -= c.sh.tallies.bytes(p)
+		c.before = c.sh.Tallies.State(p)
+		bytes -= c.sh.Tallies.Bytes(p)
 	}
 	cell.FitLeases(&c.before, more)
 	if cell.Leases(&c.before)+more > cell.MaxLeases {
 		return 0, store.ErrTooManyLeases
 	}
-	return max(0, bytes+TallyBytes+bytesOfRing(c.before.Ring)), nil
+	return max(0, bytes+table.TallyBytes+table.BytesOfRing(c.before.Ring)), nil
 }
 
 // hold puts what the calls have taken into leases, after they have taken it, and returns their ID. What is reserved is held from the
@@ -255,12 +256,12 @@ func (s *Store) hold(g *grant, calls []call, cost int64, o *store.TakeOptions, l
 		case g.companionOf(c, leaseNS(o)):
 			one := lease
 			if c.changes && leaseNS(o) > 0 {
-				st := c.sh.tallies.state(c.tally) // after all calls that share it
+				st := c.sh.Tallies.State(c.tally) // after all calls that share it
 				one.Cost, one.TakenNS = cost, c.Limit.TakenNS(&st, int64(laterNS(now, c.bookedNS(calls))))
 			}
 			c.putLease(one)
 		case c.changes && c.Limit.HoldsLeases():
-			st := c.sh.tallies.state(c.tally)
+			st := c.sh.Tallies.State(c.tally)
 			c.Limit.IdentifyLease(&st, a.NowNS, lease)
 		}
 	}
@@ -286,34 +287,29 @@ func (c *call) bookedNS(calls []call) int64 {
 
 // putLease puts a lease, or a link, where the leases of the call's limit are. There is room.
 func (c *call) putLease(lease cell.Lease) {
-	t := &c.sh.tallies
+	t := &c.sh.Tallies
 	l, p, own := *c.Limit, c.tally, c.Limit.HoldsLeases()
 	if !own {
 		if l, p = c.companion(); p == nil {
-			p = c.sh.addTally(c.e, c.Policy)
+			p = c.sh.AddTally(c.e, c.Policy)
 		}
 	}
-	st, had := t.state(p), t.bytes(p)
+	st, had := t.State(p), t.Bytes(p)
 	if !own && c.before.Ring != nil && len(c.before.Ring) > len(st.Ring) {
 		st = c.before
 	}
 	cell.AddLease(&st, lease)
-	t.keep(p, &l, l.Code(), &st)
-	c.sh.releaseBytes(had - t.bytes(p))
+	t.Keep(p, &l, l.Code(), &st)
+	c.sh.releaseBytes(had - t.Bytes(p))
 }
 
 // laterNS is so many ns from now, or the last instant that a file can have.
 func laterNS(nowNS, ns int64) uint64 { return uint64(nowNS + min(ns, math.MaxInt64-nowNS)) }
 
-func (p *tally) holdsLeases() bool {
-	shape := p.shape()
-	return shape.HoldsLeases()
-}
-
 // leased reports whether a key has leases that have not ended. Such a key is not evicted.
-func (sh *shard) leased(e *slot, nowNS int64) bool {
-	for p := range sh.talliesOf(e) {
-		if p.holdsLeases() && sh.tallyEndNS(p) > uint64(nowNS) {
+func (sh *shard) leased(e *table.Slot, nowNS int64) bool {
+	for p := range sh.TalliesOf(e) {
+		if p.HoldsLeases() && sh.TallyEndNS(p) > uint64(nowNS) {
 			return true
 		}
 	}

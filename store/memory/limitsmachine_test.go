@@ -10,6 +10,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/table"
 	"celld/store/policy"
 
 	"pgregory.net/rapid"
@@ -129,7 +130,7 @@ func (m *limitsMachine) put(t *rapid.T, key string, k *heldKey, err error) {
 	delete(m.model.keys, key)
 	if there {
 		m.model.keys[key] = old
-	} else if full := m.model.full(1, int64(len(key))+memory.OverheadBytes); full != (err != nil) {
+	} else if full := m.model.full(1, int64(len(key))+table.OverheadBytes); full != (err != nil) {
 		t.Fatalf("put %q: %v, full: %v", key, err, full)
 	}
 	if err == nil {
@@ -286,7 +287,7 @@ func (m *limitsMachine) putLimits(t *rapid.T, key string, limits []heldLimit, er
 	next := &heldKey{limits: []heldLimit{}}
 	var grown, made int64
 	if old := model.keys[key]; old == nil {
-		made, grown = 1, int64(len(key))+memory.OverheadBytes
+		made, grown = 1, int64(len(key))+table.OverheadBytes
 	} else if old.limits == nil {
 		if err != store.ErrWrongType {
 			t.Fatalf("limits over a TAT: %v", err)
@@ -296,7 +297,7 @@ func (m *limitsMachine) putLimits(t *rapid.T, key string, limits []heldLimit, er
 		next.expiry = old.expiry
 		for i := range old.limits {
 			h := old.limits[i]
-			grown -= memory.TallyBytes + ringBytes(&h.st)
+			grown -= table.TallyBytes + ringBytes(&h.st)
 			if (h.policy == 0 || model.nameOf(h.policy) != "") && model.endOf(&h.limit, &h.st) > uint64(model.nowNS) {
 				next.limits = append(next.limits, h)
 			}
@@ -310,7 +311,7 @@ func (m *limitsMachine) putLimits(t *rapid.T, key string, limits []heldLimit, er
 		}
 	}
 	for i := range next.limits {
-		grown += memory.TallyBytes + ringBytes(&next.limits[i].st)
+		grown += table.TallyBytes + ringBytes(&next.limits[i].st)
 	}
 	full := len(next.limits) > 0 && model.full(made, grown)
 	if (err == store.ErrFull) != full || err != nil && !full {

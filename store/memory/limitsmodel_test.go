@@ -8,7 +8,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
-	"celld/store/memory"
+	"celld/store/memory/table"
 	"celld/store/policy"
 )
 
@@ -113,14 +113,14 @@ func ringBytes(st *cell.State) int64 {
 	if len(st.Ring) == 0 {
 		return 0
 	}
-	return memory.RingBytes + 8*int64(len(st.Ring))
+	return table.RingBytes + 8*int64(len(st.Ring))
 }
 
 func (m *limitsModel) bytes() (n int64) {
 	for key, k := range m.keys {
-		n += int64(len(key)) + memory.OverheadBytes
+		n += int64(len(key)) + table.OverheadBytes
 		for i := range k.limits {
-			n += memory.TallyBytes + ringBytes(&k.limits[i].st)
+			n += table.TallyBytes + ringBytes(&k.limits[i].st)
 		}
 	}
 	return n
@@ -317,12 +317,12 @@ func (m *limitsModel) change(w *callWork, cost int64, mode cell.Mode) (newKey bo
 	if newKey = k == nil; newKey {
 		k = &heldKey{limits: []heldLimit{}}
 		m.keys[key] = k
-		grown += int64(len(key)) + memory.OverheadBytes
+		grown += int64(len(key)) + table.OverheadBytes
 	}
 	var had int64
 	h := k.find(w.Limit, w.Policy)
 	if h != nil {
-		had = memory.TallyBytes + ringBytes(&h.st)
+		had = table.TallyBytes + ringBytes(&h.st)
 	} else {
 		k.limits = append(k.limits, heldLimit{policy: w.Policy})
 		h = &k.limits[len(k.limits)-1]
@@ -332,7 +332,7 @@ func (m *limitsModel) change(w *callWork, cost int64, mode cell.Mode) (newKey bo
 	}
 	w.Decision = w.Limit.Decide(&st, m.timeOf(w.Limit), cost, mode)
 	h.limit, h.st = cell.Restore(w.Limit.Shape, w.Limit.Params), st
-	grown += max(0, memory.TallyBytes+ringBytes(&st)-had)
+	grown += max(0, table.TallyBytes+ringBytes(&st)-had)
 	k.tat, k.expiry = m.end(k), store.AtTAT
 	return newKey, grown
 }

@@ -7,6 +7,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/table"
 
 	"pgregory.net/rapid"
 )
@@ -90,7 +91,7 @@ func (m *machine) put(t *rapid.T, name string, st store.Value, err error) {
 		if err != nil {
 			return
 		}
-		m.makeRoom(t, 1, int64(len(name))+memory.OverheadBytes)
+		m.makeRoom(t, 1, int64(len(name))+table.OverheadBytes)
 		m.model.insert(name, st)
 	}
 	m.changed(name)
@@ -234,7 +235,7 @@ func (m *machine) copy(t *rapid.T) {
 		return
 	}
 	if old == nil && err == nil && !copied {
-		m.makeRoom(t, 1, int64(len(to))+memory.OverheadBytes)
+		m.makeRoom(t, 1, int64(len(to))+table.OverheadBytes)
 		if m.model.find(from) != nil {
 			t.Fatalf("%q is there, and was not copied to %q", from, to)
 		}
@@ -282,7 +283,7 @@ func (m *machine) resize(t *rapid.T) {
 		m.model.maxKeys = rapid.Int64Range(1, 9).Draw(t, "maxKeys")
 		m.store.SetMaxKeys(m.model.maxKeys)
 	case 1:
-		limits := []int64{0, 0, 1, 2*memory.OverheadBytes + 3, 5*memory.OverheadBytes + 6}
+		limits := []int64{0, 0, 1, 2*table.OverheadBytes + 3, 5*table.OverheadBytes + 6}
 		m.model.maxBytes = rapid.SampledFrom(limits).Draw(t, "maxBytes")
 		m.store.SetMaxBytes(m.model.maxBytes)
 	default:

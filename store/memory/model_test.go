@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"celld/store"
-	"celld/store/memory"
+	"celld/store/memory/table"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
@@ -108,7 +108,7 @@ func (m *model) set(k *modelKey, st store.Value) {
 
 func (m *model) bytes() (n int64) {
 	for _, k := range m.keys {
-		n += int64(len(k.name)) + memory.OverheadBytes
+		n += int64(len(k.name)) + table.OverheadBytes
 	}
 	return n
 }
@@ -132,7 +132,7 @@ func (m *model) makeRoom(keys, bytes int64, gone func() []*modelKey) error {
 	evicted := m.stats.Evicted
 	for _, k := range gone() {
 		m.evict(k)
-		longest = max(longest, int64(len(k.name))+memory.OverheadBytes)
+		longest = max(longest, int64(len(k.name))+table.OverheadBytes)
 	}
 	switch {
 	case full():
@@ -178,13 +178,13 @@ func (m *model) insert(name string, st store.Value) {
 
 // admits tells whether a new key may come in at all.
 func (m *model) admits(name string) bool {
-	cost := int64(len(name)) + memory.OverheadBytes
+	cost := int64(len(name)) + table.OverheadBytes
 	if !m.noEviction {
 		return m.fits(1, cost)
 	}
 	keys, bytes := int64(len(m.keys)-m.spent.Len()), m.bytes()
 	for _, name := range m.spent.Keys() {
-		bytes -= int64(len(name)) + memory.OverheadBytes
+		bytes -= int64(len(name)) + table.OverheadBytes
 	}
 	return m.fits(keys+1, bytes+cost)
 }

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"celld/store"
+	"celld/store/memory/table"
 	"sync"
 )
 
@@ -25,7 +26,7 @@ func place(shard int, tag uint64) uint64 { return uint64(shard)<<33 | tag }
 
 func (s *Store) placeOf(key []byte) uint64 {
 	hash := s.hash(key)
-	return place(s.shardIndex(hash), uint64(tagOfHash(hash)))
+	return place(s.shardIndex(hash), uint64(table.TagOfHash(hash)))
 }
 
 // StartExport returns the start of an export that misses no key that is renamed, up to 16 MB of them. EndExport must follow.

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"math"
 	"runtime"
+	"sync"
 	"testing"
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/table"
 	"celld/store/policy"
 )
 
@@ -98,7 +100,7 @@ func TestWhichCallsTakeTheLock(t *testing.T) {
 		{"a take of what is dead", events{take("1/1m")}, take("1/1m"), 60 * second, true},
 		{"nothing", events{throttle(1)}, nothing, 0, false},
 	} {
-		for _, length := range []int{0, 1, 8, 15, 16, 17, 40, 41, hugeKey - 1, hugeKey} {
+		for _, length := range []int{0, 1, 8, 15, 16, 17, 40, 41, table.HugeKey - 1, table.HugeKey} {
 			s, key := New(Options{Shards: 1}), bytes.Repeat([]byte("k"), length)
 			for _, event := range tt.before {
 				event(s, key, nowNS)
@@ -106,10 +108,10 @@ func TestWhichCallsTakeTheLock(t *testing.T) {
 			before := s.shards[0].version.Load()
 			tt.call(s, key, nowNS+tt.afterNS)
 			locks := s.shards[0].version.Load() != before
-			if want := tt.locks || length == hugeKey && tt.name != "nothing"; locks != want {
+			if want := tt.locks || length == table.HugeKey && tt.name != "nothing"; locks != want {
 				t.Errorf("%s, %d bytes: locks: %v", tt.name, length, locks)
 			}
-			if held := s.shards[0].inUse; held > 1 {
+			if held := s.shards[0].InUse; held > 1 {
 				t.Errorf("%s, %d bytes: the key is there %d times", tt.name, length, held)
 			}
 		}
@@ -137,11 +139,11 @@ func TestStepsWithoutTheLock(t *testing.T) {
 	f := look()
 	sh.lock(0)
 	sh.unlock()
-	if f.valid() || f.begin() || f.e.has(flagBusy) {
+	if f.valid() || f.begin() || f.e.Has(table.FlagBusy) {
 		t.Error("a call goes on though the shard was locked")
 	}
 	f = look()
-	sh.setTouched(f.e, 1<<40)
+	sh.SetTouched(f.e, 1<<40)
 	if f.begin() {
 		t.Error("a call goes on though another word of its slot has changed")
 	}
@@ -186,7 +188,7 @@ func TestStepsWithoutTheLock(t *testing.T) {
 			runtime.Gosched()
 		}
 		want := f.tat + 7
-		f.e.tat.Store(want)
+		f.e.TAT.Store(want)
 		f.changed()
 		if tat := <-got; tat != want {
 			t.Errorf("%s reads %d, want %d", name, tat, want)
@@ -197,7 +199,7 @@ func TestStepsWithoutTheLock(t *testing.T) {
 
 // The fewer keys there is room for, the sooner their uses are noted.
 func TestWhenUsesAreNoted(t *testing.T) {
-	const all, key = math.MinInt64, inlineKey + OverheadBytes
+	const all, key = math.MinInt64, table.InlineKey + table.OverheadBytes
 	for _, tt := range []struct{ maxKeys, maxBytes, noteNS int64 }{
 		{1, 0, all}, {exactKeys, 0, all}, {exactKeys + 1, 0, 40_970_000}, {10_000, 0, 100_000_000}, {1_000_000, 0, 1_073_740_000},
 		{1_000_000, exactKeys * key, all}, {1_000_000, 10_000 * key, 100_000_000}, {10_000, 1 << 40, 100_000_000}, {math.MaxInt64, 0, 1_073_740_000},
@@ -222,8 +224,34 @@ func TestWhenUsesAreNoted(t *testing.T) {
 	}{{0, false, 0}, {0, false, 0}, {1_073_739_999, false, 0}, {1_073_740_000, true, 0}, {1_073_740_000, false, 1_073_740_000}} {
 		_, _ = s.Throttle(key1, bucket, 1, store.Access{NowNS: a.NowNS + use.afterNS, NoTouch: use.noTouch})
 		idle, _ := s.IdleNS(key1, a.NowNS+use.afterNS)
-		if want := use.afterNS - use.idleNote; idle < want || idle > want+1<<touchedUnit {
+		if want := use.afterNS - use.idleNote; idle < want || idle > want+1<<table.TouchedUnit {
 			t.Errorf("%+v: idle for %d ns", use, idle)
 		}
+	}
+}
+
+// Two callers pass under one key all they can. Where one has read a TAT that the other changes, it does not store its own.
+func TestTwoPassAtOnce(t *testing.T) {
+	const turns, most = 1 << 20, 1 << 30
+	bucket, err := cell.NewBucket(most-1, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Options{Shards: 1})
+	pass := func() cell.Decision {
+		d, _ := s.Throttle([]byte("k"), bucket, 1, store.Access{NowNS: 1})
+		return d
+	}
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for range turns {
+				pass()
+			}
+		})
+	}
+	wg.Wait()
+	if left := pass().Remaining; left != most-2*turns-1 {
+		t.Errorf("%d are left, want %d", left, most-2*turns-1)
 	}
 }

@@ -10,19 +10,17 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/table"
 )
 
 // footprint is what a store has allocated for its keys, but for indexes.
 func (s *Store) footprint() (n int64) {
 	for i := range s.shards {
-		sh := &s.shards[i]
-		n += int64(sh.slabs.places.there)<<slabBits*48 + int64(sh.keys.tails.places.there)<<slabBits*32 + int64(sh.tallies.places.there)<<slabBits*TallyBytes
-		for _, key := range sh.keys.huge {
-			n += int64(cap(key))
+		a, err := s.shards[i].Table.Audit()
+		if err != nil {
+			panic(err)
 		}
-		for _, r := range sh.tallies.rings {
-			n += RingBytes + 8*int64(cap(r.words))
-		}
+		n += a.Footprint
 	}
 	return n
 }
@@ -67,7 +65,7 @@ var (
 )
 
 // A table that was full of keys of one kind is full of another's without taking more memory, also where some of the first are
-// used all the time, so that none of their slabs is ever empty.
+// Used all the time, so that none of their slabs is ever empty.
 func TestMemoryGoesFromOneKindToAnother(t *testing.T) {
 	const maxBytes = 24 << 20
 	for _, pinned := range []bool{false, true} {
@@ -104,7 +102,7 @@ func TestMemoryGoesFromOneKindToAnother(t *testing.T) {
 // Slots that the journal knows stay where they are until it is drained; then their slabs go.
 func TestSlabsGoWhenTheirChangesAreTold(t *testing.T) {
 	s := New(Options{Shards: 1, Journal: true})
-	const keys, now = 100 * slabSize, 1_800_000_000_000_000_000
+	const keys, now = 100 * table.SlabSize, 1_800_000_000_000_000_000
 	for i := range keys {
 		if err := kinds[0](s, i, now); err != nil {
 			t.Fatal(err)
@@ -113,7 +111,7 @@ func TestSlabsGoWhenTheirChangesAreTold(t *testing.T) {
 	for i := range keys {
 		s.Delete(fmt.Appendf(nil, "small %d", i), now)
 	}
-	if there := s.shards[0].slabs.places.there; there != 101 {
+	if there := s.shards[0].Slabs.Places.There; there != 101 {
 		t.Errorf("%d slabs are there, whose changes are not told", there)
 	}
 	for s.Drain(func(c Change) {
@@ -122,7 +120,7 @@ func TestSlabsGoWhenTheirChangesAreTold(t *testing.T) {
 		}
 	}) {
 	}
-	if there := s.shards[0].slabs.places.there; there > 2 {
+	if there := s.shards[0].Slabs.Places.There; there > 2 {
 		t.Errorf("%d slabs are there, of no keys", there)
 	}
 	if err := s.Audit(); err != nil {
@@ -133,40 +131,40 @@ func TestSlabsGoWhenTheirChangesAreTold(t *testing.T) {
 // Places are handed out from the bottom, each to one.
 func TestPlaces(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	var p places
+	var p table.Places
 	links, used := map[uint32]uint32{}, map[uint32]bool{}
 	for step := range 200_000 {
 		if rnd.IntN(1000) < 500+300*(step/20_000%2*2-1) && len(used) > 0 {
 			for n := range used {
-				next, goes := p.put(n)
+				next, goes := p.Put(n)
 				links[n] = next
 				delete(used, n)
 				if goes != 0 {
-					p.remove(goes)
+					p.Remove(goes)
 				}
 				break
 			}
 		} else {
-			k, there := p.lowest()
+			k, there := p.Lowest()
 			if !there {
-				p.add(k)
+				p.Add(k)
 			}
-			n, fresh := p.take(k)
+			n, fresh := p.Take(k)
 			if !fresh {
-				p.pop(k, links[n])
+				p.Pop(k, links[n])
 			}
 			if n == 0 || used[n] {
 				t.Fatalf("place %d is handed out twice", n)
 			}
 			for low := range k {
-				if p.slabs[low].used < slabSize {
-					t.Fatalf("slab %d gives a place, and %d has one: %+v", k, low, p.slabs[low])
+				if p.Slabs[low].Used < table.SlabSize {
+					t.Fatalf("slab %d gives a place, and %d has one: %+v", k, low, p.Slabs[low])
 				}
 			}
 			used[n] = true
 		}
 		if step%1000 == 0 {
-			if err := p.audit(used, func(n uint32) uint32 { return links[n] }); err != nil {
+			if err := p.Audit(used, func(n uint32) uint32 { return links[n] }); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/table"
 )
 
 // Those who wait for a state stand in its queue, first come first served, and take nothing before their turn. A queue belongs to
@@ -122,7 +123,7 @@ func (s *Store) newQueue(c *call) *queue {
 	of := sh.waited[q.key]
 	if len(of) == 0 {
 		s.waiting.keys.Add(1)
-		sh.flagWaited(q.hash, c.Key, flagWaited)
+		sh.flagWaited(q.hash, c.Key, table.FlagWaited)
 	}
 	sh.waited[q.key] = append(of, q)
 	return q
@@ -147,10 +148,10 @@ func (q *queue) drop(s *Store) {
 	}
 }
 
-// flagWaited sets the flag of a key's slot, if the key is there.
+// FlagWaited sets the flag of a key's slot, if the key is there.
 func (sh *shard) flagWaited(hash uint64, key []byte, value uint64) {
-	if _, e := sh.slot(hash, key); e != nil {
-		e.setInfo(flagWaited, value)
+	if _, e := sh.Slot(hash, key); e != nil {
+		e.SetInfo(table.FlagWaited, value)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/table"
 )
 
 // parallel runs fn in n goroutines and waits for all.
@@ -200,9 +201,9 @@ func TestAllAtOnce(t *testing.T) {
 				func(i int) {
 					if i%20 == 0 {
 						s.SetMaxKeys(1 + rand.Int64N(300))
-						s.SetMaxBytes(rand.Int64N(2) * 100 * memory.OverheadBytes)
+						s.SetMaxBytes(rand.Int64N(2) * 100 * table.OverheadBytes)
 						s.SetNoEviction(rand.IntN(4) == 0)
-						s.SetLimitsNow(1+rand.Int64N(300), rand.Int64N(2)*100*memory.OverheadBytes, rand.IntN(4) == 0)
+						s.SetLimitsNow(1+rand.Int64N(300), rand.Int64N(2)*100*table.OverheadBytes, rand.IntN(4) == 0)
 					}
 				},
 				func(i int) {
@@ -228,7 +229,7 @@ func TestAllAtOnce(t *testing.T) {
 			}
 			var bytes int64
 			for key := range held {
-				bytes += int64(len(key)) + memory.OverheadBytes
+				bytes += int64(len(key)) + table.OverheadBytes
 			}
 			if st := s.Stats(now); st.Bytes != bytes {
 				t.Errorf("%d bytes, want %d", st.Bytes, bytes)

@@ -3,6 +3,7 @@ package memory
 import (
 	"bytes"
 	"celld/store"
+	"celld/store/memory/table"
 )
 
 // Rename moves the state of one key to another, over whatever was there, in one step for every other call. It returns
@@ -39,11 +40,11 @@ func (s *Store) rename(from, to []byte, onlyNew bool, a store.Access) (there, mo
 	if old != nil && onlyNew {
 		return true, false, nil
 	}
-	st, spent := source.full(n, e), e.spent() // unlink leaves the rings to us
+	st, spent := source.full(n, e), e.Spent() // unlink leaves the rings to us
 	if st.Limits != nil {
 		for i := range *st.Limits {
 			l := &(*st.Limits)[i]
-			if source.limitEndNS(&l.Limit, &l.State) <= uint64(nowNS) {
+			if source.LimitEndNS(&l.Limit, &l.State) <= uint64(nowNS) {
 				continue // it leads nowhere any more
 			}
 			if err := l.Reach(may, true, true); err != nil {
@@ -55,11 +56,11 @@ func (s *Store) rename(from, to []byte, onlyNew bool, a store.Access) (there, mo
 		s.noteMove(from, to, st)
 	}
 	if old != nil { // its slot stays: a scan may have passed the place of a new one
-		s.room.bytes.Add(max(limitBytes(st)-target.limitBytes(old), 0)) // set gives back what becomes free
+		s.room.bytes.Add(max(limitBytes(st)-target.LimitBytes(old), 0)) // set gives back what becomes free
 		source.remove(n, e)
 		target.set(o, old, st, spent, to)
 	} else {
-		s.room.bytes.Add(costBytes(len(to)) + limitBytes(st) - source.costBytes(n, e))
+		s.room.bytes.Add(table.CostBytes(len(to)) + limitBytes(st) - source.CostBytes(n, e))
 		source.unlink(n, e, false)
 		target.link(toHash, to, st, spent, nowNS)
 	}

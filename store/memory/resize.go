@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"celld/store/memory/table"
 	"math"
 	"sync"
 )
@@ -63,7 +64,7 @@ func (s *Store) lower(by int64) {
 	if !s.room.noEviction.Load() {
 		keys = max(keys, s.room.keys.Load()-by)
 		if bytes > 0 {
-			bytes = max(bytes, s.room.bytes.Load()-by*OverheadBytes)
+			bytes = max(bytes, s.room.bytes.Load()-by*table.OverheadBytes)
 		}
 	}
 	s.room.maxKeys.Store(keys)

@@ -1,16 +1,9 @@
 package memory
 
-import "sync/atomic"
-
-// OverheadBytes is what a key takes beside its own bytes, by the estimate of MaxBytes and Stats.Bytes.
-//
-// Measured (BenchmarkHeap, amd64) it is 44 for keys of 16 bytes and 52 for 40, with 1,000,000 keys as with 10,000,000:
-// 48 the slot, which holds 16 bytes of key, 11 the index, and 32 each tail of a longer key, which holds 28. For
-// longer keys it depends on how full their last tail is: 74 for 17 bytes and 86 for 100. The constant lies in between, so
-// that no length takes three tenths more than its estimate.
-const OverheadBytes = 56
-
-func costBytes(keyLen int) int64 { return int64(keyLen) + OverheadBytes }
+import (
+	"celld/store/memory/table"
+	"sync/atomic"
+)
 
 // room is how much all shards hold together, and how much they may. Room for a key and its limits is claimed before they are
 // stored and released after they are gone, so the store never holds more than is allowed. Both happen under a shard's lock, so
@@ -29,7 +22,7 @@ type room struct {
 type need struct{ keys, bytes int64 }
 
 // newKey is what a key of that length needs.
-func newKey(length int) need { return need{1, costBytes(length)} }
+func newKey(length int) need { return need{1, table.CostBytes(length)} }
 
 // claim takes the room, or none of it.
 func (r *room) claim(n need) bool {
@@ -98,7 +91,7 @@ func (r *room) fits(n need) bool {
 func (r *room) mostKeys() int64 {
 	keys := r.maxKeys.Load()
 	if bytes := r.maxBytes.Load(); bytes > 0 {
-		keys = min(keys, bytes/costBytes(inlineKey))
+		keys = min(keys, bytes/table.CostBytes(table.InlineKey))
 	}
 	return keys
 }

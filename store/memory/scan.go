@@ -2,6 +2,7 @@ package memory
 
 import (
 	"celld/store"
+	"celld/store/memory/table"
 	"math"
 	"math/rand/v2"
 )
@@ -27,7 +28,7 @@ func (s *Store) Scan(cursor uint64, count int, nowNS int64, fn func(key string, 
 	}
 	count = max(count, 1)
 	batch := make([]item, 0, min(count, perLock))
-	var scratch [hugeKey]byte
+	var scratch [table.HugeKey]byte
 	for index := cursor >> shardShift; count > 0 && index < uint64(len(s.shards)); index = cursor >> shardShift {
 		sh := &s.shards[index]
 		batch = batch[:0]
@@ -35,17 +36,17 @@ func (s *Store) Scan(cursor uint64, count int, nowNS int64, fn func(key string, 
 		n, left := uint32(cursor), places*emptyPerPlace
 		sh.lock(nowNS)
 		for ; places > 0; places-- {
-			if n, left = sh.slabs.next(n, left); left == 0 {
+			if n, left = sh.Slabs.Next(n, left); left == 0 {
 				break
 			}
-			if e := sh.slabs.at(n); !sh.dead(n, e, nowNS) && sh.prune(n, e, nowNS) {
-				batch = append(batch, item{string(sh.keys.view(n, e, &scratch)), inWall(sh.state(n, e), s.wall.Load())})
+			if e := sh.Slabs.At(n); !sh.Dead(n, e, nowNS) && sh.prune(n, e, nowNS) {
+				batch = append(batch, item{string(sh.Keys.View(n, e, &scratch)), inWall(sh.State(n, e), s.wall.Load())})
 			}
 			n++
 			count--
 		}
 		cursor = index<<shardShift | uint64(n)
-		if n >= sh.slabs.top {
+		if n >= sh.Slabs.Top {
 			cursor = (index + 1) << shardShift
 		} else {
 			count -= places // what is left of them has gone to free slots
@@ -109,24 +110,24 @@ func (sh *shard) random(nowNS int64) (string, bool) {
 	const tries = 64
 	sh.lock(nowNS)
 	defer sh.unlock()
-	if sh.inUse == 0 {
+	if sh.InUse == 0 {
 		return "", false
 	}
 	var n uint32
 	for range tries {
-		n = 1 + rand.Uint32N(sh.slabs.top-1)
-		if sh.slabs.at(n).list() != freeList {
+		n = 1 + rand.Uint32N(sh.Slabs.Top-1)
+		if sh.Slabs.At(n).List() != table.FreeList {
 			break
 		}
 	}
-	n, left := sh.slabs.next(n, math.MaxInt)
+	n, left := sh.Slabs.Next(n, math.MaxInt)
 	if left == 0 {
-		n, _ = sh.slabs.next(0, math.MaxInt)
+		n, _ = sh.Slabs.Next(0, math.MaxInt)
 	}
-	e := sh.slabs.at(n)
-	if sh.dead(n, e, nowNS) || !sh.prune(n, e, nowNS) {
+	e := sh.Slabs.At(n)
+	if sh.Dead(n, e, nowNS) || !sh.prune(n, e, nowNS) {
 		return "", false // it went while the lock was waited for
 	}
-	var scratch [hugeKey]byte
-	return string(sh.keys.view(n, e, &scratch)), true
+	var scratch [table.HugeKey]byte
+	return string(sh.Keys.View(n, e, &scratch)), true
 }

@@ -96,12 +96,12 @@ func (q *queue) momentNS(c *call, w *waiter) int64 {
 		return from
 	}
 	c.n, c.e = c.sh.meet(c.hash, c.Key, store.Access{NowNS: from, NoTouch: true})
-	if c.e != nil && !c.e.holdsLimits() {
+	if c.e != nil && !c.e.HoldsLimits() {
 		return from
 	}
 	c.findTally()
 	c.fetch(from)
-	wait := c.Limit.Forecast(&c.st, c.sh.timeOf(c.Limit, from), w.cost)
+	wait := c.Limit.Forecast(&c.st, c.sh.TimeOf(c.Limit, from), w.cost)
 	if wait == cell.Never {
 		return from
 	}

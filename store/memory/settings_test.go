@@ -9,6 +9,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/table"
 	"celld/store/policy"
 )
 
@@ -129,7 +130,7 @@ func TestKeysOfGonePoliciesAreNoKeys(t *testing.T) {
 				t.Errorf("%s: %s finds it", gone, look)
 			}
 			mustAudit(t, s)
-			if sweep(s, t0); s.Stats(t0).Bytes > 4+memory.OverheadBytes {
+			if sweep(s, t0); s.Stats(t0).Bytes > 4+table.OverheadBytes {
 				t.Errorf("%s, %s: it still takes room: %+v", gone, look, s.Stats(t0))
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/table"
 )
 
 // Renew has a lease end so many ns from now, and reports whether there is one of that ID. The key is the first of the Take that was
@@ -15,10 +16,10 @@ func (s *Store) Renew(key []byte, id, ns int64, a store.Access) (renewed bool, e
 	end := laterNS(a.NowNS, max(ns, 0))
 	return found(s.onLease(key, id, a, func(keys []*call, _ *prepaid) error {
 		for _, c := range keys {
-			for p := range c.sh.talliesOf(c.e) {
+			for p := range c.sh.TalliesOf(c.e) {
 				if st, _, found := c.sh.findLease(p, id, a.NowNS); found {
 					cell.RenewLease(&st, uint64(id), end)
-					p.setState(&st)
+					p.SetState(&st)
 				}
 			}
 			c.sh.leasesChanged(c, a.NowNS)
@@ -130,10 +131,10 @@ func (s *Store) Linked(key []byte, id int64, a store.Access) (names [][]byte, er
 }
 
 // linkedOf are the keys that a lease leads to. found is false if there is none that has not ended.
-func (sh *shard) linkedOf(e *slot, id, nowNS int64) (names [][]byte, found bool) {
-	for p := range sh.talliesOf(e) {
-		if p.holdsLeases() {
-			st := sh.tallies.state(p)
+func (sh *shard) linkedOf(e *table.Slot, id, nowNS int64) (names [][]byte, found bool) {
+	for p := range sh.TalliesOf(e) {
+		if p.HoldsLeases() {
+			st := sh.Tallies.State(p)
 			links, has := cell.Links(&st, uint64(id), nowNS)
 			keys, _ := cell.NamesIn(links)
 			names, found = append(names, keys...), found || has
@@ -143,9 +144,9 @@ func (sh *shard) linkedOf(e *slot, id, nowNS int64) (names [][]byte, found bool)
 }
 
 // findLease looks for a lease that has not ended in a tally.
-func (sh *shard) findLease(p *tally, id, nowNS int64) (st cell.State, l cell.Lease, found bool) {
-	if p.holdsLeases() {
-		st = sh.tallies.state(p)
+func (sh *shard) findLease(p *table.Tally, id, nowNS int64) (st cell.State, l cell.Lease, found bool) {
+	if p.HoldsLeases() {
+		st = sh.Tallies.State(p)
 		l, found = cell.FindLease(&st, uint64(id), nowNS)
 	}
 	return st, l, found
@@ -154,8 +155,8 @@ func (sh *shard) findLease(p *tally, id, nowNS int64) (st cell.State, l cell.Lea
 // debt is what a limit is to take beyond a lease.
 type debt struct {
 	call *call
-	base *tally // nil: the limit has nothing left to remember
-	of   *tally // the companion
+	base *table.Tally // nil: the limit has nothing left to remember
+	of   *table.Tally // the companion
 	l    cell.Limit
 	st   cell.State
 	cost int64
@@ -165,19 +166,19 @@ type debt struct {
 func debtsOf(keys []*call, id, n int64, nowNS int64) (debts []debt, more need) {
 	for i := 0; i < len(keys) && n > 0; i++ {
 		c := keys[i]
-		for p := range c.sh.talliesOf(c.e) {
+		for p := range c.sh.TalliesOf(c.e) {
 			_, l, found := c.sh.findLease(p, id, nowNS)
-			if !found || p.code.Load()&cell.CodeOfLeases == 0 || l.Cost >= n || l.TakenNS == 0 {
+			if !found || p.Code.Load()&cell.CodeOfLeases == 0 || l.Cost >= n || l.TakenNS == 0 {
 				continue
 			}
-			d := debt{call: c, of: p, base: c.sh.baseOf(c.e, p), l: p.limit(), cost: n - l.Cost}
+			d := debt{call: c, of: p, base: c.sh.BaseOf(c.e, p), l: p.Limit(), cost: n - l.Cost}
 			d.l.Leases = false
 			if d.base != nil {
-				d.l, d.st = d.base.limit(), c.sh.tallies.state(d.base)
-				more.bytes -= c.sh.tallies.bytes(d.base)
+				d.l, d.st = d.base.Limit(), c.sh.Tallies.State(d.base)
+				more.bytes -= c.sh.Tallies.Bytes(d.base)
 			}
-			d.l.Fit(&d.st, c.sh.timeOf(&d.l, nowNS))
-			more.bytes += TallyBytes + bytesOfRing(d.st.Ring)
+			d.l.Fit(&d.st, c.sh.TimeOf(&d.l, nowNS))
+			more.bytes += table.TallyBytes + table.BytesOfRing(d.st.Ring)
 			debts = append(debts, d)
 		}
 	}
@@ -196,10 +197,10 @@ func (s *Store) settle(keys []*call, id, n int64, a store.Access, paid *prepaid)
 		}
 	}
 	for _, c := range keys {
-		for t := c.e.firstTally(); t != 0; {
-			p := c.sh.tallies.at(t)
-			t = p.next.Load()
-			if p.holdsLeases() {
+		for t := c.e.FirstTally(); t != 0; {
+			p := c.sh.Tallies.At(t)
+			t = p.Next.Load()
+			if p.HoldsLeases() {
 				c.sh.dropLease(c.e, p, id, n, a.NowNS)
 				c.sh.dropIfEmpty(c.e, p)
 			}
@@ -210,15 +211,15 @@ func (s *Store) settle(keys []*call, id, n int64, a store.Access, paid *prepaid)
 }
 
 // dropLease ends the leases of an ID in a tally, and gives back what they hold beyond n.
-func (sh *shard) dropLease(e *slot, p *tally, id, n, nowNS int64) {
+func (sh *shard) dropLease(e *table.Slot, p *table.Tally, id, n, nowNS int64) {
 	for {
-		st := sh.tallies.state(p)
+		st := sh.Tallies.State(p)
 		l, found := cell.DropLease(&st, uint64(id), nowNS)
 		if !found {
 			return
 		}
-		p.setState(&st)
-		if back := l.Cost - n; back > 0 && p.code.Load()&cell.CodeOfLeases != 0 {
+		p.SetState(&st)
+		if back := l.Cost - n; back > 0 && p.Code.Load()&cell.CodeOfLeases != 0 {
 			l.Cost = back
 			sh.giveBack(e, p, []cell.Lease{l}, nowNS)
 		}
@@ -228,20 +229,20 @@ func (sh *shard) dropLease(e *slot, p *tally, id, n, nowNS int64) {
 func (d *debt) take(nowNS int64) {
 	sh := d.call.sh
 	if d.base == nil {
-		d.base = sh.addTally(d.call.e, d.of.policy.Load())
+		d.base = sh.AddTally(d.call.e, d.of.Policy.Load())
 	}
-	d.l.Decide(&d.st, sh.timeOf(&d.l, nowNS), d.cost, cell.Force)
-	had := sh.tallies.bytes(d.base)
-	sh.tallies.keep(d.base, &d.l, d.l.Code(), &d.st)
-	sh.releaseBytes(had - sh.tallies.bytes(d.base))
+	d.l.Decide(&d.st, sh.TimeOf(&d.l, nowNS), d.cost, cell.Force)
+	had := sh.Tallies.Bytes(d.base)
+	sh.Tallies.Keep(d.base, &d.l, d.l.Code(), &d.st)
+	sh.releaseBytes(had - sh.Tallies.Bytes(d.base))
 }
 
 // leasesChanged notes that leases of a key have changed, or its limits with them: those who wait for it are looked at again. It removes
 // a key that has nothing left to remember.
 func (sh *shard) leasesChanged(c *call, nowNS int64) {
-	if end := sh.limitsEndNS(c.e); end > uint64(nowNS) {
+	if end := sh.LimitsEndNS(c.e); end > uint64(nowNS) {
 		sh.moveEnd(c.n, c.e, end, c.Key)
-		if c.e.has(flagWaited) {
+		if c.e.Has(table.FlagWaited) {
 			sh.pokeKey(c.Key, sh.latestNS)
 		}
 	} else {

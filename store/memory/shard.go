@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"celld/store"
+	"celld/store/memory/table"
 	"celld/store/policy"
 )
 
@@ -16,7 +17,7 @@ type shard struct {
 	version atomic.Uint64
 	watches atomic.Int64 // len(watched)
 	noteNS  atomic.Int64 // see noteMost
-	table
+	table.Table
 	seed     maphash.Seed
 	room     *room
 	journal  *journal // nil: off
@@ -31,24 +32,10 @@ type shard struct {
 
 	// Written under mu and read without it: an insert into a full store learns from them which shard has a key to remove.
 	held      atomic.Int64  // slots in use
-	spentHeld atomic.Int64  // of them spent
+	spentHeld atomic.Int64  // Of them spent
 	nextEndNS atomic.Uint64 // the earliest bound of ends, or never
 
 	_ [64]byte // keeps the next shard's lock out of this one's cache line
-}
-
-// table is the part of a shard that Flush drops. An empty one has no slab and no chunk.
-type table struct {
-	index    index
-	slabs    slabs
-	keys     keys
-	tallies  tallies
-	lists    lists
-	ends     wheel
-	wall     *wallAhead
-	expiries map[uint32]int64 // by slot, the ExpiryNS that are instants, in wall time
-	noExpiry int64            // slots whose ExpiryNS is NoExpiry
-	inUse    int64
 }
 
 // counters are the shard's part of Stats, and mean the same.
@@ -69,27 +56,22 @@ func (sh *shard) unlock() {
 	sh.mu.Unlock()
 }
 
-// clear makes the shard's table an empty one.
+// Clear makes the shard's table an empty one.
 func (sh *shard) clear() {
-	sh.index.drop()
-	sh.slabs.drop()
-	sh.keys.drop()
-	sh.tallies.drop()
-	sh.lists, sh.ends = lists{}, newWheel()
-	sh.expiries, sh.noExpiry, sh.inUse = nil, 0, 0
+	sh.Table.Clear()
 	sh.publish()
 }
 
 func (sh *shard) publish() {
-	sh.held.Store(sh.inUse)
-	if idle := sh.idleBytes(); idle-sh.idle > idleStep || sh.idle-idle > idleStep {
+	sh.held.Store(sh.InUse)
+	if idle := sh.IdleBytes(); idle-sh.idle > idleStep || sh.idle-idle > idleStep {
 		sh.room.idle.Add(idle - sh.idle)
 		sh.idle = idle
 	}
-	if spent := int64(sh.lists.of(spentList).keys); spent != sh.spentHeld.Load() {
+	if spent := int64(sh.Lists.Of(table.SpentList).Keys); spent != sh.spentHeld.Load() {
 		sh.spentHeld.Store(spent)
 	}
-	if next := sh.ends.nextNS(); next != sh.nextEndNS.Load() {
+	if next := sh.Ends.NextNS(); next != sh.nextEndNS.Load() {
 		sh.nextEndNS.Store(next)
 	}
 }
@@ -97,96 +79,74 @@ func (sh *shard) publish() {
 // idleStep is by how many bytes a shard's idle memory changes before it is counted in room.
 const idleStep = 64 << 10
 
-// idleBytes is what places take that no key uses. When a key goes, it must grow by less than the estimate of the key, so that
-// fewer keys always leave more room. So a tail of 32 bytes counts as 24: it has 28 bytes of a key.
-func (t *table) idleBytes() int64 {
-	return int64(t.slabs.places.idle())*48 + int64(t.keys.tails.places.idle())*24 +
-		int64(t.tallies.places.idle())*TallyBytes + int64(len(t.tallies.freeRings))*RingBytes
-}
-
-func tagOfHash(hash uint64) uint32 { return uint32(hash >> 32) }
-
-// slot returns the slot of the key, live or dead, or noSlot.
-func (t *table) slot(hash uint64, key []byte) (uint32, *slot) {
-	for p := t.index.find(tagOfHash(hash)); ; {
-		n := p.next()
-		if n == noSlot {
-			return noSlot, nil
-		}
-		if e := t.slabs.at(n); t.keys.is(e, key) || len(key) >= hugeKey && t.keys.isHuge(n, e, key) {
-			return n, e
-		}
-	}
-}
-
 // find returns the live slot of the key and touches it, or noSlot and nil. It removes a dead one, and what a live one holds of
 // policies that are gone, and gives back what it holds of leases that have ended.
-func (sh *shard) find(hash uint64, key []byte, a store.Access) (uint32, *slot) {
+func (sh *shard) find(hash uint64, key []byte, a store.Access) (uint32, *table.Slot) {
 	n, e := sh.meet(hash, key, a)
 	if e != nil && !(sh.prune(n, e, a.NowNS) && sh.giveDue(n, e, a.NowNS)) {
-		return noSlot, nil
+		return table.NoSlot, nil
 	}
 	return n, e
 }
 
 // meet is find, but it keeps what belongs to policies that are gone, and leases that have ended.
-func (sh *shard) meet(hash uint64, key []byte, a store.Access) (uint32, *slot) {
-	n, e := sh.slot(hash, key)
+func (sh *shard) meet(hash uint64, key []byte, a store.Access) (uint32, *table.Slot) {
+	n, e := sh.Slot(hash, key)
 	switch {
-	case n == noSlot:
-		return noSlot, nil
-	case sh.dead(n, e, a.NowNS):
+	case n == table.NoSlot:
+		return table.NoSlot, nil
+	case sh.Dead(n, e, a.NowNS):
 		sh.expire(n, e)
-		return noSlot, nil
+		return table.NoSlot, nil
 	case !a.NoTouch:
-		sh.setTouched(e, a.NowNS)
-		sh.lists.touch(&sh.slabs, n, e)
+		sh.SetTouched(e, a.NowNS)
+		sh.Lists.Touch(&sh.Slabs, n, e)
 	}
 	return n, e
 }
 
-// link adds a key that is not there. The caller has claimed room for it and its limits.
-func (sh *shard) link(hash uint64, key []byte, st store.Value, spent bool, nowNS int64) (uint32, *slot) {
-	n, e := sh.slabs.take()
-	name := probation
+// Link adds a key that is not there. The caller has claimed room for it and its limits.
+func (sh *shard) link(hash uint64, key []byte, st store.Value, spent bool, nowNS int64) (uint32, *table.Slot) {
+	n, e := sh.Slabs.Take()
+	name := table.Probation
 	if spent {
-		name = spentList
+		name = table.SpentList
 	}
-	e.setInfo(keyLenMask|touchedMask|flagList, sh.keys.set(n, e, key)|uint64(nowNS)>>touchedUnit|uint64(name)*flagProbation)
+	e.SetInfo(table.KeyLenMask|table.TouchedMask|table.FlagList, sh.Keys.Set(n, e, key)|uint64(nowNS)>>table.TouchedUnit|uint64(name)*table.FlagProbation)
 	if spent {
-		sh.room.countSpent(1, costBytes(len(key)))
+		sh.room.countSpent(1, table.CostBytes(len(key)))
 	}
-	sh.lists.push(&sh.slabs, name, n, e)
+	sh.Lists.Push(&sh.Slabs, name, n, e)
 	sh.setState(n, e, st)
-	sh.ends.link(&sh.slabs, n, e, sh.endNS(n, e))
-	sh.index.insert(tagOfHash(hash), n)
-	sh.inUse++
+	sh.Ends.Link(&sh.Slabs, n, e, sh.EndNS(n, e))
+	sh.Index.Insert(table.TagOfHash(hash), n)
+	sh.InUse++
 	sh.changes++
 	sh.publish()
 	sh.journal.put(n, e, key)
 	sh.bumpWatched(key)
 	if len(sh.waited) != 0 && sh.waited[string(key)] != nil {
-		e.setInfo(flagWaited, flagWaited)
+		e.SetInfo(table.FlagWaited, table.FlagWaited)
 	}
 	return n, e
 }
 
-// put gives a linked slot the state that an allowed call leaves. A later end keeps the slot's place in the wheel, so a call on
+// Put gives a linked slot the state that an allowed call leaves. A later end keeps the slot's place in the wheel, so a call on
 // a key that is there does not touch the wheel.
-func (sh *shard) put(n uint32, e *slot, tat uint64, key []byte) {
-	if e.has(flagsOfState) || e.spent() || tat < e.held() {
+func (sh *shard) put(n uint32, e *table.Slot, tat uint64, key []byte) {
+	if e.Has(table.FlagsOfState) || e.Spent() || tat < e.Held() {
 		sh.set(n, e, store.Value{TAT: tat}, false, key)
 		return
 	}
-	e.tat.Store(tat)
+	e.TAT.Store(tat)
 	sh.changes++
 	sh.journal.mark(n, e)
 	sh.bumpWatched(key)
 }
 
 // putEnd is put for a slot whose limits have changed already. It ends an EXPIRE.
-func (sh *shard) putEnd(n uint32, e *slot, end uint64, key []byte) {
-	if e.has(flagsOfState) {
+func (sh *shard) putEnd(n uint32, e *table.Slot, end uint64, key []byte) {
+	if e.Has(table.FlagsOfState) {
 		sh.clearExpiry(n, e)
 		sh.untell(e) // whoever reads what was told after that expiry does not have the key any more
 	}
@@ -194,11 +154,11 @@ func (sh *shard) putEnd(n uint32, e *slot, end uint64, key []byte) {
 }
 
 // moveEnd is putEnd that leaves the expiry as it is.
-func (sh *shard) moveEnd(n uint32, e *slot, end uint64, key []byte) {
-	was := sh.endNS(n, e)
-	e.tat.Store(end)
-	if end := sh.endNS(n, e); end < was {
-		sh.ends.move(&sh.slabs, n, e, end)
+func (sh *shard) moveEnd(n uint32, e *table.Slot, end uint64, key []byte) {
+	was := sh.EndNS(n, e)
+	e.TAT.Store(end)
+	if end := sh.EndNS(n, e); end < was {
+		sh.Ends.Move(&sh.Slabs, n, e, end)
 		sh.publish()
 	}
 	sh.changes++
@@ -206,91 +166,91 @@ func (sh *shard) moveEnd(n uint32, e *slot, end uint64, key []byte) {
 	sh.bumpWatched(key)
 }
 
-// set gives a linked slot another state. The caller has claimed room for what its limits take more.
-func (sh *shard) set(n uint32, e *slot, st store.Value, spent bool, key []byte) {
-	was := sh.endNS(n, e)
+// Set gives a linked slot another state. The caller has claimed room for what its limits take more.
+func (sh *shard) set(n uint32, e *table.Slot, st store.Value, spent bool, key []byte) {
+	was := sh.EndNS(n, e)
 	sh.clearExpiry(n, e)
-	bytes := sh.limitBytes(e)
+	bytes := sh.LimitBytes(e)
 	sh.setState(n, e, st)
-	sh.releaseBytes(bytes - sh.limitBytes(e))
-	if e.spent() != spent {
+	sh.releaseBytes(bytes - sh.LimitBytes(e))
+	if e.Spent() != spent {
 		sh.setSpent(n, e, spent, len(key))
 	}
-	if end := sh.endNS(n, e); end < was {
-		sh.ends.move(&sh.slabs, n, e, end)
+	if end := sh.EndNS(n, e); end < was {
+		sh.Ends.Move(&sh.Slabs, n, e, end)
 	}
 	sh.changes++
 	sh.publish()
 	sh.journal.mark(n, e)
 	sh.bumpWatched(key)
-	if e.has(flagWaited) {
+	if e.Has(table.FlagWaited) {
 		sh.pokeKey(key, sh.latestNS)
 	}
 }
 
 // setSpent moves a slot between the spent and the others. One that is no longer spent goes on probation, as a new one does.
-func (sh *shard) setSpent(n uint32, e *slot, spent bool, keyLen int) {
-	sh.lists.pull(&sh.slabs, e)
+func (sh *shard) setSpent(n uint32, e *table.Slot, spent bool, keyLen int) {
+	sh.Lists.Pull(&sh.Slabs, e)
 	if spent {
-		sh.lists.push(&sh.slabs, spentList, n, e)
-		sh.room.countSpent(1, costBytes(keyLen))
+		sh.Lists.Push(&sh.Slabs, table.SpentList, n, e)
+		sh.room.countSpent(1, table.CostBytes(keyLen))
 	} else {
-		sh.lists.push(&sh.slabs, probation, n, e)
-		sh.room.countSpent(-1, -costBytes(keyLen))
+		sh.Lists.Push(&sh.Slabs, table.Probation, n, e)
+		sh.room.countSpent(-1, -table.CostBytes(keyLen))
 	}
 }
 
-func (sh *shard) setState(n uint32, e *slot, st store.Value) {
-	e.tat.Store(st.TAT)
+func (sh *shard) setState(n uint32, e *table.Slot, st store.Value) {
+	e.TAT.Store(st.TAT)
 	switch {
 	case st.Limits != nil:
 		sh.setLimits(e, *st.Limits)
 	case st.Kind == store.HoldsTAT:
-		sh.dropTallies(e)
+		sh.DropTallies(e)
 	}
 	switch st.ExpiryNS {
 	case store.AtTAT:
 	case store.NoExpiry:
-		e.setInfo(flagsOfState, flagNoExpiry)
-		sh.noExpiry++
+		e.SetInfo(table.FlagsOfState, table.FlagNoExpiry)
+		sh.NoExpiry++
 	default:
-		e.setInfo(flagsOfState, flagExpiry)
-		if sh.expiries == nil {
-			sh.expiries = make(map[uint32]int64)
+		e.SetInfo(table.FlagsOfState, table.FlagExpiry)
+		if sh.Expiries == nil {
+			sh.Expiries = make(map[uint32]int64)
 		}
-		sh.expiries[n] = st.ExpiryNS
+		sh.Expiries[n] = st.ExpiryNS
 	}
 }
 
-func (sh *shard) clearExpiry(n uint32, e *slot) {
-	if e.has(flagNoExpiry) {
-		sh.noExpiry--
+func (sh *shard) clearExpiry(n uint32, e *table.Slot) {
+	if e.Has(table.FlagNoExpiry) {
+		sh.NoExpiry--
 	}
-	if e.has(flagExpiry) {
-		delete(sh.expiries, n)
+	if e.Has(table.FlagExpiry) {
+		delete(sh.Expiries, n)
 	}
-	e.setInfo(flagsOfState, 0)
+	e.SetInfo(table.FlagsOfState, 0)
 }
 
-// unlink takes a slot out of the shard. Its room stays claimed.
-func (sh *shard) unlink(n uint32, e *slot, expired bool) {
-	var scratch [hugeKey]byte
-	key := sh.keys.view(n, e, &scratch)
+// Unlink takes a slot out of the shard. Its room stays claimed.
+func (sh *shard) unlink(n uint32, e *table.Slot, expired bool) {
+	var scratch [table.HugeKey]byte
+	key := sh.Keys.View(n, e, &scratch)
 	sh.journal.remove(e, key, expired)
-	if e.has(flagWaited) {
+	if e.Has(table.FlagWaited) {
 		sh.letGo(n, e, key, expired)
 	}
-	if e.spent() {
-		sh.room.countSpent(-1, -costBytes(len(key)))
+	if e.Spent() {
+		sh.room.countSpent(-1, -table.CostBytes(len(key)))
 	}
-	sh.index.remove(tagOfHash(maphash.Bytes(sh.seed, key)), n)
-	sh.lists.pull(&sh.slabs, e)
+	sh.Index.Remove(table.TagOfHash(maphash.Bytes(sh.seed, key)), n)
+	sh.Lists.Pull(&sh.Slabs, e)
 	sh.clearExpiry(n, e)
-	sh.ends.unlink(&sh.slabs, e)
-	sh.keys.free(n, e)
-	sh.dropTallies(e)
-	sh.slabs.put(n, e)
-	sh.inUse--
+	sh.Ends.Unlink(&sh.Slabs, e)
+	sh.Keys.Free(n, e)
+	sh.DropTallies(e)
+	sh.Slabs.Put(n, e)
+	sh.InUse--
 	if !expired {
 		sh.changes++
 	}
@@ -298,13 +258,13 @@ func (sh *shard) unlink(n uint32, e *slot, expired bool) {
 }
 
 // letGo has those looked at again who wait for a key that goes.
-func (sh *shard) letGo(n uint32, e *slot, key []byte, expired bool) {
+func (sh *shard) letGo(n uint32, e *table.Slot, key []byte, expired bool) {
 	at := sh.latestNS
 	if expired {
-		at = int64(min(sh.endNS(n, e), uint64(at)))
+		at = int64(min(sh.EndNS(n, e), uint64(at)))
 	}
 	sh.pokeKey(key, at)
-	e.setInfo(flagWaited, 0)
+	e.SetInfo(table.FlagWaited, 0)
 }
 
 // releaseBytes gives back bytes that have become free. It ignores a negative number, for which room was claimed before.
@@ -315,17 +275,17 @@ func (sh *shard) releaseBytes(freed int64) {
 }
 
 // drop takes a slot out and gives its room back.
-func (sh *shard) drop(n uint32, e *slot, expired bool) {
-	cost := sh.costBytes(n, e)
+func (sh *shard) drop(n uint32, e *table.Slot, expired bool) {
+	cost := sh.CostBytes(n, e)
 	sh.unlink(n, e, expired)
 	sh.room.release(need{1, cost})
 }
 
-// remove removes a slot that may be live.
-func (sh *shard) remove(n uint32, e *slot) { sh.drop(n, e, false) }
+// Remove removes a slot that may be live.
+func (sh *shard) remove(n uint32, e *table.Slot) { sh.drop(n, e, false) }
 
 // expire removes a dead slot.
-func (sh *shard) expire(n uint32, e *slot) {
+func (sh *shard) expire(n uint32, e *table.Slot) {
 	sh.drop(n, e, true)
 	sh.counters.expired++
 }

@@ -2,13 +2,14 @@ package memory
 
 import (
 	"celld/store"
+	"celld/store/memory/table"
 	"math"
 )
 
 // avgTTLSamples is how many keys of each shard the average TTL is taken from.
 const avgTTLSamples = 16
 
-func (sh *shard) countLookup(found *slot) {
+func (sh *shard) countLookup(found *table.Slot) {
 	if found != nil {
 		sh.counters.hits++
 	} else {
@@ -32,17 +33,17 @@ func (s *Store) Stats(nowNS int64) store.Stats {
 		st.Evicted += sh.counters.evicted
 		st.Hits += sh.counters.hits
 		st.Misses += sh.counters.misses
-		st.WithExpiry += sh.inUse - sh.noExpiry
-		st.Probation += int64(sh.lists.of(probation).keys)
-		st.Protected += int64(sh.lists.of(protected).keys)
-		step := sh.slabs.top/avgTTLSamples + 1
-		for place := uint32(0); place < sh.slabs.top; place += step {
-			n, left := sh.slabs.next(place, perLock)
+		st.WithExpiry += sh.InUse - sh.NoExpiry
+		st.Probation += int64(sh.Lists.Of(table.Probation).Keys)
+		st.Protected += int64(sh.Lists.Of(table.Protected).Keys)
+		step := sh.Slabs.Top/avgTTLSamples + 1
+		for place := uint32(0); place < sh.Slabs.Top; place += step {
+			n, left := sh.Slabs.Next(place, perLock)
 			if left == 0 {
 				continue
 			}
-			if e := sh.slabs.at(n); !e.has(flagNoExpiry) && !sh.dead(n, e, nowNS) {
-				ttlNS += float64(sh.endNS(n, e) - uint64(nowNS))
+			if e := sh.Slabs.At(n); !e.Has(table.FlagNoExpiry) && !sh.Dead(n, e, nowNS) {
+				ttlNS += float64(sh.EndNS(n, e) - uint64(nowNS))
 				ttls++
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/table"
 )
 
 func TestStats(t *testing.T) {
@@ -23,7 +24,7 @@ func TestStats(t *testing.T) {
 	s.Delete([]byte("a"), t0)                        // neither
 	s.Rename([]byte("c"), []byte("e"), at(t0))       // neither
 	_, _ = s.Throttle([]byte("f"), limit, 0, at(t0)) // miss
-	want := store.Stats{Expired: 1, Hits: 3, Misses: 4, Changes: 7, Bytes: 1 + memory.OverheadBytes}
+	want := store.Stats{Expired: 1, Hits: 3, Misses: 4, Changes: 7, Bytes: 1 + table.OverheadBytes}
 	if got := s.Stats(t0); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

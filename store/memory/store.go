@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"celld/store"
+	"celld/store/memory/table"
 	"celld/store/policy"
 )
 
@@ -57,12 +58,12 @@ type Store struct {
 	shards  []shard
 	flushes atomic.Uint64 // changes under all locks, so is steady under any
 	room    room
-	memory  memory
+	memory  table.Reserves
 	resize  resize
 
 	*policy.Set // named limits and rules, which are neither keys nor evicted, nor does Flush remove them
 	losses      losses
-	wall        wallAhead
+	wall        table.WallAhead
 	waiting     waiting
 	pending     sync.Pool
 	now         func() int64
@@ -89,7 +90,7 @@ func New(o Options) *Store {
 	}
 	shards := 1 << bits.Len(uint(min(o.Shards, maxShards)-1))
 	s := &Store{seed: maphash.MakeSeed(), shards: make([]shard, shards)}
-	s.memory.init()
+	s.memory.Init()
 	s.resize.maxKeys, s.resize.maxBytes = o.MaxKeys, max(o.MaxBytes, 0)
 	s.room.maxKeys.Store(s.resize.maxKeys)
 	s.room.maxBytes.Store(s.resize.maxBytes)
@@ -106,8 +107,8 @@ func New(o Options) *Store {
 	}
 	for i := range s.shards {
 		sh := &s.shards[i]
-		sh.room, sh.seed, sh.policies, sh.wall = &s.room, s.seed, s.Set, &s.wall
-		sh.index.memory, sh.slabs.memory, sh.keys.tails.reserve = &s.memory, &s.memory, &s.memory.tails
+		sh.room, sh.seed, sh.policies = &s.room, s.seed, s.Set
+		sh.UseMemory(&s.memory, &s.wall)
 		if o.Journal {
 			sh.journal = &journal{most: mostGone(shards)}
 		}
@@ -135,12 +136,12 @@ func (s *Store) Flush() {
 	}
 	for i := range s.shards {
 		sh := &s.shards[i]
-		sh.changes += sh.inUse
+		sh.changes += sh.InUse
 		sh.clear()
 		sh.journal.clear()
 	}
 	s.room.clear()
-	s.memory.drop()
+	s.memory.Drop()
 	s.flushes.Add(1)
 	now := s.now()
 	for i := range s.shards {

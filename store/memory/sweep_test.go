@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"celld/store/memory"
+	"celld/store/memory/table"
 )
 
 func TestSweep(t *testing.T) {
@@ -26,7 +27,7 @@ func TestSweep(t *testing.T) {
 			expect(t0+500, 0)
 			expect(t0+1000, 500)
 			expectKeys(t, s, t0+1000, "spent")
-			if st := s.Stats(t0); st.Expired != 1000 || st.Bytes != 5+memory.OverheadBytes {
+			if st := s.Stats(t0); st.Expired != 1000 || st.Bytes != 5+table.OverheadBytes {
 				t.Errorf("%+v", st)
 			}
 		})

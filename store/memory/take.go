@@ -5,6 +5,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/table"
 )
 
 // Take decides on 1 to MaxLimits calls at one instant: it grants all of them or none. Calls that share a key and its state add
@@ -92,15 +93,15 @@ func (s *Store) takeOne(sh *shard, r *store.TakeRequest, a store.Access) (done b
 	}
 	code := c.Limit.Code()
 	n, e := sh.meet(r.Hash, c.Key, a)
-	if e == nil || !e.holdsLimits() || e.has(flagsOfState|flagWaited) {
+	if e == nil || !e.HoldsLimits() || e.Has(table.FlagsOfState|table.FlagWaited) {
 		return false
 	}
-	p := sh.tallies.at(e.firstTally())
-	if p.next.Load() != 0 || !p.is(c.Limit, c.Policy, code) || !p.same(c.Limit, code) {
+	p := sh.Tallies.At(e.FirstTally())
+	if p.Next.Load() != 0 || !p.Is(c.Limit, c.Policy, code) || !p.Same(c.Limit, code) {
 		return false
 	}
-	st := sh.tallies.state(p)
-	at := sh.timeOf(c.Limit, a.NowNS)
+	st := sh.Tallies.State(p)
+	at := sh.TimeOf(c.Limit, a.NowNS)
 	if blockedTooLong(c, &st, at) {
 		return false
 	}
@@ -110,9 +111,9 @@ func (s *Store) takeOne(sh *shard, r *store.TakeRequest, a store.Access) (done b
 	sh.counters.hits++
 	c.Decision = c.Limit.Decide(&st, at, r.Cost, cell.Take)
 	d := &c.Decision
-	if !d.Limited || p.blockedNS.Load() != st.BlockedNS {
-		p.setState(&st)
-		sh.putEnd(n, e, sh.limitEndNS(c.Limit, &st), c.Key)
+	if !d.Limited || p.BlockedNS.Load() != st.BlockedNS {
+		p.SetState(&st)
+		sh.putEnd(n, e, sh.LimitEndNS(c.Limit, &st), c.Key)
 	}
 	if d.Limited && !c.Limit.Shadow {
 		r.Taken = store.Taken{Limited: true, RetryAfterNS: d.RetryAfterNS, ResetAfterNS: d.ResetAfterNS}
@@ -164,7 +165,7 @@ func (s *Store) takeLocked(r *pending, a store.Access, paid *prepaid, by turn) (
 	if (o.Mode != cell.Force || t.Limited) && !(o.Mode == cell.Take && !t.Limited && !behind && try(calls, cost, a.NowNS)) {
 		for i := range calls {
 			if c := &calls[i]; !c.Ruled {
-				c.Decision = c.Limit.Decide(&c.st, c.sh.timeOf(c.Limit, a.NowNS), cost*c.times, cell.Peek)
+				c.Decision = c.Limit.Decide(&c.st, c.sh.TimeOf(c.Limit, a.NowNS), cost*c.times, cell.Peek)
 				if c.ahead != nil {
 					c.standBehind(a.NowNS, cost)
 				}
@@ -211,7 +212,7 @@ func try(calls []call, cost, nowNS int64) bool {
 		passes := c.times == 1 && c.Limit.BlockNS == 0 && !c.Limit.HasRing() // no ring, which would not be a copy
 		if passes {
 			before := c.st
-			c.Decision = c.Limit.Decide(&c.st, c.sh.timeOf(c.Limit, nowNS), cost, cell.Take)
+			c.Decision = c.Limit.Decide(&c.st, c.sh.TimeOf(c.Limit, nowNS), cost, cell.Take)
 			if passes = !c.Decision.Limited; passes {
 				c.before, c.tried = before, true
 			}
@@ -232,7 +233,7 @@ func try(calls []call, cost, nowNS int64) bool {
 func upTo(calls []call, most, nowNS int64) int64 {
 	for i := range calls {
 		if c := &calls[i]; !c.Limit.Shadow && !c.Ruled {
-			d := c.Limit.Decide(&c.st, c.sh.timeOf(c.Limit, nowNS), 1, cell.Peek)
+			d := c.Limit.Decide(&c.st, c.sh.TimeOf(c.Limit, nowNS), 1, cell.Peek)
 			most = min(most, d.Remaining/c.sharers(calls))
 		}
 	}
@@ -247,7 +248,7 @@ func (s *Store) change(calls []call, denied bool, cost int64, o *store.TakeOptio
 		c := &calls[i]
 		limited := mode == cell.Take && c.Decision.Limited
 		c.changes = !c.Ruled && !denied && !limited && mode != cell.Peek || c.booked && c.ahead == nil
-		c.blocks = !c.Ruled && limited && (denied || c.Limit.Shadow) && c.Limit.BlockNS > 0 && c.st.BlockedNS <= uint64(c.sh.timeOf(c.Limit, a.NowNS))
+		c.blocks = !c.Ruled && limited && (denied || c.Limit.Shadow) && c.Limit.BlockNS > 0 && c.st.BlockedNS <= uint64(c.sh.TimeOf(c.Limit, a.NowNS))
 		c.adopts = !c.Ruled && !c.changes && !c.blocks && c.carried && mode != cell.Peek
 	}
 	g := plan(calls, leaseNS(o))

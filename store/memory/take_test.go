@@ -11,6 +11,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/table"
 	"celld/store/policy"
 )
 
@@ -157,8 +158,8 @@ func TestTakeOfMoreKeysThanThereMayBe(t *testing.T) {
 
 // What a limit would take more is refused before anything has changed, also where it is the ring of a log that grows.
 func TestNoEvictionRefusesLimits(t *testing.T) {
-	one := int64(len("k") + memory.OverheadBytes + memory.TallyBytes)
-	ring := int64(memory.RingBytes + 8*2*4) // of four calls
+	one := int64(len("k") + table.OverheadBytes + table.TallyBytes)
+	ring := int64(table.RingBytes + 8*2*4) // of four calls
 	for _, c := range []struct {
 		maxBytes int64
 		passes   int // calls of 100/1m,algo=log, each at another time

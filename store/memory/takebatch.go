@@ -1,6 +1,9 @@
 package memory
 
-import "celld/store"
+import (
+	"celld/store"
+	"celld/store/memory/table"
+)
 
 // TakeBatch decides on 1 to MaxTakes requests in their order, as that many Takes would, and overlaps cache misses as ThrottleBatch
 // does.
@@ -53,9 +56,9 @@ func (s *Store) touchTallies(b *batch) {
 		if e == nil {
 			continue
 		}
-		if info := e.info.Load(); info&flagLimits != 0 {
-			if p := s.shardOf(b.hashes[i]).tallies.peek(uint32(info)); p != nil {
-				sum += p.a.Load()
+		if info := e.Info.Load(); info&table.FlagLimits != 0 {
+			if p := s.shardOf(b.hashes[i]).Tallies.Peek(uint32(info)); p != nil {
+				sum += p.A.Load()
 			}
 		}
 	}

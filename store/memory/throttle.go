@@ -3,6 +3,7 @@ package memory
 import (
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/table"
 )
 
 // Throttle decides on a call under the key and remembers it. The error is a *cell.RangeError for the quantity, or
@@ -74,19 +75,19 @@ func (s *Store) ruled(key []byte, capacity, nowNS int64, d *cell.Decision) bool 
 
 func (s *Store) decideLocked(sh *shard, r *store.Request, absent bool, a store.Access) {
 	var n uint32
-	var e *slot
+	var e *table.Slot
 	if !absent {
 		n, e = sh.find(r.Hash, r.Key, a)
 	}
 	sh.countLookup(e)
 	for {
 		var tat uint64
-		if e != nil && !e.spent() {
-			if e.holdsLimits() {
+		if e != nil && !e.Spent() {
+			if e.HoldsLimits() {
 				r.Decision, r.Err = cell.Decision{}, store.ErrWrongType
 				return
 			}
-			tat = e.held()
+			tat = e.Held()
 		}
 		next, d, err := r.Bucket.Throttle(tat, a.NowNS, r.Quantity)
 		setDecision(&r.Decision, &d)

@@ -38,7 +38,7 @@ func TestTouch(t *testing.T) {
 	s.touch(&b)
 	for i, e := range b.slots[:b.n] {
 		key := fmt.Append(nil, keys[i])
-		if there := e != nil && s.shardOf(b.hashes[i]).keys.is(e, key); there != (keys[i] >= 0) {
+		if there := e != nil && s.shardOf(b.hashes[i]).Keys.Is(e, key); there != (keys[i] >= 0) {
 			t.Errorf("%s: found %v", key, there)
 		}
 	}

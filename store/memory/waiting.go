@@ -31,7 +31,7 @@ func (c *call) waitNS(nowNS, cost int64) uint64 {
 	case c.ahead != nil:
 		return c.ahead.waitNS(c, nowNS, cost*c.times)
 	}
-	return c.Limit.Forecast(&c.st, c.sh.timeOf(c.Limit, nowNS), cost*c.times)
+	return c.Limit.Forecast(&c.st, c.sh.TimeOf(c.Limit, nowNS), cost*c.times)
 }
 
 // surelyNS is how much of a call's wait is sure, whatever leases are released meanwhile.
@@ -44,7 +44,7 @@ func (c *call) surelyNS(nowNS, cost int64, waitNS uint64) uint64 {
 	if p == nil {
 		return waitNS
 	}
-	held := c.sh.tallies.state(p)
+	held := c.sh.Tallies.State(p)
 	if !l.Additive() { // what flows back is not known as easily
 		if cell.Leased(&held) > 0 {
 			return 0
@@ -52,7 +52,7 @@ func (c *call) surelyNS(nowNS, cost int64, waitNS uint64) uint64 {
 		return waitNS
 	}
 	was := c.st
-	l.Give(&c.st, c.sh.timeOf(l, nowNS), cell.Leased(&held))
+	l.Give(&c.st, c.sh.TimeOf(l, nowNS), cell.Leased(&held))
 	waitNS = c.waitNS(nowNS, cost)
 	c.st = was
 	return waitNS

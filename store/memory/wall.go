@@ -1,22 +1,11 @@
 package memory
 
 import (
-	"sync/atomic"
-
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/table"
 	"celld/store/policy"
 )
-
-// Two times meet in the store.
-//
-// Limit time is what Access.NowNS says. It goes on as time passes and never steps, whatever is done to the wall clock, so
-// that limits neither lock nor free by that: TATs, the states of CL.TAKE's limits, blocks and ends of rules are kept in it.
-//
-// Wall time is limit time + wallAhead. What people have named by the clock is kept in it: expiries, as in Redis those of
-// EXPIRE too, and the windows of the clock or the calendar. All that leaves the store or comes into it is in wall time:
-// State, LimitState and the texts of settings, and so every file and reply.
-type wallAhead struct{ atomic.Int64 }
 
 // WallNS is the wall time at an instant of limit time. At first they are the same.
 func (s *Store) WallNS(nowNS int64) int64 { return nowNS + s.wall.Load() }
@@ -51,52 +40,20 @@ func (s *Store) SetWall(wallNS, nowNS int64) {
 // setWall moves the keys that end by the wall clock to their new places in the wheel. Logs were told in the old wall time, so they
 // are told anew.
 func (sh *shard) setWall(byNS, wallNS int64) {
-	for n := uint32(1); n < sh.slabs.top; n++ {
-		e := sh.slabs.at(n)
-		e.settle()
-		if e.list() == freeList || !e.holdsLimits() && !e.has(flagExpiry) {
+	for n := uint32(1); n < sh.Slabs.Top; n++ {
+		e := sh.Slabs.At(n)
+		e.Settle()
+		if e.List() == table.FreeList || !e.HoldsLimits() && !e.Has(table.FlagExpiry) {
 			continue
 		}
-		if e.holdsLimits() {
-			sh.realign(e, byNS, wallNS)
+		if e.HoldsLimits() {
+			sh.Realign(e, byNS, wallNS)
 			sh.untell(e)
-			e.tat.Store(sh.limitsEndNS(e))
+			e.TAT.Store(sh.LimitsEndNS(e))
 		}
-		sh.ends.move(&sh.slabs, n, e, sh.endNS(n, e))
+		sh.Ends.Move(&sh.Slabs, n, e, sh.EndNS(n, e))
 	}
 	sh.publish()
-}
-
-func (t *table) realign(e *slot, byNS, wallNS int64) {
-	for p := range t.talliesOf(e) {
-		if shape := p.shape(); !shape.Aligned() {
-			continue
-		}
-		l, st := p.limit(), t.tallies.state(p)
-		l.Realign(&st, byNS, wallNS)
-		p.setState(&st)
-	}
-}
-
-// timeOf is now in the time that a limit is decided in.
-func (t *table) timeOf(l *cell.Limit, nowNS int64) int64 {
-	if l.Aligned() {
-		nowNS += t.wall.Load()
-	}
-	return nowNS
-}
-
-// limitEndNS is when a limit has nothing left to remember, in limit time.
-func (t *table) limitEndNS(l *cell.Limit, st *cell.State) uint64 {
-	return limitEndNS(l, st, t.wall.Load())
-}
-
-func limitEndNS(l *cell.Limit, st *cell.State, aheadNS int64) uint64 {
-	end := l.EndNS(st)
-	if l.Aligned() {
-		end = cell.ShiftInstant(end, -aheadNS)
-	}
-	return end
 }
 
 // inWall is a state as it leaves the store, with the wall time so much ahead.

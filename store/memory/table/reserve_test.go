@@ -1,4 +1,4 @@
-package memory
+package table
 
 import (
 	"runtime"
@@ -8,7 +8,8 @@ import (
 
 // Each kind of block has a reserve, of 1/64 of what is in use and a megabyte at most. What is dropped is not in use.
 func TestReserve(t *testing.T) {
-	m := &New(Options{}).memory
+	m := &Reserves{}
+	m.Init()
 	for name, capacity := range map[string]int{"slabs": cap(m.slabs.blocks), "tails": cap(m.tails.blocks), "chunks": cap(m.chunks.blocks)} {
 		if capacity == 0 {
 			t.Errorf("no reserve of %s", name)
@@ -17,7 +18,7 @@ func TestReserve(t *testing.T) {
 	m.slabs.used.Store(1 << 20)
 	m.tails.used.Store(1 << 20)
 	m.chunks.used.Store(1 << 20)
-	if m.drop(); m.slabs.want()+m.tails.want()+m.chunks.want() != 0 {
+	if m.Drop(); m.slabs.want()+m.tails.want()+m.chunks.want() != 0 {
 		t.Error("what is dropped is in use")
 	}
 	var r reserve[[64 << 10]byte] // 16 of them are a megabyte

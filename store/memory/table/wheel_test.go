@@ -1,6 +1,6 @@
 //go:build !race
 
-package memory
+package table
 
 import (
 	"math"
@@ -21,7 +21,7 @@ func TestWheelModel(t *testing.T) {
 			ahead := rapid.SampledFrom([]uint64{0, 1, 5, 63, 64, 100, 4096, 1e6, 1e9, 6e10, 1e13, 1e18, 1 << 63}).Draw(t, "ahead")
 			end := now + ahead + rapid.Uint64Range(0, 70).Draw(t, "more")
 			if rapid.IntRange(0, 20).Draw(t, "extreme") == 0 {
-				return rapid.SampledFrom([]uint64{never, never - 1, now - min(now, 3), 0}).Draw(t, "end")
+				return rapid.SampledFrom([]uint64{Never, Never - 1, now - min(now, 3), 0}).Draw(t, "end")
 			}
 			return end
 		}
@@ -35,44 +35,44 @@ func TestWheelModel(t *testing.T) {
 		}
 		// due takes out what has ended, and no other, as shard.sweep does.
 		due := func() {
-			for n := w.late; n != noSlot; {
-				e := s.at(n)
-				next := e.nextEnd()
-				if ends[n] <= now || ends[n] >= w.nowNS {
-					w.unlink(&s, e)
+			for n := w.Late; n != NoSlot; {
+				e := s.At(n)
+				next := e.NextEnd()
+				if ends[n] <= now || ends[n] >= w.NowNS {
+					w.Unlink(&s, e)
 					if ends[n] <= now {
-						s.put(n, e)
+						s.Put(n, e)
 						delete(ends, n)
 					} else {
-						w.link(&s, n, e, ends[n])
+						w.Link(&s, n, e, ends[n])
 					}
 				}
 				n = next
 			}
-			if w.late != noSlot {
-				w.lateNS = never
-				for n := w.late; n != noSlot; n = s.at(n).nextEnd() {
-					w.lateNS = min(w.lateNS, ends[n])
+			if w.Late != NoSlot {
+				w.LateNS = Never
+				for n := w.Late; n != NoSlot; n = s.At(n).NextEnd() {
+					w.LateNS = min(w.LateNS, ends[n])
 				}
 			}
-			for steps := 0; w.nextNS() <= now; steps++ {
+			for steps := 0; w.NextNS() <= now; steps++ {
 				if steps > 20*(len(ends)+1) {
 					t.Fatal("the wheel does not get on")
 				}
-				n := w.open()
-				e := s.at(n)
-				w.unlink(&s, e)
+				n := w.Open()
+				e := s.At(n)
+				w.Unlink(&s, e)
 				if ends[n] <= now {
-					s.put(n, e)
+					s.Put(n, e)
 					delete(ends, n)
 				} else {
-					w.link(&s, n, e, ends[n])
+					w.Link(&s, n, e, ends[n])
 				}
 			}
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(t *rapid.T) {
-				bound := w.nextNS()
+				bound := w.NextNS()
 				for n, end := range ends {
 					if end < bound {
 						t.Fatalf("slot %d ends at %d, before the bound %d", n, end, bound)
@@ -80,16 +80,16 @@ func TestWheelModel(t *testing.T) {
 				}
 			},
 			"put": func(t *rapid.T) {
-				n, e := s.take()
-				e.setInfo(flagList, flagProbation)
+				n, e := s.Take()
+				e.SetInfo(FlagList, FlagProbation)
 				ends[n] = drawEnd()
-				w.link(&s, n, e, ends[n])
+				w.Link(&s, n, e, ends[n])
 			},
 			"remove": func(t *rapid.T) {
 				if len(ends) > 0 {
 					n := drawSlot()
-					w.unlink(&s, s.at(n))
-					s.put(n, s.at(n))
+					w.Unlink(&s, s.At(n))
+					s.Put(n, s.At(n))
 					delete(ends, n)
 				}
 			},
@@ -103,8 +103,8 @@ func TestWheelModel(t *testing.T) {
 				if len(ends) > 0 {
 					n := drawSlot()
 					ends[n] = min(ends[n], drawEnd())
-					w.unlink(&s, s.at(n))
-					w.link(&s, n, s.at(n), ends[n])
+					w.Unlink(&s, s.At(n))
+					w.Link(&s, n, s.At(n), ends[n])
 				}
 			},
 			"pass": func(t *rapid.T) {
@@ -138,15 +138,15 @@ func TestWheelModel(t *testing.T) {
 func TestTheWheelForgetsWhoCameLate(t *testing.T) {
 	s := slabs{memory: newMemory()}
 	w := newWheel()
-	w.nowNS = 1000
-	n, e := s.take()
+	w.NowNS = 1000
+	n, e := s.Take()
 	for _, end := range []uint64{5, 8, 700} {
-		w.link(&s, n, e, end)
-		if got := w.nextNS(); got != end {
+		w.Link(&s, n, e, end)
+		if got := w.NextNS(); got != end {
 			t.Errorf("next %d, want %d", got, end)
 		}
-		w.unlink(&s, e)
-		if got := w.nextNS(); got != never {
+		w.Unlink(&s, e)
+		if got := w.NextNS(); got != Never {
 			t.Errorf("next %d where there is none", got)
 		}
 	}

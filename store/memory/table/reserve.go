@@ -1,4 +1,4 @@
-package memory
+package table
 
 import (
 	"sync/atomic"
@@ -56,7 +56,7 @@ func (r *reserve[T]) fill() {
 	r.filling.Store(false)
 }
 
-// drop forgets what is ready and in use.
+// Drop forgets what is ready and in use.
 func (r *reserve[T]) drop() {
 	r.used.Store(0)
 	for len(r.blocks) > 0 {
@@ -67,20 +67,20 @@ func (r *reserve[T]) drop() {
 	}
 }
 
-// memory is what the shards of a store grow by.
-type memory struct {
+// Reserves is what the shards of a store grow by.
+type Reserves struct {
 	slabs  reserve[slab]
-	tails  reserve[[slabSize]tail]
+	tails  reserve[[SlabSize]tail]
 	chunks reserve[chunkBlock]
 }
 
-func (m *memory) init() {
+func (m *Reserves) Init() {
 	m.slabs.init()
 	m.tails.init()
 	m.chunks.init()
 }
 
-func (m *memory) drop() {
+func (m *Reserves) Drop() {
 	m.slabs.drop()
 	m.tails.drop()
 	m.chunks.drop()

@@ -1,4 +1,4 @@
-package memory
+package table
 
 import (
 	"slices"
@@ -8,8 +8,8 @@ import (
 const (
 	lineEntries  = 8 // a cache line
 	chunkLines   = 8
-	chunkEntries = lineEntries * chunkLines
-	mostChunks   = 8 // of a segment
+	ChunkEntries = lineEntries * chunkLines
+	MostChunks   = 8 // of a segment
 	growChunks   = 2 // that a full segment adds
 	splitChunks  = 5 // that each half of a full segment begins with
 )
@@ -27,9 +27,9 @@ const (
 // Only its owner, under the shard's lock, changes it. Others may look for slots without the lock, so all words are atomic, which
 // costs nothing in reading. What they find is right if the shard's version is the same before and after.
 type index struct {
-	dir    atomic.Pointer[directory]
-	memory *memory
-	fresh  []chunk // never used
+	Dir    atomic.Pointer[directory]
+	memory *Reserves
+	fresh  []Chunk // never used
 }
 
 type directory struct {
@@ -38,22 +38,22 @@ type directory struct {
 }
 
 type segment struct {
-	bits   uint32 // upper bits that all its tags have in common
-	size   atomic.Uint32
-	chunks [mostChunks]atomic.Pointer[chunk]
+	Bits   uint32 // upper bits that all its tags have in common
+	Size   atomic.Uint32
+	Chunks [MostChunks]atomic.Pointer[Chunk]
 }
 
-// chunk is a table of its own: an entry is in the line that its tag names, or if that is full in the next that is not.
+// Chunk is a table of its own: an entry is in the line that its tag names, or if that is full in the next that is not.
 // The entries of a line are at its start.
 //
 // Its methods look whether it is nil, though it never is but for probes of an empty index. Else the compiler would, by loading its
 // first word. That is one more cache line from memory, and took a quarter of a new key's time.
-type chunk [chunkEntries]atomic.Uint64
+type Chunk [ChunkEntries]atomic.Uint64
 
 // chunkBlock is how chunks come: one object of 8 KB, that the collector has less to follow.
-type chunkBlock [16]chunk
+type chunkBlock [16]Chunk
 
-func (x *index) newChunk() *chunk {
+func (x *index) newChunk() *Chunk {
 	if len(x.fresh) == 0 {
 		x.fresh = x.memory.chunks.take()[:]
 	}
@@ -63,11 +63,11 @@ func (x *index) newChunk() *chunk {
 }
 
 // chunkOf tells the chunk for the lowest byte of a tag in a segment of so many chunks. Each has the same share, and a
-// segment that grows by one changes the chunk of just those bytes that the new one gets.
-var chunkOf = func() (t [2 * mostChunks][256]uint8) {
-	for size := 2; size <= mostChunks; size++ {
+// Segment that grows by one changes the chunk of just those bytes that the new one gets.
+var chunkOf = func() (t [2 * MostChunks][256]uint8) {
+	for size := 2; size <= MostChunks; size++ {
 		t[size] = t[size-1]
-		var given [mostChunks]int
+		var given [MostChunks]int
 		for _, c := range t[size] {
 			given[c]++
 		}
@@ -86,87 +86,87 @@ var chunkOf = func() (t [2 * mostChunks][256]uint8) {
 
 // drop forgets all entries, and gives their memory back.
 func (x *index) drop() {
-	x.dir.Store(nil)
+	x.Dir.Store(nil)
 	x.fresh = nil
 }
 
-func tagOf(entry uint64) uint32 { return uint32(entry >> 32) }
+func TagOf(entry uint64) uint32 { return uint32(entry >> 32) }
 
-func lineOf(tag uint32) uint32 { return tag >> 8 % chunkLines * lineEntries }
+func LineOf(tag uint32) uint32 { return tag >> 8 % chunkLines * lineEntries }
 
-func (d *directory) segment(tag uint32) *segment {
+func (d *directory) Segment(tag uint32) *segment {
 	return d.segments[uint64(tag)>>(32-d.bits)].Load()
 }
 
-func (g *segment) chunk(tag uint32) *chunk {
-	return g.chunks[chunkOf[g.size.Load()%(2*mostChunks)][uint8(tag)]%mostChunks].Load()
+func (g *segment) chunk(tag uint32) *Chunk {
+	return g.Chunks[chunkOf[g.Size.Load()%(2*MostChunks)][uint8(tag)]%MostChunks].Load()
 }
 
 // probe is a search for the slots with one tag, of which there are hardly ever two.
 type probe struct {
-	chunk *chunk
+	chunk *Chunk
 	tag   uint32
 	place uint32 // where next goes on
 	left  uint32 // entries that it may still see
 }
 
-func (x *index) find(tag uint32) probe { return x.peek(tag).find(tag) }
+func (x *index) find(tag uint32) probe { return x.Peek(tag).Find(tag) }
 
-// next returns the next slot with the tag, or noSlot.
-func (p *probe) next() uint32 {
+// Next returns the next slot with the tag, or noSlot.
+func (p *probe) Next() uint32 {
 	c := p.chunk
 	if c == nil {
-		return noSlot
+		return NoSlot
 	}
 	for p.left > 0 {
-		entry := c[p.place%chunkEntries].Load()
+		entry := c[p.place%ChunkEntries].Load()
 		if entry == 0 { // the line is not full, so none has gone past it
 			p.left = 0
-			return noSlot
+			return NoSlot
 		}
 		p.place++
 		p.left--
-		if tagOf(entry) == p.tag {
+		if TagOf(entry) == p.tag {
 			return uint32(entry)
 		}
 	}
-	return noSlot
+	return NoSlot
 }
 
-// insert adds a slot under a tag.
-func (x *index) insert(tag, n uint32) {
-	if x.dir.Load() == nil {
+// Insert adds a slot under a tag.
+func (x *index) Insert(tag, n uint32) {
+	if x.Dir.Load() == nil {
 		g := &segment{}
-		g.chunks[0].Store(x.newChunk())
-		g.size.Store(1)
+		g.Chunks[0].Store(x.newChunk())
+		g.Size.Store(1)
 		d := &directory{segments: make([]atomic.Pointer[segment], 1)}
 		d.segments[0].Store(g)
-		x.dir.Store(d)
+		x.Dir.Store(d)
 	}
 	for entry := uint64(tag)<<32 | uint64(n); ; {
-		g := x.dir.Load().segment(tag)
+		g := x.Dir.Load().Segment(tag)
 		if g.chunk(tag).insert(entry) {
 			return
 		}
-		if g.size.Load() == mostChunks || !x.grow(g) {
+		if g.Size.Load() == MostChunks || !x.grow(g) {
 			x.split(g, tag)
 		}
 	}
 }
 
-// remove takes out a slot that is in the index under this tag.
-func (x *index) remove(tag, n uint32) {
-	x.dir.Load().segment(tag).chunk(tag).remove(uint64(tag)<<32 | uint64(n))
+// Remove takes out a slot that is in the index under this tag.
+func (x *index) Remove(tag, n uint32) {
+	x.Dir.Load().Segment(tag).chunk(tag).remove(uint64(tag)<<32 | uint64(n))
 }
 
-// insert returns false when the chunk is full.
-func (c *chunk) insert(entry uint64) bool {
+// Insert returns false when the chunk is full.
+func (c *Chunk) insert(entry uint64) bool {
 	if c == nil {
 		return false
 	}
-	place := lineOf(tagOf(entry))
-	for range chunkEntries {
-		if p := &c[place%chunkEntries]; p.Load() == 0 {
+	place := LineOf(TagOf(entry))
+	for range ChunkEntries {
+		if p := &c[place%ChunkEntries]; p.Load() == 0 {
 			p.Store(entry)
 			return true
 		}
@@ -175,17 +175,17 @@ func (c *chunk) insert(entry uint64) bool {
 	return false
 }
 
-// remove moves an entry that another had kept from its line, or from a nearer one, into the place that becomes free, and
+// Remove moves an entry that another had kept from its line, or from a nearer one, into the place that becomes free, and
 // so on from there.
-func (c *chunk) remove(entry uint64) {
+func (c *Chunk) remove(entry uint64) {
 	if c == nil {
 		return
 	}
-	hole := lineOf(tagOf(entry))
-	for c[hole%chunkEntries].Load() != entry {
+	hole := LineOf(TagOf(entry))
+	for c[hole%ChunkEntries].Load() != entry {
 		hole++
 	}
-	hole %= chunkEntries
+	hole %= ChunkEntries
 	for {
 		line := hole / lineEntries
 		end := (line + 1) * lineEntries
@@ -201,7 +201,7 @@ func (c *chunk) remove(entry uint64) {
 		if !full {
 			return
 		}
-		if hole = c.passed(line); hole == chunkEntries {
+		if hole = c.passed(line); hole == ChunkEntries {
 			return
 		}
 		c[last].Store(c[hole].Load())
@@ -209,32 +209,32 @@ func (c *chunk) remove(entry uint64) {
 }
 
 // passed returns the place of an entry that lies behind a line because that was full, or chunkEntries.
-func (c *chunk) passed(line uint32) uint32 {
+func (c *Chunk) passed(line uint32) uint32 {
 	for distance := uint32(1); distance < chunkLines; distance++ {
 		start := (line + distance) % chunkLines * lineEntries
 		for place := start; place < start+lineEntries; place++ {
 			entry := c[place].Load()
 			if entry == 0 {
-				return chunkEntries
+				return ChunkEntries
 			}
-			home := lineOf(tagOf(entry)) / lineEntries
+			home := LineOf(TagOf(entry)) / lineEntries
 			if (line-home)%chunkLines < (place/lineEntries-home)%chunkLines {
 				return place
 			}
 		}
 	}
-	return chunkEntries
+	return ChunkEntries
 }
 
 // grow adds growChunks to a segment, and returns false when one would be too full at once.
 func (x *index) grow(g *segment) bool {
-	old := g.size.Load()
-	size := min(old+growChunks, mostChunks)
-	var moved [growChunks * chunkEntries]uint64
+	old := g.Size.Load()
+	size := min(old+growChunks, MostChunks)
+	var moved [growChunks * ChunkEntries]uint64
 	var share [growChunks]int
 	n := 0
 	for i := range old {
-		c := g.chunks[i].Load()
+		c := g.Chunks[i].Load()
 		for place := range c {
 			entry := c[place].Load()
 			if entry == 0 {
@@ -244,7 +244,7 @@ func (x *index) grow(g *segment) bool {
 			if to < old {
 				continue
 			}
-			if share[to-old]++; share[to-old] > chunkEntries {
+			if share[to-old]++; share[to-old] > ChunkEntries {
 				return false
 			}
 			moved[n] = entry
@@ -252,23 +252,23 @@ func (x *index) grow(g *segment) bool {
 		}
 	}
 	for i := old; i < size; i++ {
-		g.chunks[i].Store(x.newChunk())
+		g.Chunks[i].Store(x.newChunk())
 	}
 	for _, entry := range moved[:n] {
-		g.chunk(tagOf(entry)).remove(entry)
-		g.chunks[chunkOf[size][uint8(entry>>32)]].Load().insert(entry)
+		g.chunk(TagOf(entry)).remove(entry)
+		g.Chunks[chunkOf[size][uint8(entry>>32)]].Load().insert(entry)
 	}
-	g.size.Store(size)
+	g.Size.Store(size)
 	return true
 }
 
 // split makes two segments of the one that a tag leads to, in the chunks that it has and two new ones.
 func (x *index) split(g *segment, tag uint32) {
-	var entries [mostChunks * chunkEntries]uint64
-	var spare []*chunk
+	var entries [MostChunks * ChunkEntries]uint64
+	var spare []*Chunk
 	n := 0
-	for i := range g.size.Load() {
-		c := g.chunks[i].Load()
+	for i := range g.Size.Load() {
+		c := g.Chunks[i].Load()
 		spare = append(spare, c)
 		for place := range c {
 			if entry := c[place].Load(); entry != 0 {
@@ -278,15 +278,15 @@ func (x *index) split(g *segment, tag uint32) {
 			}
 		}
 	}
-	x.halve(entries[:n], g.bits, tag, &spare)
+	x.halve(entries[:n], g.Bits, tag, &spare)
 }
 
 // halve plants entries, which have so many upper bits of a tag in common, in two segments.
-func (x *index) halve(entries []uint64, bits, tag uint32, spare *[]*chunk) {
+func (x *index) halve(entries []uint64, bits, tag uint32, spare *[]*Chunk) {
 	bit := uint32(1) << (31 - bits)
 	low := 0
 	for i, entry := range entries {
-		if tagOf(entry)&bit == 0 {
+		if TagOf(entry)&bit == 0 {
 			entries[i], entries[low] = entries[low], entry
 			low++
 		}
@@ -297,35 +297,35 @@ func (x *index) halve(entries []uint64, bits, tag uint32, spare *[]*chunk) {
 
 // plant makes a segment of entries that have so many upper bits of a tag in common. The sizes that are too small for
 // one of its chunks are few, and that none is large enough is next to impossible; then it is halved once more.
-func (x *index) plant(entries []uint64, bits, tag uint32, spare *[]*chunk) {
-	size := max(uint32(len(entries)*splitChunks/(mostChunks*chunkEntries/2)), 1)
-	for size = min(size, splitChunks); size <= mostChunks; size++ {
-		var share [mostChunks]int
+func (x *index) plant(entries []uint64, bits, tag uint32, spare *[]*Chunk) {
+	size := max(uint32(len(entries)*splitChunks/(MostChunks*ChunkEntries/2)), 1)
+	for size = min(size, splitChunks); size <= MostChunks; size++ {
+		var share [MostChunks]int
 		for _, entry := range entries {
 			share[chunkOf[size][uint8(entry>>32)]]++
 		}
-		if slices.Max(share[:]) < chunkEntries {
+		if slices.Max(share[:]) < ChunkEntries {
 			break
 		}
 	}
-	if size > mostChunks {
+	if size > MostChunks {
 		x.halve(entries, bits, tag, spare)
 		return
 	}
-	g := &segment{bits: bits}
+	g := &segment{Bits: bits}
 	for i := range size {
 		if last := len(*spare) - 1; last >= 0 {
-			g.chunks[i].Store((*spare)[last])
+			g.Chunks[i].Store((*spare)[last])
 			*spare = (*spare)[:last]
 		} else {
-			g.chunks[i].Store(x.newChunk())
+			g.Chunks[i].Store(x.newChunk())
 		}
 	}
-	g.size.Store(size)
+	g.Size.Store(size)
 	for _, entry := range entries {
-		g.chunk(tagOf(entry)).insert(entry)
+		g.chunk(TagOf(entry)).insert(entry)
 	}
-	d := x.dir.Load()
+	d := x.Dir.Load()
 	for d.bits < bits {
 		d = d.double()
 	}
@@ -333,7 +333,7 @@ func (x *index) plant(entries []uint64, bits, tag uint32, spare *[]*chunk) {
 	for i := range uint64(1) << (d.bits - bits) {
 		d.segments[first+i].Store(g)
 	}
-	x.dir.Store(d)
+	x.Dir.Store(d)
 }
 
 func (d *directory) double() *directory {
@@ -344,23 +344,23 @@ func (d *directory) double() *directory {
 	return twice
 }
 
-// peek returns the chunk of a tag without any lock, or nil. It does not touch it.
-func (x *index) peek(tag uint32) *chunk {
-	d := x.dir.Load()
+// Peek returns the chunk of a tag without any lock, or nil. It does not touch it.
+func (x *index) Peek(tag uint32) *Chunk {
+	d := x.Dir.Load()
 	if d == nil {
 		return nil
 	}
-	return d.segment(tag).chunk(tag)
+	return d.Segment(tag).chunk(tag)
 }
 
-// touch reads a word of the line in which a tag is looked for first.
-func (c *chunk) touch(tag uint32) uint64 {
+// Touch reads a word of the line in which a tag is looked for first.
+func (c *Chunk) Touch(tag uint32) uint64 {
 	if c == nil {
 		return 0
 	}
-	return c[lineOf(tag)].Load()
+	return c[LineOf(tag)].Load()
 }
 
-func (c *chunk) find(tag uint32) probe {
-	return probe{chunk: c, tag: tag, place: lineOf(tag), left: chunkEntries}
+func (c *Chunk) Find(tag uint32) probe {
+	return probe{chunk: c, tag: tag, place: LineOf(tag), left: ChunkEntries}
 }

@@ -1,4 +1,4 @@
-package memory
+package table
 
 import (
 	"encoding/binary"
@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	inlineKey = 16  // the longest key that lies in its slot
+	InlineKey = 16  // the longest key that lies in its slot
 	headBytes = 12  // of a longer one lie in it
 	tailBytes = 28  // and so many in each of its tails: a key of 40 bytes takes one
-	hugeKey   = 255 // the keyLen of keys so long or longer: they lie in table.huge
+	HugeKey   = 255 // the keyLen of keys so long or longer: they lie in table.huge
 )
 
 // tail is a piece of a key that is longer than its slot holds. 32 bytes: 48, another slot, would waste more on the
@@ -41,18 +41,18 @@ func tailWords(rest []byte) (words [4]uint64, n int) {
 // keys are what a shard has of keys beside the slots.
 type keys struct {
 	tails arena[tail, *tail]
-	huge  map[uint32][]byte // by slot. So rare that it is the collector's to follow
+	Huge  map[uint32][]byte // by slot. So rare that it is the collector's to follow
 }
 
 // drop forgets all keys, and gives their memory back.
 func (k *keys) drop() {
 	k.tails.drop()
-	k.huge = nil
+	k.Huge = nil
 }
 
 func inlineWords(key []byte) (key0, key1 uint64) {
 	switch n := len(key); {
-	case n >= inlineKey:
+	case n >= InlineKey:
 		return binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[8:])
 	case n >= 8: // the last 8 bytes, shifted so that those in key0 fall out
 		return binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[n-8:]) >> (8 * (16 - n)) & (1<<(8*(n-8)) - 1)
@@ -66,18 +66,18 @@ func inlineWords(key []byte) (key0, key1 uint64) {
 // headWord is the key1 of a longer key, less the number of its tail.
 func headWord(key []byte) uint64 { return uint64(binary.LittleEndian.Uint32(key[8:])) }
 
-// set stores the key of a new slot, but for the length, which it returns as slot.info has it.
-func (k *keys) set(n uint32, e *slot, key []byte) (keyLen uint64) {
+// Set stores the key of a new slot, but for the length, which it returns as slot.info has it.
+func (k *keys) Set(n uint32, e *Slot, key []byte) (keyLen uint64) {
 	key0, key1 := inlineWords(key)
 	length := len(key)
 	switch {
-	case length >= hugeKey:
-		length = hugeKey
-		if k.huge == nil {
-			k.huge = make(map[uint32][]byte)
+	case length >= HugeKey:
+		length = HugeKey
+		if k.Huge == nil {
+			k.Huge = make(map[uint32][]byte)
 		}
-		k.huge[n] = append([]byte(nil), key...)
-	case length > inlineKey:
+		k.Huge[n] = append([]byte(nil), key...)
+	case length > InlineKey:
 		key1 = headWord(key)
 		var last *tail
 		for rest := key[headBytes:]; len(rest) > 0; {
@@ -100,23 +100,23 @@ func (k *keys) set(n uint32, e *slot, key []byte) (keyLen uint64) {
 	return uint64(length) << keyLenShift
 }
 
-// is reports whether the slot's key is this one. Without the lock it may err, and is always false for those in huge.
-func (k *keys) is(e *slot, key []byte) bool {
-	if e.keyLen() != min(len(key), hugeKey) {
+// Is reports whether the slot's key is this one. Without the lock it may err, and is always false for those in huge.
+func (k *keys) Is(e *Slot, key []byte) bool {
+	if e.keyLen() != min(len(key), HugeKey) {
 		return false
 	}
-	if len(key) == inlineKey { // the common length
+	if len(key) == InlineKey { // the common length
 		return e.key0.Load() == binary.LittleEndian.Uint64(key) && e.key1.Load() == binary.LittleEndian.Uint64(key[8:])
 	}
 	return k.isUncommon(e, key)
 }
 
-func (k *keys) isUncommon(e *slot, key []byte) bool {
-	if len(key) < inlineKey {
+func (k *keys) isUncommon(e *Slot, key []byte) bool {
+	if len(key) < InlineKey {
 		key0, key1 := inlineWords(key)
 		return e.key0.Load() == key0 && e.key1.Load() == key1
 	}
-	if e.key0.Load() != binary.LittleEndian.Uint64(key) || len(key) >= hugeKey {
+	if e.key0.Load() != binary.LittleEndian.Uint64(key) || len(key) >= HugeKey {
 		return false
 	}
 	key1 := e.key1.Load()
@@ -125,7 +125,7 @@ func (k *keys) isUncommon(e *slot, key []byte) bool {
 	}
 	number := uint32(key1 >> 32)
 	for rest := key[headBytes:]; ; {
-		p := k.tails.peek(number)
+		p := k.tails.Peek(number)
 		if p == nil {
 			return false
 		}
@@ -142,23 +142,23 @@ func (k *keys) isUncommon(e *slot, key []byte) bool {
 }
 
 // isHuge is is under the lock, for a key in huge.
-func (k *keys) isHuge(n uint32, e *slot, key []byte) bool {
-	return e.keyLen() == hugeKey && string(k.huge[n]) == string(key)
+func (k *keys) isHuge(n uint32, e *Slot, key []byte) bool {
+	return e.keyLen() == HugeKey && string(k.Huge[n]) == string(key)
 }
 
-// view returns the slot's key, which is valid until that slot changes; longer ones are put together in scratch.
-func (k *keys) view(n uint32, e *slot, scratch *[hugeKey]byte) []byte {
+// View returns the slot's key, which is valid until that slot changes; longer ones are put together in scratch.
+func (k *keys) View(n uint32, e *Slot, scratch *[HugeKey]byte) []byte {
 	length := e.keyLen()
-	if length == hugeKey {
-		return k.huge[n]
+	if length == HugeKey {
+		return k.Huge[n]
 	}
 	binary.LittleEndian.PutUint64(scratch[:], e.key0.Load())
 	binary.LittleEndian.PutUint64(scratch[8:], e.key1.Load())
-	if length > inlineKey {
+	if length > InlineKey {
 		number := uint32(e.key1.Load() >> 32)
 		for rest := scratch[headBytes:length]; len(rest) > 0; {
 			var piece [32]byte
-			p := k.tails.at(number)
+			p := k.tails.At(number)
 			for i := range p {
 				binary.LittleEndian.PutUint64(piece[8*i:], p[i].Load())
 			}
@@ -169,14 +169,14 @@ func (k *keys) view(n uint32, e *slot, scratch *[hugeKey]byte) []byte {
 	return scratch[:length]
 }
 
-// free gives back what the slot's key has outside it.
-func (k *keys) free(n uint32, e *slot) {
+// Free gives back what the slot's key has outside it.
+func (k *keys) Free(n uint32, e *Slot) {
 	switch length := e.keyLen(); {
-	case length == hugeKey:
-		delete(k.huge, n)
-	case length > inlineKey:
+	case length == HugeKey:
+		delete(k.Huge, n)
+	case length > InlineKey:
 		for number := uint32(e.key1.Load() >> 32); number != 0; {
-			next := k.tails.at(number).link()
+			next := k.tails.At(number).link()
 			k.tails.put(number)
 			number = next
 		}
@@ -184,12 +184,12 @@ func (k *keys) free(n uint32, e *slot) {
 }
 
 // length is the length of the slot's key.
-func (k *keys) length(n uint32, e *slot) int {
-	if length := e.keyLen(); length != hugeKey {
+func (k *keys) length(n uint32, e *Slot) int {
+	if length := e.keyLen(); length != HugeKey {
 		return length
 	}
-	return len(k.huge[n])
+	return len(k.Huge[n])
 }
 
 // The size of a slot is what a key costs.
-var _ [48]byte = [unsafe.Sizeof(slot{})]byte{}
+var _ [48]byte = [unsafe.Sizeof(Slot{})]byte{}

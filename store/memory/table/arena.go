@@ -1,4 +1,4 @@
-package memory
+package table
 
 import (
 	"slices"
@@ -7,11 +7,11 @@ import (
 
 // arena is a shard's places for one kind of value, in slabs as its slots are. A free one links to the next.
 type arena[T any, P linked[T]] struct {
-	slabs   []*[slabSize]T // nil where it was given back
-	places  places
-	reserve *reserve[[slabSize]T] // nil: slabs come from the allocator
+	slabs   []*[SlabSize]T // nil where it was given back
+	places  Places
+	reserve *reserve[[SlabSize]T] // nil: slabs come from the allocator
 
-	seen atomic.Pointer[[]*[slabSize]T] // slabs, for those who look without a lock
+	seen atomic.Pointer[[]*[SlabSize]T] // slabs, for those who look without a lock
 }
 
 type linked[T any] interface {
@@ -20,46 +20,46 @@ type linked[T any] interface {
 	setLink(uint32)
 }
 
-func (a *arena[T, P]) at(n uint32) *T { return placeIn(a.slabs[n>>slabBits], n) }
+func (a *arena[T, P]) At(n uint32) *T { return placeIn(a.slabs[n>>slabBits], n) }
 
 // placeIn is place n of the arena, if the slab is there. See slab.at for the condition.
-func placeIn[T any](b *[slabSize]T, n uint32) *T {
+func placeIn[T any](b *[SlabSize]T, n uint32) *T {
 	if b == nil {
 		return nil
 	}
-	return &b[n&(slabSize-1)]
+	return &b[n&(SlabSize-1)]
 }
 
-// take returns a place, which is as it was when it was put back, or all zero.
+// Take returns a place, which is as it was when it was put back, or all zero.
 func (a *arena[T, P]) take() (uint32, *T) {
-	k, there := a.places.lowest()
+	k, there := a.places.Lowest()
 	if !there {
 		if a.reserve != nil {
 			a.set(k, a.reserve.take())
 		} else {
-			a.set(k, new([slabSize]T))
+			a.set(k, new([SlabSize]T))
 		}
-		a.places.add(k)
+		a.places.Add(k)
 	}
-	n, fresh := a.places.take(k)
-	p := a.at(n)
+	n, fresh := a.places.Take(k)
+	p := a.At(n)
 	if !fresh {
-		a.places.pop(k, P(p).link())
+		a.places.Pop(k, P(p).link())
 	}
 	return n, p
 }
 
 func (a *arena[T, P]) put(n uint32) {
-	next, goes := a.places.put(n)
-	P(a.at(n)).setLink(next)
+	next, goes := a.places.Put(n)
+	P(a.At(n)).setLink(next)
 	if goes != 0 {
-		a.places.remove(goes)
+		a.places.Remove(goes)
 		a.set(goes, nil)
 	}
 }
 
 // set puts a slab in its place. Others may be looking at the old slice without a lock, so that is not changed.
-func (a *arena[T, P]) set(k int, b *[slabSize]T) {
+func (a *arena[T, P]) set(k int, b *[SlabSize]T) {
 	a.slabs = withSlab(a.slabs, k, b)
 	view := a.slabs
 	a.seen.Store(&view)
@@ -75,8 +75,8 @@ func withSlab[S any](slabs []*S, k int, b *S) []*S {
 	return slabs
 }
 
-// peek returns a place without any lock, or nil. What it holds may be changing.
-func (a *arena[T, P]) peek(n uint32) *T {
+// Peek returns a place without any lock, or nil. What it holds may be changing.
+func (a *arena[T, P]) Peek(n uint32) *T {
 	view := a.seen.Load()
 	if view == nil || int(n>>slabBits) >= len(*view) {
 		return nil
@@ -86,6 +86,6 @@ func (a *arena[T, P]) peek(n uint32) *T {
 
 // drop forgets all places.
 func (a *arena[T, P]) drop() {
-	a.slabs, a.places = nil, places{}
+	a.slabs, a.places = nil, Places{}
 	a.seen.Store(nil)
 }

@@ -1,6 +1,6 @@
 //go:build !race
 
-package memory
+package table
 
 import (
 	"math/rand/v2"
@@ -12,10 +12,10 @@ import (
 // holds reports whether the index finds a slot under a tag.
 func (x *index) holds(tag, n uint32) bool {
 	for p := x.find(tag); ; {
-		switch p.next() {
+		switch p.Next() {
 		case n:
 			return true
-		case noSlot:
+		case NoSlot:
 			return false
 		}
 	}
@@ -23,7 +23,7 @@ func (x *index) holds(tag, n uint32) bool {
 
 // entries returns how many places the index has, and how many are in use.
 func (x *index) entries() (places, used int) {
-	d := x.dir.Load()
+	d := x.Dir.Load()
 	if d == nil {
 		return 0, 0
 	}
@@ -34,10 +34,10 @@ func (x *index) entries() (places, used int) {
 			continue
 		}
 		seen[g] = true
-		for c := range g.size.Load() {
-			places += chunkEntries
-			for place := range g.chunks[c].Load() {
-				if g.chunks[c].Load()[place].Load() != 0 {
+		for c := range g.Size.Load() {
+			places += ChunkEntries
+			for place := range g.Chunks[c].Load() {
+				if g.Chunks[c].Load()[place].Load() != 0 {
 					used++
 				}
 			}
@@ -58,12 +58,12 @@ func TestIndexModel(t *testing.T) {
 		for next := uint32(1); next < uint32(4*most); next++ {
 			if len(slots) < most && random.IntN(5) > 0 {
 				tag := random.Uint32() & mask
-				x.insert(tag, next)
+				x.Insert(tag, next)
 				model[next], slots = tag, append(slots, next)
 			} else if len(slots) > 0 {
 				i := random.IntN(len(slots))
 				n := slots[i]
-				x.remove(model[n], n)
+				x.Remove(model[n], n)
 				if x.holds(model[n], n) {
 					t.Fatalf("slot %d is still there", n)
 				}
@@ -90,10 +90,10 @@ func TestIndexModel(t *testing.T) {
 func TestLinesOfAChunk(t *testing.T) {
 	x := index{memory: newMemory()}
 	for line := range uint32(chunkLines) {
-		x.insert(line<<8, line+1)
+		x.Insert(line<<8, line+1)
 	}
 	for line := range uint32(chunkLines) {
-		if c := x.peek(line << 8); uint32(c[line*lineEntries].Load()) != line+1 || c.touch(line<<8) != uint64(line<<8)<<32|uint64(line+1) {
+		if c := x.Peek(line << 8); uint32(c[line*lineEntries].Load()) != line+1 || c.Touch(line<<8) != uint64(line<<8)<<32|uint64(line+1) {
 			t.Errorf("line %d has another entry", line)
 		}
 	}
@@ -106,7 +106,7 @@ func TestIndexGrows(t *testing.T) {
 	tags, next := make([]uint32, 1<<17), 1000
 	for i := range tags {
 		tags[i] = random.Uint32()
-		x.insert(tags[i], uint32(i+1))
+		x.Insert(tags[i], uint32(i+1))
 		if i == next {
 			next += next / 8
 			if places, used := x.entries(); used != i+1 || used*100 < places*55 {
@@ -115,12 +115,12 @@ func TestIndexGrows(t *testing.T) {
 		}
 	}
 	for i, tag := range tags {
-		if !x.holds(tag, uint32(i+1)) || x.peek(tag) == nil {
+		if !x.holds(tag, uint32(i+1)) || x.Peek(tag) == nil {
 			t.Fatalf("entry %d has gone", i)
 		}
 	}
 	for i, tag := range tags {
-		x.remove(tag, uint32(i+1))
+		x.Remove(tag, uint32(i+1))
 	}
 	if _, used := x.entries(); used != 0 {
 		t.Fatalf("%d entries are left", used)
@@ -132,8 +132,8 @@ func TestIndexGrows(t *testing.T) {
 func TestIndexOfTagsAlike(t *testing.T) {
 	const n = 1000
 	var last []uint32
-	for b, c := range chunkOf[mostChunks] {
-		if c == mostChunks-1 {
+	for b, c := range chunkOf[MostChunks] {
+		if c == MostChunks-1 {
 			last = append(last, uint32(b))
 		}
 	}
@@ -141,14 +141,14 @@ func TestIndexOfTagsAlike(t *testing.T) {
 		x := index{memory: newMemory()}
 		tag := func(i int) uint32 { return uint32(i)<<16 | bytes[i%len(bytes)] }
 		for i := range n {
-			x.insert(tag(i), uint32(i+1))
+			x.Insert(tag(i), uint32(i+1))
 			if places, used := x.entries(); used != i+1 || places > 5*n/2 {
 				t.Fatalf("%s: %d of %d entries are in use, want %d", name, used, places, i+1)
 			}
 		}
-		d, most := x.dir.Load(), uint32(0)
+		d, most := x.Dir.Load(), uint32(0)
 		for i := range d.segments {
-			most = max(most, d.segments[i].Load().bits)
+			most = max(most, d.segments[i].Load().Bits)
 		}
 		if d.bits != most {
 			t.Errorf("%s: the directory has %d bits, and a segment %d", name, d.bits, most)
@@ -163,8 +163,8 @@ func TestIndexOfTagsAlike(t *testing.T) {
 
 // Each chunk of a segment gets its share, and growing takes from all others what the new one gets, and nothing else.
 func TestChunkOf(t *testing.T) {
-	for size := 2; size <= mostChunks; size++ {
-		var share [mostChunks]int
+	for size := 2; size <= MostChunks; size++ {
+		var share [MostChunks]int
 		for b, c := range chunkOf[size] {
 			share[c]++
 			if before := chunkOf[size-1][b]; c != before && int(c) != size-1 {
@@ -179,8 +179,8 @@ func TestChunkOf(t *testing.T) {
 	}
 }
 
-func newMemory() *memory {
-	m := &memory{}
-	m.init()
+func newMemory() *Reserves {
+	m := &Reserves{}
+	m.Init()
 	return m
 }

@@ -1,4 +1,4 @@
-package memory
+package table
 
 import "math/bits"
 
@@ -23,28 +23,28 @@ const (
 // A heap of slots cost as much memory, and log2 n cache misses for each new key: 2.5 of the 3.0 µs of an insert into a
 // million keys were the heap's and the maps'.
 type wheel struct {
-	nowNS   uint64
+	NowNS   uint64
 	levels  uint16              // those with a bucket that is not empty
 	digits  [wheelLevels]uint64 // of each level, the buckets that are not empty
 	buckets [wheelLevels]*level
 	opened  int // the bucket whose time has come, while slots are left in it, or noBucket
 
-	late   uint32 // slots that were put with an end before nowNS, by a caller whose clock was behind
-	lateNS uint64 // no end of them is earlier
+	Late   uint32 // slots that were put with an end before nowNS, by a caller whose clock was behind
+	LateNS uint64 // no end of them is earlier
 }
 
 type level [1 << digitBits]uint32 // the first slot of each bucket
 
-func newWheel() wheel { return wheel{opened: noBucket, lateNS: never} }
+func newWheel() wheel { return wheel{opened: noBucket, LateNS: Never} }
 
-// nextNS returns a lower bound of all ends, and never if there are none.
-func (w *wheel) nextNS() uint64 {
-	if w.late != noSlot {
-		return w.lateNS
+// NextNS returns a lower bound of all ends, and never if there are none.
+func (w *wheel) NextNS() uint64 {
+	if w.Late != NoSlot {
+		return w.LateNS
 	}
 	bucket := w.earliest()
 	if bucket == noBucket {
-		return never
+		return Never
 	}
 	return w.startNS(bucket)
 }
@@ -60,35 +60,35 @@ func (w *wheel) earliest() int {
 func (w *wheel) startNS(bucket int) uint64 {
 	shift := bucket >> digitBits * digitBits
 	digit := uint64(bucket & (1<<digitBits - 1))
-	return w.nowNS>>shift>>digitBits<<digitBits<<shift | digit<<shift
+	return w.NowNS>>shift>>digitBits<<digitBits<<shift | digit<<shift
 }
 
-// open turns the wheel to its earliest bucket, whose time has come, and returns the first slot in it. The caller unlinks
+// Open turns the wheel to its earliest bucket, whose time has come, and returns the first slot in it. The caller unlinks
 // that, and links it again if it ends later. There must be a bucket, and nothing late.
-func (w *wheel) open() uint32 {
+func (w *wheel) Open() uint32 {
 	bucket := w.earliest()
-	w.nowNS = w.startNS(bucket)
+	w.NowNS = w.startNS(bucket)
 	w.opened = bucket
 	return *w.bucket(bucket)
 }
 
 func (w *wheel) bucket(bucket int) *uint32 {
 	if bucket == lateBucket {
-		return &w.late
+		return &w.Late
 	}
 	return &w.buckets[bucket>>digitBits][bucket&(1<<digitBits-1)]
 }
 
-// link adds a slot by its end; one that never ends is left out.
-func (w *wheel) link(s *slabs, n uint32, e *slot, endNS uint64) {
+// Link adds a slot by its end; one that never ends is left out.
+func (w *wheel) Link(s *slabs, n uint32, e *Slot, endNS uint64) {
 	bucket := lateBucket
 	switch {
-	case endNS == never:
+	case endNS == Never:
 		return
-	case endNS < w.nowNS:
-		w.lateNS = min(w.lateNS, endNS)
+	case endNS < w.NowNS:
+		w.LateNS = min(w.LateNS, endNS)
 	default:
-		l := (bits.Len64((endNS^w.nowNS)|1) - 1) / digitBits
+		l := (bits.Len64((endNS^w.NowNS)|1) - 1) / digitBits
 		digit := endNS >> (l * digitBits) & (1<<digitBits - 1)
 		bucket = l<<digitBits | int(digit)
 		if w.buckets[l] == nil {
@@ -100,32 +100,32 @@ func (w *wheel) link(s *slabs, n uint32, e *slot, endNS uint64) {
 	first := w.bucket(bucket)
 	e.end = uint64(bucket)<<linkBits | uint64(*first)
 	e.use |= flagFirst
-	if *first != noSlot {
-		after := s.at(*first)
+	if *first != NoSlot {
+		after := s.At(*first)
 		after.use &^= flagFirst
 		after.setPrevEnd(n)
 	}
 	*first = n
 }
 
-// unlink takes a slot out, if it is in.
-func (w *wheel) unlink(s *slabs, e *slot) {
-	next, prev := e.nextEnd(), e.prevEnd()
+// Unlink takes a slot out, if it is in.
+func (w *wheel) Unlink(s *slabs, e *Slot) {
+	next, prev := e.NextEnd(), e.prevEnd()
 	first := e.use&flagFirst != 0
 	switch {
 	case first:
 		*w.bucket(int(prev)) = next
 		e.use &^= flagFirst
-		if next == noSlot {
+		if next == NoSlot {
 			w.emptied(int(prev))
 		}
-	case prev == noSlot:
+	case prev == NoSlot:
 		return
 	default:
-		s.at(prev).setNextEnd(next)
+		s.At(prev).setNextEnd(next)
 	}
-	if next != noSlot {
-		after := s.at(next)
+	if next != NoSlot {
+		after := s.At(next)
 		after.setPrevEnd(prev)
 		if first {
 			after.use |= flagFirst
@@ -134,10 +134,10 @@ func (w *wheel) unlink(s *slabs, e *slot) {
 	e.end = 0
 }
 
-// move gives a slot another place.
-func (w *wheel) move(s *slabs, n uint32, e *slot, endNS uint64) {
-	w.unlink(s, e)
-	w.link(s, n, e, endNS)
+// Move gives a slot another place.
+func (w *wheel) Move(s *slabs, n uint32, e *Slot, endNS uint64) {
+	w.Unlink(s, e)
+	w.Link(s, n, e, endNS)
 }
 
 func (w *wheel) emptied(bucket int) {
@@ -145,7 +145,7 @@ func (w *wheel) emptied(bucket int) {
 		w.opened = noBucket
 	}
 	if bucket == lateBucket {
-		w.lateNS = never
+		w.LateNS = Never
 		return
 	}
 	l := bucket >> digitBits

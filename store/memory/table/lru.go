@@ -1,0 +1,93 @@
+package table
+
+// listName names the list that a slot is in, of a segmented LRU (Karedla, Love and Wherry, "Caching strategies to
+// improve disk system performance", 1994).
+type listName uint8
+
+const (
+	FreeList  listName = iota
+	Probation          // Keys seen once, and those that fell back
+	Protected          // Keys used again: a flood of keys seen once does not reach them
+	SpentList          // Keys that hold no limit
+)
+
+// use is an order of use, the youngest first.
+type use struct {
+	first, Last uint32
+	Keys        int
+}
+
+// lists are the three orders; the index is the listName less 1.
+type lists [3]use
+
+func (l *lists) Of(name listName) *use { return &l[name-1] }
+
+// Push puts a slot that is in no list before all others of one.
+func (l *lists) Push(s *slabs, name listName, n uint32, e *Slot) {
+	u := l.Of(name)
+	e.use = e.use&flagFirst | uint64(u.first)
+	e.SetInfo(FlagList, uint64(name)*FlagProbation)
+	if u.first != NoSlot {
+		s.At(u.first).setYounger(n)
+	} else {
+		u.Last = n
+	}
+	u.first = n
+	u.Keys++
+}
+
+// Pull takes a slot out of its list. Its links are left as they are.
+func (l *lists) Pull(s *slabs, e *Slot) {
+	u := l.Of(e.List())
+	younger, older := e.younger(), e.older()
+	if younger != NoSlot {
+		s.At(younger).setOlder(older)
+	} else {
+		u.first = older
+	}
+	if older != NoSlot {
+		s.At(older).setYounger(younger)
+	} else {
+		u.Last = younger
+	}
+	u.Keys--
+}
+
+// Touch is a use of a key: one on probation becomes protected, any other the youngest of its list.
+func (l *lists) Touch(s *slabs, n uint32, e *Slot) {
+	name := e.List()
+	if name == Probation {
+		name = Protected
+	} else if l.Of(name).first == n {
+		return
+	}
+	l.Pull(s, e)
+	l.Push(s, name, n, e)
+}
+
+// mostFallBack is how many keys fall back for each that goes.
+const mostFallBack = 64
+
+// Victim returns the slot that goes for another one: the last on probation. Before that, what is protected beyond 80 %
+// Of the keys falls back to the head of probation, 64 keys at most for each that goes.
+//
+// It is done here and not when a key becomes protected, as until a key must go the order tells nothing, and most
+// stores never are full: in one where all keys are in use, every hit would then push another key out and touch four
+// more cache lines.
+func (l *lists) Victim(s *slabs) uint32 {
+	unsure, sure := l.Of(Probation), l.Of(Protected)
+	most := (unsure.Keys + sure.Keys + l.Of(SpentList).Keys) * 4 / 5
+	for range min(sure.Keys-most, mostFallBack) {
+		n := sure.Last
+		e := s.At(n)
+		l.Pull(s, e)
+		l.Push(s, Probation, n, e)
+	}
+	if unsure.Last != NoSlot {
+		return unsure.Last
+	}
+	if sure.Last != NoSlot {
+		return sure.Last
+	}
+	return l.Of(SpentList).Last
+}

@@ -1,0 +1,7 @@
+//go:build !amd64 && !arm64
+
+package table
+
+import "unsafe"
+
+func Prefetch(unsafe.Pointer) {}

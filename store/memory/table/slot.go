@@ -1,0 +1,106 @@
+package table
+
+import (
+	"math"
+	"runtime"
+	"sync/atomic"
+)
+
+const (
+	Never  = math.MaxUint64 // an end that no int64 instant reaches
+	NoSlot = 0              // no slot has this number
+
+	linkBits = 28
+	linkMask = 1<<linkBits - 1
+	maxSlots = 1 << linkBits // of one shard: 12 GB of slots
+
+	prevMask  = linkMask << linkBits
+	byteShift = 2 * linkBits // of the byte that both words of links have left
+)
+
+// Slot is a key and its state, and where it stands in the shard's structures: six words, none of them a pointer. Links
+// are slot numbers of 28 bits, so that two fit a word and leave a byte for something else.
+//
+// The first four words are all that a call without the lock looks at. They lie in one cache line in three slots of four.
+type Slot struct {
+	key0 atomic.Uint64 // bytes 0..7 of the key
+	key1 atomic.Uint64 // bytes 8..15 of the key; of a longer one bytes 8..11, and the number of its first tail
+	TAT  atomic.Uint64
+	Info atomic.Uint64 // flags; length of the key, or hugeKey; 48 bits more
+	use  uint64        // next (older) and previous (younger) in the order of use; flagFirst
+	end  uint64        // next and previous in a bucket of the wheel
+}
+
+// The flags of slot.info. What its low 48 bits have is the last use for OBJECT IDLETIME, in units of touchedUnit, and of a key
+// that holds limits the number of its first tally.
+const (
+	FlagBusy      = 1 << (48 + iota) // a call without the lock is changing the state
+	FlagProbation                    // the two are which list: free, probation, protected or spent
+	flagProtected
+	FlagJournaled // is in the journal's list. Outlasts the key, as the number in the list does
+	FlagNoExpiry  // State.ExpiryNS is NoExpiry
+	FlagExpiry    // State.ExpiryNS is in table.expiries
+	FlagLimits    // holds limits, and tat is when the last of them ends
+	FlagWaited    // somebody waits for a state of the key
+
+	FlagList     = FlagProbation | flagProtected
+	FlagsOfState = FlagNoExpiry | FlagExpiry
+
+	TouchedMask = 1<<48 - 1
+	TouchedUnit = 16 // bits: 65 µs
+
+	keyLenShift = 56
+	KeyLenMask  = 0xff << keyLenShift
+)
+
+// flagFirst of slot.use says that it is the first in its bucket of the wheel, and end's previous is that bucket.
+const flagFirst = 1 << byteShift
+
+func (e *Slot) older() uint32   { return uint32(e.use) & linkMask }
+func (e *Slot) younger() uint32 { return uint32(e.use>>linkBits) & linkMask }
+
+func (e *Slot) setOlder(n uint32)   { e.use = e.use&^linkMask | uint64(n) }
+func (e *Slot) setYounger(n uint32) { e.use = e.use&^prevMask | uint64(n)<<linkBits }
+
+func (e *Slot) NextEnd() uint32 { return uint32(e.end) & linkMask }
+func (e *Slot) prevEnd() uint32 { return uint32(e.end>>linkBits) & linkMask }
+
+func (e *Slot) setNextEnd(n uint32) { e.end = e.end&^linkMask | uint64(n) }
+func (e *Slot) setPrevEnd(n uint32) { e.end = e.end&^prevMask | uint64(n)<<linkBits }
+
+func (e *Slot) Has(flags uint64) bool { return e.Info.Load()&flags != 0 }
+
+func (e *Slot) List() listName { return ListOf(e.Info.Load()) }
+
+func ListOf(info uint64) listName { return listName(info & FlagList / FlagProbation) }
+
+func (e *Slot) Spent() bool { return e.List() == SpentList }
+
+// keyLen is the length of the key, or hugeKey.
+func (e *Slot) keyLen() int { return int(e.Info.Load() >> keyLenShift) }
+
+// SetInfo changes what the mask has. The shard is locked, but a call without the lock may set or clear flagBusy meanwhile.
+func (e *Slot) SetInfo(mask, value uint64) {
+	for {
+		old := e.Info.Load()
+		if old&mask == value || e.Info.CompareAndSwap(old, old&^mask|value) {
+			return
+		}
+	}
+}
+
+// Touch reads a word of each cache line that matters, without any lock.
+func (e *Slot) Touch() uint64 { return e.key0.Load() + e.Info.Load() }
+
+// Settle waits for the call that is busy with the slot without the lock. The shard is locked, so no other will change it.
+func (e *Slot) Settle() {
+	for e.Has(FlagBusy) {
+		runtime.Gosched()
+	}
+}
+
+// Held is the TAT under the lock.
+func (e *Slot) Held() uint64 {
+	e.Settle()
+	return e.TAT.Load()
+}

@@ -1,0 +1,65 @@
+package table
+
+// Table is the part of a shard that Flush drops. An empty one has no slab and no chunk.
+type Table struct {
+	Index    index
+	Slabs    slabs
+	Keys     keys
+	Tallies  tallies
+	Lists    lists
+	Ends     wheel
+	Wall     *WallAhead
+	Expiries map[uint32]int64 // by slot, the ExpiryNS that are instants, in wall time
+	NoExpiry int64            // slots whose ExpiryNS is NoExpiry
+	InUse    int64
+}
+
+// Clear makes the table an empty one.
+func (t *Table) Clear() {
+	t.Index.drop()
+	t.Slabs.drop()
+	t.Keys.drop()
+	t.Tallies.drop()
+	t.Lists, t.Ends = lists{}, newWheel()
+	t.Expiries, t.NoExpiry, t.InUse = nil, 0, 0
+}
+
+// UseMemory has the table take its memory from m, which others share, and tell wall time by wall.
+func (t *Table) UseMemory(m *Reserves, wall *WallAhead) {
+	t.Index.memory, t.Slabs.memory, t.Keys.tails.reserve, t.Wall = m, m, &m.tails, wall
+}
+
+// IdleBytes is what places take that no key uses. When a key goes, it must grow by less than the estimate of the key, so that
+// fewer keys always leave more room. So a tail of 32 bytes counts as 24: it has 28 bytes of a key.
+func (t *Table) IdleBytes() int64 {
+	return int64(t.Slabs.Places.idle())*48 + int64(t.Keys.tails.places.idle())*24 +
+		int64(t.Tallies.places.idle())*TallyBytes + int64(len(t.Tallies.FreeRings))*RingBytes
+}
+
+func TagOfHash(hash uint64) uint32 { return uint32(hash >> 32) }
+
+// Slot returns the slot of the key, live or dead, or noSlot.
+func (t *Table) Slot(hash uint64, key []byte) (uint32, *Slot) {
+	for p := t.Index.find(TagOfHash(hash)); ; {
+		n := p.Next()
+		if n == NoSlot {
+			return NoSlot, nil
+		}
+		if e := t.Slabs.At(n); t.Keys.Is(e, key) || len(key) >= HugeKey && t.Keys.isHuge(n, e, key) {
+			return n, e
+		}
+	}
+}
+
+// Peek returns the slot that seems to be the key's, without any lock, or nil.
+func (t *Table) Peek(hash uint64, key []byte) *Slot {
+	for p := t.Index.find(TagOfHash(hash)); ; {
+		n := p.Next()
+		if n == NoSlot {
+			return nil
+		}
+		if e := t.Slabs.Peek(n); e != nil && t.Keys.Is(e, key) {
+			return e
+		}
+	}
+}
