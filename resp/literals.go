@@ -13,8 +13,9 @@ import (
 	"celld/store/remote"
 )
 
-// literalCache has the limits of recent calls by their text: to read one again costs a comparison. Each scratch has its own, of a
-// fixed size, so clients cannot make it grow.
+// literalCache keeps the limits of recent calls by their text, so that a limit is parsed once. It serves the calls that forms do not
+// keep: with leases, of several keys, in scripts. Without it, a CL.TAKE of a lease takes 3.9 µs in place of 2.7, and allocates 8 times
+// more. Each scratch has its own cache of a fixed size, so clients cannot make it grow.
 type literalCache struct {
 	seed    maphash.Seed
 	entries [256]cachedLimit
