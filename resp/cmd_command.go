@@ -7,6 +7,7 @@ import (
 
 	"celld/resp/acl"
 	"celld/resp/command"
+	"celld/resp/glob"
 )
 
 func commandCommandRows() []*command.Row {
@@ -124,12 +125,12 @@ func cmdCommandList(s *Session, args [][]byte) {
 			category := acl.ParseCategory(value)
 			keep = func(row *command.Row) bool { return row.Categories()&category != 0 }
 		case "pattern":
-			g, ok := newGlob(args[4], true)
+			g, ok := glob.Compile(args[4], true)
 			if !ok {
-				s.replyError(errPatternLong, maxWildPattern)
+				s.replyError(errPatternLong, glob.MaxWild)
 				return
 			}
-			keep = func(row *command.Row) bool { return g.match([]byte(row.FullName())) }
+			keep = func(row *command.Row) bool { return g.Match([]byte(row.FullName())) }
 		default:
 			s.replyError(errSyntax)
 			return

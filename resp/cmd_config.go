@@ -11,6 +11,7 @@ import (
 
 	"celld/persistence"
 	"celld/resp/command"
+	"celld/resp/glob"
 )
 
 func configRows() []*command.Row {
@@ -33,13 +34,13 @@ func cmdConfigGet(s *Session, args [][]byte) {
 	}
 	asked, at := map[string]string{}, 2 // by name: how it comes back
 	s.inSteps(args, func(s *Session, args [][]byte) (more bool) {
-		g, ok := newGlob(args[at], true)
+		g, ok := glob.Compile(args[at], true)
 		if !ok {
-			s.replyError(errPatternLong, maxWildPattern)
+			s.replyError(errPatternLong, glob.MaxWild)
 			return false
 		}
 		for _, name := range names {
-			if _, found := asked[name]; found || !g.match([]byte(name)) {
+			if _, found := asked[name]; found || !g.Match([]byte(name)) {
 				continue
 			}
 			asked[name] = name

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"celld/resp/command"
+	"celld/resp/glob"
 	"celld/store/remote"
 )
 
@@ -49,8 +50,8 @@ func farScan(ctx context.Context, s *Session, args [][]byte, done func(func(*Ses
 }
 
 func farKeys(ctx context.Context, s *Session, args [][]byte, done func(func(*Session))) {
-	if _, ok := newGlob(args[1], false); !ok {
-		done(func(s *Session) { s.replyError(errPatternLong, maxWildPattern) })
+	if _, ok := glob.Compile(args[1], false); !ok {
+		done(func(s *Session) { s.replyError(errPatternLong, glob.MaxWild) })
 		return
 	}
 	most := int(s.srv.cfg.outputBufferLimit.Get())

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"celld/resp/command"
+	"celld/resp/glob"
 	"celld/resp/wire"
 	"celld/store"
 )
@@ -74,9 +75,9 @@ const insideWork = 5 * stepWork
 
 // cmdKeys walks the table in steps, and then writes what it has found in steps.
 func cmdKeys(s *Session, args [][]byte) {
-	g, ok := newGlob(args[1], false)
+	g, ok := glob.Compile(args[1], false)
 	if !ok {
-		s.replyError(errPatternLong, maxWildPattern)
+		s.replyError(errPatternLong, glob.MaxWild)
 		return
 	}
 	var found []string
@@ -89,7 +90,7 @@ func cmdKeys(s *Session, args [][]byte) {
 			return len(found) > 0
 		}
 		cursor = s.walk(cursor, keysStep, g, &work, func(key string, _ store.Value) {
-			if g.match([]byte(key)) {
+			if g.Match([]byte(key)) {
 				found = append(found, key)
 				bytesFound += len(key) + 16
 			}
@@ -108,14 +109,14 @@ func cmdKeys(s *Session, args [][]byte) {
 }
 
 // walk is Store.Scan, but ends after stepWork even if it has not looked at so many places. It adds to work.
-func (s *Session) walk(cursor uint64, places int, g *glob, work *int, fn func(key string, st store.Value)) (next uint64) {
+func (s *Session) walk(cursor uint64, places int, g *glob.Pattern, work *int, fn func(key string, st store.Value)) (next uint64) {
 	until := *work + stepWork
-	for n := max(1, 16/g.steps(1)); places > 0 && *work < until; n = min(2*n, 256) {
+	for n := max(1, 16/g.Steps(1)); places > 0 && *work < until; n = min(2*n, 256) {
 		n = min(n, places)
 		places -= n
 		before := *work
 		cursor = s.store().Scan(cursor, n, s.nowNS, func(key string, st store.Value) {
-			*work += keyWork + g.steps(len(key))
+			*work += keyWork + g.Steps(len(key))
 			fn(key, st)
 		})
 		if cursor == 0 {
@@ -157,7 +158,7 @@ func cmdScan(s *Session, args [][]byte) {
 // scanOptions are the options of SCAN, and those of HSCAN, which has no TYPE.
 type scanOptions struct {
 	pattern []byte
-	glob    *glob // of pattern; nil: all match
+	glob    *glob.Pattern // of pattern; nil: all match
 	count   int64
 	ofType  string
 	typed   bool
@@ -180,8 +181,8 @@ func (o *scanOptions) parse(args [][]byte) string {
 			}
 		case "match":
 			o.pattern = args[1]
-			if o.glob, ok = newGlob(args[1], false); !ok {
-				return formatError(errPatternLong, maxWildPattern)
+			if o.glob, ok = glob.Compile(args[1], false); !ok {
+				return formatError(errPatternLong, glob.MaxWild)
 			}
 		case "type":
 			o.ofType, o.typed = strings.ToLower(string(args[1])), true
@@ -193,7 +194,7 @@ func (o *scanOptions) parse(args [][]byte) string {
 }
 
 func (o *scanOptions) matches(name string) bool {
-	return o.glob == nil || o.glob.match([]byte(name))
+	return o.glob == nil || o.glob.Match([]byte(name))
 }
 
 func objectRows() []*command.Row {

@@ -7,6 +7,7 @@ import (
 
 	"celld/cell"
 	"celld/resp/command"
+	"celld/resp/glob"
 	"celld/store/policy"
 )
 
@@ -122,12 +123,12 @@ func (s *Session) chosen(pattern [][]byte) (keep func(name string) bool, ok bool
 	if len(pattern) == 0 {
 		return func(string) bool { return true }, true
 	}
-	g, ok := newGlob(pattern[0], false)
+	g, ok := glob.Compile(pattern[0], false)
 	if !ok {
-		s.replyError(errPatternLong, maxWildPattern)
+		s.replyError(errPatternLong, glob.MaxWild)
 		return nil, false
 	}
-	return func(name string) bool { return g.match([]byte(name)) }, true
+	return func(name string) bool { return g.Match([]byte(name)) }, true
 }
 
 func cmdPolicyList(s *Session, args [][]byte) {

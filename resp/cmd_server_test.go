@@ -2,6 +2,7 @@ package resp
 
 import (
 	"celld/resp/command"
+	"celld/resp/glob"
 	"fmt"
 	"slices"
 	"strings"
@@ -192,4 +193,14 @@ func TestPushAfterReset(t *testing.T) {
 	if got := m.send(""); m.tr.wakes != wakes+1 || got != "+line\r\n" {
 		t.Errorf("%d wakes, %q", m.tr.wakes-wakes, got)
 	}
+}
+
+// Every command that takes a pattern bounds one with wildcards other than stars.
+func TestLongPatternsAreRefused(t *testing.T) {
+	p, long := newWorld(t).connect(), strings.Repeat("?", glob.MaxWild+1)
+	p.do("CL.TAKE", "k", "1/1h")
+	for _, command := range []string{"SCAN 0 MATCH ", "HSCAN k 0 MATCH ", "KEYS ", "CL.POLICY LIST ", "CL.RULE LIST ", "CONFIG GET ", "COMMAND LIST FILTERBY PATTERN "} {
+		p.want(command+long, "-ERR a pattern with ? or [ has at most 1024 bytes\r\n")
+	}
+	p.want("ACL SETUSER u ~"+long, "-ERR Error in ACL SETUSER modifier '~"+long+"': a pattern with ? or [ has at most 1024 bytes\r\n")
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/resp/glob"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/policy"
@@ -243,8 +244,9 @@ func (e *fakeEngine) KeepPolicies(list []policy.Policy) error {
 func (e *fakeEngine) Scan(_ context.Context, o remote.ScanOptions, done func(uint64, []string, error)) {
 	e.do(func() {
 		var keys []string
+		pattern, _ := glob.Compile([]byte(o.Pattern), false)
 		next := e.Store.Scan(o.Cursor, int(o.Count), e.now(), func(key string, st store.Value) {
-			if globMatch([]byte(o.Pattern), []byte(key)) && (o.Type == "" || o.Type == typeNames[st.Kind]) {
+			if pattern.Match([]byte(key)) && (o.Type == "" || o.Type == typeNames[st.Kind]) {
 				keys = append(keys, key)
 			}
 		})

@@ -19,6 +19,7 @@ import (
 	"celld/cell"
 	"celld/resp/acl"
 	"celld/resp/command"
+	"celld/resp/glob"
 	"celld/resp/script"
 	"celld/resp/transport"
 	"celld/store/memory"
@@ -210,9 +211,9 @@ func (w *stallWorld) frames(call string) (before, frames string) {
 			case "LONG":
 				words = append(words, strings.Repeat("*aa", 20_000))
 			case "WILD":
-				words = append(words, strings.Repeat("*a?", maxWildPattern/3))
+				words = append(words, strings.Repeat("*a?", glob.MaxWild/3))
 			case "WILDS":
-				words = append(words, slices.Repeat([]string{strings.Repeat("*a?", maxWildPattern/3)}, command.ShortList)...)
+				words = append(words, slices.Repeat([]string{strings.Repeat("*a?", glob.MaxWild/3)}, command.ShortList)...)
 			case "NAMES":
 				words = append(words, slices.Repeat([]string{"get"}, command.ShortList)...)
 			case "ARGS":

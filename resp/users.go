@@ -7,6 +7,7 @@ import (
 	"celld/persistence/regular"
 	"celld/resp/acl"
 	"celld/resp/command"
+	"celld/resp/glob"
 	"celld/resp/wire"
 	"celld/store"
 )
@@ -25,13 +26,13 @@ func newACLTable(commands *command.Table) *acl.Table {
 	return acl.NewTable(list, compileGlob)
 }
 
-// compileGlob is newGlob for patterns of users' keys.
+// compileGlob is glob.Compile for patterns of users' keys.
 func compileGlob(pattern string) (match func(key []byte) bool, problem string) {
-	g, ok := newGlob([]byte(pattern), false)
+	g, ok := glob.Compile([]byte(pattern), false)
 	if !ok {
-		return nil, strings.TrimPrefix(formatError(errPatternLong, maxWildPattern), "ERR ")
+		return nil, strings.TrimPrefix(formatError(errPatternLong, glob.MaxWild), "ERR ")
 	}
-	return g.match, ""
+	return g.Match, ""
 }
 
 func newACLCommand(row *command.Row) *acl.Command {

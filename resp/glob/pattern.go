@@ -1,22 +1,9 @@
-package resp
+package glob
 
 import "bytes"
 
-// glob is a pattern by the rules of KEYS and SCAN MATCH (stringmatchlen in Redis 7.0, src/util.c). * matches any run of bytes, ?
-// any byte, [abc] one of these, [^abc] any other, [a-c] and [c-a] one in the range, \x the byte x, and any other byte itself. No
-// pattern is malformed: a [ without its ] is a class of all that follows it, and a \ at the end is itself.
-//
-// It differs from Redis in three ways. A range compares bytes as unsigned, as in a Redis built for ARM; on x86, [a-\xff] does not
-// match b. ** matches the empty key, as * does. And a pattern with ? or [ has at most maxWildPattern bytes.
-//
-// No library has these rules: path.Match has [!a] and stops at a slash, tidwall/match has no classes, shell globs add {a,b}.
-//
-// Clients choose both the keys and the patterns, and both may have 64 KB. So each byte of a key is looked at a bounded number of
-// times: what stands between two stars is searched once, from left to right, by bytes.Index, or, with ? or classes, by one step on
-// a set of at most maxWildPattern bits. To try it at each byte anew took 6 s for *aaa…b with 32,000 a on a key of 64,000.
-//
-// A glob never changes, so goroutines may share it.
-type glob struct {
+// Pattern is what a pattern of text says. It never changes, so goroutines may share it.
+type Pattern struct {
 	fold  bool   // ignores the case of ASCII letters
 	first part   // before the first star; the whole pattern if there is none
 	star  bool   // there is one
@@ -26,8 +13,8 @@ type glob struct {
 	masks masks  // of all parts in inner that are wild
 }
 
-// maxWildPattern bounds a pattern with ? or [, in bytes: to 16 words for the sets, and 32 KB for the masks.
-const maxWildPattern = 1024
+// MaxWild bounds a pattern with ? or [, in bytes: to 16 words for the sets, and 32 KB for the masks.
+const MaxWild = 1024
 
 // masks say which elements a byte matches: each element has a bit, and each byte so many words of them.
 type masks struct {
@@ -46,9 +33,9 @@ type part struct {
 	bit     int // of its first element, in the masks
 }
 
-// newGlob returns ok false if the pattern is too long for its wildcards.
-func newGlob(pattern []byte, fold bool) (g *glob, ok bool) {
-	g, pattern = &glob{fold: fold}, bytes.Clone(pattern)
+// Compile reads a pattern, which it copies. With fold, the case of ASCII letters does not count. ok is false if the pattern is too long for its wildcards.
+func Compile(pattern []byte, fold bool) (g *Pattern, ok bool) {
+	g, pattern = &Pattern{fold: fold}, bytes.Clone(pattern)
 	literals := make([]byte, 0, len(pattern))
 	parts := make([]part, 0, 1+bytes.Count(pattern, []byte("*")))
 	for rest := pattern; ; {
@@ -58,7 +45,7 @@ func newGlob(pattern []byte, fold bool) (g *glob, ok bool) {
 			c := rest[0]
 			switch {
 			case c == '?' || c == '[':
-				if len(pattern) > maxWildPattern {
+				if len(pattern) > MaxWild {
 					return nil, false
 				}
 				p.wild = true
@@ -70,7 +57,7 @@ func newGlob(pattern []byte, fold bool) (g *glob, ok bool) {
 			}
 			literals = append(literals, c)
 			p.width++
-			rest, _ = globByte(rest, 0, fold)
+			rest, _ = matchByte(rest, 0, fold)
 		}
 		p.text = p.text[:len(p.text)-len(rest)]
 		if !p.wild {
@@ -94,7 +81,7 @@ func newGlob(pattern []byte, fold bool) (g *glob, ok bool) {
 }
 
 // prepare makes the masks.
-func (g *glob) prepare() {
+func (g *Pattern) prepare() {
 	bits := 0
 	for i := range g.inner {
 		if p := &g.inner[i]; p.wild {
@@ -120,9 +107,9 @@ func (g *glob) prepare() {
 				element = element[1:]
 				continue
 			}
-			rest, _ := globByte(element, 0, g.fold)
+			rest, _ := matchByte(element, 0, g.fold)
 			for c := range 256 {
-				if _, ok := globByte(element, byte(c), g.fold); ok {
+				if _, ok := matchByte(element, byte(c), g.fold); ok {
 					g.masks.of(byte(c))[at/64] |= 1 << (at % 64)
 				}
 			}
@@ -134,8 +121,8 @@ func (g *glob) prepare() {
 	}
 }
 
-// match reports whether all of s matches.
-func (g *glob) match(s []byte) bool {
+// Match reports whether all of s matches.
+func (g *Pattern) Match(s []byte) bool {
 	if len(s) < g.least || !g.star && len(s) > g.least {
 		return false
 	}
@@ -161,8 +148,8 @@ func (g *glob) match(s []byte) bool {
 	return true
 }
 
-// steps is what a match takes for a key of so many bytes, at most some 1 ns each.
-func (g *glob) steps(bytes int) int {
+// Steps is what a match takes for a key of so many bytes, at most some 1 ns each.
+func (g *Pattern) Steps(bytes int) int {
 	if g == nil {
 		return bytes
 	}
@@ -176,7 +163,7 @@ func (p *part) leads(s, lower []byte, fold bool) bool {
 	}
 	for i, rest := 0, p.text; len(rest) > 0; i++ {
 		var ok bool
-		if rest, ok = globByte(rest, s[i], fold); !ok {
+		if rest, ok = matchByte(rest, s[i], fold); !ok {
 			return false
 		}
 	}
@@ -192,7 +179,7 @@ func (p *part) search(m *masks, s, lower []byte) int {
 	}
 	low, high := p.bit/64, (p.bit+p.width-1)/64
 	first, full := uint64(1)<<(p.bit%64), uint64(1)<<((p.bit+p.width-1)%64)
-	var room [maxWildPattern / 64]uint64
+	var room [MaxWild / 64]uint64
 	set := room[:high-low+1]
 	for i, c := range s {
 		more := first
@@ -209,8 +196,8 @@ func (p *part) search(m *masks, s, lower []byte) int {
 	return -1
 }
 
-// globByte matches c with the element that pattern begins with, which is not a star, and returns what follows it.
-func globByte(pattern []byte, c byte, fold bool) (rest []byte, ok bool) {
+// matchByte matches c with the element that pattern begins with, which is not a star, and returns what follows it.
+func matchByte(pattern []byte, c byte, fold bool) (rest []byte, ok bool) {
 	if len(pattern) == 0 {
 		return nil, false
 	}
@@ -218,18 +205,18 @@ func globByte(pattern []byte, c byte, fold bool) (rest []byte, ok bool) {
 	case '?':
 		return pattern[1:], true
 	case '[':
-		return globClass(pattern[1:], c, fold)
+		return matchClass(pattern[1:], c, fold)
 	case '\\':
 		if len(pattern) > 1 {
 			pattern = pattern[1:]
 		}
 	}
-	return pattern[1:], globEqual(pattern[0], c, fold)
+	return pattern[1:], equal(pattern[0], c, fold)
 }
 
-// globClass is globByte for a class. The caller has removed the [. It always reads up to the ], and knows that a \] or an x-] is not
+// matchClass is matchByte for a class. The caller has removed the [. It always reads up to the ], and knows that a \] or an x-] is not
 // the end.
-func globClass(class []byte, c byte, fold bool) (rest []byte, ok bool) {
+func matchClass(class []byte, c byte, fold bool) (rest []byte, ok bool) {
 	negated := len(class) > 0 && class[0] == '^'
 	if negated {
 		class = class[1:]
@@ -240,10 +227,10 @@ func globClass(class []byte, c byte, fold bool) (rest []byte, ok bool) {
 			ok = ok || class[1] == c
 			class = class[2:]
 		case len(class) >= 3 && class[1] == '-':
-			ok = ok || globInRange(class[0], class[2], c, fold)
+			ok = ok || inRange(class[0], class[2], c, fold)
 			class = class[3:]
 		default:
-			ok = ok || globEqual(class[0], c, fold)
+			ok = ok || equal(class[0], c, fold)
 			class = class[1:]
 		}
 	}
@@ -253,7 +240,7 @@ func globClass(class []byte, c byte, fold bool) (rest []byte, ok bool) {
 	return class, ok != negated
 }
 
-func globInRange(from, to, c byte, fold bool) bool {
+func inRange(from, to, c byte, fold bool) bool {
 	if from > to {
 		from, to = to, from
 	}
@@ -263,7 +250,7 @@ func globInRange(from, to, c byte, fold bool) bool {
 	return from <= c && c <= to
 }
 
-func globEqual(a, b byte, fold bool) bool {
+func equal(a, b byte, fold bool) bool {
 	return a == b || fold && lowerASCII(a) == lowerASCII(b)
 }
 
