@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"celld/persistence/aof"
+	"celld/persistence/dir"
 	"celld/persistence/source"
 	"celld/store/memory"
 	"celld/store/policy"
@@ -36,7 +37,7 @@ type appendLog struct {
 	disk *Disk
 
 	mu      sync.Mutex // the file
-	file    File
+	file    dir.File
 	crc     uint64 // of what follows the last stamp
 	torn    bool   // the file is longer than size; the rest must be cut off before more is written
 	resized int64  // how often another process has changed the file's size
@@ -83,12 +84,12 @@ func newAppendLog(d *Disk) *appendLog {
 // open opens the file. If what was loaded cannot be extended, it writes a new file first.
 func (l *appendLog) open() error {
 	d := l.disk
-	if d.rewriteAtStart {
+	if d.loaded.Rewrite {
 		if err := d.rewriteWhole(true); err != nil {
 			return fmt.Errorf("write the append-only file: %w", err)
 		}
 	}
-	f, err := d.files.Append(d.aofPath())
+	f, err := d.dir.FS.Append(d.paths.AppendOnly)
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (l *appendLog) open() error {
 		return err
 	}
 	l.mu.Lock()
-	l.use(f, info.Size(), d.tailCRC)
+	l.use(f, info.Size(), d.loaded.TailCRC)
 	l.mu.Unlock()
 	if d.o.Fsync == Always {
 		_, _ = l.commit() // policies that flags have set; after an error tick tries again
@@ -112,9 +113,9 @@ func (l *appendLog) open() error {
 //
 // With EverySecond the kernel is told to forget the file as it grows. With Always that would not pay, as each write is
 // small; with Never nothing is to be synced.
-func (l *appendLog) use(f File, size int64, crc uint64) {
+func (l *appendLog) use(f dir.File, size int64, crc uint64) {
 	if l.disk.o.Fsync != Always && !l.disk.unsynced.Load() {
-		f = &paced{File: f, size: size, done: size}
+		f = &dir.Paced{File: f, Size: size, Done: size}
 	}
 	l.file, l.crc, l.torn, l.resized = f, crc, false, 0
 	l.size.Store(size)
@@ -188,11 +189,11 @@ func (l *appendLog) note(err error) {
 		return
 	case err == nil:
 		l.writeErr.Store(nil)
-		l.disk.log.Info("the append-only file can be written again", "file", l.disk.aofPath())
+		l.disk.log.Info("the append-only file can be written again", "file", l.disk.paths.AppendOnly)
 	default:
 		l.writeErr.Store(&err)
 		if was == nil {
-			l.disk.log.Error("the append-only file cannot be written", "file", l.disk.aofPath(), "error", err)
+			l.disk.log.Error("the append-only file cannot be written", "file", l.disk.paths.AppendOnly, "error", err)
 		}
 	}
 	l.disk.tellRefusal()

@@ -5,11 +5,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"celld/persistence/aof"
+	"celld/persistence/dir"
+	"celld/persistence/load"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/policy"
@@ -20,31 +23,26 @@ import (
 // Call New, Load and Start, in this order. Then call Tick every 100 ms, and the other methods as needed. At the end call Stop
 // and Close.
 type Disk struct {
-	o     Options
-	store *memory.Store
-	files FileSystem
-	log   *slog.Logger
-	aof   *appendLog // nil: off
+	o      Options
+	store  *memory.Store
+	dir    dir.Dir
+	paths  load.Paths
+	loader load.Loader
+	loaded load.Result
+	log    *slog.Logger
+	aof    *appendLog // nil: off
 
-	tailCRC        uint64      // of what follows the last stamp in the append-only file that was loaded
-	rewriteAtStart bool        // Load has read no append-only file that can be extended
-	unsynced       atomic.Bool // Never is in force
-	background     func(step func() (more bool))
-	stopping       atomic.Bool
-	lock           dirLock
-	watching       every
-	astray         atomic.Pointer[astray] // nil: the files are in place
-	work           sync.WaitGroup         // snapshots and rewrites under way
+	unsynced   atomic.Bool // Never is in force
+	background func(step func() (more bool))
+	stopping   atomic.Bool
+	watching   every
+	astray     atomic.Pointer[astray] // nil: the files are in place
+	work       sync.WaitGroup         // snapshots and rewrites under way
 
 	telling   sync.Mutex
 	onRefusal func(refused bool) // guarded by telling; may be nil
 
 	exit func(code int)
-
-	loading struct {
-		beganNS     atomic.Int64 // 0: not loading
-		done, total atomic.Int64 // bytes
-	}
 
 	mu     sync.Mutex
 	status Status
@@ -81,7 +79,7 @@ type Status struct {
 	AOFFailures int64 // writes that have failed
 	AOFSyncs    int64 // fsyncs of the file
 	AOFSyncNS   int64 // nanoseconds that these took
-	Loaded      Loaded
+	Loaded      load.Result
 }
 
 // Errors of Save, Rewrite and their variants.
@@ -92,7 +90,10 @@ var (
 
 // New returns the Disk of a store. With o.AppendOnly the store must have a journal. New touches no file.
 func New(s *memory.Store, o Options) *Disk {
-	d := &Disk{o: o, store: s, files: o.Files, log: o.Log, watching: every{period: watchEvery}, exit: o.Exit}
+	if o.Files == nil {
+		o.Files = dir.System{}
+	}
+	d := &Disk{o: o, store: s, dir: dir.Dir{Path: o.Dir, FS: o.Files, Log: o.Log}, log: o.Log, watching: every{period: watchEvery}, exit: o.Exit}
 	if d.exit == nil {
 		d.exit = os.Exit
 	}
@@ -100,9 +101,10 @@ func New(s *memory.Store, o Options) *Disk {
 		for step() {
 		}
 	}
-	if d.files == nil {
-		d.files = system{}
-	}
+	d.paths = load.Paths{Snapshot: d.dir.Join(o.DBFilename), AppendOnly: d.dir.Join(o.AppendFilename),
+		Manifest: d.dir.Join(filepath.Join("appendonlydir", o.AppendFilename+".manifest"))}
+	d.loader = load.Loader{Dir: &d.dir, Store: s, Paths: d.paths, AppendOnly: o.AppendOnly, Truncated: o.LoadTruncated,
+		LockWait: o.LockWait, Clock: o.Clock, Log: o.Log, Stopped: d.stopping.Load}
 	d.unsynced.Store(o.Fsync == Never)
 	if o.AppendOnly {
 		d.aof = newAppendLog(d)
@@ -112,14 +114,36 @@ func New(s *memory.Store, o Options) *Disk {
 	return d
 }
 
-func (d *Disk) dir() string     { return filepath.Clean(d.o.Dir) } // "." where none is given
-func (d *Disk) rdbPath() string { return filepath.Join(d.o.Dir, d.o.DBFilename) }
-func (d *Disk) aofPath() string { return filepath.Join(d.o.Dir, d.o.AppendFilename) }
-
-// manifestPath is where Redis 7 lists its append-only files.
-func (d *Disk) manifestPath() string {
-	return filepath.Join(d.o.Dir, "appendonlydir", d.o.AppendFilename+".manifest")
+// Load locks the directory for this process, if anything is written to it, and reads its files into the store: see load.Loader. The error
+// is dir.ErrInUse if another process has the directory, ErrStopping after Stop, or says which file is damaged and how to repair it.
+func (d *Disk) Load(apply func(args [][]byte) error) (load.Result, error) {
+	d.loader.Lock = d.On()
+	found, err := d.loader.Load(apply)
+	if err != nil {
+		return found, err
+	}
+	d.loaded = found
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.status.Loaded = found
+	d.snapshot.known = slices.Contains(found.Files, d.paths.Snapshot)
+	return found, nil
 }
+
+// Loading returns the progress of Load. After Start, Loading is false.
+func (d *Disk) Loading() load.Progress { return d.loader.Progress() }
+
+// Check says what is wrong with the directory, and with the first bytes of the file that Load would read. It writes nothing, and locks
+// nothing: another process may use the directory. Call it in place of Load.
+func (d *Disk) Check() error {
+	if !d.On() {
+		return nil
+	}
+	return d.loader.Check()
+}
+
+// Claim locks the directory for this process until Close, or says why it cannot: see dir.Dir.
+func (d *Disk) Claim() error { return d.dir.Claim() }
 
 // On says whether anything is written: an append-only file, or snapshots.
 func (d *Disk) On() bool { return d.o.AppendOnly || len(d.o.SavePoints()) > 0 }
@@ -127,7 +151,7 @@ func (d *Disk) On() bool { return d.o.AppendOnly || len(d.o.SavePoints()) > 0 }
 // Start begins to write. background must call step until it returns false, at times when step's locks on the store delay
 // nobody for long. The error says which file or directory cannot be used.
 func (d *Disk) Start(background func(step func() (more bool))) error {
-	defer d.loading.beganNS.Store(0)
+	defer d.loader.Done()
 	d.background = background
 	d.mu.Lock()
 	d.marked = d.store.Stats(d.o.Clock()).Changes
@@ -135,10 +159,10 @@ func (d *Disk) Start(background func(step func() (more bool))) error {
 	if !d.On() {
 		return nil
 	}
-	if err := d.checkDir(); err != nil {
+	if err := d.dir.CheckWritable(); err != nil {
 		return err
 	}
-	d.removeLeft()
+	d.dir.RemoveLeft()
 	if d.aof == nil {
 		return nil
 	}
@@ -201,7 +225,7 @@ func (d *Disk) Stop() {
 // Close writes the last changes to the append-only file, takes a snapshot if save is set, and unlocks the directory. Nobody may
 // use the store any more.
 func (d *Disk) Close(save bool) error {
-	defer d.lock.release()
+	defer d.dir.Release()
 	var err error
 	if d.aof != nil && d.aof.active.Load() {
 		d.watch(true)
@@ -233,7 +257,7 @@ func (d *Disk) inSteps(step func() (more bool)) {
 }
 
 // ErrStopping means that Stop has ended the work.
-var ErrStopping = errors.New("the server is stopping")
+var ErrStopping = load.ErrStopping
 
 // export calls add for each limit. When add says that there is enough, and at the end, export calls flush, without a lock on
 // the store. direct exports in this goroutine, without pauses for others.

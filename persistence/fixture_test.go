@@ -15,6 +15,7 @@ import (
 
 	"celld/cell"
 	"celld/persistence"
+	"celld/persistence/dir"
 	"celld/store"
 	"celld/store/memory"
 )
@@ -34,7 +35,7 @@ type world struct {
 	store *memory.Store
 	m     *persistence.Disk
 	log   *logText
-	files persistence.FileSystem
+	files dir.FileSystem
 	set   func(*persistence.Options)
 	room  memory.Options // the zero value has room for all
 

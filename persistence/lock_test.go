@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"celld/persistence"
+	"celld/persistence/dir"
 	"celld/store"
 )
 
@@ -41,7 +42,7 @@ func TestADirectoryInUse(t *testing.T) {
 		w.mustWrite()
 		w.write("temp-999999999.rdb", "x")
 		other := w.beside(sets[1])
-		if err := other.open(); !errors.Is(err, persistence.ErrInUse) || !strings.Contains(err.Error(), other.dir) {
+		if err := other.open(); !errors.Is(err, dir.ErrInUse) || !strings.Contains(err.Error(), other.dir) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if w.read("temp-999999999.rdb") != "x" || len(other.states()) != 0 {
@@ -69,11 +70,11 @@ func TestADirectoryInUseByChance(t *testing.T) {
 		"Save": other.m.Save, "BackgroundSave": func() error { return other.m.BackgroundSave(false) }, "Rewrite": other.m.Rewrite,
 		"PlanSave": other.m.ScheduleSave, "PlanRewrite": other.m.ScheduleRewrite, "Close": func() error { return other.m.Close(true) },
 	} {
-		if err := call(); !errors.Is(err, persistence.ErrInUse) {
+		if err := call(); !errors.Is(err, dir.ErrInUse) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if st := other.m.Status(); !errors.Is(st.SaveErr, persistence.ErrInUse) || !errors.Is(st.RewriteErr, persistence.ErrInUse) || st.Saving || st.Rewriting {
+	if st := other.m.Status(); !errors.Is(st.SaveErr, dir.ErrInUse) || !errors.Is(st.RewriteErr, dir.ErrInUse) || st.Saving || st.Rewriting {
 		t.Errorf("%+v", st)
 	}
 	if err := w.m.Close(false); err != nil {
@@ -85,7 +86,7 @@ func TestADirectoryInUseByChance(t *testing.T) {
 	if err := other.m.Save(); err != nil || other.m.Status().SaveErr != nil {
 		t.Errorf("nobody else is there: %v", err)
 	}
-	if err := w.open(); !errors.Is(err, persistence.ErrInUse) {
+	if err := w.open(); !errors.Is(err, dir.ErrInUse) {
 		t.Errorf("the other has saved there: %v", err)
 	}
 }
@@ -139,7 +140,7 @@ func TestAWaitThatEnds(t *testing.T) {
 			switch {
 			case stops && (!errors.Is(err, persistence.ErrStopping) || took > time.Second):
 				t.Errorf("it stops: %v after %v", err, took)
-			case !stops && (!errors.Is(err, persistence.ErrInUse) || took != 10*time.Second || !strings.Contains(err.Error(), "waited 10s")):
+			case !stops && (!errors.Is(err, dir.ErrInUse) || took != 10*time.Second || !strings.Contains(err.Error(), "waited 10s")):
 				t.Errorf("%v after %v", err, took)
 			}
 			if err := w.close(); err != nil {
@@ -171,7 +172,7 @@ func TestALockThatIsRemoved(t *testing.T) {
 	w := newWorld(t, always).mustOpen()
 	os.Remove(w.path(lockName))
 	w.tick(second)
-	if err := w.beside(always).open(); !errors.Is(err, persistence.ErrInUse) {
+	if err := w.beside(always).open(); !errors.Is(err, dir.ErrInUse) {
 		t.Errorf("%v", err)
 	}
 	if w.m.Refusal() != nil || strings.Contains(w.log.String(), "ERROR") {
@@ -198,7 +199,7 @@ func TestADirectoryThatIsLostDuringARewrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.settle()
-		if st := w.m.Status(); !errors.Is(errors.Join(st.RewriteErr, st.SaveErr), persistence.ErrInUse) || files.text("dump.rdb") != "" {
+		if st := w.m.Status(); !errors.Is(errors.Join(st.RewriteErr, st.SaveErr), dir.ErrInUse) || files.text("dump.rdb") != "" {
 			t.Errorf("%s: %+v", name, st)
 		}
 		want := other.states()
@@ -221,14 +222,14 @@ func TestADirectoryThatIsLost(t *testing.T) {
 			w.tick(second)
 			w.settle()
 		}
-		if err := w.m.Status().AOFErr; !errors.Is(err, persistence.ErrInUse) || (w.m.Refusal() != nil) != (name == "always") {
+		if err := w.m.Status().AOFErr; !errors.Is(err, dir.ErrInUse) || (w.m.Refusal() != nil) != (name == "always") {
 			t.Errorf("%s: %v, %v", name, err, w.m.Refusal())
 		}
 		if n := strings.Count(w.log.String(), "ERROR"); n != 1 {
 			t.Errorf("%s: %d errors are told: %s", name, n, w.log)
 		}
 		for call, f := range map[string]func() error{"Save": w.m.Save, "Rewrite": w.m.Rewrite} {
-			if err := f(); !errors.Is(err, persistence.ErrInUse) {
+			if err := f(); !errors.Is(err, dir.ErrInUse) {
 				t.Errorf("%s: %s: %v", name, call, err)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"celld/persistence"
+	"celld/persistence/dir"
 )
 
 // memory is a file system that can be told to fail, and that knows what would be left of it if the power went.
@@ -165,7 +165,7 @@ func (m *memoryFS) list() []string {
 	return names
 }
 
-func (m *memoryFS) open(call, name string, create, empty bool) (persistence.File, error) {
+func (m *memoryFS) open(call, name string, create, empty bool) (dir.File, error) {
 	if err := m.allowed(call, name); err != nil {
 		return nil, err
 	}
@@ -182,15 +182,15 @@ func (m *memoryFS) open(call, name string, create, empty bool) (persistence.File
 	return &memoryHandle{m: m, f: f, name: name}, nil
 }
 
-func (m *memoryFS) Open(name string) (persistence.File, error) {
+func (m *memoryFS) Open(name string) (dir.File, error) {
 	return m.open("open", name, false, false)
 }
 
-func (m *memoryFS) Create(name string) (persistence.File, error) {
+func (m *memoryFS) Create(name string) (dir.File, error) {
 	return m.open("create", name, true, true)
 }
 
-func (m *memoryFS) Append(name string) (persistence.File, error) {
+func (m *memoryFS) Append(name string) (dir.File, error) {
 	return m.open("append", name, true, false)
 }
 
@@ -208,7 +208,7 @@ func (m *memoryFS) Rename(from, to string) error {
 	m.files[to] = f
 	m.mu.Unlock()
 	if err := m.allowed("renamed", to); err != nil {
-		return fmt.Errorf("%w: %w", persistence.ErrNotLasting, err)
+		return fmt.Errorf("%w: %w", dir.ErrNotLasting, err)
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func (m *memoryFS) Remove(name string) error {
 
 const lockName = "celld.lock"
 
-func (m *memoryFS) Lock(name string) (persistence.File, error) {
+func (m *memoryFS) Lock(name string) (dir.File, error) {
 	f, err := m.open("lock", name, true, false)
 	if err != nil {
 		return nil, err
@@ -237,22 +237,25 @@ func (m *memoryFS) Lock(name string) (persistence.File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.noLocks {
-		return h, persistence.ErrNoLocks
+		return h, dir.ErrNoLocks
 	}
 	if h.f.locked {
-		return nil, persistence.ErrInUse
+		return nil, dir.ErrInUse
 	}
 	h.f.locked, h.locks = true, true
 	return h, nil
 }
 
-func (m *memoryFS) Names(name string, f persistence.File) (bool, error) {
+func (m *memoryFS) Names(name string, f dir.File) (bool, error) {
 	if err := m.allowed("names", name); err != nil {
 		return false, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.files[name] == persistence.Bare(f).(*memoryHandle).f, nil
+	if p, ok := f.(*dir.Paced); ok {
+		f = p.File
+	}
+	return m.files[name] == f.(*memoryHandle).f, nil
 }
 
 func (m *memoryFS) List(dir string) ([]string, error) {

@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"celld/persistence/dir"
 	"fmt"
 	"log/slog"
 	"math"
@@ -27,7 +28,7 @@ type Options struct {
 
 	Clock func() int64 // Unix nanoseconds
 	Log   *slog.Logger
-	Files FileSystem     // nil: the operating system's
+	Files dir.FileSystem // nil: the operating system's
 	Exit  func(code int) // ends the process after a fault; nil: os.Exit
 }
 

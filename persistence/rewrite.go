@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"celld/persistence/aof"
+	"celld/persistence/dir"
 	"celld/persistence/source"
 	"celld/store"
 	"celld/store/policy"
@@ -67,11 +68,11 @@ func (d *Disk) rewritten(err error) {
 	st := &d.status
 	st.Rewriting, st.RewriteErr, st.RewriteTookNS = false, err, d.o.Clock()-st.RewriteBeganNS
 	if err != nil {
-		d.log.Error("rewriting the append-only file failed; it is as it was", "file", d.aofPath(), "error", err)
+		d.log.Error("rewriting the append-only file failed; it is as it was", "file", d.paths.AppendOnly, "error", err)
 		return
 	}
 	st.Rewrites++
-	d.log.Info("append-only file rewritten", "file", d.aofPath(), "took", time.Duration(st.RewriteTookNS).Round(time.Millisecond))
+	d.log.Info("append-only file rewritten", "file", d.paths.AppendOnly, "took", time.Duration(st.RewriteTookNS).Round(time.Millisecond))
 }
 
 // rewriteDue says whether the file has grown enough, or must be rewritten.
@@ -114,7 +115,7 @@ func (d *Disk) rewrite() (err error) {
 	if err != nil {
 		return err
 	}
-	temp := d.temp("aof")
+	temp := d.dir.Temp("aof")
 	f, err := d.createToAppend(temp)
 	if err != nil {
 		return err
@@ -122,7 +123,7 @@ func (d *Disk) rewrite() (err error) {
 	defer func() {
 		if err != nil {
 			f.Close()
-			_ = d.files.Remove(temp)
+			_ = d.dir.FS.Remove(temp)
 		}
 	}()
 	if err := d.writeStates(f, false); err != nil {
@@ -172,30 +173,30 @@ func (l *appendLog) mark() (from, resized int64, err error) {
 // rewriteWhole writes all limits to a new file, and copies nothing from an old one. It serves where nothing is appended
 // meanwhile: before the first connection and after the last (direct), and where the append-only file is off.
 func (d *Disk) rewriteWhole(direct bool) error {
-	temp, err := d.writeTemp("aof", func(f File) error { return d.writeStates(f, direct) })
+	temp, err := d.dir.WriteTemp("aof", func(f dir.File) error { return d.writeStates(f, direct) })
 	if err != nil {
 		return err
 	}
-	return d.place(temp, d.aofPath())
+	return d.dir.Place(temp, d.paths.AppendOnly)
 }
 
 // createToAppend makes an empty file. Like the log, it is always written at its end.
-func (d *Disk) createToAppend(name string) (*paced, error) {
-	f, err := d.files.Create(name)
+func (d *Disk) createToAppend(name string) (*dir.Paced, error) {
+	f, err := d.dir.FS.Create(name)
 	if err != nil {
 		return nil, err
 	}
 	f.Close()
-	if f, err = d.files.Append(name); err != nil {
-		_ = d.files.Remove(name)
+	if f, err = d.dir.FS.Append(name); err != nil {
+		_ = d.dir.FS.Remove(name)
 		return nil, err
 	}
-	return &paced{File: f}, nil
+	return &dir.Paced{File: f}, nil
 }
 
 // swap puts the new file into the place of the old one. The log is locked, as nothing may be written to the old file once it
 // has no name.
-func (d *Disk) swap(f *paced, temp string) error {
+func (d *Disk) swap(f *dir.Paced, temp string) error {
 	l := d.aof
 	if err := f.Sync(); err != nil {
 		return err
@@ -204,8 +205,8 @@ func (d *Disk) swap(f *paced, temp string) error {
 	if err != nil {
 		return err
 	}
-	err = d.place(temp, d.aofPath())
-	if err != nil && !errors.Is(err, errNotLasting) {
+	err = d.dir.Place(temp, d.paths.AppendOnly)
+	if err != nil && !errors.Is(err, dir.ErrNotLasting) {
 		return fmt.Errorf("put the append-only file into its place: %w", err)
 	}
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"celld/persistence"
+	"celld/persistence/dir"
 	"celld/store"
 )
 
@@ -68,7 +68,7 @@ func TestRewriteWithoutAOFWhenTheDiskFails(t *testing.T) {
 		}
 		err := settled(w).RewriteErr
 		more = reached()
-		if err != nil && !errors.Is(err, persistence.ErrNotLasting) {
+		if err != nil && !errors.Is(err, dir.ErrNotLasting) {
 			if got := files.text(w.path("appendonly.aof")); got != "what was there" {
 				t.Errorf("%v, and now there is %.100q", err, got)
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"celld/persistence/dir"
 	"celld/persistence/rdb"
 	"celld/store"
 	"celld/store/policy"
@@ -78,7 +79,7 @@ func (d *Disk) beginSave(claimed error) error {
 // saveFailed records that a snapshot failed. The Disk is locked.
 func (d *Disk) saveFailed(err error) {
 	d.status.Saving, d.status.SaveErr = false, err
-	d.log.Error("the snapshot failed; the one before is as it was", "file", d.rdbPath(), "error", err)
+	d.log.Error("the snapshot failed; the one before is as it was", "file", d.paths.Snapshot, "error", err)
 }
 
 func (d *Disk) save(direct bool) error {
@@ -97,14 +98,14 @@ func (d *Disk) save(direct bool) error {
 	st.LastSaveNS, d.marked = nowNS, changes
 	d.snapshot.known, d.snapshot.gone = true, false
 	st.Saves++
-	d.log.Info("snapshot taken", "file", d.rdbPath(), "keys", keys, "bytes", size, "took", time.Duration(st.SaveTookNS).Round(time.Millisecond))
+	d.log.Info("snapshot taken", "file", d.paths.Snapshot, "keys", keys, "bytes", size, "took", time.Duration(st.SaveTookNS).Round(time.Millisecond))
 	return nil
 }
 
 // writeRDB writes a new snapshot and puts it into the place of the old one.
 func (d *Disk) writeRDB(direct bool) (keys, size int64, err error) {
 	nowNS := d.o.Clock()
-	temp, err := d.writeTemp("rdb", func(f File) (err error) {
+	temp, err := d.dir.WriteTemp("rdb", func(f dir.File) (err error) {
 		defer d.caught("the snapshot", &err)
 		w := rdb.NewWriter(f, d.wallNS(), int64(d.store.Len(nowNS)), "1")
 		d.eachSetting(func(setting policy.Setting, text string) {
@@ -121,7 +122,7 @@ func (d *Disk) writeRDB(direct bool) (keys, size int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := d.place(temp, d.rdbPath()); err != nil {
+	if err := d.dir.Place(temp, d.paths.Snapshot); err != nil {
 		return 0, 0, fmt.Errorf("put the snapshot into its place: %w", err)
 	}
 	return keys, size, nil

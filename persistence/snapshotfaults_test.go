@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"celld/persistence"
+	"celld/persistence/dir"
 	"celld/store"
 )
 
@@ -39,7 +40,7 @@ func TestSnapshotWhenTheDiskFails(t *testing.T) {
 					t.Errorf("%v, %+v", err, st)
 				case err == nil:
 					w.replays(files.image(true), w.states())
-				case errors.Is(err, persistence.ErrNotLasting):
+				case errors.Is(err, dir.ErrNotLasting):
 					w.replays(files.image(false), w.states())
 				case files.text(w.path("dump.rdb")) != good:
 					t.Error("the snapshot before is no more")
@@ -51,7 +52,7 @@ func TestSnapshotWhenTheDiskFails(t *testing.T) {
 					t.Error("LastSaveNS is that of a snapshot that failed")
 				}
 				files.failing(nil)
-				if more && !errors.Is(err, persistence.ErrNotLasting) {
+				if more && !errors.Is(err, dir.ErrNotLasting) {
 					w.replays(files.image(true), before)
 				}
 				if err := save(w); err != nil || w.m.Status().SaveErr != nil {

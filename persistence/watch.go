@@ -27,7 +27,7 @@ var (
 //
 // It returns false where the append-only file is being written to, unless it may wait for that.
 func (d *Disk) watch(wait bool) bool {
-	if !d.lock.taken() {
+	if !d.dir.Claimed() {
 		return true
 	}
 	if l := d.aof; l != nil && l.active.Load() {
@@ -62,9 +62,9 @@ func (d *Disk) noteAstray(a *astray) {
 	}
 	switch {
 	case a == nil && was != nil:
-		d.log.Info("the files in the directory of the data are in order again", "dir", d.absDir())
+		d.log.Info("the files in the directory of the data are in order again", "dir", d.dir.Abs())
 	case a != nil && (was == nil || was.why.Error() != a.why.Error()):
-		d.log.Error("somebody else has changed the files in the directory of the data", "dir", d.absDir(), "error", a.why)
+		d.log.Error("somebody else has changed the files in the directory of the data", "dir", d.dir.Abs(), "error", a.why)
 	}
 }
 
@@ -76,7 +76,7 @@ func (l *appendLog) inspect() error {
 	if l.resized > 0 {
 		return errResized
 	}
-	same, err := l.disk.files.Names(l.disk.aofPath(), l.file)
+	same, err := l.disk.dir.FS.Names(l.disk.paths.AppendOnly, l.file)
 	if err == nil && !same {
 		err = errMoved
 	}
@@ -120,13 +120,13 @@ func (d *Disk) watchSnapshot() {
 	defer d.mu.Unlock()
 	if d.snapshot.known && !d.snapshot.gone {
 		d.snapshot.gone = true
-		d.log.Error("somebody else has removed the snapshot; another is taken", "file", d.rdbPath())
+		d.log.Error("somebody else has removed the snapshot; another is taken", "file", d.paths.Snapshot)
 	}
 }
 
 // SnapshotThere says whether the snapshot file exists, whoever wrote it. It returns true if that cannot be known.
 func (d *Disk) SnapshotThere() bool {
-	f, err := d.files.Open(d.rdbPath())
+	f, err := d.dir.FS.Open(d.paths.Snapshot)
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
 	}

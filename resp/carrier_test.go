@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"celld/persistence"
+	"celld/persistence/dir"
 	"celld/resp/command"
 	"celld/resp/transport"
 	"celld/resp/wire"
@@ -27,7 +28,7 @@ func eachCarrier(t *testing.T, test func(t *testing.T, srv *Server, addr string)
 }
 
 // eachCarrierOn does so on a file system, with an append-only file that replies wait for; nil is no file.
-func eachCarrierOn(t *testing.T, files persistence.FileSystem, test func(t *testing.T, srv *Server, addr string)) {
+func eachCarrierOn(t *testing.T, files dir.FileSystem, test func(t *testing.T, srv *Server, addr string)) {
 	carrierTest{files: files}.run(t, test)
 }
 
@@ -41,7 +42,7 @@ func skew(srv *Server, by time.Duration) {
 
 // carrierTest says what a test's server is like. The zero value has no file and the real clock.
 type carrierTest struct {
-	files    persistence.FileSystem
+	files    dir.FileSystem
 	settings []string // names and values
 	later    bool     // the limiter is a storetest.Later
 	log      *slog.Logger

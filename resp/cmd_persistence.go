@@ -5,13 +5,14 @@ import (
 	"errors"
 
 	"celld/persistence"
+	"celld/persistence/dir"
 )
 
 func cmdSave(s *Session, _ [][]byte) {
 	switch err := s.srv.persist.Save(); {
 	case errors.Is(err, persistence.ErrSaving):
 		s.replyError(errSaving)
-	case errors.Is(err, persistence.ErrInUse):
+	case errors.Is(err, dir.ErrInUse):
 		s.replyError("ERR %s", err)
 	case err != nil:
 		s.replyError("ERR")
@@ -84,7 +85,7 @@ func (srv *Server) maySave(points string) error {
 	if points == "" {
 		return nil
 	}
-	if err := srv.persist.Claim(); errors.Is(err, persistence.ErrInUse) {
+	if err := srv.persist.Claim(); errors.Is(err, dir.ErrInUse) {
 		return err
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/persistence"
+	"celld/persistence/dir"
 	"celld/resp/command"
 )
 
@@ -61,7 +61,7 @@ func (d *fullDisk) holds(c testConn, do func()) {
 
 func (fullDiskFile) Forget(int64, int64) {}
 
-func (d *fullDisk) open(name string, flags int) (persistence.File, error) {
+func (d *fullDisk) open(name string, flags int) (dir.File, error) {
 	f, err := os.OpenFile(name, flags, 0o600)
 	if err != nil {
 		return nil, err
@@ -69,18 +69,18 @@ func (d *fullDisk) open(name string, flags int) (persistence.File, error) {
 	return fullDiskFile{f, d}, nil
 }
 
-func (d *fullDisk) Open(name string) (persistence.File, error) { return d.open(name, os.O_RDONLY) }
-func (d *fullDisk) Create(name string) (persistence.File, error) {
+func (d *fullDisk) Open(name string) (dir.File, error) { return d.open(name, os.O_RDONLY) }
+func (d *fullDisk) Create(name string) (dir.File, error) {
 	return d.open(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 }
-func (d *fullDisk) Append(name string) (persistence.File, error) {
+func (d *fullDisk) Append(name string) (dir.File, error) {
 	return d.open(name, os.O_RDWR|os.O_CREATE|os.O_APPEND)
 }
-func (d *fullDisk) Rename(from, to string) error                 { return os.Rename(from, to) }
-func (d *fullDisk) Remove(name string) error                     { return os.Remove(name) }
-func (d *fullDisk) Lock(name string) (persistence.File, error)   { return d.Append(name) }
-func (d *fullDisk) Names(string, persistence.File) (bool, error) { return true, nil }
-func (d *fullDisk) List(string) ([]string, error)                { return nil, nil }
+func (d *fullDisk) Rename(from, to string) error         { return os.Rename(from, to) }
+func (d *fullDisk) Remove(name string) error             { return os.Remove(name) }
+func (d *fullDisk) Lock(name string) (dir.File, error)   { return d.Append(name) }
+func (d *fullDisk) Names(string, dir.File) (bool, error) { return true, nil }
+func (d *fullDisk) List(string) ([]string, error)        { return nil, nil }
 
 // What cannot be written is answered so, wherever it stands among other commands. What found it out counts; what follows does not run.
 func TestADiskThatIsFull(t *testing.T) {

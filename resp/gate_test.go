@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"celld/persistence"
+	"celld/persistence/dir"
 	"celld/resp/command"
 	"celld/resp/transport"
 )
@@ -143,7 +143,7 @@ type hookedDisk struct {
 	opened func()
 }
 
-func (d hookedDisk) Open(name string) (persistence.File, error) {
+func (d hookedDisk) Open(name string) (dir.File, error) {
 	d.opened()
 	return d.fullDisk.Open(name)
 }

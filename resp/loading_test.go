@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"celld/persistence"
+	"celld/persistence/dir"
 )
 
 // lateDisk opens a file to read only when it is told to.
@@ -17,7 +17,7 @@ type lateDisk struct {
 	opens chan struct{}
 }
 
-func (d lateDisk) Open(name string) (persistence.File, error) {
+func (d lateDisk) Open(name string) (dir.File, error) {
 	<-d.opens
 	return d.fullDisk.Open(name)
 }

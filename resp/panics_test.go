@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"celld/persistence"
+	"celld/persistence/dir"
 	"celld/resp/command"
 	"celld/store"
 	"celld/store/memory"
@@ -60,7 +61,7 @@ func TestPanicInLoading(t *testing.T) {
 
 type brokenFiles struct{ *fullDisk }
 
-func (brokenFiles) Open(string) (persistence.File, error) { panic("no such disk") }
+func (brokenFiles) Open(string) (dir.File, error) { panic("no such disk") }
 
 // boomLog panics when it is told of BOOM's panic: a panic where nobody expects one.
 type boomLog struct{ slog.Handler }

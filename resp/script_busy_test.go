@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"celld/persistence"
+	"celld/persistence/dir"
 	"celld/resp/wire"
 )
 
@@ -116,7 +116,7 @@ func TestBusyScriptInAPipeline(t *testing.T) {
 func TestComingWhileAScriptIsBusy(t *testing.T) {
 	disk := &fullDisk{}
 	for name, test := range map[string]struct {
-		files persistence.FileSystem
+		files dir.FileSystem
 		wrote string
 	}{
 		"that has written nothing":            {},

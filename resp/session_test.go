@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"celld/persistence"
+	"celld/persistence/dir"
 	"celld/resp/command"
 	"celld/resp/wire"
 	"celld/store/memory"
@@ -88,7 +89,7 @@ func newWorldIn(t testing.TB, dir string, settings ...string) *world {
 }
 
 // newWorldOn is newWorldIn on a file system, with an append-only file that replies wait for; nil is no file.
-func newWorldOn(t testing.TB, files persistence.FileSystem, dir string, settings ...string) *world {
+func newWorldOn(t testing.TB, files dir.FileSystem, dir string, settings ...string) *world {
 	t.Helper()
 	w := &world{t: t, nowNS: startNS, log: &bytes.Buffer{}}
 	cfg := NewConfig()

@@ -1,6 +1,6 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package persistence
+package dir
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 )
 
 // Lock opens the file for writing, as NFS requires, or for reading if another user owns it.
-func (system) Lock(name string) (File, error) {
+func (System) Lock(name string) (File, error) {
 	f, err := open(name, os.O_RDWR|os.O_CREATE)
 	if errors.Is(err, fs.ErrPermission) {
 		var readErr error
@@ -37,7 +37,7 @@ func lock(f systemFile, flock func(fd int) error) error {
 			f.Close()
 			return ErrInUse
 		default: // ENOLCK, EOPNOTSUPP, ENOSYS, EBADF (NFS, opened to read)
-			return fmt.Errorf("%w: %w", errNoLocks, os.NewSyscallError("flock", err))
+			return fmt.Errorf("%w: %w", ErrNoLocks, os.NewSyscallError("flock", err))
 		}
 	}
 }

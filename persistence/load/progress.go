@@ -1,12 +1,13 @@
-package persistence
+package load
 
 import (
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
 // logProgress logs the progress of loading every two seconds until stop is called.
-func (d *Disk) logProgress() (stop func()) {
+func (l *Loader) logProgress() (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		ticker := time.NewTicker(2 * time.Second)
@@ -16,8 +17,8 @@ func (d *Disk) logProgress() (stop func()) {
 			case <-done:
 				return
 			case <-ticker.C:
-				p := d.Loading()
-				d.log.Info("loading", "percent", strconv.FormatFloat(p.Percent(), 'f', 1, 64), "loaded_bytes", p.Done, "total_bytes", p.Total, "seconds_left", p.SecondsLeft())
+				p := l.Progress()
+				l.Log.Info("loading", "percent", strconv.FormatFloat(p.Percent(), 'f', 1, 64), "loaded_bytes", p.Done, "total_bytes", p.Total, "seconds_left", p.SecondsLeft())
 			}
 		}
 	}()
@@ -48,8 +49,17 @@ func (p Progress) SecondsLeft() int64 {
 	return max(1, int64(float64(p.nowNS-p.BeganNS)/1e9*float64(p.Total-p.Done)/float64(p.Done)))
 }
 
-// Loading returns the progress of Load. After Start, Loading is false.
-func (d *Disk) Loading() Progress {
-	began := d.loading.beganNS.Load()
-	return Progress{began != 0, began, d.loading.done.Load(), d.loading.total.Load(), d.o.Clock()}
+// counts are of a Load under way.
+type counts struct {
+	beganNS     atomic.Int64 // 0: not loading
+	done, total atomic.Int64 // bytes
 }
+
+// Progress returns the progress of Load, until Done is called.
+func (l *Loader) Progress() Progress {
+	began := l.progress.beganNS.Load()
+	return Progress{began != 0, began, l.progress.done.Load(), l.progress.total.Load(), l.Clock()}
+}
+
+// Done says that what was loaded is in use.
+func (l *Loader) Done() { l.progress.beganNS.Store(0) }

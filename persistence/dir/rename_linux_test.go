@@ -1,4 +1,4 @@
-package persistence_test
+package dir_test
 
 import (
 	"errors"
@@ -10,16 +10,16 @@ import (
 	"testing"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
+	"celld/persistence/dir"
 
-	"celld/persistence"
+	"golang.org/x/sys/unix"
 )
 
 // A file that has its new name is not said to be on the disk before its directory is: a process whose fsync fails is told so.
 func TestRenameSyncsTheDirectory(t *testing.T) {
 	const child = "CELLD_TEST_RENAME_IN"
-	dir := os.Getenv(child)
-	if dir == "" {
+	path := os.Getenv(child)
+	if path == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestRenameSyncsTheDirectory$")
 		cmd.Env = append(os.Environ(), child+"="+t.TempDir())
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -27,13 +27,13 @@ func TestRenameSyncsTheDirectory(t *testing.T) {
 		}
 		return
 	}
-	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
+	from, to := filepath.Join(path, "from"), filepath.Join(path, "to")
 	if err := os.WriteFile(from, []byte("text"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	runtime.LockOSThread()
 	failFsync(t)
-	if err := persistence.System.Rename(from, to); !errors.Is(err, persistence.ErrNotLasting) || !errors.Is(err, syscall.EDQUOT) {
+	if err := (dir.System{}).Rename(from, to); !errors.Is(err, dir.ErrNotLasting) || !errors.Is(err, syscall.EDQUOT) {
 		t.Errorf("Rename: %v", err)
 	}
 	if text, err := os.ReadFile(to); err != nil || string(text) != "text" {

@@ -1,4 +1,4 @@
-package persistence
+package load
 
 import (
 	"errors"
@@ -14,37 +14,34 @@ import (
 
 // Check says what is wrong with the directory, and with the first bytes of the file that Load would read. It writes nothing, and locks
 // nothing: another process may use the directory. Call it in place of Load.
-func (d *Disk) Check() error {
-	if !d.On() {
-		return nil
+func (l *Loader) Check() error {
+	if err := unix.Access(l.Dir.Clean(), unix.R_OK|unix.W_OK|unix.X_OK); err != nil {
+		return fmt.Errorf("cannot write to the directory of the data (--dir): %s: %w", l.Dir.Clean(), err)
 	}
-	if err := unix.Access(d.dir(), unix.R_OK|unix.W_OK|unix.X_OK); err != nil {
-		return fmt.Errorf("cannot write to the directory of the data (--dir): %s: %w", d.dir(), err)
-	}
-	if d.o.AppendOnly {
-		if there, err := d.begins(d.aofPath(), true); there || err != nil {
+	if l.AppendOnly {
+		if there, err := l.begins(l.Paths.AppendOnly, true); there || err != nil {
 			return err
 		}
-		paths, found, err := d.readManifest()
+		paths, found, err := l.readManifest()
 		for _, path := range paths {
-			switch there, bad := d.begins(path, true); {
+			switch there, bad := l.begins(path, true); {
 			case bad != nil:
 				err = errors.Join(err, bad)
 			case !there:
-				err = errors.Join(err, d.missing(path))
+				err = errors.Join(err, l.missing(path))
 			}
 		}
 		if found || err != nil {
 			return err
 		}
 	}
-	_, err := d.begins(d.rdbPath(), false)
+	_, err := l.begins(l.Paths.Snapshot, false)
 	return err
 }
 
 // begins reads the start of a file, and reports whether there is one. Append-only files may begin as snapshots do, and may be empty.
-func (d *Disk) begins(path string, appendOnly bool) (there bool, err error) {
-	f, err := d.files.Open(path)
+func (l *Loader) begins(path string, appendOnly bool) (there bool, err error) {
+	f, err := l.Dir.FS.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

@@ -1,6 +1,6 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package persistence
+package dir
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 // What a file system answers that has no locks is told from what it answers of one that is taken.
 func TestAnswersOfFlock(t *testing.T) {
 	for answer, want := range map[error]error{
-		nil: nil, unix.EWOULDBLOCK: ErrInUse, unix.ENOLCK: errNoLocks, unix.EOPNOTSUPP: errNoLocks, unix.ENOSYS: errNoLocks, unix.EBADF: errNoLocks,
+		nil: nil, unix.EWOULDBLOCK: ErrInUse, unix.ENOLCK: ErrNoLocks, unix.EOPNOTSUPP: ErrNoLocks, unix.ENOSYS: ErrNoLocks, unix.EBADF: ErrNoLocks,
 	} {
 		f, err := open(filepath.Join(t.TempDir(), "lock"), os.O_RDWR|os.O_CREATE)
 		if err != nil {

@@ -1,13 +1,13 @@
 //go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
 
-package persistence
+package dir
 
 import "os"
 
-func (system) Lock(name string) (File, error) {
+func (System) Lock(name string) (File, error) {
 	f, err := open(name, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}
-	return f, errNoLocks
+	return f, ErrNoLocks
 }

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package persistence
+package dir
 
 import "os"
 

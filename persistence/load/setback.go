@@ -1,4 +1,4 @@
-package persistence
+package load
 
 import (
 	"celld/store"
@@ -6,7 +6,7 @@ import (
 )
 
 // setBack moves every TAT, every expiry and the end of every rule back by ns nanoseconds.
-func (d *Disk) setBack(ns, nowNS int64) {
+func (l *Loader) setBack(ns, nowNS int64) {
 	type entry struct {
 		key string
 		st  store.Value
@@ -14,7 +14,7 @@ func (d *Disk) setBack(ns, nowNS int64) {
 	var part []entry
 	for at, more := (memory.Position{}), true; more; {
 		part = part[:0]
-		at, more = d.store.Export(at, nowNS, func(key []byte, st store.Value) {
+		at, more = l.Store.Export(at, nowNS, func(key []byte, st store.Value) {
 			st.TAT -= min(st.TAT, uint64(ns))
 			if st.Limits != nil {
 				limits := st.Limits.Shift(-ns)
@@ -26,7 +26,7 @@ func (d *Disk) setBack(ns, nowNS int64) {
 			part = append(part, entry{string(key), st})
 		})
 		for _, e := range part {
-			_ = d.store.Update([]byte(e.key), store.Access{NowNS: nowNS, NoTouch: true}, func(store.Value, bool) (store.Value, store.Action) {
+			_ = l.Store.Update([]byte(e.key), store.Access{NowNS: nowNS, NoTouch: true}, func(store.Value, bool) (store.Value, store.Action) {
 				if e.st.TAT <= uint64(nowNS) {
 					return e.st, store.Delete
 				}
@@ -34,14 +34,14 @@ func (d *Disk) setBack(ns, nowNS int64) {
 			})
 		}
 	}
-	for _, r := range d.store.Rules(nowNS) {
+	for _, r := range l.Store.Rules(nowNS) {
 		if r.UntilNS == 0 {
 			continue
 		}
 		if r.UntilNS -= ns; r.UntilNS > nowNS {
-			_, _ = d.store.PutRule(r, nowNS) // the rule exists, so there is room for it
+			_, _ = l.Store.PutRule(r, nowNS) // the rule exists, so there is room for it
 		} else {
-			d.store.DeleteRule(r, nowNS)
+			l.Store.DeleteRule(r, nowNS)
 		}
 	}
 }

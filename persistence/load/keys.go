@@ -1,0 +1,211 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"celld/persistence/aof"
+	"celld/persistence/rdb"
+	"celld/store"
+	"celld/store/memory"
+	"celld/store/policy"
+)
+
+// Limit takes a key of an RDB file.
+func (r *run) Limit(key []byte, tat uint64, expiryMS int64) error {
+	return r.set(key, rdb.StateOf(tat, expiryMS))
+}
+
+func (r *run) Other(_ []byte, kind string) {
+	if r.result.Others == nil {
+		r.result.Others = map[string]int64{}
+	}
+	r.result.Others[kind]++
+}
+
+func (r *run) set(key []byte, st store.Value) error {
+	if r.Stopped() {
+		return ErrStopping
+	}
+	r.state = st
+	if st.TAT <= uint64(r.nowNS) || st.ExpiryNS > 0 && st.ExpiryNS <= r.nowNS {
+		r.result.Expired++
+	}
+	return r.full(r.Store.Update(key, store.Access{NowNS: r.nowNS}, r.put))
+}
+
+// full replaces store.ErrFull by an error that names the settings.
+func (r *run) full(err error) error {
+	if errors.Is(err, store.ErrFull) {
+		return errors.New("there are more keys than --max-keys, --maxmemory and noeviction allow")
+	}
+	return err
+}
+
+// command runs a command of an append-only file. The kinds that celld writes run here, without the command table; all others
+// go to apply.
+func (r *run) command(args [][]byte) error {
+	var upper [16]byte
+	name := string(appendUpper(upper[:0], args[0]))
+	switch {
+	case name == "SELECT" && len(args) == 2:
+		db, err := strconv.Atoi(string(args[1]))
+		if err != nil {
+			return fmt.Errorf("SELECT %q", args[1])
+		}
+		r.db = db
+		return nil
+	case name == "ECHO" && len(args) == 2:
+		r.echo(args[1])
+		return nil
+	case name == "FLUSHALL", r.db == 0 && name == "FLUSHDB": // with ASYNC or not
+		r.Store.Flush()
+		return nil
+	case r.db != 0:
+		r.Other(nil, "database "+strconv.Itoa(r.db))
+		return nil
+	case name == "SET" && (len(args) == 3 || len(args) == 5 && strings.EqualFold(string(args[3]), "PXAT")):
+		return r.setCommand(args)
+	case name == "DEL" && len(args) == 2:
+		r.Store.Delete(args[1], r.nowNS)
+		return nil
+	case isHash(name, args):
+		return r.hashCommand(args)
+	case name == "PEXPIREAT" && len(args) == 3:
+		return r.expireCommand(args)
+	}
+	if err := r.apply(args); err != nil {
+		r.Other(nil, strings.ToUpper(string(args[0][:min(len(args[0]), 32)])))
+	}
+	return nil
+}
+
+// appendUpper appends the name of a command in upper case, and nothing where it is longer than those that Load knows.
+func appendUpper(b, name []byte) []byte {
+	if len(name) > cap(b) {
+		return b
+	}
+	for _, c := range name {
+		if 'a' <= c && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		b = append(b, c)
+	}
+	return b
+}
+
+func (r *run) setCommand(args [][]byte) error {
+	tat, err := rdb.ParseTAT(args[2])
+	if err != nil { // the key may have been a limit before; it is none now
+		r.Store.Delete(args[1], r.nowNS)
+		r.Other(args[1], "string")
+		return nil
+	}
+	at := int64(-1)
+	if len(args) == 5 {
+		if at, err = strconv.ParseInt(string(args[4]), 10, 64); err != nil || at < 0 {
+			r.Other(args[1], "SET")
+			return nil
+		}
+	}
+	return r.set(args[1], rdb.StateOf(tat, at))
+}
+
+// Setting takes a name and a text from a file, and reports whether they are a setting.
+func (r *run) Setting(name, text string) bool {
+	for kind, known := range rdb.SettingNames {
+		if name != known {
+			continue
+		}
+		text, name, _ := strings.Cut(text, " ")
+		setting := policy.Setting{Kind: policy.Kind(kind), Name: name}
+		if text == aof.SettingGone {
+			r.Store.DeleteSetting(setting, r.nowNS)
+		} else if err := r.Store.PutSetting(setting, text, r.nowNS); err != nil {
+			r.Other(nil, known)
+		}
+		return true
+	}
+	return false
+}
+
+// echo takes the text of an ECHO, which may be a setting.
+func (r *run) echo(text []byte) {
+	if name, rest, found := strings.Cut(string(text), " "); found {
+		r.Setting(name, rest)
+	}
+}
+
+// Field takes one field of a hash. It skips a limit whose policy is gone, as nobody can ask for that.
+func (r *run) Field(f *rdb.Fields, name, text []byte) {
+	if f.Bad {
+		return
+	}
+	field, err := r.Store.ParseField(string(name), string(text))
+	switch {
+	case errors.Is(err, store.ErrNoPolicy): // a file that redis-server has rewritten has states but no policies
+		r.Other(nil, "limit of an unknown policy")
+	case err != nil:
+		f.Bad = true
+	default:
+		f.Fields = append(f.Fields, field)
+	}
+}
+
+// Hash takes the key of a hash after its fields.
+func (r *run) Hash(key []byte, f *rdb.Fields, expiryMS int64) error {
+	if r.Stopped() {
+		return ErrStopping
+	}
+	limits, _, err := memory.Join(f.Fields, nil, false, 0, 0)
+	if f.Bad || err != nil {
+		r.Other(key, "hash")
+		return nil
+	}
+	if len(limits) == 0 {
+		return nil
+	}
+	st := rdb.StateOf(limits.EndNS(), expiryMS)
+	st.Kind, st.Limits = store.HoldsLimits, &limits
+	return r.set(key, st)
+}
+
+// hashCommand takes an HSET. In celld's files it makes a key, or extends its logs. In Redis's it may change a part of a key.
+func (r *run) hashCommand(args [][]byte) error {
+	var f rdb.Fields
+	for rest := args[2:]; len(rest) > 1; rest = rest[2:] {
+		r.Field(&f, rest[0], rest[1])
+	}
+	st, ok := r.Store.Get(args[1], store.Access{NowNS: r.nowNS, NoTouch: true})
+	switch {
+	case f.Bad:
+		r.Store.Delete(args[1], r.nowNS)
+	case ok && st.Kind == store.HoldsLimits:
+		_, err := r.Store.PutFields(args[1], f.Fields, false, store.Access{NowNS: r.nowNS})
+		return r.full(err)
+	}
+	return r.Hash(args[1], &f, -1)
+}
+
+// expireCommand takes a PEXPIREAT.
+func (r *run) expireCommand(args [][]byte) error {
+	at, err := strconv.ParseInt(string(args[2]), 10, 64)
+	if err != nil || at < 0 {
+		r.Other(args[1], "PEXPIREAT")
+		return nil
+	}
+	return r.Store.Update(args[1], store.Access{NowNS: r.nowNS, NoTouch: true}, func(st store.Value, ok bool) (store.Value, store.Action) {
+		if !ok {
+			return st, store.Leave
+		}
+		st.ExpiryNS = rdb.StateOf(st.TAT, at).ExpiryNS
+		return st, store.Put
+	})
+}
+
+// isHash reports whether a command makes or changes a hash.
+func isHash(name string, args [][]byte) bool {
+	return (name == "HSET" || name == "HMSET") && len(args) >= 4 && len(args)%2 == 0
+}

@@ -1,0 +1,170 @@
+// Package load reads the files of a directory into a store at the start: celld's own, and Redis's.
+//
+//	l := &load.Loader{Dir: directory, Store: store, Paths: paths, …}
+//	err := l.Check()                    // only looks at the first bytes of what Load would read
+//	found, err := l.Load(apply)
+package load
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"celld/persistence/dir"
+	"celld/store"
+	"celld/store/memory"
+	"celld/store/policy"
+)
+
+// ErrStopping means that the server was told to stop meanwhile.
+var ErrStopping = errors.New("the server is stopping")
+
+// Paths are those of the files. Which is read depends on what is there: the append-only file, or else what the manifest lists, or else
+// the snapshot.
+type Paths struct {
+	Snapshot   string
+	AppendOnly string // celld's own, or that of Redis before 7
+	Manifest   string // where Redis 7 lists its append-only files
+}
+
+// Loader reads the files. Set its fields before it is used.
+type Loader struct {
+	Dir        *dir.Dir
+	Store      *memory.Store
+	Paths      Paths
+	AppendOnly bool // false: only the snapshot is read
+	Truncated  bool // true: an append-only file that ends in the middle of a command is cut there; false: Load refuses it
+	Lock       bool // the directory is locked first
+	LockWait   time.Duration
+	Clock      func() int64 // Unix nanoseconds
+	Log        *slog.Logger
+	Stopped    func() bool
+
+	progress counts
+}
+
+// Result is what Load found.
+type Result struct {
+	File    string           // path of the last file that was read; "": none
+	Files   []string         // paths of all files that were read
+	NotRead []string         // paths of files that exist but were ignored, as another one has precedence
+	Keys    int64            // in the store after loading
+	Expired int64            // keys that had expired
+	Others  map[string]int64 // what is no limit, counted by kind; nil: nothing
+	Took    time.Duration
+
+	TailCRC uint64 // the checksum of what follows the last stamp in the append-only file
+	Rewrite bool   // the append-only file cannot be extended, or is not there: a new one is to be written
+}
+
+// run is one Load: it puts what a file has into the store.
+type run struct {
+	*Loader
+	nowNS   int64
+	result  Result
+	savedNS int64 // the latest time in the file, Unix nanoseconds
+	db      int
+	apply   func(args [][]byte) error
+
+	state store.Value
+	put   func(store.Value, bool) (store.Value, store.Action)
+}
+
+// Load locks the directory for this process, and reads its files into the store: the append-only file, if that is on and
+// exists, otherwise the snapshot. apply runs the commands that Load does not know itself, as Redis's own files may have them;
+// an error from it only counts the command in Others. Meanwhile Progress tells how far it is.
+//
+// The error is dir.ErrInUse if another process has the directory, ErrStopping once Stopped returns true, or says which file is damaged
+// and how to repair it.
+func (l *Loader) Load(apply func(args [][]byte) error) (Result, error) {
+	r := &run{Loader: l, nowNS: l.Clock(), apply: apply}
+	r.put = func(store.Value, bool) (store.Value, store.Action) {
+		if r.state.TAT <= uint64(r.nowNS) {
+			return r.state, store.Delete
+		}
+		return r.state, store.Put
+	}
+	l.progress.beganNS.Store(r.nowNS)
+	if l.Lock {
+		if err := l.Dir.Wait(l.LockWait, l.Stopped); err != nil {
+			if l.Stopped() {
+				err = ErrStopping
+			}
+			return Result{}, err
+		}
+	}
+	began := time.Now()
+	l.progress.beganNS.Store(l.Clock())
+	stop := l.logProgress()
+	err := r.load()
+	stop()
+	if err != nil {
+		return Result{}, err
+	}
+	if back := r.savedNS - r.nowNS; back > 0 {
+		l.Log.Warn("the clock is behind that of the file, so all limits are set back as much", "file", r.result.File, "by", time.Duration(back))
+		l.setBack(back, r.nowNS)
+		r.result.Rewrite = l.AppendOnly // otherwise the next start would set back later states as well
+	}
+	if r.result.Rewrite {
+		r.result.TailCRC = 0 // the new file ends in a stamp
+	}
+	l.Store.DrainSettings(func(policy.Change) {}) // what was just read need not be written
+	for l.Store.Drain(func(memory.Change) {}) {
+	}
+	r.result.NotRead = r.notRead()
+	r.result.Keys = int64(l.Store.Len(r.nowNS))
+	r.result.Took = time.Since(began)
+	return r.result, nil
+}
+
+func (r *run) load() error {
+	if r.AppendOnly {
+		switch found, err := r.loadAOF(r.Paths.AppendOnly, true); {
+		case found || err != nil:
+			r.result.Rewrite = r.result.Rewrite || r.db != 0 // what is appended would be of that database
+			return err
+		}
+		switch found, err := r.loadManifest(); {
+		case found || err != nil:
+			r.result.Rewrite = true
+			return err
+		}
+	}
+	found, err := r.loadRDB(r.Paths.Snapshot)
+	r.result.Rewrite = found && r.AppendOnly
+	return err
+}
+
+// notRead returns files that exist but were not read. celld ignores Redis's append-only file once it has its own, and a user
+// might believe otherwise.
+func (r *run) notRead() (paths []string) {
+	if len(r.result.Files) == 0 {
+		return nil
+	}
+	inManifest := filepath.Dir(r.result.File) == filepath.Dir(r.Paths.Manifest)
+	for _, path := range []string{r.Paths.AppendOnly, r.Paths.Manifest, r.Paths.Snapshot} {
+		if path == r.result.File || path == r.Paths.Manifest && inManifest {
+			continue
+		}
+		if f, err := r.Dir.FS.Open(path); err == nil {
+			f.Close()
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// OthersText lists what the files had that is no limit: "3 hash, 1 string". "" if there was nothing.
+func (l Result) OthersText() string {
+	var parts []string
+	for kind, n := range l.Others {
+		parts = append(parts, fmt.Sprintf("%d %s", n, kind))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}
