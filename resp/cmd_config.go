@@ -144,7 +144,8 @@ func cmdConfigSet(s *Session, args [][]byte) {
 
 func cmdConfigResetStat(s *Session, _ [][]byte) {
 	s.countDecisions()
-	s.srv.stats.resetCounters(s.srv.store.Stats(s.nowNS))
+	s.srv.metrics.Reset(s.nowNS)
+	s.srv.stats.errors.reset()
 	s.srv.commands.Each(func(row *command.Row) { statsOf(row).reset() })
 	s.replyOK()
 }

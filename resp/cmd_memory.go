@@ -3,10 +3,10 @@ package resp
 import (
 	"fmt"
 	"runtime/debug"
-	"runtime/metrics"
 	"strings"
 
 	"celld/resp/command"
+	"celld/resp/metrics"
 	"celld/store"
 	"celld/store/memory/table"
 )
@@ -60,18 +60,7 @@ func cmdMemoryPurge(s *Session, _ [][]byte) {
 
 // cmdMemoryMallocStats uses the names of runtime/metrics.
 func cmdMemoryMallocStats(s *Session, _ [][]byte) {
-	var samples []metrics.Sample
-	for _, d := range metrics.All() {
-		if d.Kind == metrics.KindUint64 && (strings.HasPrefix(d.Name, "/memory/classes/") || strings.HasPrefix(d.Name, "/gc/")) {
-			samples = append(samples, metrics.Sample{Name: d.Name})
-		}
-	}
-	metrics.Read(samples)
-	var text strings.Builder
-	for _, sample := range samples {
-		fmt.Fprintf(&text, "%s %d\n", sample.Name, sample.Value.Uint64())
-	}
-	s.replyText(text.String())
+	s.replyText(metrics.MallocStats())
 }
 
 // memoryUse is what memory is used for, in bytes.
@@ -83,8 +72,7 @@ type memoryUse struct {
 }
 
 func (s *Session) memoryUse() (m memoryUse) {
-	m.used, m.held = s.srv.readMemory()
-	m.peak = s.srv.stats.peakBytes.Load()
+	m.used, m.held, m.peak = s.srv.heap.Read()
 	m.keys = int64(s.srv.store.Len(s.nowNS))
 	m.Stats = s.srv.store.Stats(s.nowNS)
 	for _, other := range s.srv.allSessions() {
@@ -154,8 +142,8 @@ func cmdMemoryDoctor(s *Session, _ [][]byte) {
 	find(m.Evicted > 0, "%d limits were reset to make room for others (evicted_keys). Raise --max-keys (%d) or --maxmemory (%s).", m.Evicted, cfg.maxKeys.Get(), cfg.MaxMemoryText())
 	find(cfg.NoEviction() && m.keys >= cfg.maxKeys.Get(), "The table is full and new keys are refused. Raise --max-keys (%d), or use --maxmemory-policy allkeys-lru.", cfg.maxKeys.Get())
 	find(cfg.maxMemory.Get() == 0, "--maxmemory is 0: only --max-keys (%d) bounds the memory, however long keys are.", cfg.maxKeys.Get())
-	find(m.clients > doctorBytes && m.clients > m.Bytes, "Clients' buffers take %s, more than all keys. CLIENT LIST shows whose (tot-mem).", humanBytes(m.clients))
-	find(m.held-m.used > max(doctorBytes, m.used/2), "The process holds %s of memory, and %s is in use. MEMORY PURGE gives back the rest.", humanBytes(m.held), humanBytes(m.used))
+	find(m.clients > doctorBytes && m.clients > m.Bytes, "Clients' buffers take %s, more than all keys. CLIENT LIST shows whose (tot-mem).", metrics.HumanBytes(m.clients))
+	find(m.held-m.used > max(doctorBytes, m.used/2), "The process holds %s of memory, and %s is in use. MEMORY PURGE gives back the rest.", metrics.HumanBytes(m.held), metrics.HumanBytes(m.used))
 	if text.Len() == 0 {
 		text.WriteString("Nothing is amiss.\n")
 	}

@@ -3,11 +3,13 @@ package resp
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"celld/cell"
+	"celld/resp/metrics"
 	"celld/store"
 )
 
@@ -36,6 +38,7 @@ func TestCounters(t *testing.T) {
 	st.commandsPerSecond.Store(1)
 	st.inputPerSecond.Store(2 << 10)
 	st.outputPerSecond.Store(3 << 10)
+	connections, commands, resetInput, resetOutput := 1, 4, int64(0), int64(0)
 	for range 2 {
 		c.want("SET k 5", "+OK\r\n")
 		c.want("GET k", "$1\r\n5\r\n")
@@ -43,14 +46,7 @@ func TestCounters(t *testing.T) {
 		c.want("GET no", "$-1\r\n")
 		w.sleepMS(1000)
 		add()
-		input, output := st.inputBytes.Load(), st.outputBytes.Load()
-		if base := st.baseline.Load(); base != nil {
-			input, output = input-(*base)[3], output-(*base)[4]
-		}
-		connections, commands := 1, 4
-		if st.baseline.Load() != nil {
-			connections, commands = 0, 5 // RESETSTAT
-		}
+		input, output := st.inputBytes.Load()-resetInput, st.outputBytes.Load()-resetOutput
 		ask := frame("INFO", "stats")
 		want := fmt.Sprintf("# Stats\r\ntotal_connections_received:%d\r\ntotal_commands_processed:%d\r\ninstantaneous_ops_per_sec:1\r\n"+
 			"total_net_input_bytes:%d\r\ntotal_net_output_bytes:%d\r\ninstantaneous_input_kbps:2.00\r\ninstantaneous_output_kbps:3.00\r\n"+
@@ -64,7 +60,9 @@ func TestCounters(t *testing.T) {
 		if _, got, _ := strings.Cut(c.send(ask), "\r\n"); strings.TrimSuffix(got, "\r\n") != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
+		resetOutput = st.outputBytes.Load()
 		c.want("CONFIG RESETSTAT", "+OK\r\n")
+		connections, commands, resetInput = 0, 5, st.inputBytes.Load() // the first of the five is RESETSTAT
 	}
 	for i, n := range counts {
 		if n.Load() != int64(2*(11+i)) {
@@ -77,9 +75,9 @@ func TestCounters(t *testing.T) {
 func TestCountersOfTheStore(t *testing.T) {
 	shown := map[string]int64{}
 	st := newServerStats()
-	for _, row := range st.counters(store.Stats{Expired: 1, Evicted: 2, Hits: 3, Misses: 4}) {
-		if row.total != 0 {
-			shown[row.field] = row.total
+	for _, m := range metrics.New().Read(0, func(l *metrics.List) { st.declare(l, &store.Stats{Expired: 1, Evicted: 2, Hits: 3, Misses: 4}) }) {
+		if n, ok := m.Value.(int64); ok && n != 0 {
+			shown[m.Field] = n
 		}
 	}
 	if got, want := fmt.Sprint(shown), "map[evicted_keys:2 expired_keys:1 keyspace_hits:3 keyspace_misses:4]"; got != want {
@@ -89,24 +87,30 @@ func TestCountersOfTheStore(t *testing.T) {
 
 // Names are such as Prometheus takes and promtool recommends, and each is there once.
 func TestMetricNames(t *testing.T) {
-	name := regexp.MustCompile(`^(celld_[a-z_]+_total)(\{[a-z]+="[a-z.]+"(,[a-z]+="[a-z.]+")*\})?$`)
+	name, label := regexp.MustCompile(`^(celld|go|process)_[a-z_]+$`), regexp.MustCompile(`^[a-z_]+$`)
 	seen, help := map[string]bool{}, map[string]string{}
-	st := newServerStats()
-	for _, row := range st.counters(store.Stats{}) {
-		if (row.metric == "") != (row.rate != nil) || row.metric == "" && row.help != "" {
-			t.Errorf("%s is a count or a rate", row.field)
+	once := func(text string) {
+		if text != "" && seen[text] {
+			t.Errorf("%s is there twice", text)
 		}
-		if row.rate != nil {
+		seen[text] = true
+	}
+	w := newWorld(t)
+	w.connect().do("CL.THROTTLE", "k", "1", "1", "1")
+	for _, m := range w.Metrics() {
+		once(m.Field)
+		if m.Name == "" {
 			continue
 		}
-		parts := name.FindStringSubmatch(row.metric)
-		if parts == nil || seen[row.metric] || seen[row.field] {
-			t.Fatalf("%s, %q", row.field, row.metric)
+		once(fmt.Sprint(m.Name, " ", m.Labels))
+		if was, ok := help[m.Name]; !name.MatchString(m.Name) || !strings.HasSuffix(m.Help, ".") || ok && was != m.Help || (m.Kind == "counter") != strings.HasSuffix(m.Name, "_total") {
+			t.Errorf("%s, a %s: help %q", m.Name, m.Kind, m.Help)
 		}
-		seen[row.metric], seen[row.field] = true, true
-		if was, ok := help[parts[1]]; row.help == "" || !strings.HasSuffix(row.help, ".") || ok && was != row.help {
-			t.Errorf("%s: help %q", row.metric, row.help)
+		help[m.Name] = m.Help
+		for pair := range slices.Chunk(m.Labels, 2) {
+			if len(pair) != 2 || !label.MatchString(pair[0]) {
+				t.Errorf("%s: labels %q", m.Name, m.Labels)
+			}
 		}
-		help[parts[1]] = row.help
 	}
 }

@@ -51,7 +51,7 @@ func (srv *Server) tick(t *transport.Transport, ticks int, last *counted) {
 		st.inputPerSecond.Store(now.input - last.input)
 		st.outputPerSecond.Store(now.output - last.output)
 		*last = now
-		srv.readMemory()
+		srv.heap.Read() // for its peak
 		srv.logKept()
 		srv.tellClientsHold()
 		srv.wakeIdle()

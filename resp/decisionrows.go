@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"celld/cell"
+	"celld/resp/metrics"
 	"celld/store/memory"
 	"celld/store/policy"
 )
@@ -166,6 +167,48 @@ func (r *decisionRows) sum() (n decisions) {
 		n.add(&one)
 	})
 	return n
+}
+
+// policyDecisions is how the calls under a policy with one algorithm were decided, since the start.
+type policyDecisions struct {
+	policy    string // empty: limits without a name; otherPolicy: those of all policies but the first
+	algorithm cell.Algo
+	decisions
+}
+
+// list returns those of all that were ever asked, some 100 at most. They never fall.
+func (r *decisionRows) list() (list []policyDecisions) {
+	r.each(func(policy string, algo cell.Algo, row *decisionRow) {
+		if n := row.read(); n != (decisions{}) || policy == "" && algo == cell.GCRA { // so that there always are some
+			list = append(list, policyDecisions{policy, algo, n})
+		}
+	})
+	return list
+}
+
+// declare tells calls apart by their limits. Parameters of CL.THROTTLE are limits without a name. A policy's name may be no UTF-8, which
+// labels must be.
+func (r *decisionRows) declare(l *metrics.List) {
+	const shadow = "What limits with shadow would have decided."
+	var n decisions
+	for _, p := range r.list() {
+		n.add(&p.decisions)
+		for kind, name := range [...][2]string{throttleAllowed: {"cl.throttle", "allowed"}, throttleLimited: {"cl.throttle", "limited"}, takeAllowed: {"cl.take", "allowed"}, takeLimited: {"cl.take", "limited"}} {
+			if p.decisions[kind] > 0 || kind <= int(throttleLimited) && p.policy == "" && p.algorithm == cell.GCRA {
+				l.Counter(metrics.Metric{
+					Name: "celld_decisions_total", Help: "Calls that limits allowed or limited. One under several limits counts once, for the limit that binds.",
+					Labels: []string{"command", name[0], "policy", printable(p.policy), "algorithm", p.algorithm.String(), "decision", name[1]}, Value: p.decisions[kind],
+				})
+			}
+		}
+	}
+	l.Counter(metrics.Metric{Field: "throttle_allowed", JSON: "allowed", Value: n[throttleAllowed]})
+	l.Counter(metrics.Metric{Field: "throttle_limited", JSON: "limited", Value: n[throttleLimited]})
+	l.Counter(metrics.Metric{Field: "take_allowed", JSON: "allowed", Value: n[takeAllowed]})
+	l.Counter(metrics.Metric{Field: "take_limited", JSON: "limited", Value: n[takeLimited]})
+	l.Counter(metrics.Metric{Field: "rule_denied", Name: "celld_rule_denials_total", Help: "Limited calls that a rule denied.", Value: n[ruleDenied]})
+	l.Counter(metrics.Metric{Field: "shadow_limited", Name: "celld_shadow_decisions_total", Labels: []string{"decision", "limited"}, Help: shadow, Value: n[shadowLimited]})
+	l.Counter(metrics.Metric{Field: "shadow_allowed", Name: "celld_shadow_decisions_total", Labels: []string{"decision", "allowed"}, Help: shadow, Value: n[shadowAllowed]})
 }
 
 // sinceReset are the decisions since CL.STATS RESET under a policy's name.

@@ -87,22 +87,19 @@ func checkDenied(t *testing.T, srv *Server, keys map[string]int64, named, litera
 	if len(got) != len(keys) {
 		t.Errorf("CL.TOP has %v, denied were %v", got, keys)
 	}
-	var literals, p LimitCounts
-	for _, c := range srv.LimitCounts() {
-		switch c.Policy {
+	var literals, p decisions
+	for _, d := range srv.stats.decisions.list() {
+		switch d.policy {
 		case "":
-			literals.ThrottleAllowed += c.ThrottleAllowed
-			literals.ThrottleLimited += c.ThrottleLimited
-			literals.TakeAllowed += c.TakeAllowed
-			literals.TakeLimited += c.TakeLimited
+			literals.add(&d.decisions)
 		case "p":
-			p = c
+			p = d.decisions
 		}
 	}
-	if a, l := literals.ThrottleAllowed+literals.TakeAllowed, literals.ThrottleLimited+literals.TakeLimited; a != 20 || l != literal {
+	if a, l := literals[throttleAllowed]+literals[takeAllowed], literals[throttleLimited]+literals[takeLimited]; a != 20 || l != literal {
 		t.Errorf("literals: %+v, not 20 allowed and %d limited", literals, literal)
 	}
-	if a, l := p.ThrottleAllowed+p.TakeAllowed, p.ThrottleLimited+p.TakeLimited; a != 10 || l != named {
+	if a, l := p[throttleAllowed]+p[takeAllowed], p[throttleLimited]+p[takeLimited]; a != 10 || l != named {
 		t.Errorf("@p: %+v, not 10 allowed and %d limited", p, named)
 	}
 }
@@ -259,8 +256,8 @@ func TestRowsOfPoliciesThatGo(t *testing.T) {
 	if n := len(w.stats.decisions.rows); n > manyRows {
 		t.Errorf("%d rows", n)
 	}
-	counts := w.LimitCounts()
-	if len(counts) != 2+mostPolicyNames || counts[1].Policy != "other" || counts[1].TakeAllowed != others || counts[2].Policy != "stays" || counts[2].TakeAllowed != 1 {
+	counts := w.stats.decisions.list()
+	if len(counts) != 2+mostPolicyNames || counts[1].policy != "other" || counts[1].decisions[takeAllowed] != others || counts[2].policy != "stays" || counts[2].decisions[takeAllowed] != 1 {
 		t.Errorf("%d: %+v", len(counts), counts[:3])
 	}
 }

@@ -16,7 +16,7 @@ import (
 // engine keeps the keys in place of the server's table, and answers later. A remote.Store is one.
 type engine interface {
 	store.Limiter
-	Facts() []remote.Fact
+	Facts() remote.Facts
 	Drain(ctx context.Context) (drained func() bool)
 
 	// Open reads keys into a view, and then wakes w.

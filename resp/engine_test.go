@@ -28,7 +28,7 @@ type fakeEngine struct {
 	refuse  func(commit bool) error // of each view
 	opened  [][]string              // the keys of each view
 	closed  int                     // views
-	facts   []remote.Fact
+	facts   remote.Facts
 	unknown error // of PoliciesUnknown
 	drained func(context.Context) bool
 }
@@ -87,7 +87,7 @@ func (e *fakeEngine) Drain(ctx context.Context) (drained func() bool) {
 	return func() bool { return e.drained == nil || e.drained(ctx) }
 }
 
-func (e *fakeEngine) Facts() []remote.Fact   { return e.facts }
+func (e *fakeEngine) Facts() remote.Facts    { return e.facts }
 func (e *fakeEngine) PoliciesUnknown() error { return e.unknown }
 
 func (e *fakeEngine) Open(keys [][]byte, w store.Waker) view {

@@ -2,9 +2,13 @@ package resp
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
+
+	"celld/resp/metrics"
 )
 
 // Redis's limits for INFO errorstats. Scripts can answer with new words: beyond the limit, these count together.
@@ -60,6 +64,14 @@ func (st *errorStats) read() map[string]*atomic.Int64 {
 		return *words
 	}
 	return map[string]*atomic.Int64{}
+}
+
+// declare declares INFO's section Errorstats.
+func (st *errorStats) declare(l *metrics.List) {
+	words := st.read()
+	for _, word := range slices.Sorted(maps.Keys(words)) {
+		l.Field("errorstat_"+word, fmt.Sprintf("count=%d", words[word].Load()))
+	}
 }
 
 func (st *errorStats) reset() {

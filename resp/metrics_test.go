@@ -2,6 +2,8 @@ package resp
 
 import (
 	"crypto/x509"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,8 +13,7 @@ import (
 
 	"celld/integration_test/harness"
 	"celld/resp/certs"
-	"celld/store/memory"
-	"celld/store/policy"
+	"celld/resp/metrics"
 	"celld/store/remote"
 )
 
@@ -20,7 +21,7 @@ import (
 func (w *world) counted() string {
 	var lines []string
 	for _, m := range w.Metrics() {
-		if m.Name == "celld_decisions_total" && m.Value > 0 {
+		if m.Name == "celld_decisions_total" && m.Value != int64(0) {
 			lines = append(lines, fmt.Sprintf("%s %s %s %s %v", m.Labels[1], m.Labels[3], m.Labels[5], m.Labels[7], m.Value))
 		}
 	}
@@ -124,57 +125,96 @@ func TestTimesAsHistogram(t *testing.T) {
 	}
 }
 
-// TestMetricsPage holds the table of metrics in docs/http.md to the metrics.
-func TestMetricsPage(t *testing.T) {
-	all := map[string]string{"celld_http_requests_total": "counter"}
-	note := func(srv *Server) {
-		for _, m := range srv.Metrics() {
-			if !strings.HasPrefix(m.Name, "celld_") {
-				continue // of Go and of the process
-			}
-			switch {
-			case m.Histogram != nil:
-				all[m.Name] = "histogram"
-			case m.Total:
-				all[m.Name] = "counter"
-			default:
-				all[m.Name] = "gauge"
-			}
-			if !strings.HasSuffix(m.Help, ".") || m.Total != strings.HasSuffix(m.Name, "_total") {
-				t.Errorf("%s: %q", m.Name, m.Help)
-			}
-		}
-	}
-	w := newWorld(t)
-	w.connect().do("PING")
+// everyMetric is what a server tells whose keys are in memory, and one with an engine. Both have TLS, and page is what their live pages show.
+func everyMetric(t *testing.T) (all []metrics.Metric, pages []map[string]any) {
 	cert, key := harness.NewAuthority(t).Sign("server", &x509.Certificate{NotAfter: time.Unix(4e9, 0)})
-	var err error
-	if w.cfg.tls.keeper, err = certs.Open(certs.Files{Cert: cert, Key: key}); err != nil {
-		t.Fatal(err)
-	}
-	note(w.Server)
-	if !slices.ContainsFunc(w.Metrics(), func(m Metric) bool { return m.Name == "celld_tls_cert_not_after_timestamp_seconds" && m.Value == 4e9 }) {
-		t.Error("the end of the certificate is not there")
-	}
-	policies := memory.New(memory.Options{MaxKeys: 1})
-	engine, err := remote.Open(remote.Options{URL: "unix:///no/such/engine", Policies: &policy.Set{}})
+	keeper, err := certs.Open(certs.Files{Cert: cert, Key: key})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer engine.Close()
-	cfg := NewConfig()
-	note(NewServer(Options{Config: cfg, Store: policies, Engine: engine}))
+	memory := newWorldOn(t, &fullDisk{}, t.TempDir(), "save", "60 1")
 	cluster, fake := engineWorld(t, false)
-	fake.facts = []remote.Fact{{Name: "store_slots_without_master", Value: "1"}}
-	note(cluster.Server)
-	page := readDoc(t, "http.md")
-	for _, row := range regexp.MustCompile("(?m)^\\| `(celld_[a-z_]+)` \\| (.*?) \\|").FindAllStringSubmatch(page, -1) {
-		if all[row[1]] != row[2] {
-			t.Errorf("the page has %s as %s, and it is %q", row[1], row[2], all[row[1]])
+	fake.facts = remote.Facts{SlotsKnown: true, SlotsWithoutMaster: 1, Version: "x", Eviction: "x", ClockKnown: true, Away: errors.New("it is away")}
+	for _, w := range []*world{memory, cluster} {
+		w.connect().do("PING")
+		w.cfg.tls.keeper = keeper
+		all = append(all, w.Metrics()...)
+		var page map[string]any
+		text, err := json.Marshal(w.Overview())
+		if err == nil {
+			err = json.Unmarshal(text, &page)
 		}
-		delete(all, row[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, page)
 	}
-	for name, kind := range all {
-		t.Errorf("the page lacks %s, a %s", name, kind)
+	return all, pages
+}
+
+// TestMetricsPage holds the table of metrics in docs/http.md to the metrics.
+func TestMetricsPage(t *testing.T) {
+	rows := map[string]string{"celld_http_requests_total": "| `celld_http_requests_total` | counter | requests to the HTTP port, by `code`, `page` |"}
+	all, _ := everyMetric(t)
+	for _, m := range all {
+		if !strings.HasPrefix(m.Name, "celld_") { // of Go and of the process
+			continue
+		}
+		help := strings.TrimSuffix(m.Help, ".")
+		if help[1] >= 'a' { // no TLS
+			help = strings.ToLower(help[:1]) + help[1:]
+		}
+		if strings.Contains(help, "label") {
+			m.Labels = nil
+		}
+		for i := 0; i < len(m.Labels); i += 2 {
+			help += []string{", by `", ", `"}[min(i, 1)] + m.Labels[i] + "`"
+		}
+		rows[m.Name] = "| `" + m.Name + "` | " + m.Kind + " | " + help + " |"
+	}
+	got := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `celld_[a-z_]+` \\| .*$").FindAllString(readDoc(t, "http.md"), -1) {
+		got[regexp.MustCompile(`\[(.*?)\]\(.*?\)`).ReplaceAllString(row, "$1")] = true
+	}
+	for _, row := range rows {
+		if !got[row] {
+			t.Errorf("the page lacks the row\n%s", row)
+		}
+		delete(got, row)
+	}
+	for row := range got {
+		t.Errorf("the page has a row that is no metric's:\n%s", row)
+	}
+}
+
+// A metric that names a field of the live page has it there, and docs/http.md names it in the row of its first name.
+func TestMetricsOfTheLivePage(t *testing.T) {
+	doc := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (.*) \\|$").FindAllStringSubmatch(readDoc(t, "http.md"), -1) {
+		doc[row[1]] = row[2]
+	}
+	all, pages := everyMetric(t)
+	for _, m := range all {
+		if m.JSON == "" {
+			continue
+		}
+		names := strings.Split(m.JSON, ".")
+		for _, name := range names[1:] {
+			if !strings.Contains(doc[names[0]], "`"+name+"`") {
+				t.Errorf("the row of %s does not name %s", names[0], name)
+			}
+		}
+		if doc[names[0]] == "" || !slices.ContainsFunc(pages, func(page map[string]any) bool {
+			for i, name := range names {
+				value, found := page[name]
+				if i == len(names)-1 || !found {
+					return found
+				}
+				page, _ = value.(map[string]any)
+			}
+			return false
+		}) {
+			t.Errorf("the page has no %s", m.JSON)
+		}
 	}
 }

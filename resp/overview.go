@@ -2,16 +2,17 @@ package resp
 
 import (
 	"cmp"
-	"runtime"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	"celld/persistence"
 	"celld/resp/command"
+	"celld/resp/metrics"
 )
 
 // Overview is what the live page shows, as JSON. Numbers that only grow count since the start. Milliseconds of Unix are 0 for never.
+// Fields that are no list are those of metrics.
 type Overview struct {
 	Version string `json:"version"`
 	Go      string `json:"go"`
@@ -26,13 +27,23 @@ type Overview struct {
 	Others   int              `json:"more_policies"` // how many more there are
 	Top      []OverviewKey    `json:"most_limited"`  // 10 at most
 
-	Keys        *OverviewKeys       `json:"keys"` // nil: an engine has them
-	Heap        int64               `json:"heap_bytes"`
-	Memory      int64               `json:"process_bytes"`
-	Latency     OverviewLatency     `json:"latency"`
-	Waiting     OverviewWaiting     `json:"waiting"`
-	Connections OverviewConnections `json:"connections"`
-	Errors      int64               `json:"error_replies"`
+	Keys    *OverviewKeys   `json:"keys"` // nil: an engine has them
+	Heap    int64           `json:"heap_bytes"`
+	Memory  int64           `json:"process_bytes"`
+	Latency OverviewLatency `json:"latency"`
+	Waiting struct {        // for their turn, and those that were granted after a wait
+		Calls   int64 `json:"calls"`
+		Keys    int64 `json:"keys"`
+		Most    int64 `json:"most"`
+		Granted int64 `json:"granted"`
+	} `json:"waiting"`
+	Connections struct { // of clients of RESP
+		Open     int64 `json:"open"`
+		Most     int64 `json:"most"`
+		Received int64 `json:"received"`
+		Refused  int64 `json:"refused"`
+	} `json:"connections"`
+	Errors int64 `json:"error_replies"`
 
 	Engine      *OverviewEngine `json:"engine"` // nil: limits are kept in memory
 	Files       *OverviewFiles  `json:"files"`  // nil: an engine has the limits
@@ -45,7 +56,7 @@ type OverviewPolicy struct {
 	Algorithm string `json:"algorithm"`
 	Allowed   int64  `json:"allowed"`
 	Limited   int64  `json:"limited"`
-	Shadow    int64  `json:"shadow_limited"` // would have been limited, but for shadow
+	Shadow    int64  `json:"shadow_limited"` // would have been limited, except for shadow
 }
 
 // OverviewKey is a key that is limited often. What is not printable in it is written as in Go: \x00.
@@ -56,7 +67,7 @@ type OverviewKey struct {
 
 // OverviewKeys are the keys in the table. 0 for most bytes: there is no bound.
 type OverviewKeys struct {
-	Held      int   `json:"held"`
+	Held      int64 `json:"held"`
 	Most      int64 `json:"most"`
 	Bytes     int64 `json:"bytes"`
 	MostBytes int64 `json:"most_bytes"`
@@ -69,22 +80,6 @@ type OverviewKeys struct {
 type OverviewLatency struct {
 	MostNS []int64 `json:"most_ns"`
 	Calls  []int64 `json:"calls"`
-}
-
-// OverviewWaiting are the calls that wait for their turn, and those that were granted after a wait.
-type OverviewWaiting struct {
-	Calls   int64 `json:"calls"`
-	Keys    int64 `json:"keys"`
-	Most    int64 `json:"most"`
-	Granted int64 `json:"granted"`
-}
-
-// OverviewConnections are those of clients of RESP.
-type OverviewConnections struct {
-	Open     int   `json:"open"`
-	Most     int64 `json:"most"`
-	Received int64 `json:"received"`
-	Refused  int64 `json:"refused"`
 }
 
 // OverviewEngine is who keeps the limits with --store.
@@ -124,39 +119,32 @@ const (
 
 // Overview reads the state. It takes 1 ms or so, and holds up no event loop. Any goroutine may call it.
 func (srv *Server) Overview() *Overview {
-	nowNS, st := srv.clock(), &srv.stats
-	callers, waited := srv.leases.Waiting()
-	v := &Overview{
-		Version: srv.version, Go: runtime.Version(), UnixMs: srv.store.WallNS(nowNS) / 1e6, Uptime: (nowNS - srv.bornNS) / 1e6,
-		Troubles: srv.troubles(), Top: []OverviewKey{}, Latency: srv.readLatency(),
-		Waiting:     OverviewWaiting{callers, waited, srv.cfg.maxWaiters.Get(), int64(st.waits.histogram().Count)},
-		Connections: OverviewConnections{srv.clientCount(), srv.cfg.MaxClients(), st.connections.Load(), st.rejectedClients.Load() + st.deniedClients.Load()},
-		Errors:      st.errorReplies.Load(),
-	}
-	v.Heap, v.Memory = srv.readMemory()
-	v.policies(srv.LimitCounts())
+	v := &Overview{Troubles: srv.troubles(), Top: []OverviewKey{}, Latency: srv.readLatency()}
+	v.policies(srv.stats.decisions.list())
 	for _, d := range srv.MostDenied(overviewKeys) {
 		v.Top = append(v.Top, OverviewKey{printable(d.Key), d.Count})
 	}
 	if srv.engine != nil {
-		v.Engine = overviewEngine(srv)
+		v.Engine = &OverviewEngine{}
 	} else {
-		keys := srv.store.Stats(nowNS)
-		v.Keys = &OverviewKeys{srv.store.Len(nowNS), srv.cfg.MaxKeys(), keys.Bytes, srv.cfg.MaxMemory(), keys.Expired, keys.Evicted}
-		v.Files = overviewFiles(srv, srv.persist.Status())
+		v.Keys, v.Files = &OverviewKeys{}, &OverviewFiles{}
+		st := srv.persist.Status()
+		if st.Saves > 0 || st.SaveErr != nil || srv.cfg.save.Get() != "" {
+			v.Files.Snapshot = &OverviewSnapshot{}
+		}
+		if st.AOF {
+			v.Files.Log = &OverviewLog{}
+		}
 	}
-	if k := srv.cfg.tls.keeper; k != nil {
-		v.Certificate = k.NotAfter().UnixMilli()
-	}
+	metrics.Fill(v, srv.Metrics())
 	return v
 }
 
 // policies keeps those that have decided most.
-func (v *Overview) policies(counts []LimitCounts) {
+func (v *Overview) policies(decided []policyDecisions) {
 	list := []OverviewPolicy{}
-	for _, c := range counts {
-		p := OverviewPolicy{printable(c.Policy), c.Algorithm, c.ThrottleAllowed + c.TakeAllowed, c.ThrottleLimited + c.TakeLimited, c.ShadowLimited}
-		v.Allowed, v.Limited = v.Allowed+p.Allowed, v.Limited+p.Limited
+	for _, d := range decided {
+		p := OverviewPolicy{printable(d.policy), d.algorithm.String(), d.decisions[throttleAllowed] + d.decisions[takeAllowed], d.decisions[throttleLimited] + d.decisions[takeLimited], d.decisions[shadowLimited]}
 		if p.Allowed+p.Limited+p.Shadow > 0 {
 			list = append(list, p)
 		}
@@ -179,12 +167,12 @@ func (srv *Server) troubles() []string {
 		list = append(list, "a script has run for more than lua-time-limit, and nobody else is answered")
 	}
 	if srv.engine != nil {
-		facts := srv.facts()
-		if why := facts["store_away_because"]; why != "" {
-			list = append(list, "the store is away: "+printable(why))
+		facts := srv.engine.Facts()
+		if facts.Away != nil {
+			list = append(list, "the store is away: "+printable(facts.Away.Error()))
 		}
-		if n := facts["store_slots_without_master"]; number(n) > 0 {
-			list = append(list, n+" slots of the store's Cluster have no master")
+		if n := facts.SlotsWithoutMaster; n > 0 {
+			list = append(list, fmt.Sprintf("%d slots of the store's Cluster have no master", n))
 		}
 		return list
 	}
@@ -232,36 +220,4 @@ func (r *timesRead) latency() OverviewLatency {
 		l.Calls[at] += n
 	}
 	return l
-}
-
-// facts are those of the engine.
-func (srv *Server) facts() map[string]string {
-	facts := map[string]string{}
-	for _, fact := range srv.engine.Facts() {
-		facts[fact.Name] = fact.Value
-	}
-	return facts
-}
-
-func overviewEngine(srv *Server) *OverviewEngine {
-	facts, n := srv.facts(), srv.stats.engine
-	since, _ := strconv.ParseInt(facts["store_mode_since"], 10, 64)
-	return &OverviewEngine{
-		Kind: facts["store_engine_kind"], Version: facts["store_engine_version"], Mode: facts["store_mode"], Since: since * 1000,
-		Calls: n.Requests.Load(), Failures: n.Failures.Load(), Without: n.DecidedWithout.Load(), Refused: n.Refused.Load(),
-	}
-}
-
-func overviewFiles(srv *Server, st persistence.Status) *OverviewFiles {
-	f := &OverviewFiles{}
-	if st.Saves > 0 || st.SaveErr != nil || srv.cfg.save.Get() != "" {
-		f.Snapshot = &OverviewSnapshot{0, st.ChangesSince, st.SaveErr != nil}
-		if st.Saves > 0 {
-			f.Snapshot.Taken = srv.store.WallNS(st.LastSaveNS) / 1e6
-		}
-	}
-	if st.AOF {
-		f.Log = &OverviewLog{st.AOFSize, st.AOFPending, st.AOFErr != nil}
-	}
-	return f
 }

@@ -41,12 +41,13 @@ func (srv *Server) engineAway() string {
 	if srv.engine == nil {
 		return ""
 	}
-	return printable(srv.facts()["store_away_because"])
+	if why := srv.engine.Facts().Away; why != nil {
+		return printable(why.Error())
+	}
+	return ""
 }
 
-func (srv *Server) inCluster() bool {
-	return srv.engine != nil && srv.facts()["store_engine_kind"] == "cluster"
-}
+func (srv *Server) inCluster() bool { return srv.engine != nil && srv.engine.Facts().Kind == "cluster" }
 
 // decide has a call decided that only looks.
 func (srv *Server) decide() error {

@@ -2,10 +2,12 @@ package resp
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
+	"celld/resp/metrics"
 	"celld/store"
 	"celld/store/remote"
 )
@@ -39,7 +41,7 @@ func TestReady(t *testing.T) {
 	w.gate.set(gateLoading, false)
 	w.gate.set(gateBusy, true)
 	w.ready(t, "BUSY")
-	if !slices.ContainsFunc(w.Metrics(), func(m Metric) bool { return m.Name == "celld_script_busy" && m.Value == 1 }) {
+	if !slices.ContainsFunc(w.Metrics(), func(m metrics.Metric) bool { return m.Name == "celld_script_busy" && m.Value == true }) {
 		t.Error("the metrics do not say so")
 	}
 	if troubles := w.Overview().Troubles; len(troubles) != 1 || !strings.Contains(troubles[0], "script") {
@@ -65,15 +67,15 @@ func TestReady(t *testing.T) {
 // this call decides on none.
 func TestReadyWithAPartOfACluster(t *testing.T) {
 	w, e := engineWorld(t, false)
-	e.facts = []remote.Fact{{Name: "store_engine_kind", Value: "cluster"}, {Name: "store_slots_without_master", Value: "5461"}}
+	e.facts = remote.Facts{Kind: "cluster", SlotsKnown: true, SlotsWithoutMaster: 5461}
 	w.limiter = refuses{w.limiter}
 	w.ready(t, "")
 	if troubles := w.Overview().Troubles; len(troubles) != 1 || troubles[0] != "5461 slots of the store's Cluster have no master" {
 		t.Errorf("the live page says %q", troubles)
 	}
-	e.facts[1] = remote.Fact{Name: "store_away_because", Value: "the Cluster is down"}
+	e.facts.Away = errors.New("the Cluster is down")
 	w.ready(t, "the Cluster is down")
-	e.facts = []remote.Fact{{Name: "store_engine_kind", Value: "standalone"}, {Name: "store_slots_without_master", Value: "0"}}
+	e.facts = remote.Facts{Kind: "standalone"}
 	w.ready(t, "STOREDOWN")
 	if troubles := w.Overview().Troubles; len(troubles) != 0 {
 		t.Errorf("the live page says %q", troubles)

@@ -14,6 +14,7 @@ import (
 	"celld/persistence"
 	"celld/resp/acl"
 	"celld/resp/command"
+	"celld/resp/metrics"
 	"celld/resp/script"
 	"celld/resp/transport"
 	"celld/store"
@@ -75,6 +76,8 @@ type Server struct {
 	savingUsers  sync.Mutex
 	listing      sync.Mutex
 	stats        serverStats
+	metrics      *metrics.Registry
+	heap         metrics.Heap
 	denied       denied
 	slowlog      slowlog
 	latency      latencyMonitor
@@ -161,6 +164,7 @@ func NewServer(o Options) *Server {
 	srv.bornNS = srv.clock()
 	srv.runID = newRunID()
 	srv.commands = newCommandTable(srv)
+	srv.metrics = srv.newRegistry()
 	srv.useUsers()
 	srv.cfg.appendOnly.check = func(on bool) error {
 		if on != srv.cfg.appendOnly.Get() {

@@ -2,14 +2,16 @@ package resp
 
 import (
 	"bytes"
+	"fmt"
 	"sync/atomic"
 
 	"celld/resp/command"
+	"celld/resp/metrics"
+	"celld/store"
 	"celld/store/remote"
 )
 
-// serverStats are the counts behind INFO and what else tells of the server. They only grow: CONFIG RESETSTAT moves the baseline
-// from which INFO counts, and leaves the totals.
+// serverStats count what the server does. They only grow.
 type serverStats struct {
 	connections       atomic.Int64
 	rejectedClients   atomic.Int64
@@ -25,7 +27,6 @@ type serverStats struct {
 	outputLimitCloses atomic.Int64
 	idleCloses        atomic.Int64
 	panics            atomic.Int64
-	peakBytes         atomic.Int64 // the most heap in use that the cron saw
 	wrongPasswords    atomic.Int64
 	deniedCommands    atomic.Int64 // by users' rights, as the next
 	deniedKeys        atomic.Int64
@@ -39,7 +40,6 @@ type serverStats struct {
 	droppedLines      func() int64  // of the log
 	engine            *remote.Stats // of the store's engine; zeros where there is none
 	errors            errorStats    // CONFIG RESETSTAT empties it
-	baseline          atomic.Pointer[[]int64]
 }
 
 func newServerStats() serverStats {
@@ -48,6 +48,51 @@ func newServerStats() serverStats {
 
 // statsOf are a row's counters.
 func statsOf(row *command.Row) *commandStats { return row.Stats.(*commandStats) }
+
+func (srv *Server) declareStats(l *metrics.List) { srv.stats.declare(l, l.Keys(srv.store)) }
+
+// declare declares INFO's section Stats.
+func (st *serverStats) declare(l *metrics.List, keys *store.Stats) {
+	const forbidden = "Commands refused as their user may not run them, or not on that key."
+	l.Counter(metrics.Metric{Field: "total_connections_received", Name: "celld_connections_received_total", JSON: "connections.received",
+		Help: "Connections that were accepted and served.", Value: st.connections.Load()})
+	l.Counter(metrics.Metric{Field: "total_commands_processed", Name: "celld_commands_processed_total", Help: "Commands that ran.", Value: st.commands.Load()})
+	l.Field("instantaneous_ops_per_sec", st.commandsPerSecond.Load())
+	l.Counter(metrics.Metric{Field: "total_net_input_bytes", Name: "celld_net_input_bytes_total", Help: "Bytes that clients sent.", Value: st.inputBytes.Load()})
+	l.Counter(metrics.Metric{Field: "total_net_output_bytes", Name: "celld_net_output_bytes_total", Help: "Bytes of replies.", Value: st.outputBytes.Load()})
+	l.Field("instantaneous_input_kbps", kilobytes(st.inputPerSecond.Load()))
+	l.Field("instantaneous_output_kbps", kilobytes(st.outputPerSecond.Load()))
+	l.Counter(metrics.Metric{Field: "rejected_connections", Name: "celld_connections_rejected_total", JSON: "connections.refused",
+		Help: "Connections refused because maxclients were open, or because they could not be served.", Value: st.rejectedClients.Load()})
+	l.Counter(metrics.Metric{Field: "denied_connections", Name: "celld_connections_denied_total", JSON: "connections.refused",
+		Help: "Connections that protected mode refused.", Value: st.deniedClients.Load()})
+	l.Counter(metrics.Metric{Field: "expired_keys", Name: "celld_keys_expired_total", JSON: "keys.expired", Help: "Keys removed because they had expired.", Value: keys.Expired})
+	l.Counter(metrics.Metric{Field: "evicted_keys", Name: "celld_keys_evicted_total", JSON: "keys.evicted", Help: "Limits in use that were removed to make room.", Value: keys.Evicted})
+	l.Counter(metrics.Metric{Field: "keyspace_hits", Name: "celld_keyspace_hits_total", Help: "Lookups that found their key.", Value: keys.Hits})
+	l.Counter(metrics.Metric{Field: "keyspace_misses", Name: "celld_keyspace_misses_total", Help: "Lookups that did not find their key.", Value: keys.Misses})
+	l.Counter(metrics.Metric{Field: "total_error_replies", Name: "celld_error_replies_total", JSON: "error_replies", Help: "Replies that were errors.", Value: st.errorReplies.Load()})
+	l.Counter(metrics.Metric{Field: "acl_access_denied_auth", Name: "celld_wrong_passwords_total", Help: "Wrong passwords.", Value: st.wrongPasswords.Load()})
+	l.Counter(metrics.Metric{Field: "acl_access_denied_cmd", Name: "celld_forbidden_total", Labels: []string{"reason", "command"}, Help: forbidden, Value: st.deniedCommands.Load()})
+	l.Counter(metrics.Metric{Field: "acl_access_denied_key", Name: "celld_forbidden_total", Labels: []string{"reason", "key"}, Help: forbidden, Value: st.deniedKeys.Load()})
+	l.Counter(metrics.Metric{Field: "acl_access_denied_tls_cert", Name: "celld_certificates_without_user_total",
+		Help: "Connections whose certificate names no user who may authenticate.", Value: st.deniedCerts.Load()})
+	st.decisions.declare(l)
+	l.Counter(metrics.Metric{Field: "clock_steps", Name: "celld_clock_steps_total", Help: "Times that the wall clock was set.", Value: st.clockSteps.Load()})
+	l.Counter(metrics.Metric{Field: "protocol_errors", Name: "celld_protocol_errors_total", Help: "Connections closed because of a protocol error.", Value: st.protocolErrors.Load()})
+	l.Counter(metrics.Metric{Field: "client_query_buffer_limit_disconnections", Name: "celld_query_buffer_limit_disconnections_total",
+		Help: "Connections closed at client-query-buffer-limit.", Value: st.queryLimitCloses.Load()})
+	l.Counter(metrics.Metric{Field: "client_output_buffer_limit_disconnections", Name: "celld_output_buffer_limit_disconnections_total",
+		Help: "Connections closed at client-output-buffer-limit.", Value: st.outputLimitCloses.Load()})
+	l.Counter(metrics.Metric{Field: "idle_disconnections", Name: "celld_idle_disconnections_total", Help: "Connections closed because they were idle for timeout seconds.", Value: st.idleCloses.Load()})
+	l.Counter(metrics.Metric{Field: "log_lines_dropped", Name: "celld_log_lines_dropped_total", Help: "Lines of the log that were dropped as nobody read it.", Value: st.droppedLines()})
+	l.Counter(metrics.Metric{Field: "handler_panics", Name: "celld_handler_panics_total", Help: "Panics that cost one connection.", Value: st.panics.Load()})
+	metrics.EngineCounters(l, st.engine)
+	l.Counter(metrics.Metric{Field: "tls_handshake_failures", Name: "celld_tls_handshake_failures_total", Help: "TLS connections whose handshake failed.", Value: st.failedHandshakes.Load()})
+	l.Counter(metrics.Metric{Field: "tls_reload_failures", Name: "celld_tls_reload_failures_total", Help: "Changes of the certificates' files that could not be used.", Value: st.failedReloads.Load()})
+	l.Histogram(metrics.Metric{Name: "celld_wait_duration_seconds", JSON: "waiting.granted", Help: "How long calls with WAIT waited that were granted.", Value: st.waits.histogram()})
+}
+
+func kilobytes(n int64) string { return fmt.Sprintf("%.2f", float64(n)/1024) }
 
 // commandStats are one row's counters, for INFO commandstats.
 type commandStats struct {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"celld/resp/metrics"
 	"celld/resp/transport"
 )
 
@@ -101,17 +102,8 @@ func (srv *Server) HTTPHandshakeFailed(why string) {
 	srv.warnSeldom("a TLS handshake of the HTTP port failed", "error", why)
 }
 
-// infoTLS says when the certificate ends, in Unix seconds; 0: there is none.
-func infoTLS(w *infoWriter, s *Session) {
-	notAfter := int64(0)
-	if k := s.srv.cfg.tls.keeper; k != nil {
-		notAfter = k.NotAfter().Unix()
-	}
-	w.field("tls_cert_not_after", notAfter)
-}
-
-// infoListeners names the listeners as Redis 7.2 does.
-func infoListeners(w *infoWriter, srv *Server) {
+// declareListeners names the listeners as Redis 7.2 does.
+func (srv *Server) declareListeners(l *metrics.List) {
 	cfg, hosts := srv.cfg, ""
 	for _, host := range srv.cfg.bind.Get() {
 		hosts += ",bind=" + host
@@ -128,13 +120,13 @@ func infoListeners(w *infoWriter, srv *Server) {
 		secure, _ = boundTo(in)
 	}
 	if tcp != "" {
-		w.field("listener0", "name=tcp"+tcp)
+		l.Field("listener0", "name=tcp"+tcp)
 	}
 	if path != "" {
-		w.field("listener1", "name=unix,bind="+path)
+		l.Field("listener1", "name=unix,bind="+path)
 	}
 	if cfg.tls.port.Get() != 0 || len(srv.inherited.TLS) > 0 {
-		w.field("listener2", "name=tls"+secure)
+		l.Field("listener2", "name=tls"+secure)
 	}
 }
 

@@ -1,6 +1,10 @@
 package resp
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"celld/resp/metrics"
+)
 
 // waitTimes counts the calls with WAIT that were granted, by how long they waited: up to 1 ms, 4 ms, and so on to 262 s, or longer.
 type waitTimes struct {
@@ -19,8 +23,8 @@ func (t *waitTimes) note(waitNS int64) {
 	t.ns.Add(waitNS)
 }
 
-func (t *waitTimes) histogram() *Histogram {
-	h := newHistogram(firstWaitNS, len(t.buckets)-1)
+func (t *waitTimes) histogram() *metrics.Histogram {
+	h := metrics.NewHistogram(firstWaitNS, len(t.buckets)-1)
 	for i := range t.buckets {
 		n := t.buckets[i].Load()
 		h.Count += uint64(n)
@@ -32,26 +36,9 @@ func (t *waitTimes) histogram() *Histogram {
 	return h
 }
 
-// Histogram says how many took how long.
-type Histogram struct {
-	MostNS []int64  // upper bounds
-	Below  []uint64 // how many took that long at most
-	Count  uint64
-	SumNS  int64
-}
-
-// newHistogram returns one of n bounds, each four times the one before.
-func newHistogram(firstNS int64, n int) *Histogram {
-	h := &Histogram{MostNS: make([]int64, n), Below: make([]uint64, n)}
-	for i := range h.MostNS {
-		h.MostNS[i] = firstNS << (2 * i)
-	}
-	return h
-}
-
 // histogram is of bounds that are bounds of buckets, too: from 1.024 µs to 1.07 s.
-func (r *timesRead) histogram(sumNS int64) *Histogram {
-	h := newHistogram(1024, 11)
+func (r *timesRead) histogram(sumNS int64) *metrics.Histogram {
+	h := metrics.NewHistogram(1024, 11)
 	at := 0
 	for i, most := range h.MostNS {
 		for last := timesBucket(most - 1); at <= last; at++ {

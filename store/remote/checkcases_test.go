@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -170,41 +171,38 @@ func TestLookingAtANode(t *testing.T) {
 	})
 }
 
-// INFO tells what is known of the engine, and leaves out what is not.
+// What is not known of the engine is zero.
 func TestFacts(t *testing.T) {
-	show := func(s *Store) string {
-		var all []string
-		for _, f := range s.Facts() {
-			all = append(all, strings.TrimPrefix(f.Name, "store_")+"="+f.Value)
-		}
-		return strings.Join(all, " ")
-	}
 	s, h := byItself(t)
-	s.link.name = "redis://h"
-	at := fmt.Sprint(h.now().Unix())
-	if got, want := show(s), "store=redis://h engine_kind=standalone mode=error mode_since="+at+" away=0 waiting_bytes=0"; got != want {
-		t.Errorf("%s\nwant %s", got, want)
+	want := Facts{Name: "redis://h", Kind: "standalone", Mode: "error", Since: h.now()}
+	same := func() {
+		t.Helper()
+		got := s.Facts()
+		if (got.Away == nil) != (want.Away == nil) || want.Away != nil && got.Away.Error() != want.Away.Error() || !got.Since.Equal(want.Since) {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+		if got.Away, got.Since = want.Away, want.Since; got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
 	}
+	s.link.name = "redis://h"
+	same()
 	s.link.address.Master = "m"
 	s.link.setAway("it is away")
 	s.queues.bytes.Add(77)
 	a, b := &node{version: "Redis 7.0.1", eviction: "noeviction", persistence: "none"}, &node{version: "Redis 6.2.0", clockKnown: true, clock: 1500 * time.Microsecond, eviction: "x", persistence: "y"}
 	s.link.nodes.all, s.link.nodes.last = map[string]*node{"a": a, "b": b, "c": {version: "Redis 7.0.1"}}, a
-	want := "store=redis://h engine_kind=sentinel mode=error mode_since=" + at + " away=1 away_because=it is away engine_version=Redis 6.2.0, Redis 7.0.1 engine_eviction=noeviction engine_persistence=none waiting_bytes=77"
-	if got := show(s); got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
+	want.Kind, want.Away, want.WaitingBytes = "sentinel", errors.New("it is away"), 77
+	want.Version, want.Eviction, want.Persistence = "Redis 6.2.0, Redis 7.0.1", "noeviction", "none"
+	same()
 	s.link.nodes.last = b
 	s.coverage.known, s.coverage.uncovered = true, 5
-	if got := show(s); !strings.Contains(got, "engine_eviction=x engine_persistence=y engine_clock_ahead_usec=1500 waiting") || strings.Contains(got, "slots") {
-		t.Error(got)
-	}
+	want.Eviction, want.Persistence, want.ClockKnown, want.ClockAhead = "x", "y", true, 1500*time.Microsecond
+	same()
 	s.cluster.Store(true)
-	if got := show(s); !strings.Contains(got, "engine_kind=cluster ") || !strings.Contains(got, "away_because=it is away slots_without_master=5 engine_version") {
-		t.Error(got)
-	}
+	want.Kind, want.SlotsKnown, want.SlotsWithoutMaster = "cluster", true, 5
+	same()
 	s.coverage.known = false
-	if got := show(s); strings.Contains(got, "slots") {
-		t.Error(got)
-	}
+	want.SlotsKnown, want.SlotsWithoutMaster = false, 0
+	same()
 }

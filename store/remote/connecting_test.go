@@ -243,8 +243,8 @@ func TestTheKindOfAnEngineThatIsAway(t *testing.T) {
 	addr := freeAddr(t)
 	for query, kind := range map[string]string{"": "standalone", "," + addr: "cluster", "," + addr + "?master=m": "sentinel", "?master=m": "sentinel"} {
 		s := openStore(t, Options{URL: "redis://" + addr + query, Policies: &policy.Set{}})
-		if facts := s.Facts(); facts[1].Value != kind || facts[0].Value != "redis://"+addr+query || s.Away() == nil {
-			t.Errorf("%q: %v", query, facts)
+		if facts := s.Facts(); facts.Kind != kind || facts.Name != "redis://"+addr+query || s.Away() == nil {
+			t.Errorf("%q: %+v", query, facts)
 		}
 		s.Close()
 	}

@@ -2,61 +2,54 @@ package remote
 
 import (
 	"slices"
-	"strconv"
+	"strings"
+	"time"
 )
 
-// Fact is a field of INFO.
-type Fact struct{ Name, Value string }
+// Facts are what is known of the engine. Texts and numbers that are not known are zero.
+type Facts struct {
+	Name  string    // its address, without a password
+	Kind  string    // standalone, sentinel or cluster
+	Mode  string    // who decides: engine, or the failure mode while a part of the engine does not answer
+	Since time.Time // of Mode
+	Away  error     // why it does not answer; nil: it does
 
-// Facts are what is known of the engine, for INFO.
-func (s *Store) Facts() []Fact {
-	mode := "standalone"
+	SlotsKnown         bool // a Cluster's node tells the next
+	SlotsWithoutMaster int  // of a Cluster: slots whose keys nobody serves
+
+	Version     string // of all nodes, separated by commas
+	Eviction    string // of the node that celld looked at last, as the next three
+	Persistence string
+	ClockKnown  bool
+	ClockAhead  time.Duration // of this machine's clock
+
+	WaitingBytes int64 // of calls that wait for the engine
+}
+
+// Facts reads them. It asks nobody.
+func (s *Store) Facts() Facts {
+	f := Facts{Name: s.link.name, Kind: "standalone", Away: s.Away(), WaitingBytes: s.queues.bytes.Load()}
 	switch {
 	case s.cluster.Load():
-		mode = "cluster"
+		f.Kind = "cluster"
+		if n, known := s.coverage.lacks(); known {
+			f.SlotsWithoutMaster, f.SlotsKnown = n, true
+		}
 	case s.link.address.Master != "":
-		mode = "sentinel"
+		f.Kind = "sentinel"
 	}
-	facts := []Fact{{"store", s.link.name}, {"store_engine_kind", mode}}
-	who, since := s.Mode()
-	facts = append(facts, Fact{"store_mode", who}, Fact{"store_mode_since", strconv.FormatInt(since.Unix(), 10)})
-	away := s.Away()
-	facts = append(facts, Fact{"store_away", flag(away != nil)})
-	if away != nil {
-		facts = append(facts, Fact{"store_away_because", away.Error()})
-	}
-	if n, known := s.coverage.lacks(); known && s.cluster.Load() {
-		facts = append(facts, Fact{"store_slots_without_master", strconv.Itoa(n)})
-	}
+	f.Mode, f.Since = s.Mode()
 	l := &s.link.nodes
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var versions []string
 	for _, n := range l.all {
-		if !slices.Contains(versions, n.version) {
-			versions = append(versions, n.version)
-		}
+		versions = append(versions, n.version)
 	}
 	slices.Sort(versions)
-	for i, v := range versions {
-		if i == 0 {
-			facts = append(facts, Fact{"store_engine_version", v})
-		} else {
-			facts[len(facts)-1].Value += ", " + v
-		}
-	}
+	f.Version = strings.Join(slices.Compact(versions), ", ")
 	if n := l.last; n != nil {
-		facts = append(facts, Fact{"store_engine_eviction", n.eviction}, Fact{"store_engine_persistence", n.persistence})
-		if n.clockKnown {
-			facts = append(facts, Fact{"store_engine_clock_ahead_usec", strconv.FormatInt(n.clock.Microseconds(), 10)})
-		}
+		f.Eviction, f.Persistence, f.ClockKnown, f.ClockAhead = n.eviction, n.persistence, n.clockKnown, n.clock
 	}
-	return append(facts, Fact{"store_waiting_bytes", strconv.FormatInt(s.queues.bytes.Load(), 10)})
-}
-
-func flag(on bool) string {
-	if on {
-		return "1"
-	}
-	return "0"
+	return f
 }

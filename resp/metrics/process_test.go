@@ -1,4 +1,4 @@
-package resp
+package metrics
 
 import (
 	"maps"
@@ -6,16 +6,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Each sample of the runtime exists, and what must be above 0 is.
 func TestProcessMetrics(t *testing.T) {
-	var m metricList
-	m.process(1.5e9)
+	var l List
+	Process(&l, time.Unix(1.5e9, 0))
 	got := map[string]float64{}
-	for _, metric := range m.list {
-		got[metric.Name] = metric.Value
-		if !strings.HasSuffix(metric.Help, ".") || metric.Total != strings.HasSuffix(metric.Name, "_total") {
+	for _, metric := range l.metrics {
+		got[metric.Name] = metric.number()
+		if !strings.HasSuffix(metric.Help, ".") || (metric.Kind == "counter") != strings.HasSuffix(metric.Name, "_total") {
 			t.Errorf("%+v", metric)
 		}
 	}
@@ -24,7 +25,7 @@ func TestProcessMetrics(t *testing.T) {
 			t.Errorf("%s is %v", name, got[name])
 		}
 	}
-	if len(got) != len(m.list) || got["process_start_time_seconds"] != 1.5e9 || got["go_memstats_heap_sys_bytes"] != got["go_memstats_heap_inuse_bytes"]+got["go_memstats_heap_idle_bytes"] {
+	if len(got) != len(l.metrics) || got["process_start_time_seconds"] != 1.5e9 || got["go_memstats_heap_sys_bytes"] != got["go_memstats_heap_inuse_bytes"]+got["go_memstats_heap_idle_bytes"] {
 		t.Error(got)
 	}
 	if _, err := os.Stat("/proc/self/statm"); err == nil {

@@ -1,0 +1,81 @@
+package metrics
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// Section is a part of INFO, and the metrics beside it that INFO does not have.
+type Section struct {
+	Name      string
+	ByDefault bool // part of INFO without arguments
+	Read      func(*List)
+}
+
+// Registry has all sections, in INFO's order. Any goroutine may read it.
+type Registry struct {
+	sections []Section
+	baseline atomic.Pointer[map[string]int64] // of counters by their fields; nil: Reset has not been called
+}
+
+// New returns a Registry.
+func New(sections ...Section) *Registry { return &Registry{sections: sections} }
+
+// Read reads all metrics, and those of others beside them.
+func (r *Registry) Read(nowNS int64, others ...func(*List)) []Metric {
+	l := List{NowNS: nowNS}
+	for _, section := range r.sections {
+		section.Read(&l)
+		l.InfoOnly = false
+	}
+	for _, read := range others {
+		read(&l)
+	}
+	return l.metrics
+}
+
+// Reset has INFO count from now on. Names for Prometheus and the page go on, as their readers must not see a counter fall.
+func (r *Registry) Reset(nowNS int64) {
+	baseline := map[string]int64{}
+	for _, m := range r.Read(nowNS) {
+		if n, ok := m.Value.(int64); ok && m.resets() {
+			baseline[m.Field] = n
+		}
+	}
+	r.baseline.Store(&baseline)
+}
+
+func (m *Metric) resets() bool { return m.Kind == "counter" && !m.Lasts && m.Field != "" }
+
+// Info returns the sections that words name: by a section's name in lower case, or as default, all and everything.
+// Without words it returns those by default.
+func (r *Registry) Info(nowNS int64, words ...string) string {
+	named := func(word string) bool { return slices.Contains(words, word) }
+	all, byDefault := named("all") || named("everything"), len(words) == 0 || named("default")
+	baseline := r.baseline.Load() // before the counters, which only grow
+	var b strings.Builder
+	l := List{NowNS: nowNS}
+	for _, section := range r.sections {
+		if !all && !(byDefault && section.ByDefault) && !named(strings.ToLower(section.Name)) {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString("\r\n")
+		}
+		fmt.Fprintf(&b, "# %s\r\n", section.Name)
+		l.metrics, l.InfoOnly = l.metrics[:0], false
+		section.Read(&l)
+		for i := range l.metrics {
+			m := &l.metrics[i]
+			if n, ok := m.Value.(int64); ok && baseline != nil && m.resets() {
+				m.Value = n - (*baseline)[m.Field]
+			}
+			if m.Field != "" {
+				fmt.Fprintf(&b, "%s:%s\r\n", m.Field, m.text())
+			}
+		}
+	}
+	return b.String()
+}
