@@ -93,57 +93,78 @@ func (r *FrameReader) Next(buf []byte, room [][]byte, limits Limits) (args [][]b
 		return r.gather(buf, room)
 	}
 	if !r.inFrame {
-		if len(buf) == 0 {
+		switch {
+		case len(buf) == 0:
 			return nil, 0, nil
+		case buf[0] != '*':
+			return r.inline(buf)
 		}
-		if buf[0] != '*' {
-			args, n, err := r.inline(buf)
-			if n == 0 && err == nil && len(buf) >= 3 && buf[0] == 0x16 && buf[1] == 3 && buf[2] <= 4 { // TLS's handshake, and no end of a line
-				err = ErrTLS
-			}
-			return args, n, err
-		}
-		line, ok, err := r.line(buf, ErrMultibulkLine)
-		if !ok {
+		if err := r.begin(buf, limits); err != nil || !r.inFrame {
 			return nil, 0, err
 		}
-		count, isInt := parseInt(line[1:])
-		switch {
-		case !isInt || count > limits.MaxArgs:
-			return nil, 0, ErrMultibulkLen
-		case count > unauthedMaxArgs && !limits.Authed:
-			return nil, 0, ErrMultibulkUnauthed
-		case count <= 0:
+		if r.missing == 0 {
 			return nil, r.done(), nil
 		}
-		r.inFrame, r.count, r.missing, r.bulk, r.first = true, int32(count), count, noBulk, r.pos
 	}
 	for r.missing > 0 {
-		if r.bulk == noBulk {
-			line, ok, err := r.line(buf, ErrBulkLine)
-			if !ok {
-				return nil, 0, err
-			}
-			if len(line) == 0 || line[0] != '$' {
-				return nil, 0, ProtocolError(fmt.Sprintf("ERR Protocol error: expected '$', got '%s'", firstByte(line)))
-			}
-			length, isInt := parseInt(line[1:])
-			switch {
-			case !isInt || length < 0 || length > limits.MaxBulk:
-				return nil, 0, ErrBulkLen
-			case length > unauthedMaxBulk && !limits.Authed:
-				return nil, 0, ErrBulkUnauthed
-			}
-			r.bulk = length
+		if passed, err := r.passArgument(buf, limits); !passed {
+			return nil, 0, err
 		}
-		if len(buf)-r.pos < r.bulk+2 { // the two bytes after an argument are skipped unseen, as in Redis
-			return nil, 0, nil
-		}
-		r.pos += r.bulk + 2
-		r.bulk = noBulk
-		r.missing--
 	}
 	return r.gather(buf, room)
+}
+
+// begin reads the line of an array that says how many arguments there are, if it is all there.
+func (r *FrameReader) begin(buf []byte, limits Limits) error {
+	line, ok, err := r.line(buf, ErrMultibulkLine)
+	if !ok {
+		return err
+	}
+	count, isInt := parseInt(line[1:])
+	switch {
+	case !isInt || count > limits.MaxArgs:
+		return ErrMultibulkLen
+	case count > unauthedMaxArgs && !limits.Authed:
+		return ErrMultibulkUnauthed
+	}
+	count = max(count, 0)
+	r.inFrame, r.count, r.missing, r.bulk, r.first = true, int32(count), count, noBulk, r.pos
+	return nil
+}
+
+// passArgument goes past the next argument with its length line. It returns false where a part of it is missing, or wrong.
+func (r *FrameReader) passArgument(buf []byte, limits Limits) (passed bool, err error) {
+	if r.bulk == noBulk {
+		line, ok, err := r.line(buf, ErrBulkLine)
+		if !ok {
+			return false, err
+		}
+		if r.bulk, err = bulkLength(line, limits); err != nil {
+			return false, err
+		}
+	}
+	if len(buf)-r.pos < r.bulk+2 { // the two bytes after an argument are skipped unseen, as in Redis
+		return false, nil
+	}
+	r.pos += r.bulk + 2
+	r.bulk = noBulk
+	r.missing--
+	return true, nil
+}
+
+// bulkLength reads the length line of an argument.
+func bulkLength(line []byte, limits Limits) (int, error) {
+	if len(line) == 0 || line[0] != '$' {
+		return 0, ProtocolError(fmt.Sprintf("ERR Protocol error: expected '$', got '%s'", firstByte(line)))
+	}
+	length, isInt := parseInt(line[1:])
+	switch {
+	case !isInt || length < 0 || length > limits.MaxBulk:
+		return 0, ErrBulkLen
+	case length > unauthedMaxBulk && !limits.Authed:
+		return 0, ErrBulkUnauthed
+	}
+	return length, nil
 }
 
 // gather goes through the arguments again, as to remember where they are took more memory than one-byte arguments do.
@@ -250,8 +271,11 @@ func (r *FrameReader) line(buf []byte, tooLong ProtocolError) (line []byte, ok b
 func (r *FrameReader) inline(buf []byte) (args [][]byte, n int, err error) {
 	i := bytes.IndexByte(buf[r.scanned:], '\n')
 	if i < 0 {
-		if r.scanned = len(buf); r.scanned > maxLine {
+		switch r.scanned = len(buf); {
+		case r.scanned > maxLine:
 			return nil, 0, ErrInline
+		case len(buf) >= 3 && buf[0] == 0x16 && buf[1] == 3 && buf[2] <= 4: // TLS's handshake
+			return nil, 0, ErrTLS
 		}
 		return nil, 0, nil
 	}

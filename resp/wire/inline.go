@@ -1,6 +1,9 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+	"strconv"
+)
 
 // splitInline splits a line typed by hand (telnet, nc), without its line end, into arguments as Redis does
 // (sdssplitargs, sds.c):
@@ -60,11 +63,15 @@ func appendInlineArg(dst, line []byte) (arg, rest []byte, ok bool) {
 func appendDoubleQuoted(dst, line []byte) (arg, rest []byte, ok bool) {
 	for len(line) > 0 {
 		c := line[0]
+		if len(line) >= 4 && c == '\\' && line[1] == 'x' {
+			if b, err := strconv.ParseUint(string(line[2:4]), 16, 8); err == nil {
+				dst, line = append(dst, byte(b)), line[4:]
+				continue
+			}
+		}
 		switch {
 		case c == '"':
 			return dst, line[1:], true
-		case c == '\\' && len(line) >= 4 && line[1] == 'x' && isHex(line[2]) && isHex(line[3]):
-			dst, line = append(dst, unhex(line[2])<<4|unhex(line[3])), line[4:]
 		case c == '\\' && len(line) >= 2:
 			dst, line = append(dst, unescape(line[1])), line[2:]
 		default:
@@ -109,15 +116,3 @@ func unescape(c byte) byte {
 
 // isSpace is C's isspace in the C locale.
 func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
-
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
-}
-
-// unhex returns the value of a digit that isHex holds for.
-func unhex(c byte) byte {
-	if c <= '9' {
-		return c - '0'
-	}
-	return c&^0x20 - 'A' + 10
-}
