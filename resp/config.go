@@ -17,6 +17,7 @@ import (
 	"celld/persistence/regular"
 	"celld/store/memory"
 	"celld/store/remote"
+	"celld/store/remote/link"
 )
 
 // Config holds every setting of the daemon. Its zero value is of no use: NewConfig makes one.
@@ -254,7 +255,7 @@ func (c *Config) Check() error {
 	if o == nil {
 		return err
 	}
-	if _, wrong := remote.ParseURL(o.URL); wrong == nil { // else Load has said so
+	if _, wrong := link.ParseURL(o.URL); wrong == nil { // else Load has said so
 		err = errors.Join(err, remote.Check(*o))
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 
 	"celld/persistence/regular"
 	"celld/store/remote"
+	"celld/store/remote/link"
 )
 
 // storeConfig are the settings of an engine that keeps the limits.
@@ -57,7 +58,7 @@ func hidden(text string) string {
 
 // withoutPassword is a store's URL as CONFIG GET and INFO show it.
 func withoutPassword(text string) string {
-	if a, err := remote.ParseURL(text); err == nil {
+	if a, err := link.ParseURL(text); err == nil {
 		return a.String()
 	}
 	return hidden(text)
@@ -69,7 +70,7 @@ func (c *Config) loadStore(changed func(name string) bool) error {
 	if s.url.Get() == "" {
 		return nil
 	}
-	address, err := remote.ParseURL(s.url.Get())
+	address, err := link.ParseURL(s.url.Get())
 	if err != nil {
 		return fmt.Errorf("--store: %w", err) // not when it is set: pflag's errors quote the value
 	}

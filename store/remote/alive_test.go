@@ -55,13 +55,13 @@ func TestKeysThatLingerAreNotListed(t *testing.T) {
 
 // Only keys that go soon are read, and views that have read them are closed. What cannot be read stays.
 func TestWhichKeysAreReadToTellThem(t *testing.T) {
-	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *ailing) {
+	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *harness.Ailing) {
 		live := bulk(strconv.FormatInt(time.Now().Add(time.Minute).UnixNano(), 10))
 		pttl := map[string]string{"gone": number(-2), "stays": number(-1), "long": number(persisted + nearMs + 1), "bound": number(persisted + nearMs),
 			"zero": number(0), "live": number(500), "refused": "-ERR no\r\n", "unread": number(5)}
 		var read []string
 		left := 0
-		e.answersBy(func(command string) string {
+		e.AnswersBy(func(command string) string {
 			words := strings.Split(command, " ")
 			switch words[0] {
 			case "PTTL":
@@ -82,7 +82,7 @@ func TestWhichKeysAreReadToTellThem(t *testing.T) {
 		})
 		ctx, cancel := context.WithDeadline(t.Context(), s.deadline())
 		defer cancel()
-		kept := s.alive(ctx, *s.client.Load(), []string{"gone", "stays", "long", "bound", "zero", "live", "refused", "unread"})
+		kept := s.alive(ctx, s.link.Client(), []string{"gone", "stays", "long", "bound", "zero", "live", "refused", "unread"})
 		if got := strings.Join(kept, " "); got != "stays long live refused unread" {
 			t.Errorf("kept %s", got)
 		}

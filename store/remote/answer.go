@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"celld/store"
+	"celld/store/remote/link"
 )
 
 // movingPause is between attempts at keys that a Cluster is moving, one by one.
@@ -16,9 +17,9 @@ const movingPause = 10 * time.Millisecond
 
 // ask sends one of the view's scripts, and calls done when it has stored, or the view has been read anew: then it is a conflict, unless it
 // has just been opened.
-func (v *View) ask(how *script, args []string, done func()) {
+func (v *View) ask(how *link.Script, args []string, done func()) {
 	if v.turn.name != "" && !v.deadline.After(time.Now()) { // it is others that it has waited for, and not the engine
-		v.Err = errLate
+		v.Err = link.ErrLate
 		done()
 		return
 	}
@@ -35,11 +36,11 @@ func (v *View) ask(how *script, args []string, done func()) {
 		}
 		header = append(header, marks...)
 	}
-	r := &request{script: how, keys: names, args: append(header, args...), deadline: v.deadline}
-	r.done = func(m rueidis.RedisMessage, err error) {
+	r := &link.Request{Script: how, Keys: names, Args: append(header, args...), Deadline: v.deadline}
+	r.Done = func(m rueidis.RedisMessage, err error) {
 		waits, down := false, (*DownError)(nil)
 		switch {
-		case isMoving(err) && len(names) > len(v.keys): // also to the list or the marks, which are elsewhere
+		case link.Is(err, link.CauseMoving) && len(names) > len(v.keys): // also to the list or the marks, which are elsewhere
 			v.turn.none = true
 			if again := func() { v.ask(how, args, done) }; how != commitScript || v.marks.key == "" || v.marks.apart {
 				again()
@@ -47,11 +48,11 @@ func (v *View) ask(how *script, args []string, done func()) {
 				v.raise(again, done)
 			}
 			return
-		case isMoving(err) && time.Until(v.deadline) > 2*movingPause:
+		case link.Is(err, link.CauseMoving) && time.Until(v.deadline) > 2*movingPause:
 			time.AfterFunc(movingPause, func() { v.ask(how, args, done) })
 			return
 		case err == nil:
-			waits, v.Err = v.answered(how, m, r.sent)
+			waits, v.Err = v.answered(how, m, r.Sent)
 		case how == openScript && errors.As(err, &down): // which counts nothing
 			v.Err = &DownError{Cause: down.Cause}
 		default:
@@ -61,20 +62,20 @@ func (v *View) ask(how *script, args []string, done func()) {
 			done()
 			return
 		}
-		time.AfterFunc(min(v.turn.pause(time.Since(r.sent)), time.Until(v.deadline)), func() { v.ask(openScript, nil, func() { v.again(how, done) }) })
+		time.AfterFunc(min(v.turn.pause(time.Since(r.Sent)), time.Until(v.deadline)), func() { v.ask(openScript, nil, func() { v.again(how, done) }) })
 	}
 	v.store.send(r)
 }
 
 // again ends a script that had to wait for its turn: what it stored by is void.
-func (v *View) again(how *script, done func()) {
+func (v *View) again(how *link.Script, done func()) {
 	v.conflict = v.conflict || how == commitScript
 	done()
 }
 
 // answered reads the answer of a script: an array of what it did, the seconds and microseconds of the engine's time, how many go
 // first, and what the keys hold. It reports whether the view has to wait for its turn.
-func (v *View) answered(how *script, m rueidis.RedisMessage, sent time.Time) (waits bool, err error) {
+func (v *View) answered(how *link.Script, m rueidis.RedisMessage, sent time.Time) (waits bool, err error) {
 	answer, err := m.ToArray()
 	if err != nil {
 		return false, err
@@ -90,7 +91,7 @@ func (v *View) answered(how *script, m rueidis.RedisMessage, sent time.Time) (wa
 		return false, errAnswer
 	}
 	nowNS := seconds*1e9 + micros*1e3
-	v.store.clockOf(v.keys[0].name).observe(nowNS, sent, time.Now())
+	v.store.link.Clock(v.keys[0].name).Observe(nowNS, sent, time.Now())
 	if v.guessed == guessed && did != "stored" {
 		v.guessed = guessedWrong
 	}

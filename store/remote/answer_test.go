@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/integration_test/harness"
 	"celld/store"
+	"celld/store/remote/link"
 )
 
 const movingReply = "-TRYAGAIN Multiple keys request during rehashing of slot\r\n"
@@ -43,7 +45,7 @@ func (s *Store) opened(keys ...string) *View {
 
 // A view takes an answer as its scripts give it, and none of another form.
 func TestAnswersOfAView(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 		at := func(parts ...string) string { return array(append([]string{bulk("read")}, parts...)...) }
 		sec, us, first := bulk("1700000000"), bulk("250001"), number(-1)
 		for _, c := range []struct {
@@ -70,8 +72,8 @@ func TestAnswersOfAView(t *testing.T) {
 			{at(sec, us, first, nothing, array(bulk("string"), nothing, bulk("5"))), ""},
 			{at(sec, us, first, nothing, array(bulk("string"), number(7), nothing)), ""},
 		} {
-			e.answers(c.reply)
-			s.lanes.all[0].clock.forget()
+			e.Answers(c.reply)
+			s.link.Clock("k").Forget()
 			v := s.opened("a", "b")
 			got := ""
 			if v.Err == nil {
@@ -84,7 +86,7 @@ func TestAnswersOfAView(t *testing.T) {
 				t.Errorf("%q: %s, %v", c.reply, got, v.Err)
 			}
 			if c.want != "" {
-				if ns, ok := s.lanes.all[0].clock.lower(); !ok || ns != 1_700_000_000_250_001_000 || v.NowNS != ns || v.turn.taken {
+				if ns, ok := s.link.Clock("k").Lower(); !ok || ns != 1_700_000_000_250_001_000 || v.NowNS != ns || v.turn.taken {
 					t.Errorf("%q: %d, %v, a turn %v", c.reply, ns, ok, v.turn.taken)
 				}
 			}
@@ -94,10 +96,10 @@ func TestAnswersOfAView(t *testing.T) {
 
 // A view that has to wait for its turn looks again after a part of a round trip, and not after its deadline.
 func TestAViewThatWaitsForItsTurn(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
-		for _, how := range []*script{openScript, commitScript} {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+		for _, how := range []*link.Script{openScript, commitScript} {
 			began, waits := time.Now(), 3
-			e.answersBy(func(command string) string {
+			e.AnswersBy(func(command string) string {
 				time.Sleep(4 * time.Millisecond)
 				if waits--; waits >= 0 {
 					return viewReply("wait", 2)
@@ -120,11 +122,11 @@ func TestAViewThatWaitsForItsTurn(t *testing.T) {
 			v.add("k")
 			v.turn.early = true
 			done = make(chan struct{})
-			e.answersBy(func(command string) string { time.Sleep(4 * time.Millisecond); return viewReply("wait", 100) })
+			e.AnswersBy(func(command string) string { time.Sleep(4 * time.Millisecond); return viewReply("wait", 100) })
 			began = time.Now()
 			v.ask(how, []string{"", "", kindNone, "0"}, func() { close(done) })
 			<-done
-			if took := time.Since(began); v.Err != errLate || took != 5*time.Millisecond || !v.turn.taken {
+			if took := time.Since(began); v.Err != link.ErrLate || took != 5*time.Millisecond || !v.turn.taken {
 				t.Errorf("%v after %v", v.Err, took)
 			}
 		}
@@ -133,7 +135,7 @@ func TestAViewThatWaitsForItsTurn(t *testing.T) {
 
 // What a view is told when it stores.
 func TestAnswersOfACommit(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 		hash := array(bulk("hash"), number(-1))
 		for _, c := range []struct {
 			name, reply      string
@@ -153,7 +155,7 @@ func TestAnswersOfACommit(t *testing.T) {
 			{"behind no number", viewReply("behind", -1, hash, bulk("x")), notGuessed, notGuessed, true, false, false, 0, 1, 0},
 			{"behind nothing", viewReply("behind", -1), notGuessed, notGuessed, true, false, false, 0, 1, 0},
 		} {
-			e.answers(c.reply)
+			e.Answers(c.reply)
 			counted, last := s.stats.Conflicts.Load(), s.policies.LastID()
 			v := s.newView(s.deadline())
 			v.add("k")
@@ -186,10 +188,10 @@ func TestAnswersOfACommit(t *testing.T) {
 
 // While a Cluster moves keys one by one, a view first goes without the list of turns, then asks again until shortly before its deadline.
 func TestAViewWhileKeysMove(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 		var with []int // keys of each request
 		moving := 1
-		e.answersBy(func(command string) string {
+		e.AnswersBy(func(command string) string {
 			var n int
 			if _, err := fmt.Sscan(strings.Fields(command)[2], &n); err != nil {
 				t.Error(err)
@@ -199,7 +201,7 @@ func TestAViewWhileKeysMove(t *testing.T) {
 			}
 			return viewReply("read", -1, nothing)
 		})
-		ask := func(how *script, left time.Duration) (*View, time.Duration) {
+		ask := func(how *link.Script, left time.Duration) (*View, time.Duration) {
 			v := s.newView(time.Now().Add(left))
 			v.add("k")
 			v.turn.early = true
@@ -225,7 +227,7 @@ func TestAViewWhileKeysMove(t *testing.T) {
 		} {
 			moving = c.moving
 			v, took := ask(openScript, c.left)
-			if !slices.Equal(with, c.with) || took != c.took || (v.Err != nil) != c.fails || c.fails && !isMoving(v.Err) {
+			if !slices.Equal(with, c.with) || took != c.took || (v.Err != nil) != c.fails || c.fails && !link.Is(v.Err, link.CauseMoving) {
 				t.Errorf("%+v: %v in %v, %v", c, with, took, v.Err)
 			}
 		}
@@ -234,10 +236,10 @@ func TestAViewWhileKeysMove(t *testing.T) {
 
 // A view's scripts have the list of turns behind its keys where it may have to wait, and a commit also the hash of the marks.
 func TestTheKeysOfAViewsScripts(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 		marked := marks{key: "celld:ids", fields: []string{"12706"}, first: 5000, last: 6000}
 		for i, c := range []struct {
-			how          *script
+			how          *link.Script
 			early, taken bool
 			marks        marks
 			keys         string
@@ -251,7 +253,7 @@ func TestTheKeysOfAViewsScripts(t *testing.T) {
 			{commitScript, false, false, marked, "3 k celld:ids k\x00turns", 6},
 		} {
 			got := ""
-			e.answersBy(func(command string) string {
+			e.AnswersBy(func(command string) string {
 				got = command
 				return viewReply("read", -1, nothing)
 			})
@@ -261,7 +263,7 @@ func TestTheKeysOfAViewsScripts(t *testing.T) {
 			done := make(chan struct{})
 			v.ask(c.how, []string{"rest"}, func() { close(done) })
 			<-done
-			header, ok := strings.CutPrefix(got, "EVALSHA "+c.how.digest+" "+c.keys+" ")
+			header, ok := strings.CutPrefix(got, "EVALSHA "+c.how.Digest+" "+c.keys+" ")
 			header, rest := strings.CutSuffix(header, " rest")
 			if !ok || !rest || v.Err != nil || strings.Count(header, " ") != c.args-1 {
 				t.Errorf("%d: %q, %v", i, got, v.Err)
@@ -279,15 +281,15 @@ func TestMarksWhileKeysMove(t *testing.T) {
 		"4999": "commit 3 k celld:ids, raise 1 celld:ids 1, commit 1 k  0",
 		"5000": "commit 3 k celld:ids, raise 1 celld:ids 1, open 1 k ",
 	} {
-		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 			var got []string
-			e.answersBy(func(command string) string {
+			e.AnswersBy(func(command string) string {
 				words := strings.Split(command, " ")
 				switch words[1] {
-				case raiseScript.digest:
+				case raiseScript.Digest:
 					got = append(got, strings.Join(append([]string{"raise"}, words[2:5]...), " "))
 					return bulk(mark)
-				case openScript.digest:
+				case openScript.Digest:
 					got = append(got, strings.Join(append([]string{"open"}, words[2:5]...), " "))
 					return viewReply("read", -1, nothing)
 				}
@@ -315,10 +317,10 @@ func TestMarksWhileKeysMove(t *testing.T) {
 
 // A view that only reads counts nothing: so its failure is none that may have counted a call. A commit's may have.
 func TestFailuresOfAView(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 		for reply, sent := range map[string]bool{"close": true, "-OOM command not allowed when used memory > 'maxmemory'.\r\n": false} {
-			e.answers(reply)
-			for _, how := range []*script{openScript, commitScript} {
+			e.Answers(reply)
+			for _, how := range []*link.Script{openScript, commitScript} {
 				v := s.newView(s.deadline())
 				v.add("k")
 				done := make(chan struct{})
@@ -335,8 +337,8 @@ func TestFailuresOfAView(t *testing.T) {
 
 // A view that waited for others until its deadline says so, and asks nothing. Before it has waited, the deadline is the engine's.
 func TestAViewThatComesTooLate(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
-		e.answersBy(func(string) string { return viewReply("read", -1, nothing) })
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+		e.AnswersBy(func(string) string { return viewReply("read", -1, nothing) })
 		for _, c := range []struct {
 			name string
 			left time.Duration
@@ -345,11 +347,11 @@ func TestAViewThatComesTooLate(t *testing.T) {
 			v := s.newView(time.Now().Add(c.left))
 			v.add("k")
 			v.turn.name = c.name
-			asked, done := e.count(), make(chan struct{})
+			asked, done := e.Count(), make(chan struct{})
 			v.ask(openScript, nil, func() { close(done) })
 			<-done
-			if (v.Err == errLate) != c.late || (e.count() == asked) != c.late {
-				t.Errorf("%+v: %v, asked %d", c, v.Err, e.count()-asked)
+			if (v.Err == link.ErrLate) != c.late || (e.Count() == asked) != c.late {
+				t.Errorf("%+v: %v, asked %d", c, v.Err, e.Count()-asked)
 			}
 		}
 	})

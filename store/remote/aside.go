@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"celld/store/remote/link"
 )
 
 // keyspace does what is asked about all keys, in turns, so that who asks for little does not wait for who asks for much.
@@ -72,7 +74,7 @@ func (s *Store) runAside() {
 
 func (a *aside) run() (more bool) {
 	if !time.Now().Before(a.deadline) {
-		a.fail(&DownError{Cause: causeTimeout})
+		a.fail(&DownError{Cause: link.CauseTimeout})
 		return false
 	}
 	ctx, cancel := context.WithDeadline(a.ctx, a.deadline)
@@ -88,7 +90,7 @@ const mostAsking = 1000
 func inTime[T any](k *keyspace, ctx context.Context, ask func() (T, error)) (answer T, err error) {
 	if k.asking.Add(1) > mostAsking {
 		k.asking.Add(-1)
-		return answer, &DownError{Cause: causeTimeout}
+		return answer, &DownError{Cause: link.CauseTimeout}
 	}
 	done := make(chan struct{})
 	var got T

@@ -3,12 +3,14 @@ package remote
 import (
 	"testing"
 	"time"
+
+	"celld/store/remote/link"
 )
 
 // Who asks about all keys is answered at the deadline of its arrival, also where the client waits for a connection that another call makes,
 // and where all turns are taken by others that wait for it.
 func TestQuestionsAboutAllKeysDoNotWaitForAConnection(t *testing.T) {
-	s, _, _ := stuck(t)
+	s := stuck(t)
 	s.options.Timeout = time.Millisecond
 	answered := make(chan error, 4*stepsAtOnce)
 	for range stepsAtOnce {
@@ -20,7 +22,7 @@ func TestQuestionsAboutAllKeysDoNotWaitForAConnection(t *testing.T) {
 	for range cap(answered) {
 		select {
 		case err := <-answered:
-			if !isDown(err) || err.Error() != causeTimeout {
+			if !isDown(err) || err.Error() != link.CauseTimeout {
 				t.Errorf("%v", err)
 			}
 		case <-time.After(patient / 2):

@@ -1,17 +1,15 @@
 package remote
 
 import (
-	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"celld/cell"
+	"celld/integration_test/harness"
 	"celld/store"
 	"celld/store/policy"
 )
@@ -27,7 +25,9 @@ func TestWhereTurnsAre(t *testing.T) {
 		{true, "", "a}b", "-"}, {true, "p:", "p:a}b", "-"},
 	} {
 		s := newStore(Options{Prefix: c.prefix, Policies: &policy.Set{}})
-		s.cluster.Store(c.cluster)
+		if c.cluster {
+			s.isCluster()
+		}
 		want := c.want + turnsSuffix
 		if c.want == "-" {
 			want = ""
@@ -59,98 +59,6 @@ func TestWhereTurnsAre(t *testing.T) {
 	}
 }
 
-// Names of hosts may have letters, digits, dots, dashes and underlines, and nothing beside these.
-func TestHosts(t *testing.T) {
-	for _, r := range "azAZ09.-_" {
-		if notInName(r) {
-			t.Errorf("%q is in no name", r)
-		}
-	}
-	for _, r := range "`{@[/:,+ \x00é" {
-		if !notInName(r) {
-			t.Errorf("%q is in a name", r)
-		}
-	}
-	for text, want := range map[string]string{
-		"unix:///a%zz": "%25", "redis://h?master=%zz": "%25", "redis://[%zz]": "%25", "redis://h?master=%00": "%00", "unix:///a%00": "%00", "redis://h/2147483648": "number",
-		"redis://h?server-name=x": "options", "unix:///a?db=1&db=2": "twice",
-	} {
-		if _, err := ParseURL(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
-		}
-	}
-	if a, err := ParseURL("redis://h:65535/2147483647"); err != nil || a.DB != 2147483647 || a.Hosts[0] != "h:65535" {
-		t.Errorf("%+v, %v", a, err)
-	}
-}
-
-// What no waiting mends is told apart from an engine that is away.
-func TestMistakes(t *testing.T) {
-	certificate := &tls.CertificateVerificationError{Err: errors.New("unknown authority")}
-	for i, c := range []struct {
-		err  error
-		want string
-	}{
-		{nil, ""}, {errors.New("other"), ""}, {context.DeadlineExceeded, ""}, {&net.OpError{Op: "read", Err: errors.New("x")}, ""},
-		{&dialError{certificate}, "the engine's certificate is refused: unknown authority"},
-		{&net.OpError{Op: "remote error", Err: errors.New("bad certificate")}, "the engine refuses the connection: bad certificate"},
-		{fmt.Errorf("dial: %w", tls.RecordHeaderError{}), "the engine does not speak TLS"},
-	} {
-		if got := mistake(c.err, Address{}); got != c.want {
-			t.Errorf("%d: %q", i, got)
-		}
-	}
-	e := newAiling(t)
-	s := newTestStore(t, e.socket, Options{})
-	client := *s.client.Load()
-	for answer, want := range map[string]string{"_\r\n": "know no master", "-ERR No such master with that name\r\n": "know no master", "-ERR odd\r\n": ""} {
-		e.answers(answer)
-		err := client.Do(t.Context(), client.B().Get().Key("k").Build()).Error()
-		if got := mistake(err, Address{Master: "m"}); !strings.Contains(got, want) || (got == "") != (want == "") {
-			t.Errorf("%q: %q", answer, got)
-		}
-		if got := mistake(err, Address{}); answer == "_\r\n" && got != "" {
-			t.Errorf("%q without Sentinels: %q", answer, got)
-		}
-	}
-}
-
-// A node that was connected to is noted once, up to a bound, until it is looked at.
-func TestDialedNodes(t *testing.T) {
-	var d dialed
-	for i := range mostDialed + 5 {
-		d.add(fmt.Sprint(i))
-		d.add("0")
-	}
-	if n := len(d.take()); n != mostDialed {
-		t.Errorf("%d", n)
-	}
-	if d.take() != nil {
-		t.Error("they are told twice")
-	}
-	if d.add("a"); !slices.Equal(d.take(), []string{"a"}) {
-		t.Error("a new one")
-	}
-}
-
-// In a Cluster any node that answers will do, and if none does the first error is told.
-func TestPingOfACluster(t *testing.T) {
-	s, _ := aCluster(t, Options{}, "h:1", "h:2")
-	client := *s.client.Load()
-	if err := s.ping(client); err != nil {
-		t.Error(err)
-	}
-	all := client.Nodes()
-	all["h:2"].Close()
-	if err := s.ping(manyNodes{all["h:2"], all}); err != nil {
-		t.Errorf("one answers: %v", err)
-	}
-	all["h:1"].Close()
-	if err := s.ping(client); err == nil {
-		t.Error("none answers")
-	}
-}
-
 // Marks are raised before a change that a Cluster takes without them: where they are behind nothing is stored.
 func TestMarksThatAreRaisedApart(t *testing.T) {
 	for _, c := range []struct {
@@ -161,9 +69,9 @@ func TestMarksThatAreRaisedApart(t *testing.T) {
 		{"$1\r\n6\r\n", 7, true, false, false}, {"$1\r\n7\r\n", 7, false, true, false}, {"$1\r\n8\r\n", 7, false, true, false},
 		{"$1\r\n8\r\n", 0, true, false, false}, {"$1\r\n0\r\n", 0, true, false, false}, {"-READONLY x\r\n", 7, false, false, true}, {"$1\r\nx\r\n", 7, false, false, true},
 	} {
-		e := newAiling(t)
-		s := newTestStore(t, e.socket, Options{})
-		e.answersBy(func(command string) string {
+		e := harness.NewAiling(t)
+		s := newTestStore(t, e.Socket, Options{})
+		e.AnswersBy(func(command string) string {
 			if strings.Contains(command, " m ") {
 				return c.answer
 			}
@@ -175,7 +83,7 @@ func TestMarksThatAreRaisedApart(t *testing.T) {
 		stored, done := false, make(chan struct{})
 		v.raise(func() { stored = true; close(done) }, func() { close(done) })
 		<-done
-		if n := e.count(); stored != c.stores || v.marks.apart != c.stores || (n == 2) != c.asks || v.conflict != c.asks || (v.Err != nil) != (c.fails || c.asks) {
+		if n := e.Count(); stored != c.stores || v.marks.apart != c.stores || (n == 2) != c.asks || v.conflict != c.asks || (v.Err != nil) != (c.fails || c.asks) {
 			t.Errorf("%+v: stored %v, %d requests, conflict %v, %v", c, stored, n, v.conflict, v.Err)
 		}
 		if next := s.policies.NextIDOf(0, 0, processes); c.asks && next <= c.first {
@@ -241,7 +149,7 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 		}
 	}
 	answered := make(chan error, 1)
-	s.lanes.all[0].breaker.cause.Store(&DownError{Cause: "known"})
+	s.link.Break("", &DownError{Cause: "known"})
 	for range 2 { // the next one has its turn
 		s.DeletePolicy("p", func(_ bool, err error) { answered <- err })
 		if err := <-answered; !isDown(err) {
@@ -256,22 +164,20 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 		t.Error(err)
 	}
 
-	e := newAiling(t)
-	s = newTestStore(t, e.socket, Options{Log: log.log(), Time: func() int64 { return 7_999_999 }})
-	e.answers("*3\r\n:-1\r\n$0\r\n\r\n$0\r\n\r\n")
+	e := harness.NewAiling(t)
+	s = newTestStore(t, e.Socket, Options{Log: log.log(), Time: func() int64 { return 7_999_999 }})
+	e.Answers("*3\r\n:-1\r\n$0\r\n\r\n$0\r\n\r\n")
 	s.settings.policies.answers, s.settings.rules.answers = true, true
 	s.settings.setAll(list[:1])
 	until(t, "the log tells of it", func() bool { return strings.Contains(log.String(), "A policy of the file is not on the engine") })
-	if text := e.asked[0]; !strings.HasSuffix(text, " 7") {
+	if text := e.Commands()[0]; !strings.HasSuffix(text, " 7") {
 		t.Errorf("the time is not that of the test: %s", text)
 	}
 	for lasts, ms := range map[time.Duration]string{0: "0", 1: "1", time.Millisecond: "1", time.Millisecond + 1: "2", 1<<63 - 1: "9223372036855"} {
 		if _, err := told(t, func(done func(bool, error)) { s.PutRule(policy.Rule{Pattern: "r"}, lasts, done) }); !errors.Is(err, policy.ErrTooMany) {
 			t.Error(err)
 		}
-		e.mu.Lock()
-		words := strings.Fields(e.asked[len(e.asked)-1])
-		e.mu.Unlock()
+		words := strings.Fields(e.Commands()[e.Count()-1])
 		if got := words[len(words)-3]; got != ms {
 			t.Errorf("%v lasts %s ms, want %s", lasts, got, ms)
 		}

@@ -162,7 +162,7 @@ func (s *Store) deniedAgain(o *operation) bool {
 	if !ok {
 		return false
 	}
-	now, ok := s.clockOf(o.key).lower()
+	now, ok := s.link.Clock(o.key).Lower()
 	if !ok {
 		return false
 	}

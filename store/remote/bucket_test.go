@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -18,6 +17,7 @@ import (
 	"celld/integration_test/harness"
 	"celld/store"
 	"celld/store/policy"
+	"celld/store/remote/link"
 )
 
 // startRedis runs redis-server until the test ends, and returns its socket.
@@ -26,25 +26,39 @@ func startRedis(t testing.TB) (socket string) {
 }
 
 func newTestStore(t testing.TB, socket string, o Options) *Store {
-	return newTestStoreBy(t, socket, o, func(s *Store) dialer { return s.dial })
+	return newTestStoreBy(t, o, func(ctx context.Context, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", socket)
+	})
 }
 
-type dialer = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
-
-func newTestStoreBy(t testing.TB, socket string, o Options, dialerOf func(s *Store) dialer) *Store {
+// newTestStoreBy is a Store on an engine that is connected to by dial, and that nobody watches.
+func newTestStoreBy(t testing.TB, o Options, dial func(ctx context.Context, to string) (net.Conn, error)) *Store {
 	o.Policies, o.Timeout, o.MaxWaiting = &policy.Set{}, 10*time.Second, defaultMaxWaiting
-	s := newStore(o)
-	s.link.address.Unix = true
+	s, h := newStore(o), &hands{}
+	by := s.linkOptions()
+	by.Dial, by.Now, by.After = dial, h.now, h.after
+	s.link = link.New(by)
+	s.send = s.link.Send
+	handsOf.Store(s, h)
 	client, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{socket}, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1, ForceSingleClient: true, DialCtxFn: dialerOf(s),
+		InitAddress: []string{"engine"}, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1, ForceSingleClient: true, DialCtxFn: s.link.Dial,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	s.client.Store(&client)
+	s.link.Use(client)
 	return s
 }
+
+// inCluster is a client of a Cluster.
+type inCluster struct{ rueidis.Client }
+
+func (inCluster) Mode() rueidis.ClientMode { return rueidis.ClientModeCluster }
+
+// isCluster has the engine taken for a Cluster.
+func (s *Store) isCluster() { s.link.Use(inCluster{s.link.Client()}) }
 
 type signal chan struct{}
 
@@ -124,9 +138,9 @@ func TestAPeekComesAfterWhatWasTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 		now := time.Now()
-		c := &s.lanes.all[0].clock
-		c.observe(now.UnixNano(), now.Add(-known), now)
-		c.asked = now.Add(time.Hour) // no script is to tell the time
+		c := s.link.Clock("k")
+		c.Observe(now.UnixNano(), now.Add(-known), now)
+		c.Asks(now.Add(time.Hour)) // no script is to tell the time
 		for _, quantity := range []int64{10, 0} {
 			reqs := []store.Request{{Key: []byte("k"), Bucket: bucket, Quantity: quantity}}
 			s.throttleNow(reqs, store.Access{NowNS: now.UnixNano()})
@@ -142,9 +156,9 @@ func TestAPeekComesAfterWhatWasTaken(t *testing.T) {
 
 // A quantity that is out of range is that error, whatever --store-failure says while the engine does not answer.
 func TestQuantityOutOfRangeWithoutTheEngine(t *testing.T) {
-	s := newTestStore(t, newAiling(t).socket, Options{Failures: Failures{all: FailAllow}})
+	s := newTestStore(t, harness.NewAiling(t).Socket, Options{Failures: Failures{all: FailAllow}})
 	s.byHand()
-	s.open(t, "k")
+	s.link.Break("k", testDown)
 	reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 15, 30, 60), Quantity: math.MaxInt64}}
 	s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()})
 	if err := reqs[0].Err; err == nil || isDown(err) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/integration_test/harness"
 	"celld/store"
 	"celld/store/policy"
 )
@@ -28,32 +29,32 @@ func (s *Store) takeOf(t *testing.T, key, limit string, cost int64) *operation {
 // knows has a Store know the engine's time, which is this process's, and a key's TAT, with which a call was denied or not.
 func (s *Store) knows(key string, tat uint64, denied bool) {
 	now := time.Now()
-	s.clockOf(key).observe(now.UnixNano(), now, now)
+	s.link.Clock(key).Observe(now.UnixNano(), now, now)
 	s.queues.shardOf(key).known.note(key, "", cell.Params{}, tat, now, denied)
 }
 
 // A rule decides on its keys without the engine; for others the engine is asked.
 func TestRulesDecideWithoutTheEngine(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 		for _, rule := range []policy.Rule{{Pattern: "good"}, {Deny: true, Pattern: "bad"}} {
 			if _, err := s.policies.PutRule(rule, atNS); err != nil {
 				t.Fatal(err)
 			}
 		}
-		e.answersBy(func(string) string { return array("_\r\n", number(1_700_000_000), number(0), number(0)) })
+		e.AnswersBy(func(string) string { return array("_\r\n", number(1_700_000_000), number(0), number(0)) })
 		for key, asked := range map[string]int{"good": 0, "bad": 0, "other": 1} {
-			before := e.count()
+			before := e.Count()
 			reqs := []store.Request{{Key: []byte(key), Bucket: bucketOf(t, 15, 30, 60), Quantity: 1, Err: store.ErrFull}}
 			s.throttleNow(reqs, store.Access{NowNS: atNS})
-			if r := reqs[0]; r.Err != nil || r.Decision.Limited != (key == "bad") || (r.Decision.Limit == 16) != (key != "bad") || e.count()-before != asked {
-				t.Errorf("%s: %+v, asked %d", key, r, e.count()-before)
+			if r := reqs[0]; r.Err != nil || r.Decision.Limited != (key == "bad") || (r.Decision.Limit == 16) != (key != "bad") || e.Count()-before != asked {
+				t.Errorf("%s: %+v, asked %d", key, r, e.Count()-before)
 			}
 		}
 		for key, asked := range map[string]int{"good": 0, "bad": 0, "another": 1} {
-			before := e.count()
+			before := e.Count()
 			c := s.plainly(t, 1, takeCall(t, key, "10/1m"))
-			if r := c.reqs[0]; r.Err != nil || r.Taken.Limited != (key == "bad") || (e.count() > before) != (asked > 0) {
-				t.Errorf("%s: %+v, asked %d", key, r.Taken, e.count()-before)
+			if r := c.reqs[0]; r.Err != nil || r.Taken.Limited != (key == "bad") || (e.Count() > before) != (asked > 0) {
+				t.Errorf("%s: %+v, asked %d", key, r.Taken, e.Count()-before)
 			}
 		}
 	})
@@ -199,8 +200,8 @@ func TestWhoIsDeniedAgain(t *testing.T) {
 			{"a peek", 0, true, true, false, 0, false, false},
 			{"a call before it", 1, true, true, true, 0, false, false},
 			{"a clock that is not known", 1, true, false, false, 0, false, false},
-			{"a moment before it is old", 1, true, true, false, fresh - 1, true, false},
-			{"an old one", 1, true, true, false, fresh, false, false},
+			{"a moment before it is old", 1, true, true, false, denialLasts - 1, true, false},
+			{"an old one", 1, true, true, false, denialLasts, false, false},
 		} {
 			s, _ := byItself(t)
 			o := s.throttleOf("k", full, c.quantity)
@@ -211,7 +212,7 @@ func TestWhoIsDeniedAgain(t *testing.T) {
 			}
 			time.Sleep(c.pause)
 			if c.clock {
-				s.clockOf("k").observe(time.Now().UnixNano(), time.Now(), time.Now())
+				s.link.Clock("k").Observe(time.Now().UnixNano(), time.Now(), time.Now())
 			}
 			if is := s.deniedAgain(o); is != c.again {
 				t.Errorf("%s: %v", c.name, is)
@@ -226,16 +227,16 @@ func TestWhoIsDeniedAgain(t *testing.T) {
 // Denials are answered here only where they are to be remembered.
 func TestDenialsAreRememberedIfAsked(t *testing.T) {
 	for denials, asks := range map[int]int{0: 1, 1: 0} {
-		inFakeTime(t, Options{Denials: denials}, func(t *testing.T, s *Store, e *ailing) {
+		inFakeTime(t, Options{Denials: denials}, func(t *testing.T, s *Store, e *harness.Ailing) {
 			tat := uint64(time.Now().UnixNano() + 60e9)
 			s.knows("k", tat, true)
-			e.answersBy(func(string) string {
+			e.AnswersBy(func(string) string {
 				return array(bulk(fmt.Sprint(tat)), number(time.Now().Unix()), number(0), number(0))
 			})
 			reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 0, 1, 60), Quantity: 1}}
 			s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()})
-			if !reqs[0].Decision.Limited || reqs[0].Err != nil || e.count() != asks || s.stats.DenialsAnswered.Load() != int64(1-asks) {
-				t.Errorf("%d remembered: %+v, asked %q", denials, reqs[0], e.asked)
+			if !reqs[0].Decision.Limited || reqs[0].Err != nil || e.Count() != asks || s.stats.DenialsAnswered.Load() != int64(1-asks) {
+				t.Errorf("%d remembered: %+v, asked %q", denials, reqs[0], e.Commands())
 			}
 		})
 	}
@@ -264,16 +265,16 @@ func TestAnswersOfABucketsScript(t *testing.T) {
 		{"another error", "-ERR unknown\r\n", -1},
 	} {
 		for _, takes := range []bool{false, true} {
-			inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+			inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 				reply := c.reply
 				if takes {
 					reply = strings.ReplaceAll(reply, bulk("1700000002000000005"), bulk("limit=10/10s tat=1700000002000000005"))
 				}
-				e.answersBy(func(command string) string {
+				e.AnswersBy(func(command string) string {
 					switch {
-					case strings.Contains(command, throttleScript.digest), strings.Contains(command, takeScript.digest):
+					case strings.Contains(command, throttleScript.Digest), strings.Contains(command, takeScript.Digest):
 						return reply
-					case strings.Contains(command, commitScript.digest):
+					case strings.Contains(command, commitScript.Digest):
 						return viewReply("stored", -1)
 					}
 					return viewReply("read", -1, nothing)
@@ -291,13 +292,13 @@ func TestAnswersOfABucketsScript(t *testing.T) {
 				synctest.Wait()
 				changed := s.stats.Changes.Load()
 				if (err != nil) != (c.tat == -1) || (changed > 0) != (c.tat == -2) {
-					t.Errorf("%s, %v: %+v, %v, %d changes, %q", c.name, takes, d, err, changed, e.asked)
+					t.Errorf("%s, %v: %+v, %v, %d changes, %q", c.name, takes, d, err, changed, e.Commands())
 				}
 				if c.tat >= 0 {
 					if want := uint64(c.tat) + 1e9; d.ResetAfterNS != want || d.Limited {
 						t.Errorf("%s, %v: %+v, want a reset after %d", c.name, takes, d, want)
 					}
-					if ns, ok := s.clockOf("k").lower(); !ok || ns != at*1e9+5 {
+					if ns, ok := s.link.Clock("k").Lower(); !ok || ns != at*1e9+5 {
 						t.Errorf("%s: the time is %d, %v", c.name, ns, ok)
 					}
 				}
@@ -341,8 +342,8 @@ func TestRuns(t *testing.T) {
 // A call whose quantity can never be decided is that error, unless the key is of another type.
 func TestARefusedQuantity(t *testing.T) {
 	for holds, wrong := range map[string]bool{nothing: false, array(bulk("list"), number(-1)): true, "-NOAUTH Authentication required.\r\n": false} {
-		inFakeTime(t, Options{Failures: Failures{all: FailAllow}}, func(t *testing.T, s *Store, e *ailing) {
-			e.answersBy(func(string) string {
+		inFakeTime(t, Options{Failures: Failures{all: FailAllow}}, func(t *testing.T, s *Store, e *harness.Ailing) {
+			e.AnswersBy(func(string) string {
 				if strings.HasPrefix(holds, "-") {
 					return holds
 				}
@@ -360,14 +361,14 @@ func TestARefusedQuantity(t *testing.T) {
 // A call that a script has left undecided is decided by a change, and answered as the failure has it where that fails.
 func TestAChangeInPlaceOfAScript(t *testing.T) {
 	for _, fails := range []bool{false, true} {
-		inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *ailing) {
-			e.answersBy(func(command string) string {
+		inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *harness.Ailing) {
+			e.AnswersBy(func(command string) string {
 				switch {
-				case strings.Contains(command, throttleScript.digest), strings.Contains(command, takeScript.digest):
+				case strings.Contains(command, throttleScript.Digest), strings.Contains(command, takeScript.Digest):
 					return array(bulk("x"), number(time.Now().Unix()), number(0), number(1))
 				case fails:
 					return "-NOAUTH Authentication required.\r\n"
-				case strings.Contains(command, commitScript.digest):
+				case strings.Contains(command, commitScript.Digest):
 					return viewReply("stored", -1)
 				}
 				return viewReply("read", -1, nothing)
@@ -412,15 +413,15 @@ func TestTheFieldOfALimit(t *testing.T) {
 
 // A call whose policy goes just then is decided by the limit that it found, and stores nothing.
 func TestACallUnderAPolicyThatHasGone(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
-		e.answersBy(func(string) string { return viewReply("read", -1, nothing) })
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+		e.AnswersBy(func(string) string { return viewReply("read", -1, nothing) })
 		if _, err := s.policies.SetPolicy("api", *literal(t, "9/9s"), policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		call := policyCall(s, "k", "api")
 		s.policies.DeletePolicy("api")
-		if r := s.plainly(t, 1, call).reqs[0]; r.Err != nil || r.Taken.Granted != 1 || r.Calls[0].Decision.Limit != 9 || e.asks(commitScript.digest) != 0 {
-			t.Errorf("%+v, %v, asked %q", r.Taken, r.Err, e.asked)
+		if r := s.plainly(t, 1, call).reqs[0]; r.Err != nil || r.Taken.Granted != 1 || r.Calls[0].Decision.Limit != 9 || e.Asks(commitScript.Digest) != 0 {
+			t.Errorf("%+v, %v, asked %q", r.Taken, r.Err, e.Commands())
 		}
 	})
 }

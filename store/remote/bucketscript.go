@@ -1,8 +1,6 @@
 package remote
 
 import (
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"strconv"
 	"strings"
@@ -12,12 +10,8 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/remote/link"
 )
-
-func newScript(text string) *script {
-	digest := sha1.Sum([]byte(text))
-	return &script{text, hex.EncodeToString(digest[:])}
-}
 
 var lingerMs = strconv.FormatInt(linger.Milliseconds(), 10)
 
@@ -106,7 +100,7 @@ return {found, s, n, 0}
 `
 )
 
-var throttleScript, takeScript = newScript(throttleText), newScript(takeText)
+var throttleScript, takeScript = link.NewScript(throttleText), link.NewScript(takeText)
 
 // fieldOf is the name of a call's limit in the hash, "" where its policy is gone.
 func (s *Store) fieldOf(c *store.Call) string {
@@ -135,8 +129,8 @@ func (s *Store) decideBuckets(q *queue, ops []*operation) {
 	}
 	args = appendRuns(args, ops)
 	s.stats.Scripts.Add(1)
-	r := &request{script: how, keys: []string{q.key}, args: args, deadline: ops[0].deadline}
-	r.done = func(answer rueidis.RedisMessage, err error) { s.bucketsDecided(q, ops, r, answer, err) }
+	r := &link.Request{Script: how, Keys: []string{q.key}, Args: args, Deadline: ops[0].deadline}
+	r.Done = func(answer rueidis.RedisMessage, err error) { s.bucketsDecided(q, ops, r, answer, err) }
 	s.send(r)
 }
 
@@ -168,7 +162,7 @@ func appendRuns(args []string, ops []*operation) []string {
 var errAnswer = errors.New("the engine has answered something else than its script")
 
 // bucketsDecided answers operations by what their script has answered.
-func (s *Store) bucketsDecided(q *queue, ops []*operation, r *request, answer rueidis.RedisMessage, err error) {
+func (s *Store) bucketsDecided(q *queue, ops []*operation, r *link.Request, answer rueidis.RedisMessage, err error) {
 	if errors.Is(err, store.ErrWrongType) { // what it holds may be over: a view sees that
 		s.changes(q, s.asChanges(ops))
 		return
@@ -194,7 +188,7 @@ func (s *Store) bucketsDecided(q *queue, ops []*operation, r *request, answer ru
 		return
 	}
 	now := seconds*1e9 + ns
-	s.clockOf(q.key).observe(now, r.sent, time.Now())
+	s.link.Clock(q.key).Observe(now, r.Sent, time.Now())
 	text, _ := found[0].ToString() // nil: the key was not there
 	if ops[0].take != nil {
 		text = text[strings.LastIndexByte(text, '=')+1:]
@@ -206,7 +200,7 @@ func (s *Store) bucketsDecided(q *queue, ops []*operation, r *request, answer ru
 			return
 		}
 	}
-	s.decided(q, ops, tat, now, r.sent)
+	s.decided(q, ops, tat, now, r.Sent)
 }
 
 // decided answers operations whose key had this TAT at this time, and was asked after sent.

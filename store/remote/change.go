@@ -21,7 +21,7 @@ type changing struct {
 func (s *Store) changes(q *queue, ops []*operation) {
 	c := &changing{store: s, queue: q, view: s.newView(ops[0].deadline)}
 	for _, o := range ops {
-		if err := s.oneSlot(o.change.keys); err != nil {
+		if err := s.link.OneSlot(o.change.keys); err != nil {
 			s.answer(o, err)
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"celld/integration_test/harness"
 	"celld/store"
 	"celld/store/policy"
 )
@@ -14,7 +15,7 @@ import (
 // A Take whose keys have rules asks nothing of the engine. Without a rule for one of them, it asks about that key only; what is given back
 // is about all keys.
 func TestTheKeysOfAChange(t *testing.T) {
-	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *ailing) {
+	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *harness.Ailing) {
 		for _, rule := range []policy.Rule{{Pattern: "good"}, {Pattern: "fine"}, {Deny: true, Pattern: "bad"}} {
 			if _, err := s.policies.PutRule(rule, atNS); err != nil {
 				t.Fatal(err)
@@ -37,9 +38,9 @@ func TestTheKeysOfAChange(t *testing.T) {
 			{"good other", -1, "p:good p:other", false},
 		} {
 			var read []string
-			e.answersBy(func(command string) string {
+			e.AnswersBy(func(command string) string {
 				words := strings.Split(command, " ")
-				if words[1] == commitScript.digest {
+				if words[1] == commitScript.Digest {
 					return viewReply("stored", -1)
 				}
 				var contents []string
@@ -74,9 +75,9 @@ func TestTheKeysOfAChange(t *testing.T) {
 
 // Changes of one key that come together are decided together, and each that its keys do not allow is told so alone.
 func TestChangesThatGoTogether(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
-		e.answersBy(func(command string) string {
-			if strings.Contains(command, commitScript.digest) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+		e.AnswersBy(func(command string) string {
+			if strings.Contains(command, commitScript.Digest) {
 				return viewReply("stored", -1)
 			}
 			return viewReply("read", -1, nothing, array(bulk("list"), number(-1)))
@@ -101,13 +102,13 @@ func TestChangesThatGoTogether(t *testing.T) {
 			t.Errorf("%v, %d were decided by %d changes", told, decided, s.stats.Changes.Load())
 		}
 		// In a Cluster, those whose keys are apart are refused before anything is asked.
-		s.cluster.Store(true)
-		asked := e.count()
+		s.isCluster()
+		asked := e.Count()
 		told, decided = nil, 0
 		s.changes(&queue{key: "k"}, []*operation{op("k", "list")})
 		synctest.Wait()
-		if len(told) != 1 || told[0] != ErrCrossSlot || decided != 0 || e.count() != asked {
-			t.Errorf("%v, %d were decided, asked %d", told, decided, e.count()-asked)
+		if len(told) != 1 || told[0] != ErrCrossSlot || decided != 0 || e.Count() != asked {
+			t.Errorf("%v, %d were decided, asked %d", told, decided, e.Count()-asked)
 		}
 	})
 }

@@ -7,7 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"celld/integration_test/harness"
 	"celld/store"
+	"celld/store/remote/link"
 )
 
 // A commit asks the engine where something has changed, where others wait behind the view, and where it has guessed. It first reads what is
@@ -21,7 +23,7 @@ func TestWhatACommitAsks(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		do       func(t *testing.T, v *View)
-		asks     *script
+		asks     *link.Script
 		keys     string
 		conflict bool
 		err      error
@@ -35,10 +37,10 @@ func TestWhatACommitAsks(t *testing.T) {
 		{"a key is missing", func(_ *testing.T, v *View) { v.miss([]string{"p:k", "p:other"}) }, openScript, "2 p:k p:other", true, nil, 0},
 		{"no key is missing", func(_ *testing.T, v *View) { v.miss([]string{"p:k"}) }, nil, "", false, nil, 1},
 	} {
-		inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *ailing) {
-			e.answersBy(func(command string) string {
+		inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *harness.Ailing) {
+			e.AnswersBy(func(command string) string {
 				switch {
-				case strings.Contains(command, commitScript.digest):
+				case strings.Contains(command, commitScript.Digest):
 					return viewReply("stored", -1)
 				case strings.Contains(command, " 2 "):
 					return viewReply("read", -1, nothing, nothing)
@@ -50,7 +52,7 @@ func TestWhatACommitAsks(t *testing.T) {
 			<-woken
 			v.Table()
 			c.do(t, v)
-			asked, table := e.count(), v.table
+			asked, table := e.Count(), v.table
 			if done := v.Commit(woken); done != (c.asks == nil) {
 				t.Errorf("%s: it is done at once: %v", c.name, done)
 			} else if !done {
@@ -62,7 +64,7 @@ func TestWhatACommitAsks(t *testing.T) {
 			if v.Err != c.err || v.Conflict() != c.conflict || len(v.missing) > 0 || s.stats.Changes.Load() != c.counts {
 				t.Errorf("%s: %v, conflict %v, %q are missing, %d are counted", c.name, v.Err, v.Conflict(), v.missing, s.stats.Changes.Load())
 			}
-			if got := e.asked[asked:]; c.asks == nil && len(got) > 0 || c.asks != nil && (len(got) != 1 || !strings.Contains(got[0], c.asks.digest+" "+c.keys)) {
+			if got := e.Commands()[asked:]; c.asks == nil && len(got) > 0 || c.asks != nil && (len(got) != 1 || !strings.Contains(got[0], c.asks.Digest+" "+c.keys)) {
 				t.Errorf("%s: asked %q", c.name, got)
 			}
 			v.turn.taken = false
@@ -76,8 +78,8 @@ func TestWhatACommitAsks(t *testing.T) {
 
 // The time that a handler takes is none of the engine's, and a view that is closed first leaves the queue it stands in.
 func TestTheEndOfAView(t *testing.T) {
-	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *ailing) {
-		e.answersBy(func(string) string { return viewReply("read", -1, nothing) })
+	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *harness.Ailing) {
+		e.AnswersBy(func(string) string { return viewReply("read", -1, nothing) })
 		woken := make(signal, 1)
 		for _, taken := range []bool{false, true} {
 			v := s.Open([][]byte{[]byte("k"), []byte("k")}, woken)
@@ -90,7 +92,7 @@ func TestTheEndOfAView(t *testing.T) {
 			v.turn.taken, v.turn.queue, v.turn.name = taken, "queue", "name"
 			v.Close()
 			synctest.Wait()
-			if leaves := e.asked[len(e.asked)-1] == "LREM queue 1 name"; leaves != taken || v.turn.taken {
+			if leaves := e.Commands()[len(e.Commands())-1] == "LREM queue 1 name"; leaves != taken || v.turn.taken {
 				t.Errorf("in the queue: %v, it leaves: %v", taken, leaves)
 			}
 		}
@@ -124,9 +126,11 @@ func TestATableThatIsGivenUp(t *testing.T) {
 func TestKeysOfARequest(t *testing.T) {
 	s, _ := byItself(t)
 	for _, cluster := range []bool{false, true} {
-		s.cluster.Store(cluster)
+		if cluster {
+			s.isCluster()
+		}
 		for names, together := range map[string]bool{"a": true, "a a": true, "{x}a {x}b": true, "a b": false, "{x}a {x}b c": false, "c {x}a {x}b": false} {
-			if err := s.oneSlot(strings.Fields(names)); err != nil && err != ErrCrossSlot || (err == nil) != (together || !cluster) {
+			if err := s.link.OneSlot(strings.Fields(names)); err != nil && err != ErrCrossSlot || (err == nil) != (together || !cluster) {
 				t.Errorf("%s: %v", names, err)
 			}
 		}

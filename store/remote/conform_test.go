@@ -40,7 +40,7 @@ func TestConformance(t *testing.T) {
 		}
 		t.Cleanup(first.Close)
 		for i := range 20 { // connects to all masters: that has 2 s, whatever Timeout is
-			client := *first.client.Load()
+			client := first.link.Client()
 			harness.Eventually(t, "the engine answers", func() bool {
 				err := client.Do(t.Context(), client.B().Get().Key(fmt.Sprint("none", i)).Build()).Error()
 				return rueidis.IsRedisNil(err)
@@ -51,8 +51,7 @@ func TestConformance(t *testing.T) {
 			l := timed{nowNS: &atomic.Int64{}}
 			n++
 			l.Store = newStore(Options{Prefix: fmt.Sprintf("{%d}:", n), Time: l.nowNS.Load, Policies: &policy.Set{}, Timeout: time.Minute, MaxWaiting: defaultMaxWaiting})
-			l.Store.client.Store(first.client.Load())
-			l.Store.cluster.Store(first.cluster.Load())
+			l.Store.link.Use(first.link.Client())
 			return l
 		})
 	})

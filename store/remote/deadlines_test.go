@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"runtime"
@@ -12,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"celld/integration_test/harness"
 	"celld/store"
 	"celld/store/policy"
 )
@@ -30,10 +30,10 @@ func inOwnTime(t *testing.T, s *Store, what string, ask func(done func(error))) 
 // A change of policies or rules has its own deadline, and not that of what goes before it: another change, or the question whether there is
 // something new.
 func TestChangesOfSettingsEndInTheirOwnTime(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 		s.options.Timeout = 500 * time.Millisecond
 		s.byHand()
-		e.hangs(t)
+		e.Hangs(t)
 		rule := policy.Rule{Deny: true, Pattern: "x"}
 		for name, change := range map[string]func(done func(bool, error)){
 			"SetPolicy":    func(done func(bool, error)) { s.SetPolicy("p", *literal(t, "1/1s"), policy.Options{}, done) },
@@ -64,17 +64,17 @@ func TestChangesOfSettingsEndInTheirOwnTime(t *testing.T) {
 
 // A change that is made, and is to read what others have changed before it, is answered by its deadline, too.
 func TestAChangeThatReadsEndsInItsOwnTime(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 		s.options.Timeout = 500 * time.Millisecond
 		s.byHand()
 		forever := make(chan bool)
 		t.Cleanup(func() { close(forever) })
-		e.answersBy(func(command string) string {
-			if strings.Contains(command, setPolicy.digest) {
+		e.AnswersBy(func(command string) string {
+			if strings.Contains(command, setPolicy.Digest) {
 				time.Sleep(400 * time.Millisecond)
 				return "*4\r\n:1\r\n$1\r\n5\r\n$1\r\n6\r\n$8\r\n1/1s 123\r\n"
 			}
-			if strings.Contains(command, readSettings.digest) {
+			if strings.Contains(command, readSettings.Digest) {
 				<-forever
 			}
 			return ":1\r\n"
@@ -92,9 +92,9 @@ func TestAChangeThatReadsEndsInItsOwnTime(t *testing.T) {
 
 // A request does not wait in its lane for those under way that have more time.
 func TestARequestBehindOneWithMoreTime(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 		s.byHand()
-		e.hangs(t)
+		e.Hangs(t)
 		go s.askFor("k", patient)
 		synctest.Wait()
 		began := time.Now()
@@ -118,12 +118,12 @@ func TestARequestBehindOneWithMoreTime(t *testing.T) {
 
 // FLUSHALL deletes what a step has found within that step's time.
 func TestAStepOfFlushEndsInItsOwnTime(t *testing.T) {
-	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *ailing) {
+	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *harness.Ailing) {
 		s.options.Timeout = 500 * time.Millisecond
 		s.byHand()
 		forever := make(chan bool)
 		t.Cleanup(func() { close(forever) })
-		e.answersBy(func(command string) string {
+		e.AnswersBy(func(command string) string {
 			if strings.HasPrefix(command, "SCAN") {
 				time.Sleep(400 * time.Millisecond)
 				return "*2\r\n$1\r\n0\r\n*1\r\n$3\r\np:a\r\n"
@@ -164,27 +164,25 @@ func TestAWaiterThatWasNotLookedAt(t *testing.T) {
 // is, these are few, and calls go on when it is back.
 func TestFewGoroutinesAreLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, p := inPipes(t)
+		e, p := harness.InPipes(t)
 		var away atomic.Bool
 		comesBack := make(chan struct{})
-		s := newTestStoreBy(t, "pipe", Options{}, func(*Store) dialer {
-			return func(ctx context.Context, to string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
-				if away.Load() {
-					<-comesBack
-				}
-				return p.dial(context.Background(), to, d, c)
+		s := newTestStoreBy(t, Options{}, func(ctx context.Context, to string) (net.Conn, error) {
+			if away.Load() {
+				<-comesBack
 			}
+			return p.Dial(context.Background(), to)
 		})
 		s.byHand() // whatever calls end like, the next is sent
 		if err := s.askFor("k", patient); err != nil {
 			t.Fatal(err)
 		}
 		away.Store(true)
-		e.answers("close")
+		e.Answers("close")
 		if err := s.askFor("k", patient); !isDown(err) {
 			t.Fatal(err)
 		}
-		e.answers(":1\r\n")
+		e.Answers(":1\r\n")
 		s.options.Timeout = time.Millisecond
 		before, most := runtime.NumGoroutine(), 0
 		const calls = 10_000
@@ -214,6 +212,6 @@ func TestFewGoroutinesAreLeftBehind(t *testing.T) {
 			t.Error(err)
 		}
 		s.waits.close()
-		s.failure.close()
+		s.link.Close()
 	})
 }

@@ -7,8 +7,10 @@ import (
 	"time"
 )
 
-// drainPause is between looks at what is left.
-const drainPause = 10 * time.Millisecond
+const (
+	drainPause = 10 * time.Millisecond  // between looks at what is left
+	drainAgain = 150 * time.Millisecond // between attempts at what the engine has not taken
+)
 
 // drain is about the changes that nobody waits for.
 type drain struct {
@@ -42,7 +44,7 @@ func (s *Store) later(key []byte, twice bool, decide func(v *View)) {
 		down := (*DownError)(nil)
 		failed := errors.Is(err, ErrBusy) || errors.As(err, &down) && (twice || !down.Sent)
 		if ctx := d.again.Load(); failed && ctx != nil && (*ctx).Err() == nil {
-			time.AfterFunc(probePause, ask)
+			time.AfterFunc(drainAgain, ask)
 			return
 		}
 		d.left.Add(-1)

@@ -41,14 +41,14 @@ func TestDrain(t *testing.T) {
 			}
 			h := s.byHand()
 			if c.away {
-				s.open(t, "k")
+				s.link.Break("k", testDown)
 			}
 			for _, id := range ids {
 				s.Release([]byte("k"), id, store.Access{})
 			}
 			if c.away {
-				h.pass(probePause)
-				until(t, "it is back", func() bool { return s.failure.downAt("k") == nil })
+				h.pass(drainAgain)
+				until(t, "it is back", func() bool { return s.link.DownAt("k") == nil })
 			}
 			if c.drains && !drained() {
 				t.Error("it is not drained")

@@ -4,6 +4,8 @@ import (
 	"strconv"
 
 	"github.com/redis/rueidis"
+
+	"celld/store/remote/link"
 )
 
 // expectText stores a TAT where the key holds the one that it was computed from, and answers 1. Else it decides as the script does, whose
@@ -16,14 +18,14 @@ end
 for _ = 1, 3 do table.remove(ARGV, 1) end
 ` + throttleText
 
-var expectScript = newScript(expectText)
+var expectScript = link.NewScript(expectText)
 
 // expect has operations of a key decided here, with the TAT that the key had after the last request, and reports whether it does. The
 // engine stores the outcome if it still has that TAT. It does not where the outcome depends on when exactly the engine decides.
 func (s *Store) expect(q *queue, ops []*operation) bool {
-	clock := s.clockOf(q.key)
-	from, ok := clock.lower()
-	now, fresh := clock.upper()
+	clock := s.link.Clock(q.key)
+	from, ok := clock.Lower()
+	now, fresh := clock.Upper()
 	if !ok || !fresh || !s.expected.pays() {
 		return false
 	}
@@ -47,14 +49,14 @@ func (s *Store) expect(q *queue, ops []*operation) bool {
 	}
 	args := []string{strconv.FormatUint(tat, 10), strconv.FormatUint(next, 10), expiryMs(next, now), s.timeArg()}
 	s.stats.Scripts.Add(1)
-	r := &request{script: expectScript, keys: []string{q.key}, args: appendRuns(args, ops), deadline: ops[0].deadline}
-	r.done = func(answer rueidis.RedisMessage, err error) {
+	r := &link.Request{Script: expectScript, Keys: []string{q.key}, Args: appendRuns(args, ops), Deadline: ops[0].deadline}
+	r.Done = func(answer rueidis.RedisMessage, err error) {
 		switch {
 		case err != nil:
 		case answer.IsInt64():
 			s.stats.Expected.Add(1)
 			s.expected.note(false)
-			s.decided(q, ops, tat, now, r.sent)
+			s.decided(q, ops, tat, now, r.Sent)
 			return
 		default:
 			s.stats.ExpectedMissed.Add(1)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/integration_test/harness"
 	"celld/store"
 	"celld/store/policy"
 )
@@ -40,11 +41,11 @@ func TestWhatIsExpected(t *testing.T) {
 		{"it passes all the time", 9*time.Second - 4*time.Millisecond, 4 * time.Millisecond, false, false, 1, true},
 		{"it is reached meanwhile", time.Millisecond, 4 * time.Millisecond, false, false, 1, false},
 	} {
-		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 			time.Sleep(c.span)
 			now := time.Now()
 			if !c.unknown {
-				s.clockOf("k").observe(now.UnixNano(), now.Add(-c.span), now)
+				s.link.Clock("k").Observe(now.UnixNano(), now.Add(-c.span), now)
 			}
 			if s.expected.refused.Store(0); c.busy {
 				s.expected.refused.Store(1024)
@@ -62,14 +63,14 @@ func TestWhatIsExpected(t *testing.T) {
 			}
 			synctest.Wait()
 			if !c.asks {
-				if e.count() != 0 || s.stats.Scripts.Load() != 0 {
-					t.Errorf("%s: asked %q", c.name, e.asked)
+				if e.Count() != 0 || s.stats.Scripts.Load() != 0 {
+					t.Errorf("%s: asked %q", c.name, e.Commands())
 				}
 				return
 			}
 			next, want, _ := o.throttle.Bucket.Throttle(tat, now.UnixNano()+int64(c.span)+int64(c.span)/1000, c.quantity)
-			words := strings.Split(e.asked[0], " ")
-			if got := strings.Join(words[3:6], " "); words[1] != expectScript.digest || got != fmt.Sprint("k ", tat, " ", next) {
+			words := strings.Split(e.Commands()[0], " ")
+			if got := strings.Join(words[3:6], " "); words[1] != expectScript.Digest || got != fmt.Sprint("k ", tat, " ", next) {
 				t.Errorf("%s: asked %s, want %d and %d", c.name, got, tat, next)
 			}
 			if o.throttle.Decision != want || o.throttle.Err != nil || s.stats.Expected.Load() != 1 || s.stats.ExpectedMissed.Load() != 0 || s.stats.Scripts.Load() != 1 {
@@ -88,10 +89,10 @@ func TestExpectationsThatAreMissed(t *testing.T) {
 		array(bulk("1700000003000000000"), number(1_700_000_000), number(0), number(0)): 1,
 		"-ERR unknown\r\n": 0,
 	} {
-		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 			now := time.Now()
 			s.knows("k", uint64(now.UnixNano()+1e9), false)
-			e.answers(reply)
+			e.Answers(reply)
 			o := s.throttleOf("k", bucketOf(t, 9, 10, 10), 1)
 			o.batch = newBatch(1, make(signal, 2))
 			if !s.expect(&queue{key: "k"}, []*operation{o}) {
@@ -230,15 +231,15 @@ func TestWhatIsAskedAgain(t *testing.T) {
 		{"an error", "-ERR x\r\n", true, true, false, false},
 		{"too much waits", "", false, true, true, true},
 	} {
-		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
-			mends := time.Now().Add(probePause - 1)
-			e.answersBy(func(command string) string {
+		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+			mends := time.Now().Add(drainAgain - 1)
+			e.AnswersBy(func(command string) string {
 				switch {
 				case !time.Now().After(mends):
-					if strings.Contains(command, commitScript.digest) || c.reply != "close" {
+					if strings.Contains(command, commitScript.Digest) || c.reply != "close" {
 						return c.reply
 					}
-				case strings.Contains(command, commitScript.digest):
+				case strings.Contains(command, commitScript.Digest):
 					return viewReply("stored", -1)
 				}
 				return viewReply("read", -1, nothing)
@@ -268,7 +269,7 @@ func TestWhatIsAskedAgain(t *testing.T) {
 			if !drained() {
 				t.Errorf("%s: not drained", c.name)
 			}
-			if waited := time.Since(began) >= probePause; waited != c.again || s.drain.left.Load() != 0 {
+			if waited := time.Since(began) >= drainAgain; waited != c.again || s.drain.left.Load() != 0 {
 				t.Errorf("%s: after %v, %d left", c.name, time.Since(began), s.drain.left.Load())
 			}
 		})

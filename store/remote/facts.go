@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"slices"
 	"strings"
 	"time"
 )
@@ -28,28 +27,14 @@ type Facts struct {
 
 // Facts reads them. It asks nobody.
 func (s *Store) Facts() Facts {
-	f := Facts{Name: s.link.name, Kind: "standalone", Away: s.Away(), WaitingBytes: s.queues.bytes.Load()}
-	switch {
-	case s.cluster.Load():
-		f.Kind = "cluster"
-		if n, known := s.coverage.lacks(); known {
-			f.SlotsWithoutMaster, f.SlotsKnown = n, true
-		}
-	case s.link.address.Master != "":
-		f.Kind = "sentinel"
+	e := s.link.Engine()
+	f := Facts{
+		Name: s.link.Name(), Kind: s.link.Kind(), Away: s.Away(), Version: strings.Join(e.Versions, ", "),
+		Eviction: e.Eviction, Persistence: e.Persistence, ClockKnown: e.ClockKnown, ClockAhead: e.Clock, WaitingBytes: s.queues.bytes.Load(),
 	}
 	f.Mode, f.Since = s.Mode()
-	l := &s.link.nodes
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var versions []string
-	for _, n := range l.all {
-		versions = append(versions, n.version)
-	}
-	slices.Sort(versions)
-	f.Version = strings.Join(slices.Compact(versions), ", ")
-	if n := l.last; n != nil {
-		f.Eviction, f.Persistence, f.ClockKnown, f.ClockAhead = n.eviction, n.persistence, n.clockKnown, n.clock
+	if n, known := s.link.Uncovered(); known {
+		f.SlotsWithoutMaster, f.SlotsKnown = n, true
 	}
 	return f
 }

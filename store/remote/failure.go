@@ -2,6 +2,7 @@ package remote
 
 import (
 	"errors"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,28 +16,52 @@ import (
 // cause is replaced by what the Failures say. Any other error is about the call or this process, and stays: store.ErrFull and
 // ErrWrongType are the engine's own answers, and with ErrBusy so much waits that the process must shed load, whatever the mode.
 type failure struct {
-	store  *Store
-	modes  atomic.Pointer[Failures]
-	outage outage
+	store *Store
+	modes atomic.Pointer[Failures]
 
 	mu    sync.Mutex // who makes the table
 	table atomic.Pointer[memory.Store]
 
-	now   func() time.Time            // of breakers and the log
-	after func(time.Duration, func()) // time.AfterFunc, for probes
-	ended atomic.Bool                 // the Store is closed: no more probes
+	without [2]int64 // DecidedWithout and Refused when the outage began
 }
 
 func (f *failure) init(s *Store) {
 	f.store = s
-	f.now = time.Now
-	f.after = func(d time.Duration, do func()) { time.AfterFunc(d, do) }
 	f.modes.Store(&s.options.Failures)
-	f.outage.since = f.now()
 }
 
-// close ends the probes.
-func (f *failure) close() { f.ended.Store(true) }
+// begins tells that the engine does not answer from now on.
+func (f *failure) begins(why string) {
+	st := &f.store.stats
+	f.without = [2]int64{st.DecidedWithout.Load(), st.Refused.Load()}
+	f.log().Warn("the engine does not answer, calls go by --store-failure", "mode", f.modes.Load().String(), "why", why)
+}
+
+// ends tells that it answers again. The table of FailLocal lives until then, so that an engine that comes and goes does not make its limits
+// full again each time.
+func (f *failure) ends(lasted time.Duration) {
+	st := &f.store.stats
+	f.log().Info("the engine answers again", "after", lasted.Round(time.Millisecond),
+		"decided_without", st.DecidedWithout.Load()-f.without[0], "refused", st.Refused.Load()-f.without[1])
+	f.forget()
+}
+
+func (f *failure) log() *slog.Logger {
+	if log := f.store.options.Log; log != nil {
+		return log
+	}
+	return slog.New(slog.DiscardHandler)
+}
+
+// Mode is who decides on calls, and since when: engine, or error, allow, deny or local while a part of it or all of it is known not to
+// answer. Policies may have others.
+func (s *Store) Mode() (name string, since time.Time) {
+	all, since := s.link.Answers()
+	if all {
+		return "engine", since
+	}
+	return s.failure.modes.Load().all.String(), since
+}
 
 // SetFailures says what is answered from now on while the engine does not answer.
 func (s *Store) SetFailures(f Failures) { s.failure.modes.Store(&f) }

@@ -35,11 +35,7 @@ func alone(t testing.TB, failures string) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Store{options: Options{Failures: f, Policies: &policy.Set{}}}
-	s.policies = s.options.Policies
-	s.lanes.init(s)
-	s.failure.init(s)
-	return s
+	return newStore(Options{Failures: f, Policies: &policy.Set{}})
 }
 
 // callsOf are pairs of a key and a limit, which is a literal or a policy of the Store.

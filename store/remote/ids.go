@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	"celld/store/memory"
 	"celld/store/policy"
+	"celld/store/remote/link"
 )
 
 // IDs of leases are fencing tokens: those of a key grow, whoever gives them, and whatever clocks do. So the engine has a mark for each
@@ -33,7 +33,7 @@ const processes = 1 << 8
 // numberField is the field of celld:ids that has the number given last. An engine that has lost it goes on from any.
 const numberField = " process"
 
-var numberScript = newScript(`
+var numberScript = link.NewScript(`
 local n = (tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '') or tonumber(ARGV[2])) + 1
 redis.call('HSET', KEYS[1], ARGV[1], n)
 return n
@@ -50,13 +50,13 @@ func (p *process) init() { p.number.Store(rand.Uint64N(processes)) }
 
 // askNumber asks for a number, unless there is one, or the engine is known to refuse writes.
 func (s *Store) askNumber() {
-	if s.link.away.Load() != nil || s.failure.down() != nil || s.process.given.Swap(true) {
+	if s.link.Away() != nil || s.link.Down() != nil || s.process.given.Swap(true) {
 		return
 	}
 	key := s.options.Prefix + idsKey
 	drawn := strconv.FormatUint(s.process.number.Load(), 10)
-	r := &request{script: numberScript, keys: []string{key}, args: []string{numberField, drawn}, deadline: s.deadline()}
-	r.done = func(answer rueidis.RedisMessage, err error) {
+	r := &link.Request{Script: numberScript, Keys: []string{key}, Args: []string{numberField, drawn}, Deadline: s.deadline()}
+	r.Done = func(answer rueidis.RedisMessage, err error) {
 		n := int64(0)
 		if err == nil {
 			n, err = answer.AsInt64()
@@ -112,9 +112,9 @@ func (v *View) newMarks(highest uint64) (m marks) {
 	if m.last == 0 || m.last > policy.MostID {
 		return marks{}
 	}
-	m.key = v.store.idsKeyOf(v.keys[0].name)
+	m.key = v.store.link.PerSlot(v.keys[0].name)
 	for i := range v.keys {
-		if slot := strconv.Itoa(int(slotOf(v.keys[i].name))); !slices.Contains(m.fields, slot) {
+		if slot := strconv.Itoa(int(link.SlotOf(v.keys[i].name))); !slices.Contains(m.fields, slot) {
 			m.fields = append(m.fields, slot)
 		}
 	}
@@ -158,15 +158,15 @@ end
 `
 
 // raiseScript raises marks unless they are not below the first ID, and answers the highest that it found.
-var raiseScript = newScript("local at, count = 1, #KEYS\n" + marksLua +
+var raiseScript = link.NewScript("local at, count = 1, #KEYS\n" + marksLua +
 	"if not behind then" + raiseLua + "end\nreturn string.format('%.0f', highest)")
 
 // raise raises the marks before a change that a Cluster takes without them only, and then has it stored. Between the two another process
 // may give and end a lease with a higher ID, and the change is stored all the same.
 func (v *View) raise(store, done func()) {
 	m := &v.marks
-	r := &request{script: raiseScript, keys: []string{m.key}, args: m.args(), deadline: v.deadline}
-	r.done = func(answer rueidis.RedisMessage, err error) {
+	r := &link.Request{Script: raiseScript, Keys: []string{m.key}, Args: m.args(), Deadline: v.deadline}
+	r.Done = func(answer rueidis.RedisMessage, err error) {
 		mark := uint64(0)
 		if err == nil {
 			mark, err = answer.AsUint64()
@@ -185,36 +185,4 @@ func (v *View) raise(store, done func()) {
 		}
 	}
 	v.store.send(r)
-}
-
-// markKeys are the names of the hashes in a Cluster, by slot.
-type markKeys struct {
-	once  sync.Once
-	names []string
-}
-
-// idsKeyOf is the hash with the marks of a key, in the slot of that key.
-func (s *Store) idsKeyOf(key string) string {
-	name := s.options.Prefix + idsKey
-	if !s.cluster.Load() || slotOf(name) == slotOf(key) {
-		return name
-	}
-	return s.markKeys.of(name, slotOf(key))
-}
-
-// mostTags is how many tags are tried to find one for each slot: 170,000 mostly do. A prefix with a tag of its own has one slot only.
-const mostTags = 1 << 18
-
-func (k *markKeys) of(name string, slot uint16) string {
-	k.once.Do(func() { // 10 ms
-		k.names = make([]string, slots)
-		for i, found := 0, 0; i < mostTags && found < slots; i++ {
-			tagged := name + ":{" + strconv.FormatInt(int64(i), 36) + "}"
-			if at := slotOf(tagged); k.names[at] == "" {
-				k.names[at] = tagged
-				found++
-			}
-		}
-	})
-	return k.names[slot]
 }

@@ -3,9 +3,12 @@ package remote
 import (
 	"fmt"
 	"testing"
+	"time"
 
+	"celld/integration_test/harness"
 	"celld/store"
 	"celld/store/policy"
+	"celld/store/remote/link"
 )
 
 // An ID is higher than those of all leases of its key that were there before, also if they have ended while its own was being stored.
@@ -43,12 +46,12 @@ func TestIDsAfterLeasesThatHaveEnded(t *testing.T) {
 func TestMarksAreInTheSlotOfTheirKey(t *testing.T) {
 	for _, prefix := range []string{"", "p:", "{p}:", "p{", "p}", "{}", "{"} {
 		s := newStore(Options{Prefix: prefix, Policies: &policy.Set{}})
-		s.cluster.Store(true)
+		s.isCluster()
 		hashes := map[string]bool{}
 		for i := range 1000 {
 			key := prefix + fmt.Sprint("k", i)
-			name := s.idsKeyOf(key)
-			if slotOf(name) != slotOf(key) {
+			name := s.link.PerSlot(key)
+			if link.SlotOf(name) != link.SlotOf(key) {
 				t.Fatalf("prefix %q: the marks of %q are in %q", prefix, key, name)
 			}
 			if _, shown := s.shown(name); shown {
@@ -82,14 +85,15 @@ func TestIDsOfEarlierBuilds(t *testing.T) {
 
 // An engine that is known to refuse writes is not asked for a number.
 func TestNoNumberIsAskedOfAnEngineThatRefuses(t *testing.T) {
-	e := newAiling(t)
-	s := newTestStore(t, e.socket, Options{})
-	s.link.setAway("the engine is a read-only replica")
+	e := harness.NewAiling(t)
+	s := newTestStore(t, e.Socket, Options{})
+	h := s.byHand()
+	s.link.Break("k", testDown)
 	s.askNumber()
-	if err := s.askFor("k", patient); err != nil || e.count() != 1 || s.process.given.Load() {
-		t.Errorf("%v: %d commands", err, e.count())
+	if e.Count() != 0 || s.process.given.Load() {
+		t.Errorf("%d commands", e.Count())
 	}
-	s.link.away.Store(nil)
+	until(t, "it takes calls again", func() bool { h.pass(time.Second); return s.link.Down() == nil })
 	s.askNumber()
 	until(t, "the number is there", func() bool { return s.process.number.Load() == 1 })
 }

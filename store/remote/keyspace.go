@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/redis/rueidis"
+
+	"celld/store/remote/link"
 )
 
 // ErrNoPrefix reports a Flush without Options.Prefix: the engine may hold others' keys.
@@ -138,7 +140,7 @@ func (s *Store) Flush(done func(err error)) {
 
 // unlink deletes keys, each by a command of its own, as they have many slots.
 func (s *Store) unlink(ctx context.Context, keys []string) error {
-	client := *s.client.Load()
+	client := s.link.Client()
 	commands := make(rueidis.Commands, len(keys))
 	names := make([]string, len(keys))
 	for i, key := range keys {
@@ -148,11 +150,11 @@ func (s *Store) unlink(ctx context.Context, keys []string) error {
 	defer s.forget(names)
 	answers, err := inTime(&s.keyspace, ctx, func() ([]rueidis.RedisResult, error) { return client.DoMulti(ctx, commands...), nil })
 	if err != nil {
-		return classify(err)
+		return link.Classify(err)
 	}
 	for _, answer := range answers {
 		if err := answer.Error(); err != nil {
-			return classify(err)
+			return link.Classify(err)
 		}
 	}
 	return nil
@@ -216,11 +218,14 @@ func (s *Store) step(ctx context.Context, w *walk) (next uint64, more bool, err 
 		build = scan.Type(w.Type).Build
 	}
 	entry, err := inTime(&s.keyspace, ctx, func() (rueidis.ScanEntry, error) { return node.Do(ctx, build()).AsScanEntry() })
-	if reply, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(reply.Error(), "unknown type name") { // of Valkey; Redis finds none
+	if err != nil {
+		err = unread(err)
+	}
+	if errors.Is(err, link.ErrUnknownType) { // of Valkey; Redis finds none
 		return 0, false, nil
 	}
 	if err != nil {
-		return 0, false, unread(err)
+		return 0, false, err
 	}
 	keys := entry.Elements[:0]
 	for _, name := range entry.Elements {
@@ -247,7 +252,7 @@ func (s *Store) step(ctx context.Context, w *walk) (next uint64, more bool, err 
 
 // unread is the error of a request that changes nothing.
 func unread(err error) error {
-	err = classify(err)
+	err = link.Classify(err)
 	if down, ok := err.(*DownError); ok {
 		return &DownError{Cause: down.Cause}
 	}
@@ -261,17 +266,17 @@ func escapePattern(text string) string {
 
 // masters are the engine's masters, always in the same order. While the engine is known to be away they are an error, at once.
 func (s *Store) masters(ctx context.Context) ([]rueidis.Client, error) {
-	client := s.client.Load()
+	client := s.link.Client()
 	if client == nil {
-		return nil, &DownError{Cause: "there is no connection to the engine"}
+		return nil, link.ErrNoConnection
 	}
-	if err := s.failure.down(); err != nil {
+	if err := s.link.Down(); err != nil {
 		return nil, err
 	}
-	if !s.cluster.Load() {
-		return []rueidis.Client{*client}, nil
+	if !s.link.Cluster() {
+		return []rueidis.Client{client}, nil
 	}
-	return s.keyspace.masters(ctx, (*client).Nodes())
+	return s.keyspace.masters(ctx, client.Nodes())
 }
 
 // masters are those of a Cluster's nodes that say that they are. A replica that does not answer is left out, but without a master it is an

@@ -8,12 +8,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"celld/integration_test/harness"
+	"celld/store/policy"
 )
 
 // put sets keys on the engine as another program would.
 func put(t *testing.T, s *Store, names ...string) {
 	t.Helper()
-	client := *s.client.Load()
+	client := s.link.Client()
 	for _, name := range names {
 		if err := client.Do(t.Context(), client.B().Set().Key(name).Value("1").Build()).Error(); err != nil {
 			t.Fatal(err)
@@ -97,7 +100,7 @@ func TestAllKeysAreThoseOfThePrefix(t *testing.T) {
 	if keys := keysOf(t, s, "*"); len(keys) > 0 {
 		t.Errorf("%d keys are left", len(keys))
 	}
-	client := *s.client.Load()
+	client := s.link.Client()
 	if n, err := client.Do(t.Context(), client.B().Dbsize().Build()).AsInt64(); err != nil || n != int64(len(others)) {
 		t.Errorf("%d keys of others are left: %v", n, err)
 	}
@@ -177,7 +180,7 @@ func TestTurnsOfAllKeys(t *testing.T) {
 	if len(found) < 5 || len(found) > 2*walkStep {
 		t.Errorf("%d keys, of which 5 are enough", len(found))
 	}
-	s.client.Store(nil)
+	s = newStore(Options{Policies: &policy.Set{}})
 	s.Size(t.Context(), func(_ int64, err error) { failed <- err })
 	if err := <-failed; err == nil || err.Error() != "there is no connection to the engine" {
 		t.Error(err)
@@ -186,16 +189,20 @@ func TestTurnsOfAllKeys(t *testing.T) {
 
 // An engine that does not answer is not waited for longer than for other commands, and not at all once it is known.
 func TestAllKeysOfAnEngineThatDoesNotAnswer(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
-		e.hangs(t)
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+		e.Hangs(t)
 		s.options.Timeout = 50 * time.Millisecond // the connection itself gives up after 10 s
 		ask := map[string]func(done chan<- error){
 			"size":   func(done chan<- error) { s.Size(t.Context(), func(_ int64, err error) { done <- err }) },
 			"random": func(done chan<- error) { s.RandomKey(t.Context(), func(_ string, _ bool, err error) { done <- err }) },
 		}
-		for known, most := range map[bool]time.Duration{false: s.options.Timeout, true: 0} {
+		for _, known := range []bool{false, true} {
+			most := s.options.Timeout
+			if known {
+				s.link.Break("", &DownError{Cause: "known"})
+				most = 0
+			}
 			for name, ask := range ask {
-				s.lanes.of("").breaker.cause.Store(map[bool]*DownError{true: {Cause: "known"}}[known])
 				done, began := make(chan error, 1), time.Now()
 				ask(done)
 				if err := <-done; !isDown(err) || known != (err.Error() == "known") || time.Since(began) > most {
@@ -209,14 +216,14 @@ func TestAllKeysOfAnEngineThatDoesNotAnswer(t *testing.T) {
 // A flush forgets what is known of the keys that it removes, and has all who wait try again, here and elsewhere.
 func TestWhatAFlushTells(t *testing.T) {
 	for reply, fails := range map[string]bool{":1\r\n": false, "-ERR odd\r\n": true} {
-		inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *ailing) {
+		inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *harness.Ailing) {
 			for _, key := range []string{"p:a", "p:b"} {
 				s.knows(key, 7, false)
 			}
 			l := &line{waits: &s.waits, trying: true}
 			s.waits.lines[stateName{}] = l
 			s.waits.waiting.Store(1)
-			e.does(map[string]string{"SCAN": page(0, "p:a", "o:b", "p:"+rulesKey), "UNLINK": reply})
+			e.Does(map[string]string{"SCAN": page(0, "p:a", "o:b", "p:"+rulesKey), "UNLINK": reply})
 			ended := make(chan error, 1)
 			s.Flush(func(err error) { ended <- err })
 			if err := <-ended; (err != nil) != fails {
@@ -227,8 +234,8 @@ func TestWhatAFlushTells(t *testing.T) {
 			if a, b := s.queues.shardOf("p:a").known.tat("p:a"), s.queues.shardOf("p:b").known.tat("p:b"); a != 0 || b != 7 || !l.poked {
 				t.Errorf("%d and %d are known, who waits is tried: %v", a, b, l.poked)
 			}
-			if want := []string{"UNLINK p:a", "PUBLISH p:celld:wake "}; !slices.Equal(e.asked[1:], want) {
-				t.Errorf("asked %q", e.asked)
+			if want := []string{"UNLINK p:a", "PUBLISH p:celld:wake "}; !slices.Equal(e.Commands()[1:], want) {
+				t.Errorf("asked %q", e.Commands())
 			}
 		})
 	}

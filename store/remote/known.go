@@ -27,6 +27,9 @@ type knownTAT struct {
 // a SET NX GET beside its script.
 const keysKnown = 1 << 14
 
+// denialLasts is for how long a key is denied without asking: others may have given back meanwhile.
+const denialLasts = time.Second
+
 func (k *known) init(keys int) { k.tats, _ = simplelru.NewLRU[string, knownTAT](max(keys, 1), nil) }
 
 // note notes what a key holds, asked for after sent. A TAT of 0 forgets the key.
@@ -57,5 +60,5 @@ func (k *known) inUse(key string, nowNS int64) bool {
 // denied returns the TAT with which a call was denied a second ago or less.
 func (k *known) denied(key, field string, params cell.Params) (tatNS uint64, ok bool) {
 	t, ok := k.tats.Get(key)
-	return t.tatNS, ok && t.denied && t.field == field && t.params == params && time.Since(t.got) < fresh
+	return t.tatNS, ok && t.denied && t.field == field && t.params == params && time.Since(t.got) < denialLasts
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/integration_test/harness"
 	"celld/store"
 	"celld/store/policy"
 )
@@ -124,12 +125,12 @@ func TestLocalTerms(t *testing.T) {
 
 // The table is bounded, goes by the rules, and is forgotten when the outage is over.
 func TestTheLocalTable(t *testing.T) {
-	s := newTestStore(t, newAiling(t).socket, Options{Failures: Failures{all: FailLocal}, LocalKeys: 100, LocalBytes: 1 << 20})
+	s := newTestStore(t, harness.NewAiling(t).Socket, Options{Failures: Failures{all: FailLocal}, LocalKeys: 100, LocalBytes: 1 << 20})
 	h := s.byHand()
 	if s.Local() != nil {
 		t.Fatal("there is a table before it is needed")
 	}
-	s.open(t, "k")
+	s.link.Break("k", testDown)
 	for i := range 1000 {
 		s.locally(t, fmt.Sprint(i), "10/1h", 1, store.TakeOptions{Cost: 1})
 	}
@@ -139,13 +140,13 @@ func TestTheLocalTable(t *testing.T) {
 	if passed, _ := s.locally(t, "999", "10/1h", 1, store.TakeOptions{Cost: 1}); passed != 0 {
 		t.Error("the one that was used last is forgotten")
 	}
-	h.pass(probePause)
-	until(t, "it is closed", func() bool { return s.failure.down() == nil })
+	h.pass(drainAgain)
+	until(t, "it is closed", func() bool { return s.link.Down() == nil })
 	until(t, "who settles waits", func() bool { return h.waiting() == 1 })
 	if s.Local() == nil {
 		t.Error("it is forgotten though the engine may go at once")
 	}
-	h.pass(settled)
+	h.pass(time.Second)
 	if s.Local() != nil {
 		t.Error("it is not forgotten")
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"celld/integration_test/harness"
 	"celld/store"
 )
 
@@ -29,8 +30,8 @@ func TestWhenANewKeyIsAnswered(t *testing.T) {
 		{mostEarly, mostEarly + 5, true, true, false, mostEarly + 5},
 		{mostEarly + 1, 0, true, false, false, 0},
 	} {
-		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
-			e.answersBy(func(command string) string {
+		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+			e.AnswersBy(func(command string) string {
 				if strings.HasPrefix(command, "SET ") {
 					time.Sleep(c.takes)
 					return "_\r\n"
@@ -39,11 +40,12 @@ func TestWhenANewKeyIsAnswered(t *testing.T) {
 			})
 			time.Sleep(time.Minute)
 			now := time.Now()
-			clock := s.clockOf("k")
-			clock.observe(now.UnixNano(), now, now)
-			for clock.sent = now.Add(-c.span); clock.span() > c.span; clock.sent = clock.sent.Add(1) { // the clocks drift, too
+			clock := s.link.Clock("k")
+			for sent := now.Add(-c.span); sent.Equal(now.Add(-c.span)) || clock.Span() > c.span; sent = sent.Add(1) { // the clocks drift, too
+				clock.Forget()
+				clock.Observe(now.UnixNano(), sent, now)
 			}
-			if c.asked && !clock.asks(now) {
+			if c.asked && !clock.Asks(now) {
 				t.Fatal("it was asked before")
 			}
 			reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 9, 10, 10), Quantity: 1}}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"celld/store/remote/link"
 )
 
 // news are messages of other processes about keys of which something was given back. They are heard only while calls wait here.
@@ -67,14 +69,14 @@ func (w *waits) needsNews() bool {
 
 // hearSome listens on a connection until it breaks, or nobody has waited for some time.
 func (w *waits) hearSome(ctx context.Context) error {
-	client := w.store.client.Load()
+	client := w.store.link.Client()
 	if client == nil {
-		return &DownError{Cause: "there is no connection to the engine"}
+		return link.ErrNoConnection
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	w.stopWhenQuiet(ctx, stop)
-	dedicated, release := (*client).Dedicate()
+	dedicated, release := client.Dedicate()
 	defer release()
 	err := dedicated.Receive(ctx, dedicated.B().Subscribe().Channel(w.store.wakeChannel()).Build(), func(m rueidis.PubSubMessage) {
 		if m.Message != allNews {
@@ -132,7 +134,7 @@ func (s *Store) freed(key string) {
 }
 
 func (s *Store) publish(message string) {
-	s.send(&request{keys: []string{s.wakeChannel()}, args: []string{"PUBLISH", message}, deadline: s.deadline(), done: func(rueidis.RedisMessage, error) {}})
+	s.send(&link.Request{Keys: []string{s.wakeChannel()}, Args: []string{"PUBLISH", message}, Deadline: s.deadline(), Done: func(rueidis.RedisMessage, error) {}})
 }
 
 // close refuses nobody: who waits is answered with an error when the engine's connection is closed.

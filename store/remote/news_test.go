@@ -101,11 +101,11 @@ func TestNewsOfSettings(t *testing.T) {
 	if err := other.waits.hearSome(ctx); err != nil {
 		t.Errorf("what is not needed: %v", err)
 	}
-	(*other.client.Load()).Close()
+	other.link.Client().Close()
 	if err := other.waits.hearSome(t.Context()); err == nil {
 		t.Error("a connection that is closed is no error")
 	}
-	other.client.Store(nil)
+	other = newStore(Options{Policies: &policy.Set{}})
 	if err := other.waits.hearSome(t.Context()); !isDown(err) {
 		t.Errorf("no connection: %v", err)
 	}

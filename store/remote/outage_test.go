@@ -4,92 +4,66 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"celld/integration_test/harness"
+	"celld/store"
 )
 
-// An outage that begins less than a minute after the last has ended must be over for longer before its end is told.
-func TestOutagesThatFollow(t *testing.T) {
-	for apart, wait := range map[time.Duration]time.Duration{time.Minute - 1: flapping, time.Minute: settled, time.Hour: settled} {
-		var log lines
-		s := alone(t, "deny")
-		s.options.Log = log.log()
-		h := s.byHand()
-		down := &DownError{Cause: "a test says so"}
-		ends := func() int { return strings.Count(log.String(), "answers again") }
-		s.failure.opened(down)
-		s.failure.closed()
-		h.pass(settled)
-		if ends() != 1 {
-			t.Fatalf("the log says\n%s", log.String())
-		}
-		h.pass(apart - settled)
-		s.failure.opened(down)
-		s.failure.closed()
-		h.pass(wait - 1)
-		if ends() != 1 {
-			t.Errorf("%v: it ends too early", apart)
-		}
-		if h.pass(1); ends() != 2 {
-			t.Errorf("%v: it does not end", apart)
-		}
-	}
-}
-
-// An outage lasts while any part of the engine does not answer. Its end tells what was decided and refused meanwhile.
-func TestAnOutageOfSeveralParts(t *testing.T) {
+// The log tells that an outage begins, and how many calls were decided and refused until its end. INFO tells who decides.
+func TestTheLogOfAnOutage(t *testing.T) {
 	var log lines
-	s := newTestStore(t, newAiling(t).socket, Options{Failures: Failures{all: FailDeny}, Log: log.log()})
+	s := newTestStore(t, harness.NewAiling(t).Socket, Options{Failures: Failures{all: FailDeny}, Log: log.log()})
 	h := s.byHand()
-	began := h.now()
-	down := &DownError{Cause: "a test says so"}
-	mode := func(want string, since time.Time) {
-		t.Helper()
-		if is, at := s.Mode(); is != want || !at.Equal(since) {
-			t.Errorf("%s since %v, want %s since %v", is, at, want, since)
-		}
+	if is, _ := s.Mode(); is != "engine" {
+		t.Error(is)
 	}
-	mode("engine", began)
-	s.stats.DecidedWithout.Store(100)
 	s.stats.Refused.Store(200)
-	h.pass(time.Hour)
-	s.failure.opened(down)
-	h.pass(time.Second)
-	s.failure.opened(down)
-	mode("deny", began.Add(time.Hour))
-	s.stats.DecidedWithout.Add(3)
+	s.link.Break("k", testDown)
+	if is, since := s.Mode(); is != "deny" || !since.Equal(h.now()) {
+		t.Errorf("%s since %v", is, since)
+	}
+	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `"msg":"the engine does not answer, calls go by --store-failure","mode":"deny","why":"a test says so"`) {
+		t.Errorf("the log says\n%s", text)
+	}
+	for range 3 {
+		s.failure.throttle(&store.Request{Bucket: bucketOf(t, 15, 30, 60)}, s.link.Down(), store.Access{})
+	}
 	s.stats.Refused.Add(4)
-	h.pass(time.Second)
-	s.failure.closed()
-	mode("deny", began.Add(time.Hour))
-	if h.waiting() != 0 {
-		t.Error("it settles though a part is away")
+	until(t, "it has ended", func() bool { h.pass(200 * time.Millisecond); return strings.Count(log.String(), "\n") == 2 })
+	if text := log.String(); !strings.Contains(text, `"msg":"the engine answers again","after":`) || !strings.Contains(text, `"decided_without":3,"refused":4}`) {
+		t.Errorf("the log says\n%s", text)
 	}
-	s.failure.closed()
-	mode("engine", began.Add(time.Hour+2*time.Second))
-	h.pass(settled)
-	if n := strings.Count(log.String(), "does not answer"); n != 1 || !strings.Contains(log.String(), `"decided_without":3,"refused":4`) {
-		t.Errorf("the log says\n%s", log.String())
+	if is, _ := s.Mode(); is != "engine" {
+		t.Error(is)
 	}
-	s.client.Store(nil)
-	mode("deny", began.Add(time.Hour+2*time.Second))
 }
 
-// The slots of a Cluster are asked for when an outage begins, and when it ends.
-func TestSlotsAreAskedForInAnOutage(t *testing.T) {
-	e := newAiling(t)
-	s := newTestStore(t, e.socket, Options{})
-	h := s.byHand()
-	asked := func(n int) func() bool { return func() bool { return e.count() == n } }
-	s.failure.opened(&DownError{})
-	s.failure.closed()
-	if h.pass(settled); e.count() != 0 {
-		t.Error("an engine that is no Cluster is asked")
+// INFO tells what is known of the engine, and leaves out what is not.
+func TestFacts(t *testing.T) {
+	show := func(s *Store) string {
+		var all []string
+		for _, f := range s.Facts() {
+			if f.Name != "store_mode_since" {
+				all = append(all, strings.TrimPrefix(f.Name, "store_")+"="+f.Value)
+			}
+		}
+		return strings.Join(all, " ")
 	}
-	s.cluster.Store(true)
-	s.failure.opened(&DownError{})
-	until(t, "it is asked at the beginning", asked(1))
-	s.failure.closed()
-	h.pass(flapping)
-	until(t, "it is asked at the end", asked(2))
-	s.client.Store(nil)
-	s.ownersAgain()
+	s, _ := byItself(t)
+	s.queues.bytes.Add(77)
+	if got, want := show(s), "store= engine_kind=standalone mode=error away=0 waiting_bytes=77"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	s = openStore(t, Options{URL: harness.StartRedis(t), Failures: Failures{all: FailLocal}})
+	until(t, "the engine is known", func() bool { return strings.Contains(show(s), "clock_ahead") })
+	got := show(s)
+	for _, want := range []string{"store=unix:///", " mode=engine away=0 engine_version=", " engine_eviction=", " engine_persistence=", " engine_clock_ahead_usec="} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s\nlacks %s", got, want)
+		}
+	}
+	s.link.Break("k", testDown)
+	if got := show(s); !strings.Contains(got, " mode=local away=1 away_because=a test says so ") {
+		t.Error(got)
+	}
 }

@@ -7,45 +7,46 @@ import (
 	"testing/synctest"
 	"time"
 
+	"celld/integration_test/harness"
 	"celld/store/policy"
 )
 
 // The settings are asked for soon again until they are known, and then now and then, until the Store is closed. What the engine has refused
 // of the file is set again with the next poll.
 func TestPolls(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 		s.process.given.Store(true)
 		var answers, takes, has atomic.Bool
-		e.answersBy(func(command string) string {
+		e.AnswersBy(func(command string) string {
 			switch {
-			case strings.Contains(command, setPolicy.digest) && takes.Load():
+			case strings.Contains(command, setPolicy.Digest) && takes.Load():
 				was := "5"
 				if has.Swap(true) {
 					was = "6"
 				}
 				return array(number(1), bulk(was), bulk("6"), bulk("2/1s 6"))
-			case strings.Contains(command, readSettings.digest) && has.Load():
+			case strings.Contains(command, readSettings.Digest) && has.Load():
 				return array(bulk(versionField), bulk("6"), bulk(sinceField), bulk("5"), bulk("file"), bulk("2/1s 6"))
-			case strings.Contains(command, readSettings.digest) && answers.Load():
+			case strings.Contains(command, readSettings.Digest) && answers.Load():
 				return array(bulk(versionField), bulk("5"), bulk(sinceField), bulk("5"))
-			case strings.Contains(command, setPolicy.digest):
+			case strings.Contains(command, setPolicy.Digest):
 				return "-NOREPLICAS Not enough good replicas to write.\r\n"
 			}
 			return "-ERR odd\r\n"
 		})
 		sets := func() int {
 			synctest.Wait()
-			return e.asks(setPolicy.digest)
+			return e.Asks(setPolicy.Digest)
 		}
 		passes := func(d time.Duration) int {
 			synctest.Wait()
-			before := e.asks(readSettings.digest)
+			before := e.Asks(readSettings.Digest)
 			time.Sleep(d)
 			synctest.Wait()
-			if p, r := e.asks(readSettings.digest+" 1 "+policiesKey), e.asks(readSettings.digest+" 1 "+rulesKey); p != r {
+			if p, r := e.Asks(readSettings.Digest+" 1 "+policiesKey), e.Asks(readSettings.Digest+" 1 "+rulesKey); p != r {
 				t.Errorf("%d reads of policies, %d of rules", p, r)
 			}
-			return (e.asks(readSettings.digest) - before) / 2
+			return (e.Asks(readSettings.Digest) - before) / 2
 		}
 		file := []policy.Policy{{Name: "file", Limit: *literal(t, "2/1s")}}
 		if err := s.KeepPolicies(file); err != nil || sets() != 0 {

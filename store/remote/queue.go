@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"celld/store"
+	"celld/store/remote/link"
 )
 
 // operation is what is asked of one key: a bucket's call, or a change. One of throttle, take and change is set.
@@ -33,9 +34,6 @@ type change struct {
 	// of the engine's, and nothing was decided then.
 	done func(err error)
 }
-
-// errLate is told to calls that have waited too long to be sent.
-var errLate = &DownError{Cause: "the engine has not answered in time"}
 
 // mostTogether is how many operations of a key one request decides.
 const mostTogether = 256
@@ -81,7 +79,7 @@ func (s *Store) ask(o *operation) {
 		s.answer(o, ErrBusy)
 		return
 	}
-	if err := s.failure.downAt(o.key); err != nil {
+	if err := s.link.DownAt(o.key); err != nil {
 		s.answer(o, err)
 		return
 	}
@@ -167,7 +165,7 @@ func (s *Store) decide(q *queue, ops []*operation) {
 		ops = slices.DeleteFunc(ops, func(o *operation) bool {
 			late := o.deadline.Before(now)
 			if late {
-				s.answer(o, errLate)
+				s.answer(o, link.ErrLate)
 			}
 			return late
 		})

@@ -8,13 +8,16 @@ import (
 
 	"celld/store"
 	"celld/store/policy"
+	"celld/store/remote/link"
 )
 
-// holdLane keeps all that is sent in the lane.
-func (s *Store) holdLane() *lane {
-	l := &s.lanes.all[0]
-	l.inFlight = inFlight
-	return l
+// held are the requests that a Store would have sent.
+type held struct{ waiting []*link.Request }
+
+func (s *Store) holdLane() *held {
+	h := &held{}
+	s.send = func(r *link.Request) { h.waiting = append(h.waiting, r) }
+	return h
 }
 
 func throttleOf(t *testing.T, s *Store, key string, w store.Waker) (*operation, *store.Request) {
@@ -90,7 +93,7 @@ func TestCallsThatAreLate(t *testing.T) {
 			sent := false
 			for j, late := range c.late {
 				down := (*DownError)(nil)
-				if is := errors.As(requests[j].Err, &down); is != late || late && (down.Sent || down.Cause != errLate.Cause) {
+				if is := errors.As(requests[j].Err, &down); is != late || late && (down.Sent || down.Cause != link.ErrLate.Cause) {
 					t.Errorf("%d: the call %d: %v", i, j, requests[j].Err)
 				}
 				sent = sent || !late
@@ -130,7 +133,7 @@ func TestWhatScriptsCannotCompute(t *testing.T) {
 	o, _ := throttleOf(t, s, "k", make(signal, 1))
 	o.throttle.Bucket = bucketOf(t, 9, 1, 365*86400)
 	s.decide(&queue{key: "k"}, []*operation{o})
-	if len(l.waiting) != 1 || l.waiting[0].script != openScript {
+	if len(l.waiting) != 1 || l.waiting[0].Script != openScript {
 		t.Errorf("%d requests", len(l.waiting))
 	}
 }

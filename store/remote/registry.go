@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"celld/store/policy"
+	"celld/store/remote/link"
 )
 
 // registry is a hash of settings on the engine. One request for it is under way at a time: so its answers arrive in their order.
@@ -99,11 +100,11 @@ func (r *registry) read(done func()) {
 // load is read of one that has entered.
 func (r *registry) load(deadline time.Time, done func()) {
 	s := r.store
-	if s.failure.down() != nil {
+	if s.link.Down() != nil {
 		done()
 		return
 	}
-	s.send(&request{script: readSettings, keys: []string{r.key}, args: []string{r.version, r.since}, deadline: deadline, done: func(answer rueidis.RedisMessage, err error) {
+	s.send(&link.Request{Script: readSettings, Keys: []string{r.key}, Args: []string{r.version, r.since}, Deadline: deadline, Done: func(answer rueidis.RedisMessage, err error) {
 		if err == nil && answer.IsArray() {
 			var fields map[string]string
 			if fields, err = answer.AsStrMap(); err == nil {
@@ -155,11 +156,11 @@ func (r *registry) replace(fields map[string]string) {
 }
 
 // change makes a change on the engine and then in this process. The first argument is the field.
-func (r *registry) change(sc *script, args []string, done func(did bool, err error)) {
+func (r *registry) change(sc *link.Script, args []string, done func(did bool, err error)) {
 	s := r.store
 	deadline := s.deadline()
 	r.enter(deadline, func() {
-		if err := s.failure.down(); err != nil {
+		if err := s.link.Down(); err != nil {
 			r.next()
 			done(false, err)
 			return
@@ -168,7 +169,7 @@ func (r *registry) change(sc *script, args []string, done func(did bool, err err
 		if s.options.Time != nil {
 			nowMs = strconv.FormatInt(s.options.Time()/1e6, 10)
 		}
-		s.send(&request{script: sc, keys: []string{r.key}, args: append(args, nowMs), deadline: deadline, done: func(answer rueidis.RedisMessage, err error) {
+		s.send(&link.Request{Script: sc, Keys: []string{r.key}, Args: append(args, nowMs), Deadline: deadline, Done: func(answer rueidis.RedisMessage, err error) {
 			var parts []rueidis.RedisMessage
 			if err == nil {
 				parts, err = answer.ToArray()
@@ -183,7 +184,7 @@ func (r *registry) change(sc *script, args []string, done func(did bool, err err
 				done(did, err)
 			})
 		}})
-	}, func() { done(false, errLate) })
+	}, func() { done(false, link.ErrLate) })
 }
 
 // changed applies a change's answer: see the scripts. Where others have changed something before it, all is read.

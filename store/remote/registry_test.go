@@ -1,14 +1,15 @@
 package remote
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"celld/integration_test/harness"
 	"celld/store/policy"
+	"celld/store/remote/link"
 )
 
 // One request for a hash is under way at a time. The others follow in their order.
@@ -32,20 +33,20 @@ func TestTurnsAtARegistry(t *testing.T) {
 }
 
 // readOf has a registry read, and returns what was asked.
-func readOf(t *testing.T, e *ailing, r *registry) []string {
+func readOf(t *testing.T, e *harness.Ailing, r *registry) []string {
 	t.Helper()
-	asked, read := e.count(), false
+	asked, read := e.Count(), false
 	r.read(func() { read = true })
 	synctest.Wait()
 	if !read || r.busy {
 		t.Errorf("read %v, busy %v", read, r.busy)
 	}
-	return e.asked[asked:]
+	return e.Commands()[asked:]
 }
 
 // A hash is asked for by its versions. An answer without fields, an error, or an engine that is away leaves what is known.
 func TestReadingARegistry(t *testing.T) {
-	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *ailing) {
+	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *harness.Ailing) {
 		r := &s.settings.policies
 		for i, c := range []struct {
 			reply          string
@@ -63,16 +64,16 @@ func TestReadingARegistry(t *testing.T) {
 			{array(bulk(versionField), bulk("6"), bulk(sinceField), bulk("4"), bulk("b"), bulk("2/1s 6")), true, "6", "4", "b=2/1s\n"},
 		} {
 			was := r.version + " " + r.since
-			e.answers(c.reply)
+			e.Answers(c.reply)
 			asked := readOf(t, e, r)
-			if len(asked) != 1 || !strings.HasSuffix(asked[0], " 1 p:celld:policies "+was) || !strings.Contains(asked[0], readSettings.digest) {
+			if len(asked) != 1 || !strings.HasSuffix(asked[0], " 1 p:celld:policies "+was) || !strings.Contains(asked[0], readSettings.Digest) {
 				t.Errorf("%d: asked %q", i, asked)
 			}
 			if r.known() != c.known || r.version != c.version || r.since != c.since || textOf(s.policies) != c.has {
 				t.Errorf("%d: known %v, %q since %q, %q", i, r.known(), r.version, r.since, textOf(s.policies))
 			}
 		}
-		s.lanes.all[0].breaker.cause.Store(testDown)
+		s.link.Break("", testDown)
 		if asked := readOf(t, e, r); len(asked) > 0 {
 			t.Errorf("asked %q of an engine that is away", asked)
 		}
@@ -98,7 +99,7 @@ func TestWhatARegistryReplaces(t *testing.T) {
 		{"all is lost", true, nil, "file=2/1s\n", true, true, true},
 	} {
 		for _, kind := range []policy.Kind{policy.PolicySetting, policy.RuleSetting} {
-			inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+			inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 				s.settings.file = []policy.Policy{{Name: "file", Limit: *literal(t, "2/1s")}}
 				for name, limit := range map[string]string{"own": "1/1s", "file": "2/1s", "engine": "1/1s"} {
 					if _, err := s.policies.SetPolicy(name, *literal(t, limit), policy.Options{}); err != nil {
@@ -124,7 +125,7 @@ func TestWhatARegistryReplaces(t *testing.T) {
 				l := &line{waits: &s.waits, trying: true}
 				s.waits.lines[stateName{}] = l
 				s.waits.waiting.Store(1)
-				e.answers("-ERR odd\r\n")
+				e.Answers("-ERR odd\r\n")
 				r.replace(fields)
 				if s.waits.waiting.Store(0); l.poked != c.pokes {
 					t.Errorf("%s: who waits is tried again: %v", c.name, l.poked)
@@ -134,8 +135,8 @@ func TestWhatARegistryReplaces(t *testing.T) {
 				}
 				synctest.Wait()
 				if kind == policy.RuleSetting {
-					if s.policies.HasRules() == c.removes || len(s.policies.Settings(policy.PolicySetting)) != 3 || e.count() > 0 {
-						t.Errorf("%s: a rule is there: %v, asked %q", c.name, s.policies.HasRules(), e.asked)
+					if s.policies.HasRules() == c.removes || len(s.policies.Settings(policy.PolicySetting)) != 3 || e.Count() > 0 {
+						t.Errorf("%s: a rule is there: %v, asked %q", c.name, s.policies.HasRules(), e.Commands())
 					}
 					return
 				}
@@ -143,8 +144,8 @@ func TestWhatARegistryReplaces(t *testing.T) {
 				if text := strings.Join(got, ""); !strings.HasPrefix(text, c.has) || !s.policies.HasRules() {
 					t.Errorf("%s: it has\n%swant\n%s", c.name, text, c.has)
 				}
-				if (e.count() == 1 && strings.Contains(e.asked[0], " file 2/1s ")) != c.sets {
-					t.Errorf("%s: asked %q", c.name, e.asked)
+				if (e.Count() == 1 && strings.Contains(e.Commands()[0], " file 2/1s ")) != c.sets {
+					t.Errorf("%s: asked %q", c.name, e.Commands())
 				}
 			})
 		}
@@ -189,7 +190,7 @@ func TestAnswersOfAChange(t *testing.T) {
 		{"an error", "-ERR odd\r\n", false, false, false, errAnswer, before, "5", "4", false, false},
 		{"no array", number(1), false, false, false, errAnswer, before, "5", "4", false, false},
 	} {
-		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 			r := &s.settings.policies
 			if r.answers = !c.unknown; r.answers {
 				r.version, r.since = "5", "4"
@@ -197,8 +198,8 @@ func TestAnswersOfAChange(t *testing.T) {
 			if err := s.settings.put(policy.PolicySetting, "p", "1/1s 5"); err != nil {
 				t.Fatal(err)
 			}
-			e.answersBy(func(command string) string {
-				if strings.Contains(command, readSettings.digest) || strings.HasPrefix(command, "PUBLISH") {
+			e.AnswersBy(func(command string) string {
+				if strings.Contains(command, readSettings.Digest) || strings.HasPrefix(command, "PUBLISH") {
 					return "-ERR odd\r\n"
 				}
 				return c.reply
@@ -221,8 +222,8 @@ func TestAnswersOfAChange(t *testing.T) {
 			if textOf(s.policies) != c.has || r.version != c.version || r.since != c.since || r.busy {
 				t.Errorf("%s: %q, version %q since %q, busy %v", c.name, textOf(s.policies), r.version, r.since, r.busy)
 			}
-			tells := slices.ContainsFunc(e.asked, func(command string) bool { return command == "PUBLISH celld:wake " })
-			reads := slices.ContainsFunc(e.asked, func(command string) bool { return strings.Contains(command, readSettings.digest) })
+			tells := slices.ContainsFunc(e.Commands(), func(command string) bool { return command == "PUBLISH celld:wake " })
+			reads := slices.ContainsFunc(e.Commands(), func(command string) bool { return strings.Contains(command, readSettings.Digest) })
 			if tells != c.tells || reads != c.readsAll || l.poked != strings.HasPrefix(c.reply, "*") {
 				t.Errorf("%s: tells others %v, reads all %v, tries those who wait %v", c.name, tells, reads, l.poked)
 			}
@@ -232,10 +233,10 @@ func TestAnswersOfAChange(t *testing.T) {
 
 // The first change of a hash that was empty is its first version, too.
 func TestTheFirstVersionOfARegistry(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 		r := &s.settings.policies
 		r.answers = true
-		e.answers(array(number(1), bulk(""), bulk("7"), bulk("2/1s 7")))
+		e.Answers(array(number(1), bulk(""), bulk("7"), bulk("2/1s 7")))
 		if !setPolicyOf(t, s, "p", "2/1s", policy.Options{}) || r.version != "7" || r.since != "7" {
 			t.Errorf("version %q since %q", r.version, r.since)
 		}
@@ -244,9 +245,9 @@ func TestTheFirstVersionOfARegistry(t *testing.T) {
 
 // Changes wait for their turn, and for no engine that is known to be away.
 func TestChangesTakeTurns(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 		s.settings.policies.answers = true
-		e.answersBy(func(command string) string {
+		e.AnswersBy(func(command string) string {
 			time.Sleep(time.Second)
 			return array(number(0), bulk(""), bulk(""))
 		})
@@ -258,11 +259,11 @@ func TestChangesTakeTurns(t *testing.T) {
 		if synctest.Wait(); !slices.Equal(ended, []time.Duration{1e9, 2e9, 3e9}) {
 			t.Errorf("answered after %v", ended)
 		}
-		s.lanes.all[0].breaker.cause.Store(testDown)
-		asked := e.count()
+		s.link.Break("", testDown)
+		asked := e.Count()
 		for range 2 { // the first leaves the turn to the second
-			if did, err := told(t, func(done func(bool, error)) { s.DeletePolicy("p", done) }); did || !errors.Is(err, testDown) || e.count() != asked {
-				t.Errorf("%v, %v, asked %q", did, err, e.asked[asked:])
+			if did, err := told(t, func(done func(bool, error)) { s.DeletePolicy("p", done) }); did || !link.Is(err, testDown.Cause) || e.Count() != asked {
+				t.Errorf("%v, %v, asked %q", did, err, e.Commands()[asked:])
 			}
 		}
 	})

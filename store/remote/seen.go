@@ -85,7 +85,7 @@ func (v *View) guess() bool {
 	if !ok {
 		return false
 	}
-	now, ok := v.store.clockOf(k.name).lower()
+	now, ok := v.store.link.Clock(k.name).Lower()
 	if !ok {
 		return false
 	}

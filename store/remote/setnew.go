@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"celld/store"
+	"celld/store/remote/link"
 )
 
 // setNewState says whether keys are tried by SET NX GET, or by what they are expected to hold.
@@ -57,15 +58,15 @@ const mostEarly = 5 * time.Millisecond
 // On a machine with a load of 20, 34 to 92 % of new keys went by the script, as the clock was not known to a round trip. With mostEarly it is
 // 5 %, and a decision takes 4.1 µs of the engine's CPU and not 6.4 to 9.3.
 func (s *Store) setNew(q *queue, ops []*operation) bool {
-	lane, asked := s.lanes.of(q.key), time.Now()
-	now, ok := lane.clock.upper()
-	ahead := lane.clock.span()
+	clock, asked := s.link.Clock(q.key), time.Now()
+	now, ok := clock.Upper()
+	ahead := clock.Span()
 	if !ok || ahead > mostEarly || !s.newKeys.pays() {
 		return false
 	}
-	if ahead <= lane.soon() {
+	if ahead <= s.link.Soon(q.key) {
 		ahead = 0
-	} else if lane.clock.asks(asked) {
+	} else if clock.Asks(asked) {
 		return false
 	}
 	sh := s.queues.shardOf(q.key)
@@ -82,13 +83,13 @@ func (s *Store) setNew(q *queue, ops []*operation) bool {
 	if tat == 0 { // nothing to store, so the key must be read
 		return false
 	}
-	r := &request{
-		keys: []string{q.key}, deadline: ops[0].deadline,
-		args: []string{"SET", strconv.FormatUint(tat, 10), "NX", "GET", "PXAT", expiryMs(tat, now)},
+	r := &link.Request{
+		Keys: []string{q.key}, Deadline: ops[0].deadline,
+		Args: []string{"SET", strconv.FormatUint(tat, 10), "NX", "GET", "PXAT", expiryMs(tat, now)},
 	}
-	r.done = func(answer rueidis.RedisMessage, err error) {
+	r.Done = func(answer rueidis.RedisMessage, err error) {
 		switch {
-		case isSyntaxError(err):
+		case errors.Is(err, link.ErrSyntax):
 			s.newKeys.unknown.Store(true)
 			s.decideBuckets(q, ops)
 		case errors.Is(err, store.ErrWrongType):
@@ -106,10 +107,10 @@ func (s *Store) setNew(q *queue, ops []*operation) bool {
 				return
 			}
 			if early := ahead - time.Since(asked); early > 0 {
-				time.AfterFunc(early, func() { s.decided(q, ops, 0, now, r.sent) })
+				time.AfterFunc(early, func() { s.decided(q, ops, 0, now, r.Sent) })
 				return
 			}
-			s.decided(q, ops, 0, now, r.sent)
+			s.decided(q, ops, 0, now, r.Sent)
 		}
 	}
 	s.stats.SetNew.Add(1)
@@ -135,15 +136,15 @@ if tat and #tat == #ours and string.find(tat, '^%d+$') then
 end
 ` + throttleRuns
 
-var againScript = newScript(againText)
+var againScript = link.NewScript(againText)
 
 // again decides operations again that were stored as those of a new key with this TAT, but not within quickest: others may have taken
 // from the key before, and have left no trace of it.
 func (s *Store) again(q *queue, ops []*operation, tat uint64) {
 	s.stats.Scripts.Add(1)
 	args := []string{s.timeArg(), strconv.FormatUint(tat, 10)}
-	r := &request{script: againScript, keys: []string{q.key}, args: appendRuns(args, ops), deadline: ops[0].deadline}
-	r.done = func(answer rueidis.RedisMessage, err error) {
+	r := &link.Request{Script: againScript, Keys: []string{q.key}, Args: appendRuns(args, ops), Deadline: ops[0].deadline}
+	r.Done = func(answer rueidis.RedisMessage, err error) {
 		if down := (*DownError)(nil); errors.As(err, &down) {
 			err = &DownError{Cause: down.Cause, Sent: true} // it has been, whatever became of this script
 		}

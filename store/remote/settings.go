@@ -10,6 +10,7 @@ import (
 
 	"celld/cell"
 	"celld/store/policy"
+	"celld/store/remote/link"
 )
 
 // Policies and rules are two hashes on the engine. A field is a policy's name, or a rule's as policy.Rule.Name has it. Two more fields
@@ -55,13 +56,13 @@ local function full(most) return redis.call('HLEN', KEYS[1]) >= most + (was == '
 var (
 	// read returns the version if it and the first one are those that are known, else all. The version alone may come again: as many
 	// changes in a ms take it ahead of the time, it may be that of the first changes after a loss.
-	readSettings = newScript(`
+	readSettings = link.NewScript(`
 local version = redis.pcall('HGET', KEYS[1], ' version')
 if type(version) == 'table' then return {} end
 if version == ARGV[1] and (redis.call('HGET', KEYS[1], ' since') or '') == ARGV[2] then return version end
 return redis.call('HGETALL', KEYS[1])`)
 
-	setPolicy = newScript(bump + `
+	setPolicy = link.NewScript(bump + `
 local name, limit, condition, reset, most = unpack(ARGV)
 local old = redis.call('HGET', KEYS[1], name)
 if old and condition == 'NX' or not old and condition == 'XX' then return {0, was, was} end
@@ -73,7 +74,7 @@ if reset == '1' or not epoch then epoch = version end
 redis.call('HSET', KEYS[1], name, limit .. ' ' .. epoch)
 return {1, was, version, limit .. ' ' .. epoch}`)
 
-	deleteSetting = newScript(bump + `
+	deleteSetting = link.NewScript(bump + `
 local old = redis.call('HGET', KEYS[1], ARGV[1])
 if not old then return {0, was, was} end
 redis.call('HDEL', KEYS[1], ARGV[1])
@@ -81,7 +82,7 @@ local held = not string.match(old, '^%d+$') or old == '0' or tonumber(old) > now
 return {held and 1 or 0, was, bump()}`)
 
 	// A rule that is over makes room only where there is none: those who read all leave it out.
-	putRule = newScript(bump + `
+	putRule = link.NewScript(bump + `
 local name, lasts, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local function over(ends) return ends ~= '0' and tonumber(ends) <= now end
 local old = redis.call('HGET', KEYS[1], name)

@@ -193,7 +193,7 @@ func TestRulesEndByTheEnginesClock(t *testing.T) {
 		return did
 	}
 	engineMS := func() int64 {
-		at, err := (*a.client.Load()).Do(context.Background(), (*a.client.Load()).B().Time().Build()).AsIntSlice()
+		at, err := a.link.Client().Do(context.Background(), a.link.Client().B().Time().Build()).AsIntSlice()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +230,7 @@ func TestRulesEndByTheEnginesClock(t *testing.T) {
 func TestTooManySettings(t *testing.T) {
 	addr := startRedis(t)
 	s := openSettings(t, addr)
-	client := *s.client.Load()
+	client := s.link.Client()
 	fill := func(key, value string, n int, name func(int) string) {
 		t.Helper()
 		const step = 1024
@@ -284,7 +284,7 @@ func TestPoliciesOfAFile(t *testing.T) {
 		return textOf(second.policies) == all+"other=1/1s\n" && second.epochOf(second.policies.PolicyNamed("a")) == epoch
 	})
 	now.Add(2e6) // the third version was this, in ms
-	client := *first.client.Load()
+	client := first.link.Client()
 	if err := client.Do(context.Background(), client.B().Flushall().Build()).Error(); err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func TestSettingsStayWhileTheEngineIsAway(t *testing.T) {
 	addr := startRedis(t)
 	s := openSettings(t, addr, policy.Policy{Name: "a", Limit: *literal(t, "7/1s")})
 	harness.Eventually(t, "it is on the engine", func() bool { return s.epochOf(s.policies.PolicyNamed("a")) > 0 })
-	(*s.client.Load()).Close()
+	s.link.Client().Close()
 	for range 3 {
 		done := make(chan struct{})
 		s.settings.policies.read(func() { close(done) })

@@ -1,12 +1,14 @@
 package remote
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"celld/store/remote/link"
+)
 
 // Stats count what a Store does.
 type Stats struct {
-	Requests        atomic.Int64 // commands sent to the engine, each of which may decide many calls
-	Failures        atomic.Int64 // requests that it has not answered, or with an error that says it cannot
-	Timeouts        atomic.Int64 // of these, those that took too long
+	link.Stats
 	SetNew          atomic.Int64 // keys taken by SET NX GET
 	SetNewRefused   atomic.Int64 // of these, those in use
 	Scripts         atomic.Int64 // scripts that decide on buckets

@@ -1,36 +1,33 @@
 package remote
 
 import (
-	"errors"
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"celld/store"
 	"celld/store/policy"
+	"celld/store/remote/link"
 )
 
-// ErrBusy reports that too much waits for the engine already. Nothing was sent.
-var ErrBusy = errors.New("too many calls wait for the engine")
+// Errors of calls that the engine has not decided: see package link.
+type (
+	DownError   = link.DownError
+	EngineError = link.EngineError
+)
 
-// DownError reports that the engine has not decided.
-type DownError struct {
-	Cause string
-	Sent  bool // the call may have been counted
-}
-
-func (e *DownError) Error() string { return e.Cause }
+// ErrBusy and ErrCrossSlot are link's.
+var (
+	ErrBusy      = link.ErrBusy
+	ErrCrossSlot = link.ErrCrossSlot
+)
 
 // Store keeps states on an engine. Its methods may be called by many goroutines at once.
 type Store struct {
 	options  Options
 	policies *policy.Set
-	client   atomic.Pointer[rueidis.Client] // nil: there has been no connection yet
-	cluster  atomic.Bool                    // keys of one request must share a slot
-	link     link
+	link     *link.Link
+	send     func(*link.Request) // link's
 
-	lanes   lanes
 	queues  queues
 	failure failure
 	waits   waits
@@ -39,23 +36,21 @@ type Store struct {
 	seen    seen
 	stats   Stats
 
-	process  process
-	markKeys markKeys
-	own      func() int64 // this process's clock in Unix ns, for tests; nil: the system's
+	process process
+	own     func() int64 // this process's clock in Unix ns, for tests; nil: the system's
 
 	newKeys  setNewState
 	expected setNewState
 
 	settings settings
 	keyspace keyspace
-	coverage coverage
 }
 
 // Open returns a Store of an engine. The error is for what no waiting mends: a URL that cannot be read, a file that is not there, a
 // password that is refused. An engine that is away is asked again and again, in the background.
 func Open(o Options) (*Store, error) {
 	s := newStore(o)
-	if err := s.connect(); err != nil {
+	if err := s.link.Connect(); err != nil {
 		return nil, err
 	}
 	s.settings.start()
@@ -71,17 +66,41 @@ func newStore(o Options) *Store {
 		o.MaxWaiting = defaultMaxWaiting
 	}
 	s := &Store{options: o, policies: o.Policies}
+	s.link = link.New(s.linkOptions())
+	s.send = s.link.Send
 	s.own = o.Time
 	s.process.init()
 	s.queues.init(&s.options)
 	s.failure.init(s)
-	s.lanes.init(s)
 	s.waits.init(s)
 	s.seen.init()
 	s.settings.init(s)
-	s.coverage.init()
 	return s
 }
+
+// linkOptions are those of the link.
+func (s *Store) linkOptions() link.Options {
+	o := &s.options
+	return link.Options{
+		URL: o.URL, Prefix: o.Prefix, PerSlot: o.Prefix + idsKey, Username: o.Username, Password: o.Password,
+		TLSCertFile: o.TLSCertFile, TLSKeyFile: o.TLSKeyFile, TLSCACertFile: o.TLSCACertFile,
+		Timeout: o.Timeout, Log: o.Log, Time: o.Time, Stats: &s.stats.Stats,
+		OutageBegins: s.failure.begins, OutageEnds: s.failure.ends,
+	}
+}
+
+// Check says what Open would find wrong in the options and their files. It connects to nothing.
+func Check(o Options) error { return link.Check((&Store{options: o}).linkOptions()) }
+
+// Close ends the connection. Calls that wait for the engine are answered with an error, and so are those that come later.
+func (s *Store) Close() {
+	s.settings.close()
+	s.waits.close()
+	s.link.Close()
+}
+
+// Away returns why the engine does not answer, nil if it does: see link.Link.
+func (s *Store) Away() error { return s.link.Away() }
 
 // deadline is when a call that arrives now has waited long enough.
 func (s *Store) deadline() time.Time { return time.Now().Add(s.options.Timeout) }

@@ -3,10 +3,11 @@ package remote
 import (
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"celld/store/remote/link"
 )
 
 // Views that change the same key at once have one of them store, and the others conflict. One that has conflicted thrice queues for a
@@ -42,22 +43,7 @@ const (
 const turnsSuffix = "\x00turns"
 
 // turnsOf is the key of the list for a key. "": the key's braces allow none.
-func (s *Store) turnsOf(key string) string { return s.beside(key, turnsSuffix) }
-
-// beside is a key with this ending in the slot of another one. "": that one's braces allow none.
-func (s *Store) beside(key, ending string) string {
-	name := key + ending
-	if !s.cluster.Load() || slotOf(name) == slotOf(key) {
-		return name
-	}
-	if name = "{" + key + "}" + ending; strings.HasPrefix(key, s.options.Prefix) {
-		name = s.options.Prefix + "{" + key + "}" + ending
-	}
-	if slotOf(name) != slotOf(key) {
-		return ""
-	}
-	return name
-}
+func (s *Store) turnsOf(key string) string { return s.link.Beside(key, turnsSuffix) }
 
 // ask returns the keys of a script that respects turns, and its first arguments: the view's name, empty where there can be no list, and
 // whether it begins one.
@@ -85,7 +71,7 @@ func (t *turn) pause(roundTrip time.Duration) time.Duration {
 func (v *View) leaveTurns() {
 	if v.turn.taken {
 		v.turn.taken = false
-		v.store.send(&request{keys: []string{v.turn.queue}, args: []string{"LREM", "1", v.turn.name}, deadline: v.store.deadline(), done: func(rueidis.RedisMessage, error) {}})
+		v.store.send(&link.Request{Keys: []string{v.turn.queue}, Args: []string{"LREM", "1", v.turn.name}, Deadline: v.store.deadline(), Done: func(rueidis.RedisMessage, error) {}})
 	}
 }
 

@@ -12,9 +12,6 @@ import (
 	"celld/store/policy"
 )
 
-// ErrCrossSlot reports keys of one request that a Cluster keeps in several places.
-var ErrCrossSlot = errors.New("Keys in request don't hash to the same slot; use a hash tag such as {user1}")
-
 // ErrUndeclared reports a view in which a key was made that it had not been asked to read.
 var ErrUndeclared = errors.New("a key was written that was not declared")
 
@@ -146,7 +143,7 @@ func (v *View) open(done func()) {
 		return
 	}
 	names := v.engineKeys()
-	if v.Err = v.store.oneSlot(names); v.Err != nil {
+	if v.Err = v.store.link.OneSlot(names); v.Err != nil {
 		done()
 		return
 	}
@@ -166,19 +163,6 @@ func (v *View) engineKeys() []string {
 		names[i] = v.keys[i].name
 	}
 	return names
-}
-
-// oneSlot returns ErrCrossSlot for keys that no request can have together.
-func (s *Store) oneSlot(names []string) error {
-	if !s.cluster.Load() {
-		return nil
-	}
-	for _, name := range names[1:] {
-		if slotOf(name) != slotOf(names[0]) {
-			return ErrCrossSlot
-		}
-	}
-	return nil
 }
 
 // Table is the view's table. It is filled when it is first asked for, and given up by Commit: a table takes 66 KB, and what was read of

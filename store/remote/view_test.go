@@ -18,7 +18,7 @@ import (
 // do runs a command on the engine, past the Store.
 func (s *Store) do(t failer, args ...string) *rueidis.RedisMessage {
 	t.Helper()
-	m, err := (*s.client.Load()).Do(context.Background(), (*s.client.Load()).B().Arbitrary(args...).Build()).ToMessage()
+	m, err := s.link.Client().Do(context.Background(), s.link.Client().B().Arbitrary(args...).Build()).ToMessage()
 	if err != nil && !rueidis.IsRedisNil(err) {
 		t.Fatalf("%v: %v", args, err)
 	}
@@ -239,7 +239,7 @@ func TestEpochsOfStates(t *testing.T) {
 
 func TestOneSlot(t *testing.T) {
 	s := newTestStore(t, startRedis(t), Options{})
-	s.cluster.Store(true)
+	s.isCluster()
 	w := make(signal, 1)
 	v := s.Open([][]byte{[]byte("a"), []byte("b")}, w)
 	<-w

@@ -1,6 +1,10 @@
 package remote
 
-import "strconv"
+import (
+	"strconv"
+
+	"celld/store/remote/link"
+)
 
 // readLua reads a key: its type, its expiry in Unix ms or -1, and its content. Strings that are longer than a TAT and an expiry, and hashes
 // of more fields than celld writes, are not read: they are foreign. Redis 6.2 has no PEXPIRETIME; there the expiry may be 1 ms off.
@@ -36,7 +40,7 @@ end
 `
 
 // openScript answers what the keys hold, or has the view wait for its turn.
-var openScript = newScript(turnLua + readLua + `
+var openScript = link.NewScript(turnLua + readLua + `
 local first = before(false)
 if first > 0 then return answer('wait', first) end
 return answer('read', first)
@@ -49,7 +53,7 @@ return answer('read', first)
 //
 // A key that is not there may have been there since it was read, and have expired: see linger. So one that was read too long ago counts
 // as changed.
-var commitScript = newScript(turnLua + readLua + "local at = 3\n" + marksLua + `
+var commitScript = link.NewScript(turnLua + readLua + "local at = 3\n" + marksLua + `
 local first = before(false)
 if first > 0 then return answer('wait', first) end
 local us = now[1] * 1000000 + now[2]

@@ -81,7 +81,7 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 			waiter := all[1].await(t, 24*time.Hour, 1, of(all[1]))
 			all[1].waitFor(t, 1)
 			harness.Eventually(t, "it listens", func() bool {
-				client := *all[0].client.Load()
+				client := all[0].link.Client()
 				n, err := client.Do(t.Context(), client.B().PubsubNumsub().Channel("celld:wake").Build()).ToArray()
 				if err != nil {
 					t.Fatal(err)
@@ -210,7 +210,7 @@ func TestHowAWaitEnds(t *testing.T) {
 			}
 		}, false, store.ErrNoPolicy},
 		"no engine": {time.Hour, func(t *testing.T, s *Store, _ *caller) {
-			(*s.client.Load()).Close()
+			s.link.Client().Close()
 			s.waits.pokeAll()
 		}, false, &DownError{}},
 	} {

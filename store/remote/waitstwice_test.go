@@ -39,7 +39,7 @@ func (s *Store) expiresHeldUp(t *testing.T, w store.Waker, key string) (reqs []s
 	s.waits.deadlines.add(v)
 	s.waits.setTimer()
 	s.waits.mu.Unlock()
-	eventually(t, "its deadline comes", func() bool {
+	until(t, "its deadline comes", func() bool {
 		s.waits.mu.Lock()
 		defer s.waits.mu.Unlock()
 		return v.expired
@@ -61,7 +61,7 @@ func TestDeadlineDuringTry(t *testing.T) {
 		}
 		goOn()
 		s.plainly(t, 1, takeCall(t, "k", "1/1h")) // it comes behind all that was asked
-		eventually(t, "the line ends", func() bool { _, keys := s.Waiting(); return keys == 0 })
+		until(t, "the line ends", func() bool { _, keys := s.Waiting(); return keys == 0 })
 		s.plainly(t, 1, takeCall(t, "k", "1/1h"))
 		if n := w.Load(); n != want {
 			t.Errorf("it goes: %v; answered %d times", goes, n)
@@ -75,7 +75,7 @@ func TestGrantedBehindItsDeadline(t *testing.T) {
 	var w wakes
 	reqs, goOn := s.expiresHeldUp(t, &w, "k")
 	goOn()
-	eventually(t, "the line ends", func() bool { _, keys := s.Waiting(); return keys == 0 && w.Load() > 0 })
+	until(t, "the line ends", func() bool { _, keys := s.Waiting(); return keys == 0 && w.Load() > 0 })
 	if got := reqs[0]; got.Err != nil || got.Taken.Limited || w.Load() != 1 {
 		t.Errorf("%+v, %v, answered %d times", got.Taken, got.Err, w.Load())
 	}

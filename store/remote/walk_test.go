@@ -10,7 +10,9 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"celld/integration_test/harness"
 	"celld/store"
+	"celld/store/remote/link"
 )
 
 // manyNodes is a client of several engines, as a Cluster's is.
@@ -22,34 +24,20 @@ type manyNodes struct {
 func (n manyNodes) Nodes() map[string]rueidis.Client { return n.all }
 
 // aCluster is a Store on a Cluster of ailing engines, by their addresses. Each knows its role.
-func aCluster(t *testing.T, o Options, addresses ...string) (*Store, map[string]*ailing) {
+func aCluster(t *testing.T, o Options, addresses ...string) (*Store, map[string]*harness.Ailing) {
 	t.Helper()
-	engines, all := map[string]*ailing{}, map[string]rueidis.Client{}
+	engines, all := map[string]*harness.Ailing{}, map[string]rueidis.Client{}
 	var s *Store
 	for _, address := range addresses {
-		engines[address] = newAiling(t)
-		s = newTestStore(t, engines[address].socket, o)
-		all[address] = *s.client.Load()
+		engines[address] = harness.NewAiling(t)
+		s = newTestStore(t, engines[address].Socket, o)
+		all[address] = s.link.Client()
 	}
-	client := rueidis.Client(manyNodes{*s.client.Load(), all})
-	s.client.Store(&client)
-	s.cluster.Store(true)
+	s.link.Use(inCluster{manyNodes{s.link.Client(), all}})
 	return s, engines
 }
 
 const master, replica = "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n", "*3\r\n$5\r\nslave\r\n:0\r\n*0\r\n"
-
-// does lets an engine answer commands by their beginnings, and any other with 1.
-func (e *ailing) does(answers map[string]string) {
-	e.answersBy(func(command string) string {
-		for begin, answer := range answers {
-			if strings.HasPrefix(command, begin) {
-				return answer
-			}
-		}
-		return ":1\r\n"
-	})
-}
 
 func page(cursor uint64, keys ...string) string {
 	text := fmt.Sprintf("*2\r\n$%d\r\n%d\r\n*%d\r\n", len(fmt.Sprint(cursor)), cursor, len(keys))
@@ -65,13 +53,13 @@ const persists = ":-1\r\n" // of PTTL
 func TestMastersOfACluster(t *testing.T) {
 	addresses := []string{"h:1", "h:2", "h:3", "h:4", "h:5"}
 	s, engines := aCluster(t, Options{}, addresses...)
-	all := (*s.client.Load()).Nodes()
+	all := s.link.Client().Nodes()
 	roles := func(is map[string]string) ([]rueidis.Client, error) {
 		t.Helper()
 		for address, e := range engines {
-			e.answers(master)
+			e.Answers(master)
 			if text := is[address]; text != "" {
-				e.answers(text)
+				e.Answers(text)
 			}
 		}
 		return s.masters(t.Context())
@@ -118,8 +106,8 @@ func (s *Store) scan(t *testing.T, o ScanOptions) (next uint64, keys []string, e
 // A walk goes over all masters, one after the other, and its cursor tells where it is.
 func TestAWalkOverACluster(t *testing.T) {
 	s, engines := aCluster(t, Options{}, "h:1", "h:2")
-	engines["h:1"].does(map[string]string{"ROLE": master, "PTTL": persists, "SCAN 0 ": page(5, "a"), "SCAN 5 ": page(0, "b")})
-	engines["h:2"].does(map[string]string{
+	engines["h:1"].Does(map[string]string{"ROLE": master, "PTTL": persists, "SCAN 0 ": page(5, "a"), "SCAN 5 ": page(0, "b")})
+	engines["h:2"].Does(map[string]string{
 		"ROLE": master, "PTTL": persists, "SCAN 0 ": page(cursorMask, "c"), fmt.Sprint("SCAN ", uint64(cursorMask)): page(0, "d"),
 	})
 	const second = 1 << cursorBits
@@ -140,16 +128,16 @@ func TestAWalkOverACluster(t *testing.T) {
 			t.Errorf("%d keys of %d bytes at most, want %d", len(keys), most, want)
 		}
 	}
-	engines["h:2"].does(map[string]string{"ROLE": master, "SCAN": page(cursorMask + 1)})
+	engines["h:2"].Does(map[string]string{"ROLE": master, "SCAN": page(cursorMask + 1)})
 	if next, _, err := s.scan(t, ScanOptions{Cursor: second}); next != 0 || err != errCursor {
 		t.Errorf("a cursor that does not fit: %d, %v", next, err)
 	}
-	engines["h:2"].does(map[string]string{"ROLE": master, "SCAN": "-ERR unknown type name 'x'\r\n"})
+	engines["h:2"].Does(map[string]string{"ROLE": master, "SCAN": "-ERR unknown type name 'x'\r\n"})
 	if next, keys, err := s.scan(t, ScanOptions{Cursor: second, Type: "x"}); next != 0 || len(keys) > 0 || err != nil {
 		t.Errorf("an unknown type: %d, %q, %v", next, keys, err)
 	}
-	for answer, want := range map[string]string{"-ERR odd\r\n": "ERR odd", "-OOM command not allowed\r\n": store.ErrFull.Error(), "close": causeLost} {
-		engines["h:2"].does(map[string]string{"ROLE": master, "SCAN": answer})
+	for answer, want := range map[string]string{"-ERR odd\r\n": "ERR odd", "-OOM command not allowed\r\n": store.ErrFull.Error(), "close": link.CauseLost} {
+		engines["h:2"].Does(map[string]string{"ROLE": master, "SCAN": answer})
 		next, _, err := s.scan(t, ScanOptions{Cursor: second})
 		if down := (*DownError)(nil); next != 0 || err == nil || err.Error() != want || errors.As(err, &down) && down.Sent {
 			t.Errorf("%q: %d, %#v", answer, next, err)
@@ -174,9 +162,9 @@ func TestErrorsOfAllKeys(t *testing.T) {
 			s.Keys(t.Context(), "*", 1, func(_ []string, err error) { done(err) })
 		}},
 	} {
-		e := newAiling(t)
-		e.does(c.answers)
-		s := newTestStore(t, e.socket, Options{Prefix: c.prefix})
+		e := harness.NewAiling(t)
+		e.Does(c.answers)
+		s := newTestStore(t, e.Socket, Options{Prefix: c.prefix})
 		failed := make(chan error, 1)
 		c.ask(s, func(err error) { failed <- err })
 		if err := <-failed; err == nil || err.Error() != "ERR odd" {

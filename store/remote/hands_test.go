@@ -1,0 +1,212 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"celld/integration_test/harness"
+	"celld/store/policy"
+	"celld/store/remote/link"
+)
+
+// keyOf is the key of a command with one, or of a probe.
+func keyOf(command string) string {
+	words := strings.Split(command, " ")
+	if words[0] == "EVALSHA" {
+		return words[3]
+	}
+	return words[1]
+}
+
+// askFor sends a write of a key, and waits for its outcome.
+func (s *Store) askFor(key string, patience time.Duration) error {
+	return s.outcome(&link.Request{Args: []string{"SET", "x"}, Keys: []string{key}, Deadline: time.Now().Add(patience)})
+}
+
+func (s *Store) outcome(r *link.Request) error {
+	answered := make(chan error, 1)
+	r.Done = func(_ rueidis.RedisMessage, err error) { answered <- err }
+	s.send(r)
+	return <-answered
+}
+
+// patient is a deadline that only an engine misses that does not answer.
+const patient = time.Minute
+
+func isDown(err error) bool { return errors.As(err, new(*DownError)) }
+
+// hands is a clock that a test moves, and the timers that go by it.
+type hands struct {
+	mu     sync.Mutex
+	moved  bool // else it is the system's
+	at     time.Time
+	timers []timer
+}
+
+type timer struct {
+	at time.Time
+	do func()
+}
+
+// byHand has the Store's breakers go by a clock that the test moves.
+func (s *Store) byHand() *hands {
+	all, _ := handsOf.Load(s)
+	h := all.(*hands)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.moved, h.at = true, time.Unix(1_700_000_000, 0)
+	return h
+}
+
+// handsOf are those of each Store of newTestStore.
+var handsOf sync.Map
+
+func (h *hands) now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.moved {
+		return time.Now()
+	}
+	return h.at
+}
+
+func (h *hands) after(d time.Duration, do func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.moved {
+		time.AfterFunc(d, do)
+		return
+	}
+	h.timers = append(h.timers, timer{h.at.Add(d), do})
+}
+
+func (h *hands) waiting() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.timers)
+}
+
+// pass moves the clock, and has what is due done.
+func (h *hands) pass(d time.Duration) {
+	h.mu.Lock()
+	h.at = h.at.Add(d)
+	var due, later []timer
+	for _, timer := range h.timers {
+		if timer.at.After(h.at) {
+			later = append(later, timer)
+		} else {
+			due = append(due, timer)
+		}
+	}
+	h.timers = later
+	h.mu.Unlock()
+	for _, timer := range due {
+		timer.do()
+	}
+}
+
+// until polls for what comes from another goroutine.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for start := time.Now(); !is(); time.Sleep(time.Millisecond) {
+		if time.Since(start) > patient {
+			t.Fatalf("it has not come to this: %s", what)
+		}
+	}
+}
+
+// Of package link.
+const (
+	alike     = 20 * time.Millisecond
+	nearby    = 300 * time.Microsecond
+	mostLeft  = 32
+	inFlight  = 4
+	laneCount = 16
+)
+
+var testDown = &DownError{Cause: "a test says so", Sent: true}
+
+// byItself is a Store without a connection, whose timers a test moves.
+func byItself(t *testing.T) (*Store, *hands) {
+	t.Helper()
+	s, h := newStore(Options{Policies: &policy.Set{}, Timeout: time.Second}), &hands{moved: true, at: time.Unix(1_700_000_000, 0)}
+	by := s.linkOptions()
+	by.Now, by.After = h.now, h.after
+	s.link = link.New(by)
+	s.send = s.link.Send
+	return s, h
+}
+
+// stuck is a Store whose engine has closed the connection, and whose client waits for the next, which another call makes.
+func stuck(t *testing.T) *Store {
+	t.Helper()
+	var away atomic.Bool
+	dials, back := make(chan struct{}, 100), make(chan struct{})
+	e := harness.NewAiling(t)
+	s := newTestStoreBy(t, Options{}, func(ctx context.Context, _ string) (net.Conn, error) {
+		if dials <- struct{}{}; away.Load() {
+			<-back
+		}
+		return (&net.Dialer{}).DialContext(ctx, "unix", e.Socket)
+	})
+	t.Cleanup(func() { close(back) })
+	s.byHand()
+	if err := s.askFor("k", patient); err != nil {
+		t.Fatal(err)
+	}
+	away.Store(true)
+	e.Answers("close")
+	if down := (*DownError)(nil); !errors.As(s.askFor("k", patient), &down) || down.Cause != link.CauseLost || !down.Sent {
+		t.Fatalf("%#v", down)
+	}
+	for range len(dials) {
+		<-dials
+	}
+	client := s.link.Client()
+	go client.Do(context.Background(), client.B().Ping().Build())
+	<-dials
+	return s
+}
+
+// lines is a log that tests read while it is written.
+type lines struct{ harness.LogBuffer }
+
+func (l *lines) log() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
+
+// did is the answer to those who may do everything.
+func did(done bool, err error) bool {
+	if err != nil {
+		panic(err)
+	}
+	return done
+}
+
+// openStore opens a Store until the test ends.
+func openStore(t *testing.T, o Options) *Store {
+	t.Helper()
+	s, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}

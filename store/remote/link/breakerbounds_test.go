@@ -1,0 +1,238 @@
+package link
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"celld/integration_test/harness"
+	"celld/store"
+)
+
+// byItself is a Store without a connection, whose timers a test moves.
+func byItself(t *testing.T) (*Link, *hands) {
+	t.Helper()
+	s := newLink(Options{Timeout: time.Second})
+	return s, s.byHand()
+}
+
+var testDown = &DownError{Cause: "a test says so", Sent: true}
+
+// A row of failures opens the breaker by their number, or once they last for a timeout. The row begins with the first.
+func TestHowLongFailuresLast(t *testing.T) {
+	for _, c := range []struct {
+		pauses []time.Duration // before each failure
+		opens  bool
+	}{
+		{[]time.Duration{0, time.Second - 1}, false},
+		{[]time.Duration{0, time.Second}, true},
+		{[]time.Duration{time.Hour}, false},
+		{[]time.Duration{0, time.Second / 2, time.Second/2 - 1}, false},
+		{[]time.Duration{0, time.Second / 2, time.Second / 2}, true},
+		{[]time.Duration{0, 0, 0, 0}, false},
+		{[]time.Duration{0, 0, 0, 0, 0}, true},
+	} {
+		s, h := byItself(t)
+		b := &s.lanes.all[0].breaker
+		for _, pause := range c.pauses {
+			h.pass(pause)
+			b.answered(&Request{Keys: []string{"k"}}, testDown)
+		}
+		down := b.down()
+		if (down != nil) != c.opens || c.opens != (h.waiting() == 1) {
+			t.Errorf("%v: %v, %d timers", c.pauses, down, h.waiting())
+		}
+		if e := (*DownError)(nil); c.opens && (!errors.As(down, &e) || e.Sent || e.Cause != testDown.Cause) {
+			t.Errorf("calls are told %#v", down)
+		}
+	}
+}
+
+// Keys that a Cluster is moving say nothing of a master, except that it answers.
+func TestMovingIsNoFailure(t *testing.T) {
+	s, h := byItself(t)
+	b := &s.lanes.all[0].breaker
+	for range 2 * failuresToOpen {
+		b.answered(&Request{Keys: []string{"k"}}, testDown)
+		b.answered(&Request{Keys: []string{"k"}}, &DownError{Cause: CauseMoving})
+	}
+	if b.down() != nil || b.row.Load() != 0 || h.waiting() != 0 {
+		t.Error(b.down(), b.row.Load(), h.waiting())
+	}
+}
+
+// Opening it twice is one outage, with one probe.
+func TestABreakerOpensOnce(t *testing.T) {
+	s, h := byItself(t)
+	b := &s.lanes.all[0].breaker
+	b.open(testDown, "k")
+	b.open(&DownError{Cause: "another"}, "k")
+	if b.down().Error() != testDown.Cause || h.waiting() != 1 || s.outage.open != 1 {
+		t.Error(b.down(), h.waiting(), s.outage.open)
+	}
+	b.row.Store(3)
+	b.probed(store.ErrFull) // which the engine answers
+	if b.down() != nil || b.row.Load() != 0 || s.outage.open != 0 {
+		t.Error(b.down(), b.row.Load(), s.outage.open)
+	}
+}
+
+// A lane's probe is about a key of the lane, also where that has a single slot, and moves with the lane.
+func TestTheKeyOfAProbe(t *testing.T) {
+	for _, prefix := range []string{"", "p:"} {
+		s, _ := byItself(t)
+		s.options.Prefix = prefix
+		s.cluster.Store(true)
+		var o owners
+		key := prefix + "few"
+		o[SlotOf(key)] = 3
+		s.lanes.owners.Store(&o)
+		few, rest := &s.lanes.all[3], &s.lanes.all[0]
+		few.breaker.open(testDown, key)
+		probe := few.breaker.newProbe(nil)
+		if name := probe.Keys[0]; s.lanes.of(name) != few || name == key || name[:len(prefix)] != prefix || !probe.probe || probe.Script != probeScript {
+			t.Errorf("prefix %q: %q of slot %d is not of the lane of slot %d", prefix, name, SlotOf(name), SlotOf(key))
+		}
+		rest.breaker.open(testDown, prefix+"many")
+		first := rest.breaker.newProbe(nil).Keys[0]
+		if again := rest.breaker.newProbe(nil).Keys[0]; again != first || s.lanes.of(first) != rest {
+			t.Errorf("%q, then %q", first, again)
+		}
+		doubted := &s.lanes.all[7]
+		o[SlotOf(key+"2")] = 7
+		s.lanes.owners.Store(&o)
+		doubted.breaker.late(key + "2")
+		if name := doubted.breaker.newProbe(nil).Keys[0]; s.lanes.of(name) != doubted {
+			t.Errorf("prefix %q: the probe of a doubt is %q", prefix, name)
+		}
+		o2 := o
+		o2[SlotOf(first)] = 5
+		s.lanes.owners.Store(&o2)
+		if moved := rest.breaker.newProbe(nil).Keys[0]; moved == first || s.lanes.of(moved) != rest {
+			t.Errorf("its slot has moved, and the probe is %q", moved)
+		}
+	}
+}
+
+// The engine is down as a whole if no lane that was asked answers. What was not asked says nothing.
+func TestDownAsAWhole(t *testing.T) {
+	s, _ := byItself(t)
+	if s.Down() != nil {
+		t.Error("nothing was asked")
+	}
+	s.lanes.all[4].breaker.open(testDown, "k")
+	s.lanes.all[4].asked.Store(true)
+	if s.Down() == nil {
+		t.Error("the only lane that was asked is down")
+	}
+	for _, i := range []int{2, 9} {
+		s.lanes.all[i].asked.Store(true)
+		if s.Down() != nil {
+			t.Errorf("lane %d answers", i)
+		}
+		s.lanes.all[i].asked.Store(false)
+	}
+}
+
+// A doubt that nothing ends opens the breaker after a whole timeout.
+func TestForHowLongADoubtLasts(t *testing.T) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Link, e *harness.Ailing) {
+		resume := e.Hangs(t)
+		began := time.Now()
+		s.options.Timeout = time.Second
+		b := &s.lanes.all[0].breaker
+		b.late("k")
+		d := b.doubted()
+		if d == nil || b.row.Load() != 1 || b.since.Before(began) {
+			t.Fatal(d, b.row.Load(), b.since)
+		}
+		b.late("k")
+		if b.doubted() != d {
+			t.Error("another doubt")
+		}
+		time.Sleep(time.Second - 1)
+		synctest.Wait()
+		if b.down() != nil || b.doubted() != d || e.Count() != 1 {
+			t.Fatal(b.down(), b.doubted(), e.Count())
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		if b.down() == nil || b.doubted() != nil || b.down().Error() != CauseTimeout {
+			t.Fatal(b.down(), b.doubted())
+		}
+		b.late("k")
+		if b.doubted() != nil {
+			t.Error("it is open, and in doubt")
+		}
+		resume()
+		time.Sleep(time.Minute)
+		if b.down() != nil || b.row.Load() != 0 {
+			t.Error(b.down(), b.row.Load())
+		}
+	})
+}
+
+// A doubt is over with the outcome of its probe: only a failure that is not about moving keys opens the breaker, and only if no write has
+// been answered meanwhile.
+func TestHowADoubtEnds(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		err   error
+		row   int32
+		other bool // the doubt is another by now
+		opens bool
+	}{
+		{"a failure", testDown, 1, false, true},
+		{"an answer", nil, 1, false, false},
+		{"an error of the engine's", store.ErrFull, 1, false, false},
+		{"a key that moves", &DownError{Cause: CauseMoving}, 1, false, false},
+		{"a write was answered", testDown, 0, false, false},
+		{"another doubt", testDown, 1, true, false},
+	} {
+		s, h := byItself(t)
+		b := &s.lanes.all[0].breaker
+		d := &doubt{breaker: b, key: "k", left: doubtTurns}
+		other := &doubt{breaker: b}
+		if b.doubt = d; c.other {
+			b.doubt = other
+		}
+		b.row.Store(c.row)
+		d.end(c.err)
+		if (b.down() != nil) != c.opens || (h.waiting() == 1) != c.opens || (b.doubt == other) != c.other || !c.other && b.doubt != nil {
+			t.Errorf("%s: %v, doubt %v", c.name, b.down(), b.doubt)
+		}
+	}
+}
+
+// A probe of a doubt that came too late, or was lost, is asked again with the next turn; any other outcome ends the doubt.
+func TestALostProbeOfADoubt(t *testing.T) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Link, e *harness.Ailing) {
+		s.options.Timeout = time.Second
+		lost := 0
+		e.AnswersBy(func(string) string {
+			if lost++; lost == 1 {
+				time.Sleep(25 * time.Second) // longer than the client waits
+			}
+			return ":1\r\n"
+		})
+		h := s.byHand()
+		b := &s.lanes.all[0].breaker
+		b.late("k")
+		d := b.doubted()
+		time.Sleep(5 * time.Second)
+		if !d.asks.Load() {
+			t.Error("it is asked again too soon")
+		}
+		time.Sleep(16 * time.Second)
+		synctest.Wait()
+		if d.asks.Load() || b.doubted() != d || e.Count() != 1 {
+			t.Fatal(b.doubted(), e.Count())
+		}
+		h.pass(s.options.Timeout / doubtTurns)
+		time.Sleep(time.Minute)
+		if e.Count() != 2 || b.doubted() != nil || b.down() != nil {
+			t.Error(e.Count(), b.doubted(), b.down())
+		}
+	})
+}

@@ -1,0 +1,136 @@
+package link
+
+import (
+	"testing"
+	"time"
+
+	"celld/integration_test/harness"
+	"celld/store"
+)
+
+// silent is a Store whose engine has not answered a call in time, so that there is a doubt. resume has it answer all.
+func silent(t *testing.T) (s *Link, e *harness.Ailing, h *hands, resume func()) {
+	t.Helper()
+	e = harness.NewAiling(t)
+	s = newTestLink(t, e.Socket, Options{})
+	h = s.byHand()
+	resume = e.Hangs(t)
+	until(t, "a call that was sent is late", func() bool { return isDown(s.askFor("k", time.Millisecond)) && h.waiting() == 1 })
+	d := s.lanes.of("k").breaker.doubted()
+	until(t, "the probe is on its way", func() bool {
+		if !d.asks.Swap(true) { // it was lost with the connection of the call
+			go d.ask()
+		}
+		return len(e.Probes()) > 0
+	})
+	if why := s.DownAt("k"); why != nil {
+		t.Fatal(why)
+	}
+	return s, e, h, resume
+}
+
+func (b *breaker) doubted() *doubt {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.doubt
+}
+
+func (h *hands) turns(s *Link, n int) {
+	for range n {
+		h.pass(s.options.Timeout / doubtTurns)
+	}
+}
+
+// An engine that is silent opens the breaker once it has had a whole timeout for the probe of a doubt, however many calls are late. The
+// breaker's probe, which it answers late, closes it.
+func TestTheBreakerOfASilentEngine(t *testing.T) {
+	s, _, h, resume := silent(t)
+	h.turns(s, doubtTurns-1)
+	for range 2 * failuresToOpen {
+		if err := s.askFor("k", time.Millisecond); !isDown(err) {
+			t.Fatal(err)
+		}
+	}
+	if timeouts := s.options.Stats.Timeouts.Load(); timeouts <= 2*failuresToOpen || s.options.Stats.Failures.Load() != timeouts {
+		t.Errorf("%d timeouts of %d failures", timeouts, s.options.Stats.Failures.Load())
+	}
+	if why := s.DownAt("k"); why != nil || h.waiting() != 1 {
+		t.Fatal(why, h.waiting())
+	}
+	h.turns(s, 1)
+	if why := s.DownAt("k"); why == nil || why.Error() != CauseTimeout {
+		t.Fatal(why)
+	}
+	resume()
+	until(t, "it is closed", func() bool {
+		h.pass(probePause) // a call that is late may take the connection with it, and a probe
+		return s.DownAt("k") == nil
+	})
+	if err := s.askFor("k", patient); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A call that has used up its time before it is sent says nothing of the engine.
+func TestWaitingHereIsNoFailureOfTheEngine(t *testing.T) {
+	e := harness.NewAiling(t)
+	s := newTestLink(t, e.Socket, Options{})
+	h := s.byHand()
+	for range 2 * failuresToOpen {
+		if err := s.askFor("k", -time.Millisecond); err != ErrLate {
+			t.Fatal(err)
+		}
+		h.pass(s.options.Timeout)
+	}
+	if b := &s.lanes.of("k").breaker; s.DownAt("k") != nil || h.waiting() != 0 || b.row.Load() != 0 || e.Count() != 0 {
+		t.Fatalf("open: %v, %d timers, %d failures, %d sent", s.DownAt("k"), h.waiting(), b.row.Load(), e.Count())
+	}
+	if n := s.options.Stats.Timeouts.Load(); n != 2*failuresToOpen {
+		t.Errorf("%d timeouts are counted", n)
+	}
+}
+
+// A process that does not run for an hour has not waited for an hour: it reads the answer that has come meanwhile, and nothing opens.
+func TestAProcessThatDoesNotRun(t *testing.T) {
+	s, _, h, resume := silent(t)
+	h.pass(time.Hour)
+	h.turns(s, doubtTurns-2)
+	if why := s.DownAt("k"); why != nil {
+		t.Fatal(why)
+	}
+	resume()
+	b := &s.lanes.of("k").breaker
+	until(t, "the doubt has ended", func() bool {
+		if d := b.doubted(); d != nil && !d.asks.Swap(true) { // the call has taken the connection with it, and the probe
+			d.ask()
+		}
+		return b.doubted() == nil
+	})
+	h.turns(s, 1)
+	if why := s.DownAt("k"); why != nil || b.row.Load() != 0 || h.waiting() != 0 {
+		t.Fatal(why, b.row.Load(), h.waiting())
+	}
+}
+
+// A write that is answered ends a doubt, though its probe is not.
+func TestAWriteEndsADoubt(t *testing.T) {
+	s, _, h, _ := silent(t)
+	s.lanes.of("k").breaker.answered(&Request{Keys: []string{"k"}}, store.ErrFull)
+	h.turns(s, doubtTurns)
+	if why := s.DownAt("k"); why != nil {
+		t.Fatal(why)
+	}
+}
+
+// A probe that is refused opens the breaker at once, and says why.
+func TestADoubtIsConfirmed(t *testing.T) {
+	e := harness.NewAiling(t)
+	s := newTestLink(t, e.Socket, Options{})
+	s.byHand()
+	e.Answers("-LOADING Redis is loading the dataset in memory\r\n")
+	s.lanes.of("k").breaker.late("k") // without a call, which would take the connection with it, and the probe
+	until(t, "it is open", func() bool { return s.DownAt("k") != nil })
+	if why := s.DownAt("k"); why.Error() != "the engine is loading its data" {
+		t.Fatal(why)
+	}
+}

@@ -1,0 +1,136 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"celld/store"
+)
+
+// watchInterval is how often the engine is asked whether it is there. Calls find out for themselves; this is for INFO and for celld
+// ready, and finds a new connection of an idle celld.
+const watchInterval = time.Second
+
+// watch asks whether the engine is there, and checks nodes that were connected to, until the Store is closed.
+func (l *Link) watch(client rueidis.Client) {
+	said := false // that it is away: where calls have found out, that has been logged
+	for ok := true; ok; ok = l.ctx.pause(watchInterval) {
+		switch why := l.look(client); {
+		case why != "":
+			if !said && l.Down() == nil {
+				l.log.Warn("the engine is away", "store", l.name, "why", why)
+				said = true
+			}
+		default:
+			if said {
+				l.log.Info("the engine is back", "store", l.name)
+				said = false
+			}
+			if l.cluster.Load() {
+				l.lookAtSlots(client)
+				l.coverage.noteCalls(l.Down())
+				l.askRest()
+			}
+		}
+		if dialed := l.dialed.take(); len(dialed) > 0 {
+			there := client.Nodes()
+			l.nodes.keep(there)
+			for _, addr := range dialed {
+				if node := there[addr]; node != nil {
+					l.check(addr, node)
+				}
+			}
+		}
+	}
+	client.Close() // once more: it may have come after Close
+}
+
+// look asks the engine whether it is there and takes calls, and notes why not. In a Cluster one node may not while others do: see coverage.
+func (l *Link) look(client rueidis.Client) (why string) {
+	if err := l.ping(client); err != nil {
+		why = l.reason(err)
+	} else if !l.cluster.Load() {
+		why = l.probe()
+	}
+	if why == "" {
+		l.away.Store(nil)
+	} else {
+		l.setAway(why)
+	}
+	return why
+}
+
+// probe returns why calls are not decided; "" where they are.
+func (l *Link) probe() string {
+	ended := make(chan error, 1)
+	probe := l.lanes.all[0].breaker.newProbe(func(err error) { ended <- err })
+	probe.Deadline = time.Now().Add(max(l.options.Timeout, watchInterval))
+	l.Send(probe)
+	switch err := <-ended; {
+	case err == nil:
+		return ""
+	case errors.Is(err, store.ErrFull):
+		return "the engine has no memory left"
+	default:
+		return l.reason(err)
+	}
+}
+
+// ping returns nil when any node answers.
+func (l *Link) ping(client rueidis.Client) error {
+	ask := func(c rueidis.Client) error {
+		ctx, cancel := context.WithTimeout(context.Background(), max(l.options.Timeout, watchInterval))
+		defer cancel()
+		return c.Do(ctx, c.B().Ping().Build()).Error()
+	}
+	err := ask(client)
+	if err == nil || !l.cluster.Load() {
+		return err
+	}
+	nodes := client.Nodes()
+	answers := make(chan error, len(nodes))
+	for _, node := range nodes {
+		go func() { answers <- ask(node) }()
+	}
+	for range nodes {
+		if <-answers == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// dialed are the nodes that have been connected to since the last look.
+type dialed struct {
+	mu    sync.Mutex
+	addrs map[string]bool
+}
+
+// mostDialed bounds what a flapping Cluster adds between two looks.
+const mostDialed = 1000
+
+func (d *dialed) add(addr string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.addrs == nil {
+		d.addrs = make(map[string]bool)
+	}
+	if len(d.addrs) < mostDialed {
+		d.addrs[addr] = true
+	}
+}
+
+func (d *dialed) take() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var addrs []string
+	for addr := range d.addrs {
+		addrs = append(addrs, addr)
+	}
+	clear(d.addrs)
+	return addrs
+}
