@@ -7,6 +7,7 @@ import (
 
 	"celld/integration_test/harness"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // The log tells that an outage begins, and how many calls were decided and refused until its end. INFO tells who decides.
@@ -38,32 +39,21 @@ func TestTheLogOfAnOutage(t *testing.T) {
 	}
 }
 
-// INFO tells what is known of the engine, and leaves out what is not.
+// What is known of the engine, and what is not.
 func TestFacts(t *testing.T) {
-	show := func(s *Store) string {
-		var all []string
-		for _, f := range s.Facts() {
-			if f.Name != "store_mode_since" {
-				all = append(all, strings.TrimPrefix(f.Name, "store_")+"="+f.Value)
-			}
-		}
-		return strings.Join(all, " ")
-	}
 	s, _ := byItself(t)
 	s.queues.bytes.Add(77)
-	if got, want := show(s), "store= engine_kind=standalone mode=error away=0 waiting_bytes=77"; got != want {
-		t.Errorf("%s\nwant %s", got, want)
+	f := s.Facts()
+	if f.Since = (time.Time{}); f != (Facts{Kind: "standalone", Mode: "error", WaitingBytes: 77}) {
+		t.Errorf("%+v", f)
 	}
-	s = openStore(t, Options{URL: harness.StartRedis(t), Failures: Failures{all: FailLocal}})
-	until(t, "the engine is known", func() bool { return strings.Contains(show(s), "clock_ahead") })
-	got := show(s)
-	for _, want := range []string{"store=unix:///", " mode=engine away=0 engine_version=", " engine_eviction=", " engine_persistence=", " engine_clock_ahead_usec="} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%s\nlacks %s", got, want)
-		}
+	s = openStore(t, Options{Policies: &policy.Set{}, URL: "unix://" + strings.TrimPrefix(harness.StartRedis(t), "unix:"), Failures: Failures{all: FailLocal}})
+	until(t, "the engine is known", func() bool { return s.Facts().ClockKnown })
+	if f = s.Facts(); !strings.HasPrefix(f.Name, "unix:///") || f.Mode != "engine" || f.Away != nil || f.Version == "" || f.Eviction == "" || f.Persistence == "" || f.SlotsKnown {
+		t.Errorf("%+v", f)
 	}
 	s.link.Break("k", testDown)
-	if got := show(s); !strings.Contains(got, " mode=local away=1 away_because=a test says so ") {
-		t.Error(got)
+	if f = s.Facts(); f.Mode != "local" || f.Away == nil || f.Away.Error() != testDown.Cause || f.Since.IsZero() {
+		t.Errorf("%+v", f)
 	}
 }
