@@ -1,10 +1,11 @@
 package resp
 
 import (
-	"celld/resp/command"
 	"context"
 	"math"
 	"sync/atomic"
+
+	"celld/resp/command"
 )
 
 // aside has work done by a goroutine. Work returns what replies.

@@ -83,8 +83,8 @@ func TestListOfManyClients(t *testing.T) {
 			t.Errorf("%d clients", strings.Count(got, " name=xxx"))
 		}
 		p.want("CONFIG SET client-output-buffer-limit 131072", "+OK\r\n")
-		closes := w.stats.outputLimitCloses.Load()
-		if p.send(send); !p.tr.closed || w.stats.outputLimitCloses.Load() != closes+1 {
+		closes := w.stats.OutputLimitCloses.Load()
+		if p.send(send); !p.tr.closed || w.stats.OutputLimitCloses.Load() != closes+1 {
 			t.Errorf("%q: closed %v", send, p.tr.closed)
 		}
 	}

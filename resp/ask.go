@@ -90,7 +90,7 @@ func decide(s *Session, args [][]byte) {
 func (s *Session) askBatch() {
 	b := s.scratch.batch
 	s.client.lastCommand.Store(b.row)
-	s.scratch.stats.count(b.row, int64(b.n), s.scratch.lane)
+	s.scratch.stats.Count(b.row, int64(b.n), s.scratch.lane)
 	s.ask(b)
 }
 
@@ -156,7 +156,7 @@ func (b *batch) changes() bool {
 }
 
 func (s *Session) answerThrottles(b *batch) {
-	n := s.scratch.decided.in(s.srv.stats.decisions.literals[cell.GCRA], s.scratch.lane)
+	n := s.scratch.decided.in(s.srv.decisions.literals[cell.GCRA], s.scratch.lane)
 	var limited uint64 // a bit for each of maxBatch calls
 	for i := range b.throttles {
 		r, f := &b.throttles[i], b.forms[i]
@@ -210,7 +210,7 @@ func (s *Session) answerTakes(b *batch) {
 		if r.Terms != nil {
 			s.bind(r, b.may)
 			if b.waits && !r.Taken.Limited {
-				s.srv.stats.waits.note(b.waitedNS(s.nowNS))
+				s.srv.stats.Waits.Note(b.waitedNS(s.nowNS))
 			}
 		}
 		f.reply(s, f, r)

@@ -206,7 +206,7 @@ func TestCarriersDeafPeer(t *testing.T) {
 			n, _ := io.WriteString(deaf, strings.Repeat("COMMAND DOCS\r\n", 50_000))
 			c.ask("PING\r\n", "+PONG\r\n")
 			waits := slices.ContainsFunc(srv.allSessions(), func(s *Session) bool { return s.client.unsent.Load() > 0 })
-			return srv.stats.outputLimitCloses.Load() > 0 || n == 0 && waits
+			return srv.stats.OutputLimitCloses.Load() > 0 || n == 0 && waits
 		})
 	})
 }

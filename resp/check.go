@@ -2,10 +2,11 @@ package resp
 
 import (
 	"bytes"
-	"celld/resp/command"
 	"fmt"
 	"math"
 	"time"
+
+	"celld/resp/command"
 )
 
 // Check is the answer of Server.Check.

@@ -74,6 +74,6 @@ func (srv *Server) setWall(wallNS, nowNS, by int64) {
 	srv.store.SetWall(wallNS, nowNS)
 	srv.execution.Unlock()
 	srv.persist.WallSet()
-	srv.stats.clockSteps.Add(1)
+	srv.stats.ClockSteps.Add(1)
 	srv.log.Warn("the wall clock was set; limits keep what is left of them", "by", time.Duration(by).Round(time.Millisecond))
 }

@@ -237,8 +237,8 @@ func TestAStepIsTold(t *testing.T) {
 	p.do("PING")
 	w.setWall(99 * time.Millisecond)
 	w.setWall(-198 * time.Millisecond)
-	if w.stats.clockSteps.Load() != 0 || w.log.Len() > 0 {
-		t.Errorf("no step: %d, %s", w.stats.clockSteps.Load(), w.log)
+	if w.stats.ClockSteps.Load() != 0 || w.log.Len() > 0 {
+		t.Errorf("no step: %d, %s", w.stats.ClockSteps.Load(), w.log)
 	}
 	w.setWall(99*time.Millisecond + time.Hour)
 	w.setWall(0)

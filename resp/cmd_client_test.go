@@ -1,11 +1,12 @@
 package resp
 
 import (
-	"celld/resp/command"
 	"fmt"
 	"net"
 	"strings"
 	"testing"
+
+	"celld/resp/command"
 )
 
 func TestClientReply(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"celld/persistence"
 	"celld/resp/command"
 	"celld/resp/glob"
+	"celld/resp/stats"
 )
 
 func configRows() []*command.Row {
@@ -145,7 +146,7 @@ func cmdConfigSet(s *Session, args [][]byte) {
 func cmdConfigResetStat(s *Session, _ [][]byte) {
 	s.countDecisions()
 	s.srv.metrics.Reset(s.nowNS)
-	s.srv.stats.errors.reset()
-	s.srv.commands.Each(func(row *command.Row) { statsOf(row).reset() })
+	s.srv.stats.Errors.Reset()
+	s.srv.commands.Each(func(row *command.Row) { stats.Of(row).Reset() })
 	s.replyOK()
 }

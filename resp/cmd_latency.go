@@ -1,10 +1,12 @@
 package resp
 
 import (
-	"celld/resp/command"
 	"fmt"
 	"slices"
 	"strings"
+
+	"celld/resp/command"
+	"celld/resp/stats"
 )
 
 func latencyRows() []*command.Row {
@@ -104,9 +106,9 @@ func cmdLatencyHistogram(s *Session, args [][]byte) {
 			rows = append(append(rows, row), row.Sub...)
 		}
 	}
-	read := make(map[*command.Row]*timesRead, len(rows))
+	read := make(map[*command.Row]*stats.TimesRead, len(rows))
 	rows = slices.DeleteFunc(rows, func(row *command.Row) bool {
-		_, _, read[row] = statsOf(row).read()
+		_, _, read[row] = stats.Of(row).Read()
 		return read[row] == nil
 	})
 	s.replyMap(len(rows))
@@ -116,11 +118,11 @@ func cmdLatencyHistogram(s *Session, args [][]byte) {
 	}
 }
 
-func (s *Session) replyTimes(r *timesRead) {
+func (s *Session) replyTimes(r *stats.TimesRead) {
 	var steps [][2]int64
-	r.doublings(func(us, calls int64) { steps = append(steps, [2]int64{us, calls}) })
+	r.Doublings(func(us, calls int64) { steps = append(steps, [2]int64{us, calls}) })
 	s.replyMap(2)
-	s.replyField("calls", r.calls)
+	s.replyField("calls", r.Calls)
 	s.replyString("histogram_usec")
 	s.replyMap(len(steps))
 	for _, step := range steps {

@@ -169,7 +169,7 @@ func (r *scriptRun) dispatch(args [][]byte) {
 		}
 	}
 	if text != "" {
-		s.srv.stats.rejected(row, text)
+		s.srv.stats.Rejected(row, text)
 		s.replyError("%s", text)
 		return
 	}
@@ -214,7 +214,7 @@ func (r *scriptRun) becomeBusy() {
 	case s.silent(), s.scratch.visit != nil: // the script's reply may be removed from the output, so the output must not move
 		r.holds = true
 	case len(s.call.Out) > 0:
-		s.srv.stats.outputBytes.Add(s.scratch.lane, int64(len(s.call.Out)))
+		s.srv.stats.OutputBytes.Add(s.scratch.lane, int64(len(s.call.Out)))
 		s.tr.Send(s.call.Out)
 		s.noteSent(len(s.call.Out))
 		s.call.Out, s.scratch.mark = s.call.Out[:0], 0

@@ -2,9 +2,10 @@ package resp
 
 import (
 	"bytes"
-	"celld/resp/command"
 	"strconv"
 	"strings"
+
+	"celld/resp/command"
 )
 
 func cmdTime(s *Session, _ [][]byte) {

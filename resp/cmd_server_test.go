@@ -1,12 +1,13 @@
 package resp
 
 import (
-	"celld/resp/command"
-	"celld/resp/glob"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"celld/resp/command"
+	"celld/resp/glob"
 )
 
 func TestMonitorSeesCommandsAndNoSecrets(t *testing.T) {
@@ -147,7 +148,7 @@ func TestRepliesAreBounded(t *testing.T) {
 		w := newWorld(t, "client-output-buffer-limit", "128kb")
 		c := w.connect()
 		got := c.send(raw)
-		if len(got) > 256<<10 || !c.tr.closed || w.stats.outputLimitCloses.Load() != 1 {
+		if len(got) > 256<<10 || !c.tr.closed || w.stats.OutputLimitCloses.Load() != 1 {
 			t.Errorf("%s: %d bytes, closed %v", name, len(got), c.tr.closed)
 		}
 	}

@@ -16,16 +16,16 @@ func replyStats(s *Session, args [][]byte) {
 	case len(args) == 1:
 		s.replyAllStats()
 	case strings.EqualFold(string(args[1]), "reset"):
-		s.srv.stats.decisions.reset()
+		s.srv.decisions.reset()
 		s.replyOK()
 	default:
 		switch p, problem := s.policyNamed(args[1]); {
 		case problem != "":
 			s.replyError("%s", problem)
 		case p == nil:
-			s.replyDecisions(s.srv.stats.decisions.literalsSinceReset())
+			s.replyDecisions(s.srv.decisions.literalsSinceReset())
 		default:
-			s.replyDecisions(s.srv.stats.decisions.sinceReset(p.Name))
+			s.replyDecisions(s.srv.decisions.sinceReset(p.Name))
 		}
 	}
 }
@@ -36,14 +36,14 @@ func (s *Session) replyAllStats() {
 	policies := s.srv.store.Policies()
 	s.replyMap(1 + len(policies))
 	s.replyString(literalsWord)
-	s.replyDecisions(s.srv.stats.decisions.literalsSinceReset())
+	s.replyDecisions(s.srv.decisions.literalsSinceReset())
 	for _, p := range policies {
 		name := p.Name
 		if name == literalsWord {
 			name = "@" + name
 		}
 		s.replyString(name)
-		s.replyDecisions(s.srv.stats.decisions.sinceReset(p.Name))
+		s.replyDecisions(s.srv.decisions.sinceReset(p.Name))
 	}
 }
 

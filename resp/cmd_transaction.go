@@ -62,7 +62,7 @@ func (s *Session) queue(row *command.Row, args [][]byte) {
 	if text := s.notInside(row); row.Flags&command.NoMulti != 0 || text != "" {
 		text = cmp.Or(text, errNotInMulti)
 		s.spoil()
-		s.srv.stats.rejected(row, text)
+		s.srv.stats.Rejected(row, text)
 		s.replyError("%s", text)
 		return
 	}
@@ -84,7 +84,7 @@ func (s *Session) overTxLimit() bool {
 		return false
 	}
 	s.srv.warnSeldom("transaction is over the query buffer limit, closed", "client", s.client.addr, "bytes", s.tx.bytes)
-	s.srv.stats.queryLimitCloses.Add(1)
+	s.srv.stats.QueryLimitCloses.Add(1)
 	s.end = atOnce
 	return true
 }
@@ -155,7 +155,7 @@ func (s *Session) runQueued(q queuedCommand) {
 	}
 	if reason := s.forbid(q.row, q.args, "multi"); reason != "" {
 		text := formatError(errNoPermExec, lostRights[reason])
-		s.srv.stats.rejected(nil, text)
+		s.srv.stats.Rejected(nil, text)
 		s.replyError("%s", text)
 		return
 	}

@@ -1,10 +1,12 @@
 package resp
 
+import "celld/resp/stats"
+
 import "celld/resp/command"
 
 // newCommandTable returns the rows of all families. A table of which only names and rights are asked needs no server.
 func newCommandTable(srv *Server) *command.Table {
-	return command.NewTable(commandRows(srv), func() any { return &commandStats{} })
+	return command.NewTable(commandRows(srv), func() any { return &stats.Command{} })
 }
 
 // commandRows is the command table, by family.

@@ -10,24 +10,25 @@ import (
 
 	"celld/cell"
 	"celld/resp/metrics"
+	"celld/resp/stats"
 	"celld/store"
 )
 
 // INFO shows each count under its name, and what has come to it since CONFIG RESETSTAT; the totals stay.
 func TestCounters(t *testing.T) {
 	w := newWorld(t)
-	st := &w.stats
-	decided := func(kind decisionKind) *atomic.Int64 { return &st.decisions.literals[cell.GCRA].lanes[0].n[kind] }
+	st := w.stats
+	decided := func(kind decisionKind) *atomic.Int64 { return &w.decisions.literals[cell.GCRA].lanes[0].n[kind] }
 	counts := []*atomic.Int64{
-		&st.rejectedClients, &st.deniedClients, &st.errorReplies, &st.wrongPasswords, decided(throttleAllowed), decided(throttleLimited),
+		&st.RejectedClients, &st.DeniedClients, &st.ErrorReplies, &st.WrongPasswords, decided(throttleAllowed), decided(throttleLimited),
 		decided(takeAllowed), decided(takeLimited), decided(ruleDenied), decided(shadowLimited), decided(shadowAllowed),
-		&st.clockSteps, &st.protocolErrors, &st.queryLimitCloses, &st.outputLimitCloses, &st.idleCloses, &st.panics,
-		&st.engine.Requests, &st.engine.Failures, &st.engine.Timeouts, &st.engine.Conflicts, &st.engine.DenialsAnswered, &st.engine.DecidedWithout, &st.engine.Refused,
-		&st.failedHandshakes, &st.failedReloads,
-		&st.deniedCommands, &st.deniedKeys, &st.deniedCerts,
+		&st.ClockSteps, &st.ProtocolErrors, &st.QueryLimitCloses, &st.OutputLimitCloses, &st.IdleCloses, &st.Panics,
+		&st.Engine.Requests, &st.Engine.Failures, &st.Engine.Timeouts, &st.Engine.Conflicts, &st.Engine.DenialsAnswered, &st.Engine.DecidedWithout, &st.Engine.Refused,
+		&st.FailedHandshakes, &st.FailedReloads,
+		&st.DeniedCommands, &st.DeniedKeys, &st.DeniedCerts,
 	}
 	dropped := int64(0)
-	st.droppedLines = func() int64 { return dropped }
+	st.DroppedLines = func() int64 { return dropped }
 	add := func() {
 		for i, n := range counts {
 			n.Add(int64(11 + i))
@@ -35,9 +36,9 @@ func TestCounters(t *testing.T) {
 		dropped += 40
 	}
 	c := w.connect()
-	st.commandsPerSecond.Store(1)
-	st.inputPerSecond.Store(2 << 10)
-	st.outputPerSecond.Store(3 << 10)
+	st.CommandsPerSecond.Store(1)
+	st.InputPerSecond.Store(2 << 10)
+	st.OutputPerSecond.Store(3 << 10)
 	connections, commands, resetInput, resetOutput := 1, 4, int64(0), int64(0)
 	for range 2 {
 		c.want("SET k 5", "+OK\r\n")
@@ -46,7 +47,7 @@ func TestCounters(t *testing.T) {
 		c.want("GET no", "$-1\r\n")
 		w.sleepMS(1000)
 		add()
-		input, output := st.inputBytes.Load()-resetInput, st.outputBytes.Load()-resetOutput
+		input, output := st.InputBytes.Load()-resetInput, st.OutputBytes.Load()-resetOutput
 		ask := frame("INFO", "stats")
 		want := fmt.Sprintf("# Stats\r\ntotal_connections_received:%d\r\ntotal_commands_processed:%d\r\ninstantaneous_ops_per_sec:1\r\n"+
 			"total_net_input_bytes:%d\r\ntotal_net_output_bytes:%d\r\ninstantaneous_input_kbps:2.00\r\ninstantaneous_output_kbps:3.00\r\n"+
@@ -60,9 +61,9 @@ func TestCounters(t *testing.T) {
 		if _, got, _ := strings.Cut(c.send(ask), "\r\n"); strings.TrimSuffix(got, "\r\n") != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		resetOutput = st.outputBytes.Load()
+		resetOutput = st.OutputBytes.Load()
 		c.want("CONFIG RESETSTAT", "+OK\r\n")
-		connections, commands, resetInput = 0, 5, st.inputBytes.Load() // the first of the five is RESETSTAT
+		connections, commands, resetInput = 0, 5, st.InputBytes.Load() // the first of the five is RESETSTAT
 	}
 	for i, n := range counts {
 		if n.Load() != int64(2*(11+i)) {
@@ -74,8 +75,8 @@ func TestCounters(t *testing.T) {
 // What the store counts is shown as well.
 func TestCountersOfTheStore(t *testing.T) {
 	shown := map[string]int64{}
-	st := newServerStats()
-	for _, m := range metrics.New().Read(0, func(l *metrics.List) { st.declare(l, &store.Stats{Expired: 1, Evicted: 2, Hits: 3, Misses: 4}) }) {
+	st := stats.NewServer()
+	for _, m := range metrics.New().Read(0, func(l *metrics.List) { st.DeclareTraffic(l, &store.Stats{Expired: 1, Evicted: 2, Hits: 3, Misses: 4}) }) {
 		if n, ok := m.Value.(int64); ok && n != 0 {
 			shown[m.Field] = n
 		}

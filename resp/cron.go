@@ -45,11 +45,11 @@ func (srv *Server) tick(t *transport.Transport, ticks int, last *counted) {
 	}
 	srv.persist.Tick()
 	if ticks%10 == 0 {
-		st := &srv.stats
-		now := counted{st.commands.Load(), st.inputBytes.Load(), st.outputBytes.Load()}
-		st.commandsPerSecond.Store(now.commands - last.commands)
-		st.inputPerSecond.Store(now.input - last.input)
-		st.outputPerSecond.Store(now.output - last.output)
+		st := srv.stats
+		now := counted{st.Commands.Load(), st.InputBytes.Load(), st.OutputBytes.Load()}
+		st.CommandsPerSecond.Store(now.commands - last.commands)
+		st.InputPerSecond.Store(now.input - last.input)
+		st.OutputPerSecond.Store(now.output - last.output)
 		*last = now
 		srv.heap.Read() // for its peak
 		srv.logKept()

@@ -8,6 +8,7 @@ import (
 
 	"celld/cell"
 	"celld/resp/metrics"
+	"celld/resp/stats"
 	"celld/store/memory"
 	"celld/store/policy"
 )
@@ -95,8 +96,8 @@ const manyRows = 2000
 func newDecisionRows() *decisionRows {
 	r := &decisionRows{rows: map[rowKey]*decisionRow{}, purgeAt: manyRows}
 	for range cell.Algos() {
-		r.literals = append(r.literals, newDecisionRow(countLanes()))
-		r.others = append(r.others, newDecisionRow(countLanes()))
+		r.literals = append(r.literals, newDecisionRow(stats.Lanes()))
+		r.others = append(r.others, newDecisionRow(stats.Lanes()))
 	}
 	return r
 }
@@ -119,7 +120,7 @@ func (r *decisionRows) of(p *policy.Policy, policies *memory.Store) *decisionRow
 		r.purgeAt = max(manyRows, 2*len(r.rows))
 	}
 	if r.named(p.Name) {
-		row = newDecisionRow(countLanes())
+		row = newDecisionRow(stats.Lanes())
 	} else {
 		row = newDecisionRow(1)
 		row.others = r.others[p.Limit.Algo]

@@ -191,7 +191,7 @@ func TestDecisionsAreCounted(t *testing.T) {
 			})
 		}
 		for kind := throttleAllowed; kind <= ruleDenied; kind++ {
-			eventually(t, "count "+decisionNames[kind], func() bool { return srv.stats.decisions.sum()[kind] > 0 })
+			eventually(t, "count "+decisionNames[kind], func() bool { return srv.decisions.sum()[kind] > 0 })
 		}
 		for range 2 {
 			if disk != nil {
@@ -225,12 +225,12 @@ func TestWhatIsADecision(t *testing.T) {
 	p.do("CL.RULE", "ADD", "DENY", "bad")
 	want := func(command string, change ...decisionKind) {
 		t.Helper()
-		before := w.stats.decisions.sum()
+		before := w.decisions.sum()
 		got := p.send(frame(strings.Fields(command)...))
 		for _, kind := range change {
 			before[kind]++
 		}
-		if after := w.stats.decisions.sum(); after != before {
+		if after := w.decisions.sum(); after != before {
 			t.Errorf("%s: %q, %v; want %v", command, got, after, before)
 		}
 	}
@@ -264,7 +264,7 @@ func TestWhatIsADecision(t *testing.T) {
 	want("CL.THROTTLE q @p")
 	want("CL.TAKE x 1/1h")
 	want("EXEC", throttleAllowed, takeAllowed)
-	if got := p.send(frame("CL.THROTTLE", "i", "0", "1", "1") + frame("INFO", "stats")); !strings.Contains(got, fmt.Sprintf("\nthrottle_allowed:%d\r\n", w.stats.decisions.sum()[throttleAllowed])) {
+	if got := p.send(frame("CL.THROTTLE", "i", "0", "1", "1") + frame("INFO", "stats")); !strings.Contains(got, fmt.Sprintf("\nthrottle_allowed:%d\r\n", w.decisions.sum()[throttleAllowed])) {
 		t.Error("INFO leaves out what stands before it in a pipeline")
 	}
 }

@@ -88,7 +88,7 @@ func checkDenied(t *testing.T, srv *Server, keys map[string]int64, named, litera
 		t.Errorf("CL.TOP has %v, denied were %v", got, keys)
 	}
 	var literals, p decisions
-	for _, d := range srv.stats.decisions.list() {
+	for _, d := range srv.decisions.list() {
 		switch d.policy {
 		case "":
 			literals.add(&d.decisions)
@@ -209,7 +209,7 @@ func TestConflictsCountOnce(t *testing.T) {
 	if got := topOf(w.Server); len(got) != 2 || got["k"] != 1 || got["l"] != 1 {
 		t.Errorf("CL.TOP %v", got)
 	}
-	if n := w.stats.decisions.literalsSinceReset(); n[throttleLimited] != 1 || n[takeLimited] != 1 {
+	if n := w.decisions.literalsSinceReset(); n[throttleLimited] != 1 || n[takeLimited] != 1 {
 		t.Errorf("CL.STATS %v", n)
 	}
 }
@@ -253,10 +253,10 @@ func TestRowsOfPoliciesThatGo(t *testing.T) {
 		name := fmt.Sprint("p", i)
 		p.send(frame("CL.POLICY", "SET", name, "9/1h") + frame("CL.TAKE", "k", "@"+name) + frame("CL.POLICY", "DEL", name))
 	}
-	if n := len(w.stats.decisions.rows); n > manyRows {
+	if n := len(w.decisions.rows); n > manyRows {
 		t.Errorf("%d rows", n)
 	}
-	counts := w.stats.decisions.list()
+	counts := w.decisions.list()
 	if len(counts) != 2+mostPolicyNames || counts[1].policy != "other" || counts[1].decisions[takeAllowed] != others || counts[2].policy != "stays" || counts[2].decisions[takeAllowed] != 1 {
 		t.Errorf("%d: %+v", len(counts), counts[:3])
 	}

@@ -2,9 +2,11 @@ package resp
 
 import (
 	"bytes"
-	"celld/resp/command"
 	"fmt"
 	"strings"
+
+	"celld/resp/command"
+	"celld/resp/stats"
 )
 
 // dispatch runs one command: finds its row, checks what all rows have in common, and calls its handler.
@@ -24,7 +26,7 @@ func (s *Session) admitted(row *command.Row, args [][]byte, text string) {
 	switch {
 	case s.end != open:
 	case text != "":
-		s.srv.stats.rejected(row, text)
+		s.srv.stats.Rejected(row, text)
 		if row != nil && row.Name == "exec" { // a refused EXEC ends its transaction
 			s.endTx()
 			text = fmt.Sprintf(errExecRejected, strings.TrimPrefix(text, "ERR "))
@@ -134,7 +136,7 @@ func (s *Session) perform(row *command.Row, args [][]byte) {
 	s.client.lastCommand.Store(row)
 	if row.Flags&command.Write != 0 {
 		if err := s.srv.persist.Refusal(); err != nil {
-			s.srv.stats.rejected(row, errMisconf)
+			s.srv.stats.Rejected(row, errMisconf)
 			s.replyError(errMisconf, err)
 			return
 		}
@@ -149,14 +151,14 @@ func (s *Session) perform(row *command.Row, args [][]byte) {
 		if s.unfinished(row, 0, mark) {
 			return
 		}
-		s.scratch.stats.count(row, 1, s.scratch.lane)
+		s.scratch.stats.Count(row, 1, s.scratch.lane)
 	} else {
 		inExec := s.tx.running
 		startNS := s.srv.clock()
 		s.runRow(row, args)
 		tookNS := s.readClock() - startNS
 		if s.unfinished(row, tookNS, mark) {
-			s.scratch.stats.slowNS += tookNS
+			s.scratch.stats.TookNS(tookNS)
 			return
 		}
 		s.timed(row, args, tookNS, inExec)
@@ -184,7 +186,7 @@ func (s *Session) timed(row *command.Row, args [][]byte, tookNS int64, inExec bo
 }
 
 func (s *Session) countTimed(row *command.Row, tookNS int64, inExec bool) {
-	s.scratch.stats.countSlow(row, tookNS, inExec, s.scratch.lane)
+	s.scratch.stats.CountSlow(row, tookNS, inExec, s.scratch.lane)
 	s.srv.slow(latencyEventOf(row), s.srv.clock(), tookNS)
 }
 
@@ -219,4 +221,41 @@ func big(args [][]byte) bool {
 		bytes += len(arg)
 	}
 	return bytes > manyBytes
+}
+
+// failed counts a command whose reply is an error, and the error. Errors that a script passes on have been counted before.
+func (s *Session) failed(row *command.Row, reply []byte) {
+	if s.scratch.visit != nil {
+		reply, passedOn := bytes.Clone(reply), s.scratch.passedOn
+		s.scratch.passedOn = false
+		s.once(func() {
+			s.scratch.passedOn = passedOn
+			s.failed(row, reply)
+		})
+		return
+	}
+	stats.Of(row).Failed.Add(1)
+	if s.scratch.passedOn {
+		s.scratch.passedOn = false
+		return
+	}
+	s.srv.stats.ErrorReplies.Add(1)
+	s.srv.stats.Errors.Count(reply)
+}
+
+// finishBatch counts what a batch has done, and returns the time of its end, in Unix nanoseconds.
+func (s *Session) finishBatch() (nowNS int64) {
+	srv, b, lane := s.srv, &s.scratch.stats, s.scratch.lane
+	calls := b.Calls()
+	if calls > 0 {
+		srv.stats.Commands.Add(lane, calls)
+	}
+	if calls > 0 || !s.scratch.decided.empty() { // none where what is decided was asked for before
+		s.countDecisions()
+	}
+	nowNS, eachNS, fast := b.Finish(srv.clock, lane)
+	if fast {
+		srv.slow(eventFastCommand, nowNS, eachNS)
+	}
+	return nowNS
 }

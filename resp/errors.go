@@ -1,8 +1,9 @@
 package resp
 
 import (
-	"celld/resp/command"
 	"fmt"
+
+	"celld/resp/command"
 )
 
 // Every text that a client can be told is in this file, but wire's of bytes that are no command: Redis 7's wording where

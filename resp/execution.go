@@ -1,5 +1,7 @@
 package resp
 
+import "celld/resp/stats"
+
 import "sync"
 
 // execution is a lock that batches of commands hold shared, and EXEC and scripts alone. A batch locks its own lane, and
@@ -11,7 +13,7 @@ type executionLane struct {
 	_ [40]byte // up to a cache line
 }
 
-func newExecution() execution { return make(execution, countLanes()) }
+func newExecution() execution { return make(execution, stats.Lanes()) }
 
 func (x execution) lane(n uint8) *executionLane { return &x[int(n)&(len(x)-1)] }
 

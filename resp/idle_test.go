@@ -1,11 +1,12 @@
 package resp
 
 import (
-	"celld/resp/command"
 	"net"
 	"strings"
 	"testing"
 	"time"
+
+	"celld/resp/command"
 )
 
 // look has the cron look, and the connection that it wakes.
@@ -26,8 +27,8 @@ func TestIdleTimeout(t *testing.T) {
 		t.Fatal("closed at the timeout, not after it")
 	}
 	w.sleepMS(1)
-	if c.look(w); !c.tr.closed || w.stats.idleCloses.Load() != 1 {
-		t.Errorf("closed %v, counted %d", c.tr.closed, w.stats.idleCloses.Load())
+	if c.look(w); !c.tr.closed || w.stats.IdleCloses.Load() != 1 {
+		t.Errorf("closed %v, counted %d", c.tr.closed, w.stats.IdleCloses.Load())
 	}
 }
 
@@ -89,12 +90,12 @@ func TestCarriersSlowReaderIsNotIdle(t *testing.T) {
 				return s.client.lastNS.Load() >= nowNS
 			})
 		}
-		if n := srv.stats.idleCloses.Load(); n != 0 {
+		if n := srv.stats.IdleCloses.Load(); n != 0 {
 			t.Fatalf("%d closed", n)
 		}
 		eventually(t, "end", func() bool {
 			skew(srv, time.Hour) // again, as it may have taken some since it was looked at
-			return srv.stats.idleCloses.Load() == 1 && srv.clientCount() == 0
+			return srv.stats.IdleCloses.Load() == 1 && srv.clientCount() == 0
 		})
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"celld/resp/command"
 	"celld/resp/metrics"
+	"celld/resp/stats"
 )
 
 // newRegistry declares the sections of INFO, and what /metrics and the live page have beside them. A field has Redis's name if Redis has
@@ -29,7 +30,7 @@ func (srv *Server) newRegistry() *metrics.Registry {
 			l.Field("module", fmt.Sprintf("name=redis-cell,ver=%d,api=1,filters=0,usedby=[],using=[],options=[]", moduleVersion))
 		}},
 		metrics.Section{Name: "Commandstats", Read: srv.declareCommands},
-		metrics.Section{Name: "Errorstats", ByDefault: true, Read: srv.stats.errors.declare},
+		metrics.Section{Name: "Errorstats", ByDefault: true, Read: srv.stats.Errors.Declare},
 		metrics.Section{Name: "Latencystats", Read: srv.declareLatency},
 		metrics.Section{Name: "Cluster", ByDefault: true, Read: func(l *metrics.List) { l.Field("cluster_enabled", 0) }},
 		metrics.Section{Name: "Keyspace", ByDefault: true, Read: srv.declareKeyspace},
@@ -144,18 +145,18 @@ func declareReplication(l *metrics.List) {
 
 func (srv *Server) declareCommands(l *metrics.List) {
 	srv.commands.Each(func(row *command.Row) {
-		calls, ns, times := statsOf(row).read()
+		calls, ns, times := stats.Of(row).Read()
 		if times != nil {
 			l.Histogram(metrics.Metric{Name: "celld_command_duration_seconds", Help: "How long commands took; those of a pipeline take the mean of their batch.",
-				Labels: []string{"command", row.FullName()}, Value: times.histogram(ns)})
+				Labels: []string{"command", row.FullName()}, Value: times.Histogram(ns)})
 		}
-		rejected := statsOf(row).rejected.Load()
+		rejected := stats.Of(row).Rejected.Load()
 		if calls == 0 && rejected == 0 {
 			return
 		}
 		each := float64(ns) / 1e3 / float64(max(calls, 1))
 		l.Field("cmdstat_"+row.FullName(), fmt.Sprintf("calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d",
-			calls, ns/1e3, each, rejected, statsOf(row).failed.Load()))
+			calls, ns/1e3, each, rejected, stats.Of(row).Failed.Load()))
 	})
 }
 
@@ -163,13 +164,13 @@ func (srv *Server) declareCommands(l *metrics.List) {
 // its own duration where it was alone in the batch.
 func (srv *Server) declareLatency(l *metrics.List) {
 	srv.commands.Each(func(row *command.Row) {
-		_, _, r := statsOf(row).read()
+		_, _, r := stats.Of(row).Read()
 		if r == nil {
 			return
 		}
 		var fields []string
 		for _, p := range []float64{50, 99, 99.9} {
-			fields = append(fields, fmt.Sprintf("p%v=%.3f", p, float64(r.percentile(p))/1e3))
+			fields = append(fields, fmt.Sprintf("p%v=%.3f", p, float64(r.Percentile(p))/1e3))
 		}
 		l.Field("latency_percentiles_usec_"+row.FullName(), strings.Join(fields, ","))
 	})
@@ -184,6 +185,13 @@ func (srv *Server) declareKeyspace(l *metrics.List) {
 		st := l.Keys(srv.store)
 		l.Field("db0", fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", keys, min(st.WithExpiry, int64(keys)), st.AvgTTLNS/1e6))
 	}
+}
+
+// declareStats declares INFO's section Stats.
+func (srv *Server) declareStats(l *metrics.List) {
+	srv.stats.DeclareTraffic(l, l.Keys(srv.store))
+	srv.decisions.declare(l)
+	srv.stats.DeclareTroubles(l)
 }
 
 // declareEngine is about the engine that keeps the limits. There are no metrics where they are kept in memory.

@@ -1,11 +1,12 @@
 package resp
 
 import (
-	"celld/resp/command"
 	"cmp"
 	"slices"
 	"sync"
 	"time"
+
+	"celld/resp/command"
 )
 
 // mostSpikes is how many spikes an event keeps, one a second at most, as in Redis.

@@ -1,11 +1,12 @@
 package resp
 
 import (
-	"celld/resp/command"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"celld/resp/command"
 )
 
 // sleeps adds commands that take as many milliseconds as their first argument says.

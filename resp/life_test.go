@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"celld/resp/command"
 	"io"
 	"net"
 	"strings"
@@ -9,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"celld/resp/command"
 )
 
 // slowRow is a command that takes a while.
@@ -141,7 +142,7 @@ func TestCarriersWholeCommandsDoNotCount(t *testing.T) {
 				}
 			}
 		}
-		if closes := srv.stats.queryLimitCloses.Load(); closes != 0 {
+		if closes := srv.stats.QueryLimitCloses.Load(); closes != 0 {
 			t.Errorf("%d closed", closes)
 		}
 	})

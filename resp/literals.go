@@ -75,13 +75,13 @@ func (s *Session) parseLimit(text []byte) (takeLimit, string) {
 		if policy == nil {
 			return takeLimit{}, s.srv.noPolicy(name)
 		}
-		return takeLimit{&policy.Limit, policy.ID, s.srv.stats.decisions.of(policy, s.srv.store)}, ""
+		return takeLimit{&policy.Limit, policy.ID, s.srv.decisions.of(policy, s.srv.store)}, ""
 	}
 	limit, problem := parseLiteral(text, s.srv.cfg.logMax.Get())
 	if problem != "" {
 		return takeLimit{}, problem
 	}
-	return takeLimit{&limit, 0, s.srv.stats.decisions.literals[limit.Algo]}, ""
+	return takeLimit{&limit, 0, s.srv.decisions.literals[limit.Algo]}, ""
 }
 
 // parseLiteral reads a literal. One with algo=log may keep at most logMax calls.

@@ -1,11 +1,13 @@
 package resp
 
 import (
-	"celld/resp/command"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 	"time"
+
+	"celld/resp/command"
+	"celld/resp/stats"
 )
 
 // Loads says whether files are read before commands are served.
@@ -73,7 +75,7 @@ func (srv *Server) applier() func(args [][]byte) error {
 		}
 		s.borrow()
 		defer s.giveBack()
-		defer func() { s.scratch.stats = batchStats{} }() // nobody has asked
+		defer func() { s.scratch.stats = stats.Batch{} }() // nobody has asked
 		s.call.Out = s.call.Out[:0]
 		s.invoke(row, args)
 		failed := len(s.call.Out) > 0 && s.call.Out[0] == '-'

@@ -105,24 +105,11 @@ func TestWaitsAreMetrics(t *testing.T) {
 		p.send("CL.TAKE k 1/10s,algo=window WAIT 60000\r\n")
 		other.send("CL.TAKE k 1/10s,algo=window WAIT 5\r\n") // is refused
 		p.after(10 * time.Second)
-		h := w.stats.waits.histogram()
+		h := w.stats.Waits.Histogram()
 		if h.Count != 2 || h.Below[0] != 1 || h.Below[6] != 1 || h.Below[7] != 2 || h.Below[9] != 2 || h.MostNS[7] != 16_384_000_000 || h.SumNS < 10e9 || h.SumNS > 10.1e9 {
 			t.Errorf("%+v", h)
 		}
 	})
-}
-
-func TestTimesAsHistogram(t *testing.T) {
-	var st times
-	for _, ns := range []int64{1, 1000, 1024, 4095, 4096, 2_000_000_000} {
-		st.add(ns, 1)
-	}
-	var r timesRead
-	st.read(&r)
-	h := r.histogram(7)
-	if h.Count != 6 || h.SumNS != 7 || h.MostNS[1] != 4096 || h.Below[0] != 2 || h.Below[1] != 4 || h.Below[2] != 5 || h.Below[10] != 6 {
-		t.Errorf("%+v", h)
-	}
 }
 
 // everyMetric is what a server tells whose keys are in memory, and one with an engine. Both have TLS, and page is what their live pages show.

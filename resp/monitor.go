@@ -83,7 +83,7 @@ func (s *Session) Push(p []byte) {
 	}
 	c.pushMu.Unlock()
 	if over {
-		s.srv.stats.outputLimitCloses.Add(1)
+		s.srv.stats.OutputLimitCloses.Add(1)
 		s.kill()
 	} else if wake {
 		s.tr.Wake()

@@ -9,6 +9,7 @@ import (
 
 	"celld/resp/command"
 	"celld/resp/metrics"
+	"celld/resp/stats"
 )
 
 // Overview is what the live page shows, as JSON. Numbers that only grow count since the start. Milliseconds of Unix are 0 for never.
@@ -120,7 +121,7 @@ const (
 // Overview reads the state. It takes 1 ms or so, and holds up no event loop. Any goroutine may call it.
 func (srv *Server) Overview() *Overview {
 	v := &Overview{Troubles: srv.troubles(), Top: []OverviewKey{}, Latency: srv.readLatency()}
-	v.policies(srv.stats.decisions.list())
+	v.policies(srv.decisions.list())
 	for _, d := range srv.MostDenied(overviewKeys) {
 		v.Top = append(v.Top, OverviewKey{printable(d.Key), d.Count})
 	}
@@ -196,28 +197,9 @@ func printable(text string) string {
 }
 
 // readLatency adds up the commands.
-func (srv *Server) readLatency() OverviewLatency {
-	var all timesRead
-	srv.commands.Each(func(row *command.Row) {
-		if _, _, r := statsOf(row).read(); r != nil {
-			for i, n := range r.buckets {
-				all.buckets[i] += n
-			}
-		}
-	})
-	return all.latency()
-}
-
-// latency is in steps of 2 from 1.024 µs to 1.07 s.
-func (r *timesRead) latency() OverviewLatency {
-	const steps = 21
-	l := OverviewLatency{make([]int64, steps), make([]int64, steps)}
-	for i := range l.MostNS {
-		l.MostNS[i] = 1024 << i
-	}
-	for bucket, n := range r.buckets {
-		at, _ := slices.BinarySearch(l.MostNS, timesHighest(bucket))
-		l.Calls[at] += n
-	}
-	return l
+func (srv *Server) readLatency() (v OverviewLatency) {
+	var all stats.TimesRead
+	srv.commands.Each(func(row *command.Row) { stats.Of(row).AddTo(&all) })
+	v.MostNS, v.Calls = all.Steps()
+	return v
 }

@@ -1,28 +1,11 @@
 package resp
 
 import (
-	"slices"
 	"testing"
 
 	"celld/cell"
 	"celld/store/remote"
 )
-
-// Each command counts in the step that it took.
-func TestOverviewLatency(t *testing.T) {
-	var all times
-	for _, ns := range []int64{1, 1023, 1024, 2047, 2048, 5_000_000, 999_999_999, 60_000_000_000} {
-		all.add(ns, 1)
-	}
-	var r timesRead
-	all.read(&r)
-	l := r.latency()
-	want := make([]int64, 21)
-	want[0], want[1], want[2], want[13], want[20] = 2, 2, 1, 1, 2
-	if !slices.Equal(l.Calls, want) || l.MostNS[13] != 1024<<13 || len(l.MostNS) != 21 {
-		t.Errorf("%v in %v, want %v", l.Calls, l.MostNS, want)
-	}
-}
 
 // The policies that decide most are kept.
 func TestOverviewPolicies(t *testing.T) {
@@ -50,9 +33,9 @@ func TestPrintable(t *testing.T) {
 // Calls that were answered with an error are not among those that were decided.
 func TestOverviewOfAnEngineThatDoesNotAnswer(t *testing.T) {
 	w, _ := engineWorld(t, false)
-	w.stats.engine = &remote.Stats{}
-	w.stats.engine.DecidedWithout.Add(2)
-	w.stats.engine.Refused.Add(5)
+	w.stats.Engine = &remote.Stats{}
+	w.stats.Engine.DecidedWithout.Add(2)
+	w.stats.Engine.Refused.Add(5)
 	if e := w.Overview().Engine; e.Without != 2 || e.Refused != 5 {
 		t.Errorf("%+v", e)
 	}

@@ -18,7 +18,7 @@ func (srv *Server) survive(where string, about ...any) {
 // panicked logs and counts a panic that was recovered, and ends the process if the limits cannot be trusted any more: doc.go
 // says when. It is called by the deferred function, where the stack still shows who panicked.
 func (srv *Server) panicked(cause any, where string, about ...any) {
-	srv.stats.panics.Add(1)
+	srv.stats.Panics.Add(1)
 	about = append([]any{"where", where, "panic", fmt.Sprint(cause), "stack", string(debug.Stack())}, about...)
 	if memory.PanickedIn("celld/store/memory", "celld/cell", "celld/persistence") {
 		srv.fatal("panic in the limits or their files, cannot go on", about...)

@@ -90,7 +90,7 @@ func TestCarriersSurviveAPanicInAConnection(t *testing.T) {
 			broken.wantClosed()
 			c.ask("PING\r\n", "+PONG\r\n")
 			eventually(t, "end of the broken one", func() bool { return srv.clientCount() == 1 })
-			if n := srv.stats.panics.Load(); n != 2*(round+1) {
+			if n := srv.stats.Panics.Load(); n != 2*(round+1) {
 				t.Errorf("%d panics", n)
 			}
 		}
@@ -109,7 +109,7 @@ func TestCarriersSurviveAPanicInTheCron(t *testing.T) {
 		s.Open(&wakePanics{}, -1)
 		defer s.Closed()
 		skew(srv, 2*time.Hour)
-		eventually(t, "second panic", func() bool { return srv.stats.panics.Load() >= 2 })
+		eventually(t, "second panic", func() bool { return srv.stats.Panics.Load() >= 2 })
 		dialTest(t, addr).ask("PING\r\n", "+PONG\r\n")
 	})
 }

@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"celld/resp/command"
 	"fmt"
 	"math"
 	"strconv"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"celld/resp/command"
 )
 
 // value is a param of any type. As it is a pflag.Value, the command line, the environment and CONFIG SET share one parser and one

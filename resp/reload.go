@@ -134,7 +134,7 @@ func (srv *Server) reloadCertificates() (c changes, err error) {
 	k := srv.cfg.tls.keeper
 	taken, err := k.Reload()
 	if err != nil {
-		srv.stats.failedReloads.Add(1)
+		srv.stats.FailedReloads.Add(1)
 	}
 	if taken {
 		c.about = []any{"not_after", k.NotAfter().UTC().Format(time.RFC3339)}

@@ -1,13 +1,14 @@
 package resp
 
 import (
-	"celld/resp/command"
 	"fmt"
 	"io"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+
+	"celld/resp/command"
 )
 
 const (
@@ -54,13 +55,13 @@ var busySettings = []string{"lua-time-limit", "1"}
 // A busy script's connection is killed from inside the server: by nobody's command, as those are refused.
 // A script that has changed something is not killed.
 func TestAScriptThatWroteIsUnkillable(t *testing.T) {
-	stopped := &command.Row{Name: "stopped", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { s.replyBool(s.srv.stats.panics.Load() > 0) })}
+	stopped := &command.Row{Name: "stopped", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { s.replyBool(s.srv.stats.Panics.Load() > 0) })}
 	carrierTest{settings: busySettings, rows: []*command.Row{stopped}}.run(t, func(t *testing.T, srv *Server, addr string) {
 		c, killer := dialTest(t, addr), dialTest(t, addr)
 		c.send(evalCall("redis.call('SET', 'k', '7') while redis.call('STOPPED') == 0 do end return redis.call('GET', 'k')"))
 		isBusy(t, srv)
 		killer.ask("SCRIPT KILL\r\nGET k\r\n", "-"+errUnkillable+"\r\n-"+errBusy+"\r\n")
-		srv.stats.panics.Add(1)
+		srv.stats.Panics.Add(1)
 		c.ask("", "$1\r\n7\r\n")
 		killer.ask("GET k\r\n", "$1\r\n7\r\n")
 	})
@@ -138,10 +139,10 @@ func TestAScriptsCallOverTheOutputLimit(t *testing.T) {
 		}
 		c.send(evalCall("pcall(redis.call, 'KEYS', '*') while true do end"))
 		c.wantClosed()
-		if n := srv.stats.panics.Load(); n != 0 {
+		if n := srv.stats.Panics.Load(); n != 0 {
 			t.Errorf("%d panics", n)
 		}
-		if n := srv.stats.outputLimitCloses.Load(); n != 1 {
+		if n := srv.stats.OutputLimitCloses.Load(); n != 1 {
 			t.Errorf("%d were closed", n)
 		}
 		other.ask("PING\r\n", "+PONG\r\n")

@@ -119,7 +119,7 @@ func (t transportServer) Commit() error { return t.srv.commit() }
 func (t transportServer) Leave()        { t.srv.persist.Leave() }
 
 func (t transportServer) Rejected(remote net.Addr) {
-	t.srv.stats.rejectedClients.Add(1)
+	t.srv.stats.RejectedClients.Add(1)
 	if remote != nil {
 		t.srv.tellRejected(remote, "maxclients")
 	}

@@ -16,6 +16,7 @@ import (
 	"celld/resp/command"
 	"celld/resp/metrics"
 	"celld/resp/script"
+	"celld/resp/stats"
 	"celld/resp/transport"
 	"celld/store"
 	"celld/store/memory"
@@ -75,7 +76,8 @@ type Server struct {
 	aclLog       acl.Log
 	savingUsers  sync.Mutex
 	listing      sync.Mutex
-	stats        serverStats
+	stats        *stats.Server
+	decisions    *decisionRows
 	metrics      *metrics.Registry
 	heap         metrics.Heap
 	denied       denied
@@ -130,7 +132,7 @@ type Server struct {
 // NewServer returns a server. It does not listen yet.
 func NewServer(o Options) *Server {
 	srv := &Server{
-		execution: newExecution(), stats: newServerStats(), denied: newDenied(),
+		execution: newExecution(), stats: stats.NewServer(), decisions: newDecisionRows(), denied: newDenied(),
 		cfg: o.Config, store: o.Store, limiter: o.Limiter, log: o.Log, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version, inherited: o.Inherited,
 		sessions: map[int64]*Session{}, stop: make(chan struct{}), aborts: make(chan struct{}), persist: o.Persistence, exit: o.Exit,
 	}
@@ -138,7 +140,7 @@ func NewServer(o Options) *Server {
 		srv.exit = os.Exit
 	}
 	if o.Dropped != nil {
-		srv.stats.droppedLines = o.Dropped
+		srv.stats.DroppedLines = o.Dropped
 	}
 	if srv.limiter == nil {
 		srv.limiter = srv.store
@@ -175,7 +177,7 @@ func NewServer(o Options) *Server {
 	srv.cfg.save.check = srv.maySave
 	if o.Engine != nil {
 		srv.useEngine(remoteEngine{o.Engine})
-		srv.stats.engine = o.Engine.Stats()
+		srv.stats.Engine = o.Engine.Stats()
 		srv.cfg.engine.failure.onSet = func(text string) {
 			modes, _ := remote.ParseFailures(text)
 			o.Engine.SetFailures(modes)
@@ -221,7 +223,7 @@ func (srv *Server) NewSession(p Peer) (s *Session, refusal string) {
 	c.localAddr = srv.intern(c.localAddr)
 	c.loopback = c.unix || isLoopback(p.Remote)
 	if srv.cfg.protectedMode.Get() && srv.users.Default.Rights().NoPass() && !c.loopback {
-		srv.stats.deniedClients.Add(1)
+		srv.stats.DeniedClients.Add(1)
 		srv.tellRejected(p.Remote, "protected mode")
 		return nil, "-" + errProtectedMode + "\r\n"
 	}
@@ -236,7 +238,7 @@ func (srv *Server) NewSession(p Peer) (s *Session, refusal string) {
 	if srv.admitted >= srv.cfg.maxClients.Get() {
 		return nil, fullLine
 	}
-	srv.stats.connections.Add(1)
+	srv.stats.Connections.Add(1)
 	srv.admitted++
 	srv.lastID++
 	c.id = srv.lastID
@@ -327,7 +329,7 @@ type scratch struct {
 	single   form   // of the running command
 	forms    *forms
 	literals literalCache
-	stats    batchStats
+	stats    stats.Batch
 	slice    slice
 	decided  decided
 	denied   []denial

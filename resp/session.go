@@ -83,13 +83,13 @@ func (s *Session) Serve(data []byte) (more bool) {
 	}
 	s.borrow()
 	s.beginSlice(startNS)
-	s.srv.stats.inputBytes.Add(s.scratch.lane, read)
+	s.srv.stats.InputBytes.Add(s.scratch.lane, read)
 	s.takePushed()
 	for pending := 0; ; s.nowNS = s.srv.clock() {
 		var again bool
 		data, again = s.run(data)
 		if len(s.call.Out) > 0 && s.end != atOnce {
-			s.srv.stats.outputBytes.Add(s.scratch.lane, int64(len(s.call.Out)))
+			s.srv.stats.OutputBytes.Add(s.scratch.lane, int64(len(s.call.Out)))
 			s.scratch.mark = 0
 			pending = s.tr.Send(s.call.Out)
 			s.noteSent(len(s.call.Out))
@@ -97,7 +97,7 @@ func (s *Session) Serve(data []byte) (more bool) {
 		s.call.Out = s.call.Out[:0]
 		if pending > int(s.srv.cfg.outputBufferLimit.Get()) {
 			s.srv.warnSeldom("client does not read its replies, closed", "client", s.client.addr, "pending_bytes", pending)
-			s.srv.stats.outputLimitCloses.Add(1)
+			s.srv.stats.OutputLimitCloses.Add(1)
 			s.end = atOnce
 		}
 		if !again || s.end != open {
@@ -151,7 +151,7 @@ func (s *Session) broken() {
 func (s *Session) Overdue() bool {
 	overdue := s.overdue(s.srv.clock())
 	if overdue {
-		s.srv.stats.idleCloses.Add(1)
+		s.srv.stats.IdleCloses.Add(1)
 	}
 	return overdue
 }
@@ -195,8 +195,8 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 		s.nowNS = srv.clock() // the wait counts for no command
 	}
 	defer lane.RUnlock()
-	s.scratch.stats.startNS = s.nowNS
-	defer func() { s.scratch.endNS = s.scratch.stats.finish(s) }()
+	s.scratch.stats.Begin(s.nowNS)
+	defer func() { s.scratch.endNS = s.finishBatch() }()
 	s.checkRights()
 	s.resume()
 	for s.end == open && s.waits == nil && len(data) > 0 {
@@ -229,8 +229,8 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 			args, n, err = s.reader.Next(data, s.scratch.args, limits)
 		}
 		if err != nil {
-			srv.stats.protocolErrors.Add(1)
-			srv.stats.rejected(nil, err.Error())
+			srv.stats.ProtocolErrors.Add(1)
+			srv.stats.Rejected(nil, err.Error())
 			if !s.gate.has(gateReplyOff | gateSkipNext) { // bytes that are no command count as the next command
 				s.replyError("%s", err)
 			}
@@ -272,7 +272,7 @@ func (s *Session) silent() bool { return s.gate.has(gateReplyOff | gateSkip) }
 func (s *Session) keep(rest []byte) {
 	if held := len(rest) + s.tx.bytes; !s.unserved && s.waits == nil && held > int(s.srv.cfg.queryBufferLimit.Get()) {
 		s.srv.warnSeldom("client is over its query buffer limit, closed", "client", s.client.addr, "bytes", held)
-		s.srv.stats.queryLimitCloses.Add(1)
+		s.srv.stats.QueryLimitCloses.Add(1)
 		s.end, s.in = atOnce, nil
 		s.tr.Close(true)
 		return
@@ -300,7 +300,7 @@ func (s *Session) overOutput(bytes int) bool {
 	s.end = atOnce
 	if s.tr != nil { // else the session that waits for this list says it
 		s.srv.warnSeldom("reply is over the output limit, closed", "client", s.client.addr, "command", s.client.command())
-		s.srv.stats.outputLimitCloses.Add(1)
+		s.srv.stats.OutputLimitCloses.Add(1)
 	}
 	return true
 }

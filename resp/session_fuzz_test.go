@@ -24,7 +24,7 @@ func fuzzWorld(t testing.TB, dir string) (w *world, c, other *peer) {
 // holds checks what holds after whatever was sent.
 func (w *world) holds(t *testing.T, other *peer) {
 	t.Helper()
-	if n := w.stats.panics.Load(); n != 0 {
+	if n := w.stats.Panics.Load(); n != 0 {
 		t.Fatalf("panic: %s", w.log)
 	}
 	other.want("PING", "+PONG\r\n")

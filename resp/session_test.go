@@ -240,7 +240,7 @@ func TestPanicCostsOneConnection(t *testing.T) {
 	}
 	b.want("PING", "+PONG\r\n")
 	b.want("SET k 5", "+OK\r\n") // nothing is left locked
-	if n := w.stats.panics.Load(); n != 1 {
+	if n := w.stats.Panics.Load(); n != 1 {
 		t.Errorf("%d panics counted", n)
 	}
 	for _, part := range []string{"at the disco", "session_test.go", "command=boom"} {
@@ -276,7 +276,7 @@ func TestOutputLimit(t *testing.T) {
 	c := w.connect()
 	c.tr.pending = 128<<10 + 1
 	c.send("PING\r\n")
-	if !c.tr.closed || w.stats.outputLimitCloses.Load() != 1 {
+	if !c.tr.closed || w.stats.OutputLimitCloses.Load() != 1 {
 		t.Error("a peer that does not read stays")
 	}
 }
@@ -296,8 +296,8 @@ func TestQueryBufferLimit(t *testing.T) {
 				c.Serve([]byte(raw[:n]))
 				raw = raw[n:]
 			}
-			if !c.tr.closed || w.stats.queryLimitCloses.Load() != 1 {
-				t.Errorf("closed %v, counted %d", c.tr.closed, w.stats.queryLimitCloses.Load())
+			if !c.tr.closed || w.stats.QueryLimitCloses.Load() != 1 {
+				t.Errorf("closed %v, counted %d", c.tr.closed, w.stats.QueryLimitCloses.Load())
 			}
 		})
 	}

@@ -1,10 +1,11 @@
 package resp
 
 import (
-	"celld/resp/command"
 	"fmt"
 	"slices"
 	"sync"
+
+	"celld/resp/command"
 )
 
 // Redis's limits for what an entry keeps of its command.

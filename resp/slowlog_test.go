@@ -2,12 +2,14 @@ package resp
 
 import (
 	"bytes"
-	"celld/resp/command"
 	"fmt"
 	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"celld/resp/command"
+	"celld/resp/stats"
 )
 
 // slowly has a command of the table take 20 ms where it has many arguments or long ones.
@@ -74,10 +76,10 @@ func TestSlowlogOfFastCommands(t *testing.T) {
 				if len(entries) != calls || entries[0].us != 20_000 || !strings.EqualFold(entries[0].args[0], name) {
 					t.Errorf("the slow log has %d entries, want %d of 20 ms: %.100q", len(entries), calls, fmt.Sprint(entries))
 				}
-				if _, got, _ := statsOf(w.commands.Find([]byte(name))).read(); got != int64(calls)*20_000_000 {
+				if _, got, _ := stats.Of(w.commands.Find([]byte(name))).Read(); got != int64(calls)*20_000_000 {
 					t.Errorf("%s took %d ns by its statistics, want 60 ms", name, got)
 				}
-				if _, got, _ := statsOf(w.commands.Find([]byte("ping"))).read(); got != 0 {
+				if _, got, _ := stats.Of(w.commands.Find([]byte("ping"))).Read(); got != 0 {
 					t.Errorf("PING took %d ns by its statistics, want 0", got)
 				}
 			})
@@ -91,7 +93,7 @@ func TestCommandStatsInExec(t *testing.T) {
 	w.commands.Add(&command.Row{Name: "quick", Arity: 1, Flags: command.Fast, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(3); s.replyOK() })})
 	w.connect().send("MULTI\r\nQUICK\r\nQUICK\r\nEXEC\r\n")
 	for name, want := range map[string]int64{"quick": 6_000_000, "exec": 6_000_000, "multi": 0} {
-		if _, got, _ := statsOf(w.commands.Find([]byte(name))).read(); got != want {
+		if _, got, _ := stats.Of(w.commands.Find([]byte(name))).Read(); got != want {
 			t.Errorf("%s took %d ns by its statistics, want %d", name, got, want)
 		}
 	}
@@ -116,7 +118,7 @@ func TestCommandStatsLeaveOutTheWait(t *testing.T) {
 	now.Add(5e9)
 	w.execution.Unlock()
 	<-done
-	if _, got, _ := statsOf(w.commands.Find([]byte("ping"))).read(); got != 0 {
+	if _, got, _ := stats.Of(w.commands.Find([]byte("ping"))).Read(); got != 0 {
 		t.Errorf("PING took %d ns by its statistics, want 0", got)
 	}
 }

@@ -85,7 +85,7 @@ func (w *stepwise) resume(s *Session) {
 		return
 	}
 	tookNS := s.srv.clock() - startNS
-	s.scratch.stats.slowNS += tookNS
+	s.scratch.stats.TookNS(tookNS)
 	if w.tookNS += tookNS; more {
 		s.waits = w
 		s.silence(mark)

@@ -1,10 +1,11 @@
 package resp
 
 import (
-	"celld/resp/command"
 	"fmt"
 	"strings"
 	"testing"
+
+	"celld/resp/command"
 )
 
 // Every row says all that COMMAND and its kin tell about it, and answers something, whatever it is asked.

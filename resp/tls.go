@@ -82,7 +82,7 @@ func (srv *Server) lookAtCertificates() {
 	k := srv.cfg.tls.keeper
 	switch taken, err := k.Look(); {
 	case err != nil:
-		srv.stats.failedReloads.Add(1)
+		srv.stats.FailedReloads.Add(1)
 		srv.log.Warn("new certificates are not used, the old ones stay", "error", err, "not_after", k.NotAfter().UTC().Format(time.RFC3339))
 	case taken:
 		srv.log.Info("new certificates are used", "not_after", k.NotAfter().UTC().Format(time.RFC3339))
@@ -92,13 +92,13 @@ func (srv *Server) lookAtCertificates() {
 
 // HandshakeFailed implements transport.Server.
 func (t transportServer) HandshakeFailed(s transport.Session, err error) {
-	t.srv.stats.failedHandshakes.Add(1)
+	t.srv.stats.FailedHandshakes.Add(1)
 	t.srv.warnSeldom("a TLS handshake failed", append(about(s), "error", err)...)
 }
 
 // HTTPHandshakeFailed counts a TLS handshake of the HTTP port that failed, and logs it. why has the client's address.
 func (srv *Server) HTTPHandshakeFailed(why string) {
-	srv.stats.failedHandshakes.Add(1)
+	srv.stats.FailedHandshakes.Add(1)
 	srv.warnSeldom("a TLS handshake of the HTTP port failed", "error", why)
 }
 

@@ -174,11 +174,11 @@ func (s *Session) allowed(data []byte, used, next int, limits wire.Limits) (int,
 func (s *Session) logDenial(reason acl.Reason, context, object, username string) {
 	switch reason {
 	case acl.DeniedCommand:
-		s.srv.stats.deniedCommands.Add(1)
+		s.srv.stats.DeniedCommands.Add(1)
 	case acl.DeniedKey:
-		s.srv.stats.deniedKeys.Add(1)
+		s.srv.stats.DeniedKeys.Add(1)
 	case acl.DeniedCertificate:
-		s.srv.stats.deniedCerts.Add(1)
+		s.srv.stats.DeniedCerts.Add(1)
 	}
 	s.srv.aclLog.Add(acl.Entry{Reason: reason, Context: context, Object: object, Username: username, AtNS: s.nowNS, Client: s.client.line(s.nowNS)},
 		int(s.srv.cfg.users.logMaxLen.Get()))
@@ -188,7 +188,7 @@ func (s *Session) logDenial(reason acl.Reason, context, object, username string)
 func (s *Session) authenticate(command, name, password []byte) bool {
 	u := s.srv.users.Authenticate(name, password)
 	if u == nil {
-		s.srv.stats.wrongPasswords.Add(1)
+		s.srv.stats.WrongPasswords.Add(1)
 		tried := "" // what is no user's name may be a password in the wrong place
 		if s.srv.users.Get(string(name)) != nil {
 			tried = string(name)

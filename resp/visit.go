@@ -170,11 +170,11 @@ func (s *Session) proceed(v *visit) {
 	startNS := s.srv.clock()
 	for v.answered.Swap(false) {
 		if s.step(v) {
-			s.scratch.stats.slowNS += s.readClock() - startNS
+			s.scratch.stats.TookNS(s.readClock() - startNS)
 			return
 		}
 	}
-	s.scratch.stats.slowNS += s.readClock() - startNS
+	s.scratch.stats.TookNS(s.readClock() - startNS)
 	s.waits = v
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"celld/resp/stats"
 	"celld/store"
 	"celld/store/remote"
 )
@@ -66,7 +67,7 @@ func TestConflicts(t *testing.T) {
 	monitor.Serve(nil)
 	monitor.tr.take()
 	w.slowlog.reset()
-	before := w.stats.decisions.sum()
+	before := w.decisions.sum()
 	p.do("EXEC")
 	for i := range 3 {
 		e.answer()
@@ -77,16 +78,16 @@ func TestConflicts(t *testing.T) {
 	if want := "*5\r\n*5\r\n:0\r\n:101\r\n:88\r\n:-1\r\n:760\r\n-" + errWrongType + "\r\n%7\r\n"; !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "+OK\r\n:0\r\n") && !strings.HasSuffix(got, ":0\r\n") {
 		t.Errorf("EXEC: %q", got)
 	}
-	if n := w.stats.decisions.sum()[throttleAllowed] - before[throttleAllowed]; n != 1 {
+	if n := w.decisions.sum()[throttleAllowed] - before[throttleAllowed]; n != 1 {
 		t.Errorf("%d decisions are counted", n)
 	}
 	for name, want := range map[string]int64{"cl.throttle": 1, "hget": 1, "exec": 1, "setnx": 1} {
-		st := statsOf(w.commands.Find([]byte(name)))
-		if calls, _, _ := st.read(); calls != want {
+		st := stats.Of(w.commands.Find([]byte(name)))
+		if calls, _, _ := st.Read(); calls != want {
 			t.Errorf("%d calls of %s are counted", calls, name)
 		}
 	}
-	if n := statsOf(w.commands.Find([]byte("hget"))).failed.Load(); n != 1 {
+	if n := stats.Of(w.commands.Find([]byte("hget"))).Failed.Load(); n != 1 {
 		t.Errorf("%d failures of HGET are counted", n)
 	}
 	monitor.Serve(nil)
@@ -178,7 +179,7 @@ func TestFailuresOfAnEngine(t *testing.T) {
 		if got := storeError(c.err); got != c.text || throttleError(c.err) != c.text {
 			t.Errorf("%v: %q", c.err, got)
 		}
-		if n := statsOf(w.commands.Find([]byte("set"))).failed.Load(); n != 2 {
+		if n := stats.Of(w.commands.Find([]byte("set"))).Failed.Load(); n != 2 {
 			t.Errorf("%d failures are counted", n)
 		}
 		if left := w.visiting.Load(); len(e.opened) != e.closed || left != 0 {
@@ -359,17 +360,17 @@ func TestPipelinesOnAnEngine(t *testing.T) {
 		}
 		for _, row := range at.commands.Rows {
 			name := row.Name
-			a, b := statsOf(row), statsOf(w.commands.Find([]byte(name)))
-			aCalls, _, _ := a.read()
-			bCalls, _, _ := b.read()
-			if aCalls != bCalls || a.failed.Load() != b.failed.Load() || a.rejected.Load() != b.rejected.Load() {
-				t.Errorf("seed %d: %s: %d calls and %d failed, want %d and %d", seed, name, bCalls, b.failed.Load(), aCalls, a.failed.Load())
+			a, b := stats.Of(row), stats.Of(w.commands.Find([]byte(name)))
+			aCalls, _, _ := a.Read()
+			bCalls, _, _ := b.Read()
+			if aCalls != bCalls || a.Failed.Load() != b.Failed.Load() || a.Rejected.Load() != b.Rejected.Load() {
+				t.Errorf("seed %d: %s: %d calls and %d failed, want %d and %d", seed, name, bCalls, b.Failed.Load(), aCalls, a.Failed.Load())
 			}
 		}
-		if a, b := at.stats.errorReplies.Load(), w.stats.errorReplies.Load(); a != b {
+		if a, b := at.stats.ErrorReplies.Load(), w.stats.ErrorReplies.Load(); a != b {
 			t.Errorf("seed %d: %d errors, want %d", seed, b, a)
 		}
-		if a, b := at.stats.decisions.sum(), w.stats.decisions.sum(); a != b {
+		if a, b := at.decisions.sum(), w.decisions.sum(); a != b {
 			t.Errorf("seed %d: decisions %v, want %v", seed, b, a)
 		}
 		if len(e.opened) != e.closed {
@@ -448,7 +449,7 @@ func TestTheTimeOfAVisit(t *testing.T) {
 	if got := e.answerAll(p); got != "$-1\r\n" {
 		t.Fatalf("%q", got)
 	}
-	if _, ns, _ := statsOf(w.commands.Find([]byte("get"))).read(); ns != 250_000_000 {
+	if _, ns, _ := stats.Of(w.commands.Find([]byte("get"))).Read(); ns != 250_000_000 {
 		t.Errorf("%d ns", ns)
 	}
 	if entries := w.slowlog.last(-1); len(entries) != 1 || entries[0].us != 250_000 || entries[0].args[0] != "GET" {

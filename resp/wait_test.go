@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"celld/resp/stats"
 	"celld/store/storetest"
 )
 
@@ -110,14 +111,14 @@ func TestPipelinesWaitAsTheyAreAnsweredAtOnce(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"cl.throttle", "cl.take", "gcra", "cl.mtake", "cl.give"} {
-			a, b := statsOf(at.commands.Find([]byte(name))), statsOf(later.commands.Find([]byte(name)))
-			aCalls, _, _ := a.read()
-			bCalls, _, _ := b.read()
-			if aCalls != bCalls || a.failed.Load() != b.failed.Load() {
-				t.Errorf("seed %d: %s: %d calls and %d failed, want %d and %d", seed, name, bCalls, b.failed.Load(), aCalls, a.failed.Load())
+			a, b := stats.Of(at.commands.Find([]byte(name))), stats.Of(later.commands.Find([]byte(name)))
+			aCalls, _, _ := a.Read()
+			bCalls, _, _ := b.Read()
+			if aCalls != bCalls || a.Failed.Load() != b.Failed.Load() {
+				t.Errorf("seed %d: %s: %d calls and %d failed, want %d and %d", seed, name, bCalls, b.Failed.Load(), aCalls, a.Failed.Load())
 			}
 		}
-		if a, b := at.stats.decisions.sum(), later.stats.decisions.sum(); a != b {
+		if a, b := at.decisions.sum(), later.decisions.sum(); a != b {
 			t.Errorf("seed %d: decisions %v, want %v", seed, b, a)
 		}
 	}

@@ -43,7 +43,7 @@ func onSlowDisk(t *testing.T, test func(d *slowDisk)) {
 		gate := make(chan error)
 		disk.gate.Store(&gate)
 		syncs := disk.syncs.Load()
-		d.commands = srv.stats.commands.Load()
+		d.commands = srv.stats.Commands.Load()
 		d.first.send(fmt.Sprintf(waitingCall, "first"))
 		eventually(d.t, "a write", func() bool { return disk.syncs.Load() > syncs })
 		for i, c := range d.conns {
@@ -56,7 +56,7 @@ func onSlowDisk(t *testing.T, test func(d *slowDisk)) {
 // someWait waits until calls besides the first are decided, and wait for the next write.
 func (d *slowDisk) someWait() {
 	d.t.Helper()
-	eventually(d.t, "decision besides the first", func() bool { return d.srv.stats.commands.Load() >= d.commands+2 })
+	eventually(d.t, "decision besides the first", func() bool { return d.srv.stats.Commands.Load() >= d.commands+2 })
 }
 
 // key is one that nobody else asks for, or one that many do.

@@ -1,4 +1,4 @@
-package resp
+package stats
 
 import (
 	"bytes"
@@ -18,15 +18,15 @@ const (
 	errorOverflow  = "ERRORSTATS_OVERFLOW"
 )
 
-// errorStats counts error replies by their first word, such as ERR or WRONGTYPE. A new word replaces the map, so known words are
+// ErrorWords counts error replies by their first word, such as ERR or WRONGTYPE. A new word replaces the map, so known words are
 // counted without a lock.
-type errorStats struct {
+type ErrorWords struct {
 	adding sync.Mutex
 	words  atomic.Pointer[map[string]*atomic.Int64]
 }
 
-// count counts an error reply, which begins with '-'.
-func (st *errorStats) count(reply []byte) {
+// Count counts an error reply, which begins with '-'.
+func (st *ErrorWords) Count(reply []byte) {
 	word := errorWord(reply)
 	if words := st.words.Load(); words != nil {
 		if n := (*words)[string(word)]; n != nil {
@@ -45,7 +45,7 @@ func errorWord(reply []byte) []byte {
 	return reply[1:end]
 }
 
-func (st *errorStats) add(word string) {
+func (st *ErrorWords) add(word string) {
 	st.adding.Lock()
 	defer st.adding.Unlock()
 	words := maps.Clone(st.read())
@@ -59,22 +59,23 @@ func (st *errorStats) add(word string) {
 	st.words.Store(&words)
 }
 
-func (st *errorStats) read() map[string]*atomic.Int64 {
+func (st *ErrorWords) read() map[string]*atomic.Int64 {
 	if words := st.words.Load(); words != nil {
 		return *words
 	}
 	return map[string]*atomic.Int64{}
 }
 
-// declare declares INFO's section Errorstats.
-func (st *errorStats) declare(l *metrics.List) {
+// Declare declares INFO's section Errorstats.
+func (st *ErrorWords) Declare(l *metrics.List) {
 	words := st.read()
 	for _, word := range slices.Sorted(maps.Keys(words)) {
 		l.Field("errorstat_"+word, fmt.Sprintf("count=%d", words[word].Load()))
 	}
 }
 
-func (st *errorStats) reset() {
+// Reset forgets all words.
+func (st *ErrorWords) Reset() {
 	st.adding.Lock()
 	defer st.adding.Unlock()
 	st.words.Store(nil)
