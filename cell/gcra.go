@@ -1,14 +1,187 @@
 package cell
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"math/bits"
 )
 
-// GCRA for a literal is Limit.Throttle with an interval of period/count, rounded up to whole nanoseconds, and a capacity of
+// MaxPeriodSeconds is the longest period: 292 years, the most whole seconds that int64 nanoseconds hold.
+const MaxPeriodSeconds = math.MaxInt64 / nsPerSecond
+
+// ErrZeroRate reports a limit with no rate: a count or a period of 0, or more than one call a nanosecond.
+var ErrZeroRate = errors.New("zero rate")
+
+// RangeError reports a parameter that must not be negative, or that is too large for arithmetic in 64 bits. In redis-cell such
+// products wrap, which frees or locks a key.
+type RangeError struct {
+	Param string // "max_burst", "count", "period", "quantity" or "tokens"
+	Value int64
+}
+
+func (e *RangeError) Error() string { return fmt.Sprintf("%s %d is out of range", e.Param, e.Value) }
+
+// Bucket is a rate and a burst, checked and ready to decide with. Its zero value allows nothing but quantity 0.
+type Bucket struct {
+	capacity    int64 // max burst + 1: the most that passes at one instant
+	intervalNS  int64 // emission interval, >= 1
+	toleranceNS int64 // intervalNS * capacity
+}
+
+// Capacity is the most that passes at one instant: max burst + 1.
+func (b Bucket) Capacity() int64 { return b.capacity }
+
+// NewBucket returns a bucket that allows count calls in each period, which is in seconds, and maxBurst + 1 calls at once.
+//
+// maxBurst is -1 (nothing ever passes) or more, count 1 to period × 10^9, period 1 to MaxPeriodSeconds, and
+// (maxBurst + 1) × period / count at most 292 years. Else the error is ErrZeroRate or a *RangeError.
+//
+// The emission interval is period / count in float64, truncated to whole nanoseconds, as in redis-cell
+// (src/cell/mod.rs, Rate::per_period). A rate that does not divide its period admits each call up to 1 ns early:
+// 600,000,001 a second run at 10^9. With periods over 2^53 ns, 104 days, float64 adds an error of up to 512 ns.
+func NewBucket(maxBurst, count, period int64) (Bucket, error) {
+	if count == 0 || period == 0 {
+		return Bucket{}, ErrZeroRate
+	}
+	if period > MaxPeriodSeconds || period < -MaxPeriodSeconds {
+		return Bucket{}, &RangeError{"period", period}
+	}
+	intervalNS := int64(float64(period*nsPerSecond) / float64(count))
+	switch {
+	case intervalNS == 0:
+		return Bucket{}, ErrZeroRate
+	case maxBurst < -1 || maxBurst == math.MaxInt64:
+		return Bucket{}, &RangeError{"max_burst", maxBurst}
+	case count < 0:
+		return Bucket{}, &RangeError{"count", count}
+	case period < 0:
+		return Bucket{}, &RangeError{"period", period}
+	case maxBurst+1 > math.MaxInt64/intervalNS:
+		return Bucket{}, &RangeError{"max_burst", maxBurst}
+	}
+	return Bucket{capacity: maxBurst + 1, intervalNS: intervalNS, toleranceNS: intervalNS * (maxBurst + 1)}, nil
+}
+
+// debtOf is how far a TAT lies ahead of now, in ns: what was taken and has not flowed back.
+func debtOf(tat, now uint64) uint64 {
+	if tat > now {
+		return tat - now
+	}
+	return 0
+}
+
+// remaining is how many calls of this interval still pass with this debt, both in ns.
+func (b Bucket) remaining(debt, interval uint64) int64 {
+	if debt < uint64(b.toleranceNS) {
+		return int64((uint64(b.toleranceNS) - debt) / interval)
+	}
+	return 0
+}
+
+// IntervalNS is the emission interval in ns: what one call costs. ToleranceNS is the most debt with which a call passes, its own cost
+// included. Both are for those who decide elsewhere, and must decide the same.
+func (b Bucket) IntervalNS() int64  { return max(b.intervalNS, 1) }
+func (b Bucket) ToleranceNS() int64 { return b.toleranceNS }
+
+// Throttle decides on a call of the given quantity at nowNS, Unix nanoseconds and not negative, for a key whose stored
+// TAT is tat: 0, or any instant that has passed, for a key that is new. It returns the TAT to store from now on. That
+// is tat itself when the call is limited or its quantity is 0 (a peek), so that either changes nothing; it is no later
+// than nowNS when nothing is left to remember.
+//
+// A negative quantity gives back what an earlier call took, up to a full bucket. The error is a *RangeError for a
+// quantity whose cost does not fit int64 nanoseconds; then tat is returned as it came.
+//
+// Everything is measured from now rather than as instants: with a TAT of up to 2^64 and costs of up to 2^63 ns, sums of
+// instants would wrap, while none of the differences below can.
+func (b Bucket) Throttle(tat uint64, nowNS, quantity int64) (next uint64, d Decision, err error) {
+	intervalNS := max(b.intervalNS, 1) // so that a call costs something under the zero Bucket, and does not pass
+	if affordable := math.MaxInt64 / intervalNS; quantity > affordable || quantity < -affordable {
+		return tat, Decision{}, &RangeError{"quantity", quantity}
+	}
+	now := uint64(nowNS)
+	increment := intervalNS * quantity
+	debt := debtOf(tat, now)
+	d = Decision{Limit: b.capacity, RetryAfterNS: Never}
+	switch {
+	case increment > b.toleranceNS:
+		d.Limited = true
+	case debt > uint64(b.toleranceNS-increment): // for a refund the difference passes int64, and is right as uint64
+		d.Limited = true
+		d.RetryAfterNS = debt - uint64(b.toleranceNS-increment)
+	case increment >= 0:
+		debt += uint64(increment)
+	default:
+		debt -= min(debt, uint64(-increment))
+	}
+	d.ResetAfterNS = debt
+	d.Remaining = b.remaining(debt, uint64(intervalNS))
+	if d.Limited || quantity == 0 {
+		return tat, d, nil
+	}
+	return now + debt, d, nil
+}
+
+// Share is the bucket for one of n who share the rate and cannot ask each other: a capacity n times smaller, rounded down, and an
+// interval n times longer. The capacity stays 1 at least, unless it was 0. So n shares together let through no more than the whole where
+// its capacity is n or more, and where it is less each lets through one call in n intervals. An n below 2 is the whole.
+func (b Bucket) Share(n int64) Bucket {
+	if n < 2 || b.capacity == 0 {
+		return b
+	}
+	interval := int64(math.MaxInt64)
+	if b.intervalNS <= interval/n {
+		interval = b.intervalNS * n
+	}
+	capacity := max(b.capacity/n, 1) // where it is more than 1, capacity × interval is no more than it was
+	return Bucket{capacity: capacity, intervalNS: interval, toleranceNS: capacity * interval}
+}
+
+// TokenCall is one call of GCRA, the command that Redis 8.8 nearly had (src/gcra.c in its repository): CL.THROTTLE with a
+// period in parts of seconds, and an emission interval in whole µs.
+type TokenCall struct {
+	MaxBurst  int64   // 0 or more
+	PerPeriod int64   // tokens in each period, 1 or more
+	PeriodS   float64 // seconds, more than 0 and less than 1e12
+	Tokens    int64   // that the call takes, 1 or more
+}
+
+// Bucket returns the bucket of a call, and the quantity to ask it for.
+//
+// The emission interval is period / tokens rounded to the nearest µs, 1 at least, as in Redis. The error is a *RangeError:
+// for "tokens" where their cost does not fit int64 µs, and for "max_burst" where it takes 292 years or more to flow back,
+// as TATs are ns here; Redis's are µs, and it lets 292,000 years pass.
+func (c TokenCall) Bucket() (b Bucket, quantity int64, err error) {
+	us := max(1, int64(float64(c.PeriodS*1e6)/float64(c.PerPeriod)+0.5))
+	switch {
+	case us > math.MaxInt64/c.Tokens:
+		return Bucket{}, 0, &RangeError{"tokens", c.Tokens}
+	case us > math.MaxInt64/1000, c.MaxBurst > math.MaxInt64/(us*1000)-2:
+		return Bucket{}, 0, &RangeError{"max_burst", c.MaxBurst}
+	}
+	capacity := c.MaxBurst + 1
+	// More than the capacity never passes, however much more it is.
+	return Bucket{capacity: capacity, intervalNS: us * 1000, toleranceNS: us * 1000 * capacity}, min(c.Tokens, capacity+1), nil
+}
+
+// gcra is Throttle for a literal, with an interval of period/count, rounded up to whole nanoseconds, and a capacity of
 // burst. State.A is the TAT. Any span of time lets through burst + rate × span at most.
-func (l *Limit) bucket(st *State, nowNS, cost int64, mode Mode) outcome {
-	now, interval, tolerance := uint64(nowNS), uint64(l.gcra.intervalNS), uint64(l.gcra.toleranceNS)
+type gcra struct{ plain }
+
+func (*gcra) prepare(s Shape, p Params) (capacity int64, b Bucket, ok bool) {
+	interval := p.intervalNS(s)
+	high, tolerance := bits.Mul64(uint64(interval), uint64(p.Burst))
+	return p.Burst, Bucket{capacity: p.Burst, intervalNS: interval, toleranceNS: int64(tolerance)}, high == 0 && int64(tolerance) >= 0
+}
+
+// share lowers the burst further where a count that is rounded down makes the interval up to twice as long.
+func (*gcra) share(s Shape, p Params, n int64) Params {
+	p.Burst = max(min(p.Burst/n, math.MaxInt64/p.intervalNS(s)), 1)
+	return p
+}
+
+func (*gcra) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
+	now, interval, tolerance := uint64(nowNS), uint64(l.bucket.intervalNS), uint64(l.bucket.toleranceNS)
 	debt := debtOf(st.A, now)
 	var o outcome
 	switch {
@@ -25,19 +198,18 @@ func (l *Limit) bucket(st *State, nowNS, cost int64, mode Mode) outcome {
 		st.A = now + debt
 	}
 	o.resetNS = debt
-	o.remaining = l.gcra.remaining(debt, interval)
+	o.remaining = l.bucket.remaining(debt, interval)
 	return o
 }
 
-// bookBucket takes a call at the first instant from now on at which it passes, and returns that instant, or Never.
-func (l *Limit) bookBucket(st *State, now, cost uint64) (at uint64) {
-	increment, tolerance := uint64(l.gcra.intervalNS)*cost, uint64(l.gcra.toleranceNS)
+func (*gcra) book(l *Limit, st State, now, cost uint64) (after State, at uint64) {
+	increment, tolerance := uint64(l.bucket.intervalNS)*cost, uint64(l.bucket.toleranceNS)
 	debt := debtOf(st.A, now)
-	if debt > math.MaxInt64 || debt+increment > math.MaxInt64 {
-		return Never
+	if cost > uint64(l.Burst) || debt > math.MaxInt64 || debt+increment > math.MaxInt64 {
+		return st, Never
 	}
 	st.A = now + debt + increment
-	return now + debt - min(debt, tolerance-increment)
+	return st, now + debt - min(debt, tolerance-increment)
 }
 
 // owe adds to a debt, in ns, what was taken by force. The sum stops at 292 years: no burst takes longer to flow back.
@@ -50,8 +222,10 @@ func owe(debt, interval, cost uint64) uint64 {
 	return debt + increment
 }
 
-func (l *Limit) giveBucket(st *State, nowNS, n int64) int64 {
-	now, interval := uint64(nowNS), uint64(l.gcra.intervalNS)
+func (*gcra) end(_ Shape, st State) uint64 { return st.A }
+
+func (*gcra) give(l *Limit, st *State, nowNS, n int64) int64 {
+	now, interval := uint64(nowNS), uint64(l.bucket.intervalNS)
 	if st.A <= now {
 		return 0
 	}
@@ -64,8 +238,29 @@ func (l *Limit) giveBucket(st *State, nowNS, n int64) int64 {
 	return int64(mulDivUp(debt, 1, interval))
 }
 
-func (l *Limit) carryBucket(st *State, old *Limit, nowNS int64) {
-	if now := uint64(nowNS); st.A > now {
-		st.A = now + scale(st.A-now, uint64(l.gcra.toleranceNS), uint64(old.gcra.toleranceNS))
+// takenNS is when the call will have flowed back.
+func (*gcra) takenNS(st State, _ int64) uint64 { return min(st.A, math.MaxInt64) }
+
+func (*gcra) passedNS(l *Limit, takenNS uint64) uint64 {
+	return takenNS - min(takenNS, uint64(l.bucket.toleranceNS))
+}
+
+func (*gcra) giveBack(l *Limit, st *State, nowNS int64, from []Lease) {
+	now := uint64(nowNS)
+	for i := range from {
+		if taken := from[i].TakenNS; taken > now && st.A > now {
+			cost := owe(0, uint64(l.bucket.intervalNS), uint64(from[i].Cost))
+			st.A -= min(taken-now, st.A-now, cost)
+		}
 	}
 }
+
+func (*gcra) carry(l *Limit, st *State, old *Limit, nowNS int64) {
+	if now := uint64(nowNS); st.A > now {
+		st.A = now + scale(st.A-now, uint64(l.bucket.toleranceNS), uint64(old.bucket.toleranceNS))
+	}
+}
+
+func (*gcra) appendText(b []byte, _ Shape, st State) []byte { return appendField(b, "tat", st.A) }
+
+func (*gcra) read(r *stateReader, _ *Limit) State { return State{A: r.number("tat", math.MaxUint64)} }

@@ -45,18 +45,6 @@ func Leased(st *State) int64 {
 	return int64(r.sumFrom(r.first()))
 }
 
-// IdentifyLease says whose lease it is that Decide has just added to a limit of algo=conc. Only what is neither time nor cost is
-// taken from l. It does nothing where there is none.
-func (l *Limit) IdentifyLease(st *State, nowNS int64, lease Lease) {
-	r := leases{st}
-	end := max(uint64(nowNS+l.PeriodNS), st.B)
-	if n := r.lastUntil(end); n != 0 && r.end(n) == end && r.id(n) == 0 {
-		r.unindex(n, byID)
-		r.identify(n, lease)
-		r.index(n, byID)
-	}
-}
-
 // FindLease returns the lease of an ID that has not ended.
 func FindLease(st *State, id uint64, nowNS int64) (Lease, bool) {
 	r := leases{st}

@@ -1,44 +1,5 @@
 package cell
 
-import "math/bits"
-
-// Algo is how a limit counts. Each has a file of its name.
-type Algo uint8
-
-const (
-	GCRA   Algo = iota // a bucket that flows back evenly, as CL.THROTTLE's
-	Window             // a counter for each window of time
-	Slide              // counters of the last windows, weighted or summed
-	Log                // the calls themselves
-	Conc               // leases: what is in flight
-	Warmup             // a bucket of one that gives less after a rest, as Guava's SmoothWarmingUp: gcra with warmup=
-)
-
-var algoNames = [...]string{GCRA: "gcra", Window: "window", Slide: "slide", Log: "log", Conc: "conc", Warmup: "warmup"}
-
-func (a Algo) String() string { return algoNames[a] }
-
-// Algos is how many algorithms there are, from 0 on.
-func Algos() int { return len(algoNames) }
-
-// Unit is the calendar's window, or Span for one that is a length of time.
-type Unit uint8
-
-const (
-	Span Unit = iota
-	Second
-	Minute
-	Hour
-	Day
-	Week // from Monday
-	Month
-	Year
-)
-
-var unitNames = [...]string{Span: "", Second: "second", Minute: "minute", Hour: "hour", Day: "day", Week: "week", Month: "month", Year: "year"}
-
-func (u Unit) String() string { return unitNames[u] }
-
 // Limit is a limit as a caller writes it: 100/1m, 5/1s,algo=log, 10000/month,tz=+08:00. Make one with ParseLimit; two of
 // the same text are equal. The zero value is no limit.
 type Limit struct {
@@ -47,7 +8,9 @@ type Limit struct {
 	BlockNS int64 // a denied key stays denied that long; 0: not longer than its state says
 	Shadow  bool  // evaluated, never limits
 
-	gcra Bucket
+	by       algorithm // Decide finds it here 1 ns faster than by the shape
+	capacity int64
+	bucket   Bucket // by which gcra and warmup decide; its capacity is what remaining is out of
 }
 
 // Shape tells the states of literals under one key apart: limits of the same shape share a state. A change of anything else
@@ -65,16 +28,18 @@ type Shape struct {
 
 // Aligned reports that the windows are the clock's or the calendar's. Such a limit decides by wall time. Leases do not: they last
 // as long as they were told.
-func (s *Shape) Aligned() bool { return (s.Clock || s.Unit != Span) && !s.Leases }
+func (s *Shape) Aligned() bool { return s.byWall() && !s.Leases }
+
+func (s *Shape) byWall() bool { return s.Clock || s.Unit != Span }
 
 // HoldsLeases reports that a state of this shape is one of leases.
-func (s *Shape) HoldsLeases() bool { return s.Leases || s.Algo == Conc }
+func (s *Shape) HoldsLeases() bool { return s.can(ofLeases) }
 
 // HasRing reports that a state of this shape has a ring.
-func (s *Shape) HasRing() bool { return s.Algo == Log || s.Algo == Conc || s.Buckets > 0 || s.Leases }
+func (s *Shape) HasRing() bool { return s.can(hasRing) }
 
 // KeepsCalls reports that a state of this shape has the calls themselves, up to Count of them. It may be told in parts: see Parts.
-func (s *Shape) KeepsCalls() bool { return s.Algo == Log && !s.Leases }
+func (s *Shape) KeepsCalls() bool { return s.can(ofCalls) }
 
 // CodeOfLeases is the bit of a Code that Leases sets.
 const CodeOfLeases = 1 << 7
@@ -95,10 +60,12 @@ func (s *Shape) Code() uint32 {
 func ShapeOf(code uint32, periodNS int64) Shape {
 	s := Shape{
 		Algo: Algo(code & 7), Unit: Unit(code >> 3 & 7), Clock: code>>6&1 != 0, Leases: code&CodeOfLeases != 0,
-		Buckets: uint8(code >> 8), ZoneMin: int16(code >> 16), PeriodNS: periodNS,
+		Buckets: uint8(code >> 8), PeriodNS: periodNS,
 	}
-	if s.Algo == Warmup {
-		s.ZoneMin, s.Cold = 0, s.ZoneMin
+	if s.byWall() {
+		s.ZoneMin = int16(code >> 16)
+	} else {
+		s.Cold = int16(code >> 16)
 	}
 	return s
 }
@@ -109,54 +76,50 @@ type Params struct {
 	Burst int64 // gcra: the most at one instant; warmup: how long that takes, in ms
 }
 
-// The bounds of a literal. 10^7 a second is one call in 100 ns, which leaves a state in whole nanoseconds exact to 1 %; real
-// limits are orders of magnitude below that.
-const (
-	MaxCount     = 1<<31 - 1
-	MaxPerSecond = 10_000_000
-	MaxBuckets   = 128
-	MaxCold      = 100_00
-	MinPeriodNS  = 1_000
-	MaxPeriodNS  = 366 * 86_400 * nsPerSecond
-	MaxWarmupNS  = 24 * 86_400 * nsPerSecond // as a number of ms has to fit Params.Burst
-)
-
 // IsBucket reports that a limit is nothing but its Bucket: State.A is the TAT, and all that there is to remember.
-func (l *Limit) IsBucket() bool { return l.Algo == GCRA && l.BlockNS == 0 }
+func (l *Limit) IsBucket() bool { return l.can(bucketOnly) && l.BlockNS == 0 }
+
+// Bookable reports that a call can be booked ahead of its moment, and so that the wait of each of many who wait is known.
+func (l *Limit) Bookable() bool { return l.can(bookable) }
+
+// Additive reports that what is booked adds up: whoever comes behind several calls waits as long as behind one of all their costs.
+func (l *Limit) Additive() bool { return l.can(additive) }
 
 // Bucket is what a limit decides by that IsBucket: a Take of cost n is a Throttle of quantity n.
-func (l *Limit) Bucket() Bucket { return l.gcra }
+func (l *Limit) Bucket() Bucket { return l.bucket }
 
 // Capacity is the most that passes at one instant. For warmup it is the count, though there a call of any cost passes.
-func (l *Limit) Capacity() int64 {
-	if l.Algo == GCRA {
-		return l.Burst
-	}
-	return l.Count
+func (l *Limit) Capacity() int64 { return l.capacity }
+
+// prepare computes what a limit decides by; for that of a companion, what the limit beside it decides by.
+func (l *Limit) prepare() (ok bool) {
+	base := l.Shape
+	base.Leases = false
+	l.by = base.kind().algorithm
+	l.capacity, l.bucket, ok = l.by.prepare(base, l.Params)
+	return ok
 }
 
-// prepare computes the bucket of a GCRA, or the interval of a warmup. It rounds the interval up, so that no more than the rate passes. It returns false when
-// burst × interval does not fit int64 nanoseconds.
-func (l *Limit) prepare() bool {
-	if l.Algo != GCRA && l.Algo != Warmup {
-		return true
-	}
-	interval := (l.PeriodNS + l.Count - 1) / l.Count
-	if l.Algo == Warmup {
-		l.gcra = Bucket{capacity: 1, intervalNS: interval, toleranceNS: interval}
-		return true
-	}
-	high, tolerance := bits.Mul64(uint64(interval), uint64(l.Burst))
-	if high != 0 || int64(tolerance) < 0 {
-		return false
-	}
-	l.gcra = Bucket{capacity: l.Burst, intervalNS: interval, toleranceNS: int64(tolerance)}
-	return true
-}
+// intervalNS is what a call costs at this rate, rounded up, so that no more than the rate passes.
+func (p Params) intervalNS(s Shape) int64 { return (s.PeriodNS + p.Count - 1) / p.Count }
 
 // Restore returns the limit of a shape and parameters, without block and shadow. Both must come from a parsed Limit.
 func Restore(s Shape, p Params) Limit {
 	l := Limit{Shape: s, Params: p}
 	l.prepare()
 	return l
+}
+
+// Share is the limit for one of n who share it and cannot ask each other: the same in all but its count, and for gcra its burst, which
+// are n times smaller, rounded down. Both stay 1 at least. So n shares together let through no more than the whole promises where these
+// are n or more, but for warmup, of which each lets through a call at the same instant. An n below 2 is the whole.
+func (l *Limit) Share(n int64) Limit {
+	share := *l
+	if n < 2 {
+		return share
+	}
+	share.Count = max(l.Count/n, 1)
+	share.Params = l.by.share(l.Shape, share.Params, n)
+	share.prepare()
+	return share
 }

@@ -1,8 +1,15 @@
 package cell
 
-import "sort"
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+)
 
-// Log remembers the calls of the last period. It is the one exact algorithm: no span of a period lets through more than the
+// log remembers the calls of the last period. It is the one exact algorithm: no span of a period lets through more than the
 // count. State.Ring has the calls in the order of time, two words for each: the time, and the sum of all costs up to and with
 // this call. The sums let a binary search find what must leave for a call to pass. State.A is first<<32 | n, the place of the
 // oldest call and the number of calls. State.B is the sum before the oldest.
@@ -10,7 +17,9 @@ import "sort"
 // Calls at the same nanosecond are one entry. There are never more than count entries, unless the count was lowered. When
 // Force adds one more, the two oldest become one at the time of the younger. That changes no decision: the entries after the
 // oldest add up to the count, so nothing passes before the younger leaves. Only after a Give does it deny for longer.
-func (l *Limit) log(st *State, nowNS, cost int64, mode Mode) outcome {
+type log struct{ plain }
+
+func (*log) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	c := calls{st}
 	live := c.firstAfter(now, uint64(l.PeriodNS))
@@ -25,7 +34,7 @@ func (l *Limit) log(st *State, nowNS, cost int64, mode Mode) outcome {
 		live, before = 0, st.B
 		sum = c.sumBefore(c.n()) - before
 	}
-	o := l.used(sum, l.endOfLog(st), now)
+	o := l.used(sum, c.end(uint64(l.PeriodNS)), now)
 	if mode != Force && cost > 0 && !passes {
 		o.retryNS = Never
 		if cost <= l.Count {
@@ -122,8 +131,8 @@ func (c calls) push(now, cost uint64, most int64) {
 // mergeOldest makes the oldest i+1 entries one, at the time of the youngest of them.
 func (c calls) mergeOldest(i int) { c.set(c.at(i)/2, c.n()-i) }
 
-// fitLog doubles the ring when it is full of calls that still count, up to count entries.
-func (l *Limit) fitLog(st *State, nowNS int64) (words int) {
+// fit doubles the ring when it is full of calls that still count, up to count entries.
+func (*log) fit(l *Limit, st *State, nowNS int64) (words int) {
 	c := calls{st}
 	if c.n() < c.capacity() {
 		return 0
@@ -148,7 +157,12 @@ func (c calls) grow(capacity int) (words int) {
 	return words
 }
 
-func (l *Limit) giveLog(st *State, nowNS, n int64) int64 {
+func (*log) fits(l *Limit, st State) bool {
+	c := calls{&st}
+	return c.n() < c.capacity() || int64(c.n()) >= l.Count && c.n() > 0
+}
+
+func (*log) give(l *Limit, st *State, nowNS, n int64) int64 {
 	c := calls{st}
 	c.drop(c.firstAfter(uint64(nowNS), uint64(l.PeriodNS)))
 	left := uint64(n)
@@ -165,18 +179,102 @@ func (l *Limit) giveLog(st *State, nowNS, n int64) int64 {
 	return n - int64(left)
 }
 
-func (l *Limit) endOfLog(st *State) uint64 {
-	c := calls{st}
+func (*log) end(s Shape, st State) uint64 { return calls{&st}.end(uint64(s.PeriodNS)) }
+
+// end is when the last entry stops to count.
+func (c calls) end(period uint64) uint64 {
 	if c.n() == 0 {
 		return 0
 	}
-	return c.time(c.n()-1) + uint64(l.PeriodNS)
+	return c.time(c.n()-1) + period
 }
 
-func (l *Limit) shiftLog(st *State, ns int64) {
+// giveBack writes the log anew, without what is given back. A call of before may have become part of the one after it.
+func (*log) giveBack(l *Limit, st *State, nowNS int64, from []Lease) {
+	slices.SortFunc(from, func(a, b Lease) int { return cmp.Compare(a.TakenNS, b.TakenNS) })
+	now := uint64(nowNS)
+	c := calls{st}
+	c.drop(c.firstAfter(now, uint64(l.PeriodNS)))
+	kept, was, is := 0, st.B, st.B
+	for i := range c.n() {
+		at, sum := c.time(i), c.sum(i)
+		cost := sum - was
+		was = sum
+		for len(from) > 0 && from[0].TakenNS <= at {
+			if from[0].TakenNS+uint64(l.PeriodNS) > now {
+				cost -= min(cost, uint64(from[0].Cost))
+			}
+			from = from[1:]
+		}
+		if cost > 0 {
+			is += cost
+			place := c.at(kept)
+			st.Ring[place], st.Ring[place+1] = at, is
+			kept++
+		}
+	}
+	if kept == 0 {
+		c.set(0, 0)
+	} else {
+		c.set(c.place(), kept)
+	}
+}
+
+func (*log) shift(_ Shape, st *State, ns int64) {
 	c := calls{st}
 	for i := range c.n() {
 		at := c.at(i)
 		st.Ring[at] = ShiftInstant(st.Ring[at], ns)
+	}
+}
+
+func (*log) appendText(b []byte, _ Shape, st State) []byte {
+	c := calls{&st}
+	return c.appendText(b, 0, c.n())
+}
+
+func (c calls) appendText(b []byte, from, to int) []byte {
+	b = append(b, " calls="...)
+	for i := from; i < to; i++ {
+		if i == from {
+			b = strconv.AppendUint(b, c.time(i), 10)
+		} else {
+			b = strconv.AppendUint(append(b, ",+"...), c.time(i)-c.time(i-1), 10)
+		}
+		b = strconv.AppendUint(append(b, ':'), c.sum(i)-c.sumBefore(i), 10)
+	}
+	return b
+}
+
+func (*log) read(r *stateReader, _ *Limit) (st State) {
+	r.calls(&st)
+	return st
+}
+
+func (r *stateReader) calls(st *State) {
+	text := r.field("calls")
+	if text == "" {
+		return
+	}
+	n := strings.Count(text, ",") + 1 // may be more than the count, which was lowered then
+	st.Ring = make([]uint64, 2*n)
+	calls{st}.set(0, n)
+	var at, sum uint64
+	for i := range n {
+		var call string
+		call, text, _ = strings.Cut(text, ",")
+		when, cost, found := strings.Cut(call, ":")
+		if i > 0 {
+			var later bool
+			when, later = strings.CutPrefix(when, "+")
+			r.bad = r.bad || !later
+		}
+		wait := r.digits(when, math.MaxInt64)
+		spent := r.digits(cost, mostUsed)
+		at, sum = at+wait, sum+spent
+		if r.bad = r.bad || !found || at > math.MaxInt64 || spent == 0 || sum > mostUsed; r.bad {
+			return
+		}
+		st.Ring[2*i], st.Ring[2*i+1] = at, sum
 	}
 }

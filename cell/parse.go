@@ -111,8 +111,8 @@ func (p *limitParser) parseOption(text string) error {
 	ok := true
 	switch name {
 	case "algo":
-		for algo, of := range algoNames {
-			if value == of && of != "" && Algo(algo) != Warmup {
+		for algo, of := range algorithms {
+			if value == of.name && Algo(algo) != Warmup {
 				if p.Unit != Span && Algo(algo) != Window {
 					return wrong("algo", value, "a period of the calendar needs algo=window")
 				}

@@ -2,7 +2,7 @@ package cell
 
 import "math"
 
-// Slide without buckets counts in windows that begin at multiples of its period, and takes it that the calls of the window
+// slide without buckets counts in windows that begin at multiples of its period, and takes it that the calls of the window
 // before were spread evenly: with cur in this window of length W, which began elapsed ago, and prev in the one before, a
 // call passes iff
 //
@@ -10,7 +10,9 @@ import "math"
 //
 // State.A is where the window begins, State.B is cur<<32 | prev. Calls that were not spread evenly let through up to nearly
 // twice the count in a span of W.
-func (l *Limit) slide(st *State, nowNS, cost int64, mode Mode) outcome {
+type slide struct{ plain }
+
+func (*slide) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	period := uint64(l.PeriodNS)
 	w := slideAt(st, now, period)
@@ -20,7 +22,7 @@ func (l *Limit) slide(st *State, nowNS, cost int64, mode Mode) outcome {
 		w.cur = min(w.cur+uint64(cost), math.MaxUint32)
 		st.A, st.B = w.start, w.cur<<32|w.prev
 	}
-	o := l.used(w.cur+weighted, l.endOfSlide(st), now)
+	o := l.used(w.cur+weighted, endOfSlide(st, period), now)
 	if mode != Force && cost > 0 && !passes {
 		o.retryNS = Never
 		if cost <= l.Count {
@@ -63,29 +65,64 @@ func (w windows) roomFor(most, period uint64) uint64 {
 	return 2*period - mulDiv(most, period, w.cur) // in the next window, where cur is prev
 }
 
-func (l *Limit) giveSlide(st *State, nowNS, n int64) int64 {
+func (*slide) give(l *Limit, st *State, nowNS, n int64) int64 {
 	w := slideAt(st, uint64(nowNS), uint64(l.PeriodNS))
 	fromCur := min(uint64(n), w.cur)
 	fromPrev := min(uint64(n)-fromCur, w.prev)
-	if given := fromCur + fromPrev; given > 0 {
-		st.A, st.B = w.start, (w.cur-fromCur)<<32|(w.prev-fromPrev)
-		return int64(given)
-	}
-	return 0
+	w.take(st, fromCur, fromPrev)
+	return int64(fromCur + fromPrev)
 }
 
-func (l *Limit) endOfSlide(st *State) uint64 {
+// take removes what is given back from a state.
+func (w windows) take(st *State, fromCur, fromPrev uint64) {
+	if fromCur+fromPrev > 0 {
+		st.A, st.B = w.start, (w.cur-fromCur)<<32|(w.prev-fromPrev)
+	}
+}
+
+// giveBack gives to the two windows that still count.
+func (*slide) giveBack(l *Limit, st *State, nowNS int64, from []Lease) {
+	period := uint64(l.PeriodNS)
+	w := slideAt(st, uint64(nowNS), period)
+	fromCur, fromPrev := uint64(0), uint64(0)
+	for i := range from {
+		switch taken, cost := from[i].TakenNS, uint64(from[i].Cost); {
+		case taken >= w.start:
+			fromCur = min(fromCur+cost, w.cur)
+		case taken+period >= w.start:
+			fromPrev = min(fromPrev+cost, w.prev)
+		}
+	}
+	w.take(st, fromCur, fromPrev)
+}
+
+func (*slide) end(s Shape, st State) uint64 { return endOfSlide(&st, uint64(s.PeriodNS)) }
+
+func endOfSlide(st *State, period uint64) uint64 {
 	switch cur, prev := st.B>>32, st.B&math.MaxUint32; {
 	case cur > 0:
-		return st.A + 2*uint64(l.PeriodNS)
+		return st.A + 2*period
 	case prev > 0:
-		return st.A + uint64(l.PeriodNS)
+		return st.A + period
 	}
 	return 0
 }
 
-func (l *Limit) carrySlide(st *State, old *Limit) {
+func (*slide) carry(l *Limit, st *State, old *Limit, _ int64) {
 	cur := scale(st.B>>32, uint64(l.Count), uint64(old.Count))
 	prev := scale(st.B&math.MaxUint32, uint64(l.Count), uint64(old.Count))
 	st.B = min(cur, math.MaxUint32)<<32 | min(prev, math.MaxUint32)
+}
+
+func (*slide) appendText(b []byte, _ Shape, st State) []byte {
+	b = appendField(b, "start", st.A)
+	b = appendField(b, "used", st.B>>32)
+	return appendField(b, "before", st.B&math.MaxUint32)
+}
+
+func (*slide) read(r *stateReader, _ *Limit) (st State) {
+	st.A = r.number("start", math.MaxInt64)
+	cur := r.number("used", math.MaxUint32)
+	st.B = cur<<32 | r.number("before", math.MaxUint32)
+	return st
 }

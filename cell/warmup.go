@@ -2,7 +2,7 @@ package cell
 
 import "math"
 
-// Warmup is a rate that begins low after a rest, for what needs to warm up, such as a cache or a pool: Guava's
+// warmup is a rate that begins low after a rest, for what needs to warm up, such as a cache or a pool: Guava's
 // SmoothRateLimiter.SmoothWarmingUp. Calls are spread evenly and each is paid for by the one after it, so a call of any cost passes
 // as soon as those before it are paid for. In the words of Guava, where interval is ns a call and permits are those stored:
 //
@@ -19,7 +19,14 @@ import "math"
 //	n × interval + q × D × (2X - D) / warmup, q = (cold-1) × (5+cold)² / (16 × (1+cold))
 //
 // where X is how much is stored above the threshold, and D the part of it that the call takes, both as time.
-func (l *Limit) warmup(st *State, nowNS, cost int64, mode Mode) outcome {
+type warmup struct{ plain }
+
+func (*warmup) prepare(s Shape, p Params) (capacity int64, b Bucket, ok bool) {
+	interval := p.intervalNS(s)
+	return p.Count, Bucket{capacity: 1, intervalNS: interval, toleranceNS: interval}, true
+}
+
+func (*warmup) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	free, warmth := st.warmthAt(now)
 	var o outcome
@@ -55,7 +62,7 @@ func (st *State) warmthAt(now uint64) (free, warmth uint64) {
 // warmthOf is how much warmer n calls make it, in ns: the time in which as many permits are stored.
 func (l *Limit) warmthOf(n uint64) uint64 {
 	cold := uint64(l.Cold)
-	each := mulDiv(uint64(l.gcra.intervalNS), 2*(100+cold), 500+cold)
+	each := mulDiv(uint64(l.bucket.intervalNS), 2*(100+cold), 500+cold)
 	if most := uint64(l.warmupNS()); n > most/max(each, 1) {
 		return most
 	}
@@ -65,7 +72,7 @@ func (l *Limit) warmthOf(n uint64) uint64 {
 // costOfWarmth is what a call of n costs, in ns and at most MaxInt64, when it is as warm as that.
 func (l *Limit) costOfWarmth(warmth, n uint64) uint64 {
 	warmup, cold := uint64(l.warmupNS()), uint64(l.Cold)
-	cost := owe(0, uint64(l.gcra.intervalNS), n)
+	cost := owe(0, uint64(l.bucket.intervalNS), n)
 	above := mulDiv(warmup, 400, 500+cold) // the threshold, when it is cold
 	if above <= warmth {
 		return cost
@@ -76,19 +83,21 @@ func (l *Limit) costOfWarmth(warmth, n uint64) uint64 {
 	return min(cost+mulDivUp(taken, steep, warmup), math.MaxInt64)
 }
 
-// bookWarmup is Guava's reserve: the call passes when those before it are paid for.
-func (l *Limit) bookWarmup(st *State, now, cost uint64) (at uint64) {
+// book is Guava's reserve: the call passes when those before it are paid for.
+func (w *warmup) book(l *Limit, st State, now, cost uint64) (after State, at uint64) {
 	if st.A > latestBooked {
-		return Never
+		return st, Never
 	}
 	at = max(st.A, now)
-	l.warmup(st, int64(now), int64(cost), Force)
-	return at
+	w.decide(l, &st, int64(now), int64(cost), Force)
+	return st, at
 }
 
-// giveWarmup undoes the latest calls that are not paid for. Where it is as warm as it gets, it stays so: what the calls took of
+func (*warmup) end(_ Shape, st State) uint64 { return st.A + st.B }
+
+// give undoes the latest calls that are not paid for. Where it is as warm as it gets, it stays so: what the calls took of
 // what was stored is not known.
-func (l *Limit) giveWarmup(st *State, nowNS, n int64) int64 {
+func (*warmup) give(l *Limit, st *State, nowNS, n int64) int64 {
 	now := uint64(nowNS)
 	if st.A <= now {
 		return 0
@@ -119,11 +128,21 @@ func (l *Limit) giveWarmup(st *State, nowNS, n int64) int64 {
 	return int64(few)
 }
 
-// carryWarmup keeps the share of what is stored, as Guava's setRate does, and of the wait.
-func (l *Limit) carryWarmup(st *State, old *Limit, nowNS int64) {
+// carry keeps the share of what is stored, as Guava's setRate does, and of the wait.
+func (*warmup) carry(l *Limit, st *State, old *Limit, nowNS int64) {
 	now := uint64(nowNS)
 	free, warmth := st.warmthAt(now)
-	wait := scale(free-now, uint64(l.gcra.intervalNS), uint64(old.gcra.intervalNS))
+	wait := scale(free-now, uint64(l.bucket.intervalNS), uint64(old.bucket.intervalNS))
 	st.A = now + min(wait, mostWarmupDebt)
 	st.B = mulDiv(warmth, uint64(l.warmupNS()), uint64(old.warmupNS()))
+}
+
+func (*warmup) appendText(b []byte, _ Shape, st State) []byte {
+	return appendField(appendField(b, "free", st.A), "warmth", st.B)
+}
+
+func (*warmup) read(r *stateReader, l *Limit) (st State) {
+	st.A = r.number("free", math.MaxUint64-MaxWarmupNS)
+	st.B = r.number("warmth", uint64(l.warmupNS()))
+	return st
 }

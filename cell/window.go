@@ -2,17 +2,20 @@ package cell
 
 import (
 	"math"
-	"time"
+	"slices"
+	"strings"
 )
 
-// Window counts calls in windows of time: from the first call on, or aligned to the clock or the calendar. State.A is when the
+// window counts calls in windows of time: from the first call on, or aligned to the clock or the calendar. State.A is when the
 // window ends, State.B what was used in it. Around an edge it lets through up to twice its count: all of it at the end of one
 // window and again at the start of the next.
 //
 // Calls that are booked ahead fill one window after the other, without a gap between them. Then State.A is when the last of these
 // ends, and State.B is before<<32 | used, where before is what was used in the window before it. Until the last window begins no
 // call passes, so the windows further back need not be told apart: they count as full. before is 0 if nothing was booked.
-func (l *Limit) window(st *State, nowNS, cost int64, mode Mode) outcome {
+type window struct{ plain }
+
+func (w *window) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	end, used := st.A, st.B
 	if now >= end || used == 0 {
@@ -20,7 +23,7 @@ func (l *Limit) window(st *State, nowNS, cost int64, mode Mode) outcome {
 	}
 	passes := used+uint64(cost) <= uint64(l.Count)
 	if !passes && used > math.MaxUint32 {
-		return l.windowBooked(st, nowNS, cost, mode)
+		return w.decideBooked(l, st, nowNS, cost, mode)
 	}
 	if cost > 0 && (mode == Force || mode == Take && passes) {
 		if end == 0 {
@@ -42,23 +45,23 @@ func (l *Limit) window(st *State, nowNS, cost int64, mode Mode) outcome {
 // mostBefore is the most that is remembered of the window before the last, so that State.B and a cost do not wrap.
 const mostBefore = math.MaxInt32
 
-// windowBooked decides where the last window was booked.
-func (l *Limit) windowBooked(st *State, nowNS, cost int64, mode Mode) outcome {
+// decideBooked decides where the last window was booked.
+func (w *window) decideBooked(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
 	if begin := l.beginNS(st.A); uint64(nowNS) < begin {
-		return l.windowAhead(st, uint64(nowNS), begin, cost, mode)
+		return w.decideAhead(l, st, uint64(nowNS), begin, cost, mode)
 	}
 	last := State{A: st.A, B: st.B & math.MaxUint32}
 	used := last.B
-	o := l.window(&last, nowNS, cost, mode)
+	o := w.decide(l, &last, nowNS, cost, mode)
 	if last.B != used {
 		st.B = last.B
 	}
 	return o
 }
 
-// windowAhead decides before the last window that has booked calls begins: nothing passes. What is forced counts in the window that
+// decideAhead decides before the last window that has booked calls begins: nothing passes. What is forced counts in the window that
 // it is in, and is forgotten with it.
-func (l *Limit) windowAhead(st *State, now, begin uint64, cost int64, mode Mode) outcome {
+func (*window) decideAhead(l *Limit, st *State, now, begin uint64, cost int64, mode Mode) outcome {
 	o := outcome{resetNS: st.A - now}
 	used, before := st.B&math.MaxUint32, st.B>>32
 	switch {
@@ -77,29 +80,30 @@ func (l *Limit) windowAhead(st *State, now, begin uint64, cost int64, mode Mode)
 	return o
 }
 
-// bookWindow takes a call in the first window from now on that has room for it and for which no later one is booked, and
-// returns from when on it passes, or Never.
-func (l *Limit) bookWindow(st *State, now, cost uint64) (at uint64) {
+// book takes a call in the first window from now on that has room for it and for which no later one is booked.
+func (*window) book(l *Limit, st State, now, cost uint64) (after State, at uint64) {
 	end, used, before := st.A, st.B&math.MaxUint32, st.B>>32
 	switch {
+	case cost > uint64(l.Count):
+		return st, Never
 	case now >= end || used == 0:
 		st.A, st.B = l.nextEdgeNS(int64(now)), cost
-		return now
+		return st, now
 	case used+cost <= uint64(l.Count):
 		st.B += cost
 		if before > 0 {
 			now = max(now, l.beginNS(end))
 		}
-		return now
+		return st, now
 	case end > latestBooked:
-		return Never
+		return st, Never
 	}
 	st.A, st.B = l.nextEdgeNS(int64(end)), min(used, mostBefore)<<32|cost
-	return end
+	return st, end
 }
 
-// giveWindow gives back what is booked for the last window first, then what is for the one before, and so on.
-func (l *Limit) giveWindow(st *State, nowNS, n int64) int64 {
+// give gives back what is booked for the last window first, then what is for the one before, and so on.
+func (*window) give(l *Limit, st *State, nowNS, n int64) int64 {
 	now, count, left := uint64(nowNS), uint64(l.Count), uint64(n)
 	if now >= st.A {
 		return 0
@@ -131,13 +135,13 @@ func (l *Limit) giveWindow(st *State, nowNS, n int64) int64 {
 	return n - int64(left)
 }
 
-func (l *Limit) carryWindow(st *State, old *Limit) {
+func (*window) carry(l *Limit, st *State, old *Limit, _ int64) {
 	used := scale(st.B&math.MaxUint32, uint64(l.Count), uint64(old.Count))
 	before := scale(st.B>>32, uint64(l.Count), uint64(old.Count))
 	st.B = min(before, mostBefore)<<32 | min(used, math.MaxUint32)
 }
 
-func (l *Limit) endOfWindow(st *State) uint64 {
+func (*window) end(_ Shape, st State) uint64 {
 	if st.B == 0 {
 		return 0
 	}
@@ -178,40 +182,39 @@ func (l *Limit) Realign(st *State, byNS, nowNS int64) {
 	st.BlockedNS = ShiftInstant(st.BlockedNS, byNS)
 }
 
-// shortestNS is the length of the shortest window of a unit.
-func (u Unit) shortestNS() int64 {
-	const day = 86_400 * nsPerSecond
-	return [...]int64{Second: nsPerSecond, Minute: 60 * nsPerSecond, Hour: 3_600 * nsPerSecond, Day: day, Week: 7 * day, Month: 28 * day, Year: 365 * day}[u]
+// giveBack gives to windows that are not over.
+func (w *window) giveBack(l *Limit, st *State, nowNS int64, from []Lease) {
+	over := func(taken Lease) bool { return !l.inWindow(st, taken.TakenNS, uint64(nowNS)) }
+	w.plain.giveBack(l, st, nowNS, slices.DeleteFunc(from, over))
 }
 
-// next is the first edge of a unit after an instant, both in the time of the zone. A zone here is an offset: no hour is
-// left out or comes twice.
-func (u Unit) next(ns int64) int64 {
-	switch u {
-	case Month, Year:
-		return u.edge(ns, 1)
-	case Week: // 1970 began on a Thursday
-		const monday = 4 * 86_400 * nsPerSecond
-		week := u.shortestNS()
-		return (floorDiv(ns-monday, week)+1)*week + monday
+// inWindow reports whether the window that an instant is in is not over. It may be ahead.
+func (l *Limit) inWindow(st *State, ns, now uint64) bool {
+	switch period := uint64(l.PeriodNS); {
+	case l.Aligned():
+		return l.nextEdgeNS(int64(ns)) > now
+	case ns < st.A:
+		return st.A-(st.A-1-ns)/period*period > now
 	}
-	length := u.shortestNS()
-	return (floorDiv(ns, length) + 1) * length
+	return ns == st.A
 }
 
-// edge is the first instant of the month or year that an instant is in, or of one that is so many later.
-func (u Unit) edge(ns int64, later int) int64 {
-	at := time.Unix(0, ns).UTC()
-	if u == Year {
-		return time.Date(at.Year()+later, time.January, 1, 0, 0, 0, 0, time.UTC).UnixNano()
+func (*window) appendText(b []byte, _ Shape, st State) []byte {
+	b = appendField(b, "until", st.A)
+	b = appendField(b, "used", st.B&math.MaxUint32)
+	if before := st.B >> 32; before > 0 {
+		b = appendField(b, "before", before)
 	}
-	return time.Date(at.Year(), at.Month()+time.Month(later), 1, 0, 0, 0, 0, time.UTC).UnixNano()
+	return b
 }
 
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
+func (*window) read(r *stateReader, _ *Limit) (st State) {
+	st.A = r.number("until", latestEnd)
+	st.B = min(r.number("used", mostUsed), math.MaxUint32) // earlier versions counted on
+	if strings.HasPrefix(r.rest, "before=") {
+		before := r.number("before", mostBefore)
+		r.bad = r.bad || before == 0 || st.B == 0
+		st.B |= before << 32
 	}
-	return q
+	return st
 }

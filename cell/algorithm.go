@@ -1,0 +1,140 @@
+package cell
+
+import "math"
+
+// Algo is how a limit counts. Each has a file of its name.
+type Algo uint8
+
+const (
+	GCRA   Algo = iota // a bucket that flows back evenly, as CL.THROTTLE's
+	Window             // a counter for each window of time
+	Slide              // counters of the last windows, weighted or summed
+	Log                // the calls themselves
+	Conc               // leases: what is in flight
+	Warmup             // a bucket of one that gives less after a rest, as Guava's SmoothWarmingUp: gcra with warmup=
+)
+
+func (a Algo) String() string { return algorithms[a].name }
+
+// Algos is how many algorithms there are, from 0 on.
+func Algos() int { return len(algorithms) }
+
+// algorithm is the arithmetic of a limit, and the only way to it: nobody else asks which algorithm a limit has. Instants are Unix ns.
+// States that are passed by value stay on the stack of those who have a copy.
+type algorithm interface {
+	// prepare computes a limit's Capacity and bucket. It returns false where that does not fit int64 ns.
+	prepare(s Shape, p Params) (capacity int64, b Bucket, ok bool)
+	// share makes p those of one of n that share a limit. The count is already that of the share.
+	share(s Shape, p Params, n int64) Params
+
+	// decide decides on a call, and takes what passes or is forced.
+	decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome
+	// book takes a cost above 0 at the first moment from now on at which it passes, and returns that, or Never.
+	book(l *Limit, st State, now, cost uint64) (after State, at uint64)
+	// fit makes room for one more call to be taken, and returns by how many words the ring has grown. fits reports whether there is room.
+	fit(l *Limit, st *State, nowNS int64) (words int)
+	fits(l *Limit, st State) bool
+	// end is when nothing of a state is left except a block; 0: nothing is left now.
+	end(s Shape, st State) uint64
+
+	// give gives back up to n, the latest first, and returns how much that was.
+	give(l *Limit, st *State, nowNS, n int64) int64
+	// giveBack gives back the costs of leases. It may change the order of these.
+	giveBack(l *Limit, st *State, nowNS int64, from []Lease)
+	// takenNS is what a lease remembers of its call, and passedNS when the call passed by that, as far as is known.
+	takenNS(st State, nowNS int64) uint64
+	passedNS(l *Limit, takenNS uint64) uint64
+
+	// carry turns a state that another limit of this algorithm has left into one of l. Both have one Shape, except with anyShape.
+	carry(l *Limit, st *State, old *Limit, nowNS int64)
+	// shift adds ns to every instant, and shiftBack undoes that.
+	shift(s Shape, st *State, ns int64)
+	shiftBack(s Shape, st *State, ns int64)
+
+	// appendText and read are a state as text, of which a limit comes before and a block after this.
+	appendText(b []byte, s Shape, st State) []byte
+	read(r *stateReader, l *Limit) State
+}
+
+// ability is what an algorithm can do beyond that.
+type ability uint8
+
+const (
+	bookable   ability = 1 << iota // see Limit.Bookable
+	additive                       // see Limit.Additive
+	bucketOnly                     // see Limit.IsBucket
+	hasRing                        // see Shape.HasRing
+	ofLeases                       // see Shape.HoldsLeases
+	ofCalls                        // see Shape.KeepsCalls
+	anyShape                       // it carries a state from one shape to another
+)
+
+// kind is an algorithm with its name.
+type kind struct {
+	name string
+	can  ability
+	algorithm
+}
+
+// algorithms has at most 8 rows, as an Algo has three bits of a Shape.Code.
+var algorithms = []kind{
+	GCRA:   {"gcra", bookable | additive | bucketOnly, &gcra{}},
+	Window: {"window", bookable, &window{}},
+	Slide:  {"slide", 0, &slide{}},
+	Log:    {"log", hasRing | ofCalls, &log{}},
+	Conc:   {"conc", hasRing | ofLeases | anyShape, &conc{}},
+	Warmup: {"warmup", bookable | additive | anyShape, &warmup{}},
+}
+
+var (
+	subWindows = kind{"slide", hasRing, &buckets{}}
+	companion  = kind{"", hasRing | ofLeases, &held{}}
+)
+
+// kind is the algorithm of a state of this shape.
+func (s *Shape) kind() *kind {
+	switch {
+	case s.Leases:
+		return &companion
+	case s.Buckets > 0:
+		return &subWindows
+	}
+	return &algorithms[s.Algo]
+}
+
+func (s *Shape) can(a ability) bool { return s.kind().can&a != 0 }
+
+// plain is what most algorithms do: they have no ring and no parameter but the count, cannot be booked, and State.A is their only instant.
+type plain struct{}
+
+func (*plain) prepare(_ Shape, p Params) (capacity int64, b Bucket, ok bool) {
+	return p.Count, Bucket{capacity: p.Count}, true
+}
+
+func (*plain) share(_ Shape, p Params, _ int64) Params { return p }
+
+func (*plain) book(_ *Limit, st State, _, _ uint64) (State, uint64) { return st, Never }
+
+func (*plain) fit(*Limit, *State, int64) int { return 0 }
+
+func (*plain) fits(*Limit, State) bool { return true }
+
+func (*plain) giveBack(l *Limit, st *State, nowNS int64, from []Lease) {
+	sum := int64(0)
+	for i := range from {
+		sum = min(sum+from[i].Cost, math.MaxInt64/2)
+	}
+	if sum > 0 {
+		l.Give(st, nowNS, sum)
+	}
+}
+
+func (*plain) takenNS(_ State, nowNS int64) uint64 { return uint64(nowNS) }
+
+func (*plain) passedNS(_ *Limit, takenNS uint64) uint64 { return takenNS }
+
+func (*plain) carry(*Limit, *State, *Limit, int64) {}
+
+func (*plain) shift(_ Shape, st *State, ns int64) { st.A = ShiftInstant(st.A, ns) }
+
+func (*plain) shiftBack(s Shape, st *State, ns int64) { s.kind().shift(s, st, -ns) }

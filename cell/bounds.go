@@ -1,0 +1,29 @@
+package cell
+
+import "math"
+
+const nsPerSecond = 1_000_000_000
+
+// The bounds of a literal. 10^7 a second is one call in 100 ns, which leaves a state in whole nanoseconds exact to 1 %; real
+// limits are orders of magnitude below that.
+const (
+	MaxCount     = 1<<31 - 1
+	MaxPerSecond = 10_000_000
+	MaxBuckets   = 128
+	MaxCold      = 100_00
+	MinPeriodNS  = 1_000
+	MaxPeriodNS  = 366 * 86_400 * nsPerSecond
+	MaxWarmupNS  = 24 * 86_400 * nsPerSecond // as a number of ms has to fit Params.Burst
+)
+
+// MaxCost is the most that one call may take.
+const MaxCost = 1<<31 - 1
+
+// mostUsed is the highest value of a counter that Force raises, so that no sum wraps: 285 years of 10^6 a second.
+const mostUsed = 1 << 53
+
+// latestBooked is the last moment for which a call is booked, in Unix ns: two periods later is still an instant.
+const latestBooked = math.MaxInt64 - 2*MaxPeriodNS
+
+// latestEnd is the latest instant at which something ends that has begun before the year 2262.
+const latestEnd = math.MaxInt64 + 2*MaxPeriodNS

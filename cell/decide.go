@@ -1,0 +1,187 @@
+package cell
+
+import (
+	"math"
+	"math/bits"
+)
+
+// Decide decides on a call of a cost from 0 to MaxCost at nowNS, in Unix ns. A Take or Force that is granted changes the state;
+// call Fit first. The Decision says what is left after the call. Remaining is 0 while a key is blocked.
+//
+// The state is one that the same Shape and Params have left: see Carry.
+func (l *Limit) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
+	blocked := uint64(0)
+	if st.BlockedNS > uint64(nowNS) {
+		blocked = st.BlockedNS - uint64(nowNS)
+		if mode == Take {
+			mode = Peek
+		}
+	}
+	var o outcome
+	switch by := l.by.(type) { // called by name, these leave limit and state on the caller's stack
+	case *gcra:
+		o = by.decide(l, st, nowNS, cost, mode)
+	case *window:
+		o = by.decide(l, st, nowNS, cost, mode)
+	case *slide:
+		o = by.decide(l, st, nowNS, cost, mode)
+	case *buckets:
+		o = by.decide(l, st, nowNS, cost, mode)
+	case *log:
+		o = by.decide(l, st, nowNS, cost, mode)
+	case *conc:
+		o = by.decide(l, st, nowNS, cost, mode)
+	case *warmup:
+		o = by.decide(l, st, nowNS, cost, mode)
+	default:
+		o = l.decideCopied(st, nowNS, cost, mode)
+	}
+	if l.BlockNS > 0 && o.retryNS > 0 && mode == Take {
+		blocked = uint64(l.BlockNS)
+		st.BlockedNS = uint64(nowNS) + blocked
+	}
+	if blocked > 0 {
+		o.remaining, o.resetNS = 0, max(o.resetNS, blocked)
+		if cost > 0 && mode != Force {
+			o.retryNS = max(o.retryNS, blocked)
+		}
+	}
+	limited := o.retryNS > 0
+	if !limited {
+		o.retryNS = Never
+	}
+	return Decision{Limited: limited, Limit: l.Capacity(), Remaining: o.remaining, RetryAfterNS: o.retryNS, ResetAfterNS: o.resetNS}
+}
+
+// decideCopied is for any other algorithm, of which the compiler does not see what it keeps.
+func (l *Limit) decideCopied(st *State, nowNS, cost int64, mode Mode) outcome {
+	limit, state := *l, *st
+	o := l.by.decide(&limit, &state, nowNS, cost, mode)
+	*st = state
+	return o
+}
+
+// Give gives back up to n of what was taken, the latest first, and returns how much that was. Of algo=conc it ends MostGiven leases at
+// most: call it again for the rest.
+func (l *Limit) Give(st *State, nowNS, n int64) int64 { return l.kind().give(l, st, nowNS, n) }
+
+// EndNS is when nothing of a state is left to remember, in Unix ns. 0 or an instant that has passed: nothing is left now.
+func (l *Limit) EndNS(st *State) uint64 { return max(l.kind().end(l.Shape, *st), st.BlockedNS) }
+
+// Fit makes room in a state for one more call to be taken, and returns by how many words its ring has grown.
+func (l *Limit) Fit(st *State, nowNS int64) (words int) { return l.kind().fit(l, st, nowNS) }
+
+// Fits reports whether one more call can be taken without Fit.
+func (l *Limit) Fits(st *State) bool { return l.kind().fits(l, *st) }
+
+// Carry turns a state that old has left into one for l. If they differ only in Params what was used is scaled with them, so
+// that a key that was used up stays so and waits no longer than one that is used up under l; only a log, which has the calls
+// themselves, is kept as it is. Between other limits it is the used share that is taken anew. Used is rounded up: a
+// change gains nothing. A ring that changes is a new one.
+//
+// wasNS is now in old's time and nowNS is now in l's. They differ when one limit is Aligned. A block stays as long as it was.
+//
+// Keep the outcome, even when the call is denied. Carried anew by each call, a debt would tell each of them the same retry after, and
+// none would ever pass.
+func (l *Limit) Carry(st *State, old *Limit, wasNS, nowNS int64) {
+	if l.Shape == old.Shape && l.Params == old.Params {
+		return
+	}
+	if l.Shape == old.Shape || l.Algo == old.Algo && l.can(anyShape) {
+		l.kind().carry(l, st, old, nowNS)
+		return
+	}
+	blocked := st.BlockedNS
+	st.BlockedNS = 0
+	d := old.Decide(st, wasNS, 0, Peek)
+	most := old.bucket.capacity
+	used := scale(uint64(most-d.Remaining), uint64(l.bucket.capacity), uint64(most))
+	*st = State{}
+	if used > 0 {
+		l.Fit(st, nowNS)
+		at := nowNS
+		if l.HoldsLeases() {
+			at-- // so that what was used ends before a lease that is taken now: those of one end become one
+		}
+		l.Decide(st, at, int64(used), Force)
+	}
+	st.BlockedNS = ShiftInstant(blocked, nowNS-wasNS)
+}
+
+// Shift adds ns, negative or not, to every instant in a state. Sub-windows move by whole ones, rounded down.
+func (l *Limit) Shift(st *State, ns int64) {
+	st.BlockedNS = ShiftInstant(st.BlockedNS, ns)
+	l.kind().shift(l.Shape, st, ns)
+}
+
+// ShiftBack undoes a Shift by ns: sub-windows return to where they were.
+func (l *Limit) ShiftBack(st *State, ns int64) {
+	st.BlockedNS = ShiftInstant(st.BlockedNS, -ns)
+	l.kind().shiftBack(l.Shape, st, ns)
+}
+
+// Forecast is how long a call of this cost has to wait, in ns, if nobody else calls: 0 if it passes now, Never if it never does.
+// For a Bookable limit it is what Book would return.
+func (l *Limit) Forecast(st *State, nowNS, cost int64) (waitNS uint64) {
+	if l.Bookable() {
+		after := *st
+		return l.Book(&after, nowNS, cost)
+	}
+	if d := l.Decide(st, nowNS, cost, Peek); d.Limited {
+		return d.RetryAfterNS
+	}
+	return 0
+}
+
+// EarnsNS is how long a limit takes for a cost, in ns, at its rate; at most math.MaxInt64.
+func (l *Limit) EarnsNS(cost int64) uint64 {
+	high, low := bits.Mul64(uint64(cost), uint64(l.PeriodNS))
+	if high >= uint64(l.Count) {
+		return math.MaxInt64
+	}
+	earns, _ := bits.Div64(high, low, uint64(l.Count))
+	return min(earns, math.MaxInt64)
+}
+
+// Book takes a call at the first moment at which it passes, and returns how long that is from now, in ns. Calls that are decided
+// or booked later come after it. A call that never passes, or only centuries from now, is not booked: then it returns Never.
+// The limit must be Bookable.
+func (l *Limit) Book(st *State, nowNS, cost int64) (waitNS uint64) {
+	if cost == 0 {
+		return 0
+	}
+	from := max(uint64(nowNS), st.BlockedNS) // nothing passes before the end of a block
+	if from > latestBooked {
+		return Never
+	}
+	after, at := l.kind().book(l, *st, from, uint64(cost))
+	if at == Never {
+		return Never
+	}
+	*st = after
+	return at - uint64(nowNS)
+}
+
+// TakenNS is what the lease of a call that has just been granted remembers of it: when it was, or, with gcra, when it will have flowed
+// back.
+func (l *Limit) TakenNS(st *State, nowNS int64) uint64 { return l.kind().takenNS(*st, nowNS) }
+
+// PassedNS is when a call passed, or will, of which a lease remembers TakenNS, as far as that is known: 0 if it is not.
+func (l *Limit) PassedNS(takenNS uint64) uint64 { return l.kind().passedNS(l, takenNS) }
+
+// GiveBack gives back the costs of leases that were taken from a limit. What has come back by itself does not come back again: to a
+// bucket flows what has not flowed back, and to a window, a slide or a log only while the window, the sub-window or the call is there
+// that the lease was taken in. It sorts the leases by TakenNS, in the time that the limit is decided in. To leases it gives nothing.
+//
+// companion is the shape of the leases' state. Where the policy was a gcra's when they were taken, and is another's, nothing is given: it is
+// not known when they were taken.
+func (l *Limit) GiveBack(st *State, nowNS int64, companion *Shape, from []Lease) {
+	if algorithms[companion.Algo].can&bucketOnly == 0 || l.can(bucketOnly) {
+		l.kind().giveBack(l, st, nowNS, from)
+	}
+}
+
+// used is the outcome where n count against the count until endNS. It does not say when the call will pass.
+func (l *Limit) used(n, endNS, now uint64) outcome {
+	return outcome{remaining: max(0, l.Count-int64(n)), resetNS: debtOf(endNS, now)}
+}
