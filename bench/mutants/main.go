@@ -17,7 +17,7 @@ import (
 )
 
 var packages = []string{
-	"./cell", "./store", "./store/memory", "./store/memory/table", "./store/policy", "./store/remote", "./persistence",
+	"./cell", "./store", "./store/memory", "./store/memory/table", "./store/policy", "./store/waiting", "./store/remote", "./persistence",
 	"./resp/wire", "./resp/transport", "./resp/acl", "./resp/web", "./resp/certs", "./resp/sketch", "./resp/systemd", "./resp",
 }
 

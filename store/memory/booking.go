@@ -1,9 +1,6 @@
 package memory
 
 import (
-	"bytes"
-	"math"
-
 	"celld/cell"
 	"celld/store"
 )
@@ -17,7 +14,7 @@ func (s *Store) reserveBehind(r *pending, cost int64, a store.Access, waitNS uin
 			behind++
 		}
 	}
-	if behind > 0 && s.waiting.held.Load()+behind > s.waiting.most.Load() {
+	if behind > 0 && !s.waits.HasPlaces(behind) {
 		return store.ErrTooManyWaiters
 	}
 	r.Terms.WaitNS = waitNS
@@ -26,17 +23,11 @@ func (s *Store) reserveBehind(r *pending, cost int64, a store.Access, waitNS uin
 
 // standIn is the reservation of a call behind a queue.
 func (c *call) standIn(s *Store, cost int64, a store.Access) {
-	key := bytes.Clone(c.Key)
-	r, locks := s.begin(&store.TakeRequest{Calls: []store.Call{{Key: key, Limit: c.Limit, Policy: c.Policy}}, TakeOptions: store.TakeOptions{Cost: cost * c.times}})
-	names, _, err := s.policiesOf(r.calls)
+	r, _ := s.begin(&store.TakeRequest{Calls: []store.Call{{Key: c.Key, Limit: c.Limit, Policy: c.Policy}}, TakeOptions: store.TakeOptions{Cost: cost * c.times}})
+	w, _, err := s.newWaiter(r, a, nil)
 	if err != nil {
 		return
 	}
-	w, err := s.newWaiter(r, a, nil)
-	if err != nil {
-		return
-	}
-	w.policies, w.version, w.locks = names, math.MaxUint64, locks
 	c.ahead.book(c, a.NowNS, cost*c.times)
 	c.ahead.insert(w, cost*c.times)
 }

@@ -36,7 +36,7 @@
 //
 // # Who waits
 //
-// A Take on Terms waits, or books ahead. Those who wait for a state stand in its queue (queue.go) and take nothing before their
+// A Take on Terms waits, or books ahead. Those who wait for a state stand in its queue (package waiting) and take nothing before their
 // turn, so they are in no file, and a key that is deleted lets them through as a fresh one would. While somebody waits, any other
 // call on that state is denied. The key of a queue is not evicted. Timers serve the queues, by Options.Now; there is no goroutine
 // for a waiter.

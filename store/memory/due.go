@@ -39,7 +39,7 @@ func (sh *shard) giveDue(n uint32, e *table.Slot, nowNS int64) bool {
 // know of the leases' ends.
 func (sh *shard) flowedBack(n uint32, e *table.Slot, nowNS int64) {
 	var scratch [table.HugeKey]byte
-	for _, q := range sh.waited[string(sh.Keys.View(n, e, &scratch))] {
+	for _, q := range sh.waited.OfKey[string(sh.Keys.View(n, e, &scratch))] {
 		q.seenNS = max(q.seenNS, nowNS)
 		q.ahead.stale = true
 	}

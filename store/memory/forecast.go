@@ -45,11 +45,11 @@ func (q *queue) bookAll(c *call, at int64) {
 	if !f.stale && f.limit.Shape == c.Limit.Shape && f.limit.Params == c.Limit.Params {
 		return
 	}
-	if f.looks++; f.looks < q.waiters/looksPerBooking && f.limit != nil && f.limit.Shape == c.Limit.Shape {
+	if f.looks++; f.looks < len(q.Waiters)/looksPerBooking && f.limit != nil && f.limit.Shape == c.Limit.Shape {
 		return
 	}
 	*f = forecast{st: c.st, limit: c.Limit}
-	for w := q.first; w != nil; w = w.next {
+	for _, w := range q.Waiters {
 		f.limit.Book(&f.st, at, w.cost)
 	}
 }

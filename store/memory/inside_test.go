@@ -1,12 +1,6 @@
 package memory
 
+import "reflect"
+
 // Named is how many waiters can be joined.
-func (s *Store) Named() (n int) {
-	for i := range s.shards {
-		sh := &s.shards[i]
-		sh.lock(0)
-		n += len(sh.named)
-		sh.unlock()
-	}
-	return n
-}
+func (s *Store) Named() int { return reflect.ValueOf(&s.waits).Elem().FieldByName("named").Len() }

@@ -5,11 +5,11 @@ package memory
 // cost again: so a call that waits for a slow limit does not stop a fast one, and whoever waits keeps no more from others than he asks
 // for. Of two limits the slower is kept, so the call passes at the faster's next moment.
 func (w *waiter) keepOthers(binding *call, nowNS int64, waitNS uint64, cost int64) {
-	for i := range w.request.calls {
-		c := &w.request.calls[i]
+	for i := range w.asked.calls {
+		c := &w.asked.calls[i]
 		q := c.sh.queueOf(c)
 		earns := c.Limit.EarnsNS(cost * c.times)
-		if c == binding || q == nil || waitNS > earns || q.keeps(nowNS) && q.kept.ticket < w.ticket {
+		if c == binding || q == nil || waitNS > earns || q.keeps(nowNS) && q.kept.Ticket < w.Ticket {
 			continue
 		}
 		q.kept, q.keptUntil = w, int64(laterNS(nowNS, int64(waitNS)))
@@ -30,5 +30,5 @@ func (q *queue) keeps(nowNS int64) bool {
 		q.seenNS = max(q.seenNS, min(nowNS, q.keptUntil)) // nobody takes in what was idle
 		return false
 	}
-	return q.first == nil || q.kept.ticket < q.first.ticket
+	return len(q.Waiters) == 0 || q.kept.Ticket < q.First().Ticket
 }

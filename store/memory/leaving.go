@@ -8,60 +8,40 @@ import (
 // answer ends a wait. It is over at nowNS.
 func (w *waiter) answer(t store.Taken, err error, nowNS int64) {
 	w.leave(nowNS)
-	joined := w.joined
-	w.joined = nil
-	for _, j := range joined {
-		j.tellJoined(w.request, t, err)
-	}
-	w.tell(t, err)
+	w.Request.Taken, w.Request.Err = t, err
+	w.store.waits.Answer(w, w.Request)
 }
 
-// leave takes a waiter out of its queue, and of the store.
+// leave takes a waiter out of its queue.
 func (w *waiter) leave(nowNS int64) {
 	w.queue.remove(w.store, w, nowNS)
-	if calls := w.request.calls; len(calls) > 1 {
+	if calls := w.asked.calls; len(calls) > 1 {
 		for i := range calls {
 			if q := calls[i].sh.queueOf(&calls[i]); q != nil && q.kept == w {
 				q.poke(nowNS)
 			}
 		}
 	}
-	w.makeUnknown()
-	w.gone()
 }
 
-// gone notes that a waiter waits no longer.
-func (w *waiter) gone() {
-	w.store.waiting.held.Add(-1)
-	if w.waker != nil {
-		w.store.waiting.callers.Add(-1)
-	}
-	if w.timer != nil {
-		w.timer.Stop()
-	}
-}
-
-// goAway is leave of one whose turn has not come, and reports whether it still waited. All its shards are locked.
+// goAway takes out one whose turn has not come, and reports whether it still waited. All its shards are locked.
 func (w *waiter) goAway(nowNS int64) bool {
-	if w.with != nil {
-		w.part()
-		w.gone()
-		return true
-	}
-	q := w.queue
-	if q == nil {
+	room, q := &w.store.waits, w.queue
+	if w.With != nil {
+		room.Part(w)
+	} else if q == nil {
 		return false
+	} else if next := room.HandOver(w); next != nil {
+		q.replace(w, next)
+	} else {
+		first := q.First() == w
+		w.leave(nowNS)
+		q.ahead.stale = true
+		if first && len(q.Waiters) > 0 {
+			q.poke(nowNS)
+		}
 	}
-	if w.handOver() {
-		w.gone()
-		return true
-	}
-	wasFirst := q.first == w
-	w.leave(nowNS)
-	q.ahead.stale = true
-	if wasFirst && q.first != nil {
-		q.poke(nowNS)
-	}
+	room.Leave(w)
 	return true
 }
 
@@ -70,11 +50,11 @@ func (w *waiter) expire() {
 	s := w.store
 	s.lockAll(w.locks, 0)
 	q, early := w.queue, w.deadlineNS-s.now()
-	if w.with != nil {
-		q = w.with.queue
+	if w.With != nil {
+		q = w.With.queue
 	}
 	if q != nil && early > 0 {
-		w.timer.Reset(time.Duration(early))
+		w.Timer.Reset(time.Duration(early))
 	}
 	s.unlockAll(w.locks)
 	if q == nil || early > 0 {
@@ -86,7 +66,7 @@ func (w *waiter) expire() {
 
 // refuse answers a waiter as a call that does not wait.
 func (s *Store) refuse(w *waiter, nowNS int64) bool {
-	r, waited := w.request, false
+	r, waited := w.asked, false
 	paid := prepaid{store: s}
 	var t store.Taken
 	err := paid.run(w.locks, nowNS, func() (err error) {
@@ -97,7 +77,7 @@ func (s *Store) refuse(w *waiter, nowNS int64) bool {
 		if !w.refresh() {
 			return store.ErrNoPolicy
 		}
-		a := w.access
+		a := w.Access
 		a.NowNS = nowNS
 		r.Terms.Mode = store.DontWait
 		t, err = s.takeLocked(r, a, &paid, turn{})
@@ -106,7 +86,7 @@ func (s *Store) refuse(w *waiter, nowNS int64) bool {
 	})
 	if waited {
 		r.Taken, r.Err = t, err
-		w.waker.Wake()
+		w.Waker.Wake()
 	}
 	return waited
 }
@@ -133,7 +113,7 @@ func (s *Store) Leave(r *store.TakeRequest, why error) bool {
 	}
 	if why != nil {
 		r.Taken, r.Err = store.Taken{}, why
-		w.waker.Wake()
+		w.Waker.Wake()
 	}
 	return true
 }

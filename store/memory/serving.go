@@ -17,7 +17,7 @@ func (s *Store) serve(q *queue) {
 func (s *Store) serveSome(q *queue) (more bool) {
 	now := s.now()
 	q.sh.lock(now)
-	w := q.first
+	w := q.First()
 	q.dueNS = notDue
 	q.sh.unlock()
 	if w == nil {
@@ -28,7 +28,7 @@ func (s *Store) serveSome(q *queue) (more bool) {
 	err := paid.run(locks, now, func() (err error) {
 		more = false
 		for range perLock {
-			if w = q.first; w == nil {
+			if w = q.First(); w == nil {
 				return nil
 			}
 			if more = w.locks != locks; more {
@@ -54,7 +54,7 @@ func (s *Store) serveSome(q *queue) (more bool) {
 // serveFirst has the first of a queue take, if its moment has come, and reports whether the next is to be looked at. All its
 // shards are locked. The error is errNoRoom.
 func (s *Store) serveFirst(q *queue, nowNS int64, paid *prepaid) (next bool, err error) {
-	w := q.first
+	w := q.First()
 	if !w.refresh() {
 		w.answer(store.Taken{}, store.ErrNoPolicy, nowNS)
 		return true, nil
@@ -64,7 +64,7 @@ func (s *Store) serveFirst(q *queue, nowNS int64, paid *prepaid) (next bool, err
 		return false, nil
 	}
 	at := nowNS
-	if c := &w.request.calls[0]; len(w.request.calls) == 1 && q.is(c) {
+	if c := &w.asked.calls[0]; len(w.asked.calls) == 1 && q.is(c) {
 		if at = q.momentNS(c, w); c.carried {
 			at = nowNS
 		} else if at > nowNS {
@@ -75,15 +75,15 @@ func (s *Store) serveFirst(q *queue, nowNS int64, paid *prepaid) (next bool, err
 		}
 	}
 	q.quiet = true
-	a := w.access
+	a := w.Access
 	a.NowNS = at
-	t, err := s.takeLocked(w.request, a, paid, turn{waiter: w})
+	t, err := s.takeLocked(w.asked, a, paid, turn{waiter: w})
 	q.quiet = false
 	switch err {
 	case errNoRoom:
 		return false, err
 	case errWaits:
-		return w.queue != q && q.first != nil, nil
+		return w.queue != q && len(q.Waiters) > 0, nil
 	}
 	w.answer(t, err, at)
 	return true, nil
@@ -91,7 +91,7 @@ func (s *Store) serveFirst(q *queue, nowNS int64, paid *prepaid) (next bool, err
 
 // momentNS is when a call of one limit passes, that is the first of its queue, or may pass as a lease flows back.
 func (q *queue) momentNS(c *call, w *waiter) int64 {
-	from := max(w.access.NowNS, q.seenNS)
+	from := max(w.Access.NowNS, q.seenNS)
 	if c.carried = false; c.Limit.Shadow || c.ruledBy(w.store, from) {
 		return from
 	}

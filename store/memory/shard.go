@@ -8,6 +8,7 @@ import (
 	"celld/store"
 	"celld/store/memory/table"
 	"celld/store/policy"
+	"celld/store/waiting"
 )
 
 // shard holds the keys whose hash leads to it. All but the atomics is guarded by mu.
@@ -23,8 +24,7 @@ type shard struct {
 	journal  *journal // nil: off
 	policies *policy.Set
 	watched  map[string]*watchedKey
-	waited   map[string][]*queue   // by key. Outlives Flush
-	named    map[namedWait]*waiter // who waits under the name of a lease, and can be joined
+	waited   waiting.Lines[*queue] // outlives Flush
 	latestNS int64                 // the latest time that a call has given, for Shrink, which is given none
 	counters counters
 	changes  int64 // ever made
@@ -125,7 +125,7 @@ func (sh *shard) link(hash uint64, key []byte, st store.Value, spent bool, nowNS
 	sh.publish()
 	sh.journal.put(n, e, key)
 	sh.bumpWatched(key)
-	if len(sh.waited) != 0 && sh.waited[string(key)] != nil {
+	if len(sh.waited.OfKey) != 0 && sh.waited.OfKey[string(key)] != nil {
 		e.SetInfo(table.FlagWaited, table.FlagWaited)
 	}
 	return n, e

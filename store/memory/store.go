@@ -11,6 +11,7 @@ import (
 	"celld/store"
 	"celld/store/memory/table"
 	"celld/store/policy"
+	"celld/store/waiting"
 )
 
 const (
@@ -64,7 +65,8 @@ type Store struct {
 	*policy.Set // named limits and rules, which are neither keys nor evicted, nor does Flush remove them
 	losses      losses
 	wall        table.WallAhead
-	waiting     waiting
+	waits       waiting.Room[*waiter]
+	waitedKeys  atomic.Int64
 	pending     sync.Pool
 	now         func() int64
 	newID       func(us int64) uint64
@@ -95,13 +97,14 @@ func New(o Options) *Store {
 	s.room.maxKeys.Store(s.resize.maxKeys)
 	s.room.maxBytes.Store(s.resize.maxBytes)
 	s.room.noEviction.Store(o.NoEviction)
-	s.SetMaxWaiters(o.MaxWaiters)
 	if s.now = o.Now; s.now == nil {
 		s.now = func() int64 { return time.Now().UnixNano() }
 	}
 	if s.Set = o.Policies; s.Set == nil {
 		s.Set = &policy.Set{Journal: o.Journal, Changed: s.pokeAll}
 	}
+	s.waits.Init(s.Set)
+	s.SetMaxWaiters(o.MaxWaiters)
 	if s.newID = o.NewID; s.newID == nil {
 		s.newID = s.NextID
 	}

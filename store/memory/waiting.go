@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"bytes"
 	"errors"
 	"math"
 	"time"
@@ -21,7 +20,7 @@ type turn struct {
 }
 
 // first reports whether the call comes before all of a queue.
-func (t turn) first(q *queue) bool { return t.waiter != nil && t.waiter.ticket <= q.first.ticket }
+func (t turn) first(q *queue) bool { return t.waiter != nil && t.waiter.Ticket <= q.First().Ticket }
 
 // waitNS is how long this limit has a call wait, at nowNS: 0 if it does not.
 func (c *call) waitNS(nowNS, cost int64) uint64 {
@@ -106,7 +105,7 @@ func (s *Store) delay(r *pending, cost int64, a store.Access, paid *prepaid, by 
 	}
 	var first *waiter
 	if terms.Mode == store.Wait && by.waker != nil {
-		first = r.sameThatWaits()
+		first = s.waits.Same(r.TakeRequest)
 	}
 	switch {
 	case first != nil:
@@ -147,51 +146,34 @@ func (s *Store) adopt(calls []call, a store.Access, paid *prepaid) error {
 	return nil
 }
 
-// newWaiter is one that is in no queue yet. The error is ErrTooManyWaiters. A reservation always finds a place: its caller has been
-// told a time.
-func (s *Store) newWaiter(r *pending, a store.Access, w store.Waker) (*waiter, error) {
-	switch {
-	case w == nil:
-		s.waiting.held.Add(1)
-	case !addUpTo(&s.waiting.held, 1, s.waiting.most.Load()):
-		return nil, store.ErrTooManyWaiters
-	default:
-		s.waiting.callers.Add(1)
+// newWaiter is one that is in no queue yet: see waiting.Room.Enter.
+func (s *Store) newWaiter(r *pending, a store.Access, waker store.Waker) (w *waiter, changed bool, err error) {
+	w = &waiter{store: s, asked: r, deadlineNS: math.MaxInt64}
+	w.Request, w.Calls, w.Access, w.Waker = r.TakeRequest, r.Calls, a, waker
+	for i := range r.calls {
+		w.locks |= s.shardSetOf(r.calls[i].hash)
 	}
-	return &waiter{store: s, request: r, waker: w, access: a, ticket: s.waiting.tickets.Add(1), deadlineNS: math.MaxInt64}, nil
+	changed, err = s.waits.Enter(w)
+	return w, changed, err
 }
 
 // enqueue has a new call wait for one of its limits, or with one that waits for the same.
 func (s *Store) enqueue(r *pending, c *call, first *waiter, a store.Access, waker store.Waker, waitNS uint64, cost int64) error {
-	version := s.PoliciesVersion()
-	names, changed, err := s.policiesOf(r.calls)
+	w, changed, err := s.newWaiter(r, a, waker)
 	if err != nil {
 		return err
-	}
-	w, err := s.newWaiter(r, a, waker)
-	if err != nil {
-		return err
-	}
-	w.policies, w.version = names, version
-	for i := range r.calls {
-		w.locks |= s.shardSetOf(r.calls[i].hash)
-		r.Calls[i].Key = bytes.Clone(r.Calls[i].Key)
 	}
 	w.deadlineNS = a.NowNS + min(r.Terms.MaxNS, math.MaxInt64-a.NowNS)
-	r.Terms.Place = w
 	if first != nil {
-		w.join(first)
+		s.waits.Join(w, first)
 	} else {
 		w.goTo(c, a.NowNS, waitNS, cost)
-		w.makeKnown()
+		s.waits.Know(w)
+		if changed {
+			w.queue.poke(a.NowNS)
+		}
 	}
-	if changed {
-		w.version = math.MaxUint64
-	}
-	if changed && first == nil {
-		w.queue.poke(a.NowNS)
-	}
-	w.timer = time.AfterFunc(time.Duration(max(w.deadlineNS-s.now(), 0)), w.expire)
+	w.Timer = time.AfterFunc(time.Duration(max(w.deadlineNS-s.now(), 0)), w.expire)
 	return errWaits
 }
 
@@ -208,14 +190,14 @@ func (w *waiter) goTo(c *call, nowNS int64, waitNS uint64, cost int64) {
 			q = s.newQueue(c)
 			q.ahead.stale = true
 		}
-		if q.last == nil || q.last.ticket < w.ticket {
+		if len(q.Waiters) == 0 || q.Waiters[len(q.Waiters)-1].Ticket < w.Ticket {
 			q.book(c, nowNS, cost*c.times)
 		} else {
 			q.ahead.stale = true
 		}
 		q.insert(w, cost*c.times)
 	}
-	if q.first == w {
+	if q.First() == w {
 		q.setTimer(s, min(nowNS+int64(min(waitNS, uint64(math.MaxInt64-1-nowNS))), c.nextDueNS()))
 	}
 }

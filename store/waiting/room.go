@@ -1,0 +1,145 @@
+package waiting
+
+import (
+	"bytes"
+	"sync"
+	"sync/atomic"
+
+	"celld/store"
+	"celld/store/policy"
+)
+
+// defaultMost is how many may wait where nobody says how many.
+const defaultMost = 10_000
+
+// Room counts those who wait, and finds them by the names of their leases.
+type Room[W Member[W]] struct {
+	policies *policy.Set
+	tickets  atomic.Uint64
+	most     atomic.Int64
+	held     atomic.Int64 // callers, and reservations behind them
+	callers  atomic.Int64
+
+	mu    sync.Mutex
+	named map[name]W
+}
+
+// Init prepares a Room for calls under these policies. It holds up to 10,000.
+func (r *Room[W]) Init(policies *policy.Set) {
+	r.policies, r.named = policies, make(map[name]W)
+	r.SetMost(0)
+}
+
+// SetMost changes how many may wait at once; 0 or less: 10,000. Those who wait already stay.
+func (r *Room[W]) SetMost(most int64) {
+	if most <= 0 {
+		most = defaultMost
+	}
+	r.most.Store(most)
+}
+
+// Callers is how many callers wait. It needs no lock.
+func (r *Room[W]) Callers() int64 { return r.callers.Load() }
+
+// HasPlaces reports whether so many more may wait.
+func (r *Room[W]) HasPlaces(n int64) bool { return r.held.Load()+n <= r.most.Load() }
+
+// Enter gives a waiter its ticket, with its Request, Calls, Access and Waker set. Its keys are copied, as it keeps them. changed reports a
+// policy whose limit is another by now. The errors are ErrTooManyWaiters and ErrNoPolicy.
+//
+// Without a Waker it is a reservation, which always finds a place: its caller has been told a time.
+func (r *Room[W]) Enter(as W) (changed bool, err error) {
+	w, version := as.waiter(), r.policies.PoliciesVersion()
+	if w.Policies, changed, err = r.policiesOf(w.Calls); err != nil {
+		return false, err
+	}
+	if held := r.held.Add(1); w.Waker != nil {
+		if held > r.most.Load() {
+			r.held.Add(-1)
+			return false, store.ErrTooManyWaiters
+		}
+		r.callers.Add(1)
+	}
+	if w.version = version; changed {
+		w.version-- // Refresh is to look again
+	}
+	for i := range w.Calls {
+		w.Calls[i].Key = bytes.Clone(w.Calls[i].Key)
+	}
+	w.Ticket, w.want = r.tickets.Add(1), wantOf(w.Request)
+	if t := w.Request.Terms; t != nil {
+		t.Place = as
+	}
+	return changed, nil
+}
+
+// policiesOf are the names of the policies of calls, "" for a literal.
+func (r *Room[W]) policiesOf(calls []store.Call) (names []string, changed bool, err error) {
+	for i := range calls {
+		c := &calls[i]
+		if c.Policy == 0 {
+			continue
+		}
+		p := r.policies.PolicyOf(c.Policy)
+		if p == nil {
+			return nil, false, store.ErrNoPolicy
+		}
+		if names == nil {
+			names = make([]string, len(calls))
+		}
+		names[i] = p.Name
+		changed = changed || p.Limit != *c.Limit
+	}
+	return names, changed, nil
+}
+
+// Refresh gives a waiter's calls the limits that their policies have by now, and reports whether there may be another. The error is
+// ErrNoPolicy: one has gone.
+func (r *Room[W]) Refresh(as W) (changed bool, err error) {
+	w, version := as.waiter(), r.policies.PoliciesVersion()
+	if w.Policies == nil || w.version == version {
+		return false, nil
+	}
+	for i, name := range w.Policies {
+		if name == "" {
+			continue
+		}
+		c := &w.Calls[i]
+		p := r.policies.PolicyOf(c.Policy)
+		if p == nil {
+			p = r.policies.Policy([]byte(name))
+		}
+		if p == nil {
+			return false, store.ErrNoPolicy
+		}
+		c.Limit, c.Policy = &p.Limit, p.ID
+	}
+	w.version = version
+	return true, nil
+}
+
+// Leave ends what the Room holds of a waiter, which is in no Line any more. It is not answered.
+func (r *Room[W]) Leave(as W) {
+	w := as.waiter()
+	r.held.Add(-1)
+	if w.Waker != nil {
+		r.callers.Add(-1)
+	}
+	if w.Timer != nil {
+		w.Timer.Stop()
+	}
+	r.forget(w)
+}
+
+// Answer ends the wait of one that is in no Line any more, and of those that have joined it, with the answer of a request.
+func (r *Room[W]) Answer(as W, answer *store.TakeRequest) {
+	w := as.waiter()
+	r.Leave(as)
+	joined := w.Joined
+	w.Joined = nil
+	for _, j := range joined {
+		j.waiter().With = *new(W)
+		r.Answer(j, answer)
+	}
+	w.Tell(answer)
+}

@@ -1,0 +1,215 @@
+package waiting_test
+
+import (
+	"slices"
+	"testing"
+
+	"celld/cell"
+	"celld/store"
+	"celld/store/policy"
+	"celld/store/waiting"
+)
+
+// caller is one who waits in a Room.
+type caller struct {
+	waiting.Waiter[*caller]
+	reqs  [1]store.TakeRequest
+	woken int
+}
+
+func (c *caller) Wake() { c.woken++ }
+
+type room struct {
+	waiting.Room[*caller]
+	policies policy.Set
+}
+
+func newRoom(most int64) *room {
+	r := &room{}
+	r.Init(&r.policies)
+	r.SetMost(most)
+	return r
+}
+
+// call is one of key k with 1/1s that waits under a lease's name.
+func call(t testing.TB, name string) *caller {
+	t.Helper()
+	c := &caller{}
+	l, err := cell.ParseLimit("1/1s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.reqs[0] = store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: &l}},
+		TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: 1e9, LeaseNS: 1e9, Name: name}}}
+	c.Request, c.Calls, c.Waker = &c.reqs[0], c.reqs[0].Calls, c
+	return c
+}
+
+func (r *room) enter(t testing.TB, c *caller) *caller {
+	t.Helper()
+	if _, err := r.Enter(c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A reservation behind a queue always finds a place, however many wait by then: its caller has been told a time. It takes that place
+// from those who come later.
+func TestAReservationFindsAPlace(t *testing.T) {
+	r := newRoom(1)
+	full := func(why string) {
+		t.Helper()
+		if _, err := r.Enter(call(t, "")); err != store.ErrTooManyWaiters {
+			t.Errorf("%s: %v", why, err)
+		}
+	}
+	w := r.enter(t, call(t, ""))
+	full("a second that waits")
+	booked := call(t, "")
+	booked.Waker = nil
+	r.enter(t, booked)
+	if n := r.Callers(); n != 1 {
+		t.Errorf("%d callers wait", n)
+	}
+	if r.HasPlaces(0) {
+		t.Error("there are places for none more")
+	}
+	r.Leave(w)
+	full("one that waits beside a reservation")
+	r.Leave(booked)
+	if !r.HasPlaces(1) || r.HasPlaces(2) {
+		t.Error("there is one place")
+	}
+	r.enter(t, call(t, ""))
+}
+
+func TestSetMost(t *testing.T) {
+	r := newRoom(1)
+	for most, want := range map[int64]int64{5: 5, 0: 10_000, -1: 10_000} {
+		if r.SetMost(most); !r.HasPlaces(want) || r.HasPlaces(want+1) {
+			t.Errorf("%d: there are not places for %d", most, want)
+		}
+	}
+}
+
+// A repeat joins only who asks for the same: each change makes it another call.
+func TestSame(t *testing.T) {
+	r := newRoom(0)
+	first := r.enter(t, call(t, "job"))
+	r.Know(first)
+	if same := r.Same(&call(t, "job").reqs[0]); same != first {
+		t.Fatalf("it joins %v", same)
+	}
+	other, err := cell.ParseLimit("2/1s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, change := range map[string]func(q *store.TakeRequest){
+		"name":     func(q *store.TakeRequest) { q.Terms.Name = "another" },
+		"no name":  func(q *store.TakeRequest) { q.Terms.Name = "" },
+		"mode":     func(q *store.TakeRequest) { q.Terms.Mode = store.Reserve },
+		"lease":    func(q *store.TakeRequest) { q.Terms.LeaseNS = 2e9 },
+		"bound":    func(q *store.TakeRequest) { q.Terms.Bound = true },
+		"cost":     func(q *store.TakeRequest) { q.Cost = 2 },
+		"up to":    func(q *store.TakeRequest) { q.UpTo = true },
+		"key":      func(q *store.TakeRequest) { q.Calls[0].Key = []byte("other") },
+		"limit":    func(q *store.TakeRequest) { q.Calls[0].Limit = &other },
+		"calls":    func(q *store.TakeRequest) { q.Calls = append(q.Calls, q.Calls[0]) },
+		"a policy": func(q *store.TakeRequest) { q.Calls[0].Policy = 7 },
+	} {
+		c := call(t, "job")
+		if change(&c.reqs[0]); r.Same(&c.reqs[0]) != nil {
+			t.Errorf("%s: it joins", what)
+		}
+	}
+	r.Leave(first)
+	if r.Same(&call(t, "job").reqs[0]) != nil {
+		t.Error("it joins one that has gone")
+	}
+}
+
+// Who has joined is answered as the first, and inherits what it is known by and its ticket when that goes.
+func TestHandOver(t *testing.T) {
+	r := newRoom(0)
+	var all []*caller
+	for range 4 {
+		all = append(all, r.enter(t, call(t, "job")))
+	}
+	r.Know(all[0])
+	for _, c := range all[1:] {
+		r.Join(c, all[0])
+	}
+	if r.Part(all[2]); all[2].With != nil || !slices.Equal(all[0].Joined, []*caller{all[1], all[3]}) {
+		t.Fatalf("with %v: %v", all[2].With, all[0].Joined)
+	}
+	next := r.HandOver(all[0])
+	r.Leave(all[0])
+	if next != all[1] || next.Ticket != all[0].Ticket || next.With != nil || all[3].With != next || r.Same(&all[2].reqs[0]) != next {
+		t.Fatalf("the next is %+v", next)
+	}
+	if r.HandOver(all[2]) != nil {
+		t.Error("nobody has joined that one")
+	}
+	answer := store.TakeRequest{Calls: []store.Call{{Key: []byte("other"), Decision: cell.Decision{Remaining: 3}}},
+		TakeOptions: store.TakeOptions{Terms: &store.Terms{Lease: 8, WaitNS: 9}}, Taken: store.Taken{Granted: 1}}
+	r.Answer(next, &answer)
+	for i, c := range all {
+		q, told := &c.reqs[0], i == 1 || i == 3
+		if (c.woken == 1) != told || (q.Taken.Granted == 1 && q.Terms.Lease == 8 && q.Calls[0].Decision.Remaining == 3) != told || q.Terms.WaitNS != 0 || string(q.Calls[0].Key) != "k" {
+			t.Errorf("%d, woken %d times: %+v %+v", i, c.woken, q, q.Terms)
+		}
+	}
+	if r.Leave(all[2]); r.Callers() != 0 || !r.HasPlaces(10_000) || r.Same(&all[2].reqs[0]) != nil {
+		t.Errorf("%d wait", r.Callers())
+	}
+}
+
+// A policy's limit is that of today, also where it was set again under another ID; who waits for one that has gone is told so.
+func TestRefresh(t *testing.T) {
+	r := newRoom(0)
+	set := func(limit string, reset bool) {
+		t.Helper()
+		l, err := cell.ParseLimit(limit)
+		if err == nil {
+			_, err = r.policies.SetPolicy("p", l, policy.Options{Reset: reset})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	of := func(p *policy.Policy) *caller {
+		c := call(t, "")
+		c.Calls[0].Limit, c.Calls[0].Policy = &p.Limit, p.ID
+		return c
+	}
+	set("1/1s", false)
+	was := r.policies.PolicyNamed("p")
+	c := r.enter(t, of(was))
+	for i, reset := range []bool{false, true} {
+		set([]string{"5/1s", "6/1s"}[i], reset)
+		changed, err := r.Refresh(c)
+		if p := r.policies.PolicyNamed("p"); !changed || err != nil || c.Calls[0].Limit != &p.Limit || c.Calls[0].Policy != p.ID {
+			t.Errorf("changed %v, %v: %+v", changed, err, c.Calls[0])
+		}
+		if changed, err := r.Refresh(c); changed || err != nil {
+			t.Errorf("again: %v, %v", changed, err)
+		}
+	}
+	r.policies.DeletePolicy("p")
+	if _, err := r.Refresh(c); err != store.ErrNoPolicy {
+		t.Errorf("it has gone: %v", err)
+	}
+	if _, err := r.Enter(of(was)); err != store.ErrNoPolicy {
+		t.Errorf("it had gone: %v", err)
+	}
+	set("1/1s", false)
+	was = r.policies.PolicyNamed("p")
+	set("2/1s", false)
+	late := of(was)
+	if changed, err := r.Enter(late); !changed || err != nil {
+		t.Errorf("it was another: %v, %v", changed, err)
+	}
+	if changed, err := r.Refresh(late); !changed || err != nil || late.Calls[0].Limit.Count != 2 {
+		t.Errorf("it is looked up: %v, %v, %+v", changed, err, late.Calls[0].Limit)
+	}
+}

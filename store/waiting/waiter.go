@@ -1,0 +1,86 @@
+package waiting
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"celld/store"
+)
+
+// Waiter is a call that waits, or a reservation behind such calls. A store embeds it in what it knows of one.
+type Waiter[W any] struct {
+	Request *store.TakeRequest // the caller's, who has it back when the wait is over
+	Calls   []store.Call       // what it asks for, by the limits of today
+	Access  store.Access       // at its arrival
+	Waker   store.Waker        // nil: a reservation
+	Timer   *time.Timer        // ends with the wait; nil: none
+
+	Ticket   uint64   // its place in each Line: who has a lower one goes first
+	Policies []string // of Calls, by their names at its arrival; "" for a literal. nil: there is none
+	With     W        // that it has joined; nil: it stands by itself
+	Joined   []W      // that have joined it
+
+	want    want
+	version uint64 // of the policies, when they were looked up
+	known   bool   // it can be joined
+}
+
+// Member is what a store knows of a waiter: a pointer to a struct that embeds Waiter.
+type Member[W any] interface {
+	comparable
+	waiter() *Waiter[W]
+}
+
+func (w *Waiter[W]) waiter() *Waiter[W] { return w }
+
+// want is what a call asks for, beside its limits.
+type want struct {
+	cost    int64
+	leaseNS int64
+	upTo    bool
+	bound   bool
+	name    string // "": it cannot be joined
+}
+
+func wantOf(r *store.TakeRequest) want {
+	w := want{cost: r.Cost, upTo: r.UpTo}
+	if t := r.Terms; t != nil && t.Mode == store.Wait {
+		w.leaseNS, w.bound, w.name = t.LeaseNS, t.Bound, t.Name
+	}
+	return w
+}
+
+// Tell answers one that waits no longer. A reservation has been answered.
+func (w *Waiter[W]) Tell(answer *store.TakeRequest) {
+	if w.Waker == nil {
+		return
+	}
+	if r := w.Request; r != answer {
+		for i := range answer.Calls {
+			key := r.Calls[i].Key
+			r.Calls[i] = answer.Calls[i]
+			r.Calls[i].Key = key
+		}
+		r.Taken, r.Err = answer.Taken, answer.Err
+		r.Terms.WaitNS, r.Terms.Lease = 0, 0
+		if t := answer.Terms; t != nil {
+			r.Terms.Lease = t.Lease
+			if r.Terms.Mode == store.Reserve {
+				r.Terms.WaitNS = t.WaitNS
+			}
+		}
+	}
+	w.Waker.Wake()
+}
+
+// AsksAs reports whether both ask for the same.
+func (w *Waiter[W]) AsksAs(as *Waiter[W]) bool {
+	return w.want == as.want && w.sameLimits(as.Calls, as.Policies)
+}
+
+func (w *Waiter[W]) sameLimits(calls []store.Call, policies []string) bool {
+	return slices.Equal(w.Policies, policies) && slices.EqualFunc(w.Calls, calls, func(a, b store.Call) bool {
+		return bytes.Equal(a.Key, b.Key) && (a.Policy != 0 || *a.Limit == *b.Limit)
+	})
+}
