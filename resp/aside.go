@@ -52,9 +52,6 @@ func (s *Session) listed(args [][]byte, run func(*Session, [][]byte)) (work func
 	}
 }
 
-// asideBytes is how many bytes of a value or of arguments take longer than a millisecond to read or to write as text.
-const asideBytes = 128 << 10
-
 // mayGoAside reports whether the running command may have its work done by a goroutine: not in a transaction, nor in a script, nor for an
 // engine, whose views belong to one session.
 func (s *Session) mayGoAside() bool { return !s.tx.running && s.scratch.visit == nil }

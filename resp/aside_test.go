@@ -115,7 +115,7 @@ func TestManyBytesOfKeys(t *testing.T) {
 				t.Fatal("no end")
 			}
 		}
-		if bound := 2*stepWork/each + 16; found != n || most > bound {
+		if bound := 2<<20/each + 16; found != n || most > bound {
 			t.Errorf("%.20q: %d keys, %d at once, want at most %d", pattern, found, most, bound)
 		}
 	}

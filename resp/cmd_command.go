@@ -174,7 +174,7 @@ func cmdCommandGetKeys(s *Session, args [][]byte) {
 		s.replyArray(keys)
 		at := first
 		s.inSteps(args, func(s *Session, args [][]byte) (more bool) {
-			for end := at + keysStep*row.Keys.Step; at <= min(last, end); at += row.Keys.Step {
+			for end := at + 1000*row.Keys.Step; at <= min(last, end); at += row.Keys.Step {
 				s.replyBulk(args[2+at])
 			}
 			return at <= last

@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 
@@ -13,22 +12,6 @@ func cmdTime(s *Session, _ [][]byte) {
 	s.replyArray(2)
 	s.replyString(strconv.FormatInt(us/1e6, 10))
 	s.replyString(strconv.FormatInt(us%1e6, 10))
-}
-
-func cmdDBSize(s *Session, _ [][]byte) { s.replyInt(int64(s.srv.store.Len(s.nowNS))) }
-
-func cmdFlush(s *Session, args [][]byte) {
-	if !mayFlush(args) {
-		s.replyError(errSyntax)
-		return
-	}
-	s.srv.store.Flush()
-	s.replyOK()
-}
-
-// mayFlush checks the arguments of FLUSHALL and FLUSHDB.
-func mayFlush(args [][]byte) bool {
-	return len(args) == 1 || len(args) == 2 && (bytes.EqualFold(args[1], []byte("ASYNC")) || bytes.EqualFold(args[1], []byte("SYNC")))
 }
 
 func moduleRows() []*command.Row {

@@ -208,13 +208,13 @@ func cmdWatch(s *Session, args [][]byte) {
 		s.replyError(errWatchEngine)
 		return
 	}
-	s.eachKey(args, func(s *Session, key []byte) bool {
+	s.call.EachKey(func(_ *command.Call, key []byte) bool {
 		if s.tx.bytes += len(key) + watchBytes; s.end != open || s.overTxLimit() {
 			return false
 		}
 		s.tx.watches = append(s.tx.watches, s.srv.store.Watch(key, s.nowNS))
 		return true
-	}, func(s *Session, _ int64) {
+	}, func(*command.Call, int64) {
 		s.client.watching.Store(int32(len(s.tx.watches)))
 		s.replyOK()
 	})

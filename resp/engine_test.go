@@ -246,7 +246,7 @@ func (e *fakeEngine) Scan(_ context.Context, o remote.ScanOptions, done func(uin
 		var keys []string
 		pattern, _ := glob.Compile([]byte(o.Pattern), false)
 		next := e.Store.Scan(o.Cursor, int(o.Count), e.now(), func(key string, st store.Value) {
-			if pattern.Match([]byte(key)) && (o.Type == "" || o.Type == typeNames[st.Kind]) {
+			if pattern.Match([]byte(key)) && (o.Type == "" || o.Type == st.Kind.String()) {
 				keys = append(keys, key)
 			}
 		})

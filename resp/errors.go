@@ -9,17 +9,14 @@ import (
 // Every text that a client can be told is in this file, but wire's of bytes that are no command: Redis 7's wording where
 // Redis has one, as client code matches on it. Texts with a %s or %q are filled in by the caller.
 const (
-	errSyntax            = "ERR syntax error"
-	errNotInteger        = "ERR value is not an integer or out of range"
-	errNoSuchKey         = "ERR no such key"
-	errSameKey           = "ERR source and destination objects are the same"
+	errSyntax            = command.ErrSyntax
+	errNotInteger        = command.ErrNotInteger
 	errNotPositive       = "ERR value is out of range, must be positive"
-	errNotBetween        = "ERR value is out of range, value must between %d and %d"
+	errNotBetween        = command.ErrNotBetween
 	errNotFloat          = "ERR value is not a valid float"
-	errWrongType         = "WRONGTYPE Operation against a key holding the wrong kind of value"
-	errUnknownCommand    = command.ErrUnknownCommand
+	errWrongType         = command.ErrWrongType
 	errUnknownSubcommand = "ERR unknown subcommand '%.128s'. Try %s HELP."
-	errArity             = "ERR wrong number of arguments for '%s' command"
+	errArity             = command.ErrArity
 	errInternal          = "ERR internal error, the connection is closed"
 
 	errNoAuth        = "NOAUTH Authentication required."
@@ -60,13 +57,12 @@ const (
 	errThrottleParse = "Cell error: Store error: Couldn't parse as integer: "
 	errThrottleZero  = "Cell error: Store error: Zero rates are not supported"
 	errThrottleRange = "Cell error: Store error: Out of range: %s %d"
-	errOOM           = "OOM command not allowed when used memory > 'maxmemory'."
+	errOOM           = command.ErrOOM
 
 	errGCRAPeriod   = "ERR period must be > 0 and < 1e12"
 	errGCRATokens   = "ERR Missing TOKENS value"
 	errGCRAOverflow = "ERR GCRA limiting uses microsecond accuracy. Combination of period, tokens_per_period and %s would cause an overflow"
 
-	errHashField       = "ERR '%s' is no limit and its state"
 	errCost            = "ERR cost must be between 0 and 2147483647"
 	errGive            = "ERR n must not be negative"
 	errFull            = "ERR FULL is not an option of CL.MTAKE: its reply has an array for each pair as it is"
@@ -80,7 +76,7 @@ const (
 	errNoLease         = "ERR BIND and ID need a lease: LEASE, or a limit with algo=conc"
 	errBound           = "ERR this connection has too many bound leases"
 	errSettle          = "ERR n must be between 0 and 2147483647"
-	errNoPolicy        = "NOPOLICY no such policy '%s'"
+	errNoPolicy        = command.ErrNoPolicy
 	errPolicyGone      = "NOPOLICY the policy was removed while the call waited"
 	errLogMax          = "ERR invalid limit: count '%d': algo=log keeps at most %d calls (--log-max)"
 	errTooManyLimits   = "ERR a key has at most %d limits at once"
@@ -107,13 +103,8 @@ const (
 	errCachingYes          = "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode."
 	errCachingNo           = "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."
 
-	errDBIndex        = "ERR DB index is out of range"
-	errInvalidExpire  = "ERR invalid expire time in '%s' command"
-	errExpireNX       = "ERR NX and XX, GT or LT options at the same time are not compatible"
-	errExpireGTLT     = "ERR GT and LT options at the same time are not compatible"
-	errExpireOption   = "ERR Unsupported option %s"
-	errInvalidCursor  = "ERR invalid cursor"
-	errObjectFreq     = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
+	errDBIndex        = command.ErrDBIndex
+	errInvalidExpire  = command.ErrInvalidExpire
 	errNested         = "ERR MULTI calls can not be nested"
 	errExecNoMulti    = "ERR EXEC without MULTI"
 	errDiscardNoMulti = "ERR DISCARD without MULTI"
@@ -124,9 +115,9 @@ const (
 	errExecRejected   = "EXECABORT Transaction discarded because of: %s"
 
 	errClientName     = "ERR Client names cannot contain spaces, newlines or special characters."
-	errPatternLong    = "ERR a pattern with ? or [ has at most %d bytes"
+	errPatternLong    = command.ErrPatternLong
 	errManyArgs       = "ERR at most %d arguments are taken"
-	errKeysInside     = "ERR KEYS would go through too much in a transaction or script: use SCAN"
+	errKeysInside     = command.ErrKeysInside
 	errClientNameLong = "ERR Client names have at most %d bytes."
 	errClientLibLong  = "ERR %s has at most %d bytes."
 	errClientLibInfo  = "ERR %s cannot contain spaces, newlines or special characters."

@@ -1,8 +1,10 @@
 package resp
 
-import "celld/resp/stats"
+import (
+	"sync"
 
-import "sync"
+	"celld/resp/stats"
+)
 
 // execution is a lock that batches of commands hold shared, and EXEC and scripts alone. A batch locks its own lane, and
 // who takes it alone locks all of them.

@@ -38,6 +38,8 @@ func (h *host) GoAside(begin func(args [][]byte) command.Work) {
 	s.goAside(s.call.Args, func(args [][]byte) func() func(*Session) {
 		work := begin(args)
 		return func() func(*Session) {
+			s.srv.listing.Lock()
+			defer s.srv.listing.Unlock()
 			reply := work()
 			return func(s *Session) {
 				s.call.NowNS = s.nowNS
@@ -47,9 +49,20 @@ func (h *host) GoAside(begin func(args [][]byte) command.Work) {
 	})
 }
 
+// Shared calls do while no transaction or script runs alone.
+func (h *host) Shared(a store.Access, do func()) {
+	lane := h.srv.execution.lane(a.Lane)
+	lane.RLock()
+	defer lane.RUnlock()
+	do()
+}
+
 // ErrorText is the text of what the store has refused. A key to which a lease leads, and to which the user has no right, is refused
 // and logged as one that the command names.
 func (h *host) ErrorText(err error) string { return h.session().errorText(err) }
+
+// farFunc asks the engine, and has done called once, from any goroutine, with what replies. It does not block. ctx ends when the client has gone.
+type farFunc func(ctx context.Context, s *Session, args [][]byte, done func(reply func(*Session)))
 
 // onSession is a handler that still reaches its session.
 func onSession(run func(*Session, [][]byte)) func(*command.Call) {

@@ -99,32 +99,3 @@ func (w *stepwise) resume(s *Session) {
 	s.replied(w.row, w.args, mark)
 	s.called(w.row, w.args, mark)
 }
-
-// eachKey calls do for each of the keys among args[1:], in steps, and then reply with how often do was true.
-func (s *Session) eachKey(args [][]byte, do func(s *Session, key []byte) bool, reply func(s *Session, n int64)) {
-	at, n := 1, int64(0)
-	if len(args) <= keysAtOnce {
-		for _, key := range args[1:] {
-			if do(s, key) {
-				n++
-			}
-		}
-		reply(s, n)
-		return
-	}
-	s.inSteps(args, func(s *Session, args [][]byte) (more bool) {
-		for end := min(at+keysAtOnce, len(args)); at < end; at++ {
-			if do(s, args[at]) {
-				n++
-			}
-		}
-		if at < len(args) {
-			return true
-		}
-		reply(s, n)
-		return false
-	})
-}
-
-// keysAtOnce is how many keys a step handles: a key takes 0.5 to 2 µs.
-const keysAtOnce = 128

@@ -289,7 +289,7 @@ func (s *Session) typeOf(key []byte, kind store.Kind) string {
 			return name
 		}
 	}
-	return typeNames[kind]
+	return kind.String()
 }
 
 // failVisit answers a visit whose keys could not be read or stored. None of its effects happens.

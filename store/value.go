@@ -30,6 +30,14 @@ const (
 	HoldsLimits             // limits, of CL.TAKE
 )
 
+// String is the type that Redis's tools see.
+func (k Kind) String() string {
+	if k == HoldsLimits {
+		return "hash"
+	}
+	return "string"
+}
+
 // Action is what Update's function wants done with the key.
 type Action int
 

@@ -40,8 +40,11 @@ type Host interface {
 	// MayGoAside reports whether GoAside may be called: not in a transaction, nor in a script, nor for an engine's keys.
 	MayGoAside() bool
 
-	// GoAside has the command's work done by a goroutine. begin gets arguments that nobody else changes. It is the last that the handler does.
+	// GoAside has the command's work done by a goroutine, one at a time. begin gets arguments that nobody else changes. It is the last that the handler does.
 	GoAside(begin func(args [][]byte) Work)
+
+	// Shared calls do, from any goroutine, while no transaction or script runs alone.
+	Shared(a store.Access, do func())
 
 	// Once has something happen when what the command has stored holds. Others may see it only so, as a handler may run again.
 	Once(effect func())
@@ -95,4 +98,9 @@ func (c *Call) EachKey(do func(c *Call, key []byte) bool, reply func(c *Call, n 
 		reply(c, n)
 		return false
 	})
+}
+
+// DeleteKeys deletes the keys among Args[1:], in steps, and replies with how many there were.
+func (c *Call) DeleteKeys() {
+	c.EachKey(func(c *Call, key []byte) bool { return c.Keys().Delete(key, c.NowNS) }, (*Call).Int)
 }

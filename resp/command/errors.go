@@ -1,6 +1,29 @@
 package command
 
-// The texts of errors of which every family may have need, in Redis 7's wording.
+// Texts that clients can be told. Where Redis has one it is Redis 7's, as client code matches on it. Those with a %s, %q or %d are filled
+// in by who answers with them.
 const (
+	ErrSyntax         = "ERR syntax error"
+	ErrNotInteger     = "ERR value is not an integer or out of range"
+	ErrNoSuchKey      = "ERR no such key"
+	ErrSameKey        = "ERR source and destination objects are the same"
+	ErrNotBetween     = "ERR value is out of range, value must between %d and %d"
+	ErrWrongType      = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	ErrArity          = "ERR wrong number of arguments for '%s' command"
+	ErrOOM            = "OOM command not allowed when used memory > 'maxmemory'."
+	ErrHashField      = "ERR '%s' is no limit and its state"
+	ErrNoPolicy       = "NOPOLICY no such policy '%s'"
+	ErrDBIndex        = "ERR DB index is out of range"
+	ErrInvalidExpire  = "ERR invalid expire time in '%s' command"
+	ErrExpireNX       = "ERR NX and XX, GT or LT options at the same time are not compatible"
+	ErrExpireGTLT     = "ERR GT and LT options at the same time are not compatible"
+	ErrExpireOption   = "ERR Unsupported option %s"
+	ErrInvalidCursor  = "ERR invalid cursor"
+	ErrObjectFreq     = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
+	ErrPatternLong    = "ERR a pattern with ? or [ has at most %d bytes"
+	ErrKeysInside     = "ERR KEYS would go through too much in a transaction or script: use SCAN"
 	ErrUnknownCommand = "ERR unknown command '%.128s', with args beginning with: %s"
+
+	// ErrOption names an option of one of celld's own commands that is unknown, given twice or without its value.
+	ErrOption = "ERR unknown, repeated or unfinished option '%s'"
 )

@@ -1,0 +1,242 @@
+package keys
+
+import (
+	"errors"
+
+	"celld/resp/command"
+	"celld/store"
+)
+
+// A string is a TAT. Redis would store any bytes; celld refuses a value that is no TAT, and changes nothing.
+
+// digits returns a key's TAT as GET shows it, "" where there is no key. It answers an error, and ok is false, where the key holds
+// no TAT.
+func digits(c *command.Call) (text string, ok bool) {
+	st, found := c.Keys().Get(c.Args[1], c.Access())
+	switch {
+	case !found:
+		return "", true
+	case st.Kind != store.HoldsTAT:
+		c.Error(command.ErrWrongType)
+		return "", false
+	}
+	return command.FormatTAT(st.TAT), true
+}
+
+func get(c *command.Call) {
+	switch text, ok := digits(c); {
+	case !ok:
+	case text == "":
+		c.Null()
+	default:
+		c.String(text)
+	}
+}
+
+// strlen exists because redis-cli --bigkeys calls it for every string.
+func strlen(c *command.Call) {
+	if text, ok := digits(c); ok {
+		c.Int(int64(len(text)))
+	}
+}
+
+// getRange exists because RedisInsight shows strings by it.
+func getRange(c *command.Call) {
+	start, ok := command.ParseInt(c.Args[2])
+	end, endOK := command.ParseInt(c.Args[3])
+	if !ok || !endOK {
+		c.Error(command.ErrNotInteger)
+		return
+	}
+	text, ok := digits(c)
+	if !ok {
+		return
+	}
+	length := int64(len(text))
+	if start < 0 && end < 0 && start > end { // Redis checks this before it adds the length
+		c.String("")
+		return
+	}
+	if start < 0 {
+		start = max(0, start+length)
+	}
+	if end < 0 {
+		end = max(0, end+length)
+	}
+	if end = min(end, length-1); start > end {
+		c.String("")
+		return
+	}
+	c.String(text[start : end+1])
+}
+
+var (
+	setWords   = command.Options{Flags: []string{"NX", "XX", "GET", "KEEPTTL"}, Valued: []string{"EX", "PX", "EXAT", "PXAT"}, Refusal: command.ErrSyntax}
+	getExWords = command.Options{Flags: []string{"PERSIST"}, Valued: []string{"EX", "PX", "EXAT", "PXAT"}, Refusal: command.ErrSyntax}
+)
+
+// setOptions are what may follow SET key value and GETEX key.
+type setOptions struct {
+	nx, xx, get, keepTTL bool // of SET
+	persist              bool // of GETEX
+	expiry               expiryOption
+}
+
+// set notes an option. As in Redis, one that contradicts another is a syntax error, and one that is given twice is not.
+func (o *setOptions) set(option string, value []byte) (text string) {
+	refused := false
+	switch option {
+	case "NX":
+		refused, o.nx = o.xx, true
+	case "XX":
+		refused, o.xx = o.nx, true
+	case "GET":
+		o.get = true
+	case "KEEPTTL":
+		refused, o.keepTTL = o.expiry.unit != "", true
+	case "PERSIST":
+		refused, o.persist = o.expiry.unit != "", true
+	default:
+		refused = o.keepTTL || o.persist || o.expiry.unit != "" && o.expiry.unit != option
+		o.expiry = expiryOption{option, value}
+	}
+	if refused {
+		return command.ErrSyntax
+	}
+	return ""
+}
+
+func set(c *command.Call) {
+	var o setOptions
+	if text := setWords.Read(c.Args[3:], o.set); text != "" {
+		c.Error("%s", text)
+		return
+	}
+	setTo(c, c.Args[2], o, "set")
+}
+
+func getSet(c *command.Call) { setTo(c, c.Args[2], setOptions{get: true}, "set") }
+
+func setEx(c *command.Call) {
+	setTo(c, c.Args[3], setOptions{expiry: expiryOption{"EX", c.Args[2]}}, "setex")
+}
+func psetEx(c *command.Call) {
+	setTo(c, c.Args[3], setOptions{expiry: expiryOption{"PX", c.Args[2]}}, "psetex")
+}
+
+// setTo stores a TAT under the key.
+func setTo(c *command.Call, value []byte, o setOptions, name string) {
+	next := store.Value{ExpiryNS: store.NoExpiry}
+	if o.expiry.unit != "" {
+		var text string
+		if next.ExpiryNS, text = o.expiry.atNS(name, c.WallNS()); text != "" {
+			c.Error("%s", text)
+			return
+		}
+	}
+	tat, ok := command.ParseTAT(value)
+	if !ok {
+		c.Error(command.ErrNotInteger)
+		return
+	}
+	next.TAT = tat
+
+	var old store.Value
+	existed, stored, wrongType := false, false, false
+	err := c.Keys().Update(c.Args[1], c.Access(), func(current store.Value, ok bool) (store.Value, store.Action) {
+		old, existed, stored = current, ok, false // the store calls this again after it has made room
+		wrongType = o.get && ok && current.Kind != store.HoldsTAT
+		if o.nx && ok || o.xx && !ok || wrongType {
+			return current, store.Leave
+		}
+		if o.keepTTL && ok {
+			next.ExpiryNS = ownExpiry(current)
+		}
+		stored = true
+		return next, store.Put
+	})
+	switch {
+	case errors.Is(err, store.ErrFull):
+		c.Error(command.ErrOOM)
+	case wrongType:
+		c.Error(command.ErrWrongType)
+	case o.get && existed:
+		c.String(command.FormatTAT(old.TAT))
+	case o.get || !stored:
+		c.Null()
+	default:
+		c.OK()
+	}
+}
+
+func setNX(c *command.Call) {
+	tat, ok := command.ParseTAT(c.Args[2])
+	if !ok {
+		c.Error(command.ErrNotInteger)
+		return
+	}
+	stored := false
+	err := c.Keys().Update(c.Args[1], c.Access(), func(current store.Value, ok bool) (store.Value, store.Action) {
+		if stored = !ok; ok {
+			return current, store.Leave
+		}
+		return store.Value{TAT: tat, ExpiryNS: store.NoExpiry}, store.Put
+	})
+	if errors.Is(err, store.ErrFull) {
+		c.Error(command.ErrOOM)
+		return
+	}
+	c.Bool(stored)
+}
+
+func getDel(c *command.Call) {
+	exchange(c, func(current store.Value) (store.Value, store.Action) { return current, store.Delete })
+}
+
+// getEx reports a wrong expiry only if the key holds a TAT, as Redis does.
+func getEx(c *command.Call) {
+	var o setOptions
+	if text := getExWords.Read(c.Args[2:], o.set); text != "" {
+		c.Error("%s", text)
+		return
+	}
+	atNS, text := store.NoExpiry, ""
+	if o.expiry.unit != "" {
+		atNS, text = o.expiry.atNS("getex", c.WallNS())
+	}
+	mark := len(c.Out)
+	found := exchange(c, func(current store.Value) (store.Value, store.Action) {
+		if text != "" || o.expiry.unit == "" && (!o.persist || current.ExpiryNS == store.NoExpiry) {
+			return current, store.Leave
+		}
+		current.ExpiryNS = atNS
+		return current, store.Put
+	})
+	if found && text != "" {
+		c.Out = c.Out[:mark]
+		c.Error("%s", text)
+	}
+}
+
+// exchange answers with the key's TAT, and applies fn to the key. It returns whether the key held a TAT.
+func exchange(c *command.Call, fn func(store.Value) (store.Value, store.Action)) (found bool) {
+	var old store.Value
+	there := false
+	change(c, func(current store.Value) (store.Value, store.Action) {
+		old, there = current, true
+		if current.Kind != store.HoldsTAT {
+			return current, store.Leave
+		}
+		return fn(current)
+	})
+	switch {
+	case !there:
+		c.Null()
+	case old.Kind != store.HoldsTAT:
+		c.Error(command.ErrWrongType)
+	default:
+		c.String(command.FormatTAT(old.TAT))
+		return true
+	}
+	return false
+}
