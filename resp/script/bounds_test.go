@@ -8,18 +8,22 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"celld/resp/script/budget"
+	"celld/resp/script/sandbox"
+	"celld/resp/script/source"
 )
 
 // peakHeap runs something, and returns by how much the heap was larger meanwhile than before.
 func peakHeap(do func()) (peak uint64) {
 	runtime.GC()
-	base := heapBytes()
+	base := budget.HeapBytes()
 	var most atomic.Uint64
 	done := make(chan struct{})
 	var looking sync.WaitGroup
 	looking.Go(func() {
 		for {
-			most.Store(max(most.Load(), heapBytes()))
+			most.Store(max(most.Load(), budget.HeapBytes()))
 			select {
 			case <-done:
 				return
@@ -131,7 +135,7 @@ func TestDepth(t *testing.T) {
 func TestMemoryOfTheCache(t *testing.T) {
 	e := NewEngine()
 	runtime.GC()
-	before := heapBytes()
+	before := budget.HeapBytes()
 	for i := range 20 {
 		text := fmt.Sprintf("local t = {} t[%d] = 1 ", i)
 		text += strings.Repeat("t.a=t;", (MaxScript-len(text))/6)
@@ -140,7 +144,7 @@ func TestMemoryOfTheCache(t *testing.T) {
 		}
 	}
 	runtime.GC()
-	held := heapBytes() - before
+	held := budget.HeapBytes() - before
 	n, bytes := e.Kept()
 	t.Logf("%d scripts of %d KB are kept in %d MB", n, bytes>>10, held>>20)
 	if held > 64*cachedBytes {
@@ -159,10 +163,10 @@ func TestChunksThatAreTooMuch(t *testing.T) {
 		return b.String()
 	}
 	for want, text := range map[string]string{
-		"chunk has too many constants":     "return {" + list(maxConstants+1, func(i int) string { return fmt.Sprint(i, ",") }) + "}",
-		"chunk has too many functions":     list(maxFunctions+1, func(int) string { return "f(function() end)" }),
-		"chunk has too many syntax levels": "return " + strings.Repeat("(", maxNesting) + "-1" + strings.Repeat(")", maxNesting) + strings.Repeat("+1", maxNesting),
-		"table has too many elements":      "return {" + strings.Repeat("1,", maxFields+1) + "}",
+		"chunk has too many constants":     "return {" + list(source.MaxConstants+1, func(i int) string { return fmt.Sprint(i, ",") }) + "}",
+		"chunk has too many functions":     list(source.MaxFunctions+1, func(int) string { return "f(function() end)" }),
+		"chunk has too many syntax levels": "return " + strings.Repeat("(", source.MaxNesting) + "-1" + strings.Repeat(")", source.MaxNesting) + strings.Repeat("+1", source.MaxNesting),
+		"table has too many elements":      "return {" + strings.Repeat("1,", source.MaxFields+1) + "}",
 	} {
 		if _, err := NewEngine().Load([]byte(text)); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
@@ -170,13 +174,13 @@ func TestChunksThatAreTooMuch(t *testing.T) {
 	}
 	for _, load := range []string{"loadstring(s)", "load(function() local piece = s s = nil return piece end)"} {
 		for more, want := range map[string]string{"": ":1\r\n", ".. ' '": "a chunk has at most 4096 bytes"} {
-			script := fmt.Sprintf("local s = 'return 1' .. string.rep(' ', %d) %s return %s()", maxChunk-len("return 1"), more, load)
+			script := fmt.Sprintf("local s = 'return 1' .. string.rep(' ', %d) %s return %s()", sandbox.MaxChunk-len("return 1"), more, load)
 			if got := eval(NewEngine(), &fakeHost{}, false, script); !strings.Contains(got, want) {
 				t.Errorf("%s: %q, want %q", script, got, want)
 			}
 		}
 	}
-	enough := "return #{" + list(maxConstants, func(i int) string { return fmt.Sprint(i, ",") }) + "}"
+	enough := "return #{" + list(source.MaxConstants, func(i int) string { return fmt.Sprint(i, ",") }) + "}"
 	if _, err := NewEngine().Load([]byte(enough)); err != nil {
 		t.Error(err)
 	}
@@ -198,12 +202,12 @@ func TestTicksOfLongTexts(t *testing.T) {
 		}
 		host := &fakeHost{answer: replyOf(fmt.Sprintf("$%d\r\n%s\r\n", long, strings.Repeat("x", long)))}
 		got := eval(NewEngine(), host, false, "local s = "+text+" for i = 1, 10000 do end return #s", args...)
-		if least := 10_000 * long / tickBytes; got != fmt.Sprintf(":%d\r\n", long) || host.ticks < least {
+		if least := 10_000 * long / budget.TickBytes; got != fmt.Sprintf(":%d\r\n", long) || host.ticks < least {
 			t.Errorf("%s: %q after %d ticks, want %d", text, got, host.ticks, least)
 		}
 	}
 	host := &fakeHost{}
-	if eval(NewEngine(), host, false, "local s = string.rep('x', 10000) for i = 1, 10000 do end"); host.ticks > 10_000/tickEvery+2 {
+	if eval(NewEngine(), host, false, "local s = string.rep('x', 10000) for i = 1, 10000 do end"); host.ticks > 10_000/budget.TickEvery+2 {
 		t.Errorf("%d ticks beside a short text", host.ticks)
 	}
 }

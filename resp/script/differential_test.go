@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"celld/resp/script/sandbox"
+
 	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/parse"
 )
@@ -190,7 +192,7 @@ local function try(f, ...) local t = {pcall(f, ...)} if not t[1] then return 'er
 return all(try(string.find, s, p), try(string.find, s, p, 2), try(string.find, s, p, -1), try(string.match, s, p), try(string.gsub, s, p, r), try(string.gsub, s, p, r, 1),
   try(function() local t = {} for a, b in string.gmatch(s, p) do t[#t + 1] = tostring(a) .. tostring(b) if #t > 50 then break end end return table.concat(t, ',') end))`
 
-func luaQuote(text string) string { return string(appendQuoted(nil, text)) }
+func luaQuote(text string) string { return string(sandbox.AppendQuoted(nil, text)) }
 
 func patternOf(r *rand.Rand) (subject, pattern, by string) {
 	items := []string{"a", "b", ".", "%a", "%d", "%s", "%w", "%A", "[ab]", "[^a]", "[a-c]", "[%d_]", "%.", "(a)", "(.)", "()", "(a*)", "%b()", "%f[%a]", "%1", "$", "^", "[]]", "[^]]", "[a-]", "%%"}

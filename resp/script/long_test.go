@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"celld/resp/script/budget"
+	"celld/resp/script/sandbox"
+
 	lua "github.com/yuin/gopher-lua"
 )
 
@@ -68,7 +71,7 @@ func TestTime(t *testing.T) {
 			}
 			got := eval(e, host, false, script)
 			longest = max(longest, time.Since(last))
-			if got[0] != '-' || !strings.Contains(got, errFakeEnd.Error()) && !strings.Contains(got, errMemory.Error()) {
+			if got[0] != '-' || !strings.Contains(got, errFakeEnd.Error()) && !strings.Contains(got, budget.ErrMemory.Error()) {
 				t.Errorf("%s: %.200q", script, got)
 			}
 			if longest > 20*time.Second {
@@ -93,7 +96,7 @@ func TestRewriterChangesNothing(t *testing.T) {
 		}
 		body = append(body, "return "+c.expr(2)+c.pick("", ", "+c.expr(1)))
 		text := fmt.Sprintf(tracing, strings.Join(body, "\n"))
-		L := lua.NewState(lua.Options{RegistryMaxSize: maxRegistry})
+		L := lua.NewState(lua.Options{RegistryMaxSize: sandbox.MaxRegistry})
 		want := plain(t, L, text)
 		L.Close()
 		if got := eval(e, &fakeHost{}, false, text); got != fmt.Sprintf("$%d\r\n%s\r\n", len(want), want) {

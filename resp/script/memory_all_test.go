@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"celld/resp/script/budget"
 	"celld/resp/wire"
 )
 
 // A script takes no more than its bound, and what single instructions and garbage add: by whatever it asks for memory, and
 // whether it catches errors or not.
 func TestMemory(t *testing.T) {
-	const bound = 4 * maxMemory // what is not bounded takes gigabytes here
+	const bound = 4 * budget.MaxMemory // what is not bounded takes gigabytes here
 	for i, script := range []string{
 		"local t = {} for i = 1, 1e9 do t[i] = i end",
 		"local t = {} for i = 1, 1e9 do t[#t + 1] = {} end",
@@ -93,7 +94,7 @@ func TestMemory(t *testing.T) {
 			if peak > bound {
 				t.Errorf("%s: %d MB", script, peak>>20)
 			}
-			if len(got) > maxMemory+1000 {
+			if len(got) > budget.MaxMemory+1000 {
 				t.Errorf("%s: a reply of %d bytes", script, len(got))
 			}
 			if got := eval(e, &fakeHost{}, false, "return 1"); got != ":1\r\n" {

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"celld/resp/script/budget"
+	"celld/resp/script/source"
+
 	lua "github.com/yuin/gopher-lua"
 )
 
@@ -98,7 +101,7 @@ func TestPlacesOfErrors(t *testing.T) {
 // No global has the functions that the rewriter calls, and a text that is such a name is a text.
 func TestHiddenFunctions(t *testing.T) {
 	e := NewEngine()
-	for name := range e.hidden {
+	for _, name := range []string{source.ConcatName, source.SetName, source.FillName, source.ListName, source.NumberName} {
 		for _, script := range []string{"return tostring(rawget(_G, '%s'))", "local k, t = 'a', {} t[k] = '%s' .. '' return tostring(rawget(_G, t[k]))"} {
 			if got := eval(e, &fakeHost{}, false, fmt.Sprintf(script, name)); got != "$3\r\nnil\r\n" {
 				t.Errorf("%s: %q", fmt.Sprintf(script, name), got)
@@ -143,7 +146,7 @@ func TestNoNilsAtTheEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Run(s, host, nil, nil)
-		list, ok := e.L.Get(-1).(*lua.LTable)
+		list, ok := e.box.L.Get(-1).(*lua.LTable)
 		if !ok {
 			t.Fatalf("%s: %v", script, e.failure)
 		}
@@ -170,10 +173,10 @@ func TestMemoryOfArguments(t *testing.T) {
 		host := &fakeHost{answer: replyOf("*1000000\r\n" + strings.Repeat("*0\r\n", 1_000_000))}
 		var got string
 		peak := peakHeap(func() { got = eval(NewEngine(), host, false, script) })
-		if !strings.HasPrefix(got, "-"+errMemory.Error()) {
+		if !strings.HasPrefix(got, "-"+budget.ErrMemory.Error()) {
 			t.Errorf("%s: %.100q", script, got)
 		}
-		if peak > 4*maxMemory {
+		if peak > 4*budget.MaxMemory {
 			t.Errorf("%s: %d MB", script, peak>>20)
 		}
 	}
@@ -190,7 +193,7 @@ func TestPace(t *testing.T) {
 		return host.ticks
 	}
 	normal := quick()
-	cost = 10 * sliceNS
+	cost = 10 * 1_000_000
 	if slow := quick(); slow < 100*normal {
 		t.Errorf("%d ticks, %d of quick instructions", slow, normal)
 	}
@@ -213,7 +216,7 @@ func TestTicksWithoutInstructions(t *testing.T) {
 		"table.sort(t, rawequal)", "table.foreach(t, redis.debug)", "table.foreachi(t, redis.debug)", "string.format(string.rep('%d', 50000), unpack(t))",
 	} {
 		host := &fakeHost{}
-		if eval(NewEngine(), host, false, filled+call); host.ticks < without.ticks+50_000/tickEvery {
+		if eval(NewEngine(), host, false, filled+call); host.ticks < without.ticks+50_000/budget.TickEvery {
 			t.Errorf("%s: %d ticks, %d without", call, host.ticks, without.ticks)
 		}
 	}
@@ -222,18 +225,18 @@ func TestTicksWithoutInstructions(t *testing.T) {
 // As in Lua, a function uses at most 60 variables of others: gopher-lua searches all open ones for each.
 func TestTooManyUpvalues(t *testing.T) {
 	var names []string
-	for i := range maxUpvalues + 1 {
+	for i := range source.MaxUpvalues + 1 {
 		names = append(names, fmt.Sprint("v", i))
 	}
 	script := func(n int) string {
 		list := strings.Join(names[:n], ", ")
 		return "local " + list + "\nreturn #{(function() return " + list + " end)()}"
 	}
-	if got := eval(NewEngine(), &fakeHost{}, false, script(maxUpvalues)); got != ":0\r\n" {
+	if got := eval(NewEngine(), &fakeHost{}, false, script(source.MaxUpvalues)); got != ":0\r\n" {
 		t.Error(got)
 	}
 	want := "-ERR Error compiling script (new function): user_script:2: function at line 2 has more than 60 upvalues\r\n"
-	if got := eval(NewEngine(), &fakeHost{}, false, script(maxUpvalues+1)); got != want {
+	if got := eval(NewEngine(), &fakeHost{}, false, script(source.MaxUpvalues+1)); got != want {
 		t.Error(got)
 	}
 }

@@ -1,6 +1,9 @@
 package script
 
 import (
+	"celld/resp/script/sandbox"
+	"celld/resp/script/value"
+
 	lua "github.com/yuin/gopher-lua"
 )
 
@@ -11,8 +14,8 @@ const (
 )
 
 // redisLibrary is the table redis.
-func (e *Engine) redisLibrary() *lua.LTable {
-	L := e.L
+func (e *Engine) redisLibrary(x *sandbox.Sandbox) *lua.LTable {
+	L := x.L
 	t := L.NewTable()
 	for name, function := range map[string]lua.LGFunction{
 		"call": e.luaCall, "pcall": e.luaTry, "error_reply": e.luaErrorReply, "status_reply": e.luaStatusReply, "sha1hex": e.luaSHA1,
@@ -38,7 +41,7 @@ func (e *Engine) luaCall(L *lua.LState) int {
 	reply := e.call(L)
 	if t, ok := reply.(*lua.LTable); ok {
 		if t.RawGetString("err").Type() == lua.LTString {
-			e.raiseTable(L, t)
+			e.box.RaiseTable(L, t)
 		}
 	}
 	L.Push(reply)
@@ -66,9 +69,9 @@ func textBytes(L *lua.LState, first int) (size int) {
 func (e *Engine) call(L *lua.LState) lua.LValue {
 	n := L.GetTop()
 	if n == 0 {
-		return errorTable(L, "ERR Please specify at least one argument for this redis lib call")
+		return sandbox.ErrorTable(L, "ERR Please specify at least one argument for this redis lib call")
 	}
-	e.take(L, textBytes(L, 1))
+	e.budget.Take(L, textBytes(L, 1))
 	e.argText, e.args = e.argText[:0], e.args[:0]
 	var ends [16]int
 	spans := ends[:0]
@@ -77,9 +80,9 @@ func (e *Engine) call(L *lua.LState) lua.LValue {
 		case lua.LString:
 			e.argText = append(e.argText, v...)
 		case lua.LNumber:
-			e.argText = appendNumber(e.argText, float64(v), 17)
+			e.argText = value.AppendNumber(e.argText, float64(v), 17)
 		default:
-			return errorTable(L, "ERR Lua redis lib command arguments must be strings or integers")
+			return sandbox.ErrorTable(L, "ERR Lua redis lib command arguments must be strings or integers")
 		}
 		spans = append(spans, len(e.argText))
 	}
@@ -89,7 +92,7 @@ func (e *Engine) call(L *lua.LState) lua.LValue {
 		start = end
 	}
 	raw := e.callHost()
-	e.take(L, 4*len(raw)) // the worst is a list of :1, of 16 bytes each, and as much while the table grows
+	e.budget.Take(L, 4*len(raw)) // the worst is a list of :1, of 16 bytes each, and as much while the table grows
 	reply, _ := e.value(L, raw)
 	return reply
 }
@@ -100,7 +103,8 @@ func (e *Engine) callHost() []byte {
 			e.argText, e.args = nil, nil
 		}
 		if cause := recover(); cause != nil {
-			e.broken, e.left = cause, 0
+			e.broken = cause
+			e.budget.Break()
 			panic(cause)
 		}
 	}()
@@ -110,29 +114,23 @@ func (e *Engine) callHost() []byte {
 // countedField is Redis's mark in the table of an error that the command has already counted.
 const countedField = "ignore_error_stats_update"
 
-func errorTable(L *lua.LState, text string) *lua.LTable {
-	t := L.CreateTable(0, 1)
-	t.RawSetString("err", lua.LString(text))
-	return t
-}
-
 // luaErrorReply makes an error of a text. The first word is the code, with or without a - before it. A single word gets the code
 // ERR.
 func (e *Engine) luaErrorReply(L *lua.LState) int {
 	text, ok := L.Get(1).(lua.LString)
 	if !ok || L.GetTop() != 1 {
-		L.Push(errorTable(L, "ERR wrong number or type of arguments"))
+		L.Push(sandbox.ErrorTable(L, "ERR wrong number or type of arguments"))
 		return 1
 	}
-	e.take(L, 2*len(text))
-	L.Push(errorTable(L, errorReply(string(text))))
+	e.budget.Take(L, 2*len(text))
+	L.Push(sandbox.ErrorTable(L, errorReply(string(text))))
 	return 1
 }
 
 func (e *Engine) luaStatusReply(L *lua.LState) int {
 	text, ok := L.Get(1).(lua.LString)
 	if !ok || L.GetTop() != 1 {
-		L.Push(errorTable(L, "ERR wrong number or type of arguments"))
+		L.Push(sandbox.ErrorTable(L, "ERR wrong number or type of arguments"))
 		return 1
 	}
 	t := L.NewTable()
@@ -143,32 +141,32 @@ func (e *Engine) luaStatusReply(L *lua.LState) int {
 
 func (e *Engine) luaSHA1(L *lua.LState) int {
 	if L.GetTop() != 1 {
-		e.raise(L, "ERR wrong number of arguments")
+		e.box.Raise(L, "ERR wrong number of arguments")
 	}
-	text := checkText(L, 1)
-	e.take(L, 4*len(text)) // hashing takes longer than copying
+	text := value.CheckText(L, 1)
+	e.budget.Take(L, 4*len(text)) // hashing takes longer than copying
 	L.Push(lua.LString(SHA1([]byte(text))))
 	return 1
 }
 
 func (e *Engine) luaLog(L *lua.LState) int {
-	level, ok := numberOf(L.Get(1))
+	level, ok := value.Number(L.Get(1))
 	switch {
 	case L.GetTop() < 2:
-		e.raise(L, "ERR redis.log() requires two arguments or more.")
+		e.box.Raise(L, "ERR redis.log() requires two arguments or more.")
 	case !ok:
-		e.raise(L, "ERR First argument must be a number (log level).")
+		e.box.Raise(L, "ERR First argument must be a number (log level).")
 	case level < 0 || level > 3:
-		e.raise(L, "ERR Invalid debug level.")
+		e.box.Raise(L, "ERR Invalid debug level.")
 	}
-	e.take(L, textBytes(L, 2))
+	e.budget.Take(L, textBytes(L, 2))
 	var text []byte
 	for i := 2; i <= L.GetTop(); i++ {
-		if v := L.Get(i); isText(v) {
+		if v := L.Get(i); value.IsText(v) {
 			if i > 2 {
 				text = append(text, ' ')
 			}
-			text = appendText(text, v)
+			text = value.AppendText(text, v)
 		}
 	}
 	e.host.Log(int(level), string(text))
@@ -176,13 +174,13 @@ func (e *Engine) luaLog(L *lua.LState) int {
 }
 
 func (e *Engine) luaSetResp(L *lua.LState) int {
-	number, _ := numberOf(L.Get(1))
-	n := toInt(number)
+	number, _ := value.Number(L.Get(1))
+	n := value.ToInt(number)
 	switch {
 	case L.GetTop() != 1:
-		e.raise(L, "ERR redis.setresp() requires one argument.")
+		e.box.Raise(L, "ERR redis.setresp() requires one argument.")
 	case n != 2 && n != 3:
-		e.raise(L, "ERR RESP version must be 2 or 3.")
+		e.box.Raise(L, "ERR RESP version must be 2 or 3.")
 	}
 	e.resp3 = n == 3
 	e.host.SetProtocol(int(n))
@@ -192,9 +190,9 @@ func (e *Engine) luaSetResp(L *lua.LState) int {
 // luaSetRepl has no effect: there are no replicas, and the files hold states, not commands.
 func (e *Engine) luaSetRepl(L *lua.LState) int {
 	if n, ok := L.Get(1).(lua.LNumber); L.GetTop() != 1 {
-		e.raise(L, "ERR redis.set_repl() requires one argument.")
+		e.box.Raise(L, "ERR redis.set_repl() requires one argument.")
 	} else if !ok || n < 0 || n > 3 {
-		e.raise(L, "ERR Invalid replication flags. Please use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
+		e.box.Raise(L, "ERR Invalid replication flags. Please use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
 	}
 	return 0
 }

@@ -1,25 +1,29 @@
-package script
+package sandbox
 
 import (
 	"math"
 	"slices"
 
+	"celld/resp/script/budget"
+	"celld/resp/script/source"
+	"celld/resp/script/value"
+
 	lua "github.com/yuin/gopher-lua"
 )
 
 // mayChange returns the first argument, a table, unless it is read-only: then it raises an error.
-func (e *Engine) mayChange(L *lua.LState) *lua.LTable {
+func (x *Sandbox) mayChange(L *lua.LState) *lua.LTable {
 	t := L.CheckTable(1)
-	if e.sealed[t] != nil {
-		e.raise(L, "ERR "+readonlyTable)
+	if x.sealed[t] != nil {
+		x.Raise(L, "ERR "+readonlyTable)
 	}
 	return t
 }
 
 // luaRawGet looks into a sealed table, so that scripts can ask whether a global exists.
-func (e *Engine) luaRawGet(L *lua.LState) int {
+func (x *Sandbox) luaRawGet(L *lua.LState) int {
 	t := L.CheckTable(1)
-	if inner := e.sealed[t]; inner != nil {
+	if inner := x.sealed[t]; inner != nil {
 		t = inner
 	}
 	L.Push(t.RawGet(L.CheckAny(2)))
@@ -27,7 +31,7 @@ func (e *Engine) luaRawGet(L *lua.LState) int {
 }
 
 // luaSet is t[key] = value. gopher-lua would follow __newindex to a table that mayHold has not looked at.
-func (e *Engine) luaSet(L *lua.LState) int {
+func (x *Sandbox) luaSet(L *lua.LState) int {
 	target, key, value := L.Get(1), L.Get(2), L.Get(3)
 	for range lua.MaxTableGetLoop {
 		t, isTable := target.(*lua.LTable)
@@ -49,7 +53,7 @@ func (e *Engine) luaSet(L *lua.LState) int {
 		case !isTable:
 			L.RaiseError("attempt to index a non-table object(%v) with key '%s'", target.Type(), key)
 		}
-		e.put(L, t, key, value)
+		x.put(L, t, key, value)
 		return 0
 	}
 	L.RaiseError("too many recursions in settable")
@@ -58,8 +62,8 @@ func (e *Engine) luaSet(L *lua.LState) int {
 
 // put is t[key] = value without metamethods. gopher-lua looks for the last element of a table from the end of its list, at each #t
 // and more. So put leaves no nils there.
-func (e *Engine) put(L *lua.LState, t *lua.LTable, key, value lua.LValue) {
-	e.mayHold(L, t, key, value)
+func (x *Sandbox) put(L *lua.LState, t *lua.LTable, key, value lua.LValue) {
+	x.mayHold(L, t, key, value)
 	n, isNumber := key.(lua.LNumber)
 	if value != lua.LNil || !isNumber || n < 1 || n != lua.LNumber(int(n)) || int(n) >= lua.MaxArrayIndex {
 		t.RawSet(key, value)
@@ -69,28 +73,28 @@ func (e *Engine) put(L *lua.LState, t *lua.LTable, key, value lua.LValue) {
 	case int(n) < last:
 		t.RawSet(key, value)
 	case int(n) == last:
-		e.dropLast(t, last)
+		x.dropLast(t, last)
 	}
 }
 
 // dropLast removes the last element of a table, and the nils before it. An instruction with a small constant index may have left
-// up to smallIndex nils behind it, which is few enough.
-func (e *Engine) dropLast(t *lua.LTable, last int) {
+// up to source.SmallIndex nils behind it, which is few enough.
+func (x *Sandbox) dropLast(t *lua.LTable, last int) {
 	t.RawSetInt(last, lua.LNil)
 	nils := last - t.Len()
-	e.spend(16 * nils)
+	x.budget.Spend(16 * nils)
 	for range nils {
 		t.Remove(-1)
 	}
 }
 
 // luaNext is next, and what pairs returns. It may go over any number of nils.
-func (e *Engine) luaNext(L *lua.LState) int {
+func (x *Sandbox) luaNext(L *lua.LState) int {
 	t := L.CheckTable(1)
 	key, value := t.Next(L.Get(2))
 	if at, ok := key.(lua.LNumber); ok {
 		before, _ := L.Get(2).(lua.LNumber)
-		e.spend(16 * int(max(0, at-before)))
+		x.budget.Spend(16 * int(max(0, at-before)))
 	}
 	if key == lua.LNil {
 		L.Push(lua.LNil)
@@ -101,34 +105,34 @@ func (e *Engine) luaNext(L *lua.LState) int {
 	return 2
 }
 
-func (e *Engine) luaPairs(L *lua.LState) int {
+func (x *Sandbox) luaPairs(L *lua.LState) int {
 	t := L.CheckTable(1)
-	L.Push(e.globals.RawGetString("next"))
+	L.Push(x.Globals.RawGetString("next"))
 	L.Push(t)
 	L.Push(lua.LNil)
 	return 3
 }
 
-func (e *Engine) luaUnpack(L *lua.LState) int {
+func (x *Sandbox) luaUnpack(L *lua.LState) int {
 	t := L.CheckTable(1)
-	first, last := optInt(L, 2, 1), optInt(L, 3, t.Len())
-	e.spend(16 * max(0, last-first))
+	first, last := value.OptInt(L, 2, 1), value.OptInt(L, 3, t.Len())
+	x.budget.Spend(16 * max(0, last-first))
 	for i := first; i <= last; i++ {
 		L.Push(t.RawGetInt(i))
 	}
 	return max(0, last-first+1)
 }
 
-func (e *Engine) luaRawSet(L *lua.LState) int {
-	t := e.mayChange(L)
-	e.put(L, t, L.Get(2), L.CheckAny(3))
+func (x *Sandbox) luaRawSet(L *lua.LState) int {
+	t := x.mayChange(L)
+	x.put(L, t, L.Get(2), L.CheckAny(3))
 	L.SetTop(1)
 	return 1
 }
 
 // mayHold refuses an invalid key, and announces the memory for the gap before a numeric key: 16 bytes an element, and as much
 // again while the table grows.
-func (e *Engine) mayHold(L *lua.LState, t *lua.LTable, key, value lua.LValue) {
+func (x *Sandbox) mayHold(L *lua.LState, t *lua.LTable, key, value lua.LValue) {
 	switch key := key.(type) {
 	case *lua.LNilType:
 		L.RaiseError("table index is nil")
@@ -136,84 +140,84 @@ func (e *Engine) mayHold(L *lua.LState, t *lua.LTable, key, value lua.LValue) {
 		if math.IsNaN(float64(key)) {
 			L.RaiseError("table index is NaN")
 		}
-		if gap := float64(key) - float64(t.MaxN()); value != lua.LNil && gap > smallIndex && float64(key) < float64(lua.MaxArrayIndex) {
-			e.take(L, int(gap)*32)
+		if gap := float64(key) - float64(t.MaxN()); value != lua.LNil && gap > source.SmallIndex && float64(key) < float64(lua.MaxArrayIndex) {
+			x.budget.Take(L, int(gap)*32)
 		}
 	}
 }
 
 // luaJoin is table.concat.
-func (e *Engine) luaJoin(L *lua.LState) int {
-	t, separator := L.CheckTable(1), optText(L, 2, "")
-	first, last := optInt(L, 3, 1), optInt(L, 4, t.Len())
+func (x *Sandbox) luaJoin(L *lua.LState) int {
+	t, separator := L.CheckTable(1), value.OptText(L, 2, "")
+	first, last := value.OptInt(L, 3, 1), value.OptInt(L, 4, t.Len())
 	var joined []byte
 	for i := first; i <= last; i++ {
 		v := t.RawGetInt(i)
-		if !isText(v) {
+		if !value.IsText(v) {
 			L.RaiseError("invalid value (%s) at index %d in table for 'concat'", v.Type(), i)
 		}
 		was := cap(joined)
-		if joined = appendText(joined, v); i < last {
+		if joined = value.AppendText(joined, v); i < last {
 			joined = append(joined, separator...)
 		}
 		if cap(joined) > was {
-			e.take(L, cap(joined))
+			x.budget.Take(L, cap(joined))
 		}
 	}
-	L.Push(textOf(e, joined))
+	L.Push(budget.Text(x.budget, joined))
 	return 1
 }
 
-func (e *Engine) luaInsert(L *lua.LState) int {
-	t := e.mayChange(L)
+func (x *Sandbox) luaInsert(L *lua.LState) int {
+	t := x.mayChange(L)
 	last := t.Len()
 	switch at := last + 1; L.GetTop() {
 	case 3:
-		if at = checkInt(L, 2); 0 < at && at <= last {
-			e.spend(16 * (last - at))
+		if at = value.CheckInt(L, 2); 0 < at && at <= last {
+			x.budget.Spend(16 * (last - at))
 			t.Insert(at, L.Get(3))
 			return 0
 		}
 		fallthrough
 	case 2:
-		e.put(L, t, lua.LNumber(at), L.Get(L.GetTop()))
+		x.put(L, t, lua.LNumber(at), L.Get(L.GetTop()))
 	default:
 		L.RaiseError("wrong number of arguments to 'insert'")
 	}
 	return 0
 }
 
-func (e *Engine) luaRemove(L *lua.LState) int {
-	t := e.mayChange(L)
+func (x *Sandbox) luaRemove(L *lua.LState) int {
+	t := x.mayChange(L)
 	last := t.Len()
-	at := optInt(L, 2, last)
+	at := value.OptInt(L, 2, last)
 	if at < 1 || at > last {
 		return 0
 	}
 	L.Push(t.RawGetInt(at))
 	if at == last {
-		e.dropLast(t, last)
+		x.dropLast(t, last)
 	} else {
-		e.spend(16 * (last - at))
+		x.budget.Spend(16 * (last - at))
 		t.Remove(at)
 	}
 	return 1
 }
 
 // luaSort sorts the elements before the first nil, as Lua does.
-func (e *Engine) luaSort(L *lua.LState) int {
-	t := e.mayChange(L)
+func (x *Sandbox) luaSort(L *lua.LState) int {
+	t := x.mayChange(L)
 	less := L.OptFunction(2, nil)
 	list := make([]lua.LValue, t.Len())
-	e.take(L, 16*len(list))
+	x.budget.Take(L, 16*len(list))
 	for i := range list {
 		list[i] = t.RawGetInt(i + 1)
 	}
 	before := func(a, b lua.LValue) bool {
-		e.step(L)
+		x.budget.Step(L)
 		if less == nil {
 			if text, ok := a.(lua.LString); ok {
-				e.spend(len(text))
+				x.budget.Spend(len(text))
 			}
 			return L.LessThan(a, b)
 		}
@@ -245,10 +249,10 @@ func (e *Engine) luaSort(L *lua.LState) int {
 	return 0
 }
 
-func (e *Engine) luaForEach(L *lua.LState) int {
+func (x *Sandbox) luaForEach(L *lua.LState) int {
 	t, visit := L.CheckTable(1), L.CheckFunction(2)
 	for key, value := t.Next(lua.LNil); key != lua.LNil; key, value = t.Next(key) {
-		if result := e.visitPair(L, visit, key, value); result != lua.LNil {
+		if result := x.visitPair(L, visit, key, value); result != lua.LNil {
 			L.Push(result)
 			return 1
 		}
@@ -256,10 +260,10 @@ func (e *Engine) luaForEach(L *lua.LState) int {
 	return 0
 }
 
-func (e *Engine) luaForEachI(L *lua.LState) int {
+func (x *Sandbox) luaForEachI(L *lua.LState) int {
 	t, visit := L.CheckTable(1), L.CheckFunction(2)
 	for i := range t.Len() {
-		if result := e.visitPair(L, visit, lua.LNumber(i+1), t.RawGetInt(i+1)); result != lua.LNil {
+		if result := x.visitPair(L, visit, lua.LNumber(i+1), t.RawGetInt(i+1)); result != lua.LNil {
 			L.Push(result)
 			return 1
 		}
@@ -267,8 +271,8 @@ func (e *Engine) luaForEachI(L *lua.LState) int {
 	return 0
 }
 
-func (e *Engine) visitPair(L *lua.LState, visit *lua.LFunction, key, value lua.LValue) lua.LValue {
-	e.step(L)
+func (x *Sandbox) visitPair(L *lua.LState, visit *lua.LFunction, key, value lua.LValue) lua.LValue {
+	x.budget.Step(L)
 	L.Push(visit)
 	L.Push(key)
 	L.Push(value)

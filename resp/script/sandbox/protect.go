@@ -1,8 +1,10 @@
-package script
+package sandbox
 
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 )
@@ -13,24 +15,22 @@ import (
 const noTrace = "-"
 
 // protect does what L.PCall does, and makes no trace. PCall replaces L.Panic, which raises errors, so the function is called by a
-// guard that puts e.throw in its place. The first call raises an error where the stack has no room for the guard, as the PCall
+// guard that puts x.throw in its place. The first call raises an error where the stack has no room for the guard, as the PCall
 // would make a trace of that.
-func (e *Engine) protect(L *lua.LState, nargs, nret int) error {
-	L.Push(e.nothing)
+func (x *Sandbox) protect(L *lua.LState, nargs, nret int) error {
+	L.Push(x.nothing)
 	L.Call(0, 0)
-	L.Insert(e.guard, L.GetTop()-nargs)
+	L.Insert(x.guard, L.GetTop()-nargs)
 	return L.PCall(nargs+1, nret, nil)
 }
 
 // throw raises the error at the top of the stack. Texts of errors are copied a few times.
-func (e *Engine) throw(L *lua.LState) {
+func (x *Sandbox) throw(L *lua.LState) {
 	object := L.Get(-1)
 	if text, ok := object.(lua.LString); ok {
-		e.longest = max(e.longest, len(text))
-		e.spend(4 * len(text))
-		if err := e.memory.add(4 * len(text)); err != nil {
-			e.endBy(err)
-		}
+		x.budget.Note(len(text))
+		x.budget.Spend(4 * len(text))
+		x.budget.Allows(4 * len(text))
 	}
 	panic(&lua.ApiError{Type: lua.ApiErrorRun, Object: object, StackTrace: noTrace})
 }
@@ -38,15 +38,15 @@ func (e *Engine) throw(L *lua.LState) {
 // luaGuard calls its first argument with the others. A panic of gopher-lua becomes an error, too. It does panic where a tail call
 // fails for lack of stack, as in `local function f(...) return f(1, ...) end f()`. The interpreter may be broken by then, so a new
 // one takes its place after the script.
-func (e *Engine) luaGuard(L *lua.LState) int {
-	L.Panic = e.throw
+func (x *Sandbox) luaGuard(L *lua.LState) int {
+	L.Panic = x.throw
 	defer func() {
 		switch cause := recover().(type) {
 		case nil:
 		case *lua.ApiError:
 			panic(cause)
 		default:
-			e.worn = true
+			x.Worn = true
 			panic(&lua.ApiError{Type: lua.ApiErrorRun, Object: lua.LString(fmt.Sprintf("stack overflow (%v)", cause)), StackTrace: noTrace})
 		}
 	}()
@@ -55,9 +55,9 @@ func (e *Engine) luaGuard(L *lua.LState) int {
 }
 
 // luaPCall is pcall. As in Redis, the error of a command becomes its text.
-func (e *Engine) luaPCall(L *lua.LState) int {
+func (x *Sandbox) luaPCall(L *lua.LState) int {
 	L.CheckAny(1)
-	err := e.protect(L, L.GetTop()-1, lua.MultRet)
+	err := x.protect(L, L.GetTop()-1, lua.MultRet)
 	if err == nil {
 		L.Insert(lua.LTrue, 1)
 		return L.GetTop()
@@ -72,11 +72,11 @@ func (e *Engine) luaPCall(L *lua.LState) int {
 }
 
 // luaXPCall is xpcall. The handler runs once the stack is unwound, so it has room after a stack overflow.
-func (e *Engine) luaXPCall(L *lua.LState) int {
+func (x *Sandbox) luaXPCall(L *lua.LState) int {
 	L.CheckAny(2)
 	handler := L.Get(2)
 	L.SetTop(1)
-	err := e.protect(L, 0, lua.MultRet)
+	err := x.protect(L, 0, lua.MultRet)
 	if err == nil {
 		L.Insert(lua.LTrue, 1)
 		return L.GetTop()
@@ -84,7 +84,7 @@ func (e *Engine) luaXPCall(L *lua.LState) int {
 	L.Push(lua.LFalse)
 	L.Push(handler)
 	L.Push(thrown(err))
-	if e.protect(L, 1, 1) != nil {
+	if x.protect(L, 1, 1) != nil {
 		L.Push(lua.LString("error in error handling"))
 	}
 	return 2
@@ -100,16 +100,16 @@ func thrown(err error) lua.LValue {
 
 // place is where the function runs that is so many levels above error: "user_script:3: ". A Go function, and one that a tail call
 // has replaced, has no place.
-func (e *Engine) place(L *lua.LState, level int) string {
+func (x *Sandbox) place(L *lua.LState, level int) string {
 	for at := 1; ; at++ {
 		frame, ok := L.GetStack(at)
 		if !ok {
 			return ""
 		}
 		switch fn, _ := L.GetInfo("fSl", frame, nil); fn {
-		case e.bottom: // also in place of functions that tail calls have replaced
+		case x.bottom: // also in place of functions that tail calls have replaced
 			return ""
-		case e.guard:
+		case x.guard:
 			continue
 		}
 		if level--; level > 0 {
@@ -120,4 +120,11 @@ func (e *Engine) place(L *lua.LState, level int) string {
 		}
 		return fmt.Sprintf("%s:%d: ", frame.Source, frame.CurrentLine)
 	}
+}
+
+// lineOf returns the line that runs level functions above the caller of a Go function.
+func lineOf(L *lua.LState, level int) int {
+	_, place, _ := strings.Cut(L.Where(level+1), ":")
+	n, _ := strconv.Atoi(strings.TrimSuffix(place, ":"))
+	return n
 }

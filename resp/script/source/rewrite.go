@@ -1,4 +1,4 @@
-package script
+package source
 
 import (
 	"slices"
@@ -9,23 +9,23 @@ import (
 
 // A single instruction of gopher-lua can take any amount of memory: t[67108863] = 1 fills the gap with a gigabyte, and .. joins
 // strings of any length. Such expressions become calls of functions that check first. The rewriter writes a call as that of a global
-// whose name no script can write. Once compiled, the function itself takes the place of the name (link): no global has it.
+// whose name no script can write. Once compiled, the function itself takes the place of the name (Link): no global has it.
 const (
-	concatName = "(concat)"
-	setName    = "(set)"
-	fillName   = "(fill)"
-	listName   = "(list)"
-	numberName = "(number)"
+	ConcatName = "(concat)" // of any number of values
+	SetName    = "(set)"    // table, key, value
+	FillName   = "(fill)"   // table, what the values are, how many elements there are, values
+	ListName   = "(list)"   // the last values of a table constructor
+	NumberName = "(number)" // a bound of a for loop, and its name
 )
 
-// smallIndex is the largest constant index that is not rewritten, as its gap is small.
-const smallIndex = 64
+// SmallIndex is the largest constant index that is not rewritten, as its gap is small.
+const SmallIndex = 64
 
-// maxNesting bounds the nesting of a script, as the compiler recurses for each level. Lua's own bound is mostly 200.
-const maxNesting = 1000
+// MaxNesting bounds the nesting of a script, as the compiler recurses for each level. Lua's own bound is mostly 200.
+const MaxNesting = 1000
 
-// maxFunctions bounds the functions of a script, as the compiler takes 14 KB for each.
-const maxFunctions = 500
+// MaxFunctions bounds the functions of a script, as the compiler takes 14 KB for each.
+const MaxFunctions = 500
 
 type rewriter struct {
 	depth, line int
@@ -57,7 +57,7 @@ func (r *rewriter) enter(line int) {
 	if line > 0 {
 		r.line = line
 	}
-	if r.depth++; r.depth > maxNesting {
+	if r.depth++; r.depth > MaxNesting {
 		panic(tooMuch("chunk has too many syntax levels"))
 	}
 }
@@ -65,13 +65,13 @@ func (r *rewriter) enter(line int) {
 // The compiler searches all constants of a function for each new one: 25,000 took 4 s. It loses the elements of a table beyond
 // 25,550.
 const (
-	maxConstants = 2000
-	maxFields    = 25_000
+	MaxConstants = 2000
+	MaxFields    = 25_000
 	maxLocals    = 200 // gopher-lua's own bound, and Lua's
 )
 
 func (r *rewriter) function(parameters *ast.ParList, body []ast.Stmt) {
-	if r.functions++; r.functions > maxFunctions {
+	if r.functions++; r.functions > MaxFunctions {
 		panic(tooMuch("chunk has too many functions"))
 	}
 	outside := r.locals
@@ -157,7 +157,7 @@ func (r *rewriter) bound(x ast.Expr, name string) ast.Expr {
 	}
 	which := &ast.StringExpr{Value: name}
 	place(which, x)
-	return call(x, numberName, single(r.expr(x)), which)
+	return call(x, NumberName, single(r.expr(x)), which)
 }
 
 func (r *rewriter) exprs(list []ast.Expr) {
@@ -199,7 +199,7 @@ func (r *rewriter) expr(x ast.Expr) ast.Expr {
 			parts = append(parts, single(r.expr(join.Lhs)))
 			rest = join.Rhs
 		}
-		return call(x, concatName, append(parts, single(r.expr(rest)))...)
+		return call(x, ConcatName, append(parts, single(r.expr(rest)))...)
 	case *ast.UnaryMinusOpExpr:
 		x.Expr = r.expr(x.Expr)
 	case *ast.UnaryNotOpExpr:
@@ -223,7 +223,7 @@ func (r *rewriter) constant(text string) {
 	if r.constants == nil {
 		r.constants = map[string]bool{}
 	}
-	if r.constants[text] = true; len(r.constants) > maxConstants {
+	if r.constants[text] = true; len(r.constants) > MaxConstants {
 		panic(tooMuch("chunk has too many constants"))
 	}
 }
@@ -289,7 +289,7 @@ func (r *rewriter) temp() string {
 
 func (r *rewriter) set(s ast.Stmt, left, value ast.Expr) ast.Stmt {
 	attr := left.(*ast.AttrGetExpr)
-	stmt := &ast.FuncCallStmt{Expr: call(s, setName, single(attr.Object), single(attr.Key), single(value))}
+	stmt := &ast.FuncCallStmt{Expr: call(s, SetName, single(attr.Object), single(attr.Key), single(value))}
 	place(stmt, s)
 	return stmt
 }
@@ -305,7 +305,7 @@ func plainKey(key ast.Expr) bool {
 		return true
 	case *ast.NumberExpr:
 		n, err := strconv.ParseFloat(key.Value, 64)
-		return err == nil && n <= smallIndex
+		return err == nil && n <= SmallIndex
 	}
 	return false
 }

@@ -1,10 +1,12 @@
 package script
 
 import (
-	"math"
 	"strconv"
 	"strings"
 
+	"celld/resp/script/budget"
+	"celld/resp/script/sandbox"
+	"celld/resp/script/value"
 	"celld/resp/wire"
 
 	lua "github.com/yuin/gopher-lua"
@@ -22,18 +24,16 @@ func (e *Engine) value(L *lua.LState, raw []byte) (v lua.LValue, rest []byte) {
 	text := reply.Text
 	switch reply.Kind {
 	case '*', '+', '-', ',', '=', '%', '~':
-		e.take(L, tableBytes)
+		e.budget.Take(L, tableBytes)
 	}
 	switch reply.Kind {
 	case ':':
 		n, _ := strconv.ParseInt(string(text), 10, 64)
 		return lua.LNumber(n), rest
 	case '+':
-		t := L.CreateTable(0, 1)
-		t.RawSetString("ok", lua.LString(text))
-		return t, rest
+		return wrap(L, "ok", lua.LString(text)), rest
 	case '-':
-		t := errorTable(L, errorReply("-"+string(text)))
+		t := sandbox.ErrorTable(L, errorReply("-"+string(text)))
 		t.RawSetString(countedField, lua.LTrue)
 		return t, rest
 	case '_':
@@ -41,52 +41,56 @@ func (e *Engine) value(L *lua.LState, raw []byte) (v lua.LValue, rest []byte) {
 	case '#':
 		return lua.LBool(text[0] == 't'), rest
 	case ',':
-		t := L.NewTable()
 		n, _ := strconv.ParseFloat(string(text), 64)
-		t.RawSetString("double", lua.LNumber(n))
-		return t, rest
+		return wrap(L, "double", lua.LNumber(n)), rest
 	case '=':
-		inner := L.NewTable()
-		inner.RawSetString("format", lua.LString(text[:3]))
-		inner.RawSetString("string", textOf(e, text[4:]))
+		inner := wrap(L, "format", lua.LString(text[:3]))
+		inner.RawSetString("string", budget.Text(&e.budget, text[4:]))
 		return wrap(L, "verbatim_string", inner), rest
-	case '%':
-		inner := L.NewTable()
-		for range reply.N / 2 {
-			var key, item lua.LValue
-			key, rest = e.value(L, rest)
-			item, rest = e.value(L, rest)
-			inner.RawSet(key, item)
-		}
-		return wrap(L, "map", inner), rest
-	case '~':
-		inner := L.NewTable()
-		for range reply.N {
-			var item lua.LValue
-			item, rest = e.value(L, rest)
-			inner.RawSet(item, lua.LTrue)
-		}
-		return wrap(L, "set", inner), rest
 	}
 	switch {
 	case reply.Null:
 		return lua.LFalse, rest
 	case reply.Kind == '$':
-		return textOf(e, text), rest
+		return budget.Text(&e.budget, text), rest
 	}
-	t := L.CreateTable(reply.N, 0)
-	for i := range reply.N {
+	return e.compound(L, reply, rest)
+}
+
+// compound converts an array, a set or a map, whose items rest begins with.
+func (e *Engine) compound(L *lua.LState, reply wire.Reply, rest []byte) (v lua.LValue, _ []byte) {
+	items := reply.N
+	if reply.Kind != '*' {
+		items = 0 // of a list
+	}
+	t := L.CreateTable(items, 0)
+	for i := 0; i < reply.N; i++ {
 		var item lua.LValue
 		item, rest = e.value(L, rest)
-		if item != lua.LNil {
+		switch {
+		case reply.Kind == '~':
+			t.RawSet(item, lua.LTrue)
+		case reply.Kind == '%':
+			key := item
+			item, rest = e.value(L, rest)
+			t.RawSet(key, item)
+			i++
+		case item != lua.LNil:
 			t.RawSetInt(i+1, item)
 		}
+	}
+	switch reply.Kind {
+	case '~':
+		return wrap(L, "set", t), rest
+	case '%':
+		return wrap(L, "map", t), rest
 	}
 	return t, rest
 }
 
-func wrap(L *lua.LState, name string, inner *lua.LTable) *lua.LTable {
-	t := L.NewTable()
+// wrap makes a table of one field.
+func wrap(L *lua.LState, name string, inner lua.LValue) *lua.LTable {
+	t := L.CreateTable(0, 1)
 	t.RawSetString(name, inner)
 	return t
 }
@@ -109,14 +113,14 @@ type replyWriter struct {
 }
 
 func (w *replyWriter) append(out []byte, v lua.LValue, depth int) []byte {
-	if w.full = w.full || len(out)-w.start > maxMemory || w.e.host.OverOutput(len(out)-w.start); w.full {
+	if w.full = w.full || len(out)-w.start > budget.MaxMemory || w.e.host.OverOutput(len(out)-w.start); w.full {
 		return out
 	}
 	switch v := v.(type) {
 	case lua.LString:
 		return wire.AppendString(out, string(v))
 	case lua.LNumber:
-		return wire.AppendInt(out, toInt(float64(v)))
+		return wire.AppendInt(out, value.ToInt(float64(v)))
 	case lua.LBool:
 		return w.appendBool(out, bool(v))
 	case *lua.LTable:
@@ -138,7 +142,7 @@ func (w *replyWriter) appendTable(out []byte, t *lua.LTable, depth int) []byte {
 		return wire.AppendStatus(out, string(text))
 	}
 	if n, ok := t.RawGetString("double").(lua.LNumber); ok {
-		return wire.AppendDouble(out, string(appendNumber(nil, float64(n), 17)), w.resp3)
+		return wire.AppendDouble(out, string(value.AppendNumber(nil, float64(n), 17)), w.resp3)
 	}
 	if inner, ok := t.RawGetString("map").(*lua.LTable); ok {
 		return w.appendPairs(out, inner, true, depth)
@@ -150,9 +154,9 @@ func (w *replyWriter) appendTable(out []byte, t *lua.LTable, depth int) []byte {
 		return wire.AppendBigNumber(out, string(text), w.resp3)
 	}
 	if inner, ok := t.RawGetString("verbatim_string").(*lua.LTable); ok {
-		text, isText := inner.RawGetString("string").(lua.LString)
+		text, hasText := inner.RawGetString("string").(lua.LString)
 		format, hasFormat := inner.RawGetString("format").(lua.LString)
-		if isText && hasFormat {
+		if hasText && hasFormat {
 			return wire.AppendVerbatim(out, (string(format) + "   ")[:3], string(text), w.resp3)
 		}
 	}
@@ -192,20 +196,4 @@ func (w *replyWriter) appendBool(out []byte, yes bool) []byte {
 		return wire.AppendBool(out, yes, w.e.resp3 && w.resp3)
 	}
 	return wire.AppendNull(out, w.resp3)
-}
-
-// toInt truncates a number as C does on the machines that Redis runs on: a number out of range becomes the smallest integer.
-func toInt(n float64) int64 {
-	if n != n || n >= math.MaxInt64 || n < math.MinInt64 {
-		return math.MinInt64
-	}
-	return int64(n)
-}
-
-// toUint is toInt for an unsigned integer: a number out of range becomes 2^63 or 0.
-func toUint(n float64) uint64 {
-	if n >= 1<<63 {
-		return uint64(toInt(n-1<<63)) ^ 1<<63
-	}
-	return uint64(toInt(n))
 }

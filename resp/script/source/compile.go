@@ -1,4 +1,4 @@
-package script
+package source
 
 import (
 	"errors"
@@ -10,37 +10,11 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// maxUpvalues is Lua's own bound on the variables of outer functions that a function uses.
-const maxUpvalues = 60
+// MaxUpvalues is Lua's own bound on the variables of outer functions that a function uses.
+const MaxUpvalues = 60
 
-// A Compiled script belongs to no engine yet.
-type Compiled struct {
-	script    Script
-	proto     *lua.FunctionProto
-	functions int
-	err       error
-}
-
-// Compile compiles a script, or notes why it cannot. Any goroutine may call it. 64 KB take some 15 ms, and up to 250 with many constants.
-func Compile(text []byte) *Compiled {
-	c := &Compiled{script: Script{SHA: SHA1(text)}}
-	if len(text) > MaxScript {
-		c.err = fmt.Errorf("ERR Error compiling script (new function): %s:1: the script has more than %d bytes", sourceName, MaxScript)
-		return c
-	}
-	var source string
-	if source, c.err = c.script.shebang(string(text)); c.err != nil {
-		return c
-	}
-	if c.proto, c.functions, c.err = compile(source, sourceName); c.err != nil {
-		c.err = fmt.Errorf("ERR Error compiling script (new function): %w", c.err)
-	}
-	c.script.size = perScript + perByte*len(text) + perFunction*c.functions
-	return c
-}
-
-// compile compiles a chunk, and returns how many functions are in it. The error has the line, as in Lua. Any goroutine may call it.
-func compile(text, name string) (proto *lua.FunctionProto, functions int, err error) {
+// Compile compiles a chunk, and returns how many functions are in it. The error has the line, as in Lua. Any goroutine may call it.
+func Compile(text, name string) (proto *lua.FunctionProto, functions int, err error) {
 	chunk, err := parse.Parse(strings.NewReader(text), name)
 	if err != nil {
 		return nil, 0, syntaxError(err, text, name)
@@ -59,14 +33,6 @@ func compile(text, name string) (proto *lua.FunctionProto, functions int, err er
 	return proto, r.functions, nil
 }
 
-// function makes a function of the engine of what compile has returned.
-func (e *Engine) function(proto *lua.FunctionProto, name string) (*lua.LFunction, error) {
-	if err := e.link(proto); err != nil {
-		return nil, fmt.Errorf("%s:%w", name, err)
-	}
-	return e.L.NewFunctionFromProto(proto), nil
-}
-
 // An instruction of gopher-lua is the operation, in the upper 6 bits, a register, in 8, and here the number of a constant.
 const (
 	operationShift = 26
@@ -74,10 +40,11 @@ const (
 	constantMask   = 1<<18 - 1
 )
 
-// link makes each instruction that gets a global of the rewriter one that gets the function as a constant.
-func (e *Engine) link(proto *lua.FunctionProto) error {
-	if len(proto.DbgUpvalues) > maxUpvalues {
-		return fmt.Errorf("%d: function at line %d has more than %d upvalues", max(1, proto.LineDefined), proto.LineDefined, maxUpvalues)
+// Link makes each instruction that gets a global of the rewriter one that gets the function as a constant: hidden has these by the names
+// of the rewriter. The error has the line.
+func Link(proto *lua.FunctionProto, hidden map[string]*lua.LFunction) error {
+	if len(proto.DbgUpvalues) > MaxUpvalues {
+		return fmt.Errorf("%d: function at line %d has more than %d upvalues", max(1, proto.LineDefined), proto.LineDefined, MaxUpvalues)
 	}
 	linked := map[string]uint32{}
 	for at, instruction := range proto.Code {
@@ -85,7 +52,7 @@ func (e *Engine) link(proto *lua.FunctionProto) error {
 			continue
 		}
 		name := lua.LVAsString(proto.Constants[instruction&constantMask])
-		function := e.hidden[name]
+		function := hidden[name]
 		if function == nil {
 			continue
 		}
@@ -97,7 +64,7 @@ func (e *Engine) link(proto *lua.FunctionProto) error {
 	}
 	trim(proto)
 	for _, inner := range proto.FunctionPrototypes {
-		if err := e.link(inner); err != nil {
+		if err := Link(inner, hidden); err != nil {
 			return err
 		}
 	}

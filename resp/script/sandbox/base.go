@@ -1,0 +1,211 @@
+package sandbox
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"celld/resp/script/source"
+	"celld/resp/script/value"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+func luaToString(L *lua.LState) int {
+	v := L.CheckAny(1)
+	if n, ok := v.(lua.LNumber); ok {
+		L.Push(lua.LString(value.String(n)))
+	} else {
+		L.Push(L.ToStringMeta(v))
+	}
+	return 1
+}
+
+// luaToNumber reads numbers as C's strtod and strtoul do.
+func luaToNumber(L *lua.LState) int {
+	v, base := L.CheckAny(1), value.OptInt(L, 2, 10)
+	if base < 2 || base > 36 {
+		L.ArgError(2, "base out of range")
+	}
+	trimmed := ""
+	if value.IsText(v) {
+		trimmed = value.TrimSpace(value.String(v))
+	}
+	switch n, ok := value.Number(v); {
+	case base == 10 && ok:
+		L.Push(lua.LNumber(n))
+	case base == 10 || trimmed == "" || len(trimmed) > value.MaxNumber || strings.ContainsRune(trimmed, '_'):
+		L.Push(lua.LNil)
+	default:
+		digits := strings.TrimPrefix(strings.TrimPrefix(trimmed, "-"), "+")
+		if base == 16 {
+			digits = strings.TrimPrefix(strings.ToLower(digits), "0x")
+		}
+		n, err := strconv.ParseUint(digits, base, 64)
+		switch {
+		case errors.Is(err, strconv.ErrRange): // n is the largest
+		case err != nil:
+			L.Push(lua.LNil)
+			return 1
+		case trimmed[0] == '-':
+			n = -n
+		}
+		L.Push(lua.LNumber(n))
+	}
+	return 1
+}
+
+func luaSelect(L *lua.LState) int {
+	n := L.GetTop()
+	if text, ok := L.Get(1).(lua.LString); ok && strings.HasPrefix(string(text), "#") {
+		L.Push(lua.LNumber(n - 1))
+		return 1
+	}
+	at := value.CheckInt(L, 1)
+	if at < 0 {
+		at += n
+	}
+	if at < 1 {
+		L.ArgError(1, "index out of range")
+	}
+	return max(0, n-at)
+}
+
+func luaAssert(L *lua.LState) int {
+	L.CheckAny(1)
+	if L.ToBool(1) {
+		return L.GetTop()
+	}
+	L.RaiseError("%s", value.OptText(L, 2, "assertion failed!"))
+	return 0
+}
+
+// luaError is error(value, level). It keeps the line for the reply, as the value may not contain it.
+func (x *Sandbox) luaError(L *lua.LState) int {
+	v, level := L.Get(1), value.OptInt(L, 2, 1)
+	if value.IsText(v) {
+		text := value.String(v)
+		if level > 0 {
+			text = x.place(L, level) + text
+		}
+		v = lua.LString(text)
+	}
+	x.Line = lineOf(L, 0)
+	L.Error(v, 0)
+	return 0
+}
+
+// Raise raises an error as Redis's functions do: as a table.
+func (x *Sandbox) Raise(L *lua.LState, text string) { x.RaiseTable(L, ErrorTable(L, text)) }
+
+// RaiseTable raises an error that is a table already, and sets where it came from.
+func (x *Sandbox) RaiseTable(L *lua.LState, t *lua.LTable) {
+	x.Line = lineOf(L, 0)
+	t.RawSetString("source", lua.LString("@"+source.Name))
+	t.RawSetString("line", lua.LNumber(x.Line))
+	L.Error(t, 0)
+}
+
+// ErrorTable is an error as Redis's functions have it.
+func ErrorTable(L *lua.LState, text string) *lua.LTable {
+	t := L.CreateTable(0, 1)
+	t.RawSetString("err", lua.LString(text))
+	return t
+}
+
+// luaCollect does nothing: a script may not start a collection of the whole process.
+func luaCollect(L *lua.LState) int {
+	L.Push(lua.LNumber(0))
+	return 1
+}
+
+func luaGetMetatable(L *lua.LState) int {
+	v := L.CheckAny(1)
+	if hidden := L.GetMetaField(v, "__metatable"); hidden != lua.LNil {
+		L.Push(hidden)
+	} else {
+		L.Push(L.GetMetatable(v))
+	}
+	return 1
+}
+
+func (x *Sandbox) luaSetMetatable(L *lua.LState) int {
+	t := x.mayChange(L)
+	L.CheckTypes(2, lua.LTNil, lua.LTTable)
+	if L.GetMetaField(t, "__metatable") != lua.LNil {
+		L.RaiseError("cannot change a protected metatable")
+	}
+	L.SetMetatable(t, L.Get(2))
+	L.SetTop(1)
+	return 1
+}
+
+// MaxChunk is the longest text that a script compiles, in bytes. It takes up to 3 ms, in which nothing else happens.
+const MaxChunk = 4 << 10
+
+// luaLoadString compiles text. The bounds of scripts apply, and MaxChunk.
+func (x *Sandbox) luaLoadString(L *lua.LState) int {
+	return x.load(L, value.CheckText(L, 1))
+}
+
+// luaLoad compiles the pieces that a function returns.
+func (x *Sandbox) luaLoad(L *lua.LState) int {
+	next := L.CheckFunction(1)
+	var text []byte
+	for {
+		L.Push(next)
+		L.Call(0, 1)
+		piece, ok := L.Get(-1).(lua.LString)
+		L.Pop(1)
+		if !ok || piece == "" {
+			return x.load(L, string(text))
+		}
+		if text = append(text, piece...); len(text) > MaxChunk {
+			L.RaiseError("a chunk has at most %d bytes", MaxChunk)
+		}
+	}
+}
+
+func (x *Sandbox) load(L *lua.LState, text string) int {
+	if len(text) > MaxChunk {
+		L.RaiseError("a chunk has at most %d bytes", MaxChunk)
+	}
+	name, _, more := strings.Cut(text, "\n")
+	if more {
+		name += "..."
+	}
+	x.budget.Take(L, 150*len(text))
+	name = `[string "` + value.OptText(L, 2, name) + `"]`
+	proto, _, err := source.Compile(text, name)
+	var fn *lua.LFunction
+	if err == nil {
+		fn, err = x.Function(proto, name)
+	}
+	if err != nil {
+		L.Push(lua.LNil)
+		L.Push(lua.LString(err.Error()))
+		return 2
+	}
+	L.Push(fn)
+	return 1
+}
+
+func luaRandom(L *lua.LState) int {
+	switch L.GetTop() {
+	case 0:
+		L.Push(lua.LNumber(rand.Float64()))
+	case 1, 2:
+		least, most := 1, value.CheckInt(L, L.GetTop())
+		if L.GetTop() == 2 {
+			least = value.CheckInt(L, 1)
+		}
+		if least > most {
+			L.ArgError(L.GetTop(), "interval is empty")
+		}
+		L.Push(lua.LNumber(least + rand.IntN(most-least+1)))
+	default:
+		L.RaiseError("wrong number of arguments")
+	}
+	return 1
+}
