@@ -2,7 +2,7 @@ package cell
 
 import "math"
 
-const nsPerSecond = 1_000_000_000
+const nsPerSecond, nsPerMS = 1_000_000_000, 1_000_000
 
 // The bounds of a literal. 10^7 a second is one call in 100 ns, which leaves a state in whole nanoseconds exact to 1 %; real
 // limits are orders of magnitude below that.

@@ -1,6 +1,8 @@
 package cell
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -38,11 +40,13 @@ func ParseLimit(text string) (Limit, error) {
 
 type limitParser struct {
 	Limit
-	seen map[string]bool
-	zone string
-
-	warmupNS int64
+	seen     []string // options
+	problem  string   // of the last
+	zone     string
+	warmupMS int64
 }
+
+func (p *limitParser) has(option string) bool { return slices.Contains(p.seen, option) }
 
 func wrong(part, text, want string) error { return &LimitError{part, shorten(text), want} }
 
@@ -67,7 +71,7 @@ func (p *limitParser) parse(text string) error {
 	}
 	var ok bool
 	if p.Count, ok = parseNumber(count, 1, MaxCount); !ok {
-		return wrong("count", count, "expected 1 to 2147483647")
+		return wrong("count", count, anyCount)
 	}
 	if err := p.parsePeriod(period); err != nil {
 		return err
@@ -75,7 +79,6 @@ func (p *limitParser) parse(text string) error {
 	if p.Unit != Span {
 		p.Algo = Window
 	}
-	p.seen = make(map[string]bool)
 	for more {
 		var option string
 		option, options, more = strings.Cut(options, ",")
@@ -83,7 +86,7 @@ func (p *limitParser) parse(text string) error {
 			return err
 		}
 	}
-	return p.check(count, period)
+	return p.check(count)
 }
 
 func (p *limitParser) parsePeriod(text string) error {
@@ -102,100 +105,109 @@ func (p *limitParser) parsePeriod(text string) error {
 	return nil
 }
 
+// option is what may follow the period.
+type option struct {
+	name string
+	algo string // that has it; "": each
+	want string // what is expected, where read does not say it
+	read func(p *limitParser, value string) (ok bool)
+}
+
+const anyCount = "expected 1 to 2147483647"
+
+var options = []option{
+	{"algo", "", "expected gcra, window, slide, log or conc", (*limitParser).readAlgo},
+	{"burst", "gcra", anyCount, func(p *limitParser, value string) (ok bool) {
+		p.Burst, ok = parseNumber(value, 1, MaxCount)
+		return ok
+	}},
+	{"warmup", "gcra", "expected 1ms to 24d, in whole ms", func(p *limitParser, value string) bool {
+		ns, problem := parseDuration(value, nsPerMS, MaxWarmupNS)
+		p.warmupMS = ns / nsPerMS
+		return problem == "" && ns%nsPerMS == 0
+	}},
+	{"cold", "gcra", "expected 1.01 to 100, with 2 decimals at most", func(p *limitParser, value string) (ok bool) {
+		p.Cold, ok = parseCold(value)
+		return ok
+	}},
+	{"align", "window", "expected clock", func(p *limitParser, value string) bool {
+		p.Clock = value == "clock"
+		return p.Clock
+	}},
+	{"tz", "window", "expected ±hh:mm, from -12:00 to +14:00", func(p *limitParser, value string) (ok bool) {
+		p.zone = value
+		p.ZoneMin, ok = parseZone(value)
+		return ok
+	}},
+	{"buckets", "slide", "expected 2 to 128", func(p *limitParser, value string) bool {
+		n, ok := parseNumber(value, 2, MaxBuckets)
+		p.Buckets = uint8(n)
+		return ok
+	}},
+	{"block", "", "", func(p *limitParser, value string) bool {
+		p.BlockNS, p.problem = parseDuration(value, MinPeriodNS, MaxPeriodNS)
+		return p.problem == ""
+	}},
+	{"shadow", "", "", func(p *limitParser, _ string) bool {
+		p.Shadow = true
+		return true
+	}},
+}
+
 func (p *limitParser) parseOption(text string) error {
 	name, value, given := strings.Cut(text, "=")
-	if p.seen[name] {
-		return wrong("option", text, name+" stands twice")
-	}
-	p.seen[name] = true
-	ok := true
-	switch name {
-	case "algo":
-		for algo, of := range algorithms {
-			if value == of.name && Algo(algo) != Warmup {
-				if p.Unit != Span && Algo(algo) != Window {
-					return wrong("algo", value, "a period of the calendar needs algo=window")
-				}
-				p.Algo = Algo(algo)
-				return nil
-			}
-		}
-		return wrong("algo", value, "expected gcra, window, slide, log or conc")
-	case "burst":
-		if p.Burst, ok = parseNumber(value, 1, MaxCount); !ok {
-			return wrong("burst", value, "expected 1 to 2147483647")
-		}
-	case "warmup":
-		var what string
-		p.warmupNS, what = parseDuration(value, nsPerSecond/1000, MaxWarmupNS)
-		if what != "" || p.warmupNS%(nsPerSecond/1000) != 0 {
-			return wrong("warmup", value, "expected 1ms to 24d, in whole ms")
-		}
-	case "cold":
-		if p.Cold, ok = parseCold(value); !ok {
-			return wrong("cold", value, "expected 1.01 to 100, with 2 decimals at most")
-		}
-	case "align":
-		if p.Clock = value == "clock"; !p.Clock {
-			return wrong("align", value, "expected clock")
-		}
-	case "tz":
-		if p.ZoneMin, ok = parseZone(value); !ok {
-			return wrong("tz", value, "expected ±hh:mm, from -12:00 to +14:00")
-		}
-		p.zone = value
-	case "buckets":
-		n, ok := parseNumber(value, 2, MaxBuckets)
-		if !ok {
-			return wrong("buckets", value, "expected 2 to 128")
-		}
-		p.Buckets = uint8(n)
-	case "block":
-		var what string
-		if p.BlockNS, what = parseDuration(value, MinPeriodNS, MaxPeriodNS); what != "" {
-			return wrong("block", value, what)
-		}
-	case "shadow":
-		if p.Shadow = !given; given {
-			return wrong("option", text, "shadow takes no value")
-		}
-	default:
+	at := slices.IndexFunc(options, func(o option) bool { return o.name == name })
+	switch {
+	case at < 0:
 		return wrong("option", text, "expected algo, burst, warmup, cold, align, tz, buckets, block or shadow")
+	case p.has(name):
+		return wrong("option", text, name+" stands twice")
+	case given && name == "shadow":
+		return wrong("option", text, "shadow takes no value")
+	}
+	p.seen = append(p.seen, name)
+	if o := options[at]; !o.read(p, value) {
+		return wrong(name, value, cmp.Or(p.problem, o.want))
 	}
 	return nil
 }
 
-// check looks at what depends on more than one part.
-func (p *limitParser) check(count, period string) error {
-	for _, option := range []struct {
-		name string
-		algo Algo
-	}{{"burst", GCRA}, {"warmup", GCRA}, {"cold", GCRA}, {"align", Window}, {"tz", Window}, {"buckets", Slide}} {
-		if p.seen[option.name] && p.Algo != option.algo {
-			return wrong("option", option.name, "needs algo="+option.algo.String())
+func (p *limitParser) readAlgo(value string) bool {
+	at := slices.IndexFunc(algorithms, func(k kind) bool { return k.name == value })
+	if at < 0 || Algo(at) == Warmup {
+		return false
+	}
+	if p.Algo = Algo(at); p.Unit != Span && p.Algo != Window {
+		p.problem = "a period of the calendar needs algo=window"
+	}
+	return p.problem == ""
+}
+
+// check looks at what depends on more than one part, and fills in what was left out.
+func (p *limitParser) check(count string) error {
+	for _, o := range options {
+		if o.algo != "" && o.algo != p.Algo.String() && p.has(o.name) {
+			return wrong("option", o.name, "needs algo="+o.algo)
 		}
 	}
+	warms := p.has("warmup")
 	switch {
 	case p.Unit != Span && p.Clock:
 		return wrong("align", "clock", "a period of the calendar is aligned")
-	case p.seen["tz"] && p.Unit == Span && !p.Clock:
+	case p.has("tz") && !p.byWall():
 		return wrong("tz", p.zone, "needs align=clock, or a period of the calendar")
 	case p.Count > p.PeriodNS/(nsPerSecond/MaxPerSecond):
 		return wrong("count", count, "more than 10000000 a second")
-	case p.seen["warmup"] && p.Burst > 1:
+	case warms && p.Burst > 1:
 		return wrong("burst", strconv.FormatInt(p.Burst, 10), "with warmup it is 1")
-	case p.seen["cold"] && !p.seen["warmup"]:
+	case p.has("cold") && !warms:
 		return wrong("option", "cold", "needs warmup")
 	case p.Buckets > 0 && p.PeriodNS/int64(p.Buckets) < MinPeriodNS:
 		return wrong("buckets", strconv.Itoa(int(p.Buckets)), "each must be 1us or longer")
 	}
-	if p.seen["warmup"] {
-		p.Algo, p.Burst = Warmup, p.warmupNS/(nsPerSecond/1000)
-		if p.Cold == 0 {
-			p.Cold = usualCold
-		}
-	}
-	if p.Algo == GCRA && p.Burst == 0 {
+	if warms {
+		p.Algo, p.Burst, p.Cold = Warmup, p.warmupMS, cmp.Or(p.Cold, usualCold)
+	} else if p.Algo == GCRA && p.Burst == 0 {
 		p.Burst = p.Count
 	}
 	if !p.prepare() {
@@ -220,17 +232,8 @@ func parseCold(text string) (hundredths int16, ok bool) {
 }
 
 func parseNumber(text string, least, most int64) (int64, bool) {
-	if text == "" || len(text) > 18 {
-		return 0, false
-	}
-	var n int64
-	for _, c := range []byte(text) {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = n*10 + int64(c-'0')
-	}
-	return n, n >= least && n <= most
+	n, err := strconv.ParseUint(text, 10, 63)
+	return int64(n), err == nil && len(text) <= 18 && least <= int64(n) && int64(n) <= most
 }
 
 var spans = []struct {

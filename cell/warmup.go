@@ -49,7 +49,7 @@ func (*warmup) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome
 // which is still an instant.
 const mostWarmupDebt = math.MaxInt64 - MaxWarmupNS
 
-func (l *Limit) warmupNS() int64 { return l.Burst * (nsPerSecond / 1000) }
+func (l *Limit) warmupNS() int64 { return l.Burst * nsPerMS }
 
 // warmthAt is when the next call passes and how warm it is then, if none comes before now.
 func (st *State) warmthAt(now uint64) (free, warmth uint64) {
