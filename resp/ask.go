@@ -3,6 +3,7 @@ package resp
 import (
 	"celld/cell"
 	"celld/resp/command"
+	"celld/resp/decisions"
 	"celld/resp/wire"
 	"celld/store"
 )
@@ -156,7 +157,7 @@ func (b *batch) changes() bool {
 }
 
 func (s *Session) answerThrottles(b *batch) {
-	n := s.scratch.decided.in(s.srv.decisions.literals[cell.GCRA], s.scratch.lane)
+	n := s.scratch.decided.In(s.srv.decisions.Literal(cell.GCRA), s.scratch.lane)
 	var limited uint64 // a bit for each of maxBatch calls
 	for i := range b.throttles {
 		r, f := &b.throttles[i], b.forms[i]
@@ -167,7 +168,7 @@ func (s *Session) answerThrottles(b *batch) {
 			continue
 		}
 		if r.Quantity > 0 {
-			n.throttle(&r.Decision, r.Bucket.Capacity())
+			n.Throttle(&r.Decision, r.Bucket.Capacity())
 			if r.Decision.Limited {
 				limited |= 1 << i
 			}
@@ -192,9 +193,9 @@ func (s *Session) hashOf(b *batch, key []byte, hash uint64) uint64 {
 }
 
 func (s *Session) answerTakes(b *batch) {
-	allowed := takeAllowed
+	allowed := decisions.TakeAllowed
 	if b.row.Name == "cl.throttle" {
-		allowed = throttleAllowed
+		allowed = decisions.ThrottleAllowed
 	}
 	for i := range b.takes {
 		r, f := &b.takes[i], b.forms[i]

@@ -1,6 +1,10 @@
 package resp
 
-import "strings"
+import (
+	"strings"
+
+	"celld/resp/decisions"
+)
 
 // cmdStats is CL.STATS [policy], or CL.STATS RESET.
 func cmdStats(s *Session, args [][]byte) {
@@ -16,16 +20,16 @@ func replyStats(s *Session, args [][]byte) {
 	case len(args) == 1:
 		s.replyAllStats()
 	case strings.EqualFold(string(args[1]), "reset"):
-		s.srv.decisions.reset()
+		s.srv.decisions.Reset()
 		s.replyOK()
 	default:
 		switch p, problem := s.policyNamed(args[1]); {
 		case problem != "":
 			s.replyError("%s", problem)
 		case p == nil:
-			s.replyDecisions(s.srv.decisions.literalsSinceReset())
+			s.replyDecisions(s.srv.decisions.LiteralsSinceReset())
 		default:
-			s.replyDecisions(s.srv.decisions.sinceReset(p.Name))
+			s.replyDecisions(s.srv.decisions.SinceReset(p.Name))
 		}
 	}
 }
@@ -36,24 +40,24 @@ func (s *Session) replyAllStats() {
 	policies := s.srv.store.Policies()
 	s.replyMap(1 + len(policies))
 	s.replyString(literalsWord)
-	s.replyDecisions(s.srv.decisions.literalsSinceReset())
+	s.replyDecisions(s.srv.decisions.LiteralsSinceReset())
 	for _, p := range policies {
 		name := p.Name
 		if name == literalsWord {
 			name = "@" + name
 		}
 		s.replyString(name)
-		s.replyDecisions(s.srv.decisions.sinceReset(p.Name))
+		s.replyDecisions(s.srv.decisions.SinceReset(p.Name))
 	}
 }
 
-func (s *Session) replyDecisions(n decisions) {
+func (s *Session) replyDecisions(n decisions.Counts) {
 	s.replyMap(7)
-	s.replyField("allowed", n[throttleAllowed]+n[takeAllowed])
-	s.replyField("limited", n[throttleLimited]+n[takeLimited])
-	s.replyField("blocked", n[blocked])
-	s.replyField("rule_denied", n[ruleDenied])
-	s.replyField("shadow_limited", n[shadowLimited])
-	s.replyField("shadow_allowed", n[shadowAllowed])
-	s.replyField("partly_granted", n[partlyGranted])
+	s.replyField("allowed", n[decisions.ThrottleAllowed]+n[decisions.TakeAllowed])
+	s.replyField("limited", n[decisions.ThrottleLimited]+n[decisions.TakeLimited])
+	s.replyField("blocked", n[decisions.Blocked])
+	s.replyField("rule_denied", n[decisions.RuleDenied])
+	s.replyField("shadow_limited", n[decisions.ShadowLimited])
+	s.replyField("shadow_allowed", n[decisions.ShadowAllowed])
+	s.replyField("partly_granted", n[decisions.PartlyGranted])
 }

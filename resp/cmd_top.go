@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"celld/resp/command"
+	"celld/resp/decisions"
 	"celld/resp/sketch"
 	"celld/store/policy"
 )
@@ -28,7 +29,7 @@ func (s *Session) policyNamed(arg []byte) (p *policy.Policy, problem string) {
 func cmdTop(s *Session, args [][]byte) {
 	args = args[1:]
 	if len(args) == 1 && strings.EqualFold(string(args[0]), "reset") {
-		s.srv.denied.reset()
+		s.srv.denied.Reset()
 		s.replyOK()
 		return
 	}
@@ -50,7 +51,7 @@ func cmdTop(s *Session, args [][]byte) {
 		s.replyError(errSyntax)
 		return
 	}
-	of := func(uint32) bool { return true }
+	of := decisions.Any
 	if len(args) == 1 {
 		p, problem := s.policyNamed(args[0])
 		if problem != "" {
@@ -63,7 +64,7 @@ func cmdTop(s *Session, args [][]byte) {
 		}
 		of = func(policy uint32) bool { return policy == id }
 	}
-	list := s.srv.mostDenied(int(n), of)
+	list := s.srv.denied.Most(int(n), of)
 	s.replyArray(len(list))
 	for _, d := range list {
 		s.replyArray(2)

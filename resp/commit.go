@@ -3,6 +3,7 @@ package resp
 import (
 	"fmt"
 
+	"celld/resp/decisions"
 	"celld/resp/wire"
 )
 
@@ -10,7 +11,7 @@ import (
 type round struct {
 	sent    int // bytes passed to the transport
 	writes  []sentPart
-	decided decided
+	decided decisions.Batch
 	changed bool // something, whether or not it is replied to
 }
 
@@ -70,8 +71,8 @@ func (s *Session) Confirm(sent []byte, err error) []byte {
 		s.client.lastNS.Store(s.srv.clock()) // waiting for the disk is not idle time
 	}
 	r := s.inRound()
-	r.decided.settle(0, err)
-	r.decided.more = nil // most connections are idle
+	r.decided.Settle(0, err)
+	r.decided = decisions.Batch{} // most connections are idle
 	if err != nil {
 		text := wire.AppendError(nil, fmt.Sprintf(errMisconf, err))
 		whole, at := sent, 0

@@ -5,23 +5,44 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"celld/cell"
+	"celld/resp/decisions"
 	"celld/resp/metrics"
 	"celld/resp/stats"
 	"celld/store"
 )
 
+// count is what a test adds to.
+type count interface {
+	Add(n int64) int64
+	Load() int64
+}
+
+// literalCount is one of decisions under literals of GCRA.
+type literalCount struct {
+	w    *world
+	kind decisions.Kind
+}
+
+func (c literalCount) Add(n int64) int64 {
+	var batch decisions.Batch
+	batch.In(c.w.decisions.Literal(cell.GCRA), 0)[c.kind] += n
+	batch.Settle(0, nil)
+	return 0
+}
+
+func (c literalCount) Load() int64 { return c.w.decisions.Sum()[c.kind] }
+
 // INFO shows each count under its name, and what has come to it since CONFIG RESETSTAT; the totals stay.
 func TestCounters(t *testing.T) {
 	w := newWorld(t)
 	st := w.stats
-	decided := func(kind decisionKind) *atomic.Int64 { return &w.decisions.literals[cell.GCRA].lanes[0].n[kind] }
-	counts := []*atomic.Int64{
-		&st.RejectedClients, &st.DeniedClients, &st.ErrorReplies, &st.WrongPasswords, decided(throttleAllowed), decided(throttleLimited),
-		decided(takeAllowed), decided(takeLimited), decided(ruleDenied), decided(shadowLimited), decided(shadowAllowed),
+	decided := func(kind decisions.Kind) count { return literalCount{w, kind} }
+	counts := []count{
+		&st.RejectedClients, &st.DeniedClients, &st.ErrorReplies, &st.WrongPasswords, decided(decisions.ThrottleAllowed), decided(decisions.ThrottleLimited),
+		decided(decisions.TakeAllowed), decided(decisions.TakeLimited), decided(decisions.RuleDenied), decided(decisions.ShadowLimited), decided(decisions.ShadowAllowed),
 		&st.ClockSteps, &st.ProtocolErrors, &st.QueryLimitCloses, &st.OutputLimitCloses, &st.IdleCloses, &st.Panics,
 		&st.Engine.Requests, &st.Engine.Failures, &st.Engine.Timeouts, &st.Engine.Conflicts, &st.Engine.DenialsAnswered, &st.Engine.DecidedWithout, &st.Engine.Refused,
 		&st.FailedHandshakes, &st.FailedReloads,

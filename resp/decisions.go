@@ -1,138 +1,28 @@
 package resp
 
 import (
-	"celld/cell"
+	"bytes"
+	"math/bits"
+	"slices"
+
+	"celld/resp/decisions"
 	"celld/store"
 )
 
-// decisions counts how calls were decided. A call that could take something counts once, as allowed or limited, however many limits
-// and keys it has: under the limit that binds. CL.TAKE and CL.MTAKE count as takes. A call that only looks (quantity 0, COST 0,
-// PEEK), gives back (CL.GIVE, a negative quantity) or gets an error does not count.
-//
-// A batch gathers its decisions, so 64 decisions cost one or two additions to shared memory. Where replies wait for the disk, a
-// round's decisions count when its changes are on the disk. If that fails, its calls get -MISCONF and do not count.
-type decisions [decisionKinds]int64
-
-type decisionKind int
-
-const (
-	throttleAllowed decisionKind = iota
-	throttleLimited
-	takeAllowed
-	takeLimited
-	ruleDenied    // the limited calls that a rule denied
-	shadowLimited // what a limit with shadow would have decided
-	shadowAllowed
-	blocked       // the limited calls whose limit has block=: their key is denied for that long
-	partlyGranted // the allowed calls that got less than they asked for (UPTO)
-	decisionKinds
-)
-
-func (n *decisions) add(other *decisions) {
-	for kind := range n {
-		n[kind] += other[kind]
-	}
-}
-
-// throttle counts a CL.THROTTLE under a limit of this capacity. A denying rule replaces the capacity in the decision by 0. A limit
-// whose own capacity is 0 limits every call without a rule.
-func (n *decisions) throttle(d *cell.Decision, capacity int64) {
-	if !d.Limited {
-		n[throttleAllowed]++
-		return
-	}
-	n[throttleLimited]++
-	if d.Limit != capacity {
-		n[ruleDenied]++
-	}
-}
-
-// decided is what a batch has decided, by the rows that it is to be added to.
-//
-// The first row stays when the batch is over, as the next one is often under the same: then a batch costs no more than one set of
-// counters would.
-type decided struct {
-	first rowDecisions
-	more  []rowDecisions // may have a row twice
-}
-
-type rowDecisions struct {
-	row *decisionRow
-	n   decisions
-}
-
-// mostDecided is how many entries a decided has: 20 KB. One that is full counts at once, whatever becomes of its batch.
-const mostDecided = 256
-
-func (d *decided) empty() bool { return d.first.n == (decisions{}) && len(d.more) == 0 }
-
-// in returns what is counted in a row, until the next call of in.
-func (d *decided) in(row *decisionRow, lane uint8) *decisions {
-	if d.first.row == row {
-		return &d.first.n
-	}
-	return d.inMore(row, lane)
-}
-
-func (d *decided) inMore(row *decisionRow, lane uint8) *decisions {
-	if d.empty() {
-		d.first.row = row
-		return &d.first.n
-	}
-	for i := len(d.more) - 1; i >= max(0, len(d.more)-8); i-- {
-		if r := &d.more[i]; r.row == row {
-			return &r.n
-		}
-	}
-	if len(d.more) == mostDecided {
-		d.settle(lane, nil)
-	}
-	d.more = append(d.more, rowDecisions{row: row})
-	return &d.more[len(d.more)-1].n
-}
-
-// addAll counts what another has counted.
-func (d *decided) addAll(other *decided, lane uint8) {
-	if other.first.row != nil {
-		d.in(other.first.row, lane).add(&other.first.n)
-	}
-	for i := range other.more {
-		r := &other.more[i]
-		d.in(r.row, lane).add(&r.n)
-	}
-}
-
-// settle adds the decisions to the totals unless err says that they are not on the disk.
-func (d *decided) settle(lane uint8, err error) {
-	if err == nil {
-		d.first.row.add(lane, &d.first.n)
-		for i := range d.more {
-			r := &d.more[i]
-			r.row.add(lane, &r.n)
-		}
-	}
-	d.clear()
-}
-
-func (d *decided) clear() {
-	d.first.n = decisions{}
-	d.more = d.more[:0]
-}
-
 // countTake counts a call that could take, and what it was denied for CL.TOP. allowed is its kind if it was allowed; the kind after
 // that is for limited calls.
-func (s *Session) countTake(b *batch, f *form, r *store.TakeRequest, allowed decisionKind) {
+func (s *Session) countTake(b *batch, f *form, r *store.TakeRequest, allowed decisions.Kind) {
 	d, lane, binding := &s.scratch.decided, s.scratch.lane, r.Taken.Binding
-	n := d.in(f.limits[binding].row, lane)
+	n := d.In(f.limits[binding].row, lane)
 	switch {
 	case r.Taken.Limited:
 		n[allowed+1]++
 		c := &r.Calls[binding]
 		switch {
 		case ruled(r.Calls):
-			n[ruleDenied]++
+			n[decisions.RuleDenied]++
 		case c.Limit.BlockNS > 0:
-			n[blocked]++
+			n[decisions.Blocked]++
 		}
 		if binding > 0 && b.row.Keys.Counted { // another key than the first
 			s.noteDenied(c.Policy, c.Key, s.srv.store.Hash(c.Key))
@@ -142,16 +32,16 @@ func (s *Session) countTake(b *batch, f *form, r *store.TakeRequest, allowed dec
 	default:
 		n[allowed]++
 		if r.UpTo && r.Taken.Granted < r.Cost {
-			n[partlyGranted]++
+			n[decisions.PartlyGranted]++
 		}
 	}
 	for i := range r.Calls {
 		switch c := &r.Calls[i]; {
 		case !c.Limit.Shadow:
 		case c.Decision.Limited:
-			d.in(f.limits[i].row, lane)[shadowLimited]++
+			d.In(f.limits[i].row, lane)[decisions.ShadowLimited]++
 		default:
-			d.in(f.limits[i].row, lane)[shadowAllowed]++
+			d.In(f.limits[i].row, lane)[decisions.ShadowAllowed]++
 		}
 	}
 }
@@ -174,9 +64,45 @@ func (s *Session) countDecisions() {
 	case s.scratch.visit != nil:
 		return
 	case s.srv.synchronous:
-		s.inRound().decided.addAll(d, s.scratch.lane)
-		d.clear()
+		s.inRound().decided.AddAll(d, s.scratch.lane)
+		d.Clear()
 	default:
-		d.settle(s.scratch.lane, nil)
+		d.Settle(s.scratch.lane, nil)
 	}
+}
+
+// noteDenied notes a denial until countDenied counts it. Inlined, it would slow down calls that pass.
+//
+//go:noinline
+func (s *Session) noteDenied(policy uint32, key []byte, hash uint64) {
+	s.scratch.denied = append(s.scratch.denied, decisions.Denial{Hash: hash, Policy: policy, Key: key})
+}
+
+// countDenied counts what a batch has noted, while its keys are there.
+func (s *Session) countDenied() {
+	list, srv := s.scratch.denied, s.srv
+	if s.scratch.visit == nil {
+		srv.denied.Add(list)
+	} else {
+		kept := slices.Clone(list)
+		for i := range kept {
+			kept[i].Key = bytes.Clone(kept[i].Key)
+		}
+		s.once(func() { srv.denied.Add(kept) })
+	}
+	clear(list)
+	s.scratch.denied = list[:0]
+}
+
+// countDeniedThrottles counts the denied calls of a batch, whose bits are set. It notes them only where it must, as that takes 3 ns each.
+func (s *Session) countDeniedThrottles(b *batch, limited uint64) {
+	if b.hashed {
+		s.srv.denied.AddThrottles(b.throttles, limited)
+		return
+	}
+	for ; limited != 0; limited &= limited - 1 {
+		r := &b.throttles[bits.TrailingZeros64(limited)]
+		s.noteDenied(0, r.Key, s.srv.store.Hash(r.Key))
+	}
+	s.countDenied()
 }

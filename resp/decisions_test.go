@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"celld/resp/decisions"
 	"celld/resp/wire"
 )
 
@@ -18,12 +19,12 @@ import (
 type ask struct {
 	words   []string
 	decides bool
-	allowed decisionKind
+	allowed decisions.Kind
 	limitAt []int // where in the reply limits stand, of which a rule that denies makes 0
 }
 
 // count counts a reply, as its words without the nesting.
-func (a *ask) count(n *decisions, reply []string) {
+func (a *ask) count(n *decisions.Counts, reply []string) {
 	switch {
 	case !a.decides || reply[0][0] == '-':
 		return
@@ -34,7 +35,7 @@ func (a *ask) count(n *decisions, reply []string) {
 	n[a.allowed+1]++
 	for _, at := range a.limitAt {
 		if reply[at] == ":0" {
-			n[ruleDenied]++
+			n[decisions.RuleDenied]++
 			return
 		}
 	}
@@ -50,7 +51,7 @@ func anyAsk(rng *rand.Rand) ask {
 	if rng.IntN(5) == 0 {
 		options, looks = pick("PEEK", "COST 0", "COST 0 FORCE"), true
 	}
-	call := func(decides bool, allowed decisionKind, limitAt []int, words ...string) ask {
+	call := func(decides bool, allowed decisions.Kind, limitAt []int, words ...string) ask {
 		return ask{strings.Fields(strings.Join(words, " ")), decides, allowed, limitAt}
 	}
 	switch rng.IntN(16) {
@@ -59,21 +60,21 @@ func anyAsk(rng *rand.Rand) ask {
 	case 1:
 		return call(false, 0, nil, "CL.GIVE", key, limit, "1")
 	case 2:
-		return call(!looks, takeAllowed, []int{1}, "CL.TAKE throttled 5/1h", options) // WRONGTYPE
+		return call(!looks, decisions.TakeAllowed, []int{1}, "CL.TAKE throttled 5/1h", options) // WRONGTYPE
 	case 3:
-		return call(true, throttleAllowed, nil, "CL.THROTTLE", key, pick("x", "1"), "1 0")
+		return call(true, decisions.ThrottleAllowed, nil, "CL.THROTTLE", key, pick("x", "1"), "1 0")
 	case 4, 5:
-		return call(takes, throttleAllowed, []int{1}, "CL.THROTTLE", key, "@p", quantity)
+		return call(takes, decisions.ThrottleAllowed, []int{1}, "CL.THROTTLE", key, "@p", quantity)
 	case 6, 7:
-		return call(!looks, takeAllowed, []int{6, 11}, "CL.MTAKE 2", key, limit, other, "3/1h", options)
+		return call(!looks, decisions.TakeAllowed, []int{6, 11}, "CL.MTAKE 2", key, limit, other, "3/1h", options)
 	case 8, 9:
-		return call(!looks, takeAllowed, []int{1}, "CL.TAKE", key, limit, "1000/1d", options)
+		return call(!looks, decisions.TakeAllowed, []int{1}, "CL.TAKE", key, limit, "1000/1d", options)
 	case 10, 11, 12:
-		return call(!looks, takeAllowed, []int{1}, "CL.TAKE", key, limit, options)
+		return call(!looks, decisions.TakeAllowed, []int{1}, "CL.TAKE", key, limit, options)
 	case 13:
-		return call(takes, throttleAllowed, []int{1}, "CL.THROTTLE", pick("throttled", "bad:t"), "4 5 3600", quantity)
+		return call(takes, decisions.ThrottleAllowed, []int{1}, "CL.THROTTLE", pick("throttled", "bad:t"), "4 5 3600", quantity)
 	}
-	return call(true, throttleAllowed, []int{1}, "CL.THROTTLE", pick("throttled", "bad:t"), "4 5 3600")
+	return call(true, decisions.ThrottleAllowed, []int{1}, "CL.THROTTLE", pick("throttled", "bad:t"), "4 5 3600")
 }
 
 // readWords reads one reply of RESP2, and returns its words without the nesting.
@@ -95,7 +96,7 @@ func readWords(r *bufio.Reader) (words []string, err error) {
 }
 
 // askAll sends, 60 times and until there are enough, random pipelines, of like calls or of different ones, some of them as transactions, and counts the replies.
-func askAll(c testConn, rng *rand.Rand, enough func() bool) (n decisions, err error) {
+func askAll(c testConn, rng *rand.Rand, enough func() bool) (n decisions.Counts, err error) {
 	for rounds := 0; rounds < 60 || !enough(); rounds++ {
 		var asks []ask
 		for len(asks) < 1+rng.IntN(40) {
@@ -140,13 +141,13 @@ func askAll(c testConn, rng *rand.Rand, enough func() bool) (n decisions, err er
 }
 
 // decisionNames are the fields of INFO.
-var decisionNames = [decisionKinds]string{
-	throttleAllowed: "throttle_allowed", throttleLimited: "throttle_limited", takeAllowed: "take_allowed", takeLimited: "take_limited",
-	ruleDenied: "rule_denied", shadowLimited: "shadow_limited", shadowAllowed: "shadow_allowed",
+var decisionNames = [...]string{
+	decisions.ThrottleAllowed: "throttle_allowed", decisions.ThrottleLimited: "throttle_limited", decisions.TakeAllowed: "take_allowed", decisions.TakeLimited: "take_limited",
+	decisions.RuleDenied: "rule_denied", decisions.ShadowLimited: "shadow_limited", decisions.ShadowAllowed: "shadow_allowed",
 }
 
 // infoDecisions are the counts that INFO has.
-func infoDecisions(t *testing.T, c testConn) (n decisions) {
+func infoDecisions(t *testing.T, c testConn) (n decisions.Counts) {
 	t.Helper()
 	c.send(frame("INFO", "stats"))
 	info, err := readWords(c.Reader)
@@ -169,10 +170,10 @@ func TestDecisionsAreCounted(t *testing.T) {
 	check := func(t *testing.T, srv *Server, addr string, disk *fullDisk) {
 		c := dialTest(t, addr)
 		c.ask("CL.POLICY SET p 7/1m\r\nCL.RULE ADD DENY bad:*\r\nCL.RULE ADD ALLOW good:*\r\nCONFIG RESETSTAT\r\n", ":1\r\n:1\r\n:1\r\n+OK\r\n")
-		if n := infoDecisions(t, c); n != (decisions{}) {
+		if n := infoDecisions(t, c); n != (decisions.Counts{}) {
 			t.Fatalf("after RESETSTAT %v", n)
 		}
-		var all decisions
+		var all decisions.Counts
 		var mu sync.Mutex
 		var wg sync.WaitGroup
 		var stop atomic.Bool
@@ -190,8 +191,8 @@ func TestDecisionsAreCounted(t *testing.T) {
 				}
 			})
 		}
-		for kind := throttleAllowed; kind <= ruleDenied; kind++ {
-			eventually(t, "count "+decisionNames[kind], func() bool { return srv.decisions.sum()[kind] > 0 })
+		for kind := decisions.ThrottleAllowed; kind <= decisions.RuleDenied; kind++ {
+			eventually(t, "count "+decisionNames[kind], func() bool { return srv.decisions.Sum()[kind] > 0 })
 		}
 		for range 2 {
 			if disk != nil {
@@ -223,48 +224,48 @@ func TestWhatIsADecision(t *testing.T) {
 	w := newWorld(t, "slowlog-log-slower-than", "-1")
 	p := w.connect()
 	p.do("CL.RULE", "ADD", "DENY", "bad")
-	want := func(command string, change ...decisionKind) {
+	want := func(command string, change ...decisions.Kind) {
 		t.Helper()
-		before := w.decisions.sum()
+		before := w.decisions.Sum()
 		got := p.send(frame(strings.Fields(command)...))
 		for _, kind := range change {
 			before[kind]++
 		}
-		if after := w.decisions.sum(); after != before {
+		if after := w.decisions.Sum(); after != before {
 			t.Errorf("%s: %q, %v; want %v", command, got, after, before)
 		}
 	}
-	want("CL.THROTTLE t 0 1 60", throttleAllowed)
-	want("CL.THROTTLE t 0 1 60", throttleLimited)
+	want("CL.THROTTLE t 0 1 60", decisions.ThrottleAllowed)
+	want("CL.THROTTLE t 0 1 60", decisions.ThrottleLimited)
 	want("CL.THROTTLE t 0 1 60 0")
 	want("CL.THROTTLE t 0 1 60 -1")
-	want("CL.THROTTLE u 0 1 60", throttleAllowed)
-	want("CL.THROTTLE none -1 1 60", throttleLimited)
-	want("CL.THROTTLE bad 0 1 60", throttleLimited, ruleDenied)
+	want("CL.THROTTLE u 0 1 60", decisions.ThrottleAllowed)
+	want("CL.THROTTLE none -1 1 60", decisions.ThrottleLimited)
+	want("CL.THROTTLE bad 0 1 60", decisions.ThrottleLimited, decisions.RuleDenied)
 	want("CL.THROTTLE bad 0 1 60 0")
-	want("CL.TAKE k 1/1h 5/1h,algo=log", takeAllowed)
-	want("CL.TAKE k 1/1h 5/1h,algo=log", takeLimited)
-	want("CL.TAKE k 1/1h FORCE", takeAllowed)
+	want("CL.TAKE k 1/1h 5/1h,algo=log", decisions.TakeAllowed)
+	want("CL.TAKE k 1/1h 5/1h,algo=log", decisions.TakeLimited)
+	want("CL.TAKE k 1/1h FORCE", decisions.TakeAllowed)
 	want("CL.TAKE k 1/1h PEEK")
 	want("CL.TAKE k 1/1h COST 0")
 	want("CL.TAKE u 1/1h")
-	want("CL.TAKE bad 1/1h 2/1h", takeLimited, ruleDenied)
-	want("CL.TAKE s 1/1h,shadow", takeAllowed, shadowAllowed)
-	want("CL.TAKE s 1/1h,shadow", takeAllowed, shadowLimited)
+	want("CL.TAKE bad 1/1h 2/1h", decisions.TakeLimited, decisions.RuleDenied)
+	want("CL.TAKE s 1/1h,shadow", decisions.TakeAllowed, decisions.ShadowAllowed)
+	want("CL.TAKE s 1/1h,shadow", decisions.TakeAllowed, decisions.ShadowLimited)
 	want("CL.TAKE s 1/1h,shadow PEEK")
-	want("CL.MTAKE 2 m 1/1h n 1/1h", takeAllowed)
-	want("CL.MTAKE 2 m 1/1h bad 1/1h", takeLimited, ruleDenied)
+	want("CL.MTAKE 2 m 1/1h n 1/1h", decisions.TakeAllowed)
+	want("CL.MTAKE 2 m 1/1h bad 1/1h", decisions.TakeLimited, decisions.RuleDenied)
 	want("CL.GIVE m 1/1h 1")
 	want("CL.POLICY SET p 1/1h")
-	want("CL.THROTTLE q @p", throttleAllowed)
-	want("CL.THROTTLE q @p", throttleLimited)
+	want("CL.THROTTLE q @p", decisions.ThrottleAllowed)
+	want("CL.THROTTLE q @p", decisions.ThrottleLimited)
 	want("CL.THROTTLE q @p 0")
 	want("CL.THROTTLE q @p -1")
 	p.want("MULTI", "+OK\r\n")
 	want("CL.THROTTLE q @p")
 	want("CL.TAKE x 1/1h")
-	want("EXEC", throttleAllowed, takeAllowed)
-	if got := p.send(frame("CL.THROTTLE", "i", "0", "1", "1") + frame("INFO", "stats")); !strings.Contains(got, fmt.Sprintf("\nthrottle_allowed:%d\r\n", w.decisions.sum()[throttleAllowed])) {
+	want("EXEC", decisions.ThrottleAllowed, decisions.TakeAllowed)
+	if got := p.send(frame("CL.THROTTLE", "i", "0", "1", "1") + frame("INFO", "stats")); !strings.Contains(got, fmt.Sprintf("\nthrottle_allowed:%d\r\n", w.decisions.Sum()[decisions.ThrottleAllowed])) {
 		t.Error("INFO leaves out what stands before it in a pipeline")
 	}
 }

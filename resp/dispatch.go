@@ -250,7 +250,7 @@ func (s *Session) finishBatch() (nowNS int64) {
 	if calls > 0 {
 		srv.stats.Commands.Add(lane, calls)
 	}
-	if calls > 0 || !s.scratch.decided.empty() { // none where what is decided was asked for before
+	if calls > 0 || !s.scratch.decided.Empty() { // none where what is decided was asked for before
 		s.countDecisions()
 	}
 	nowNS, eachNS, fast := b.Finish(srv.clock, lane)

@@ -190,7 +190,7 @@ func (srv *Server) declareKeyspace(l *metrics.List) {
 // declareStats declares INFO's section Stats.
 func (srv *Server) declareStats(l *metrics.List) {
 	srv.stats.DeclareTraffic(l, l.Keys(srv.store))
-	srv.decisions.declare(l)
+	srv.decisions.Declare(l)
 	srv.stats.DeclareTroubles(l)
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"celld/cell"
+	"celld/resp/decisions"
 	"celld/store"
 	"celld/store/remote"
 )
@@ -32,7 +33,7 @@ type cachedLimit struct {
 type takeLimit struct {
 	*cell.Limit
 	policy uint32 // Policy.ID; 0: a literal
-	row    *decisionRow
+	row    *decisions.Row
 }
 
 const maxCachedText = 128
@@ -75,13 +76,13 @@ func (s *Session) parseLimit(text []byte) (takeLimit, string) {
 		if policy == nil {
 			return takeLimit{}, s.srv.noPolicy(name)
 		}
-		return takeLimit{&policy.Limit, policy.ID, s.srv.decisions.of(policy, s.srv.store)}, ""
+		return takeLimit{&policy.Limit, policy.ID, s.srv.decisions.Of(policy)}, ""
 	}
 	limit, problem := parseLiteral(text, s.srv.cfg.logMax.Get())
 	if problem != "" {
 		return takeLimit{}, problem
 	}
-	return takeLimit{&limit, 0, s.srv.decisions.literals[limit.Algo]}, ""
+	return takeLimit{&limit, 0, s.srv.decisions.Literal(limit.Algo)}, ""
 }
 
 // parseLiteral reads a literal. One with algo=log may keep at most logMax calls.

@@ -57,6 +57,7 @@ func TestDecisionsByPolicy(t *testing.T) {
 
 // A hundred policies have counters of their own; the others share one. A policy that is reset keeps its own.
 func TestManyPoliciesAreCounted(t *testing.T) {
+	const mostPolicyNames = 100 // that metrics tell
 	w := newWorld(t)
 	p := w.connect()
 	for i := range mostPolicyNames + 20 {

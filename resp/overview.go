@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"celld/resp/command"
+	"celld/resp/decisions"
 	"celld/resp/metrics"
 	"celld/resp/stats"
 )
@@ -121,9 +120,9 @@ const (
 // Overview reads the state. It takes 1 ms or so, and holds up no event loop. Any goroutine may call it.
 func (srv *Server) Overview() *Overview {
 	v := &Overview{Troubles: srv.troubles(), Top: []OverviewKey{}, Latency: srv.readLatency()}
-	v.policies(srv.decisions.list())
-	for _, d := range srv.MostDenied(overviewKeys) {
-		v.Top = append(v.Top, OverviewKey{printable(d.Key), d.Count})
+	v.policies(srv.decisions.List())
+	for _, d := range srv.denied.Most(overviewKeys, decisions.Any) {
+		v.Top = append(v.Top, OverviewKey{metrics.Printable(d.Key), d.Count})
 	}
 	if srv.engine != nil {
 		v.Engine = &OverviewEngine{}
@@ -142,10 +141,10 @@ func (srv *Server) Overview() *Overview {
 }
 
 // policies keeps those that have decided most.
-func (v *Overview) policies(decided []policyDecisions) {
+func (v *Overview) policies(decided []decisions.PolicyCounts) {
 	list := []OverviewPolicy{}
 	for _, d := range decided {
-		p := OverviewPolicy{printable(d.policy), d.algorithm.String(), d.decisions[throttleAllowed] + d.decisions[takeAllowed], d.decisions[throttleLimited] + d.decisions[takeLimited], d.decisions[shadowLimited]}
+		p := OverviewPolicy{metrics.Printable(d.Policy), d.Algorithm.String(), d.Counts[decisions.ThrottleAllowed] + d.Counts[decisions.TakeAllowed], d.Counts[decisions.ThrottleLimited] + d.Counts[decisions.TakeLimited], d.Counts[decisions.ShadowLimited]}
 		if p.Allowed+p.Limited+p.Shadow > 0 {
 			list = append(list, p)
 		}
@@ -170,7 +169,7 @@ func (srv *Server) troubles() []string {
 	if srv.engine != nil {
 		facts := srv.engine.Facts()
 		if facts.Away != nil {
-			list = append(list, "the store is away: "+printable(facts.Away.Error()))
+			list = append(list, "the store is away: "+metrics.Printable(facts.Away.Error()))
 		}
 		if n := facts.SlotsWithoutMaster; n > 0 {
 			list = append(list, fmt.Sprintf("%d slots of the store's Cluster have no master", n))
@@ -188,12 +187,6 @@ func (srv *Server) troubles() []string {
 		list = append(list, "the last snapshot failed")
 	}
 	return list
-}
-
-// printable is a text as it is, or with what cannot be printed written as in Go. That also keeps a key from turning the text around it.
-func printable(text string) string {
-	quoted := strconv.Quote(text)
-	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
 // readLatency adds up the commands.

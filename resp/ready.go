@@ -3,6 +3,8 @@ package resp
 import (
 	"context"
 	"errors"
+
+	"celld/resp/metrics"
 )
 
 // readyKey is the key that Ready looks at. Nothing is stored under it.
@@ -42,7 +44,7 @@ func (srv *Server) engineAway() string {
 		return ""
 	}
 	if why := srv.engine.Facts().Away; why != nil {
-		return printable(why.Error())
+		return metrics.Printable(why.Error())
 	}
 	return ""
 }

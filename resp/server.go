@@ -14,6 +14,7 @@ import (
 	"celld/persistence"
 	"celld/resp/acl"
 	"celld/resp/command"
+	"celld/resp/decisions"
 	"celld/resp/metrics"
 	"celld/resp/script"
 	"celld/resp/stats"
@@ -77,10 +78,10 @@ type Server struct {
 	savingUsers  sync.Mutex
 	listing      sync.Mutex
 	stats        *stats.Server
-	decisions    *decisionRows
+	decisions    *decisions.Rows
 	metrics      *metrics.Registry
 	heap         metrics.Heap
-	denied       denied
+	denied       *decisions.Denied
 	slowlog      slowlog
 	latency      latencyMonitor
 	seldom       seldom
@@ -132,7 +133,7 @@ type Server struct {
 // NewServer returns a server. It does not listen yet.
 func NewServer(o Options) *Server {
 	srv := &Server{
-		execution: newExecution(), stats: stats.NewServer(), decisions: newDecisionRows(), denied: newDenied(),
+		execution: newExecution(), stats: stats.NewServer(), decisions: decisions.NewRows(o.Store.Set), denied: decisions.NewDenied(o.Store.Set),
 		cfg: o.Config, store: o.Store, limiter: o.Limiter, log: o.Log, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version, inherited: o.Inherited,
 		sessions: map[int64]*Session{}, stop: make(chan struct{}), aborts: make(chan struct{}), persist: o.Persistence, exit: o.Exit,
 	}
@@ -331,8 +332,8 @@ type scratch struct {
 	literals literalCache
 	stats    stats.Batch
 	slice    slice
-	decided  decided
-	denied   []denial
+	decided  decisions.Batch
+	denied   []decisions.Denial
 }
 
 type scratchPool struct {

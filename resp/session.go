@@ -324,7 +324,7 @@ func (s *Session) Closed() {
 	s.tx.discard()
 	s.setMonitor(false)
 	if s.round != nil { // the transport does not call Confirm after this
-		s.round.decided.settle(0, nil)
+		s.round.decided.Settle(0, nil)
 	}
 	s.srv.forget(s)
 }

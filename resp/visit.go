@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"celld/resp/command"
+	"celld/resp/decisions"
 	"celld/resp/transport"
 	"celld/store"
 	"celld/store/remote"
@@ -48,7 +49,7 @@ type visit struct {
 	answer func(*Session)     // of a command over all keys: it replies
 	cancel context.CancelFunc // ends a command over all keys whose client has gone
 
-	decided  decided
+	decided  decisions.Batch
 	passedOn bool // the script has returned an error of a command that it called
 	effects  []func()
 
@@ -239,7 +240,7 @@ func (s *Session) runVisit(v *visit) {
 	s.setRESP3(v.before.resp3)
 	v.effects = v.effects[:0]
 	before := s.scratch.decided
-	s.scratch.decided = decided{}
+	s.scratch.decided = decisions.Batch{}
 	s.scratch.visit, s.nowNS = v, v.view.TimeNS()
 	startNS := s.srv.clock()
 	s.runRow(v.row, v.args)
@@ -298,7 +299,7 @@ func (s *Session) failVisit(v *visit, err error) {
 	if !v.ran && errors.As(err, &down) { // nothing was to be stored yet
 		err = &remote.DownError{Cause: down.Cause}
 	}
-	v.effects, v.decided, v.passedOn = nil, decided{}, false
+	v.effects, v.decided, v.passedOn = nil, decisions.Batch{}, false
 	s.gate = v.before.gate
 	s.setRESP3(v.before.resp3)
 	if v.row.Name == "exec" {
@@ -309,7 +310,7 @@ func (s *Session) failVisit(v *visit, err error) {
 
 // account accounts for a visit that has ended. Its time is that from the command's arrival on.
 func (s *Session) account(v *visit, mark int) {
-	s.scratch.decided.addAll(&v.decided, s.scratch.lane)
+	s.scratch.decided.AddAll(&v.decided, s.scratch.lane)
 	for _, effect := range v.effects {
 		effect()
 	}

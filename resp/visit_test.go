@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"celld/resp/decisions"
 	"celld/resp/stats"
 	"celld/store"
 	"celld/store/remote"
@@ -67,7 +68,7 @@ func TestConflicts(t *testing.T) {
 	monitor.Serve(nil)
 	monitor.tr.take()
 	w.slowlog.reset()
-	before := w.decisions.sum()
+	before := w.decisions.Sum()
 	p.do("EXEC")
 	for i := range 3 {
 		e.answer()
@@ -78,7 +79,7 @@ func TestConflicts(t *testing.T) {
 	if want := "*5\r\n*5\r\n:0\r\n:101\r\n:88\r\n:-1\r\n:760\r\n-" + errWrongType + "\r\n%7\r\n"; !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "+OK\r\n:0\r\n") && !strings.HasSuffix(got, ":0\r\n") {
 		t.Errorf("EXEC: %q", got)
 	}
-	if n := w.decisions.sum()[throttleAllowed] - before[throttleAllowed]; n != 1 {
+	if n := w.decisions.Sum()[decisions.ThrottleAllowed] - before[decisions.ThrottleAllowed]; n != 1 {
 		t.Errorf("%d decisions are counted", n)
 	}
 	for name, want := range map[string]int64{"cl.throttle": 1, "hget": 1, "exec": 1, "setnx": 1} {
@@ -370,7 +371,7 @@ func TestPipelinesOnAnEngine(t *testing.T) {
 		if a, b := at.stats.ErrorReplies.Load(), w.stats.ErrorReplies.Load(); a != b {
 			t.Errorf("seed %d: %d errors, want %d", seed, b, a)
 		}
-		if a, b := at.decisions.sum(), w.decisions.sum(); a != b {
+		if a, b := at.decisions.Sum(), w.decisions.Sum(); a != b {
 			t.Errorf("seed %d: decisions %v, want %v", seed, b, a)
 		}
 		if len(e.opened) != e.closed {

@@ -118,7 +118,7 @@ func TestPipelinesWaitAsTheyAreAnsweredAtOnce(t *testing.T) {
 				t.Errorf("seed %d: %s: %d calls and %d failed, want %d and %d", seed, name, bCalls, b.Failed.Load(), aCalls, a.Failed.Load())
 			}
 		}
-		if a, b := at.decisions.sum(), later.decisions.sum(); a != b {
+		if a, b := at.decisions.Sum(), later.decisions.Sum(); a != b {
 			t.Errorf("seed %d: decisions %v, want %v", seed, b, a)
 		}
 	}

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -54,4 +55,10 @@ func (m *Metric) fill(field reflect.Value) {
 	default:
 		field.SetInt(field.Int() + int64(m.number()))
 	}
+}
+
+// Printable is a text as it is, or with what cannot be printed written as in Go. That also keeps a key from turning the text around it.
+func Printable(text string) string {
+	quoted := strconv.Quote(text)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }

@@ -1,4 +1,4 @@
-package resp
+package decisions
 
 import (
 	"bytes"
@@ -11,10 +11,10 @@ import (
 
 	"celld/resp/sketch"
 	"celld/store"
-	"celld/store/memory"
+	"celld/store/policy"
 )
 
-// denied finds the keys that are limited most, for CL.TOP. Calls that pass do not touch it.
+// Denied finds the keys that are limited most, for CL.TOP. Calls that pass do not touch it.
 //
 // Each of the first policies that deny has a sketch of its own, as have all literals together, so that a flood under one policy does not
 // hide the keys of another. Further policies share one. A sketch takes 75 KB at most, so that all take 5 MB.
@@ -23,11 +23,13 @@ import (
 // the sketches. With 1,000 keys in turn, counting a denial then takes 2 ns (BenchmarkServe, P=128), and 49 without this.
 //
 // There is one lock, which only batches with a denial take, once.
-type denied struct {
+type Denied struct {
+	policies *policy.Set
+
 	mu   sync.Mutex
 	own  map[uint32]*sketch.Sketch // by Policy.ID; 0: literals
 	rest *sketch.Sketch            // nil: not needed yet
-	lost uint64                    // store.PoliciesLost when own was last cleared of policies that are gone
+	lost uint64                    // Set.PoliciesLost when own was last cleared of policies that are gone
 
 	sums []deniedSum // in sets of sumsOfSet, each set in its place by the hash
 	keys []deniedKey // of sums, apart from them: they are needed only when another key takes the place
@@ -56,36 +58,37 @@ const (
 // mostSketches is how many policies have a sketch of their own.
 const mostSketches = 64
 
-func newDenied() denied {
-	return denied{own: map[uint32]*sketch.Sketch{}, sums: make([]deniedSum, deniedSums), keys: make([]deniedKey, deniedSums)}
+// NewDenied returns one of these policies.
+func NewDenied(policies *policy.Set) *Denied {
+	return &Denied{policies: policies, own: map[uint32]*sketch.Sketch{}, sums: make([]deniedSum, deniedSums), keys: make([]deniedKey, deniedSums)}
 }
 
 // mix makes one key under several policies several ones, where they share a sketch. Done twice, it undoes itself.
 func mix(hash uint64, policy uint32) uint64 { return hash ^ uint64(policy)*0x9e3779b97f4a7c15 }
 
-// denial is a call that was denied.
-type denial struct {
-	hash   uint64
-	policy uint32 // 0: by a literal
-	key    []byte
+// Denial is a call that was denied.
+type Denial struct {
+	Hash   uint64
+	Policy uint32 // 0: by a literal
+	Key    []byte
 }
 
-// add counts denials.
-func (d *denied) add(policies *memory.Store, list []denial) {
+// Add counts denials.
+func (d *Denied) Add(list []Denial) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range list {
 		c := &list[i]
-		if sum := d.sum(mix(c.hash, c.policy)); sum != nil {
+		if sum := d.sum(mix(c.Hash, c.Policy)); sum != nil {
 			sum.count++
 		} else {
-			d.place(policies, c)
+			d.place(c)
 		}
 	}
 }
 
-// addThrottles counts the denied ones of a batch, whose bits are set.
-func (d *denied) addThrottles(policies *memory.Store, reqs []store.Request, limited uint64) {
+// AddThrottles counts the denied ones of a batch, whose bits are set.
+func (d *Denied) AddThrottles(reqs []store.Request, limited uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for ; limited != 0; limited &= limited - 1 {
@@ -93,14 +96,14 @@ func (d *denied) addThrottles(policies *memory.Store, reqs []store.Request, limi
 		if sum := d.sum(r.Hash); sum != nil {
 			sum.count++
 		} else {
-			d.place(policies, &denial{hash: r.Hash, key: r.Key})
+			d.place(&Denial{Hash: r.Hash, Key: r.Key})
 		}
 	}
 }
 
 // sum returns the sum of a key, or nil. It looks at all places of the set, as a processor cannot foresee which it is: to stop at the
 // right one took 3 ns longer.
-func (d *denied) sum(hash uint64) *deniedSum {
+func (d *Denied) sum(hash uint64) *deniedSum {
 	set := (*[sumsOfSet]deniedSum)(d.sums[setOf(hash):])
 	at := sumsOfSet
 	if set[0].hash == hash {
@@ -125,8 +128,8 @@ func (d *denied) sum(hash uint64) *deniedSum {
 func setOf(hash uint64) int { return int(hash%(deniedSums/sumsOfSet)) * sumsOfSet }
 
 // place makes a sum for a key that has none.
-func (d *denied) place(policies *memory.Store, c *denial) {
-	hash := mix(c.hash, c.policy)
+func (d *Denied) place(c *Denial) {
+	hash := mix(c.Hash, c.Policy)
 	at := setOf(hash) + d.turn%sumsOfSet
 	d.turn++
 	for i := range sumsOfSet {
@@ -135,20 +138,20 @@ func (d *denied) place(policies *memory.Store, c *denial) {
 			break
 		}
 	}
-	d.pass(policies, at)
+	d.pass(at)
 	d.sums[at] = deniedSum{hash, 1}
 	k := &d.keys[at]
-	k.start, k.length, k.policy = append(k.start[:0], c.key[:min(len(c.key), sketch.MaxKey)]...), len(c.key), c.policy
+	k.start, k.length, k.policy = append(k.start[:0], c.Key[:min(len(c.Key), sketch.MaxKey)]...), len(c.Key), c.Policy
 }
 
 // pass hands a sum to its sketch, unless its policy is gone, and frees its place.
-func (d *denied) pass(policies *memory.Store, at int) {
+func (d *Denied) pass(at int) {
 	sum, key := d.sums[at], &d.keys[at]
 	d.sums[at] = deniedSum{}
-	if sum.count == 0 || key.policy != 0 && policies.PolicyOf(key.policy) == nil {
+	if sum.count == 0 || key.policy != 0 && d.policies.PolicyOf(key.policy) == nil {
 		return
 	}
-	s := d.of(policies, key.policy)
+	s := d.of(key.policy)
 	if s != d.rest {
 		sum.hash = mix(sum.hash, key.policy)
 	}
@@ -156,12 +159,12 @@ func (d *denied) pass(policies *memory.Store, at int) {
 }
 
 // of returns the sketch for a policy's denials.
-func (d *denied) of(policies *memory.Store, policy uint32) *sketch.Sketch {
+func (d *Denied) of(policy uint32) *sketch.Sketch {
 	if s := d.own[policy]; s != nil {
 		return s
 	}
 	if len(d.own) >= mostSketches {
-		d.dropGone(policies)
+		d.dropGone()
 	}
 	if len(d.own) < mostSketches || policy == 0 {
 		s := sketch.New()
@@ -175,20 +178,21 @@ func (d *denied) of(policies *memory.Store, policy uint32) *sketch.Sketch {
 }
 
 // dropGone drops the sketches of policies that are gone.
-func (d *denied) dropGone(policies *memory.Store) {
-	lost := policies.PoliciesLost()
+func (d *Denied) dropGone() {
+	lost := d.policies.PoliciesLost()
 	if lost == d.lost {
 		return
 	}
 	d.lost = lost
 	for id := range d.own {
-		if id != 0 && policies.PolicyOf(id) == nil {
+		if id != 0 && d.policies.PolicyOf(id) == nil {
 			delete(d.own, id)
 		}
 	}
 }
 
-func (d *denied) reset() {
+// Reset forgets all denials.
+func (d *Denied) Reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	clear(d.own)
@@ -196,22 +200,20 @@ func (d *denied) reset() {
 	d.rest = nil
 }
 
-// Denied is a key that was limited, and how often.
-type Denied struct {
+// Key is a key that was limited, and how often.
+type Key struct {
 	Key   string // its first 256 bytes, and how many more there are
 	Count int64
 }
 
-// MostDenied returns the n keys, 100 at most, that were limited most since the start or CL.TOP RESET, those limited most first. Any
-// goroutine may call it.
-func (srv *Server) MostDenied(n int) []Denied {
-	return srv.mostDenied(n, func(uint32) bool { return true })
-}
+// Any selects all policies, and literals.
+func Any(uint32) bool { return true }
 
-// mostDenied is MostDenied for the policies of which of is true. 0 are literals.
-func (srv *Server) mostDenied(n int, of func(policy uint32) bool) []Denied {
+// Most returns the n keys, 100 at most, that were limited most since the start or CL.TOP RESET, those limited most first, under the policies
+// of which of is true. 0 are literals. Any goroutine may call it.
+func (d *Denied) Most(n int, of func(policy uint32) bool) []Key {
 	found := map[uint64]sketch.Item{}
-	for _, item := range srv.denied.items(srv.store) {
+	for _, item := range d.items() {
 		if of(item.About) {
 			item.Count += found[item.Hash].Count
 			found[item.Hash] = item
@@ -220,24 +222,24 @@ func (srv *Server) mostDenied(n int, of func(policy uint32) bool) []Denied {
 	items := slices.SortedFunc(maps.Values(found), func(a, b sketch.Item) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), bytes.Compare(a.Key, b.Key), cmp.Compare(a.Hash, b.Hash))
 	})
-	list := make([]Denied, min(n, len(items)))
+	list := make([]Key, min(n, len(items)))
 	for i := range list {
 		key := string(items[i].Key)
 		if more := items[i].Length - len(key); more > 0 {
 			key = fmt.Sprintf("%s... (%d more bytes)", key, more)
 		}
-		list[i] = Denied{key, items[i].Count}
+		list[i] = Key{key, items[i].Count}
 	}
 	return list
 }
 
 // items returns a copy of what all sketches list. It holds the lock for one after the other, some 5 µs each.
-func (d *denied) items(policies *memory.Store) (items []sketch.Item) {
+func (d *Denied) items() (items []sketch.Item) {
 	d.mu.Lock()
 	for at := range d.sums {
-		d.pass(policies, at)
+		d.pass(at)
 	}
-	d.dropGone(policies)
+	d.dropGone()
 	rest, all := d.rest, slices.Collect(maps.Values(d.own))
 	d.mu.Unlock()
 	if rest != nil {
@@ -257,47 +259,11 @@ func (d *denied) items(policies *memory.Store) (items []sketch.Item) {
 		shared := items[from:]
 		items = items[:from]
 		for _, item := range shared {
-			if item.About == 0 || policies.PolicyOf(item.About) != nil {
+			if item.About == 0 || d.policies.PolicyOf(item.About) != nil {
 				item.Hash = mix(item.Hash, item.About)
 				items = append(items, item)
 			}
 		}
 	}
 	return items
-}
-
-// noteDenied notes a denial until countDenied counts it. Inlined, it would slow down calls that pass.
-//
-//go:noinline
-func (s *Session) noteDenied(policy uint32, key []byte, hash uint64) {
-	s.scratch.denied = append(s.scratch.denied, denial{hash, policy, key})
-}
-
-// countDenied counts what a batch has noted, while its keys are there.
-func (s *Session) countDenied() {
-	list, srv := s.scratch.denied, s.srv
-	if s.scratch.visit == nil {
-		srv.denied.add(srv.store, list)
-	} else {
-		kept := slices.Clone(list)
-		for i := range kept {
-			kept[i].key = bytes.Clone(kept[i].key)
-		}
-		s.once(func() { srv.denied.add(srv.store, kept) })
-	}
-	clear(list)
-	s.scratch.denied = list[:0]
-}
-
-// countDeniedThrottles counts the denied calls of a batch, whose bits are set. It notes them only where it must, as that takes 3 ns each.
-func (s *Session) countDeniedThrottles(b *batch, limited uint64) {
-	if b.hashed {
-		s.srv.denied.addThrottles(s.srv.store, b.throttles, limited)
-		return
-	}
-	for ; limited != 0; limited &= limited - 1 {
-		r := &b.throttles[bits.TrailingZeros64(limited)]
-		s.noteDenied(0, r.Key, s.srv.store.Hash(r.Key))
-	}
-	s.countDenied()
 }

@@ -1,0 +1,117 @@
+package decisions
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"celld/cell"
+	"celld/resp/metrics"
+	"celld/store/policy"
+)
+
+// Rows of policies that come and go are dropped. What they counted is not.
+func TestRowsOfPoliciesThatGo(t *testing.T) {
+	policies, _ := set(t, "stays")
+	rows := NewRows(policies)
+	count := func(name string) {
+		rows.Of(policies.PolicyNamed(name)).add(0, &Counts{TakeAllowed: 1})
+	}
+	count("stays")
+	const others = 3 * manyRows
+	limit, _ := cell.ParseLimit("9/1h")
+	for _, name := range names(mostPolicyNames - 1 + others) {
+		if _, err := policies.SetPolicy(name, limit, policy.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		count(name)
+		policies.DeletePolicy(name)
+	}
+	if n := len(rows.rows); n > manyRows {
+		t.Errorf("%d rows", n)
+	}
+	counts := rows.List()
+	if len(counts) != 2+mostPolicyNames || counts[1].Policy != "other" || counts[1].Counts[TakeAllowed] != others || counts[2].Policy != "stays" || counts[2].Counts[TakeAllowed] != 1 {
+		t.Errorf("%d: %+v", len(counts), counts[:3])
+	}
+	if got := rows.Sum(); got != (Counts{TakeAllowed: mostPolicyNames + others}) {
+		t.Errorf("%v in all", got)
+	}
+}
+
+// CL.STATS counts since its reset, metrics since the start.
+func TestResetOfRows(t *testing.T) {
+	policies, _ := set(t, "p")
+	rows := NewRows(policies)
+	p := rows.Of(policies.PolicyNamed("p"))
+	for range 2 {
+		p.add(1, &Counts{TakeLimited: 2, Blocked: 1})
+		rows.Literal(cell.GCRA).add(3, &Counts{ThrottleAllowed: 5})
+		if got := rows.SinceReset("p"); got != (Counts{TakeLimited: 2, Blocked: 1}) {
+			t.Errorf("@p: %v", got)
+		}
+		if got := rows.LiteralsSinceReset(); got != (Counts{ThrottleAllowed: 5}) {
+			t.Errorf("literals: %v", got)
+		}
+		rows.Reset()
+	}
+	fields, decided := map[string]any{}, map[string]any{}
+	for _, m := range metrics.New().Read(0, rows.Declare) {
+		if m.Field != "" {
+			fields[m.Field] = m.Value
+		}
+		if m.Name == "celld_decisions_total" {
+			decided[fmt.Sprint(m.Labels)] = m.Value
+		}
+	}
+	if got := fmt.Sprint(fields); got != "map[rule_denied:0 shadow_allowed:0 shadow_limited:0 take_allowed:0 take_limited:4 throttle_allowed:10 throttle_limited:0]" {
+		t.Error(got)
+	}
+	if got := fmt.Sprint(decided); got != "map[[command cl.take policy p algorithm gcra decision limited]:4 [command cl.throttle policy  algorithm gcra decision allowed]:10 [command cl.throttle policy  algorithm gcra decision limited]:0]" {
+		t.Error(got)
+	}
+}
+
+// A batch counts what it has gathered at its end, unless its changes are not on the disk. One that is full counts at once.
+func TestBatch(t *testing.T) {
+	a, b := newRow(1), newRow(1)
+	var d, other Batch
+	if !d.Empty() {
+		t.Error("a new batch has decisions")
+	}
+	for range 3 {
+		d.In(a, 0)[TakeAllowed]++
+		d.In(b, 0)[TakeLimited]++
+	}
+	if a.read() != (Counts{}) || d.Empty() || len(d.more) != 1 {
+		t.Errorf("%+v, %v", d, a.read())
+	}
+	other.In(b, 0)[TakeLimited]++
+	other.AddAll(&d, 0)
+	d.Settle(0, errors.New("the disk is full"))
+	if !d.Empty() || a.read() != (Counts{}) {
+		t.Errorf("%+v, %v", d, a.read())
+	}
+	other.Settle(0, nil)
+	if a.read() != (Counts{TakeAllowed: 3}) || b.read() != (Counts{TakeLimited: 4}) || !other.Empty() {
+		t.Errorf("%v, %v", a.read(), b.read())
+	}
+	for range 2 * mostDecided {
+		d.In(newRow(1), 0)[TakeAllowed]++
+		d.In(b, 0)[TakeLimited]++
+	}
+	if n := b.read()[TakeLimited]; len(d.more) > mostDecided || n < mostDecided/2 {
+		t.Errorf("%d entries, %d counted", len(d.more), n)
+	}
+}
+
+// A limited call under another limit than its own was denied by a rule.
+func TestCountsOfThrottle(t *testing.T) {
+	var n Counts
+	n.Throttle(&cell.Decision{Limit: 5}, 5)
+	n.Throttle(&cell.Decision{Limited: true, Limit: 5}, 5)
+	n.Throttle(&cell.Decision{Limited: true, Limit: 0}, 5)
+	if n != (Counts{ThrottleAllowed: 1, ThrottleLimited: 2, RuleDenied: 1}) {
+		t.Error(n)
+	}
+}
