@@ -135,6 +135,7 @@ func (r *scriptRun) Call(args [][]byte) []byte {
 	return reply
 }
 
+// dispatch runs a command of the script, unless that may not.
 func (r *scriptRun) dispatch(args [][]byte) {
 	s := r.s
 	row, name := s.srv.commands.Find(args[0]), args[0]
@@ -142,31 +143,10 @@ func (r *scriptRun) dispatch(args [][]byte) {
 		row, name = row.FindSub(args[1]), bytes.Join(args[:2], []byte("|"))
 	}
 	text := ""
-	switch {
-	case row == nil:
+	if row == nil {
 		text = fmt.Sprintf(errScriptUnknown, name)
-	case row.Arity > 0 && len(args) != row.Arity || len(args) < -row.Arity:
-		text = errScriptArity
-	case row.Flags&command.NoScript != 0 || row.Parent != nil && row.Parent.Flags&command.NoScript != 0:
-		text = errScriptRefused
-	default:
-		switch s.forbid(row, args, "lua") {
-		case acl.DeniedCommand:
-			text = errScriptNoPerm
-		case acl.DeniedKey:
-			text = errScriptNoKey
-		}
-	}
-	switch {
-	case text != "":
-	case row.Flags&command.Write != 0 && r.readOnly:
-		text = errScriptReadOnly
-	default:
-		if text = s.notInside(row); text == errNotInMulti {
-			text = errScriptRefused
-		} else if text == "" {
-			text = s.undeclared(row, args)
-		}
+	} else {
+		text = r.refusal(row, args)
 	}
 	if text != "" {
 		s.srv.stats.Rejected(row, text)
@@ -183,6 +163,33 @@ func (r *scriptRun) dispatch(args [][]byte) {
 		}
 	}
 	s.perform(row, args)
+}
+
+// refusal is the error of a command that the script may not run, or "".
+func (r *scriptRun) refusal(row *command.Row, args [][]byte) string {
+	switch {
+	case row.Arity > 0 && len(args) != row.Arity || len(args) < -row.Arity:
+		return errScriptArity
+	case row.Flags&command.NoScript != 0 || row.Parent != nil && row.Parent.Flags&command.NoScript != 0:
+		return errScriptRefused
+	}
+	switch r.s.forbid(row, args, "lua") {
+	case acl.DeniedCommand:
+		return errScriptNoPerm
+	case acl.DeniedKey:
+		return errScriptNoKey
+	}
+	if row.Flags&command.Write != 0 && r.readOnly {
+		return errScriptReadOnly
+	}
+	switch text := r.s.notInside(row); text {
+	case errNotInMulti:
+		return errScriptRefused
+	case "":
+		return r.s.undeclared(row, args)
+	default:
+		return text
+	}
 }
 
 func (r *scriptRun) Tick() error {
