@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"celld/resp/command"
+	"celld/resp/command/describe"
 	"celld/resp/command/keys"
 	"celld/resp/stats"
 )
@@ -50,7 +51,7 @@ func commandRows(srv *Server) []*command.Row {
 		{Name: "client", Arity: -2, Flags: command.Loading, Summary: "A container for client connection commands.", Since: "2.4.0", Group: "connection", Sub: clientRows()},
 
 		{Name: "acl", Arity: -2, Flags: command.Loading, Summary: "A container for commands on users and their rights.", Since: "6.0.0", Group: "server", Sub: aclRows()},
-		{Name: "command", Arity: -1, Flags: command.Loading, Summary: "Returns detailed information about all commands.", Since: "2.8.13", Group: "server", Cost: "O(N) where N is the number of commands", Run: onSession(cmdCommand), Sub: commandCommandRows()},
+		describe.Row(func() *command.Table { return srv.commands }),
 		{Name: "info", Arity: -1, Most: command.ShortList, Flags: command.Loading, Usage: "[section ...]", Summary: "Returns information and statistics about the server.", Since: "1.0.0", Group: "server", Run: onSession(cmdInfo)},
 		{Name: "config", Arity: -2, Flags: command.Loading, Summary: "A container for server configuration commands.", Since: "2.0.0", Group: "server", Sub: configRows()},
 		{Name: "time", Arity: 1, Flags: command.Loading | command.Fast, Summary: "Returns the server time.", Since: "2.6.0", Group: "server", Run: onSession(cmdTime)},

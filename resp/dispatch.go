@@ -89,7 +89,7 @@ func (s *Session) rowOf(args [][]byte) (*command.Row, string) {
 	if len(row.Sub) > 0 && len(args) > 1 {
 		sub := row.FindSub(args[1])
 		if sub == nil {
-			return row, fmt.Sprintf(errUnknownSubcommand, args[1], upper(row.Name))
+			return row, fmt.Sprintf(errUnknownSubcommand, args[1], strings.ToUpper(row.Name))
 		}
 		row = sub
 	}

@@ -54,7 +54,7 @@ func TestSettingsPage(t *testing.T) {
 func TestCommandsPage(t *testing.T) {
 	var want []string
 	line := func(name string, row *command.Row) {
-		want = append(want, "- `"+strings.TrimSpace(upper(name)+" "+row.Usage)+"`: "+row.Summary)
+		want = append(want, "- `"+strings.TrimSpace(strings.ToUpper(name)+" "+row.Usage)+"`: "+row.Summary)
 	}
 	for _, row := range newCommandTable(nil).Rows {
 		if row.Run != nil {

@@ -3,6 +3,7 @@ package resp
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"celld/cell"
@@ -73,7 +74,7 @@ func (srv *Server) useEngine(e engine) {
 		srv.leases = l
 	}
 	for _, name := range []string{"save", "bgsave", "bgrewriteaof", "lastsave"} {
-		srv.commands.Find([]byte(name)).Run = func(c *command.Call) { c.Error(errEngineKeeps, upper(name)) }
+		srv.commands.Find([]byte(name)).Run = func(c *command.Call) { c.Error(errEngineKeeps, strings.ToUpper(name)) }
 	}
 	srv.cfg.save.check = func(points string) error { return noFilesIf(points != "") }
 	srv.cfg.appendOnly.check = noFilesIf

@@ -130,10 +130,9 @@ const (
 	errUnblockReason  = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"
 	errUnblocked      = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
 	errClientIDRange  = "ERR client-id should be greater than 0"
-	errNoKeysCommand  = "ERR The command has no key arguments"
-	errBadCommand     = "ERR Invalid command specified"
-	errBadCommandArgs = "ERR Invalid number of arguments specified for command"
-	errBadCommandKeys = "ERR Invalid arguments specified for command"
+	errNoKeysCommand  = command.ErrNoKeysCommand
+	errBadCommand     = command.ErrBadCommand
+	errBadCommandArgs = command.ErrBadCommandArgs
 	errConfigUnknown  = "ERR Unknown option or number of arguments for CONFIG SET - '%s'"
 	errConfigFailed   = "ERR CONFIG SET failed (possibly related to argument '%s') - %s"
 	errConfigTwice    = "ERR CONFIG SET failed (possibly related to argument '%s') - duplicate parameter"

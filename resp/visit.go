@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"celld/resp/command"
@@ -364,7 +365,7 @@ func (s *Session) notInside(row *command.Row) string {
 	case s.srv.engine == nil && s.srv.answersLater && row.Flags&command.Decides != 0:
 		return errNotInMulti
 	case s.srv.engine != nil && row.Far != nil && !row.Aside:
-		return formatError(errFarInside, upper(row.FullName()))
+		return formatError(errFarInside, strings.ToUpper(row.FullName()))
 	}
 	return ""
 }

@@ -24,6 +24,11 @@ const (
 	ErrKeysInside     = "ERR KEYS would go through too much in a transaction or script: use SCAN"
 	ErrUnknownCommand = "ERR unknown command '%.128s', with args beginning with: %s"
 
+	ErrBadCommand     = "ERR Invalid command specified"
+	ErrBadCommandArgs = "ERR Invalid number of arguments specified for command"
+	ErrBadCommandKeys = "ERR Invalid arguments specified for command"
+	ErrNoKeysCommand  = "ERR The command has no key arguments"
+
 	// ErrOption names an option of one of celld's own commands that is unknown, given twice or without its value.
 	ErrOption = "ERR unknown, repeated or unfinished option '%s'"
 )

@@ -1,6 +1,10 @@
-package resp
+package describe
 
-import "strings"
+import (
+	"strings"
+
+	"celld/resp/command"
+)
 
 // argument is one argument of a command as COMMAND DOCS describes it. redis-cli shows hints from these.
 type argument struct {
@@ -106,8 +110,8 @@ func kindOf(word string) string {
 	return "string"
 }
 
-func (s *Session) replyArguments(list []argument) {
-	s.replyArray(len(list))
+func replyArguments(c *command.Call, list []argument) {
+	c.Array(len(list))
 	for _, arg := range list {
 		fields := 2
 		for _, more := range []bool{arg.kind == "key", arg.token != "", arg.optional || arg.multiple, len(arg.parts) > 0} {
@@ -115,14 +119,14 @@ func (s *Session) replyArguments(list []argument) {
 				fields++
 			}
 		}
-		s.replyMap(fields)
-		s.replyPair("name", arg.name)
-		s.replyPair("type", arg.kind)
+		c.Map(fields)
+		c.Pair("name", arg.name)
+		c.Pair("type", arg.kind)
 		if arg.kind == "key" {
-			s.replyField("key_spec_index", 0)
+			c.Field("key_spec_index", 0)
 		}
 		if arg.token != "" {
-			s.replyPair("token", arg.token)
+			c.Pair("token", arg.token)
 		}
 		if arg.optional || arg.multiple {
 			var flags []string
@@ -132,12 +136,12 @@ func (s *Session) replyArguments(list []argument) {
 			if arg.multiple {
 				flags = append(flags, "multiple")
 			}
-			s.replyString("flags")
-			s.replyStatuses(flags)
+			c.String("flags")
+			c.Statuses(flags)
 		}
 		if len(arg.parts) > 0 {
-			s.replyString("arguments")
-			s.replyArguments(arg.parts)
+			c.String("arguments")
+			replyArguments(c, arg.parts)
 		}
 	}
 }
