@@ -98,7 +98,7 @@ func (v *View) answered(how *link.Script, m rueidis.RedisMessage, sent time.Time
 	switch did {
 	case "stored":
 		v.turn.taken = false
-		v.store.forget(v.engineKeys())
+		v.store.versionsOf(v.engineKeys(), (*versions).forgetTAT)
 		for _, key := range v.freed {
 			v.store.freed(key)
 		}

@@ -162,7 +162,7 @@ func TestAnswersOfACommit(t *testing.T) {
 			v.guessed, v.turn.taken = c.guessed, true
 			v.keys[0].want = content{kind: kindHash, text: "wanted"}
 			sh := s.queues.shardOf("k")
-			sh.known.note("k", "", cell.Params{}, 5, time.Now(), false)
+			sh.versions.noteTAT("k", "", cell.Params{}, 5, time.Now(), false)
 			done := make(chan struct{})
 			v.ask(commitScript, []string{"", "", kindNone, "0"}, func() { close(done) })
 			<-done
@@ -176,7 +176,7 @@ func TestAnswersOfACommit(t *testing.T) {
 				t.Errorf("%s: the last ID is %d", c.name, id)
 			}
 			stored := strings.HasPrefix(c.name, "stored")
-			if known := sh.known.tat("k") != 0; known == stored {
+			if known := sh.versions.tat("k") != 0; known == stored {
 				t.Errorf("%s: what the key held is known: %v", c.name, known)
 			}
 			if (v.keys[0].read.text == "wanted") != stored || !stored && !c.err && v.keys[0].read.kind != kindHash {

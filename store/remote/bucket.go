@@ -149,11 +149,11 @@ func (s *Store) askBucket(o *operation) {
 func (s *Store) deniedAgain(o *operation) bool {
 	sh := s.queues.shardOf(o.key)
 	sh.mu.Lock()
-	tat, ok := sh.known.denied(o.key, o.field, o.params())
+	tat, ok := sh.versions.denied(o.key, o.field, o.params())
 	switch {
 	case !ok:
 	case o.gives():
-		sh.known.forget(o.key)
+		sh.versions.forget(o.key)
 		ok = false
 	case sh.keys[o.key] != nil: // what is asked already goes first, and may change it
 		ok = false

@@ -30,7 +30,7 @@ func (s *Store) takeOf(t *testing.T, key, limit string, cost int64) *operation {
 func (s *Store) knows(key string, tat uint64, denied bool) {
 	now := time.Now()
 	s.link.Clock(key).Observe(now.UnixNano(), now, now)
-	s.queues.shardOf(key).known.note(key, "", cell.Params{}, tat, now, denied)
+	s.queues.shardOf(key).versions.noteTAT(key, "", cell.Params{}, tat, now, denied)
 }
 
 // A rule decides on its keys without the engine; for others the engine is asked.
@@ -206,7 +206,7 @@ func TestWhoIsDeniedAgain(t *testing.T) {
 			s, _ := byItself(t)
 			o := s.throttleOf("k", full, c.quantity)
 			sh := s.queues.shardOf("k")
-			sh.known.note("k", "", cell.Params{}, uint64(time.Now().UnixNano()+60e9), time.Now(), c.denied)
+			sh.versions.noteTAT("k", "", cell.Params{}, uint64(time.Now().UnixNano()+60e9), time.Now(), c.denied)
 			if c.asked {
 				sh.keys["k"] = &queue{key: "k"}
 			}
@@ -217,7 +217,7 @@ func TestWhoIsDeniedAgain(t *testing.T) {
 			if is := s.deniedAgain(o); is != c.again {
 				t.Errorf("%s: %v", c.name, is)
 			}
-			if forgotten := sh.known.tat("k") == 0; forgotten != c.forgets {
+			if forgotten := sh.versions.tat("k") == 0; forgotten != c.forgets {
 				t.Errorf("%s: forgotten is %v", c.name, forgotten)
 			}
 		}
@@ -310,7 +310,7 @@ func TestAnswersOfABucketsScript(t *testing.T) {
 				if takes {
 					name = field
 				}
-				if known, ok := sh.known.tats.Get("k"); ok != (c.tat >= 0) || ok && (known.field != name || known.tatNS != uint64(at*1e9+5+c.tat+1e9) || known.denied) {
+				if known, ok := sh.versions.keys.Get("k"); (ok && known.stored == nil) != (c.tat >= 0) || ok && known.stored == nil && (known.field != name || known.tatNS != uint64(at*1e9+5+c.tat+1e9) || known.denied) {
 					t.Errorf("%s, %v: %+v, %v is known", c.name, takes, known, ok)
 				}
 			})

@@ -212,7 +212,7 @@ func (s *Store) decided(q *queue, ops []*operation, tat uint64, nowNS int64, sen
 	}
 	sh := s.queues.shardOf(q.key)
 	sh.mu.Lock()
-	sh.known.note(q.key, ops[0].field, ops[0].params(), tat, sent, denied)
+	sh.versions.noteTAT(q.key, ops[0].field, ops[0].params(), tat, sent, denied)
 	sh.mu.Unlock()
 	for _, o := range ops {
 		s.answer(o, nil)

@@ -78,7 +78,7 @@ func (c *changing) stored() {
 
 func (c *changing) end(err error) {
 	if keys := c.view.keys; err == nil && len(keys) == 1 {
-		c.store.seen.note(keys[0].name, keys[0].read, c.view.NowNS, c.view.guessed)
+		c.store.versionsOf(c.view.engineKeys(), func(s *versions, key string) { s.noteContent(key, keys[0].read, c.view.NowNS, c.view.guessed) })
 	}
 	c.view.Close()
 	for i, o := range c.ops {

@@ -52,7 +52,9 @@ func TestTheKeysOfAChange(t *testing.T) {
 				}
 				return viewReply("read", -1, contents...)
 			})
-			s.seen.init()
+			for i := range s.queues.shards {
+				s.queues.shards[i].versions.keys.Purge()
+			}
 			var calls []store.Call
 			for key := range strings.FieldsSeq(c.keys) {
 				calls = append(calls, takeCall(t, key, "10/1m,algo=log"))
@@ -63,7 +65,7 @@ func TestTheKeysOfAChange(t *testing.T) {
 			}
 			synctest.Wait()
 			first, _, several := strings.Cut(c.asked, " ")
-			if _, seen := s.seen.of(first); seen != (first != "" && !several) {
+			if seen := s.queues.shardOf(first).versions.stored(first) != nil; seen != (first != "" && !several) {
 				t.Errorf("%+v: what the key holds is seen: %v", c, seen)
 			}
 			if s.queues.bytes.Load() != 0 {

@@ -9,7 +9,7 @@ import (
 )
 
 // expectText stores a TAT where the key holds the one that it was computed from, and answers 1. Else it decides as the script does, whose
-// arguments follow. A call that passes takes 3.5 µs of the engine's CPU so, in place of 7.1.
+// arguments follow. What it saves stands at versions.
 var expectText = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then
 	redis.call('SET', KEYS[1], ARGV[2], 'PXAT', ARGV[3])
@@ -26,12 +26,12 @@ func (s *Store) expect(q *queue, ops []*operation) bool {
 	clock := s.link.Clock(q.key)
 	from, ok := clock.Lower()
 	now, fresh := clock.Upper()
-	if !ok || !fresh || !s.expected.pays() {
+	if !ok || !fresh {
 		return false
 	}
 	sh := s.queues.shardOf(q.key)
 	sh.mu.Lock()
-	tat := sh.known.tat(q.key)
+	tat := sh.versions.tat(q.key)
 	sh.mu.Unlock()
 	if tat <= uint64(now) {
 		return false
@@ -55,12 +55,10 @@ func (s *Store) expect(q *queue, ops []*operation) bool {
 		case err != nil:
 		case answer.IsInt64():
 			s.stats.Expected.Add(1)
-			s.expected.note(false)
 			s.decided(q, ops, tat, now, r.Sent)
 			return
 		default:
 			s.stats.ExpectedMissed.Add(1)
-			s.expected.note(true)
 		}
 		s.bucketsDecided(q, ops, r, answer, err)
 	}

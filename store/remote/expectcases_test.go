@@ -22,24 +22,22 @@ func TestWhatIsExpected(t *testing.T) {
 		tat      time.Duration // after now; 0: none is known
 		span     time.Duration // to which the time is known
 		unknown  bool
-		busy     bool // it does not pay
 		quantity int64
 		asks     bool
 	}{
-		{"it passes", 2 * time.Second, 0, false, false, 1, true},
-		{"a refund of a part", 2 * time.Second, 0, false, false, -1, true},
-		{"a refund of all", 2 * time.Second, 0, false, false, -2, false},
-		{"nothing is known", 0, 0, false, false, 1, false},
-		{"it has been reached", -1, 0, false, false, 1, false},
-		{"it is reached", 0, 0, false, false, 1, false},
-		{"the last nanosecond", 1, 0, false, false, 1, true},
-		{"a peek", 2 * time.Second, 0, false, false, 0, false},
-		{"it is denied", 10 * time.Second, 0, false, false, 1, false},
-		{"the time is not known", 2 * time.Second, 0, true, false, 1, false},
-		{"it does not pay", 2 * time.Second, 0, false, true, 1, false},
-		{"it passes meanwhile", 9*time.Second + time.Millisecond, 4 * time.Millisecond, false, false, 1, false},
-		{"it passes all the time", 9*time.Second - 4*time.Millisecond, 4 * time.Millisecond, false, false, 1, true},
-		{"it is reached meanwhile", time.Millisecond, 4 * time.Millisecond, false, false, 1, false},
+		{"it passes", 2 * time.Second, 0, false, 1, true},
+		{"a refund of a part", 2 * time.Second, 0, false, -1, true},
+		{"a refund of all", 2 * time.Second, 0, false, -2, false},
+		{"nothing is known", 0, 0, false, 1, false},
+		{"it has been reached", -1, 0, false, 1, false},
+		{"it is reached", 0, 0, false, 1, false},
+		{"the last nanosecond", 1, 0, false, 1, true},
+		{"a peek", 2 * time.Second, 0, false, 0, false},
+		{"it is denied", 10 * time.Second, 0, false, 1, false},
+		{"the time is not known", 2 * time.Second, 0, true, 1, false},
+		{"it passes meanwhile", 9*time.Second + time.Millisecond, 4 * time.Millisecond, false, 1, false},
+		{"it passes all the time", 9*time.Second - 4*time.Millisecond, 4 * time.Millisecond, false, 1, true},
+		{"it is reached meanwhile", time.Millisecond, 4 * time.Millisecond, false, 1, false},
 	} {
 		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 			time.Sleep(c.span)
@@ -47,13 +45,10 @@ func TestWhatIsExpected(t *testing.T) {
 			if !c.unknown {
 				s.link.Clock("k").Observe(now.UnixNano(), now.Add(-c.span), now)
 			}
-			if s.expected.refused.Store(0); c.busy {
-				s.expected.refused.Store(1024)
-			}
 			tat := uint64(0)
 			if c.tat != 0 || c.name == "it is reached" {
 				tat = uint64(now.UnixNano() + int64(c.tat))
-				s.queues.shardOf("k").known.note("k", "", cell.Params{}, tat, now, false)
+				s.queues.shardOf("k").versions.noteTAT("k", "", cell.Params{}, tat, now, false)
 			}
 			o := s.throttleOf("k", bucketOf(t, 9, 10, 10), c.quantity)
 			o.batch = newBatch(1, make(signal, 2))
@@ -76,7 +71,7 @@ func TestWhatIsExpected(t *testing.T) {
 			if o.throttle.Decision != want || o.throttle.Err != nil || s.stats.Expected.Load() != 1 || s.stats.ExpectedMissed.Load() != 0 || s.stats.Scripts.Load() != 1 {
 				t.Errorf("%s: %+v, %v, want %+v", c.name, o.throttle.Decision, o.throttle.Err, want)
 			}
-			if known := s.queues.shardOf("k").known.tat("k"); known != next {
+			if known := s.queues.shardOf("k").versions.tat("k"); known != next {
 				t.Errorf("%s: %d is known, want %d", c.name, known, next)
 			}
 		})
@@ -99,8 +94,8 @@ func TestExpectationsThatAreMissed(t *testing.T) {
 				t.Fatal("nothing is expected")
 			}
 			synctest.Wait()
-			if s.stats.Expected.Load() != 0 || s.stats.ExpectedMissed.Load() != missed || (s.expected.refused.Load() > 0) != (missed > 0) {
-				t.Errorf("%d met, %d missed, share %d", s.stats.Expected.Load(), s.stats.ExpectedMissed.Load(), s.expected.refused.Load())
+			if s.stats.Expected.Load() != 0 || s.stats.ExpectedMissed.Load() != missed {
+				t.Errorf("%d met, %d missed", s.stats.Expected.Load(), s.stats.ExpectedMissed.Load())
 			}
 			if d := o.throttle.Decision; (o.throttle.Err == nil) != (missed > 0) || missed > 0 && d.ResetAfterNS != 4e9 {
 				t.Errorf("%+v, %v", d, o.throttle.Err)

@@ -147,7 +147,7 @@ func (s *Store) unlink(ctx context.Context, keys []string) error {
 		names[i] = s.options.Prefix + key
 		commands[i] = client.B().Unlink().Key(names[i]).Build()
 	}
-	defer s.forget(names)
+	defer s.versionsOf(names, (*versions).forget)
 	answers, err := inTime(&s.keyspace, ctx, func() ([]rueidis.RedisResult, error) { return client.DoMulti(ctx, commands...), nil })
 	if err != nil {
 		return link.Classify(err)

@@ -231,7 +231,7 @@ func TestWhatAFlushTells(t *testing.T) {
 			}
 			s.waits.waiting.Store(0)
 			synctest.Wait()
-			if a, b := s.queues.shardOf("p:a").known.tat("p:a"), s.queues.shardOf("p:b").known.tat("p:b"); a != 0 || b != 7 || !l.poked {
+			if a, b := s.queues.shardOf("p:a").versions.tat("p:a"), s.queues.shardOf("p:b").versions.tat("p:b"); a != 0 || b != 7 || !l.poked {
 				t.Errorf("%d and %d are known, who waits is tried: %v", a, b, l.poked)
 			}
 			if want := []string{"UNLINK p:a", "PUBLISH p:celld:wake "}; !slices.Equal(e.Commands()[1:], want) {

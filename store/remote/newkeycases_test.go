@@ -1,14 +1,10 @@
 package remote
 
 import (
-	"strings"
 	"testing"
-	"time"
 
-	"celld/cell"
 	"celld/integration_test/harness"
 	"celld/store"
-	"celld/store/policy"
 )
 
 // A new key that the engine does not decide on as one is decided by the script, or fails.
@@ -78,88 +74,5 @@ func TestWhenTryingPays(t *testing.T) {
 	n.refused.Store(0)
 	if n.unknown.Store(true); n.pays() {
 		t.Error("an engine is tried that does not have it")
-	}
-}
-
-// What a key held is remembered up to a size, and not used for a while where it was wrong.
-func TestWhatIsSeen(t *testing.T) {
-	var s seen
-	s.init()
-	text := func(n int) content { return content{kind: kindString, text: strings.Repeat("1", n)} }
-	hash := content{kind: kindHash, fields: []field{{strings.Repeat("a", 500), strings.Repeat("b", 523)}}}
-	for i, c := range []struct {
-		c     content
-		known bool
-	}{
-		{text(mostSeen - 1), true}, {text(mostSeen), false}, {hash, true}, {content{kind: kindHash, fields: append(hash.fields, field{"a", ""})}, false},
-		{text(1), true}, {content{kind: "list", foreign: true}, false},
-	} {
-		s.note("k", c.c, 7, notGuessed)
-		if is, known := s.of("k"); known != c.known || known && (is.nowNS != 7 || is.kind != c.c.kind) {
-			t.Errorf("%d: %v", i, known)
-		}
-	}
-	for wrong, unused := range []int{1, 2, 4, 8, 16, 32, mostUnused, mostUnused} {
-		if s.note("k", text(1), 7, guessedWrong); s.keys.Len() != 1 {
-			t.Fatal("it is not there")
-		}
-		if last, _ := s.keys.Get("k"); last.wrong != wrong+1 || last.unused != unused {
-			t.Errorf("wrong %d times: %d are to read it", last.wrong, last.unused)
-		}
-	}
-	for left := mostUnused - 1; left >= 0; left-- {
-		s.note("k", text(1), 7, notGuessed)
-		if _, known := s.of("k"); known != (left == 0) {
-			t.Errorf("%d are to read it, and it is used: %v", left, known)
-		}
-	}
-	if s.note("k", text(1), 7, guessedRight); s.keys.Len() != 1 {
-		t.Error("it is forgotten")
-	}
-	if last, known := s.of("k"); !known || last.wrong != 0 {
-		t.Errorf("right again: %+v, %v", last, known)
-	}
-}
-
-// A view of one key is loaded by what it held, at a time that is not before.
-func TestWhenAViewGuesses(t *testing.T) {
-	now := in2100
-	guesses := func(s *Store, keys ...string) (*View, bool) {
-		v := s.newView(s.deadline())
-		v.addAll(keys)
-		return v, v.guess()
-	}
-	s := newStore(Options{Policies: &policy.Set{}, Time: func() int64 { return now }})
-	if _, ok := guesses(s, "k"); ok {
-		t.Error("nothing is known")
-	}
-	for _, seenAt := range []int64{in2100 - 5, in2100 + 5} {
-		s.seen.note("k", content{kind: kindString, text: "7"}, seenAt, notGuessed)
-		if v, ok := guesses(s, "k"); !ok || v.NowNS != max(seenAt, in2100) || v.keys[0].read.text != "7" || v.guessed != guessed {
-			t.Errorf("%v, %+v", ok, v)
-		}
-	}
-	if _, ok := guesses(s, "k", "o"); ok {
-		t.Error("two keys")
-	}
-	s = newStore(Options{Policies: &policy.Set{}})
-	s.seen.note("k", content{kind: kindString, text: "7"}, in2100, notGuessed)
-	if _, ok := guesses(s, "k"); ok {
-		t.Error("the engine's time is not known")
-	}
-}
-
-func TestKnownTATs(t *testing.T) {
-	var k known
-	k.init(2)
-	k.note("k", "", cell.Params{}, 7, time.Now(), false)
-	k.note("f", "field", cell.Params{}, 7, time.Now(), false)
-	if k.tat("k") != 7 || k.tat("f") != 0 || k.tat("o") != 0 {
-		t.Errorf("%d, %d, %d", k.tat("k"), k.tat("f"), k.tat("o"))
-	}
-	for now, inUse := range map[int64]bool{6 + int64(linger): true, 7 + int64(linger): false} {
-		if k.inUse("k", now) != inUse || k.inUse("o", now) {
-			t.Errorf("in use at %d: %v", now, !inUse)
-		}
 	}
 }

@@ -41,18 +41,20 @@ const mostTogether = 256
 // operationBytes is what an operation takes while it waits, beside its key.
 const operationBytes = 256
 
+const queueShards = 64
+
 // queues have the operations of each key that are not answered. For each key one request is under way.
 type queues struct {
 	seed   maphash.Seed
 	bytes  atomic.Int64
-	shards [64]queueShard
+	shards [queueShards]queueShard
 }
 
 type queueShard struct {
-	mu    sync.Mutex
-	keys  map[string]*queue
-	known known
-	_     [40]byte
+	mu       sync.Mutex
+	keys     map[string]*queue
+	versions versions
+	_        [32]byte
 }
 
 // queue is a key's. It is there as long as a request is under way.
@@ -65,7 +67,7 @@ func (q *queues) init(o *Options) {
 	q.seed = maphash.MakeSeed()
 	for i := range q.shards {
 		q.shards[i].keys = make(map[string]*queue)
-		q.shards[i].known.init(max(o.Denials, keysKnown) / len(q.shards))
+		q.shards[i].versions.init(max(o.Denials, versionsKept) / queueShards)
 	}
 }
 
@@ -86,7 +88,7 @@ func (s *Store) ask(o *operation) {
 	sh := s.queues.shardOf(o.key)
 	sh.mu.Lock()
 	if o.change != nil {
-		sh.known.forget(o.key)
+		sh.versions.forgetTAT(o.key)
 	}
 	q := sh.keys[o.key]
 	if q != nil {
@@ -100,12 +102,12 @@ func (s *Store) ask(o *operation) {
 	s.decide(q, []*operation{o})
 }
 
-// forget forgets what is known of keys that have changed.
-func (s *Store) forget(names []string) {
-	for _, name := range names {
-		sh := s.queues.shardOf(name)
+// versionsOf calls a function with the versions of each key, which are locked.
+func (s *Store) versionsOf(keys []string, do func(v *versions, key string)) {
+	for _, key := range keys {
+		sh := s.queues.shardOf(key)
 		sh.mu.Lock()
-		sh.known.forget(name)
+		do(&sh.versions, key)
 		sh.mu.Unlock()
 	}
 }

@@ -33,14 +33,12 @@ type Store struct {
 	waits   waits
 	drain   drain
 	tables  tables
-	seen    seen
 	stats   Stats
 
 	process process
 	own     func() int64 // this process's clock in Unix ns, for tests; nil: the system's
 
-	newKeys  setNewState
-	expected setNewState
+	newKeys setNewState
 
 	settings settings
 	keyspace keyspace
@@ -73,7 +71,6 @@ func newStore(o Options) *Store {
 	s.queues.init(&s.options)
 	s.failure.init(s)
 	s.waits.init(s)
-	s.seen.init()
 	s.settings.init(s)
 	return s
 }
