@@ -19,6 +19,4 @@ type Terms struct {
 
 	WaitNS uint64 // out: how long until the call may go ahead
 	Lease  int64  // out: the lease's id; 0: none
-
-	Place any // the store's own: where the call waits; nil: it has not waited
 }

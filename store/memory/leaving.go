@@ -95,11 +95,8 @@ func (s *Store) refuse(w *waiter, nowNS int64) bool {
 // has gone: it is not answered, and its Waker is not woken. With ErrRefused it is answered as a call that does not wait, and with
 // another error it is answered with that.
 func (s *Store) Leave(r *store.TakeRequest, why error) bool {
-	if r.Terms == nil {
-		return false
-	}
-	w, waited := r.Terms.Place.(*waiter)
-	if !waited {
+	w := s.waits.Find(r)
+	if w == nil {
 		return false
 	}
 	now := s.now()

@@ -31,9 +31,7 @@ func (s *Store) answer(r *store.TakeRequest, absent bool, a store.Access, w stor
 	if r.Cost == 0 {
 		r.Mode = cell.Peek
 	}
-	if r.Terms != nil {
-		r.Terms.Place = nil
-	} else if len(r.Calls) == 1 && !absent {
+	if r.Terms == nil && len(r.Calls) == 1 && !absent {
 		sh := s.shardOf(r.Hash)
 		sh.lock(a.NowNS)
 		done := s.takeOne(sh, r, a)

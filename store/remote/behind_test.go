@@ -265,7 +265,6 @@ func TestPatienceBeginsWithTheFirstLook(t *testing.T) {
 func TestEachHasItsDeadline(t *testing.T) {
 	atADesk(t, []string{"k"}, func(d *desk) {
 		d.s.waits.lookAgain = time.Hour
-		d.s.waits.setTimer() // for nobody
 		const limit = "1/1h,algo=conc"
 		d.spend("k", limit)
 		named := func(longest time.Duration) *caller {
@@ -288,9 +287,10 @@ func TestEachHasItsDeadline(t *testing.T) {
 		d.all()
 		waits := &d.s.waits
 		waits.mu.Lock()
-		waits.deadlines[0].deadline = time.Now() // and its moment comes later
+		v := waits.room.Find(&w.reqs[0])
+		v.deadline = time.Now() // and its moment comes later
 		waits.mu.Unlock()
-		if waits.expire(); d.asked() != 0 || !w.waits() {
+		if waits.expire(v); d.asked() != 0 || !w.waits() {
 			t.Error("it is refused though it is booked")
 		}
 		d.sleep(lookahead / 2)

@@ -1,11 +1,9 @@
 package remote
 
 import (
-	"container/heap"
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"celld/integration_test/harness"
 	"celld/store"
@@ -113,43 +111,4 @@ func TestChangesThatGoTogether(t *testing.T) {
 			t.Errorf("%v, %d were decided, asked %d", told, decided, e.Count()-asked)
 		}
 	})
-}
-
-// Those who wait stand by their deadlines, and each knows its place.
-func TestDeadlines(t *testing.T) {
-	var d deadlines
-	start := time.Unix(1000, 0)
-	all := make([]*waiter, 20)
-	for i := range all {
-		all[i] = &waiter{deadline: start.Add(time.Duration(i*7%20) * time.Second)}
-		d.add(all[i])
-	}
-	placed := func() {
-		t.Helper()
-		for i, v := range d {
-			if v.place != i {
-				t.Fatalf("the one at %d is told %d", i, v.place)
-			}
-		}
-	}
-	placed()
-	d.remove(all[13])
-	d.remove(all[13]) // it has gone
-	if placed(); len(d) != 19 || all[13].place != -1 {
-		t.Error(len(d), all[13].place)
-	}
-	last := time.Time{}
-	for len(d) > 0 {
-		v := d[0]
-		if v.deadline.Before(last) || v == all[13] {
-			t.Fatalf("%v after %v", v.deadline, last)
-		}
-		last = v.deadline
-		d.remove(v)
-		placed()
-	}
-	d.add(all[0])
-	if room := d[:1:1]; heap.Pop(&d) != any(all[0]) || room[0] != nil {
-		t.Error("who was taken is kept")
-	}
 }

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,7 +132,7 @@ func (d *desk) is(c *caller, what string, after time.Duration, limited bool) {
 }
 
 func (d *desk) line(key, limit string) *line {
-	return d.s.waits.lines[stateName{key: key, shape: d.call(key, limit).Limit.Shape}]
+	return d.s.waits.find(stateName{key: key, shape: d.call(key, limit).Limit.Shape})
 }
 
 // empty checks that nobody waits, and that nothing is left of those who have.
@@ -141,9 +142,22 @@ func (d *desk) empty() {
 	w := &d.s.waits
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if n := w.waiting.Load(); n != 0 || len(w.lines)+len(w.ofKey)+len(w.calls)+len(w.named)+len(w.deadlines) > 0 {
-		d.t.Errorf("%d wait, %d lines, %d of keys, %d calls, %d named, %d deadlines", n, len(w.lines), len(w.ofKey), len(w.calls), len(w.named), len(w.deadlines))
+	if n := w.room.Callers(); n != 0 || len(w.lines.OfKey)+w.named() > 0 || !w.room.HasPlaces(10_000) {
+		d.t.Errorf("%d wait for %d keys, %d named, and there are places: %v", n, len(w.lines.OfKey), w.named(), w.room.HasPlaces(10_000))
 	}
+}
+
+// named is how many waiters can be joined.
+func (w *waits) named() int { return reflect.ValueOf(&w.room).Elem().FieldByName("named").Len() }
+
+// pretend has a line be there, and somebody wait until over is called.
+func (w *waits) pretend() (l *line, over func()) {
+	l = &line{waits: w, trying: true}
+	w.lines.Add("", l)
+	v := &waiter{}
+	v.Request, v.Waker = &store.TakeRequest{}, new(wakes)
+	_, _ = w.room.Enter(v)
+	return l, func() { w.room.Leave(v) }
 }
 
 // atADesk runs a test in a bubble, with an engine that has some keys.

@@ -33,16 +33,16 @@ func TestRefusedDuringATry(t *testing.T) {
 			}
 			w := d.waits(time.Hour/2, d.call("k", limit))
 			try := d.take()
-			v := d.s.waits.calls[&w.reqs[0]]
+			v := d.s.waits.room.Find(&w.reqs[0])
 			if c.refuse {
 				if !d.s.Leave(&w.reqs[0], store.ErrRefused) || !v.refused {
 					t.Errorf("%s: it does not wait", c.name)
 				}
 			} else {
 				d.s.waits.mu.Lock()
-				d.s.waits.deadlines[0].deadline = time.Now()
+				v.deadline = time.Now()
 				d.s.waits.mu.Unlock()
-				if d.s.waits.expire(); !v.expired {
+				if d.s.waits.expire(v); !v.expired {
 					t.Errorf("%s: it has time", c.name)
 				}
 			}
@@ -74,7 +74,7 @@ func TestRefusedDuringATry(t *testing.T) {
 		try.done(nil)
 		d.all()
 		d.is(first, "refused", 0, true)
-		if !second.waits() || len(d.line("k", tenSeconds).waiters) != 1 {
+		if !second.waits() || len(d.line("k", tenSeconds).Waiters) != 1 {
 			t.Error("the second does not wait")
 		}
 		d.sleep(10 * time.Second)
@@ -95,7 +95,8 @@ func TestWhatIsALoss(t *testing.T) {
 	} {
 		w := &waits{lookahead: lookahead, lookAgain: lookAgain}
 		v := &waiter{states: []stateName{{key: "k"}}, ask: store.TakeRequest{Calls: []store.Call{takeCall(t, "k", "1/1s,algo=conc")}}}
-		l := &line{waits: w, state: v.states[0], waiters: []*waiter{v}, losses: 3, tailNS: 5}
+		l := &line{waits: w, state: v.states[0], losses: 3, tailNS: 5}
+		l.insert(v)
 		read := time.Unix(1000, 0)
 		try := &try{line: l, timed: c.timed, ahead: lookahead, againNS: uint64(c.againNS), read: read, outcomes: []outcome{{v: v}}}
 		l.plan(try, c.booked)

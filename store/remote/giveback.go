@@ -19,7 +19,7 @@ func (w *waits) giveBack(s *slot) {
 	after := s.after
 	v := s.by
 	decide := func(view *View) {
-		a := v.access
+		a := v.Access
 		a.NowNS = view.NowNS
 		if r.Terms.Lease != 0 {
 			_, _ = view.Release(r.Calls[0].Key, r.Terms.Lease, a)
@@ -34,24 +34,24 @@ func (w *waits) giveBack(s *slot) {
 		}
 	}
 	keys := v.keys(w.store)
-	w.asks = append(w.asks, &operation{key: keys[0], access: v.access, deadline: w.store.deadline(), change: &change{keys: keys, decide: decide, done: func(error) {}}})
+	w.asks = append(w.asks, &operation{key: keys[0], access: v.Access, deadline: w.store.deadline(), change: &change{keys: keys, decide: decide, done: func(error) {}}})
 }
 
 // waitedFor reports whether calls wait for a key, which is the engine's.
 func (s *Store) waitedFor(key string) bool {
 	w := &s.waits
-	if w.waiting.Load() == 0 {
+	if w.room.Callers() == 0 {
 		return false
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.ofKey[key[len(s.options.Prefix):]]) > 0
+	return len(w.lines.OfKey[key[len(s.options.Prefix):]]) > 0
 }
 
 // takeBehind decides on a plain call that stands behind those who wait here. It returns false for one that does not.
 func (v *View) takeBehind(r *store.TakeRequest, a store.Access) bool {
 	w := &v.store.waits
-	if w.waiting.Load() == 0 || r.Mode == cell.Force || r.Cost < 0 || r.Terms != nil && (r.Terms.Mode == store.Reserve || r.Terms.Name != "") { // a repeat takes nothing
+	if w.room.Callers() == 0 || r.Mode == cell.Force || r.Cost < 0 || r.Terms != nil && (r.Terms.Mode == store.Reserve || r.Terms.Name != "") { // a repeat takes nothing
 		return false
 	}
 	wait := w.behind(r, v.NowNS)
@@ -68,7 +68,7 @@ func (w *waits) behind(r *store.TakeRequest, nowNS int64) (waitNS uint64) {
 	defer w.mu.Unlock()
 	for i := range r.Calls {
 		c := &r.Calls[i]
-		for _, l := range w.ofKey[string(c.Key)] {
+		for _, l := range w.lines.OfKey[string(c.Key)] {
 			if c.Policy == 0 && (l.state.policy != "" || l.state.shape != c.Limit.Shape) {
 				continue
 			}
@@ -77,7 +77,7 @@ func (w *waits) behind(r *store.TakeRequest, nowNS int64) (waitNS uint64) {
 					continue
 				}
 			}
-			if len(l.waiters) == len(l.slots) { // all are booked, so it comes behind them by itself
+			if len(l.Waiters) == len(l.slots) { // all are booked, so it comes behind them by itself
 				continue
 			}
 			waitNS = max(waitNS, uint64(max(l.tailNS-nowNS, 0)))

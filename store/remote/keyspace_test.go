@@ -220,16 +220,14 @@ func TestWhatAFlushTells(t *testing.T) {
 			for _, key := range []string{"p:a", "p:b"} {
 				s.knows(key, 7, false)
 			}
-			l := &line{waits: &s.waits, trying: true}
-			s.waits.lines[stateName{}] = l
-			s.waits.waiting.Store(1)
+			l, over := s.waits.pretend()
 			e.Does(map[string]string{"SCAN": page(0, "p:a", "o:b", "p:"+rulesKey), "UNLINK": reply})
 			ended := make(chan error, 1)
 			s.Flush(func(err error) { ended <- err })
 			if err := <-ended; (err != nil) != fails {
 				t.Error(err)
 			}
-			s.waits.waiting.Store(0)
+			over()
 			synctest.Wait()
 			if a, b := s.queues.shardOf("p:a").versions.tat("p:a"), s.queues.shardOf("p:b").versions.tat("p:b"); a != 0 || b != 7 || !l.poked {
 				t.Errorf("%d and %d are known, who waits is tried: %v", a, b, l.poked)

@@ -1,10 +1,12 @@
 package remote
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	"celld/store"
+	"celld/store/waiting"
 )
 
 const (
@@ -19,10 +21,10 @@ const (
 
 // line is the calls that wait for a state.
 type line struct {
-	waits   *waits
-	state   stateName
-	waiters []*waiter // in the order of their tickets
-	slots   []slot    // of the first of them
+	waiting.Line[*waiter]
+	waits *waits
+	state stateName
+	slots []slot // of the first of them
 
 	trying bool      // a try is under way
 	poked  bool      // something has changed since it began
@@ -44,33 +46,31 @@ type slot struct {
 // lineFor is the line where a new waiter stands: that of the first of its states for which others wait.
 func (w *waits) lineFor(v *waiter) *line {
 	for _, state := range v.states {
-		if l := w.lines[state]; l != nil {
+		if l := w.find(state); l != nil {
 			return l
 		}
 	}
 	return w.lineOf(v.states[0])
 }
 
+// find is the line of a state, nil if nobody waits for it.
+func (w *waits) find(state stateName) *line {
+	for _, l := range w.lines.OfKey[state.key] {
+		if l.state == state {
+			return l
+		}
+	}
+	return nil
+}
+
 func (w *waits) lineOf(state stateName) *line {
-	l := w.lines[state]
+	l := w.find(state)
 	if l == nil {
 		l = &line{waits: w, state: state}
 		l.timer = time.AfterFunc(time.Hour, l.wake)
-		w.lines[state] = l
-		w.ofKey[state.key] = append(w.ofKey[state.key], l)
+		w.lines.Add(state.key, l)
 	}
 	return l
-}
-
-// drop removes a line in which nobody waits.
-func (l *line) drop() {
-	w := l.waits
-	l.timer.Stop()
-	delete(w.lines, l.state)
-	of := slices.DeleteFunc(w.ofKey[l.state.key], func(o *line) bool { return o == l })
-	if w.ofKey[l.state.key] = of; len(of) == 0 {
-		delete(w.ofKey, l.state.key)
-	}
 }
 
 func (l *line) wake() {
@@ -83,26 +83,25 @@ func (l *line) wake() {
 func (l *line) serve() {
 	now := time.Now()
 	for len(l.slots) > 0 && !l.slots[0].at.After(now) {
-		v := l.waiters[0]
+		v := l.Waiters[0]
 		s := l.slots[0]
-		l.waiters, l.slots = l.waiters[1:], l.slots[1:]
+		l.Waiters, l.slots = l.Waiters[1:], l.slots[1:]
 		v.line = nil
 		if l.waits.late != nil {
 			l.waits.late(now.Sub(s.at))
 		}
-		l.waits.tell(v, &s.ask)
+		l.waits.room.Answer(v, &s.ask)
 	}
-	if !l.trying && len(l.slots) < len(l.waiters) && (l.poked || !l.next.After(now)) {
+	if !l.trying && len(l.slots) < len(l.Waiters) && (l.poked || !l.next.After(now)) {
 		l.try()
 	}
-	if len(l.waiters) == 0 && !l.trying {
-		if l.waits.lines[l.state] == l {
-			l.drop()
-		}
+	if len(l.Waiters) == 0 && !l.trying {
+		l.timer.Stop()
+		l.waits.lines.Remove(l.state.key, l)
 		return
 	}
 	var at time.Time
-	if !l.trying && len(l.slots) < len(l.waiters) {
+	if !l.trying && len(l.slots) < len(l.Waiters) {
 		at = l.next
 	}
 	if len(l.slots) > 0 && (at.IsZero() || l.slots[0].at.Before(at)) {
@@ -115,23 +114,18 @@ func (l *line) serve() {
 
 // booked reports whether a waiter has a slot.
 func (l *line) booked(v *waiter) bool {
-	return l != nil && slices.Contains(l.waiters[:min(len(l.slots), len(l.waiters))], v)
+	return l != nil && slices.Contains(l.Waiters[:min(len(l.slots), len(l.Waiters))], v)
 }
 
 // insert puts a waiter where its ticket belongs, behind those that are booked.
 func (l *line) insert(v *waiter) {
-	at := len(l.waiters)
-	for at > len(l.slots) && l.waiters[at-1].ticket > v.ticket {
-		at--
-	}
-	l.waiters = slices.Insert(l.waiters, at, v)
+	l.Insert(v, len(l.slots))
 	v.line = l
 }
 
 // remove takes a waiter out. Those behind it move up.
 func (l *line) remove(v *waiter) {
-	at := slices.Index(l.waiters, v)
-	l.waiters = slices.Delete(l.waiters, at, at+1)
+	l.Remove(v)
 	v.line = nil
 	l.align()
 }
@@ -139,8 +133,8 @@ func (l *line) remove(v *waiter) {
 // align has each slot be of the waiter in its place. One that does not fit is given up.
 func (l *line) align() {
 	for i := 0; i < len(l.slots); {
-		if i < len(l.waiters) && l.slots[i].fits(l.waiters[i]) {
-			l.slots[i].by = l.waiters[i]
+		if i < len(l.Waiters) && l.slots[i].fits(l.Waiters[i]) {
+			l.slots[i].by = l.Waiters[i]
 			i++
 			continue
 		}
@@ -151,33 +145,30 @@ func (l *line) align() {
 
 // fits reports whether a slot can be a waiter's. One with a lease's name is its own.
 func (s *slot) fits(v *waiter) bool {
-	return s.by == v || s.by.terms.Name == "" && v.terms.Name == "" && s.by.asksAs(v)
+	return s.by == v || s.by.terms.Name == "" && v.terms.Name == "" && s.by.AsksAs(&v.Waiter)
 }
 
 // pokeKey has all who wait for a key tried at once, as something has been given back.
 func (w *waits) pokeKey(key string) {
-	if w.waiting.Load() == 0 {
+	if w.room.Callers() == 0 {
 		return
 	}
 	w.mu.Lock()
 	defer w.unlock()
-	for _, l := range slices.Clone(w.ofKey[key]) {
-		l.poked = true
-		l.serve()
-	}
+	w.poke(slices.Clone(w.lines.OfKey[key]))
 }
 
 // pokeAll has all who wait tried at once: a policy or a rule has changed.
 func (w *waits) pokeAll() {
-	if w.waiting.Load() == 0 {
+	if w.room.Callers() == 0 {
 		return
 	}
 	w.mu.Lock()
 	defer w.unlock()
-	lines := make([]*line, 0, len(w.lines))
-	for _, l := range w.lines {
-		lines = append(lines, l)
-	}
+	w.poke(slices.Concat(slices.Collect(maps.Values(w.lines.OfKey))...))
+}
+
+func (w *waits) poke(lines []*line) {
 	for _, l := range lines {
 		l.poked = true
 		l.serve()

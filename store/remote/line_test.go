@@ -43,8 +43,9 @@ func TestWhoseASlotMayBe(t *testing.T) {
 		}
 	}
 
-	l := &line{waits: &s.waits, waiters: []*waiter{plain, named, same}}
-	for _, v := range l.waiters {
+	l := &line{waits: &s.waits}
+	l.Waiters = []*waiter{plain, named, same}
+	for _, v := range l.Waiters {
 		l.slots = append(l.slots, slot{by: v, ask: v.ask, at: time.Now()})
 	}
 	l.remove(plain)
@@ -52,8 +53,8 @@ func TestWhoseASlotMayBe(t *testing.T) {
 	for _, slot := range l.slots {
 		holders = append(holders, slot.by)
 	}
-	if !slices.Equal(holders, []*waiter{named, same}) || !slices.Equal(l.waiters, holders) {
-		t.Errorf("the slots are those of %v, and %v wait", holders, l.waiters)
+	if !slices.Equal(holders, []*waiter{named, same}) || !slices.Equal(l.Waiters, holders) {
+		t.Errorf("the slots are those of %v, and %v wait", holders, l.Waiters)
 	}
 	if n := len(s.waits.asks); n != 1 {
 		t.Errorf("%d slots are given back, want that of the one who left", n)

@@ -63,7 +63,7 @@ func (w *waits) hear() {
 func (w *waits) needsNews() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.news.listening = len(w.calls) > 0 && !w.news.closed
+	w.news.listening = w.room.Callers() > 0 && !w.news.closed
 	return w.news.listening
 }
 
@@ -98,7 +98,7 @@ func (w *waits) stopWhenQuiet(ctx context.Context, stop func()) {
 	time.AfterFunc(quietFor, func() {
 		switch {
 		case ctx.Err() != nil:
-		case w.waiting.Load() == 0:
+		case w.room.Callers() == 0:
 			stop()
 		default:
 			w.stopWhenQuiet(ctx, stop)

@@ -53,19 +53,19 @@ func TestListeningThatFails(t *testing.T) {
 // Listening stops when nobody has waited for a while, and looks for that again and again.
 func TestListeningStopsWhenQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &waits{}
+		w := &newStore(Options{Policies: &policy.Set{}}).waits
 		var stops atomic.Int32
 		after := func(d time.Duration) int32 {
 			time.Sleep(d)
 			synctest.Wait()
 			return stops.Load()
 		}
-		w.waiting.Store(1)
+		_, over := w.pretend()
 		w.stopWhenQuiet(t.Context(), func() { stops.Add(1) })
 		if after(3*quietFor+1) != 0 {
 			t.Error("it stops while somebody waits")
 		}
-		w.waiting.Store(0)
+		over()
 		if after(quietFor-2) != 0 || after(1) != 1 || after(10*quietFor) != 1 {
 			t.Errorf("it stops %d times", stops.Load())
 		}

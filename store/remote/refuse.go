@@ -1,8 +1,6 @@
 package remote
 
 import (
-	"slices"
-
 	"celld/cell"
 	"celld/store"
 )
@@ -15,16 +13,14 @@ func (w *waits) refuse(v *waiter) {
 	case v.tried:
 		v.refused = true
 		return
-	case v.with != nil:
-		first := v.with
-		first.joined = slices.DeleteFunc(first.joined, func(j *waiter) bool { return j == v })
-		v.with = nil
+	case v.With != nil:
+		w.room.Part(v)
 	}
 	l := v.line
 	if w.handOver(v) {
 		l = nil
 	}
-	first := l == nil || len(l.waiters) > len(l.slots) && l.waiters[len(l.slots)] == v
+	first := l == nil || len(l.Waiters) > len(l.slots) && l.Waiters[len(l.slots)] == v
 	if l != nil {
 		l.remove(v)
 		defer l.serve()
@@ -35,24 +31,25 @@ func (w *waits) refuse(v *waiter) {
 		deadline = last // a try under way has taken the time in which it was to be looked at
 	}
 	keys := v.keys(w.store)
-	known := v.refresh(w.store)
+	known := w.refresh(v)
 	done := func(err error) {
 		w.mu.Lock()
 		defer w.unlock()
 		if err != nil {
 			v.ask.Taken, v.ask.Err = store.Taken{}, err
-			w.store.failure.take(&v.ask, err, v.access)
+			w.store.failure.take(&v.ask, err, v.Access)
 		}
-		if v.silent && err == nil && v.ask.Err == nil && !v.ask.Taken.Limited {
+		if !v.Left() {
+			w.room.Answer(v, &v.ask)
+		} else if err == nil && v.ask.Err == nil && !v.ask.Taken.Limited {
 			w.giveBack(&slot{by: v, ask: v.ask})
 		}
-		w.tell(v, &v.ask)
 	}
 	decide := func(view *View) {
 		v.decided = v.terms
 		v.decided.Mode = store.DontWait
 		v.ask.Terms = &v.decided
-		a := v.access
+		a := v.Access
 		a.NowNS = view.NowNS
 		switch {
 		case !known:
@@ -65,7 +62,7 @@ func (w *waits) refuse(v *waiter) {
 			view.refuse(&v.ask, a, 1)
 		}
 	}
-	w.asks = append(w.asks, &operation{key: keys[0], access: v.access, deadline: deadline, change: &change{keys: keys, decide: decide, done: done}})
+	w.asks = append(w.asks, &operation{key: keys[0], access: v.Access, deadline: deadline, change: &change{keys: keys, decide: decide, done: done}})
 }
 
 // refuse decides on a call that does not pass, as others come before it. It is told to come again after waitNS at least.

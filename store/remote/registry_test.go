@@ -122,12 +122,10 @@ func TestWhatARegistryReplaces(t *testing.T) {
 					r.version, r.since = "5", "4"
 				}
 				version, since := fields[versionField], fields[sinceField]
-				l := &line{waits: &s.waits, trying: true}
-				s.waits.lines[stateName{}] = l
-				s.waits.waiting.Store(1)
+				l, over := s.waits.pretend()
 				e.Answers("-ERR odd\r\n")
 				r.replace(fields)
-				if s.waits.waiting.Store(0); l.poked != c.pokes {
+				if over(); l.poked != c.pokes {
 					t.Errorf("%s: who waits is tried again: %v", c.name, l.poked)
 				}
 				if !r.answers || r.version != version || r.since != since {
@@ -204,9 +202,7 @@ func TestAnswersOfAChange(t *testing.T) {
 				}
 				return c.reply
 			})
-			l := &line{waits: &s.waits, trying: true}
-			s.waits.lines[stateName{}] = l
-			s.waits.waiting.Store(1)
+			l, over := s.waits.pretend()
 			did, err := told(t, func(done func(bool, error)) {
 				if c.deletes {
 					s.DeletePolicy("p", done)
@@ -214,7 +210,7 @@ func TestAnswersOfAChange(t *testing.T) {
 					s.SetPolicy("p", *literal(t, "2/1s"), policy.Options{}, done)
 				}
 			})
-			s.waits.waiting.Store(0)
+			over()
 			synctest.Wait()
 			if did != c.did || (err != nil) != (c.err != nil) || c.err == policy.ErrTooMany && err != c.err {
 				t.Errorf("%s: %v, %v", c.name, did, err)

@@ -108,9 +108,9 @@ func TestWhoTakesAPlace(t *testing.T) {
 			t.Error("they do not wait")
 		}
 		l := d.line("k", tenSeconds)
-		heir := d.s.waits.calls[&all[2].reqs[0]]
-		if l.waiters[0] != heir || l.slots[0].by != heir || heir.line != l || heir.ticket != 1 || !heir.looked ||
-			len(heir.joined) != 1 || heir.joined[0].with != heir {
+		heir := d.s.waits.room.Find(&all[2].reqs[0])
+		if l.Waiters[0] != heir || l.slots[0].by != heir || heir.line != l || heir.Ticket != 1 || !heir.looked ||
+			len(heir.Joined) != 1 || heir.Joined[0].With != heir {
 			t.Errorf("the heir is %+v, and the slot is of %+v", heir, l.slots[0].by)
 		}
 		if d.asked() != 0 {
@@ -183,88 +183,73 @@ func TestWhoJoinsWhom(t *testing.T) {
 		"a policy's limit": {func(r *store.TakeRequest) { r.Calls[1].Limit = literal(t, "6/1s") }, true},
 		"fewer":            {func(r *store.TakeRequest) { r.Calls = r.Calls[:1] }, false},
 	} {
-		if v := newOne(c.change); one.asksAs(v) != c.same || v.asksAs(one) != c.same {
+		if v := newOne(c.change); one.AsksAs(&v.Waiter) != c.same || v.AsksAs(&one.Waiter) != c.same {
 			t.Errorf("%s: %v", name, !c.same)
 		}
 	}
+}
 
-	w := &s.waits
-	unnamed := newOne(func(r *store.TakeRequest) { r.Terms.Name = "" })
-	reserves := newOne(func(r *store.TakeRequest) { r.Terms.Mode = store.Reserve })
-	again, other := newOne(func(*store.TakeRequest) {}), newOne(func(r *store.TakeRequest) { r.Cost = 2 })
-	for i, c := range []struct{ v, first *waiter }{
-		{unnamed, nil}, {unnamed, nil}, {reserves, nil}, {one, nil}, {again, one}, {other, nil}, {again, one},
-	} {
-		if got := w.sameThatWaits(c.v); got != c.first {
-			t.Errorf("%d joins %+v", i, got)
-		}
-	}
-	if one.refusing = true; w.sameThatWaits(again) != nil {
-		t.Error("it joins one that is being refused")
-	}
-	w.forget(other)
-	if w.named[waitName{"n", "k"}] != one {
-		t.Error("the name is forgotten with another's")
-	}
-	if w.forget(one); len(w.named) != 0 {
-		t.Error("the name is not forgotten")
-	}
+func ticketed(ticket uint64, states ...stateName) *waiter {
+	v := &waiter{states: states}
+	v.Ticket = ticket
+	return v
 }
 
 // Those who wait stand in the order in which they came, behind those that are booked.
 func TestInsertByTicket(t *testing.T) {
 	l := &line{}
 	tickets := func() (all []uint64) {
-		for _, v := range l.waiters {
-			all = append(all, v.ticket)
+		for _, v := range l.Waiters {
+			all = append(all, v.Ticket)
 		}
 		return all
 	}
 	for _, ticket := range []uint64{5, 3, 9, 7} {
-		v := &waiter{ticket: ticket}
+		v := ticketed(ticket)
 		if l.insert(v); v.line != l {
 			t.Error("it knows no line")
 		}
 	}
 	l.slots = make([]slot, 2) // of 3 and 5
-	l.insert(&waiter{ticket: 1})
+	l.insert(ticketed(1))
 	for i, want := range []uint64{3, 5, 1, 7, 9} {
 		if got := tickets(); got[i] != want {
 			t.Fatalf("%v", got)
 		}
 	}
-	for i, v := range l.waiters {
+	for i, v := range l.Waiters {
 		if l.booked(v) != (i < 2) {
 			t.Errorf("%d is booked: %v", i, i >= 2)
 		}
 	}
-	if (*line)(nil).booked(l.waiters[0]) {
+	if (*line)(nil).booked(l.Waiters[0]) {
 		t.Error("it is booked in no line")
 	}
-	l.waiters = l.waiters[:1]
-	if !l.booked(l.waiters[0]) {
+	l.Waiters = l.Waiters[:1]
+	if !l.booked(l.Waiters[0]) {
 		t.Error("more slots than waiters")
 	}
 }
 
 // Of two lines of its states, a call stands where one came before it.
 func TestWhichLineIsFirst(t *testing.T) {
-	w := &waits{lines: map[stateName]*line{}}
+	w := &waits{}
 	a, b := stateName{key: "a"}, stateName{key: "b"}
-	here, there := &line{waits: w}, &line{waits: w}
-	w.lines[a], w.lines[b] = here, there
-	v := &waiter{states: []stateName{a, b, {key: "c"}}, ticket: 5}
+	here, there := &line{waits: w, state: a}, &line{waits: w, state: b}
+	w.lines.Add("a", here)
+	w.lines.Add("b", there)
+	v := ticketed(5, a, b, stateName{key: "c"})
 	if here.before(v) != nil {
 		t.Error("nobody waits there")
 	}
 	for ticket, before := range map[uint64]bool{4: true, 6: false} {
-		there.waiters = []*waiter{{ticket: ticket}}
+		there.Waiters = []*waiter{ticketed(ticket)}
 		if (here.before(v) == there) != before {
 			t.Errorf("one with ticket %d is before: %v", ticket, !before)
 		}
 	}
-	here.waiters = []*waiter{{ticket: 1}}
-	if there.waiters = nil; here.before(v) != nil {
+	here.Waiters = []*waiter{ticketed(1)}
+	if there.Waiters = nil; here.before(v) != nil {
 		t.Error("its own line")
 	}
 }
@@ -290,27 +275,6 @@ func TestAWaitUnderRules(t *testing.T) {
 		d.s.Leave(&two.reqs[0], nil)
 		d.empty()
 	})
-}
-
-func TestMostWaiters(t *testing.T) {
-	s := newStore(Options{Policies: &policy.Set{}})
-	for most, want := range map[int64]int64{-1: defaultMaxWaiters, 0: defaultMaxWaiters, 1: 1} {
-		if s.SetMaxWaiters(most); s.waits.most.Load() != want {
-			t.Errorf("%d: %d", most, s.waits.most.Load())
-		}
-	}
-	r := func() *store.TakeRequest {
-		o := store.TakeOptions{Cost: 1, Terms: &store.Terms{Lease: 5, WaitNS: 5}}
-		return &store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: literal(t, "1/1s"), Policy: 7}}, TakeOptions: o}
-	}
-	s.SetMaxWaiters(1)
-	if v, err := s.waits.newWaiter(r(), store.Access{}, nil); v != nil || err != store.ErrNoPolicy {
-		t.Errorf("without its policy: %v, %v", v, err)
-	}
-	s.waits.calls[nil] = nil
-	if v, err := s.waits.newWaiter(r(), store.Access{}, nil); v != nil || err != store.ErrTooManyWaiters {
-		t.Errorf("%v, %v", v, err)
-	}
 }
 
 // A failure of the engine answers those who are not booked. Those that are go ahead.

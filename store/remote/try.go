@@ -48,11 +48,11 @@ func (l *line) try() {
 	t := &try{line: l, timed: l.exact && !l.next.After(time.Now())}
 	t.ahead = l.ahead()
 	i := len(l.slots)
-	for i < len(l.waiters) && len(t.waiters) < mostTogether {
-		v := l.waiters[i]
-		if !v.refresh(s) {
+	for i < len(l.Waiters) && len(t.waiters) < mostTogether {
+		v := l.Waiters[i]
+		if !w.refresh(v) {
 			l.remove(v)
-			w.tell(v, &store.TakeRequest{Calls: v.ask.Calls, Err: store.ErrNoPolicy})
+			w.room.Answer(v, &store.TakeRequest{Calls: v.ask.Calls, Err: store.ErrNoPolicy})
 			continue
 		}
 		if len(t.waiters) == 0 {
@@ -71,23 +71,23 @@ func (l *line) try() {
 	if len(t.waiters) == 0 {
 		return
 	}
-	for ; i < len(l.waiters); i++ {
-		if v := l.waiters[i]; v.looked {
+	for ; i < len(l.Waiters); i++ {
+		if v := l.Waiters[i]; v.looked {
 			t.between += v.ask.Cost
-		} else if v.refresh(s) {
+		} else if w.refresh(v) {
 			v.tried = true
 			t.fresh = append(t.fresh, v)
 		}
 	}
 	l.trying = true
 	keys := t.waiters[0].keys(s)
-	w.asks = append(w.asks, &operation{key: keys[0], access: t.waiters[0].access, deadline: s.deadline(), change: &change{keys: keys, decide: t.decide, done: t.done}})
+	w.asks = append(w.asks, &operation{key: keys[0], access: t.waiters[0].Access, deadline: s.deadline(), change: &change{keys: keys, decide: t.decide, done: t.done}})
 }
 
 // before is another line in which one who came earlier waits for one of a waiter's states.
 func (l *line) before(v *waiter) *line {
 	for _, state := range v.states {
-		if o := l.waits.lines[state]; o != nil && o != l && len(o.waiters) > 0 && o.waiters[0].ticket < v.ticket {
+		if o := l.waits.find(state); o != nil && o != l && len(o.Waiters) > 0 && o.Waiters[0].Ticket < v.Ticket {
 			return o
 		}
 	}
@@ -130,7 +130,7 @@ func (t *try) decide(v *View) {
 			one.decided.MaxNS = math.MaxInt64
 		}
 		one.ask.Terms = &one.decided
-		a := one.access
+		a := one.Access
 		a.NowNS = v.NowNS
 		ahead := left
 		if i > reserved {
@@ -169,7 +169,7 @@ func (v *waiter) unsettled(s *Store) (reset, gone bool) {
 	for i, c := range v.ask.Calls {
 		if c.Policy != 0 && s.policies.PolicyOf(c.Policy) == nil {
 			reset = true
-			gone = gone || s.policies.Policy([]byte(v.policies[i])) == nil
+			gone = gone || s.policies.Policy([]byte(v.Policies[i])) == nil
 		}
 	}
 	return reset && !gone, gone
@@ -195,7 +195,7 @@ func (t *try) reserved(v *View) int {
 func (t *try) reserve(v *View, one *waiter) outcome {
 	one.decided = one.terms
 	one.ask.Terms = &one.decided
-	a := one.access
+	a := one.Access
 	a.NowNS = v.NowNS
 	r := [1]store.TakeRequest{one.ask}
 	v.TakeBatch(r[:], a, nil)
@@ -218,7 +218,7 @@ func (t *try) behind(v *View, f *forecast, one *waiter) outcome {
 	}
 	f.unbook()
 	one.decided = one.terms
-	v.refuse(&one.ask, one.access, max(wait, 1))
+	v.refuse(&one.ask, one.Access, max(wait, 1))
 	return outcome{v: one, kind: answered, slot: t.slotOf(one)}
 }
 
@@ -249,7 +249,7 @@ func (t *try) done(err error) {
 		case o.v.line != l: // it has gone
 		case o.kind == answered:
 			l.remove(o.v)
-			w.tell(o.v, &o.slot.ask)
+			w.room.Answer(o.v, &o.slot.ask)
 		}
 	}
 	l.slots = append(l.slots, slots...)
@@ -258,7 +258,7 @@ func (t *try) done(err error) {
 	for _, one := range append(t.waiters, t.fresh...) {
 		refused := one.refused || one.expired && !one.line.booked(one)
 		one.refused, one.expired = false, false
-		if refused && w.calls[one.request] == one { // else it has been answered, or has gone
+		if refused && !one.Left() { // else it has been answered, or has gone
 			w.refuse(one)
 		}
 	}
@@ -276,7 +276,7 @@ func (l *line) plan(t *try, booked bool) {
 	if t.tailNS != 0 {
 		l.tailNS = t.tailNS
 	}
-	if len(l.slots) == len(l.waiters) {
+	if len(l.slots) == len(l.Waiters) {
 		l.next = time.Time{}
 		return
 	}
@@ -284,7 +284,7 @@ func (l *line) plan(t *try, booked bool) {
 		l.next = t.read
 		return
 	}
-	v := l.waiters[len(l.slots)]
+	v := l.Waiters[len(l.slots)]
 	if t.binding < len(v.states) && v == t.firstThatWaits() && v.states[t.binding] != l.state {
 		l.remove(v)
 		other := l.waits.lineOf(v.states[t.binding])
@@ -344,8 +344,8 @@ func (v *waiter) successor() *waiter {
 // fail answers all who are not booked yet as the engine's failure has it. Of those that the try has not decided on, nothing was sent.
 func (l *line) fail(err error, decided map[*waiter]bool) {
 	w := l.waits
-	failed := slices.Clone(l.waiters[len(l.slots):])
-	l.waiters = l.waiters[:len(l.slots)]
+	failed := slices.Clone(l.Waiters[len(l.slots):])
+	l.Waiters = l.Waiters[:len(l.slots)]
 	for _, v := range failed {
 		why, down := err, (*DownError)(nil)
 		if errors.As(err, &down) && !decided[v] {
@@ -355,8 +355,8 @@ func (l *line) fail(err error, decided map[*waiter]bool) {
 		v.ask.Taken, v.ask.Err = store.Taken{}, why
 		v.decided = v.terms
 		v.ask.Terms = &v.decided
-		w.store.failure.take(&v.ask, why, v.access)
-		w.tell(v, &v.ask)
+		w.store.failure.take(&v.ask, why, v.Access)
+		w.room.Answer(v, &v.ask)
 	}
 	l.serve()
 }

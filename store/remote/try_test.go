@@ -29,7 +29,7 @@ func TestWhenALineIsTried(t *testing.T) {
 		}
 		d.one()
 		l := d.line("k", tenSeconds)
-		if len(l.slots) != 1 || !l.booked(l.waiters[0]) || l.slots[0].at.Sub(w.began) != 10*time.Second || !w.waits() || !l.next.IsZero() {
+		if len(l.slots) != 1 || !l.booked(l.Waiters[0]) || l.slots[0].at.Sub(w.began) != 10*time.Second || !w.waits() || !l.next.IsZero() {
 			t.Errorf("slots %+v, next %v", l.slots, l.next)
 		}
 		d.sleep(lookahead / 2)
@@ -131,8 +131,8 @@ func TestWhoMayWaitBehindOthers(t *testing.T) {
 				t.Errorf("it is to come again in %d, want %d", got, want)
 			}
 		}
-		if l := d.line("k", tenSeconds); l.tailNS != first.began.UnixNano()+20e9 || len(l.waiters) != 2 {
-			t.Errorf("the last passes in %v, and %d wait", time.Duration(l.tailNS-first.began.UnixNano()), len(l.waiters))
+		if l := d.line("k", tenSeconds); l.tailNS != first.began.UnixNano()+20e9 || len(l.Waiters) != 2 {
+			t.Errorf("the last passes in %v, and %d wait", time.Duration(l.tailNS-first.began.UnixNano()), len(l.Waiters))
 		}
 		for range 2 {
 			d.sleep(10*time.Second - lookahead/2)
@@ -155,7 +155,7 @@ func TestWhoMayWaitBehindOthers(t *testing.T) {
 		if !soon.waits() {
 			t.Error("it could have waited")
 		}
-		if n := len(d.s.waits.calls); n != 3 {
+		if n := d.s.waits.room.Callers(); n != 3 {
 			t.Errorf("%d wait", n)
 		}
 	})
@@ -255,7 +255,7 @@ func TestACallChangesItsLine(t *testing.T) {
 		both := d.waits(time.Hour, d.call("a", tenSeconds), d.call("b", long))
 		d.one()
 		a, b := d.line("a", tenSeconds), d.line("b", long)
-		if b == nil || len(b.waiters) != 1 || a != nil && len(a.waiters) > 0 {
+		if b == nil || len(b.Waiters) != 1 || a != nil && len(a.Waiters) > 0 {
 			t.Fatalf("it waits in %+v and %+v", a, b)
 		}
 		one := d.waits(time.Hour, d.call("a", tenSeconds))

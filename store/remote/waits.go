@@ -1,14 +1,13 @@
 package remote
 
 import (
-	"bytes"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/waiting"
 )
 
 // waits are the calls with WAIT of this process. Those for one state stand in a line, first come first served; what they take is
@@ -29,20 +28,13 @@ import (
 //
 // Who leaves gives its slot to the next. The last slot is given back, if nobody has booked behind it: else two would pass at one moment.
 type waits struct {
-	store   *Store
-	waiting atomic.Int64 // calls in lines; read without the lock
-	most    atomic.Int64
+	store *Store
+	room  waiting.Room[*waiter]
 
-	mu        sync.Mutex
-	lines     map[stateName]*line
-	ofKey     map[string][]*line
-	calls     map[*store.TakeRequest]*waiter
-	named     map[waitName]*waiter
-	tickets   uint64
-	deadlines deadlines
-	timer     *time.Timer // at the first deadline
-	asks      []*operation
-	news      news
+	mu    sync.Mutex
+	lines waiting.Lines[*line]
+	asks  []*operation
+	news  news
 
 	lookahead, lookAgain time.Duration       // the constants; tests have others
 	late                 func(time.Duration) // for tests: how late a call is answered
@@ -54,26 +46,16 @@ type stateName struct {
 	shape       cell.Shape // of a literal
 }
 
-// waitName is what a repeat of a call that waits is known by.
-type waitName struct{ name, key string }
-
 // waiter is a call that waits. It has a copy of the request, as a try may still work on it when its caller has gone.
 type waiter struct {
-	request *store.TakeRequest
-	waker   store.Waker
-	access  store.Access
+	waiting.Waiter[*waiter]
 	ask     store.TakeRequest
 	terms   store.Terms // of ask, before it is decided
 	decided store.Terms // of ask
 
 	states   []stateName // of the calls
-	policies []string    // their policies' names; "": a literal
-	version  uint64      // of the policies, when they were looked up
-
-	ticket   uint64
 	arrived  time.Time
 	deadline time.Time
-	place    int // in deadlines
 	line     *line
 	reserves bool // it is one with RESERVE, behind others
 	looked   bool // it may wait: its wait was not known to be too long
@@ -81,21 +63,13 @@ type waiter struct {
 	refused  bool // it is to be refused after that
 	expired  bool // it is to be refused after that, unless that books it: its moment has come by then
 	refusing bool // it is answered as one that does not wait
-	silent   bool // its caller has gone
 
-	with   *waiter   // that it has joined
-	joined []*waiter // that have joined it
-	heir   *waiter   // that has taken its place
+	heir *waiter // that has taken its place
 }
-
-const defaultMaxWaiters = 10_000
 
 func (w *waits) init(s *Store) {
 	w.store, w.lookahead, w.lookAgain = s, lookahead, lookAgain
-	w.most.Store(defaultMaxWaiters)
-	w.lines, w.ofKey = make(map[stateName]*line), make(map[string][]*line)
-	w.calls, w.named = make(map[*store.TakeRequest]*waiter), make(map[waitName]*waiter)
-	w.timer = time.AfterFunc(time.Hour, w.expire)
+	w.room.Init(s.policies)
 }
 
 // unlock asks what was decided to be asked under the lock: that may be answered at once.
@@ -112,16 +86,11 @@ func (w *waits) unlock() {
 func (s *Store) Waiting() (callers, keys int64) {
 	s.waits.mu.Lock()
 	defer s.waits.mu.Unlock()
-	return int64(len(s.waits.calls)), int64(len(s.waits.ofKey))
+	return s.waits.room.Callers(), int64(len(s.waits.lines.OfKey))
 }
 
 // SetMaxWaiters changes how many calls may wait here at once; 0 or less: 10,000. Those who wait already stay.
-func (s *Store) SetMaxWaiters(most int64) {
-	if most <= 0 {
-		most = defaultMaxWaiters
-	}
-	s.waits.most.Store(most)
-}
+func (s *Store) SetMaxWaiters(most int64) { s.waits.room.SetMost(most) }
 
 // takeWaiting decides on a call with RESERVE or WAIT. It returns false for one that is answered later.
 func (s *Store) takeWaiting(r *store.TakeRequest, a store.Access, waker store.Waker) bool {
@@ -138,24 +107,21 @@ func (s *Store) takeWaiting(r *store.TakeRequest, a store.Access, waker store.Wa
 		r.Taken, r.Err = store.Taken{}, err
 		return true
 	}
-	w.calls[r] = v
-	w.waiting.Store(int64(len(w.calls)))
-	first := w.sameThatWaits(v)
+	first := w.room.Same(r)
+	joins := first != nil && !first.refusing
 	if !v.reserves {
-		if first == nil {
+		if !joins {
 			v.deadline = v.deadline.Add(s.options.Timeout) // until it is looked at
 		}
-		w.deadlines.add(v)
-		w.setTimer()
+		v.Timer = time.AfterFunc(time.Until(v.deadline), func() { w.expire(v) })
 	}
-	if first != nil {
-		v.with = first
-		first.joined = append(first.joined, v)
+	if joins {
+		w.room.Join(v, first)
 		return false
 	}
+	w.room.Know(v)
 	l := w.lineFor(v)
-	l.waiters = append(l.waiters, v)
-	v.line = l
+	l.insert(v)
 	l.poked = true
 	l.serve()
 	w.news.listen(w)
@@ -165,7 +131,7 @@ func (s *Store) takeWaiting(r *store.TakeRequest, a store.Access, waker store.Wa
 // comesBehind reports whether a call with RESERVE of one limit comes behind calls that are not booked yet. Then it stands in their line
 // for the next try, which books these first. One of several limits books at once.
 func (w *waits) comesBehind(r *store.TakeRequest) bool {
-	return w.waiting.Load() > 0 && len(r.Calls) == 1 && w.behind(r, 0) > 0
+	return w.room.Callers() > 0 && len(r.Calls) == 1 && w.behind(r, 0) > 0
 }
 
 // ruled reports whether rules decide on all calls.
@@ -173,114 +139,31 @@ func (s *Store) ruled(r *store.TakeRequest, a store.Access) bool {
 	return s.policies.HasRules() && !slices.ContainsFunc(r.Calls, func(c store.Call) bool { return s.policies.Rule(c.Key, a.NowNS) == nil })
 }
 
-// newWaiter returns one that stands nowhere yet.
+// newWaiter returns one that stands nowhere yet: see waiting.Room.Enter.
 func (w *waits) newWaiter(r *store.TakeRequest, a store.Access, waker store.Waker) (*waiter, error) {
-	if int64(len(w.calls)) >= w.most.Load() {
-		return nil, store.ErrTooManyWaiters
-	}
 	r.Terms.Lease, r.Terms.WaitNS = 0, 0
-	w.tickets++
-	v := &waiter{request: r, waker: waker, access: a, ask: *r, terms: *r.Terms, ticket: w.tickets}
-	v.reserves, v.place = r.Terms.Mode == store.Reserve, -1
-	v.version = w.store.policies.PoliciesVersion()
-	v.arrived = time.Now()
+	v := &waiter{ask: *r, terms: *r.Terms, reserves: r.Terms.Mode == store.Reserve, arrived: time.Now()}
 	v.deadline = v.arrived.Add(v.patience())
 	v.ask.Calls = slices.Clone(r.Calls)
-	v.states, v.policies = make([]stateName, len(r.Calls)), make([]string, len(r.Calls))
-	for i := range r.Calls {
-		c := &r.Calls[i]
-		c.Key = bytes.Clone(c.Key)
-		v.ask.Calls[i].Key = c.Key
-		v.states[i] = stateName{key: string(c.Key), shape: c.Limit.Shape}
+	v.Request, v.Calls, v.Access, v.Waker = r, v.ask.Calls, a, waker
+	if _, err := w.room.Enter(v); err != nil {
+		return nil, err
+	}
+	v.states = make([]stateName, len(v.Calls))
+	for i, c := range v.Calls {
 		if c.Policy != 0 {
-			p := w.store.policies.PolicyOf(c.Policy)
-			if p == nil {
-				return nil, store.ErrNoPolicy
-			}
-			v.states[i] = stateName{key: string(c.Key), policy: p.Name}
-			v.policies[i] = p.Name
-			v.version = 0 // its limit may be another already
+			v.states[i] = stateName{key: string(c.Key), policy: v.Policies[i]}
+		} else {
+			v.states[i] = stateName{key: string(c.Key), shape: c.Limit.Shape}
 		}
 	}
 	return v, nil
 }
 
 // refresh gives the calls the limits that their policies have by now. It returns false where one has gone.
-func (v *waiter) refresh(s *Store) bool {
-	version := s.policies.PoliciesVersion()
-	if v.version == version {
-		return true
-	}
-	for i, name := range v.policies {
-		if name == "" {
-			continue
-		}
-		c := &v.ask.Calls[i]
-		p := s.policies.PolicyOf(c.Policy)
-		if p == nil {
-			p = s.policies.Policy([]byte(name))
-		}
-		if p == nil {
-			return false
-		}
-		c.Limit, c.Policy = &p.Limit, p.ID
-	}
-	v.version = version
-	return true
-}
-
-// sameThatWaits is a call that waits under the same name for the same, and makes the waiter known by its name if there is none.
-func (w *waits) sameThatWaits(v *waiter) *waiter {
-	if v.terms.Name == "" || v.reserves {
-		return nil
-	}
-	name := waitName{v.terms.Name, v.states[0].key}
-	first := w.named[name]
-	if first == nil {
-		w.named[name] = v
-		return nil
-	}
-	if first.refusing || !first.asksAs(v) {
-		return nil
-	}
-	return first
-}
-
-// asksAs reports whether both ask for the same.
-func (v *waiter) asksAs(as *waiter) bool {
-	if v.ask.Cost != as.ask.Cost || v.ask.UpTo != as.ask.UpTo || v.terms.LeaseNS != as.terms.LeaseNS || v.terms.Bound != as.terms.Bound || !slices.Equal(v.states, as.states) {
-		return false
-	}
-	for i := range v.ask.Calls {
-		if v.policies[i] == "" && *v.ask.Calls[i].Limit != *as.ask.Calls[i].Limit {
-			return false
-		}
-	}
-	return true
-}
-
-// tell answers a waiter that stands nowhere any more, and those that have joined it.
-func (w *waits) tell(v *waiter, as *store.TakeRequest) {
-	w.forget(v)
-	for _, j := range v.joined {
-		j.with = nil
-		w.tell(j, as)
-	}
-	v.joined = nil
-	if v.silent {
-		return
-	}
-	r := v.request
-	copy(r.Calls, as.Calls)
-	r.Taken, r.Err = as.Taken, as.Err
-	r.Terms.WaitNS, r.Terms.Lease = 0, 0
-	if as.Terms != nil {
-		r.Terms.Lease = as.Terms.Lease
-		if v.reserves {
-			r.Terms.WaitNS = as.Terms.WaitNS
-		}
-	}
-	v.waker.Wake()
+func (w *waits) refresh(v *waiter) bool {
+	_, err := w.room.Refresh(v)
+	return err == nil
 }
 
 // patience is how long it may wait, as memory counts it: from the moment it is decided that it must, without the way to the engine.
@@ -296,24 +179,23 @@ func (v *waiter) left() time.Duration {
 
 // look notes that it was looked at.
 func (w *waits) look(v *waiter, at time.Time) {
-	if !v.looked && v.place >= 0 {
-		w.deadlines.remove(v)
+	if !v.looked && v.Timer != nil && !v.Left() {
 		v.deadline = at.Add(v.patience())
-		w.deadlines.add(v)
-		w.setTimer()
+		v.Timer.Reset(time.Until(v.deadline))
 	}
 	v.looked = true
 }
 
-// forget has a waiter wait no longer. It stands in no line.
-func (w *waits) forget(v *waiter) {
-	delete(w.calls, v.request)
-	w.waiting.Store(int64(len(w.calls)))
-	w.deadlines.remove(v)
-	if v.terms.Name != "" {
-		if name := (waitName{v.terms.Name, v.states[0].key}); w.named[name] == v {
-			delete(w.named, name)
-		}
+// expire refuses a waiter whose deadline has come.
+func (w *waits) expire(v *waiter) {
+	w.mu.Lock()
+	defer w.unlock()
+	switch {
+	case v.Left() || v.deadline.After(time.Now()):
+	case v.tried:
+		v.expired = true
+	case v.With != nil || !v.line.booked(v): // else its moment has come together with its deadline
+		w.refuse(v)
 	}
 }
 
@@ -322,7 +204,7 @@ func (s *Store) Leave(r *store.TakeRequest, why error) bool {
 	w := &s.waits
 	w.mu.Lock()
 	defer w.unlock()
-	v := w.calls[r]
+	v := w.room.Find(r)
 	switch {
 	case v == nil:
 		return false
@@ -331,57 +213,46 @@ func (s *Store) Leave(r *store.TakeRequest, why error) bool {
 		return true
 	case v.refusing: // its answer is on its way
 		if why == nil {
-			delete(w.calls, r)
-			v.silent = true
+			w.room.Leave(v)
 		}
 		return why == nil
 	}
 	w.goAway(v)
 	if why != nil {
 		r.Taken, r.Err = store.Taken{}, why
-		v.waker.Wake()
+		v.Waker.Wake()
 	}
 	return true
 }
 
 // goAway takes a waiter out. One that has joined it takes its place.
 func (w *waits) goAway(v *waiter) {
-	if first := v.with; first != nil {
-		first.joined = slices.DeleteFunc(first.joined, func(j *waiter) bool { return j == v })
-		v.with = nil
-		w.forget(v)
-		return
-	}
 	l := v.line
-	if w.handOver(v) {
-		w.forget(v)
-		l.serve()
-		return
+	if v.With != nil {
+		w.room.Part(v)
+	} else if !w.handOver(v) {
+		l.remove(v)
 	}
-	w.forget(v)
-	l.remove(v)
-	l.serve()
+	w.room.Leave(v)
+	if l != nil {
+		l.serve()
+	}
 }
 
 // handOver gives the place of a waiter to one that has joined it, and reports whether there is one.
 func (w *waits) handOver(v *waiter) bool {
-	if len(v.joined) == 0 {
+	next, l := w.room.HandOver(v), v.line
+	if next == nil {
 		return false
 	}
-	next, l := v.joined[0], v.line
-	next.with, next.joined, v.joined = nil, v.joined[1:], nil
-	for _, j := range next.joined {
-		j.with = next
-	}
-	next.ticket, next.looked, next.line = v.ticket, v.looked, l
-	l.waiters[slices.Index(l.waiters, v)] = next
+	next.looked, next.line = v.looked, l
+	l.Waiters[l.Index(v)] = next
 	for i := range l.slots {
 		if l.slots[i].by == v {
 			l.slots[i].by = next
 		}
 	}
 	v.heir, v.line = next, nil
-	w.named[waitName{next.terms.Name, next.states[0].key}] = next
 	return true
 }
 

@@ -103,12 +103,16 @@ func (s *Store) waitFor(t *testing.T, callers int) {
 		s.waits.mu.Lock()
 		defer s.waits.mu.Unlock()
 		looked := 0
-		for _, v := range s.waits.calls {
-			if v.looked || v.with != nil {
-				looked++
+		for _, of := range s.waits.lines.OfKey {
+			for _, l := range of {
+				for _, v := range l.Waiters {
+					if looked += len(v.Joined); v.looked {
+						looked++
+					}
+				}
 			}
 		}
-		return looked == callers && len(s.waits.calls) == callers
+		return looked == callers && s.waits.room.Callers() == int64(callers)
 	})
 }
 

@@ -32,7 +32,7 @@ func (s *Store) nobodyWaits(t *testing.T) {
 		callers, keys := s.Waiting()
 		s.waits.mu.Lock()
 		defer s.waits.mu.Unlock()
-		return callers == 0 && keys == 0 && len(s.waits.deadlines) == 0 && len(s.waits.named) == 0
+		return callers == 0 && keys == 0 && s.waits.named() == 0
 	})
 }
 
@@ -111,8 +111,8 @@ func TestWhoLeavesGivesItsSlot(t *testing.T) {
 			harness.Eventually(t, "it is booked", func() bool {
 				s.waits.mu.Lock()
 				defer s.waits.mu.Unlock()
-				for _, l := range s.waits.lines {
-					return len(l.slots) == i+1
+				for _, of := range s.waits.lines.OfKey {
+					return len(of[0].slots) == i+1
 				}
 				return false
 			})
@@ -136,9 +136,10 @@ func TestWhoLeavesGivesItsSlot(t *testing.T) {
 			}
 		}
 		s.waits.mu.Lock()
-		for _, l := range s.waits.lines {
+		for _, of := range s.waits.lines.OfKey {
+			l := of[0]
 			for i, want := range []time.Duration{10 * time.Second, 20 * time.Second} {
-				if got := time.Until(l.slots[i].at).Round(10 * time.Second); got != want || l.waiters[i].request != &waiters[[]int{0, 2}[i]].reqs[0] {
+				if got := time.Until(l.slots[i].at).Round(10 * time.Second); got != want || l.Waiters[i].Request != &waiters[[]int{0, 2}[i]].reqs[0] {
 					t.Errorf("%d goes ahead in %v, want %v", i, got, want)
 				}
 			}
@@ -335,9 +336,9 @@ func TestReserveBehindWaiters(t *testing.T) {
 		}
 	}
 	s.waits.mu.Lock()
-	for _, l := range s.waits.lines {
-		if len(l.slots) != 2 {
-			t.Errorf("%d slots of two who wait", len(l.slots))
+	for _, of := range s.waits.lines.OfKey {
+		if n := len(of[0].slots); n != 2 {
+			t.Errorf("%d slots of two who wait", n)
 		}
 	}
 	s.waits.mu.Unlock()

@@ -33,11 +33,9 @@ func (s *Store) expiresHeldUp(t *testing.T, w store.Waker, key string) (reqs []s
 		t.Fatal("it does not wait")
 	}
 	s.waits.mu.Lock()
-	v := s.waits.calls[&reqs[0]]
-	s.waits.deadlines.remove(v)
+	v := s.waits.room.Find(&reqs[0])
 	v.deadline = time.Now() // and not a timeout later, which is what the try has
-	s.waits.deadlines.add(v)
-	s.waits.setTimer()
+	v.Timer.Reset(0)
 	s.waits.mu.Unlock()
 	until(t, "its deadline comes", func() bool {
 		s.waits.mu.Lock()

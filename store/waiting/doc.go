@@ -22,5 +22,5 @@
 //	Lines ─▶ key ─▶ Line ─▶ first ─▶ second ─▶ … ─▶ last        in the order of tickets
 //	                           └─ joined ─▶ same name, same call    answered as the first, whose place they inherit
 //
-// A Room has a lock for names only. Its other methods, and those of Line and Lines, need the lock under which the store keeps the waiter.
+// A Room's own lock is for finding waiters. All that changes one, or a Line, needs the lock under which the store keeps them.
 package waiting

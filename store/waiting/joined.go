@@ -15,12 +15,17 @@ type name struct{ name, key string }
 
 func (w *Waiter[W]) name() name { return name{w.want.name, string(w.Calls[0].Key)} }
 
+// joins reports whether a call can join another, and be joined.
+func joins(req *store.TakeRequest) bool {
+	return req.Terms != nil && req.Terms.Mode == store.Wait && req.Terms.Name != ""
+}
+
 // Same is the waiter that a call with WAIT joins; nil: it stands by itself.
 func (r *Room[W]) Same(req *store.TakeRequest) (same W) {
-	want := wantOf(req)
-	if want.name == "" {
+	if !joins(req) {
 		return same
 	}
+	want := wantOf(req)
 	r.mu.Lock()
 	first := r.named[name{want.name, string(req.Calls[0].Key)}]
 	r.mu.Unlock()
@@ -36,21 +41,20 @@ func (r *Room[W]) Same(req *store.TakeRequest) (same W) {
 
 // Know lets others join a waiter that stands in a Line, if they can join no other under its name.
 func (r *Room[W]) Know(as W) {
-	w := as.waiter()
-	if w.want.name == "" {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if none := *new(W); r.named[w.name()] == none {
+	r.know(as)
+}
+
+func (r *Room[W]) know(as W) {
+	w := as.waiter()
+	if none := *new(W); joins(w.Request) && r.named[w.name()] == none {
 		r.named[w.name()], w.known = as, true
 	}
 }
 
 func (r *Room[W]) forget(w *Waiter[W]) {
 	if w.known {
-		r.mu.Lock()
-		defer r.mu.Unlock()
 		delete(r.named, w.name())
 		w.known = false
 	}
@@ -85,7 +89,9 @@ func (r *Room[W]) HandOver(as W) (next W) {
 		j.waiter().With = next
 	}
 	n.Ticket, n.Access.NowNS = w.Ticket, w.Access.NowNS
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.forget(w)
-	r.Know(next)
+	r.know(next)
 	return next
 }

@@ -21,12 +21,13 @@ type Room[W Member[W]] struct {
 	callers  atomic.Int64
 
 	mu    sync.Mutex
+	calls map[*store.TakeRequest]W
 	named map[name]W
 }
 
 // Init prepares a Room for calls under these policies. It holds up to 10,000.
 func (r *Room[W]) Init(policies *policy.Set) {
-	r.policies, r.named = policies, make(map[name]W)
+	r.policies, r.calls, r.named = policies, make(map[*store.TakeRequest]W), make(map[name]W)
 	r.SetMost(0)
 }
 
@@ -47,7 +48,7 @@ func (r *Room[W]) HasPlaces(n int64) bool { return r.held.Load()+n <= r.most.Loa
 // Enter gives a waiter its ticket, with its Request, Calls, Access and Waker set. Its keys are copied, as it keeps them. changed reports a
 // policy whose limit is another by now. The errors are ErrTooManyWaiters and ErrNoPolicy.
 //
-// Without a Waker it is a reservation, which always finds a place: its caller has been told a time.
+// Without a Waker it is a reservation, which always finds a place: its caller has been told a time, and nobody finds it.
 func (r *Room[W]) Enter(as W) (changed bool, err error) {
 	w, version := as.waiter(), r.policies.PoliciesVersion()
 	if w.Policies, changed, err = r.policiesOf(w.Calls); err != nil {
@@ -59,17 +60,18 @@ func (r *Room[W]) Enter(as W) (changed bool, err error) {
 			return false, store.ErrTooManyWaiters
 		}
 		r.callers.Add(1)
+		r.mu.Lock()
+		r.calls[w.Request] = as
+		r.mu.Unlock()
 	}
 	if w.version = version; changed {
 		w.version-- // Refresh is to look again
 	}
 	for i := range w.Calls {
-		w.Calls[i].Key = bytes.Clone(w.Calls[i].Key)
+		key := bytes.Clone(w.Calls[i].Key)
+		w.Calls[i].Key, w.Request.Calls[i].Key = key, key
 	}
 	w.Ticket, w.want = r.tickets.Add(1), wantOf(w.Request)
-	if t := w.Request.Terms; t != nil {
-		t.Place = as
-	}
 	return changed, nil
 }
 
@@ -121,14 +123,26 @@ func (r *Room[W]) Refresh(as W) (changed bool, err error) {
 // Leave ends what the Room holds of a waiter, which is in no Line any more. It is not answered.
 func (r *Room[W]) Leave(as W) {
 	w := as.waiter()
-	r.held.Add(-1)
-	if w.Waker != nil {
-		r.callers.Add(-1)
-	}
+	w.left = true
 	if w.Timer != nil {
 		w.Timer.Stop()
 	}
+	r.held.Add(-1)
+	if w.Waker == nil {
+		return
+	}
+	r.callers.Add(-1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.calls, w.Request)
 	r.forget(w)
+}
+
+// Find is the waiter of a request; nil: it waits no longer, or has not waited. Any goroutine may ask.
+func (r *Room[W]) Find(req *store.TakeRequest) W {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.calls[req]
 }
 
 // Answer ends the wait of one that is in no Line any more, and of those that have joined it, with the answer of a request.

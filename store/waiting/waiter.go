@@ -23,7 +23,8 @@ type Waiter[W any] struct {
 
 	want    want
 	version uint64 // of the policies, when they were looked up
-	known   bool   // it can be joined
+	known   bool   // it is found by its name
+	left    bool
 }
 
 // Member is what a store knows of a waiter: a pointer to a struct that embeds Waiter.
@@ -34,18 +35,21 @@ type Member[W any] interface {
 
 func (w *Waiter[W]) waiter() *Waiter[W] { return w }
 
+// Left reports whether the wait is over.
+func (w *Waiter[W]) Left() bool { return w.left }
+
 // want is what a call asks for, beside its limits.
 type want struct {
 	cost    int64
 	leaseNS int64
 	upTo    bool
 	bound   bool
-	name    string // "": it cannot be joined
+	name    string
 }
 
 func wantOf(r *store.TakeRequest) want {
 	w := want{cost: r.Cost, upTo: r.UpTo}
-	if t := r.Terms; t != nil && t.Mode == store.Wait {
+	if t := r.Terms; t != nil {
 		w.leaseNS, w.bound, w.name = t.LeaseNS, t.Bound, t.Name
 	}
 	return w
