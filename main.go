@@ -12,8 +12,9 @@ import (
 
 	"celld/persistence"
 	"celld/resp"
-	"celld/resp/cli"
 	"celld/resp/cgroup"
+	"celld/resp/cli"
+	"celld/resp/clock"
 	"celld/resp/systemd"
 	"celld/resp/web"
 	"celld/store/memory"
@@ -77,7 +78,7 @@ func serve(cfg *resp.Config, memoryGiven bool, lines *cli.Lines, exit func(code 
 		return err
 	}
 	systemd := systemd.Notifier{Log: log}
-	clock := resp.NewClock()
+	clock := clock.New()
 	disk.Clock, disk.Log, disk.Exit = clock.NowNS, log, exit
 	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction(), Journal: disk.AppendOnly, Now: clock.NowNS})
 	var engine *remote.Store // nil: limits are kept in memory

@@ -16,6 +16,7 @@ import (
 
 	"celld/persistence"
 	"celld/persistence/dir"
+	"celld/resp/clock"
 	"celld/resp/command"
 	"celld/resp/transport"
 	"celld/resp/wire"
@@ -70,7 +71,7 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			}
 			disk := cfg.Persistence()
 			disk.Dir, disk.Files, disk.AppendOnly, disk.Fsync = t.TempDir(), files, files != nil, persistence.Always
-			disk.Clock, disk.Log = NewClock().NowNS, slog.New(slog.DiscardHandler)
+			disk.Clock, disk.Log = clock.New().NowNS, slog.New(slog.DiscardHandler)
 			real, skewNS := disk.Clock, &atomic.Int64{}
 			disk.Clock = func() int64 { return real() + skewNS.Load() }
 			keys := memory.New(memory.Options{Journal: files != nil, Now: disk.Clock})

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -16,54 +15,6 @@ import (
 
 // steps are what a wall clock is set by.
 var steps = []time.Duration{time.Hour, -time.Hour, 56 * 365 * 24 * time.Hour, -56 * 365 * 24 * time.Hour, 150 * time.Millisecond, -150 * time.Millisecond}
-
-func TestAClockGoesOnWhileTheMachineIsSuspended(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const bootedNS = 5e9
-		wall, suspended := time.Duration(0), time.Duration(0)
-		start := time.Now()
-		c := newClock(
-			func() int64 { return time.Now().Add(wall).UnixNano() },
-			func() (int64, bool) { return bootedNS + int64(time.Since(start)+suspended), true },
-		)
-		want := func(elapsed time.Duration) {
-			t.Helper()
-			wallNS, nowNS, ok := c.Read()
-			if wantNS := start.Add(elapsed).UnixNano(); !ok || nowNS != wantNS || c.NowNS() != wantNS || wallNS != time.Now().Add(wall).UnixNano() {
-				t.Errorf("the wall clock says %d, the clock %d and %d after %v, want %d", wallNS, nowNS, c.NowNS(), elapsed, wantNS)
-			}
-		}
-		want(0)
-		time.Sleep(time.Second)
-		want(time.Second)
-		wall = -time.Hour
-		want(time.Second)
-		suspended, wall = time.Hour, 0
-		want(time.Hour + time.Second)
-		time.Sleep(time.Second)
-		suspended += time.Minute
-		want(time.Hour + time.Minute + 2*time.Second)
-	})
-}
-
-// The clocks of this system are read as a Clock needs them.
-func TestTheSystemsClocks(t *testing.T) {
-	c := NewClock()
-	for !t.Failed() { // until it is not interrupted
-		last := c.NowNS()
-		wallNS, nowNS, ok := c.Read()
-		if !ok {
-			continue
-		}
-		if by := wallNS - nowNS; by < -leastStepNS || by > leastStepNS {
-			t.Errorf("the wall clock is %d ns ahead of a new clock", by)
-		}
-		if now := c.NowNS(); nowNS < last || now < nowNS {
-			t.Errorf("%d, %d, %d: goes back", last, nowNS, now)
-		}
-		return
-	}
-}
 
 // A wall clock that is set changes no limit: it is neither free at once nor locked for longer.
 func TestLimitsWhenTheWallClockIsSet(t *testing.T) {

@@ -56,7 +56,7 @@ func (srv *Server) writeUsers() func(*Session) {
 	srv.savingUsers.Lock()
 	defer srv.savingUsers.Unlock()
 	if err := srv.users.Save(path); err != nil {
-		srv.warnSeldom("users could not be saved", "aclfile", path, "error", err)
+		srv.log.WarnSeldom("users could not be saved", "aclfile", path, "error", err)
 		return func(s *Session) { s.replyError(errACLSave) }
 	}
 	return (*Session).replyOK

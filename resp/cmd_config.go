@@ -138,7 +138,7 @@ func cmdConfigSet(s *Session, args [][]byte) {
 		if row.secret {
 			value = "(secret)"
 		}
-		s.srv.logSeldom(row.Name, slog.LevelInfo, "setting changed", "name", row.Name, "value", value, "client", s.client.addr)
+		s.srv.log.Bounded(1, row.Name, slog.LevelInfo, "setting changed", "name", row.Name, "value", value, "client", s.client.addr)
 	}
 	s.replyOK()
 }

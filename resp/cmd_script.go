@@ -216,7 +216,7 @@ func (r *scriptRun) Tick() error {
 // becomeBusy lets others be answered. It first sends the replies to this connection's earlier commands.
 func (r *scriptRun) becomeBusy() {
 	s := r.s
-	s.srv.warnSeldom("script takes long, others are answered -BUSY until it ends", "client", s.client.addr, "took_ms", (s.srv.clock()-r.startNS)/1e6)
+	s.srv.log.WarnSeldom("script takes long, others are answered -BUSY until it ends", "client", s.client.addr, "took_ms", (s.srv.clock()-r.startNS)/1e6)
 	switch {
 	case s.silent(), s.scratch.visit != nil: // the script's reply may be removed from the output, so the output must not move
 		r.holds = true

@@ -107,38 +107,3 @@ func cmdShutdown(s *Session, args [][]byte) {
 	s.srv.shutdown()
 	s.end = afterReply
 }
-
-func slowlogRows() []*command.Row {
-	return []*command.Row{
-		{Name: "get", Arity: -2, Flags: command.Admin, Usage: "[count]", Summary: "Returns the slow log's entries.", Since: "2.2.12", Group: "server", Cost: "O(N) where N is the number of entries", Run: onSession(cmdSlowlogGet)},
-		{Name: "len", Arity: 2, Flags: command.Admin, Summary: "Returns the number of entries in the slow log.", Since: "2.2.12", Group: "server", Run: onSession(func(s *Session, _ [][]byte) { s.replyInt(int64(len(s.srv.slowlog.last(-1)))) })},
-		{Name: "reset", Arity: 2, Flags: command.Admin, Summary: "Clears the slow log.", Since: "2.2.12", Group: "server", Run: onSession(func(s *Session, _ [][]byte) { s.srv.slowlog.reset(); s.replyOK() })},
-	}
-}
-
-func cmdSlowlogGet(s *Session, args [][]byte) {
-	count := int64(10)
-	if len(args) > 2 {
-		n, ok := command.ParseInt(args[2])
-		if len(args) > 3 {
-			s.replyError(errArity, "slowlog|get")
-			return
-		}
-		if !ok || n < -1 {
-			s.replyError(errSlowlogCount)
-			return
-		}
-		count = n
-	}
-	entries := s.srv.slowlog.last(count)
-	s.replyArray(len(entries))
-	for _, e := range entries {
-		s.replyArray(6)
-		s.replyInt(e.id)
-		s.replyInt(e.unixS)
-		s.replyInt(e.us)
-		s.replyStrings(e.args)
-		s.replyString(e.addr)
-		s.replyString(e.name)
-	}
-}

@@ -8,6 +8,7 @@ import (
 
 	"celld/resp/command"
 	"celld/resp/glob"
+	"celld/resp/slowlog"
 )
 
 func TestMonitorSeesCommandsAndNoSecrets(t *testing.T) {
@@ -61,7 +62,7 @@ func TestSlowlog(t *testing.T) {
 	}
 	c.want("SLOWLOG RESET", "+OK\r\n")
 	c.want("SLOWLOG GET", "*0\r\n")
-	c.want("SLOWLOG GET -2", "-"+errSlowlogCount+"\r\n")
+	c.want("SLOWLOG GET -2", "-"+slowlog.ErrCount+"\r\n")
 }
 
 // Below a millisecond every command is timed, fast ones too.

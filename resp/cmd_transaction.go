@@ -83,7 +83,7 @@ func (s *Session) overTxLimit() bool {
 	if s.tx.bytes <= int(s.srv.cfg.queryBufferLimit.Get()) {
 		return false
 	}
-	s.srv.warnSeldom("transaction is over the query buffer limit, closed", "client", s.client.addr, "bytes", s.tx.bytes)
+	s.srv.log.WarnSeldom("transaction is over the query buffer limit, closed", "client", s.client.addr, "bytes", s.tx.bytes)
 	s.srv.stats.QueryLimitCloses.Add(1)
 	s.end = atOnce
 	return true

@@ -6,6 +6,8 @@ import (
 	"celld/resp/command"
 	"celld/resp/command/describe"
 	"celld/resp/command/keys"
+	"celld/resp/latency"
+	"celld/resp/slowlog"
 	"celld/resp/stats"
 )
 
@@ -16,6 +18,9 @@ func newCommandTable(srv *Server) *command.Table {
 
 // commandRows is the command table, by family.
 func commandRows(srv *Server) []*command.Row {
+	if srv == nil {
+		srv = &Server{}
+	}
 	of := keys.Options{
 		Space:      func() keys.Space { return srv.engine },
 		MostOutput: func() int64 { return srv.cfg.outputBufferLimit.Get() },
@@ -60,8 +65,8 @@ func commandRows(srv *Server) []*command.Row {
 		{Name: "memory", Arity: -2, Summary: "A container for memory diagnostics commands.", Since: "4.0.0", Group: "server", Sub: memoryRows()},
 		{Name: "module", Arity: -2, Summary: "A container for module commands.", Since: "4.0.0", Group: "server", Sub: moduleRows()},
 		{Name: "monitor", Arity: 1, Flags: command.Loading | command.Admin | command.NoScript, Summary: "Listens for all requests received by the server in real-time.", Since: "1.0.0", Group: "server", Run: onSession(cmdMonitor)},
-		{Name: "latency", Arity: -2, Summary: "A container for latency diagnostics commands.", Since: "2.8.13", Group: "server", Sub: latencyRows()},
-		{Name: "slowlog", Arity: -2, Flags: command.Loading, Summary: "A container for slow log commands.", Since: "2.2.12", Group: "server", Sub: slowlogRows()},
+		{Name: "latency", Arity: -2, Summary: "A container for latency diagnostics commands.", Since: "2.8.13", Group: "server", Sub: latency.Rows(srv.latency, func() *command.Table { return srv.commands })},
+		{Name: "slowlog", Arity: -2, Flags: command.Loading, Summary: "A container for slow log commands.", Since: "2.2.12", Group: "server", Sub: slowlog.Rows(srv.slowlog)},
 		{Name: "role", Arity: 1, Flags: command.Loading | command.Fast | command.NoScript, Summary: "Returns the replication role: a master without replicas.", Since: "2.8.12", Group: "server", Run: onSession(cmdRole)},
 		{Name: "shutdown", Arity: -1, Flags: command.AllowBusy | command.Loading | command.Admin | command.NoScript | command.NoMulti, Usage: "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]", Summary: "Stops the server.", Since: "1.0.0", Group: "server", Run: onSession(cmdShutdown)},
 		{Name: "save", Arity: 1, Flags: command.Admin | command.NoScript | command.NoMulti, Summary: "Takes a snapshot while all clients wait.", Since: "1.0.0", Group: "server", Cost: "O(N) where N is the number of keys", Run: onSession(cmdSave)},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"celld/resp/decisions"
+	"celld/resp/latency"
 	"celld/resp/wire"
 )
 
@@ -41,7 +42,7 @@ func (srv *Server) commit() error {
 	startNS := srv.clock()
 	err := srv.persist.Commit()
 	nowNS := srv.clock()
-	srv.slow(eventFsync, nowNS, nowNS-startNS)
+	srv.latency.Note(latency.Fsync, nowNS, nowNS-startNS)
 	return err
 }
 

@@ -52,7 +52,7 @@ func (srv *Server) tick(t *transport.Transport, ticks int, last *counted) {
 		st.OutputPerSecond.Store(now.output - last.output)
 		*last = now
 		srv.heap.Read() // for its peak
-		srv.logKept()
+		srv.log.Flush()
 		srv.tellClientsHold()
 		srv.wakeIdle()
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"celld/resp/command"
+	"celld/resp/latency"
+	"celld/resp/slowlog"
 	"celld/resp/stats"
 )
 
@@ -177,7 +179,7 @@ func (s *Session) invoke(row *command.Row, args [][]byte) {
 
 // timed accounts for a command that was timed by itself, or that ran inside EXEC, which was.
 func (s *Session) timed(row *command.Row, args [][]byte, tookNS int64, inExec bool) {
-	s.srv.slowlog.add(s, row, args, tookNS)
+	s.logSlow(row, args, tookNS)
 	if s.scratch.visit != nil {
 		s.once(func() { s.countTimed(row, tookNS, true) })
 		return
@@ -185,9 +187,29 @@ func (s *Session) timed(row *command.Row, args [][]byte, tookNS int64, inExec bo
 	s.countTimed(row, tookNS, inExec)
 }
 
+// logSlow adds a command to the slow log if it took as long as slowlog-log-slower-than says.
+func (s *Session) logSlow(row *command.Row, args [][]byte, tookNS int64) {
+	threshold := s.srv.cfg.slowlogSlowerThan.Get()
+	if threshold < 0 || tookNS/1e3 < threshold || row.Flags&command.SkipSlowlog != 0 {
+		return
+	}
+	s.client.mu.Lock()
+	name := s.client.name
+	s.client.mu.Unlock()
+	e := slowlog.Entry{UnixS: s.wallNS() / 1e9, US: tookNS / 1e3, Args: slowlog.Trim(redact(args)), Addr: s.client.addr, Name: name}
+	s.once(func() {
+		s.srv.slowlog.Add(e)
+		s.tell(tellSlow, "command", row.FullName(), "took_us", e.US)
+	})
+}
+
 func (s *Session) countTimed(row *command.Row, tookNS int64, inExec bool) {
 	s.scratch.stats.CountSlow(row, tookNS, inExec, s.scratch.lane)
-	s.srv.slow(latencyEventOf(row), s.srv.clock(), tookNS)
+	event := latency.Command
+	if row.Flags&command.Fast != 0 {
+		event = latency.FastCommand
+	}
+	s.srv.latency.Note(event, s.srv.clock(), tookNS)
 }
 
 // replied accounts for the reply to a command, which is in out[mark:].
@@ -255,7 +277,7 @@ func (s *Session) finishBatch() (nowNS int64) {
 	}
 	nowNS, eachNS, fast := b.Finish(srv.clock, lane)
 	if fast {
-		srv.slow(eventFastCommand, nowNS, eachNS)
+		srv.latency.Note(latency.FastCommand, nowNS, eachNS)
 	}
 	return nowNS
 }

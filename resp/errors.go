@@ -153,7 +153,6 @@ const (
 	errNotBusy        = "NOTBUSY No scripts in execution right now."
 	errUnkillable     = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
 	errBusy           = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
-	errSlowlogCount   = "ERR count should be greater than or equal to -1"
 	errNoShutdown     = "ERR No shutdown in progress."
 )
 

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"celld/persistence/dir"
+	"celld/resp/clock"
 )
 
 // lateDisk opens a file to read only when it is told to.
@@ -106,7 +107,7 @@ func TestServeWhileLoading(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := newWorldOn(t, disk, dir)
-			w.clock = NewClock().NowNS // to drain takes time
+			w.clock = clock.New().NowNS // to drain takes time
 			ctx, stop := context.WithCancel(t.Context())
 			served := make(chan error)
 			go func() {

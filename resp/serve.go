@@ -126,7 +126,7 @@ func (t transportServer) Rejected(remote net.Addr) {
 }
 
 func (t transportServer) Warn(text string, s transport.Session, err error) {
-	t.srv.warnSeldom(text, append(about(s), "error", err)...)
+	t.srv.log.WarnSeldom(text, append(about(s), "error", err)...)
 }
 
 func (t transportServer) Panicked(cause any, where string, s transport.Session) {

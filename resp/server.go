@@ -13,10 +13,14 @@ import (
 
 	"celld/persistence"
 	"celld/resp/acl"
+	"celld/resp/clock"
 	"celld/resp/command"
 	"celld/resp/decisions"
+	"celld/resp/latency"
+	"celld/resp/loglimit"
 	"celld/resp/metrics"
 	"celld/resp/script"
+	"celld/resp/slowlog"
 	"celld/resp/stats"
 	"celld/resp/transport"
 	"celld/store"
@@ -68,7 +72,7 @@ type Server struct {
 	engine       engine       // nil: the keys are in the store
 	visiting     atomic.Int64 // bytes of visits to the engine
 	leases       leaser
-	log          *slog.Logger
+	log          *loglimit.Logger
 	clock        func() int64
 	readClocks   func() (wallNS, nowNS int64, ok bool)
 	version      string
@@ -82,9 +86,8 @@ type Server struct {
 	metrics      *metrics.Registry
 	heap         metrics.Heap
 	denied       *decisions.Denied
-	slowlog      slowlog
-	latency      latencyMonitor
-	seldom       seldom
+	slowlog      *slowlog.Log
+	latency      *latency.Monitor
 	purging      atomic.Bool  // MEMORY PURGE is running
 	clientsHold  atomic.Int64 // bytes of clients' buffers, as last passed to onMemory
 	keysTold     atomic.Int64 // those of keys, as last passed to it
@@ -134,7 +137,7 @@ type Server struct {
 func NewServer(o Options) *Server {
 	srv := &Server{
 		execution: newExecution(), stats: stats.NewServer(), decisions: decisions.NewRows(o.Store.Set), denied: decisions.NewDenied(o.Store.Set),
-		cfg: o.Config, store: o.Store, limiter: o.Limiter, log: o.Log, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version, inherited: o.Inherited,
+		cfg: o.Config, store: o.Store, limiter: o.Limiter, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version, inherited: o.Inherited,
 		sessions: map[int64]*Session{}, stop: make(chan struct{}), aborts: make(chan struct{}), persist: o.Persistence, exit: o.Exit,
 	}
 	if srv.exit == nil {
@@ -148,16 +151,19 @@ func NewServer(o Options) *Server {
 	}
 	srv.leases = srv.store
 	srv.answersLater = srv.limiter != store.Limiter(srv.store)
-	if srv.log == nil {
-		srv.log = slog.New(slog.DiscardHandler)
-	}
 	if srv.clock == nil {
-		clock := NewClock()
-		srv.clock, srv.readClocks = clock.NowNS, clock.Read
+		c := clock.New()
+		srv.clock, srv.readClocks = c.NowNS, c.Read
 	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	srv.log = loglimit.New(o.Log, func() int64 { return srv.clock() })
+	srv.slowlog = slowlog.New(func() int64 { return srv.cfg.slowlogMaxLen.Get() })
+	srv.latency = latency.New(func() int64 { return srv.cfg.latencyThreshold.Get() }, srv.store.WallNS)
 	if srv.persist == nil {
 		o := srv.cfg.Persistence()
-		o.Clock, o.Log = srv.clock, srv.log
+		o.Clock, o.Log = srv.clock, srv.log.Logger
 		srv.persist = persistence.New(srv.store, o)
 	}
 	srv.synchronous = srv.persist.Synchronous()

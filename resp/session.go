@@ -96,7 +96,7 @@ func (s *Session) Serve(data []byte) (more bool) {
 		}
 		s.call.Out = s.call.Out[:0]
 		if pending > int(s.srv.cfg.outputBufferLimit.Get()) {
-			s.srv.warnSeldom("client does not read its replies, closed", "client", s.client.addr, "pending_bytes", pending)
+			s.srv.log.WarnSeldom("client does not read its replies, closed", "client", s.client.addr, "pending_bytes", pending)
 			s.srv.stats.OutputLimitCloses.Add(1)
 			s.end = atOnce
 		}
@@ -271,7 +271,7 @@ func (s *Session) silent() bool { return s.gate.has(gateReplyOff | gateSkip) }
 // unfinished command and the transaction's queue together exceed the limit.
 func (s *Session) keep(rest []byte) {
 	if held := len(rest) + s.tx.bytes; !s.unserved && s.waits == nil && held > int(s.srv.cfg.queryBufferLimit.Get()) {
-		s.srv.warnSeldom("client is over its query buffer limit, closed", "client", s.client.addr, "bytes", held)
+		s.srv.log.WarnSeldom("client is over its query buffer limit, closed", "client", s.client.addr, "bytes", held)
 		s.srv.stats.QueryLimitCloses.Add(1)
 		s.end, s.in = atOnce, nil
 		s.tr.Close(true)
@@ -299,7 +299,7 @@ func (s *Session) overOutput(bytes int) bool {
 	}
 	s.end = atOnce
 	if s.tr != nil { // else the session that waits for this list says it
-		s.srv.warnSeldom("reply is over the output limit, closed", "client", s.client.addr, "command", s.client.command())
+		s.srv.log.WarnSeldom("reply is over the output limit, closed", "client", s.client.addr, "command", s.client.command())
 		s.srv.stats.OutputLimitCloses.Add(1)
 	}
 	return true

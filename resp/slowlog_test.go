@@ -72,8 +72,8 @@ func TestSlowlogOfFastCommands(t *testing.T) {
 				for len(c.in) > 0 { // each turn of a connection is short
 					c.Serve(nil)
 				}
-				entries := w.slowlog.last(-1)
-				if len(entries) != calls || entries[0].us != 20_000 || !strings.EqualFold(entries[0].args[0], name) {
+				entries := w.slowlog.Last(-1)
+				if len(entries) != calls || entries[0].US != 20_000 || !strings.EqualFold(entries[0].Args[0], name) {
 					t.Errorf("the slow log has %d entries, want %d of 20 ms: %.100q", len(entries), calls, fmt.Sprint(entries))
 				}
 				if _, got, _ := stats.Of(w.commands.Find([]byte(name))).Read(); got != int64(calls)*20_000_000 {

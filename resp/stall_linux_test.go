@@ -18,6 +18,7 @@ import (
 
 	"celld/cell"
 	"celld/resp/acl"
+	"celld/resp/clock"
 	"celld/resp/command"
 	"celld/resp/glob"
 	"celld/resp/script"
@@ -57,7 +58,7 @@ func newStallWorld(t *testing.T) *stallWorld {
 			t.Fatal(name, err)
 		}
 	}
-	clock := NewClock()
+	clock := clock.New()
 	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), Now: clock.NowNS})
 	w := &stallWorld{world: &world{t: t}}
 	w.Server = NewServer(Options{Config: cfg, Store: keys, Clock: clock.NowNS, ReadClocks: clock.Read, Log: slog.New(slog.DiscardHandler), Version: "test"})

@@ -93,13 +93,13 @@ func (srv *Server) lookAtCertificates() {
 // HandshakeFailed implements transport.Server.
 func (t transportServer) HandshakeFailed(s transport.Session, err error) {
 	t.srv.stats.FailedHandshakes.Add(1)
-	t.srv.warnSeldom("a TLS handshake failed", append(about(s), "error", err)...)
+	t.srv.log.WarnSeldom("a TLS handshake failed", append(about(s), "error", err)...)
 }
 
 // HTTPHandshakeFailed counts a TLS handshake of the HTTP port that failed, and logs it. why has the client's address.
 func (srv *Server) HTTPHandshakeFailed(why string) {
 	srv.stats.FailedHandshakes.Add(1)
-	srv.warnSeldom("a TLS handshake of the HTTP port failed", "error", why)
+	srv.log.WarnSeldom("a TLS handshake of the HTTP port failed", "error", why)
 }
 
 // declareListeners names the listeners as Redis 7.2 does.

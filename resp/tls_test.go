@@ -20,7 +20,7 @@ func TestWarnOfCertificate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // whose clock begins at the year 2000
 		var log bytes.Buffer
 		w := newWorld(t)
-		w.Server.log = slog.New(slog.NewTextHandler(&log, nil))
+		w.Server.log.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		open := func(ends time.Time) {
 			cert, key := authority.Sign("server", &x509.Certificate{NotAfter: ends}) // it begins 48 hours before
 			k, err := certs.Open(certs.Files{Cert: cert, Key: key})

@@ -12,13 +12,13 @@ const mostTold = 10
 // keys, nor values, nor what may be a secret. A flood of refusals leaves its first lines in each second. Any goroutine may call it.
 func (srv *Server) Tell(text string, about ...any) {
 	if srv.tells() {
-		srv.logBounded(mostTold, text, LevelVerbose, text, about...)
+		srv.log.Bounded(mostTold, text, LevelVerbose, text, about...)
 	}
 }
 
 // WarnRefused logs, at any loglevel and once a second at most, why an HTTP request is refused that a proxy may have sent.
 func (srv *Server) WarnRefused(client, why string) {
-	srv.warnSeldom(TellRequest, "client", client, "reason", why)
+	srv.log.WarnSeldom(TellRequest, "client", client, "reason", why)
 }
 
 // tells says that somebody wants the lines of Tell.

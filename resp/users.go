@@ -207,5 +207,5 @@ func (s *Session) authenticate(command, name, password []byte) bool {
 
 // noteUsers logs that an operator has changed users.
 func (s *Session) noteUsers(what string, attrs ...any) {
-	s.srv.logSeldom(what, slog.LevelInfo, what, append(attrs, "by", s.client.user.Load().Name(), "client", s.client.addr)...)
+	s.srv.log.Bounded(1, what, slog.LevelInfo, what, append(attrs, "by", s.client.user.Load().Name(), "client", s.client.addr)...)
 }

@@ -67,7 +67,7 @@ func TestConflicts(t *testing.T) {
 	p.do("DEL", "gone")
 	monitor.Serve(nil)
 	monitor.tr.take()
-	w.slowlog.reset()
+	w.slowlog.Reset()
 	before := w.decisions.Sum()
 	p.do("EXEC")
 	for i := range 3 {
@@ -95,8 +95,8 @@ func TestConflicts(t *testing.T) {
 	if lines := monitor.tr.take(); strings.Count(lines, "HGET") != 1 || strings.Count(lines, "EXEC") != 1 || strings.Index(lines, "HGET") > strings.Index(lines, "EXEC") {
 		t.Errorf("MONITOR shows %q", lines)
 	}
-	if n := len(w.slowlog.last(-1)); n != 5 { // its commands
-		t.Errorf("%d entries in the slow log: %v", n, w.slowlog.last(-1))
+	if n := len(w.slowlog.Last(-1)); n != 5 { // its commands
+		t.Errorf("%d entries in the slow log: %v", n, w.slowlog.Last(-1))
 	}
 }
 
@@ -453,10 +453,10 @@ func TestTheTimeOfAVisit(t *testing.T) {
 	if _, ns, _ := stats.Of(w.commands.Find([]byte("get"))).Read(); ns != 250_000_000 {
 		t.Errorf("%d ns", ns)
 	}
-	if entries := w.slowlog.last(-1); len(entries) != 1 || entries[0].us != 250_000 || entries[0].args[0] != "GET" {
+	if entries := w.slowlog.Last(-1); len(entries) != 1 || entries[0].US != 250_000 || entries[0].Args[0] != "GET" {
 		t.Errorf("%v", entries)
 	}
-	if events := w.latency.read(func(string) bool { return true }); len(events) != 1 || events[0].mostMs != 250 {
+	if events := w.latency.Read(func(string) bool { return true }); len(events) != 1 || events[0].MostMs != 250 {
 		t.Errorf("%v", events)
 	}
 }

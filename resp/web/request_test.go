@@ -14,6 +14,7 @@ import (
 	"celld/cell"
 	"celld/persistence"
 	"celld/resp"
+	"celld/resp/clock"
 	"celld/store/memory"
 	"celld/store/policy"
 )
@@ -27,7 +28,7 @@ func newTestSite(t testing.TB, h resp.HTTP) *site {
 
 func newTestSiteThat(t testing.TB, h resp.HTTP, logs *slog.Logger) *site {
 	t.Helper()
-	cfg, clock := resp.NewConfig(), resp.NewClock()
+	cfg, clock := resp.NewConfig(), clock.New()
 	keys := memory.New(memory.Options{MaxKeys: 1000, Now: clock.NowNS})
 	limit, err := cell.ParseLimit("2/1h")
 	if err != nil {

@@ -1,5 +1,5 @@
 //go:build !linux
 
-package resp
+package clock
 
 func bootNS() (int64, bool) { return 0, false }

@@ -7,56 +7,16 @@ import (
 	"testing"
 )
 
-// What peers can repeat is logged once a second, the last of it always.
-func TestSeldom(t *testing.T) {
-	w := newWorld(t)
-	want := func(lines ...string) {
-		t.Helper()
-		got := strings.Split(strings.TrimSuffix(w.log.String(), "\n"), "\n")
-		if w.log.Len() == 0 {
-			got = nil
-		}
-		if len(got) != len(lines) {
-			t.Fatalf("%d lines, want %d:\n%s", len(got), len(lines), w.log)
-		}
-		for i, line := range lines {
-			if !strings.HasSuffix(got[i], line) {
-				t.Errorf("line %q, want ... %q", got[i], line)
-			}
-		}
-		w.log.Reset()
-	}
-	for i := range 1000 {
-		w.warnSeldom("trouble", "client", i)
-		w.warnSeldom("distress", "client", i)
-		w.logKept()
-	}
-	want("msg=trouble client=0", "msg=distress client=0")
-	w.sleepMS(999)
-	w.logKept()
-	want()
-	w.sleepMS(1)
-	w.warnSeldom("trouble", "client", "last")
-	want("msg=trouble client=last left_out=999")
-	w.logKept()
-	want("msg=distress client=999 left_out=998")
-	w.sleepMS(1000)
-	w.logKept()
-	want()
-	w.warnSeldom("trouble", "client", "new")
-	want("msg=trouble client=new")
-}
-
 // Of lines that tell of clients one by one, the first ten in each second are logged.
 func TestTold(t *testing.T) {
 	w := newWorld(t)
-	w.Server.log = slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: LevelVerbose}))
+	w.Server.log.Logger = slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: LevelVerbose}))
 	for second := range 3 {
 		for i := range 100 {
 			w.Tell("refused", "client", i)
 		}
 		w.sleepMS(1000)
-		w.logKept()
+		w.Server.log.Flush()
 		// Its last line is the first of the next second.
 		if n, want := strings.Count(w.log.String(), "\n"), 11+10*second; n != want {
 			t.Fatalf("%d lines after %d s, want %d:\n%s", n, second+1, want, w.log)

@@ -1,4 +1,4 @@
-package resp
+package clock
 
 import "golang.org/x/sys/unix"
 

@@ -1,4 +1,4 @@
-package resp
+package clock
 
 import (
 	"sync/atomic"
@@ -6,8 +6,8 @@ import (
 )
 
 // Clock is the time by which limits are computed: the wall time when it was made, plus the time that has passed since. It never
-// goes back and does not jump when the wall clock is set, so limits, time-outs and durations stay right. followWall tells the
-// store how far wall time is ahead of it (store/memory/wall.go).
+// goes back and does not jump when the wall clock is set, so limits, time-outs and durations stay right. Who uses it tells
+// the store how far wall time is ahead of it.
 //
 // It follows CLOCK_MONOTONIC. NTP slews that together with the wall clock, so only steps of the wall clock separate the two.
 // It stands still while the machine is suspended. Read adds that time, so limits refill during it.
@@ -21,8 +21,8 @@ type Clock struct {
 	bootAt int64                      // bootNS at the start
 }
 
-// NewClock returns a Clock that starts at the wall time of now.
-func NewClock() *Clock { return newClock(func() int64 { return time.Now().UnixNano() }, bootNS) }
+// New returns a Clock that starts at the wall time of now.
+func New() *Clock { return newClock(func() int64 { return time.Now().UnixNano() }, bootNS) }
 
 func newClock(wallNS func() int64, bootNS func() (int64, bool)) *Clock {
 	c := &Clock{start: time.Now(), wallNS: wallNS, bootNS: bootNS}
@@ -52,28 +52,4 @@ func (c *Clock) Read() (wallNS, nowNS int64, ok bool) {
 		c.suspended.Store(suspended)
 	}
 	return wallNS, c.startNS + int64(before) + c.suspended.Load(), true
-}
-
-// leastStepNS is the smallest difference that counts as a step of the wall clock. NTP slews smaller ones.
-const leastStepNS = 100_000_000
-
-// followWall notices when the wall clock was set.
-func (srv *Server) followWall() {
-	if srv.readClocks == nil || srv.gate.has(gateLoading) {
-		return
-	}
-	wallNS, nowNS, ok := srv.readClocks()
-	if by := wallNS - srv.store.WallNS(nowNS); ok && max(by, -by) >= leastStepNS {
-		srv.setWall(wallNS, nowNS, by)
-	}
-}
-
-// setWall runs while no command does, so every command sees one wall time only.
-func (srv *Server) setWall(wallNS, nowNS, by int64) {
-	srv.execution.Lock()
-	srv.store.SetWall(wallNS, nowNS)
-	srv.execution.Unlock()
-	srv.persist.WallSet()
-	srv.stats.ClockSteps.Add(1)
-	srv.log.Warn("the wall clock was set; limits keep what is left of them", "by", time.Duration(by).Round(time.Millisecond))
 }

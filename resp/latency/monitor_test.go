@@ -1,0 +1,38 @@
+package latency
+
+import (
+	"slices"
+	"testing"
+)
+
+// The longest time of a second is kept, of what takes the threshold or longer.
+func TestMonitor(t *testing.T) {
+	threshold := int64(10)
+	m := New(func() int64 { return threshold }, func(nowNS int64) int64 { return nowNS + 100e9 })
+	note := func(event string, s, ms int64) { m.Note(event, s*1e9+5e8, ms*1e6+999_999) }
+	note(Command, 1, 9)
+	if len(m.Read(anyEvent)) > 0 {
+		t.Error("what is below the threshold is kept")
+	}
+	note(Fsync, 1, 10)
+	note(Command, 1, 20)
+	note(Command, 1, 50)
+	note(Command, 1, 30)
+	note(Command, 2, 12)
+	threshold = 0
+	note(Command, 3, 1000)
+	events := m.Read(anyEvent)
+	if len(events) != 2 || events[0].Name != Fsync || events[1].MostMs != 50 || !slices.Equal(events[1].Spikes, []Spike{{101, 50}, {102, 12}}) {
+		t.Errorf("%+v", events)
+	}
+	if n := m.Remove(func(name string) bool { return name == Fsync }); n != 1 || len(m.Read(anyEvent)) != 1 {
+		t.Errorf("%d are removed", n)
+	}
+	threshold = 1
+	for s := range int64(1000) {
+		note(Command, s+10, 5)
+	}
+	if e := m.Read(anyEvent)[0]; len(e.Spikes) != mostSpikes || e.Spikes[0].UnixS != 950 || e.MostMs != 50 {
+		t.Errorf("%d spikes from %+v", len(e.Spikes), e.Spikes[0])
+	}
+}

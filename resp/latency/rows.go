@@ -1,0 +1,133 @@
+package latency
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"celld/resp/command"
+	"celld/resp/stats"
+)
+
+// Rows are LATENCY's subcommands. table has the commands of HISTOGRAM.
+func Rows(m *Monitor, table func() *command.Table) []*command.Row {
+	return []*command.Row{
+		{Name: "latest", Arity: 2, Flags: command.Loading | command.Admin | command.NoScript, Summary: "Returns the latest latency samples of all events.", Since: "2.8.13", Group: "server", Run: m.latest},
+		{Name: "history", Arity: 3, Flags: command.Loading | command.Admin | command.NoScript, Usage: "event", Summary: "Returns an event's samples: when, and the milliseconds.", Since: "2.8.13", Group: "server", Run: m.history},
+		{Name: "reset", Arity: -2, Most: command.ShortList, Flags: command.Loading | command.Admin | command.NoScript, Usage: "[event ...]", Summary: "Forgets the samples of some events, or of all.", Since: "2.8.13", Group: "server", Run: m.reset},
+		{Name: "doctor", Arity: 2, Flags: command.Loading | command.Admin | command.NoScript, Summary: "Says what was slow, and what to look at.", Since: "2.8.13", Group: "server", Run: m.doctor},
+		{Name: "histogram", Arity: -2, Most: command.ShortList, Flags: command.Loading | command.Admin | command.NoScript, Usage: "[command ...]", Summary: "Returns how long the calls of commands took, as a histogram.", Since: "7.0.0", Group: "server", Cost: "O(N) where N is the number of commands", Run: func(c *command.Call) { histogram(table(), c) }},
+	}
+}
+
+func anyEvent(string) bool { return true }
+
+func (m *Monitor) latest(c *command.Call) {
+	events := m.Read(anyEvent)
+	c.Array(len(events))
+	for i := range events {
+		e := &events[i]
+		c.Array(4)
+		c.String(e.Name)
+		c.Int(e.last().UnixS)
+		c.Int(e.last().Ms)
+		c.Int(e.MostMs)
+	}
+}
+
+func (m *Monitor) history(c *command.Call) {
+	var spikes []Spike
+	for _, e := range m.Read(func(event string) bool { return event == string(c.Args[2]) }) {
+		spikes = e.Spikes
+	}
+	c.Array(len(spikes))
+	for _, sp := range spikes {
+		c.Array(2)
+		c.Int(sp.UnixS)
+		c.Int(sp.Ms)
+	}
+}
+
+// reset accepts names in any case. LATENCY's other subcommands do not, as in Redis.
+func (m *Monitor) reset(c *command.Call) {
+	names := c.Args[2:]
+	c.Int(int64(m.Remove(func(event string) bool {
+		return len(names) == 0 || slices.ContainsFunc(names, func(name []byte) bool { return strings.EqualFold(event, string(name)) })
+	})))
+}
+
+func ago(seconds int64) string {
+	switch {
+	case seconds < 60:
+		return fmt.Sprintf("%ds", seconds)
+	case seconds < 3600:
+		return fmt.Sprintf("%dm", seconds/60)
+	case seconds < 86400:
+		return fmt.Sprintf("%dh", seconds/3600)
+	}
+	return fmt.Sprintf("%dd", seconds/86400)
+}
+
+// advice says what LATENCY DOCTOR advises for each event.
+var advice = map[string]string{
+	Command:     "SLOWLOG GET names the commands. KEYS, SCAN with a large COUNT and DEL of many keys hold up their event loop.",
+	FastCommand: "a command that takes microseconds has waited: for a CPU, which others on this machine have, or for memory that was swapped out.",
+	Fsync:       "the disk is slow to write. --appendfsync everysec does not wait for it, and a crash may then forget a second.",
+}
+
+func (m *Monitor) doctor(c *command.Call) {
+	events := m.Read(anyEvent)
+	threshold := m.thresholdMs()
+	var b strings.Builder
+	switch {
+	case threshold == 0 && len(events) == 0:
+		b.WriteString("Nothing is watched: CONFIG SET latency-monitor-threshold to the milliseconds that are too long.\n")
+	case len(events) == 0:
+		fmt.Fprintf(&b, "Nothing took %d ms or longer.\n", threshold)
+	}
+	for i := range events {
+		e := &events[i]
+		sum := int64(0)
+		for _, sp := range e.Spikes {
+			sum += sp.Ms
+		}
+		fmt.Fprintf(&b, "%s: in %d different seconds, %d ms on average, %d ms at most, last %s ago.\n  %s\n",
+			e.Name, len(e.Spikes), sum/int64(len(e.Spikes)), e.MostMs, ago(c.WallNS()/1e9-e.last().UnixS), advice[e.Name])
+	}
+	c.Text(b.String())
+}
+
+func histogram(table *command.Table, c *command.Call) {
+	var rows []*command.Row
+	if len(c.Args) == 2 {
+		table.Each(func(row *command.Row) { rows = append(rows, row) })
+	}
+	for _, name := range c.Args[2:] {
+		if row := table.FindFull(name); row != nil {
+			rows = append(append(rows, row), row.Sub...)
+		}
+	}
+	read := make(map[*command.Row]*stats.TimesRead, len(rows))
+	rows = slices.DeleteFunc(rows, func(row *command.Row) bool {
+		_, _, read[row] = stats.Of(row).Read()
+		return read[row] == nil
+	})
+	c.Map(len(rows))
+	for _, row := range rows {
+		c.String(row.FullName())
+		replyTimes(c, read[row])
+	}
+}
+
+func replyTimes(c *command.Call, r *stats.TimesRead) {
+	var steps [][2]int64
+	r.Doublings(func(us, calls int64) { steps = append(steps, [2]int64{us, calls}) })
+	c.Map(2)
+	c.Field("calls", r.Calls)
+	c.String("histogram_usec")
+	c.Map(len(steps))
+	for _, step := range steps {
+		c.Int(step[0])
+		c.Int(step[1])
+	}
+}

@@ -1,0 +1,27 @@
+package resp
+
+import "time"
+
+// leastStepNS is the smallest difference that counts as a step of the wall clock. NTP slews smaller ones.
+const leastStepNS = 100_000_000
+
+// followWall notices when the wall clock was set.
+func (srv *Server) followWall() {
+	if srv.readClocks == nil || srv.gate.has(gateLoading) {
+		return
+	}
+	wallNS, nowNS, ok := srv.readClocks()
+	if by := wallNS - srv.store.WallNS(nowNS); ok && max(by, -by) >= leastStepNS {
+		srv.setWall(wallNS, nowNS, by)
+	}
+}
+
+// setWall runs while no command does, so every command sees one wall time only.
+func (srv *Server) setWall(wallNS, nowNS, by int64) {
+	srv.execution.Lock()
+	srv.store.SetWall(wallNS, nowNS)
+	srv.execution.Unlock()
+	srv.persist.WallSet()
+	srv.stats.ClockSteps.Add(1)
+	srv.log.Warn("the wall clock was set; limits keep what is left of them", "by", time.Duration(by).Round(time.Millisecond))
+}
