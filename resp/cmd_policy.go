@@ -13,9 +13,9 @@ import (
 
 func policyRows() []*command.Row {
 	return []*command.Row{
-		{Name: "set", Arity: -4, Flags: command.Write | command.DenyOOM, Usage: "name limit [NX|XX] [RESET]", Summary: "Sets the limit of a policy.", Group: command.GroupLimit, Run: onSession(cmdPolicySet), Far: farOnSession(farPolicySet)},
+		{Name: "set", Arity: -4, Flags: command.Write | command.DenyOOM, Usage: "name limit [NX|XX] [RESET]", Summary: "Sets the limit of a policy.", Group: command.GroupLimit, Run: answersNow(askPolicySet), Far: farOnSession(askPolicySet)},
 		{Name: "get", Arity: 3, Flags: command.Readonly, Usage: "name", Summary: "Returns the limit of a policy.", Group: command.GroupLimit, Run: onSession(cmdPolicyGet)},
-		{Name: "del", Arity: 3, Flags: command.Write, Usage: "name", Summary: "Removes a policy and what was used of it.", Group: command.GroupLimit, Run: onSession(cmdPolicyDel), Far: farOnSession(farPolicyDel)},
+		{Name: "del", Arity: 3, Flags: command.Write, Usage: "name", Summary: "Removes a policy and what was used of it.", Group: command.GroupLimit, Run: answersNow(askPolicyDel), Far: farOnSession(askPolicyDel)},
 		{Name: "list", Arity: -2, Flags: command.Readonly, Usage: "[pattern]", Summary: "Returns the policies and their limits.", Group: command.GroupLimit, Cost: "O(N) where N is the number of policies", Run: onSession(cmdPolicyList), Far: farOnSession(listAside(cmdPolicyList)), Aside: true},
 	}
 }
@@ -64,24 +64,14 @@ func (s *Session) parsePolicySet(args [][]byte) (name string, limit cell.Limit, 
 	return name, limit, o, problem
 }
 
-func cmdPolicySet(s *Session, args [][]byte) {
-	name, limit, o, problem := s.parsePolicySet(args)
-	if problem != "" {
-		s.replyError("%s", problem)
-		return
-	}
-	set, err := s.srv.store.SetPolicy(name, limit, o)
-	s.replySetting(set, err, formatError(errTooManyPolicies, policy.MaxPolicies))
-}
-
-// farPolicySet goes on when its client has gone, as do the other changes of policies and rules.
-func farPolicySet(_ context.Context, s *Session, args [][]byte, done func(func(*Session))) {
+// askPolicySet goes on when its client has gone, as do the other changes of policies and rules.
+func askPolicySet(_ context.Context, s *Session, args [][]byte, done func(func(*Session))) {
 	name, limit, o, problem := s.parsePolicySet(args)
 	if problem != "" {
 		done(func(s *Session) { s.replyError("%s", problem) })
 		return
 	}
-	s.srv.engine.SetPolicy(name, limit, o, func(set bool, err error) {
+	s.srv.keep.SetPolicy(name, limit, o, func(set bool, err error) {
 		done(func(s *Session) { s.replySetting(set, err, formatError(errTooManyPolicies, policy.MaxPolicies)) })
 	})
 }
@@ -108,12 +98,8 @@ func cmdPolicyGet(s *Session, args [][]byte) {
 	}
 }
 
-func cmdPolicyDel(s *Session, args [][]byte) {
-	s.replyBool(s.srv.store.DeletePolicy(strings.TrimPrefix(string(args[2]), "@")))
-}
-
-func farPolicyDel(_ context.Context, s *Session, args [][]byte, done func(func(*Session))) {
-	s.srv.engine.DeletePolicy(strings.TrimPrefix(string(args[2]), "@"), func(was bool, err error) {
+func askPolicyDel(_ context.Context, s *Session, args [][]byte, done func(func(*Session))) {
+	s.srv.keep.DeletePolicy(strings.TrimPrefix(string(args[2]), "@"), func(was bool, err error) {
 		done(func(s *Session) { s.replySetting(was, err, "") })
 	})
 }

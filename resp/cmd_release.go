@@ -10,7 +10,7 @@ func cmdRelease(s *Session, args [][]byte) {
 		return
 	}
 	s.scratch.slice.did(lookEvery, 0) // of a long log it takes 3 ms
-	released, err := s.leases().Release(args[1], id, s.access())
+	released, err := s.store().Release(args[1], id, s.access())
 	if err != nil {
 		s.replyStoreError(err)
 		return

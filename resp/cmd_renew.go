@@ -14,7 +14,7 @@ func cmdRenew(s *Session, args [][]byte) {
 		s.replyError(errLease, maxLeaseMS)
 		return
 	}
-	renewed, err := s.leases().Renew(args[1], id, ms*1e6, s.access())
+	renewed, err := s.store().Renew(args[1], id, ms*1e6, s.access())
 	if err != nil {
 		s.replyStoreError(err)
 		return

@@ -5,7 +5,6 @@ import (
 	"math"
 	"net/netip"
 	"strings"
-	"time"
 
 	"celld/resp/command"
 	"celld/store/policy"
@@ -13,8 +12,8 @@ import (
 
 func ruleRows() []*command.Row {
 	return []*command.Row{
-		{Name: "add", Arity: -4, Flags: command.Write | command.DenyOOM, Usage: "ALLOW|DENY pattern [CIDR net] [EX seconds]", Summary: "Always allows or always denies keys, whatever their limits.", Group: command.GroupLimit, Run: onSession(cmdRuleAdd), Far: farOnSession(farRuleAdd)},
-		{Name: "del", Arity: -4, Flags: command.Write, Usage: "ALLOW|DENY pattern [CIDR net]", Summary: "Removes a rule.", Group: command.GroupLimit, Run: onSession(cmdRuleDel), Far: farOnSession(farRuleDel)},
+		{Name: "add", Arity: -4, Flags: command.Write | command.DenyOOM, Usage: "ALLOW|DENY pattern [CIDR net] [EX seconds]", Summary: "Always allows or always denies keys, whatever their limits.", Group: command.GroupLimit, Run: answersNow(askRuleAdd), Far: farOnSession(askRuleAdd)},
+		{Name: "del", Arity: -4, Flags: command.Write, Usage: "ALLOW|DENY pattern [CIDR net]", Summary: "Removes a rule.", Group: command.GroupLimit, Run: answersNow(askRuleDel), Far: farOnSession(askRuleDel)},
 		{Name: "list", Arity: -2, Flags: command.Readonly, Usage: "[pattern]", Summary: "Returns the rules: verdict, pattern, net, seconds left.", Group: command.GroupLimit, Cost: "O(N) where N is the number of rules", Run: onSession(cmdRuleList), Far: farOnSession(listAside(cmdRuleList)), Aside: true},
 	}
 }
@@ -64,48 +63,25 @@ func (s *Session) parseRule(args [][]byte, expires bool) (r policy.Rule, problem
 	return r, ""
 }
 
-func cmdRuleAdd(s *Session, args [][]byte) {
-	r, problem := s.parseRule(args[2:], true)
-	if problem != "" {
-		s.replyError("%s", problem)
-		return
-	}
-	added, err := s.srv.store.PutRule(r, s.nowNS)
-	s.replySetting(added, err, formatError(errTooManyRules, policy.MaxRules))
-}
-
-// farRuleAdd: a rule ends by the engine's time.
-func farRuleAdd(_ context.Context, s *Session, args [][]byte, done func(func(*Session))) {
+// askRuleAdd: a rule ends by the store's time.
+func askRuleAdd(_ context.Context, s *Session, args [][]byte, done func(func(*Session))) {
 	r, problem := s.parseRule(args[2:], true)
 	if problem != "" {
 		done(func(s *Session) { s.replyError("%s", problem) })
 		return
 	}
-	lasts := time.Duration(0)
-	if r.UntilNS != 0 {
-		lasts = time.Duration(r.UntilNS - s.nowNS)
-	}
-	s.srv.engine.PutRule(r, lasts, func(added bool, err error) {
+	s.srv.keep.PutRule(r, s.nowNS, func(added bool, err error) {
 		done(func(s *Session) { s.replySetting(added, err, formatError(errTooManyRules, policy.MaxRules)) })
 	})
 }
 
-func cmdRuleDel(s *Session, args [][]byte) {
-	r, problem := s.parseRule(args[2:], false)
-	if problem != "" {
-		s.replyError("%s", problem)
-		return
-	}
-	s.replyBool(s.srv.store.DeleteRule(r, s.nowNS))
-}
-
-func farRuleDel(_ context.Context, s *Session, args [][]byte, done func(func(*Session))) {
+func askRuleDel(_ context.Context, s *Session, args [][]byte, done func(func(*Session))) {
 	r, problem := s.parseRule(args[2:], false)
 	if problem != "" {
 		done(func(s *Session) { s.replyError("%s", problem) })
 		return
 	}
-	s.srv.engine.DeleteRule(r, func(held bool, err error) {
+	s.srv.keep.DeleteRule(r, s.nowNS, func(held bool, err error) {
 		done(func(s *Session) { s.replySetting(held, err, "") })
 	})
 }

@@ -18,7 +18,7 @@ func cmdSettle(s *Session, args [][]byte) {
 		return
 	}
 	s.scratch.slice.did(lookEvery, 0) // see cmdRelease
-	settled, err := s.leases().Settle(args[1], id, n, s.access())
+	settled, err := s.store().Settle(args[1], id, n, s.access())
 	if err != nil {
 		s.replyStoreError(err)
 		return

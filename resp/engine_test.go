@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"celld/cell"
 	"celld/resp/glob"
@@ -90,7 +89,10 @@ func (e *fakeEngine) Drain(ctx context.Context) (drained func() bool) {
 func (e *fakeEngine) Facts() remote.Facts    { return e.facts }
 func (e *fakeEngine) PoliciesUnknown() error { return e.unknown }
 
-func (e *fakeEngine) Open(keys [][]byte, w store.Waker) view {
+func (e *fakeEngine) Here() bool  { return false }
+func (e *fakeEngine) Away() error { return e.facts.Away }
+
+func (e *fakeEngine) Open(keys [][]byte, _ store.OpenOptions, w store.Waker) store.Tx {
 	v := &fakeView{Store: memory.New(memory.Options{Shards: 1, Policies: e.Set}), e: e, keys: slices.Clone(keys)}
 	var names []string
 	for _, key := range keys {
@@ -159,11 +161,11 @@ func putContent(to *memory.Store, key []byte, value store.Value, nowNS int64) {
 	_ = to.Update(key, store.Access{NowNS: nowNS}, func(store.Value, bool) (store.Value, store.Action) { return value, store.Put })
 }
 
-func (v *fakeView) Table() *memory.Store { return v.Store }
-func (v *fakeView) TimeNS() int64        { return v.nowNS }
-func (v *fakeView) Failure() error       { return v.err }
-func (v *fakeView) Conflict() bool       { return v.conflict }
-func (v *fakeView) Close()               { v.e.closed++ }
+func (v *fakeView) Keys() store.Keys { return v.Store }
+func (v *fakeView) TimeNS() int64    { return v.nowNS }
+func (v *fakeView) Err() error       { return v.err }
+func (v *fakeView) Conflict() bool   { return v.conflict }
+func (v *fakeView) Close()           { v.e.closed++ }
 
 // Foreign: what a test has named so is nothing of celld's.
 func (v *fakeView) Foreign(key []byte) (kind string, foreign bool) {
@@ -217,28 +219,18 @@ func (e *fakeEngine) DeletePolicy(name string, done func(bool, error)) {
 	e.do(func() { done(e.Store.DeletePolicy(name), nil) })
 }
 
-func (e *fakeEngine) PutRule(r policy.Rule, lasts time.Duration, done func(bool, error)) {
-	e.do(func() {
-		if r.UntilNS = 0; lasts > 0 {
-			r.UntilNS = e.now() + int64(lasts)
-		}
-		done(e.Store.PutRule(r, e.now()))
-	})
+func (e *fakeEngine) PutRule(r policy.Rule, _ int64, done func(bool, error)) {
+	e.do(func() { done(e.Store.PutRule(r, e.now())) })
 }
 
-func (e *fakeEngine) DeleteRule(r policy.Rule, done func(bool, error)) {
+func (e *fakeEngine) DeleteRule(r policy.Rule, _ int64, done func(bool, error)) {
 	e.do(func() { done(e.Store.DeleteRule(r, e.now()), nil) })
 }
 
 func (e *fakeEngine) AwaitPolicies() {}
 
-func (e *fakeEngine) KeepPolicies(list []policy.Policy) error {
-	for _, p := range list {
-		if _, err := e.Store.SetPolicy(p.Name, p.Limit, policy.Options{}); err != nil {
-			return err
-		}
-	}
-	return nil
+func (e *fakeEngine) KeepPolicies(list []policy.Policy) (refused int, err error) {
+	return memory.Port{Store: e.Store}.KeepPolicies(list)
 }
 
 func (e *fakeEngine) Scan(_ context.Context, o remote.ScanOptions, done func(uint64, []string, error)) {

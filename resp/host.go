@@ -79,3 +79,10 @@ func farOnSession(far farFunc) command.Far {
 }
 
 func sessionOf(c *command.Call) *Session { return c.Host.(*host).session() }
+
+// answersNow is the handler of a command that asks the store, where that answers before it returns.
+func answersNow(far farFunc) func(*command.Call) {
+	return onSession(func(s *Session, args [][]byte) {
+		far(context.Background(), s, args, func(reply func(*Session)) { reply(s) })
+	})
+}

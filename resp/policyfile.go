@@ -98,16 +98,12 @@ func parsePolicyLine(text string, logMax int64) (p namedLimit, problem string) {
 
 // setPolicies sets the policies of the file that differ from those in the store. What callers have used of them is kept.
 func (srv *Server) setPolicies() error {
-	if srv.engine != nil {
-		return srv.keepPolicies()
+	list := make([]policy.Policy, len(srv.cfg.policies))
+	for i, p := range srv.cfg.policies {
+		list[i] = policy.Policy{Name: p.name, Limit: p.limit}
 	}
-	for _, p := range srv.cfg.policies {
-		if old := srv.store.PolicyNamed(p.name); old != nil && old.Limit == p.limit {
-			continue
-		}
-		if _, err := srv.store.SetPolicy(p.name, p.limit, policy.Options{}); err != nil {
-			return srv.tooManyPolicies(p.name)
-		}
+	if refused, err := srv.keep.KeepPolicies(list); err != nil {
+		return srv.tooManyPolicies(list[refused].Name)
 	}
 	return nil
 }
@@ -139,16 +135,4 @@ func (srv *Server) reloadPolicies() (c changes, err error) {
 
 func (srv *Server) tooManyPolicies(name string) error {
 	return fmt.Errorf("set the policy '%s' of %s: %s", name, srv.cfg.policiesFile.Get(), formatError(errTooManyPolicies, policy.MaxPolicies))
-}
-
-// keepPolicies has the engine have those of the file.
-func (srv *Server) keepPolicies() error {
-	list := make([]policy.Policy, len(srv.cfg.policies))
-	for i, p := range srv.cfg.policies {
-		list[i] = policy.Policy{Name: p.name, Limit: p.limit}
-	}
-	if srv.engine.KeepPolicies(list) != nil {
-		return srv.tooManyPolicies(list[len(list)-1].Name)
-	}
-	return nil
 }

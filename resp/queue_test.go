@@ -18,7 +18,7 @@ import (
 
 // queued is a Store in which a call with WAIT that is denied waits until a test answers it.
 type queued struct {
-	*memory.Store
+	memory.Port
 	mu      sync.Mutex
 	waiters []queuedCall
 	left    int // calls whose callers have gone
@@ -38,8 +38,8 @@ func queuedWorld(t testing.TB, settings ...string) (*world, *queued) {
 }
 
 func queues(srv *Server) *queued {
-	q := &queued{Store: srv.store, leased: map[int64]string{}}
-	srv.limiter, srv.leases = q, q
+	q := &queued{Port: memory.Port{Store: srv.store}, leased: map[int64]string{}}
+	srv.limiter, srv.keep, srv.keys = q, q, q
 	return q
 }
 

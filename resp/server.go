@@ -71,7 +71,8 @@ type Server struct {
 	answersLater bool         // the limiter is not the store
 	engine       engine       // nil: the keys are in the store
 	visiting     atomic.Int64 // bytes of visits to the engine
-	leases       leaser
+	keep         store.Store  // the store as all is asked of it
+	keys         store.Keys   // of the process: none where an engine keeps them
 	log          *loglimit.Logger
 	clock        func() int64
 	readClocks   func() (wallNS, nowNS int64, ok bool)
@@ -149,7 +150,7 @@ func NewServer(o Options) *Server {
 	if srv.limiter == nil {
 		srv.limiter = srv.store
 	}
-	srv.leases = srv.store
+	srv.keep, srv.keys = memory.Port{Store: srv.store}, srv.store
 	srv.answersLater = srv.limiter != store.Limiter(srv.store)
 	if srv.clock == nil {
 		c := clock.New()
@@ -183,7 +184,7 @@ func NewServer(o Options) *Server {
 	}
 	srv.cfg.save.check = srv.maySave
 	if o.Engine != nil {
-		srv.useEngine(remoteEngine{o.Engine})
+		srv.useEngine(remote.Port{Store: o.Engine})
 		srv.stats.Engine = o.Engine.Stats()
 		srv.cfg.engine.failure.onSet = func(text string) {
 			modes, _ := remote.ParseFailures(text)
@@ -200,7 +201,7 @@ func NewServer(o Options) *Server {
 		limits()
 		srv.tellMemory(srv.clientsHold.Load())
 	}
-	srv.cfg.maxWaiters.onSet = func(n int64) { srv.leases.SetMaxWaiters(n) }
+	srv.cfg.maxWaiters.onSet = func(n int64) { srv.keep.SetMaxWaiters(n) }
 	srv.cfg.maxWaiters.onSet(srv.cfg.maxWaiters.Get())
 	srv.cfg.maxMemoryPolicy.onSet = func(string) { limits() }
 	srv.cfg.maxClients.check = srv.mayServe

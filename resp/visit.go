@@ -37,7 +37,7 @@ type visit struct {
 
 	keys     [][]byte
 	known    map[string]bool // keys
-	view     view
+	tx       store.Tx
 	bytes    int64         // that it takes while it waits
 	visiting *atomic.Int64 // those of all visits
 	ran      bool          // the handler has run, and its outcome is being stored
@@ -128,7 +128,7 @@ func (s *Session) visit(row *command.Row, args [][]byte) bool {
 			v.Wake()
 		})
 	} else {
-		v.ask(s.srv.engine, keys)
+		v.ask(s.srv.keep, keys, s.nowNS)
 	}
 	s.proceed(v)
 	return true
@@ -149,7 +149,7 @@ func (s *Session) visited(row *command.Row, args [][]byte) (keys [][]byte) {
 }
 
 // ask has the engine asked for the keys, each once. It copies them.
-func (v *visit) ask(e engine, keys [][]byte) {
+func (v *visit) ask(keep store.Store, keys [][]byte, nowNS int64) {
 	v.known = make(map[string]bool, len(keys))
 	for _, key := range keys {
 		if !v.known[string(key)] {
@@ -157,7 +157,7 @@ func (v *visit) ask(e engine, keys [][]byte) {
 			v.known[string(key)] = true
 		}
 	}
-	v.view = e.Open(v.keys, v)
+	v.tx = keep.Open(v.keys, store.OpenOptions{Leases: v.row.Flags&command.OfLease != 0, NowNS: nowNS}, v)
 }
 
 // Wake is called by the engine when it has done what it was asked for.
@@ -188,10 +188,9 @@ func (s *Session) step(v *visit) (done bool) {
 		v.answer(s)
 		v.passedOn, s.scratch.passedOn = s.scratch.passedOn, false
 		v.cancel()
-	case v.view.Failure() != nil && s.visitLocally(v):
-	case v.view.Failure() != nil:
-		s.failVisit(v, v.view.Failure())
-	case v.ran && !v.view.Conflict():
+	case v.tx.Err() != nil:
+		s.failVisit(v, v.tx.Err())
+	case v.ran && !v.tx.Conflict():
 		s.call.Out = append(s.call.Out, v.reply...)
 	case v.tries == mostTries:
 		s.failVisit(v, errConflicts)
@@ -201,12 +200,12 @@ func (s *Session) step(v *visit) (done bool) {
 		v.tries++
 		s.runVisit(v)
 		v.ending, s.end = max(v.ending, s.end), open // a session that ends itself stays until what it did is stored
-		if !v.view.Commit(v) {
+		if !v.tx.Commit(v) {
 			v.ran, v.reply = true, append(v.reply[:0], s.call.Out[mark:]...)
 			s.call.Out = s.call.Out[:mark]
 			return false
 		}
-		if err := v.view.Failure(); err != nil {
+		if err := v.tx.Err(); err != nil {
 			s.call.Out = s.call.Out[:mark]
 			s.failVisit(v, err)
 		}
@@ -221,8 +220,8 @@ func (s *Session) step(v *visit) (done bool) {
 
 // end gives back what a visit holds. Nothing of it is under way.
 func (v *visit) end() {
-	if v.view != nil {
-		v.view.Close()
+	if v.tx != nil {
+		v.tx.Close()
 	}
 	v.visiting.Add(-v.bytes)
 }
@@ -242,7 +241,7 @@ func (s *Session) runVisit(v *visit) {
 	v.effects = v.effects[:0]
 	before := s.scratch.decided
 	s.scratch.decided = decisions.Batch{}
-	s.scratch.visit, s.nowNS = v, v.view.TimeNS()
+	s.scratch.visit, s.nowNS = v, v.tx.TimeNS()
 	startNS := s.srv.clock()
 	s.runRow(v.row, v.args)
 	v.ranNS += s.srv.clock() - startNS
@@ -276,7 +275,7 @@ func (s *Session) runRow(row *command.Row, args [][]byte) {
 		return
 	}
 	for _, key := range row.KeysOf(args) {
-		if _, foreign := v.view.Foreign(key); foreign {
+		if _, foreign := v.tx.Foreign(key); foreign {
 			s.replyError(errWrongType)
 			return
 		}
@@ -287,7 +286,7 @@ func (s *Session) runRow(row *command.Row, args [][]byte) {
 // typeOf is a key's type, as TYPE tells it.
 func (s *Session) typeOf(key []byte, kind store.Kind) string {
 	if v := s.scratch.visit; v != nil {
-		if name, foreign := v.view.Foreign(key); foreign {
+		if name, foreign := v.tx.Foreign(key); foreign {
 			return name
 		}
 	}

@@ -44,7 +44,8 @@ func newRedisWorld(t *testing.T, prefix string, settings ...string) *redisWorld 
 	}
 	t.Cleanup(e.Close)
 	w.store = memory.New(memory.Options{Shards: 1, Policies: policies})
-	w.useEngine(remoteEngine{e})
+	w.keys = w.store
+	w.useEngine(remote.Port{Store: e})
 	w.clock = w.now.Load
 	return w
 }

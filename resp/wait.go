@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"celld/cell"
 	"celld/store"
 )
 
@@ -28,7 +27,7 @@ func (s *Session) suspend(b *batch) {
 		r := &b.takes[0]
 		s.client.waits.Store(r)
 		if s.srv.refusing.Load() { // its look at the sessions may have been before
-			s.srv.leases.Leave(r, store.ErrRefused)
+			s.srv.keep.Leave(r, store.ErrRefused)
 		}
 	}
 }
@@ -87,7 +86,7 @@ func (s *Session) leave() {
 // already flows back. So does a lease that was to end with the session.
 func (b *batch) leave(s *Session) {
 	s.client.waits.Store(nil)
-	if !b.waits && !(b.lone && b.takes[0].Terms.Bound) || b.waits && s.srv.leases.Leave(&b.takes[0], nil) {
+	if !b.waits && !(b.lone && b.takes[0].Terms.Bound) || b.waits && s.srv.keep.Leave(&b.takes[0], nil) {
 		return
 	}
 	b.srv = s.srv
@@ -100,7 +99,7 @@ func (b *batch) leave(s *Session) {
 // giveBack gives back what a call was granted whose session has gone. A lease with a name stays: the name is there so that the
 // client may come back for it.
 func (b *batch) giveBack() {
-	r, leases := &b.takes[0], b.srv.leases
+	r, leases := &b.takes[0], b.srv.keep
 	if r.Err != nil || r.Taken.Limited || r.Terms.Name != "" && !r.Terms.Bound {
 		return
 	}
@@ -118,17 +117,6 @@ func (b *batch) giveBack() {
 	}
 }
 
-// leaser is what a limiter has that can have calls wait and hold leases. A Store is one.
-type leaser interface {
-	Renew(key []byte, id, ns int64, a store.Access) (renewed bool, err error)
-	Release(key []byte, id int64, a store.Access) (ended bool, err error)
-	Settle(key []byte, id, n int64, a store.Access) (ended bool, err error)
-	Leave(r *store.TakeRequest, why error) bool
-	Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (int64, error)
-	SetMaxWaiters(n int64)
-	Waiting() (callers, keys int64)
-}
-
 // refuseWaiting has all calls that wait answered as refused, and all that would from now on.
 func (srv *Server) refuseWaiting() {
 	srv.refusing.Store(true)
@@ -140,5 +128,5 @@ func (srv *Server) refuseWaiting() {
 // unblock ends the session's wait, or returns false. Any goroutine may call it.
 func (s *Session) unblock(why error) bool {
 	r := s.client.waits.Load()
-	return r != nil && s.srv.leases.Leave(r, why)
+	return r != nil && s.srv.keep.Leave(r, why)
 }

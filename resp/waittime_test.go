@@ -315,21 +315,21 @@ func TestARulesGrantDoesNotFlowBack(t *testing.T) {
 
 // slowRelease is a limiter that takes half a millisecond to release a lease.
 type slowRelease struct {
-	leaser
+	store.Store
 	released int
 }
 
 func (s *slowRelease) Release(key []byte, id int64, a store.Access) (bool, error) {
 	time.Sleep(500 * time.Microsecond)
 	s.released++
-	return s.leaser.Release(key, id, a)
+	return s.Store.Release(key, id, a)
 }
 
 // Nobody waits until all leases of a connection that has gone have ended.
 func TestManyBoundLeasesEndLater(t *testing.T) {
 	inTime(t, func(t *testing.T, w *world) {
-		slow := &slowRelease{leaser: w.leases}
-		w.leases = slow
+		slow := &slowRelease{Store: w.keep}
+		w.keep = slow
 		p, other := w.connect(), w.connect()
 		p.send(strings.Repeat("CL.TAKE k 100/1h,algo=conc BIND\r\n", 100))
 		other.send("CL.TAKE k 100/1h,algo=conc BIND\r\nCL.TAKE l 100/1h,algo=conc BIND\r\n")

@@ -60,6 +60,7 @@ const (
 	AllowBusy // may run while another connection's script takes too long
 	Decides   // asks the limiter
 	Blocking  // may wait
+	OfLease   // is about a lease of its key
 )
 
 var flagNames = []struct {

@@ -160,7 +160,7 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 	for i := range policy.MaxPolicies + 1 {
 		list = append(list, policy.Policy{Name: fmt.Sprint("p", i), Limit: *literal(t, "5/1s")})
 	}
-	if err := s.KeepPolicies(list); !errors.Is(err, policy.ErrTooMany) {
+	if _, err := s.KeepPolicies(list); !errors.Is(err, policy.ErrTooMany) {
 		t.Error(err)
 	}
 

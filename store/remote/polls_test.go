@@ -49,7 +49,7 @@ func TestPolls(t *testing.T) {
 			return (e.Asks(readSettings.Digest) - before) / 2
 		}
 		file := []policy.Policy{{Name: "file", Limit: *literal(t, "2/1s")}}
-		if err := s.KeepPolicies(file); err != nil || sets() != 0 {
+		if _, err := s.KeepPolicies(file); err != nil || sets() != 0 {
 			t.Errorf("%v, set %d times", err, sets())
 		}
 		s.settings.start()
@@ -71,7 +71,7 @@ func TestPolls(t *testing.T) {
 		if passes(2 * pollEvery); sets() != before || s.epochOf(s.policies.PolicyNamed("file")) != 6 {
 			t.Errorf("set %d times more", sets()-before)
 		}
-		if err := s.KeepPolicies(file); err != nil || sets() != before+1 {
+		if _, err := s.KeepPolicies(file); err != nil || sets() != before+1 {
 			t.Errorf("a file that comes later is set %d times, %v", sets()-before, err)
 		}
 		s.settings.close()

@@ -226,13 +226,14 @@ func (s *Store) DeleteRule(r policy.Rule, done func(held bool, err error)) {
 }
 
 // KeepPolicies has the engine have these policies, which are those of a file. Those that differ are set as soon as it answers, and
-// once more where it has lost all that it had. This process has them at once. The error is policy.ErrTooMany.
-func (s *Store) KeepPolicies(list []policy.Policy) error {
+// once more where it has lost all that it had. This process has them at once. The error is policy.ErrTooMany, for the policy whose place
+// in the list is returned.
+func (s *Store) KeepPolicies(list []policy.Policy) (refused int, err error) {
 	t := &s.settings
-	for _, p := range list {
+	for i, p := range list {
 		if old := s.policies.PolicyNamed(p.Name); old == nil {
 			if _, err := s.policies.SetPolicy(p.Name, p.Limit, policy.Options{}); err != nil {
-				return err
+				return i, err
 			}
 		}
 	}
@@ -242,7 +243,7 @@ func (s *Store) KeepPolicies(list []policy.Policy) error {
 	if t.policies.known() {
 		t.setFile()
 	}
-	return nil
+	return 0, nil
 }
 
 // setFile sets the policies of the file that differ.

@@ -26,7 +26,7 @@ func openSettings(t *testing.T, addr string, file ...policy.Policy) *Store {
 func openSettingsAt(t *testing.T, addr string, time func() int64, file ...policy.Policy) *Store {
 	t.Helper()
 	s := newTestStore(t, addr, Options{Time: time})
-	if err := s.KeepPolicies(file); err != nil {
+	if _, err := s.KeepPolicies(file); err != nil {
 		t.Fatal(err)
 	}
 	s.settings.start()
@@ -62,7 +62,7 @@ func TestAwaitPolicies(t *testing.T) {
 	for i := range 500 {
 		file = append(file, policy.Policy{Name: fmt.Sprint("p", i), Limit: *literal(t, "5/1h")})
 	}
-	if err := s.KeepPolicies(file); err != nil {
+	if _, err := s.KeepPolicies(file); err != nil {
 		t.Fatal(err)
 	}
 	s.AwaitPolicies()

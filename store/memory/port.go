@@ -1,0 +1,71 @@
+package memory
+
+import (
+	"context"
+
+	"celld/cell"
+	"celld/store"
+	"celld/store/policy"
+)
+
+// Port is a Store as a server asks it: see store.Store. All its answers are there at once.
+type Port struct{ *Store }
+
+func (p Port) Here() bool { return true }
+
+// Open returns a transaction on the store itself: what it changes is stored at once.
+func (p Port) Open(_ [][]byte, _ store.OpenOptions, w store.Waker) store.Tx {
+	w.Wake()
+	return tx{p.Store, p.now()}
+}
+
+func (p Port) SetPolicy(name string, l cell.Limit, o policy.Options, done func(bool, error)) {
+	done(p.Set.SetPolicy(name, l, o))
+}
+
+func (p Port) DeletePolicy(name string, done func(bool, error)) {
+	done(p.Set.DeletePolicy(name), nil)
+}
+
+func (p Port) PutRule(r policy.Rule, nowNS int64, done func(bool, error)) {
+	done(p.Set.PutRule(r, nowNS))
+}
+
+func (p Port) DeleteRule(r policy.Rule, nowNS int64, done func(bool, error)) {
+	done(p.Set.DeleteRule(r, nowNS), nil)
+}
+
+// KeepPolicies sets those that differ. What was used of the others is kept.
+func (p Port) KeepPolicies(list []policy.Policy) (refused int, err error) {
+	for i := range list {
+		if old := p.PolicyNamed(list[i].Name); old != nil && old.Limit == list[i].Limit {
+			continue
+		}
+		if _, err := p.Set.SetPolicy(list[i].Name, list[i].Limit, policy.Options{}); err != nil {
+			return i, err
+		}
+	}
+	return 0, nil
+}
+
+func (p Port) AwaitPolicies()         {}
+func (p Port) PoliciesUnknown() error { return nil }
+func (p Port) Away() error            { return nil }
+
+func (p Port) Drain(context.Context) (drained func() bool) { return func() bool { return true } }
+
+// tx is a transaction on a store in the process.
+type tx struct {
+	*Store
+	nowNS int64
+}
+
+func (t tx) Keys() store.Keys                      { return t.Store }
+func (t tx) TimeNS() int64                         { return t.nowNS }
+func (t tx) Err() error                            { return nil }
+func (t tx) Commit(store.Waker) bool               { return true }
+func (t tx) Conflict() bool                        { return false }
+func (t tx) Foreign([]byte) (kind string, is bool) { return "", false }
+func (t tx) Close()                                {}
+
+var _ store.Store = Port{}

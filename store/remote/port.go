@@ -1,0 +1,98 @@
+package remote
+
+import (
+	"errors"
+	"time"
+
+	"celld/store"
+	"celld/store/memory"
+	"celld/store/policy"
+)
+
+// Port is a Store as a server asks it: see store.Store.
+type Port struct{ *Store }
+
+var _ store.Store = Port{}
+
+func (p Port) Here() bool { return false }
+
+func (p Port) Open(keys [][]byte, o store.OpenOptions, w store.Waker) store.Tx {
+	return &tx{View: p.Store.Open(keys, w), o: o}
+}
+
+func (p Port) PutRule(r policy.Rule, nowNS int64, done func(added bool, err error)) {
+	lasts := time.Duration(0)
+	if r.UntilNS != 0 {
+		lasts = time.Duration(r.UntilNS - nowNS)
+	}
+	p.Store.PutRule(r, lasts, done)
+}
+
+func (p Port) DeleteRule(r policy.Rule, _ int64, done func(held bool, err error)) {
+	p.Store.DeleteRule(r, done)
+}
+
+// tx is a view. Where it is for leases only, and the engine is away, it is the table of FailLocal, if there is one.
+type tx struct {
+	*View
+	o     store.OpenOptions
+	local *localLeases
+}
+
+func (t *tx) TimeNS() int64 { return t.NowNS }
+
+func (t *tx) Keys() store.Keys {
+	if t.local != nil {
+		return t.local
+	}
+	t.Table()
+	return t.View
+}
+
+func (t *tx) Err() error {
+	down := (*DownError)(nil)
+	if t.o.Leases && t.local == nil && errors.As(t.View.Err, &down) {
+		if table := t.store.Local(); table != nil {
+			t.local = &localLeases{table, &DownError{Cause: down.Cause}}
+			t.NowNS = t.o.NowNS
+		}
+	}
+	if t.local != nil {
+		return nil
+	}
+	return t.View.Err
+}
+
+func (t *tx) Commit(w store.Waker) (done bool) { return t.local != nil || t.View.Commit(w) }
+
+func (t *tx) Foreign(key []byte) (kind string, foreign bool) {
+	if t.local != nil {
+		return "", false
+	}
+	return t.View.Foreign(key)
+}
+
+// localLeases are those that the table of FailLocal has granted. One that is not there may be the engine's, which is away.
+type localLeases struct {
+	*memory.Store
+	away error
+}
+
+func (l *localLeases) Renew(key []byte, id, ns int64, a store.Access) (bool, error) {
+	return l.known(l.Store.Renew(key, id, ns, a))
+}
+
+func (l *localLeases) Release(key []byte, id int64, a store.Access) (bool, error) {
+	return l.known(l.Store.Release(key, id, a))
+}
+
+func (l *localLeases) Settle(key []byte, id, n int64, a store.Access) (bool, error) {
+	return l.known(l.Store.Settle(key, id, n, a))
+}
+
+func (l *localLeases) known(found bool, err error) (bool, error) {
+	if !found && err == nil {
+		err = l.away
+	}
+	return found, err
+}
