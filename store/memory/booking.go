@@ -64,3 +64,13 @@ func (s *Store) wasBooked(calls []call, cost int64, a store.Access) {
 		}
 	}
 }
+
+// answerAt makes the decisions of calls that were booked those of the moment at which they pass.
+func answerAt(calls []call, atNS int64) {
+	for i := range calls {
+		if c := &calls[i]; !c.Ruled && !c.Limit.Shadow {
+			c.Decision = c.Limit.Decide(&c.st, c.sh.TimeOf(c.Limit, atNS), 0, cell.Peek)
+			c.Decision.Limited, c.Decision.RetryAfterNS = false, cell.Never
+		}
+	}
+}

@@ -301,3 +301,12 @@ func (c *call) settle(called bool, nowNS int64) {
 		c.sh.moveEnd(c.n, c.e, end, c.Key)
 	}
 }
+
+// ruled decides on a call by a rule, if one holds for its key. It stores nothing.
+func (s *Store) ruled(key []byte, capacity, nowNS int64, d *cell.Decision) bool {
+	r := s.Rule(key, nowNS)
+	if r != nil {
+		*d = r.Decision(capacity, nowNS)
+	}
+	return r != nil
+}

@@ -7,13 +7,6 @@ import (
 	"slices"
 )
 
-// Position is a place in the order of Export; the zero value is its start.
-type Position struct {
-	shard int
-	tag   uint64 // the lowest tag that is still to come
-	moves *moves // nil: renames may be missed
-}
-
 // Export tells fn the live keys of one small part of the store, some 350 of them or 1 MB, and returns where the next part
 // begins and whether there is one. Calling it again and again copies the store without holding it up or taking memory.
 //

@@ -230,3 +230,20 @@ func (f *free) giveUp(began bool) bool {
 	}
 	return false
 }
+
+// setDecision is *to = *from, field by field. The compiler copies a struct 16 bytes at a time, and must then wait for the words
+// just written to reach the cache. That took some 15 ns of a decision, together with Throttle's copy of a Request.
+func setDecision(to, from *cell.Decision) {
+	to.Limited = from.Limited
+	to.Limit = from.Limit
+	to.Remaining = from.Remaining
+	to.RetryAfterNS = from.RetryAfterNS
+	to.ResetAfterNS = from.ResetAfterNS
+}
+
+func (c *counts) add(f *free) {
+	c.hits++
+	if f.passed {
+		c.changes++
+	}
+}

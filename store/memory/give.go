@@ -53,3 +53,20 @@ func (c *call) give(n int64, a store.Access, paid *prepaid) (given int64, err er
 	c.settle(given > 0, a.NowNS)
 	return given, nil
 }
+
+// answerGive answers a request that gives back.
+func (s *Store) answerGive(r *store.TakeRequest, a store.Access) {
+	c := &r.Calls[0]
+	look := store.TakeRequest{Calls: r.Calls, TakeOptions: store.TakeOptions{Mode: cell.Peek}}
+	var given int64
+	r.Err = nil
+	if !r.Look || s.Rule(c.Key, a.NowNS) == nil {
+		given, r.Err = s.Give(c.Key, c.Limit, c.Policy, -r.Cost, a)
+	}
+	if r.Look && r.Err == nil {
+		s.takeAny(&look, a, nil)
+		r.Err = look.Err
+	}
+	r.Taken = look.Taken
+	r.Taken.Granted = -given
+}

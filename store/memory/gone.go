@@ -21,6 +21,9 @@ type losses struct {
 	slot    uint32
 }
 
+// emptyPerPlace is how many free slots count as much as one place that is looked at.
+const emptyPerPlace = 16
+
 // gone reports whether a key holds limits of a policy that is gone. While none ever went, it costs one comparison.
 func (sh *shard) gone(e *table.Slot) bool {
 	if e.Settle(); !e.HoldsLimits() || sh.policies.PoliciesLost() == 0 {

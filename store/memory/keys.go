@@ -6,15 +6,6 @@ import (
 	"celld/store/memory/table"
 )
 
-// lockKey locks the shard of a key and looks the key up in it. e is nil where there is no such key. The caller unlocks the shard.
-func (s *Store) lockKey(key []byte, a store.Access) (sh *shard, n uint32, e *table.Slot) {
-	hash := s.hash(key)
-	sh = s.shardOf(hash)
-	sh.lock(a.NowNS)
-	n, e = sh.find(hash, key, a)
-	return sh, n, e
-}
-
 // Get returns the state of a live key and touches it.
 func (s *Store) Get(key []byte, a store.Access) (store.Value, bool) {
 	sh, n, e := s.lockKey(key, a)

@@ -1,9 +1,6 @@
 package memory
 
-import (
-	"celld/store"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // lanes is how many callers count without sharing a cache line.
 const lanes = 64
@@ -16,15 +13,6 @@ type lane struct {
 
 // counts are those of one batch.
 type counts struct{ hits, changes int64 }
-
-func (c *counts) add(f *free) {
-	c.hits++
-	if f.passed {
-		c.changes++
-	}
-}
-
-func (s *Store) lane(a store.Access) *lane { return &s.lanes[a.Lane%lanes] }
 
 func (l *lane) count(c counts) {
 	if c.hits > 0 {

@@ -325,3 +325,16 @@ func withoutLeases(l store.Limits) (kept store.Limits) {
 	}
 	return kept
 }
+
+// linkedOf are the keys that a lease leads to. found is false if there is none that has not ended.
+func (sh *shard) linkedOf(e *table.Slot, id, nowNS int64) (names [][]byte, found bool) {
+	for p := range sh.TalliesOf(e) {
+		if p.HoldsLeases() {
+			st := sh.Tallies.State(p)
+			links, has := cell.Links(&st, uint64(id), nowNS)
+			keys, _ := cell.NamesIn(links)
+			names, found = append(names, keys...), found || has
+		}
+	}
+	return names, found
+}

@@ -21,6 +21,13 @@ type moves struct {
 // mostMoved is how many bytes of keys, and 64 for each, an export remembers: 100,000 renames of keys of 100 bytes.
 const mostMoved = 16 << 20
 
+// Position is a place in the order of Export; the zero value is its start.
+type Position struct {
+	shard int
+	tag   uint64 // the lowest tag that is still to come
+	moves *moves // nil: renames may be missed
+}
+
 // place is where a key stands in the order of an export.
 func place(shard int, tag uint64) uint64 { return uint64(shard)<<33 | tag }
 

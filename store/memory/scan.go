@@ -11,9 +11,6 @@ import (
 // clients that hold numbers as float64 keep it.
 const shardShift = 32
 
-// emptyPerPlace is how many free slots count as much as one place that is looked at.
-const emptyPerPlace = 16
-
 // Scan calls fn for some of the live keys and returns the cursor to go on with. Cursor 0 starts; a returned 0 ends. It
 // looks at count places (1 if less), and calls fn, with no lock held, for the live keys in them: count at most, or none
 // though there are more. Any cursor is safe; one that Scan never returned may skip keys.

@@ -130,19 +130,6 @@ func (s *Store) Linked(key []byte, id int64, a store.Access) (names [][]byte, er
 	return names, a.May.Reach(names, true, true)
 }
 
-// linkedOf are the keys that a lease leads to. found is false if there is none that has not ended.
-func (sh *shard) linkedOf(e *table.Slot, id, nowNS int64) (names [][]byte, found bool) {
-	for p := range sh.TalliesOf(e) {
-		if p.HoldsLeases() {
-			st := sh.Tallies.State(p)
-			links, has := cell.Links(&st, uint64(id), nowNS)
-			keys, _ := cell.NamesIn(links)
-			names, found = append(names, keys...), found || has
-		}
-	}
-	return names, found
-}
-
 // findLease looks for a lease that has not ended in a tally.
 func (sh *shard) findLease(p *table.Tally, id, nowNS int64) (st cell.State, l cell.Lease, found bool) {
 	if p.HoldsLeases() {

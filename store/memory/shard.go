@@ -41,6 +41,14 @@ type shard struct {
 // counters are the shard's part of Stats, and mean the same.
 type counters struct{ expired, evicted, hits, misses int64 }
 
+func (sh *shard) countLookup(found *table.Slot) {
+	if found != nil {
+		sh.counters.hits++
+	} else {
+		sh.counters.misses++
+	}
+}
+
 // lock keeps all others out of the shard, those that take no lock too.
 func (sh *shard) lock(nowNS int64) {
 	sh.mu.Lock()
@@ -54,6 +62,15 @@ func (sh *shard) unlock() {
 		sh.version.Add(1)
 	}
 	sh.mu.Unlock()
+}
+
+// lockKey locks the shard of a key and looks the key up in it. e is nil where there is no such key. The caller unlocks the shard.
+func (s *Store) lockKey(key []byte, a store.Access) (sh *shard, n uint32, e *table.Slot) {
+	hash := s.hash(key)
+	sh = s.shardOf(hash)
+	sh.lock(a.NowNS)
+	n, e = sh.find(hash, key, a)
+	return sh, n, e
 }
 
 // Clear makes the shard's table an empty one.
@@ -288,4 +305,23 @@ func (sh *shard) remove(n uint32, e *table.Slot) { sh.drop(n, e, false) }
 func (sh *shard) expire(n uint32, e *table.Slot) {
 	sh.drop(n, e, true)
 	sh.counters.expired++
+}
+
+// watchedKey counts the puts of a key that somebody watches. To go by puts is enough: a key that is gone is seen to be
+// gone, and one that came back was put. So deletion, eviction, expiry and Flush have nothing to tell.
+type watchedKey struct {
+	puts     uint64
+	watchers int
+}
+
+func (sh *shard) bumpWatched(key []byte) {
+	if len(sh.watched) != 0 {
+		sh.bump(key)
+	}
+}
+
+func (sh *shard) bump(key []byte) {
+	if k := sh.watched[string(key)]; k != nil {
+		k.puts++
+	}
 }

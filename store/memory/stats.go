@@ -9,14 +9,6 @@ import (
 // avgTTLSamples is how many keys of each shard the average TTL is taken from.
 const avgTTLSamples = 16
 
-func (sh *shard) countLookup(found *table.Slot) {
-	if found != nil {
-		sh.counters.hits++
-	} else {
-		sh.counters.misses++
-	}
-}
-
 // Stats adds up the shards, one after the other.
 func (s *Store) Stats(nowNS int64) store.Stats {
 	st := store.Stats{Bytes: s.room.bytes.Load(), Changes: s.SettingChanges()}

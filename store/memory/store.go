@@ -121,6 +121,8 @@ func New(o Options) *Store {
 	return s
 }
 
+func (s *Store) lane(a store.Access) *lane { return &s.lanes[a.Lane%lanes] }
+
 // Hash returns a hash of a key. Nobody outside of the process can foresee any of its bits.
 func (s *Store) Hash(key []byte) uint64 { return s.hash(key) }
 

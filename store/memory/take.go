@@ -8,58 +8,6 @@ import (
 	"celld/store/memory/table"
 )
 
-// Take decides on 1 to MaxLimits calls at one instant: it grants all of them or none. Calls that share a key and its state add
-// up. It ignores what the calls hold of an earlier Take. It holds the locks of all keys, which it takes in the order of shards.
-// The errors are ErrTooManyLimits, ErrTwoLimits, ErrWrongType and ErrFull.
-//
-// A denied call changes nothing but a block. There is one exception: the first call with another limit carries the state over
-// to that limit, and this is stored even when the call is denied, so that the retry after that it returns is exact. A peek changes
-// nothing, so it tells what a call at that instant would be told.
-func (s *Store) Take(calls []store.Call, o store.TakeOptions, a store.Access) (store.Taken, error) {
-	reqs := [1]store.TakeRequest{{Calls: calls, TakeOptions: o}}
-	s.TakeBatch(reqs[:], a, nil)
-	return reqs[0].Taken, reqs[0].Err
-}
-
-// answer decides on a request under the locks of its keys. absent says that a single key seems not to be there. It returns true for
-// one that waits, for which there must be a Waker: that may have been woken already.
-func (s *Store) answer(r *store.TakeRequest, absent bool, a store.Access, w store.Waker) (waits bool) {
-	if r.Cost < 0 {
-		s.answerGive(r, a)
-		return false
-	}
-	if r.Cost == 0 {
-		r.Mode = cell.Peek
-	}
-	if r.Terms == nil && len(r.Calls) == 1 && !absent {
-		sh := s.shardOf(r.Hash)
-		sh.lock(a.NowNS)
-		done := s.takeOne(sh, r, a)
-		sh.unlock()
-		if done {
-			return false
-		}
-	}
-	return s.takeAny(r, a, w)
-}
-
-// answerGive answers a request that gives back.
-func (s *Store) answerGive(r *store.TakeRequest, a store.Access) {
-	c := &r.Calls[0]
-	look := store.TakeRequest{Calls: r.Calls, TakeOptions: store.TakeOptions{Mode: cell.Peek}}
-	var given int64
-	r.Err = nil
-	if !r.Look || s.Rule(c.Key, a.NowNS) == nil {
-		given, r.Err = s.Give(c.Key, c.Limit, c.Policy, -r.Cost, a)
-	}
-	if r.Look && r.Err == nil {
-		s.takeAny(&look, a, nil)
-		r.Err = look.Err
-	}
-	r.Taken = look.Taken
-	r.Taken.Granted = -given
-}
-
 // takeAny answers a request of any calls and modes. The cost is not negative.
 func (s *Store) takeAny(r *store.TakeRequest, a store.Access, w store.Waker) (waits bool) {
 	p, locks := s.begin(r)

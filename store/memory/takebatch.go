@@ -1,9 +1,23 @@
 package memory
 
 import (
+	"celld/cell"
 	"celld/store"
 	"celld/store/memory/table"
 )
+
+// Take decides on 1 to MaxLimits calls at one instant: it grants all of them or none. Calls that share a key and its state add
+// up. It ignores what the calls hold of an earlier Take. It holds the locks of all keys, which it takes in the order of shards.
+// The errors are ErrTooManyLimits, ErrTwoLimits, ErrWrongType and ErrFull.
+//
+// A denied call changes nothing but a block. There is one exception: the first call with another limit carries the state over
+// to that limit, and this is stored even when the call is denied, so that the retry after that it returns is exact. A peek changes
+// nothing, so it tells what a call at that instant would be told.
+func (s *Store) Take(calls []store.Call, o store.TakeOptions, a store.Access) (store.Taken, error) {
+	reqs := [1]store.TakeRequest{{Calls: calls, TakeOptions: o}}
+	s.TakeBatch(reqs[:], a, nil)
+	return reqs[0].Taken, reqs[0].Err
+}
 
 // TakeBatch decides on 1 to MaxTakes requests in their order, as that many Takes would, and overlaps cache misses as ThrottleBatch
 // does.
@@ -47,6 +61,28 @@ func (s *Store) takeAll(reqs []store.TakeRequest, b *batch, a store.Access, w st
 	}
 	s.lane(a).count(c)
 	return !waits
+}
+
+// answer decides on a request under the locks of its keys. absent says that a single key seems not to be there. It returns true for
+// one that waits, for which there must be a Waker: that may have been woken already.
+func (s *Store) answer(r *store.TakeRequest, absent bool, a store.Access, w store.Waker) (waits bool) {
+	if r.Cost < 0 {
+		s.answerGive(r, a)
+		return false
+	}
+	if r.Cost == 0 {
+		r.Mode = cell.Peek
+	}
+	if r.Terms == nil && len(r.Calls) == 1 && !absent {
+		sh := s.shardOf(r.Hash)
+		sh.lock(a.NowNS)
+		done := s.takeOne(sh, r, a)
+		sh.unlock()
+		if done {
+			return false
+		}
+	}
+	return s.takeAny(r, a, w)
 }
 
 // touchTallies touches the first tallies of the requests' keys.

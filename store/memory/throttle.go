@@ -64,15 +64,6 @@ func (s *Store) throttleAll(reqs []store.Request, b *batch, a store.Access) {
 	s.lane(a).count(c)
 }
 
-// ruled decides on a call by a rule, if one holds for its key. It stores nothing.
-func (s *Store) ruled(key []byte, capacity, nowNS int64, d *cell.Decision) bool {
-	r := s.Rule(key, nowNS)
-	if r != nil {
-		*d = r.Decision(capacity, nowNS)
-	}
-	return r != nil
-}
-
 func (s *Store) decideLocked(sh *shard, r *store.Request, absent bool, a store.Access) {
 	var n uint32
 	var e *table.Slot
@@ -118,14 +109,4 @@ func (s *Store) decideLocked(sh *shard, r *store.Request, absent bool, a store.A
 		}
 		n, e = sh.find(r.Hash, r.Key, a)
 	}
-}
-
-// setDecision is *to = *from, field by field. The compiler copies a struct 16 bytes at a time, and must then wait for the words
-// just written to reach the cache. That took some 15 ns of a decision, together with Throttle's copy of a Request.
-func setDecision(to, from *cell.Decision) {
-	to.Limited = from.Limited
-	to.Limit = from.Limit
-	to.Remaining = from.Remaining
-	to.RetryAfterNS = from.RetryAfterNS
-	to.ResetAfterNS = from.ResetAfterNS
 }

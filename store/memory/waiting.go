@@ -19,6 +19,13 @@ type turn struct {
 	look   *look       // of one that waits elsewhere
 }
 
+// look is what is asked of a call that may wait elsewhere.
+type look struct {
+	aheadNS uint64
+	binding int    // out
+	againNS uint64 // out
+}
+
 // first reports whether the call comes before all of a queue.
 func (t turn) first(q *queue) bool { return t.waiter != nil && t.waiter.Ticket <= q.First().Ticket }
 
@@ -200,4 +207,14 @@ func (w *waiter) goTo(c *call, nowNS int64, waitNS uint64, cost int64) {
 	if q.First() == w {
 		q.setTimer(s, min(nowNS+int64(min(waitNS, uint64(math.MaxInt64-1-nowNS))), c.nextDueNS()))
 	}
+}
+
+// wait has a call wait elsewhere, or books it.
+func (l *look) wait(r *pending, binding int, nowNS int64, waitNS uint64) (booked bool, err error) {
+	r.Terms.WaitNS = waitNS
+	if waitNS <= l.aheadNS && bookable(r.calls) {
+		return true, nil
+	}
+	l.binding, l.againNS = binding, min(waitNS, uint64(max(r.calls[binding].nextDueNS()-nowNS, 0)))
+	return false, errWaits
 }

@@ -2,25 +2,6 @@ package memory
 
 import "celld/store"
 
-// watchedKey counts the puts of a key that somebody watches. To go by puts is enough: a key that is gone is seen to be
-// gone, and one that came back was put. So deletion, eviction, expiry and Flush have nothing to tell.
-type watchedKey struct {
-	puts     uint64
-	watchers int
-}
-
-func (sh *shard) bumpWatched(key []byte) {
-	if len(sh.watched) != 0 {
-		sh.bump(key)
-	}
-}
-
-func (sh *shard) bump(key []byte) {
-	if k := sh.watched[string(key)]; k != nil {
-		k.puts++
-	}
-}
-
 // Watch is an observation of one key (WATCH), from Store.Watch until Stop.
 type Watch struct {
 	sh   *shard
