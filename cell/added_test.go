@@ -41,7 +41,7 @@ func (p *pace) book(l *Limit, st State, now, cost uint64) (after State, at uint6
 	return st, at
 }
 
-func (*pace) end(_ Shape, st State) uint64 { return st.A }
+func (*pace) end(free, _ uint64, _ []uint64, _ uint64) uint64 { return free }
 
 func (*pace) give(l *Limit, st *State, nowNS, n int64) int64 {
 	n = min(n, int64(debtOf(st.A, uint64(nowNS)))/l.bucket.intervalNS)

@@ -20,7 +20,7 @@ func (a Algo) String() string { return algorithms[a].name }
 func Algos() int { return len(algorithms) }
 
 // algorithm is the arithmetic of a limit, and the only way to it: nobody else asks which algorithm a limit has. Instants are Unix ns.
-// States that are passed by value stay on the stack of those who have a copy.
+// What is passed by value stays on its owner's stack.
 type algorithm interface {
 	// prepare computes a limit's Capacity and bucket. It returns false where that does not fit int64 ns.
 	prepare(s Shape, p Params) (capacity int64, b Bucket, ok bool)
@@ -35,7 +35,7 @@ type algorithm interface {
 	fit(l *Limit, st *State, nowNS int64) (words int)
 	fits(l *Limit, st State) bool
 	// end is when nothing of a state is left except a block; 0: nothing is left now.
-	end(s Shape, st State) uint64
+	end(a, b uint64, ring []uint64, period uint64) uint64
 
 	// give gives back up to n, the latest first, and returns how much that was.
 	give(l *Limit, st *State, nowNS, n int64) int64

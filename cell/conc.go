@@ -76,7 +76,9 @@ type held struct{ plain }
 
 func (*held) decide(*Limit, *State, int64, int64, Mode) outcome { return outcome{} }
 
-func (*held) end(_ Shape, st State) uint64 { return leases{&st}.lastEnd() }
+func (*held) end(_, b uint64, ring []uint64, _ uint64) uint64 {
+	return leases{&State{B: b, Ring: ring}}.lastEnd()
+}
 
 func (*held) give(*Limit, *State, int64, int64) int64 { return 0 }
 

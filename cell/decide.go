@@ -66,7 +66,9 @@ func (l *Limit) decideCopied(st *State, nowNS, cost int64, mode Mode) outcome {
 func (l *Limit) Give(st *State, nowNS, n int64) int64 { return l.kind().give(l, st, nowNS, n) }
 
 // EndNS is when nothing of a state is left to remember, in Unix ns. 0 or an instant that has passed: nothing is left now.
-func (l *Limit) EndNS(st *State) uint64 { return max(l.kind().end(l.Shape, *st), st.BlockedNS) }
+func (l *Limit) EndNS(st *State) uint64 {
+	return max(l.kind().end(st.A, st.B, st.Ring, uint64(l.PeriodNS)), st.BlockedNS)
+}
 
 // Fit makes room in a state for one more call to be taken, and returns by how many words its ring has grown.
 func (l *Limit) Fit(st *State, nowNS int64) (words int) { return l.kind().fit(l, st, nowNS) }

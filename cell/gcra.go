@@ -222,7 +222,7 @@ func owe(debt, interval, cost uint64) uint64 {
 	return debt + increment
 }
 
-func (*gcra) end(_ Shape, st State) uint64 { return st.A }
+func (*gcra) end(tat, _ uint64, _ []uint64, _ uint64) uint64 { return tat }
 
 func (*gcra) give(l *Limit, st *State, nowNS, n int64) int64 {
 	now, interval := uint64(nowNS), uint64(l.bucket.intervalNS)

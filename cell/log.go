@@ -179,7 +179,9 @@ func (*log) give(l *Limit, st *State, nowNS, n int64) int64 {
 	return n - int64(left)
 }
 
-func (*log) end(s Shape, st State) uint64 { return calls{&st}.end(uint64(s.PeriodNS)) }
+func (*log) end(a, b uint64, ring []uint64, period uint64) uint64 {
+	return calls{&State{A: a, B: b, Ring: ring}}.end(period)
+}
 
 // end is when the last entry stops to count.
 func (c calls) end(period uint64) uint64 {

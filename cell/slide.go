@@ -12,7 +12,7 @@ import "math"
 // twice the count in a span of W.
 type slide struct{ plain }
 
-func (*slide) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
+func (a *slide) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
 	period := uint64(l.PeriodNS)
 	w := slideAt(st, now, period)
@@ -22,7 +22,7 @@ func (*slide) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome 
 		w.cur = min(w.cur+uint64(cost), math.MaxUint32)
 		st.A, st.B = w.start, w.cur<<32|w.prev
 	}
-	o := l.used(w.cur+weighted, endOfSlide(st, period), now)
+	o := l.used(w.cur+weighted, a.end(st.A, st.B, nil, period), now)
 	if mode != Force && cost > 0 && !passes {
 		o.retryNS = Never
 		if cost <= l.Count {
@@ -96,14 +96,12 @@ func (*slide) giveBack(l *Limit, st *State, nowNS int64, from []Lease) {
 	w.take(st, fromCur, fromPrev)
 }
 
-func (*slide) end(s Shape, st State) uint64 { return endOfSlide(&st, uint64(s.PeriodNS)) }
-
-func endOfSlide(st *State, period uint64) uint64 {
-	switch cur, prev := st.B>>32, st.B&math.MaxUint32; {
+func (*slide) end(start, used uint64, _ []uint64, period uint64) uint64 {
+	switch cur, prev := used>>32, used&math.MaxUint32; {
 	case cur > 0:
-		return st.A + 2*period
+		return start + 2*period
 	case prev > 0:
-		return st.A + period
+		return start + period
 	}
 	return 0
 }

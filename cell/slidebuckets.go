@@ -153,7 +153,9 @@ func (*buckets) fit(l *Limit, st *State, _ int64) (words int) {
 
 func (*buckets) fits(_ *Limit, st State) bool { return len(st.Ring) > 0 }
 
-func (*buckets) end(s Shape, st State) uint64 { return countersOf(&s, &st).end() }
+func (*buckets) end(a, b uint64, ring []uint64, period uint64) uint64 {
+	return counters{&State{A: a, B: b, Ring: ring}, uint64(len(ring)), period}.end()
+}
 
 func (*buckets) give(l *Limit, st *State, nowNS, n int64) int64 {
 	c := countersOf(&l.Shape, st)

@@ -31,7 +31,7 @@ type Decision struct {
 	Limit        int64  // the most that passes at one instant, max burst + 1
 	Remaining    int64  // what would pass now, 0..Limit
 	RetryAfterNS uint64 // until the same call is allowed, >= 1, or Never
-	ResetAfterNS uint64 // until the key is full again: TAT - now, 0 when it is full
+	ResetAfterNS uint64 // until the key is full again and not blocked: EndNS - now, 0 when it is full
 }
 
 // outcome is what an algorithm makes of a call. It is small enough to stay in registers, as a Decision is not.

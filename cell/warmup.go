@@ -93,7 +93,7 @@ func (w *warmup) book(l *Limit, st State, now, cost uint64) (after State, at uin
 	return st, at
 }
 
-func (*warmup) end(_ Shape, st State) uint64 { return st.A + st.B }
+func (*warmup) end(free, warmth uint64, _ []uint64, _ uint64) uint64 { return free + warmth }
 
 // give undoes the latest calls that are not paid for. Where it is as warm as it gets, it stays so: what the calls took of
 // what was stored is not known.

@@ -141,11 +141,11 @@ func (*window) carry(l *Limit, st *State, old *Limit, _ int64) {
 	st.B = min(before, mostBefore)<<32 | min(used, math.MaxUint32)
 }
 
-func (*window) end(_ Shape, st State) uint64 {
-	if st.B == 0 {
+func (*window) end(end, used uint64, _ []uint64, _ uint64) uint64 {
+	if used == 0 {
 		return 0
 	}
-	return st.A
+	return end
 }
 
 // beginNS is when the window begins that ends then, both in Unix ns. Before 1970 is 0.

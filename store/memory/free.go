@@ -209,7 +209,7 @@ func (f *free) take(sh *shard, r *store.TakeRequest, a store.Access) bool {
 		p.SetState(&st)
 		// The key ends no sooner than before, so it keeps its place in the wheel: what passes adds to the state, and a block
 		// begins only where none holds. Only SetWall makes an end earlier, and it waits for this call.
-		f.e.TAT.Store(sh.LimitEndNS(c.Limit, &st))
+		f.e.TAT.Store(uint64(a.NowNS) + d.ResetAfterNS)
 		f.changed()
 	}
 	setDecision(&c.Decision, &d)

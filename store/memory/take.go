@@ -59,7 +59,7 @@ func (s *Store) takeOne(sh *shard, r *store.TakeRequest, a store.Access) (done b
 	d := &c.Decision
 	if !d.Limited || p.BlockedNS.Load() != st.BlockedNS {
 		p.SetState(&st)
-		sh.putEnd(n, e, sh.LimitEndNS(c.Limit, &st), c.Key)
+		sh.putEnd(n, e, uint64(a.NowNS)+d.ResetAfterNS, c.Key)
 	}
 	if d.Limited && !c.Limit.Shadow {
 		r.Taken = store.Taken{Limited: true, RetryAfterNS: d.RetryAfterNS, ResetAfterNS: d.ResetAfterNS}
