@@ -91,8 +91,8 @@ func (s *Session) replySetting(did bool, err error, tooMany string) {
 func cmdPolicyGet(s *Session, args [][]byte) {
 	if p := s.srv.store.PolicyNamed(strings.TrimPrefix(string(args[2]), "@")); p != nil {
 		s.replyString(p.Limit.String())
-	} else if text := s.srv.noPolicy(nil); strings.HasPrefix(text, "STOREDOWN ") {
-		s.replyError("%s", text)
+	} else if err := s.srv.keep.PoliciesUnknown(); err != nil {
+		s.replyError(errStoreDown, err)
 	} else {
 		s.replyNull()
 	}

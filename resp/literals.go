@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"hash/maphash"
-	"regexp"
-	"strings"
-	"sync"
 
 	"celld/cell"
 	"celld/resp/decisions"
@@ -99,11 +96,6 @@ func parseLiteral(text []byte, logMax int64) (cell.Limit, string) {
 
 func shortText(b []byte) string { return string(b[:min(len(b), 128)]) }
 
-// engineError matches the error of an engine, which begins with its code.
-var engineError = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Z]{3,} `)
-})
-
 // storeError is the text of what the store has refused.
 func storeError(err error) string {
 	switch err {
@@ -128,18 +120,14 @@ func storeError(err error) string {
 	case remote.ErrNoPrefix:
 		return errFlushAll
 	}
-	var down *remote.DownError
-	switch text := err.Error(); {
+	down, engine := (*remote.DownError)(nil), (*remote.EngineError)(nil)
+	switch {
 	case errors.As(err, &down) && down.Sent:
 		return formatError(errStoreSent, down.Cause)
 	case errors.As(err, &down):
 		return formatError(errStoreDown, down.Cause)
-	case strings.HasPrefix(text, "WRONGTYPE "):
-		return errWrongType
-	case strings.HasPrefix(text, "OOM "):
-		return errOOM
-	case engineError().MatchString(text):
-		return text
+	case errors.As(err, &engine):
+		return engine.Text
 	}
 	return "ERR " + err.Error()
 }

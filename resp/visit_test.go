@@ -149,7 +149,7 @@ func TestFailuresOfAnEngine(t *testing.T) {
 		{remote.ErrCrossSlot, errCrossSlot},
 		{store.ErrWrongType, errWrongType},
 		{store.ErrFull, errOOM},
-		{errors.New("NOPERM this user may not"), "NOPERM this user may not"},
+		{&remote.EngineError{Text: "NOPERM this user may not"}, "NOPERM this user may not"},
 		{errors.New("unknown command"), "ERR unknown command"},
 	} {
 		w, e := engineWorld(t, false)
