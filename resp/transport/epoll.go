@@ -6,19 +6,14 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 const (
-	flushAt = 64 << 10 // a connection with so many reply bytes writes before the end of the round
-
-	readSize  = 64 << 10 // bytes of a loop's read buffer, which its connections share
-	maxEvents = 256
+	readSize = 64 << 10 // bytes of a loop's read buffer, which its connections share
 
 	// roundBytes bounds what a round reads where replies wait for the disk. Memory holds its changes until then, about six
 	// times over. 2 MB are 50,000 calls of CL.THROTTLE.
@@ -34,11 +29,8 @@ const (
 	// wokenReplies is how many of them may get replies in a round: to send one takes 6 µs, and as many come from one epoll_wait.
 	wokenReplies = maxEvents
 
-	// Edge-triggered: a read that does not fill the buffer has emptied the socket, and epoll does not report it again in the
-	// next round. Together with recv and send in place of read and write, this saves 6 % of a command's CPU at -P 1.
-	readable = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
-	broken   = unix.EPOLLHUP | unix.EPOLLERR // nothing can be read or written any more
-	ended    = unix.EPOLLRDHUP | broken      // the last event of a connection's input
+	broken = unix.EPOLLHUP | unix.EPOLLERR // nothing can be read or written any more
+	ended  = unix.EPOLLRDHUP | broken      // the last event of a connection's input
 )
 
 // On Linux, event loops on epoll carry connections. celld has its own, as most of a decision's time is spent here: at one
@@ -51,70 +43,52 @@ const (
 // A round answers all connections that have something to read before it writes to any, as Redis does. So peers get their
 // replies together and send their next commands together, which saves both sides wake-ups.
 type epollLoop struct {
-	server     Server
-	synced     bool // rounds are committed
-	epoll      int
-	wakeFD     int
-	spare      bool // there are processors that run no loop
-	buf        []byte
-	plain      []byte // what TLS makes of buf; nil: no connection has had TLS yet
-	events     []unix.EpollEvent
-	conns      []*epollConn // by descriptor
-	taken      int          // bytes read in this round
-	late       []*epollConn // left for the next round, as taken has reached roundBytes
-	unread     []*epollConn // may have more to read after their last read
-	roundNS    int64        // see Conn.RoundNS
-	queue      []*epollConn // to be read in this round
-	next       int          // in queue
-	woken      []*epollConn // from the inbox, to be looked at in this round
-	looked     int          // of woken, how many were
-	dirty      []*epollConn // have output of this round
-	ended      []*epollConn // to be closed when that is written
-	free       [][]byte     // output buffers between uses
-	naps       naps
-	left       bool   // meanwhile has ended the round early
-	stopping   bool   // closeAll follows
-	otherBuf   []byte // for reads in meanwhile
-	otherPlain []byte
-	chores     []chore // one step of each is done between two rounds
+	server Server
+	synced bool // rounds are committed
+	poller
+	inbox
+	roundWork
+	disk     committer
+	input    buffers
+	other    buffers // for reads in meanwhile
+	spares   spares
+	chores   []chore       // one step of each is done between two rounds
+	conns    []*epollConn  // by descriptor
+	count    atomic.Int64  // connections; new ones go to the loop with the fewest
+	left     bool          // meanwhile has ended the round early
+	stopping bool          // closeAll follows
+	draining bool          // the server stops
+	over     chan struct{} // closed when the loop has ended
+}
 
-	count  atomic.Int64 // connections; new ones go to the loop with the fewest
-	signal atomic.Bool  // the wake descriptor has been written to
-	mu     sync.Mutex
-	inbox  []*epollConn // new, woken and closed ones
-	asked  []chore      // new ones
-	stop   bool
-	closed bool // the wake descriptor is closed; its number may belong to another file
-
-	draining  bool  // the server stops
-	commitErr error // of the round's changes
-
-	stands    atomic.Int64 // the number of the commit that the loop's goroutine stands in; 0: none, or another goroutine has taken over
-	commits   int64
-	ahead     *standing    // a round whose commit another goroutine stands in; nil: none
-	nextAhead *standing    // what the next of these will be
-	kept      []*epollConn // have written since, and wait for the next commit
-	putOff    []*epollConn // are not served until then
-	keptBytes int          // bytes read in the rounds of those in kept
-
-	over chan struct{} // closed when the loop has ended
+// roundWork is what a round has to do, and what it leaves to the next.
+type roundWork struct {
+	roundNS int64        // see Conn.RoundNS
+	taken   int          // bytes read in this round
+	queue   []*epollConn // to be read in this round
+	next    int          // in queue
+	late    []*epollConn // left for the next round, as taken has reached roundBytes
+	unread  []*epollConn // may have more to read after their last read
+	woken   []*epollConn // from the inbox, to be looked at in this round
+	looked  int          // of woken, how many were
+	dirty   []*epollConn // have output of this round
+	ended   []*epollConn // to be closed when that is written
 }
 
 func newEpollLoop(t *Transport, spare bool) (*epollLoop, error) {
-	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("epoll_create: %w", err)
+	l := &epollLoop{server: t.server, synced: t.synced, over: make(chan struct{})}
+	l.disk = committer{loop: l, nextAhead: &standing{}}
+	l.input.sealed = make([]byte, readSize)
+	if err := l.poller.open(spare); err != nil {
+		return nil, err
 	}
-	wake, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
-	if err != nil {
-		unix.Close(epoll)
-		return nil, fmt.Errorf("eventfd: %w", err)
+	if err := l.inbox.open(); err != nil {
+		l.poller.close()
+		return nil, err
 	}
-	l := &epollLoop{server: t.server, synced: t.synced, epoll: epoll, wakeFD: wake, spare: spare,
-		buf: make([]byte, readSize), events: make([]unix.EpollEvent, maxEvents), nextAhead: &standing{}, over: make(chan struct{})}
-	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)}); err != nil {
-		unix.Close(epoll)
-		unix.Close(wake)
+	if err := l.watch(l.wakeFD, unix.EPOLLIN); err != nil {
+		l.poller.close()
+		l.inbox.close()
 		return nil, fmt.Errorf("epoll_ctl: %w", err)
 	}
 	return l, nil
@@ -128,7 +102,7 @@ func (l *epollLoop) run() {
 // rounds returns when the loop has ended, or another goroutine has taken it over.
 func (l *epollLoop) rounds() {
 	for {
-		n, err := l.wait()
+		n, err := l.wait(len(l.unread)+len(l.late)+len(l.woken)+len(l.chores) > 0)
 		if err != nil { // nobody would serve its connections
 			l.server.Fatal("epoll_wait failed", "error", err)
 			return
@@ -136,9 +110,9 @@ func (l *epollLoop) rounds() {
 		if l.synced {
 			l.server.Begin()
 		}
-		l.land()
+		l.disk.land()
 		l.serve(n)
-		if !l.commit(!l.stopping) || !l.finish() { // who writes all the time to a slow disk does not keep a loop from ending
+		if !l.disk.commit(!l.stopping) || !l.finish() { // who writes all the time to a slow disk does not keep a loop from ending
 			return
 		}
 	}
@@ -147,7 +121,7 @@ func (l *epollLoop) rounds() {
 // finish is what follows the commit of a round. It returns false when the loop has ended.
 func (l *epollLoop) finish() bool {
 	l.send()
-	if l.stopping && l.ahead == nil {
+	if l.stopping && l.disk.ahead == nil {
 		l.closeAll()
 		close(l.over)
 		return false
@@ -167,25 +141,7 @@ func (l *epollLoop) serve(n int) {
 	l.queue = append(append(l.queue, l.late...), l.unread...)
 	l.late, l.unread, l.taken = l.late[:0], l.unread[:0], 0
 	for i := range n {
-		ev := &l.events[i]
-		if int(ev.Fd) == l.wakeFD {
-			l.stopping = l.takeInbox() || l.stopping
-			continue
-		}
-		c := l.conns[ev.Fd]
-		if c == nil {
-			continue
-		}
-		if ev.Events&unix.EPOLLOUT != 0 && !c.dirty {
-			l.do(c, (*epollConn).flush)
-		}
-		if ev.Events&^unix.EPOLLOUT != 0 {
-			c.end |= ev.Events & ended
-			if !c.queued {
-				c.queued = true
-				l.queue = append(l.queue, c)
-			}
-		}
+		l.notice(&l.events[i])
 	}
 	if len(l.woken) > 0 {
 		l.roundNS -= looksShareNS
@@ -197,6 +153,33 @@ func (l *epollLoop) serve(n int) {
 		l.do(c, (*epollConn).read)
 	}
 	l.queue, l.next = l.queue[:0], 0
+	l.look(beganNS)
+}
+
+// notice takes an event of epoll.
+func (l *epollLoop) notice(ev *unix.EpollEvent) {
+	if int(ev.Fd) == l.wakeFD {
+		l.takeInbox()
+		return
+	}
+	c := l.conns[ev.Fd]
+	if c == nil {
+		return
+	}
+	if ev.Events&unix.EPOLLOUT != 0 && !c.dirty {
+		l.do(c, (*epollConn).flush)
+	}
+	if ev.Events&^unix.EPOLLOUT != 0 {
+		c.end |= ev.Events & ended
+		if !c.queued {
+			c.queued = true
+			l.queue = append(l.queue, c)
+		}
+	}
+}
+
+// look looks at those who are woken, as many as there is time for in a round that began at that instant.
+func (l *epollLoop) look(beganNS int64) {
 	mostDirty, looksNS := len(l.dirty)+wokenReplies, int64(0) // when they begin
 	for len(l.woken) > l.looked && len(l.dirty) < mostDirty {
 		if l.looked%wokenStep == 0 && !l.stopping {
@@ -242,31 +225,30 @@ func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
 	defer l.doChores(true)
 	if l.synced && !l.left {
 		if wrote {
-			l.stopping = l.takeInbox() || l.stopping
+			l.takeInbox()
 			return
 		}
-		l.commitAside(c)
+		l.disk.commitAside(c)
 		l.left = true
 	}
-	l.land()
+	l.disk.land()
 	n, err := l.poll(0)
 	if err != nil {
 		return // the loop's own wait returns it, too
 	}
-	buf, plain := l.buf, l.plain // still hold input of c
-	if l.buf, l.plain = l.otherBuf, l.otherPlain; l.buf == nil {
-		l.buf = make([]byte, readSize)
+	l.input, l.other = l.other, l.input // which still holds input of c
+	if l.input.sealed == nil {
+		l.input.sealed = make([]byte, readSize)
 	}
 	l.serve(n)
 	if l.synced {
-		if l.letGo(); len(l.dirty) > 0 { // calls that waited have been granted, or have written while the disk was slow
+		if l.disk.letGo(); len(l.dirty) > 0 { // calls that waited have been granted, or have written while the disk was slow
 			l.server.Begin()
-			l.commitAside(c)
+			l.disk.commitAside(c)
 		}
 	}
 	l.send()
-	l.buf, l.otherBuf = buf, l.buf
-	l.plain, l.otherPlain = plain, l.plain
+	l.input, l.other = l.other, l.input
 	c.readOn() // its events were ignored
 }
 
@@ -297,59 +279,17 @@ func (l *epollLoop) escaped() {
 	}
 }
 
-// wait returns events, and sleeps until there are any.
-//
-// If there are more processors than loops, other goroutines can run there. Then the loop sleeps and naps without telling Go's
-// scheduler, for a millisecond at most. Otherwise the scheduler takes the processor away from a thread that blocks for 20 µs,
-// and its monitor looks for such threads every 20 µs: 8 % of all CPU at one command a packet.
-func (l *epollLoop) wait() (int, error) {
-	if len(l.unread)+len(l.late)+len(l.woken) > 0 || len(l.chores) > 0 {
-		return l.poll(0)
-	}
-	if l.naps.due() {
-		if n, err := l.poll(0); n != 0 || err != nil {
-			return n, err
-		}
-		l.nap()
-		n, err := l.poll(0)
-		l.naps.gathered(n)
-		if n != 0 || err != nil {
-			return n, err
-		}
-	}
-	if l.spare {
-		if n, err := l.poll(1); n != 0 || err != nil {
-			return n, err
-		}
-	}
-	for {
-		n, err := unix.EpollWait(l.epoll, l.events, -1)
-		if err != unix.EINTR {
-			return n, err
-		}
-	}
+// takeInbox takes what other goroutines have asked for.
+func (l *epollLoop) takeInbox() {
+	conns, chores, stop := l.inbox.take(l.woken)
+	l.woken, l.chores, l.stopping = conns, append(l.chores, chores...), stop || l.stopping
 }
 
-func (l *epollLoop) poll(ms int) (int, error) {
-	n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(address(l.events)), maxEvents, uintptr(ms), 0, 0)
-	switch errno {
-	case 0:
-		return int(n), nil
-	case syscall.EINTR:
-		return 0, nil
-	}
-	return 0, errno
+func (l *epollLoop) doChores(meanwhile bool) {
+	l.chores = slices.DeleteFunc(l.chores, func(c chore) bool { return (c.meanwhile || !meanwhile) && !c.step() })
 }
 
-func (l *epollLoop) nap() {
-	nap := unix.Timespec{Nsec: napNS}
-	if l.spare {
-		_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&nap)), 0, 0)
-	} else {
-		_ = unix.Nanosleep(&nap, nil)
-	}
-}
-
+// closeAll closes all connections, and the loop's own descriptors.
 func (l *epollLoop) closeAll() {
 	for _, c := range l.conns {
 		if c != nil {
@@ -357,11 +297,8 @@ func (l *epollLoop) closeAll() {
 			c.close()
 		}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closed = true
-	unix.Close(l.epoll)
-	unix.Close(l.wakeFD)
+	l.poller.close()
+	l.inbox.close()
 }
 
 func (l *epollLoop) add(c *epollConn) {
@@ -370,7 +307,7 @@ func (l *epollLoop) add(c *epollConn) {
 		l.conns = append(l.conns, nil)
 	}
 	l.conns[c.fd] = c
-	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, c.fd, &unix.EpollEvent{Events: readable, Fd: int32(c.fd)}); err != nil {
+	if err := l.watch(c.fd, readable); err != nil {
 		l.server.Rejected(nil) // Warn says whose it is
 		l.server.Warn("cannot serve a connection", c.session, err)
 		c.close()
@@ -380,19 +317,3 @@ func (l *epollLoop) add(c *epollConn) {
 		c.decrypt(nil)
 	}
 }
-
-// borrow returns an empty buffer for output.
-func (l *epollLoop) borrow() (buf []byte) {
-	if last := len(l.free) - 1; last >= 0 {
-		buf, l.free = l.free[last], l.free[:last]
-	}
-	return buf
-}
-
-func (l *epollLoop) giveBack(buf []byte) {
-	if buf != nil && cap(buf) <= 2*flushAt && len(l.free) < 64 {
-		l.free = append(l.free, buf[:0])
-	}
-}
-
-func address[T any](s []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(s)) }

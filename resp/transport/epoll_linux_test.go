@@ -69,7 +69,7 @@ func round(t *testing.T, l *epollLoop, between func()) {
 	}
 	between()
 	l.serve(n)
-	l.commit(false)
+	l.disk.commit(false)
 	l.send()
 }
 
@@ -161,7 +161,7 @@ func TestTheEndOfInputWaitsForItsRound(t *testing.T) {
 		t.Fatal("the end was not met")
 	}
 	peer.wantNothing()
-	l.commit(false)
+	l.disk.commit(false)
 	l.send()
 	peer.want("a\n")
 	peer.wantClosed()
@@ -205,7 +205,7 @@ func TestALoopWaits(t *testing.T) {
 			l.spare, l.naps.pay = spare, naps
 			wait := func() {
 				t.Helper()
-				if n, err := l.wait(); n != 1 || err != nil || int(l.events[0].Fd) != l.wakeFD {
+				if n, err := l.wait(false); n != 1 || err != nil || int(l.events[0].Fd) != l.wakeFD {
 					t.Errorf("spare %v, naps %v: %d events, %v", spare, naps, n, err)
 				}
 				l.takeInbox()
@@ -216,7 +216,7 @@ func TestALoopWaits(t *testing.T) {
 			time.AfterFunc(5*time.Millisecond, func() { l.ask(nil) }) // while it sleeps
 			wait()
 			unix.Close(l.epoll)
-			if _, err := l.wait(); err == nil {
+			if _, err := l.wait(false); err == nil {
 				t.Errorf("spare %v, naps %v: no error", spare, naps)
 			}
 			unix.Close(l.wakeFD)
@@ -352,7 +352,7 @@ func TestAWokenConnectionAndTheDisk(t *testing.T) {
 	}
 	l.serve(n)
 	slow.wantNothing()
-	l.commit(false)
+	l.disk.commit(false)
 	l.send()
 	slow.want(strings.Repeat("x", bytes-took) + "late\n")
 }

@@ -49,25 +49,11 @@ type epollConn struct {
 // read before the next. So a connection holds one read at most, beside an unfinished command; the rest waits in its socket. And it
 // meets the end of the stream when all input is answered.
 func (c *epollConn) read() {
-	if c.at() == gone || c.queued || c.serving || c.held {
+	size := c.mayRead()
+	switch {
+	case size == 0:
 		return
-	}
-	size := readSize
-	if c.paused {
-		if c.noticeEnd(); c.at() >= closing || !c.leaves || !c.secure.listens() {
-			return
-		}
-		size = mostBehind
-	}
-	if c.loop.putsOff(c) {
-		return
-	}
-	if c.loop.taken >= roundBytes && c.loop.synced {
-		c.queued = true
-		c.loop.late = append(c.loop.late, c)
-		return
-	}
-	if !c.paused && (c.more || c.secure.hasBehind()) {
+	case !c.paused && (c.more || c.secure.hasBehind()):
 		if c.more {
 			c.serve(nil)
 		} else {
@@ -75,12 +61,11 @@ func (c *epollConn) read() {
 		}
 		c.readOn()
 		return
-	}
-	if c.secure != nil && c.secure.farewell && c.at() < closing {
+	case c.secure != nil && c.secure.farewell && c.at() < closing:
 		c.inputEnds()
 		return
 	}
-	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(c.fd), uintptr(address(c.loop.buf)), uintptr(size), 0, 0, 0)
+	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(c.fd), uintptr(address(c.loop.input.sealed)), uintptr(size), 0, 0, 0)
 	switch {
 	case errno == syscall.EAGAIN:
 		return
@@ -93,17 +78,45 @@ func (c *epollConn) read() {
 		return
 	case c.at() >= closing: // input of a connection that ends is dropped
 	default:
-		c.owed -= int(n)
-		c.loop.taken += int(n)
-		c.loop.naps.served(&c.napTrial)
-		if c.secure != nil {
-			c.decrypt(c.loop.buf[:n])
-		} else {
-			c.serve(c.loop.buf[:n])
-		}
+		c.received(c.loop.input.sealed[:n])
 	}
 	if int(n) == size || c.end != 0 || errno == syscall.EINTR {
 		c.readOn()
+	}
+}
+
+// mayRead returns how many bytes may be read now.
+func (c *epollConn) mayRead() (most int) {
+	if c.at() == gone || c.queued || c.serving || c.held {
+		return 0
+	}
+	most = readSize
+	if c.paused {
+		if c.noticeEnd(); c.at() >= closing || !c.leaves || !c.secure.listens() {
+			return 0
+		}
+		most = mostBehind
+	}
+	if c.loop.disk.putsOff(c) {
+		return 0
+	}
+	if c.loop.taken >= roundBytes && c.loop.synced {
+		c.queued = true
+		c.loop.late = append(c.loop.late, c)
+		return 0
+	}
+	return most
+}
+
+// received serves what was read.
+func (c *epollConn) received(data []byte) {
+	c.owed -= len(data)
+	c.loop.taken += len(data)
+	c.loop.naps.served(&c.napTrial)
+	if c.secure != nil {
+		c.decrypt(data)
+	} else {
+		c.serve(data)
 	}
 }
 
@@ -176,7 +189,7 @@ func (c *epollConn) look() {
 
 // committed passes the round's replies through Confirm.
 func (c *epollConn) committed() {
-	c.out = append(c.out[:c.fresh], c.session.Confirm(c.out[c.fresh:], c.loop.commitErr)...)
+	c.out = append(c.out[:c.fresh], c.session.Confirm(c.out[c.fresh:], c.loop.disk.err)...)
 	c.fresh = len(c.out)
 }
 
@@ -186,7 +199,7 @@ func (c *epollConn) Send(p []byte) int {
 		return 0
 	}
 	if c.out == nil {
-		c.out = c.loop.borrow()
+		c.out = c.loop.spares.borrow()
 	}
 	if c.loop.synced {
 		c.markDirty() // before there is anything to confirm
@@ -261,7 +274,7 @@ func (c *epollConn) flush() {
 		c.tookNS = c.loop.server.NowNS()
 	}
 	if c.pending() == 0 {
-		c.loop.giveBack(c.out)
+		c.loop.spares.giveBack(c.out)
 		c.out, c.sent = nil, 0
 		c.await(false)
 		if c.at() >= closing {
@@ -301,11 +314,7 @@ func (c *epollConn) await(on bool) {
 		return
 	}
 	c.full = on
-	events := uint32(readable)
-	if on {
-		events |= unix.EPOLLOUT
-	}
-	if err := unix.EpollCtl(c.loop.epoll, unix.EPOLL_CTL_MOD, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)}); err != nil {
+	if err := c.loop.poller.await(c.fd, on); err != nil {
 		c.loop.server.Warn("cannot wait for a connection", c.session, err)
 		c.close()
 	}

@@ -3,41 +3,23 @@
 package transport
 
 import (
-	"slices"
+	"fmt"
+	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
 
-// Other goroutines ask a loop to look at a connection, or to do chores.
+// inbox is how other goroutines ask a loop to look at a connection, or to do chores.
+type inbox struct {
+	wakeFD int
+	signal atomic.Bool // the descriptor has been written to
 
-// ask puts a connection into the loop's inbox and wakes the loop. nil only wakes it.
-func (l *epollLoop) ask(c *epollConn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if c != nil && !c.inInbox {
-		c.inInbox = true
-		l.inbox = append(l.inbox, c)
-	}
-	if !l.closed && l.signal.CompareAndSwap(false, true) {
-		_, _ = unix.Write(l.wakeFD, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-	}
-}
-
-// takeInbox takes what other goroutines have asked for. It reports whether the loop is to end.
-func (l *epollLoop) takeInbox() (stop bool) {
-	var count [8]byte
-	_, _ = unix.Read(l.wakeFD, count[:])
-	l.signal.Store(false) // after the read, which may take the signal of a later ask, and before the inbox is emptied
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, c := range l.inbox {
-		c.inInbox = false
-	}
-	l.woken = append(l.woken, l.inbox...)
-	clear(l.inbox)
-	l.inbox = l.inbox[:0]
-	l.chores, l.asked = append(l.chores, l.asked...), nil
-	return l.stop
+	mu     sync.Mutex
+	asking []*epollConn // new, woken and closed ones
+	asked  []chore      // new ones
+	stop   bool
+	closed bool // the descriptor is closed; its number may belong to another file
 }
 
 // A chore is work that a loop does between its rounds, one step at a time.
@@ -46,14 +28,62 @@ type chore struct {
 	meanwhile bool // also in rounds in the middle of another round
 }
 
-// askChore has the loop do a step of the chore after each round, until the step returns false.
-func (l *epollLoop) askChore(c chore) {
-	l.mu.Lock()
-	l.asked = append(l.asked, c)
-	l.mu.Unlock()
-	l.ask(nil)
+func (i *inbox) open() (err error) {
+	if i.wakeFD, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
+		return fmt.Errorf("eventfd: %w", err)
+	}
+	return nil
 }
 
-func (l *epollLoop) doChores(meanwhile bool) {
-	l.chores = slices.DeleteFunc(l.chores, func(c chore) bool { return (c.meanwhile || !meanwhile) && !c.step() })
+func (i *inbox) close() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.closed = true
+	unix.Close(i.wakeFD)
+}
+
+// ask puts a connection in and wakes the loop. nil only wakes it.
+func (i *inbox) ask(c *epollConn) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if c != nil && !c.inInbox {
+		c.inInbox = true
+		i.asking = append(i.asking, c)
+	}
+	if !i.closed && i.signal.CompareAndSwap(false, true) {
+		_, _ = unix.Write(i.wakeFD, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	}
+}
+
+// askChore has the loop do a step of the chore after each round, until the step returns false.
+func (i *inbox) askChore(c chore) {
+	i.mu.Lock()
+	i.asked = append(i.asked, c)
+	i.mu.Unlock()
+	i.ask(nil)
+}
+
+// askStop has the loop end.
+func (i *inbox) askStop() {
+	i.mu.Lock()
+	i.stop = true
+	i.mu.Unlock()
+	i.ask(nil)
+}
+
+// take appends the connections to others, and takes the chores. stop is whether the loop is to end.
+func (i *inbox) take(to []*epollConn) (conns []*epollConn, chores []chore, stop bool) {
+	var count [8]byte
+	_, _ = unix.Read(i.wakeFD, count[:])
+	i.signal.Store(false) // after the read, which may take the signal of a later ask, and before the inbox is emptied
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, c := range i.asking {
+		c.inInbox = false
+	}
+	to = append(to, i.asking...)
+	clear(i.asking)
+	i.asking = i.asking[:0]
+	chores, i.asked = i.asked, nil
+	return to, chores, i.stop
 }

@@ -135,12 +135,12 @@ func TestHowMuchWaitsForASlowDisk(t *testing.T) {
 		{0, true, false}, {roundBytes/2 - 1, true, false}, {roundBytes / 2, true, true}, {roundBytes / 2, false, false},
 		{roundBytes - 1, false, false}, {roundBytes, false, true}, {roundBytes, true, true},
 	} {
-		l.ahead, l.keptBytes = &standing{}, test.kept
+		l.disk.ahead, l.disk.keptBytes = &standing{}, test.kept
 		c := &epollConn{wrote: test.wrote}
-		if got := l.putsOff(c); got != test.off || c.held != test.off {
+		if got := l.disk.putsOff(c); got != test.off || c.held != test.off {
 			t.Errorf("%+v: %v", test, got)
 		}
-		if l.ahead = nil; l.putsOff(c) {
+		if l.disk.ahead = nil; l.disk.putsOff(c) {
 			t.Errorf("%+v: put off though no disk is slow", test)
 		}
 	}
@@ -189,7 +189,7 @@ func TestTheEndOnASlowDisk(t *testing.T) {
 	l.ask(nil)
 	go l.run()
 	eventually(t, "commit", func() bool { return c.commits.Load() == 1 })
-	if l.stands.Load() != 0 {
+	if l.disk.stands.Load() != 0 {
 		t.Error("another goroutine may take the loop over")
 	}
 	disk <- nil
@@ -206,7 +206,7 @@ func TestALoopBetweenTwoGoroutines(t *testing.T) {
 	first := make(chan bool)
 	go func() { l.run(); close(first) }()
 	l.ask(nil)
-	eventually(t, "commit", func() bool { return l.stands.Swap(0) != 0 })
+	eventually(t, "commit", func() bool { return l.disk.stands.Swap(0) != 0 })
 	disk <- nil
 	<-first
 	select {

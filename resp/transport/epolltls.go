@@ -16,14 +16,14 @@ const plainSize = readSize + 32<<10
 // decrypt serves what TLS makes of what has arrived, and of what it has read ahead.
 func (c *epollConn) decrypt(arrived []byte) {
 	s, l := c.secure, c.loop
-	if l.plain == nil {
-		l.plain = make([]byte, plainSize)
+	if l.input.plain == nil {
+		l.input.plain = make([]byte, plainSize)
 	}
 	s.below.arrived = arrived
 	n, err := 0, error(nil)
 	for err == nil && n < plainSize {
 		var more int
-		more, err = s.Read(l.plain[n:])
+		more, err = s.Read(l.input.plain[n:])
 		n += more
 	}
 	s.below.arrived = nil
@@ -38,9 +38,9 @@ func (c *epollConn) decrypt(arrived []byte) {
 	switch {
 	case n == 0:
 	case c.paused:
-		s.behind = append(s.behind, l.plain[:n]...)
+		s.behind = append(s.behind, l.input.plain[:n]...)
 	default:
-		c.serve(l.plain[:n])
+		c.serve(l.input.plain[:n])
 	}
 }
 
@@ -48,7 +48,7 @@ func (c *epollConn) decrypt(arrived []byte) {
 func (c *epollConn) seal() ([]byte, error) {
 	s := c.secure
 	if s.below.toWrite == nil && len(c.out) > c.sent {
-		s.below.toWrite = c.loop.borrow()
+		s.below.toWrite = c.loop.spares.borrow()
 	}
 	n, err := s.seal(c.out[c.sent:])
 	c.sent += n
@@ -59,7 +59,7 @@ func (c *epollConn) seal() ([]byte, error) {
 func (c *epollConn) tookSealed(n int) {
 	b := c.secure.below
 	if b.sent += n; b.sent == len(b.toWrite) {
-		c.loop.giveBack(b.toWrite)
+		c.loop.spares.giveBack(b.toWrite)
 		b.sent, b.toWrite = 0, nil
 	}
 }

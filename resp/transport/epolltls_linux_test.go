@@ -219,7 +219,7 @@ func TestInputOfALongCommandWithTLS(t *testing.T) {
 	long.session = inPlace{long.session.(*fakeSession), func(data []byte) {
 		before := bytes.Clone(data)
 		other.send("other\n")
-		for len(l.otherPlain) == 0 {
+		for len(l.other.plain) == 0 {
 			long.Meanwhile(false)
 		}
 		if served = true; !bytes.Equal(data, before) {

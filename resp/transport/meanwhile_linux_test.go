@@ -198,10 +198,10 @@ func TestAGrantDuringALongCommand(t *testing.T) {
 			commits, begins := c.commits.Load(), c.begins.Load()
 			granted.wrote = true
 			granted.finish()
-			for l.ahead == nil {
+			for l.disk.ahead == nil {
 				s.conn.Meanwhile(false)
 			}
-			eventually(t, "commit", l.ahead.landed.Load)
+			eventually(t, "commit", l.disk.ahead.landed.Load)
 			s.conn.Meanwhile(false)
 			waits.want("granted\n")
 			if n := c.commits.Load() - commits; n != 1 || c.begins.Load()-begins != 1 {
