@@ -3,7 +3,6 @@ package resp
 import (
 	"bytes"
 	"math"
-	"strings"
 
 	"celld/cell"
 	"celld/resp/command"
@@ -14,7 +13,6 @@ import (
 // takeCall is the options of a CL.TAKE or CL.MTAKE.
 type takeCall struct {
 	store.TakeOptions
-	cost bool // COST was given
 	us   bool // times in microseconds
 	full bool // the reply also has each limit's decision
 
@@ -33,52 +31,38 @@ func (t *takeCall) mode(mode cell.Mode, upTo bool, wait store.WaitMode) string {
 	return ""
 }
 
-// parseOptions reads all options. It returns the text of an error, or "".
-func (t *takeCall) parseOptions(args [][]byte) (text string) {
-	for ; len(args) > 0 && text == ""; args = args[1:] {
-		switch option := strings.ToUpper(string(args[0])); option {
-		case "COST", "RESERVE", "WAIT", "LEASE", "ID":
-			if len(args) < 2 {
-				return errSyntax
-			}
-			args = args[1:]
-			text = t.parseValue(option, args[0])
-		case "PEEK":
-			text = t.mode(cell.Peek, false, store.DontWait)
-		case "UPTO":
-			text = t.mode(cell.Take, true, store.DontWait)
-		case "FORCE":
-			text = t.mode(cell.Force, false, store.DontWait)
-		case "BIND":
-			if t.terms.Bound {
-				return errSyntax
-			}
-			t.terms.Bound = true
-		case "US":
-			t.us = true
-		case "FULL":
-			t.full = true
-		default:
-			return errSyntax
-		}
-	}
-	return text
-}
+// takeWords are the options of CL.TAKE and CL.MTAKE.
+var takeWords = command.Options{Flags: []string{"PEEK", "UPTO", "FORCE", "BIND", "US", "FULL"}, Valued: []string{"COST", "WAIT", "RESERVE", "LEASE", "ID"}}
 
-// parseValue reads the value of an option.
-func (t *takeCall) parseValue(option string, arg []byte) (text string) {
-	terms := &t.terms
-	if option == "COST" && t.cost || option == "LEASE" && terms.LeaseNS > 0 || option == "ID" && terms.Name != "" {
-		return errSyntax
-	}
-	if option == "ID" {
-		if len(arg) < 1 || len(arg) > maxLeaseName {
+// set notes an option. It returns the text of an error, or "".
+func (t *takeCall) set(option string, value []byte) (text string) {
+	switch option {
+	case "PEEK":
+		return t.mode(cell.Peek, false, store.DontWait)
+	case "UPTO":
+		return t.mode(cell.Take, true, store.DontWait)
+	case "FORCE":
+		return t.mode(cell.Force, false, store.DontWait)
+	case "BIND":
+		t.terms.Bound = true
+	case "US":
+		t.us = true
+	case "FULL":
+		t.full = true
+	case "ID":
+		if len(value) < 1 || len(value) > maxLeaseName {
 			return formatError(errLeaseName, maxLeaseName)
 		}
-		terms.Name = string(arg)
-		return ""
+		t.terms.Name = string(value)
+	default:
+		return t.setNumber(option, value)
 	}
-	n, ok := command.ParseInt(arg)
+	return ""
+}
+
+// setNumber notes an option that is a number.
+func (t *takeCall) setNumber(option string, value []byte) (text string) {
+	n, ok := command.ParseInt(value)
 	if !ok {
 		return errNotInteger
 	}
@@ -87,25 +71,27 @@ func (t *takeCall) parseValue(option string, arg []byte) (text string) {
 		if n < 0 || n > cell.MaxCost {
 			return errCost
 		}
-		t.Cost, t.cost = n, true
+		t.Cost = n
 	case "LEASE":
 		if n < 1 || n > maxLeaseMS {
 			return formatError(errLease, maxLeaseMS)
 		}
-		terms.LeaseNS = n * 1e6
+		t.terms.LeaseNS = n * 1e6
 	case "RESERVE":
-		t.max, text = n, t.mode(cell.Take, false, store.Reserve)
+		t.max = n
+		return t.mode(cell.Take, false, store.Reserve)
 	case "WAIT":
-		t.max, text = n, t.mode(cell.Take, false, store.Wait)
+		t.max = n
+		return t.mode(cell.Take, false, store.Wait)
 	}
-	return text
+	return ""
 }
 
 // readOptions reads the options of a form that has its limits, and checks them together.
 func (f *form) readOptions(s *Session, args [][]byte) (text string) {
 	t, terms := &f.call, &f.call.terms
 	t.Cost = 1
-	if text = t.parseOptions(args); text != "" {
+	if text = takeWords.Read(args, t.set); text != "" {
 		return text
 	}
 	conc, bookable := false, true
