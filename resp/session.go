@@ -22,7 +22,7 @@ type Session struct {
 	reader  wire.FrameReader
 	scratch *scratch      // lent for one batch
 	call    *command.Call // the scratch's
-	waits   waiting       // nothing else is served until that has an answer; nil: nothing
+	waits   suspension    // nothing else is served until that has an answer; nil: nothing
 	nowNS   int64         // read once per batch
 
 	// The small fields stand together, which keeps a Session within 512 bytes. Go's next size class is 576.

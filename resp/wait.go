@@ -2,6 +2,7 @@ package resp
 
 import (
 	"celld/store"
+	"celld/store/waiting"
 )
 
 // suspend has the session wait for the limiter's answer. It serves nothing meanwhile, and its transport does not read, so that
@@ -32,8 +33,8 @@ func (s *Session) suspend(b *batch) {
 	}
 }
 
-// waiting is what a session waits for: a batch that the limiter has not answered, or a visit to an engine.
-type waiting interface {
+// suspension is what a session waits for: a batch that the limiter has not answered, or a visit to an engine.
+type suspension interface {
 	ready() bool       // it can go on
 	resume(s *Session) // goes on, and may have the session wait again
 	leave(s *Session)  // nobody will read the answer
@@ -96,24 +97,10 @@ func (b *batch) leave(s *Session) {
 	}
 }
 
-// giveBack gives back what a call was granted whose session has gone. A lease with a name stays: the name is there so that the
-// client may come back for it.
+// giveBack gives back what a call was granted whose session has gone.
 func (b *batch) giveBack() {
-	r, leases := &b.takes[0], b.srv.keep
-	if r.Err != nil || r.Taken.Limited || r.Terms.Name != "" && !r.Terms.Bound {
-		return
-	}
-	a := store.Access{NowNS: b.srv.clock(), May: b.may}
-	if r.Terms.Lease != 0 {
-		_, _ = leases.Release(r.Calls[0].Key, r.Terms.Lease, a)
-	}
-	if r.Terms.LeaseNS > 0 || !b.waits { // then that has given back all, or all but what was counted
-		return
-	}
-	for i := range r.Calls {
-		if c := &r.Calls[i]; !c.Limit.HoldsLeases() && !c.Decision.Limited && !c.Ruled {
-			_, _ = leases.Give(c.Key, c.Limit, c.Policy, r.Taken.Granted, a)
-		}
+	if r := &b.takes[0]; waiting.GivesBack(r) {
+		waiting.GiveBack(r, b.waits, b.srv.keep, store.Access{NowNS: b.srv.clock(), May: b.may})
 	}
 }
 

@@ -5,33 +5,21 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/waiting"
 )
 
 // giveBack gives back what a slot has taken that nobody uses. What lies ahead is given back only where nobody has booked behind it: who
-// comes next would get the last moment that is booked, at which another goes ahead. A lease with a name stays, as its client may come
-// back for it.
+// comes next would get the last moment that is booked, at which another goes ahead.
 func (w *waits) giveBack(s *slot) {
-	r := s.ask
-	if r.Terms.Name != "" && !r.Terms.Bound {
+	r, after, v := s.ask, s.after, s.by
+	if !waiting.GivesBack(&r) {
 		return
 	}
 	ahead := s.at.After(time.Now())
-	after := s.after
-	v := s.by
 	decide := func(view *View) {
 		a := v.Access
 		a.NowNS = view.NowNS
-		if r.Terms.Lease != 0 {
-			_, _ = view.Release(r.Calls[0].Key, r.Terms.Lease, a)
-		}
-		if r.Terms.LeaseNS > 0 || ahead && (after == "" || view.stateText(&r) != after) {
-			return
-		}
-		for i := range r.Calls {
-			if c := &r.Calls[i]; !c.Limit.HoldsLeases() && !c.Decision.Limited && !c.Ruled {
-				_, _ = view.Give(c.Key, c.Limit, c.Policy, r.Taken.Granted, a)
-			}
-		}
+		waiting.GiveBack(&r, !ahead || after != "" && view.stateText(&r) == after, view, a)
 	}
 	keys := v.keys(w.store)
 	w.asks = append(w.asks, &operation{key: keys[0], access: v.Access, deadline: w.store.deadline(), change: &change{keys: keys, decide: decide, done: func(error) {}}})
