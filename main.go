@@ -65,13 +65,14 @@ func run(args []string, lines *cli.Lines, exit func(code int)) error {
 	if err != nil || command == nil {
 		return err
 	}
-	return serve(command.Config, command.Given("maxmemory"), lines, exit)
+	return serve(command, lines, exit)
 }
 
 // serve runs the daemon until a signal or SHUTDOWN ends it.
-func serve(cfg *resp.Config, memoryGiven bool, lines *cli.Lines, exit func(code int)) error {
+func serve(command *cli.Command, lines *cli.Lines, exit func(code int)) error {
+	cfg := command.Config
 	log := cli.NewLog(lines, cfg)
-	memoryFrom := cgroup.Limit(cfg, memoryGiven, cgroup.OfContainer(os.DirFS("/")), log)
+	memoryFrom := cgroup.Limit(cfg, command.Given("maxmemory"), cgroup.OfContainer(os.DirFS("/")), log)
 	disk := cfg.Persistence()
 	inherited, err := systemd.Sockets()
 	if err != nil {
@@ -80,9 +81,9 @@ func serve(cfg *resp.Config, memoryGiven bool, lines *cli.Lines, exit func(code 
 	systemd := systemd.Notifier{Log: log}
 	clock := clock.New()
 	disk.Clock, disk.Log, disk.Exit = clock.NowNS, log, exit
-	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction(), Journal: disk.AppendOnly, Now: clock.NowNS})
+	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys.Get(), MaxBytes: cfg.MaxMemory.Get(), NoEviction: cfg.NoEviction(), Journal: disk.AppendOnly, Now: clock.NowNS})
 	var engine *remote.Store // nil: limits are kept in memory
-	if o := cfg.Engine(); o != nil {
+	if o := cfg.EngineOptions(); o != nil {
 		o.Policies, o.Log = keys.Set, log
 		if engine, err = remote.Open(*o); err != nil {
 			return err
@@ -90,7 +91,7 @@ func serve(cfg *resp.Config, memoryGiven bool, lines *cli.Lines, exit func(code 
 		defer engine.Close()
 	}
 	server := resp.NewServer(resp.Options{
-		Inherited: inherited, Config: cfg, Store: keys, Engine: engine, Log: log, Clock: clock.NowNS, ReadClocks: clock.Read, Version: version,
+		Inherited: inherited, Config: cfg, Files: command.Files, Store: keys, Engine: engine, Log: log, Clock: clock.NowNS, ReadClocks: clock.Read, Version: version,
 		Persistence: persistence.New(keys, disk), Exit: exit, Dropped: lines.Dropped,
 	})
 	// A reader of the log that went away would end the process otherwise, and every limit with it. So would a terminal that is closed:
@@ -106,7 +107,7 @@ func serve(cfg *resp.Config, memoryGiven bool, lines *cli.Lines, exit func(code 
 	if err != nil {
 		return err
 	}
-	http := cfg.HTTP()
+	http := cfg.HTTPOptions()
 	http.Inherited = inherited.HTTP
 	if err := web.Serve(server, http, log); err != nil {
 		return err
@@ -118,7 +119,7 @@ func serve(cfg *resp.Config, memoryGiven bool, lines *cli.Lines, exit func(code 
 	}
 	ready := func() {
 		about := []any{"addr", addrs, "pid", os.Getpid(), "version", version, "store", cfg.StoreText(),
-			"max_keys", cfg.MaxKeys(), "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", memoryFrom, "maxclients", cfg.MaxClients(), "io_threads", cfg.IOThreads()}
+			"max_keys", cfg.MaxKeys.Get(), "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", memoryFrom, "maxclients", cfg.MaxClients.Get(), "io_threads", cfg.IOThreads.Get()}
 		if why := server.NotReady(); why != "" { // celld is, and celld ready says that its engine is not
 			about = append(about, "not_ready_because", why)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"celld/resp/config"
 	"celld/resp/script"
 	"celld/store/memory"
 )
@@ -24,7 +25,7 @@ func (d *discard) RoundNS() int64    { return 0 }
 // benchSession is a session on the real clock whose pipelines of the given depth go round all the keys.
 func benchSession(tb testing.TB, depth, keys int, call func(key string, i int) string) (s *Session, d *discard, pipelines [][]byte) {
 	d = &discard{}
-	srv := NewServer(Options{Config: NewConfig(), Store: memory.New(memory.Options{})})
+	srv := NewServer(Options{Config: config.New(), Store: memory.New(memory.Options{})})
 	s, _ = srv.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
 	s.Open(d, -1)
 	for k := 0; k < keys; {
@@ -130,7 +131,7 @@ func TestServeAllocatesNothing(t *testing.T) {
 // BenchmarkServeScript is the cost of a decision through the wrapper that most people have.
 func BenchmarkServeScript(b *testing.B) {
 	d := &discard{}
-	srv := NewServer(Options{Config: NewConfig(), Store: memory.New(memory.Options{})})
+	srv := NewServer(Options{Config: config.New(), Store: memory.New(memory.Options{})})
 	s, _ := srv.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
 	s.Open(d, -1)
 	const text = "return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], ARGV[3])"

@@ -18,6 +18,7 @@ import (
 	"celld/persistence/dir"
 	"celld/resp/clock"
 	"celld/resp/command"
+	"celld/resp/config"
 	"celld/resp/transport"
 	"celld/resp/wire"
 	"celld/store/memory"
@@ -58,14 +59,14 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			if files == nil { // else they share it
 				t.Parallel()
 			}
-			cfg := NewConfig()
+			cfg := config.New()
 			for setting, value := range map[string]string{"port": "0", "bind": "127.0.0.1", "io-threads": "2", "client-output-buffer-limit": "128kb"} {
-				if err := cfg.row(setting).Value.Set(value); err != nil {
+				if err := cfg.Setting(setting).Value.Set(value); err != nil {
 					t.Fatal(err)
 				}
 			}
 			for i := 0; i < len(o.settings); i += 2 {
-				if err := cfg.row(o.settings[i]).Value.Set(o.settings[i+1]); err != nil {
+				if err := cfg.Setting(o.settings[i]).Value.Set(o.settings[i+1]); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -92,7 +93,7 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 				t.Fatal(err)
 			}
 			listeners[0].Goroutines = goroutines
-			loops := int(cfg.ioThreads.Get())
+			loops := int(cfg.IOThreads.Get())
 			if goroutines {
 				loops = 0
 			}

@@ -12,7 +12,7 @@ import (
 //
 // It is called after Open and holds a lane of execution: so whoever removes a user meets each session that has it.
 func (s *Session) Identify(cert *x509.Certificate) {
-	names := namesIn(cert, s.srv.cfg.tls.clientsUser.Get())
+	names := namesIn(cert, s.srv.cfg.TLS.ClientsUser.Get())
 	if len(names) == 0 {
 		return
 	}

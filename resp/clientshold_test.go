@@ -10,7 +10,7 @@ import (
 func TestClientsHoldIsTold(t *testing.T) {
 	w := newWorld(t, "maxmemory", "64mb")
 	var told []int64
-	w.cfg.onMemory = func(maxMemory, clients int64) { told = append(told, maxMemory>>20, clients>>20) }
+	w.cfg.OnMemory = func(maxMemory, clients int64) { told = append(told, maxMemory>>20, clients>>20) }
 	c, d := w.connect(), w.connect()
 	c.client.unsent.Store(6 << 20)
 	d.client.queryBytes.Store(3 << 20)

@@ -25,7 +25,7 @@ func noACLFile(s *Session) { s.replyError(errACLFile) }
 
 // readUsers reads the file. What it returns takes it up, and replies.
 func (srv *Server) readUsers() func(*Session) {
-	path := srv.cfg.users.file.Get()
+	path := srv.cfg.ACLFile.Get()
 	if path == "" {
 		return noACLFile
 	}
@@ -49,7 +49,7 @@ func (srv *Server) readUsers() func(*Session) {
 
 // writeUsers writes the file. Two at a time could leave the older users in it.
 func (srv *Server) writeUsers() func(*Session) {
-	path := srv.cfg.users.file.Get()
+	path := srv.cfg.ACLFile.Get()
 	if path == "" {
 		return noACLFile
 	}

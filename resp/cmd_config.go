@@ -2,14 +2,8 @@ package resp
 
 import (
 	"bytes"
-	"cmp"
-	"errors"
-	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 
-	"celld/persistence"
 	"celld/resp/command"
 	"celld/resp/glob"
 	"celld/resp/stats"
@@ -24,15 +18,9 @@ func configRows() []*command.Row {
 	}
 }
 
-// fixedParameter is a parameter of Redis that tools ask for. celld has no setting for it: there is one database.
-const fixedParameter = "databases"
-
 // cmdConfigGet looks for one pattern in a step.
 func cmdConfigGet(s *Session, args [][]byte) {
-	names := []string{fixedParameter}
-	for _, row := range s.srv.cfg.rows {
-		names = append(names, row.Name)
-	}
+	names := s.srv.cfg.Names()
 	asked, at := map[string]string{}, 2 // by name: how it comes back
 	s.inSteps(args, func(s *Session, args [][]byte) (more bool) {
 		g, ok := glob.Compile(args[at], true)
@@ -59,86 +47,27 @@ func cmdConfigGet(s *Session, args [][]byte) {
 
 func (s *Session) replyParameters(asked map[string]string) {
 	var found [][2]string
-	add := func(name, value string) {
+	s.srv.cfg.View(!s.gate.has(gateRights), func(name, value string) {
 		if as, ok := asked[name]; ok {
 			found = append(found, [2]string{as, value})
 		}
-	}
-	s.srv.configView.RLock()
-	for _, row := range s.srv.cfg.rows {
-		value := row.Value.String()
-		if row.secret && s.gate.has(gateRights) {
-			value = hidden(value)
-		}
-		add(row.Name, value)
-	}
-	s.srv.configView.RUnlock()
-	add(fixedParameter, "1")
+	})
 	s.replyMap(len(found))
 	s.replyPairs(found)
 }
 
-// cmdConfigSet sets all of its parameters or none. It reads and checks all of them before it changes any.
 func cmdConfigSet(s *Session, args [][]byte) {
 	if len(args)%2 != 0 {
 		s.replyError(errSyntax)
 		return
 	}
-	s.srv.configMu.Lock()
-	defer s.srv.configMu.Unlock()
-	var rows []*Setting
-	for i := 2; i < len(args); i += 2 {
-		name := strings.ToLower(string(args[i]))
-		row := s.srv.cfg.row(name)
-		switch {
-		case row == nil && name != fixedParameter:
-			s.replyError(errConfigUnknown, args[i])
-			return
-		case row == nil || !row.mutable:
-			s.replyError(errConfigFailed, args[i], "can't set immutable config")
-			return
-		case slices.Contains(rows, row):
-			s.replyError(errConfigTwice, args[i])
-			return
-		}
-		rows = append(rows, row)
+	changed, err := s.srv.cfg.Change(args[2:])
+	if err != nil {
+		s.replyError("%s", err)
+		return
 	}
-	changes, before := make([]change, len(rows)), make([]string, len(rows))
-	for i, row := range rows {
-		before[i] = row.Value.String()
-		var err error
-		if changes[i], err = row.Value.parse(string(args[3+2*i])); err != nil {
-			s.replyError(errConfigFailed, row.Name, cmp.Or(row.refusal, err.Error()))
-			return
-		}
-	}
-	for i, row := range rows {
-		if err := changes[i].check(); err != nil {
-			why := err.Error()
-			if errors.Is(err, persistence.ErrNeedsRestart) {
-				why = fmt.Sprintf(errConfigRestart, row.Name, args[3+2*i])
-			}
-			s.replyError(errConfigFailed, row.Name, why)
-			return
-		}
-	}
-	s.srv.configView.Lock() // released before the consequences, which may take long
-	for i := range changes {
-		changes[i].put()
-	}
-	s.srv.configView.Unlock()
-	for i := range changes {
-		changes[i].apply()
-	}
-	for i, row := range rows {
-		value := row.Value.String()
-		if value == before[i] {
-			continue
-		}
-		if row.secret {
-			value = "(secret)"
-		}
-		s.srv.log.Bounded(1, row.Name, slog.LevelInfo, "setting changed", "name", row.Name, "value", value, "client", s.client.addr)
+	for _, c := range changed {
+		s.srv.log.Bounded(1, c[0], slog.LevelInfo, "setting changed", "name", c[0], "value", c[1], "client", s.client.addr)
 	}
 	s.replyOK()
 }

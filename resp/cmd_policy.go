@@ -60,7 +60,7 @@ func (s *Session) parsePolicySet(args [][]byte) (name string, limit cell.Limit, 
 	if o.IfAbsent && o.IfThere {
 		return name, limit, o, errSyntax
 	}
-	limit, problem = parseLiteral(args[3], s.srv.cfg.logMax.Get())
+	limit, problem = parseLiteral(args[3], s.srv.cfg.LogMax.Get())
 	return name, limit, o, problem
 }
 

@@ -200,7 +200,7 @@ func (r *scriptRun) Tick() error {
 	if srv.ending.Load() {
 		return scriptEnd(errScriptStopping)
 	}
-	nowNS, limitNS := srv.clock(), srv.cfg.luaTimeLimit.Get()*1e6
+	nowNS, limitNS := srv.clock(), srv.cfg.LuaTimeLimit.Get()*1e6
 	busy := srv.gate.has(gateBusy) // this script is the busy one, as no other can run
 	if !busy && limitNS > 0 && nowNS-r.startNS > limitNS {
 		r.becomeBusy()

@@ -100,7 +100,7 @@ func (f *form) readOptions(s *Session, args [][]byte) (text string) {
 		bookable = bookable && l.Bookable()
 	}
 	t.leases = conc || terms.LeaseNS > 0
-	unitNS, mostMS := int64(t.unitNS()), s.srv.cfg.waitMax.Get()
+	unitNS, mostMS := int64(t.unitNS()), s.srv.cfg.WaitMax.Get()
 	switch {
 	case conc && terms.LeaseNS > 0:
 		return errLeaseConc

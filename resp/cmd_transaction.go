@@ -80,7 +80,7 @@ func (s *Session) queue(row *command.Row, args [][]byte) {
 // overTxLimit ends a connection whose queue and watches exceed the query buffer limit. Every queued command calls it, because one
 // batch can queue much more than the limit.
 func (s *Session) overTxLimit() bool {
-	if s.tx.bytes <= int(s.srv.cfg.queryBufferLimit.Get()) {
+	if s.tx.bytes <= int(s.srv.cfg.QueryBufferLimit.Get()) {
 		return false
 	}
 	s.srv.log.WarnSeldom("transaction is over the query buffer limit, closed", "client", s.client.addr, "bytes", s.tx.bytes)

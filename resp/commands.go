@@ -23,7 +23,7 @@ func commandRows(srv *Server) []*command.Row {
 	}
 	of := keys.Options{
 		Space:      func() keys.Space { return srv.engine },
-		MostOutput: func() int64 { return srv.cfg.outputBufferLimit.Get() },
+		MostOutput: func() int64 { return srv.cfg.OutputBufferLimit.Get() },
 	}
 	rows := []*command.Row{
 		{Name: "cl.throttle", Arity: -1, Flags: command.Write | command.DenyOOM | command.Module | command.Fast | command.Decides, Keys: command.OneKey, Group: "module",

@@ -62,7 +62,7 @@ func (srv *Server) tick(t *transport.Transport, ticks int, last *counted) {
 // read their replies make the collector run all the time, and all clients are served at a quarter of the speed. The size is
 // rounded down to 4 MB, so small changes do not move the limit.
 func (srv *Server) tellClientsHold() {
-	if srv.cfg.onMemory == nil {
+	if srv.cfg.OnMemory == nil {
 		return
 	}
 	held := int64(0)
@@ -77,7 +77,7 @@ func (srv *Server) tellClientsHold() {
 
 // keysMayHold is maxmemory, or what keys still hold while those above it are evicted.
 func (srv *Server) keysMayHold() int64 {
-	most := srv.cfg.MaxMemory()
+	most := srv.cfg.MaxMemory.Get()
 	if most == 0 {
 		return 0
 	}
@@ -87,10 +87,10 @@ func (srv *Server) keysMayHold() int64 {
 // tellMemory sets the limit of the garbage collector. Where that was at once below what keys still held, the collector ran all the
 // time, and event loops had to help it, for up to 160 ms.
 func (srv *Server) tellMemory(clients int64) {
-	if srv.cfg.onMemory != nil {
+	if srv.cfg.OnMemory != nil {
 		keys := srv.keysMayHold()
 		srv.keysTold.Store(keys)
-		srv.cfg.onMemory(keys, clients)
+		srv.cfg.OnMemory(keys, clients)
 	}
 }
 
@@ -136,7 +136,7 @@ func (srv *Server) sweep(untilNS int64) (more bool) {
 
 // wakeIdle wakes connections that seem idle. Each checks whether it is, and closes itself.
 func (srv *Server) wakeIdle() {
-	if srv.cfg.timeout.Get() == 0 {
+	if srv.cfg.Timeout.Get() == 0 {
 		return
 	}
 	nowNS := srv.clock()

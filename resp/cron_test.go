@@ -11,7 +11,7 @@ import (
 func TestTick(t *testing.T) {
 	w := newWorld(t, "timeout", "60")
 	var told []int64
-	w.cfg.onMemory = func(_, clients int64) { told = append(told, clients>>20) }
+	w.cfg.OnMemory = func(_, clients int64) { told = append(told, clients>>20) }
 	p, idle := w.connect(), w.connect()
 	info := func(want string) {
 		t.Helper()

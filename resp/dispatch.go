@@ -189,7 +189,7 @@ func (s *Session) timed(row *command.Row, args [][]byte, tookNS int64, inExec bo
 
 // logSlow adds a command to the slow log if it took as long as slowlog-log-slower-than says.
 func (s *Session) logSlow(row *command.Row, args [][]byte, tookNS int64) {
-	threshold := s.srv.cfg.slowlogSlowerThan.Get()
+	threshold := s.srv.cfg.SlowlogSlowerThan.Get()
 	if threshold < 0 || tookNS/1e3 < threshold || row.Flags&command.SkipSlowlog != 0 {
 		return
 	}

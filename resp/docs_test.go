@@ -23,33 +23,6 @@ func readDoc(t *testing.T, name string) string {
 	return string(text)
 }
 
-// TestSettingsPage holds docs/settings.md to the settings: their names, defaults, and whether CONFIG SET changes them.
-func TestSettingsPage(t *testing.T) {
-	page := map[string][]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `--([a-z-]+)` \\|(.*?)\\|(.*?)\\|.+\\|$").FindAllStringSubmatch(readDoc(t, "settings.md"), -1) {
-		page[row[1]] = []string{strings.TrimSpace(row[2]), strings.TrimSpace(row[3])}
-	}
-	for _, s := range NewConfig().Settings() {
-		fallback := s.Default
-		if s.Name == "io-threads" {
-			fallback = "half the CPUs"
-		}
-		row, ok := page[s.Name]
-		switch {
-		case !ok:
-			t.Errorf("--%s is not on the page", s.Name)
-		case row[0] != fallback:
-			t.Errorf("--%s: the default is %q on the page, and %q", s.Name, row[0], fallback)
-		case (row[1] != "") != s.mutable:
-			t.Errorf("--%s at run time: %q on the page, and %v", s.Name, row[1], s.mutable)
-		}
-		delete(page, s.Name)
-	}
-	for name := range page {
-		t.Errorf("the page has --%s, which is no setting", name)
-	}
-}
-
 // TestCommandsPage holds docs/commands.md to the command table: it has one line for each command and subcommand, and no other.
 func TestCommandsPage(t *testing.T) {
 	var want []string

@@ -2,7 +2,6 @@ package resp
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"celld/resp/command"
@@ -29,16 +28,6 @@ func (srv *Server) useEngine(e engine) {
 	for _, name := range []string{"save", "bgsave", "bgrewriteaof", "lastsave"} {
 		srv.commands.Find([]byte(name)).Run = func(c *command.Call) { c.Error(errEngineKeeps, strings.ToUpper(name)) }
 	}
-	srv.cfg.save.check = func(points string) error { return noFilesIf(points != "") }
-	srv.cfg.appendOnly.check = noFilesIf
-}
-
-// noFilesIf is the error of a setting that asks for files.
-func noFilesIf(asked bool) error {
-	if asked {
-		return errors.New("with --store there is nothing to save: the engine keeps the keys")
-	}
-	return nil
 }
 
 // noPolicy is the error of a name that no policy has: NOPOLICY, or STOREDOWN where the engine may have one. No --store-failure can decide on such a

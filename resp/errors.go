@@ -133,12 +133,7 @@ const (
 	errNoKeysCommand  = command.ErrNoKeysCommand
 	errBadCommand     = command.ErrBadCommand
 	errBadCommandArgs = command.ErrBadCommandArgs
-	errConfigUnknown  = "ERR Unknown option or number of arguments for CONFIG SET - '%s'"
-	errConfigFailed   = "ERR CONFIG SET failed (possibly related to argument '%s') - %s"
-	errConfigTwice    = "ERR CONFIG SET failed (possibly related to argument '%s') - duplicate parameter"
 	errManyClients    = "The operating system is not able to handle the specified number of clients, try with %d"
-	errConfigRestart  = "this needs a restart with --%s %s"
-	errSaveParameters = "Invalid save parameters"
 	errConfigRewrite  = "ERR The server is running without a config file"
 	errKeysMany       = "ERR Number of keys can't be greater than number of args"
 	errKeysNegative   = "ERR Number of keys can't be negative"

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/resp/config"
 	"celld/store/memory"
 	"celld/store/policy"
 	"celld/store/remote"
@@ -21,7 +22,7 @@ func TestConfigSetStoreFailure(t *testing.T) {
 	}
 	defer engine.Close()
 	w := newWorld(t)
-	w.Server = NewServer(Options{Config: NewConfig(), Store: keys, Engine: engine, Clock: func() int64 { return w.nowNS }, Version: "test"})
+	w.Server = NewServer(Options{Config: config.New(), Store: keys, Engine: engine, Clock: func() int64 { return w.nowNS }, Version: "test"})
 	c := w.connect()
 	for _, mode := range []string{"error", "allow", "deny", "local,api=allow"} {
 		c.want("CONFIG SET store-failure "+mode, "+OK\r\n")
@@ -43,7 +44,7 @@ func TestLeasesWithoutTheEngine(t *testing.T) {
 	}
 	defer engine.Close()
 	w := newWorld(t)
-	w.Server = NewServer(Options{Config: NewConfig(), Store: keys, Engine: engine, Clock: func() int64 { return w.nowNS }, Version: "test"})
+	w.Server = NewServer(Options{Config: config.New(), Store: keys, Engine: engine, Clock: func() int64 { return w.nowNS }, Version: "test"})
 	c := w.connect()
 	c.wantPrefix(t, "CL.RELEASE k 1", "-STOREDOWN ") // there is no table yet
 	take := func() string { return c.later("CL.TAKE", "k", "20/1m,algo=conc") }
@@ -110,7 +111,7 @@ func TestCallsWithoutTheEngineAreCountedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := newWorld(t)
-		w.Server = NewServer(Options{Config: NewConfig(), Store: keys, Engine: engine, Clock: func() int64 { return w.nowNS }, Version: "test"})
+		w.Server = NewServer(Options{Config: config.New(), Store: keys, Engine: engine, Clock: func() int64 { return w.nowNS }, Version: "test"})
 		c := w.connect()
 		for n, line := range []string{
 			"CL.THROTTLE k 8 9 3600", "CL.THROTTLE k 8 9 3600 -1", "CL.THROTTLE k @p", "CL.THROTTLE k @p 0", "CL.THROTTLE k @p -1",

@@ -159,7 +159,7 @@ func (fs *forms) other(f *form) *form {
 
 // stale says that limits have changed which the form names.
 func (f *form) stale(s *Session) bool {
-	return f.isTake() && (f.version != s.srv.store.PoliciesVersion() || f.logMax != s.srv.cfg.logMax.Get())
+	return f.isTake() && (f.version != s.srv.store.PoliciesVersion() || f.logMax != s.srv.cfg.LogMax.Get())
 }
 
 func digits(n int) int {

@@ -79,7 +79,7 @@ func (srv *Server) declareServer(l *metrics.List) {
 	l.Field("executable", executable)
 	l.Field("config_file", "")
 	srv.declareListeners(l)
-	l.Field("io_threads_active", srv.cfg.ioThreads.Get())
+	l.Field("io_threads_active", srv.cfg.IOThreads.Get())
 	if why := srv.NotReady(); why != "" {
 		l.Field("not_ready_because", why)
 	}
@@ -98,11 +98,11 @@ func (srv *Server) declareClients(l *metrics.List) {
 	}
 	l.Gauge(metrics.Metric{Field: "connected_clients", Name: "celld_connections", JSON: "connections.open", Help: "Connections of clients.", Value: srv.clientCount()})
 	l.Field("cluster_connections", 0)
-	l.Gauge(metrics.Metric{Field: "maxclients", Name: "celld_maxclients", JSON: "connections.most", Help: "Most connections of clients.", Value: srv.cfg.MaxClients()})
+	l.Gauge(metrics.Metric{Field: "maxclients", Name: "celld_maxclients", JSON: "connections.most", Help: "Most connections of clients.", Value: srv.cfg.MaxClients.Get()})
 	calls, keys := srv.keep.Waiting()
 	l.Gauge(metrics.Metric{Field: "blocked_clients", Name: "celld_waiting_calls", JSON: "waiting.calls", Help: "Calls that wait for their turn.", Value: calls})
 	l.Gauge(metrics.Metric{Field: "waiting_keys", Name: "celld_waiting_keys", JSON: "waiting.keys", Help: "Keys that they wait for.", Value: keys})
-	l.Gauge(metrics.Metric{Name: "celld_max_waiters", JSON: "waiting.most", Help: "Most calls that may wait.", Value: srv.cfg.maxWaiters.Get()})
+	l.Gauge(metrics.Metric{Name: "celld_max_waiters", JSON: "waiting.most", Help: "Most calls that may wait.", Value: srv.cfg.MaxWaiters.Get()})
 	l.Field("tracking_clients", tracking)
 	l.Field("monitor_clients", srv.monitors.len())
 	l.Field("watching_clients", watching)
@@ -122,11 +122,11 @@ func (srv *Server) declareMemory(l *metrics.List) {
 	l.Gauge(metrics.Metric{Field: "probation_keys", Name: "celld_keys_probation", Help: "Keys that were seen once.", Value: keys.Probation})
 	l.Gauge(metrics.Metric{Field: "protected_keys", Name: "celld_keys_protected", Help: "Keys that were seen again.", Value: keys.Protected})
 	l.InfoOnly = false
-	most := srv.cfg.MaxMemory()
+	most := srv.cfg.MaxMemory.Get()
 	l.Gauge(metrics.Metric{Field: "maxmemory", Name: "celld_maxmemory_bytes", JSON: "keys.most_bytes", Help: "Most memory of keys, by maxmemory; 0: no bound.", Value: most})
 	l.Field("maxmemory_human", metrics.HumanBytes(most))
-	l.Field("maxmemory_policy", srv.cfg.maxMemoryPolicy.Get())
-	l.Gauge(metrics.Metric{Field: "max_keys", Name: "celld_max_keys", JSON: "keys.most", Help: "Most keys, by max-keys.", Value: srv.cfg.MaxKeys()})
+	l.Field("maxmemory_policy", srv.cfg.MaxMemoryPolicy.Get())
+	l.Gauge(metrics.Metric{Field: "max_keys", Name: "celld_max_keys", JSON: "keys.most", Help: "Most keys, by max-keys.", Value: srv.cfg.MaxKeys.Get()})
 	l.Field("mem_allocator", "go")
 }
 
@@ -204,7 +204,7 @@ func (srv *Server) declareEngine(l *metrics.List) {
 // declareTLS says when the certificate ends.
 func (srv *Server) declareTLS(l *metrics.List) {
 	m := metrics.Metric{Field: "tls_cert_not_after", JSON: "certificate_ends_unix_ms", Help: "When the first of the server's certificates ends.", Value: time.Time{}}
-	if k := srv.cfg.tls.keeper; k != nil {
+	if k := srv.cfg.TLS.Keeper; k != nil {
 		m.Name, m.Value = "celld_tls_cert_not_after_timestamp_seconds", k.NotAfter()
 	}
 	l.Gauge(m)

@@ -20,7 +20,7 @@ func (srv *Server) inherit() (open []transport.Listener, err error) {
 	for _, ln := range srv.inherited.Plain {
 		open = append(open, transport.Listener{Listener: ln})
 	}
-	if len(srv.inherited.TLS) > 0 && srv.cfg.tls.keeper == nil {
+	if len(srv.inherited.TLS) > 0 && srv.cfg.TLS.Keeper == nil {
 		return nil, errors.New("a socket for TLS is passed, and --tls-port with its certificates is not set")
 	}
 	return append(open, srv.secured(srv.inherited.TLS...)...), nil

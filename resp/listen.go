@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 
+	"celld/resp/config"
 	"celld/resp/transport"
 )
 
@@ -18,10 +19,10 @@ func (srv *Server) Listen() ([]transport.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	path := srv.cfg.unixSocket.Get()
-	port := int(srv.cfg.port.Get())
+	path := srv.cfg.UnixSocket.Get()
+	port := int(srv.cfg.Port.Get())
 	plain := len(srv.inherited.Plain) == 0
-	if plain && srv.cfg.plainTCP() {
+	if plain && srv.cfg.PlainTCP() {
 		opened, err := srv.listenHosts("--port", port)
 		for tries := 1; port == 0 && errors.Is(err, syscall.EADDRINUSE) && tries < 10; tries++ {
 			opened, err = srv.listenHosts("--port", port)
@@ -33,7 +34,7 @@ func (srv *Server) Listen() ([]transport.Listener, error) {
 		open = append(opened, open...)
 	}
 	if plain && path != "" {
-		perm, _ := parsePerm(srv.cfg.unixSocketPerm.Get()) // not set: 0, which leaves it to the umask
+		perm, _ := config.ParsePerm(srv.cfg.UnixSocketPerm.Get()) // not set: 0, which leaves it to the umask
 		ln, err := transport.ListenUnix(path, perm)
 		if err != nil {
 			closeAll(open)
@@ -58,7 +59,7 @@ func (srv *Server) Listen() ([]transport.Listener, error) {
 // listenHosts listens on the addresses of --bind. For port 0 the kernel picks a port at the first address. Another process may
 // use that port at the next address, and then Listen tries again. flag is what sets the port, for the error.
 func (srv *Server) listenHosts(flag string, port int) (open []transport.Listener, err error) {
-	for _, host := range srv.cfg.bind.Get() {
+	for _, host := range srv.cfg.Bind.Get() {
 		host, optional := strings.CutPrefix(host, "-")
 		ln, err := transport.ListenTCP(host, port)
 		switch {
@@ -89,25 +90,25 @@ func closeAll(listeners []transport.Listener) {
 
 // fitDescriptors lowers maxclients to what the limit on open files allows, as Redis does, and says so.
 func (srv *Server) fitDescriptors() {
-	wanted := srv.cfg.maxClients.Get()
+	wanted := srv.cfg.MaxClients.Get()
 	if most, openFiles := srv.mostClients(wanted); most < wanted {
 		srv.log.Warn("maxclients lowered to what the limit on open files allows", "wanted", wanted, "maxclients", most, "open_files", openFiles)
-		srv.cfg.maxClients.current.Store(&most)
+		srv.cfg.MaxClients.Put(most)
 	}
 }
 
 func (srv *Server) mostClients(wanted int64) (most int64, openFiles uint64) {
 	others := int64(0)
-	if srv.cfg.http.bind.Get() != "" || len(srv.inherited.HTTP) > 0 {
-		others = srv.cfg.http.maxConnections.Get()
+	if srv.cfg.HTTP.Bind.Get() != "" || len(srv.inherited.HTTP) > 0 {
+		others = srv.cfg.HTTP.MaxConnections.Get()
 	}
-	most, openFiles = transport.MostConnections(wanted+others, srv.cfg.ioThreads.Get())
+	most, openFiles = transport.MostConnections(wanted+others, srv.cfg.IOThreads.Get())
 	return max(most-others, 1), openFiles
 }
 
 // mayServe returns an error for more connections than the limit on open files allows. A lower maxclients is always allowed.
 func (srv *Server) mayServe(clients int64) error {
-	if most, _ := srv.mostClients(clients); most < clients && clients > srv.cfg.maxClients.Get() {
+	if most, _ := srv.mostClients(clients); most < clients && clients > srv.cfg.MaxClients.Get() {
 		return errors.New(formatError(errManyClients, most))
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"celld/resp/config"
 	"celld/store/memory"
 )
 
@@ -23,9 +24,9 @@ func TestPortZeroAtSeveralAddresses(t *testing.T) {
 		defer ln.Close()
 	}
 	for range 100 {
-		cfg := NewConfig()
+		cfg := config.New()
 		for name, value := range map[string]string{"port": "0", "bind": "127.0.0.88,127.0.0.89"} {
-			if err := cfg.row(name).Value.Set(value); err != nil {
+			if err := cfg.Setting(name).Value.Set(value); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -69,9 +70,9 @@ func TestListen(t *testing.T) {
 		{bind: "127.0.0.91", port: "0", socket: socket, perm: "604", want: "unix:" + socket},
 		{bind: "127.0.0.91", port: port, socket: filepath.Join(dir, "nosuch", "s"), want: "no such file or directory", fails: true},
 	} {
-		cfg := NewConfig()
+		cfg := config.New()
 		for name, value := range map[string]string{"bind": test.bind, "port": test.port, "unixsocket": test.socket, "unixsocketperm": test.perm} {
-			if err := cfg.row(name).Value.Set(value); err != nil && value != "" {
+			if err := cfg.Setting(name).Value.Set(value); err != nil && value != "" {
 				t.Fatal(err)
 			}
 		}
@@ -122,9 +123,9 @@ func TestListenNamesTheSetting(t *testing.T) {
 		"--unixsocket: listen on " + dir + "/s: another process answers on it":      {"port": "0", "unixsocket": dir + "/s"},
 		"--unixsocket: listen on " + dir + "/none/s: no such file or directory":     {"port": "0", "unixsocket": dir + "/none/s"},
 	} {
-		cfg := NewConfig()
+		cfg := config.New()
 		for name, value := range settings {
-			if err := cfg.row(name).Value.Set(value); err != nil {
+			if err := cfg.Setting(name).Value.Set(value); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -147,9 +148,9 @@ func TestMaxClientsFitTheOpenFiles(t *testing.T) {
 	}
 	p := w.connect()
 	p.want("CONFIG SET maxclients 1048576", reply)
-	w.cfg.maxClients.current.Store(&wanted)
+	w.cfg.MaxClients.Put(wanted)
 	w.fitDescriptors()
-	if got := w.cfg.maxClients.Get(); got != most || strings.Contains(w.log.String(), "maxclients lowered") != (most < wanted) {
+	if got := w.cfg.MaxClients.Get(); got != most || strings.Contains(w.log.String(), "maxclients lowered") != (most < wanted) {
 		t.Errorf("maxclients %d, want %d; log %s", got, most, w.log)
 	}
 	p.want("CONFIG SET maxclients 9", "+OK\r\n")

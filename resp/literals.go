@@ -43,13 +43,13 @@ func (s *Session) limit(text []byte) (takeLimit, string) {
 	}
 	entry := &c.entries[maphash.Bytes(c.seed, text)%uint64(len(c.entries))]
 	version := s.srv.store.PoliciesVersion()
-	if len(text) > 0 && bytes.Equal(entry.text, text) && entry.version == version && entry.logMax == s.srv.cfg.logMax.Get() {
+	if len(text) > 0 && bytes.Equal(entry.text, text) && entry.version == version && entry.logMax == s.srv.cfg.LogMax.Get() {
 		return entry.limit, ""
 	}
 	limit, problem := s.parseLimit(text)
 	if problem == "" && len(text) <= maxCachedText {
 		entry.text = append(entry.text[:0], text...)
-		entry.limit, entry.version, entry.logMax = limit, version, s.srv.cfg.logMax.Get()
+		entry.limit, entry.version, entry.logMax = limit, version, s.srv.cfg.LogMax.Get()
 	}
 	return limit, problem
 }
@@ -57,7 +57,7 @@ func (s *Session) limit(text []byte) (takeLimit, string) {
 // readLimit adds a limit to a form.
 func (f *form) readLimit(s *Session, text []byte) (problem string) {
 	if len(f.limits) == 0 { // before the limits are read: they may change meanwhile
-		f.version, f.logMax = s.srv.store.PoliciesVersion(), s.srv.cfg.logMax.Get()
+		f.version, f.logMax = s.srv.store.PoliciesVersion(), s.srv.cfg.LogMax.Get()
 	}
 	limit, problem := s.limit(text)
 	if problem == "" && len(f.limits) == store.MaxLimits {
@@ -75,7 +75,7 @@ func (s *Session) parseLimit(text []byte) (takeLimit, string) {
 		}
 		return takeLimit{&policy.Limit, policy.ID, s.srv.decisions.Of(policy)}, ""
 	}
-	limit, problem := parseLiteral(text, s.srv.cfg.logMax.Get())
+	limit, problem := parseLiteral(text, s.srv.cfg.LogMax.Get())
 	if problem != "" {
 		return takeLimit{}, problem
 	}

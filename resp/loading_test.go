@@ -10,6 +10,7 @@ import (
 
 	"celld/persistence/dir"
 	"celld/resp/clock"
+	"celld/store/policy"
 )
 
 // lateDisk opens a file to read only when it is told to.
@@ -39,7 +40,7 @@ func TestLoading(t *testing.T) {
 			t.Error("a server with an append-only file loads, and one without does not")
 		}
 		limit, _ := parseLiteral([]byte("7/1h"), 1)
-		w.cfg.policies = []namedLimit{{"named", limit}}
+		w.policies = []policy.Policy{{Name: "named", Limit: limit}}
 		w.gate.set(gateLoading, true) // as Serve does
 		loaded := make(chan error)
 		go func() {

@@ -125,7 +125,7 @@ func everyMetric(t *testing.T) (all []metrics.Metric, pages []map[string]any) {
 	fake.facts = remote.Facts{SlotsKnown: true, SlotsWithoutMaster: 1, Version: "x", Eviction: "x", ClockKnown: true, Away: errors.New("it is away")}
 	for _, w := range []*world{memory, cluster} {
 		w.connect().do("PING")
-		w.cfg.tls.keeper = keeper
+		w.cfg.TLS.Keeper = keeper
 		all = append(all, w.Metrics()...)
 		var page map[string]any
 		text, err := json.Marshal(w.Overview())

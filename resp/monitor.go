@@ -74,7 +74,7 @@ func (s *Session) Push(p []byte) {
 		c.pushMu.Unlock()
 		return
 	}
-	over := len(c.pushed)+len(p) > int(s.srv.cfg.outputBufferLimit.Get())
+	over := len(c.pushed)+len(p) > int(s.srv.cfg.OutputBufferLimit.Get())
 	wake := len(c.pushed) == 0
 	if over {
 		c.pushed = nil

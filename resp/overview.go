@@ -129,7 +129,7 @@ func (srv *Server) Overview() *Overview {
 	} else {
 		v.Keys, v.Files = &OverviewKeys{}, &OverviewFiles{}
 		st := srv.persist.Status()
-		if st.Saves > 0 || st.SaveErr != nil || srv.cfg.save.Get() != "" {
+		if st.Saves > 0 || st.SaveErr != nil || srv.cfg.Save.Get() != "" {
 			v.Files.Snapshot = &OverviewSnapshot{}
 		}
 		if st.AOF {

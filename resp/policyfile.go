@@ -7,23 +7,16 @@ import (
 	"slices"
 	"strings"
 
-	"celld/cell"
 	"celld/persistence/regular"
 	"celld/store/policy"
 )
-
-// namedLimit is one line of the policies' file.
-type namedLimit struct {
-	name  string
-	limit cell.Limit
-}
 
 // mostBadLines is how many bad lines of a file are told one by one.
 const mostBadLines = 20
 
 // readPolicies reads a file of policies. Each line has a name and a limit, as in CL.POLICY SET. What follows a word that begins with #
 // is a comment. The error joins one for each bad line.
-func readPolicies(path string, logMax int64) (list []namedLimit, err error) {
+func readPolicies(path string, logMax int64) (list []policy.Policy, err error) {
 	f, err := regular.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the policies: %w", err)
@@ -45,14 +38,14 @@ func readPolicies(path string, logMax int64) (list []namedLimit, err error) {
 			text = strings.TrimPrefix(text, "\ufeff") // the byte order mark that some editors write
 		}
 		p, problem := parsePolicyLine(text, logMax)
-		switch before := seen[p.name]; {
+		switch before := seen[p.Name]; {
 		case problem != "":
 			tell(n, problem)
-		case p.name == "":
+		case p.Name == "":
 		case before > 0:
-			tell(n, fmt.Sprintf("'%s' stands in line %d as well", p.name, before))
+			tell(n, fmt.Sprintf("'%s' stands in line %d as well", p.Name, before))
 		default:
-			seen[p.name] = n
+			seen[p.Name] = n
 			list = append(list, p)
 		}
 		if len(list) > policy.MaxPolicies {
@@ -76,7 +69,7 @@ func readPolicies(path string, logMax int64) (list []namedLimit, err error) {
 }
 
 // parsePolicyLine reads a line, whose name is "" where it has only a comment, or nothing.
-func parsePolicyLine(text string, logMax int64) (p namedLimit, problem string) {
+func parsePolicyLine(text string, logMax int64) (p policy.Policy, problem string) {
 	words := strings.Fields(text)
 	if comment := slices.IndexFunc(words, func(word string) bool { return word[0] == '#' }); comment >= 0 {
 		words = words[:comment]
@@ -93,17 +86,13 @@ func parsePolicyLine(text string, logMax int64) (p namedLimit, problem string) {
 		return p, problem
 	}
 	limit, problem := parseLiteral([]byte(words[1]), logMax)
-	return namedLimit{name, limit}, problem
+	return policy.Policy{Name: name, Limit: limit}, problem
 }
 
 // setPolicies sets the policies of the file that differ from those in the store. What callers have used of them is kept.
 func (srv *Server) setPolicies() error {
-	list := make([]policy.Policy, len(srv.cfg.policies))
-	for i, p := range srv.cfg.policies {
-		list[i] = policy.Policy{Name: p.name, Limit: p.limit}
-	}
-	if refused, err := srv.keep.KeepPolicies(list); err != nil {
-		return srv.tooManyPolicies(list[refused].Name)
+	if refused, err := srv.keep.KeepPolicies(srv.policies); err != nil {
+		return srv.tooManyPolicies(srv.policies[refused].Name)
 	}
 	return nil
 }
@@ -111,7 +100,7 @@ func (srv *Server) setPolicies() error {
 // reloadPolicies sets what the file has now, and returns the names of policies that are new or changed. Those that have left the file stay.
 // An error changes nothing.
 func (srv *Server) reloadPolicies() (c changes, err error) {
-	list, err := readPolicies(srv.cfg.policiesFile.Get(), srv.cfg.logMax.Get())
+	list, err := readPolicies(srv.cfg.PoliciesFile.Get(), srv.cfg.LogMax.Get())
 	if err != nil {
 		return c, err
 	}
@@ -122,17 +111,17 @@ func (srv *Server) reloadPolicies() (c changes, err error) {
 	before, after := map[string]string{}, map[string]string{}
 	there := len(srv.store.Policies())
 	for _, p := range list {
-		after[p.name] = p.limit.String()
-		if old := srv.store.PolicyNamed(p.name); old != nil {
-			before[p.name] = old.Limit.String()
+		after[p.Name] = p.Limit.String()
+		if old := srv.store.PolicyNamed(p.Name); old != nil {
+			before[p.Name] = old.Limit.String()
 		} else if there++; there > policy.MaxPolicies {
-			return c, srv.tooManyPolicies(p.name)
+			return c, srv.tooManyPolicies(p.Name)
 		}
 	}
-	srv.cfg.policies = list
+	srv.policies = list
 	return changesOf(before, after), srv.setPolicies()
 }
 
 func (srv *Server) tooManyPolicies(name string) error {
-	return fmt.Errorf("set the policy '%s' of %s: %s", name, srv.cfg.policiesFile.Get(), formatError(errTooManyPolicies, policy.MaxPolicies))
+	return fmt.Errorf("set the policy '%s' of %s: %s", name, srv.cfg.PoliciesFile.Get(), formatError(errTooManyPolicies, policy.MaxPolicies))
 }

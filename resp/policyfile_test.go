@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"celld/resp/config"
 	"celld/store/policy"
 )
 
@@ -47,14 +48,14 @@ func TestPoliciesFile(t *testing.T) {
 		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cfg := NewConfig()
-		if err := cfg.policiesFile.Set(file); err != nil {
+		cfg := config.New()
+		if err := cfg.PoliciesFile.Set(file); err != nil {
 			t.Fatal(err)
 		}
-		err := cfg.Load(func(string) bool { return false })
+		files, err := ReadFiles(cfg)
 		want := "read the policies: " + file + strings.ReplaceAll(test.problem, "FILE", "read the policies: "+file)
-		if len(cfg.policies) != test.policies || (err != nil) != (test.problem != "") || err != nil && err.Error() != want {
-			t.Errorf("%.60q: %d policies, %v; want %q", test.text, len(cfg.policies), err, want)
+		if len(files.policies) != test.policies || (err != nil) != (test.problem != "") || err != nil && err.Error() != want {
+			t.Errorf("%.60q: %d policies, %v; want %q", test.text, len(files.policies), err, want)
 		}
 	}
 	if _, err := readPolicies(file+"-nosuch", 1); err == nil || !strings.HasPrefix(err.Error(), "read the policies: open ") {
@@ -110,7 +111,7 @@ func TestPoliciesOfTheFileAreSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		var err error
-		if w.cfg.policies, err = readPolicies(file, 10); err != nil {
+		if w.policies, err = readPolicies(file, 10); err != nil {
 			t.Fatal(err)
 		}
 		return w.setPolicies()
@@ -134,7 +135,7 @@ func TestPoliciesOfTheFileAreSet(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.cfg.policiesFile.Set(file)
+	w.cfg.PoliciesFile.Set(file)
 	if err := set("b 8/1m\nlast 1/1s\n"); err == nil || err.Error() != "set the policy 'last' of "+file+": ERR there are 65536 policies, which is the most there may be" {
 		t.Error(err)
 	}

@@ -3,13 +3,10 @@ package resp
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	"celld/persistence/regular"
 )
 
 // reloadable is something that Reload reads again.
@@ -23,10 +20,10 @@ type reloadable struct {
 // goroutine at a time.
 func (srv *Server) Reload() {
 	parts := []reloadable{
-		{"certificates", srv.cfg.tls.cert.Get(), srv.reloadCertificates},
-		{"users", srv.cfg.users.file.Get(), srv.ReloadUsers},
-		{"policies", srv.cfg.policiesFile.Get(), srv.reloadPolicies},
-		{"loglevel", srv.cfg.logLevelFile.Get(), srv.reloadLogLevel},
+		{"certificates", srv.cfg.TLS.Cert.Get(), srv.reloadCertificates},
+		{"users", srv.cfg.ACLFile.Get(), srv.ReloadUsers},
+		{"policies", srv.cfg.PoliciesFile.Get(), srv.reloadPolicies},
+		{"loglevel", srv.cfg.LogLevelFile.Get(), srv.reloadLogLevel},
 	}
 	parts = slices.DeleteFunc(parts, func(p reloadable) bool { return p.file == "" })
 	if len(parts) == 0 {
@@ -131,7 +128,7 @@ func changesOf(before, after map[string]string) (c changes) {
 }
 
 func (srv *Server) reloadCertificates() (c changes, err error) {
-	k := srv.cfg.tls.keeper
+	k := srv.cfg.TLS.Keeper
 	taken, err := k.Reload()
 	if err != nil {
 		srv.stats.FailedReloads.Add(1)
@@ -143,51 +140,9 @@ func (srv *Server) reloadCertificates() (c changes, err error) {
 }
 
 func (srv *Server) reloadLogLevel() (c changes, err error) {
-	word, err := readLogLevel(srv.cfg.logLevelFile.Get())
-	if err != nil {
-		return c, err
+	level, changed, err := srv.cfg.ReloadLogLevel()
+	if changed {
+		c.about = []any{"value", level}
 	}
-	srv.configMu.Lock()
-	defer srv.configMu.Unlock()
-	before := srv.cfg.logLevel.Get()
-	if err := srv.cfg.logLevel.Set(word); err != nil {
-		return c, err
-	}
-	if now := srv.cfg.logLevel.Get(); now != before {
-		c.about = []any{"value", now}
-	}
-	return c, nil
-}
-
-// readLogLevel reads the word in a file. logLevel.Set checks it.
-func readLogLevel(path string) (string, error) {
-	f, err := regular.Open(path)
-	if err != nil {
-		return "", fmt.Errorf("read the loglevel: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, 1<<10))
-	if err != nil {
-		return "", fmt.Errorf("read the loglevel: %w", err)
-	}
-	return strings.TrimSpace(string(text)), nil
-}
-
-// loadLogLevel reads --loglevel-file at the start.
-func (c *Config) loadLogLevel(changed func(name string) bool) error {
-	path := c.logLevelFile.Get()
-	if path == "" {
-		return nil
-	}
-	if changed("loglevel") {
-		return errors.New("loglevel and loglevel-file are both set; give one")
-	}
-	word, err := readLogLevel(path)
-	if err != nil {
-		return err
-	}
-	if err := c.logLevel.Set(word); err != nil {
-		return fmt.Errorf("read the loglevel: %s: %w", path, err)
-	}
-	return nil
+	return c, err
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"celld/resp/config"
 	"celld/store"
 	"celld/store/memory"
 )
@@ -46,7 +47,7 @@ func benchScale(b *testing.B, depth, keys int, burst string, sessions, servers i
 	}
 	for range servers {
 		stores = append(stores, memory.New(memory.Options{MaxKeys: 2_000_000}))
-		srv := NewServer(Options{Config: NewConfig(), Store: stores[len(stores)-1]})
+		srv := NewServer(Options{Config: config.New(), Store: stores[len(stores)-1]})
 		for range sessions / servers {
 			d := &discard{}
 			s, _ := srv.NewSession(Peer{Remote: remoteAddr, Local: localAddr})

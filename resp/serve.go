@@ -16,7 +16,7 @@ import (
 // loaded. Until then it answers commands that need them with -LOADING. The error says why it could not serve, or could not write
 // the last changes.
 func (srv *Server) Serve(ctx context.Context, listeners []transport.Listener, ready func()) error {
-	t, err := transport.New(transportServer{srv}, transport.Options{Loops: int(srv.cfg.ioThreads.Get()), Sync: srv.synchronous})
+	t, err := transport.New(transportServer{srv}, transport.Options{Loops: int(srv.cfg.IOThreads.Get()), Sync: srv.synchronous})
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 		ready()
 		srv.cron(cronCtx, t)
 	})
-	if srv.cfg.tls.keeper != nil {
+	if srv.cfg.TLS.Keeper != nil {
 		srv.warnOfCertificate()
 		go srv.watchCertificates(cronCtx) // nobody waits for it: files of a network may hang
 	}
@@ -61,7 +61,7 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 	}
 	acceptors.Wait()
 	srv.refuseWaiting()
-	endsNS := srv.clock() + srv.cfg.shutdownTimeout.Get()*1e9
+	endsNS := srv.clock() + srv.cfg.ShutdownTimeout.Get()*1e9
 	others := srv.stopOthers()
 	srv.drain(t, endsNS)
 	others()
@@ -87,7 +87,7 @@ func (srv *Server) OnStop(stop func(ctx context.Context)) { srv.onStop = append(
 
 // stopOthers begins what OnStop was told. The function that it returns waits for the end of that.
 func (srv *Server) stopOthers() (wait func()) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(srv.cfg.shutdownTimeout.Get())*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(srv.cfg.ShutdownTimeout.Get())*time.Second)
 	var running sync.WaitGroup
 	for _, stop := range srv.onStop {
 		running.Go(func() { stop(ctx) })
@@ -110,7 +110,7 @@ func (t transportServer) Admit(remote, local net.Addr) (s transport.Session, ref
 }
 
 func (t transportServer) KeepAlive() time.Duration {
-	return time.Duration(t.srv.cfg.tcpKeepalive.Get()) * time.Second
+	return time.Duration(t.srv.cfg.TCPKeepalive.Get()) * time.Second
 }
 
 func (t transportServer) NowNS() int64  { return t.srv.clock() }

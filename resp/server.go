@@ -15,6 +15,7 @@ import (
 	"celld/resp/acl"
 	"celld/resp/clock"
 	"celld/resp/command"
+	"celld/resp/config"
 	"celld/resp/decisions"
 	"celld/resp/latency"
 	"celld/resp/loglimit"
@@ -25,6 +26,7 @@ import (
 	"celld/resp/transport"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/policy"
 	"celld/store/remote"
 )
 
@@ -37,7 +39,8 @@ const LevelVerbose = slog.LevelDebug + 2
 
 // Options are the parts of a Server.
 type Options struct {
-	Config  *Config
+	Config  *config.Config
+	Files   Files // what ReadFiles has read
 	Store   *memory.Store
 	Log     *slog.Logger // nil: nothing is logged
 	Clock   func() int64 // limit time in Unix nanoseconds, which never goes back; nil: a new Clock's
@@ -64,8 +67,9 @@ type Options struct {
 
 // Server is what all sessions share. It does no network I/O itself: Listen and Serve do, and tests call sessions directly.
 type Server struct {
-	cfg          *Config
-	gate         serverGate // every call reads it, so it shares a cache line with fields that are hardly ever written
+	cfg          *config.Config
+	policies     []policy.Policy // of --policies
+	gate         serverGate      // every call reads it, so it shares a cache line with fields that are hardly ever written
 	store        *memory.Store
 	limiter      store.Limiter
 	answersLater bool         // the limiter is not the store
@@ -125,9 +129,6 @@ type Server struct {
 	monitors  monitorList
 	lastLocal atomic.Pointer[string]
 
-	configMu   sync.Mutex   // one CONFIG SET at a time
-	configView sync.RWMutex // CONFIG GET sees all of a CONFIG SET or nothing of it
-
 	exit     func(code int)
 	stopOnce sync.Once
 	stop     chan struct{}
@@ -138,7 +139,7 @@ type Server struct {
 func NewServer(o Options) *Server {
 	srv := &Server{
 		execution: newExecution(), stats: stats.NewServer(), decisions: decisions.NewRows(o.Store.Set), denied: decisions.NewDenied(o.Store.Set),
-		cfg: o.Config, store: o.Store, limiter: o.Limiter, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version, inherited: o.Inherited,
+		cfg: o.Config, policies: o.Files.policies, store: o.Store, limiter: o.Limiter, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version, inherited: o.Inherited,
 		sessions: map[int64]*Session{}, stop: make(chan struct{}), aborts: make(chan struct{}), persist: o.Persistence, exit: o.Exit,
 	}
 	if srv.exit == nil {
@@ -160,8 +161,8 @@ func NewServer(o Options) *Server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	srv.log = loglimit.New(o.Log, func() int64 { return srv.clock() })
-	srv.slowlog = slowlog.New(func() int64 { return srv.cfg.slowlogMaxLen.Get() })
-	srv.latency = latency.New(func() int64 { return srv.cfg.latencyThreshold.Get() }, srv.store.WallNS)
+	srv.slowlog = slowlog.New(func() int64 { return srv.cfg.SlowlogMaxLen.Get() })
+	srv.latency = latency.New(func() int64 { return srv.cfg.LatencyThreshold.Get() }, srv.store.WallNS)
 	if srv.persist == nil {
 		o := srv.cfg.Persistence()
 		o.Clock, o.Log = srv.clock, srv.log.Logger
@@ -169,44 +170,17 @@ func NewServer(o Options) *Server {
 	}
 	srv.synchronous = srv.persist.Synchronous()
 	srv.persist.OnRefusal(func(refused bool) { srv.gate.set(gateRefusing, refused) })
-	srv.cfg.slowlogSlowerThan.onSet = func(us int64) { srv.gate.set(gateTimed, us >= 0 && us < 1000) }
-	srv.cfg.slowlogSlowerThan.onSet(srv.cfg.slowlogSlowerThan.Get())
 	srv.bornNS = srv.clock()
 	srv.runID = newRunID()
 	srv.commands = newCommandTable(srv)
 	srv.metrics = srv.newRegistry()
-	srv.useUsers()
-	srv.cfg.appendOnly.check = func(on bool) error {
-		if on != srv.cfg.appendOnly.Get() {
-			return persistence.ErrNeedsRestart
-		}
-		return nil
-	}
-	srv.cfg.save.check = srv.maySave
+	srv.useUsers(o.Files.users)
 	if o.Engine != nil {
 		srv.useEngine(remote.Port{Store: o.Engine})
 		srv.stats.Engine = o.Engine.Stats()
-		srv.cfg.engine.failure.onSet = func(text string) {
-			modes, _ := remote.ParseFailures(text)
-			o.Engine.SetFailures(modes)
-		}
-	}
-	limits := func() {
-		srv.store.SetLimits(srv.cfg.MaxKeys(), srv.cfg.MaxMemory(), srv.cfg.NoEviction())
-		srv.shrink()
 	}
 	srv.keysTold.Store(srv.keysMayHold())
-	srv.cfg.maxKeys.onSet = func(int64) { limits() }
-	srv.cfg.maxMemory.onSet = func(int64) {
-		limits()
-		srv.tellMemory(srv.clientsHold.Load())
-	}
-	srv.cfg.maxWaiters.onSet = func(n int64) { srv.keep.SetMaxWaiters(n) }
-	srv.cfg.maxWaiters.onSet(srv.cfg.maxWaiters.Get())
-	srv.cfg.maxMemoryPolicy.onSet = func(string) { limits() }
-	srv.cfg.maxClients.check = srv.mayServe
-	srv.cfg.appendFsync.check = func(word string) error { return srv.persist.MaySetFsync(persistence.ParseFsync(word)) }
-	srv.cfg.appendFsync.onSet = func(word string) { _ = srv.persist.SetFsync(persistence.ParseFsync(word)) } // check has allowed it
+	srv.followSettings(o.Engine)
 	return srv
 }
 
@@ -230,7 +204,7 @@ func (srv *Server) NewSession(p Peer) (s *Session, refusal string) {
 	}
 	c.localAddr = srv.intern(c.localAddr)
 	c.loopback = c.unix || isLoopback(p.Remote)
-	if srv.cfg.protectedMode.Get() && srv.users.Default.Rights().NoPass() && !c.loopback {
+	if srv.cfg.ProtectedMode.Get() && srv.users.Default.Rights().NoPass() && !c.loopback {
 		srv.stats.DeniedClients.Add(1)
 		srv.tellRejected(p.Remote, "protected mode")
 		return nil, "-" + errProtectedMode + "\r\n"
@@ -243,7 +217,7 @@ func (srv *Server) NewSession(p Peer) (s *Session, refusal string) {
 
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
-	if srv.admitted >= srv.cfg.maxClients.Get() {
+	if srv.admitted >= srv.cfg.MaxClients.Get() {
 		return nil, fullLine
 	}
 	srv.stats.Connections.Add(1)

@@ -95,7 +95,7 @@ func (s *Session) Serve(data []byte) (more bool) {
 			s.noteSent(len(s.call.Out))
 		}
 		s.call.Out = s.call.Out[:0]
-		if pending > int(s.srv.cfg.outputBufferLimit.Get()) {
+		if pending > int(s.srv.cfg.OutputBufferLimit.Get()) {
 			s.srv.log.WarnSeldom("client does not read its replies, closed", "client", s.client.addr, "pending_bytes", pending)
 			s.srv.stats.OutputLimitCloses.Add(1)
 			s.end = atOnce
@@ -166,7 +166,7 @@ func (s *Session) Unsent(bytes int) {
 // overdue says whether the connection has been idle for longer than --timeout. A connection that is woken calls it again, because
 // only its own goroutine knows whether it is being served.
 func (s *Session) overdue(nowNS int64) bool {
-	timeoutNS := s.srv.cfg.timeout.Get() * 1e9
+	timeoutNS := s.srv.cfg.Timeout.Get() * 1e9
 	return timeoutNS > 0 && nowNS-s.client.lastNS.Load() > timeoutNS && !s.client.monitor.Load()
 }
 
@@ -261,7 +261,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 // frameLimits returns the bounds of one frame.
 func (s *Session) frameLimits() wire.Limits {
 	cfg := s.srv.cfg
-	return wire.Limits{MaxArgs: int(cfg.maxMultibulkLen.Get()), MaxBulk: int(cfg.maxBulkLen.Get()), Authed: !s.mustAuth()}
+	return wire.Limits{MaxArgs: int(cfg.MaxMultibulkLen.Get()), MaxBulk: int(cfg.MaxBulkLen.Get()), Authed: !s.mustAuth()}
 }
 
 // silent says that the running command gets no reply (CLIENT REPLY).
@@ -270,7 +270,7 @@ func (s *Session) silent() bool { return s.gate.has(gateReplyOff | gateSkip) }
 // keep stores unserved commands, or the start of an unfinished command until the rest arrives. It ends the connection when the
 // unfinished command and the transaction's queue together exceed the limit.
 func (s *Session) keep(rest []byte) {
-	if held := len(rest) + s.tx.bytes; !s.unserved && s.waits == nil && held > int(s.srv.cfg.queryBufferLimit.Get()) {
+	if held := len(rest) + s.tx.bytes; !s.unserved && s.waits == nil && held > int(s.srv.cfg.QueryBufferLimit.Get()) {
 		s.srv.log.WarnSeldom("client is over its query buffer limit, closed", "client", s.client.addr, "bytes", held)
 		s.srv.stats.QueryLimitCloses.Add(1)
 		s.end, s.in = atOnce, nil
@@ -294,7 +294,7 @@ func (s *Session) keep(rest []byte) {
 // overOutput ends a connection when a single reply exceeds the output limit, before the whole reply is in memory. Commands whose
 // reply can grow large call it as they write.
 func (s *Session) overOutput(bytes int) bool {
-	if bytes <= int(s.srv.cfg.outputBufferLimit.Get()) {
+	if bytes <= int(s.srv.cfg.OutputBufferLimit.Get()) {
 		return false
 	}
 	s.end = atOnce

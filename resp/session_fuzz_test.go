@@ -28,7 +28,7 @@ func (w *world) holds(t *testing.T, other *peer) {
 		t.Fatalf("panic: %s", w.log)
 	}
 	other.want("PING", "+PONG\r\n")
-	if n, most := w.store.Len(w.nowNS), w.cfg.MaxKeys(); int64(n) > most && most > 0 {
+	if n, most := w.store.Len(w.nowNS), w.cfg.MaxKeys.Get(); int64(n) > most && most > 0 {
 		t.Fatalf("%d keys of at most %d", n, most)
 	}
 }

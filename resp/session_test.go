@@ -13,6 +13,7 @@ import (
 	"celld/persistence"
 	"celld/persistence/dir"
 	"celld/resp/command"
+	"celld/resp/config"
 	"celld/resp/wire"
 	"celld/store/memory"
 )
@@ -92,16 +93,16 @@ func newWorldIn(t testing.TB, dir string, settings ...string) *world {
 func newWorldOn(t testing.TB, files dir.FileSystem, dir string, settings ...string) *world {
 	t.Helper()
 	w := &world{t: t, nowNS: startNS, log: &bytes.Buffer{}}
-	cfg := NewConfig()
-	if err := cfg.dir.Set(dir); err != nil {
+	cfg := config.New()
+	if err := cfg.Dir.Set(dir); err != nil {
 		t.Fatal(err)
 	}
 	for i := 0; i < len(settings); i += 2 {
-		if err := cfg.row(settings[i]).Value.Set(settings[i+1]); err != nil {
+		if err := cfg.Setting(settings[i]).Value.Set(settings[i+1]); err != nil {
 			t.Fatalf("%s: %v", settings[i], err)
 		}
 	}
-	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), NoEviction: cfg.NoEviction(), Shards: 1, Journal: files != nil, Now: func() int64 { return w.clock() }})
+	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys.Get(), MaxBytes: cfg.MaxMemory.Get(), NoEviction: cfg.NoEviction(), Shards: 1, Journal: files != nil, Now: func() int64 { return w.clock() }})
 	clock, log := func() int64 { return w.nowNS }, slog.New(slog.NewTextHandler(w.log, nil))
 	disk := cfg.Persistence()
 	disk.Files, disk.AppendOnly, disk.Fsync, disk.Clock, disk.Log = files, files != nil, persistence.Always, clock, log

@@ -19,7 +19,7 @@ func (srv *Server) AwaitStop(signals <-chan os.Signal) {
 		case <-srv.stop:
 			return
 		case sig := <-signals:
-			delay := time.Duration(srv.cfg.shutdownDelay.Get()) * time.Second
+			delay := time.Duration(srv.cfg.ShutdownDelay.Get()) * time.Second
 			srv.leaving.Store(true)
 			if srv.gate.has(gateLoading) || srv.delayed(delay, sig, signals) {
 				return

@@ -20,6 +20,7 @@ import (
 	"celld/resp/acl"
 	"celld/resp/clock"
 	"celld/resp/command"
+	"celld/resp/config"
 	"celld/resp/glob"
 	"celld/resp/script"
 	"celld/resp/transport"
@@ -52,14 +53,14 @@ type stallWorld struct {
 }
 
 func newStallWorld(t *testing.T) *stallWorld {
-	cfg := NewConfig()
+	cfg := config.New()
 	for name, value := range map[string]string{"max-keys": "10000000", "maxclients": "20000", "maxmemory": "8gb", "proto-max-bulk-len": "64mb", "dir": t.TempDir()} {
-		if err := cfg.row(name).Value.Set(value); err != nil {
+		if err := cfg.Setting(name).Value.Set(value); err != nil {
 			t.Fatal(name, err)
 		}
 	}
 	clock := clock.New()
-	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys(), MaxBytes: cfg.MaxMemory(), Now: clock.NowNS})
+	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys.Get(), MaxBytes: cfg.MaxMemory.Get(), Now: clock.NowNS})
 	w := &stallWorld{world: &world{t: t}}
 	w.Server = NewServer(Options{Config: cfg, Store: keys, Clock: clock.NowNS, ReadClocks: clock.Read, Log: slog.New(slog.DiscardHandler), Version: "test"})
 	tr, err := transport.New(transportServer{w.Server}, transport.Options{})

@@ -70,8 +70,8 @@ func TestTermsThatDoNotFit(t *testing.T) {
 		"CL.RENEW k 1":               formatError(errArity, "cl.renew"),
 		"CL.RELEASE k":               formatError(errArity, "cl.release"),
 		"CL.SETTLE k 1":              formatError(errArity, "cl.settle"),
-		"CONFIG SET wait-max -1":     formatError(errConfigFailed, "wait-max", "argument must be between 0 and 86400000 inclusive"),
-		"CONFIG SET max-waiters x":   formatError(errConfigFailed, "max-waiters", "argument couldn't be parsed into an integer"),
+		"CONFIG SET wait-max -1":     formatError(settingFailed, "wait-max", "argument must be between 0 and 86400000 inclusive"),
+		"CONFIG SET max-waiters x":   formatError(settingFailed, "max-waiters", "argument couldn't be parsed into an integer"),
 		"CL.TAKE k 5/1h WAIT 1 LEAS": errSyntax,
 	} {
 		p.want(command, "-"+want+"\r\n")

@@ -14,17 +14,12 @@ import (
 // certsEvery is the time between two looks at the certificates' files. A change is taken up, or refused, after two looks at most.
 const certsEvery = 2 * time.Second
 
-// plainTCP reports whether there is TCP without TLS.
-func (c *Config) plainTCP() bool {
-	return c.port.Get() != 0 || c.unixSocket.Get() == "" && c.tls.port.Get() == 0
-}
-
 // listenTLS listens on the addresses of --bind with TLS, if there is a port for it and no inherited socket.
 func (srv *Server) listenTLS() ([]transport.Listener, error) {
-	if srv.cfg.tls.port.Get() == 0 || len(srv.inherited.TLS) > 0 {
+	if srv.cfg.TLS.Port.Get() == 0 || len(srv.inherited.TLS) > 0 {
 		return nil, nil
 	}
-	open, err := srv.listenHosts("--tls-port", int(srv.cfg.tls.port.Get()))
+	open, err := srv.listenHosts("--tls-port", int(srv.cfg.TLS.Port.Get()))
 	var listeners []net.Listener
 	for _, ln := range open {
 		listeners = append(listeners, ln.Listener)
@@ -34,11 +29,11 @@ func (srv *Server) listenTLS() ([]transport.Listener, error) {
 
 // secured has the connections of listeners encrypted. They share the bound on handshakes.
 func (srv *Server) secured(listeners ...net.Listener) (open []transport.Listener) {
-	c := &srv.cfg.tls
-	if c.keeper == nil {
+	c := &srv.cfg.TLS
+	if c.Keeper == nil {
 		return nil
 	}
-	shared := &transport.TLS{Config: c.keeper.Config, Most: c.maxHandshakes.Get, Plainly: "-" + errSpeaksTLS + "\r\n"}
+	shared := &transport.TLS{Config: c.Keeper.Config, Most: c.MaxHandshakes.Get, Plainly: "-" + errSpeaksTLS + "\r\n"}
 	for _, ln := range listeners {
 		open = append(open, transport.Listener{Listener: ln, TLS: shared})
 	}
@@ -62,8 +57,8 @@ func (srv *Server) watchCertificates(ctx context.Context) {
 // warnOfCertificate logs once that the certificate ends soon, and once that clients refuse it. A start goes on with such a certificate:
 // a new one is taken up without a restart, and --check tells before.
 func (srv *Server) warnOfCertificate() {
-	k, now := srv.cfg.tls.keeper, time.Now()
-	text, about := "", []any{"file", srv.cfg.tls.cert.Get(), "not_after", k.NotAfter().UTC().Format(time.RFC3339)}
+	k, now := srv.cfg.TLS.Keeper, time.Now()
+	text, about := "", []any{"file", srv.cfg.TLS.Cert.Get(), "not_after", k.NotAfter().UTC().Format(time.RFC3339)}
 	if err := k.Valid(now); err != nil {
 		text, about = "clients refuse the certificate", append(about, "error", err)
 	} else if k.EndsSoon(now) {
@@ -79,7 +74,7 @@ func (srv *Server) warnOfCertificate() {
 // lookAtCertificates takes up what the files of the certificates have now, or says once what is wrong with it.
 func (srv *Server) lookAtCertificates() {
 	defer srv.survive("certificates")
-	k := srv.cfg.tls.keeper
+	k := srv.cfg.TLS.Keeper
 	switch taken, err := k.Look(); {
 	case err != nil:
 		srv.stats.FailedReloads.Add(1)
@@ -105,14 +100,14 @@ func (srv *Server) HTTPHandshakeFailed(why string) {
 // declareListeners names the listeners as Redis 7.2 does.
 func (srv *Server) declareListeners(l *metrics.List) {
 	cfg, hosts := srv.cfg, ""
-	for _, host := range srv.cfg.bind.Get() {
+	for _, host := range srv.cfg.Bind.Get() {
 		hosts += ",bind=" + host
 	}
-	tcp, path := "", cfg.unixSocket.Get()
-	if cfg.plainTCP() {
+	tcp, path := "", cfg.UnixSocket.Get()
+	if cfg.PlainTCP() {
 		tcp = fmt.Sprintf("%s,port=%d", hosts, srv.tcpPort())
 	}
-	secure := fmt.Sprintf("%s,port=%d", hosts, cfg.tls.port.Get())
+	secure := fmt.Sprintf("%s,port=%d", hosts, cfg.TLS.Port.Get())
 	if in := srv.inherited.Plain; len(in) > 0 {
 		tcp, path = boundTo(in)
 	}
@@ -125,7 +120,7 @@ func (srv *Server) declareListeners(l *metrics.List) {
 	if path != "" {
 		l.Field("listener1", "name=unix,bind="+path)
 	}
-	if cfg.tls.port.Get() != 0 || len(srv.inherited.TLS) > 0 {
+	if cfg.TLS.Port.Get() != 0 || len(srv.inherited.TLS) > 0 {
 		l.Field("listener2", "name=tls"+secure)
 	}
 }

@@ -24,10 +24,10 @@ func TestWarnOfCertificate(t *testing.T) {
 		open := func(ends time.Time) {
 			cert, key := authority.Sign("server", &x509.Certificate{NotAfter: ends}) // it begins 48 hours before
 			k, err := certs.Open(certs.Files{Cert: cert, Key: key})
-			if err = errors.Join(err, w.cfg.tls.cert.Set(cert)); err != nil {
+			if err = errors.Join(err, w.cfg.TLS.Cert.Set(cert)); err != nil {
 				t.Fatal(err)
 			}
-			w.cfg.tls.keeper = k
+			w.cfg.TLS.Keeper = k
 		}
 		warned := func(words ...string) {
 			t.Helper()

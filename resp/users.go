@@ -40,15 +40,15 @@ func newACLCommand(row *command.Row) *acl.Command {
 }
 
 // useUsers gives the server the user default with its password, and those of the file.
-func (srv *Server) useUsers() {
+func (srv *Server) useUsers(file *acl.File) {
 	srv.users = acl.NewUsers(newACLTable(srv.commands))
-	srv.users.SetPassword(srv.cfg.requirePass.Get())
-	srv.cfg.requirePass.onSet = srv.users.SetPassword
-	if file := srv.cfg.users.read; file != nil {
-		regular.RemoveLeft(srv.cfg.users.file.Get())
+	srv.users.SetPassword(srv.cfg.RequirePass.Get())
+	srv.cfg.RequirePass.OnSet(srv.users.SetPassword)
+	if file != nil {
+		regular.RemoveLeft(srv.cfg.ACLFile.Get())
 		srv.users.Replace(file)
-		if required := srv.cfg.requirePass.Get(); required != "" && srv.users.Authenticate([]byte(acl.DefaultName), []byte(required)) == nil {
-			srv.log.Warn("the aclfile has another password for the user default than requirepass, which is ignored", "aclfile", srv.cfg.users.file.Get())
+		if required := srv.cfg.RequirePass.Get(); required != "" && srv.users.Authenticate([]byte(acl.DefaultName), []byte(required)) == nil {
+			srv.log.Warn("the aclfile has another password for the user default than requirepass, which is ignored", "aclfile", srv.cfg.ACLFile.Get())
 		}
 	}
 }
@@ -56,7 +56,7 @@ func (srv *Server) useUsers() {
 // ReloadUsers reads --aclfile again, and closes the connections of users that have changed or gone. It returns the names of those that are
 // new, changed and gone. An error changes nothing. Any goroutine may call it that serves no session.
 func (srv *Server) ReloadUsers() (c changes, err error) {
-	file, err := acl.ReadFile(srv.users.Table(), srv.cfg.users.file.Get())
+	file, err := acl.ReadFile(srv.users.Table(), srv.cfg.ACLFile.Get())
 	if err != nil {
 		return c, err
 	}
@@ -181,7 +181,7 @@ func (s *Session) logDenial(reason acl.Reason, context, object, username string)
 		s.srv.stats.DeniedCerts.Add(1)
 	}
 	s.srv.aclLog.Add(acl.Entry{Reason: reason, Context: context, Object: object, Username: username, AtNS: s.nowNS, Client: s.client.line(s.nowNS)},
-		int(s.srv.cfg.users.logMaxLen.Get()))
+		int(s.srv.cfg.ACLLogMaxLen.Get()))
 }
 
 // authenticate checks a user's password. command is the name that AUTH or HELLO was called by.

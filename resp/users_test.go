@@ -10,6 +10,7 @@ import (
 
 	"celld/resp/acl"
 	"celld/resp/command"
+	"celld/resp/config"
 )
 
 // In a pipeline of calls that are alike, those on other keys are refused, each in its place; and all calls of commands that the user
@@ -180,7 +181,7 @@ func TestACLLogIsBounded(t *testing.T) {
 	if got := c.do("ACL", "LOG"); !strings.HasPrefix(got, "*1\r\n") || !strings.Contains(got, "another") {
 		t.Error(got)
 	}
-	c.want("CONFIG SET acllog-max-len 1025", "-"+fmt.Sprintf(errConfigFailed, "acllog-max-len", "argument must be between 0 and 1024 inclusive")+"\r\n")
+	c.want("CONFIG SET acllog-max-len 1025", "-"+fmt.Sprintf(settingFailed, "acllog-max-len", "argument must be between 0 and 1024 inclusive")+"\r\n")
 }
 
 // The log says what was done to users, each at least once a second.
@@ -215,7 +216,7 @@ func TestReloadUsers(t *testing.T) {
 	if got := w.users.Get("app").Rights().Commands(); got != "-@all" {
 		t.Error(got)
 	}
-	w.cfg.users.file = newText(path+"/none", "path", nil)
+	w.cfg.ACLFile.Put(path + "/none")
 	if _, err := w.ReloadUsers(); err == nil || w.users.Get("app") == nil {
 		t.Error(err)
 	}
@@ -238,16 +239,16 @@ func TestLeftUsersAreRemoved(t *testing.T) {
 	killed := fmt.Sprintf("%s.tmp-%d-1", path, os.Getpid()) // whose number this process has now
 	put(path, "user app on nopass ~* +@all\n")
 	put(killed, "user")
-	cfg := NewConfig()
-	if err := cfg.users.file.Set(path); err != nil {
+	cfg := config.New()
+	if err := cfg.ACLFile.Set(path); err != nil {
 		t.Fatal(err)
 	}
-	if err := cfg.users.load(); err != nil || left() != 1 {
+	files, err := ReadFiles(cfg)
+	if err != nil || left() != 1 {
 		t.Fatal(err, left()) // so does celld --check
 	}
 	w := newWorld(t, "aclfile", path)
-	w.cfg.users.read = cfg.users.read
-	if w.useUsers(); left() != 0 {
+	if w.useUsers(files.users); left() != 0 {
 		t.Error("a start leaves it")
 	}
 	put(killed, "user")

@@ -112,7 +112,7 @@ func (s *Session) visit(row *command.Row, args [][]byte) bool {
 		v.bytes += viewBytes
 	}
 	switch waiting := v.visiting.Add(v.bytes); {
-	case waiting > s.srv.cfg.engine.maxWaiting.Get():
+	case waiting > s.srv.cfg.Engine.MaxWaiting.Get():
 		s.refuseVisit(v, remote.ErrBusy)
 		return true
 	case len(keys) > mostVisited:

@@ -27,7 +27,7 @@ func TestWaitingIsCheap(t *testing.T) {
 		return int64(m.HeapAlloc)
 	}
 	before, goroutines := heap(), runtime.NumGoroutine()
-	if err := w.cfg.row("wait-max").Value.Set("86400000"); err != nil {
+	if err := w.cfg.Setting("wait-max").Value.Set("86400000"); err != nil {
 		t.Fatal(err)
 	}
 	for i, p := range peers {

@@ -7,7 +7,7 @@ var otherConversations = map[string]string{"acl": "users, who outlive a paragrap
 
 // differences are lines, by their beginnings, from which on an engine answers otherwise than memory, by the reason.
 var differences = map[string]string{
-	`raw "CLIENT REPLY OFF\r\nEVAL \"return redis.call('SET', 'q',`:      "scripts have the keys that they name, and q is not named",
+	`raw "CLIENT REPLY OFF\r\nEVAL \"return redis.call('SET', 'q',`: "scripts have the keys that they name, and q is not named",
 }
 
 // clusterDifferences are those of a Cluster.

@@ -5,12 +5,11 @@
 package cgroup
 
 import (
+	"celld/resp/config"
 	"log/slog"
 	"math"
 	"os"
 	"runtime/debug"
-
-	"celld/resp"
 )
 
 // Whatever keys come, the process takes no more than processBound. The heap stays well below that:
@@ -49,21 +48,22 @@ func defaultMaxMemory(container int64) int64 {
 
 // Limit sets maxmemory from the container's limit in bytes (0: none) unless it was given, and limits the Go runtime's memory
 // accordingly. It returns the source of maxmemory: "setting", "cgroup" or "default".
-func Limit(cfg *resp.Config, given bool, container int64, log *slog.Logger) (from string) {
+func Limit(cfg *config.Config, given bool, container int64, log *slog.Logger) (from string) {
 	switch {
 	case given:
 		from = "setting"
 	case container > 0:
 		from = "cgroup"
-		cfg.SetMaxMemory(defaultMaxMemory(container))
+		cfg.MaxMemory.Put(defaultMaxMemory(container))
 	default:
 		from = "default"
 	}
-	if n := cfg.MaxMemory(); container > 0 && (n == 0 || n > container || processBound(n) > container) {
+	if n := cfg.MaxMemory.Get(); container > 0 && (n == 0 || n > container || processBound(n) > container) {
 		log.Warn("the process may need more memory than the container has", "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", from, "container_bytes", container)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" { // whoever sets it knows better
-		cfg.OnMemory(func(n, clients int64) { debug.SetMemoryLimit(heapLimit(n, clients, container)) })
+		cfg.OnMemory = func(keys, clients int64) { debug.SetMemoryLimit(heapLimit(keys, clients, container)) }
+		cfg.OnMemory(cfg.MaxMemory.Get(), 0)
 	}
 	return from
 }

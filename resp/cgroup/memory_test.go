@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"celld/resp"
+	"celld/resp/config"
 	"celld/store/memory"
 )
 
@@ -42,7 +43,7 @@ func TestMemoryLimitFollows(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "")
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)
-	cfg := resp.NewConfig()
+	cfg := config.New()
 	expect := func(maxMemory int64) {
 		t.Helper()
 		if got := debug.SetMemoryLimit(-1); got != heapLimit(maxMemory, 0, 0) {
@@ -61,6 +62,6 @@ func TestMemoryLimitFollows(t *testing.T) {
 	}
 	expect(100 << 20)
 	t.Setenv("GOMEMLIMIT", "1GiB")
-	Limit(resp.NewConfig(), true, 0, slog.New(slog.DiscardHandler))
+	Limit(config.New(), true, 0, slog.New(slog.DiscardHandler))
 	expect(100 << 20)
 }

@@ -11,14 +11,16 @@ import (
 	"sync"
 
 	"celld/resp"
+	"celld/resp/config"
 
 	"github.com/spf13/pflag"
 )
 
 // Command is a command line that starts the server.
 type Command struct {
-	Config *resp.Config
-	Check  bool // only say what is wrong with it
+	Config *config.Config
+	Files  resp.Files // that the settings name
+	Check  bool       // only say what is wrong with it
 	flags  *pflag.FlagSet
 }
 
@@ -31,7 +33,7 @@ type UsageError struct{ error }
 // Parse reads the command line, without the program's name, and the environment. It returns nil after it has run a subcommand.
 // The error is the subcommand's, or joins a UsageError for each mistake. With --check there is a Command also then.
 func Parse(args []string, version string) (*Command, error) {
-	cfg := resp.NewConfig()
+	cfg := config.New()
 	flags := defineFlags(cfg)
 	var wrong []error // what the flags and the environment set
 	err := flags.ParseAll(args, func(flag *pflag.Flag, value string) error {
@@ -63,10 +65,11 @@ func Parse(args []string, version string) (*Command, error) {
 		return nil, notVerbose
 	}
 	wrong = append(wrong, readEnvironment(flags)...)
-	for _, err := range Each(cfg.Load(flags.Changed)) {
+	files, unread := resp.ReadFiles(cfg)
+	for _, err := range Each(errors.Join(unread, cfg.Load(flags.Changed))) {
 		wrong = append(wrong, UsageError{err})
 	}
-	command := &Command{cfg, check, flags}
+	command := &Command{cfg, files, check, flags}
 	if len(wrong) > 0 && !check {
 		command = nil
 	}
@@ -88,7 +91,7 @@ func Each(err error) (list []error) {
 	return list
 }
 
-func defineFlags(cfg *resp.Config) *pflag.FlagSet {
+func defineFlags(cfg *config.Config) *pflag.FlagSet {
 	flags := pflag.NewFlagSet("celld", pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.Usage = func() {}

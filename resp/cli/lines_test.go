@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"celld/resp/config"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"celld/resp"
 )
 
 // A log that nobody reads makes nobody wait. It keeps what fits, and tells how much it has dropped once it is read again.
@@ -21,7 +20,7 @@ func TestALogThatNobodyReads(t *testing.T) {
 	}
 	defer from.Close()
 	lines := NewLines(to)
-	log := NewLog(lines, resp.NewConfig())
+	log := NewLog(lines, config.New())
 	text, n := strings.Repeat("x", 1000), 0
 	for ; lines.Dropped() < 100; n++ {
 		log.Info(text, "n", n)
@@ -72,7 +71,7 @@ func TestLastLines(t *testing.T) {
 // What a reader who has gone does not get is counted.
 func TestAReaderWhoHasGone(t *testing.T) {
 	lines := NewLines(writerFunc(func([]byte) (int, error) { return 0, errors.New("broken pipe") }))
-	log := NewLog(lines, resp.NewConfig())
+	log := NewLog(lines, config.New())
 	log.Info("a")
 	log.Log(t.Context(), slog.LevelWarn, "b")
 	lines.Flush(time.Minute)

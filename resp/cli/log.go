@@ -5,17 +5,18 @@ import (
 	"log/slog"
 
 	"celld/resp"
+	"celld/resp/config"
 )
 
 // NewLog returns a log to lines with the settings' format and level. CONFIG SET loglevel changes its level.
-func NewLog(lines *Lines, cfg *resp.Config) *slog.Logger {
+func NewLog(lines *Lines, cfg *config.Config) *slog.Logger {
 	level := new(slog.LevelVar)
-	cfg.OnLogLevel(func(name string) {
+	cfg.LogLevel.Follow(func(name string) {
 		level.Set(map[string]slog.Level{"debug": slog.LevelDebug, "verbose": resp.LevelVerbose, "notice": slog.LevelInfo, "warning": slog.LevelWarn}[name])
 	})
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: nameLevel}
 	to := func(w io.Writer) *slog.Logger {
-		if cfg.LogFormat() == "json" {
+		if cfg.LogFormat.Get() == "json" {
 			return slog.New(slog.NewJSONHandler(w, options))
 		}
 		return slog.New(slog.NewTextHandler(w, options))

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"celld/resp"
+	"celld/resp/config"
 )
 
 // The log has Redis's names of levels, in both formats.
 func TestLevelNames(t *testing.T) {
 	for format, want := range map[string]string{"text": "level=VERBOSE msg=said", "json": `"level":"VERBOSE","msg":"said"`} {
-		cfg := resp.NewConfig()
+		cfg := config.New()
 		for _, s := range cfg.Settings() {
 			value := map[string]string{"log-format": format, "loglevel": "debug"}[s.Name]
 			if value == "" {

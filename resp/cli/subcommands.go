@@ -7,7 +7,7 @@ import (
 	"os"
 	"slices"
 
-	"celld/resp"
+	"celld/resp/config"
 	"celld/resp/health"
 
 	"github.com/spf13/pflag"
@@ -47,7 +47,7 @@ as it is in a container. With TLS it shows --tls-client-cert-file, or the server
 `
 
 // runSubcommand runs the subcommand in words. hasFlags says whether the command line has more than one word.
-func runSubcommand(cfg *resp.Config, flags *pflag.FlagSet, words []string, hasFlags bool, version string) error {
+func runSubcommand(cfg *config.Config, flags *pflag.FlagSet, words []string, hasFlags bool, version string) error {
 	name, more := words[0], words[1:]
 	switch {
 	case name == "help":
@@ -102,7 +102,7 @@ func (s *subcommand) usage() string {
 }
 
 // help prints the help of celld, or of the subcommand in words.
-func help(w io.Writer, cfg *resp.Config, words []string) error {
+func help(w io.Writer, cfg *config.Config, words []string) error {
 	if len(words) == 0 {
 		printHelp(w, cfg)
 		return nil
@@ -120,11 +120,11 @@ func help(w io.Writer, cfg *resp.Config, words []string) error {
 		return nil
 	}
 	fmt.Fprintf(w, "%s\nFlags:\n", sub.help)
-	printFlags(w, cfg, func(s resp.Setting) bool { return slices.Contains(sub.flags, s.Name) })
+	printFlags(w, cfg, func(s config.Setting) bool { return slices.Contains(sub.flags, s.Name) })
 	return nil
 }
 
-func printHelp(w io.Writer, cfg *resp.Config) {
+func printHelp(w io.Writer, cfg *config.Config) {
 	fmt.Fprint(w, `celld is a rate limiter that Redis clients can ask. It answers redis-cell's CL.THROTTLE, its own CL.TAKE, and the
 commands that Redis clients and tools send.
 
@@ -145,13 +145,13 @@ Sizes are written as 1000, 1k (1000), 1kb (1024), 1mb or 1gb. CONFIG SET changes
 		}
 		group = s.Group
 		fmt.Fprintf(w, "\n%s:\n", group)
-		printFlags(w, cfg, func(s resp.Setting) bool { return s.Group == group })
+		printFlags(w, cfg, func(s config.Setting) bool { return s.Group == group })
 	}
 	fmt.Fprint(w, "\nOther:\n      --check     check these settings and their files, and exit\n      --help      print this\n      --version   print the version\n")
 }
 
 // printFlags prints those settings that are wanted.
-func printFlags(w io.Writer, cfg *resp.Config, wanted func(resp.Setting) bool) {
+func printFlags(w io.Writer, cfg *config.Config, wanted func(config.Setting) bool) {
 	rows := pflag.NewFlagSet("", pflag.ContinueOnError)
 	rows.SortFlags = false
 	for _, s := range cfg.Settings() {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"celld/resp"
+	"celld/resp/config"
 )
 
 // answer is a whole answer: its status, its headers sorted, and its body.
@@ -30,7 +31,7 @@ const (
 func TestAnswers(t *testing.T) { synctest.Test(t, testAnswers) }
 
 func testAnswers(t *testing.T) {
-	s := newTestSite(t, resp.HTTP{})
+	s := newTestSite(t, config.HTTPOptions{})
 	for _, test := range []struct{ request, want string }{
 		{"GET /livez", "200\n" + text + "ok\n"},
 		{"HEAD /readyz", "200\n" + text + "ok\n"},
@@ -95,7 +96,7 @@ func TestTheToken(t *testing.T) {
 
 // A header that is there twice may be a client's and a proxy's: neither is believed.
 func TestDoubledHeaders(t *testing.T) {
-	s := newTestSite(t, resp.HTTP{})
+	s := newTestSite(t, config.HTTPOptions{})
 	for headers, want := range map[string]string{
 		"X-A: a\nX-A: b": "the header X-A is there 2 times", "X-A: a\nx-a:": "the header X-A is there 2 times", "X-A:": "the header X-A is missing", "X-B: a": "the header X-A is missing",
 	} {
@@ -126,7 +127,7 @@ func TestDoubledHeaders(t *testing.T) {
 
 // /metrics has what the server counts, as seconds and by kind, requests by page, and Go's own.
 func TestMetricsPage(t *testing.T) {
-	s := newTestSite(t, resp.HTTP{Pprof: true})
+	s := newTestSite(t, config.HTTPOptions{Pprof: true})
 	for _, wire := range []string{"GET /", "GET /stats.json", "GET /livez", "GET /readyz", "GET /check/api/by/word:x", "GET /check/x", "GET /debug/pprof/", "GET /none", "GET /none", "POST /metrics"} {
 		ask(t, s, wire+" HTTP/1.1\n"+here)
 	}
@@ -164,7 +165,7 @@ func TestCounted(t *testing.T) {
 
 // A fault costs its request, which is answered.
 func TestAPanic(t *testing.T) {
-	s := newTestSite(t, resp.HTTP{})
+	s := newTestSite(t, config.HTTPOptions{})
 	s.readings.take = func() *resp.Overview { panic("at the disco") }
 	if got := answer(ask(t, s, "GET /stats.json HTTP/1.1\n"+here)); got != "500\nCache-Control: no-store\nContent-Type: application/problem+json\nCross-Origin-Resource-Policy: same-origin\nX-Content-Type-Options: nosniff\n\n"+`{"title":"Internal Server Error","status":500,"detail":"internal error"}`+"\n" {
 		t.Error(got)
@@ -176,7 +177,7 @@ func TestAPanic(t *testing.T) {
 
 // Profiles are taken one at a time, for as long as there is time to send them.
 func TestProfiles(t *testing.T) {
-	s := newTestSite(t, resp.HTTP{Pprof: true})
+	s := newTestSite(t, config.HTTPOptions{Pprof: true})
 	get := func(path string) *httptest.ResponseRecorder {
 		return ask(t, s, "GET /debug/pprof/"+path+" HTTP/1.1\n"+here)
 	}

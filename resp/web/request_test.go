@@ -15,20 +15,21 @@ import (
 	"celld/persistence"
 	"celld/resp"
 	"celld/resp/clock"
+	"celld/resp/config"
 	"celld/store/memory"
 	"celld/store/policy"
 )
 
-var withToken = resp.HTTP{Token: "secret", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+var withToken = config.HTTPOptions{Token: "secret", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 
 // newTestSite has the policy api.
-func newTestSite(t testing.TB, h resp.HTTP) *site {
+func newTestSite(t testing.TB, h config.HTTPOptions) *site {
 	return newTestSiteThat(t, h, slog.New(slog.DiscardHandler))
 }
 
-func newTestSiteThat(t testing.TB, h resp.HTTP, logs *slog.Logger) *site {
+func newTestSiteThat(t testing.TB, h config.HTTPOptions, logs *slog.Logger) *site {
 	t.Helper()
-	cfg, clock := resp.NewConfig(), clock.New()
+	cfg, clock := config.New(), clock.New()
 	keys := memory.New(memory.Options{MaxKeys: 1000, Now: clock.NowNS})
 	limit, err := cell.ParseLimit("2/1h")
 	if err != nil {

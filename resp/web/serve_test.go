@@ -16,6 +16,7 @@ import (
 
 	"celld/integration_test/harness"
 	"celld/resp"
+	"celld/resp/config"
 )
 
 func logger(log *harness.LogBuffer) *slog.Logger {
@@ -36,34 +37,34 @@ func listenOn(t *testing.T, network, at string) net.Listener {
 func TestListen(t *testing.T) {
 	loopback, all, unix := listenOn(t, "tcp", "127.0.0.1:0"), listenOn(t, "tcp", ":0"), listenOn(t, "unix", filepath.Join(t.TempDir(), "s"))
 	for name, test := range map[string]struct {
-		h     resp.HTTP
+		h     config.HTTPOptions
 		fails string
 	}{
-		"nothing":              {resp.HTTP{}, ""},
-		"loopback":             {resp.HTTP{Inherited: []net.Listener{loopback}}, ""},
-		"all, with a token":    {resp.HTTP{Inherited: []net.Listener{loopback, all}, Token: "x"}, ""},
-		"all, without a token": {resp.HTTP{Inherited: []net.Listener{loopback, all}}, "is not a loopback address, so it needs --http-token-file"},
-		"unix":                 {resp.HTTP{Inherited: []net.Listener{unix}, Token: "x"}, "is not on TCP"},
+		"nothing":              {config.HTTPOptions{}, ""},
+		"loopback":             {config.HTTPOptions{Inherited: []net.Listener{loopback}}, ""},
+		"all, with a token":    {config.HTTPOptions{Inherited: []net.Listener{loopback, all}, Token: "x"}, ""},
+		"all, without a token": {config.HTTPOptions{Inherited: []net.Listener{loopback, all}}, "is not a loopback address, so it needs --http-token-file"},
+		"unix":                 {config.HTTPOptions{Inherited: []net.Listener{unix}, Token: "x"}, "is not on TCP"},
 	} {
 		got, err := listen(test.h)
 		if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) || err == nil && len(got) != len(test.h.Inherited) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
-	if got, err := listen(resp.HTTP{Inherited: []net.Listener{loopback}, Bind: loopback.Addr().String()}); err != nil || len(got) != 1 || got[0] != loopback {
+	if got, err := listen(config.HTTPOptions{Inherited: []net.Listener{loopback}, Bind: loopback.Addr().String()}); err != nil || len(got) != 1 || got[0] != loopback {
 		t.Errorf("%v, %v", got, err)
 	}
 	taken := "--http-bind: listen on " + loopback.Addr().String() + ": address already in use"
-	if got, err := listen(resp.HTTP{Bind: loopback.Addr().String()}); err == nil || err.Error() != taken {
+	if got, err := listen(config.HTTPOptions{Bind: loopback.Addr().String()}); err == nil || err.Error() != taken {
 		t.Errorf("%v, %v", got, err)
 	}
-	if err := Serve(nil, resp.HTTP{Bind: loopback.Addr().String()}, nil); err == nil {
+	if err := Serve(nil, config.HTTPOptions{Bind: loopback.Addr().String()}, nil); err == nil {
 		t.Error("it listens twice")
 	}
-	if err := Serve(nil, resp.HTTP{}, nil); err != nil {
+	if err := Serve(nil, config.HTTPOptions{}, nil); err != nil {
 		t.Error(err)
 	}
-	got, err := listen(resp.HTTP{Bind: "127.0.0.1:0"})
+	got, err := listen(config.HTTPOptions{Bind: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func TestListen(t *testing.T) {
 }
 
 // run serves until stop is called, and tells what the server logged.
-func run(t *testing.T, h resp.HTTP) (addr string, log *harness.LogBuffer, stop func()) {
+func run(t *testing.T, h config.HTTPOptions) (addr string, log *harness.LogBuffer, stop func()) {
 	t.Helper()
 	log = &harness.LogBuffer{}
 	site := newTestSiteThat(t, h, logger(log))
@@ -96,7 +97,7 @@ func run(t *testing.T, h resp.HTTP) (addr string, log *harness.LogBuffer, stop f
 
 // The port is served until the server stops.
 func TestServe(t *testing.T) {
-	addr, log, stop := run(t, resp.HTTP{MaxConnections: 10})
+	addr, log, stop := run(t, config.HTTPOptions{MaxConnections: 10})
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	got, err := client.Get("http://" + addr + "/readyz")
 	if err != nil || got.StatusCode != 200 {
@@ -114,7 +115,7 @@ func TestServe(t *testing.T) {
 
 // One connection more than there may be hears so, and is logged; the next one after another's end is served.
 func TestMostConnections(t *testing.T) {
-	addr, log, _ := run(t, resp.HTTP{MaxConnections: 2})
+	addr, log, _ := run(t, config.HTTPOptions{MaxConnections: 2})
 	dial := func() net.Conn {
 		conn, err := net.Dial("tcp", addr)
 		if err != nil {
@@ -208,7 +209,7 @@ func TestServeTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr, log, _ := run(t, resp.HTTP{MaxConnections: 10, TLS: func() *tls.Config { return &tls.Config{Certificates: []tls.Certificate{pair}} }})
+	addr, log, _ := run(t, config.HTTPOptions{MaxConnections: 10, TLS: func() *tls.Config { return &tls.Config{Certificates: []tls.Certificate{pair}} }})
 	look, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +247,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 	log := &harness.LogBuffer{}
 	verbose := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: resp.LevelVerbose}))
 	ask(t, newTestSiteThat(t, withToken, verbose), "GET /metrics HTTP/1.1\n"+here)
-	ask(t, newTestSiteThat(t, resp.HTTP{}, verbose), "GET /check/api/by/word:x HTTP/1.1\n"+fetch)
+	ask(t, newTestSiteThat(t, config.HTTPOptions{}, verbose), "GET /check/api/by/word:x HTTP/1.1\n"+fetch)
 	for _, want := range []string{`client=127.0.0.1:1 reason="not the token of --http-token-file"`, `level=WARN msg="an HTTP request is refused" client=127.0.0.1:1 reason="` + anotherSite} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("no %s in %s", want, log)

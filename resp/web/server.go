@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"celld/resp"
+	"celld/resp/config"
 	"celld/resp/transport"
 )
 
@@ -28,7 +29,7 @@ const (
 
 // Serve listens as h says, and answers until the server stops. It returns once it listens. Without h.Bind and h.Inherited it does nothing. The error
 // says why it cannot listen.
-func Serve(server *resp.Server, h resp.HTTP, logger *slog.Logger) error {
+func Serve(server *resp.Server, h config.HTTPOptions, logger *slog.Logger) error {
 	listeners, err := listen(h)
 	if err != nil || len(listeners) == 0 {
 		return err
@@ -62,7 +63,7 @@ func Serve(server *resp.Server, h resp.HTTP, logger *slog.Logger) error {
 }
 
 // listen returns the inherited sockets, or opens that of h.Bind. One that others than this machine may reach needs a token.
-func listen(h resp.HTTP) ([]net.Listener, error) {
+func listen(h config.HTTPOptions) ([]net.Listener, error) {
 	for _, ln := range h.Inherited {
 		addr, ok := ln.Addr().(*net.TCPAddr)
 		switch {
@@ -87,7 +88,7 @@ func listen(h resp.HTTP) ([]net.Listener, error) {
 // site answers requests.
 type site struct {
 	server  *resp.Server
-	limits  resp.HTTP
+	limits  config.HTTPOptions
 	token   *[sha256.Size]byte // nil: none is needed
 	metrics *metricsPage
 
@@ -95,7 +96,7 @@ type site struct {
 	profiling atomic.Bool // a profile is being taken
 }
 
-func newSite(server *resp.Server, h resp.HTTP) *site {
+func newSite(server *resp.Server, h config.HTTPOptions) *site {
 	s := &site{server: server, limits: h, readings: readings{take: server.Overview}, metrics: newMetricsPage(server)}
 	if h.Token != "" {
 		sum := sha256.Sum256([]byte(h.Token))

@@ -1,4 +1,4 @@
-package resp
+package config
 
 import (
 	"crypto/tls"
@@ -13,47 +13,47 @@ import (
 
 // tlsConfig are the settings of TLS for clients.
 type tlsConfig struct {
-	port          *param[int64]
-	cert          *param[string]
-	key           *param[string]
-	keyPass       *param[string]
-	clientCert    *param[string]
-	clientKey     *param[string]
-	ca            *param[string]
-	caDir         *param[string]
-	clients       *param[string]
-	clientsUser   *param[string]
-	protocols     *param[string]
-	ciphers       *param[string]
-	suites        *param[string]
-	maxHandshakes *param[int64]
+	Port          *Param[int64]
+	Cert          *Param[string]
+	Key           *Param[string]
+	KeyPass       *Param[string]
+	ClientCert    *Param[string]
+	ClientKey     *Param[string]
+	CA            *Param[string]
+	CADir         *Param[string]
+	Clients       *Param[string]
+	ClientsUser   *Param[string]
+	Protocols     *Param[string]
+	Ciphers       *Param[string]
+	Suites        *Param[string]
+	MaxHandshakes *Param[int64]
 
-	keeper *certs.Keeper // nil: nobody is served by TLS
+	Keeper *certs.Keeper // nil: nobody is served by TLS
 }
 
 func (c *tlsConfig) rows() []Setting {
 	return []Setting{
-		{Name: "tls-port", Group: groupTLS, Value: in(&c.port, newInt(0, 0, 65535, "port")), Help: "TCP port of TLS; 0: none. With --port 0 there is no plain TCP then"},
-		{Name: "tls-cert-file", Group: groupTLS, Value: in(&c.cert, newText("", "path", checkPath)), Help: "celld's certificate, in PEM, followed by those that vouch for it; read again when it changes"},
-		{Name: "tls-key-file", Group: groupTLS, Value: in(&c.key, newText("", "path", checkPath)), Help: "its key, in PEM"},
-		{Name: "tls-key-file-pass", Group: groupTLS, Value: in(&c.keyPass, newSecret("text", hidden)), secret: true, Help: "passphrase of an encrypted key; other users of the machine can see flags, so prefer the environment"},
-		{Name: "tls-ca-cert-file", Group: groupTLS, Value: in(&c.ca, newText("", "path", checkPath)), Help: "certificates that vouch for clients, in PEM"},
-		{Name: "tls-ca-cert-dir", Group: groupTLS, Value: in(&c.caDir, newText("", "path", checkPath)), Help: "directory of such files"},
-		{Name: "tls-auth-clients", Group: groupTLS, Value: in(&c.clients, newEnum("yes", "no", "optional")), Help: "whether clients must show a certificate, need not, or may"},
-		{Name: "tls-auth-clients-user", Group: groupTLS, Value: in(&c.clientsUser, newEnum("off", "CN", "URI")), Help: "part of a client's certificate that names its user; off: none"},
-		{Name: "tls-protocols", Group: groupTLS, Value: in(&c.protocols, newText("TLSv1.2 TLSv1.3", "words", checkProtocols)), Help: "versions of TLS"},
-		{Name: "tls-ciphers", Group: groupTLS, Value: in(&c.ciphers, newText("", "names", checkCiphers)), Help: "ciphers of TLS 1.2, by OpenSSL's names, separated by colons; empty: Go's choice"},
-		{Name: "tls-ciphersuites", Group: groupTLS, Value: in(&c.suites, newText("", "names", checkSuites)), Help: "must be empty: Go chooses the ciphers of TLS 1.3"},
-		{Name: "tls-max-handshakes", Group: groupTLS, Value: in(&c.maxHandshakes, newInt(1000, 1, 1<<20, "n")), mutable: true, Help: "most unfinished handshakes; one more ends the oldest"},
-		{Name: "tls-client-cert-file", Group: groupTLS, Value: in(&c.clientCert, newText("", "path", checkPath)), Help: "certificate that celld ping and celld ready show; the default is --tls-cert-file"},
-		{Name: "tls-client-key-file", Group: groupTLS, Value: in(&c.clientKey, newText("", "path", checkPath)), Help: "its key"},
+		{Name: "tls-port", Group: groupTLS, Value: in(&c.Port, newInt(0, 0, 65535, "port")), Help: "TCP port of TLS; 0: none. With --port 0 there is no plain TCP then"},
+		{Name: "tls-cert-file", Group: groupTLS, Value: in(&c.Cert, newText("", "path", checkPath)), Help: "celld's certificate, in PEM, followed by those that vouch for it; read again when it changes"},
+		{Name: "tls-key-file", Group: groupTLS, Value: in(&c.Key, newText("", "path", checkPath)), Help: "its key, in PEM"},
+		{Name: "tls-key-file-pass", Group: groupTLS, Value: in(&c.KeyPass, newSecret("text", hidden)), secret: true, Help: "passphrase of an encrypted key; other users of the machine can see flags, so prefer the environment"},
+		{Name: "tls-ca-cert-file", Group: groupTLS, Value: in(&c.CA, newText("", "path", checkPath)), Help: "certificates that vouch for clients, in PEM"},
+		{Name: "tls-ca-cert-dir", Group: groupTLS, Value: in(&c.CADir, newText("", "path", checkPath)), Help: "directory of such files"},
+		{Name: "tls-auth-clients", Group: groupTLS, Value: in(&c.Clients, newEnum("yes", "no", "optional")), Help: "whether clients must show a certificate, need not, or may"},
+		{Name: "tls-auth-clients-user", Group: groupTLS, Value: in(&c.ClientsUser, newEnum("off", "CN", "URI")), Help: "part of a client's certificate that names its user; off: none"},
+		{Name: "tls-protocols", Group: groupTLS, Value: in(&c.Protocols, newText("TLSv1.2 TLSv1.3", "words", checkProtocols)), Help: "versions of TLS"},
+		{Name: "tls-ciphers", Group: groupTLS, Value: in(&c.Ciphers, newText("", "names", checkCiphers)), Help: "ciphers of TLS 1.2, by OpenSSL's names, separated by colons; empty: Go's choice"},
+		{Name: "tls-ciphersuites", Group: groupTLS, Value: in(&c.Suites, newText("", "names", checkSuites)), Help: "must be empty: Go chooses the ciphers of TLS 1.3"},
+		{Name: "tls-max-handshakes", Group: groupTLS, Value: in(&c.MaxHandshakes, newInt(1000, 1, 1<<20, "n")), Mutable: true, Help: "most unfinished handshakes; one more ends the oldest"},
+		{Name: "tls-client-cert-file", Group: groupTLS, Value: in(&c.ClientCert, newText("", "path", checkPath)), Help: "certificate that celld ping and celld ready show; the default is --tls-cert-file"},
+		{Name: "tls-client-key-file", Group: groupTLS, Value: in(&c.ClientKey, newText("", "path", checkPath)), Help: "its key"},
 	}
 }
 
 // load reads the certificates. http says that the HTTP port has TLS.
 func (c *tlsConfig) load(http bool) error {
-	if c.port.Get() == 0 && !http {
-		for name, path := range map[string]string{"tls-cert-file": c.cert.Get(), "tls-key-file": c.key.Get()} {
+	if c.Port.Get() == 0 && !http {
+		for name, path := range map[string]string{"tls-cert-file": c.Cert.Get(), "tls-key-file": c.Key.Get()} {
 			if path != "" {
 				return fmt.Errorf("--%s is for --tls-port or --http-tls, which are not set", name)
 			}
@@ -61,29 +61,29 @@ func (c *tlsConfig) load(http bool) error {
 		return nil
 	}
 	needer := "--tls-port"
-	if c.port.Get() == 0 {
+	if c.Port.Get() == 0 {
 		needer = "--http-tls"
 	}
 	switch {
-	case c.cert.Get() == "" || c.key.Get() == "":
+	case c.Cert.Get() == "" || c.Key.Get() == "":
 		return errors.New(needer + " needs --tls-cert-file and --tls-key-file")
-	case c.clients.Get() != "no" && c.ca.Get() == "" && c.caDir.Get() == "":
+	case c.Clients.Get() != "no" && c.CA.Get() == "" && c.CADir.Get() == "":
 		return errors.New(needer + " needs --tls-ca-cert-file or --tls-ca-cert-dir, or --tls-auth-clients no")
-	case c.clientsUser.Get() != "off" && c.clients.Get() == "no":
+	case c.ClientsUser.Get() != "off" && c.Clients.Get() == "no":
 		return errors.New("--tls-auth-clients-user needs certificates, which --tls-auth-clients no does not ask for")
-	case (c.clientCert.Get() == "") != (c.clientKey.Get() == ""):
+	case (c.ClientCert.Get() == "") != (c.ClientKey.Get() == ""):
 		return errors.New("--tls-client-cert-file and --tls-client-key-file must be given together")
 	}
 	files := certs.Files{
-		Cert: c.cert.Get(), Key: c.key.Get(), Passphrase: c.keyPass.Get(), CA: c.ca.Get(), CADir: c.caDir.Get(),
+		Cert: c.Cert.Get(), Key: c.Key.Get(), Passphrase: c.KeyPass.Get(), CA: c.CA.Get(), CADir: c.CADir.Get(),
 		Clients: map[string]tls.ClientAuthType{
 			"yes": tls.RequireAndVerifyClientCert, "no": tls.NoClientCert, "optional": tls.VerifyClientCertIfGiven,
-		}[c.clients.Get()],
+		}[c.Clients.Get()],
 	}
-	files.Versions, _ = parseProtocols(c.protocols.Get())
-	files.Ciphers, _ = parseCiphers(c.ciphers.Get())
+	files.Versions, _ = parseProtocols(c.Protocols.Get())
+	files.Ciphers, _ = parseCiphers(c.Ciphers.Get())
 	var err error
-	if c.keeper, err = certs.Open(files); err != nil {
+	if c.Keeper, err = certs.Open(files); err != nil {
 		return fmt.Errorf("TLS: %w", err)
 	}
 	return nil
@@ -91,20 +91,20 @@ func (c *tlsConfig) load(http bool) error {
 
 // checkCertificates finds certificates that are not valid at that time. A start warns only of the one that clients see.
 func (c *Config) checkCertificates(now time.Time) (err error) {
-	if k := c.tls.keeper; k != nil {
+	if k := c.TLS.Keeper; k != nil {
 		if wrong := k.Valid(now); wrong != nil {
 			err = fmt.Errorf("TLS: clients refuse the certificate: %w", wrong)
 		}
 	}
-	if path := c.engine.tlsCert.Get(); path != "" {
-		if pair, bad := certs.ReadPair(path, c.engine.tlsKey.Get(), ""); bad == nil { // else remote.Check says why
+	if path := c.Engine.TLSCert.Get(); path != "" {
+		if pair, bad := certs.ReadPair(path, c.Engine.TLSKey.Get(), ""); bad == nil { // else remote.Check says why
 			if wrong := certs.Valid(pair, now); wrong != nil {
 				err = errors.Join(err, fmt.Errorf("the engine refuses the certificate: %s: %w", path, wrong))
 			}
 		}
 	}
-	if path := c.tls.clientCert.Get(); path != "" {
-		pair, wrong := certs.ReadPair(path, c.tls.clientKey.Get(), c.tls.keyPass.Get())
+	if path := c.TLS.ClientCert.Get(); path != "" {
+		pair, wrong := certs.ReadPair(path, c.TLS.ClientKey.Get(), c.TLS.KeyPass.Get())
 		if wrong == nil {
 			wrong = certs.Valid(pair, now)
 		}
@@ -117,9 +117,9 @@ func (c *Config) checkCertificates(now time.Time) (err error) {
 
 // Warnings are lines about what Check lets pass, and somebody should mend.
 func (c *Config) Warnings() (lines []string) {
-	if k := c.tls.keeper; k != nil && k.EndsSoon(time.Now()) {
+	if k := c.TLS.Keeper; k != nil && k.EndsSoon(time.Now()) {
 		ends := k.NotAfter().UTC().Format(time.RFC3339)
-		lines = append(lines, fmt.Sprintf("the certificate ends soon: %s is valid until %s", c.tls.cert.Get(), ends))
+		lines = append(lines, fmt.Sprintf("the certificate ends soon: %s is valid until %s", c.TLS.Cert.Get(), ends))
 	}
 	return lines
 }

@@ -1,4 +1,4 @@
-package resp
+package config
 
 import (
 	"crypto/tls"
@@ -14,28 +14,28 @@ import (
 
 // httpConfig are the settings of the HTTP port.
 type httpConfig struct {
-	bind           *param[string]
-	tokenFile      *param[string]
-	maxConnections *param[int64]
-	trustedProxies *param[string]
-	tls            *param[bool]
-	pprof          *param[bool]
+	Bind           *Param[string]
+	TokenFile      *Param[string]
+	MaxConnections *Param[int64]
+	TrustedProxies *Param[string]
+	TLS            *Param[bool]
+	Pprof          *Param[bool]
 	token          string // that the file holds
 }
 
 func (c *httpConfig) rows() []Setting {
 	return []Setting{
-		{Name: "http-bind", Group: groupHTTP, Value: in(&c.bind, newText("", "host:port", checkHostPort)), Help: "address to serve HTTP on: health, checks for proxies, metrics and the live page; empty: none"},
-		{Name: "http-token-file", Group: groupHTTP, Value: in(&c.tokenFile, newText("", "path", checkPath)), Help: "file that holds the token that HTTP clients must send; needed where --http-bind is not loopback"},
-		{Name: "http-max-connections", Group: groupHTTP, Value: in(&c.maxConnections, newInt(1000, 1, 1<<20, "n")), Help: "most HTTP connections at once; one more gets 503 and is closed"},
-		{Name: "trusted-proxies", Group: groupHTTP, Value: in(&c.trustedProxies, newText("", "nets", checkNets)), Help: "proxies whose X-Forwarded-For is believed: addresses or CIDRs, separated by blanks or commas"},
-		{Name: "http-tls", Group: groupHTTP, Value: in(&c.tls, newYesNo(false)), Help: "serve HTTP by TLS only, with --tls-cert-file and what else is set for TLS"},
-		{Name: "http-pprof", Group: groupHTTP, Value: in(&c.pprof, newYesNo(false)), Help: "serve profiles of Go under /debug/pprof/"},
+		{Name: "http-bind", Group: groupHTTP, Value: in(&c.Bind, newText("", "host:port", checkHostPort)), Help: "address to serve HTTP on: health, checks for proxies, metrics and the live page; empty: none"},
+		{Name: "http-token-file", Group: groupHTTP, Value: in(&c.TokenFile, newText("", "path", checkPath)), Help: "file that holds the token that HTTP clients must send; needed where --http-bind is not loopback"},
+		{Name: "http-max-connections", Group: groupHTTP, Value: in(&c.MaxConnections, newInt(1000, 1, 1<<20, "n")), Help: "most HTTP connections at once; one more gets 503 and is closed"},
+		{Name: "trusted-proxies", Group: groupHTTP, Value: in(&c.TrustedProxies, newText("", "nets", checkNets)), Help: "proxies whose X-Forwarded-For is believed: addresses or CIDRs, separated by blanks or commas"},
+		{Name: "http-tls", Group: groupHTTP, Value: in(&c.TLS, newYesNo(false)), Help: "serve HTTP by TLS only, with --tls-cert-file and what else is set for TLS"},
+		{Name: "http-pprof", Group: groupHTTP, Value: in(&c.Pprof, newYesNo(false)), Help: "serve profiles of Go under /debug/pprof/"},
 	}
 }
 
-// HTTP are the settings of the HTTP port, for package web.
-type HTTP struct {
+// HTTPOptions are the settings of the HTTP port, for package web.
+type HTTPOptions struct {
 	Bind           string         // host:port; empty: none is opened
 	Inherited      []net.Listener // in place of that; they are on TCP
 	Token          string         // that clients must send; empty: none
@@ -45,21 +45,21 @@ type HTTP struct {
 	Pprof          bool               // serve Go's profiles
 }
 
-// HTTP returns the settings of the HTTP port. Load has read the token and the certificates.
-func (c *Config) HTTP() HTTP {
-	h := &c.http
-	nets, _ := parseNets(h.trustedProxies.Get())
-	settings := HTTP{Bind: h.bind.Get(), Token: h.token, MaxConnections: int(h.maxConnections.Get()), TrustedProxies: nets, Pprof: h.pprof.Get()}
-	if h.tls.Get() {
-		settings.TLS = c.tls.keeper.Config
+// HTTPOptions returns the settings of the HTTP port. Load has read the token and the certificates.
+func (c *Config) HTTPOptions() HTTPOptions {
+	h := &c.HTTP
+	nets, _ := parseNets(h.TrustedProxies.Get())
+	settings := HTTPOptions{Bind: h.Bind.Get(), Token: h.token, MaxConnections: int(h.MaxConnections.Get()), TrustedProxies: nets, Pprof: h.Pprof.Get()}
+	if h.TLS.Get() {
+		settings.TLS = c.TLS.Keeper.Config
 	}
 	return settings
 }
 
 // loadHTTP reads the token. A port that others than this machine may reach needs one.
 func (c *Config) loadHTTP() error {
-	h := &c.http
-	if path := h.tokenFile.Get(); path != "" {
+	h := &c.HTTP
+	if path := h.TokenFile.Get(); path != "" {
 		text, err := regular.ReadFile(path)
 		if err != nil {
 			return fmt.Errorf("read the HTTP token: %w", err)
@@ -69,10 +69,10 @@ func (c *Config) loadHTTP() error {
 			return fmt.Errorf("read the HTTP token: %s is empty", path)
 		}
 	}
-	if h.tls.Get() && h.bind.Get() == "" {
+	if h.TLS.Get() && h.Bind.Get() == "" {
 		return errors.New("--http-tls is for --http-bind, which is not set")
 	}
-	if bind := h.bind.Get(); bind != "" && h.token == "" && !loopbackOnly(bind) {
+	if bind := h.Bind.Get(); bind != "" && h.token == "" && !loopbackOnly(bind) {
 		return fmt.Errorf("--http-bind %s is not a loopback address, so it needs --http-token-file", bind)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package resp
+package config
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 
 // newBind makes the addresses to listen on, separated by blanks or commas. The first Set replaces the default, and each other
 // adds to what is there (a flag may be repeated).
-func newBind(words ...string) *param[[]string] {
+func newBind(words ...string) *Param[[]string] {
 	p := newParam(words, "addresses", nil, func(words []string) string { return strings.Join(words, " ") })
 	byDefault := p.current.Load()
 	p.read = func(text string) ([]string, error) {

@@ -1,4 +1,4 @@
-package resp
+package config
 
 import (
 	"fmt"
@@ -28,8 +28,8 @@ type change struct {
 	apply func() // its consequences, when all parameters are in place; it cannot fail
 }
 
-// param is the value of a setting. One goroutine at a time may change it (CONFIG SET); any may read it meanwhile.
-type param[T any] struct {
+// Param is the value of a setting. One goroutine at a time may change it (CONFIG SET); any may read it meanwhile.
+type Param[T any] struct {
 	current atomic.Pointer[T]
 	kind    string // for --help
 	read    func(text string) (T, error)
@@ -38,18 +38,30 @@ type param[T any] struct {
 	onSet   func(T)       // nil: a change has no consequences
 }
 
-func newParam[T any](value T, kind string, read func(string) (T, error), write func(T) string) *param[T] {
-	p := &param[T]{kind: kind, read: read, write: write}
+func newParam[T any](value T, kind string, read func(string) (T, error), write func(T) string) *Param[T] {
+	p := &Param[T]{kind: kind, read: read, write: write}
 	p.current.Store(&value)
 	return p
 }
 
-func (p *param[T]) Get() T         { return *p.current.Load() }
-func (p *param[T]) String() string { return p.write(p.Get()) }
-func (p *param[T]) Type() string   { return p.kind }
+// Put changes the value unseen: it neither checks it nor calls what OnSet was given.
+func (p *Param[T]) Put(value T) { p.current.Store(&value) }
+
+// Check sets what refuses a value that can be read. OnSet sets what is called after each change, and Follow calls it now as well. None of
+// them is for a server that runs.
+func (p *Param[T]) Check(check func(T) error) { p.check = check }
+func (p *Param[T]) OnSet(do func(T))          { p.onSet = do }
+func (p *Param[T]) Follow(do func(T)) {
+	p.onSet = do
+	do(p.Get())
+}
+
+func (p *Param[T]) Get() T         { return *p.current.Load() }
+func (p *Param[T]) String() string { return p.write(p.Get()) }
+func (p *Param[T]) Type() string   { return p.kind }
 
 // Set changes nothing when it fails.
-func (p *param[T]) Set(text string) error {
+func (p *Param[T]) Set(text string) error {
 	c, err := p.parse(text)
 	if err == nil {
 		err = c.check()
@@ -61,7 +73,7 @@ func (p *param[T]) Set(text string) error {
 	return err
 }
 
-func (p *param[T]) parse(text string) (change, error) {
+func (p *Param[T]) parse(text string) (change, error) {
 	value, err := p.read(text)
 	if err != nil {
 		return change{}, err
@@ -83,7 +95,7 @@ func (p *param[T]) parse(text string) (change, error) {
 }
 
 // newInt makes an integer from least to most.
-func newInt(value, least, most int64, unit string) *param[int64] {
+func newInt(value, least, most int64, unit string) *Param[int64] {
 	return newParam(value, unit, func(text string) (int64, error) {
 		n, ok := command.ParseInt([]byte(text))
 		if !ok {
@@ -104,7 +116,7 @@ func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
 
 // newSize makes a number of bytes, with the units of redis.conf: 1k is 1000, 1kb is 1024, and so on for m, mb, g, gb, in any
 // case.
-func newSize(value, least int64) *param[int64] {
+func newSize(value, least int64) *Param[int64] {
 	return newParam(value, "size", func(text string) (int64, error) {
 		lower := strings.ToLower(text)
 		for _, u := range sizeUnits {
@@ -141,7 +153,7 @@ func sizeText(n int64) string {
 }
 
 // newYesNo makes a switch, written yes or no as in redis.conf.
-func newYesNo(value bool) *param[bool] {
+func newYesNo(value bool) *Param[bool] {
 	return newParam(value, "yes|no", func(text string) (bool, error) {
 		switch strings.ToLower(text) {
 		case "yes":
@@ -159,7 +171,7 @@ func newYesNo(value bool) *param[bool] {
 }
 
 // newEnum makes one of a few words, of which the first is the default.
-func newEnum(words ...string) *param[string] {
+func newEnum(words ...string) *Param[string] {
 	return newParam(words[0], strings.Join(words, "|"), func(text string) (string, error) {
 		for _, word := range words {
 			if strings.EqualFold(word, text) {
@@ -171,7 +183,7 @@ func newEnum(words ...string) *param[string] {
 }
 
 // newText makes a text. check says what is wrong with one; nil: any will do.
-func newText(value, kind string, check func(string) error) *param[string] {
+func newText(value, kind string, check func(string) error) *Param[string] {
 	return newParam(value, kind, func(text string) (string, error) {
 		if check == nil {
 			return text, nil
@@ -181,12 +193,12 @@ func newText(value, kind string, check func(string) error) *param[string] {
 }
 
 // newSecret makes a text that is read as it is, and shown by show.
-func newSecret(kind string, show func(string) string) *param[string] {
+func newSecret(kind string, show func(string) string) *Param[string] {
 	return newParam("", kind, func(text string) (string, error) { return text, nil }, show)
 }
 
 // newDuration makes a duration, written as 300ms or 2s.
-func newDuration(value, least, most time.Duration) *param[time.Duration] {
+func newDuration(value, least, most time.Duration) *Param[time.Duration] {
 	return newParam(value, "duration", func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
 		switch {

@@ -1,0 +1,309 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"celld/persistence"
+	"celld/persistence/regular"
+	"celld/store/memory"
+	"celld/store/remote"
+	"celld/store/remote/link"
+)
+
+// Config holds every setting of the daemon. Its zero value is of no use: New makes one.
+type Config struct {
+	Bind            *Param[[]string]
+	Port            *Param[int64]
+	UnixSocket      *Param[string]
+	UnixSocketPerm  *Param[string]
+	MaxClients      *Param[int64]
+	Timeout         *Param[int64]
+	TCPKeepalive    *Param[int64]
+	IOThreads       *Param[int64]
+	ShutdownTimeout *Param[int64]
+	ShutdownDelay   *Param[int64]
+
+	RequirePass     *Param[string]
+	RequirePassFile *Param[string]
+	ProtectedMode   *Param[bool]
+	ACLFile         *Param[string]
+	ACLLogMaxLen    *Param[int64]
+	ProbeUser       *Param[string]
+	ProbePassword   *Param[string]
+
+	MaxKeys         *Param[int64]
+	MaxMemory       *Param[int64]
+	MaxMemoryPolicy *Param[string]
+	LogMax          *Param[int64]
+	WaitMax         *Param[int64]
+	MaxWaiters      *Param[int64]
+	PoliciesFile    *Param[string]
+
+	Engine storeConfig
+	HTTP   httpConfig
+	TLS    tlsConfig
+
+	MaxMultibulkLen   *Param[int64]
+	MaxBulkLen        *Param[int64]
+	QueryBufferLimit  *Param[int64]
+	OutputBufferLimit *Param[int64]
+
+	Dir               *Param[string]
+	DirLockWait       *Param[int64]
+	DBFilename        *Param[string]
+	Save              *Param[string]
+	AppendOnly        *Param[bool]
+	AppendFilename    *Param[string]
+	AppendFsync       *Param[string]
+	RewritePercentage *Param[int64]
+	RewriteMinSize    *Param[int64]
+	LoadTruncated     *Param[bool]
+
+	LuaTimeLimit      *Param[int64]
+	SlowlogSlowerThan *Param[int64]
+	SlowlogMaxLen     *Param[int64]
+	LatencyThreshold  *Param[int64]
+	LogLevel          *Param[string]
+	LogLevelFile      *Param[string]
+	LogFormat         *Param[string]
+
+	// OnMemory is called after each change of what keys may take or clients' buffers hold, both in bytes. nil: nobody is told.
+	OnMemory func(keys, clients int64)
+
+	rows     []Setting
+	changing sync.Mutex   // one Change at a time
+	view     sync.RWMutex // View sees all of a Change or nothing of it
+}
+
+// Setting is one row of the configuration: the flag --Name, the environment variable CELLD_NAME, the parameter of
+// CONFIG GET and SET, and a line of --help.
+type Setting struct {
+	Name    string
+	Group   string
+	Help    string
+	Value   value
+	Default string // the default as users write it, such as 64mb
+
+	Mutable bool // CONFIG SET may change it
+
+	secret  bool   // neither --help nor the log shows it
+	refusal string // CONFIG SET's error for a value that cannot be read, where Redis has its own text
+}
+
+// Groups of settings, in the order of --help.
+const (
+	groupNetwork  = "Network"
+	groupSecurity = "Security"
+	groupTLS      = "TLS"
+	groupLimits   = "Keys and memory"
+	groupWire     = "Limits of one client"
+	groupStore    = "Limits on Redis or Valkey"
+	groupDisk     = "Persistence"
+	groupLog      = "Log and diagnostics"
+	groupHTTP     = "HTTP"
+)
+
+// in puts a param in its field of a Config, and returns it for its row.
+func in[T any](field **Param[T], p *Param[T]) value {
+	*field = p
+	return p
+}
+
+// New returns the defaults: loopback only, port 6379, a million keys.
+func New() *Config {
+	c := &Config{}
+	c.rows = []Setting{
+		{Name: "bind", Group: groupNetwork, Value: in(&c.Bind, newBind("127.0.0.1", "-::1")), Help: "addresses to listen on; repeat it or separate by commas; - in front of an address makes it optional"},
+		{Name: "port", Group: groupNetwork, Value: in(&c.Port, newInt(6379, 0, 65535, "port")), Help: "TCP port; 0: any free port, or with --unixsocket or --tls-port no plain TCP at all"},
+		{Name: "unixsocket", Group: groupNetwork, Value: in(&c.UnixSocket, newText("", "path", nil)), Help: "unix socket to listen on as well"},
+		{Name: "unixsocketperm", Group: groupNetwork, Value: in(&c.UnixSocketPerm, newText("", "mode", checkPerm)), Help: "permissions of the unix socket, octal, such as 770"},
+		{Name: "maxclients", Group: groupNetwork, Value: in(&c.MaxClients, newInt(10000, 1, 1<<20, "n")), Mutable: true, Help: "most connections at once; one more gets an error and is closed"},
+		{Name: "timeout", Group: groupNetwork, Value: in(&c.Timeout, newInt(0, 0, math.MaxInt32, "seconds")), Mutable: true, Help: "close a connection that has been idle for this long; 0: never"},
+		{Name: "tcp-keepalive", Group: groupNetwork, Value: in(&c.TCPKeepalive, newInt(300, 0, math.MaxInt32, "seconds")), Mutable: true, Help: "probe idle TCP connections this often; 0: never"},
+		{Name: "io-threads", Group: groupNetwork, Value: in(&c.IOThreads, newInt(int64(max(1, runtime.GOMAXPROCS(0)/2)), 1, 128, "n")), Help: "event loops; the default is half the CPUs, at least one"},
+		{Name: "shutdown-delay", Group: groupNetwork, Value: in(&c.ShutdownDelay, newInt(0, 0, 3600, "seconds")), Mutable: true, Help: "after SIGTERM or SIGINT, go on serving for this long before stopping; a second signal ends the delay"},
+		{Name: "shutdown-timeout", Group: groupNetwork, Value: in(&c.ShutdownTimeout, newInt(10, 0, 3600, "seconds")), Mutable: true, Help: "when stopping, longest wait until all requests that have arrived are answered"},
+
+		{Name: "requirepass", Group: groupSecurity, Value: in(&c.RequirePass, newText("", "password", nil)), Mutable: true, secret: true, Help: "password that clients must send with AUTH; other users of the machine can see flags, so prefer --requirepass-file or the environment"},
+		{Name: "requirepass-file", Group: groupSecurity, Value: in(&c.RequirePassFile, newText("", "path", checkPath)), Help: "file that holds the password; a line break at its end is not part of it"},
+		{Name: "aclfile", Group: groupSecurity, Value: in(&c.ACLFile, newText("", "path", checkPath)), Help: "file of users and what they may do; ACL LOAD reads it again, ACL SAVE writes it"},
+		{Name: "acllog-max-len", Group: groupSecurity, Value: in(&c.ACLLogMaxLen, newInt(128, 0, 1024, "n")), Mutable: true, Help: "entries that ACL LOG keeps"},
+		{Name: "probe-user", Group: groupSecurity, Value: in(&c.ProbeUser, newText("", "name", nil)), Help: "user that celld ping and celld ready authenticate as; empty: the default user"},
+		{Name: "probe-password", Group: groupSecurity, Value: in(&c.ProbePassword, newSecret("password", hidden)), secret: true, Help: "its password; empty: that of --requirepass. Other users of the machine can see flags, so prefer the environment"},
+		{Name: "protected-mode", Group: groupSecurity, Value: in(&c.ProtectedMode, newYesNo(true)), Mutable: true, Help: "without a password, serve only connections from the loopback interface"},
+
+		{Name: "max-keys", Group: groupLimits, Value: in(&c.MaxKeys, newInt(1_000_000, 1, math.MaxInt32, "n")), Mutable: true, Help: "most keys to hold"},
+		{Name: "maxmemory", Group: groupLimits, Value: in(&c.MaxMemory, newSize(512<<20, 0)), Mutable: true, Help: "most memory for keys, by estimate; the process stays below 1.5 times this plus 64mb; 0: only --max-keys bounds it"},
+		{Name: "maxmemory-policy", Group: groupLimits, Value: in(&c.MaxMemoryPolicy, newEnum("allkeys-lru", "noeviction")), Mutable: true, Help: "when full: reset the least recently used limit, or refuse new keys with -OOM"},
+
+		{Name: "policies", Group: groupLimits, Value: in(&c.PoliciesFile, newText("", "path", checkPath)), Help: "file of policies to set at the start: a name and a limit on each line"},
+		{Name: "log-max", Group: groupLimits, Value: in(&c.LogMax, newInt(10_000, 1, 1<<20, "n")), Mutable: true, Help: "largest count of a limit with algo=log, which remembers each call, 16 bytes each"},
+		{Name: "wait-max", Group: groupLimits, Value: in(&c.WaitMax, newInt(60_000, 0, 86_400_000, "ms")), Mutable: true, Help: "longest that a call with WAIT or RESERVE may ask for; more is an error"},
+		{Name: "max-waiters", Group: groupLimits, Value: in(&c.MaxWaiters, newInt(10_000, 1, 1<<20, "n")), Mutable: true, Help: "most calls with WAIT that wait at once; one more that would wait gets an error"},
+
+		{Name: "proto-max-multibulk-len", Group: groupWire, Value: in(&c.MaxMultibulkLen, newInt(1<<20, 16, math.MaxInt32, "n")), Mutable: true, Help: "most arguments of one command"},
+		{Name: "proto-max-bulk-len", Group: groupWire, Value: in(&c.MaxBulkLen, newSize(64<<10, 1<<10)), Mutable: true, Help: "longest argument, and so the longest key"},
+		{Name: "client-query-buffer-limit", Group: groupWire, Value: in(&c.QueryBufferLimit, newSize(16<<20, 128<<10)), Mutable: true, Help: "most bytes of an unfinished command or of a transaction's queue; a client that exceeds it is closed"},
+		{Name: "lua-time-limit", Group: groupWire, Value: in(&c.LuaTimeLimit, newInt(5_000, 0, math.MaxInt32, "ms")), Mutable: true, Help: "how long a script may run before other clients get -BUSY and can end it with SCRIPT KILL; 0: they wait"},
+		{Name: "client-output-buffer-limit", Group: groupWire, Value: in(&c.OutputBufferLimit, newSize(64<<20, 128<<10)), Mutable: true, Help: "most bytes of replies that a client has not read; a client that exceeds it is closed"},
+
+		{Name: "dir", Group: groupDisk, Value: in(&c.Dir, newText(".", "path", checkPath)), Help: "directory of the files"},
+		{Name: "dir-lock-wait", Group: groupDisk, Value: in(&c.DirLockWait, newInt(10, 0, math.MaxInt32, "seconds")), Help: "at the start, longest wait for another process to leave the directory; 0: do not wait"},
+		{Name: "save", Group: groupDisk, Value: in(&c.Save, newText("", "pairs", checkSavePoints)), Mutable: true, refusal: errSaving, Help: "take a snapshot after this many seconds if this many changes were made, in pairs: '3600 1 300 100'; empty: neither take nor read one"},
+		{Name: "dbfilename", Group: groupDisk, Value: in(&c.DBFilename, newText("dump.rdb", "name", checkFilename)), Help: "name of the snapshot, an RDB file"},
+		{Name: "appendonly", Group: groupDisk, Value: in(&c.AppendOnly, newYesNo(false)), Mutable: true, Help: "log changes to the append-only file"},
+		{Name: "appendfilename", Group: groupDisk, Value: in(&c.AppendFilename, newText("appendonly.aof", "name", checkFilename)), Help: "name of the append-only file"},
+		{Name: "appendfsync", Group: groupDisk, Value: in(&c.AppendFsync, newEnum("everysec", "always", "no")), Mutable: true, Help: "when changes must be on the disk: within a second, before the reply leaves, or when the system decides"},
+		{Name: "auto-aof-rewrite-percentage", Group: groupDisk, Value: in(&c.RewritePercentage, newInt(100, 0, math.MaxInt32, "percent")), Mutable: true, Help: "rewrite the append-only file when it has grown by this much; 0: never"},
+		{Name: "auto-aof-rewrite-min-size", Group: groupDisk, Value: in(&c.RewriteMinSize, newSize(64<<20, 0)), Mutable: true, Help: "do not rewrite an append-only file that is smaller than this"},
+		{Name: "aof-load-truncated", Group: groupDisk, Value: in(&c.LoadTruncated, newYesNo(true)), Help: "cut off an incomplete command at the end of the append-only file; no: refuse to start"},
+
+		{Name: "slowlog-log-slower-than", Group: groupLog, Value: in(&c.SlowlogSlowerThan, newInt(10_000, -1, math.MaxInt64, "µs")), Mutable: true, Help: "record slower commands in SLOWLOG; 0: every command, -1: none"},
+		{Name: "slowlog-max-len", Group: groupLog, Value: in(&c.SlowlogMaxLen, newInt(128, 0, 1<<20, "n")), Mutable: true, Help: "entries that SLOWLOG keeps"},
+		{Name: "latency-monitor-threshold", Group: groupLog, Value: in(&c.LatencyThreshold, newInt(0, 0, math.MaxInt64, "ms")), Mutable: true, Help: "record in LATENCY what takes at least this long; 0: nothing"},
+		{Name: "loglevel", Group: groupLog, Value: in(&c.LogLevel, newEnum("notice", "debug", "verbose", "warning")), Mutable: true, Help: "least important events to log"},
+		{Name: "loglevel-file", Group: groupLog, Value: in(&c.LogLevelFile, newText("", "path", checkPath)), Help: "file that holds the loglevel; SIGHUP has it read again"},
+		{Name: "log-format", Group: groupLog, Value: in(&c.LogFormat, newEnum("text", "json")), Help: "text for people, json for machines; written to standard error"},
+	}
+	before := func(group string, rows []Setting) {
+		at := slices.IndexFunc(c.rows, func(row Setting) bool { return row.Group == group })
+		c.rows = slices.Insert(c.rows, at, rows...)
+	}
+	before(groupLimits, c.TLS.rows())
+	before(groupDisk, append(c.Engine.rows(), c.HTTP.rows()...))
+	for i := range c.rows {
+		row := &c.rows[i]
+		row.Default = row.Value.String()
+		if size, ok := row.Value.(*Param[int64]); ok && size.kind == "size" {
+			row.Default = sizeText(size.Get())
+		}
+	}
+	c.Setting("maxmemory").Default = "half the container's limit, else " + c.MaxMemoryText()
+	return c
+}
+
+// Settings returns all rows, in the order of --help.
+func (c *Config) Settings() []Setting { return c.rows }
+
+// NoEviction reports whether new keys are refused when the store is full.
+func (c *Config) NoEviction() bool { return c.MaxMemoryPolicy.Get() == "noeviction" }
+
+// MaxMemoryText is MaxMemory as users write it, such as 64mb.
+func (c *Config) MaxMemoryText() string { return sizeText(c.MaxMemory.Get()) }
+
+// PlainTCP reports whether there is TCP without TLS.
+func (c *Config) PlainTCP() bool {
+	return c.Port.Get() != 0 || c.UnixSocket.Get() == "" && c.TLS.Port.Get() == 0
+}
+
+// Persistence returns the settings for files as options of persistence.New. Clock and Log are not set.
+func (c *Config) Persistence() persistence.Options {
+	return persistence.Options{
+		Dir: c.Dir.Get(), DBFilename: c.DBFilename.Get(), AppendOnly: c.AppendOnly.Get(), AppendFilename: c.AppendFilename.Get(),
+		Fsync: persistence.ParseFsync(c.AppendFsync.Get()), LoadTruncated: c.LoadTruncated.Get(),
+		LockWait:          time.Duration(c.DirLockWait.Get()) * time.Second,
+		SavePoints:        c.SavePoints,
+		RewritePercentage: c.RewritePercentage.Get,
+		RewriteMinSize:    c.RewriteMinSize.Get,
+	}
+}
+
+// Load reads the files of certificates, passwords and the log level that the settings name. changed reports whether a setting was given. The error joins one for each that cannot be used.
+func (c *Config) Load(changed func(name string) bool) error {
+	return errors.Join(
+		c.loadEngine(changed), c.loadHTTP(), c.TLS.load(c.HTTP.TLS.Get()), c.loadLogLevel(changed), c.LoadPassword(changed),
+	)
+}
+
+// Check looks at the files that a start would use beside those that Load has read, as far as that can be done without writing. The error
+// joins one for each that the start would fail on, or that nobody could use the server by: a certificate that is not valid.
+func (c *Config) Check() error {
+	disk := c.Persistence()
+	disk.Clock, disk.Log = time.Now().UnixNano, slog.New(slog.DiscardHandler)
+	err := persistence.New(memory.New(memory.Options{MaxKeys: 1, Journal: disk.AppendOnly}), disk).Check()
+	err = errors.Join(err, c.checkCertificates(time.Now()))
+	o := c.EngineOptions()
+	if o == nil {
+		return err
+	}
+	if _, wrong := link.ParseURL(o.URL); wrong == nil { // else Load has said so
+		err = errors.Join(err, remote.Check(*o))
+	}
+	return err
+}
+
+// LoadPassword reads the password's file only, which is all that a client (celld ping) needs.
+func (c *Config) LoadPassword(changed func(name string) bool) error {
+	path := c.RequirePassFile.Get()
+	if path == "" {
+		return nil
+	}
+	if changed("requirepass") {
+		return errors.New("requirepass and requirepass-file are both set; give one")
+	}
+	text, err := regular.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read the password: %w", err)
+	}
+	password := strings.TrimRight(string(text), "\r\n")
+	if password == "" {
+		return fmt.Errorf("read the password: %s is empty", path)
+	}
+	return c.RequirePass.Set(password)
+}
+
+// Setting returns the setting of a name in lower case, or nil.
+func (c *Config) Setting(name string) *Setting {
+	for i := range c.rows {
+		if c.rows[i].Name == name {
+			return &c.rows[i]
+		}
+	}
+	return nil
+}
+
+// checkPath refuses an empty path, which a script gives when its variable is not set. A server without its password's file, for
+// example, would admit everybody.
+func checkPath(text string) error {
+	if text == "" {
+		return errors.New("argument must be a path, not empty")
+	}
+	return nil
+}
+
+func checkFilename(text string) error {
+	if text == "" || text != filepath.Base(text) || text == "." || text == ".." {
+		return errors.New("argument must be a file name, not a path")
+	}
+	return nil
+}
+
+// ParsePerm reads the mode of a socket file, in octal.
+func ParsePerm(text string) (os.FileMode, error) {
+	n, err := strconv.ParseUint(text, 8, 32)
+	if err != nil || n > 0o777 {
+		return 0, errors.New("argument must be an octal mode such as 770")
+	}
+	return os.FileMode(n), nil
+}
+
+func checkPerm(text string) error { _, err := ParsePerm(text); return err }
+
+func checkSavePoints(text string) error { _, err := persistence.ParseSavePoints(text); return err }
+
+// SavePoints are those of the setting save.
+func (c *Config) SavePoints() []persistence.SavePoint {
+	points, _ := persistence.ParseSavePoints(c.Save.Get())
+	return points
+}

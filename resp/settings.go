@@ -1,0 +1,77 @@
+package resp
+
+import (
+	"errors"
+
+	"celld/persistence"
+	"celld/resp/acl"
+	"celld/resp/config"
+	"celld/store/policy"
+	"celld/store/remote"
+)
+
+// Files are what the files of policies and users hold at the start. The zero value is those of no files.
+type Files struct {
+	policies []policy.Policy
+	users    *acl.File
+}
+
+// ReadFiles reads --policies and --aclfile, where they are set. The error joins one for each bad line.
+func ReadFiles(cfg *config.Config) (f Files, err error) {
+	if path := cfg.PoliciesFile.Get(); path != "" {
+		f.policies, err = readPolicies(path, cfg.LogMax.Get())
+	}
+	if path := cfg.ACLFile.Get(); path != "" {
+		users, wrong := acl.ReadFile(newACLTable(newCommandTable(nil)), path)
+		f.users, err = users, errors.Join(err, wrong)
+	}
+	return f, err
+}
+
+// followSettings has settings take effect, now and when CONFIG SET changes them.
+func (srv *Server) followSettings(engine *remote.Store) {
+	cfg := srv.cfg
+	cfg.SlowlogSlowerThan.Follow(func(us int64) { srv.gate.set(gateTimed, us >= 0 && us < 1000) })
+	limits := func() {
+		srv.store.SetLimits(cfg.MaxKeys.Get(), cfg.MaxMemory.Get(), cfg.NoEviction())
+		srv.shrink()
+	}
+	cfg.MaxKeys.OnSet(func(int64) { limits() })
+	cfg.MaxMemory.OnSet(func(int64) {
+		limits()
+		srv.tellMemory(srv.clientsHold.Load())
+	})
+	cfg.MaxMemoryPolicy.OnSet(func(string) { limits() })
+	cfg.MaxWaiters.Follow(func(n int64) { srv.keep.SetMaxWaiters(n) })
+	cfg.MaxClients.Check(srv.mayServe)
+	cfg.AppendFsync.Check(func(word string) error { return srv.persist.MaySetFsync(persistence.ParseFsync(word)) })
+	cfg.AppendFsync.OnSet(func(word string) { _ = srv.persist.SetFsync(persistence.ParseFsync(word)) }) // Check has allowed it
+	cfg.Save.Check(func(points string) error {
+		if srv.engine != nil {
+			return noFilesIf(points != "")
+		}
+		return srv.maySave(points)
+	})
+	cfg.AppendOnly.Check(func(on bool) error {
+		switch {
+		case srv.engine != nil:
+			return noFilesIf(on)
+		case on != cfg.AppendOnly.Get():
+			return persistence.ErrNeedsRestart
+		}
+		return nil
+	})
+	cfg.Engine.Failure.OnSet(func(text string) {
+		if modes, err := remote.ParseFailures(text); err == nil && engine != nil {
+			engine.SetFailures(modes)
+		}
+	})
+}
+
+// noFilesIf is the error of a setting that asks for files.
+func noFilesIf(asked bool) error {
+	if asked {
+		return errors.New("with --store there is nothing to save: the engine keeps the keys")
+	}
+	return nil
+}
