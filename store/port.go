@@ -63,8 +63,8 @@ type Health interface {
 
 // OpenOptions say what keys are opened for.
 type OpenOptions struct {
-	Leases bool  // only for their leases: where the engine is away, the table that decides in its place may have them
-	NowNS  int64 // limit time, by which that table goes
+	Leases bool  // only for their leases: where an engine is away, the table that decides in its place may have them
+	NowNS  int64 // limit time, by which keys in the process go
 }
 
 // Tx is a transaction on the keys that were opened. Its keys are changed as those in memory are; Commit stores what has changed, unless

@@ -6,6 +6,7 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/policy"
 	"celld/store/storetest"
 )
 
@@ -16,4 +17,11 @@ func TestLimiter(t *testing.T) {
 			storetest.Run(t, func() store.Limiter { return memory.New(memory.Options{Shards: shards, MaxKeys: 1000}) })
 		})
 	}
+}
+
+func TestStore(t *testing.T) {
+	storetest.RunStore(t, func() (store.Store, *policy.Set) {
+		s := memory.New(memory.Options{MaxKeys: 1000})
+		return memory.Port{Store: s}, s.Set
+	})
 }

@@ -14,9 +14,9 @@ type Port struct{ *Store }
 func (p Port) Here() bool { return true }
 
 // Open returns a transaction on the store itself: what it changes is stored at once.
-func (p Port) Open(_ [][]byte, _ store.OpenOptions, w store.Waker) store.Tx {
+func (p Port) Open(_ [][]byte, o store.OpenOptions, w store.Waker) store.Tx {
 	w.Wake()
-	return tx{p.Store, p.now()}
+	return tx{p.Store, o.NowNS}
 }
 
 func (p Port) SetPolicy(name string, l cell.Limit, o policy.Options, done func(bool, error)) {

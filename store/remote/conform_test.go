@@ -16,8 +16,13 @@ import (
 
 // timed passes on the caller's time as the engine's.
 type timed struct {
-	*Store
+	Port
 	nowNS *atomic.Int64
+}
+
+func (l timed) Open(keys [][]byte, o store.OpenOptions, w store.Waker) store.Tx {
+	l.nowNS.Store(o.NowNS)
+	return l.Port.Open(keys, o, w)
 }
 
 func (l timed) ThrottleBatch(reqs []store.Request, a store.Access, w store.Waker) bool {
@@ -47,12 +52,19 @@ func TestConformance(t *testing.T) {
 			})
 		}
 		n := 0
-		storetest.Run(t, func() store.Limiter { // all by one connection
+		another := func() timed { // all by one connection
 			l := timed{nowNS: &atomic.Int64{}}
 			n++
 			l.Store = newStore(Options{Prefix: fmt.Sprintf("{%d}:", n), Time: l.nowNS.Load, Policies: &policy.Set{}, Timeout: time.Minute, MaxWaiting: defaultMaxWaiting})
 			l.Store.link.Use(first.link.Client())
 			return l
+		}
+		storetest.Run(t, func() store.Limiter { return another() })
+		storetest.RunStore(t, func() (store.Store, *policy.Set) {
+			l := another()
+			l.settings.start()
+			t.Cleanup(l.settings.close)
+			return l, l.policies
 		})
 	})
 }
