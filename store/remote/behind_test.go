@@ -194,13 +194,13 @@ func TestGoneWhileItIsRefused(t *testing.T) {
 func TestRefusedAsTheEngineFails(t *testing.T) {
 	atADesk(t, []string{"k"}, func(d *desk) {
 		d.spend("k", tenSeconds)
-		for mode, limited := range map[Failure]bool{FailAllow: false, FailDeny: true} {
-			d.s.SetFailures(Failures{all: mode})
+		for mode, limited := range map[string]bool{"allow": false, "deny": true} {
+			d.s.SetFailures(modesOf(mode))
 			w := d.waits(time.Hour, d.call("k", tenSeconds))
 			d.all()
 			d.s.Leave(&w.reqs[0], store.ErrRefused)
 			d.take().done(sent)
-			d.is(w, mode.String(), 0, limited)
+			d.is(w, mode, 0, limited)
 		}
 		d.s.SetFailures(Failures{})
 		w := d.waits(time.Hour, d.call("k", tenSeconds))

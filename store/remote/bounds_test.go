@@ -8,9 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/cell"
 	"celld/integration_test/harness"
-	"celld/store"
 	"celld/store/policy"
 )
 
@@ -181,20 +179,5 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 		if got := words[len(words)-3]; got != ms {
 			t.Errorf("%v lasts %s ms, want %s", lasts, got, ms)
 		}
-	}
-}
-
-// A refund of nothing that fits a share is no call that never passes.
-func TestLocalPeekThatDoesNotFit(t *testing.T) {
-	s := alone(t, "local")
-	r := store.Request{Key: []byte("k"), Bucket: bucketOf(t, 40, 1, 31_536_000)}
-	if s.failure.throttle(&r, sent, store.Access{NowNS: atNS}); r.Err != nil || r.Decision.Limited {
-		t.Errorf("%+v, %v", r.Decision, r.Err)
-	}
-	if d := whole(cell.Decision{Limit: 5}, 5, 100); d.Limit != 100 {
-		t.Errorf("a share's: %d", d.Limit)
-	}
-	if d := whole(cell.Decision{Limit: 7}, 5, 100); d.Limit != 7 {
-		t.Errorf("a rule's: %d", d.Limit)
 	}
 }

@@ -180,14 +180,14 @@ func (o *operation) gives() bool { return o.throttle != nil && o.throttle.Quanti
 func (s *Store) answerThrottle(o *operation, err error) {
 	if err != nil {
 		o.throttle.Key = []byte(o.key[len(s.options.Prefix):]) // the caller may have changed its own
-		s.failure.throttle(o.throttle, err, o.access)
+		s.failure.Throttle(o.throttle, err, o.access)
 	}
 }
 
 func (s *Store) answerTake(o *operation, err error) {
 	if err != nil {
 		o.take.Calls[0].Key = []byte(o.key[len(s.options.Prefix):])
-		s.failure.take(o.take, err, o.access)
+		s.failure.Take(o.take, err, o.access)
 	}
 }
 

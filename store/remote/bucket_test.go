@@ -156,7 +156,7 @@ func TestAPeekComesAfterWhatWasTaken(t *testing.T) {
 
 // A quantity that is out of range is that error, whatever --store-failure says while the engine does not answer.
 func TestQuantityOutOfRangeWithoutTheEngine(t *testing.T) {
-	s := newTestStore(t, harness.NewAiling(t).Socket, Options{Failures: Failures{all: FailAllow}})
+	s := newTestStore(t, harness.NewAiling(t).Socket, Options{Failures: modesOf("allow")})
 	s.byHand()
 	s.link.Break("k", testDown)
 	reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 15, 30, 60), Quantity: math.MaxInt64}}

@@ -342,7 +342,7 @@ func TestRuns(t *testing.T) {
 // A call whose quantity can never be decided is that error, unless the key is of another type.
 func TestARefusedQuantity(t *testing.T) {
 	for holds, wrong := range map[string]bool{nothing: false, array(bulk("list"), number(-1)): true, "-NOAUTH Authentication required.\r\n": false} {
-		inFakeTime(t, Options{Failures: Failures{all: FailAllow}}, func(t *testing.T, s *Store, e *harness.Ailing) {
+		inFakeTime(t, Options{Failures: modesOf("allow")}, func(t *testing.T, s *Store, e *harness.Ailing) {
 			e.AnswersBy(func(string) string {
 				if strings.HasPrefix(holds, "-") {
 					return holds

@@ -116,7 +116,7 @@ func (s *Store) takeChange(r *store.TakeRequest, a store.Access, deadline time.T
 		done: func(err error) {
 			if err != nil {
 				r.Taken, r.Err = store.Taken{}, err
-				s.failure.take(r, err, a)
+				s.failure.Take(r, err, a)
 			}
 			b.answered()
 		},

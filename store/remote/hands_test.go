@@ -13,7 +13,9 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"celld/cell"
 	"celld/integration_test/harness"
+	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote/link"
 )
@@ -209,4 +211,58 @@ func freeAddr(t *testing.T) string {
 	}
 	defer ln.Close()
 	return ln.Addr().String()
+}
+
+const atNS int64 = 1_700_000_000_000_000_000
+
+var (
+	unsent = &link.DownError{Cause: "a test says so"}
+	sent   = &link.DownError{Cause: "a test says so", Sent: true}
+)
+
+func bucketOf(t testing.TB, maxBurst, count, period int64) cell.Bucket {
+	t.Helper()
+	b, err := cell.NewBucket(maxBurst, count, period)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// alone is a Store without a connection, with what --store-failure says.
+func alone(t testing.TB, failures string) *Store {
+	t.Helper()
+	f, err := ParseFailures(failures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newStore(Options{Failures: f, Policies: &policy.Set{}})
+}
+
+// callsOf are pairs of a key and a limit, which is a literal or a policy of the Store.
+func (s *Store) callsOf(t testing.TB, pairs ...string) (calls []store.Call) {
+	t.Helper()
+	for i := 0; i < len(pairs); i += 2 {
+		c := store.Call{Key: []byte(pairs[i])}
+		if name, ok := strings.CutPrefix(pairs[i+1], "@"); ok {
+			p := s.policies.Policy([]byte(name))
+			c.Limit, c.Policy = &p.Limit, p.ID
+		} else {
+			l, err := cell.ParseLimit(pairs[i+1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Limit = &l
+		}
+		calls = append(calls, c)
+	}
+	return calls
+}
+
+func modesOf(failures string) Failures {
+	m, err := ParseFailures(failures)
+	if err != nil {
+		panic(err)
+	}
+	return m
 }

@@ -104,7 +104,7 @@ func TestIDsGrowWhateverClocksDo(outer *testing.T) {
 				saved = nil
 			case 8:
 				r := request()
-				s.failure.takeLocally(&r, store.Access{NowNS: base + own[i]})
+				s.failure.Take(&r, testDown, store.Access{NowNS: base + own[i]})
 				if r.Terms.Lease != 0 {
 					leased(i, key, r.Terms.Lease, true)
 				}

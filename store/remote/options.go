@@ -21,8 +21,8 @@ type Options struct {
 	Denials    int           // most denied keys that are remembered; 0: none
 
 	Failures   Failures
-	LocalShare int   // of FailLocal: a limit's 1/LocalShare; 0: 20
-	LocalKeys  int64 // most keys in FailLocal's table; 0: 1,000,000
+	LocalShare int   // of the mode local: a limit's 1/LocalShare; 0: 20
+	LocalKeys  int64 // most keys in the mode local's table; 0: 1,000,000
 	LocalBytes int64 // most bytes of these, as in store.Options; 0: no limit
 
 	Policies *policy.Set // of this process; those on the engine are copied into it

@@ -13,7 +13,7 @@ import (
 // The log tells that an outage begins, and how many calls were decided and refused until its end. INFO tells who decides.
 func TestTheLogOfAnOutage(t *testing.T) {
 	var log lines
-	s := newTestStore(t, harness.NewAiling(t).Socket, Options{Failures: Failures{all: FailDeny}, Log: log.log()})
+	s := newTestStore(t, harness.NewAiling(t).Socket, Options{Failures: modesOf("deny"), Log: log.log()})
 	h := s.byHand()
 	if is, _ := s.Mode(); is != "engine" {
 		t.Error(is)
@@ -27,7 +27,7 @@ func TestTheLogOfAnOutage(t *testing.T) {
 		t.Errorf("the log says\n%s", text)
 	}
 	for range 3 {
-		s.failure.throttle(&store.Request{Bucket: bucketOf(t, 15, 30, 60)}, s.link.Down(), store.Access{})
+		s.failure.Throttle(&store.Request{Bucket: bucketOf(t, 15, 30, 60)}, s.link.Down(), store.Access{})
 	}
 	s.stats.Refused.Add(4)
 	until(t, "it has ended", func() bool { h.pass(200 * time.Millisecond); return strings.Count(log.String(), "\n") == 2 })
@@ -47,7 +47,7 @@ func TestFacts(t *testing.T) {
 	if f.Since = (time.Time{}); f != (Facts{Kind: "standalone", Mode: "error", WaitingBytes: 77}) {
 		t.Errorf("%+v", f)
 	}
-	s = openStore(t, Options{Policies: &policy.Set{}, URL: "unix://" + strings.TrimPrefix(harness.StartRedis(t), "unix:"), Failures: Failures{all: FailLocal}})
+	s = openStore(t, Options{Policies: &policy.Set{}, URL: "unix://" + strings.TrimPrefix(harness.StartRedis(t), "unix:"), Failures: modesOf("local")})
 	until(t, "the engine is known", func() bool { return s.Facts().ClockKnown })
 	if f = s.Facts(); !strings.HasPrefix(f.Name, "unix:///") || f.Mode != "engine" || f.Away != nil || f.Version == "" || f.Eviction == "" || f.Persistence == "" || f.SlotsKnown {
 		t.Errorf("%+v", f)

@@ -32,7 +32,7 @@ func (p Port) DeleteRule(r policy.Rule, _ int64, done func(held bool, err error)
 	p.Store.DeleteRule(r, done)
 }
 
-// tx is a view. Where it is for leases only, and the engine is away, it is the table of FailLocal, if there is one.
+// tx is a view. Where it is for leases only, and the engine is away, it is the table of the mode local, if there is one.
 type tx struct {
 	*View
 	o     store.OpenOptions
@@ -72,7 +72,7 @@ func (t *tx) Foreign(key []byte) (kind string, foreign bool) {
 	return t.View.Foreign(key)
 }
 
-// localLeases are those that the table of FailLocal has granted. One that is not there may be the engine's, which is away.
+// localLeases are those that the table of the mode local has granted. One that is not there may be the engine's, which is away.
 type localLeases struct {
 	*memory.Store
 	away error

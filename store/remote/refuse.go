@@ -37,7 +37,7 @@ func (w *waits) refuse(v *waiter) {
 		defer w.unlock()
 		if err != nil {
 			v.ask.Taken, v.ask.Err = store.Taken{}, err
-			w.store.failure.take(&v.ask, err, v.Access)
+			w.store.failure.Take(&v.ask, err, v.Access)
 		}
 		if !v.Left() {
 			w.room.Answer(v, &v.ask)

@@ -3,6 +3,7 @@ package remote
 import (
 	"sync/atomic"
 
+	"celld/store/remote/failure"
 	"celld/store/remote/link"
 )
 
@@ -17,8 +18,7 @@ type Stats struct {
 	Changes         atomic.Int64 // decisions by package store
 	Conflicts       atomic.Int64 // of these, those decided again
 	DenialsAnswered atomic.Int64 // denied without asking
-	DecidedWithout  atomic.Int64 // calls decided while the engine did not: FailAllow, FailDeny, FailLocal
-	Refused         atomic.Int64 // calls answered with an error then: FailError
+	failure.Counts
 }
 
 // Stats are the counters, which go on.

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"celld/store"
+	"celld/store/memory"
 	"celld/store/policy"
+	"celld/store/remote/failure"
 	"celld/store/remote/link"
 )
 
@@ -14,6 +16,12 @@ type (
 	DownError   = link.DownError
 	EngineError = link.EngineError
 )
+
+// Failures say what is answered while the engine does not answer. The zero value is an error for all.
+type Failures = failure.Modes
+
+// ParseFailures reads --store-failure: see failure.Parse.
+func ParseFailures(text string) (Failures, error) { return failure.Parse(text) }
 
 // ErrBusy and ErrCrossSlot are link's.
 var (
@@ -29,7 +37,7 @@ type Store struct {
 	send     func(*link.Request) // link's
 
 	queues  queues
-	failure failure
+	failure *failure.Decider
 	waits   waits
 	drain   drain
 	tables  tables
@@ -64,12 +72,15 @@ func newStore(o Options) *Store {
 		o.MaxWaiting = defaultMaxWaiting
 	}
 	s := &Store{options: o, policies: o.Policies}
+	s.failure = failure.New(failure.Options{
+		Modes: o.Failures, LocalShare: o.LocalShare, LocalKeys: o.LocalKeys, LocalBytes: o.LocalBytes,
+		Policies: o.Policies, NewID: s.newID, Log: o.Log, Counts: &s.stats.Counts,
+	})
 	s.link = link.New(s.linkOptions())
 	s.send = s.link.Send
 	s.own = o.Time
 	s.process.init()
 	s.queues.init(&s.options)
-	s.failure.init(s)
 	s.waits.init(s)
 	s.settings.init(s)
 	return s
@@ -82,7 +93,7 @@ func (s *Store) linkOptions() link.Options {
 		URL: o.URL, Prefix: o.Prefix, PerSlot: o.Prefix + idsKey, Username: o.Username, Password: o.Password,
 		TLSCertFile: o.TLSCertFile, TLSKeyFile: o.TLSKeyFile, TLSCACertFile: o.TLSCACertFile,
 		Timeout: o.Timeout, Log: o.Log, Time: o.Time, Stats: &s.stats.Stats,
-		OutageBegins: s.failure.begins, OutageEnds: s.failure.ends,
+		OutageBegins: s.failure.Begins, OutageEnds: s.failure.Ends,
 	}
 }
 
@@ -95,6 +106,23 @@ func (s *Store) Close() {
 	s.waits.close()
 	s.link.Close()
 }
+
+// Mode is who decides on calls, and since when: engine, or error, allow, deny or local while a part of it or all of it is known not to
+// answer. Policies may have others.
+func (s *Store) Mode() (name string, since time.Time) {
+	all, since := s.link.Answers()
+	if all {
+		return "engine", since
+	}
+	return s.failure.Mode().String(), since
+}
+
+// SetFailures says what is answered from now on while the engine does not answer.
+func (s *Store) SetFailures(f Failures) { s.failure.SetModes(f) }
+
+// Local returns the table that decides while the engine does not, nil where it does not decide now: either the engine answers, or no call
+// has met the mode local since it stopped to. The leases in it are those that were granted meanwhile.
+func (s *Store) Local() *memory.Store { return s.failure.Local() }
 
 // Away returns why the engine does not answer, nil if it does: see link.Link.
 func (s *Store) Away() error { return s.link.Away() }

@@ -355,7 +355,7 @@ func (l *line) fail(err error, decided map[*waiter]bool) {
 		v.ask.Taken, v.ask.Err = store.Taken{}, why
 		v.decided = v.terms
 		v.ask.Terms = &v.decided
-		w.store.failure.take(&v.ask, why, v.Access)
+		w.store.failure.Take(&v.ask, why, v.Access)
 		w.room.Answer(v, &v.ask)
 	}
 	l.serve()

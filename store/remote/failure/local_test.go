@@ -1,7 +1,8 @@
-package remote
+package failure
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -13,11 +14,11 @@ import (
 )
 
 // locally asks as often as told, without time passing, and returns how many passed, and the last request.
-func (s *Store) locally(t *testing.T, key, limit string, times int, o store.TakeOptions) (passed int, r store.TakeRequest) {
+func (s *Decider) locally(t *testing.T, key, limit string, times int, o store.TakeOptions) (passed int, r store.TakeRequest) {
 	t.Helper()
 	for range times {
 		r = store.TakeRequest{Calls: s.callsOf(t, key, limit), TakeOptions: o}
-		if s.failure.take(&r, sent, store.Access{NowNS: atNS}); r.Err != nil {
+		if s.Take(&r, sent, store.Access{NowNS: atNS}); r.Err != nil {
 			t.Fatal(r.Err)
 		}
 		if !r.Taken.Limited {
@@ -31,7 +32,7 @@ func (s *Store) locally(t *testing.T, key, limit string, times int, o store.Take
 func TestLocalDecidesByAShare(t *testing.T) {
 	s := alone(t, "local")
 	l, _ := cell.ParseLimit("60/1m")
-	if _, err := s.policies.SetPolicy("api", l, policy.Options{}); err != nil {
+	if _, err := s.options.Policies.SetPolicy("api", l, policy.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -49,7 +50,7 @@ func TestLocalDecidesByAShare(t *testing.T) {
 	var last store.Request
 	for i := range 4 {
 		last = store.Request{Key: []byte("t"), Bucket: bucketOf(t, 59, 60, 60), Quantity: 1}
-		s.failure.throttle(&last, sent, store.Access{NowNS: atNS})
+		s.Throttle(&last, sent, store.Access{NowNS: atNS})
 		if last.Err != nil || last.Decision.Limited != (i == 3) || last.Decision.Limit != 60 {
 			t.Errorf("call %d: %+v, %v", i, last.Decision, last.Err)
 		}
@@ -58,7 +59,7 @@ func TestLocalDecidesByAShare(t *testing.T) {
 		t.Errorf("60 a minute are 3 a minute, and one passes in %v", time.Duration(last.Decision.RetryAfterNS))
 	}
 	again := last
-	s.failure.throttle(&again, sent, store.Access{NowNS: atNS + int64(last.Decision.RetryAfterNS)})
+	s.Throttle(&again, sent, store.Access{NowNS: atNS + int64(last.Decision.RetryAfterNS)})
 	if again.Err != nil || again.Decision.Limited {
 		t.Errorf("then: %+v, %v", again.Decision, again.Err)
 	}
@@ -73,7 +74,7 @@ func TestLocalOfALargeQuantity(t *testing.T) {
 	s := alone(t, "local")
 	year := func(quantity int64) store.Request {
 		r := store.Request{Key: []byte("k"), Bucket: bucketOf(t, 40, 1, 31_536_000), Quantity: quantity}
-		s.failure.throttle(&r, sent, store.Access{NowNS: atNS})
+		s.Throttle(&r, sent, store.Access{NowNS: atNS})
 		return r
 	}
 	if r := year(2); r.Err != nil || r.Decision.Limited {
@@ -100,7 +101,7 @@ func TestLocalTerms(t *testing.T) {
 	if third, _ := s.locally(t, "conc", "40/1m,algo=conc", 1, o()); passed != 1 || r.Terms.Lease == 0 || third != 0 {
 		t.Fatalf("%d, lease %d, %d", passed, r.Terms.Lease, third)
 	}
-	if table := s.Local(); !did(table.Release([]byte("conc"), r.Terms.Lease, a)) {
+	if was, err := s.Local().Release([]byte("conc"), r.Terms.Lease, a); !was || err != nil {
 		t.Error("the lease is not the table's")
 	}
 	if again, _ := s.locally(t, "conc", "40/1m,algo=conc", 1, o()); again != 1 {
@@ -123,14 +124,13 @@ func TestLocalTerms(t *testing.T) {
 	}
 }
 
-// The table is bounded, goes by the rules, and is forgotten when the outage is over.
+// The table is bounded, and is forgotten when the outage is over.
 func TestTheLocalTable(t *testing.T) {
-	s := newTestStore(t, harness.NewAiling(t).Socket, Options{Failures: Failures{all: FailLocal}, LocalKeys: 100, LocalBytes: 1 << 20})
-	h := s.byHand()
+	s := alone(t, "local")
+	s.options.LocalKeys, s.options.LocalBytes = 100, 1<<20
 	if s.Local() != nil {
 		t.Fatal("there is a table before it is needed")
 	}
-	s.link.Break("k", testDown)
 	for i := range 1000 {
 		s.locally(t, fmt.Sprint(i), "10/1h", 1, store.TakeOptions{Cost: 1})
 	}
@@ -140,14 +140,45 @@ func TestTheLocalTable(t *testing.T) {
 	if passed, _ := s.locally(t, "999", "10/1h", 1, store.TakeOptions{Cost: 1}); passed != 0 {
 		t.Error("the one that was used last is forgotten")
 	}
-	h.pass(drainAgain)
-	until(t, "it is closed", func() bool { return s.link.Down() == nil })
-	until(t, "who settles waits", func() bool { return h.waiting() == 1 })
-	if s.Local() == nil {
-		t.Error("it is forgotten though the engine may go at once")
+	if s.Begins("why"); s.Local() == nil {
+		t.Error("it is forgotten with another outage")
 	}
-	h.pass(time.Second)
-	if s.Local() != nil {
+	if s.Ends(time.Second); s.Local() != nil {
 		t.Error("it is not forgotten")
+	}
+}
+
+// The log tells that an outage begins, and how many calls were decided and refused until its end.
+func TestTheLogOfAnOutage(t *testing.T) {
+	var log harness.LogBuffer
+	s := New(Options{Policies: &policy.Set{}, Counts: &Counts{}, Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	s.options.Counts.DecidedWithout.Store(100)
+	s.options.Counts.Refused.Store(200)
+	s.Begins("a test says so")
+	s.options.Counts.DecidedWithout.Add(3)
+	s.options.Counts.Refused.Add(4)
+	s.Ends(1300*time.Millisecond + 1)
+	for _, want := range []string{
+		`"level":"WARN","msg":"the engine does not answer, calls go by --store-failure","mode":"error","why":"a test says so"}`,
+		`"level":"INFO","msg":"the engine answers again","after":1300000000,"decided_without":3,"refused":4}`,
+	} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log says\n%swant %s", log.String(), want)
+		}
+	}
+}
+
+// A refund of nothing that fits a share is no call that never passes.
+func TestLocalPeekThatDoesNotFit(t *testing.T) {
+	s := alone(t, "local")
+	r := store.Request{Key: []byte("k"), Bucket: bucketOf(t, 40, 1, 31_536_000)}
+	if s.Throttle(&r, sent, store.Access{NowNS: atNS}); r.Err != nil || r.Decision.Limited {
+		t.Errorf("%+v, %v", r.Decision, r.Err)
+	}
+	if d := whole(cell.Decision{Limit: 5}, 5, 100); d.Limit != 100 {
+		t.Errorf("a share's: %d", d.Limit)
+	}
+	if d := whole(cell.Decision{Limit: 7}, 5, 100); d.Limit != 7 {
+		t.Errorf("a rule's: %d", d.Limit)
 	}
 }

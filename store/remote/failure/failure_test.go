@@ -1,4 +1,4 @@
-package remote
+package failure
 
 import (
 	"errors"
@@ -10,13 +10,14 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/policy"
+	"celld/store/remote/link"
 )
 
 const atNS int64 = 1_700_000_000_000_000_000
 
 var (
-	unsent = &DownError{Cause: "a test says so"}
-	sent   = &DownError{Cause: "a test says so", Sent: true}
+	unsent = &link.DownError{Cause: "a test says so"}
+	sent   = &link.DownError{Cause: "a test says so", Sent: true}
 )
 
 func bucketOf(t testing.TB, maxBurst, count, period int64) cell.Bucket {
@@ -28,23 +29,23 @@ func bucketOf(t testing.TB, maxBurst, count, period int64) cell.Bucket {
 	return b
 }
 
-// alone is a Store without a connection, with what --store-failure says.
-func alone(t testing.TB, failures string) *Store {
+// alone is a Decider with what --store-failure says.
+func alone(t testing.TB, failures string) *Decider {
 	t.Helper()
-	f, err := ParseFailures(failures)
+	m, err := Parse(failures)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newStore(Options{Failures: f, Policies: &policy.Set{}})
+	return New(Options{Modes: m, Policies: &policy.Set{}, Counts: &Counts{}, NewID: func(us int64) uint64 { return uint64(us) }})
 }
 
 // callsOf are pairs of a key and a limit, which is a literal or a policy of the Store.
-func (s *Store) callsOf(t testing.TB, pairs ...string) (calls []store.Call) {
+func (s *Decider) callsOf(t testing.TB, pairs ...string) (calls []store.Call) {
 	t.Helper()
 	for i := 0; i < len(pairs); i += 2 {
 		c := store.Call{Key: []byte(pairs[i])}
 		if name, ok := strings.CutPrefix(pairs[i+1], "@"); ok {
-			p := s.policies.Policy([]byte(name))
+			p := s.options.Policies.Policy([]byte(name))
 			c.Limit, c.Policy = &p.Limit, p.ID
 		} else {
 			l, err := cell.ParseLimit(pairs[i+1])
@@ -62,15 +63,15 @@ func TestThrottleOfEachMode(t *testing.T) {
 	full := cell.Decision{Limit: 16, Remaining: 16, RetryAfterNS: cell.Never}
 	denied := cell.Decision{Limited: true, Limit: 16, RetryAfterNS: 1e9, ResetAfterNS: 1e9}
 	for _, quantity := range []int64{1, 0, 16, 17, -1} {
-		for _, cause := range []*DownError{unsent, sent} {
+		for _, cause := range []*link.DownError{unsent, sent} {
 			for mode, want := range map[string]cell.Decision{"error": {}, "allow": full, "deny": denied} {
 				s := alone(t, mode)
 				r := store.Request{Key: []byte("k"), Bucket: bucketOf(t, 15, 30, 60), Quantity: quantity, Err: errors.New("before"), Decision: cell.Decision{Limit: 5}}
-				s.failure.throttle(&r, cause, store.Access{NowNS: atNS})
+				s.Throttle(&r, cause, store.Access{NowNS: atNS})
 				if r.Decision != want || (r.Err == error(cause)) != (mode == "error") || (r.Err == nil) != (mode != "error") {
 					t.Errorf("%s, quantity %d: %+v, %v", mode, quantity, r.Decision, r.Err)
 				}
-				if without, refused := s.stats.DecidedWithout.Load(), s.stats.Refused.Load(); without+refused != 1 || (refused == 1) != (mode == "error") {
+				if without, refused := s.options.Counts.DecidedWithout.Load(), s.options.Counts.Refused.Load(); without+refused != 1 || (refused == 1) != (mode == "error") {
 					t.Errorf("%s: %d decided without, %d refused", mode, without, refused)
 				}
 			}
@@ -112,11 +113,11 @@ func TestTakeOfEachMode(t *testing.T) {
 				terms.Lease, terms.WaitNS = 77, 77
 				r.Terms = &terms
 			}
-			s.failure.take(&r, sent, store.Access{NowNS: atNS})
+			s.Take(&r, sent, store.Access{NowNS: atNS})
 			if (r.Err == error(sent)) != (mode == "error") || (r.Err == nil) != (mode != "error") || !reflect.DeepEqual(r.Taken, want) {
 				t.Errorf("%s, %s: %+v, %v, want %+v", mode, c.name, r.Taken, r.Err, want)
 			}
-			if without, refused := s.stats.DecidedWithout.Load(), s.stats.Refused.Load(); without+refused != 1 || (refused == 1) != (mode == "error") {
+			if without, refused := s.options.Counts.DecidedWithout.Load(), s.options.Counts.Refused.Load(); without+refused != 1 || (refused == 1) != (mode == "error") {
 				t.Errorf("%s, %s: %d decided without, %d refused", mode, c.name, without, refused)
 			}
 			if mode == "error" || c.options.Cost < 0 && !c.options.Look {
@@ -153,7 +154,7 @@ func TestShadowWhileTheEngineIsAway(t *testing.T) {
 	} {
 		s := alone(t, c.mode)
 		r := store.TakeRequest{Calls: s.callsOf(t, c.pairs...), TakeOptions: store.TakeOptions{Cost: 1}}
-		s.failure.take(&r, unsent, store.Access{NowNS: atNS})
+		s.Take(&r, unsent, store.Access{NowNS: atNS})
 		if r.Taken.Limited != c.limited || r.Taken.Binding != c.binding || r.Calls[0].Decision.Limited != (c.mode == "deny") {
 			t.Errorf("%s, %q: %+v", c.mode, c.pairs, r.Taken)
 		}
@@ -163,13 +164,13 @@ func TestShadowWhileTheEngineIsAway(t *testing.T) {
 // What is not about the engine's absence is an error in every mode.
 func TestErrorsOfEveryMode(t *testing.T) {
 	for _, mode := range []string{"error", "allow", "deny", "local"} {
-		for _, cause := range []error{store.ErrFull, store.ErrWrongType, ErrBusy, store.ErrTwoLimits} {
+		for _, cause := range []error{store.ErrFull, store.ErrWrongType, link.ErrBusy, store.ErrTwoLimits} {
 			s := alone(t, mode)
 			throttle := store.Request{Key: []byte("k"), Bucket: bucketOf(t, 15, 30, 60), Quantity: 1}
-			s.failure.throttle(&throttle, cause, store.Access{NowNS: atNS})
+			s.Throttle(&throttle, cause, store.Access{NowNS: atNS})
 			take := store.TakeRequest{Calls: s.callsOf(t, "k", "10/1m"), TakeOptions: store.TakeOptions{Cost: 1}}
-			s.failure.take(&take, cause, store.Access{NowNS: atNS})
-			if throttle.Err != cause || take.Err != cause || s.stats.DecidedWithout.Load()+s.stats.Refused.Load() != 0 {
+			s.Take(&take, cause, store.Access{NowNS: atNS})
+			if throttle.Err != cause || take.Err != cause || s.options.Counts.DecidedWithout.Load()+s.options.Counts.Refused.Load() != 0 {
 				t.Errorf("%s, %v: %v, %v", mode, cause, throttle.Err, take.Err)
 			}
 		}
@@ -193,12 +194,12 @@ func TestRulesWhileTheEngineIsAway(t *testing.T) {
 		for mode, want := range map[string]int{"error": c.error, "allow": c.allow, "deny": c.deny, "local": c.local} {
 			s := alone(t, mode)
 			for _, rule := range []policy.Rule{{Pattern: "good"}, {Deny: true, Pattern: "bad"}, {Pattern: "ip:", Net: netip.MustParsePrefix("10.0.0.0/8")}} {
-				if _, err := s.policies.PutRule(rule, atNS); err != nil {
+				if _, err := s.options.Policies.PutRule(rule, atNS); err != nil {
 					t.Fatal(err)
 				}
 			}
 			r := store.TakeRequest{Calls: s.callsOf(t, c.pairs...), TakeOptions: store.TakeOptions{Cost: 1}}
-			s.failure.take(&r, sent, store.Access{NowNS: atNS})
+			s.Take(&r, sent, store.Access{NowNS: atNS})
 			got := yes
 			if r.Err != nil {
 				got = failed
@@ -220,22 +221,22 @@ func TestRulesWhileTheEngineIsAway(t *testing.T) {
 // What is given back is no call that a rule could decide on.
 func TestGiveUnderARuleWhileTheEngineIsAway(t *testing.T) {
 	s := alone(t, "error")
-	if _, err := s.policies.PutRule(policy.Rule{Deny: true, Pattern: "bad"}, atNS); err != nil {
+	if _, err := s.options.Policies.PutRule(policy.Rule{Deny: true, Pattern: "bad"}, atNS); err != nil {
 		t.Fatal(err)
 	}
 	r := store.TakeRequest{Calls: s.callsOf(t, "bad", "2/1m"), TakeOptions: store.TakeOptions{Cost: -1}}
-	if s.failure.take(&r, sent, store.Access{NowNS: atNS}); r.Err != error(sent) {
+	if s.Take(&r, sent, store.Access{NowNS: atNS}); r.Err != error(sent) {
 		t.Errorf("%+v, %v", r.Taken, r.Err)
 	}
 }
 
-func TestParseFailures(t *testing.T) {
+func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"error": "error", "allow": "allow", "deny": "deny", "local": "local",
 		"local,login=deny,api=allow": "local,api=allow,login=deny", "error,a=b=deny": "error,a=b=deny", "deny,api:cust42=local": "deny,api:cust42=local",
 		"local,@api=deny": "local,api=deny",
 	} {
-		if f, err := ParseFailures(text); err != nil || f.String() != want {
+		if f, err := Parse(text); err != nil || f.String() != want {
 			t.Errorf("%s: %v, %v", text, f, err)
 		}
 	}
@@ -254,12 +255,12 @@ func TestParseFailures(t *testing.T) {
 		"allow,@=deny":               "argument must go on with policy=mode, not '@=deny'",
 		"allow,api=deny,@api=deny":   "argument has the policy 'api' twice",
 	} {
-		if f, err := ParseFailures(text); err == nil || err.Error() != want {
+		if f, err := Parse(text); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, %v", text, f, err)
 		}
 	}
-	if (Failures{}).String() != "error" {
-		t.Errorf("the zero value is %v", Failures{})
+	if (Modes{}).String() != "error" {
+		t.Errorf("the zero value is %v", Modes{})
 	}
 }
 
@@ -268,36 +269,36 @@ func TestModesOfPolicies(t *testing.T) {
 	s := alone(t, "error")
 	for _, name := range []string{"api", "api:cust42", "login", "plain", "sms", "strict"} {
 		l, _ := cell.ParseLimit("10/1m")
-		if _, err := s.policies.SetPolicy(name, l, policy.Options{}); err != nil {
+		if _, err := s.options.Policies.SetPolicy(name, l, policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	modes, err := ParseFailures("local,api=allow,login=deny,strict=error,nobody=deny")
+	modes, err := Parse("local,api=allow,login=deny,strict=error,nobody=deny")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.SetFailures(modes)
+	s.SetModes(modes)
 	for _, c := range []struct {
 		limits string
-		want   Failure
+		want   Mode
 	}{
-		{"10/1m", FailLocal}, {"@plain", FailLocal}, {"@api", FailAllow}, {"@api:cust42", FailAllow}, {"@api:other", FailAllow}, {"@login", FailDeny}, {"@strict", FailError},
-		{"@api @api:cust42", FailAllow}, {"@api 10/1m", FailLocal}, {"@api @login", FailDeny}, {"@login @plain", FailDeny}, {"@login @strict @api", FailError},
+		{"10/1m", Local}, {"@plain", Local}, {"@api", Allow}, {"@api:cust42", Allow}, {"@api:other", Allow}, {"@login", Deny}, {"@strict", Error},
+		{"@api @api:cust42", Allow}, {"@api 10/1m", Local}, {"@api @login", Deny}, {"@login @plain", Deny}, {"@login @strict @api", Error},
 	} {
 		var pairs []string
 		for limit := range strings.FieldsSeq(c.limits) {
 			pairs = append(pairs, "k", limit)
 		}
-		if mode := s.failure.modeOf(s.callsOf(t, pairs...)); mode != c.want {
+		if mode := s.modeOf(s.callsOf(t, pairs...)); mode != c.want {
 			t.Errorf("%s: %v, want %v", c.limits, mode, c.want)
 		}
 	}
 	r := store.TakeRequest{Calls: s.callsOf(t, "k", "@login"), TakeOptions: store.TakeOptions{Cost: 1}}
-	if s.failure.take(&r, sent, store.Access{NowNS: atNS}); r.Err != nil || !r.Taken.Limited {
+	if s.Take(&r, sent, store.Access{NowNS: atNS}); r.Err != nil || !r.Taken.Limited {
 		t.Errorf("%+v, %v", r.Taken, r.Err)
 	}
-	s.SetFailures(Failures{all: FailAllow})
-	if s.failure.take(&r, sent, store.Access{NowNS: atNS}); r.Err != nil || r.Taken.Limited {
+	s.SetModes(Modes{all: Allow})
+	if s.Take(&r, sent, store.Access{NowNS: atNS}); r.Err != nil || r.Taken.Limited {
 		t.Errorf("it was changed, and then: %+v, %v", r.Taken, r.Err)
 	}
 }

@@ -1,4 +1,4 @@
-package remote
+package failure
 
 import (
 	"errors"
@@ -12,11 +12,11 @@ import (
 const defaultLocalShare = 20
 
 // Local returns the table that decides while the engine does not, nil where it does not decide now: either the engine answers, or no call
-// has met FailLocal since it stopped to. The leases in it are those that were granted meanwhile.
-func (s *Store) Local() *memory.Store { return s.failure.table.Load() }
+// has met Local since it stopped to. The leases in it are those that were granted meanwhile.
+func (f *Decider) Local() *memory.Store { return f.table.Load() }
 
-// local is the table of FailLocal. Keys in it hold what this process has granted by itself, in shares, by its own clock.
-func (f *failure) local() *memory.Store {
+// local is the table of Local. Keys in it hold what this process has granted by itself, in shares, by its own clock.
+func (f *Decider) local() *memory.Store {
 	if t := f.table.Load(); t != nil {
 		return t
 	}
@@ -24,25 +24,22 @@ func (f *failure) local() *memory.Store {
 	defer f.mu.Unlock()
 	t := f.table.Load()
 	if t == nil {
-		o := &f.store.options
-		t = memory.New(memory.Options{MaxKeys: o.LocalKeys, MaxBytes: o.LocalBytes, Policies: f.store.policies, NewID: f.store.newID})
+		o := &f.options
+		t = memory.New(memory.Options{MaxKeys: o.LocalKeys, MaxBytes: o.LocalBytes, Policies: o.Policies, NewID: o.NewID})
 		f.table.Store(t)
 	}
 	return t
 }
 
-// forget drops the table. What it has granted is not carried over to the engine.
-func (f *failure) forget() { f.table.Store(nil) }
-
-func (f *failure) shares() int64 {
-	if n := f.store.options.LocalShare; n > 0 {
+func (f *Decider) shares() int64 {
+	if n := f.options.LocalShare; n > 0 {
 		return int64(n)
 	}
 	return defaultLocalShare
 }
 
 // throttleLocally decides by a share of the limit. The reply has the whole's limit, as clients show it.
-func (f *failure) throttleLocally(r *store.Request, a store.Access) {
+func (f *Decider) throttleLocally(r *store.Request, a store.Access) {
 	one := [1]store.Request{{Key: r.Key, Bucket: r.Bucket.Share(f.shares()), Quantity: r.Quantity}}
 	share := &one[0]
 	never := false
@@ -62,7 +59,7 @@ func (f *failure) throttleLocally(r *store.Request, a store.Access) {
 }
 
 // takeLocally decides by shares of the limits. A WAIT does not wait there: it passes at once, or is refused. Leases are the table's.
-func (f *failure) takeLocally(r *store.TakeRequest, a store.Access) {
+func (f *Decider) takeLocally(r *store.TakeRequest, a store.Access) {
 	calls, limits := make([]store.Call, len(r.Calls)), make([]cell.Limit, len(r.Calls))
 	for i := range calls {
 		c := &r.Calls[i]

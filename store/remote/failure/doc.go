@@ -1,0 +1,7 @@
+// Package failure decides on calls while the engine does not answer: each is answered with an error, or allowed, or denied, or decided by a
+// table of this process with a share of its limit. It may be another for the calls under each policy.
+//
+//	modes, err := failure.Parse("local,@login=deny")
+//	d := failure.New(failure.Options{Modes: modes, Policies: keys.Set, …})
+//	d.Take(&request, why, access)
+package failure
