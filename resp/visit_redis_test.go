@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/resp/decisions"
 	"celld/store/memory"
 	"celld/store/policy"
 	"celld/store/remote"
@@ -45,6 +46,7 @@ func newRedisWorld(t *testing.T, prefix string, settings ...string) *redisWorld 
 	t.Cleanup(e.Close)
 	w.store = memory.New(memory.Options{Shards: 1, Policies: policies})
 	w.keys = w.store
+	w.decisions, w.denied = decisions.NewRows(policies), decisions.NewDenied(policies)
 	w.useEngine(remote.Port{Store: e})
 	w.clock = w.now.Load
 	return w
