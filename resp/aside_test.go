@@ -17,7 +17,7 @@ func TestListsAside(t *testing.T) {
 			srv.listing.Lock() // as another list does
 			slow.send(command + "\r\nECHO behind\r\n")
 			eventually(t, "it waits", func() bool {
-				for _, s := range srv.allSessions() {
+				for _, s := range srv.clients.all() {
 					if row := s.client.lastCommand.Load(); row != nil && strings.HasPrefix(strings.ToUpper(command), strings.ToUpper(strings.ReplaceAll(row.FullName(), "|", " "))) {
 						return true
 					}
@@ -150,7 +150,7 @@ func TestLongScriptsAside(t *testing.T) {
 			srv.listing.Lock() // as a long list does
 			slow.send(frame(words...) + "ECHO behind\r\n")
 			eventually(t, "it waits", func() bool {
-				for _, s := range srv.allSessions() {
+				for _, s := range srv.clients.all() {
 					if row := s.client.lastCommand.Load(); row != nil && strings.EqualFold(row.FullName(), strings.ReplaceAll(compiles, " ", "|")) {
 						return true
 					}

@@ -139,7 +139,7 @@ func (l *laterReleases) run(srv *Server) {
 		r := l.left[0]
 		l.mu.Unlock()
 		for r.some(srv) {
-			if !srv.ending.Load() {
+			if !srv.life.ending.Load() {
 				time.Sleep(releaseNS)
 			}
 		}

@@ -77,7 +77,7 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			disk.Clock = func() int64 { return real() + skewNS.Load() }
 			keys := memory.New(memory.Options{Journal: files != nil, Now: disk.Clock})
 			srv := NewServer(Options{Config: cfg, Store: keys, Log: o.log, Clock: disk.Clock, Persistence: persistence.New(keys, disk)})
-			srv.exit = func(code int) { panic(fmt.Sprint("exit ", code)) } // which shows why, as the log is thrown away
+			srv.life.exit = func(code int) { panic(fmt.Sprint("exit ", code)) } // which shows why, as the log is thrown away
 			skews.Store(srv, skewNS)
 			if o.later {
 				answersLater(srv)
@@ -109,7 +109,7 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			t.Cleanup(func() {
 				stop()
 				serving.Wait()
-				if n := srv.clientCount(); n != 0 {
+				if n := srv.clients.count(); n != 0 {
 					t.Errorf("%d clients are left", n)
 				}
 			})
@@ -207,7 +207,7 @@ func TestCarriersDeafPeer(t *testing.T) {
 			_ = deaf.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
 			n, _ := io.WriteString(deaf, strings.Repeat("COMMAND DOCS\r\n", 50_000))
 			c.ask("PING\r\n", "+PONG\r\n")
-			waits := slices.ContainsFunc(srv.allSessions(), func(s *Session) bool { return s.client.unsent.Load() > 0 })
+			waits := slices.ContainsFunc(srv.clients.all(), func(s *Session) bool { return s.client.unsent.Load() > 0 })
 			return srv.stats.OutputLimitCloses.Load() > 0 || n == 0 && waits
 		})
 	})

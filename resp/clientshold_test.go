@@ -42,7 +42,7 @@ func TestUnreadRepliesAreShown(t *testing.T) {
 			least = 1
 		}
 		eventually(t, "unread replies are shown", func() bool {
-			return slices.ContainsFunc(srv.allSessions(), func(s *Session) bool { return s.client.unsent.Load() >= least })
+			return slices.ContainsFunc(srv.clients.all(), func(s *Session) bool { return s.client.unsent.Load() >= least })
 		})
 	})
 }

@@ -39,7 +39,7 @@ func cmdClientInfo(s *Session, _ [][]byte) {
 const manyClients = 500
 
 func cmdClientList(s *Session, args [][]byte) {
-	if max(s.srv.clientCount(), len(args)) < manyClients || !s.mayGoAside() {
+	if max(s.srv.clients.count(), len(args)) < manyClients || !s.mayGoAside() {
 		listClients(s, args)
 		return
 	}
@@ -72,7 +72,7 @@ func listClients(s *Session, args [][]byte) {
 		return
 	}
 	var list []byte
-	for _, other := range s.srv.sessionsByAge() {
+	for _, other := range s.srv.clients.byAge() {
 		c := &other.client
 		if ids != nil && !ids[c.id] || kind != "" && kind != clientKind {
 			continue
@@ -123,7 +123,7 @@ func cmdClientKill(s *Session, args [][]byte) {
 		return
 	}
 	killed := int64(0)
-	for _, other := range s.srv.allSessions() {
+	for _, other := range s.srv.clients.all() {
 		if filter.skipMe && other == s || !filter.matches(&other.client, s.nowNS) {
 			continue
 		}
@@ -214,7 +214,7 @@ func cmdClientUnblock(s *Session, args [][]byte) {
 		s.replyError(errNotInteger)
 		return
 	}
-	other := s.srv.session(id)
+	other := s.srv.clients.get(id)
 	s.replyBool(other != nil && other.unblock(why))
 }
 

@@ -49,9 +49,9 @@ func cmdMemoryUsage(s *Session, args [][]byte) {
 // cmdMemoryPurge does not wait for the purge, because all connections of its event loop would wait too. One purge runs at a time.
 // With 3,200,000 keys and a purge every 20 ms, other replies took no longer than without.
 func cmdMemoryPurge(s *Session, _ [][]byte) {
-	if s.srv.purging.CompareAndSwap(false, true) {
+	if s.srv.upkeep.purging.CompareAndSwap(false, true) {
 		go func() {
-			defer s.srv.purging.Store(false)
+			defer s.srv.upkeep.purging.Store(false)
 			debug.FreeOSMemory()
 		}()
 	}
@@ -75,7 +75,7 @@ func (s *Session) memoryUse() (m memoryUse) {
 	m.used, m.held, m.peak = s.srv.heap.Read()
 	m.keys = int64(s.srv.store.Len(s.nowNS))
 	m.Stats = s.srv.store.Stats(s.nowNS)
-	for _, other := range s.srv.allSessions() {
+	for _, other := range s.srv.clients.all() {
 		m.clients += other.client.bytes()
 	}
 	return m

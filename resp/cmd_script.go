@@ -197,7 +197,7 @@ func (r *scriptRun) Tick() error {
 	if r.fate.Load() == isKilled || r.s.end != open {
 		return scriptEnd(errScriptKilled)
 	}
-	if srv.ending.Load() {
+	if srv.life.ending.Load() {
 		return scriptEnd(errScriptStopping)
 	}
 	nowNS, limitNS := srv.clock(), srv.cfg.LuaTimeLimit.Get()*1e6

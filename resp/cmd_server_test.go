@@ -106,7 +106,7 @@ func TestShutdownCommand(t *testing.T) {
 		got := w.connect().do(strings.Fields(command)...)
 		stopped := false
 		select {
-		case <-w.stop:
+		case <-w.life.stop:
 			stopped = true
 		default:
 		}

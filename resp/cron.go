@@ -36,10 +36,10 @@ type counted struct{ commands, input, output int64 }
 func (srv *Server) tick(t *transport.Transport, ticks int, last *counted) {
 	defer srv.survive("cron")
 	srv.followWall()
-	if nowNS := srv.clock(); srv.store.SweepDue(nowNS) && srv.sweeping.CompareAndSwap(false, true) {
+	if nowNS := srv.clock(); srv.store.SweepDue(nowNS) && srv.upkeep.sweeping.CompareAndSwap(false, true) {
 		t.Background(func() (more bool) {
 			more = srv.sweep(nowNS + int64(sweepTime))
-			srv.sweeping.Store(more)
+			srv.upkeep.sweeping.Store(more)
 			return more
 		})
 	}
@@ -66,11 +66,11 @@ func (srv *Server) tellClientsHold() {
 		return
 	}
 	held := int64(0)
-	for _, s := range srv.allSessions() {
+	for _, s := range srv.clients.all() {
 		held += s.client.unsent.Load() + s.client.queryBytes.Load() + s.client.txBytes.Load()
 	}
 	held &^= 1<<22 - 1
-	if changed := srv.clientsHold.Swap(held) != held; changed || srv.keysTold.Load() != srv.keysMayHold() {
+	if changed := srv.upkeep.clientsHold.Swap(held) != held; changed || srv.upkeep.keysTold.Load() != srv.keysMayHold() {
 		srv.tellMemory(held)
 	}
 }
@@ -89,7 +89,7 @@ func (srv *Server) keysMayHold() int64 {
 func (srv *Server) tellMemory(clients int64) {
 	if srv.cfg.OnMemory != nil {
 		keys := srv.keysMayHold()
-		srv.keysTold.Store(keys)
+		srv.upkeep.keysTold.Store(keys)
 		srv.cfg.OnMemory(keys, clients)
 	}
 }
@@ -100,18 +100,18 @@ const shrinkNS = 500_000
 // shrink evicts the keys for which there is no room any more. After the first of them an event loop goes on between its rounds, as Redis
 // does: of 10 million keys that takes 7 s.
 func (srv *Server) shrink() {
-	t := srv.carries.Load()
+	t := srv.sockets.carries.Load()
 	if t == nil { // nobody waits
 		for srv.store.Shrink() { //nolint:revive // it does all
 		}
 		return
 	}
-	if srv.shrinkSome() && srv.shrinking.CompareAndSwap(false, true) {
+	if srv.shrinkSome() && srv.upkeep.shrinking.CompareAndSwap(false, true) {
 		go func() { // without event loops Background returns after the last step
 			defer srv.survive("eviction")
 			t.Background(func() (more bool) {
 				more = srv.shrinkSome()
-				srv.shrinking.Store(more)
+				srv.upkeep.shrinking.Store(more)
 				return more
 			})
 		}()
@@ -140,7 +140,7 @@ func (srv *Server) wakeIdle() {
 		return
 	}
 	nowNS := srv.clock()
-	for _, s := range srv.allSessions() {
+	for _, s := range srv.clients.all() {
 		if s.overdue(nowNS) {
 			s.tr.Wake()
 		}

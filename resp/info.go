@@ -1,10 +1,7 @@
 package resp
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
-	"net"
 	"os"
 	"runtime"
 	"strings"
@@ -59,18 +56,18 @@ func (srv *Server) Metrics(others ...func(*metrics.List)) []metrics.Metric {
 func (srv *Server) wall(nowNS int64) time.Time { return time.Unix(0, srv.store.WallNS(nowNS)) }
 
 func (srv *Server) declareServer(l *metrics.List) {
-	uptime := time.Duration(l.NowNS - srv.bornNS)
-	l.Gauge(metrics.Metric{Name: "celld_build_info", Help: "The version, as labels.", Labels: []string{"version", srv.version, "go_version", runtime.Version()}, Value: 1})
+	uptime := time.Duration(l.NowNS - srv.instance.bornNS)
+	l.Gauge(metrics.Metric{Name: "celld_build_info", Help: "The version, as labels.", Labels: []string{"version", srv.instance.version, "go_version", runtime.Version()}, Value: 1})
 	l.Field("redis_version", RedisVersion)
-	l.Gauge(metrics.Metric{Field: "celld_version", JSON: "version", Value: srv.version})
+	l.Gauge(metrics.Metric{Field: "celld_version", JSON: "version", Value: srv.instance.version})
 	l.Field("redis_mode", "standalone")
 	l.Field("os", runtime.GOOS+" "+runtime.GOARCH)
 	l.Field("arch_bits", 32<<(^uint(0)>>63))
 	l.Gauge(metrics.Metric{Field: "go_version", JSON: "go", Value: runtime.Version()})
 	l.Field("multiplexing_api", multiplexing())
 	l.Field("process_id", os.Getpid())
-	l.Field("run_id", srv.runID)
-	l.Field("tcp_port", srv.tcpPort())
+	l.Field("run_id", srv.instance.runID)
+	l.Field("tcp_port", srv.sockets.tcpPort())
 	l.Field("server_time_usec", srv.store.WallNS(l.NowNS)/1e3)
 	l.Gauge(metrics.Metric{JSON: "unix_ms", Value: srv.wall(l.NowNS)})
 	l.Gauge(metrics.Metric{Field: "uptime_in_seconds", JSON: "uptime_ms", Value: uptime})
@@ -83,12 +80,12 @@ func (srv *Server) declareServer(l *metrics.List) {
 	if why := srv.NotReady(); why != "" {
 		l.Field("not_ready_because", why)
 	}
-	metrics.Process(l, srv.wall(srv.bornNS))
+	metrics.Process(l, srv.wall(srv.instance.bornNS))
 }
 
 func (srv *Server) declareClients(l *metrics.List) {
 	watching, tracking := 0, 0
-	for _, other := range srv.allSessions() {
+	for _, other := range srv.clients.all() {
 		if other.client.watching.Load() > 0 {
 			watching++
 		}
@@ -96,7 +93,7 @@ func (srv *Server) declareClients(l *metrics.List) {
 			tracking++
 		}
 	}
-	l.Gauge(metrics.Metric{Field: "connected_clients", Name: "celld_connections", JSON: "connections.open", Help: "Connections of clients.", Value: srv.clientCount()})
+	l.Gauge(metrics.Metric{Field: "connected_clients", Name: "celld_connections", JSON: "connections.open", Help: "Connections of clients.", Value: srv.clients.count()})
 	l.Field("cluster_connections", 0)
 	l.Gauge(metrics.Metric{Field: "maxclients", Name: "celld_maxclients", JSON: "connections.most", Help: "Most connections of clients.", Value: srv.cfg.MaxClients.Get()})
 	calls, keys := srv.keep.Waiting()
@@ -104,7 +101,7 @@ func (srv *Server) declareClients(l *metrics.List) {
 	l.Gauge(metrics.Metric{Field: "waiting_keys", Name: "celld_waiting_keys", JSON: "waiting.keys", Help: "Keys that they wait for.", Value: keys})
 	l.Gauge(metrics.Metric{Name: "celld_max_waiters", JSON: "waiting.most", Help: "Most calls that may wait.", Value: srv.cfg.MaxWaiters.Get()})
 	l.Field("tracking_clients", tracking)
-	l.Field("monitor_clients", srv.monitors.len())
+	l.Field("monitor_clients", srv.clients.monitors.len())
 	l.Field("watching_clients", watching)
 }
 
@@ -208,22 +205,4 @@ func (srv *Server) declareTLS(l *metrics.List) {
 		m.Name, m.Value = "celld_tls_cert_not_after_timestamp_seconds", k.NotAfter()
 	}
 	l.Gauge(m)
-}
-
-func (srv *Server) tcpPort() int {
-	srv.mu.Lock()
-	defer srv.mu.Unlock()
-	for _, a := range srv.addrs {
-		if tcp, ok := a.(*net.TCPAddr); ok {
-			return tcp.Port
-		}
-	}
-	return 0
-}
-
-// newRunID returns 40 random hex digits. Each start has its own.
-func newRunID() string {
-	var b [20]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
 }

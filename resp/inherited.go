@@ -17,11 +17,11 @@ type Inherited struct {
 
 // inherit returns the sockets for connections of clients.
 func (srv *Server) inherit() (open []transport.Listener, err error) {
-	for _, ln := range srv.inherited.Plain {
+	for _, ln := range srv.sockets.inherited.Plain {
 		open = append(open, transport.Listener{Listener: ln})
 	}
-	if len(srv.inherited.TLS) > 0 && srv.cfg.TLS.Keeper == nil {
+	if len(srv.sockets.inherited.TLS) > 0 && srv.cfg.TLS.Keeper == nil {
 		return nil, errors.New("a socket for TLS is passed, and --tls-port with its certificates is not set")
 	}
-	return append(open, srv.secured(srv.inherited.TLS...)...), nil
+	return append(open, srv.secured(srv.sockets.inherited.TLS...)...), nil
 }

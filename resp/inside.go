@@ -59,7 +59,7 @@ func (e *CallError) Code() string {
 // call makes a call without WAIT. It returns when the call is decided, and is on the disk where replies wait for that. With an engine
 // that takes --store-timeout at most. The error is a *CallError. Any goroutine may call it.
 func (srv *Server) call(args ...string) (reply []byte, err error) {
-	c, _ := srv.callers.pool.Get().(*caller)
+	c, _ := srv.clients.inside.pool.Get().(*caller)
 	if c == nil {
 		c = srv.newCaller()
 	}
@@ -85,7 +85,7 @@ func (srv *Server) call(args ...string) (reply []byte, err error) {
 	}
 	reply = append([]byte(nil), reply...)
 	if s.end == open {
-		srv.callers.pool.Put(c)
+		srv.clients.inside.pool.Put(c)
 	}
 	text := strings.TrimSuffix(string(reply), "\r\n")
 	if why, failed := strings.CutPrefix(text, "-"); failed {

@@ -54,13 +54,13 @@ func TestCarriersKillWhileConnectionsArrive(t *testing.T) {
 			}
 		}
 		arriving.Wait()
-		eventually(t, "end of all but the killer", func() bool { return srv.clientCount() == 1 })
+		eventually(t, "end of all but the killer", func() bool { return srv.clients.count() == 1 })
 		killer.ask("PING\r\n", "+PONG\r\n")
 	})
 }
 
 func unsent(srv *Server) (bytes int64) {
-	for _, s := range srv.allSessions() {
+	for _, s := range srv.clients.all() {
 		bytes += s.client.unsent.Load()
 	}
 	return bytes
@@ -136,7 +136,7 @@ func TestCarriersWholeCommandsDoNotCount(t *testing.T) {
 		defer sending.Wait()
 		for range n {
 			c.ask("", "+OK\r\n$5000\r\n"+strings.Repeat("y", 5_000)+"\r\n")
-			for _, s := range srv.allSessions() {
+			for _, s := range srv.clients.all() {
 				if held := s.client.queryBytes.Load(); held > 2*64<<10 {
 					t.Fatalf("%d bytes are held", held)
 				}

@@ -5,11 +5,35 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"celld/resp/config"
 	"celld/resp/transport"
 )
+
+// sockets are where clients connect.
+type sockets struct {
+	inherited   Inherited
+	carries     atomic.Pointer[transport.Transport] // nil: nothing is served yet
+	certWarning string                              // the last of warnOfCertificate
+
+	mu    sync.Mutex
+	addrs []net.Addr
+}
+
+// tcpPort returns the first port of TCP; 0: there is none.
+func (o *sockets) tcpPort() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, a := range o.addrs {
+		if tcp, ok := a.(*net.TCPAddr); ok {
+			return tcp.Port
+		}
+	}
+	return 0
+}
 
 // Listen opens the configured addresses, except for those in whose place there is an inherited socket. After an error, none is open. The
 // port that the kernel picks for port 0 is known when Listen returns, before the first connection is served.
@@ -21,7 +45,7 @@ func (srv *Server) Listen() ([]transport.Listener, error) {
 	}
 	path := srv.cfg.UnixSocket.Get()
 	port := int(srv.cfg.Port.Get())
-	plain := len(srv.inherited.Plain) == 0
+	plain := len(srv.sockets.inherited.Plain) == 0
 	if plain && srv.cfg.PlainTCP() {
 		opened, err := srv.listenHosts("--port", port)
 		for tries := 1; port == 0 && errors.Is(err, syscall.EADDRINUSE) && tries < 10; tries++ {
@@ -48,10 +72,10 @@ func (srv *Server) Listen() ([]transport.Listener, error) {
 		return nil, err
 	}
 	open = append(open, secure...)
-	srv.mu.Lock()
-	defer srv.mu.Unlock()
+	srv.sockets.mu.Lock()
+	defer srv.sockets.mu.Unlock()
 	for _, ln := range open {
-		srv.addrs = append(srv.addrs, ln.Addr())
+		srv.sockets.addrs = append(srv.sockets.addrs, ln.Addr())
 	}
 	return open, nil
 }
@@ -99,7 +123,7 @@ func (srv *Server) fitDescriptors() {
 
 func (srv *Server) mostClients(wanted int64) (most int64, openFiles uint64) {
 	others := int64(0)
-	if srv.cfg.HTTP.Bind.Get() != "" || len(srv.inherited.HTTP) > 0 {
+	if srv.cfg.HTTP.Bind.Get() != "" || len(srv.sockets.inherited.HTTP) > 0 {
 		others = srv.cfg.HTTP.MaxConnections.Get()
 	}
 	most, openFiles = transport.MostConnections(wanted+others, srv.cfg.IOThreads.Get())

@@ -82,11 +82,11 @@ func TestListen(t *testing.T) {
 		if (err != nil) != test.fails || err == nil && got != test.want || err != nil && !strings.HasSuffix(err.Error(), test.want) {
 			t.Errorf("%+v: %q, %v", test, got, err)
 		}
-		if len(srv.addrs) != len(listeners) {
-			t.Errorf("%+v: knows %v", test, srv.addrs)
+		if len(srv.sockets.addrs) != len(listeners) {
+			t.Errorf("%+v: knows %v", test, srv.sockets.addrs)
 		}
-		if wantPort := test.port; err == nil && fmt.Sprint(srv.tcpPort()) != wantPort {
-			t.Errorf("%+v: tcp_port %d", test, srv.tcpPort())
+		if wantPort := test.port; err == nil && fmt.Sprint(srv.sockets.tcpPort()) != wantPort {
+			t.Errorf("%+v: tcp_port %d", test, srv.sockets.tcpPort())
 		}
 		if test.perm != "" {
 			if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o604 {

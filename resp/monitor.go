@@ -16,7 +16,7 @@ type monitorList struct {
 
 // setMonitor turns MONITOR on or off for a session.
 func (srv *Server) setMonitor(s *Session, on bool) {
-	m := &srv.monitors
+	m := &srv.clients.monitors
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if on {
@@ -57,7 +57,7 @@ func (srv *Server) feedMonitors(from *Session, args [][]byte) {
 	}
 	line = append(line, "\r\n"...)
 	from.once(func() {
-		all := srv.monitors.all()
+		all := srv.clients.monitors.all()
 		for _, s := range all {
 			s.Push(line)
 		}

@@ -157,7 +157,7 @@ func (v *Overview) policies(decided []decisions.PolicyCounts) {
 // troubles are the reasons for which Ready fails, and others that an operator should know, without asking the store.
 func (srv *Server) troubles() []string {
 	list := []string{}
-	if srv.leaving.Load() {
+	if srv.life.leaving.Load() {
 		list = append(list, "the server is stopping")
 	}
 	if srv.gate.has(gateLoading) {

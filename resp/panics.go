@@ -30,7 +30,7 @@ func (srv *Server) panicked(cause any, where string, about ...any) {
 // fatal ends the process. Nothing is saved: what is in memory is not to be trusted.
 func (srv *Server) fatal(message string, about ...any) {
 	srv.log.Error(message, about...)
-	srv.exit(1)
+	srv.life.exit(1)
 }
 
 // Panicked is for the HTTP port, whose deferred functions recover a panic and call it.

@@ -41,7 +41,7 @@ func TestPanicInTheLimitsEndsTheProcess(t *testing.T) {
 		_ = s.srv.store.Update([]byte("k"), s.access(), func(store.Value, bool) (store.Value, store.Action) { panic("at the disco") })
 	})})
 	code := -1
-	w.exit = func(c int) { code = c }
+	w.life.exit = func(c int) { code = c }
 	w.connect().send("BOOM\r\n")
 	if text := w.log.String(); code != 1 || strings.Count(text, "cannot go on") != 1 || !strings.Contains(text, "at the disco") {
 		t.Errorf("exit code %d, log %s", code, text)
@@ -89,7 +89,7 @@ func TestCarriersSurviveAPanicInAConnection(t *testing.T) {
 			broken.send("BOOM\r\n")
 			broken.wantClosed()
 			c.ask("PING\r\n", "+PONG\r\n")
-			eventually(t, "end of the broken one", func() bool { return srv.clientCount() == 1 })
+			eventually(t, "end of the broken one", func() bool { return srv.clients.count() == 1 })
 			if n := srv.stats.Panics.Load(); n != 2*(round+1) {
 				t.Errorf("%d panics", n)
 			}

@@ -391,7 +391,7 @@ func TestClientsThatGoWhileTheyQueue(t *testing.T) {
 		other.ask("CLIENT KILL ADDR "+conns["killed"].LocalAddr().String()+"\r\n", ":1\r\n")
 		q.waitsFor(t, 2)
 		conns["half"].wantClosed()
-		eventually(t, "end of them", func() bool { return srv.clientCount() == 3 })
+		eventually(t, "end of them", func() bool { return srv.clients.count() == 3 })
 		if q.left != 5 {
 			t.Errorf("%d have left", q.left)
 		}

@@ -48,12 +48,12 @@ func TestReady(t *testing.T) {
 		t.Errorf("the live page says %q", troubles)
 	}
 	w.gate.set(gateBusy, false)
-	w.leaving.Store(true)
+	w.life.leaving.Store(true)
 	w.ready(t, "the server is stopping")
 	if got := p.do("INFO", "server"); !strings.Contains(got, "\r\nnot_ready_because:the server is stopping\r\n") {
 		t.Errorf("INFO says %q", got)
 	}
-	w.leaving.Store(false)
+	w.life.leaving.Store(false)
 	w.ready(t, "")
 	if got := p.do("INFO", "server"); strings.Contains(got, "not_ready_because") {
 		t.Errorf("INFO says %q", got)

@@ -182,7 +182,7 @@ func TestThePeerOfABusyScript(t *testing.T) {
 					c.ask("", strings.Repeat("+PONG\r\n", 1000))
 					c.Close()
 				}
-				eventually(t, "end of the other", func() bool { return srv.clientCount() == 1 })
+				eventually(t, "end of the other", func() bool { return srv.clients.count() == 1 })
 				killer.ask("PING\r\n", "+PONG\r\n")
 			})
 		})
@@ -200,7 +200,7 @@ func TestABusyScriptsConnectionIsKilled(t *testing.T) {
 		}
 		c.send(evalCall(endless))
 		isBusy(t, srv)
-		for _, s := range srv.allSessions() {
+		for _, s := range srv.clients.all() {
 			if fmt.Sprintf("%d\r\n", s.client.id) == id {
 				s.kill()
 			}
@@ -209,7 +209,7 @@ func TestABusyScriptsConnectionIsKilled(t *testing.T) {
 			killer.ask("GET k\r\n", "-"+errBusy+"\r\n")
 		}
 		killer.ask("SCRIPT KILL\r\n", "+OK\r\n")
-		eventually(t, "end of the killed one", func() bool { return srv.clientCount() == 1 })
+		eventually(t, "end of the killed one", func() bool { return srv.clients.count() == 1 })
 		killer.ask("PING\r\n", "+PONG\r\n")
 	})
 }

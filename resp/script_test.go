@@ -41,9 +41,9 @@ func (c testConn) wantStopped() {
 
 // isBusy waits until a script has run for so long that others are told.
 func srvAddr(srv *Server) string {
-	srv.mu.Lock()
-	defer srv.mu.Unlock()
-	return srv.addrs[0].String()
+	srv.sockets.mu.Lock()
+	defer srv.sockets.mu.Unlock()
+	return srv.sockets.addrs[0].String()
 }
 
 var busySettings = []string{"lua-time-limit", "1"}

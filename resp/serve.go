@@ -30,7 +30,7 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 	ctx, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	var cron, acceptors sync.WaitGroup
-	srv.carries.Store(t)
+	srv.sockets.carries.Store(t)
 	var loadErr error
 	srv.gate.set(gateLoading, srv.persist.On())
 	cron.Go(func() {
@@ -53,7 +53,7 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 	}
 	select {
 	case <-ctx.Done():
-	case <-srv.stop:
+	case <-srv.life.stop:
 	}
 	stopAccepting()
 	for _, ln := range listeners {
@@ -65,7 +65,7 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 	others := srv.stopOthers()
 	srv.drain(t, endsNS)
 	others()
-	srv.ending.Store(true)
+	srv.life.ending.Store(true)
 	stopCron()
 	srv.persist.Stop()
 	cron.Wait()
@@ -83,13 +83,15 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 
 // OnStop has stop called when the server accepts no more and answers what has arrived. stop returns when it makes no more calls; it should
 // before ctx ends, which is after --shutdown-timeout. Call OnStop before Serve.
-func (srv *Server) OnStop(stop func(ctx context.Context)) { srv.onStop = append(srv.onStop, stop) }
+func (srv *Server) OnStop(stop func(ctx context.Context)) {
+	srv.life.onStop = append(srv.life.onStop, stop)
+}
 
 // stopOthers begins what OnStop was told. The function that it returns waits for the end of that.
 func (srv *Server) stopOthers() (wait func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(srv.cfg.ShutdownTimeout.Get())*time.Second)
 	var running sync.WaitGroup
-	for _, stop := range srv.onStop {
+	for _, stop := range srv.life.onStop {
 		running.Go(func() { stop(ctx) })
 	}
 	return func() {

@@ -1,13 +1,9 @@
 package resp
 
 import (
-	"cmp"
-	"context"
 	"log/slog"
-	"maps"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -67,83 +63,94 @@ type Options struct {
 
 // Server is what all sessions share. It does no network I/O itself: Listen and Serve do, and tests call sessions directly.
 type Server struct {
-	cfg          *config.Config
+	cfg      *config.Config
+	gate     serverGate // every call reads it, so it shares a cache line with fields that are hardly ever written
+	clock    func() int64
+	log      *loglimit.Logger
+	commands *command.Table
+	keyspace
+	disk
+	scripting
+	accounts
+	measures
+	instance instance
+	clients  clientList
+	sockets  sockets
+	upkeep   upkeep
+	life     life
+}
+
+// keyspace is what keeps the keys and decides.
+type keyspace struct {
+	store        *memory.Store   // of the process, which has the policies, too
 	policies     []policy.Policy // of --policies
-	gate         serverGate      // every call reads it, so it shares a cache line with fields that are hardly ever written
-	store        *memory.Store
+	keys         store.Keys      // of the process: none where an engine keeps them
+	keep         store.Store     // the store as all is asked of it
+	engine       engine          // nil: the keys are in the store
 	limiter      store.Limiter
 	answersLater bool         // the limiter is not the store
-	engine       engine       // nil: the keys are in the store
 	visiting     atomic.Int64 // bytes of visits to the engine
-	keep         store.Store  // the store as all is asked of it
-	keys         store.Keys   // of the process: none where an engine keeps them
-	log          *loglimit.Logger
-	clock        func() int64
-	readClocks   func() (wallNS, nowNS int64, ok bool)
-	version      string
-	commands     *command.Table
-	users        *acl.Users
-	aclLog       acl.Log
-	savingUsers  sync.Mutex
-	listing      sync.Mutex
-	stats        *stats.Server
-	decisions    *decisions.Rows
-	metrics      *metrics.Registry
-	heap         metrics.Heap
-	denied       *decisions.Denied
-	slowlog      *slowlog.Log
-	latency      *latency.Monitor
-	purging      atomic.Bool  // MEMORY PURGE is running
-	clientsHold  atomic.Int64 // bytes of clients' buffers, as last passed to onMemory
-	keysTold     atomic.Int64 // those of keys, as last passed to it
-	scratches    scratchPool
-	persist      *persistence.Disk
-	synchronous  bool        // replies wait for the disk
-	sweeping     atomic.Bool // expired keys are being removed
-	shrinking    atomic.Bool // keys are being evicted, as there may be fewer than before
-	inherited    Inherited
-	carries      atomic.Pointer[transport.Transport] // nil: nothing is served yet
-	saveAtExit   atomic.Int32                        // SHUTDOWN's option: saveIfOn, saveAlways, saveNever
+	listing      sync.Mutex   // one long list is made at a time
+	later        laterReleases
+}
 
-	bornNS int64
-	runID  string
+// accounts are the users, and what they were refused.
+type accounts struct {
+	users       *acl.Users
+	aclLog      acl.Log
+	savingUsers sync.Mutex
+}
 
+// measures are what the server measures of itself.
+type measures struct {
+	stats     *stats.Server
+	decisions *decisions.Rows
+	denied    *decisions.Denied
+	slowlog   *slowlog.Log
+	latency   *latency.Monitor
+	heap      metrics.Heap
+	metrics   *metrics.Registry // which renders them
+}
+
+// disk is where the keys are kept.
+type disk struct {
+	persist     *persistence.Disk
+	synchronous bool // replies wait for the disk
+}
+
+// scripting is how commands run beside each other, and scripts alone.
+type scripting struct {
 	execution execution
 	scripts   *script.Engine            // used only while execution is held alone
 	running   atomic.Pointer[scriptRun] // nil: no script runs
+}
 
-	refusing    atomic.Bool // no call may wait any more
-	certWarning string      // the last of warnOfCertificate
-	leaving     atomic.Bool // it has been told to stop, and may serve on for --shutdown-delay
-	callers     callers
-	onStop      []func(context.Context)
-	later       laterReleases
-	ending      atomic.Bool // the server stops, so a running script must end
-
-	mu       sync.Mutex
-	admitted int64              // connections, at most maxclients
-	sessions map[int64]*Session // open ones, by id
-	lastID   int64
-	addrs    []net.Addr
-
-	monitors  monitorList
-	lastLocal atomic.Pointer[string]
-
-	exit     func(code int)
-	stopOnce sync.Once
-	stop     chan struct{}
-	aborts   chan struct{} // SHUTDOWN ABORT receives from it while a shutdown is delayed
+// upkeep is the state of the regular work.
+type upkeep struct {
+	readClocks  func() (wallNS, nowNS int64, ok bool)
+	purging     atomic.Bool  // MEMORY PURGE is running
+	sweeping    atomic.Bool  // expired keys are being removed
+	shrinking   atomic.Bool  // keys are being evicted, as there may be fewer than before
+	clientsHold atomic.Int64 // bytes of clients' buffers, as last passed to onMemory
+	keysTold    atomic.Int64 // those of keys, as last passed to it
 }
 
 // NewServer returns a server. It does not listen yet.
 func NewServer(o Options) *Server {
 	srv := &Server{
-		execution: newExecution(), stats: stats.NewServer(), decisions: decisions.NewRows(o.Store.Set), denied: decisions.NewDenied(o.Store.Set),
-		cfg: o.Config, policies: o.Files.policies, store: o.Store, limiter: o.Limiter, clock: o.Clock, readClocks: o.ReadClocks, version: o.Version, inherited: o.Inherited,
-		sessions: map[int64]*Session{}, stop: make(chan struct{}), aborts: make(chan struct{}), persist: o.Persistence, exit: o.Exit,
+		cfg:       o.Config,
+		clock:     o.Clock,
+		keyspace:  keyspace{store: o.Store, policies: o.Files.policies, limiter: o.Limiter},
+		disk:      disk{persist: o.Persistence},
+		scripting: scripting{execution: newExecution()},
+		measures:  measures{stats: stats.NewServer(), decisions: decisions.NewRows(o.Store.Set), denied: decisions.NewDenied(o.Store.Set)},
+		clients:   clientList{sessions: map[int64]*Session{}},
+		sockets:   sockets{inherited: o.Inherited},
+		upkeep:    upkeep{readClocks: o.ReadClocks},
+		life:      life{stop: make(chan struct{}), aborts: make(chan struct{}), exit: o.Exit},
 	}
-	if srv.exit == nil {
-		srv.exit = os.Exit
+	if srv.life.exit == nil {
+		srv.life.exit = os.Exit
 	}
 	if o.Dropped != nil {
 		srv.stats.DroppedLines = o.Dropped
@@ -155,7 +162,7 @@ func NewServer(o Options) *Server {
 	srv.answersLater = srv.limiter != store.Limiter(srv.store)
 	if srv.clock == nil {
 		c := clock.New()
-		srv.clock, srv.readClocks = c.NowNS, c.Read
+		srv.clock, srv.upkeep.readClocks = c.NowNS, c.Read
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -170,8 +177,7 @@ func NewServer(o Options) *Server {
 	}
 	srv.synchronous = srv.persist.Synchronous()
 	srv.persist.OnRefusal(func(refused bool) { srv.gate.set(gateRefusing, refused) })
-	srv.bornNS = srv.clock()
-	srv.runID = newRunID()
+	srv.instance = newInstance(o.Version, srv.clock())
 	srv.commands = newCommandTable(srv)
 	srv.metrics = srv.newRegistry()
 	srv.useUsers(o.Files.users)
@@ -179,7 +185,7 @@ func NewServer(o Options) *Server {
 		srv.useEngine(remote.Port{Store: o.Engine})
 		srv.stats.Engine = o.Engine.Stats()
 	}
-	srv.keysTold.Store(srv.keysMayHold())
+	srv.upkeep.keysTold.Store(srv.keysMayHold())
 	srv.followSettings(o.Engine)
 	return srv
 }
@@ -202,7 +208,7 @@ func (srv *Server) NewSession(p Peer) (s *Session, refusal string) {
 	if c.unix {
 		c.addr, c.localAddr = unixText(p.Local), unixText(p.Local)
 	}
-	c.localAddr = srv.intern(c.localAddr)
+	c.localAddr = srv.clients.intern(c.localAddr)
 	c.loopback = c.unix || isLoopback(p.Remote)
 	if srv.cfg.ProtectedMode.Get() && srv.users.Default.Rights().NoPass() && !c.loopback {
 		srv.stats.DeniedClients.Add(1)
@@ -215,15 +221,10 @@ func (srv *Server) NewSession(p Peer) (s *Session, refusal string) {
 	c.fd = -1
 	c.txLen.Store(-1)
 
-	srv.mu.Lock()
-	defer srv.mu.Unlock()
-	if srv.admitted >= srv.cfg.MaxClients.Get() {
+	if c.id = srv.clients.admit(srv.cfg.MaxClients.Get()); c.id == 0 {
 		return nil, fullLine
 	}
 	srv.stats.Connections.Add(1)
-	srv.admitted++
-	srv.lastID++
-	c.id = srv.lastID
 	return s, ""
 }
 
@@ -232,52 +233,7 @@ func (srv *Server) NewSession(p Peer) (s *Session, refusal string) {
 func (s *Session) Open(tr transport.Conn, fd int) {
 	s.tr = tr
 	s.client.fd = int32(fd)
-	s.srv.mu.Lock()
-	defer s.srv.mu.Unlock()
-	s.srv.sessions[s.client.id] = s
-}
-
-// intern returns one shared copy of a local address, as most connections have the same.
-func (srv *Server) intern(text string) string {
-	if last := srv.lastLocal.Load(); last != nil && *last == text {
-		return *last
-	}
-	srv.lastLocal.Store(&text)
-	return text
-}
-
-func (srv *Server) forget(s *Session) {
-	srv.mu.Lock()
-	defer srv.mu.Unlock()
-	srv.admitted--
-	delete(srv.sessions, s.client.id)
-}
-
-// allSessions returns the sessions that are open now, in no order.
-func (srv *Server) allSessions() []*Session {
-	srv.mu.Lock()
-	defer srv.mu.Unlock()
-	return slices.AppendSeq(make([]*Session, 0, len(srv.sessions)), maps.Values(srv.sessions))
-}
-
-// sessionsByAge returns the sessions, the oldest first.
-func (srv *Server) sessionsByAge() []*Session {
-	sessions := srv.allSessions()
-	slices.SortFunc(sessions, func(a, b *Session) int { return cmp.Compare(a.client.id, b.client.id) })
-	return sessions
-}
-
-// session returns the session with this id, or nil.
-func (srv *Server) session(id int64) *Session {
-	srv.mu.Lock()
-	defer srv.mu.Unlock()
-	return srv.sessions[id]
-}
-
-func (srv *Server) clientCount() int {
-	srv.mu.Lock()
-	defer srv.mu.Unlock()
-	return len(srv.sessions)
+	s.srv.clients.open(s)
 }
 
 func addrText(a net.Addr) string {

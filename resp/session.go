@@ -172,13 +172,13 @@ func (s *Session) overdue(nowNS int64) bool {
 
 // borrow and giveBack bracket a batch, so that an idle connection holds no scratch.
 func (s *Session) borrow() {
-	s.scratch = s.srv.scratches.get()
+	s.scratch = s.srv.clients.scratches.get()
 	s.call = &s.scratch.call
 	s.call.Host, s.call.RESP3, s.call.NowNS = (*host)(s), s.client.resp3.Load(), s.nowNS
 }
 
 func (s *Session) giveBack() {
-	s.srv.scratches.put(s.scratch)
+	s.srv.clients.scratches.put(s.scratch)
 	s.scratch, s.call = nil, nil
 }
 
@@ -326,5 +326,5 @@ func (s *Session) Closed() {
 	if s.round != nil { // the transport does not call Confirm after this
 		s.round.decided.Settle(0, nil)
 	}
-	s.srv.forget(s)
+	s.srv.clients.forget(s)
 }

@@ -267,7 +267,7 @@ func TestClosedSessionRunsNothingMore(t *testing.T) {
 	if got := c.send("SET k 5\r\n"); got != "" {
 		t.Errorf("answered %q", got)
 	}
-	if n := w.clientCount(); n != 0 {
+	if n := w.clients.count(); n != 0 {
 		t.Errorf("%d clients", n)
 	}
 }

@@ -39,7 +39,7 @@ func (srv *Server) followSettings(engine *remote.Store) {
 	cfg.MaxKeys.OnSet(func(int64) { limits() })
 	cfg.MaxMemory.OnSet(func(int64) {
 		limits()
-		srv.tellMemory(srv.clientsHold.Load())
+		srv.tellMemory(srv.upkeep.clientsHold.Load())
 	})
 	cfg.MaxMemoryPolicy.OnSet(func(string) { limits() })
 	cfg.MaxWaiters.Follow(func(n int64) { srv.keep.SetMaxWaiters(n) })

@@ -4,11 +4,27 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"celld/persistence"
 	"celld/resp/transport"
 )
+
+// life is how far the server is on its way to its end.
+type life struct {
+	leaving    atomic.Bool  // it has been told to stop, and may serve on for --shutdown-delay
+	refusing   atomic.Bool  // no call may wait any more
+	ending     atomic.Bool  // the server stops, so a running script must end
+	saveAtExit atomic.Int32 // SHUTDOWN's option: saveIfOn, saveAlways, saveNever
+	onStop     []func(context.Context)
+	exit       func(code int)
+
+	stopOnce sync.Once
+	stop     chan struct{}
+	aborts   chan struct{} // SHUTDOWN ABORT receives from it while a shutdown is delayed
+}
 
 // AwaitStop returns when the server is to stop: a client has asked for SHUTDOWN, or a signal has come and --shutdown-delay
 // seconds have passed since. Until then it serves as before. A second signal ends the delay; SHUTDOWN ABORT takes the first
@@ -16,15 +32,15 @@ import (
 func (srv *Server) AwaitStop(signals <-chan os.Signal) {
 	for {
 		select {
-		case <-srv.stop:
+		case <-srv.life.stop:
 			return
 		case sig := <-signals:
 			delay := time.Duration(srv.cfg.ShutdownDelay.Get()) * time.Second
-			srv.leaving.Store(true)
+			srv.life.leaving.Store(true)
 			if srv.gate.has(gateLoading) || srv.delayed(delay, sig, signals) {
 				return
 			}
-			srv.leaving.Store(false)
+			srv.life.leaving.Store(false)
 		}
 	}
 }
@@ -37,10 +53,10 @@ func (srv *Server) delayed(delay time.Duration, sig os.Signal, signals <-chan os
 	srv.log.Info("stopping after the shutdown delay, serving until then", "signal", sig.String(), "delay", delay.String())
 	select {
 	case <-time.After(delay):
-	case <-srv.stop:
+	case <-srv.life.stop:
 	case sig = <-signals:
 		srv.log.Info("a second signal ends the shutdown delay", "signal", sig.String())
-	case srv.aborts <- struct{}{}:
+	case srv.life.aborts <- struct{}{}:
 		return false
 	}
 	return true
@@ -49,7 +65,7 @@ func (srv *Server) delayed(delay time.Duration, sig os.Signal, signals <-chan os
 // abortShutdown reports whether there was a shutdown delay to end.
 func (srv *Server) abortShutdown() bool {
 	select {
-	case <-srv.aborts:
+	case <-srv.life.aborts:
 		return true
 	default:
 		return false
@@ -68,10 +84,10 @@ const (
 func (srv *Server) prepareShutdown(save, nosave bool) (ok bool) {
 	switch {
 	case nosave, srv.gate.has(gateLoading): // what has been read so far is less than the file has
-		srv.saveAtExit.Store(saveNever)
+		srv.life.saveAtExit.Store(saveNever)
 		return true
 	case save:
-		srv.saveAtExit.Store(saveAlways)
+		srv.life.saveAtExit.Store(saveAlways)
 	case !srv.persist.SaveAtExit():
 		return true
 	}
@@ -79,12 +95,12 @@ func (srv *Server) prepareShutdown(save, nosave bool) (ok bool) {
 	if err == nil || errors.Is(err, persistence.ErrSaving) {
 		return true
 	}
-	srv.saveAtExit.Store(saveIfOn) // it does not end now
+	srv.life.saveAtExit.Store(saveIfOn) // it does not end now
 	return false
 }
 
 // shutdown has the server stop at once, whatever --shutdown-delay says.
-func (srv *Server) shutdown() { srv.stopOnce.Do(func() { close(srv.stop) }) }
+func (srv *Server) shutdown() { srv.life.stopOnce.Do(func() { close(srv.life.stop) }) }
 
 // At shutdown, what may be on its way counts as arrived and answered when nothing was heard for quietNS. Peers that go on
 // sending are answered for busyNS more.
@@ -107,7 +123,7 @@ func (srv *Server) drain(t *transport.Transport, endsNS int64) {
 		}
 		owes := t.Owes(time.Duration(leftNS))
 		nowNS, lastNS := srv.clock(), startNS
-		for _, s := range srv.allSessions() {
+		for _, s := range srv.clients.all() {
 			lastNS = max(lastNS, s.client.lastNS.Load())
 		}
 		if quiet := nowNS-lastNS > quietNS || nowNS-startNS > busyNS; quiet && !owes {
@@ -137,7 +153,7 @@ func (srv *Server) drainLimiter(endsNS int64) (wait func()) {
 // closeFiles writes the last changes, and a snapshot where one is wanted and the last is not as good.
 func (srv *Server) closeFiles() error {
 	p := srv.persist
-	save := srv.saveAtExit.Load() == saveAlways || srv.saveAtExit.Load() == saveIfOn && p.SaveAtExit()
+	save := srv.life.saveAtExit.Load() == saveAlways || srv.life.saveAtExit.Load() == saveIfOn && p.SaveAtExit()
 	if st := p.Status(); st.ChangesSince == 0 && st.Saves > 0 && st.SaveErr == nil && p.SnapshotThere() {
 		save = false
 	}

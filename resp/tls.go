@@ -16,7 +16,7 @@ const certsEvery = 2 * time.Second
 
 // listenTLS listens on the addresses of --bind with TLS, if there is a port for it and no inherited socket.
 func (srv *Server) listenTLS() ([]transport.Listener, error) {
-	if srv.cfg.TLS.Port.Get() == 0 || len(srv.inherited.TLS) > 0 {
+	if srv.cfg.TLS.Port.Get() == 0 || len(srv.sockets.inherited.TLS) > 0 {
 		return nil, nil
 	}
 	open, err := srv.listenHosts("--tls-port", int(srv.cfg.TLS.Port.Get()))
@@ -64,8 +64,8 @@ func (srv *Server) warnOfCertificate() {
 	} else if k.EndsSoon(now) {
 		text = "the certificate ends soon"
 	}
-	if now := fmt.Sprint(text, about); now != srv.certWarning {
-		if srv.certWarning = now; text != "" {
+	if now := fmt.Sprint(text, about); now != srv.sockets.certWarning {
+		if srv.sockets.certWarning = now; text != "" {
 			srv.log.Warn(text, about...)
 		}
 	}
@@ -105,13 +105,13 @@ func (srv *Server) declareListeners(l *metrics.List) {
 	}
 	tcp, path := "", cfg.UnixSocket.Get()
 	if cfg.PlainTCP() {
-		tcp = fmt.Sprintf("%s,port=%d", hosts, srv.tcpPort())
+		tcp = fmt.Sprintf("%s,port=%d", hosts, srv.sockets.tcpPort())
 	}
 	secure := fmt.Sprintf("%s,port=%d", hosts, cfg.TLS.Port.Get())
-	if in := srv.inherited.Plain; len(in) > 0 {
+	if in := srv.sockets.inherited.Plain; len(in) > 0 {
 		tcp, path = boundTo(in)
 	}
-	if in := srv.inherited.TLS; len(in) > 0 {
+	if in := srv.sockets.inherited.TLS; len(in) > 0 {
 		secure, _ = boundTo(in)
 	}
 	if tcp != "" {
@@ -120,7 +120,7 @@ func (srv *Server) declareListeners(l *metrics.List) {
 	if path != "" {
 		l.Field("listener1", "name=unix,bind="+path)
 	}
-	if cfg.TLS.Port.Get() != 0 || len(srv.inherited.TLS) > 0 {
+	if cfg.TLS.Port.Get() != 0 || len(srv.sockets.inherited.TLS) > 0 {
 		l.Field("listener2", "name=tls"+secure)
 	}
 }

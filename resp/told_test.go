@@ -45,7 +45,7 @@ func TestPeersDoNotFloodTheLog(t *testing.T) {
 		},
 		"settings that stay": func(_ *world, p *peer) { p.Serve([]byte(frame("CONFIG", "SET", "timeout", "0"))) },
 		"settings that change": func(w *world, p *peer) {
-			p.Serve([]byte(frame("CONFIG", "SET", "timeout", fmt.Sprint(1+w.lastID%2), "tcp-keepalive", fmt.Sprint(w.lastID%2))))
+			p.Serve([]byte(frame("CONFIG", "SET", "timeout", fmt.Sprint(1+w.clients.lastID%2), "tcp-keepalive", fmt.Sprint(w.clients.lastID%2))))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

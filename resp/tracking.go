@@ -114,7 +114,7 @@ func (c *trackingCall) parse(srv *Server, args [][]byte) string {
 			if !ok {
 				return errNotInteger
 			}
-			if srv.session(id) == nil {
+			if srv.clients.get(id) == nil {
 				return errTrackingNoClient
 			}
 			c.redirect = id

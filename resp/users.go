@@ -76,7 +76,7 @@ func (srv *Server) endSessionsOf(caller *Session, users ...*acl.User) {
 	for _, u := range users {
 		gone[u] = true
 	}
-	for _, s := range srv.allSessions() {
+	for _, s := range srv.clients.all() {
 		switch {
 		case !gone[s.client.user.Load()]:
 		case s == caller:

@@ -240,7 +240,7 @@ func TestLongPipelinesWait(t *testing.T) {
 		l.Tell(func() {
 			go func() {
 				most.Lock()
-				for _, s := range srv.allSessions() {
+				for _, s := range srv.clients.all() {
 					biggest = max(biggest, s.client.queryBytes.Load())
 				}
 				most.Unlock()
@@ -284,7 +284,7 @@ func TestClientsThatGoWhileTheyWait(t *testing.T) {
 		_ = half.Conn.(*net.TCPConn).CloseWrite() // it may still read
 		_ = closes.Conn.(*net.TCPConn).SetLinger(0)
 		closes.Close()
-		eventually(t, "end", func() bool { return srv.clientCount() == 2 })
+		eventually(t, "end", func() bool { return srv.clients.count() == 2 })
 		for l.Waiting() > 0 {
 			l.Answer(0)
 		}

@@ -7,10 +7,10 @@ const leastStepNS = 100_000_000
 
 // followWall notices when the wall clock was set.
 func (srv *Server) followWall() {
-	if srv.readClocks == nil || srv.gate.has(gateLoading) {
+	if srv.upkeep.readClocks == nil || srv.gate.has(gateLoading) {
 		return
 	}
-	wallNS, nowNS, ok := srv.readClocks()
+	wallNS, nowNS, ok := srv.upkeep.readClocks()
 	if by := wallNS - srv.store.WallNS(nowNS); ok && max(by, -by) >= leastStepNS {
 		srv.setWall(wallNS, nowNS, by)
 	}
