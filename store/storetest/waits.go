@@ -1,0 +1,304 @@
+package storetest
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"celld/cell"
+	"celld/store"
+)
+
+// Waits is a store that can have calls wait.
+type Waits interface {
+	store.Limiter
+	store.Leases
+}
+
+// waitStep is how long RunWaits lets time pass at once, so it is how late a store may be that must ask another process.
+const waitStep = 5 * time.Millisecond
+
+// RunWaits asks stores how they keep those who wait. Each test runs in a bubble of synctest, in which newStore is called: its keys are k and
+// o, and its time is that of the bubble. decide returns when all that has been asked is decided, and all goroutines rest.
+func RunWaits(t *testing.T, newStore func(t *testing.T) (s Waits, decide func())) {
+	for _, test := range []struct {
+		name string
+		run  func(*queuer)
+	}{
+		{"order", waitOrder},
+		{"joins", waitJoins},
+		{"heirs", waitHeirs},
+		{"leaves", waitLeaves},
+		{"refusals", waitRefusals},
+		{"deadlines", waitDeadlines},
+		{"forecasts", waitForecasts},
+		{"no more than may wait", waitMost},
+		{"give-back", waitGiveBack},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := &queuer{T: t}
+				q.store, q.decide = newStore(t)
+				test.run(q)
+				q.pass(0)
+				q.waiting(0, 0)
+			})
+		})
+	}
+}
+
+// queuer asks a store whose calls may wait.
+type queuer struct {
+	*testing.T
+	store  Waits
+	decide func()
+}
+
+// inLine is a call with WAIT, and its answer.
+type inLine struct {
+	reqs         [1]store.TakeRequest
+	began, ended time.Time
+	woken        int
+}
+
+func (w *inLine) Wake() {
+	w.woken++
+	w.ended = time.Now()
+}
+
+// terms are those of a call that waits for so long at most.
+func (q *queuer) terms(longest time.Duration, name string) store.Terms {
+	t := store.Terms{Mode: store.Wait, MaxNS: int64(longest), Name: name}
+	if name != "" {
+		t.LeaseNS = int64(time.Hour)
+	}
+	return t
+}
+
+func (q *queuer) ask(terms store.Terms, cost int64, key, limit string) *inLine {
+	q.Helper()
+	l, err := cell.ParseLimit(limit)
+	if err != nil {
+		q.Fatal(err)
+	}
+	w := &inLine{began: time.Now()}
+	w.reqs[0] = store.TakeRequest{Calls: []store.Call{{Key: []byte(key), Limit: &l}}, TakeOptions: store.TakeOptions{Cost: cost, Terms: &terms}}
+	if q.store.TakeBatch(w.reqs[:], store.Access{NowNS: w.began.UnixNano()}, w) {
+		w.Wake()
+	}
+	q.decide()
+	return w
+}
+
+// await asks for 1 of key k.
+func (q *queuer) await(longest time.Duration, limit string) *inLine {
+	q.Helper()
+	return q.ask(q.terms(longest, ""), 1, "k", limit)
+}
+
+// spend takes 1 of key k at once.
+func (q *queuer) spend(limit string) {
+	q.Helper()
+	q.granted("the first", q.await(0, limit), 0)
+}
+
+func (q *queuer) leave(w *inLine, why error) bool {
+	left := q.store.Leave(&w.reqs[0], why)
+	q.decide()
+	return left
+}
+
+func (q *queuer) pass(d time.Duration) {
+	for q.decide(); d > 0; d -= waitStep {
+		time.Sleep(min(d, waitStep))
+		q.decide()
+	}
+}
+
+// granted checks that a call was granted, so long after it came.
+func (q *queuer) granted(what string, w *inLine, after time.Duration) {
+	q.Helper()
+	if late := w.ended.Sub(w.began) - after; w.woken != 1 || w.reqs[0].Err != nil || w.reqs[0].Taken.Limited || late < 0 || late > waitStep {
+		q.Errorf("%s, woken %d times after %v: %+v, %v; want it granted after %v", what, w.woken, w.ended.Sub(w.began), w.reqs[0].Taken, w.reqs[0].Err, after)
+	}
+}
+
+// denied checks that a call was denied, so long after it came, and when it is to come again; 0: whenever.
+func (q *queuer) denied(what string, w *inLine, after, retry time.Duration) {
+	q.Helper()
+	if late := w.ended.Sub(w.began) - after; w.woken != 1 || w.reqs[0].Err != nil || !w.reqs[0].Taken.Limited || late < 0 || late > waitStep ||
+		retry != 0 && w.reqs[0].Taken.RetryAfterNS != uint64(retry) {
+		q.Errorf("%s, woken %d times after %v: %+v, %v; want it denied after %v, for %v", what, w.woken, w.ended.Sub(w.began), w.reqs[0].Taken, w.reqs[0].Err, after, retry)
+	}
+}
+
+func (q *queuer) waiting(callers, keys int64) {
+	q.Helper()
+	if c, k := q.store.Waiting(); c != callers || k != keys {
+		q.Errorf("%d wait for %d keys; want %d for %d", c, k, callers, keys)
+	}
+}
+
+// perSecond passes once a second, and can be booked.
+const perSecond = "1/1s,burst=1"
+
+// waitOrder: first come, first served, each at its moment, whatever the algorithm.
+func waitOrder(q *queuer) {
+	for _, limit := range []string{perSecond, "1/1s,algo=window", "1/1s,algo=log"} {
+		q.pass(time.Until(time.Now().Truncate(time.Second).Add(2 * time.Second)))
+		q.spend(limit)
+		var all []*inLine
+		for range 4 {
+			all = append(all, q.await(time.Minute, limit))
+		}
+		q.waiting(4, 1)
+		q.pass(2500 * time.Millisecond)
+		q.waiting(2, 1)
+		if all[2].woken+all[3].woken > 0 {
+			q.Errorf("%s: one is answered before its moment", limit)
+		}
+		q.pass(2500 * time.Millisecond)
+		for i, w := range all {
+			q.granted(limit, w, time.Duration(i+1)*time.Second)
+		}
+		q.waiting(0, 0)
+	}
+}
+
+// waitJoins: a repeat under the name of a lease is answered with the call that waits, and takes nothing. Another call under that name waits
+// by itself.
+func waitJoins(q *queuer) {
+	q.spend(perSecond)
+	first := q.ask(q.terms(time.Minute, "job"), 1, "k", perSecond)
+	repeat, other := q.ask(q.terms(time.Minute, "job"), 1, "k", perSecond), q.ask(q.terms(time.Minute, "other"), 1, "k", perSecond)
+	q.waiting(3, 1)
+	q.pass(3 * time.Second)
+	q.granted("the first", first, time.Second)
+	q.granted("its repeat", repeat, time.Second)
+	q.granted("another", other, 2*time.Second)
+	one, same, another := first.reqs[0].Terms.Lease, repeat.reqs[0].Terms.Lease, other.reqs[0].Terms.Lease
+	if one == 0 || same != one || another == one || another == 0 {
+		q.Errorf("leases %d, %d and %d", one, same, another)
+	}
+}
+
+// waitHeirs: when the first goes, a repeat has its place before those who came later.
+func waitHeirs(q *queuer) {
+	q.spend(perSecond)
+	first := q.ask(q.terms(time.Minute, "job"), 1, "k", perSecond)
+	later := q.await(time.Minute, perSecond)
+	heir, leaves := q.ask(q.terms(time.Minute, "job"), 1, "k", perSecond), q.ask(q.terms(time.Minute, "job"), 1, "k", perSecond)
+	for _, w := range []*inLine{leaves, first} {
+		if !q.leave(w, nil) || q.leave(w, nil) {
+			q.Error("it does not leave once")
+		}
+	}
+	q.waiting(2, 1)
+	q.pass(3 * time.Second)
+	q.granted("the heir", heir, time.Second)
+	q.granted("who came later", later, 2*time.Second)
+	if first.woken+leaves.woken > 0 {
+		q.Error("who has gone is answered")
+	}
+}
+
+// waitLeaves: those behind one who leaves move up, and the error of who ends a wait is its answer.
+func waitLeaves(q *queuer) {
+	q.spend(perSecond)
+	var all []*inLine
+	for range 4 {
+		all = append(all, q.await(time.Minute, perSecond))
+	}
+	why := errors.New("why")
+	if !q.leave(all[0], nil) || !q.leave(all[2], why) || q.leave(all[2], why) {
+		q.Error("they do not leave once")
+	}
+	if all[0].woken != 0 || all[2].woken != 1 || all[2].reqs[0].Err != why {
+		q.Errorf("woken %d and %d times: %v", all[0].woken, all[2].woken, all[2].reqs[0].Err)
+	}
+	q.pass(3 * time.Second)
+	q.granted("the second", all[1], time.Second)
+	q.granted("the last", all[3], 2*time.Second)
+	if q.leave(all[1], nil) {
+		q.Error("one that was answered leaves")
+	}
+}
+
+// waitRefusals: who is refused is answered as one that does not wait, and those who stay are served as before.
+func waitRefusals(q *queuer) {
+	q.spend(perSecond)
+	first, second, third := q.await(time.Minute, perSecond), q.await(time.Minute, perSecond), q.await(time.Minute, perSecond)
+	q.pass(500 * time.Millisecond)
+	if !q.leave(second, store.ErrRefused) {
+		q.Error("it does not wait")
+	}
+	q.denied("the second", second, 500*time.Millisecond, 0)
+	q.waiting(2, 1)
+	q.pass(time.Second)
+	q.granted("the first", first, time.Second)
+	if !q.leave(third, store.ErrRefused) {
+		q.Error("the last does not wait")
+	}
+	q.denied("the last", third, 1500*time.Millisecond, 500*time.Millisecond)
+}
+
+// waitDeadlines: a wait of which nobody knows how long it is ends at its deadline.
+func waitDeadlines(q *queuer) {
+	const one = "1/1h,algo=conc"
+	q.spend(one)
+	long, short := q.await(2*time.Second, one), q.await(time.Second, one)
+	q.pass(3 * time.Second)
+	q.denied("the second", short, time.Second, time.Hour-time.Second)
+	q.denied("the first", long, 2*time.Second, time.Hour-2*time.Second)
+}
+
+// waitForecasts: a call whose wait is known to be too long, to the ns, is denied at once, and told how long it is.
+func waitForecasts(q *queuer) {
+	q.spend(perSecond)
+	for i := range 3 {
+		most := time.Duration(i+1) * time.Second
+		q.denied("too long by 1 ns", q.await(most-1, perSecond), 0, most)
+		if w := q.await(most, perSecond); w.woken != 0 {
+			q.Errorf("%d: it could wait: %+v", i, w.reqs[0].Taken)
+		}
+	}
+	q.denied("the capacity is 1", q.ask(q.terms(time.Hour, ""), 2, "o", perSecond), 0, -1)
+	q.pass(3 * time.Second)
+}
+
+// waitMost: one more than may wait gets an error.
+func waitMost(q *queuer) {
+	q.store.SetMaxWaiters(1)
+	q.spend(perSecond)
+	first, second := q.await(time.Minute, perSecond), q.await(time.Minute, perSecond)
+	if second.woken != 1 || second.reqs[0].Err != store.ErrTooManyWaiters {
+		q.Errorf("one more than may wait: %v", second.reqs[0].Err)
+	}
+	q.leave(first, nil)
+	if third := q.await(time.Minute, perSecond); third.woken != 0 || !q.leave(third, nil) {
+		q.Errorf("in the place of one that has gone: %v", third.reqs[0].Err)
+	}
+	q.store.SetMaxWaiters(0)
+	for range 3 {
+		defer q.leave(q.await(time.Minute, perSecond), nil)
+	}
+	q.waiting(3, 1)
+}
+
+// waitGiveBack: nothing is taken for those who have gone, whether their moment is near or far.
+func waitGiveBack(q *queuer) {
+	for _, before := range []time.Duration{time.Second, 10 * time.Millisecond} {
+		q.pass(2 * time.Second)
+		q.spend(perSecond)
+		gone := q.await(time.Minute, perSecond)
+		q.pass(time.Second - before)
+		if !q.leave(gone, nil) {
+			q.Error("it does not wait")
+		}
+		q.waiting(0, 0)
+		next := q.await(time.Minute, perSecond)
+		q.pass(2 * time.Second)
+		q.granted("the next", next, before)
+	}
+}
