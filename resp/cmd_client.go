@@ -40,21 +40,21 @@ const manyClients = 500
 
 func cmdClientList(s *Session, args [][]byte) {
 	if max(s.srv.clients.count(), len(args)) < manyClients || !s.mayGoAside() {
-		listClients(s, args)
+		s.srv.listClients(s.call)
 		return
 	}
-	s.goAside(args, func(args [][]byte) func() func(*Session) { return s.listed(args, listClients) })
+	s.call.List(s.srv.listClients)
 }
 
-func listClients(s *Session, args [][]byte) {
+func (srv *Server) listClients(c *command.Call) {
 	var ids map[int64]bool
 	kind := ""
-	switch rest := args[2:]; {
+	switch rest := c.Args[2:]; {
 	case len(rest) == 0:
 	case len(rest) == 2 && bytes.EqualFold(rest[0], []byte("TYPE")):
 		kind = clientType(rest[1])
 		if kind == "" {
-			s.replyError(errClientType, rest[1])
+			c.Error(errClientType, rest[1])
 			return
 		}
 	case len(rest) > 1 && bytes.EqualFold(rest[0], []byte("ID")):
@@ -62,27 +62,27 @@ func listClients(s *Session, args [][]byte) {
 		for _, arg := range rest[1:] {
 			id, ok := command.ParseInt(arg)
 			if !ok {
-				s.replyError(errClientID)
+				c.Error(errClientID)
 				return
 			}
 			ids[id] = true
 		}
 	default:
-		s.replyError(errSyntax)
+		c.Error(errSyntax)
 		return
 	}
 	var list []byte
-	for _, other := range s.srv.clients.byAge() {
-		c := &other.client
-		if ids != nil && !ids[c.id] || kind != "" && kind != clientKind {
+	for _, other := range srv.clients.byAge() {
+		of := &other.client
+		if ids != nil && !ids[of.id] || kind != "" && kind != clientKind {
 			continue
 		}
-		list = append(append(list, c.line(s.nowNS)...), '\n')
-		if s.overOutput(len(list)) {
+		list = append(append(list, of.line(c.NowNS)...), '\n')
+		if c.OverOutput(len(list)) {
 			return
 		}
 	}
-	s.replyText(string(list))
+	c.Text(string(list))
 }
 
 // clientKind is the type of every client.

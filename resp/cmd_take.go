@@ -6,6 +6,7 @@ import (
 
 	"celld/cell"
 	"celld/resp/command"
+	"celld/resp/command/limit"
 	"celld/resp/wire"
 	"celld/store"
 )
@@ -73,8 +74,8 @@ func (t *takeCall) setNumber(option string, value []byte) (text string) {
 		}
 		t.Cost = n
 	case "LEASE":
-		if n < 1 || n > maxLeaseMS {
-			return formatError(errLease, maxLeaseMS)
+		if n < 1 || n > limit.MaxLeaseMS {
+			return formatError(errLease, limit.MaxLeaseMS)
 		}
 		t.terms.LeaseNS = n * 1e6
 	case "RESERVE":
@@ -123,10 +124,9 @@ func (f *form) readOptions(s *Session, args [][]byte) (text string) {
 	return ""
 }
 
-// maxLeaseName is the longest name of a lease, in bytes, and maxLeaseMS its longest life: that of a limit's period.
+// maxLeaseName is the longest name of a lease, in bytes.
 const (
 	maxLeaseName = 64
-	maxLeaseMS   = cell.MaxPeriodNS / 1_000_000
 )
 
 // isLimit tells a limit from an option: a limit begins with a digit or @, or has a slash.

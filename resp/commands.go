@@ -6,6 +6,7 @@ import (
 	"celld/resp/command"
 	"celld/resp/command/describe"
 	"celld/resp/command/keys"
+	"celld/resp/command/limit"
 	"celld/resp/latency"
 	"celld/resp/slowlog"
 	"celld/resp/stats"
@@ -21,9 +22,11 @@ func commandRows(srv *Server) []*command.Row {
 	if srv == nil {
 		srv = &Server{}
 	}
+	limits := func() limit.Server {
+		return limit.Server{Store: srv.keep, InForce: srv.store, LogMax: srv.cfg.LogMax.Get(), Decisions: srv.decisions, Denied: srv.denied}
+	}
 	of := keys.Options{
-		Space:      func() keys.Space { return srv.engine },
-		MostOutput: func() int64 { return srv.cfg.OutputBufferLimit.Get() },
+		Space: func() keys.Space { return srv.engine },
 	}
 	rows := []*command.Row{
 		{Name: "cl.throttle", Arity: -1, Flags: command.Write | command.DenyOOM | command.Module | command.Fast | command.Decides, Keys: command.OneKey, Group: "module",
@@ -37,15 +40,8 @@ func commandRows(srv *Server) []*command.Row {
 		{Name: "cl.mtake", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking | command.Decides, Keys: command.CountedPairs, Group: command.GroupLimit,
 			Usage: "n key limit [key limit] ... [COST n] [PEEK|UPTO|FORCE|RESERVE max|WAIT max] [LEASE ms] [BIND] [ID name] [US]", Summary: "Takes from the limits of several keys at the same instant, or from none.", Cost: "O(N) where N is the number of pairs", Run: onSession(decide)},
 		{Name: "cl.give", Arity: 4, Flags: command.Write | command.Fast | command.Decides, Keys: command.OneKey, Group: command.GroupLimit, Usage: "key limit n", Summary: "Gives back what was taken from a limit.", Run: onSession(cmdGive)},
-		{Name: "cl.renew", Arity: 4, Flags: command.OfLease | command.Write | command.Fast, Keys: command.OneKey, Group: command.GroupLimit, Usage: "key id ms", Summary: "Has a lease end so many ms from now.", Run: onSession(cmdRenew)},
-		{Name: "cl.release", Arity: 3, Flags: command.OfLease | command.Write | command.Fast, Keys: command.OneKey, Group: command.GroupLimit, Usage: "key id", Summary: "Ends a lease, and gives back what it holds.", Run: onSession(cmdRelease)},
-		{Name: "cl.settle", Arity: 4, Flags: command.OfLease | command.Write | command.Fast, Keys: command.OneKey, Group: command.GroupLimit, Usage: "key id n", Summary: "Ends a lease whose true cost was n.", Run: onSession(cmdSettle)},
-		{Name: "cl.reset", Arity: -2, Flags: command.Write | command.Fast, Keys: command.AllKeys, Access: command.Writes, Group: command.GroupLimit, Usage: "key ...", Summary: "Resets all limits of keys, as DEL does.", Cost: "O(N) where N is the number of keys", Run: (*command.Call).DeleteKeys},
-		{Name: "cl.policy", Arity: -2, Group: command.GroupLimit, Summary: "A container for commands on named limits.", Sub: policyRows()},
-		{Name: "cl.rule", Arity: -2, Group: command.GroupLimit, Summary: "A container for rules that always allow or always deny keys.", Sub: ruleRows()},
-		{Name: "cl.top", Arity: -1, Flags: command.Loading | command.Admin | command.NoScript, Group: command.GroupLimit, Usage: "[RESET|n] [policy]", Summary: "Returns the keys that are limited most, and how often they were.", Run: onSession(cmdTop)},
-		{Name: "cl.stats", Arity: -1, Flags: command.Loading | command.Admin | command.NoScript, Group: command.GroupLimit, Usage: "[RESET|policy]", Summary: "Returns how calls were decided, for each policy. A call under several limits counts for the limit that binds only.", Cost: "O(N) where N is the number of policies", Run: onSession(cmdStats), Far: farOnSession(listAside(replyStats)), Aside: true},
-
+	}
+	others := []*command.Row{
 		{Name: "ping", Arity: -1, Flags: command.Fast, Usage: "[message]", Summary: "Returns the server's liveliness response.", Since: "1.0.0", Group: "connection", Run: onSession(cmdPing)},
 		{Name: "echo", Arity: 2, Flags: command.Loading | command.Fast, Usage: "message", Summary: "Returns the given string.", Since: "1.0.0", Group: "connection", Run: onSession(cmdEcho)},
 		{Name: "quit", Arity: -1, Flags: command.AllowBusy | command.NoScript | command.Loading | command.Fast | command.NoAuth | command.Immediate, Summary: "Closes the connection.", Since: "1.0.0", Group: "connection", Run: onSession(cmdQuit)},
@@ -87,5 +83,5 @@ func commandRows(srv *Server) []*command.Row {
 		{Name: "watch", Arity: -2, Flags: command.AllowBusy | command.Loading | command.Fast | command.Immediate | command.NoScript, Keys: command.AllKeys, Access: command.Looks, Usage: "key ...", Summary: "Makes the next EXEC depend on keys that do not change.", Since: "2.2.0", Group: "transactions", Cost: "O(1) for every key", Run: onSession(cmdWatch)},
 		{Name: "unwatch", Arity: 1, Flags: command.AllowBusy | command.Loading | command.Fast | command.NoScript, Summary: "Forgets about watched keys.", Since: "2.2.0", Group: "transactions", Run: onSession(cmdUnwatch)},
 	}
-	return slices.Concat(rows, keys.AllRows(of), serverRows, keys.Rows(of), inside)
+	return slices.Concat(rows, limit.Rows(limits), others, keys.AllRows(of), serverRows, keys.Rows(of), inside)
 }

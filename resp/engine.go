@@ -30,15 +30,6 @@ func (srv *Server) useEngine(e engine) {
 	}
 }
 
-// noPolicy is the error of a name that no policy has: NOPOLICY, or STOREDOWN where the engine may have one. No --store-failure can decide on such a
-// call, as its limit is not known.
-func (srv *Server) noPolicy(name []byte) string {
-	if err := srv.keep.PoliciesUnknown(); err != nil {
-		return formatError(errStoreDown, err)
-	}
-	return formatError(errNoPolicy, shortText(name))
-}
-
 // store has the keys of the command that runs.
 func (s *Session) store() store.Keys {
 	if v := s.scratch.visit; v != nil {

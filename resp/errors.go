@@ -70,27 +70,19 @@ const (
 	errWaitMax         = "ERR WAIT and RESERVE take from 0 to %d ms (--wait-max)"
 	errMaxWaiters      = "ERR too many calls wait already (--max-waiters)"
 	errReserve         = "ERR RESERVE cannot book ahead with algo=slide, log or conc"
-	errLease           = "ERR a lease must be between 1 and %d ms"
+	errLease           = command.ErrLease
 	errLeaseConc       = "ERR LEASE is not for a limit with algo=conc, whose period is the lease"
 	errLeaseName       = "ERR ID must have 1 to %d bytes"
 	errNoLease         = "ERR BIND and ID need a lease: LEASE, or a limit with algo=conc"
 	errBound           = "ERR this connection has too many bound leases"
-	errSettle          = "ERR n must be between 0 and 2147483647"
-	errNoPolicy        = command.ErrNoPolicy
+	errSettle          = command.ErrSettle
 	errPolicyGone      = "NOPOLICY the policy was removed while the call waited"
-	errLogMax          = "ERR invalid limit: count '%d': algo=log keeps at most %d calls (--log-max)"
 	errTooManyLimits   = "ERR a key has at most %d limits at once"
 	errTwoLimits       = "ERR two limits differ only in count or burst, and so share their state"
 	errPairs           = "ERR the number of pairs must be between 1 and %d"
 	errPairsMissing    = "ERR fewer pairs of key and limit than their number says"
-	errPolicyName      = "ERR invalid policy name: expected 1 to 128 bytes without spaces"
-	errPolicyColon     = "ERR invalid policy name '%s': expected no colon at its end, such as 'api' or 'api:cust42'"
 	errPolicyLine      = "expected a name and a limit without spaces, such as 'api 100/1m', and after them at most a # and a comment"
-	errTooManyPolicies = "ERR there are %d policies, which is the most there may be"
-	errTooManyRules    = "ERR there are %d rules, which is the most there may be"
-	errRulePattern     = "ERR a pattern has at most %d bytes"
-	errRuleNet         = "ERR invalid net '%s': expected an address and its bits, such as 10.0.0.0/8"
-	errRuleStar        = "ERR a pattern with CIDR is what stands before the address, without *"
+	errTooManyPolicies = command.ErrTooManyPolicies
 
 	errTrackingRedirects   = "ERR A client can only redirect to a single other client"
 	errTrackingNoClient    = "ERR The client ID you want redirect to does not exist"
@@ -104,7 +96,6 @@ const (
 	errCachingNo           = "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."
 
 	errDBIndex        = command.ErrDBIndex
-	errInvalidExpire  = command.ErrInvalidExpire
 	errNested         = "ERR MULTI calls can not be nested"
 	errExecNoMulti    = "ERR EXEC without MULTI"
 	errDiscardNoMulti = "ERR DISCARD without MULTI"
@@ -152,7 +143,7 @@ const (
 )
 
 const (
-	errStoreDown   = "STOREDOWN %s"
+	errStoreDown   = command.ErrStoreDown
 	errStoreSent   = "STOREDOWN %s; the call may have been counted"
 	errCrossSlot   = "CROSSSLOT Keys in request don't hash to the same slot. Give them a common hash tag, such as {user}:a and {user}:b"
 	errEngineKeeps = "ERR %s is not for a server with --store: the engine keeps the keys"

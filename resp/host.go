@@ -19,6 +19,8 @@ func (h *host) MayGoAside() bool                          { return h.session().m
 func (h *host) Once(effect func())                        { h.session().once(effect) }
 func (h *host) Alone(do func())                           { h.session().alone(do) }
 func (h *host) Did(args, bytes int)                       { h.scratch.slice.did(args, bytes) }
+func (h *host) CountDecisions()                           { h.session().countDecisions() }
+func (h *host) MostOutput() int                           { return int(h.srv.cfg.OutputBufferLimit.Get()) }
 func (h *host) OverOutput(bytes int) bool                 { return h.session().overOutput(bytes) }
 func (h *host) TypeOf(key []byte, kind store.Kind) string { return h.session().typeOf(key, kind) }
 
@@ -57,6 +59,20 @@ func (h *host) Shared(a store.Access, do func()) {
 	do()
 }
 
+// LeaseEnds notes when a lease that ends with the connection ends otherwise.
+func (h *host) LeaseEnds(id, endNS int64) {
+	s := h.session()
+	l, bound := s.bound[id]
+	switch {
+	case !bound:
+	case endNS == 0:
+		s.unbind(id)
+	default:
+		l.endNS = endNS
+		s.bound[id] = l
+	}
+}
+
 // ErrorText is the text of what the store has refused. A key to which a lease leads, and to which the user has no right, is refused
 // and logged as one that the command names.
 func (h *host) ErrorText(err error) string { return h.session().errorText(err) }
@@ -79,10 +95,3 @@ func farOnSession(far farFunc) command.Far {
 }
 
 func sessionOf(c *command.Call) *Session { return c.Host.(*host).session() }
-
-// answersNow is the handler of a command that asks the store, where that answers before it returns.
-func answersNow(far farFunc) func(*command.Call) {
-	return onSession(func(s *Session, args [][]byte) {
-		far(context.Background(), s, args, func(reply func(*Session)) { reply(s) })
-	})
-}

@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 
 	"celld/cell"
+	"celld/resp/command/limit"
 	"celld/resp/decisions"
 	"celld/store"
 	"celld/store/remote"
@@ -71,27 +72,15 @@ func (s *Session) parseLimit(text []byte) (takeLimit, string) {
 	if name, isPolicy := bytes.CutPrefix(text, []byte("@")); isPolicy {
 		policy := s.srv.store.Policy(name)
 		if policy == nil {
-			return takeLimit{}, s.srv.noPolicy(name)
+			return takeLimit{}, limit.NoPolicy(s.srv.keep, name)
 		}
 		return takeLimit{&policy.Limit, policy.ID, s.srv.decisions.Of(policy)}, ""
 	}
-	limit, problem := parseLiteral(text, s.srv.cfg.LogMax.Get())
+	limit, problem := limit.ParseLiteral(text, s.srv.cfg.LogMax.Get())
 	if problem != "" {
 		return takeLimit{}, problem
 	}
 	return takeLimit{&limit, 0, s.srv.decisions.Literal(limit.Algo)}, ""
-}
-
-// parseLiteral reads a literal. One with algo=log may keep at most logMax calls.
-func parseLiteral(text []byte, logMax int64) (cell.Limit, string) {
-	limit, err := cell.ParseLimit(string(text))
-	if err != nil {
-		return limit, "ERR " + err.Error()
-	}
-	if limit.KeepsCalls() && limit.Count > logMax {
-		return limit, formatError(errLogMax, limit.Count, logMax)
-	}
-	return limit, ""
 }
 
 func shortText(b []byte) string { return string(b[:min(len(b), 128)]) }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"celld/persistence/regular"
+	"celld/resp/command/limit"
 	"celld/store/policy"
 )
 
@@ -81,11 +82,11 @@ func parsePolicyLine(text string, logMax int64) (p policy.Policy, problem string
 	default:
 		return p, errPolicyLine
 	}
-	name, problem := policyName([]byte(words[0]))
+	name, problem := limit.PolicyName([]byte(words[0]))
 	if problem != "" {
 		return p, problem
 	}
-	limit, problem := parseLiteral([]byte(words[1]), logMax)
+	limit, problem := limit.ParseLiteral([]byte(words[1]), logMax)
 	return policy.Policy{Name: name, Limit: limit}, problem
 }
 

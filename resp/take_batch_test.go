@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"celld/resp/command/limit"
 	"celld/store/policy"
 )
 
@@ -15,7 +16,7 @@ func TestAPolicyThatChangesBesideAPipeline(t *testing.T) {
 	p := w.connect()
 	call := strings.Repeat(frame("CL.TAKE", "k", "@p", "PEEK"), 2)
 	set := func(count int) {
-		limit, problem := parseLiteral(fmt.Append(nil, count, "/1h"), 1)
+		limit, problem := limit.ParseLiteral(fmt.Append(nil, count, "/1h"), 1)
 		if problem != "" {
 			t.Error(problem)
 		}

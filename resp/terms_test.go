@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/resp/command/limit"
 	"celld/store"
 	"celld/store/memory"
 )
@@ -35,9 +36,9 @@ func TestTermsThatDoNotFit(t *testing.T) {
 		"UPTO WAIT 1":                           errTakeModes,
 		"FORCE RESERVE 1":                       errTakeModes,
 		"RESERVE 1 FORCE":                       errTakeModes,
-		"LEASE 0":                               formatError(errLease, maxLeaseMS),
-		"LEASE 31622400001":                     formatError(errLease, maxLeaseMS),
-		"LEASE 9223372036854775807":             formatError(errLease, maxLeaseMS),
+		"LEASE 0":                               formatError(errLease, limit.MaxLeaseMS),
+		"LEASE 31622400001":                     formatError(errLease, limit.MaxLeaseMS),
+		"LEASE 9223372036854775807":             formatError(errLease, limit.MaxLeaseMS),
 		"LEASE 1 LEASE 1":                       errSyntax,
 		"LEASE 1 BIND BIND":                     errSyntax,
 		"LEASE 1 ID a ID a":                     errSyntax,
@@ -60,8 +61,8 @@ func TestTermsThatDoNotFit(t *testing.T) {
 	for command, want := range map[string]string{
 		"CL.RENEW k x 1":             errNotInteger,
 		"CL.RENEW k 1 x":             errNotInteger,
-		"CL.RENEW k 1 0":             formatError(errLease, maxLeaseMS),
-		"CL.RENEW k 1 31622400001":   formatError(errLease, maxLeaseMS),
+		"CL.RENEW k 1 0":             formatError(errLease, limit.MaxLeaseMS),
+		"CL.RENEW k 1 31622400001":   formatError(errLease, limit.MaxLeaseMS),
 		"CL.RELEASE k x":             errNotInteger,
 		"CL.SETTLE k x 1":            errNotInteger,
 		"CL.SETTLE k 1 x":            errNotInteger,

@@ -29,6 +29,18 @@ const (
 	ErrBadCommandKeys = "ERR Invalid arguments specified for command"
 	ErrNoKeysCommand  = "ERR The command has no key arguments"
 
+	ErrLease           = "ERR a lease must be between 1 and %d ms"
+	ErrLogMax          = "ERR invalid limit: count '%d': algo=log keeps at most %d calls (--log-max)"
+	ErrPolicyColon     = "ERR invalid policy name '%s': expected no colon at its end, such as 'api' or 'api:cust42'"
+	ErrPolicyName      = "ERR invalid policy name: expected 1 to 128 bytes without spaces"
+	ErrRuleNet         = "ERR invalid net '%s': expected an address and its bits, such as 10.0.0.0/8"
+	ErrRulePattern     = "ERR a pattern has at most %d bytes"
+	ErrRuleStar        = "ERR a pattern with CIDR is what stands before the address, without *"
+	ErrSettle          = "ERR n must be between 0 and 2147483647"
+	ErrStoreDown       = "STOREDOWN %s"
+	ErrTooManyPolicies = "ERR there are %d policies, which is the most there may be"
+	ErrTooManyRules    = "ERR there are %d rules, which is the most there may be"
+
 	// ErrOption names an option of one of celld's own commands that is unknown, given twice or without its value.
 	ErrOption = "ERR unknown, repeated or unfinished option '%s'"
 )

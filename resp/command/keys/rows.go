@@ -4,8 +4,7 @@ import "celld/resp/command"
 
 // Options are what the commands over all keys need of the server. The zero value does for a table that only names them.
 type Options struct {
-	Space      func() Space // all keys, asked only where an engine has them
-	MostOutput func() int64 // bytes of a reply, at most
+	Space func() Space // all keys, asked only where an engine has them
 }
 
 // AllRows are the commands that count and remove all keys, which Redis lists among those on the server.

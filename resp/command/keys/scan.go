@@ -144,7 +144,7 @@ func (a all) keys(ctx context.Context, c *command.Call, done func(func(*command.
 		refuse(done, fmt.Sprintf(command.ErrPatternLong, glob.MaxWild))
 		return
 	}
-	a.Space().Keys(ctx, string(c.Args[1]), int(a.MostOutput()), func(keys []string, err error) {
+	a.Space().Keys(ctx, string(c.Args[1]), c.MostOutput(), func(keys []string, err error) {
 		answer(done, err, func(c *command.Call) {
 			bytes := 0
 			for _, key := range keys {

@@ -1,0 +1,108 @@
+package limit
+
+import (
+	"strings"
+
+	"celld/resp/command"
+	"celld/resp/decisions"
+	"celld/resp/sketch"
+)
+
+// top is CL.TOP [n] [policy], or CL.TOP RESET. One word is n if it is a number.
+func (f family) top(c *command.Call) {
+	s, args := f.server(), c.Args[1:]
+	if len(args) == 1 && strings.EqualFold(string(args[0]), "reset") {
+		s.Denied.Reset()
+		c.OK()
+		return
+	}
+	n := int64(10)
+	if len(args) > 0 {
+		given, ok := command.ParseInt(args[0])
+		switch {
+		case ok && (given < 1 || given > sketch.Kept):
+			c.Error(command.ErrNotBetween, 1, sketch.Kept)
+			return
+		case ok:
+			n, args = given, args[1:]
+		case len(args) > 1:
+			c.Error(command.ErrNotInteger)
+			return
+		}
+	}
+	if len(args) > 1 {
+		c.Error(command.ErrSyntax)
+		return
+	}
+	of := decisions.Any
+	if len(args) == 1 {
+		p, problem := s.named(args[0])
+		if problem != "" {
+			c.Error("%s", problem)
+			return
+		}
+		id := uint32(0)
+		if p != nil {
+			id = p.ID
+		}
+		of = func(policy uint32) bool { return policy == id }
+	}
+	list := s.Denied.Most(int(n), of)
+	c.Array(len(list))
+	for _, d := range list {
+		c.Array(2)
+		c.String(d.Key)
+		c.Int(d.Count)
+	}
+}
+
+// stats is CL.STATS [policy], or CL.STATS RESET.
+func (f family) stats(c *command.Call) {
+	s := f.server()
+	switch {
+	case len(c.Args) > 2:
+		c.Error(command.ErrSyntax)
+	case len(c.Args) == 1:
+		s.allStats(c)
+	case strings.EqualFold(string(c.Args[1]), "reset"):
+		s.Decisions.Reset()
+		c.OK()
+	default:
+		switch p, problem := s.named(c.Args[1]); {
+		case problem != "":
+			c.Error("%s", problem)
+		case p == nil:
+			replyCounts(c, s.Decisions.LiteralsSinceReset())
+		default:
+			replyCounts(c, s.Decisions.SinceReset(p.Name))
+		}
+	}
+}
+
+// allStats answers with a map of each policy's map, and that of literals. A policy is named as in CL.POLICY LIST; only one that has
+// the name of the literals' row has its @, as it must where one asks for it.
+func (s *Server) allStats(c *command.Call) {
+	policies := s.InForce.Policies()
+	c.Map(1 + len(policies))
+	c.String(literalsWord)
+	replyCounts(c, s.Decisions.LiteralsSinceReset())
+	for _, p := range policies {
+		name := p.Name
+		if name == literalsWord {
+			name = "@" + name
+		}
+		c.String(name)
+		replyCounts(c, s.Decisions.SinceReset(p.Name))
+	}
+}
+
+func replyCounts(c *command.Call, n decisions.Counts) {
+	c.Map(7)
+	c.Field("allowed", n[decisions.ThrottleAllowed]+n[decisions.TakeAllowed])
+	c.Field("limited", n[decisions.ThrottleLimited]+n[decisions.TakeLimited])
+	c.Field("blocked", n[decisions.Blocked])
+	c.Field("rule_denied", n[decisions.RuleDenied])
+	c.Field("shadow_limited", n[decisions.ShadowLimited])
+	c.Field("shadow_allowed", n[decisions.ShadowAllowed])
+	c.Field("partly_granted", n[decisions.PartlyGranted])
+}

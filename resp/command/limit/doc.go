@@ -1,0 +1,6 @@
+// Package limit has celld's own commands on limits: named limits and rules, leases, and who is limited.
+//
+//	rows := limit.Rows(func() limit.Server { return limit.Server{Store: store, InForce: policies} })
+//
+// Policies and rules are changed where the store keeps them, which may answer later; in memory it answers at once.
+package limit

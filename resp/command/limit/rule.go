@@ -1,0 +1,118 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/netip"
+	"strings"
+
+	"celld/resp/command"
+	"celld/store/policy"
+)
+
+func (f family) rules() []*command.Row {
+	return []*command.Row{
+		{Name: "add", Arity: -4, Flags: command.Write | command.DenyOOM, Usage: "ALLOW|DENY pattern [CIDR net] [EX seconds]", Summary: "Always allows or always denies keys, whatever their limits.", Group: command.GroupLimit, Run: now(f.ruleAdd), Far: f.ruleAdd},
+		{Name: "del", Arity: -4, Flags: command.Write, Usage: "ALLOW|DENY pattern [CIDR net]", Summary: "Removes a rule.", Group: command.GroupLimit, Run: now(f.ruleDel), Far: f.ruleDel},
+		{Name: "list", Arity: -2, Flags: command.Readonly, Usage: "[pattern]", Summary: "Returns the rules: verdict, pattern, net, seconds left.", Group: command.GroupLimit, Cost: "O(N) where N is the number of rules", Run: func(c *command.Call) { c.List(f.ruleList) }},
+	}
+}
+
+// maxRulePattern bounds the patterns of all rules to 17 MB.
+const maxRulePattern = 256
+
+var (
+	ruleWords    = command.Options{Valued: []string{"CIDR"}}
+	newRuleWords = command.Options{Valued: []string{"CIDR", "EX"}}
+)
+
+// parseRule reads ALLOW|DENY pattern [CIDR net] [EX seconds].
+func parseRule(args [][]byte, words command.Options, nowNS int64) (r policy.Rule, problem string) {
+	switch strings.ToUpper(string(args[0])) {
+	case "ALLOW":
+	case "DENY":
+		r.Deny = true
+	default:
+		return r, command.ErrSyntax
+	}
+	if len(args[1]) > maxRulePattern {
+		return r, fmt.Sprintf(command.ErrRulePattern, maxRulePattern)
+	}
+	r.Pattern = string(args[1])
+	problem = words.Read(args[2:], func(option string, value []byte) string {
+		if option == "CIDR" {
+			var err error
+			if r.Net, err = netip.ParsePrefix(string(value)); err != nil {
+				return fmt.Sprintf(command.ErrRuleNet, command.ShortText(value))
+			}
+			if strings.HasSuffix(r.Pattern, "*") {
+				return command.ErrRuleStar
+			}
+			return ""
+		}
+		seconds, ok := command.ParseInt(value)
+		if !ok {
+			return command.ErrNotInteger
+		}
+		if seconds <= 0 || seconds >= (math.MaxInt64-nowNS)/1e9 { // files hold the end in ms, rounded up
+			return fmt.Sprintf(command.ErrInvalidExpire, "cl.rule")
+		}
+		r.UntilNS = nowNS + seconds*1e9
+		return ""
+	})
+	return r, problem
+}
+
+func (f family) ruleAdd(_ context.Context, c *command.Call, reply func(func(*command.Call))) {
+	r, problem := parseRule(c.Args[2:], newRuleWords, c.NowNS)
+	if problem != "" {
+		done(reply).refuse(problem)
+		return
+	}
+	f.server().Store.PutRule(r, c.NowNS, func(added bool, err error) {
+		done(reply).changed(added, err, fmt.Sprintf(command.ErrTooManyRules, policy.MaxRules))
+	})
+}
+
+func (f family) ruleDel(_ context.Context, c *command.Call, reply func(func(*command.Call))) {
+	r, problem := parseRule(c.Args[2:], ruleWords, c.NowNS)
+	if problem != "" {
+		done(reply).refuse(problem)
+		return
+	}
+	f.server().Store.DeleteRule(r, c.NowNS, func(held bool, err error) {
+		done(reply).changed(held, err, "")
+	})
+}
+
+func (f family) ruleList(c *command.Call) {
+	keep, ok := chosen(c)
+	if !ok {
+		return
+	}
+	var found []policy.Rule
+	for _, r := range f.server().InForce.Rules(c.NowNS) {
+		if keep(r.Pattern) {
+			found = append(found, r)
+		}
+	}
+	c.Array(len(found))
+	for _, r := range found {
+		verdict, net, left := "ALLOW", "", int64(-1)
+		if r.Deny {
+			verdict = "DENY"
+		}
+		if r.Net.IsValid() {
+			net = r.Net.String()
+		}
+		if r.UntilNS != 0 {
+			left = (r.UntilNS - c.NowNS + 999_999_999) / 1e9
+		}
+		c.Array(4)
+		c.String(verdict)
+		c.String(r.Pattern)
+		c.String(net)
+		c.Int(left)
+	}
+}

@@ -1,0 +1,131 @@
+package limit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"celld/cell"
+	"celld/resp/command"
+	"celld/resp/decisions"
+	"celld/resp/glob"
+	"celld/store"
+	"celld/store/policy"
+)
+
+// InForce are the policies and rules by which the process decides.
+type InForce interface {
+	PolicyNamed(name string) *policy.Policy
+	Policies() []*policy.Policy
+	Rules(nowNS int64) []policy.Rule
+}
+
+// Server is what the family needs of its server. A table that only names the commands asks for none.
+type Server struct {
+	Store     store.Policies
+	InForce   InForce
+	LogMax    int64 // calls that a limit with algo=log may keep
+	Decisions *decisions.Rows
+	Denied    *decisions.Denied
+}
+
+// family has the handlers.
+type family struct{ server func() Server }
+
+// Rows are the commands of the family.
+func Rows(server func() Server) []*command.Row {
+	f := family{server}
+	return []*command.Row{
+		{Name: "cl.renew", Arity: 4, Flags: command.OfLease | command.Write | command.Fast, Keys: command.OneKey, Group: command.GroupLimit, Usage: "key id ms", Summary: "Has a lease end so many ms from now.", Run: renew},
+		{Name: "cl.release", Arity: 3, Flags: command.OfLease | command.Write | command.Fast, Keys: command.OneKey, Group: command.GroupLimit, Usage: "key id", Summary: "Ends a lease, and gives back what it holds.", Run: release},
+		{Name: "cl.settle", Arity: 4, Flags: command.OfLease | command.Write | command.Fast, Keys: command.OneKey, Group: command.GroupLimit, Usage: "key id n", Summary: "Ends a lease whose true cost was n.", Run: settle},
+		{Name: "cl.reset", Arity: -2, Flags: command.Write | command.Fast, Keys: command.AllKeys, Access: command.Writes, Group: command.GroupLimit, Usage: "key ...", Summary: "Resets all limits of keys, as DEL does.", Cost: "O(N) where N is the number of keys", Run: (*command.Call).DeleteKeys},
+		{Name: "cl.policy", Arity: -2, Group: command.GroupLimit, Summary: "A container for commands on named limits.", Sub: f.policies()},
+		{Name: "cl.rule", Arity: -2, Group: command.GroupLimit, Summary: "A container for rules that always allow or always deny keys.", Sub: f.rules()},
+		{Name: "cl.top", Arity: -1, Flags: command.Loading | command.Admin | command.NoScript, Group: command.GroupLimit, Usage: "[RESET|n] [policy]", Summary: "Returns the keys that are limited most, and how often they were.", Run: f.top},
+		{Name: "cl.stats", Arity: -1, Flags: command.Loading | command.Admin | command.NoScript, Group: command.GroupLimit, Usage: "[RESET|policy]", Summary: "Returns how calls were decided, for each policy. A call under several limits counts for the limit that binds only.", Cost: "O(N) where N is the number of policies", Run: func(c *command.Call) { c.List(f.stats) }},
+	}
+}
+
+// done answers a command whose answer may come later.
+type done func(reply func(*command.Call))
+
+func (d done) refuse(text string) {
+	d(func(c *command.Call) { c.Error("%s", text) })
+}
+
+// changed answers a change of a policy or a rule.
+func (d done) changed(did bool, err error, tooMany string) {
+	d(func(c *command.Call) {
+		switch {
+		case errors.Is(err, policy.ErrTooMany):
+			c.Error("%s", tooMany)
+		case err != nil:
+			c.Fail(err)
+		default:
+			c.Bool(did)
+		}
+	})
+}
+
+// now is the handler of a command that asks the store, where that answers before it returns.
+func now(far command.Far) func(*command.Call) {
+	return func(c *command.Call) {
+		far(context.Background(), c, func(reply func(*command.Call)) { reply(c) })
+	}
+}
+
+// NoPolicy is the error of a name that no policy has: NOPOLICY, or STOREDOWN where the store may have one. No --store-failure can decide on
+// such a call, as its limit is not known.
+func NoPolicy(s store.Policies, name []byte) string {
+	if err := s.PoliciesUnknown(); err != nil {
+		return fmt.Sprintf(command.ErrStoreDown, err)
+	}
+	return fmt.Sprintf(command.ErrNoPolicy, command.ShortText(name))
+}
+
+// ParseLiteral reads a limit. One with algo=log may keep at most logMax calls. It also returns the text of an error, or "".
+func ParseLiteral(text []byte, logMax int64) (cell.Limit, string) {
+	limit, err := cell.ParseLimit(string(text))
+	if err != nil {
+		return limit, "ERR " + err.Error()
+	}
+	if limit.KeepsCalls() && limit.Count > logMax {
+		return limit, fmt.Sprintf(command.ErrLogMax, limit.Count, logMax)
+	}
+	return limit, ""
+}
+
+// literalsWord names the limits that have no policy. A policy of that name is written with its @.
+const literalsWord = "literals"
+
+// named reads a policy's name, with or without its @. The policy of the word for literals is nil. It also returns the text of an
+// error, or "".
+func (s *Server) named(arg []byte) (p *policy.Policy, problem string) {
+	if string(arg) == literalsWord {
+		return nil, ""
+	}
+	if p = s.InForce.PolicyNamed(strings.TrimPrefix(string(arg), "@")); p == nil {
+		return nil, NoPolicy(s.Store, bytes.TrimPrefix(arg, []byte("@")))
+	}
+	return p, ""
+}
+
+// chosen reads the pattern of a list, if it has one, and returns what says which names match.
+func chosen(c *command.Call) (keep func(name string) bool, ok bool) {
+	switch len(c.Args) {
+	case 2:
+		return func(string) bool { return true }, true
+	case 3:
+		g, ok := glob.Compile(c.Args[2], false)
+		if !ok {
+			c.Error(command.ErrPatternLong, glob.MaxWild)
+			return nil, false
+		}
+		return func(name string) bool { return g.Match([]byte(name)) }, true
+	}
+	c.Error(command.ErrSyntax)
+	return nil, false
+}
