@@ -78,24 +78,6 @@ func TestWhoDoesNotWait(t *testing.T) {
 	})
 }
 
-func TestTooManyWaiters(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *memory.Store) {
-		s.SetMaxWaiters(2)
-		c := func() store.Call { return call(t, "k", "1/1s,burst=1") }
-		plainly(s, 1, c())
-		for i := range 4 {
-			if w := await(s, time.Minute, 1, c()); w.waits() != (i < 2) || (w.err() == store.ErrTooManyWaiters) != (i >= 2) {
-				t.Errorf("%d: waits %v, %v", i, w.waits(), w.err())
-			}
-		}
-		pass(time.Second)
-		if !await(s, time.Minute, 1, c()).waits() {
-			t.Error("none waits after one has gone")
-		}
-		pass(time.Minute)
-	})
-}
-
 // A call that is refused at the moment at which it is granted is answered once. The race detector watches.
 func TestRefusedWhenGranted(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {

@@ -158,38 +158,6 @@ func TestWhoLeavesGivesItsSlot(t *testing.T) {
 	}
 }
 
-// Who waits under a name for the same as another gets its answer, and its place when that leaves.
-func TestARepeatJoinsWhoWaits(t *testing.T) {
-	s := testStores(t, 1)[0]
-	const limit = "1/1h,algo=conc"
-	held := s.askOn(t, store.Terms{MaxNS: 1}, 1, takeCall(t, "k", limit))
-	held.answered()
-	named := func(name string) *caller {
-		c := s.askOn(t, store.Terms{Mode: store.Wait, MaxNS: int64(time.Hour), Name: name}, 1, takeCall(t, "k", limit))
-		return c
-	}
-	first := named("a")
-	s.waitFor(t, 1)
-	other := named("b")
-	s.waitFor(t, 2)
-	second, third := named("a"), named("a")
-	s.waitFor(t, 4)
-	if !s.Leave(&first.reqs[0], nil) {
-		t.Error("it does not wait")
-	}
-	s.Release([]byte("k"), held.reqs[0].Terms.Lease, store.Access{})
-	second.answered()
-	third.answered()
-	if a, b := second.reqs[0].Terms.Lease, third.reqs[0].Terms.Lease; a == 0 || a != b {
-		t.Errorf("leases %d and %d", a, b)
-	}
-	if !other.waits() || !first.waits() {
-		t.Error("others are answered, too")
-	}
-	s.Leave(&other.reqs[0], nil)
-	s.nobodyWaits(t)
-}
-
 // A wait ends as it is told to: refused, with an error, at its deadline, when its policy has gone, or when the engine fails.
 func TestHowAWaitEnds(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -236,19 +204,6 @@ func TestHowAWaitEnds(t *testing.T) {
 			}
 			s.nobodyWaits(t)
 		})
-	}
-}
-
-func TestTooManyWaiters(t *testing.T) {
-	s := testStores(t, 1)[0]
-	s.SetMaxWaiters(2)
-	s.plainly(t, 1, takeCall(t, "k", "1/1h"))
-	for range 2 {
-		s.await(t, 24*time.Hour, 1, takeCall(t, "k", "1/1h"))
-	}
-	s.waitFor(t, 2)
-	if w := s.await(t, 24*time.Hour, 1, takeCall(t, "k", "1/1h")); !errors.Is(w.reqs[0].Err, store.ErrTooManyWaiters) {
-		t.Error(w.reqs[0].Err)
 	}
 }
 
