@@ -10,7 +10,6 @@ import (
 
 	"celld/persistence/aof"
 	"celld/persistence/dir"
-	"celld/persistence/source"
 	"celld/store/memory"
 	"celld/store/policy"
 )
@@ -36,22 +35,18 @@ const (
 type appendLog struct {
 	disk *Disk
 
-	mu      sync.Mutex // the file
-	file    dir.File
-	crc     uint64 // of what follows the last stamp
-	torn    bool   // the file is longer than size; the rest must be cut off before more is written
-	resized int64  // how often another process has changed the file's size
-	refused []byte // what a commit could not write; it is written before anything else
-
-	// These change under mu. INFO reads them without mu, as it must not wait for the file.
-	size     atomic.Int64 // bytes of whole commands in the file
-	baseSize atomic.Int64 // size when the file was last rewritten, or loaded
-	failed   atomic.Int64 // writes that have failed
-	syncs    atomic.Int64
-	syncNS   atomic.Int64
-
+	logFile
+	rounds
 	writeErr atomic.Pointer[error] // of the last write; nil: it succeeded
+	active   atomic.Bool           // Start has been called
+	lost     atomic.Bool           // some changes are not in the file, and the store will not tell them again: only a rewrite repairs it
 
+	commits commits
+	retry   every
+}
+
+// rounds are how changes get into the file with EverySecond and Never.
+type rounds struct {
 	gather    every
 	gathering atomic.Bool
 	behind    atomic.Bool // the round has ended for want of a buffer, and is to go on
@@ -63,17 +58,12 @@ type appendLog struct {
 	pending   atomic.Int64 // bytes that wait in full or are being written
 	writing   sync.WaitGroup
 	ended     chan struct{}
-	active    atomic.Bool // Start has been called
-	lost      atomic.Bool // some changes are not in the file, and the store will not tell them again: only a rewrite repairs it
-	dropped   error       // why a buffer was given up at the end; read once writing is done
-
-	commits commits
-	retry   every
+	dropped   error // why a buffer was given up at the end; read once writing is done
 }
 
 func newAppendLog(d *Disk) *appendLog {
-	l := &appendLog{disk: d, gather: every{period: gatherEvery}, retry: every{period: retryEvery}, ended: make(chan struct{})}
-	l.empty, l.full = make(chan []byte, 2), make(chan []byte, 2)
+	l := &appendLog{disk: d, retry: every{period: retryEvery}, logFile: logFile{clock: d.o.Clock, wallNS: d.wallNS},
+		rounds: rounds{gather: every{period: gatherEvery}, ended: make(chan struct{}), empty: make(chan []byte, 2), full: make(chan []byte, 2)}}
 	l.empty <- make([]byte, 0, 1<<10)
 	l.empty <- make([]byte, 0, 1<<10)
 	l.commits.L = &l.commits.Mutex
@@ -117,68 +107,7 @@ func (l *appendLog) use(f dir.File, size int64, crc uint64) {
 	if l.disk.o.Fsync != Always && !l.disk.unsynced.Load() {
 		f = &dir.Paced{File: f, Size: size, Done: size}
 	}
-	l.file, l.crc, l.torn, l.resized = f, crc, false, 0
-	l.size.Store(size)
-	l.baseSize.Store(size)
-}
-
-// append writes whole commands and a stamp, and syncs the file if sync is set. After an error none of them is in the file.
-func (l *appendLog) append(b []byte, sync bool) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.appendLocked(b, sync)
-}
-
-// roomToGoOn is what the disk must accept before writes go on. The last block of the file takes a few bytes even when the
-// disk is full. When only a stamp was tried, it fitted there each second, and the log reported recovery that lasted for one
-// command.
-var roomToGoOn = make([]byte, 64<<10)
-
-// tryAgain writes what the disk has refused. It returns nil if the disk accepts writes again.
-func (l *appendLog) tryAgain() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.torn {
-		if err := l.cut(); err != nil {
-			return err
-		}
-	}
-	l.torn = true
-	if _, err := l.file.Write(roomToGoOn); err != nil {
-		l.torn = l.cut() != nil
-		return err
-	}
-	if err := l.appendLocked(l.refused, true); err != nil { // which cuts first
-		return err
-	}
-	l.refused = nil
-	return nil
-}
-
-func (l *appendLog) appendLocked(b []byte, sync bool) (err error) {
-	if l.torn {
-		if err := l.cut(); err != nil {
-			l.failed.Add(1)
-			return err
-		}
-		l.torn = false
-	}
-	b = aof.AppendStamp(b, l.disk.wallNS(), source.Checksum(l.crc, b))
-	_, err = l.file.Write(b)
-	if err == nil && sync {
-		began := l.disk.o.Clock()
-		err = l.file.Sync()
-		l.syncs.Add(1)
-		l.syncNS.Add(l.disk.o.Clock() - began)
-	}
-	if err != nil {
-		l.failed.Add(1)
-		l.torn = l.cut() != nil
-		return err
-	}
-	l.size.Add(int64(len(b)))
-	l.crc = 0
-	return nil
+	l.begin(f, size, crc)
 }
 
 // note remembers the result of the last write, and logs it when it changes.
@@ -222,12 +151,12 @@ func (l *appendLog) tick(nowNS int64) {
 		return
 	}
 	if l.pending.Load() == 0 && !l.gathering.Load() && (l.gather.due(nowNS) || l.disk.store.Changed() > gatherSoon) {
-		l.begin()
+		l.gatherAll()
 	}
 }
 
-// begin has step run, unless it does.
-func (l *appendLog) begin() {
+// gatherAll has step run, unless it does.
+func (l *appendLog) gatherAll() {
 	if l.behind.Store(false); l.gathering.CompareAndSwap(false, true) {
 		l.disk.background(l.step)
 	}
@@ -247,7 +176,7 @@ func (l *appendLog) goOn() {
 	d.work.Add(1)
 	d.mu.Unlock()
 	defer d.work.Done()
-	l.begin()
+	l.gatherAll()
 }
 
 // mostStep is the longest that a step gathers.
@@ -393,7 +322,6 @@ func (l *appendLog) close() error {
 }
 
 func (l *appendLog) fill(st *Status) {
-	st.AOF, st.AOFSize, st.AOFBaseSize, st.AOFErr = true, l.size.Load(), l.baseSize.Load(), l.failing()
-	st.AOFPending, st.AOFFailures = l.pending.Load(), l.failed.Load()
-	st.AOFSyncs, st.AOFSyncNS = l.syncs.Load(), l.syncNS.Load()
+	l.logFile.fill(st)
+	st.AOF, st.AOFErr, st.AOFPending = true, l.failing(), l.pending.Load()
 }

@@ -159,17 +159,6 @@ func (d *Disk) rewrite() (err error) {
 	return d.swap(f, temp)
 }
 
-// mark returns where later appends begin, and how often another process has changed the file's size. A stamp ends the
-// checksum there, so that the bytes that follow can be copied to a new file.
-func (l *appendLog) mark() (from, resized int64, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.crc != 0 {
-		err = l.appendLocked(nil, false)
-	}
-	return l.size.Load(), l.resized, err
-}
-
 // rewriteWhole writes all limits to a new file, and copies nothing from an old one. It serves where nothing is appended
 // meanwhile: before the first connection and after the last (direct), and where the append-only file is off.
 func (d *Disk) rewriteWhole(direct bool) error {

@@ -83,34 +83,6 @@ func (l *appendLog) inspect() error {
 	return err
 }
 
-// checkSize returns errResized if the file's size is not what was written. Then the log continues from the new size. The log
-// is locked.
-func (l *appendLog) checkSize() error {
-	info, err := l.file.Stat()
-	if err != nil {
-		return err
-	}
-	if size, want := info.Size(), l.size.Load(); size < want || size > want && !l.torn {
-		l.size.Store(size)
-		l.torn = false
-		l.resized++
-		return errResized
-	}
-	return nil
-}
-
-// cut cuts the file off at size. If another process has made it shorter, cut fails: to make it longer would fill it with zeros.
-func (l *appendLog) cut() error {
-	info, err := l.file.Stat()
-	if err == nil && info.Size() < l.size.Load() {
-		err = errResized
-	}
-	if err != nil {
-		return err
-	}
-	return l.file.Truncate(l.size.Load())
-}
-
 // watchSnapshot notices that the snapshot was removed, so that a new one is taken even if nothing changes.
 func (d *Disk) watchSnapshot() {
 	if len(d.o.SavePoints()) == 0 || d.SnapshotThere() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 )
 
 // Reply is one reply, or the head of one with elements. Each element follows as a Reply of its own, behind which come its
@@ -79,22 +80,34 @@ func parseHead(line []byte) (reply Reply, length int, err error) {
 		return reply, -1, nil
 	}
 	n, err := strconv.Atoi(string(text))
-	switch {
-	case err != nil || n < -1:
-	case n == -1 && (reply.Kind == '$' || reply.Kind == '*'):
-		reply.Null = true
-		return reply, -1, nil
-	case n < 0 || n > maxReply:
-	case reply.Kind == '$' || reply.Kind == '!' || reply.Kind == '=' && n >= len("txt:"):
-		return reply, n, nil
-	case reply.Kind == '*' || reply.Kind == '~' || reply.Kind == '>':
-		reply.N = n
-		return reply, -1, nil
-	case reply.Kind == '%':
-		reply.N = 2 * n
+	if err == nil && -1 <= n && n <= maxReply && reply.counts(n) {
+		if n >= 0 && strings.IndexByte("$!=", reply.Kind) >= 0 {
+			return reply, n, nil
+		}
 		return reply, -1, nil
 	}
 	return Reply{}, -1, fmt.Errorf("no reply of Redis: %.200q", line)
+}
+
+// counts takes the number in the first line of a reply: a length or a count, and -1 for a null. It returns false where the kind has no
+// such number.
+func (r *Reply) counts(n int) bool {
+	switch r.Kind {
+	case '$', '*':
+		r.Null = n < 0
+	case '=':
+		return n >= len("txt:")
+	}
+	switch r.Kind {
+	case '*', '~', '>':
+		r.N = max(n, 0)
+	case '%':
+		r.N = 2 * n
+	case '$', '!':
+	default:
+		return false
+	}
+	return n >= 0 || r.Null
 }
 
 // withText checks the string of a reply, with its CR LF, and adds it.
