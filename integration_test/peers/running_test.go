@@ -87,11 +87,11 @@ func TestPeerRedisRate(t *testing.T) {
 			limit.Period = time.Duration(limit.Rate*(20+rnd.IntN(1000))) * time.Second
 			literal := fmt.Sprintf("%d/%ds,burst=%d", limit.Rate, limit.Period/time.Second, limit.Burst)
 			for range 3 + rnd.IntN(20) {
-				n, ask, mode := []int{1, 1, 0, 2, rnd.IntN(limit.Burst + 2)}[rnd.IntN(5)], limiter.AllowN, "US"
+				n, ask, mode := []int{1, 1, 0, 2, rnd.IntN(limit.Burst + 2)}[rnd.IntN(5)], limiter.AllowN, []string{}
 				if n > 0 && rnd.IntN(3) == 0 {
-					ask, mode = limiter.AllowAtMost, "UPTO"
+					ask, mode = limiter.AllowAtMost, []string{"UPTO"}
 				}
-				a := c.Take(key, literal, "COST", fmt.Sprint(n), "US", mode)
+				a := c.Take(key, literal, append(mode, "COST", fmt.Sprint(n), "US")...)
 				b, err := ask(ctx, key, limit, n)
 				if err != nil {
 					t.Fatal(err)
