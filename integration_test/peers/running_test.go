@@ -91,7 +91,7 @@ func TestPeerRedisRate(t *testing.T) {
 				if n > 0 && rnd.IntN(3) == 0 {
 					ask, mode = limiter.AllowAtMost, []string{"UPTO"}
 				}
-				a := c.Take(key, literal, append(mode, "COST", fmt.Sprint(n), "US")...)
+				a := c.Take(append([]string{key, literal, "COST", fmt.Sprint(n), "US"}, mode...)...)
 				b, err := ask(ctx, key, limit, n)
 				if err != nil {
 					t.Fatal(err)
