@@ -8,7 +8,7 @@ import (
 func (srv *Server) aside(work func() func(*Session), done func(func(*Session))) {
 	go func() {
 		reply := func(s *Session) {
-			s.replyError(errInternal)
+			s.call.Error(errInternal)
 			s.end = afterReply
 		}
 		defer func() { done(reply) }()

@@ -63,13 +63,13 @@ func decide(s *Session, args [][]byte) {
 	f, row := &s.scratch.single, s.call.Row
 	f.reset(row)
 	if text := reader(row)(s, f, args); text != "" {
-		s.replyError("%s", text)
+		s.call.Error("%s", text)
 		return
 	}
 	var b *batch
 	if f.call.hasTerms {
 		if f.call.terms.Bound && !s.mayBind(args) {
-			s.replyError(errBound)
+			s.call.Error(errBound)
 			return
 		}
 		b = newLone(f.call.terms.Mode == store.Wait)
@@ -163,7 +163,7 @@ func (s *Session) answerThrottles(b *batch) {
 		r, f := &b.throttles[i], b.forms[i]
 		if r.Err != nil {
 			start := len(s.call.Out)
-			s.replyError("%s", throttleError(r.Err))
+			s.call.Error("%s", throttleError(r.Err))
 			s.failed(b.row, s.call.Out[start:])
 			continue
 		}
@@ -201,7 +201,7 @@ func (s *Session) answerTakes(b *batch) {
 		r, f := &b.takes[i], b.forms[i]
 		if r.Err != nil {
 			start := len(s.call.Out)
-			s.replyStoreError(r.Err)
+			s.call.Fail(r.Err)
 			s.failed(b.row, s.call.Out[start:])
 			continue
 		}

@@ -32,16 +32,16 @@ func aclRows() []*command.Row {
 func cmdACLCat(s *Session, args [][]byte) {
 	switch {
 	case len(args) > 3:
-		s.replyError(errACLArgs, args[1])
+		s.call.Error(errACLArgs, args[1])
 	case len(args) == 2:
-		s.replyStrings(acl.CategoryNames)
+		s.call.Strings(acl.CategoryNames)
 	default:
 		category := acl.ParseCategory(string(args[2]))
 		if category == 0 {
-			s.replyError(errCategory, args[2])
+			s.call.Error(errCategory, args[2])
 			return
 		}
-		s.replyStrings(s.srv.users.Table().In(category))
+		s.call.Strings(s.srv.users.Table().In(category))
 	}
 }
 
@@ -56,16 +56,16 @@ func cmdACLSetUser(s *Session, args [][]byte) {
 		rule := (*acl.RuleError)(nil)
 		switch {
 		case errors.As(err, &rule):
-			s.replyError(errRule, rule.Rule, rule.Err)
+			s.call.Error(errRule, rule.Rule, rule.Err)
 		case err != nil:
-			s.replyError("ERR %s", err)
+			s.call.Error("ERR %s", err)
 		default:
 			if u := s.srv.users.Get(string(args[2])); !u.Rights().On() {
 				s.srv.endCertified(s, u)
 			}
 			s.checkRights()
 			s.noteUsers("user set", "user", string(args[2]))
-			s.replyOK()
+			s.call.OK()
 		}
 	})
 }
@@ -73,7 +73,7 @@ func cmdACLSetUser(s *Session, args [][]byte) {
 func cmdACLDelUser(s *Session, args [][]byte) {
 	for _, name := range args[2:] {
 		if string(name) == acl.DefaultName {
-			s.replyError(errDefaultUser)
+			s.call.Error(errDefaultUser)
 			return
 		}
 	}
@@ -86,7 +86,7 @@ func cmdACLDelUser(s *Session, args [][]byte) {
 			}
 		}
 		s.srv.endSessionsOf(s, gone...)
-		s.replyInt(int64(len(gone)))
+		s.call.Int(int64(len(gone)))
 	})
 }
 
@@ -94,53 +94,53 @@ func cmdACLDelUser(s *Session, args [][]byte) {
 func cmdACLGenPass(s *Session, args [][]byte) {
 	bits := int64(256)
 	if len(args) > 3 {
-		s.replyError(errACLArgs, args[1])
+		s.call.Error(errACLArgs, args[1])
 		return
 	}
 	if len(args) == 3 {
 		var ok bool
 		if bits, ok = command.ParseInt(args[2]); !ok {
-			s.replyError(errNotInteger)
+			s.call.Error(errNotInteger)
 			return
 		}
 		if bits < 1 || bits > 4096 {
-			s.replyError(errGenPass)
+			s.call.Error(errGenPass)
 			return
 		}
 	}
 	random := make([]byte, 512)
 	_, _ = rand.Read(random) // it never fails
-	s.replyString(hex.EncodeToString(random)[:(bits+3)/4])
+	s.call.String(hex.EncodeToString(random)[:(bits+3)/4])
 }
 
 func cmdACLGetUser(s *Session, args [][]byte) {
 	u := s.srv.users.Get(string(args[2]))
 	if u == nil {
-		s.replyNull()
+		s.call.Null()
 		return
 	}
 	r := u.Rights()
-	s.replyMap(6)
-	s.replyString("flags")
+	s.call.Map(6)
+	s.call.String("flags")
 	flags := r.Flags()
-	s.replySet(len(flags))
+	s.call.Set(len(flags))
 	for _, flag := range flags {
-		s.replyString(flag)
+		s.call.String(flag)
 	}
-	s.replyString("passwords")
-	s.replyStrings(r.Passwords())
-	s.replyPair("commands", r.Commands())
-	s.replyPair("keys", r.Keys())
-	s.replyPair("channels", r.Channels())
-	s.replyString("selectors")
-	s.replyArray(0)
+	s.call.String("passwords")
+	s.call.Strings(r.Passwords())
+	s.call.Pair("commands", r.Commands())
+	s.call.Pair("keys", r.Keys())
+	s.call.Pair("channels", r.Channels())
+	s.call.String("selectors")
+	s.call.Array(0)
 }
 
 func cmdACLList(s *Session, _ [][]byte) {
 	users := s.srv.users.Sorted()
-	s.replyArray(len(users))
+	s.call.Array(len(users))
 	for _, u := range users {
-		if s.replyString(u.Line()); s.overOutput(len(s.call.Out)) {
+		if s.call.String(u.Line()); s.overOutput(len(s.call.Out)) {
 			return
 		}
 	}
@@ -148,44 +148,44 @@ func cmdACLList(s *Session, _ [][]byte) {
 
 func cmdACLUsers(s *Session, _ [][]byte) {
 	users := s.srv.users.Sorted()
-	s.replyArray(len(users))
+	s.call.Array(len(users))
 	for _, u := range users {
-		s.replyString(u.Name())
+		s.call.String(u.Name())
 	}
 }
 
-func cmdACLWhoAmI(s *Session, _ [][]byte) { s.replyString(s.client.user.Load().Name()) }
+func cmdACLWhoAmI(s *Session, _ [][]byte) { s.call.String(s.client.user.Load().Name()) }
 
 // cmdACLLog is ACL LOG [count|RESET]. Ages are in seconds.
 func cmdACLLog(s *Session, args [][]byte) {
 	count := int64(10)
 	switch {
 	case len(args) > 3:
-		s.replyError(errACLArgs, args[1])
+		s.call.Error(errACLArgs, args[1])
 		return
 	case len(args) == 3 && strings.EqualFold(string(args[2]), "reset"):
 		s.srv.aclLog.Reset()
-		s.replyOK()
+		s.call.OK()
 		return
 	case len(args) == 3:
 		var ok bool
 		if count, ok = command.ParseInt(args[2]); !ok {
-			s.replyError(errNotInteger)
+			s.call.Error(errNotInteger)
 			return
 		}
 	}
 	entries := s.srv.aclLog.Last(int(min(count, math.MaxInt32)))
-	s.replyArray(len(entries))
+	s.call.Array(len(entries))
 	for _, e := range entries {
-		s.replyMap(7)
-		s.replyField("count", e.Count)
-		s.replyPair("reason", string(e.Reason))
-		s.replyPair("context", e.Context)
-		s.replyPair("object", e.Object)
-		s.replyPair("username", e.Username)
-		s.replyString("age-seconds")
-		s.replyDouble(float64(max(0, s.nowNS-e.AtNS)/1e6) / 1e3)
-		s.replyPair("client-info", e.Client)
+		s.call.Map(7)
+		s.call.Field("count", e.Count)
+		s.call.Pair("reason", string(e.Reason))
+		s.call.Pair("context", e.Context)
+		s.call.Pair("object", e.Object)
+		s.call.Pair("username", e.Username)
+		s.call.String("age-seconds")
+		s.call.Double(float64(max(0, s.nowNS-e.AtNS)/1e6) / 1e3)
+		s.call.Pair("client-info", e.Client)
 	}
 }
 
@@ -193,7 +193,7 @@ func cmdACLLog(s *Session, args [][]byte) {
 func cmdACLDryRun(s *Session, args [][]byte) {
 	u, call := s.srv.users.Get(string(args[2])), args[3:]
 	if u == nil {
-		s.replyError(errDryRunUser, args[2])
+		s.call.Error(errDryRunUser, args[2])
 		return
 	}
 	row := s.srv.commands.Find(call[0])
@@ -202,10 +202,10 @@ func cmdACLDryRun(s *Session, args [][]byte) {
 	}
 	switch {
 	case row == nil:
-		s.replyError(errDryRunCommand, call[0])
+		s.call.Error(errDryRunCommand, call[0])
 		return
 	case row.Arity > 0 && len(call) != row.Arity, len(call) < -row.Arity:
-		s.replyError(errArity, row.FullName())
+		s.call.Error(errArity, row.FullName())
 		return
 	}
 	c := denialCheck{row: row, rights: u.Rights()}
@@ -215,11 +215,11 @@ func cmdACLDryRun(s *Session, args [][]byte) {
 		}
 		switch c.reason {
 		case acl.DeniedCommand:
-			s.replyString(formatError("This user has no permissions to run the '%s' command", c.object))
+			s.call.String(formatError("This user has no permissions to run the '%s' command", c.object))
 		case acl.DeniedKey:
-			s.replyString(formatError("This user has no permissions to access the '%s' key", c.object))
+			s.call.String(formatError("This user has no permissions to access the '%s' key", c.object))
 		default:
-			s.replyOK()
+			s.call.OK()
 		}
 		return false
 	})

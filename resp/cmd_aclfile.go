@@ -21,7 +21,7 @@ func farACLSave(_ context.Context, s *Session, _ [][]byte, done func(func(*Sessi
 	s.srv.aside(s.srv.writeUsers, done)
 }
 
-func noACLFile(s *Session) { s.replyError(errACLFile) }
+func noACLFile(s *Session) { s.call.Error(errACLFile) }
 
 // readUsers reads the file. What it returns takes it up, and replies.
 func (srv *Server) readUsers() func(*Session) {
@@ -35,14 +35,14 @@ func (srv *Server) readUsers() func(*Session) {
 		if errors.As(err, new(acl.Mistakes)) {
 			text = errACLLoad
 		}
-		return func(s *Session) { s.replyError(text, err) }
+		return func(s *Session) { s.call.Error(text, err) }
 	}
 	return func(s *Session) {
 		s.alone(func() {
 			s.srv.endSessionsOf(s, s.srv.users.Replace(file)...)
 			s.checkRights()
 			s.noteUsers("users loaded", "aclfile", path)
-			s.replyOK()
+			s.call.OK()
 		})
 	}
 }
@@ -57,7 +57,7 @@ func (srv *Server) writeUsers() func(*Session) {
 	defer srv.savingUsers.Unlock()
 	if err := srv.users.Save(path); err != nil {
 		srv.log.WarnSeldom("users could not be saved", "aclfile", path, "error", err)
-		return func(s *Session) { s.replyError(errACLSave) }
+		return func(s *Session) { s.call.Error(errACLSave) }
 	}
-	return (*Session).replyOK
+	return func(s *Session) { s.call.OK() }
 }

@@ -29,10 +29,10 @@ func clientRows() []*command.Row {
 	}
 }
 
-func cmdClientID(s *Session, _ [][]byte) { s.replyInt(s.client.id) }
+func cmdClientID(s *Session, _ [][]byte) { s.call.Int(s.client.id) }
 
 func cmdClientInfo(s *Session, _ [][]byte) {
-	s.replyText(s.client.line(s.nowNS) + "\n")
+	s.call.Text(s.client.line(s.nowNS) + "\n")
 }
 
 // manyClients take longer than a millisecond to list. So do some more ids to read.
@@ -119,7 +119,7 @@ func cmdClientKill(s *Session, args [][]byte) {
 	if oldForm {
 		filter = killFilter{addr: args[2]}
 	} else if text := filter.parse(args[2:], s.srv.users); text != "" {
-		s.replyError("%s", text)
+		s.call.Error("%s", text)
 		return
 	}
 	killed := int64(0)
@@ -136,11 +136,11 @@ func cmdClientKill(s *Session, args [][]byte) {
 	}
 	switch {
 	case !oldForm:
-		s.replyInt(killed)
+		s.call.Int(killed)
 	case killed == 0:
-		s.replyError(errNoSuchClient)
+		s.call.Error(errNoSuchClient)
 	default:
-		s.replyOK()
+		s.call.OK()
 	}
 }
 
@@ -196,7 +196,7 @@ func (f *killFilter) parse(args [][]byte, users *acl.Users) string {
 func cmdClientUnblock(s *Session, args [][]byte) {
 	why := store.ErrRefused
 	if len(args) > 4 {
-		s.replyError(errUnblockArgs, args[1])
+		s.call.Error(errUnblockArgs, args[1])
 		return
 	}
 	if len(args) == 4 {
@@ -205,17 +205,17 @@ func cmdClientUnblock(s *Session, args [][]byte) {
 		case "error":
 			why = store.ErrUnblocked
 		default:
-			s.replyError(errUnblockReason)
+			s.call.Error(errUnblockReason)
 			return
 		}
 	}
 	id, ok := command.ParseInt(args[2])
 	if !ok {
-		s.replyError(errNotInteger)
+		s.call.Error(errNotInteger)
 		return
 	}
 	other := s.srv.clients.get(id)
-	s.replyBool(other != nil && other.unblock(why))
+	s.call.Bool(other != nil && other.unblock(why))
 }
 
 // kill ends the session. Any goroutine may call it.
@@ -229,19 +229,19 @@ func cmdClientGetName(s *Session, _ [][]byte) {
 	name := s.client.name
 	s.client.mu.Unlock()
 	if name == "" {
-		s.replyNull()
+		s.call.Null()
 	} else {
-		s.replyString(name)
+		s.call.String(name)
 	}
 }
 
 func cmdClientSetName(s *Session, args [][]byte) {
 	if text := nameProblem(args[2]); text != "" {
-		s.replyError("%s", text)
+		s.call.Error("%s", text)
 		return
 	}
 	s.client.setName(string(args[2]))
-	s.replyOK()
+	s.call.OK()
 }
 
 func cmdClientSetInfo(s *Session, args [][]byte) {
@@ -252,21 +252,21 @@ func cmdClientSetInfo(s *Session, args [][]byte) {
 	case "lib-ver":
 		field = &s.client.libVersion
 	default:
-		s.replyError(errClientOption, args[2])
+		s.call.Error(errClientOption, args[2])
 		return
 	}
 	switch {
 	case len(args[3]) > maxClientName:
-		s.replyError(errClientLibLong, option, maxClientName)
+		s.call.Error(errClientLibLong, option, maxClientName)
 		return
 	case !validName(args[3]):
-		s.replyError(errClientLibInfo, option)
+		s.call.Error(errClientLibInfo, option)
 		return
 	}
 	s.client.mu.Lock()
 	*field = string(args[3])
 	s.client.mu.Unlock()
-	s.replyOK()
+	s.call.OK()
 }
 
 // onOff reads ON or OFF, and answers anything else with a syntax error.
@@ -277,21 +277,21 @@ func (s *Session) onOff(arg []byte) (on, ok bool) {
 	case "off":
 		return false, true
 	}
-	s.replyError(errSyntax)
+	s.call.Error(errSyntax)
 	return false, false
 }
 
 func cmdClientNoEvict(s *Session, args [][]byte) {
 	if on, ok := s.onOff(args[2]); ok {
 		s.client.noEvict.Store(on)
-		s.replyOK()
+		s.call.OK()
 	}
 }
 
 func cmdClientNoTouch(s *Session, args [][]byte) {
 	if on, ok := s.onOff(args[2]); ok {
 		s.setNoTouch(on)
-		s.replyOK()
+		s.call.OK()
 	}
 }
 
@@ -299,12 +299,12 @@ func cmdClientReply(s *Session, args [][]byte) {
 	switch strings.ToLower(string(args[2])) {
 	case "on":
 		s.gate &^= gateReplyOff | gateSkipNext | gateSkip
-		s.replyOK()
+		s.call.OK()
 	case "off":
 		s.gate.set(gateReplyOff, true)
 	case "skip":
 		s.gate.set(gateSkipNext, !s.gate.has(gateReplyOff))
 	default:
-		s.replyError(errSyntax)
+		s.call.Error(errSyntax)
 	}
 }

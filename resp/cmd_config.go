@@ -14,7 +14,7 @@ func configRows() []*command.Row {
 		{Name: "get", Arity: -3, Most: command.ShortList, Flags: command.NoScript | command.Admin, Usage: "parameter ...", Summary: "Returns the values of configuration parameters.", Since: "2.0.0", Group: "server", Cost: "O(N) where N is the number of parameters", Run: onSession(cmdConfigGet)},
 		{Name: "set", Arity: -4, Flags: command.NoScript | command.Admin, Usage: "parameter value ...", Summary: "Sets configuration parameters.", Since: "2.0.0", Group: "server", Cost: "O(N) where N is the number of parameters", Run: onSession(cmdConfigSet)},
 		{Name: "resetstat", Arity: 2, Flags: command.NoScript | command.Admin, Summary: "Resets the server's statistics.", Since: "2.0.0", Group: "server", Run: onSession(cmdConfigResetStat)},
-		{Name: "rewrite", Arity: 2, Flags: command.NoScript | command.Admin, Summary: "Returns an error: there is no configuration file.", Since: "2.8.0", Group: "server", Run: onSession(func(s *Session, _ [][]byte) { s.replyError(errConfigRewrite) })},
+		{Name: "rewrite", Arity: 2, Flags: command.NoScript | command.Admin, Summary: "Returns an error: there is no configuration file.", Since: "2.8.0", Group: "server", Run: onSession(func(s *Session, _ [][]byte) { s.call.Error(errConfigRewrite) })},
 	}
 }
 
@@ -25,7 +25,7 @@ func cmdConfigGet(s *Session, args [][]byte) {
 	s.inSteps(args, func(s *Session, args [][]byte) (more bool) {
 		g, ok := glob.Compile(args[at], true)
 		if !ok {
-			s.replyError(errPatternLong, glob.MaxWild)
+			s.call.Error(errPatternLong, glob.MaxWild)
 			return false
 		}
 		for _, name := range names {
@@ -52,24 +52,24 @@ func (s *Session) replyParameters(asked map[string]string) {
 			found = append(found, [2]string{as, value})
 		}
 	})
-	s.replyMap(len(found))
-	s.replyPairs(found)
+	s.call.Map(len(found))
+	s.call.Pairs(found)
 }
 
 func cmdConfigSet(s *Session, args [][]byte) {
 	if len(args)%2 != 0 {
-		s.replyError(errSyntax)
+		s.call.Error(errSyntax)
 		return
 	}
 	changed, err := s.srv.cfg.Change(args[2:])
 	if err != nil {
-		s.replyError("%s", err)
+		s.call.Error("%s", err)
 		return
 	}
 	for _, c := range changed {
 		s.srv.log.Bounded(1, c[0], slog.LevelInfo, "setting changed", "name", c[0], "value", c[1], "client", s.client.addr)
 	}
-	s.replyOK()
+	s.call.OK()
 }
 
 func cmdConfigResetStat(s *Session, _ [][]byte) {
@@ -77,5 +77,5 @@ func cmdConfigResetStat(s *Session, _ [][]byte) {
 	s.srv.metrics.Reset(s.nowNS)
 	s.srv.stats.Errors.Reset()
 	s.srv.commands.Each(func(row *command.Row) { stats.Of(row).Reset() })
-	s.replyOK()
+	s.call.OK()
 }

@@ -11,18 +11,18 @@ import (
 func cmdPing(s *Session, args [][]byte) {
 	switch len(args) {
 	case 1:
-		s.replyStatus("PONG")
+		s.call.Status("PONG")
 	case 2:
-		s.replyBulk(args[1])
+		s.call.Bulk(args[1])
 	default:
-		s.replyError(errArity, "ping")
+		s.call.Error(errArity, "ping")
 	}
 }
 
-func cmdEcho(s *Session, args [][]byte) { s.replyBulk(args[1]) }
+func cmdEcho(s *Session, args [][]byte) { s.call.Bulk(args[1]) }
 
 func cmdQuit(s *Session, _ [][]byte) {
-	s.replyOK()
+	s.call.OK()
 	s.end = afterReply
 }
 
@@ -39,17 +39,17 @@ func cmdReset(s *Session, _ [][]byte) {
 	s.setMonitor(false)
 	s.client.setName("")
 	s.releaseBound()
-	s.replyStatus("RESET")
+	s.call.Status("RESET")
 }
 
 func cmdSelect(s *Session, args [][]byte) {
 	switch n, ok := command.ParseInt(args[1]); {
 	case !ok:
-		s.replyError(errNotInteger)
+		s.call.Error(errNotInteger)
 	case n != 0:
-		s.replyError(errDBIndex)
+		s.call.Error(errDBIndex)
 	default:
-		s.replyOK()
+		s.call.OK()
 	}
 }
 
@@ -61,13 +61,13 @@ func cmdAuth(s *Session, args [][]byte) {
 	}
 	switch {
 	case len(args) > 3:
-		s.replyError(errSyntax)
+		s.call.Error(errSyntax)
 	case len(args) == 2 && s.srv.users.Default.Rights().NoPass():
-		s.replyError(errNoPassword)
+		s.call.Error(errNoPassword)
 	case !s.authenticate(args[0], name, password):
-		s.replyError(errWrongPass)
+		s.call.Error(errWrongPass)
 	default:
-		s.replyOK()
+		s.call.OK()
 	}
 }
 
@@ -83,11 +83,11 @@ func cmdHello(s *Session, args [][]byte) {
 	if len(args) > 1 {
 		n, ok := command.ParseInt(args[1])
 		if !ok {
-			s.replyError(errProtoNotInt)
+			s.call.Error(errProtoNotInt)
 			return
 		}
 		if n != 2 && n != 3 {
-			s.replyError(errNoProto)
+			s.call.Error(errNoProto)
 			return
 		}
 		version = n
@@ -98,21 +98,21 @@ func cmdHello(s *Session, args [][]byte) {
 			case bytes.EqualFold(rest[0], []byte("SETNAME")) && len(rest) > 1:
 				name, hasName, rest = rest[1], true, rest[2:]
 				if text := nameProblem(name); text != "" {
-					s.replyError("%s", text)
+					s.call.Error("%s", text)
 					return
 				}
 			default:
-				s.replyError(errHelloOption, rest[0])
+				s.call.Error(errHelloOption, rest[0])
 				return
 			}
 		}
 	}
 	if credentials != nil && !s.authenticate(args[0], credentials[0], credentials[1]) {
-		s.replyError(errWrongPass)
+		s.call.Error(errWrongPass)
 		return
 	}
 	if s.mustAuth() {
-		s.replyError(errHelloNoAuth)
+		s.call.Error(errHelloNoAuth)
 		return
 	}
 	if hasName {
@@ -120,14 +120,14 @@ func cmdHello(s *Session, args [][]byte) {
 	}
 	s.setRESP3(version == 3)
 
-	s.replyMap(7)
-	s.replyPair("server", "redis")
-	s.replyPair("version", RedisVersion)
-	s.replyField("proto", version)
-	s.replyField("id", s.client.id)
-	s.replyPair("mode", "standalone")
-	s.replyPair("role", "master")
-	s.replyString("modules")
+	s.call.Map(7)
+	s.call.Pair("server", "redis")
+	s.call.Pair("version", RedisVersion)
+	s.call.Field("proto", version)
+	s.call.Field("id", s.client.id)
+	s.call.Pair("mode", "standalone")
+	s.call.Pair("role", "master")
+	s.call.String("modules")
 	s.replyModules()
 }
 

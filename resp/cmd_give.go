@@ -19,11 +19,11 @@ func cmdGive(s *Session, args [][]byte) {
 	case n < 0:
 		text = errGive
 	case n == 0:
-		s.replyInt(0)
+		s.call.Int(0)
 		return
 	}
 	if text != "" {
-		s.replyError("%s", text)
+		s.call.Error("%s", text)
 		return
 	}
 	if l := f.limits[0]; l.HoldsLeases() && !s.srv.answersLater {
@@ -36,7 +36,7 @@ func cmdGive(s *Session, args [][]byte) {
 	s.ask(b)
 }
 
-func (s *Session) replyGiven(_ *form, r *store.TakeRequest) { s.replyInt(-r.Taken.Granted) }
+func (s *Session) replyGiven(_ *form, r *store.TakeRequest) { s.call.Int(-r.Taken.Granted) }
 
 // giveInSteps ends leases of a limit, of which there may be 65,536.
 func (s *Session) giveInSteps(args [][]byte, l takeLimit, n int64) {
@@ -47,9 +47,9 @@ func (s *Session) giveInSteps(args [][]byte, l takeLimit, n int64) {
 		given += some
 		switch {
 		case err != nil:
-			s.replyStoreError(err)
+			s.call.Fail(err)
 		case !more:
-			s.replyInt(given)
+			s.call.Int(given)
 		}
 		return more
 	})

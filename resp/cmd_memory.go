@@ -26,23 +26,23 @@ func memoryRows() []*command.Row {
 func cmdMemoryUsage(s *Session, args [][]byte) {
 	for rest := args[3:]; len(rest) > 0; rest = rest[2:] {
 		if len(rest) == 1 || !strings.EqualFold(string(rest[0]), "samples") {
-			s.replyError(errSyntax)
+			s.call.Error(errSyntax)
 			return
 		}
 		n, ok := command.ParseInt(rest[1])
 		if !ok {
-			s.replyError(errNotInteger)
+			s.call.Error(errNotInteger)
 			return
 		}
 		if n < 0 {
-			s.replyError(errSyntax)
+			s.call.Error(errSyntax)
 			return
 		}
 	}
 	if n, ok := s.store().KeyBytes(args[2], s.nowNS); ok {
-		s.replyInt(n)
+		s.call.Int(n)
 	} else {
-		s.replyNull()
+		s.call.Null()
 	}
 }
 
@@ -55,12 +55,12 @@ func cmdMemoryPurge(s *Session, _ [][]byte) {
 			debug.FreeOSMemory()
 		}()
 	}
-	s.replyOK()
+	s.call.OK()
 }
 
 // cmdMemoryMallocStats uses the names of runtime/metrics.
 func cmdMemoryMallocStats(s *Session, _ [][]byte) {
-	s.replyText(metrics.MallocStats())
+	s.call.Text(metrics.MallocStats())
 }
 
 // memoryUse is what memory is used for, in bytes.
@@ -86,46 +86,46 @@ func ratio(a, b int64) float64 { return float64(a) / float64(max(b, 1)) }
 // cmdMemoryStats has all names of Redis 7.0, because typed clients read them by name. A name that means nothing in celld has 0.
 func cmdMemoryStats(s *Session, _ [][]byte) {
 	m := s.memoryUse()
-	double := func(name string, f float64) { s.replyString(name); s.replyDouble(f) }
+	double := func(name string, f float64) { s.call.String(name); s.call.Double(f) }
 	if m.keys > 0 {
-		s.replyMap(28)
+		s.call.Map(28)
 	} else {
-		s.replyMap(27)
+		s.call.Map(27)
 	}
-	s.replyField("peak.allocated", m.peak)
-	s.replyField("total.allocated", m.used)
-	s.replyField("startup.allocated", 0)
-	s.replyField("replication.backlog", 0)
-	s.replyField("clients.slaves", 0)
-	s.replyField("clients.normal", m.clients)
-	s.replyField("cluster.links", 0)
-	s.replyField("aof.buffer", 0)
-	s.replyField("lua.caches", 0)
-	s.replyField("functions.caches", 0)
+	s.call.Field("peak.allocated", m.peak)
+	s.call.Field("total.allocated", m.used)
+	s.call.Field("startup.allocated", 0)
+	s.call.Field("replication.backlog", 0)
+	s.call.Field("clients.slaves", 0)
+	s.call.Field("clients.normal", m.clients)
+	s.call.Field("cluster.links", 0)
+	s.call.Field("aof.buffer", 0)
+	s.call.Field("lua.caches", 0)
+	s.call.Field("functions.caches", 0)
 	if m.keys > 0 { // Redis leaves out a database without keys
-		s.replyString("db.0")
-		s.replyMap(3)
-		s.replyField("overhead.hashtable.main", m.keys*table.OverheadBytes)
-		s.replyField("overhead.hashtable.expires", 0)
-		s.replyField("overhead.hashtable.slot-to-keys", 0)
+		s.call.String("db.0")
+		s.call.Map(3)
+		s.call.Field("overhead.hashtable.main", m.keys*table.OverheadBytes)
+		s.call.Field("overhead.hashtable.expires", 0)
+		s.call.Field("overhead.hashtable.slot-to-keys", 0)
 	}
-	s.replyField("overhead.total", max(0, m.used-m.Bytes))
-	s.replyField("keys.count", m.keys)
-	s.replyField("keys.bytes-per-key", m.Bytes/max(m.keys, 1))
-	s.replyField("dataset.bytes", m.Bytes)
+	s.call.Field("overhead.total", max(0, m.used-m.Bytes))
+	s.call.Field("keys.count", m.keys)
+	s.call.Field("keys.bytes-per-key", m.Bytes/max(m.keys, 1))
+	s.call.Field("dataset.bytes", m.Bytes)
 	double("dataset.percentage", 100*ratio(m.Bytes, m.used))
 	double("peak.percentage", 100*ratio(m.used, m.peak))
-	s.replyField("allocator.allocated", m.used)
-	s.replyField("allocator.active", m.held)
-	s.replyField("allocator.resident", m.held)
+	s.call.Field("allocator.allocated", m.used)
+	s.call.Field("allocator.active", m.held)
+	s.call.Field("allocator.resident", m.held)
 	double("allocator-fragmentation.ratio", ratio(m.held, m.used))
-	s.replyField("allocator-fragmentation.bytes", m.held-m.used)
+	s.call.Field("allocator-fragmentation.bytes", m.held-m.used)
 	double("allocator-rss.ratio", 1)
-	s.replyField("allocator-rss.bytes", 0)
+	s.call.Field("allocator-rss.bytes", 0)
 	double("rss-overhead.ratio", 1)
-	s.replyField("rss-overhead.bytes", 0)
+	s.call.Field("rss-overhead.bytes", 0)
 	double("fragmentation", ratio(m.held, m.used))
-	s.replyField("fragmentation.bytes", m.held-m.used)
+	s.call.Field("fragmentation.bytes", m.held-m.used)
 }
 
 // doctorBytes is the least use of memory that MEMORY DOCTOR mentions.
@@ -147,5 +147,5 @@ func cmdMemoryDoctor(s *Session, _ [][]byte) {
 	if text.Len() == 0 {
 		text.WriteString("Nothing is amiss.\n")
 	}
-	s.replyText(text.String())
+	s.call.Text(text.String())
 }

@@ -34,20 +34,20 @@ func (s *Session) replyMultiTaken(f *form, r *store.TakeRequest) {
 	if taken.Limited {
 		index = int64(taken.Binding) + 1
 	}
-	s.replyArray(1 + len(r.Calls))
+	s.call.Array(1 + len(r.Calls))
 	if f.call.leases {
-		s.replyArray(6)
+		s.call.Array(6)
 	} else {
-		s.replyArray(5)
+		s.call.Array(5)
 	}
-	s.replyBool(taken.Limited)
-	s.replyInt(index)
-	s.replyInt(taken.Granted)
-	s.replyInt(wait(taken.RetryAfterNS, unitNS))
+	s.call.Bool(taken.Limited)
+	s.call.Int(index)
+	s.call.Int(taken.Granted)
+	s.call.Int(wait(taken.RetryAfterNS, unitNS))
 	if r.Terms == nil {
-		s.replyInt(0)
+		s.call.Int(0)
 	} else {
-		s.replyInt(wait(r.Terms.WaitNS, unitNS))
+		s.call.Int(wait(r.Terms.WaitNS, unitNS))
 	}
 	if f.call.leases {
 		s.replyLease(r)

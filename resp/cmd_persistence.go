@@ -11,20 +11,20 @@ import (
 func cmdSave(s *Session, _ [][]byte) {
 	switch err := s.srv.persist.Save(); {
 	case errors.Is(err, persistence.ErrSaving):
-		s.replyError(errSaving)
+		s.call.Error(errSaving)
 	case errors.Is(err, dir.ErrInUse):
-		s.replyError("ERR %s", err)
+		s.call.Error("ERR %s", err)
 	case err != nil:
-		s.replyError("ERR")
+		s.call.Error("ERR")
 	default:
-		s.replyOK()
+		s.call.OK()
 	}
 }
 
 func cmdBgsave(s *Session, args [][]byte) {
 	schedule := len(args) == 2 && bytes.EqualFold(args[1], []byte("SCHEDULE"))
 	if len(args) > 1 && !schedule {
-		s.replyError(errSyntax)
+		s.call.Error(errSyntax)
 		return
 	}
 	if s.tx.running {
@@ -33,9 +33,9 @@ func cmdBgsave(s *Session, args [][]byte) {
 	}
 	switch err := s.srv.persist.BackgroundSave(schedule); {
 	case errors.Is(err, persistence.ErrRewriting) && schedule:
-		s.replyStatus(statusSaveScheduled)
+		s.call.Status(statusSaveScheduled)
 	case errors.Is(err, persistence.ErrRewriting):
-		s.replyError(errBgsaveRewriting)
+		s.call.Error(errBgsaveRewriting)
 	default:
 		s.replyStarted(err, "Background saving started")
 	}
@@ -48,7 +48,7 @@ func cmdBgrewriteaof(s *Session, _ [][]byte) {
 	}
 	err := s.srv.persist.Rewrite()
 	if errors.Is(err, persistence.ErrSaving) {
-		s.replyStatus(statusRewriteScheduled)
+		s.call.Status(statusRewriteScheduled)
 		return
 	}
 	s.replyStarted(err, "Background append only file rewriting started")
@@ -65,18 +65,18 @@ const (
 func (s *Session) replyStarted(err error, started string) {
 	switch {
 	case errors.Is(err, persistence.ErrSaving):
-		s.replyError(errSaving)
+		s.call.Error(errSaving)
 	case errors.Is(err, persistence.ErrRewriting):
-		s.replyError(errRewriting)
+		s.call.Error(errRewriting)
 	case err != nil:
-		s.replyError("ERR %s", err)
+		s.call.Error("ERR %s", err)
 	default:
-		s.replyStatus(started)
+		s.call.Status(started)
 	}
 }
 
 func cmdLastsave(s *Session, _ [][]byte) {
-	s.replyInt(s.srv.store.WallNS(s.srv.persist.Status().LastSaveNS) / 1e9)
+	s.call.Int(s.srv.store.WallNS(s.srv.persist.Status().LastSaveNS) / 1e9)
 }
 
 // maySave claims the directory for the snapshots that CONFIG SET save asks for. It is an error if another process uses the

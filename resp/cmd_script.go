@@ -62,13 +62,13 @@ func (s *Session) eval(args [][]byte, bySHA, readOnly bool) {
 	keys, ok := command.ParseInt(args[2])
 	switch {
 	case !ok:
-		s.replyError(errNotInteger)
+		s.call.Error(errNotInteger)
 		return
 	case keys > int64(len(args)-3):
-		s.replyError(errKeysMany)
+		s.call.Error(errKeysMany)
 		return
 	case keys < 0:
-		s.replyError(errKeysNegative)
+		s.call.Error(errKeysNegative)
 		return
 	}
 	s.alone(func() {
@@ -76,11 +76,11 @@ func (s *Session) eval(args [][]byte, bySHA, readOnly bool) {
 		if !bySHA {
 			var err error
 			if found, err = s.srv.scriptEngine().Load(args[1]); err != nil {
-				s.replyError("%s", err)
+				s.call.Error("%s", err)
 				return
 			}
 		} else if found, ok = s.srv.scriptEngine().Get(string(args[1])); !ok {
-			s.replyError(errNoScript)
+			s.call.Error(errNoScript)
 			return
 		}
 		s.runScript(found, args[3:3+keys], args[3+keys:], readOnly)
@@ -127,7 +127,7 @@ func (r *scriptRun) Call(args [][]byte) []byte {
 	mark := len(s.call.Out)
 	if r.dispatch(args); s.end != open { // the reply exceeded the output limit, and only part of it is there
 		s.call.Out = s.call.Out[:mark]
-		s.replyError(errInternal)
+		s.call.Error(errInternal)
 	}
 	reply := s.call.Out[mark:]
 	s.call.Out = s.call.Out[:mark]
@@ -150,7 +150,7 @@ func (r *scriptRun) dispatch(args [][]byte) {
 	}
 	if text != "" {
 		s.srv.stats.Rejected(row, text)
-		s.replyError("%s", text)
+		s.call.Error("%s", text)
 		return
 	}
 	if row.Flags&command.Write != 0 {
@@ -158,7 +158,7 @@ func (r *scriptRun) dispatch(args [][]byte) {
 		case first && s.srv.gate.has(gateBusy):
 			s.tr.Resume() // its changes wait for the disk like all others
 		case r.fate.Load() == isKilled:
-			s.replyError(errScriptKilled)
+			s.call.Error(errScriptKilled)
 			return
 		}
 	}
@@ -243,9 +243,9 @@ func (r *scriptRun) OverOutput(bytes int) bool { return r.s.end != open || r.s.o
 func cmdScriptLoad(s *Session, args [][]byte) {
 	s.alone(func() {
 		if found, err := s.srv.scriptEngine().Load(args[2]); err != nil {
-			s.replyError("%s", err)
+			s.call.Error("%s", err)
 		} else {
-			s.replyString(found.SHA)
+			s.call.String(found.SHA)
 		}
 	})
 }
@@ -253,30 +253,30 @@ func cmdScriptLoad(s *Session, args [][]byte) {
 func cmdScriptExists(s *Session, args [][]byte) {
 	s.alone(func() {
 		engine := s.srv.scriptEngine()
-		s.replyArray(len(args) - 2)
+		s.call.Array(len(args) - 2)
 		for _, sha := range args[2:] {
-			s.replyBool(engine.Has(string(sha)))
+			s.call.Bool(engine.Has(string(sha)))
 		}
 	})
 }
 
 func cmdScriptFlush(s *Session, args [][]byte) {
 	if len(args) > 3 || len(args) == 3 && !strings.EqualFold(string(args[2]), "sync") && !strings.EqualFold(string(args[2]), "async") {
-		s.replyError(errScriptFlush)
+		s.call.Error(errScriptFlush)
 		return
 	}
 	s.alone(func() { s.srv.scriptEngine().Flush() })
-	s.replyOK()
+	s.call.OK()
 }
 
 func cmdScriptKill(s *Session, _ [][]byte) {
 	r := s.srv.running.Load()
 	switch {
 	case r == nil:
-		s.replyError(errNotBusy)
+		s.call.Error(errNotBusy)
 	case r.fate.CompareAndSwap(0, isKilled) || r.fate.Load() == isKilled:
-		s.replyOK()
+		s.call.OK()
 	default:
-		s.replyError(errUnkillable)
+		s.call.Error(errUnkillable)
 	}
 }

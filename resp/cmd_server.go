@@ -9,9 +9,9 @@ import (
 
 func cmdTime(s *Session, _ [][]byte) {
 	us := s.wallNS() / 1e3
-	s.replyArray(2)
-	s.replyString(strconv.FormatInt(us/1e6, 10))
-	s.replyString(strconv.FormatInt(us%1e6, 10))
+	s.call.Array(2)
+	s.call.String(strconv.FormatInt(us/1e6, 10))
+	s.call.String(strconv.FormatInt(us%1e6, 10))
 }
 
 func moduleRows() []*command.Row {
@@ -25,22 +25,22 @@ const moduleVersion = 500
 
 // replyModules lists redis-cell as a loaded module, because clients look for it before they use CL.THROTTLE.
 func (s *Session) replyModules() {
-	s.replyArray(1)
-	s.replyMap(4)
-	s.replyPair("name", "redis-cell")
-	s.replyField("ver", moduleVersion)
-	s.replyPair("path", "")
-	s.replyString("args")
-	s.replyArray(0)
+	s.call.Array(1)
+	s.call.Map(4)
+	s.call.Pair("name", "redis-cell")
+	s.call.Field("ver", moduleVersion)
+	s.call.Pair("path", "")
+	s.call.String("args")
+	s.call.Array(0)
 }
 
 func cmdMonitor(s *Session, _ [][]byte) {
 	if s.tx.running {
-		s.replyError(errMonitorInExec)
+		s.call.Error(errMonitorInExec)
 		return
 	}
 	s.setMonitor(true)
-	s.replyOK()
+	s.call.OK()
 }
 
 // setMonitor turns MONITOR on or off for the session. It moves the lines that were pushed until then to the output.
@@ -75,33 +75,33 @@ func cmdShutdown(s *Session, args [][]byte) {
 		case "abort":
 			abort = true
 		default:
-			s.replyError(errSyntax)
+			s.call.Error(errSyntax)
 			return
 		}
 	}
 	switch {
 	case save && nosave, abort && (save || nosave || other || force):
-		s.replyError(errSyntax)
+		s.call.Error(errSyntax)
 		return
 	case abort && s.srv.abortShutdown():
 		s.srv.log.Info("a client aborted the shutdown", "client", s.client.addr)
-		s.replyOK()
+		s.call.OK()
 		return
 	case abort:
-		s.replyError(errNoShutdown)
+		s.call.Error(errNoShutdown)
 		return
 	}
 	switch {
 	case s.srv.gate.has(gateBusy) && !nosave:
-		s.replyError(errBusy)
+		s.call.Error(errBusy)
 		return
 	case save && s.srv.engine != nil:
-		s.replyError(errEngineKeeps, "SHUTDOWN SAVE")
+		s.call.Error(errEngineKeeps, "SHUTDOWN SAVE")
 		return
 	}
 	s.srv.log.Info("a client asked for shutdown", "client", s.client.addr)
 	if !s.srv.prepareShutdown(save, nosave) && !force {
-		s.replyError(errShutdownSave)
+		s.call.Error(errShutdownSave)
 		return
 	}
 	s.srv.shutdown()

@@ -49,7 +49,7 @@ func TestSlowMonitorIsClosed(t *testing.T) {
 
 func TestSlowlog(t *testing.T) {
 	w := newWorld(t, "slowlog-log-slower-than", "1000", "slowlog-max-len", "2")
-	w.commands.Add(&command.Row{Name: "slow", Arity: -1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(2); s.replyOK() })})
+	w.commands.Add(&command.Row{Name: "slow", Arity: -1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(2); s.call.OK() })})
 	c := w.connect()
 	for i := range 3 {
 		c.do("SLOW", fmt.Sprint(i), strings.Repeat("y", 200))

@@ -173,7 +173,7 @@ func (s *Session) replyTaken(f *form, r *store.TakeRequest) {
 		s.replyLease(r)
 	}
 	if f.call.full {
-		s.replyArray(len(r.Calls))
+		s.call.Array(len(r.Calls))
 		for i := range r.Calls {
 			s.replyDecision(&r.Calls[i].Decision, unitNS)
 		}
@@ -183,20 +183,20 @@ func (s *Session) replyTaken(f *form, r *store.TakeRequest) {
 // replyLease answers with the id of the lease, or 0.
 func (s *Session) replyLease(r *store.TakeRequest) {
 	if r.Terms == nil {
-		s.replyInt(0)
+		s.call.Int(0)
 	} else {
-		s.replyInt(r.Terms.Lease)
+		s.call.Int(r.Terms.Lease)
 	}
 }
 
 // replyDecision answers with one limit's decision, with times in units of unitNS.
 func (s *Session) replyDecision(d *cell.Decision, unitNS uint64) {
-	s.replyArray(5)
-	s.replyBool(d.Limited)
-	s.replyInt(d.Limit)
-	s.replyInt(d.Remaining)
-	s.replyInt(wait(d.RetryAfterNS, unitNS))
-	s.replyInt(wait(d.ResetAfterNS, unitNS))
+	s.call.Array(5)
+	s.call.Bool(d.Limited)
+	s.call.Int(d.Limit)
+	s.call.Int(d.Remaining)
+	s.call.Int(wait(d.RetryAfterNS, unitNS))
+	s.call.Int(wait(d.ResetAfterNS, unitNS))
 }
 
 // unitNS is the unit of the times in the reply: ms or µs.

@@ -63,7 +63,7 @@ func (s *Session) queue(row *command.Row, args [][]byte) {
 		text = cmp.Or(text, errNotInMulti)
 		s.spoil()
 		s.srv.stats.Rejected(row, text)
-		s.replyError("%s", text)
+		s.call.Error("%s", text)
 		return
 	}
 	for _, arg := range args {
@@ -74,7 +74,7 @@ func (s *Session) queue(row *command.Row, args [][]byte) {
 	}
 	s.tx.queued = append(s.tx.queued, queuedCommand{row, copied(args), s.client.user.Load().Rights()})
 	s.client.txLen.Store(int32(len(s.tx.queued)))
-	s.replyStatus("QUEUED")
+	s.call.Status("QUEUED")
 }
 
 // overTxLimit ends a connection whose queue and watches exceed the query buffer limit. Every queued command calls it, because one
@@ -91,18 +91,18 @@ func (s *Session) overTxLimit() bool {
 
 func cmdMulti(s *Session, _ [][]byte) {
 	if s.gate.has(gateMulti) {
-		s.replyError(errNested)
+		s.call.Error(errNested)
 		return
 	}
 	s.gate.set(gateMulti, true)
 	s.client.txLen.Store(0)
-	s.replyOK()
+	s.call.OK()
 }
 
 // cmdExec runs the queue. No other connection's command runs in between.
 func cmdExec(s *Session, _ [][]byte) {
 	if !s.gate.has(gateMulti) {
-		s.replyError(errExecNoMulti)
+		s.call.Error(errExecNoMulti)
 		return
 	}
 	tx := s.tx
@@ -116,17 +116,17 @@ func cmdExec(s *Session, _ [][]byte) {
 
 func (s *Session) exec(tx transaction) {
 	if tx.spoiled {
-		s.replyError(errExecAbort)
+		s.call.Error(errExecAbort)
 		return
 	}
 	s.alone(func() {
 		for _, w := range tx.watches {
 			if w.Changed(s.nowNS) {
-				s.replyNullArray()
+				s.call.NullArray()
 				return
 			}
 		}
-		s.replyArray(len(tx.queued))
+		s.call.Array(len(tx.queued))
 		defer func() { s.tx.running = false }()
 		var read [][]byte // keys to announce as changed, after the whole reply
 		for i, q := range tx.queued {
@@ -156,7 +156,7 @@ func (s *Session) runQueued(q queuedCommand) {
 	if reason := s.forbid(q.row, q.args, "multi"); reason != "" {
 		text := formatError(errNoPermExec, lostRights[reason])
 		s.srv.stats.Rejected(nil, text)
-		s.replyError("%s", text)
+		s.call.Error("%s", text)
 		return
 	}
 	s.perform(q.row, q.args)
@@ -184,7 +184,7 @@ func (s *Session) alone(do func()) {
 	}()
 	s.checkRights()
 	if s.srv.gate.has(gateBusy) { // a script became busy while this waited
-		s.replyError(errBusy)
+		s.call.Error(errBusy)
 		return
 	}
 	do()
@@ -192,20 +192,20 @@ func (s *Session) alone(do func()) {
 
 func cmdDiscard(s *Session, _ [][]byte) {
 	if !s.gate.has(gateMulti) {
-		s.replyError(errDiscardNoMulti)
+		s.call.Error(errDiscardNoMulti)
 		return
 	}
 	s.endTx()
-	s.replyOK()
+	s.call.OK()
 }
 
 func cmdWatch(s *Session, args [][]byte) {
 	if s.gate.has(gateMulti) {
-		s.replyError(errWatchInMulti)
+		s.call.Error(errWatchInMulti)
 		return
 	}
 	if s.srv.engine != nil {
-		s.replyError(errWatchEngine)
+		s.call.Error(errWatchEngine)
 		return
 	}
 	s.call.EachKey(func(_ *command.Call, key []byte) bool {
@@ -216,7 +216,7 @@ func cmdWatch(s *Session, args [][]byte) {
 		return true
 	}, func(*command.Call, int64) {
 		s.client.watching.Store(int32(len(s.tx.watches)))
-		s.replyOK()
+		s.call.OK()
 	})
 }
 
@@ -224,5 +224,5 @@ func cmdUnwatch(s *Session, _ [][]byte) {
 	if !s.gate.has(gateMulti) { // EXEC has ended the watches already
 		s.endTx()
 	}
-	s.replyOK()
+	s.call.OK()
 }

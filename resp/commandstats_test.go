@@ -11,7 +11,7 @@ import (
 func TestLatencyStats(t *testing.T) {
 	w := newWorld(t)
 	for name, took := range map[string]int64{"fast": 3, "slow": 50} {
-		row := &command.Row{Name: name, Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(took); s.replyOK() })}
+		row := &command.Row{Name: name, Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(took); s.call.OK() })}
 		if name == "fast" {
 			row.Flags = command.Fast
 		}

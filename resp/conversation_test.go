@@ -56,7 +56,7 @@ func sleepRow(t *testing.T) *command.Row {
 			t.Error(err)
 		}
 		time.Sleep(d)
-		s.replyOK()
+		s.call.OK()
 	})}
 }
 

@@ -34,7 +34,7 @@ func (s *Session) admitted(row *command.Row, args [][]byte, text string) {
 			text = fmt.Sprintf(errExecRejected, strings.TrimPrefix(text, "ERR "))
 		}
 		s.spoil()
-		s.replyError("%s", text)
+		s.call.Error("%s", text)
 	case s.gate.has(gateMulti) && row.Flags&command.Immediate == 0:
 		s.queue(row, args)
 	default:
@@ -139,7 +139,7 @@ func (s *Session) perform(row *command.Row, args [][]byte) {
 	if row.Flags&command.Write != 0 {
 		if err := s.srv.persist.Refusal(); err != nil {
 			s.srv.stats.Rejected(row, errMisconf)
-			s.replyError(errMisconf, err)
+			s.call.Error(errMisconf, err)
 			return
 		}
 	}

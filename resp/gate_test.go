@@ -92,9 +92,9 @@ func TestGates(t *testing.T) {
 							words = append(words, string(arg))
 						}
 						other.do(words...)
-						s.replyOK()
+						s.call.OK()
 					})},
-					{Name: "closed", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { other.Closed(); s.replyOK() })},
+					{Name: "closed", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { other.Closed(); s.call.OK() })},
 					{Name: "full", Arity: 2, Run: onSession(func(s *Session, args [][]byte) {
 						if disk.full.Store(string(args[1]) == "yes"); disk.full.Load() {
 							w.persist.Begin()
@@ -105,7 +105,7 @@ func TestGates(t *testing.T) {
 						} else {
 							w.persist.Tick()
 						}
-						s.replyOK()
+						s.call.OK()
 					})},
 				} {
 					w.commands.Add(row)
@@ -189,9 +189,9 @@ func (t *meanwhileTransport) Meanwhile(bool) { t.meanwhile() }
 func TestThePipelineBesideABusyScript(t *testing.T) {
 	for _, call := range shortCalls {
 		w := newWorld(t, busySettings...)
-		w.commands.Add(&command.Row{Name: "sleep", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(2); s.replyOK() })})
+		w.commands.Add(&command.Row{Name: "sleep", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(2); s.call.OK() })})
 		asked := 0
-		w.commands.Add(&command.Row{Name: "asked", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { s.replyBool(asked > 0) })})
+		w.commands.Add(&command.Row{Name: "asked", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { s.call.Bool(asked > 0) })})
 		singles, c := w.countSingles(call.row), w.connect()
 		script, _ := w.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
 		script.Open(&meanwhileTransport{meanwhile: func() {

@@ -39,7 +39,7 @@ func TestServedIsNotIdle(t *testing.T) {
 			w := newWorld(t, "timeout", "1")
 			c := w.connect()
 			slow := func(ms int64) func(*Session, [][]byte) {
-				return func(s *Session, _ [][]byte) { w.sleepMS(ms); w.wakeIdle(); s.replyOK() }
+				return func(s *Session, _ [][]byte) { w.sleepMS(ms); w.wakeIdle(); s.call.OK() }
 			}
 			w.commands.Add(&command.Row{Name: "slow", Arity: 1, Run: onSession(slow(4))})
 			w.commands.Add(&command.Row{Name: "slower", Arity: 1, Run: onSession(slow(3000))})
@@ -63,7 +63,7 @@ func TestServedIsNotIdle(t *testing.T) {
 // Nor is one that waits for its turn, behind a command of another connection.
 func TestWaitingForATurnIsNotIdle(t *testing.T) {
 	w := newWorld(t, "timeout", "1")
-	w.commands.Add(&command.Row{Name: "slow", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(6); s.replyOK() })})
+	w.commands.Add(&command.Row{Name: "slow", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(6); s.call.OK() })})
 	c := w.connect()
 	c.Serve([]byte("SLOW\r\nPING\r\n"))
 	w.sleepMS(3000)

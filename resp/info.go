@@ -43,7 +43,7 @@ func cmdInfo(s *Session, args [][]byte) {
 	for _, arg := range args[1:] {
 		words = append(words, strings.ToLower(string(arg)))
 	}
-	s.replyText(s.srv.metrics.Info(s.nowNS, words...))
+	s.call.Text(s.srv.metrics.Info(s.nowNS, words...))
 }
 
 // Metrics reads all counters and states. No label has a key. It takes 1 ms with a million keys, as INFO does, and holds up no event loop.

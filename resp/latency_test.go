@@ -15,7 +15,7 @@ func (w *world) sleeps() {
 		w.commands.Add(&command.Row{Name: name, Arity: 2, Flags: flags, Run: onSession(func(s *Session, args [][]byte) {
 			ms, _ := command.ParseInt(args[1])
 			w.sleepMS(ms)
-			s.replyOK()
+			s.call.OK()
 		})})
 	}
 }

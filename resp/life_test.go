@@ -13,7 +13,7 @@ import (
 )
 
 // slowRow is a command that takes a while.
-var slowRow = &command.Row{Name: "slow", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { time.Sleep(6 * time.Millisecond); s.replyOK() })}
+var slowRow = &command.Row{Name: "slow", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { time.Sleep(6 * time.Millisecond); s.call.OK() })}
 
 // bigRow is a command whose reply is more than sockets hold.
 var bigRow = &command.Row{Name: "big", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { s.call.Out = append(s.call.Out, strings.Repeat(bigPart, bigParts)...) })}
@@ -101,7 +101,7 @@ func TestCarriersStopAnswers(t *testing.T) {
 		"many connections":   {500, "SLOW\r\n", "+OK\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sleepy := &command.Row{Name: "sleepy", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { time.Sleep(200 * time.Millisecond); s.replyOK() })}
+			sleepy := &command.Row{Name: "sleepy", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { time.Sleep(200 * time.Millisecond); s.call.OK() })}
 			o := carrierTest{rows: []*command.Row{slowRow, sleepy}, settings: []string{"client-output-buffer-limit", "64mb", "shutdown-timeout", "60"}}
 			o.run(t, func(t *testing.T, srv *Server, addr string) {
 				var conns []testConn

@@ -121,9 +121,6 @@ func storeError(err error) string {
 	return "ERR " + err.Error()
 }
 
-// replyStoreError answers with what the store has refused.
-func (s *Session) replyStoreError(err error) { s.call.Fail(err) }
-
 // errorText is the text of what the store has refused. A key to which a lease leads, and to which the user has no right, is refused and
 // logged as one that the command names.
 func (s *Session) errorText(err error) string {

@@ -55,7 +55,7 @@ var busySettings = []string{"lua-time-limit", "1"}
 // A busy script's connection is killed from inside the server: by nobody's command, as those are refused.
 // A script that has changed something is not killed.
 func TestAScriptThatWroteIsUnkillable(t *testing.T) {
-	stopped := &command.Row{Name: "stopped", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { s.replyBool(s.srv.stats.Panics.Load() > 0) })}
+	stopped := &command.Row{Name: "stopped", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { s.call.Bool(s.srv.stats.Panics.Load() > 0) })}
 	carrierTest{settings: busySettings, rows: []*command.Row{stopped}}.run(t, func(t *testing.T, srv *Server, addr string) {
 		c, killer := dialTest(t, addr), dialTest(t, addr)
 		c.send(evalCall("redis.call('SET', 'k', '7') while redis.call('STOPPED') == 0 do end return redis.call('GET', 'k')"))
@@ -269,7 +269,7 @@ func TestScriptsAreAtomic(t *testing.T) {
 func TestABusyScriptIsLogged(t *testing.T) {
 	for limit, want := range map[string]string{"4": " client=127.0.0.1:4711 took_ms=5\n", "5": "", "0": ""} {
 		w := newWorld(t, "lua-time-limit", limit)
-		w.commands.Add(&command.Row{Name: "slowly", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(5); s.replyOK() })})
+		w.commands.Add(&command.Row{Name: "slowly", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(5); s.call.OK() })})
 		if got := w.connect().send(evalCall("redis.call('SLOWLY') for i = 1, 1000000 do end return 1")); got != ":1\r\n" {
 			t.Errorf("%q", got)
 		}

@@ -232,7 +232,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 			srv.stats.ProtocolErrors.Add(1)
 			srv.stats.Rejected(nil, err.Error())
 			if !s.gate.has(gateReplyOff | gateSkipNext) { // bytes that are no command count as the next command
-				s.replyError("%s", err)
+				s.call.Error("%s", err)
 			}
 			s.end = afterReply
 			return nil, false

@@ -307,7 +307,7 @@ func TestQueryBufferLimit(t *testing.T) {
 // A pipeline of slow commands gives its loop back, and goes on when its turn comes.
 func TestSlowPipelineYields(t *testing.T) {
 	w := newWorld(t)
-	w.commands.Add(&command.Row{Name: "slow", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(4); s.replyOK() })})
+	w.commands.Add(&command.Row{Name: "slow", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(4); s.call.OK() })})
 	c := w.connect()
 	c.Serve([]byte(strings.Repeat("SLOW\r\n", 6)))
 	answered := strings.Count(c.tr.take(), "+OK")
@@ -326,7 +326,7 @@ func TestSlowPipelineYields(t *testing.T) {
 // Whole commands that wait for their turn are not an unfinished one.
 func TestWholeCommandsDoNotCount(t *testing.T) {
 	w := newWorld(t, "client-query-buffer-limit", "128kb")
-	w.commands.Add(&command.Row{Name: "slow", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(6); s.replyOK() })})
+	w.commands.Add(&command.Row{Name: "slow", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(6); s.call.OK() })})
 	c := w.connect()
 	c.Serve([]byte("SLOW\r\n" + strings.Repeat(frame("ECHO", strings.Repeat("x", 50_000)), 3)))
 	if !c.unserved {

@@ -90,7 +90,7 @@ func TestSlowlogOfFastCommands(t *testing.T) {
 // A fast command that EXEC runs has its own time, as EXEC's is not the batch's.
 func TestCommandStatsInExec(t *testing.T) {
 	w := newWorld(t)
-	w.commands.Add(&command.Row{Name: "quick", Arity: 1, Flags: command.Fast, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(3); s.replyOK() })})
+	w.commands.Add(&command.Row{Name: "quick", Arity: 1, Flags: command.Fast, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(3); s.call.OK() })})
 	w.connect().send("MULTI\r\nQUICK\r\nQUICK\r\nEXEC\r\n")
 	for name, want := range map[string]int64{"quick": 6_000_000, "exec": 6_000_000, "multi": 0} {
 		if _, got, _ := stats.Of(w.commands.Find([]byte(name))).Read(); got != want {

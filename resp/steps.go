@@ -93,7 +93,7 @@ func (w *stepwise) resume(s *Session) {
 	}
 	if err := s.srv.persist.Refusal(); err != nil && w.row.Flags&command.Write != 0 { // the disk has not taken what was done before
 		s.call.Out = s.call.Out[:mark]
-		s.replyError(errMisconf, err)
+		s.call.Error(errMisconf, err)
 	}
 	s.timed(w.row, w.args, w.tookNS, true)
 	s.replied(w.row, w.args, mark)

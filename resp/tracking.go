@@ -48,10 +48,10 @@ func (s *Session) invalidate(keys [][]byte) {
 	}
 	keys = slices.CompactFunc(keys, bytes.Equal) // PTTL k and GET k, in a transaction
 	s.call.Out = wire.AppendPush(s.call.Out, 2)
-	s.replyString("invalidate")
-	s.replyArray(len(keys))
+	s.call.String("invalidate")
+	s.call.Array(len(keys))
 	for _, key := range keys {
-		s.replyBulk(key)
+		s.call.Bulk(key)
 	}
 }
 
@@ -87,11 +87,11 @@ func cmdClientTracking(s *Session, args [][]byte) {
 		}
 	}
 	if text != "" {
-		s.replyError("%s", text)
+		s.call.Error("%s", text)
 		return
 	}
 	s.setTracking(mode)
-	s.replyOK()
+	s.call.OK()
 }
 
 // parse reads the options. It returns the text of an error, or "".
@@ -148,21 +148,21 @@ func cmdClientCaching(s *Session, args [][]byte) {
 	word := strings.ToLower(string(args[2]))
 	switch {
 	case mode == 0:
-		s.replyError(errCachingOff)
+		s.call.Error(errCachingOff)
 	case word == "no":
-		s.replyError(errCachingNo)
+		s.call.Error(errCachingNo)
 	case word != "yes":
-		s.replyError(errSyntax)
+		s.call.Error(errSyntax)
 	case mode&trackingOptIn == 0:
-		s.replyError(errCachingYes)
+		s.call.Error(errCachingYes)
 	default:
 		s.gate.set(gateCaching, true)
-		s.replyOK()
+		s.call.OK()
 	}
 }
 
 // cmdClientGetRedir answers 0, which means this connection, or -1 without tracking: there is no other redirection.
-func cmdClientGetRedir(s *Session, _ [][]byte) { s.replyInt(s.client.redirection()) }
+func cmdClientGetRedir(s *Session, _ [][]byte) { s.call.Int(s.client.redirection()) }
 
 // redirection is the id of the client that receives the announcements: 0 for this one, -1 for none.
 func (c *client) redirection() int64 {
@@ -182,13 +182,13 @@ func cmdClientTrackingInfo(s *Session, _ [][]byte) {
 	case mode != 0:
 		flags[0] = "on"
 	}
-	s.replyMap(3)
-	s.replyString("flags")
-	s.replySet(len(flags))
+	s.call.Map(3)
+	s.call.String("flags")
+	s.call.Set(len(flags))
 	for _, name := range flags {
-		s.replyString(name)
+		s.call.String(name)
 	}
-	s.replyField("redirect", s.client.redirection())
-	s.replyString("prefixes")
-	s.replyArray(0)
+	s.call.Field("redirect", s.client.redirection())
+	s.call.String("prefixes")
+	s.call.Array(0)
 }

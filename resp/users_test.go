@@ -275,7 +275,7 @@ func TestRightsChangeBeforeEXEC(t *testing.T) {
 		if err := w.users.Set("app", []string{"-get"}); err != nil {
 			t.Error(err)
 		}
-		s.replyOK()
+		s.call.OK()
 	})})
 	admin.want("MEANWHILE", "+OK\r\n")
 	if got, want := <-done, "*1\r\n-"+fmt.Sprintf(errNoPermExec, lostRights[acl.DeniedCommand])+"\r\n"; got != want {

@@ -276,7 +276,7 @@ func (s *Session) runRow(row *command.Row, args [][]byte) {
 	}
 	for _, key := range row.KeysOf(args) {
 		if _, foreign := v.tx.Foreign(key); foreign {
-			s.replyError(errWrongType)
+			s.call.Error(errWrongType)
 			return
 		}
 	}
@@ -305,7 +305,7 @@ func (s *Session) failVisit(v *visit, err error) {
 	if v.row.Name == "exec" {
 		s.endTx()
 	}
-	s.replyStoreError(err)
+	s.call.Fail(err)
 }
 
 // account accounts for a visit that has ended. Its time is that from the command's arrival on.
