@@ -71,12 +71,23 @@ const foreignTAT = 0x666f726569676e
 
 // put puts what the engine has under a key into a view's table.
 func (k *viewKey) put(v *View) {
-	c := &k.read
 	k.left, k.leftEnd, k.epochs, k.shown = nil, 0, nil, false
-	value := store.Value{ExpiryNS: store.NoExpiry}
+	value, there := k.value(v)
+	if !there {
+		return
+	}
+	value.ExpiryNS = k.read.shownExpiry(value.TAT, max(ceilMs(value.TAT), k.leftEnd), v.NowNS)
+	// It cannot fail: the table has room for all that a request reads.
+	_ = v.Update(k.key, store.Access{NowNS: v.NowNS}, func(store.Value, bool) (store.Value, store.Action) { return value, store.Put })
+	_, k.shown = v.IdleNS(k.key, v.NowNS)
+}
+
+// value reads what the engine has, except its expiry. It returns false where there is nothing for this process.
+func (k *viewKey) value(v *View) (value store.Value, there bool) {
+	c := &k.read
 	switch c.kind {
 	case kindNone:
-		return
+		return value, false
 	case kindString:
 		text, until, more := strings.Cut(c.text, " ")
 		tat, err := strconv.ParseUint(text, 10, 64)
@@ -85,41 +96,45 @@ func (k *viewKey) put(v *View) {
 	case kindHash:
 		limits, ok := k.limits(v)
 		if c.foreign = !ok; ok && len(limits) == 0 {
-			return // of policies that this process does not know, or that are gone
+			return value, false // of policies that this process does not know, or that are gone
 		}
 		value.Kind, value.Limits, value.TAT = store.HoldsLimits, &limits, limits.EndNS()
 	default:
 		c.foreign = true
 	}
 	if c.foreign {
-		value = store.Value{TAT: foreignTAT, ExpiryNS: store.NoExpiry}
+		value = store.Value{TAT: foreignTAT}
 	}
-	over := value.TAT <= uint64(v.NowNS)
-	switch end := max(ceilMs(value.TAT), k.leftEnd); {
+	return value, true
+}
+
+// shownExpiry is the expiry that callers see of a key that the engine keeps until c.expiry, and that has nothing left to remember at endMs.
+func (c *content) shownExpiry(tatNS uint64, endMs, nowNS int64) int64 {
+	over := tatNS <= uint64(nowNS)
+	switch {
 	case c.expiry == noExpiry:
 		c.never = true
+		return store.NoExpiry
 	case c.foreign:
-		value.ExpiryNS = c.expiry * 1e6
+		return c.expiry * 1e6
 	case c.until > 0:
-		if c.expiry, c.atEnd = end, true; over {
-			value.ExpiryNS = store.AtTAT
-		} else {
-			value.ExpiryNS = c.until * 1e6
+		if c.expiry, c.atEnd = endMs, true; over {
+			return store.AtTAT
 		}
-	case near(c.expiry, end) || c.expiry > end && c.expiry <= min(end, ceilMs(uint64(v.NowNS)))+linger.Milliseconds()+nearMs:
-		value.ExpiryNS, c.expiry, c.atEnd = store.AtTAT, end, true
-	case near(c.expiry, end+persisted):
-		if c.expiry, c.never = end+persisted, true; over {
-			value.ExpiryNS = store.AtTAT
+		return c.until * 1e6
+	case near(c.expiry, endMs) || c.expiry > endMs && c.expiry <= min(endMs, ceilMs(uint64(nowNS)))+linger.Milliseconds()+nearMs:
+		c.expiry, c.atEnd = endMs, true
+		return store.AtTAT
+	case near(c.expiry, endMs+persisted):
+		if c.expiry, c.never = endMs+persisted, true; over {
+			return store.AtTAT
 		}
-	case over || c.expiry < end:
-		value.ExpiryNS = c.expiry * 1e6
-	default: // as another program writes it, such as redis-cell, which rounds up to seconds
-		value.ExpiryNS, c.atEnd = store.AtTAT, true
+		return store.NoExpiry
+	case over || c.expiry < endMs:
+		return c.expiry * 1e6
 	}
-	// It cannot fail: the table has room for all that a request reads.
-	_ = v.Update(k.key, store.Access{NowNS: v.NowNS}, func(store.Value, bool) (store.Value, store.Action) { return value, store.Put })
-	_, k.shown = v.IdleNS(k.key, v.NowNS)
+	c.atEnd = true // as another program writes it, such as redis-cell, which rounds up to seconds
+	return store.AtTAT
 }
 
 // limits reads a hash. It returns false for one that celld has not written.
@@ -303,58 +318,74 @@ func near(a, b int64) bool { return a-b <= nearMs && b-a <= nearMs && a < math.M
 // steps are the commands that make the engine's key what it is to be, each without the key.
 func (c *content) steps(want *content, nowNS int64) (steps [][]string) {
 	switch {
+	case want.kind == kindNone && c.kind == kindNone:
+		return nil
 	case want.kind == kindNone:
-		if c.kind == kindNone {
-			return nil
-		}
 		return [][]string{{"DEL"}}
-	case want.foreign: // the same still, but for its expiry
+	case want.foreign: // the same still, except its expiry
 	case want.kind == kindString:
-		if c.kind != kindString || c.text != want.text {
-			step := []string{"SET", want.text}
-			if c.kind != kindNone {
-				step = append(step, "KEEPTTL")
-			}
-			steps = append(steps, step)
-		}
+		steps = c.stringSteps(want)
 	default:
 		if c.kind == kindString {
 			steps = append(steps, []string{"DEL"})
 			c = &content{kind: kindNone, expiry: noExpiry}
 		}
-		set, gone := []string{"HSET"}, []string{"HDEL"}
-		for _, f := range want.fields {
-			if !slices.Contains(c.fields, f) {
-				set = append(set, f.name, f.text)
-			}
-		}
-		for _, f := range c.fields {
-			if !slices.ContainsFunc(want.fields, func(w field) bool { return w.name == f.name }) {
-				gone = append(gone, f.name)
-			}
-		}
-		if len(set) > 1 {
-			steps = append(steps, set)
-		}
-		if len(gone) > 1 {
-			steps = append(steps, gone)
+		steps = append(steps, c.hashSteps(want)...)
+	}
+	if step := c.expiryStep(want, nowNS, len(steps) > 0); step != nil {
+		steps = append(steps, step)
+	}
+	return steps
+}
+
+func (c *content) stringSteps(want *content) [][]string {
+	switch {
+	case c.kind == kindString && c.text == want.text:
+		return nil
+	case c.kind == kindNone:
+		return [][]string{{"SET", want.text}}
+	}
+	return [][]string{{"SET", want.text, "KEEPTTL"}}
+}
+
+func (c *content) hashSteps(want *content) (steps [][]string) {
+	set, gone := []string{"HSET"}, []string{"HDEL"}
+	for _, f := range want.fields {
+		if !slices.Contains(c.fields, f) {
+			set = append(set, f.name, f.text)
 		}
 	}
+	for _, f := range c.fields {
+		if !slices.ContainsFunc(want.fields, func(w field) bool { return w.name == f.name }) {
+			gone = append(gone, f.name)
+		}
+	}
+	if len(set) > 1 {
+		steps = append(steps, set)
+	}
+	if len(gone) > 1 {
+		steps = append(steps, gone)
+	}
+	return steps
+}
+
+// expiryStep is the command that sets the expiry, nil for none. Who only reads does not write.
+func (c *content) expiryStep(want *content, nowNS int64, writes bool) []string {
 	had := c.expiry
 	if c.kind == kindNone {
 		had = noExpiry
 	}
 	switch {
 	case want.expiry == had:
-	case len(steps) == 0 && (want.never && c.never || want.atEnd && c.atEnd && had > want.expiry): // who only reads does not write
+		return nil
+	case !writes && (want.never && c.never || want.atEnd && c.atEnd && had > want.expiry):
+		return nil
 	case want.expiry == noExpiry:
-		steps = append(steps, []string{"PERSIST"})
-	default:
-		at := want.expiry
-		if want.atEnd {
-			at = max(at, ceilMs(uint64(nowNS)+uint64(linger)))
-		}
-		steps = append(steps, []string{"PEXPIREAT", strconv.FormatInt(at, 10)})
+		return []string{"PERSIST"}
 	}
-	return steps
+	at := want.expiry
+	if want.atEnd {
+		at = max(at, ceilMs(uint64(nowNS)+uint64(linger)))
+	}
+	return []string{"PEXPIREAT", strconv.FormatInt(at, 10)}
 }

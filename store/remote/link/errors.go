@@ -74,13 +74,6 @@ func Is(err error, cause string) bool {
 	return errors.As(err, &down) && down.Cause == cause
 }
 
-// Down returns the DownError that an error is, nil if it is none.
-func Down(err error) *DownError {
-	down := (*DownError)(nil)
-	errors.As(err, &down)
-	return down
-}
-
 // EngineError is another error of the engine's, with its code: ERR syntax error.
 type EngineError struct {
 	Text string

@@ -31,8 +31,41 @@ type Address struct {
 // rueidis.ParseURL does not do: it knows no list of hosts with ports, ignores unknown options, and its errors quote the password.
 func ParseURL(text string) (Address, error) {
 	var a Address
+	rest, err := a.readScheme(text)
+	if err != nil {
+		return Address{}, err
+	}
+	rest, query, _ := strings.Cut(rest, "?")
+	authority, path, _ := strings.Cut(rest, "/")
+	if strings.Contains(text, "#") || !a.Unix && strings.Contains(path, "@") || strings.Contains(query, "@") {
+		return Address{}, errUnescaped
+	}
+	at := strings.LastIndexByte(authority, '@')
+	if at >= 0 {
+		err = a.readUser(authority[:at])
+	}
+	database := path
+	if err == nil && a.Unix {
+		database, err = "", a.readSocket(authority[at+1:], path)
+	}
+	if err == nil {
+		err = a.readOptions(query, &database)
+	}
+	if err == nil && !a.Unix {
+		err = a.readHosts(authority[at+1:])
+	}
+	if err == nil {
+		err = a.readDatabase(database)
+	}
+	if err != nil {
+		return Address{}, err
+	}
+	return a, nil
+}
+
+// readScheme returns what is behind the scheme.
+func (a *Address) readScheme(text string) (rest string, err error) {
 	scheme, rest, ok := strings.Cut(text, "://")
-	port := "6379"
 	switch {
 	case ok && scheme == "redis":
 	case ok && scheme == "rediss":
@@ -40,57 +73,47 @@ func ParseURL(text string) (Address, error) {
 	case ok && (scheme == "unix" || scheme == "redis+unix"):
 		a.Unix = true
 	default:
-		return Address{}, errors.New("it must start with redis://, rediss:// or unix://")
+		return "", errors.New("it must start with redis://, rediss:// or unix://")
 	}
-	rest, query, _ := strings.Cut(rest, "?")
-	authority, path, _ := strings.Cut(rest, "/")
-	at := strings.LastIndexByte(authority, '@')
-	if strings.Contains(text, "#") || !a.Unix && strings.Contains(path, "@") || strings.Contains(query, "@") {
-		return Address{}, errUnescaped
+	return rest, nil
+}
+
+func (a *Address) readSocket(host, path string) error {
+	if host != "" || path == "" {
+		return errors.New("unix:// must be followed by the socket's path, which starts with /")
 	}
-	if at >= 0 {
-		if err := a.readUser(authority[:at]); err != nil {
-			return Address{}, err
-		}
-	}
-	hosts := authority[at+1:]
-	database := path
-	if a.Unix {
-		if hosts != "" || path == "" {
-			return Address{}, errors.New("unix:// must be followed by the socket's path, which starts with /")
-		}
-		path, err := unescape("/" + path)
-		if err != nil {
-			return Address{}, err
-		}
-		a.Hosts, database = []string{path}, ""
-	}
-	if err := a.readOptions(query, &database); err != nil {
-		return Address{}, err
-	}
+	path, err := unescape("/" + path)
+	a.Hosts = []string{path}
+	return err
+}
+
+func (a *Address) readHosts(text string) error {
+	port := "6379"
 	if a.Master != "" {
 		port = "26379"
 	}
-	if !a.Unix {
-		for i, host := range strings.Split(hosts, ",") {
-			host, err := readHost(host, port)
-			if err != nil {
-				return Address{}, fmt.Errorf("address %d: %w", i+1, err)
-			}
-			a.Hosts = append(a.Hosts, host)
-		}
-	}
-	if database != "" {
-		n, err := strconv.ParseUint(database, 10, 31)
+	for i, host := range strings.Split(text, ",") {
+		host, err := readHost(host, port)
 		if err != nil {
-			return Address{}, errors.New("the database, which follows the / behind the host, must be a number")
+			return fmt.Errorf("address %d: %w", i+1, err)
+		}
+		a.Hosts = append(a.Hosts, host)
+	}
+	return nil
+}
+
+func (a *Address) readDatabase(text string) error {
+	if text != "" {
+		n, err := strconv.ParseUint(text, 10, 31)
+		if err != nil {
+			return errors.New("the database, which follows the / behind the host, must be a number")
 		}
 		a.DB = int(n)
 	}
 	if a.DB != 0 && len(a.Hosts) > 1 && a.Master == "" {
-		return Address{}, errors.New("several addresses are those of a Cluster, which has no database but 0")
+		return errors.New("several addresses are those of a Cluster, which has no database but 0")
 	}
-	return a, nil
+	return nil
 }
 
 var errUnescaped = errors.New("a / ? # @ or % in the user or password must be written as %2F %3F %23 %40 or %25")
