@@ -46,6 +46,8 @@ func TestLine(t *testing.T) {
 		}
 	}
 	order()
+	insert(2, 0, 0)
+	insert(2, 0, 1) // as who came first
 }
 
 func TestLines(t *testing.T) {
@@ -54,7 +56,10 @@ func TestLines(t *testing.T) {
 	if !m.Add("k", a) || m.Add("k", b) || !m.Add("other", b) {
 		t.Error("a first line of a key is not told from another")
 	}
-	if m.Remove("k", a) || !m.Remove("k", b) || m.OfKey["k"] != nil || len(m.OfKey) != 1 {
+	if m.Remove("k", a) || m.OfKey["k"][0] != b {
+		t.Errorf("the wrong one is removed: %v", m.OfKey)
+	}
+	if !m.Remove("k", b) || m.OfKey["k"] != nil || len(m.OfKey) != 1 {
 		t.Errorf("left: %v", m.OfKey)
 	}
 }

@@ -3,6 +3,7 @@ package waiting_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"celld/cell"
 	"celld/store"
@@ -81,6 +82,48 @@ func TestAReservationFindsAPlace(t *testing.T) {
 		t.Error("there is one place")
 	}
 	r.enter(t, call(t, ""))
+}
+
+// A waiter is found by its request, and its timer runs, as long as it waits.
+func TestFind(t *testing.T) {
+	r := newRoom(0)
+	c, other := call(t, ""), call(t, "")
+	if r.Find(c.Request) != nil {
+		t.Error("it is found before it waits")
+	}
+	r.enter(t, c)
+	c.Timer = time.AfterFunc(time.Hour, func() {})
+	r.enter(t, other)
+	if r.Find(c.Request) != c || r.Find(other.Request) != other || c.Left() {
+		t.Error("it is not found")
+	}
+	if r.Leave(c); r.Find(c.Request) != nil || r.Find(other.Request) != other || !c.Left() || other.Left() || c.Timer.Stop() {
+		t.Error("it has not left")
+	}
+}
+
+// A slot is for who asks for the same, whatever its mode.
+func TestAsksAs(t *testing.T) {
+	r := newRoom(0)
+	enter := func(change func(c *caller)) *caller {
+		c := call(t, "")
+		change(c)
+		return r.enter(t, c)
+	}
+	one := enter(func(*caller) {})
+	for what, c := range map[string]struct {
+		of   *caller
+		same bool
+	}{
+		"the same":     {enter(func(*caller) {}), true},
+		"another mode": {enter(func(c *caller) { c.Request.Terms.Mode = store.Reserve }), true},
+		"another cost": {enter(func(c *caller) { c.Request.Cost = 2 }), false},
+		"another key":  {enter(func(c *caller) { c.Calls[0].Key = []byte("o") }), false},
+	} {
+		if one.AsksAs(&c.of.Waiter) != c.same {
+			t.Errorf("%s: %v", what, !c.same)
+		}
+	}
 }
 
 func TestSetMost(t *testing.T) {
@@ -184,7 +227,10 @@ func TestRefresh(t *testing.T) {
 	}
 	set("1/1s", false)
 	was := r.policies.PolicyNamed("p")
-	c := r.enter(t, of(was))
+	c := of(was)
+	if changed, err := r.Enter(c); changed || err != nil {
+		t.Errorf("it is as it was: %v, %v", changed, err)
+	}
 	for i, reset := range []bool{false, true} {
 		set([]string{"5/1s", "6/1s"}[i], reset)
 		changed, err := r.Refresh(c)
