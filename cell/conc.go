@@ -87,8 +87,3 @@ func (*held) giveBack(*Limit, *State, int64, []Lease) {}
 func (*held) shift(_ Shape, st *State, ns int64) { leases{st}.shift(ns) }
 
 func (*held) appendText(b []byte, _ Shape, st State) []byte { return leases{&st}.appendText(b) }
-
-func (*held) read(r *stateReader, _ *Limit) (st State) {
-	r.leases(&st)
-	return st
-}

@@ -42,14 +42,14 @@ func (r leases) appendText(b []byte) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-func (r *stateReader) leases(st *State) {
+func (*held) read(r *stateReader, _ *Limit) (st State) {
 	text := r.field("leases")
 	if text == "" || r.bad {
-		return
+		return st
 	}
 	n := strings.Count(text, ",") + 1
 	if r.bad = n > MaxLeases; r.bad {
-		return
+		return st
 	}
 	all := make([]Lease, 0, n)
 	sum, last := uint64(0), uint64(0)
@@ -59,13 +59,14 @@ func (r *stateReader) leases(st *State) {
 		l := r.lease(one)
 		sum += uint64(l.Cost)
 		if r.bad = r.bad || sum > mostUsed || l.EndNS < last; r.bad {
-			return
+			return st
 		}
 		all, last = append(all, l), l.EndNS
 	}
-	to := leases{st}
+	to := leases{&st}
 	to.fit(n)
 	to.refill(all)
+	return st
 }
 
 func (r *stateReader) lease(text string) (l Lease) {

@@ -249,18 +249,13 @@ func (c calls) appendText(b []byte, from, to int) []byte {
 }
 
 func (*log) read(r *stateReader, _ *Limit) (st State) {
-	r.calls(&st)
-	return st
-}
-
-func (r *stateReader) calls(st *State) {
 	text := r.field("calls")
 	if text == "" {
-		return
+		return st
 	}
 	n := strings.Count(text, ",") + 1 // may be more than the count, which was lowered then
 	st.Ring = make([]uint64, 2*n)
-	calls{st}.set(0, n)
+	calls{&st}.set(0, n)
 	var at, sum uint64
 	for i := range n {
 		var call string
@@ -275,8 +270,9 @@ func (r *stateReader) calls(st *State) {
 		spent := r.digits(cost, mostUsed)
 		at, sum = at+wait, sum+spent
 		if r.bad = r.bad || !found || at > math.MaxInt64 || spent == 0 || sum > mostUsed; r.bad {
-			return
+			return st
 		}
 		st.Ring[2*i], st.Ring[2*i+1] = at, sum
 	}
+	return st
 }

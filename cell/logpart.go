@@ -120,7 +120,7 @@ func ParsePart(text string) (l Limit, st State, afterNS int64, err error) {
 	if l.Algo != Log || r.bad {
 		return Limit{}, State{}, 0, errState
 	}
-	r.calls(&st)
+	st = l.kind().read(&r, &l)
 	c := calls{&st}
 	if r.end(&st); r.bad || c.n() > 0 && c.time(0) <= after {
 		return Limit{}, State{}, 0, errState
