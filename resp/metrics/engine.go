@@ -1,6 +1,10 @@
 package metrics
 
-import "celld/store/remote"
+import (
+	"time"
+
+	"celld/store/remote"
+)
 
 // Engine declares what is known of the engine.
 func Engine(l *List, f remote.Facts) {
@@ -9,7 +13,7 @@ func Engine(l *List, f remote.Facts) {
 	l.Field("store", f.Name)
 	l.Gauge(Metric{Field: "store_engine_kind", JSON: "engine.kind", Value: f.Kind})
 	l.Gauge(Metric{Field: "store_mode", JSON: "engine.mode", Value: f.Mode})
-	l.Gauge(Metric{Field: "store_mode_since", JSON: "engine.since_unix_ms", Value: f.Since})
+	l.Gauge(Metric{Field: "store_mode_since", JSON: "engine.since_unix_ms", Value: f.Since.Truncate(time.Second)})
 	l.Gauge(Metric{Field: "store_away", Name: "celld_store_away", Help: "1 while the store does not answer.", Value: f.Away != nil})
 	if f.Away != nil {
 		l.Field("store_away_because", f.Away.Error())
