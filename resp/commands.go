@@ -7,6 +7,7 @@ import (
 	"celld/resp/command/describe"
 	"celld/resp/command/keys"
 	"celld/resp/command/limit"
+	"celld/resp/config"
 	"celld/resp/latency"
 	"celld/resp/slowlog"
 	"celld/resp/stats"
@@ -54,7 +55,7 @@ func commandRows(srv *Server) []*command.Row {
 		{Name: "acl", Arity: -2, Flags: command.Loading, Summary: "A container for commands on users and their rights.", Since: "6.0.0", Group: "server", Sub: aclRows()},
 		describe.Row(func() *command.Table { return srv.commands }),
 		{Name: "info", Arity: -1, Most: command.ShortList, Flags: command.Loading, Usage: "[section ...]", Summary: "Returns information and statistics about the server.", Since: "1.0.0", Group: "server", Run: onSession(cmdInfo)},
-		{Name: "config", Arity: -2, Flags: command.Loading, Summary: "A container for server configuration commands.", Since: "2.0.0", Group: "server", Sub: configRows()},
+		{Name: "config", Arity: -2, Flags: command.Loading, Summary: "A container for server configuration commands.", Since: "2.0.0", Group: "server", Sub: config.Rows(srv.configCommands())},
 		{Name: "time", Arity: 1, Flags: command.Loading | command.Fast, Summary: "Returns the server time.", Since: "2.6.0", Group: "server", Run: onSession(cmdTime)},
 	}
 	serverRows := []*command.Row{

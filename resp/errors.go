@@ -125,7 +125,6 @@ const (
 	errBadCommand     = command.ErrBadCommand
 	errBadCommandArgs = command.ErrBadCommandArgs
 	errManyClients    = "The operating system is not able to handle the specified number of clients, try with %d"
-	errConfigRewrite  = "ERR The server is running without a config file"
 	errKeysMany       = "ERR Number of keys can't be greater than number of args"
 	errKeysNegative   = "ERR Number of keys can't be negative"
 	errNoScript       = "NOSCRIPT No matching script. Please use EVAL."

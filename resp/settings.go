@@ -2,10 +2,13 @@ package resp
 
 import (
 	"errors"
+	"log/slog"
 
 	"celld/persistence"
 	"celld/resp/acl"
+	"celld/resp/command"
 	"celld/resp/config"
+	"celld/resp/stats"
 	"celld/store/policy"
 	"celld/store/remote"
 )
@@ -26,6 +29,23 @@ func ReadFiles(cfg *config.Config) (f Files, err error) {
 		f.users, err = users, errors.Join(err, wrong)
 	}
 	return f, err
+}
+
+// configCommands is what CONFIG needs of the server.
+func (srv *Server) configCommands() config.Commands {
+	return config.Commands{
+		Config:  srv.cfg,
+		Secrets: func(c *command.Call) bool { return !sessionOf(c).gate.has(gateRights) },
+		Changed: func(c *command.Call, name, value string) {
+			srv.log.Bounded(1, name, slog.LevelInfo, "setting changed", "name", name, "value", value, "client", sessionOf(c).client.addr)
+		},
+		ResetStat: func(c *command.Call) {
+			sessionOf(c).countDecisions()
+			srv.metrics.Reset(c.NowNS)
+			srv.stats.Errors.Reset()
+			srv.commands.Each(func(row *command.Row) { stats.Of(row).Reset() })
+		},
+	}
 }
 
 // followSettings has settings take effect, now and when CONFIG SET changes them.

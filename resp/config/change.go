@@ -17,14 +17,15 @@ const (
 	errImmutable = "can't set immutable config"
 	errTwice     = "duplicate parameter"
 	errRestart   = "this needs a restart with --%s %s"
+	errRewrite   = "ERR The server is running without a config file"
 	errSaving    = "Invalid save parameters"
 )
 
 // databases is a parameter of Redis that tools ask for. celld has no setting for it: there is one database.
 const databases = "databases"
 
-// Names are those of all parameters.
-func (c *Config) Names() []string {
+// names are those of all parameters.
+func (c *Config) names() []string {
 	names := []string{databases}
 	for _, row := range c.rows {
 		names = append(names, row.Name)
