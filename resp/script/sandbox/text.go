@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -67,9 +68,7 @@ func luaChar(L *lua.LState) int {
 func (x *Sandbox) luaReverse(L *lua.LState) int {
 	text := []byte(value.CheckText(L, 1))
 	x.budget.Take(L, 2*len(text))
-	for i, j := 0, len(text)-1; i < j; i, j = i+1, j-1 {
-		text[i], text[j] = text[j], text[i]
-	}
+	slices.Reverse(text)
 	L.Push(budget.Text(x.budget, text))
 	return 1
 }
