@@ -1,0 +1,65 @@
+// Package calltest runs the commands of a family in tests, on a store in memory, without a session or a server.
+//
+//	h := calltest.New(memory.Options{}, keys.Rows(keys.Options{})...)
+//	reply := h.Do("GET", "k")
+package calltest
+
+import (
+	"celld/resp/command"
+	"celld/store"
+	"celld/store/memory"
+)
+
+// Host runs each command whole, one after the other, with all rights.
+type Host struct {
+	Store  *memory.Store
+	NowNS  int64 // limit time, which tests set
+	RESP3  bool
+	InExec bool // as if a transaction ran the commands
+
+	table *command.Table
+	call  command.Call
+}
+
+// New returns a host at the start of the year 2026, with an empty store.
+func New(o memory.Options, rows ...*command.Row) *Host {
+	h := &Host{Store: memory.New(o), NowNS: 1_767_225_600e9, table: command.NewTable(rows, func() any { return nil })}
+	h.call.Host = h
+	return h
+}
+
+// Do runs a command, whose number of arguments it does not check, and returns the reply.
+func (h *Host) Do(words ...string) (reply string) {
+	args := make([][]byte, len(words))
+	for i, word := range words {
+		args[i] = []byte(word)
+	}
+	c := &h.call
+	c.Row, c.Args, c.NowNS, c.RESP3, c.Out = h.table.FindCall(args), args, h.NowNS, h.RESP3, nil
+	c.Row.Run(c)
+	return string(c.Out)
+}
+
+// The methods of command.Host.
+
+func (h *Host) Keys() command.Keys                        { return h.Store }
+func (h *Host) Access() store.Access                      { return store.Access{NowNS: h.NowNS} }
+func (h *Host) Inside() bool                              { return h.InExec }
+func (h *Host) MayGoAside() bool                          { return !h.InExec }
+func (h *Host) Shared(_ store.Access, do func())          { do() }
+func (h *Host) Once(effect func())                        { effect() }
+func (h *Host) Alone(do func())                           { do() }
+func (h *Host) Did(int, int)                              {}
+func (h *Host) CountDecisions()                           {}
+func (h *Host) LeaseEnds(int64, int64)                    {}
+func (h *Host) MostOutput() int                           { return 1 << 30 }
+func (h *Host) OverOutput(bytes int) bool                 { return bytes > h.MostOutput() }
+func (h *Host) TypeOf(_ []byte, kind store.Kind) string   { return kind.String() }
+func (h *Host) ErrorText(err error) string                { return "ERR " + err.Error() }
+func (h *Host) GoAside(begin func([][]byte) command.Work) { begin(h.call.Args)()(&h.call) }
+
+// InSteps does all steps at once.
+func (h *Host) InSteps(step command.Step) {
+	for step(&h.call) { //nolint:revive // it does all
+	}
+}
