@@ -1,4 +1,4 @@
-// Package remote keeps limits on Redis or Valkey, so that many celld share them. A Store is a store.Limiter that answers later.
+// Package remote keeps limits on Redis or Valkey, so that several instances share them. A Store is a store.Limiter that answers later.
 //
 //	s, err := remote.Open(remote.Options{URL: "redis://cache:6379", Policies: keys.Set})  // an error for what can never work
 //	if !s.ThrottleBatch(reqs, access, waker) { … }                                       // waker.Wake follows
@@ -23,7 +23,10 @@
 //
 // A TAT is a string of decimal Unix nanoseconds, as redis-cell stores it. Limits are a hash: what HGETALL shows of a key in memory.
 //
+// What keys held when the engine last answered is remembered, and is checked before anything is stored: see versions.
+//
 // # When the engine fails
 //
-// What was sent is not sent again, unless the answer says that nothing was done. See Failure for what callers are answered.
+// What was sent is not sent again, unless the answer says that nothing was done. Package link has the connection, and package failure says
+// what callers are answered.
 package remote

@@ -174,3 +174,20 @@ func (w *waits) poke(lines []*line) {
 		l.serve()
 	}
 }
+
+// giveBack gives back what a slot has taken that nobody uses. What lies ahead is given back only where nobody has booked behind it: who
+// comes next would get the last moment that is booked, at which another goes ahead.
+func (w *waits) giveBack(s *slot) {
+	r, after, v := s.ask, s.after, s.by
+	if !waiting.GivesBack(&r) {
+		return
+	}
+	ahead := s.at.After(time.Now())
+	decide := func(view *View) {
+		a := v.Access
+		a.NowNS = view.NowNS
+		waiting.GiveBack(&r, !ahead || after != "" && view.stateText(&r) == after, view, a)
+	}
+	keys := v.keys(w.store)
+	w.asks = append(w.asks, &operation{key: keys[0], access: v.Access, deadline: w.store.deadline(), change: &change{keys: keys, decide: decide, done: func(error) {}}})
+}

@@ -1,8 +1,14 @@
 package remote
 
 import (
+	"errors"
+	"slices"
 	"strconv"
+	"time"
 
+	"github.com/redis/rueidis"
+
+	"celld/store"
 	"celld/store/remote/link"
 )
 
@@ -120,3 +126,248 @@ if first == 0 then
 end
 return {'stored', now[1], now[2], -1}
 `)
+
+// movingPause is between attempts at keys that a Cluster is moving, one by one.
+const movingPause = 10 * time.Millisecond
+
+// ask sends one of the view's scripts, and calls done when it has stored, or the view has been read anew: then it is a conflict, unless it
+// has just been opened.
+func (v *View) ask(how *link.Script, args []string, done func()) {
+	if v.turn.name != "" && !v.deadline.After(time.Now()) { // it is others that it has waited for, and not the engine
+		v.Err = link.ErrLate
+		done()
+		return
+	}
+	names := v.engineKeys()
+	turn := []string{"", ""}
+	if how == commitScript || v.turn.early || v.turn.taken {
+		names, turn = v.turn.ask(v.store, names)
+	}
+	header := turn
+	if how == commitScript {
+		marks := v.marks.args()
+		if len(marks) > 1 {
+			names = slices.Insert(names, len(v.keys), v.marks.key)
+		}
+		header = append(header, marks...)
+	}
+	r := &link.Request{Script: how, Keys: names, Args: append(header, args...), Deadline: v.deadline}
+	r.Done = func(m rueidis.RedisMessage, err error) {
+		waits, down := false, (*DownError)(nil)
+		switch {
+		case link.Is(err, link.CauseMoving) && len(names) > len(v.keys): // also to the list or the marks, which are elsewhere
+			v.turn.none = true
+			if again := func() { v.ask(how, args, done) }; how != commitScript || v.marks.key == "" || v.marks.apart {
+				again()
+			} else {
+				v.raise(again, done)
+			}
+			return
+		case link.Is(err, link.CauseMoving) && time.Until(v.deadline) > 2*movingPause:
+			time.AfterFunc(movingPause, func() { v.ask(how, args, done) })
+			return
+		case err == nil:
+			waits, v.Err = v.answered(how, m, r.Sent)
+		case how == openScript && errors.As(err, &down): // which counts nothing
+			v.Err = &DownError{Cause: down.Cause}
+		default:
+			v.Err = err
+		}
+		if !waits {
+			done()
+			return
+		}
+		time.AfterFunc(min(v.turn.pause(time.Since(r.Sent)), time.Until(v.deadline)), func() { v.ask(openScript, nil, func() { v.again(how, done) }) })
+	}
+	v.store.send(r)
+}
+
+// again ends a script that had to wait for its turn: what it stored by is void.
+func (v *View) again(how *link.Script, done func()) {
+	v.conflict = v.conflict || how == commitScript
+	done()
+}
+
+// answered reads the answer of a script: an array of what it did, the seconds and microseconds of the engine's time, how many go
+// first, and what the keys hold. It reports whether the view has to wait for its turn.
+func (v *View) answered(how *link.Script, m rueidis.RedisMessage, sent time.Time) (waits bool, err error) {
+	answer, err := m.ToArray()
+	if err != nil {
+		return false, err
+	}
+	if len(answer) < 4 {
+		return false, errAnswer
+	}
+	did, errDid := answer[0].ToString()
+	seconds, errS := answer[1].AsInt64()
+	micros, errUS := answer[2].AsInt64()
+	before, errBefore := answer[3].AsInt64()
+	if errors.Join(errDid, errS, errUS, errBefore) != nil {
+		return false, errAnswer
+	}
+	nowNS := seconds*1e9 + micros*1e3
+	v.store.link.Clock(v.keys[0].name).Observe(nowNS, sent, time.Now())
+	if v.guessed == guessed && did != "stored" {
+		v.guessed = guessedWrong
+	}
+	switch did {
+	case "stored":
+		v.turn.taken = false
+		v.store.versionsOf(v.engineKeys(), (*versions).forgetTAT)
+		for _, key := range v.freed {
+			v.store.freed(key)
+		}
+		if v.guessed == guessed {
+			v.guessed = guessedRight
+		}
+		for i := range v.keys {
+			v.keys[i].read = v.keys[i].want
+		}
+		return false, nil
+	case "wait":
+		v.turn.taken, v.turn.before = true, before
+		return true, nil
+	case "conflict":
+		v.turn.conflicts++
+	}
+	if how == commitScript {
+		v.conflict = true
+		v.store.stats.Conflicts.Add(1)
+	}
+	v.turn.taken = before >= 0
+	contents := answer[4:]
+	if did == "behind" && len(contents) > 0 {
+		mark, err := contents[len(contents)-1].AsUint64()
+		if err != nil {
+			return false, errAnswer
+		}
+		v.store.policies.RaiseID(mark)
+		contents = contents[:len(contents)-1]
+	}
+	return false, v.load(contents, nowNS)
+}
+
+// load notes what a script has answered: for each key an array of its type, expiry and content.
+func (v *View) load(contents []rueidis.RedisMessage, nowNS int64) error {
+	if len(contents) != len(v.keys) {
+		return errAnswer
+	}
+	v.NowNS = nowNS
+	if fake := v.store.options.Time; fake != nil {
+		v.NowNS = fake()
+	}
+	for i := range v.keys {
+		texts, err := contents[i].ToArray()
+		if err != nil {
+			return err
+		}
+		if err := v.keys[i].hold(texts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hold notes what the engine has under the key.
+func (k *viewKey) hold(answer []rueidis.RedisMessage) error {
+	k.read = content{kind: kindNone, expiry: noExpiry}
+	c := &k.read
+	for i := range answer {
+		if i == 1 {
+			ms, err := answer[i].AsInt64()
+			if err != nil {
+				return err
+			}
+			c.expiry = max(ms, noExpiry)
+			continue
+		}
+		text, err := answer[i].ToString()
+		switch {
+		case err != nil:
+			return err
+		case i == 0:
+			c.kind = text
+		case c.kind == kindString:
+			c.text = text
+		case i%2 == 0:
+			c.fields = append(c.fields, field{name: text})
+		default:
+			c.fields[len(c.fields)-1].text = text
+		}
+	}
+	return nil
+}
+
+// absentUntil is until when a key that was not there must still not be there for nobody to have taken from it, by the engine's time in
+// Unix µs; empty where that is the test's.
+func (v *View) absentUntil() string {
+	if v.store.options.Time != nil {
+		return ""
+	}
+	return strconv.FormatInt((v.NowNS+int64(quickest))/1000, 10)
+}
+
+// script returns the arguments of commitScript.
+func (v *View) script() (args []string, changed bool, err error) {
+	highest := uint64(0)
+	first, last := "", "" // a view that was read takes part in the order of changes with its reading, also if EXPIRE comes between
+	if v.guessed == guessed && v.keys[0].read.kind != kindNone {
+		c := &v.keys[0].read
+		slack := int64(nearMs)
+		first = strconv.FormatInt(c.expiry-slack, 10)
+		if c.atEnd {
+			slack += linger.Milliseconds()
+		}
+		last = strconv.FormatInt(c.expiry+slack, 10)
+	}
+	args = append(args, first, last)
+	v.freed = v.freed[:0]
+	there := 0
+	for i := range v.keys {
+		k := &v.keys[i]
+		want, found := k.now(v)
+		if found {
+			there++
+		}
+		if want.foreign && !k.read.foreign || k.read.foreign && want.kind != kindNone && !want.foreign {
+			return nil, false, store.ErrWrongType
+		}
+		if k.frees(&want) {
+			v.freed = append(v.freed, string(k.key))
+		}
+		if args = k.read.expect(args); !k.read.foreign && k.read.kind == kindNone {
+			args = append(args, v.absentUntil())
+		}
+		steps := k.read.steps(&want, v.NowNS)
+		if k.want = want; want.lease > k.read.lease {
+			highest = max(highest, want.lease)
+		}
+		args = append(args, strconv.Itoa(len(steps)))
+		for _, step := range steps {
+			changed = true
+			args = append(append(args, strconv.Itoa(len(step))), step...)
+		}
+	}
+	if v.Len(v.NowNS) > there {
+		return nil, false, ErrUndeclared
+	}
+	v.marks = v.newMarks(highest)
+	return args, changed || v.marks.key != "", nil
+}
+
+// expect appends what a key must hold for the script to store.
+func (c *content) expect(args []string) []string {
+	switch {
+	case c.foreign:
+		return append(args, "type", c.kind)
+	case c.kind == kindString:
+		return append(args, kindString, c.text)
+	case c.kind == kindHash:
+		args = append(args, kindHash, strconv.Itoa(len(c.fields)))
+		for _, f := range c.fields {
+			args = append(args, f.name, f.text)
+		}
+		return args
+	}
+	return append(args, kindNone)
+}
