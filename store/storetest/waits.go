@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,13 +60,16 @@ type queuer struct {
 type inLine struct {
 	reqs         [1]store.TakeRequest
 	began, ended time.Time
-	woken        int
+	answers      atomic.Int32
 }
 
 func (w *inLine) Wake() {
-	w.woken++
 	w.ended = time.Now()
+	w.answers.Add(1)
 }
+
+// woken is how often it was answered. It may be asked for while that happens.
+func (w *inLine) woken() int { return int(w.answers.Load()) }
 
 // terms are those of a call that waits for so long at most.
 func (q *queuer) terms(longest time.Duration, name string) store.Terms {
@@ -119,17 +123,17 @@ func (q *queuer) pass(d time.Duration) {
 // granted checks that a call was granted, so long after it came.
 func (q *queuer) granted(what string, w *inLine, after time.Duration) {
 	q.Helper()
-	if late := w.ended.Sub(w.began) - after; w.woken != 1 || w.reqs[0].Err != nil || w.reqs[0].Taken.Limited || late < 0 || late > waitStep {
-		q.Errorf("%s, woken %d times after %v: %+v, %v; want it granted after %v", what, w.woken, w.ended.Sub(w.began), w.reqs[0].Taken, w.reqs[0].Err, after)
+	if late := w.ended.Sub(w.began) - after; w.woken() != 1 || w.reqs[0].Err != nil || w.reqs[0].Taken.Limited || late < 0 || late > waitStep {
+		q.Errorf("%s, woken %d times after %v: %+v, %v; want it granted after %v", what, w.woken(), w.ended.Sub(w.began), w.reqs[0].Taken, w.reqs[0].Err, after)
 	}
 }
 
 // denied checks that a call was denied, so long after it came, and when it is to come again; 0: whenever.
 func (q *queuer) denied(what string, w *inLine, after, retry time.Duration) {
 	q.Helper()
-	if late := w.ended.Sub(w.began) - after; w.woken != 1 || w.reqs[0].Err != nil || !w.reqs[0].Taken.Limited || late < 0 || late > waitStep ||
+	if late := w.ended.Sub(w.began) - after; w.woken() != 1 || w.reqs[0].Err != nil || !w.reqs[0].Taken.Limited || late < 0 || late > waitStep ||
 		retry != 0 && w.reqs[0].Taken.RetryAfterNS != uint64(retry) {
-		q.Errorf("%s, woken %d times after %v: %+v, %v; want it denied after %v, for %v", what, w.woken, w.ended.Sub(w.began), w.reqs[0].Taken, w.reqs[0].Err, after, retry)
+		q.Errorf("%s, woken %d times after %v: %+v, %v; want it denied after %v, for %v", what, w.woken(), w.ended.Sub(w.began), w.reqs[0].Taken, w.reqs[0].Err, after, retry)
 	}
 }
 
@@ -155,7 +159,7 @@ func waitOrder(q *queuer) {
 		q.waiting(4, 1)
 		q.pass(2500 * time.Millisecond)
 		q.waiting(2, 1)
-		if all[2].woken+all[3].woken > 0 {
+		if all[2].woken()+all[3].woken() > 0 {
 			q.Errorf("%s: one is answered before its moment", limit)
 		}
 		q.pass(2500 * time.Millisecond)
@@ -198,7 +202,7 @@ func waitHeirs(q *queuer) {
 	q.pass(3 * time.Second)
 	q.granted("the heir", heir, time.Second)
 	q.granted("who came later", later, 2*time.Second)
-	if first.woken+leaves.woken > 0 {
+	if first.woken()+leaves.woken() > 0 {
 		q.Error("who has gone is answered")
 	}
 }
@@ -214,8 +218,8 @@ func waitLeaves(q *queuer) {
 	if !q.leave(all[0], nil) || !q.leave(all[2], why) || q.leave(all[2], why) {
 		q.Error("they do not leave once")
 	}
-	if all[0].woken != 0 || all[2].woken != 1 || all[2].reqs[0].Err != why {
-		q.Errorf("woken %d and %d times: %v", all[0].woken, all[2].woken, all[2].reqs[0].Err)
+	if all[0].woken() != 0 || all[2].woken() != 1 || all[2].reqs[0].Err != why {
+		q.Errorf("woken %d and %d times: %v", all[0].woken(), all[2].woken(), all[2].reqs[0].Err)
 	}
 	q.pass(3 * time.Second)
 	q.granted("the second", all[1], time.Second)
@@ -259,7 +263,7 @@ func waitForecasts(q *queuer) {
 	for i := range 3 {
 		most := time.Duration(i+1) * time.Second
 		q.denied("too long by 1 ns", q.await(most-1, perSecond), 0, most)
-		if w := q.await(most, perSecond); w.woken != 0 {
+		if w := q.await(most, perSecond); w.woken() != 0 {
 			q.Errorf("%d: it could wait: %+v", i, w.reqs[0].Taken)
 		}
 	}
@@ -272,11 +276,11 @@ func waitMost(q *queuer) {
 	q.store.SetMaxWaiters(1)
 	q.spend(perSecond)
 	first, second := q.await(time.Minute, perSecond), q.await(time.Minute, perSecond)
-	if second.woken != 1 || second.reqs[0].Err != store.ErrTooManyWaiters {
+	if second.woken() != 1 || second.reqs[0].Err != store.ErrTooManyWaiters {
 		q.Errorf("one more than may wait: %v", second.reqs[0].Err)
 	}
 	q.leave(first, nil)
-	if third := q.await(time.Minute, perSecond); third.woken != 0 || !q.leave(third, nil) {
+	if third := q.await(time.Minute, perSecond); third.woken() != 0 || !q.leave(third, nil) {
 		q.Errorf("in the place of one that has gone: %v", third.reqs[0].Err)
 	}
 	q.store.SetMaxWaiters(0)
