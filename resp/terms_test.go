@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/resp/command"
 	"celld/resp/command/limit"
 	"celld/store"
 	"celld/store/memory"
@@ -17,10 +18,10 @@ func TestTermsThatDoNotFit(t *testing.T) {
 	w := newWorld(t)
 	p := w.connect()
 	for options, want := range map[string]string{
-		"WAIT":                                  errSyntax,
-		"RESERVE":                               errSyntax,
-		"LEASE":                                 errSyntax,
-		"ID":                                    errSyntax,
+		"WAIT":                                  formatError(command.ErrOption, "WAIT"),
+		"RESERVE":                               formatError(command.ErrOption, "RESERVE"),
+		"LEASE":                                 formatError(command.ErrOption, "LEASE"),
+		"ID":                                    formatError(command.ErrOption, "ID"),
 		"WAIT x":                                errNotInteger,
 		"WAIT 1.5":                              errNotInteger,
 		"LEASE x":                               errNotInteger,
@@ -30,7 +31,7 @@ func TestTermsThatDoNotFit(t *testing.T) {
 		"RESERVE 60000001 US":                   formatError(errWaitMax, 60_000),
 		"US WAIT 60000001":                      formatError(errWaitMax, 60_000),
 		"WAIT 9223372036854775807":              formatError(errWaitMax, 60_000),
-		"WAIT 1 WAIT 1":                         errTakeModes,
+		"WAIT 1 WAIT 1":                         formatError(command.ErrOption, "WAIT"),
 		"WAIT 1 RESERVE 1":                      errTakeModes,
 		"WAIT 1 PEEK":                           errTakeModes,
 		"UPTO WAIT 1":                           errTakeModes,
@@ -39,13 +40,13 @@ func TestTermsThatDoNotFit(t *testing.T) {
 		"LEASE 0":                               formatError(errLease, limit.MaxLeaseMS),
 		"LEASE 31622400001":                     formatError(errLease, limit.MaxLeaseMS),
 		"LEASE 9223372036854775807":             formatError(errLease, limit.MaxLeaseMS),
-		"LEASE 1 LEASE 1":                       errSyntax,
-		"LEASE 1 BIND BIND":                     errSyntax,
-		"LEASE 1 ID a ID a":                     errSyntax,
+		"LEASE 1 LEASE 1":                       formatError(command.ErrOption, "LEASE"),
+		"LEASE 1 BIND BIND":                     formatError(command.ErrOption, "BIND"),
+		"LEASE 1 ID a ID a":                     formatError(command.ErrOption, "ID"),
 		"ID a":                                  errNoLease,
 		"BIND":                                  errNoLease,
 		"COST 0 BIND":                           errNoLease,
-		"COST 1 COST 1":                         errSyntax,
+		"COST 1 COST 1":                         formatError(command.ErrOption, "COST"),
 		"LEASE 1 ID " + strings.Repeat("x", 65): formatError(errLeaseName, maxLeaseName),
 	} {
 		p.want("CL.TAKE k 5/1h "+options, "-"+want+"\r\n")
@@ -58,7 +59,7 @@ func TestTermsThatDoNotFit(t *testing.T) {
 		p.want("CL.TAKE k 5/1s "+limit+" RESERVE 0", "-"+errReserve+"\r\n")
 	}
 	p.want("CL.MTAKE 1 k 5/1h FULL WAIT 1", "-"+errFull+"\r\n")
-	for command, want := range map[string]string{
+	for call, want := range map[string]string{
 		"CL.RENEW k x 1":             errNotInteger,
 		"CL.RENEW k 1 x":             errNotInteger,
 		"CL.RENEW k 1 0":             formatError(errLease, limit.MaxLeaseMS),
@@ -73,9 +74,9 @@ func TestTermsThatDoNotFit(t *testing.T) {
 		"CL.SETTLE k 1":              formatError(errArity, "cl.settle"),
 		"CONFIG SET wait-max -1":     formatError(settingFailed, "wait-max", "argument must be between 0 and 86400000 inclusive"),
 		"CONFIG SET max-waiters x":   formatError(settingFailed, "max-waiters", "argument couldn't be parsed into an integer"),
-		"CL.TAKE k 5/1h WAIT 1 LEAS": errSyntax,
+		"CL.TAKE k 5/1h WAIT 1 LEAS": formatError(command.ErrOption, "LEAS"),
 	} {
-		p.want(command, "-"+want+"\r\n")
+		p.want(call, "-"+want+"\r\n")
 	}
 	p.want("EXISTS k", ":0\r\n")
 	p.want("CONFIG SET wait-max 10", "+OK\r\n")
