@@ -314,7 +314,9 @@ func leasesEndOnce(t *testing.T, k *keeper) {
 		t.Errorf("%d left after a settlement", got)
 	}
 	third := lease(3)
-	renew := func(keys store.Keys, a store.Access) (bool, error) { return keys.Renew([]byte("k"), third, 120*second, a) }
+	renew := func(keys store.Keys, a store.Access) (bool, error) {
+		return keys.Renew([]byte("k"), third, 120*second, a)
+	}
 	if !end(third, renew) {
 		t.Error("not renewed")
 	}
