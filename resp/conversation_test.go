@@ -69,7 +69,7 @@ func (p *peer) say(t *testing.T, x *harness.Exchange) (got string, end bool) {
 	}
 	got = p.send(text)
 	for p.unserved || p.waits != nil {
-		if p.waits != nil {
+		if synctest.Wait(); p.waits != nil && !p.waits.ready() { // it waits for the time
 			time.Sleep(time.Millisecond)
 			synctest.Wait()
 		}
