@@ -63,8 +63,10 @@ type Host interface {
 	// LeaseEnds notes when a lease ends, or with 0 that it has ended, for a client whose leases end with its connection.
 	LeaseEnds(id, endNS int64)
 
-	// MostOutput is how many bytes of replies a client may have. OverOutput ends a call whose reply has so many bytes that no client may have them, and reports whether it did.
+	// MostOutput is how many bytes of replies a client may have.
 	MostOutput() int
+
+	// OverOutput ends a call whose reply has more bytes than that, and reports whether it did.
 	OverOutput(bytes int) bool
 
 	// TypeOf is the type of a key that exists, as TYPE tells it.

@@ -2,20 +2,23 @@
 //
 //	func Rows() []*command.Row {
 //		return []*command.Row{
-//			{Name: "persist", Arity: 2, Flags: command.Write | command.Fast, Keys: command.OneKey, Usage: "key",
-//				Summary: "Removes a key's own expiry.", Since: "2.2.0", Group: "generic", Run: persist},
+//			{Name: "exists", Arity: 2, Flags: command.Readonly | command.Fast, Keys: command.OneKey, Usage: "key",
+//				Summary: "Says whether a key exists.", Since: "1.0.0", Group: "generic", Run: exists},
 //		}
 //	}
 //
-//	func persist(c *command.Call) { c.Bool(c.Keys().Persist(c.Args[1], c.Access())) }
+//	func exists(c *command.Call) {
+//		_, ok := c.Keys().Get(c.Args[1], c.Access())
+//		c.Bool(ok)
+//	}
 //
 // # How a family is written
 //
 // A family of commands is a package below this one. It knows Call, and neither another family nor the session or the server. Its
 // function Rows returns its rows; what they need of the server besides the Call are parameters of Rows, as small interfaces or owners:
 //
-//	keys.Rows(space)           // what reaches all keys, where an engine has them
-//	admin.Rows(admin.Server{}) // the owners that its handlers change
+//	keys.Rows(keys.Options{Space: space}) // what reaches all keys, where an engine has them
+//	limit.Rows(server)                    // the owners that its handlers ask and change
 //
 // The server is given the rows of all families in one list. COMMAND, COMMAND DOCS, HELP, arity errors, users' rights, MULTI and the
 // journal derive from a row, so a command is a row and a handler.
@@ -25,5 +28,8 @@
 //     effect, an answer) gets the Call anew and reads its Args; a closure keeps neither.
 //   - A handler that takes longer than a millisecond works in steps (InSteps) or hands its work to a goroutine (GoAside).
 //   - A handler runs again where an engine's keys have changed meanwhile. What others can see of it goes through Once.
+//   - Options are declared as Options, whose Read answers a wrong one with a text that names the word, or with Redis's own.
+//   - A long list that only reads is written by List.
+//   - Tests run a family's rows by package calltest, on a store in memory.
 //   - Texts of errors are in errors.go, Redis's where Redis has one.
 package command
