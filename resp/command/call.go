@@ -42,7 +42,8 @@ type Host interface {
 	// MayGoAside reports whether GoAside may be called: not in a transaction, nor in a script, nor for an engine's keys.
 	MayGoAside() bool
 
-	// GoAside has the command's work done by a goroutine, one at a time. begin gets arguments that nobody else changes. It is the last that the handler does.
+	// GoAside has the command's work done by a goroutine, one at a time. begin gets arguments that nobody else changes. It is the last that
+	// the handler does.
 	GoAside(begin func(args [][]byte) Work)
 
 	// Shared calls do, from any goroutine, while no transaction or script runs alone.
