@@ -20,15 +20,6 @@ import (
 	"celld/store/remote/link"
 )
 
-// keyOf is the key of a command with one, or of a probe.
-func keyOf(command string) string {
-	words := strings.Split(command, " ")
-	if words[0] == "EVALSHA" {
-		return words[3]
-	}
-	return words[1]
-}
-
 // askFor sends a write of a key, and waits for its outcome.
 func (s *Store) askFor(key string, patience time.Duration) error {
 	return s.outcome(&link.Request{Args: []string{"SET", "x"}, Keys: []string{key}, Deadline: time.Now().Add(patience)})
@@ -89,12 +80,6 @@ func (h *hands) after(d time.Duration, do func()) {
 		return
 	}
 	h.timers = append(h.timers, timer{h.at.Add(d), do})
-}
-
-func (h *hands) waiting() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.timers)
 }
 
 // pass moves the clock, and has what is due done.
@@ -203,22 +188,9 @@ func openStore(t *testing.T, o Options) *Store {
 	return s
 }
 
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
-}
-
 const atNS int64 = 1_700_000_000_000_000_000
 
-var (
-	unsent = &link.DownError{Cause: "a test says so"}
-	sent   = &link.DownError{Cause: "a test says so", Sent: true}
-)
+var sent = &link.DownError{Cause: "a test says so", Sent: true}
 
 func bucketOf(t testing.TB, maxBurst, count, period int64) cell.Bucket {
 	t.Helper()

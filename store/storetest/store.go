@@ -321,7 +321,7 @@ func leasesEndOnce(t *testing.T, k *keeper) {
 		t.Error("not renewed")
 	}
 	k.nowNS += 100 * second // longer than it was to last
-	if end(third, renew) == false {
+	if !end(third, renew) {
 		t.Error("it has ended before its end")
 	}
 	k.nowNS += 121 * second

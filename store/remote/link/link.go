@@ -134,7 +134,7 @@ func (l *Link) Kind() string {
 }
 
 // ErrCrossSlot reports keys of one request that a Cluster keeps in several places.
-var ErrCrossSlot = errors.New("Keys in request don't hash to the same slot; use a hash tag such as {user1}")
+var ErrCrossSlot = errors.New("keys in request don't hash to the same slot; use a hash tag such as {user1}")
 
 // OneSlot returns ErrCrossSlot for keys that no request can have together.
 func (l *Link) OneSlot(keys []string) error {
