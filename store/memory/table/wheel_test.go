@@ -1,5 +1,3 @@
-//go:build !race
-
 package table
 
 import (
