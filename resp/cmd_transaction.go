@@ -54,7 +54,7 @@ func (s *Session) endTx() {
 	s.tx.discard()
 	s.client.txLen.Store(-1)
 	s.client.txBytes.Store(0)
-	s.client.watching.Store(0)
+	s.noteWatching(0)
 }
 
 // queue keeps a command for EXEC. It copies the arguments, because they lie in the connection's buffer.
@@ -109,7 +109,7 @@ func cmdExec(s *Session, _ [][]byte) {
 	s.gate.set(gateMulti, false)
 	s.tx = transaction{watches: tx.watches} // no defer stops them: after a panic, their locks may be held
 	s.client.txLen.Store(-1)
-	s.client.watching.Store(0)
+	s.noteWatching(0)
 	s.exec(tx)
 	s.tx.discard()
 }
@@ -215,7 +215,7 @@ func cmdWatch(s *Session, args [][]byte) {
 		s.tx.watches = append(s.tx.watches, s.srv.store.Watch(key, s.nowNS))
 		return true
 	}, func(*command.Call, int64) {
-		s.client.watching.Store(int32(len(s.tx.watches)))
+		s.noteWatching(len(s.tx.watches))
 		s.call.OK()
 	})
 }

@@ -20,7 +20,7 @@ func (srv *Server) newRegistry() *metrics.Registry {
 		metrics.Section{Name: "Clients", ByDefault: true, Read: srv.declareClients},
 		metrics.Section{Name: "Memory", ByDefault: true, Read: srv.declareMemory},
 		metrics.Section{Name: "Persistence", ByDefault: true, Read: srv.declareFiles},
-		metrics.Section{Name: "Stats", ByDefault: true, Read: srv.declareStats},
+		metrics.Section{Name: "Stats", ByDefault: true, Counts: true, Read: srv.declareStats},
 		metrics.Section{Name: "Replication", ByDefault: true, Read: declareReplication},
 		metrics.Section{Name: "CPU", ByDefault: true, Read: metrics.CPU},
 		metrics.Section{Name: "Modules", ByDefault: true, Read: func(l *metrics.List) {
@@ -33,6 +33,7 @@ func (srv *Server) newRegistry() *metrics.Registry {
 		metrics.Section{Name: "Keyspace", ByDefault: true, Read: srv.declareKeyspace},
 		metrics.Section{Name: "Store", ByDefault: true, Read: srv.declareEngine},
 		metrics.Section{Name: "TLS", ByDefault: true, Read: srv.declareTLS},
+		metrics.Section{Read: func(l *metrics.List) { metrics.Process(l, srv.wall(srv.instance.bornNS)) }},
 	)
 }
 
@@ -80,19 +81,9 @@ func (srv *Server) declareServer(l *metrics.List) {
 	if why := srv.NotReady(); why != "" {
 		l.Field("not_ready_because", why)
 	}
-	metrics.Process(l, srv.wall(srv.instance.bornNS))
 }
 
 func (srv *Server) declareClients(l *metrics.List) {
-	watching, tracking := 0, 0
-	for _, other := range srv.clients.all() {
-		if other.client.watching.Load() > 0 {
-			watching++
-		}
-		if other.client.trackingMode() != 0 {
-			tracking++
-		}
-	}
 	l.Gauge(metrics.Metric{Field: "connected_clients", Name: "celld_connections", JSON: "connections.open", Help: "Connections of clients.", Value: srv.clients.count()})
 	l.Field("cluster_connections", 0)
 	l.Gauge(metrics.Metric{Field: "maxclients", Name: "celld_maxclients", JSON: "connections.most", Help: "Most connections of clients.", Value: srv.cfg.MaxClients.Get()})
@@ -100,9 +91,9 @@ func (srv *Server) declareClients(l *metrics.List) {
 	l.Gauge(metrics.Metric{Field: "blocked_clients", Name: "celld_waiting_calls", JSON: "waiting.calls", Help: "Calls that wait for their turn.", Value: calls})
 	l.Gauge(metrics.Metric{Field: "waiting_keys", Name: "celld_waiting_keys", JSON: "waiting.keys", Help: "Keys that they wait for.", Value: keys})
 	l.Gauge(metrics.Metric{Name: "celld_max_waiters", JSON: "waiting.most", Help: "Most calls that may wait.", Value: srv.cfg.MaxWaiters.Get()})
-	l.Field("tracking_clients", tracking)
+	l.Field("tracking_clients", srv.clients.tracking.Load())
 	l.Field("monitor_clients", srv.clients.monitors.len())
-	l.Field("watching_clients", watching)
+	l.Field("watching_clients", srv.clients.watching.Load())
 }
 
 func (srv *Server) declareMemory(l *metrics.List) {

@@ -322,6 +322,8 @@ func (s *Session) Closed() {
 	s.leave()
 	s.releaseBound()
 	s.tx.discard()
+	s.noteWatching(0)
+	s.setTracking(0)
 	s.setMonitor(false)
 	if s.round != nil { // the transport does not call Confirm after this
 		s.round.decided.Settle(0, nil)

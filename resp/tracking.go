@@ -26,7 +26,7 @@ func (c *client) trackingMode() tracking { return tracking(c.tracking.Load()) }
 
 // setTracking changes how the connection tracks. Turning tracking off also ends CLIENT CACHING.
 func (s *Session) setTracking(mode tracking) {
-	s.client.tracking.Store(uint32(mode))
+	change(&s.srv.clients.tracking, s.client.tracking.Swap(uint32(mode)) != 0, mode != 0)
 	if mode == 0 {
 		s.gate.set(gateCaching, false)
 	}

@@ -95,6 +95,14 @@ func (m *Metric) text() string {
 		}
 		return strconv.FormatInt(int64(v/time.Second), 10)
 	}
+	switch v := m.Value.(type) { // as fmt writes them, for a third of the time
+	case string:
+		return v
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case int:
+		return strconv.Itoa(v)
+	}
 	return fmt.Sprint(m.Value)
 }
 

@@ -10,7 +10,7 @@ import (
 // example has a metric of each kind of value.
 func example(n *int64, held *Histogram) *Registry {
 	return New(
-		Section{Name: "One", ByDefault: true, Read: func(l *List) {
+		Section{Name: "One", Counts: true, ByDefault: true, Read: func(l *List) {
 			l.Counter(Metric{Field: "calls", Name: "calls_total", JSON: "calls", Value: *n})
 			l.Counter(Metric{Field: "saves", Value: *n, Lasts: true})
 			l.Gauge(Metric{Field: "open", JSON: "calls", Value: 4})
