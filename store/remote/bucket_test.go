@@ -35,9 +35,9 @@ func newTestStore(t testing.TB, socket string, o Options) *Store {
 // newTestStoreBy is a Store on an engine that is connected to by dial, and that nobody watches.
 func newTestStoreBy(t testing.TB, o Options, dial func(ctx context.Context, to string) (net.Conn, error)) *Store {
 	o.Policies, o.Timeout, o.MaxWaiting = &policy.Set{}, 10*time.Second, defaultMaxWaiting
-	s, h := newStore(o), &hands{}
+	s, h := newStore(o), &harness.Hands{}
 	by := s.linkOptions()
-	by.Dial, by.Now, by.After = dial, h.now, h.after
+	by.Dial, by.Now, by.After = dial, h.Now, h.After
 	s.link = link.New(by)
 	s.send = s.link.Send
 	handsOf.Store(s, h)

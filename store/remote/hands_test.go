@@ -37,69 +37,16 @@ const patient = time.Minute
 
 func isDown(err error) bool { return errors.As(err, new(*DownError)) }
 
-// hands is a clock that a test moves, and the timers that go by it.
-type hands struct {
-	mu     sync.Mutex
-	moved  bool // else it is the system's
-	at     time.Time
-	timers []timer
-}
-
-type timer struct {
-	at time.Time
-	do func()
-}
-
 // byHand has the Store's breakers go by a clock that the test moves.
-func (s *Store) byHand() *hands {
+func (s *Store) byHand() *harness.Hands {
 	all, _ := handsOf.Load(s)
-	h := all.(*hands)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.moved, h.at = true, time.Unix(1_700_000_000, 0)
+	h := all.(*harness.Hands)
+	h.Set(time.Unix(1_700_000_000, 0))
 	return h
 }
 
 // handsOf are those of each Store of newTestStore.
 var handsOf sync.Map
-
-func (h *hands) now() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.moved {
-		return time.Now()
-	}
-	return h.at
-}
-
-func (h *hands) after(d time.Duration, do func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.moved {
-		time.AfterFunc(d, do)
-		return
-	}
-	h.timers = append(h.timers, timer{h.at.Add(d), do})
-}
-
-// pass moves the clock, and has what is due done.
-func (h *hands) pass(d time.Duration) {
-	h.mu.Lock()
-	h.at = h.at.Add(d)
-	var due, later []timer
-	for _, timer := range h.timers {
-		if timer.at.After(h.at) {
-			later = append(later, timer)
-		} else {
-			due = append(due, timer)
-		}
-	}
-	h.timers = later
-	h.mu.Unlock()
-	for _, timer := range due {
-		timer.do()
-	}
-}
 
 // until polls for what comes from another goroutine.
 func until(t *testing.T, what string, is func() bool) {
@@ -123,11 +70,12 @@ const (
 var testDown = &DownError{Cause: "a test says so", Sent: true}
 
 // byItself is a Store without a connection, whose timers a test moves.
-func byItself(t *testing.T) (*Store, *hands) {
+func byItself(t *testing.T) (*Store, *harness.Hands) {
 	t.Helper()
-	s, h := newStore(Options{Policies: &policy.Set{}, Timeout: time.Second}), &hands{moved: true, at: time.Unix(1_700_000_000, 0)}
+	s, h := newStore(Options{Policies: &policy.Set{}, Timeout: time.Second}), &harness.Hands{}
+	h.Set(time.Unix(1_700_000_000, 0))
 	by := s.linkOptions()
-	by.Now, by.After = h.now, h.after
+	by.Now, by.After = h.Now, h.After
 	s.link = link.New(by)
 	s.send = s.link.Send
 	return s, h

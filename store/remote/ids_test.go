@@ -93,7 +93,7 @@ func TestNoNumberIsAskedOfAnEngineThatRefuses(t *testing.T) {
 	if e.Count() != 0 || s.process.given.Load() {
 		t.Errorf("%d commands", e.Count())
 	}
-	until(t, "it takes calls again", func() bool { h.pass(time.Second); return s.link.Down() == nil })
+	until(t, "it takes calls again", func() bool { h.Pass(time.Second); return s.link.Down() == nil })
 	s.askNumber()
 	until(t, "the number is there", func() bool { return s.process.number.Load() == 1 })
 }

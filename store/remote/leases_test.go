@@ -47,7 +47,7 @@ func TestDrain(t *testing.T) {
 				s.Release([]byte("k"), id, store.Access{})
 			}
 			if c.away {
-				h.pass(drainAgain)
+				h.Pass(drainAgain)
 				until(t, "it is back", func() bool { return s.link.DownAt("k") == nil })
 			}
 			if c.drains && !drained() {

@@ -20,7 +20,7 @@ func TestTheLogOfAnOutage(t *testing.T) {
 	}
 	s.stats.Refused.Store(200)
 	s.link.Break("k", testDown)
-	if is, since := s.Mode(); is != "deny" || !since.Equal(h.now()) {
+	if is, since := s.Mode(); is != "deny" || !since.Equal(h.Now()) {
 		t.Errorf("%s since %v", is, since)
 	}
 	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `"msg":"the engine does not answer, calls go by --store-failure","mode":"deny","why":"a test says so"`) {
@@ -30,7 +30,7 @@ func TestTheLogOfAnOutage(t *testing.T) {
 		s.failure.Throttle(&store.Request{Bucket: bucketOf(t, 15, 30, 60)}, s.link.Down(), store.Access{})
 	}
 	s.stats.Refused.Add(4)
-	until(t, "it has ended", func() bool { h.pass(200 * time.Millisecond); return strings.Count(log.String(), "\n") == 2 })
+	until(t, "it has ended", func() bool { h.Pass(200 * time.Millisecond); return strings.Count(log.String(), "\n") == 2 })
 	if text := log.String(); !strings.Contains(text, `"msg":"the engine answers again","after":`) || !strings.Contains(text, `"decided_without":3,"refused":4}`) {
 		t.Errorf("the log says\n%s", text)
 	}

@@ -60,24 +60,24 @@ func TestTheBreakerOpensAndCloses(t *testing.T) {
 				t.Fatalf("%v, and %d were sent", err, e.Count()-asked)
 			}
 			for probes := 1; probes <= 3; probes++ {
-				if h.waiting() != 1 {
-					t.Fatalf("%d probes wait", h.waiting())
+				if h.Waiting() != 1 {
+					t.Fatalf("%d probes wait", h.Waiting())
 				}
-				h.pass(probePause)
-				until(t, "the probe has failed", func() bool { return h.waiting() == 1 })
+				h.Pass(probePause)
+				until(t, "the probe has failed", func() bool { return h.Waiting() == 1 })
 				if e.Count() != asked+probes || s.DownAt("k") == nil {
 					t.Fatalf("%d probes were sent, and not %d", e.Count()-asked, probes)
 				}
 			}
 			e.Answers("-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n")
 			before := s.DownAt("k").Error()
-			h.pass(probePause)
+			h.Pass(probePause)
 			until(t, "callers are told what is wrong now", func() bool {
 				is := s.DownAt("k").Error()
-				return is != before && h.waiting() == 1
+				return is != before && h.Waiting() == 1
 			})
 			e.Answers(":0\r\n")
-			h.pass(probePause)
+			h.Pass(probePause)
 			until(t, "it is closed", func() bool { return s.DownAt("k") == nil })
 			if err := s.askFor("k", patient); err != nil {
 				t.Fatal(err)
@@ -125,8 +125,8 @@ func TestAnEngineThatIsWellIsNotProbed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if h.waiting() != 0 || e.Count() != 100 || s.options.Stats.Requests.Load() != 100 {
-		t.Errorf("%d timers, %d commands, %d requests", h.waiting(), e.Count(), s.options.Stats.Requests.Load())
+	if h.Waiting() != 0 || e.Count() != 100 || s.options.Stats.Requests.Load() != 100 {
+		t.Errorf("%d timers, %d commands, %d requests", h.Waiting(), e.Count(), s.options.Stats.Requests.Load())
 	}
 }
 
@@ -137,13 +137,13 @@ func TestProbesEnd(t *testing.T) {
 	h := s.byHand()
 	s.breaks(t, "k")
 	s.ended.Store(true)
-	h.pass(time.Hour)
+	h.Pass(time.Hour)
 	l := s.lanes.of("k")
 	l.mu.Lock()
 	sending := l.inFlight
 	l.mu.Unlock()
-	if h.waiting() != 0 || sending != 0 || e.Count() != 0 {
-		t.Errorf("%d timers, %d under way, %d commands", h.waiting(), sending, e.Count())
+	if h.Waiting() != 0 || sending != 0 || e.Count() != 0 {
+		t.Errorf("%d timers, %d under way, %d commands", h.Waiting(), sending, e.Count())
 	}
 }
 
@@ -174,13 +174,13 @@ func TestALaneStopsByItself(t *testing.T) {
 		if s.DownAt(away) == nil || (others > 0) == (s.Down() != nil) {
 			t.Fatalf("prefix %q, %d others: %v, as a whole %v", prefix, others, s.DownAt(away), s.Down())
 		}
-		h.pass(probePause)
-		until(t, "the probe has failed", func() bool { return h.waiting() == 1 })
+		h.Pass(probePause)
+		until(t, "the probe has failed", func() bool { return h.Waiting() == 1 })
 		if probes := e.Probes(); len(probes) != 1 || !strings.HasPrefix(keyOf(probes[0]), prefix) || s.DownAt(away) == nil {
 			t.Fatalf("the probes are %q: %v", probes, s.DownAt(away))
 		}
 		e.Answers(":1\r\n")
-		h.pass(probePause)
+		h.Pass(probePause)
 		until(t, "it is closed", func() bool { return s.DownAt(away) == nil })
 	}
 }
@@ -205,12 +205,12 @@ func TestARealReplica(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.pass(probePause)
-	until(t, "the probe has failed", func() bool { return h.waiting() == 1 })
+	h.Pass(probePause)
+	until(t, "the probe has failed", func() bool { return h.Waiting() == 1 })
 	if s.DownAt("k") == nil {
 		t.Fatal("a replica closes it")
 	}
 	tell("REPLICAOF", "NO", "ONE")
-	h.pass(probePause)
+	h.Pass(probePause)
 	until(t, "it is closed", func() bool { return s.DownAt("k") == nil })
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // byItself is a Store without a connection, whose timers a test moves.
-func byItself(t *testing.T) (*Link, *hands) {
+func byItself(t *testing.T) (*Link, *harness.Hands) {
 	t.Helper()
 	s := newLink(Options{Timeout: time.Second})
 	return s, s.byHand()
@@ -36,12 +36,12 @@ func TestHowLongFailuresLast(t *testing.T) {
 		s, h := byItself(t)
 		b := &s.lanes.all[0].breaker
 		for _, pause := range c.pauses {
-			h.pass(pause)
+			h.Pass(pause)
 			b.answered(&Request{Keys: []string{"k"}}, testDown)
 		}
 		down := b.down()
-		if (down != nil) != c.opens || c.opens != (h.waiting() == 1) {
-			t.Errorf("%v: %v, %d timers", c.pauses, down, h.waiting())
+		if (down != nil) != c.opens || c.opens != (h.Waiting() == 1) {
+			t.Errorf("%v: %v, %d timers", c.pauses, down, h.Waiting())
 		}
 		if e := (*DownError)(nil); c.opens && (!errors.As(down, &e) || e.Sent || e.Cause != testDown.Cause) {
 			t.Errorf("calls are told %#v", down)
@@ -57,8 +57,8 @@ func TestMovingIsNoFailure(t *testing.T) {
 		b.answered(&Request{Keys: []string{"k"}}, testDown)
 		b.answered(&Request{Keys: []string{"k"}}, &DownError{Cause: CauseMoving})
 	}
-	if b.down() != nil || b.row.Load() != 0 || h.waiting() != 0 {
-		t.Error(b.down(), b.row.Load(), h.waiting())
+	if b.down() != nil || b.row.Load() != 0 || h.Waiting() != 0 {
+		t.Error(b.down(), b.row.Load(), h.Waiting())
 	}
 }
 
@@ -68,8 +68,8 @@ func TestABreakerOpensOnce(t *testing.T) {
 	b := &s.lanes.all[0].breaker
 	b.open(testDown, "k")
 	b.open(&DownError{Cause: "another"}, "k")
-	if b.down().Error() != testDown.Cause || h.waiting() != 1 || s.outage.open != 1 {
-		t.Error(b.down(), h.waiting(), s.outage.open)
+	if b.down().Error() != testDown.Cause || h.Waiting() != 1 || s.outage.open != 1 {
+		t.Error(b.down(), h.Waiting(), s.outage.open)
 	}
 	b.row.Store(3)
 	b.probed(store.ErrFull) // which the engine answers
@@ -199,7 +199,7 @@ func TestHowADoubtEnds(t *testing.T) {
 		}
 		b.row.Store(c.row)
 		d.end(c.err)
-		if (b.down() != nil) != c.opens || (h.waiting() == 1) != c.opens || (b.doubt == other) != c.other || !c.other && b.doubt != nil {
+		if (b.down() != nil) != c.opens || (h.Waiting() == 1) != c.opens || (b.doubt == other) != c.other || !c.other && b.doubt != nil {
 			t.Errorf("%s: %v, doubt %v", c.name, b.down(), b.doubt)
 		}
 	}
@@ -229,7 +229,7 @@ func TestALostProbeOfADoubt(t *testing.T) {
 		if d.asks.Load() || b.doubted() != d || e.Count() != 1 {
 			t.Fatal(b.doubted(), e.Count())
 		}
-		h.pass(s.options.Timeout / doubtTurns)
+		h.Pass(s.options.Timeout / doubtTurns)
 		time.Sleep(time.Minute)
 		if e.Count() != 2 || b.doubted() != nil || b.down() != nil {
 			t.Error(e.Count(), b.doubted(), b.down())

@@ -45,12 +45,12 @@ func TestCoverage(t *testing.T) {
 			if n, known := s.Uncovered(); n != test.uncovered || known != test.known || s.Away() != nil {
 				t.Fatalf("%d slots, known %v, away: %v", n, known, s.Away())
 			}
-			h.pass(failoverTakes)
+			h.Pass(failoverTakes)
 			look()
 			if s.Away() != nil || strings.Contains(log.String(), "no master") {
 				t.Fatalf("it may be a failover, and is away: %v\n%s", s.Away(), log.String())
 			}
-			h.pass(1)
+			h.Pass(1)
 			look()
 			look()
 			if err := s.Away(); (err == nil) != (test.away == "") || err != nil && !strings.HasPrefix(err.Error(), test.away) {
@@ -62,7 +62,7 @@ func TestCoverage(t *testing.T) {
 			if asked := e.Asks("CLUSTER INFO"); test.name == "no right to ask" && asked != 1 {
 				t.Errorf("it was refused, and asked %d times in %v", asked, failoverTakes)
 			}
-			h.pass(refusalLasts)
+			h.Pass(refusalLasts)
 			e.Does(map[string]string{"CLUSTER INFO": clusterInfo("ok", Slots, 0)})
 			look()
 			if n, known := s.Uncovered(); n != 0 || !known || s.Away() != nil || strings.Contains(log.String(), "a master again") != (test.said != "") {
@@ -84,10 +84,10 @@ func TestTheBetterView(t *testing.T) {
 	}
 }
 
-func (c *coverage) goesBy(h *hands) {
+func (c *coverage) goesBy(h *harness.Hands) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.now = h.now
+	c.now = h.Now
 }
 
 // Where calls fail, the parts of a Cluster that nobody has called are asked as well. It is away only if none of them answers, for longer
@@ -117,11 +117,11 @@ func TestAwayInAClusterNeedsAllOfIt(t *testing.T) {
 		})
 		note := func() { s.coverage.noteCalls(s.Down()) }
 		note()
-		h.pass(failoverTakes)
+		h.Pass(failoverTakes)
 		if note(); s.Away() != nil {
 			t.Error("it may be a failover:", s.Away())
 		}
-		h.pass(1)
+		h.Pass(1)
 		if note(); (s.Away() != nil) != all {
 			t.Errorf("all of it does not answer: %v, away: %v", all, s.Away())
 		}

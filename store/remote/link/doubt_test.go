@@ -9,13 +9,13 @@ import (
 )
 
 // silent is a Store whose engine has not answered a call in time, so that there is a doubt. resume has it answer all.
-func silent(t *testing.T) (s *Link, e *harness.Ailing, h *hands, resume func()) {
+func silent(t *testing.T) (s *Link, e *harness.Ailing, h *harness.Hands, resume func()) {
 	t.Helper()
 	e = harness.NewAiling(t)
 	s = newTestLink(t, e.Socket, Options{})
 	h = s.byHand()
 	resume = e.Hangs(t)
-	until(t, "a call that was sent is late", func() bool { return isDown(s.askFor("k", time.Millisecond)) && h.waiting() == 1 })
+	until(t, "a call that was sent is late", func() bool { return isDown(s.askFor("k", time.Millisecond)) && h.Waiting() == 1 })
 	d := s.lanes.of("k").breaker.doubted()
 	until(t, "the probe is on its way", func() bool {
 		if !d.asks.Swap(true) { // it was lost with the connection of the call
@@ -35,9 +35,9 @@ func (b *breaker) doubted() *doubt {
 	return b.doubt
 }
 
-func (h *hands) turns(s *Link, n int) {
+func turns(h *harness.Hands, s *Link, n int) {
 	for range n {
-		h.pass(s.options.Timeout / doubtTurns)
+		h.Pass(s.options.Timeout / doubtTurns)
 	}
 }
 
@@ -45,7 +45,7 @@ func (h *hands) turns(s *Link, n int) {
 // breaker's probe, which it answers late, closes it.
 func TestTheBreakerOfASilentEngine(t *testing.T) {
 	s, _, h, resume := silent(t)
-	h.turns(s, doubtTurns-1)
+	turns(h, s, doubtTurns-1)
 	for range 2 * failuresToOpen {
 		if err := s.askFor("k", time.Millisecond); !isDown(err) {
 			t.Fatal(err)
@@ -54,16 +54,16 @@ func TestTheBreakerOfASilentEngine(t *testing.T) {
 	if timeouts := s.options.Stats.Timeouts.Load(); timeouts <= 2*failuresToOpen || s.options.Stats.Failures.Load() != timeouts {
 		t.Errorf("%d timeouts of %d failures", timeouts, s.options.Stats.Failures.Load())
 	}
-	if why := s.DownAt("k"); why != nil || h.waiting() != 1 {
-		t.Fatal(why, h.waiting())
+	if why := s.DownAt("k"); why != nil || h.Waiting() != 1 {
+		t.Fatal(why, h.Waiting())
 	}
-	h.turns(s, 1)
+	turns(h, s, 1)
 	if why := s.DownAt("k"); why == nil || why.Error() != CauseTimeout {
 		t.Fatal(why)
 	}
 	resume()
 	until(t, "it is closed", func() bool {
-		h.pass(probePause) // a call that is late may take the connection with it, and a probe
+		h.Pass(probePause) // a call that is late may take the connection with it, and a probe
 		return s.DownAt("k") == nil
 	})
 	if err := s.askFor("k", patient); err != nil {
@@ -80,10 +80,10 @@ func TestWaitingHereIsNoFailureOfTheEngine(t *testing.T) {
 		if err := s.askFor("k", -time.Millisecond); err != ErrLate {
 			t.Fatal(err)
 		}
-		h.pass(s.options.Timeout)
+		h.Pass(s.options.Timeout)
 	}
-	if b := &s.lanes.of("k").breaker; s.DownAt("k") != nil || h.waiting() != 0 || b.row.Load() != 0 || e.Count() != 0 {
-		t.Fatalf("open: %v, %d timers, %d failures, %d sent", s.DownAt("k"), h.waiting(), b.row.Load(), e.Count())
+	if b := &s.lanes.of("k").breaker; s.DownAt("k") != nil || h.Waiting() != 0 || b.row.Load() != 0 || e.Count() != 0 {
+		t.Fatalf("open: %v, %d timers, %d failures, %d sent", s.DownAt("k"), h.Waiting(), b.row.Load(), e.Count())
 	}
 	if n := s.options.Stats.Timeouts.Load(); n != 2*failuresToOpen {
 		t.Errorf("%d timeouts are counted", n)
@@ -93,8 +93,8 @@ func TestWaitingHereIsNoFailureOfTheEngine(t *testing.T) {
 // A process that does not run for an hour has not waited for an hour: it reads the answer that has come meanwhile, and nothing opens.
 func TestAProcessThatDoesNotRun(t *testing.T) {
 	s, _, h, resume := silent(t)
-	h.pass(time.Hour)
-	h.turns(s, doubtTurns-2)
+	h.Pass(time.Hour)
+	turns(h, s, doubtTurns-2)
 	if why := s.DownAt("k"); why != nil {
 		t.Fatal(why)
 	}
@@ -106,9 +106,9 @@ func TestAProcessThatDoesNotRun(t *testing.T) {
 		}
 		return b.doubted() == nil
 	})
-	h.turns(s, 1)
-	if why := s.DownAt("k"); why != nil || b.row.Load() != 0 || h.waiting() != 0 {
-		t.Fatal(why, b.row.Load(), h.waiting())
+	turns(h, s, 1)
+	if why := s.DownAt("k"); why != nil || b.row.Load() != 0 || h.Waiting() != 0 {
+		t.Fatal(why, b.row.Load(), h.Waiting())
 	}
 }
 
@@ -116,7 +116,7 @@ func TestAProcessThatDoesNotRun(t *testing.T) {
 func TestAWriteEndsADoubt(t *testing.T) {
 	s, _, h, _ := silent(t)
 	s.lanes.of("k").breaker.answered(&Request{Keys: []string{"k"}}, store.ErrFull)
-	h.turns(s, doubtTurns)
+	turns(h, s, doubtTurns)
 	if why := s.DownAt("k"); why != nil {
 		t.Fatal(why)
 	}

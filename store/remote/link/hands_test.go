@@ -1,9 +1,9 @@
 package link
 
 import (
+	"celld/integration_test/harness"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -36,59 +36,11 @@ const patient = time.Minute
 
 func isDown(err error) bool { return errors.As(err, new(*DownError)) }
 
-// hands is a clock that a test moves, and the timers that go by it.
-type hands struct {
-	mu     sync.Mutex
-	at     time.Time
-	timers []timer
-}
-
-type timer struct {
-	at time.Time
-	do func()
-}
-
-func (s *Link) byHand() *hands {
-	h := &hands{at: time.Unix(1_700_000_000, 0)}
-	s.options.Now, s.options.After, s.outage.since = h.now, h.after, h.at
+func (s *Link) byHand() *harness.Hands {
+	h := &harness.Hands{}
+	h.Set(time.Unix(1_700_000_000, 0))
+	s.options.Now, s.options.After, s.outage.since = h.Now, h.After, h.Now()
 	return h
-}
-
-func (h *hands) now() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.at
-}
-
-func (h *hands) after(d time.Duration, do func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.timers = append(h.timers, timer{h.at.Add(d), do})
-}
-
-func (h *hands) waiting() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.timers)
-}
-
-// pass moves the clock, and has what is due done.
-func (h *hands) pass(d time.Duration) {
-	h.mu.Lock()
-	h.at = h.at.Add(d)
-	var due, later []timer
-	for _, timer := range h.timers {
-		if timer.at.After(h.at) {
-			later = append(later, timer)
-		} else {
-			due = append(due, timer)
-		}
-	}
-	h.timers = later
-	h.mu.Unlock()
-	for _, timer := range due {
-		timer.do()
-	}
 }
 
 // until polls for what comes from another goroutine.

@@ -15,19 +15,19 @@ func TestOutagesThatFollow(t *testing.T) {
 		s := newLink(Options{OutageEnds: func(lasted time.Duration) { ends = append(ends, lasted) }})
 		h := s.byHand()
 		s.opened(testDown)
-		h.pass(7)
+		h.Pass(7)
 		s.closed()
-		if h.pass(settled); len(ends) != 1 || ends[0] != 7 {
+		if h.Pass(settled); len(ends) != 1 || ends[0] != 7 {
 			t.Fatal(ends)
 		}
-		h.pass(apart - settled)
+		h.Pass(apart - settled)
 		s.opened(testDown)
 		s.closed()
-		h.pass(wait - 1)
+		h.Pass(wait - 1)
 		if len(ends) != 1 {
 			t.Errorf("%v: it ends too early", apart)
 		}
-		if h.pass(1); len(ends) != 2 {
+		if h.Pass(1); len(ends) != 2 {
 			t.Errorf("%v: it does not end", apart)
 		}
 	}
@@ -40,7 +40,7 @@ func TestAnOutageOfSeveralParts(t *testing.T) {
 		OutageBegins: func(why string) { told = append(told, why) }, OutageEnds: func(lasted time.Duration) { told = append(told, lasted.String()) },
 	})
 	h := s.byHand()
-	began := h.now()
+	began := h.Now()
 	answers := func(want bool, since time.Time) {
 		t.Helper()
 		if is, at := s.Answers(); is != want || !at.Equal(since) {
@@ -48,27 +48,27 @@ func TestAnOutageOfSeveralParts(t *testing.T) {
 		}
 	}
 	answers(true, began)
-	h.pass(time.Hour)
+	h.Pass(time.Hour)
 	s.opened(testDown)
-	h.pass(time.Second)
+	h.Pass(time.Second)
 	s.opened(testDown)
 	answers(false, began.Add(time.Hour))
-	h.pass(time.Second)
+	h.Pass(time.Second)
 	s.closed()
 	answers(false, began.Add(time.Hour))
-	if h.waiting() != 0 {
+	if h.Waiting() != 0 {
 		t.Error("it settles though a part is away")
 	}
 	s.closed()
 	answers(true, began.Add(time.Hour+2*time.Second))
-	h.pass(settled - 1)
+	h.Pass(settled - 1)
 	s.opened(testDown)
 	s.closed()
-	h.pass(settled - 1)
+	h.Pass(settled - 1)
 	if want := []string{testDown.Cause}; !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}
-	h.pass(1)
+	h.Pass(1)
 	if want := []string{testDown.Cause, "2.999999999s"}; !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}
@@ -84,14 +84,14 @@ func TestSlotsAreAskedForInAnOutage(t *testing.T) {
 	asked := func(n int) func() bool { return func() bool { return e.Count() == n } }
 	s.opened(&DownError{})
 	s.closed()
-	if h.pass(settled); e.Count() != 0 {
+	if h.Pass(settled); e.Count() != 0 {
 		t.Error("an engine that is no Cluster is asked")
 	}
 	s.cluster.Store(true)
 	s.opened(&DownError{})
 	until(t, "it is asked at the beginning", asked(1))
 	s.closed()
-	h.pass(flapping)
+	h.Pass(flapping)
 	until(t, "it is asked at the end", asked(2))
 	s.client.Store(nil)
 	s.ownersAgain()
