@@ -76,7 +76,7 @@ type kind struct {
 	algorithm
 }
 
-// algorithms has at most 8 rows, as an Algo has three bits of a Shape.Code.
+// algorithms has at most 8 rows: an Algo is three bits of a Shape.Code.
 var algorithms = []kind{
 	GCRA:   {"gcra", bookable | additive | bucketOnly, &gcra{}},
 	Window: {"window", bookable, &window{}},

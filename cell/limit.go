@@ -110,9 +110,9 @@ func Restore(s Shape, p Params) Limit {
 	return l
 }
 
-// Share is the limit for one of n who share it and cannot ask each other: the same in all but its count, and for gcra its burst, which
-// are n times smaller, rounded down. Both stay 1 at least. So n shares together let through no more than the whole promises where these
-// are n or more, but for warmup, of which each lets through a call at the same instant. An n below 2 is the whole.
+// Share is the limit for one of n instances that cannot ask each other. Its count, and gcra's burst, are n times smaller, rounded down, and
+// 1 at least. Where both are n or more, all shares together allow no more than the whole. There is one exception: each share of a warmup
+// allows a call at the same instant. For n below 2, Share returns the whole.
 func (l *Limit) Share(n int64) Limit {
 	share := *l
 	if n < 2 {

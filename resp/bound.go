@@ -101,7 +101,7 @@ func (r *releases) some(srv *Server) (more bool) {
 		}
 		id := r.ids[0]
 		l := r.bound[id]
-		_, _ = srv.keep.Release([]byte(l.key), id, store.Access{NowNS: nowNS, May: l.may})
+		_, _ = srv.port.Release([]byte(l.key), id, store.Access{NowNS: nowNS, May: l.may})
 	}
 	return false
 }

@@ -33,7 +33,7 @@ func (srv *Server) Check(key, policy string) (c Check, err error) {
 	}
 	if found == nil {
 		if found = srv.store.Policy([]byte(policy)); found == nil { // it came and went
-			return c, &CallError{limit.NoPolicy(srv.keep, []byte(policy))}
+			return c, &CallError{limit.NoPolicy(srv.port, []byte(policy))}
 		}
 	}
 	numbers := [5]int64{}

@@ -3,10 +3,23 @@ package resp
 import (
 	"bytes"
 	"errors"
+	"strings"
 
 	"celld/persistence"
 	"celld/persistence/dir"
+	"celld/resp/command"
 )
+
+// onFiles is a handler of a command on files, which a server has only for keys of its own.
+func onFiles(run func(*Session, [][]byte)) func(*command.Call) {
+	return onSession(func(s *Session, args [][]byte) {
+		if !s.srv.port.Here() {
+			s.call.Error(errEngineKeeps, strings.ToUpper(s.call.Row.Name))
+			return
+		}
+		run(s, args)
+	})
+}
 
 func cmdSave(s *Session, _ [][]byte) {
 	switch err := s.srv.persist.Save(); {

@@ -24,7 +24,7 @@ func commandRows(srv *Server) []*command.Row {
 		srv = &Server{}
 	}
 	limits := func() limit.Server {
-		return limit.Server{Store: srv.keep, InForce: srv.store, LogMax: srv.cfg.LogMax.Get(), Decisions: srv.decisions, Denied: srv.denied}
+		return limit.Server{Store: srv.port, InForce: srv.store, LogMax: srv.cfg.LogMax.Get(), Decisions: srv.decisions, Denied: srv.denied}
 	}
 	of := keys.Options{
 		Space: func() keys.Space { return srv.engine },
@@ -66,10 +66,10 @@ func commandRows(srv *Server) []*command.Row {
 		{Name: "slowlog", Arity: -2, Flags: command.Loading, Summary: "A container for slow log commands.", Since: "2.2.12", Group: "server", Sub: slowlog.Rows(srv.slowlog)},
 		{Name: "role", Arity: 1, Flags: command.Loading | command.Fast | command.NoScript, Summary: "Returns the replication role: a master without replicas.", Since: "2.8.12", Group: "server", Run: onSession(cmdRole)},
 		{Name: "shutdown", Arity: -1, Flags: command.AllowBusy | command.Loading | command.Admin | command.NoScript | command.NoMulti, Usage: "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]", Summary: "Stops the server.", Since: "1.0.0", Group: "server", Run: onSession(cmdShutdown)},
-		{Name: "save", Arity: 1, Flags: command.Admin | command.NoScript | command.NoMulti, Summary: "Takes a snapshot while all clients wait.", Since: "1.0.0", Group: "server", Cost: "O(N) where N is the number of keys", Run: onSession(cmdSave)},
-		{Name: "bgsave", Arity: -1, Flags: command.Admin | command.NoScript, Usage: "[SCHEDULE]", Summary: "Takes a snapshot in the background.", Since: "1.0.0", Group: "server", Run: onSession(cmdBgsave)},
-		{Name: "bgrewriteaof", Arity: 1, Flags: command.Admin | command.NoScript, Summary: "Rewrites the append-only file in the background.", Since: "1.0.0", Group: "server", Run: onSession(cmdBgrewriteaof)},
-		{Name: "lastsave", Arity: 1, Flags: command.Loading | command.Fast, Summary: "Returns the Unix time of the last good snapshot.", Since: "1.0.0", Group: "server", Run: onSession(cmdLastsave)},
+		{Name: "save", Arity: 1, Flags: command.Admin | command.NoScript | command.NoMulti, Summary: "Takes a snapshot while all clients wait.", Since: "1.0.0", Group: "server", Cost: "O(N) where N is the number of keys", Run: onFiles(cmdSave)},
+		{Name: "bgsave", Arity: -1, Flags: command.Admin | command.NoScript, Usage: "[SCHEDULE]", Summary: "Takes a snapshot in the background.", Since: "1.0.0", Group: "server", Run: onFiles(cmdBgsave)},
+		{Name: "bgrewriteaof", Arity: 1, Flags: command.Admin | command.NoScript, Summary: "Rewrites the append-only file in the background.", Since: "1.0.0", Group: "server", Run: onFiles(cmdBgrewriteaof)},
+		{Name: "lastsave", Arity: 1, Flags: command.Loading | command.Fast, Summary: "Returns the Unix time of the last good snapshot.", Since: "1.0.0", Group: "server", Run: onFiles(cmdLastsave)},
 	}
 	inside := []*command.Row{
 		{Name: "eval", Arity: -3, Script: 1, Flags: command.NoScript | command.SkipMonitor, Keys: command.ScriptKeys, Usage: "script numkeys [key ...] [arg ...]", Summary: "Runs a Lua script.", Since: "2.6.0", Group: "scripting", Cost: "Depends on the script", Run: onSession(cmdEval)},

@@ -2,9 +2,7 @@ package resp
 
 import (
 	"context"
-	"strings"
 
-	"celld/resp/command"
 	"celld/store"
 	"celld/store/remote"
 )
@@ -24,10 +22,7 @@ type engine interface {
 
 // useEngine has an engine keep the keys. The server's table has the policies only, which are those of the engine's views, too.
 func (srv *Server) useEngine(e engine) {
-	srv.engine, srv.keep, srv.limiter, srv.answersLater = e, e, e, true
-	for _, name := range []string{"save", "bgsave", "bgrewriteaof", "lastsave"} {
-		srv.commands.Find([]byte(name)).Run = func(c *command.Call) { c.Error(errEngineKeeps, strings.ToUpper(name)) }
-	}
+	srv.engine, srv.port, srv.limiter, srv.answersLater = e, e, e, true
 }
 
 // store has the keys of the command that runs.

@@ -72,7 +72,7 @@ func (s *Session) parseLimit(text []byte) (takeLimit, string) {
 	if name, isPolicy := bytes.CutPrefix(text, []byte("@")); isPolicy {
 		policy := s.srv.store.Policy(name)
 		if policy == nil {
-			return takeLimit{}, limit.NoPolicy(s.srv.keep, name)
+			return takeLimit{}, limit.NoPolicy(s.srv.port, name)
 		}
 		return takeLimit{&policy.Limit, policy.ID, s.srv.decisions.Of(policy)}, ""
 	}

@@ -50,7 +50,7 @@ func (srv *Server) load(background func(step func() (more bool))) error {
 	if err := srv.setPolicies(); err != nil { // before Start, which writes them
 		return err
 	}
-	srv.keep.AwaitPolicies()
+	srv.port.AwaitPolicies()
 	// Loading has doubled the heap some ten times, so the next collection may be due with whatever is allocated next, as in the
 	// first BGSAVE of 10M keys. An answer took 7.8 and 7.4 ms then in two runs; since this is here 0.7 and 1.1, and 6.0 in one
 	// in which the server at rest took 8.5.

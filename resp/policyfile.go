@@ -92,7 +92,7 @@ func parsePolicyLine(text string, logMax int64) (p policy.Policy, problem string
 
 // setPolicies sets the policies of the file that differ from those in the store. What callers have used of them is kept.
 func (srv *Server) setPolicies() error {
-	if refused, err := srv.keep.KeepPolicies(srv.policies); err != nil {
+	if refused, err := srv.port.KeepPolicies(srv.policies); err != nil {
 		return srv.tooManyPolicies(srv.policies[refused].Name)
 	}
 	return nil

@@ -40,7 +40,7 @@ func queuedWorld(t testing.TB, settings ...string) (*world, *queued) {
 
 func queues(srv *Server) *queued {
 	q := &queued{Port: memory.Port{Store: srv.store}, leased: map[int64]string{}}
-	srv.limiter, srv.keep, srv.keys = q, q, q
+	srv.limiter, srv.port, srv.keys = q, q, q
 	return q
 }
 

@@ -40,7 +40,7 @@ func (srv *Server) NotReady() string {
 
 // engineAway says in one line why the engine does not answer, and is empty where it does or there is none.
 func (srv *Server) engineAway() string {
-	if why := srv.keep.Away(); why != nil {
+	if why := srv.port.Away(); why != nil {
 		return metrics.Printable(why.Error())
 	}
 	return ""

@@ -85,7 +85,7 @@ type keyspace struct {
 	store        *memory.Store   // of the process, which has the policies, too
 	policies     []policy.Policy // of --policies
 	keys         store.Keys      // of the process: none where an engine keeps them
-	keep         store.Store     // the store as all is asked of it
+	port         store.Store     // the store as all is asked of it
 	engine       engine          // nil: the keys are in the store
 	limiter      store.Limiter
 	answersLater bool         // the limiter is not the store
@@ -158,7 +158,7 @@ func NewServer(o Options) *Server {
 	if srv.limiter == nil {
 		srv.limiter = srv.store
 	}
-	srv.keep, srv.keys = memory.Port{Store: srv.store}, srv.store
+	srv.port, srv.keys = memory.Port{Store: srv.store}, srv.store
 	srv.answersLater = srv.limiter != store.Limiter(srv.store)
 	if srv.clock == nil {
 		c := clock.New()

@@ -62,7 +62,7 @@ func (srv *Server) followSettings(engine *remote.Store) {
 		srv.tellMemory(srv.upkeep.clientsHold.Load())
 	})
 	cfg.MaxMemoryPolicy.OnSet(func(string) { limits() })
-	cfg.MaxWaiters.Follow(func(n int64) { srv.keep.SetMaxWaiters(n) })
+	cfg.MaxWaiters.Follow(func(n int64) { srv.port.SetMaxWaiters(n) })
 	cfg.MaxClients.Check(srv.mayServe)
 	cfg.AppendFsync.Check(func(word string) error { return srv.persist.MaySetFsync(persistence.ParseFsync(word)) })
 	cfg.AppendFsync.OnSet(func(word string) { _ = srv.persist.SetFsync(persistence.ParseFsync(word)) }) // Check has allowed it

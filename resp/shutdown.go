@@ -113,7 +113,7 @@ const (
 // time-out ends. With an engine a tenth of the time is left for drainLimiter, as a peer may never read.
 func (srv *Server) drain(t *transport.Transport, endsNS int64) {
 	startNS := srv.clock()
-	if !srv.keep.Here() {
+	if !srv.port.Here() {
 		endsNS -= (endsNS - startNS) / 10
 	}
 	for {
@@ -137,7 +137,7 @@ func (srv *Server) drain(t *transport.Transport, endsNS int64) {
 // until the shutdown time-out ends.
 func (srv *Server) drainLimiter(endsNS int64) (wait func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(endsNS-srv.clock()))
-	drained := srv.keep.Drain(ctx)
+	drained := srv.port.Drain(ctx)
 	return func() {
 		defer cancel()
 		for !drained() || srv.later.givingBack.Load() > 0 || !drained() { // what is given back is asked of the limiter again

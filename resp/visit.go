@@ -128,7 +128,7 @@ func (s *Session) visit(row *command.Row, args [][]byte) bool {
 			v.Wake()
 		})
 	} else {
-		v.ask(s.srv.keep, keys, s.nowNS)
+		v.ask(s.srv.port, keys, s.nowNS)
 	}
 	s.proceed(v)
 	return true

@@ -28,7 +28,7 @@ func (s *Session) suspend(b *batch) {
 		r := &b.takes[0]
 		s.client.waits.Store(r)
 		if s.srv.life.refusing.Load() { // its look at the sessions may have been before
-			s.srv.keep.Leave(r, store.ErrRefused)
+			s.srv.port.Leave(r, store.ErrRefused)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func (s *Session) leave() {
 // already flows back. So does a lease that was to end with the session.
 func (b *batch) leave(s *Session) {
 	s.client.waits.Store(nil)
-	if !b.waits && !(b.lone && b.takes[0].Terms.Bound) || b.waits && s.srv.keep.Leave(&b.takes[0], nil) {
+	if !b.waits && !(b.lone && b.takes[0].Terms.Bound) || b.waits && s.srv.port.Leave(&b.takes[0], nil) {
 		return
 	}
 	b.srv = s.srv
@@ -100,7 +100,7 @@ func (b *batch) leave(s *Session) {
 // giveBack gives back what a call was granted whose session has gone.
 func (b *batch) giveBack() {
 	if r := &b.takes[0]; waiting.GivesBack(r) {
-		waiting.GiveBack(r, b.waits, b.srv.keep, store.Access{NowNS: b.srv.clock(), May: b.may})
+		waiting.GiveBack(r, b.waits, b.srv.port, store.Access{NowNS: b.srv.clock(), May: b.may})
 	}
 }
 
@@ -115,5 +115,5 @@ func (srv *Server) refuseWaiting() {
 // unblock ends the session's wait, or returns false. Any goroutine may call it.
 func (s *Session) unblock(why error) bool {
 	r := s.client.waits.Load()
-	return r != nil && s.srv.keep.Leave(r, why)
+	return r != nil && s.srv.port.Leave(r, why)
 }

@@ -328,8 +328,8 @@ func (s *slowRelease) Release(key []byte, id int64, a store.Access) (bool, error
 // Nobody waits until all leases of a connection that has gone have ended.
 func TestManyBoundLeasesEndLater(t *testing.T) {
 	inTime(t, func(t *testing.T, w *world) {
-		slow := &slowRelease{Store: w.keep}
-		w.keep = slow
+		slow := &slowRelease{Store: w.port}
+		w.port = slow
 		p, other := w.connect(), w.connect()
 		p.send(strings.Repeat("CL.TAKE k 100/1h,algo=conc BIND\r\n", 100))
 		other.send("CL.TAKE k 100/1h,algo=conc BIND\r\nCL.TAKE l 100/1h,algo=conc BIND\r\n")

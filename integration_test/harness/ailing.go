@@ -76,7 +76,7 @@ func (e *Ailing) AnswersBy(answer func(command string) string) {
 	e.mu.Unlock()
 }
 
-// Hangs has the engine answer nothing until the returned function is called, and then all of it.
+// Hangs holds all answers back until the returned function is called.
 func (e *Ailing) Hangs(t *testing.T) (resume func()) {
 	wakes := make(chan struct{})
 	resume = sync.OnceFunc(func() { close(wakes) })

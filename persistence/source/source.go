@@ -117,5 +117,5 @@ func (s *Source) Checksum() uint64 {
 	return s.crc
 }
 
-// StartChecksum has the checksum begin at the position.
+// StartChecksum begins the checksum at the position.
 func (s *Source) StartChecksum() { s.crc, s.seen = 0, s.pos }

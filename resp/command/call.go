@@ -49,7 +49,7 @@ type Host interface {
 	// Shared calls do, from any goroutine, while no transaction or script runs alone.
 	Shared(a store.Access, do func())
 
-	// Once has something happen when what the command has stored holds. Others may see it only so, as a handler may run again.
+	// Once calls effect when what the command has stored is final. A handler may run again, so whatever others can see goes through it.
 	Once(effect func())
 
 	// Alone calls do while no other connection's command runs, or answers with an error.

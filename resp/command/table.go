@@ -35,7 +35,7 @@ func NewTable(rows []*Row, stats func() any) *Table {
 	return t
 }
 
-// Add has a row found by its name. COMMAND does not show it.
+// Add makes a row known to Find. COMMAND does not show it.
 func (t *Table) Add(row *Row) {
 	row.Stats = t.stats()
 	t.byName[row.Name] = row
@@ -51,7 +51,7 @@ func (t *Table) Each(visit func(*Row)) {
 	}
 }
 
-// Remove has a name found no more.
+// Remove makes a name unknown to Find.
 func (t *Table) Remove(name string) { delete(t.byName, name) }
 
 // Find looks up a name in any case, without allocating.

@@ -12,7 +12,7 @@ import (
 	"celld/store/policy"
 )
 
-// Row has the decisions under a policy's name and algorithm, or those under literals with one algorithm. They only grow:
+// Row counts the decisions under a policy's name and algorithm, or those under literals with one algorithm. They only grow:
 // CL.STATS RESET moves the baseline.
 type Row struct {
 	lanes    []rowLane

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// example has a metric of each kind of value.
+// example returns a metric of each kind of value.
 func example(n *int64, held *Histogram) *Registry {
 	return New(
 		Section{Name: "One", Counts: true, ByDefault: true, Read: func(l *List) {

@@ -21,7 +21,7 @@ type Space interface {
 	Flush(done func(err error))
 }
 
-// all has the commands over all keys. Its methods ask an engine, whose answer is the reply; the functions beside them walk the table.
+// all is the commands over all keys. Its methods ask an engine and reply with its answer. The functions beside them walk the table.
 type all struct{ Options }
 
 // answer answers with an error, or with what replies where there is none.
