@@ -5,7 +5,7 @@ import (
 )
 
 // aside has work done by a goroutine. Work returns what replies.
-func (srv *Server) aside(work func() func(*Session), done func(func(*Session))) {
+func (srv *service) aside(work func() func(*Session), done func(func(*Session))) {
 	go func() {
 		reply := func(s *Session) {
 			s.call.Error(errInternal)

@@ -109,7 +109,7 @@ func (s *Session) ask(b *batch) {
 	if s.tx.running { // where nothing may wait; what would has been refused
 		limiter, waker = s.store(), nil
 	}
-	if b.waits && s.srv.life.refusing.Load() {
+	if b.waits && s.srv.stopping.refusing.Load() {
 		waker = nil
 	}
 	a := s.access()

@@ -45,7 +45,7 @@ type batch struct {
 	waits    bool        // with WAIT
 	sinceNS  int64       // when it began to wait; 0: it does not
 	gone     atomic.Bool // its session has gone before the answer was there
-	srv      *Server     // when it is gone
+	srv      *service    // when it is gone
 }
 
 // Wake is called by the limiter when it has answered.

@@ -93,7 +93,7 @@ type releases struct {
 const releaseNS = 1_000_000
 
 // some ends leases for releaseNS, and reports whether there are more.
-func (r *releases) some(srv *Server) (more bool) {
+func (r *releases) some(srv *service) (more bool) {
 	for untilNS := srv.clock() + releaseNS; len(r.ids) > 0; r.ids = r.ids[1:] {
 		nowNS := srv.clock()
 		if nowNS >= untilNS {
@@ -116,7 +116,7 @@ type laterReleases struct {
 }
 
 // end ends leases: at once those for which there is time, the others later.
-func (l *laterReleases) end(srv *Server, r releases) {
+func (l *laterReleases) end(srv *service, r releases) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.left) == 0 && !r.some(srv) {
@@ -127,7 +127,7 @@ func (l *laterReleases) end(srv *Server, r releases) {
 	}
 }
 
-func (l *laterReleases) run(srv *Server) {
+func (l *laterReleases) run(srv *service) {
 	defer srv.survive("release of leases")
 	for {
 		l.mu.Lock()
@@ -139,7 +139,7 @@ func (l *laterReleases) run(srv *Server) {
 		r := l.left[0]
 		l.mu.Unlock()
 		for r.some(srv) {
-			if !srv.life.ending.Load() {
+			if !srv.stopping.ending.Load() {
 				time.Sleep(releaseNS)
 			}
 		}

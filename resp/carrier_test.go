@@ -77,7 +77,7 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			disk.Clock = func() int64 { return real() + skewNS.Load() }
 			keys := memory.New(memory.Options{Journal: files != nil, Now: disk.Clock})
 			srv := NewServer(Options{Config: cfg, Store: keys, Log: o.log, Clock: disk.Clock, Persistence: persistence.New(keys, disk)})
-			srv.life.exit = func(code int) { panic(fmt.Sprint("exit ", code)) } // which shows why, as the log is thrown away
+			srv.stopping.exit = func(code int) { panic(fmt.Sprint("exit ", code)) } // which shows why, as the log is thrown away
 			skews.Store(srv, skewNS)
 			if o.later {
 				answersLater(srv)

@@ -54,7 +54,7 @@ func namesIn(cert *x509.Certificate, field string) (names []string) {
 
 // endCertified closes the connections of a user whom their certificates have authenticated. The caller holds the execution lock alone.
 // That of the session that asks for it gets its reply first.
-func (srv *Server) endCertified(caller *Session, u *acl.User) {
+func (srv *service) endCertified(caller *Session, u *acl.User) {
 	for _, s := range srv.clients.all() {
 		switch {
 		case s.certified != u || s.client.user.Load() != u:

@@ -24,7 +24,7 @@ func farACLSave(_ context.Context, s *Session, _ [][]byte, done func(func(*Sessi
 func noACLFile(s *Session) { s.call.Error(errACLFile) }
 
 // readUsers reads the file. What it returns takes it up, and replies.
-func (srv *Server) readUsers() func(*Session) {
+func (srv *service) readUsers() func(*Session) {
 	path := srv.cfg.ACLFile.Get()
 	if path == "" {
 		return noACLFile
@@ -48,7 +48,7 @@ func (srv *Server) readUsers() func(*Session) {
 }
 
 // writeUsers writes the file. Two at a time could leave the older users in it.
-func (srv *Server) writeUsers() func(*Session) {
+func (srv *service) writeUsers() func(*Session) {
 	path := srv.cfg.ACLFile.Get()
 	if path == "" {
 		return noACLFile

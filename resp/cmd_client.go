@@ -46,7 +46,7 @@ func cmdClientList(s *Session, args [][]byte) {
 	s.call.List(s.srv.listClients)
 }
 
-func (srv *Server) listClients(c *command.Call) {
+func (srv *service) listClients(c *command.Call) {
 	var ids map[int64]bool
 	kind := ""
 	switch rest := c.Args[2:]; {

@@ -11,11 +11,11 @@ import (
 	"celld/store/memory/table"
 )
 
-func memoryRows() []*command.Row {
+func memoryRows(srv *Server) []*command.Row {
 	return []*command.Row{
 		{Name: "doctor", Arity: 2, Summary: "Says what is wrong with the use of memory.", Since: "4.0.0", Group: "server", Run: onSession(cmdMemoryDoctor)},
 		{Name: "malloc-stats", Arity: 2, Summary: "Returns the memory statistics of Go's runtime.", Since: "4.0.0", Group: "server", Run: onSession(cmdMemoryMallocStats)},
-		{Name: "purge", Arity: 2, Summary: "Gives unused memory back to the system, in the background.", Since: "4.0.0", Group: "server", Run: onSession(cmdMemoryPurge)},
+		{Name: "purge", Arity: 2, Summary: "Gives unused memory back to the system, in the background.", Since: "4.0.0", Group: "server", Run: onSession(srv.cmdMemoryPurge)},
 		{Name: "stats", Arity: 2, Summary: "Returns what memory is used for.", Since: "4.0.0", Group: "server", Run: onSession(cmdMemoryStats)},
 		{Name: "usage", Arity: -3, Flags: command.Readonly, Keys: command.KeyRange{First: 2, Last: 2, Step: 1}, Access: command.Looks, Usage: "key [SAMPLES count]", Summary: "Returns the bytes that a key and its limits take, as maxmemory counts them.",
 			Since: "4.0.0", Group: "server", Cost: "O(N) where N is the number of limits", Run: onSession(cmdMemoryUsage)},
@@ -48,10 +48,10 @@ func cmdMemoryUsage(s *Session, args [][]byte) {
 
 // cmdMemoryPurge does not wait for the purge, because all connections of its event loop would wait too. One purge runs at a time.
 // With 3,200,000 keys and a purge every 20 ms, other replies took no longer than without.
-func cmdMemoryPurge(s *Session, _ [][]byte) {
-	if s.srv.upkeep.purging.CompareAndSwap(false, true) {
+func (srv *Server) cmdMemoryPurge(s *Session, _ [][]byte) {
+	if srv.upkeep.purging.CompareAndSwap(false, true) {
 		go func() {
-			defer s.srv.upkeep.purging.Store(false)
+			defer srv.upkeep.purging.Store(false)
 			debug.FreeOSMemory()
 		}()
 	}

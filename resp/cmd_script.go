@@ -88,7 +88,7 @@ func (s *Session) eval(args [][]byte, bySHA, readOnly bool) {
 }
 
 // scriptEngine makes the engine when it is first needed. The caller holds the execution lock alone.
-func (srv *Server) scriptEngine() *script.Engine {
+func (srv *service) scriptEngine() *script.Engine {
 	if srv.scripts == nil {
 		srv.scripts = script.NewEngine()
 	}
@@ -197,7 +197,7 @@ func (r *scriptRun) Tick() error {
 	if r.fate.Load() == isKilled || r.s.end != open {
 		return scriptEnd(errScriptKilled)
 	}
-	if srv.life.ending.Load() {
+	if srv.stopping.ending.Load() {
 		return scriptEnd(errScriptStopping)
 	}
 	nowNS, limitNS := srv.clock(), srv.cfg.LuaTimeLimit.Get()*1e6

@@ -60,7 +60,7 @@ func (s *Session) setMonitor(on bool) {
 
 // cmdShutdown stops the server as SIGTERM does, but without --shutdown-delay. If it must take a snapshot and cannot, the server goes
 // on, as Redis does.
-func cmdShutdown(s *Session, args [][]byte) {
+func (srv *Server) cmdShutdown(s *Session, args [][]byte) {
 	var save, nosave, abort, force, other bool
 	for _, arg := range args[1:] {
 		switch strings.ToLower(string(arg)) {
@@ -83,8 +83,8 @@ func cmdShutdown(s *Session, args [][]byte) {
 	case save && nosave, abort && (save || nosave || other || force):
 		s.call.Error(errSyntax)
 		return
-	case abort && s.srv.abortShutdown():
-		s.srv.log.Info("a client aborted the shutdown", "client", s.client.addr)
+	case abort && srv.abortShutdown():
+		srv.log.Info("a client aborted the shutdown", "client", s.client.addr)
 		s.call.OK()
 		return
 	case abort:
@@ -92,18 +92,18 @@ func cmdShutdown(s *Session, args [][]byte) {
 		return
 	}
 	switch {
-	case s.srv.gate.has(gateBusy) && !nosave:
+	case srv.gate.has(gateBusy) && !nosave:
 		s.call.Error(errBusy)
 		return
-	case save && s.srv.engine != nil:
+	case save && srv.engine != nil:
 		s.call.Error(errEngineKeeps, "SHUTDOWN SAVE")
 		return
 	}
-	s.srv.log.Info("a client asked for shutdown", "client", s.client.addr)
-	if !s.srv.prepareShutdown(save, nosave) && !force {
+	srv.log.Info("a client asked for shutdown", "client", s.client.addr)
+	if !srv.prepareShutdown(save, nosave) && !force {
 		s.call.Error(errShutdownSave)
 		return
 	}
-	s.srv.shutdown()
+	srv.shutdown()
 	s.end = afterReply
 }

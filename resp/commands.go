@@ -59,13 +59,13 @@ func commandRows(srv *Server) []*command.Row {
 		{Name: "time", Arity: 1, Flags: command.Loading | command.Fast, Summary: "Returns the server time.", Since: "2.6.0", Group: "server", Run: onSession(cmdTime)},
 	}
 	serverRows := []*command.Row{
-		{Name: "memory", Arity: -2, Summary: "A container for memory diagnostics commands.", Since: "4.0.0", Group: "server", Sub: memoryRows()},
+		{Name: "memory", Arity: -2, Summary: "A container for memory diagnostics commands.", Since: "4.0.0", Group: "server", Sub: memoryRows(srv)},
 		{Name: "module", Arity: -2, Summary: "A container for module commands.", Since: "4.0.0", Group: "server", Sub: moduleRows()},
 		{Name: "monitor", Arity: 1, Flags: command.Loading | command.Admin | command.NoScript, Summary: "Listens for all requests received by the server in real-time.", Since: "1.0.0", Group: "server", Run: onSession(cmdMonitor)},
 		{Name: "latency", Arity: -2, Summary: "A container for latency diagnostics commands.", Since: "2.8.13", Group: "server", Sub: latency.Rows(srv.latency, func() *command.Table { return srv.commands })},
 		{Name: "slowlog", Arity: -2, Flags: command.Loading, Summary: "A container for slow log commands.", Since: "2.2.12", Group: "server", Sub: slowlog.Rows(srv.slowlog)},
 		{Name: "role", Arity: 1, Flags: command.Loading | command.Fast | command.NoScript, Summary: "Returns the replication role: a master without replicas.", Since: "2.8.12", Group: "server", Run: onSession(cmdRole)},
-		{Name: "shutdown", Arity: -1, Flags: command.AllowBusy | command.Loading | command.Admin | command.NoScript | command.NoMulti, Usage: "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]", Summary: "Stops the server.", Since: "1.0.0", Group: "server", Run: onSession(cmdShutdown)},
+		{Name: "shutdown", Arity: -1, Flags: command.AllowBusy | command.Loading | command.Admin | command.NoScript | command.NoMulti, Usage: "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]", Summary: "Stops the server.", Since: "1.0.0", Group: "server", Run: onSession(srv.cmdShutdown)},
 		{Name: "save", Arity: 1, Flags: command.Admin | command.NoScript | command.NoMulti, Summary: "Takes a snapshot while all clients wait.", Since: "1.0.0", Group: "server", Cost: "O(N) where N is the number of keys", Run: onFiles(cmdSave)},
 		{Name: "bgsave", Arity: -1, Flags: command.Admin | command.NoScript, Usage: "[SCHEDULE]", Summary: "Takes a snapshot in the background.", Since: "1.0.0", Group: "server", Run: onFiles(cmdBgsave)},
 		{Name: "bgrewriteaof", Arity: 1, Flags: command.Admin | command.NoScript, Summary: "Rewrites the append-only file in the background.", Since: "1.0.0", Group: "server", Run: onFiles(cmdBgrewriteaof)},

@@ -38,7 +38,7 @@ type sentPart struct {
 }
 
 // commit returns when the changes so far are on the disk.
-func (srv *Server) commit() error {
+func (srv *service) commit() error {
 	startNS := srv.clock()
 	err := srv.persist.Commit()
 	nowNS := srv.clock()

@@ -135,7 +135,7 @@ func (srv *Server) sweep(untilNS int64) (more bool) {
 }
 
 // wakeIdle wakes connections that seem idle. Each checks whether it is, and closes itself.
-func (srv *Server) wakeIdle() {
+func (srv *service) wakeIdle() {
 	if srv.cfg.Timeout.Get() == 0 {
 		return
 	}

@@ -36,7 +36,7 @@ type callers struct{ pool sync.Pool }
 
 func (srv *Server) newCaller() *caller {
 	c := &caller{woken: make(chan struct{}, 1)}
-	c.session = &Session{srv: srv, tr: c}
+	c.session = &Session{srv: &srv.service, tr: c}
 	c.session.become(srv.users.Inside())
 	client := &c.session.client
 	client.addr, client.localAddr, client.fd = "inside", "inside", -1

@@ -121,7 +121,7 @@ func TestServeWhileLoading(t *testing.T) {
 			}()
 			if test.fails == "" {
 				stop()
-				eventually(t, "end", w.life.ending.Load)
+				eventually(t, "end", w.stopping.ending.Load)
 			}
 			close(disk.opens)
 			if err := <-served; (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails) {

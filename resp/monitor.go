@@ -15,7 +15,7 @@ type monitorList struct {
 }
 
 // setMonitor turns MONITOR on or off for a session.
-func (srv *Server) setMonitor(s *Session, on bool) {
+func (srv *service) setMonitor(s *Session, on bool) {
 	m := &srv.clients.monitors
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -43,7 +43,7 @@ func (m *monitorList) len() int {
 }
 
 // feedMonitors sends a command to every monitor in Redis's form, without secrets.
-func (srv *Server) feedMonitors(from *Session, args [][]byte) {
+func (srv *service) feedMonitors(from *Session, args [][]byte) {
 	var line []byte
 	nowNS := from.wallNS()
 	who := from.client.monitorAddr()

@@ -9,7 +9,7 @@ import (
 
 // survive is deferred around what may fail without harm to anything else. It logs and counts a panic, and lets the process
 // go on if that is safe.
-func (srv *Server) survive(where string, about ...any) {
+func (srv *service) survive(where string, about ...any) {
 	if cause := recover(); cause != nil {
 		srv.panicked(cause, where, about...)
 	}
@@ -17,7 +17,7 @@ func (srv *Server) survive(where string, about ...any) {
 
 // panicked logs and counts a panic that was recovered, and ends the process if the limits cannot be trusted any more: doc.go
 // says when. It is called by the deferred function, where the stack still shows who panicked.
-func (srv *Server) panicked(cause any, where string, about ...any) {
+func (srv *service) panicked(cause any, where string, about ...any) {
 	srv.stats.Panics.Add(1)
 	about = append([]any{"where", where, "panic", fmt.Sprint(cause), "stack", string(debug.Stack())}, about...)
 	if memory.PanickedIn("celld/store/memory", "celld/cell", "celld/persistence") {
@@ -28,10 +28,10 @@ func (srv *Server) panicked(cause any, where string, about ...any) {
 }
 
 // fatal ends the process. Nothing is saved: what is in memory is not to be trusted.
-func (srv *Server) fatal(message string, about ...any) {
+func (srv *service) fatal(message string, about ...any) {
 	srv.log.Error(message, about...)
-	srv.life.exit(1)
+	srv.stopping.exit(1)
 }
 
 // Panicked is for the HTTP port, whose deferred functions recover a panic and call it.
-func (srv *Server) Panicked(cause any, where string) { srv.panicked(cause, where) }
+func (srv *service) Panicked(cause any, where string) { srv.panicked(cause, where) }

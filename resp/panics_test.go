@@ -41,7 +41,7 @@ func TestPanicInTheLimitsEndsTheProcess(t *testing.T) {
 		_ = s.srv.store.Update([]byte("k"), s.access(), func(store.Value, bool) (store.Value, store.Action) { panic("at the disco") })
 	})})
 	code := -1
-	w.life.exit = func(c int) { code = c }
+	w.stopping.exit = func(c int) { code = c }
 	w.connect().send("BOOM\r\n")
 	if text := w.log.String(); code != 1 || strings.Count(text, "cannot go on") != 1 || !strings.Contains(text, "at the disco") {
 		t.Errorf("exit code %d, log %s", code, text)

@@ -106,7 +106,7 @@ func (srv *Server) reloadPolicies() (c changes, err error) {
 		return c, err
 	}
 	defer srv.betweenScripts()() // so nobody sees half of it
-	if srv.life.ending.Load() {
+	if srv.stopping.ending.Load() {
 		return c, errors.New("the server is stopping")
 	}
 	before, after := map[string]string{}, map[string]string{}

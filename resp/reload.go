@@ -59,7 +59,7 @@ func (srv *Server) reload(p reloadable) (c changes, err error) {
 //
 // A script that is busy lets go of the lock. To change users or policies then would change them in its middle: clients who try that get -BUSY, and
 // so this waits until the script has ended.
-func (srv *Server) betweenScripts() (end func()) {
+func (srv *service) betweenScripts() (end func()) {
 	for told := false; ; time.Sleep(10 * time.Millisecond) {
 		if srv.gate.has(gateBusy) {
 			if !told {

@@ -56,7 +56,7 @@ func TestGivenBackByTheRightsOfTheirUser(t *testing.T) {
 		admin := w.connect()
 		admin.do("CL.MTAKE", "2", "a1", leaseHash, "b1", leaseHash)
 		b := newLone(true)
-		b.srv, b.may = w.Server, func([]byte, bool, bool) bool { return may }
+		b.srv, b.may = &w.service, func([]byte, bool, bool) bool { return may }
 		b.takes = []store.TakeRequest{{Calls: []store.Call{{Key: []byte("a1")}},
 			TakeOptions: store.TakeOptions{Terms: &store.Terms{LeaseNS: 1, Lease: startNS / 1000}}}}
 		b.giveBack()

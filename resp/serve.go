@@ -65,7 +65,7 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 	others := srv.stopOthers()
 	srv.drain(t, endsNS)
 	others()
-	srv.life.ending.Store(true)
+	srv.stopping.ending.Store(true)
 	stopCron()
 	srv.persist.Stop()
 	cron.Wait()

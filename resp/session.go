@@ -14,7 +14,7 @@ const flushAt = 64 << 10
 // Session is the state machine of one connection. It turns bytes into reply bytes and does no I/O. The transport, the tests and
 // the fuzzers all drive it by calling Serve.
 type Session struct {
-	srv    *Server
+	srv    *service
 	tr     transport.Conn
 	client client // what other connections see of this one (CLIENT LIST)
 

@@ -15,11 +15,8 @@ import (
 // life is how far the server is on its way to its end.
 type life struct {
 	leaving    atomic.Bool  // it has been told to stop, and may serve on for --shutdown-delay
-	refusing   atomic.Bool  // no call may wait any more
-	ending     atomic.Bool  // the server stops, so a running script must end
 	saveAtExit atomic.Int32 // SHUTDOWN's option: saveIfOn, saveAlways, saveNever
 	onStop     []func(context.Context)
-	exit       func(code int)
 
 	stopOnce sync.Once
 	stop     chan struct{}

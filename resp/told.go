@@ -10,19 +10,19 @@ const mostTold = 10
 
 // Tell logs, at loglevel verbose and debug, which client is slow or refused, and why: its address, its user, its command's name. about has neither
 // keys, nor values, nor what may be a secret. A flood of refusals leaves its first lines in each second. Any goroutine may call it.
-func (srv *Server) Tell(text string, about ...any) {
+func (srv *service) Tell(text string, about ...any) {
 	if srv.tells() {
 		srv.log.Bounded(mostTold, text, LevelVerbose, text, about...)
 	}
 }
 
 // WarnRefused logs, at any loglevel and once a second at most, why an HTTP request is refused that a proxy may have sent.
-func (srv *Server) WarnRefused(client, why string) {
+func (srv *service) WarnRefused(client, why string) {
 	srv.log.WarnSeldom(TellRequest, "client", client, "reason", why)
 }
 
 // tells says that somebody wants the lines of Tell.
-func (srv *Server) tells() bool { return srv.log.Enabled(context.Background(), LevelVerbose) }
+func (srv *service) tells() bool { return srv.log.Enabled(context.Background(), LevelVerbose) }
 
 // Texts of Tell.
 const (
@@ -42,6 +42,6 @@ func (s *Session) tell(text string, about ...any) {
 }
 
 // tellRejected tells of a connection that is not served.
-func (srv *Server) tellRejected(remote net.Addr, reason string) {
+func (srv *service) tellRejected(remote net.Addr, reason string) {
 	srv.Tell(TellConnection, "client", addrText(remote), "reason", reason)
 }

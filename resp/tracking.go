@@ -95,7 +95,7 @@ func cmdClientTracking(s *Session, args [][]byte) {
 }
 
 // parse reads the options. It returns the text of an error, or "".
-func (c *trackingCall) parse(srv *Server, args [][]byte) string {
+func (c *trackingCall) parse(srv *service, args [][]byte) string {
 	for ; len(args) > 0; args = args[1:] {
 		option, more := strings.ToLower(string(args[0])), len(args) > 1
 		switch {

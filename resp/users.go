@@ -40,7 +40,7 @@ func newACLCommand(row *command.Row) *acl.Command {
 }
 
 // useUsers gives the server the user default with its password, and those of the file.
-func (srv *Server) useUsers(file *acl.File) {
+func (srv *service) useUsers(file *acl.File) {
 	srv.users = acl.NewUsers(newACLTable(srv.commands))
 	srv.users.SetPassword(srv.cfg.RequirePass.Get())
 	srv.cfg.RequirePass.OnSet(srv.users.SetPassword)
@@ -55,7 +55,7 @@ func (srv *Server) useUsers(file *acl.File) {
 
 // ReloadUsers reads --aclfile again, and closes the connections of users that have changed or gone. It returns the names of those that are
 // new, changed and gone. An error changes nothing. Any goroutine may call it that serves no session.
-func (srv *Server) ReloadUsers() (c changes, err error) {
+func (srv *service) ReloadUsers() (c changes, err error) {
 	file, err := acl.ReadFile(srv.users.Table(), srv.cfg.ACLFile.Get())
 	if err != nil {
 		return c, err
@@ -68,7 +68,7 @@ func (srv *Server) ReloadUsers() (c changes, err error) {
 
 // endSessionsOf closes the connections of users. That of the caller gets its reply first. While the execution lock is held alone, so
 // no connection takes one of these users meanwhile.
-func (srv *Server) endSessionsOf(caller *Session, users ...*acl.User) {
+func (srv *service) endSessionsOf(caller *Session, users ...*acl.User) {
 	if len(users) == 0 {
 		return
 	}

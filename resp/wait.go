@@ -27,7 +27,7 @@ func (s *Session) suspend(b *batch) {
 		b.sinceNS = s.nowNS
 		r := &b.takes[0]
 		s.client.waits.Store(r)
-		if s.srv.life.refusing.Load() { // its look at the sessions may have been before
+		if s.srv.stopping.refusing.Load() { // its look at the sessions may have been before
 			s.srv.port.Leave(r, store.ErrRefused)
 		}
 	}
@@ -105,8 +105,8 @@ func (b *batch) giveBack() {
 }
 
 // refuseWaiting has all calls that wait answered as refused, and all that would from now on.
-func (srv *Server) refuseWaiting() {
-	srv.life.refusing.Store(true)
+func (srv *service) refuseWaiting() {
+	srv.stopping.refusing.Store(true)
 	for _, s := range srv.clients.all() {
 		s.unblock(store.ErrRefused)
 	}

@@ -1,0 +1,117 @@
+package resp
+
+import (
+	"celld/resp/command"
+	"celld/resp/decisions"
+	"celld/resp/stats"
+	"celld/resp/transport"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// Peer is the two addresses of a connection.
+type Peer struct {
+	Remote, Local net.Addr
+}
+
+// fullLine is NewSession's refusal when maxclients connections are open.
+const fullLine = "-" + errMaxClients + "\r\n"
+
+// NewSession admits a connection. If the connection may not be served, it returns nil and the reply to send before closing it.
+// Other sessions cannot see or close the new one until its transport calls Open.
+func (srv *service) NewSession(p Peer) (s *Session, refusal string) {
+	s = &Session{srv: srv}
+	c := &s.client
+	c.addr, c.localAddr = addrText(p.Remote), addrText(p.Local)
+	_, c.unix = p.Local.(*net.UnixAddr)
+	if c.unix {
+		c.addr, c.localAddr = unixText(p.Local), unixText(p.Local)
+	}
+	c.localAddr = srv.clients.intern(c.localAddr)
+	c.loopback = c.unix || isLoopback(p.Remote)
+	if srv.cfg.ProtectedMode.Get() && srv.users.Default.Rights().NoPass() && !c.loopback {
+		srv.stats.DeniedClients.Add(1)
+		srv.tellRejected(p.Remote, "protected mode")
+		return nil, "-" + errProtectedMode + "\r\n"
+	}
+	s.becomeNobody()
+	c.bornNS = srv.clock()
+	c.lastNS.Store(c.bornNS)
+	c.fd = -1
+	c.txLen.Store(-1)
+
+	if c.id = srv.clients.admit(srv.cfg.MaxClients.Get()); c.id == 0 {
+		return nil, fullLine
+	}
+	srv.stats.Connections.Add(1)
+	return s, ""
+}
+
+// Open makes the session visible to others, which may call Close and Wake of its transport from now on. fd is the connection's
+// file descriptor, or -1.
+func (s *Session) Open(tr transport.Conn, fd int) {
+	s.tr = tr
+	s.client.fd = int32(fd)
+	s.srv.clients.open(s)
+}
+
+func addrText(a net.Addr) string {
+	if a == nil {
+		return ""
+	}
+	return a.String()
+}
+
+// unixText is a unix socket's address as Redis writes it: the path of the listener, and port 0.
+func unixText(a net.Addr) string { return a.String() + ":0" }
+
+func isLoopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// scratch is what a session needs only while it answers a batch. Sessions borrow it, so an idle connection holds none.
+type scratch struct {
+	call  command.Call
+	mark  int   // where in its output the running command's reply begins
+	endNS int64 // when the last batch ended
+	args  [][]byte
+
+	passedOn bool // the script that has just ended returned an error of a command that it called
+
+	lane     uint8  // no other scratch in use has it, up to some
+	batch    *batch // nil: a waiting session has taken it
+	asked    bool   // the running command has asked the limiter
+	visit    *visit // the running command is its handler's
+	single   form   // of the running command
+	forms    *forms
+	literals literalCache
+	stats    stats.Batch
+	slice    slice
+	decided  decisions.Batch
+	denied   []decisions.Denial
+}
+
+type scratchPool struct {
+	pool sync.Pool
+	made atomic.Uint32
+}
+
+func (p *scratchPool) get() *scratch {
+	if s, ok := p.pool.Get().(*scratch); ok {
+		return s
+	}
+	return &scratch{call: command.Call{Reply: command.Reply{Out: make([]byte, 0, 4<<10)}}, forms: newForms(), lane: uint8(p.made.Add(1))}
+}
+
+// put takes a scratch back. It drops room for very many arguments, and a whole scratch that a big reply has grown, because the
+// pool could hold them for ever.
+func (p *scratchPool) put(s *scratch) {
+	if cap(s.args) > 1024 {
+		s.args = nil
+	}
+	if cap(s.call.Out) <= 2*flushAt {
+		p.pool.Put(s)
+	}
+}

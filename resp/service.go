@@ -1,0 +1,89 @@
+package resp
+
+import (
+	"celld/persistence"
+	"celld/resp/acl"
+	"celld/resp/command"
+	"celld/resp/config"
+	"celld/resp/decisions"
+	"celld/resp/latency"
+	"celld/resp/loglimit"
+	"celld/resp/metrics"
+	"celld/resp/script"
+	"celld/resp/slowlog"
+	"celld/resp/stats"
+	"celld/store"
+	"celld/store/memory"
+	"celld/store/policy"
+	"sync"
+	"sync/atomic"
+)
+
+// service is what all sessions share.
+type service struct {
+	cfg      *config.Config
+	gate     serverGate // every call reads it, so it shares a cache line with fields that are hardly ever written
+	clock    func() int64
+	log      *loglimit.Logger
+	commands *command.Table
+	keyspace
+	disk
+	scripting
+	accounts
+	measures
+	instance instance
+	clients  clientList
+	stopping stopping
+}
+
+// stopping is what sessions know of the server's end.
+type stopping struct {
+	refusing atomic.Bool    // no call may wait any more
+	ending   atomic.Bool    // a running script must end
+	exit     func(code int) // ends the process after a fault
+}
+
+// keyspace is what keeps the keys and decides.
+type keyspace struct {
+	store        *memory.Store   // of the process, which has the policies, too
+	policies     []policy.Policy // of --policies
+	keys         store.Keys      // of the process: none where an engine keeps them
+	port         store.Store     // the store as all is asked of it
+	engine       engine          // nil: the keys are in the store
+	limiter      store.Limiter
+	answersLater bool         // the limiter is not the store
+	visiting     atomic.Int64 // bytes of visits to the engine
+	listing      sync.Mutex   // one long list is made at a time
+	later        laterReleases
+}
+
+// accounts are the users, and what they were refused.
+type accounts struct {
+	users       *acl.Users
+	aclLog      acl.Log
+	savingUsers sync.Mutex
+}
+
+// measures are what the server measures of itself.
+type measures struct {
+	stats     *stats.Server
+	decisions *decisions.Rows
+	denied    *decisions.Denied
+	slowlog   *slowlog.Log
+	latency   *latency.Monitor
+	heap      metrics.Heap
+	metrics   *metrics.Registry // which renders them
+}
+
+// disk is where the keys are kept.
+type disk struct {
+	persist     *persistence.Disk
+	synchronous bool // replies wait for the disk
+}
+
+// scripting is how commands run beside each other, and scripts alone.
+type scripting struct {
+	execution execution
+	scripts   *script.Engine            // used only while execution is held alone
+	running   atomic.Pointer[scriptRun] // nil: no script runs
+}
