@@ -10,6 +10,7 @@ import (
 
 	"celld/resp/acl"
 	"celld/resp/command"
+	"celld/resp/loglimit"
 	"celld/resp/script"
 )
 
@@ -233,7 +234,7 @@ func (r *scriptRun) becomeBusy() {
 func (r *scriptRun) NowNS() int64 { return r.s.srv.clock() }
 
 func (r *scriptRun) Log(level int, text string) {
-	r.s.srv.log.Log(context.Background(), [...]slog.Level{slog.LevelDebug, LevelVerbose, slog.LevelInfo, slog.LevelWarn}[level], "script: "+text)
+	r.s.srv.log.Log(context.Background(), [...]slog.Level{slog.LevelDebug, loglimit.Verbose, slog.LevelInfo, slog.LevelWarn}[level], "script: "+text)
 }
 
 func (r *scriptRun) SetProtocol(version int) { r.s.call.RESP3 = version == 3 }

@@ -2,8 +2,6 @@ package resp
 
 import (
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -52,79 +50,6 @@ func (srv *Server) reload(p reloadable) (c changes, err error) {
 	err = errors.New("a fault in celld")
 	defer srv.survive("reload")
 	return p.reload()
-}
-
-// betweenScripts locks execution alone, in a round of its own where replies wait for the disk. Call what it returns at the end. A disk that refuses
-// the changes is the file's trouble: they are written later.
-//
-// A script that is busy lets go of the lock. To change users or policies then would change them in its middle: clients who try that get -BUSY, and
-// so this waits until the script has ended.
-func (srv *service) betweenScripts() (end func()) {
-	for told := false; ; time.Sleep(10 * time.Millisecond) {
-		if srv.gate.has(gateBusy) {
-			if !told {
-				srv.log.Info("the reload waits for the script that runs; SCRIPT KILL ends one that has changed nothing")
-			}
-			told = true
-			continue
-		}
-		if srv.synchronous {
-			srv.persist.Begin()
-		}
-		srv.execution.Lock()
-		end = func() {
-			srv.execution.Unlock()
-			if srv.synchronous {
-				_ = srv.commit()
-			}
-		}
-		if !srv.gate.has(gateBusy) { // nor can it be set while this has the lock
-			return end
-		}
-		end()
-	}
-}
-
-// changes are the names of what a reload has changed.
-type changes struct {
-	added, changed, removed []string
-	about                   []any // what is logged beside them
-}
-
-func (c *changes) none() bool { return len(c.added)+len(c.changed)+len(c.removed)+len(c.about) == 0 }
-
-// mostNames is how many names a line of the log has of a kind.
-const mostNames = 20
-
-func (c *changes) attrs() (attrs []any) {
-	for _, kind := range []struct {
-		name  string
-		names []string
-	}{{"added", c.added}, {"changed", c.changed}, {"removed", c.removed}} {
-		if n := len(kind.names); n > mostNames {
-			attrs = append(attrs, kind.name, append(kind.names[:mostNames:mostNames], fmt.Sprintf("and %d more", n-mostNames)))
-		} else if n > 0 {
-			attrs = append(attrs, kind.name, kind.names)
-		}
-	}
-	return append(attrs, c.about...)
-}
-
-// changesOf compares texts by their names.
-func changesOf(before, after map[string]string) (c changes) {
-	for _, name := range slices.Sorted(maps.Keys(after)) {
-		if text, there := before[name]; !there {
-			c.added = append(c.added, name)
-		} else if text != after[name] {
-			c.changed = append(c.changed, name)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		if _, there := after[name]; !there {
-			c.removed = append(c.removed, name)
-		}
-	}
-	return c
 }
 
 func (srv *Server) reloadCertificates() (c changes, err error) {

@@ -18,13 +18,6 @@ import (
 	"celld/store/remote"
 )
 
-// RedisVersion is the version of Redis whose replies celld gives. Clients that ask for a version get this one.
-const RedisVersion = "7.2.4"
-
-// LevelVerbose is between slog's debug and info, as redis.conf's verbose is between debug and notice. Lines that a hostile peer
-// could write without end have this level.
-const LevelVerbose = slog.LevelDebug + 2
-
 // Options are the parts of a Server.
 type Options struct {
 	Config  *config.Config

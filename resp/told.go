@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/loglimit"
 	"context"
 	"net"
 )
@@ -12,7 +13,7 @@ const mostTold = 10
 // keys, nor values, nor what may be a secret. A flood of refusals leaves its first lines in each second. Any goroutine may call it.
 func (srv *service) Tell(text string, about ...any) {
 	if srv.tells() {
-		srv.log.Bounded(mostTold, text, LevelVerbose, text, about...)
+		srv.log.Bounded(mostTold, text, loglimit.Verbose, text, about...)
 	}
 }
 
@@ -22,7 +23,7 @@ func (srv *service) WarnRefused(client, why string) {
 }
 
 // tells says that somebody wants the lines of Tell.
-func (srv *service) tells() bool { return srv.log.Enabled(context.Background(), LevelVerbose) }
+func (srv *service) tells() bool { return srv.log.Enabled(context.Background(), loglimit.Verbose) }
 
 // Texts of Tell.
 const (

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/loglimit"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -10,7 +11,7 @@ import (
 // Of lines that tell of clients one by one, the first ten in each second are logged.
 func TestTold(t *testing.T) {
 	w := newWorld(t)
-	w.Server.log.Logger = slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: LevelVerbose}))
+	w.Server.log.Logger = slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: loglimit.Verbose}))
 	for second := range 3 {
 		for i := range 100 {
 			w.Tell("refused", "client", i)

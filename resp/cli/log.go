@@ -4,15 +4,15 @@ import (
 	"io"
 	"log/slog"
 
-	"celld/resp"
 	"celld/resp/config"
+	"celld/resp/loglimit"
 )
 
 // NewLog returns a log to lines with the settings' format and level. CONFIG SET loglevel changes its level.
 func NewLog(lines *Lines, cfg *config.Config) *slog.Logger {
 	level := new(slog.LevelVar)
 	cfg.LogLevel.Follow(func(name string) {
-		level.Set(map[string]slog.Level{"debug": slog.LevelDebug, "verbose": resp.LevelVerbose, "notice": slog.LevelInfo, "warning": slog.LevelWarn}[name])
+		level.Set(map[string]slog.Level{"debug": slog.LevelDebug, "verbose": loglimit.Verbose, "notice": slog.LevelInfo, "warning": slog.LevelWarn}[name])
 	})
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: nameLevel}
 	to := func(w io.Writer) *slog.Logger {
@@ -29,7 +29,7 @@ func NewLog(lines *Lines, cfg *config.Config) *slog.Logger {
 
 // nameLevel gives Redis's level between debug and notice its name, where slog would write DEBUG+2.
 func nameLevel(groups []string, a slog.Attr) slog.Attr {
-	if len(groups) == 0 && a.Key == slog.LevelKey && a.Value.Any() == resp.LevelVerbose {
+	if len(groups) == 0 && a.Key == slog.LevelKey && a.Value.Any() == loglimit.Verbose {
 		a.Value = slog.StringValue("VERBOSE")
 	}
 	return a

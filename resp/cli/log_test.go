@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"celld/resp"
 	"celld/resp/config"
+	"celld/resp/loglimit"
 )
 
 // The log has Redis's names of levels, in both formats.
@@ -25,7 +25,7 @@ func TestLevelNames(t *testing.T) {
 		}
 		var b strings.Builder
 		lines := NewLines(&b)
-		NewLog(lines, cfg).Log(context.Background(), resp.LevelVerbose, "said", "level", "high")
+		NewLog(lines, cfg).Log(context.Background(), loglimit.Verbose, "said", "level", "high")
 		lines.Flush(time.Minute)
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%s", &b)

@@ -6,6 +6,10 @@ import (
 	"sync"
 )
 
+// Verbose is between slog's debug and info, as redis.conf's verbose is between debug and notice. Lines that a hostile peer
+// could write without end have this level.
+const Verbose = slog.LevelDebug + 2
+
 // secondNS is the second in which lines of one kind are counted.
 const secondNS = 1_000_000_000
 

@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
-	"celld/resp"
 	"celld/resp/config"
+	"celld/resp/loglimit"
 )
 
 func logger(log *harness.LogBuffer) *slog.Logger {
@@ -245,7 +245,7 @@ func TestServeTLS(t *testing.T) {
 // A request that is refused for its token or its origin is in the log.
 func TestRefusalsAreLogged(t *testing.T) {
 	log := &harness.LogBuffer{}
-	verbose := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: resp.LevelVerbose}))
+	verbose := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: loglimit.Verbose}))
 	ask(t, newTestSiteThat(t, withToken, verbose), "GET /metrics HTTP/1.1\n"+here)
 	ask(t, newTestSiteThat(t, config.HTTPOptions{}, verbose), "GET /check/api/by/word:x HTTP/1.1\n"+fetch)
 	for _, want := range []string{`client=127.0.0.1:1 reason="not the token of --http-token-file"`, `level=WARN msg="an HTTP request is refused" client=127.0.0.1:1 reason="` + anotherSite} {

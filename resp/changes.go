@@ -1,0 +1,49 @@
+package resp
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// changes are the names of what a reload has changed.
+type changes struct {
+	added, changed, removed []string
+	about                   []any // what is logged beside them
+}
+
+func (c *changes) none() bool { return len(c.added)+len(c.changed)+len(c.removed)+len(c.about) == 0 }
+
+// mostNames is how many names a line of the log has of a kind.
+const mostNames = 20
+
+func (c *changes) attrs() (attrs []any) {
+	for _, kind := range []struct {
+		name  string
+		names []string
+	}{{"added", c.added}, {"changed", c.changed}, {"removed", c.removed}} {
+		if n := len(kind.names); n > mostNames {
+			attrs = append(attrs, kind.name, append(kind.names[:mostNames:mostNames], fmt.Sprintf("and %d more", n-mostNames)))
+		} else if n > 0 {
+			attrs = append(attrs, kind.name, kind.names)
+		}
+	}
+	return append(attrs, c.about...)
+}
+
+// changesOf compares texts by their names.
+func changesOf(before, after map[string]string) (c changes) {
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if text, there := before[name]; !there {
+			c.added = append(c.added, name)
+		} else if text != after[name] {
+			c.changed = append(c.changed, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, there := after[name]; !there {
+			c.removed = append(c.removed, name)
+		}
+	}
+	return c
+}
