@@ -100,3 +100,11 @@ func (l *clientList) intern(text string) string {
 	l.lastLocal.Store(&text)
 	return text
 }
+
+// bytes is the memory of all clients.
+func (l *clientList) bytes() (n int64) {
+	for _, s := range l.all() {
+		n += s.client.bytes()
+	}
+	return n
+}

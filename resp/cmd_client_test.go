@@ -208,7 +208,7 @@ func TestClientsAreShown(t *testing.T) {
 func TestDoctorOfClients(t *testing.T) {
 	w := newWorld(t)
 	p, other := w.connect(), w.connect()
-	for queried, amiss := range map[int64]bool{doctorBytes - 2*sessionBytes: false, doctorBytes - 2*sessionBytes + 1: true} {
+	for queried, amiss := range map[int64]bool{64<<20 - 2*sessionBytes: false, 64<<20 - 2*sessionBytes + 1: true} {
 		other.client.queryBytes.Store(queried)
 		got := p.do("MEMORY", "DOCTOR")
 		if strings.Contains(got, "* Clients' buffers take 64.00M, more than all keys. CLIENT LIST shows whose (tot-mem).\n") != amiss || !amiss && strings.Contains(got, "Clients") {

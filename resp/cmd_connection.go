@@ -128,7 +128,7 @@ func cmdHello(s *Session, args [][]byte) {
 	s.call.Pair("mode", "standalone")
 	s.call.Pair("role", "master")
 	s.call.String("modules")
-	s.replyModules()
+	s.call.Modules()
 }
 
 // setRESP3 sets the protocol of the client.

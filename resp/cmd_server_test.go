@@ -100,7 +100,7 @@ func TestInfo(t *testing.T) {
 
 func TestShutdownCommand(t *testing.T) {
 	for command, want := range map[string]string{
-		"SHUTDOWN": "", "SHUTDOWN NOSAVE": "", "SHUTDOWN SAVE NOW FORCE": "", "SHUTDOWN ABORT": errNoShutdown, "SHUTDOWN SAVE NOSAVE": errSyntax, "SHUTDOWN x": errSyntax,
+		"SHUTDOWN": "", "SHUTDOWN NOSAVE": "", "SHUTDOWN SAVE NOW FORCE": "", "SHUTDOWN ABORT": command.ErrNoShutdown, "SHUTDOWN SAVE NOSAVE": errSyntax, "SHUTDOWN x": errSyntax,
 	} {
 		w := newWorld(t)
 		got := w.connect().do(strings.Fields(command)...)

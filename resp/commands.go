@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"celld/resp/command"
+	"celld/resp/command/admin"
 	"celld/resp/command/describe"
 	"celld/resp/command/keys"
 	"celld/resp/command/limit"
@@ -54,22 +55,12 @@ func commandRows(srv *Server) []*command.Row {
 
 		{Name: "acl", Arity: -2, Flags: command.Loading, Summary: "A container for commands on users and their rights.", Since: "6.0.0", Group: "server", Sub: aclRows()},
 		describe.Row(func() *command.Table { return srv.commands }),
-		{Name: "info", Arity: -1, Most: command.ShortList, Flags: command.Loading, Usage: "[section ...]", Summary: "Returns information and statistics about the server.", Since: "1.0.0", Group: "server", Run: onSession(cmdInfo)},
 		{Name: "config", Arity: -2, Flags: command.Loading, Summary: "A container for server configuration commands.", Since: "2.0.0", Group: "server", Sub: config.Rows(srv.configCommands())},
-		{Name: "time", Arity: 1, Flags: command.Loading | command.Fast, Summary: "Returns the server time.", Since: "2.6.0", Group: "server", Run: onSession(cmdTime)},
 	}
 	serverRows := []*command.Row{
-		{Name: "memory", Arity: -2, Summary: "A container for memory diagnostics commands.", Since: "4.0.0", Group: "server", Sub: memoryRows(srv)},
-		{Name: "module", Arity: -2, Summary: "A container for module commands.", Since: "4.0.0", Group: "server", Sub: moduleRows()},
 		{Name: "monitor", Arity: 1, Flags: command.Loading | command.Admin | command.NoScript, Summary: "Listens for all requests received by the server in real-time.", Since: "1.0.0", Group: "server", Run: onSession(cmdMonitor)},
 		{Name: "latency", Arity: -2, Summary: "A container for latency diagnostics commands.", Since: "2.8.13", Group: "server", Sub: latency.Rows(srv.latency, func() *command.Table { return srv.commands })},
 		{Name: "slowlog", Arity: -2, Flags: command.Loading, Summary: "A container for slow log commands.", Since: "2.2.12", Group: "server", Sub: slowlog.Rows(srv.slowlog)},
-		{Name: "role", Arity: 1, Flags: command.Loading | command.Fast | command.NoScript, Summary: "Returns the replication role: a master without replicas.", Since: "2.8.12", Group: "server", Run: onSession(cmdRole)},
-		{Name: "shutdown", Arity: -1, Flags: command.AllowBusy | command.Loading | command.Admin | command.NoScript | command.NoMulti, Usage: "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]", Summary: "Stops the server.", Since: "1.0.0", Group: "server", Run: onSession(srv.cmdShutdown)},
-		{Name: "save", Arity: 1, Flags: command.Admin | command.NoScript | command.NoMulti, Summary: "Takes a snapshot while all clients wait.", Since: "1.0.0", Group: "server", Cost: "O(N) where N is the number of keys", Run: onFiles(cmdSave)},
-		{Name: "bgsave", Arity: -1, Flags: command.Admin | command.NoScript, Usage: "[SCHEDULE]", Summary: "Takes a snapshot in the background.", Since: "1.0.0", Group: "server", Run: onFiles(cmdBgsave)},
-		{Name: "bgrewriteaof", Arity: 1, Flags: command.Admin | command.NoScript, Summary: "Rewrites the append-only file in the background.", Since: "1.0.0", Group: "server", Run: onFiles(cmdBgrewriteaof)},
-		{Name: "lastsave", Arity: 1, Flags: command.Loading | command.Fast, Summary: "Returns the Unix time of the last good snapshot.", Since: "1.0.0", Group: "server", Run: onFiles(cmdLastsave)},
 	}
 	inside := []*command.Row{
 		{Name: "eval", Arity: -3, Script: 1, Flags: command.NoScript | command.SkipMonitor, Keys: command.ScriptKeys, Usage: "script numkeys [key ...] [arg ...]", Summary: "Runs a Lua script.", Since: "2.6.0", Group: "scripting", Cost: "Depends on the script", Run: onSession(cmdEval)},
@@ -84,5 +75,5 @@ func commandRows(srv *Server) []*command.Row {
 		{Name: "watch", Arity: -2, Flags: command.AllowBusy | command.Loading | command.Fast | command.Immediate | command.NoScript, Keys: command.AllKeys, Access: command.Looks, Usage: "key ...", Summary: "Makes the next EXEC depend on keys that do not change.", Since: "2.2.0", Group: "transactions", Cost: "O(1) for every key", Run: onSession(cmdWatch)},
 		{Name: "unwatch", Arity: 1, Flags: command.AllowBusy | command.Loading | command.Fast | command.NoScript, Summary: "Forgets about watched keys.", Since: "2.2.0", Group: "transactions", Run: onSession(cmdUnwatch)},
 	}
-	return slices.Concat(rows, limit.Rows(limits), others, keys.AllRows(of), serverRows, keys.Rows(of), inside)
+	return slices.Concat(rows, limit.Rows(limits), others, keys.AllRows(of), admin.Rows(srv.admin), serverRows, keys.Rows(of), inside)
 }

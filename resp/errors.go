@@ -44,14 +44,10 @@ const (
 	errProtectedMode = "DENIED celld is running in protected mode because it listens beyond the loopback interface and has no password. " +
 		"Only connections from the loopback interface are served. Set a password (--requirepass-file, CELLD_REQUIREPASS), " +
 		"or listen on loopback only (--bind), or, where the network itself keeps strangers out, use --protected-mode no."
-	errShutdownSave    = "ERR Errors trying to SHUTDOWN. Check logs."
-	errSaving          = "ERR Background save already in progress"
-	errRewriting       = "ERR Background append only file rewriting already in progress"
-	errBgsaveRewriting = "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE whenever possible."
-	errLoading         = "LOADING Redis is loading the dataset in memory"
-	errMisconf         = "MISCONF Errors writing to the AOF file: %s"
-	errSpeaksTLS       = "ERR this port takes TLS only"
-	errMaxClients      = "ERR max number of clients reached"
+	errLoading    = "LOADING Redis is loading the dataset in memory"
+	errMisconf    = "MISCONF Errors writing to the AOF file: %s"
+	errSpeaksTLS  = "ERR this port takes TLS only"
+	errMaxClients = "ERR max number of clients reached"
 
 	errThrottleUsage = "Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
 	errThrottleParse = "Cell error: Store error: Couldn't parse as integer: "
@@ -137,15 +133,13 @@ const (
 	errScriptStopping = "ERR Script ended as the server stops"
 	errNotBusy        = "NOTBUSY No scripts in execution right now."
 	errUnkillable     = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
-	errBusy           = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
-	errNoShutdown     = "ERR No shutdown in progress."
+	errBusy           = command.ErrBusy
 )
 
 const (
 	errStoreDown   = command.ErrStoreDown
 	errStoreSent   = "STOREDOWN %s; the call may have been counted"
 	errCrossSlot   = "CROSSSLOT Keys in request don't hash to the same slot. Give them a common hash tag, such as {user}:a and {user}:b"
-	errEngineKeeps = "ERR %s is not for a server with --store: the engine keeps the keys"
 	errFlushAll    = "ERR with --store, FLUSHALL and FLUSHDB need --store-prefix, as the engine may hold others' keys"
 	errWatchEngine = "ERR with --store, WATCH is not supported: use EVAL, whose script reads and changes its keys at one instant"
 	errFarInside   = "ERR with --store, %s is not allowed in MULTI and scripts: it concerns the whole engine"

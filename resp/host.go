@@ -24,6 +24,14 @@ func (h *host) MostOutput() int                           { return int(h.srv.cfg
 func (h *host) OverOutput(bytes int) bool                 { return h.session().overOutput(bytes) }
 func (h *host) TypeOf(key []byte, kind store.Kind) string { return h.session().typeOf(key, kind) }
 
+// Log tells operators what the client has done.
+func (h *host) Log(text string, about ...any) {
+	h.srv.log.Info(text, append(about, "client", h.client.addr)...)
+}
+
+// Hangup closes the connection when the replies have been sent.
+func (h *host) Hangup() { h.end = afterReply }
+
 // InSteps has a handler's work done by step.
 func (h *host) InSteps(step command.Step) {
 	s := h.session()

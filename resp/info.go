@@ -23,9 +23,7 @@ func (srv *Server) newRegistry() *metrics.Registry {
 		metrics.Section{Name: "Stats", ByDefault: true, Counts: true, Read: srv.declareStats},
 		metrics.Section{Name: "Replication", ByDefault: true, Read: declareReplication},
 		metrics.Section{Name: "CPU", ByDefault: true, Read: metrics.CPU},
-		metrics.Section{Name: "Modules", ByDefault: true, Read: func(l *metrics.List) {
-			l.Field("module", fmt.Sprintf("name=redis-cell,ver=%d,api=1,filters=0,usedby=[],using=[],options=[]", moduleVersion))
-		}},
+		metrics.Section{Name: "Modules", ByDefault: true, Read: func(l *metrics.List) { l.Field("module", command.ModuleLine) }},
 		metrics.Section{Name: "Commandstats", Read: srv.declareCommands},
 		metrics.Section{Name: "Errorstats", ByDefault: true, Read: srv.stats.Errors.Declare},
 		metrics.Section{Name: "Latencystats", Read: srv.declareLatency},
@@ -35,16 +33,6 @@ func (srv *Server) newRegistry() *metrics.Registry {
 		metrics.Section{Name: "TLS", ByDefault: true, Read: srv.declareTLS},
 		metrics.Section{Read: func(l *metrics.List) { metrics.Process(l, srv.wall(srv.instance.bornNS)) }},
 	)
-}
-
-// cmdInfo is INFO [section ...]. The words default, all and everything each name several sections.
-func cmdInfo(s *Session, args [][]byte) {
-	s.countDecisions()
-	var words []string
-	for _, arg := range args[1:] {
-		words = append(words, strings.ToLower(string(arg)))
-	}
-	s.call.Text(s.srv.metrics.Info(s.nowNS, words...))
 }
 
 // Metrics reads all counters and states. No label has a key. It takes 1 ms with a million keys, as INFO does, and holds up no event loop.

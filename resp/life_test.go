@@ -114,7 +114,7 @@ func TestCarriersStopAnswers(t *testing.T) {
 				for _, c := range conns {
 					c.send(test.send)
 				}
-				srv.shutdown()
+				srv.Shutdown()
 				for _, c := range conns {
 					c.ask("", test.want)
 				}

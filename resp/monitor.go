@@ -30,6 +30,30 @@ func (srv *service) setMonitor(s *Session, on bool) {
 	srv.gate.set(gateMonitored, len(m.list) > 0)
 }
 
+func cmdMonitor(s *Session, _ [][]byte) {
+	if s.tx.running {
+		s.call.Error(errMonitorInExec)
+		return
+	}
+	s.setMonitor(true)
+	s.call.OK()
+}
+
+// setMonitor turns MONITOR on or off for the session. It moves the lines that were pushed until then to the output.
+func (s *Session) setMonitor(on bool) {
+	c := &s.client
+	c.pushMu.Lock()
+	was := c.monitor.Swap(on) // under pushMu, so Push adds nothing after it is off
+	if s.call != nil {        // else the connection is closed
+		s.call.Out = append(s.call.Out, c.pushed...)
+	}
+	c.pushed = nil
+	c.pushMu.Unlock()
+	if was != on {
+		s.srv.setMonitor(s, on)
+	}
+}
+
 func (m *monitorList) all() []*Session {
 	m.mu.Lock()
 	defer m.mu.Unlock()

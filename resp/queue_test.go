@@ -426,7 +426,7 @@ func TestStoppingWhileSomeQueue(t *testing.T) {
 			conns = append(conns, c)
 			q.waitsFor(t, int64(i+1))
 		}
-		srv.shutdown()
+		srv.Shutdown()
 		var answered atomic.Int64
 		var all sync.WaitGroup
 		for i, c := range conns {

@@ -95,7 +95,7 @@ func TestStoppingWhileAScriptRuns(t *testing.T) {
 					c := dialTest(t, addr)
 					c.send(evalCall(wrote + "while true do pcall(function() while true do end end) end"))
 					eventually(t, "script", func() bool { return srv.running.Load() != nil })
-					srv.shutdown()
+					srv.Shutdown()
 					c.wantStopped()
 				})
 			})

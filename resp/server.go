@@ -57,7 +57,6 @@ type Server struct {
 // upkeep is the state of the regular work.
 type upkeep struct {
 	readClocks  func() (wallNS, nowNS int64, ok bool)
-	purging     atomic.Bool  // MEMORY PURGE is running
 	sweeping    atomic.Bool  // expired keys are being removed
 	shrinking   atomic.Bool  // keys are being evicted, as there may be fewer than before
 	clientsHold atomic.Int64 // bytes of clients' buffers, as last passed to onMemory

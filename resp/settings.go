@@ -5,8 +5,10 @@ import (
 	"log/slog"
 
 	"celld/persistence"
+	"celld/persistence/dir"
 	"celld/resp/acl"
 	"celld/resp/command"
+	"celld/resp/command/admin"
 	"celld/resp/config"
 	"celld/resp/stats"
 	"celld/store/policy"
@@ -94,4 +96,25 @@ func noFilesIf(asked bool) error {
 		return errors.New("with --store there is nothing to save: the engine keeps the keys")
 	}
 	return nil
+}
+
+// maySave claims the directory for the snapshots that CONFIG SET save asks for. It is an error if another process uses the
+// directory. Other faults may pass, and each snapshot that fails reports them.
+func (srv *Server) maySave(points string) error {
+	if points == "" {
+		return nil
+	}
+	if err := srv.persist.Claim(); errors.Is(err, dir.ErrInUse) {
+		return err
+	}
+	return nil
+}
+
+// admin is what the commands of operators need of the server.
+func (srv *Server) admin() admin.Server {
+	o := admin.Server{Config: srv.cfg, Metrics: srv.metrics, Heap: &srv.heap, Table: srv.store, Life: srv, ClientBytes: srv.clients.bytes}
+	if srv.port.Here() {
+		o.Disk = srv.persist
+	}
+	return o
 }

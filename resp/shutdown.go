@@ -59,8 +59,8 @@ func (srv *Server) delayed(delay time.Duration, sig os.Signal, signals <-chan os
 	return true
 }
 
-// abortShutdown reports whether there was a shutdown delay to end.
-func (srv *Server) abortShutdown() bool {
+// AbortShutdown ends the delay of a shutdown, and reports whether there was one.
+func (srv *Server) AbortShutdown() bool {
 	select {
 	case <-srv.life.aborts:
 		return true
@@ -76,9 +76,9 @@ const (
 	saveNever
 )
 
-// prepareShutdown notes what is to be done at the end, and takes the snapshot that is asked for at once, so that its
+// PrepareShutdown notes what is to be done at the end, and takes the snapshot that is asked for at once, so that its
 // failure can be told. What changes after it is in the one at the end.
-func (srv *Server) prepareShutdown(save, nosave bool) (ok bool) {
+func (srv *Server) PrepareShutdown(save, nosave bool) (ok bool) {
 	switch {
 	case nosave, srv.gate.has(gateLoading): // what has been read so far is less than the file has
 		srv.life.saveAtExit.Store(saveNever)
@@ -96,8 +96,11 @@ func (srv *Server) prepareShutdown(save, nosave bool) (ok bool) {
 	return false
 }
 
-// shutdown has the server stop at once, whatever --shutdown-delay says.
-func (srv *Server) shutdown() { srv.life.stopOnce.Do(func() { close(srv.life.stop) }) }
+// Busy reports whether a script takes too long.
+func (srv *Server) Busy() bool { return srv.gate.has(gateBusy) }
+
+// Shutdown stops the server at once, whatever --shutdown-delay says. It does not wait for that.
+func (srv *Server) Shutdown() { srv.life.stopOnce.Do(func() { close(srv.life.stop) }) }
 
 // At shutdown, what may be on its way counts as arrived and answered when nothing was heard for quietNS. Peers that go on
 // sending are answered for busyNS more.

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/command"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -240,9 +241,9 @@ func TestWhatAnEngineCannotDo(t *testing.T) {
 	w, e := engineWorld(t, false)
 	p := w.connect()
 	for _, name := range []string{"SAVE", "BGSAVE", "BGREWRITEAOF", "LASTSAVE"} {
-		p.want(name, "-"+formatError(errEngineKeeps, name)+"\r\n")
+		p.want(name, "-"+formatError(command.ErrEngineKeeps, name)+"\r\n")
 	}
-	p.want("SHUTDOWN SAVE", "-"+formatError(errEngineKeeps, "SHUTDOWN SAVE")+"\r\n")
+	p.want("SHUTDOWN SAVE", "-"+formatError(command.ErrEngineKeeps, "SHUTDOWN SAVE")+"\r\n")
 	for _, setting := range []string{"save\t60 1", "appendonly\tyes"} {
 		if got := p.do(append([]string{"CONFIG", "SET"}, strings.Split(setting, "\t")...)...); !strings.Contains(got, "the engine keeps the keys") {
 			t.Errorf("%s: %q", setting, got)

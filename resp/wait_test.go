@@ -305,7 +305,7 @@ func TestStoppingWhileSomeWait(t *testing.T) {
 		c := dialTest(t, addr)
 		c.send(laterCall + "\r\n")
 		eventually(t, "question", func() bool { return l.Waiting() == 1 })
-		srv.shutdown()
+		srv.Shutdown()
 		eventually(t, "end of the listener", func() bool {
 			conn, err := net.Dial("tcp", addr)
 			if err == nil {

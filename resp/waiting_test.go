@@ -191,7 +191,7 @@ func TestAMonitorWaitsForTheDisk(t *testing.T) {
 func TestStoppingWhileTheDiskIsAtWork(t *testing.T) {
 	onSlowDisk(t, func(d *slowDisk) {
 		d.someWait()
-		d.srv.shutdown()
+		d.srv.Shutdown()
 		eventually(t, "end of the listener", func() bool {
 			conn, err := net.Dial("tcp", d.addr)
 			if err == nil {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"fmt"
 	"math"
 
 	"celld/store"
@@ -73,12 +74,35 @@ type Host interface {
 	// TypeOf is the type of a key that exists, as TYPE tells it.
 	TypeOf(key []byte, kind store.Kind) string
 
+	// Log tells operators what the client has done.
+	Log(text string, about ...any)
+
+	// Hangup closes the client's connection when what has been replied is sent.
+	Hangup()
+
 	// ErrorText is the text of what the store has refused.
 	ErrorText(err error) string
 }
 
 // WallNS is the call's time by the wall clock, in Unix nanoseconds.
 func (c *Call) WallNS() int64 { return c.Keys().WallNS(c.NowNS) }
+
+// moduleVersion is the release of redis-cell whose replies celld gives, 0.5.0, written as a module version.
+const moduleVersion = 500
+
+// ModuleLine is redis-cell in INFO.
+var ModuleLine = fmt.Sprintf("name=redis-cell,ver=%d,api=1,filters=0,usedby=[],using=[],options=[]", moduleVersion)
+
+// Modules lists redis-cell as a loaded module, because clients look for it before they use CL.THROTTLE.
+func (c *Call) Modules() {
+	c.Array(1)
+	c.Map(4)
+	c.Pair("name", "redis-cell")
+	c.Field("ver", moduleVersion)
+	c.Pair("path", "")
+	c.String("args")
+	c.Array(0)
+}
 
 // Fail answers with what the store has refused.
 func (c *Call) Fail(err error) { c.Error("%s", c.ErrorText(err)) }

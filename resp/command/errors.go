@@ -37,9 +37,17 @@ const (
 	ErrRulePattern     = "ERR a pattern has at most %d bytes"
 	ErrRuleStar        = "ERR a pattern with CIDR is what stands before the address, without *"
 	ErrSettle          = "ERR n must be between 0 and 2147483647"
+	ErrBusy            = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
 	ErrStoreDown       = "STOREDOWN %s"
 	ErrTooManyPolicies = "ERR there are %d policies, which is the most there may be"
 	ErrTooManyRules    = "ERR there are %d rules, which is the most there may be"
+
+	ErrShutdownSave    = "ERR Errors trying to SHUTDOWN. Check logs."
+	ErrNoShutdown      = "ERR No shutdown in progress."
+	ErrSaving          = "ERR Background save already in progress"
+	ErrRewriting       = "ERR Background append only file rewriting already in progress"
+	ErrBgsaveRewriting = "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE whenever possible."
+	ErrEngineKeeps     = "ERR %s is not for a server with --store: the engine keeps the keys"
 
 	// ErrOption names an option of one of celld's own commands that is unknown, given twice or without its value.
 	ErrOption = "ERR unknown, repeated or unfinished option '%s'"

@@ -2,7 +2,9 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -16,8 +18,10 @@ type Table struct {
 	stats  func() any
 }
 
-// NewTable returns the table of these rows, each of which gets its Stats. Each container gets the subcommand HELP.
+// NewTable returns the table of these rows, each of which gets its Stats. Each container gets the subcommand HELP. COMMAND and INFO list
+// the rows by name, so that no list depends on which family has a command.
 func NewTable(rows []*Row, stats func() any) *Table {
+	slices.SortFunc(rows, func(a, b *Row) int { return cmp.Compare(a.Name, b.Name) })
 	t := &Table{Rows: rows, byName: map[string]*Row{}, stats: stats}
 	for _, row := range rows {
 		t.Add(row)

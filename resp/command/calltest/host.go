@@ -55,6 +55,8 @@ func (h *Host) LeaseEnds(int64, int64)                    {}
 func (h *Host) MostOutput() int                           { return 1 << 30 }
 func (h *Host) OverOutput(bytes int) bool                 { return bytes > h.MostOutput() }
 func (h *Host) TypeOf(_ []byte, kind store.Kind) string   { return kind.String() }
+func (h *Host) Log(string, ...any)                        {}
+func (h *Host) Hangup()                                   {}
 func (h *Host) ErrorText(err error) string                { return "ERR " + err.Error() }
 func (h *Host) GoAside(begin func([][]byte) command.Work) { begin(h.call.Args)()(&h.call) }
 

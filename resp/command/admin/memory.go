@@ -1,0 +1,151 @@
+package admin
+
+import (
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+
+	"celld/resp/command"
+	"celld/resp/metrics"
+	"celld/store"
+	"celld/store/memory/table"
+)
+
+// memory is MEMORY's subcommands.
+func (f family) memory() []*command.Row {
+	return []*command.Row{
+		{Name: "doctor", Arity: 2, Summary: "Says what is wrong with the use of memory.", Since: "4.0.0", Group: "server", Run: f.doctor},
+		{Name: "malloc-stats", Arity: 2, Summary: "Returns the memory statistics of Go's runtime.", Since: "4.0.0", Group: "server", Run: mallocStats},
+		{Name: "purge", Arity: 2, Summary: "Gives unused memory back to the system, in the background.", Since: "4.0.0", Group: "server", Run: new(purge).run},
+		{Name: "stats", Arity: 2, Summary: "Returns what memory is used for.", Since: "4.0.0", Group: "server", Run: f.memoryStats},
+		{Name: "usage", Arity: -3, Flags: command.Readonly, Keys: command.SubKey, Access: command.Looks, Usage: "key [SAMPLES count]", Summary: "Returns the bytes that a key and its limits take, as maxmemory counts them.",
+			Since: "4.0.0", Group: "server", Cost: "O(N) where N is the number of limits", Run: usage},
+	}
+}
+
+// usageOptions are those of MEMORY USAGE. SAMPLES is checked, but not needed.
+var usageOptions = command.Options{Valued: []string{"SAMPLES"}, Refusal: command.ErrSyntax}
+
+// usage counts all limits of a key.
+func usage(c *command.Call) {
+	text := usageOptions.Read(c.Args[3:], func(_ string, value []byte) (text string) {
+		switch n, ok := command.ParseInt(value); {
+		case !ok:
+			return command.ErrNotInteger
+		case n < 0:
+			return command.ErrSyntax
+		}
+		return ""
+	})
+	if text != "" {
+		c.Error("%s", text)
+	} else if n, ok := c.Keys().KeyBytes(c.Args[2], c.NowNS); ok {
+		c.Int(n)
+	} else {
+		c.Null()
+	}
+}
+
+// purge is MEMORY PURGE, of which one runs at a time.
+type purge struct{ running atomic.Bool }
+
+// run does not wait for the purge, because all connections of its event loop would wait too. With 3,200,000 keys and a purge every
+// 20 ms, other replies took no longer than without.
+func (p *purge) run(c *command.Call) {
+	if p.running.CompareAndSwap(false, true) {
+		go func() {
+			defer p.running.Store(false)
+			debug.FreeOSMemory()
+		}()
+	}
+	c.OK()
+}
+
+// mallocStats uses the names of runtime/metrics.
+func mallocStats(c *command.Call) { c.Text(metrics.MallocStats()) }
+
+// memoryUse is what memory is used for, in bytes.
+type memoryUse struct {
+	used, held, peak int64 // by objects; by the process; the most that used has been
+	clients          int64 // sessions and their buffers
+	keys             int64 // how many the table holds
+	store.Stats
+}
+
+func (srv Server) memoryUse(nowNS int64) (m memoryUse) {
+	m.used, m.held, m.peak = srv.Heap.Read()
+	m.keys = int64(srv.Table.Len(nowNS))
+	m.Stats = srv.Table.Stats(nowNS)
+	m.clients = srv.ClientBytes()
+	return m
+}
+
+func ratio(a, b int64) float64 { return float64(a) / float64(max(b, 1)) }
+
+// memoryStats has all names of Redis 7.0, because typed clients read them by name. A name that means nothing in celld has 0.
+func (f family) memoryStats(c *command.Call) {
+	m := f.server().memoryUse(c.NowNS)
+	double := func(name string, f float64) { c.String(name); c.Double(f) }
+	if m.keys > 0 {
+		c.Map(28)
+	} else {
+		c.Map(27)
+	}
+	c.Field("peak.allocated", m.peak)
+	c.Field("total.allocated", m.used)
+	for _, name := range []string{"startup.allocated", "replication.backlog", "clients.slaves"} {
+		c.Field(name, 0)
+	}
+	c.Field("clients.normal", m.clients)
+	for _, name := range []string{"cluster.links", "aof.buffer", "lua.caches", "functions.caches"} {
+		c.Field(name, 0)
+	}
+	if m.keys > 0 { // Redis leaves out a database without keys
+		c.String("db.0")
+		c.Map(3)
+		c.Field("overhead.hashtable.main", m.keys*table.OverheadBytes)
+		c.Field("overhead.hashtable.expires", 0)
+		c.Field("overhead.hashtable.slot-to-keys", 0)
+	}
+	c.Field("overhead.total", max(0, m.used-m.Bytes))
+	c.Field("keys.count", m.keys)
+	c.Field("keys.bytes-per-key", m.Bytes/max(m.keys, 1))
+	c.Field("dataset.bytes", m.Bytes)
+	double("dataset.percentage", 100*ratio(m.Bytes, m.used))
+	double("peak.percentage", 100*ratio(m.used, m.peak))
+	c.Field("allocator.allocated", m.used)
+	c.Field("allocator.active", m.held)
+	c.Field("allocator.resident", m.held)
+	double("allocator-fragmentation.ratio", ratio(m.held, m.used))
+	c.Field("allocator-fragmentation.bytes", m.held-m.used)
+	double("allocator-rss.ratio", 1)
+	c.Field("allocator-rss.bytes", 0)
+	double("rss-overhead.ratio", 1)
+	c.Field("rss-overhead.bytes", 0)
+	double("fragmentation", ratio(m.held, m.used))
+	c.Field("fragmentation.bytes", m.held-m.used)
+}
+
+// doctorBytes is the least use of memory that MEMORY DOCTOR mentions.
+const doctorBytes = 64 << 20
+
+func (f family) doctor(c *command.Call) {
+	srv := f.server()
+	m, cfg := srv.memoryUse(c.NowNS), srv.Config
+	var text strings.Builder
+	find := func(found bool, format string, args ...any) {
+		if found {
+			fmt.Fprintf(&text, "* "+format+"\n", args...)
+		}
+	}
+	find(m.Evicted > 0, "%d limits were reset to make room for others (evicted_keys). Raise --max-keys (%d) or --maxmemory (%s).", m.Evicted, cfg.MaxKeys.Get(), cfg.MaxMemoryText())
+	find(cfg.NoEviction() && m.keys >= cfg.MaxKeys.Get(), "The table is full and new keys are refused. Raise --max-keys (%d), or use --maxmemory-policy allkeys-lru.", cfg.MaxKeys.Get())
+	find(cfg.MaxMemory.Get() == 0, "--maxmemory is 0: only --max-keys (%d) bounds the memory, however long keys are.", cfg.MaxKeys.Get())
+	find(m.clients > doctorBytes && m.clients > m.Bytes, "Clients' buffers take %s, more than all keys. CLIENT LIST shows whose (tot-mem).", metrics.HumanBytes(m.clients))
+	find(m.held-m.used > max(doctorBytes, m.used/2), "The process holds %s of memory, and %s is in use. MEMORY PURGE gives back the rest.", metrics.HumanBytes(m.held), metrics.HumanBytes(m.used))
+	if text.Len() == 0 {
+		text.WriteString("Nothing is amiss.\n")
+	}
+	c.Text(text.String())
+}

@@ -1,0 +1,85 @@
+package admin
+
+import (
+	"strconv"
+	"strings"
+
+	"celld/resp/command"
+)
+
+// info is INFO [section ...]. The words default, all and everything each name several sections.
+func (f family) info(c *command.Call) {
+	c.CountDecisions()
+	var words []string
+	for _, arg := range c.Args[1:] {
+		words = append(words, strings.ToLower(string(arg)))
+	}
+	c.Text(f.server().Metrics.Info(c.NowNS, words...))
+}
+
+func serverTime(c *command.Call) {
+	us := c.WallNS() / 1e3
+	c.Array(2)
+	c.String(strconv.FormatInt(us/1e6, 10))
+	c.String(strconv.FormatInt(us%1e6, 10))
+}
+
+// role answers that this server is a master at offset 0 without replicas.
+func role(c *command.Call) {
+	c.Array(3)
+	c.String("master")
+	c.Int(0)
+	c.Array(0)
+}
+
+// shutdownOptions are those of SHUTDOWN, which may be given twice.
+var shutdownOptions = command.Options{Flags: []string{"SAVE", "NOSAVE", "NOW", "FORCE", "ABORT"}, Refusal: command.ErrSyntax}
+
+// shutdown stops the server as SIGTERM does, but without --shutdown-delay. If it must take a snapshot and cannot, the server goes on, as
+// Redis does.
+func (f family) shutdown(c *command.Call) {
+	given := map[string]bool{}
+	text := shutdownOptions.Read(c.Args[1:], func(option string, _ []byte) string {
+		given[option] = true
+		return ""
+	})
+	if save, nosave := given["SAVE"], given["NOSAVE"]; text == "" && (save && nosave || given["ABORT"] && len(given) > 1) {
+		text = command.ErrSyntax
+	}
+	srv := f.server()
+	switch {
+	case text != "":
+	case given["ABORT"]:
+		text = srv.abort(c)
+	case srv.Life.Busy() && !given["NOSAVE"]:
+		text = command.ErrBusy
+	case given["SAVE"] && srv.Disk == nil:
+		text = engineKeeps("SHUTDOWN SAVE")
+	default:
+		text = srv.end(c, given)
+	}
+	if text != "" {
+		c.Error("%s", text)
+	}
+}
+
+// abort is SHUTDOWN ABORT. It returns the text of an error, or "".
+func (srv Server) abort(c *command.Call) (text string) {
+	if !srv.Life.AbortShutdown() {
+		return command.ErrNoShutdown
+	}
+	c.Log("a client aborted the shutdown")
+	c.OK()
+	return ""
+}
+
+// end stops the server, and closes the connection without a reply. It returns the text of an error, or "".
+func (srv Server) end(c *command.Call, given map[string]bool) (text string) {
+	c.Log("a client asked for shutdown")
+	if !srv.Life.PrepareShutdown(given["SAVE"], given["NOSAVE"]) && !given["FORCE"] {
+		return command.ErrShutdownSave
+	}
+	srv.Life.Shutdown()
+	c.Hangup()
+	return ""
+}
