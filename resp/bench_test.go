@@ -11,20 +11,20 @@ import (
 	"celld/store/memory"
 )
 
-// discard is a transport whose peer takes everything at once.
-type discard struct{ bytes int }
+// sink is a transport whose peer takes everything at once.
+type sink struct{ bytes int }
 
-func (d *discard) Send(p []byte) int { d.bytes += len(p); return 0 }
-func (d *discard) Close(bool)        {}
-func (d *discard) Wake()             {}
-func (d *discard) Pause(bool)        {}
-func (d *discard) Meanwhile(bool)    {}
-func (d *discard) Resume()           {}
-func (d *discard) RoundNS() int64    { return 0 }
+func (d *sink) Send(p []byte) int { d.bytes += len(p); return 0 }
+func (d *sink) Close(bool)        {}
+func (d *sink) Wake()             {}
+func (d *sink) Pause(bool)        {}
+func (d *sink) Meanwhile(bool)    {}
+func (d *sink) Resume()           {}
+func (d *sink) RoundNS() int64    { return 0 }
 
 // benchSession is a session on the real clock whose pipelines of the given depth go round all the keys.
-func benchSession(tb testing.TB, depth, keys int, call func(key string, i int) string) (s *Session, d *discard, pipelines [][]byte) {
-	d = &discard{}
+func benchSession(tb testing.TB, depth, keys int, call func(key string, i int) string) (s *Session, d *sink, pipelines [][]byte) {
+	d = &sink{}
 	srv := NewServer(Options{Config: config.New(), Store: memory.New(memory.Options{})})
 	s, _ = srv.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
 	s.Open(d, -1)
@@ -130,7 +130,7 @@ func TestServeAllocatesNothing(t *testing.T) {
 
 // BenchmarkServeScript is the cost of a decision through the wrapper that most people have.
 func BenchmarkServeScript(b *testing.B) {
-	d := &discard{}
+	d := &sink{}
 	srv := NewServer(Options{Config: config.New(), Store: memory.New(memory.Options{})})
 	s, _ := srv.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
 	s.Open(d, -1)

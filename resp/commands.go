@@ -62,18 +62,5 @@ func commandRows(srv *Server) []*command.Row {
 		{Name: "latency", Arity: -2, Summary: "A container for latency diagnostics commands.", Since: "2.8.13", Group: "server", Sub: latency.Rows(srv.latency, func() *command.Table { return srv.commands })},
 		{Name: "slowlog", Arity: -2, Flags: command.Loading, Summary: "A container for slow log commands.", Since: "2.2.12", Group: "server", Sub: slowlog.Rows(srv.slowlog)},
 	}
-	inside := []*command.Row{
-		{Name: "eval", Arity: -3, Script: 1, Flags: command.NoScript | command.SkipMonitor, Keys: command.ScriptKeys, Usage: "script numkeys [key ...] [arg ...]", Summary: "Runs a Lua script.", Since: "2.6.0", Group: "scripting", Cost: "Depends on the script", Run: onSession(cmdEval)},
-		{Name: "eval_ro", Arity: -3, Script: 1, Flags: command.Readonly | command.NoScript | command.SkipMonitor, Keys: command.ScriptKeys, Usage: "script numkeys [key ...] [arg ...]", Summary: "Runs a Lua script that changes nothing.", Since: "7.0.0", Group: "scripting", Cost: "Depends on the script", Run: onSession(cmdEvalRO)},
-		{Name: "evalsha", Arity: -3, Flags: command.NoScript | command.SkipMonitor, Keys: command.ScriptKeys, Usage: "sha1 numkeys [key ...] [arg ...]", Summary: "Runs a Lua script that is kept.", Since: "2.6.0", Group: "scripting", Cost: "Depends on the script", Run: onSession(cmdEvalSHA)},
-		{Name: "evalsha_ro", Arity: -3, Flags: command.Readonly | command.NoScript | command.SkipMonitor, Keys: command.ScriptKeys, Usage: "sha1 numkeys [key ...] [arg ...]", Summary: "Runs a Lua script that is kept, and changes nothing.", Since: "7.0.0", Group: "scripting", Cost: "Depends on the script", Run: onSession(cmdEvalSHARO)},
-		{Name: "script", Arity: -2, Summary: "A container for Lua scripts management commands.", Since: "2.6.0", Group: "scripting", Sub: scriptRows()},
-
-		{Name: "multi", Arity: 1, Flags: command.AllowBusy | command.Loading | command.Fast | command.Immediate | command.NoScript, Summary: "Starts a transaction.", Since: "1.2.0", Group: "transactions", Run: onSession(cmdMulti)},
-		{Name: "exec", Arity: 1, Flags: command.Loading | command.Immediate | command.SkipSlowlog | command.NoScript, Summary: "Executes all commands in a transaction.", Since: "1.2.0", Group: "transactions", Cost: "Depends on commands in the transaction", Run: onSession(cmdExec)},
-		{Name: "discard", Arity: 1, Flags: command.AllowBusy | command.Loading | command.Fast | command.Immediate | command.NoScript, Summary: "Discards a transaction.", Since: "2.0.0", Group: "transactions", Run: onSession(cmdDiscard)},
-		{Name: "watch", Arity: -2, Flags: command.AllowBusy | command.Loading | command.Fast | command.Immediate | command.NoScript, Keys: command.AllKeys, Access: command.Looks, Usage: "key ...", Summary: "Makes the next EXEC depend on keys that do not change.", Since: "2.2.0", Group: "transactions", Cost: "O(1) for every key", Run: onSession(cmdWatch)},
-		{Name: "unwatch", Arity: 1, Flags: command.AllowBusy | command.Loading | command.Fast | command.NoScript, Summary: "Forgets about watched keys.", Since: "2.2.0", Group: "transactions", Run: onSession(cmdUnwatch)},
-	}
-	return slices.Concat(rows, limit.Rows(limits), others, keys.AllRows(of), admin.Rows(srv.admin), serverRows, keys.Rows(of), inside)
+	return slices.Concat(rows, limit.Rows(limits), others, keys.AllRows(of), admin.Rows(srv.admin), serverRows, keys.Rows(of), scriptRows(), transactionRows())
 }

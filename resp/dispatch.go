@@ -36,7 +36,7 @@ func (s *Session) admitted(row *command.Row, args [][]byte, text string) {
 		s.spoil()
 		s.call.Error("%s", text)
 	case s.gate.has(gateMulti) && row.Flags&command.Immediate == 0:
-		s.queue(row, args)
+		s.tx.queue(s, row, args)
 	default:
 		s.perform(row, args)
 		switch s.waits.(type) {
@@ -158,7 +158,7 @@ func (s *Session) perform(row *command.Row, args [][]byte) {
 		inExec := s.tx.running
 		startNS := s.srv.clock()
 		s.runRow(row, args)
-		tookNS := s.readClock() - startNS
+		tookNS := s.scratch.slice.readClock() - startNS
 		if s.unfinished(row, tookNS, mark) {
 			s.scratch.stats.TookNS(tookNS)
 			return

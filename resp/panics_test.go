@@ -98,7 +98,7 @@ func TestCarriersSurviveAPanicInAConnection(t *testing.T) {
 }
 
 // wakePanics is a transport that cannot be woken or closed.
-type wakePanics struct{ discard }
+type wakePanics struct{ sink }
 
 func (*wakePanics) Wake()      { panic("too early") }
 func (*wakePanics) Close(bool) { panic("too early") }

@@ -34,7 +34,7 @@ func BenchmarkScale(b *testing.B) {
 
 func benchScale(b *testing.B, depth, keys int, burst string, sessions, servers int) {
 	var all []*Session
-	var to []*discard
+	var to []*sink
 	var stores []*memory.Store
 	var pipelines [][]byte // of all keys that a server has
 	for k := 0; k < keys/servers; {
@@ -49,7 +49,7 @@ func benchScale(b *testing.B, depth, keys int, burst string, sessions, servers i
 		stores = append(stores, memory.New(memory.Options{MaxKeys: 2_000_000}))
 		srv := NewServer(Options{Config: config.New(), Store: stores[len(stores)-1]})
 		for range sessions / servers {
-			d := &discard{}
+			d := &sink{}
 			s, _ := srv.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
 			s.Open(d, -1)
 			all, to = append(all, s), append(to, d)

@@ -82,7 +82,7 @@ func (s *Session) Serve(data []byte) (more bool) {
 		data = s.in
 	}
 	s.borrow()
-	s.beginSlice(startNS)
+	s.scratch.slice.begin(s.srv.clock, startNS, s.tr.RoundNS())
 	s.srv.stats.InputBytes.Add(s.scratch.lane, read)
 	s.takePushed()
 	for pending := 0; ; s.nowNS = s.srv.clock() {
@@ -103,7 +103,7 @@ func (s *Session) Serve(data []byte) (more bool) {
 		if !again || s.end != open {
 			break
 		}
-		if s.readClock() > s.scratch.slice.untilNS {
+		if s.scratch.slice.ended() {
 			s.unserved = true
 			break
 		}
@@ -200,7 +200,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	s.checkRights()
 	s.resume()
 	for s.end == open && s.waits == nil && len(data) > 0 {
-		if len(s.call.Out) >= flushAt || s.sliceIsOver() {
+		if len(s.call.Out) >= flushAt || s.scratch.slice.isOver() {
 			return data, true
 		}
 		s.scratch.mark = len(s.call.Out)

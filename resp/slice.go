@@ -13,31 +13,33 @@ const sliceBytes = 256
 
 // slice is the time that a session has until others are served.
 type slice struct {
+	clock   func() int64
 	untilNS int64
 	work    int // since the last look
+}
+
+// begin begins the session's turn. roundNS is when the round of its event loop began; 0: it has none, and the turn is the round.
+func (l *slice) begin(clock func() int64, nowNS, roundNS int64) {
+	if roundNS > 0 {
+		nowNS = roundNS
+	}
+	*l = slice{clock: clock, untilNS: nowNS + sliceNS}
 }
 
 // did notes work.
 func (l *slice) did(args, bytes int) { l.work += args + bytes/sliceBytes }
 
-// beginSlice begins the session's turn in a round.
-func (s *Session) beginSlice(nowNS int64) {
-	if roundNS := s.tr.RoundNS(); roundNS > 0 {
-		nowNS = roundNS
-	}
-	s.scratch.slice = slice{untilNS: nowNS + sliceNS}
-}
-
 // readClock reads the clock for the slice, too.
-func (s *Session) readClock() (nowNS int64) {
-	nowNS, s.scratch.slice.work = s.srv.clock(), 0
-	if nowNS > s.scratch.slice.untilNS {
-		s.scratch.slice.work = lookEvery
+func (l *slice) readClock() (nowNS int64) {
+	nowNS, l.work = l.clock(), 0
+	if nowNS > l.untilNS {
+		l.work = lookEvery
 	}
 	return nowNS
 }
 
-// sliceIsOver looks at the clock if there was enough work since the last look.
-func (s *Session) sliceIsOver() bool {
-	return s.scratch.slice.work >= lookEvery && s.readClock() > s.scratch.slice.untilNS
-}
+// ended looks at the clock, and reports whether others are to be served now.
+func (l *slice) ended() bool { return l.readClock() > l.untilNS }
+
+// isOver is ended, if there was enough work since the last look.
+func (l *slice) isOver() bool { return l.work >= lookEvery && l.ended() }

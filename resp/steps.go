@@ -29,7 +29,7 @@ func (s *Session) inSteps(args [][]byte, step stepFunc) {
 // some does steps until the slice is over, and reports whether there are more.
 func (w *stepwise) some(s *Session) (more bool) {
 	for w.step(s, w.args) {
-		if s.readClock() > s.scratch.slice.untilNS {
+		if s.scratch.slice.ended() {
 			return true
 		}
 	}

@@ -113,10 +113,10 @@ func (s *Session) visit(row *command.Row, args [][]byte) bool {
 	}
 	switch waiting := v.visiting.Add(v.bytes); {
 	case waiting > s.srv.cfg.Engine.MaxWaiting.Get():
-		s.refuseVisit(v, remote.ErrBusy)
+		v.refuse(s, remote.ErrBusy)
 		return true
 	case len(keys) > mostVisited:
-		s.refuseVisit(v, errManyKeys)
+		v.refuse(s, errManyKeys)
 		return true
 	}
 	if row.Far != nil {
@@ -130,7 +130,7 @@ func (s *Session) visit(row *command.Row, args [][]byte) bool {
 	} else {
 		v.ask(s.srv.port, keys, s.nowNS)
 	}
-	s.proceed(v)
+	v.proceed(s)
 	return true
 }
 
@@ -168,20 +168,20 @@ func (v *visit) Wake() {
 }
 
 // proceed goes on with a visit as far as the engine has answered.
-func (s *Session) proceed(v *visit) {
+func (v *visit) proceed(s *Session) {
 	startNS := s.srv.clock()
 	for v.answered.Swap(false) {
-		if s.step(v) {
-			s.scratch.stats.TookNS(s.readClock() - startNS)
+		if v.step(s) {
+			s.scratch.stats.TookNS(s.scratch.slice.readClock() - startNS)
 			return
 		}
 	}
-	s.scratch.stats.TookNS(s.readClock() - startNS)
+	s.scratch.stats.TookNS(s.scratch.slice.readClock() - startNS)
 	s.waits = v
 }
 
 // step goes on after an answer of the engine, and reports whether that was the last.
-func (s *Session) step(v *visit) (done bool) {
+func (v *visit) step(s *Session) (done bool) {
 	mark := len(s.call.Out)
 	switch {
 	case v.answer != nil:
@@ -189,16 +189,16 @@ func (s *Session) step(v *visit) (done bool) {
 		v.passedOn, s.scratch.passedOn = s.scratch.passedOn, false
 		v.cancel()
 	case v.tx.Err() != nil:
-		s.failVisit(v, v.tx.Err())
+		v.fail(s, v.tx.Err())
 	case v.ran && !v.tx.Conflict():
 		s.call.Out = append(s.call.Out, v.reply...)
 	case v.tries == mostTries:
-		s.failVisit(v, errConflicts)
+		v.fail(s, errConflicts)
 	case v.ranNS > int64(remote.Held):
-		s.failVisit(v, errLong)
+		v.fail(s, errLong)
 	default:
 		v.tries++
-		s.runVisit(v)
+		v.run(s)
 		v.ending, s.end = max(v.ending, s.end), open // a session that ends itself stays until what it did is stored
 		if !v.tx.Commit(v) {
 			v.ran, v.reply = true, append(v.reply[:0], s.call.Out[mark:]...)
@@ -207,13 +207,13 @@ func (s *Session) step(v *visit) (done bool) {
 		}
 		if err := v.tx.Err(); err != nil {
 			s.call.Out = s.call.Out[:mark]
-			s.failVisit(v, err)
+			v.fail(s, err)
 		}
 	}
 	s.end = max(s.end, v.ending)
 	v.end()
 	if v.row != nil {
-		s.account(v, mark)
+		v.account(s, mark)
 	}
 	return true
 }
@@ -226,16 +226,16 @@ func (v *visit) end() {
 	v.visiting.Add(-v.bytes)
 }
 
-// refuseVisit answers a visit that does not begin.
-func (s *Session) refuseVisit(v *visit, err error) {
+// refuse answers a visit that does not begin.
+func (v *visit) refuse(s *Session, err error) {
 	mark := len(s.call.Out)
-	s.failVisit(v, err)
+	v.fail(s, err)
 	v.end()
-	s.account(v, mark)
+	v.account(s, mark)
 }
 
-// runVisit runs the handler on the view. What it changes of its session is as at the first time.
-func (s *Session) runVisit(v *visit) {
+// run runs the handler on the view. What it changes of its session is as at the first time.
+func (v *visit) run(s *Session) {
 	s.tx, s.gate = v.before.tx, v.before.gate
 	s.setRESP3(v.before.resp3)
 	v.effects = v.effects[:0]
@@ -251,7 +251,7 @@ func (s *Session) runVisit(v *visit) {
 }
 
 // onlyOnce runs the nth command of a transaction when that runs first. Later it replies as then.
-func (s *Session) onlyOnce(v *visit, nth int, run func()) {
+func (v *visit) onlyOnce(s *Session, nth int, run func()) {
 	if o, ran := v.operated[nth]; ran {
 		s.call.Out = append(s.call.Out, o.reply...)
 		v.effects = append(v.effects, o.effects...)
@@ -293,8 +293,8 @@ func (s *Session) typeOf(key []byte, kind store.Kind) string {
 	return kind.String()
 }
 
-// failVisit answers a visit whose keys could not be read or stored. None of its effects happens.
-func (s *Session) failVisit(v *visit, err error) {
+// fail answers a visit whose keys could not be read or stored. None of its effects happens.
+func (v *visit) fail(s *Session, err error) {
 	var down *remote.DownError
 	if !v.ran && errors.As(err, &down) { // nothing was to be stored yet
 		err = &remote.DownError{Cause: down.Cause}
@@ -309,7 +309,7 @@ func (s *Session) failVisit(v *visit, err error) {
 }
 
 // account accounts for a visit that has ended. Its time is that from the command's arrival on.
-func (s *Session) account(v *visit, mark int) {
+func (v *visit) account(s *Session, mark int) {
 	s.scratch.decided.AddAll(&v.decided, s.scratch.lane)
 	for _, effect := range v.effects {
 		effect()
@@ -334,7 +334,7 @@ func (v *visit) ready() bool { return v.answered.Load() }
 func (v *visit) resume(s *Session) {
 	mark := len(s.call.Out)
 	s.scratch.mark = mark
-	if s.proceed(v); s.waits == nil && v.row != nil {
+	if v.proceed(s); s.waits == nil && v.row != nil {
 		s.called(v.row, v.args, mark)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 
 	"celld/resp/acl"
@@ -14,13 +13,19 @@ import (
 	"celld/resp/script"
 )
 
-// scriptRows are SCRIPT's subcommands.
+// scriptRows are the commands on scripts.
 func scriptRows() []*command.Row {
 	return []*command.Row{
-		{Name: "load", Arity: 3, Script: 2, Flags: command.NoScript, Usage: "script", Summary: "Compiles a script and keeps it, and returns its SHA1.", Since: "2.6.0", Group: "scripting", Cost: "O(N) where N is the length of the script", Run: onSession(cmdScriptLoad)},
-		{Name: "exists", Arity: -3, Most: command.ShortList, Flags: command.NoScript, Usage: "sha1 ...", Summary: "Says for each SHA1 whether its script is kept.", Since: "2.6.0", Group: "scripting", Cost: "O(N) where N is the number of scripts", Run: onSession(cmdScriptExists)},
-		{Name: "flush", Arity: -2, Flags: command.NoScript, Usage: "[ASYNC|SYNC]", Summary: "Forgets all scripts.", Since: "2.6.0", Group: "scripting", Run: onSession(cmdScriptFlush)},
-		{Name: "kill", Arity: 2, Flags: command.NoScript | command.AllowBusy, Summary: "Ends the script that runs, if it has changed nothing.", Since: "2.6.0", Group: "scripting", Run: onSession(cmdScriptKill)},
+		{Name: "eval", Arity: -3, Script: 1, Flags: command.NoScript | command.SkipMonitor, Keys: command.ScriptKeys, Usage: "script numkeys [key ...] [arg ...]", Summary: "Runs a Lua script.", Since: "2.6.0", Group: "scripting", Cost: "Depends on the script", Run: eval(compiled, false)},
+		{Name: "eval_ro", Arity: -3, Script: 1, Flags: command.Readonly | command.NoScript | command.SkipMonitor, Keys: command.ScriptKeys, Usage: "script numkeys [key ...] [arg ...]", Summary: "Runs a Lua script that changes nothing.", Since: "7.0.0", Group: "scripting", Cost: "Depends on the script", Run: eval(compiled, true)},
+		{Name: "evalsha", Arity: -3, Flags: command.NoScript | command.SkipMonitor, Keys: command.ScriptKeys, Usage: "sha1 numkeys [key ...] [arg ...]", Summary: "Runs a Lua script that is kept.", Since: "2.6.0", Group: "scripting", Cost: "Depends on the script", Run: eval(kept, false)},
+		{Name: "evalsha_ro", Arity: -3, Flags: command.Readonly | command.NoScript | command.SkipMonitor, Keys: command.ScriptKeys, Usage: "sha1 numkeys [key ...] [arg ...]", Summary: "Runs a Lua script that is kept, and changes nothing.", Since: "7.0.0", Group: "scripting", Cost: "Depends on the script", Run: eval(kept, true)},
+		{Name: "script", Arity: -2, Summary: "A container for Lua scripts management commands.", Since: "2.6.0", Group: "scripting", Sub: []*command.Row{
+			{Name: "load", Arity: 3, Script: 2, Flags: command.NoScript, Usage: "script", Summary: "Compiles a script and keeps it, and returns its SHA1.", Since: "2.6.0", Group: "scripting", Cost: "O(N) where N is the length of the script", Run: scriptLoad},
+			{Name: "exists", Arity: -3, Most: command.ShortList, Flags: command.NoScript, Usage: "sha1 ...", Summary: "Says for each SHA1 whether its script is kept.", Since: "2.6.0", Group: "scripting", Cost: "O(N) where N is the number of scripts", Run: scriptExists},
+			{Name: "flush", Arity: -2, Flags: command.NoScript, Usage: "[ASYNC|SYNC]", Summary: "Forgets all scripts.", Since: "2.6.0", Group: "scripting", Run: scriptFlush},
+			{Name: "kill", Arity: 2, Flags: command.NoScript | command.AllowBusy, Summary: "Ends the script that runs, if it has changed nothing.", Since: "2.6.0", Group: "scripting", Run: scriptKill},
+		}},
 	}
 }
 
@@ -50,42 +55,52 @@ type scriptEnd string
 
 func (e scriptEnd) Error() string { return string(e) }
 
-func cmdEval(s *Session, args [][]byte)      { s.eval(args, false, false) }
-func cmdEvalRO(s *Session, args [][]byte)    { s.eval(args, false, true) }
-func cmdEvalSHA(s *Session, args [][]byte)   { s.eval(args, true, false) }
-func cmdEvalSHARO(s *Session, args [][]byte) { s.eval(args, true, true) }
+// compiled and kept find the script of a call: by its text, and by its SHA1. They return the text of an error, or "".
+func compiled(e *script.Engine, text []byte) (found *script.Script, problem string) {
+	found, err := e.Load(text)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return found, ""
+}
 
-// eval is EVAL script numkeys [key ...] [arg ...], or a SHA1 in place of the script.
-func (s *Session) eval(args [][]byte, bySHA, readOnly bool) {
-	if s.srv.gate.has(gateMonitored) { // MONITOR shows the script before the commands that it calls
-		s.srv.feedMonitors(s, args)
+func kept(e *script.Engine, sha []byte) (found *script.Script, problem string) {
+	found, ok := e.Get(string(sha))
+	if !ok {
+		return nil, errNoScript
 	}
-	keys, ok := command.ParseInt(args[2])
-	switch {
-	case !ok:
-		s.call.Error(errNotInteger)
-		return
-	case keys > int64(len(args)-3):
-		s.call.Error(errKeysMany)
-		return
-	case keys < 0:
-		s.call.Error(errKeysNegative)
-		return
-	}
-	s.alone(func() {
-		var found *script.Script
-		if !bySHA {
-			var err error
-			if found, err = s.srv.scriptEngine().Load(args[1]); err != nil {
-				s.call.Error("%s", err)
-				return
-			}
-		} else if found, ok = s.srv.scriptEngine().Get(string(args[1])); !ok {
-			s.call.Error(errNoScript)
+	return found, ""
+}
+
+// eval returns the handler of EVAL script numkeys [key ...] [arg ...], or of those like it.
+func eval(find func(*script.Engine, []byte) (*script.Script, string), readOnly bool) func(*command.Call) {
+	return func(c *command.Call) {
+		s, args := sessionOf(c), c.Args
+		if s.srv.gate.has(gateMonitored) { // MONITOR shows the script before the commands that it calls
+			s.srv.feedMonitors(s, args)
+		}
+		keys, ok := command.ParseInt(args[2])
+		switch {
+		case !ok:
+			c.Error(errNotInteger)
+			return
+		case keys > int64(len(args)-3):
+			c.Error(errKeysMany)
+			return
+		case keys < 0:
+			c.Error(errKeysNegative)
 			return
 		}
-		s.runScript(found, args[3:3+keys], args[3+keys:], readOnly)
-	})
+		s.alone(func() {
+			found, problem := find(s.srv.scriptEngine(), args[1])
+			if problem != "" {
+				c.Error("%s", problem)
+				return
+			}
+			run := &scriptRun{s: s, startNS: s.srv.clock(), readOnly: readOnly || found.ReadOnly, inExec: s.tx.running}
+			run.run(found, args[3:3+keys], args[3+keys:])
+		})
+	}
 }
 
 // scriptEngine makes the engine when it is first needed. The caller holds the execution lock alone.
@@ -96,10 +111,9 @@ func (srv *service) scriptEngine() *script.Engine {
 	return srv.scripts
 }
 
-// runScript runs a script and replies. The caller holds the execution lock alone.
-func (s *Session) runScript(found *script.Script, keys, args [][]byte, readOnly bool) {
-	engine := s.srv.scriptEngine()
-	r := &scriptRun{s: s, startNS: s.srv.clock(), readOnly: readOnly || found.ReadOnly, inExec: s.tx.running}
+// run runs the script and replies. The caller holds the execution lock alone.
+func (r *scriptRun) run(found *script.Script, keys, args [][]byte) {
+	s, engine := r.s, r.s.srv.scriptEngine()
 	resp3, inExec, last := s.call.RESP3, s.tx.running, s.client.lastCommand.Load()
 	s.call.RESP3, s.tx.running = false, true
 	s.srv.running.Store(r)
@@ -241,43 +255,47 @@ func (r *scriptRun) SetProtocol(version int) { r.s.call.RESP3 = version == 3 }
 
 func (r *scriptRun) OverOutput(bytes int) bool { return r.s.end != open || r.s.overOutput(bytes) }
 
-func cmdScriptLoad(s *Session, args [][]byte) {
-	s.alone(func() {
-		if found, err := s.srv.scriptEngine().Load(args[2]); err != nil {
-			s.call.Error("%s", err)
+func scriptLoad(c *command.Call) {
+	c.Alone(func() {
+		if found, err := sessionOf(c).srv.scriptEngine().Load(c.Args[2]); err != nil {
+			c.Error("%s", err)
 		} else {
-			s.call.String(found.SHA)
+			c.String(found.SHA)
 		}
 	})
 }
 
-func cmdScriptExists(s *Session, args [][]byte) {
-	s.alone(func() {
-		engine := s.srv.scriptEngine()
-		s.call.Array(len(args) - 2)
-		for _, sha := range args[2:] {
-			s.call.Bool(engine.Has(string(sha)))
+func scriptExists(c *command.Call) {
+	c.Alone(func() {
+		engine := sessionOf(c).srv.scriptEngine()
+		c.Array(len(c.Args) - 2)
+		for _, sha := range c.Args[2:] {
+			c.Bool(engine.Has(string(sha)))
 		}
 	})
 }
 
-func cmdScriptFlush(s *Session, args [][]byte) {
-	if len(args) > 3 || len(args) == 3 && !strings.EqualFold(string(args[2]), "sync") && !strings.EqualFold(string(args[2]), "async") {
-		s.call.Error(errScriptFlush)
+// flushOptions is how SCRIPT FLUSH may be done, which is the same to celld.
+var flushOptions = command.Options{Flags: []string{"SYNC", "ASYNC"}, Refusal: errScriptFlush}
+
+func scriptFlush(c *command.Call) {
+	text := flushOptions.Read(c.Args[2:], func(string, []byte) string { return "" })
+	if text != "" || len(c.Args) > 3 {
+		c.Error(errScriptFlush)
 		return
 	}
-	s.alone(func() { s.srv.scriptEngine().Flush() })
-	s.call.OK()
+	c.Alone(func() { sessionOf(c).srv.scriptEngine().Flush() })
+	c.OK()
 }
 
-func cmdScriptKill(s *Session, _ [][]byte) {
-	r := s.srv.running.Load()
+func scriptKill(c *command.Call) {
+	r := sessionOf(c).srv.running.Load()
 	switch {
 	case r == nil:
-		s.call.Error(errNotBusy)
+		c.Error(errNotBusy)
 	case r.fate.CompareAndSwap(0, isKilled) || r.fate.Load() == isKilled:
-		s.call.OK()
+		c.OK()
 	default:
-		s.call.Error(errUnkillable)
+		c.Error(errUnkillable)
 	}
 }

@@ -35,10 +35,19 @@ const (
 	watchBytes  = 256
 )
 
-// spoil makes EXEC refuse, after a command inside MULTI was refused.
-func (s *Session) spoil() {
-	s.tx.spoiled = s.gate.has(gateMulti)
+// transactionRows are the commands that begin and end transactions.
+func transactionRows() []*command.Row {
+	return []*command.Row{
+		{Name: "multi", Arity: 1, Flags: command.AllowBusy | command.Loading | command.Fast | command.Immediate | command.NoScript, Summary: "Starts a transaction.", Since: "1.2.0", Group: "transactions", Run: multi},
+		{Name: "exec", Arity: 1, Flags: command.Loading | command.Immediate | command.SkipSlowlog | command.NoScript, Summary: "Executes all commands in a transaction.", Since: "1.2.0", Group: "transactions", Cost: "Depends on commands in the transaction", Run: exec},
+		{Name: "discard", Arity: 1, Flags: command.AllowBusy | command.Loading | command.Fast | command.Immediate | command.NoScript, Summary: "Discards a transaction.", Since: "2.0.0", Group: "transactions", Run: discard},
+		{Name: "watch", Arity: -2, Flags: command.AllowBusy | command.Loading | command.Fast | command.Immediate | command.NoScript, Keys: command.AllKeys, Access: command.Looks, Usage: "key ...", Summary: "Makes the next EXEC depend on keys that do not change.", Since: "2.2.0", Group: "transactions", Cost: "O(1) for every key", Run: watch},
+		{Name: "unwatch", Arity: 1, Flags: command.AllowBusy | command.Loading | command.Fast | command.NoScript, Summary: "Forgets about watched keys.", Since: "2.2.0", Group: "transactions", Run: unwatch},
+	}
 }
+
+// spoil makes EXEC refuse, after a command inside MULTI was refused.
+func (s *Session) spoil() { s.tx.spoiled = s.gate.has(gateMulti) }
 
 // discard forgets the queue and ends the watches.
 func (tx *transaction) discard() {
@@ -58,7 +67,7 @@ func (s *Session) endTx() {
 }
 
 // queue keeps a command for EXEC. It copies the arguments, because they lie in the connection's buffer.
-func (s *Session) queue(row *command.Row, args [][]byte) {
+func (tx *transaction) queue(s *Session, row *command.Row, args [][]byte) {
 	if text := s.notInside(row); row.Flags&command.NoMulti != 0 || text != "" {
 		text = cmp.Or(text, errNotInMulti)
 		s.spoil()
@@ -67,29 +76,30 @@ func (s *Session) queue(row *command.Row, args [][]byte) {
 		return
 	}
 	for _, arg := range args {
-		s.tx.bytes += len(arg) + queuedBytes
+		tx.bytes += len(arg) + queuedBytes
 	}
-	if s.overTxLimit() {
+	if tx.isTooLong(s) {
 		return
 	}
-	s.tx.queued = append(s.tx.queued, queuedCommand{row, copied(args), s.client.user.Load().Rights()})
-	s.client.txLen.Store(int32(len(s.tx.queued)))
+	tx.queued = append(tx.queued, queuedCommand{row, copied(args), s.client.user.Load().Rights()})
+	s.client.txLen.Store(int32(len(tx.queued)))
 	s.call.Status("QUEUED")
 }
 
-// overTxLimit ends a connection whose queue and watches exceed the query buffer limit. Every queued command calls it, because one
+// isTooLong ends a connection whose queue and watches exceed the query buffer limit. Every queued command calls it, because one
 // batch can queue much more than the limit.
-func (s *Session) overTxLimit() bool {
-	if s.tx.bytes <= int(s.srv.cfg.QueryBufferLimit.Get()) {
+func (tx *transaction) isTooLong(s *Session) bool {
+	if tx.bytes <= int(s.srv.cfg.QueryBufferLimit.Get()) {
 		return false
 	}
-	s.srv.log.WarnSeldom("transaction is over the query buffer limit, closed", "client", s.client.addr, "bytes", s.tx.bytes)
+	s.srv.log.WarnSeldom("transaction is over the query buffer limit, closed", "client", s.client.addr, "bytes", tx.bytes)
 	s.srv.stats.QueryLimitCloses.Add(1)
 	s.end = atOnce
 	return true
 }
 
-func cmdMulti(s *Session, _ [][]byte) {
+func multi(c *command.Call) {
+	s := sessionOf(c)
 	if s.gate.has(gateMulti) {
 		s.call.Error(errNested)
 		return
@@ -99,8 +109,9 @@ func cmdMulti(s *Session, _ [][]byte) {
 	s.call.OK()
 }
 
-// cmdExec runs the queue. No other connection's command runs in between.
-func cmdExec(s *Session, _ [][]byte) {
+// exec runs the queue. No other connection's command runs in between.
+func exec(c *command.Call) {
+	s := sessionOf(c)
 	if !s.gate.has(gateMulti) {
 		s.call.Error(errExecNoMulti)
 		return
@@ -110,11 +121,12 @@ func cmdExec(s *Session, _ [][]byte) {
 	s.tx = transaction{watches: tx.watches} // no defer stops them: after a panic, their locks may be held
 	s.client.txLen.Store(-1)
 	s.noteWatching(0)
-	s.exec(tx)
+	tx.run(s)
 	s.tx.discard()
 }
 
-func (s *Session) exec(tx transaction) {
+// run runs the queue and replies.
+func (tx *transaction) run(s *Session) {
 	if tx.spoiled {
 		s.call.Error(errExecAbort)
 		return
@@ -132,9 +144,9 @@ func (s *Session) exec(tx transaction) {
 		for i, q := range tx.queued {
 			s.tx.running = true // UNWATCH and RESET clear it
 			if v := s.scratch.visit; v != nil && q.row.Flags&command.Admin != 0 {
-				s.onlyOnce(v, i, func() { s.runQueued(q) })
+				v.onlyOnce(s, i, func() { q.run(s) })
 			} else {
-				s.runQueued(q)
+				q.run(s)
 			}
 			if s.end != open || s.overOutput(len(s.call.Out)) {
 				return
@@ -147,8 +159,8 @@ func (s *Session) exec(tx transaction) {
 	})
 }
 
-// runQueued runs a command of a transaction, if its user still may.
-func (s *Session) runQueued(q queuedCommand) {
+// run runs the command, if its user still may.
+func (q *queuedCommand) run(s *Session) {
 	if s.client.user.Load().Rights() == q.rights {
 		s.perform(q.row, q.args)
 		return
@@ -190,7 +202,8 @@ func (s *Session) alone(do func()) {
 	do()
 }
 
-func cmdDiscard(s *Session, _ [][]byte) {
+func discard(c *command.Call) {
+	s := sessionOf(c)
 	if !s.gate.has(gateMulti) {
 		s.call.Error(errDiscardNoMulti)
 		return
@@ -199,7 +212,8 @@ func cmdDiscard(s *Session, _ [][]byte) {
 	s.call.OK()
 }
 
-func cmdWatch(s *Session, args [][]byte) {
+func watch(c *command.Call) {
+	s := sessionOf(c)
 	if s.gate.has(gateMulti) {
 		s.call.Error(errWatchInMulti)
 		return
@@ -209,7 +223,7 @@ func cmdWatch(s *Session, args [][]byte) {
 		return
 	}
 	s.call.EachKey(func(_ *command.Call, key []byte) bool {
-		if s.tx.bytes += len(key) + watchBytes; s.end != open || s.overTxLimit() {
+		if s.tx.bytes += len(key) + watchBytes; s.end != open || s.tx.isTooLong(s) {
 			return false
 		}
 		s.tx.watches = append(s.tx.watches, s.srv.store.Watch(key, s.nowNS))
@@ -220,7 +234,8 @@ func cmdWatch(s *Session, args [][]byte) {
 	})
 }
 
-func cmdUnwatch(s *Session, _ [][]byte) {
+func unwatch(c *command.Call) {
+	s := sessionOf(c)
 	if !s.gate.has(gateMulti) { // EXEC has ended the watches already
 		s.endTx()
 	}
