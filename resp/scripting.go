@@ -236,10 +236,7 @@ func (r *scriptRun) becomeBusy() {
 	case s.silent(), s.scratch.visit != nil: // the script's reply may be removed from the output, so the output must not move
 		r.holds = true
 	case len(s.call.Out) > 0:
-		s.srv.stats.OutputBytes.Add(s.scratch.lane, int64(len(s.call.Out)))
-		s.tr.Send(s.call.Out)
-		s.noteSent(len(s.call.Out))
-		s.call.Out, s.scratch.mark = s.call.Out[:0], 0
+		s.send()
 	}
 	s.srv.gate.set(gateBusy, true)
 	s.srv.execution.Unlock()

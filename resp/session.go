@@ -62,20 +62,9 @@ func (s *Session) Serve(data []byte) (more bool) {
 	if s.end != open {
 		return false
 	}
-	if s.client.killed.Load() {
-		s.end = atOnce
-	}
 	startNS := s.srv.clock()
 	s.nowNS = startNS
-	switch {
-	case len(data) > 0:
-		s.client.lastNS.Store(startNS)
-	case s.waits != nil: // a session that waits is not idle
-		s.client.lastNS.Store(startNS)
-	case !s.unserved && s.Overdue():
-		s.end = atOnce
-	}
-	s.unserved = false
+	s.beginTurn(len(data))
 	read := int64(len(data))
 	if len(s.in) > 0 {
 		s.in = append(s.in, data...)
@@ -85,14 +74,35 @@ func (s *Session) Serve(data []byte) (more bool) {
 	s.scratch.slice.begin(s.srv.clock, startNS, s.tr.RoundNS())
 	s.srv.stats.InputBytes.Add(s.scratch.lane, read)
 	s.takePushed()
+	data = s.answerTurn(data)
+	if s.scratch.endNS-startNS > sliceNS { // a session that is served for long is not idle
+		s.client.lastNS.Store(s.scratch.endNS)
+	}
+	s.giveBack()
+	return s.endTurn(data)
+}
+
+// beginTurn notes whether the peer is alive, and ends a connection that was killed or was idle for too long.
+func (s *Session) beginTurn(bytes int) {
+	if s.client.killed.Load() {
+		s.end = atOnce
+	}
+	switch {
+	case bytes > 0, s.waits != nil: // a session that waits is not idle
+		s.client.lastNS.Store(s.nowNS)
+	case !s.unserved && s.Overdue():
+		s.end = atOnce
+	}
+	s.unserved = false
+}
+
+// answerTurn answers commands until none is left, the session waits, or its slice is over. It returns the rest of data.
+func (s *Session) answerTurn(data []byte) (rest []byte) {
 	for pending := 0; ; s.nowNS = s.srv.clock() {
 		var again bool
 		data, again = s.run(data)
 		if len(s.call.Out) > 0 && s.end != atOnce {
-			s.srv.stats.OutputBytes.Add(s.scratch.lane, int64(len(s.call.Out)))
-			s.scratch.mark = 0
-			pending = s.tr.Send(s.call.Out)
-			s.noteSent(len(s.call.Out))
+			pending = s.send()
 		}
 		s.call.Out = s.call.Out[:0]
 		if pending > int(s.srv.cfg.OutputBufferLimit.Get()) {
@@ -101,17 +111,27 @@ func (s *Session) Serve(data []byte) (more bool) {
 			s.end = atOnce
 		}
 		if !again || s.end != open {
-			break
+			return data
 		}
 		if s.scratch.slice.ended() {
 			s.unserved = true
-			break
+			return data
 		}
 	}
-	if s.scratch.endNS-startNS > sliceNS { // a session that is served for long is not idle
-		s.client.lastNS.Store(s.scratch.endNS)
-	}
-	s.giveBack()
+}
+
+// send hands the replies so far to the transport. It returns how many bytes the peer has not read.
+func (s *Session) send() (pending int) {
+	out := s.call.Out
+	s.srv.stats.OutputBytes.Add(s.scratch.lane, int64(len(out)))
+	pending = s.tr.Send(out)
+	s.noteSent(len(out))
+	s.call.Out, s.scratch.mark = out[:0], 0
+	return pending
+}
+
+// endTurn closes a connection that ends, and keeps what another has left. It reports whether the session goes on by itself.
+func (s *Session) endTurn(rest []byte) (more bool) {
 	if s.end != open {
 		s.in, s.unserved = nil, false
 		s.leave()
@@ -120,7 +140,7 @@ func (s *Session) Serve(data []byte) (more bool) {
 	}
 	_, goesOn := s.waits.(*stepwise)
 	s.unserved = s.unserved || goesOn
-	s.keep(data)
+	s.keep(rest)
 	if s.waits != nil && !goesOn {
 		s.tr.Pause(s.waits.abandons()) // who closes its half gives a WAIT up, as Redis's BLPOP
 	}
