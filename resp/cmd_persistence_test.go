@@ -1,10 +1,11 @@
 package resp
 
 import (
-	"celld/resp/command"
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"celld/resp/command"
 )
 
 // TestSaveAndRewrite has a disk that takes its time: what is asked for meanwhile is refused or follows, and INFO says what goes on.

@@ -28,7 +28,7 @@ func commandRows(srv *Server) []*command.Row {
 		return limit.Server{Store: srv.port, InForce: srv.store, LogMax: srv.cfg.LogMax.Get(), Decisions: srv.decisions, Denied: srv.denied}
 	}
 	of := keys.Options{
-		Space: func() keys.Space { return srv.engine },
+		Space: func() keys.Space { return srv.space },
 	}
 	rows := []*command.Row{
 		{Name: "cl.throttle", Arity: -1, Flags: command.Write | command.DenyOOM | command.Module | command.Fast | command.Decides, Keys: command.OneKey, Group: "module",

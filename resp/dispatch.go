@@ -143,7 +143,7 @@ func (s *Session) perform(row *command.Row, args [][]byte) {
 			return
 		}
 	}
-	if (s.srv.engine != nil || row.Aside) && !s.tx.running && s.visit(row, args) {
+	if (row.Aside || !s.srv.port.Here()) && !s.tx.running && s.visit(row, args) {
 		return
 	}
 	mark := len(s.call.Out)

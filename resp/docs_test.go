@@ -11,7 +11,7 @@ import (
 
 	"celld/resp/command"
 	"celld/resp/metrics"
-	"celld/store/remote"
+	"celld/store"
 )
 
 func readDoc(t *testing.T, name string) string {
@@ -79,7 +79,7 @@ func TestInfoFieldsOnPage(t *testing.T) {
 
 // TestStoreFieldsOnPage holds the fields of INFO store to docs/engine.md.
 func TestStoreFieldsOnPage(t *testing.T) {
-	all := remote.Facts{Away: errors.New("it is away"), SlotsKnown: true, Version: "x", Eviction: "x", ClockKnown: true}
+	all := store.Facts{Away: errors.New("it is away"), SlotsKnown: true, Version: "x", Eviction: "x", ClockKnown: true}
 	page := readDoc(t, "engine.md")
 	for _, m := range metrics.New().Read(0, func(l *metrics.List) { metrics.Engine(l, all) }) {
 		if m.Field != "" && !strings.Contains(page, "`"+m.Field+"`") {

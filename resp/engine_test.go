@@ -27,7 +27,7 @@ type fakeEngine struct {
 	refuse  func(commit bool) error // of each view
 	opened  [][]string              // the keys of each view
 	closed  int                     // views
-	facts   remote.Facts
+	facts   store.Facts
 	unknown error // of PoliciesUnknown
 	drained func(context.Context) bool
 }
@@ -86,7 +86,7 @@ func (e *fakeEngine) Drain(ctx context.Context) (drained func() bool) {
 	return func() bool { return e.drained == nil || e.drained(ctx) }
 }
 
-func (e *fakeEngine) Facts() remote.Facts    { return e.facts }
+func (e *fakeEngine) Facts() store.Facts     { return e.facts }
 func (e *fakeEngine) PoliciesUnknown() error { return e.unknown }
 
 func (e *fakeEngine) Here() bool  { return false }

@@ -87,7 +87,7 @@ func (srv *Server) declareClients(l *metrics.List) {
 func (srv *Server) declareMemory(l *metrics.List) {
 	srv.heap.Declare(l)
 	keys := l.Keys(srv.store)
-	l.InfoOnly = srv.engine != nil
+	l.InfoOnly = !srv.port.Here()
 	l.Gauge(metrics.Metric{Field: "used_memory_dataset", Name: "celld_keys_bytes", JSON: "keys.bytes", Help: "Memory of keys, by estimate, as maxmemory counts it.", Value: keys.Bytes})
 	scripts, scriptBytes := 0, 0
 	if srv.scripts != nil {
@@ -109,7 +109,7 @@ func (srv *Server) declareMemory(l *metrics.List) {
 func (srv *Server) declareFiles(l *metrics.List) {
 	l.Gauge(metrics.Metric{Field: "loading", Name: "celld_loading", Help: "1 while files are read.", Value: srv.gate.has(gateLoading)})
 	l.Gauge(metrics.Metric{Name: "celld_script_busy", Help: "1 while a script has run for more than lua-time-limit, so that nobody else is answered.", Value: srv.gate.has(gateBusy)})
-	l.InfoOnly = srv.engine != nil
+	l.InfoOnly = !srv.port.Here()
 	metrics.Files(l, srv.persist, srv.wall)
 }
 
@@ -154,7 +154,7 @@ func (srv *Server) declareLatency(l *metrics.List) {
 
 func (srv *Server) declareKeyspace(l *metrics.List) {
 	keys := srv.store.Len(l.NowNS)
-	if srv.engine == nil {
+	if srv.port.Here() {
 		l.Gauge(metrics.Metric{Name: "celld_keys", JSON: "keys.held", Help: "Keys in the table.", Value: keys})
 	}
 	if keys > 0 {
@@ -172,8 +172,8 @@ func (srv *Server) declareStats(l *metrics.List) {
 
 // declareEngine is about the engine that keeps the limits. There are no metrics where they are kept in memory.
 func (srv *Server) declareEngine(l *metrics.List) {
-	if srv.engine != nil {
-		metrics.Engine(l, srv.engine.Facts())
+	if !srv.port.Here() {
+		metrics.Engine(l, srv.port.Facts())
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"celld/integration_test/harness"
 	"celld/resp/certs"
 	"celld/resp/metrics"
-	"celld/store/remote"
+	"celld/store"
 )
 
 // counted are the decisions that metrics tell, one a line, sorted.
@@ -122,7 +122,7 @@ func everyMetric(t *testing.T) (all []metrics.Metric, pages []map[string]any) {
 	}
 	memory := newWorldOn(t, &fullDisk{}, t.TempDir(), "save", "60 1")
 	cluster, fake := engineWorld(t, false)
-	fake.facts = remote.Facts{SlotsKnown: true, SlotsWithoutMaster: 1, Version: "x", Eviction: "x", ClockKnown: true, Away: errors.New("it is away")}
+	fake.facts = store.Facts{SlotsKnown: true, SlotsWithoutMaster: 1, Version: "x", Eviction: "x", ClockKnown: true, Away: errors.New("it is away")}
 	for _, w := range []*world{memory, cluster} {
 		w.connect().do("PING")
 		w.cfg.TLS.Keeper = keeper

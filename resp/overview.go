@@ -124,7 +124,7 @@ func (srv *Server) Overview() *Overview {
 	for _, d := range srv.denied.Most(overviewKeys, decisions.Any) {
 		v.Top = append(v.Top, OverviewKey{metrics.Printable(d.Key), d.Count})
 	}
-	if srv.engine != nil {
+	if !srv.port.Here() {
 		v.Engine = &OverviewEngine{}
 	} else {
 		v.Keys, v.Files = &OverviewKeys{}, &OverviewFiles{}
@@ -166,8 +166,8 @@ func (srv *Server) troubles() []string {
 	if srv.gate.has(gateBusy) {
 		list = append(list, "a script has run for more than lua-time-limit, and nobody else is answered")
 	}
-	if srv.engine != nil {
-		facts := srv.engine.Facts()
+	if !srv.port.Here() {
+		facts := srv.port.Facts()
 		if facts.Away != nil {
 			list = append(list, "the store is away: "+metrics.Printable(facts.Away.Error()))
 		}

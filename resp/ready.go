@@ -46,7 +46,7 @@ func (srv *Server) engineAway() string {
 	return ""
 }
 
-func (srv *Server) inCluster() bool { return srv.engine != nil && srv.engine.Facts().Kind == "cluster" }
+func (srv *Server) inCluster() bool { return srv.port.Facts().Kind == "cluster" }
 
 // decide has a call decided that only looks.
 func (srv *Server) decide() error {

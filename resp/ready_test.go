@@ -67,7 +67,7 @@ func TestReady(t *testing.T) {
 // this call decides on none.
 func TestReadyWithAPartOfACluster(t *testing.T) {
 	w, e := engineWorld(t, false)
-	e.facts = remote.Facts{Kind: "cluster", SlotsKnown: true, SlotsWithoutMaster: 5461}
+	e.facts = store.Facts{Kind: "cluster", SlotsKnown: true, SlotsWithoutMaster: 5461}
 	w.limiter = refuses{w.limiter}
 	w.ready(t, "")
 	if troubles := w.Overview().Troubles; len(troubles) != 1 || troubles[0] != "5461 slots of the store's Cluster have no master" {
@@ -75,7 +75,7 @@ func TestReadyWithAPartOfACluster(t *testing.T) {
 	}
 	e.facts.Away = errors.New("the Cluster is down")
 	w.ready(t, "the Cluster is down")
-	e.facts = remote.Facts{Kind: "standalone"}
+	e.facts = store.Facts{Kind: "standalone"}
 	w.ready(t, "STOREDOWN")
 	if troubles := w.Overview().Troubles; len(troubles) != 0 {
 		t.Errorf("the live page says %q", troubles)

@@ -4,6 +4,7 @@ import (
 	"celld/persistence"
 	"celld/resp/acl"
 	"celld/resp/command"
+	"celld/resp/command/keys"
 	"celld/resp/config"
 	"celld/resp/decisions"
 	"celld/resp/latency"
@@ -49,7 +50,7 @@ type keyspace struct {
 	policies     []policy.Policy // of --policies
 	keys         store.Keys      // of the process: none where an engine keeps them
 	port         store.Store     // the store as all is asked of it
-	engine       engine          // nil: the keys are in the store
+	space        keys.Space      // all keys of an engine; nil: the keys are in the store
 	limiter      store.Limiter
 	answersLater bool         // the limiter is not the store
 	visiting     atomic.Int64 // bytes of visits to the engine

@@ -147,7 +147,7 @@ func (w *world) connect() *peer {
 // send gives the session bytes as they are, and returns what it answers.
 func (p *peer) send(raw string) string {
 	p.Serve([]byte(raw))
-	for v, aside := p.waits.(*visit); aside && (v.row == nil || v.row.Aside || v.row.Far == nil && v.tx == nil || p.srv.engine == nil); v, aside = p.waits.(*visit) { // a goroutine wakes it
+	for v, aside := p.waits.(*visit); aside && (v.row == nil || v.row.Aside || v.row.Far == nil && v.tx == nil || p.srv.port.Here()); v, aside = p.waits.(*visit) { // a goroutine wakes it
 		runtime.Gosched() // a sleep would let fake time pass
 		p.Serve(nil)
 	}

@@ -69,14 +69,14 @@ func (srv *Server) followSettings(engine *remote.Store) {
 	cfg.AppendFsync.Check(func(word string) error { return srv.persist.MaySetFsync(persistence.ParseFsync(word)) })
 	cfg.AppendFsync.OnSet(func(word string) { _ = srv.persist.SetFsync(persistence.ParseFsync(word)) }) // Check has allowed it
 	cfg.Save.Check(func(points string) error {
-		if srv.engine != nil {
+		if !srv.port.Here() {
 			return noFilesIf(points != "")
 		}
 		return srv.maySave(points)
 	})
 	cfg.AppendOnly.Check(func(on bool) error {
 		switch {
-		case srv.engine != nil:
+		case !srv.port.Here():
 			return noFilesIf(on)
 		case on != cfg.AppendOnly.Get():
 			return persistence.ErrNeedsRestart

@@ -1,11 +1,12 @@
 package resp
 
 import (
-	"celld/resp/loglimit"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
+
+	"celld/resp/loglimit"
 )
 
 // Of lines that tell of clients one by one, the first ten in each second are logged.

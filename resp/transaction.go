@@ -218,7 +218,7 @@ func watch(c *command.Call) {
 		s.call.Error(errWatchInMulti)
 		return
 	}
-	if s.srv.engine != nil {
+	if !s.srv.port.Here() {
 		s.call.Error(errWatchEngine)
 		return
 	}

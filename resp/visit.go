@@ -361,9 +361,9 @@ func (v *visit) endGone() {
 // notInside is the text of the error of a command that can be called neither in MULTI nor in a script, as it waits; "" for any other.
 func (s *Session) notInside(row *command.Row) string {
 	switch {
-	case s.srv.engine == nil && s.srv.answersLater && row.Flags&command.Decides != 0:
+	case s.srv.port.Here() && s.srv.answersLater && row.Flags&command.Decides != 0:
 		return errNotInMulti
-	case s.srv.engine != nil && row.Far != nil && !row.Aside:
+	case !s.srv.port.Here() && row.Far != nil && !row.Aside:
 		return formatError(errFarInside, strings.ToUpper(row.FullName()))
 	}
 	return ""
@@ -371,7 +371,7 @@ func (s *Session) notInside(row *command.Row) string {
 
 // undeclared is the text of the error of a script's command on keys that its visit does not have; "" for any other.
 func (s *Session) undeclared(row *command.Row, args [][]byte) string {
-	if s.srv.engine == nil {
+	if s.srv.port.Here() {
 		return ""
 	}
 	v := s.scratch.visit

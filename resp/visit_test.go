@@ -1,13 +1,14 @@
 package resp
 
 import (
-	"celld/resp/command"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
+
+	"celld/resp/command"
 
 	"celld/resp/decisions"
 	"celld/resp/stats"

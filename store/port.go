@@ -55,6 +55,7 @@ type Policies interface {
 // Health says how the store does.
 type Health interface {
 	Away() error // why it does not answer; nil: it does
+	Facts() Facts
 
 	// Drain is called before a server stops. The function that it returns waits until nothing is left of what nobody waits for, and returns
 	// false when ctx has ended.

@@ -3,11 +3,12 @@ package metrics
 import (
 	"time"
 
+	"celld/store"
 	"celld/store/remote"
 )
 
 // Engine declares what is known of the engine.
-func Engine(l *List, f remote.Facts) {
+func Engine(l *List, f store.Facts) {
 	l.Gauge(Metric{Name: "celld_store_info", Help: "The store, as labels: its kind, and who decides (engine, or what store-failure says while it is away).",
 		Labels: []string{"kind", f.Kind, "mode", f.Mode}, Value: 1})
 	l.Field("store", f.Name)

@@ -48,6 +48,7 @@ func (p Port) KeepPolicies(list []policy.Policy) (refused int, err error) {
 	return 0, nil
 }
 
+func (p Port) Facts() store.Facts     { return store.Facts{} }
 func (p Port) AwaitPolicies()         {}
 func (p Port) PoliciesUnknown() error { return nil }
 func (p Port) Away() error            { return nil }

@@ -44,7 +44,7 @@ func TestFacts(t *testing.T) {
 	s, _ := byItself(t)
 	s.queues.bytes.Add(77)
 	f := s.Facts()
-	if f.Since = (time.Time{}); f != (Facts{Kind: "standalone", Mode: "error", WaitingBytes: 77}) {
+	if f.Since = (time.Time{}); f != (store.Facts{Kind: "standalone", Mode: "error", WaitingBytes: 77}) {
 		t.Errorf("%+v", f)
 	}
 	s = openStore(t, Options{Policies: &policy.Set{}, URL: "unix://" + strings.TrimPrefix(harness.StartRedis(t), "unix:"), Failures: modesOf("local")})

@@ -1,0 +1,23 @@
+package store
+
+import "time"
+
+// Facts are what is known of an engine. What is not known is zero, as everything is of a store in the process.
+type Facts struct {
+	Name  string    // its address, without a password
+	Kind  string    // standalone, sentinel or cluster
+	Mode  string    // who decides: engine, or the failure mode while a part of the engine does not answer
+	Since time.Time // of Mode
+	Away  error     // why it does not answer; nil: it does
+
+	SlotsKnown         bool // a Cluster's node tells the next
+	SlotsWithoutMaster int  // of a Cluster: slots whose keys nobody serves
+
+	Version     string // of all nodes, separated by commas
+	Eviction    string // of the node that celld looked at last, as the next three
+	Persistence string
+	ClockKnown  bool
+	ClockAhead  time.Duration // of this machine's clock
+
+	WaitingBytes int64 // of calls that wait for the engine
+}
