@@ -15,11 +15,3 @@ type engine interface {
 func (srv *Server) useEngine(e engine) {
 	srv.space, srv.port, srv.limiter, srv.answersLater = e, e, e, true
 }
-
-// store has the keys of the command that runs.
-func (s *Session) store() store.Keys {
-	if v := s.scratch.visit; v != nil {
-		return v.tx.Keys()
-	}
-	return s.srv.keys
-}

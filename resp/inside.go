@@ -34,9 +34,9 @@ func (c *caller) Wake() {
 // callers are those that make no call now.
 type callers struct{ pool sync.Pool }
 
-func (srv *Server) newCaller() *caller {
+func (srv *service) newCaller() *caller {
 	c := &caller{woken: make(chan struct{}, 1)}
-	c.session = &Session{srv: &srv.service, tr: c}
+	c.session = &Session{srv: srv, tr: c}
 	c.session.become(srv.users.Inside())
 	client := &c.session.client
 	client.addr, client.localAddr, client.fd = "inside", "inside", -1
@@ -58,7 +58,7 @@ func (e *CallError) Code() string {
 
 // call makes a call without WAIT. It returns when the call is decided, and is on the disk where replies wait for that. With an engine
 // that takes --store-timeout at most. The error is a *CallError. Any goroutine may call it.
-func (srv *Server) call(args ...string) (reply []byte, err error) {
+func (srv *service) call(args ...string) (reply []byte, err error) {
 	c, _ := srv.clients.inside.pool.Get().(*caller)
 	if c == nil {
 		c = srv.newCaller()

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"celld/resp/acl"
 )
 
 // reloadable is something that Reload reads again.
@@ -19,7 +21,7 @@ type reloadable struct {
 func (srv *Server) Reload() {
 	parts := []reloadable{
 		{"certificates", srv.cfg.TLS.Cert.Get(), srv.reloadCertificates},
-		{"users", srv.cfg.ACLFile.Get(), srv.ReloadUsers},
+		{"users", srv.cfg.ACLFile.Get(), srv.reloadUsers},
 		{"policies", srv.cfg.PoliciesFile.Get(), srv.reloadPolicies},
 		{"loglevel", srv.cfg.LogLevelFile.Get(), srv.reloadLogLevel},
 	}
@@ -62,6 +64,18 @@ func (srv *Server) reloadCertificates() (c changes, err error) {
 		c.about = []any{"not_after", k.NotAfter().UTC().Format(time.RFC3339)}
 	}
 	return c, err
+}
+
+// reloadUsers reads --aclfile again, and closes the connections of users that have changed or gone.
+func (srv *Server) reloadUsers() (c changes, err error) {
+	file, err := acl.ReadFile(srv.users.Table(), srv.cfg.ACLFile.Get())
+	if err != nil {
+		return c, err
+	}
+	defer srv.betweenScripts()()
+	before := srv.users.Lines()
+	srv.endSessionsOf(nil, srv.users.Replace(file)...)
+	return changesOf(before, srv.users.Lines()), nil
 }
 
 func (srv *Server) reloadLogLevel() (c changes, err error) {

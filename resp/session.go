@@ -328,6 +328,14 @@ func (s *Session) overOutput(bytes int) bool {
 // wallNS is the batch's time by the wall clock, in Unix nanoseconds.
 func (s *Session) wallNS() int64 { return s.store().WallNS(s.nowNS) }
 
+// store has the keys of the command that runs.
+func (s *Session) store() store.Keys {
+	if v := s.scratch.visit; v != nil {
+		return v.tx.Keys()
+	}
+	return s.srv.keys
+}
+
 func (s *Session) access() store.Access {
 	a := store.Access{NowNS: s.nowNS, Lane: s.scratch.lane, NoTouch: s.noTouch}
 	if s.gate.has(gateRights) {

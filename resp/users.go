@@ -53,19 +53,6 @@ func (srv *service) useUsers(file *acl.File) {
 	}
 }
 
-// ReloadUsers reads --aclfile again, and closes the connections of users that have changed or gone. It returns the names of those that are
-// new, changed and gone. An error changes nothing. Any goroutine may call it that serves no session.
-func (srv *service) ReloadUsers() (c changes, err error) {
-	file, err := acl.ReadFile(srv.users.Table(), srv.cfg.ACLFile.Get())
-	if err != nil {
-		return c, err
-	}
-	defer srv.betweenScripts()()
-	before := srv.users.Lines()
-	srv.endSessionsOf(nil, srv.users.Replace(file)...)
-	return changesOf(before, srv.users.Lines()), nil
-}
-
 // endSessionsOf closes the connections of users. That of the caller gets its reply first. While the execution lock is held alone, so
 // no connection takes one of these users meanwhile.
 func (srv *service) endSessionsOf(caller *Session, users ...*acl.User) {

@@ -197,7 +197,7 @@ func TestChangesOfUsersAreLogged(t *testing.T) {
 	}
 }
 
-// ReloadUsers is ACL LOAD without a session.
+// A reload of users is ACL LOAD without a session.
 func TestReloadUsers(t *testing.T) {
 	path := t.TempDir() + "/users.acl"
 	w := newWorld(t, "aclfile", path)
@@ -206,18 +206,18 @@ func TestReloadUsers(t *testing.T) {
 	c.want("ACL SAVE", "+OK\r\n")
 	app := w.connect()
 	app.want("AUTH app x", "+OK\r\n")
-	if _, err := w.ReloadUsers(); err != nil || app.tr.closed {
+	if _, err := w.reloadUsers(); err != nil || app.tr.closed {
 		t.Errorf("%v, closed %v", err, app.tr.closed)
 	}
 	c.want("ACL SETUSER app +get", "+OK\r\n")
-	if _, err := w.ReloadUsers(); err != nil || !app.tr.closed || app.do("PING") != "" {
+	if _, err := w.reloadUsers(); err != nil || !app.tr.closed || app.do("PING") != "" {
 		t.Errorf("%v, closed %v", err, app.tr.closed)
 	}
 	if got := w.users.Get("app").Rights().Commands(); got != "-@all" {
 		t.Error(got)
 	}
 	w.cfg.ACLFile.Put(path + "/none")
-	if _, err := w.ReloadUsers(); err == nil || w.users.Get("app") == nil {
+	if _, err := w.reloadUsers(); err == nil || w.users.Get("app") == nil {
 		t.Error(err)
 	}
 	c.want("ACL SAVE", "-"+errACLSave+"\r\n")
