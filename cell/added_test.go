@@ -11,7 +11,7 @@ type pace struct{ plain }
 // AddPace makes pace an algorithm until the test is over.
 func AddPace(t *testing.T) {
 	was := algorithms
-	algorithms = append(algorithms[:len(was):len(was)], kind{"pace", bookable, &pace{}})
+	algorithms = append(algorithms[:len(was):len(was)], kind{"pace", bookable | anyCost, &pace{}})
 	t.Cleanup(func() { algorithms = was })
 }
 

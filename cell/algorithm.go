@@ -27,7 +27,7 @@ type algorithm interface {
 	// share makes p those of one of n that share a limit. The count is already that of the share.
 	share(s Shape, p Params, n int64) Params
 
-	// decide decides on a call, and takes what passes or is forced.
+	// decide decides on a call, and takes what passes or is forced. Unless it is forced, a cost is at most the Capacity, except with anyCost.
 	decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome
 	// book takes a cost above 0 at the first moment from now on at which it passes, and returns that, or Never.
 	book(l *Limit, st State, now, cost uint64) (after State, at uint64)
@@ -66,6 +66,7 @@ const (
 	hasRing                        // see Shape.HasRing
 	ofLeases                       // see Shape.HoldsLeases
 	ofCalls                        // see Shape.KeepsCalls
+	anyCost                        // a call of a cost above the Capacity passes, too
 	anyShape                       // it carries a state from one shape to another
 )
 
@@ -83,7 +84,7 @@ var algorithms = []kind{
 	Slide:  {"slide", 0, &slide{}},
 	Log:    {"log", hasRing | ofCalls, &log{}},
 	Conc:   {"conc", hasRing | ofLeases | anyShape, &conc{}},
-	Warmup: {"warmup", bookable | additive | anyShape, &warmup{}},
+	Warmup: {"warmup", bookable | additive | anyCost | anyShape, &warmup{}},
 }
 
 var (

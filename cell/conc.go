@@ -10,18 +10,15 @@ func (*conc) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
 	r := leases{st}
 	live := r.firstAfter(nowNS)
 	used := r.sumFrom(live)
-	passes := used+uint64(cost) <= uint64(l.Count)
-	if cost > 0 && (mode == Force || mode == Take && passes) {
+	taken, waits := l.counts(used, cost, mode)
+	if taken {
 		r.dropEnded(nowNS)
 		r.add(Lease{EndNS: now + uint64(l.PeriodNS), Cost: cost})
 		used = min(used+uint64(cost), mostUsed)
 	}
 	o := l.used(used, r.lastEnd(), now)
-	if mode != Force && cost > 0 && !passes {
-		o.retryNS = Never
-		if cost <= l.Count {
-			o.retryNS = r.end(r.withSum(r.sumBefore(live)+used+uint64(cost)-uint64(l.Count))) - now
-		}
+	if waits {
+		o.retryNS = r.end(r.withSum(r.sumBefore(live)+used+uint64(cost)-uint64(l.Count))) - now
 	}
 	return o
 }

@@ -10,6 +10,9 @@ import (
 //
 // The state is one that the same Shape and Params have left: see Carry.
 func (l *Limit) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
+	if cost > l.capacity && mode != Force && !l.can(anyCost) {
+		return l.decideExceeding(st, nowNS, mode)
+	}
 	blocked := uint64(0)
 	if st.BlockedNS > uint64(nowNS) {
 		blocked = st.BlockedNS - uint64(nowNS)
@@ -51,6 +54,16 @@ func (l *Limit) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
 		o.retryNS = Never
 	}
 	return Decision{Limited: limited, Limit: l.Capacity(), Remaining: o.remaining, RetryAfterNS: o.retryNS, ResetAfterNS: o.resetNS}
+}
+
+// decideExceeding denies a call of a cost that never passes.
+func (l *Limit) decideExceeding(st *State, nowNS int64, mode Mode) Decision {
+	if l.BlockNS > 0 && mode == Take && st.BlockedNS <= uint64(nowNS) {
+		st.BlockedNS = uint64(nowNS + l.BlockNS)
+	}
+	d := l.Decide(st, nowNS, 0, Peek)
+	d.Limited, d.RetryAfterNS = true, Never
+	return d
 }
 
 // decideCopied is for any other algorithm, of which the compiler does not see what it keeps.
@@ -153,7 +166,7 @@ func (l *Limit) Book(st *State, nowNS, cost int64) (waitNS uint64) {
 		return 0
 	}
 	from := max(uint64(nowNS), st.BlockedNS) // nothing passes before the end of a block
-	if from > latestBooked {
+	if from > latestBooked || cost > l.capacity && !l.can(anyCost) {
 		return Never
 	}
 	after, at := l.kind().book(l, *st, from, uint64(cost))
@@ -181,6 +194,12 @@ func (l *Limit) GiveBack(st *State, nowNS int64, companion *Shape, from []Lease)
 	if algorithms[companion.Algo].can&bucketOnly == 0 || l.can(bucketOnly) {
 		l.kind().giveBack(l, st, nowNS, from)
 	}
+}
+
+// counts says what becomes of a call where so much counts against the count: whether it is taken, and whether it has to wait.
+func (l *Limit) counts(used uint64, cost int64, mode Mode) (taken, waits bool) {
+	passes := cost == 0 || mode == Force || used+uint64(cost) <= uint64(l.Count)
+	return passes && cost > 0 && mode != Peek, !passes
 }
 
 // used is the outcome where n count against the count until endNS. It does not say when the call will pass.

@@ -25,22 +25,19 @@ func (*log) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
 	live := c.firstAfter(now, uint64(l.PeriodNS))
 	before := c.sumBefore(live)
 	sum := c.sumBefore(c.n()) - before
-	passes := sum+uint64(cost) <= uint64(l.Count)
-	if cost > 0 && (mode == Force || mode == Take && passes) {
+	taken, waits := l.counts(sum, cost, mode)
+	if taken {
 		c.drop(live)
-		if taken := min(uint64(cost), mostUsed-sum); taken > 0 {
-			c.push(now, taken, l.Count)
+		if more := min(uint64(cost), mostUsed-sum); more > 0 {
+			c.push(now, more, l.Count)
 		}
 		live, before = 0, st.B
 		sum = c.sumBefore(c.n()) - before
 	}
 	o := l.used(sum, c.end(uint64(l.PeriodNS)), now)
-	if mode != Force && cost > 0 && !passes {
-		o.retryNS = Never
-		if cost <= l.Count {
-			last := c.firstWithSum(live, sum+uint64(cost)-uint64(l.Count))
-			o.retryNS = c.time(last) + uint64(l.PeriodNS) - now
-		}
+	if waits {
+		last := c.firstWithSum(live, sum+uint64(cost)-uint64(l.Count))
+		o.retryNS = c.time(last) + uint64(l.PeriodNS) - now
 	}
 	return o
 }

@@ -17,17 +17,14 @@ func (a *slide) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcom
 	period := uint64(l.PeriodNS)
 	w := slideAt(st, now, period)
 	weighted := w.weighted(period)
-	passes := w.cur+weighted+uint64(cost) <= uint64(l.Count)
-	if cost > 0 && (mode == Force || mode == Take && passes) {
+	taken, waits := l.counts(w.cur+weighted, cost, mode)
+	if taken {
 		w.cur = min(w.cur+uint64(cost), math.MaxUint32)
 		st.A, st.B = w.start, w.cur<<32|w.prev
 	}
 	o := l.used(w.cur+weighted, a.end(st.A, st.B, nil, period), now)
-	if mode != Force && cost > 0 && !passes {
-		o.retryNS = Never
-		if cost <= l.Count {
-			o.retryNS = w.start + w.roomFor(uint64(l.Count-cost), period) - now
-		}
+	if waits {
+		o.retryNS = w.start + w.roomFor(uint64(l.Count-cost), period) - now
 	}
 	return o
 }

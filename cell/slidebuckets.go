@@ -17,20 +17,17 @@ func (*buckets) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcom
 	c, now := countersOf(&l.Shape, st), uint64(nowNS)
 	newest := c.newest(now)
 	sum := c.sum(newest)
-	passes := sum+uint64(cost) <= uint64(l.Count)
-	if cost > 0 && (mode == Force || mode == Take && passes) {
+	taken, waits := l.counts(sum, cost, mode)
+	if taken {
 		c.roll(newest)
-		taken := min(uint64(cost), mostUsed-sum)
-		*c.counter(0) += taken
-		st.B += taken
+		more := min(uint64(cost), mostUsed-sum)
+		*c.counter(0) += more
+		st.B += more
 		sum = st.B
 	}
 	o := l.used(sum, c.end(), now)
-	if mode != Force && cost > 0 && !passes {
-		o.retryNS = Never
-		if cost <= l.Count {
-			o.retryNS = c.leave(newest, sum+uint64(cost)-uint64(l.Count)) - now
-		}
+	if waits {
+		o.retryNS = c.leave(newest, sum+uint64(cost)-uint64(l.Count)) - now
 	}
 	return o
 }

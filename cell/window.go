@@ -21,11 +21,11 @@ func (w *window) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outco
 	if now >= end || used == 0 {
 		end, used = 0, 0
 	}
-	passes := used+uint64(cost) <= uint64(l.Count)
-	if !passes && used > math.MaxUint32 {
+	if used > math.MaxUint32 {
 		return w.decideBooked(l, st, nowNS, cost, mode)
 	}
-	if cost > 0 && (mode == Force || mode == Take && passes) {
+	taken, waits := l.counts(used, cost, mode)
+	if taken {
 		if end == 0 {
 			end = l.nextEdgeNS(nowNS)
 		}
@@ -33,11 +33,8 @@ func (w *window) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outco
 		st.A, st.B = end, used
 	}
 	o := l.used(used, end, now)
-	if mode != Force && cost > 0 && !passes {
-		o.retryNS = Never
-		if cost <= l.Count {
-			o.retryNS = o.resetNS
-		}
+	if waits {
+		o.retryNS = o.resetNS
 	}
 	return o
 }
@@ -70,8 +67,6 @@ func (*window) decideAhead(l *Limit, st *State, now, begin uint64, cost int64, m
 		if now >= l.beginNS(begin) {
 			st.B = min(before+uint64(cost), mostBefore)<<32 | used
 		}
-	case cost > l.Count:
-		o.retryNS = Never
 	case used+uint64(cost) <= uint64(l.Count):
 		o.retryNS = begin - now
 	default:
@@ -84,8 +79,6 @@ func (*window) decideAhead(l *Limit, st *State, now, begin uint64, cost int64, m
 func (*window) book(l *Limit, st State, now, cost uint64) (after State, at uint64) {
 	end, used, before := st.A, st.B&math.MaxUint32, st.B>>32
 	switch {
-	case cost > uint64(l.Count):
-		return st, Never
 	case now >= end || used == 0:
 		st.A, st.B = l.nextEdgeNS(int64(now)), cost
 		return st, now
