@@ -32,10 +32,11 @@ func (e *LimitError) Error() string {
 // The error is a *LimitError. Each option may stand once, in any order.
 func ParseLimit(text string) (Limit, error) {
 	p := limitParser{}
-	if err := p.parse(text); err != nil {
-		return Limit{}, err
+	err := p.parse(text)
+	if err != nil {
+		p.Limit = Limit{}
 	}
-	return p.Limit, nil
+	return p.Limit, err
 }
 
 type limitParser struct {
@@ -76,9 +77,6 @@ func (p *limitParser) parse(text string) error {
 	if err := p.parsePeriod(period); err != nil {
 		return err
 	}
-	if p.Unit != Span {
-		p.Algo = Window
-	}
 	for more {
 		var option string
 		option, options, more = strings.Cut(options, ",")
@@ -90,18 +88,15 @@ func (p *limitParser) parse(text string) error {
 }
 
 func (p *limitParser) parsePeriod(text string) error {
-	for unit, name := range unitNames {
-		if text == name && unit != int(Span) {
-			p.Unit = Unit(unit)
-			p.PeriodNS = p.Unit.shortestNS()
-			return nil
-		}
+	if unit := slices.Index(unitNames[:], text); unit > int(Span) {
+		p.Unit, p.Algo = Unit(unit), Window
+		p.PeriodNS = p.Unit.shortestNS()
+		return nil
 	}
-	ns, what := parseDuration(text, MinPeriodNS, MaxPeriodNS)
-	if what != "" {
+	var what string
+	if p.PeriodNS, what = parseDuration(text, MinPeriodNS, MaxPeriodNS); what != "" {
 		return wrong("period", text, what)
 	}
-	p.PeriodNS = ns
 	return nil
 }
 
@@ -190,30 +185,38 @@ func (p *limitParser) check(count string) error {
 			return wrong("option", o.name, "needs algo="+o.algo)
 		}
 	}
-	warms := p.has("warmup")
-	switch {
-	case p.Unit != Span && p.Clock:
-		return wrong("align", "clock", "a period of the calendar is aligned")
-	case p.has("tz") && !p.byWall():
-		return wrong("tz", p.zone, "needs align=clock, or a period of the calendar")
-	case p.Count > p.PeriodNS/(nsPerSecond/MaxPerSecond):
-		return wrong("count", count, "more than 10000000 a second")
-	case warms && p.Burst > 1:
-		return wrong("burst", strconv.FormatInt(p.Burst, 10), "with warmup it is 1")
-	case p.has("cold") && !warms:
-		return wrong("option", "cold", "needs warmup")
-	case p.Buckets > 0 && p.PeriodNS/int64(p.Buckets) < MinPeriodNS:
-		return wrong("buckets", strconv.Itoa(int(p.Buckets)), "each must be 1us or longer")
+	if part, text, want := p.conflict(count); part != "" {
+		return wrong(part, text, want)
 	}
-	if warms {
+	if p.has("warmup") {
 		p.Algo, p.Burst, p.Cold = Warmup, p.warmupMS, cmp.Or(p.Cold, usualCold)
-	} else if p.Algo == GCRA && p.Burst == 0 {
-		p.Burst = p.Count
+	} else if p.Algo == GCRA {
+		p.Burst = cmp.Or(p.Burst, p.Count)
 	}
 	if !p.prepare() {
 		return wrong("burst", strconv.FormatInt(p.Burst, 10), "takes more than 292 years to flow back")
 	}
 	return nil
+}
+
+// conflict finds parts of which each is right by itself.
+func (p *limitParser) conflict(count string) (part, text, want string) {
+	warms := p.has("warmup")
+	switch {
+	case p.Unit != Span && p.Clock:
+		return "align", "clock", "a period of the calendar is aligned"
+	case p.has("tz") && !p.byWall():
+		return "tz", p.zone, "needs align=clock, or a period of the calendar"
+	case p.Count > p.PeriodNS/(nsPerSecond/MaxPerSecond):
+		return "count", count, "more than 10000000 a second"
+	case warms && p.Burst > 1:
+		return "burst", strconv.FormatInt(p.Burst, 10), "with warmup it is 1"
+	case p.has("cold") && !warms:
+		return "option", "cold", "needs warmup"
+	case p.Buckets > 0 && p.PeriodNS/int64(p.Buckets) < MinPeriodNS:
+		return "buckets", strconv.Itoa(int(p.Buckets)), "each must be 1us or longer"
+	}
+	return "", "", ""
 }
 
 const usualCold = 3_00 // Guava's, for which it has no setting
@@ -283,25 +286,19 @@ func (l Limit) String() string { return string(l.AppendText(nil)) }
 
 // AppendText appends the canonical form.
 func (l *Limit) AppendText(b []byte) []byte {
-	b = strconv.AppendInt(b, l.Count, 10)
-	b = append(b, '/')
+	b = append(strconv.AppendInt(b, l.Count, 10), '/')
 	b = l.Shape.appendPeriod(b)
-	if l.Algo != GCRA && l.Algo != Warmup && l.Unit == Span {
-		b = append(b, ",algo="...)
-		b = append(b, l.Algo.String()...)
-	}
-	if l.Algo == GCRA && l.Burst != l.Count {
-		b = append(b, ",burst="...)
-		b = strconv.AppendInt(b, l.Burst, 10)
-	}
-	if l.Algo == Warmup {
-		b = append(b, ",burst=1,warmup="...)
-		b = appendDuration(b, l.warmupNS())
+	switch {
+	case l.Algo == Warmup:
+		b = appendDuration(append(b, ",burst=1,warmup="...), l.warmupNS())
+	case l.Algo == GCRA && l.Burst != l.Count:
+		b = strconv.AppendInt(append(b, ",burst="...), l.Burst, 10)
+	case l.Algo != GCRA && l.Unit == Span:
+		b = append(append(b, ",algo="...), l.Algo.String()...)
 	}
 	b = l.Shape.appendOptions(b)
 	if l.BlockNS > 0 {
-		b = append(b, ",block="...)
-		b = appendDuration(b, l.BlockNS)
+		b = appendDuration(append(b, ",block="...), l.BlockNS)
 	}
 	if l.Shadow {
 		b = append(b, ",shadow"...)
@@ -311,8 +308,7 @@ func (l *Limit) AppendText(b []byte) []byte {
 
 // AppendText appends the shape as tools see it: gcra/1m, slide/1m,buckets=6, window/month,tz=+08:00.
 func (s Shape) AppendText(b []byte) []byte {
-	b = append(b, s.Algo.String()...)
-	b = append(b, '/')
+	b = append(append(b, s.Algo.String()...), '/')
 	return s.appendOptions(s.appendPeriod(b))
 }
 
@@ -332,16 +328,13 @@ func (s Shape) appendOptions(b []byte) []byte {
 		if m < 0 {
 			sign, m = '-', -m
 		}
-		b = append(b, ",tz="...)
-		b = append(b, sign, byte('0'+m/600), byte('0'+m/60%10), ':', byte('0'+m%60/10), byte('0'+m%10))
+		b = append(append(b, ",tz="...), sign, byte('0'+m/600), byte('0'+m/60%10), ':', byte('0'+m%60/10), byte('0'+m%10))
 	}
 	if s.Cold != 0 && s.Cold != usualCold {
-		b = append(b, ",cold="...)
-		b = strconv.AppendFloat(b, float64(s.Cold)/100, 'f', -1, 64)
+		b = strconv.AppendFloat(append(b, ",cold="...), float64(s.Cold)/100, 'f', -1, 64)
 	}
 	if s.Buckets > 0 {
-		b = append(b, ",buckets="...)
-		b = strconv.AppendInt(b, int64(s.Buckets), 10)
+		b = strconv.AppendInt(append(b, ",buckets="...), int64(s.Buckets), 10)
 	}
 	return b
 }
