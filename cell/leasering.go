@@ -277,21 +277,20 @@ func (r leases) add(l Lease) {
 
 // enter puts a lease behind another into the list, and into the trees. leave undoes that.
 func (r leases) enter(n, before node) {
-	r.join(n, before)
-	if r.hasTrees() {
-		r.index(n, byEnd)
-	} else if r.inUse() > fewLeases {
-		r.build()
-	}
-}
-
-func (r leases) join(n, before node) {
 	next := r.next(before)
 	r.chain(before, nextAt, n)
 	r.chain(n, previousAt, before)
 	r.chain(n, nextAt, next)
 	r.chain(next, previousAt, n)
 	r.st.Ring[totalWord] += r.sum(n)
+	switch {
+	case r.hasTrees():
+		r.index(n, byEnd)
+	case r.inUse() > fewLeases:
+		for n := r.next(0); n != 0; n = r.next(n) {
+			r.index(n, byEnd)
+		}
+	}
 }
 
 func (r leases) leave(n node) {
@@ -352,15 +351,7 @@ func (r leases) isIn(t tree, n node) bool {
 func (r leases) refill(all []Lease) {
 	r.clear()
 	for _, l := range all {
-		n, last := r.write(l), r.previous(0)
-		if l.Link && last != 0 && r.id(last) == l.ID && r.end(last) == l.EndNS && !r.isLink(last) {
-			r.append(last, n)
-		} else {
-			r.join(n, last)
-		}
-	}
-	if len(all) > fewLeases {
-		r.build()
+		r.add(l)
 	}
 }
 

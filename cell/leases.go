@@ -107,24 +107,15 @@ func DropDue(st *State, nowNS int64) iter.Seq[Lease] {
 	}
 }
 
-// manyUntil reports whether more than about a sixteenth of the nodes are leases that have ended by then. To walk through all of them in the
+// manyUntil reports whether some more than a sixteenth of the nodes are leases that have ended by then. To walk through all of them in the
 // list would take longer than to look at all nodes in the order of the ring: of 65,536 that came in another order than they end, 17 ms and
 // not 2, as each step waits for memory.
 func (r leases) manyUntil(now uint64) bool {
-	return 16*(r.aboutUntil(now)-r.aboutUntil(max(r.st.B, 1)-1)) > r.used()
-}
-
-// aboutUntil is about how many leases end no later: a tree of n that came in any order has a height of some log2 4n.
-func (r leases) aboutUntil(end uint64) (count int) {
-	for n := r.root(byEnd); n != 0; {
-		if low := r.ref(byEnd, n, left); r.end(n) > end {
-			n = low
-		} else {
-			count += 1 + 1<<r.height(byEnd, low)/4
-			n = r.ref(byEnd, n, right)
-		}
+	few, n := fewLeases+r.used()/16, r.first()
+	for ; n != 0 && r.end(n) <= now && few > 0; n = r.next(n) {
+		few--
 	}
-	return count
+	return n != 0 && r.end(n) <= now
 }
 
 // eachOfRing yields the leases that have ended by then, in the order of the ring. Their costs are what sums do not have of the nodes below:

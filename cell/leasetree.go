@@ -1,9 +1,6 @@
 package cell
 
-import (
-	"cmp"
-	"slices"
-)
+import "cmp"
 
 // Leases of which there are more than fewLeases are in three trees, which have the same nodes: by end, by ID and by name. They are AVL
 // trees: with 65,536 leases none is more than 23 steps from the root. Nodes do not move in the ring, so a tree's change leaves the other
@@ -168,10 +165,10 @@ func (r leases) insert(t tree, n node) {
 	r.balance(t, up)
 }
 
-// index puts a lease into the trees from one on, and unindex undoes that.
+// index puts a lease into the trees from one on, and unindex undoes that. Only byEnd may be the first tree that there is.
 func (r leases) index(n node, from tree) {
-	for t := from; t <= byName && r.hasTrees(); t++ {
-		if r.isIn(t, n) {
+	for t := from; t <= byName; t++ {
+		if (t == byEnd || r.hasTrees()) && r.isIn(t, n) {
 			r.insert(t, n)
 		}
 	}
@@ -287,36 +284,4 @@ func (r leases) raise(t tree, n node) {
 	r.hang(t, n, right-side, down)
 	r.measure(t, down)
 	r.measure(t, n)
-}
-
-// build makes the trees of all leases in the list. The sum of each is its cost as yet.
-func (r leases) build() {
-	var all []node
-	for n := r.next(0); n != 0; n = r.next(n) {
-		all = append(all, n)
-	}
-	for _, t := range []tree{byEnd, byID, byName} {
-		in := all
-		if t != byEnd {
-			in = slices.DeleteFunc(slices.Clone(all), func(n node) bool { return !r.isIn(t, n) })
-			slices.SortStableFunc(in, func(a, b node) int { k, with := r.key(t, a), r.key(t, b); return k.compare(&with) })
-		}
-		r.hang(t, 0, left, r.halve(t, in))
-	}
-}
-
-// halve makes a tree of nodes in their order, and returns its root.
-func (r leases) halve(t tree, nodes []node) node {
-	if len(nodes) == 0 {
-		return 0
-	}
-	n := nodes[len(nodes)/2]
-	low, high := r.halve(t, nodes[:len(nodes)/2]), r.halve(t, nodes[len(nodes)/2+1:])
-	r.hang(t, n, left, low)
-	r.hang(t, n, right, high)
-	r.measure(t, n)
-	if t == byEnd {
-		*r.word(n, sumWord) += r.sum(low) + r.sum(high)
-	}
-	return n
 }

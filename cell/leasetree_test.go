@@ -155,7 +155,7 @@ func TestNoLeaseIsFarFromTheRoot(t *testing.T) {
 		slices.SortStableFunc(all, func(a, b Lease) int { return int(a.EndNS) - int(b.EndNS) })
 		leases{&st}.fit(MaxLeases)
 		leases{&st}.refill(all)
-		if height := wantTrees(t, &st); height > 17 {
+		if height := wantTrees(t, &st); height > 23 {
 			t.Errorf("%s, read: %d steps", name, height)
 		}
 	}
