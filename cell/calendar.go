@@ -26,22 +26,8 @@ func (u Unit) shortestNS() int64 {
 	return [...]int64{Second: nsPerSecond, Minute: 60 * nsPerSecond, Hour: 3_600 * nsPerSecond, Day: day, Week: 7 * day, Month: 28 * day, Year: 365 * day}[u]
 }
 
-// next is the first edge of a unit after an instant, both in the time of the zone. A zone here is an offset: no hour is
-// left out or comes twice.
-func (u Unit) next(ns int64) int64 {
-	switch u {
-	case Month, Year:
-		return u.edge(ns, 1)
-	case Week: // 1970 began on a Thursday
-		const monday = 4 * 86_400 * nsPerSecond
-		week := u.shortestNS()
-		return (floorDiv(ns-monday, week)+1)*week + monday
-	}
-	length := u.shortestNS()
-	return (floorDiv(ns, length) + 1) * length
-}
-
-// edge is the first instant of the month or year that an instant is in, or of one that is so many later.
+// edge is the first instant of the month or year that an instant is in, or of one that is so many later, in the time of the zone. A zone
+// here is an offset: no hour is left out or comes twice.
 func (u Unit) edge(ns int64, later int) int64 {
 	at := time.Unix(0, ns).UTC()
 	if u == Year {

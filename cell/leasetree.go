@@ -197,15 +197,19 @@ func (r leases) hang(t tree, up node, side int, n node) {
 
 // replace puts n where was is.
 func (r leases) replace(t tree, was, n node) {
-	up := r.ref(t, was, above)
-	side := left
-	if up != 0 && r.ref(t, up, right) == was {
-		side = right
-	}
+	up, side := r.over(t, was)
 	r.hang(t, up, side, n)
 }
 
-// remove takes a node out of a tree.
+// over is the node above n, and the side of it that n is on.
+func (r leases) over(t tree, n node) (up node, side int) {
+	if up = r.ref(t, n, above); up != 0 && r.ref(t, up, right) == n {
+		return up, right
+	}
+	return up, left
+}
+
+// remove takes a node out of a tree. Where it has nodes on both sides below it, the next one takes its place.
 func (r leases) remove(t tree, n node) {
 	if t == byEnd {
 		r.addSum(n, -r.cost(n))
@@ -217,28 +221,20 @@ func (r leases) remove(t tree, n node) {
 		r.balance(t, up)
 		return
 	}
-	heir := high // the next one, which has nothing to its left
+	heir := high
 	for to := high; to != 0; to = r.ref(t, to, left) {
 		heir = to
 	}
-	up, cost := r.ref(t, heir, above), uint64(0)
-	if t == byEnd {
-		cost = r.cost(heir)
-		r.addSum(heir, -cost)
-	}
-	r.replace(t, heir, r.ref(t, heir, right))
-	if up == n {
-		up = heir
-	}
+	cost := r.cost(heir)
+	r.remove(t, heir)
+	*r.word(heir, treeWord+int(t)) = *r.word(n, treeWord+int(t))
 	r.replace(t, n, heir)
 	r.hang(t, heir, left, r.ref(t, n, left))
 	r.hang(t, heir, right, r.ref(t, n, right))
-	r.setHeight(t, heir, r.height(t, n))
 	if t == byEnd {
-		*r.word(heir, sumWord) = *r.word(n, sumWord)
+		*r.word(heir, sumWord) = r.sum(n)
 		r.addSum(heir, cost)
 	}
-	r.balance(t, up)
 }
 
 // balance corrects the heights from n on upwards, and turns where those of two sides differ by more than one.
@@ -268,11 +264,7 @@ func (r leases) balance(t tree, n node) {
 
 // raise turns n and the node above it, so that n is above that.
 func (r leases) raise(t tree, n node) {
-	down := r.ref(t, n, above)
-	side := left
-	if r.ref(t, down, right) == n {
-		side = right
-	}
+	down, side := r.over(t, n)
 	inner := r.ref(t, n, right-side)
 	if t == byEnd {
 		all := r.sum(down)

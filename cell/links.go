@@ -1,6 +1,9 @@
 package cell
 
-import "iter"
+import (
+	"encoding/binary"
+	"iter"
+)
 
 // Links are the names of the links of a lease that has not ended, in the order in which they were added.
 func Links(st *State, id uint64, nowNS int64) (names [][2]uint64, found bool) {
@@ -31,4 +34,40 @@ func (r leases) linksOf(n node) (names [][2]uint64) {
 		names = append(names, r.name(link))
 	}
 	return names
+}
+
+// A lease's links hold the names of keys in pieces of 16 bytes: each name after its length and 1.
+
+// LinkNames returns the pieces that hold names.
+func LinkNames(names [][]byte) (pieces [][2]uint64) {
+	var b []byte
+	for _, name := range names {
+		b = append(binary.AppendUvarint(b, uint64(len(name))+1), name...)
+	}
+	for len(b) > 0 {
+		var piece [16]byte
+		b = b[copy(piece[:], b):]
+		pieces = append(pieces, [2]uint64{binary.BigEndian.Uint64(piece[:]), binary.BigEndian.Uint64(piece[8:])})
+	}
+	return pieces
+}
+
+// NamesIn reads the names in pieces. readable is false if they end in the middle of a name; names then has those before it.
+func NamesIn(pieces [][2]uint64) (names [][]byte, readable bool) {
+	var b []byte
+	for _, piece := range pieces {
+		b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, piece[0]), piece[1])
+	}
+	for len(b) > 0 {
+		n, width := binary.Uvarint(b)
+		if n == 0 {
+			return names, width > 0
+		}
+		if n-1 > uint64(len(b)-width) {
+			return names, false
+		}
+		names = append(names, b[width:width+int(n-1)])
+		b = b[width+int(n-1):]
+	}
+	return names, true
 }

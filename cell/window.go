@@ -146,21 +146,24 @@ func (l *Limit) beginNS(end uint64) uint64 {
 	if l.Unit < Month {
 		return end - min(end, uint64(l.PeriodNS))
 	}
-	zoneNS := int64(l.ZoneMin) * 60 * nsPerSecond
-	return uint64(max(0, l.Unit.edge(int64(end)-1+zoneNS, 0)-zoneNS))
+	return uint64(max(0, l.Unit.edge(int64(end)-1+l.zoneNS(), 0)-l.zoneNS()))
 }
+
+func (s *Shape) zoneNS() int64 { return int64(s.ZoneMin) * 60 * nsPerSecond }
 
 // nextEdgeNS is when the window that nowNS is in ends, in Unix ns. One that is not aligned begins now.
 func (l *Limit) nextEdgeNS(nowNS int64) uint64 {
-	if l.Unit == Span && !l.Clock {
+	if !l.byWall() {
 		return uint64(nowNS + l.PeriodNS)
 	}
-	zoneNS := int64(l.ZoneMin) * 60 * nsPerSecond
-	local := nowNS + zoneNS
-	if l.Unit == Span {
-		return uint64(floorDiv(local, l.PeriodNS)*l.PeriodNS + l.PeriodNS - zoneNS)
+	if l.Unit >= Month {
+		return uint64(l.Unit.edge(nowNS+l.zoneNS(), 1) - l.zoneNS())
 	}
-	return uint64(l.Unit.next(local) - zoneNS)
+	first := -l.zoneNS()
+	if l.Unit == Week {
+		first += 4 * 86_400 * nsPerSecond // a Monday: 1970 began on a Thursday
+	}
+	return uint64((floorDiv(nowNS-first, l.PeriodNS)+1)*l.PeriodNS + first)
 }
 
 // Realign keeps an aligned state right when the wall clock was set by so much, to nowNS: a window ends no later than the one
