@@ -93,7 +93,6 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			if err != nil {
 				t.Fatal(err)
 			}
-			listeners[0].Goroutines = goroutines
 			loops := int(cfg.IOThreads.Get())
 			if goroutines {
 				loops = 0

@@ -10,19 +10,15 @@ import (
 // Listener says how its connections are carried.
 type Listener struct {
 	net.Listener
-	Goroutines bool // true: a goroutine for each connection; false: event loops, if the Transport has any
-	TLS        *TLS // nil: none. Each handshake has a goroutine, before the connection is carried as all are
+	TLS *TLS // nil: none. Each handshake has a goroutine, before the connection is carried as all are
 }
 
 // Accept accepts connections until the listener is closed. After ctx has ended, no new connection waits for a place. If the
 // process is out of file descriptors, Accept tries again every 50 ms; open connections are served meanwhile.
 func (t *Transport) Accept(ctx context.Context, ln Listener) {
-	carry := t.goroutines.carry
-	switch {
-	case ln.TLS != nil:
-		carry = func(ctx context.Context, conn net.Conn) { t.goroutines.carrySecure(ctx, conn, ln) }
-	case t.loops != nil && !ln.Goroutines:
-		carry = t.loops.carry
+	carry := t.carry
+	if ln.TLS != nil {
+		carry = func(ctx context.Context, conn net.Conn) { t.shake(ctx, conn, ln.TLS) }
 	}
 	for {
 		conn, err := ln.Accept()
@@ -40,21 +36,25 @@ func (t *Transport) Accept(ctx context.Context, ln Listener) {
 
 // take hands a connection to its carrier. A panic in that ends this connection alone.
 func (t *Transport) take(ctx context.Context, conn net.Conn, carry func(context.Context, net.Conn)) {
-	carried := false
 	defer func() {
 		if cause := recover(); cause != nil {
-			t.server.Panicked(cause, "accept", nil)
-		}
-	}()
-	defer func() {
-		if !carried {
 			conn.Close()
+			t.server.Panicked(cause, "accept", nil)
 		}
 	}()
 	t.accepting.Lock() // otherwise another acceptor could take the place that this one has waited for
 	defer t.accepting.Unlock()
 	carry(ctx, conn)
-	carried = true
+}
+
+// carry takes a connection over. It may wait for a moment, until ctx ends, but not for the peer.
+func (t *Transport) carry(ctx context.Context, conn net.Conn) {
+	session, refusal, _ := t.admit(ctx, conn)
+	if session == nil {
+		refuse(conn, refusal)
+		return
+	}
+	t.carrier.adopt(conn, session, nil)
 }
 
 // fullNS is how long a full server is assumed to stay full.

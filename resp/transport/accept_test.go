@@ -51,7 +51,7 @@ func TestAcceptTriesAgain(t *testing.T) {
 
 // settling is a carrier that finds out who has gone when it is asked to.
 type settling struct {
-	loopCarrier
+	carrier
 	asked int
 	found func()
 }
@@ -66,7 +66,7 @@ func TestAFullServerLooksWhoHasGone(t *testing.T) {
 	c.still.Store(true)
 	c.start(t)
 	loops := &settling{found: func() {}}
-	c.loops = loops
+	c.carrier = loops
 	leave := func() { c.left.Add(1) }
 	for _, step := range []struct {
 		name   string

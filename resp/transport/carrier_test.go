@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -64,19 +63,21 @@ func TestBackground(t *testing.T) {
 		var steps atomic.Int64
 		c.Background(func() (more bool) { return steps.Add(1) < 5 })
 		eventually(t, "end of the work", func() bool { return steps.Load() == 5 })
-		dial(t, c.listen(t, "tcp", false)).ask("a\n", "a\n")
+		dial(t, c.listen(t, "tcp")).ask("a\n", "a\n")
 		if n := steps.Load(); n != 5 {
 			t.Errorf("%d loops: %d steps of 5", loops, n)
 		}
 	}
 }
 
-// Loops and goroutines carry connections of one server, and a connection of the one kind reaches those of the other.
-func TestBothAtOnce(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("loops are Linux's")
+// Connections of all listeners of a server reach each other.
+func TestConnectionsReachEachOther(t *testing.T) {
+	for _, loops := range []int{0, 2} {
+		connectionsReachEachOther(t, &carried{Options: Options{Loops: loops}})
 	}
-	c := &carried{Options: Options{Loops: 2}}
+}
+
+func connectionsReachEachOther(t *testing.T, c *carried) {
 	c.handle = func(s *fakeSession, line string) bool {
 		switch line {
 		case "carrier":
@@ -96,17 +97,13 @@ func TestBothAtOnce(t *testing.T) {
 	c.onWake = func(s *fakeSession) { s.reply("awake\n") }
 	c.start(t)
 	ends := map[string]peer{}
-	for name, addr := range map[string]net.Addr{
-		"tcp by loop": c.listen(t, "tcp", false), "unix by loop": c.listen(t, "unix", false),
-		"tcp by goroutine": c.listen(t, "tcp", true), "unix by goroutine": c.listen(t, "unix", true),
-	} {
-		p := dial(t, addr)
-		want := "*transport.epollConn\n"
-		if strings.HasSuffix(name, "goroutine") {
-			want = "*transport.goroutineConn\n"
-		}
-		p.ask("carrier\n", want)
-		ends[name] = p
+	want := "*transport.goroutineConn\n"
+	if c.byLoops() && HasLoops {
+		want = "*transport.epollConn\n"
+	}
+	for _, name := range []string{"tcp", "unix"} {
+		ends[name] = dial(t, c.listen(t, name))
+		ends[name].ask("carrier\n", want)
 	}
 	for name := range ends {
 		ends[name].ask("wake\n", "woken\n")
@@ -116,7 +113,7 @@ func TestBothAtOnce(t *testing.T) {
 			}
 		}
 	}
-	if !c.Owes(time.Second) { // a goroutine's connection is looked at twice
+	if !c.byLoops() && !c.Owes(time.Second) { // a goroutine's connection is looked at twice
 		t.Error("nothing is owed at the first look")
 	}
 	eventually(t, "end of what is owed", func() bool { return !c.Owes(time.Second) })
@@ -244,7 +241,7 @@ func TestConnectionsThatCannotBeTakenOver(t *testing.T) {
 					return conn
 				})
 			}, func(t *testing.T, c *carried) {
-				if !c.byLoops {
+				if !c.byLoops() {
 					return // which ask for no descriptor
 				}
 				for range 3 {
@@ -296,11 +293,11 @@ func TestRefusedForTheLivingOnly(t *testing.T) {
 			}
 			return false
 		}
-		if c.byLoops {
+		if c.byLoops() {
 			c.listener = wrapping(func(conn net.Conn) net.Conn { accepted <- true; return conn })
 		}
 	}, func(t *testing.T, c *carried) {
-		if !c.byLoops {
+		if !c.byLoops() {
 			return // goroutines meet the end of their connections when they come to run
 		}
 		busy := c.dial(t)

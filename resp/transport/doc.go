@@ -9,10 +9,9 @@
 // # Two ways to carry
 //
 // On Linux, event loops on epoll carry TCP and unix sockets: each is one goroutine, and an idle connection costs it nothing but its
-// struct. On other systems each connection has a goroutine. Both may be at work at once: a Listener says which of the two carries its
-// connections.
+// struct. On other systems each connection has a goroutine.
 //
-// A TLS handshake has a goroutine everywhere, as it computes for 1 ms. Then a loop takes the connection over, if there is one.
+// A TLS handshake has a goroutine everywhere, as it computes for 1 ms. Then the connection is carried as any other.
 //
 // # Rounds
 //

@@ -88,7 +88,7 @@ func TestALateReader(t *testing.T) {
 				} else {
 					p.closeWrite()
 				}
-				if c.byLoops {
+				if c.byLoops() {
 					time.Sleep(2 * lingerLook) // in which it is looked at
 				} else {
 					eventually(t, "several tries to write", func() bool { return stuck.Load() > 3 })
@@ -281,7 +281,7 @@ func TestARoundEndsAfterSomeBytes(t *testing.T) {
 		for _, p := range peers[1:] {
 			p.want(line)
 		}
-		if commits := c.commits.Load() - before; c.byLoops && commits < 5 {
+		if commits := c.commits.Load() - before; c.byLoops() && commits < 5 {
 			t.Errorf("%d commits of 24 MB by two loops", commits)
 		}
 	})

@@ -61,6 +61,12 @@ type epollLoop struct {
 	over     chan struct{} // closed when the loop has ended
 }
 
+// buffers are what a loop reads into. Its connections share them.
+type buffers struct {
+	sealed []byte // as it comes from the socket
+	plain  []byte // what TLS makes of that; nil: no connection has had TLS yet
+}
+
 // roundWork is what a round has to do, and what it leaves to the next.
 type roundWork struct {
 	roundNS int64        // see Conn.RoundNS
@@ -79,16 +85,17 @@ func newEpollLoop(t *Transport, spare bool) (*epollLoop, error) {
 	l := &epollLoop{server: t.server, synced: t.synced, over: make(chan struct{})}
 	l.disk = committer{loop: l, nextAhead: &standing{}}
 	l.input.sealed = make([]byte, readSize)
-	if err := l.poller.open(spare); err != nil {
-		return nil, err
+	l.poller = poller{spare: spare, events: make([]unix.EpollEvent, maxEvents)}
+	var err error
+	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("epoll_create: %w", err)
 	}
-	if err := l.inbox.open(); err != nil {
-		l.poller.close()
-		return nil, err
+	if l.wakeFD, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
+		unix.Close(l.epoll)
+		return nil, fmt.Errorf("eventfd: %w", err)
 	}
 	if err := l.watch(l.wakeFD, unix.EPOLLIN); err != nil {
-		l.poller.close()
-		l.inbox.close()
+		l.close()
 		return nil, fmt.Errorf("epoll_ctl: %w", err)
 	}
 	return l, nil
@@ -280,10 +287,7 @@ func (l *epollLoop) escaped() {
 }
 
 // takeInbox takes what other goroutines have asked for.
-func (l *epollLoop) takeInbox() {
-	conns, chores, stop := l.inbox.take(l.woken)
-	l.woken, l.chores, l.stopping = conns, append(l.chores, chores...), stop || l.stopping
-}
+func (l *epollLoop) takeInbox() { l.woken, l.chores = l.inbox.take(l.woken, l.chores) }
 
 func (l *epollLoop) doChores(meanwhile bool) {
 	l.chores = slices.DeleteFunc(l.chores, func(c chore) bool { return (c.meanwhile || !meanwhile) && !c.step() })
@@ -297,7 +301,11 @@ func (l *epollLoop) closeAll() {
 			c.close()
 		}
 	}
-	l.poller.close()
+	l.close()
+}
+
+func (l *epollLoop) close() {
+	unix.Close(l.epoll)
 	l.inbox.close()
 }
 

@@ -53,7 +53,7 @@ func connOf(t *testing.T, fd int) net.Conn {
 func carry(t *testing.T, c *carried, l *epollLoop) (*epollConn, peer) {
 	t.Helper()
 	fd, far := socketEnds(t)
-	conn := &epollConn{loop: l, fd: fd}
+	conn := &epollConn{loop: l, stream: stream{spares: &l.spares}, fd: fd}
 	conn.session, _, _ = c.Admit(&net.UnixAddr{}, nil)
 	conn.session.Open(conn, conn.fd)
 	l.ask(conn)
@@ -409,10 +409,10 @@ func TestAnEndInARoundWithReplies(t *testing.T) {
 func TestLoopsShareTheConnections(t *testing.T) {
 	c := &carried{Options: Options{Loops: 3}}
 	c.start(t)
-	addr := c.listen(t, "unix", false)
+	addr := c.listen(t, "unix")
 	has := func(want int64) func() bool {
 		return func() bool {
-			for _, l := range c.loops.(*epollCarrier).loops {
+			for _, l := range c.carrier.(*epollCarrier).loops {
 				if l.count.Load() != want {
 					return false
 				}

@@ -25,7 +25,7 @@ type epollCarrier struct {
 	ended chan struct{} // closed when no loop runs any more
 }
 
-func newLoops(t *Transport, n int) (loopCarrier, error) {
+func newLoops(t *Transport, n int) (carrier, error) {
 	e := &epollCarrier{t: t, ended: make(chan struct{})}
 	spare := runtime.GOMAXPROCS(0) > n
 	for range n {
@@ -43,15 +43,6 @@ func newLoops(t *Transport, n int) (loopCarrier, error) {
 	return e, nil
 }
 
-func (e *epollCarrier) carry(ctx context.Context, conn net.Conn) {
-	session, refusal, _ := e.t.admit(ctx, conn)
-	if session == nil {
-		refuse(conn, refusal)
-		return
-	}
-	e.adopt(conn, session, nil)
-}
-
 // adopt gives a connection to the loop with the fewest.
 func (e *epollCarrier) adopt(conn net.Conn, session Session, over *secure) {
 	loop := e.loops[0]
@@ -61,12 +52,15 @@ func (e *epollCarrier) adopt(conn net.Conn, session Session, over *secure) {
 		}
 	}
 	// As if it were in the inbox already: so nobody who closes it brings it to the loop before its session knows whose it is.
-	c := &epollConn{loop: loop, session: session, secure: over, fd: -1, inInbox: true}
+	c := &epollConn{loop: loop, stream: stream{session: session, secure: over, spares: &loop.spares}, fd: -1, inInbox: true}
 	defer func() {
 		if c.fd < 0 { // also after a panic
 			session.Closed()
 		}
 	}()
+	if over != nil {
+		over.below.inLoop, over.below.Conn = true, nil
+	}
 	fd, err := detach(conn)
 	if err != nil {
 		e.t.server.Rejected(conn.RemoteAddr())
@@ -85,10 +79,7 @@ func (e *epollCarrier) adopt(conn net.Conn, session Session, over *secure) {
 		loop.mu.Unlock()
 		loop.ask(c)
 	}()
-	session.Open(c, fd)
-	if over != nil {
-		over.identify(session)
-	}
+	c.open(c, fd)
 	known = true
 }
 
@@ -184,6 +175,11 @@ func (l *epollLoop) owesTo(conns []*epollConn) (owes bool) {
 		owes = owes || c.owed > 0 && c.at() < closing || c.pending() > 0
 	}
 	return owes
+}
+
+// askStop has the loop end. It goes on until then, as if it had more to do.
+func (l *epollLoop) askStop() {
+	l.askChore(chore{meanwhile: true, step: func() (more bool) { l.stopping = true; return true }})
 }
 
 func (e *epollCarrier) stop() {

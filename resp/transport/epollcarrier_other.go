@@ -9,4 +9,4 @@ const pollHalf = 0 // there is no such event
 // HasLoops says whether this system has event loops. Only Linux has.
 const HasLoops = false
 
-func newLoops(*Transport, int) (loopCarrier, error) { return nil, errors.ErrUnsupported }
+func newLoops(*Transport, int) (carrier, error) { return nil, errors.ErrUnsupported }

@@ -11,26 +11,17 @@ import (
 
 // epollConn is a connection that an event loop carries. Only the loop uses its fields, except life and inInbox.
 type epollConn struct {
-	loop    *epollLoop
-	session Session
-	secure  *secure // TLS, whose handshake is done; nil: none
-	life
-	fd int
-
-	out   []byte // replies that have not been written (with TLS: sealed), from sent on
-	sent  int
-	fresh int // where in out this round's replies begin, while they wait for the disk
-	told  int // the last number given to Session.Unsent
+	loop *epollLoop
+	stream
+	fd   int
+	told int // the last number given to Session.Unsent
 
 	// These are no phases: an open or closing connection may be in several of them.
 	dirty   bool // in loop.dirty
 	queued  bool // in loop.queue, loop.late or loop.unread
 	inInbox bool // in loop.inbox; guarded by loop.mu
 	serving bool // in Serve, which may serve other connections meanwhile
-	more    bool // the session has more to serve before the next read
 	full    bool // the socket is full; epoll tells when it takes more
-	paused  bool // Serve is not called until Wake
-	leaves  bool // while paused, it ends when its peer closes its half
 	parting bool // with TLS: the farewell is sent
 	wrote   bool // in its last round
 	held    bool // waits for a slow disk: see takeOver
@@ -50,18 +41,15 @@ type epollConn struct {
 // meets the end of the stream when all input is answered.
 func (c *epollConn) read() {
 	size := c.mayRead()
-	switch {
-	case size == 0:
+	if size == 0 {
 		return
-	case !c.paused && (c.more || c.secure.hasBehind()):
-		if c.more {
-			c.serve(nil)
-		} else {
-			c.serve(c.secure.takeBehind())
-		}
+	}
+	if data, ok := c.arrived(); ok {
+		c.serve(data)
 		c.readOn()
 		return
-	case c.secure != nil && c.secure.farewell && c.at() < closing:
+	}
+	if c.secure != nil && c.secure.farewell && c.at() < closing {
 		c.inputEnds()
 		return
 	}
@@ -188,10 +176,7 @@ func (c *epollConn) look() {
 }
 
 // committed passes the round's replies through Confirm.
-func (c *epollConn) committed() {
-	c.out = append(c.out[:c.fresh], c.session.Confirm(c.out[c.fresh:], c.loop.disk.err)...)
-	c.fresh = len(c.out)
-}
+func (c *epollConn) committed() { c.confirm(c.loop.disk.err) }
 
 // Send keeps replies for the end of the round. Many are written at once.
 func (c *epollConn) Send(p []byte) int {
@@ -199,7 +184,7 @@ func (c *epollConn) Send(p []byte) int {
 		return 0
 	}
 	if c.out == nil {
-		c.out = c.loop.spares.borrow()
+		c.out = c.spares.borrow()
 	}
 	if c.loop.synced {
 		c.markDirty() // before there is anything to confirm
@@ -217,15 +202,6 @@ func (c *epollConn) Send(p []byte) int {
 		c.tell()
 	}
 	return c.pending()
-}
-
-// pending is how many bytes the socket has not taken.
-func (c *epollConn) pending() int {
-	n := len(c.out) - c.sent
-	if c.secure != nil {
-		n += len(c.secure.sealed())
-	}
-	return n
 }
 
 // markDirty has the end of the round confirm and write what is sent from here on.
@@ -274,7 +250,7 @@ func (c *epollConn) flush() {
 		c.tookNS = c.loop.server.NowNS()
 	}
 	if c.pending() == 0 {
-		c.loop.spares.giveBack(c.out)
+		c.spares.giveBack(c.out)
 		c.out, c.sent = nil, 0
 		c.await(false)
 		if c.at() >= closing {
@@ -289,23 +265,6 @@ func (c *epollConn) flush() {
 		c.await(true)
 	}
 	c.tell()
-}
-
-// next returns what the socket is to take next.
-func (c *epollConn) next() ([]byte, error) {
-	if c.secure == nil {
-		return c.out[c.sent:], nil
-	}
-	return c.seal()
-}
-
-// took tells that the socket has taken the first n bytes of next's.
-func (c *epollConn) took(n int) {
-	if c.secure == nil {
-		c.sent += n
-	} else {
-		c.tookSealed(n)
-	}
 }
 
 // await turns on or off the event that the socket takes more.
@@ -330,10 +289,7 @@ func (c *epollConn) Close(now bool) {
 	}
 }
 
-func (c *epollConn) Wake() { c.loop.ask(c) }
-
-func (c *epollConn) Pause(abandons bool) { c.paused, c.leaves = true, abandons }
-
+func (c *epollConn) Wake()                { c.loop.ask(c) }
 func (c *epollConn) Meanwhile(wrote bool) { c.loop.meanwhile(c, wrote) }
 func (c *epollConn) Resume()              { c.loop.resume() }
 func (c *epollConn) RoundNS() int64       { return c.loop.roundNS }

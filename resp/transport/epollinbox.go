@@ -3,7 +3,6 @@
 package transport
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -18,21 +17,13 @@ type inbox struct {
 	mu     sync.Mutex
 	asking []*epollConn // new, woken and closed ones
 	asked  []chore      // new ones
-	stop   bool
-	closed bool // the descriptor is closed; its number may belong to another file
+	closed bool         // the descriptor is closed; its number may belong to another file
 }
 
 // A chore is work that a loop does between its rounds, one step at a time.
 type chore struct {
 	step      func() (more bool)
 	meanwhile bool // also in rounds in the middle of another round
-}
-
-func (i *inbox) open() (err error) {
-	if i.wakeFD, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
-		return fmt.Errorf("eventfd: %w", err)
-	}
-	return nil
 }
 
 func (i *inbox) close() {
@@ -63,16 +54,8 @@ func (i *inbox) askChore(c chore) {
 	i.ask(nil)
 }
 
-// askStop has the loop end.
-func (i *inbox) askStop() {
-	i.mu.Lock()
-	i.stop = true
-	i.mu.Unlock()
-	i.ask(nil)
-}
-
-// take appends the connections to others, and takes the chores. stop is whether the loop is to end.
-func (i *inbox) take(to []*epollConn) (conns []*epollConn, chores []chore, stop bool) {
+// take appends the connections to others, and the chores.
+func (i *inbox) take(conns []*epollConn, chores []chore) ([]*epollConn, []chore) {
 	var count [8]byte
 	_, _ = unix.Read(i.wakeFD, count[:])
 	i.signal.Store(false) // after the read, which may take the signal of a later ask, and before the inbox is emptied
@@ -81,9 +64,8 @@ func (i *inbox) take(to []*epollConn) (conns []*epollConn, chores []chore, stop 
 	for _, c := range i.asking {
 		c.inInbox = false
 	}
-	to = append(to, i.asking...)
+	conns, chores = append(conns, i.asking...), append(chores, i.asked...)
 	clear(i.asking)
-	i.asking = i.asking[:0]
-	chores, i.asked = i.asked, nil
-	return to, chores, i.stop
+	i.asking, i.asked = i.asking[:0], nil
+	return conns, chores
 }

@@ -3,7 +3,6 @@
 package transport
 
 import (
-	"fmt"
 	"syscall"
 	"unsafe"
 
@@ -25,16 +24,6 @@ type poller struct {
 	spare  bool // there are processors that run no loop
 	naps   naps
 }
-
-func (p *poller) open(spare bool) (err error) {
-	p.spare, p.events = spare, make([]unix.EpollEvent, maxEvents)
-	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return fmt.Errorf("epoll_create: %w", err)
-	}
-	return nil
-}
-
-func (p *poller) close() { unix.Close(p.epoll) }
 
 // watch has wait tell of these events of a descriptor.
 func (p *poller) watch(fd int, events uint32) error {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -99,25 +98,21 @@ func TestWhoWaitsForASlowDisk(t *testing.T) {
 		sessions[0].conn.Wake()
 		sessions[1].conn.Close(false)
 		sessions[2].conn.Close(true)
-		if c.byLoops {
+		if c.byLoops() {
 			peers[2].wantClosed()
 		}
 		c.dial(t).ask("look\n", "look\n") // in a round that sees what was asked for
 		stopped := make(chan bool)
 		go func() { c.stop(); close(stopped) }()
-		if c.byLoops {
-			eventually(t, "stop", func() bool {
-				return !slices.ContainsFunc(c.loops.(*epollCarrier).loops, func(l *epollLoop) bool {
-					l.mu.Lock()
-					defer l.mu.Unlock()
-					return !l.stop
-				})
-			})
+		if c.byLoops() {
+			for _, l := range c.carrier.(*epollCarrier).loops {
+				l.askStop() // now, and not when that goroutine comes to it
+			}
 		}
 		release()
 		<-stopped
 		for i, p := range peers {
-			if got, err := io.ReadAll(p); i != 2 && c.byLoops && !strings.HasPrefix(string(got), "a\n") {
+			if got, err := io.ReadAll(p); i != 2 && c.byLoops() && !strings.HasPrefix(string(got), "a\n") {
 				t.Errorf("%d: %q, %v", i, got, err)
 			}
 		}
@@ -185,8 +180,9 @@ func TestTheEndOnASlowDisk(t *testing.T) {
 	disk := make(chan error)
 	c.gate.Store(&disk)
 	l := loopOf(t, c)
-	l.stop = true
-	l.ask(nil)
+	l.askStop()
+	l.takeInbox()
+	l.doChores(false)
 	go l.run()
 	eventually(t, "commit", func() bool { return c.commits.Load() == 1 })
 	if l.disk.stands.Load() != 0 {

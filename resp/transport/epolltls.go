@@ -19,7 +19,9 @@ func (c *epollConn) decrypt(arrived []byte) {
 	if l.input.plain == nil {
 		l.input.plain = make([]byte, plainSize)
 	}
-	s.below.arrived = arrived
+	if len(arrived) > 0 { // else what came with the end of the handshake
+		s.below.arrived = arrived
+	}
 	n, err := 0, error(nil)
 	for err == nil && n < plainSize {
 		var more int
@@ -44,28 +46,8 @@ func (c *epollConn) decrypt(arrived []byte) {
 	}
 }
 
-// seal returns encrypted replies.
-func (c *epollConn) seal() ([]byte, error) {
-	s := c.secure
-	if s.below.toWrite == nil && len(c.out) > c.sent {
-		s.below.toWrite = c.loop.spares.borrow()
-	}
-	n, err := s.seal(c.out[c.sent:])
-	c.sent += n
-	return s.sealed(), err
-}
-
-// tookSealed gives back the buffer of what the socket has taken, so that an idle connection holds none.
-func (c *epollConn) tookSealed(n int) {
-	b := c.secure.below
-	if b.sent += n; b.sent == len(b.toWrite) {
-		c.loop.spares.giveBack(b.toWrite)
-		b.sent, b.toWrite = 0, nil
-	}
-}
-
 // leave closes a connection whose replies have left. A peer with TLS is told so, and what it still sends is read: see
-// goroutineConn.hangUp. Where the session waits, it is closed at once, so that its wait ends before it is granted.
+// secure.sayFarewell. Where the session waits, it is closed at once, so that its wait ends before it is granted.
 func (c *epollConn) leave() {
 	if c.parting || c.serving { // more replies may follow, and then it is called again
 		return
@@ -91,5 +73,5 @@ func (c *epollConn) sayFarewell() {
 	_ = c.secure.CloseWrite()
 	p := c.secure.sealed()
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(c.fd), uintptr(address(p)), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0)
-	c.tookSealed(len(p))
+	c.took(len(p))
 }

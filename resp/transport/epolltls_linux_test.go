@@ -30,7 +30,7 @@ func carrySecurely(t *testing.T, c *carried, l *epollLoop) (*epollConn, peer) {
 		t.Fatal(err)
 	}
 	below.gather, below.inLoop, below.Conn = true, true, nil
-	conn := &epollConn{loop: l, secure: over, fd: near}
+	conn := &epollConn{loop: l, stream: stream{secure: over, spares: &l.spares}, fd: near}
 	conn.session, _, _ = c.Admit(&net.UnixAddr{}, nil)
 	conn.session.Open(conn, conn.fd)
 	l.ask(conn)

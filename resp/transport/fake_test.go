@@ -252,17 +252,18 @@ func (f *fakeServer) unsent() (bytes int64) {
 	return bytes
 }
 
-// carried is a test's server. Its zero value has two loops, and rounds that are not committed.
+// carried is a test's server. Its zero value has no loops, and rounds that are not committed.
 type carried struct {
 	Options
 	fakeServer
 	listener func(net.Listener) net.Listener // in place of the real one
 	addr     net.Addr
-	byLoops  bool
 	tls      *TLS // nil: connections are plain
 	lingers  atomic.Bool
 	stop     func()
 }
+
+func (c *carried) byLoops() bool { return c.Loops > 0 }
 
 // eachCarrier runs a test with connections by loops and by goroutines, both with and without TLS.
 func eachCarrier(t *testing.T, set func(c *carried), test func(t *testing.T, c *carried)) {
@@ -273,7 +274,10 @@ func eachCarrier(t *testing.T, set func(c *carried), test func(t *testing.T, c *
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := &carried{Options: Options{Loops: 2}, byLoops: byLoops}
+			c := &carried{}
+			if byLoops {
+				c.Loops = 2
+			}
 			if strings.HasPrefix(name, "TLS") {
 				c.tls = newTLS(t)
 			}
@@ -281,7 +285,7 @@ func eachCarrier(t *testing.T, set func(c *carried), test func(t *testing.T, c *
 				set(c)
 			}
 			c.start(t)
-			c.addr = c.listen(t, "tcp", !c.byLoops)
+			c.addr = c.listen(t, "tcp")
 			test(t, c)
 		})
 	}
@@ -319,7 +323,7 @@ func (f *fakeServer) wantNoFaults(t *testing.T) {
 }
 
 // listen accepts on a socket until the end of the test.
-func (c *carried) listen(t *testing.T, network string, goroutines bool) net.Addr {
+func (c *carried) listen(t *testing.T, network string) net.Addr {
 	t.Helper()
 	at := "127.0.0.1:0"
 	if network == "unix" {
@@ -335,7 +339,7 @@ func (c *carried) listen(t *testing.T, network string, goroutines bool) net.Addr
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	var accepting sync.WaitGroup
-	accepting.Go(func() { c.Accept(ctx, Listener{Listener: ln, Goroutines: goroutines, TLS: c.tls}) })
+	accepting.Go(func() { c.Accept(ctx, Listener{Listener: ln, TLS: c.tls}) })
 	t.Cleanup(func() {
 		stop()
 		ln.Close()

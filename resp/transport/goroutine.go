@@ -3,7 +3,6 @@ package transport
 import (
 	"context"
 	"errors"
-	"math"
 	"net"
 	"os"
 	"sync"
@@ -14,39 +13,73 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// goroutineCarrier gives each connection a goroutine, which waits in Go's poller. It runs wherever Go runs. A connection takes
-// 8 KB more than with an event loop. On Linux it carries TLS handshakes.
-type goroutineCarrier struct {
-	t       *Transport
-	turns   *turns // of handshakes
+// goroutines are connections each of which has a goroutine: those whose handshake of TLS is not over, and where there are no event loops,
+// all. The zero value has none.
+type goroutines struct {
 	running sync.WaitGroup
 	mu      sync.Mutex
-	conns   map[*goroutineConn]struct{}
-	busy    atomic.Int64 // connections that have something to answer or to send
-	calm    int          // how often in a row owes has seen no busy connection
+	conns   map[any]func() // by connection: what ends it
+	calm    int            // how often in a row owe has seen nobody busy
 }
 
-func (g *goroutineCarrier) carry(ctx context.Context, conn net.Conn) {
-	session, refusal, _ := g.t.admit(ctx, conn)
-	if session == nil {
-		refuse(conn, refusal)
-		return
-	}
-	g.start(&goroutineConn{carrier: g, socket: conn, session: session})
-}
-
-func (g *goroutineCarrier) start(c *goroutineConn) {
+func (g *goroutines) start(c any, run, end func()) {
 	g.mu.Lock()
-	g.conns[c] = struct{}{}
-	g.mu.Unlock()
-	g.running.Go(c.run)
+	defer g.mu.Unlock()
+	if g.conns == nil {
+		g.conns = map[any]func(){}
+	}
+	g.conns[c] = end
+	g.running.Go(run)
+}
+
+func (g *goroutines) ended(c any) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.conns, c)
+}
+
+func (g *goroutines) any() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.conns) > 0
 }
 
 // settle gives the goroutines a millisecond to run: each notices the end of its connection by itself.
-func (g *goroutineCarrier) settle(context.Context) {
+func (g *goroutines) settle(context.Context) {
 	if g.any() {
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// owe reports whether they may owe answers. It is told what goroutines have begun to serve, not what waits in a socket. So it looks twice: the
+// first look may fall between two reads.
+func (g *goroutines) owe(busy bool) bool {
+	if g.calm++; busy {
+		g.calm = 0
+	}
+	return g.calm < 2 && g.any()
+}
+
+func (g *goroutines) stop() {
+	g.mu.Lock()
+	for _, end := range g.conns {
+		end()
+	}
+	g.mu.Unlock()
+	g.running.Wait()
+}
+
+// goroutineCarrier gives each connection a goroutine, which waits in Go's poller. It runs wherever Go runs. A connection takes
+// 8 KB more than with an event loop.
+type goroutineCarrier struct {
+	t *Transport
+	goroutines
+	busy atomic.Int64 // connections that have something to answer or to send
+}
+
+func (g *goroutineCarrier) adopt(conn net.Conn, session Session, over *secure) {
+	c := &goroutineConn{carrier: g, socket: conn, stream: stream{session: session, secure: over}}
+	g.start(c, c.run, func() { c.Close(true) })
 }
 
 // background runs step in the caller's goroutine: all others go on meanwhile.
@@ -55,44 +88,15 @@ func (g *goroutineCarrier) background(step func() (more bool)) {
 	}
 }
 
-func (g *goroutineCarrier) any() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.conns) > 0
-}
+func (g *goroutineCarrier) owes(time.Duration) bool { return g.owe(g.busy.Load() > 0) }
 
-// owes sees only what goroutines have begun to serve, not what waits in a socket. So it looks twice: the first look may fall
-// between two reads.
-func (g *goroutineCarrier) owes(time.Duration) bool {
-	if g.calm++; g.busy.Load() > 0 {
-		g.calm = 0
-	}
-	return g.calm < 2 && g.any()
-}
-
-func (g *goroutineCarrier) stop() {
-	g.mu.Lock()
-	for c := range g.conns {
-		c.Close(true)
-	}
-	g.mu.Unlock()
-	g.running.Wait()
-}
-
-// goroutineConn is a connection with a goroutine.
+// goroutineConn is a connection with a goroutine, which alone uses its fields except life.
 type goroutineConn struct {
 	carrier *goroutineCarrier
 	socket  net.Conn
-	secure  *secure // TLS on the socket; nil: none
-	session Session // nil: it is only told why it is not served
-	life
-	out    []byte // replies to write at the end of the batch; only the connection's goroutine uses it
-	isBusy bool   // it counts in carrier.busy
-	more   bool   // the session has more to serve before the next read
-	fresh  int    // where in out the replies of this round begin, which wait for the disk
-	left   bool   // Meanwhile has ended the round early
-	paused bool   // Serve is not called until Wake
-	leaves bool   // while paused, it ends when its peer closes its half
+	stream
+	isBusy bool // it counts in carrier.busy
+	left   bool // Meanwhile has ended the round early
 }
 
 // Meanwhile need not serve other connections, which have goroutines of their own. It ends the round, so that they do not wait for
@@ -105,40 +109,11 @@ func (c *goroutineConn) Meanwhile(wrote bool) {
 		c.commit()
 		c.left = true
 	}
-	if p, _ := c.next(math.MaxInt); len(p) > 0 { // flush meets an error, too
+	if p, _ := c.next(); len(p) > 0 { // flush meets an error, too
 		_ = c.socket.SetWriteDeadline(time.Now().Add(50 * time.Microsecond))
 		n, _ := c.socket.Write(p)
 		c.took(n)
 	}
-}
-
-// next returns what the socket is to take next, at most size bytes without TLS.
-func (c *goroutineConn) next(size int) ([]byte, error) {
-	if c.secure == nil {
-		return c.out[:min(len(c.out), size)], nil
-	}
-	n, err := c.secure.seal(c.out)
-	c.shift(n)
-	return c.secure.sealed(), err
-}
-
-// took tells that the socket has taken the first n bytes of next's.
-func (c *goroutineConn) took(n int) {
-	if c.secure == nil {
-		c.shift(n)
-	} else {
-		c.secure.took(n)
-	}
-}
-
-func (c *goroutineConn) shift(n int) { c.out, c.fresh = c.out[n:], max(0, c.fresh-n) }
-
-// pending is how many bytes the socket has not taken.
-func (c *goroutineConn) pending() int {
-	if c.secure == nil {
-		return len(c.out)
-	}
-	return len(c.out) + len(c.secure.sealed())
 }
 
 func (c *goroutineConn) Resume() {
@@ -148,6 +123,8 @@ func (c *goroutineConn) Resume() {
 	}
 }
 
+func (c *goroutineConn) RoundNS() int64 { return 0 }
+
 // commit ends a round when its changes are on the disk, or at once if there are none.
 func (c *goroutineConn) commit() {
 	var err error
@@ -156,8 +133,7 @@ func (c *goroutineConn) commit() {
 	} else {
 		server.Leave()
 	}
-	c.out = append(c.out[:c.fresh], c.session.Confirm(c.out[c.fresh:], err)...)
-	c.fresh = len(c.out)
+	c.confirm(err)
 }
 
 // writeTurn and writeSize bound one write. After each, the connection checks how much the peer has taken, and whether it must
@@ -185,51 +161,19 @@ func (c *goroutineConn) Close(now bool) {
 func (c *goroutineConn) Wake() { _ = c.socket.SetReadDeadline(time.Unix(1, 0)) }
 
 func (c *goroutineConn) run() {
-	t := c.carrier.t
 	defer c.end()
-	defer c.hangUp()
 	defer c.setBusy(false)
 	defer func() {
 		if cause := recover(); cause != nil {
-			t.server.Panicked(cause, "connection", c.session)
+			c.carrier.t.server.Panicked(cause, "connection", c.session)
 		}
 	}()
-	if c.secure != nil && !c.handshake() {
-		return
-	}
-	if c.secure != nil && c.secure.byLoops {
-		c.handOver()
-		return
-	}
-	c.session.Open(c, -1)
-	if c.secure != nil {
-		c.secure.identify(c.session)
-	}
+	c.open(c, -1)
 	c.reach(open)
-	buf := make([]byte, 8<<10)
-	for last := false; !last && c.at() == open; {
-		var data []byte
-		switch {
-		case c.paused:
-			if !c.awaitWake(buf) {
-				return
-			}
-		case c.more: // what was read is served first
-		case c.secure.hasBehind():
-			data = c.secure.takeBehind()
-		default:
-			n, err := c.read(buf)
-			if n > 0 {
-				data = buf[:n]
-			}
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				// Reset before Serve: a Wake from now on is seen by Serve or ends the next read.
-				_ = c.socket.SetReadDeadline(time.Time{})
-			} else if err != nil && n == 0 {
-				return
-			} else if err != nil { // TLS tells the end together with what came last
-				last = true
-			}
+	for buf := make([]byte, 8<<10); c.at() == open; {
+		data, ok := c.await(buf)
+		if !ok {
+			return
 		}
 		c.setBusy(true)
 		c.round(data)
@@ -240,6 +184,21 @@ func (c *goroutineConn) run() {
 	}
 }
 
+// await returns what is to be served next, or nil after a Wake. It returns false when the connection is gone.
+func (c *goroutineConn) await(buf []byte) (data []byte, ok bool) {
+	if c.paused {
+		return nil, c.woken(c.awaitWake(buf))
+	}
+	if data, ok = c.arrived(); ok {
+		return data, true
+	}
+	n, err := c.read(buf)
+	if n > 0 { // TLS may tell the end together with what came last, and tells it again
+		return buf[:n], true
+	}
+	return nil, c.woken(err)
+}
+
 func (c *goroutineConn) read(buf []byte) (int, error) {
 	if c.secure != nil {
 		return c.secure.Read(buf)
@@ -247,46 +206,33 @@ func (c *goroutineConn) read(buf []byte) (int, error) {
 	return c.socket.Read(buf)
 }
 
-func (c *goroutineConn) Pause(abandons bool) { c.paused, c.leaves = true, abandons }
+// woken reports whether a wait ended by a Wake.
+func (c *goroutineConn) woken(err error) bool {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	_ = c.socket.SetReadDeadline(time.Time{}) // before Serve: a Wake from now on is seen by Serve or ends the next read
+	c.paused = false
+	return true
+}
 
-func (c *goroutineConn) RoundNS() int64 { return 0 }
-
-// awaitWake waits until the connection is woken, or returns false when its peer is gone. It reads nothing, except to find the farewell of a
+// awaitWake returns the error that ends the wait: os.ErrDeadlineExceeded for a Wake. It reads nothing, except to find the farewell of a
 // peer with TLS. Go's poller also wakes it for input, and then it only checks for the end of the connection.
-func (c *goroutineConn) awaitWake(buf []byte) bool {
-	var err error
+func (c *goroutineConn) awaitWake(buf []byte) (err error) {
 	for err == nil && c.leaves && c.secure.listens() {
 		n := 0
 		n, err = c.secure.Read(buf)
 		c.secure.behind = append(c.secure.behind, buf[:n]...)
 	}
-	if err != nil {
-		return c.woken(err)
-	}
 	socket, ok := c.socket.(syscall.Conn)
-	if !ok {
-		return false
+	if err != nil || !ok {
+		return err
 	}
 	raw, err := socket.SyscallConn()
 	if err != nil {
-		return false
+		return err
 	}
-	ended := false
-	err = raw.Read(func(fd uintptr) bool {
-		ended = hasEnded(fd, c.leaves)
-		return ended
-	})
-	return !ended && c.woken(err)
-}
-
-// woken reports whether the end of a wait was a Wake.
-func (c *goroutineConn) woken(err error) bool {
-	if !errors.Is(err, os.ErrDeadlineExceeded) {
-		return false
-	}
-	_ = c.socket.SetReadDeadline(time.Time{}) // before Serve, as in run
-	c.paused = false
-	return true
+	return raw.Read(func(fd uintptr) bool { return hasEnded(fd, c.leaves) })
 }
 
 // hasEnded reports whether a connection is broken or, with half, its peer has closed its half. Systems other than Linux
@@ -313,15 +259,15 @@ func (c *goroutineConn) round(data []byte) {
 	c.more = c.session.Serve(data)
 }
 
-// end tells the carrier and the session that the connection is gone.
+// end closes the socket, and tells the carrier and the session that the connection is gone.
 func (c *goroutineConn) end() {
-	c.reach(gone)
-	c.carrier.mu.Lock()
-	delete(c.carrier.conns, c)
-	c.carrier.mu.Unlock()
-	if c.session != nil {
-		c.session.Closed()
+	if c.secure != nil {
+		c.secure.sayFarewell(c.socket, c.at() == cut, !c.paused)
 	}
+	c.socket.Close()
+	c.reach(gone)
+	c.carrier.ended(c)
+	c.session.Closed()
 }
 
 func (c *goroutineConn) setBusy(on bool) {
@@ -339,13 +285,13 @@ func (c *goroutineConn) setBusy(on bool) {
 // --timeout ends the wait or, once the connection is closing, lingerNS does. It returns false if the connection must end.
 func (c *goroutineConn) flush() bool {
 	s, server := c.session, c.carrier.t.server
-	defer func() { c.out, c.fresh = c.out[:0], 0 }()
+	defer func() { c.out, c.sent, c.fresh = c.out[:0], 0, 0 }()
 	if c.at() == cut {
 		return false
 	}
 	for stuckNS := int64(0); c.pending() > 0; {
 		s.Unsent(c.pending())
-		p, err := c.next(writeSize)
+		p, err := c.next()
 		if err != nil {
 			return false
 		}
@@ -353,7 +299,7 @@ func (c *goroutineConn) flush() bool {
 		if c.at() == cut { // SetWriteDeadline may just have overwritten Close's deadline
 			return false
 		}
-		n, err := c.socket.Write(p)
+		n, err := c.socket.Write(p[:min(len(p), writeSize)])
 		c.took(n)
 		nowNS := server.NowNS()
 		switch {

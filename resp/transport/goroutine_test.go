@@ -31,7 +31,7 @@ func TestAGoroutineAndADeafPeer(t *testing.T) {
 				c.start(t)
 				ours, theirs := net.Pipe()
 				begin := time.Now()
-				c.goroutines.carry(context.Background(), ours)
+				c.carry(context.Background(), ours)
 				if test.send != "" {
 					if _, err := theirs.Write([]byte(test.send)); err != nil {
 						t.Fatal(err)
@@ -41,7 +41,7 @@ func TestAGoroutineAndADeafPeer(t *testing.T) {
 				if test.now {
 					c.sessions[0].conn.Close(true)
 				}
-				c.goroutines.running.Wait()
+				c.carrier.(*goroutineCarrier).running.Wait()
 				if took := time.Since(begin); took != test.ends {
 					t.Errorf("it took %v", took)
 				}
@@ -57,12 +57,12 @@ func TestGoroutinesSettle(t *testing.T) {
 		c.start(t)
 		for _, want := range []time.Duration{0, time.Millisecond} {
 			begin := time.Now()
-			c.goroutines.settle(t.Context())
+			c.carrier.settle(t.Context())
 			if took := time.Since(begin); took != want {
 				t.Errorf("it took %v, want %v", took, want)
 			}
 			ours, _ := net.Pipe()
-			c.goroutines.carry(t.Context(), ours)
+			c.carry(t.Context(), ours)
 		}
 	})
 }

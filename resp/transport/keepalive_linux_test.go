@@ -23,7 +23,7 @@ func TestKeepAlive(t *testing.T) {
 		accepted := make(chan net.Conn, 1)
 		c.listener = wrapping(func(conn net.Conn) net.Conn { accepted <- conn; return conn })
 		c.start(t)
-		dial(t, c.listen(t, "tcp", true)).ask("a\n", "a\n")
+		dial(t, c.listen(t, "tcp")).ask("a\n", "a\n")
 		raw, err := (<-accepted).(*net.TCPConn).SyscallConn()
 		if err != nil {
 			t.Fatal(err)

@@ -91,10 +91,7 @@ func TestALongCommandOnAStandingDisk(t *testing.T) {
 	writes.want("a\n")
 	writes.ask("end\n", "end\n")
 	runs.want("long\n")
-	l.mu.Lock()
-	l.stop = true
-	l.mu.Unlock()
-	l.ask(nil)
+	l.askStop()
 	<-l.over
 }
 
@@ -147,8 +144,7 @@ func TestALongCommandThatHasWritten(t *testing.T) {
 			if time.Now().After(deadline) || l.stopping {
 				t.Errorf("the acceptor waits, or the loop stops (%v) without being told", l.stopping)
 			}
-			l.stop = true
-			l.ask(nil)
+			l.askStop()
 			for range 10 {
 				s.conn.Meanwhile(true)
 			}

@@ -191,7 +191,7 @@ func TestWhatComesBehindAWait(t *testing.T) {
 				if lines <= mostBehind/4 {
 					sending.Wait()
 				}
-				if c.tls != nil && c.byLoops {
+				if c.tls != nil && c.byLoops() {
 					c.Turn(t.Context()) // in which the loop reads it
 				}
 				s.finish()
@@ -252,7 +252,7 @@ func TestAPausedSessionWithoutASocket(t *testing.T) {
 	c.handle = waiting(func(*fakeSession) {})
 	c.listener = wrapping(func(conn net.Conn) net.Conn { return struct{ net.Conn }{conn} })
 	c.start(t)
-	p := dial(t, c.listen(t, "tcp", true))
+	p := dial(t, c.listen(t, "tcp"))
 	p.send("now\nstay\nnow\n")
 	p.want("now\n")
 	p.wantClosed()

@@ -114,7 +114,7 @@ func FuzzTLS(f *testing.F) {
 	f.Fuzz(func(t *testing.T, script []byte, old, byLoops bool) {
 		c := secured(t, func(c *carried) {
 			if byLoops && HasLoops {
-				c.Loops, c.byLoops = 1, true
+				c.Loops = 1
 			}
 			c.handle = func(s *fakeSession, line string) bool {
 				if line != "a" {
@@ -155,7 +155,7 @@ func FuzzTLS(f *testing.F) {
 		eventually(t, "end of the connection", func() bool {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			return !c.goroutines.any() && c.left.Load() == int64(len(c.sessions))
+			return !c.handshakes.any() && c.left.Load() == int64(len(c.sessions))
 		})
 		if n := c.tls.ongoing.Len(); n > 0 || c.panics.Load() > 0 {
 			t.Errorf("%d handshakes are unfinished, %d panics", n, c.panics.Load())

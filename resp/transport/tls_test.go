@@ -42,7 +42,7 @@ func secured(t *testing.T, set func(c *carried)) *carried {
 		set(c)
 	}
 	c.start(t)
-	c.addr = c.listen(t, "tcp", !c.byLoops)
+	c.addr = c.listen(t, "tcp")
 	return c
 }
 
@@ -116,7 +116,7 @@ func TestRefusedInTLS(t *testing.T) {
 	p := c.dial(t)
 	p.want("not you\n")
 	p.wantClosed()
-	eventually(t, "end", func() bool { return !c.goroutines.any() })
+	eventually(t, "end", func() bool { return !c.handshakes.any() })
 	for range mostRefusing {
 		dial(t, c.addr).send("\x16\x03\x01")
 	}
@@ -161,7 +161,7 @@ func TestHandshakesTakeTurns(t *testing.T) {
 		}
 		c.tls.Config = func() *tls.Config { return config }
 	})
-	turns := c.goroutines.turns
+	turns := &c.handshakes.turns
 	turns.free = 2
 	for range 5 {
 		dial(t, c.addr).send("\x16\x03\x01") // half a handshake
@@ -209,7 +209,7 @@ func TestNoTurnForWhoIsTooOld(t *testing.T) {
 		c.tls.Config = func() *tls.Config { return config }
 		c.tls.Most = func() int64 { return 3 }
 	})
-	turns := c.goroutines.turns
+	turns := &c.handshakes.turns
 	turns.free = 1
 	for i := range 7 {
 		p := c.dial(t)

@@ -24,7 +24,7 @@ func eachTLS(t *testing.T, wrap func(*net.TCPConn) net.Conn, set func(c *carried
 				t.Parallel()
 				c := secured(t, func(c *carried) {
 					if byLoops {
-						c.Loops, c.byLoops = 2, true
+						c.Loops = 2
 					}
 					if set != nil {
 						set(c)

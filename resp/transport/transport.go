@@ -100,18 +100,18 @@ type Options struct {
 // Transport carries connections.
 type Transport struct {
 	server     Server
-	synced     bool        // rounds are committed
-	loops      loopCarrier // nil: there are no event loops
-	goroutines *goroutineCarrier
+	synced     bool // rounds are committed
+	carrier    carrier
+	handshakes handshakes // of TLS; then carrier has the connection
 
 	accepting   sync.Mutex // held while a connection is taken in
 	fullUntilNS int64      // guarded by accepting
 }
 
-// carrier moves the bytes of connections between their sockets and sessions.
+// carrier moves the bytes of connections between their sockets and sessions: event loops, or goroutines where there are none.
 type carrier interface {
-	// carry takes a connection over. It may wait for a moment, until ctx ends, but not for the peer.
-	carry(ctx context.Context, conn net.Conn)
+	// adopt serves a session's connection. over is its TLS, whose handshake is done; nil: none.
+	adopt(conn net.Conn, session Session, over *secure)
 	// settle returns when all connections that have ended by now have been noticed, or when ctx ends.
 	settle(ctx context.Context)
 	// owes is Owes for the carrier's connections.
@@ -122,62 +122,35 @@ type carrier interface {
 	stop()
 }
 
-// loopCarrier is a carrier that takes over connections of others.
-type loopCarrier interface {
-	carrier
-	// adopt serves a session's connection. over is its TLS, whose handshake is done; nil: none.
-	adopt(conn net.Conn, session Session, over *secure)
-}
-
 // New returns a transport without connections. The error says which system call for the event loops failed.
-func New(server Server, o Options) (*Transport, error) {
-	t := &Transport{server: server, synced: o.Sync}
-	half := max(1, runtime.GOMAXPROCS(0)/2)
-	t.goroutines = &goroutineCarrier{t: t, conns: map[*goroutineConn]struct{}{}, turns: &turns{free: half}}
-	if o.Loops > 0 && HasLoops {
-		loops, err := newLoops(t, o.Loops)
-		if err != nil {
-			return nil, err
-		}
-		t.loops = loops
+func New(server Server, o Options) (t *Transport, err error) {
+	t = &Transport{server: server, synced: o.Sync}
+	t.handshakes.turns.free = max(1, runtime.GOMAXPROCS(0)/2)
+	if t.carrier = (&goroutineCarrier{t: t}); o.Loops > 0 && HasLoops {
+		t.carrier, err = newLoops(t, o.Loops)
 	}
-	return t, nil
-}
-
-// carriers returns the event loops, if there are any, and the goroutines.
-func (t *Transport) carriers() []carrier {
-	if t.loops == nil {
-		return []carrier{t.goroutines}
-	}
-	return []carrier{t.loops, t.goroutines}
+	return t, err
 }
 
 // Background runs step over and over until it returns false. No connection waits for longer than one step takes. It may return
 // before the last step.
-func (t *Transport) Background(step func() (more bool)) {
-	t.carriers()[0].background(step)
-}
+func (t *Transport) Background(step func() (more bool)) { t.carrier.background(step) }
 
 // Owes reports whether input that had arrived at the first call of Owes is unanswered, or a reply has not left. It waits for
 // running commands until patience has passed, and then returns true.
-func (t *Transport) Owes(patience time.Duration) (owes bool) {
-	for _, c := range t.carriers() {
-		owes = c.owes(patience) || owes // each is asked each time
-	}
-	return owes
+func (t *Transport) Owes(patience time.Duration) bool {
+	shaking := t.handshakes.owe(false) // each is asked each time
+	return t.carrier.owes(patience) || shaking
 }
 
 // Turn returns when each event loop has gone round, or when ctx ends.
 func (t *Transport) Turn(ctx context.Context) {
-	for _, c := range t.carriers() {
-		c.settle(ctx)
-	}
+	t.carrier.settle(ctx)
+	t.handshakes.settle(ctx)
 }
 
 // Stop closes all connections and returns when they are closed. All calls of Accept must have returned before.
 func (t *Transport) Stop() {
-	t.goroutines.stop() // first, as the end of a handshake hands a connection to a loop
-	if t.loops != nil {
-		t.loops.stop()
-	}
+	t.handshakes.stop() // first, as the end of a handshake hands a connection to the carrier
+	t.carrier.stop()
 }
