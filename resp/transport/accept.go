@@ -85,9 +85,6 @@ func (t *Transport) admit(ctx context.Context, conn net.Conn) (session Session, 
 	return session, refusal, full
 }
 
-// refusalTime is for a line that fits any socket buffer.
-const refusalTime = 100 * time.Millisecond
-
 // refuse tells a peer why it is not served. The line fits any socket buffer, so the write does not wait.
 func refuse(conn net.Conn, line string) {
 	_ = conn.SetWriteDeadline(time.Now().Add(refusalTime))

@@ -136,12 +136,9 @@ func (c *goroutineConn) commit() {
 	c.confirm(err)
 }
 
-// writeTurn and writeSize bound one write. After each, the connection checks how much the peer has taken, and whether it must
+// writeTurn bounds one write. After each, the connection checks how much the peer has taken, and whether it must
 // end.
-const (
-	writeTurn = 250 * time.Millisecond
-	writeSize = 64 << 10
-)
+const writeTurn = 250 * time.Millisecond
 
 func (c *goroutineConn) Send(p []byte) int {
 	c.out = append(c.out, p...)

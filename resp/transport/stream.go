@@ -91,6 +91,9 @@ func (s *stream) took(n int) {
 	}
 }
 
+// writeSize is the most that is sealed, or that a goroutine writes, at once.
+const writeSize = 64 << 10
+
 // flushAt is how many reply bytes a connection has that writes before the end of the round.
 const flushAt = 64 << 10
 

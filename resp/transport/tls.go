@@ -13,6 +13,9 @@ import (
 // when the socket has taken those before, and are less.
 const mostSealed = 2 * writeSize
 
+// refusalTime is for a line that fits any socket buffer, such as a refusal or the farewell.
+const refusalTime = 100 * time.Millisecond
+
 var errReadsNothing = errors.New("it reads nothing")
 
 // secure is the TLS of a connection.
