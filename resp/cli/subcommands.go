@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"celld/resp/config"
-	"celld/resp/health"
 
 	"github.com/spf13/pflag"
 )
@@ -63,7 +62,7 @@ func runSubcommand(cfg *config.Config, flags *pflag.FlagSet, words []string, has
 		return notVerbose
 	}
 	if !hasFlags { // process 1 has accepted its own flags
-		_ = flags.Parse(health.FlagsOfFirst(os.DirFS("/proc"), os.Args[0]))
+		_ = flags.Parse(flagsOfFirst(os.DirFS("/proc"), os.Args[0]))
 	}
 	if wrong := readEnvironment(flags); len(wrong) > 0 {
 		return errors.Join(wrong...)
@@ -71,7 +70,7 @@ func runSubcommand(cfg *config.Config, flags *pflag.FlagSet, words []string, has
 	if err := cfg.LoadPassword(flags.Changed); err != nil {
 		return UsageError{err}
 	}
-	return health.Ping(flags, name == "ready")
+	return ping(cfg, flags, name == "ready")
 }
 
 // notVerbose is what -v gets without the version.

@@ -1,4 +1,4 @@
-package health
+package cli
 
 import (
 	"bufio"
@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/pflag"
+	"celld/resp/config"
 )
 
 // serveReply answers each line PING by a line, and each line INFO by what follows it, until the test ends.
@@ -89,18 +89,12 @@ func TestPing(t *testing.T) {
 		{"--unixsocket=/nosuch/socket --port=" + port, true, ""},
 		{"--unixsocket=/nosuch/socket", true, "/nosuch/socket"},
 	} {
-		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-		for name, value := range map[string]string{"bind": "127.0.0.1", "port": other, "unixsocket": "", "requirepass": "", "probe-user": "", "probe-password": "", "tls-port": "0", "tls-cert-file": "", "tls-key-file": "", "tls-key-file-pass": "", "tls-client-cert-file": "", "tls-client-key-file": ""} {
-			flags.String(name, value, "")
-		}
-		args := strings.Fields(test.flags)
-		for i := range args {
-			args[i] = strings.ReplaceAll(args[i], ",", " ") // as bind's text has it
-		}
-		if err := flags.Parse(args); err != nil {
+		cfg := config.New()
+		flags := defineFlags(cfg)
+		if err := flags.Parse(strings.Fields(test.flags)); err != nil {
 			t.Fatal(err)
 		}
-		err := Ping(flags, test.ready)
+		err := ping(cfg, flags, test.ready)
 		if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) {
 			t.Errorf("%s, ready %v: %v, want %q", test.flags, test.ready, err, test.fails)
 		}

@@ -1,4 +1,4 @@
-package health
+package cli
 
 import (
 	"slices"
@@ -19,11 +19,11 @@ func TestFlagsOfFirst(t *testing.T) {
 		"":                                        nil,
 	} {
 		proc := fstest.MapFS{"1/cmdline": {Data: []byte(strings.ReplaceAll(line, " ", "\x00") + "\x00")}}
-		if got := FlagsOfFirst(proc, "/celld"); !slices.Equal(got, want) {
+		if got := flagsOfFirst(proc, "/celld"); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", line, got, want)
 		}
 	}
-	if got := FlagsOfFirst(fstest.MapFS{}, "/celld"); got != nil {
+	if got := flagsOfFirst(fstest.MapFS{}, "/celld"); got != nil {
 		t.Errorf("without /proc: %q", got)
 	}
 }

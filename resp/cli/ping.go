@@ -1,5 +1,4 @@
-// Package health asks a server whether it is alive. It is the health check of an image without a shell.
-package health
+package cli
 
 import (
 	"bufio"
@@ -7,22 +6,26 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
-	"celld/resp/certs"
-	"celld/resp/wire"
-
 	"github.com/spf13/pflag"
+
+	"celld/resp/certs"
+	"celld/resp/config"
+	"celld/resp/wire"
 )
 
-// pingPatience is how long Ping waits to connect, and then for the answers.
+// pingPatience is how long ping waits to connect, and then for the answers.
 const pingPatience = 3 * time.Second
 
-// Ping asks the server that the flags describe whether it is alive or, with ready, whether it serves. nil means yes. It prints what
+// ping asks the server that the flags describe whether it is alive or, with ready, whether it serves. nil means yes. It prints what
 // a living server said instead of PONG, and what a ready one lacks. Two commands need no client library.
 //
 // It asks all plain addresses at once, then those with TLS, and one answer is enough: some of a server's addresses may be missing.
@@ -32,42 +35,32 @@ const pingPatience = 3 * time.Second
 //
 // A server that loads, is full, wants another password or lets this user run no PING is alive. To kill it for that would reset every limit. So these are
 // errors only with ready.
-func Ping(flags *pflag.FlagSet, ready bool) error {
+func ping(cfg *config.Config, flags *pflag.FlagSet, ready bool) error {
 	command := "ping"
 	if ready {
 		command = "ready"
 	}
-	value := func(name string) string {
-		v := flags.Lookup(name).Value
-		if text, ok := v.(interface{ Get() string }); ok { // String hides secrets
-			return text.Get()
-		}
-		return v.String()
-	}
-	port := value("port")
-	who := login(value)
 	var places []place
-	if path := value("unixsocket"); path != "" {
+	if path := cfg.UnixSocket.Get(); path != "" {
 		places = append(places, place{path: path})
 	}
-	// If only the socket is named, another server may be at the default port.
-	if port != "0" && (len(places) == 0 || flags.Changed("port") || flags.Changed("bind")) {
-		for _, word := range strings.Fields(value("bind")) {
+	listen := func(port int64, secure *tls.Config) {
+		for _, word := range cfg.Bind.Get() {
 			host, optional := strings.CutPrefix(word, "-")
-			places = append(places, place{host: pingHost(host), port: port, optional: optional})
+			places = append(places, place{host: pingHost(host), port: strconv.FormatInt(port, 10), optional: optional, secure: secure})
 		}
 	}
-	if port := value("tls-port"); port != "0" {
-		secure := clientTLS(value)
-		for _, word := range strings.Fields(value("bind")) {
-			host, optional := strings.CutPrefix(word, "-")
-			places = append(places, place{host: pingHost(host), port: port, optional: optional, secure: secure})
-		}
+	// If only the socket is named, another server may be at the default port.
+	if port := cfg.Port.Get(); port != 0 && (len(places) == 0 || flags.Changed("port") || flags.Changed("bind")) {
+		listen(port, nil)
+	}
+	if port := cfg.TLS.Port.Get(); port != 0 {
+		listen(port, clientTLS(cfg))
 	}
 	if len(places) == 0 {
 		return errors.New(command + ": --port 0 is whatever port was free; give the one that the log tells")
 	}
-	if err := ask(places, who, ready, 200*time.Millisecond); err != nil {
+	if err := ask(places, login(cfg), ready, 200*time.Millisecond); err != nil {
 		return fmt.Errorf("%s: %w", command, err)
 	}
 	return nil
@@ -119,8 +112,8 @@ func ask(places []place, who []string, ready bool, apart time.Duration) error {
 }
 
 // login returns the command that authenticates, or nil.
-func login(value func(string) string) []string {
-	user, password := value("probe-user"), cmp.Or(value("probe-password"), value("requirepass"))
+func login(cfg *config.Config) []string {
+	user, password := cfg.ProbeUser.Get(), cmp.Or(cfg.ProbePassword.Get(), cfg.RequirePass.Get())
 	switch {
 	case user != "":
 		return []string{"AUTH", user, password}
@@ -133,13 +126,13 @@ func login(value func(string) string) []string {
 // clientTLS shows the server the certificate that the flags name, or the server's own, as Redis does where it is a client. It does not
 // verify the server's: the place is an address of this machine, whose plain port nobody verifies either, and the certificate's names
 // are those of elsewhere.
-func clientTLS(value func(string) string) *tls.Config {
-	config := &tls.Config{InsecureSkipVerify: true}
-	cert, key := cmp.Or(value("tls-client-cert-file"), value("tls-cert-file")), cmp.Or(value("tls-client-key-file"), value("tls-key-file"))
-	if pair, err := certs.ReadPair(cert, key, value("tls-key-file-pass")); err == nil { // a server that asks for none is asked without
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+func clientTLS(cfg *config.Config) *tls.Config {
+	client, c := &tls.Config{InsecureSkipVerify: true}, &cfg.TLS
+	cert, key := cmp.Or(c.ClientCert.Get(), c.Cert.Get()), cmp.Or(c.ClientKey.Get(), c.Key.Get())
+	if pair, err := certs.ReadPair(cert, key, c.KeyPass.Get()); err == nil { // a server that asks for none is asked without
+		client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
-	return config
+	return client
 }
 
 // why returns the first error that is not about a missing optional address, or the first of all.
@@ -259,4 +252,20 @@ func pingHost(host string) string {
 		return "::1"
 	}
 	return host
+}
+
+// flagsOfFirst returns the flags of process 1, if that is the named program or an init that runs it (docker run --init). So it is
+// in a container, where a health check sees the server's environment but not its arguments. Elsewhere, and in a pod whose
+// containers share their processes, it returns nil. proc is /proc.
+func flagsOfFirst(proc fs.FS, program string) []string {
+	line, err := fs.ReadFile(proc, "1/cmdline")
+	if err != nil {
+		return nil
+	}
+	words := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
+	at := slices.IndexFunc(words, func(word string) bool { return filepath.Base(word) == filepath.Base(program) })
+	if at < 0 {
+		return nil
+	}
+	return words[at+1:]
 }
