@@ -38,35 +38,38 @@ func (f *Files) read(all *bytes.Buffer) (*parts, error) {
 	if p.key, err = regular.ReadFile(f.Key); err != nil {
 		return nil, fmt.Errorf("read the key: %w", err)
 	}
-	if f.CA != "" {
-		text, err := regular.ReadFile(f.CA)
-		if err != nil {
-			return nil, fmt.Errorf("read who vouches for clients: %w", err)
-		}
-		p.cas = append(p.cas, part{path: f.CA, text: text})
-	}
-	if f.CADir != "" {
-		entries, err := os.ReadDir(f.CADir)
-		if err != nil {
-			return nil, fmt.Errorf("read who vouches for clients: %w", err)
-		}
-		for _, entry := range entries {
-			path := filepath.Join(f.CADir, entry.Name())
-			if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-				continue // Kubernetes has directories beside the files
-			}
-			text, err := regular.ReadFile(path)
-			if err != nil {
-				return nil, fmt.Errorf("read who vouches for clients: %w", err)
-			}
-			p.cas = append(p.cas, part{path, text, true})
-		}
+	if p.cas, err = f.readCAs(); err != nil {
+		return nil, fmt.Errorf("read who vouches for clients: %w", err)
 	}
 	fmt.Fprintf(all, "%q %q", p.cert, p.key)
 	for _, ca := range p.cas {
 		fmt.Fprintf(all, " %q", ca.text)
 	}
 	return p, nil
+}
+
+func (f *Files) readCAs() (cas []part, err error) {
+	if f.CA != "" {
+		cas = append(cas, part{path: f.CA})
+	}
+	if f.CADir != "" {
+		entries, err := os.ReadDir(f.CADir)
+		if err != nil {
+			return nil, err
+		}
+		for _, entry := range entries {
+			path := filepath.Join(f.CADir, entry.Name())
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() { // Kubernetes has directories beside the files
+				cas = append(cas, part{path: path, many: true})
+			}
+		}
+	}
+	for i := range cas {
+		if cas[i].text, err = regular.ReadFile(cas[i].path); err != nil {
+			return nil, err
+		}
+	}
+	return cas, nil
 }
 
 // pair returns the certificate with its key. The error says nothing of the key's content.

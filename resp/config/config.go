@@ -127,7 +127,7 @@ func New() *Config {
 		{Name: "bind", Group: groupNetwork, Value: in(&c.Bind, newBind("127.0.0.1", "-::1")), Help: "addresses to listen on; repeat it or separate by commas; - in front of an address makes it optional"},
 		{Name: "port", Group: groupNetwork, Value: in(&c.Port, newInt(6379, 0, 65535, "port")), Help: "TCP port; 0: any free port, or with --unixsocket or --tls-port no plain TCP at all"},
 		{Name: "unixsocket", Group: groupNetwork, Value: in(&c.UnixSocket, newText("", "path", nil)), Help: "unix socket to listen on as well"},
-		{Name: "unixsocketperm", Group: groupNetwork, Value: in(&c.UnixSocketPerm, newText("", "mode", checkPerm)), Help: "permissions of the unix socket, octal, such as 770"},
+		{Name: "unixsocketperm", Group: groupNetwork, Value: in(&c.UnixSocketPerm, newText("", "mode", readable(ParsePerm))), Help: "permissions of the unix socket, octal, such as 770"},
 		{Name: "maxclients", Group: groupNetwork, Value: in(&c.MaxClients, newInt(10000, 1, 1<<20, "n")), Mutable: true, Help: "most connections at once; one more gets an error and is closed"},
 		{Name: "timeout", Group: groupNetwork, Value: in(&c.Timeout, newInt(0, 0, math.MaxInt32, "seconds")), Mutable: true, Help: "close a connection that has been idle for this long; 0: never"},
 		{Name: "tcp-keepalive", Group: groupNetwork, Value: in(&c.TCPKeepalive, newInt(300, 0, math.MaxInt32, "seconds")), Mutable: true, Help: "probe idle TCP connections this often; 0: never"},
@@ -160,7 +160,7 @@ func New() *Config {
 
 		{Name: "dir", Group: groupDisk, Value: in(&c.Dir, newText(".", "path", checkPath)), Help: "directory of the files"},
 		{Name: "dir-lock-wait", Group: groupDisk, Value: in(&c.DirLockWait, newInt(10, 0, math.MaxInt32, "seconds")), Help: "at the start, longest wait for another process to leave the directory; 0: do not wait"},
-		{Name: "save", Group: groupDisk, Value: in(&c.Save, newText("", "pairs", checkSavePoints)), Mutable: true, refusal: errSaving, Help: "take a snapshot after this many seconds if this many changes were made, in pairs: '3600 1 300 100'; empty: neither take nor read one"},
+		{Name: "save", Group: groupDisk, Value: in(&c.Save, newText("", "pairs", readable(persistence.ParseSavePoints))), Mutable: true, refusal: errSaving, Help: "take a snapshot after this many seconds if this many changes were made, in pairs: '3600 1 300 100'; empty: neither take nor read one"},
 		{Name: "dbfilename", Group: groupDisk, Value: in(&c.DBFilename, newText("dump.rdb", "name", checkFilename)), Help: "name of the snapshot, an RDB file"},
 		{Name: "appendonly", Group: groupDisk, Value: in(&c.AppendOnly, newYesNo(false)), Mutable: true, Help: "log changes to the append-only file"},
 		{Name: "appendfilename", Group: groupDisk, Value: in(&c.AppendFilename, newText("appendonly.aof", "name", checkFilename)), Help: "name of the append-only file"},
@@ -245,22 +245,35 @@ func (c *Config) Check() error {
 
 // LoadPassword reads the password's file only, which is all that a client (celld ping) needs.
 func (c *Config) LoadPassword(changed func(name string) bool) error {
-	path := c.RequirePassFile.Get()
+	return loadSecret(c.RequirePass, "requirepass", "the password", c.RequirePassFile.Get(), changed)
+}
+
+// loadSecret sets a setting from the file that its sister names, where that is set.
+func loadSecret(p *Param[string], setting, what, path string, changed func(name string) bool) error {
 	if path == "" {
 		return nil
 	}
-	if changed("requirepass") {
-		return errors.New("requirepass and requirepass-file are both set; give one")
+	if changed(setting) {
+		return fmt.Errorf("%s and %s-file are both set; give one", setting, setting)
 	}
-	text, err := regular.ReadFile(path)
+	text, err := readSecret(what, path, func(text string) string { return strings.TrimRight(text, "\r\n") })
 	if err != nil {
-		return fmt.Errorf("read the password: %w", err)
+		return err
 	}
-	password := strings.TrimRight(string(text), "\r\n")
-	if password == "" {
-		return fmt.Errorf("read the password: %s is empty", path)
+	return p.Set(text)
+}
+
+// readSecret returns what a file holds, without what trim cuts off.
+func readSecret(what, path string, trim func(string) string) (string, error) {
+	bytes, err := regular.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", what, err)
 	}
-	return c.RequirePass.Set(password)
+	text := trim(string(bytes))
+	if text == "" {
+		return "", fmt.Errorf("read %s: %s is empty", what, path)
+	}
+	return text, nil
 }
 
 // Setting returns the setting of a name in lower case, or nil.
@@ -298,9 +311,10 @@ func ParsePerm(text string) (os.FileMode, error) {
 	return os.FileMode(n), nil
 }
 
-func checkPerm(text string) error { _, err := ParsePerm(text); return err }
-
-func checkSavePoints(text string) error { _, err := persistence.ParseSavePoints(text); return err }
+// readable makes the check of a text that is to be read by parse.
+func readable[T any](parse func(text string) (T, error)) func(text string) error {
+	return func(text string) error { _, err := parse(text); return err }
+}
 
 // SavePoints are those of the setting save.
 func (c *Config) SavePoints() []persistence.SavePoint {

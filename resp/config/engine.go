@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"celld/persistence/regular"
 	"celld/store/remote"
 	"celld/store/remote/link"
 )
@@ -42,12 +40,10 @@ func (c *storeConfig) rows() []Setting {
 		{Name: "store-timeout", Group: groupStore, Value: in(&c.Timeout, newDuration(500*time.Millisecond, time.Millisecond, time.Minute)), Help: "longest that a call waits for the store"},
 		{Name: "store-max-waiting", Group: groupStore, Value: in(&c.MaxWaiting, newSize(64<<20, 64<<10)), Help: "most bytes of calls that wait for the store; one more gets an error"},
 		{Name: "store-denials", Group: groupStore, Value: in(&c.Denials, newInt(65536, 0, 1<<24, "n")), Help: "most denied keys to remember, for a second at most, so that the store is not asked again; 0: none"},
-		{Name: "store-failure", Group: groupStore, Value: in(&c.Failure, newText("error", "modes", checkFailures)), Mutable: true, Help: "what calls get while the store does not answer: error, allow, deny, or local (a share of the limit, in memory); and for policies: error,api=local,login=deny"},
+		{Name: "store-failure", Group: groupStore, Value: in(&c.Failure, newText("error", "modes", readable(remote.ParseFailures))), Mutable: true, Help: "what calls get while the store does not answer: error, allow, deny, or local (a share of the limit, in memory); and for policies: error,api=local,login=deny"},
 		{Name: "store-local-share", Group: groupStore, Value: in(&c.LocalShare, newInt(20, 1, 1<<20, "n")), Help: "with local, each celld allows the limit divided by this"},
 	}
 }
-
-func checkFailures(text string) error { _, err := remote.ParseFailures(text); return err }
 
 func hidden(text string) string {
 	if text == "" {
@@ -84,22 +80,7 @@ func (c *Config) loadEngine(changed func(name string) bool) error {
 	case (s.TLSCert.Get() == "") != (s.TLSKey.Get() == ""):
 		return errors.New("--store-tls-cert-file and --store-tls-key-file must be given together")
 	}
-	path := s.PasswordFile.Get()
-	switch {
-	case path == "":
-		return nil
-	case changed("store-password"):
-		return errors.New("store-password and store-password-file are both set; give one")
-	}
-	text, err := regular.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("read the store's password: %w", err)
-	}
-	password := strings.TrimRight(string(text), "\r\n")
-	if password == "" {
-		return fmt.Errorf("read the store's password: %s is empty", path)
-	}
-	return s.Password.Set(password)
+	return loadSecret(s.Password, "store-password", "the store's password", s.PasswordFile.Get(), changed)
 }
 
 // EngineOptions returns the settings of the engine as options of remote.Open, nil if limits are kept in memory. Policies and Log are not

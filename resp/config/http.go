@@ -8,8 +8,6 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
-
-	"celld/persistence/regular"
 )
 
 // httpConfig are the settings of the HTTP port.
@@ -28,7 +26,7 @@ func (c *httpConfig) rows() []Setting {
 		{Name: "http-bind", Group: groupHTTP, Value: in(&c.Bind, newText("", "host:port", checkHostPort)), Help: "address to serve HTTP on: health, checks for proxies, metrics and the live page; empty: none"},
 		{Name: "http-token-file", Group: groupHTTP, Value: in(&c.TokenFile, newText("", "path", checkPath)), Help: "file that holds the token that HTTP clients must send; needed where --http-bind is not loopback"},
 		{Name: "http-max-connections", Group: groupHTTP, Value: in(&c.MaxConnections, newInt(1000, 1, 1<<20, "n")), Help: "most HTTP connections at once; one more gets 503 and is closed"},
-		{Name: "trusted-proxies", Group: groupHTTP, Value: in(&c.TrustedProxies, newText("", "nets", checkNets)), Help: "proxies whose X-Forwarded-For is believed: addresses or CIDRs, separated by blanks or commas"},
+		{Name: "trusted-proxies", Group: groupHTTP, Value: in(&c.TrustedProxies, newText("", "nets", readable(parseNets))), Help: "proxies whose X-Forwarded-For is believed: addresses or CIDRs, separated by blanks or commas"},
 		{Name: "http-tls", Group: groupHTTP, Value: in(&c.TLS, newYesNo(false)), Help: "serve HTTP by TLS only, with --tls-cert-file and what else is set for TLS"},
 		{Name: "http-pprof", Group: groupHTTP, Value: in(&c.Pprof, newYesNo(false)), Help: "serve profiles of Go under /debug/pprof/"},
 	}
@@ -60,13 +58,9 @@ func (c *Config) HTTPOptions() HTTPOptions {
 func (c *Config) loadHTTP() error {
 	h := &c.HTTP
 	if path := h.TokenFile.Get(); path != "" {
-		text, err := regular.ReadFile(path)
-		if err != nil {
-			return fmt.Errorf("read the HTTP token: %w", err)
-		}
-		// HTTP drops blanks around a header's value.
-		if h.token = strings.TrimSpace(string(text)); h.token == "" {
-			return fmt.Errorf("read the HTTP token: %s is empty", path)
+		var err error
+		if h.token, err = readSecret("the HTTP token", path, strings.TrimSpace); err != nil { // HTTP drops blanks around a header's value
+			return err
 		}
 	}
 	if h.TLS.Get() && h.Bind.Get() == "" {
@@ -95,8 +89,6 @@ func checkHostPort(text string) error {
 	}
 	return nil
 }
-
-func checkNets(text string) error { _, err := parseNets(text); return err }
 
 // parseNets reads addresses and CIDRs. An address is a net of itself.
 func parseNets(text string) (nets []netip.Prefix, err error) {

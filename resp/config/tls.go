@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -41,8 +42,8 @@ func (c *tlsConfig) rows() []Setting {
 		{Name: "tls-ca-cert-dir", Group: groupTLS, Value: in(&c.CADir, newText("", "path", checkPath)), Help: "directory of such files"},
 		{Name: "tls-auth-clients", Group: groupTLS, Value: in(&c.Clients, newEnum("yes", "no", "optional")), Help: "whether clients must show a certificate, need not, or may"},
 		{Name: "tls-auth-clients-user", Group: groupTLS, Value: in(&c.ClientsUser, newEnum("off", "CN", "URI")), Help: "part of a client's certificate that names its user; off: none"},
-		{Name: "tls-protocols", Group: groupTLS, Value: in(&c.Protocols, newText("TLSv1.2 TLSv1.3", "words", checkProtocols)), Help: "versions of TLS"},
-		{Name: "tls-ciphers", Group: groupTLS, Value: in(&c.Ciphers, newText("", "names", checkCiphers)), Help: "ciphers of TLS 1.2, by OpenSSL's names, separated by colons; empty: Go's choice"},
+		{Name: "tls-protocols", Group: groupTLS, Value: in(&c.Protocols, newText("TLSv1.2 TLSv1.3", "words", readable(parseProtocols))), Help: "versions of TLS"},
+		{Name: "tls-ciphers", Group: groupTLS, Value: in(&c.Ciphers, newText("", "names", readable(parseCiphers))), Help: "ciphers of TLS 1.2, by OpenSSL's names, separated by colons; empty: Go's choice"},
 		{Name: "tls-ciphersuites", Group: groupTLS, Value: in(&c.Suites, newText("", "names", checkSuites)), Help: "must be empty: Go chooses the ciphers of TLS 1.3"},
 		{Name: "tls-max-handshakes", Group: groupTLS, Value: in(&c.MaxHandshakes, newInt(1000, 1, 1<<20, "n")), Mutable: true, Help: "most unfinished handshakes; one more ends the oldest"},
 		{Name: "tls-client-cert-file", Group: groupTLS, Value: in(&c.ClientCert, newText("", "path", checkPath)), Help: "certificate that celld ping and celld ready show; the default is --tls-cert-file"},
@@ -97,10 +98,9 @@ func (c *Config) checkCertificates(now time.Time) (err error) {
 		}
 	}
 	if path := c.Engine.TLSCert.Get(); path != "" {
-		if pair, bad := certs.ReadPair(path, c.Engine.TLSKey.Get(), ""); bad == nil { // else remote.Check says why
-			if wrong := certs.Valid(pair, now); wrong != nil {
-				err = errors.Join(err, fmt.Errorf("the engine refuses the certificate: %s: %w", path, wrong))
-			}
+		pair, unread := certs.ReadPair(path, c.Engine.TLSKey.Get(), "")
+		if wrong := certs.Valid(pair, now); unread == nil && wrong != nil { // else remote.Check says why
+			err = errors.Join(err, fmt.Errorf("the engine refuses the certificate: %s: %w", path, wrong))
 		}
 	}
 	if path := c.TLS.ClientCert.Get(); path != "" {
@@ -146,8 +146,6 @@ func parseProtocols(text string) (versions [2]uint16, err error) {
 	return versions, nil
 }
 
-func checkProtocols(text string) error { _, err := parseProtocols(text); return err }
-
 // ciphers are OpenSSL's names of those ciphers of TLS 1.2 that Go takes for secure.
 var ciphers = map[string]uint16{
 	"ECDHE-ECDSA-AES128-GCM-SHA256": tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
@@ -166,19 +164,12 @@ func parseCiphers(text string) (ids []uint16, err error) {
 	for _, name := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(": ,", r) }) {
 		id, ok := ciphers[strings.ToUpper(name)]
 		if !ok {
-			names := make([]string, 0, len(ciphers))
-			for name := range ciphers {
-				names = append(names, name)
-			}
-			slices.Sort(names)
-			return nil, fmt.Errorf("argument must be of %s", strings.Join(names, ":"))
+			return nil, fmt.Errorf("argument must be of %s", strings.Join(slices.Sorted(maps.Keys(ciphers)), ":"))
 		}
 		ids = append(ids, id)
 	}
 	return ids, nil
 }
-
-func checkCiphers(text string) error { _, err := parseCiphers(text); return err }
 
 func checkSuites(text string) error {
 	if text != "" {

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -72,33 +73,23 @@ func isAddress(host string) bool {
 // fromAnotherSite reports whether a browser says that the page of another site has it ask. Another port of this machine is another
 // site, too.
 func fromAnotherSite(r *http.Request) bool {
-	for _, site := range r.Header["Sec-Fetch-Site"] {
-		if site != "same-origin" && site != "none" {
-			return true
-		}
-	}
-	for _, origin := range r.Header["Origin"] {
-		if _, host, _ := strings.Cut(origin, "://"); !strings.EqualFold(host, r.Host) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Header["Sec-Fetch-Site"], func(site string) bool { return site != "same-origin" && site != "none" }) ||
+		slices.ContainsFunc(r.Header["Origin"], func(origin string) bool {
+			_, host, _ := strings.Cut(origin, "://")
+			return !strings.EqualFold(host, r.Host)
+		})
 }
 
 // forwarded reports whether a check has a header that the page of another site cannot have a browser send: one that proxies set, or one
 // that the key is made of.
 func forwarded(r *http.Request, sources []source) bool {
-	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"} {
-		if r.Header[name] != nil {
-			return true
-		}
-	}
+	headers := []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"}
 	for _, from := range sources {
-		if from.header != "" && r.Header[from.header] != nil && !sentByBrowsers[from.header] && !strings.HasPrefix(from.header, "Sec-") {
-			return true
+		if from.header != "" && !sentByBrowsers[from.header] && !strings.HasPrefix(from.header, "Sec-") {
+			headers = append(headers, from.header)
 		}
 	}
-	return false
+	return slices.ContainsFunc(headers, func(name string) bool { return r.Header[name] != nil })
 }
 
 // sentByBrowsers are the headers that browsers set by themselves, or that a page may set without asking, as the Fetch standard has them.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -25,41 +26,31 @@ func parseSource(text string) (source, error) {
 	if text == "client-address" {
 		return source{address: true}, nil
 	}
-	for _, c := range []byte(text) {
-		if c|0x20 < 'a' || c|0x20 > 'z' {
-			if (c < '0' || c > '9') && c != '-' && c != '_' {
-				return source{}, fmt.Errorf("%.64q is no source: expected a header's name, client-address or word:<w>", text)
-			}
-		}
+	if strings.ContainsFunc(text, func(r rune) bool {
+		return (r|0x20 < 'a' || r|0x20 > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
+	}) {
+		return source{}, fmt.Errorf("%.64q is no source: expected a header's name, client-address or word:<w>", text)
 	}
 	return source{header: http.CanonicalHeaderKey(text)}, nil
 }
 
 // read returns a part of a key, which is not empty. The error says what the request lacks.
 func (s *source) read(r *http.Request, trusted []netip.Prefix) (string, error) {
+	values := r.Header[s.header]
 	switch {
 	case s.word != "":
 		return s.word, nil
 	case s.address:
 		return clientAddress(r, trusted)
 	case s.header == "Host": // net/http keeps it elsewhere
-		return r.Host, notEmpty("Host", r.Host)
-	}
-	values := r.Header[s.header]
-	if len(values) > 1 { // one of them may be a client's, and the other a proxy's
+		values = []string{r.Host}
+	case len(values) > 1: // one of them may be a client's, and the other a proxy's
 		return "", fmt.Errorf("the header %s is there %d times", s.header, len(values))
 	}
-	if len(values) == 0 {
-		return "", notEmpty(s.header, "")
+	if len(values) == 0 || values[0] == "" {
+		return "", fmt.Errorf("the header %s is missing", s.header)
 	}
-	return values[0], notEmpty(s.header, values[0])
-}
-
-func notEmpty(header, value string) error {
-	if value == "" {
-		return fmt.Errorf("the header %s is missing", header)
-	}
-	return nil
+	return values[0], nil
 }
 
 // clientAddress is the address that asks or, where that is a trusted proxy's, the last one in X-Forwarded-For that is not: each proxy appends
@@ -69,8 +60,11 @@ func clientAddress(r *http.Request, trusted []netip.Prefix) (string, error) {
 	if err != nil {
 		return "", errors.New("the connection has no address")
 	}
+	trusts := func(addr netip.Addr) bool {
+		return slices.ContainsFunc(trusted, func(net netip.Prefix) bool { return net.Contains(addr) })
+	}
 	client := at.Addr().Unmap().WithZone("")
-	if !contains(trusted, client) {
+	if !trusts(client) {
 		return client.String(), nil
 	}
 	list := strings.Split(strings.Join(r.Header["X-Forwarded-For"], ","), ",")
@@ -78,7 +72,7 @@ func clientAddress(r *http.Request, trusted []netip.Prefix) (string, error) {
 		if client, err = parseForwarded(strings.Trim(list[i], " \t")); err != nil {
 			return "", errors.New("X-Forwarded-For of a trusted proxy has no address where one is expected")
 		}
-		if !contains(trusted, client) {
+		if !trusts(client) {
 			break
 		}
 	}
@@ -90,19 +84,8 @@ func parseForwarded(text string) (netip.Addr, error) {
 	addr, err := netip.ParseAddr(text)
 	if err != nil {
 		var withPort netip.AddrPort
-		if withPort, err = netip.ParseAddrPort(text); err != nil {
-			return addr, err
-		}
+		withPort, err = netip.ParseAddrPort(text)
 		addr = withPort.Addr()
 	}
-	return addr.Unmap().WithZone(""), nil
-}
-
-func contains(nets []netip.Prefix, addr netip.Addr) bool {
-	for _, p := range nets {
-		if p.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return addr.Unmap().WithZone(""), err
 }
