@@ -85,20 +85,13 @@ func unknown(word string) error {
 }
 
 func findSubcommand(name string) *subcommand {
-	for i := range subcommands {
-		if subcommands[i].name == name {
-			return &subcommands[i]
-		}
+	if i := slices.IndexFunc(subcommands, func(s subcommand) bool { return s.name == name }); i >= 0 {
+		return &subcommands[i]
 	}
 	return nil
 }
 
-func (s *subcommand) usage() string {
-	if s.args == "" {
-		return "celld " + s.name
-	}
-	return "celld " + s.name + " " + s.args
-}
+func (s *subcommand) usage() string { return "celld " + s.name + " " + s.args }
 
 // help prints the help of celld, or of the subcommand in words.
 func help(w io.Writer, cfg *config.Config, words []string) error {

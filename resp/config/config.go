@@ -278,10 +278,8 @@ func readSecret(what, path string, trim func(string) string) (string, error) {
 
 // Setting returns the setting of a name in lower case, or nil.
 func (c *Config) Setting(name string) *Setting {
-	for i := range c.rows {
-		if c.rows[i].Name == name {
-			return &c.rows[i]
-		}
+	if i := slices.IndexFunc(c.rows, func(row Setting) bool { return row.Name == name }); i >= 0 {
+		return &c.rows[i]
 	}
 	return nil
 }

@@ -132,10 +132,8 @@ func (r *Rows) Of(p *policy.Policy) *Row {
 
 // named reports whether metrics tell a policy by its name, and lets them if few are.
 func (r *Rows) named(name string) bool {
-	for _, known := range r.names {
-		if name == known {
-			return true
-		}
+	if slices.Contains(r.names, name) {
+		return true
 	}
 	if len(r.names) == mostPolicyNames || name == otherPolicy {
 		return false

@@ -74,36 +74,26 @@ func (l *List) Keys(s interface {
 // text is the value in INFO.
 func (m *Metric) text() string {
 	switch v := m.Value.(type) {
+	case string:
+		return v
+	case int64: // as fmt writes it, for a third of the time
+		return strconv.FormatInt(v, 10)
+	case int:
+		return strconv.Itoa(v)
 	case Failed:
 		if v {
 			return "err"
 		}
 		return "ok"
-	case bool:
-		if v {
-			return "1"
-		}
-		return "0"
-	case time.Time:
-		if v.IsZero() {
-			return "0"
-		}
-		return strconv.FormatInt(v.Unix(), 10)
 	case time.Duration:
 		if v < 0 {
 			return "-1"
 		}
-		return strconv.FormatInt(int64(v/time.Second), 10)
+	case bool, time.Time:
+	default:
+		return fmt.Sprint(v)
 	}
-	switch v := m.Value.(type) { // as fmt writes them, for a third of the time
-	case string:
-		return v
-	case int64:
-		return strconv.FormatInt(v, 10)
-	case int:
-		return strconv.Itoa(v)
-	}
-	return fmt.Sprint(m.Value)
+	return strconv.FormatInt(int64(m.number()), 10)
 }
 
 // number is the value for Prometheus.
