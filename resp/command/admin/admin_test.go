@@ -1,0 +1,230 @@
+package admin
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"celld/persistence"
+	"celld/resp/command"
+	"celld/resp/command/calltest"
+	"celld/resp/config"
+	"celld/resp/metrics"
+	"celld/store"
+	"celld/store/memory"
+)
+
+// life notes how a server ends.
+type life struct{ did, failing string }
+
+func (l *life) AbortShutdown() bool { return l.failing != "abort" }
+func (l *life) Busy() bool          { return l.failing == "busy" }
+func (l *life) Shutdown()           { l.did += " stops" }
+
+func (l *life) PrepareShutdown(save, nosave bool) bool {
+	l.did += fmt.Sprint(" save=", save, " nosave=", nosave)
+	return l.failing != "save"
+}
+
+// keysTable has as many keys as a test says.
+type keysTable struct {
+	keys int
+	is   store.Stats
+}
+
+func (t *keysTable) Len(int64) int           { return t.keys }
+func (t *keysTable) Stats(int64) store.Stats { return t.is }
+
+// server is what a test's commands are asked of.
+type server struct {
+	*calltest.Host
+	Server
+	life
+	keysTable
+}
+
+func newServer() *server {
+	s := &server{}
+	s.Server = Server{Config: config.New(), Heap: &metrics.Heap{}, Table: &s.keysTable, Life: &s.life, ClientBytes: func() int64 { return 77 }}
+	s.Server.Metrics = metrics.New(metrics.Section{Name: "One", ByDefault: true, Read: func(l *metrics.List) { l.Field("at", l.NowNS) }}, metrics.Section{Name: "Two", Read: func(l *metrics.List) { l.Field("n", 2) }})
+	s.Host = calltest.New(memory.Options{}, Rows(func() Server { return s.Server })...)
+	return s
+}
+
+func (s *server) wants(t *testing.T, pairs ...string) {
+	t.Helper()
+	for i := 0; i < len(pairs); i += 2 {
+		if got := s.Do(strings.Fields(pairs[i])...); got != pairs[i+1] {
+			t.Errorf("%s: %q, want %q", pairs[i], got, pairs[i+1])
+		}
+	}
+}
+
+func fails(text string, args ...any) string { return "-" + fmt.Sprintf(text, args...) + "\r\n" }
+
+func TestWhatAServerSays(t *testing.T) {
+	newServer().wants(t,
+		"INFO", "$31\r\n# One\r\nat:1767225600000000000\r\n\r\n",
+		"INFO TWO", "$12\r\n# Two\r\nn:2\r\n\r\n",
+		"INFO nothing", "$0\r\n\r\n",
+		"TIME", "*2\r\n$10\r\n1767225600\r\n$1\r\n0\r\n",
+		"ROLE", "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n",
+		"MODULE LIST", "*1\r\n*8\r\n$4\r\nname\r\n$10\r\nredis-cell\r\n$3\r\nver\r\n:500\r\n$4\r\npath\r\n$0\r\n\r\n$4\r\nargs\r\n*0\r\n")
+}
+
+// SHUTDOWN does what its options say together, and nothing where they contradict each other or something is in the way.
+func TestShutdown(t *testing.T) {
+	for _, tt := range []struct{ call, failing, reply, did string }{
+		{"SHUTDOWN", "", "", " save=false nosave=false stops"},
+		{"SHUTDOWN save NOW", "", "", " save=true nosave=false stops"},
+		{"SHUTDOWN NOSAVE NOSAVE", "busy", "", " save=false nosave=true stops"},
+		{"SHUTDOWN SAVE", "save", fails(command.ErrShutdownSave), " save=true nosave=false"},
+		{"SHUTDOWN SAVE FORCE", "save", "", " save=true nosave=false stops"},
+		{"SHUTDOWN", "busy", fails(command.ErrBusy), ""},
+		{"SHUTDOWN ABORT", "", "+OK\r\n", ""},
+		{"SHUTDOWN ABORT abort", "busy", "+OK\r\n", ""},
+		{"SHUTDOWN ABORT", "abort", fails(command.ErrNoShutdown), ""},
+		{"SHUTDOWN ABORT NOW", "", fails(command.ErrSyntax), ""},
+		{"SHUTDOWN SAVE NOSAVE", "", fails(command.ErrSyntax), ""},
+		{"SHUTDOWN LATER", "", fails(command.ErrSyntax), ""},
+	} {
+		s := newServer()
+		s.Disk = persistence.New(s.Store, persistence.Options{Dir: t.TempDir(), Clock: func() int64 { return s.NowNS }})
+		s.failing = tt.failing
+		if s.wants(t, tt.call, tt.reply); s.did != tt.did {
+			t.Errorf("%s: %q, want %q", tt.call, s.did, tt.did)
+		}
+	}
+	s := newServer() // an engine keeps the keys
+	if s.wants(t, "SHUTDOWN SAVE", fails(command.ErrEngineKeeps, "SHUTDOWN SAVE")); s.did != "" {
+		t.Errorf("it %s", s.did)
+	}
+	if s.wants(t, "SHUTDOWN", ""); s.did != " save=false nosave=false stops" {
+		t.Errorf("with an engine it %s", s.did)
+	}
+}
+
+// What is written to the disk is written at once, in the background, or in a transaction when that is over.
+func TestFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		clock := func() int64 { return s.NowNS }
+		cfg := config.New().Persistence()
+		cfg.Dir, cfg.AppendOnly, cfg.Clock, cfg.Log = t.TempDir(), true, clock, slog.New(slog.DiscardHandler)
+		s.Disk = persistence.New(s.Store, cfg)
+		if _, err := s.Disk.Load(nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Disk.Start(func(step func() bool) {
+			for step() { //nolint:revive // it does all
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		s.NowNS += 5e9
+		s.wants(t, "SAVE", "+OK\r\n", "LASTSAVE", ":1767225605\r\n", "BGSAVE SOON", fails(command.ErrSyntax), "BGSAVE SCHEDULE NOW", fails(command.ErrSyntax))
+		s.NowNS += 5e9
+		s.wants(t, "BGSAVE", "+Background saving started\r\n")
+		synctest.Wait()
+		s.wants(t, "LASTSAVE", ":1767225610\r\n", "BGREWRITEAOF", "+Background append only file rewriting started\r\n")
+		synctest.Wait()
+		s.InExec = true
+		s.wants(t, "BGSAVE", "+"+saveScheduled+"\r\n", "BGREWRITEAOF", "+"+rewriteScheduled+"\r\n")
+		s.Disk.Stop()
+		if err := s.Disk.Close(false); err != nil {
+			t.Error(err)
+		}
+	})
+	s := newServer()
+	for _, name := range []string{"SAVE", "BGSAVE", "BGREWRITEAOF", "LASTSAVE"} {
+		s.wants(t, name, fails(command.ErrEngineKeeps, name))
+	}
+}
+
+// What already goes on is said.
+func TestStarted(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{nil, "+it runs\r\n"}, {persistence.ErrSaving, fails(command.ErrSaving)}, {persistence.ErrRewriting, fails(command.ErrRewriting)}, {persistence.ErrStopping, fails("ERR %s", persistence.ErrStopping)},
+	} {
+		c := &command.Call{}
+		if started(c, tt.err, "it runs"); string(c.Out) != tt.want {
+			t.Errorf("%v: %q, want %q", tt.err, c.Out, tt.want)
+		}
+	}
+}
+
+func TestMemoryUsage(t *testing.T) {
+	s := newServer()
+	if err := s.Store.Update([]byte("k"), store.Access{NowNS: s.NowNS}, func(store.Value, bool) (store.Value, store.Action) {
+		return store.Value{TAT: uint64(s.NowNS + 1e9), ExpiryNS: store.NoExpiry}, store.Put
+	}); err != nil {
+		t.Fatal(err)
+	}
+	bytes, _ := s.Store.KeyBytes([]byte("k"), s.NowNS)
+	s.wants(t, "MEMORY USAGE k", fmt.Sprintf(":%d\r\n", bytes), "MEMORY USAGE k samples 0", fmt.Sprintf(":%d\r\n", bytes), "MEMORY USAGE l", "$-1\r\n",
+		"MEMORY USAGE k SAMPLES -1", fails(command.ErrSyntax), "MEMORY USAGE k SAMPLES x", fails(command.ErrNotInteger), "MEMORY USAGE k SAMPLES", fails(command.ErrSyntax), "MEMORY USAGE k ALL 5", fails(command.ErrSyntax))
+}
+
+// MEMORY STATS has Redis's names, with what is known.
+func TestMemoryStats(t *testing.T) {
+	s := newServer()
+	s.RESP3 = true
+	if got := s.Do("MEMORY", "STATS"); !strings.HasPrefix(got, "%27\r\n") || strings.Contains(got, "db.0") {
+		t.Errorf("without keys: %q", got)
+	}
+	s.keys, s.is.Bytes = 10, 1000
+	got := s.Do("MEMORY", "STATS")
+	for _, field := range []string{"clients.normal\r\n:77", "overhead.hashtable.main\r\n:", "keys.count\r\n:10", "keys.bytes-per-key\r\n:100", "dataset.bytes\r\n:1000", "allocator-rss.ratio\r\n,1", "rss-overhead.bytes\r\n:0"} {
+		if !strings.HasPrefix(got, "%28\r\n") || !strings.Contains(got, field+"\r\n") && !strings.HasSuffix(field, ":") || !strings.Contains(got, field) {
+			t.Errorf("no %q in %q", field, got)
+		}
+	}
+	if elements := strings.Count(got, "\r\n$"); elements < 28 {
+		t.Errorf("%d names", elements)
+	}
+}
+
+// MEMORY DOCTOR names what is amiss, at its bound, and says otherwise that nothing is.
+func TestMemoryDoctor(t *testing.T) {
+	nothing := "=22\r\ntxt:Nothing is amiss.\n\r\n"
+	for name, tt := range map[string]struct {
+		set  func(*server)
+		want string
+	}{
+		"nothing":         {func(*server) {}, nothing},
+		"evicted":         {func(s *server) { s.is.Evicted = 1 }, "1 limits were reset to make room for others (evicted_keys). Raise --max-keys (1000000)"},
+		"full":            {func(s *server) { s.set("maxmemory-policy", "noeviction"); s.keys = 1_000_000 }, "The table is full and new keys are refused."},
+		"nearly full":     {func(s *server) { s.set("maxmemory-policy", "noeviction"); s.keys = 999_999 }, nothing},
+		"full, evicting":  {func(s *server) { s.keys = 1_000_000 }, nothing},
+		"no bound":        {func(s *server) { s.set("maxmemory", "0") }, "--maxmemory is 0"},
+		"clients":         {func(s *server) { s.ClientBytes = func() int64 { return doctorBytes + 1 } }, "Clients' buffers take 64.00M, more than all keys."},
+		"few clients":     {func(s *server) { s.ClientBytes = func() int64 { return doctorBytes } }, nothing},
+		"clients of many": {func(s *server) { s.ClientBytes = func() int64 { return doctorBytes + 1 }; s.is.Bytes = doctorBytes + 1 }, nothing},
+	} {
+		s := newServer()
+		s.RESP3 = true
+		tt.set(s)
+		if got := s.Do("MEMORY", "DOCTOR"); !strings.Contains(got, tt.want) || tt.want == nothing && got != nothing {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+func (s *server) set(name, value string) {
+	if err := s.Config.Setting(name).Value.Set(value); err != nil {
+		panic(err)
+	}
+}
+
+func TestPurgeAndMallocStats(t *testing.T) {
+	s := newServer()
+	s.wants(t, "MEMORY PURGE", "+OK\r\n", "MEMORY PURGE", "+OK\r\n")
+	if got := s.Do("MEMORY", "MALLOC-STATS"); !strings.Contains(got, "/memory/classes/heap/") {
+		t.Errorf("%.200q", got)
+	}
+}
