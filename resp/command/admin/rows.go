@@ -12,7 +12,7 @@ import (
 type Server struct {
 	Config  *config.Config
 	Metrics *metrics.Registry
-	Heap    *metrics.Heap
+	Heap    Heap
 	Table   Table
 	Disk    *persistence.Disk // nil: an engine keeps the keys
 	Life    Life
@@ -24,6 +24,12 @@ type Server struct {
 type Table interface {
 	Len(nowNS int64) int
 	Stats(nowNS int64) store.Stats
+}
+
+// Heap is the memory of the process, in bytes.
+type Heap interface {
+	// Read returns what objects use, what the process holds, and the most that objects have used.
+	Read() (used, held, peak int64)
 }
 
 // Life is how a server ends.
