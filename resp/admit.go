@@ -1,47 +1,31 @@
 package resp
 
 import (
+	"net"
+	"sync"
+	"sync/atomic"
+
 	"celld/resp/command"
 	"celld/resp/decisions"
 	"celld/resp/stats"
 	"celld/resp/transport"
-	"net"
-	"sync"
-	"sync/atomic"
 )
-
-// Peer is the two addresses of a connection.
-type Peer struct {
-	Remote, Local net.Addr
-}
 
 // fullLine is NewSession's refusal when maxclients connections are open.
 const fullLine = "-" + errMaxClients + "\r\n"
 
 // NewSession admits a connection. If the connection may not be served, it returns nil and the reply to send before closing it.
 // Other sessions cannot see or close the new one until its transport calls Open.
-func (srv *service) NewSession(p Peer) (s *Session, refusal string) {
+func (srv *service) NewSession(remote, local net.Addr) (s *Session, refusal string) {
 	s = &Session{srv: srv}
-	c := &s.client
-	c.addr, c.localAddr = addrText(p.Remote), addrText(p.Local)
-	_, c.unix = p.Local.(*net.UnixAddr)
-	if c.unix {
-		c.addr, c.localAddr = unixText(p.Local), unixText(p.Local)
-	}
-	c.localAddr = srv.clients.intern(c.localAddr)
-	c.loopback = c.unix || isLoopback(p.Remote)
-	if srv.cfg.ProtectedMode.Get() && srv.users.Default.Rights().NoPass() && !c.loopback {
+	s.client.From(remote, local, srv.clock())
+	if srv.cfg.ProtectedMode.Get() && srv.users.Default.Rights().NoPass() && !s.client.Unix && !isLoopback(remote) {
 		srv.stats.DeniedClients.Add(1)
-		srv.tellRejected(p.Remote, "protected mode")
+		srv.tellRejected(remote, "protected mode")
 		return nil, "-" + errProtectedMode + "\r\n"
 	}
 	s.becomeNobody()
-	c.bornNS = srv.clock()
-	c.lastNS.Store(c.bornNS)
-	c.fd = -1
-	c.txLen.Store(-1)
-
-	if c.id = srv.clients.admit(srv.cfg.MaxClients.Get()); c.id == 0 {
+	if !srv.clients.Admit(&s.client, srv.cfg.MaxClients.Get()) {
 		return nil, fullLine
 	}
 	srv.stats.Connections.Add(1)
@@ -50,21 +34,7 @@ func (srv *service) NewSession(p Peer) (s *Session, refusal string) {
 
 // Open makes the session visible to others, which may call Close and Wake of its transport from now on. fd is the connection's
 // file descriptor, or -1.
-func (s *Session) Open(tr transport.Conn, fd int) {
-	s.tr = tr
-	s.client.fd = int32(fd)
-	s.srv.clients.open(s)
-}
-
-func addrText(a net.Addr) string {
-	if a == nil {
-		return ""
-	}
-	return a.String()
-}
-
-// unixText is a unix socket's address as Redis writes it: the path of the listener, and port 0.
-func unixText(a net.Addr) string { return a.String() + ":0" }
+func (s *Session) Open(conn transport.Conn, fd int) { s.srv.clients.Open(&s.client, conn, fd) }
 
 func isLoopback(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)

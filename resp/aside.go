@@ -17,13 +17,9 @@ func (srv *service) aside(work func() func(*Session), done func(func(*Session)))
 	}()
 }
 
-// mayGoAside reports whether the running command may have its work done by a goroutine: not in a transaction, nor in a script, nor for an
-// engine, whose views belong to one session.
-func (s *Session) mayGoAside() bool { return !s.tx.running && s.scratch.visit == nil }
-
 // goAside does the running command's work in a goroutine while the session waits. It is the last that a handler does.
 func (s *Session) goAside(args [][]byte, work func(args [][]byte) func() func(*Session)) *visit {
-	v := &visit{row: s.client.lastCommand.Load(), args: s.detach(args), startNS: s.srv.clock(), tr: s.tr, visiting: new(atomic.Int64), cancel: func() {}}
+	v := &visit{row: s.call.Row, args: s.detach(args), startNS: s.srv.clock(), tr: s.client.Conn, visiting: new(atomic.Int64), cancel: func() {}}
 	s.srv.aside(work(v.args), func(answer func(*Session)) {
 		v.answer = answer
 		v.Wake()

@@ -90,7 +90,7 @@ func decide(s *Session, args [][]byte) {
 // askBatch asks for what was gathered.
 func (s *Session) askBatch() {
 	b := s.scratch.batch
-	s.client.lastCommand.Store(b.row)
+	s.client.LastCommand.Store(b.row.ACL)
 	s.scratch.stats.Count(b.row, int64(b.n), s.scratch.lane)
 	s.ask(b)
 }
@@ -113,7 +113,7 @@ func (s *Session) ask(b *batch) {
 		waker = nil
 	}
 	a := s.access()
-	b.tr, b.may = s.tr, a.May
+	b.tr, b.may = s.client.Conn, a.May
 	if s.srv.answersLater && !b.lone {
 		b.keepKeys()
 	}

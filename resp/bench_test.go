@@ -26,7 +26,7 @@ func (d *sink) RoundNS() int64    { return 0 }
 func benchSession(tb testing.TB, depth, keys int, call func(key string, i int) string) (s *Session, d *sink, pipelines [][]byte) {
 	d = &sink{}
 	srv := NewServer(Options{Config: config.New(), Store: memory.New(memory.Options{})})
-	s, _ = srv.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
+	s, _ = srv.NewSession(remoteAddr, localAddr)
 	s.Open(d, -1)
 	for k := 0; k < keys; {
 		var b strings.Builder
@@ -132,7 +132,7 @@ func TestServeAllocatesNothing(t *testing.T) {
 func BenchmarkServeScript(b *testing.B) {
 	d := &sink{}
 	srv := NewServer(Options{Config: config.New(), Store: memory.New(memory.Options{})})
-	s, _ := srv.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
+	s, _ := srv.NewSession(remoteAddr, localAddr)
 	s.Open(d, -1)
 	const text = "return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], ARGV[3])"
 	s.Serve([]byte(frame("SCRIPT", "LOAD", text)))

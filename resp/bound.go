@@ -31,7 +31,7 @@ func (s *Session) mayBind(args [][]byte) bool {
 	for _, arg := range args {
 		more += int64(len(arg))
 	}
-	if s.client.boundBytes.Load()+more > maxBoundBytes {
+	if s.client.BoundBytes.Load()+more > maxBoundBytes {
 		s.scratch.slice.did(len(s.bound), 0)
 		for id, l := range s.bound {
 			if l.endNS <= s.nowNS {
@@ -39,7 +39,7 @@ func (s *Session) mayBind(args [][]byte) bool {
 			}
 		}
 	}
-	return s.client.boundBytes.Load()+more <= maxBoundBytes
+	return s.client.BoundBytes.Load()+more <= maxBoundBytes
 }
 
 // bind notes the lease of a call with BIND.
@@ -61,14 +61,14 @@ func (s *Session) bind(r *store.TakeRequest, may store.Right) {
 	key := string(r.Calls[0].Key)
 	ns += min(int64(r.Terms.WaitNS), math.MaxInt64-s.nowNS-ns) // what is reserved is held from its moment on
 	s.bound[id] = boundLease{key, s.nowNS + ns, may}
-	s.client.boundBytes.Add(boundLeaseBytes + int64(len(key)))
+	s.client.BoundBytes.Add(boundLeaseBytes + int64(len(key)))
 }
 
 // unbind forgets a lease.
 func (s *Session) unbind(id int64) {
 	if l, ok := s.bound[id]; ok {
 		delete(s.bound, id)
-		s.client.boundBytes.Add(-boundLeaseBytes - int64(len(l.key)))
+		s.client.BoundBytes.Add(-boundLeaseBytes - int64(len(l.key)))
 	}
 }
 
@@ -79,7 +79,7 @@ func (s *Session) releaseBound() {
 	}
 	r := releases{s.bound, slices.Collect(maps.Keys(s.bound))}
 	s.bound = nil
-	s.client.boundBytes.Store(0)
+	s.client.BoundBytes.Store(0)
 	s.srv.later.end(s.srv, r)
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"celld/persistence"
 	"celld/persistence/dir"
+	"celld/resp/client"
 	"celld/resp/clock"
 	"celld/resp/command"
 	"celld/resp/config"
@@ -109,7 +110,7 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			t.Cleanup(func() {
 				stop()
 				serving.Wait()
-				if n := srv.clients.count(); n != 0 {
+				if n := srv.clients.Count(); n != 0 {
 					t.Errorf("%d clients are left", n)
 				}
 			})
@@ -207,7 +208,7 @@ func TestCarriersDeafPeer(t *testing.T) {
 			_ = deaf.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
 			n, _ := io.WriteString(deaf, strings.Repeat("COMMAND DOCS\r\n", 50_000))
 			c.ask("PING\r\n", "+PONG\r\n")
-			waits := slices.ContainsFunc(srv.clients.all(), func(s *Session) bool { return s.client.unsent.Load() > 0 })
+			waits := slices.ContainsFunc(srv.clients.All(), func(c *client.Client) bool { return c.Unsent.Load() > 0 })
 			return srv.stats.OutputLimitCloses.Load() > 0 || n == 0 && waits
 		})
 	})

@@ -20,13 +20,13 @@ func (s *Session) Identify(cert *x509.Certificate) {
 	lane.RLock()
 	defer lane.RUnlock()
 	if u := s.srv.users.FirstOn(names); u != nil {
-		s.certified = u
+		s.client.Certified = u
 		s.become(u)
 		return
 	}
-	s.tell("a certificate names no user")
+	s.srv.tellOf(&s.client, "a certificate names no user")
 	s.nowNS = s.srv.clock()
-	s.logDenial(acl.DeniedCertificate, "toplevel", "", names[0])
+	s.srv.logDenial(&s.client, acl.Entry{Reason: acl.DeniedCertificate, Context: "toplevel", Username: names[0], AtNS: s.nowNS})
 }
 
 var commonName = asn1.ObjectIdentifier{2, 5, 4, 3}
@@ -50,18 +50,4 @@ func namesIn(cert *x509.Certificate, field string) (names []string) {
 		}
 	}
 	return names
-}
-
-// endCertified closes the connections of a user whom their certificates have authenticated. The caller holds the execution lock alone.
-// That of the session that asks for it gets its reply first.
-func (srv *service) endCertified(caller *Session, u *acl.User) {
-	for _, s := range srv.clients.all() {
-		switch {
-		case s.certified != u || s.client.user.Load() != u:
-		case s == caller:
-			s.end = afterReply
-		default:
-			s.kill()
-		}
-	}
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"celld/resp/client"
 )
 
 // The collector is told what clients' buffers hold, in steps of 4 MB, with maxmemory, or what keys may still hold above it.
@@ -12,12 +14,12 @@ func TestClientsHoldIsTold(t *testing.T) {
 	var told []int64
 	w.cfg.OnMemory = func(maxMemory, clients int64) { told = append(told, maxMemory>>20, clients>>20) }
 	c, d := w.connect(), w.connect()
-	c.client.unsent.Store(6 << 20)
-	d.client.queryBytes.Store(3 << 20)
+	c.client.Unsent.Store(6 << 20)
+	d.client.QueryBytes.Store(3 << 20)
 	w.tellClientsHold()
 	w.tellClientsHold()
 	c.want("CONFIG SET maxmemory 32mb", "+OK\r\n")
-	c.client.unsent.Store(0)
+	c.client.Unsent.Store(0)
 	w.tellClientsHold()
 	w.store.SetLimits(1000, 48<<20, false) // as while keys are evicted
 	w.tellClientsHold()
@@ -42,7 +44,7 @@ func TestUnreadRepliesAreShown(t *testing.T) {
 			least = 1
 		}
 		eventually(t, "unread replies are shown", func() bool {
-			return slices.ContainsFunc(srv.clients.all(), func(s *Session) bool { return s.client.unsent.Load() >= least })
+			return slices.ContainsFunc(srv.clients.All(), func(c *client.Client) bool { return c.Unsent.Load() >= least })
 		})
 	})
 }

@@ -55,7 +55,7 @@ func TestClientKillEmpty(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{""}, "-" + errNoSuchClient + "\r\n"},
+		{[]string{""}, "-" + command.ErrNoSuchClient + "\r\n"},
 		{[]string{"ADDR", ""}, ":0\r\n"},
 		{[]string{"LADDR", ""}, ":0\r\n"},
 		{[]string{"TYPE", "normal", "LADDR", "", "SKIPME", "no"}, ":0\r\n"},
@@ -98,7 +98,7 @@ func TestClientList(t *testing.T) {
 		t.Errorf("by id: %q", got)
 	}
 	b.want("CLIENT LIST TYPE pubsub", "$0\r\n\r\n")
-	b.want("CLIENT SETNAME bad\x01name", "-"+errClientName+"\r\n")
+	b.want("CLIENT SETNAME bad\x01name", "-"+command.ErrClientName+"\r\n")
 }
 
 func TestClientKill(t *testing.T) {
@@ -109,7 +109,7 @@ func TestClientKill(t *testing.T) {
 		t.Error("the killed client stays")
 	}
 	a.want("CLIENT KILL ID 99", ":0\r\n")
-	a.want("CLIENT KILL 1.2.3.4:5", "-"+errNoSuchClient+"\r\n")
+	a.want("CLIENT KILL 1.2.3.4:5", "-"+command.ErrNoSuchClient+"\r\n")
 	a.want("CLIENT KILL ADDR 127.0.0.1:4711 SKIPME yes USER nobody", "-ERR No such user 'nobody'\r\n")
 	a.want("CLIENT KILL 127.0.0.1:4711", "+OK\r\n")
 	if !a.tr.closed {
@@ -142,8 +142,8 @@ func TestReset(t *testing.T) {
 	c.want("WATCH k", "+OK\r\n")
 	c.want("MULTI", "+OK\r\n")
 	c.want("RESET", "+RESET\r\n")
-	if line := c.client.line(c.nowNS); !strings.Contains(line, " multi=-1 ") || !strings.Contains(line, " flags=N ") || c.client.watching.Load() != 0 {
-		t.Errorf("after RESET: %s, %d watches", line, c.client.watching.Load())
+	if line := c.client.Line(c.nowNS); !strings.Contains(line, " multi=-1 ") || !strings.Contains(line, " flags=N ") || w.clients.Watching() != 0 {
+		t.Errorf("after RESET: %s, %d watches", line, w.clients.Watching())
 	}
 	c.want("PING", "-"+errNoAuth+"\r\n")
 	c.want("AUTH secret", "+OK\r\n")
@@ -153,11 +153,11 @@ func TestReset(t *testing.T) {
 
 func TestAuth(t *testing.T) {
 	c := newWorld(t, "requirepass", "secret").connect()
-	c.want("AUTH wrong", "-"+errWrongPass+"\r\n")
-	c.want("AUTH default secretx", "-"+errWrongPass+"\r\n")
-	c.want("AUTH nobody secret", "-"+errWrongPass+"\r\n")
-	c.want("HELLO 2", "-"+errHelloNoAuth+"\r\n")
-	c.want("HELLO 3 AUTH default wrong", "-"+errWrongPass+"\r\n")
+	c.want("AUTH wrong", "-"+command.ErrWrongPass+"\r\n")
+	c.want("AUTH default secretx", "-"+command.ErrWrongPass+"\r\n")
+	c.want("AUTH nobody secret", "-"+command.ErrWrongPass+"\r\n")
+	c.want("HELLO 2", "-"+command.ErrHelloNoAuth+"\r\n")
+	c.want("HELLO 3 AUTH default wrong", "-"+command.ErrWrongPass+"\r\n")
 	c.want("GET", "-ERR wrong number of arguments for 'get' command\r\n")
 	c.want("AUTH default secret", "+OK\r\n")
 	c.want("PING", "+PONG\r\n")
@@ -166,8 +166,8 @@ func TestAuth(t *testing.T) {
 func TestHelloIsAllOrNothing(t *testing.T) {
 	c := newWorld(t).connect()
 	c.want("HELLO 3 SETNAME", "-ERR Syntax error in HELLO option 'SETNAME'\r\n")
-	c.want("HELLO 4", "-"+errNoProto+"\r\n")
-	c.want("HELLO x", "-"+errProtoNotInt+"\r\n")
+	c.want("HELLO 4", "-"+command.ErrNoProto+"\r\n")
+	c.want("HELLO x", "-"+command.ErrProtoNotInt+"\r\n")
 	c.want("GET k", "$-1\r\n") // still RESP2
 }
 
@@ -175,14 +175,14 @@ func TestHelloIsAllOrNothing(t *testing.T) {
 func TestClientsAreShown(t *testing.T) {
 	w := newWorld(t)
 	local := &net.UnixAddr{Name: "/run/celld.sock", Net: "unix"}
-	s, _ := w.NewSession(Peer{Remote: &net.UnixAddr{Net: "unix"}, Local: local})
+	s, _ := w.NewSession(&net.UnixAddr{Net: "unix"}, local)
 	s.Open(&fakeTransport{}, 7)
 	s.Serve([]byte("MONITOR\r\nCLIENT TRACKING ON\r\nMULTI\r\nPING\r\nECHO abc\r\nEC"))
 	s.Unsent(300)
 	p := w.connect()
 	w.sleepMS(2_999)
 	got := p.do("CLIENT", "LIST", "ID", "1")
-	pushed := s.client.unsentBytes() - 300
+	pushed := s.client.Bytes() - 1024 - 2 - int64(s.tx.bytes) - 300
 	want := fmt.Sprintf("id=1 addr=/run/celld.sock:0 laddr=/run/celld.sock:0 fd=7 name= age=2 idle=2 flags=OxtU db=0 sub=0 psub=0 ssub=0 multi=2 qbuf=2 qbuf-free=0 argv-mem=0 multi-mem=%d "+
 		"rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=multi user=default redir=0 resp=2 lib-name= lib-ver=\n\r\n", s.tx.bytes, 300+pushed, 1024+2+int64(s.tx.bytes)+300+pushed)
 	if _, got, _ = strings.Cut(got, "\r\n"); got != want {
@@ -191,7 +191,7 @@ func TestClientsAreShown(t *testing.T) {
 	if s.tx.bytes < len("PINGECHOabc") || p.do("INFO", "clients") != "$167\r\n# Clients\r\nconnected_clients:2\r\ncluster_connections:0\r\nmaxclients:10000\r\nblocked_clients:0\r\nwaiting_keys:0\r\ntracking_clients:1\r\nmonitor_clients:1\r\nwatching_clients:0\r\n\r\n" {
 		t.Errorf("%d bytes are queued; %s", s.tx.bytes, p.do("INFO", "clients"))
 	}
-	if got := s.client.monitorAddr() + " " + p.client.monitorAddr(); got != "unix:/run/celld.sock:0 127.0.0.1:4711" {
+	if got := s.client.MonitorAddr() + " " + p.client.MonitorAddr(); got != "unix:/run/celld.sock:0 127.0.0.1:4711" {
 		t.Errorf("monitors show %s", got)
 	}
 	p.want("WATCH k", "+OK\r\n")
@@ -208,8 +208,8 @@ func TestClientsAreShown(t *testing.T) {
 func TestDoctorOfClients(t *testing.T) {
 	w := newWorld(t)
 	p, other := w.connect(), w.connect()
-	for queried, amiss := range map[int64]bool{64<<20 - 2*sessionBytes: false, 64<<20 - 2*sessionBytes + 1: true} {
-		other.client.queryBytes.Store(queried)
+	for queried, amiss := range map[int64]bool{64<<20 - 2*1024: false, 64<<20 - 2*1024 + 1: true} {
+		other.client.QueryBytes.Store(queried)
 		got := p.do("MEMORY", "DOCTOR")
 		if strings.Contains(got, "* Clients' buffers take 64.00M, more than all keys. CLIENT LIST shows whose (tot-mem).\n") != amiss || !amiss && strings.Contains(got, "Clients") {
 			t.Errorf("%d bytes: %q", queried, got)
@@ -220,7 +220,7 @@ func TestDoctorOfClients(t *testing.T) {
 // What a connection says of itself is bounded.
 func TestLongNames(t *testing.T) {
 	p := newWorld(t).connect()
-	name := strings.Repeat("x", maxClientName)
+	name := strings.Repeat("x", 512)
 	p.want("CLIENT SETNAME "+name, "+OK\r\n")
 	p.want("CLIENT SETNAME "+name+"y", "-ERR Client names have at most 512 bytes.\r\n")
 	p.want("HELLO 2 SETNAME "+name+"y", "-ERR Client names have at most 512 bytes.\r\n")

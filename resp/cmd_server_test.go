@@ -188,10 +188,10 @@ func TestPushAfterReset(t *testing.T) {
 	m := w.connect()
 	m.want("MONITOR", "+OK\r\n")
 	m.want("RESET", "+RESET\r\n")
-	m.Push([]byte("late\r\n"))
+	m.client.Push([]byte("late\r\n"), 100)
 	m.want("MONITOR", "+OK\r\n")
 	wakes := m.tr.wakes
-	m.Push([]byte("+line\r\n"))
+	m.client.Push([]byte("+line\r\n"), 100)
 	if got := m.send(""); m.tr.wakes != wakes+1 || got != "+line\r\n" {
 		t.Errorf("%d wakes, %q", m.tr.wakes-wakes, got)
 	}

@@ -5,9 +5,11 @@ import (
 
 	"celld/resp/command"
 	"celld/resp/command/admin"
+	"celld/resp/command/connection"
 	"celld/resp/command/describe"
 	"celld/resp/command/keys"
 	"celld/resp/command/limit"
+	"celld/resp/command/users"
 	"celld/resp/config"
 	"celld/resp/latency"
 	"celld/resp/slowlog"
@@ -30,6 +32,12 @@ func commandRows(srv *Server) []*command.Row {
 	of := keys.Options{
 		Space: func() keys.Space { return srv.space },
 	}
+	own := func() connection.Server {
+		return connection.Server{Users: srv.users, Clients: &srv.clients, Waits: srv.port, Version: RedisVersion}
+	}
+	accounts := func() users.Server {
+		return users.Server{Users: srv.users, Denied: &srv.aclLog, Clients: &srv.clients, Commands: srv.commands, File: srv.cfg.ACLFile.Get(), Log: srv.log}
+	}
 	rows := []*command.Row{
 		{Name: "cl.throttle", Arity: -1, Flags: command.Write | command.DenyOOM | command.Module | command.Fast | command.Decides, Keys: command.OneKey, Group: "module",
 			Usage: "key max_burst count period [quantity]", Summary: "Takes from a key's limit if there is enough, and says whether there was.", Run: onSession(decide)},
@@ -44,23 +52,10 @@ func commandRows(srv *Server) []*command.Row {
 		{Name: "cl.give", Arity: 4, Flags: command.Write | command.Fast | command.Decides, Keys: command.OneKey, Group: command.GroupLimit, Usage: "key limit n", Summary: "Gives back what was taken from a limit.", Run: onSession(cmdGive)},
 	}
 	others := []*command.Row{
-		{Name: "ping", Arity: -1, Flags: command.Fast, Usage: "[message]", Summary: "Returns the server's liveliness response.", Since: "1.0.0", Group: "connection", Run: onSession(cmdPing)},
-		{Name: "echo", Arity: 2, Flags: command.Loading | command.Fast, Usage: "message", Summary: "Returns the given string.", Since: "1.0.0", Group: "connection", Run: onSession(cmdEcho)},
-		{Name: "quit", Arity: -1, Flags: command.AllowBusy | command.NoScript | command.Loading | command.Fast | command.NoAuth | command.Immediate, Summary: "Closes the connection.", Since: "1.0.0", Group: "connection", Run: onSession(cmdQuit)},
-		{Name: "reset", Arity: 1, Flags: command.AllowBusy | command.Loading | command.Fast | command.NoAuth | command.Immediate | command.NoScript, Summary: "Resets the connection.", Since: "6.2.0", Group: "connection", Run: onSession(cmdReset)},
-		{Name: "select", Arity: 2, Flags: command.Loading | command.Fast, Usage: "index", Summary: "Changes the selected database. There is one, 0.", Since: "1.0.0", Group: "connection", Run: onSession(cmdSelect)},
-		{Name: "auth", Arity: -2, Flags: command.AllowBusy | command.Loading | command.Fast | command.NoAuth | command.NoScript, Usage: "[username] password", Summary: "Authenticates the connection.", Since: "1.0.0", Group: "connection", Run: onSession(cmdAuth)},
-		{Name: "hello", Arity: -1, Flags: command.AllowBusy | command.Loading | command.Fast | command.NoAuth | command.NoScript, Usage: "[protover] [AUTH username password] [SETNAME clientname]", Summary: "Handshakes with the server.", Since: "6.0.0", Group: "connection", Run: onSession(cmdHello)},
-		{Name: "client", Arity: -2, Flags: command.Loading, Summary: "A container for client connection commands.", Since: "2.4.0", Group: "connection", Sub: clientRows()},
-
-		{Name: "acl", Arity: -2, Flags: command.Loading, Summary: "A container for commands on users and their rights.", Since: "6.0.0", Group: "server", Sub: aclRows()},
+		{Name: "latency", Arity: -2, Summary: "A container for latency diagnostics commands.", Since: "2.8.13", Group: "server", Sub: latency.Rows(srv.latency, func() *command.Table { return srv.commands })},
+		{Name: "slowlog", Arity: -2, Flags: command.Loading, Summary: "A container for slow log commands.", Since: "2.2.12", Group: "server", Sub: slowlog.Rows(srv.slowlog)},
 		describe.Row(func() *command.Table { return srv.commands }),
 		{Name: "config", Arity: -2, Flags: command.Loading, Summary: "A container for server configuration commands.", Since: "2.0.0", Group: "server", Sub: config.Rows(srv.configCommands())},
 	}
-	serverRows := []*command.Row{
-		{Name: "monitor", Arity: 1, Flags: command.Loading | command.Admin | command.NoScript, Summary: "Listens for all requests received by the server in real-time.", Since: "1.0.0", Group: "server", Run: onSession(cmdMonitor)},
-		{Name: "latency", Arity: -2, Summary: "A container for latency diagnostics commands.", Since: "2.8.13", Group: "server", Sub: latency.Rows(srv.latency, func() *command.Table { return srv.commands })},
-		{Name: "slowlog", Arity: -2, Flags: command.Loading, Summary: "A container for slow log commands.", Since: "2.2.12", Group: "server", Sub: slowlog.Rows(srv.slowlog)},
-	}
-	return slices.Concat(rows, limit.Rows(limits), others, keys.AllRows(of), admin.Rows(srv.admin), serverRows, keys.Rows(of), scriptRows(), transactionRows())
+	return slices.Concat(rows, limit.Rows(limits), connection.Rows(own), users.Rows(accounts), others, keys.AllRows(of), admin.Rows(srv.admin), keys.Rows(of), scriptRows(), transactionRows())
 }

@@ -69,7 +69,7 @@ func (s *Session) unwrite(mark int) {
 // returns the bytes to pass on. After an error, these answer each write with that error in place of its reply.
 func (s *Session) Confirm(sent []byte, err error) []byte {
 	if len(sent) > 0 {
-		s.client.lastNS.Store(s.srv.clock()) // waiting for the disk is not idle time
+		s.client.LastNS.Store(s.srv.clock()) // waiting for the disk is not idle time
 	}
 	r := s.inRound()
 	r.decided.Settle(0, err)

@@ -66,8 +66,8 @@ func (srv *Server) tellClientsHold() {
 		return
 	}
 	held := int64(0)
-	for _, s := range srv.clients.all() {
-		held += s.client.unsent.Load() + s.client.queryBytes.Load() + s.client.txBytes.Load()
+	for _, c := range srv.clients.All() {
+		held += c.Buffers()
 	}
 	held &^= 1<<22 - 1
 	if changed := srv.upkeep.clientsHold.Swap(held) != held; changed || srv.upkeep.keysTold.Load() != srv.keysMayHold() {
@@ -140,9 +140,9 @@ func (srv *service) wakeIdle() {
 		return
 	}
 	nowNS := srv.clock()
-	for _, s := range srv.clients.all() {
-		if s.overdue(nowNS) {
-			s.tr.Wake()
+	for _, c := range srv.clients.All() {
+		if srv.overdue(c, nowNS) {
+			c.Conn.Wake()
 		}
 	}
 }

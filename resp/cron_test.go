@@ -26,7 +26,7 @@ func TestTick(t *testing.T) {
 		}
 	}
 	const rates = "instantaneous_ops_per_sec:%\r\n"
-	idle.client.unsent.Store(9 << 20)
+	idle.client.Unsent.Store(9 << 20)
 	for range 7 {
 		p.do("ECHO", strings.Repeat("x", 2048))
 	}

@@ -51,15 +51,15 @@ func (s *Session) admitted(row *command.Row, args [][]byte, text string) {
 
 // called ends a command that has run, or waits for the limiter.
 func (s *Session) called(row *command.Row, args [][]byte, mark int) {
-	if s.tracked(row) {
-		s.invalidate(row.KeysOf(args))
+	if s.gate.tracked(s.client.Tracking(), row) {
+		s.call.Invalidate(row.KeysOf(args))
 	}
 	s.dispatched(row, mark)
 }
 
 // dispatched ends what holds for one command.
 func (s *Session) dispatched(row *command.Row, mark int) {
-	s.endCaching(row)
+	s.gate.endCaching(row)
 	if s.silence(mark) {
 		if b, waits := s.waits.(*batch); waits {
 			b.muted = true
@@ -70,7 +70,7 @@ func (s *Session) dispatched(row *command.Row, mark int) {
 
 // silence removes what the running command has replied, if it gets no reply.
 func (s *Session) silence(mark int) bool {
-	silent := s.silent()
+	silent := s.gate.silent()
 	if silent {
 		s.call.Out = s.call.Out[:mark]
 		s.unwrite(mark)
@@ -83,7 +83,7 @@ func (s *Session) rowOf(args [][]byte) (*command.Row, string) {
 	row := s.srv.commands.Find(args[0])
 	if row == nil {
 		if isHTTP(args[0]) {
-			s.tell("a browser or HTTP client speaks to this port, closed")
+			s.srv.tellOf(&s.client, "a browser or HTTP client speaks to this port, closed")
 			s.end = atOnce
 		}
 		return nil, command.Unknown(args)
@@ -102,7 +102,7 @@ func (s *Session) rowOf(args [][]byte) (*command.Row, string) {
 		return row, formatError(errManyArgs, row.Most)
 	}
 	if row.Flags&command.NoAuth == 0 && s.mustAuth() {
-		s.tell(tellCommand, "command", row.FullName(), "reason", "not authenticated")
+		s.srv.tellOf(&s.client, tellCommand, "command", row.FullName(), "reason", "not authenticated")
 		return row, errNoAuth
 	}
 	return row, ""
@@ -135,7 +135,7 @@ func isHTTP(name []byte) bool {
 // timed one by one, as only they can be slow. Below a millisecond of slowlog-log-slower-than, every command is timed, and so
 // is what EXEC runs, as its own time has theirs in it.
 func (s *Session) perform(row *command.Row, args [][]byte) {
-	s.client.lastCommand.Store(row)
+	s.client.LastCommand.Store(row.ACL)
 	if row.Flags&command.Write != 0 {
 		if err := s.srv.persist.Refusal(); err != nil {
 			s.srv.stats.Rejected(row, errMisconf)
@@ -143,7 +143,7 @@ func (s *Session) perform(row *command.Row, args [][]byte) {
 			return
 		}
 	}
-	if (row.Aside || !s.srv.port.Here()) && !s.tx.running && s.visit(row, args) {
+	if !s.srv.port.Here() && !s.tx.running && s.visit(row, args) {
 		return
 	}
 	mark := len(s.call.Out)
@@ -193,13 +193,10 @@ func (s *Session) logSlow(row *command.Row, args [][]byte, tookNS int64) {
 	if threshold < 0 || tookNS/1e3 < threshold || row.Flags&command.SkipSlowlog != 0 {
 		return
 	}
-	s.client.mu.Lock()
-	name := s.client.name
-	s.client.mu.Unlock()
-	e := slowlog.Entry{UnixS: s.wallNS() / 1e9, US: tookNS / 1e3, Args: slowlog.Trim(redact(args)), Addr: s.client.addr, Name: name}
+	e := slowlog.Entry{UnixS: s.store().WallNS(s.nowNS) / 1e9, US: tookNS / 1e3, Args: slowlog.Trim(command.Redact(args)), Addr: s.client.Addr, Name: s.client.Name()}
 	s.once(func() {
 		s.srv.slowlog.Add(e)
-		s.tell(tellSlow, "command", row.FullName(), "took_us", e.US)
+		s.srv.tellOf(&s.client, tellSlow, "command", row.FullName(), "took_us", e.US)
 	})
 }
 

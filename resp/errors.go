@@ -6,8 +6,8 @@ import (
 	"celld/resp/command"
 )
 
-// Every text that a client can be told is in this file, but wire's of bytes that are no command: Redis 7's wording where
-// Redis has one, as client code matches on it. Texts with a %s or %q are filled in by the caller.
+// Texts that a client can be told are in this file, except those of families, which are in package command, and wire's of bytes that are no
+// command: Redis 7's wording where Redis has one, as client code matches on it. Texts with a %s or %q are filled in by the caller.
 const (
 	errSyntax            = command.ErrSyntax
 	errNotInteger        = command.ErrNotInteger
@@ -20,27 +20,11 @@ const (
 	errInternal          = "ERR internal error, the connection is closed"
 
 	errNoAuth        = "NOAUTH Authentication required."
-	errWrongPass     = "WRONGPASS invalid username-password pair or user is disabled."
-	errNoPassword    = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"
 	errNoPermCommand = "NOPERM this user has no permissions to run the '%s' command"
 	errNoPermKey     = "NOPERM this user has no permissions to access one of the keys used as arguments"
 	errNoPermExec    = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no longer allowed for the following reason: %s"
 	errScriptNoPerm  = "ERR The user executing the script can't run this command or subcommand"
 	errScriptNoKey   = "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments"
-	errRule          = "ERR Error in ACL SETUSER modifier '%s': %s"
-	errDefaultUser   = "ERR The 'default' user cannot be removed"
-	errCategory      = "ERR Unknown category '%.128s'"
-	errDryRunUser    = "ERR User '%s' not found"
-	errDryRunCommand = "ERR Command '%s' not found"
-	errACLArgs       = "ERR unknown subcommand or wrong number of arguments for '%.128s'. Try ACL HELP."
-	errGenPass       = "ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096"
-	errACLFile       = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration."
-	errACLLoad       = "ERR %s WARNING: ACL errors detected, no change to the previously active ACL rules was performed"
-	errACLSave       = "ERR There was an error trying to save the ACLs. Please check the server logs for more information"
-	errHelloNoAuth   = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
-	errNoProto       = "NOPROTO unsupported protocol version"
-	errProtoNotInt   = "ERR Protocol version is not an integer or out of range"
-	errHelloOption   = "ERR Syntax error in HELLO option '%s'"
 	errProtectedMode = "DENIED celld is running in protected mode because it listens beyond the loopback interface and has no password. " +
 		"Only connections from the loopback interface are served. Set a password (--requirepass-file, CELLD_REQUIREPASS), " +
 		"or listen on loopback only (--bind), or, where the network itself keeps strangers out, use --protected-mode no."
@@ -80,43 +64,19 @@ const (
 	errPolicyLine      = "expected a name and a limit without spaces, such as 'api 100/1m', and after them at most a # and a comment"
 	errTooManyPolicies = command.ErrTooManyPolicies
 
-	errTrackingRedirects   = "ERR A client can only redirect to a single other client"
-	errTrackingNoClient    = "ERR The client ID you want redirect to does not exist"
-	errTrackingPrefix      = "ERR PREFIX option requires BCAST mode to be enabled"
-	errTrackingBcastSwitch = "ERR You can't switch BCAST mode on/off before disabling tracking for this client, and then re-enabling it with a different mode."
-	errTrackingBcastOpt    = "ERR OPTIN and OPTOUT are not compatible with BCAST"
-	errTrackingNoBcast     = "ERR BCAST is not supported: only keys that the connection has read are announced as changed"
-	errTrackingNoRedirect  = "ERR REDIRECT is not supported: keys are announced as changed on the connection that has read them, in RESP3"
-	errCachingOff          = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
-	errCachingYes          = "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode."
-	errCachingNo           = "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."
-
 	errDBIndex        = command.ErrDBIndex
 	errNested         = "ERR MULTI calls can not be nested"
 	errExecNoMulti    = "ERR EXEC without MULTI"
 	errDiscardNoMulti = "ERR DISCARD without MULTI"
 	errWatchInMulti   = "ERR WATCH inside MULTI is not allowed"
-	errMonitorInExec  = "ERR MONITOR isn't allowed for DENY BLOCKING client"
 	errNotInMulti     = "ERR Command not allowed inside a transaction"
 	errExecAbort      = "EXECABORT Transaction discarded because of previous errors."
 	errExecRejected   = "EXECABORT Transaction discarded because of: %s"
 
-	errClientName     = "ERR Client names cannot contain spaces, newlines or special characters."
 	errPatternLong    = command.ErrPatternLong
 	errManyArgs       = "ERR at most %d arguments are taken"
 	errKeysInside     = command.ErrKeysInside
-	errClientNameLong = "ERR Client names have at most %d bytes."
-	errClientLibLong  = "ERR %s has at most %d bytes."
-	errClientLibInfo  = "ERR %s cannot contain spaces, newlines or special characters."
-	errClientOption   = "ERR Unrecognized option '%s'"
-	errClientID       = "ERR Invalid client ID"
-	errClientType     = "ERR Unknown client type '%s'"
-	errClientUser     = "ERR No such user '%s'"
-	errNoSuchClient   = "ERR No such client"
-	errUnblockArgs    = "ERR unknown subcommand or wrong number of arguments for '%.128s'. Try CLIENT HELP."
-	errUnblockReason  = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"
 	errUnblocked      = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
-	errClientIDRange  = "ERR client-id should be greater than 0"
 	errNoKeysCommand  = command.ErrNoKeysCommand
 	errBadCommand     = command.ErrBadCommand
 	errBadCommandArgs = command.ErrBadCommandArgs

@@ -31,6 +31,9 @@ const (
 
 func (g gate) has(bits gate) bool { return g&bits != 0 }
 
+// silent says that the running command gets no reply (CLIENT REPLY).
+func (g gate) silent() bool { return g.has(gateReplyOff | gateSkip) }
+
 func (g *gate) set(bit gate, on bool) {
 	*g &^= bit
 	if on {

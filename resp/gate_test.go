@@ -193,7 +193,7 @@ func TestThePipelineBesideABusyScript(t *testing.T) {
 		asked := 0
 		w.commands.Add(&command.Row{Name: "asked", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { s.call.Bool(asked > 0) })})
 		singles, c := w.countSingles(call.row), w.connect()
-		script, _ := w.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
+		script, _ := w.NewSession(remoteAddr, localAddr)
 		script.Open(&meanwhileTransport{meanwhile: func() {
 			asked++
 			if got, want := c.send(strings.Repeat(call.frame, 3)), strings.Repeat("-"+errBusy+"\r\n", 3); got != want {

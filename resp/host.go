@@ -1,8 +1,6 @@
 package resp
 
 import (
-	"context"
-
 	"celld/resp/command"
 	"celld/store"
 )
@@ -12,25 +10,43 @@ type host Session
 
 func (h *host) session() *Session { return (*Session)(h) }
 
-func (h *host) Keys() command.Keys                        { return h.session().store() }
-func (h *host) Access() store.Access                      { return h.session().access() }
-func (h *host) Inside() bool                              { return h.tx.running }
-func (h *host) MayGoAside() bool                          { return h.session().mayGoAside() }
-func (h *host) Once(effect func())                        { h.session().once(effect) }
-func (h *host) Alone(do func())                           { h.session().alone(do) }
-func (h *host) Did(args, bytes int)                       { h.scratch.slice.did(args, bytes) }
-func (h *host) CountDecisions()                           { h.session().countDecisions() }
-func (h *host) MostOutput() int                           { return int(h.srv.cfg.OutputBufferLimit.Get()) }
-func (h *host) OverOutput(bytes int) bool                 { return h.session().overOutput(bytes) }
-func (h *host) TypeOf(key []byte, kind store.Kind) string { return h.session().typeOf(key, kind) }
+func (h *host) Keys() command.Keys        { return h.session().store() }
+func (h *host) Access() store.Access      { return h.session().access() }
+func (h *host) Inside() bool              { return h.tx.running }
+func (h *host) Once(effect func())        { h.session().once(effect) }
+func (h *host) Did(args, bytes int)       { h.scratch.slice.did(args, bytes) }
+func (h *host) CountDecisions()           { h.session().countDecisions() }
+func (h *host) MostOutput() int           { return int(h.srv.cfg.OutputBufferLimit.Get()) }
+func (h *host) OverOutput(bytes int) bool { return h.session().overOutput(bytes) }
 
-// Log tells operators what the client has done.
-func (h *host) Log(text string, about ...any) {
-	h.srv.log.Info(text, append(about, "client", h.client.addr)...)
+// Alone calls do while no other connection's command runs. It may change the rights of its own user.
+func (h *host) Alone(do func()) {
+	if h.session().alone(do); h.client.ID != 0 {
+		h.session().checkRights()
+	}
 }
 
-// Hangup closes the connection when the replies have been sent.
-func (h *host) Hangup() { h.end = afterReply }
+// Connection is the client's, which has an id.
+func (h *host) Connection() command.Connection {
+	if h.client.ID == 0 {
+		return nil
+	}
+	return h.session().own()
+}
+
+// MayGoAside reports whether the running command may have its work done by a goroutine: not in a transaction, nor in a script, nor for an
+// engine, whose views belong to one session.
+func (h *host) MayGoAside() bool { return !h.tx.running && h.scratch.visit == nil }
+
+// TypeOf is a key's type, as TYPE tells it.
+func (h *host) TypeOf(key []byte, kind store.Kind) string {
+	if v := h.scratch.visit; v != nil {
+		if name, foreign := v.tx.Foreign(key); foreign {
+			return name
+		}
+	}
+	return kind.String()
+}
 
 // InSteps has a handler's work done by step.
 func (h *host) InSteps(step command.Step) {
@@ -43,13 +59,15 @@ func (h *host) InSteps(step command.Step) {
 }
 
 // GoAside has the command's work done by a goroutine.
-func (h *host) GoAside(begin func(args [][]byte) command.Work) {
+func (h *host) GoAside(long bool, begin func(args [][]byte) command.Work) {
 	s := h.session()
 	s.goAside(s.call.Args, func(args [][]byte) func() func(*Session) {
 		work := begin(args)
 		return func() func(*Session) {
-			s.srv.listing.Lock()
-			defer s.srv.listing.Unlock()
+			if long {
+				s.srv.listing.Lock()
+				defer s.srv.listing.Unlock()
+			}
 			reply := work()
 			return func(s *Session) {
 				s.call.NowNS = s.nowNS
@@ -85,21 +103,9 @@ func (h *host) LeaseEnds(id, endNS int64) {
 // and logged as one that the command names.
 func (h *host) ErrorText(err error) string { return h.session().errorText(err) }
 
-// farFunc asks the engine, and has done called once, from any goroutine, with what replies. It does not block. ctx ends when the client has gone.
-type farFunc func(ctx context.Context, s *Session, args [][]byte, done func(reply func(*Session)))
-
 // onSession is a handler that still reaches its session.
 func onSession(run func(*Session, [][]byte)) func(*command.Call) {
 	return func(c *command.Call) { run(sessionOf(c), c.Args) }
-}
-
-// farOnSession is the same for what answers later.
-func farOnSession(far farFunc) command.Far {
-	return func(ctx context.Context, c *command.Call, done func(func(*command.Call))) {
-		far(ctx, sessionOf(c), c.Args, func(reply func(*Session)) {
-			done(func(c *command.Call) { reply(sessionOf(c)) })
-		})
-	}
 }
 
 func sessionOf(c *command.Call) *Session { return c.Host.(*host).session() }

@@ -80,14 +80,14 @@ func TestCarriersSlowReaderIsNotIdle(t *testing.T) {
 		_ = c.Conn.(*net.TCPConn).SetReadBuffer(64 << 10) // so that the kernel holds little
 		c.send("BIG\r\n")
 		eventually(t, "wait for the peer", func() bool { return unsent(srv) > 0 })
-		s := srv.clients.all()[0]
+		own := srv.clients.All()[0]
 		for range 10 {
 			skew(srv, 40*time.Minute)
 			nowNS := srv.clock()
 			c.ask("", strings.Repeat(bigPart, 20))
 			eventually(t, "progress", func() bool {
-				s.tr.Wake() // as the cron does
-				return s.client.lastNS.Load() >= nowNS
+				own.Conn.Wake() // as the cron does
+				return own.LastNS.Load() >= nowNS
 			})
 		}
 		if n := srv.stats.IdleCloses.Load(); n != 0 {
@@ -95,7 +95,7 @@ func TestCarriersSlowReaderIsNotIdle(t *testing.T) {
 		}
 		eventually(t, "end", func() bool {
 			skew(srv, time.Hour) // again, as it may have taken some since it was looked at
-			return srv.stats.IdleCloses.Load() == 1 && srv.clients.count() == 0
+			return srv.stats.IdleCloses.Load() == 1 && srv.clients.Count() == 0
 		})
 	})
 }

@@ -72,16 +72,16 @@ func (srv *Server) declareServer(l *metrics.List) {
 }
 
 func (srv *Server) declareClients(l *metrics.List) {
-	l.Gauge(metrics.Metric{Field: "connected_clients", Name: "celld_connections", JSON: "connections.open", Help: "Connections of clients.", Value: srv.clients.count()})
+	l.Gauge(metrics.Metric{Field: "connected_clients", Name: "celld_connections", JSON: "connections.open", Help: "Connections of clients.", Value: srv.clients.Count()})
 	l.Field("cluster_connections", 0)
 	l.Gauge(metrics.Metric{Field: "maxclients", Name: "celld_maxclients", JSON: "connections.most", Help: "Most connections of clients.", Value: srv.cfg.MaxClients.Get()})
 	calls, keys := srv.port.Waiting()
 	l.Gauge(metrics.Metric{Field: "blocked_clients", Name: "celld_waiting_calls", JSON: "waiting.calls", Help: "Calls that wait for their turn.", Value: calls})
 	l.Gauge(metrics.Metric{Field: "waiting_keys", Name: "celld_waiting_keys", JSON: "waiting.keys", Help: "Keys that they wait for.", Value: keys})
 	l.Gauge(metrics.Metric{Name: "celld_max_waiters", JSON: "waiting.most", Help: "Most calls that may wait.", Value: srv.cfg.MaxWaiters.Get()})
-	l.Field("tracking_clients", srv.clients.tracking.Load())
-	l.Field("monitor_clients", srv.clients.monitors.len())
-	l.Field("watching_clients", srv.clients.watching.Load())
+	l.Field("tracking_clients", srv.clients.Tracking())
+	l.Field("monitor_clients", len(srv.clients.Monitors()))
+	l.Field("watching_clients", srv.clients.Watching())
 }
 
 func (srv *Server) declareMemory(l *metrics.List) {

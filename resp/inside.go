@@ -36,12 +36,10 @@ type callers struct{ pool sync.Pool }
 
 func (srv *service) newCaller() *caller {
 	c := &caller{woken: make(chan struct{}, 1)}
-	c.session = &Session{srv: srv, tr: c}
+	c.session = &Session{srv: srv}
+	c.session.client.Conn = c
 	c.session.become(srv.users.Inside())
-	client := &c.session.client
-	client.addr, client.localAddr, client.fd = "inside", "inside", -1
-	client.bornNS = srv.clock()
-	client.txLen.Store(-1)
+	c.session.client.Begin("inside", "inside", srv.clock())
 	return c
 }
 
@@ -59,7 +57,7 @@ func (e *CallError) Code() string {
 // call makes a call without WAIT. It returns when the call is decided, and is on the disk where replies wait for that. With an engine
 // that takes --store-timeout at most. The error is a *CallError. Any goroutine may call it.
 func (srv *service) call(args ...string) (reply []byte, err error) {
-	c, _ := srv.clients.inside.pool.Get().(*caller)
+	c, _ := srv.inside.pool.Get().(*caller)
 	if c == nil {
 		c = srv.newCaller()
 	}
@@ -85,7 +83,7 @@ func (srv *service) call(args ...string) (reply []byte, err error) {
 	}
 	reply = append([]byte(nil), reply...)
 	if s.end == open {
-		srv.clients.inside.pool.Put(c)
+		srv.inside.pool.Put(c)
 	}
 	text := strings.TrimSuffix(string(reply), "\r\n")
 	if why, failed := strings.CutPrefix(text, "-"); failed {

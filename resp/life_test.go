@@ -54,14 +54,14 @@ func TestCarriersKillWhileConnectionsArrive(t *testing.T) {
 			}
 		}
 		arriving.Wait()
-		eventually(t, "end of all but the killer", func() bool { return srv.clients.count() == 1 })
+		eventually(t, "end of all but the killer", func() bool { return srv.clients.Count() == 1 })
 		killer.ask("PING\r\n", "+PONG\r\n")
 	})
 }
 
 func unsent(srv *Server) (bytes int64) {
-	for _, s := range srv.clients.all() {
-		bytes += s.client.unsent.Load()
+	for _, c := range srv.clients.All() {
+		bytes += c.Unsent.Load()
 	}
 	return bytes
 }
@@ -136,8 +136,8 @@ func TestCarriersWholeCommandsDoNotCount(t *testing.T) {
 		defer sending.Wait()
 		for range n {
 			c.ask("", "+OK\r\n$5000\r\n"+strings.Repeat("y", 5_000)+"\r\n")
-			for _, s := range srv.clients.all() {
-				if held := s.client.queryBytes.Load(); held > 2*64<<10 {
+			for _, other := range srv.clients.All() {
+				if held := other.QueryBytes.Load(); held > 2*64<<10 {
 					t.Fatalf("%d bytes are held", held)
 				}
 			}

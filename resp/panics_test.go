@@ -89,7 +89,7 @@ func TestCarriersSurviveAPanicInAConnection(t *testing.T) {
 			broken.send("BOOM\r\n")
 			broken.wantClosed()
 			c.ask("PING\r\n", "+PONG\r\n")
-			eventually(t, "end of the broken one", func() bool { return srv.clients.count() == 1 })
+			eventually(t, "end of the broken one", func() bool { return srv.clients.Count() == 1 })
 			if n := srv.stats.Panics.Load(); n != 2*(round+1) {
 				t.Errorf("%d panics", n)
 			}
@@ -105,7 +105,7 @@ func (*wakePanics) Close(bool) { panic("too early") }
 
 func TestCarriersSurviveAPanicInTheCron(t *testing.T) {
 	carrierTest{settings: []string{"timeout", "3600"}}.run(t, func(t *testing.T, srv *Server, addr string) {
-		s, _ := srv.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
+		s, _ := srv.NewSession(remoteAddr, localAddr)
 		s.Open(&wakePanics{}, -1)
 		defer s.Closed()
 		skew(srv, 2*time.Hour)

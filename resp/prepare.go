@@ -15,24 +15,24 @@ func (s *Session) prepare(row *command.Row, args [][]byte) {
 		s.permitted(row, args, "")
 		return
 	}
-	c := denialCheck{row: row, rights: s.client.user.Load().Rights()}
-	work := c.work(args)
-	if work > rightsStep {
+	c := command.Check{Row: row, Rights: s.client.User.Load().Rights()}
+	work := c.Work(args)
+	if work > command.CheckStep {
 		s.prepareInSteps(row, args)
 		return
 	}
-	c.some(args, rightsStep)
+	c.Step(args)
 	s.scratch.slice.did(work/lookEvery, 0)
 	s.permitted(row, args, s.refusal(&c))
 }
 
 func (s *Session) prepareInSteps(row *command.Row, args [][]byte) {
-	var c denialCheck
+	var c command.Check
 	w := &stepwise{args: args, step: func(s *Session, args [][]byte) (more bool) {
-		if rights := s.client.user.Load().Rights(); rights != c.rights { // the first step, or they have changed meanwhile
-			c = denialCheck{row: row, rights: rights}
+		if rights := s.client.User.Load().Rights(); rights != c.Rights { // the first step, or they have changed meanwhile
+			c = command.Check{Row: row, Rights: rights}
 		}
-		if more = c.some(args, rightsStep); !more {
+		if more = c.Step(args); !more {
 			s.permitted(row, args, s.refusal(&c))
 		}
 		return more
@@ -44,17 +44,12 @@ func (s *Session) prepareInSteps(row *command.Row, args [][]byte) {
 }
 
 // refusal returns the text of the error of a command that a check has refused, and logs that; or "".
-func (s *Session) refusal(c *denialCheck) string {
-	if c.reason == "" {
+func (s *Session) refusal(c *command.Check) string {
+	switch s.refused(c) {
+	case "":
 		return ""
-	}
-	context := "toplevel"
-	if s.gate.has(gateMulti) {
-		context = "multi"
-	}
-	s.noteDenial(c.reason, context, c.object, c.row)
-	if c.reason == acl.DeniedCommand {
-		return formatError(errNoPermCommand, c.row.FullName())
+	case acl.DeniedCommand:
+		return formatError(errNoPermCommand, c.Row.FullName())
 	}
 	return errNoPermKey
 }
@@ -84,7 +79,7 @@ func (s *Session) permitted(row *command.Row, args [][]byte, text string) {
 
 // compile has a script compiled, one at a time, as that takes up to 10 MB, and goes on with its command.
 func (s *Session) compile(row *command.Row, args [][]byte) {
-	s.client.lastCommand.Store(row)
+	s.client.LastCommand.Store(row.ACL)
 	s.goAside(args, func(args [][]byte) func() func(*Session) {
 		return func() func(*Session) {
 			srv := s.srv
@@ -99,61 +94,4 @@ func (s *Session) compile(row *command.Row, args [][]byte) {
 			}
 		}
 	}).row = nil
-}
-
-// denialCheck finds out in steps whether rights allow a command.
-type denialCheck struct {
-	row    *command.Row
-	rights *acl.Rights
-	reason acl.Reason // why they do not; "": they do, as far as it has come
-	object string     // what the reason is about: the command or a key
-
-	begun          bool
-	at, last       int // the key that it looks at, and the last one
-	keys, patterns int // that it is done with
-}
-
-// rightsStep bounds a step, by patterns that are matched with keys: 3 ns each for those of usual services, and up to 0.25 µs. So do
-// rightsBytes of a key count as a key.
-const (
-	rightsStep  = 4096
-	rightsBytes = 16
-)
-
-// work is how much a check has to do at most.
-func (c *denialCheck) work(args [][]byte) int {
-	patterns, keys := c.rights.Patterns(), len(args)
-	if patterns == 0 {
-		return 0
-	}
-	for i := 0; i < len(args) && patterns*keys <= rightsStep; i++ {
-		keys += len(args[i]) / rightsBytes
-	}
-	return patterns * keys
-}
-
-// some does so much of it, and reports whether there is more.
-func (c *denialCheck) some(args [][]byte, work int) (more bool) {
-	if !c.begun {
-		c.begun = true
-		if !c.rights.MayRun(c.row.ACL, args) {
-			c.reason, c.object = acl.DeniedCommand, c.row.FullName()
-			return false
-		}
-		c.at, c.last = c.row.KeyBounds(args)
-	}
-	for c.at <= c.last && work > 0 {
-		key := args[c.at]
-		each := 1 + len(key)/rightsBytes
-		may, looked := c.rights.Look(key, c.row.AccessTo(c.keys, args), c.patterns, 1+work/each)
-		work -= 1 + looked*each
-		switch c.patterns += looked; {
-		case may:
-			c.at, c.keys, c.patterns = c.at+c.row.Keys.Step, c.keys+1, 0
-		case c.patterns == c.rights.Patterns():
-			c.reason, c.object = acl.DeniedKey, string(key)
-			return false
-		}
-	}
-	return c.at <= c.last
 }

@@ -142,7 +142,7 @@ func TestACallWaits(t *testing.T) {
 	if got := p.send(waitCall + "\r\nPING\r\n"); got != "" || !p.tr.paused {
 		t.Fatalf("%q, paused %v", got, p.tr.paused)
 	}
-	if got := other.do("CLIENT", "LIST", "ID", fmt.Sprint(p.client.id)); !strings.Contains(got, " flags=b ") || !strings.Contains(got, "cmd=cl.take") {
+	if got := other.do("CLIENT", "LIST", "ID", fmt.Sprint(p.client.ID)); !strings.Contains(got, " flags=b ") || !strings.Contains(got, "cmd=cl.take") {
 		t.Error(got)
 	}
 	if got := other.do("INFO", "clients"); !strings.Contains(got, "blocked_clients:1\r\nwaiting_keys:1\r\n") {
@@ -157,7 +157,7 @@ func TestACallWaits(t *testing.T) {
 	if got := other.do("INFO", "clients"); !strings.Contains(got, "blocked_clients:0\r\nwaiting_keys:0\r\n") {
 		t.Error(got)
 	}
-	if got := other.do("CLIENT", "LIST", "ID", fmt.Sprint(p.client.id)); !strings.Contains(got, " flags=N ") {
+	if got := other.do("CLIENT", "LIST", "ID", fmt.Sprint(p.client.ID)); !strings.Contains(got, " flags=N ") {
 		t.Error(got)
 	}
 	if got := other.do("SLOWLOG", "GET"); got != "*0\r\n" {
@@ -169,7 +169,7 @@ func TestACallWaits(t *testing.T) {
 func TestClientUnblock(t *testing.T) {
 	w, _ := queuedWorld(t)
 	p, other := w.connect(), w.connect()
-	id := fmt.Sprint(p.client.id)
+	id := fmt.Sprint(p.client.ID)
 	p.want(waitCall, takenReply)
 	other.want("CLIENT UNBLOCK "+id, ":0\r\n")
 	for how, want := range map[string]string{"": deniedReply, " TIMEOUT": deniedReply, " error": "-" + errUnblocked + "\r\n"} {
@@ -207,7 +207,7 @@ func TestASessionGoesWhileItWaits(t *testing.T) {
 	other := w.connect()
 	for how, end := range map[string]func(*peer){
 		"closed": func(p *peer) { p.Closed() },
-		"killed": func(p *peer) { p.kill(); p.Serve(nil); p.Closed() },
+		"killed": func(p *peer) { p.client.Kill(); p.Serve(nil); p.Closed() },
 		"broken": func(p *peer) { p.borrow(); p.broken(); p.Closed() },
 	} {
 		for _, granted := range []bool{false, true} {
@@ -300,10 +300,10 @@ func TestBoundLeases(t *testing.T) {
 		other.do("CL.TAKE", "k", "9/1h", "LEASE", "60000", "BIND")
 		p.want("CL.RELEASE k 2", ":1\r\n")
 		p.want("CL.RELEASE k 2", ":0\r\n")
-		if len(p.bound) != 2 || p.client.boundBytes.Load() != 2*(boundLeaseBytes+1) {
-			t.Errorf("%s: %v, %d bytes", how, p.bound, p.client.boundBytes.Load())
+		if len(p.bound) != 2 || p.client.BoundBytes.Load() != 2*(boundLeaseBytes+1) {
+			t.Errorf("%s: %v, %d bytes", how, p.bound, p.client.BoundBytes.Load())
 		}
-		if end(p); !slices.Equal(q.leases(), []int64{4, 5}) || p.client.boundBytes.Load() != 0 {
+		if end(p); !slices.Equal(q.leases(), []int64{4, 5}) || p.client.BoundBytes.Load() != 0 {
 			t.Errorf("%s: %v are left, want 4 and 5", how, q.leases())
 		}
 	}
@@ -331,7 +331,7 @@ func TestBoundLeasesAreBounded(t *testing.T) {
 	if got := p.do("CL.TAKE", long, "100/1h", "PEEK"); got != before {
 		t.Errorf("spent: %q, %q", before, got)
 	}
-	if held := p.client.bytes(); held < maxBoundBytes/2 || held > 2*maxBoundBytes {
+	if held := p.client.Bytes(); held < maxBoundBytes/2 || held > 2*maxBoundBytes {
 		t.Errorf("%d bytes", held)
 	}
 	w.sleepMS(1001)
@@ -392,7 +392,7 @@ func TestClientsThatGoWhileTheyQueue(t *testing.T) {
 		other.ask("CLIENT KILL ADDR "+conns["killed"].LocalAddr().String()+"\r\n", ":1\r\n")
 		q.waitsFor(t, 2)
 		conns["half"].wantClosed()
-		eventually(t, "end of them", func() bool { return srv.clients.count() == 3 })
+		eventually(t, "end of them", func() bool { return srv.clients.Count() == 3 })
 		if q.left != 5 {
 			t.Errorf("%d have left", q.left)
 		}

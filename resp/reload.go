@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"celld/resp/acl"
+	"celld/resp/client"
 )
 
 // reloadable is something that Reload reads again.
@@ -74,7 +75,7 @@ func (srv *Server) reloadUsers() (c changes, err error) {
 	}
 	defer srv.betweenScripts()()
 	before := srv.users.Lines()
-	srv.endSessionsOf(nil, srv.users.Replace(file)...)
+	srv.clients.Kill(nil, client.Of(srv.users.Replace(file)))
 	return changesOf(before, srv.users.Lines()), nil
 }
 

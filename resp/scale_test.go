@@ -50,7 +50,7 @@ func benchScale(b *testing.B, depth, keys int, burst string, sessions, servers i
 		srv := NewServer(Options{Config: config.New(), Store: stores[len(stores)-1]})
 		for range sessions / servers {
 			d := &sink{}
-			s, _ := srv.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
+			s, _ := srv.NewSession(remoteAddr, localAddr)
 			s.Open(d, -1)
 			all, to = append(all, s), append(to, d)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/persistence/dir"
+	"celld/resp/command"
 	"celld/resp/wire"
 )
 
@@ -45,8 +46,8 @@ func TestBusyScript(t *testing.T) {
 			c.ask("PING\r\nGET k\r\nCL.THROTTLE k 1 1 1\r\nCL.TAKE k 1/1s\r\nCLIENT LIST\r\nINFO\r\nCONFIG GET port\r\nCLIENT KILL TYPE normal\r\nNOSUCH\r\n",
 				strings.Repeat(busy, 8)+"-ERR unknown command 'NOSUCH', with args beginning with: \r\n")
 			c.ask(evalCall("return 1")+"EVALSHA x 0\r\nSCRIPT LOAD x\r\nSCRIPT EXISTS x\r\nSCRIPT FLUSH\r\nMONITOR\r\nBGSAVE\r\nPUBLISH\r\n", strings.Repeat(busy, 7)+"-ERR unknown command 'PUBLISH', with args beginning with: \r\n")
-			c.ask("AUTH x\r\n", "-"+errNoPassword+"\r\n")
-			c.ask("HELLO 2 SETNAME\r\n", "-"+fmt.Sprintf(errHelloOption, "SETNAME")+"\r\n")
+			c.ask("AUTH x\r\n", "-"+command.ErrNoPassword+"\r\n")
+			c.ask("HELLO 2 SETNAME\r\n", "-"+fmt.Sprintf(command.ErrHelloOption, "SETNAME")+"\r\n")
 			c.ask("MULTI\r\nGET k\r\nEXEC\r\n", "+OK\r\n"+busy+"-"+fmt.Sprintf(errExecRejected, strings.TrimPrefix(errBusy, "ERR "))+"\r\n")
 			c.ask("MULTI\r\nDISCARD\r\nWATCH k\r\nUNWATCH\r\nRESET\r\n", "+OK\r\n+OK\r\n+OK\r\n+OK\r\n+RESET\r\n")
 		}
@@ -182,7 +183,7 @@ func TestThePeerOfABusyScript(t *testing.T) {
 					c.ask("", strings.Repeat("+PONG\r\n", 1000))
 					c.Close()
 				}
-				eventually(t, "end of the other", func() bool { return srv.clients.count() == 1 })
+				eventually(t, "end of the other", func() bool { return srv.clients.Count() == 1 })
 				killer.ask("PING\r\n", "+PONG\r\n")
 			})
 		})
@@ -200,16 +201,16 @@ func TestABusyScriptsConnectionIsKilled(t *testing.T) {
 		}
 		c.send(evalCall(endless))
 		isBusy(t, srv)
-		for _, s := range srv.clients.all() {
-			if fmt.Sprintf("%d\r\n", s.client.id) == id {
-				s.kill()
+		for _, c := range srv.clients.All() {
+			if fmt.Sprintf("%d\r\n", c.ID) == id {
+				c.Kill()
 			}
 		}
 		for range 20 {
 			killer.ask("GET k\r\n", "-"+errBusy+"\r\n")
 		}
 		killer.ask("SCRIPT KILL\r\n", "+OK\r\n")
-		eventually(t, "end of the killed one", func() bool { return srv.clients.count() == 1 })
+		eventually(t, "end of the killed one", func() bool { return srv.clients.Count() == 1 })
 		killer.ask("PING\r\n", "+PONG\r\n")
 	})
 }

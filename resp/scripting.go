@@ -114,18 +114,18 @@ func (srv *service) scriptEngine() *script.Engine {
 // run runs the script and replies. The caller holds the execution lock alone.
 func (r *scriptRun) run(found *script.Script, keys, args [][]byte) {
 	s, engine := r.s, r.s.srv.scriptEngine()
-	resp3, inExec, last := s.call.RESP3, s.tx.running, s.client.lastCommand.Load()
+	resp3, inExec, last := s.call.RESP3, s.tx.running, s.client.LastCommand.Load()
 	s.call.RESP3, s.tx.running = false, true
 	s.srv.running.Store(r)
 	defer func() { // also after a panic
 		if s.srv.gate.has(gateBusy) {
-			s.tr.Resume()
+			s.client.Conn.Resume()
 			s.srv.execution.Lock()
 			s.srv.gate.set(gateBusy, false)
 		}
 		s.srv.running.Store(nil)
 		s.call.RESP3, s.tx.running = resp3, inExec
-		s.client.lastCommand.Store(last)
+		s.client.LastCommand.Store(last)
 	}()
 	engine.Run(found, r, keys, args)
 	mark := len(s.call.Out)
@@ -171,7 +171,7 @@ func (r *scriptRun) dispatch(args [][]byte) {
 	if row.Flags&command.Write != 0 {
 		switch first := r.fate.CompareAndSwap(0, hasWritten); {
 		case first && s.srv.gate.has(gateBusy):
-			s.tr.Resume() // its changes wait for the disk like all others
+			s.client.Conn.Resume() // its changes wait for the disk like all others
 		case r.fate.Load() == isKilled:
 			s.call.Error(errScriptKilled)
 			return
@@ -188,7 +188,7 @@ func (r *scriptRun) refusal(row *command.Row, args [][]byte) string {
 	case row.Flags&command.NoScript != 0 || row.Parent != nil && row.Parent.Flags&command.NoScript != 0:
 		return errScriptRefused
 	}
-	switch r.s.forbid(row, args, "lua") {
+	switch r.s.forbid(row, args) {
 	case acl.DeniedCommand:
 		return errScriptNoPerm
 	case acl.DeniedKey:
@@ -222,7 +222,7 @@ func (r *scriptRun) Tick() error {
 		busy = true
 	}
 	if busy && nowNS >= r.yieldNS {
-		r.s.tr.Meanwhile(r.inExec || r.holds || r.fate.Load() == hasWritten)
+		r.s.client.Conn.Meanwhile(r.inExec || r.holds || r.fate.Load() == hasWritten)
 		r.yieldNS = srv.clock() + yieldEveryNS
 	}
 	return nil
@@ -231,9 +231,9 @@ func (r *scriptRun) Tick() error {
 // becomeBusy lets others be answered. It first sends the replies to this connection's earlier commands.
 func (r *scriptRun) becomeBusy() {
 	s := r.s
-	s.srv.log.WarnSeldom("script takes long, others are answered -BUSY until it ends", "client", s.client.addr, "took_ms", (s.srv.clock()-r.startNS)/1e6)
+	s.srv.log.WarnSeldom("script takes long, others are answered -BUSY until it ends", "client", s.client.Addr, "took_ms", (s.srv.clock()-r.startNS)/1e6)
 	switch {
-	case s.silent(), s.scratch.visit != nil: // the script's reply may be removed from the output, so the output must not move
+	case s.gate.silent(), s.scratch.visit != nil: // the script's reply may be removed from the output, so the output must not move
 		r.holds = true
 	case len(s.call.Out) > 0:
 		s.send()

@@ -104,7 +104,7 @@ func (srv *Server) stopOthers() (wait func()) {
 type transportServer struct{ srv *Server }
 
 func (t transportServer) Admit(remote, local net.Addr) (s transport.Session, refusal string, full bool) {
-	session, refusal := t.srv.NewSession(Peer{Remote: remote, Local: local})
+	session, refusal := t.srv.NewSession(remote, local)
 	if session == nil {
 		return nil, refusal, refusal == fullLine
 	}
@@ -140,7 +140,7 @@ func (t transportServer) Fatal(text string, about ...any) { t.srv.fatal(text, ab
 // about returns the log attributes of a session.
 func about(s transport.Session) []any {
 	if s, ok := s.(*Session); ok {
-		return []any{"client", s.client.addr}
+		return []any{"client", s.client.Addr}
 	}
 	return nil
 }

@@ -73,7 +73,6 @@ func NewServer(o Options) *Server {
 			disk:      disk{persist: o.Persistence},
 			scripting: scripting{execution: newExecution()},
 			measures:  measures{stats: stats.NewServer(), decisions: decisions.NewRows(o.Store.Set), denied: decisions.NewDenied(o.Store.Set)},
-			clients:   clientList{sessions: map[int64]*Session{}},
 			stopping:  stopping{exit: o.Exit},
 		},
 		sockets: sockets{inherited: o.Inherited},
@@ -107,6 +106,7 @@ func NewServer(o Options) *Server {
 		srv.persist = persistence.New(srv.store, o)
 	}
 	srv.synchronous = srv.persist.Synchronous()
+	srv.clients.OnMonitors = func(some bool) { srv.gate.set(gateMonitored, some) }
 	srv.persist.OnRefusal(func(refused bool) { srv.gate.set(gateRefusing, refused) })
 	srv.instance = newInstance(o.Version, srv.clock())
 	srv.commands = newCommandTable(srv)

@@ -1,8 +1,12 @@
 package resp
 
 import (
+	"sync"
+	"sync/atomic"
+
 	"celld/persistence"
 	"celld/resp/acl"
+	"celld/resp/client"
 	"celld/resp/command"
 	"celld/resp/command/keys"
 	"celld/resp/config"
@@ -16,8 +20,6 @@ import (
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/policy"
-	"sync"
-	"sync/atomic"
 )
 
 // service is what all sessions share.
@@ -32,9 +34,11 @@ type service struct {
 	scripting
 	accounts
 	measures
-	instance instance
-	clients  clientList
-	stopping stopping
+	instance  instance
+	clients   client.List
+	scratches scratchPool // of all sessions
+	inside    callers     // which make calls from within the process
+	stopping  stopping
 }
 
 // stopping is what sessions know of the server's end.
@@ -60,9 +64,8 @@ type keyspace struct {
 
 // accounts are the users, and what they were refused.
 type accounts struct {
-	users       *acl.Users
-	aclLog      acl.Log
-	savingUsers sync.Mutex
+	users  *acl.Users
+	aclLog acl.Log
 }
 
 // measures are what the server measures of itself.

@@ -1,9 +1,8 @@
 package resp
 
 import (
-	"celld/resp/acl"
+	"celld/resp/client"
 	"celld/resp/command"
-	"celld/resp/transport"
 	"celld/resp/wire"
 	"celld/store"
 )
@@ -15,8 +14,7 @@ const flushAt = 64 << 10
 // the fuzzers all drive it by calling Serve.
 type Session struct {
 	srv    *service
-	tr     transport.Conn
-	client client // what other connections see of this one (CLIENT LIST)
+	client client.Client // what other connections see of this one (CLIENT LIST)
 
 	in      []byte // what has arrived and is not served
 	reader  wire.FrameReader
@@ -29,13 +27,11 @@ type Session struct {
 	end      ending
 	gate     gate
 	unserved bool // in may hold whole commands, so the transport calls Serve(nil) before it reads more
-	noTouch  bool
 
 	tx transaction
 
-	certified *acl.User            // whom a certificate has named; changes only while execution is held
-	bound     map[int64]boundLease // by their ids
-	round     *round               // used where replies wait for the disk; nil: nothing has been sent yet
+	bound map[int64]boundLease // by their ids
+	round *round               // used where replies wait for the disk; nil: nothing has been sent yet
 }
 
 // ending says whether and how a connection ends.
@@ -54,7 +50,7 @@ const (
 func (s *Session) Serve(data []byte) (more bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			s.srv.panicked(cause, "command", "client", s.client.addr, "command", s.client.command())
+			s.srv.panicked(cause, "command", "client", s.client.Addr, "command", s.client.Command())
 			s.broken()
 			more = false
 		}
@@ -71,12 +67,12 @@ func (s *Session) Serve(data []byte) (more bool) {
 		data = s.in
 	}
 	s.borrow()
-	s.scratch.slice.begin(s.srv.clock, startNS, s.tr.RoundNS())
+	s.scratch.slice.begin(s.srv.clock, startNS, s.client.Conn.RoundNS())
 	s.srv.stats.InputBytes.Add(s.scratch.lane, read)
-	s.takePushed()
+	s.call.Out = s.client.TakePushed(s.call.Out)
 	data = s.answerTurn(data)
 	if s.scratch.endNS-startNS > sliceNS { // a session that is served for long is not idle
-		s.client.lastNS.Store(s.scratch.endNS)
+		s.client.LastNS.Store(s.scratch.endNS)
 	}
 	s.giveBack()
 	return s.endTurn(data)
@@ -84,12 +80,12 @@ func (s *Session) Serve(data []byte) (more bool) {
 
 // beginTurn notes whether the peer is alive, and ends a connection that was killed or was idle for too long.
 func (s *Session) beginTurn(bytes int) {
-	if s.client.killed.Load() {
+	if s.client.Killed.Load() {
 		s.end = atOnce
 	}
 	switch {
 	case bytes > 0, s.waits != nil: // a session that waits is not idle
-		s.client.lastNS.Store(s.nowNS)
+		s.client.LastNS.Store(s.nowNS)
 	case !s.unserved && s.Overdue():
 		s.end = atOnce
 	}
@@ -106,7 +102,7 @@ func (s *Session) answerTurn(data []byte) (rest []byte) {
 		}
 		s.call.Out = s.call.Out[:0]
 		if pending > int(s.srv.cfg.OutputBufferLimit.Get()) {
-			s.srv.log.WarnSeldom("client does not read its replies, closed", "client", s.client.addr, "pending_bytes", pending)
+			s.srv.log.WarnSeldom("client does not read its replies, closed", "client", s.client.Addr, "pending_bytes", pending)
 			s.srv.stats.OutputLimitCloses.Add(1)
 			s.end = atOnce
 		}
@@ -124,7 +120,7 @@ func (s *Session) answerTurn(data []byte) (rest []byte) {
 func (s *Session) send() (pending int) {
 	out := s.call.Out
 	s.srv.stats.OutputBytes.Add(s.scratch.lane, int64(len(out)))
-	pending = s.tr.Send(out)
+	pending = s.client.Conn.Send(out)
 	s.noteSent(len(out))
 	s.call.Out, s.scratch.mark = out[:0], 0
 	return pending
@@ -135,14 +131,14 @@ func (s *Session) endTurn(rest []byte) (more bool) {
 	if s.end != open {
 		s.in, s.unserved = nil, false
 		s.leave()
-		s.tr.Close(s.end == atOnce)
+		s.client.Conn.Close(s.end == atOnce)
 		return false
 	}
 	_, goesOn := s.waits.(*stepwise)
 	s.unserved = s.unserved || goesOn
 	s.keep(rest)
 	if s.waits != nil && !goesOn {
-		s.tr.Pause(s.waits.abandons()) // who closes its half gives a WAIT up, as Redis's BLPOP
+		s.client.Conn.Pause(s.waits.abandons()) // who closes its half gives a WAIT up, as Redis's BLPOP
 	}
 	return s.unserved
 }
@@ -155,21 +151,21 @@ func (s *Session) broken() {
 		out = s.call.Out[:min(s.scratch.mark, len(s.call.Out))]
 		s.unwrite(len(out))
 	}
-	if !s.silent() {
+	if !s.gate.silent() {
 		out = wire.AppendError(out, errInternal)
 	}
 	s.scratch, s.call, s.in = nil, nil, nil
 	s.leave()
 	s.end, s.unserved = afterReply, false
 	s.tx.discard()
-	s.tr.Send(out)
+	s.client.Conn.Send(out)
 	s.noteSent(len(out))
-	s.tr.Close(false)
+	s.client.Conn.Close(false)
 }
 
 // Overdue says whether the connection must be closed as idle, and counts it if so. Any goroutine may call it.
 func (s *Session) Overdue() bool {
-	overdue := s.overdue(s.srv.clock())
+	overdue := s.srv.overdue(&s.client, s.srv.clock())
 	if overdue {
 		s.srv.stats.IdleCloses.Add(1)
 	}
@@ -178,27 +174,27 @@ func (s *Session) Overdue() bool {
 
 // Unsent takes the number of reply bytes that the peer has not read, whenever it changes. When it falls, the peer is alive.
 func (s *Session) Unsent(bytes int) {
-	if before := s.client.unsent.Swap(int64(bytes)); int64(bytes) < before {
-		s.client.lastNS.Store(s.srv.clock())
+	if before := s.client.Unsent.Swap(int64(bytes)); int64(bytes) < before {
+		s.client.LastNS.Store(s.srv.clock())
 	}
 }
 
 // overdue says whether the connection has been idle for longer than --timeout. A connection that is woken calls it again, because
 // only its own goroutine knows whether it is being served.
-func (s *Session) overdue(nowNS int64) bool {
-	timeoutNS := s.srv.cfg.Timeout.Get() * 1e9
-	return timeoutNS > 0 && nowNS-s.client.lastNS.Load() > timeoutNS && !s.client.monitor.Load()
+func (srv *service) overdue(c *client.Client, nowNS int64) bool {
+	timeoutNS := srv.cfg.Timeout.Get() * 1e9
+	return timeoutNS > 0 && c.Idle(nowNS, timeoutNS)
 }
 
 // borrow and giveBack bracket a batch, so that an idle connection holds no scratch.
 func (s *Session) borrow() {
-	s.scratch = s.srv.clients.scratches.get()
+	s.scratch = s.srv.scratches.get()
 	s.call = &s.scratch.call
-	s.call.Host, s.call.RESP3, s.call.NowNS = (*host)(s), s.client.resp3.Load(), s.nowNS
+	s.call.Host, s.call.RESP3, s.call.NowNS = (*host)(s), s.client.RESP3.Load(), s.nowNS
 }
 
 func (s *Session) giveBack() {
-	s.srv.clients.scratches.put(s.scratch)
+	s.srv.scratches.put(s.scratch)
 	s.scratch, s.call = nil, nil
 }
 
@@ -266,7 +262,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 		}
 		if len(args) == 0 {
 			s.gate.set(gateSkipNext, false) // CLIENT REPLY SKIP skips an empty command, as in Redis
-			s.endCaching(nil)
+			s.gate.endCaching(nil)
 		} else {
 			s.scratch.args = args
 			mark := len(s.call.Out)
@@ -284,17 +280,14 @@ func (s *Session) frameLimits() wire.Limits {
 	return wire.Limits{MaxArgs: int(cfg.MaxMultibulkLen.Get()), MaxBulk: int(cfg.MaxBulkLen.Get()), Authed: !s.mustAuth()}
 }
 
-// silent says that the running command gets no reply (CLIENT REPLY).
-func (s *Session) silent() bool { return s.gate.has(gateReplyOff | gateSkip) }
-
 // keep stores unserved commands, or the start of an unfinished command until the rest arrives. It ends the connection when the
 // unfinished command and the transaction's queue together exceed the limit.
 func (s *Session) keep(rest []byte) {
 	if held := len(rest) + s.tx.bytes; !s.unserved && s.waits == nil && held > int(s.srv.cfg.QueryBufferLimit.Get()) {
-		s.srv.log.WarnSeldom("client is over its query buffer limit, closed", "client", s.client.addr, "bytes", held)
+		s.srv.log.WarnSeldom("client is over its query buffer limit, closed", "client", s.client.Addr, "bytes", held)
 		s.srv.stats.QueryLimitCloses.Add(1)
 		s.end, s.in = atOnce, nil
-		s.tr.Close(true)
+		s.client.Conn.Close(true)
 		return
 	}
 	switch {
@@ -307,8 +300,8 @@ func (s *Session) keep(rest []byte) {
 	default:
 		s.in = append([]byte(nil), rest...)
 	}
-	s.client.queryBytes.Store(int64(len(s.in)))
-	s.client.txBytes.Store(int64(s.tx.bytes))
+	s.client.QueryBytes.Store(int64(len(s.in)))
+	s.client.TxBytes.Store(int64(s.tx.bytes))
 }
 
 // overOutput ends a connection when a single reply exceeds the output limit, before the whole reply is in memory. Commands whose
@@ -318,15 +311,12 @@ func (s *Session) overOutput(bytes int) bool {
 		return false
 	}
 	s.end = atOnce
-	if s.tr != nil { // else the session that waits for this list says it
-		s.srv.log.WarnSeldom("reply is over the output limit, closed", "client", s.client.addr, "command", s.client.command())
+	if s.client.Conn != nil { // else the session that waits for this list says it
+		s.srv.log.WarnSeldom("reply is over the output limit, closed", "client", s.client.Addr, "command", s.client.Command())
 		s.srv.stats.OutputLimitCloses.Add(1)
 	}
 	return true
 }
-
-// wallNS is the batch's time by the wall clock, in Unix nanoseconds.
-func (s *Session) wallNS() int64 { return s.store().WallNS(s.nowNS) }
 
 // store has the keys of the command that runs.
 func (s *Session) store() store.Keys {
@@ -337,9 +327,9 @@ func (s *Session) store() store.Keys {
 }
 
 func (s *Session) access() store.Access {
-	a := store.Access{NowNS: s.nowNS, Lane: s.scratch.lane, NoTouch: s.noTouch}
+	a := store.Access{NowNS: s.nowNS, Lane: s.scratch.lane, NoTouch: s.client.NoTouch.Load()}
 	if s.gate.has(gateRights) {
-		a.May = s.client.user.Load().Rights().OnKey()
+		a.May = s.client.User.Load().Rights().OnKey()
 	}
 	return a
 }
@@ -350,11 +340,8 @@ func (s *Session) Closed() {
 	s.leave()
 	s.releaseBound()
 	s.tx.discard()
-	s.noteWatching(0)
-	s.setTracking(0)
-	s.setMonitor(false)
 	if s.round != nil { // the transport does not call Confirm after this
 		s.round.decided.Settle(0, nil)
 	}
-	s.srv.clients.forget(s)
+	s.srv.clients.Forget(&s.client)
 }

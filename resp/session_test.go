@@ -136,7 +136,7 @@ var (
 func (w *world) connect() *peer {
 	w.t.Helper()
 	tr := &fakeTransport{}
-	s, refusal := w.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
+	s, refusal := w.NewSession(remoteAddr, localAddr)
 	if s == nil {
 		w.t.Fatalf("refused: %s", refusal)
 	}
@@ -147,7 +147,7 @@ func (w *world) connect() *peer {
 // send gives the session bytes as they are, and returns what it answers.
 func (p *peer) send(raw string) string {
 	p.Serve([]byte(raw))
-	for v, aside := p.waits.(*visit); aside && (v.row == nil || v.row.Aside || v.row.Far == nil && v.tx == nil || p.srv.port.Here()); v, aside = p.waits.(*visit) { // a goroutine wakes it
+	for v, aside := p.waits.(*visit); aside && (v.row == nil || v.row.Far == nil && v.tx == nil || p.srv.port.Here()); v, aside = p.waits.(*visit) { // a goroutine wakes it
 		runtime.Gosched() // a sleep would let fake time pass
 		p.Serve(nil)
 	}
@@ -267,7 +267,7 @@ func TestClosedSessionRunsNothingMore(t *testing.T) {
 	if got := c.send("SET k 5\r\n"); got != "" {
 		t.Errorf("answered %q", got)
 	}
-	if n := w.clients.count(); n != 0 {
+	if n := w.clients.Count(); n != 0 {
 		t.Errorf("%d clients", n)
 	}
 }
@@ -355,7 +355,7 @@ func TestIdleConnectionHoldsNoBuffers(t *testing.T) {
 func TestMaxClients(t *testing.T) {
 	w := newWorld(t, "maxclients", "1")
 	c := w.connect()
-	s, refusal := w.NewSession(Peer{Remote: remoteAddr, Local: localAddr})
+	s, refusal := w.NewSession(remoteAddr, localAddr)
 	if s != nil || refusal != "-ERR max number of clients reached\r\n" {
 		t.Errorf("session %v, refusal %q", s, refusal)
 	}
@@ -364,7 +364,7 @@ func TestMaxClients(t *testing.T) {
 }
 
 func TestProtectedMode(t *testing.T) {
-	stranger := Peer{Remote: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}, Local: localAddr}
+	stranger := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}
 	cases := []struct {
 		settings []string
 		served   bool
@@ -375,7 +375,7 @@ func TestProtectedMode(t *testing.T) {
 	}
 	for _, c := range cases {
 		w := newWorld(t, c.settings...)
-		s, refusal := w.NewSession(stranger)
+		s, refusal := w.NewSession(stranger, localAddr)
 		if served := s != nil; served != c.served || !served && !strings.HasPrefix(refusal, "-DENIED ") {
 			t.Errorf("%v: served %v, refusal %q", c.settings, served, refusal)
 		}
@@ -385,7 +385,7 @@ func TestProtectedMode(t *testing.T) {
 		if _, ok := remote.(*net.UnixAddr); ok {
 			local = &net.UnixAddr{Name: "/run/celld.sock", Net: "unix"}
 		}
-		if s, _ := newWorld(t).NewSession(Peer{Remote: remote, Local: local}); s == nil {
+		if s, _ := newWorld(t).NewSession(remote, local); s == nil {
 			t.Errorf("%v is refused", remote)
 		}
 	}

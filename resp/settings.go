@@ -27,7 +27,7 @@ func ReadFiles(cfg *config.Config) (f Files, err error) {
 		f.policies, err = readPolicies(path, cfg.LogMax.Get())
 	}
 	if path := cfg.ACLFile.Get(); path != "" {
-		users, wrong := acl.ReadFile(newACLTable(newCommandTable(nil)), path)
+		users, wrong := acl.ReadFile(newCommandTable(nil).ACL(), path)
 		f.users, err = users, errors.Join(err, wrong)
 	}
 	return f, err
@@ -39,7 +39,7 @@ func (srv *Server) configCommands() config.Commands {
 		Config:  srv.cfg,
 		Secrets: func(c *command.Call) bool { return !sessionOf(c).gate.has(gateRights) },
 		Changed: func(c *command.Call, name, value string) {
-			srv.log.Bounded(1, name, slog.LevelInfo, "setting changed", "name", name, "value", value, "client", sessionOf(c).client.addr)
+			srv.log.Bounded(1, name, slog.LevelInfo, "setting changed", "name", name, "value", value, "client", sessionOf(c).client.Addr)
 		},
 		ResetStat: func(c *command.Call) {
 			sessionOf(c).countDecisions()
@@ -112,7 +112,7 @@ func (srv *Server) maySave(points string) error {
 
 // admin is what the commands of operators need of the server.
 func (srv *Server) admin() admin.Server {
-	o := admin.Server{Config: srv.cfg, Metrics: srv.metrics, Heap: &srv.heap, Table: srv.store, Life: srv, ClientBytes: srv.clients.bytes}
+	o := admin.Server{Config: srv.cfg, Metrics: srv.metrics, Heap: &srv.heap, Table: srv.store, Life: srv, Log: srv.log.Logger, ClientBytes: srv.clients.Bytes}
 	if srv.port.Here() {
 		o.Disk = srv.persist
 	}

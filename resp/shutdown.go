@@ -123,8 +123,8 @@ func (srv *Server) drain(t *transport.Transport, endsNS int64) {
 		}
 		owes := t.Owes(time.Duration(leftNS))
 		nowNS, lastNS := srv.clock(), startNS
-		for _, s := range srv.clients.all() {
-			lastNS = max(lastNS, s.client.lastNS.Load())
+		for _, c := range srv.clients.All() {
+			lastNS = max(lastNS, c.LastNS.Load())
 		}
 		if quiet := nowNS-lastNS > quietNS || nowNS-startNS > busyNS; quiet && !owes {
 			return

@@ -1,9 +1,12 @@
 package resp
 
 import (
-	"celld/resp/loglimit"
 	"context"
 	"net"
+
+	"celld/resp/client"
+	"celld/resp/command"
+	"celld/resp/loglimit"
 )
 
 // mostTold is how many lines of one kind the log gets a second.
@@ -34,15 +37,33 @@ const (
 	tellSlow       = "slow command"
 )
 
-// tell is Tell about the session's client.
-func (s *Session) tell(text string, about ...any) {
-	if !s.srv.tells() { // as all commands may count as slow
+// tellOf is Tell about a client.
+func (srv *service) tellOf(c *client.Client, text string, about ...any) {
+	if !srv.tells() { // as all commands may count as slow
 		return
 	}
-	s.srv.Tell(text, append([]any{"client", s.client.addr, "id", s.client.id, "user", s.client.user.Load().Name()}, about...)...)
+	srv.Tell(text, append([]any{"client", c.Addr, "id", c.ID, "user", c.User.Load().Name()}, about...)...)
 }
 
 // tellRejected tells of a connection that is not served.
 func (srv *service) tellRejected(remote net.Addr, reason string) {
-	srv.Tell(TellConnection, "client", addrText(remote), "reason", reason)
+	srv.Tell(TellConnection, "client", client.AddrText(remote), "reason", reason)
+}
+
+// feedMonitors sends a command to every monitor in Redis's form, without secrets.
+func (srv *service) feedMonitors(from *Session, args [][]byte) {
+	who := from.client.MonitorAddr()
+	if r := srv.running.Load(); r != nil && r.s == from {
+		who = "lua"
+	}
+	line := client.MonitorLine(from.store().WallNS(from.nowNS), who, command.Redact(args))
+	from.once(func() {
+		all := srv.clients.Monitors()
+		for _, c := range all {
+			if c.Push(line, int(srv.cfg.OutputBufferLimit.Get())) {
+				srv.stats.OutputLimitCloses.Add(1)
+			}
+		}
+		from.scratch.slice.did(len(all), len(all)*len(line))
+	})
 }

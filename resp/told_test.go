@@ -46,8 +46,8 @@ func TestPeersDoNotFloodTheLog(t *testing.T) {
 			p.Serve([]byte(frame("PING")))
 		},
 		"settings that stay": func(_ *world, p *peer) { p.Serve([]byte(frame("CONFIG", "SET", "timeout", "0"))) },
-		"settings that change": func(w *world, p *peer) {
-			p.Serve([]byte(frame("CONFIG", "SET", "timeout", fmt.Sprint(1+w.clients.lastID%2), "tcp-keepalive", fmt.Sprint(w.clients.lastID%2))))
+		"settings that change": func(_ *world, p *peer) {
+			p.Serve([]byte(frame("CONFIG", "SET", "timeout", fmt.Sprint(1+p.client.ID%2), "tcp-keepalive", fmt.Sprint(p.client.ID%2))))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

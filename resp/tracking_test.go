@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"celld/resp/command"
 	"celld/resp/wire"
 )
 
@@ -39,7 +40,7 @@ func TestTracking(t *testing.T) {
 	if got := c.do("EVAL", "return redis.call('STRLEN', KEYS[1])", "2", "a", "b"); got != ":0\r\n"+announced("a", "b") { // all of its keys
 		t.Errorf("EVAL: %q", got)
 	}
-	c.want("CLIENT CACHING YES", "-"+errCachingYes+"\r\n")
+	c.want("CLIENT CACHING YES", "-"+command.ErrCachingYes+"\r\n")
 	if got := c.send("GET a\r\nTTL b\r\nPING\r\n"); got != miss+announced("a")+":-2\r\n"+announced("b")+"+PONG\r\n" {
 		t.Errorf("in a pipeline: %q", got)
 	}
@@ -96,16 +97,16 @@ func TestTrackingAndTheShortWay(t *testing.T) {
 func TestTrackingRefused(t *testing.T) {
 	w := newWorld(t)
 	c, other := w.connect(), w.connect()
-	redirect := fmt.Sprint("CLIENT TRACKING ON REDIRECT ", other.client.id)
-	c.want("CLIENT TRACKING ON BCAST", "-"+errTrackingNoBcast+"\r\n")
-	c.want("CLIENT TRACKING ON BCAST PREFIX a PREFIX b", "-"+errTrackingNoBcast+"\r\n")
+	redirect := fmt.Sprint("CLIENT TRACKING ON REDIRECT ", other.client.ID)
+	c.want("CLIENT TRACKING ON BCAST", "-"+command.ErrTrackingNoBcast+"\r\n")
+	c.want("CLIENT TRACKING ON BCAST PREFIX a PREFIX b", "-"+command.ErrTrackingNoBcast+"\r\n")
 	c.want("CLIENT TRACKING ON OPTOUT", "-"+errSyntax+"\r\n")
 	c.want("CLIENT TRACKING ON NOLOOP", "-"+errSyntax+"\r\n")
-	c.want(redirect, "-"+errTrackingNoRedirect+"\r\n")
-	c.want(redirect+" "+redirect[len("CLIENT TRACKING ON "):], "-"+errTrackingRedirects+"\r\n")
+	c.want(redirect, "-"+command.ErrTrackingNoRedirect+"\r\n")
+	c.want(redirect+" "+redirect[len("CLIENT TRACKING ON "):], "-"+command.ErrTrackingRedirects+"\r\n")
 	c.want("CLIENT GETREDIR", ":-1\r\n")
 	c.want("CLIENT TRACKING ON OPTIN", "+OK\r\n")
-	c.want(redirect+" OPTIN", "-"+errTrackingNoRedirect+"\r\n")
+	c.want(redirect+" OPTIN", "-"+command.ErrTrackingNoRedirect+"\r\n")
 	c.want("CLIENT GETREDIR", ":0\r\n")
 	c.want("CLIENT CACHING YES", "+OK\r\n")
 }
@@ -118,7 +119,7 @@ func TestTrackingIsShown(t *testing.T) {
 	} {
 		c.do(strings.Fields(step.command)...)
 		line, _, _ := strings.Cut(other.do("CLIENT", "LIST"), "\n")
-		line += other.do("CLIENT", "LIST", "ID", fmt.Sprint(c.client.id))
+		line += other.do("CLIENT", "LIST", "ID", fmt.Sprint(c.client.ID))
 		for _, field := range []string{" flags=" + step.flags + " ", " redir=" + step.redir + " "} {
 			if !strings.Contains(line, field) {
 				t.Errorf("%s: no %q in %s", step.command, field, line)

@@ -61,9 +61,9 @@ func (tx *transaction) discard() {
 func (s *Session) endTx() {
 	s.gate.set(gateMulti, false)
 	s.tx.discard()
-	s.client.txLen.Store(-1)
-	s.client.txBytes.Store(0)
-	s.noteWatching(0)
+	s.client.TxLen.Store(-1)
+	s.client.TxBytes.Store(0)
+	s.srv.clients.SetWatching(&s.client, 0)
 }
 
 // queue keeps a command for EXEC. It copies the arguments, because they lie in the connection's buffer.
@@ -81,8 +81,8 @@ func (tx *transaction) queue(s *Session, row *command.Row, args [][]byte) {
 	if tx.isTooLong(s) {
 		return
 	}
-	tx.queued = append(tx.queued, queuedCommand{row, copied(args), s.client.user.Load().Rights()})
-	s.client.txLen.Store(int32(len(tx.queued)))
+	tx.queued = append(tx.queued, queuedCommand{row, copied(args), s.client.User.Load().Rights()})
+	s.client.TxLen.Store(int32(len(tx.queued)))
 	s.call.Status("QUEUED")
 }
 
@@ -92,7 +92,7 @@ func (tx *transaction) isTooLong(s *Session) bool {
 	if tx.bytes <= int(s.srv.cfg.QueryBufferLimit.Get()) {
 		return false
 	}
-	s.srv.log.WarnSeldom("transaction is over the query buffer limit, closed", "client", s.client.addr, "bytes", tx.bytes)
+	s.srv.log.WarnSeldom("transaction is over the query buffer limit, closed", "client", s.client.Addr, "bytes", tx.bytes)
 	s.srv.stats.QueryLimitCloses.Add(1)
 	s.end = atOnce
 	return true
@@ -105,7 +105,7 @@ func multi(c *command.Call) {
 		return
 	}
 	s.gate.set(gateMulti, true)
-	s.client.txLen.Store(0)
+	s.client.TxLen.Store(0)
 	s.call.OK()
 }
 
@@ -119,8 +119,8 @@ func exec(c *command.Call) {
 	tx := s.tx
 	s.gate.set(gateMulti, false)
 	s.tx = transaction{watches: tx.watches} // no defer stops them: after a panic, their locks may be held
-	s.client.txLen.Store(-1)
-	s.noteWatching(0)
+	s.client.TxLen.Store(-1)
+	s.srv.clients.SetWatching(&s.client, 0)
 	tx.run(s)
 	s.tx.discard()
 }
@@ -151,21 +151,21 @@ func (tx *transaction) run(s *Session) {
 			if s.end != open || s.overOutput(len(s.call.Out)) {
 				return
 			}
-			if s.tracked(q.row) {
+			if s.gate.tracked(s.client.Tracking(), q.row) {
 				read = append(read, q.row.KeysOf(q.args)...)
 			}
 		}
-		s.invalidate(read)
+		s.call.Invalidate(read)
 	})
 }
 
 // run runs the command, if its user still may.
 func (q *queuedCommand) run(s *Session) {
-	if s.client.user.Load().Rights() == q.rights {
+	if s.client.User.Load().Rights() == q.rights {
 		s.perform(q.row, q.args)
 		return
 	}
-	if reason := s.forbid(q.row, q.args, "multi"); reason != "" {
+	if reason := s.forbid(q.row, q.args); reason != "" {
 		text := formatError(errNoPermExec, lostRights[reason])
 		s.srv.stats.Rejected(nil, text)
 		s.call.Error("%s", text)
@@ -229,7 +229,7 @@ func watch(c *command.Call) {
 		s.tx.watches = append(s.tx.watches, s.srv.store.Watch(key, s.nowNS))
 		return true
 	}, func(*command.Call, int64) {
-		s.noteWatching(len(s.tx.watches))
+		s.srv.clients.SetWatching(&s.client, len(s.tx.watches))
 		s.call.OK()
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"celld/resp/command"
 )
 
 // An empty argument is one that was given, also when it has waited for EXEC.
@@ -42,7 +44,7 @@ func TestExecAbort(t *testing.T) {
 	c.want("EXEC", "*0\r\n")
 	c.want("MULTI", "+OK\r\n")
 	c.want("MONITOR", "+QUEUED\r\n")
-	c.want("EXEC", "*1\r\n-"+errMonitorInExec+"\r\n")
+	c.want("EXEC", "*1\r\n-"+command.ErrMonitorInExec+"\r\n")
 }
 
 func TestWatch(t *testing.T) {

@@ -1,47 +1,17 @@
 package resp
 
 import (
-	"log/slog"
-	"strings"
-
 	"celld/persistence/regular"
 	"celld/resp/acl"
+	"celld/resp/client"
 	"celld/resp/command"
-	"celld/resp/glob"
 	"celld/resp/wire"
 	"celld/store"
 )
 
-// newACLTable returns the commands as rules see them, and tells each row its own. Each command table has the same numbers.
-func newACLTable(commands *command.Table) *acl.Table {
-	var list []*acl.Command
-	for _, row := range commands.Rows {
-		row.ACL = newACLCommand(row)
-		for _, sub := range row.Sub {
-			sub.ACL = newACLCommand(sub)
-			row.ACL.Subs = append(row.ACL.Subs, sub.ACL)
-		}
-		list = append(list, row.ACL)
-	}
-	return acl.NewTable(list, compileGlob)
-}
-
-// compileGlob is glob.Compile for patterns of users' keys.
-func compileGlob(pattern string) (match func(key []byte) bool, problem string) {
-	g, ok := glob.Compile([]byte(pattern), false)
-	if !ok {
-		return nil, strings.TrimPrefix(formatError(errPatternLong, glob.MaxWild), "ERR ")
-	}
-	return g.Match, ""
-}
-
-func newACLCommand(row *command.Row) *acl.Command {
-	return &acl.Command{Name: row.FullName(), Categories: row.Categories(), Public: row.Flags&command.NoAuth != 0}
-}
-
 // useUsers gives the server the user default with its password, and those of the file.
 func (srv *service) useUsers(file *acl.File) {
-	srv.users = acl.NewUsers(newACLTable(srv.commands))
+	srv.users = acl.NewUsers(srv.commands.ACL())
 	srv.users.SetPassword(srv.cfg.RequirePass.Get())
 	srv.cfg.RequirePass.OnSet(srv.users.SetPassword)
 	if file != nil {
@@ -53,30 +23,9 @@ func (srv *service) useUsers(file *acl.File) {
 	}
 }
 
-// endSessionsOf closes the connections of users. That of the caller gets its reply first. While the execution lock is held alone, so
-// no connection takes one of these users meanwhile.
-func (srv *service) endSessionsOf(caller *Session, users ...*acl.User) {
-	if len(users) == 0 {
-		return
-	}
-	gone := map[*acl.User]bool{}
-	for _, u := range users {
-		gone[u] = true
-	}
-	for _, s := range srv.clients.all() {
-		switch {
-		case !gone[s.client.user.Load()]:
-		case s == caller:
-			s.end = afterReply
-		default:
-			s.kill()
-		}
-	}
-}
-
 // become makes this the session's user.
 func (s *Session) become(u *acl.User) {
-	s.client.user.Store(u)
+	s.client.User.Store(u)
 	s.gate.set(gateAuth, false)
 	s.checkRights()
 }
@@ -90,51 +39,65 @@ func (s *Session) becomeNobody() {
 // checkRights looks at the rights of the session's user. They change only while no batch runs: so a batch begins with this, and who
 // has waited to run alone, or has changed users, looks again.
 func (s *Session) checkRights() {
-	s.gate.set(gateRights, !s.client.user.Load().Rights().MayAll())
+	s.gate.set(gateRights, !s.client.User.Load().Rights().MayAll())
 }
 
 // mustAuth says that the peer has to authenticate first.
 func (s *Session) mustAuth() bool { return s.gate.has(gateAuth) && !s.srv.users.Open() }
 
 // forbid returns why the user may not run a command, and logs it; or "".
-func (s *Session) forbid(row *command.Row, args [][]byte, context string) acl.Reason {
+func (s *Session) forbid(row *command.Row, args [][]byte) acl.Reason {
 	if !s.gate.has(gateRights) {
 		return ""
 	}
-	check := denialCheck{row: row, rights: s.client.user.Load().Rights()}
-	for check.some(args, rightsStep) { //nolint:revive // it does all
+	check := command.Check{Row: row, Rights: s.client.User.Load().Rights()}
+	for check.Step(args) { //nolint:revive // it does all
 	}
-	if check.reason != "" {
-		s.noteDenial(check.reason, context, check.object, row)
+	return s.refused(&check)
+}
+
+// refused returns why a check that has ended refuses a command, and logs it; or "".
+func (s *Session) refused(c *command.Check) acl.Reason {
+	if c.Reason != "" {
+		s.noteDenial(c.Reason, c.Object, c.Row.FullName())
 	}
-	return check.reason
+	return c.Reason
 }
 
 // noteNoRight logs a key that the command that runs does not name and may not reach. It returns the error.
 func (s *Session) noteNoRight(refused *store.NoRightError) (text string) {
-	context, text := "toplevel", errNoPermKey
-	if r := s.srv.running.Load(); r != nil && r.s == s {
-		context, text = "lua", errScriptNoKey
-	} else if s.tx.running {
-		context = "multi"
+	s.noteDenial(acl.DeniedKey, string(refused.Key), s.client.Command())
+	if s.context() == "lua" {
+		return errScriptNoKey
 	}
-	s.noteDenial(acl.DeniedKey, context, string(refused.Key), s.client.lastCommand.Load())
-	return text
+	return errNoPermKey
+}
+
+// context is where a command comes from, in the words of ACL LOG.
+func (s *Session) context() string {
+	switch r := s.srv.running.Load(); {
+	case r != nil && r.s == s:
+		return "lua"
+	case s.tx.running || s.gate.has(gateMulti):
+		return "multi"
+	}
+	return "toplevel"
 }
 
 // noteDenial logs what a user may not do.
-func (s *Session) noteDenial(reason acl.Reason, context, object string, row *command.Row) {
-	user := s.client.user.Load()
+func (s *Session) noteDenial(reason acl.Reason, object, command string) {
+	e := acl.Entry{Reason: reason, Context: s.context(), Object: object, Username: s.client.User.Load().Name()}
 	s.once(func() {
-		s.logDenial(reason, context, object, user.Name())
-		s.tell(tellCommand, "command", row.FullName(), "reason", "the user may not use this "+string(reason))
+		e.AtNS = s.nowNS
+		s.srv.logDenial(&s.client, e)
+		s.srv.tellOf(&s.client, tellCommand, "command", command, "reason", "the user may not use this "+string(reason))
 	})
 }
 
 // allowed leaves in the batch what comes before the first call that the user may not run, or for which this takes too long to find out. It
 // returns what gather would have.
 func (s *Session) allowed(data []byte, used, next int, limits wire.Limits) (int, int) {
-	b, rights := s.scratch.batch, s.client.user.Load().Rights()
+	b, rights := s.scratch.batch, s.client.User.Load().Rights()
 	if b.n == 0 {
 		return used, next
 	}
@@ -142,8 +105,8 @@ func (s *Session) allowed(data []byte, used, next int, limits wire.Limits) (int,
 	work, patterns := 0, rights.Patterns()
 	for i := range b.n {
 		key := b.key(i)
-		work += patterns * (1 + len(key)/rightsBytes)
-		if mayRun && work <= rightsStep && rights.MayTouch(key, b.row.AccessTo(0, nil)) {
+		work += patterns * command.KeyCost(key)
+		if mayRun && work <= command.CheckStep && rights.MayTouch(key, b.row.AccessTo(0, nil)) {
 			continue
 		}
 		b.cut(i)
@@ -158,41 +121,16 @@ func (s *Session) allowed(data []byte, used, next int, limits wire.Limits) (int,
 	return used, next
 }
 
-func (s *Session) logDenial(reason acl.Reason, context, object, username string) {
-	switch reason {
+// logDenial adds what a client was refused to ACL LOG, and counts it.
+func (srv *service) logDenial(c *client.Client, e acl.Entry) {
+	switch e.Reason {
 	case acl.DeniedCommand:
-		s.srv.stats.DeniedCommands.Add(1)
+		srv.stats.DeniedCommands.Add(1)
 	case acl.DeniedKey:
-		s.srv.stats.DeniedKeys.Add(1)
+		srv.stats.DeniedKeys.Add(1)
 	case acl.DeniedCertificate:
-		s.srv.stats.DeniedCerts.Add(1)
+		srv.stats.DeniedCerts.Add(1)
 	}
-	s.srv.aclLog.Add(acl.Entry{Reason: reason, Context: context, Object: object, Username: username, AtNS: s.nowNS, Client: s.client.line(s.nowNS)},
-		int(s.srv.cfg.ACLLogMaxLen.Get()))
-}
-
-// authenticate checks a user's password. command is the name that AUTH or HELLO was called by.
-func (s *Session) authenticate(command, name, password []byte) bool {
-	u := s.srv.users.Authenticate(name, password)
-	if u == nil {
-		s.srv.stats.WrongPasswords.Add(1)
-		tried := "" // what is no user's name may be a password in the wrong place
-		if s.srv.users.Get(string(name)) != nil {
-			tried = string(name)
-		}
-		s.tell(tellPassword, "tried", tried)
-		where := "toplevel"
-		if s.tx.running {
-			where = "multi"
-		}
-		s.logDenial(acl.DeniedAuth, where, string(command), string(name))
-		return false
-	}
-	s.become(u)
-	return true
-}
-
-// noteUsers logs that an operator has changed users.
-func (s *Session) noteUsers(what string, attrs ...any) {
-	s.srv.log.Bounded(1, what, slog.LevelInfo, what, append(attrs, "by", s.client.user.Load().Name(), "client", s.client.addr)...)
+	e.Client = c.Line(e.AtNS)
+	srv.aclLog.Add(e, int(srv.cfg.ACLLogMaxLen.Get()))
 }

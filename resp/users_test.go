@@ -126,7 +126,7 @@ func TestRequirepassIsTheDefaultUsers(t *testing.T) {
 		t.Error(got)
 	}
 	after.want("PING", "+PONG\r\n") // as it would on a new connection
-	after.want("AUTH x", "-"+errNoPassword+"\r\n")
+	after.want("AUTH x", "-"+command.ErrNoPassword+"\r\n")
 }
 
 // Secrets of CONFIG GET are for those who may do everything.
@@ -220,7 +220,7 @@ func TestReloadUsers(t *testing.T) {
 	if _, err := w.reloadUsers(); err == nil || w.users.Get("app") == nil {
 		t.Error(err)
 	}
-	c.want("ACL SAVE", "-"+errACLSave+"\r\n")
+	c.want("ACL SAVE", "-"+command.ErrACLSave+"\r\n")
 }
 
 // A start and an ACL SAVE remove what a process has left that was killed within ACL SAVE.
@@ -285,9 +285,9 @@ func TestRightsChangeBeforeEXEC(t *testing.T) {
 
 // Tables number commands alike, as a file is read by one and its users are another's.
 func TestTablesAreAlike(t *testing.T) {
-	users := acl.NewUsers(newACLTable(newCommandTable(nil)))
+	users := acl.NewUsers(newCommandTable(nil).ACL())
 	other := newCommandTable(nil)
-	newACLTable(other)
+	other.ACL()
 	other.Each(func(row *command.Row) {
 		if err := users.Set("u", []string{"reset", "+" + row.FullName()}); err != nil {
 			t.Fatal(err)

@@ -24,8 +24,8 @@ import (
 //	                   ▲          │
 //	                   └─conflict─┘
 //
-// Commands over all keys have no view: the engine is asked, and its answer is the reply. So do those that are slow for another reason
-// (aside), with an engine or without.
+// Commands over all keys have no view: the engine is asked, and its answer is the reply. So is that of a goroutine which does what is slow
+// for another reason (aside), with an engine or without.
 type visit struct {
 	row     *command.Row // nil: the answer goes on with a command that has not been queued or run
 	args    [][]byte     // of its own, as the session's buffer goes on
@@ -100,7 +100,7 @@ func (s *Session) visit(row *command.Row, args [][]byte) bool {
 	if len(keys) == 0 && row.Far == nil {
 		return false
 	}
-	v := &visit{row: row, startNS: s.srv.clock(), tr: s.tr, visiting: &s.srv.visiting, before: sessionState{s.tx, s.gate, s.call.RESP3}}
+	v := &visit{row: row, startNS: s.srv.clock(), tr: s.client.Conn, visiting: &s.srv.visiting, before: sessionState{s.tx, s.gate, s.call.RESP3}}
 	v.args = s.detach(args)
 	for _, arg := range v.args {
 		v.bytes += int64(len(arg)) + queuedBytes
@@ -237,7 +237,7 @@ func (v *visit) refuse(s *Session, err error) {
 // run runs the handler on the view. What it changes of its session is as at the first time.
 func (v *visit) run(s *Session) {
 	s.tx, s.gate = v.before.tx, v.before.gate
-	s.setRESP3(v.before.resp3)
+	s.own().SetRESP3(v.before.resp3)
 	v.effects = v.effects[:0]
 	before := s.scratch.decided
 	s.scratch.decided = decisions.Batch{}
@@ -283,16 +283,6 @@ func (s *Session) runRow(row *command.Row, args [][]byte) {
 	s.invoke(row, args)
 }
 
-// typeOf is a key's type, as TYPE tells it.
-func (s *Session) typeOf(key []byte, kind store.Kind) string {
-	if v := s.scratch.visit; v != nil {
-		if name, foreign := v.tx.Foreign(key); foreign {
-			return name
-		}
-	}
-	return kind.String()
-}
-
 // fail answers a visit whose keys could not be read or stored. None of its effects happens.
 func (v *visit) fail(s *Session, err error) {
 	var down *remote.DownError
@@ -301,7 +291,7 @@ func (v *visit) fail(s *Session, err error) {
 	}
 	v.effects, v.decided, v.passedOn = nil, decisions.Batch{}, false
 	s.gate = v.before.gate
-	s.setRESP3(v.before.resp3)
+	s.own().SetRESP3(v.before.resp3)
 	if v.row.Name == "exec" {
 		s.endTx()
 	}
@@ -363,7 +353,7 @@ func (s *Session) notInside(row *command.Row) string {
 	switch {
 	case s.srv.port.Here() && s.srv.answersLater && row.Flags&command.Decides != 0:
 		return errNotInMulti
-	case !s.srv.port.Here() && row.Far != nil && !row.Aside:
+	case !s.srv.port.Here() && row.Far != nil:
 		return formatError(errFarInside, strings.ToUpper(row.FullName()))
 	}
 	return ""

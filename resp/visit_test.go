@@ -206,7 +206,7 @@ func TestClientsThatGoWhileTheEngineIsAsked(t *testing.T) {
 					}
 				}
 				if kill {
-					other.do("CLIENT", "KILL", "ID", fmt.Sprint(p.client.id))
+					other.do("CLIENT", "KILL", "ID", fmt.Sprint(p.client.ID))
 					p.Serve(nil)
 				}
 				p.Closed()

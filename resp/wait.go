@@ -26,7 +26,7 @@ func (s *Session) suspend(b *batch) {
 	if b.waits {
 		b.sinceNS = s.nowNS
 		r := &b.takes[0]
-		s.client.waits.Store(r)
+		s.client.Waits.Store(r)
 		if s.srv.stopping.refusing.Load() { // its look at the sessions may have been before
 			s.srv.port.Leave(r, store.ErrRefused)
 		}
@@ -61,7 +61,7 @@ func (b *batch) ready() bool    { return b.answered.Load() }
 func (b *batch) abandons() bool { return b.waits }
 
 func (b *batch) resume(s *Session) {
-	s.client.waits.Store(nil)
+	s.client.Waits.Store(nil)
 	b.answered.Store(false)
 	mark := len(s.call.Out)
 	s.scratch.mark = mark
@@ -86,7 +86,7 @@ func (s *Session) leave() {
 // leave: a batch without WAIT or BIND is the limiter's alone from now on. A call with WAIT leaves its queue, and what it has been granted
 // already flows back. So does a lease that was to end with the session.
 func (b *batch) leave(s *Session) {
-	s.client.waits.Store(nil)
+	s.client.Waits.Store(nil)
 	if !b.waits && !(b.lone && b.takes[0].Terms.Bound) || b.waits && s.srv.port.Leave(&b.takes[0], nil) {
 		return
 	}
@@ -107,13 +107,7 @@ func (b *batch) giveBack() {
 // refuseWaiting has all calls that wait answered as refused, and all that would from now on.
 func (srv *service) refuseWaiting() {
 	srv.stopping.refusing.Store(true)
-	for _, s := range srv.clients.all() {
-		s.unblock(store.ErrRefused)
+	for _, c := range srv.clients.All() {
+		c.Unblock(srv.port, store.ErrRefused)
 	}
-}
-
-// unblock ends the session's wait, or returns false. Any goroutine may call it.
-func (s *Session) unblock(why error) bool {
-	r := s.client.waits.Load()
-	return r != nil && s.srv.port.Leave(r, why)
 }

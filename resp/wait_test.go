@@ -186,7 +186,7 @@ func TestWaitingEnds(t *testing.T) {
 
 	killed, killer := w.connect(), w.connect()
 	killed.send(laterCall + "\r\nPING\r\n")
-	killer.want(fmt.Sprint("CLIENT KILL ID ", killed.client.id), ":1\r\n")
+	killer.want(fmt.Sprint("CLIENT KILL ID ", killed.client.ID), ":1\r\n")
 	if killed.Serve(nil); !killed.tr.closed {
 		t.Error("not closed when it was killed")
 	}
@@ -240,8 +240,8 @@ func TestLongPipelinesWait(t *testing.T) {
 		l.Tell(func() {
 			go func() {
 				most.Lock()
-				for _, s := range srv.clients.all() {
-					biggest = max(biggest, s.client.queryBytes.Load())
+				for _, c := range srv.clients.All() {
+					biggest = max(biggest, c.QueryBytes.Load())
 				}
 				most.Unlock()
 				l.Answer(0)
@@ -284,7 +284,7 @@ func TestClientsThatGoWhileTheyWait(t *testing.T) {
 		_ = half.Conn.(*net.TCPConn).CloseWrite() // it may still read
 		_ = closes.Conn.(*net.TCPConn).SetLinger(0)
 		closes.Close()
-		eventually(t, "end", func() bool { return srv.clients.count() == 2 })
+		eventually(t, "end", func() bool { return srv.clients.Count() == 2 })
 		for l.Waiting() > 0 {
 			l.Answer(0)
 		}

@@ -142,7 +142,7 @@ func TestConnectionsThatWaitForTheDisk(t *testing.T) {
 			echo := fmt.Sprint(i)
 			c.ask("", fmt.Sprintf("$%d\r\n%s\r\n", len(echo), echo)+strings.Repeat("+PONG\r\n", 3000))
 		}
-		eventually(d.t, "end of those that closed", func() bool { return d.srv.clients.count() == 2+waiters-5 })
+		eventually(d.t, "end of those that closed", func() bool { return d.srv.clients.Count() == 2+waiters-5 })
 	})
 }
 

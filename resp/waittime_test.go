@@ -80,7 +80,7 @@ var ends = map[string]func(p, other *peer){
 	"QUIT":   func(p, _ *peer) { p.send("QUIT\r\n"); p.Closed() },
 	"RESET":  func(p, _ *peer) { p.want("RESET", "+RESET\r\n") },
 	"killed": func(p, other *peer) {
-		other.want(fmt.Sprintf("CLIENT KILL ID %d", p.client.id), ":1\r\n")
+		other.want(fmt.Sprintf("CLIENT KILL ID %d", p.client.ID), ":1\r\n")
 		p.Serve(nil)
 		p.Closed()
 	},
@@ -158,7 +158,7 @@ func TestAWaitIsNotCounted(t *testing.T) {
 		if got := other.do("INFO", "clients"); !strings.Contains(got, "blocked_clients:1\r\nwaiting_keys:1\r\n") {
 			t.Error(got)
 		}
-		if got := other.do("CLIENT", "LIST", "ID", fmt.Sprint(p.client.id)); !strings.Contains(got, " flags=b ") {
+		if got := other.do("CLIENT", "LIST", "ID", fmt.Sprint(p.client.ID)); !strings.Contains(got, " flags=b ") {
 			t.Error(got)
 		}
 		if got := p.after(10 * time.Second); !granted(got) {
@@ -196,7 +196,7 @@ func TestAWaitThatIsEnded(t *testing.T) {
 			p.send(call + " WAIT 60000\r\n")
 			behind.send(call + " WAIT 60000\r\n")
 			time.Sleep(time.Second)
-			other.want(fmt.Sprintf(how, p.client.id), ":1\r\n")
+			other.want(fmt.Sprintf(how, p.client.ID), ":1\r\n")
 			if got := p.after(0); got != want {
 				t.Errorf("%s: %q, want %q", how, got, want)
 			}

@@ -31,6 +31,9 @@ type Host interface {
 	// Keys are those that the call may use.
 	Keys() Keys
 
+	// Connection is the client's; nil: the call is made within the process.
+	Connection() Connection
+
 	// Access is how the call reaches keys: its time, and the rights of its user.
 	Access() store.Access
 
@@ -43,9 +46,9 @@ type Host interface {
 	// MayGoAside reports whether GoAside may be called: not in a transaction, nor in a script, nor for an engine's keys.
 	MayGoAside() bool
 
-	// GoAside has the command's work done by a goroutine, one at a time. begin gets arguments that nobody else changes. It is the last that
-	// the handler does.
-	GoAside(begin func(args [][]byte) Work)
+	// GoAside has the command's work done by a goroutine. Of those with a long reply it runs one at a time. begin gets arguments that
+	// nobody else changes. It is the last that the handler does.
+	GoAside(long bool, begin func(args [][]byte) Work)
 
 	// Shared calls do, from any goroutine, while no transaction or script runs alone.
 	Shared(a store.Access, do func())
@@ -73,12 +76,6 @@ type Host interface {
 
 	// TypeOf is the type of a key that exists, as TYPE tells it.
 	TypeOf(key []byte, kind store.Kind) string
-
-	// Log tells operators what the client has done.
-	Log(text string, about ...any)
-
-	// Hangup closes the client's connection when what has been replied is sent.
-	Hangup()
 
 	// ErrorText is the text of what the store has refused.
 	ErrorText(err error) string
@@ -130,7 +127,7 @@ func (c *Call) List(list func(*Call)) {
 	}
 	l := &lister{most: c.MostOutput()}
 	own := &Call{Reply: Reply{RESP3: c.RESP3}, Host: l, Row: c.Row, NowNS: c.NowNS}
-	c.GoAside(func(args [][]byte) Work {
+	c.GoAside(true, func(args [][]byte) Work {
 		own.Args = args
 		return func() func(*Call) {
 			list(own)

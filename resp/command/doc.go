@@ -29,6 +29,7 @@
 //   - A handler that takes longer than a millisecond works in steps (InSteps) or hands its work to a goroutine (GoAside).
 //   - A handler runs again where an engine's keys have changed meanwhile. What others can see of it goes through Once.
 //   - Options are declared as Options, whose Read answers a wrong one with a text that names the word, or with Redis's own.
+//   - A handler about its client's connection gets that as a second parameter, by OnConnection.
 //   - A long list that only reads is written by List.
 //   - Tests run a family's rows by package calltest, on a store in memory.
 //   - Texts of errors are in errors.go, Redis's where Redis has one.

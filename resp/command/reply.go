@@ -1,7 +1,9 @@
 package command
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"celld/resp/wire"
@@ -64,6 +66,20 @@ func (r *Reply) Statuses(words []string) {
 	r.Set(len(words))
 	for _, word := range words {
 		r.Status(word)
+	}
+}
+
+// Invalidate announces keys as changed. In RESP2, which has no message for that, it says nothing, as in Redis.
+func (r *Reply) Invalidate(keys [][]byte) {
+	if len(keys) == 0 || !r.RESP3 {
+		return
+	}
+	keys = slices.CompactFunc(keys, bytes.Equal) // PTTL k and GET k, in a transaction
+	r.Out = wire.AppendPush(r.Out, 2)
+	r.String("invalidate")
+	r.Array(len(keys))
+	for _, key := range keys {
+		r.Bulk(key)
 	}
 }
 

@@ -25,9 +25,8 @@ type Row struct {
 	Group   string
 	Cost    string // complexity; empty: O(1)
 	Run     func(*Call)
-	Far     Far  // in place of Run, where an engine keeps the keys: over all of them
-	Script  int  // the argument that is a script to compile; 0: there is none
-	Aside   bool // Far runs in memory, too: outside of MULTI the command takes too long for an event loop
+	Far     Far // in place of Run, where an engine keeps the keys: over all of them
+	Script  int // the argument that is a script to compile; 0: there is none
 	Sub     []*Row
 
 	Parent *Row

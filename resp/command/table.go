@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"celld/resp/acl"
+	"celld/resp/glob"
 )
 
 // maxName is longer than every command's name.
@@ -34,6 +37,8 @@ func NewTable(rows []*Row, stats func() any) *Table {
 		})
 		for _, sub := range row.Sub {
 			sub.Parent, sub.Stats = row, stats()
+			sub.ACL = newACL(sub)
+			row.ACL.Subs = append(row.ACL.Subs, sub.ACL)
 		}
 	}
 	return t
@@ -41,8 +46,32 @@ func NewTable(rows []*Row, stats func() any) *Table {
 
 // Add makes a row known to Find. COMMAND does not show it.
 func (t *Table) Add(row *Row) {
-	row.Stats = t.stats()
+	if row.Stats = t.stats(); row.ACL == nil {
+		row.ACL = newACL(row)
+	}
 	t.byName[row.Name] = row
+}
+
+func newACL(row *Row) *acl.Command {
+	return &acl.Command{Name: row.FullName(), Categories: row.Categories(), Public: row.Flags&NoAuth != 0}
+}
+
+// ACL returns the commands as rules see them. Each table of the same rows has the same numbers.
+func (t *Table) ACL() *acl.Table {
+	list := make([]*acl.Command, len(t.Rows))
+	for i, row := range t.Rows {
+		list[i] = row.ACL
+	}
+	return acl.NewTable(list, compileGlob)
+}
+
+// compileGlob is glob.Compile for patterns of users' keys.
+func compileGlob(pattern string) (match func(key []byte) bool, problem string) {
+	g, ok := glob.Compile([]byte(pattern), false)
+	if !ok {
+		return nil, strings.TrimPrefix(fmt.Sprintf(ErrPatternLong, glob.MaxWild), "ERR ")
+	}
+	return g.Match, ""
 }
 
 // Each calls visit for each row, with its subcommands behind it.

@@ -53,9 +53,10 @@ type server struct {
 
 func newServer() *server {
 	s := &server{}
-	s.Server = Server{Config: config.New(), Heap: heap{1000, 1600, 2000}, Table: &s.keysTable, Life: &s.life, ClientBytes: func() int64 { return 77 }}
+	s.Server = Server{Config: config.New(), Heap: heap{1000, 1600, 2000}, Table: &s.keysTable, Life: &s.life, Log: slog.New(slog.DiscardHandler), ClientBytes: func() int64 { return 77 }}
 	s.Server.Metrics = metrics.New(metrics.Section{Name: "One", ByDefault: true, Read: func(l *metrics.List) { l.Field("at", l.NowNS) }}, metrics.Section{Name: "Two", Read: func(l *metrics.List) { l.Field("n", 2) }})
 	s.Host = calltest.New(memory.Options{}, Rows(func() Server { return s.Server })...)
+	s.Own = &calltest.Own{}
 	return s
 }
 

@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"log/slog"
+
 	"celld/persistence"
 	"celld/resp/command"
 	"celld/resp/config"
@@ -16,6 +18,7 @@ type Server struct {
 	Table   Table
 	Disk    *persistence.Disk // nil: an engine keeps the keys
 	Life    Life
+	Log     *slog.Logger
 
 	ClientBytes func() int64 // the memory of all clients
 }
@@ -62,7 +65,7 @@ func Rows(server func() Server) []*command.Row {
 			{Name: "list", Arity: 2, Flags: command.Admin | command.NoScript, Summary: "Returns all loaded modules: redis-cell, whose command this server has built in.", Since: "4.0.0", Group: "server", Run: (*command.Call).Modules},
 		}},
 		{Name: "role", Arity: 1, Flags: command.Loading | command.Fast | command.NoScript, Summary: "Returns the replication role: a master without replicas.", Since: "2.8.12", Group: "server", Run: role},
-		{Name: "shutdown", Arity: -1, Flags: command.AllowBusy | command.Loading | command.Admin | command.NoScript | command.NoMulti, Usage: "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]", Summary: "Stops the server.", Since: "1.0.0", Group: "server", Run: f.shutdown},
+		{Name: "shutdown", Arity: -1, Flags: command.AllowBusy | command.Loading | command.Admin | command.NoScript | command.NoMulti, Usage: "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]", Summary: "Stops the server.", Since: "1.0.0", Group: "server", Run: command.OnConnection(f.shutdown)},
 		{Name: "save", Arity: 1, Flags: command.Admin | command.NoScript | command.NoMulti, Summary: "Takes a snapshot while all clients wait.", Since: "1.0.0", Group: "server", Cost: "O(N) where N is the number of keys", Run: f.onDisk(save)},
 		{Name: "bgsave", Arity: -1, Flags: command.Admin | command.NoScript, Usage: "[SCHEDULE]", Summary: "Takes a snapshot in the background.", Since: "1.0.0", Group: "server", Run: f.onDisk(backgroundSave)},
 		{Name: "bgrewriteaof", Arity: 1, Flags: command.Admin | command.NoScript, Summary: "Rewrites the append-only file in the background.", Since: "1.0.0", Group: "server", Run: f.onDisk(rewrite)},

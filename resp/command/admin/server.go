@@ -37,7 +37,7 @@ var shutdownOptions = command.Options{Flags: []string{"SAVE", "NOSAVE", "NOW", "
 
 // shutdown stops the server as SIGTERM does, but without --shutdown-delay. If it must take a snapshot and cannot, the server goes on, as
 // Redis does.
-func (f family) shutdown(c *command.Call) {
+func (f family) shutdown(c *command.Call, own command.Connection) {
 	given := map[string]bool{}
 	text := shutdownOptions.Read(c.Args[1:], func(option string, _ []byte) string {
 		given[option] = true
@@ -50,13 +50,13 @@ func (f family) shutdown(c *command.Call) {
 	switch {
 	case text != "":
 	case given["ABORT"]:
-		text = srv.abort(c)
+		text = srv.abort(c, own)
 	case srv.Life.Busy() && !given["NOSAVE"]:
 		text = command.ErrBusy
 	case given["SAVE"] && srv.Disk == nil:
 		text = engineKeeps("SHUTDOWN SAVE")
 	default:
-		text = srv.end(c, given)
+		text = srv.end(own, given)
 	}
 	if text != "" {
 		c.Error("%s", text)
@@ -64,22 +64,22 @@ func (f family) shutdown(c *command.Call) {
 }
 
 // abort is SHUTDOWN ABORT. It returns the text of an error, or "".
-func (srv Server) abort(c *command.Call) (text string) {
+func (srv Server) abort(c *command.Call, own command.Connection) (text string) {
 	if !srv.Life.AbortShutdown() {
 		return command.ErrNoShutdown
 	}
-	c.Log("a client aborted the shutdown")
+	srv.Log.Info("a client aborted the shutdown", "client", own.Client().Addr)
 	c.OK()
 	return ""
 }
 
 // end stops the server, and closes the connection without a reply. It returns the text of an error, or "".
-func (srv Server) end(c *command.Call, given map[string]bool) (text string) {
-	c.Log("a client asked for shutdown")
+func (srv Server) end(own command.Connection, given map[string]bool) (text string) {
+	srv.Log.Info("a client asked for shutdown", "client", own.Client().Addr)
 	if !srv.Life.PrepareShutdown(given["SAVE"], given["NOSAVE"]) && !given["FORCE"] {
 		return command.ErrShutdownSave
 	}
 	srv.Life.Shutdown()
-	c.Hangup()
+	own.CloseAfterReply()
 	return ""
 }

@@ -16,6 +16,7 @@ type Host struct {
 	NowNS  int64 // limit time, which tests set
 	RESP3  bool
 	InExec bool // as if a transaction ran the commands
+	Own    *Own // the connection of whoever calls; nil: calls are made within the process
 
 	table *command.Table
 	call  command.Call
@@ -42,23 +43,31 @@ func (h *Host) Do(words ...string) (reply string) {
 
 // The methods of command.Host.
 
-func (h *Host) Keys() command.Keys                        { return h.Store }
-func (h *Host) Access() store.Access                      { return store.Access{NowNS: h.NowNS} }
-func (h *Host) Inside() bool                              { return h.InExec }
-func (h *Host) MayGoAside() bool                          { return !h.InExec }
-func (h *Host) Shared(_ store.Access, do func())          { do() }
-func (h *Host) Once(effect func())                        { effect() }
-func (h *Host) Alone(do func())                           { do() }
-func (h *Host) Did(int, int)                              {}
-func (h *Host) CountDecisions()                           {}
-func (h *Host) LeaseEnds(int64, int64)                    {}
-func (h *Host) MostOutput() int                           { return 1 << 30 }
-func (h *Host) OverOutput(bytes int) bool                 { return bytes > h.MostOutput() }
-func (h *Host) TypeOf(_ []byte, kind store.Kind) string   { return kind.String() }
-func (h *Host) Log(string, ...any)                        {}
-func (h *Host) Hangup()                                   {}
-func (h *Host) ErrorText(err error) string                { return "ERR " + err.Error() }
-func (h *Host) GoAside(begin func([][]byte) command.Work) { begin(h.call.Args)()(&h.call) }
+func (h *Host) Keys() command.Keys                      { return h.Store }
+func (h *Host) Access() store.Access                    { return store.Access{NowNS: h.NowNS} }
+func (h *Host) Inside() bool                            { return h.InExec }
+func (h *Host) MayGoAside() bool                        { return !h.InExec }
+func (h *Host) Shared(_ store.Access, do func())        { do() }
+func (h *Host) Once(effect func())                      { effect() }
+func (h *Host) Alone(do func())                         { do() }
+func (h *Host) Did(int, int)                            {}
+func (h *Host) CountDecisions()                         {}
+func (h *Host) LeaseEnds(int64, int64)                  {}
+func (h *Host) MostOutput() int                         { return 1 << 30 }
+func (h *Host) OverOutput(bytes int) bool               { return bytes > h.MostOutput() }
+func (h *Host) TypeOf(_ []byte, kind store.Kind) string { return kind.String() }
+func (h *Host) ErrorText(err error) string              { return "ERR " + err.Error() }
+
+// GoAside does the work at once.
+func (h *Host) GoAside(_ bool, begin func([][]byte) command.Work) { begin(h.call.Args)()(&h.call) }
+
+// Connection is Own.
+func (h *Host) Connection() command.Connection {
+	if h.Own == nil {
+		return nil
+	}
+	return h.Own
+}
 
 // InSteps does all steps at once.
 func (h *Host) InSteps(step command.Step) {

@@ -31,7 +31,7 @@ func readHash(c *command.Call, reads func(args [][]byte) hashRead) {
 		return
 	}
 	host := c.Host
-	c.GoAside(func(args [][]byte) command.Work {
+	c.GoAside(true, func(args [][]byte) command.Work {
 		r := reads(args)
 		return func() func(*command.Call) {
 			var f *keyFields
@@ -157,7 +157,7 @@ func hset(c *command.Call) {
 		putFields(keys, c.Args)(c)
 		return
 	}
-	c.GoAside(func(args [][]byte) command.Work {
+	c.GoAside(true, func(args [][]byte) command.Work {
 		return func() func(*command.Call) { return putFields(keys, args) }
 	})
 }

@@ -1,0 +1,113 @@
+package connection
+
+import (
+	"strings"
+
+	"celld/resp/command"
+)
+
+func id(c *command.Call, own command.Connection) { c.Int(own.Client().ID) }
+
+func info(c *command.Call, own command.Connection) { c.Text(own.Client().Line(c.NowNS) + "\n") }
+
+func getName(c *command.Call, own command.Connection) {
+	if name := own.Client().Name(); name == "" {
+		c.Null()
+	} else {
+		c.String(name)
+	}
+}
+
+func setName(c *command.Call, own command.Connection) {
+	if nameOK(c, c.Args[2]) {
+		own.Client().SetName(c.Args[2])
+		c.OK()
+	}
+}
+
+// maxName bounds a connection's name, and what it says of its library, in bytes. CLIENT LIST shows them for each of up to 10,000
+// clients and more. Names of hosts have 253.
+const maxName = 512
+
+// nameOK reports whether a connection can have this name, or answers why not.
+func nameOK(c *command.Call, name []byte) bool {
+	switch {
+	case len(name) > maxName:
+		c.Error(command.ErrClientNameLong, maxName)
+	case !printable(name):
+		c.Error(command.ErrClientName)
+	default:
+		return true
+	}
+	return false
+}
+
+// printable says whether a name is printable ASCII without blanks. Others would break the lines of CLIENT LIST.
+func printable(name []byte) bool {
+	for _, c := range name {
+		if c < '!' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+func setInfo(c *command.Call, own command.Connection) {
+	set, value := own.Client().SetLibName, c.Args[3]
+	option := strings.ToLower(string(c.Args[2]))
+	switch option {
+	case "lib-name":
+	case "lib-ver":
+		set = own.Client().SetLibVersion
+	default:
+		c.Error(command.ErrClientOption, c.Args[2])
+		return
+	}
+	switch {
+	case len(value) > maxName:
+		c.Error(command.ErrClientLibLong, option, maxName)
+	case !printable(value):
+		c.Error(command.ErrClientLibInfo, option)
+	default:
+		set(value)
+		c.OK()
+	}
+}
+
+func noEvict(c *command.Call, own command.Connection) { setOnOff(c, own.Client().NoEvict.Store) }
+func noTouch(c *command.Call, own command.Connection) { setOnOff(c, own.Client().NoTouch.Store) }
+
+// setOnOff sets what is ON or OFF, and answers anything else with a syntax error.
+func setOnOff(c *command.Call, set func(on bool)) {
+	word := strings.ToLower(string(c.Args[2]))
+	if word != "on" && word != "off" {
+		c.Error(command.ErrSyntax)
+		return
+	}
+	set(word == "on")
+	c.OK()
+}
+
+func setReplies(c *command.Call, own command.Connection) {
+	switch strings.ToLower(string(c.Args[2])) {
+	case "on":
+		own.SetReplies(command.ToAll)
+		c.OK()
+	case "off":
+		own.SetReplies(command.ToNone)
+	case "skip":
+		own.SetReplies(command.ToAllButNext)
+	default:
+		c.Error(command.ErrSyntax)
+	}
+}
+
+// monitor is MONITOR. A transaction cannot begin it, as its reply would stand among others.
+func (f family) monitor(c *command.Call, own command.Connection) {
+	if c.Inside() {
+		c.Error(command.ErrMonitorInExec)
+		return
+	}
+	f.server().Clients.SetMonitor(own.Client(), true)
+	c.OK()
+}

@@ -1,0 +1,127 @@
+package connection
+
+import (
+	"strings"
+
+	"celld/resp/client"
+	"celld/resp/command"
+)
+
+// trackingCall is CLIENT TRACKING with its options.
+type trackingCall struct {
+	mode            client.Tracking
+	redirect        int64
+	prefixes, bcast bool
+}
+
+// tracking is CLIENT TRACKING ON|OFF [option ...]. Turning tracking off also ends CLIENT CACHING.
+func (f family) tracking(c *command.Call, own command.Connection) {
+	clients := f.server().Clients
+	var call trackingCall
+	text := call.parse(clients, c.Args[3:])
+	mode := client.Tracks | call.mode
+	switch word := strings.ToLower(string(c.Args[2])); {
+	case word == "off":
+		mode = 0
+	case text != "":
+	case word == "on":
+		text = call.refusal(own.Client().Tracking())
+	default:
+		text = command.ErrSyntax
+	}
+	if text != "" {
+		c.Error("%s", text)
+		return
+	}
+	if clients.SetTracking(own.Client(), mode); mode == 0 {
+		own.SetCaching(false)
+	}
+	c.OK()
+}
+
+var trackingWords = command.Options{Flags: []string{"OPTIN", "BCAST"}, Valued: []string{"PREFIX", "REDIRECT"}, Refusal: command.ErrSyntax}
+
+// parse reads the options. It returns the text of an error, or "".
+func (t *trackingCall) parse(clients *client.List, args [][]byte) string {
+	return trackingWords.Read(args, func(option string, value []byte) string {
+		switch option {
+		case "OPTIN":
+			t.mode |= client.OptsIn
+		case "BCAST":
+			t.bcast = true
+		case "PREFIX":
+			t.prefixes = true
+		case "REDIRECT":
+			if t.redirect != 0 {
+				return command.ErrTrackingRedirects
+			}
+			id, ok := command.ParseInt(value)
+			if !ok {
+				return command.ErrNotInteger
+			}
+			if clients.Get(id) == nil {
+				return command.ErrTrackingNoClient
+			}
+			t.redirect = id
+		}
+		return ""
+	})
+}
+
+// refusal is the error of a call that cannot change a connection in this mode, checked in Redis's order, or "".
+func (t *trackingCall) refusal(was client.Tracking) string {
+	switch {
+	case t.prefixes && !t.bcast:
+		return command.ErrTrackingPrefix
+	case t.bcast && was != 0:
+		return command.ErrTrackingBcastSwitch
+	case t.bcast && t.mode != 0:
+		return command.ErrTrackingBcastOpt
+	case t.bcast:
+		return command.ErrTrackingNoBcast
+	case t.redirect != 0:
+		return command.ErrTrackingNoRedirect
+	}
+	return ""
+}
+
+func caching(c *command.Call, own command.Connection) {
+	mode := own.Client().Tracking()
+	word := strings.ToLower(string(c.Args[2]))
+	switch {
+	case mode == 0:
+		c.Error(command.ErrCachingOff)
+	case word == "no":
+		c.Error(command.ErrCachingNo)
+	case word != "yes":
+		c.Error(command.ErrSyntax)
+	case mode&client.OptsIn == 0:
+		c.Error(command.ErrCachingYes)
+	default:
+		own.SetCaching(true)
+		c.OK()
+	}
+}
+
+func getRedir(c *command.Call, own command.Connection) { c.Int(own.Client().Redirection()) }
+
+func trackingInfo(c *command.Call, own command.Connection) {
+	flags := []string{"off"}
+	switch mode := own.Client().Tracking(); {
+	case mode&client.OptsIn != 0 && own.Caching():
+		flags = []string{"on", "optin", "caching-yes"}
+	case mode&client.OptsIn != 0:
+		flags = []string{"on", "optin"}
+	case mode != 0:
+		flags[0] = "on"
+	}
+	c.Map(3)
+	c.String("flags")
+	c.Set(len(flags))
+	for _, name := range flags {
+		c.String(name)
+	}
+	c.Field("redirect", own.Client().Redirection())
+	c.String("prefixes")
+	c.Array(0)
+}

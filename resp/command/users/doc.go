@@ -1,0 +1,2 @@
+// Package users is the commands on users and their rights, ACL and its subcommands.
+package users
