@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/command"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,15 +11,15 @@ import (
 
 // While a long list is made, others on the same event loop are served, and it comes in its order.
 func TestListsAside(t *testing.T) {
-	for _, command := range []string{"CL.STATS", "CL.STATS api", "CL.STATS RESET", "CL.POLICY LIST", "CL.RULE LIST"} {
+	for _, call := range []string{"CL.STATS", "CL.STATS api", "CL.STATS RESET", "CL.POLICY LIST", "CL.RULE LIST"} {
 		carrierTest{settings: []string{"io-threads", "1"}}.run(t, func(t *testing.T, srv *Server, addr string) {
 			slow, other := dialTest(t, addr), dialTest(t, addr)
 			slow.ask("CL.POLICY SET api 1/1h\r\n", ":1\r\n")
 			srv.listing.Lock() // as another list does
-			slow.send(command + "\r\nECHO behind\r\n")
+			slow.send(call + "\r\nECHO behind\r\n")
 			eventually(t, "it waits", func() bool {
 				for _, c := range srv.clients.All() {
-					if strings.HasPrefix(strings.ToUpper(command), strings.ToUpper(strings.ReplaceAll(c.Command(), "|", " "))) {
+					if strings.HasPrefix(strings.ToUpper(call), strings.ToUpper(strings.ReplaceAll(c.Command(), "|", " "))) {
 						return true
 					}
 				}
@@ -31,7 +32,7 @@ func TestListsAside(t *testing.T) {
 			line, err := slow.ReadString('\n')
 			for err == nil && line != "behind\r\n" {
 				if strings.HasPrefix(line, "-") {
-					t.Errorf("%s: %q", command, line)
+					t.Errorf("%s: %q", call, line)
 				}
 				line, err = slow.ReadString('\n')
 			}
@@ -122,12 +123,12 @@ func TestManyBytesOfKeys(t *testing.T) {
 	if got := p.do("KEYS", "*a"); strings.Count(got, ":aaa") != n {
 		t.Errorf("KEYS: %d keys", strings.Count(got, ":aaa"))
 	}
-	inMulti := func(command, want string) {
-		if got := p.send("MULTI\r\n" + command + "\r\nEXEC\r\n"); got != "+OK\r\n+QUEUED\r\n*1\r\n"+want {
-			t.Errorf("%s: %.100q", command, got)
+	inMulti := func(call, want string) {
+		if got := p.send("MULTI\r\n" + call + "\r\nEXEC\r\n"); got != "+OK\r\n+QUEUED\r\n*1\r\n"+want {
+			t.Errorf("%s: %.100q", call, got)
 		}
 	}
-	inMulti("KEYS x*", "-"+errKeysInside+"\r\n")
+	inMulti("KEYS x*", "-"+command.ErrKeysInside+"\r\n")
 	if got := p.send(evalCall("return redis.call('KEYS', 'x*')")); !strings.Contains(got, "use SCAN") {
 		t.Errorf("%q", got)
 	}

@@ -109,15 +109,15 @@ func (s *Session) rowOf(args [][]byte) (*command.Row, string) {
 }
 
 // closed returns the text of the error of a command that the server does not run now, or "".
-func (s *Session) closed(row *command.Row) string {
+func (srv *service) closed(row *command.Row) string {
 	flags := row.Flags
 	if row.Parent != nil {
 		flags |= row.Parent.Flags
 	}
 	switch {
-	case flags&command.Loading == 0 && s.srv.gate.has(gateLoading):
+	case flags&command.Loading == 0 && srv.gate.has(gateLoading):
 		return errLoading
-	case flags&command.AllowBusy == 0 && s.srv.gate.has(gateBusy):
+	case flags&command.AllowBusy == 0 && srv.gate.has(gateBusy):
 		return errBusy
 	}
 	return ""
@@ -193,7 +193,7 @@ func (s *Session) logSlow(row *command.Row, args [][]byte, tookNS int64) {
 	if threshold < 0 || tookNS/1e3 < threshold || row.Flags&command.SkipSlowlog != 0 {
 		return
 	}
-	e := slowlog.Entry{UnixS: s.store().WallNS(s.nowNS) / 1e9, US: tookNS / 1e3, Args: slowlog.Trim(command.Redact(args)), Addr: s.client.Addr, Name: s.client.Name()}
+	e := slowlog.Entry{UnixS: s.store().WallNS(s.nowNS) / 1e9, US: tookNS / 1e3, Args: slowlog.Trim(command.Redact(args)), Addr: s.client.Addr, Name: s.client.Names().Name}
 	s.once(func() {
 		s.srv.slowlog.Add(e)
 		s.srv.tellOf(&s.client, tellSlow, "command", row.FullName(), "took_us", e.US)

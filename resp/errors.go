@@ -55,7 +55,6 @@ const (
 	errLeaseName       = "ERR ID must have 1 to %d bytes"
 	errNoLease         = "ERR BIND and ID need a lease: LEASE, or a limit with algo=conc"
 	errBound           = "ERR this connection has too many bound leases"
-	errSettle          = command.ErrSettle
 	errPolicyGone      = "NOPOLICY the policy was removed while the call waited"
 	errTooManyLimits   = "ERR a key has at most %d limits at once"
 	errTwoLimits       = "ERR two limits differ only in count or burst, and so share their state"
@@ -64,7 +63,6 @@ const (
 	errPolicyLine      = "expected a name and a limit without spaces, such as 'api 100/1m', and after them at most a # and a comment"
 	errTooManyPolicies = command.ErrTooManyPolicies
 
-	errDBIndex        = command.ErrDBIndex
 	errNested         = "ERR MULTI calls can not be nested"
 	errExecNoMulti    = "ERR EXEC without MULTI"
 	errDiscardNoMulti = "ERR DISCARD without MULTI"
@@ -73,13 +71,8 @@ const (
 	errExecAbort      = "EXECABORT Transaction discarded because of previous errors."
 	errExecRejected   = "EXECABORT Transaction discarded because of: %s"
 
-	errPatternLong    = command.ErrPatternLong
 	errManyArgs       = "ERR at most %d arguments are taken"
-	errKeysInside     = command.ErrKeysInside
 	errUnblocked      = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
-	errNoKeysCommand  = command.ErrNoKeysCommand
-	errBadCommand     = command.ErrBadCommand
-	errBadCommandArgs = command.ErrBadCommandArgs
 	errManyClients    = "The operating system is not able to handle the specified number of clients, try with %d"
 	errKeysMany       = "ERR Number of keys can't be greater than number of args"
 	errKeysNegative   = "ERR Number of keys can't be negative"

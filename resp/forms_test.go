@@ -58,7 +58,7 @@ func TestFormsRecognise(t *testing.T) {
 	defer p.giveBack()
 	read := func(raw string) (*form, *forms) {
 		fs := p.scratch.forms
-		args, n := wire.Whole([]byte(raw), nil, p.frameLimits())
+		args, n := wire.Whole([]byte(raw), nil, p.srv.frameLimits(true))
 		if n != len(raw) {
 			t.Fatalf("%q has %d bytes", raw, n)
 		}

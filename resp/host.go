@@ -5,7 +5,7 @@ import (
 	"celld/store"
 )
 
-// host is a session as commands see it.
+// host is a session as commands see it. own.go has what they see of its connection.
 type host Session
 
 func (h *host) session() *Session { return (*Session)(h) }
@@ -31,7 +31,7 @@ func (h *host) Connection() command.Connection {
 	if h.client.ID == 0 {
 		return nil
 	}
-	return h.session().own()
+	return h
 }
 
 // MayGoAside reports whether the running command may have its work done by a goroutine: not in a transaction, nor in a script, nor for an
@@ -60,19 +60,16 @@ func (h *host) InSteps(step command.Step) {
 
 // GoAside has the command's work done by a goroutine.
 func (h *host) GoAside(long bool, begin func(args [][]byte) command.Work) {
-	s := h.session()
-	s.goAside(s.call.Args, func(args [][]byte) func() func(*Session) {
+	srv := h.srv
+	h.session().goAside(h.call.Args, func(args [][]byte) command.Work {
 		work := begin(args)
-		return func() func(*Session) {
-			if long {
-				s.srv.listing.Lock()
-				defer s.srv.listing.Unlock()
-			}
-			reply := work()
-			return func(s *Session) {
-				s.call.NowNS = s.nowNS
-				reply(s.call)
-			}
+		if !long {
+			return work
+		}
+		return func() func(*command.Call) {
+			srv.listing.Lock()
+			defer srv.listing.Unlock()
+			return work()
 		}
 	})
 }

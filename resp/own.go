@@ -3,57 +3,49 @@ package resp
 import (
 	"celld/resp/acl"
 	"celld/resp/client"
-	"celld/resp/command"
 )
 
-// own is a session as the commands about its client see it.
-type own Session
+// The host of a client's calls is that client's connection, too.
 
-func (s *Session) own() *own { return (*own)(s) }
-
-func (o *own) Client() *client.Client { return &o.client }
-func (o *own) CloseAfterReply()       { o.end = afterReply }
-func (o *own) MustAuth() bool         { return (*Session)(o).mustAuth() }
-func (o *own) Caching() bool          { return o.gate.has(gateCaching) }
-func (o *own) SetCaching(on bool)     { o.gate.set(gateCaching, on) }
+func (h *host) Client() *client.Client { return &h.client }
+func (h *host) CloseAfterReply()       { h.end = afterReply }
+func (h *host) MustAuth() bool         { return h.session().mustAuth() }
+func (h *host) Caching() bool          { return h.gate.has(gateCaching) }
+func (h *host) SkipReply()             { h.gate.set(gateSkipNext, !h.gate.has(gateReplyOff)) }
+func (h *host) SetCaching(on bool)     { h.gate.set(gateCaching, on) }
 
 // SetRESP3 sets the protocol of this reply and the next ones.
-func (o *own) SetRESP3(on bool) {
-	o.call.RESP3 = on
-	o.client.RESP3.Store(on)
+func (h *host) SetRESP3(on bool) {
+	h.call.RESP3 = on
+	h.client.RESP3.Store(on)
 }
 
-// SetReplies says which commands get a reply.
-func (o *own) SetReplies(to command.Replies) {
-	switch to {
-	case command.ToAll:
-		o.gate &^= gateReplyOff | gateSkipNext | gateSkip
-	case command.ToNone:
-		o.gate.set(gateReplyOff, true)
-	case command.ToAllButNext:
-		o.gate.set(gateSkipNext, !o.gate.has(gateReplyOff))
+// SetReplies says whether this command and the next ones get a reply.
+func (h *host) SetReplies(on bool) {
+	if h.gate.set(gateReplyOff, !on); on {
+		h.gate &^= gateSkipNext | gateSkip
 	}
 }
 
 // Reset returns the connection to the state of a new one: RESP2, no transaction, no name, no bound leases, and the user default, not
 // authenticated if that has a password.
-func (o *own) Reset() {
-	s := (*Session)(o)
+func (h *host) Reset() {
+	s, names := h.session(), h.client.Names()
 	s.endTx()
-	o.SetRESP3(false)
+	h.SetRESP3(false)
 	s.becomeNobody()
-	o.gate &^= gateReplyOff | gateCaching // a RESET right after CLIENT REPLY SKIP still gets no reply, as in Redis
-	o.client.NoTouch.Store(false)
-	o.client.NoEvict.Store(false)
-	o.client.SetName(nil)
-	o.srv.clients.SetTracking(&o.client, 0)
-	o.call.Out = append(o.call.Out, o.srv.clients.SetMonitor(&o.client, false)...)
+	h.gate &^= gateReplyOff | gateCaching // a RESET right after CLIENT REPLY SKIP still gets no reply, as in Redis
+	h.client.NoTouch.Store(false)
+	h.client.NoEvict.Store(false)
+	h.client.SetNames(client.Names{LibName: names.LibName, LibVersion: names.LibVersion})
+	h.srv.clients.SetTracking(&h.client, 0)
+	h.call.Out = append(h.call.Out, h.srv.clients.SetMonitor(&h.client, false)...)
 	s.releaseBound()
 }
 
 // Authenticate makes a user the client's if the password is the user's. command is the name that AUTH or HELLO was called by.
-func (o *own) Authenticate(command, name, password []byte) bool {
-	s, srv := (*Session)(o), o.srv
+func (h *host) Authenticate(command, name, password []byte) bool {
+	s, srv := h.session(), h.srv
 	u := srv.users.Authenticate(name, password)
 	if u == nil {
 		srv.stats.WrongPasswords.Add(1)
@@ -61,8 +53,8 @@ func (o *own) Authenticate(command, name, password []byte) bool {
 		if srv.users.Get(string(name)) != nil {
 			tried = string(name)
 		}
-		srv.tellOf(&o.client, tellPassword, "tried", tried)
-		srv.logDenial(&o.client, acl.Entry{Reason: acl.DeniedAuth, Context: s.context(), Object: string(command), Username: string(name), AtNS: o.nowNS})
+		srv.tellOf(&h.client, tellPassword, "tried", tried)
+		srv.logDenial(&h.client, acl.Entry{Reason: acl.DeniedAuth, Context: s.context(), Object: string(command), Username: string(name), AtNS: h.nowNS})
 		return false
 	}
 	s.become(u)

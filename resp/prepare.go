@@ -16,30 +16,27 @@ func (s *Session) prepare(row *command.Row, args [][]byte) {
 		return
 	}
 	c := command.Check{Row: row, Rights: s.client.User.Load().Rights()}
-	work := c.Work(args)
-	if work > command.CheckStep {
-		s.prepareInSteps(row, args)
+	more := c.Step(args)
+	if s.scratch.slice.did(c.Did/lookEvery, 0); !more {
+		s.permitted(row, args, s.refusal(&c))
 		return
 	}
-	c.Step(args)
-	s.scratch.slice.did(work/lookEvery, 0)
-	s.permitted(row, args, s.refusal(&c))
-}
-
-func (s *Session) prepareInSteps(row *command.Row, args [][]byte) {
-	var c command.Check
-	w := &stepwise{args: args, step: func(s *Session, args [][]byte) (more bool) {
-		if rights := s.client.User.Load().Rights(); rights != c.Rights { // the first step, or they have changed meanwhile
-			c = command.Check{Row: row, Rights: rights}
-		}
-		if more = c.Step(args); !more {
-			s.permitted(row, args, s.refusal(&c))
-		}
-		return more
-	}}
-	if w.some(s) {
+	if w := (&stepwise{args: args, step: checkOn(c)}); w.some(s) {
 		w.args = s.detach(args)
 		s.waits = w
+	}
+}
+
+// checkOn goes on with a check that takes long, and with its command.
+func checkOn(c command.Check) stepFunc {
+	return func(s *Session, args [][]byte) (more bool) {
+		if rights := s.client.User.Load().Rights(); rights != c.Rights { // they have changed meanwhile
+			c = command.Check{Row: c.Row, Rights: rights}
+		}
+		if more = c.Step(args); !more {
+			s.permitted(c.Row, args, s.refusal(&c))
+		}
+		return more
 	}
 }
 
@@ -60,7 +57,7 @@ const compileAside = 2 << 10
 // permitted goes on with a command that its user may run, or that is answered with an error.
 func (s *Session) permitted(row *command.Row, args [][]byte, text string) {
 	if text == "" {
-		text = s.closed(row)
+		text = s.srv.closed(row)
 	}
 	if at := row.Script; text == "" && at > 0 && len(args[at]) >= compileAside && len(args[at]) <= script.MaxScript {
 		known := false
@@ -80,17 +77,17 @@ func (s *Session) permitted(row *command.Row, args [][]byte, text string) {
 // compile has a script compiled, one at a time, as that takes up to 10 MB, and goes on with its command.
 func (s *Session) compile(row *command.Row, args [][]byte) {
 	s.client.LastCommand.Store(row.ACL)
-	s.goAside(args, func(args [][]byte) func() func(*Session) {
-		return func() func(*Session) {
-			srv := s.srv
+	srv := s.srv
+	s.goAside(args, func(args [][]byte) command.Work {
+		return func() func(*command.Call) {
 			srv.listing.Lock()
 			defer srv.listing.Unlock()
 			compiled := script.Compile(args[row.Script])
-			return func(s *Session) {
+			return func(*command.Call) {
 				mark := len(s.call.Out)
 				s.alone(func() { _, _ = srv.scriptEngine().Keep(compiled) })
 				s.call.Out = s.call.Out[:mark]
-				s.admitted(row, args, s.closed(row))
+				s.admitted(row, args, srv.closed(row))
 			}
 		}
 	}).row = nil

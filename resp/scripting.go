@@ -197,7 +197,7 @@ func (r *scriptRun) refusal(row *command.Row, args [][]byte) string {
 	if row.Flags&command.Write != 0 && r.readOnly {
 		return errScriptReadOnly
 	}
-	switch text := r.s.notInside(row); text {
+	switch text := r.s.srv.notInside(row); text {
 	case errNotInMulti:
 		return errScriptRefused
 	case "":

@@ -220,7 +220,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 			return data, true
 		}
 		s.scratch.mark = len(s.call.Out)
-		limits := s.frameLimits()
+		limits := s.srv.frameLimits(!s.mustAuth())
 		var args [][]byte
 		var n int
 		if s.ungated() && s.reader.Idle() {
@@ -275,9 +275,8 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 }
 
 // frameLimits returns the bounds of one frame.
-func (s *Session) frameLimits() wire.Limits {
-	cfg := s.srv.cfg
-	return wire.Limits{MaxArgs: int(cfg.MaxMultibulkLen.Get()), MaxBulk: int(cfg.MaxBulkLen.Get()), Authed: !s.mustAuth()}
+func (srv *service) frameLimits(authed bool) wire.Limits {
+	return wire.Limits{MaxArgs: int(srv.cfg.MaxMultibulkLen.Get()), MaxBulk: int(srv.cfg.MaxBulkLen.Get()), Authed: authed}
 }
 
 // keep stores unserved commands, or the start of an unfinished command until the rest arrives. It ends the connection when the

@@ -68,7 +68,7 @@ func (s *Session) endTx() {
 
 // queue keeps a command for EXEC. It copies the arguments, because they lie in the connection's buffer.
 func (tx *transaction) queue(s *Session, row *command.Row, args [][]byte) {
-	if text := s.notInside(row); row.Flags&command.NoMulti != 0 || text != "" {
+	if text := s.srv.notInside(row); row.Flags&command.NoMulti != 0 || text != "" {
 		text = cmp.Or(text, errNotInMulti)
 		s.spoil()
 		s.srv.stats.Rejected(row, text)

@@ -47,8 +47,8 @@ type visit struct {
 	ending   ending
 	before   sessionState
 
-	answer func(*Session)     // of a command over all keys: it replies
-	cancel context.CancelFunc // ends a command over all keys whose client has gone
+	answer func(*command.Call) // of a command over all keys: it replies
+	cancel context.CancelFunc  // ends a command over all keys whose client has gone
 
 	decided  decisions.Batch
 	passedOn bool // the script has returned an error of a command that it called
@@ -124,7 +124,7 @@ func (s *Session) visit(row *command.Row, args [][]byte) bool {
 		v.cancel = cancel
 		s.call.Row, s.call.Args, s.call.NowNS = row, v.args, s.nowNS
 		row.Far(ctx, s.call, func(answer func(*command.Call)) {
-			v.answer = func(s *Session) { answer(s.call) }
+			v.answer = answer
 			v.Wake()
 		})
 	} else {
@@ -185,7 +185,8 @@ func (v *visit) step(s *Session) (done bool) {
 	mark := len(s.call.Out)
 	switch {
 	case v.answer != nil:
-		v.answer(s)
+		s.call.NowNS = s.nowNS
+		v.answer(s.call)
 		v.passedOn, s.scratch.passedOn = s.scratch.passedOn, false
 		v.cancel()
 	case v.tx.Err() != nil:
@@ -237,7 +238,7 @@ func (v *visit) refuse(s *Session, err error) {
 // run runs the handler on the view. What it changes of its session is as at the first time.
 func (v *visit) run(s *Session) {
 	s.tx, s.gate = v.before.tx, v.before.gate
-	s.own().SetRESP3(v.before.resp3)
+	(*host)(s).SetRESP3(v.before.resp3)
 	v.effects = v.effects[:0]
 	before := s.scratch.decided
 	s.scratch.decided = decisions.Batch{}
@@ -291,7 +292,7 @@ func (v *visit) fail(s *Session, err error) {
 	}
 	v.effects, v.decided, v.passedOn = nil, decisions.Batch{}, false
 	s.gate = v.before.gate
-	s.own().SetRESP3(v.before.resp3)
+	(*host)(s).SetRESP3(v.before.resp3)
 	if v.row.Name == "exec" {
 		s.endTx()
 	}
@@ -349,11 +350,11 @@ func (v *visit) endGone() {
 }
 
 // notInside is the text of the error of a command that can be called neither in MULTI nor in a script, as it waits; "" for any other.
-func (s *Session) notInside(row *command.Row) string {
+func (srv *service) notInside(row *command.Row) string {
 	switch {
-	case s.srv.port.Here() && s.srv.answersLater && row.Flags&command.Decides != 0:
+	case srv.port.Here() && srv.answersLater && row.Flags&command.Decides != 0:
 		return errNotInMulti
-	case !s.srv.port.Here() && row.Far != nil:
+	case !srv.port.Here() && row.Far != nil:
 		return formatError(errFarInside, strings.ToUpper(row.FullName()))
 	}
 	return ""

@@ -12,7 +12,7 @@ import (
 	"celld/store"
 )
 
-// Client is what other goroutines may see of a connection. Its fields never change once others see it, are atomic, or are guarded by mu.
+// Client is what other goroutines may see of a connection. Its fields never change once others see it, are atomic, or are guarded by pushMu.
 type Client struct {
 	ID        int64  // 0: it is no connection, but makes calls within the process
 	Addr      string // "127.0.0.1:4711", or the socket's path and ":0"
@@ -40,11 +40,7 @@ type Client struct {
 	watching atomic.Int32
 	tracking atomic.Uint32
 	monitor  atomic.Bool
-
-	mu         sync.Mutex
-	name       string
-	libName    string
-	libVersion string
+	names    atomic.Pointer[Names] // nil: none is set
 
 	pushMu sync.Mutex
 	pushed []byte // output from elsewhere, on its way
@@ -82,43 +78,32 @@ func (c *Client) Command() string {
 	return "NULL"
 }
 
-// Name is what CLIENT SETNAME has set.
-func (c *Client) Name() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.name
+// Names are what a client says of itself.
+type Names struct{ Name, LibName, LibVersion string }
+
+// Names are the client's.
+func (c *Client) Names() Names {
+	if n := c.names.Load(); n != nil {
+		return *n
+	}
+	return Names{}
 }
 
-// SetName sets the name, which may lie in a buffer that goes on.
-func (c *Client) SetName(name []byte) { c.set(&c.name, name) }
-
-// SetLibName and SetLibVersion set what the client says of its library.
-func (c *Client) SetLibName(name []byte) { c.set(&c.libName, name) }
-
-// SetLibVersion: see SetLibName.
-func (c *Client) SetLibVersion(version []byte) { c.set(&c.libVersion, version) }
-
-func (c *Client) set(field *string, value []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	*field = string(value)
-}
+// SetNames sets them.
+func (c *Client) SetNames(n Names) { c.names.Store(&n) }
 
 // Line is the client's line in CLIENT LIST, with Redis's fields. Fields without a meaning here are 0.
 func (c *Client) Line(nowNS int64) string {
-	c.mu.Lock()
-	name, libName, libVersion := c.name, c.libName, c.libVersion
-	c.mu.Unlock()
-	protocol := 2
+	n, protocol := c.Names(), 2
 	if c.RESP3.Load() {
 		protocol = 3
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=0 psub=0 ssub=0 multi=%d "+
 		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s "+
 		"redir=%d resp=%d lib-name=%s lib-ver=%s",
-		c.ID, c.Addr, c.LocalAddr, c.FD, name, c.AgeS(nowNS), max(0, nowNS-c.LastNS.Load())/1e9, c.flags(), c.TxLen.Load(),
+		c.ID, c.Addr, c.LocalAddr, c.FD, n.Name, c.AgeS(nowNS), max(0, nowNS-c.LastNS.Load())/1e9, c.flags(), c.TxLen.Load(),
 		c.QueryBytes.Load(), c.TxBytes.Load(), c.unsentBytes(), c.Bytes(), c.Command(), c.User.Load().Name(),
-		c.Redirection(), protocol, libName, libVersion)
+		c.Redirection(), protocol, n.LibName, n.LibVersion)
 }
 
 // AgeS is how old the connection is, in seconds.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // SetMonitor turns MONITOR on or off for a client. It returns the lines that were pushed until then.
@@ -92,31 +93,17 @@ func MonitorLine(wallNS int64, who string, args [][]byte) []byte {
 	return append(line, "\r\n"...)
 }
 
-const hexDigits = "0123456789abcdef"
-
 // appendQuoted appends bytes as Redis's sdscatrepr does: in quotes, printable ASCII as it is, the rest escaped.
 func appendQuoted(dst, b []byte) []byte {
 	dst = append(dst, '"')
 	for _, c := range b {
-		switch c {
-		case '\\', '"':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, `\n`...)
-		case '\r':
-			dst = append(dst, `\r`...)
-		case '\t':
-			dst = append(dst, `\t`...)
-		case '\a':
-			dst = append(dst, `\a`...)
-		case '\b':
-			dst = append(dst, `\b`...)
+		switch at := strings.IndexByte("\\\"\n\r\t\a\b", c); {
+		case at >= 0:
+			dst = append(dst, '\\', `\"nrtab`[at])
+		case c >= ' ' && c <= '~':
+			dst = append(dst, c)
 		default:
-			if c >= ' ' && c <= '~' {
-				dst = append(dst, c)
-			} else {
-				dst = append(dst, '\\', 'x', hexDigits[c>>4], hexDigits[c&15])
-			}
+			dst = fmt.Appendf(dst, `\x%02x`, c)
 		}
 	}
 	return append(dst, '"')

@@ -22,23 +22,14 @@ type Connection interface {
 	// SetRESP3 sets the protocol of this reply and the next ones.
 	SetRESP3(on bool)
 
-	// SetReplies says which commands get a reply.
-	SetReplies(to Replies)
+	// SetReplies says whether this command and the next ones get a reply. SkipReply takes that of the next one away.
+	SetReplies(on bool)
+	SkipReply()
 
 	// Caching reports whether CLIENT CACHING holds for the next command or transaction. SetCaching sets that.
 	Caching() bool
 	SetCaching(on bool)
 }
-
-// Replies are the modes of CLIENT REPLY.
-type Replies uint8
-
-// The modes.
-const (
-	ToAll Replies = iota
-	ToNone
-	ToAllButNext
-)
 
 // OnConnection is the handler of a command about its client's connection. A call from within the process has none, and is answered with
 // an error.

@@ -19,18 +19,14 @@ func Redact(args [][]byte) [][]byte {
 // secretFrom returns which argument is the first that may be secret, as all behind it: the passwords of AUTH and HELLO, the arguments of
 // CONFIG's subcommands and of ACL SETUSER, and those of the command that ACL DRYRUN is about, which may be any of these.
 func secretFrom(args [][]byte) (from int) {
-	from = len(args)
+	is := func(at int, word string) bool { return at < len(args) && bytes.EqualFold(args[at], []byte(word)) }
 	switch {
-	case bytes.EqualFold(args[0], []byte("auth")):
-		from = 1
-	case bytes.EqualFold(args[0], []byte("hello")):
-		from = 2
-	case bytes.EqualFold(args[0], []byte("config")) && len(args) > 2:
-		from = 2
-	case bytes.EqualFold(args[0], []byte("acl")) && len(args) > 2 && bytes.EqualFold(args[1], []byte("setuser")):
-		from = 2
-	case bytes.EqualFold(args[0], []byte("acl")) && len(args) > 4 && bytes.EqualFold(args[1], []byte("dryrun")):
-		from = 4
+	case is(0, "auth"):
+		return 1
+	case is(0, "hello"), is(0, "config"), is(0, "acl") && is(1, "setuser"):
+		return 2
+	case is(0, "acl") && is(1, "dryrun"):
+		return 4
 	}
-	return from
+	return len(args)
 }

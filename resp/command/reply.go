@@ -61,6 +61,12 @@ func (r *Reply) Strings(list []string) {
 	r.Out = wire.AppendBulks(wire.AppendArray(r.Out, len(list)), list...)
 }
 
+// StringSet appends a set of texts.
+func (r *Reply) StringSet(list []string) {
+	r.Set(len(list))
+	r.Out = wire.AppendBulks(r.Out, list...)
+}
+
 // Statuses appends a set of words, such as COMMAND INFO's flags.
 func (r *Reply) Statuses(words []string) {
 	r.Set(len(words))

@@ -3,18 +3,18 @@ package calltest
 import (
 	"celld/resp/acl"
 	"celld/resp/client"
-	"celld/resp/command"
 )
 
 // Own is the connection of whoever calls. It notes what commands do to it.
 type Own struct {
-	Seen    client.Client
-	Users   *acl.Users // who may authenticate
-	Locked  bool       // it must
-	Closed  bool       // after the reply
-	Resets  int
-	Replies command.Replies
-	Cached  bool // CLIENT CACHING holds
+	Seen   client.Client
+	Users  *acl.Users // who may authenticate
+	Locked bool       // it must
+	Closed bool       // after the reply
+	Resets int
+	Silent bool // it gets no replies
+	Skips  int  // how often it gets no reply to its next command
+	Cached bool // CLIENT CACHING holds
 
 	host *Host
 }
@@ -32,12 +32,13 @@ func (h *Host) Connect(clients *client.List, users *acl.Users) *Own {
 
 // The methods of command.Connection.
 
-func (o *Own) CloseAfterReply()              { o.Closed = true }
-func (o *Own) Reset()                        { o.Resets++ }
-func (o *Own) MustAuth() bool                { return o.Locked }
-func (o *Own) SetReplies(to command.Replies) { o.Replies = to }
-func (o *Own) Caching() bool                 { return o.Cached }
-func (o *Own) SetCaching(on bool)            { o.Cached = on }
+func (o *Own) CloseAfterReply()   { o.Closed = true }
+func (o *Own) Reset()             { o.Resets++ }
+func (o *Own) MustAuth() bool     { return o.Locked }
+func (o *Own) SetReplies(on bool) { o.Silent = !on }
+func (o *Own) SkipReply()         { o.Skips++ }
+func (o *Own) Caching() bool      { return o.Cached }
+func (o *Own) SetCaching(on bool) { o.Cached = on }
 
 // Client is the connection as others see it.
 func (o *Own) Client() *client.Client { return &o.Seen }

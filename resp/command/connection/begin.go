@@ -65,8 +65,7 @@ func (f family) hello(c *command.Call, own command.Connection) {
 		version = 3
 	}
 	var credentials [][]byte
-	var name []byte
-	hasName := false
+	var name []byte // nil: none is given
 	if len(c.Args) > 1 {
 		n, ok := command.ParseInt(c.Args[1])
 		if !ok {
@@ -83,7 +82,7 @@ func (f family) hello(c *command.Call, own command.Connection) {
 			case bytes.EqualFold(rest[0], []byte("AUTH")) && len(rest) > 2:
 				credentials, rest = rest[1:3], rest[3:]
 			case bytes.EqualFold(rest[0], []byte("SETNAME")) && len(rest) > 1:
-				name, hasName, rest = rest[1], true, rest[2:]
+				name, rest = rest[1], rest[2:]
 				if !nameOK(c, name) {
 					return
 				}
@@ -101,8 +100,8 @@ func (f family) hello(c *command.Call, own command.Connection) {
 		c.Error(command.ErrHelloNoAuth)
 		return
 	}
-	if hasName {
-		own.Client().SetName(name)
+	if name != nil {
+		rename(own.Client(), name)
 	}
 	own.SetRESP3(version == 3)
 

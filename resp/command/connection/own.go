@@ -3,6 +3,7 @@ package connection
 import (
 	"strings"
 
+	"celld/resp/client"
 	"celld/resp/command"
 )
 
@@ -11,7 +12,7 @@ func id(c *command.Call, own command.Connection) { c.Int(own.Client().ID) }
 func info(c *command.Call, own command.Connection) { c.Text(own.Client().Line(c.NowNS) + "\n") }
 
 func getName(c *command.Call, own command.Connection) {
-	if name := own.Client().Name(); name == "" {
+	if name := own.Client().Names().Name; name == "" {
 		c.Null()
 	} else {
 		c.String(name)
@@ -20,9 +21,15 @@ func getName(c *command.Call, own command.Connection) {
 
 func setName(c *command.Call, own command.Connection) {
 	if nameOK(c, c.Args[2]) {
-		own.Client().SetName(c.Args[2])
+		rename(own.Client(), c.Args[2])
 		c.OK()
 	}
+}
+
+func rename(own *client.Client, name []byte) {
+	names := own.Names()
+	names.Name = string(name)
+	own.SetNames(names)
 }
 
 // maxName bounds a connection's name, and what it says of its library, in bytes. CLIENT LIST shows them for each of up to 10,000
@@ -53,12 +60,12 @@ func printable(name []byte) bool {
 }
 
 func setInfo(c *command.Call, own command.Connection) {
-	set, value := own.Client().SetLibName, c.Args[3]
-	option := strings.ToLower(string(c.Args[2]))
+	names, option, value := own.Client().Names(), strings.ToLower(string(c.Args[2])), c.Args[3]
 	switch option {
 	case "lib-name":
+		names.LibName = string(value)
 	case "lib-ver":
-		set = own.Client().SetLibVersion
+		names.LibVersion = string(value)
 	default:
 		c.Error(command.ErrClientOption, c.Args[2])
 		return
@@ -69,7 +76,7 @@ func setInfo(c *command.Call, own command.Connection) {
 	case !printable(value):
 		c.Error(command.ErrClientLibInfo, option)
 	default:
-		set(value)
+		own.Client().SetNames(names)
 		c.OK()
 	}
 }
@@ -91,12 +98,12 @@ func setOnOff(c *command.Call, set func(on bool)) {
 func setReplies(c *command.Call, own command.Connection) {
 	switch strings.ToLower(string(c.Args[2])) {
 	case "on":
-		own.SetReplies(command.ToAll)
+		own.SetReplies(true)
 		c.OK()
 	case "off":
-		own.SetReplies(command.ToNone)
+		own.SetReplies(false)
 	case "skip":
-		own.SetReplies(command.ToAllButNext)
+		own.SkipReply()
 	default:
 		c.Error(command.ErrSyntax)
 	}

@@ -9,9 +9,8 @@ import (
 
 // trackingCall is CLIENT TRACKING with its options.
 type trackingCall struct {
-	mode            client.Tracking
-	redirect        int64
-	prefixes, bcast bool
+	mode                      client.Tracking
+	redirect, prefixes, bcast bool
 }
 
 // tracking is CLIENT TRACKING ON|OFF [option ...]. Turning tracking off also ends CLIENT CACHING.
@@ -44,25 +43,22 @@ var trackingWords = command.Options{Flags: []string{"OPTIN", "BCAST"}, Valued: [
 // parse reads the options. It returns the text of an error, or "".
 func (t *trackingCall) parse(clients *client.List, args [][]byte) string {
 	return trackingWords.Read(args, func(option string, value []byte) string {
-		switch option {
-		case "OPTIN":
+		id, ok := command.ParseInt(value)
+		switch {
+		case option == "OPTIN":
 			t.mode |= client.OptsIn
-		case "BCAST":
+		case option == "BCAST":
 			t.bcast = true
-		case "PREFIX":
+		case option == "PREFIX":
 			t.prefixes = true
-		case "REDIRECT":
-			if t.redirect != 0 {
-				return command.ErrTrackingRedirects
-			}
-			id, ok := command.ParseInt(value)
-			if !ok {
-				return command.ErrNotInteger
-			}
-			if clients.Get(id) == nil {
-				return command.ErrTrackingNoClient
-			}
-			t.redirect = id
+		case t.redirect:
+			return command.ErrTrackingRedirects
+		case !ok:
+			return command.ErrNotInteger
+		case clients.Get(id) == nil:
+			return command.ErrTrackingNoClient
+		default:
+			t.redirect = true
 		}
 		return ""
 	})
@@ -79,7 +75,7 @@ func (t *trackingCall) refusal(was client.Tracking) string {
 		return command.ErrTrackingBcastOpt
 	case t.bcast:
 		return command.ErrTrackingNoBcast
-	case t.redirect != 0:
+	case t.redirect:
 		return command.ErrTrackingNoRedirect
 	}
 	return ""
@@ -117,10 +113,7 @@ func trackingInfo(c *command.Call, own command.Connection) {
 	}
 	c.Map(3)
 	c.String("flags")
-	c.Set(len(flags))
-	for _, name := range flags {
-		c.String(name)
-	}
+	c.StringSet(flags)
 	c.Field("redirect", own.Client().Redirection())
 	c.String("prefixes")
 	c.Array(0)

@@ -58,11 +58,7 @@ func (f *family) getUser(c *command.Call) {
 	r := u.Rights()
 	c.Map(6)
 	c.String("flags")
-	flags := r.Flags()
-	c.Set(len(flags))
-	for _, flag := range flags {
-		c.String(flag)
-	}
+	c.StringSet(r.Flags())
 	c.String("passwords")
 	c.Strings(r.Passwords())
 	c.Pair("commands", r.Commands())
