@@ -93,24 +93,6 @@ func TestTrackingAndTheShortWay(t *testing.T) {
 	c.want("GET a", "_\r\n"+announced("a"))
 }
 
-// BCAST and REDIRECT cannot be kept, and OPTOUT and NOLOOP are not there, so they are refused, and the connection tracks as before.
-func TestTrackingRefused(t *testing.T) {
-	w := newWorld(t)
-	c, other := w.connect(), w.connect()
-	redirect := fmt.Sprint("CLIENT TRACKING ON REDIRECT ", other.client.ID)
-	c.want("CLIENT TRACKING ON BCAST", "-"+command.ErrTrackingNoBcast+"\r\n")
-	c.want("CLIENT TRACKING ON BCAST PREFIX a PREFIX b", "-"+command.ErrTrackingNoBcast+"\r\n")
-	c.want("CLIENT TRACKING ON OPTOUT", "-"+errSyntax+"\r\n")
-	c.want("CLIENT TRACKING ON NOLOOP", "-"+errSyntax+"\r\n")
-	c.want(redirect, "-"+command.ErrTrackingNoRedirect+"\r\n")
-	c.want(redirect+" "+redirect[len("CLIENT TRACKING ON "):], "-"+command.ErrTrackingRedirects+"\r\n")
-	c.want("CLIENT GETREDIR", ":-1\r\n")
-	c.want("CLIENT TRACKING ON OPTIN", "+OK\r\n")
-	c.want(redirect+" OPTIN", "-"+command.ErrTrackingNoRedirect+"\r\n")
-	c.want("CLIENT GETREDIR", ":0\r\n")
-	c.want("CLIENT CACHING YES", "+OK\r\n")
-}
-
 func TestTrackingIsShown(t *testing.T) {
 	w := newWorld(t)
 	c, other := w.connect(), w.connect()

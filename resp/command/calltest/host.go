@@ -5,6 +5,8 @@
 package calltest
 
 import (
+	"cmp"
+
 	"celld/resp/command"
 	"celld/store"
 	"celld/store/memory"
@@ -16,6 +18,7 @@ type Host struct {
 	NowNS  int64 // limit time, which tests set
 	RESP3  bool
 	InExec bool // as if a transaction ran the commands
+	Most   int  // bytes of output; 0: 1 GB
 	Own    *Own // the connection of whoever calls; nil: calls are made within the process
 
 	table *command.Table
@@ -53,7 +56,7 @@ func (h *Host) Alone(do func())                         { do() }
 func (h *Host) Did(int, int)                            {}
 func (h *Host) CountDecisions()                         {}
 func (h *Host) LeaseEnds(int64, int64)                  {}
-func (h *Host) MostOutput() int                         { return 1 << 30 }
+func (h *Host) MostOutput() int                         { return cmp.Or(h.Most, 1<<30) }
 func (h *Host) OverOutput(bytes int) bool               { return bytes > h.MostOutput() }
 func (h *Host) TypeOf(_ []byte, kind store.Kind) string { return kind.String() }
 func (h *Host) ErrorText(err error) string              { return "ERR " + err.Error() }

@@ -3,6 +3,7 @@ package calltest
 import (
 	"celld/resp/acl"
 	"celld/resp/client"
+	"celld/resp/transport"
 )
 
 // Own is the connection of whoever calls. It notes what commands do to it.
@@ -11,6 +12,7 @@ type Own struct {
 	Users  *acl.Users // who may authenticate
 	Locked bool       // it must
 	Closed bool       // after the reply
+	Killed bool       // by others
 	Resets int
 	Silent bool // it gets no replies
 	Skips  int  // how often it gets no reply to its next command
@@ -25,10 +27,18 @@ func (h *Host) Connect(clients *client.List, users *acl.Users) *Own {
 	o.Seen.Begin("127.0.0.1:4711", "127.0.0.1:6379", h.NowNS)
 	o.Seen.User.Store(users.Default)
 	clients.Admit(&o.Seen, 1<<30)
-	clients.Open(&o.Seen, nil, 7)
+	clients.Open(&o.Seen, conn{of: o}, 7)
 	h.Own = o
 	return o
 }
+
+// conn is the transport's side.
+type conn struct {
+	transport.Conn
+	of *Own
+}
+
+func (c conn) Close(now bool) { c.of.Killed = now }
 
 // The methods of command.Connection.
 

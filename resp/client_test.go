@@ -47,31 +47,6 @@ func TestClientReplyAndTheEnd(t *testing.T) {
 	}
 }
 
-// An empty text is one that no client has, not one that was not given.
-func TestClientKillEmpty(t *testing.T) {
-	w := newWorld(t)
-	a, b := w.connect(), w.connect()
-	for _, test := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{""}, "-" + command.ErrNoSuchClient + "\r\n"},
-		{[]string{"ADDR", ""}, ":0\r\n"},
-		{[]string{"LADDR", ""}, ":0\r\n"},
-		{[]string{"TYPE", "normal", "LADDR", "", "SKIPME", "no"}, ":0\r\n"},
-	} {
-		if got := a.do(append([]string{"CLIENT", "KILL"}, test.args...)...); got != test.want {
-			t.Errorf("%q: %q, want %q", test.args, got, test.want)
-		}
-	}
-	a.do("MULTI")
-	a.do("CLIENT", "KILL", "ADDR", "")
-	a.want("EXEC", "*1\r\n:0\r\n")
-	if a.tr.closed || b.tr.closed {
-		t.Error("a client was closed")
-	}
-}
-
 func TestClientList(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.connect(), w.connect()
@@ -163,14 +138,6 @@ func TestAuth(t *testing.T) {
 	c.want("PING", "+PONG\r\n")
 }
 
-func TestHelloIsAllOrNothing(t *testing.T) {
-	c := newWorld(t).connect()
-	c.want("HELLO 3 SETNAME", "-ERR Syntax error in HELLO option 'SETNAME'\r\n")
-	c.want("HELLO 4", "-"+command.ErrNoProto+"\r\n")
-	c.want("HELLO x", "-"+command.ErrProtoNotInt+"\r\n")
-	c.want("GET k", "$-1\r\n") // still RESP2
-}
-
 // CLIENT LIST shows what others have not read, what they have sent in part, and what they have queued.
 func TestClientsAreShown(t *testing.T) {
 	w := newWorld(t)
@@ -215,18 +182,4 @@ func TestDoctorOfClients(t *testing.T) {
 			t.Errorf("%d bytes: %q", queried, got)
 		}
 	}
-}
-
-// What a connection says of itself is bounded.
-func TestLongNames(t *testing.T) {
-	p := newWorld(t).connect()
-	name := strings.Repeat("x", 512)
-	p.want("CLIENT SETNAME "+name, "+OK\r\n")
-	p.want("CLIENT SETNAME "+name+"y", "-ERR Client names have at most 512 bytes.\r\n")
-	p.want("HELLO 2 SETNAME "+name+"y", "-ERR Client names have at most 512 bytes.\r\n")
-	for _, option := range []string{"lib-name", "lib-ver"} {
-		p.want("CLIENT SETINFO "+option+" "+name, "+OK\r\n")
-		p.want("CLIENT SETINFO "+option+" "+name+"y", "-ERR "+option+" has at most 512 bytes.\r\n")
-	}
-	p.want("CLIENT GETNAME", "$512\r\n"+name+"\r\n")
 }
