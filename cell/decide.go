@@ -123,7 +123,7 @@ func (l *Limit) Carry(st *State, old *Limit, wasNS, nowNS int64) {
 	st.BlockedNS = ShiftInstant(blocked, nowNS-wasNS)
 }
 
-// Shift adds ns, negative or not, to every instant in a state. Sub-windows move by whole ones, rounded down.
+// Shift adds ns, negative or not, to every instant in a state. Sub-windows move by whole ones, rounded to the nearest.
 func (l *Limit) Shift(st *State, ns int64) {
 	st.BlockedNS = ShiftInstant(st.BlockedNS, ns)
 	l.kind().shift(l.Shape, st, ns)

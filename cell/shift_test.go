@@ -9,9 +9,9 @@ import (
 	"celld/cell"
 )
 
-// When the clock is set back and states with it, nobody waits longer by the new clock than he did by the old one, and what
-// counts later by the one counts later by the other.
-func TestNobodyWaitsLongerAfterAShift(t *testing.T) {
+// When the clock is set back and states with it, all is decided by the new clock as it was by the old one. Sub-windows are moved by whole
+// ones, so theirs is decided as up to half of one sooner or later, and no sooner than as if they had not been moved.
+func TestAStateThatIsSetBackDecidesAlike(t *testing.T) {
 	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		st, now := drawHistory(t, l, cell.Take, cell.Take, cell.Force)
 		if now < 4*l.PeriodNS {
@@ -25,27 +25,38 @@ func TestNobodyWaitsLongerAfterAShift(t *testing.T) {
 		back = min(back, now-2*l.PeriodNS)
 		shifted := clone(st)
 		l.Shift(&shifted, -back)
-		costs := []int64{0, 1, l.Capacity(), drawCost(t, l, cell.Decision{})}
-		for _, later := range []int64{0, 1, rapid.Int64Range(0, l.PeriodNS).Draw(t, "later")} {
-			for _, cost := range costs {
-				before, after := attempt(&l, st, now+later, cost, cell.Peek), attempt(&l, shifted, now-back+later, cost, cell.Peek)
-				if after.Limited && (!before.Limited || after.RetryAfterNS > before.RetryAfterNS) ||
-					after.ResetAfterNS > before.ResetAfterNS || after.Remaining < before.Remaining {
-					t.Fatalf("%v at %d, set back by %d, %d later, cost %d:\n  was %+v\n  now %+v", l, now, back, later, cost, before, after)
-				}
-				if l.Buckets == 0 && before != after {
-					t.Fatalf("%v at %d, set back by %d, %d later, cost %d:\n  was %+v\n  now %+v", l, now, back, later, cost, before, after)
-				}
-			}
+		sooner, later := int64(0), int64(0)
+		if l.Buckets > 0 {
+			half := l.PeriodNS/int64(l.Buckets)/2 + 2 // ns that are rounded
+			sooner, later = min(back, half), half
 		}
-		if l.Buckets > 0 { // those are as far back as whole sub-windows go
-			length := uint64(l.PeriodNS/int64(l.Buckets) + 1)
-			before, after := attempt(&l, st, now, 0, cell.Peek), attempt(&l, shifted, now-back, 0, cell.Peek)
-			if after.ResetAfterNS+length < before.ResetAfterNS {
-				t.Fatalf("%v at %d, set back by %d: %+v became %+v", l, now, back, before, after)
+		for _, after := range []int64{0, 1, rapid.Int64Range(0, l.PeriodNS).Draw(t, "after")} {
+			for _, cost := range []int64{0, 1, l.Capacity(), drawCost(t, l, cell.Decision{})} {
+				is := attempt(&l, shifted, now-back+after, cost, cell.Peek)
+				least, most := attempt(&l, st, now+after-sooner, cost, cell.Peek), attempt(&l, st, now+after+later, cost, cell.Peek)
+				if is.Remaining < least.Remaining || is.Remaining > most.Remaining || least == most && is != least {
+					t.Fatalf("%v at %d, set back by %d, %d after, cost %d:\n  is %+v\n  from %+v\n  to %+v", l, now, back, after, cost, is, least, most)
+				}
 			}
 		}
 	})
+}
+
+// However often the clock is set back by less than half a sub-window, nothing is forgotten.
+func TestSmallStepsBackForgetNothing(t *testing.T) {
+	l, err := cell.ParseLimit("20/300d,algo=slide,buckets=5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, now := cell.State{}, int64(1_800_000_000_000_000_000)
+	decide(&l, &st, now, 20, cell.Take)
+	for range 10 {
+		now--
+		l.Shift(&st, -1)
+	}
+	if d := attempt(&l, st, now, 1, cell.Peek); !d.Limited {
+		t.Errorf("%+v", d)
+	}
 }
 
 // A state that is moved on with the time decides as the one that was not, and so when it is moved back again.

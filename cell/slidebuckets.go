@@ -132,12 +132,13 @@ func (c counters) turn(by int64) {
 	}
 }
 
-// in is how many sub-windows ns are, rounded down, so that nobody waits longer.
+// in is how many sub-windows ns are, rounded to the nearest. Rounded down, a clock that was 1 ns behind at each of n starts freed all.
 func (c counters) in(ns int64) int64 {
+	half := c.period / (2 * c.n)
 	if ns < 0 {
-		return -int64(mulDivUp(uint64(-ns), c.n, c.period))
+		return -int64(c.at(uint64(-ns) + half))
 	}
-	return int64(c.at(uint64(ns)))
+	return int64(c.at(uint64(ns) + half))
 }
 
 func (*buckets) fit(l *Limit, st *State, _ int64) (words int) {

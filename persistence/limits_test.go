@@ -328,6 +328,25 @@ func TestLimitsOnAClockSetBack(t *testing.T) {
 	}
 }
 
+// A clock that is a little behind at each of many starts takes nothing from a limit that counts in sub-windows.
+func TestTheClockIsALittleBehindAtEachStart(t *testing.T) {
+	w, _ := inMemory(t, always)
+	w.mustOpen()
+	const limit = "20/300d,algo=slide,buckets=5"
+	w.take("k", 20, limit)
+	w.mustWrite()
+	for range 9 {
+		if err := w.close(); err != nil {
+			t.Fatal(err)
+		}
+		w.now--
+		w.mustOpen()
+		if taken := w.take("k", 1, limit); !taken.Limited {
+			t.Fatalf("%+v; %s", taken, w.log)
+		}
+	}
+}
+
 // A rule that was over when the file was written does not hold again as the clock was set back.
 func TestARuleThatWasOverWhenTheClockWasSetBack(t *testing.T) {
 	w, _ := inMemory(t, appendOnly)
