@@ -113,7 +113,7 @@ func (m *memoryFS) image(powerLost bool) *memoryFS {
 		if powerLost {
 			data = f.synced
 		}
-		image.files[name] = &memoryFile{data: slices.Clone(data), synced: slices.Clone(data)}
+		image.files[name] = &memoryFile{data: slices.Clip(data), synced: slices.Clip(data)}
 	}
 	return image
 }
@@ -317,7 +317,7 @@ func (h *memoryHandle) Sync() error {
 	}
 	h.m.mu.Lock()
 	defer h.m.mu.Unlock()
-	h.f.synced = slices.Clone(h.f.data)
+	h.f.synced = slices.Clip(h.f.data) // which grows at its end, or is replaced
 	return nil
 }
 
