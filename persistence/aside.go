@@ -38,7 +38,7 @@ func keep(key []byte, st store.Value) keptState {
 	return keptState{bytes.Clone(key), st}
 }
 
-// aside has a goroutine do work for which Stop waits. It returns false, and the work is not done, when the Disk stops.
+// aside begins work on the append-only file for which Stop waits. It returns false, and the work is not done, when the Disk stops.
 func (d *Disk) aside(work func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

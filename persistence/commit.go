@@ -78,9 +78,7 @@ func (l *appendLog) commit() (serves int64, err error) {
 	if err == nil {
 		err = l.writePiece(&b)
 	}
-	if c.buf = b; cap(b) > gatherBytes {
-		c.buf = nil
-	}
+	c.buf = b
 	return serves, err
 }
 
@@ -92,16 +90,18 @@ func (l *appendLog) gatherPiece(b *[]byte) (more bool) {
 	return more
 }
 
-// writePiece writes what was gathered. After an error it keeps that for tryAgain.
+// writePiece writes what was gathered. After an error it keeps that for tryAgain. A buffer that a key with long logs has made grow is not kept.
 func (l *appendLog) writePiece(b *[]byte) error {
 	if len(*b) == 0 {
 		return nil
 	}
-	err := l.append(*b, true)
+	err := l.append(*b, !l.disk.unsynced.Load())
 	if err != nil {
 		l.refused, *b = *b, nil
 		l.note(err)
 	}
-	*b = (*b)[:0]
+	if *b = (*b)[:0]; cap(*b) > 4*gatherBytes {
+		*b = nil
+	}
 	return err
 }

@@ -233,7 +233,7 @@ func (w *world) settle() {
 	w.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		st := w.m.Status()
-		if !st.Saving && !st.Rewriting && st.AOFPending == 0 {
+		if !st.Saving && !st.Rewriting && st.AOFPending == 0 && !w.m.Writing() {
 			return
 		}
 		if time.Now().After(deadline) {

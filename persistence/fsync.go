@@ -27,12 +27,7 @@ func (d *Disk) MaySetFsync(fsync Fsync) error {
 
 // syncSoon syncs what was written under Never. Without it, that would wait for the next change.
 func (d *Disk) syncSoon() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if l := d.aof; l != nil && l.active.Load() && !d.stopping.Load() {
-		d.work.Go(func() {
-			defer d.escaped("the append-only file")
-			l.note(l.append(nil, true))
-		})
+	if l := d.aof; l != nil && l.active.Load() {
+		d.aside(func() { l.note(l.append(nil, true)) })
 	}
 }

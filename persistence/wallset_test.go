@@ -146,6 +146,11 @@ func TestTheWallClockIsSetWhileFilesAreWritten(t *testing.T) {
 			}
 			left := w.store.WallNS(t0+3600*second) - w.store.WallNS(w.now)
 			w.background = nil
+			go func() { // for what this process still begins
+				for s := range step {
+					run(s)
+				}
+			}()
 			w.restartAt(w.store.WallNS(w.now))
 			states := w.states()
 			if len(states) != keys {
