@@ -33,25 +33,19 @@ func (e *Engine) redisLibrary(x *sandbox.Sandbox) *lua.LTable {
 	return t
 }
 
-func luaYes(L *lua.LState) int     { L.Push(lua.LTrue); return 1 }
-func luaNo(L *lua.LState) int      { L.Push(lua.LFalse); return 1 }
-func luaNothing(L *lua.LState) int { return 0 }
+func luaYes(L *lua.LState) int   { return value.Push(L, lua.LTrue) }
+func luaNo(L *lua.LState) int    { return value.Push(L, lua.LFalse) }
+func luaNothing(*lua.LState) int { return 0 }
 
 func (e *Engine) luaCall(L *lua.LState) int {
 	reply := e.call(L)
-	if t, ok := reply.(*lua.LTable); ok {
-		if t.RawGetString("err").Type() == lua.LTString {
-			e.box.RaiseTable(L, t)
-		}
+	if t, ok := reply.(*lua.LTable); ok && t.RawGetString("err").Type() == lua.LTString {
+		e.box.RaiseTable(L, t)
 	}
-	L.Push(reply)
-	return 1
+	return value.Push(L, reply)
 }
 
-func (e *Engine) luaTry(L *lua.LState) int {
-	L.Push(e.call(L))
-	return 1
-}
+func (e *Engine) luaTry(L *lua.LState) int { return value.Push(L, e.call(L)) }
 
 // textBytes is about how long the strings and numbers are among a function's arguments.
 func textBytes(L *lua.LState, first int) (size int) {
@@ -119,24 +113,18 @@ const countedField = "ignore_error_stats_update"
 func (e *Engine) luaErrorReply(L *lua.LState) int {
 	text, ok := L.Get(1).(lua.LString)
 	if !ok || L.GetTop() != 1 {
-		L.Push(sandbox.ErrorTable(L, "ERR wrong number or type of arguments"))
-		return 1
+		return value.Push(L, sandbox.ErrorTable(L, "ERR wrong number or type of arguments"))
 	}
 	e.budget.Take(L, 2*len(text))
-	L.Push(sandbox.ErrorTable(L, errorReply(string(text))))
-	return 1
+	return value.Push(L, sandbox.ErrorTable(L, errorReply(string(text))))
 }
 
 func (e *Engine) luaStatusReply(L *lua.LState) int {
 	text, ok := L.Get(1).(lua.LString)
 	if !ok || L.GetTop() != 1 {
-		L.Push(sandbox.ErrorTable(L, "ERR wrong number or type of arguments"))
-		return 1
+		return value.Push(L, sandbox.ErrorTable(L, "ERR wrong number or type of arguments"))
 	}
-	t := L.NewTable()
-	t.RawSetString("ok", text)
-	L.Push(t)
-	return 1
+	return value.Push(L, wrap(L, "ok", text))
 }
 
 func (e *Engine) luaSHA1(L *lua.LState) int {
@@ -145,8 +133,7 @@ func (e *Engine) luaSHA1(L *lua.LState) int {
 	}
 	text := value.CheckText(L, 1)
 	e.budget.Take(L, 4*len(text)) // hashing takes longer than copying
-	L.Push(lua.LString(SHA1([]byte(text))))
-	return 1
+	return value.Push(L, lua.LString(SHA1([]byte(text))))
 }
 
 func (e *Engine) luaLog(L *lua.LState) int {

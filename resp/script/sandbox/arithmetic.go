@@ -31,19 +31,12 @@ func luaArithmetic(event string) lua.LGFunction {
 			b, okB = 0, true
 		}
 		if okA && okB {
-			L.Push(lua.LNumber(operate(a, b)))
-			return 1
+			return value.Push(L, lua.LNumber(operate(a, b)))
 		}
 		for i := 1; i <= 2; i++ {
-			own := L.GetMetaField(L.Get(i), event)
-			if L.Get(i).Type() == lua.LTString || own == lua.LNil {
-				continue
+			if own := L.GetMetaField(L.Get(i), event); L.Get(i).Type() != lua.LTString && own != lua.LNil {
+				return value.Push(L, value.Call(L, own, L.Get(1), L.Get(2)))
 			}
-			L.Push(own)
-			L.Push(L.Get(1))
-			L.Push(L.Get(2))
-			L.Call(2, 1)
-			return 1
 		}
 		wrong := L.Get(2)
 		if !okA {
@@ -61,8 +54,7 @@ func luaNumber(L *lua.LState) int {
 	if !ok {
 		L.RaiseError("'for' %s must be a number", L.CheckString(2))
 	}
-	L.Push(lua.LNumber(n))
-	return 1
+	return value.Push(L, lua.LNumber(n))
 }
 
 // readNumbers converts the strings among a function's arguments to numbers by value.ReadNumber. The function would read them by

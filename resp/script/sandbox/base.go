@@ -15,11 +15,9 @@ import (
 func luaToString(L *lua.LState) int {
 	v := L.CheckAny(1)
 	if n, ok := v.(lua.LNumber); ok {
-		L.Push(lua.LString(value.String(n)))
-	} else {
-		L.Push(L.ToStringMeta(v))
+		return value.Push(L, lua.LString(value.String(n)))
 	}
-	return 1
+	return value.Push(L, L.ToStringMeta(v))
 }
 
 // luaToNumber reads numbers as C's strtod and strtoul do.
@@ -34,33 +32,29 @@ func luaToNumber(L *lua.LState) int {
 	}
 	switch n, ok := value.Number(v); {
 	case base == 10 && ok:
-		L.Push(lua.LNumber(n))
+		return value.Push(L, lua.LNumber(n))
 	case base == 10 || trimmed == "" || len(trimmed) > value.MaxNumber || strings.ContainsRune(trimmed, '_'):
-		L.Push(lua.LNil)
-	default:
-		digits := strings.TrimPrefix(strings.TrimPrefix(trimmed, "-"), "+")
-		if base == 16 {
-			digits = strings.TrimPrefix(strings.ToLower(digits), "0x")
-		}
-		n, err := strconv.ParseUint(digits, base, 64)
-		switch {
-		case errors.Is(err, strconv.ErrRange): // n is the largest
-		case err != nil:
-			L.Push(lua.LNil)
-			return 1
-		case trimmed[0] == '-':
-			n = -n
-		}
-		L.Push(lua.LNumber(n))
+		return value.Push(L, lua.LNil)
 	}
-	return 1
+	digits := strings.TrimPrefix(strings.TrimPrefix(trimmed, "-"), "+")
+	if base == 16 {
+		digits = strings.TrimPrefix(strings.ToLower(digits), "0x")
+	}
+	n, err := strconv.ParseUint(digits, base, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange): // n is the largest
+	case err != nil:
+		return value.Push(L, lua.LNil)
+	case trimmed[0] == '-':
+		n = -n
+	}
+	return value.Push(L, lua.LNumber(n))
 }
 
 func luaSelect(L *lua.LState) int {
 	n := L.GetTop()
 	if text, ok := L.Get(1).(lua.LString); ok && strings.HasPrefix(string(text), "#") {
-		L.Push(lua.LNumber(n - 1))
-		return 1
+		return value.Push(L, lua.LNumber(n - 1))
 	}
 	at := value.CheckInt(L, 1)
 	if at < 0 {
@@ -115,19 +109,14 @@ func ErrorTable(L *lua.LState, text string) *lua.LTable {
 }
 
 // luaCollect does nothing: a script may not start a collection of the whole process.
-func luaCollect(L *lua.LState) int {
-	L.Push(lua.LNumber(0))
-	return 1
-}
+func luaCollect(L *lua.LState) int { return value.Push(L, lua.LNumber(0)) }
 
 func luaGetMetatable(L *lua.LState) int {
 	v := L.CheckAny(1)
 	if hidden := L.GetMetaField(v, "__metatable"); hidden != lua.LNil {
-		L.Push(hidden)
-	} else {
-		L.Push(L.GetMetatable(v))
+		return value.Push(L, hidden)
 	}
-	return 1
+	return value.Push(L, L.GetMetatable(v))
 }
 
 func (x *Sandbox) luaSetMetatable(L *lua.LState) int {
@@ -145,19 +134,14 @@ func (x *Sandbox) luaSetMetatable(L *lua.LState) int {
 const MaxChunk = 4 << 10
 
 // luaLoadString compiles text. The bounds of scripts apply, and MaxChunk.
-func (x *Sandbox) luaLoadString(L *lua.LState) int {
-	return x.load(L, value.CheckText(L, 1))
-}
+func (x *Sandbox) luaLoadString(L *lua.LState) int { return x.load(L, value.CheckText(L, 1)) }
 
 // luaLoad compiles the pieces that a function returns.
 func (x *Sandbox) luaLoad(L *lua.LState) int {
 	next := L.CheckFunction(1)
 	var text []byte
 	for {
-		L.Push(next)
-		L.Call(0, 1)
-		piece, ok := L.Get(-1).(lua.LString)
-		L.Pop(1)
+		piece, ok := value.Call(L, next).(lua.LString)
 		if !ok || piece == "" {
 			return x.load(L, string(text))
 		}
@@ -183,29 +167,25 @@ func (x *Sandbox) load(L *lua.LState, text string) int {
 		fn, err = x.Function(proto, name)
 	}
 	if err != nil {
-		L.Push(lua.LNil)
-		L.Push(lua.LString(err.Error()))
-		return 2
+		return value.Push(L, lua.LNil, lua.LString(err.Error()))
 	}
-	L.Push(fn)
-	return 1
+	return value.Push(L, fn)
 }
 
 func luaRandom(L *lua.LState) int {
-	switch L.GetTop() {
-	case 0:
-		L.Push(lua.LNumber(rand.Float64()))
-	case 1, 2:
-		least, most := 1, value.CheckInt(L, L.GetTop())
-		if L.GetTop() == 2 {
-			least = value.CheckInt(L, 1)
-		}
-		if least > most {
-			L.ArgError(L.GetTop(), "interval is empty")
-		}
-		L.Push(lua.LNumber(least + rand.IntN(most-least+1)))
-	default:
+	n := L.GetTop()
+	if n == 0 {
+		return value.Push(L, lua.LNumber(rand.Float64()))
+	}
+	if n > 2 {
 		L.RaiseError("wrong number of arguments")
 	}
-	return 1
+	least, most := 1, value.CheckInt(L, n)
+	if n == 2 {
+		least = value.CheckInt(L, 1)
+	}
+	if least > most {
+		L.ArgError(n, "interval is empty")
+	}
+	return value.Push(L, lua.LNumber(least+rand.IntN(most-least+1)))
 }

@@ -24,13 +24,13 @@ func capture(m *pattern.Matcher, i, start, end int) lua.LValue {
 	return lua.LString(text)
 }
 
-// push pushes all captures, or all of the match where there are none.
-func push(L *lua.LState, m *pattern.Matcher, start, end int) int {
-	n := max(1, m.Captures())
-	for i := range n {
-		L.Push(capture(m, i, start, end))
+// captures are all captures, or all of the match where there are none.
+func captures(m *pattern.Matcher, start, end int) []lua.LValue {
+	all := make([]lua.LValue, max(1, m.Captures()))
+	for i := range all {
+		all[i] = capture(m, i, start, end)
 	}
-	return n
+	return all
 }
 
 // from returns the offset for an optional argument.
@@ -45,56 +45,49 @@ func (x *Sandbox) luaFind(L *lua.LState) int {
 		x.budget.Spend(len(m.Src) + len(m.Pat))
 		at := strings.Index(m.Src[s:], m.Pat)
 		if at < 0 {
-			L.Push(lua.LNil)
-			return 1
+			return value.Push(L, lua.LNil)
 		}
-		L.Push(lua.LNumber(s + at + 1))
-		L.Push(lua.LNumber(s + at + len(m.Pat)))
-		return 2
+		return value.Push(L, lua.LNumber(s + at + 1), lua.LNumber(s + at + len(m.Pat)))
 	}
 	start, end, found := m.Find(s)
 	if !found {
-		L.Push(lua.LNil)
-		return 1
+		return value.Push(L, lua.LNil)
 	}
-	L.Push(lua.LNumber(start + 1))
-	L.Push(lua.LNumber(end))
-	if m.Captures() == 0 {
-		return 2
+	n := value.Push(L, lua.LNumber(start+1), lua.LNumber(end))
+	if m.Captures() > 0 {
+		n += value.Push(L, captures(m, start, end)...)
 	}
-	return 2 + push(L, m, start, end)
+	return n
 }
 
 func (x *Sandbox) luaMatch(L *lua.LState) int {
 	m := x.matcher(L)
 	start, end, found := m.Find(from(L, 3, len(m.Src)))
 	if !found {
-		L.Push(lua.LNil)
-		return 1
+		return value.Push(L, lua.LNil)
 	}
-	return push(L, m, start, end)
+	return value.Push(L, captures(m, start, end)...)
 }
 
 func (x *Sandbox) luaGMatch(L *lua.LState) int {
 	m, s := x.matcher(L), 0
-	L.Push(L.NewFunction(func(L *lua.LState) int {
+	return value.Push(L, L.NewFunction(func(L *lua.LState) int {
 		if s > len(m.Src) {
 			return 0
 		}
-		start, end, found := 0, 0, false
 		if strings.HasPrefix(m.Pat, "^") { // no anchor here, in Lua 5.1
 			m.Pat = "%" + m.Pat
 		}
-		if start, end, found = m.Find(s); !found {
+		start, end, found := m.Find(s)
+		if !found {
 			s = len(m.Src) + 1
 			return 0
 		}
 		if s = end; start == end {
 			s++
 		}
-		return push(L, m, start, end)
+		return value.Push(L, captures(m, start, end)...)
 	}))
-	return 1
 }
 
 func (x *Sandbox) luaGSub(L *lua.LState) int {
@@ -137,9 +130,7 @@ func (x *Sandbox) luaGSub(L *lua.LState) int {
 	if s < len(m.Src) {
 		out = append(out, m.Src[s:]...)
 	}
-	L.Push(budget.Text(x.budget, out))
-	L.Push(lua.LNumber(count))
-	return 2
+	return value.Push(L, budget.Text(x.budget, out), lua.LNumber(count))
 }
 
 // replace appends the replacement of a match.
@@ -149,10 +140,7 @@ func (x *Sandbox) replace(L *lua.LState, m *pattern.Matcher, out []byte, by lua.
 	case *lua.LTable:
 		v = L.GetTable(by, capture(m, 0, start, end))
 	case *lua.LFunction:
-		L.Push(by)
-		L.Call(push(L, m, start, end), 1)
-		v = L.Get(-1)
-		L.Pop(1)
+		v = value.Call(L, by, captures(m, start, end)...)
 	default:
 		return x.expand(L, m, out, string(value.AppendText(nil, by)), start, end)
 	}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"celld/resp/script/value"
+
 	lua "github.com/yuin/gopher-lua"
 )
 
@@ -66,9 +68,7 @@ func (x *Sandbox) luaPCall(L *lua.LState) int {
 	if t, ok := object.(*lua.LTable); ok && t.RawGetString("err").Type() == lua.LTString {
 		object = t.RawGetString("err")
 	}
-	L.Push(lua.LFalse)
-	L.Push(object)
-	return 2
+	return value.Push(L, lua.LFalse, object)
 }
 
 // luaXPCall is xpcall. The handler runs once the stack is unwound, so it has room after a stack overflow.

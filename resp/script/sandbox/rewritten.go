@@ -28,15 +28,13 @@ func (x *Sandbox) luaConcat(L *lua.LState) int {
 		for i := 1; i <= n; i++ {
 			joined = value.AppendText(joined, L.Get(i))
 		}
-		L.Push(budget.Text(x.budget, joined))
-		return 1
+		return value.Push(L, budget.Text(x.budget, joined))
 	}
 	right := L.Get(n)
 	for i := n - 1; i >= 1; i-- {
 		right = x.concatTwo(L, L.Get(i), right)
 	}
-	L.Push(right)
-	return 1
+	return value.Push(L, right)
 }
 
 func (x *Sandbox) concatTwo(L *lua.LState, left, right lua.LValue) lua.LValue {
@@ -55,13 +53,7 @@ func (x *Sandbox) concatTwo(L *lua.LState, left, right lua.LValue) lua.LValue {
 		}
 		L.RaiseError("attempt to concatenate a %s value", left.Type())
 	}
-	L.Push(join)
-	L.Push(left)
-	L.Push(right)
-	L.Call(2, 1)
-	result := L.Get(-1)
-	L.Pop(1)
-	return result
+	return value.Call(L, join, left, right)
 }
 
 // luaFill sets fields of a table. Its second argument describes the values: "k" is a key and a value, "e" an element; all values

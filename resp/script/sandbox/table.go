@@ -26,13 +26,12 @@ func (x *Sandbox) luaRawGet(L *lua.LState) int {
 	if inner := x.sealed[t]; inner != nil {
 		t = inner
 	}
-	L.Push(t.RawGet(L.CheckAny(2)))
-	return 1
+	return value.Push(L, t.RawGet(L.CheckAny(2)))
 }
 
 // luaSet is t[key] = value. gopher-lua would follow __newindex to a table that mayHold has not looked at.
 func (x *Sandbox) luaSet(L *lua.LState) int {
-	target, key, value := L.Get(1), L.Get(2), L.Get(3)
+	target, key, v := L.Get(1), L.Get(2), L.Get(3)
 	for range lua.MaxTableGetLoop {
 		t, isTable := target.(*lua.LTable)
 		next := lua.LValue(lua.LNil)
@@ -41,11 +40,7 @@ func (x *Sandbox) luaSet(L *lua.LState) int {
 		}
 		switch {
 		case next.Type() == lua.LTFunction:
-			L.Push(next)
-			L.Push(target)
-			L.Push(key)
-			L.Push(value)
-			L.Call(3, 0)
+			value.Call(L, next, target, key, v)
 			return 0
 		case next != lua.LNil:
 			target = next
@@ -53,7 +48,7 @@ func (x *Sandbox) luaSet(L *lua.LState) int {
 		case !isTable:
 			L.RaiseError("attempt to index a non-table object(%v) with key '%s'", target.Type(), key)
 		}
-		x.put(L, t, key, value)
+		x.put(L, t, key, v)
 		return 0
 	}
 	L.RaiseError("too many recursions in settable")
@@ -91,26 +86,20 @@ func (x *Sandbox) dropLast(t *lua.LTable, last int) {
 // luaNext is next, and what pairs returns. It may go over any number of nils.
 func (x *Sandbox) luaNext(L *lua.LState) int {
 	t := L.CheckTable(1)
-	key, value := t.Next(L.Get(2))
+	key, v := t.Next(L.Get(2))
 	if at, ok := key.(lua.LNumber); ok {
 		before, _ := L.Get(2).(lua.LNumber)
 		x.budget.Spend(16 * int(max(0, at-before)))
 	}
 	if key == lua.LNil {
-		L.Push(lua.LNil)
-		return 1
+		return value.Push(L, lua.LNil)
 	}
-	L.Push(key)
-	L.Push(value)
-	return 2
+	return value.Push(L, key, v)
 }
 
 func (x *Sandbox) luaPairs(L *lua.LState) int {
 	t := L.CheckTable(1)
-	L.Push(x.Globals.RawGetString("next"))
-	L.Push(t)
-	L.Push(lua.LNil)
-	return 3
+	return value.Push(L, x.Globals.RawGetString("next"), t, lua.LNil)
 }
 
 func (x *Sandbox) luaUnpack(L *lua.LState) int {
@@ -164,8 +153,7 @@ func (x *Sandbox) luaJoin(L *lua.LState) int {
 			x.budget.Take(L, cap(joined))
 		}
 	}
-	L.Push(budget.Text(x.budget, joined))
-	return 1
+	return value.Push(L, budget.Text(x.budget, joined))
 }
 
 func (x *Sandbox) luaInsert(L *lua.LState) int {
@@ -221,12 +209,7 @@ func (x *Sandbox) luaSort(L *lua.LState) int {
 			}
 			return L.LessThan(a, b)
 		}
-		L.Push(less)
-		L.Push(a)
-		L.Push(b)
-		L.Call(2, 1)
-		defer L.Pop(1)
-		return lua.LVAsBool(L.Get(-1))
+		return lua.LVAsBool(value.Call(L, less, a, b))
 	}
 	slices.SortFunc(list, func(a, b lua.LValue) int {
 		switch {
@@ -249,34 +232,27 @@ func (x *Sandbox) luaSort(L *lua.LState) int {
 	return 0
 }
 
-func (x *Sandbox) luaForEach(L *lua.LState) int {
-	t, visit := L.CheckTable(1), L.CheckFunction(2)
-	for key, value := t.Next(lua.LNil); key != lua.LNil; key, value = t.Next(key) {
-		if result := x.visitPair(L, visit, key, value); result != lua.LNil {
-			L.Push(result)
-			return 1
-		}
-	}
-	return 0
-}
+func (x *Sandbox) luaForEach(L *lua.LState) int { return x.visit(L, L.CheckTable(1).Next) }
 
 func (x *Sandbox) luaForEachI(L *lua.LState) int {
-	t, visit := L.CheckTable(1), L.CheckFunction(2)
-	for i := range t.Len() {
-		if result := x.visitPair(L, visit, lua.LNumber(i+1), t.RawGetInt(i+1)); result != lua.LNil {
-			L.Push(result)
-			return 1
+	t := L.CheckTable(1)
+	i, last := 0, t.Len()
+	return x.visit(L, func(lua.LValue) (key, v lua.LValue) {
+		if i++; i > last {
+			return lua.LNil, lua.LNil
+		}
+		return lua.LNumber(i), t.RawGetInt(i)
+	})
+}
+
+// visit calls a function with each key and value until it returns something.
+func (x *Sandbox) visit(L *lua.LState, next func(key lua.LValue) (lua.LValue, lua.LValue)) int {
+	function := L.CheckFunction(2)
+	for key, v := next(lua.LNil); key != lua.LNil; key, v = next(key) {
+		x.budget.Step(L)
+		if result := value.Call(L, function, key, v); result != lua.LNil {
+			return value.Push(L, result)
 		}
 	}
 	return 0
-}
-
-func (x *Sandbox) visitPair(L *lua.LState, visit *lua.LFunction, key, value lua.LValue) lua.LValue {
-	x.budget.Step(L)
-	L.Push(visit)
-	L.Push(key)
-	L.Push(value)
-	L.Call(2, 1)
-	defer L.Pop(1)
-	return L.Get(-1)
 }

@@ -18,13 +18,11 @@ func (x *Sandbox) luaRep(L *lua.LState) int {
 		x.budget.Take(L, budget.MaxMemory+1)
 	}
 	x.budget.Take(L, len(text)*n)
-	L.Push(budget.Text(x.budget, strings.Repeat(text, n)))
-	return 1
+	return value.Push(L, budget.Text(x.budget, strings.Repeat(text, n)))
 }
 
 func luaLen(L *lua.LState) int {
-	L.Push(lua.LNumber(len(value.CheckText(L, 1))))
-	return 1
+	return value.Push(L, lua.LNumber(len(value.CheckText(L, 1))))
 }
 
 func luaSub(L *lua.LState) int {
@@ -36,8 +34,7 @@ func luaSub(L *lua.LState) int {
 	} else {
 		text = text[first-1 : last]
 	}
-	L.Push(lua.LString(text))
-	return 1
+	return value.Push(L, lua.LString(text))
 }
 
 func (x *Sandbox) luaByte(L *lua.LState) int {
@@ -61,16 +58,14 @@ func luaChar(L *lua.LState) int {
 		}
 		text[i] = byte(c)
 	}
-	L.Push(lua.LString(text))
-	return 1
+	return value.Push(L, lua.LString(text))
 }
 
 func (x *Sandbox) luaReverse(L *lua.LState) int {
 	text := []byte(value.CheckText(L, 1))
 	x.budget.Take(L, 2*len(text))
 	slices.Reverse(text)
-	L.Push(budget.Text(x.budget, text))
-	return 1
+	return value.Push(L, budget.Text(x.budget, text))
 }
 
 // luaLower and luaUpper change ASCII letters and leave all other bytes, as Lua does in the C locale.
@@ -85,8 +80,7 @@ func (x *Sandbox) mapBytes(L *lua.LState, first, last byte) int {
 			text[i] = c ^ 0x20
 		}
 	}
-	L.Push(budget.Text(x.budget, text))
-	return 1
+	return value.Push(L, budget.Text(x.budget, text))
 }
 
 // luaFormat is string.format. Width and precision have at most two digits, as in Lua; Go accepts a million.
@@ -114,8 +108,7 @@ func (x *Sandbox) luaFormat(L *lua.LState) int {
 		arg++
 		out = x.appendFormatted(L, out, spec, verb, arg)
 	}
-	L.Push(budget.Text(x.budget, out))
-	return 1
+	return value.Push(L, budget.Text(x.budget, out))
 }
 
 // verbAt returns where the verb is of a spec that begins at i.

@@ -9,6 +9,23 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
+// Push pushes the results of a function, and returns how many they are.
+func Push(L *lua.LState, results ...lua.LValue) int {
+	for _, v := range results {
+		L.Push(v)
+	}
+	return len(results)
+}
+
+// Call calls a function, and returns its first result.
+func Call(L *lua.LState, function lua.LValue, args ...lua.LValue) lua.LValue {
+	L.Push(function)
+	L.Call(Push(L, args...), 1)
+	result := L.Get(-1)
+	L.Pop(1)
+	return result
+}
+
 // CheckNumber returns an argument that must be a number, or a string that reads as one.
 func CheckNumber(L *lua.LState, arg int) float64 {
 	n, ok := Number(L.Get(arg))
