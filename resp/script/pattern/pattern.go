@@ -115,35 +115,24 @@ func inSet(c byte, set string) bool {
 	return negated
 }
 
-// inClass reports whether a class such as %a, in upper case its complement, has c. Any other byte stands for itself.
+// classes has the ranges of bytes that are in each class, such as %a.
+var classes = [256]string{
+	'a': "azAZ", 'c': "\x00\x1f\x7f\x7f", 'd': "09", 'l': "az", 'p': "!/:@[`{~", 's': "\t\r  ", 'u': "AZ", 'w': "azAZ09", 'x': "09afAF",
+	'z': "\x00\x00",
+}
+
+// inClass reports whether a class, in upper case its complement, has c. Any other byte stands for itself.
 func inClass(c, class byte) bool {
-	letter, digit := 'a' <= c|0x20 && c|0x20 <= 'z', '0' <= c && c <= '9'
-	var in bool
-	switch class | 0x20 {
-	case 'a':
-		in = letter
-	case 'c':
-		in = c < ' ' || c == 0x7f
-	case 'd':
-		in = digit
-	case 'l':
-		in = letter && c >= 'a'
-	case 'p':
-		in = ' ' < c && c < 0x7f && !letter && !digit
-	case 's':
-		in = strings.IndexByte(" \t\n\v\f\r", c) >= 0
-	case 'u':
-		in = letter && c < 'a'
-	case 'w':
-		in = letter || digit
-	case 'x':
-		in = strings.IndexByte("0123456789abcdefABCDEF", c) >= 0
-	case 'z':
-		in = c == 0
-	default:
+	ranges := classes[class|0x20]
+	if ranges == "" {
 		return class == c
 	}
-	return in == (class >= 'a')
+	for ; ranges != ""; ranges = ranges[2:] {
+		if ranges[0] <= c && c <= ranges[1] {
+			return class >= 'a'
+		}
+	}
+	return class < 'a'
 }
 
 // Match returns where the pattern from p on ends when it is matched at s, or -1. Captures are those of this match.
@@ -158,60 +147,61 @@ func (m *Matcher) match(s, p int) int {
 		m.Fail("pattern too complex")
 	}
 	defer func() { m.depth-- }()
-	for s >= 0 {
+	for s >= 0 && p < len(m.Pat) {
 		m.step(0)
-		if p == len(m.Pat) {
-			return s
+		s, p = m.advance(s, p)
+	}
+	return s
+}
+
+// advance matches the pattern from p on, at s, as far as there is one way to do so, and returns where that ends in the text and in the
+// pattern. The match ends at -1 where there is none.
+func (m *Matcher) advance(s, p int) (at, next int) {
+	switch m.Pat[p] {
+	case '(':
+		if strings.HasPrefix(m.Pat[p+1:], ")") {
+			return m.begin(s, p+2, positionMarker), len(m.Pat)
 		}
-		switch m.Pat[p] {
-		case '(':
-			if strings.HasPrefix(m.Pat[p+1:], ")") {
-				return m.begin(s, p+2, positionMarker)
-			}
-			return m.begin(s, p+1, openMarker)
-		case ')':
-			return m.end(s, p+1)
-		case '$':
-			if p+1 == len(m.Pat) {
-				if s == len(m.Src) {
-					return s
-				}
-				return -1
-			}
-		case '%':
-			if at, next, special := m.special(s, p); special {
-				s, p = at, next
-				continue
-			}
+		return m.begin(s, p+1, openMarker), len(m.Pat)
+	case ')':
+		return m.end(s, p+1), len(m.Pat)
+	case '$':
+		if p+1 == len(m.Pat) && s < len(m.Src) {
+			return -1, p
+		} else if p+1 == len(m.Pat) {
+			return s, p + 1
 		}
-		end := m.itemEnd(p)
-		m.step(end - p)
-		var suffix byte
-		if end < len(m.Pat) {
-			suffix = m.Pat[end]
-		}
-		switch suffix {
-		case '?':
-			if m.fits(s, p, end) {
-				if found := m.match(s+1, end+1); found >= 0 {
-					return found
-				}
-			}
-			p = end + 1
-		case '+':
-			return m.longest(s, p, end, 1)
-		case '*':
-			return m.longest(s, p, end, 0)
-		case '-':
-			return m.shortest(s, p, end)
-		default:
-			if !m.fits(s, p, end) {
-				return -1
-			}
-			s, p = s+1, end
+	case '%':
+		if at, next, special := m.special(s, p); special {
+			return at, next
 		}
 	}
-	return -1
+	return m.item(s, p)
+}
+
+// item is advance for a single-character item and the suffix behind it.
+func (m *Matcher) item(s, p int) (at, next int) {
+	end := m.itemEnd(p)
+	m.step(end - p)
+	switch m.Pat[end:min(end+1, len(m.Pat))] {
+	case "?":
+		if m.fits(s, p, end) {
+			if found := m.match(s+1, end+1); found >= 0 {
+				return found, len(m.Pat)
+			}
+		}
+		return s, end + 1
+	case "+":
+		return m.longest(s, p, end, 1), len(m.Pat)
+	case "*":
+		return m.longest(s, p, end, 0), len(m.Pat)
+	case "-":
+		return m.shortest(s, p, end), len(m.Pat)
+	}
+	if !m.fits(s, p, end) {
+		return -1, end
+	}
+	return s + 1, end
 }
 
 // special matches %b, %f and %1 to %9, and returns where it and its match end. The match ends at -1 where there is none.
