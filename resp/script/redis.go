@@ -1,6 +1,8 @@
 package script
 
 import (
+	"errors"
+
 	"celld/resp/script/sandbox"
 	"celld/resp/script/value"
 
@@ -18,7 +20,7 @@ func (e *Engine) redisLibrary(x *sandbox.Sandbox) *lua.LTable {
 	L := x.L
 	t := L.NewTable()
 	for name, function := range map[string]lua.LGFunction{
-		"call": e.luaCall, "pcall": e.luaTry, "error_reply": e.luaErrorReply, "status_reply": e.luaStatusReply, "sha1hex": e.luaSHA1,
+		"call": e.luaCall, "pcall": e.luaTry, "error_reply": e.luaErrorReply, "status_reply": luaStatusReply, "sha1hex": e.luaSHA1,
 		"log": e.luaLog, "setresp": e.luaSetResp, "set_repl": e.luaSetRepl, "replicate_commands": luaYes, "breakpoint": luaNo, "debug": luaNothing,
 	} {
 		t.RawSetString(name, L.NewFunction(function))
@@ -91,6 +93,9 @@ func (e *Engine) call(L *lua.LState) lua.LValue {
 	return reply
 }
 
+// errBroken ends a script where a command has panicked. Nobody sees it, as Run panics.
+var errBroken = errors.New("broken")
+
 func (e *Engine) callHost() []byte {
 	defer func() {
 		if cap(e.argText) > 64<<10 || cap(e.args) > 1<<10 {
@@ -98,7 +103,7 @@ func (e *Engine) callHost() []byte {
 		}
 		if cause := recover(); cause != nil {
 			e.broken = cause
-			e.budget.Break()
+			e.budget.EndBy(errBroken)
 			panic(cause)
 		}
 	}()
@@ -111,20 +116,23 @@ const countedField = "ignore_error_stats_update"
 // luaErrorReply makes an error of a text. The first word is the code, with or without a - before it. A single word gets the code
 // ERR.
 func (e *Engine) luaErrorReply(L *lua.LState) int {
-	text, ok := L.Get(1).(lua.LString)
-	if !ok || L.GetTop() != 1 {
-		return value.Push(L, sandbox.ErrorTable(L, "ERR wrong number or type of arguments"))
-	}
-	e.budget.Take(L, 2*len(text))
-	return value.Push(L, sandbox.ErrorTable(L, errorReply(string(text))))
+	return reply(L, func(text lua.LString) *lua.LTable {
+		e.budget.Take(L, 2*len(text))
+		return sandbox.ErrorTable(L, errorReply(string(text)))
+	})
 }
 
-func (e *Engine) luaStatusReply(L *lua.LState) int {
+func luaStatusReply(L *lua.LState) int {
+	return reply(L, func(text lua.LString) *lua.LTable { return value.Table(L, "ok", text) })
+}
+
+// reply makes a reply of the only argument, a text.
+func reply(L *lua.LState, of func(text lua.LString) *lua.LTable) int {
 	text, ok := L.Get(1).(lua.LString)
 	if !ok || L.GetTop() != 1 {
 		return value.Push(L, sandbox.ErrorTable(L, "ERR wrong number or type of arguments"))
 	}
-	return value.Push(L, wrap(L, "ok", text))
+	return value.Push(L, of(text))
 }
 
 func (e *Engine) luaSHA1(L *lua.LState) int {

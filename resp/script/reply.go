@@ -31,7 +31,7 @@ func (e *Engine) value(L *lua.LState, raw []byte) (v lua.LValue, rest []byte) {
 		n, _ := strconv.ParseInt(string(text), 10, 64)
 		return lua.LNumber(n), rest
 	case '+':
-		return wrap(L, "ok", lua.LString(text)), rest
+		return value.Table(L, "ok", lua.LString(text)), rest
 	case '-':
 		t := sandbox.ErrorTable(L, errorReply("-"+string(text)))
 		t.RawSetString(countedField, lua.LTrue)
@@ -42,11 +42,11 @@ func (e *Engine) value(L *lua.LState, raw []byte) (v lua.LValue, rest []byte) {
 		return lua.LBool(text[0] == 't'), rest
 	case ',':
 		n, _ := strconv.ParseFloat(string(text), 64)
-		return wrap(L, "double", lua.LNumber(n)), rest
+		return value.Table(L, "double", lua.LNumber(n)), rest
 	case '=':
-		inner := wrap(L, "format", lua.LString(text[:3]))
+		inner := value.Table(L, "format", lua.LString(text[:3]))
 		inner.RawSetString("string", budget.Text(&e.budget, text[4:]))
-		return wrap(L, "verbatim_string", inner), rest
+		return value.Table(L, "verbatim_string", inner), rest
 	}
 	switch {
 	case reply.Null:
@@ -81,18 +81,11 @@ func (e *Engine) compound(L *lua.LState, reply wire.Reply, rest []byte) (v lua.L
 	}
 	switch reply.Kind {
 	case '~':
-		return wrap(L, "set", t), rest
+		return value.Table(L, "set", t), rest
 	case '%':
-		return wrap(L, "map", t), rest
+		return value.Table(L, "map", t), rest
 	}
 	return t, rest
-}
-
-// wrap makes a table of one field.
-func wrap(L *lua.LState, name string, inner lua.LValue) *lua.LTable {
-	t := L.CreateTable(0, 1)
-	t.RawSetString(name, inner)
-	return t
 }
 
 // errorReply returns the text of an error for a script's table: with a code, without the leading -.

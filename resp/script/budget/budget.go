@@ -9,7 +9,6 @@ package budget
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
@@ -42,7 +41,6 @@ type Budget struct {
 	beganNS int64 // the first instruction after the last tick
 	longest int   // bytes of a text that the script may have
 	ended   error
-	broken  bool
 	memory  meter
 }
 
@@ -65,9 +63,6 @@ func (b *Budget) EndBy(err error) {
 	}
 	b.left = 0
 }
-
-// Break ends the script at its next instruction, without a reason that Ended tells.
-func (b *Budget) Break() { b.broken, b.left = true, 0 }
 
 // Spend counts bytes that a library function reads as instructions, so that the next tick comes sooner.
 func (b *Budget) Spend(bytes int) { b.left -= bytes / instructionBytes }
@@ -122,7 +117,7 @@ func (b *Budget) tick() <-chan struct{} {
 		}
 		b.beganNS = b.host.NowNS()
 	}
-	if b.ended != nil || b.broken {
+	if b.ended != nil {
 		return done
 	}
 	b.left = b.untilTick()
@@ -151,12 +146,7 @@ type hook struct{ *Budget }
 func (h hook) Deadline() (time.Time, bool) { return time.Time{}, false }
 func (h hook) Value(any) any               { return nil }
 
-func (h hook) Err() error {
-	if h.broken {
-		return errors.New("broken")
-	}
-	return h.ended
-}
+func (h hook) Err() error { return h.ended }
 
 // Done counts an instruction. Once a script must end, each further instruction fails, so the script cannot catch that.
 func (h hook) Done() <-chan struct{} {

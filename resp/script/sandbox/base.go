@@ -54,7 +54,7 @@ func luaToNumber(L *lua.LState) int {
 func luaSelect(L *lua.LState) int {
 	n := L.GetTop()
 	if text, ok := L.Get(1).(lua.LString); ok && strings.HasPrefix(string(text), "#") {
-		return value.Push(L, lua.LNumber(n - 1))
+		return value.Push(L, lua.LNumber(n-1))
 	}
 	at := value.CheckInt(L, 1)
 	if at < 0 {
@@ -103,9 +103,7 @@ func (x *Sandbox) RaiseTable(L *lua.LState, t *lua.LTable) {
 
 // ErrorTable is an error as Redis's functions have it.
 func ErrorTable(L *lua.LState, text string) *lua.LTable {
-	t := L.CreateTable(0, 1)
-	t.RawSetString("err", lua.LString(text))
-	return t
+	return value.Table(L, "err", lua.LString(text))
 }
 
 // luaCollect does nothing: a script may not start a collection of the whole process.

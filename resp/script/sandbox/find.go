@@ -47,7 +47,7 @@ func (x *Sandbox) luaFind(L *lua.LState) int {
 		if at < 0 {
 			return value.Push(L, lua.LNil)
 		}
-		return value.Push(L, lua.LNumber(s + at + 1), lua.LNumber(s + at + len(m.Pat)))
+		return value.Push(L, lua.LNumber(s+at+1), lua.LNumber(s+at+len(m.Pat)))
 	}
 	start, end, found := m.Find(s)
 	if !found {
@@ -96,40 +96,23 @@ func (x *Sandbox) luaGSub(L *lua.LState) int {
 	if !value.IsText(by) && by.Type() != lua.LTTable && by.Type() != lua.LTFunction {
 		L.ArgError(3, "string/function/table expected")
 	}
-	most, count, s := value.OptInt(L, 4, len(m.Src)+1), 0, 0
-	anchored := strings.HasPrefix(m.Pat, "^")
-	p := 0
-	if anchored {
-		p = 1
-	}
 	var out []byte
-	counted := 0
-	for count < most {
-		end := m.Match(s, p)
-		if end >= 0 {
-			count++
-			out = x.replace(L, m, out, by, s, end)
-		}
-		switch {
-		case end > s:
-			s = end
-		case s < len(m.Src):
-			out = append(out, m.Src[s])
-			s++
-		default:
-			s++
-		}
-		if cap(out) > counted {
-			counted = cap(out)
-			x.budget.Take(L, counted)
-		}
-		if s > len(m.Src) || anchored {
+	most, count, s, counted := value.OptInt(L, 4, len(m.Src)+1), 0, 0, 0
+	for again := true; again && count < most && s <= len(m.Src); count++ {
+		start, end, found := m.Find(s)
+		if !found {
 			break
 		}
+		out = x.replace(L, m, append(out, m.Src[s:start]...), by, start, end)
+		if s = end; start == end {
+			out = append(out, m.Src[s:min(s+1, len(m.Src))]...)
+			s++
+		}
+		counted = x.grown(L, out, counted)
+		again = !strings.HasPrefix(m.Pat, "^")
 	}
-	if s < len(m.Src) {
-		out = append(out, m.Src[s:]...)
-	}
+	out = append(out, m.Src[min(s, len(m.Src)):]...)
+	x.grown(L, out, counted)
 	return value.Push(L, budget.Text(x.budget, out), lua.LNumber(count))
 }
 

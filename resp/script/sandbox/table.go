@@ -149,9 +149,7 @@ func (x *Sandbox) luaJoin(L *lua.LState) int {
 		if joined = value.AppendText(joined, v); i < last {
 			joined = append(joined, separator...)
 		}
-		if cap(joined) > was {
-			x.budget.Take(L, cap(joined))
-		}
+		x.grown(L, joined, was)
 	}
 	return value.Push(L, budget.Text(x.budget, joined))
 }

@@ -90,10 +90,8 @@ func (x *Sandbox) luaFormat(L *lua.LState) int {
 	counted := 0
 	for i := 0; i < len(format); i++ {
 		plain, _, _ := strings.Cut(format[i:], "%")
-		if out = append(out, plain...); cap(out) > counted {
-			counted = cap(out)
-			x.budget.Take(L, counted)
-		}
+		out = append(out, plain...)
+		counted = x.grown(L, out, counted)
 		if i += len(plain); i == len(format) {
 			break
 		}
@@ -109,6 +107,14 @@ func (x *Sandbox) luaFormat(L *lua.LState) int {
 		out = x.appendFormatted(L, out, spec, verb, arg)
 	}
 	return value.Push(L, budget.Text(x.budget, out))
+}
+
+// grown announces the room of a text that had so much, if it has more now, and returns it.
+func (x *Sandbox) grown(L *lua.LState, text []byte, was int) int {
+	if cap(text) > was {
+		x.budget.Take(L, cap(text))
+	}
+	return max(was, cap(text))
 }
 
 // verbAt returns where the verb is of a spec that begins at i.

@@ -24,8 +24,7 @@ func Compile(text, name string) (proto *lua.FunctionProto, functions int, err er
 		return nil, 0, fmt.Errorf("%s:%d: %s", name, r.line, text)
 	}
 	if proto, err = lua.Compile(chunk, name); err != nil {
-		var compiling *lua.CompileError
-		if errors.As(err, &compiling) && strings.Contains(compiling.Message, "local variables") {
+		if compiling, ok := errors.AsType[*lua.CompileError](err); ok && strings.Contains(compiling.Message, "local variables") {
 			compiling.Line = r.mostLine
 		}
 		return nil, 0, syntaxError(err, text, name)
@@ -80,14 +79,14 @@ func trim(proto *lua.FunctionProto) {
 }
 
 func syntaxError(err error, text, name string) error {
-	var at *parse.Error
-	var compiling *lua.CompileError
-	switch {
-	case errors.As(err, &at) && at.Pos.Line == parse.EOF:
-		return fmt.Errorf("%s:%d: %s near '<eof>'", name, 1+strings.Count(text, "\n"), strings.TrimSpace(at.Message))
-	case errors.As(err, &at):
-		return fmt.Errorf("%s:%d: %s near '%s'", name, at.Pos.Line, strings.TrimSpace(at.Message), at.Token)
-	case errors.As(err, &compiling):
+	if at, ok := errors.AsType[*parse.Error](err); ok {
+		line, token := at.Pos.Line, at.Token
+		if line == parse.EOF {
+			line, token = 1+strings.Count(text, "\n"), "<eof>"
+		}
+		return fmt.Errorf("%s:%d: %s near '%s'", name, line, strings.TrimSpace(at.Message), token)
+	}
+	if compiling, ok := errors.AsType[*lua.CompileError](err); ok {
 		return fmt.Errorf("%s:%d: %s", name, max(1, compiling.Line), compiling.Message)
 	}
 	return fmt.Errorf("%s: %w", name, err)

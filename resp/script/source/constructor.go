@@ -48,20 +48,23 @@ func (r *rewriter) table(x *ast.TableExpr) ast.Expr {
 	x.Fields = kept
 	filled := ast.Expr(x)
 	for some := range slices.Chunk(later, maxFilled) {
-		kinds, at := "", &ast.NumberExpr{Value: strconv.Itoa(elements)}
-		var values []ast.Expr
-		for _, f := range some {
-			if f.Key != nil {
-				kinds, values = kinds+"k", append(values, f.Key, f.Value)
-			} else {
-				kinds, values = kinds+"e", append(values, f.Value)
-				elements++
-			}
-		}
-		which := &ast.StringExpr{Value: kinds}
-		place(at, x)
-		place(which, x)
-		filled = call(x, FillName, append([]ast.Expr{filled, r.expr(which), r.expr(at)}, values...)...)
+		filled, elements = r.filled(x, filled, some, elements)
 	}
 	return filled
+}
+
+// filled sets fields of a table that has so many elements, and returns how many it has then.
+func (r *rewriter) filled(x *ast.TableExpr, table ast.Expr, fields []*ast.Field, elements int) (ast.Expr, int) {
+	kinds, at := "", placed(&ast.NumberExpr{Value: strconv.Itoa(elements)}, x)
+	var values []ast.Expr
+	for _, f := range fields {
+		if f.Key != nil {
+			kinds, values = kinds+"k", append(values, f.Key, f.Value)
+		} else {
+			kinds, values = kinds+"e", append(values, f.Value)
+			elements++
+		}
+	}
+	which := placed(&ast.StringExpr{Value: kinds}, x)
+	return call(x, FillName, append([]ast.Expr{table, r.expr(which), r.expr(at)}, values...)...), elements
 }

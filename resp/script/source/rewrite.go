@@ -124,10 +124,7 @@ func (r *rewriter) stmt(s ast.Stmt) ast.Stmt {
 		r.stmts(s.Then)
 		r.stmts(s.Else)
 	case *ast.NumberForStmt:
-		s.Init, s.Limit = r.bound(s.Init, "initial value"), r.bound(s.Limit, "limit")
-		if s.Step != nil {
-			s.Step = r.bound(s.Step, "step")
-		}
+		s.Init, s.Limit, s.Step = r.bound(s.Init, "initial value"), r.bound(s.Limit, "limit"), r.bound(s.Step, "step")
 		r.declare(1)
 		r.stmts(s.Stmts)
 		r.locals--
@@ -137,12 +134,7 @@ func (r *rewriter) stmt(s ast.Stmt) ast.Stmt {
 		r.stmts(s.Stmts)
 		r.locals -= len(s.Names)
 	case *ast.FuncDefStmt:
-		if s.Name.Func != nil {
-			s.Name.Func = r.expr(s.Name.Func)
-		}
-		if s.Name.Receiver != nil {
-			s.Name.Receiver = r.expr(s.Name.Receiver)
-		}
+		s.Name.Func, s.Name.Receiver = r.expr(s.Name.Func), r.expr(s.Name.Receiver)
 		r.function(s.Func.ParList, s.Func.Stmts)
 	case *ast.ReturnStmt:
 		r.exprs(s.Exprs)
@@ -152,12 +144,10 @@ func (r *rewriter) stmt(s ast.Stmt) ast.Stmt {
 
 // bound rewrites a bound of a for loop, which may be a string.
 func (r *rewriter) bound(x ast.Expr, name string) ast.Expr {
-	if _, ok := x.(*ast.NumberExpr); ok {
+	if _, ok := x.(*ast.NumberExpr); ok || x == nil {
 		return x
 	}
-	which := &ast.StringExpr{Value: name}
-	place(which, x)
-	return call(x, NumberName, single(r.expr(x)), which)
+	return call(x, NumberName, single(r.expr(x)), placed(&ast.StringExpr{Value: name}, x))
 }
 
 func (r *rewriter) exprs(list []ast.Expr) {
@@ -167,6 +157,9 @@ func (r *rewriter) exprs(list []ast.Expr) {
 }
 
 func (r *rewriter) expr(x ast.Expr) ast.Expr {
+	if x == nil {
+		return nil
+	}
 	r.enter(x.Line())
 	defer r.leave()
 	switch x := x.(type) {
@@ -175,12 +168,7 @@ func (r *rewriter) expr(x ast.Expr) ast.Expr {
 	case *ast.TableExpr:
 		return r.table(x)
 	case *ast.FuncCallExpr:
-		if x.Func != nil {
-			x.Func = r.expr(x.Func)
-		}
-		if x.Receiver != nil {
-			x.Receiver = r.expr(x.Receiver)
-		}
+		x.Func, x.Receiver = r.expr(x.Func), r.expr(x.Receiver)
 		r.exprs(x.Args)
 	case *ast.LogicalOpExpr:
 		x.Lhs, x.Rhs = r.expr(x.Lhs), r.expr(x.Rhs)
@@ -189,17 +177,7 @@ func (r *rewriter) expr(x ast.Expr) ast.Expr {
 	case *ast.ArithmeticOpExpr:
 		x.Lhs, x.Rhs = r.expr(x.Lhs), r.expr(x.Rhs)
 	case *ast.StringConcatOpExpr:
-		var parts []ast.Expr // a..b..c is one join, from the right as Lua does it
-		rest := ast.Expr(x)
-		for {
-			join, ok := rest.(*ast.StringConcatOpExpr)
-			if !ok {
-				break
-			}
-			parts = append(parts, single(r.expr(join.Lhs)))
-			rest = join.Rhs
-		}
-		return call(x, ConcatName, append(parts, single(r.expr(rest)))...)
+		return call(x, ConcatName, r.joined(x)...)
 	case *ast.UnaryMinusOpExpr:
 		x.Expr = r.expr(x.Expr)
 	case *ast.UnaryNotOpExpr:
@@ -216,6 +194,17 @@ func (r *rewriter) expr(x ast.Expr) ast.Expr {
 		r.constant(x.Value)
 	}
 	return x
+}
+
+// joined are the parts of a..b..c, which is one join, from the right as Lua does it.
+func (r *rewriter) joined(x ast.Expr) (parts []ast.Expr) {
+	for {
+		join, ok := x.(*ast.StringConcatOpExpr)
+		if !ok {
+			return append(parts, single(r.expr(x)))
+		}
+		parts, x = append(parts, single(r.expr(join.Lhs))), join.Rhs
+	}
 }
 
 // constant counts a possible constant: a number, a string or the name of a global.
@@ -241,21 +230,14 @@ func many(x ast.Expr) bool {
 
 // assign turns assignments to computed keys into calls. An assignment to several variables evaluates all before it sets any.
 func (r *rewriter) assign(s *ast.AssignStmt) ast.Stmt {
-	computed := false
-	for _, left := range s.Lhs {
-		computed = computed || isComputed(left)
-	}
-	if !computed {
+	if !slices.ContainsFunc(s.Lhs, isComputed) {
 		return s
 	}
 	if len(s.Lhs) == 1 && len(s.Rhs) == 1 {
 		return r.set(s, s.Lhs[0], s.Rhs[0])
 	}
-	before, values := &ast.LocalAssignStmt{}, &ast.LocalAssignStmt{Exprs: s.Rhs}
-	block := &ast.DoBlockStmt{Stmts: []ast.Stmt{before, values}}
-	for _, stmt := range []ast.Stmt{before, values, block} {
-		place(stmt, s)
-	}
+	before, values := placed(&ast.LocalAssignStmt{}, s), placed(&ast.LocalAssignStmt{Exprs: s.Rhs}, s)
+	block := placed(&ast.DoBlockStmt{Stmts: []ast.Stmt{before, values}}, s)
 	hold := func(x ast.Expr) ast.Expr {
 		before.Names, before.Exprs = append(before.Names, r.temp()), append(before.Exprs, single(x))
 		return ident(s, before.Names[len(before.Names)-1])
@@ -271,9 +253,7 @@ func (r *rewriter) assign(s *ast.AssignStmt) ast.Stmt {
 		if isComputed(left) {
 			block.Stmts = append(block.Stmts, r.set(s, left, value))
 		} else {
-			one := &ast.AssignStmt{Lhs: []ast.Expr{left}, Rhs: []ast.Expr{value}}
-			place(one, s)
-			block.Stmts = append(block.Stmts, one)
+			block.Stmts = append(block.Stmts, placed(&ast.AssignStmt{Lhs: []ast.Expr{left}, Rhs: []ast.Expr{value}}, s))
 		}
 	}
 	if len(before.Names) == 0 {
@@ -289,9 +269,7 @@ func (r *rewriter) temp() string {
 
 func (r *rewriter) set(s ast.Stmt, left, value ast.Expr) ast.Stmt {
 	attr := left.(*ast.AttrGetExpr)
-	stmt := &ast.FuncCallStmt{Expr: call(s, SetName, single(attr.Object), single(attr.Key), single(value))}
-	place(stmt, s)
-	return stmt
+	return placed(&ast.FuncCallStmt{Expr: call(s, SetName, single(attr.Object), single(attr.Key), single(value))}, s)
 }
 
 func isComputed(left ast.Expr) bool {
@@ -322,18 +300,15 @@ func single(x ast.Expr) ast.Expr {
 }
 
 func ident(at ast.PositionHolder, name string) ast.Expr {
-	x := &ast.IdentExpr{Value: name}
-	place(x, at)
-	return x
+	return placed(&ast.IdentExpr{Value: name}, at)
 }
 
 func call(at ast.PositionHolder, name string, args ...ast.Expr) ast.Expr {
-	x := &ast.FuncCallExpr{Func: ident(at, name), Args: args, AdjustRet: true}
-	place(x, at)
-	return x
+	return placed(&ast.FuncCallExpr{Func: ident(at, name), Args: args, AdjustRet: true}, at)
 }
 
-func place(x, at ast.PositionHolder) {
+func placed[T ast.PositionHolder](x T, at ast.PositionHolder) T {
 	x.SetLine(at.Line())
 	x.SetLastLine(at.LastLine())
+	return x
 }

@@ -26,6 +26,13 @@ func Call(L *lua.LState, function lua.LValue, args ...lua.LValue) lua.LValue {
 	return result
 }
 
+// Table is a table of one field.
+func Table(L *lua.LState, name string, v lua.LValue) *lua.LTable {
+	t := L.CreateTable(0, 1)
+	t.RawSetString(name, v)
+	return t
+}
+
 // CheckNumber returns an argument that must be a number, or a string that reads as one.
 func CheckNumber(L *lua.LState, arg int) float64 {
 	n, ok := Number(L.Get(arg))
