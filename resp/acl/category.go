@@ -1,5 +1,7 @@
 package acl
 
+import "slices"
+
 // Category is a set of ACL categories.
 type Category uint32
 
@@ -37,11 +39,8 @@ var CategoryNames = []string{
 
 // ParseCategory returns a category by its name in any case, or 0.
 func ParseCategory(name string) Category {
-	name = lower(name)
-	for i, known := range CategoryNames {
-		if name == known {
-			return 1 << i
-		}
+	if i := slices.Index(CategoryNames, lower(name)); i >= 0 {
+		return 1 << i
 	}
 	return 0
 }

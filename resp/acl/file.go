@@ -63,20 +63,17 @@ func parse(t *Table, path, text string) (*File, error) {
 			break
 		}
 	}
-	if wrong.Len() == 0 && f.bytes() > MostBytes {
+	bytes := 0
+	for name, r := range f.rights {
+		bytes += len(line(name, r))
+	}
+	if wrong.Len() == 0 && bytes > MostBytes {
 		fmt.Fprintf(&wrong, "%s: %v", path, ErrFull)
 	}
 	if wrong.Len() > 0 {
 		return nil, Mistakes(strings.TrimSpace(wrong.String()))
 	}
 	return f, nil
-}
-
-func (f *File) bytes() (n int) {
-	for name, r := range f.rights {
-		n += len(line(name, r))
-	}
-	return n
 }
 
 // parseLine reads a user, or says what is wrong: each unknown command, and the first other error, as Redis does.

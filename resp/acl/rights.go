@@ -22,8 +22,8 @@ const (
 type Rights struct {
 	table     *Table
 	on        bool
-	noPass    bool     // any password will do
-	sanitize  sanitize // without a meaning here
+	noPass    bool   // any password will do
+	sanitize  string // sanitize, skipSanitize or none; without a meaning here
 	passwords []digest
 
 	allKeys  bool
@@ -41,14 +41,8 @@ type Rights struct {
 // digest is the SHA-256 of a password.
 type digest [sha256.Size]byte
 
-// sanitize is a flag that Redis's files have: whether RESTORE trusts this user.
-type sanitize uint8
-
-const (
-	sanitizeUnset sanitize = iota
-	sanitizeSkip
-	sanitizeOn
-)
+// Flags that Redis's files have: whether RESTORE trusts this user.
+const sanitize, skipSanitize = "sanitize-payload", "skip-sanitize-payload"
 
 type pattern struct {
 	access Access
@@ -176,11 +170,8 @@ func (r *Rights) Flags() []string {
 	if r.noPass {
 		flags = append(flags, "nopass")
 	}
-	switch r.sanitize {
-	case sanitizeSkip:
-		flags = append(flags, "skip-sanitize-payload")
-	case sanitizeOn:
-		flags = append(flags, "sanitize-payload")
+	if r.sanitize != "" {
+		flags = append(flags, r.sanitize)
 	}
 	return flags
 }

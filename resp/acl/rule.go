@@ -24,57 +24,43 @@ const (
 	errSelector   Error = "celld has no selectors"
 )
 
-// with returns the rights that a rule makes of these.
-func (r *Rights) with(rule string) (*Rights, error) {
-	changed := r.clone()
-	return changed, changed.apply(rule)
+// flags are the rules that are words.
+var flags = map[string]func(r *Rights){
+	"on":             func(r *Rights) { r.on = true },
+	"off":            func(r *Rights) { r.on = false },
+	"nopass":         func(r *Rights) { r.noPass, r.passwords = true, nil },
+	"resetpass":      func(r *Rights) { r.noPass, r.passwords = false, nil },
+	sanitize:         func(r *Rights) { r.sanitize = sanitize },
+	skipSanitize:     func(r *Rights) { r.sanitize = skipSanitize },
+	"allkeys":        func(r *Rights) { r.allKeys, r.patterns = true, nil },
+	"~*":             func(r *Rights) { r.allKeys, r.patterns = true, nil },
+	"resetkeys":      func(r *Rights) { r.allKeys, r.patterns = false, nil },
+	"allchannels":    func(r *Rights) { r.channels = true },
+	"&*":             func(r *Rights) { r.channels = true },
+	"resetchannels":  func(r *Rights) { r.channels = false },
+	"clearselectors": func(*Rights) {},
+	"allcommands":    func(r *Rights) { r.allow(true) },
+	"+@all":          func(r *Rights) { r.allow(true) },
+	"nocommands":     func(r *Rights) { r.allow(false) },
+	"-@all":          func(r *Rights) { r.allow(false) },
+	"reset": func(r *Rights) {
+		*r = *noRights(r.table)
+		r.sanitize = sanitize
+	},
 }
 
+// apply applies a rule. An empty one changes nothing.
 func (r *Rights) apply(rule string) error {
-	if err := r.applyOne(rule); err != nil {
+	if rule == "" {
+		return nil
+	}
+	if set := flags[lower(rule)]; set != nil {
+		set(r)
+	} else if err := r.applyTo(rule[0], rule[1:]); err != nil {
 		return err
 	}
 	if max(len(r.passwords), len(r.patterns), len(r.rules)) > MostOfAKind {
 		return errMany
-	}
-	return nil
-}
-
-func (r *Rights) applyOne(rule string) error {
-	if rule == "" {
-		return nil
-	}
-	switch lower(rule) {
-	case "on":
-		r.on = true
-	case "off":
-		r.on = false
-	case "nopass":
-		r.noPass, r.passwords = true, nil
-	case "resetpass":
-		r.noPass, r.passwords = false, nil
-	case "sanitize-payload":
-		r.sanitize = sanitizeOn
-	case "skip-sanitize-payload":
-		r.sanitize = sanitizeSkip
-	case "allkeys", "~*":
-		r.allKeys, r.patterns = true, nil
-	case "resetkeys":
-		r.allKeys, r.patterns = false, nil
-	case "allchannels", "&*":
-		r.channels = true
-	case "resetchannels":
-		r.channels = false
-	case "clearselectors":
-	case "allcommands", "+@all":
-		r.allow(true)
-	case "nocommands", "-@all":
-		r.allow(false)
-	case "reset":
-		*r = *noRights(r.table)
-		r.sanitize = sanitizeOn
-	default:
-		return r.applyTo(rule[0], rule[1:])
 	}
 	return nil
 }

@@ -198,3 +198,9 @@ func FuzzRules(f *testing.F) {
 		}
 	})
 }
+
+// with returns the rights that a rule makes of these.
+func (r *Rights) with(rule string) (*Rights, error) {
+	changed := r.clone()
+	return changed, changed.apply(rule)
+}

@@ -168,9 +168,13 @@ func (us *Users) Delete(name string) *User {
 	if u == nil || u == us.Default {
 		return nil
 	}
-	delete(us.byName, name)
-	us.bytes -= u.bytes
+	us.remove(u)
 	return u
+}
+
+func (us *Users) remove(u *User) {
+	delete(us.byName, u.name)
+	us.bytes -= u.bytes
 }
 
 // SetPassword makes this the only password of the user default, also after a Replace by a file that does not describe it. Empty: it
@@ -180,7 +184,8 @@ func (us *Users) SetPassword(password string) {
 	defer us.mu.Unlock()
 	us.required = nil
 	if password != "" {
-		r, _ := noRights(us.table).with(">" + password)
+		r := noRights(us.table)
+		_ = r.apply(">" + password)
 		rule := "#" + r.Passwords()[0]
 		us.required = &rule
 	}
@@ -226,8 +231,7 @@ func (us *Users) Replace(f *File) (ended []*User) {
 			continue
 		}
 		ended = append(ended, u)
-		delete(us.byName, name)
-		us.bytes -= u.bytes
+		us.remove(u)
 	}
 	for name, r := range f.rights {
 		us.put(name, r)

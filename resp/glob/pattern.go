@@ -94,7 +94,6 @@ func (g *Pattern) prepare() {
 	}
 	g.masks.words = (bits + 63) / 64
 	g.masks.bits = make([]uint64, 256*g.masks.words)
-	marks := make([]uint64, g.masks.words) // of ?, which all bytes match
 	for i := range g.inner {
 		p := &g.inner[i]
 		if !p.wild {
@@ -102,11 +101,6 @@ func (g *Pattern) prepare() {
 		}
 		at := p.bit
 		for element := p.text; len(element) > 0; at++ {
-			if element[0] == '?' {
-				marks[at/64] |= 1 << (at % 64)
-				element = element[1:]
-				continue
-			}
 			rest, _ := matchByte(element, 0, g.fold)
 			for c := range 256 {
 				if _, ok := matchByte(element, byte(c), g.fold); ok {
@@ -115,9 +109,6 @@ func (g *Pattern) prepare() {
 			}
 			element = rest
 		}
-	}
-	for i := range g.masks.bits {
-		g.masks.bits[i] |= marks[i%len(marks)]
 	}
 }
 
