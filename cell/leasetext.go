@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"encoding/hex"
 	"math"
 	"strconv"
 	"strings"
@@ -31,16 +32,10 @@ func (r leases) appendText(b []byte) []byte {
 		default:
 			continue
 		}
-		for _, word := range l.Name {
-			for shift := 60; shift >= 0; shift -= 4 {
-				b = append(b, hexDigits[word>>shift&15])
-			}
-		}
+		b = hex.AppendEncode(b, appendPiece(make([]byte, 0, 16), l.Name))
 	}
 	return b
 }
-
-const hexDigits = "0123456789abcdef"
 
 func (*held) read(r *stateReader, _ *Limit) (st State) {
 	text := r.field("leases")
@@ -70,47 +65,45 @@ func (*held) read(r *stateReader, _ *Limit) (st State) {
 }
 
 func (r *stateReader) lease(text string) (l Lease) {
-	id, text, found := strings.Cut(text, ":")
-	end, text, found2 := strings.Cut(text, ":")
-	cost, text, more := strings.Cut(text, ":")
-	r.bad = r.bad || !found || !found2
-	l.ID, l.EndNS, l.Cost = r.digits(id, MaxLeaseID), r.digits(end, latestEnd), int64(r.digits(cost, mostUsed))
-	take := func(tag byte) (value string, found bool) {
-		if !more || text == "" || text[0] != tag {
-			return "", false
+	const tags = "tbnk" // in this order; a name or a link's comes last
+	parts := strings.Split(text, ":")
+	if r.bad = r.bad || len(parts) < 3; r.bad {
+		return l
+	}
+	l.ID, l.EndNS, l.Cost = r.digits(parts[0], MaxLeaseID), r.digits(parts[1], latestEnd), int64(r.digits(parts[2], mostUsed))
+	last := -1
+	for _, part := range parts[3:] {
+		value := part[min(1, len(part)):]
+		tag := strings.Index(tags, part[:len(part)-len(value)])
+		if part == "" || tag <= last || last == 2 {
+			r.bad = true
+			return l
 		}
-		value, text, more = strings.Cut(text[1:], ":")
-		return value, true
+		last = tag
+		switch tags[tag] {
+		case 't':
+			l.TakenNS = r.digits(value, math.MaxInt64)
+			r.bad = r.bad || l.TakenNS == 0
+		case 'b':
+			l.Bound = true
+			r.bad = r.bad || value != ""
+		case 'n':
+			l.Name = r.hex(value)
+			r.bad = r.bad || l.Name == [2]uint64{}
+		case 'k':
+			l.Link, l.Name = true, r.hex(value)
+			r.bad = r.bad || l.Cost != 0
+		}
 	}
-	if value, found := take('t'); found {
-		l.TakenNS = r.digits(value, math.MaxInt64)
-		r.bad = r.bad || l.TakenNS == 0
-	}
-	if value, found := take('b'); found {
-		l.Bound = true
-		r.bad = r.bad || value != ""
-	}
-	if value, found := take('n'); found {
-		l.Name = r.hex(value)
-		r.bad = r.bad || l.Name == [2]uint64{}
-	} else if value, found := take('k'); found {
-		l.Link, l.Name = true, r.hex(value)
-		r.bad = r.bad || l.Cost != 0
-	}
-	r.bad = r.bad || more
 	return l
 }
 
 // hex reads 32 digits.
 func (r *stateReader) hex(text string) (name [2]uint64) {
-	if len(text) != 32 {
+	b, err := hex.DecodeString(text)
+	if err != nil || len(b) != 16 || text != strings.ToLower(text) {
 		r.bad = true
 		return name
 	}
-	for i := range text {
-		digit := strings.IndexByte(hexDigits, text[i])
-		r.bad = r.bad || digit < 0
-		name[i/16] = name[i/16]<<4 | uint64(digit)&15
-	}
-	return name
+	return pieceOf(b)
 }

@@ -3,6 +3,7 @@ package cell
 import (
 	"encoding/binary"
 	"iter"
+	"slices"
 )
 
 // Links are the names of the links of a lease that has not ended, in the order in which they were added.
@@ -44,19 +45,23 @@ func LinkNames(names [][]byte) (pieces [][2]uint64) {
 	for _, name := range names {
 		b = append(binary.AppendUvarint(b, uint64(len(name))+1), name...)
 	}
-	for len(b) > 0 {
-		var piece [16]byte
-		b = b[copy(piece[:], b):]
-		pieces = append(pieces, [2]uint64{binary.BigEndian.Uint64(piece[:]), binary.BigEndian.Uint64(piece[8:])})
+	for piece := range slices.Chunk(b, 16) {
+		pieces = append(pieces, pieceOf(append(piece, make([]byte, 16)...)))
 	}
 	return pieces
+}
+
+func pieceOf(b []byte) [2]uint64 { return [2]uint64{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])} }
+
+func appendPiece(b []byte, piece [2]uint64) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, piece[0]), piece[1])
 }
 
 // NamesIn reads the names in pieces. readable is false if they end in the middle of a name; names then has those before it.
 func NamesIn(pieces [][2]uint64) (names [][]byte, readable bool) {
 	var b []byte
 	for _, piece := range pieces {
-		b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, piece[0]), piece[1])
+		b = appendPiece(b, piece)
 	}
 	for len(b) > 0 {
 		n, width := binary.Uvarint(b)

@@ -239,33 +239,29 @@ func parseNumber(text string, least, most int64) (int64, bool) {
 	return int64(n), err == nil && len(text) <= 18 && least <= int64(n) && int64(n) <= most
 }
 
-var spans = []struct {
+// span is a unit of time.
+type span struct {
 	name string
 	ns   int64
-}{{"d", 86_400 * nsPerSecond}, {"h", 3_600 * nsPerSecond}, {"m", 60 * nsPerSecond}, {"s", nsPerSecond}, {"ms", 1_000_000}, {"us", 1_000}}
+}
+
+var spans = []span{{"d", 86_400 * nsPerSecond}, {"h", 3_600 * nsPerSecond}, {"m", 60 * nsPerSecond}, {"s", nsPerSecond}, {"ms", 1_000_000}, {"us", 1_000}}
 
 // parseDuration returns the duration in ns, or what is wrong with the text.
 func parseDuration(text string, least, most int64) (ns int64, what string) {
-	digits := 0
-	for digits < len(text) && '0' <= text[digits] && text[digits] <= '9' {
-		digits++
+	name := strings.TrimLeft(text, "0123456789")
+	n, ok := int64(1), true
+	if digits := strings.TrimSuffix(text, name); digits != "" {
+		n, ok = parseNumber(digits, 1, most)
 	}
-	n := int64(1)
-	if digits > 0 {
-		var ok bool
-		if n, ok = parseNumber(text[:digits], 1, most); !ok {
-			return 0, "expected 1us to 366d"
-		}
+	at := slices.IndexFunc(spans, func(s span) bool { return s.name == name })
+	switch {
+	case ok && at < 0:
+		return 0, "unknown unit, expected us, ms, s, m, h or d"
+	case !ok || n > most/spans[at].ns || n*spans[at].ns < least:
+		return 0, "expected 1us to 366d"
 	}
-	for _, span := range spans {
-		if text[digits:] == span.name {
-			if n > most/span.ns || n*span.ns < least {
-				return 0, "expected 1us to 366d"
-			}
-			return n * span.ns, ""
-		}
-	}
-	return 0, "unknown unit, expected us, ms, s, m, h or d"
+	return n * spans[at].ns, ""
 }
 
 func parseZone(text string) (minutes int16, ok bool) {
