@@ -116,10 +116,13 @@ func (l *epollLoop) rounds() {
 		}
 		if l.synced {
 			l.server.Begin()
+			l.disk.land()
 		}
-		l.disk.land()
 		l.serve(n)
-		if !l.disk.commit(!l.stopping) || !l.finish() { // who writes all the time to a slow disk does not keep a loop from ending
+		if l.synced && !l.disk.commit(!l.stopping) { // who writes all the time to a slow disk does not keep a loop from ending
+			return
+		}
+		if !l.finish() {
 			return
 		}
 	}
@@ -238,7 +241,9 @@ func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
 		l.disk.commitAside(c)
 		l.left = true
 	}
-	l.disk.land()
+	if l.synced {
+		l.disk.land()
+	}
 	n, err := l.poll(0)
 	if err != nil {
 		return // the loop's own wait returns it, too

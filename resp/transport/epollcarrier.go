@@ -159,7 +159,7 @@ func (l *epollLoop) owesTo(conns []*epollConn) (owes bool) {
 			continue
 		}
 		arrived, _ := unix.IoctlGetInt(c.fd, unix.TIOCINQ)
-		switch more := arrived > 0 || c.more || c.paused || c.secure.hasBehind(); {
+		switch more := arrived > 0 || c.more || c.paused || c.hasBehind(); {
 		case !l.draining && more:
 			c.owed = onItsWay
 		case more:

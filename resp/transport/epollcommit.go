@@ -38,9 +38,6 @@ type committer struct {
 // Only where the disk is slow, others are served meanwhile: see takeOver. With leave, commit returns false when that has happened,
 // and the caller is no longer the loop's goroutine.
 func (d *committer) commit(leave bool) (still bool) {
-	if !d.loop.synced {
-		return true
-	}
 	d.letGo()
 	if d.ahead != nil {
 		d.loop.server.Leave()

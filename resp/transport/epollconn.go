@@ -85,10 +85,12 @@ func (c *epollConn) mayRead() (most int) {
 		}
 		most = mostBehind
 	}
-	if c.loop.disk.putsOff(c) {
+	switch {
+	case !c.loop.synced:
+		return most
+	case c.loop.disk.putsOff(c):
 		return 0
-	}
-	if c.loop.taken >= roundBytes && c.loop.synced {
+	case c.loop.taken >= roundBytes:
 		c.queued = true
 		c.loop.late = append(c.loop.late, c)
 		return 0

@@ -40,12 +40,14 @@ func (s *stream) arrived() (data []byte, ok bool) {
 		return nil, false
 	case s.more:
 		return nil, true
-	case s.secure.hasBehind():
+	case s.hasBehind():
 		data, s.secure.behind = s.secure.behind, nil
 		return data, true
 	}
 	return nil, false
 }
+
+func (s *stream) hasBehind() bool { return s.secure != nil && len(s.secure.behind) > 0 }
 
 // confirm passes the round's replies through Confirm.
 func (s *stream) confirm(err error) {

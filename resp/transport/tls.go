@@ -36,8 +36,6 @@ const mostBehind = 16 << 10
 // listens reports whether a connection is to be read while its session waits.
 func (s *secure) listens() bool { return s != nil && !s.farewell && len(s.behind) < mostBehind }
 
-func (s *secure) hasBehind() bool { return s != nil && len(s.behind) > 0 }
-
 // sealed is what the socket is to take.
 func (s *secure) sealed() []byte { return s.below.toWrite[s.below.sent:] }
 
