@@ -74,7 +74,7 @@ func (g *goroutines) stop() {
 type goroutineCarrier struct {
 	t *Transport
 	goroutines
-	busy atomic.Int64 // connections that have something to answer or to send
+	busy atomic.Int64 // connections that do not wait for input
 }
 
 func (g *goroutineCarrier) adopt(conn net.Conn, session Session, over *secure) {
@@ -95,8 +95,7 @@ type goroutineConn struct {
 	carrier *goroutineCarrier
 	socket  net.Conn
 	stream
-	isBusy bool // it counts in carrier.busy
-	left   bool // Meanwhile has ended the round early
+	left bool // Meanwhile has ended the round early
 }
 
 // Meanwhile need not serve other connections, which have goroutines of their own. It ends the round, so that they do not wait for
@@ -159,7 +158,8 @@ func (c *goroutineConn) Wake() { _ = c.socket.SetReadDeadline(time.Unix(1, 0)) }
 
 func (c *goroutineConn) run() {
 	defer c.end()
-	defer c.setBusy(false)
+	c.carrier.busy.Add(1)
+	defer c.carrier.busy.Add(-1)
 	defer func() {
 		if cause := recover(); cause != nil {
 			c.carrier.t.server.Panicked(cause, "connection", c.session)
@@ -172,12 +172,10 @@ func (c *goroutineConn) run() {
 		if !ok {
 			return
 		}
-		c.setBusy(true)
 		c.round(data)
 		if !c.flush() {
 			return
 		}
-		c.setBusy(c.more || c.paused)
 	}
 }
 
@@ -189,7 +187,9 @@ func (c *goroutineConn) await(buf []byte) (data []byte, ok bool) {
 	if data, ok = c.arrived(); ok {
 		return data, true
 	}
+	c.carrier.busy.Add(-1)
 	n, err := c.read(buf)
+	c.carrier.busy.Add(1)
 	if n > 0 { // TLS may tell the end together with what came last, and tells it again
 		return buf[:n], true
 	}
@@ -265,17 +265,6 @@ func (c *goroutineConn) end() {
 	c.reach(gone)
 	c.carrier.ended(c)
 	c.session.Closed()
-}
-
-func (c *goroutineConn) setBusy(on bool) {
-	if c.isBusy == on {
-		return
-	}
-	if c.isBusy = on; on {
-		c.carrier.busy.Add(1)
-	} else {
-		c.carrier.busy.Add(-1)
-	}
 }
 
 // flush writes the replies. It waits for a peer that reads slowly, which delays no other connection. If the peer reads nothing,
