@@ -110,7 +110,7 @@ func (srv *Server) declareFiles(l *metrics.List) {
 	l.Gauge(metrics.Metric{Field: "loading", Name: "celld_loading", Help: "1 while files are read.", Value: srv.gate.has(gateLoading)})
 	l.Gauge(metrics.Metric{Name: "celld_script_busy", Help: "1 while a script has run for more than lua-time-limit, so that nobody else is answered.", Value: srv.gate.has(gateBusy)})
 	l.InfoOnly = !srv.port.Here()
-	metrics.Files(l, srv.persist, srv.wall)
+	metrics.Files(l, srv.persist.Status(), srv.persist.Loading(), srv.wall)
 }
 
 func declareReplication(l *metrics.List) {

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"math"
 	"runtime/debug"
+	"strings"
 	"testing"
 
 	"celld/resp"
@@ -64,4 +65,48 @@ func TestMemoryLimitFollows(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "1GiB")
 	Limit(config.New(), true, 0, slog.New(slog.DiscardHandler))
 	expect(100 << 20)
+}
+
+// The heap's limit has room for what clients' buffers hold.
+func TestHeapLimitWithClients(t *testing.T) {
+	const mb = 1 << 20
+	if got := heapLimit(100*mb, 40*mb, 0); got != (173+50)*mb {
+		t.Errorf("%d MB", got/mb)
+	}
+	if got := heapLimit(math.MaxInt64/2, 0, 0); got != math.MaxInt64 {
+		t.Errorf("%d", got)
+	}
+}
+
+// Without a setting maxmemory follows from the container, and who may get too little is warned.
+func TestLimit(t *testing.T) {
+	t.Setenv("GOMEMLIMIT", "1GiB")
+	const mb = 1 << 20
+	for _, c := range []struct {
+		name      string
+		given     bool
+		set       int64
+		container int64
+		from      string
+		want      int64
+		warned    bool
+	}{
+		{"neither", false, 512 * mb, 0, "default", 512 * mb, false},
+		{"a container", false, 512 * mb, 1000 * mb, "cgroup", 500 * mb, false},
+		{"a small container", false, 512 * mb, 50 * mb, "cgroup", 6 * mb, true},
+		{"both", true, 100 * mb, 1000 * mb, "setting", 100 * mb, false},
+		{"just too much", true, 100*mb + 2, 214 * mb, "setting", 100*mb + 2, true},
+		{"just not", true, 100 * mb, 214 * mb, "setting", 100 * mb, false},
+		{"no bound in a container", true, 0, 214 * mb, "setting", 0, true},
+		{"no bound elsewhere", true, 0, 0, "setting", 0, false},
+		{"more than numbers have", true, math.MaxInt64, 1000 * mb, "setting", math.MaxInt64, true},
+	} {
+		var said strings.Builder
+		cfg := config.New()
+		cfg.MaxMemory.Put(c.set)
+		from := Limit(cfg, c.given, c.container, slog.New(slog.NewTextHandler(&said, nil)))
+		if got := cfg.MaxMemory.Get(); from != c.from || got != c.want || (said.Len() > 0) != c.warned || cfg.OnMemory != nil {
+			t.Errorf("%s: %d from %s, said %q", c.name, got, from, &said)
+		}
+	}
 }

@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"celld/persistence"
+	"celld/persistence/load"
 )
 
-// Files declares what a Disk knows of its files. wall converts limit time to the wall clock's.
-func Files(l *List, d *persistence.Disk, wall func(nowNS int64) time.Time) {
-	st := d.Status()
+// Files declares what a Disk knows of its files: its Status, and its Loading. wall converts limit time to the wall clock's.
+func Files(l *List, st persistence.Status, loading load.Progress, wall func(nowNS int64) time.Time) {
 	since := func(on bool, beganNS int64) time.Duration {
 		if !on {
 			return -1
@@ -33,12 +33,12 @@ func Files(l *List, d *persistence.Disk, wall func(nowNS int64) time.Time) {
 	l.Field("rdb_last_load_keys_expired", st.Loaded.Expired)
 	l.Field("rdb_last_load_keys_loaded", st.Loaded.Keys)
 	appendOnly(l, &st, since(st.Rewriting, st.RewriteBeganNS))
-	if load := d.Loading(); load.Loading {
-		l.Field("loading_start_time", load.BeganNS/1e9)
-		l.Field("loading_total_bytes", load.Total)
-		l.Field("loading_loaded_bytes", load.Done)
-		l.Field("loading_loaded_perc", fmt.Sprintf("%.2f", load.Percent()))
-		l.Field("loading_eta_seconds", load.SecondsLeft())
+	if loading.Loading {
+		l.Field("loading_start_time", loading.BeganNS/1e9)
+		l.Field("loading_total_bytes", loading.Total)
+		l.Field("loading_loaded_bytes", loading.Done)
+		l.Field("loading_loaded_perc", fmt.Sprintf("%.2f", loading.Percent()))
+		l.Field("loading_eta_seconds", loading.SecondsLeft())
 	}
 }
 

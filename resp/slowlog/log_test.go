@@ -4,7 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+
+	"celld/resp/command"
+	"celld/resp/command/calltest"
+	"celld/store/memory"
 )
 
 func TestLog(t *testing.T) {
@@ -45,6 +50,31 @@ func TestTrim(t *testing.T) {
 	for n, want := range map[int]string{32: "x", 33: "... (2 more arguments)", 1000: "... (969 more arguments)"} {
 		if got := Trim(slices.Repeat([][]byte{arg(1)}, n)); len(got) != 32 || got[31] != want {
 			t.Error(n, fmt.Sprintf("%q", got))
+		}
+	}
+}
+
+// What SLOWLOG answers.
+func TestRows(t *testing.T) {
+	log := New(func() int64 { return 100 })
+	host := calltest.New(memory.Options{}, &command.Row{Name: "slowlog", Sub: Rows(log)})
+	for i := range int64(12) {
+		log.Add(Entry{UnixS: 100 + i, US: 200 + i, Args: []string{"GET", "k"}, Addr: "a:1", Name: "me"})
+	}
+	entry := func(i int) string {
+		return fmt.Sprintf("*6\r\n:%d\r\n:%d\r\n:%d\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n$3\r\na:1\r\n$2\r\nme\r\n", i, 100+i, 200+i)
+	}
+	ten := "*10\r\n"
+	for i := 11; i > 1; i-- {
+		ten += entry(i)
+	}
+	for _, test := range [][2]string{
+		{"LEN", ":12\r\n"}, {"GET", ten}, {"GET 1", "*1\r\n" + entry(11)}, {"GET 0", "*0\r\n"}, {"GET -1", "*12\r\n" + entry(11) + entry(10) + ten[len("*10\r\n")+2*len(entry(10)):] + entry(1) + entry(0)},
+		{"GET -2", "-" + ErrCount + "\r\n"}, {"GET x", "-" + ErrCount + "\r\n"}, {"GET 1 2", "-" + fmt.Sprintf(command.ErrArity, "slowlog|get") + "\r\n"},
+		{"RESET", "+OK\r\n"}, {"LEN", ":0\r\n"},
+	} {
+		if got := host.Do(append([]string{"SLOWLOG"}, strings.Fields(test[0])...)...); got != test[1] {
+			t.Errorf("%s: %q, want %q", test[0], got, test[1])
 		}
 	}
 }

@@ -1,0 +1,78 @@
+package latency
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"celld/resp/command"
+	"celld/resp/command/calltest"
+	"celld/resp/stats"
+	"celld/store/memory"
+)
+
+// What LATENCY answers.
+func TestRows(t *testing.T) {
+	threshold := int64(0)
+	var m *Monitor
+	run := func(*command.Call) {}
+	table := command.NewTable([]*command.Row{
+		{Name: "get", Run: run}, {Name: "ping", Run: run}, {Name: "config", Run: run, Sub: []*command.Row{{Name: "set", Run: run}, {Name: "get", Run: run}}},
+	}, func() any { return &stats.Command{} })
+	m = New(func() int64 { return threshold }, func(nowNS int64) int64 { return nowNS })
+	h := calltest.New(memory.Options{}, &command.Row{Name: "latency", Sub: Rows(m, func() *command.Table { return table })})
+	want := func(line, reply string) {
+		t.Helper()
+		if got := h.Do(append([]string{"LATENCY"}, strings.Fields(line)...)...); got != reply {
+			t.Errorf("%s: %q, want %q", line, got, reply)
+		}
+	}
+	doctor := func(text string) {
+		t.Helper()
+		want("DOCTOR", fmt.Sprintf("$%d\r\n%s\r\n", len(text), text))
+	}
+	doctor("Nothing is watched: CONFIG SET latency-monitor-threshold to the milliseconds that are too long.\n")
+	threshold = 5
+	doctor("Nothing took 5 ms or longer.\n")
+	want("LATEST", "*0\r\n")
+	want("HISTORY command", "*0\r\n")
+	s := h.NowNS / 1e9
+	for _, spike := range [][2]int64{{86400, 30}, {50, 5}, {10, 10}} { // so long ago, and how long
+		m.Note(Command, h.NowNS-spike[0]*1e9, spike[1]*1e6)
+	}
+	m.Note(Fsync, h.NowNS-60e9, 7e6)
+	m.Note(FastCommand, h.NowNS-3600e9, 8e6)
+	lines := map[string]string{
+		Fsync:       "aof-fsync-always: in 1 different seconds, 7 ms on average, 7 ms at most, last 1m ago.\n  " + advice[Fsync] + "\n",
+		Command:     "command: in 3 different seconds, 15 ms on average, 30 ms at most, last 10s ago.\n  " + advice[Command] + "\n",
+		FastCommand: "fast-command: in 1 different seconds, 8 ms on average, 8 ms at most, last 1h ago.\n  " + advice[FastCommand] + "\n",
+	}
+	doctor(lines[Fsync] + lines[Command] + lines[FastCommand])
+	want("LATEST", fmt.Sprintf("*3\r\n*4\r\n$16\r\naof-fsync-always\r\n:%d\r\n:7\r\n:7\r\n*4\r\n$7\r\ncommand\r\n:%d\r\n:10\r\n:30\r\n*4\r\n$12\r\nfast-command\r\n:%d\r\n:8\r\n:8\r\n", s-60, s-10, s-3600))
+	want("HISTORY command", fmt.Sprintf("*3\r\n*2\r\n:%d\r\n:30\r\n*2\r\n:%d\r\n:5\r\n*2\r\n:%d\r\n:10\r\n", s-86400, s-50, s-10))
+	want("HISTORY COMMAND", "*0\r\n")
+	want("RESET none", ":0\r\n")
+	want("RESET COMMAND none", ":1\r\n")
+	doctor(lines[Fsync] + lines[FastCommand])
+	want("RESET", ":2\r\n")
+	want("LATEST", "*0\r\n")
+
+	want("HISTOGRAM", "*0\r\n")
+	var b stats.Batch
+	b.CountSlow(table.FindFull([]byte("get")), 1000, false, 0)
+	b.CountSlow(table.FindFull([]byte("get")), 100_000, false, 0)
+	b.CountSlow(table.FindFull([]byte("config|set")), 500, false, 0)
+	get, set := "$3\r\nget\r\n*4\r\n$5\r\ncalls\r\n:2\r\n$14\r\nhistogram_usec\r\n*4\r\n:1\r\n:1\r\n:132\r\n:2\r\n", "$10\r\nconfig|set\r\n*4\r\n$5\r\ncalls\r\n:1\r\n$14\r\nhistogram_usec\r\n*2\r\n:1\r\n:1\r\n"
+	want("HISTOGRAM", "*4\r\n"+get+set)
+	want("HISTOGRAM ping", "*0\r\n")
+	want("HISTOGRAM config none get", "*4\r\n"+set+get)
+	want("HISTOGRAM config|set", "*2\r\n"+set)
+}
+
+func TestAgo(t *testing.T) {
+	for seconds, want := range map[int64]string{0: "0s", 59: "59s", 60: "1m", 3599: "59m", 3600: "1h", 86399: "23h", 86400: "1d", 200_000: "2d"} {
+		if got := ago(seconds); got != want {
+			t.Errorf("%d s: %s, want %s", seconds, got, want)
+		}
+	}
+}

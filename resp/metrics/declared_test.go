@@ -1,0 +1,142 @@
+package metrics
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"celld/persistence"
+	"celld/persistence/load"
+	"celld/store"
+	"celld/store/remote"
+)
+
+var update = flag.Bool("update", false, "write what is declared to testdata/")
+
+// What is declared of files and of an engine: all names, and the values of each.
+func TestDeclared(t *testing.T) {
+	wall := func(nowNS int64) time.Time { return time.Unix(0, nowNS) }
+	var n remote.Stats
+	n.Requests.Store(31)
+	n.Failures.Store(32)
+	n.Timeouts.Store(33)
+	n.Conflicts.Store(34)
+	n.DenialsAnswered.Store(35)
+	n.DecidedWithout.Store(36)
+	n.Refused.Store(37)
+	var b strings.Builder
+	for _, part := range []struct {
+		name string
+		read func(l *List)
+	}{
+		{"no files", func(l *List) { Files(l, persistence.Status{LastSaveNS: 4e9}, load.Progress{}, wall) }},
+		{"files", func(l *List) {
+			Files(l, persistence.Status{
+				LastSaveNS: 4e9, ChangesSince: 11, Saving: true, SaveBeganNS: 80e9, SaveTookNS: 12e9, Saves: 13, AOF: true, AOFSize: 14, AOFBaseSize: 15, AOFPending: 16, AOFFailures: 17,
+				AOFSyncs: 18, AOFSyncNS: 19e9, Rewriting: true, RewriteScheduled: true, RewriteBeganNS: 70e9, RewriteTookNS: -1, Rewrites: 20, Loaded: load.Result{Keys: 21, Expired: 22},
+			}, load.Progress{}, wall)
+		}},
+		{"files that fail", func(l *List) {
+			err := errors.New("the disk is full")
+			Files(l, persistence.Status{SaveErr: err, RewriteErr: err, AOFErr: err, AOF: true}, load.Progress{Loading: true, BeganNS: 23e9, Done: 1, Total: 3}, wall)
+		}},
+		{"engine", func(l *List) {
+			Engine(l, remote.Facts{Name: "redis://there", Kind: "cluster", Mode: "engine", Since: time.Unix(24, 5e8), SlotsKnown: true, SlotsWithoutMaster: 25, Version: "7.2",
+				Eviction: "noeviction", Persistence: "none", ClockKnown: true, ClockAhead: 26 * time.Microsecond, WaitingBytes: 27})
+			EngineCounters(l, &n)
+		}},
+		{"engine that is away", func(l *List) { Engine(l, remote.Facts{Away: errors.New("it is gone")}) }},
+	} {
+		fmt.Fprintf(&b, "# %s\n", part.name)
+		for _, m := range New(Section{Read: part.read}).Read(100e9) {
+			if m.Kind == "" || (m.Name != "") != (m.Help != "") {
+				t.Errorf("%+v", m)
+			}
+			fmt.Fprintf(&b, "%s %q %s %q %s: %s, %v, lasts %v\n", m.Kind, m.Field, m.Name, m.Labels, m.JSON, m.text(), m.number(), m.Lasts)
+		}
+	}
+	const path = "testdata/declared.txt"
+	if *update {
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Split(b.String(), "\n")
+	for i, line := range strings.Split(string(want), "\n") {
+		if i >= len(got) || got[i] != line {
+			t.Fatalf("line %d of %s is not declared any more: %s", i+1, path, line)
+		}
+	}
+	if len(got) != strings.Count(string(want), "\n")+1 {
+		t.Errorf("more is declared than stands in %s", path)
+	}
+}
+
+// The peak is the most that was read, and the other numbers fit to each other.
+func TestHeap(t *testing.T) {
+	var h Heap
+	used, held, peak := h.Read()
+	if used <= 0 || held < used || peak != used {
+		t.Errorf("%d used, %d held, peak %d", used, held, peak)
+	}
+	h.peak.Store(1 << 60)
+	if _, _, peak = h.Read(); peak != 1<<60 {
+		t.Errorf("the peak falls to %d", peak)
+	}
+	info := New(Section{Name: "Memory", Read: h.Declare}).Info(0, "memory")
+	for _, field := range []string{"used_memory:", "used_memory_human:", "used_memory_rss:", "used_memory_rss_human:", "used_memory_peak:1152921504606846976\r\n", "used_memory_peak_human:1048576.00T\r\n"} {
+		if !strings.Contains(info, "\n"+field) {
+			t.Errorf("%s is not in %s", field, info)
+		}
+	}
+	var total, goal int64
+	text := MallocStats()
+	_, _ = fmt.Sscanf(text[max(0, strings.Index(text, "/memory/classes/total:bytes")):], "/memory/classes/total:bytes %d\n", &total)
+	_, _ = fmt.Sscanf(text[max(0, strings.Index(text, "/gc/heap/goal:bytes")):], "/gc/heap/goal:bytes %d\n", &goal)
+	if total < goal || goal <= 0 || strings.Contains(text, "/sched/") {
+		t.Error(text)
+	}
+}
+
+// stored counts how often it is asked.
+type stored struct{ asked int }
+
+func (s *stored) Stats(nowNS int64) store.Stats {
+	s.asked++
+	return store.Stats{Expired: nowNS}
+}
+
+// A reading asks a store once.
+func TestKeysAreReadOnce(t *testing.T) {
+	var s stored
+	l := List{NowNS: 7}
+	if a, b := l.Keys(&s), l.Keys(&s); a.Expired != 7 || a != b || s.asked != 1 {
+		t.Errorf("%d, asked %d times", a.Expired, s.asked)
+	}
+}
+
+func TestNewHistogram(t *testing.T) {
+	if h := NewHistogram(5, 3); len(h.Below) != 3 || fmt.Sprint(h.MostNS) != "[5 20 80]" {
+		t.Errorf("%+v", h)
+	}
+}
+
+// INFO has the CPU's time with six digits, wherever the system tells it.
+func TestCPU(t *testing.T) {
+	if _, _, ok := cpuTime(); !ok {
+		t.Skip("this system does not tell it")
+	}
+	info := New(Section{Name: "CPU", Read: CPU}).Info(0, "cpu")
+	var system, user float64
+	if n, err := fmt.Sscanf(info, "# CPU\r\nused_cpu_sys:%f\r\nused_cpu_user:%f\r\nused_cpu_sys_children:0.000000\r\nused_cpu_user_children:0.000000\r\n", &system, &user); n != 2 || err != nil || system+user <= 0 {
+		t.Errorf("%s, %v", info, err)
+	}
+}
