@@ -36,6 +36,8 @@ func serveReply(t *testing.T, network, addr, reply string) net.Addr {
 					switch lines.Text() {
 					case "PING":
 						_, _ = io.WriteString(conn, ping+"\r\n")
+					case "AUTH":
+						_, _ = io.WriteString(conn, "+OK\r\n")
 					case "INFO":
 						_, _ = fmt.Fprintf(conn, "$%d\r\n%s\r\n", len(info), info)
 					}
@@ -69,6 +71,8 @@ func TestPing(t *testing.T) {
 		{"--bind=127.0.0.1,-192.0.2.1 --port=" + port, true, ""},
 		{"--bind=* --port=" + port, true, ""},
 		{"--bind=0.0.0.0 --port=" + port, true, ""},
+		{"--bind=127.0.0.1 --port=" + port + " --requirepass=x", true, ""},
+		{"--bind=127.0.0.1 --port=" + port + " --probe-user=u --probe-password=x", true, ""},
 		{"--bind=-192.0.2.1 --port=" + port, false, "192.0.2.1"},
 		{"--bind=-192.0.2.1,127.0.0.3 --port=" + port, false, "127.0.0.3"},
 		{"--bind=127.0.0.1 --port=" + loading, false, ""},
@@ -94,7 +98,19 @@ func TestPing(t *testing.T) {
 		if err := flags.Parse(strings.Fields(test.flags)); err != nil {
 			t.Fatal(err)
 		}
-		err := ping(cfg, flags, test.ready)
+		var err error
+		text := printed(t, func() { err = ping(cfg, flags, test.ready) })
+		says := map[string]string{loading: "-LOADING Redis is loading the dataset in memory\n", full: "-ERR max number of clients reached\n", locked: "-NOAUTH Authentication required.\n"}
+		want := says[flags.Lookup("port").Value.String()]
+		if test.ready {
+			want = ""
+		}
+		if strings.HasSuffix(test.flags, part) {
+			want = "1 slots of the store's Cluster have no master\n"
+		}
+		if text != want {
+			t.Errorf("%s, ready %v: prints %q", test.flags, test.ready, text)
+		}
 		if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) {
 			t.Errorf("%s, ready %v: %v, want %q", test.flags, test.ready, err, test.fails)
 		}

@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"celld/resp/config"
+)
+
+// printed returns what do prints.
+func printed(t *testing.T, do func()) string {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "printed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	before := os.Stdout
+	os.Stdout = file
+	defer func() { os.Stdout = before }()
+	do()
+	_, _ = file.Seek(0, io.SeekStart)
+	text, _ := io.ReadAll(file)
+	return string(text)
+}
+
+// What a command line does: it starts the server, prints something, or is a mistake that is named.
+func TestParse(t *testing.T) {
+	unreadable := filepath.Join(t.TempDir(), "none")
+	for _, test := range []struct {
+		args   string
+		starts bool
+		prints string // what begins with that
+		wrong  string // the errors, joined by semicolons, each up to its last word here
+	}{
+		{"", true, "", ""},
+		{"--port 7 --timeout=9", true, "", ""},
+		{"--check", true, "", ""},
+		{"--port x", false, "", `invalid argument "x" for "--port" flag: argument couldn't be parsed`},
+		{"--port x --timeout y", false, "", `invalid argument "x" for "--port" flag; invalid argument "y" for "--timeout" flag`},
+		{"--port x --check", true, "", `invalid argument "x" for "--port" flag`},
+		{"--port x --none --timeout y", false, "", `invalid argument "x" for "--port" flag; unknown flag: --none`},
+		{"--requirepass-file " + unreadable, false, "", "read the password: "},
+		{"--requirepass-file " + unreadable + " --loglevel-file " + unreadable, false, "", "read the loglevel: ; read the password: "},
+		{"--policies " + unreadable + " --check", true, "", "read the policies: open "},
+		{"--verbose", false, "", "-v is for celld version"},
+		{"--version", false, "celld 1.2 (go", ""},
+		{"version", false, "celld 1.2 (go", ""},
+		{"version -v", false, "celld 1.2 (go", ""},
+		{"--version --port x", false, "", `invalid argument "x"`},
+		{"version x", false, "", `unknown argument "x"; see celld --help`},
+		{"x", false, "", `unknown argument "x"`},
+		{"x --check", false, "", `unknown argument "x"`},
+		{"x --port x", false, "", `invalid argument "x"`},
+		{"ping x", false, "", `unknown argument "x"`},
+		{"ping -v", false, "", "-v is for celld version"},
+		{"ping --requirepass-file " + unreadable, false, "", "read the password: "},
+		{"ping --port 0", false, "", "ping: --port 0 is whatever port was free"},
+		{"ready --port 0", false, "", "ready: --port 0 is whatever port was free"},
+		{"--help", false, "celld is a rate limiter", ""},
+		{"help", false, "celld is a rate limiter", ""},
+		{"help ready", false, "Usage: celld ready [flags]\n\nAsks the server whether it serves", ""},
+		{"ready --help", false, "Usage: celld ready [flags]\n\nAsks the server whether it serves", ""},
+		{"help ready --help", false, "Usage: celld ready [flags]\n\nAsks the server whether it serves", ""},
+		{"help help", false, "Usage: celld help [subcommand]\n\nprint this, or the help of a subcommand\n", ""},
+		{"help x", false, "", `unknown argument "x"`},
+		{"help ping x", false, "", `unknown argument "x"`},
+	} {
+		var command *Command
+		var err error
+		text := printed(t, func() { command, err = Parse(strings.Fields(test.args), "1.2") })
+		var wrong []string
+		if test.wrong != "" {
+			wrong = strings.Split(test.wrong, "; ")
+			if strings.Contains(test.wrong, "; see ") {
+				wrong = []string{test.wrong}
+			}
+		}
+		list := Each(err)
+		if (command != nil) != test.starts || len(list) != len(wrong) || !strings.HasPrefix(text, test.prints) || test.prints == "" && text != "" {
+			t.Errorf("%s: %v, %v, %.60q", test.args, command != nil, list, text)
+			continue
+		}
+		for i := range list {
+			if !strings.HasPrefix(list[i].Error(), wrong[i]) {
+				t.Errorf("%s: %v, want %s", test.args, list[i], wrong[i])
+			}
+			if usage := errors.As(list[i], new(UsageError)); usage == strings.Contains(wrong[i], "whatever port") {
+				t.Errorf("%s: %v is of the user: %v", test.args, list[i], usage)
+			}
+		}
+		if command != nil && (command.Check != strings.Contains(test.args, "--check") || command.Given("timeout") != strings.Contains(test.args, "timeout") || test.args == "--port 7 --timeout=9" && command.Config.Port.Get() != 7) {
+			t.Errorf("%s: %+v", test.args, command)
+		}
+		if strings.HasSuffix(test.args, "version -v") != strings.Contains(text, "\nmain ") {
+			t.Errorf("%s: %s", test.args, text)
+		}
+	}
+}
+
+// Variables set what the command line does not. Those that Kubernetes makes for a Service named celld are none of celld's.
+func TestEnvironment(t *testing.T) {
+	for _, name := range os.Environ() {
+		if name, _, _ := strings.Cut(name, "="); strings.HasPrefix(name, envPrefix) {
+			t.Skip(name, " is set")
+		}
+	}
+	for _, test := range []struct{ variable, args, timeout, wrong string }{
+		{"CELLD_TIMEOUT=7", "", "7", ""},
+		{"CELLD_TIMEOUT=7", "--timeout 8", "8", ""},
+		{"CELLD_TIMEOUT=", "", "0", ""},
+		{"CELLD_TIMEOUT=x", "", "0", "environment variable CELLD_TIMEOUT: argument couldn't be parsed into an integer"},
+		{"CELLD_TIMEOUT=x", "--timeout 8", "8", ""},
+		{"CELLD_NONE=1", "", "0", "unknown environment variable CELLD_NONE; see celld --help"},
+		{"CELLD_CHECK=true", "", "0", "unknown environment variable CELLD_CHECK; see celld --help"},
+		{"CELLD_VERSION=true", "", "0", "unknown environment variable CELLD_VERSION; see celld --help"},
+		{"CELLD_VERBOSE=true", "", "0", "unknown environment variable CELLD_VERBOSE; see celld --help"},
+		{"CELLD_PORT=tcp://10.0.0.1:6379", "", "0", ""},
+		{"CELLD_PORT_6379_TCP_ADDR=10.0.0.1", "", "0", ""},
+		{"CELLD_SERVICE_HOST=10.0.0.1", "", "0", ""},
+		{"CELLD_A_SERVICE_PORT_RESP=6379", "", "0", ""},
+		{"CELLD_PORT=x", "", "0", "environment variable CELLD_PORT: argument couldn't be parsed into an integer"},
+		{"OTHER_TIMEOUT=7", "", "0", ""},
+	} {
+		name, value, _ := strings.Cut(test.variable, "=")
+		t.Run(test.variable+test.args, func(t *testing.T) {
+			t.Setenv(name, value)
+			cfg := config.New()
+			flags := defineFlags(cfg)
+			if err := flags.Parse(strings.Fields(test.args)); err != nil {
+				t.Fatal(err)
+			}
+			wrong := errors.Join(readEnvironment(flags)...)
+			if got := cfg.Setting("timeout").Value.String(); got != test.timeout || (wrong == nil) != (test.wrong == "") || wrong != nil && wrong.Error() != test.wrong {
+				t.Errorf("timeout is %s, %v", got, wrong)
+			}
+		})
+	}
+}
+
+// The help names each setting once, in its group, with its default, and that of a subcommand only those that it uses.
+func TestHelp(t *testing.T) {
+	cfg := config.New()
+	var b strings.Builder
+	if err := help(&b, cfg, nil); err != nil {
+		t.Fatal(err)
+	}
+	all, group := b.String(), ""
+	for _, s := range cfg.Settings() {
+		if strings.Count(all, "\n      --"+s.Name+" ") != 1 {
+			t.Errorf("--%s is there %d times", s.Name, strings.Count(all, "\n      --"+s.Name+" "))
+		}
+		if s.Group != group {
+			group = s.Group
+			if strings.Count(all, "\n\n"+group+":\n      --"+s.Name+" ") != 1 {
+				t.Errorf("--%s does not begin %s", s.Name, group)
+			}
+		}
+	}
+	for _, text := range []string{"\n  celld ready [flags]      exit with 0 if that server serves requests\n", "(default 64mb)", "\nEach flag is also an environment variable", "\n\nOther:\n      --check ", "\nUsage:\n  celld [flags]"} {
+		if !strings.Contains(all, text) {
+			t.Errorf("the help lacks %q", text)
+		}
+	}
+	b.Reset()
+	if err := help(&b, cfg, []string{"ping"}); err != nil || strings.Count(b.String(), "\n      --") != len(serverFlags) || !strings.Contains(b.String(), "\nFlags:\n      --bind ") {
+		t.Errorf("%v: %s", err, &b)
+	}
+}
