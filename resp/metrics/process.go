@@ -5,7 +5,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/metrics"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -100,11 +99,6 @@ func CPU(l *List) {
 // memoryPages reads the process's size and resident size, in pages (proc(5), statm).
 func memoryPages() (virtual, resident int64, ok bool) {
 	text, _ := os.ReadFile("/proc/self/statm")
-	fields := strings.Fields(string(text))
-	if len(fields) < 2 {
-		return 0, 0, false
-	}
-	virtual, errVirtual := strconv.ParseInt(fields[0], 10, 64)
-	resident, errResident := strconv.ParseInt(fields[1], 10, 64)
-	return virtual, resident, errVirtual == nil && errResident == nil
+	_, err := fmt.Sscan(string(text), &virtual, &resident)
+	return virtual, resident, err == nil
 }

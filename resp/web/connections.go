@@ -1,6 +1,7 @@
 package web
 
 import (
+	"crypto/tls"
 	"io"
 	"net"
 	"sync"
@@ -13,18 +14,12 @@ import (
 type connections struct {
 	net.Listener
 	most    int64
-	tls     bool
-	open    *atomic.Int64
+	open    *atomic.Int64 // of all listeners
 	refused func(client net.Addr)
-}
 
-// limitConnections has all listeners together serve most connections. It calls refused for each one more.
-func limitConnections(listeners []net.Listener, most int, tls bool, refused func(client net.Addr)) (limited []net.Listener) {
-	open := new(atomic.Int64)
-	for _, ln := range listeners {
-		limited = append(limited, &connections{Listener: ln, most: int64(most), tls: tls, open: open, refused: refused})
-	}
-	return limited
+	// tls is for a new connection; nil: there is no TLS. Each gets the config of its time with that config's own keys for sessions, so no client
+	// resumes one that authorities have vouched for that are gone. With GetConfigForClient all would have the keys of one config.
+	tls func() *tls.Config
 }
 
 const fullAnswer = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
@@ -36,11 +31,14 @@ func (l *connections) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if l.open.Add(1) <= l.most {
-			return &connection{Conn: conn, of: l}, nil
+			if conn = (&connection{Conn: conn, of: l}); l.tls != nil {
+				conn = tls.Server(conn, l.tls())
+			}
+			return conn, nil
 		}
 		l.open.Add(-1)
 		l.refused(conn.RemoteAddr())
-		if !l.tls { // who speaks TLS would have to shake hands first
+		if l.tls == nil { // who speaks TLS would have to shake hands first
 			_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // a new socket has room, so it does not wait
 			_, _ = io.WriteString(conn, fullAnswer)
 		}

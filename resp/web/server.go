@@ -50,14 +50,14 @@ func Serve(server *resp.Server, h config.HTTPOptions, logger *slog.Logger) error
 			front.Close()
 		}
 	})
-	for i, ln := range limitConnections(listeners, h.MaxConnections, h.TLS != nil, func(client net.Addr) {
+	limited := connections{most: int64(h.MaxConnections), open: new(atomic.Int64), tls: h.TLS, refused: func(client net.Addr) {
 		server.Tell(resp.TellConnection, "client", client.String(), "reason", "http-max-connections")
-	}) {
-		logger.Info("HTTP is served", "http", listeners[i].Addr().String(), "tls", h.TLS != nil)
-		if h.TLS != nil {
-			ln = secured{ln, h.TLS}
-		}
-		go front.Serve(ln) // until OnStop's function
+	}}
+	for _, ln := range listeners {
+		logger.Info("HTTP is served", "http", ln.Addr().String(), "tls", h.TLS != nil)
+		own := limited
+		own.Listener = ln
+		go front.Serve(&own) // until OnStop's function
 	}
 	return nil
 }

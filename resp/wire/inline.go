@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"strconv"
+	"strings"
 )
 
 // splitInline splits a line typed by hand (telnet, nc), without its line end, into arguments as Redis does
@@ -45,11 +46,7 @@ func appendInlineArg(dst, line []byte) (arg, rest []byte, ok bool) {
 		c := line[0]
 		switch c {
 		case '"', '\'':
-			if c == '"' {
-				dst, line, ok = appendDoubleQuoted(dst, line[1:])
-			} else {
-				dst, line, ok = appendSingleQuoted(dst, line[1:])
-			}
+			dst, line, ok = appendQuoted(dst, line[1:], c)
 			return dst, line, ok && (len(line) == 0 || isSpace(line[0]))
 		case ' ', '\n', '\r', '\t': // not \v and \f: Redis skips them before a word and keeps them inside one
 			return dst, line, true
@@ -59,59 +56,34 @@ func appendInlineArg(dst, line []byte) (arg, rest []byte, ok bool) {
 	return dst, line, true
 }
 
-// appendDoubleQuoted appends the text up to the closing quote; ok is false where there is none.
-func appendDoubleQuoted(dst, line []byte) (arg, rest []byte, ok bool) {
+// appendQuoted appends the text up to the closing quote; ok is false where there is none.
+func appendQuoted(dst, line []byte, quote byte) (arg, rest []byte, ok bool) {
 	for len(line) > 0 {
-		c := line[0]
-		if len(line) >= 4 && c == '\\' && line[1] == 'x' {
-			if b, err := strconv.ParseUint(string(line[2:4]), 16, 8); err == nil {
-				dst, line = append(dst, byte(b)), line[4:]
-				continue
-			}
-		}
-		switch {
-		case c == '"':
+		c, n := line[0], 1
+		switch escaped := c == '\\' && len(line) >= 2; {
+		case c == quote:
 			return dst, line[1:], true
-		case c == '\\' && len(line) >= 2:
-			dst, line = append(dst, unescape(line[1])), line[2:]
-		default:
-			dst, line = append(dst, c), line[1:]
+		case escaped && quote == '"':
+			c, n = unescape(line[1:])
+		case escaped && line[1] == quote:
+			c, n = quote, 2
 		}
+		dst, line = append(dst, c), line[n:]
 	}
 	return dst, line, false
 }
 
-// appendSingleQuoted appends the text up to the closing quote; ok is false where there is none.
-func appendSingleQuoted(dst, line []byte) (arg, rest []byte, ok bool) {
-	for len(line) > 0 {
-		c := line[0]
-		switch {
-		case c == '\'':
-			return dst, line[1:], true
-		case c == '\\' && len(line) >= 2 && line[1] == '\'':
-			dst, line = append(dst, '\''), line[2:]
-		default:
-			dst, line = append(dst, c), line[1:]
+// unescape returns what a backslash before text stands for in double quotes, and how many bytes that takes, the backslash included.
+func unescape(text []byte) (c byte, n int) {
+	if len(text) >= 3 && text[0] == 'x' {
+		if b, err := strconv.ParseUint(string(text[1:3]), 16, 8); err == nil {
+			return byte(b), 4
 		}
 	}
-	return dst, line, false
-}
-
-// unescape returns what \c stands for in double quotes.
-func unescape(c byte) byte {
-	switch c {
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
-	case 'b':
-		return '\b'
-	case 'a':
-		return '\a'
+	if i := strings.IndexByte("nrtba", text[0]); i >= 0 {
+		return "\n\r\t\b\a"[i], 2
 	}
-	return c
+	return text[0], 2
 }
 
 // isSpace is C's isspace in the C locale.
