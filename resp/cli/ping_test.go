@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"celld/integration_test/harness"
 	"celld/resp/config"
 )
 
@@ -39,6 +41,9 @@ func serveReply(t *testing.T, network, addr, reply string) net.Addr {
 					case "AUTH":
 						_, _ = io.WriteString(conn, "+OK\r\n")
 					case "INFO":
+						if info == "gone" {
+							return
+						}
 						_, _ = fmt.Fprintf(conn, "$%d\r\n%s\r\n", len(info), info)
 					}
 				}
@@ -59,6 +64,7 @@ func TestPing(t *testing.T) {
 	_, away, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG|# Server\r\nx:y\r\nnot_ready_because:it is gone\r\nx:y\r\n").String())
 	_, there, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG|# Server\r\nx:y\r\n").String())
 	_, part, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG|# Store\r\nstore_away:0\r\nstore_slots_without_master:1\r\n").String())
+	_, leaves, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG|gone").String())
 	path := filepath.Join(t.TempDir(), "s")
 	serveReply(t, "unix", path, "+PONG")
 	for _, test := range []struct {
@@ -87,6 +93,8 @@ func TestPing(t *testing.T) {
 		{"--bind=127.0.0.1 --port=" + away, false, ""},
 		{"--bind=127.0.0.1 --port=" + away, true, "it is not ready: it is gone"},
 		{"--bind=127.0.0.1 --port=" + there, true, ""},
+		{"--bind=127.0.0.1 --port=" + leaves, false, ""},
+		{"--bind=127.0.0.1 --port=" + leaves, true, "EOF"},
 		{"--port=0", false, "--port 0"},
 		{"--unixsocket=" + path, true, ""},
 		{"--unixsocket=" + path + " --port=" + other, true, ""},
@@ -144,5 +152,72 @@ func TestPingLeavesNoHandshakeBehind(t *testing.T) {
 	}
 	if err := ask(places[1:], nil, false, time.Hour); err == nil { // alone, it is asked at once: the hour is not waited for
 		t.Error("a closed port answered")
+	}
+}
+
+func TestPingHost(t *testing.T) {
+	for host, want := range map[string]string{"*": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::*": "::1", "::": "::1", "192.0.2.1": "192.0.2.1", "name": "name", "::1": "::1"} {
+		if got := pingHost(host); got != want {
+			t.Errorf("%s: %s, want %s", host, got, want)
+		}
+	}
+}
+
+// A server with TLS sees the certificate that the flags name. One that wants another is alive, and not ready.
+func TestPingWithTLS(t *testing.T) {
+	ca := harness.NewAuthority(t)
+	serverCert, serverKey := ca.Sign("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	clientCert, clientKey := ca.Sign("client", &x509.Certificate{})
+	own, err := tls.LoadX509KeyPair(serverCert, serverKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM([]byte(harness.ReadFile(t, ca.File)))
+	ln, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{own}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				for lines := bufio.NewScanner(conn); lines.Scan(); {
+					switch lines.Text() {
+					case "PING":
+						_, _ = io.WriteString(conn, "+PONG\r\n")
+					case "INFO":
+						_, _ = io.WriteString(conn, "$0\r\n\r\n")
+					}
+				}
+			}()
+		}
+	}()
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	for _, test := range []struct {
+		flags        string
+		alive, ready bool
+	}{
+		{"--tls-client-cert-file=" + clientCert + " --tls-client-key-file=" + clientKey, true, true},
+		{"--tls-cert-file=" + clientCert + " --tls-key-file=" + clientKey, true, true},
+		{"", true, false},
+	} {
+		for ready, want := range map[bool]bool{false: test.alive, true: test.ready} {
+			cfg := config.New()
+			flags := defineFlags(cfg)
+			if err := flags.Parse(strings.Fields("--bind=127.0.0.1 --port=0 --tls-port=" + port + " " + test.flags)); err != nil {
+				t.Fatal(err)
+			}
+			var err error
+			text := printed(t, func() { err = ping(cfg, flags, ready) })
+			if (err == nil) != want || (text != "") != (test.flags == "" && !ready) {
+				t.Errorf("%s, ready %v: %v, %q", test.flags, ready, err, text)
+			}
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -492,4 +493,15 @@ func TestAPeerThatTakesItsTimeAtTheEnd(t *testing.T) {
 	}
 	look(lingerNS, true)
 	look(1, false)
+}
+
+// A loop that does not go round in time may owe answers.
+func TestALoopThatStandsOwes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stands := &epollCarrier{loops: []*epollLoop{loopOf(t, &carried{})}}
+		begin := time.Now()
+		if owes := stands.owes(time.Minute); !owes || time.Since(begin) != time.Minute {
+			t.Errorf("owes %v after %v", owes, time.Since(begin))
+		}
+	})
 }
