@@ -45,11 +45,11 @@ func TestDeclared(t *testing.T) {
 			Files(l, persistence.Status{SaveErr: err, RewriteErr: err, AOFErr: err, AOF: true}, load.Progress{Loading: true, BeganNS: 23e9, Done: 1, Total: 3}, wall)
 		}},
 		{"engine", func(l *List) {
-			Engine(l, remote.Facts{Name: "redis://there", Kind: "cluster", Mode: "engine", Since: time.Unix(24, 5e8), SlotsKnown: true, SlotsWithoutMaster: 25, Version: "7.2",
+			Engine(l, store.Facts{Name: "redis://there", Kind: "cluster", Mode: "engine", Since: time.Unix(24, 5e8), SlotsKnown: true, SlotsWithoutMaster: 25, Version: "7.2",
 				Eviction: "noeviction", Persistence: "none", ClockKnown: true, ClockAhead: 26 * time.Microsecond, WaitingBytes: 27})
 			EngineCounters(l, &n)
 		}},
-		{"engine that is away", func(l *List) { Engine(l, remote.Facts{Away: errors.New("it is gone")}) }},
+		{"engine that is away", func(l *List) { Engine(l, store.Facts{Away: errors.New("it is gone")}) }},
 	} {
 		fmt.Fprintf(&b, "# %s\n", part.name)
 		for _, m := range New(Section{Read: part.read}).Read(100e9) {

@@ -30,8 +30,7 @@ func (w *world) Leave(r *store.TakeRequest, why error) bool {
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t}
-	modules := func(c *command.Call) { c.Array(0) }
-	w.Host = calltest.New(memory.Options{}, Rows(func() Server { return Server{w.users, &w.clients, w, "7.0.0", modules} })...)
+	w.Host = calltest.New(memory.Options{}, Rows(func() Server { return Server{w.users, &w.clients, w, "7.0.0"} })...)
 	w.users = acl.NewUsers(acl.NewTable(nil, nil))
 	w.connect()
 	return w
@@ -97,7 +96,7 @@ func TestHello(t *testing.T) {
 	w := newWorld(t)
 	hello := func(header string, proto int) string {
 		return header + bulk("server") + bulk("redis") + bulk("version") + bulk("7.0.0") + bulk("proto") + text(":%d\r\n", proto) + bulk("id") + ":1\r\n" +
-			bulk("mode") + bulk("standalone") + bulk("role") + bulk("master") + bulk("modules") + "*0\r\n"
+			bulk("mode") + bulk("standalone") + bulk("role") + bulk("master") + bulk("modules") + "*1\r\n" + map[int]string{2: "*8", 3: "%4"}[proto] + "\r\n" + bulk("name") + bulk("redis-cell") + bulk("ver") + ":500\r\n" + bulk("path") + bulk("") + bulk("args") + "*0\r\n"
 	}
 	w.wants("HELLO", hello("*14\r\n", 2), "HELLO 3", hello("%7\r\n", 3), "HELLO", hello("%7\r\n", 3), "HELLO 2", hello("*14\r\n", 2))
 	w.wants("HELLO x", command.ErrProtoNotInt, "HELLO 1", command.ErrNoProto, "HELLO 4", command.ErrNoProto, "HELLO 3 SETNAME", text(command.ErrHelloOption, "SETNAME"),
