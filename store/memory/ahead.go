@@ -9,19 +9,11 @@ import "celld/store"
 // flows back by then or the wait is over. What is carried over from another limit is stored. A call that
 // passes within aheadNS, and whose limits can be booked, is booked: it is granted, Terms.WaitNS says when, and its answer is that of
 // the moment. One that surely has to wait for longer than Terms.MaxNS is denied. The caller sees to it that nobody waits in this table.
-func (s *Store) TakeAhead(r *store.TakeRequest, aheadNS uint64, a store.Access) (binding int, againNS uint64, waits bool) {
-	asked, locks := s.begin(r)
-	defer s.end(asked)
+func (s *takes) TakeAhead(r *store.TakeRequest, aheadNS uint64, a store.Access) (binding int, againNS uint64, waits bool) {
+	r.Err = nil
 	l := look{aheadNS: aheadNS}
-	paid := prepaid{store: s, shard: asked.calls[0].sh}
-	r.Taken, r.Err = store.Taken{}, nil
-	err := paid.run(locks, a.NowNS, func() (err error) {
-		r.Taken, err = s.takeLocked(asked, a, &paid, turn{look: &l})
-		return err
-	})
-	if err == errWaits {
+	if waits = s.takeAny(r, a, turn{look: &l}); waits {
 		return l.binding, l.againNS, true
 	}
-	r.Err = err
 	return 0, 0, false
 }

@@ -8,13 +8,13 @@ import (
 // Audit checks what a store keeps account of against what it holds: the room, the slots, tallies and rings in use and free,
 // and when each key ends.
 func (s *Store) Audit() error {
-	for i := range s.shards {
-		s.shards[i].mu.Lock()
-		defer s.shards[i].mu.Unlock()
+	for i := range s.all {
+		s.all[i].mu.Lock()
+		defer s.all[i].mu.Unlock()
 	}
 	var keys, bytes, spentKeys, spentBytes int64
-	for i := range s.shards {
-		sh := &s.shards[i]
+	for i := range s.all {
+		sh := &s.all[i]
 		a, err := sh.Table.Audit()
 		if err != nil {
 			return fmt.Errorf("shard %d: %w", i, err)

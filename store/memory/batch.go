@@ -21,14 +21,14 @@ func (b *batch) add(hash uint64) {
 }
 
 // large reports whether the table is larger than the caches.
-func (s *Store) large() bool { return s.room.keys.Load() >= touchFromKeys }
+func (s *shards) large() bool { return s.room.keys.Load() >= touchFromKeys }
 
 // Touch brings what the requests need into the caches, and notes where their keys seem to be. It takes no lock, so what it sees
 // may be changing.
 //
 // Addresses are collected first and then touched in loops of a few instructions, as a processor looks only some hundred
 // instructions past a load that waits: with a look-up between two touches that is five misses at a time.
-func (s *Store) touch(b *batch) {
+func (s *shards) touch(b *batch) {
 	b.flushes = s.flushes.Load()
 	var sum uint64
 	var chunks [perLock]*table.Chunk

@@ -5,32 +5,28 @@ import (
 	"celld/store"
 )
 
-// reserveBehind has reservations stand in the queues that the call stands behind. Each is spent when its turn comes. The call
-// itself then takes what it asks of the others.
-func (s *Store) reserveBehind(r *pending, cost int64, a store.Access, waitNS uint64) error {
+// reserve books a take. Where somebody waits for a state, a reservation stands behind, which is spent when its turn comes. The take
+// itself takes what it asks of the other states.
+func (t *take) reserve(waitNS uint64) error {
+	if t.behind && t.Terms.LeaseNS > 0 { // what it would hold has not been taken yet
+		return nil
+	}
 	behind := int64(0)
-	for i := range r.calls {
-		if c := &r.calls[i]; c.books(r.calls[i+1:]) && c.ahead != nil {
+	for i := range t.calls {
+		if c := &t.calls[i]; c.books(t.calls[i+1:]) && c.ahead != nil {
 			behind++
 		}
 	}
-	if behind > 0 && !s.waits.HasPlaces(behind) {
+	if behind > 0 && !t.of.waits.HasPlaces(behind) {
 		return store.ErrTooManyWaiters
 	}
-	r.Terms.WaitNS = waitNS
+	t.Terms.WaitNS = waitNS
+	t.book()
 	return nil
 }
 
-// standIn is the reservation of a call behind a queue.
-func (c *call) standIn(s *Store, cost int64, a store.Access) {
-	r, _ := s.begin(&store.TakeRequest{Calls: []store.Call{{Key: c.Key, Limit: c.Limit, Policy: c.Policy}}, TakeOptions: store.TakeOptions{Cost: cost * c.times}})
-	w, _, err := s.newWaiter(r, a, nil)
-	if err != nil {
-		return
-	}
-	c.ahead.book(c, a.NowNS, cost*c.times)
-	c.ahead.insert(w, cost*c.times)
-}
+// book grants a take ahead.
+func (t *take) book() { t.booked, t.Taken.Limited = true, false }
 
 // books reports whether a call that is booked takes from its state itself. Of several that share it the last does, for all.
 func (c *call) books(after []call) bool {
@@ -43,34 +39,41 @@ func (c *call) books(after []call) bool {
 }
 
 // bookable reports whether all calls can be booked ahead.
-func bookable(calls []call) bool {
-	for i := range calls {
-		if !calls[i].Limit.Bookable() {
+func (t *take) bookable() bool {
+	for i := range t.calls {
+		if !t.calls[i].Limit.Bookable() {
 			return false
 		}
 	}
 	return true
 }
 
-// wasBooked lets reservations wait for the states that are waited for, and makes the decisions those of calls that are granted.
-func (s *Store) wasBooked(calls []call, cost int64, a store.Access) {
-	for i := range calls {
-		c := &calls[i]
+// answerBooked lets reservations wait for the states that are waited for, and makes the decisions those of calls that are granted: with
+// a look, at the moment at which they pass.
+func (t *take) answerBooked() {
+	for i := range t.calls {
+		c := &t.calls[i]
 		if c.booked && c.ahead != nil {
-			c.standIn(s, cost, a)
+			t.standIn(c)
 		}
-		if !c.Ruled && !c.Limit.Shadow {
-			c.Decision.Limited, c.Decision.RetryAfterNS = false, cell.Never
+		if c.Ruled || c.Limit.Shadow {
+			continue
 		}
+		if t.by.look != nil {
+			c.Decision = c.peek(int64(laterNS(t.a.NowNS, int64(t.Terms.WaitNS))), 0)
+		}
+		c.Decision.Limited, c.Decision.RetryAfterNS = false, cell.Never
 	}
 }
 
-// answerAt makes the decisions of calls that were booked those of the moment at which they pass.
-func answerAt(calls []call, atNS int64) {
-	for i := range calls {
-		if c := &calls[i]; !c.Ruled && !c.Limit.Shadow {
-			c.Decision = c.Limit.Decide(&c.st, c.sh.TimeOf(c.Limit, atNS), 0, cell.Peek)
-			c.Decision.Limited, c.Decision.RetryAfterNS = false, cell.Never
-		}
+// standIn is the reservation of a call behind a queue.
+func (t *take) standIn(c *call) {
+	cost := t.cost * c.times
+	r := &store.TakeRequest{Calls: []store.Call{{Key: c.Key, Limit: c.Limit, Policy: c.Policy}}, TakeOptions: store.TakeOptions{Cost: cost}}
+	w, _, err := t.of.newWaiter(r, t.a, nil)
+	if err != nil {
+		return
 	}
+	c.ahead.book(c.Limit, c.st, t.a.NowNS, cost)
+	c.ahead.insert(w, cost)
 }

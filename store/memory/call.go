@@ -8,40 +8,9 @@ import (
 	"celld/store/memory/table"
 )
 
-// pending is a request that is decided on, or waits, with what the store knows of its calls.
-type pending struct {
-	*store.TakeRequest
-	calls []call
-}
-
-// begin starts on a request, and returns the shards of its keys. end takes it back, unless it waits.
-func (s *Store) begin(r *store.TakeRequest) (p *pending, locks shardSet) {
-	p, ok := s.pending.Get().(*pending)
-	if !ok {
-		p = &pending{}
-	}
-	p.TakeRequest = r
-	for i := range r.Calls {
-		p.calls = append(p.calls, call{Call: &r.Calls[i]})
-		locks |= s.start(&p.calls[i])
-	}
-	return p, locks
-}
-
-func (s *Store) end(p *pending) {
-	clear(p.calls)
-	p.TakeRequest, p.calls = nil, p.calls[:0]
-	s.pending.Put(p)
-}
-
 // call is a call of a request, and what the store knows of it.
 type call struct {
 	*store.Call
-	work
-}
-
-// work is what Take knows of a call.
-type work struct {
 	hash  uint64
 	code  uint32
 	times int64 // this call and those before it that share its state
@@ -65,28 +34,19 @@ type work struct {
 	leases  bool  // its key needs a companion of its state
 }
 
-// start notes what a call is looked up by, and returns the shard of its key.
-func (s *Store) start(c *call) shardSet {
-	hash := s.hash(c.Key)
-	c.Ruled = false
-	c.work = work{hash: hash, code: c.Limit.Code(), sh: s.shardOf(hash)}
-	return s.shardSetOf(hash)
-}
-
 // stores reports whether a call leaves another state.
 func (c *call) stores() bool { return c.changes || c.blocks || c.adopts }
 
 // load looks up the key and the state of a call. before are the calls before it, and all is how many there are.
 func (c *call) load(before []call, all int, a store.Access) error {
-	c.times = 1
-	c.held, c.tried = 0, false
-	first, shares := true, false
+	c.times, c.held, c.tried = 1, 0, false
+	met, shares := false, false
 	for i := range before {
 		b := &before[i]
 		if b.Ruled || !b.sameKey(c) {
 			continue
 		}
-		first = false
+		met = true
 		c.n, c.e, c.held = b.n, b.e, b.held
 		if b.sharesState(c) {
 			if b.Limit.Shape != c.Limit.Shape || b.Limit.Params != c.Limit.Params {
@@ -96,32 +56,15 @@ func (c *call) load(before []call, all int, a store.Access) error {
 			shares = true
 		}
 	}
-	if first {
-		if c.n, c.e = c.sh.meet(c.hash, c.Key, a); c.e != nil && !c.sh.giveDue(c.n, c.e, a.NowNS) {
-			c.n, c.e = table.NoSlot, nil
-		}
-		c.sh.countLookup(c.e)
-		if c.e != nil && c.e.HoldsLimits() {
-			if c.held = c.sh.CountTallies(c.e); c.held+all > store.MaxLimits {
-				c.sh.journal.mark(c.n, c.e)
-				c.held = c.sh.dropDeadTallies(c.e, a.NowNS)
-				if end := c.sh.LimitsEndNS(c.e); end < c.e.TAT.Load() { // it was that of a policy that is gone
-					c.sh.moveEnd(c.n, c.e, end, c.Key)
-				}
-			}
-		}
+	if !met {
+		c.meet(all, a)
 	}
 	if c.e != nil && !c.e.HoldsLimits() {
 		return store.ErrWrongType
 	}
 	c.findTally()
-	if c.tally == nil && !shares {
-		c.held++
-	}
-	if c.leases && !shares {
-		if _, p := c.companion(); p == nil {
-			c.held++
-		}
+	if !shares {
+		c.countNew()
 	}
 	if c.held > store.MaxLimits {
 		return store.ErrTooManyLimits
@@ -130,7 +73,37 @@ func (c *call) load(before []call, all int, a store.Access) error {
 	return nil
 }
 
-// FindTally looks for the call's state among those of its key, which holds limits if it is there.
+// meet looks up the call's key, and drops what is dead of it if it would hold too much with all calls.
+func (c *call) meet(all int, a store.Access) {
+	if c.n, c.e = c.sh.meet(c.hash, c.Key, a); c.e != nil && !c.sh.giveDue(c.n, c.e, a.NowNS) {
+		c.n, c.e = table.NoSlot, nil
+	}
+	c.sh.countLookup(c.e)
+	if c.e == nil || !c.e.HoldsLimits() {
+		return
+	}
+	if c.held = c.sh.CountTallies(c.e); c.held+all > store.MaxLimits {
+		c.sh.journal.mark(c.n, c.e)
+		c.held = c.sh.dropDeadTallies(c.e, a.NowNS)
+		if end := c.sh.LimitsEndNS(c.e); end < c.e.TAT.Load() { // it was that of a policy that is gone
+			c.sh.moveEnd(c.n, c.e, end, c.Key)
+		}
+	}
+}
+
+// countNew counts the states that the key does not hold yet.
+func (c *call) countNew() {
+	if c.tally == nil {
+		c.held++
+	}
+	if c.leases {
+		if _, p := c.companion(); p == nil {
+			c.held++
+		}
+	}
+}
+
+// findTally looks for the call's state among those of its key, which holds limits if it is there.
 func (c *call) findTally() {
 	c.tally = nil
 	if c.e != nil {
@@ -162,6 +135,24 @@ func (c *call) fetch(nowNS int64) {
 // call with another literal must not end it. at is now, in the limit's time.
 func blockedTooLong(c *store.Call, st *cell.State, at int64) bool {
 	return c.Policy != 0 && st.BlockedNS > uint64(at+c.Limit.BlockNS)
+}
+
+// peek is what the call's limit says by its state.
+func (c *call) peek(nowNS, cost int64) cell.Decision {
+	return c.Limit.Decide(&c.st, c.sh.TimeOf(c.Limit, nowNS), cost, cell.Peek)
+}
+
+// try takes the call in its copy of the state, and reports whether it passes.
+func (c *call) try(nowNS, cost int64) bool {
+	if c.times != 1 || c.Limit.BlockNS != 0 || c.Limit.HasRing() { // a ring would not be a copy
+		return false
+	}
+	c.before = c.st
+	c.Decision = c.Limit.Decide(&c.st, c.sh.TimeOf(c.Limit, nowNS), cost, cell.Take)
+	if c.tried = !c.Decision.Limited; !c.tried {
+		c.st = c.before
+	}
+	return c.tried
 }
 
 func (c *call) sameKey(of *call) bool { return c.hash == of.hash && bytes.Equal(c.Key, of.Key) }
@@ -270,7 +261,7 @@ func (c *call) block(at int64) {
 	d.RetryAfterNS, d.ResetAfterNS = max(d.RetryAfterNS, block), max(d.ResetAfterNS, block)
 }
 
-// Keep stores a call's state. Call settle when all calls for its key are stored.
+// keep stores a call's state. Call settle when all calls for its key are stored.
 func (c *call) keep(nowNS int64) {
 	sh := c.sh
 	if c.e == nil {
@@ -283,7 +274,7 @@ func (c *call) keep(nowNS int64) {
 		had = sh.Tallies.Bytes(c.tally)
 	}
 	sh.Tallies.Keep(c.tally, c.Limit, c.code, &c.st)
-	if q := sh.queueOf(c); q != nil {
+	if q := sh.queueOf(c.Call); q != nil {
 		q.poke(sh.latestNS)
 	}
 	sh.releaseBytes(had - sh.Tallies.Bytes(c.tally))
@@ -300,13 +291,4 @@ func (c *call) settle(called bool, nowNS int64) {
 	default:
 		c.sh.moveEnd(c.n, c.e, end, c.Key)
 	}
-}
-
-// ruled decides on a call by a rule, if one holds for its key. It stores nothing.
-func (s *Store) ruled(key []byte, capacity, nowNS int64, d *cell.Decision) bool {
-	r := s.Rule(key, nowNS)
-	if r != nil {
-		*d = r.Decision(capacity, nowNS)
-	}
-	return r != nil
 }

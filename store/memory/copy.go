@@ -11,9 +11,9 @@ import "celld/store"
 //
 // The error is ErrFull, and then nothing has changed.
 func (s *Store) Copy(from, to []byte, replace bool, a store.Access) (copied bool, err error) {
-	fromHash, toHash := s.hash(from), s.hash(to)
+	fromHash, toHash := s.Hash(from), s.Hash(to)
 	source, target := s.shardOf(fromHash), s.shardOf(toHash)
-	paid := prepaid{store: s, shard: target}
+	paid := prepaid{store: &s.shards, shard: target}
 	err = paid.run(s.shardSetOf(fromHash)|s.shardSetOf(toHash), a.NowNS, func() error {
 		n, e := source.find(fromHash, from, a)
 		if e == nil {
@@ -42,4 +42,14 @@ func (s *Store) Copy(from, to []byte, replace bool, a store.Access) (copied bool
 		return nil
 	})
 	return copied, err
+}
+
+// withoutLeases are the limits without the leases, which belong to one key.
+func withoutLeases(l store.Limits) (kept store.Limits) {
+	for i := range l {
+		if !l[i].Limit.HoldsLeases() {
+			kept = append(kept, l[i])
+		}
+	}
+	return kept
 }

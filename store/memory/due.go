@@ -45,19 +45,6 @@ func (sh *shard) flowedBack(n uint32, e *table.Slot, nowNS int64) {
 	}
 }
 
-// nextDueNS is when the next of the leases flows back that were taken from a call's limit.
-func (c *call) nextDueNS() int64 {
-	if c.Limit.HoldsLeases() {
-		return notDue
-	}
-	_, p := c.companion()
-	if p == nil {
-		return notDue
-	}
-	st := c.sh.Tallies.State(p)
-	return cell.NextDue(&st)
-}
-
 func (sh *shard) anyDue(e *table.Slot, nowNS int64) bool {
 	for p := range sh.TalliesOf(e) {
 		if p.Code.Load()&cell.CodeOfLeases != 0 {
@@ -139,4 +126,27 @@ func (sh *shard) dropTally(e *table.Slot, p *table.Tally) {
 	sh.releaseBytes(t.Bytes(p))
 	t.Put(n)
 	sh.untell(e) // where a log is only extended, the files would keep the tally
+}
+
+// leased reports whether a key has leases that have not ended. Such a key is not evicted.
+func (sh *shard) leased(e *table.Slot, nowNS int64) bool {
+	for p := range sh.TalliesOf(e) {
+		if p.HoldsLeases() && sh.TallyEndNS(p) > uint64(nowNS) {
+			return true
+		}
+	}
+	return false
+}
+
+// linkedOf are the keys that a lease leads to. found is false if there is none that has not ended.
+func (sh *shard) linkedOf(e *table.Slot, id, nowNS int64) (names [][]byte, found bool) {
+	for p := range sh.TalliesOf(e) {
+		if p.HoldsLeases() {
+			st := sh.Tallies.State(p)
+			links, has := cell.Links(&st, uint64(id), nowNS)
+			keys, _ := cell.NamesIn(links)
+			names, found = append(names, keys...), found || has
+		}
+	}
+	return names, found
 }

@@ -21,7 +21,7 @@ const (
 // claim takes the room for what will be put into sh, which is locked, and removes other keys for it if it must. For a victim in
 // another shard, or for many victims, it unlocks sh in between. Then again is true, nothing is claimed, and the caller must look
 // its key up again. A caller whose key was there must do so in any case: the key may have been a victim.
-func (s *Store) claim(sh *shard, n need, nowNS int64) (again bool, err error) {
+func (s *shards) claim(sh *shard, n need, nowNS int64) (again bool, err error) {
 	var from *shard
 	var v victim
 	stuck := false // sh has no such victim
@@ -63,12 +63,12 @@ func (s *Store) claim(sh *shard, n need, nowNS int64) (again bool, err error) {
 
 // evictAny evicts the oldest key of a shard or, if that must stay, of another. It returns false where
 // all that it has looked at must stay.
-func (s *Store) evictAny(from *shard, nowNS int64) bool {
+func (s *shards) evictAny(from *shard, nowNS int64) bool {
 	pinned := false
-	for i := range len(s.shards) + 1 {
+	for i := range len(s.all) + 1 {
 		sh := from
 		if i > 0 {
-			sh = &s.shards[i-1]
+			sh = &s.all[i-1]
 		}
 		if sh.held.Load() == 0 {
 			continue
@@ -85,7 +85,7 @@ func (s *Store) evictAny(from *shard, nowNS int64) bool {
 }
 
 // chooseVictim looks for a key to remove, by what the shards publish and without any lock. It prefers one of own.
-func (s *Store) chooseVictim(own *shard, n need, nowNS int64) (*shard, victim) {
+func (s *shards) chooseVictim(own *shard, n need, nowNS int64) (*shard, victim) {
 	if sh := s.prefer(own, func(sh *shard) bool { return sh.nextEndNS.Load() <= uint64(nowNS) }); sh != nil {
 		return sh, deadVictim
 	}
@@ -106,24 +106,41 @@ func (s *Store) chooseVictim(own *shard, n need, nowNS int64) (*shard, victim) {
 	return nil, noVictim
 }
 
+// trim evicts, one short lock after the other, until the limits in force hold or it has done 64 steps. A step that meets a key whose end
+// was put off since it was sorted removes none. It stops when it meets only keys that are pinned.
+func (s *shards) trim(nowNS int64) (steps int) {
+	for ; steps < perLock && s.room.over(); steps++ {
+		sh, v := s.chooseVictim(s.fullest(), need{}, nowNS)
+		if v == noVictim || s.room.noEviction.Load() || v == oldestVictim && !s.evictAny(sh, nowNS) {
+			break
+		}
+		if v != oldestVictim {
+			sh.lock(nowNS)
+			sh.take(v, nowNS)
+			sh.unlock()
+		}
+	}
+	return steps
+}
+
 // prefer returns own if it is ok, else another shard that is, or nil.
-func (s *Store) prefer(own *shard, ok func(*shard) bool) *shard {
+func (s *shards) prefer(own *shard, ok func(*shard) bool) *shard {
 	if ok(own) {
 		return own
 	}
-	for i := range s.shards {
-		if ok(&s.shards[i]) {
-			return &s.shards[i]
+	for i := range s.all {
+		if ok(&s.all[i]) {
+			return &s.all[i]
 		}
 	}
 	return nil
 }
 
-func (s *Store) fullest() *shard {
-	most := &s.shards[0]
-	for i := range s.shards {
-		if s.shards[i].held.Load() > most.held.Load() {
-			most = &s.shards[i]
+func (s *shards) fullest() *shard {
+	most := &s.all[0]
+	for i := range s.all {
+		if s.all[i].held.Load() > most.held.Load() {
+			most = &s.all[i]
 		}
 	}
 	return most

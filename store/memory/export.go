@@ -16,12 +16,15 @@ import (
 // what StartExport returns, neither.
 //
 // fn is called under a lock: it must be quick, must not use the store, and must not keep the key.
-func (s *Store) Export(from Position, nowNS int64, fn func(key []byte, st store.Value)) (next Position, more bool) {
-	fn = s.inWall(fn)
-	if from.shard == len(s.shards) {
+func (s *exports) Export(from Position, nowNS int64, fn func(key []byte, st store.Value)) (next Position, more bool) {
+	if ahead := s.wall.Load(); ahead != 0 {
+		told := fn
+		fn = func(key []byte, st store.Value) { told(key, inWall(st, ahead)) }
+	}
+	if from.shard == len(s.all) {
 		return from, from.moves.tell(nowNS, s.WallNS(nowNS), fn)
 	}
-	sh := &s.shards[from.shard]
+	sh := &s.all[from.shard]
 	sh.lock(nowNS)
 	from.moves.lock()
 	from.tag = sh.export(uint32(from.tag), nowNS, from.moves.others(fn))
@@ -30,7 +33,7 @@ func (s *Store) Export(from Position, nowNS int64, fn func(key []byte, st store.
 	}
 	from.moves.unlock(from)
 	sh.unlock()
-	return from, from.shard < len(s.shards) || from.moves.any()
+	return from, from.shard < len(s.all) || from.moves.any()
 }
 
 const maxTag = 1<<32 - 1

@@ -60,7 +60,7 @@ func TestASlotBecomesAnotherKeysDuringACall(t *testing.T) {
 	}{
 		"throttle": {pages[second-8 : second+8], func(s *Store, key []byte, cost int64, before func()) bool { // is reads the key's second half
 			reqs := []store.Request{{Key: key, Bucket: bucket, Quantity: cost}}
-			reqs[0].Hash = s.hash(key)
+			reqs[0].Hash = s.Hash(key)
 			before()
 			s.throttleAll(reqs, nil, store.Access{NowNS: 1})
 			return reqs[0].Decision.Limited
@@ -68,7 +68,7 @@ func TestASlotBecomesAnotherKeysDuringACall(t *testing.T) {
 		"take": {make([]byte, 16), func(s *Store, key []byte, cost int64, before func()) bool { // same reads the limit's period
 			limit := (*cell.Limit)(unsafe.Pointer(&pages[second-int(unsafe.Offsetof(parsed.PeriodNS))]))
 			reqs := []store.TakeRequest{{Calls: []store.Call{{Key: key, Limit: limit}}, TakeOptions: store.TakeOptions{Cost: cost}}}
-			reqs[0].Hash = s.hash(key)
+			reqs[0].Hash = s.Hash(key)
 			before()
 			s.takeAll(reqs, nil, store.Access{NowNS: 1}, nil)
 			return reqs[0].Taken.Limited
@@ -156,7 +156,7 @@ func TestAFlushDuringACall(t *testing.T) {
 	})
 	for turn := range turns {
 		reqs := []store.TakeRequest{{Calls: []store.Call{{Key: key, Limit: &limit}}, TakeOptions: store.TakeOptions{Cost: 1}}}
-		reqs[0].Hash = s.hash(key)
+		reqs[0].Hash = s.Hash(key)
 		drop()
 		if s.takeAll(reqs, nil, store.Access{NowNS: 1}, nil); reqs[0].Taken.Granted != 1 {
 			t.Errorf("turn %d: %+v", turn, reqs[0].Taken)

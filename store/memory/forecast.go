@@ -19,10 +19,10 @@ type forecast struct {
 // in 64 looks, and meanwhile its waits are told too long.
 const looksPerBooking = 16
 
-// waitNS is how long a call has to wait behind the queue, at least 1 ns; Never if it never passes. The call has its state at nowNS.
+// waitNS is how long a call of a limit has to wait behind the queue, at least 1 ns; Never if it never passes. st is the state at nowNS.
 // Where nothing can be booked it is what is known: until the first may pass, and until this call would without the others.
-func (q *queue) waitNS(c *call, nowNS, cost int64) uint64 {
-	l, st, at := c.Limit, c.st, c.sh.TimeOf(c.Limit, nowNS)
+func (q *queue) waitNS(l *cell.Limit, st cell.State, nowNS, cost int64) uint64 {
+	at := q.sh.TimeOf(l, nowNS)
 	switch {
 	case !l.Bookable():
 		first := uint64(0)
@@ -33,32 +33,32 @@ func (q *queue) waitNS(c *call, nowNS, cost int64) uint64 {
 	case l.Additive():
 		l.Decide(&st, int64(min(max(uint64(at), st.BlockedNS), math.MaxInt64)), q.cost, cell.Force)
 	default:
-		q.bookAll(c, at)
+		q.bookAll(l, st, at)
 		st = q.ahead.st
 	}
 	return max(l.Forecast(&st, at, cost), 1)
 }
 
 // bookAll books all who wait anew, if the forecast is stale.
-func (q *queue) bookAll(c *call, at int64) {
+func (q *queue) bookAll(l *cell.Limit, st cell.State, at int64) {
 	f := &q.ahead
-	if !f.stale && f.limit.Shape == c.Limit.Shape && f.limit.Params == c.Limit.Params {
+	if !f.stale && f.limit.Shape == l.Shape && f.limit.Params == l.Params {
 		return
 	}
-	if f.looks++; f.looks < len(q.Waiters)/looksPerBooking && f.limit != nil && f.limit.Shape == c.Limit.Shape {
+	if f.looks++; f.looks < len(q.Waiters)/looksPerBooking && f.limit != nil && f.limit.Shape == l.Shape {
 		return
 	}
-	*f = forecast{st: c.st, limit: c.Limit}
+	*f = forecast{st: st, limit: l}
 	for _, w := range q.Waiters {
 		f.limit.Book(&f.st, at, w.cost)
 	}
 }
 
 // book notes that a call has come to the end of the queue.
-func (q *queue) book(c *call, nowNS, cost int64) {
-	if c.Limit.Bookable() && !c.Limit.Additive() {
-		at := c.sh.TimeOf(c.Limit, nowNS)
-		q.bookAll(c, at)
+func (q *queue) book(l *cell.Limit, st cell.State, nowNS, cost int64) {
+	if l.Bookable() && !l.Additive() {
+		at := q.sh.TimeOf(l, nowNS)
+		q.bookAll(l, st, at)
 		q.ahead.limit.Book(&q.ahead.st, at, cost)
 	}
 }

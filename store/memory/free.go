@@ -30,7 +30,7 @@ const (
 
 // free is a call without the lock.
 type free struct {
-	store   *Store
+	store   *shards
 	guess   *table.Slot // that seems to be the key's, or nil
 	flushes uint64      // before it was guessed
 	sh      *shard

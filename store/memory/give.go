@@ -7,7 +7,7 @@ import (
 
 // Give gives back up to n of what was taken from a limit, and returns how much that was. The errors are ErrWrongType and
 // ErrFull, to which only a policy whose algorithm has changed can lead.
-func (s *Store) Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (given int64, err error) {
+func (s *takes) Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (given int64, err error) {
 	for more := n > 0; more && err == nil; {
 		var some int64
 		some, more, err = s.GiveSome(key, l, policy, n-given, a)
@@ -17,11 +17,11 @@ func (s *Store) Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.
 }
 
 // GiveSome is a step of Give: it ends at most cell.MostGiven leases, and says whether there may be more to give back.
-func (s *Store) GiveSome(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (given int64, more bool, err error) {
-	c := call{Call: &store.Call{Key: key, Limit: l, Policy: policy}}
-	lock := s.start(&c)
-	paid := prepaid{store: s, shard: c.sh}
-	err = paid.run(lock, a.NowNS, func() (err error) {
+func (s *takes) GiveSome(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (given int64, more bool, err error) {
+	var c call
+	s.start(&c, &store.Call{Key: key, Limit: l, Policy: policy})
+	paid := prepaid{store: s.shards, shard: c.sh}
+	err = paid.run(s.shardSetOf(c.hash), a.NowNS, func() (err error) {
 		given, err = c.give(n, a, &paid)
 		return err
 	})
@@ -55,16 +55,16 @@ func (c *call) give(n int64, a store.Access, paid *prepaid) (given int64, err er
 }
 
 // answerGive answers a request that gives back.
-func (s *Store) answerGive(r *store.TakeRequest, a store.Access) {
+func (s *takes) answerGive(r *store.TakeRequest, a store.Access) {
 	c := &r.Calls[0]
 	look := store.TakeRequest{Calls: r.Calls, TakeOptions: store.TakeOptions{Mode: cell.Peek}}
 	var given int64
 	r.Err = nil
-	if !r.Look || s.Rule(c.Key, a.NowNS) == nil {
+	if !r.Look || s.policies.Rule(c.Key, a.NowNS) == nil {
 		given, r.Err = s.Give(c.Key, c.Limit, c.Policy, -r.Cost, a)
 	}
 	if r.Look && r.Err == nil {
-		s.takeAny(&look, a, nil)
+		s.takeAny(&look, a, turn{})
 		r.Err = look.Err
 	}
 	r.Taken = look.Taken

@@ -5,7 +5,7 @@ import "testing"
 // A list of changes is used again if it is short. A long one is not kept.
 func TestAListOfChangesIsKeptIfItIsShort(t *testing.T) {
 	s := New(Options{Shards: 1, Journal: true})
-	journal := s.shards[0].journal
+	journal := s.all[0].journal
 	lists := func(changes int) (capacity int) {
 		journal.changed = append(journal.changed, make([]uint32, changes)...)
 		s.drain.take(journal, nil)

@@ -37,7 +37,7 @@ func (s *Store) Update(key []byte, a store.Access, fn func(old store.Value, ok b
 
 // update is Update in limit time.
 func (s *Store) update(key []byte, a store.Access, fn func(old store.Value, ok bool) (store.Value, store.Action)) error {
-	hash := s.hash(key)
+	hash := s.Hash(key)
 	sh := s.shardOf(hash)
 	sh.lock(a.NowNS)
 	defer sh.unlock()
@@ -131,4 +131,31 @@ func (s *Store) inspect(key []byte, nowNS int64, figure func(*shard, uint32, *ta
 		return 0, false
 	}
 	return figure(sh, n, e), true
+}
+
+// Limits calls fn for each limit of a live key that holds limits, and touches it. The state is valid until fn returns,
+// which must not use the store. It returns false where there is no such key; the error is ErrWrongType.
+func (s *Store) Limits(key []byte, a store.Access, fn func(*store.LimitState)) (bool, error) {
+	sh, _, e := s.lockKey(key, a)
+	defer sh.unlock()
+	sh.countLookup(e)
+	switch {
+	case e == nil:
+		return false, nil
+	case !e.HoldsLimits():
+		return true, store.ErrWrongType
+	}
+	limits := sh.limits(e)
+	for i := range limits {
+		l := &limits[i]
+		if sh.LimitEndNS(&l.Limit, &l.State) <= uint64(a.NowNS) {
+			continue
+		}
+		if ahead := s.wall.Load(); ahead != 0 {
+			l.State.Ring = table.CloneRing(l.State.Ring)
+			stateToWall(l, ahead)
+		}
+		fn(l)
+	}
+	return true, nil
 }

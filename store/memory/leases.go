@@ -3,7 +3,6 @@ package memory
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"math"
 
 	"celld/cell"
 	"celld/store"
@@ -15,29 +14,6 @@ import (
 //
 // The first key of a Take leads to the others: its lease has links, which hold their names (links.go). They go where the lease goes: into
 // files, and with a key that is renamed.
-
-// check says what is wrong with terms.
-func checkTerms(t *store.Terms, calls []call) error {
-	conc := false
-	for i := range calls {
-		conc = conc || calls[i].Limit.HoldsLeases()
-	}
-	switch {
-	case conc && t.LeaseNS > 0:
-		return store.ErrLeaseTime
-	case !conc && t.LeaseNS <= 0 && (t.Bound || t.Name != ""):
-		return store.ErrNoLease
-	}
-	return nil
-}
-
-// leaseNS is how long what is granted is held; 0: it is not, or as long as conc says.
-func leaseNS(o *store.TakeOptions) int64 {
-	if o.Terms == nil {
-		return 0
-	}
-	return o.Terms.LeaseNS
-}
 
 // nameOf is what is kept of a lease's name: half of its SHA-256. So no client finds a name that has another's lease answered.
 func nameOf(name string) (half [2]uint64) {
@@ -51,45 +27,46 @@ func nameOf(name string) (half [2]uint64) {
 // repeat answers a Take whose name is that of a lease that its first key has: as the first time, and nothing is taken.
 //
 // The caller needs a right to all that the lease holds, as he is told its ID and, with Bound, ends it when he goes.
-func (s *Store) repeat(calls []call, o *store.Terms, a store.Access) (t store.Taken, found bool, err error) {
-	if o == nil || o.Name == "" {
-		return store.Taken{}, false, nil
+func (t *take) repeat() (found bool, err error) {
+	if t.Mode == cell.Peek || t.ruled || t.Terms == nil || t.Terms.Name == "" {
+		return false, nil
 	}
-	name := nameOf(o.Name)
-	lead := leadOf(calls)
+	name := nameOf(t.Terms.Name)
+	lead := t.first(func(c *call) bool { return !c.Ruled })
 	if lead == nil {
-		return store.Taken{}, false, nil
+		return false, nil
 	}
-	l, found := lead.leaseNamed(name, a)
+	l, found := lead.leaseNamed(name, t.a)
 	if !found {
-		return store.Taken{}, false, nil
+		return false, nil
 	}
-	linked, _ := lead.sh.linkedOf(lead.e, int64(l.ID), a.NowNS)
-	if err := a.May.Reach(linked, true, true); err != nil {
-		return store.Taken{}, false, err
+	linked, _ := lead.sh.linkedOf(lead.e, int64(l.ID), t.a.NowNS)
+	if err := t.a.May.Reach(linked, true, true); err != nil {
+		return false, err
 	}
-	for i := 0; i < len(calls) && l.Cost == 0; i++ { // the first key has leases for the others only
-		if c := &calls[i]; c.Ruled {
+	for i := range t.calls {
+		c := &t.calls[i]
+		if c.Ruled {
 			continue
-		} else if other, ok := c.leaseNamed(name, a); ok && other.ID == l.ID {
-			l = other
 		}
-	}
-	for i := range calls {
-		if c := &calls[i]; !c.Ruled {
-			c.Decision = c.Limit.Decide(&c.st, c.sh.TimeOf(c.Limit, a.NowNS), 0, cell.Peek)
+		if l.Cost == 0 { // the first key has leases for the others only
+			if other, ok := c.leaseNamed(name, t.a); ok && other.ID == l.ID {
+				l = other
+			}
 		}
+		c.Decision = c.peek(t.a.NowNS, 0)
 	}
-	t.Granted, o.Lease = l.Cost, int64(l.ID)
-	o.WaitNS = reservedNS(calls, l.ID, a.NowNS)
-	sum(&t, calls)
-	return t, true, nil
+	t.Taken.Granted, t.Terms.Lease = l.Cost, int64(l.ID)
+	t.Terms.WaitNS = t.reservedNS(l.ID)
+	t.sum()
+	return true, nil
 }
 
 // reservedNS is how long calls still have to wait for what they have reserved in a lease.
-func reservedNS(calls []call, id uint64, nowNS int64) (waitNS uint64) {
-	for i := range calls {
-		c := &calls[i]
+func (t *take) reservedNS(id uint64) (waitNS uint64) {
+	nowNS := t.a.NowNS
+	for i := range t.calls {
+		c := &t.calls[i]
 		if c.Ruled || c.Limit.HoldsLeases() {
 			continue
 		}
@@ -122,63 +99,55 @@ func (c *call) leaseNamed(name [2]uint64, a store.Access) (l cell.Lease, found b
 	return l, found
 }
 
-// leadOf is the call whose key a lease is under: the first on which no rule has decided.
-func leadOf(calls []call) *call {
-	for i := range calls {
-		if !calls[i].Ruled {
-			return &calls[i]
+// first is the first call of those for which is returns true; nil: there is none.
+func (t *take) first(is func(*call) bool) *call {
+	for i := range t.calls {
+		if is(&t.calls[i]) {
+			return &t.calls[i]
 		}
 	}
 	return nil
 }
 
-// grant is what a Take that is granted puts into leases. Its zero value puts nothing.
+// grant is what a take that is granted puts into leases. Its zero value puts nothing.
 type grant struct {
-	lead   *call // nil: nothing is held
-	own    bool  // the lead's key has leases of its own; else it gets one of no cost, for the ID
-	lasts  int64 // ns
-	others [][]byte
+	lead    *call // nil: nothing is held
+	own     bool  // the lead's key has leases of its own; else it gets one of no cost, for the ID
+	leaseNS int64 // of the terms
+	lasts   int64 // ns
+	links   [][2]uint64
 }
 
-// plan says what a Take will hold. It is known which calls will take.
-func plan(calls []call, leaseNS int64) (g grant) {
-	g.lasts = leaseNS
-	for i := range calls {
-		if c := &calls[i]; c.changes && (leaseNS > 0 || c.Limit.HoldsLeases()) {
-			if leaseNS == 0 {
-				g.lasts = max(g.lasts, c.Limit.PeriodNS)
-			}
-			if g.lead == nil {
-				g.lead = firstThatTakes(calls)
-			}
-		}
-	}
-	if g.lead == nil {
-		return g
-	}
-	for i := range calls {
-		c := &calls[i]
-		if !c.changes || leaseNS == 0 && !c.Limit.HoldsLeases() {
+// holds reports whether a call holds a lease.
+func (g *grant) holds(c *call) bool { return c.changes && (g.leaseNS > 0 || c.Limit.HoldsLeases()) }
+
+// grant says what a take will hold. It is known which calls will take. The lead is the first that takes, or of its key the first that
+// holds a lease.
+func (t *take) grant() grant {
+	g := grant{leaseNS: t.leaseNS()}
+	g.lasts = g.leaseNS
+	var others [][]byte
+	for i := range t.calls {
+		c := &t.calls[i]
+		if !g.holds(c) {
 			continue
+		}
+		if g.leaseNS == 0 {
+			g.lasts = max(g.lasts, c.Limit.PeriodNS)
+		}
+		if g.lead == nil {
+			g.lead = t.first(func(c *call) bool { return c.changes })
 		}
 		if c.sameKey(g.lead) {
 			if !g.own {
 				g.lead, g.own = c, true
 			}
-		} else if !c.repeats(calls[:i]) {
-			g.others = append(g.others, c.Key)
+		} else if !c.repeats(t.calls[:i]) {
+			others = append(others, c.Key)
 		}
 	}
+	g.links = cell.LinkNames(others)
 	return g
-}
-
-func firstThatTakes(calls []call) *call {
-	for i := range calls {
-		if calls[i].changes {
-			return &calls[i]
-		}
-	}
-	return nil
 }
 
 // repeats reports whether one of the calls that takes has the same key.
@@ -202,16 +171,16 @@ func (c *call) companion() (l cell.Limit, p *table.Tally) {
 }
 
 // companionOf reports whether a call puts a lease into its companion.
-func (g *grant) companionOf(c *call, leaseNS int64) bool {
-	return g.lead != nil && (c.changes && leaseNS > 0 || c == g.lead && !g.own)
+func (g *grant) companionOf(c *call) bool {
+	return g.lead != nil && (c.changes && g.leaseNS > 0 || c == g.lead && !g.own)
 }
 
 // room is what a call's companion takes more, beside those of the calls before it. It makes its ring, in c.before, which has served, and
 // the ring of algo=conc in c.st, of which Call.needs knows.
-func (g *grant) room(c *call, before []call, links int, leaseNS, nowNS int64) (bytes int64, err error) {
+func (g *grant) room(c *call, before []call, nowNS int64) (bytes int64, err error) {
 	more := 1
 	if c == g.lead {
-		more += links
+		more += len(g.links)
 	}
 	if c.Limit.HoldsLeases() && c.changes {
 		c.Limit.Fit(&c.st, nowNS)
@@ -220,11 +189,11 @@ func (g *grant) room(c *call, before []call, links int, leaseNS, nowNS int64) (b
 			return 0, store.ErrTooManyLeases
 		}
 	}
-	if !g.companionOf(c, leaseNS) {
+	if !g.companionOf(c) {
 		return 0, nil
 	}
 	for i := range before {
-		if b := &before[i]; g.companionOf(b, leaseNS) && b.sameKey(c) && b.sharesState(c) {
+		if b := &before[i]; g.companionOf(b) && b.sameKey(c) && b.sharesState(c) {
 			return 0, nil // its lease becomes part of that one
 		}
 	}
@@ -241,38 +210,39 @@ func (g *grant) room(c *call, before []call, links int, leaseNS, nowNS int64) (b
 	return max(0, bytes+table.TallyBytes+table.BytesOfRing(c.before.Ring)), nil
 }
 
-// hold puts what the calls have taken into leases, after they have taken it, and returns their ID. What is reserved is held from the
+// hold puts what the calls have taken into leases, after they have taken it. What is reserved is held from the
 // moment on at which the call may go ahead.
-func (s *Store) hold(g *grant, calls []call, cost int64, o *store.TakeOptions, links [][2]uint64, a store.Access) int64 {
-	lease, now := cell.Lease{ID: s.newID(s.WallNS(a.NowNS) / 1000)}, a.NowNS
-	if o.Terms != nil {
-		a.NowNS = int64(laterNS(a.NowNS, int64(o.Terms.WaitNS)))
-		lease.Bound, lease.Name = o.Terms.Bound, nameOf(o.Terms.Name)
+func (t *take) hold(g *grant) {
+	now := t.a.NowNS
+	from, lease := now, cell.Lease{ID: t.of.newID(t.of.WallNS(now) / 1000)}
+	if t.Terms != nil {
+		from = int64(laterNS(now, int64(t.Terms.WaitNS)))
+		lease.Bound, lease.Name = t.Terms.Bound, nameOf(t.Terms.Name)
+		t.Terms.Lease = int64(lease.ID)
 	}
-	lease.EndNS = laterNS(a.NowNS, g.lasts)
-	for i := range calls {
-		c := &calls[i]
+	lease.EndNS = laterNS(from, g.lasts)
+	for i := range t.calls {
+		c := &t.calls[i]
 		switch {
-		case g.companionOf(c, leaseNS(o)):
+		case g.companionOf(c):
 			one := lease
-			if c.changes && leaseNS(o) > 0 {
+			if c.changes && g.leaseNS > 0 {
 				st := c.sh.Tallies.State(c.tally) // after all calls that share it
-				one.Cost, one.TakenNS = cost, c.Limit.TakenNS(&st, int64(laterNS(now, c.bookedNS(calls))))
+				one.Cost, one.TakenNS = t.cost, c.Limit.TakenNS(&st, int64(laterNS(now, c.bookedNS(t.calls))))
 			}
 			c.putLease(one)
 		case c.changes && c.Limit.HoldsLeases():
 			st := c.sh.Tallies.State(c.tally)
-			c.Limit.IdentifyLease(&st, a.NowNS, lease)
+			c.Limit.IdentifyLease(&st, from, lease)
 		}
 	}
-	for _, name := range links {
+	for _, name := range g.links {
 		end := lease.EndNS
 		if g.lead.Limit.HoldsLeases() {
-			end = laterNS(a.NowNS, g.lead.Limit.PeriodNS)
+			end = laterNS(from, g.lead.Limit.PeriodNS)
 		}
 		g.lead.putLease(cell.Lease{ID: lease.ID, EndNS: end, Link: true, Name: name, Bound: lease.Bound})
 	}
-	return int64(lease.ID)
 }
 
 // bookedNS is how far ahead a call's limit has counted it. Another limit may have the call wait longer.
@@ -303,38 +273,15 @@ func (c *call) putLease(lease cell.Lease) {
 	c.sh.releaseBytes(had - t.Bytes(p))
 }
 
-// laterNS is so many ns from now, or the last instant that a file can have.
-func laterNS(nowNS, ns int64) uint64 { return uint64(nowNS + min(ns, math.MaxInt64-nowNS)) }
-
-// leased reports whether a key has leases that have not ended. Such a key is not evicted.
-func (sh *shard) leased(e *table.Slot, nowNS int64) bool {
-	for p := range sh.TalliesOf(e) {
-		if p.HoldsLeases() && sh.TallyEndNS(p) > uint64(nowNS) {
-			return true
-		}
+// nextDueNS is when the next of the leases flows back that were taken from a call's limit.
+func (c *call) nextDueNS() int64 {
+	if c.Limit.HoldsLeases() {
+		return notDue
 	}
-	return false
-}
-
-// withoutLeases are the limits without the leases, which belong to one key.
-func withoutLeases(l store.Limits) (kept store.Limits) {
-	for i := range l {
-		if !l[i].Limit.HoldsLeases() {
-			kept = append(kept, l[i])
-		}
+	_, p := c.companion()
+	if p == nil {
+		return notDue
 	}
-	return kept
-}
-
-// linkedOf are the keys that a lease leads to. found is false if there is none that has not ended.
-func (sh *shard) linkedOf(e *table.Slot, id, nowNS int64) (names [][]byte, found bool) {
-	for p := range sh.TalliesOf(e) {
-		if p.HoldsLeases() {
-			st := sh.Tallies.State(p)
-			links, has := cell.Links(&st, uint64(id), nowNS)
-			keys, _ := cell.NamesIn(links)
-			names, found = append(names, keys...), found || has
-		}
-	}
-	return names, found
+	st := c.sh.Tallies.State(p)
+	return cell.NextDue(&st)
 }

@@ -5,49 +5,49 @@ import (
 	"time"
 )
 
-// answer ends a wait. It is over at nowNS.
-func (w *waiter) answer(t store.Taken, err error, nowNS int64) {
-	w.leave(nowNS)
-	w.Request.Taken, w.Request.Err = t, err
-	w.store.waits.Answer(w, w.Request)
+// tell ends a wait that is over at nowNS. The request has what was taken.
+func (s *takes) tell(w *waiter, err error, nowNS int64) {
+	s.leave(w, nowNS)
+	if w.Request.Err = err; err != nil {
+		w.Request.Taken = store.Taken{}
+	}
+	s.waits.Answer(w, w.Request)
 }
 
 // leave takes a waiter out of its queue.
-func (w *waiter) leave(nowNS int64) {
-	w.queue.remove(w.store, w, nowNS)
-	if calls := w.asked.calls; len(calls) > 1 {
-		for i := range calls {
-			if q := calls[i].sh.queueOf(&calls[i]); q != nil && q.kept == w {
-				q.poke(nowNS)
-			}
+func (s *takes) leave(w *waiter, nowNS int64) {
+	w.queue.remove(w, nowNS)
+	for i := 0; i < len(w.Calls) && len(w.Calls) > 1; i++ {
+		c := &w.Calls[i]
+		if q := s.shardOf(s.Hash(c.Key)).queueOf(c); q != nil && q.kept == w {
+			q.poke(nowNS)
 		}
 	}
 }
 
 // goAway takes out one whose turn has not come, and reports whether it still waited. All its shards are locked.
-func (w *waiter) goAway(nowNS int64) bool {
-	room, q := &w.store.waits, w.queue
+func (s *takes) goAway(w *waiter, nowNS int64) bool {
+	q := w.queue
 	if w.With != nil {
-		room.Part(w)
+		s.waits.Part(w)
 	} else if q == nil {
 		return false
-	} else if next := room.HandOver(w); next != nil {
+	} else if next := s.waits.HandOver(w); next != nil {
 		q.replace(w, next)
 	} else {
 		first := q.First() == w
-		w.leave(nowNS)
+		s.leave(w, nowNS)
 		q.ahead.stale = true
 		if first && len(q.Waiters) > 0 {
 			q.poke(nowNS)
 		}
 	}
-	room.Leave(w)
+	s.waits.Leave(w)
 	return true
 }
 
 // expire is what a waiter's timer calls at its deadline.
-func (w *waiter) expire() {
-	s := w.store
+func (s *takes) expire(w *waiter) {
 	s.lockAll(w.locks, 0)
 	q, early := w.queue, w.deadlineNS-s.now()
 	if w.With != nil {
@@ -65,27 +65,27 @@ func (w *waiter) expire() {
 }
 
 // refuse answers a waiter as a call that does not wait.
-func (s *Store) refuse(w *waiter, nowNS int64) bool {
-	r, waited := w.asked, false
-	paid := prepaid{store: s}
-	var t store.Taken
-	err := paid.run(w.locks, nowNS, func() (err error) {
-		if waited = waited || w.goAway(nowNS); !waited {
+func (s *takes) refuse(w *waiter, nowNS int64) bool {
+	r, waited := w.Request, false
+	paid := prepaid{store: s.shards, shard: s.shardOf(s.Hash(w.Calls[0].Key))}
+	err := paid.run(w.locks, nowNS, func() error {
+		if waited = waited || s.goAway(w, nowNS); !waited {
 			return nil
 		}
-		paid.shard = r.calls[0].sh
-		if !w.refresh() {
-			return store.ErrNoPolicy
+		r.Taken = store.Taken{}
+		if _, err := s.waits.Refresh(w); err != nil {
+			return err
 		}
+		t, _ := s.begin(r)
+		defer s.end(t)
 		a := w.Access
 		a.NowNS = nowNS
 		r.Terms.Mode = store.DontWait
-		t, err = s.takeLocked(r, a, &paid, turn{})
-		r.Terms.Mode = store.Wait
-		return err
+		defer func() { r.Terms.Mode = store.Wait }()
+		return t.decide(a, &paid, turn{})
 	})
 	if waited {
-		r.Taken, r.Err = t, err
+		r.Err = err
 		w.Waker.Wake()
 	}
 	return waited
@@ -94,7 +94,7 @@ func (s *Store) refuse(w *waiter, nowNS int64) bool {
 // Leave ends the wait of a request for which TakeBatch has returned false, and reports whether it still waited. With nil its caller
 // has gone: it is not answered, and its Waker is not woken. With ErrRefused it is answered as a call that does not wait, and with
 // another error it is answered with that.
-func (s *Store) Leave(r *store.TakeRequest, why error) bool {
+func (s *takes) Leave(r *store.TakeRequest, why error) bool {
 	w := s.waits.Find(r)
 	if w == nil {
 		return false
@@ -105,7 +105,7 @@ func (s *Store) Leave(r *store.TakeRequest, why error) bool {
 	}
 	s.lockAll(w.locks, now)
 	defer s.unlockAll(w.locks)
-	if !w.goAway(now) {
+	if !s.goAway(w, now) {
 		return false
 	}
 	if why != nil {

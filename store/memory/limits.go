@@ -54,14 +54,6 @@ func (sh *shard) limits(e *table.Slot) (to store.Limits) {
 	return to
 }
 
-// Bytes is what they take, by the estimate of MaxBytes.
-func bytesOfLimits(l store.Limits) (n int64) {
-	for i := range l {
-		n += table.TallyBytes + table.BytesOfRing(l[i].State.Ring)
-	}
-	return n
-}
-
 // full is the state of a slot with its limits, which are valid under the lock. Limits of policies that are gone are left out, and
 // do not count for the TAT.
 func (sh *shard) full(n uint32, e *table.Slot) store.Value {
@@ -71,14 +63,6 @@ func (sh *shard) full(n uint32, e *table.Slot) store.Value {
 		st.TAT, st.Limits = sh.EndOf(limits), &limits
 	}
 	return st
-}
-
-// limitBytes is what the limits of a state take, by the estimate of MaxBytes.
-func limitBytes(st store.Value) int64 {
-	if st.Limits == nil {
-		return 0
-	}
-	return bytesOfLimits(*st.Limits)
 }
 
 // setLimits makes a key hold these limits and no others. Their rings become the store's.
@@ -136,31 +120,4 @@ func (sh *shard) untell(e *table.Slot) {
 	for p := range sh.TalliesOf(e) {
 		sh.Tallies.Untell(p)
 	}
-}
-
-// Limits calls fn for each limit of a live key that holds limits, and touches it. The state is valid until fn returns,
-// which must not use the store. It returns false where there is no such key; the error is ErrWrongType.
-func (s *Store) Limits(key []byte, a store.Access, fn func(*store.LimitState)) (bool, error) {
-	sh, _, e := s.lockKey(key, a)
-	defer sh.unlock()
-	sh.countLookup(e)
-	switch {
-	case e == nil:
-		return false, nil
-	case !e.HoldsLimits():
-		return true, store.ErrWrongType
-	}
-	limits := sh.limits(e)
-	for i := range limits {
-		l := &limits[i]
-		if sh.LimitEndNS(&l.Limit, &l.State) <= uint64(a.NowNS) {
-			continue
-		}
-		if ahead := s.wall.Load(); ahead != 0 {
-			l.State.Ring = table.CloneRing(l.State.Ring)
-			stateToWall(l, ahead)
-		}
-		fn(l)
-	}
-	return true, nil
 }

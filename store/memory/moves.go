@@ -31,27 +31,27 @@ type Position struct {
 // place is where a key stands in the order of an export.
 func place(shard int, tag uint64) uint64 { return uint64(shard)<<33 | tag }
 
-func (s *Store) placeOf(key []byte) uint64 {
-	hash := s.hash(key)
+func (s *shards) placeOf(key []byte) uint64 {
+	hash := s.Hash(key)
 	return place(s.shardIndex(hash), uint64(table.TagOfHash(hash)))
 }
 
 // StartExport returns the start of an export that misses no key that is renamed, up to 16 MB of them. EndExport must follow.
-func (s *Store) StartExport() Position {
+func (s *exports) StartExport() Position {
 	m := &moves{}
-	s.exports.mu.Lock()
-	defer s.exports.mu.Unlock()
-	s.exports.running = append(s.exports.running, m)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = append(s.running, m)
 	return Position{moves: m}
 }
 
 // EndExport ends an export, done or not, by any position in it.
-func (s *Store) EndExport(p Position) {
-	s.exports.mu.Lock()
-	defer s.exports.mu.Unlock()
-	for i, m := range s.exports.running {
+func (s *exports) EndExport(p Position) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, m := range s.running {
 		if m == p.moves {
-			s.exports.running = append(s.exports.running[:i:i], s.exports.running[i+1:]...)
+			s.running = append(s.running[:i:i], s.running[i+1:]...)
 			return
 		}
 	}
@@ -59,16 +59,17 @@ func (s *Store) EndExport(p Position) {
 
 // exports are those under way, one or two: a snapshot and a rewrite of the append-only file.
 type exports struct {
+	*shards
 	mu      sync.Mutex
 	running []*moves
 }
 
 // noteMove tells the exports under way of a key that is about to be renamed. Both shards are locked, so that no export passes
 // either key meanwhile.
-func (s *Store) noteMove(from, to []byte, st store.Value) {
-	s.exports.mu.Lock()
-	running := s.exports.running
-	s.exports.mu.Unlock()
+func (s *exports) noteMove(from, to []byte, st store.Value) {
+	s.mu.Lock()
+	running := s.running
+	s.mu.Unlock()
 	for _, m := range running {
 		m.mu.Lock()
 		if s.placeOf(from) >= m.at && (s.placeOf(to) < m.at || m.has(to)) {

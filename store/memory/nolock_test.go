@@ -105,13 +105,13 @@ func TestWhichCallsTakeTheLock(t *testing.T) {
 			for _, event := range tt.before {
 				event(s, key, nowNS)
 			}
-			before := s.shards[0].version.Load()
+			before := s.all[0].version.Load()
 			tt.call(s, key, nowNS+tt.afterNS)
-			locks := s.shards[0].version.Load() != before
+			locks := s.all[0].version.Load() != before
 			if want := tt.locks || length == table.HugeKey && tt.name != "nothing"; locks != want {
 				t.Errorf("%s, %d bytes: locks: %v", tt.name, length, locks)
 			}
-			if held := s.shards[0].InUse; held > 1 {
+			if held := s.all[0].InUse; held > 1 {
 				t.Errorf("%s, %d bytes: the key is there %d times", tt.name, length, held)
 			}
 		}
@@ -128,10 +128,10 @@ func TestStepsWithoutTheLock(t *testing.T) {
 	if _, err := s.Throttle(key, bucket, 1, a); err != nil {
 		t.Fatal(err)
 	}
-	sh := &s.shards[0]
+	sh := &s.all[0]
 	look := func() *free {
-		f := &free{store: s}
-		if !f.look(sh, s.hash(key), key, 0, a) {
+		f := &free{store: &s.shards}
+		if !f.look(sh, s.Hash(key), key, 0, a) {
 			t.Fatal("a call needs the lock")
 		}
 		return f
@@ -148,8 +148,8 @@ func TestStepsWithoutTheLock(t *testing.T) {
 		t.Error("a call goes on though another word of its slot has changed")
 	}
 	for _, others := range []int{0, 1} {
-		f = &free{store: s}
-		if f.look(sh, s.hash(nil), nil, 0, a) {
+		f = &free{store: &s.shards}
+		if f.look(sh, s.Hash(nil), nil, 0, a) {
 			t.Fatal("a call on a key that is not there goes on")
 		}
 		for range others {
@@ -160,7 +160,7 @@ func TestStepsWithoutTheLock(t *testing.T) {
 		if absent := f.stillAbsent(sh); absent != (others == 0) {
 			t.Errorf("a key was not there before %d calls: still absent: %v", others, absent)
 		}
-		if (&free{store: s}).look(sh, s.hash(key), key, 0, a) {
+		if (&free{store: &s.shards}).look(sh, s.Hash(key), key, 0, a) {
 			t.Error("a call goes on though the shard is locked")
 		}
 		sh.unlock()
@@ -176,7 +176,7 @@ func TestStepsWithoutTheLock(t *testing.T) {
 		if f = look(); !f.begin() {
 			t.Fatal("a call does not go on")
 		}
-		if other := (&free{store: s}); other.look(sh, s.hash(key), key, 0, a) {
+		if other := (&free{store: &s.shards}); other.look(sh, s.Hash(key), key, 0, a) {
 			t.Error("two calls are busy with a slot")
 		}
 		version, got := sh.version.Load(), make(chan uint64)
@@ -193,7 +193,7 @@ func TestStepsWithoutTheLock(t *testing.T) {
 		if tat := <-got; tat != want {
 			t.Errorf("%s reads %d, want %d", name, tat, want)
 		}
-		f.done(s.hash(key), key, a)
+		f.done(s.Hash(key), key, a)
 	}
 }
 
@@ -206,8 +206,8 @@ func TestWhenUsesAreNoted(t *testing.T) {
 	} {
 		s := New(Options{})
 		s.SetLimitsNow(tt.maxKeys, tt.maxBytes, false)
-		for i := range s.shards {
-			if got := s.shards[i].noteNS.Load(); got != tt.noteNS {
+		for i := range s.all {
+			if got := s.all[i].noteNS.Load(); got != tt.noteNS {
 				t.Errorf("%d keys, %d bytes: noted after %d ns, want %d", tt.maxKeys, tt.maxBytes, got, tt.noteNS)
 			}
 		}

@@ -15,8 +15,8 @@ import (
 
 // footprint is what a store has allocated for its keys, but for indexes.
 func (s *Store) footprint() (n int64) {
-	for i := range s.shards {
-		a, err := s.shards[i].Table.Audit()
+	for i := range s.all {
+		a, err := s.all[i].Table.Audit()
 		if err != nil {
 			panic(err)
 		}
@@ -27,8 +27,8 @@ func (s *Store) footprint() (n int64) {
 
 // evicted is Stats.Evicted, for less.
 func evicted(s *Store) (n int64) {
-	for i := range s.shards {
-		n += s.shards[i].counters.evicted
+	for i := range s.all {
+		n += s.all[i].counters.evicted
 	}
 	return n
 }
@@ -111,7 +111,7 @@ func TestSlabsGoWhenTheirChangesAreTold(t *testing.T) {
 	for i := range keys {
 		s.Delete(fmt.Appendf(nil, "small %d", i), now)
 	}
-	if there := s.shards[0].Slabs.Places.There; there != 101 {
+	if there := s.all[0].Slabs.Places.There; there != 101 {
 		t.Errorf("%d slabs are there, whose changes are not told", there)
 	}
 	for s.Drain(func(c Change) {
@@ -120,7 +120,7 @@ func TestSlabsGoWhenTheirChangesAreTold(t *testing.T) {
 		}
 	}) {
 	}
-	if there := s.shards[0].Slabs.Places.There; there > 2 {
+	if there := s.all[0].Slabs.Places.There; there > 2 {
 		t.Errorf("%d slabs are there, of no keys", there)
 	}
 	if err := s.Audit(); err != nil {

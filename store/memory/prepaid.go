@@ -2,7 +2,6 @@ package memory
 
 import (
 	"errors"
-	"math/bits"
 )
 
 // errNoRoom says that prepaid must find room first. No caller of the package sees it.
@@ -11,7 +10,7 @@ var errNoRoom = errors.New("no room yet")
 // prepaid is room that is claimed before the locks of several keys are taken, because none can be made under them. All that
 // is needed is claimed at once. So of two callers that wait for room, neither keeps what the other waits for.
 type prepaid struct {
-	store *Store
+	store *shards
 	shard *shard // whose keys are the first to be removed for it
 	need
 	flushes uint64 // by then; a flush since makes it void
@@ -73,23 +72,5 @@ func (p *prepaid) pay(nowNS int64) error {
 			p.need, p.flushes = p.asked, p.store.flushes.Load()
 			return nil
 		}
-	}
-}
-
-// shardSet is a set of shards: a bit for each, by its index.
-type shardSet uint64
-
-func (s *Store) shardSetOf(hash uint64) shardSet { return 1 << s.shardIndex(hash) }
-
-// lockAll locks the shards, lowest index first, as Flush does.
-func (s *Store) lockAll(set shardSet, nowNS int64) {
-	for ; set != 0; set &= set - 1 {
-		s.shards[bits.TrailingZeros64(uint64(set))].lock(nowNS)
-	}
-}
-
-func (s *Store) unlockAll(set shardSet) {
-	for ; set != 0; set &= set - 1 {
-		s.shards[bits.TrailingZeros64(uint64(set))].unlock()
 	}
 }

@@ -10,7 +10,7 @@ func TestPrepaid(t *testing.T) {
 	for _, flush := range []bool{false, true} {
 		s := New(Options{MaxKeys: 3})
 		paid := func(asked need) *prepaid {
-			p := &prepaid{store: s, shard: &s.shards[0], asked: asked}
+			p := &prepaid{store: &s.shards, shard: &s.all[0], asked: asked}
 			if err := p.pay(0); err != nil {
 				t.Fatal(err)
 			}

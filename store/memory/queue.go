@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/store"
 	"celld/store/memory/table"
 	"celld/store/waiting"
 )
@@ -33,7 +34,8 @@ type queue struct {
 	seenNS int64 // nobody who waits can have passed before
 	timer  *time.Timer
 	dueNS  int64 // of the timer; 0: at once, notDue: it is not set
-	quiet  bool  // its first is being served: what that changes pokes nobody
+	now    func() int64
+	quiet  bool // its first is being served: what that changes pokes nobody
 
 	kept      *waiter // in another queue, for which those with later tickets leave this state alone
 	keptUntil int64
@@ -46,8 +48,6 @@ const notDue = math.MaxInt64
 // waiter is a call that waits, or a reservation behind such calls: that has been answered, and takes when its turn comes.
 type waiter struct {
 	waiting.Waiter[*waiter]
-	store      *Store
-	asked      *pending
 	locks      shardSet
 	deadlineNS int64
 
@@ -55,14 +55,8 @@ type waiter struct {
 	cost  int64  // of its queue's state
 }
 
-// Waiting is how many callers wait, and for how many keys.
-func (s *Store) Waiting() (callers, keys int64) { return s.waits.Callers(), s.waitedKeys.Load() }
-
-// SetMaxWaiters changes Options.MaxWaiters. Those who wait already stay.
-func (s *Store) SetMaxWaiters(most int64) { s.waits.SetMost(most) }
-
 // queueOf is the queue of a call's state, nil if nobody waits for it.
-func (sh *shard) queueOf(c *call) *queue {
+func (sh *shard) queueOf(c *store.Call) *queue {
 	if len(sh.waited.OfKey) == 0 {
 		return nil
 	}
@@ -75,34 +69,28 @@ func (sh *shard) queueOf(c *call) *queue {
 }
 
 // is reports whether a call of the queue's key shares its state.
-func (q *queue) is(c *call) bool {
+func (q *queue) is(c *store.Call) bool {
 	return c.Policy == q.policy && (c.Policy != 0 || c.Limit.Shape == q.shape)
 }
 
-// newQueue makes the queue of a call's state.
-func (s *Store) newQueue(c *call) *queue {
-	sh := c.sh
-	q := &queue{sh: sh, hash: c.hash, key: string(c.Key), policy: c.Policy, shape: c.Limit.Shape, dueNS: notDue}
-	q.timer = time.AfterFunc(math.MaxInt64, func() { s.serve(q) })
-	if sh.waited.Add(q.key, q) {
-		s.waitedKeys.Add(1)
-		sh.flagWaited(q.hash, c.Key, table.FlagWaited)
+// open makes a queue be found.
+func (q *queue) open() {
+	if q.sh.waited.Add(q.key, q) {
+		q.flagWaited(table.FlagWaited)
 	}
-	return q
 }
 
 // drop removes a queue in which nobody waits.
-func (q *queue) drop(s *Store) {
+func (q *queue) drop() {
 	q.timer.Stop()
 	if q.sh.waited.Remove(q.key, q) {
-		s.waitedKeys.Add(-1)
-		q.sh.flagWaited(q.hash, []byte(q.key), 0)
+		q.flagWaited(0)
 	}
 }
 
-// FlagWaited sets the flag of a key's slot, if the key is there.
-func (sh *shard) flagWaited(hash uint64, key []byte, value uint64) {
-	if _, e := sh.Slot(hash, key); e != nil {
+// flagWaited sets the flag of the key's slot, if the key is there.
+func (q *queue) flagWaited(value uint64) {
+	if _, e := q.sh.Slot(q.hash, []byte(q.key)); e != nil {
 		e.SetInfo(table.FlagWaited, value)
 	}
 }
@@ -114,13 +102,13 @@ func (q *queue) insert(w *waiter, cost int64) {
 }
 
 // remove takes a waiter out, and drops the queue with the last one. After its first the next is looked at from nowNS on.
-func (q *queue) remove(s *Store, w *waiter, nowNS int64) {
+func (q *queue) remove(w *waiter, nowNS int64) {
 	if q.Remove(w) == 0 {
 		q.seenNS = max(q.seenNS, nowNS)
 	}
 	w.queue = nil
 	if q.cost -= w.cost; len(q.Waiters) == 0 {
-		q.drop(s)
+		q.drop()
 	}
 }
 
@@ -144,10 +132,10 @@ func (q *queue) poke(nowNS int64) {
 }
 
 // setTimer has the queue served at an instant. A poke is not put off.
-func (q *queue) setTimer(s *Store, atNS int64) {
+func (q *queue) setTimer(atNS int64) {
 	if q.dueNS != 0 && q.dueNS != atNS {
 		q.dueNS = atNS
-		q.timer.Reset(time.Duration(max(atNS-s.now(), 0)))
+		q.timer.Reset(time.Duration(max(atNS-q.now(), 0)))
 	}
 }
 
@@ -167,25 +155,15 @@ func (sh *shard) pokeAll(nowNS int64) {
 	}
 }
 
-// pokeAll pokes all queues: a policy or a rule has changed.
-func (s *Store) pokeAll() {
-	if s.waitedKeys.Load() == 0 {
-		return
+// keeps reports whether the first leaves the state alone for another.
+func (q *queue) keeps(nowNS int64) bool {
+	if q.kept == nil {
+		return false
 	}
-	now := s.now()
-	for i := range s.shards {
-		sh := &s.shards[i]
-		sh.mu.Lock()
-		sh.pokeAll(now)
-		sh.unlock()
+	if q.kept.queue == nil || q.kept.queue == q || q.keptUntil <= nowNS {
+		q.kept = nil
+		q.seenNS = max(q.seenNS, min(nowNS, q.keptUntil)) // nobody takes in what was idle
+		return false
 	}
-}
-
-// refresh gives a waiter's calls the limits that their policies have by now. It returns false where one has gone.
-func (w *waiter) refresh() bool {
-	changed, err := w.store.waits.Refresh(w)
-	for i := 0; changed && i < len(w.asked.calls); i++ {
-		w.store.start(&w.asked.calls[i])
-	}
-	return err == nil
+	return len(q.Waiters) == 0 || q.kept.Ticket < q.First().Ticket
 }

@@ -23,7 +23,7 @@ func (s *Store) RenameNew(from, to []byte, a store.Access) (there, moved bool, e
 
 func (s *Store) rename(from, to []byte, onlyNew bool, a store.Access) (there, moved bool, err error) {
 	may, nowNS := a.May, a.NowNS
-	fromHash, toHash := s.hash(from), s.hash(to)
+	fromHash, toHash := s.Hash(from), s.Hash(to)
 	source, target := s.shardOf(fromHash), s.shardOf(toHash)
 	locks := s.shardSetOf(fromHash) | s.shardSetOf(toHash)
 	s.lockAll(locks, nowNS)

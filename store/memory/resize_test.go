@@ -27,10 +27,10 @@ func (s *Store) SetNoEviction(on bool) {
 }
 
 func (s *Store) limitsNow() (maxKeys, maxBytes int64, noEviction bool) {
-	s.resize.Lock()
-	defer s.resize.Unlock()
+	s.resize.mu.Lock()
+	defer s.resize.mu.Unlock()
 	return s.resize.maxKeys, s.resize.maxBytes, s.room.noEviction.Load()
 }
 
 // ShardOf is the number of the shard that a key is in.
-func (s *Store) ShardOf(key string) int { return s.shardIndex(s.hash([]byte(key))) }
+func (s *Store) ShardOf(key string) int { return s.shardIndex(s.Hash([]byte(key))) }

@@ -26,8 +26,8 @@ func (s *Store) Scan(cursor uint64, count int, nowNS int64, fn func(key string, 
 	count = max(count, 1)
 	batch := make([]item, 0, min(count, perLock))
 	var scratch [table.HugeKey]byte
-	for index := cursor >> shardShift; count > 0 && index < uint64(len(s.shards)); index = cursor >> shardShift {
-		sh := &s.shards[index]
+	for index := cursor >> shardShift; count > 0 && index < uint64(len(s.all)); index = cursor >> shardShift {
+		sh := &s.all[index]
 		batch = batch[:0]
 		places := min(count, perLock)
 		n, left := uint32(cursor), places*emptyPerPlace
@@ -53,7 +53,7 @@ func (s *Store) Scan(cursor uint64, count int, nowNS int64, fn func(key string, 
 			fn(it.key, it.state)
 		}
 	}
-	if cursor>>shardShift >= uint64(len(s.shards)) {
+	if cursor>>shardShift >= uint64(len(s.all)) {
 		return 0
 	}
 	return cursor
@@ -80,15 +80,15 @@ func (s *Store) Random(nowNS int64) (string, bool) {
 	}
 	for range mostRandom {
 		var total int64
-		for i := range s.shards {
-			total += s.shards[i].held.Load()
+		for i := range s.all {
+			total += s.all[i].held.Load()
 		}
 		if total == 0 {
 			return "", false
 		}
 		place := rand.Int64N(total)
-		for i := range s.shards {
-			sh := &s.shards[i]
+		for i := range s.all {
+			sh := &s.all[i]
 			if held := sh.held.Load(); place >= held {
 				place -= held
 				continue

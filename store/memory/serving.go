@@ -8,13 +8,13 @@ import (
 )
 
 // serve has those take whose moment has come.
-func (s *Store) serve(q *queue) {
+func (s *takes) serve(q *queue) {
 	for s.serveSome(q) {
 	}
 }
 
 // serveSome serves a few, all under the same locks, and reports whether there are more to look at.
-func (s *Store) serveSome(q *queue) (more bool) {
+func (s *takes) serveSome(q *queue) (more bool) {
 	now := s.now()
 	q.sh.lock(now)
 	w := q.First()
@@ -23,7 +23,7 @@ func (s *Store) serveSome(q *queue) (more bool) {
 	if w == nil {
 		return false
 	}
-	paid := prepaid{store: s, shard: q.sh}
+	paid := prepaid{store: s.shards, shard: q.sh}
 	locks := w.locks
 	err := paid.run(locks, now, func() (err error) {
 		more = false
@@ -44,7 +44,7 @@ func (s *Store) serveSome(q *queue) (more bool) {
 		s.lockAll(w.locks, now)
 		defer s.unlockAll(w.locks)
 		if w.queue != nil {
-			w.answer(store.Taken{}, err, now)
+			s.tell(w, err, now)
 		}
 		return true
 	}
@@ -53,22 +53,24 @@ func (s *Store) serveSome(q *queue) (more bool) {
 
 // serveFirst has the first of a queue take, if its moment has come, and reports whether the next is to be looked at. All its
 // shards are locked. The error is errNoRoom.
-func (s *Store) serveFirst(q *queue, nowNS int64, paid *prepaid) (next bool, err error) {
+func (s *takes) serveFirst(q *queue, nowNS int64, paid *prepaid) (next bool, err error) {
 	w := q.First()
-	if !w.refresh() {
-		w.answer(store.Taken{}, store.ErrNoPolicy, nowNS)
+	if _, err := s.waits.Refresh(w); err != nil {
+		s.tell(w, err, nowNS)
 		return true, nil
 	}
 	if q.keeps(nowNS) {
-		q.setTimer(s, q.keptUntil)
+		q.setTimer(q.keptUntil)
 		return false, nil
 	}
+	t, _ := s.begin(w.Request)
+	defer s.end(t)
 	at := nowNS
-	if c := &w.asked.calls[0]; len(w.asked.calls) == 1 && q.is(c) {
-		if at = q.momentNS(c, w); c.carried {
+	if c := &t.calls[0]; len(t.calls) == 1 && q.is(c.Call) {
+		if at = s.momentNS(c, w); c.carried {
 			at = nowNS
 		} else if at > nowNS {
-			q.setTimer(s, at)
+			q.setTimer(at)
 			return false, nil
 		} else if at > w.deadlineNS {
 			return false, nil // it is about to be refused
@@ -77,7 +79,7 @@ func (s *Store) serveFirst(q *queue, nowNS int64, paid *prepaid) (next bool, err
 	q.quiet = true
 	a := w.Access
 	a.NowNS = at
-	t, err := s.takeLocked(w.asked, a, paid, turn{waiter: w})
+	err = t.decide(a, paid, turn{waiter: w})
 	q.quiet = false
 	switch err {
 	case errNoRoom:
@@ -85,14 +87,14 @@ func (s *Store) serveFirst(q *queue, nowNS int64, paid *prepaid) (next bool, err
 	case errWaits:
 		return w.queue != q && len(q.Waiters) > 0, nil
 	}
-	w.answer(t, err, at)
+	s.tell(w, err, at)
 	return true, nil
 }
 
 // momentNS is when a call of one limit passes, that is the first of its queue, or may pass as a lease flows back.
-func (q *queue) momentNS(c *call, w *waiter) int64 {
-	from := max(w.Access.NowNS, q.seenNS)
-	if c.carried = false; c.Limit.Shadow || c.ruledBy(w.store, from) {
+func (s *takes) momentNS(c *call, w *waiter) int64 {
+	from := max(w.Access.NowNS, w.queue.seenNS)
+	if c.carried = false; c.Limit.Shadow || s.policies.Rule(c.Key, from) != nil {
 		return from
 	}
 	c.n, c.e = c.sh.meet(c.hash, c.Key, store.Access{NowNS: from, NoTouch: true})
@@ -106,8 +108,4 @@ func (q *queue) momentNS(c *call, w *waiter) int64 {
 		return from
 	}
 	return max(from, min(from+int64(min(wait, uint64(math.MaxInt64-1-from))), c.nextDueNS()))
-}
-
-func (c *call) ruledBy(s *Store, nowNS int64) bool {
-	return s.HasRules() && s.Rule(c.Key, nowNS) != nil
 }

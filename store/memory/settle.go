@@ -12,7 +12,7 @@ import (
 
 // Renew has a lease end so many ns from now, and reports whether there is one of that ID. The key is the first of the Take that was
 // granted. What the Take has under other keys is renewed with it. The error is a *NoRightError.
-func (s *Store) Renew(key []byte, id, ns int64, a store.Access) (renewed bool, err error) {
+func (s *takes) Renew(key []byte, id, ns int64, a store.Access) (renewed bool, err error) {
 	end := laterNS(a.NowNS, max(ns, 0))
 	return found(s.onLease(key, id, a, func(keys []*call, _ *prepaid) error {
 		for _, c := range keys {
@@ -22,21 +22,21 @@ func (s *Store) Renew(key []byte, id, ns int64, a store.Access) (renewed bool, e
 					p.SetState(&st)
 				}
 			}
-			c.sh.leasesChanged(c, a.NowNS)
+			c.leasesChanged(a.NowNS)
 		}
 		return nil
 	}))
 }
 
 // Release ends a lease and gives all of it back: see Settle.
-func (s *Store) Release(key []byte, id int64, a store.Access) (ended bool, err error) {
+func (s *takes) Release(key []byte, id int64, a store.Access) (ended bool, err error) {
 	return s.Settle(key, id, 0, a)
 }
 
 // Settle ends a lease whose true cost was n, and reports whether there was one of that ID: a second time it returns false. The key is
 // the first of the Take that was granted. Of each limit, what was granted beyond n is given back, and what n is beyond that is taken,
 // whether it passes or not; where the store is full it is not. A lease of algo=conc just ends. The error is a *NoRightError.
-func (s *Store) Settle(key []byte, id, n int64, a store.Access) (ended bool, err error) {
+func (s *takes) Settle(key []byte, id, n int64, a store.Access) (ended bool, err error) {
 	n = min(max(n, 0), cell.MaxCost)
 	err = s.onLease(key, id, a, func(keys []*call, paid *prepaid) error { return s.settle(keys, id, n, a, paid) })
 	if errors.Is(err, store.ErrFull) {
@@ -56,12 +56,12 @@ func found(err error) (bool, error) {
 }
 
 // onLease calls do, under the locks of all keys of a lease, with those that are there and hold limits. With errNoRoom, do is called again.
-func (s *Store) onLease(key []byte, id int64, a store.Access, do func(keys []*call, paid *prepaid) error) error {
+func (s *takes) onLease(key []byte, id int64, a store.Access, do func(keys []*call, paid *prepaid) error) error {
 	if id <= 0 {
 		return errNoSuchLease
 	}
 	lead := s.byName(key)
-	paid := prepaid{store: s, shard: lead.sh}
+	paid := prepaid{store: s.shards, shard: lead.sh}
 	for locks := s.shardSetOf(lead.hash); ; { // nearly all leases lead nowhere, so this is nearly always enough
 		var lacks shardSet
 		err := paid.run(locks, a.NowNS, func() (err error) {
@@ -79,16 +79,16 @@ func (s *Store) onLease(key []byte, id int64, a store.Access, do func(keys []*ca
 }
 
 // byName is a Call of a key and no limit.
-func (s *Store) byName(key []byte) *call {
+func (s *takes) byName(key []byte) *call {
 	c := &call{Call: &store.Call{Key: key}}
-	c.hash = s.hash(key)
+	c.hash = s.Hash(key)
 	c.sh = s.shardOf(c.hash)
 	return c
 }
 
 // keysOf are a lease's first key, which is locked, and those keys to which it leads and which have it, too. lacks are the locks that it
 // needs to look for these.
-func (s *Store) keysOf(lead *call, id int64, locks shardSet, a store.Access) (keys []*call, lacks shardSet, err error) {
+func (s *takes) keysOf(lead *call, id int64, locks shardSet, a store.Access) (keys []*call, lacks shardSet, err error) {
 	linked, found := lead.linked(id, a)
 	if !found {
 		return nil, 0, errNoSuchLease
@@ -122,7 +122,7 @@ func (c *call) linked(id int64, a store.Access) (names [][]byte, found bool) {
 
 // Linked are the other keys that a lease under a key leads to: those of the Take that was granted. They may be there no longer. The
 // error is a *NoRightError.
-func (s *Store) Linked(key []byte, id int64, a store.Access) (names [][]byte, err error) {
+func (s *takes) Linked(key []byte, id int64, a store.Access) (names [][]byte, err error) {
 	c := s.byName(key)
 	c.sh.lock(a.NowNS)
 	defer c.sh.unlock()
@@ -173,7 +173,7 @@ func debtsOf(keys []*call, id, n int64, nowNS int64) (debts []debt, more need) {
 }
 
 // settle is Settle under the locks. Without paid nothing more is taken.
-func (s *Store) settle(keys []*call, id, n int64, a store.Access, paid *prepaid) error {
+func (s *takes) settle(keys []*call, id, n int64, a store.Access, paid *prepaid) error {
 	if paid != nil {
 		debts, more := debtsOf(keys, id, n, a.NowNS)
 		if !paid.claim(more) {
@@ -192,7 +192,7 @@ func (s *Store) settle(keys []*call, id, n int64, a store.Access, paid *prepaid)
 				c.sh.dropIfEmpty(c.e, p)
 			}
 		}
-		c.sh.leasesChanged(c, a.NowNS)
+		c.leasesChanged(a.NowNS)
 	}
 	return nil
 }
@@ -226,7 +226,8 @@ func (d *debt) take(nowNS int64) {
 
 // leasesChanged notes that leases of a key have changed, or its limits with them: those who wait for it are looked at again. It removes
 // a key that has nothing left to remember.
-func (sh *shard) leasesChanged(c *call, nowNS int64) {
+func (c *call) leasesChanged(nowNS int64) {
+	sh := c.sh
 	if end := sh.LimitsEndNS(c.e); end > uint64(nowNS) {
 		sh.moveEnd(c.n, c.e, end, c.Key)
 		if c.e.Has(table.FlagWaited) {

@@ -17,8 +17,8 @@ func (s *Store) Stats(nowNS int64) store.Stats {
 		st.Changes += s.lanes[i].changes.Load()
 	}
 	var ttlNS, ttls float64 // a TAT may be 2^64 ns ahead
-	for i := range s.shards {
-		sh := &s.shards[i]
+	for i := range s.all {
+		sh := &s.all[i]
 		sh.lock(nowNS)
 		st.Changes += sh.changes
 		st.Expired += sh.counters.expired
@@ -47,4 +47,18 @@ func (s *Store) Stats(nowNS int64) store.Stats {
 		st.AvgTTLNS = math.MaxInt64
 	}
 	return st
+}
+
+// Changed is the number of changes still to be told, about: of slots, and of keys that are gone.
+func (s *Store) Changed() (n int) {
+	for i := range s.all {
+		sh := &s.all[i]
+		if sh.journal == nil {
+			return 0
+		}
+		sh.mu.Lock()
+		n += len(sh.journal.changed) + len(sh.journal.gone)
+		sh.unlock()
+	}
+	return n
 }

@@ -4,14 +4,9 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"runtime"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"celld/store"
-	"celld/store/memory/table"
 	"celld/store/policy"
-	"celld/store/waiting"
 )
 
 const (
@@ -25,13 +20,6 @@ const (
 	oneShardMaxKeys = 1 << 16
 	leastShards     = 16
 	shardsPerCore   = 4
-
-	// perLock is the most keys that are handled under one lock. Sweeping so many of a million takes 0.1 ms.
-	perLock = store.MaxTakes
-
-	// bytesPerLock is the most bytes of keys that are told under one lock, by the estimate of MaxBytes. Without it, 64 keys of
-	// 60 KB would make the reader's buffer grow to 4 MB.
-	bytesPerLock = 1 << 20
 )
 
 // Options are the limits of a Store. The zero value is a store of a million keys that evicts.
@@ -55,28 +43,13 @@ type Options struct {
 
 // Store maps keys to states. Make one with New.
 type Store struct {
-	seed    maphash.Seed
-	shards  []shard
-	flushes atomic.Uint64 // changes under all locks, so is steady under any
-	room    room
-	memory  table.Reserves
-	resize  resize
-
+	shards
 	*policy.Set // named limits and rules, which are neither keys nor evicted, nor does Flush remove them
-	losses      losses
-	wall        table.WallAhead
-	waits       waiting.Room[*waiter]
-	waitedKeys  atomic.Int64
-	pending     sync.Pool
-	now         func() int64
-	newID       func(us int64) uint64
-
-	lanes [lanes]lane
-
-	sweeps atomic.Uint32 // rotates the shard that Sweep starts with
-
-	exports exports
-	drain   drain
+	takes
+	sweeper
+	resize
+	exports
+	drain
 }
 
 // New returns an empty store.
@@ -90,57 +63,46 @@ func New(o Options) *Store {
 			o.Shards = 1
 		}
 	}
-	shards := 1 << bits.Len(uint(min(o.Shards, maxShards)-1))
-	s := &Store{seed: maphash.MakeSeed(), shards: make([]shard, shards)}
-	s.memory.Init()
-	s.resize.maxKeys, s.resize.maxBytes = o.MaxKeys, max(o.MaxBytes, 0)
-	s.room.maxKeys.Store(s.resize.maxKeys)
-	s.room.maxBytes.Store(s.resize.maxBytes)
-	s.room.noEviction.Store(o.NoEviction)
-	if s.now = o.Now; s.now == nil {
-		s.now = func() int64 { return time.Now().UnixNano() }
-	}
+	s := &Store{shards: shards{seed: maphash.MakeSeed(), all: make([]shard, 1<<bits.Len(uint(min(o.Shards, maxShards)-1)))}}
 	if s.Set = o.Policies; s.Set == nil {
 		s.Set = &policy.Set{Journal: o.Journal, Changed: s.pokeAll}
 	}
-	s.waits.Init(s.Set)
-	s.SetMaxWaiters(o.MaxWaiters)
-	if s.newID = o.NewID; s.newID == nil {
-		s.newID = s.NextID
-	}
-	for i := range s.shards {
-		sh := &s.shards[i]
+	s.memory.Init()
+	for i := range s.all {
+		sh := &s.all[i]
 		sh.room, sh.seed, sh.policies = &s.room, s.seed, s.Set
 		sh.UseMemory(&s.memory, &s.wall)
 		if o.Journal {
-			sh.journal = &journal{most: mostGone(shards)}
+			sh.journal = &journal{most: mostGone(len(s.all))}
 		}
 		sh.clear()
 	}
-	s.setNote()
+	s.takes = takes{shards: &s.shards, policies: s.Set, now: o.Now, newID: o.NewID}
+	if s.now == nil {
+		s.now = func() int64 { return time.Now().UnixNano() }
+	}
+	if s.newID == nil {
+		s.newID = s.NextID
+	}
+	s.waits.Init(s.Set)
+	s.SetMaxWaiters(o.MaxWaiters)
+	s.sweeper = sweeper{shards: &s.shards, policies: s.Set}
+	s.exports.shards, s.drain.shards = &s.shards, &s.shards
+	s.resize.shards = &s.shards
+	s.room.maxKeys.Store(o.MaxKeys)
+	s.room.maxBytes.Store(max(o.MaxBytes, 0))
+	s.SetLimits(o.MaxKeys, max(o.MaxBytes, 0), o.NoEviction)
 	return s
 }
-
-func (s *Store) lane(a store.Access) *lane { return &s.lanes[a.Lane%lanes] }
-
-// Hash returns a hash of a key. Nobody outside of the process can foresee any of its bits.
-func (s *Store) Hash(key []byte) uint64 { return s.hash(key) }
-
-func (s *Store) hash(key []byte) uint64 { return maphash.Bytes(s.seed, key) }
-
-// shardIndex uses the lower bits of a hash; its upper half is the tag.
-func (s *Store) shardIndex(hash uint64) int { return int(hash & uint64(len(s.shards)-1)) }
-
-func (s *Store) shardOf(hash uint64) *shard { return &s.shards[s.shardIndex(hash)] }
 
 // Flush removes all keys, in one step for every other call. It counts neither as eviction nor as expiry. It gives the memory of
 // the tables back.
 func (s *Store) Flush() {
-	for i := range s.shards {
-		s.shards[i].lock(0)
+	for i := range s.all {
+		s.all[i].lock(0)
 	}
-	for i := range s.shards {
-		sh := &s.shards[i]
+	for i := range s.all {
+		sh := &s.all[i]
 		sh.changes += sh.InUse
 		sh.clear()
 		sh.journal.clear()
@@ -149,8 +111,8 @@ func (s *Store) Flush() {
 	s.memory.Drop()
 	s.flushes.Add(1)
 	now := s.now()
-	for i := range s.shards {
-		s.shards[i].pokeAll(now)
-		s.shards[i].unlock()
+	for i := range s.all {
+		s.all[i].pokeAll(now)
+		s.all[i].unlock()
 	}
 }

@@ -13,7 +13,7 @@ import (
 // A denied call changes nothing but a block. There is one exception: the first call with another limit carries the state over
 // to that limit, and this is stored even when the call is denied, so that the retry after that it returns is exact. A peek changes
 // nothing, so it tells what a call at that instant would be told.
-func (s *Store) Take(calls []store.Call, o store.TakeOptions, a store.Access) (store.Taken, error) {
+func (s *takes) Take(calls []store.Call, o store.TakeOptions, a store.Access) (store.Taken, error) {
 	reqs := [1]store.TakeRequest{{Calls: calls, TakeOptions: o}}
 	s.TakeBatch(reqs[:], a, nil)
 	return reqs[0].Taken, reqs[0].Err
@@ -24,9 +24,9 @@ func (s *Store) Take(calls []store.Call, o store.TakeOptions, a store.Access) (s
 //
 // It returns false for a single request that waits: see Limiter. Where there are several, or the Waker is nil, one that would wait is
 // denied. A request with Terms must not be used by two calls at once.
-func (s *Store) TakeBatch(reqs []store.TakeRequest, a store.Access, w store.Waker) bool {
+func (s *takes) TakeBatch(reqs []store.TakeRequest, a store.Access, w store.Waker) bool {
 	for i := range reqs {
-		reqs[i].Hash = s.hash(reqs[i].Calls[0].Key)
+		reqs[i].Hash = s.Hash(reqs[i].Calls[0].Key)
 	}
 	if len(reqs) == 1 || !s.large() {
 		if len(reqs) > 1 {
@@ -44,9 +44,9 @@ func (s *Store) TakeBatch(reqs []store.TakeRequest, a store.Access, w store.Wake
 }
 
 // takeAll decides: see throttleAll. It returns false where the request waits, which it may with a Waker only.
-func (s *Store) takeAll(reqs []store.TakeRequest, b *batch, a store.Access, w store.Waker) bool {
-	ruled := s.HasRules()
-	f := free{store: s}
+func (s *takes) takeAll(reqs []store.TakeRequest, b *batch, a store.Access, w store.Waker) bool {
+	ruled := s.policies.HasRules()
+	f := free{store: s.shards}
 	var c counts
 	waits := false
 	for i := range reqs {
@@ -65,7 +65,7 @@ func (s *Store) takeAll(reqs []store.TakeRequest, b *batch, a store.Access, w st
 
 // answer decides on a request under the locks of its keys. absent says that a single key seems not to be there. It returns true for
 // one that waits, for which there must be a Waker: that may have been woken already.
-func (s *Store) answer(r *store.TakeRequest, absent bool, a store.Access, w store.Waker) (waits bool) {
+func (s *takes) answer(r *store.TakeRequest, absent bool, a store.Access, w store.Waker) (waits bool) {
 	if r.Cost < 0 {
 		s.answerGive(r, a)
 		return false
@@ -82,11 +82,11 @@ func (s *Store) answer(r *store.TakeRequest, absent bool, a store.Access, w stor
 			return false
 		}
 	}
-	return s.takeAny(r, a, w)
+	return s.takeAny(r, a, turn{waker: w})
 }
 
 // touchTallies touches the first tallies of the requests' keys.
-func (s *Store) touchTallies(b *batch) {
+func (s *shards) touchTallies(b *batch) {
 	var sum uint64
 	for i, e := range b.slots[:b.n] {
 		if e == nil {
@@ -99,4 +99,47 @@ func (s *Store) touchTallies(b *batch) {
 		}
 	}
 	keep(sum)
+}
+
+// takeOne answers a call of one limit under a key that is there and holds nothing else, as nearly all calls are. Its shard is
+// locked. It reports false, and has decided nothing, where the request is any other.
+func (s *takes) takeOne(sh *shard, r *store.TakeRequest, a store.Access) (done bool) {
+	if len(r.Calls) > 1 || r.Mode != cell.Take || r.UpTo || r.Terms != nil || s.policies.HasRules() {
+		return false
+	}
+	c := &r.Calls[0]
+	if c.Limit.HoldsLeases() {
+		return false
+	}
+	code := c.Limit.Code()
+	n, e := sh.meet(r.Hash, c.Key, a)
+	if e == nil || !e.HoldsLimits() || e.Has(table.FlagsOfState|table.FlagWaited) {
+		return false
+	}
+	p := sh.Tallies.At(e.FirstTally())
+	if p.Next.Load() != 0 || !p.Is(c.Limit, c.Policy, code) || !p.Same(c.Limit, code) {
+		return false
+	}
+	st := sh.Tallies.State(p)
+	at := sh.TimeOf(c.Limit, a.NowNS)
+	if blockedTooLong(c, &st, at) {
+		return false
+	}
+	if c.Limit.HasRing() && !c.Limit.Fits(&st) {
+		return false // room for more is to be had first
+	}
+	sh.counters.hits++
+	c.Decision = c.Limit.Decide(&st, at, r.Cost, cell.Take)
+	d := &c.Decision
+	if !d.Limited || p.BlockedNS.Load() != st.BlockedNS {
+		p.SetState(&st)
+		sh.putEnd(n, e, uint64(a.NowNS)+d.ResetAfterNS, c.Key)
+	}
+	if d.Limited && !c.Limit.Shadow {
+		r.Taken = store.Taken{Limited: true, RetryAfterNS: d.RetryAfterNS, ResetAfterNS: d.ResetAfterNS}
+	} else {
+		r.Taken = store.Taken{Granted: r.Cost, RetryAfterNS: cell.Never, ResetAfterNS: d.ResetAfterNS}
+	}
+	r.Err = nil
+	return true
 }

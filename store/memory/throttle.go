@@ -25,7 +25,7 @@ func (s *Store) Throttle(key []byte, l cell.Bucket, quantity int64, a store.Acce
 // Waker.
 func (s *Store) ThrottleBatch(reqs []store.Request, a store.Access, _ store.Waker) bool {
 	for i := range reqs {
-		reqs[i].Hash = s.hash(reqs[i].Key)
+		reqs[i].Hash = s.Hash(reqs[i].Key)
 	}
 	if len(reqs) == 1 || !s.large() {
 		s.throttleAll(reqs, nil, a)
@@ -43,11 +43,11 @@ func (s *Store) ThrottleBatch(reqs []store.Request, a store.Access, _ store.Wake
 // throttleAll decides. b has the slots where the requests' keys seem to be; it is nil if they have not been looked for.
 func (s *Store) throttleAll(reqs []store.Request, b *batch, a store.Access) {
 	ruled := s.HasRules()
-	f := free{store: s}
+	f := free{store: &s.shards}
 	var c counts
 	for i := range reqs {
 		r := &reqs[i]
-		if ruled && s.ruled(r.Key, r.Bucket.Capacity(), a.NowNS, &r.Decision) {
+		if ruled && s.Ruled(r.Key, r.Bucket.Capacity(), a.NowNS, &r.Decision) {
 			r.Err = nil
 			continue
 		}

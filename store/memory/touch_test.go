@@ -33,7 +33,7 @@ func TestTouch(t *testing.T) {
 	var b batch
 	keys := []int{5, -1, 7, touchFromKeys - 1}
 	for _, key := range keys {
-		b.add(s.hash(fmt.Append(nil, key)))
+		b.add(s.Hash(fmt.Append(nil, key)))
 	}
 	s.touch(&b)
 	for i, e := range b.slots[:b.n] {
@@ -53,13 +53,13 @@ func TestFlushAfterTouch(t *testing.T) {
 	s, a := New(Options{Shards: 1}), store.Access{NowNS: 1}
 	take := func(key string, b *batch) int64 {
 		reqs := []store.TakeRequest{{Calls: []store.Call{{Key: []byte(key), Limit: &limit}}, TakeOptions: store.TakeOptions{Cost: 1}}}
-		reqs[0].Hash = s.hash([]byte(key))
+		reqs[0].Hash = s.Hash([]byte(key))
 		s.takeAll(reqs, b, a, nil)
 		return reqs[0].Calls[0].Decision.Remaining
 	}
 	take("k", nil)
 	var b batch
-	b.add(s.hash([]byte("k")))
+	b.add(s.Hash([]byte("k")))
 	s.touch(&b)
 	s.Flush()
 	take("other", nil)

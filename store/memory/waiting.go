@@ -29,13 +29,38 @@ type look struct {
 // first reports whether the call comes before all of a queue.
 func (t turn) first(q *queue) bool { return t.waiter != nil && t.waiter.Ticket <= q.First().Ticket }
 
+// Waiting is how many callers wait, and for how many keys.
+func (s *takes) Waiting() (callers, keys int64) {
+	for i := range s.all {
+		sh := &s.all[i]
+		sh.mu.Lock()
+		keys += int64(len(sh.waited.OfKey))
+		sh.unlock()
+	}
+	return s.waits.Callers(), keys
+}
+
+// SetMaxWaiters changes Options.MaxWaiters. Those who wait already stay.
+func (s *takes) SetMaxWaiters(most int64) { s.waits.SetMost(most) }
+
+// pokeAll pokes all queues: a policy or a rule has changed.
+func (s *takes) pokeAll() {
+	now := s.now()
+	for i := range s.all {
+		sh := &s.all[i]
+		sh.mu.Lock()
+		sh.pokeAll(now)
+		sh.unlock()
+	}
+}
+
 // waitNS is how long this limit has a call wait, at nowNS: 0 if it does not.
 func (c *call) waitNS(nowNS, cost int64) uint64 {
 	switch {
 	case c.Ruled || c.Limit.Shadow:
 		return 0
 	case c.ahead != nil:
-		return c.ahead.waitNS(c, nowNS, cost*c.times)
+		return c.ahead.waitNS(c.Limit, c.st, nowNS, cost*c.times)
 	}
 	return c.Limit.Forecast(&c.st, c.sh.TimeOf(c.Limit, nowNS), cost*c.times)
 }
@@ -71,82 +96,95 @@ func (c *call) standBehind(nowNS, cost int64) {
 	if cost == 0 {
 		return
 	}
-	wait := c.ahead.waitNS(c, nowNS, cost*c.times)
+	wait := c.ahead.waitNS(c.Limit, c.st, nowNS, cost*c.times)
 	if d.Limited {
 		wait = max(wait, d.RetryAfterNS)
 	}
 	d.Limited, d.RetryAfterNS = true, wait
 }
 
-// delay has a denied call wait, or book ahead, as its terms say. It returns errWaits for a call that waits, and booked for one
-// that is to take at once what it will use when WaitNS has passed. Else the call stays denied.
-func (s *Store) delay(r *pending, cost int64, a store.Access, paid *prepaid, by turn) (booked bool, err error) {
-	if err := s.adopt(r.calls, a, paid); err != nil {
-		return false, err
+// delay has a denied take wait, or books it, as its terms say. It returns errWaits for one that waits. One that is booked takes at
+// once what it will use when WaitNS has passed. Else it stays denied.
+func (t *take) delay() error {
+	if !t.Taken.Limited || t.ruled || t.Mode != cell.Take || t.by.waiter == nil && (t.Terms == nil || t.Terms.Mode == store.DontWait) {
+		return nil
 	}
-	var longest, known uint64
-	binding, behind := -1, false
-	for i := range r.calls {
-		c := &r.calls[i]
-		wait := c.waitNS(a.NowNS, cost)
-		if wait == cell.Never {
-			return false, nil
-		}
-		if wait > 0 && wait >= longest {
-			longest, binding = wait, i
-		}
-		if by.waiter == nil && r.Terms.Mode == store.Wait {
-			wait = c.surelyNS(a.NowNS, cost, wait)
-		}
-		known = max(known, wait)
-		behind = behind || c.ahead != nil
+	if err := t.adopt(); err != nil {
+		return err
 	}
-	terms := r.Terms
+	binding, waitNS, surelyNS := t.forecast()
 	if binding < 0 {
-		return false, nil
+		return nil
 	}
-	if by.waiter != nil {
-		by.waiter.keepOthers(&r.calls[binding], a.NowNS, longest, cost)
-		by.waiter.goTo(&r.calls[binding], a.NowNS, longest, cost)
-		return false, errWaits
+	c := &t.calls[binding]
+	if w := t.by.waiter; w != nil {
+		w.keepOthers(t, c, waitNS)
+		w.goTo(t, c, waitNS)
+		return errWaits
 	}
-	var first *waiter
-	if terms.Mode == store.Wait && by.waker != nil {
-		first = s.waits.Same(r.TakeRequest)
+	wait := t.Terms.Mode == store.Wait && t.by.waker != nil
+	if wait {
+		if first := t.of.waits.Same(t.TakeRequest); first != nil {
+			return t.enqueue(func(w *waiter, _ bool) { t.of.waits.Join(w, first) })
+		}
 	}
 	switch {
-	case first != nil:
-	case known > uint64(max(terms.MaxNS, 0)):
-		return false, nil
-	case by.look != nil:
-		return by.look.wait(r, binding, a.NowNS, longest)
-	case terms.Mode == store.Reserve && behind && terms.LeaseNS > 0: // what it would hold has not been taken yet
-		return false, nil
-	case terms.Mode == store.Reserve:
-		return true, s.reserveBehind(r, cost, a, longest)
-	case by.waker == nil:
-		return false, nil
+	case surelyNS > uint64(max(t.Terms.MaxNS, 0)):
+		return nil
+	case t.by.look != nil:
+		return t.waitElsewhere(binding, waitNS)
+	case t.Terms.Mode == store.Reserve:
+		return t.reserve(waitNS)
+	case !wait:
+		return nil
 	}
-	return false, s.enqueue(r, &r.calls[binding], first, a, by.waker, longest, cost)
+	return t.enqueue(func(w *waiter, changed bool) {
+		w.goTo(t, c, waitNS)
+		t.of.waits.Know(w)
+		if changed {
+			w.queue.poke(t.a.NowNS)
+		}
+	})
+}
+
+// forecast is how long the take has to wait, and for which of its calls: -1 if one never passes, or none has it wait. surelyNS is what
+// of it is sure.
+func (t *take) forecast() (binding int, waitNS, surelyNS uint64) {
+	binding = -1
+	for i := range t.calls {
+		c := &t.calls[i]
+		wait := c.waitNS(t.a.NowNS, t.cost)
+		if wait == cell.Never {
+			return -1, 0, 0
+		}
+		if wait > 0 && wait >= waitNS {
+			waitNS, binding = wait, i
+		}
+		if t.by.waiter == nil && t.Terms.Mode == store.Wait {
+			wait = c.surelyNS(t.a.NowNS, t.cost, wait)
+		}
+		surelyNS = max(surelyNS, wait)
+	}
+	return binding, waitNS, surelyNS
 }
 
 // adopt stores the states that were carried over, as a denied call does: carried over anew at each look, they would never pass.
-func (s *Store) adopt(calls []call, a store.Access, paid *prepaid) error {
+func (t *take) adopt() error {
 	var more need
-	for i := range calls {
-		c := &calls[i]
+	for i := range t.calls {
+		c := &t.calls[i]
 		c.changes, c.blocks, c.adopts = false, false, c.carried && !c.Ruled
 		if c.adopts {
-			more.add(c.needs(calls[:i], a.NowNS))
+			more.add(c.needs(t.calls[:i], t.a.NowNS))
 		}
 	}
-	if !paid.claim(more) {
+	if !t.paid.claim(more) {
 		return errNoRoom
 	}
-	for i := range calls {
-		if c := &calls[i]; c.adopts {
-			c.change(calls[:i], 0, cell.Take, a.NowNS)
-			c.settle(false, a.NowNS)
+	for i := range t.calls {
+		if c := &t.calls[i]; c.adopts {
+			c.change(t.calls[:i], 0, cell.Take, t.a.NowNS)
+			c.settle(false, t.a.NowNS)
 			c.carried = false
 		}
 	}
@@ -154,67 +192,69 @@ func (s *Store) adopt(calls []call, a store.Access, paid *prepaid) error {
 }
 
 // newWaiter is one that is in no queue yet: see waiting.Room.Enter.
-func (s *Store) newWaiter(r *pending, a store.Access, waker store.Waker) (w *waiter, changed bool, err error) {
-	w = &waiter{store: s, asked: r, deadlineNS: math.MaxInt64}
-	w.Request, w.Calls, w.Access, w.Waker = r.TakeRequest, r.Calls, a, waker
-	for i := range r.calls {
-		w.locks |= s.shardSetOf(r.calls[i].hash)
+func (s *takes) newWaiter(r *store.TakeRequest, a store.Access, waker store.Waker) (w *waiter, changed bool, err error) {
+	w = &waiter{deadlineNS: math.MaxInt64}
+	w.Request, w.Calls, w.Access, w.Waker = r, r.Calls, a, waker
+	for i := range r.Calls {
+		w.locks |= s.shardSetOf(s.Hash(r.Calls[i].Key))
 	}
 	changed, err = s.waits.Enter(w)
 	return w, changed, err
 }
 
-// enqueue has a new call wait for one of its limits, or with one that waits for the same.
-func (s *Store) enqueue(r *pending, c *call, first *waiter, a store.Access, waker store.Waker, waitNS uint64, cost int64) error {
-	w, changed, err := s.newWaiter(r, a, waker)
+// enqueue has a new take wait, where stand says. changed reports a limit that is another by now.
+func (t *take) enqueue(stand func(w *waiter, changed bool)) error {
+	s := t.of
+	w, changed, err := s.newWaiter(t.TakeRequest, t.a, t.by.waker)
 	if err != nil {
 		return err
 	}
-	w.deadlineNS = a.NowNS + min(r.Terms.MaxNS, math.MaxInt64-a.NowNS)
-	if first != nil {
-		s.waits.Join(w, first)
-	} else {
-		w.goTo(c, a.NowNS, waitNS, cost)
-		s.waits.Know(w)
-		if changed {
-			w.queue.poke(a.NowNS)
-		}
-	}
-	w.Timer = time.AfterFunc(time.Duration(max(w.deadlineNS-s.now(), 0)), w.expire)
+	w.deadlineNS = int64(laterNS(t.a.NowNS, t.Terms.MaxNS))
+	stand(w, changed)
+	w.Timer = time.AfterFunc(time.Duration(max(w.deadlineNS-s.now(), 0)), func() { s.expire(w) })
 	return errWaits
 }
 
 // goTo has a waiter wait for a state, in its queue, for waitNS at least.
-func (w *waiter) goTo(c *call, nowNS int64, waitNS uint64, cost int64) {
-	s := w.store
-	q := c.sh.queueOf(c)
+func (w *waiter) goTo(t *take, c *call, waitNS uint64) {
+	q, cost, nowNS := c.sh.queueOf(c.Call), t.cost*c.times, t.a.NowNS
 	if q == nil || q != w.queue {
 		if was := w.queue; was != nil {
-			was.remove(s, w, nowNS)
+			was.remove(w, nowNS)
 			was.ahead.stale = true
 		}
 		if q == nil {
-			q = s.newQueue(c)
-			q.ahead.stale = true
+			q = t.of.newQueue(c)
 		}
 		if len(q.Waiters) == 0 || q.Waiters[len(q.Waiters)-1].Ticket < w.Ticket {
-			q.book(c, nowNS, cost*c.times)
+			q.book(c.Limit, c.st, nowNS, cost)
 		} else {
 			q.ahead.stale = true
 		}
-		q.insert(w, cost*c.times)
+		q.insert(w, cost)
 	}
 	if q.First() == w {
-		q.setTimer(s, min(nowNS+int64(min(waitNS, uint64(math.MaxInt64-1-nowNS))), c.nextDueNS()))
+		q.setTimer(min(nowNS+int64(min(waitNS, uint64(math.MaxInt64-1-nowNS))), c.nextDueNS()))
 	}
 }
 
-// wait has a call wait elsewhere, or books it.
-func (l *look) wait(r *pending, binding int, nowNS int64, waitNS uint64) (booked bool, err error) {
-	r.Terms.WaitNS = waitNS
-	if waitNS <= l.aheadNS && bookable(r.calls) {
-		return true, nil
+// newQueue makes the queue of a call's state.
+func (s *takes) newQueue(c *call) *queue {
+	q := &queue{sh: c.sh, hash: c.hash, key: string(c.Key), policy: c.Policy, shape: c.Limit.Shape, dueNS: notDue, now: s.now}
+	q.ahead.stale = true
+	q.timer = time.AfterFunc(math.MaxInt64, func() { s.serve(q) })
+	q.open()
+	return q
+}
+
+// waitElsewhere has a take wait elsewhere, or books it.
+func (t *take) waitElsewhere(binding int, waitNS uint64) error {
+	l := t.by.look
+	t.Terms.WaitNS = waitNS
+	if waitNS <= l.aheadNS && t.bookable() {
+		t.book()
+		return nil
 	}
-	l.binding, l.againNS = binding, min(waitNS, uint64(max(r.calls[binding].nextDueNS()-nowNS, 0)))
-	return false, errWaits
+	l.binding, l.againNS = binding, min(waitNS, uint64(max(t.calls[binding].nextDueNS()-t.a.NowNS, 0)))
+	return errWaits
 }

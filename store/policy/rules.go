@@ -290,6 +290,15 @@ func (set *ruleSet) find(key []byte, lengths []int, nowNS int64) *Rule {
 	return nil
 }
 
+// Ruled decides on a call by a rule, if one holds for its key, where a limit of this capacity would be asked.
+func (s *Set) Ruled(key []byte, capacity, nowNS int64, d *cell.Decision) bool {
+	r := s.Rule(key, nowNS)
+	if r != nil {
+		*d = r.Decision(capacity, nowNS)
+	}
+	return r != nil
+}
+
 // Decision is the answer of a rule to a call that a limit of this capacity would be asked.
 func (r *Rule) Decision(capacity, nowNS int64) cell.Decision {
 	if !r.Deny {

@@ -1,0 +1,104 @@
+package memory
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"celld/store/policy"
+)
+
+// sweeper removes what is over. Its walk removes the states of policies that were deleted or reset. These states may lie under any number of
+// keys, so they are not removed at once. A look-up of a key removes its own, and Sweep walks through the table once for the
+// others. A key that held nothing else is then gone.
+//
+// Take does not look for them: it would have to ask for the policy of each state, under a lock, and it reads only the states
+// that it asks for.
+type sweeper struct {
+	*shards
+	policies *policy.Set
+	sweeps   atomic.Uint32 // rotates the shard that Sweep starts with
+
+	walked atomic.Uint64 // the PoliciesLost up to which the walk has removed all states
+
+	mu      sync.Mutex // held for a step of the walk
+	walking uint64     // the PoliciesLost that the present walk is for; 0: there is none
+	shard   int
+	slot    uint32
+}
+
+// emptyPerPlace is how many free slots count as much as one place that is looked at.
+const emptyPerPlace = 16
+
+// Sweep does one step of removing dead keys, under one short lock: it handles 64 keys at most, of which it removes those
+// that are dead. It reports whether there are more that may be. Call it every 100 ms or so until there are none: memory is
+// then that of the live keys, and the calls that must first get rid of dead ones (Len, Random, inserts at capacity) find few.
+//
+// It also removes rules that are over, and evicts what is above a limit that was lowered, 64 keys at most.
+func (s *sweeper) Sweep(nowNS int64) (more bool) {
+	if s.pruneSome(nowNS) {
+		return true
+	}
+	s.policies.SweepRules(nowNS)
+	if s.trim(nowNS) == perLock {
+		return true
+	}
+	start := int(s.sweeps.Add(1))
+	for i := range s.all {
+		sh := &s.all[(start+i)&(len(s.all)-1)]
+		if sh.nextEndNS.Load() <= uint64(nowNS) {
+			sh.lock(nowNS)
+			sh.sweep(nowNS, perLock)
+			sh.unlock()
+			return s.SweepDue(nowNS)
+		}
+	}
+	return false
+}
+
+// SweepDue says, without any lock, whether Sweep may have something to do.
+func (s *sweeper) SweepDue(nowNS int64) bool {
+	if s.room.over() || s.policies.RulesDue(nowNS) || s.lossesDue() {
+		return true
+	}
+	for i := range s.all {
+		if s.all[i].nextEndNS.Load() <= uint64(nowNS) {
+			return true
+		}
+	}
+	return false
+}
+
+// pruneSome does a step of the walk, under one short lock, and reports whether there was one to do.
+func (s *sweeper) pruneSome(nowNS int64) bool {
+	if !s.lossesDue() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if count := s.policies.PoliciesLost(); s.walking != count { // what has gone since may lie behind
+		s.walking, s.shard, s.slot = count, 0, 0
+	}
+	sh := &s.all[s.shard]
+	sh.lock(nowNS)
+	left := perLock * emptyPerPlace
+	for range perLock {
+		if s.slot, left = sh.Slabs.Next(s.slot, left); left == 0 {
+			break
+		}
+		sh.prune(s.slot, sh.Slabs.At(s.slot), nowNS)
+		s.slot++
+	}
+	end := s.slot >= sh.Slabs.Top
+	sh.unlock()
+	if end {
+		s.shard, s.slot = s.shard+1, 0
+	}
+	if s.shard == len(s.all) {
+		s.walked.Store(s.walking)
+		s.walking = 0 // the next one starts anew
+	}
+	return true
+}
+
+// lossesDue reports whether there is a walk to do.
+func (s *sweeper) lossesDue() bool { return s.walked.Load() != s.policies.PoliciesLost() }

@@ -1,0 +1,76 @@
+package memory
+
+import (
+	"math"
+	"slices"
+	"sync"
+
+	"celld/store"
+	"celld/store/policy"
+	"celld/store/waiting"
+)
+
+// takes decides on calls of limits, and keeps those who wait.
+type takes struct {
+	*shards
+	policies *policy.Set
+	waits    waiting.Room[*waiter]
+	unused   sync.Pool // of takes that are over
+	now      func() int64
+	newID    func(us int64) uint64
+}
+
+// take is a Take that is decided on, with what the store knows of its calls.
+type take struct {
+	*store.TakeRequest
+	of    *takes
+	calls []call
+
+	a      store.Access
+	paid   *prepaid
+	own    prepaid // where nobody else has paid
+	by     turn
+	cost   int64 // of a call: UpTo may have lowered it
+	ruled  bool  // a rule denies it
+	behind bool  // a call stands behind those who wait for its state
+	booked bool  // it is granted ahead
+}
+
+// begin starts on a request, and returns the shards of its keys. end takes it back.
+func (s *takes) begin(r *store.TakeRequest) (t *take, locks shardSet) {
+	t, ok := s.unused.Get().(*take)
+	if !ok {
+		t = &take{}
+	}
+	t.TakeRequest, t.of = r, s
+	t.calls = slices.Grow(t.calls, len(r.Calls))[:len(r.Calls)] // all zero
+	for i := range t.calls {
+		s.start(&t.calls[i], &r.Calls[i])
+		locks |= s.shardSetOf(t.calls[i].hash)
+	}
+	return t, locks
+}
+
+func (s *takes) end(t *take) {
+	clear(t.calls)
+	t.TakeRequest, t.paid, t.by, t.a.May, t.calls = nil, nil, turn{}, nil, t.calls[:0]
+	s.unused.Put(t)
+}
+
+// start notes what a call is looked up by.
+func (s *takes) start(c *call, of *store.Call) {
+	of.Ruled = false
+	c.Call, c.hash, c.code = of, s.Hash(of.Key), of.Limit.Code()
+	c.sh = s.shardOf(c.hash)
+}
+
+// leaseNS is how long what is granted is held; 0: it is not, or as long as conc says.
+func (t *take) leaseNS() int64 {
+	if t.Terms == nil {
+		return 0
+	}
+	return t.Terms.LeaseNS
+}
+
+// laterNS is so many ns from now, or the last instant that a file can have.
+func laterNS(nowNS, ns int64) uint64 { return uint64(nowNS + min(ns, math.MaxInt64-nowNS)) }
