@@ -163,72 +163,100 @@ func (f *free) throttle(sh *shard, r *store.Request, a store.Access) bool {
 
 // take decides on a request of one limit under a key that holds nothing else, if it can.
 func (f *free) take(sh *shard, r *store.TakeRequest, a store.Access) bool {
-	if len(r.Calls) > 1 || r.Mode != cell.Take || r.UpTo || r.Terms != nil {
-		return false
-	}
 	c := &r.Calls[0]
-	if c.Limit.HasRing() || !f.look(sh, r.Hash, c.Key, table.FlagLimits, a) {
+	if !isPlain(r) || c.Limit.HasRing() || !f.look(sh, r.Hash, c.Key, table.FlagLimits, a) {
 		return false
 	}
 	p := sh.Tallies.Peek(uint32(f.info))
-	if p == nil {
+	if p == nil || !p.Alone(c.Limit, c.Policy) {
 		return false
 	}
-	code := c.Limit.Code()
-	if p.Next.Load() != 0 || !p.Is(c.Limit, c.Policy, code) || !p.Same(c.Limit, code) {
-		return false
-	}
-	at := sh.TimeOf(c.Limit, a.NowNS)
-	// A bucket is one word, so it can be read while others change it, and one that denies is not written to.
-	oneWord := c.Limit.IsBucket()
-	if !oneWord && !f.begin() {
-		return false
-	}
-	st := cell.State{A: p.A.Load(), B: p.B.Load(), BlockedNS: p.BlockedNS.Load()}
-	old := st
-	if oneWord && st.BlockedNS != 0 || c.Policy != 0 && st.BlockedNS > uint64(at+c.Limit.BlockNS) {
-		return f.giveUp(!oneWord)
-	}
-	d := c.Limit.Decide(&st, at, r.Cost, cell.Take)
-	if d.Limited && st.BlockedNS == old.BlockedNS {
-		if oneWord && !f.valid() {
-			return false
-		}
-		if !oneWord {
-			f.end()
-		}
+	decided := false
+	if c.Limit.IsBucket() {
+		decided = f.takeWord(p, r, a.NowNS)
 	} else {
-		if oneWord {
-			if !f.begin() {
-				return false
-			}
-			if p.A.Load() != old.A || p.BlockedNS.Load() != 0 {
-				return f.giveUp(true)
-			}
-		}
-		p.SetState(&st)
-		// The key ends no sooner than before, so it keeps its place in the wheel: what passes adds to the state, and a block
-		// begins only where none holds. Only SetWall makes an end earlier, and it waits for this call.
-		f.e.TAT.Store(uint64(a.NowNS) + d.ResetAfterNS)
-		f.changed()
+		decided = f.takeWords(p, r, a.NowNS)
 	}
-	setDecision(&c.Decision, &d)
-	if d.Limited && !c.Limit.Shadow {
-		r.Taken = store.Taken{Limited: true, RetryAfterNS: d.RetryAfterNS, ResetAfterNS: d.ResetAfterNS}
-	} else {
-		r.Taken = store.Taken{Granted: r.Cost, RetryAfterNS: cell.Never, ResetAfterNS: d.ResetAfterNS}
+	if !decided {
+		return false
 	}
-	r.Err = nil
+	answerOne(r)
 	f.used(p.TouchedNS.Load(), a)
 	return true
 }
 
-// giveUp is false, after the end of what may have begun.
-func (f *free) giveUp(began bool) bool {
-	if began {
-		f.end()
+// takeWord decides on a bucket. Its state is one word, so it can be read while others change it, and one that denies is not written to.
+func (f *free) takeWord(p *table.Tally, r *store.TakeRequest, nowNS int64) bool {
+	c := &r.Calls[0]
+	st := cell.State{A: p.A.Load(), B: p.B.Load(), BlockedNS: p.BlockedNS.Load()}
+	if st.BlockedNS != 0 {
+		return false
 	}
-	return false
+	old := st.A
+	d := c.Limit.Decide(&st, f.sh.TimeOf(c.Limit, nowNS), r.Cost, cell.Take)
+	if d.Limited && st.BlockedNS == 0 {
+		if !f.valid() {
+			return false
+		}
+	} else {
+		if !f.begin() {
+			return false
+		}
+		if p.A.Load() != old || p.BlockedNS.Load() != 0 {
+			f.end()
+			return false
+		}
+		f.keep(p, &st, uint64(nowNS)+d.ResetAfterNS)
+	}
+	setDecision(&c.Decision, &d)
+	return true
+}
+
+// takeWords decides on any other limit.
+func (f *free) takeWords(p *table.Tally, r *store.TakeRequest, nowNS int64) bool {
+	if !f.begin() {
+		return false
+	}
+	c, at := &r.Calls[0], f.sh.TimeOf(r.Calls[0].Limit, nowNS)
+	st := cell.State{A: p.A.Load(), B: p.B.Load(), BlockedNS: p.BlockedNS.Load()}
+	if blockedTooLong(c, &st, at) {
+		f.end()
+		return false
+	}
+	blocked := st.BlockedNS
+	d := c.Limit.Decide(&st, at, r.Cost, cell.Take)
+	if d.Limited && st.BlockedNS == blocked {
+		f.end()
+	} else {
+		f.keep(p, &st, uint64(nowNS)+d.ResetAfterNS)
+	}
+	setDecision(&c.Decision, &d)
+	return true
+}
+
+// keep stores a state and ends the change.
+//
+// The key ends no sooner than before, so it keeps its place in the wheel: what passes adds to the state, and a block
+// begins only where none holds. Only SetWall makes an end earlier, and it waits for this call.
+func (f *free) keep(p *table.Tally, st *cell.State, endNS uint64) {
+	p.SetState(st)
+	f.e.TAT.Store(endNS)
+	f.changed()
+}
+
+// isPlain reports a request of one limit that just takes.
+func isPlain(r *store.TakeRequest) bool {
+	return len(r.Calls) == 1 && r.Mode == cell.Take && !r.UpTo && r.Terms == nil
+}
+
+// answerOne answers a plain request as its only call is decided.
+func answerOne(r *store.TakeRequest) {
+	r.Err = nil
+	if c := &r.Calls[0]; c.Decision.Limited && !c.Limit.Shadow {
+		r.Taken = store.Taken{Limited: true, RetryAfterNS: c.Decision.RetryAfterNS, ResetAfterNS: c.Decision.ResetAfterNS}
+	} else {
+		r.Taken = store.Taken{Granted: r.Cost, RetryAfterNS: cell.Never, ResetAfterNS: c.Decision.ResetAfterNS}
+	}
 }
 
 // setDecision is *to = *from, field by field. The compiler copies a struct 16 bytes at a time, and must then wait for the words

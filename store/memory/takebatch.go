@@ -101,45 +101,32 @@ func (s *shards) touchTallies(b *batch) {
 	keep(sum)
 }
 
-// takeOne answers a call of one limit under a key that is there and holds nothing else, as nearly all calls are. Its shard is
+// takeOne answers a plain request under a key that is there and holds nothing but its limit, as nearly all are. Its shard is
 // locked. It reports false, and has decided nothing, where the request is any other.
 func (s *takes) takeOne(sh *shard, r *store.TakeRequest, a store.Access) (done bool) {
-	if len(r.Calls) > 1 || r.Mode != cell.Take || r.UpTo || r.Terms != nil || s.policies.HasRules() {
-		return false
-	}
 	c := &r.Calls[0]
-	if c.Limit.HoldsLeases() {
+	if !isPlain(r) || s.policies.HasRules() || c.Limit.HoldsLeases() {
 		return false
 	}
-	code := c.Limit.Code()
 	n, e := sh.meet(r.Hash, c.Key, a)
 	if e == nil || !e.HoldsLimits() || e.Has(table.FlagsOfState|table.FlagWaited) {
 		return false
 	}
 	p := sh.Tallies.At(e.FirstTally())
-	if p.Next.Load() != 0 || !p.Is(c.Limit, c.Policy, code) || !p.Same(c.Limit, code) {
+	if !p.Alone(c.Limit, c.Policy) {
 		return false
 	}
 	st := sh.Tallies.State(p)
 	at := sh.TimeOf(c.Limit, a.NowNS)
-	if blockedTooLong(c, &st, at) {
+	if blockedTooLong(c, &st, at) || c.Limit.HasRing() && !c.Limit.Fits(&st) { // room for more is to be had first
 		return false
-	}
-	if c.Limit.HasRing() && !c.Limit.Fits(&st) {
-		return false // room for more is to be had first
 	}
 	sh.counters.hits++
 	c.Decision = c.Limit.Decide(&st, at, r.Cost, cell.Take)
-	d := &c.Decision
-	if !d.Limited || p.BlockedNS.Load() != st.BlockedNS {
+	if !c.Decision.Limited || p.BlockedNS.Load() != st.BlockedNS {
 		p.SetState(&st)
-		sh.putEnd(n, e, uint64(a.NowNS)+d.ResetAfterNS, c.Key)
+		sh.putEnd(n, e, uint64(a.NowNS)+c.Decision.ResetAfterNS, c.Key)
 	}
-	if d.Limited && !c.Limit.Shadow {
-		r.Taken = store.Taken{Limited: true, RetryAfterNS: d.RetryAfterNS, ResetAfterNS: d.ResetAfterNS}
-	} else {
-		r.Taken = store.Taken{Granted: r.Cost, RetryAfterNS: cell.Never, ResetAfterNS: d.ResetAfterNS}
-	}
-	r.Err = nil
+	answerOne(r)
 	return true
 }

@@ -106,7 +106,7 @@ func (c *call) standBehind(nowNS, cost int64) {
 // delay has a denied take wait, or books it, as its terms say. It returns errWaits for one that waits. One that is booked takes at
 // once what it will use when WaitNS has passed. Else it stays denied.
 func (t *take) delay() error {
-	if !t.Taken.Limited || t.ruled || t.Mode != cell.Take || t.by.waiter == nil && (t.Terms == nil || t.Terms.Mode == store.DontWait) {
+	if !t.mayWait() {
 		return nil
 	}
 	if err := t.adopt(); err != nil {
@@ -145,6 +145,12 @@ func (t *take) delay() error {
 			w.queue.poke(t.a.NowNS)
 		}
 	})
+}
+
+// mayWait reports a take that limits deny and that would wait.
+func (t *take) mayWait() bool {
+	would := t.by.waiter != nil || t.Terms != nil && t.Terms.Mode != store.DontWait
+	return would && t.Taken.Limited && !t.ruled && t.Mode == cell.Take
 }
 
 // forecast is how long the take has to wait, and for which of its calls: -1 if one never passes, or none has it wait. surelyNS is what

@@ -126,6 +126,11 @@ func (p *Tally) Same(l *cell.Limit, shape uint32) bool {
 	return p.Code.Load() == shape && p.periodNS.Load() == l.PeriodNS && int64(p.count.Load()) == l.Count && int64(p.burst.Load()) == l.Burst
 }
 
+// Alone reports whether a tally is all that its key holds, and a limit can go on with it as it is.
+func (p *Tally) Alone(l *cell.Limit, policy uint32) bool {
+	return p.Next.Load() == 0 && p.Policy.Load() == policy && p.Same(l, l.Code())
+}
+
 // Limit is the limit that has left a tally's state.
 func (p *Tally) Limit() cell.Limit {
 	return cell.Restore(p.Shape(), cell.Params{Count: int64(p.count.Load()), Burst: int64(p.burst.Load())})
