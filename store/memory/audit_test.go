@@ -15,11 +15,11 @@ func (s *Store) Audit() error {
 	var keys, bytes, spentKeys, spentBytes int64
 	for i := range s.all {
 		sh := &s.all[i]
-		a, err := sh.Table.Audit()
+		a, err := auditTable(&sh.Table)
 		if err != nil {
 			return fmt.Errorf("shard %d: %w", i, err)
 		}
-		keys, bytes, spentKeys, spentBytes = keys+a.Keys, bytes+a.Bytes, spentKeys+a.SpentKeys, spentBytes+a.SpentBytes
+		keys, bytes, spentKeys, spentBytes = keys+a.keys, bytes+a.bytes, spentKeys+a.spentKeys, spentBytes+a.spentBytes
 		lists := sh.Lists.Of(table.SpentList).Keys
 		if held, spent, next := sh.held.Load(), sh.spentHeld.Load(), sh.nextEndNS.Load(); held != sh.InUse || int(spent) != lists || next != sh.Ends.NextNS() {
 			return fmt.Errorf("shard %d: published are %d keys, %d spent, the next to end at %d, and there are %d, %d, at %d", i, held, spent, next, sh.InUse, lists, sh.Ends.NextNS())

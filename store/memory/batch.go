@@ -56,3 +56,19 @@ func (s *shards) touch(b *batch) {
 //
 //go:noinline
 func keep(uint64) {}
+
+// touchTallies touches the first tallies of the requests' keys.
+func (s *shards) touchTallies(b *batch) {
+	var sum uint64
+	for i, e := range b.slots[:b.n] {
+		if e == nil {
+			continue
+		}
+		if info := e.Info.Load(); info&table.FlagLimits != 0 {
+			if p := s.shardOf(b.hashes[i]).Tallies.Peek(uint32(info)); p != nil {
+				sum += p.A.Load()
+			}
+		}
+	}
+	keep(sum)
+}

@@ -84,7 +84,7 @@ func (c *call) meet(all int, a store.Access) {
 	}
 	if c.held = c.sh.CountTallies(c.e); c.held+all > store.MaxLimits {
 		c.sh.journal.mark(c.n, c.e)
-		c.held = c.sh.dropDeadTallies(c.e, a.NowNS)
+		c.held = c.sh.dropTallies(c.e, func(p *table.Tally) bool { return c.sh.TallyEndNS(p) <= uint64(a.NowNS) || c.sh.lost(p) })
 		if end := c.sh.LimitsEndNS(c.e); end < c.e.TAT.Load() { // it was that of a policy that is gone
 			c.sh.moveEnd(c.n, c.e, end, c.Key)
 		}
@@ -129,12 +129,6 @@ func (c *call) fetch(nowNS int64) {
 		c.st.BlockedNS = uint64(at + c.Limit.BlockNS)
 		c.carried = true
 	}
-}
-
-// blockedTooLong reports a block that ends later than the policy's present limit would set it now. A literal's block stays: a
-// call with another literal must not end it. at is now, in the limit's time.
-func blockedTooLong(c *store.Call, st *cell.State, at int64) bool {
-	return c.Policy != 0 && st.BlockedNS > uint64(at+c.Limit.BlockNS)
 }
 
 // peek is what the call's limit says by its state.

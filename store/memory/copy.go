@@ -10,10 +10,10 @@ import "celld/store"
 // remember is not copied.
 //
 // The error is ErrFull, and then nothing has changed.
-func (s *Store) Copy(from, to []byte, replace bool, a store.Access) (copied bool, err error) {
+func (s *shards) Copy(from, to []byte, replace bool, a store.Access) (copied bool, err error) {
 	fromHash, toHash := s.Hash(from), s.Hash(to)
 	source, target := s.shardOf(fromHash), s.shardOf(toHash)
-	paid := prepaid{store: &s.shards, shard: target}
+	paid := prepaid{store: s, shard: target}
 	err = paid.run(s.shardSetOf(fromHash)|s.shardSetOf(toHash), a.NowNS, func() error {
 		n, e := source.find(fromHash, from, a)
 		if e == nil {

@@ -16,8 +16,8 @@ type Change struct {
 	Lost    bool // some keys are gone that nobody was told of, because they were too many; Key is nil
 }
 
-// drain is how far Drain has come.
-type drain struct {
+// teller tells of changes. It knows how far Drain has come.
+type teller struct {
 	*shards
 	mu      sync.Mutex // held, before that of a shard, by SetWall and all that use it
 	shard   int
@@ -35,7 +35,7 @@ type drain struct {
 //
 // fn is called under a lock: it must be quick and not use the store. One goroutine at a time may call Drain.
 // Without Options.Journal there are no changes.
-func (d *drain) Drain(fn func(Change)) (more bool) {
+func (d *teller) Drain(fn func(Change)) (more bool) {
 	sh := &d.all[d.shard]
 	if sh.journal == nil {
 		return false
@@ -91,7 +91,7 @@ func (d *drain) Drain(fn func(Change)) (more bool) {
 }
 
 // take takes over what a shard has noted.
-func (d *drain) take(j *journal, fn func(Change)) {
+func (d *teller) take(j *journal, fn func(Change)) {
 	d.began = true
 	if cap(d.list) > mostSpare {
 		d.list = nil
@@ -105,4 +105,18 @@ func (d *drain) take(j *journal, fn func(Change)) {
 		fn(Change{Lost: true})
 	}
 	j.gone, j.bytes, j.lost = nil, 0, false
+}
+
+// Changed is the number of changes still to be told, about: of slots, and of keys that are gone.
+func (d *teller) Changed() (n int) {
+	for i := range d.all {
+		sh := &d.all[i]
+		if sh.journal == nil {
+			return 0
+		}
+		sh.mu.Lock()
+		n += len(sh.journal.changed) + len(sh.journal.gone)
+		sh.unlock()
+	}
+	return n
 }

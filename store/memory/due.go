@@ -100,31 +100,7 @@ func (sh *shard) dropIfEmpty(e *table.Slot, p *table.Tally) {
 	if cell.Leases(&st) > 0 || st.BlockedNS != 0 {
 		return
 	}
-	sh.dropTally(e, p)
-}
-
-// dropTally removes a tally, unless it is the last of its key.
-func (sh *shard) dropTally(e *table.Slot, p *table.Tally) {
-	t := &sh.Tallies
-	first := e.FirstTally()
-	var before *table.Tally
-	n := first
-	for t.At(n) != p {
-		before = t.At(n)
-		n = before.Next.Load()
-	}
-	next := p.Next.Load()
-	switch {
-	case before != nil:
-		before.Next.Store(next)
-	case next == 0:
-		return
-	default:
-		t.At(next).TouchedNS.Store(p.TouchedNS.Load())
-		e.SetInfo(table.TouchedMask, uint64(next))
-	}
-	sh.releaseBytes(t.Bytes(p))
-	t.Put(n)
+	sh.dropTallies(e, func(of *table.Tally) bool { return of == p })
 	sh.untell(e) // where a log is only extended, the files would keep the tally
 }
 
@@ -149,4 +125,29 @@ func (sh *shard) linkedOf(e *table.Slot, id, nowNS int64) (names [][]byte, found
 		}
 	}
 	return names, found
+}
+
+// findLease looks for a lease that has not ended in a tally.
+func (sh *shard) findLease(p *table.Tally, id, nowNS int64) (st cell.State, l cell.Lease, found bool) {
+	if p.HoldsLeases() {
+		st = sh.Tallies.State(p)
+		l, found = cell.FindLease(&st, uint64(id), nowNS)
+	}
+	return st, l, found
+}
+
+// dropLease ends the leases of an ID in a tally, and gives back what they hold beyond n.
+func (sh *shard) dropLease(e *table.Slot, p *table.Tally, id, n, nowNS int64) {
+	for {
+		st := sh.Tallies.State(p)
+		l, found := cell.DropLease(&st, uint64(id), nowNS)
+		if !found {
+			return
+		}
+		p.SetState(&st)
+		if back := l.Cost - n; back > 0 && p.Code.Load()&cell.CodeOfLeases != 0 {
+			l.Cost = back
+			sh.giveBack(e, p, []cell.Lease{l}, nowNS)
+		}
+	}
 }

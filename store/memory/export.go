@@ -5,6 +5,7 @@ import (
 	"celld/store/memory/table"
 	"math"
 	"slices"
+	"sync"
 )
 
 // Export tells fn the live keys of one small part of the store, some 350 of them or 1 MB, and returns where the next part
@@ -84,4 +85,154 @@ func (sh *shard) export(from uint32, nowNS int64, fn func(key []byte, st store.V
 	}
 	shift := 32 - g.Bits
 	return (uint64(from)>>shift + 1) << shift
+}
+
+// moves are the renames that an export would miss, as they move a key from where it has not been yet to where it will not
+// come again. Such a key is told at the end under its old name, as it was before: its new one may have been told, and
+// no name may be told twice. If the old name comes back meanwhile, that is not told.
+//
+// All methods do nothing on nil.
+type moves struct {
+	mu    sync.Mutex
+	at    uint64 // the place of the export
+	keys  map[string]store.Value
+	bytes int // of keys; those that are more than mostMoved are missed
+}
+
+// mostMoved is how many bytes of keys, and 64 for each, an export remembers: 100,000 renames of keys of 100 bytes.
+const mostMoved = 16 << 20
+
+// Position is a place in the order of Export; the zero value is its start.
+type Position struct {
+	shard int
+	tag   uint64 // the lowest tag that is still to come
+	moves *moves // nil: renames may be missed
+}
+
+// place is where a key stands in the order of an export.
+func place(shard int, tag uint64) uint64 { return uint64(shard)<<33 | tag }
+
+func (s *shards) placeOf(key []byte) uint64 {
+	hash := s.Hash(key)
+	return place(s.shardIndex(hash), uint64(table.TagOfHash(hash)))
+}
+
+// StartExport returns the start of an export that misses no key that is renamed, up to 16 MB of them. EndExport must follow.
+func (s *exports) StartExport() Position {
+	m := &moves{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = append(s.running, m)
+	return Position{moves: m}
+}
+
+// EndExport ends an export, done or not, by any position in it.
+func (s *exports) EndExport(p Position) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, m := range s.running {
+		if m == p.moves {
+			s.running = append(s.running[:i:i], s.running[i+1:]...)
+			return
+		}
+	}
+}
+
+// exports are those under way, one or two: a snapshot and a rewrite of the append-only file.
+type exports struct {
+	*shards
+	mu      sync.Mutex
+	running []*moves
+}
+
+// noteMove tells the exports under way of a key that is about to be renamed. Both shards are locked, so that no export passes
+// either key meanwhile.
+func (s *exports) noteMove(from, to []byte, st store.Value) {
+	s.mu.Lock()
+	running := s.running
+	s.mu.Unlock()
+	for _, m := range running {
+		m.mu.Lock()
+		if s.placeOf(from) >= m.at && (s.placeOf(to) < m.at || m.has(to)) {
+			m.note(from, st)
+		}
+		m.mu.Unlock()
+	}
+}
+
+func (m *moves) has(key []byte) bool {
+	_, noted := m.keys[string(key)]
+	return noted
+}
+
+func (m *moves) note(key []byte, st store.Value) {
+	if m.has(key) || m.bytes >= mostMoved {
+		return
+	}
+	if m.keys == nil {
+		m.keys = make(map[string]store.Value)
+	}
+	m.bytes += goneBytes(key)
+	if st.Limits != nil {
+		limits := st.Limits.Clone()
+		st.Limits = &limits
+		m.bytes += int(bytesOfLimits(limits))
+	}
+	m.keys[string(key)] = st
+}
+
+func (m *moves) lock() {
+	if m != nil {
+		m.mu.Lock()
+	}
+}
+
+// unlock also notes how far the export has come.
+func (m *moves) unlock(p Position) {
+	if m != nil {
+		m.at = place(p.shard, p.tag)
+		m.mu.Unlock()
+	}
+}
+
+// others is fn for the keys whose names will not be told at the end. The moves stay locked while it is used.
+func (m *moves) others(fn func(key []byte, st store.Value)) func(key []byte, st store.Value) {
+	if m == nil || len(m.keys) == 0 {
+		return fn
+	}
+	return func(key []byte, st store.Value) {
+		if !m.has(key) {
+			fn(key, st)
+		}
+	}
+}
+
+func (m *moves) any() bool {
+	if m == nil {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.keys) > 0
+}
+
+// tell tells fn a few of them, and whether there are more.
+func (m *moves) tell(nowNS, wallNS int64, fn func(key []byte, st store.Value)) (more bool) {
+	if m == nil {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	told := 0
+	for key, st := range m.keys {
+		if told == perLock {
+			return true
+		}
+		told++
+		delete(m.keys, key)
+		if st.TAT > uint64(nowNS) && (st.ExpiryNS <= 0 || st.ExpiryNS > wallNS) {
+			fn([]byte(key), st)
+		}
+	}
+	return false
 }

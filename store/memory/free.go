@@ -244,21 +244,6 @@ func (f *free) keep(p *table.Tally, st *cell.State, endNS uint64) {
 	f.changed()
 }
 
-// isPlain reports a request of one limit that just takes.
-func isPlain(r *store.TakeRequest) bool {
-	return len(r.Calls) == 1 && r.Mode == cell.Take && !r.UpTo && r.Terms == nil
-}
-
-// answerOne answers a plain request as its only call is decided.
-func answerOne(r *store.TakeRequest) {
-	r.Err = nil
-	if c := &r.Calls[0]; c.Decision.Limited && !c.Limit.Shadow {
-		r.Taken = store.Taken{Limited: true, RetryAfterNS: c.Decision.RetryAfterNS, ResetAfterNS: c.Decision.ResetAfterNS}
-	} else {
-		r.Taken = store.Taken{Granted: r.Cost, RetryAfterNS: cell.Never, ResetAfterNS: c.Decision.ResetAfterNS}
-	}
-}
-
 // setDecision is *to = *from, field by field. The compiler copies a struct 16 bytes at a time, and must then wait for the words
 // just written to reach the cache. That took some 15 ns of a decision, together with Throttle's copy of a Request.
 func setDecision(to, from *cell.Decision) {
@@ -274,4 +259,10 @@ func (c *counts) add(f *free) {
 	if f.passed {
 		c.changes++
 	}
+}
+
+// blockedTooLong reports a block that ends later than the policy's present limit would set it now. A literal's block stays: a
+// call with another literal must not end it. at is now, in the limit's time.
+func blockedTooLong(c *store.Call, st *cell.State, at int64) bool {
+	return c.Policy != 0 && st.BlockedNS > uint64(at+c.Limit.BlockNS)
 }

@@ -60,7 +60,7 @@ func (s *takes) answerGive(r *store.TakeRequest, a store.Access) {
 	look := store.TakeRequest{Calls: r.Calls, TakeOptions: store.TakeOptions{Mode: cell.Peek}}
 	var given int64
 	r.Err = nil
-	if !r.Look || s.policies.Rule(c.Key, a.NowNS) == nil {
+	if !r.Look || s.Rule(c.Key, a.NowNS) == nil {
 		given, r.Err = s.Give(c.Key, c.Limit, c.Policy, -r.Cost, a)
 	}
 	if r.Look && r.Err == nil {

@@ -124,7 +124,7 @@ func (s *Store) PutFields(key []byte, fields store.Fields, apart bool, a store.A
 	ahead := s.wall.Load()
 	fields = fieldsFromWall(fields, ahead)
 	refused := error(nil)
-	err = s.update(key, a, func(old store.Value, ok bool) (store.Value, store.Action) {
+	err = s.replace(key, a, func(old store.Value, ok bool) (store.Value, store.Action) {
 		added, refused = 0, nil
 		if ok && old.Kind != store.HoldsLimits {
 			refused = store.ErrWrongType

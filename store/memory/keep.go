@@ -4,7 +4,7 @@ package memory
 // of several limits, all of which others wait for, may never pass. A state is kept idle for no longer than it takes to earn the call's
 // cost again: so a call that waits for a slow limit does not stop a fast one, and whoever waits keeps no more from others than he asks
 // for. Of two limits the slower is kept, so the call passes at the faster's next moment.
-func (w *waiter) keepOthers(t *take, binding *call, waitNS uint64) {
+func (t *take) keepOthers(w *waiter, binding *call, waitNS uint64) {
 	nowNS := t.a.NowNS
 	for i := range t.calls {
 		c := &t.calls[i]

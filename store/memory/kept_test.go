@@ -8,7 +8,7 @@ func TestAListOfChangesIsKeptIfItIsShort(t *testing.T) {
 	journal := s.all[0].journal
 	lists := func(changes int) (capacity int) {
 		journal.changed = append(journal.changed, make([]uint32, changes)...)
-		s.drain.take(journal, nil)
+		s.teller.take(journal, nil)
 		return cap(journal.changed)
 	}
 	lists(100)

@@ -7,7 +7,7 @@ import (
 )
 
 // Get returns the state of a live key and touches it.
-func (s *Store) Get(key []byte, a store.Access) (store.Value, bool) {
+func (s *shards) Get(key []byte, a store.Access) (store.Value, bool) {
 	sh, n, e := s.lockKey(key, a)
 	defer sh.unlock()
 	sh.countLookup(e)
@@ -22,8 +22,8 @@ func (s *Store) Get(key []byte, a store.Access) (store.Value, bool) {
 //
 // fn must not call the store. It is called once, or once more when the key came into being, or went, while the lock was let
 // go to find room for it: then only what it says last is done.
-func (s *Store) Update(key []byte, a store.Access, fn func(old store.Value, ok bool) (store.Value, store.Action)) error {
-	return s.update(key, a, func(is store.Value, ok bool) (store.Value, store.Action) {
+func (s *shards) Update(key []byte, a store.Access, fn func(old store.Value, ok bool) (store.Value, store.Action)) error {
+	return s.replace(key, a, func(is store.Value, ok bool) (store.Value, store.Action) {
 		ahead := s.wall.Load()
 		told := inWall(is, ahead)
 		st, action := fn(told, ok)
@@ -35,8 +35,66 @@ func (s *Store) Update(key []byte, a store.Access, fn func(old store.Value, ok b
 	})
 }
 
-// update is Update in limit time.
-func (s *Store) update(key []byte, a store.Access, fn func(old store.Value, ok bool) (store.Value, store.Action)) error {
+// Delete removes a key and returns whether it was there and live.
+func (s *shards) Delete(key []byte, nowNS int64) bool {
+	sh, n, e := s.lockKey(key, store.Access{NowNS: nowNS, NoTouch: true})
+	defer sh.unlock()
+	if e == nil {
+		return false
+	}
+	sh.remove(n, e)
+	return true
+}
+
+// IdleNS returns how long ago a live key was last touched (OBJECT IDLETIME), and does not touch it.
+func (s *shards) IdleNS(key []byte, nowNS int64) (int64, bool) {
+	return s.inspect(key, nowNS, func(sh *shard, _ uint32, e *table.Slot) int64 { return max(nowNS-sh.TouchedNS(e), 0) })
+}
+
+// KeyBytes returns what a live key takes with its limits (MEMORY USAGE), by the estimate of MaxBytes, and does not touch it.
+// Those of all keys add up to Stats.Bytes.
+func (s *shards) KeyBytes(key []byte, nowNS int64) (int64, bool) {
+	return s.inspect(key, nowNS, (*shard).CostBytes)
+}
+
+func (s *shards) inspect(key []byte, nowNS int64, figure func(*shard, uint32, *table.Slot) int64) (int64, bool) {
+	sh, n, e := s.lockKey(key, store.Access{NowNS: nowNS, NoTouch: true})
+	defer sh.unlock()
+	if e == nil {
+		return 0, false
+	}
+	return figure(sh, n, e), true
+}
+
+// Limits calls fn for each limit of a live key that holds limits, and touches it. The state is valid until fn returns,
+// which must not use the store. It returns false where there is no such key; the error is ErrWrongType.
+func (s *shards) Limits(key []byte, a store.Access, fn func(*store.LimitState)) (bool, error) {
+	sh, _, e := s.lockKey(key, a)
+	defer sh.unlock()
+	sh.countLookup(e)
+	switch {
+	case e == nil:
+		return false, nil
+	case !e.HoldsLimits():
+		return true, store.ErrWrongType
+	}
+	limits := sh.limits(e)
+	for i := range limits {
+		l := &limits[i]
+		if sh.LimitEndNS(&l.Limit, &l.State) <= uint64(a.NowNS) {
+			continue
+		}
+		if ahead := s.wall.Load(); ahead != 0 {
+			l.State.Ring = table.CloneRing(l.State.Ring)
+			stateToWall(l, ahead)
+		}
+		fn(l)
+	}
+	return true, nil
+}
+
+// replace runs fn under the lock with the state of a live key, or with ok false, and does as it says. All is in limit time: see Store.Update.
+func (s *shards) replace(key []byte, a store.Access, fn func(old store.Value, ok bool) (store.Value, store.Action)) error {
 	hash := s.Hash(key)
 	sh := s.shardOf(hash)
 	sh.lock(a.NowNS)
@@ -100,62 +158,4 @@ func (sh *shard) ask(fn func(store.Value, bool) (store.Value, store.Action), n u
 		return fn(store.Value{}, false)
 	}
 	return fn(sh.full(n, e), true)
-}
-
-// Delete removes a key and returns whether it was there and live.
-func (s *Store) Delete(key []byte, nowNS int64) bool {
-	sh, n, e := s.lockKey(key, store.Access{NowNS: nowNS, NoTouch: true})
-	defer sh.unlock()
-	if e == nil {
-		return false
-	}
-	sh.remove(n, e)
-	return true
-}
-
-// IdleNS returns how long ago a live key was last touched (OBJECT IDLETIME), and does not touch it.
-func (s *Store) IdleNS(key []byte, nowNS int64) (int64, bool) {
-	return s.inspect(key, nowNS, func(sh *shard, _ uint32, e *table.Slot) int64 { return max(nowNS-sh.TouchedNS(e), 0) })
-}
-
-// KeyBytes returns what a live key takes with its limits (MEMORY USAGE), by the estimate of MaxBytes, and does not touch it.
-// Those of all keys add up to Stats.Bytes.
-func (s *Store) KeyBytes(key []byte, nowNS int64) (int64, bool) {
-	return s.inspect(key, nowNS, (*shard).CostBytes)
-}
-
-func (s *Store) inspect(key []byte, nowNS int64, figure func(*shard, uint32, *table.Slot) int64) (int64, bool) {
-	sh, n, e := s.lockKey(key, store.Access{NowNS: nowNS, NoTouch: true})
-	defer sh.unlock()
-	if e == nil {
-		return 0, false
-	}
-	return figure(sh, n, e), true
-}
-
-// Limits calls fn for each limit of a live key that holds limits, and touches it. The state is valid until fn returns,
-// which must not use the store. It returns false where there is no such key; the error is ErrWrongType.
-func (s *Store) Limits(key []byte, a store.Access, fn func(*store.LimitState)) (bool, error) {
-	sh, _, e := s.lockKey(key, a)
-	defer sh.unlock()
-	sh.countLookup(e)
-	switch {
-	case e == nil:
-		return false, nil
-	case !e.HoldsLimits():
-		return true, store.ErrWrongType
-	}
-	limits := sh.limits(e)
-	for i := range limits {
-		l := &limits[i]
-		if sh.LimitEndNS(&l.Limit, &l.State) <= uint64(a.NowNS) {
-			continue
-		}
-		if ahead := s.wall.Load(); ahead != 0 {
-			l.State.Ring = table.CloneRing(l.State.Ring)
-			stateToWall(l, ahead)
-		}
-		fn(l)
-	}
-	return true, nil
 }

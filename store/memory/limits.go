@@ -17,24 +17,26 @@ func policyID(l *store.LimitState) uint32 {
 	return l.Policy.ID
 }
 
-// dropDeadTallies removes those but the first that have nothing left to remember, or whose policy is gone, and returns how
-// many are left.
-func (sh *shard) dropDeadTallies(e *table.Slot, nowNS int64) (left int) {
+// dropTallies removes those for which is returns true, but not the last that a key has, and returns how many are left.
+func (sh *shard) dropTallies(e *table.Slot, is func(*table.Tally) bool) (left int) {
 	t := &sh.Tallies
-	before := t.At(e.FirstTally())
-	left = 1
-	for n := before.Next.Load(); n != 0; {
-		p := t.At(n)
-		next := p.Next.Load()
-		if sh.TallyEndNS(p) <= uint64(nowNS) || sh.lost(p) {
-			sh.releaseBytes(t.Bytes(p))
-			before.Next.Store(next)
-			t.Put(n)
-		} else {
+	var before *table.Tally
+	for n := e.FirstTally(); n != 0; {
+		p, number := t.At(n), n
+		n = p.Next.Load()
+		if !is(p) || before == nil && n == 0 {
 			before = p
 			left++
+			continue
 		}
-		n = next
+		if before != nil {
+			before.Next.Store(n)
+		} else {
+			t.At(n).TouchedNS.Store(p.TouchedNS.Load())
+			e.SetInfo(table.TouchedMask, uint64(n))
+		}
+		sh.releaseBytes(t.Bytes(p))
+		t.Put(number)
 	}
 	return left
 }
@@ -120,4 +122,40 @@ func (sh *shard) untell(e *table.Slot) {
 	for p := range sh.TalliesOf(e) {
 		sh.Tallies.Untell(p)
 	}
+}
+
+// gone reports whether a key holds limits of a policy that is gone. While none ever went, it costs one comparison.
+func (sh *shard) gone(e *table.Slot) bool {
+	if e.Settle(); !e.HoldsLimits() || sh.policies.PoliciesLost() == 0 {
+		return false
+	}
+	for p := range sh.TalliesOf(e) {
+		if sh.lost(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// lost reports whether a tally is of a policy that is gone.
+func (sh *shard) lost(p *table.Tally) bool {
+	id := p.Policy.Load()
+	return id != 0 && sh.policies.PolicyOf(id) == nil
+}
+
+// prune removes what a key holds of policies that are gone, and reports whether the key is still there.
+func (sh *shard) prune(n uint32, e *table.Slot, nowNS int64) bool {
+	if !sh.gone(e) {
+		return true
+	}
+	sh.dropTallies(e, sh.lost)
+	end := sh.LimitsEndNS(e)
+	if sh.lost(sh.Tallies.At(e.FirstTally())) || end <= uint64(nowNS) {
+		sh.remove(n, e)
+		return false
+	}
+	sh.untell(e)
+	var scratch [table.HugeKey]byte
+	sh.moveEnd(n, e, end, sh.Keys.View(n, e, &scratch))
+	return true
 }

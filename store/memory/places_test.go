@@ -16,11 +16,11 @@ import (
 // footprint is what a store has allocated for its keys, but for indexes.
 func (s *Store) footprint() (n int64) {
 	for i := range s.all {
-		a, err := s.all[i].Table.Audit()
+		a, err := auditTable(&s.all[i].Table)
 		if err != nil {
 			panic(err)
 		}
-		n += a.Footprint
+		n += a.footprint
 	}
 	return n
 }
@@ -164,7 +164,7 @@ func TestPlaces(t *testing.T) {
 			used[n] = true
 		}
 		if step%1000 == 0 {
-			if err := p.Audit(used, func(n uint32) uint32 { return links[n] }); err != nil {
+			if err := auditPlaces(&p, used, func(n uint32) uint32 { return links[n] }); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -11,17 +11,17 @@ import (
 //
 // No rename is refused for lack of room. Only a longer name takes more. If that exceeds MaxBytes, other keys are evicted; with
 // NoEviction it may exceed MaxBytes, as in Redis. The errors are those of LimitState.Reach.
-func (s *Store) Rename(from, to []byte, a store.Access) (there bool, err error) {
+func (s *exports) Rename(from, to []byte, a store.Access) (there bool, err error) {
 	there, _, err = s.rename(from, to, false, a)
 	return there, err
 }
 
 // RenameNew is Rename, but moves nothing when there is a key of the new name, which may be the key itself.
-func (s *Store) RenameNew(from, to []byte, a store.Access) (there, moved bool, err error) {
+func (s *exports) RenameNew(from, to []byte, a store.Access) (there, moved bool, err error) {
 	return s.rename(from, to, true, a)
 }
 
-func (s *Store) rename(from, to []byte, onlyNew bool, a store.Access) (there, moved bool, err error) {
+func (s *exports) rename(from, to []byte, onlyNew bool, a store.Access) (there, moved bool, err error) {
 	may, nowNS := a.May, a.NowNS
 	fromHash, toHash := s.Hash(from), s.Hash(to)
 	source, target := s.shardOf(fromHash), s.shardOf(toHash)

@@ -83,3 +83,10 @@ func (s *resize) setNote() {
 		s.all[i].noteNS.Store(noteNS)
 	}
 }
+
+// init sets the first limits of an empty store.
+func (s *resize) init(maxKeys, maxBytes int64, noEviction bool) {
+	s.room.maxKeys.Store(maxKeys)
+	s.room.maxBytes.Store(maxBytes)
+	s.SetLimits(maxKeys, maxBytes, noEviction)
+}

@@ -81,12 +81,6 @@ func (r *room) clear() {
 	}
 }
 
-// fits reports whether there is room for so much more.
-func (r *room) fits(n need) bool {
-	limit := r.maxBytes.Load()
-	return r.keys.Load()+n.keys <= r.maxKeys.Load() && (limit == 0 || r.bytes.Load()+n.bytes <= limit)
-}
-
 // mostKeys is how many keys of some length there is room for.
 func (r *room) mostKeys() int64 {
 	keys := r.maxKeys.Load()

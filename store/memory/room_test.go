@@ -2,23 +2,23 @@ package memory
 
 import "testing"
 
-// What fits beside what is held, and what would if all spent keys went. To need none of a kind is to need no room of it.
+// What would fit if all spent keys went. To need none of a kind is to need no room of it.
 func TestRoom(t *testing.T) {
 	for _, c := range []struct {
 		maxKeys, maxBytes int64
 		needed            need
-		fits, suffice     bool
+		suffice           bool
 	}{ // of 10 keys of 1000 bytes, 2 keys of 200 are spent
-		{11, 0, need{1, 1e9}, true, true},
-		{10, 0, need{1, 1}, false, true},
-		{9, 0, need{1, 1}, false, true},
-		{8, 0, need{1, 1}, false, false},
-		{8, 0, need{0, 1e9}, false, true},
-		{10, 1100, need{0, 100}, true, true},
-		{10, 1000, need{0, 100}, false, true},
-		{10, 900, need{0, 100}, false, true},
-		{10, 899, need{0, 100}, false, false},
-		{10, 500, need{}, false, true},
+		{11, 0, need{1, 1e9}, true},
+		{10, 0, need{1, 1}, true},
+		{9, 0, need{1, 1}, true},
+		{8, 0, need{1, 1}, false},
+		{8, 0, need{0, 1e9}, true},
+		{10, 1100, need{0, 100}, true},
+		{10, 1000, need{0, 100}, true},
+		{10, 900, need{0, 100}, true},
+		{10, 899, need{0, 100}, false},
+		{10, 500, need{}, true},
 	} {
 		var r room
 		r.maxKeys.Store(c.maxKeys)
@@ -26,8 +26,8 @@ func TestRoom(t *testing.T) {
 		r.keys.Store(10)
 		r.bytes.Store(1000)
 		r.countSpent(2, 200)
-		if fits, suffice := r.fits(c.needed), r.spentSuffice(c.needed); fits != c.fits || suffice != c.suffice {
-			t.Errorf("%+v: fits %v, spent suffice %v", c, fits, suffice)
+		if suffice := r.spentSuffice(c.needed); suffice != c.suffice {
+			t.Errorf("%+v: spent suffice %v", c, suffice)
 		}
 	}
 }

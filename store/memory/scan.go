@@ -18,7 +18,7 @@ const shardShift = 32
 // A key keeps its slot as long as it is there, also when it is renamed over, and slots are visited in their
 // order. So one that is there from the first call to the last is delivered once; one that is deleted and put again meanwhile
 // may be met twice.
-func (s *Store) Scan(cursor uint64, count int, nowNS int64, fn func(key string, st store.Value)) (next uint64) {
+func (s *shards) Scan(cursor uint64, count int, nowNS int64, fn func(key string, st store.Value)) (next uint64) {
 	type item struct {
 		key   string
 		state store.Value
@@ -62,7 +62,7 @@ func (s *Store) Scan(cursor uint64, count int, nowNS int64, fn func(key string, 
 // Len returns the number of live keys. It first removes the dead ones, as many as two milliseconds or so allow; should more
 // than some 1,000 keys have died since they were last swept, those that Sweep has yet to remove are counted, as Redis counts
 // expired keys until they are gone.
-func (s *Store) Len(nowNS int64) int {
+func (s *sweeper) Len(nowNS int64) int {
 	for left := lenSweeps; left > 0 && s.Sweep(nowNS); left-- {
 	}
 	return int(s.room.keys.Load())
@@ -75,7 +75,7 @@ const lenSweeps = 4096 / perLock
 const mostRandom = 1000
 
 // Random returns a live key, each with the same probability, or false if it has met none. It does not touch it.
-func (s *Store) Random(nowNS int64) (string, bool) {
+func (s *sweeper) Random(nowNS int64) (string, bool) {
 	for left := lenSweeps; left > 0 && s.Sweep(nowNS); left-- {
 	}
 	for range mostRandom {

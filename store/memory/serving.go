@@ -94,7 +94,7 @@ func (s *takes) serveFirst(q *queue, nowNS int64, paid *prepaid) (next bool, err
 // momentNS is when a call of one limit passes, that is the first of its queue, or may pass as a lease flows back.
 func (s *takes) momentNS(c *call, w *waiter) int64 {
 	from := max(w.Access.NowNS, w.queue.seenNS)
-	if c.carried = false; c.Limit.Shadow || s.policies.Rule(c.Key, from) != nil {
+	if c.carried = false; c.Limit.Shadow || s.Rule(c.Key, from) != nil {
 		return from
 	}
 	c.n, c.e = c.sh.meet(c.hash, c.Key, store.Access{NowNS: from, NoTouch: true})

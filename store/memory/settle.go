@@ -130,15 +130,6 @@ func (s *takes) Linked(key []byte, id int64, a store.Access) (names [][]byte, er
 	return names, a.May.Reach(names, true, true)
 }
 
-// findLease looks for a lease that has not ended in a tally.
-func (sh *shard) findLease(p *table.Tally, id, nowNS int64) (st cell.State, l cell.Lease, found bool) {
-	if p.HoldsLeases() {
-		st = sh.Tallies.State(p)
-		l, found = cell.FindLease(&st, uint64(id), nowNS)
-	}
-	return st, l, found
-}
-
 // debt is what a limit is to take beyond a lease.
 type debt struct {
 	call *call
@@ -195,22 +186,6 @@ func (s *takes) settle(keys []*call, id, n int64, a store.Access, paid *prepaid)
 		c.leasesChanged(a.NowNS)
 	}
 	return nil
-}
-
-// dropLease ends the leases of an ID in a tally, and gives back what they hold beyond n.
-func (sh *shard) dropLease(e *table.Slot, p *table.Tally, id, n, nowNS int64) {
-	for {
-		st := sh.Tallies.State(p)
-		l, found := cell.DropLease(&st, uint64(id), nowNS)
-		if !found {
-			return
-		}
-		p.SetState(&st)
-		if back := l.Cost - n; back > 0 && p.Code.Load()&cell.CodeOfLeases != 0 {
-			l.Cost = back
-			sh.giveBack(e, p, []cell.Lease{l}, nowNS)
-		}
-	}
 }
 
 func (d *debt) take(nowNS int64) {

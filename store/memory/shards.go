@@ -7,6 +7,7 @@ import (
 
 	"celld/store"
 	"celld/store/memory/table"
+	"celld/store/policy"
 )
 
 // shards are all of a store's, and what they share. A key's hash leads to its shard.
@@ -18,6 +19,8 @@ type shards struct {
 	memory  table.Reserves
 	wall    table.WallAhead
 	lanes   [lanes]lane
+
+	*policy.Set // named limits and rules, which are neither keys nor evicted, nor does Flush remove them
 }
 
 func (s *shards) lane(a store.Access) *lane { return &s.lanes[a.Lane%lanes] }
@@ -66,3 +69,80 @@ func (s *shards) latestNS() (latest int64) {
 
 // WallNS is the wall time at an instant of limit time. At first they are the same.
 func (s *shards) WallNS(nowNS int64) int64 { return nowNS + s.wall.Load() }
+
+// lanes is how many callers count without sharing a cache line.
+const lanes = 64
+
+// lane has the counts of calls that took no lock. They mean what those of Stats do.
+type lane struct {
+	hits, changes atomic.Int64
+	_             [48]byte // up to a cache line
+}
+
+// counts are those of one batch.
+type counts struct{ hits, changes int64 }
+
+func (l *lane) count(c counts) {
+	if c.hits > 0 {
+		l.hits.Add(c.hits)
+	}
+	if c.changes > 0 {
+		l.changes.Add(c.changes)
+	}
+}
+
+// flush removes all keys, at nowNS: see Store.Flush.
+func (s *shards) flush(nowNS int64) {
+	for i := range s.all {
+		s.all[i].lock(0)
+	}
+	for i := range s.all {
+		sh := &s.all[i]
+		sh.changes += sh.InUse
+		sh.clear()
+		sh.journal.clear()
+	}
+	s.room.clear()
+	s.memory.Drop()
+	s.flushes.Add(1)
+	for i := range s.all {
+		s.all[i].pokeAll(nowNS)
+		s.all[i].unlock()
+	}
+}
+
+// init makes so many shards, a power of two. With journal they collect changes.
+func (s *shards) init(n int, policies *policy.Set, withJournal bool) {
+	s.all, s.seed, s.Set = make([]shard, n), maphash.MakeSeed(), policies
+	s.memory.Init()
+	for i := range s.all {
+		sh := &s.all[i]
+		sh.room, sh.seed, sh.policies = &s.room, s.seed, policies
+		sh.UseMemory(&s.memory, &s.wall)
+		if withJournal {
+			sh.journal = &journal{most: mostGone(n)}
+		}
+		sh.clear()
+	}
+}
+
+// pokeAll pokes all queues, as a policy or a rule has changed.
+func (s *shards) pokeAll(nowNS int64) {
+	for i := range s.all {
+		sh := &s.all[i]
+		sh.mu.Lock()
+		sh.pokeAll(nowNS)
+		sh.unlock()
+	}
+}
+
+// waitedKeys is for how many keys somebody waits.
+func (s *shards) waitedKeys() (keys int64) {
+	for i := range s.all {
+		sh := &s.all[i]
+		sh.mu.Lock()
+		keys += int64(len(sh.waited.OfKey))
+		sh.unlock()
+	}
+	return keys
+}

@@ -10,7 +10,7 @@ import (
 const avgTTLSamples = 16
 
 // Stats adds up the shards, one after the other.
-func (s *Store) Stats(nowNS int64) store.Stats {
+func (s *shards) Stats(nowNS int64) store.Stats {
 	st := store.Stats{Bytes: s.room.bytes.Load(), Changes: s.SettingChanges()}
 	for i := range s.lanes {
 		st.Hits += s.lanes[i].hits.Load()
@@ -47,18 +47,4 @@ func (s *Store) Stats(nowNS int64) store.Stats {
 		st.AvgTTLNS = math.MaxInt64
 	}
 	return st
-}
-
-// Changed is the number of changes still to be told, about: of slots, and of keys that are gone.
-func (s *Store) Changed() (n int) {
-	for i := range s.all {
-		sh := &s.all[i]
-		if sh.journal == nil {
-			return 0
-		}
-		sh.mu.Lock()
-		n += len(sh.journal.changed) + len(sh.journal.gone)
-		sh.unlock()
-	}
-	return n
 }

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"hash/maphash"
 	"math/bits"
 	"runtime"
 	"time"
@@ -44,12 +43,11 @@ type Options struct {
 // Store maps keys to states. Make one with New.
 type Store struct {
 	shards
-	*policy.Set // named limits and rules, which are neither keys nor evicted, nor does Flush remove them
 	takes
 	sweeper
 	resize
 	exports
-	drain
+	teller
 }
 
 // New returns an empty store.
@@ -63,56 +61,37 @@ func New(o Options) *Store {
 			o.Shards = 1
 		}
 	}
-	s := &Store{shards: shards{seed: maphash.MakeSeed(), all: make([]shard, 1<<bits.Len(uint(min(o.Shards, maxShards)-1)))}}
-	if s.Set = o.Policies; s.Set == nil {
-		s.Set = &policy.Set{Journal: o.Journal, Changed: s.pokeAll}
+	s := &Store{}
+	if o.Policies == nil {
+		o.Policies = &policy.Set{Journal: o.Journal, Changed: func() { s.pokeAll(s.now()) }}
 	}
-	s.memory.Init()
-	for i := range s.all {
-		sh := &s.all[i]
-		sh.room, sh.seed, sh.policies = &s.room, s.seed, s.Set
-		sh.UseMemory(&s.memory, &s.wall)
-		if o.Journal {
-			sh.journal = &journal{most: mostGone(len(s.all))}
-		}
-		sh.clear()
-	}
-	s.takes = takes{shards: &s.shards, policies: s.Set, now: o.Now, newID: o.NewID}
+	s.shards.init(1<<bits.Len(uint(min(o.Shards, maxShards)-1)), o.Policies, o.Journal)
+	s.takes = takes{shards: &s.shards, now: o.Now, newID: o.NewID}
 	if s.now == nil {
 		s.now = func() int64 { return time.Now().UnixNano() }
 	}
 	if s.newID == nil {
 		s.newID = s.NextID
 	}
-	s.waits.Init(s.Set)
+	s.waits.Init(o.Policies)
 	s.SetMaxWaiters(o.MaxWaiters)
-	s.sweeper = sweeper{shards: &s.shards, policies: s.Set}
-	s.exports.shards, s.drain.shards = &s.shards, &s.shards
+	s.sweeper.shards = &s.shards
+	s.exports.shards, s.teller.shards = &s.shards, &s.shards
 	s.resize.shards = &s.shards
-	s.room.maxKeys.Store(o.MaxKeys)
-	s.room.maxBytes.Store(max(o.MaxBytes, 0))
-	s.SetLimits(o.MaxKeys, max(o.MaxBytes, 0), o.NoEviction)
+	s.resize.init(o.MaxKeys, max(o.MaxBytes, 0), o.NoEviction)
 	return s
 }
 
 // Flush removes all keys, in one step for every other call. It counts neither as eviction nor as expiry. It gives the memory of
 // the tables back.
-func (s *Store) Flush() {
-	for i := range s.all {
-		s.all[i].lock(0)
-	}
-	for i := range s.all {
-		sh := &s.all[i]
-		sh.changes += sh.InUse
-		sh.clear()
-		sh.journal.clear()
-	}
-	s.room.clear()
-	s.memory.Drop()
-	s.flushes.Add(1)
-	now := s.now()
-	for i := range s.all {
-		s.all[i].pokeAll(now)
-		s.all[i].unlock()
-	}
+func (s *Store) Flush() { s.flush(s.now()) }
+
+// SettingText is what a setting says: see policy.Set.
+func (s *Store) SettingText(setting policy.Setting) (string, bool) {
+	return s.Set.SettingText(setting, s.wall.Load())
+}
+
+// PutSetting is the reverse of SettingText. A rule that is over is left out.
+func (s *Store) PutSetting(setting policy.Setting, text string, nowNS int64) error {
+	return s.Set.PutSetting(setting, text, nowNS, s.wall.Load())
 }

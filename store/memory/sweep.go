@@ -4,7 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"celld/store/policy"
+	"celld/store/memory/table"
 )
 
 // sweeper removes what is over. Its walk removes the states of policies that were deleted or reset. These states may lie under any number of
@@ -15,8 +15,7 @@ import (
 // that it asks for.
 type sweeper struct {
 	*shards
-	policies *policy.Set
-	sweeps   atomic.Uint32 // rotates the shard that Sweep starts with
+	sweeps atomic.Uint32 // rotates the shard that Sweep starts with
 
 	walked atomic.Uint64 // the PoliciesLost up to which the walk has removed all states
 
@@ -38,7 +37,7 @@ func (s *sweeper) Sweep(nowNS int64) (more bool) {
 	if s.pruneSome(nowNS) {
 		return true
 	}
-	s.policies.SweepRules(nowNS)
+	s.SweepRules(nowNS)
 	if s.trim(nowNS) == perLock {
 		return true
 	}
@@ -57,7 +56,7 @@ func (s *sweeper) Sweep(nowNS int64) (more bool) {
 
 // SweepDue says, without any lock, whether Sweep may have something to do.
 func (s *sweeper) SweepDue(nowNS int64) bool {
-	if s.room.over() || s.policies.RulesDue(nowNS) || s.lossesDue() {
+	if s.room.over() || s.RulesDue(nowNS) || s.lossesDue() {
 		return true
 	}
 	for i := range s.all {
@@ -75,7 +74,7 @@ func (s *sweeper) pruneSome(nowNS int64) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if count := s.policies.PoliciesLost(); s.walking != count { // what has gone since may lie behind
+	if count := s.PoliciesLost(); s.walking != count { // what has gone since may lie behind
 		s.walking, s.shard, s.slot = count, 0, 0
 	}
 	sh := &s.all[s.shard]
@@ -101,4 +100,46 @@ func (s *sweeper) pruneSome(nowNS int64) bool {
 }
 
 // lossesDue reports whether there is a walk to do.
-func (s *sweeper) lossesDue() bool { return s.walked.Load() != s.policies.PoliciesLost() }
+func (s *sweeper) lossesDue() bool { return s.walked.Load() != s.PoliciesLost() }
+
+// sweep removes up to most dead slots in at most perLock steps, each of which removes one or sorts one anew that only
+// seemed to be dead.
+func (sh *shard) sweep(nowNS int64, most int) (removed int) {
+	defer sh.publish()
+	if sh.Ends.Late != table.NoSlot && sh.Ends.LateNS <= uint64(nowNS) {
+		removed = sh.sweepLate(nowNS, most)
+	}
+	for steps := removed; steps < perLock && removed < most && sh.Ends.NextNS() <= uint64(nowNS); steps++ {
+		n := sh.Ends.Open()
+		e := sh.Slabs.At(n)
+		if end := sh.EndNS(n, e); end > uint64(nowNS) {
+			sh.Ends.Move(&sh.Slabs, n, e, end)
+		} else {
+			sh.expire(n, e)
+			removed++
+		}
+	}
+	return removed
+}
+
+// sweepLate is sweep for the slots that the wheel had passed when they were put. They are few: what callers insert while
+// the clock of one is behind that of another.
+func (sh *shard) sweepLate(nowNS int64, most int) (removed int) {
+	earliestNS := uint64(table.Never)
+	for n := sh.Ends.Late; n != table.NoSlot; {
+		e := sh.Slabs.At(n)
+		next, end := e.NextEnd(), sh.EndNS(n, e)
+		switch {
+		case end <= uint64(nowNS) && removed < most:
+			sh.expire(n, e)
+			removed++
+		case end > uint64(nowNS) && end >= sh.Ends.NowNS:
+			sh.Ends.Move(&sh.Slabs, n, e, end)
+		default:
+			earliestNS = min(earliestNS, end)
+		}
+		n = next
+	}
+	sh.Ends.LateNS = earliestNS
+	return removed
+}

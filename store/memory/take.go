@@ -78,11 +78,11 @@ func (t *take) checkTerms() error {
 // load looks up the states, and asks the rules.
 func (t *take) load() error {
 	t.Taken, t.cost, t.behind, t.booked = store.Taken{}, t.Cost, false, false
-	ruled := t.of.policies.HasRules()
+	ruled := t.of.HasRules()
 	for i := range t.calls {
 		c := &t.calls[i]
 		c.leases = t.leaseNS() > 0
-		if c.Ruled = ruled && t.of.policies.Ruled(c.Key, c.Limit.Capacity(), t.a.NowNS, &c.Decision); c.Ruled {
+		if c.Ruled = ruled && t.of.Ruled(c.Key, c.Limit.Capacity(), t.a.NowNS, &c.Decision); c.Ruled {
 			t.Taken.Limited = t.Taken.Limited || c.Decision.Limited
 			continue
 		}

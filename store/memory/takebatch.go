@@ -3,7 +3,6 @@ package memory
 import (
 	"celld/cell"
 	"celld/store"
-	"celld/store/memory/table"
 )
 
 // Take decides on 1 to MaxLimits calls at one instant: it grants all of them or none. Calls that share a key and its state add
@@ -45,7 +44,7 @@ func (s *takes) TakeBatch(reqs []store.TakeRequest, a store.Access, w store.Wake
 
 // takeAll decides: see throttleAll. It returns false where the request waits, which it may with a Waker only.
 func (s *takes) takeAll(reqs []store.TakeRequest, b *batch, a store.Access, w store.Waker) bool {
-	ruled := s.policies.HasRules()
+	ruled := s.HasRules()
 	f := free{store: s.shards}
 	var c counts
 	waits := false
@@ -76,57 +75,11 @@ func (s *takes) answer(r *store.TakeRequest, absent bool, a store.Access, w stor
 	if r.Terms == nil && len(r.Calls) == 1 && !absent {
 		sh := s.shardOf(r.Hash)
 		sh.lock(a.NowNS)
-		done := s.takeOne(sh, r, a)
+		done := sh.takePlain(r, a)
 		sh.unlock()
 		if done {
 			return false
 		}
 	}
 	return s.takeAny(r, a, turn{waker: w})
-}
-
-// touchTallies touches the first tallies of the requests' keys.
-func (s *shards) touchTallies(b *batch) {
-	var sum uint64
-	for i, e := range b.slots[:b.n] {
-		if e == nil {
-			continue
-		}
-		if info := e.Info.Load(); info&table.FlagLimits != 0 {
-			if p := s.shardOf(b.hashes[i]).Tallies.Peek(uint32(info)); p != nil {
-				sum += p.A.Load()
-			}
-		}
-	}
-	keep(sum)
-}
-
-// takeOne answers a plain request under a key that is there and holds nothing but its limit, as nearly all are. Its shard is
-// locked. It reports false, and has decided nothing, where the request is any other.
-func (s *takes) takeOne(sh *shard, r *store.TakeRequest, a store.Access) (done bool) {
-	c := &r.Calls[0]
-	if !isPlain(r) || s.policies.HasRules() || c.Limit.HoldsLeases() {
-		return false
-	}
-	n, e := sh.meet(r.Hash, c.Key, a)
-	if e == nil || !e.HoldsLimits() || e.Has(table.FlagsOfState|table.FlagWaited) {
-		return false
-	}
-	p := sh.Tallies.At(e.FirstTally())
-	if !p.Alone(c.Limit, c.Policy) {
-		return false
-	}
-	st := sh.Tallies.State(p)
-	at := sh.TimeOf(c.Limit, a.NowNS)
-	if blockedTooLong(c, &st, at) || c.Limit.HasRing() && !c.Limit.Fits(&st) { // room for more is to be had first
-		return false
-	}
-	sh.counters.hits++
-	c.Decision = c.Limit.Decide(&st, at, r.Cost, cell.Take)
-	if !c.Decision.Limited || p.BlockedNS.Load() != st.BlockedNS {
-		p.SetState(&st)
-		sh.putEnd(n, e, uint64(a.NowNS)+c.Decision.ResetAfterNS, c.Key)
-	}
-	answerOne(r)
-	return true
 }

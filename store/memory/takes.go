@@ -6,18 +6,16 @@ import (
 	"sync"
 
 	"celld/store"
-	"celld/store/policy"
 	"celld/store/waiting"
 )
 
 // takes decides on calls of limits, and keeps those who wait.
 type takes struct {
 	*shards
-	policies *policy.Set
-	waits    waiting.Room[*waiter]
-	unused   sync.Pool // of takes that are over
-	now      func() int64
-	newID    func(us int64) uint64
+	waits  waiting.Room[*waiter]
+	unused sync.Pool // of takes that are over
+	now    func() int64
+	newID  func(us int64) uint64
 }
 
 // take is a Take that is decided on, with what the store knows of its calls.

@@ -12,7 +12,7 @@ import (
 // An allowed call of a quantity other than 0 puts the new TAT, with the expiry AtTAT whatever it was before, as
 // redis-cell's SET does. A refund up to full deletes the key, and never creates one. Any other call changes nothing but
 // the order of use. It allocates nothing for a key that is there.
-func (s *Store) Throttle(key []byte, l cell.Bucket, quantity int64, a store.Access) (cell.Decision, error) {
+func (s *shards) Throttle(key []byte, l cell.Bucket, quantity int64, a store.Access) (cell.Decision, error) {
 	var reqs [1]store.Request // filled word by word: see setDecision
 	reqs[0].Key, reqs[0].Bucket, reqs[0].Quantity = key, l, quantity
 	s.ThrottleBatch(reqs[:], a, nil)
@@ -23,7 +23,7 @@ func (s *Store) Throttle(key []byte, l cell.Bucket, quantity int64, a store.Acce
 // cache misses: in a table that is larger than the caches these are nearly all that a call costs. It first computes all
 // hashes, then touches all lines of the index, then all slots, and then decides. It always returns true, and has no use for the
 // Waker.
-func (s *Store) ThrottleBatch(reqs []store.Request, a store.Access, _ store.Waker) bool {
+func (s *shards) ThrottleBatch(reqs []store.Request, a store.Access, _ store.Waker) bool {
 	for i := range reqs {
 		reqs[i].Hash = s.Hash(reqs[i].Key)
 	}
@@ -41,9 +41,9 @@ func (s *Store) ThrottleBatch(reqs []store.Request, a store.Access, _ store.Wake
 }
 
 // throttleAll decides. b has the slots where the requests' keys seem to be; it is nil if they have not been looked for.
-func (s *Store) throttleAll(reqs []store.Request, b *batch, a store.Access) {
+func (s *shards) throttleAll(reqs []store.Request, b *batch, a store.Access) {
 	ruled := s.HasRules()
-	f := free{store: &s.shards}
+	f := free{store: s}
 	var c counts
 	for i := range reqs {
 		r := &reqs[i]
@@ -64,7 +64,7 @@ func (s *Store) throttleAll(reqs []store.Request, b *batch, a store.Access) {
 	s.lane(a).count(c)
 }
 
-func (s *Store) decideLocked(sh *shard, r *store.Request, absent bool, a store.Access) {
+func (s *shards) decideLocked(sh *shard, r *store.Request, absent bool, a store.Access) {
 	var n uint32
 	var e *table.Slot
 	if !absent {

@@ -30,29 +30,10 @@ type look struct {
 func (t turn) first(q *queue) bool { return t.waiter != nil && t.waiter.Ticket <= q.First().Ticket }
 
 // Waiting is how many callers wait, and for how many keys.
-func (s *takes) Waiting() (callers, keys int64) {
-	for i := range s.all {
-		sh := &s.all[i]
-		sh.mu.Lock()
-		keys += int64(len(sh.waited.OfKey))
-		sh.unlock()
-	}
-	return s.waits.Callers(), keys
-}
+func (s *takes) Waiting() (callers, keys int64) { return s.waits.Callers(), s.waitedKeys() }
 
 // SetMaxWaiters changes Options.MaxWaiters. Those who wait already stay.
 func (s *takes) SetMaxWaiters(most int64) { s.waits.SetMost(most) }
-
-// pokeAll pokes all queues: a policy or a rule has changed.
-func (s *takes) pokeAll() {
-	now := s.now()
-	for i := range s.all {
-		sh := &s.all[i]
-		sh.mu.Lock()
-		sh.pokeAll(now)
-		sh.unlock()
-	}
-}
 
 // waitNS is how long this limit has a call wait, at nowNS: 0 if it does not.
 func (c *call) waitNS(nowNS, cost int64) uint64 {
@@ -118,8 +99,8 @@ func (t *take) delay() error {
 	}
 	c := &t.calls[binding]
 	if w := t.by.waiter; w != nil {
-		w.keepOthers(t, c, waitNS)
-		w.goTo(t, c, waitNS)
+		t.keepOthers(w, c, waitNS)
+		t.goTo(w, c, waitNS)
 		return errWaits
 	}
 	wait := t.Terms.Mode == store.Wait && t.by.waker != nil
@@ -139,7 +120,7 @@ func (t *take) delay() error {
 		return nil
 	}
 	return t.enqueue(func(w *waiter, changed bool) {
-		w.goTo(t, c, waitNS)
+		t.goTo(w, c, waitNS)
 		t.of.waits.Know(w)
 		if changed {
 			w.queue.poke(t.a.NowNS)
@@ -222,7 +203,7 @@ func (t *take) enqueue(stand func(w *waiter, changed bool)) error {
 }
 
 // goTo has a waiter wait for a state, in its queue, for waitNS at least.
-func (w *waiter) goTo(t *take, c *call, waitNS uint64) {
+func (t *take) goTo(w *waiter, c *call, waitNS uint64) {
 	q, cost, nowNS := c.sh.queueOf(c.Call), t.cost*c.times, t.a.NowNS
 	if q == nil || q != w.queue {
 		if was := w.queue; was != nil {

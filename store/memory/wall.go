@@ -1,26 +1,13 @@
 package memory
 
-import (
-	"celld/store/memory/table"
-	"celld/store/policy"
-)
-
-// SettingText is what a setting says: see policy.Set.
-func (s *Store) SettingText(setting policy.Setting) (string, bool) {
-	return s.Set.SettingText(setting, s.wall.Load())
-}
-
-// PutSetting is the reverse of SettingText. A rule that is over is left out.
-func (s *Store) PutSetting(setting policy.Setting, text string, nowNS int64) error {
-	return s.Set.PutSetting(setting, text, nowNS, s.wall.Load())
-}
+import "celld/store/memory/table"
 
 // SetWall says that the wall clock shows wallNS at nowNS. A call that runs at the same time may see both the old and the new wall
 // time; a caller that cannot have that must keep it out. SetWall looks at each key: a million, half of them of CL.TAKE, took
 // 50 ms.
-func (s *Store) SetWall(wallNS, nowNS int64) {
-	s.drain.mu.Lock()
-	defer s.drain.mu.Unlock()
+func (s *teller) SetWall(wallNS, nowNS int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	ahead := wallNS - nowNS
 	by := ahead - s.wall.Swap(ahead)
 	for i := range s.all {

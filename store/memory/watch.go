@@ -13,7 +13,7 @@ type Watch struct {
 }
 
 // Watch begins to observe a key, which need not be there. It does not touch it.
-func (s *Store) Watch(key []byte, nowNS int64) *Watch {
+func (s *shards) Watch(key []byte, nowNS int64) *Watch {
 	hash := s.Hash(key)
 	sh := s.shardOf(hash)
 	sh.lock(nowNS)

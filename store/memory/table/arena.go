@@ -5,11 +5,18 @@ import (
 	"sync/atomic"
 )
 
-// arena is a shard's places for one kind of value, in slabs as its slots are. A free one links to the next.
+const (
+	slabBits = 9
+	SlabSize = 1 << slabBits
+)
+
+// arena is a shard's places for one kind of value, in slabs. It grows by a slab at a time, and values never move, so that growing copies
+// nothing; and the collector sees one object for 512 of them. A free place links to the next.
 type arena[T any, P linked[T]] struct {
-	slabs   []*[SlabSize]T // nil where it was given back
-	places  Places
+	slabs   []*[SlabSize]T
+	Places  Places
 	reserve *reserve[[SlabSize]T] // nil: slabs come from the allocator
+	none    *[SlabSize]T          // stands for slabs that were given back
 
 	seen atomic.Pointer[[]*[SlabSize]T] // slabs, for those who look without a lock
 }
@@ -22,7 +29,8 @@ type linked[T any] interface {
 
 func (a *arena[T, P]) At(n uint32) *T { return placeIn(a.slabs[n>>slabBits], n) }
 
-// placeIn is place n of the arena, if the slab is there. See slab.at for the condition.
+// placeIn is place n of the arena, if the slab is there. The condition is for the compiler, which would otherwise load the first word of
+// the slab, and so a cache line that nobody needs, to see whether the slab is nil.
 func placeIn[T any](b *[SlabSize]T, n uint32) *T {
 	if b == nil {
 		return nil
@@ -30,49 +38,50 @@ func placeIn[T any](b *[SlabSize]T, n uint32) *T {
 	return &b[n&(SlabSize-1)]
 }
 
-// Take returns a place, which is as it was when it was put back, or all zero.
+// take returns a place, which is as it was when it was put back, or all zero.
 func (a *arena[T, P]) take() (uint32, *T) {
-	k, there := a.places.Lowest()
+	k, there := a.Places.Lowest()
 	if !there {
 		if a.reserve != nil {
 			a.set(k, a.reserve.take())
 		} else {
 			a.set(k, new([SlabSize]T))
 		}
-		a.places.Add(k)
+		a.Places.Add(k)
 	}
-	n, fresh := a.places.Take(k)
+	n, fresh := a.Places.Take(k)
 	p := a.At(n)
 	if !fresh {
-		a.places.Pop(k, P(p).link())
+		a.Places.Pop(k, P(p).link())
 	}
 	return n, p
 }
 
-func (a *arena[T, P]) put(n uint32) {
-	next, goes := a.places.Put(n)
+// put takes a place back, and returns a slab that is to be released, or 0.
+func (a *arena[T, P]) put(n uint32) (goes int) {
+	next, goes := a.Places.Put(n)
 	P(a.At(n)).setLink(next)
-	if goes != 0 {
-		a.places.Remove(goes)
-		a.set(goes, nil)
+	return goes
+}
+
+// release gives back an empty slab, if there is one.
+func (a *arena[T, P]) release(k int) {
+	if k != 0 {
+		a.Places.Remove(k)
+		a.set(k, a.none)
 	}
 }
 
 // set puts a slab in its place. Others may be looking at the old slice without a lock, so that is not changed.
 func (a *arena[T, P]) set(k int, b *[SlabSize]T) {
-	a.slabs = withSlab(a.slabs, k, b)
+	if k == len(a.slabs) {
+		a.slabs = append(a.slabs, b)
+	} else {
+		a.slabs = slices.Clone(a.slabs)
+		a.slabs[k] = b
+	}
 	view := a.slabs
 	a.seen.Store(&view)
-}
-
-// withSlab has b as slab k, in a new slice where another slab was there.
-func withSlab[S any](slabs []*S, k int, b *S) []*S {
-	if k == len(slabs) {
-		return append(slabs, b)
-	}
-	slabs = slices.Clone(slabs)
-	slabs[k] = b
-	return slabs
 }
 
 // Peek returns a place without any lock, or nil. What it holds may be changing.
@@ -84,8 +93,8 @@ func (a *arena[T, P]) Peek(n uint32) *T {
 	return placeIn((*view)[n>>slabBits], n)
 }
 
-// drop forgets all places.
+// drop forgets all places, and gives their memory back.
 func (a *arena[T, P]) drop() {
-	a.slabs, a.places = nil, Places{}
+	a.slabs, a.Places = nil, Places{}
 	a.seen.Store(nil)
 }

@@ -40,13 +40,13 @@ func tailWords(rest []byte) (words [4]uint64, n int) {
 
 // keys are what a shard has of keys beside the slots.
 type keys struct {
-	tails arena[tail, *tail]
+	Tails arena[tail, *tail]
 	Huge  map[uint32][]byte // by slot. So rare that it is the collector's to follow
 }
 
 // drop forgets all keys, and gives their memory back.
 func (k *keys) drop() {
-	k.tails.drop()
+	k.Tails.drop()
 	k.Huge = nil
 }
 
@@ -81,7 +81,7 @@ func (k *keys) Set(n uint32, e *Slot, key []byte) (keyLen uint64) {
 		key1 = headWord(key)
 		var last *tail
 		for rest := key[headBytes:]; len(rest) > 0; {
-			number, p := k.tails.take()
+			number, p := k.Tails.take()
 			words, n := tailWords(rest)
 			for i := range p {
 				p[i].Store(words[i])
@@ -125,7 +125,7 @@ func (k *keys) isUncommon(e *Slot, key []byte) bool {
 	}
 	number := uint32(key1 >> 32)
 	for rest := key[headBytes:]; ; {
-		p := k.tails.Peek(number)
+		p := k.Tails.Peek(number)
 		if p == nil {
 			return false
 		}
@@ -158,7 +158,7 @@ func (k *keys) View(n uint32, e *Slot, scratch *[HugeKey]byte) []byte {
 		number := uint32(e.key1.Load() >> 32)
 		for rest := scratch[headBytes:length]; len(rest) > 0; {
 			var piece [32]byte
-			p := k.tails.At(number)
+			p := k.Tails.At(number)
 			for i := range p {
 				binary.LittleEndian.PutUint64(piece[8*i:], p[i].Load())
 			}
@@ -176,8 +176,8 @@ func (k *keys) Free(n uint32, e *Slot) {
 		delete(k.Huge, n)
 	case length > InlineKey:
 		for number := uint32(e.key1.Load() >> 32); number != 0; {
-			next := k.tails.At(number).link()
-			k.tails.put(number)
+			next := k.Tails.At(number).link()
+			k.Tails.release(k.Tails.put(number))
 			number = next
 		}
 	}

@@ -39,7 +39,7 @@ func (l *lists) Push(s *slabs, name listName, n uint32, e *Slot) {
 // Pull takes a slot out of its list. Its links are left as they are.
 func (l *lists) Pull(s *slabs, e *Slot) {
 	u := l.Of(e.List())
-	younger, older := e.younger(), e.older()
+	younger, older := e.younger(), e.Older()
 	if younger != NoSlot {
 		s.At(younger).setOlder(older)
 	} else {

@@ -9,27 +9,27 @@ import "math/bits"
 // handed out, so the first slab stays.
 type Places struct {
 	Slabs []slabUse
-	open  []uint64 // a bit for each slab: it has a free place, or is not there
-	low   int      // the words of open below are 0
-	inUse int      // places
+	Open  []uint64 // a bit for each slab: it has a free place, or is not there
+	Low   int      // the words of Open below are 0
+	InUse int      // places
 	There int      // slabs
 	spare int      // the last slab that became empty, which stays for what comes next; 0: none
 }
 
 // slabUse is what places knows of a slab. The zero value is one that is not there.
 type slabUse struct {
-	there bool
+	There bool
 	Used  uint16 // Places in use
-	fresh uint16 // the first that has never been used
-	free  uint32 // the first that has been, or 0
+	Fresh uint16 // the first that has never been used
+	Free  uint32 // the first that has been, or 0
 }
 
 // Lowest returns the slab that gives the next place. If it is not there, its owner makes it and calls add.
 func (p *Places) Lowest() (k int, there bool) {
-	for ; p.low < len(p.open); p.low++ {
-		if word := p.open[p.low]; word != 0 {
-			k = p.low*64 + bits.TrailingZeros64(word)
-			return k, p.Slabs[k].there
+	for ; p.Low < len(p.Open); p.Low++ {
+		if word := p.Open[p.Low]; word != 0 {
+			k = p.Low*64 + bits.TrailingZeros64(word)
+			return k, p.Slabs[k].There
 		}
 	}
 	return len(p.Slabs), false
@@ -39,46 +39,46 @@ func (p *Places) Add(k int) {
 	if k == len(p.Slabs) {
 		p.Slabs = append(p.Slabs, slabUse{})
 		if k%64 == 0 {
-			p.open = append(p.open, 0)
+			p.Open = append(p.Open, 0)
 		}
 		p.setOpen(k)
 	}
-	p.Slabs[k] = slabUse{there: true}
+	p.Slabs[k] = slabUse{There: true}
 	if k == 0 {
-		p.Slabs[k].Used, p.Slabs[k].fresh = 1, 1
+		p.Slabs[k].Used, p.Slabs[k].Fresh = 1, 1
 	}
 	p.There++
 }
 
 func (p *Places) setOpen(k int) {
-	p.open[k/64] |= 1 << (k % 64)
-	p.low = min(p.low, k/64)
+	p.Open[k/64] |= 1 << (k % 64)
+	p.Low = min(p.Low, k/64)
 }
 
 // Take returns a place of a slab. Of one that is not fresh the owner must have popped what it links to.
 func (p *Places) Take(k int) (n uint32, fresh bool) {
 	u := &p.Slabs[k]
 	if u.Used++; u.Used == SlabSize {
-		p.open[k/64] &^= 1 << (k % 64)
+		p.Open[k/64] &^= 1 << (k % 64)
 	}
-	p.inUse++
-	if u.free != 0 {
-		return u.free, false
+	p.InUse++
+	if u.Free != 0 {
+		return u.Free, false
 	}
-	u.fresh++
-	return uint32(k)<<slabBits | uint32(u.fresh-1), true
+	u.Fresh++
+	return uint32(k)<<slabBits | uint32(u.Fresh-1), true
 }
 
 // Pop makes next the first free place of the slab that has just given another.
-func (p *Places) Pop(k int, next uint32) { p.Slabs[k].free = next }
+func (p *Places) Pop(k int, next uint32) { p.Slabs[k].Free = next }
 
 // Put takes a place back, and returns what it must link to, and a slab that is to go, or 0.
 func (p *Places) Put(n uint32) (next uint32, goes int) {
 	k := int(n >> slabBits)
 	u := &p.Slabs[k]
-	next, u.free = u.free, n
+	next, u.Free = u.Free, n
 	u.Used--
-	p.inUse--
+	p.InUse--
 	p.setOpen(k)
 	if u.Used > 0 {
 		return next, 0
@@ -91,7 +91,7 @@ func (p *Places) Put(n uint32) (next uint32, goes int) {
 }
 
 // empty reports a slab that is there and not used.
-func (p *Places) empty(k int) bool { return p.Slabs[k].there && p.Slabs[k].Used == 0 }
+func (p *Places) empty(k int) bool { return p.Slabs[k].There && p.Slabs[k].Used == 0 }
 
 // Remove says that a slab is not there any more.
 func (p *Places) Remove(k int) {
@@ -100,4 +100,4 @@ func (p *Places) Remove(k int) {
 }
 
 // idle is how many places are there and not in use.
-func (p *Places) idle() int { return p.There<<slabBits - p.inUse }
+func (p *Places) idle() int { return p.There<<slabBits - p.InUse }

@@ -56,7 +56,10 @@ const (
 // flagFirst of slot.use says that it is the first in its bucket of the wheel, and end's previous is that bucket.
 const flagFirst = 1 << byteShift
 
-func (e *Slot) older() uint32   { return uint32(e.use) & linkMask }
+func (e *Slot) Older() uint32    { return uint32(e.use) & linkMask }
+func (e *Slot) link() uint32     { return e.Older() }
+func (e *Slot) setLink(n uint32) { e.use = uint64(n) }
+
 func (e *Slot) younger() uint32 { return uint32(e.use>>linkBits) & linkMask }
 
 func (e *Slot) setOlder(n uint32)   { e.use = e.use&^linkMask | uint64(n) }

@@ -26,14 +26,15 @@ func (t *Table) Clear() {
 
 // UseMemory has the table take its memory from m, which others share, and tell wall time by wall.
 func (t *Table) UseMemory(m *Reserves, wall *WallAhead) {
-	t.Index.memory, t.Slabs.memory, t.Keys.tails.reserve, t.Wall = m, m, &m.tails, wall
+	t.Index.memory, t.Slabs.reserve, t.Keys.Tails.reserve, t.Wall = m, &m.slabs, &m.tails, wall
+	t.Slabs.none = &noSlab
 }
 
 // IdleBytes is what places take that no key uses. When a key goes, it must grow by less than the estimate of the key, so that
 // fewer keys always leave more room. So a tail of 32 bytes counts as 24: it has 28 bytes of a key.
 func (t *Table) IdleBytes() int64 {
-	return int64(t.Slabs.Places.idle())*48 + int64(t.Keys.tails.places.idle())*24 +
-		int64(t.Tallies.places.idle())*TallyBytes + int64(len(t.Tallies.FreeRings))*RingBytes
+	return int64(t.Slabs.Places.idle())*48 + int64(t.Keys.Tails.Places.idle())*24 +
+		int64(t.Tallies.Places.idle())*TallyBytes + int64(len(t.Tallies.FreeRings))*RingBytes
 }
 
 func TagOfHash(hash uint64) uint32 { return uint32(hash >> 32) }

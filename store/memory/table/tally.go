@@ -37,7 +37,7 @@ type tallies struct {
 }
 
 type Ring struct {
-	words []uint64
+	Words []uint64
 	Told  cell.Told // of a log, as long as it has this ring
 }
 
@@ -49,7 +49,7 @@ func (t *tallies) drop() {
 
 func (t *tallies) Put(n uint32) {
 	t.setRing(t.At(n), nil)
-	t.arena.put(n)
+	t.release(t.put(n))
 }
 
 // Ring is that of a tally, nil if it has none.
@@ -58,7 +58,7 @@ func (t *tallies) ring(p *Tally) []uint64 {
 	if n == 0 {
 		return nil
 	}
-	return t.Rings[n].words
+	return t.Rings[n].Words
 }
 
 func (t *tallies) setRing(p *Tally, words []uint64) {
@@ -73,18 +73,18 @@ func (t *tallies) setRing(p *Tally, words []uint64) {
 		}
 	case words == nil:
 	case n != 0:
-		t.Rings[n] = Ring{words: words}
+		t.Rings[n] = Ring{Words: words}
 	case len(t.FreeRings) > 0:
 		last := len(t.FreeRings) - 1
 		n, t.FreeRings = t.FreeRings[last], t.FreeRings[:last]
 		p.Ring.Store(n)
-		t.Rings[n].words = words
+		t.Rings[n].Words = words
 	default:
 		if len(t.Rings) == 0 {
 			t.Rings = append(t.Rings, Ring{})
 		}
 		p.Ring.Store(uint32(len(t.Rings)))
-		t.Rings = append(t.Rings, Ring{words: words})
+		t.Rings = append(t.Rings, Ring{Words: words})
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // Slots come and go and are looked for as a sweep does, in time that mostly goes forward; the model is a slice of ends.
 func TestWheelModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := slabs{memory: newMemory()}
+		s := slabs{}
 		w := newWheel()
 		ends := map[uint32]uint64{}
 		now := rapid.SampledFrom([]uint64{0, 1, 1_700_000_000_000_000_000, math.MaxInt64 - 1000}).Draw(t, "now")
@@ -134,7 +134,7 @@ func TestWheelModel(t *testing.T) {
 
 // When the last slot is gone that came late, the next one is not looked for before its own end.
 func TestTheWheelForgetsWhoCameLate(t *testing.T) {
-	s := slabs{memory: newMemory()}
+	s := slabs{}
 	w := newWheel()
 	w.NowNS = 1000
 	n, e := s.Take()

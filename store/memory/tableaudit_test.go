@@ -1,0 +1,182 @@
+package memory
+
+import (
+	"fmt"
+
+	"celld/cell"
+	"celld/store"
+	"celld/store/memory/table"
+)
+
+// audit is what a table holds.
+type audit struct {
+	keys, bytes           int64 // bytes by the estimate of MaxBytes
+	spentKeys, spentBytes int64
+	footprint             int64 // bytes that are allocated, except for the index
+}
+
+// auditTable checks what a table keeps account of against what it holds: the slots, tallies and rings in use and free, the lists, and when
+// each key ends.
+func auditTable(t *table.Table) (a audit, err error) {
+	if a.keys, a.bytes, err = auditKeys(t); err != nil {
+		return a, err
+	}
+	a.spentKeys, a.spentBytes, err = auditCounts(t)
+	a.footprint = footprint(t)
+	return a, err
+}
+
+// footprint is what is allocated for keys, except for the index.
+func footprint(t *table.Table) int64 {
+	n := int64(t.Slabs.Places.There*48+t.Keys.Tails.Places.There*32+t.Tallies.Places.There*table.TallyBytes) * table.SlabSize
+	for _, key := range t.Keys.Huge {
+		n += int64(cap(key))
+	}
+	for _, r := range t.Tallies.Rings {
+		n += table.RingBytes + 8*int64(cap(r.Words))
+	}
+	return n
+}
+
+func auditKeys(t *table.Table) (keys, bytes int64, err error) {
+	slots, used, rings := map[uint32]bool{}, map[uint32]bool{}, map[uint32]bool{}
+	for n, left := t.Slabs.Next(0, 1<<30); left > 0; n, left = t.Slabs.Next(n+1, 1<<30) {
+		e := t.Slabs.At(n)
+		slots[n] = true
+		keys++
+		bytes += t.CostBytes(n, e)
+		if !e.HoldsLimits() {
+			continue
+		}
+		if e.Spent() || e.FirstTally() == 0 {
+			return 0, 0, fmt.Errorf("a spent key holds limits, or a key with limits none")
+		}
+		if end := t.LimitsEndNS(e); end != e.TAT.Load() {
+			return 0, 0, fmt.Errorf("a key ends at %d, and its limits at %d", e.TAT.Load(), end)
+		}
+		type id struct {
+			policy uint32
+			shape  cell.Shape
+		}
+		seen := map[id]bool{}
+		for n := e.FirstTally(); n != 0; n = t.Tallies.At(n).Next.Load() {
+			p := t.Tallies.At(n)
+			name := id{policy: p.Policy.Load()}
+			if p.Policy.Load() == 0 {
+				name = id{0, p.Shape()}
+			}
+			if used[n] || seen[name] || p.Ring.Load() != 0 && (rings[p.Ring.Load()] || t.Tallies.Rings[p.Ring.Load()].Words == nil) {
+				return 0, 0, fmt.Errorf("tally %d is there twice, or its ring or limit", n)
+			}
+			used[n], seen[name], rings[p.Ring.Load()] = true, true, true
+		}
+		if len(seen) > store.MaxLimits {
+			return 0, 0, fmt.Errorf("%d limits under a key", len(seen))
+		}
+	}
+	if keys != t.InUse {
+		return 0, 0, fmt.Errorf("%d slots in use, and %d held", t.InUse, keys)
+	}
+	if int(keys) != t.Slabs.Places.InUse {
+		return 0, 0, fmt.Errorf("%d slots are in use, and %d taken", keys, t.Slabs.Places.InUse)
+	}
+	if err := auditPlaces(&t.Slabs.Places, slots, func(n uint32) uint32 { return t.Slabs.At(n).Older() }); err != nil {
+		return 0, 0, fmt.Errorf("slots: %w", err)
+	}
+	return keys, bytes, auditTallies(t, used, rings)
+}
+
+// auditCounts checks what a table counts, and what it holds beside its slots.
+func auditCounts(t *table.Table) (spentKeys, spentBytes int64, err error) {
+	var lists [4]int
+	var scratch [table.HugeKey]byte
+	huge, expiring, forever := 0, 0, int64(0)
+	for n, left := t.Slabs.Next(0, 1<<30); left > 0; n, left = t.Slabs.Next(n+1, 1<<30) {
+		e := t.Slabs.At(n)
+		lists[e.List()]++
+		if e.Spent() {
+			spentKeys++
+			spentBytes += t.CostBytes(n, e)
+		}
+		if len(t.Keys.View(n, e, &scratch)) >= table.HugeKey {
+			huge++
+		}
+		if e.Has(table.FlagExpiry) {
+			expiring++
+		}
+		if e.Has(table.FlagNoExpiry) {
+			forever++
+		}
+	}
+	if huge != len(t.Keys.Huge) || expiring != len(t.Expiries) || forever != t.NoExpiry {
+		err = fmt.Errorf("%d huge keys, %d expiries and %d keys without are kept, of %d, %d and %d", len(t.Keys.Huge), len(t.Expiries), t.NoExpiry, huge, expiring, forever)
+	}
+	for name := table.Probation; name <= table.SpentList; name++ {
+		if kept := t.Lists.Of(name).Keys; kept != lists[name] {
+			err = fmt.Errorf("list %d counts %d keys, and has %d", name, kept, lists[name])
+		}
+	}
+	return spentKeys, spentBytes, err
+}
+
+// auditTallies checks that what is not in use is free, once.
+func auditTallies(t *table.Table, used, rings map[uint32]bool) error {
+	delete(rings, 0)
+	tallies := len(used)
+	if tallies != t.Tallies.Places.InUse {
+		return fmt.Errorf("%d tallies are in use, and %d taken", tallies, t.Tallies.Places.InUse)
+	}
+	if err := auditPlaces(&t.Tallies.Places, used, func(n uint32) uint32 { return t.Tallies.At(n).Next.Load() }); err != nil {
+		return fmt.Errorf("tallies: %w", err)
+	}
+	inUse := len(rings)
+	for _, n := range t.Tallies.FreeRings {
+		if rings[n] || t.Tallies.Rings[n].Words != nil {
+			return fmt.Errorf("ring %d is free, and in use", n)
+		}
+		rings[n] = true
+	}
+	if most := max(len(t.Tallies.Rings), 1); len(rings) != most-1 {
+		return fmt.Errorf("%d rings are in use and %d free, of %d", inUse, len(t.Tallies.FreeRings), most-1)
+	}
+	return nil
+}
+
+// auditPlaces checks that each place is in use or free, once, and that slabs are open that have a free one.
+func auditPlaces(p *table.Places, used map[uint32]bool, next func(uint32) uint32) error {
+	there := 0
+	for k := range p.Slabs {
+		u := &p.Slabs[k]
+		open := p.Open[k/64]>>(k%64)&1 != 0
+		if open != (!u.There || u.Used < table.SlabSize) || open && k/64 < p.Low {
+			return fmt.Errorf("slab %d is open %v: %+v, low %d", k, open, *u, p.Low)
+		}
+		if !u.There {
+			continue
+		}
+		there++
+		count, first := 0, uint32(k)*table.SlabSize
+		for n := range uint32(table.SlabSize) {
+			if used[first+n] {
+				count++
+			}
+		}
+		if k == 0 {
+			count++
+		}
+		free := 0
+		for n := u.Free; n != 0; n = next(n) {
+			if used[n] || n < first || n >= first+uint32(u.Fresh) || free > table.SlabSize {
+				return fmt.Errorf("place %d of slab %d is free and in use, or not its", n, k)
+			}
+			free++
+		}
+		if count != int(u.Used) || count+free != int(u.Fresh) {
+			return fmt.Errorf("slab %d has %d in use and %d free: %+v", k, count, free, *u)
+		}
+	}
+	if there != p.There {
+		return fmt.Errorf("%d slabs, of which %d are counted", there, p.There)
+	}
+	return nil
+}
