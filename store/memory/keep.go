@@ -10,11 +10,9 @@ func (t *take) keepOthers(w *waiter, binding *call, waitNS uint64) {
 		c := &t.calls[i]
 		q := c.sh.queueOf(c.Call)
 		earns := c.Limit.EarnsNS(t.cost * c.times)
-		if c == binding || q == nil || waitNS > earns || q.keeps(nowNS) && q.kept.Ticket < w.Ticket {
-			continue
+		if c != binding && q != nil && waitNS <= earns {
+			q.keepFor(w, nowNS, waitNS, min(earns, timerLatenessNS))
 		}
-		q.kept, q.keptUntil = w, int64(laterNS(nowNS, int64(waitNS)))
-		q.keptUntil = int64(laterNS(q.keptUntil, int64(min(earns, timerLatenessNS))))
 	}
 }
 

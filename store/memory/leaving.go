@@ -19,7 +19,7 @@ func (s *takes) leave(w *waiter, nowNS int64) {
 	w.queue.remove(w, nowNS)
 	for i := 0; i < len(w.Calls) && len(w.Calls) > 1; i++ {
 		c := &w.Calls[i]
-		if q := s.shardOf(s.Hash(c.Key)).queueOf(c); q != nil && q.kept == w {
+		if q := s.shardOf(s.Hash(c.Key)).queueOf(c); q != nil && q.keepsFor(w) {
 			q.poke(nowNS)
 		}
 	}
@@ -37,7 +37,7 @@ func (s *takes) goAway(w *waiter, nowNS int64) bool {
 	} else {
 		first := q.First() == w
 		s.leave(w, nowNS)
-		q.ahead.stale = true
+		q.spoil()
 		if first && len(q.Waiters) > 0 {
 			q.poke(nowNS)
 		}

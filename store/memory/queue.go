@@ -73,10 +73,31 @@ func (q *queue) is(c *store.Call) bool {
 	return c.Policy == q.policy && (c.Policy != 0 || c.Limit.Shape == q.shape)
 }
 
-// open makes a queue be found.
-func (q *queue) open() {
-	if q.sh.waited.Add(q.key, q) {
+// newQueue makes the queue of the state of a call whose key has that hash. serve is called when it is to be looked at.
+func (sh *shard) newQueue(c *store.Call, hash uint64, now func() int64, serve func(*queue)) *queue {
+	q := &queue{sh: sh, hash: hash, key: string(c.Key), policy: c.Policy, shape: c.Limit.Shape, dueNS: notDue, now: now}
+	q.spoil()
+	q.timer = time.AfterFunc(math.MaxInt64, func() { serve(q) })
+	if sh.waited.Add(q.key, q) {
 		q.flagWaited(table.FlagWaited)
+	}
+	return q
+}
+
+// spoil notes that the forecast is not right any more.
+func (q *queue) spoil() { q.ahead.stale = true }
+
+// rang notes that the timer has come.
+func (q *queue) rang() { q.dueNS = notDue }
+
+// keepsFor reports whether the state is left alone for a waiter in another queue.
+func (q *queue) keepsFor(w *waiter) bool { return q.kept == w }
+
+// keepFor leaves the state alone for a waiter in another queue until it has waited, and for so much longer, unless it is for one with an
+// earlier ticket already.
+func (q *queue) keepFor(w *waiter, nowNS int64, waitNS, moreNS uint64) {
+	if !q.keeps(nowNS) || q.kept.Ticket >= w.Ticket {
+		q.kept, q.keptUntil = w, int64(laterNS(int64(laterNS(nowNS, int64(waitNS))), int64(moreNS)))
 	}
 }
 
@@ -124,7 +145,7 @@ func (q *queue) poke(nowNS int64) {
 		return
 	}
 	q.seenNS = max(q.seenNS, nowNS)
-	q.ahead.stale = true
+	q.spoil()
 	if q.dueNS != 0 {
 		q.dueNS = 0
 		q.timer.Reset(0)
@@ -224,3 +245,6 @@ func (q *queue) book(l *cell.Limit, st cell.State, nowNS, cost int64) {
 		q.ahead.limit.Book(&q.ahead.st, at, cost)
 	}
 }
+
+// laterNS is so many ns from now, or the last instant that a file can have.
+func laterNS(nowNS, ns int64) uint64 { return uint64(nowNS + min(ns, math.MaxInt64-nowNS)) }

@@ -18,7 +18,7 @@ func (s *takes) serveSome(q *queue) (more bool) {
 	now := s.now()
 	q.sh.lock(now)
 	w := q.First()
-	q.dueNS = notDue
+	q.rang()
 	q.sh.unlock()
 	if w == nil {
 		return false

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"math"
 	"slices"
 	"sync"
 
@@ -69,6 +68,3 @@ func (t *take) leaseNS() int64 {
 	}
 	return t.Terms.LeaseNS
 }
-
-// laterNS is so many ns from now, or the last instant that a file can have.
-func laterNS(nowNS, ns int64) uint64 { return uint64(nowNS + min(ns, math.MaxInt64-nowNS)) }

@@ -208,30 +208,21 @@ func (t *take) goTo(w *waiter, c *call, waitNS uint64) {
 	if q == nil || q != w.queue {
 		if was := w.queue; was != nil {
 			was.remove(w, nowNS)
-			was.ahead.stale = true
+			was.spoil()
 		}
 		if q == nil {
-			q = t.of.newQueue(c)
+			q = c.sh.newQueue(c.Call, c.hash, t.of.now, t.of.serve)
 		}
 		if len(q.Waiters) == 0 || q.Waiters[len(q.Waiters)-1].Ticket < w.Ticket {
 			q.book(c.Limit, c.st, nowNS, cost)
 		} else {
-			q.ahead.stale = true
+			q.spoil()
 		}
 		q.insert(w, cost)
 	}
 	if q.First() == w {
 		q.setTimer(min(nowNS+int64(min(waitNS, uint64(math.MaxInt64-1-nowNS))), c.nextDueNS()))
 	}
-}
-
-// newQueue makes the queue of a call's state.
-func (s *takes) newQueue(c *call) *queue {
-	q := &queue{sh: c.sh, hash: c.hash, key: string(c.Key), policy: c.Policy, shape: c.Limit.Shape, dueNS: notDue, now: s.now}
-	q.ahead.stale = true
-	q.timer = time.AfterFunc(math.MaxInt64, func() { s.serve(q) })
-	q.open()
-	return q
 }
 
 // waitElsewhere has a take wait elsewhere, or books it.

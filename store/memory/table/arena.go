@@ -64,7 +64,7 @@ func (a *arena[T, P]) put(n uint32) (goes int) {
 	return goes
 }
 
-// release gives back an empty slab, if there is one.
+// release gives back an empty slab; 0: there is none.
 func (a *arena[T, P]) release(k int) {
 	if k != 0 {
 		a.Places.Remove(k)

@@ -23,13 +23,15 @@ func (s *slabs) Take() (uint32, *Slot) {
 func (s *slabs) Put(n uint32, e *Slot) {
 	e.end = 0
 	e.SetInfo(^uint64(FlagBusy|FlagJournaled), 0)
-	s.release(s.put(n))
+	if goes := s.put(n); goes != 0 {
+		s.release(goes)
+	}
 }
 
 // release gives back an empty slab, unless the journal has some of its slots: then it goes when the last of them is told.
 func (s *slabs) release(k int) {
 	for i := range SlabSize {
-		if k == 0 || s.slabs[k][i].Has(FlagJournaled) {
+		if s.slabs[k][i].Has(FlagJournaled) {
 			return
 		}
 	}
@@ -38,7 +40,7 @@ func (s *slabs) release(k int) {
 
 // Told is called for a free slot that is in the journal no longer.
 func (s *slabs) Told(n uint32) {
-	if k := int(n >> slabBits); k != s.Places.spare && s.Places.empty(k) {
+	if k := int(n >> slabBits); k != 0 && k != s.Places.spare && s.Places.empty(k) {
 		s.release(k)
 	}
 }
