@@ -3,6 +3,7 @@ package memory
 import (
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/shard"
 )
 
 // reserve books a take. Where somebody waits for a state, a reservation stands behind, which is spent when its turn comes. The take
@@ -60,7 +61,7 @@ func (t *take) answerBooked() {
 			continue
 		}
 		if t.by.look != nil {
-			c.Decision = c.peek(int64(laterNS(t.a.NowNS, int64(t.Terms.WaitNS))), 0)
+			c.Decision = c.peek(int64(shard.LaterNS(t.a.NowNS, int64(t.Terms.WaitNS))), 0)
 		}
 		c.Decision.Limited, c.Decision.RetryAfterNS = false, cell.Never
 	}
@@ -74,6 +75,6 @@ func (t *take) standIn(c *call) {
 	if err != nil {
 		return
 	}
-	c.ahead.book(c.Limit, c.st, t.a.NowNS, cost)
-	c.ahead.insert(w, cost)
+	c.ahead.Book(c.Limit, c.st, t.a.NowNS, cost)
+	c.ahead.Add(w, cost)
 }

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"bytes"
+	"celld/store/memory/shard"
 
 	"celld/cell"
 	"celld/store"
@@ -15,16 +16,16 @@ type call struct {
 	code  uint32
 	times int64 // this call and those before it that share its state
 	held  int   // limits that its key will hold with this call and those before it
-	sh    *shard
+	sh    *shard.Shard
 	n     uint32
 	e     *table.Slot  // nil: no such key
 	tally *table.Tally // nil: the key does not hold the limit
 	st    cell.State
 
-	before  cell.State // st, before the call was tried
-	ahead   *queue     // it stands behind those who wait for its state; nil: it does not
-	tried   bool       // Decision and st are those of the call taken
-	carried bool       // st was carried over from another limit, and is not stored yet
+	before  cell.State   // st, before the call was tried
+	ahead   *shard.Queue // it stands behind those who wait for its state; nil: it does not
+	tried   bool         // Decision and st are those of the call taken
+	carried bool         // st was carried over from another limit, and is not stored yet
 
 	changes bool  // it takes
 	blocks  bool  // it is denied, and its key is blocked for that
@@ -75,18 +76,18 @@ func (c *call) load(before []call, all int, a store.Access) error {
 
 // meet looks up the call's key, and drops what is dead of it if it would hold too much with all calls.
 func (c *call) meet(all int, a store.Access) {
-	if c.n, c.e = c.sh.meet(c.hash, c.Key, a); c.e != nil && !c.sh.giveDue(c.n, c.e, a.NowNS) {
+	if c.n, c.e = c.sh.Meet(c.hash, c.Key, a); c.e != nil && !c.sh.GiveDue(c.n, c.e, a.NowNS) {
 		c.n, c.e = table.NoSlot, nil
 	}
-	c.sh.countLookup(c.e)
+	c.sh.CountLookup(c.e)
 	if c.e == nil || !c.e.HoldsLimits() {
 		return
 	}
 	if c.held = c.sh.CountTallies(c.e); c.held+all > store.MaxLimits {
-		c.sh.journal.mark(c.n, c.e)
-		c.held = c.sh.dropTallies(c.e, func(p *table.Tally) bool { return c.sh.TallyEndNS(p) <= uint64(a.NowNS) || c.sh.lost(p) })
+		c.sh.Journal.Mark(c.n, c.e)
+		c.held = c.sh.RemoveTallies(c.e, func(p *table.Tally) bool { return c.sh.TallyEndNS(p) <= uint64(a.NowNS) || c.sh.Lost(p) })
 		if end := c.sh.LimitsEndNS(c.e); end < c.e.TAT.Load() { // it was that of a policy that is gone
-			c.sh.moveEnd(c.n, c.e, end, c.Key)
+			c.sh.MoveEnd(c.n, c.e, end, c.Key)
 		}
 	}
 }
@@ -125,7 +126,7 @@ func (c *call) fetch(nowNS int64) {
 		c.Limit.Carry(&c.st, &old, c.sh.TimeOf(&old, nowNS), c.sh.TimeOf(c.Limit, nowNS))
 		c.carried = c.sh.LimitEndNS(c.Limit, &c.st) > uint64(nowNS)
 	}
-	if at := c.sh.TimeOf(c.Limit, nowNS); blockedTooLong(c.Call, &c.st, at) {
+	if at := c.sh.TimeOf(c.Limit, nowNS); shard.BlockedTooLong(c.Call, &c.st, at) {
 		c.st.BlockedNS = uint64(at + c.Limit.BlockNS)
 		c.carried = true
 	}
@@ -190,7 +191,7 @@ func (c *call) calledBy(calls []call) bool {
 
 // needs is the room that the call's change takes beside that of the calls before it. It makes the call's ring, which goes into
 // the store with the change.
-func (c *call) needs(before []call, nowNS int64) (n need) {
+func (c *call) needs(before []call, nowNS int64) (n shard.Need) {
 	newKey, newState := c.e == nil, true
 	for i := range before {
 		if b := &before[i]; b.stores() && b.sameKey(c) {
@@ -199,7 +200,7 @@ func (c *call) needs(before []call, nowNS int64) (n need) {
 		}
 	}
 	if newKey {
-		n = need{1, table.CostBytes(len(c.Key))}
+		n = shard.NewKey(len(c.Key))
 	}
 	if !newState {
 		return n
@@ -207,7 +208,7 @@ func (c *call) needs(before []call, nowNS int64) (n need) {
 	if c.changes {
 		c.Limit.Fit(&c.st, c.sh.TimeOf(c.Limit, nowNS))
 	}
-	n.bytes += c.grows()
+	n.Bytes += c.grows()
 	return n
 }
 
@@ -259,7 +260,7 @@ func (c *call) block(at int64) {
 func (c *call) keep(nowNS int64) {
 	sh := c.sh
 	if c.e == nil {
-		c.n, c.e = sh.link(c.hash, c.Key, store.Value{TAT: sh.LimitEndNS(c.Limit, &c.st)}, false, nowNS)
+		c.n, c.e = sh.Link(c.hash, c.Key, store.Value{TAT: sh.LimitEndNS(c.Limit, &c.st)}, false, nowNS)
 	}
 	had := int64(0)
 	if c.tally == nil {
@@ -268,10 +269,10 @@ func (c *call) keep(nowNS int64) {
 		had = sh.Tallies.Bytes(c.tally)
 	}
 	sh.Tallies.Keep(c.tally, c.Limit, c.code, &c.st)
-	if q := sh.queueOf(c.Call); q != nil {
-		q.poke(sh.latestNS)
+	if q := sh.QueueOf(c.Call); q != nil {
+		q.Poke(sh.LatestNS)
 	}
-	sh.releaseBytes(had - sh.Tallies.Bytes(c.tally))
+	sh.ReleaseBytes(had - sh.Tallies.Bytes(c.tally))
 }
 
 // settle lets the call's key end with the last of its limits, and removes it when that is over. called says that a call has taken
@@ -279,10 +280,10 @@ func (c *call) keep(nowNS int64) {
 func (c *call) settle(called bool, nowNS int64) {
 	switch end := c.sh.LimitsEndNS(c.e); {
 	case end <= uint64(nowNS):
-		c.sh.remove(c.n, c.e)
+		c.sh.Remove(c.n, c.e)
 	case called:
-		c.sh.putEnd(c.n, c.e, end, c.Key)
+		c.sh.PutEnd(c.n, c.e, end, c.Key)
 	default:
-		c.sh.moveEnd(c.n, c.e, end, c.Key)
+		c.sh.MoveEnd(c.n, c.e, end, c.Key)
 	}
 }

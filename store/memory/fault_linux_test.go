@@ -62,7 +62,7 @@ func TestASlotBecomesAnotherKeysDuringACall(t *testing.T) {
 			reqs := []store.Request{{Key: key, Bucket: bucket, Quantity: cost}}
 			reqs[0].Hash = s.Hash(key)
 			before()
-			s.throttleAll(reqs, nil, store.Access{NowNS: 1})
+			s.ThrottleAll(reqs, nil, store.Access{NowNS: 1})
 			return reqs[0].Decision.Limited
 		}},
 		"take": {make([]byte, 16), func(s *Store, key []byte, cost int64, before func()) bool { // same reads the limit's period

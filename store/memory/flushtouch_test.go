@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"celld/store/memory/shard"
 	"testing"
 
 	"celld/cell"
@@ -14,16 +15,16 @@ func TestFlushAfterTouch(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, a := New(Options{Shards: 1}), store.Access{NowNS: 1}
-	take := func(key string, b *batch) int64 {
+	take := func(key string, b *shard.Batch) int64 {
 		reqs := []store.TakeRequest{{Calls: []store.Call{{Key: []byte(key), Limit: &limit}}, TakeOptions: store.TakeOptions{Cost: 1}}}
 		reqs[0].Hash = s.Hash([]byte(key))
 		s.takeAll(reqs, b, a, nil)
 		return reqs[0].Calls[0].Decision.Remaining
 	}
 	take("k", nil)
-	var b batch
-	b.add(s.Hash([]byte("k")))
-	s.touch(&b)
+	var b shard.Batch
+	b.Add(s.Hash([]byte("k")))
+	s.Touch(&b)
 	s.Flush()
 	take("other", nil)
 	if got := take("k", &b); got != 1 {

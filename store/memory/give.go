@@ -3,6 +3,7 @@ package memory
 import (
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/shard"
 )
 
 // Give gives back up to n of what was taken from a limit, and returns how much that was. The errors are ErrWrongType and
@@ -20,8 +21,8 @@ func (s *takes) Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.
 func (s *takes) GiveSome(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (given int64, more bool, err error) {
 	var c call
 	s.start(&c, &store.Call{Key: key, Limit: l, Policy: policy})
-	paid := prepaid{store: s.shards, shard: c.sh}
-	err = paid.run(s.shardSetOf(c.hash), a.NowNS, func() (err error) {
+	paid := shard.Prepaid{Store: s.Shards, Shard: c.sh}
+	err = paid.Run(s.ShardSetOf(c.hash), a.NowNS, func() (err error) {
 		given, err = c.give(n, a, &paid)
 		return err
 	})
@@ -29,9 +30,9 @@ func (s *takes) GiveSome(key []byte, l *cell.Limit, policy uint32, n int64, a st
 }
 
 // give is Give under the lock. With errNoRoom it is to be called again, when paid has what it asks for.
-func (c *call) give(n int64, a store.Access, paid *prepaid) (given int64, err error) {
-	c.n, c.e = c.sh.find(c.hash, c.Key, a)
-	c.sh.countLookup(c.e)
+func (c *call) give(n int64, a store.Access, paid *shard.Prepaid) (given int64, err error) {
+	c.n, c.e = c.sh.Find(c.hash, c.Key, a)
+	c.sh.CountLookup(c.e)
 	switch {
 	case c.e == nil:
 		return 0, nil
@@ -46,8 +47,8 @@ func (c *call) give(n int64, a store.Access, paid *prepaid) (given int64, err er
 		return 0, nil
 	}
 	c.sh.Tallies.Untell(c.tally)
-	if !paid.claim(need{bytes: c.grows()}) {
-		return 0, errNoRoom
+	if !paid.Claim(shard.Need{Bytes: c.grows()}) {
+		return 0, shard.ErrNoRoom
 	}
 	c.keep(a.NowNS)
 	c.settle(given > 0, a.NowNS)

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"celld/store/memory/shard"
 	"cmp"
 	"slices"
 	"strconv"
@@ -121,10 +122,10 @@ func (s *Store) PutFields(key []byte, fields store.Fields, apart bool, a store.A
 			return 0, err
 		}
 	}
-	ahead := s.wall.Load()
+	ahead := s.Wall.Load()
 	fields = fieldsFromWall(fields, ahead)
 	refused := error(nil)
-	err = s.replace(key, a, func(old store.Value, ok bool) (store.Value, store.Action) {
+	err = s.Replace(key, a, func(old store.Value, ok bool) (store.Value, store.Action) {
 		added, refused = 0, nil
 		if ok && old.Kind != store.HoldsLimits {
 			refused = store.ErrWrongType
@@ -159,7 +160,7 @@ func fieldsFromWall(fields store.Fields, aheadNS int64) store.Fields {
 	for i := range fields {
 		f := &fields[i]
 		f.State.Ring = table.CloneRing(f.State.Ring)
-		stateFromWall(&f.LimitState, aheadNS)
+		shard.StateFromWall(&f.LimitState, aheadNS)
 		f.AfterNS = int64(cell.ShiftInstant(uint64(f.AfterNS), -aheadNS))
 	}
 	return fields

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"celld/store/memory/shard"
 	"crypto/sha256"
 	"encoding/binary"
 
@@ -40,7 +41,7 @@ func (t *take) repeat() (found bool, err error) {
 	if !found {
 		return false, nil
 	}
-	linked, _ := lead.sh.linkedOf(lead.e, int64(l.ID), t.a.NowNS)
+	linked, _ := lead.sh.LinkedOf(lead.e, int64(l.ID), t.a.NowNS)
 	if err := t.a.May.Reach(linked, true, true); err != nil {
 		return false, err
 	}
@@ -88,7 +89,7 @@ func (c *call) leaseNamed(name [2]uint64, a store.Access) (l cell.Lease, found b
 		return cell.Lease{}, false
 	}
 	for p := range c.sh.TalliesOf(c.e) {
-		if !p.HoldsLeases() || c.sh.lost(p) {
+		if !p.HoldsLeases() || c.sh.Lost(p) {
 			continue
 		}
 		st := c.sh.Tallies.State(p)
@@ -216,11 +217,11 @@ func (t *take) hold(g *grant) {
 	now := t.a.NowNS
 	from, lease := now, cell.Lease{ID: t.of.newID(t.of.WallNS(now) / 1000)}
 	if t.Terms != nil {
-		from = int64(laterNS(now, int64(t.Terms.WaitNS)))
+		from = int64(shard.LaterNS(now, int64(t.Terms.WaitNS)))
 		lease.Bound, lease.Name = t.Terms.Bound, nameOf(t.Terms.Name)
 		t.Terms.Lease = int64(lease.ID)
 	}
-	lease.EndNS = laterNS(from, g.lasts)
+	lease.EndNS = shard.LaterNS(from, g.lasts)
 	for i := range t.calls {
 		c := &t.calls[i]
 		switch {
@@ -228,7 +229,7 @@ func (t *take) hold(g *grant) {
 			one := lease
 			if c.changes && g.leaseNS > 0 {
 				st := c.sh.Tallies.State(c.tally) // after all calls that share it
-				one.Cost, one.TakenNS = t.cost, c.Limit.TakenNS(&st, int64(laterNS(now, c.bookedNS(t.calls))))
+				one.Cost, one.TakenNS = t.cost, c.Limit.TakenNS(&st, int64(shard.LaterNS(now, c.bookedNS(t.calls))))
 			}
 			c.putLease(one)
 		case c.changes && c.Limit.HoldsLeases():
@@ -239,7 +240,7 @@ func (t *take) hold(g *grant) {
 	for _, name := range g.links {
 		end := lease.EndNS
 		if g.lead.Limit.HoldsLeases() {
-			end = laterNS(from, g.lead.Limit.PeriodNS)
+			end = shard.LaterNS(from, g.lead.Limit.PeriodNS)
 		}
 		g.lead.putLease(cell.Lease{ID: lease.ID, EndNS: end, Link: true, Name: name, Bound: lease.Bound})
 	}
@@ -270,17 +271,17 @@ func (c *call) putLease(lease cell.Lease) {
 	}
 	cell.AddLease(&st, lease)
 	t.Keep(p, &l, l.Code(), &st)
-	c.sh.releaseBytes(had - t.Bytes(p))
+	c.sh.ReleaseBytes(had - t.Bytes(p))
 }
 
 // nextDueNS is when the next of the leases flows back that were taken from a call's limit.
 func (c *call) nextDueNS() int64 {
 	if c.Limit.HoldsLeases() {
-		return notDue
+		return shard.NotDue
 	}
 	_, p := c.companion()
 	if p == nil {
-		return notDue
+		return shard.NotDue
 	}
 	st := c.sh.Tallies.State(p)
 	return cell.NextDue(&st)

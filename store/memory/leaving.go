@@ -2,11 +2,12 @@ package memory
 
 import (
 	"celld/store"
+	"celld/store/memory/shard"
 	"time"
 )
 
 // tell ends a wait that is over at nowNS. The request has what was taken.
-func (s *takes) tell(w *waiter, err error, nowNS int64) {
+func (s *takes) tell(w *shard.Waiter, err error, nowNS int64) {
 	s.leave(w, nowNS)
 	if w.Request.Err = err; err != nil {
 		w.Request.Taken = store.Taken{}
@@ -15,31 +16,31 @@ func (s *takes) tell(w *waiter, err error, nowNS int64) {
 }
 
 // leave takes a waiter out of its queue.
-func (s *takes) leave(w *waiter, nowNS int64) {
-	w.queue.remove(w, nowNS)
+func (s *takes) leave(w *shard.Waiter, nowNS int64) {
+	w.Queue.TakeOut(w, nowNS)
 	for i := 0; i < len(w.Calls) && len(w.Calls) > 1; i++ {
 		c := &w.Calls[i]
-		if q := s.shardOf(s.Hash(c.Key)).queueOf(c); q != nil && q.keepsFor(w) {
-			q.poke(nowNS)
+		if q := s.ShardOf(s.Hash(c.Key)).QueueOf(c); q != nil && q.KeepsFor(w) {
+			q.Poke(nowNS)
 		}
 	}
 }
 
 // goAway takes out one whose turn has not come, and reports whether it still waited. All its shards are locked.
-func (s *takes) goAway(w *waiter, nowNS int64) bool {
-	q := w.queue
+func (s *takes) goAway(w *shard.Waiter, nowNS int64) bool {
+	q := w.Queue
 	if w.With != nil {
 		s.waits.Part(w)
 	} else if q == nil {
 		return false
 	} else if next := s.waits.HandOver(w); next != nil {
-		q.replace(w, next)
+		q.Replace(w, next)
 	} else {
 		first := q.First() == w
 		s.leave(w, nowNS)
-		q.spoil()
+		q.Spoil()
 		if first && len(q.Waiters) > 0 {
-			q.poke(nowNS)
+			q.Poke(nowNS)
 		}
 	}
 	s.waits.Leave(w)
@@ -47,28 +48,28 @@ func (s *takes) goAway(w *waiter, nowNS int64) bool {
 }
 
 // expire is what a waiter's timer calls at its deadline.
-func (s *takes) expire(w *waiter) {
-	s.lockAll(w.locks, 0)
-	q, early := w.queue, w.deadlineNS-s.now()
+func (s *takes) expire(w *shard.Waiter) {
+	s.LockAll(w.Locks, 0)
+	q, early := w.Queue, w.DeadlineNS-s.now()
 	if w.With != nil {
-		q = w.With.queue
+		q = w.With.Queue
 	}
 	if q != nil && early > 0 {
 		w.Timer.Reset(time.Duration(early))
 	}
-	s.unlockAll(w.locks)
+	s.UnlockAll(w.Locks)
 	if q == nil || early > 0 {
 		return
 	}
 	s.serve(q) // its moment may have come together with its deadline
-	s.refuse(w, w.deadlineNS)
+	s.refuse(w, w.DeadlineNS)
 }
 
 // refuse answers a waiter as a call that does not wait.
-func (s *takes) refuse(w *waiter, nowNS int64) bool {
+func (s *takes) refuse(w *shard.Waiter, nowNS int64) bool {
 	r, waited := w.Request, false
-	paid := prepaid{store: s.shards, shard: s.shardOf(s.Hash(w.Calls[0].Key))}
-	err := paid.run(w.locks, nowNS, func() error {
+	paid := shard.Prepaid{Store: s.Shards, Shard: s.ShardOf(s.Hash(w.Calls[0].Key))}
+	err := paid.Run(w.Locks, nowNS, func() error {
 		if waited = waited || s.goAway(w, nowNS); !waited {
 			return nil
 		}
@@ -103,8 +104,8 @@ func (s *takes) Leave(r *store.TakeRequest, why error) bool {
 	if why == store.ErrRefused {
 		return s.refuse(w, now)
 	}
-	s.lockAll(w.locks, now)
-	defer s.unlockAll(w.locks)
+	s.LockAll(w.Locks, now)
+	defer s.UnlockAll(w.Locks)
 	if !s.goAway(w, now) {
 		return false
 	}

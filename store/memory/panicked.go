@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// PanickedIn reports whether a function of one of the packages, given by their import paths, was running when the panic came
-// that the calling deferred function has recovered. Where it is celld/store, a shard may be locked, or half changed. It looks
-// at the stack, which costs nothing until there is a panic.
+// PanickedIn reports whether a function of one of the packages, given by their import paths, or of one below them was running when
+// the panic came that the calling deferred function has recovered. Where it is celld/store/memory, a shard may be locked, or half
+// changed. It looks at the stack, which costs nothing until there is a panic.
 func PanickedIn(packages ...string) bool {
 	callers := make([]uintptr, 1024)
 	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
@@ -15,7 +15,7 @@ func PanickedIn(packages ...string) bool {
 		var frame runtime.Frame
 		frame, more = frames.Next()
 		for _, path := range packages {
-			if strings.HasPrefix(frame.Function, path+".") {
+			if below, is := strings.CutPrefix(frame.Function, path); is && below != "" && (below[0] == '.' || below[0] == '/') {
 				return true
 			}
 		}

@@ -4,6 +4,7 @@ package memory
 
 import (
 	"bytes"
+	"celld/store/memory/shard"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -15,8 +16,8 @@ import (
 
 // footprint is what a store has allocated for its keys, but for indexes.
 func (s *Store) footprint() (n int64) {
-	for i := range s.all {
-		a, err := auditTable(&s.all[i].Table)
+	for i := range s.All {
+		a, err := auditTable(&s.All[i].Table)
 		if err != nil {
 			panic(err)
 		}
@@ -27,8 +28,8 @@ func (s *Store) footprint() (n int64) {
 
 // evicted is Stats.Evicted, for less.
 func evicted(s *Store) (n int64) {
-	for i := range s.all {
-		n += s.all[i].counters.evicted
+	for i := range s.All {
+		n += s.All[i].Counters.Evicted
 	}
 	return n
 }
@@ -88,7 +89,7 @@ func TestMemoryGoesFromOneKindToAnother(t *testing.T) {
 				if got := s.footprint(); got > maxBytes+maxBytes/4+8<<20 {
 					t.Errorf("after kind %d of keys %d MB are taken", k, got>>20)
 				}
-				if held := s.room.bytes.Load(); !pinned && held < maxBytes*3/4 {
+				if held := s.Room.Bytes.Load(); !pinned && held < maxBytes*3/4 {
 					t.Errorf("after kind %d of keys %d MB are held", k, held>>20)
 				}
 			}
@@ -111,16 +112,16 @@ func TestSlabsGoWhenTheirChangesAreTold(t *testing.T) {
 	for i := range keys {
 		s.Delete(fmt.Appendf(nil, "small %d", i), now)
 	}
-	if there := s.all[0].Slabs.Places.There; there != 101 {
+	if there := s.All[0].Slabs.Places.There; there != 101 {
 		t.Errorf("%d slabs are there, whose changes are not told", there)
 	}
-	for s.Drain(func(c Change) {
+	for s.Drain(func(c shard.Change) {
 		if !c.Deleted && !c.Lost {
 			t.Errorf("%q is told", c.Key)
 		}
 	}) {
 	}
-	if there := s.all[0].Slabs.Places.There; there > 2 {
+	if there := s.All[0].Slabs.Places.There; there > 2 {
 		t.Errorf("%d slabs are there, of no keys", there)
 	}
 	if err := s.Audit(); err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/shard"
 	"celld/store/policy"
 )
 
@@ -70,3 +71,10 @@ func (t tx) Foreign([]byte) (kind string, is bool) { return "", false }
 func (t tx) Close()                                {}
 
 var _ store.Store = Port{}
+
+// What a store tells of its keys.
+type (
+	Change   = shard.Change
+	Position = shard.Position
+	Watch    = shard.Watch
+)

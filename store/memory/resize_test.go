@@ -27,10 +27,10 @@ func (s *Store) SetNoEviction(on bool) {
 }
 
 func (s *Store) limitsNow() (maxKeys, maxBytes int64, noEviction bool) {
-	s.resize.mu.Lock()
-	defer s.resize.mu.Unlock()
-	return s.resize.maxKeys, s.resize.maxBytes, s.room.noEviction.Load()
+	s.Resize.Mu.Lock()
+	defer s.Resize.Mu.Unlock()
+	return s.Resize.WantKeys, s.Resize.WantBytes, s.Room.NoEviction.Load()
 }
 
 // ShardOf is the number of the shard that a key is in.
-func (s *Store) ShardOf(key string) int { return s.shardIndex(s.Hash([]byte(key))) }
+func (s *Store) ShardOf(key string) int { return s.ShardIndex(s.Hash([]byte(key))) }

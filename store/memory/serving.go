@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"celld/store/memory/shard"
 	"math"
 
 	"celld/cell"
@@ -8,30 +9,30 @@ import (
 )
 
 // serve has those take whose moment has come.
-func (s *takes) serve(q *queue) {
+func (s *takes) serve(q *shard.Queue) {
 	for s.serveSome(q) {
 	}
 }
 
 // serveSome serves a few, all under the same locks, and reports whether there are more to look at.
-func (s *takes) serveSome(q *queue) (more bool) {
+func (s *takes) serveSome(q *shard.Queue) (more bool) {
 	now := s.now()
-	q.sh.lock(now)
+	q.Sh.Lock(now)
 	w := q.First()
-	q.rang()
-	q.sh.unlock()
+	q.Rang()
+	q.Sh.Unlock()
 	if w == nil {
 		return false
 	}
-	paid := prepaid{store: s.shards, shard: q.sh}
-	locks := w.locks
-	err := paid.run(locks, now, func() (err error) {
+	paid := shard.Prepaid{Store: s.Shards, Shard: q.Sh}
+	locks := w.Locks
+	err := paid.Run(locks, now, func() (err error) {
 		more = false
-		for range perLock {
+		for range shard.PerLock {
 			if w = q.First(); w == nil {
 				return nil
 			}
-			if more = w.locks != locks; more {
+			if more = w.Locks != locks; more {
 				return nil
 			}
 			if more, err = s.serveFirst(q, now, &paid); !more || err != nil {
@@ -41,9 +42,9 @@ func (s *takes) serveSome(q *queue) (more bool) {
 		return nil
 	})
 	if err != nil { // there is no room
-		s.lockAll(w.locks, now)
-		defer s.unlockAll(w.locks)
-		if w.queue != nil {
+		s.LockAll(w.Locks, now)
+		defer s.UnlockAll(w.Locks)
+		if w.Queue != nil {
 			s.tell(w, err, now)
 		}
 		return true
@@ -53,57 +54,57 @@ func (s *takes) serveSome(q *queue) (more bool) {
 
 // serveFirst has the first of a queue take, if its moment has come, and reports whether the next is to be looked at. All its
 // shards are locked. The error is errNoRoom.
-func (s *takes) serveFirst(q *queue, nowNS int64, paid *prepaid) (next bool, err error) {
+func (s *takes) serveFirst(q *shard.Queue, nowNS int64, paid *shard.Prepaid) (next bool, err error) {
 	w := q.First()
 	if _, err := s.waits.Refresh(w); err != nil {
 		s.tell(w, err, nowNS)
 		return true, nil
 	}
-	if q.keeps(nowNS) {
-		q.setTimer(q.keptUntil)
+	if q.Keeps(nowNS) {
+		q.SetTimer(q.KeptUntil)
 		return false, nil
 	}
 	t, _ := s.begin(w.Request)
 	defer s.end(t)
 	at := nowNS
-	if c := &t.calls[0]; len(t.calls) == 1 && q.is(c.Call) {
+	if c := &t.calls[0]; len(t.calls) == 1 && q.Is(c.Call) {
 		if at = s.momentNS(c, w); c.carried {
 			at = nowNS
 		} else if at > nowNS {
-			q.setTimer(at)
+			q.SetTimer(at)
 			return false, nil
-		} else if at > w.deadlineNS {
+		} else if at > w.DeadlineNS {
 			return false, nil // it is about to be refused
 		}
 	}
-	q.quiet = true
+	q.Quiet = true
 	a := w.Access
 	a.NowNS = at
 	err = t.decide(a, paid, turn{waiter: w})
-	q.quiet = false
+	q.Quiet = false
 	switch err {
-	case errNoRoom:
+	case shard.ErrNoRoom:
 		return false, err
 	case errWaits:
-		return w.queue != q && len(q.Waiters) > 0, nil
+		return w.Queue != q && len(q.Waiters) > 0, nil
 	}
 	s.tell(w, err, at)
 	return true, nil
 }
 
 // momentNS is when a call of one limit passes, that is the first of its queue, or may pass as a lease flows back.
-func (s *takes) momentNS(c *call, w *waiter) int64 {
-	from := max(w.Access.NowNS, w.queue.seenNS)
+func (s *takes) momentNS(c *call, w *shard.Waiter) int64 {
+	from := max(w.Access.NowNS, w.Queue.SeenNS)
 	if c.carried = false; c.Limit.Shadow || s.Rule(c.Key, from) != nil {
 		return from
 	}
-	c.n, c.e = c.sh.meet(c.hash, c.Key, store.Access{NowNS: from, NoTouch: true})
+	c.n, c.e = c.sh.Meet(c.hash, c.Key, store.Access{NowNS: from, NoTouch: true})
 	if c.e != nil && !c.e.HoldsLimits() {
 		return from
 	}
 	c.findTally()
 	c.fetch(from)
-	wait := c.Limit.Forecast(&c.st, c.sh.TimeOf(c.Limit, from), w.cost)
+	wait := c.Limit.Forecast(&c.st, c.sh.TimeOf(c.Limit, from), w.Cost)
 	if wait == cell.Never {
 		return from
 	}

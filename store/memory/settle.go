@@ -2,6 +2,7 @@ package memory
 
 import (
 	"bytes"
+	"celld/store/memory/shard"
 	"errors"
 	"slices"
 
@@ -13,11 +14,11 @@ import (
 // Renew has a lease end so many ns from now, and reports whether there is one of that ID. The key is the first of the Take that was
 // granted. What the Take has under other keys is renewed with it. The error is a *NoRightError.
 func (s *takes) Renew(key []byte, id, ns int64, a store.Access) (renewed bool, err error) {
-	end := laterNS(a.NowNS, max(ns, 0))
-	return found(s.onLease(key, id, a, func(keys []*call, _ *prepaid) error {
+	end := shard.LaterNS(a.NowNS, max(ns, 0))
+	return found(s.onLease(key, id, a, func(keys []*call, _ *shard.Prepaid) error {
 		for _, c := range keys {
 			for p := range c.sh.TalliesOf(c.e) {
-				if st, _, found := c.sh.findLease(p, id, a.NowNS); found {
+				if st, _, found := c.sh.FindLease(p, id, a.NowNS); found {
 					cell.RenewLease(&st, uint64(id), end)
 					p.SetState(&st)
 				}
@@ -38,9 +39,9 @@ func (s *takes) Release(key []byte, id int64, a store.Access) (ended bool, err e
 // whether it passes or not; where the store is full it is not. A lease of algo=conc just ends. The error is a *NoRightError.
 func (s *takes) Settle(key []byte, id, n int64, a store.Access) (ended bool, err error) {
 	n = min(max(n, 0), cell.MaxCost)
-	err = s.onLease(key, id, a, func(keys []*call, paid *prepaid) error { return s.settle(keys, id, n, a, paid) })
+	err = s.onLease(key, id, a, func(keys []*call, paid *shard.Prepaid) error { return s.settle(keys, id, n, a, paid) })
 	if errors.Is(err, store.ErrFull) {
-		err = s.onLease(key, id, a, func(keys []*call, _ *prepaid) error { return s.settle(keys, id, n, a, nil) })
+		err = s.onLease(key, id, a, func(keys []*call, _ *shard.Prepaid) error { return s.settle(keys, id, n, a, nil) })
 	}
 	return found(err)
 }
@@ -56,15 +57,15 @@ func found(err error) (bool, error) {
 }
 
 // onLease calls do, under the locks of all keys of a lease, with those that are there and hold limits. With errNoRoom, do is called again.
-func (s *takes) onLease(key []byte, id int64, a store.Access, do func(keys []*call, paid *prepaid) error) error {
+func (s *takes) onLease(key []byte, id int64, a store.Access, do func(keys []*call, paid *shard.Prepaid) error) error {
 	if id <= 0 {
 		return errNoSuchLease
 	}
 	lead := s.byName(key)
-	paid := prepaid{store: s.shards, shard: lead.sh}
-	for locks := s.shardSetOf(lead.hash); ; { // nearly all leases lead nowhere, so this is nearly always enough
-		var lacks shardSet
-		err := paid.run(locks, a.NowNS, func() (err error) {
+	paid := shard.Prepaid{Store: s.Shards, Shard: lead.sh}
+	for locks := s.ShardSetOf(lead.hash); ; { // nearly all leases lead nowhere, so this is nearly always enough
+		var lacks shard.ShardSet
+		err := paid.Run(locks, a.NowNS, func() (err error) {
 			var keys []*call
 			if keys, lacks, err = s.keysOf(lead, id, locks, a); err != nil || lacks != 0 {
 				return err
@@ -82,13 +83,13 @@ func (s *takes) onLease(key []byte, id int64, a store.Access, do func(keys []*ca
 func (s *takes) byName(key []byte) *call {
 	c := &call{Call: &store.Call{Key: key}}
 	c.hash = s.Hash(key)
-	c.sh = s.shardOf(c.hash)
+	c.sh = s.ShardOf(c.hash)
 	return c
 }
 
 // keysOf are a lease's first key, which is locked, and those keys to which it leads and which have it, too. lacks are the locks that it
 // needs to look for these.
-func (s *takes) keysOf(lead *call, id int64, locks shardSet, a store.Access) (keys []*call, lacks shardSet, err error) {
+func (s *takes) keysOf(lead *call, id int64, locks shard.ShardSet, a store.Access) (keys []*call, lacks shard.ShardSet, err error) {
 	linked, found := lead.linked(id, a)
 	if !found {
 		return nil, 0, errNoSuchLease
@@ -103,7 +104,7 @@ func (s *takes) keysOf(lead *call, id int64, locks shardSet, a store.Access) (ke
 			continue
 		}
 		c := s.byName(name)
-		if set := s.shardSetOf(c.hash); locks&set == 0 {
+		if set := s.ShardSetOf(c.hash); locks&set == 0 {
 			lacks |= set
 		} else if _, found := c.linked(id, a); found {
 			keys = append(keys, c)
@@ -114,18 +115,18 @@ func (s *takes) keysOf(lead *call, id int64, locks shardSet, a store.Access) (ke
 
 // linked looks up a key, under its lock, and returns the keys that a lease under it leads to, or that there is none.
 func (c *call) linked(id int64, a store.Access) (names [][]byte, found bool) {
-	if c.n, c.e = c.sh.find(c.hash, c.Key, a); c.e == nil {
+	if c.n, c.e = c.sh.Find(c.hash, c.Key, a); c.e == nil {
 		return nil, false
 	}
-	return c.sh.linkedOf(c.e, id, a.NowNS)
+	return c.sh.LinkedOf(c.e, id, a.NowNS)
 }
 
 // Linked are the other keys that a lease under a key leads to: those of the Take that was granted. They may be there no longer. The
 // error is a *NoRightError.
 func (s *takes) Linked(key []byte, id int64, a store.Access) (names [][]byte, err error) {
 	c := s.byName(key)
-	c.sh.lock(a.NowNS)
-	defer c.sh.unlock()
+	c.sh.Lock(a.NowNS)
+	defer c.sh.Unlock()
 	names, _ = c.linked(id, a)
 	return names, a.May.Reach(names, true, true)
 }
@@ -141,11 +142,11 @@ type debt struct {
 }
 
 // debtsOf are what a lease whose true cost was n owes, and the room that it takes.
-func debtsOf(keys []*call, id, n int64, nowNS int64) (debts []debt, more need) {
+func debtsOf(keys []*call, id, n int64, nowNS int64) (debts []debt, more shard.Need) {
 	for i := 0; i < len(keys) && n > 0; i++ {
 		c := keys[i]
 		for p := range c.sh.TalliesOf(c.e) {
-			_, l, found := c.sh.findLease(p, id, nowNS)
+			_, l, found := c.sh.FindLease(p, id, nowNS)
 			if !found || p.Code.Load()&cell.CodeOfLeases == 0 || l.Cost >= n || l.TakenNS == 0 {
 				continue
 			}
@@ -153,10 +154,10 @@ func debtsOf(keys []*call, id, n int64, nowNS int64) (debts []debt, more need) {
 			d.l.Leases = false
 			if d.base != nil {
 				d.l, d.st = d.base.Limit(), c.sh.Tallies.State(d.base)
-				more.bytes -= c.sh.Tallies.Bytes(d.base)
+				more.Bytes -= c.sh.Tallies.Bytes(d.base)
 			}
 			d.l.Fit(&d.st, c.sh.TimeOf(&d.l, nowNS))
-			more.bytes += table.TallyBytes + table.BytesOfRing(d.st.Ring)
+			more.Bytes += table.TallyBytes + table.BytesOfRing(d.st.Ring)
 			debts = append(debts, d)
 		}
 	}
@@ -164,11 +165,11 @@ func debtsOf(keys []*call, id, n int64, nowNS int64) (debts []debt, more need) {
 }
 
 // settle is Settle under the locks. Without paid nothing more is taken.
-func (s *takes) settle(keys []*call, id, n int64, a store.Access, paid *prepaid) error {
+func (s *takes) settle(keys []*call, id, n int64, a store.Access, paid *shard.Prepaid) error {
 	if paid != nil {
 		debts, more := debtsOf(keys, id, n, a.NowNS)
-		if !paid.claim(more) {
-			return errNoRoom
+		if !paid.Claim(more) {
+			return shard.ErrNoRoom
 		}
 		for i := range debts {
 			debts[i].take(a.NowNS)
@@ -179,8 +180,8 @@ func (s *takes) settle(keys []*call, id, n int64, a store.Access, paid *prepaid)
 			p := c.sh.Tallies.At(t)
 			t = p.Next.Load()
 			if p.HoldsLeases() {
-				c.sh.dropLease(c.e, p, id, n, a.NowNS)
-				c.sh.dropIfEmpty(c.e, p)
+				c.sh.DropLease(c.e, p, id, n, a.NowNS)
+				c.sh.DropIfEmpty(c.e, p)
 			}
 		}
 		c.leasesChanged(a.NowNS)
@@ -196,7 +197,7 @@ func (d *debt) take(nowNS int64) {
 	d.l.Decide(&d.st, sh.TimeOf(&d.l, nowNS), d.cost, cell.Force)
 	had := sh.Tallies.Bytes(d.base)
 	sh.Tallies.Keep(d.base, &d.l, d.l.Code(), &d.st)
-	sh.releaseBytes(had - sh.Tallies.Bytes(d.base))
+	sh.ReleaseBytes(had - sh.Tallies.Bytes(d.base))
 }
 
 // leasesChanged notes that leases of a key have changed, or its limits with them: those who wait for it are looked at again. It removes
@@ -204,11 +205,11 @@ func (d *debt) take(nowNS int64) {
 func (c *call) leasesChanged(nowNS int64) {
 	sh := c.sh
 	if end := sh.LimitsEndNS(c.e); end > uint64(nowNS) {
-		sh.moveEnd(c.n, c.e, end, c.Key)
+		sh.MoveEnd(c.n, c.e, end, c.Key)
 		if c.e.Has(table.FlagWaited) {
-			sh.pokeKey(c.Key, sh.latestNS)
+			sh.PokeKey(c.Key, sh.LatestNS)
 		}
 	} else {
-		sh.remove(c.n, c.e)
+		sh.Remove(c.n, c.e)
 	}
 }

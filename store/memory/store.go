@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"celld/store/memory/shard"
 	"math/bits"
 	"runtime"
 	"time"
@@ -42,12 +43,12 @@ type Options struct {
 
 // Store maps keys to states. Make one with New.
 type Store struct {
-	shards
+	shard.Shards
 	takes
-	sweeper
-	resize
-	exports
-	teller
+	shard.Sweeper
+	shard.Resize
+	shard.Exports
+	shard.Teller
 }
 
 // New returns an empty store.
@@ -63,10 +64,10 @@ func New(o Options) *Store {
 	}
 	s := &Store{}
 	if o.Policies == nil {
-		o.Policies = &policy.Set{Journal: o.Journal, Changed: func() { s.pokeAll(s.now()) }}
+		o.Policies = &policy.Set{Journal: o.Journal, Changed: func() { s.PokeAll(s.now()) }}
 	}
-	s.shards.init(1<<bits.Len(uint(min(o.Shards, maxShards)-1)), o.Policies, o.Journal)
-	s.takes = takes{shards: &s.shards, now: o.Now, newID: o.NewID}
+	s.Shards.Init(1<<bits.Len(uint(min(o.Shards, maxShards)-1)), o.Policies, o.Journal)
+	s.takes = takes{Shards: &s.Shards, now: o.Now, newID: o.NewID}
 	if s.now == nil {
 		s.now = func() int64 { return time.Now().UnixNano() }
 	}
@@ -75,23 +76,23 @@ func New(o Options) *Store {
 	}
 	s.waits.Init(o.Policies)
 	s.SetMaxWaiters(o.MaxWaiters)
-	s.sweeper.shards = &s.shards
-	s.exports.shards, s.teller.shards = &s.shards, &s.shards
-	s.resize.shards = &s.shards
-	s.resize.init(o.MaxKeys, max(o.MaxBytes, 0), o.NoEviction)
+	s.Sweeper.Shards = &s.Shards
+	s.Exports.Shards, s.Teller.Shards = &s.Shards, &s.Shards
+	s.Resize.Shards = &s.Shards
+	s.Resize.Init(o.MaxKeys, max(o.MaxBytes, 0), o.NoEviction)
 	return s
 }
 
 // Flush removes all keys, in one step for every other call. It counts neither as eviction nor as expiry. It gives the memory of
 // the tables back.
-func (s *Store) Flush() { s.flush(s.now()) }
+func (s *Store) Flush() { s.Shards.Flush(s.now()) }
 
 // SettingText is what a setting says: see policy.Set.
 func (s *Store) SettingText(setting policy.Setting) (string, bool) {
-	return s.Set.SettingText(setting, s.wall.Load())
+	return s.Set.SettingText(setting, s.Wall.Load())
 }
 
 // PutSetting is the reverse of SettingText. A rule that is over is left out.
 func (s *Store) PutSetting(setting policy.Setting, text string, nowNS int64) error {
-	return s.Set.PutSetting(setting, text, nowNS, s.wall.Load())
+	return s.Set.PutSetting(setting, text, nowNS, s.Wall.Load())
 }

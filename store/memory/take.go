@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"celld/store/memory/shard"
 	"math/bits"
 
 	"celld/cell"
@@ -12,8 +13,8 @@ import (
 func (s *takes) takeAny(r *store.TakeRequest, a store.Access, by turn) (waits bool) {
 	t, locks := s.begin(r)
 	defer s.end(t)
-	t.own = prepaid{store: s.shards, shard: t.calls[0].sh}
-	err := t.own.run(locks, a.NowNS, func() error { return t.decide(a, &t.own, by) })
+	t.own = shard.Prepaid{Store: s.Shards, Shard: t.calls[0].sh}
+	err := t.own.Run(locks, a.NowNS, func() error { return t.decide(a, &t.own, by) })
 	if err == errWaits {
 		return true
 	}
@@ -24,7 +25,7 @@ func (s *takes) takeAny(r *store.TakeRequest, a store.Access, by turn) (waits bo
 // decide is Take under the locks. It first asks each limit, then claims room for what will change, and then changes it. So nothing
 // can fail halfway. After errNoRoom it is called again, when paid has the room that it has asked for. After errWaits the request
 // is a queue's.
-func (t *take) decide(a store.Access, paid *prepaid, by turn) error {
+func (t *take) decide(a store.Access, paid *shard.Prepaid, by turn) error {
 	t.a, t.paid, t.by = a, paid, by
 	err := t.plan()
 	if err != nil {
@@ -89,7 +90,7 @@ func (t *take) load() error {
 		if err := c.load(t.calls[:i], len(t.calls), t.a); err != nil {
 			return err
 		}
-		if c.ahead = c.sh.queueOf(c.Call); c.ahead != nil && (t.Mode == cell.Force || t.by.first(c.ahead)) {
+		if c.ahead = c.sh.QueueOf(c.Call); c.ahead != nil && (t.Mode == cell.Force || t.by.first(c.ahead)) {
 			c.ahead = nil
 		}
 		t.behind = t.behind || c.ahead != nil
@@ -156,8 +157,8 @@ func (t *take) change() error {
 	if err != nil {
 		return err
 	}
-	if !t.paid.claim(more) {
-		return errNoRoom
+	if !t.paid.Claim(more) {
+		return shard.ErrNoRoom
 	}
 	t.store()
 	if g.lead != nil {
@@ -194,7 +195,7 @@ func (t *take) markChanges() {
 }
 
 // needs is the room that the changes take.
-func (t *take) needs(g *grant) (more need, err error) {
+func (t *take) needs(g *grant) (more shard.Need, err error) {
 	for i := range t.calls {
 		c := &t.calls[i]
 		if !c.stores() {
@@ -203,11 +204,11 @@ func (t *take) needs(g *grant) (more need, err error) {
 		if g.lead != nil {
 			bytes, err := g.room(c, t.calls[:i], t.a.NowNS)
 			if err != nil {
-				return need{}, err
+				return shard.Need{}, err
 			}
-			more.bytes += bytes
+			more.Bytes += bytes
 		}
-		more.add(c.needs(t.calls[:i], t.a.NowNS))
+		more.Add(c.needs(t.calls[:i], t.a.NowNS))
 	}
 	return more, nil
 }

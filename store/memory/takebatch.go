@@ -3,6 +3,7 @@ package memory
 import (
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/shard"
 )
 
 // Take decides on 1 to MaxLimits calls at one instant: it grants all of them or none. Calls that share a key and its state add
@@ -27,38 +28,38 @@ func (s *takes) TakeBatch(reqs []store.TakeRequest, a store.Access, w store.Wake
 	for i := range reqs {
 		reqs[i].Hash = s.Hash(reqs[i].Calls[0].Key)
 	}
-	if len(reqs) == 1 || !s.large() {
+	if len(reqs) == 1 || !s.Large() {
 		if len(reqs) > 1 {
 			w = nil
 		}
 		return s.takeAll(reqs, nil, a, w)
 	}
-	var b batch
+	var b shard.Batch
 	for i := range reqs {
-		b.add(reqs[i].Hash)
+		b.Add(reqs[i].Hash)
 	}
-	s.touch(&b)
-	s.touchTallies(&b)
+	s.Touch(&b)
+	s.TouchTallies(&b)
 	return s.takeAll(reqs, &b, a, nil)
 }
 
 // takeAll decides: see throttleAll. It returns false where the request waits, which it may with a Waker only.
-func (s *takes) takeAll(reqs []store.TakeRequest, b *batch, a store.Access, w store.Waker) bool {
+func (s *takes) takeAll(reqs []store.TakeRequest, b *shard.Batch, a store.Access, w store.Waker) bool {
 	ruled := s.HasRules()
-	f := free{store: s.shards}
-	var c counts
+	f := shard.Free{Store: s.Shards}
+	var c shard.Counts
 	waits := false
 	for i := range reqs {
 		r := &reqs[i]
-		f.guessFrom(b, i)
-		f.absent = false
-		if r.Cost <= 0 || ruled || r.Terms != nil || !f.take(s.shardOf(r.Hash), r, a) {
-			waits = s.answer(r, f.absent, a, w)
+		f.GuessFrom(b, i)
+		f.Absent = false
+		if r.Cost <= 0 || ruled || r.Terms != nil || !f.Take(s.ShardOf(r.Hash), r, a) {
+			waits = s.answer(r, f.Absent, a, w)
 			continue
 		}
-		f.finish(&c, r.Hash, r.Calls[0].Key, a)
+		f.Finish(&c, r.Hash, r.Calls[0].Key, a)
 	}
-	s.lane(a).count(c)
+	s.Lane(a).Count(c)
 	return !waits
 }
 
@@ -73,10 +74,10 @@ func (s *takes) answer(r *store.TakeRequest, absent bool, a store.Access, w stor
 		r.Mode = cell.Peek
 	}
 	if r.Terms == nil && len(r.Calls) == 1 && !absent {
-		sh := s.shardOf(r.Hash)
-		sh.lock(a.NowNS)
-		done := sh.takePlain(r, a)
-		sh.unlock()
+		sh := s.ShardOf(r.Hash)
+		sh.Lock(a.NowNS)
+		done := sh.TakePlain(r, a)
+		sh.Unlock()
 		if done {
 			return false
 		}

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"celld/store/memory/shard"
 	"slices"
 	"sync"
 
@@ -10,8 +11,8 @@ import (
 
 // takes decides on calls of limits, and keeps those who wait.
 type takes struct {
-	*shards
-	waits  waiting.Room[*waiter]
+	*shard.Shards
+	waits  waiting.Room[*shard.Waiter]
 	unused sync.Pool // of takes that are over
 	now    func() int64
 	newID  func(us int64) uint64
@@ -24,8 +25,8 @@ type take struct {
 	calls []call
 
 	a      store.Access
-	paid   *prepaid
-	own    prepaid // where nobody else has paid
+	paid   *shard.Prepaid
+	own    shard.Prepaid // where nobody else has paid
 	by     turn
 	cost   int64 // of a call: UpTo may have lowered it
 	ruled  bool  // a rule denies it
@@ -34,7 +35,7 @@ type take struct {
 }
 
 // begin starts on a request, and returns the shards of its keys. end takes it back.
-func (s *takes) begin(r *store.TakeRequest) (t *take, locks shardSet) {
+func (s *takes) begin(r *store.TakeRequest) (t *take, locks shard.ShardSet) {
 	t, ok := s.unused.Get().(*take)
 	if !ok {
 		t = &take{}
@@ -43,7 +44,7 @@ func (s *takes) begin(r *store.TakeRequest) (t *take, locks shardSet) {
 	t.calls = slices.Grow(t.calls, len(r.Calls))[:len(r.Calls)] // all zero
 	for i := range t.calls {
 		s.start(&t.calls[i], &r.Calls[i])
-		locks |= s.shardSetOf(t.calls[i].hash)
+		locks |= s.ShardSetOf(t.calls[i].hash)
 	}
 	return t, locks
 }
@@ -58,7 +59,7 @@ func (s *takes) end(t *take) {
 func (s *takes) start(c *call, of *store.Call) {
 	of.Ruled = false
 	c.Call, c.hash, c.code = of, s.Hash(of.Key), of.Limit.Code()
-	c.sh = s.shardOf(c.hash)
+	c.sh = s.ShardOf(c.hash)
 }
 
 // leaseNS is how long what is granted is held; 0: it is not, or as long as conc says.

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"celld/store/memory/shard"
 	"errors"
 	"math"
 	"time"
@@ -14,9 +15,9 @@ var errWaits = errors.New("the call waits")
 
 // turn is on whose behalf a call is decided.
 type turn struct {
-	waker  store.Waker // of a new call that may wait; nil: it may not
-	waiter *waiter     // whose turn has come; nil: it is a new call
-	look   *look       // of one that waits elsewhere
+	waker  store.Waker   // of a new call that may wait; nil: it may not
+	waiter *shard.Waiter // whose turn has come; nil: it is a new call
+	look   *look         // of one that waits elsewhere
 }
 
 // look is what is asked of a call that may wait elsewhere.
@@ -27,10 +28,12 @@ type look struct {
 }
 
 // first reports whether the call comes before all of a queue.
-func (t turn) first(q *queue) bool { return t.waiter != nil && t.waiter.Ticket <= q.First().Ticket }
+func (t turn) first(q *shard.Queue) bool {
+	return t.waiter != nil && t.waiter.Ticket <= q.First().Ticket
+}
 
 // Waiting is how many callers wait, and for how many keys.
-func (s *takes) Waiting() (callers, keys int64) { return s.waits.Callers(), s.waitedKeys() }
+func (s *takes) Waiting() (callers, keys int64) { return s.waits.Callers(), s.WaitedKeys() }
 
 // SetMaxWaiters changes Options.MaxWaiters. Those who wait already stay.
 func (s *takes) SetMaxWaiters(most int64) { s.waits.SetMost(most) }
@@ -41,7 +44,7 @@ func (c *call) waitNS(nowNS, cost int64) uint64 {
 	case c.Ruled || c.Limit.Shadow:
 		return 0
 	case c.ahead != nil:
-		return c.ahead.waitNS(c.Limit, c.st, nowNS, cost*c.times)
+		return c.ahead.WaitNS(c.Limit, c.st, nowNS, cost*c.times)
 	}
 	return c.Limit.Forecast(&c.st, c.sh.TimeOf(c.Limit, nowNS), cost*c.times)
 }
@@ -77,7 +80,7 @@ func (c *call) standBehind(nowNS, cost int64) {
 	if cost == 0 {
 		return
 	}
-	wait := c.ahead.waitNS(c.Limit, c.st, nowNS, cost*c.times)
+	wait := c.ahead.WaitNS(c.Limit, c.st, nowNS, cost*c.times)
 	if d.Limited {
 		wait = max(wait, d.RetryAfterNS)
 	}
@@ -106,7 +109,7 @@ func (t *take) delay() error {
 	wait := t.Terms.Mode == store.Wait && t.by.waker != nil
 	if wait {
 		if first := t.of.waits.Same(t.TakeRequest); first != nil {
-			return t.enqueue(func(w *waiter, _ bool) { t.of.waits.Join(w, first) })
+			return t.enqueue(func(w *shard.Waiter, _ bool) { t.of.waits.Join(w, first) })
 		}
 	}
 	switch {
@@ -119,11 +122,11 @@ func (t *take) delay() error {
 	case !wait:
 		return nil
 	}
-	return t.enqueue(func(w *waiter, changed bool) {
+	return t.enqueue(func(w *shard.Waiter, changed bool) {
 		t.goTo(w, c, waitNS)
 		t.of.waits.Know(w)
 		if changed {
-			w.queue.poke(t.a.NowNS)
+			w.Queue.Poke(t.a.NowNS)
 		}
 	})
 }
@@ -157,16 +160,16 @@ func (t *take) forecast() (binding int, waitNS, surelyNS uint64) {
 
 // adopt stores the states that were carried over, as a denied call does: carried over anew at each look, they would never pass.
 func (t *take) adopt() error {
-	var more need
+	var more shard.Need
 	for i := range t.calls {
 		c := &t.calls[i]
 		c.changes, c.blocks, c.adopts = false, false, c.carried && !c.Ruled
 		if c.adopts {
-			more.add(c.needs(t.calls[:i], t.a.NowNS))
+			more.Add(c.needs(t.calls[:i], t.a.NowNS))
 		}
 	}
-	if !t.paid.claim(more) {
-		return errNoRoom
+	if !t.paid.Claim(more) {
+		return shard.ErrNoRoom
 	}
 	for i := range t.calls {
 		if c := &t.calls[i]; c.adopts {
@@ -179,49 +182,49 @@ func (t *take) adopt() error {
 }
 
 // newWaiter is one that is in no queue yet: see waiting.Room.Enter.
-func (s *takes) newWaiter(r *store.TakeRequest, a store.Access, waker store.Waker) (w *waiter, changed bool, err error) {
-	w = &waiter{deadlineNS: math.MaxInt64}
+func (s *takes) newWaiter(r *store.TakeRequest, a store.Access, waker store.Waker) (w *shard.Waiter, changed bool, err error) {
+	w = &shard.Waiter{DeadlineNS: math.MaxInt64}
 	w.Request, w.Calls, w.Access, w.Waker = r, r.Calls, a, waker
 	for i := range r.Calls {
-		w.locks |= s.shardSetOf(s.Hash(r.Calls[i].Key))
+		w.Locks |= s.ShardSetOf(s.Hash(r.Calls[i].Key))
 	}
 	changed, err = s.waits.Enter(w)
 	return w, changed, err
 }
 
 // enqueue has a new take wait, where stand says. changed reports a limit that is another by now.
-func (t *take) enqueue(stand func(w *waiter, changed bool)) error {
+func (t *take) enqueue(stand func(w *shard.Waiter, changed bool)) error {
 	s := t.of
 	w, changed, err := s.newWaiter(t.TakeRequest, t.a, t.by.waker)
 	if err != nil {
 		return err
 	}
-	w.deadlineNS = int64(laterNS(t.a.NowNS, t.Terms.MaxNS))
+	w.DeadlineNS = int64(shard.LaterNS(t.a.NowNS, t.Terms.MaxNS))
 	stand(w, changed)
-	w.Timer = time.AfterFunc(time.Duration(max(w.deadlineNS-s.now(), 0)), func() { s.expire(w) })
+	w.Timer = time.AfterFunc(time.Duration(max(w.DeadlineNS-s.now(), 0)), func() { s.expire(w) })
 	return errWaits
 }
 
 // goTo has a waiter wait for a state, in its queue, for waitNS at least.
-func (t *take) goTo(w *waiter, c *call, waitNS uint64) {
-	q, cost, nowNS := c.sh.queueOf(c.Call), t.cost*c.times, t.a.NowNS
-	if q == nil || q != w.queue {
-		if was := w.queue; was != nil {
-			was.remove(w, nowNS)
-			was.spoil()
+func (t *take) goTo(w *shard.Waiter, c *call, waitNS uint64) {
+	q, cost, nowNS := c.sh.QueueOf(c.Call), t.cost*c.times, t.a.NowNS
+	if q == nil || q != w.Queue {
+		if was := w.Queue; was != nil {
+			was.TakeOut(w, nowNS)
+			was.Spoil()
 		}
 		if q == nil {
-			q = c.sh.newQueue(c.Call, c.hash, t.of.now, t.of.serve)
+			q = c.sh.NewQueue(c.Call, c.hash, t.of.now, t.of.serve)
 		}
 		if len(q.Waiters) == 0 || q.Waiters[len(q.Waiters)-1].Ticket < w.Ticket {
-			q.book(c.Limit, c.st, nowNS, cost)
+			q.Book(c.Limit, c.st, nowNS, cost)
 		} else {
-			q.spoil()
+			q.Spoil()
 		}
-		q.insert(w, cost)
+		q.Add(w, cost)
 	}
 	if q.First() == w {
-		q.setTimer(min(nowNS+int64(min(waitNS, uint64(math.MaxInt64-1-nowNS))), c.nextDueNS()))
+		q.SetTimer(min(nowNS+int64(min(waitNS, uint64(math.MaxInt64-1-nowNS))), c.nextDueNS()))
 	}
 }
 

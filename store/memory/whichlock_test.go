@@ -102,13 +102,13 @@ func TestWhichCallsTakeTheLock(t *testing.T) {
 			for _, event := range tt.before {
 				event(s, key, nowNS)
 			}
-			before := s.all[0].version.Load()
+			before := s.All[0].Version.Load()
 			tt.call(s, key, nowNS+tt.afterNS)
-			locks := s.all[0].version.Load() != before
+			locks := s.All[0].Version.Load() != before
 			if want := tt.locks || length == table.HugeKey && tt.name != "nothing"; locks != want {
 				t.Errorf("%s, %d bytes: locks: %v", tt.name, length, locks)
 			}
-			if held := s.all[0].InUse; held > 1 {
+			if held := s.All[0].InUse; held > 1 {
 				t.Errorf("%s, %d bytes: the key is there %d times", tt.name, length, held)
 			}
 		}

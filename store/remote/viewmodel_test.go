@@ -98,7 +98,7 @@ func TestViewsAreTheTable(t *testing.T) {
 			}
 			*l = parsed
 			if isPolicy {
-				for _, s := range []*memory.Store{model, {Set: stores[0].policies}} {
+				for _, s := range []*policy.Set{model.Set, stores[0].policies} {
 					_, _ = s.SetPolicy(name, parsed, policy.Options{})
 				}
 				text = "@" + name

@@ -1,0 +1,55 @@
+package shard
+
+import "celld/store"
+
+// Copy gives one key the state of another in one step for every other call: its TAT or its limits, and when it expires. It
+// returns whether it did. It does not where there is no such key, nor over one that is there, unless replace is set. Both
+// keys are touched where they are there. The two names must differ.
+//
+// Leases are not copied, as each is held once: what was taken for them stays taken in the copy. A key that has nothing else left to
+// remember is not copied.
+//
+// The error is ErrFull, and then nothing has changed.
+func (s *Shards) Copy(from, to []byte, replace bool, a store.Access) (copied bool, err error) {
+	fromHash, toHash := s.Hash(from), s.Hash(to)
+	source, target := s.ShardOf(fromHash), s.ShardOf(toHash)
+	paid := Prepaid{Store: s, Shard: target}
+	err = paid.Run(s.ShardSetOf(fromHash)|s.ShardSetOf(toHash), a.NowNS, func() error {
+		n, e := source.Find(fromHash, from, a)
+		if e == nil {
+			return nil
+		}
+		o, old := target.Find(toHash, to, a)
+		if old != nil && !replace {
+			return nil
+		}
+		st, spent := source.full(n, e), e.Spent()
+		if st.Limits != nil {
+			limits := withoutLeases(*st.Limits).Clone()
+			if st.TAT, st.Limits = source.EndOf(limits), &limits; st.TAT <= uint64(a.NowNS) {
+				return nil
+			}
+		}
+		if !paid.Claim(target.more(old, to, st)) {
+			return ErrNoRoom
+		}
+		if old != nil {
+			target.set(o, old, st, spent, to)
+		} else {
+			target.Link(toHash, to, st, spent, a.NowNS)
+		}
+		copied = true
+		return nil
+	})
+	return copied, err
+}
+
+// withoutLeases are the limits without the leases, which belong to one key.
+func withoutLeases(l store.Limits) (kept store.Limits) {
+	for i := range l {
+		if !l[i].Limit.HoldsLeases() {
+			kept = append(kept, l[i])
+		}
+	}
+	return kept
+}

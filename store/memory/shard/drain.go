@@ -1,0 +1,122 @@
+package shard
+
+import (
+	"sync"
+
+	"celld/store"
+	"celld/store/memory/table"
+)
+
+// Change is what became of one key, or of all.
+type Change struct {
+	Key     []byte // valid until the function that is told returns
+	State   store.Value
+	Deleted bool // the key is gone: deleted, renamed, evicted, or expired before its last change was told
+	Flush   bool // all keys are gone; Key is nil. What was put since then follows
+	Lost    bool // some keys are gone that nobody was told of, because they were too many; Key is nil
+}
+
+// teller tells of changes. It knows how far Drain has come.
+type Teller struct {
+	*Shards
+	mu      sync.Mutex // held, before that of a shard, by SetWall and all that use it
+	shard   int
+	began   bool // the shard's journal has been taken
+	list    []uint32
+	slots   []uint32 // of list, those that are still to be told
+	gone    []string
+	flushed uint64 // the flushes that have been told
+	scratch [table.HugeKey]byte
+}
+
+// Drain tells fn some 64 of the changes since they were last told, or 1 MB of them, and reports whether there are more. Called
+// until there are none, it tells each key that changed before the first call, once, with its latest state. Whoever applies all changes
+// to a copy has the store's keys in it, but for dead ones. Changes made meanwhile may be told now or the next time.
+//
+// fn is called under a lock: it must be quick and not use the store. One goroutine at a time may call Drain.
+// Without Options.Journal there are no changes.
+func (d *Teller) Drain(fn func(Change)) (more bool) {
+	sh := &d.All[d.shard]
+	if sh.Journal == nil {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	sh.Lock(0)
+	if flushes := d.flushes.Load(); flushes != d.flushed {
+		// All that is still to be told was before the flush. To tell it after would bring it back.
+		d.flushed, d.slots, d.gone, d.began = flushes, nil, nil, false
+		fn(Change{Flush: true})
+	}
+	if !d.began {
+		d.take(sh.Journal, fn)
+	}
+	told := int64(0)
+	for range min(len(d.gone), PerLock) { // these first: so whoever copies has room for the others. All are 1 MB at most (mostGone)
+		key := d.gone[0]
+		d.gone[0] = ""
+		d.gone = d.gone[1:]
+		told += table.CostBytes(len(key))
+		name := []byte(key)
+		if n, _ := sh.Slot(d.Hash(name), name); n == table.NoSlot { // it may have come back, live or dead
+			fn(Change{Key: name, Deleted: true})
+		}
+	}
+	for range min(len(d.slots), PerLock) {
+		if told >= bytesPerLock {
+			break
+		}
+		n := d.slots[0]
+		d.slots = d.slots[1:]
+		e := sh.Slabs.At(n)
+		e.SetInfo(table.FlagJournaled, 0) // before the state is read: a call without the lock changes that first
+		if e.List() != table.FreeList {
+			e.Settle()
+			told += sh.CostBytes(n, e)
+			st := sh.full(n, e)
+			if st.Limits != nil {
+				sh.tell(e, *st.Limits)
+			}
+			fn(Change{Key: sh.Keys.View(n, e, &d.scratch), State: inWall(st, sh.Wall.Load())})
+		} else {
+			sh.Slabs.Told(n)
+		}
+	}
+	sh.Unlock()
+	if len(d.slots)+len(d.gone) > 0 {
+		return true
+	}
+	d.shard, d.began = (d.shard+1)%len(d.All), false
+	return d.shard != 0
+}
+
+// take takes over what a shard has noted.
+func (d *Teller) take(j *journal, fn func(Change)) {
+	d.began = true
+	if cap(d.list) > mostSpare {
+		d.list = nil
+	}
+	d.list, j.changed = j.changed, d.list[:0]
+	d.slots = d.list
+	for key := range j.gone {
+		d.gone = append(d.gone, key)
+	}
+	if j.lost {
+		fn(Change{Lost: true})
+	}
+	j.gone, j.bytes, j.lost = nil, 0, false
+}
+
+// Changed is the number of changes still to be told, about: of slots, and of keys that are gone.
+func (d *Teller) Changed() (n int) {
+	for i := range d.All {
+		sh := &d.All[i]
+		if sh.Journal == nil {
+			return 0
+		}
+		sh.Mu.Lock()
+		n += len(sh.Journal.changed) + len(sh.Journal.gone)
+		sh.Unlock()
+	}
+	return n
+}

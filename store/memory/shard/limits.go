@@ -1,0 +1,161 @@
+package shard
+
+import (
+	"iter"
+
+	"celld/cell"
+	"celld/store"
+	"celld/store/memory/table"
+	"celld/store/policy"
+)
+
+// policyID is 0 for a literal.
+func policyID(l *store.LimitState) uint32 {
+	if l.Policy == nil {
+		return 0
+	}
+	return l.Policy.ID
+}
+
+// removeTallies removes those for which is returns true, but not the last that a key has, and returns how many are left.
+func (sh *Shard) RemoveTallies(e *table.Slot, is func(*table.Tally) bool) (left int) {
+	t := &sh.Tallies
+	var before *table.Tally
+	for n := e.FirstTally(); n != 0; {
+		p, number := t.At(n), n
+		n = p.Next.Load()
+		if !is(p) || before == nil && n == 0 {
+			before = p
+			left++
+			continue
+		}
+		if before != nil {
+			before.Next.Store(n)
+		} else {
+			t.At(n).TouchedNS.Store(p.TouchedNS.Load())
+			e.SetInfo(table.TouchedMask, uint64(n))
+		}
+		sh.ReleaseBytes(t.Bytes(p))
+		t.Put(number)
+	}
+	return left
+}
+
+// limits are what a key holds, without those of policies that are gone. The rings are the store's own, and valid under the
+// shard's lock only.
+func (sh *Shard) limits(e *table.Slot) (to store.Limits) {
+	for p := range sh.TalliesOf(e) {
+		var policy *policy.Policy
+		if id := p.Policy.Load(); id != 0 {
+			if policy = sh.policies.PolicyOf(id); policy == nil { // deleted, or reset
+				continue
+			}
+		}
+		to = append(to, store.LimitState{Policy: policy, Limit: p.Limit(), State: sh.Tallies.State(p)})
+	}
+	return to
+}
+
+// full is the state of a slot with its limits, which are valid under the lock. Limits of policies that are gone are left out, and
+// do not count for the TAT.
+func (sh *Shard) full(n uint32, e *table.Slot) store.Value {
+	st := sh.State(n, e)
+	if st.Kind == store.HoldsLimits {
+		limits := sh.limits(e)
+		st.TAT, st.Limits = sh.EndOf(limits), &limits
+	}
+	return st
+}
+
+// setLimits makes a key hold these limits and no others. Their rings become the store's.
+func (sh *Shard) setLimits(e *table.Slot, limits store.Limits) {
+	sh.DropTallies(e)
+	for i := len(limits) - 1; i >= 0; i-- {
+		l := &limits[i]
+		sh.Tallies.Keep(sh.AddTally(e, policyID(l)), &l.Limit, l.Limit.Code(), &l.State)
+	}
+}
+
+// tell sets Told in the limits of a key, and notes that their logs have been told. When one log must be told as a whole, all are:
+// what a copy has of that log can be removed only with the key.
+func (sh *Shard) tell(e *table.Slot, limits store.Limits) {
+	known := true
+	for l, r := range sh.rings(e, limits) {
+		if l.Limit.KeepsCalls() {
+			l.Told = r.Told
+			known = known && r.Told.Known()
+		}
+	}
+	for l, r := range sh.rings(e, limits) {
+		if !known {
+			l.Told = cell.Told{}
+		}
+		r.Told = l.Limit.Tell(&l.State, l.Told)
+	}
+}
+
+// Rings yields the limits of a key, as limits has made them, with their rings, and an unused one for those that have none.
+func (sh *Shard) rings(e *table.Slot, limits store.Limits) iter.Seq2[*store.LimitState, *table.Ring] {
+	return func(yield func(*store.LimitState, *table.Ring) bool) {
+		none := &table.Ring{}
+		for p := range sh.TalliesOf(e) {
+			if len(limits) == 0 {
+				return
+			}
+			l, r := &limits[0], none
+			if !p.Is(&l.Limit, policyID(l), l.Limit.Code()) {
+				continue // of a policy that is gone
+			}
+			if n := p.Ring.Load(); n != 0 {
+				r = &sh.Tallies.Rings[n]
+			}
+			if !yield(l, r) {
+				return
+			}
+			limits = limits[1:]
+		}
+	}
+}
+
+// Untell has all of a key's logs told anew.
+func (sh *Shard) untell(e *table.Slot) {
+	for p := range sh.TalliesOf(e) {
+		sh.Tallies.Untell(p)
+	}
+}
+
+// gone reports whether a key holds limits of a policy that is gone. While none ever went, it costs one comparison.
+func (sh *Shard) gone(e *table.Slot) bool {
+	if e.Settle(); !e.HoldsLimits() || sh.policies.PoliciesLost() == 0 {
+		return false
+	}
+	for p := range sh.TalliesOf(e) {
+		if sh.Lost(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// lost reports whether a tally is of a policy that is gone.
+func (sh *Shard) Lost(p *table.Tally) bool {
+	id := p.Policy.Load()
+	return id != 0 && sh.policies.PolicyOf(id) == nil
+}
+
+// prune removes what a key holds of policies that are gone, and reports whether the key is still there.
+func (sh *Shard) prune(n uint32, e *table.Slot, nowNS int64) bool {
+	if !sh.gone(e) {
+		return true
+	}
+	sh.RemoveTallies(e, sh.Lost)
+	end := sh.LimitsEndNS(e)
+	if sh.Lost(sh.Tallies.At(e.FirstTally())) || end <= uint64(nowNS) {
+		sh.Remove(n, e)
+		return false
+	}
+	sh.untell(e)
+	var scratch [table.HugeKey]byte
+	sh.MoveEnd(n, e, end, sh.Keys.View(n, e, &scratch))
+	return true
+}

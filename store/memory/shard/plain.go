@@ -1,0 +1,52 @@
+package shard
+
+import (
+	"celld/cell"
+	"celld/store"
+	"celld/store/memory/table"
+)
+
+// takePlain answers a plain request under a key that is there and holds nothing but its limit, as nearly all are. Its shard is
+// locked. It reports false, and has decided nothing, where the request is any other.
+func (sh *Shard) TakePlain(r *store.TakeRequest, a store.Access) (done bool) {
+	c := &r.Calls[0]
+	if !isPlain(r) || sh.policies.HasRules() || c.Limit.HoldsLeases() {
+		return false
+	}
+	n, e := sh.Meet(r.Hash, c.Key, a)
+	if e == nil || !e.HoldsLimits() || e.Has(table.FlagsOfState|table.FlagWaited) {
+		return false
+	}
+	p := sh.Tallies.At(e.FirstTally())
+	if !p.Alone(c.Limit, c.Policy) {
+		return false
+	}
+	st := sh.Tallies.State(p)
+	at := sh.TimeOf(c.Limit, a.NowNS)
+	if BlockedTooLong(c, &st, at) || c.Limit.HasRing() && !c.Limit.Fits(&st) { // room for more is to be had first
+		return false
+	}
+	sh.Counters.hits++
+	c.Decision = c.Limit.Decide(&st, at, r.Cost, cell.Take)
+	if !c.Decision.Limited || p.BlockedNS.Load() != st.BlockedNS {
+		p.SetState(&st)
+		sh.PutEnd(n, e, uint64(a.NowNS)+c.Decision.ResetAfterNS, c.Key)
+	}
+	answerOne(r)
+	return true
+}
+
+// isPlain reports a request of one limit that just takes.
+func isPlain(r *store.TakeRequest) bool {
+	return len(r.Calls) == 1 && r.Mode == cell.Take && !r.UpTo && r.Terms == nil
+}
+
+// answerOne answers a plain request as its only call is decided.
+func answerOne(r *store.TakeRequest) {
+	r.Err = nil
+	if c := &r.Calls[0]; c.Decision.Limited && !c.Limit.Shadow {
+		r.Taken = store.Taken{Limited: true, RetryAfterNS: c.Decision.RetryAfterNS, ResetAfterNS: c.Decision.ResetAfterNS}
+	} else {
+		r.Taken = store.Taken{Granted: r.Cost, RetryAfterNS: cell.Never, ResetAfterNS: c.Decision.ResetAfterNS}
+	}
+}

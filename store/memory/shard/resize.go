@@ -1,0 +1,92 @@
+package shard
+
+import (
+	"celld/store/memory/table"
+	"math"
+	"sync"
+)
+
+// resize holds the limits that were asked for; room has those in force.
+type Resize struct {
+	*Shards
+	Mu                  sync.Mutex
+	WantKeys, WantBytes int64
+}
+
+// SetLimits changes Options.MaxKeys, MaxBytes and NoEviction at one instant. maxKeys is positive, maxBytes is not negative. From then on
+// the store does not grow above them: no key comes unless another goes. Those that are above them go when Shrink is called, and without
+// noEviction only. Where eviction begins together with larger limits, nobody is evicted by the old ones. Where it ends together
+// with smaller ones, nobody is evicted by these. The number of shards stays as it was.
+func (s *Resize) SetLimits(maxKeys, maxBytes int64, noEviction bool) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.WantKeys, s.WantBytes = maxKeys, maxBytes
+	if !noEviction {
+		s.Room.maxKeys.Store(max(s.Room.maxKeys.Load(), maxKeys))
+		if bytes := s.Room.maxBytes.Load(); maxBytes == 0 || bytes > 0 && bytes < maxBytes {
+			s.Room.maxBytes.Store(maxBytes)
+		}
+	}
+	s.Room.NoEviction.Store(noEviction)
+	s.lower(0)
+	s.setNote()
+}
+
+// Shrink does one step of removing what the last SetLimits has no room for: some 64 keys, in 0.1 ms. It reports whether there is more to
+// remove.
+func (s *Resize) Shrink() (more bool) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if !s.shrinks() && !s.Room.over() {
+		return false
+	}
+	s.lower(PerLock)
+	steps := s.trim(s.latestNS())
+	if steps == 0 && s.Room.over() { // keys that are pinned go later
+		s.Room.maxKeys.Store(s.WantKeys)
+		s.Room.maxBytes.Store(s.WantBytes)
+	}
+	s.setNote()
+	return s.shrinks() || steps == PerLock && s.Room.over()
+}
+
+// MaxBytes is how many bytes keys may hold now: while Shrink has more to remove, it is above that of SetLimits; 0: any number.
+func (s *Resize) MaxBytes() int64 { return s.Room.maxBytes.Load() }
+
+// shrinks reports whether the limits in force are still above the wanted ones. s.mu is locked.
+func (s *Resize) shrinks() bool {
+	return s.Room.maxKeys.Load() != s.WantKeys || s.Room.maxBytes.Load() != s.WantBytes
+}
+
+// lower brings the limits in force to the wanted ones, or down to so many keys less than are held: a single insert has to evict all that is
+// above them.
+func (s *Resize) lower(by int64) {
+	keys, bytes := s.WantKeys, s.WantBytes
+	if !s.Room.NoEviction.Load() {
+		keys = max(keys, s.Room.Keys.Load()-by)
+		if bytes > 0 {
+			bytes = max(bytes, s.Room.Bytes.Load()-by*table.OverheadBytes)
+		}
+	}
+	s.Room.maxKeys.Store(keys)
+	s.Room.maxBytes.Store(bytes)
+}
+
+// setNote has small stores note more uses of keys.
+func (s *Resize) setNote() {
+	keys := s.Room.mostKeys()
+	noteNS := min(keys, noteMost/noteOfKey) * noteOfKey
+	if keys <= exactKeys {
+		noteNS = math.MinInt64
+	}
+	for i := range s.All {
+		s.All[i].noteNS.Store(noteNS)
+	}
+}
+
+// init sets the first limits of an empty store.
+func (s *Resize) Init(maxKeys, maxBytes int64, noEviction bool) {
+	s.Room.maxKeys.Store(maxKeys)
+	s.Room.maxBytes.Store(maxBytes)
+	s.SetLimits(maxKeys, maxBytes, noEviction)
+}

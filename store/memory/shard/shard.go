@@ -1,0 +1,330 @@
+package shard
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+
+	"celld/store"
+	"celld/store/memory/table"
+	"celld/store/policy"
+	"celld/store/waiting"
+)
+
+const (
+	// perLock is the most keys that are handled under one lock. Sweeping so many of a million takes 0.1 ms.
+	PerLock = store.MaxTakes
+
+	// bytesPerLock is the most bytes of keys that are told under one lock, by the estimate of MaxBytes. Without it, 64 keys of
+	// 60 KB would make the reader's buffer grow to 4 MB.
+	bytesPerLock = 1 << 20
+)
+
+// shard holds the keys whose hash leads to it. All but the atomics is guarded by mu.
+type Shard struct {
+	Mu sync.Mutex
+	// Odd while the shard is locked: a call without the lock that sees it odd, or changed, takes the lock. See free.go.
+	Version atomic.Uint64
+	watches atomic.Int64 // len(watched)
+	noteNS  atomic.Int64 // see noteMost
+	table.Table
+	seed     maphash.Seed
+	room     *room
+	Journal  *journal // nil: off
+	policies *policy.Set
+	watched  map[string]*watchedKey
+	waited   waiting.Lines[*Queue] // outlives Flush
+	LatestNS int64                 // the latest time that a call has given, for Shrink, which is given none
+	Counters counters
+	changes  int64 // ever made
+	idle     int64 // idleBytes, as room.idle has it
+
+	// Written under mu and read without it: an insert into a full store learns from them which shard has a key to remove.
+	Held      atomic.Int64  // slots in use
+	SpentHeld atomic.Int64  // Of them spent
+	NextEndNS atomic.Uint64 // the earliest bound of ends, or never
+
+	_ [64]byte // keeps the next shard's lock out of this one's cache line
+}
+
+// shardSet is a set of shards: a bit for each, by its index.
+type ShardSet uint64
+
+// counters are the shard's part of Stats, and mean the same.
+type counters struct{ expired, Evicted, hits, misses int64 }
+
+func (sh *Shard) CountLookup(found *table.Slot) {
+	if found != nil {
+		sh.Counters.hits++
+	} else {
+		sh.Counters.misses++
+	}
+}
+
+// lock keeps all others out of the shard, those that take no lock too.
+func (sh *Shard) Lock(nowNS int64) {
+	sh.Mu.Lock()
+	sh.Version.Add(1)
+	sh.LatestNS = max(sh.LatestNS, nowNS)
+}
+
+// unlock ends a lock, or one of mu alone.
+func (sh *Shard) Unlock() {
+	if sh.Version.Load()&1 != 0 {
+		sh.Version.Add(1)
+	}
+	sh.Mu.Unlock()
+}
+
+// Clear makes the shard's table an empty one.
+func (sh *Shard) clear() {
+	sh.Table.Clear()
+	sh.publish()
+}
+
+func (sh *Shard) publish() {
+	sh.Held.Store(sh.InUse)
+	if idle := sh.IdleBytes(); idle-sh.idle > idleStep || sh.idle-idle > idleStep {
+		sh.room.idle.Add(idle - sh.idle)
+		sh.idle = idle
+	}
+	if spent := int64(sh.Lists.Of(table.SpentList).Keys); spent != sh.SpentHeld.Load() {
+		sh.SpentHeld.Store(spent)
+	}
+	if next := sh.Ends.NextNS(); next != sh.NextEndNS.Load() {
+		sh.NextEndNS.Store(next)
+	}
+}
+
+// idleStep is by how many bytes a shard's idle memory changes before it is counted in room.
+const idleStep = 64 << 10
+
+// find returns the live slot of the key and touches it, or noSlot and nil. It removes a dead one, and what a live one holds of
+// policies that are gone, and gives back what it holds of leases that have ended.
+func (sh *Shard) Find(hash uint64, key []byte, a store.Access) (uint32, *table.Slot) {
+	n, e := sh.Meet(hash, key, a)
+	if e != nil && !(sh.prune(n, e, a.NowNS) && sh.GiveDue(n, e, a.NowNS)) {
+		return table.NoSlot, nil
+	}
+	return n, e
+}
+
+// meet is find, but it keeps what belongs to policies that are gone, and leases that have ended.
+func (sh *Shard) Meet(hash uint64, key []byte, a store.Access) (uint32, *table.Slot) {
+	n, e := sh.Slot(hash, key)
+	switch {
+	case n == table.NoSlot:
+		return table.NoSlot, nil
+	case sh.Dead(n, e, a.NowNS):
+		sh.expire(n, e)
+		return table.NoSlot, nil
+	case !a.NoTouch:
+		sh.SetTouched(e, a.NowNS)
+		sh.Lists.Touch(&sh.Slabs, n, e)
+	}
+	return n, e
+}
+
+// Link adds a key that is not there. The caller has claimed room for it and its limits.
+func (sh *Shard) Link(hash uint64, key []byte, st store.Value, spent bool, nowNS int64) (uint32, *table.Slot) {
+	n, e := sh.Slabs.Take()
+	name := table.Probation
+	if spent {
+		name = table.SpentList
+	}
+	e.SetInfo(table.KeyLenMask|table.TouchedMask|table.FlagList, sh.Keys.Set(n, e, key)|uint64(nowNS)>>table.TouchedUnit|uint64(name)*table.FlagProbation)
+	if spent {
+		sh.room.countSpent(1, table.CostBytes(len(key)))
+	}
+	sh.Lists.Push(&sh.Slabs, name, n, e)
+	sh.setState(n, e, st)
+	sh.Ends.Link(&sh.Slabs, n, e, sh.EndNS(n, e))
+	sh.Index.Insert(table.TagOfHash(hash), n)
+	sh.InUse++
+	sh.changes++
+	sh.publish()
+	sh.Journal.put(n, e, key)
+	sh.bumpWatched(key)
+	if len(sh.waited.OfKey) != 0 && sh.waited.OfKey[string(key)] != nil {
+		e.SetInfo(table.FlagWaited, table.FlagWaited)
+	}
+	return n, e
+}
+
+// Put gives a linked slot the state that an allowed call leaves. A later end keeps the slot's place in the wheel, so a call on
+// a key that is there does not touch the wheel.
+func (sh *Shard) put(n uint32, e *table.Slot, tat uint64, key []byte) {
+	if e.Has(table.FlagsOfState) || e.Spent() || tat < e.Held() {
+		sh.set(n, e, store.Value{TAT: tat}, false, key)
+		return
+	}
+	e.TAT.Store(tat)
+	sh.changes++
+	sh.Journal.Mark(n, e)
+	sh.bumpWatched(key)
+}
+
+// putEnd is put for a slot whose limits have changed already. It ends an EXPIRE.
+func (sh *Shard) PutEnd(n uint32, e *table.Slot, end uint64, key []byte) {
+	if e.Has(table.FlagsOfState) {
+		sh.clearExpiry(n, e)
+		sh.untell(e) // whoever reads what was told after that expiry does not have the key any more
+	}
+	sh.MoveEnd(n, e, end, key)
+}
+
+// moveEnd is putEnd that leaves the expiry as it is.
+func (sh *Shard) MoveEnd(n uint32, e *table.Slot, end uint64, key []byte) {
+	was := sh.EndNS(n, e)
+	e.TAT.Store(end)
+	if end := sh.EndNS(n, e); end < was {
+		sh.Ends.Move(&sh.Slabs, n, e, end)
+		sh.publish()
+	}
+	sh.changes++
+	sh.Journal.Mark(n, e)
+	sh.bumpWatched(key)
+}
+
+// Set gives a linked slot another state. The caller has claimed room for what its limits take more.
+func (sh *Shard) set(n uint32, e *table.Slot, st store.Value, spent bool, key []byte) {
+	was := sh.EndNS(n, e)
+	sh.clearExpiry(n, e)
+	bytes := sh.LimitBytes(e)
+	sh.setState(n, e, st)
+	sh.ReleaseBytes(bytes - sh.LimitBytes(e))
+	if e.Spent() != spent {
+		sh.setSpent(n, e, spent, len(key))
+	}
+	if end := sh.EndNS(n, e); end < was {
+		sh.Ends.Move(&sh.Slabs, n, e, end)
+	}
+	sh.changes++
+	sh.publish()
+	sh.Journal.Mark(n, e)
+	sh.bumpWatched(key)
+	if e.Has(table.FlagWaited) {
+		sh.PokeKey(key, sh.LatestNS)
+	}
+}
+
+// setSpent moves a slot between the spent and the others. One that is no longer spent goes on probation, as a new one does.
+func (sh *Shard) setSpent(n uint32, e *table.Slot, spent bool, keyLen int) {
+	sh.Lists.Pull(&sh.Slabs, e)
+	if spent {
+		sh.Lists.Push(&sh.Slabs, table.SpentList, n, e)
+		sh.room.countSpent(1, table.CostBytes(keyLen))
+	} else {
+		sh.Lists.Push(&sh.Slabs, table.Probation, n, e)
+		sh.room.countSpent(-1, -table.CostBytes(keyLen))
+	}
+}
+
+func (sh *Shard) setState(n uint32, e *table.Slot, st store.Value) {
+	e.TAT.Store(st.TAT)
+	switch {
+	case st.Limits != nil:
+		sh.setLimits(e, *st.Limits)
+	case st.Kind == store.HoldsTAT:
+		sh.DropTallies(e)
+	}
+	switch st.ExpiryNS {
+	case store.AtTAT:
+	case store.NoExpiry:
+		e.SetInfo(table.FlagsOfState, table.FlagNoExpiry)
+		sh.NoExpiry++
+	default:
+		e.SetInfo(table.FlagsOfState, table.FlagExpiry)
+		if sh.Expiries == nil {
+			sh.Expiries = make(map[uint32]int64)
+		}
+		sh.Expiries[n] = st.ExpiryNS
+	}
+}
+
+func (sh *Shard) clearExpiry(n uint32, e *table.Slot) {
+	if e.Has(table.FlagNoExpiry) {
+		sh.NoExpiry--
+	}
+	if e.Has(table.FlagExpiry) {
+		delete(sh.Expiries, n)
+	}
+	e.SetInfo(table.FlagsOfState, 0)
+}
+
+// Unlink takes a slot out of the shard. Its room stays claimed.
+func (sh *Shard) unlink(n uint32, e *table.Slot, expired bool) {
+	var scratch [table.HugeKey]byte
+	key := sh.Keys.View(n, e, &scratch)
+	sh.Journal.remove(e, key, expired)
+	if e.Has(table.FlagWaited) {
+		sh.letGo(n, e, key, expired)
+	}
+	if e.Spent() {
+		sh.room.countSpent(-1, -table.CostBytes(len(key)))
+	}
+	sh.Index.Remove(table.TagOfHash(maphash.Bytes(sh.seed, key)), n)
+	sh.Lists.Pull(&sh.Slabs, e)
+	sh.clearExpiry(n, e)
+	sh.Ends.Unlink(&sh.Slabs, e)
+	sh.Keys.Free(n, e)
+	sh.DropTallies(e)
+	sh.Slabs.Put(n, e)
+	sh.InUse--
+	if !expired {
+		sh.changes++
+	}
+	sh.publish()
+}
+
+// letGo has those looked at again who wait for a key that goes.
+func (sh *Shard) letGo(n uint32, e *table.Slot, key []byte, expired bool) {
+	at := sh.LatestNS
+	if expired {
+		at = int64(min(sh.EndNS(n, e), uint64(at)))
+	}
+	sh.PokeKey(key, at)
+	e.SetInfo(table.FlagWaited, 0)
+}
+
+// releaseBytes gives back bytes that have become free. It ignores a negative number, for which room was claimed before.
+func (sh *Shard) ReleaseBytes(freed int64) {
+	if freed > 0 {
+		sh.room.Bytes.Add(-freed)
+	}
+}
+
+// drop takes a slot out and gives its room back.
+func (sh *Shard) drop(n uint32, e *table.Slot, expired bool) {
+	cost := sh.CostBytes(n, e)
+	sh.unlink(n, e, expired)
+	sh.room.release(Need{1, cost})
+}
+
+// Remove removes a slot that may be live.
+func (sh *Shard) Remove(n uint32, e *table.Slot) { sh.drop(n, e, false) }
+
+// expire removes a dead slot.
+func (sh *Shard) expire(n uint32, e *table.Slot) {
+	sh.drop(n, e, true)
+	sh.Counters.expired++
+}
+
+// watchedKey counts the puts of a key that somebody watches. To go by puts is enough: a key that is gone is seen to be
+// gone, and one that came back was put. So deletion, eviction, expiry and Flush have nothing to tell.
+type watchedKey struct {
+	puts     uint64
+	watchers int
+}
+
+func (sh *Shard) bumpWatched(key []byte) {
+	if len(sh.watched) != 0 {
+		sh.bump(key)
+	}
+}
+
+func (sh *Shard) bump(key []byte) {
+	if k := sh.watched[string(key)]; k != nil {
+		k.puts++
+	}
+}

@@ -1,0 +1,50 @@
+package shard
+
+import (
+	"celld/store"
+	"celld/store/memory/table"
+	"math"
+)
+
+// avgTTLSamples is how many keys of each shard the average TTL is taken from.
+const avgTTLSamples = 16
+
+// Stats adds up the shards, one after the other.
+func (s *Shards) Stats(nowNS int64) store.Stats {
+	st := store.Stats{Bytes: s.Room.Bytes.Load(), Changes: s.SettingChanges()}
+	for i := range s.lanes {
+		st.Hits += s.lanes[i].hits.Load()
+		st.Changes += s.lanes[i].changes.Load()
+	}
+	var ttlNS, ttls float64 // a TAT may be 2^64 ns ahead
+	for i := range s.All {
+		sh := &s.All[i]
+		sh.Lock(nowNS)
+		st.Changes += sh.changes
+		st.Expired += sh.Counters.expired
+		st.Evicted += sh.Counters.Evicted
+		st.Hits += sh.Counters.hits
+		st.Misses += sh.Counters.misses
+		st.WithExpiry += sh.InUse - sh.NoExpiry
+		st.Probation += int64(sh.Lists.Of(table.Probation).Keys)
+		st.Protected += int64(sh.Lists.Of(table.Protected).Keys)
+		step := sh.Slabs.Top/avgTTLSamples + 1
+		for place := uint32(0); place < sh.Slabs.Top; place += step {
+			n, left := sh.Slabs.Next(place, PerLock)
+			if left == 0 {
+				continue
+			}
+			if e := sh.Slabs.At(n); !e.Has(table.FlagNoExpiry) && !sh.Dead(n, e, nowNS) {
+				ttlNS += float64(sh.EndNS(n, e) - uint64(nowNS))
+				ttls++
+			}
+		}
+		sh.Unlock()
+	}
+	if mean := ttlNS / max(ttls, 1); mean < math.MaxInt64 {
+		st.AvgTTLNS = int64(mean)
+	} else {
+		st.AvgTTLNS = math.MaxInt64
+	}
+	return st
+}
