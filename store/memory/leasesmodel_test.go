@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -74,8 +75,7 @@ func parseLease(t failer, text string) cell.Limit {
 }
 
 func (m *leaseModel) setPolicy(t failer) {
-	l := parseLease(t, "1/30s,algo=conc")
-	l.Count, l.PeriodNS = m.count, m.lasts
+	l := parseLease(t, fmt.Sprintf("%d/%dus,algo=conc", m.count, m.lasts/1000))
 	if _, err := m.s.SetPolicy("p", l, policy.Options{}); err != nil {
 		t.Fatal(err)
 	}
