@@ -6,13 +6,26 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/remote/queue"
+	"celld/store/remote/view"
 )
 
 // exactNS is the longest debt and tolerance that the scripts compute with, 52 days: Lua's numbers are exact below 2^53, and sums of two
 // of these are. What is longer is a change.
 const exactNS = 1 << 52
 
-// throttle has a call decided.
+// call is a call on a bucket, which a script decides. One of throttle and take is set.
+type call struct {
+	queue.Common
+	store    *Store
+	throttle *store.Request
+	take     *store.TakeRequest // of one limit with algo=gcra
+	field    string             // of take: the limit's in the hash
+	access   store.Access
+	batch    *batch
+}
+
+// throttle decides on a call.
 func (s *Store) throttle(r *store.Request, a store.Access, deadline time.Time, b *batch) {
 	r.Err = nil
 	if s.policies.HasRules() {
@@ -22,7 +35,7 @@ func (s *Store) throttle(r *store.Request, a store.Access, deadline time.Time, b
 			return
 		}
 	}
-	o := &operation{key: s.options.Prefix + string(r.Key), throttle: r, access: a, deadline: deadline, batch: b}
+	o := &call{Common: queue.Common{Key: s.options.Prefix + string(r.Key), Deadline: deadline}, store: s, throttle: r, access: a, batch: b}
 	if _, _, err := r.Bucket.Throttle(0, a.NowNS, r.Quantity); err != nil {
 		s.refuseQuantity(o, err)
 		return
@@ -31,10 +44,10 @@ func (s *Store) throttle(r *store.Request, a store.Access, deadline time.Time, b
 }
 
 // refuseQuantity answers a call that can never be decided. What the key holds is looked at first, as redis-cell does: another type is that error.
-func (s *Store) refuseQuantity(o *operation, why error) {
+func (s *Store) refuseQuantity(o *call, why error) {
 	r := o.throttle
-	c := s.asChange(o)
-	c.change.done = func(err error) {
+	c := o.asChange()
+	c.Done = func(err error) {
 		switch {
 		case errors.Is(err, store.ErrWrongType):
 			r.Decision, r.Err = cell.Decision{}, err
@@ -43,23 +56,21 @@ func (s *Store) refuseQuantity(o *operation, why error) {
 		}
 		o.batch.answered()
 	}
-	s.ask(c)
+	s.askChange(c)
 }
 
-// take has a call decided.
+// take decides on a call.
 func (s *Store) take(r *store.TakeRequest, a store.Access, deadline time.Time, b *batch) {
 	r.Err = nil
-	if !isBucket(r) || s.policies.HasRules() && s.policies.Rule(r.Calls[0].Key, a.NowNS) != nil {
-		s.takeChange(r, a, deadline, b)
-		return
+	if isBucket(r) && (!s.policies.HasRules() || s.policies.Rule(r.Calls[0].Key, a.NowNS) == nil) {
+		c := &r.Calls[0]
+		if field := s.fieldOf(c); field != "" {
+			key := queue.Common{Key: s.options.Prefix + string(c.Key), Deadline: deadline}
+			s.askBucket(&call{Common: key, store: s, take: r, field: field, access: a, batch: b})
+			return
+		}
 	}
-	c := &r.Calls[0]
-	o := &operation{key: s.options.Prefix + string(c.Key), take: r, access: a, deadline: deadline, batch: b}
-	if o.field = s.fieldOf(c); o.field == "" {
-		s.takeChange(r, a, deadline, b)
-		return
-	}
-	s.askBucket(o)
+	s.waits.Take(r, a, deadline, b.answered)
 }
 
 // isBucket reports a Take that a script decides: of one limit with algo=gcra that just passes or not.
@@ -70,14 +81,45 @@ func isBucket(r *store.TakeRequest) bool {
 	return r.Calls[0].Limit.IsBucket()
 }
 
-// sameState reports whether one script can decide on both, which have one key.
-func sameState(r, first *store.TakeRequest) bool {
-	c, f := &r.Calls[0], &first.Calls[0]
+// GoesWith is queue.Operation's: one script can decide on both.
+func (o *call) GoesWith(other queue.Operation) bool {
+	first, ok := other.(*call)
+	if !ok || o.throttle != nil || first.throttle != nil {
+		return ok && o.throttle != nil && first.throttle != nil
+	}
+	c, f := &o.take.Calls[0], &first.take.Calls[0]
 	return c.Policy == f.Policy && c.Limit.Shape == f.Limit.Shape && c.Limit.Params == f.Limit.Params
 }
 
+// Send is queue.Operation's.
+func (o *call) Send(b *queue.Batch) {
+	calls := make([]*call, len(b.Operations))
+	for i, one := range b.Operations {
+		calls[i] = one.(*call)
+	}
+	d := &deciding{o.store, b, calls}
+	if o.throttle == nil || !d.setNew() && !d.expect() {
+		d.byScript()
+	}
+}
+
+// Answer is queue.Operation's.
+func (o *call) Answer(err error) {
+	if err != nil {
+		key := []byte(o.Key[len(o.store.options.Prefix):]) // the caller may have changed its own
+		if o.throttle != nil {
+			o.throttle.Key = key
+			o.store.failure.Throttle(o.throttle, err, o.access)
+		} else {
+			o.take.Calls[0].Key = key
+			o.store.failure.Take(o.take, err, o.access)
+		}
+	}
+	o.batch.answered()
+}
+
 // bucket is what an operation asks, in ns. incrementNS is negative for a refund.
-func (o *operation) bucket() (toleranceNS, incrementNS int64) {
+func (o *call) bucket() (toleranceNS, incrementNS int64) {
 	if o.throttle != nil {
 		return o.throttle.Bucket.ToleranceNS(), o.throttle.Bucket.IntervalNS() * o.throttle.Quantity
 	}
@@ -89,7 +131,7 @@ func (o *operation) bucket() (toleranceNS, incrementNS int64) {
 }
 
 // params are those of the limit, nothing for a TAT.
-func (o *operation) params() cell.Params {
+func (o *call) params() cell.Params {
 	if o.take == nil {
 		return cell.Params{}
 	}
@@ -97,13 +139,13 @@ func (o *operation) params() cell.Params {
 }
 
 // exact reports whether a script can compute with it.
-func (o *operation) exact() bool {
+func (o *call) exact() bool {
 	tolerance, increment := o.bucket()
 	return tolerance < exactNS && increment < exactNS && increment > -exactNS
 }
 
 // decideAt decides on a call for a key with a TAT, and returns the next TAT. 0 stands for none.
-func (o *operation) decideAt(tatNS uint64, nowNS int64) (next uint64) {
+func (o *call) decideAt(tatNS uint64, nowNS int64) (next uint64) {
 	if r := o.throttle; r != nil {
 		next, r.Decision, r.Err = r.Bucket.Throttle(tatNS, nowNS, r.Quantity)
 	} else {
@@ -123,110 +165,58 @@ func (o *operation) decideAt(tatNS uint64, nowNS int64) (next uint64) {
 }
 
 // limited reports whether decideAt has denied it.
-func (o *operation) limited() bool {
+func (o *call) limited() bool {
 	if o.throttle != nil {
 		return o.throttle.Decision.Limited
 	}
 	return o.take.Calls[0].Decision.Limited
 }
 
-// askBucket answers a call that is known to be denied, and has any other asked.
-func (s *Store) askBucket(o *operation) {
-	if s.waitedFor(o.key) { // who waits goes first, which a change sees to
-		s.ask(s.asChange(o))
-		return
-	}
-	if s.options.Denials > 0 && s.deniedAgain(o) {
+// askBucket answers a call that is known to be denied, and asks the engine about any other.
+func (s *Store) askBucket(o *call) {
+	switch {
+	case !o.exact(), s.waits.For(o.Key[len(s.options.Prefix):]): // who waits goes first, which a change sees to
+		s.askChange(o.asChange())
+	case s.options.Denials > 0 && s.deniedAgain(o):
 		s.stats.DenialsAnswered.Add(1)
 		o.batch.answered()
-		return
+	default:
+		s.queues.Ask(o)
 	}
-	s.ask(o)
 }
 
 // deniedAgain decides on a call by the TAT with which the last one was denied, at a time that the engine has reached, and reports
 // whether it is denied, too. Others may have given back meanwhile, for which it waits a second at most.
-func (s *Store) deniedAgain(o *operation) bool {
-	sh := s.queues.shardOf(o.key)
-	sh.mu.Lock()
-	tat, ok := sh.versions.denied(o.key, o.field, o.params())
-	switch {
-	case !ok:
-	case o.gives():
-		sh.versions.forget(o.key)
-		ok = false
-	case sh.keys[o.key] != nil: // what is asked already goes first, and may change it
-		ok = false
-	}
-	sh.mu.Unlock()
-	if !ok {
+func (s *Store) deniedAgain(o *call) bool {
+	if s.queues.Busy(o.Key) { // what is asked already goes first, and may change it
 		return false
 	}
-	now, ok := s.link.Clock(o.key).Lower()
-	if !ok {
+	tat, ok := s.tats.denied(o.Key, o.field, o.params())
+	if ok && o.gives() {
+		s.tats.forget(o.Key)
 		return false
 	}
-	_, increment := o.bucket()
-	if increment == 0 { // a peek is never denied
+	now, known := s.link.Clock(o.Key).Lower()
+	if _, increment := o.bucket(); !ok || !known || increment == 0 { // a peek is never denied
 		return false
 	}
 	o.decideAt(tat, now)
 	return o.limited()
 }
 
-func (o *operation) gives() bool { return o.throttle != nil && o.throttle.Quantity < 0 }
+func (o *call) gives() bool { return o.throttle != nil && o.throttle.Quantity < 0 }
 
-// answerThrottle and answerTake end a call that is decided, or was not for this reason.
-func (s *Store) answerThrottle(o *operation, err error) {
-	if err != nil {
-		o.throttle.Key = []byte(o.key[len(s.options.Prefix):]) // the caller may have changed its own
-		s.failure.Throttle(o.throttle, err, o.access)
-	}
-}
-
-func (s *Store) answerTake(o *operation, err error) {
-	if err != nil {
-		o.take.Calls[0].Key = []byte(o.key[len(s.options.Prefix):])
-		s.failure.Take(o.take, err, o.access)
-	}
-}
-
-// asChange returns a bucket's call as a change, for what a script does not decide.
-func (s *Store) asChange(o *operation) *operation {
-	c := *o
-	c.throttle, c.take = nil, nil
-	key := []byte(o.key[len(s.options.Prefix):])
-	c.change = &change{
-		keys: []string{o.key},
-		decide: func(v *View) {
-			a := o.access
-			a.NowNS = v.NowNS
-			if o.throttle != nil {
-				o.throttle.Decision, o.throttle.Err = v.Throttle(key, o.throttle.Bucket, o.throttle.Quantity, a)
-			} else {
-				o.take.Calls[0].Key = key
-				if v.takeBehind(o.take, a) {
-					return
-				}
-				o.take.Taken, o.take.Err = v.Take(o.take.Calls, o.take.TakeOptions, a)
-			}
-		},
-		done: func(err error) {
-			if o.throttle != nil {
-				s.answerThrottle(o, err)
-			} else {
-				s.answerTake(o, err)
-			}
-			o.batch.answered()
-		},
-	}
-	return &c
-}
-
-func (s *Store) asChanges(ops []*operation) []*operation {
-	changes := make([]*operation, len(ops))
-	for i, o := range ops {
-		changes[i] = s.asChange(o)
-	}
-	return changes
+// asChange returns a call as a change, for what a script does not decide.
+func (o *call) asChange() *view.Change {
+	key := []byte(o.Key[len(o.store.options.Prefix):])
+	return o.store.views.NewChange([]string{o.Key}, o.Deadline, func(v *view.View) {
+		if o.take != nil {
+			o.take.Calls[0].Key = key
+			o.store.waits.Decide(v, o.take, o.access)
+			return
+		}
+		a := o.access
+		a.NowNS = v.NowNS
+		o.throttle.Decision, o.throttle.Err = v.Throttle(key, o.throttle.Bucket, o.throttle.Quantity, a)
+	}, o.Answer)
 }

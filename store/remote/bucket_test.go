@@ -18,6 +18,7 @@ import (
 	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote/link"
+	"celld/store/remote/link/linktest"
 )
 
 // startRedis runs redis-server until the test ends, and returns its socket.
@@ -26,39 +27,22 @@ func startRedis(t testing.TB) (socket string) {
 }
 
 func newTestStore(t testing.TB, socket string, o Options) *Store {
-	return newTestStoreBy(t, o, func(ctx context.Context, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", socket)
-	})
+	return newTestStoreBy(t, o, linktest.Socket(socket))
 }
 
 // newTestStoreBy is a Store on an engine that is connected to by dial, and that nobody watches.
 func newTestStoreBy(t testing.TB, o Options, dial func(ctx context.Context, to string) (net.Conn, error)) *Store {
-	o.Policies, o.Timeout, o.MaxWaiting = &policy.Set{}, 10*time.Second, defaultMaxWaiting
-	s, h := newStore(o), &harness.Hands{}
-	by := s.linkOptions()
-	by.Dial, by.Now, by.After = dial, h.Now, h.After
-	s.link = link.New(by)
-	s.send = s.link.Send
-	handsOf.Store(s, h)
-	client, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{"engine"}, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1, ForceSingleClient: true, DialCtxFn: s.link.Dial,
-	})
-	if err != nil {
-		t.Fatal(err)
+	h := &harness.Hands{}
+	if o.Timeout == 0 {
+		o.Timeout = 10 * time.Second
 	}
-	t.Cleanup(client.Close)
-	s.link.Use(client)
+	o.Policies = &policy.Set{}
+	o.link = func(by *link.Options) { by.Dial, by.Now, by.After = dial, h.Now, h.After }
+	s := newStore(o)
+	handsOf.Store(s, h)
+	linktest.Use(t, s.link)
 	return s
 }
-
-// inCluster is a client of a Cluster.
-type inCluster struct{ rueidis.Client }
-
-func (inCluster) Mode() rueidis.ClientMode { return rueidis.ClientModeCluster }
-
-// isCluster has the engine taken for a Cluster.
-func (s *Store) isCluster() { s.link.Use(inCluster{s.link.Client()}) }
 
 type signal chan struct{}
 
@@ -165,3 +149,105 @@ func TestQuantityOutOfRangeWithoutTheEngine(t *testing.T) {
 		t.Error(reqs[0].Decision, err)
 	}
 }
+
+const in2100 int64 = 4_102_444_800_000_000_000
+
+func literal(t testing.TB, text string) *cell.Limit {
+	t.Helper()
+	l, err := cell.ParseLimit(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &l
+}
+
+func takeCall(t testing.TB, key, limit string) store.Call {
+	return store.Call{Key: []byte(key), Limit: literal(t, limit)}
+}
+
+func policyCall(s *Store, key, name string) store.Call {
+	p := s.policies.PolicyNamed(name)
+	return store.Call{Key: []byte(key), Limit: &p.Limit, Policy: p.ID}
+}
+
+// caller is a call of a test.
+type caller struct {
+	t    testing.TB
+	reqs [1]store.TakeRequest
+	done chan struct{}
+}
+
+func (c *caller) Wake() { close(c.done) }
+
+// askOn asks for a call, by its terms.
+func (s *Store) askOn(t testing.TB, terms store.Terms, cost int64, calls ...store.Call) *caller {
+	c := &caller{t: t, done: make(chan struct{})}
+	c.reqs[0] = store.TakeRequest{Calls: calls, TakeOptions: store.TakeOptions{Cost: cost}}
+	if terms != (store.Terms{}) {
+		c.reqs[0].Terms = &terms
+	}
+	if s.TakeBatch(c.reqs[:], store.Access{NowNS: time.Now().UnixNano()}, c) {
+		c.Wake()
+	}
+	return c
+}
+
+func (s *Store) plainly(t testing.TB, cost int64, calls ...store.Call) *caller {
+	c := s.askOn(t, store.Terms{}, cost, calls...)
+	<-c.done
+	return c
+}
+
+// answered waits for the answer.
+func (c *caller) answered() store.Taken {
+	c.t.Helper()
+	<-c.done
+	if err := c.reqs[0].Err; err != nil {
+		c.t.Fatal(err)
+	}
+	return c.reqs[0].Taken
+}
+
+func (s *Store) takeNow(r *store.TakeRequest) {
+	w := make(signal, 1)
+	one := []store.TakeRequest{*r}
+	if !s.TakeBatch(one, store.Access{NowNS: time.Now().UnixNano()}, w) {
+		<-w
+	}
+	*r = one[0]
+}
+
+func testStores(t testing.TB, n int) (all []*Store) {
+	socket := startRedis(t)
+	for range n {
+		all = append(all, newTestStore(t, socket, Options{}))
+	}
+	return all
+}
+
+// do runs a command on the engine, past the Store.
+func (s *Store) do(t testing.TB, args ...string) *rueidis.RedisMessage {
+	t.Helper()
+	m, err := s.link.Client().Do(context.Background(), s.link.Client().B().Arbitrary(args...).Build()).ToMessage()
+	if err != nil && !rueidis.IsRedisNil(err) {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return &m
+}
+
+func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
+
+func array(parts ...string) string {
+	return fmt.Sprintf("*%d\r\n%s", len(parts), strings.Join(parts, ""))
+}
+
+func number(n int64) string { return fmt.Sprintf(":%d\r\n", n) }
+
+// viewReply is what a view's script answers at this moment of the engine's.
+func viewReply(did string, before int64, contents ...string) string {
+	now := time.Now()
+	head := []string{bulk(did), bulk(fmt.Sprint(now.Unix())), bulk(fmt.Sprint(now.Nanosecond() / 1000)), number(before)}
+	return array(append(head, contents...)...)
+}
+
+var nothing = array(bulk("none"))

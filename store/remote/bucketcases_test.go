@@ -3,6 +3,7 @@ package remote
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,16 +13,17 @@ import (
 	"celld/integration_test/harness"
 	"celld/store"
 	"celld/store/policy"
+	"celld/store/remote/queue"
 )
 
-// throttleOf is an operation of CL.THROTTLE.
-func (s *Store) throttleOf(key string, b cell.Bucket, quantity int64) *operation {
-	return &operation{key: key, throttle: &store.Request{Key: []byte(key), Bucket: b, Quantity: quantity}, deadline: s.deadline()}
+// throttleOf is a call of CL.THROTTLE.
+func (s *Store) throttleOf(key string, b cell.Bucket, quantity int64) *call {
+	return &call{Common: queue.Common{Key: key, Deadline: s.deadline()}, store: s, throttle: &store.Request{Key: []byte(key), Bucket: b, Quantity: quantity}}
 }
 
-func (s *Store) takeOf(t *testing.T, key, limit string, cost int64) *operation {
+func (s *Store) takeOf(t *testing.T, key, limit string, cost int64) *call {
 	c := takeCall(t, key, limit)
-	o := &operation{key: key, take: &store.TakeRequest{Calls: []store.Call{c}, TakeOptions: store.TakeOptions{Cost: cost}}, deadline: s.deadline()}
+	o := &call{Common: queue.Common{Key: key, Deadline: s.deadline()}, store: s, take: &store.TakeRequest{Calls: []store.Call{c}, TakeOptions: store.TakeOptions{Cost: cost}}}
 	o.field = s.fieldOf(&c)
 	return o
 }
@@ -30,7 +32,53 @@ func (s *Store) takeOf(t *testing.T, key, limit string, cost int64) *operation {
 func (s *Store) knows(key string, tat uint64, denied bool) {
 	now := time.Now()
 	s.link.Clock(key).Observe(now.UnixNano(), now, now)
-	s.queues.shardOf(key).versions.noteTAT(key, "", cell.Params{}, tat, now, denied)
+	s.tats.note(key, lastTAT{tatNS: tat, got: now, denied: denied})
+}
+
+// holder holds up what is asked of its key, until its batch goes on.
+type holder struct {
+	queue.Common
+	batch *queue.Batch
+}
+
+func (h *holder) GoesWith(queue.Operation) bool { return false }
+func (h *holder) Send(b *queue.Batch)           { h.batch = b }
+func (h *holder) Answer(error)                  {}
+
+// heldUp has all that is asked of a key wait.
+func (s *Store) heldUp(key string) *queue.Batch {
+	h := &holder{Common: queue.Common{Key: key, Deadline: s.deadline()}}
+	s.queues.Ask(h)
+	return h.batch
+}
+
+// deciding is the moment at which calls are to be decided.
+func (s *Store) deciding(calls ...*call) *deciding {
+	b := s.heldUp(calls[0].Key)
+	b.Operations = nil
+	for _, o := range calls {
+		b.Operations = append(b.Operations, o)
+	}
+	return &deciding{s, b, calls}
+}
+
+// commits reports a command that stores what a view has changed.
+func commits(command string) bool {
+	words := strings.Split(command, " ")
+	if words[0] != "EVALSHA" && words[0] != "EVAL" || strings.Contains(command, throttleScript.Digest) {
+		return false
+	}
+	keys, _ := strconv.Atoi(words[2])
+	return len(words) > 3+keys+2 // besides the view's name and whether it begins a queue
+}
+
+func commitsOf(e *harness.Ailing) (n int) {
+	for _, command := range e.Commands() {
+		if commits(command) {
+			n++
+		}
+	}
+	return n
 }
 
 // A rule decides on its keys without the engine; for others the engine is asked.
@@ -88,16 +136,42 @@ func TestWhichTakesAreBuckets(t *testing.T) {
 			t.Errorf("%d: %v", i, is)
 		}
 	}
-	first := of(store.TakeOptions{Cost: 1}, one...)
+}
+
+// One script decides on calls of CL.THROTTLE, or on Takes of one limit.
+func TestWhatGoesTogether(t *testing.T) {
+	s := alone(t, "error")
+	take, throttle := s.takeOf(t, "k", "10/1m", 1), s.throttleOf("k", bucketOf(t, 9, 10, 10), 1)
+	change := s.views.NewChange([]string{"k"}, s.deadline(), nil, nil)
 	for limit, want := range map[string]bool{"10/1m": true, "11/1m": false, "10/1m,burst=3": false, "10/2m": false} {
-		if is := sameState(of(store.TakeOptions{Cost: 2}, "k", limit), first); is != want {
+		if is := s.takeOf(t, "k", limit, 2).GoesWith(take); is != want {
 			t.Errorf("%s: %v", limit, is)
 		}
 	}
-	other := of(store.TakeOptions{Cost: 1}, one...)
-	if other.Calls[0].Policy = 7; sameState(other, first) {
+	other := s.takeOf(t, "k", "10/1m", 1)
+	if other.take.Calls[0].Policy = 7; other.GoesWith(take) {
 		t.Error("a policy and a literal")
 	}
+	if !throttle.GoesWith(s.throttleOf("k", bucketOf(t, 5, 10, 10), -1)) || throttle.GoesWith(take) || take.GoesWith(throttle) ||
+		change.GoesWith(take) || take.GoesWith(change) || throttle.GoesWith(change) || !change.GoesWith(change) {
+		t.Error("kinds go together")
+	}
+}
+
+// A bucket whose debt scripts cannot compute is a change.
+func TestWhatScriptsCannotCompute(t *testing.T) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+		e.AnswersBy(func(command string) string {
+			if commits(command) {
+				return viewReply("stored", -1)
+			}
+			return viewReply("read", -1, nothing)
+		})
+		reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 9, 1, 365*86400), Quantity: 1}}
+		if s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()}); reqs[0].Err != nil || commitsOf(e) != 1 || s.stats.Scripts.Load() != 0 {
+			t.Errorf("%v, asked %q", reqs[0].Err, e.Commands())
+		}
+	})
 }
 
 // The tolerance and the increment of an operation, and whether a script can compute with them: below 2^52 ns on both sides.
@@ -111,7 +185,7 @@ func TestWhatAnOperationAsks(t *testing.T) {
 		return b
 	}
 	for i, c := range []struct {
-		o                    *operation
+		o                    *call
 		tolerance, increment int64
 		exact                bool
 	}{
@@ -153,7 +227,7 @@ func TestDecisionsForATAT(t *testing.T) {
 	s := alone(t, "error")
 	full := uint64(atNS + 10e9)
 	for i, c := range []struct {
-		o       *operation
+		o       *call
 		tat     uint64
 		next    uint64
 		limited bool
@@ -205,10 +279,9 @@ func TestWhoIsDeniedAgain(t *testing.T) {
 		} {
 			s, _ := byItself(t)
 			o := s.throttleOf("k", full, c.quantity)
-			sh := s.queues.shardOf("k")
-			sh.versions.noteTAT("k", "", cell.Params{}, uint64(time.Now().UnixNano()+60e9), time.Now(), c.denied)
+			s.tats.note("k", lastTAT{tatNS: uint64(time.Now().UnixNano() + 60e9), got: time.Now(), denied: c.denied})
 			if c.asked {
-				sh.keys["k"] = &queue{key: "k"}
+				s.heldUp("k")
 			}
 			time.Sleep(c.pause)
 			if c.clock {
@@ -217,7 +290,7 @@ func TestWhoIsDeniedAgain(t *testing.T) {
 			if is := s.deniedAgain(o); is != c.again {
 				t.Errorf("%s: %v", c.name, is)
 			}
-			if forgotten := sh.versions.tat("k") == 0; forgotten != c.forgets {
+			if forgotten := s.tats.tat("k") == 0; forgotten != c.forgets {
 				t.Errorf("%s: forgotten is %v", c.name, forgotten)
 			}
 		}
@@ -274,7 +347,7 @@ func TestAnswersOfABucketsScript(t *testing.T) {
 					switch {
 					case strings.Contains(command, throttleScript.Digest), strings.Contains(command, takeScript.Digest):
 						return reply
-					case strings.Contains(command, commitScript.Digest):
+					case commits(command):
 						return viewReply("stored", -1)
 					}
 					return viewReply("read", -1, nothing)
@@ -302,15 +375,14 @@ func TestAnswersOfABucketsScript(t *testing.T) {
 						t.Errorf("%s: the time is %d, %v", c.name, ns, ok)
 					}
 				}
-				sh := s.queues.shardOf("k")
-				if sh.keys["k"] != nil || s.queues.bytes.Load() != 0 {
+				if s.queues.Busy("k") || s.queues.Bytes() != 0 {
 					t.Errorf("%s: the queue stays", c.name)
 				}
 				name := ""
 				if takes {
 					name = field
 				}
-				if known, ok := sh.versions.keys.Get("k"); (ok && known.stored == nil) != (c.tat >= 0) || ok && known.stored == nil && (known.field != name || known.tatNS != uint64(at*1e9+5+c.tat+1e9) || known.denied) {
+				if known, ok := s.tats.of("k").Get("k"); ok != (c.tat >= 0) || ok && (known.field != name || known.tatNS != uint64(at*1e9+5+c.tat+1e9) || known.denied) {
 					t.Errorf("%s, %v: %+v, %v is known", c.name, takes, known, ok)
 				}
 			})
@@ -323,15 +395,15 @@ func TestRuns(t *testing.T) {
 	s := alone(t, "error")
 	b, other := bucketOf(t, 9, 10, 10), bucketOf(t, 4, 10, 10)
 	for _, c := range []struct {
-		ops  []*operation
+		ops  []*call
 		want string
 	}{
 		{nil, "[first]"},
-		{[]*operation{s.throttleOf("k", b, 1)}, "[first 10000000000 1000000000 1]"},
-		{[]*operation{s.throttleOf("k", b, 1), s.throttleOf("k", b, 1)}, "[first 10000000000 1000000000 2]"},
-		{[]*operation{s.throttleOf("k", b, 1), s.throttleOf("k", b, 2), s.throttleOf("k", b, 1), s.throttleOf("k", b, 1)},
+		{[]*call{s.throttleOf("k", b, 1)}, "[first 10000000000 1000000000 1]"},
+		{[]*call{s.throttleOf("k", b, 1), s.throttleOf("k", b, 1)}, "[first 10000000000 1000000000 2]"},
+		{[]*call{s.throttleOf("k", b, 1), s.throttleOf("k", b, 2), s.throttleOf("k", b, 1), s.throttleOf("k", b, 1)},
 			"[first 10000000000 1000000000 1 10000000000 2000000000 1 10000000000 1000000000 2]"},
-		{[]*operation{s.throttleOf("k", b, 1), s.throttleOf("k", other, 1)}, "[first 10000000000 1000000000 1 5000000000 1000000000 1]"},
+		{[]*call{s.throttleOf("k", b, 1), s.throttleOf("k", other, 1)}, "[first 10000000000 1000000000 1 5000000000 1000000000 1]"},
 	} {
 		if got := fmt.Sprint(appendRuns([]string{"first"}, c.ops)); got != c.want {
 			t.Errorf("%s, want %s", got, c.want)
@@ -368,7 +440,7 @@ func TestAChangeInPlaceOfAScript(t *testing.T) {
 					return array(bulk("x"), number(time.Now().Unix()), number(0), number(1))
 				case fails:
 					return "-NOAUTH Authentication required.\r\n"
-				case strings.Contains(command, commitScript.Digest):
+				case commits(command):
 					return viewReply("stored", -1)
 				}
 				return viewReply("read", -1, nothing)
@@ -420,7 +492,7 @@ func TestACallUnderAPolicyThatHasGone(t *testing.T) {
 		}
 		call := policyCall(s, "k", "api")
 		s.policies.DeletePolicy("api")
-		if r := s.plainly(t, 1, call).reqs[0]; r.Err != nil || r.Taken.Granted != 1 || r.Calls[0].Decision.Limit != 9 || e.Asks(commitScript.Digest) != 0 {
+		if r := s.plainly(t, 1, call).reqs[0]; r.Err != nil || r.Taken.Granted != 1 || r.Calls[0].Decision.Limit != 9 || commitsOf(e) != 0 {
 			t.Errorf("%+v, %v, asked %q", r.Taken, r.Err, e.Commands())
 		}
 	})

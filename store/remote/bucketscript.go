@@ -11,9 +11,11 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/remote/link"
+	"celld/store/remote/queue"
+	"celld/store/remote/view"
 )
 
-var lingerMs = strconv.FormatInt(linger.Milliseconds(), 10)
+var lingerMs = strconv.FormatInt(view.Linger.Milliseconds(), 10)
 
 // The scripts decide on runs of equal calls. Their arguments are the time in ns, empty for the engine's own, then for each run the
 // tolerance, the increment and how many calls there are. They answer what the key held, the time in s and ns, and 1 where they
@@ -111,7 +113,7 @@ func (s *Store) fieldOf(c *store.Call) string {
 	if p == nil {
 		return ""
 	}
-	return policyField(p, s.epochOf(p))
+	return view.PolicyField(p, s.settings.EpochOf(p))
 }
 
 // headOf is what stands before the TAT in the text of a limit's state.
@@ -119,19 +121,31 @@ func headOf(l *cell.Limit) string {
 	return strings.TrimSuffix(string(l.AppendState(nil, &cell.State{})), "0")
 }
 
-// decideBuckets has a script decide on operations of one key, and of one state.
-func (s *Store) decideBuckets(q *queue, ops []*operation) {
-	args := append(make([]string, 0, 6), s.timeArg())
-	how := throttleScript
-	if t := ops[0].take; t != nil {
+// deciding is calls of one key, and of one state, that are decided together.
+type deciding struct {
+	*Store
+	batch *queue.Batch
+	calls []*call // the batch's operations
+}
+
+func (d *deciding) key() string { return d.calls[0].Key }
+
+// byScript has a script decide.
+func (d *deciding) byScript() {
+	args, how := []string{d.timeArg()}, throttleScript
+	if t := d.calls[0].take; t != nil {
 		how = takeScript
-		args = append(args, ops[0].field, headOf(t.Calls[0].Limit))
+		args = append(args, d.calls[0].field, headOf(t.Calls[0].Limit))
 	}
-	args = appendRuns(args, ops)
-	s.stats.Scripts.Add(1)
-	r := &link.Request{Script: how, Keys: []string{q.key}, Args: args, Deadline: ops[0].deadline}
-	r.Done = func(answer rueidis.RedisMessage, err error) { s.bucketsDecided(q, ops, r, answer, err) }
-	s.send(r)
+	d.run(how, args, func(r *link.Request, answer rueidis.RedisMessage, err error) { d.ran(r, answer, err) })
+}
+
+// run sends a script, whose last arguments are the runs of calls.
+func (d *deciding) run(how *link.Script, args []string, done func(r *link.Request, answer rueidis.RedisMessage, err error)) {
+	d.stats.Scripts.Add(1)
+	r := &link.Request{Script: how, Keys: []string{d.key()}, Args: appendRuns(args, d.calls), Deadline: d.calls[0].Deadline}
+	r.Done = func(answer rueidis.RedisMessage, err error) { done(r, answer, err) }
+	d.link.Send(r)
 }
 
 // timeArg is the time for a script: empty, but in tests.
@@ -143,12 +157,12 @@ func (s *Store) timeArg() string {
 }
 
 // appendRuns appends the tolerance, increment and number of each run of equal operations.
-func appendRuns(args []string, ops []*operation) []string {
-	for i := 0; i < len(ops); {
-		tolerance, increment := ops[i].bucket()
+func appendRuns(args []string, calls []*call) []string {
+	for i := 0; i < len(calls); {
+		tolerance, increment := calls[i].bucket()
 		n := 1
-		for i+n < len(ops) {
-			if t, inc := ops[i+n].bucket(); t != tolerance || inc != increment {
+		for i+n < len(calls) {
+			if t, inc := calls[i+n].bucket(); t != tolerance || inc != increment {
 				break
 			}
 			n++
@@ -159,71 +173,70 @@ func appendRuns(args []string, ops []*operation) []string {
 	return args
 }
 
-var errAnswer = errors.New("the engine has answered something else than its script")
-
-// bucketsDecided answers operations by what their script has answered.
-func (s *Store) bucketsDecided(q *queue, ops []*operation, r *link.Request, answer rueidis.RedisMessage, err error) {
+// ran answers the calls by what their script has answered.
+func (d *deciding) ran(r *link.Request, answer rueidis.RedisMessage, err error) {
 	if errors.Is(err, store.ErrWrongType) { // what it holds may be over: a view sees that
-		s.changes(q, s.asChanges(ops))
+		d.byView()
 		return
 	}
-	if err != nil {
-		s.refuse(q, ops, err)
-		return
+	var tat uint64
+	var now int64
+	decided := false
+	if err == nil {
+		tat, now, decided, err = d.read(answer)
 	}
+	switch {
+	case err != nil:
+		d.batch.End(err)
+	case !decided:
+		d.byView()
+	default:
+		d.link.Clock(d.key()).Observe(now, r.Sent, time.Now())
+		d.decided(tat, now, r.Sent)
+	}
+}
+
+// byView decides on the calls as changes.
+func (d *deciding) byView() {
+	changes := make([]*view.Change, len(d.calls))
+	for i, o := range d.calls {
+		changes[i] = o.asChange()
+	}
+	d.views.Decide(d.batch, changes)
+}
+
+// read reads the answer of a script: the TAT that the key held, 0 for none, and the engine's time in ns.
+func (d *deciding) read(answer rueidis.RedisMessage) (tat uint64, nowNS int64, decided bool, err error) {
 	found, err := answer.ToArray()
 	if err != nil || len(found) != 4 {
-		s.refuse(q, ops, errAnswer)
-		return
+		return 0, 0, false, link.ErrAnswer
 	}
 	seconds, errS := found[1].ToInt64()
 	ns, errN := found[2].ToInt64()
 	undecided, errU := found[3].ToInt64()
 	if errS != nil || errN != nil || errU != nil {
-		s.refuse(q, ops, errAnswer)
-		return
+		return 0, 0, false, link.ErrAnswer
 	}
-	if undecided != 0 {
-		s.changes(q, s.asChanges(ops))
-		return
-	}
-	now := seconds*1e9 + ns
-	s.link.Clock(q.key).Observe(now, r.Sent, time.Now())
 	text, _ := found[0].ToString() // nil: the key was not there
-	if ops[0].take != nil {
+	if d.calls[0].take != nil {
 		text = text[strings.LastIndexByte(text, '=')+1:]
 	}
-	tat, err := uint64(0), error(nil)
-	if text != "" {
+	if undecided == 0 && text != "" {
 		if tat, err = strconv.ParseUint(text, 10, 64); err != nil {
-			s.refuse(q, ops, errAnswer)
-			return
+			err = link.ErrAnswer
 		}
 	}
-	s.decided(q, ops, tat, now, r.Sent)
+	return tat, seconds*1e9 + ns, undecided == 0, err
 }
 
-// decided answers operations whose key had this TAT at this time, and was asked after sent.
-func (s *Store) decided(q *queue, ops []*operation, tat uint64, nowNS int64, sent time.Time) {
+// decided answers the calls, whose key had this TAT at this time, and was asked after sent.
+func (d *deciding) decided(tat uint64, nowNS int64, sent time.Time) {
 	denied := false
-	for _, o := range ops {
+	for _, o := range d.calls {
 		tat = o.decideAt(tat, nowNS)
 		denied = o.limited()
 	}
-	sh := s.queues.shardOf(q.key)
-	sh.mu.Lock()
-	sh.versions.noteTAT(q.key, ops[0].field, ops[0].params(), tat, sent, denied)
-	sh.mu.Unlock()
-	for _, o := range ops {
-		s.answer(o, nil)
-	}
-	s.next(q)
-}
-
-// refuse ends operations that were not decided.
-func (s *Store) refuse(q *queue, ops []*operation, err error) {
-	for _, o := range ops {
-		s.answer(o, err)
-	}
-	s.next(q)
+	first := d.calls[0]
+	d.tats.note(first.Key, lastTAT{tatNS: tat, field: first.field, params: first.params(), got: sent, denied: denied})
+	d.batch.End(nil)
 }

@@ -62,8 +62,8 @@ func TestConformance(t *testing.T) {
 		storetest.Run(t, func() store.Limiter { return another() })
 		storetest.RunStore(t, func() (store.Store, *policy.Set) {
 			l := another()
-			l.settings.start()
-			t.Cleanup(l.settings.close)
+			l.settings.Start()
+			t.Cleanup(l.settings.Close)
 			return l, l.policies
 		})
 	})

@@ -17,8 +17,7 @@ func TestResetThatIsNotKnownYet(t *testing.T) {
 		<-done
 	}
 	set(policy.Options{})
-	go other.settings.policies.read(func() { done <- struct{}{} })
-	<-done
+	other.AwaitPolicies()
 	one.plainly(t, 1, policyCall(one, "k", "p"))
 	set(policy.Options{Reset: true})
 	granted := int64(0)

@@ -11,7 +11,7 @@ func (s *Store) Facts() store.Facts {
 	e := s.link.Engine()
 	f := store.Facts{
 		Name: s.link.Name(), Kind: s.link.Kind(), Away: s.Away(), Version: strings.Join(e.Versions, ", "),
-		Eviction: e.Eviction, Persistence: e.Persistence, ClockKnown: e.ClockKnown, ClockAhead: e.Clock, WaitingBytes: s.queues.bytes.Load(),
+		Eviction: e.Eviction, Persistence: e.Persistence, ClockKnown: e.ClockKnown, ClockAhead: e.Clock, WaitingBytes: s.queues.Bytes(),
 	}
 	f.Mode, f.Since = s.Mode()
 	if n, known := s.link.Uncovered(); known {

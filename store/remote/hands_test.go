@@ -1,13 +1,10 @@
 package remote
 
 import (
-	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,7 +25,7 @@ func (s *Store) askFor(key string, patience time.Duration) error {
 func (s *Store) outcome(r *link.Request) error {
 	answered := make(chan error, 1)
 	r.Done = func(_ rueidis.RedisMessage, err error) { answered <- err }
-	s.send(r)
+	s.link.Send(r)
 	return <-answered
 }
 
@@ -72,58 +69,15 @@ var testDown = &DownError{Cause: "a test says so", Sent: true}
 // byItself is a Store without a connection, whose timers a test moves.
 func byItself(t *testing.T) (*Store, *harness.Hands) {
 	t.Helper()
-	s, h := newStore(Options{Policies: &policy.Set{}, Timeout: time.Second}), &harness.Hands{}
+	h := &harness.Hands{}
 	h.Set(time.Unix(1_700_000_000, 0))
-	by := s.linkOptions()
-	by.Now, by.After = h.Now, h.After
-	s.link = link.New(by)
-	s.send = s.link.Send
-	return s, h
-}
-
-// stuck is a Store whose engine has closed the connection, and whose client waits for the next, which another call makes.
-func stuck(t *testing.T) *Store {
-	t.Helper()
-	var away atomic.Bool
-	dials, back := make(chan struct{}, 100), make(chan struct{})
-	e := harness.NewAiling(t)
-	s := newTestStoreBy(t, Options{}, func(ctx context.Context, _ string) (net.Conn, error) {
-		if dials <- struct{}{}; away.Load() {
-			<-back
-		}
-		return (&net.Dialer{}).DialContext(ctx, "unix", e.Socket)
-	})
-	t.Cleanup(func() { close(back) })
-	s.byHand()
-	if err := s.askFor("k", patient); err != nil {
-		t.Fatal(err)
-	}
-	away.Store(true)
-	e.Answers("close")
-	if down := (*DownError)(nil); !errors.As(s.askFor("k", patient), &down) || down.Cause != link.CauseLost || !down.Sent {
-		t.Fatalf("%#v", down)
-	}
-	for range len(dials) {
-		<-dials
-	}
-	client := s.link.Client()
-	go client.Do(context.Background(), client.B().Ping().Build())
-	<-dials
-	return s
+	return newStore(Options{Policies: &policy.Set{}, Timeout: time.Second, link: func(by *link.Options) { by.Now, by.After = h.Now, h.After }}), h
 }
 
 // lines is a log that tests read while it is written.
 type lines struct{ harness.LogBuffer }
 
 func (l *lines) log() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
-
-// did is the answer to those who may do everything.
-func did(done bool, err error) bool {
-	if err != nil {
-		panic(err)
-	}
-	return done
-}
 
 // openStore opens a Store until the test ends.
 func openStore(t *testing.T, o Options) *Store {

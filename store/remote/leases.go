@@ -9,75 +9,24 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/remote/view"
 )
 
-// Leases of a Take of several keys have links to these: a view must have all of them before one ends.
-
-// Renew, Release and Settle are store.Store's. Where the view does not have all keys of a lease, Commit reads these, and it must be done
-// again.
-func (v *View) Renew(key []byte, id, ns int64, a store.Access) (bool, error) {
-	if lacks, err := v.lacksLinks(key, id, a); lacks || err != nil {
-		return lacks, err
-	}
-	return v.Table().Renew(key, id, ns, a)
-}
-
-func (v *View) Release(key []byte, id int64, a store.Access) (bool, error) {
-	return v.Settle(key, id, 0, a)
-}
-
-func (v *View) Settle(key []byte, id, n int64, a store.Access) (bool, error) {
-	if lacks, err := v.lacksLinks(key, id, a); lacks || err != nil {
-		return lacks, err
-	}
-	return v.Table().Settle(key, id, n, a)
-}
-
-// Give is store.Store's.
-func (v *View) Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (int64, error) {
-	return v.Table().Give(key, l, policy, n, a)
-}
-
-// lacksLinks reports whether a lease leads to keys that the view does not have. The error is a *store.NoRightError: none of them is read
-// then.
-func (v *View) lacksLinks(key []byte, id int64, a store.Access) (bool, error) {
-	had := len(v.missing)
-	linked, err := v.Table().Linked(key, id, a)
-	if err != nil {
-		return false, err
-	}
-	for _, key := range linked {
-		v.miss([]string{v.store.options.Prefix + string(key)})
-	}
-	return len(v.missing) > had, nil
-}
-
-// Renew, Release, Settle and Give are store.Store's, but nobody waits for them: they return as if there were what they ask for. Where
-// the answer counts, they are done on a View.
-func (s *Store) Renew(key []byte, id, ns int64, a store.Access) (bool, error) {
-	key = slices.Clone(key)
-	s.later(key, true, func(v *View) { _, _ = v.Renew(key, id, ns, v.at(a)) })
-	return true, nil
-}
-
+// Release and Give are store.Leases's. Where the answer counts, they are done in a transaction.
 func (s *Store) Release(key []byte, id int64, a store.Access) (bool, error) {
-	return s.Settle(key, id, 0, a)
-}
-
-func (s *Store) Settle(key []byte, id, n int64, a store.Access) (bool, error) {
 	key = slices.Clone(key)
-	s.later(key, true, func(v *View) { _, _ = v.Settle(key, id, n, v.at(a)) })
+	s.later(key, true, func(v *view.View) { _, _ = v.Release(key, id, at(v, a)) })
 	return true, nil
 }
 
 func (s *Store) Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (int64, error) {
 	key = slices.Clone(key)
-	s.later(key, false, func(v *View) { _, _ = v.Give(key, l, policy, n, v.at(a)) })
+	s.later(key, false, func(v *view.View) { _, _ = v.Give(key, l, policy, n, at(v, a)) })
 	return n, nil
 }
 
 // at is an Access at the view's time.
-func (v *View) at(a store.Access) store.Access {
+func at(v *view.View, a store.Access) store.Access {
 	a.NowNS = v.NowNS
 	return a
 }
@@ -99,7 +48,7 @@ type drain struct {
 func (s *Store) Drain(ctx context.Context) (drained func() bool) {
 	s.drain.again.Store(&ctx)
 	return func() bool {
-		for s.drain.left.Load() > 0 || s.queues.bytes.Load() > 0 {
+		for s.drain.left.Load() > 0 || s.queues.Bytes() > 0 {
 			select {
 			case <-ctx.Done():
 				return false
@@ -112,7 +61,7 @@ func (s *Store) Drain(ctx context.Context) (drained func() bool) {
 
 // later makes a change of one key that nobody waits for. If the engine does not take it, its leases end by themselves, except while the
 // Store is drained. twice: it may be done again where it is not known whether it was done.
-func (s *Store) later(key []byte, twice bool, decide func(v *View)) {
+func (s *Store) later(key []byte, twice bool, decide func(v *view.View)) {
 	d, name := &s.drain, s.options.Prefix+string(key)
 	var ask func()
 	done := func(err error) {
@@ -125,7 +74,7 @@ func (s *Store) later(key []byte, twice bool, decide func(v *View)) {
 		d.left.Add(-1)
 	}
 	ask = func() {
-		s.ask(&operation{key: name, deadline: s.deadline(), change: &change{keys: []string{name}, decide: decide, done: done}})
+		s.askChange(s.views.NewChange([]string{name}, s.deadline(), decide, done))
 	}
 	d.left.Add(1)
 	ask()

@@ -8,6 +8,7 @@ import (
 	"celld/cell"
 	"celld/integration_test/harness"
 	"celld/store"
+	"celld/store/remote/view"
 )
 
 // TestWhatWasTakenLingers: a key of which nothing is left to remember is still there for a while, so who has seen that it was not there
@@ -45,25 +46,25 @@ func TestWhatWasTakenLingers(t *testing.T) {
 		}},
 	} {
 		t.Run(how.key, func(t *testing.T) {
-			harness.Again(t, func(attempt string) string { // a machine that stands still for linger sees none
+			harness.Again(t, func(attempt string) string { // a machine that stands still for view.Linger sees none
 				key := how.key + attempt
 				woken := make(signal, 1)
-				v := other.Open([][]byte{[]byte(key)}, woken)
+				v := other.views.Open([][]byte{[]byte(key)}, woken)
 				defer v.Close()
 				<-woken
 				how.take(key)
-				time.Sleep(20 * time.Millisecond) // of the engine: nothing is left by now, and what does not linger is gone
-				if left, err := other.do(t, "PTTL", key).AsInt64(); err != nil || left < 1 || left > linger.Milliseconds() {
+				time.Sleep(20 * time.Millisecond) // of the engine: nothing is left by now, and what does not view.Linger is gone
+				if left, err := other.do(t, "PTTL", key).AsInt64(); err != nil || left < 1 || left > view.Linger.Milliseconds() {
 					return fmt.Sprintf("it is there for %d ms, %v", left, err)
 				}
 				if how.key == "field" {
-					if fields := other.hash(t, key); len(fields) != 2 {
-						return fmt.Sprintf("it has %v", fields)
+					if n, _ := other.do(t, "HLEN", key).AsInt64(); n != 2 {
+						return fmt.Sprintf("it has %d fields", n)
 					}
 				}
 				v.Table()
-				if taken := v.take(t, key, "5/1m"); taken.Limited {
-					t.Errorf("%+v", taken)
+				if taken, err := v.Take([]store.Call{takeCall(t, key, "5/1m")}, store.TakeOptions{Cost: 1}, store.Access{NowNS: v.NowNS}); err != nil || taken.Limited {
+					t.Errorf("%+v, %v", taken, err)
 				}
 				if v.Commit(woken) {
 					t.Fatal("nothing is stored")

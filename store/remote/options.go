@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"celld/store/policy"
+	"celld/store/remote/link"
 )
 
 // Options are the engine, and how it is used. URL and Policies must be set.
@@ -31,6 +32,8 @@ type Options struct {
 	// Time is limit time in Unix ns, for tests: the engine's is used where it is nil. Callers that wait, and timeouts, go by the
 	// system's clock.
 	Time func() int64
+
+	link func(*link.Options) // for tests: changes those of the link
 }
 
 const (

@@ -42,9 +42,9 @@ func TestTheLogOfAnOutage(t *testing.T) {
 // What is known of the engine, and what is not.
 func TestFacts(t *testing.T) {
 	s, _ := byItself(t)
-	s.queues.bytes.Add(77)
+	s.heldUp("k")
 	f := s.Facts()
-	if f.Since = (time.Time{}); f != (store.Facts{Kind: "standalone", Mode: "error", WaitingBytes: 77}) {
+	if f.Since = (time.Time{}); f != (store.Facts{Kind: "standalone", Mode: "error", WaitingBytes: s.queues.Bytes()}) {
 		t.Errorf("%+v", f)
 	}
 	s = openStore(t, Options{Policies: &policy.Set{}, URL: "unix://" + strings.TrimPrefix(harness.StartRedis(t), "unix:"), Failures: modesOf("local")})

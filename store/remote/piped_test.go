@@ -14,7 +14,7 @@ func inFakeTime(t *testing.T, o Options, test func(t *testing.T, s *Store, e *ha
 		e, p := harness.InPipes(t)
 		s := newTestStoreBy(t, o, p.Dial)
 		test(t, s, e)
-		s.waits.close()
+		s.waits.Close()
 		s.link.Close()
 	})
 }

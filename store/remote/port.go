@@ -2,11 +2,11 @@ package remote
 
 import (
 	"errors"
-	"time"
 
 	"celld/store"
 	"celld/store/memory"
-	"celld/store/policy"
+	"celld/store/remote/failure"
+	"celld/store/remote/view"
 )
 
 // Port is a Store as a server asks it: see store.Store.
@@ -17,26 +17,15 @@ var _ store.Store = Port{}
 func (p Port) Here() bool { return false }
 
 func (p Port) Open(keys [][]byte, o store.OpenOptions, w store.Waker) store.Tx {
-	return &tx{View: p.Store.Open(keys, w), o: o}
-}
-
-func (p Port) PutRule(r policy.Rule, nowNS int64, done func(added bool, err error)) {
-	lasts := time.Duration(0)
-	if r.UntilNS != 0 {
-		lasts = time.Duration(r.UntilNS - nowNS)
-	}
-	p.Store.PutRule(r, lasts, done)
-}
-
-func (p Port) DeleteRule(r policy.Rule, _ int64, done func(held bool, err error)) {
-	p.Store.DeleteRule(r, done)
+	return &tx{View: p.views.Open(keys, w), failure: p.failure, o: o}
 }
 
 // tx is a view. Where it is for leases only, and the engine is away, it is the table of the mode local, if there is one.
 type tx struct {
-	*View
-	o     store.OpenOptions
-	local *localLeases
+	*view.View
+	o       store.OpenOptions
+	failure *failure.Decider
+	local   *localLeases
 }
 
 func (t *tx) TimeNS() int64 { return t.NowNS }
@@ -52,7 +41,7 @@ func (t *tx) Keys() store.Keys {
 func (t *tx) Err() error {
 	down := (*DownError)(nil)
 	if t.o.Leases && t.local == nil && errors.As(t.View.Err, &down) {
-		if table := t.store.Local(); table != nil {
+		if table := t.failure.Local(); table != nil {
 			t.local = &localLeases{table, &DownError{Cause: down.Cause}}
 			t.NowNS = t.o.NowNS
 		}

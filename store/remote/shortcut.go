@@ -10,6 +10,7 @@ import (
 
 	"celld/store"
 	"celld/store/remote/link"
+	"celld/store/remote/view"
 )
 
 // setNewState says whether keys are tried by SET NX GET. A call on one of 1M keys, few of which are in use, takes 4.5 µs of the engine's CPU
@@ -43,13 +44,13 @@ func (n *setNewState) note(refused bool) {
 
 // expiryMs is when the engine removes a key that holds a TAT, in Unix ms: see linger.
 func expiryMs(tatNS uint64, nowNS int64) string {
-	return strconv.FormatInt(max(ceilMs(tatNS), ceilMs(uint64(nowNS)+uint64(linger))), 10)
+	return strconv.FormatInt(max(view.CeilMs(tatNS), view.CeilMs(uint64(nowNS)+uint64(view.Linger))), 10)
 }
 
 // mostEarly is how far ahead of the engine's time a key may be decided without a script, and for how long its answer is held back at most.
 const mostEarly = 5 * time.Millisecond
 
-// setNew has operations of a key that is not known to be in use decided as those of a new key, and reports whether it does. They are
+// setNew decides calls of a key that is not known to be in use as those of a new key, and reports whether it does. They are
 // decided for an instant that the engine's time may not have reached: so none is early, and what is stored and what is answered agree. It
 // has reached it when the caller has its answer, or else the next call would find itself before this one: a peek after a call that took all
 // was denied so, once the clock was known to 0.7 ms only. So the answer is held back where it comes earlier, and a script asks for the time
@@ -58,65 +59,66 @@ const mostEarly = 5 * time.Millisecond
 //
 // On a machine with a load of 20, 34 to 92 % of new keys went by the script, as the clock was not known to a round trip. With mostEarly it is
 // 5 %, and a decision takes 4.1 µs of the engine's CPU and not 6.4 to 9.3.
-func (s *Store) setNew(q *queue, ops []*operation) bool {
-	clock, asked := s.link.Clock(q.key), time.Now()
+func (d *deciding) setNew() bool {
+	clock, asked := d.link.Clock(d.key()), time.Now()
 	now, ok := clock.Upper()
 	ahead := clock.Span()
-	if !ok || ahead > mostEarly || !s.newKeys.pays() {
+	if !ok || ahead > mostEarly || !d.newKeys.pays() {
 		return false
 	}
-	if ahead <= s.link.Soon(q.key) {
+	if ahead <= d.link.Soon(d.key()) {
 		ahead = 0
 	} else if clock.Asks(asked) {
 		return false
 	}
-	sh := s.queues.shardOf(q.key)
-	sh.mu.Lock()
-	inUse := sh.versions.inUse(q.key, now)
-	sh.mu.Unlock()
-	if inUse {
+	if d.tats.inUse(d.key(), now) {
 		return false
 	}
 	tat := uint64(0)
-	for _, o := range ops {
+	for _, o := range d.calls {
 		tat = o.decideAt(tat, now)
 	}
 	if tat == 0 { // nothing to store, so the key must be read
 		return false
 	}
 	r := &link.Request{
-		Keys: []string{q.key}, Deadline: ops[0].deadline,
+		Keys: []string{d.key()}, Deadline: d.calls[0].Deadline,
 		Args: []string{"SET", strconv.FormatUint(tat, 10), "NX", "GET", "PXAT", expiryMs(tat, now)},
 	}
 	r.Done = func(answer rueidis.RedisMessage, err error) {
 		switch {
 		case errors.Is(err, link.ErrSyntax):
-			s.newKeys.unknown.Store(true)
-			s.decideBuckets(q, ops)
+			d.newKeys.unknown.Store(true)
+			d.byScript()
 		case errors.Is(err, store.ErrWrongType):
-			s.decideBuckets(q, ops)
+			d.byScript()
 		case err != nil:
-			s.refuse(q, ops, err)
+			d.batch.End(err)
 		case !answer.IsNil():
-			s.stats.SetNewRefused.Add(1)
-			s.newKeys.note(true)
-			s.decideBuckets(q, ops)
+			d.stats.SetNewRefused.Add(1)
+			d.newKeys.note(true)
+			d.byScript()
 		default:
-			s.newKeys.note(false)
-			if time.Since(asked) > quickest {
-				s.again(q, ops, tat)
-				return
-			}
-			if early := ahead - time.Since(asked); early > 0 {
-				time.AfterFunc(early, func() { s.decided(q, ops, 0, now, r.Sent) })
-				return
-			}
-			s.decided(q, ops, 0, now, r.Sent)
+			d.newKeys.note(false)
+			d.taken(tat, now, asked, ahead, r.Sent)
 		}
 	}
-	s.stats.SetNew.Add(1)
-	s.send(r)
+	d.stats.SetNew.Add(1)
+	d.link.Send(r)
 	return true
+}
+
+// taken answers calls that were asked at this time and have taken a new key, for an instant that may be ahead of the engine's time by so much.
+func (d *deciding) taken(tat uint64, now int64, asked time.Time, ahead time.Duration, sent time.Time) {
+	took := time.Since(asked)
+	switch {
+	case took > view.Held:
+		d.again(tat)
+	case ahead > took:
+		time.AfterFunc(ahead-took, func() { d.decided(0, now, sent) })
+	default:
+		d.decided(0, now, sent)
+	}
 }
 
 // againText takes back what was stored as the TAT of a new key, ARGV[2], and decides as the script does, whose arguments follow. What
@@ -139,19 +141,15 @@ end
 
 var againScript = link.NewScript(againText)
 
-// again decides operations again that were stored as those of a new key with this TAT, but not within quickest: others may have taken
-// from the key before, and have left no trace of it.
-func (s *Store) again(q *queue, ops []*operation, tat uint64) {
-	s.stats.Scripts.Add(1)
-	args := []string{s.timeArg(), strconv.FormatUint(tat, 10)}
-	r := &link.Request{Script: againScript, Keys: []string{q.key}, Args: appendRuns(args, ops), Deadline: ops[0].deadline}
-	r.Done = func(answer rueidis.RedisMessage, err error) {
+// again decides calls again that were stored as those of a new key with this TAT, but too late: others may have taken from the key before,
+// and have left no trace of it.
+func (d *deciding) again(tat uint64) {
+	d.run(againScript, []string{d.timeArg(), strconv.FormatUint(tat, 10)}, func(r *link.Request, answer rueidis.RedisMessage, err error) {
 		if down := (*DownError)(nil); errors.As(err, &down) {
 			err = &DownError{Cause: down.Cause, Sent: true} // it has been, whatever became of this script
 		}
-		s.bucketsDecided(q, ops, r, answer, err)
-	}
-	s.send(r)
+		d.ran(r, answer, err)
+	})
 }
 
 // expectText stores a TAT where the key holds the one that it was computed from, and answers 1. Else it decides as the script does, whose
@@ -166,24 +164,18 @@ for _ = 1, 3 do table.remove(ARGV, 1) end
 
 var expectScript = link.NewScript(expectText)
 
-// expect has operations of a key decided here, with the TAT that the key had after the last request, and reports whether it does. The
+// expect decides calls here, with the TAT that the key had after the last request, and reports whether it does. The
 // engine stores the outcome if it still has that TAT. It does not where the outcome depends on when exactly the engine decides.
-func (s *Store) expect(q *queue, ops []*operation) bool {
-	clock := s.link.Clock(q.key)
+func (d *deciding) expect() bool {
+	clock := d.link.Clock(d.key())
 	from, ok := clock.Lower()
 	now, fresh := clock.Upper()
-	if !ok || !fresh {
-		return false
-	}
-	sh := s.queues.shardOf(q.key)
-	sh.mu.Lock()
-	tat := sh.versions.tat(q.key)
-	sh.mu.Unlock()
-	if tat <= uint64(now) {
+	tat := d.tats.tat(d.key())
+	if !ok || !fresh || tat <= uint64(now) {
 		return false
 	}
 	early, next := tat, tat
-	for _, o := range ops {
+	for _, o := range d.calls {
 		early = o.decideAt(early, from)
 		limited := o.limited()
 		if next = o.decideAt(next, now); next != early || limited != o.limited() {
@@ -193,21 +185,17 @@ func (s *Store) expect(q *queue, ops []*operation) bool {
 	if next == tat || next == 0 {
 		return false
 	}
-	args := []string{strconv.FormatUint(tat, 10), strconv.FormatUint(next, 10), expiryMs(next, now), s.timeArg()}
-	s.stats.Scripts.Add(1)
-	r := &link.Request{Script: expectScript, Keys: []string{q.key}, Args: appendRuns(args, ops), Deadline: ops[0].deadline}
-	r.Done = func(answer rueidis.RedisMessage, err error) {
+	args := []string{strconv.FormatUint(tat, 10), strconv.FormatUint(next, 10), expiryMs(next, now), d.timeArg()}
+	d.run(expectScript, args, func(r *link.Request, answer rueidis.RedisMessage, err error) {
 		switch {
-		case err != nil:
-		case answer.IsInt64():
-			s.stats.Expected.Add(1)
-			s.decided(q, ops, tat, now, r.Sent)
+		case err == nil && answer.IsInt64():
+			d.stats.Expected.Add(1)
+			d.decided(tat, now, r.Sent)
 			return
-		default:
-			s.stats.ExpectedMissed.Add(1)
+		case err == nil:
+			d.stats.ExpectedMissed.Add(1)
 		}
-		s.bucketsDecided(q, ops, r, answer, err)
-	}
-	s.send(r)
+		d.ran(r, answer, err)
+	})
 	return true
 }

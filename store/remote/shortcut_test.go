@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"celld/store"
+	"celld/store/remote/queue"
+	"celld/store/remote/view"
 )
 
 // pidOf is the process of an engine.
@@ -26,8 +28,7 @@ func (s *Store) pidOf(t *testing.T) int {
 // A call on a new key waits for its engine as long as any other does: it is decided anew where the engine was slower than a call leaves
 // a trace.
 func TestANewKeyOfAnEngineThatStands(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{})
-	s.options.Timeout = patient
+	s := newTestStore(t, startRedis(t), Options{Timeout: patient})
 	bucket := bucketOf(t, 9, 10, 3600)
 	throttle := func(key string) store.Request {
 		reqs := []store.Request{{Key: []byte(key), Bucket: bucket, Quantity: 4}}
@@ -44,7 +45,7 @@ func TestANewKeyOfAnEngineThatStands(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		time.AfterFunc(linger, func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+		time.AfterFunc(view.Linger, func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
 		attempts++
 		key := "k" + strconv.Itoa(attempts)
 		if r := throttle(key); r.Err != nil || r.Decision.Limited || r.Decision.Remaining != 6 {
@@ -84,8 +85,8 @@ func TestANewKeyThatIsDecidedAgain(t *testing.T) {
 		}
 		r := &store.Request{Key: []byte("k"), Bucket: bucketOf(t, 9, 10, 10), Quantity: 5}
 		w := make(signal, 1)
-		o := &operation{key: "k", throttle: r, deadline: time.Now().Add(patient), batch: newBatch(0, w)}
-		s.again(&queue{key: "k"}, []*operation{o}, uint64(nowNS+c.ours*second))
+		o := &call{Common: queue.Common{Key: "k", Deadline: time.Now().Add(patient)}, store: s, throttle: r, batch: newBatch(0, w)}
+		s.deciding(o).again(uint64(nowNS + c.ours*second))
 		<-w
 		if d := r.Decision; r.Err != nil || d.Limited != c.limited || d.Remaining != c.remaining {
 			t.Errorf("%s: %+v, %v", c.name, d, r.Err)

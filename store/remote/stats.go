@@ -5,7 +5,11 @@ import (
 
 	"celld/store/remote/failure"
 	"celld/store/remote/link"
+	"celld/store/remote/view"
 )
+
+// ViewCounts are view.Counts by another name, as failure has Counts, too.
+type ViewCounts = view.Counts
 
 // Stats count what a Store does.
 type Stats struct {
@@ -15,9 +19,8 @@ type Stats struct {
 	Scripts         atomic.Int64 // scripts that decide on buckets
 	Expected        atomic.Int64 // of these, those that found the TAT that was expected
 	ExpectedMissed  atomic.Int64 // those that found another
-	Changes         atomic.Int64 // decisions by package store
-	Conflicts       atomic.Int64 // of these, those decided again
 	DenialsAnswered atomic.Int64 // denied without asking
+	ViewCounts
 	failure.Counts
 }
 

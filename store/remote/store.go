@@ -5,10 +5,14 @@ import (
 	"time"
 
 	"celld/store"
-	"celld/store/memory"
 	"celld/store/policy"
 	"celld/store/remote/failure"
+	"celld/store/remote/keyspace"
 	"celld/store/remote/link"
+	"celld/store/remote/queue"
+	"celld/store/remote/settings"
+	"celld/store/remote/view"
+	"celld/store/remote/waits"
 )
 
 // Errors of calls that the engine has not decided: see package link.
@@ -29,27 +33,32 @@ var (
 	ErrCrossSlot = link.ErrCrossSlot
 )
 
+// ScanOptions and ErrNoPrefix are keyspace's.
+type ScanOptions = keyspace.ScanOptions
+
+var ErrNoPrefix = keyspace.ErrNoPrefix
+
+// Held is how soon after it was read a transaction must be committed for a key that was not there.
+const Held = view.Held
+
 // Store keeps states on an engine. Its methods may be called by many goroutines at once.
 type Store struct {
+	store.Policies // those of settings
+	*keyspace.Keyspace
+
 	options  Options
 	policies *policy.Set
 	link     *link.Link
-	send     func(*link.Request) // link's
+	settings *settings.Settings
+	views    *view.Views
+	queues   *queue.Queues
+	waits    *waits.Waits
+	failure  *failure.Decider
+	stats    Stats
 
-	queues  queues
-	failure *failure.Decider
-	waits   waits
-	drain   drain
-	tables  tables
-	stats   Stats
-
-	process process
-	own     func() int64 // this process's clock in Unix ns, for tests; nil: the system's
-
+	tats    tats
 	newKeys setNewState
-
-	settings settings
-	keyspace keyspace
+	drain   drain
 }
 
 // Open returns a Store of an engine. The error is for what no waiting mends: a URL that cannot be read, a file that is not there, a
@@ -59,7 +68,7 @@ func Open(o Options) (*Store, error) {
 	if err := s.link.Connect(); err != nil {
 		return nil, err
 	}
-	s.settings.start()
+	s.settings.Start()
 	return s, nil
 }
 
@@ -72,29 +81,50 @@ func newStore(o Options) *Store {
 		o.MaxWaiting = defaultMaxWaiting
 	}
 	s := &Store{options: o, policies: o.Policies}
+	s.tats.init(o.Denials)
 	s.failure = failure.New(failure.Options{
 		Modes: o.Failures, LocalShare: o.LocalShare, LocalKeys: o.LocalKeys, LocalBytes: o.LocalBytes,
-		Policies: o.Policies, NewID: s.newID, Log: o.Log, Counts: &s.stats.Counts,
+		Policies: o.Policies, NewID: func(us int64) uint64 { return s.views.NewID(us) }, Log: o.Log, Counts: &s.stats.Counts,
 	})
 	s.link = link.New(s.linkOptions())
-	s.send = s.link.Send
-	s.own = o.Time
-	s.process.init()
-	s.queues.init(&s.options)
-	s.waits.init(s)
-	s.settings.init(s)
+	s.settings = settings.New(settings.Options{
+		Link: s.link, Prefix: o.Prefix, Timeout: o.Timeout, Policies: o.Policies, Time: o.Time, Log: o.Log,
+		Changed: func(here bool) { s.waits.FreedAll(here) }, Poll: func() { s.views.AskNumber() },
+	})
+	s.Policies = s.settings
+	s.views = view.New(view.Options{
+		Link: s.link, Prefix: o.Prefix, Timeout: o.Timeout, Policies: o.Policies, Time: o.Time, Counts: &s.stats.ViewCounts,
+		EpochOf: s.settings.EpochOf, Changed: s.tats.forget, Freed: func(key string) { s.waits.Freed(key) },
+	})
+	s.queues = queue.New(o.MaxWaiting, s.link.DownAt)
+	s.waits = waits.New(waits.Options{
+		Link: s.link, Prefix: o.Prefix, Timeout: o.Timeout, Policies: o.Policies, Log: o.Log,
+		Views: s.views, Ask: s.askChange, Failure: s.failure, Settings: s.settings.Read,
+	})
+	s.Keyspace = keyspace.New(keyspace.Options{
+		Link: s.link, Prefix: o.Prefix, Timeout: o.Timeout, Shows: s.views.Shows,
+		Own: func(key string) bool { return settings.Own(key) || view.Own(key) },
+		Flushed: func(names []string) {
+			s.tats.forget(names...)
+			s.views.Forget(names)
+		},
+	})
 	return s
 }
 
 // linkOptions are those of the link.
 func (s *Store) linkOptions() link.Options {
 	o := &s.options
-	return link.Options{
-		URL: o.URL, Prefix: o.Prefix, PerSlot: o.Prefix + idsKey, Username: o.Username, Password: o.Password,
+	of := link.Options{
+		URL: o.URL, Prefix: o.Prefix, PerSlot: o.Prefix + view.IDsKey, Username: o.Username, Password: o.Password,
 		TLSCertFile: o.TLSCertFile, TLSKeyFile: o.TLSKeyFile, TLSCACertFile: o.TLSCACertFile,
 		Timeout: o.Timeout, Log: o.Log, Time: o.Time, Stats: &s.stats.Stats,
 		OutageBegins: s.failure.Begins, OutageEnds: s.failure.Ends,
 	}
+	if o.link != nil {
+		o.link(&of)
+	}
+	return of
 }
 
 // Check says what Open would find wrong in the options and their files. It connects to nothing.
@@ -102,8 +132,8 @@ func Check(o Options) error { return link.Check((&Store{options: o}).linkOptions
 
 // Close ends the connection. Calls that wait for the engine are answered with an error, and so are those that come later.
 func (s *Store) Close() {
-	s.settings.close()
-	s.waits.close()
+	s.settings.Close()
+	s.waits.Close()
 	s.link.Close()
 }
 
@@ -120,15 +150,17 @@ func (s *Store) Mode() (name string, since time.Time) {
 // SetFailures says what is answered from now on while the engine does not answer.
 func (s *Store) SetFailures(f Failures) { s.failure.SetModes(f) }
 
-// Local returns the table that decides while the engine does not, nil where it does not decide now: either the engine answers, or no call
-// has met the mode local since it stopped to. The leases in it are those that were granted meanwhile.
-func (s *Store) Local() *memory.Store { return s.failure.Local() }
-
 // Away returns why the engine does not answer, nil if it does: see link.Link.
 func (s *Store) Away() error { return s.link.Away() }
 
 // deadline is when a call that arrives now has waited long enough.
 func (s *Store) deadline() time.Time { return time.Now().Add(s.options.Timeout) }
+
+// askChange asks the engine for a change. What calls of a bucket go by is void then.
+func (s *Store) askChange(c *view.Change) {
+	s.tats.forget(c.Key)
+	s.queues.Ask(c)
+}
 
 // ThrottleBatch is store.Limiter's.
 func (s *Store) ThrottleBatch(reqs []store.Request, a store.Access, w store.Waker) bool {
@@ -142,8 +174,8 @@ func (s *Store) ThrottleBatch(reqs []store.Request, a store.Access, w store.Wake
 
 // TakeBatch is store.Limiter's.
 func (s *Store) TakeBatch(reqs []store.TakeRequest, a store.Access, w store.Waker) bool {
-	if t := reqs[0].Terms; len(reqs) == 1 && t != nil && t.Mode != store.DontWait && reqs[0].Cost > 0 {
-		return s.takeWaiting(&reqs[0], a, w)
+	if len(reqs) == 1 && s.waits.Waits(&reqs[0], a.NowNS) {
+		return s.waits.Enter(&reqs[0], a, w)
 	}
 	b := newBatch(len(reqs), w)
 	deadline := s.deadline()
@@ -151,6 +183,21 @@ func (s *Store) TakeBatch(reqs []store.TakeRequest, a store.Access, w store.Wake
 		s.take(&reqs[i], a, deadline, b)
 	}
 	return b.done()
+}
+
+// Leave, Waiting and SetMaxWaiters are store.Leases's.
+func (s *Store) Leave(r *store.TakeRequest, why error) bool { return s.waits.Leave(r, why) }
+
+func (s *Store) Waiting() (callers, keys int64) { return s.waits.Waiting() }
+
+func (s *Store) SetMaxWaiters(most int64) { s.waits.SetMost(most) }
+
+// Flush removes all keys: see keyspace.Keyspace.
+func (s *Store) Flush(done func(err error)) {
+	s.Keyspace.Flush(func(err error) {
+		s.waits.FreedAll(true)
+		done(err)
+	})
 }
 
 // batch counts the requests of a ThrottleBatch or TakeBatch that are not answered yet.

@@ -22,6 +22,9 @@ var ErrLate = &DownError{Cause: CauseTimeout}
 // ErrNoConnection is the error of what cannot be sent, as there has been no connection yet.
 var ErrNoConnection = &DownError{Cause: "there is no connection to the engine"}
 
+// ErrAnswer reports an answer that no script of celld gives.
+var ErrAnswer = errors.New("the engine has answered something else than its script")
+
 // DownError reports that the engine has not decided.
 type DownError struct {
 	Cause string // one of the constants, where it is about one of these

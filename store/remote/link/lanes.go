@@ -85,6 +85,18 @@ func (l *Link) Soon(key string) time.Duration { return l.lanes.of(key).soon() }
 // Send sends a request. It does not block.
 func (l *Link) Send(r *Request) { l.lanes.of(r.Keys[0]).send(r) }
 
+// Await is Send, and waits for the answer. It sets the request's Done.
+func (l *Link) Await(r *Request) (answer rueidis.RedisMessage, err error) {
+	done := make(chan struct{})
+	r.Done = func(m rueidis.RedisMessage, failed error) {
+		answer, err = m, failed
+		close(done)
+	}
+	l.Send(r)
+	<-done
+	return answer, err
+}
+
 func (l *lane) send(r *Request) {
 	l.mu.Lock()
 	l.waiting = append(l.waiting, r)

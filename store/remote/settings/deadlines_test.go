@@ -1,0 +1,85 @@
+package settings
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"celld/integration_test/harness"
+	"celld/store/policy"
+)
+
+const alike = 20 * time.Millisecond // of package link
+
+// inOwnTime checks that a call fails by its own deadline. It may fail before, as another that is late takes the connection with it.
+func inOwnTime(t *testing.T, s *Store, what string, ask func(done func(error))) {
+	t.Helper()
+	began := time.Now()
+	ask(func(err error) {
+		if took := time.Since(began); !isDown(err) || took > s.Timeout+alike {
+			t.Errorf("%s: %v after %v", what, err, took)
+		}
+	})
+}
+
+// A change of policies or rules has its own deadline, and not that of what goes before it: another change, or the question whether there is
+// something new.
+func TestChangesOfSettingsEndInTheirOwnTime(t *testing.T) {
+	inFakeTime(t, Options{Timeout: 500 * time.Millisecond}, func(t *testing.T, s *Store, e *harness.Ailing) {
+		e.Hangs(t)
+		rule := policy.Rule{Deny: true, Pattern: "x"}
+		for name, change := range map[string]func(done func(bool, error)){
+			"SetPolicy":    func(done func(bool, error)) { s.SetPolicy("p", *literal(t, "1/1s"), policy.Options{}, done) },
+			"DeletePolicy": func(done func(bool, error)) { s.DeletePolicy("p", done) },
+			"PutRule":      func(done func(bool, error)) { s.PutRule(rule, 0, done) },
+			"DeleteRule":   func(done func(bool, error)) { s.DeleteRule(rule, 0, done) },
+		} {
+			r := &s.policies
+			if strings.HasSuffix(name, "Rule") {
+				r = &s.rules
+			}
+			var answered atomic.Int64
+			for range 5 {
+				inOwnTime(t, s, name, func(done func(error)) { change(func(_ bool, err error) { answered.Add(1); done(err) }) })
+				time.Sleep(10 * time.Millisecond)
+				read := r.read()
+				go func() { <-read; answered.Add(1) }()
+				time.Sleep(10 * time.Millisecond)
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if r.mu.Lock(); answered.Load() != 10 || r.busy || len(r.waiting) > 0 {
+				t.Errorf("%s: %d of 10 are answered, and the next may be asked: %v", name, answered.Load(), !r.busy)
+			}
+			r.mu.Unlock()
+		}
+	})
+}
+
+// A change that is made, and is to read what others have changed before it, is answered by its deadline, too.
+func TestAChangeThatReadsEndsInItsOwnTime(t *testing.T) {
+	inFakeTime(t, Options{Timeout: 500 * time.Millisecond}, func(t *testing.T, s *Store, e *harness.Ailing) {
+		forever := make(chan bool)
+		t.Cleanup(func() { close(forever) })
+		e.AnswersBy(func(command string) string {
+			if strings.Contains(command, setPolicy.Digest) {
+				time.Sleep(400 * time.Millisecond)
+				return "*4\r\n:1\r\n$1\r\n5\r\n$1\r\n6\r\n$8\r\n1/1s 123\r\n"
+			}
+			if strings.Contains(command, readSettings.Digest) {
+				<-forever
+			}
+			return ":1\r\n"
+		})
+		began := time.Now()
+		set, err := told(t, func(done func(bool, error)) { s.SetPolicy("p", *literal(t, "1/1s"), policy.Options{}, done) })
+		if took := time.Since(began); !set || err != nil || took > s.Timeout+alike {
+			t.Errorf("%v, %v after %v", set, err, took)
+		}
+		if s.Policies.PolicyNamed("p") == nil {
+			t.Error("this process does not have it")
+		}
+	})
+}

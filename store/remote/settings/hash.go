@@ -1,0 +1,185 @@
+package settings
+
+import (
+	"cmp"
+	"maps"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"celld/store/policy"
+	"celld/store/remote/link"
+)
+
+// hash is a hash of settings on the engine. What is done with it is done in turn: so its answers arrive in their order.
+type hash struct {
+	settings *Settings
+	key      string
+	kind     policy.Kind
+
+	mu      sync.Mutex
+	busy    bool
+	waiting []func()
+	version string // of the engine's that this process has; "": the engine had none
+	since   string // its first version
+	answers bool   // it has been read
+}
+
+// known reports whether the hash has been read.
+func (h *hash) known() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.answers
+}
+
+// inTurn calls do, from another goroutine, after what has been asked before.
+func (h *hash) inTurn(do func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waiting = append(h.waiting, do)
+	if !h.busy {
+		h.busy = true
+		go h.run()
+	}
+}
+
+func (h *hash) run() {
+	for {
+		h.mu.Lock()
+		if len(h.waiting) == 0 {
+			h.busy = false
+			h.mu.Unlock()
+			return
+		}
+		do := h.waiting[0]
+		h.waiting = h.waiting[1:]
+		h.mu.Unlock()
+		do()
+	}
+}
+
+func (h *hash) deadline() time.Time { return time.Now().Add(h.settings.Timeout) }
+
+// read reads the hash if it has changed, and then closes done. What is known stays where that fails.
+func (h *hash) read() (done <-chan struct{}) {
+	ended, deadline := make(chan struct{}), h.deadline()
+	h.inTurn(func() {
+		defer close(ended)
+		h.load(deadline)
+	})
+	return ended
+}
+
+// load is read, in its turn.
+func (h *hash) load(deadline time.Time) {
+	k := h.settings.Link
+	if k.Down() != nil {
+		return
+	}
+	answer, err := k.Await(&link.Request{Script: readSettings, Keys: []string{h.key}, Args: []string{h.version, h.since}, Deadline: deadline})
+	if err != nil || !answer.IsArray() {
+		return
+	}
+	if fields, err := answer.AsStrMap(); err == nil {
+		h.replace(fields)
+	}
+}
+
+// replace has this process have what the engine has. An engine that is met for the first time, or has lost all, gets what is in the
+// file.
+func (h *hash) replace(fields map[string]string) {
+	t := h.settings
+	version, since := fields[versionField], fields[sinceField]
+	delete(fields, versionField)
+	delete(fields, sinceField)
+	h.mu.Lock()
+	first := !h.answers
+	fill := h.kind == policy.PolicySetting && (first || h.since != since)
+	changed := first || h.version != version || h.since != since
+	h.version, h.since, h.answers = version, since, true
+	h.mu.Unlock()
+	if !changed {
+		return
+	}
+	keep := maps.Clone(fields)
+	if fill {
+		t.mu.RLock()
+		for _, p := range t.file {
+			keep[p.Name] = ""
+		}
+		t.mu.RUnlock()
+	}
+	for _, name := range t.Policies.Settings(h.kind) {
+		if _, there := keep[name]; !there {
+			t.remove(h.kind, name)
+		}
+	}
+	for name, value := range fields {
+		if err := t.put(h.kind, name, value); err != nil && t.Log != nil {
+			t.Log.Warn("A setting of the engine cannot be used.", "key", h.key, "field", name, "value", value, "error", err)
+		}
+	}
+	if fill {
+		t.setFile()
+	}
+	t.Changed(false)
+}
+
+// change makes a change on the engine and then in this process. The first argument is the field.
+func (h *hash) change(sc *link.Script, args []string, done func(did bool, err error)) {
+	deadline := h.deadline()
+	h.inTurn(func() { done(h.changeNow(sc, args, deadline)) })
+}
+
+func (h *hash) changeNow(sc *link.Script, args []string, deadline time.Time) (did bool, err error) {
+	t := h.settings
+	if err := t.Link.Down(); err != nil {
+		return false, err
+	}
+	nowMs := ""
+	if t.Time != nil {
+		nowMs = strconv.FormatInt(t.Time()/1e6, 10)
+	}
+	answer, err := t.Link.Await(&link.Request{Script: sc, Keys: []string{h.key}, Args: append(args, nowMs), Deadline: deadline})
+	if err != nil {
+		return false, err
+	}
+	parts, err := answer.ToArray()
+	if err != nil || len(parts) < 3 {
+		return false, cmp.Or(err, link.ErrAnswer)
+	}
+	return h.changed(args[0], parts, deadline)
+}
+
+// changed applies a change's answer: see the scripts. Where others have changed something before it, all is read.
+func (h *hash) changed(name string, parts []rueidis.RedisMessage, deadline time.Time) (bool, error) {
+	t := h.settings
+	did, _ := parts[0].AsInt64()
+	was, _ := parts[1].ToString()
+	version, _ := parts[2].ToString()
+	var err error
+	switch {
+	case did < 0:
+		err = policy.ErrTooMany
+	case len(parts) > 3:
+		value, _ := parts[3].ToString()
+		err = t.put(h.kind, name, value)
+	case version != was:
+		t.remove(h.kind, name)
+	}
+	h.mu.Lock()
+	current := was == h.version && h.answers
+	if current {
+		if h.version = version; was == "" {
+			h.since = version
+		}
+	}
+	h.mu.Unlock()
+	t.Changed(version != was)
+	if !current {
+		h.load(deadline) // if it comes too late, the next poll does that
+	}
+	return did > 0, err
+}

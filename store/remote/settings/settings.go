@@ -1,0 +1,259 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"celld/cell"
+	"celld/store/policy"
+	"celld/store/remote/link"
+)
+
+// Options say where settings are. All but Time and Log must be set.
+type Options struct {
+	Link     *link.Link
+	Prefix   string
+	Timeout  time.Duration
+	Policies *policy.Set     // of this process; those on the engine are copied into it
+	Changed  func(here bool) // some have; here: by this process, so others are to be told
+	Poll     func()          // is called before each poll
+	Time     func() int64    // limit time in Unix ns, for tests: the engine's is used where it is nil
+	Log      *slog.Logger
+}
+
+// Settings are the policies and rules of the engine.
+type Settings struct {
+	Options
+	policies, rules hash
+
+	mu     sync.RWMutex
+	epochs map[uint32]uint64 // by Policy.ID
+	file   []policy.Policy   // of this process's file
+	unset  []policy.Policy   // those of the file that the engine has refused, or not answered: they are set again with the next poll
+	closed chan struct{}
+	once   sync.Once
+}
+
+// Own reports whether a key, without the prefix, is one of the hashes.
+func Own(key string) bool { return key == policiesKey || key == rulesKey }
+
+const policiesKey, rulesKey = "celld:policies", "celld:rules"
+
+// New returns Settings that have not been read.
+func New(o Options) *Settings {
+	t := &Settings{Options: o, epochs: make(map[uint32]uint64), closed: make(chan struct{})}
+	t.policies = hash{settings: t, key: o.Prefix + policiesKey, kind: policy.PolicySetting}
+	t.rules = hash{settings: t, key: o.Prefix + rulesKey, kind: policy.RuleSetting}
+	return t
+}
+
+// pollEvery is how often the version is asked for. One question costs the engine some 2 µs.
+const pollEvery = 500 * time.Millisecond
+
+// firstPoll is how often while none has been answered yet: until then the engine's policies are unknown.
+const firstPoll = 20 * time.Millisecond
+
+// Start reads the settings, and again and again until Close. It waits for the first time, so that the first call finds its policy.
+func (t *Settings) Start() {
+	first := make(chan struct{})
+	go t.poll(sync.OnceFunc(func() { close(first) }))
+	t.await(first)
+}
+
+func (t *Settings) poll(done func()) {
+	for {
+		t.Poll()
+		<-t.policies.read()
+		<-t.rules.read()
+		t.mu.Lock()
+		again := t.unset
+		t.unset = nil
+		t.mu.Unlock()
+		t.setAll(again)
+		done()
+		every := pollEvery
+		if !t.policies.known() || !t.rules.known() {
+			every = firstPoll
+		}
+		select {
+		case <-time.After(every):
+		case <-t.closed:
+			return
+		}
+	}
+}
+
+// await waits for one timeout at most.
+func (t *Settings) await(ended <-chan struct{}) {
+	select {
+	case <-ended:
+	case <-time.After(t.Timeout):
+	}
+}
+
+// Close ends the polls.
+func (t *Settings) Close() { t.once.Do(func() { close(t.closed) }) }
+
+// Read reads the settings if they have changed. It does not wait for that.
+func (t *Settings) Read() {
+	t.policies.read()
+	t.rules.read()
+}
+
+// AwaitPolicies waits until the engine has those of KeepPolicies, or has refused them, for one timeout at most. What is taken under a policy
+// before that is void: the policy has no epoch yet.
+func (t *Settings) AwaitPolicies() { t.await(t.policies.read()) } // its turn comes after theirs
+
+// EpochOf is the epoch of a policy of the process's Set: states of the engine under another are void. 0: it is not on the engine.
+func (t *Settings) EpochOf(p *policy.Policy) uint64 {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.epochs[p.ID]
+}
+
+// PoliciesUnknown says why the engine may have policies that this process has not: it is away, or has not been asked yet. nil: it was asked a
+// moment ago.
+func (t *Settings) PoliciesUnknown() error {
+	if err := t.Link.Away(); err != nil {
+		return err
+	}
+	if !t.policies.known() {
+		return errors.New("its policies have not been read yet")
+	}
+	return nil
+}
+
+// SetPolicy sets a policy on the engine, and then in this process. done is called once, from any goroutine, and must not block. The
+// error is policy.ErrTooMany, a *DownError or one of the engine's.
+func (t *Settings) SetPolicy(name string, l cell.Limit, o policy.Options, done func(set bool, err error)) {
+	condition, reset := "", "0"
+	switch {
+	case o.IfAbsent:
+		condition = "NX"
+	case o.IfThere:
+		condition = "XX"
+	}
+	if o.Reset {
+		reset = "1"
+	}
+	t.policies.change(setPolicy, []string{name, l.String(), condition, reset, strconv.Itoa(policy.MaxPolicies)}, done)
+}
+
+// DeletePolicy removes a policy, as SetPolicy sets one.
+func (t *Settings) DeletePolicy(name string, done func(was bool, err error)) {
+	t.policies.change(deleteSetting, []string{name}, done)
+}
+
+// PutRule adds a rule, as SetPolicy sets a policy. The rule's UntilNS is by the clock of nowNS. The engine's time decides.
+func (t *Settings) PutRule(r policy.Rule, nowNS int64, done func(added bool, err error)) {
+	ms := int64(0) // for ever
+	if r.UntilNS != 0 {
+		ms = max((r.UntilNS-nowNS-1)/1e6+1, 1)
+	}
+	t.rules.change(putRule, []string{r.Name(), strconv.FormatInt(ms, 10), strconv.Itoa(policy.MaxRules)}, done)
+}
+
+// DeleteRule removes a rule, as SetPolicy sets a policy.
+func (t *Settings) DeleteRule(r policy.Rule, _ int64, done func(held bool, err error)) {
+	t.rules.change(deleteSetting, []string{r.Name()}, done)
+}
+
+// KeepPolicies has the engine have these policies, which are those of a file. Those that differ are set as soon as it answers, and
+// once more where it has lost all that it had. This process has them at once. The error is policy.ErrTooMany, for the policy whose place
+// in the list is returned.
+func (t *Settings) KeepPolicies(list []policy.Policy) (refused int, err error) {
+	for i, p := range list {
+		if old := t.Policies.PolicyNamed(p.Name); old == nil {
+			if _, err := t.Policies.SetPolicy(p.Name, p.Limit, policy.Options{}); err != nil {
+				return i, err
+			}
+		}
+	}
+	t.mu.Lock()
+	t.file = list
+	t.mu.Unlock()
+	if t.policies.known() {
+		t.setFile()
+	}
+	return 0, nil
+}
+
+// setFile sets the policies of the file that differ.
+func (t *Settings) setFile() {
+	t.mu.Lock()
+	file := t.file
+	t.unset = nil
+	t.mu.Unlock()
+	t.setAll(file)
+}
+
+func (t *Settings) setAll(list []policy.Policy) {
+	for _, p := range list {
+		t.SetPolicy(p.Name, p.Limit, policy.Options{}, func(_ bool, err error) {
+			if err == nil {
+				return
+			}
+			if !errors.Is(err, policy.ErrTooMany) {
+				t.mu.Lock()
+				t.unset = append(t.unset, p)
+				t.mu.Unlock()
+			} else if t.Log != nil {
+				t.Log.Error("A policy of the file is not on the engine.", "policy", p.Name, "error", err)
+			}
+		})
+	}
+}
+
+// put gives this process what a field says.
+func (t *Settings) put(kind policy.Kind, name, value string) error {
+	set := t.Policies
+	if kind == policy.RuleSetting { // whether it is over is asked with each call
+		setting := policy.Setting{Kind: kind, Name: name}
+		if text, there := set.SettingText(setting, 0); there && text == value {
+			return nil
+		}
+		return set.PutSetting(setting, value, 0, 0)
+	}
+	text, last, _ := strings.Cut(value, " ")
+	epoch, err := strconv.ParseUint(last, 10, 64)
+	if err != nil {
+		return fmt.Errorf("read its epoch: %w", err)
+	}
+	l, err := cell.ParseLimit(text)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock() // who has found the policy waits for its epoch
+	defer t.mu.Unlock()
+	old, was := set.PolicyNamed(name), uint64(0)
+	if old != nil {
+		if was = t.epochs[old.ID]; was == epoch && old.Limit == l {
+			return nil
+		}
+	}
+	if _, err = set.SetPolicy(name, l, policy.Options{Reset: was != epoch}); err != nil {
+		return err
+	}
+	if was != epoch && old != nil {
+		delete(t.epochs, old.ID)
+	}
+	t.epochs[set.PolicyNamed(name).ID] = epoch
+	return nil
+}
+
+// remove takes from this process what the engine has no longer.
+func (t *Settings) remove(kind policy.Kind, name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if kind == policy.PolicySetting {
+		if p := t.Policies.PolicyNamed(name); p != nil {
+			delete(t.epochs, p.ID)
+		}
+	}
+	t.Policies.DeleteSetting(policy.Setting{Kind: kind, Name: name}, 0)
+}

@@ -1,0 +1,383 @@
+package settings
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"celld/integration_test/harness"
+	"celld/store/policy"
+)
+
+// openSettings returns a Store on a redis-server that has read its settings. Its process has the given file.
+func openSettings(t *testing.T, addr string, file ...policy.Policy) *Store {
+	t.Helper()
+	return openSettingsAt(t, addr, nil, file...)
+}
+
+func openSettingsAt(t *testing.T, addr string, time func() int64, file ...policy.Policy) *Store {
+	t.Helper()
+	s := newTestStore(t, addr, Options{Time: time})
+	if _, err := s.KeepPolicies(file); err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// told waits for a change's answer.
+func told(t *testing.T, change func(done func(bool, error))) (did bool, err error) {
+	t.Helper()
+	answered := make(chan struct{})
+	change(func(d bool, e error) {
+		did, err = d, e
+		close(answered)
+	})
+	<-answered
+	return did, err
+}
+
+func setPolicyOf(t *testing.T, s *Store, name, limit string, o policy.Options) bool {
+	t.Helper()
+	did, err := told(t, func(done func(bool, error)) { s.SetPolicy(name, *literal(t, limit), o, done) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return did
+}
+
+// A celld serves once the engine has the policies of its file, however many: what is taken before that is void.
+func TestAwaitPolicies(t *testing.T) {
+	s := openSettings(t, startRedis(t))
+	var file []policy.Policy
+	for i := range 500 {
+		file = append(file, policy.Policy{Name: fmt.Sprint("p", i), Limit: *literal(t, "5/1h")})
+	}
+	if _, err := s.KeepPolicies(file); err != nil {
+		t.Fatal(err)
+	}
+	s.AwaitPolicies()
+	for _, p := range file {
+		if s.EpochOf(s.Policies.PolicyNamed(p.Name)) == 0 {
+			t.Fatal("the engine does not have", p.Name)
+		}
+	}
+}
+
+// textOf is all policies and rules of a process.
+func textOf(set *policy.Set) string {
+	var b strings.Builder
+	for _, kind := range []policy.Kind{policy.PolicySetting, policy.RuleSetting} {
+		for _, name := range set.Settings(kind) {
+			text, _ := set.SettingText(policy.Setting{Kind: kind, Name: name}, 0)
+			fmt.Fprintf(&b, "%s=%s\n", name, text)
+		}
+	}
+	return b.String()
+}
+
+// Changes by any of three processes are answered as one Set in memory answers them, and reach all three.
+func TestSettingsAreThoseOfOneSet(t *testing.T) {
+	addr, rnd := startRedis(t), harness.NewRand(t)
+	var all []*Store
+	for range 3 {
+		all = append(all, openSettings(t, addr))
+	}
+	var model policy.Set
+	limits := []string{"5/1s", "100/1m,burst=7", "3/1h,algo=conc", "10/day,tz=+08:00"}
+	nets := []netip.Prefix{{}, netip.MustParsePrefix("10.1.2.3/8"), netip.MustParsePrefix("::ffff:10.0.0.0/104")}
+	for range 600 {
+		s := all[rnd.IntN(3)]
+		name := fmt.Sprint("p:", rnd.IntN(4))
+		rule := policy.Rule{Deny: rnd.IntN(2) == 0, Pattern: fmt.Sprint("r ", rnd.IntN(2)), Net: nets[rnd.IntN(len(nets))]}
+		var got, want bool
+		var err error
+		kind := rnd.IntN(4)
+		switch kind {
+		case 0:
+			o := policy.Options{IfAbsent: rnd.IntN(4) == 0, IfThere: rnd.IntN(4) == 0, Reset: rnd.IntN(4) == 0}
+			if o.IfAbsent {
+				o.IfThere = false
+			}
+			l := *literal(t, limits[rnd.IntN(len(limits))])
+			want, _ = model.SetPolicy(name, l, o)
+			got, err = told(t, func(done func(bool, error)) { s.SetPolicy(name, l, o, done) })
+		case 1:
+			want = model.DeletePolicy(name)
+			got, err = told(t, func(done func(bool, error)) { s.DeletePolicy(name, done) })
+		case 2:
+			want, _ = model.PutRule(rule, 0)
+			got, err = told(t, func(done func(bool, error)) { s.PutRule(rule, 0, done) })
+		default:
+			want = model.DeleteRule(rule, 0)
+			got, err = told(t, func(done func(bool, error)) { s.DeleteRule(rule, 0, done) })
+		}
+		if got != want || err != nil {
+			t.Fatalf("%v, %v; want %v", got, err, want)
+		}
+		if have, want := s.Policies.PolicyNamed(name), model.PolicyNamed(name); kind < 2 && ((have == nil) != (want == nil) || have != nil && have.Limit != want.Limit) {
+			t.Fatalf("who has changed %s has %+v, want %+v", name, have, want)
+		}
+	}
+	for i, s := range all {
+		harness.Eventually(t, fmt.Sprintf("%d has all", i), func() bool { return textOf(s.Policies) == textOf(&model) })
+	}
+}
+
+// An epoch is the same in all processes, stays when the limit changes, and grows with RESET and when the policy comes again. Then what
+// has been spent is void everywhere: the policy has another ID.
+func TestEpochs(t *testing.T) {
+	addr := startRedis(t)
+	a, b := openSettings(t, addr), openSettings(t, addr)
+	last, lastID := uint64(0), uint32(0)
+	for _, step := range []struct {
+		limit   string
+		options policy.Options
+		deleted bool
+		grows   bool
+	}{
+		{limit: "1/1s", grows: true},
+		{limit: "2/1s"},
+		{limit: "2/1s"},
+		{limit: "2/1s", options: policy.Options{Reset: true}, grows: true},
+		{limit: "3/1s"},
+		{limit: "4/1s", deleted: true, grows: true},
+	} {
+		if step.deleted {
+			if did, err := told(t, func(done func(bool, error)) { a.DeletePolicy("p", done) }); !did || err != nil {
+				t.Fatal(did, err)
+			}
+			harness.Eventually(t, "it has gone", func() bool { return b.Policies.PolicyNamed("p") == nil })
+		}
+		setPolicyOf(t, a, "p", step.limit, step.options)
+		p := a.Policies.PolicyNamed("p")
+		if epoch := a.EpochOf(p); epoch <= last && step.grows || epoch != last && !step.grows {
+			t.Errorf("%+v: epoch %d after %d", step, epoch, last)
+		}
+		last = a.EpochOf(p)
+		var q *policy.Policy
+		harness.Eventually(t, "the other has it", func() bool {
+			q = b.Policies.PolicyNamed("p")
+			return q != nil && q.Limit == p.Limit && b.EpochOf(q) == last
+		})
+		if (q.ID != lastID) != step.grows {
+			t.Errorf("%+v: ID %d after %d", step, q.ID, lastID)
+		}
+		lastID = q.ID
+	}
+	if len(a.epochs) != 1 || len(b.epochs) != 1 {
+		t.Errorf("%d and %d epochs of one policy", len(a.epochs), len(b.epochs))
+	}
+}
+
+// A rule ends by the engine's clock, wherever it was made.
+func TestRulesEndByTheEnginesClock(t *testing.T) {
+	addr := startRedis(t)
+	a, b := openSettings(t, addr), openSettings(t, addr)
+	rule := policy.Rule{Deny: true, Pattern: "bad:*", UntilNS: 1}
+	put := func(lasts time.Duration) bool {
+		t.Helper()
+		did, err := told(t, func(done func(bool, error)) { a.PutRule(lasting(rule, lasts), 0, done) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return did
+	}
+	engineMS := func() int64 {
+		at, err := a.Link.Client().Do(context.Background(), a.Link.Client().B().Time().Build()).AsIntSlice()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at[0]*1000 + at[1]/1000
+	}
+	before := engineMS()
+	if !put(time.Hour) || put(time.Hour) {
+		t.Error("a rule is new once")
+	}
+	after := engineMS()
+	harness.Eventually(t, "the other has it", func() bool { return len(b.Policies.Rules(0)) == 1 })
+	got := a.Policies.Rules(0)
+	if until := got[0].UntilNS / 1_000_000; until < before+3_600_000 || until > after+3_600_000 || got[0].UntilNS%1_000_000 != 0 {
+		t.Errorf("until %d, set between %d and %d", until, before, after)
+	}
+	harness.Eventually(t, "both have the same end", func() bool { return slices.Equal(a.Policies.Rules(0), b.Policies.Rules(0)) })
+	put(time.Nanosecond)
+	ends := engineMS() + 1
+	harness.Eventually(t, "it ends", func() bool { return engineMS() > ends })
+	if did, err := told(t, func(done func(bool, error)) { a.DeleteRule(rule, 0, done) }); did || err != nil {
+		t.Errorf("one that is over: %v, %v", did, err)
+	}
+	if put(1<<63 - 1); a.Policies.Rules(0)[0].UntilNS < 1<<62 {
+		t.Errorf("one that lasts long: %+v", a.Policies.Rules(0))
+	}
+	if put(0); a.Policies.Rules(0)[0].UntilNS != 0 {
+		t.Errorf("one for ever: %+v", a.Policies.Rules(0))
+	}
+	put(time.Nanosecond)
+	harness.Eventually(t, "one that is over is new again", func() bool { return put(time.Nanosecond) })
+}
+
+// The engine refuses what is too many for a process. Rules that are over make room.
+func TestTooManySettings(t *testing.T) {
+	addr := startRedis(t)
+	s := openSettings(t, addr)
+	client := s.Link.Client()
+	fill := func(key, value string, n int, name func(int) string) {
+		t.Helper()
+		const step = 1024
+		for i := 0; i < n; i += step {
+			c := client.B().Hset().Key(key).FieldValue()
+			for j := i; j < min(i+step, n); j++ {
+				c = c.FieldValue(name(j), value)
+			}
+			if err := client.Do(context.Background(), c.Build()).Error(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	setPolicyOf(t, s, "first", "1/1s", policy.Options{})
+	fill("celld:policies", "1/1s 5", policy.MaxPolicies-1, func(i int) string { return fmt.Sprint("p", i) })
+	if did, err := told(t, func(done func(bool, error)) { s.SetPolicy("more", *literal(t, "1/1s"), policy.Options{}, done) }); did || !errors.Is(err, policy.ErrTooMany) {
+		t.Errorf("%v, %v", did, err)
+	}
+	setPolicyOf(t, s, "first", "2/1s", policy.Options{})
+	if did, err := told(t, func(done func(bool, error)) { s.PutRule(policy.Rule{Pattern: "first"}, 0, done) }); !did || err != nil {
+		t.Fatalf("%v, %v", did, err)
+	}
+	more := func(done func(bool, error)) { s.PutRule(policy.Rule{Pattern: "more"}, 0, done) }
+	fill("celld:rules", "0", policy.MaxRules-1, func(i int) string { return fmt.Sprint("ALLOW - ", i) })
+	if did, err := told(t, more); did || !errors.Is(err, policy.ErrTooMany) {
+		t.Errorf("%v, %v", did, err)
+	}
+	fill("celld:rules", "1", 10, func(i int) string { return fmt.Sprint("ALLOW - ", i) })
+	if did, err := told(t, more); !did || err != nil {
+		t.Errorf("%v, %v", did, err)
+	}
+}
+
+// Processes with the same file set it once, and one that meets an engine that has lost all sets it again, also where another has
+// changed something since, and where the version after the loss is the one before it. What the engine has from elsewhere stays.
+func TestPoliciesOfAFile(t *testing.T) {
+	addr := startRedis(t)
+	var now atomic.Int64
+	now.Store(1e9)
+	other := openSettingsAt(t, addr, now.Load)
+	setPolicyOf(t, other, "other", "1/1s", policy.Options{})
+	file := []policy.Policy{{Name: "a", Limit: *literal(t, "7/1s")}, {Name: "b", Limit: *literal(t, "8/1m,algo=log")}}
+	first := openSettingsAt(t, addr, now.Load, file...)
+	const all = "a=7/1s\nb=8/1m,algo=log\n"
+	harness.Eventually(t, "the file is on the engine", func() bool {
+		return textOf(first.Policies) == all+"other=1/1s\n" && first.EpochOf(first.Policies.PolicyNamed("b")) > 0
+	})
+	epoch := first.EpochOf(first.Policies.PolicyNamed("a"))
+	second := openSettingsAt(t, addr, now.Load, file...)
+	harness.Eventually(t, "another has it", func() bool {
+		return textOf(second.Policies) == all+"other=1/1s\n" && second.EpochOf(second.Policies.PolicyNamed("a")) == epoch
+	})
+	now.Add(2e6) // the third version was this, in ms
+	client := first.Link.Client()
+	if err := client.Do(context.Background(), client.B().Flushall().Build()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	setPolicyOf(t, other, "soon", "1/1s", policy.Options{})
+	for _, s := range []*Store{first, second} {
+		harness.Eventually(t, "the file is there again", func() bool {
+			return textOf(s.Policies) == all+"soon=1/1s\n" && s.EpochOf(s.Policies.PolicyNamed("a")) > epoch
+		})
+	}
+}
+
+// What the engine has refused of the file is set as soon as it accepts it.
+func TestPoliciesOfAFileThatAreRefused(t *testing.T) {
+	addr := startRedis(t)
+	plain := newTestStore(t, addr, Options{})
+	plain.do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
+	s := openSettings(t, addr, policy.Policy{Name: "a", Limit: *literal(t, "7/1s")})
+	harness.Eventually(t, "it is refused twice", func() bool {
+		stats, _ := plain.do(t, "INFO", "errorstats").ToString()
+		_, after, _ := strings.Cut(stats, "errorstat_NOREPLICAS:count=")
+		refused, _ := strconv.Atoi(strings.Fields(after + " 0")[0])
+		return refused >= 2
+	})
+	if s.EpochOf(s.Policies.PolicyNamed("a")) > 0 {
+		t.Error("it is on an engine that takes no writes")
+	}
+	plain.do(t, "CONFIG", "SET", "min-replicas-to-write", "0")
+	harness.Eventually(t, "it is on the engine", func() bool { return s.EpochOf(s.Policies.PolicyNamed("a")) > 0 })
+}
+
+// A process whose engine does not answer knows what it knew.
+func TestSettingsStayWhileTheEngineIsAway(t *testing.T) {
+	addr := startRedis(t)
+	s := openSettings(t, addr, policy.Policy{Name: "a", Limit: *literal(t, "7/1s")})
+	harness.Eventually(t, "it is on the engine", func() bool { return s.EpochOf(s.Policies.PolicyNamed("a")) > 0 })
+	s.Link.Client().Close()
+	for range 3 {
+		<-s.policies.read()
+	}
+	if _, err := told(t, func(done func(bool, error)) { s.DeletePolicy("a", done) }); err == nil {
+		t.Error("it is deleted on an engine that is away")
+	}
+	if textOf(s.Policies) != "a=7/1s\n" {
+		t.Errorf("%q", textOf(s.Policies))
+	}
+}
+
+// Two that set the same name if it is absent do not both do it.
+func TestOnlyOneSetsWhatIsAbsent(t *testing.T) {
+	addr := startRedis(t)
+	all := []*Store{openSettings(t, addr), openSettings(t, addr), openSettings(t, addr)}
+	for n := range 50 {
+		did := make(chan bool, len(all))
+		for _, s := range all {
+			l := *literal(t, fmt.Sprintf("%d/1s", 1+rand.IntN(100)))
+			s.SetPolicy(fmt.Sprint("p", n), l, policy.Options{IfAbsent: true}, func(set bool, _ error) { did <- set })
+		}
+		set := 0
+		for range all {
+			if <-did {
+				set++
+			}
+		}
+		if set != 1 {
+			t.Fatalf("%d have set it", set)
+		}
+	}
+}
+
+// A limit that somebody has made of the name of the settings does not keep others from changing them.
+func TestALimitOfTheNameOfSettings(t *testing.T) {
+	addr := startRedis(t)
+	s := newTestStore(t, addr, Options{})
+	for _, name := range []string{policiesKey, rulesKey} {
+		s.do(t, "SET", name, "1")
+	}
+	s = openSettings(t, addr)
+	if !s.policies.known() || !s.rules.known() {
+		t.Error("the settings are not known")
+	}
+	if !setPolicyOf(t, s, "api", "10/1m", policy.Options{}) {
+		t.Error("the policy is not set")
+	}
+	if added, err := told(t, func(done func(bool, error)) { s.PutRule(policy.Rule{Pattern: "k"}, 0, done) }); !added || err != nil {
+		t.Errorf("the rule is added: %v, %v", added, err)
+	}
+	if other := openSettings(t, addr); textOf(other.Policies) != textOf(s.Policies) || textOf(s.Policies) == "" {
+		t.Errorf("%q, want %q", textOf(other.Policies), textOf(s.Policies))
+	}
+}
+
+// lasting is a rule that lasts so long, by a clock at 0.
+func lasting(r policy.Rule, lasts time.Duration) policy.Rule {
+	r.UntilNS = int64(lasts)
+	return r
+}

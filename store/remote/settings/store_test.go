@@ -1,0 +1,117 @@
+package settings
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"celld/cell"
+	"celld/integration_test/harness"
+	"celld/store/policy"
+	"celld/store/remote/link"
+	"celld/store/remote/link/linktest"
+)
+
+// Store has the settings of an engine.
+type Store struct {
+	*Settings
+	hands       *harness.Hands
+	pokes, told atomic.Int32 // how often something has changed, and here
+	polls       atomic.Int32
+}
+
+// newStore is a Store without a connection.
+func newStore(o Options) *Store { return newStoreBy(nil, o, nil) }
+
+func newTestStore(t testing.TB, socket string, o Options) *Store {
+	t.Helper()
+	return newStoreBy(t, o, linktest.Socket(socket))
+}
+
+func newStoreBy(t testing.TB, o Options, dial func(ctx context.Context, to string) (net.Conn, error)) *Store {
+	s := &Store{}
+	if o.Timeout == 0 {
+		o.Timeout = 10 * time.Second
+	}
+	of := link.Options{Prefix: o.Prefix, Timeout: o.Timeout}
+	if dial == nil {
+		o.Link = link.New(of)
+	} else {
+		o.Link, s.hands = linktest.Dial(t, dial, of)
+	}
+	o.Policies = &policy.Set{}
+	o.Changed = func(here bool) {
+		if s.pokes.Add(1); here {
+			s.told.Add(1)
+		}
+	}
+	o.Poll = func() { s.polls.Add(1) }
+	s.Settings = New(o)
+	return s
+}
+
+// inFakeTime runs a test with a Store and its engine, both in fake time.
+func inFakeTime(t *testing.T, o Options, test func(t *testing.T, s *Store, e *harness.Ailing)) {
+	t.Helper()
+	linktest.InFakeTime(t, func(t *testing.T, e *harness.Ailing, dial func(ctx context.Context, to string) (net.Conn, error)) {
+		s := newStoreBy(t, o, dial)
+		test(t, s, e)
+		s.Close()
+		s.Link.Close()
+	})
+}
+
+// startRedis runs redis-server until the test ends, and returns its socket.
+func startRedis(t testing.TB) (socket string) {
+	return strings.TrimPrefix(harness.StartRedis(t), "unix:")
+}
+
+// do runs a command on the engine.
+func (s *Store) do(t testing.TB, args ...string) *rueidis.RedisMessage {
+	t.Helper()
+	m, err := s.Link.Client().Do(context.Background(), s.Link.Client().B().Arbitrary(args...).Build()).ToMessage()
+	if err != nil && !rueidis.IsRedisNil(err) {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return &m
+}
+
+var testDown = &link.DownError{Cause: "a test says so", Sent: true}
+
+func isDown(err error) bool { return errors.As(err, new(*link.DownError)) }
+
+func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
+
+func array(parts ...string) string {
+	return fmt.Sprintf("*%d\r\n%s", len(parts), strings.Join(parts, ""))
+}
+
+func number(n int64) string { return fmt.Sprintf(":%d\r\n", n) }
+
+func literal(t testing.TB, text string) *cell.Limit {
+	t.Helper()
+	l, err := cell.ParseLimit(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &l
+}
+
+// until polls for what comes from another goroutine.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	harness.Eventually(t, what, is)
+}
+
+// lines is a log that tests read while it is written.
+type lines struct{ harness.LogBuffer }
+
+func (l *lines) log() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }

@@ -1,0 +1,115 @@
+package view
+
+import (
+	"time"
+
+	"celld/store"
+	"celld/store/remote/queue"
+)
+
+// Change is an operation that a table of this process decides, which has its keys.
+type Change struct {
+	queue.Common
+	Keys  []string // on the engine; the first names the queue
+	views *Views
+
+	// Decide decides. After a conflict it is called again: what it set before is void. It is called from any goroutine.
+	Decide func(v *View)
+
+	// Done is called once, from any goroutine, after Decide's outcome is stored. It must not block. The error is a *link.DownError, or one
+	// of the engine's, and nothing was decided then.
+	Done func(err error)
+}
+
+// NewChange returns a change of keys.
+func (s *Views) NewChange(keys []string, deadline time.Time, decide func(v *View), done func(err error)) *Change {
+	return &Change{queue.Common{Key: keys[0], Deadline: deadline}, keys, s, decide, done}
+}
+
+// Answer is queue.Operation's, as GoesWith and Send.
+func (c *Change) Answer(err error) { c.Done(err) }
+
+func (c *Change) GoesWith(first queue.Operation) bool {
+	_, changes := first.(*Change)
+	return changes
+}
+
+func (c *Change) Send(b *queue.Batch) {
+	changes := make([]*Change, len(b.Operations))
+	for i, o := range b.Operations {
+		changes[i] = o.(*Change)
+	}
+	c.views.Decide(b, changes)
+}
+
+// changing is changes of one key that are decided together.
+type changing struct {
+	batch   *queue.Batch
+	changes []*Change // one for each operation of the batch
+	wrong   []error   // of each that its keys do not allow
+	view    *View
+}
+
+// Decide decides on the operations of a batch as these changes, in their order, by one view. It ends the batch, from any goroutine.
+func (s *Views) Decide(b *queue.Batch, changes []*Change) {
+	c := &changing{batch: b, changes: changes, wrong: make([]error, len(changes)), view: s.newView(changes[0].Deadline)}
+	for _, one := range changes {
+		if s.Link.OneSlot(one.Keys) == nil {
+			c.view.addAll(one.Keys)
+		}
+	}
+	if len(c.view.keys) == 0 || c.view.guess() {
+		c.decide()
+		return
+	}
+	c.view.turn.early = true
+	c.view.open(c.read)
+}
+
+func (c *changing) read() {
+	if c.view.Err != nil {
+		c.end(c.view.Err)
+		return
+	}
+	c.decide()
+}
+
+func (c *changing) decide() {
+	v := c.view
+	v.Table()
+	for i, one := range c.changes {
+		if c.wrong[i] = v.views.Link.OneSlot(one.Keys); c.wrong[i] == nil && v.foreignAmong(one.Keys) {
+			c.wrong[i] = store.ErrWrongType
+		}
+		if c.wrong[i] == nil {
+			one.Decide(v)
+			v.miss(one.Keys)
+		}
+	}
+	if v.commit(c.stored) {
+		c.stored()
+	}
+}
+
+func (c *changing) stored() {
+	if c.view.Conflict() {
+		c.decide()
+		return
+	}
+	c.end(c.view.Err)
+}
+
+func (c *changing) end(err error) {
+	if err == nil {
+		c.view.remember()
+	}
+	c.view.Close()
+	for i, o := range c.batch.Operations {
+		if err != nil {
+			c.batch.Answer(o, err)
+		} else {
+			c.batch.Answer(o, c.wrong[i])
+		}
+	}
+	c.batch.Next()
+}

@@ -1,0 +1,394 @@
+package view
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"celld/cell"
+	"celld/store"
+	"celld/store/memory"
+	"celld/store/policy"
+)
+
+// content is what the engine has under a key.
+type content struct {
+	kind    string // of TYPE
+	text    string // of a string
+	fields  []field
+	expiry  int64  // Unix ms; noExpiry: it has none
+	atEnd   bool   // the expiry is when it has nothing left to remember
+	never   bool   // PERSIST has said that it has none: see persisted
+	until   int64  // Unix ms; where EXPIRE has said that it is after that end, for TTL; else 0: see untilField
+	lease   uint64 // the highest ID of its leases
+	foreign bool   // nothing that celld writes: it is neither shown nor changed, but it can be deleted and have another expiry
+}
+
+type field struct{ name, text string }
+
+// Kinds of content, by their names in TYPE.
+const (
+	kindNone   = "none"
+	kindString = "string"
+	kindHash   = "hash"
+)
+
+const noExpiry = -1
+
+// Linger is for how long celld keeps what has nothing left to remember. So what was taken lately leaves a trace: a key or a field that was
+// not there and still is not has not been taken from, if the one who saw that is quicker. Else a call that is decided before another's
+// and stored after it would find nothing of that, where a TAT has passed in between. Before, 4 stores with one key of
+// 200/1s on a loaded machine let 10 calls too many pass in 10 s now and then.
+//
+// quickest is how quick that one must be. The rest is for the clocks.
+const (
+	Linger   = time.Second
+	quickest = Linger - 50*time.Millisecond
+)
+
+// Held is how soon after it was read a view must be committed for a key that was not there.
+const Held = quickest
+
+// persisted is for how many ms a key stays on the engine after it has nothing left to remember where its TTL reads -1. So it goes, though
+// PERSIST was called, and is told from one that lingers.
+const persisted = 2 * int64(Linger/time.Millisecond)
+
+// LingersMs is for how many ms a key lingers at most.
+const LingersMs = persisted + nearMs
+
+// untilField is the field of a hash that says when EXPIRE would have the key go, in Unix ms, where it goes before that, as it has nothing
+// left to remember. A TAT has that behind a space. Calls drop it, as they end an EXPIRE.
+const untilField = " until"
+
+// idField is the field of a hash in which builds before marks kept the highest ID of its leases. It says nothing now, and goes with the
+// next change.
+const idField = " id"
+
+// nearMs is by how much the same expiry may differ: see readLua.
+const nearMs = 2
+
+// foreignTAT stands in a view for what is foreign: it has been spent since 1970.
+const foreignTAT = 0x666f726569676e
+
+// put puts what the engine has under a key into a view's table.
+func (k *viewKey) put(v *View) {
+	k.left, k.leftEnd, k.epochs, k.shown = nil, 0, nil, false
+	value, there := k.value(v)
+	if !there {
+		return
+	}
+	value.ExpiryNS = k.read.shownExpiry(value.TAT, max(CeilMs(value.TAT), k.leftEnd), v.NowNS)
+	// It cannot fail: the table has room for all that a request reads.
+	_ = v.Update(k.key, store.Access{NowNS: v.NowNS}, func(store.Value, bool) (store.Value, store.Action) { return value, store.Put })
+	_, k.shown = v.IdleNS(k.key, v.NowNS)
+}
+
+// value reads what the engine has, except its expiry. It returns false where there is nothing for this process.
+func (k *viewKey) value(v *View) (value store.Value, there bool) {
+	c := &k.read
+	switch c.kind {
+	case kindNone:
+		return value, false
+	case kindString:
+		text, until, more := strings.Cut(c.text, " ")
+		tat, err := strconv.ParseUint(text, 10, 64)
+		c.foreign = err != nil || strconv.FormatUint(tat, 10) != text || more && !c.parseUntil(until)
+		value.TAT = tat
+	case kindHash:
+		limits, ok := k.limits(v)
+		if c.foreign = !ok; ok && len(limits) == 0 {
+			return value, false // of policies that this process does not know, or that are gone
+		}
+		value.Kind, value.Limits, value.TAT = store.HoldsLimits, &limits, limits.EndNS()
+	default:
+		c.foreign = true
+	}
+	if c.foreign {
+		value = store.Value{TAT: foreignTAT}
+	}
+	return value, true
+}
+
+// shownExpiry is the expiry that callers see of a key that the engine keeps until c.expiry, and that has nothing left to remember at endMs.
+func (c *content) shownExpiry(tatNS uint64, endMs, nowNS int64) int64 {
+	over := tatNS <= uint64(nowNS)
+	switch {
+	case c.expiry == noExpiry:
+		c.never = true
+		return store.NoExpiry
+	case c.foreign:
+		return c.expiry * 1e6
+	case c.until > 0:
+		if c.expiry, c.atEnd = endMs, true; over {
+			return store.AtTAT
+		}
+		return c.until * 1e6
+	case near(c.expiry, endMs) || c.expiry > endMs && c.expiry <= min(endMs, CeilMs(uint64(nowNS)))+Linger.Milliseconds()+nearMs:
+		c.expiry, c.atEnd = endMs, true
+		return store.AtTAT
+	case near(c.expiry, endMs+persisted):
+		if c.expiry, c.never = endMs+persisted, true; over {
+			return store.AtTAT
+		}
+		return store.NoExpiry
+	case over || c.expiry < endMs:
+		return c.expiry * 1e6
+	}
+	c.atEnd = true // as another program writes it, such as redis-cell, which rounds up to seconds
+	return store.AtTAT
+}
+
+// limits reads a hash. It returns false for one that celld has not written.
+func (k *viewKey) limits(v *View) (store.Limits, bool) {
+	fields := make(store.Fields, 0, len(k.read.fields))
+	k.findEpochs()
+	for _, f := range k.read.fields {
+		if f.name == untilField && k.read.parseUntil(f.text) || f.name == idField {
+			continue
+		}
+		name, epoch := cutEpoch(f.name)
+		if strings.HasPrefix(name, "@") {
+			p := v.PolicyNamed(policyIn(name))
+			if p == nil {
+				if !k.leave(f) {
+					return nil, false
+				}
+				continue
+			}
+			if k.epochOf(v, p) > epoch {
+				continue
+			}
+		}
+		one, err := v.ReadField(name, f.text)
+		if err == store.ErrNoPolicy { // it has gone since
+			continue
+		}
+		if err != nil || one.Part {
+			return nil, false
+		}
+		if end := (store.Limits{one.LimitState}).EndNS(); !one.Limit.Leases && end <= uint64(v.NowNS) && end+uint64(Linger) > uint64(v.NowNS) {
+			k.left = append(k.left, f)
+			continue
+		}
+		if one.Limit.HoldsLeases() {
+			k.read.lease = max(k.read.lease, cell.HighestLease(&one.State))
+		}
+		fields = append(fields, one)
+	}
+	limits, _, err := memory.Join(fields, nil, false, v.NowNS, 0)
+	return limits, err == nil && len(k.read.fields) > 0
+}
+
+// findEpochs finds the highest epochs of a hash. One that is above this process's was begun by another just now: its state counts here,
+// too, or what the other drops of the epoch before would be granted again and again.
+func (k *viewKey) findEpochs() {
+	for _, f := range k.read.fields {
+		if name, epoch := cutEpoch(f.name); epoch > 0 {
+			if k.epochs == nil {
+				k.epochs = make(map[string]uint64)
+			}
+			k.epochs[policyIn(name)] = max(k.epochs[policyIn(name)], epoch)
+		}
+	}
+}
+
+func (k *viewKey) epochOf(v *View, p *policy.Policy) uint64 {
+	return max(v.views.EpochOf(p), k.epochs[p.Name])
+}
+
+// policyIn is the policy's name in that of its field, without the epoch.
+func policyIn(field string) string {
+	name, _, _ := strings.Cut(field[1:], " ")
+	return name
+}
+
+// leave has a field stay as it is, whose policy this process does not know. It returns false for one that is no state.
+func (k *viewKey) leave(f field) bool {
+	l, st, err := cell.ParseState(f.text)
+	if err == nil {
+		k.left = append(k.left, f)
+		k.leftEnd = max(k.leftEnd, CeilMs(store.Limits{{Limit: l, State: st}}.EndNS()))
+	}
+	return err == nil
+}
+
+// now is what a view's table has under a key, as the engine is to have it. found says that the table has it.
+func (k *viewKey) now(v *View) (c content, found bool) {
+	c.kind = kindNone
+	_ = v.Update(k.key, store.Access{NowNS: v.NowNS, NoTouch: true}, func(value store.Value, ok bool) (store.Value, store.Action) {
+		if found = ok; ok {
+			c = k.textOf(v, value)
+		}
+		return value, store.Leave
+	})
+	if !found && !k.shown {
+		return k.read, false
+	}
+	return c, found
+}
+
+func (k *viewKey) textOf(v *View, value store.Value) (c content) {
+	if value.Kind == store.HoldsTAT {
+		c.kind, c.text = kindString, strconv.FormatUint(value.TAT, 10)
+		if c.foreign = value.TAT == foreignTAT; c.foreign {
+			c.kind = k.read.kind
+		}
+	} else {
+		c.kind = kindHash
+		for i := range *value.Limits {
+			l := &(*value.Limits)[i]
+			if l.Limit.EndNS(&l.State) > uint64(v.NowNS) {
+				c.fields = append(c.fields, field{k.nameOf(v, l), string(l.Limit.AppendState(nil, &l.State))})
+				if l.Limit.HoldsLeases() {
+					c.lease = max(c.lease, cell.HighestLease(&l.State))
+				}
+			}
+		}
+		for _, f := range k.left {
+			if !slices.ContainsFunc(c.fields, func(other field) bool { return other.name == f.name }) {
+				c.fields = append(c.fields, f)
+			}
+		}
+	}
+	end := max(CeilMs(value.TAT), k.leftEnd)
+	switch value.ExpiryNS {
+	case store.NoExpiry:
+		if c.expiry, c.never = noExpiry, true; !c.foreign && value.TAT > uint64(v.NowNS) {
+			c.expiry = end + persisted
+		}
+	case store.AtTAT:
+		c.expiry, c.atEnd = end, true
+	default:
+		if c.expiry = CeilMs(uint64(value.ExpiryNS)); c.expiry > end && !c.foreign && value.TAT > uint64(v.NowNS) {
+			c.until, c.expiry, c.atEnd = c.expiry, end, true
+			if text := strconv.FormatInt(c.until, 10); c.kind == kindString {
+				c.text += " " + text
+			} else {
+				c.fields = append(c.fields, field{untilField, text})
+			}
+		}
+	}
+	return c
+}
+
+func (c *content) parseUntil(text string) bool {
+	ms, err := strconv.ParseInt(text, 10, 64)
+	c.until = ms
+	return err == nil && ms > 0 && ms <= math.MaxInt64/1_000_000
+}
+
+// nameOf is the name of a limit's field: see cutEpoch.
+func (k *viewKey) nameOf(v *View, l *store.LimitState) string {
+	name := string(l.AppendName(nil))
+	if l.Policy == nil {
+		return name
+	}
+	return PolicyField(l.Policy, k.epochOf(v, l.Policy)) + name[1+len(l.Policy.Name):]
+}
+
+// cutEpoch cuts the epoch out of the name of a policy's field: "@api 5" and "@api 5 leases" are those of api in its epoch 5. Without a
+// number it is 0. A reset of a policy, and a new one by the name of another that was deleted, begin another epoch: so all that
+// was used of it is void at once, whatever keys it is under.
+func cutEpoch(name string) (without string, epoch uint64) {
+	if !strings.HasPrefix(name, "@") {
+		return name, 0
+	}
+	policy, rest, _ := strings.Cut(name, " ")
+	number, leases, more := strings.Cut(rest, " ")
+	epoch, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		return name, 0
+	}
+	if more {
+		policy += " " + leases
+	}
+	return policy, epoch
+}
+
+// CeilMs is the first ms that is not before an instant in Unix ns.
+func CeilMs(ns uint64) int64 {
+	ms := ns / 1e6
+	if ns%1e6 != 0 {
+		ms++
+	}
+	return int64(ms)
+}
+
+func near(a, b int64) bool { return a-b <= nearMs && b-a <= nearMs && a < math.MaxInt64-nearMs }
+
+// steps are the commands that make the engine's key what it is to be, each without the key.
+func (c *content) steps(want *content, nowNS int64) (steps [][]string) {
+	switch {
+	case want.kind == kindNone && c.kind == kindNone:
+		return nil
+	case want.kind == kindNone:
+		return [][]string{{"DEL"}}
+	case want.foreign: // the same still, except its expiry
+	case want.kind == kindString:
+		steps = c.stringSteps(want)
+	default:
+		if c.kind == kindString {
+			steps = append(steps, []string{"DEL"})
+			c = &content{kind: kindNone, expiry: noExpiry}
+		}
+		steps = append(steps, c.hashSteps(want)...)
+	}
+	if step := c.expiryStep(want, nowNS, len(steps) > 0); step != nil {
+		steps = append(steps, step)
+	}
+	return steps
+}
+
+func (c *content) stringSteps(want *content) [][]string {
+	switch {
+	case c.kind == kindString && c.text == want.text:
+		return nil
+	case c.kind == kindNone:
+		return [][]string{{"SET", want.text}}
+	}
+	return [][]string{{"SET", want.text, "KEEPTTL"}}
+}
+
+func (c *content) hashSteps(want *content) (steps [][]string) {
+	set, gone := []string{"HSET"}, []string{"HDEL"}
+	for _, f := range want.fields {
+		if !slices.Contains(c.fields, f) {
+			set = append(set, f.name, f.text)
+		}
+	}
+	for _, f := range c.fields {
+		if !slices.ContainsFunc(want.fields, func(w field) bool { return w.name == f.name }) {
+			gone = append(gone, f.name)
+		}
+	}
+	if len(set) > 1 {
+		steps = append(steps, set)
+	}
+	if len(gone) > 1 {
+		steps = append(steps, gone)
+	}
+	return steps
+}
+
+// expiryStep is the command that sets the expiry, nil for none. Who only reads does not write.
+func (c *content) expiryStep(want *content, nowNS int64, writes bool) []string {
+	had := c.expiry
+	if c.kind == kindNone {
+		had = noExpiry
+	}
+	switch {
+	case want.expiry == had:
+		return nil
+	case !writes && (want.never && c.never || want.atEnd && c.atEnd && had > want.expiry):
+		return nil
+	case want.expiry == noExpiry:
+		return []string{"PERSIST"}
+	}
+	at := want.expiry
+	if want.atEnd {
+		at = max(at, CeilMs(uint64(nowNS)+uint64(Linger)))
+	}
+	return []string{"PEXPIREAT", strconv.FormatInt(at, 10)}
+}

@@ -1,0 +1,39 @@
+package view
+
+import "celld/store"
+
+// Leases of a Take of several keys have links to these: a view must have all of them before one ends.
+
+// Renew, Release and Settle are store.Store's. Where the view does not have all keys of a lease, Commit reads these, and it must be done
+// again.
+func (v *View) Renew(key []byte, id, ns int64, a store.Access) (bool, error) {
+	if lacks, err := v.lacksLinks(key, id, a); lacks || err != nil {
+		return lacks, err
+	}
+	return v.table.Renew(key, id, ns, a)
+}
+
+func (v *View) Release(key []byte, id int64, a store.Access) (bool, error) {
+	return v.Settle(key, id, 0, a)
+}
+
+func (v *View) Settle(key []byte, id, n int64, a store.Access) (bool, error) {
+	if lacks, err := v.lacksLinks(key, id, a); lacks || err != nil {
+		return lacks, err
+	}
+	return v.table.Settle(key, id, n, a)
+}
+
+// lacksLinks reports whether a lease leads to keys that the view does not have. The error is a *store.NoRightError: none of them is read
+// then.
+func (v *View) lacksLinks(key []byte, id int64, a store.Access) (bool, error) {
+	had := len(v.missing)
+	linked, err := v.table.Linked(key, id, a)
+	if err != nil {
+		return false, err
+	}
+	for _, key := range linked {
+		v.miss([]string{v.views.Prefix + string(key)})
+	}
+	return len(v.missing) > had, nil
+}

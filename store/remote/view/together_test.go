@@ -1,0 +1,119 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"celld/store"
+	"celld/store/remote/link"
+)
+
+// Stores that take from the same keys at once grant what there is, no more and no less, and forget no lease.
+func TestStoresTogether(t *testing.T) {
+	socket := startRedis(t)
+	const stores, callers, calls, limit = 4, 4, 12, 100
+	for _, text := range []string{"100/1h,algo=window", "100/1h,algo=log", "100/1h,algo=conc"} {
+		var granted atomic.Int64
+		var wg sync.WaitGroup
+		for range stores {
+			s := newTestStore(t, socket, Options{})
+			for range callers {
+				wg.Go(func() {
+					for range calls {
+						r := store.TakeRequest{Calls: []store.Call{{Key: []byte(text), Limit: literal(t, text)}}, TakeOptions: store.TakeOptions{Cost: 1}}
+						if s.takeNow(&r); r.Err != nil {
+							t.Error(r.Err)
+						}
+						granted.Add(r.Taken.Granted)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		if n := granted.Load(); n != limit {
+			t.Errorf("%s: %d were granted", text, n)
+		}
+	}
+}
+
+// A call of several keys and one of each of them do not hold up each other for ever, and all count.
+func TestKeysTogether(t *testing.T) {
+	socket := startRedis(t)
+	var wg sync.WaitGroup
+	keys := [][]string{{"a", "b"}, {"b", "a"}, {"a"}, {"b"}}
+	for _, names := range keys {
+		s := newTestStore(t, socket, Options{})
+		wg.Go(func() {
+			for range 50 {
+				r := store.TakeRequest{TakeOptions: store.TakeOptions{Cost: 1}}
+				for _, name := range names {
+					r.Calls = append(r.Calls, store.Call{Key: []byte(name), Limit: literal(t, "1000/1h,algo=window")})
+				}
+				if s.takeNow(&r); r.Err != nil || r.Taken.Granted != 1 {
+					t.Error(r.Err, r.Taken)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	s := newTestStore(t, socket, Options{})
+	for _, name := range []string{"a", "b"} {
+		r := store.TakeRequest{Calls: []store.Call{{Key: []byte(name), Limit: literal(t, "1000/1h,algo=window")}}}
+		if s.takeNow(&r); r.Calls[0].Decision.Remaining != 1000-150 {
+			t.Errorf("%s: %+v", name, r.Calls[0].Decision)
+		}
+	}
+}
+
+// A change that was only read for has counted nothing; one that was sent to be stored may have.
+func TestWhatMayHaveBeenCounted(t *testing.T) {
+	socket := startRedis(t)
+	pid := newTestStore(t, socket, Options{}).pidOf(t)
+	for _, stored := range []bool{false, true} {
+		s := newTestStore(t, socket, Options{})
+		take := func() error {
+			r := store.TakeRequest{Calls: []store.Call{{Key: fmt.Append(nil, stored), Limit: literal(t, "5/1h,algo=window")}}, TakeOptions: store.TakeOptions{Cost: 1}}
+			s.takeNow(&r)
+			return r.Err
+		}
+		if stored { // the next one is not read for
+			if err := take(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.Timeout = time.Second // so long a machine seldom keeps it from sending
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		err := take()
+		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		if down := (*link.DownError)(nil); !errors.As(err, &down) || down.Sent != stored {
+			t.Errorf("stored %v: %#v", stored, err)
+		}
+	}
+}
+
+// Changes that wait for the engine have no table.
+func TestChangesThatWaitHaveNoTable(t *testing.T) {
+	s := newTestStore(t, startRedis(t), Options{})
+	s.do(t, "CLIENT", "PAUSE", "100", "WRITE")
+	var made atomic.Int64
+	s.tables.New = func() any { made.Add(1); return nil }
+	var answered sync.WaitGroup
+	for i := range 1000 {
+		key := fmt.Sprint(i)
+		answered.Add(1)
+		s.queues.Ask(s.NewChange([]string{key}, s.deadline(), func(v *View) { v.take(t, key, "5/1h,algo=window") }, func(error) { answered.Done() }))
+	}
+	answered.Wait()
+	if made := made.Load(); made > 600 { // the pool forgets some, most with the race detector
+		t.Errorf("%d tables", made)
+	}
+}

@@ -1,0 +1,321 @@
+package waits
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"celld/cell"
+	"celld/store"
+	"celld/store/policy"
+	"celld/store/remote/failure"
+)
+
+// A plain call stands behind those who wait for the same state and are not booked, and is told when its own turn would come. Others do not.
+func TestPlainCallsBehindWaiters(t *testing.T) {
+	atADesk(t, func(d *desk) {
+		for _, name := range []string{"p", "q"} {
+			if _, err := d.s.policies.SetPolicy(name, *literal(t, "5/10s"), policy.Options{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.spend("k", tenSeconds)
+		waiter := d.waits(time.Hour, d.call("k", tenSeconds))
+		other := d.s.await(t, time.Hour, 6, policyCall(d.s, "o", "p")) // which never passes, and is told so
+		d.all()
+		d.is(other, "more than the limit", 0, true)
+		held := d.plainly(5, store.TakeOptions{}, policyCall(d.s, "o", "p"))
+		other = d.s.await(t, time.Hour, 5, policyCall(d.s, "o", "p"))
+		d.all()
+		if held.Taken.Limited || !waiter.waits() || !other.waits() {
+			t.Fatal("they do not wait")
+		}
+		gone := policyCall(d.s, "o", "q")
+		d.s.policies.DeletePolicy("q")
+		for i, c := range []struct {
+			what    string
+			cost    int64
+			options store.TakeOptions
+			call    store.Call
+			behind  bool
+			retryNS uint64
+		}{
+			{"a plain call", 1, store.TakeOptions{}, d.call("k", tenSeconds), true, 20e9},
+			{"a look", 0, store.TakeOptions{}, d.call("k", tenSeconds), true, cell.Never},
+			{"a peek", 1, store.TakeOptions{Mode: cell.Peek}, d.call("k", tenSeconds), true, 20e9},
+			{"by force", 1, store.TakeOptions{Mode: cell.Force}, d.call("k", tenSeconds), false, 0},
+			{"a refund", -1, store.TakeOptions{}, d.call("k", tenSeconds), false, 0},
+			{"another limit", 1, store.TakeOptions{}, d.call("k", "2/10s,algo=window"), false, 0},
+			{"a RESERVE", 1, store.TakeOptions{Terms: &store.Terms{Mode: store.Reserve}}, d.call("k", tenSeconds), false, 0},
+			{"a repeat", 1, store.TakeOptions{Terms: &store.Terms{Name: "n", LeaseNS: 1}}, d.call("k", tenSeconds), false, 0},
+			{"a lease", 1, store.TakeOptions{Terms: &store.Terms{LeaseNS: 1}}, d.call("k", tenSeconds), true, 20e9},
+			{"a policy", 1, store.TakeOptions{}, policyCall(d.s, "o", "p"), true, 12e9},
+			{"a policy for another key", 1, store.TakeOptions{}, policyCall(d.s, "k", "p"), false, 0},
+			{"a policy that has gone", 1, store.TakeOptions{}, gone, false, 0},
+		} {
+			options := c.options
+			options.Cost = c.cost
+			r := store.TakeRequest{Calls: []store.Call{c.call}, TakeOptions: options}
+			if got := d.s.waits.refuseBehind(d.v, &r, store.Access{}); got != c.behind {
+				t.Errorf("%s: it stands behind: %v", c.what, got)
+			} else if d := r.Calls[0].Decision; got && (d.Remaining != 0 || r.Taken.Limited != (c.cost > 0) ||
+				r.Mode != options.Mode || r.Terms != options.Terms || r.Taken.Granted != 0 || c.retryNS != cell.Never && r.Taken.RetryAfterNS != c.retryNS) {
+				t.Errorf("%d, %s: %+v, %+v", i, c.what, r.Taken, d)
+			}
+		}
+		d.sleep(10*time.Second - lookahead/2)
+		d.all() // the one is booked
+		r := store.TakeRequest{Calls: []store.Call{d.call("k", tenSeconds)}, TakeOptions: store.TakeOptions{Cost: 1}}
+		if d.s.waits.refuseBehind(d.v, &r, store.Access{}) {
+			t.Error("it stands behind one that is booked")
+		}
+		for _, c := range []*caller{waiter, other} {
+			d.s.Leave(&c.reqs[0], nil)
+		}
+		if d.s.waits.refuseBehind(d.v, &r, store.Access{}) {
+			t.Error("it stands behind nobody")
+		}
+	})
+}
+
+// What waits for something that cannot be booked has no time: others are told to look again soon.
+func TestPlainCallsBehindWhatCannotBeBooked(t *testing.T) {
+	atADesk(t, func(d *desk) {
+		const limit = "1/1h,algo=conc"
+		d.spend("k", limit)
+		d.waits(time.Hour, d.call("k", limit))
+		d.all()
+		if d.s.waits.For("other") || !d.s.waits.For("k") {
+			t.Error("who waits for which key")
+		}
+		d.v.Delete([]byte("k"), d.v.NowNS)
+		if r := d.plainly(1, store.TakeOptions{}, d.call("k", limit)); !r.Taken.Limited || r.Taken.RetryAfterNS != 1 {
+			t.Errorf("%+v", r.Taken)
+		}
+	})
+}
+
+// A RESERVE of one limit stands in line with those who are not booked; one of several books at once.
+func TestWhichReservesStandInLine(t *testing.T) {
+	atADesk(t, func(d *desk) {
+		reserve := func(calls ...store.Call) bool {
+			return d.s.waits.comesBehind(&store.TakeRequest{Calls: calls, TakeOptions: store.TakeOptions{Cost: 1}})
+		}
+		if reserve(d.call("k", tenSeconds)) {
+			t.Error("nobody waits")
+		}
+		d.spend("k", tenSeconds)
+		d.waits(time.Hour, d.call("k", tenSeconds))
+		d.all()
+		for i, want := range []bool{true, false, false} {
+			calls := [][]store.Call{{d.call("k", tenSeconds)}, {d.call("o", tenSeconds)}, {d.call("k", tenSeconds), d.call("o", tenSeconds)}}[i]
+			if reserve(calls...) != want {
+				t.Errorf("%d stands in line: %v", i, !want)
+			}
+		}
+	})
+}
+
+// Who is refused while it waits is answered as one that does not wait: the first by what there is, others as standing behind it.
+func TestRefusedWhileTheyWait(t *testing.T) {
+	atADesk(t, func(d *desk) {
+		d.spend("k", tenSeconds)
+		first, second := d.waits(time.Hour, d.call("k", tenSeconds)), d.waits(time.Hour, d.call("k", tenSeconds))
+		third := d.waits(time.Hour, d.call("k", tenSeconds))
+		d.all()
+		d.sleep(500 * time.Millisecond)
+		refuse := func(c *caller) {
+			t.Helper()
+			if !d.s.Leave(&c.reqs[0], store.ErrRefused) {
+				t.Error("it does not wait")
+			}
+			if d.s.Leave(&c.reqs[0], errors.New("another")) {
+				t.Error("its answer is on its way, and it is told of an error")
+			}
+		}
+		refuse(second)
+		d.all()
+		d.is(second, "the second", 500*time.Millisecond, true)
+		d.v.Delete([]byte("k"), d.v.NowNS)
+		refuse(third)
+		d.one()
+		d.is(third, "the third, though there is enough", 500*time.Millisecond, true)
+		refuse(first)
+		d.one()
+		d.is(first, "the first, as there is enough", 500*time.Millisecond, false)
+		d.empty()
+		if d.asked() != 0 {
+			t.Error("something is given back")
+		}
+	})
+}
+
+// The answer of one that has gone meanwhile is told to nobody, and what it took is given back; if it took nothing, nothing is.
+func TestGoneWhileItIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		free      bool
+		outcome   error
+		givesBack bool
+	}{{"it takes", true, nil, true}, {"it is denied", false, nil, false}, {"the engine fails", true, sent, false}} {
+		atADesk(t, func(d *desk) {
+			d.spend("k", tenSeconds)
+			w := d.waits(time.Hour, d.call("k", tenSeconds))
+			d.all()
+			d.s.Leave(&w.reqs[0], store.ErrRefused)
+			if c.free {
+				d.v.Delete([]byte("k"), d.v.NowNS)
+			}
+			if !d.s.Leave(&w.reqs[0], nil) {
+				t.Errorf("%s: it has been answered", c.name)
+			}
+			if d.s.Leave(&w.reqs[0], nil) {
+				t.Errorf("%s: it leaves twice", c.name)
+			}
+			ch := d.take()
+			d.decide(ch)
+			ch.Done(c.outcome)
+			if n := d.asked(); (n > 0) != c.givesBack {
+				t.Errorf("%s: %d changes follow", c.name, n)
+			}
+			d.all()
+			if _, there := d.v.Get([]byte("k"), store.Access{NowNS: d.v.NowNS}); there != (!c.givesBack) {
+				t.Errorf("%s: something is taken: %v", c.name, there)
+			}
+			if synctest.Wait(); !w.waits() {
+				t.Errorf("%s: it is answered", c.name)
+			}
+			d.empty()
+		})
+	}
+}
+
+// An engine that fails while one is refused has its call go by --store-failure.
+func TestRefusedAsTheEngineFails(t *testing.T) {
+	atADesk(t, func(d *desk) {
+		d.spend("k", tenSeconds)
+		for mode, limited := range map[string]bool{"allow": false, "deny": true} {
+			d.s.failure.SetModes(modesOf(mode))
+			w := d.waits(time.Hour, d.call("k", tenSeconds))
+			d.all()
+			d.s.Leave(&w.reqs[0], store.ErrRefused)
+			d.take().Done(sent)
+			d.is(w, mode, 0, limited)
+		}
+		d.s.failure.SetModes(failure.Modes{})
+		w := d.waits(time.Hour, d.call("k", tenSeconds))
+		d.all()
+		d.s.Leave(&w.reqs[0], store.ErrRefused)
+		d.take().Done(sent)
+		if synctest.Wait(); w.waits() || w.reqs[0].Err != sent {
+			t.Errorf("%v, %v", w.waits(), w.reqs[0].Err)
+		}
+		d.empty()
+	})
+}
+
+// At its deadline a call is refused, but not before, and not one that is booked for that very moment.
+func TestDeadlinesOfWaits(t *testing.T) {
+	atADesk(t, func(d *desk) {
+		d.s.waits.lookAgain = time.Hour
+		const limit = "1/1h,algo=conc"
+		d.spend("k", limit)
+		w := d.waits(3*time.Second, d.call("k", limit))
+		d.all()
+		d.sleep(3*time.Second - 1)
+		if d.asked() != 0 || !w.waits() {
+			t.Error("it is refused before its deadline")
+		}
+		d.sleep(time.Nanosecond)
+		d.all()
+		d.is(w, "at its deadline", 3*time.Second, true)
+		d.empty()
+
+		d.spend("k", tenSeconds)
+		w = d.waits(10*time.Second, d.call("k", tenSeconds))
+		d.all()
+		d.sleep(10*time.Second - lookahead/2)
+		d.all()
+		d.sleep(time.Second)
+		d.is(w, "booked for its deadline", 10*time.Second, false)
+		d.empty()
+	})
+}
+
+// What is told to those who wait counts from the first look: before, they have the engine's timeout, too.
+func TestPatienceBeginsWithTheFirstLook(t *testing.T) {
+	atADesk(t, func(d *desk) {
+		const limit = "1/1h,algo=conc"
+		d.spend("k", limit)
+		d.s.waits.lookAgain = time.Hour
+		w := d.waits(time.Second, d.call("k", limit))
+		d.sleep(d.s.waits.Timeout)
+		d.one()
+		d.sleep(time.Second - 1)
+		if d.asked() != 0 || !w.waits() {
+			t.Error("it is refused too early")
+		}
+		d.sleep(time.Nanosecond)
+		d.all()
+		d.is(w, "a second after the look", time.Second+d.s.waits.Timeout, true)
+	})
+}
+
+// Each is refused at its own deadline, also one that has joined another, whose deadline is later. One that is booked is not.
+func TestEachHasItsDeadline(t *testing.T) {
+	atADesk(t, func(d *desk) {
+		d.s.waits.lookAgain = time.Hour
+		const limit = "1/1h,algo=conc"
+		d.spend("k", limit)
+		named := func(longest time.Duration) *caller {
+			return d.s.askOn(t, store.Terms{Mode: store.Wait, MaxNS: int64(longest), Name: "n"}, 1, d.call("k", limit))
+		}
+		last, first := named(5*time.Second), named(3*time.Second)
+		other := d.waits(4*time.Second, d.call("k", limit))
+		d.all()
+		for after, c := range []*caller{first, other, last} {
+			d.sleep(time.Until(c.began.Add(time.Duration(3+after) * time.Second)))
+			d.all()
+			d.is(c, "at its deadline", time.Duration(3+after)*time.Second, true)
+		}
+		d.empty()
+
+		d.spend("k", tenSeconds)
+		w := d.waits(10*time.Second, d.call("k", tenSeconds))
+		d.all()
+		d.sleep(10*time.Second - lookahead/2)
+		d.all()
+		waits := d.s.waits
+		waits.mu.Lock()
+		v := waits.room.Find(&w.reqs[0])
+		v.deadline = time.Now() // and its moment comes later
+		waits.mu.Unlock()
+		if waits.expire(v); d.asked() != 0 || !w.waits() {
+			t.Error("it is refused though it is booked")
+		}
+		d.sleep(lookahead / 2)
+		d.is(w, "booked", 10*time.Second, false)
+		d.empty()
+	})
+}
+
+// Who is booked and refused gives back its slot, and its call is decided as one behind others, if any are there.
+func TestRefusedThoughBooked(t *testing.T) {
+	for _, others := range []int{0, 1} {
+		atADesk(t, func(d *desk) {
+			all := d.booked(1+others, store.Terms{})
+			d.s.Leave(&all[0].reqs[0], store.ErrRefused)
+			d.all()
+			d.is(all[0], "who is refused", 0, true)
+			if left := d.ahead("k", tenSeconds); left != time.Duration(1+others)*10*time.Second {
+				t.Errorf("%d others: the key is spent for %v", others, left)
+			}
+			for _, c := range all[1:] {
+				d.s.Leave(&c.reqs[0], nil)
+			}
+			d.all()
+			d.empty()
+		})
+	}
+}

@@ -1,0 +1,92 @@
+package waits
+
+import (
+	"math"
+
+	"celld/cell"
+	"celld/store"
+	"celld/store/remote/view"
+)
+
+// forecast is a state in which those who wait are booked, one after the other. The zero value knows nothing.
+type forecast struct {
+	known            bool
+	nowNS            int64
+	limit            cell.Limit
+	st, before       cell.State // before the last that was booked
+	tailNS, beforeNS int64      // when the last passes that is booked
+	firstNS          uint64     // how long the first waits
+}
+
+// forecast is that of the state which the first of a line waits for. What leases hold may flow back sooner than is known.
+func (t *try) forecast(v *view.View, one *waiter, binding int) forecast {
+	c := &one.ask.Calls[binding]
+	if one.states[binding] != t.line.state || c.Limit.HoldsLeases() {
+		return forecast{}
+	}
+	st, leased := stateOf(v, c)
+	return forecast{known: !leased, nowNS: v.NowNS, limit: *c.Limit, st: st, firstNS: one.decided.WaitNS}
+}
+
+// book is how long one waits that stands behind those who were booked before.
+func (f *forecast) book(cost int64) (waitNS uint64) {
+	if !f.known {
+		return 0
+	}
+	if !f.limit.Bookable() {
+		return max(f.limit.Forecast(&f.st, f.nowNS, cost), f.firstNS)
+	}
+	f.before, f.beforeNS = f.st, f.tailNS
+	waitNS = f.limit.Book(&f.st, f.nowNS, cost)
+	f.tailNS = f.nowNS + int64(min(waitNS, uint64(math.MaxInt64-f.nowNS)))
+	return waitNS
+}
+
+func (f *forecast) unbook() { f.st, f.tailNS = f.before, f.beforeNS }
+
+// skip books many at once.
+func (f *forecast) skip(cost int64) {
+	for f.known && f.limit.Bookable() && cost > 0 {
+		if f.limit.Additive() {
+			f.limit.Decide(&f.st, int64(min(max(uint64(f.nowNS), f.st.BlockedNS), math.MaxInt64)), cost, cell.Force)
+			return
+		}
+		some := min(cost, f.limit.Count)
+		f.book(some)
+		cost -= some
+	}
+}
+
+// stateOf is the state of a call in a view, and whether there are leases of it.
+func stateOf(v *view.View, c *store.Call) (st cell.State, leased bool) {
+	_ = v.Update(c.Key, store.Access{NowNS: v.NowNS, NoTouch: true}, func(value store.Value, there bool) (store.Value, store.Action) {
+		if !there || value.Kind != store.HoldsLimits {
+			return value, store.Leave
+		}
+		for i := range *value.Limits {
+			l := &(*value.Limits)[i]
+			shape := l.Limit.Shape
+			shape.Leases = false
+			switch {
+			case c.Policy != 0 && (l.Policy == nil || l.Policy.ID != c.Policy), c.Policy == 0 && (l.Policy != nil || shape != c.Limit.Shape):
+			case l.Limit.Leases:
+				leased = true
+			default:
+				st = l.State
+			}
+		}
+		return value, store.Leave
+	})
+	return st, leased
+}
+
+// stateText is the states of all calls.
+func stateText(v *view.View, r *store.TakeRequest) string {
+	var b []byte
+	for i := range r.Calls {
+		c := &r.Calls[i]
+		st, _ := stateOf(v, c)
+		b = append(c.Limit.AppendState(b, &st), ' ')
+	}
+	return string(b)
+}

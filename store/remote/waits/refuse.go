@@ -1,0 +1,136 @@
+package waits
+
+import (
+	"celld/cell"
+	"celld/store"
+	"celld/store/remote/view"
+)
+
+// refuse answers a waiter as a call that does not wait.
+func (w *Waits) refuse(v *waiter) {
+	switch {
+	case v.refusing:
+		return
+	case v.tried:
+		v.refused = true
+		return
+	case v.With != nil:
+		w.room.Part(v)
+	}
+	l := v.line
+	if w.handOver(v) {
+		l = nil
+	}
+	first := l == nil || len(l.Waiters) > len(l.slots) && l.Waiters[len(l.slots)] == v
+	if l != nil {
+		l.remove(v)
+		defer l.serve()
+	}
+	v.refusing = true
+	deadline := w.deadline()
+	if last := v.arrived.Add(v.patience()).Add(w.Timeout); !v.looked && last.Before(deadline) {
+		deadline = last // a try under way has taken the time in which it was to be looked at
+	}
+	known := w.refresh(v)
+	done := func(err error) {
+		w.mu.Lock()
+		defer w.unlock()
+		if err != nil {
+			v.ask.Taken, v.ask.Err = store.Taken{}, err
+			w.Failure.Take(&v.ask, err, v.Access)
+		}
+		if !v.Left() {
+			w.room.Answer(v, &v.ask)
+		} else if err == nil && v.ask.Err == nil && !v.ask.Taken.Limited {
+			w.giveBack(&slot{by: v, ask: v.ask})
+		}
+	}
+	decide := func(of *view.View) {
+		v.decided = v.terms
+		v.decided.Mode = store.DontWait
+		v.ask.Terms = &v.decided
+		a := v.Access
+		a.NowNS = of.NowNS
+		switch {
+		case !known:
+			v.ask.Taken, v.ask.Err = store.Taken{}, store.ErrNoPolicy
+		case first:
+			one := [1]store.TakeRequest{v.ask}
+			of.TakeBatch(one[:], a, nil)
+			v.ask = one[0]
+		default:
+			refuse(of, &v.ask, a, 1)
+		}
+	}
+	w.change(v, deadline, decide, done)
+}
+
+// refuse decides on a call that does not pass, as others come before it. It is told to come again after waitNS at least.
+func refuse(v *view.View, r *store.TakeRequest, a store.Access, waitNS uint64) {
+	a.NowNS = v.NowNS
+	terms, mode := r.Terms, r.Mode
+	peeks := mode == cell.Peek || r.Cost == 0
+	r.Terms, r.Mode = nil, cell.Peek
+	one := [1]store.TakeRequest{*r}
+	v.TakeBatch(one[:], a, nil)
+	if one[0].Err == nil && one[0].Taken.Limited && !peeks { // it is blocked, if its limit says so
+		one[0].Mode = cell.Take
+		v.TakeBatch(one[:], a, nil)
+	}
+	r.Terms, r.Mode, r.Taken, r.Err = terms, mode, one[0].Taken, one[0].Err
+	if r.Err != nil {
+		return
+	}
+	d := &r.Calls[r.Taken.Binding].Decision
+	d.Remaining = 0
+	if r.Cost == 0 {
+		return
+	}
+	if d.RetryAfterNS != cell.Never || !d.Limited {
+		if !d.Limited {
+			d.RetryAfterNS = 0
+		}
+		d.RetryAfterNS = max(d.RetryAfterNS, waitNS)
+	}
+	d.Limited = true
+	r.Taken.Limited, r.Taken.Granted, r.Taken.RetryAfterNS = true, 0, d.RetryAfterNS
+}
+
+// For reports whether calls wait for a key, as clients name it.
+func (w *Waits) For(key string) bool {
+	if w.room.Callers() == 0 {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.lines.OfKey[key]) > 0
+}
+
+// behind is how long a call stands behind those who wait, 0 if it does not.
+func (w *Waits) behind(r *store.TakeRequest, nowNS int64) (waitNS uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range r.Calls {
+		c := &r.Calls[i]
+		for _, l := range w.lines.OfKey[string(c.Key)] {
+			if !w.asksFor(c, l.state) || len(l.Waiters) == len(l.slots) { // all are booked, so it comes behind them by itself
+				continue
+			}
+			waitNS = max(waitNS, uint64(max(l.tailNS-nowNS, 0)))
+			if c.Limit.Bookable() {
+				waitNS += c.Limit.EarnsNS(r.Cost)
+			}
+			waitNS = max(waitNS, 1)
+		}
+	}
+	return waitNS
+}
+
+// asksFor reports whether a call asks for a state of its key.
+func (w *Waits) asksFor(c *store.Call, state stateName) bool {
+	if c.Policy == 0 {
+		return state.policy == "" && state.shape == c.Limit.Shape
+	}
+	p := w.Policies.PolicyOf(c.Policy)
+	return p != nil && p.Name == state.policy
+}
