@@ -26,8 +26,8 @@ type Options struct {
 	LocalKeys  int64 // most keys in the mode local's table; 0: 1,000,000
 	LocalBytes int64 // most bytes of these, as in store.Options; 0: no limit
 
-	Policies *policy.Set // of this process; those on the engine are copied into it
-	Log      *slog.Logger
+	Policies *policy.Set  // of this process; those on the engine are copied into it
+	Log      *slog.Logger // nil: nothing is logged
 
 	// Time is limit time in Unix ns, for tests: the engine's is used where it is nil. Callers that wait, and timeouts, go by the
 	// system's clock.

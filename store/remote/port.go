@@ -6,6 +6,7 @@ import (
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/remote/failure"
+	"celld/store/remote/link"
 	"celld/store/remote/view"
 )
 
@@ -39,10 +40,9 @@ func (t *tx) Keys() store.Keys {
 }
 
 func (t *tx) Err() error {
-	down := (*DownError)(nil)
-	if t.o.Leases && t.local == nil && errors.As(t.View.Err, &down) {
+	if t.o.Leases && t.local == nil && errors.As(t.View.Err, new(*DownError)) {
 		if table := t.failure.Local(); table != nil {
-			t.local = &localLeases{table, &DownError{Cause: down.Cause}}
+			t.local = &localLeases{table, link.Unsent(t.View.Err)}
 			t.NowNS = t.o.NowNS
 		}
 	}

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -79,6 +80,9 @@ func newStore(o Options) *Store {
 	}
 	if o.MaxWaiting <= 0 {
 		o.MaxWaiting = defaultMaxWaiting
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{options: o, policies: o.Policies}
 	s.tats.init(o.Denials)

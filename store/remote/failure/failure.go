@@ -14,7 +14,7 @@ import (
 	"celld/store/remote/link"
 )
 
-// Options say how calls are decided. Policies, NewID and Counts must be set.
+// Options say how calls are decided. Policies, NewID, Log and Counts must be set.
 type Options struct {
 	Modes Modes
 
@@ -24,7 +24,7 @@ type Options struct {
 
 	Policies *policy.Set
 	NewID    func(us int64) uint64 // of leases
-	Log      *slog.Logger          // nil: nothing is logged
+	Log      *slog.Logger
 	Counts   *Counts
 }
 
@@ -49,9 +49,6 @@ type Decider struct {
 
 // New returns a Decider.
 func New(o Options) *Decider {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	f := &Decider{options: o}
 	f.SetModes(o.Modes)
 	return f

@@ -2,6 +2,7 @@ package failure
 
 import (
 	"errors"
+	"log/slog"
 	"net/netip"
 	"reflect"
 	"strings"
@@ -36,7 +37,7 @@ func alone(t testing.TB, failures string) *Decider {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Options{Modes: m, Policies: &policy.Set{}, Counts: &Counts{}, NewID: func(us int64) uint64 { return uint64(us) }})
+	return New(Options{Modes: m, Policies: &policy.Set{}, Counts: &Counts{}, Log: slog.New(slog.DiscardHandler), NewID: func(us int64) uint64 { return uint64(us) }})
 }
 
 // callsOf are pairs of a key and a limit, which is a literal or a policy of the Store.

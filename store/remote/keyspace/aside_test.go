@@ -49,7 +49,9 @@ func stuck(t *testing.T) *Store {
 	})
 	t.Cleanup(func() { close(back) })
 	client := s.Link.Client()
-	ask := func() error { return client.Do(context.Background(), client.B().Set().Key("k").Value("1").Build()).Error() }
+	ask := func() error {
+		return client.Do(context.Background(), client.B().Set().Key("k").Value("1").Build()).Error()
+	}
 	if err := ask(); err != nil {
 		t.Fatal(err)
 	}

@@ -305,13 +305,7 @@ func (k *Keyspace) alive(ctx context.Context, node rueidis.Client, keys []string
 }
 
 // unread is the error of a request that changes nothing.
-func unread(err error) error {
-	err = link.Classify(err)
-	if down, ok := err.(*link.DownError); ok {
-		return &link.DownError{Cause: down.Cause}
-	}
-	return err
-}
+func unread(err error) error { return link.Unsent(link.Classify(err)) }
 
 // escapePattern returns a pattern that matches just a text.
 func escapePattern(text string) string {

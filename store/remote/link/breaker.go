@@ -80,7 +80,7 @@ func (l *Link) Break(key string, why *DownError) { l.lanes.of(key).breaker.open(
 
 func (b *breaker) probeLater() {
 	b.link.options.After(probePause, func() {
-		if !b.link.ended.Load() {
+		if b.link.ctx.Err() == nil {
 			b.link.Send(b.newProbe(b.probed))
 		}
 	})

@@ -136,7 +136,7 @@ func TestProbesEnd(t *testing.T) {
 	s := newTestLink(t, e.Socket, Options{})
 	h := s.byHand()
 	s.breaks(t, "k")
-	s.ended.Store(true)
+	s.stop()
 	h.Pass(time.Hour)
 	l := s.lanes.of("k")
 	l.mu.Lock()

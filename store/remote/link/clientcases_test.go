@@ -188,7 +188,7 @@ func TestDialing(t *testing.T) {
 // A pause ends by itself, or with what goes on in the background, which ends once.
 func TestPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, began := &stopper{done: make(chan struct{})}, time.Now()
+		s, began := New(Options{}), time.Now()
 		if !s.pause(time.Second) || time.Since(began) != time.Second {
 			t.Error(time.Since(began))
 		}

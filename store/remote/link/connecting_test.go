@@ -112,7 +112,7 @@ func TestConnectingGoesOn(t *testing.T) {
 			t.Errorf("%d looks, ended: %v", n, c.over.Load())
 		}
 		c.Close()
-		if synctest.Wait(); !c.over.Load() || c.open.Load() != 0 || !c.Link.ended.Load() {
+		if synctest.Wait(); !c.over.Load() || c.open.Load() != 0 || c.Link.ctx.Err() == nil {
 			t.Errorf("ended: %v, %d are open", c.over.Load(), c.open.Load())
 		}
 	})
@@ -136,7 +136,7 @@ func TestAMistakeEndsConnecting(t *testing.T) {
 			if n := c.attempts(3); (n == 0) != waits || c.over.Load() != waits || c.Away() == nil || (c.said("\n") == 0) != waits {
 				t.Errorf("Open waits: %v; %d more attempts, ended: %v, away: %v", waits, n, c.over.Load(), c.Away())
 			}
-			c.ctx.stop()
+			c.stop()
 			if n := c.attempts(3); n != 0 || !c.over.Load() {
 				t.Errorf("it is closed, and tries %d times, ended: %v", n, c.over.Load())
 			}
@@ -187,7 +187,7 @@ func TestWhoIsAskedForARefusal(t *testing.T) {
 			if n := c.made.Load(); n != test.asks {
 				t.Errorf("%s: it is asked %d times", test.name, n)
 			}
-			c.ctx.stop()
+			c.stop()
 			close(c.opened)
 			synctest.Wait()
 			if !c.over.Load() || c.open.Load() != 0 {
@@ -204,7 +204,7 @@ func TestClosing(t *testing.T) {
 			t.Fatalf("%v, %d connections are open", err, s.open.Load())
 		}
 		for range 2 {
-			if s.Close(); s.open.Load() != 0 || s.ctx.pause(time.Hour) {
+			if s.Close(); s.open.Load() != 0 || s.pause(time.Hour) {
 				t.Errorf("%d connections are open", s.open.Load())
 			}
 		}

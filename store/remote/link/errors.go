@@ -33,6 +33,14 @@ type DownError struct {
 
 func (e *DownError) Error() string { return e.Cause }
 
+// Unsent returns a DownError as that of a call which cannot have been counted, and any other error as it is.
+func Unsent(err error) error {
+	if down := (*DownError)(nil); errors.As(err, &down) {
+		return &DownError{Cause: down.Cause}
+	}
+	return err
+}
+
 // What an EngineError may be, for errors.Is.
 var (
 	ErrNoScript    = errors.New("the engine does not know the script's digest")

@@ -70,7 +70,7 @@ func inFakeTime(t *testing.T, o Options, test func(t *testing.T, s *Link, e *har
 			}
 		})
 		test(t, s, e)
-		s.ended.Store(true)
+		s.stop()
 	})
 }
 

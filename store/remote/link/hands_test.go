@@ -1,13 +1,14 @@
 package link
 
 import (
-	"celld/integration_test/harness"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"celld/integration_test/harness"
 )
 
 // keyOf is the key of a command with one, or of a probe.

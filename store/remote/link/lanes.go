@@ -279,11 +279,10 @@ func (l *lane) pipeline(batch []*Request, instead func()) bool {
 // failed tells the breaker of an error of a request, and returns it as callers get it. unsent: the request cannot have reached the engine.
 func (l *lane) failed(r *Request, err error, unsent bool) error {
 	late := err == ErrLate || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
-	down := (*DownError)(nil)
-	if err = Classify(err); errors.As(err, &down) {
-		if down.Sent && unsent {
-			err = &DownError{Cause: down.Cause}
-		}
+	if err = Classify(err); unsent {
+		err = Unsent(err)
+	}
+	if errors.As(err, new(*DownError)) {
 		l.link.options.Stats.Failures.Add(1)
 		if late {
 			l.link.options.Stats.Timeouts.Add(1)

@@ -58,7 +58,8 @@ type Link struct {
 	address Address
 	name    string // the URL without users and passwords
 	log     *slog.Logger
-	ctx     stopper
+	ctx     context.Context // until it is closed
+	stop    context.CancelFunc
 	client  atomic.Pointer[rueidis.Client] // nil: there has been no connection yet
 	cluster atomic.Bool                    // keys of one request must share a slot
 	dialed  dialed
@@ -73,8 +74,6 @@ type Link struct {
 
 	tagOnce sync.Once
 	tagged  []string // by slot: see PerSlot
-
-	ended atomic.Bool // it is closed: no more probes
 }
 
 // New returns a Link without a connection, which answers each request with an error until there is one.
@@ -92,7 +91,7 @@ func New(o Options) *Link {
 		o.After = func(d time.Duration, do func()) { time.AfterFunc(d, do) }
 	}
 	l := &Link{options: o, log: o.Log}
-	l.ctx.done = make(chan struct{})
+	l.ctx, l.stop = context.WithCancel(context.Background())
 	l.lanes.init(l)
 	l.coverage.init()
 	l.outage.since = o.Now()
@@ -149,22 +148,12 @@ func (l *Link) OneSlot(keys []string) error {
 	return nil
 }
 
-// stopper ends what goes on in the background.
-type stopper struct {
-	once sync.Once
-	done chan struct{}
-}
-
-func (s *stopper) stop() { s.once.Do(func() { close(s.done) }) }
-
 // pause waits. It returns false when the Link is closed.
-func (s *stopper) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+func (l *Link) pause(d time.Duration) bool {
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
-	case <-s.done:
+	case <-l.ctx.Done():
 		return false
 	}
 }
@@ -243,7 +232,7 @@ func (l *Link) keepConnecting(options rueidis.ClientOption, first chan<- string,
 			said = why
 			l.log.Warn("the engine is away", "store", l.name, "why", why)
 		}
-		if !l.ctx.pause(connectPause) {
+		if !l.pause(connectPause) {
 			return
 		}
 	}
@@ -262,8 +251,7 @@ func (l *Link) connected(client rueidis.Client) {
 
 // Close ends the connection. Calls that wait for the engine are answered with an error, and so are those that come later.
 func (l *Link) Close() {
-	l.ctx.stop()
-	l.ended.Store(true)
+	l.stop()
 	if client := l.client.Load(); client != nil {
 		(*client).Close()
 	}

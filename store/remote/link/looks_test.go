@@ -24,7 +24,7 @@ func watched(t *testing.T, test func(t *testing.T, s *Link, e *harness.Ailing, l
 			told += len(text)
 			return text
 		})
-		s.ctx.stop()
+		s.stop()
 	})
 }
 
@@ -68,7 +68,7 @@ func TestAnEngineIsLookedAtEverySecond(t *testing.T) {
 		if text := log(); text != "" || s.Away() != nil || ended {
 			t.Errorf("away: %v, it has ended: %v, the log says %s", s.Away(), ended, text)
 		}
-		s.ctx.stop()
+		s.stop()
 		if log(); !ended || s.open.Load() != 0 {
 			t.Errorf("it has ended: %v, %d connections are open", ended, s.open.Load())
 		}
@@ -105,7 +105,7 @@ func TestWhatALookFinds(t *testing.T) {
 			if why := s.look(*s.client.Load()); why != CauseTimeout || time.Since(began)-want > alike {
 				t.Errorf("a timeout of %v: %s after %v", timeout, why, time.Since(began))
 			}
-			s.ended.Store(true)
+			s.stop()
 			time.Sleep(time.Minute) // until the engine has answered all
 		})
 	}

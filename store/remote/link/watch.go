@@ -3,6 +3,8 @@ package link
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +20,7 @@ const watchInterval = time.Second
 // watch asks whether the engine is there, and checks nodes that were connected to, until the Store is closed.
 func (l *Link) watch(client rueidis.Client) {
 	said := false // that it is away: where calls have found out, that has been logged
-	for ok := true; ok; ok = l.ctx.pause(watchInterval) {
+	for ok := true; ok; ok = l.pause(watchInterval) {
 		switch why := l.look(client); {
 		case why != "":
 			if !said && l.Down() == nil {
@@ -127,10 +129,7 @@ func (d *dialed) add(addr string) {
 func (d *dialed) take() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var addrs []string
-	for addr := range d.addrs {
-		addrs = append(addrs, addr)
-	}
+	addrs := slices.Collect(maps.Keys(d.addrs))
 	clear(d.addrs)
 	return addrs
 }

@@ -117,7 +117,7 @@ func (h *hash) replace(fields map[string]string) {
 		}
 	}
 	for name, value := range fields {
-		if err := t.put(h.kind, name, value); err != nil && t.Log != nil {
+		if err := t.put(h.kind, name, value); err != nil {
 			t.Log.Warn("A setting of the engine cannot be used.", "key", h.key, "field", name, "value", value, "error", err)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"celld/store/remote/link"
 )
 
-// Options say where settings are. All but Time and Log must be set.
+// Options say where settings are. All but Time must be set.
 type Options struct {
 	Link     *link.Link
 	Prefix   string
@@ -195,15 +195,13 @@ func (t *Settings) setFile() {
 func (t *Settings) setAll(list []policy.Policy) {
 	for _, p := range list {
 		t.SetPolicy(p.Name, p.Limit, policy.Options{}, func(_ bool, err error) {
-			if err == nil {
-				return
-			}
-			if !errors.Is(err, policy.ErrTooMany) {
+			switch {
+			case errors.Is(err, policy.ErrTooMany):
+				t.Log.Error("A policy of the file is not on the engine.", "policy", p.Name, "error", err)
+			case err != nil:
 				t.mu.Lock()
 				t.unset = append(t.unset, p)
 				t.mu.Unlock()
-			} else if t.Log != nil {
-				t.Log.Error("A policy of the file is not on the engine.", "policy", p.Name, "error", err)
 			}
 		})
 	}

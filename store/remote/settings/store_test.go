@@ -47,7 +47,9 @@ func newStoreBy(t testing.TB, o Options, dial func(ctx context.Context, to strin
 	} else {
 		o.Link, s.hands = linktest.Dial(t, dial, of)
 	}
-	o.Policies = &policy.Set{}
+	if o.Policies = (&policy.Set{}); o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	o.Changed = func(here bool) {
 		if s.pokes.Add(1); here {
 			s.told.Add(1)

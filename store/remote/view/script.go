@@ -138,38 +138,18 @@ func (v *View) ask(how *link.Script, args []string, done func()) {
 		done()
 		return
 	}
-	names := v.engineKeys()
-	turn := []string{"", ""}
-	if how == commitScript || v.turn.early || v.turn.taken {
-		names, turn = v.turn.ask(v.views, names)
-	}
-	header := turn
-	if how == commitScript {
-		marks := v.marks.args()
-		if len(marks) > 1 {
-			names = slices.Insert(names, len(v.keys), v.marks.key)
-		}
-		header = append(header, marks...)
-	}
+	names, header := v.header(how)
 	r := &link.Request{Script: how, Keys: names, Args: append(header, args...), Deadline: v.deadline}
 	r.Done = func(m rueidis.RedisMessage, err error) {
-		waits, down := false, (*link.DownError)(nil)
+		if link.Is(err, link.CauseMoving) && v.askMoving(how, len(names), func() { v.ask(how, args, done) }, done) {
+			return
+		}
+		waits := false
 		switch {
-		case link.Is(err, link.CauseMoving) && len(names) > len(v.keys): // also to the list or the marks, which are elsewhere
-			v.turn.none = true
-			if again := func() { v.ask(how, args, done) }; how != commitScript || v.marks.key == "" || v.marks.apart {
-				again()
-			} else {
-				v.raise(again, done)
-			}
-			return
-		case link.Is(err, link.CauseMoving) && time.Until(v.deadline) > 2*movingPause:
-			time.AfterFunc(movingPause, func() { v.ask(how, args, done) })
-			return
 		case err == nil:
 			waits, v.Err = v.answered(how, m, r.Sent)
-		case how == openScript && errors.As(err, &down): // which counts nothing
-			v.Err = &link.DownError{Cause: down.Cause}
+		case how == openScript: // which counts nothing
+			v.Err = link.Unsent(err)
 		default:
 			v.Err = err
 		}
@@ -177,15 +157,49 @@ func (v *View) ask(how *link.Script, args []string, done func()) {
 			done()
 			return
 		}
-		time.AfterFunc(min(v.turn.pause(time.Since(r.Sent)), time.Until(v.deadline)), func() { v.ask(openScript, nil, func() { v.again(how, done) }) })
+		time.AfterFunc(min(v.turn.pause(time.Since(r.Sent)), time.Until(v.deadline)), func() {
+			v.ask(openScript, nil, func() {
+				v.conflict = v.conflict || how == commitScript // what it stored by is void
+				done()
+			})
+		})
 	}
 	v.views.Link.Send(r)
 }
 
-// again ends a script that had to wait for its turn: what it stored by is void.
-func (v *View) again(how *link.Script, done func()) {
-	v.conflict = v.conflict || how == commitScript
-	done()
+// header is the keys of a script, and its arguments before those of the keys: about turns and marks.
+func (v *View) header(how *link.Script) (names, args []string) {
+	names, args = v.engineKeys(), []string{"", ""}
+	if how == commitScript || v.turn.early || v.turn.taken {
+		names, args = v.turn.ask(v.views, names)
+	}
+	if how == commitScript {
+		marks := v.marks.args()
+		if len(marks) > 1 {
+			names = slices.Insert(names, len(v.keys), v.marks.key)
+		}
+		args = append(args, marks...)
+	}
+	return names, args
+}
+
+// askMoving asks again, as a Cluster is moving some of the n keys, and reports whether there is time for that. The list and the marks are
+// elsewhere then: it does without the list, and raises the marks before.
+func (v *View) askMoving(how *link.Script, n int, again, done func()) bool {
+	switch {
+	case n > len(v.keys):
+		v.turn.none = true
+		if how != commitScript || v.marks.key == "" || v.marks.apart {
+			again()
+		} else {
+			v.raise(again, done)
+		}
+	case time.Until(v.deadline) > 2*movingPause:
+		time.AfterFunc(movingPause, again)
+	default:
+		return false
+	}
+	return true
 }
 
 // answered reads the answer of a script: an array of what it did, the seconds and microseconds of the engine's time, how many go

@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"strconv"
 	"strings"
@@ -136,7 +137,7 @@ func takeCall(t testing.TB, key, limit string) store.Call {
 // byItself decides without an engine.
 func (s *Store) byItself() *failure.Decider {
 	modes, _ := failure.Parse("local")
-	return failure.New(failure.Options{Modes: modes, Policies: s.Policies, NewID: s.NewID, Counts: &failure.Counts{}})
+	return failure.New(failure.Options{Modes: modes, Policies: s.Policies, NewID: s.NewID, Log: slog.New(slog.DiscardHandler), Counts: &failure.Counts{}})
 }
 
 // until polls for what comes from another goroutine.

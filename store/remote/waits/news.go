@@ -45,15 +45,17 @@ func (w *Waits) hear() {
 		w.mu.Lock()
 		w.news.stop = cancel
 		w.mu.Unlock()
+		w.stopWhenQuiet(ctx, cancel)
 		err := w.hearSome(ctx)
 		cancel()
-		if err != nil {
-			if log := w.Log; log != nil && err.Error() != said {
-				said = err.Error()
-				log.Warn(newsErrors, "error", err)
-			}
-			time.Sleep(newsRetry)
+		if err == nil {
+			continue
 		}
+		if err.Error() != said {
+			said = err.Error()
+			w.Log.Warn(newsErrors, "error", err)
+		}
+		time.Sleep(newsRetry)
 	}
 }
 
@@ -65,15 +67,12 @@ func (w *Waits) needsNews() bool {
 	return w.news.listening
 }
 
-// hearSome listens on a connection until it breaks, or nobody has waited for some time.
+// hearSome listens on a connection until it breaks, which is an error, or ctx ends.
 func (w *Waits) hearSome(ctx context.Context) error {
 	client := w.Link.Client()
 	if client == nil {
 		return link.ErrNoConnection
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	w.stopWhenQuiet(ctx, stop)
 	dedicated, release := client.Dedicate()
 	defer release()
 	err := dedicated.Receive(ctx, dedicated.B().Subscribe().Channel(w.channel()).Build(), func(m rueidis.PubSubMessage) {

@@ -36,7 +36,6 @@ func (w *Waits) refuse(v *waiter) {
 		w.mu.Lock()
 		defer w.unlock()
 		if err != nil {
-			v.ask.Taken, v.ask.Err = store.Taken{}, err
 			w.Failure.Take(&v.ask, err, v.Access)
 		}
 		if !v.Left() {

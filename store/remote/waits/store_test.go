@@ -44,9 +44,9 @@ func newStore(t testing.TB, prefix string, dial func(ctx context.Context, to str
 		of.Timeout = 10 * time.Second
 		s.link, _ = linktest.Dial(t, dial, of)
 	}
-	s.failure = failure.New(failure.Options{Policies: s.policies, NewID: func(us int64) uint64 { return s.views.NewID(us) }, Counts: &failure.Counts{}})
+	s.failure = failure.New(failure.Options{Policies: s.policies, Log: slog.New(slog.DiscardHandler), NewID: func(us int64) uint64 { return s.views.NewID(us) }, Counts: &failure.Counts{}})
 	s.settings = settings.New(settings.Options{
-		Link: s.link, Prefix: prefix, Timeout: of.Timeout, Policies: s.policies, Changed: func(here bool) { s.waits.FreedAll(here) }, Poll: func() {},
+		Link: s.link, Prefix: prefix, Timeout: of.Timeout, Policies: s.policies, Log: slog.New(slog.DiscardHandler), Changed: func(here bool) { s.waits.FreedAll(here) }, Poll: func() {},
 	})
 	s.views = view.New(view.Options{
 		Link: s.link, Prefix: prefix, Timeout: of.Timeout, Policies: s.policies, EpochOf: s.settings.EpochOf, Counts: &view.Counts{},
@@ -54,7 +54,7 @@ func newStore(t testing.TB, prefix string, dial func(ctx context.Context, to str
 	})
 	s.queues = queue.New(1<<30, s.link.DownAt)
 	s.waits = New(Options{
-		Link: s.link, Prefix: prefix, Timeout: of.Timeout, Policies: s.policies,
+		Link: s.link, Prefix: prefix, Timeout: of.Timeout, Policies: s.policies, Log: slog.New(slog.DiscardHandler),
 		Views: s.views, Ask: func(c *view.Change) { s.queues.Ask(c) }, Failure: s.failure, Settings: s.settings.Read,
 	})
 	return s

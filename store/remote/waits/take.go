@@ -28,7 +28,6 @@ func (w *Waits) Take(r *store.TakeRequest, a store.Access, deadline time.Time, d
 	}
 	w.Ask(w.Views.NewChange(keys, deadline, func(v *view.View) { w.Decide(v, r, a) }, func(err error) {
 		if err != nil {
-			r.Taken, r.Err = store.Taken{}, err
 			w.Failure.Take(r, err, a)
 		}
 		done()

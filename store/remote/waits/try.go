@@ -1,7 +1,6 @@
 package waits
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"time"
@@ -349,12 +348,11 @@ func (l *line) fail(err error, decided map[*waiter]bool) {
 	failed := slices.Clone(l.Waiters[len(l.slots):])
 	l.Waiters = l.Waiters[:len(l.slots)]
 	for _, v := range failed {
-		why, down := err, (*link.DownError)(nil)
-		if errors.As(err, &down) && !decided[v] {
-			why = &link.DownError{Cause: down.Cause}
+		why := err
+		if !decided[v] {
+			why = link.Unsent(err)
 		}
 		v.line = nil
-		v.ask.Taken, v.ask.Err = store.Taken{}, why
 		v.decided = v.terms
 		v.ask.Terms = &v.decided
 		w.Failure.Take(&v.ask, why, v.Access)

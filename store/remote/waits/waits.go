@@ -45,7 +45,7 @@ type Waits struct {
 	late                 func(time.Duration) // for tests: how late a call is answered
 }
 
-// Options say whom Waits ask. All but Log must be set.
+// Options say whom Waits ask. All must be set.
 type Options struct {
 	Link     *link.Link
 	Prefix   string
