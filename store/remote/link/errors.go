@@ -35,7 +35,7 @@ func (e *DownError) Error() string { return e.Cause }
 
 // Unsent returns a DownError as that of a call which cannot have been counted, and any other error as it is.
 func Unsent(err error) error {
-	if down := (*DownError)(nil); errors.As(err, &down) {
+	if down := (*DownError)(nil); errors.As(err, &down) && down.Sent {
 		return &DownError{Cause: down.Cause}
 	}
 	return err
