@@ -1,6 +1,11 @@
 package resp
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"celld/resp/client"
+	"celld/resp/command"
+)
 
 // gate says why the commands of a pipeline must be looked at one by one. Where neither the session's gate word nor the server's
 // has a bit, calls that are alike are decided in batches, past dispatch and call: nobody then watches, queues, refuses or times
@@ -33,6 +38,21 @@ func (g gate) has(bits gate) bool { return g&bits != 0 }
 
 // silent says that the running command gets no reply (CLIENT REPLY).
 func (g gate) silent() bool { return g.has(gateReplyOff | gateSkip) }
+
+// tracked reports whether a client that tracks may cache what a command has answered. A script may have read any of its keys.
+func (g gate) tracked(t client.Tracking, row *command.Row) bool {
+	if t == 0 || row.Flags&command.Readonly == 0 && row.Group != "scripting" {
+		return false
+	}
+	return t&client.OptsIn == 0 || g.has(gateCaching)
+}
+
+// endCaching ends CLIENT CACHING after a command outside MULTI that is not a CLIENT command.
+func (g *gate) endCaching(row *command.Row) {
+	if g.has(gateCaching) && !g.has(gateMulti) && (row == nil || row.Parent == nil || row.Parent.Name != "client") {
+		g.set(gateCaching, false)
+	}
+}
 
 func (g *gate) set(bit gate, on bool) {
 	*g &^= bit
