@@ -151,7 +151,8 @@ func (h *host) Authenticate(command, name, password []byte) bool {
 			tried = string(name)
 		}
 		srv.tellOf(&h.client, tellPassword, "tried", tried)
-		srv.logDenial(&h.client, acl.Entry{Reason: acl.DeniedAuth, Context: s.context(), Object: string(command), Username: string(name), AtNS: h.nowNS})
+		e := acl.Entry{Reason: acl.DeniedAuth, Context: s.context(), Object: string(command), Username: string(name), AtNS: h.nowNS}
+		srv.logDenial(&h.client, e)
 		return false
 	}
 	s.become(u)

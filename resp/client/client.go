@@ -12,7 +12,8 @@ import (
 	"celld/store"
 )
 
-// Client is what other goroutines may see of a connection. Its fields never change once others see it, are atomic, or are guarded by pushMu.
+// Client is what other goroutines may see of a connection. Its fields never change once others see it, are atomic, or are guarded by
+// pushMu.
 type Client struct {
 	ID        int64  // 0: it is no connection, but makes calls within the process
 	Addr      string // "127.0.0.1:4711", or the socket's path and ":0"

@@ -84,7 +84,8 @@ type filter struct {
 }
 
 func (f *filter) matches(c *client.Client, nowNS int64) bool {
-	return c != f.skip && (f.id == 0 || f.id == c.ID) && (f.addr == nil || string(f.addr) == c.Addr) && (f.localAddr == nil || string(f.localAddr) == c.LocalAddr) &&
+	return c != f.skip && (f.id == 0 || f.id == c.ID) &&
+		(f.addr == nil || string(f.addr) == c.Addr) && (f.localAddr == nil || string(f.localAddr) == c.LocalAddr) &&
 		(f.kind == "" || f.kind == normal) && (f.user == nil || f.user == c.User.Load()) && (f.maxAge == 0 || c.AgeS(nowNS) >= f.maxAge)
 }
 
