@@ -206,7 +206,11 @@ func (f *Free) takeWord(p *table.Tally, r *store.TakeRequest, nowNS int64) bool 
 			f.end()
 			return false
 		}
-		f.keep(p, &st, uint64(nowNS)+d.ResetAfterNS)
+		// The key ends no sooner than before, so it keeps its place in the wheel: what passes adds to the state, and a block
+		// begins only where none holds. Only SetWall makes an end earlier, and it waits for this call.
+		p.SetState(&st)
+		f.e.TAT.Store(uint64(nowNS) + d.ResetAfterNS)
+		f.changed()
 	}
 	setDecision(&c.Decision, &d)
 	return true
@@ -228,20 +232,12 @@ func (f *Free) takeWords(p *table.Tally, r *store.TakeRequest, nowNS int64) bool
 	if d.Limited && st.BlockedNS == blocked {
 		f.end()
 	} else {
-		f.keep(p, &st, uint64(nowNS)+d.ResetAfterNS)
+		p.SetState(&st)
+		f.e.TAT.Store(uint64(nowNS) + d.ResetAfterNS)
+		f.changed()
 	}
 	setDecision(&c.Decision, &d)
 	return true
-}
-
-// keep stores a state and ends the change.
-//
-// The key ends no sooner than before, so it keeps its place in the wheel: what passes adds to the state, and a block
-// begins only where none holds. Only SetWall makes an end earlier, and it waits for this call.
-func (f *Free) keep(p *table.Tally, st *cell.State, endNS uint64) {
-	p.SetState(st)
-	f.e.TAT.Store(endNS)
-	f.changed()
 }
 
 // setDecision is *to = *from, field by field. The compiler copies a struct 16 bytes at a time, and must then wait for the words
