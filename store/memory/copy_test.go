@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"celld/store/memory/memtest"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -57,7 +58,7 @@ func TestCopyInAFullStore(t *testing.T) {
 		if now := s.Stats(t0).Bytes; now != bytes {
 			t.Errorf("%d bytes, before %d", now, bytes)
 		}
-		s.SetMaxBytes(bytes)
+		memtest.SetMaxBytes(&s.Resize, bytes)
 		if copied, err := s.Copy([]byte("k"), []byte("a"), true, at(t0)); copied || err != store.ErrFull {
 			t.Errorf("over one that takes less: %v, %v", copied, err)
 		}

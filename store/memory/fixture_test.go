@@ -1,10 +1,12 @@
 package memory_test
 
 import (
+	"celld/store/memory/memtest"
 	"fmt"
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 
 	"celld/cell"
 	"celld/store"
@@ -15,6 +17,7 @@ import (
 const (
 	t0     int64 = 1_700_000_000_000_000_000
 	second int64 = 1_000_000_000
+	hour         = 3600 * second
 )
 
 func at(nowNS int64) store.Access { return store.Access{NowNS: nowNS} }
@@ -161,4 +164,42 @@ func did(done bool, err error) bool {
 		panic(err)
 	}
 	return done
+}
+
+func mustAudit(tb failer, s *memory.Store) {
+	tb.Helper()
+	if err := memtest.Audit(&s.Shards); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// drained tells the changes as text, in the order of their keys, with a flush first.
+func drained(s *memory.Store) string {
+	var told []string
+	drain(s, func(c memory.Change) {
+		switch {
+		case c.Flush:
+			told = append(told, "(flush)")
+		case c.Deleted:
+			told = append(told, "-"+string(c.Key))
+		default:
+			told = append(told, fmt.Sprintf("%s=%d", c.Key, int64(c.State.TAT)-t0))
+		}
+	})
+	slices.SortFunc(told, func(a, b string) int {
+		return strings.Compare(strings.TrimLeft(a, "-"), strings.TrimLeft(b, "-"))
+	})
+	return strings.Join(told, " ")
+}
+
+// replay applies a change to a copy.
+func replay(copied map[string]store.Value, c memory.Change) {
+	switch {
+	case c.Flush:
+		clear(copied)
+	case c.Deleted:
+		delete(copied, string(c.Key))
+	default:
+		copied[string(c.Key)] = c.State
+	}
 }

@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"celld/store/memory/memtest"
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -65,7 +66,7 @@ func TestSetLimitsAfterHits(t *testing.T) {
 	mustAllow(t, s, []byte("k"), bucket, t0)
 	mustPut(t, s, "dead", live(t0, second), t0)
 	mustAllow(t, s, []byte("k"), bucket, t0+2*second)
-	s.SetMaxKeys(1)
+	memtest.SetMaxKeys(&s.Resize, 1)
 	if st := s.Stats(t0 + 2*second); st.Evicted != 0 || st.Expired != 1 {
 		t.Errorf("%d evicted, %d expired, want 0 and 1", st.Evicted, st.Expired)
 	}

@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"celld/store/memory/memtest"
 	"fmt"
 	"testing"
 
@@ -86,7 +87,7 @@ func TestGiveThatNeedsRoom(t *testing.T) {
 		}
 		p := set("5/1h")
 		mustTake(t, s, 3, t0, []store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}})
-		s.SetLimitsNow(100, s.Stats(t0).Bytes, noEviction)
+		memtest.SetLimitsNow(&s.Resize, 100, s.Stats(t0).Bytes, noEviction)
 		p = set("5/1h,algo=log")
 		n, err := s.Give([]byte("k"), &p.Limit, p.ID, 1, at(t0))
 		keys := s.Len(t0)

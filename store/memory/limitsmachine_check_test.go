@@ -3,6 +3,7 @@
 package memory_test
 
 import (
+	"celld/store/memory/memtest"
 	"maps"
 	"slices"
 	"testing"
@@ -101,7 +102,7 @@ func (m *limitsMachine) expectText(t *rapid.T, key string) {
 }
 
 func (m *limitsMachine) check(t *rapid.T) {
-	if err := m.store.Audit(); err != nil {
+	if err := memtest.Audit(&m.store.Shards); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := keysOf(contents(t, m.store, m.model.nowNS)), keysOf(m.model.keys); !slices.Equal(got, want) {
@@ -184,7 +185,7 @@ func runLimitsMachine(t *rapid.T, shards int) {
 	if st := m.store.Stats(m.model.nowNS); st.Bytes != 0 || m.store.Len(m.model.nowNS) != 0 {
 		t.Fatalf("when all is over: %+v", st)
 	}
-	if err := m.store.Audit(); err != nil {
+	if err := memtest.Audit(&m.store.Shards); err != nil {
 		t.Fatal(err)
 	}
 }

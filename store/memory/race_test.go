@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"celld/store/memory/memtest"
 	"errors"
 	"fmt"
 	"maps"
@@ -200,10 +201,10 @@ func TestAllAtOnce(t *testing.T) {
 				},
 				func(i int) {
 					if i%20 == 0 {
-						s.SetMaxKeys(1 + rand.Int64N(300))
-						s.SetMaxBytes(rand.Int64N(2) * 100 * table.OverheadBytes)
-						s.SetNoEviction(rand.IntN(4) == 0)
-						s.SetLimitsNow(1+rand.Int64N(300), rand.Int64N(2)*100*table.OverheadBytes, rand.IntN(4) == 0)
+						memtest.SetMaxKeys(&s.Resize, 1+rand.Int64N(300))
+						memtest.SetMaxBytes(&s.Resize, rand.Int64N(2)*100*table.OverheadBytes)
+						memtest.SetNoEviction(&s.Resize, rand.IntN(4) == 0)
+						memtest.SetLimitsNow(&s.Resize, 1+rand.Int64N(300), rand.Int64N(2)*100*table.OverheadBytes, rand.IntN(4) == 0)
 					}
 				},
 				func(i int) {
@@ -220,9 +221,9 @@ func TestAllAtOnce(t *testing.T) {
 			})
 
 			now := clock.Load()
-			s.SetNoEviction(false)
-			s.SetMaxBytes(0)
-			s.SetMaxKeys(150)
+			memtest.SetNoEviction(&s.Resize, false)
+			memtest.SetMaxBytes(&s.Resize, 0)
+			memtest.SetMaxKeys(&s.Resize, 150)
 			held := contents(t, s, now)
 			if got := s.Len(now); got != len(held) || got > 150 {
 				t.Errorf("Len %d, scanned %d", got, len(held))

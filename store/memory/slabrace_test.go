@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"celld/store/memory/memtest"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -86,7 +87,7 @@ func TestSlabsComeAndGoUnderAll(t *testing.T) {
 			func(turn int) {
 				contentsOf(s, clock.Load())
 				s.Random(clock.Load())
-				s.SetMaxKeys(o.MaxKeys / int64(1+turn%3*20))
+				memtest.SetMaxKeys(&s.Resize, o.MaxKeys/int64(1+turn%3*20))
 			},
 			func(int) {
 				p, more := s.StartExport(), true

@@ -39,13 +39,6 @@ func mustTake(tb failer, s *memory.Store, cost, nowNS int64, list []store.Call) 
 	return taken
 }
 
-func mustAudit(tb failer, s *memory.Store) {
-	tb.Helper()
-	if err := s.Audit(); err != nil {
-		tb.Fatal(err)
-	}
-}
-
 // count is how many limits a key shows.
 func count(s *memory.Store, key string, nowNS int64) (n int) {
 	_, _ = s.Limits([]byte(key), at(nowNS), func(*store.LimitState) { n++ })

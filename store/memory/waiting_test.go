@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"celld/store/memory/memtest"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -364,7 +365,7 @@ func TestWaitedKeysAreNotEvicted(t *testing.T) {
 		if !w.waits() {
 			t.Fatal("it passes")
 		}
-		s.SetLimitsNow(1, 0, false)
+		memtest.SetLimitsNow(&s.Resize, 1, 0, false)
 		if n := s.Len(clock()); n != 1 || !w.waits() {
 			t.Errorf("%d keys, waits %v", n, w.waits())
 		}

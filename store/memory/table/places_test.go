@@ -1,9 +1,10 @@
 //go:build !race
 
-package memory
+package table_test
 
 import (
 	"bytes"
+	"celld/store/memory"
 	"celld/store/memory/shard"
 	"fmt"
 	"math/rand/v2"
@@ -11,23 +12,12 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/memtest"
 	"celld/store/memory/table"
 )
 
-// footprint is what a store has allocated for its keys, but for indexes.
-func (s *Store) footprint() (n int64) {
-	for i := range s.All {
-		a, err := auditTable(&s.All[i].Table)
-		if err != nil {
-			panic(err)
-		}
-		n += a.footprint
-	}
-	return n
-}
-
 // evicted is Stats.Evicted, for less.
-func evicted(s *Store) (n int64) {
+func evicted(s *memory.Store) (n int64) {
 	for i := range s.All {
 		n += s.All[i].Counters.Evicted
 	}
@@ -35,24 +25,24 @@ func evicted(s *Store) (n int64) {
 }
 
 // kinds are keys of all kinds that there are memory for.
-var kinds = []func(s *Store, i int, nowNS int64) error{
-	func(s *Store, i int, nowNS int64) error {
+var kinds = []func(s *memory.Store, i int, nowNS int64) error{
+	func(s *memory.Store, i int, nowNS int64) error {
 		_, err := s.Throttle(fmt.Appendf(nil, "small %d", i), someLimit, 1, store.Access{NowNS: nowNS})
 		return err
 	},
-	func(s *Store, i int, nowNS int64) error {
+	func(s *memory.Store, i int, nowNS int64) error {
 		_, err := s.Take([]store.Call{{Key: fmt.Appendf(nil, "limits %d", i), Limit: &someLiteral}}, store.TakeOptions{Cost: 1}, store.Access{NowNS: nowNS})
 		return err
 	},
-	func(s *Store, i int, nowNS int64) error {
+	func(s *memory.Store, i int, nowNS int64) error {
 		_, err := s.Throttle(fmt.Appendf(nil, "%0250d", i), someLimit, 1, store.Access{NowNS: nowNS})
 		return err
 	},
-	func(s *Store, i int, nowNS int64) error {
+	func(s *memory.Store, i int, nowNS int64) error {
 		_, err := s.Take([]store.Call{{Key: fmt.Appendf(nil, "log %d", i), Limit: &someLog}}, store.TakeOptions{Cost: 1}, store.Access{NowNS: nowNS})
 		return err
 	},
-	func(s *Store, i int, nowNS int64) error {
+	func(s *memory.Store, i int, nowNS int64) error {
 		_, err := s.Throttle(append(fmt.Appendf(nil, "huge %d", i), longText...), someLimit, 1, store.Access{NowNS: nowNS})
 		return err
 	},
@@ -72,7 +62,7 @@ func TestMemoryGoesFromOneKindToAnother(t *testing.T) {
 	for _, pinned := range []bool{false, true} {
 		t.Run(fmt.Sprintf("pinned=%v", pinned), func(t *testing.T) {
 			t.Parallel()
-			s := New(Options{MaxBytes: maxBytes})
+			s := memory.New(memory.Options{MaxBytes: maxBytes})
 			now := int64(1_800_000_000_000_000_000)
 			for k, kind := range kinds {
 				// Until all that was there before has gone, unless it is protected.
@@ -86,14 +76,14 @@ func TestMemoryGoesFromOneKindToAnother(t *testing.T) {
 						_ = kind(s, i, now) // so it is protected
 					}
 				}
-				if got := s.footprint(); got > maxBytes+maxBytes/4+8<<20 {
+				if got := memtest.Footprint(&s.Shards); got > maxBytes+maxBytes/4+8<<20 {
 					t.Errorf("after kind %d of keys %d MB are taken", k, got>>20)
 				}
 				if held := s.Room.Bytes.Load(); !pinned && held < maxBytes*3/4 {
 					t.Errorf("after kind %d of keys %d MB are held", k, held>>20)
 				}
 			}
-			if err := s.Audit(); err != nil {
+			if err := memtest.Audit(&s.Shards); err != nil {
 				t.Error(err)
 			}
 		})
@@ -102,7 +92,7 @@ func TestMemoryGoesFromOneKindToAnother(t *testing.T) {
 
 // Slots that the journal knows stay where they are until it is drained; then their slabs go.
 func TestSlabsGoWhenTheirChangesAreTold(t *testing.T) {
-	s := New(Options{Shards: 1, Journal: true})
+	s := memory.New(memory.Options{Shards: 1, Journal: true})
 	const keys, now = 100 * table.SlabSize, 1_800_000_000_000_000_000
 	for i := range keys {
 		if err := kinds[0](s, i, now); err != nil {
@@ -124,7 +114,7 @@ func TestSlabsGoWhenTheirChangesAreTold(t *testing.T) {
 	if there := s.All[0].Slabs.Places.There; there > 2 {
 		t.Errorf("%d slabs are there, of no keys", there)
 	}
-	if err := s.Audit(); err != nil {
+	if err := memtest.Audit(&s.Shards); err != nil {
 		t.Error(err)
 	}
 }
@@ -165,7 +155,7 @@ func TestPlaces(t *testing.T) {
 			used[n] = true
 		}
 		if step%1000 == 0 {
-			if err := auditPlaces(&p, used, func(n uint32) uint32 { return links[n] }); err != nil {
+			if err := memtest.Places(&p, used, func(n uint32) uint32 { return links[n] }); err != nil {
 				t.Fatal(err)
 			}
 		}

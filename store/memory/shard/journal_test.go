@@ -1,6 +1,7 @@
-package memory_test
+package shard_test
 
 import (
+	"celld/store/memory/memtest"
 	"fmt"
 	"maps"
 	"slices"
@@ -76,7 +77,7 @@ func TestJournal(t *testing.T) {
 			{"shrunk", func() {
 				put("b", 30)
 				put("c", 40)
-				s.SetMaxKeys(1)
+				memtest.SetMaxKeys(&s.Resize, 1)
 				s.Delete([]byte("c"), t0)
 				s.Delete([]byte("b"), t0)
 			}, "-b -c"},
@@ -148,7 +149,7 @@ func TestChangesDuringADrain(t *testing.T) {
 			case 6, 7:
 				s.Rename([]byte(key()), []byte(key()), at(t0))
 			case 8:
-				s.SetMaxKeys(int64(rapid.IntRange(200, 400).Draw(t, "maxKeys")))
+				memtest.SetMaxKeys(&s.Resize, int64(rapid.IntRange(200, 400).Draw(t, "maxKeys")))
 			default:
 				if rapid.IntRange(0, 9).Draw(t, "flush") == 0 {
 					s.Flush()

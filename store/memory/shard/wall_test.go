@@ -1,4 +1,4 @@
-package memory_test
+package shard_test
 
 import (
 	"fmt"
@@ -9,8 +9,6 @@ import (
 	"celld/store/memory"
 	"celld/store/policy"
 )
-
-const hour = 3600 * second
 
 // Whatever is told after the wall clock was set is told in the new wall time, also of keys that were renamed before.
 func TestExportAfterTheWallClockWasSet(t *testing.T) {

@@ -1,18 +1,56 @@
-package memory
+// Package memtest has what tests of several packages of the store in memory ask of it.
+package memtest
 
 import (
 	"fmt"
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/shard"
 	"celld/store/memory/table"
 )
+
+// Audit checks what a store keeps account of against what it holds: the room, the slots, tallies and rings in use and free,
+// and when each key ends.
+func Audit(s *shard.Shards) error {
+	for i := range s.All {
+		s.All[i].Mu.Lock()
+		defer s.All[i].Mu.Unlock()
+	}
+	var keys, bytes, spentKeys, spentBytes int64
+	for i := range s.All {
+		sh := &s.All[i]
+		a, err := auditTable(&sh.Table)
+		if err != nil {
+			return fmt.Errorf("shard %d: %w", i, err)
+		}
+		keys, bytes, spentKeys, spentBytes = keys+a.keys, bytes+a.bytes, spentKeys+a.spentKeys, spentBytes+a.spentBytes
+		lists := sh.Lists.Of(table.SpentList).Keys
+		if held, spent, next := sh.Held.Load(), sh.SpentHeld.Load(), sh.NextEndNS.Load(); held != sh.InUse || int(spent) != lists || next != sh.Ends.NextNS() {
+			return fmt.Errorf("shard %d: published are %d keys, %d spent, the next to end at %d, and there are %d, %d, at %d", i, held, spent, next, sh.InUse, lists, sh.Ends.NextNS())
+		}
+	}
+	if k, b := s.Room.SpentKeys.Load(), s.Room.SpentBytes.Load(); k != spentKeys || b != spentBytes {
+		return fmt.Errorf("%d spent keys and %d bytes are accounted for, and %d and %d held", k, b, spentKeys, spentBytes)
+	}
+	if k, b := s.Room.Keys.Load(), s.Room.Bytes.Load(); k != keys || b != bytes {
+		return fmt.Errorf("%d keys and %d bytes are accounted for, and %d and %d held", k, b, keys, bytes)
+	}
+	return nil
+}
+
+// Footprint is what is allocated for keys, except for the index.
+func Footprint(s *shard.Shards) (n int64) {
+	for i := range s.All {
+		n += footprint(&s.All[i].Table)
+	}
+	return n
+}
 
 // audit is what a table holds.
 type audit struct {
 	keys, bytes           int64 // bytes by the estimate of MaxBytes
 	spentKeys, spentBytes int64
-	footprint             int64 // bytes that are allocated, except for the index
 }
 
 // auditTable checks what a table keeps account of against what it holds: the slots, tallies and rings in use and free, the lists, and when
@@ -22,7 +60,6 @@ func auditTable(t *table.Table) (a audit, err error) {
 		return a, err
 	}
 	a.spentKeys, a.spentBytes, err = auditCounts(t)
-	a.footprint = footprint(t)
 	return a, err
 }
 
@@ -80,7 +117,7 @@ func auditKeys(t *table.Table) (keys, bytes int64, err error) {
 	if int(keys) != t.Slabs.Places.InUse {
 		return 0, 0, fmt.Errorf("%d slots are in use, and %d taken", keys, t.Slabs.Places.InUse)
 	}
-	if err := auditPlaces(&t.Slabs.Places, slots, func(n uint32) uint32 { return t.Slabs.At(n).Older() }); err != nil {
+	if err := Places(&t.Slabs.Places, slots, func(n uint32) uint32 { return t.Slabs.At(n).Older() }); err != nil {
 		return 0, 0, fmt.Errorf("slots: %w", err)
 	}
 	return keys, bytes, auditTallies(t, used, rings)
@@ -126,7 +163,7 @@ func auditTallies(t *table.Table, used, rings map[uint32]bool) error {
 	if tallies != t.Tallies.Places.InUse {
 		return fmt.Errorf("%d tallies are in use, and %d taken", tallies, t.Tallies.Places.InUse)
 	}
-	if err := auditPlaces(&t.Tallies.Places, used, func(n uint32) uint32 { return t.Tallies.At(n).Next.Load() }); err != nil {
+	if err := Places(&t.Tallies.Places, used, func(n uint32) uint32 { return t.Tallies.At(n).Next.Load() }); err != nil {
 		return fmt.Errorf("tallies: %w", err)
 	}
 	inUse := len(rings)
@@ -142,8 +179,8 @@ func auditTallies(t *table.Table, used, rings map[uint32]bool) error {
 	return nil
 }
 
-// auditPlaces checks that each place is in use or free, once, and that slabs are open that have a free one.
-func auditPlaces(p *table.Places, used map[uint32]bool, next func(uint32) uint32) error {
+// Places checks that each place is in use or free, once, and that slabs are open that have a free one.
+func Places(p *table.Places, used map[uint32]bool, next func(uint32) uint32) error {
 	there := 0
 	for k := range p.Slabs {
 		u := &p.Slabs[k]

@@ -1,6 +1,7 @@
-package memory_test
+package shard_test
 
 import (
+	"celld/store/memory/memtest"
 	"slices"
 	"testing"
 
@@ -281,14 +282,14 @@ func (m *machine) resize(t *rapid.T) {
 	switch rapid.IntRange(0, 2).Draw(t, "limit") {
 	case 0:
 		m.model.maxKeys = rapid.Int64Range(1, 9).Draw(t, "maxKeys")
-		m.store.SetMaxKeys(m.model.maxKeys)
+		memtest.SetMaxKeys(&m.store.Resize, m.model.maxKeys)
 	case 1:
 		limits := []int64{0, 0, 1, 2*table.OverheadBytes + 3, 5*table.OverheadBytes + 6}
 		m.model.maxBytes = rapid.SampledFrom(limits).Draw(t, "maxBytes")
-		m.store.SetMaxBytes(m.model.maxBytes)
+		memtest.SetMaxBytes(&m.store.Resize, m.model.maxBytes)
 	default:
 		m.model.noEviction = rapid.Bool().Draw(t, "noEviction")
-		m.store.SetNoEviction(m.model.noEviction)
+		memtest.SetNoEviction(&m.store.Resize, m.model.noEviction)
 	}
 	m.trim(t)
 }

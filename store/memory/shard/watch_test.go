@@ -1,6 +1,7 @@
-package memory_test
+package shard_test
 
 import (
+	"celld/store/memory/memtest"
 	"fmt"
 	"testing"
 
@@ -30,7 +31,7 @@ func TestWatch(t *testing.T) {
 	}
 	reads := func(s *memory.Store) { s.Get(k, at(t0)); s.IdleNS(k, t0); s.Len(t0); contents(t, s, t0) }
 	sweep := func(s *memory.Store) { s.Sweep(t0 + second) }
-	shrink := func(s *memory.Store) { s.SetMaxBytes(1) }
+	shrink := func(s *memory.Store) { memtest.SetMaxBytes(&s.Resize, 1) }
 	flush := (*memory.Store).Flush
 	type events = []func(*memory.Store)
 	evict := func(s *memory.Store) {

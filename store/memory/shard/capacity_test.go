@@ -1,6 +1,7 @@
-package memory_test
+package shard_test
 
 import (
+	"celld/store/memory/memtest"
 	"errors"
 	"fmt"
 	"runtime"
@@ -256,30 +257,30 @@ func TestResize(t *testing.T) {
 				}
 			}
 			fill(10_000)
-			s.SetMaxKeys(1000)
+			memtest.SetMaxKeys(&s.Resize, 1000)
 			expect(1000, 9000)
 			if _, ok := s.IdleNS([]byte("009999"), t0); !ok {
 				t.Error("the youngest key has gone")
 			}
-			s.SetMaxKeys(2000)
+			memtest.SetMaxKeys(&s.Resize, 2000)
 			fill(3000)
 			if got := s.Len(t0); got != 2000 {
 				t.Fatalf("%d keys, want 2000", got)
 			}
-			s.SetMaxBytes(500 * (6 + table.OverheadBytes))
+			memtest.SetMaxBytes(&s.Resize, 500*(6+table.OverheadBytes))
 			expect(500, 12_500)
-			s.SetMaxBytes(0)
-			s.SetMaxKeys(0) // the default
+			memtest.SetMaxBytes(&s.Resize, 0)
+			memtest.SetMaxKeys(&s.Resize, 0) // the default
 			fill(3000)
 			expect(3000, 12_500)
 
-			s.SetNoEviction(true)
-			s.SetMaxKeys(100)
+			memtest.SetNoEviction(&s.Resize, true)
+			memtest.SetMaxKeys(&s.Resize, 100)
 			expect(3000, 12_500)
 			if err := put(s, "new", plain, t0); !errors.Is(err, store.ErrFull) {
 				t.Fatal(err)
 			}
-			s.SetNoEviction(false)
+			memtest.SetNoEviction(&s.Resize, false)
 			expect(100, 15_400)
 		})
 	}
@@ -294,7 +295,7 @@ func TestResizeTakesTheDeadAndTheSpentFirst(t *testing.T) {
 		mustPut(t, s, fmt.Sprint("live", i), live(t0, 60*second), t0)
 	}
 	s.Get([]byte("any"), at(t0+second))
-	s.SetMaxKeys(90)
+	memtest.SetMaxKeys(&s.Resize, 90)
 	if st := s.Stats(t0); st.Expired != 100 || st.Evicted != 10 || s.Len(t0) != 90 {
 		t.Fatalf("%+v, %d keys", st, s.Len(t0))
 	}
@@ -314,7 +315,7 @@ func TestSetLimits(t *testing.T) {
 		{10, 10, true, 1000}, {2000, 0, false, 1000}, {2000, 1, true, 1000}, {2000, 1 << 30, false, 1000},
 		{100, 0, true, 1000}, {1000, 1 << 30, false, 1000}, {100, 0, false, 100},
 	} {
-		s.SetLimitsNow(step.maxKeys, step.maxBytes, step.noEviction)
+		memtest.SetLimitsNow(&s.Resize, step.maxKeys, step.maxBytes, step.noEviction)
 		if got := s.Len(t0); got != step.want {
 			t.Errorf("%+v: %d keys", step, got)
 		}
@@ -364,7 +365,7 @@ func TestAnInsertWhileLimitsAreRaised(t *testing.T) {
 	mustPut(t, s, locked, live(t0, second), t0)
 	var names []string
 	for i := 0; len(names) < keys+1; i++ {
-		if name := fmt.Sprint(i); s.ShardOf(name) != s.ShardOf(locked) {
+		if name := fmt.Sprint(i); s.ShardIndex(s.Hash([]byte(name))) != s.ShardIndex(s.Hash([]byte(locked))) {
 			names = append(names, name)
 		}
 	}
@@ -383,7 +384,7 @@ func TestAnInsertWhileLimitsAreRaised(t *testing.T) {
 	}()
 	<-holds
 	go func() {
-		s.SetLimitsNow(keys+50, 0, false)
+		memtest.SetLimitsNow(&s.Resize, keys+50, 0, false)
 		close(done)
 	}()
 	for put(s, last, live(t0, second), t0) != nil {
