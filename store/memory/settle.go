@@ -131,13 +131,9 @@ func (s *takes) Linked(key []byte, id int64, a store.Access) (names [][]byte, er
 	return names, a.May.Reach(names, true, true)
 }
 
-// debt is what a limit is to take beyond a lease.
+// debt is a call that takes from a limit what it owes beyond a lease.
 type debt struct {
-	call *call
-	base *table.Tally // nil: the limit has nothing left to remember
-	of   *table.Tally // the companion
-	l    cell.Limit
-	st   cell.State
+	call
 	cost int64
 }
 
@@ -146,18 +142,20 @@ func debtsOf(keys []*call, id, n int64, nowNS int64) (debts []debt, more shard.N
 	for i := 0; i < len(keys) && n > 0; i++ {
 		c := keys[i]
 		for p := range c.sh.TalliesOf(c.e) {
-			_, l, found := c.sh.FindLease(p, id, nowNS)
-			if !found || p.Code.Load()&cell.CodeOfLeases == 0 || l.Cost >= n || l.TakenNS == 0 {
+			_, lease, found := c.sh.FindLease(p, id, nowNS)
+			if !found || p.Code.Load()&cell.CodeOfLeases == 0 || lease.Cost >= n || lease.TakenNS == 0 {
 				continue
 			}
-			d := debt{call: c, of: p, base: c.sh.BaseOf(c.e, p), l: p.Limit(), cost: n - l.Cost}
-			d.l.Leases = false
-			if d.base != nil {
-				d.l, d.st = d.base.Limit(), c.sh.Tallies.State(d.base)
-				more.Bytes -= c.sh.Tallies.Bytes(d.base)
+			l := p.Limit()
+			l.Leases = false
+			if base := c.sh.BaseOf(c.e, p); base != nil {
+				l = base.Limit()
 			}
-			d.l.Fit(&d.st, c.sh.TimeOf(&d.l, nowNS))
-			more.Bytes += table.TallyBytes + table.BytesOfRing(d.st.Ring)
+			d := debt{*c, n - lease.Cost}
+			d.Call, d.code, d.changes = &store.Call{Key: c.Key, Limit: &l, Policy: p.Policy.Load()}, l.Code(), true
+			d.findTally()
+			d.fetch(nowNS)
+			more.Add(d.needs(nil, nowNS))
 			debts = append(debts, d)
 		}
 	}
@@ -172,7 +170,7 @@ func (s *takes) settle(keys []*call, id, n int64, a store.Access, paid *shard.Pr
 			return shard.ErrNoRoom
 		}
 		for i := range debts {
-			debts[i].take(a.NowNS)
+			debts[i].change(nil, debts[i].cost, cell.Force, a.NowNS)
 		}
 	}
 	for _, c := range keys {
@@ -187,17 +185,6 @@ func (s *takes) settle(keys []*call, id, n int64, a store.Access, paid *shard.Pr
 		c.leasesChanged(a.NowNS)
 	}
 	return nil
-}
-
-func (d *debt) take(nowNS int64) {
-	sh := d.call.sh
-	if d.base == nil {
-		d.base = sh.AddTally(d.call.e, d.of.Policy.Load())
-	}
-	d.l.Decide(&d.st, sh.TimeOf(&d.l, nowNS), d.cost, cell.Force)
-	had := sh.Tallies.Bytes(d.base)
-	sh.Tallies.Keep(d.base, &d.l, d.l.Code(), &d.st)
-	sh.ReleaseBytes(had - sh.Tallies.Bytes(d.base))
 }
 
 // leasesChanged notes that leases of a key have changed, or its limits with them: those who wait for it are looked at again. It removes

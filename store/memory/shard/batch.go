@@ -6,7 +6,7 @@ import "celld/store/memory/table"
 // touching it would cost 20 ns a call.
 const touchFromKeys = 1 << 14
 
-// batch is what is noted on at most perLock requests.
+// Batch is what is noted on at most perLock requests.
 type Batch struct {
 	n      int
 	hashes [PerLock]uint64      // of their keys
@@ -20,7 +20,7 @@ func (b *Batch) Add(hash uint64) {
 	b.n++
 }
 
-// large reports whether the table is larger than the caches.
+// Large reports whether the table is larger than the caches.
 func (s *Shards) Large() bool { return s.Room.Keys.Load() >= touchFromKeys }
 
 // Touch brings what the requests need into the caches, and notes where their keys seem to be. It takes no lock, so what it sees
@@ -57,7 +57,7 @@ func (s *Shards) Touch(b *Batch) {
 //go:noinline
 func keep(uint64) {}
 
-// touchTallies touches the first tallies of the requests' keys.
+// TouchTallies touches the first tallies of the requests' keys.
 func (s *Shards) TouchTallies(b *Batch) {
 	var sum uint64
 	for i, e := range b.slots[:b.n] {

@@ -23,7 +23,7 @@ func (s *Shards) Copy(from, to []byte, replace bool, a store.Access) (copied boo
 		if old != nil && !replace {
 			return nil
 		}
-		st, spent := source.full(n, e), e.Spent()
+		st := source.full(n, e)
 		if st.Limits != nil {
 			limits := withoutLeases(*st.Limits).Clone()
 			if st.TAT, st.Limits = source.EndOf(limits), &limits; st.TAT <= uint64(a.NowNS) {
@@ -33,11 +33,7 @@ func (s *Shards) Copy(from, to []byte, replace bool, a store.Access) (copied boo
 		if !paid.Claim(target.more(old, to, st)) {
 			return ErrNoRoom
 		}
-		if old != nil {
-			target.set(o, old, st, spent, to)
-		} else {
-			target.Link(toHash, to, st, spent, a.NowNS)
-		}
+		target.store(toHash, o, old, to, st, a.NowNS)
 		copied = true
 		return nil
 	})

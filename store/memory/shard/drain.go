@@ -16,7 +16,7 @@ type Change struct {
 	Lost    bool // some keys are gone that nobody was told of, because they were too many; Key is nil
 }
 
-// teller tells of changes. It knows how far Drain has come.
+// Teller tells of changes. It knows how far Drain has come.
 type Teller struct {
 	*Shards
 	mu      sync.Mutex // held, before that of a shard, by SetWall and all that use it

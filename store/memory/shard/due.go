@@ -5,7 +5,7 @@ import (
 	"celld/store/memory/table"
 )
 
-// giveDue gives what the leases held that have ended back to their limits, and reports whether the key is still there. It runs whenever
+// GiveDue gives what the leases held that have ended back to their limits, and reports whether the key is still there. It runs whenever
 // a key is looked up, and so before anybody sees a state. That is as good as at the end of each lease: meanwhile nobody takes.
 //
 // WATCH does not see it, as it does not see what flows back.
@@ -94,7 +94,7 @@ func (sh *Shard) giveBack(e *table.Slot, p *table.Tally, from []cell.Lease, nowN
 	sh.Tallies.Untell(base)
 }
 
-// dropIfEmpty removes a tally of leases that has none, unless it is the last of its key.
+// DropIfEmpty removes a tally of leases that has none, unless it is the last of its key.
 func (sh *Shard) DropIfEmpty(e *table.Slot, p *table.Tally) {
 	st := sh.Tallies.State(p)
 	if cell.Leases(&st) > 0 || st.BlockedNS != 0 {
@@ -114,7 +114,7 @@ func (sh *Shard) leased(e *table.Slot, nowNS int64) bool {
 	return false
 }
 
-// linkedOf are the keys that a lease leads to. found is false if there is none that has not ended.
+// LinkedOf are the keys that a lease leads to. found is false if there is none that has not ended.
 func (sh *Shard) LinkedOf(e *table.Slot, id, nowNS int64) (names [][]byte, found bool) {
 	for p := range sh.TalliesOf(e) {
 		if p.HoldsLeases() {
@@ -127,7 +127,7 @@ func (sh *Shard) LinkedOf(e *table.Slot, id, nowNS int64) (names [][]byte, found
 	return names, found
 }
 
-// findLease looks for a lease that has not ended in a tally.
+// FindLease looks for a lease that has not ended in a tally.
 func (sh *Shard) FindLease(p *table.Tally, id, nowNS int64) (st cell.State, l cell.Lease, found bool) {
 	if p.HoldsLeases() {
 		st = sh.Tallies.State(p)
@@ -136,7 +136,7 @@ func (sh *Shard) FindLease(p *table.Tally, id, nowNS int64) (st cell.State, l ce
 	return st, l, found
 }
 
-// dropLease ends the leases of an ID in a tally, and gives back what they hold beyond n.
+// DropLease ends the leases of an ID in a tally, and gives back what they hold beyond n.
 func (sh *Shard) DropLease(e *table.Slot, p *table.Tally, id, n, nowNS int64) {
 	for {
 		st := sh.Tallies.State(p)

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// Victim says which kind of key gives its room, in the order in which they go.
+// victim says which kind of key gives its room, in the order in which they go.
 type victim int
 
 const (

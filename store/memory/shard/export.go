@@ -138,7 +138,7 @@ func (s *Exports) EndExport(p Position) {
 	}
 }
 
-// exports are those under way, one or two: a snapshot and a rewrite of the append-only file.
+// Exports are those under way, one or two: a snapshot and a rewrite of the append-only file.
 type Exports struct {
 	*Shards
 	mu      sync.Mutex

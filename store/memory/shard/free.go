@@ -28,7 +28,7 @@ const (
 	exactKeys = 1 << 12
 )
 
-// free is a call without the lock.
+// Free is a call without the lock.
 type Free struct {
 	Store   *Shards
 	guess   *table.Slot // that seems to be the key's, or nil
@@ -43,7 +43,7 @@ type Free struct {
 	passed  bool
 }
 
-// guessFrom takes the guess of a request's slot from a batch that has looked ahead; nil has not.
+// GuessFrom takes the guess of a request's slot from a batch that has looked ahead; nil has not.
 func (f *Free) GuessFrom(b *Batch, i int) {
 	if b != nil {
 		f.guess, f.flushes = b.slots[i], b.flushes
@@ -105,7 +105,7 @@ func (f *Free) changed() {
 	f.due = f.due || f.sh.Journal != nil && info&table.FlagJournaled == 0 || f.sh.watches.Load() != 0
 }
 
-// finish counts a call that has been decided, and does what is left to do.
+// Finish counts a call that has been decided, and does what is left to do.
 func (f *Free) Finish(c *Counts, hash uint64, key []byte, a store.Access) {
 	c.add(f)
 	if f.due {
@@ -161,7 +161,7 @@ func (f *Free) throttle(sh *Shard, r *store.Request, a store.Access) bool {
 	return true
 }
 
-// take decides on a request of one limit under a key that holds nothing else, if it can.
+// Take decides on a request of one limit under a key that holds nothing else, if it can.
 func (f *Free) Take(sh *Shard, r *store.TakeRequest, a store.Access) bool {
 	c := &r.Calls[0]
 	if !isPlain(r) || c.Limit.HasRing() || !f.look(sh, r.Hash, c.Key, table.FlagLimits, a) {
@@ -257,7 +257,7 @@ func (c *Counts) add(f *Free) {
 	}
 }
 
-// blockedTooLong reports a block that ends later than the policy's present limit would set it now. A literal's block stays: a
+// BlockedTooLong reports a block that ends later than the policy's present limit would set it now. A literal's block stays: a
 // call with another literal must not end it. at is now, in the limit's time.
 func BlockedTooLong(c *store.Call, st *cell.State, at int64) bool {
 	return c.Policy != 0 && st.BlockedNS > uint64(at+c.Limit.BlockNS)

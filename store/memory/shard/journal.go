@@ -18,7 +18,7 @@ type journal struct {
 	lost    bool                // there were more than most
 }
 
-// mark notes a slot, once.
+// Mark notes a slot, once.
 func (j *journal) Mark(n uint32, e *table.Slot) {
 	if j == nil || e.Has(table.FlagJournaled) {
 		return

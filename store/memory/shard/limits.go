@@ -17,7 +17,7 @@ func policyID(l *store.LimitState) uint32 {
 	return l.Policy.ID
 }
 
-// removeTallies removes those for which is returns true, but not the last that a key has, and returns how many are left.
+// RemoveTallies removes those for which is returns true, but not the last that a key has, and returns how many are left.
 func (sh *Shard) RemoveTallies(e *table.Slot, is func(*table.Tally) bool) (left int) {
 	t := &sh.Tallies
 	var before *table.Tally
@@ -94,7 +94,7 @@ func (sh *Shard) tell(e *table.Slot, limits store.Limits) {
 	}
 }
 
-// Rings yields the limits of a key, as limits has made them, with their rings, and an unused one for those that have none.
+// rings yields the limits of a key, as limits has made them, with their rings, and an unused one for those that have none.
 func (sh *Shard) rings(e *table.Slot, limits store.Limits) iter.Seq2[*store.LimitState, *table.Ring] {
 	return func(yield func(*store.LimitState, *table.Ring) bool) {
 		none := &table.Ring{}
@@ -117,7 +117,7 @@ func (sh *Shard) rings(e *table.Slot, limits store.Limits) iter.Seq2[*store.Limi
 	}
 }
 
-// Untell has all of a key's logs told anew.
+// untell has all of a key's logs told anew.
 func (sh *Shard) untell(e *table.Slot) {
 	for p := range sh.TalliesOf(e) {
 		sh.Tallies.Untell(p)
@@ -137,7 +137,7 @@ func (sh *Shard) gone(e *table.Slot) bool {
 	return false
 }
 
-// lost reports whether a tally is of a policy that is gone.
+// Lost reports whether a tally is of a policy that is gone.
 func (sh *Shard) Lost(p *table.Tally) bool {
 	id := p.Policy.Load()
 	return id != 0 && sh.policies.PolicyOf(id) == nil

@@ -6,7 +6,7 @@ import (
 	"celld/store/memory/table"
 )
 
-// takePlain answers a plain request under a key that is there and holds nothing but its limit, as nearly all are. Its shard is
+// TakePlain answers a plain request under a key that is there and holds nothing but its limit, as nearly all are. Its shard is
 // locked. It reports false, and has decided nothing, where the request is any other.
 func (sh *Shard) TakePlain(r *store.TakeRequest, a store.Access) (done bool) {
 	c := &r.Calls[0]

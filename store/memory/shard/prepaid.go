@@ -7,7 +7,7 @@ import (
 // errNoRoom says that prepaid must find room first. No caller of the package sees it.
 var ErrNoRoom = errors.New("no room yet")
 
-// prepaid is room that is claimed before the locks of several keys are taken, because none can be made under them. All that
+// Prepaid is room that is claimed before the locks of several keys are taken, because none can be made under them. All that
 // is needed is claimed at once. So of two callers that wait for room, neither keeps what the other waits for.
 type Prepaid struct {
 	Store *Shards
@@ -19,7 +19,7 @@ type Prepaid struct {
 
 func (n *Need) Add(m Need) { n.keys, n.Bytes = n.keys+m.keys, n.Bytes+m.Bytes }
 
-// run calls do under the locks. When do returns errNoRoom, run pays for what do has asked for and calls it again.
+// Run calls do under the locks. When do returns errNoRoom, run pays for what do has asked for and calls it again.
 func (p *Prepaid) Run(locks ShardSet, nowNS int64, do func() error) error {
 	for {
 		p.Store.LockAll(locks, nowNS)
@@ -35,7 +35,7 @@ func (p *Prepaid) Run(locks ShardSet, nowNS int64, do func() error) error {
 	}
 }
 
-// claim takes the room out of what was paid, and the rest out of the store's. If that is not there, nothing is taken.
+// Claim takes the room out of what was paid, and the rest out of the store's. If that is not there, nothing is taken.
 func (p *Prepaid) Claim(n Need) bool {
 	p.check()
 	if !p.Store.Room.claim(Need{max(0, n.keys-p.keys), max(0, n.Bytes-p.Bytes)}) {

@@ -45,7 +45,7 @@ type Queue struct {
 
 const NotDue = math.MaxInt64
 
-// waiter is a call that waits, or a reservation behind such calls: that has been answered, and takes when its turn comes.
+// Waiter is a call that waits, or a reservation behind such calls: that has been answered, and takes when its turn comes.
 type Waiter struct {
 	waiting.Waiter[*Waiter]
 	Locks      ShardSet
@@ -55,7 +55,7 @@ type Waiter struct {
 	Cost  int64  // of its queue's state
 }
 
-// queueOf is the queue of a call's state, nil if nobody waits for it.
+// QueueOf is the queue of a call's state, nil if nobody waits for it.
 func (sh *Shard) QueueOf(c *store.Call) *Queue {
 	if len(sh.waited.OfKey) == 0 {
 		return nil
@@ -68,12 +68,12 @@ func (sh *Shard) QueueOf(c *store.Call) *Queue {
 	return nil
 }
 
-// is reports whether a call of the queue's key shares its state.
+// Is reports whether a call of the queue's key shares its state.
 func (q *Queue) Is(c *store.Call) bool {
 	return c.Policy == q.policy && (c.Policy != 0 || c.Limit.Shape == q.shape)
 }
 
-// newQueue makes the queue of the state of a call whose key has that hash. serve is called when it is to be looked at.
+// NewQueue makes the queue of the state of a call whose key has that hash. serve is called when it is to be looked at.
 func (sh *Shard) NewQueue(c *store.Call, hash uint64, now func() int64, serve func(*Queue)) *Queue {
 	q := &Queue{Sh: sh, hash: hash, key: string(c.Key), policy: c.Policy, shape: c.Limit.Shape, dueNS: NotDue, now: now}
 	q.Spoil()
@@ -84,16 +84,16 @@ func (sh *Shard) NewQueue(c *store.Call, hash uint64, now func() int64, serve fu
 	return q
 }
 
-// spoil notes that the forecast is not right any more.
+// Spoil notes that the forecast is not right any more.
 func (q *Queue) Spoil() { q.ahead.stale = true }
 
-// rang notes that the timer has come.
+// Rang notes that the timer has come.
 func (q *Queue) Rang() { q.dueNS = NotDue }
 
-// keepsFor reports whether the state is left alone for a waiter in another queue.
+// KeepsFor reports whether the state is left alone for a waiter in another queue.
 func (q *Queue) KeepsFor(w *Waiter) bool { return q.kept == w }
 
-// keepFor leaves the state alone for a waiter in another queue until it has waited, and for so much longer, unless it is for one with an
+// KeepFor leaves the state alone for a waiter in another queue until it has waited, and for so much longer, unless it is for one with an
 // earlier ticket already.
 func (q *Queue) KeepFor(w *Waiter, nowNS int64, waitNS, moreNS uint64) {
 	if !q.Keeps(nowNS) || q.kept.Ticket >= w.Ticket {
@@ -122,7 +122,7 @@ func (q *Queue) Add(w *Waiter, cost int64) {
 	q.Insert(w, 0)
 }
 
-// takeOut takes a waiter out, and drops the queue with the last one. After its first the next is looked at from nowNS on.
+// TakeOut takes a waiter out, and drops the queue with the last one. After its first the next is looked at from nowNS on.
 func (q *Queue) TakeOut(w *Waiter, nowNS int64) {
 	if q.Remove(w) == 0 {
 		q.SeenNS = max(q.SeenNS, nowNS)
@@ -133,13 +133,13 @@ func (q *Queue) TakeOut(w *Waiter, nowNS int64) {
 	}
 }
 
-// replace puts another waiter in the place of one.
+// Replace puts another waiter in the place of one.
 func (q *Queue) Replace(w, by *Waiter) {
 	q.Waiters[q.Index(w)] = by
 	by.Queue, by.Cost, w.Queue = q, w.Cost, nil
 }
 
-// poke has the first looked at again at once, as something has changed at nowNS.
+// Poke has the first looked at again at once, as something has changed at nowNS.
 func (q *Queue) Poke(nowNS int64) {
 	if q.Quiet {
 		return
@@ -152,7 +152,7 @@ func (q *Queue) Poke(nowNS int64) {
 	}
 }
 
-// setTimer has the queue served at an instant. A poke is not put off.
+// SetTimer has the queue served at an instant. A poke is not put off.
 func (q *Queue) SetTimer(atNS int64) {
 	if q.dueNS != 0 && q.dueNS != atNS {
 		q.dueNS = atNS
@@ -160,7 +160,7 @@ func (q *Queue) SetTimer(atNS int64) {
 	}
 }
 
-// pokeKey pokes the queues of a key.
+// PokeKey pokes the queues of a key.
 func (sh *Shard) PokeKey(key []byte, nowNS int64) {
 	for _, q := range sh.waited.OfKey[string(key)] {
 		q.Poke(nowNS)
@@ -176,7 +176,7 @@ func (sh *Shard) pokeAll(nowNS int64) {
 	}
 }
 
-// keeps reports whether the first leaves the state alone for another.
+// Keeps reports whether the first leaves the state alone for another.
 func (q *Queue) Keeps(nowNS int64) bool {
 	if q.kept == nil {
 		return false
@@ -202,7 +202,7 @@ type forecast struct {
 // in 64 looks, and meanwhile its waits are told too long.
 const looksPerBooking = 16
 
-// waitNS is how long a call of a limit has to wait behind the queue, at least 1 ns; Never if it never passes. st is the state at nowNS.
+// WaitNS is how long a call of a limit has to wait behind the queue, at least 1 ns; Never if it never passes. st is the state at nowNS.
 // Where nothing can be booked it is what is known: until the first may pass, and until this call would without the others.
 func (q *Queue) WaitNS(l *cell.Limit, st cell.State, nowNS, cost int64) uint64 {
 	at := q.Sh.TimeOf(l, nowNS)
@@ -237,7 +237,7 @@ func (q *Queue) bookAll(l *cell.Limit, st cell.State, at int64) {
 	}
 }
 
-// book notes that a call has come to the end of the queue.
+// Book notes that a call has come to the end of the queue.
 func (q *Queue) Book(l *cell.Limit, st cell.State, nowNS, cost int64) {
 	if l.Bookable() && !l.Additive() {
 		at := q.Sh.TimeOf(l, nowNS)
@@ -246,5 +246,5 @@ func (q *Queue) Book(l *cell.Limit, st cell.State, nowNS, cost int64) {
 	}
 }
 
-// laterNS is so many ns from now, or the last instant that a file can have.
+// LaterNS is so many ns from now, or the last instant that a file can have.
 func LaterNS(nowNS, ns int64) uint64 { return uint64(nowNS + min(ns, math.MaxInt64-nowNS)) }

@@ -40,7 +40,7 @@ func (s *Exports) rename(from, to []byte, onlyNew bool, a store.Access) (there, 
 	if old != nil && onlyNew {
 		return true, false, nil
 	}
-	st, spent := source.full(n, e), e.Spent() // unlink leaves the rings to us
+	st := source.full(n, e) // unlink leaves the rings to us
 	if st.Limits != nil {
 		for i := range *st.Limits {
 			l := &(*st.Limits)[i]
@@ -52,18 +52,17 @@ func (s *Exports) rename(from, to []byte, onlyNew bool, a store.Access) (there, 
 			}
 		}
 	}
-	if !spent {
+	if !e.Spent() {
 		s.noteMove(from, to, st)
 	}
 	if old != nil { // its slot stays: a scan may have passed the place of a new one
 		s.Room.Bytes.Add(max(limitBytes(st)-target.LimitBytes(old), 0)) // set gives back what becomes free
 		source.Remove(n, e)
-		target.set(o, old, st, spent, to)
 	} else {
 		s.Room.Bytes.Add(table.CostBytes(len(to)) + limitBytes(st) - source.CostBytes(n, e))
 		source.unlink(n, e, false)
-		target.Link(toHash, to, st, spent, nowNS)
 	}
+	target.store(toHash, o, old, to, st, nowNS)
 	target.Find(toHash, to, store.Access{NowNS: nowNS}) // a use of a key that was there
 	return true, true, nil
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// resize holds the limits that were asked for; room has those in force.
+// Resize holds the limits that were asked for; room has those in force.
 type Resize struct {
 	*Shards
 	Mu                  sync.Mutex
@@ -84,7 +84,7 @@ func (s *Resize) setNote() {
 	}
 }
 
-// init sets the first limits of an empty store.
+// Init sets the first limits of an empty store.
 func (s *Resize) Init(maxKeys, maxBytes int64, noEviction bool) {
 	s.Room.maxKeys.Store(maxKeys)
 	s.Room.maxBytes.Store(maxBytes)

@@ -18,7 +18,7 @@ type room struct {
 	idle                  atomic.Int64 // bytes of places in slabs that no key uses, about
 }
 
-// need is what a change takes of the room.
+// Need is what a change takes of the room.
 type Need struct{ keys, Bytes int64 }
 
 // NewKey is what a key of that length needs.

@@ -20,7 +20,7 @@ const (
 	bytesPerLock = 1 << 20
 )
 
-// shard holds the keys whose hash leads to it. All but the atomics is guarded by mu.
+// Shard holds the keys whose hash leads to it. All but the atomics is guarded by mu.
 type Shard struct {
 	Mu sync.Mutex
 	// Odd while the shard is locked: a call without the lock that sees it odd, or changed, takes the lock. See free.go.
@@ -47,7 +47,7 @@ type Shard struct {
 	_ [64]byte // keeps the next shard's lock out of this one's cache line
 }
 
-// shardSet is a set of shards: a bit for each, by its index.
+// ShardSet is a set of shards: a bit for each, by its index.
 type ShardSet uint64
 
 // counters are the shard's part of Stats, and mean the same.
@@ -61,14 +61,14 @@ func (sh *Shard) CountLookup(found *table.Slot) {
 	}
 }
 
-// lock keeps all others out of the shard, those that take no lock too.
+// Lock keeps all others out of the shard, those that take no lock too.
 func (sh *Shard) Lock(nowNS int64) {
 	sh.Mu.Lock()
 	sh.Version.Add(1)
 	sh.LatestNS = max(sh.LatestNS, nowNS)
 }
 
-// unlock ends a lock, or one of mu alone.
+// Unlock ends a lock, or one of mu alone.
 func (sh *Shard) Unlock() {
 	if sh.Version.Load()&1 != 0 {
 		sh.Version.Add(1)
@@ -76,7 +76,7 @@ func (sh *Shard) Unlock() {
 	sh.Mu.Unlock()
 }
 
-// Clear makes the shard's table an empty one.
+// clear makes the shard's table an empty one.
 func (sh *Shard) clear() {
 	sh.Table.Clear()
 	sh.publish()
@@ -99,7 +99,7 @@ func (sh *Shard) publish() {
 // idleStep is by how many bytes a shard's idle memory changes before it is counted in room.
 const idleStep = 64 << 10
 
-// find returns the live slot of the key and touches it, or noSlot and nil. It removes a dead one, and what a live one holds of
+// Find returns the live slot of the key and touches it, or noSlot and nil. It removes a dead one, and what a live one holds of
 // policies that are gone, and gives back what it holds of leases that have ended.
 func (sh *Shard) Find(hash uint64, key []byte, a store.Access) (uint32, *table.Slot) {
 	n, e := sh.Meet(hash, key, a)
@@ -109,7 +109,7 @@ func (sh *Shard) Find(hash uint64, key []byte, a store.Access) (uint32, *table.S
 	return n, e
 }
 
-// meet is find, but it keeps what belongs to policies that are gone, and leases that have ended.
+// Meet is find, but it keeps what belongs to policies that are gone, and leases that have ended.
 func (sh *Shard) Meet(hash uint64, key []byte, a store.Access) (uint32, *table.Slot) {
 	n, e := sh.Slot(hash, key)
 	switch {
@@ -151,7 +151,7 @@ func (sh *Shard) Link(hash uint64, key []byte, st store.Value, spent bool, nowNS
 	return n, e
 }
 
-// Put gives a linked slot the state that an allowed call leaves. A later end keeps the slot's place in the wheel, so a call on
+// put gives a linked slot the state that an allowed call leaves. A later end keeps the slot's place in the wheel, so a call on
 // a key that is there does not touch the wheel.
 func (sh *Shard) put(n uint32, e *table.Slot, tat uint64, key []byte) {
 	if e.Has(table.FlagsOfState) || e.Spent() || tat < e.Held() {
@@ -164,7 +164,7 @@ func (sh *Shard) put(n uint32, e *table.Slot, tat uint64, key []byte) {
 	sh.bumpWatched(key)
 }
 
-// putEnd is put for a slot whose limits have changed already. It ends an EXPIRE.
+// PutEnd is put for a slot whose limits have changed already. It ends an EXPIRE.
 func (sh *Shard) PutEnd(n uint32, e *table.Slot, end uint64, key []byte) {
 	if e.Has(table.FlagsOfState) {
 		sh.clearExpiry(n, e)
@@ -173,7 +173,7 @@ func (sh *Shard) PutEnd(n uint32, e *table.Slot, end uint64, key []byte) {
 	sh.MoveEnd(n, e, end, key)
 }
 
-// moveEnd is putEnd that leaves the expiry as it is.
+// MoveEnd is putEnd that leaves the expiry as it is.
 func (sh *Shard) MoveEnd(n uint32, e *table.Slot, end uint64, key []byte) {
 	was := sh.EndNS(n, e)
 	e.TAT.Store(end)
@@ -186,7 +186,7 @@ func (sh *Shard) MoveEnd(n uint32, e *table.Slot, end uint64, key []byte) {
 	sh.bumpWatched(key)
 }
 
-// Set gives a linked slot another state. The caller has claimed room for what its limits take more.
+// set gives a linked slot another state. The caller has claimed room for what its limits take more.
 func (sh *Shard) set(n uint32, e *table.Slot, st store.Value, spent bool, key []byte) {
 	was := sh.EndNS(n, e)
 	sh.clearExpiry(n, e)
@@ -252,7 +252,7 @@ func (sh *Shard) clearExpiry(n uint32, e *table.Slot) {
 	e.SetInfo(table.FlagsOfState, 0)
 }
 
-// Unlink takes a slot out of the shard. Its room stays claimed.
+// unlink takes a slot out of the shard. Its room stays claimed.
 func (sh *Shard) unlink(n uint32, e *table.Slot, expired bool) {
 	var scratch [table.HugeKey]byte
 	key := sh.Keys.View(n, e, &scratch)
@@ -287,7 +287,7 @@ func (sh *Shard) letGo(n uint32, e *table.Slot, key []byte, expired bool) {
 	e.SetInfo(table.FlagWaited, 0)
 }
 
-// releaseBytes gives back bytes that have become free. It ignores a negative number, for which room was claimed before.
+// ReleaseBytes gives back bytes that have become free. It ignores a negative number, for which room was claimed before.
 func (sh *Shard) ReleaseBytes(freed int64) {
 	if freed > 0 {
 		sh.room.Bytes.Add(-freed)

@@ -10,7 +10,7 @@ import (
 	"celld/store/policy"
 )
 
-// shards are all of a store's, and what they share. A key's hash leads to its shard.
+// Shards are all of a store's, and what they share. A key's hash leads to its shard.
 type Shards struct {
 	All     []Shard
 	seed    maphash.Seed
@@ -28,7 +28,7 @@ func (s *Shards) Lane(a store.Access) *lane { return &s.lanes[a.Lane%lanes] }
 // Hash returns a hash of a key. Nobody outside of the process can foresee any of its bits.
 func (s *Shards) Hash(key []byte) uint64 { return maphash.Bytes(s.seed, key) }
 
-// shardIndex uses the lower bits of a hash; its upper half is the tag.
+// ShardIndex uses the lower bits of a hash; its upper half is the tag.
 func (s *Shards) ShardIndex(hash uint64) int { return int(hash & uint64(len(s.All)-1)) }
 
 func (s *Shards) ShardOf(hash uint64) *Shard { return &s.All[s.ShardIndex(hash)] }
@@ -44,7 +44,7 @@ func (s *Shards) lockKey(key []byte, a store.Access) (sh *Shard, n uint32, e *ta
 
 func (s *Shards) ShardSetOf(hash uint64) ShardSet { return 1 << s.ShardIndex(hash) }
 
-// lockAll locks the shards, lowest index first, as Flush does.
+// LockAll locks the shards, lowest index first, as Flush does.
 func (s *Shards) LockAll(set ShardSet, nowNS int64) {
 	for ; set != 0; set &= set - 1 {
 		s.All[bits.TrailingZeros64(uint64(set))].Lock(nowNS)
@@ -79,7 +79,7 @@ type lane struct {
 	_             [48]byte // up to a cache line
 }
 
-// counts are those of one batch.
+// Counts are those of one batch.
 type Counts struct{ hits, changes int64 }
 
 func (l *lane) Count(c Counts) {
@@ -91,7 +91,7 @@ func (l *lane) Count(c Counts) {
 	}
 }
 
-// flush removes all keys, at nowNS: see Store.Flush.
+// Flush removes all keys, at nowNS: see Store.Flush.
 func (s *Shards) Flush(nowNS int64) {
 	for i := range s.All {
 		s.All[i].Lock(0)
@@ -111,7 +111,7 @@ func (s *Shards) Flush(nowNS int64) {
 	}
 }
 
-// init makes so many shards, a power of two. With journal they collect changes.
+// Init makes so many shards, a power of two. With journal they collect changes.
 func (s *Shards) Init(n int, policies *policy.Set, withJournal bool) {
 	s.All, s.seed, s.Set = make([]Shard, n), maphash.MakeSeed(), policies
 	s.memory.Init()
@@ -126,7 +126,7 @@ func (s *Shards) Init(n int, policies *policy.Set, withJournal bool) {
 	}
 }
 
-// pokeAll pokes all queues, as a policy or a rule has changed.
+// PokeAll pokes all queues, as a policy or a rule has changed.
 func (s *Shards) PokeAll(nowNS int64) {
 	for i := range s.All {
 		sh := &s.All[i]
@@ -136,7 +136,7 @@ func (s *Shards) PokeAll(nowNS int64) {
 	}
 }
 
-// waitedKeys is for how many keys somebody waits.
+// WaitedKeys is for how many keys somebody waits.
 func (s *Shards) WaitedKeys() (keys int64) {
 	for i := range s.All {
 		sh := &s.All[i]

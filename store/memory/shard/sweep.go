@@ -7,7 +7,7 @@ import (
 	"celld/store/memory/table"
 )
 
-// sweeper removes what is over. Its walk removes the states of policies that were deleted or reset. These states may lie under any number of
+// Sweeper removes what is over. Its walk removes the states of policies that were deleted or reset. These states may lie under any number of
 // keys, so they are not removed at once. A look-up of a key removes its own, and Sweep walks through the table once for the
 // others. A key that held nothing else is then gone.
 //

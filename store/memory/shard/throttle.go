@@ -40,7 +40,7 @@ func (s *Shards) ThrottleBatch(reqs []store.Request, a store.Access, _ store.Wak
 	return true
 }
 
-// throttleAll decides. b has the slots where the requests' keys seem to be; it is nil if they have not been looked for.
+// ThrottleAll decides. b has the slots where the requests' keys seem to be; it is nil if they have not been looked for.
 func (s *Shards) ThrottleAll(reqs []store.Request, b *Batch, a store.Access) {
 	ruled := s.HasRules()
 	f := Free{Store: s}

@@ -159,7 +159,7 @@ func (x *index) Remove(tag, n uint32) {
 	x.Dir.Load().Segment(tag).chunk(tag).remove(uint64(tag)<<32 | uint64(n))
 }
 
-// Insert returns false when the chunk is full.
+// insert returns false when the chunk is full.
 func (c *Chunk) insert(entry uint64) bool {
 	if c == nil {
 		return false
@@ -175,7 +175,7 @@ func (c *Chunk) insert(entry uint64) bool {
 	return false
 }
 
-// Remove moves an entry that another had kept from its line, or from a nearer one, into the place that becomes free, and
+// remove moves an entry that another had kept from its line, or from a nearer one, into the place that becomes free, and
 // so on from there.
 func (c *Chunk) remove(entry uint64) {
 	if c == nil {

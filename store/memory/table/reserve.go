@@ -56,7 +56,7 @@ func (r *reserve[T]) fill() {
 	r.filling.Store(false)
 }
 
-// Drop forgets what is ready and in use.
+// drop forgets what is ready and in use.
 func (r *reserve[T]) drop() {
 	r.used.Store(0)
 	for len(r.blocks) > 0 {

@@ -52,7 +52,7 @@ func (t *tallies) Put(n uint32) {
 	t.release(t.put(n))
 }
 
-// Ring is that of a tally, nil if it has none.
+// ring is that of a tally, nil if it has none.
 func (t *tallies) ring(p *Tally) []uint64 {
 	n := p.Ring.Load()
 	if n == 0 {
