@@ -21,8 +21,9 @@ func aside[T any](k *Keyspace, ask func() (T, error), done func(T, error)) {
 		return
 	}
 	go func() {
-		defer k.asked.Add(-1)
-		done(ask())
+		answer, err := ask()
+		k.asked.Add(-1)
+		done(answer, err)
 	}()
 }
 

@@ -171,6 +171,10 @@ func TestErrorsOfAllKeys(t *testing.T) {
 		if err := <-failed; err == nil || err.Error() != "ERR odd" {
 			t.Errorf("%s: %v", name, err)
 		}
+		if n := s.asked.Load(); n != 0 {
+			t.Errorf("%s: %d are asked", name, n)
+		}
+		harness.Eventually(t, "the client holds none", func() bool { return s.asking.Load() == 0 })
 		s.asked.Store(mostAsked)
 		c.ask(s, func(err error) { failed <- err })
 		if err := <-failed; err != link.ErrBusy || s.asked.Load() != mostAsked {

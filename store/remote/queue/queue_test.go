@@ -106,6 +106,7 @@ func TestOperationsThatAreLate(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			first.sent.End(nil)
 			var sent *operation
+			goOn := 0
 			for j, late := range late {
 				o, down := all[j], (*link.DownError)(nil)
 				if is := len(o.answers) == 1; is != late || late && (!errors.As(o.answers[0], &down) || down.Sent || down.Cause != link.ErrLate.Cause) {
@@ -114,9 +115,12 @@ func TestOperationsThatAreLate(t *testing.T) {
 				if o.sent != nil {
 					sent = o
 				}
-				if !late && sent == nil {
-					t.Errorf("%d: %d is not sent", i, j)
+				if !late {
+					goOn++
 				}
+			}
+			if (sent != nil) != (goOn > 0) || sent != nil && (len(sent.sent.Operations) != goOn || len(sent.answers) > 0) {
+				t.Errorf("%d: %d go on, sent %+v", i, goOn, sent)
 			}
 			if q.Busy("k") != (sent != nil) || sent == nil && q.Bytes() != 0 {
 				t.Errorf("%d: busy %v, %d bytes", i, q.Busy("k"), q.Bytes())

@@ -40,8 +40,11 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 	for i := range policy.MaxPolicies + 1 {
 		list = append(list, policy.Policy{Name: fmt.Sprint("p", i), Limit: *literal(t, "5/1s")})
 	}
-	if _, err := s.KeepPolicies(list); !errors.Is(err, policy.ErrTooMany) {
-		t.Error(err)
+	if at, err := s.KeepPolicies(list); !errors.Is(err, policy.ErrTooMany) || at != policy.MaxPolicies-2 { // there are two already
+		t.Error(at, err)
+	}
+	if err := s.put(policy.PolicySetting, "more", "5/1s 5"); !errors.Is(err, policy.ErrTooMany) {
+		t.Errorf("one more: %v", err)
 	}
 
 	e := harness.NewAiling(t)

@@ -73,6 +73,9 @@ func TestPolls(t *testing.T) {
 		if _, err := s.KeepPolicies(file); err != nil || sets() != before+1 {
 			t.Errorf("a file that comes later is set %d times, %v", sets()-before, err)
 		}
+		if polls, reads := int(s.polls.Load()), e.Asks(readSettings.Digest+" 1 "+policiesKey); polls != reads {
+			t.Errorf("%d polls begin, %d reads", polls, reads)
+		}
 		s.Close()
 		if n := passes(time.Minute); n != 0 {
 			t.Errorf("it is closed, and asks %d times", n)

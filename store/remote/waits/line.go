@@ -88,9 +88,6 @@ func (l *line) serve() {
 		s := l.slots[0]
 		l.Waiters, l.slots = l.Waiters[1:], l.slots[1:]
 		v.line = nil
-		if l.waits.late != nil {
-			l.waits.late(now.Sub(s.at))
-		}
 		l.waits.room.Answer(v, &s.ask)
 	}
 	if !l.trying && len(l.slots) < len(l.Waiters) && (l.poked || !l.next.After(now)) {

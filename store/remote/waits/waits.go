@@ -41,8 +41,7 @@ type Waits struct {
 	asks  []*view.Change
 	news  news
 
-	lookahead, lookAgain time.Duration       // the constants; tests have others
-	late                 func(time.Duration) // for tests: how late a call is answered
+	lookahead, lookAgain time.Duration // the constants; tests have others
 }
 
 // Options say whom Waits ask. All must be set.
