@@ -149,74 +149,68 @@ func (m *Matcher) match(s, p int) int {
 	defer func() { m.depth-- }()
 	for s >= 0 && p < len(m.Pat) {
 		m.step(0)
-		s, p = m.advance(s, p)
+		if c := m.Pat[p]; c == '(' || c == ')' || c == '$' || c == '%' {
+			if at, next, special := m.special(s, p); special {
+				s, p = at, next
+				continue
+			}
+		}
+		end := m.itemEnd(p)
+		m.step(end - p)
+		if end < len(m.Pat) && strings.IndexByte("?+*-", m.Pat[end]) >= 0 {
+			s, p = m.repeated(s, p, end)
+		} else if m.fits(s, p, end) {
+			s, p = s+1, end
+		} else {
+			return -1
+		}
 	}
 	return s
 }
 
-// advance matches the pattern from p on, at s, as far as there is one way to do so, and returns where that ends in the text and in the
-// pattern. The match ends at -1 where there is none.
-func (m *Matcher) advance(s, p int) (at, next int) {
-	switch m.Pat[p] {
-	case '(':
-		if strings.HasPrefix(m.Pat[p+1:], ")") {
-			return m.begin(s, p+2, positionMarker), len(m.Pat)
-		}
-		return m.begin(s, p+1, openMarker), len(m.Pat)
-	case ')':
-		return m.end(s, p+1), len(m.Pat)
-	case '$':
-		if p+1 == len(m.Pat) && s < len(m.Src) {
-			return -1, p
-		} else if p+1 == len(m.Pat) {
-			return s, p + 1
-		}
-	case '%':
-		if at, next, special := m.special(s, p); special {
-			return at, next
-		}
-	}
-	return m.item(s, p)
-}
-
-// item is advance for a single-character item and the suffix behind it.
-func (m *Matcher) item(s, p int) (at, next int) {
-	end := m.itemEnd(p)
-	m.step(end - p)
-	switch m.Pat[end:min(end+1, len(m.Pat))] {
-	case "?":
-		if m.fits(s, p, end) {
-			if found := m.match(s+1, end+1); found >= 0 {
-				return found, len(m.Pat)
-			}
-		}
-		return s, end + 1
-	case "+":
+// repeated matches the item from p to end, which has a suffix, and returns where its match and it end, or the match of the whole rest. The
+// match ends at -1 where there is none.
+func (m *Matcher) repeated(s, p, end int) (at, next int) {
+	switch m.Pat[end] {
+	case '+':
 		return m.longest(s, p, end, 1), len(m.Pat)
-	case "*":
+	case '*':
 		return m.longest(s, p, end, 0), len(m.Pat)
-	case "-":
+	case '-':
 		return m.shortest(s, p, end), len(m.Pat)
 	}
-	if !m.fits(s, p, end) {
-		return -1, end
+	if m.fits(s, p, end) {
+		if found := m.match(s+1, end+1); found >= 0 {
+			return found, len(m.Pat)
+		}
 	}
-	return s + 1, end
+	return s, end + 1
 }
 
-// special matches %b, %f and %1 to %9, and returns where it and its match end. The match ends at -1 where there is none.
+// special matches what is no item: the bounds of captures, the $ at the end, %b, %f and %1 to %9. It returns where that and its match end,
+// or the match of the whole rest. The match ends at -1 where there is none.
 func (m *Matcher) special(s, p int) (at, next int, special bool) {
-	if p+1 == len(m.Pat) {
-		return s, p, false
-	}
-	switch c := m.Pat[p+1]; {
-	case c == 'b':
+	rest, all := m.Pat[p+1:], len(m.Pat)
+	switch c := m.Pat[p]; {
+	case c == '(' && strings.HasPrefix(rest, ")"):
+		return m.begin(s, p+2, positionMarker), all, true
+	case c == '(':
+		return m.begin(s, p+1, openMarker), all, true
+	case c == ')':
+		return m.end(s, p+1), all, true
+	case rest == "":
+		if s < len(m.Src) {
+			s = -1
+		}
+		return s, all, c == '$'
+	case c == '$':
+	case rest[0] == 'b':
 		return m.balanced(s, p+2), p + 4, true
-	case c == 'f':
+	case rest[0] == 'f':
 		at, next = m.frontier(s, p+2)
 		return at, next, true
-	case '0' <= c && c <= '9':
-		return m.again(s, int(c-'1')), p + 2, true
+	case '0' <= rest[0] && rest[0] <= '9':
+		return m.again(s, int(rest[0]-'1')), p + 2, true
 	}
 	return s, p, false
 }

@@ -24,13 +24,13 @@ func capture(m *pattern.Matcher, i, start, end int) lua.LValue {
 	return lua.LString(text)
 }
 
-// captures are all captures, or all of the match where there are none.
-func captures(m *pattern.Matcher, start, end int) []lua.LValue {
-	all := make([]lua.LValue, max(1, m.Captures()))
-	for i := range all {
-		all[i] = capture(m, i, start, end)
+// push pushes all captures, or all of the match where there are none.
+func push(L *lua.LState, m *pattern.Matcher, start, end int) int {
+	n := max(1, m.Captures())
+	for i := range n {
+		L.Push(capture(m, i, start, end))
 	}
-	return all
+	return n
 }
 
 // from returns the offset for an optional argument.
@@ -55,7 +55,7 @@ func (x *Sandbox) luaFind(L *lua.LState) int {
 	}
 	n := value.Push(L, lua.LNumber(start+1), lua.LNumber(end))
 	if m.Captures() > 0 {
-		n += value.Push(L, captures(m, start, end)...)
+		n += push(L, m, start, end)
 	}
 	return n
 }
@@ -66,7 +66,7 @@ func (x *Sandbox) luaMatch(L *lua.LState) int {
 	if !found {
 		return value.Push(L, lua.LNil)
 	}
-	return value.Push(L, captures(m, start, end)...)
+	return push(L, m, start, end)
 }
 
 func (x *Sandbox) luaGMatch(L *lua.LState) int {
@@ -86,7 +86,7 @@ func (x *Sandbox) luaGMatch(L *lua.LState) int {
 		if s = end; start == end {
 			s++
 		}
-		return value.Push(L, captures(m, start, end)...)
+		return push(L, m, start, end)
 	}))
 }
 
@@ -123,7 +123,10 @@ func (x *Sandbox) replace(L *lua.LState, m *pattern.Matcher, out []byte, by lua.
 	case *lua.LTable:
 		v = L.GetTable(by, capture(m, 0, start, end))
 	case *lua.LFunction:
-		v = value.Call(L, by, captures(m, start, end)...)
+		L.Push(by)
+		L.Call(push(L, m, start, end), 1)
+		v = L.Get(-1)
+		L.Pop(1)
 	default:
 		return x.expand(L, m, out, string(value.AppendText(nil, by)), start, end)
 	}
