@@ -2,7 +2,6 @@ package persistence
 
 import (
 	"errors"
-	"io/fs"
 	"time"
 )
 
@@ -97,11 +96,4 @@ func (d *Disk) watchSnapshot() {
 }
 
 // SnapshotThere says whether the snapshot file exists, whoever wrote it. It returns true if that cannot be known.
-func (d *Disk) SnapshotThere() bool {
-	f, err := d.dir.FS.Open(d.paths.Snapshot)
-	if err != nil {
-		return !errors.Is(err, fs.ErrNotExist)
-	}
-	f.Close()
-	return true
-}
+func (d *Disk) SnapshotThere() bool { return d.dir.Has(d.paths.Snapshot) }

@@ -8,7 +8,9 @@
 package dir
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -42,6 +44,16 @@ func (d *Dir) Abs() string {
 		return d.Clean()
 	}
 	return path
+}
+
+// Has says whether there is such a file. It returns true if that cannot be known.
+func (d *Dir) Has(path string) bool {
+	f, err := d.FS.Open(path)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	f.Close()
+	return true
 }
 
 // Temp returns the path of an incomplete file of this process.

@@ -3,42 +3,65 @@ package load
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
 
 	"celld/persistence/aof"
+	"celld/persistence/dir"
 	"celld/persistence/rdb"
 	"celld/persistence/source"
 )
 
-// open opens a file for reading. The source is nil if there is no such file.
-func (r *run) open(path string) (*source.Source, func(), error) {
-	f, err := r.Dir.FS.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil
+// files are the paths of what Load reads, in this order, and whether they are append-only files. Redis 7 and later have several: a base and
+// what followed, as their manifest lists them.
+func (l *Loader) files() (paths []string, appendOnly bool, err error) {
+	if l.AppendOnly {
+		if l.Dir.Has(l.Paths.AppendOnly) {
+			return []string{l.Paths.AppendOnly}, true, nil
+		}
+		if l.Dir.Has(l.Paths.Manifest) {
+			paths, err = l.readManifest()
+			return paths, true, err
+		}
 	}
-	if err != nil {
-		return nil, nil, err
+	if l.Dir.Has(l.Paths.Snapshot) {
+		paths = []string{l.Paths.Snapshot}
 	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, nil, err
-	}
-	r.result.File = path
-	r.result.Files = append(r.result.Files, path)
-	r.progress.total.Add(info.Size())
-	return source.New(f, info.Size(), &r.progress.done), func() { f.Forget(0, info.Size()); f.Close() }, nil
+	return paths, false, nil
 }
 
-func (r *run) loadRDB(path string) (found bool, err error) {
-	src, closeFile, err := r.open(path)
-	if src == nil {
-		return false, err
+// open opens one of those files for reading.
+func (l *Loader) open(path string) (dir.File, error) {
+	f, err := l.Dir.FS.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%s is missing, which %s lists", path, filepath.Base(l.Paths.Manifest))
 	}
-	defer closeFile()
-	return true, r.readRDB(src, path)
+	return f, err
+}
+
+// read reads a file. Of several append-only files, only the last may be torn: the later ones build on the earlier ones.
+func (r *run) read(path string, appendOnly, last bool) error {
+	f, err := r.open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	size := info.Size()
+	defer f.Forget(0, size)
+	r.result.File = path
+	r.result.Files = append(r.result.Files, path)
+	r.progress.total.Add(size)
+	src := source.New(f, size, &r.progress.done)
+	if !appendOnly {
+		return r.readRDB(src, path)
+	}
+	return r.readAOF(src, path, last)
 }
 
 func (r *run) readRDB(src *source.Source, path string) error {
@@ -50,22 +73,17 @@ func (r *run) readRDB(src *source.Source, path string) error {
 	return nil
 }
 
-// loadAOF reads an append-only file. Of several, only the last may be torn: the later ones build on the earlier ones.
-func (r *run) loadAOF(path string, last bool) (found bool, err error) {
-	src, closeFile, err := r.open(path)
-	if src == nil {
-		return false, err
-	}
-	defer closeFile()
+// readAOF reads an append-only file, which may begin as a snapshot does.
+func (r *run) readAOF(src *source.Source, path string, last bool) error {
 	if src.Size() == 0 {
-		return true, nil
+		return nil
 	}
 	if err := src.Fill(rdb.HeaderSize); err != nil {
-		return true, err
+		return err
 	}
 	if rdb.IsFile(src.Rest()) {
 		if err := r.readRDB(src, path); err != nil {
-			return true, err
+			return err
 		}
 	}
 	crc, saved, err := aof.Read(src, r.command)
@@ -73,67 +91,38 @@ func (r *run) loadAOF(path string, last bool) (found bool, err error) {
 	var d *aof.DamageError
 	switch {
 	case err == nil:
-		return true, nil
+		return nil
 	case !errors.As(err, &d):
-		return true, fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w", path, err)
 	case d.Form:
-		return true, fmt.Errorf("%s: %w. To cut it off there: redis-check-aof --fix %s", path, err, path)
+		return fmt.Errorf("%s: %w. To cut it off there: redis-check-aof --fix %s", path, err, path)
 	case !d.Torn:
-		return true, fmt.Errorf("%s: %w. To cut it off there: truncate -s %d %s", path, err, d.At, path)
+		return fmt.Errorf("%s: %w. To cut it off there: truncate -s %d %s", path, err, d.At, path)
 	case !last:
-		return true, fmt.Errorf("%s: %w, and it is not the last of the append-only files. Put a good copy in its place", path, err)
+		return fmt.Errorf("%s: %w, and it is not the last of the append-only files. Put a good copy in its place", path, err)
 	case !r.Truncated:
-		return true, fmt.Errorf("%s: %w. To cut it off there: redis-check-aof --fix %s, or --aof-load-truncated yes", path, err, path)
+		return fmt.Errorf("%s: %w. To cut it off there: redis-check-aof --fix %s, or --aof-load-truncated yes", path, err, path)
 	}
 	r.result.Rewrite = r.result.Rewrite || d.Open
 	r.Log.Warn("the append-only file ends in the middle of a command, which is cut off", "file", path, "at", d.At, "bytes_lost", src.Size()-d.At)
 	f, err := r.Dir.FS.Append(path)
 	if err != nil {
-		return true, err
+		return err
 	}
 	defer f.Close()
-	return true, f.Truncate(d.At)
+	return f.Truncate(d.At)
 }
 
-// loadManifest reads the append-only files of Redis 7 and later: a base and what followed, as their manifest lists them.
-func (r *run) loadManifest() (found bool, err error) {
-	paths, found, err := r.readManifest()
-	if err != nil {
-		return found, err
-	}
-	for i, path := range paths {
-		switch there, err := r.loadAOF(path, i == len(paths)-1); {
-		case err != nil:
-			return true, err
-		case !there:
-			return true, r.missing(path)
-		}
-	}
-	return found, nil
-}
-
-// missing is the error for a file that the manifest lists and that is not there.
-func (l *Loader) missing(path string) error {
-	return fmt.Errorf("%s is missing, which %s lists", path, filepath.Base(l.Paths.Manifest))
-}
-
-// readManifest returns the paths of the files in the manifest, if there is one.
-func (l *Loader) readManifest() (paths []string, found bool, err error) {
+// readManifest returns the paths of the files in the manifest.
+func (l *Loader) readManifest() (paths []string, err error) {
 	f, err := l.Dir.FS.Open(l.Paths.Manifest)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, false, nil
-	}
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
+	text, err := io.ReadAll(io.LimitReader(f, 1<<20))
 	if err != nil {
-		return nil, true, err
-	}
-	text := make([]byte, min(info.Size(), 1<<20))
-	if _, err := f.ReadAt(text, 0); err != nil {
-		return nil, true, err
+		return nil, err
 	}
 	for line := range strings.Lines(string(text)) {
 		words := strings.Fields(line)
@@ -146,10 +135,9 @@ func (l *Loader) readManifest() (paths []string, found bool, err error) {
 				kind = words[i+1]
 			}
 		}
-		if kind != "b" && kind != "i" { // h: history, which Redis is about to delete
-			continue
+		if kind == "b" || kind == "i" { // h: history, which Redis is about to delete
+			paths = append(paths, filepath.Join(filepath.Dir(l.Paths.Manifest), filepath.Base(name)))
 		}
-		paths = append(paths, filepath.Join(filepath.Dir(l.Paths.Manifest), filepath.Base(name)))
 	}
-	return paths, true, nil
+	return paths, nil
 }

@@ -47,53 +47,49 @@ func (r *run) full(err error) error {
 // command runs a command of an append-only file. The kinds that celld writes run here, without the command table; all others
 // go to apply.
 func (r *run) command(args [][]byte) error {
-	var upper [16]byte
-	name := string(appendUpper(upper[:0], args[0]))
 	switch {
-	case name == "SELECT" && len(args) == 2:
+	case is(args, "SELECT") && len(args) == 2:
 		db, err := strconv.Atoi(string(args[1]))
 		if err != nil {
 			return fmt.Errorf("SELECT %q", args[1])
 		}
 		r.db = db
-		return nil
-	case name == "ECHO" && len(args) == 2:
-		r.echo(args[1])
-		return nil
-	case name == "FLUSHALL", r.db == 0 && name == "FLUSHDB": // with ASYNC or not
+	case is(args, "ECHO") && len(args) == 2:
+		if name, rest, found := strings.Cut(string(args[1]), " "); found {
+			r.Setting(name, rest)
+		}
+	case is(args, "FLUSHALL"): // with ASYNC or not
 		r.Store.Flush()
-		return nil
 	case r.db != 0:
 		r.Other(nil, "database "+strconv.Itoa(r.db))
-		return nil
-	case name == "SET" && (len(args) == 3 || len(args) == 5 && strings.EqualFold(string(args[3]), "PXAT")):
-		return r.setCommand(args)
-	case name == "DEL" && len(args) == 2:
-		r.Store.Delete(args[1], r.nowNS)
-		return nil
-	case isHash(name, args):
-		return r.hashCommand(args)
-	case name == "PEXPIREAT" && len(args) == 3:
-		return r.expireCommand(args)
+	default:
+		return r.change(args)
 	}
-	if err := r.apply(args); err != nil {
+	return nil
+}
+
+// change runs a command on keys.
+func (r *run) change(args [][]byte) error {
+	switch n := len(args); {
+	case is(args, "SET") && (n == 3 || n == 5 && strings.EqualFold(string(args[3]), "PXAT")):
+		return r.setCommand(args)
+	case is(args, "DEL") && n == 2:
+		r.Store.Delete(args[1], r.nowNS)
+	case (is(args, "HSET") || is(args, "HMSET")) && n >= 4 && n%2 == 0:
+		return r.hashCommand(args)
+	case is(args, "PEXPIREAT") && n == 3:
+		return r.expireCommand(args)
+	case is(args, "FLUSHDB"):
+		r.Store.Flush()
+	case r.apply(args) != nil:
 		r.Other(nil, strings.ToUpper(string(args[0][:min(len(args[0]), 32)])))
 	}
 	return nil
 }
 
-// appendUpper appends the name of a command in upper case, and nothing where it is longer than those that Load knows.
-func appendUpper(b, name []byte) []byte {
-	if len(name) > cap(b) {
-		return b
-	}
-	for _, c := range name {
-		if 'a' <= c && c <= 'z' {
-			c -= 'a' - 'A'
-		}
-		b = append(b, c)
-	}
-	return b
+// is reports whether a command has that name.
+func is(args [][]byte, name string) bool {
+	return len(args[0]) == len(name) && strings.EqualFold(string(args[0]), name)
 }
 
 func (r *run) setCommand(args [][]byte) error {
@@ -129,13 +125,6 @@ func (r *run) Setting(name, text string) bool {
 		return true
 	}
 	return false
-}
-
-// echo takes the text of an ECHO, which may be a setting.
-func (r *run) echo(text []byte) {
-	if name, rest, found := strings.Cut(string(text), " "); found {
-		r.Setting(name, rest)
-	}
 }
 
 // Field takes one field of a hash. It skips a limit whose policy is gone, as nobody can ask for that.
@@ -203,9 +192,4 @@ func (r *run) expireCommand(args [][]byte) error {
 		st.ExpiryNS = rdb.StateOf(st.TAT, at).ExpiryNS
 		return st, store.Put
 	})
-}
-
-// isHash reports whether a command makes or changes a hash.
-func isHash(name string, args [][]byte) bool {
-	return (name == "HSET" || name == "HMSET") && len(args) >= 4 && len(args)%2 == 0
 }

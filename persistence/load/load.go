@@ -123,20 +123,19 @@ func (l *Loader) Load(apply func(args [][]byte) error) (Result, error) {
 }
 
 func (r *run) load() error {
-	if r.AppendOnly {
-		switch found, err := r.loadAOF(r.Paths.AppendOnly, true); {
-		case found || err != nil:
-			r.result.Rewrite = r.result.Rewrite || r.db != 0 // what is appended would be of that database
-			return err
-		}
-		switch found, err := r.loadManifest(); {
-		case found || err != nil:
-			r.result.Rewrite = true
-			return err
+	paths, appendOnly, err := r.files()
+	for i, path := range paths {
+		if err == nil {
+			err = r.read(path, appendOnly, i == len(paths)-1)
 		}
 	}
-	found, err := r.loadRDB(r.Paths.Snapshot)
-	r.result.Rewrite = found && r.AppendOnly
+	switch {
+	case !r.AppendOnly:
+	case !appendOnly: // from a snapshot
+		r.result.Rewrite = len(paths) > 0
+	case len(paths) != 1 || paths[0] != r.Paths.AppendOnly || r.db != 0: // what is appended would be of another file, or of that database
+		r.result.Rewrite = true
+	}
 	return err
 }
 
@@ -148,11 +147,7 @@ func (r *run) notRead() (paths []string) {
 	}
 	inManifest := filepath.Dir(r.result.File) == filepath.Dir(r.Paths.Manifest)
 	for _, path := range []string{r.Paths.AppendOnly, r.Paths.Manifest, r.Paths.Snapshot} {
-		if path == r.result.File || path == r.Paths.Manifest && inManifest {
-			continue
-		}
-		if f, err := r.Dir.FS.Open(path); err == nil {
-			f.Close()
+		if path != r.result.File && !(path == r.Paths.Manifest && inManifest) && r.Dir.Has(path) {
 			paths = append(paths, path)
 		}
 	}
