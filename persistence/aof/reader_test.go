@@ -79,3 +79,114 @@ func TestFilesThatAreChanged(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// reading is what Read makes of a text.
+type reading struct {
+	ran  []string
+	fail string // a command that fails
+	crc  uint64
+	err  error
+}
+
+var errFails = errors.New("fails")
+
+func read(text, fail string) (r reading) {
+	r.fail = fail
+	r.crc, _, r.err = Read(source.New(strings.NewReader(text), int64(len(text)), nil), func(args [][]byte) error {
+		word := string(args[len(args)-1])
+		r.ran = append(r.ran, word[:min(len(word), 9)])
+		if word == fail {
+			return errFails
+		}
+		return nil
+	})
+	return r
+}
+
+// Zeros behind a file, as a loss of power may leave them, are torn off; anything else that is no command is damage.
+func TestWhatIsNoCommand(t *testing.T) {
+	text := func(commands ...string) (all string) {
+		for _, words := range commands {
+			all += string(wire.AppendCommand(nil, strings.Fields(words)...))
+		}
+		return all
+	}
+	a, b := text("SET a 1"), text("SET b 2")
+	large := strings.Repeat("x", 3<<20)
+	tail := func(what string, torn bool) *DamageError {
+		return &DamageError{At: int64(len(a)), What: what, Form: !torn, Torn: torn}
+	}
+	const middle = "it ends in the middle of a command"
+	for _, test := range []struct {
+		text string
+		want string
+		err  *DamageError // nil: none
+	}{
+		{a + b, "1 2", nil},
+		{"", "", nil},
+		{a + "\x00", "1", tail(middle, true)},
+		{a + strings.Repeat("\x00", 5<<20), "1", tail(middle, true)},
+		{a + b[:9] + strings.Repeat("\x00", 99), "1", tail(middle, true)},
+		{a + b[:9] + strings.Repeat("\x00", 5<<20) + "x", "1", tail("", false)},
+		{a + "\x00" + b, "1", tail("", false)},
+		{a + "nonsense\r\n", "1", tail("", false)},
+		{a + "nonsense\r\n\x00", "1", tail("", false)},
+		{a + "#TS:5\r\n" + b, "1 2", nil},
+		{"#\n" + a, "1", nil},
+		{a + "#TS:5", "1", tail(middle, true)},
+		{a + "#" + strings.Repeat("x", 1023), "1", tail(middle, true)},
+		{a + "#" + strings.Repeat("x", 1024), "1", tail("an annotation that is too long", false)},
+		{a + text("SET c "+large) + b, "1 xxxxxxxxx 2", nil},
+		{a + text("MULTI", "SET c 3", "exec") + b, "1 3 2", nil},
+		{a + text("MULTI", "MULTI", "SET c 3", "EXEC") + b, "1 3 2", nil},
+		{text("EXEC") + a, "1", nil},
+		{a + text("multi", "SET c 3"), "1", tail("it ends in the middle of a transaction", true)},
+		{a + text("MULTI", "SET c 3") + b[:9], "1", tail("it ends in the middle of a transaction", true)},
+	} {
+		r := read(test.text, "")
+		var d *DamageError
+		errors.As(r.err, &d)
+		ok := (d == nil) == (test.err == nil) && (d != nil) == (r.err != nil)
+		if d != nil && test.err != nil {
+			ok = d.At == test.err.At && strings.Contains(d.What, test.err.What) && d.Form == test.err.Form && d.Torn == test.err.Torn && !d.Open
+		}
+		if d != nil && d.Torn && r.crc != source.Checksum(0, []byte(a)) {
+			t.Errorf("%.99q: the checksum is not that of what is left", test.text)
+		}
+		if got := strings.Join(r.ran, " "); got != test.want || !ok {
+			t.Errorf("%.99q (%d bytes): %q, %v, want %q, %v", test.text, len(test.text), got, r.err, test.want, test.err)
+		}
+	}
+	whole := text("MULTI", "SET c 3")
+	if r := read(whole, ""); r.err == nil || r.err.(*DamageError).At != 0 || len(r.ran) > 0 {
+		t.Errorf("a file that is no more than the start of a transaction: %+v", r)
+	}
+	for _, commands := range []string{text("SET a fails", "SET b 2"), text("MULTI", "SET a fails", "EXEC", "SET b 2")} {
+		if r := read(commands, "fails"); r.err != errFails || len(r.ran) != 1 {
+			t.Errorf("%q: %+v", commands, r)
+		}
+	}
+	if _, _, err := Read(source.New(strings.NewReader(a), int64(len(a))+1, nil), func([][]byte) error { return nil }); err != source.ErrEnd {
+		t.Errorf("a file that has become shorter: %v", err)
+	}
+}
+
+// Of a transaction no more than 16 MB are held back: then its commands run as they are read.
+func TestALongTransaction(t *testing.T) {
+	command := string(wire.AppendCommand(nil, "SET", "k", strings.Repeat("x", 1<<20)))
+	begin, end := string(wire.AppendCommand(nil, "MULTI")), string(wire.AppendCommand(nil, "EXEC"))
+	for n, open := range map[int]bool{15: false, 16: true, 17: true} {
+		text := begin + strings.Repeat(command, n)
+		r := read(text, "")
+		var d *DamageError
+		if !errors.As(r.err, &d) || !d.Torn || d.Open != open || (len(r.ran) == n) != open || len(r.ran) > 0 && !open {
+			t.Errorf("%d MB: %d have run, %v", n, len(r.ran), r.err)
+		}
+		if r := read(text+end+command, ""); r.err != nil || len(r.ran) != n+1 {
+			t.Errorf("%d MB: %d have run, %v", n, len(r.ran), r.err)
+		}
+		if r := read(text+end+begin+command, ""); r.err == nil || r.err.(*DamageError).Open || len(r.ran) != n {
+			t.Errorf("%d MB, and one more transaction: %d have run, %v", n, len(r.ran), r.err)
+		}
+	}
+}

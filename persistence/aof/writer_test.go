@@ -6,9 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"celld/cell"
 	"celld/persistence/rdb"
 	"celld/persistence/source"
+	"celld/store"
 	"celld/store/memory"
+	"celld/store/policy"
 
 	"pgregory.net/rapid"
 )
@@ -67,4 +70,92 @@ func TestCommandText(t *testing.T) {
 			}
 		}
 	})
+}
+
+// words are the commands of a text, one a line, with blanks as ~.
+func words(t *testing.T, text []byte) (all string) {
+	t.Helper()
+	for len(text) > 0 {
+		args, n, what := ParseCommand(text, nil)
+		if n == 0 || what != "" {
+			t.Fatalf("%q: %s", text, what)
+		}
+		for _, arg := range args {
+			all += strings.ReplaceAll(string(arg), " ", "~") + " "
+		}
+		all, text = strings.TrimSpace(all)+"\n", text[n:]
+	}
+	return all
+}
+
+// A key with limits is written as a transaction, its logs in parts, and of a log that the file has only the new calls.
+func TestHashText(t *testing.T) {
+	const t0 = 1_700_000_000_000_000_000
+	s := memory.New(memory.Options{Journal: true})
+	now := int64(t0)
+	take := func(n int, limits ...string) {
+		t.Helper()
+		var calls []store.Call
+		for _, text := range limits {
+			l, err := cell.ParseLimit(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			calls = append(calls, store.Call{Key: []byte("k"), Limit: &l})
+		}
+		for range n {
+			if _, err := s.Take(calls, store.TakeOptions{Cost: 1}, store.Access{NowNS: now}); err != nil {
+				t.Fatal(err)
+			}
+			now++
+		}
+	}
+	written := func() (text string) {
+		for more := true; more; {
+			more = s.Drain(func(c memory.Change) { text += words(t, AppendChange(nil, c)) })
+		}
+		return text
+	}
+	calls := func(n int) string { return strings.Repeat(",+1:1", n) }
+	take(1, "5/1h,algo=window", "5/1h")
+	if got, want := written(), "MULTI\nDEL k\nHSET k gcra/1h limit=5/1h~tat=1700000720000000000 window/1h limit=5/1h,algo=window~until=1700003600000000000~used=1\n"+
+		"PEXPIREAT k 1700003600000\nEXEC\n"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	s.Delete([]byte("k"), now)
+	if got := written(); got != "DEL k\n" {
+		t.Error(got)
+	}
+	now = t0
+	const log = "300/1h,algo=log"
+	take(100, log)
+	if got, want := written(), "MULTI\nDEL k\nHSET k log/1h~0 limit=300/1h,algo=log~after=0~calls=1700000000000000000:1"+calls(63)+
+		" log/1h~1 limit=300/1h,algo=log~after=1700000000000000063~calls=1700000000000000064:1"+calls(35)+"\nPEXPIREAT k 1700003600001\nEXEC\n"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	take(1, log)
+	if got, want := written(), "MULTI\nHSET k log/1h~1 limit=300/1h,algo=log~after=1700000000000000063~calls=1700000000000000064:1"+calls(36)+
+		"\nPEXPIREAT k 1700003600001\nEXEC\n"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	limits := store.Limits{}
+	for _, test := range []struct {
+		st   store.Value
+		want string
+	}{
+		{store.Value{Kind: store.HoldsLimits, Limits: &limits}, "DEL k\n"},
+		{store.Value{TAT: 5, ExpiryNS: 1}, "SET k 5 PXAT 1\n"},
+		{store.Value{TAT: 5, ExpiryNS: store.NoExpiry}, "SET k 5\n"},
+		{store.Value{TAT: 0}, "SET k 0 PXAT 0\n"},
+	} {
+		if got := words(t, AppendState(nil, []byte("k"), test.st)); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
+	if got := words(t, AppendSetting(nil, policy.Setting{Kind: policy.PolicySetting, Name: "p"}, SettingGone)); got != "ECHO celld-policy~-~p\n" {
+		t.Error(got)
+	}
+	if got := AppendChange(nil, memory.Change{Lost: true}); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
 }

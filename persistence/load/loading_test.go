@@ -227,6 +227,10 @@ func TestWhatEndsAStart(t *testing.T) {
 		{many("HSET key%d gcra/1h limit=5/1h~tat=" + tat), false, "there are more keys than --max-keys, --maxmemory and noeviction allow"},
 		{many("SET key%d " + tat)[:9], false, ""},
 		{[]string{"SELECT x"}, false, `SELECT "x"`},
+		{[]string{ // costs of more than 2^53
+			"HSET k log/1h limit=5/1h,algo=log~calls=1700000000000000000:2",
+			"HSET k log/1h~1 limit=5/1h,algo=log~after=1700000000000000000~calls=1700000000000000001:9007199254740991",
+		}, false, store.ErrField.Error()},
 		{many("SET key%d " + tat)[:1], true, ErrStopping.Error()},
 		{many("HSET key%d gcra/1h limit=5/1h~tat=" + tat)[:1], true, ErrStopping.Error()},
 	} {
@@ -240,7 +244,18 @@ func TestWhatEndsAStart(t *testing.T) {
 			t.Errorf("%q: %v, want %q", test.commands, err, test.want)
 		}
 	}
-	l := newLoading(t, nil)
+	l := newLoading(t, map[string]string{"dump.rdb": snapshotOf("a", t0)})
+	if l.Stopped = func() bool { return true }; l.Check() != nil {
+		t.Error("the snapshot is whole")
+	}
+	if _, err := l.load(); !errors.Is(err, ErrStopping) {
+		t.Errorf("a snapshot: %v", err)
+	}
+	l = newLoading(t, map[string]string{"appendonlydir/appendonly.aof.manifest/none": ""})
+	if err := l.Check(); err == nil {
+		t.Error("a folder is taken for the manifest")
+	}
+	l = newLoading(t, nil)
 	other := &dir.Dir{Path: l.path, FS: dir.System{}, Log: l.Log}
 	if err := other.Claim(); err != nil {
 		t.Fatal(err)
@@ -308,7 +323,8 @@ func TestWhichFilesAreRead(t *testing.T) {
 			keys = append(keys, name)
 		}
 		got := fmt.Sprint(keys, found.Files, found.NotRead, found.Rewrite)
-		if want := fmt.Sprintf("%s%s%s%v", test.keys, test.read, test.left, test.rewrite); strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
+		got = strings.ReplaceAll(got, " ", "")
+		if want := strings.ReplaceAll(fmt.Sprint(test.keys, test.read, test.left, test.rewrite), " ", ""); got != want {
 			t.Errorf("%q: %s, want %s", slices.Sorted(maps.Keys(test.files)), got, want)
 		}
 		size := int64(0)
@@ -439,7 +455,8 @@ func TestLogProgress(t *testing.T) {
 			l.now += 2 * second
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
-			if want := fmt.Sprintf("percent=%d.0 loaded_bytes=%d total_bytes=200", 25*(i+1), 50*(i+1)); strings.Count(l.log.String(), "\n") != i+1 || !strings.Contains(l.log.String(), want) {
+			want := fmt.Sprintf("percent=%d.0 loaded_bytes=%d total_bytes=200", 25*(i+1), 50*(i+1))
+			if strings.Count(l.log.String(), "\n") != i+1 || !strings.Contains(l.log.String(), want) {
 				t.Errorf("%s, want %s", &l.log, want)
 			}
 		}
