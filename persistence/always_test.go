@@ -72,9 +72,6 @@ func (w *world) change(files *memoryFS, change func(w *world)) (failed bool) {
 	after := w.states()
 	err := w.commit()
 	w.expect(after)
-	if n := w.m.Unfetched(); n != 0 {
-		w.t.Errorf("%d errors are kept", n)
-	}
 	if err == nil {
 		if w.m.Status().AOFFailures != failures {
 			w.t.Error("a failure is noted, and Commit does not tell of it")

@@ -57,8 +57,7 @@ type rounds struct {
 func newAppendLog(d *Disk) *appendLog {
 	l := &appendLog{disk: d, retry: every{period: retryEvery}, rounds: rounds{gather: every{period: gatherEvery}},
 		logFile: logFile{clock: d.o.Clock, wallNS: d.wallNS}}
-	l.commits.L = &l.commits.Mutex
-	l.commits.failed = make(map[int64]error)
+	l.commits.writing = make(chan struct{}, 1)
 	return l
 }
 
@@ -83,7 +82,7 @@ func (l *appendLog) open() error {
 	l.use(f, info.Size(), d.loaded.TailCRC)
 	l.mu.Unlock()
 	if d.o.Fsync == Always {
-		_, _ = l.commit() // policies that flags have set; after an error tick tries again
+		_ = l.commit() // policies that flags have set; after an error tick tries again
 	}
 	l.active.Store(true)
 	return nil

@@ -2,19 +2,23 @@ package persistence
 
 import "sync"
 
-// commits lets rounds of decisions share a write: one of them writes for all that have ended before it begins.
+// commits lets rounds of decisions share a write: the first that ends once a write has begun does the next one, for all that have ended by
+// then.
 type commits struct {
 	// deciding is held for reading by each round, and for writing while changes are gathered. So a write holds the changes
 	// of whole rounds, and a crash does not leave half of an EXEC.
 	deciding sync.RWMutex
 
-	sync.Mutex
-	sync.Cond
-	ended   int64           // rounds that have ended; a round's ticket is its number among them
-	done    int64           // the last ticket that was written, or refused
-	leading bool            // a round writes
-	failed  map[int64]error // errors by ticket, of rounds that have not fetched theirs yet
-	buf     []byte          // of the round that writes; empty in between
+	mu      sync.Mutex
+	next    *batch        // rounds that have ended since the last write began; nil: none
+	writing chan struct{} // with room for one, who writes
+	buf     []byte        // of who writes; empty in between
+}
+
+// batch is the rounds that share a write.
+type batch struct {
+	done chan struct{}
+	err  error // once done is closed
 }
 
 // Synchronous says whether replies must wait for Commit: with an append-only file and Always. d may be nil.
@@ -31,55 +35,45 @@ func (d *Disk) Leave() { d.aof.commits.deciding.RUnlock() }
 func (d *Disk) Commit() error {
 	l := d.aof
 	c := &l.commits
-	c.Lock()
-	defer c.Unlock()
-	c.ended++
-	ticket := c.ended
+	if !l.active.Load() { // nothing is decided yet
+		c.deciding.RUnlock()
+		return nil
+	}
+	c.mu.Lock()
+	b, first := c.next, c.next == nil
+	if first {
+		b = &batch{done: make(chan struct{})}
+		c.next = b
+	}
+	c.mu.Unlock()
 	c.deciding.RUnlock()
-	if !l.active.Load() {
-		return nil // nothing is decided yet
+	if first {
+		c.writing <- struct{}{}
+		b.err = l.commit()
+		<-c.writing
+		close(b.done)
 	}
-	for c.done < ticket {
-		if c.leading {
-			c.Wait()
-			continue
-		}
-		c.leading = true
-		c.Unlock()
-		serves, err := l.commit()
-		c.Lock()
-		for t := c.done + 1; err != nil && t <= serves; t++ {
-			c.failed[t] = err
-		}
-		c.leading, c.done = false, serves
-		c.Broadcast()
-	}
-	err := c.failed[ticket]
-	delete(c.failed, ticket)
-	return err
+	<-b.done
+	return b.err
 }
 
-// commit writes the changes of all rounds that have ended, and returns the ticket of the last. After a write was refused it
-// fails at once until tryAgain succeeds. Changes made meanwhile are marks in the store.
-func (l *appendLog) commit() (serves int64, err error) {
+// commit writes the changes of all rounds that have ended. After a write was refused it fails at once until tryAgain succeeds. Changes made
+// meanwhile are marks in the store.
+func (l *appendLog) commit() (err error) {
 	c := &l.commits
 	if refused := l.writeErr.Load(); refused != nil {
 		err = *refused
 	}
-	b := c.buf
 	c.deciding.Lock()
-	c.Lock()
-	serves = c.ended
-	c.Unlock()
-	for err == nil && l.gatherPiece(&b) {
-		err = l.writePiece(&b)
+	c.next = nil // rounds join it before they let go of the lock
+	for err == nil && l.gatherPiece(&c.buf) {
+		err = l.writePiece(&c.buf)
 	}
 	c.deciding.Unlock()
 	if err == nil {
-		err = l.writePiece(&b)
+		err = l.writePiece(&c.buf)
 	}
-	c.buf = b
-	return serves, err
+	return err
 }
 
 // gatherPiece gathers up to gatherBytes, and says whether there may be more.

@@ -11,11 +11,3 @@ func (d *Disk) Writing() bool { return d.aof != nil && d.aof.writing.Load() }
 
 // OnExit is called in place of os.Exit.
 func (d *Disk) OnExit(exit func(code int)) { d.exit = exit }
-
-// Unfetched is how many errors are kept for rounds that have not fetched theirs.
-func (d *Disk) Unfetched() int {
-	c := &d.aof.commits
-	c.Lock()
-	defer c.Unlock()
-	return len(c.failed)
-}

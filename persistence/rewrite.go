@@ -51,15 +51,20 @@ func (d *Disk) Rewrite() error {
 // ScheduleRewrite has the append-only file rewritten at the next Tick, or after the snapshot that is being taken. The error is
 // ErrRewriting, or why the directory could not be locked.
 func (d *Disk) ScheduleRewrite() error {
+	return d.schedule(&d.status.RewriteScheduled, &d.status.Rewriting, ErrRewriting)
+}
+
+// schedule sets scheduled, unless that runs.
+func (d *Disk) schedule(scheduled, runs *bool, running error) error {
 	if err := d.Claim(); err != nil {
 		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.status.Rewriting {
-		return ErrRewriting
+	if *runs {
+		return running
 	}
-	d.status.RewriteScheduled = true
+	*scheduled = true
 	return nil
 }
 

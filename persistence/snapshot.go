@@ -51,16 +51,7 @@ func (d *Disk) BackgroundSave(schedule bool) error {
 // ScheduleSave has a snapshot taken at the next Tick, or after the rewrite that is under way. The error is ErrSaving, or why the
 // directory could not be locked.
 func (d *Disk) ScheduleSave() error {
-	if err := d.Claim(); err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.status.Saving {
-		return ErrSaving
-	}
-	d.status.SaveScheduled = true
-	return nil
+	return d.schedule(&d.status.SaveScheduled, &d.status.Saving, ErrSaving)
 }
 
 // beginSave records that a snapshot begins, or that it failed where the directory could not be locked. The Disk is locked.
