@@ -54,7 +54,7 @@ func connOf(t *testing.T, fd int) net.Conn {
 func carry(t *testing.T, c *carried, l *epollLoop) (*epollConn, peer) {
 	t.Helper()
 	fd, far := socketEnds(t)
-	conn := &epollConn{loop: l, stream: stream{spares: &l.spares}, fd: fd}
+	conn := &epollConn{loop: l, fd: fd}
 	conn.session, _, _ = c.Admit(&net.UnixAddr{}, nil)
 	conn.session.Open(conn, conn.fd)
 	l.ask(conn)

@@ -52,14 +52,14 @@ func (e *epollCarrier) adopt(conn net.Conn, session Session, over *secure) {
 		}
 	}
 	// As if it were in the inbox already: so nobody who closes it brings it to the loop before its session knows whose it is.
-	c := &epollConn{loop: loop, stream: stream{session: session, secure: over, spares: &loop.spares}, fd: -1, inInbox: true}
+	c := &epollConn{loop: loop, stream: stream{session: session, secure: over}, fd: -1, inInbox: true}
 	defer func() {
 		if c.fd < 0 { // also after a panic
 			session.Closed()
 		}
 	}()
 	if over != nil {
-		over.below.inLoop, over.below.Conn = true, nil
+		over.below.inLoop, over.below.Conn, over.below.spares = true, nil, &loop.spares
 	}
 	fd, err := detach(conn)
 	if err != nil {

@@ -26,12 +26,12 @@ type epollConn struct {
 	wrote   bool // in its last round
 	held    bool // waits for a slow disk: see takeOver
 	missed  bool // has been woken meanwhile
+	calm    int8 // how often in a row owes has seen no input
 
 	end uint32 // events that announced the end. No more follow, so the loop reads until it meets the end
 
 	napTrial uint32
 	owed     int   // when the server stops: at most so many bytes of input are still answered
-	calm     int   // how often in a row owes has seen no input
 	lookNS   int64 // when to try to write again while lingering; 0: not lingering
 	tookNS   int64 // when the peer last took something, since lingering began
 }
@@ -186,7 +186,7 @@ func (c *epollConn) Send(p []byte) int {
 		return 0
 	}
 	if c.out == nil {
-		c.out = c.spares.borrow()
+		c.out = c.loop.spares.borrow()
 	}
 	if c.loop.synced {
 		c.markDirty() // before there is anything to confirm
@@ -252,7 +252,7 @@ func (c *epollConn) flush() {
 		c.tookNS = c.loop.server.NowNS()
 	}
 	if c.pending() == 0 {
-		c.spares.giveBack(c.out)
+		c.loop.spares.giveBack(c.out)
 		c.out, c.sent = nil, 0
 		c.await(false)
 		if c.at() >= closing {

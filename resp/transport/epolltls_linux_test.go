@@ -29,8 +29,8 @@ func carrySecurely(t *testing.T, c *carried, l *epollLoop) (*epollConn, peer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	below.gather, below.inLoop, below.Conn = true, true, nil
-	conn := &epollConn{loop: l, stream: stream{secure: over, spares: &l.spares}, fd: near}
+	below.gather, below.inLoop, below.Conn, below.spares = true, true, nil, &l.spares
+	conn := &epollConn{loop: l, stream: stream{secure: over}, fd: near}
 	conn.session, _, _ = c.Admit(&net.UnixAddr{}, nil)
 	conn.session.Open(conn, conn.fd)
 	l.ask(conn)

@@ -6,13 +6,12 @@ import "sync/atomic"
 type stream struct {
 	session Session
 	secure  *secure // TLS, whose handshake is done; nil: none
-	spares  *spares // where its buffers come from, and go back to
-	life
 
 	out   []byte // replies that have not been written (with TLS: sealed), from sent on
 	sent  int
 	fresh int // where in out this round's replies begin, while they wait for the disk
 
+	life
 	more   bool // the session has more to serve before the next read
 	paused bool // Serve is not called until Wake
 	leaves bool // while paused, it ends when its peer closes its half
@@ -70,8 +69,8 @@ func (s *stream) next() (p []byte, err error) {
 		return s.out[s.sent:], nil
 	}
 	if len(s.secure.sealed()) == 0 && s.sent < len(s.out) {
-		if s.secure.below.toWrite == nil {
-			s.secure.below.toWrite = s.spares.borrow()
+		if b := s.secure.below; b.toWrite == nil {
+			b.toWrite = b.spares.borrow()
 		}
 		var n int
 		n, err = s.secure.Write(s.out[s.sent:min(len(s.out), s.sent+writeSize)])
@@ -88,7 +87,7 @@ func (s *stream) took(n int) {
 	}
 	b := s.secure.below
 	if b.sent += n; b.sent == len(b.toWrite) {
-		s.spares.giveBack(b.toWrite)
+		b.spares.giveBack(b.toWrite)
 		b.sent, b.toWrite = 0, nil
 	}
 }

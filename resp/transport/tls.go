@@ -47,6 +47,7 @@ type below struct {
 	gather   bool   // writes go to toWrite
 	toWrite  []byte // records
 	sent     int    // how many bytes of them the socket has taken
+	spares   *spares
 }
 
 // Read waits for nothing in an event loop: it says that its time is over, which is the one error that crypto/tls does not remember.
