@@ -221,3 +221,30 @@ func TestALoopBetweenTwoGoroutines(t *testing.T) {
 		}
 	}
 }
+
+// A session that has written, waits, and is woken while the disk is slow goes on when the disk has what it wrote.
+func TestWhoIsWokenWhileTheDiskIsSlow(t *testing.T) {
+	eachCarrier(t, func(c *carried) {
+		c.Sync = true
+		c.handle = func(s *fakeSession, line string) bool {
+			if line == "wait" {
+				s.wait(false, "done\n")
+			}
+			return line == "wait"
+		}
+	}, func(t *testing.T, c *carried) {
+		writer := c.dial(t)
+		writer.ask("look\n", "look\n")
+		session := c.all()[0]
+		prober := c.dial(t)
+		prober.ask("look\n", "look\n")
+		_, release := stuck(t, c)
+		standIn(t, c, writer, "a\nwait\n")
+		prober.ask("look\n", "look\n") // another goroutine has the loop
+		session.finish()
+		prober.ask("look\n", "look\n")
+		writer.wantNothing()
+		release()
+		writer.want("a\ndone\n")
+	})
+}
