@@ -505,3 +505,30 @@ func TestALoopThatStandsOwes(t *testing.T) {
 		}
 	})
 }
+
+// The buffer of a reply serves the next one, whoever gets it.
+func TestALoopReusesItsBuffers(t *testing.T) {
+	c := &carried{}
+	l := loopOf(t, c)
+	defer l.closeAll()
+	for range 3 {
+		conn, p := carry(t, c, l)
+		round(t, l, func() {})
+		p.send("a\n")
+		round(t, l, func() {})
+		if p.want("a\n"); conn.out != nil || len(l.spares) != 1 {
+			t.Errorf("%d bytes of buffers, %d spare ones", cap(conn.out), len(l.spares))
+		}
+	}
+}
+
+// A poller that cannot ask the system says so.
+func TestAPollerThatFails(t *testing.T) {
+	p := poller{epoll: -1, events: make([]unix.EpollEvent, maxEvents)}
+	if n, err := p.poll(0); n != 0 || err != unix.EBADF {
+		t.Errorf("%d, %v", n, err)
+	}
+	if _, err := p.wait(true); err != unix.EBADF {
+		t.Error(err)
+	}
+}
