@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"celld/resp/command"
-	"celld/resp/decisions"
+	"celld/resp/command/decide"
 	"celld/resp/stats"
 	"celld/resp/transport"
 )
@@ -18,6 +18,7 @@ const fullLine = "-" + errMaxClients + "\r\n"
 // Other sessions cannot see or close the new one until its transport calls Open.
 func (srv *service) NewSession(remote, local net.Addr) (s *Session, refusal string) {
 	s = &Session{srv: srv}
+	s.bound.bytes = &s.client.BoundBytes
 	s.client.From(remote, local, srv.clock())
 	if srv.cfg.ProtectedMode.Get() && srv.users.Default.Rights().NoPass() && !s.client.Unix && !isLoopback(remote) {
 		srv.stats.DeniedClients.Add(1)
@@ -50,17 +51,13 @@ type scratch struct {
 
 	passedOn bool // the script that has just ended returned an error of a command that it called
 
-	lane     uint8  // no other scratch in use has it, up to some
-	batch    *batch // nil: a waiting session has taken it
-	asked    bool   // the running command has asked the limiter
-	visit    *visit // the running command is its handler's
-	single   form   // of the running command
-	forms    *forms
-	literals literalCache
-	stats    stats.Batch
-	slice    slice
-	decided  decisions.Batch
-	denied   []decisions.Denial
+	lane    uint8 // no other scratch in use has it, up to some
+	decider *decide.Decider
+	batch   *batch // nil: a waiting session has taken it
+	asked   bool   // the running command has asked the limiter
+	visit   *visit // the running command is its handler's
+	stats   stats.Batch
+	slice   slice
 }
 
 type scratchPool struct {
@@ -68,11 +65,12 @@ type scratchPool struct {
 	made atomic.Uint32
 }
 
-func (p *scratchPool) get() *scratch {
+func (p *scratchPool) get(of *decide.Server) *scratch {
 	if s, ok := p.pool.Get().(*scratch); ok {
 		return s
 	}
-	return &scratch{call: command.Call{Reply: command.Reply{Out: make([]byte, 0, 4<<10)}}, forms: newForms(), lane: uint8(p.made.Add(1))}
+	lane := uint8(p.made.Add(1))
+	return &scratch{call: command.Call{Reply: command.Reply{Out: make([]byte, 0, 4<<10)}}, decider: decide.New(of, lane), lane: lane}
 }
 
 // put takes a scratch back. It drops room for very many arguments, and a whole scratch that a big reply has grown, because the

@@ -1,10 +1,11 @@
 package resp
 
 import (
-	"celld/resp/command"
 	"fmt"
 	"strings"
 	"testing"
+
+	"celld/resp/command"
 
 	"celld/resp/script"
 )

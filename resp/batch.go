@@ -1,51 +1,128 @@
 package resp
 
 import (
-	"bytes"
-	"slices"
 	"sync/atomic"
 
 	"celld/resp/command"
+	"celld/resp/command/decide"
 	"celld/resp/transport"
 	"celld/store"
+	"celld/store/waiting"
 )
 
-// maxBatch is how many calls of a pipeline are decided together. The store overlaps the cache misses of a batch; more than 64
-// gain nothing, as a core has fewer misses in flight.
-const maxBatch = store.MaxTakes
-
-// mostCalls is how many limits a batch may have in all: 64 KB of calls.
-const mostCalls = 256
-
-// mostKept is how much room for keys a batch keeps when it is over.
-const mostKept = 16 << 10
-
-// batch is what the limiter is asked at once: one call, or some of a pipeline that have one command.
+// batch is what a session asks the limiter at once, and what it needs where the answer comes later.
 //
-// With redis-benchmark -P 128 on 50 connections, that and forms took a CL.THROTTLE from 245 to 145 ns of CPU (PING of
-// redis-server beside it: 220) and a CL.TAKE from 370 to 200.
+// A lone batch is of one call that may wait or hold a lease. It is not used again: the limiter may keep all of it, and so may whoever ends
+// the wait.
 type batch struct {
-	row       *command.Row
-	throttles []store.Request // these, or the next
-	takes     []store.TakeRequest
-	calls     []store.Call // of takes; more than one batch needs are made when it is full
-	used      int          // of calls
-	forms     []*form      // of the requests
-	n         int
-	hashed    bool   // by the server's store
-	kept      []byte // of keys
-
-	// Where the limiter answers later.
+	decide.Batch
+	srv      *service
 	tr       transport.Conn
 	may      store.Right // of the user who asked
 	answered atomic.Bool
-	muted    bool        // the command is not to be answered
-	last     *form       // of which there is a copy
-	lone     bool        // it is of one call, and nobody's afterwards
+	muted    bool // the command is not to be answered
+	lone     bool
 	waits    bool        // with WAIT
 	sinceNS  int64       // when it began to wait; 0: it does not
 	gone     atomic.Bool // its session has gone before the answer was there
-	srv      *service    // when it is gone
+}
+
+// emptyBatch is the batch that the calls without terms of a session have in turn.
+func (c *scratch) emptyBatch() *batch {
+	if c.batch == nil {
+		c.batch = &batch{}
+	}
+	return c.batch
+}
+
+// deciderOf reads and answers the calls that the limiter decides.
+func deciderOf(c *command.Call) *decide.Decider { return sessionOf(c).scratch.decider }
+
+// decides returns what deciding needs of the server.
+func (srv *service) decides() decide.Server {
+	return decide.Server{
+		Table: srv.store, Store: srv.port, Counts: srv.decisions, Denied: srv.denied, Commands: srv.commands,
+		LogMax: srv.cfg.LogMax, WaitMax: srv.cfg.WaitMax,
+		Ask:    askOne,
+		Failed: func(c *command.Call, row *command.Row, reply []byte) { sessionOf(c).failed(row, reply) },
+	}
+}
+
+// askOne asks the limiter for a call that has not been gathered.
+func askOne(c *command.Call, f *decide.Shape) {
+	s := sessionOf(c)
+	b := s.scratch.emptyBatch()
+	if terms := f.Terms(); terms != nil {
+		if terms.Bound && !s.bound.room(c) {
+			c.Error(errBound)
+			return
+		}
+		b = &batch{lone: true, waits: terms.Mode == store.Wait}
+	}
+	b.AddCall(f, c.Args)
+	b.ask(s)
+}
+
+// ask asks the limiter, and answers the calls. Where the answer comes later, the session waits for it.
+func (b *batch) ask(s *Session) {
+	limiter, waker := s.srv.limiter, store.Waker(b)
+	if s.tx.running { // where nothing may wait; what would has been refused
+		limiter, waker = s.store(), nil
+	}
+	if b.waits && s.srv.stopping.refusing.Load() {
+		waker = nil
+	}
+	a := s.access()
+	b.srv, b.tr, b.may = s.srv, s.client.Conn, a.May
+	s.scratch.asked = true
+	if !s.scratch.decider.Ask(&b.Batch, limiter, a, waker) && !b.answered.Swap(false) {
+		b.suspend(s)
+		return
+	}
+	b.answer(s)
+}
+
+// answer writes the replies of a batch that is decided.
+func (b *batch) answer(s *Session) {
+	mark, calls, writes := len(s.call.Out), b.Len(), s.srv.synchronous && b.Changes()
+	if b.lone && b.Take().Err == nil {
+		s.bound.add(b.Take(), b.may, s.nowNS)
+		if b.waits && !b.Take().Taken.Limited {
+			s.srv.stats.Waits.Note(b.waitedNS(s.nowNS))
+		}
+	}
+	s.scratch.decider.Answer(s.call, &b.Batch)
+	if writes {
+		s.noteWrites(mark, calls)
+	}
+}
+
+// waitedNS is how long a call has waited that is answered now.
+func (b *batch) waitedNS(nowNS int64) int64 {
+	if b.sinceNS == 0 {
+		return 0
+	}
+	return max(0, nowNS-b.sinceNS)
+}
+
+// suspend makes the session wait for the limiter's answer. It serves nothing meanwhile, and its transport does not read, so that
+// what it holds of a pipeline is bounded. It goes on when the limiter's Wake makes the transport call Serve.
+//
+// The scratch goes back to the others, as a thousand sessions may wait: a call that waits takes 1 KB, with its part of the batch.
+func (b *batch) suspend(s *Session) {
+	b.KeepShapes()
+	b.muted = false
+	s.waits = b
+	if !b.lone {
+		s.scratch.batch = nil
+	}
+	if b.waits {
+		b.sinceNS = s.nowNS
+		s.client.Waits.Store(b.Take())
+		if s.srv.stopping.refusing.Load() { // its look at the sessions may have been before
+			s.srv.port.Leave(b.Take(), store.ErrRefused)
+		}
+	}
 }
 
 // Wake is called by the limiter when it has answered.
@@ -63,121 +140,40 @@ func (b *batch) Wake() {
 	tr.Wake()
 }
 
-func newBatch() *batch { return &batch{forms: make([]*form, maxBatch)} }
+func (b *batch) ready() bool    { return b.answered.Load() }
+func (b *batch) abandons() bool { return b.waits }
 
-// newLone returns a batch for one call that may wait or hold a lease. The limiter may keep all of it, and so may who ends the wait
-// when it is over: it is not used again.
-func newLone(waits bool) *batch { return &batch{forms: make([]*form, 1), lone: true, waits: waits} }
-
-// own gives the call of a lone batch terms and keys that nobody else changes.
-func (b *batch) own(f *form) {
-	r, terms := &b.takes[0], f.call.terms
-	r.Terms = &terms
-	for i := range r.Calls {
-		if i > 0 && !f.row.Keys.Counted {
-			r.Calls[i].Key = r.Calls[0].Key
-		} else {
-			r.Calls[i].Key = bytes.Clone(r.Calls[i].Key)
-		}
+func (b *batch) resume(s *Session) {
+	s.client.Waits.Store(nil)
+	b.answered.Store(false)
+	mark := len(s.call.Out)
+	s.scratch.mark = mark
+	b.answer(s)
+	if b.muted {
+		s.call.Out = s.call.Out[:mark]
+		s.unwrite(mark)
+	}
+	if s.scratch.batch == nil && !b.lone {
+		s.scratch.batch = b
 	}
 }
 
-// keepKeys has the batch have its keys by itself, as CL.TOP needs those of denied calls when the limiter has answered. Until then the
-// limiter has the requests, and the session's buffer may go on.
-func (b *batch) keepKeys() {
-	b.kept = b.kept[:0]
-	keep := func(key []byte) []byte {
-		from := len(b.kept)
-		b.kept = append(b.kept, key...)
-		return b.kept[from:len(b.kept):len(b.kept)]
-	}
-	for i := range b.throttles {
-		b.throttles[i].Key = keep(b.throttles[i].Key)
-	}
-	for i := range b.takes {
-		calls := b.takes[i].Calls
-		given := calls[0].Key
-		calls[0].Key = keep(given)
-		for j := range calls[1:] {
-			if c := &calls[j+1]; len(given) > 0 && len(c.Key) > 0 && &c.Key[0] == &given[0] {
-				c.Key = calls[0].Key
-			} else {
-				c.Key = keep(c.Key)
-			}
-		}
-	}
-}
-
-func (b *batch) reset() {
-	b.row, b.n, b.used, b.throttles, b.takes = nil, 0, 0, b.throttles[:0], b.takes[:0]
-	if cap(b.kept) > mostKept {
-		b.kept = nil
-	}
-}
-
-// key is that of a call that was added.
-func (b *batch) key(i int) []byte {
-	if len(b.takes) > 0 {
-		return b.takes[i].Calls[0].Key
-	}
-	return b.throttles[i].Key
-}
-
-// cut removes the calls from i on.
-func (b *batch) cut(i int) {
-	b.takes, b.throttles = b.takes[:min(i, len(b.takes))], b.throttles[:min(i, len(b.throttles))] // one of them is empty
-	if b.n = i; i == 0 {
-		b.reset()
-	}
-}
-
-// fits reports whether a call of this form may be added.
-func (b *batch) fits(f *form) bool {
-	return b.n == 0 || b.n < maxBatch && b.row == f.row && f.isTake() == (len(b.takes) > 0) && b.used+len(f.limits) <= mostCalls
-}
-
-// add appends a call that asks for a key.
-func (b *batch) add(f *form, key []byte) {
-	b.row, b.forms[b.n] = f.row, f
-	if !f.isTake() {
-		if b.n == cap(b.throttles) {
-			b.throttles = slices.Grow(b.throttles, 1)
-		}
-		b.throttles = b.throttles[:b.n+1]
-		r := &b.throttles[b.n]
-		r.Key, r.Bucket, r.Quantity = key, f.limit, f.quantity
-		b.n++
+// leave: a batch without WAIT or BIND is the limiter's alone from now on. A call with WAIT leaves its queue, and what it has been granted
+// already flows back. So does a lease that was to end with the session.
+func (b *batch) leave(s *Session) {
+	s.client.Waits.Store(nil)
+	if !b.waits && !(b.lone && b.Take().Terms.Bound) || b.waits && s.srv.port.Leave(b.Take(), nil) {
 		return
 	}
-	calls := b.take(f, f.call.TakeOptions)
-	for i, l := range f.limits {
-		c := &calls[i]
-		c.Key, c.Limit, c.Policy = key, l.Limit, l.policy
+	b.gone.Store(true)
+	if b.answered.Load() && b.gone.CompareAndSwap(true, false) { // else Wake does
+		b.giveBack()
 	}
 }
 
-// addPairs appends a call for several keys, each of which is followed by its limit.
-func (b *batch) addPairs(f *form, pairs [][]byte) {
-	b.row, b.forms[b.n] = f.row, f
-	calls := b.take(f, f.call.TakeOptions)
-	for i, l := range f.limits {
-		calls[i] = store.Call{Key: pairs[2*i], Limit: l.Limit, Policy: l.policy}
+// giveBack gives back what a call was granted whose session has gone.
+func (b *batch) giveBack() {
+	if r := b.Take(); waiting.GivesBack(r) {
+		waiting.GiveBack(r, b.waits, b.srv.port, store.Access{NowNS: b.srv.clock(), May: b.may})
 	}
-}
-
-// take appends a request with as many calls as the form has limits.
-func (b *batch) take(f *form, o store.TakeOptions) []store.Call {
-	n := len(f.limits)
-	if len(b.calls)-b.used < n {
-		b.calls, b.used = make([]store.Call, max(n, min(2*len(b.calls), mostCalls))), 0
-	}
-	if b.n == cap(b.takes) {
-		b.takes = slices.Grow(b.takes, 1)
-	}
-	b.takes = b.takes[:b.n+1]
-	r := &b.takes[b.n]
-	r.Calls, r.TakeOptions = b.calls[b.used:b.used+n:b.used+n], o
-	b.used += n
-	b.n++
-	return r.Calls
 }

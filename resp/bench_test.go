@@ -151,3 +151,42 @@ func BenchmarkServeScript(b *testing.B) {
 		b.Fatalf("%d bytes of replies, at least %d expected", d.bytes-before, least)
 	}
 }
+
+// BenchmarkServeUnkept is the cost of calls of which no shape is kept: with leases, of several keys, in scripts.
+func BenchmarkServeUnkept(b *testing.B) {
+	const text = "return redis.call('CL.TAKE', KEYS[1], ARGV[1])"
+	for name, call := range map[string]func(i int) string{
+		"lease": func(i int) string {
+			return frame("CL.TAKE", fmt.Sprint("key:", i), "100000/1s", "LEASE", "1", "ID", "a")
+		},
+		"mtake": func(i int) string {
+			return frame("CL.MTAKE", "2", fmt.Sprint("key:", i), "100/1m", fmt.Sprint("l:", i), "1000/1h,burst=5")
+		},
+		"script": func(i int) string {
+			return frame("EVALSHA", script.SHA1([]byte(text)), "1", fmt.Sprint("key:", i), "100/1m")
+		},
+		"give": func(i int) string { return frame("CL.GIVE", fmt.Sprint("key:", i), "100/1m", "1") },
+	} {
+		b.Run(name, func(b *testing.B) {
+			d := &sink{}
+			srv := NewServer(Options{Config: config.New(), Store: memory.New(memory.Options{})})
+			s, _ := srv.NewSession(remoteAddr, localAddr)
+			s.Open(d, -1)
+			s.Serve([]byte(frame("SCRIPT", "LOAD", text)))
+			var calls strings.Builder
+			for i := range 16 {
+				calls.WriteString(call(i))
+			}
+			pipeline := []byte(calls.String())
+			b.ReportAllocs()
+			before := d.bytes
+			for b.Loop() {
+				s.Serve(pipeline)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*16), "ns/decision")
+			if least := b.N * 16 * len(":0\r\n"); d.bytes-before < least {
+				b.Fatalf("%d bytes of replies, at least %d expected", d.bytes-before, least)
+			}
+		})
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"celld/resp/command"
 	"celld/store"
 )
 
@@ -25,25 +26,31 @@ const (
 	boundLeaseBytes = 104 // of one, beside its key
 )
 
-// mayBind reports whether there is room for another bound lease. It first forgets those that have ended.
-func (s *Session) mayBind(args [][]byte) bool {
+// boundLeases are those that end with a connection. Its own goroutine uses them; any may read their bytes.
+type boundLeases struct {
+	byID  map[int64]boundLease
+	bytes *atomic.Int64 // which its client tells
+}
+
+// room reports whether there is room for the lease of a call. It first forgets those that have ended.
+func (l *boundLeases) room(c *command.Call) bool {
 	more := int64(boundLeaseBytes)
-	for _, arg := range args {
+	for _, arg := range c.Args {
 		more += int64(len(arg))
 	}
-	if s.client.BoundBytes.Load()+more > maxBoundBytes {
-		s.scratch.slice.did(len(s.bound), 0)
-		for id, l := range s.bound {
-			if l.endNS <= s.nowNS {
-				s.unbind(id)
+	if l.bytes.Load()+more > maxBoundBytes {
+		c.Did(len(l.byID), 0)
+		for id, lease := range l.byID {
+			if lease.endNS <= c.NowNS {
+				l.forget(id)
 			}
 		}
 	}
-	return s.client.BoundBytes.Load()+more <= maxBoundBytes
+	return l.bytes.Load()+more <= maxBoundBytes
 }
 
-// bind notes the lease of a call with BIND.
-func (s *Session) bind(r *store.TakeRequest, may store.Right) {
+// add notes the lease of a call with BIND.
+func (l *boundLeases) add(r *store.TakeRequest, may store.Right, nowNS int64) {
 	id := r.Terms.Lease
 	if !r.Terms.Bound || id == 0 {
 		return
@@ -54,33 +61,45 @@ func (s *Session) bind(r *store.TakeRequest, may store.Right) {
 			ns = max(ns, r.Calls[i].Limit.PeriodNS)
 		}
 	}
-	s.unbind(id)
-	if s.bound == nil {
-		s.bound = map[int64]boundLease{}
+	l.forget(id)
+	if l.byID == nil {
+		l.byID = map[int64]boundLease{}
 	}
 	key := string(r.Calls[0].Key)
-	ns += min(int64(r.Terms.WaitNS), math.MaxInt64-s.nowNS-ns) // what is reserved is held from its moment on
-	s.bound[id] = boundLease{key, s.nowNS + ns, may}
-	s.client.BoundBytes.Add(boundLeaseBytes + int64(len(key)))
+	ns += min(int64(r.Terms.WaitNS), math.MaxInt64-nowNS-ns) // what is reserved is held from its moment on
+	l.byID[id] = boundLease{key, nowNS + ns, may}
+	l.bytes.Add(boundLeaseBytes + int64(len(key)))
 }
 
-// unbind forgets a lease.
-func (s *Session) unbind(id int64) {
-	if l, ok := s.bound[id]; ok {
-		delete(s.bound, id)
-		s.client.BoundBytes.Add(-boundLeaseBytes - int64(len(l.key)))
+// ends notes when a lease ends, or with 0 that it has ended.
+func (l *boundLeases) ends(id, endNS int64) {
+	lease, bound := l.byID[id]
+	switch {
+	case !bound:
+	case endNS == 0:
+		l.forget(id)
+	default:
+		lease.endNS = endNS
+		l.byID[id] = lease
 	}
 }
 
-// releaseBound ends the session's leases. Many of them end a little later, so that nobody waits for that.
-func (s *Session) releaseBound() {
-	if len(s.bound) == 0 {
+func (l *boundLeases) forget(id int64) {
+	if lease, ok := l.byID[id]; ok {
+		delete(l.byID, id)
+		l.bytes.Add(-boundLeaseBytes - int64(len(lease.key)))
+	}
+}
+
+// release ends all. Many of them end a little later, so that nobody waits for that.
+func (l *boundLeases) release(srv *service) {
+	if len(l.byID) == 0 {
 		return
 	}
-	r := releases{s.bound, slices.Collect(maps.Keys(s.bound))}
-	s.bound = nil
-	s.client.BoundBytes.Store(0)
-	s.srv.later.end(s.srv, r)
+	r := releases{l.byID, slices.Collect(maps.Keys(l.byID))}
+	l.byID = nil
+	l.bytes.Store(0)
+	srv.later.end(srv, r)
 }
 
 // releases are leases to be ended.

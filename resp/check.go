@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"celld/resp/command"
-	"celld/resp/command/limit"
 )
 
 // Check is the answer of Server.Check.
@@ -33,7 +32,7 @@ func (srv *Server) Check(key, policy string) (c Check, err error) {
 	}
 	if found == nil {
 		if found = srv.store.Policy([]byte(policy)); found == nil { // it came and went
-			return c, &CallError{limit.NoPolicy(srv.port, []byte(policy))}
+			return c, &CallError{command.NoPolicy(srv.port, []byte(policy))}
 		}
 	}
 	numbers := [5]int64{}

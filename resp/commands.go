@@ -6,6 +6,7 @@ import (
 	"celld/resp/command"
 	"celld/resp/command/admin"
 	"celld/resp/command/connection"
+	"celld/resp/command/decide"
 	"celld/resp/command/describe"
 	"celld/resp/command/keys"
 	"celld/resp/command/limit"
@@ -38,24 +39,11 @@ func commandRows(srv *Server) []*command.Row {
 	accounts := func() users.Server {
 		return users.Server{Users: srv.users, Denied: &srv.aclLog, Clients: &srv.clients, Commands: srv.commands, File: srv.cfg.ACLFile.Get(), Log: srv.log}
 	}
-	rows := []*command.Row{
-		{Name: "cl.throttle", Arity: -1, Flags: command.Write | command.DenyOOM | command.Module | command.Fast | command.Decides, Keys: command.OneKey, Group: "module",
-			Usage: "key max_burst count period [quantity]", Summary: "Takes from a key's limit if there is enough, and says whether there was.", Run: onSession(decide)},
-
-		{Name: "gcra", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast | command.Decides, Keys: command.OneKey, Since: "8.8.0", Group: "rate_limit",
-			Usage: "key max-burst tokens-per-period period [TOKENS count]", Summary: "Rate limit via GCRA (Generic Cell Rate Algorithm).", Run: onSession(decide)},
-
-		{Name: "cl.take", Arity: -3, Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking | command.Decides, Keys: command.OneKey, Group: command.GroupLimit,
-			Usage: "key limit ... [COST n] [PEEK|UPTO|FORCE|RESERVE max|WAIT max] [LEASE ms] [BIND] [ID name] [US] [FULL]", Summary: "Takes from all given limits of a key, or from none.", Cost: "O(N) where N is the number of limits", Run: onSession(decide)},
-		{Name: "cl.mtake", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking | command.Decides, Keys: command.CountedPairs, Group: command.GroupLimit,
-			Usage: "n key limit [key limit] ... [COST n] [PEEK|UPTO|FORCE|RESERVE max|WAIT max] [LEASE ms] [BIND] [ID name] [US]", Summary: "Takes from the limits of several keys at the same instant, or from none.", Cost: "O(N) where N is the number of pairs", Run: onSession(decide)},
-		{Name: "cl.give", Arity: 4, Flags: command.Write | command.Fast | command.Decides, Keys: command.OneKey, Group: command.GroupLimit, Usage: "key limit n", Summary: "Gives back what was taken from a limit.", Run: onSession(cmdGive)},
-	}
 	others := []*command.Row{
 		{Name: "latency", Arity: -2, Summary: "A container for latency diagnostics commands.", Since: "2.8.13", Group: "server", Sub: latency.Rows(srv.latency, func() *command.Table { return srv.commands })},
 		{Name: "slowlog", Arity: -2, Flags: command.Loading, Summary: "A container for slow log commands.", Since: "2.2.12", Group: "server", Sub: slowlog.Rows(srv.slowlog)},
 		describe.Row(func() *command.Table { return srv.commands }),
 		{Name: "config", Arity: -2, Flags: command.Loading, Summary: "A container for server configuration commands.", Since: "2.0.0", Group: "server", Sub: config.Rows(srv.configCommands())},
 	}
-	return slices.Concat(rows, limit.Rows(limits), connection.Rows(own), users.Rows(accounts), others, keys.AllRows(of), admin.Rows(srv.admin), keys.Rows(of), scriptRows(), transactionRows())
+	return slices.Concat(decide.Rows(deciderOf), limit.Rows(limits), connection.Rows(own), users.Rows(accounts), others, keys.AllRows(of), admin.Rows(srv.admin), keys.Rows(of), scriptRows(), transactionRows())
 }

@@ -31,6 +31,21 @@ func (s *Session) noteSent(bytes int) {
 	}
 }
 
+// countDecisions adds the batch's decisions so far to the totals, or to the session's round where replies wait for the disk. Those of a
+// visit count when it is stored, as it may have to run again.
+func (s *Session) countDecisions() {
+	d := &s.scratch.decider.Decided
+	switch {
+	case s.scratch.visit != nil:
+		return
+	case s.srv.synchronous:
+		s.inRound().decided.AddAll(d, s.scratch.lane)
+		d.Clear()
+	default:
+		d.Settle(s.scratch.lane, nil)
+	}
+}
+
 // sentPart is the position of replies to writes, in bytes since the last commit.
 type sentPart struct {
 	start, end int

@@ -148,7 +148,7 @@ func (s *Session) perform(row *command.Row, args [][]byte) {
 	}
 	mark := len(s.call.Out)
 	s.scratch.asked = false
-	if row.Flags&command.Fast != 0 && !s.srv.gate.has(gateTimed) && !s.tx.running && !big(args) {
+	if row.Flags&command.Fast != 0 && !s.srv.gate.has(gateTimed) && !s.tx.running && !command.Big(args) {
 		s.invoke(row, args)
 		if s.unfinished(row, 0, mark) {
 			return
@@ -224,24 +224,6 @@ func (s *Session) replied(row *command.Row, args [][]byte, mark int) {
 	}
 }
 
-// manyArgs and manyBytes are what a fast command may be given and stay below a millisecond: a key takes 0.5 to 2 µs.
-const (
-	manyArgs  = 64
-	manyBytes = 16 << 10
-)
-
-// big reports arguments that make a command slow, though its row is fast.
-func big(args [][]byte) bool {
-	if len(args) > manyArgs {
-		return true
-	}
-	bytes := 0
-	for _, arg := range args {
-		bytes += len(arg)
-	}
-	return bytes > manyBytes
-}
-
 // failed counts a command whose reply is an error, and the error. Errors that a script passes on have been counted before.
 func (s *Session) failed(row *command.Row, reply []byte) {
 	if s.scratch.visit != nil {
@@ -269,7 +251,7 @@ func (s *Session) finishBatch() (nowNS int64) {
 	if calls > 0 {
 		srv.stats.Commands.Add(lane, calls)
 	}
-	if calls > 0 || !s.scratch.decided.Empty() { // none where what is decided was asked for before
+	if calls > 0 || !s.scratch.decider.Decided.Empty() { // none where what is decided was asked for before
 		s.countDecisions()
 	}
 	nowNS, eachNS, fast := b.Finish(srv.clock, lane)

@@ -14,4 +14,5 @@ type engine interface {
 // useEngine makes an engine keep the keys. The server's table has the policies only, which are those of the engine's views, too.
 func (srv *Server) useEngine(e engine) {
 	srv.space, srv.port, srv.limiter, srv.answersLater = e, e, e, true
+	srv.deciding = srv.decides()
 }

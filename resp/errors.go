@@ -1,9 +1,12 @@
 package resp
 
 import (
+	"errors"
 	"fmt"
 
 	"celld/resp/command"
+	"celld/store"
+	"celld/store/remote"
 )
 
 // Texts that a client can be told are in this file, except those of families, which are in package command, and wire's of bytes that are no
@@ -11,9 +14,6 @@ import (
 const (
 	errSyntax            = command.ErrSyntax
 	errNotInteger        = command.ErrNotInteger
-	errNotPositive       = "ERR value is out of range, must be positive"
-	errNotBetween        = command.ErrNotBetween
-	errNotFloat          = "ERR value is not a valid float"
 	errWrongType         = command.ErrWrongType
 	errUnknownSubcommand = "ERR unknown subcommand '%.128s'. Try %s HELP."
 	errArity             = command.ErrArity
@@ -33,33 +33,12 @@ const (
 	errSpeaksTLS  = "ERR this port takes TLS only"
 	errMaxClients = "ERR max number of clients reached"
 
-	errThrottleUsage = "Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
-	errThrottleParse = "Cell error: Store error: Couldn't parse as integer: "
-	errThrottleZero  = "Cell error: Store error: Zero rates are not supported"
-	errThrottleRange = "Cell error: Store error: Out of range: %s %d"
-	errOOM           = command.ErrOOM
+	errOOM = command.ErrOOM
 
-	errGCRAPeriod   = "ERR period must be > 0 and < 1e12"
-	errGCRATokens   = "ERR Missing TOKENS value"
-	errGCRAOverflow = "ERR GCRA limiting uses microsecond accuracy. Combination of period, tokens_per_period and %s would cause an overflow"
-
-	errCost            = "ERR cost must be between 0 and 2147483647"
-	errGive            = "ERR n must not be negative"
-	errFull            = "ERR FULL is not an option of CL.MTAKE: its reply has an array for each pair as it is"
-	errTakeModes       = "ERR PEEK, UPTO, FORCE, RESERVE and WAIT options at the same time are not compatible"
-	errWaitMax         = "ERR WAIT and RESERVE take from 0 to %d ms (--wait-max)"
 	errMaxWaiters      = "ERR too many calls wait already (--max-waiters)"
-	errReserve         = "ERR RESERVE cannot book ahead with algo=slide, log or conc"
-	errLease           = command.ErrLease
-	errLeaseConc       = "ERR LEASE is not for a limit with algo=conc, whose period is the lease"
-	errLeaseName       = "ERR ID must have 1 to %d bytes"
-	errNoLease         = "ERR BIND and ID need a lease: LEASE, or a limit with algo=conc"
 	errBound           = "ERR this connection has too many bound leases"
 	errPolicyGone      = "NOPOLICY the policy was removed while the call waited"
-	errTooManyLimits   = "ERR a key has at most %d limits at once"
 	errTwoLimits       = "ERR two limits differ only in count or burst, and so share their state"
-	errPairs           = "ERR the number of pairs must be between 1 and %d"
-	errPairsMissing    = "ERR fewer pairs of key and limit than their number says"
 	errPolicyLine      = "expected a name and a limit without spaces, such as 'api 100/1m', and after them at most a # and a comment"
 	errTooManyPolicies = command.ErrTooManyPolicies
 
@@ -100,3 +79,39 @@ const (
 )
 
 func formatError(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+
+// storeError is the text of what the store has refused.
+func storeError(err error) string {
+	switch err {
+	case store.ErrFull:
+		return errOOM
+	case store.ErrWrongType:
+		return errWrongType
+	case store.ErrTooManyLimits:
+		return formatError(command.ErrTooManyLimits, store.MaxLimits)
+	case store.ErrTwoLimits:
+		return errTwoLimits
+	case store.ErrNoPolicy:
+		return errPolicyGone
+	case store.ErrTooManyWaiters:
+		return errMaxWaiters
+	case store.ErrUnblocked:
+		return errUnblocked
+	case remote.ErrBusy:
+		return formatError(errStoreDown, err)
+	case remote.ErrCrossSlot:
+		return errCrossSlot
+	case remote.ErrNoPrefix:
+		return errFlushAll
+	}
+	down, engine := (*remote.DownError)(nil), (*remote.EngineError)(nil)
+	switch {
+	case errors.As(err, &down) && down.Sent:
+		return formatError(errStoreSent, down.Cause)
+	case errors.As(err, &down):
+		return formatError(errStoreDown, down.Cause)
+	case errors.As(err, &engine):
+		return engine.Text
+	}
+	return "ERR " + err.Error()
+}

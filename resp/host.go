@@ -1,6 +1,8 @@
 package resp
 
 import (
+	"errors"
+
 	"celld/resp/acl"
 	"celld/resp/client"
 	"celld/resp/command"
@@ -85,22 +87,16 @@ func (h *host) Shared(a store.Access, do func()) {
 }
 
 // LeaseEnds notes when a lease that ends with the connection ends otherwise.
-func (h *host) LeaseEnds(id, endNS int64) {
-	s := h.session()
-	l, bound := s.bound[id]
-	switch {
-	case !bound:
-	case endNS == 0:
-		s.unbind(id)
-	default:
-		l.endNS = endNS
-		s.bound[id] = l
-	}
-}
+func (h *host) LeaseEnds(id, endNS int64) { h.bound.ends(id, endNS) }
 
 // ErrorText is the text of what the store has refused. A key to which a lease leads, and to which the user has no right, is refused
 // and logged as one that the command names.
-func (h *host) ErrorText(err error) string { return h.session().errorText(err) }
+func (h *host) ErrorText(err error) string {
+	if refused := (*store.NoRightError)(nil); errors.As(err, &refused) {
+		return h.session().noteNoRight(refused)
+	}
+	return storeError(err)
+}
 
 // The methods of command.Connection.
 
@@ -137,7 +133,7 @@ func (h *host) Reset() {
 	h.client.SetNames(client.Names{LibName: names.LibName, LibVersion: names.LibVersion})
 	h.srv.clients.SetTracking(&h.client, 0)
 	h.call.Out = append(h.call.Out, h.srv.clients.SetMonitor(&h.client, false)...)
-	s.releaseBound()
+	s.bound.release(s.srv)
 }
 
 // Authenticate makes a user the client's if the password is the user's. command is the name that AUTH or HELLO was called by.

@@ -37,6 +37,7 @@ type callers struct{ pool sync.Pool }
 func (srv *service) newCaller() *caller {
 	c := &caller{woken: make(chan struct{}, 1)}
 	c.session = &Session{srv: srv}
+	c.session.bound.bytes = &c.session.client.BoundBytes
 	c.session.client.Conn = c
 	c.session.become(srv.users.Inside())
 	c.session.client.Begin("inside", "inside", srv.clock())

@@ -10,7 +10,7 @@ import (
 
 	"celld/persistence/dir"
 	"celld/resp/clock"
-	"celld/resp/command/limit"
+	"celld/resp/command"
 	"celld/store/policy"
 )
 
@@ -40,7 +40,7 @@ func TestLoading(t *testing.T) {
 		if !w.Loads() || newWorld(t).Loads() {
 			t.Error("a server with an append-only file loads, and one without does not")
 		}
-		limit, _ := limit.ParseLiteral([]byte("7/1h"), 1)
+		limit, _ := command.ParseLiteral([]byte("7/1h"), 1)
 		w.policies = []policy.Policy{{Name: "named", Limit: limit}}
 		w.gate.set(gateLoading, true) // as Serve does
 		loaded := make(chan error)

@@ -46,23 +46,3 @@ func TestGetKeys(t *testing.T) {
 		}
 	}
 }
-
-// An option of celld's own commands that is unknown, given twice or without its value is an error that names the word.
-func TestOptionsOfLimits(t *testing.T) {
-	p := newWorld(t).connect()
-	for call, word := range map[string]string{
-		"CL.TAKE k 10/1s COSTS 3":                     "COSTS",
-		"CL.TAKE k 10/1s COST 3 cost 3":               "cost",
-		"CL.TAKE k 10/1s us US":                       "US",
-		"CL.TAKE k 10/1s PEEK PEEK":                   "PEEK",
-		"CL.TAKE k 10/1s LEASE 5 BIND BIND":           "BIND",
-		"CL.TAKE k 10/1s FULL Cost":                   "Cost",
-		"CL.TAKE k 10/1s PEEK 9/1s":                   "9/1s",
-		"CL.MTAKE 1 k 10/1s WAIT":                     "WAIT",
-		"CL.MTAKE 1 k 10/1s l 9/1h":                   "l",
-		"CL.TAKE k 10/1s " + strings.Repeat("x", 130): strings.Repeat("x", 128),
-	} {
-		p.want(call, "-ERR unknown, repeated or unfinished option '"+word+"'\r\n")
-	}
-	p.want("EXISTS k", ":0\r\n")
-}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"celld/persistence/regular"
+	"celld/resp/command"
 	"celld/resp/command/limit"
 	"celld/store/policy"
 )
@@ -86,7 +87,7 @@ func parsePolicyLine(text string, logMax int64) (p policy.Policy, problem string
 	if problem != "" {
 		return p, problem
 	}
-	limit, problem := limit.ParseLiteral([]byte(words[1]), logMax)
+	limit, problem := command.ParseLiteral([]byte(words[1]), logMax)
 	return policy.Policy{Name: name, Limit: limit}, problem
 }
 

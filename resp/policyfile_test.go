@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"celld/resp/command/limit"
+	"celld/resp/command"
 	"celld/resp/config"
 	"celld/store/policy"
 )
@@ -130,7 +130,7 @@ func TestPoliciesOfTheFileAreSet(t *testing.T) {
 	p.want("CL.TAKE k @a PEEK", "*7\r\n:0\r\n:10\r\n:6\r\n:-1\r\n:1440000\r\n:0\r\n:0\r\n")
 	p.want("CL.POLICY LIST", "*6\r\n$1\r\na\r\n$5\r\n10/1h\r\n$1\r\nb\r\n$4\r\n7/1m\r\n$5\r\nother\r\n$4\r\n5/1h\r\n")
 
-	limit, _ := limit.ParseLiteral([]byte("5/1s"), 1)
+	limit, _ := command.ParseLiteral([]byte("5/1s"), 1)
 	for i := range policy.MaxPolicies - 3 {
 		if _, err := w.store.SetPolicy(fmt.Sprint("full", i), limit, policy.Options{}); err != nil {
 			t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/resp/command/limit"
+	"celld/resp/command"
 	"celld/store"
 	"celld/store/memory"
 )
@@ -254,7 +254,7 @@ func TestAnswersThatMeetTheEnd(t *testing.T) {
 		}
 		p.send("CL.TAKE " + key + " 1/1h,algo=window\r\n")
 		p.send("CL.TAKE " + key + " 1/1h,algo=window WAIT 60000" + options + "\r\n")
-		q.Give([]byte(key), must(limit.ParseLiteral([]byte("1/1h,algo=window"), 1)), 0, 1, store.Access{NowNS: w.nowNS})
+		q.Give([]byte(key), must(command.ParseLiteral([]byte("1/1h,algo=window"), 1)), 0, 1, store.Access{NowNS: w.nowNS})
 		var both sync.WaitGroup
 		both.Go(q.answer)
 		both.Go(p.Closed)
@@ -300,8 +300,8 @@ func TestBoundLeases(t *testing.T) {
 		other.do("CL.TAKE", "k", "9/1h", "LEASE", "60000", "BIND")
 		p.want("CL.RELEASE k 2", ":1\r\n")
 		p.want("CL.RELEASE k 2", ":0\r\n")
-		if len(p.bound) != 2 || p.client.BoundBytes.Load() != 2*(boundLeaseBytes+1) {
-			t.Errorf("%s: %v, %d bytes", how, p.bound, p.client.BoundBytes.Load())
+		if len(p.bound.byID) != 2 || p.client.BoundBytes.Load() != 2*(boundLeaseBytes+1) {
+			t.Errorf("%s: %v, %d bytes", how, p.bound.byID, p.client.BoundBytes.Load())
 		}
 		if end(p); !slices.Equal(q.leases(), []int64{4, 5}) || p.client.BoundBytes.Load() != 0 {
 			t.Errorf("%s: %v are left, want 4 and 5", how, q.leases())
@@ -335,8 +335,8 @@ func TestBoundLeasesAreBounded(t *testing.T) {
 		t.Errorf("%d bytes", held)
 	}
 	w.sleepMS(1001)
-	if got := p.do(call...); strings.HasPrefix(got, "-") || len(p.bound) != 1 {
-		t.Errorf("%.100q, %d are kept", got, len(p.bound))
+	if got := p.do(call...); strings.HasPrefix(got, "-") || len(p.bound.byID) != 1 {
+		t.Errorf("%.100q, %d are kept", got, len(p.bound.byID))
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"celld/store"
+	"celld/resp/command/decide"
 )
 
 // leaseText is a field of algo=conc with one lease, which may lead to b1.
@@ -55,10 +55,13 @@ func TestGivenBackByTheRightsOfTheirUser(t *testing.T) {
 		w := newWorld(t)
 		admin := w.connect()
 		admin.do("CL.MTAKE", "2", "a1", leaseHash, "b1", leaseHash)
-		b := newLone(true)
-		b.srv, b.may = &w.service, func([]byte, bool, bool) bool { return may }
-		b.takes = []store.TakeRequest{{Calls: []store.Call{{Key: []byte("a1")}},
-			TakeOptions: store.TakeOptions{Terms: &store.Terms{LeaseNS: 1, Lease: startNS / 1000}}}}
+		b := &batch{lone: true, waits: true, srv: &w.service, may: func([]byte, bool, bool) bool { return may }}
+		f, text := decide.New(&w.deciding, 0).ShapeOf(leaseHash)
+		if text != "" {
+			t.Fatal(text)
+		}
+		b.Add(f, []byte("a1"))
+		b.Take().Terms.Lease = startNS / 1000
 		b.giveBack()
 		admin.want("EXISTS a1 b1", left)
 	}

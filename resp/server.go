@@ -110,6 +110,7 @@ func NewServer(o Options) *Server {
 	srv.persist.OnRefusal(func(refused bool) { srv.gate.set(gateRefusing, refused) })
 	srv.instance = newInstance(o.Version, srv.clock())
 	srv.commands = newCommandTable(srv)
+	srv.deciding = srv.decides()
 	srv.metrics = srv.newRegistry()
 	srv.useUsers(o.Files.users)
 	if o.Engine != nil {

@@ -8,6 +8,7 @@ import (
 	"celld/resp/acl"
 	"celld/resp/client"
 	"celld/resp/command"
+	"celld/resp/command/decide"
 	"celld/resp/command/keys"
 	"celld/resp/config"
 	"celld/resp/decisions"
@@ -56,6 +57,7 @@ type keyspace struct {
 	port         store.Store     // the store as all is asked of it
 	space        keys.Space      // all keys of an engine; nil: the keys are in the store
 	limiter      store.Limiter
+	deciding     decide.Server
 	answersLater bool         // the limiter is not the store
 	visiting     atomic.Int64 // bytes of visits to the engine
 	listing      sync.Mutex   // one long list is made at a time

@@ -30,8 +30,8 @@ type Session struct {
 
 	tx transaction
 
-	bound map[int64]boundLease // by their ids
-	round *round               // used where replies wait for the disk; nil: nothing has been sent yet
+	bound boundLeases
+	round *round // used where replies wait for the disk; nil: nothing has been sent yet
 }
 
 // ending says whether and how a connection ends.
@@ -188,7 +188,7 @@ func (srv *service) overdue(c *client.Client, nowNS int64) bool {
 
 // borrow and giveBack bracket a batch, so that an idle connection holds no scratch.
 func (s *Session) borrow() {
-	s.scratch = s.srv.scratches.get()
+	s.scratch = s.srv.scratches.get(&s.srv.deciding)
 	s.call = &s.scratch.call
 	s.call.Host, s.call.RESP3, s.call.NowNS = (*host)(s), s.client.RESP3.Load(), s.nowNS
 }
@@ -220,63 +220,83 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 			return data, true
 		}
 		s.scratch.mark = len(s.call.Out)
-		limits := s.srv.frameLimits(!s.mustAuth())
-		var args [][]byte
-		var n int
+		next := 0
 		if s.ungated() && s.reader.Idle() {
-			var calls int
-			if calls, n = s.gather(data, limits); s.gate.has(gateRights) {
-				calls, n = s.allowed(data, calls, n, limits)
+			var used int
+			used, next = s.decideTogether(data)
+			if data = data[used:]; used > 0 && (next == 0 || s.waits != nil) {
+				continue
 			}
-			if calls > 0 {
-				b := s.scratch.batch
-				s.scratch.slice.did(b.n+b.used, calls)
-				s.askBatch()
-				data = data[calls:]
-				if n == 0 || s.waits != nil {
-					continue
-				}
-				s.scratch.mark = len(s.call.Out)
-			}
-			args = s.scratch.args
 		}
-		var err error
-		if n == 0 {
-			args, n, err = s.reader.Next(data, s.scratch.args, limits)
-		}
-		if err != nil {
-			srv.stats.ProtocolErrors.Add(1)
-			srv.stats.Rejected(nil, err.Error())
-			if !s.gate.has(gateReplyOff | gateSkipNext) { // bytes that are no command count as the next command
-				s.call.Error("%s", err)
-			}
-			s.end = afterReply
-			return nil, false
-		}
-		if n == 0 && s.reader.Gathering() {
-			s.scratch.slice.did(lookEvery, 0)
-			continue
-		}
-		if n == 0 {
-			return data, false
-		}
-		if len(args) == 0 {
-			s.gate.set(gateSkipNext, false) // CLIENT REPLY SKIP skips an empty command, as in Redis
-			s.gate.endCaching(nil)
-		} else {
-			s.scratch.args = args
-			mark := len(s.call.Out)
-			s.dispatch(args)
-			s.scratch.slice.did(len(args), n+max(0, len(s.call.Out)-mark))
+		n, found := s.serveCommand(data, next)
+		if !found {
+			break
 		}
 		data = data[n:]
 	}
 	return data, false
 }
 
+// decideTogether decides the calls at the start of data, and returns their bytes. Where the command behind them has been read, next is its
+// length, and scratch.args has it.
+func (s *Session) decideTogether(data []byte) (used, next int) {
+	limits, b := s.srv.frameLimits(!s.mustAuth()), s.scratch.emptyBatch()
+	used, next = s.scratch.decider.Gather(&b.Batch, data, &s.scratch.args, limits)
+	if s.gate.has(gateRights) {
+		used, next = s.allowed(data, used, next, limits)
+	}
+	if used > 0 {
+		s.scratch.slice.did(b.Work(), used)
+		s.client.LastCommand.Store(b.Row().ACL)
+		s.scratch.stats.Count(b.Row(), int64(b.Len()), s.scratch.lane)
+		b.ask(s)
+		s.scratch.mark = len(s.call.Out)
+	}
+	return used, next
+}
+
+// serveCommand runs the command at the start of data, and returns its bytes: none where it has read a part of it. A command of a known
+// length is in scratch.args. It returns false where data has no whole command, or none at all.
+func (s *Session) serveCommand(data []byte, length int) (n int, found bool) {
+	args, n := s.scratch.args, length
+	if n == 0 {
+		var err error
+		if args, n, err = s.reader.Next(data, args, s.srv.frameLimits(!s.mustAuth())); err != nil {
+			s.refuseBytes(err)
+			return 0, false
+		}
+	}
+	switch {
+	case n == 0 && s.reader.Gathering():
+		s.scratch.slice.did(lookEvery, 0)
+		return 0, true
+	case n == 0:
+		return 0, false
+	case len(args) == 0:
+		s.gate.set(gateSkipNext, false) // CLIENT REPLY SKIP skips an empty command, as in Redis
+		s.gate.endCaching(nil)
+	default:
+		s.scratch.args = args
+		mark := len(s.call.Out)
+		s.dispatch(args)
+		s.scratch.slice.did(len(args), n+max(0, len(s.call.Out)-mark))
+	}
+	return n, true
+}
+
 // frameLimits returns the bounds of one frame.
 func (srv *service) frameLimits(authed bool) wire.Limits {
 	return wire.Limits{MaxArgs: int(srv.cfg.MaxMultibulkLen.Get()), MaxBulk: int(srv.cfg.MaxBulkLen.Get()), Authed: authed}
+}
+
+// refuseBytes answers bytes that are no command, and ends the connection.
+func (s *Session) refuseBytes(err error) {
+	s.srv.stats.ProtocolErrors.Add(1)
+	s.srv.stats.Rejected(nil, err.Error())
+	if !s.gate.has(gateReplyOff | gateSkipNext) { // they count as the next command
+		s.call.Error("%s", err)
+	}
+	s.end = afterReply
 }
 
 // keep stores unserved commands, or the start of an unfinished command until the rest arrives. It ends the connection when the
@@ -337,7 +357,7 @@ func (s *Session) access() store.Access {
 func (s *Session) Closed() {
 	s.end = atOnce
 	s.leave()
-	s.releaseBound()
+	s.bound.release(s.srv)
 	s.tx.discard()
 	if s.round != nil { // the transport does not call Confirm after this
 		s.round.decided.Settle(0, nil)

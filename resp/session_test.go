@@ -199,39 +199,6 @@ func TestThrottleRunsOutAndRecovers(t *testing.T) {
 	c.want("EXISTS k", ":0\r\n")
 }
 
-// A wait below a millisecond rounds to 0 in redis-cell, at which callers spin.
-func TestLimitedNeverSaysRetryAtOnce(t *testing.T) {
-	c := newWorld(t).connect()
-	c.want("CL.THROTTLE k 0 5000 1", "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:0\r\n")
-	c.want("CL.THROTTLE k 0 5000 1", "*5\r\n:1\r\n:1\r\n:0\r\n:1\r\n:0\r\n")
-}
-
-func TestThrottleErrors(t *testing.T) {
-	c := newWorld(t).connect()
-	for command, want := range map[string]string{
-		"CL.THROTTLE k 1 1":                         errThrottleUsage,
-		"CL.THROTTLE k a b c d":                     errThrottleParse + "a",
-		"CL.THROTTLE k 1 0 1":                       errThrottleZero,
-		"CL.THROTTLE k -2 1 1":                      "Cell error: Store error: Out of range: max_burst -2",
-		"CL.THROTTLE k 1 -1 1":                      "Cell error: Store error: Out of range: count -1",
-		"CL.THROTTLE k 1 1 -1":                      "Cell error: Store error: Out of range: period -1",
-		"CL.THROTTLE k 5 1 1 18446744074":           "Cell error: Store error: Out of range: quantity 18446744074",
-		"CL.THROTTLE k 1 1 60 18446744073709551616": errThrottleParse + "18446744073709551616",
-	} {
-		c.want(command, "-"+want+"\r\n")
-	}
-	c.want("EXISTS k", ":0\r\n")
-	if got, want := c.do("CL.THROTTLE", "k", "1", "2\r\n+OK", "3"), "-"+errThrottleParse+"2  +OK\r\n"; got != want {
-		t.Errorf("line breaks: got %q, want %q", got, want)
-	}
-	if got, want := c.do("CL.THROTTLE", "k", "1", "2\n", "3"), "-"+errThrottleParse+"2\r\n"; got != want {
-		t.Errorf("line break at the end: got %q, want %q", got, want)
-	}
-	if got, want := c.do("CL.THROTTLE", "k", "1", "2\x003", "3"), "-"+errThrottleParse+"2\r\n"; got != want {
-		t.Errorf("NUL: got %q, want %q", got, want)
-	}
-}
-
 func TestPanicCostsOneConnection(t *testing.T) {
 	w := newWorld(t)
 	w.commands.Add(&command.Row{Name: "boom", Arity: 1, Run: onSession(func(*Session, [][]byte) { panic("at the disco") })})

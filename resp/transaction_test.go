@@ -1,11 +1,11 @@
 package resp
 
 import (
+	"celld/resp/command"
+
 	"strings"
 	"sync"
 	"testing"
-
-	"celld/resp/command"
 )
 
 // An empty argument is one that was given, also when it has waited for EXEC.
@@ -25,7 +25,7 @@ func TestExec(t *testing.T) {
 	c.want("GET k", "+QUEUED\r\n")
 	c.want("CL.THROTTLE other 0 1 1", "+QUEUED\r\n")
 	c.want("CL.THROTTLE other x 1 1", "+QUEUED\r\n")
-	c.want("EXEC", "*4\r\n+OK\r\n$19\r\n1800000000000000000\r\n*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:1\r\n-"+errThrottleParse+"x\r\n")
+	c.want("EXEC", "*4\r\n+OK\r\n$19\r\n1800000000000000000\r\n*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:1\r\n-"+command.ErrThrottleParse+"x\r\n")
 	c.want("EXEC", "-"+errExecNoMulti+"\r\n")
 }
 

@@ -95,21 +95,21 @@ func (s *Session) noteDenial(reason acl.Reason, object, command string) {
 }
 
 // allowed leaves in the batch what comes before the first call that the user may not run, or for which this takes too long to find out. It
-// returns what gather would have.
+// returns what Gather would have.
 func (s *Session) allowed(data []byte, used, next int, limits wire.Limits) (int, int) {
 	b, rights := s.scratch.batch, s.client.User.Load().Rights()
-	if b.n == 0 {
+	if b.Len() == 0 {
 		return used, next
 	}
-	mayRun := rights.MayRun(b.row.ACL, nil) // if not, the call may still have a first argument that does
+	mayRun := rights.MayRun(b.Row().ACL, nil) // if not, the call may still have a first argument that does
 	work, patterns := 0, rights.Patterns()
-	for i := range b.n {
-		key := b.key(i)
+	for i := range b.Len() {
+		key := b.Key(i)
 		work += patterns * command.KeyCost(key)
-		if mayRun && work <= command.CheckStep && rights.MayTouch(key, b.row.AccessTo(0, nil)) {
+		if mayRun && work <= command.CheckStep && rights.MayTouch(key, b.Row().AccessTo(0, nil)) {
 			continue
 		}
-		b.cut(i)
+		b.Cut(i)
 		used, next = 0, 0
 		for range i + 1 {
 			used += next

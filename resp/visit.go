@@ -240,14 +240,14 @@ func (v *visit) run(s *Session) {
 	s.tx, s.gate = v.before.tx, v.before.gate
 	(*host)(s).SetRESP3(v.before.resp3)
 	v.effects = v.effects[:0]
-	before := s.scratch.decided
-	s.scratch.decided = decisions.Batch{}
+	before := s.scratch.decider.Decided
+	s.scratch.decider.Decided = decisions.Batch{}
 	s.scratch.visit, s.nowNS = v, v.tx.TimeNS()
 	startNS := s.srv.clock()
 	s.runRow(v.row, v.args)
 	v.ranNS += s.srv.clock() - startNS
 	s.scratch.visit, s.nowNS = nil, s.srv.clock()
-	v.decided, s.scratch.decided = s.scratch.decided, before
+	v.decided, s.scratch.decider.Decided = s.scratch.decider.Decided, before
 	v.passedOn, s.scratch.passedOn = s.scratch.passedOn, false
 }
 
@@ -301,7 +301,7 @@ func (v *visit) fail(s *Session, err error) {
 
 // account accounts for a visit that has ended. Its time is that from the command's arrival on.
 func (v *visit) account(s *Session, mark int) {
-	s.scratch.decided.AddAll(&v.decided, s.scratch.lane)
+	s.scratch.decider.Decided.AddAll(&v.decided, s.scratch.lane)
 	for _, effect := range v.effects {
 		effect()
 	}
@@ -368,7 +368,7 @@ func (s *Session) undeclared(row *command.Row, args [][]byte) string {
 	v := s.scratch.visit
 	for _, key := range row.KeysOf(args) {
 		if v == nil || !v.known[string(key)] {
-			return formatError(errUndeclared, shortText(key))
+			return formatError(errUndeclared, command.ShortText(key))
 		}
 	}
 	return ""

@@ -179,7 +179,7 @@ func TestFailuresOfAnEngine(t *testing.T) {
 		}
 		e.refuse = nil
 		p.want("EXISTS k", ":0\r\n")
-		if got := storeError(c.err); got != c.text || throttleError(c.err) != c.text {
+		if got := storeError(c.err); got != c.text {
 			t.Errorf("%v: %q", c.err, got)
 		}
 		if n := stats.Of(w.commands.Find([]byte("set"))).Failed.Load(); n != 2 {

@@ -115,6 +115,24 @@ func (r *Row) TakesMany() bool { return r.Many || r.Keys.Last < 0 }
 // ArityOK reports whether a call may have n arguments, its name included.
 func (r *Row) ArityOK(n int) bool { return r.Arity < 0 && n >= -r.Arity || n == r.Arity }
 
+// manyArgs and manyBytes are what a fast command may be given and stay below a millisecond: a key takes 0.5 to 2 µs.
+const (
+	manyArgs  = 64
+	manyBytes = 16 << 10
+)
+
+// Big reports arguments that make a command slow, though its row is fast.
+func Big(args [][]byte) bool {
+	if len(args) > manyArgs {
+		return true
+	}
+	bytes := 0
+	for _, arg := range args {
+		bytes += len(arg)
+	}
+	return bytes > manyBytes
+}
+
 // FindSub returns the subcommand of this name in any case, or nil.
 func (r *Row) FindSub(name []byte) *Row {
 	for _, sub := range r.Sub {

@@ -5,9 +5,6 @@ import (
 	"celld/resp/command"
 )
 
-// MaxLeaseMS is the longest life of a lease: that of a limit's period.
-const MaxLeaseMS = cell.MaxPeriodNS / 1_000_000
-
 // renew is CL.RENEW key id ms. It answers 1, or 0 where there is no such lease.
 func renew(c *command.Call) {
 	id, ok := command.ParseInt(c.Args[2])
@@ -16,8 +13,8 @@ func renew(c *command.Call) {
 	case !ok || !isInt:
 		c.Error(command.ErrNotInteger)
 		return
-	case ms < 1 || ms > MaxLeaseMS:
-		c.Error(command.ErrLease, MaxLeaseMS)
+	case ms < 1 || ms > command.MaxLeaseMS:
+		c.Error(command.ErrLease, command.MaxLeaseMS)
 		return
 	}
 	renewed, err := c.Keys().Renew(c.Args[1], id, ms*1e6, c.Access())

@@ -48,6 +48,6 @@ func TestRules(t *testing.T) {
 
 func TestLeases(t *testing.T) {
 	h := host()
-	wants(t, h, "CL.RENEW k 1 5", ":0\r\n", "CL.RELEASE k 1", ":0\r\n", "CL.SETTLE k 1 0", ":0\r\n", "CL.RENEW k x 5", fails(command.ErrNotInteger), "CL.RENEW k 1 0", fails(command.ErrLease, MaxLeaseMS),
+	wants(t, h, "CL.RENEW k 1 5", ":0\r\n", "CL.RELEASE k 1", ":0\r\n", "CL.SETTLE k 1 0", ":0\r\n", "CL.RENEW k x 5", fails(command.ErrNotInteger), "CL.RENEW k 1 0", fails(command.ErrLease, command.MaxLeaseMS),
 		"CL.RELEASE k x", fails(command.ErrNotInteger), "CL.SETTLE k 1 -1", fails(command.ErrSettle), "CL.SETTLE k 1 x", fails(command.ErrNotInteger), "CL.RESET k l", ":0\r\n")
 }

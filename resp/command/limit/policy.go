@@ -61,7 +61,7 @@ func parsePolicySet(args [][]byte, logMax int64) (name string, limit cell.Limit,
 		return ""
 	})
 	if problem == "" {
-		limit, problem = ParseLiteral(args[3], logMax)
+		limit, problem = command.ParseLiteral(args[3], logMax)
 	}
 	return name, limit, o, problem
 }

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
-	"celld/cell"
 	"celld/resp/command"
 	"celld/resp/decisions"
 	"celld/resp/glob"
@@ -77,27 +75,6 @@ func now(far command.Far) func(*command.Call) {
 	}
 }
 
-// NoPolicy is the error of a name that no policy has: NOPOLICY, or STOREDOWN where the store may have one. No --store-failure can decide on
-// such a call, as its limit is not known.
-func NoPolicy(s store.Policies, name []byte) string {
-	if err := s.PoliciesUnknown(); err != nil {
-		return fmt.Sprintf(command.ErrStoreDown, err)
-	}
-	return fmt.Sprintf(command.ErrNoPolicy, command.ShortText(name))
-}
-
-// ParseLiteral reads a limit. One with algo=log may keep at most logMax calls. It also returns the text of an error, or "".
-func ParseLiteral(text []byte, logMax int64) (cell.Limit, string) {
-	limit, err := cell.ParseLimit(string(text))
-	if err != nil {
-		return limit, "ERR " + err.Error()
-	}
-	if limit.KeepsCalls() && limit.Count > logMax {
-		return limit, fmt.Sprintf(command.ErrLogMax, limit.Count, logMax)
-	}
-	return limit, ""
-}
-
 // literalsWord names the limits that have no policy. A policy of that name is written with its @.
 const literalsWord = "literals"
 
@@ -108,7 +85,7 @@ func (s *Server) named(arg []byte) (p *policy.Policy, problem string) {
 		return nil, ""
 	}
 	if p = s.InForce.PolicyNamed(strings.TrimPrefix(string(arg), "@")); p == nil {
-		return nil, NoPolicy(s.Store, bytes.TrimPrefix(arg, []byte("@")))
+		return nil, command.NoPolicy(s.Store, bytes.TrimPrefix(arg, []byte("@")))
 	}
 	return p, ""
 }

@@ -1,0 +1,228 @@
+package decide
+
+import (
+	"bytes"
+	"cmp"
+	"hash/maphash"
+	"math/bits"
+	"slices"
+
+	"celld/cell"
+	"celld/resp/command"
+	"celld/resp/decisions"
+	"celld/resp/wire"
+	"celld/store"
+)
+
+// Decider reads calls that the limiter decides, and answers them. One goroutine at a time may use it.
+type Decider struct {
+	limits
+	Decided decisions.Batch // what was decided, until the caller adds it to the totals
+
+	lane   uint8
+	shapes shapes
+	single Shape // of the running command
+	denied []decisions.Denial
+}
+
+// New returns a Decider that counts in this lane.
+func New(s *Server, lane uint8) *Decider {
+	none := &Shape{}
+	none.next = none
+	seed := maphash.MakeSeed()
+	return &Decider{limits: limits{Server: s, seed: seed}, lane: lane, shapes: shapes{seed: seed, last: none, prev: none}}
+}
+
+// Gather puts the calls at the start of data into a batch, as far as they go together, and returns their bytes. Where a command follows
+// that does not belong to them, it may have been read: then args has it, and next is its length.
+func (d *Decider) Gather(b *Batch, data []byte, args *[][]byte, limits wire.Limits) (used, next int) {
+	s := &d.shapes
+	for used < len(data) && len(b.shapes) < store.MaxTakes {
+		f := s.last.next
+		key, n := f.match(data[used:], limits.MaxBulk)
+		if n == 0 {
+			f = s.other(f)
+			key, n = f.match(data[used:], limits.MaxBulk)
+		}
+		if n == 0 || d.stale(f) {
+			var words [][]byte
+			if words, n = wire.Whole(data[used:], *args, limits); n == 0 {
+				return used, 0
+			}
+			*args = words
+			if f = d.find(data[used:used+n], words); f == nil {
+				return used, n
+			}
+			key = words[1]
+		}
+		if !b.fits(f) {
+			return used, 0
+		}
+		s.met(f)
+		b.Add(f, key)
+		used += n
+	}
+	return used, 0
+}
+
+// ShapeOf is the shape of a CL.TAKE with this limit and these options, for a call from within the process. It is the Decider's until
+// the next command. It also returns the text of an error, or "".
+func (d *Decider) ShapeOf(limit string, options ...string) (f *Shape, text string) {
+	args := [][]byte{nil, nil, []byte(limit)}
+	for _, option := range options {
+		args = append(args, []byte(option))
+	}
+	f = &d.single
+	f.reset(d.Commands.Find([]byte("cl.take")))
+	return f, readTake(&d.limits, f, args)
+}
+
+// Ask asks the limiter for a batch. It reports whether that is decided, and otherwise wakes w later. Until then the batch is the limiter's.
+func (d *Decider) Ask(b *Batch, limiter store.Limiter, a store.Access, w store.Waker) (decided bool) {
+	b.hashed = limiter == store.Limiter(d.Table)
+	if !b.hashed || b.shapes[0].hasTerms {
+		b.keepKeys()
+	}
+	if len(b.takes) > 0 {
+		return limiter.TakeBatch(b.takes, a, w)
+	}
+	return limiter.ThrottleBatch(b.throttles, a, w)
+}
+
+// Answer replies to the calls of a batch that is decided, and counts them. The batch is empty afterwards.
+func (d *Decider) Answer(c *command.Call, b *Batch) {
+	if len(b.takes) > 0 {
+		d.answerTakes(c, b)
+	} else {
+		d.answerThrottles(c, b)
+	}
+	if len(d.denied) > 0 {
+		d.countDenied(c, b)
+	}
+	b.reset()
+}
+
+func (d *Decider) answerThrottles(c *command.Call, b *Batch) {
+	n := d.Decided.In(d.Counts.Literal(cell.GCRA), d.lane)
+	var limited uint64 // a bit for each call
+	for i := range b.throttles {
+		r, f := &b.throttles[i], b.shapes[i]
+		if r.Err != nil {
+			d.fail(c, f, cmp.Or(bucketError(r.Err), c.ErrorText(r.Err)))
+			continue
+		}
+		if r.Quantity > 0 {
+			n.Throttle(&r.Decision, r.Bucket.Capacity())
+			if r.Decision.Limited {
+				limited |= 1 << i
+			}
+		}
+		if len(f.allowed) > 0 {
+			c.Out = f.appendThrottled(c.Out, &r.Decision)
+		} else {
+			replyDecision(&c.Reply, &r.Decision, 1e9)
+		}
+	}
+	if limited != 0 {
+		d.noteThrottles(b, limited)
+	}
+}
+
+func (d *Decider) answerTakes(c *command.Call, b *Batch) {
+	for i := range b.takes {
+		r, f := &b.takes[i], b.shapes[i]
+		if r.Err != nil {
+			d.fail(c, f, c.ErrorText(r.Err))
+			continue
+		}
+		if r.Mode != cell.Peek && r.Cost > 0 {
+			d.count(b, f, r)
+		}
+		f.reply(&c.Reply, f, r)
+	}
+}
+
+// fail answers a call with an error.
+func (d *Decider) fail(c *command.Call, f *Shape, text string) {
+	mark := len(c.Out)
+	c.Error("%s", text)
+	d.Failed(c, f.row, c.Out[mark:])
+}
+
+// count counts a call that could take, and what it was denied for CL.TOP.
+func (d *Decider) count(b *Batch, f *Shape, r *store.TakeRequest) {
+	n := d.Decided.In(f.limits[r.Taken.Binding].row, d.lane)
+	if r.Taken.Limited {
+		d.countLimited(n, b, f, r)
+	} else {
+		n[f.counted]++
+		if r.UpTo && r.Taken.Granted < r.Cost {
+			n[decisions.PartlyGranted]++
+		}
+	}
+	for i := range r.Calls {
+		switch c := &r.Calls[i]; {
+		case !c.Limit.Shadow:
+		case c.Decision.Limited:
+			d.Decided.In(f.limits[i].row, d.lane)[decisions.ShadowLimited]++
+		default:
+			d.Decided.In(f.limits[i].row, d.lane)[decisions.ShadowAllowed]++
+		}
+	}
+}
+
+// countLimited counts a call that was denied. Inlined, it would slow down calls that pass.
+//
+//go:noinline
+func (d *Decider) countLimited(n *decisions.Counts, b *Batch, f *Shape, r *store.TakeRequest) {
+	n[f.counted+1]++
+	c, hash := &r.Calls[r.Taken.Binding], r.Hash
+	switch {
+	case ruled(r.Calls):
+		n[decisions.RuleDenied]++
+	case c.Limit.BlockNS > 0:
+		n[decisions.Blocked]++
+	}
+	if !b.hashed || r.Taken.Binding > 0 && f.row.Keys.Counted { // another key than the first
+		hash = d.Table.Hash(c.Key)
+	}
+	d.denied = append(d.denied, decisions.Denial{Hash: hash, Policy: c.Policy, Key: c.Key})
+}
+
+// ruled reports whether a rule denied one of the calls, of which one was denied.
+func ruled(calls []store.Call) bool {
+	for i := range calls {
+		if calls[i].Decision.Limit == 0 { // only a rule decides so: no limit has capacity 0
+			return true
+		}
+	}
+	return false
+}
+
+// noteThrottles counts the denied calls of a batch, whose bits are set. It notes them only where it must, as that takes 3 ns each.
+func (d *Decider) noteThrottles(b *Batch, limited uint64) {
+	if b.hashed {
+		d.Denied.AddThrottles(b.throttles, limited)
+		return
+	}
+	for ; limited != 0; limited &= limited - 1 {
+		key := b.throttles[bits.TrailingZeros64(limited)].Key
+		d.denied = append(d.denied, decisions.Denial{Hash: d.Table.Hash(key), Key: key})
+	}
+}
+
+// countDenied counts for CL.TOP what a batch has noted, while its keys are there. Those of a transaction on an engine's keys count when it
+// is stored, as it may run again.
+func (d *Decider) countDenied(c *command.Call, b *Batch) {
+	if b.hashed || !c.Inside() {
+		d.Denied.Add(d.denied)
+	} else {
+		kept := slices.Clone(d.denied)
+		for i := range kept {
+			kept[i].Key = bytes.Clone(kept[i].Key)
+		}
+		c.Once(func() { d.Denied.Add(kept) })
+	}
+	clear(d.denied)
+	d.denied = d.denied[:0]
+}

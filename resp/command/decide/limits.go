@@ -1,0 +1,101 @@
+package decide
+
+import (
+	"bytes"
+	"fmt"
+	"hash/maphash"
+
+	"celld/cell"
+	"celld/resp/command"
+	"celld/resp/config"
+	"celld/resp/decisions"
+	"celld/store"
+	"celld/store/memory"
+)
+
+// Server is what deciding needs of its server.
+type Server struct {
+	Table           *memory.Store // of the process: its policies are those in force, and it hashes keys
+	Store           store.Store   // of the keys
+	Counts          *decisions.Rows
+	Denied          *decisions.Denied
+	Commands        *command.Table
+	LogMax, WaitMax *config.Param[int64]
+
+	// Ask asks the limiter for a call whose handler has read its shape, and answers it, now or later.
+	Ask func(c *command.Call, f *Shape)
+
+	// Failed counts a call that was answered with an error.
+	Failed func(c *command.Call, row *command.Row, reply []byte)
+}
+
+// edition is what limits were read by. They hold while it is the same.
+type edition struct {
+	policies uint64 // their version
+	logMax   int64
+}
+
+func (s *Server) edition() edition { return edition{s.Table.PoliciesVersion(), s.LogMax.Get()} }
+
+// limit is one that a call has named.
+type limit struct {
+	*cell.Limit
+	policy uint32 // Policy.ID; 0: a literal
+	row    *decisions.Row
+}
+
+// limits keeps the limits of recent calls by their text, so that a limit is parsed once. It serves the calls of which no shape is kept:
+// with leases, of several keys, in scripts. Without it, a CL.MTAKE of two keys takes 1.5 times as many instructions, a CL.GIVE as well, a
+// script's CL.TAKE 1.1 times, and each limit allocates 3 times. Its size is fixed, so clients cannot make it grow.
+type limits struct {
+	*Server
+	seed  maphash.Seed
+	known [256]struct {
+		text []byte
+		limit
+		edition
+	}
+}
+
+const maxKnownText = 128
+
+// limit reads a limit: a literal, or @ and the name of a policy. It also returns the text of an error, or "".
+func (l *limits) limit(text []byte, now edition) (limit, string) {
+	known := &l.known[maphash.Bytes(l.seed, text)%uint64(len(l.known))]
+	if len(text) > 0 && bytes.Equal(known.text, text) && known.edition == now {
+		return known.limit, ""
+	}
+	found, problem := l.parse(text, now.logMax)
+	if problem == "" && len(text) <= maxKnownText {
+		known.text, known.limit, known.edition = append(known.text[:0], text...), found, now
+	}
+	return found, problem
+}
+
+func (s *Server) parse(text []byte, logMax int64) (limit, string) {
+	if name, isPolicy := bytes.CutPrefix(text, []byte("@")); isPolicy {
+		policy := s.Table.Policy(name)
+		if policy == nil {
+			return limit{}, command.NoPolicy(s.Store, name)
+		}
+		return limit{&policy.Limit, policy.ID, s.Counts.Of(policy)}, ""
+	}
+	literal, problem := command.ParseLiteral(text, logMax)
+	if problem != "" {
+		return limit{}, problem
+	}
+	return limit{&literal, 0, s.Counts.Literal(literal.Algo)}, ""
+}
+
+// readLimit adds a limit to a shape.
+func (f *Shape) readLimit(l *limits, text []byte) (problem string) {
+	if len(f.limits) == 0 { // before the limits are read: they may change meanwhile
+		f.edition = l.Server.edition()
+	}
+	found, problem := l.limit(text, f.edition)
+	if problem == "" && len(f.limits) == store.MaxLimits {
+		problem = fmt.Sprintf(command.ErrTooManyLimits, store.MaxLimits)
+	}
+	f.limits = append(f.limits, found)
+	return problem
+}

@@ -1,0 +1,82 @@
+package decide
+
+import (
+	"celld/cell"
+	"celld/resp/command"
+)
+
+// reader reads a call into a shape, which is empty. It returns the text of an error, or "".
+type reader func(l *limits, f *Shape, args [][]byte) (text string)
+
+// batched are the readers of the rows whose calls are gathered in batches of many.
+var batched = map[string]reader{"cl.throttle": readThrottle, "gcra": readGCRA, "cl.take": readTake}
+
+// Rows are the commands of the family. of returns who decides a call.
+func Rows(of func(*command.Call) *Decider) []*command.Row {
+	ask := func(read reader) func(*command.Call) {
+		return func(c *command.Call) { of(c).ask(c, read) }
+	}
+	return []*command.Row{
+		{Name: "cl.throttle", Arity: -1, Flags: command.Write | command.DenyOOM | command.Module | command.Fast | command.Decides, Keys: command.OneKey, Group: "module",
+			Usage: "key max_burst count period [quantity]", Summary: "Takes from a key's limit if there is enough, and says whether there was.", Run: ask(readThrottle)},
+		{Name: "gcra", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast | command.Decides, Keys: command.OneKey, Since: "8.8.0", Group: "rate_limit",
+			Usage: "key max-burst tokens-per-period period [TOKENS count]", Summary: "Rate limit via GCRA (Generic Cell Rate Algorithm).", Run: ask(readGCRA)},
+		{Name: "cl.take", Arity: -3, Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking | command.Decides, Keys: command.OneKey, Group: command.GroupLimit,
+			Usage: "key limit ... [COST n] [PEEK|UPTO|FORCE|RESERVE max|WAIT max] [LEASE ms] [BIND] [ID name] [US] [FULL]", Summary: "Takes from all given limits of a key, or from none.", Cost: "O(N) where N is the number of limits", Run: ask(readTake)},
+		{Name: "cl.mtake", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking | command.Decides, Keys: command.CountedPairs, Group: command.GroupLimit,
+			Usage: "n key limit [key limit] ... [COST n] [PEEK|UPTO|FORCE|RESERVE max|WAIT max] [LEASE ms] [BIND] [ID name] [US]", Summary: "Takes from the limits of several keys at the same instant, or from none.", Cost: "O(N) where N is the number of pairs", Run: ask(readMultiTake)},
+		{Name: "cl.give", Arity: 4, Flags: command.Write | command.Fast | command.Decides, Keys: command.OneKey, Group: command.GroupLimit, Usage: "key limit n", Summary: "Gives back what was taken from a limit.",
+			Run: func(c *command.Call) { of(c).give(c) }},
+	}
+}
+
+// ask is the handler of a call that is not gathered.
+func (d *Decider) ask(c *command.Call, read reader) {
+	f := &d.single
+	f.reset(c.Row)
+	if text := read(&d.limits, f, c.Args); text != "" {
+		c.Error("%s", text)
+		return
+	}
+	d.Server.Ask(c, f)
+}
+
+// give is CL.GIVE key limit n. It gives back at most what was taken, and answers how much that was.
+func (d *Decider) give(c *command.Call) {
+	f := &d.single
+	f.reset(c.Row)
+	text := f.readLimit(&d.limits, c.Args[2])
+	n, ok := command.ParseInt(c.Args[3])
+	switch {
+	case text != "":
+		c.Error("%s", text)
+	case !ok:
+		c.Error(command.ErrNotInteger)
+	case n < 0:
+		c.Error(command.ErrGive)
+	case n == 0:
+		c.Int(0)
+	case f.limits[0].HoldsLeases() && d.Store.Here():
+		giveInSteps(c, f.limits[0], n)
+	default:
+		f.Cost, f.reply = -n, replyGiven
+		d.Server.Ask(c, f)
+	}
+}
+
+// giveInSteps ends leases of a limit, of which there may be 65,536.
+func giveInSteps(c *command.Call, l limit, n int64) {
+	given := int64(0)
+	c.InSteps(func(c *command.Call) (more bool) {
+		some, more, err := c.Keys().GiveSome(c.Args[1], l.Limit, l.policy, n-given, c.Access())
+		c.Did(int(min(some, cell.MostGiven)), 0)
+		given += some
+		switch {
+		case err != nil:
+			c.Fail(err)
+		case !more:
+			c.Int(given)
+		}
+		return more
+	})
+}

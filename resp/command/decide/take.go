@@ -1,0 +1,258 @@
+package decide
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+
+	"celld/cell"
+	"celld/resp/command"
+	"celld/resp/decisions"
+	"celld/resp/wire"
+	"celld/store"
+)
+
+// options are those of a CL.TAKE or CL.MTAKE.
+type options struct {
+	store.TakeOptions
+	unitNS uint64 // of times in the reply: ms or µs
+	full   bool   // the reply also has each limit's decision
+
+	terms    store.Terms
+	max      int64 // of WAIT or RESERVE, as it was given
+	hasTerms bool  // it may wait or hold a lease
+	leases   bool  // the reply has the lease's id
+}
+
+// words are the options of CL.TAKE and CL.MTAKE.
+var words = command.Options{
+	Flags:  []string{"PEEK", "UPTO", "FORCE", "BIND", "US", "FULL"},
+	Valued: []string{"COST", "WAIT", "RESERVE", "LEASE", "ID"},
+}
+
+// set notes an option. It returns the text of an error, or "".
+func (o *options) set(option string, value []byte) (text string) {
+	switch option {
+	case "PEEK":
+		return o.mode(cell.Peek, false, store.DontWait)
+	case "UPTO":
+		return o.mode(cell.Take, true, store.DontWait)
+	case "FORCE":
+		return o.mode(cell.Force, false, store.DontWait)
+	case "BIND":
+		o.terms.Bound = true
+	case "US":
+		o.unitNS = 1_000
+	case "FULL":
+		o.full = true
+	case "ID":
+		if len(value) < 1 || len(value) > maxLeaseName {
+			return fmt.Sprintf(command.ErrLeaseName, maxLeaseName)
+		}
+		o.terms.Name = string(value)
+	default:
+		return o.setNumber(option, value)
+	}
+	return ""
+}
+
+// mode sets the mode, which may be set only once.
+func (o *options) mode(mode cell.Mode, upTo bool, wait store.WaitMode) string {
+	if o.Mode != cell.Take || o.UpTo || o.terms.Mode != store.DontWait {
+		return command.ErrTakeModes
+	}
+	o.Mode, o.UpTo, o.terms.Mode = mode, upTo, wait
+	return ""
+}
+
+// setNumber notes an option that is a number.
+func (o *options) setNumber(option string, value []byte) (text string) {
+	n, ok := command.ParseInt(value)
+	if !ok {
+		return command.ErrNotInteger
+	}
+	switch option {
+	case "COST":
+		if n < 0 || n > cell.MaxCost {
+			return command.ErrCost
+		}
+		o.Cost = n
+	case "LEASE":
+		if n < 1 || n > command.MaxLeaseMS {
+			return fmt.Sprintf(command.ErrLease, command.MaxLeaseMS)
+		}
+		o.terms.LeaseNS = n * 1e6
+	case "RESERVE":
+		o.max = n
+		return o.mode(cell.Take, false, store.Reserve)
+	case "WAIT":
+		o.max = n
+		return o.mode(cell.Take, false, store.Wait)
+	}
+	return ""
+}
+
+// readOptions reads the options of a shape that has its limits, and checks them together.
+func (f *Shape) readOptions(l *limits, args [][]byte) (text string) {
+	f.Cost, f.unitNS, f.counted = 1, 1_000_000, decisions.TakeAllowed
+	if text = words.Read(args, f.set); text != "" {
+		return text
+	}
+	conc, bookable := false, true
+	for _, limit := range f.limits {
+		conc = conc || limit.HoldsLeases()
+		bookable = bookable && limit.Bookable()
+	}
+	terms := &f.terms
+	f.leases = conc || terms.LeaseNS > 0
+	unitNS, mostMS := int64(f.unitNS), l.WaitMax.Get()
+	switch {
+	case conc && terms.LeaseNS > 0:
+		return command.ErrLeaseConc
+	case !f.leases && (terms.Bound || terms.Name != ""):
+		return command.ErrNoLease
+	case terms.Mode == store.Reserve && !bookable:
+		return command.ErrReserve
+	case f.max < 0 || f.max > mostMS*(1e6/unitNS):
+		return fmt.Sprintf(command.ErrWaitMax, mostMS)
+	}
+	terms.MaxNS = f.max * unitNS
+	if f.Cost == 0 {
+		f.Mode, f.UpTo = cell.Peek, false
+	}
+	if f.Mode == cell.Peek {
+		*terms = store.Terms{}
+		return ""
+	}
+	f.hasTerms = f.leases || terms.Mode != store.DontWait
+	return ""
+}
+
+// maxLeaseName is the longest name of a lease, in bytes.
+const maxLeaseName = 64
+
+// isLimit tells a limit from an option: a limit begins with a digit or @, or has a slash.
+func isLimit(arg []byte) bool {
+	return len(arg) > 0 && ('0' <= arg[0] && arg[0] <= '9' || arg[0] == '@') || bytes.IndexByte(arg, '/') >= 0
+}
+
+// readTake reads CL.TAKE key limit ... [options].
+func readTake(l *limits, f *Shape, args [][]byte) (text string) {
+	rest := args[2:]
+	for first := true; len(rest) > 0 && (first || isLimit(rest[0])); first, rest = false, rest[1:] {
+		if text = f.readLimit(l, rest[0]); text != "" {
+			return text
+		}
+	}
+	f.reply = replyTaken
+	return f.readOptions(l, rest)
+}
+
+// readMultiTake reads CL.MTAKE n key limit [key limit ...] [options]. It takes from all keys at one instant, or from none.
+func readMultiTake(l *limits, f *Shape, args [][]byte) (text string) {
+	pairs, ok := command.ParseInt(args[1])
+	switch {
+	case !ok:
+		return command.ErrNotInteger
+	case pairs < 1 || pairs > store.MaxLimits:
+		return fmt.Sprintf(command.ErrPairs, store.MaxLimits)
+	case int64(len(args)-2) < 2*pairs:
+		return command.ErrPairsMissing
+	}
+	for i := range int(pairs) {
+		if text = f.readLimit(l, args[2+2*i+1]); text != "" {
+			return text
+		}
+	}
+	f.reply = replyMultiTaken
+	if text = f.readOptions(l, args[2+2*pairs:]); text == "" && f.full {
+		text = command.ErrFull
+	}
+	return text
+}
+
+// replyTaken answers with an array in RESP3 as well. ioredis and go-redis turn a map into a value that callers would take for
+// "limited".
+func replyTaken(out *command.Reply, f *Shape, r *store.TakeRequest) {
+	taken, unitNS := &r.Taken, f.unitNS
+	binding := &r.Calls[taken.Binding].Decision
+	head := "*7\r\n"
+	switch {
+	case f.full && f.leases:
+		head = "*9\r\n"
+	case f.full || f.leases:
+		head = "*8\r\n"
+	}
+	o := wire.AppendBool(append(out.Out, head...), taken.Limited, false)
+	o = wire.AppendInt(o, binding.Limit)
+	o = wire.AppendInt(o, binding.Remaining)
+	o = wire.AppendInt(o, wait(taken.RetryAfterNS, unitNS))
+	o = wire.AppendInt(o, wait(taken.ResetAfterNS, unitNS))
+	out.Out = wire.AppendInt(o, taken.Granted)
+	replyTerms(out, f, r)
+	if f.full {
+		out.Array(len(r.Calls))
+		replyDecisions(out, f, r)
+	}
+}
+
+func replyMultiTaken(out *command.Reply, f *Shape, r *store.TakeRequest) {
+	taken, fields, index := &r.Taken, 5, int64(0)
+	if taken.Limited {
+		index = int64(taken.Binding) + 1
+	}
+	if f.leases {
+		fields = 6
+	}
+	out.Array(1 + len(r.Calls))
+	out.Array(fields)
+	out.Bool(taken.Limited)
+	out.Int(index)
+	out.Int(taken.Granted)
+	out.Int(wait(taken.RetryAfterNS, f.unitNS))
+	replyTerms(out, f, r)
+	replyDecisions(out, f, r)
+}
+
+func replyGiven(out *command.Reply, _ *Shape, r *store.TakeRequest) { out.Int(-r.Taken.Granted) }
+
+// replyTerms answers how long to wait, and with the id of the lease or 0 where there may be one.
+func replyTerms(out *command.Reply, f *Shape, r *store.TakeRequest) {
+	left, lease := int64(0), int64(0)
+	if t := r.Terms; t != nil {
+		left, lease = wait(t.WaitNS, f.unitNS), t.Lease
+	}
+	out.Int(left)
+	if f.leases {
+		out.Int(lease)
+	}
+}
+
+// replyDecisions answers with the decision of each limit.
+func replyDecisions(out *command.Reply, f *Shape, r *store.TakeRequest) {
+	for i := range r.Calls {
+		replyDecision(out, &r.Calls[i].Decision, f.unitNS)
+	}
+}
+
+// replyDecision answers with one limit's decision, with times in units of unitNS.
+func replyDecision(out *command.Reply, d *cell.Decision, unitNS uint64) {
+	out.Array(5)
+	out.Bool(d.Limited)
+	out.Int(d.Limit)
+	out.Int(d.Remaining)
+	out.Int(wait(d.RetryAfterNS, unitNS))
+	out.Int(wait(d.ResetAfterNS, unitNS))
+}
+
+// wait rounds up, so that a caller who waits this long has waited enough. It is -1 for never.
+func wait(ns, unitNS uint64) int64 {
+	if ns == cell.Never {
+		return -1
+	}
+	n := ns / unitNS
+	if ns%unitNS > 0 {
+		n++
+	}
+	return int64(min(n, math.MaxInt64))
+}

@@ -1,0 +1,170 @@
+package decide
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"celld/cell"
+	"celld/resp/command"
+	"celld/store"
+	"celld/store/memory"
+)
+
+// What options say together, or in the wrong place, is one clear error, and nothing is spent.
+func TestTermsThatDoNotFit(t *testing.T) {
+	p := newWorld(t)
+	for options, want := range map[string]string{
+		"WAIT":                                  fmt.Sprintf(command.ErrOption, "WAIT"),
+		"RESERVE":                               fmt.Sprintf(command.ErrOption, "RESERVE"),
+		"LEASE":                                 fmt.Sprintf(command.ErrOption, "LEASE"),
+		"ID":                                    fmt.Sprintf(command.ErrOption, "ID"),
+		"WAIT x":                                command.ErrNotInteger,
+		"WAIT 1.5":                              command.ErrNotInteger,
+		"LEASE x":                               command.ErrNotInteger,
+		"WAIT -1":                               fmt.Sprintf(command.ErrWaitMax, 60_000),
+		"WAIT 60001":                            fmt.Sprintf(command.ErrWaitMax, 60_000),
+		"RESERVE 60001":                         fmt.Sprintf(command.ErrWaitMax, 60_000),
+		"RESERVE 60000001 US":                   fmt.Sprintf(command.ErrWaitMax, 60_000),
+		"US WAIT 60000001":                      fmt.Sprintf(command.ErrWaitMax, 60_000),
+		"WAIT 9223372036854775807":              fmt.Sprintf(command.ErrWaitMax, 60_000),
+		"WAIT 1 WAIT 1":                         fmt.Sprintf(command.ErrOption, "WAIT"),
+		"WAIT 1 RESERVE 1":                      command.ErrTakeModes,
+		"WAIT 1 PEEK":                           command.ErrTakeModes,
+		"UPTO WAIT 1":                           command.ErrTakeModes,
+		"FORCE RESERVE 1":                       command.ErrTakeModes,
+		"RESERVE 1 FORCE":                       command.ErrTakeModes,
+		"LEASE 0":                               fmt.Sprintf(command.ErrLease, command.MaxLeaseMS),
+		"LEASE 31622400001":                     fmt.Sprintf(command.ErrLease, command.MaxLeaseMS),
+		"LEASE 9223372036854775807":             fmt.Sprintf(command.ErrLease, command.MaxLeaseMS),
+		"LEASE 1 LEASE 1":                       fmt.Sprintf(command.ErrOption, "LEASE"),
+		"LEASE 1 BIND BIND":                     fmt.Sprintf(command.ErrOption, "BIND"),
+		"LEASE 1 ID a ID a":                     fmt.Sprintf(command.ErrOption, "ID"),
+		"ID a":                                  command.ErrNoLease,
+		"BIND":                                  command.ErrNoLease,
+		"COST 0 BIND":                           command.ErrNoLease,
+		"COST 1 COST 1":                         fmt.Sprintf(command.ErrOption, "COST"),
+		"LEASE 1 ID " + strings.Repeat("x", 65): fmt.Sprintf(command.ErrLeaseName, 64),
+	} {
+		p.want("CL.TAKE k 5/1h "+options, "-"+want+"\r\n")
+		p.want("CL.MTAKE 1 k 5/1h "+options, "-"+want+"\r\n")
+	}
+	if got, want := p.do("CL.TAKE", "k", "5/1h", "LEASE", "1", "ID", ""), "-"+fmt.Sprintf(command.ErrLeaseName, 64)+"\r\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, limit := range []string{"5/1h,algo=slide", "5/1h,algo=slide,buckets=3", "5/1h,algo=log"} {
+		p.want("CL.TAKE k 5/1s "+limit+" RESERVE 0", "-"+command.ErrReserve+"\r\n")
+	}
+	p.want("CL.MTAKE 1 k 5/1h FULL WAIT 1", "-"+command.ErrFull+"\r\n")
+	if n := p.Store.Len(p.NowNS); n != 0 {
+		t.Errorf("%d keys", n)
+	}
+	p.cfg.WaitMax.Put(10)
+	p.want("CL.TAKE k 5/1h WAIT 11", fails(command.ErrWaitMax, 10))
+}
+
+// asks keeps what is asked for, and answers at once.
+type asks struct {
+	*memory.Store
+	terms []store.Terms
+}
+
+func (a *asks) TakeBatch(reqs []store.TakeRequest, x store.Access, w store.Waker) bool {
+	for i := range reqs {
+		if reqs[i].Terms != nil {
+			a.terms = append(a.terms, *reqs[i].Terms)
+		}
+	}
+	done := a.Store.TakeBatch(reqs, x, w)
+	for i := range reqs {
+		if reqs[i].Terms != nil {
+			reqs[i].Terms.WaitNS, reqs[i].Terms.Lease = 1_500_001, 77
+		}
+	}
+	return done
+}
+
+// Whatever their order, options ask for the same, and the reply has its place for each.
+func TestTermsAreAskedFor(t *testing.T) {
+	p := newWorld(t)
+	a := &asks{Store: p.Store}
+	p.limiter = a
+	const hour = int64(time.Hour)
+	for _, test := range []struct {
+		options string
+		terms   store.Terms
+		lease   string
+	}{
+		{"WAIT 20", store.Terms{Mode: store.Wait, MaxNS: 20e6}, ""},
+		{"WAIT 20 US", store.Terms{Mode: store.Wait, MaxNS: 20e3}, ""},
+		{"US WAIT 20", store.Terms{Mode: store.Wait, MaxNS: 20e3}, ""},
+		{"wait 0", store.Terms{Mode: store.Wait}, ""},
+		{"RESERVE 60000", store.Terms{Mode: store.Reserve, MaxNS: 60e9}, ""},
+		{"US RESERVE 60000000", store.Terms{Mode: store.Reserve, MaxNS: 60e9}, ""},
+		{"LEASE 3600000", store.Terms{LeaseNS: hour}, ":77\r\n"},
+		{"US LEASE 3600000", store.Terms{LeaseNS: hour}, ":77\r\n"},
+		{"ID me BIND LEASE 3600000 WAIT 5", store.Terms{Mode: store.Wait, MaxNS: 5e6, LeaseNS: hour, Bound: true, Name: "me"}, ":77\r\n"},
+		{"FORCE LEASE 1", store.Terms{LeaseNS: 1e6}, ":77\r\n"},
+		{"UPTO LEASE 31622400000", store.Terms{LeaseNS: cell.MaxPeriodNS}, ":77\r\n"},
+	} {
+		wait := ":2\r\n"
+		if strings.Contains(test.options, "US") {
+			wait = ":1501\r\n"
+		}
+		a.terms = nil
+		key := fmt.Sprint("k ", test.options)
+		got := p.do(append([]string{"CL.TAKE", key, "5/1h,algo=window"}, strings.Fields(test.options)...)...)
+		if !strings.HasSuffix(got, wait+test.lease) || len(a.terms) != 1 || a.terms[0] != test.terms {
+			t.Errorf("%s: %q, %+v", test.options, got, a.terms)
+		}
+		got = p.do(append([]string{"CL.MTAKE", "1", key, "5/1h,algo=window"}, strings.Fields(test.options)...)...)
+		head, fields := "*2\r\n*5\r\n", 6
+		if test.lease != "" {
+			head, fields = "*2\r\n*6\r\n", 7
+		}
+		if end := strings.Join(strings.SplitAfter(got, "\r\n")[:fields+1], ""); !strings.HasPrefix(got, head) || !strings.HasSuffix(end, wait+test.lease) {
+			t.Errorf("%s: %q", test.options, got)
+		}
+	}
+
+	a.terms = nil
+	keys := p.Store.Len(p.NowNS)
+	for _, options := range []string{"COST 0 WAIT 5", "RESERVE 5 COST 0", "COST 0 LEASE 5 BIND ID x", "PEEK LEASE 5"} { // which only look
+		want := "*7\r\n"
+		if strings.Contains(options, "LEASE") {
+			want = "*8\r\n"
+		}
+		if got := p.do(append([]string{"CL.TAKE", "k", "5/1h"}, strings.Fields(options)...)...); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, ":0\r\n:0\r\n") {
+			t.Errorf("%s: %q", options, got)
+		}
+	}
+	if len(a.terms) > 0 {
+		t.Errorf("%+v", a.terms)
+	}
+	if n := p.Store.Len(p.NowNS) - keys; n != 0 {
+		t.Errorf("%d keys", n)
+	}
+}
+
+// An option of celld's own commands that is unknown, given twice or without its value is an error that names the word.
+func TestOptionsOfLimits(t *testing.T) {
+	p := newWorld(t)
+	for call, word := range map[string]string{
+		"CL.TAKE k 10/1s COSTS 3":                     "COSTS",
+		"CL.TAKE k 10/1s COST 3 cost 3":               "cost",
+		"CL.TAKE k 10/1s us US":                       "US",
+		"CL.TAKE k 10/1s PEEK PEEK":                   "PEEK",
+		"CL.TAKE k 10/1s LEASE 5 BIND BIND":           "BIND",
+		"CL.TAKE k 10/1s FULL Cost":                   "Cost",
+		"CL.TAKE k 10/1s PEEK 9/1s":                   "9/1s",
+		"CL.MTAKE 1 k 10/1s WAIT":                     "WAIT",
+		"CL.MTAKE 1 k 10/1s l 9/1h":                   "l",
+		"CL.TAKE k 10/1s " + strings.Repeat("x", 130): strings.Repeat("x", 128),
+	} {
+		p.want(call, "-ERR unknown, repeated or unfinished option '"+word+"'\r\n")
+	}
+	if n := p.Store.Len(p.NowNS); n != 0 {
+		t.Errorf("%d keys", n)
+	}
+}

@@ -1,0 +1,128 @@
+package decide
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"celld/cell"
+	"celld/resp/command"
+	"celld/resp/decisions"
+	"celld/resp/wire"
+	"celld/store"
+)
+
+// readThrottle reads CL.THROTTLE key max_burst count period [quantity]. Its checks, their order and their errors are those of redis-cell
+// 0.5.0.
+func readThrottle(l *limits, f *Shape, args [][]byte) (text string) {
+	if (len(args) == 3 || len(args) == 4) && len(args[2]) > 0 && args[2][0] == '@' {
+		return readThrottleByPolicy(l, f, args)
+	}
+	if len(args) != 5 && len(args) != 6 {
+		return command.ErrThrottleUsage
+	}
+	params := [4]int64{3: 1}
+	for i, arg := range args[2:] {
+		if params[i], text = parseParam(arg); text != "" {
+			return text
+		}
+	}
+	var err error
+	if f.bucket, err = cell.NewBucket(params[0], params[1], params[2]); err != nil {
+		return bucketError(err)
+	}
+	f.quantity = params[3]
+	f.allowed = appendStart(f.allowed, false, f.bucket.Capacity())
+	f.limited = appendStart(f.limited, true, f.bucket.Capacity())
+	return ""
+}
+
+// parseParam reads a number. The text of its error ends at the first NUL, because redis-cell passes it on as a C string.
+func parseParam(arg []byte) (n int64, text string) {
+	n, ok := command.ParseSigned(arg)
+	if !ok {
+		shown, _, _ := bytes.Cut(arg, []byte{0})
+		return 0, command.ErrThrottleParse + string(shown)
+	}
+	return n, ""
+}
+
+// readThrottleByPolicy reads CL.THROTTLE key @name [quantity]: a CL.TAKE with the reply of CL.THROTTLE.
+func readThrottleByPolicy(l *limits, f *Shape, args [][]byte) (text string) {
+	quantity := int64(1)
+	if len(args) == 4 {
+		if quantity, text = parseParam(args[3]); text != "" {
+			return text
+		}
+	}
+	if text = f.readLimit(l, args[2]); text != "" {
+		return text
+	}
+	if quantity > cell.MaxCost || quantity < -cell.MaxCost {
+		return fmt.Sprintf(command.ErrThrottleRange, "quantity", quantity)
+	}
+	f.Cost, f.Look, f.counted, f.reply = quantity, quantity < 0, decisions.ThrottleAllowed, replyThrottled
+	if quantity == 0 {
+		f.Mode = cell.Peek
+	}
+	return ""
+}
+
+// replyThrottled answers a Take with the reply of CL.THROTTLE.
+func replyThrottled(out *command.Reply, _ *Shape, r *store.TakeRequest) {
+	d := r.Calls[0].Decision
+	d.RetryAfterNS = r.Taken.RetryAfterNS
+	out.Out = appendEnd(appendStart(out.Out, r.Taken.Limited, d.Limit), &d)
+}
+
+// appendThrottled writes the reply to a CL.THROTTLE.
+func (f *Shape) appendThrottled(out []byte, d *cell.Decision) []byte {
+	switch {
+	case !d.Limited:
+		out = append(out, f.allowed...)
+	case d.Limit != f.bucket.Capacity(): // a rule denied it
+		out = appendStart(out, true, d.Limit)
+	default:
+		out = append(out, f.limited...)
+	}
+	return appendEnd(out, d)
+}
+
+// appendStart writes the part that the shape knows: whether the call is limited, and the limit.
+func appendStart(out []byte, limited bool, capacity int64) []byte {
+	out = wire.AppendBool(wire.AppendArray(out, 5), limited, false)
+	return wire.AppendInt(out, capacity)
+}
+
+// appendEnd writes the part that each decision has: remaining, retry after, reset after. A wait is 1 s at least: redis-cell answers 0 for
+// one below 1 ms, which makes callers retry without a pause.
+func appendEnd(out []byte, d *cell.Decision) []byte {
+	out = wire.AppendInt(out, d.Remaining)
+	if d.RetryAfterNS == cell.Never {
+		out = append(out, ":-1\r\n"...)
+	} else {
+		out = wire.AppendInt(out, max(1, wholeSeconds(d.RetryAfterNS)))
+	}
+	return wire.AppendInt(out, wholeSeconds(d.ResetAfterNS))
+}
+
+// wholeSeconds rounds nanoseconds to seconds as redis-cell 0.5.0 does: up if the fraction has at least one whole millisecond.
+func wholeSeconds(ns uint64) int64 {
+	seconds := int64(ns / 1e9)
+	if ns%1e9 >= 1e6 {
+		seconds++
+	}
+	return seconds
+}
+
+// bucketError returns the text of an error of a limit or a quantity in numbers, or "" for another error.
+func bucketError(err error) string {
+	var outOfRange *cell.RangeError
+	switch {
+	case errors.Is(err, cell.ErrZeroRate):
+		return command.ErrThrottleZero
+	case errors.As(err, &outOfRange):
+		return fmt.Sprintf(command.ErrThrottleRange, outOfRange.Param, outOfRange.Value)
+	}
+	return ""
+}
