@@ -15,10 +15,11 @@ type Port struct{ *Store }
 
 var _ store.Store = Port{}
 
-func (p Port) Here() bool { return false }
+// Here is store.Store's, as Open.
+func (s *Store) Here() bool { return false }
 
-func (p Port) Open(keys [][]byte, o store.OpenOptions, w store.Waker) store.Tx {
-	return &tx{View: p.views.Open(keys, w), failure: p.failure, o: o}
+func (s *Store) Open(keys [][]byte, o store.OpenOptions, w store.Waker) store.Tx {
+	return &tx{View: s.views.Open(keys, w), failure: s.failure, o: o}
 }
 
 // tx is a view. Where it is for leases only, and the engine is away, it is the table of the mode local, if there is one.

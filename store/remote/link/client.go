@@ -110,11 +110,6 @@ func readPair(certFile, keyFile string) (pair tls.Certificate, err error) {
 	return tls.X509KeyPair(cert, key)
 }
 
-// dialError is of a connection that was not made. Nothing was sent.
-type dialError struct{ error }
-
-func (e *dialError) Unwrap() error { return e.error }
-
 // Dial connects to a node, which is checked with the next look. The clients of Use are to connect by it.
 func (l *Link) Dial(ctx context.Context, to string, dialer *net.Dialer, config *tls.Config) (conn net.Conn, err error) {
 	switch {

@@ -79,6 +79,11 @@ const (
 	CauseNoRight = "the engine's user lacks a permission"
 )
 
+// dialError is of a connection that was not made. Nothing was sent.
+type dialError struct{ error }
+
+func (e *dialError) Unwrap() error { return e.error }
+
 // Is reports whether an error is a DownError of this cause.
 func Is(err error, cause string) bool {
 	down := (*DownError)(nil)

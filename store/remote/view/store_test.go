@@ -6,10 +6,10 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"celld/cell"
 	"celld/integration_test/harness"
 	"celld/store"
 	"celld/store/policy"
@@ -22,13 +22,14 @@ import (
 // Store decides on all by Views.
 type Store struct {
 	*Views
-	queues  *queue.Queues
-	stats   link.Stats
-	counts  Counts
-	hands   *harness.Hands
-	epochs  map[uint32]uint64
-	freed   []string
-	changed []string
+	queues *queue.Queues
+	stats  link.Stats
+	counts Counts
+	hands  *harness.Hands
+	epochs map[uint32]uint64
+
+	mu      sync.Mutex
+	changed []string // keys
 }
 
 // newStore is a Store without a connection.
@@ -54,8 +55,12 @@ func newStoreBy(t testing.TB, o Options, dial func(ctx context.Context, to strin
 		o.Link, s.hands = linktest.Dial(t, dial, of)
 	}
 	o.EpochOf = func(p *policy.Policy) uint64 { return s.epochs[p.ID] }
-	o.Changed = func(names ...string) { s.changed = append(s.changed, names...) }
-	o.Freed = func(key string) { s.freed = append(s.freed, key) }
+	o.Changed = func(names ...string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.changed = append(s.changed, names...)
+	}
+	o.Freed = func(string) {}
 	o.Counts = &s.counts
 	s.Views = New(o)
 	s.queues = queue.New(1<<30, o.Link.DownAt)
@@ -145,8 +150,6 @@ func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	harness.Eventually(t, what, is)
 }
-
-var _ = cell.Take
 
 // did is the answer to those who may do everything.
 func did(done bool, err error) bool {
