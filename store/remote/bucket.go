@@ -93,11 +93,10 @@ func (o *call) GoesWith(other queue.Operation) bool {
 
 // Send is queue.Operation's.
 func (o *call) Send(b *queue.Batch) {
-	calls := make([]*call, len(b.Operations))
+	d := &deciding{Store: o.store, batch: b, calls: make([]*call, len(b.Operations))}
 	for i, one := range b.Operations {
-		calls[i] = one.(*call)
+		d.calls[i] = one.(*call)
 	}
-	d := &deciding{o.store, b, calls}
 	if o.throttle == nil || !d.setNew() && !d.expect() {
 		d.byScript()
 	}

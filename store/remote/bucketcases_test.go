@@ -59,7 +59,7 @@ func (s *Store) deciding(calls ...*call) *deciding {
 	for _, o := range calls {
 		b.Operations = append(b.Operations, o)
 	}
-	return &deciding{s, b, calls}
+	return &deciding{Store: s, batch: b, calls: calls}
 }
 
 // commits reports a command that stores what a view has changed.

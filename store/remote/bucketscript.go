@@ -126,26 +126,26 @@ type deciding struct {
 	*Store
 	batch *queue.Batch
 	calls []*call // the batch's operations
+	sent  *link.Request
 }
 
 func (d *deciding) key() string { return d.calls[0].Key }
 
 // byScript has a script decide.
 func (d *deciding) byScript() {
-	args, how := []string{d.timeArg()}, throttleScript
+	args, how := append(make([]string, 0, 6), d.timeArg()), throttleScript
 	if t := d.calls[0].take; t != nil {
 		how = takeScript
 		args = append(args, d.calls[0].field, headOf(t.Calls[0].Limit))
 	}
-	d.run(how, args, func(r *link.Request, answer rueidis.RedisMessage, err error) { d.ran(r, answer, err) })
+	d.run(how, args, d.ran)
 }
 
 // run sends a script, whose last arguments are the runs of calls.
-func (d *deciding) run(how *link.Script, args []string, done func(r *link.Request, answer rueidis.RedisMessage, err error)) {
+func (d *deciding) run(how *link.Script, args []string, done func(answer rueidis.RedisMessage, err error)) {
 	d.stats.Scripts.Add(1)
-	r := &link.Request{Script: how, Keys: []string{d.key()}, Args: appendRuns(args, d.calls), Deadline: d.calls[0].Deadline}
-	r.Done = func(answer rueidis.RedisMessage, err error) { done(r, answer, err) }
-	d.link.Send(r)
+	d.sent = &link.Request{Script: how, Keys: []string{d.key()}, Args: appendRuns(args, d.calls), Deadline: d.calls[0].Deadline, Done: done}
+	d.link.Send(d.sent)
 }
 
 // timeArg is the time for a script: empty, but in tests.
@@ -174,7 +174,7 @@ func appendRuns(args []string, calls []*call) []string {
 }
 
 // ran answers the calls by what their script has answered.
-func (d *deciding) ran(r *link.Request, answer rueidis.RedisMessage, err error) {
+func (d *deciding) ran(answer rueidis.RedisMessage, err error) {
 	if errors.Is(err, store.ErrWrongType) { // what it holds may be over: a view sees that
 		d.byView()
 		return
@@ -191,8 +191,8 @@ func (d *deciding) ran(r *link.Request, answer rueidis.RedisMessage, err error) 
 	case !decided:
 		d.byView()
 	default:
-		d.link.Clock(d.key()).Observe(now, r.Sent, time.Now())
-		d.decided(tat, now, r.Sent)
+		d.link.Clock(d.key()).Observe(now, d.sent.Sent, time.Now())
+		d.decided(tat, now)
 	}
 }
 
@@ -229,14 +229,14 @@ func (d *deciding) read(answer rueidis.RedisMessage) (tat uint64, nowNS int64, d
 	return tat, seconds*1e9 + ns, undecided == 0, err
 }
 
-// decided answers the calls, whose key had this TAT at this time, and was asked after sent.
-func (d *deciding) decided(tat uint64, nowNS int64, sent time.Time) {
+// decided answers the calls, whose key had this TAT at this time.
+func (d *deciding) decided(tat uint64, nowNS int64) {
 	denied := false
 	for _, o := range d.calls {
 		tat = o.decideAt(tat, nowNS)
 		denied = o.limited()
 	}
 	first := d.calls[0]
-	d.tats.note(first.Key, lastTAT{tatNS: tat, field: first.field, params: first.params(), got: sent, denied: denied})
+	d.tats.note(first.Key, lastTAT{tatNS: tat, field: first.field, params: first.params(), got: d.sent.Sent, denied: denied})
 	d.batch.End(nil)
 }

@@ -81,11 +81,11 @@ func (d *deciding) setNew() bool {
 	if tat == 0 { // nothing to store, so the key must be read
 		return false
 	}
-	r := &link.Request{
+	d.sent = &link.Request{
 		Keys: []string{d.key()}, Deadline: d.calls[0].Deadline,
 		Args: []string{"SET", strconv.FormatUint(tat, 10), "NX", "GET", "PXAT", expiryMs(tat, now)},
 	}
-	r.Done = func(answer rueidis.RedisMessage, err error) {
+	d.sent.Done = func(answer rueidis.RedisMessage, err error) {
 		switch {
 		case errors.Is(err, link.ErrSyntax):
 			d.newKeys.unknown.Store(true)
@@ -100,24 +100,24 @@ func (d *deciding) setNew() bool {
 			d.byScript()
 		default:
 			d.newKeys.note(false)
-			d.taken(tat, now, asked, ahead, r.Sent)
+			d.taken(tat, now, asked, ahead)
 		}
 	}
 	d.stats.SetNew.Add(1)
-	d.link.Send(r)
+	d.link.Send(d.sent)
 	return true
 }
 
 // taken answers calls that were asked at this time and have taken a new key, for an instant that may be ahead of the engine's time by so much.
-func (d *deciding) taken(tat uint64, now int64, asked time.Time, ahead time.Duration, sent time.Time) {
+func (d *deciding) taken(tat uint64, now int64, asked time.Time, ahead time.Duration) {
 	took := time.Since(asked)
 	switch {
 	case took > view.Held:
 		d.again(tat)
 	case ahead > took:
-		time.AfterFunc(ahead-took, func() { d.decided(0, now, sent) })
+		time.AfterFunc(ahead-took, func() { d.decided(0, now) })
 	default:
-		d.decided(0, now, sent)
+		d.decided(0, now)
 	}
 }
 
@@ -144,11 +144,11 @@ var againScript = link.NewScript(againText)
 // again decides calls again that were stored as those of a new key with this TAT, but too late: others may have taken from the key before,
 // and have left no trace of it.
 func (d *deciding) again(tat uint64) {
-	d.run(againScript, []string{d.timeArg(), strconv.FormatUint(tat, 10)}, func(r *link.Request, answer rueidis.RedisMessage, err error) {
+	d.run(againScript, []string{d.timeArg(), strconv.FormatUint(tat, 10)}, func(answer rueidis.RedisMessage, err error) {
 		if down := (*DownError)(nil); errors.As(err, &down) {
 			err = &DownError{Cause: down.Cause, Sent: true} // it has been, whatever became of this script
 		}
-		d.ran(r, answer, err)
+		d.ran(answer, err)
 	})
 }
 
@@ -185,17 +185,17 @@ func (d *deciding) expect() bool {
 	if next == tat || next == 0 {
 		return false
 	}
-	args := []string{strconv.FormatUint(tat, 10), strconv.FormatUint(next, 10), expiryMs(next, now), d.timeArg()}
-	d.run(expectScript, args, func(r *link.Request, answer rueidis.RedisMessage, err error) {
+	args := append(make([]string, 0, 7), strconv.FormatUint(tat, 10), strconv.FormatUint(next, 10), expiryMs(next, now), d.timeArg())
+	d.run(expectScript, args, func(answer rueidis.RedisMessage, err error) {
 		switch {
 		case err == nil && answer.IsInt64():
 			d.stats.Expected.Add(1)
-			d.decided(tat, now, r.Sent)
+			d.decided(tat, now)
 			return
 		case err == nil:
 			d.stats.ExpectedMissed.Add(1)
 		}
-		d.ran(r, answer, err)
+		d.ran(answer, err)
 	})
 	return true
 }

@@ -54,18 +54,15 @@ type Queues struct {
 
 type shard struct {
 	mu   sync.Mutex
-	keys map[string]*queue // of those for which a request is under way
+	keys map[string]*Batch // for which a request is under way
 	_    [40]byte
 }
-
-// queue is what waits for the request that is under way for a key.
-type queue struct{ waiting []Operation }
 
 // New returns Queues. Operations of more than most bytes are refused with link.ErrBusy, and those of a key that is down with that error.
 func New(most int64, down func(key string) error) *Queues {
 	q := &Queues{most: most, down: down, seed: maphash.MakeSeed()}
 	for i := range q.shards {
-		q.shards[i].keys = make(map[string]*queue)
+		q.shards[i].keys = make(map[string]*Batch)
 	}
 	return q
 }
@@ -98,15 +95,15 @@ func (q *Queues) Ask(o Operation) {
 	}
 	sh := q.shardOf(key)
 	sh.mu.Lock()
-	if waits := sh.keys[key]; waits != nil {
-		waits.waiting = append(waits.waiting, o)
+	if b := sh.keys[key]; b != nil {
+		b.waiting = append(b.waiting, o)
 		sh.mu.Unlock()
 		return
 	}
-	of := &queue{}
-	sh.keys[key] = of
+	b := &Batch{queues: q, key: key, Operations: []Operation{o}}
+	sh.keys[key] = b
 	sh.mu.Unlock()
-	(&Batch{queues: q, of: of, key: key, Operations: []Operation{o}}).send()
+	b.send()
 }
 
 func (q *Queues) answer(o Operation, err error) {
@@ -117,9 +114,9 @@ func (q *Queues) answer(o Operation, err error) {
 // Batch is operations that go together, for which a request is under way.
 type Batch struct {
 	queues     *Queues
-	of         *queue
 	key        string
 	Operations []Operation
+	waiting    []Operation // for the next; under the lock of the key's shard
 }
 
 // Answer ends an operation of the batch.
@@ -137,7 +134,7 @@ func (b *Batch) End(err error) {
 func (b *Batch) Next() {
 	sh := b.queues.shardOf(b.key)
 	sh.mu.Lock()
-	waiting, n := b.of.waiting, 0
+	waiting, n := b.waiting, 0
 	for n < len(waiting) && n < Most && waiting[n].GoesWith(waiting[0]) {
 		n++
 	}
@@ -146,7 +143,7 @@ func (b *Batch) Next() {
 		sh.mu.Unlock()
 		return
 	}
-	b.Operations, b.of.waiting = waiting[:n:n], waiting[n:]
+	b.Operations, b.waiting = waiting[:n:n], waiting[n:]
 	sh.mu.Unlock()
 	b.send()
 }

@@ -80,8 +80,8 @@ func TestHowManyGoTogether(t *testing.T) {
 			q.Ask(o)
 		}
 		first.sent.Next()
-		if b := all[0].sent; len(b.Operations) != n-left || len(b.of.waiting) != left {
-			t.Errorf("%d: %d go together, %d are left", n, len(b.Operations), len(b.of.waiting))
+		if b := all[0].sent; len(b.Operations) != n-left || len(b.waiting) != left {
+			t.Errorf("%d: %d go together, %d are left", n, len(b.Operations), len(b.waiting))
 		}
 	}
 }
