@@ -51,7 +51,9 @@ func LinkNames(names [][]byte) (pieces [][2]uint64) {
 	return pieces
 }
 
-func pieceOf(b []byte) [2]uint64 { return [2]uint64{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])} }
+func pieceOf(b []byte) [2]uint64 {
+	return [2]uint64{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])}
+}
 
 func appendPiece(b []byte, piece [2]uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, piece[0]), piece[1])
