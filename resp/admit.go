@@ -17,20 +17,25 @@ const fullLine = "-" + errMaxClients + "\r\n"
 // NewSession admits a connection. If the connection may not be served, it returns nil and the reply to send before closing it.
 // Other sessions cannot see or close the new one until its transport calls Open.
 func (srv *service) NewSession(remote, local net.Addr) (s *Session, refusal string) {
-	s = &Session{srv: srv}
-	s.bound.bytes = &s.client.BoundBytes
+	s = srv.newSession()
 	s.client.From(remote, local, srv.clock())
 	if srv.cfg.ProtectedMode.Get() && srv.users.Default.Rights().NoPass() && !s.client.Unix && !isLoopback(remote) {
 		srv.stats.DeniedClients.Add(1)
 		srv.tellRejected(remote, "protected mode")
 		return nil, "-" + errProtectedMode + "\r\n"
 	}
-	s.becomeNobody()
 	if !srv.clients.Admit(&s.client, srv.cfg.MaxClients.Get()) {
 		return nil, fullLine
 	}
 	srv.stats.Connections.Add(1)
 	return s, ""
+}
+
+func (srv *service) newSession() *Session {
+	s := &Session{srv: srv}
+	s.bound.bytes = &s.client.BoundBytes
+	s.becomeNobody()
+	return s
 }
 
 // Open makes the session visible to others, which may call Close and Wake of its transport from now on. fd is the connection's

@@ -1,12 +1,10 @@
 package resp
 
 import (
-	"bytes"
-	"fmt"
 	"math"
 	"time"
 
-	"celld/resp/command"
+	"celld/cell"
 )
 
 // Check is the answer of Server.Check.
@@ -25,36 +23,24 @@ type Check struct {
 // Check is CL.TAKE key @policy. The error is a *CallError: NOPOLICY where there is no such policy, and STOREDOWN where the engine that may have
 // it is away.
 func (srv *Server) Check(key, policy string) (c Check, err error) {
-	found := srv.store.Policy([]byte(policy))
-	reply, err := srv.call("CL.TAKE", key, "@"+policy, "US") // also where there is none: it may not have been read yet
+	r, err := srv.take(key, "@"+policy)
 	if err != nil {
 		return c, err
 	}
-	if found == nil {
-		if found = srv.store.Policy([]byte(policy)); found == nil { // it came and went
-			return c, &CallError{command.NoPolicy(srv.port, []byte(policy))}
-		}
-	}
-	numbers := [5]int64{}
-	lines := bytes.SplitN(reply, []byte("\r\n"), len(numbers)+2) // the first is the array's length
-	for i := range numbers {
-		if i+1 >= len(lines) || len(lines[i+1]) < 2 {
-			return c, fmt.Errorf("unexpected reply %q", reply)
-		}
-		numbers[i], _ = command.ParseInt(lines[i+1][1:])
-	}
-	c = Check{Limited: numbers[0] == 1, Limit: numbers[1], Remaining: numbers[2], Retry: fromUS(numbers[3]), Reset: fromUS(numbers[4]),
-		Policy: found.Name, Count: found.Limit.Count, Period: time.Duration(found.Limit.PeriodNS)}
-	if found.Limit.HoldsLeases() {
+	binding := &r.Calls[r.Taken.Binding]
+	c = Check{Limited: r.Taken.Limited, Limit: binding.Decision.Limit, Remaining: binding.Decision.Remaining,
+		Retry: fromNS(r.Taken.RetryAfterNS), Reset: fromNS(r.Taken.ResetAfterNS),
+		Policy: policy, Count: binding.Limit.Count, Period: time.Duration(binding.Limit.PeriodNS)}
+	if binding.Limit.HoldsLeases() {
 		c.Period = 0
 	}
 	return c, nil
 }
 
-// fromUS is a duration of µs, of which -1 is never. It ends at 292 years.
-func fromUS(us int64) time.Duration {
-	if us < 0 {
+// fromNS is a duration in whole µs, rounded up; -1 for never.
+func fromNS(ns uint64) time.Duration {
+	if ns == cell.Never {
 		return -1
 	}
-	return time.Duration(min(us, math.MaxInt64/1000)) * time.Microsecond
+	return time.Duration((min(ns, math.MaxInt64-999) + 999) / 1000 * 1000)
 }

@@ -235,26 +235,35 @@ func (s *Session) failed(row *command.Row, reply []byte) {
 		})
 		return
 	}
-	stats.Of(row).Failed.Add(1)
 	if s.scratch.passedOn {
 		s.scratch.passedOn = false
+		stats.Of(row).Failed.Add(1)
 		return
 	}
-	s.srv.stats.ErrorReplies.Add(1)
-	s.srv.stats.Errors.Count(reply)
+	s.srv.countError(row, reply)
+}
+
+// countError counts a command whose reply is an error, and the error.
+func (srv *service) countError(row *command.Row, reply []byte) {
+	stats.Of(row).Failed.Add(1)
+	srv.stats.ErrorReplies.Add(1)
+	srv.stats.Errors.Count(reply)
 }
 
 // finishBatch counts what a batch has done, and returns the time of its end, in Unix nanoseconds.
 func (s *Session) finishBatch() (nowNS int64) {
-	srv, b, lane := s.srv, &s.scratch.stats, s.scratch.lane
-	calls := b.Calls()
-	if calls > 0 {
-		srv.stats.Commands.Add(lane, calls)
-	}
-	if calls > 0 || !s.scratch.decider.Decided.Empty() { // none where what is decided was asked for before
+	if s.scratch.stats.Calls() > 0 || !s.scratch.decider.Decided.Empty() { // none where what is decided was asked for before
 		s.countDecisions()
 	}
-	nowNS, eachNS, fast := b.Finish(srv.clock, lane)
+	return s.srv.countBatch(s.scratch)
+}
+
+// countBatch counts the commands of a batch, and returns the time of its end.
+func (srv *service) countBatch(c *scratch) (nowNS int64) {
+	if calls := c.stats.Calls(); calls > 0 {
+		srv.stats.Commands.Add(c.lane, calls)
+	}
+	nowNS, eachNS, fast := c.stats.Finish(srv.clock, c.lane)
 	if fast {
 		srv.latency.Note(latency.FastCommand, nowNS, eachNS)
 	}

@@ -64,7 +64,8 @@ func (srv *Server) load(background func(step func() (more bool))) error {
 
 // applier returns a function that runs a command as a client's, for the append-only file of another server.
 func (srv *Server) applier() func(args [][]byte) error {
-	s := &Session{srv: &srv.service, tx: transaction{running: true}} // so the store is asked
+	s := srv.newSession()
+	s.tx.running = true // so the store is asked
 	s.client.Conn = noTransport{}
 	return func(args [][]byte) error {
 		s.nowNS = srv.clock()

@@ -11,10 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"celld/cell"
 	"celld/integration_test/harness"
 	"celld/resp/certs"
 	"celld/resp/metrics"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // counted are the decisions that metrics tell, one a line, sorted.
@@ -81,14 +83,18 @@ func TestDecisionsByPolicyNeedTheDisk(t *testing.T) {
 	if err := w.loadAll(nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.call("CL.POLICY", "SET", "p", "9/1h"); err != nil {
+	limit, err := cell.ParseLimit("9/1h")
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.call("CL.TAKE", "k", "@p"); err != nil {
+	if _, err := w.store.SetPolicy("p", limit, policy.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.take("k", "@p"); err != nil {
 		t.Fatal(err)
 	}
 	disk.full.Store(true)
-	if _, err := w.call("CL.TAKE", "k", "@p"); err == nil {
+	if _, err := w.take("k", "@p"); err == nil {
 		t.Error("it was not refused")
 	}
 	if got := w.counted(); got != "cl.take p gcra allowed 1" {

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"celld/resp/metrics"
+	"celld/store"
+	"celld/store/remote"
 )
 
 // readyKey is the key that Ready looks at. Nothing is stored under it.
@@ -17,7 +19,7 @@ func (srv *Server) Ready() error {
 	if why := srv.NotReady(); why != "" { // what was decided without the engine does not count
 		return errors.New(why)
 	}
-	if failed := (*CallError)(nil); srv.inCluster() && errors.As(err, &failed) && failed.Code() == "STOREDOWN" { // it serves other slots, or will soon
+	if down := (*remote.DownError)(nil); srv.inCluster() && errors.As(err, &down) { // it serves other slots, or will soon
 		return nil
 	}
 	return err
@@ -48,10 +50,10 @@ func (srv *Server) engineAway() string {
 
 func (srv *Server) inCluster() bool { return srv.port.Facts().Kind == "cluster" }
 
-// decide has a call decided that only looks.
+// decide decides a call that only looks.
 func (srv *Server) decide() error {
-	_, err := srv.call("CL.TAKE", readyKey, "1/1s", "PEEK")
-	if failed := (*CallError)(nil); errors.As(err, &failed) && failed.Code() == "WRONGTYPE" { // which a decision has found
+	_, err := srv.take(readyKey, "1/1s", "PEEK")
+	if errors.Is(err, store.ErrWrongType) { // which a decision has found
 		return nil
 	}
 	return err
@@ -65,9 +67,8 @@ func (srv *Server) Decides(ctx context.Context) error {
 			return errors.New("an event loop does not go round")
 		}
 	}
-	err := srv.decide()
-	if failed := (*CallError)(nil); errors.As(err, &failed) && failed.Code() != "BUSY" && failed.Code() != "ERR" {
-		return nil
+	if err := srv.decide(); errors.Is(err, errScriptBusy) || errors.Is(err, errPanicked) {
+		return err
 	}
-	return err
+	return nil
 }

@@ -99,7 +99,7 @@ func TestReadyNeedsTheDisk(t *testing.T) {
 	}
 	w.ready(t, "")
 	disk.full.Store(true)
-	if _, err := w.call("CL.TAKE", "k", "1/1h"); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
+	if _, err := w.take("k", "1/1h"); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
 		t.Errorf("decided without the disk: %v", err)
 	}
 	w.ready(t, "MISCONF")

@@ -38,7 +38,6 @@ type service struct {
 	instance  instance
 	clients   client.List
 	scratches scratchPool // of all sessions
-	inside    callers     // which make calls from within the process
 	stopping  stopping
 }
 

@@ -58,12 +58,18 @@ func (srv *service) feedMonitors(from *Session, args [][]byte) {
 	}
 	line := client.MonitorLine(from.store().WallNS(from.nowNS), who, command.Redact(args))
 	from.once(func() {
-		all := srv.clients.Monitors()
-		for _, c := range all {
-			if c.Push(line, int(srv.cfg.OutputBufferLimit.Get())) {
-				srv.stats.OutputLimitCloses.Add(1)
-			}
-		}
-		from.scratch.slice.did(len(all), len(all)*len(line))
+		told := srv.tellMonitors(line)
+		from.scratch.slice.did(told, told*len(line))
 	})
+}
+
+// tellMonitors gives all monitors a line, and returns how many they are.
+func (srv *service) tellMonitors(line []byte) (told int) {
+	all := srv.clients.Monitors()
+	for _, c := range all {
+		if c.Push(line, int(srv.cfg.OutputBufferLimit.Get())) {
+			srv.stats.OutputLimitCloses.Add(1)
+		}
+	}
+	return len(all)
 }

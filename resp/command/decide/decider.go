@@ -102,6 +102,17 @@ func (d *Decider) Answer(c *command.Call, b *Batch) {
 	b.reset()
 }
 
+// Note counts a batch of one call from within the process, which reads the answer from Batch.Take. The batch is empty afterwards.
+func (d *Decider) Note(b *Batch) {
+	if r := b.Take(); r.Err == nil {
+		d.count(b, b.shapes[0], r)
+	}
+	d.Denied.Add(d.denied)
+	clear(d.denied)
+	d.denied = d.denied[:0]
+	b.reset()
+}
+
 func (d *Decider) answerThrottles(c *command.Call, b *Batch) {
 	n := d.Decided.In(d.Counts.Literal(cell.GCRA), d.lane)
 	var limited uint64 // a bit for each call
@@ -135,9 +146,7 @@ func (d *Decider) answerTakes(c *command.Call, b *Batch) {
 			d.fail(c, f, c.ErrorText(r.Err))
 			continue
 		}
-		if r.Mode != cell.Peek && r.Cost > 0 {
-			d.count(b, f, r)
-		}
+		d.count(b, f, r)
 		f.reply(&c.Reply, f, r)
 	}
 }
@@ -151,6 +160,9 @@ func (d *Decider) fail(c *command.Call, f *Shape, text string) {
 
 // count counts a call that could take, and what it was denied for CL.TOP.
 func (d *Decider) count(b *Batch, f *Shape, r *store.TakeRequest) {
+	if r.Mode == cell.Peek || r.Cost <= 0 {
+		return
+	}
 	n := d.Decided.In(f.limits[r.Taken.Binding].row, d.lane)
 	if r.Taken.Limited {
 		d.countLimited(n, b, f, r)
