@@ -228,6 +228,7 @@ func (l *appendLog) close() error {
 }
 
 func (l *appendLog) fill(st *Status) {
-	l.logFile.fill(st)
 	st.AOF, st.AOFErr, st.AOFPending = true, l.failing(), l.pending.Load()
+	st.AOFSize, st.AOFBaseSize, st.AOFFailures = l.size.Load(), l.baseSize.Load(), l.failed.Load()
+	st.AOFSyncs, st.AOFSyncNS = l.syncs.Load(), l.syncNS.Load()
 }

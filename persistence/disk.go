@@ -256,6 +256,20 @@ func (d *Disk) inSteps(step func() (more bool)) {
 	<-done
 }
 
+// aside begins work on the append-only file for which Stop waits. It returns false, and the work is not done, when the Disk stops.
+func (d *Disk) aside(work func()) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stopping.Load() {
+		return false
+	}
+	d.work.Go(func() {
+		defer d.escaped("the append-only file")
+		work()
+	})
+	return true
+}
+
 // ErrStopping means that Stop has ended the work.
 var ErrStopping = load.ErrStopping
 

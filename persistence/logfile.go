@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -28,6 +29,8 @@ type logFile struct {
 	syncs    atomic.Int64
 	syncNS   atomic.Int64
 }
+
+var errResized = errors.New("the append-only file was truncated, or something else was written to it")
 
 // begin goes on with another file, of this size and this checksum of what follows its last stamp. The log is locked.
 func (l *logFile) begin(f dir.File, size int64, crc uint64) {
@@ -132,9 +135,4 @@ func (l *logFile) mark() (from, resized int64, err error) {
 		err = l.appendLocked(nil, false)
 	}
 	return l.size.Load(), l.resized, err
-}
-
-func (l *logFile) fill(st *Status) {
-	st.AOFSize, st.AOFBaseSize, st.AOFFailures = l.size.Load(), l.baseSize.Load(), l.failed.Load()
-	st.AOFSyncs, st.AOFSyncNS = l.syncs.Load(), l.syncNS.Load()
 }

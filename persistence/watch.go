@@ -15,10 +15,7 @@ type astray struct {
 	mendable bool // a rewrite repairs it: the directory exists and this process has it
 }
 
-var (
-	errMoved   = errors.New("the append-only file was removed or replaced")
-	errResized = errors.New("the append-only file was truncated, or something else was written to it")
-)
+var errMoved = errors.New("the append-only file was removed or replaced")
 
 // watch checks that the files are still in place.
 //

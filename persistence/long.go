@@ -37,17 +37,3 @@ func keep(key []byte, st store.Value) keptState {
 	st.Limits = &limits
 	return keptState{bytes.Clone(key), st}
 }
-
-// aside begins work on the append-only file for which Stop waits. It returns false, and the work is not done, when the Disk stops.
-func (d *Disk) aside(work func()) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.stopping.Load() {
-		return false
-	}
-	d.work.Go(func() {
-		defer d.escaped("the append-only file")
-		work()
-	})
-	return true
-}
