@@ -118,8 +118,8 @@ func TestHashText(t *testing.T) {
 	}
 	calls := func(n int) string { return strings.Repeat(",+1:1", n) }
 	take(1, "5/1h,algo=window", "5/1h")
-	if got, want := written(), "MULTI\nDEL k\nHSET k gcra/1h limit=5/1h~tat=1700000720000000000 window/1h limit=5/1h,algo=window~until=1700003600000000000~used=1\n"+
-		"PEXPIREAT k 1700003600000\nEXEC\n"; got != want {
+	if got, want := written(), "MULTI\nDEL k\nHSET k gcra/1h limit=5/1h~tat=1700000720000000000"+
+		" window/1h limit=5/1h,algo=window~until=1700003600000000000~used=1\nPEXPIREAT k 1700003600000\nEXEC\n"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	s.Delete([]byte("k"), now)
@@ -129,8 +129,10 @@ func TestHashText(t *testing.T) {
 	now = t0
 	const log = "300/1h,algo=log"
 	take(100, log)
-	if got, want := written(), "MULTI\nDEL k\nHSET k log/1h~0 limit=300/1h,algo=log~after=0~calls=1700000000000000000:1"+calls(63)+
-		" log/1h~1 limit=300/1h,algo=log~after=1700000000000000063~calls=1700000000000000064:1"+calls(35)+"\nPEXPIREAT k 1700003600001\nEXEC\n"; got != want {
+	if got, want := written(), "MULTI\nDEL k\n"+
+		"HSET k log/1h~0 limit=300/1h,algo=log~after=0~calls=1700000000000000000:1"+calls(63)+
+		" log/1h~1 limit=300/1h,algo=log~after=1700000000000000063~calls=1700000000000000064:1"+calls(35)+
+		"\nPEXPIREAT k 1700003600001\nEXEC\n"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	take(1, log)
@@ -152,7 +154,8 @@ func TestHashText(t *testing.T) {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}
-	if got := words(t, AppendSetting(nil, policy.Setting{Kind: policy.PolicySetting, Name: "p"}, SettingGone)); got != "ECHO celld-policy~-~p\n" {
+	p := policy.Setting{Kind: policy.PolicySetting, Name: "p"}
+	if got := words(t, AppendSetting(nil, p, SettingGone)); got != "ECHO celld-policy~-~p\n" {
 		t.Error(got)
 	}
 	if got := AppendChange(nil, memory.Change{Lost: true}); len(got) > 0 {

@@ -280,7 +280,9 @@ const manifest = "file base.aof seq 1 type b\nfile old.aof seq 1 type h\n\nfile 
 // Of the files that are there one kind is read, and what was appended to another is written anew.
 func TestWhichFilesAreRead(t *testing.T) {
 	a, b, c := logOf("SET a "+tat), logOf("SET b "+tat), logOf("SET c "+tat)
-	redis := map[string]string{"appendonlydir/appendonly.aof.manifest": manifest, "appendonlydir/base.aof": snapshotOf("base", t0) + b, "appendonlydir/incr.aof": c}
+	const both = "[appendonlydir/base.aof appendonlydir/incr.aof]"
+	redis := map[string]string{"appendonlydir/appendonly.aof.manifest": manifest,
+		"appendonlydir/base.aof": snapshotOf("base", t0) + b, "appendonlydir/incr.aof": c}
 	with := func(files map[string]string, more ...string) map[string]string {
 		files = maps.Clone(files)
 		for i := 0; i < len(more); i += 2 {
@@ -306,10 +308,10 @@ func TestWhichFilesAreRead(t *testing.T) {
 		{with(none, "appendonly.aof", ""), false, "[]", "[appendonly.aof]", "[]", false},
 		{with(none, "appendonly.aof", snapshotOf("d", t0)+a), false, "[a d]", "[appendonly.aof]", "[]", false},
 		{with(none, "appendonly.aof", a+logOf("SELECT 2")), false, "[a]", "[appendonly.aof]", "[]", true},
-		{with(redis, "dump.rdb", snapshotOf("d", t0)), false, "[b base c]", "[appendonlydir/base.aof appendonlydir/incr.aof]", "[dump.rdb]", true},
+		{with(redis, "dump.rdb", snapshotOf("d", t0)), false, "[b base c]", both, "[dump.rdb]", true},
 		{with(redis, "appendonly.aof", a), false, "[a]", "[appendonly.aof]", "[appendonlydir/appendonly.aof.manifest]", false},
 		{with(redis, "appendonlydir/appendonly.aof.manifest", ""), false, "[]", "[]", "[]", true},
-		{with(redis, "appendonlydir/incr.aof", c+"*1\r\n$"), false, "[b base c]", "[appendonlydir/base.aof appendonlydir/incr.aof]", "[]", true},
+		{with(redis, "appendonlydir/incr.aof", c+"*1\r\n$"), false, "[b base c]", both, "[]", true},
 	} {
 		l := newLoading(t, test.files)
 		l.AppendOnly = !test.snapshots
@@ -343,6 +345,7 @@ func TestWhichFilesAreRead(t *testing.T) {
 // A file that is damaged ends the start, and is told with what to do about it. One that only ends too early is cut off.
 func TestDamage(t *testing.T) {
 	a, b := logOf("SET a "+tat), logOf("SET b "+tat)
+	const missing = "base.aof is missing, which appendonly.aof.manifest lists"
 	for _, test := range []struct {
 		name, text string
 		strict     bool
@@ -361,7 +364,7 @@ func TestDamage(t *testing.T) {
 		{"dump.rdb", "nonsense that is long", false, "PATH: ", "PATH: "},
 		{"appendonly.aof", "REDIS0009 ", false, "Put a good copy in its place, or move it away to start without", ""},
 		{"appendonlydir/base.aof", a + b[:9], false, "it is not the last of the append-only files. Put a good copy in its place", ""},
-		{"appendonlydir/none.aof", a, false, "base.aof is missing, which appendonly.aof.manifest lists", "base.aof is missing, which appendonly.aof.manifest lists"},
+		{"appendonlydir/none.aof", a, false, missing, missing},
 	} {
 		files := map[string]string{test.name: test.text}
 		if strings.HasPrefix(test.name, "appendonlydir") {
@@ -378,7 +381,8 @@ func TestDamage(t *testing.T) {
 		text, _ := os.ReadFile(path)
 		switch {
 		case want == "":
-			if err != nil || string(text) != a || !strings.Contains(l.log.String(), fmt.Sprintf("at=%d bytes_lost=%d", len(a), len(test.text)-len(a))) {
+			told := fmt.Sprintf("at=%d bytes_lost=%d", len(a), len(test.text)-len(a))
+			if err != nil || string(text) != a || !strings.Contains(l.log.String(), told) {
 				t.Errorf("%.40q: %v, the file has %q; %s", test.text, err, text, &l.log)
 			}
 		case err == nil || !strings.Contains(err.Error(), want) || string(text) != test.text:
@@ -430,7 +434,8 @@ func TestSetBack(t *testing.T) {
 		}
 	}
 	found := l.mustLoad()
-	want := []string{"a=5000000000@-1", "b=5000000000@t1000000000", "w=5000000000@-1 window/1h limit=5/1h,algo=window until=1700000005000000000 used=2"}
+	want := []string{"a=5000000000@-1", "b=5000000000@t1000000000",
+		"w=5000000000@-1 window/1h limit=5/1h,algo=window until=1700000005000000000 used=2"}
 	if got := l.keys(); !slices.Equal(got, want) || found.Keys != int64(len(want)) {
 		t.Errorf("%q, want %q; %d keys", got, want, found.Keys)
 	}
