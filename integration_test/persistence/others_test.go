@@ -36,8 +36,8 @@ func TestPersistenceOfOthers(t *testing.T) {
 		"rdb": "", "rdb lfu": "--maxmemory 1gb --maxmemory-policy allkeys-lfu", "rdb lru": "--maxmemory 1gb --maxmemory-policy allkeys-lru",
 		"rdb plain":    "--rdbcompression no --rdbchecksum no",
 		"rdb unpacked": "--hash-max-listpack-entries 0 --zset-max-listpack-entries 0 --set-max-intset-entries 0",
-		"aof":          "--appendonly yes",
-		"aof commands": "--appendonly yes --aof-use-rdb-preamble no --aof-timestamp-enabled yes",
+		"aof":          "--appendonly yes --appendfsync always", // else redis-server puts off writes while it syncs
+		"aof commands": "--appendonly yes --appendfsync always --aof-use-rdb-preamble no --aof-timestamp-enabled yes",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
