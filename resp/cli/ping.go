@@ -30,11 +30,11 @@ const pingPatience = 3 * time.Second
 //
 // It asks all plain addresses at once, then those with TLS, and one answer is enough: some of a server's addresses may be missing.
 //
-// With ready, a server that says in INFO why it should get no more calls is not ready: it is stopping, its engine is away, or its disk refuses
-// changes. /readyz says the same.
+// With ready, a server that says in INFO why it should get no more calls is not ready: it is stopping, its engine is away, or its
+// disk refuses changes. /readyz says the same.
 //
-// A server that loads, is full, wants another password or lets this user run no PING is alive. To kill it for that would reset every limit. So these are
-// errors only with ready.
+// A server that loads, is full, wants another password or lets this user run no PING is alive. To kill it for that would reset every
+// limit. So these are errors only with ready.
 func ping(cfg *config.Config, flags *pflag.FlagSet, ready bool) error {
 	command := "ping"
 	if ready {

@@ -51,8 +51,8 @@ func (g *goroutines) settle(context.Context) {
 	}
 }
 
-// owe reports whether they may owe answers. It is told what goroutines have begun to serve, not what waits in a socket. So it looks twice: the
-// first look may fall between two reads.
+// owe reports whether they may owe answers. It is told what goroutines have begun to serve, not what waits in a socket. So it looks
+// twice: the first look may fall between two reads.
 func (g *goroutines) owe(busy bool) bool {
 	if g.calm++; busy {
 		g.calm = 0

@@ -45,16 +45,16 @@ type Conn interface {
 	// Pause stops reading and calls of Serve until the next Wake. A Wake since this Serve began counts. A session that still
 	// waits after a Wake pauses again. Only Serve may call Pause.
 	//
-	// A connection that breaks meanwhile is closed. With abandons, it is also closed when its peer has closed its half, which is
-	// all that TCP tells of a peer that has closed or died. TCP tells that only when all that the peer has sent is in the
-	// socket. With TLS, the peer's farewell counts as that; it is met when it stands behind no more than mostBehind bytes. Without abandons,
-	// such a peer still gets its replies.
+	// A connection that breaks meanwhile is closed. With abandons, it is also closed when its peer has closed its half, which is all
+	// that TCP tells of a peer that has closed or died. TCP tells that only when all that the peer has sent is in the socket. With
+	// TLS, the peer's farewell counts as that; it is met when it stands behind no more than mostBehind bytes. Without abandons, such
+	// a peer still gets its replies.
 	Pause(abandons bool)
 	// Meanwhile serves other connections while a long command runs in Serve. The command calls it every now and then. If it has
 	// changed nothing yet (wrote is false), it leaves the round that waits for the disk until Resume.
 	Meanwhile(wrote bool)
-	// RoundNS is when the round began in which Serve is called, by Server.NowNS. It is 2.5 ms earlier where others wait for their turn in the
-	// round, and 0 where the connection is in no round with others.
+	// RoundNS is when the round began in which Serve is called, by Server.NowNS. It is 2.5 ms earlier where others wait for their
+	// turn in the round, and 0 where the connection is in no round with others.
 	RoundNS() int64
 	// Resume joins a round again. The command calls it before it changes something, and at its end.
 	Resume()
@@ -62,8 +62,9 @@ type Conn interface {
 
 // Server is what all connections share, as their transport knows it. Any goroutine may call its methods.
 type Server interface {
-	// Admit returns the session of a new connection, whose Open follows, or Closed alone. s is nil if the connection may not be served. Then the transport sends the
-	// refusal and closes it. full says that there may be a place once other connections have ended.
+	// Admit returns the session of a new connection, whose Open follows, or Closed alone. s is nil if the connection may not be
+	// served. Then the transport sends the refusal and closes it. full says that there may be a place once other connections have
+	// ended.
 	Admit(remote, local net.Addr) (s Session, refusal string, full bool)
 	// KeepAlive returns how long a new TCP connection is idle before its first probe; 0: no probes.
 	KeepAlive() time.Duration
