@@ -7,7 +7,7 @@ import (
 )
 
 // goAside does the running command's work in a goroutine while the session waits. It is the last that a handler does.
-func (s *Session) goAside(args [][]byte, work func(args [][]byte) command.Work) *visit {
+func goAside(s *Session, args [][]byte, work func(args [][]byte) command.Work) *visit {
 	v := &visit{row: s.call.Row, args: s.detach(args), startNS: s.srv.clock(), tr: s.client.Conn, visiting: new(atomic.Int64)}
 	v.cancel = func() {}
 	v.answer = func(*command.Call) { // if the work panics

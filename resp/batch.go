@@ -44,7 +44,7 @@ func (srv *service) decides() decide.Server {
 		Table: srv.store, Store: srv.port, Counts: srv.decisions, Denied: srv.denied, Commands: srv.commands,
 		LogMax: srv.cfg.LogMax, WaitMax: srv.cfg.WaitMax,
 		Ask:    askOne,
-		Failed: func(c *command.Call, row *command.Row, reply []byte) { sessionOf(c).failed(row, reply) },
+		Failed: func(c *command.Call, row *command.Row, reply []byte) { inFlight{sessionOf(c), row, nil}.failed(reply) },
 	}
 }
 
@@ -72,7 +72,7 @@ func (b *batch) ask(s *Session) {
 	if b.waits && s.srv.stopping.refusing.Load() {
 		waker = nil
 	}
-	a := s.access()
+	a := (*host)(s).Access()
 	b.srv, b.tr, b.may = s.srv, s.client.Conn, a.May
 	s.scratch.asked = true
 	if !s.scratch.decider.Ask(&b.Batch, limiter, a, waker) && !b.answered.Swap(false) {
@@ -93,7 +93,7 @@ func (b *batch) answer(s *Session) {
 	}
 	s.scratch.decider.Answer(s.call, &b.Batch)
 	if writes {
-		s.noteWrites(mark, calls)
+		s.inRound().wrote(mark, len(s.call.Out), calls)
 	}
 }
 
@@ -151,7 +151,7 @@ func (b *batch) resume(s *Session) {
 	b.answer(s)
 	if b.muted {
 		s.call.Out = s.call.Out[:mark]
-		s.unwrite(mark)
+		s.round.unwrite(mark)
 	}
 	if s.scratch.batch == nil && !b.lone {
 		s.scratch.batch = b

@@ -61,22 +61,22 @@ func (srv *service) commit() error {
 	return err
 }
 
-// noteWrites marks out[mark:] as replies to writes.
-func (s *Session) noteWrites(mark, replies int) {
-	r := s.inRound()
+// wrote marks out[mark:] as replies to writes.
+func (r *round) wrote(mark, end, replies int) {
 	r.changed = true
-	r.writes = append(r.writes, sentPart{r.sent + mark, r.sent + len(s.call.Out), replies})
+	r.writes = append(r.writes, sentPart{r.sent + mark, r.sent + end, replies})
 }
 
 // Wrote reports whether the session has run a write since the last Confirm, even one without a reply.
 func (s *Session) Wrote() bool { return s.round != nil && s.round.changed }
 
 // unwrite forgets the replies to writes in out[mark:], which are not sent after all.
-func (s *Session) unwrite(mark int) {
-	if r := s.round; r != nil {
-		for last := len(r.writes) - 1; last >= 0 && r.writes[last].start >= r.sent+mark; last-- {
-			r.writes = r.writes[:last]
-		}
+func (r *round) unwrite(mark int) {
+	if r == nil {
+		return
+	}
+	for last := len(r.writes) - 1; last >= 0 && r.writes[last].start >= r.sent+mark; last-- {
+		r.writes = r.writes[:last]
 	}
 }
 

@@ -11,19 +11,27 @@ import (
 	"celld/resp/stats"
 )
 
+// inFlight is a command that a session runs, once its row is known.
+type inFlight struct {
+	s    *Session
+	row  *command.Row
+	args [][]byte
+}
+
 // dispatch runs one command: finds its row, checks what all rows have in common, and calls its handler.
 func (s *Session) dispatch(args [][]byte) {
 	s.gate.set(gateSkip, s.gate.has(gateSkipNext))
 	s.gate.set(gateSkipNext, false)
 	if row, text := s.rowOf(args); text != "" || s.end != open {
-		s.admitted(row, args, text)
+		inFlight{s, row, args}.admitted(text)
 	} else {
-		s.prepare(row, args)
+		inFlight{s, row, args}.prepare()
 	}
 }
 
 // admitted goes on with a command when all is known about it: it is refused, queued or run.
-func (s *Session) admitted(row *command.Row, args [][]byte, text string) {
+func (f inFlight) admitted(text string) {
+	s, row, args := f.s, f.row, f.args
 	mark := len(s.call.Out)
 	switch {
 	case s.end != open:
@@ -33,34 +41,36 @@ func (s *Session) admitted(row *command.Row, args [][]byte, text string) {
 			s.endTx()
 			text = fmt.Sprintf(errExecRejected, strings.TrimPrefix(text, "ERR "))
 		}
-		s.spoil()
+		s.tx.spoiled = s.gate.has(gateMulti)
 		s.call.Error("%s", text)
 	case s.gate.has(gateMulti) && row.Flags&command.Immediate == 0:
 		s.tx.queue(s, row, args)
 	default:
-		s.perform(row, args)
+		f.perform()
 		switch s.waits.(type) {
 		case *visit, *stepwise:
 			return // the gate's bits are this command's until it has been answered
 		}
-		s.called(row, args, mark)
+		f.called(mark)
 		return
 	}
-	s.dispatched(row, mark)
+	f.dispatched(mark)
 }
 
 // called ends a command that has run, or waits for the limiter.
-func (s *Session) called(row *command.Row, args [][]byte, mark int) {
+func (f inFlight) called(mark int) {
+	s, row, args := f.s, f.row, f.args
 	if s.gate.tracked(s.client.Tracking(), row) {
 		s.call.Invalidate(row.KeysOf(args))
 	}
-	s.dispatched(row, mark)
+	f.dispatched(mark)
 }
 
 // dispatched ends what holds for one command.
-func (s *Session) dispatched(row *command.Row, mark int) {
+func (f inFlight) dispatched(mark int) {
+	s, row := f.s, f.row
 	s.gate.endCaching(row)
-	if s.silence(mark) {
+	if f.silence(mark) {
 		if b, waits := s.waits.(*batch); waits {
 			b.muted = true
 		}
@@ -69,11 +79,12 @@ func (s *Session) dispatched(row *command.Row, mark int) {
 }
 
 // silence removes what the running command has replied, if it gets no reply.
-func (s *Session) silence(mark int) bool {
+func (f inFlight) silence(mark int) bool {
+	s := f.s
 	silent := s.gate.silent()
 	if silent {
 		s.call.Out = s.call.Out[:mark]
-		s.unwrite(mark)
+		s.round.unwrite(mark)
 	}
 	return silent
 }
@@ -134,7 +145,8 @@ func isHTTP(name []byte) bool {
 // Rows that are fast share the batch's time, as a clock read for each would cost a quarter of a decision; the others are
 // timed one by one, as only they can be slow. Below a millisecond of slowlog-log-slower-than, every command is timed, and so
 // is what EXEC runs, as its own time has theirs in it.
-func (s *Session) perform(row *command.Row, args [][]byte) {
+func (f inFlight) perform() {
+	s, row, args := f.s, f.row, f.args
 	s.client.LastCommand.Store(row.ACL)
 	if row.Flags&command.Write != 0 {
 		if err := s.srv.persist.Refusal(); err != nil {
@@ -143,33 +155,34 @@ func (s *Session) perform(row *command.Row, args [][]byte) {
 			return
 		}
 	}
-	if !s.srv.port.Here() && !s.tx.running && s.visit(row, args) {
+	if !s.srv.port.Here() && !s.tx.running && f.visit() {
 		return
 	}
 	mark := len(s.call.Out)
 	s.scratch.asked = false
 	if row.Flags&command.Fast != 0 && !s.srv.gate.has(gateTimed) && !s.tx.running && !command.Big(args) {
-		s.invoke(row, args)
-		if s.unfinished(row, 0, mark) {
+		f.invoke()
+		if f.unfinished(0, mark) {
 			return
 		}
 		s.scratch.stats.Count(row, 1, s.scratch.lane)
 	} else {
 		inExec := s.tx.running
 		startNS := s.srv.clock()
-		s.runRow(row, args)
+		f.runRow()
 		tookNS := s.scratch.slice.readClock() - startNS
-		if s.unfinished(row, tookNS, mark) {
+		if f.unfinished(tookNS, mark) {
 			s.scratch.stats.TookNS(tookNS)
 			return
 		}
-		s.timed(row, args, tookNS, inExec)
+		f.timed(tookNS, inExec)
 	}
-	s.replied(row, args, mark)
+	f.replied(mark)
 }
 
 // invoke calls a row's handler.
-func (s *Session) invoke(row *command.Row, args [][]byte) {
+func (f inFlight) invoke() {
+	s, row, args := f.s, f.row, f.args
 	c := s.call
 	caller, callers := c.Row, c.Args // EXEC and EVAL run commands
 	c.Row, c.Args, c.NowNS = row, args, s.nowNS
@@ -178,29 +191,32 @@ func (s *Session) invoke(row *command.Row, args [][]byte) {
 }
 
 // timed accounts for a command that was timed by itself, or that ran inside EXEC, which was.
-func (s *Session) timed(row *command.Row, args [][]byte, tookNS int64, inExec bool) {
-	s.logSlow(row, args, tookNS)
+func (f inFlight) timed(tookNS int64, inExec bool) {
+	s := f.s
+	f.logSlow(tookNS)
 	if s.scratch.visit != nil {
-		s.once(func() { s.countTimed(row, tookNS, true) })
+		s.scratch.once(func() { f.countTimed(tookNS, true) })
 		return
 	}
-	s.countTimed(row, tookNS, inExec)
+	f.countTimed(tookNS, inExec)
 }
 
 // logSlow adds a command to the slow log if it took as long as slowlog-log-slower-than says.
-func (s *Session) logSlow(row *command.Row, args [][]byte, tookNS int64) {
+func (f inFlight) logSlow(tookNS int64) {
+	s, row, args := f.s, f.row, f.args
 	threshold := s.srv.cfg.SlowlogSlowerThan.Get()
 	if threshold < 0 || tookNS/1e3 < threshold || row.Flags&command.SkipSlowlog != 0 {
 		return
 	}
 	e := slowlog.Entry{UnixS: s.store().WallNS(s.nowNS) / 1e9, US: tookNS / 1e3, Args: slowlog.Trim(command.Redact(args)), Addr: s.client.Addr, Name: s.client.Names().Name}
-	s.once(func() {
+	s.scratch.once(func() {
 		s.srv.slowlog.Add(e)
 		s.srv.tellOf(&s.client, tellSlow, "command", row.FullName(), "took_us", e.US)
 	})
 }
 
-func (s *Session) countTimed(row *command.Row, tookNS int64, inExec bool) {
+func (f inFlight) countTimed(tookNS int64, inExec bool) {
+	s, row := f.s, f.row
 	s.scratch.stats.CountSlow(row, tookNS, inExec, s.scratch.lane)
 	event := latency.Command
 	if row.Flags&command.Fast != 0 {
@@ -210,13 +226,14 @@ func (s *Session) countTimed(row *command.Row, tookNS int64, inExec bool) {
 }
 
 // replied accounts for the reply to a command, which is in out[mark:].
-func (s *Session) replied(row *command.Row, args [][]byte, mark int) {
+func (f inFlight) replied(mark int) {
+	s, row, args := f.s, f.row, f.args
 	if row.Flags&command.Decides == 0 || !s.scratch.asked { // else its answer has been accounted for, or will be
 		if mark < len(s.call.Out) && s.call.Out[mark] == '-' {
-			s.failed(row, s.call.Out[mark:])
+			f.failed(s.call.Out[mark:])
 		}
 		if row.Flags&command.Write != 0 && s.srv.synchronous {
-			s.noteWrites(mark, 1)
+			s.inRound().wrote(mark, len(s.call.Out), 1)
 		}
 	}
 	if s.srv.gate.has(gateMonitored) && row.Flags&(command.Admin|command.SkipMonitor) == 0 { // after it has run, as in Redis: who RESETs does not see that
@@ -225,22 +242,23 @@ func (s *Session) replied(row *command.Row, args [][]byte, mark int) {
 }
 
 // failed counts a command whose reply is an error, and the error. Errors that a script passes on have been counted before.
-func (s *Session) failed(row *command.Row, reply []byte) {
-	if s.scratch.visit != nil {
-		reply, passedOn := bytes.Clone(reply), s.scratch.passedOn
-		s.scratch.passedOn = false
-		s.once(func() {
-			s.scratch.passedOn = passedOn
-			s.failed(row, reply)
+func (f inFlight) failed(reply []byte) {
+	c := f.s.scratch
+	if c.visit != nil {
+		reply, passedOn := bytes.Clone(reply), c.passedOn
+		c.passedOn = false
+		c.once(func() {
+			f.s.scratch.passedOn = passedOn
+			f.failed(reply)
 		})
 		return
 	}
-	if s.scratch.passedOn {
-		s.scratch.passedOn = false
-		stats.Of(row).Failed.Add(1)
+	if c.passedOn {
+		c.passedOn = false
+		stats.Of(f.row).Failed.Add(1)
 		return
 	}
-	s.srv.countError(row, reply)
+	f.s.srv.countError(f.row, reply)
 }
 
 // countError counts a command whose reply is an error, and the error.

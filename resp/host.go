@@ -15,13 +15,21 @@ type host Session
 func (h *host) session() *Session { return (*Session)(h) }
 
 func (h *host) Keys() command.Keys        { return h.session().store() }
-func (h *host) Access() store.Access      { return h.session().access() }
 func (h *host) Inside() bool              { return h.tx.running }
-func (h *host) Once(effect func())        { h.session().once(effect) }
+func (h *host) Once(effect func())        { h.scratch.once(effect) }
 func (h *host) Did(args, bytes int)       { h.scratch.slice.did(args, bytes) }
 func (h *host) CountDecisions()           { h.session().countDecisions() }
 func (h *host) MostOutput() int           { return int(h.srv.cfg.OutputBufferLimit.Get()) }
 func (h *host) OverOutput(bytes int) bool { return h.session().overOutput(bytes) }
+
+// Access is how the call reaches keys.
+func (h *host) Access() store.Access {
+	a := store.Access{NowNS: h.nowNS, Lane: h.scratch.lane, NoTouch: h.client.NoTouch.Load()}
+	if h.gate.has(gateRights) {
+		a.May = h.client.User.Load().Rights().OnKey()
+	}
+	return a
+}
 
 // Alone calls do while no other connection's command runs. It may change the rights of its own user.
 func (h *host) Alone(do func()) {
@@ -52,20 +60,26 @@ func (h *host) TypeOf(key []byte, kind store.Kind) string {
 	return kind.String()
 }
 
-// InSteps has a handler's work done by step.
+// InSteps does a handler's work by step. In a transaction and in a script, all of it is done at once.
 func (h *host) InSteps(step command.Step) {
 	s := h.session()
 	row := s.call.Row
-	s.inSteps(s.call.Args, func(s *Session, args [][]byte) (more bool) {
+	w := &stepwise{args: s.call.Args, step: func(s *Session, args [][]byte) (more bool) {
 		s.call.Row, s.call.Args, s.call.NowNS = row, args, s.nowNS
 		return step(s.call)
-	})
+	}}
+	if s.tx.running || s.scratch.visit != nil {
+		for w.step(s, w.args) { //nolint:revive // it does all
+		}
+	} else if w.some(s) {
+		s.waits = w
+	}
 }
 
 // GoAside has the command's work done by a goroutine.
 func (h *host) GoAside(long bool, begin func(args [][]byte) command.Work) {
 	srv := h.srv
-	h.session().goAside(h.call.Args, func(args [][]byte) command.Work {
+	goAside(h.session(), h.call.Args, func(args [][]byte) command.Work {
 		work := begin(args)
 		if !long {
 			return work
@@ -93,9 +107,39 @@ func (h *host) LeaseEnds(id, endNS int64) { h.bound.ends(id, endNS) }
 // and logged as one that the command names.
 func (h *host) ErrorText(err error) string {
 	if refused := (*store.NoRightError)(nil); errors.As(err, &refused) {
-		return h.session().noteNoRight(refused)
+		return h.noteNoRight(refused)
 	}
 	return storeError(err)
+}
+
+// noteNoRight logs a key that the command that runs does not name and may not reach. It returns the error.
+func (h *host) noteNoRight(refused *store.NoRightError) (text string) {
+	h.noteDenial(acl.DeniedKey, string(refused.Key), h.client.Command())
+	if h.context() == "lua" {
+		return errScriptNoKey
+	}
+	return errNoPermKey
+}
+
+// context is where a command comes from, in the words of ACL LOG.
+func (h *host) context() string {
+	switch r := h.srv.running.Load(); {
+	case r != nil && r.s == h.session():
+		return "lua"
+	case h.tx.running || h.gate.has(gateMulti):
+		return "multi"
+	}
+	return "toplevel"
+}
+
+// noteDenial logs what a user may not do.
+func (h *host) noteDenial(reason acl.Reason, object, command string) {
+	e := acl.Entry{Reason: reason, Context: h.context(), Object: object, Username: h.client.User.Load().Name()}
+	h.Once(func() {
+		e.AtNS = h.nowNS
+		h.srv.logDenial(&h.client, e)
+		h.srv.tellOf(&h.client, tellCommand, "command", command, "reason", "the user may not use this "+string(reason))
+	})
 }
 
 // The methods of command.Connection.
@@ -147,7 +191,7 @@ func (h *host) Authenticate(command, name, password []byte) bool {
 			tried = string(name)
 		}
 		srv.tellOf(&h.client, tellPassword, "tried", tried)
-		e := acl.Entry{Reason: acl.DeniedAuth, Context: s.context(), Object: string(command), Username: string(name), AtNS: h.nowNS}
+		e := acl.Entry{Reason: acl.DeniedAuth, Context: h.context(), Object: string(command), Username: string(name), AtNS: h.nowNS}
 		srv.logDenial(&h.client, e)
 		return false
 	}

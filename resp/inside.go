@@ -62,8 +62,12 @@ func (srv *service) take(key, limit string, options ...string) (answer store.Tak
 		text = storeError(answer.Err)
 	}
 	err = nil
-	if srv.synchronous {
+	switch {
+	case !srv.synchronous:
+	case text == "" && answer.Mode != cell.Peek:
 		err = srv.commit()
+	default: // it has only looked: it is answered also while the disk is slow
+		srv.persist.Leave()
 	}
 	c.decider.Decided.Settle(c.lane, err)
 	srv.scratches.put(c)
@@ -71,7 +75,7 @@ func (srv *service) take(key, limit string, options ...string) (answer store.Tak
 	case text != "":
 		srv.countError(row, []byte("-"+text))
 		return answer, &CallError{text, answer.Err}
-	case err != nil && answer.Mode != cell.Peek:
+	case err != nil:
 		return answer, &CallError{formatError(errMisconf, err), err}
 	}
 	return answer, nil

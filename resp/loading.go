@@ -77,7 +77,7 @@ func (srv *Server) applier() func(args [][]byte) error {
 		defer s.giveBack()
 		defer func() { s.scratch.stats = stats.Batch{} }() // nobody has asked
 		s.call.Out = s.call.Out[:0]
-		s.invoke(row, args)
+		inFlight{s, row, args}.invoke()
 		failed := len(s.call.Out) > 0 && s.call.Out[0] == '-'
 		s.call.Out = s.call.Out[:0]
 		if failed {

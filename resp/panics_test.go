@@ -38,7 +38,7 @@ func TestPanicAnswersWhatCameBefore(t *testing.T) {
 func TestPanicInTheLimitsEndsTheProcess(t *testing.T) {
 	w := newWorld(t)
 	w.commands.Add(&command.Row{Name: "boom", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) {
-		_ = s.srv.store.Update([]byte("k"), s.access(), func(store.Value, bool) (store.Value, store.Action) { panic("at the disco") })
+		_ = s.srv.store.Update([]byte("k"), (*host)(s).Access(), func(store.Value, bool) (store.Value, store.Action) { panic("at the disco") })
 	})})
 	code := -1
 	w.stopping.exit = func(c int) { code = c }

@@ -10,15 +10,16 @@ import (
 // should wait. So the one is done in steps, and the other by a goroutine.
 
 // prepare goes on with a command whose row is known.
-func (s *Session) prepare(row *command.Row, args [][]byte) {
+func (f inFlight) prepare() {
+	s, row, args := f.s, f.row, f.args
 	if !s.gate.has(gateRights) || s.gate.has(gateMulti) && row.Flags&command.NoMulti != 0 { // which is refused for that
-		s.permitted(row, args, "")
+		f.permitted("")
 		return
 	}
 	c := command.Check{Row: row, Rights: s.client.User.Load().Rights()}
 	more := c.Step(args)
 	if s.scratch.slice.did(c.Did/lookEvery, 0); !more {
-		s.permitted(row, args, s.refusal(&c))
+		f.permitted(f.refusal(&c))
 		return
 	}
 	if w := (&stepwise{args: args, step: checkOn(c)}); w.some(s) {
@@ -34,15 +35,16 @@ func checkOn(c command.Check) stepFunc {
 			c = command.Check{Row: c.Row, Rights: rights}
 		}
 		if more = c.Step(args); !more {
-			s.permitted(c.Row, args, s.refusal(&c))
+			f := inFlight{s, c.Row, args}
+			f.permitted(f.refusal(&c))
 		}
 		return more
 	}
 }
 
 // refusal returns the text of the error of a command that a check has refused, and logs that; or "".
-func (s *Session) refusal(c *command.Check) string {
-	switch s.refused(c) {
+func (f inFlight) refusal(c *command.Check) string {
+	switch f.refused(c) {
 	case "":
 		return ""
 	case acl.DeniedCommand:
@@ -55,7 +57,8 @@ func (s *Session) refusal(c *command.Check) string {
 const compileAside = 2 << 10
 
 // permitted goes on with a command that its user may run, or that is answered with an error.
-func (s *Session) permitted(row *command.Row, args [][]byte, text string) {
+func (f inFlight) permitted(text string) {
+	s, row, args := f.s, f.row, f.args
 	if text == "" {
 		text = s.srv.closed(row)
 	}
@@ -67,18 +70,19 @@ func (s *Session) permitted(row *command.Row, args [][]byte, text string) {
 			text, known = "", s.srv.scriptEngine().Knows(script.SHA1(args[at]))
 		})
 		if s.call.Out = s.call.Out[:mark]; text == "" && !known {
-			s.compile(row, args)
+			f.compile()
 			return
 		}
 	}
-	s.admitted(row, args, text)
+	f.admitted(text)
 }
 
 // compile has a script compiled, one at a time, as that takes up to 10 MB, and goes on with its command.
-func (s *Session) compile(row *command.Row, args [][]byte) {
+func (f inFlight) compile() {
+	s, row, args := f.s, f.row, f.args
 	s.client.LastCommand.Store(row.ACL)
 	srv := s.srv
-	s.goAside(args, func(args [][]byte) command.Work {
+	goAside(s, args, func(args [][]byte) command.Work {
 		return func() func(*command.Call) {
 			srv.listing.Lock()
 			defer srv.listing.Unlock()
@@ -87,7 +91,7 @@ func (s *Session) compile(row *command.Row, args [][]byte) {
 				mark := len(s.call.Out)
 				s.alone(func() { _, _ = srv.scriptEngine().Keep(compiled) })
 				s.call.Out = s.call.Out[:mark]
-				s.admitted(row, args, srv.closed(row))
+				inFlight{s, row, args}.admitted(srv.closed(row))
 			}
 		}
 	}).row = nil

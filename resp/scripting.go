@@ -132,7 +132,7 @@ func (r *scriptRun) run(found *script.Script, keys, args [][]byte) {
 	s.call.Out = engine.AppendReply(s.call.Out, resp3)
 	s.scratch.passedOn = engine.PassedOn()
 	if r.fate.Load() == hasWritten && s.srv.synchronous {
-		s.noteWrites(mark, 1)
+		s.inRound().wrote(mark, len(s.call.Out), 1)
 	}
 }
 
@@ -146,7 +146,7 @@ func (r *scriptRun) Call(args [][]byte) []byte {
 	}
 	reply := s.call.Out[mark:]
 	s.call.Out = s.call.Out[:mark]
-	s.unwrite(mark)
+	s.round.unwrite(mark)
 	return reply
 }
 
@@ -177,7 +177,7 @@ func (r *scriptRun) dispatch(args [][]byte) {
 			return
 		}
 	}
-	s.perform(row, args)
+	inFlight{s, row, args}.perform()
 }
 
 // refusal is the error of a command that the script may not run, or "".
@@ -188,7 +188,7 @@ func (r *scriptRun) refusal(row *command.Row, args [][]byte) string {
 	case row.Flags&command.NoScript != 0 || row.Parent != nil && row.Parent.Flags&command.NoScript != 0:
 		return errScriptRefused
 	}
-	switch r.s.forbid(row, args) {
+	switch f := (inFlight{r.s, row, args}); f.forbid() {
 	case acl.DeniedCommand:
 		return errScriptNoPerm
 	case acl.DeniedKey:
@@ -201,7 +201,7 @@ func (r *scriptRun) refusal(row *command.Row, args [][]byte) string {
 	case errNotInMulti:
 		return errScriptRefused
 	case "":
-		return r.s.undeclared(row, args)
+		return inFlight{r.s, row, args}.undeclared()
 	default:
 		return text
 	}

@@ -149,7 +149,7 @@ func (s *Session) broken() {
 	var out []byte
 	if s.scratch != nil {
 		out = s.call.Out[:min(s.scratch.mark, len(s.call.Out))]
-		s.unwrite(len(out))
+		s.round.unwrite(len(out))
 	}
 	if !s.gate.silent() {
 		out = wire.AppendError(out, errInternal)
@@ -343,14 +343,6 @@ func (s *Session) store() store.Keys {
 		return v.tx.Keys()
 	}
 	return s.srv.keys
-}
-
-func (s *Session) access() store.Access {
-	a := store.Access{NowNS: s.nowNS, Lane: s.scratch.lane, NoTouch: s.client.NoTouch.Load()}
-	if s.gate.has(gateRights) {
-		a.May = s.client.User.Load().Rights().OnKey()
-	}
-	return a
 }
 
 // Closed is called by the transport, once, when the connection is gone.

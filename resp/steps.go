@@ -14,18 +14,6 @@ type stepwise struct {
 // stepFunc does a step of a command. The arguments are the command's; they may lie elsewhere than at the step before.
 type stepFunc func(s *Session, args [][]byte) (more bool)
 
-// inSteps has a handler's work done by step, which is called until it returns false. It is the last that the handler does. In a transaction
-// and in a script, all of it is done at once.
-func (s *Session) inSteps(args [][]byte, step stepFunc) {
-	w := &stepwise{args: args, step: step}
-	if s.tx.running || s.scratch.visit != nil {
-		for step(s, args) { //nolint:revive // it does all
-		}
-	} else if w.some(s) {
-		s.waits = w
-	}
-}
-
 // some does steps until the slice is over, and reports whether there are more.
 func (w *stepwise) some(s *Session) (more bool) {
 	for w.step(s, w.args) {
@@ -37,13 +25,14 @@ func (w *stepwise) some(s *Session) (more bool) {
 }
 
 // unfinished reports whether the command that has just run has more to do, and notes what is needed for that.
-func (s *Session) unfinished(row *command.Row, tookNS int64, mark int) bool {
+func (f inFlight) unfinished(tookNS int64, mark int) bool {
+	s, row := f.s, f.row
 	switch w := s.waits.(type) {
 	case *visit:
 		return true
 	case *stepwise:
 		w.row, w.args, w.tookNS = row, s.detach(w.args), tookNS
-		s.silence(mark)
+		f.silence(mark)
 		return true
 	}
 	return false
@@ -78,7 +67,7 @@ func (w *stepwise) leave(*Session) {}
 func (w *stepwise) abandons() bool { return false }
 
 func (w *stepwise) resume(s *Session) {
-	mark, startNS := len(s.call.Out), s.srv.clock()
+	f, mark, startNS := inFlight{s, w.row, w.args}, len(s.call.Out), s.srv.clock()
 	s.scratch.mark, s.scratch.asked = mark, false
 	more := w.some(s)
 	if !more && w.row == nil {
@@ -88,14 +77,14 @@ func (w *stepwise) resume(s *Session) {
 	s.scratch.stats.TookNS(tookNS)
 	if w.tookNS += tookNS; more {
 		s.waits = w
-		s.silence(mark)
+		f.silence(mark)
 		return
 	}
 	if err := s.srv.persist.Refusal(); err != nil && w.row.Flags&command.Write != 0 { // the disk has not taken what was done before
 		s.call.Out = s.call.Out[:mark]
 		s.call.Error(errMisconf, err)
 	}
-	s.timed(w.row, w.args, w.tookNS, true)
-	s.replied(w.row, w.args, mark)
-	s.called(w.row, w.args, mark)
+	f.timed(w.tookNS, true)
+	f.replied(mark)
+	f.called(mark)
 }

@@ -57,7 +57,7 @@ func (srv *service) feedMonitors(from *Session, args [][]byte) {
 		who = "lua"
 	}
 	line := client.MonitorLine(from.store().WallNS(from.nowNS), who, command.Redact(args))
-	from.once(func() {
+	from.scratch.once(func() {
 		told := srv.tellMonitors(line)
 		from.scratch.slice.did(told, told*len(line))
 	})

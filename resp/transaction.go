@@ -46,9 +46,6 @@ func transactionRows() []*command.Row {
 	}
 }
 
-// spoil makes EXEC refuse, after a command inside MULTI was refused.
-func (s *Session) spoil() { s.tx.spoiled = s.gate.has(gateMulti) }
-
 // discard forgets the queue and ends the watches.
 func (tx *transaction) discard() {
 	for _, w := range tx.watches {
@@ -70,7 +67,7 @@ func (s *Session) endTx() {
 func (tx *transaction) queue(s *Session, row *command.Row, args [][]byte) {
 	if text := s.srv.notInside(row); row.Flags&command.NoMulti != 0 || text != "" {
 		text = cmp.Or(text, errNotInMulti)
-		s.spoil()
+		s.tx.spoiled = s.gate.has(gateMulti)
 		s.srv.stats.Rejected(row, text)
 		s.call.Error("%s", text)
 		return
@@ -161,17 +158,16 @@ func (tx *transaction) run(s *Session) {
 
 // run runs the command, if its user still may.
 func (q *queuedCommand) run(s *Session) {
-	if s.client.User.Load().Rights() == q.rights {
-		s.perform(q.row, q.args)
-		return
+	f := inFlight{s, q.row, q.args}
+	if s.client.User.Load().Rights() != q.rights {
+		if reason := f.forbid(); reason != "" {
+			text := formatError(errNoPermExec, lostRights[reason])
+			s.srv.stats.Rejected(nil, text)
+			s.call.Error("%s", text)
+			return
+		}
 	}
-	if reason := s.forbid(q.row, q.args); reason != "" {
-		text := formatError(errNoPermExec, lostRights[reason])
-		s.srv.stats.Rejected(nil, text)
-		s.call.Error("%s", text)
-		return
-	}
-	s.perform(q.row, q.args)
+	f.perform()
 }
 
 // alone calls do while no other connection's command runs. It releases the batch's shared hold of the execution lock and takes the

@@ -6,7 +6,6 @@ import (
 	"celld/resp/client"
 	"celld/resp/command"
 	"celld/resp/wire"
-	"celld/store"
 )
 
 // useUsers gives the server the user default with its password, and those of the file.
@@ -46,52 +45,23 @@ func (s *Session) checkRights() {
 func (s *Session) mustAuth() bool { return s.gate.has(gateAuth) && !s.srv.users.Open() }
 
 // forbid returns why the user may not run a command, and logs it; or "".
-func (s *Session) forbid(row *command.Row, args [][]byte) acl.Reason {
+func (f inFlight) forbid() acl.Reason {
+	s, row, args := f.s, f.row, f.args
 	if !s.gate.has(gateRights) {
 		return ""
 	}
 	check := command.Check{Row: row, Rights: s.client.User.Load().Rights()}
 	for check.Step(args) { //nolint:revive // it does all
 	}
-	return s.refused(&check)
+	return f.refused(&check)
 }
 
 // refused returns why a check that has ended refuses a command, and logs it; or "".
-func (s *Session) refused(c *command.Check) acl.Reason {
+func (f inFlight) refused(c *command.Check) acl.Reason {
 	if c.Reason != "" {
-		s.noteDenial(c.Reason, c.Object, c.Row.FullName())
+		(*host)(f.s).noteDenial(c.Reason, c.Object, c.Row.FullName())
 	}
 	return c.Reason
-}
-
-// noteNoRight logs a key that the command that runs does not name and may not reach. It returns the error.
-func (s *Session) noteNoRight(refused *store.NoRightError) (text string) {
-	s.noteDenial(acl.DeniedKey, string(refused.Key), s.client.Command())
-	if s.context() == "lua" {
-		return errScriptNoKey
-	}
-	return errNoPermKey
-}
-
-// context is where a command comes from, in the words of ACL LOG.
-func (s *Session) context() string {
-	switch r := s.srv.running.Load(); {
-	case r != nil && r.s == s:
-		return "lua"
-	case s.tx.running || s.gate.has(gateMulti):
-		return "multi"
-	}
-	return "toplevel"
-}
-
-// noteDenial logs what a user may not do.
-func (s *Session) noteDenial(reason acl.Reason, object, command string) {
-	e := acl.Entry{Reason: reason, Context: s.context(), Object: object, Username: s.client.User.Load().Name()}
-	s.once(func() {
-		e.AtNS = s.nowNS
-		s.srv.logDenial(&s.client, e)
-		s.srv.tellOf(&s.client, tellCommand, "command", command, "reason", "the user may not use this "+string(reason))
-	})
 }
 
 // allowed leaves in the batch what comes before the first call that the user may not run, or for which this takes too long to find out. It

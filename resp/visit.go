@@ -95,8 +95,9 @@ const mostVisited = 1000
 var errManyKeys = fmt.Errorf("with --store, a command, transaction or script has at most %d keys", mostVisited)
 
 // visit has a command run on the engine's keys, and reports whether it is one that needs that.
-func (s *Session) visit(row *command.Row, args [][]byte) bool {
-	keys := s.visited(row, args)
+func (f inFlight) visit() bool {
+	s, row, args := f.s, f.row, f.args
+	keys := f.visited()
 	if len(keys) == 0 && row.Far == nil {
 		return false
 	}
@@ -135,7 +136,8 @@ func (s *Session) visit(row *command.Row, args [][]byte) bool {
 }
 
 // visited are the keys that a command needs to have in its view, some of them twice.
-func (s *Session) visited(row *command.Row, args [][]byte) (keys [][]byte) {
+func (f inFlight) visited() (keys [][]byte) {
+	s, row, args := f.s, f.row, f.args
 	switch {
 	case row.Name == "exec" && s.gate.has(gateMulti) && !s.tx.spoiled:
 		for _, q := range s.tx.queued {
@@ -244,7 +246,7 @@ func (v *visit) run(s *Session) {
 	s.scratch.decider.Decided = decisions.Batch{}
 	s.scratch.visit, s.nowNS = v, v.tx.TimeNS()
 	startNS := s.srv.clock()
-	s.runRow(v.row, v.args)
+	inFlight{s, v.row, v.args}.runRow()
 	v.ranNS += s.srv.clock() - startNS
 	s.scratch.visit, s.nowNS = nil, s.srv.clock()
 	v.decided, s.scratch.decider.Decided = s.scratch.decider.Decided, before
@@ -269,10 +271,11 @@ func (v *visit) onlyOnce(s *Session, nth int, run func()) {
 
 // runRow runs a row's handler. Where its visit has a key of which celld knows nothing but that it is there, it is an error to ask for
 // its state.
-func (s *Session) runRow(row *command.Row, args [][]byte) {
+func (f inFlight) runRow() {
+	s, row, args := f.s, f.row, f.args
 	v := s.scratch.visit
 	if v == nil || !row.ReadsState() {
-		s.invoke(row, args)
+		f.invoke()
 		return
 	}
 	for _, key := range row.KeysOf(args) {
@@ -281,7 +284,7 @@ func (s *Session) runRow(row *command.Row, args [][]byte) {
 			return
 		}
 	}
-	s.invoke(row, args)
+	f.invoke()
 }
 
 // fail answers a visit whose keys could not be read or stored. None of its effects happens.
@@ -305,14 +308,14 @@ func (v *visit) account(s *Session, mark int) {
 	for _, effect := range v.effects {
 		effect()
 	}
-	s.timed(v.row, v.args, s.srv.clock()-v.startNS, true)
+	inFlight{s, v.row, v.args}.timed(s.srv.clock()-v.startNS, true)
 	s.scratch.passedOn = v.passedOn
-	s.replied(v.row, v.args, mark)
+	inFlight{s, v.row, v.args}.replied(mark)
 }
 
-// once has something happen at the end of the visit that runs, if its outcome is stored. Without a visit it happens now.
-func (s *Session) once(effect func()) {
-	if v := s.scratch.visit; v != nil && len(v.effects) < mostEffects {
+// once calls effect at the end of the visit that runs, if its outcome is stored. Without a visit it calls it now.
+func (c *scratch) once(effect func()) {
+	if v := c.visit; v != nil && len(v.effects) < mostEffects {
 		v.effects = append(v.effects, effect)
 		return
 	}
@@ -326,7 +329,7 @@ func (v *visit) resume(s *Session) {
 	mark := len(s.call.Out)
 	s.scratch.mark = mark
 	if v.proceed(s); s.waits == nil && v.row != nil {
-		s.called(v.row, v.args, mark)
+		inFlight{s, v.row, v.args}.called(mark)
 	}
 }
 
@@ -361,7 +364,8 @@ func (srv *service) notInside(row *command.Row) string {
 }
 
 // undeclared is the text of the error of a script's command on keys that its visit does not have; "" for any other.
-func (s *Session) undeclared(row *command.Row, args [][]byte) string {
+func (f inFlight) undeclared() string {
+	s, row, args := f.s, f.row, f.args
 	if s.srv.port.Here() {
 		return ""
 	}
