@@ -203,3 +203,23 @@ func replay(copied map[string]store.Value, c memory.Change) {
 		copied[string(c.Key)] = c.State
 	}
 }
+
+// limitText is a limit and its state as text.
+func limitText(l *store.LimitState) string {
+	return string(l.AppendName(nil)) + " " + string(l.Limit.AppendState(nil, &l.State))
+}
+
+// readLimits reads all that a state has.
+func readLimits(st store.Value) {
+	for i := 0; st.Limits != nil && i < len(*st.Limits); i++ {
+		limitText(&(*st.Limits)[i])
+	}
+}
+
+// limitTexts are limits of all kinds.
+var limitTexts = []string{
+	"5/1s", "7/1s,burst=3", "5/1m", "5/1s,block=3s", "3/1s,shadow", "3/1s,shadow,block=2s", "2147483647/1h",
+	"4/1s,algo=window", "6/1m,algo=window,align=clock", "9/minute,tz=+01:00,block=1s", "5/1s,algo=slide", "6/1s,algo=slide,buckets=3",
+	"9/1s,algo=slide,buckets=3", "5/1s,algo=log", "40/1s,algo=log,block=500ms", "12/1m,algo=log",
+	"5/1s,warmup=4s", "9/1s,warmup=1m,cold=7.5,block=2s",
+}

@@ -308,7 +308,7 @@ func TestTakesAtOnce(t *testing.T) {
 			func(int) {
 				p, more := s.StartExport(), true
 				for more {
-					p, more = s.Export(p, clock.Load(), func(_ []byte, st store.Value) { stateText(st, &limitsModel{}) })
+					p, more = s.Export(p, clock.Load(), func(_ []byte, st store.Value) { readLimits(st) })
 				}
 				s.EndExport(p)
 				_, _ = s.Limits([]byte(key()), at(clock.Load()), func(l *store.LimitState) { limitText(l) })
@@ -317,7 +317,7 @@ func TestTakesAtOnce(t *testing.T) {
 				s.DrainSettings(func(c policy.Change) { s.SettingText(c.Setting) })
 				drain(s, func(c memory.Change) {
 					if c.Key != nil && !c.Deleted {
-						stateText(c.State, &limitsModel{})
+						readLimits(c.State)
 					}
 				})
 			},

@@ -195,8 +195,3 @@ func mustTake(tb failer, s *memory.Store, cost, nowNS int64, list []store.Call) 
 	}
 	return taken
 }
-
-// limitText is a limit and its state as text.
-func limitText(l *store.LimitState) string {
-	return string(l.AppendName(nil)) + " " + string(l.Limit.AppendState(nil, &l.State))
-}

@@ -1,6 +1,6 @@
 //go:build !race
 
-package memory_test
+package shard_test
 
 import (
 	"encoding/binary"
