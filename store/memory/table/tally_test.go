@@ -1,6 +1,10 @@
 package table
 
-import "testing"
+import (
+	"testing"
+
+	"celld/cell"
+)
 
 // The memory of rings goes with the last of them.
 func TestNoRings(t *testing.T) {
@@ -14,5 +18,36 @@ func TestNoRings(t *testing.T) {
 	}
 	if all.setRing(&b, nil); all.Rings != nil || all.FreeRings != nil {
 		t.Errorf("%d rings are kept", len(all.Rings))
+	}
+}
+
+// A tally has the limit that was kept last, in all of its numbers, and what was idle in a table counts by its kind.
+func TestKeptLimitAndIdleBytes(t *testing.T) {
+	var reserves Reserves
+	reserves.Init()
+	var wall WallAhead
+	var table Table
+	table.Clear()
+	table.UseMemory(&reserves, &wall)
+	if idle := table.IdleBytes(); idle != 0 {
+		t.Errorf("%d bytes are idle in an empty table", idle)
+	}
+	_, e := table.Slabs.Take()
+	if idle := table.IdleBytes(); idle != (SlabSize-1)*48 {
+		t.Errorf("%d bytes are idle beside one slot", idle)
+	}
+	p := table.AddTally(e, 0)
+	for _, text := range []string{"5/1s", "5/1s,burst=3", "7/1s,burst=3", "7/1m,burst=3"} {
+		l, err := cell.ParseLimit(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		table.Tallies.Keep(p, &l, l.Code(), &cell.State{})
+		if kept := p.Limit(); kept.Count != l.Count || kept.Burst != l.Burst || kept.PeriodNS != l.PeriodNS {
+			t.Errorf("%s is kept as %+v", text, kept)
+		}
+	}
+	if idle := table.IdleBytes(); idle != (SlabSize-1)*(48+TallyBytes) {
+		t.Errorf("%d bytes are idle beside one slot and one tally", idle)
 	}
 }
