@@ -249,6 +249,11 @@ func (c *call) change(before []call, cost int64, mode cell.Mode, nowNS int64) {
 	c.keep(nowNS)
 }
 
+// mayBlock reports whether a denial of the call blocks its key, which is not blocked.
+func (c *call) mayBlock(nowNS int64) bool {
+	return c.Limit.BlockNS > 0 && c.st.BlockedNS <= uint64(c.sh.TimeOf(c.Limit, nowNS))
+}
+
 // block does what a denial does by block=.
 func (c *call) block(at int64) {
 	block, d := uint64(c.Limit.BlockNS), &c.Decision

@@ -186,7 +186,7 @@ func (t *take) markChanges() {
 		case c.Ruled || t.Mode == cell.Peek:
 		case !t.Taken.Limited && !limited:
 			c.changes = true
-		case limited && (t.Taken.Limited || c.Limit.Shadow) && c.Limit.BlockNS > 0 && c.st.BlockedNS <= uint64(c.sh.TimeOf(c.Limit, t.a.NowNS)):
+		case limited && (t.Taken.Limited || c.Limit.Shadow) && c.mayBlock(t.a.NowNS):
 			c.blocks = true
 		default:
 			c.adopts = c.carried
@@ -250,7 +250,11 @@ func (t *take) sum() {
 		if t.calls[i].Limit.Shadow && !t.calls[i].Ruled && len(t.calls) > 1 {
 			continue
 		}
-		if binding < 0 || taken.Limited && waits(d, &t.calls[binding].Decision) || !taken.Limited && lessLeft(d, &t.calls[binding].Decision) {
+		binds := lessLeft
+		if taken.Limited {
+			binds = waits
+		}
+		if binding < 0 || binds(d, &t.calls[binding].Decision) {
 			binding = i
 		}
 	}
