@@ -16,14 +16,14 @@ import (
 // the wait.
 type batch struct {
 	decide.Batch
-	srv      *service
+	srv      *service // when its session is gone
 	tr       transport.Conn
 	may      store.Right // of the user who asked
 	answered atomic.Bool
 	muted    bool // the command is not to be answered
 	lone     bool
 	waits    bool        // with WAIT
-	sinceNS  int64       // when it began to wait; 0: it does not
+	sinceNS  int64       // when it began to wait
 	gone     atomic.Bool // its session has gone before the answer was there
 }
 
@@ -73,36 +73,28 @@ func (b *batch) ask(s *Session) {
 		waker = nil
 	}
 	a := (*host)(s).Access()
-	b.srv, b.tr, b.may = s.srv, s.client.Conn, a.May
+	b.tr, b.may = s.client.Conn, a.May
 	s.scratch.asked = true
 	if !s.scratch.decider.Ask(&b.Batch, limiter, a, waker) && !b.answered.Swap(false) {
 		b.suspend(s)
 		return
 	}
-	b.answer(s)
+	b.answer(s, 0)
 }
 
-// answer writes the replies of a batch that is decided.
-func (b *batch) answer(s *Session) {
+// answer writes the replies of a batch that is decided, after a wait.
+func (b *batch) answer(s *Session, waitedNS int64) {
 	mark, calls, writes := len(s.call.Out), b.Len(), s.srv.synchronous && b.Changes()
 	if b.lone && b.Take().Err == nil {
 		s.bound.add(b.Take(), b.may, s.nowNS)
 		if b.waits && !b.Take().Taken.Limited {
-			s.srv.stats.Waits.Note(b.waitedNS(s.nowNS))
+			s.srv.stats.Waits.Note(waitedNS)
 		}
 	}
 	s.scratch.decider.Answer(s.call, &b.Batch)
 	if writes {
 		s.inRound().wrote(mark, len(s.call.Out), calls)
 	}
-}
-
-// waitedNS is how long a call has waited that is answered now.
-func (b *batch) waitedNS(nowNS int64) int64 {
-	if b.sinceNS == 0 {
-		return 0
-	}
-	return max(0, nowNS-b.sinceNS)
 }
 
 // suspend makes the session wait for the limiter's answer. It serves nothing meanwhile, and its transport does not read, so that
@@ -148,7 +140,7 @@ func (b *batch) resume(s *Session) {
 	b.answered.Store(false)
 	mark := len(s.call.Out)
 	s.scratch.mark = mark
-	b.answer(s)
+	b.answer(s, max(0, s.nowNS-b.sinceNS))
 	if b.muted {
 		s.call.Out = s.call.Out[:mark]
 		s.round.unwrite(mark)
@@ -165,6 +157,7 @@ func (b *batch) leave(s *Session) {
 	if !b.waits && !(b.lone && b.Take().Terms.Bound) || b.waits && s.srv.port.Leave(b.Take(), nil) {
 		return
 	}
+	b.srv = s.srv
 	b.gone.Store(true)
 	if b.answered.Load() && b.gone.CompareAndSwap(true, false) { // else Wake does
 		b.giveBack()

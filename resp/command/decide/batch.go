@@ -136,14 +136,12 @@ func (b *Batch) keepKeys() {
 		b.throttles[i].Key = keep(b.throttles[i].Key)
 	}
 	for i := range b.takes {
-		calls := b.takes[i].Calls
-		given := calls[0].Key
-		calls[0].Key = keep(given)
-		for j := range calls[1:] {
-			if c := &calls[j+1]; len(given) > 0 && len(c.Key) > 0 && &c.Key[0] == &given[0] {
-				c.Key = calls[0].Key
+		calls, several := b.takes[i].Calls, b.shapes[i].row.Keys.Counted
+		for j := range calls {
+			if j == 0 || several {
+				calls[j].Key = keep(calls[j].Key)
 			} else {
-				c.Key = keep(c.Key)
+				calls[j].Key = calls[0].Key
 			}
 		}
 	}

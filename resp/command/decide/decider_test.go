@@ -145,7 +145,10 @@ func TestKeptKeys(t *testing.T) {
 	b, buffer := &Batch{}, []byte("abcd")
 	b.AddCall(&f2, [][]byte{nil, []byte("2"), buffer[:2], nil, buffer[2:], nil})
 	b.Add(f, buffer[:2])
-	b.Add(&f2, buffer[1:3])
+	b.AddCall(&f2, [][]byte{nil, []byte("2"), buffer[1:3], nil, buffer[1:3], nil})
+	f3 := *f
+	f3.limits = f2.limits
+	b.Add(&f3, buffer[1:3])
 	b.keepKeys()
 	copy(buffer, "xxxx")
 	var keys []string
@@ -154,7 +157,7 @@ func TestKeptKeys(t *testing.T) {
 			keys = append(keys, string(b.takes[i].Calls[j].Key))
 		}
 	}
-	if fmt.Sprint(keys) != "[ab cd ab bc bc]" || &b.takes[2].Calls[0].Key[0] != &b.takes[2].Calls[1].Key[0] {
+	if fmt.Sprint(keys) != "[ab cd ab bc bc bc bc]" || &b.takes[3].Calls[0].Key[0] != &b.takes[3].Calls[1].Key[0] {
 		t.Error(keys)
 	}
 	if t1, t2 := b.takes[0].Terms, b.takes[1].Terms; t1 == t2 || t1 == f.Terms() || !t1.Bound || t1.LeaseNS != 5e6 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 
 	"celld/cell"
 	"celld/resp/command"
@@ -30,15 +31,22 @@ var words = command.Options{
 	Valued: []string{"COST", "WAIT", "RESERVE", "LEASE", "ID"},
 }
 
+// modes are the options of which a call has one at most.
+var modes = map[string]struct {
+	mode cell.Mode
+	upTo bool
+	wait store.WaitMode
+}{
+	"PEEK": {mode: cell.Peek}, "UPTO": {upTo: true}, "FORCE": {mode: cell.Force}, "RESERVE": {wait: store.Reserve}, "WAIT": {wait: store.Wait},
+}
+
 // set notes an option. It returns the text of an error, or "".
 func (o *options) set(option string, value []byte) (text string) {
+	n, isInt := command.ParseInt(value)
+	if !isInt && option != "ID" && slices.Contains(words.Valued, option) {
+		return command.ErrNotInteger
+	}
 	switch option {
-	case "PEEK":
-		return o.mode(cell.Peek, false, store.DontWait)
-	case "UPTO":
-		return o.mode(cell.Take, true, store.DontWait)
-	case "FORCE":
-		return o.mode(cell.Force, false, store.DontWait)
 	case "BIND":
 		o.terms.Bound = true
 	case "US":
@@ -50,28 +58,6 @@ func (o *options) set(option string, value []byte) (text string) {
 			return fmt.Sprintf(command.ErrLeaseName, maxLeaseName)
 		}
 		o.terms.Name = string(value)
-	default:
-		return o.setNumber(option, value)
-	}
-	return ""
-}
-
-// mode sets the mode, which may be set only once.
-func (o *options) mode(mode cell.Mode, upTo bool, wait store.WaitMode) string {
-	if o.Mode != cell.Take || o.UpTo || o.terms.Mode != store.DontWait {
-		return command.ErrTakeModes
-	}
-	o.Mode, o.UpTo, o.terms.Mode = mode, upTo, wait
-	return ""
-}
-
-// setNumber notes an option that is a number.
-func (o *options) setNumber(option string, value []byte) (text string) {
-	n, ok := command.ParseInt(value)
-	if !ok {
-		return command.ErrNotInteger
-	}
-	switch option {
 	case "COST":
 		if n < 0 || n > cell.MaxCost {
 			return command.ErrCost
@@ -82,12 +68,12 @@ func (o *options) setNumber(option string, value []byte) (text string) {
 			return fmt.Sprintf(command.ErrLease, command.MaxLeaseMS)
 		}
 		o.terms.LeaseNS = n * 1e6
-	case "RESERVE":
-		o.max = n
-		return o.mode(cell.Take, false, store.Reserve)
-	case "WAIT":
-		o.max = n
-		return o.mode(cell.Take, false, store.Wait)
+	default:
+		if o.Mode != cell.Take || o.UpTo || o.terms.Mode != store.DontWait {
+			return command.ErrTakeModes
+		}
+		m := modes[option]
+		o.Mode, o.UpTo, o.terms.Mode, o.max = m.mode, m.upTo, m.wait, n
 	}
 	return ""
 }
@@ -98,11 +84,8 @@ func (f *Shape) readOptions(l *limits, args [][]byte) (text string) {
 	if text = words.Read(args, f.set); text != "" {
 		return text
 	}
-	conc, bookable := false, true
-	for _, limit := range f.limits {
-		conc = conc || limit.HoldsLeases()
-		bookable = bookable && limit.Bookable()
-	}
+	conc := slices.ContainsFunc(f.limits, func(l limit) bool { return l.HoldsLeases() })
+	bookable := !slices.ContainsFunc(f.limits, func(l limit) bool { return !l.Bookable() })
 	terms := &f.terms
 	f.leases = conc || terms.LeaseNS > 0
 	unitNS, mostMS := int64(f.unitNS), l.WaitMax.Get()
@@ -218,6 +201,10 @@ func replyGiven(out *command.Reply, _ *Shape, r *store.TakeRequest) { out.Int(-r
 
 // replyTerms answers how long to wait, and with the id of the lease or 0 where there may be one.
 func replyTerms(out *command.Reply, f *Shape, r *store.TakeRequest) {
+	if r.Terms == nil && !f.leases { // the usual case
+		out.Out = append(out.Out, ":0\r\n"...)
+		return
+	}
 	left, lease := int64(0), int64(0)
 	if t := r.Terms; t != nil {
 		left, lease = wait(t.WaitNS, f.unitNS), t.Lease
