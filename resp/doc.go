@@ -10,7 +10,7 @@
 //
 //	bytes ─▶ transport ─▶ session.go ─▶ wire ─▶ command.Table, commands.go ─▶ cmd_*.go ─▶ command.Reply, wire ─▶ bytes
 //	                      (Serve)   (arguments)  (the command's row)     (handler)
-//	                         └─▶ ask.go: calls of a pipeline are decided together, by forms.go without being parsed again
+//	                         └─▶ command/decide: calls of a pipeline are decided together, and parsed once for each shape
 //
 // A Session is the state machine of one connection and does no I/O: its transport hands it what has arrived, in whatever
 // pieces, and takes the replies. So the tests and fuzzers drive sessions by hand, in a time that they set.

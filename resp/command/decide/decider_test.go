@@ -305,10 +305,11 @@ func TestWhoIsDenied(t *testing.T) {
 	w := newWorld(t)
 	for range 2 {
 		w.do("CL.MTAKE", "2", "a", "9/1h", "b", "1/1h")
+		w.do("CL.TAKE", "a", "1/1m")
 		w.send(frame("CL.TAKE", "c", "9/1h", "1/1m"))
 		w.send(frame("CL.THROTTLE", "d", "0", "1", "60"))
 	}
-	if got := top(w); got != "[{b 1} {c 1} {d 1}]" {
+	if got := top(w); got != "[{a 1} {b 1} {c 1} {d 1}]" {
 		t.Error(got)
 	}
 	for i, call := range []string{frame("CL.TAKE", "k", "1/1h"), frame("CL.THROTTLE", "k", "0", "1", "60")} {

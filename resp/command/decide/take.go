@@ -69,12 +69,17 @@ func (o *options) set(option string, value []byte) (text string) {
 		}
 		o.terms.LeaseNS = n * 1e6
 	default:
-		if o.Mode != cell.Take || o.UpTo || o.terms.Mode != store.DontWait {
-			return command.ErrTakeModes
-		}
-		m := modes[option]
-		o.Mode, o.UpTo, o.terms.Mode, o.max = m.mode, m.upTo, m.wait, n
+		return o.setMode(option, n)
 	}
+	return ""
+}
+
+func (o *options) setMode(option string, most int64) (text string) {
+	if o.Mode != cell.Take || o.UpTo || o.terms.Mode != store.DontWait {
+		return command.ErrTakeModes
+	}
+	m := modes[option]
+	o.Mode, o.UpTo, o.terms.Mode, o.max = m.mode, m.upTo, m.wait, most
 	return ""
 }
 

@@ -87,6 +87,11 @@ func TestGive(t *testing.T) {
 	w.want("CL.TAKE c 1000/1m,algo=conc PEEK", "*8\r\n:0\r\n:1000\r\n:900\r\n:-1\r\n:60000\r\n:0\r\n:0\r\n:0\r\n")
 	w.want("CL.GIVE c 1000/1m,algo=conc 0", ":0\r\n")
 	w.want("CL.GIVE c 1000/1m,algo=conc 200", ":100\r\n")
+	for range 3000 { // more than a step gives back
+		w.do("CL.TAKE", "d", "3000/1m,algo=conc")
+	}
+	w.want("CL.GIVE d 3000/1m,algo=conc 2900", ":2900\r\n")
+	w.want("CL.GIVE d 3000/1m,algo=conc 2900", ":100\r\n")
 	w.do("CL.THROTTLE", "t", "1", "1", "60")
 	w.want("CL.GIVE t 5/1m,algo=conc 1", "-ERR "+store.ErrWrongType.Error()+"\r\n")
 }
