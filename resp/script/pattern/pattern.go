@@ -157,16 +157,19 @@ func (m *Matcher) match(s, p int) int {
 		}
 		end := m.itemEnd(p)
 		m.step(end - p)
-		if end < len(m.Pat) && strings.IndexByte("?+*-", m.Pat[end]) >= 0 {
+		switch {
+		case end < len(m.Pat) && suffixes[m.Pat[end]]:
 			s, p = m.repeated(s, p, end)
-		} else if m.fits(s, p, end) {
+		case m.fits(s, p, end):
 			s, p = s+1, end
-		} else {
+		default:
 			return -1
 		}
 	}
 	return s
 }
+
+var suffixes = [256]bool{'?': true, '+': true, '*': true, '-': true}
 
 // repeated matches the item from p to end, which has a suffix, and returns where its match and it end, or the match of the whole rest. The
 // match ends at -1 where there is none.
@@ -192,7 +195,7 @@ func (m *Matcher) repeated(s, p, end int) (at, next int) {
 func (m *Matcher) special(s, p int) (at, next int, special bool) {
 	rest, all := m.Pat[p+1:], len(m.Pat)
 	switch c := m.Pat[p]; {
-	case c == '(' && strings.HasPrefix(rest, ")"):
+	case c == '(' && rest != "" && rest[0] == ')':
 		return m.begin(s, p+2, positionMarker), all, true
 	case c == '(':
 		return m.begin(s, p+1, openMarker), all, true
