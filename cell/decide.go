@@ -10,7 +10,7 @@ import (
 //
 // The state is one that the same Shape and Params have left: see Carry.
 func (l *Limit) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
-	if cost > l.capacity && mode != Force && !l.can(anyCost) {
+	if cost > l.capacity && l.bounds(mode) {
 		return l.decideExceeding(st, nowNS, mode)
 	}
 	blocked := uint64(0)
@@ -44,16 +44,25 @@ func (l *Limit) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
 		st.BlockedNS = uint64(nowNS) + blocked
 	}
 	if blocked > 0 {
-		o.remaining, o.resetNS = 0, max(o.resetNS, blocked)
-		if cost > 0 && mode != Force {
-			o.retryNS = max(o.retryNS, blocked)
-		}
+		o = o.behind(blocked, cost > 0 && mode != Force)
 	}
 	limited := o.retryNS > 0
 	if !limited {
 		o.retryNS = Never
 	}
 	return Decision{Limited: limited, Limit: l.Capacity(), Remaining: o.remaining, RetryAfterNS: o.retryNS, ResetAfterNS: o.resetNS}
+}
+
+// bounds reports whether no call above the Capacity passes.
+func (l *Limit) bounds(mode Mode) bool { return mode != Force && !l.can(anyCost) }
+
+// behind is the outcome behind a block, in ns.
+func (o outcome) behind(blocked uint64, waits bool) outcome {
+	o.remaining, o.resetNS = 0, max(o.resetNS, blocked)
+	if waits {
+		o.retryNS = max(o.retryNS, blocked)
+	}
+	return o
 }
 
 // decideExceeding denies a call of a cost that never passes.
@@ -166,7 +175,7 @@ func (l *Limit) Book(st *State, nowNS, cost int64) (waitNS uint64) {
 		return 0
 	}
 	from := max(uint64(nowNS), st.BlockedNS) // nothing passes before the end of a block
-	if from > latestBooked || cost > l.capacity && !l.can(anyCost) {
+	if from > latestBooked || cost > l.capacity && l.bounds(Take) {
 		return Never
 	}
 	after, at := l.kind().book(l, *st, from, uint64(cost))
