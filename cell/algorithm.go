@@ -27,7 +27,7 @@ type algorithm interface {
 	// share makes p those of one of n that share a limit. The count is already that of the share.
 	share(s Shape, p Params, n int64) Params
 
-	// decide decides on a call, and takes what passes or is forced. Unless it is forced, a cost is at most the Capacity, except with anyCost.
+	// decide decides on a call, and takes what passes or is forced. Unless it is forced, a cost is at most the count, except with anyCost.
 	decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome
 	// book takes a cost above 0 at the first moment from now on at which it passes, and returns that, or Never.
 	book(l *Limit, st State, now, cost uint64) (after State, at uint64)
@@ -66,7 +66,7 @@ const (
 	hasRing                        // see Shape.HasRing
 	ofLeases                       // see Shape.HoldsLeases
 	ofCalls                        // see Shape.KeepsCalls
-	anyCost                        // a call of a cost above the Capacity passes, too
+	anyCost                        // a call of a cost above the count may pass
 	anyShape                       // it carries a state from one shape to another
 )
 
@@ -79,7 +79,7 @@ type kind struct {
 
 // algorithms has at most 8 rows: an Algo is three bits of a Shape.Code.
 var algorithms = []kind{
-	GCRA:   {"gcra", bookable | additive | bucketOnly, &gcra{}},
+	GCRA:   {"gcra", bookable | additive | anyCost | bucketOnly, &gcra{}},
 	Window: {"window", bookable, &window{}},
 	Slide:  {"slide", 0, &slide{}},
 	Log:    {"log", hasRing | ofCalls, &log{}},

@@ -10,7 +10,7 @@ import (
 //
 // The state is one that the same Shape and Params have left: see Carry.
 func (l *Limit) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
-	if cost > l.capacity && l.bounds(mode) {
+	if cost > l.Count && l.bounds(mode) {
 		return l.decideExceeding(st, nowNS, mode)
 	}
 	blocked := uint64(0)
@@ -53,7 +53,7 @@ func (l *Limit) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
 	return Decision{Limited: limited, Limit: l.Capacity(), Remaining: o.remaining, RetryAfterNS: o.retryNS, ResetAfterNS: o.resetNS}
 }
 
-// bounds reports whether no call above the Capacity passes.
+// bounds reports whether no call of a cost above the count passes.
 func (l *Limit) bounds(mode Mode) bool { return mode != Force && !l.can(anyCost) }
 
 // behind is the outcome behind a block, in ns.
@@ -175,7 +175,7 @@ func (l *Limit) Book(st *State, nowNS, cost int64) (waitNS uint64) {
 		return 0
 	}
 	from := max(uint64(nowNS), st.BlockedNS) // nothing passes before the end of a block
-	if from > latestBooked || cost > l.capacity && l.bounds(Take) {
+	if from > latestBooked || cost > l.Count && l.bounds(Take) {
 		return Never
 	}
 	after, at := l.kind().book(l, *st, from, uint64(cost))

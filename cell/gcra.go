@@ -189,6 +189,8 @@ func (*gcra) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
 	case mode == Force:
 		debt = owe(debt, interval, uint64(cost))
 		st.A = now + debt
+	case cost > l.Burst: // its cost in ns may not fit
+		o.retryNS = Never
 	case debt > tolerance-interval*uint64(cost):
 		o.retryNS = debt - (tolerance - interval*uint64(cost))
 	case mode == Take:
@@ -203,7 +205,7 @@ func (*gcra) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
 func (*gcra) book(l *Limit, st State, now, cost uint64) (after State, at uint64) {
 	increment, tolerance := uint64(l.bucket.intervalNS)*cost, uint64(l.bucket.toleranceNS)
 	debt := debtOf(st.A, now)
-	if debt > math.MaxInt64 || debt+increment > math.MaxInt64 {
+	if cost > uint64(l.Burst) || debt > math.MaxInt64 || debt+increment > math.MaxInt64 {
 		return st, Never
 	}
 	st.A = now + debt + increment
