@@ -20,8 +20,8 @@ var update = flag.Bool("update", false, "write what is declared to testdata/")
 func TestDeclared(t *testing.T) {
 	st := NewServer()
 	next := int64(0)
-	for _, counts := range []any{st, st.Engine} {
-		v := reflect.ValueOf(counts).Elem()
+	var count func(v reflect.Value)
+	count = func(v reflect.Value) {
 		for i := range v.NumField() {
 			next++
 			switch n := v.Field(i).Addr().Interface().(type) {
@@ -30,9 +30,15 @@ func TestDeclared(t *testing.T) {
 			case *Laned:
 				n.Add(uint8(i), next)
 				n.Add(uint8(i+1), 1000)
+			default:
+				if v.Type().Field(i).Anonymous {
+					count(v.Field(i))
+				}
 			}
 		}
 	}
+	count(reflect.ValueOf(st).Elem())
+	count(reflect.ValueOf(st.Engine).Elem())
 	st.DroppedLines = func() int64 { return 77 }
 	st.InputPerSecond.Store(1536)
 	st.OutputPerSecond.Store(1)
