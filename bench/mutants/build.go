@@ -88,6 +88,7 @@ func build(ctx context.Context, scratch, tree, pkg string, o options) (*binary, 
 		os.Remove(filepath.Join(b.dir, "mutants_helper.go"))
 	}()
 	without := map[string]bool{}
+	os.Remove(b.path) // the package before it had it
 	for range 20 {
 		if err := b.write(parsed, without); err != nil {
 			return nil, err
@@ -96,6 +97,9 @@ func build(ctx context.Context, scratch, tree, pkg string, o options) (*binary, 
 		cmd.Dir = tree
 		out, err := cmd.CombinedOutput()
 		if err == nil {
+			if _, err := os.Stat(b.path); err != nil {
+				return nil, errors.New("it has no tests")
+			}
 			if n := len(without); n > 0 {
 				fmt.Printf("%s: %d mutants do not compile\n", b.pkg, n)
 			}

@@ -8,17 +8,28 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
 
-var packages = []string{
-	"./cell", "./store", "./store/memory", "./store/memory/table", "./store/policy", "./store/waiting", "./store/remote", "./persistence",
-	"./resp/wire", "./resp/transport", "./resp/acl", "./resp/web", "./resp/certs", "./resp/sketch", "./resp/systemd", "./resp",
+// tested returns the packages of the product that have tests. Those whose names end in test serve tests themselves.
+func tested(ctx context.Context) (packages []string, err error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./cell/...", "./store/...", "./persistence/...", "./resp/...").Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	for pkg := range strings.FieldsSeq(string(out)) {
+		if _, path, _ := strings.Cut(pkg, "/"); !strings.HasSuffix(path, "test") {
+			packages = append(packages, "./"+path)
+		}
+	}
+	return packages, nil
 }
 
 type options struct {
@@ -37,12 +48,16 @@ func main() {
 	flag.IntVar(&o.checks, "checks", 100, "random `cases` of each property, as in the ordinary tests; fewer are faster")
 	flag.Float64Var(&o.least, "least", 85, "fail if the tests of a package kill less `percent`")
 	flag.Parse()
-	if flag.NArg() > 0 {
-		packages = flag.Args()
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, o, packages); err != nil {
+	packages, err := flag.Args(), error(nil)
+	if len(packages) == 0 {
+		packages, err = tested(ctx)
+	}
+	if err == nil {
+		err = run(ctx, o, packages)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
@@ -104,10 +119,10 @@ func run(ctx context.Context, o options, packages []string) error {
 }
 
 func report(results []result, o options) error {
-	fmt.Printf("\n%-18s %8s %8s %8s %8s %8s %8s\n", "package", "mutants", "tried", "killed", "by time", "survive", "share")
+	fmt.Printf("\n%-28s %8s %8s %8s %8s %8s %8s\n", "package", "mutants", "tried", "killed", "by time", "survive", "share")
 	var err error
 	for _, r := range results {
-		fmt.Printf("%-18s %8d %8d %8d %8d %8d %7.1f%%\n", r.pkg, r.all, r.chosen, r.killed, r.slow, r.survived, r.percent())
+		fmt.Printf("%-28s %8d %8d %8d %8d %8d %7.1f%%\n", r.pkg, r.all, r.chosen, r.killed, r.slow, r.survived, r.percent())
 		if r.chosen > 0 && r.percent() < o.least {
 			err = fmt.Errorf("the tests of a package kill less than %g %% (seed %d)", o.least, o.seed)
 		}
