@@ -1,15 +1,15 @@
 // Package resp answers commands in Redis's protocol from a store. Package wire reads and writes the protocol, and package transport
 // carries the bytes.
 //
-//	cfg := resp.NewConfig()
-//	server := resp.NewServer(resp.Options{Config: cfg, Store: store.New(store.Options{})})
+//	cfg := config.New()
+//	server := resp.NewServer(resp.Options{Config: cfg, Store: memory.New(memory.Options{})})
 //	listeners, err := server.Listen()
 //	err = server.Serve(ctx, listeners) // until ctx ends
 //
 // # The way of a request
 //
-//	bytes ─▶ transport ─▶ session.go ─▶ wire ─▶ command.Table, commands.go ─▶ cmd_*.go ─▶ command.Reply, wire ─▶ bytes
-//	                      (Serve)   (arguments)  (the command's row)     (handler)
+//	bytes ─▶ transport ─▶ session.go ─▶ wire ─▶ dispatch.go ─▶ a family below command ─▶ command.Reply, wire ─▶ bytes
+//	                      (Serve)   (arguments)  (the row)      (its handler)
 //	                         └─▶ command/decide: calls of a pipeline are decided together, and parsed once for each shape
 //
 // A Session is the state machine of one connection and does no I/O: its transport hands it what has arrived, in whatever
@@ -20,9 +20,9 @@
 //
 // # The command table
 //
-// A command is one row in commands.go and one handler. Its arity, keys, flags and usage in that row are what COMMAND,
-// COMMAND DOCS, HELP, redis-cli's hints, arity errors and transactions know of it. What clients can be told as an
-// error is all in errors.go.
+// commands.go lists the families of commands. A command is one row and one handler in its family's package. Its arity, keys, flags and
+// usage in that row are what COMMAND, COMMAND DOCS, HELP, redis-cli's hints, arity errors and transactions know of it. Those that begin,
+// end and run transactions and scripts are sessions' own, in transaction.go and scripting.go.
 //
 // # Limits
 //

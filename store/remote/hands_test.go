@@ -92,8 +92,6 @@ func openStore(t *testing.T, o Options) *Store {
 
 const atNS int64 = 1_700_000_000_000_000_000
 
-var sent = &link.DownError{Cause: "a test says so", Sent: true}
-
 func bucketOf(t testing.TB, maxBurst, count, period int64) cell.Bucket {
 	t.Helper()
 	b, err := cell.NewBucket(maxBurst, count, period)
