@@ -5,7 +5,7 @@ import (
 	"celld/store"
 )
 
-// engine is a store whose keys are on Redis or Valkey. A remote.Port is one.
+// engine is a store whose keys are on Redis or Valkey. A remote.Store is one.
 type engine interface {
 	store.Store
 	keys.Space
@@ -13,6 +13,6 @@ type engine interface {
 
 // useEngine makes an engine keep the keys. The server's table has the policies only, which are those of the engine's views, too.
 func (srv *Server) useEngine(e engine) {
-	srv.space, srv.port, srv.limiter, srv.answersLater = e, e, e, true
+	srv.space, srv.port, srv.limiter = e, e, e
 	srv.deciding = srv.decides()
 }

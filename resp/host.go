@@ -199,9 +199,4 @@ func (h *host) Authenticate(command, name, password []byte) bool {
 	return true
 }
 
-// onSession is a handler that still reaches its session.
-func onSession(run func(*Session, [][]byte)) func(*command.Call) {
-	return func(c *command.Call) { run(sessionOf(c), c.Args) }
-}
-
 func sessionOf(c *command.Call) *Session { return c.Host.(*host).session() }

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -188,7 +189,8 @@ func (r *scriptRun) refusal(row *command.Row, args [][]byte) string {
 	case row.Flags&command.NoScript != 0 || row.Parent != nil && row.Parent.Flags&command.NoScript != 0:
 		return errScriptRefused
 	}
-	switch f := (inFlight{r.s, row, args}); f.forbid() {
+	f := inFlight{r.s, row, args}
+	switch f.forbid() {
 	case acl.DeniedCommand:
 		return errScriptNoPerm
 	case acl.DeniedKey:
@@ -197,14 +199,7 @@ func (r *scriptRun) refusal(row *command.Row, args [][]byte) string {
 	if row.Flags&command.Write != 0 && r.readOnly {
 		return errScriptReadOnly
 	}
-	switch text := r.s.srv.notInside(row); text {
-	case errNotInMulti:
-		return errScriptRefused
-	case "":
-		return inFlight{r.s, row, args}.undeclared()
-	default:
-		return text
-	}
+	return cmp.Or(r.s.srv.notInside(row), f.undeclared())
 }
 
 func (r *scriptRun) Tick() error {

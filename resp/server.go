@@ -13,7 +13,6 @@ import (
 	"celld/resp/loglimit"
 	"celld/resp/slowlog"
 	"celld/resp/stats"
-	"celld/store"
 	"celld/store/memory"
 	"celld/store/remote"
 )
@@ -33,12 +32,7 @@ type Options struct {
 	// ReadClocks is Clock.Read: the wall clock and Clock at the same instant. nil: celld does not notice when the wall clock is set.
 	ReadClocks func() (wallNS, nowNS int64, ok bool)
 
-	// Limiter decides; nil: Store does. Another Limiter may answer later. MULTI and scripts cannot wait, so they refuse the commands
-	// that ask it.
-	Limiter store.Limiter
-
-	// Engine keeps the keys, and decides in place of Limiter; nil: Store keeps them. Store then has no keys, and the policies of the
-	// Engine's Options.
+	// Engine keeps the keys, and decides; nil: Store does. With an Engine, Store has no keys, and the policies of the Engine's Options.
 	Engine *remote.Store
 
 	Inherited Inherited // the zero value: Listen opens all sockets
@@ -69,7 +63,7 @@ func NewServer(o Options) *Server {
 		service: service{
 			cfg:       o.Config,
 			clock:     o.Clock,
-			keyspace:  keyspace{store: o.Store, policies: o.Files.policies, limiter: o.Limiter},
+			keyspace:  keyspace{store: o.Store, policies: o.Files.policies},
 			disk:      disk{persist: o.Persistence},
 			scripting: scripting{execution: newExecution()},
 			measures:  measures{stats: stats.NewServer(), decisions: decisions.NewRows(o.Store.Set), denied: decisions.NewDenied(o.Store.Set)},
@@ -85,11 +79,7 @@ func NewServer(o Options) *Server {
 	if o.Dropped != nil {
 		srv.stats.DroppedLines = o.Dropped
 	}
-	if srv.limiter == nil {
-		srv.limiter = srv.store
-	}
-	srv.port, srv.keys = memory.Port{Store: srv.store}, srv.store
-	srv.answersLater = srv.limiter != store.Limiter(srv.store)
+	srv.port, srv.keys, srv.limiter = memory.Port{Store: srv.store}, srv.store, srv.store
 	if srv.clock == nil {
 		c := clock.New()
 		srv.clock, srv.upkeep.readClocks = c.NowNS, c.Read
@@ -114,10 +104,15 @@ func NewServer(o Options) *Server {
 	srv.metrics = srv.newRegistry()
 	srv.useUsers(o.Files.users)
 	if o.Engine != nil {
-		srv.useEngine(remote.Port{Store: o.Engine})
+		srv.useEngine(o.Engine)
 		srv.stats.Engine = o.Engine.Stats()
+		srv.cfg.Engine.Failure.OnSet(func(text string) {
+			if modes, err := remote.ParseFailures(text); err == nil {
+				o.Engine.SetFailures(modes)
+			}
+		})
 	}
 	srv.upkeep.keysTold.Store(srv.keysMayHold())
-	srv.followSettings(o.Engine)
+	srv.followSettings()
 	return srv
 }

@@ -50,17 +50,16 @@ type stopping struct {
 
 // keyspace is what keeps the keys and decides.
 type keyspace struct {
-	store        *memory.Store   // of the process, which has the policies, too
-	policies     []policy.Policy // of --policies
-	keys         store.Keys      // of the process: none where an engine keeps them
-	port         store.Store     // the store as all is asked of it
-	space        keys.Space      // all keys of an engine; nil: the keys are in the store
-	limiter      store.Limiter
-	deciding     decide.Server
-	answersLater bool         // the limiter is not the store
-	visiting     atomic.Int64 // bytes of visits to the engine
-	listing      sync.Mutex   // one long list is made at a time
-	later        laterReleases
+	store    *memory.Store   // of the process, which has the policies, too
+	policies []policy.Policy // of --policies
+	keys     store.Keys      // of the process: none where an engine keeps them
+	port     store.Store     // the store as all is asked of it
+	space    keys.Space      // all keys of an engine; nil: the keys are in the store
+	limiter  store.Limiter
+	deciding decide.Server
+	visiting atomic.Int64 // bytes of visits to the engine
+	listing  sync.Mutex   // one long list is made at a time
+	later    laterReleases
 }
 
 // accounts are the users, and what they were refused.

@@ -357,3 +357,8 @@ func TestProtectedMode(t *testing.T) {
 		}
 	}
 }
+
+// onSession is a handler that still reaches its session.
+func onSession(run func(*Session, [][]byte)) func(*command.Call) {
+	return func(c *command.Call) { run(sessionOf(c), c.Args) }
+}

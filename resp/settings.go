@@ -12,7 +12,6 @@ import (
 	"celld/resp/config"
 	"celld/resp/stats"
 	"celld/store/policy"
-	"celld/store/remote"
 )
 
 // Files are what the files of policies and users hold at the start. The zero value is those of no files.
@@ -51,7 +50,7 @@ func (srv *Server) configCommands() config.Commands {
 }
 
 // followSettings has settings take effect, now and when CONFIG SET changes them.
-func (srv *Server) followSettings(engine *remote.Store) {
+func (srv *Server) followSettings() {
 	cfg := srv.cfg
 	cfg.SlowlogSlowerThan.Follow(func(us int64) { srv.gate.set(gateTimed, us >= 0 && us < 1000) })
 	limits := func() {
@@ -82,11 +81,6 @@ func (srv *Server) followSettings(engine *remote.Store) {
 			return persistence.ErrNeedsRestart
 		}
 		return nil
-	})
-	cfg.Engine.Failure.OnSet(func(text string) {
-		if modes, err := remote.ParseFailures(text); err == nil && engine != nil {
-			engine.SetFailures(modes)
-		}
 	})
 }
 

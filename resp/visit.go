@@ -354,13 +354,10 @@ func (v *visit) endGone() {
 
 // notInside is the text of the error of a command that can be called neither in MULTI nor in a script, as it waits; "" for any other.
 func (srv *service) notInside(row *command.Row) string {
-	switch {
-	case srv.port.Here() && srv.answersLater && row.Flags&command.Decides != 0:
-		return errNotInMulti
-	case !srv.port.Here() && row.Far != nil:
-		return formatError(errFarInside, strings.ToUpper(row.FullName()))
+	if row.Far == nil || srv.port.Here() {
+		return ""
 	}
-	return ""
+	return formatError(errFarInside, strings.ToUpper(row.FullName()))
 }
 
 // undeclared is the text of the error of a script's command on keys that its visit does not have; "" for any other.

@@ -47,7 +47,7 @@ func newRedisWorld(t *testing.T, prefix string, settings ...string) *redisWorld 
 	w.store = memory.New(memory.Options{Shards: 1, Policies: policies})
 	w.keys = w.store
 	w.decisions, w.denied = decisions.NewRows(policies), decisions.NewDenied(policies)
-	w.useEngine(remote.Port{Store: e})
+	w.useEngine(e)
 	w.clock = w.now.Load
 	return w
 }

@@ -24,7 +24,7 @@ func laterWorld(t testing.TB, settings ...string) (*world, *storetest.Later) {
 
 func answersLater(srv *Server) *storetest.Later {
 	l := &storetest.Later{Of: srv.store}
-	srv.limiter, srv.answersLater = l, true
+	srv.limiter = l
 	return l
 }
 
@@ -84,7 +84,7 @@ func TestPipelinesWaitAsTheyAreAnsweredAtOnce(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		at, _ := laterWorld(t)
-		at.limiter, at.answersLater = at.store, false
+		at.limiter = at.store
 		later, l := laterWorld(t)
 		var pipelines []string
 		for range 1 + r.IntN(3) {
@@ -202,18 +202,21 @@ func TestWaitingEnds(t *testing.T) {
 	killer.want("PING", "+PONG\r\n")
 }
 
-// Nothing may wait in a transaction or a script, so a limiter that answers later is not asked there.
+// Nothing may wait in a transaction or a script, so the keys decide there, and a limiter that answers later is not asked.
 func TestNothingWaitsInTransactionsAndScripts(t *testing.T) {
 	w, l := laterWorld(t)
 	p := w.connect()
 	for _, call := range []string{laterCall, "GCRA k 1 1 60", "CL.TAKE k 5/1m", "CL.MTAKE 1 k 5/1m", "CL.GIVE k 5/1m 1"} {
 		p.want("MULTI", "+OK\r\n")
-		p.want(call, "-"+errNotInMulti+"\r\n")
-		p.want("EXEC", "-"+errExecAbort+"\r\n")
-		script := "return redis.pcall('" + strings.Join(strings.Fields(call), "','") + "').err"
-		if got := p.do("EVAL", script, "0"); !strings.Contains(got, errScriptRefused) {
-			t.Errorf("%s: %q", call, got)
+		p.want(call, "+QUEUED\r\n")
+		if got := p.do("EXEC"); !strings.HasPrefix(got, "*1\r\n") || strings.Contains(got, "-ERR") {
+			t.Errorf("%s in MULTI: %q", call, got)
 		}
+		script := "return redis.call('" + strings.Join(strings.Fields(call), "','") + "')"
+		if got := p.do("EVAL", script, "0"); !strings.HasPrefix(got, "*") && !strings.HasPrefix(got, ":") {
+			t.Errorf("%s in a script: %q", call, got)
+		}
+		p.do("DEL", "k") // the next one is of another kind
 	}
 	if l.Waiting() > 0 {
 		t.Error("it was asked")

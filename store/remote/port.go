@@ -10,10 +10,7 @@ import (
 	"celld/store/remote/view"
 )
 
-// Port is a Store as a server asks it: see store.Store.
-type Port struct{ *Store }
-
-var _ store.Store = Port{}
+var _ store.Store = (*Store)(nil)
 
 // Here is store.Store's, as Open.
 func (s *Store) Here() bool { return false }
