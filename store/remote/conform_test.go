@@ -16,13 +16,13 @@ import (
 
 // timed passes on the caller's time as the engine's.
 type timed struct {
-	Port
+	*Store
 	nowNS *atomic.Int64
 }
 
 func (l timed) Open(keys [][]byte, o store.OpenOptions, w store.Waker) store.Tx {
 	l.nowNS.Store(o.NowNS)
-	return l.Port.Open(keys, o, w)
+	return l.Store.Open(keys, o, w)
 }
 
 func (l timed) ThrottleBatch(reqs []store.Request, a store.Access, w store.Waker) bool {
