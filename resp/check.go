@@ -28,6 +28,9 @@ func (srv *Server) Check(key, policy string) (c Check, err error) {
 		return c, err
 	}
 	binding := &r.Calls[r.Taken.Binding]
+	if found := srv.store.Policy([]byte(policy)); found != nil { // api for api:gold
+		policy = found.Name
+	}
 	c = Check{Limited: r.Taken.Limited, Limit: binding.Decision.Limit, Remaining: binding.Decision.Remaining,
 		Retry: fromNS(r.Taken.RetryAfterNS), Reset: fromNS(r.Taken.ResetAfterNS),
 		Policy: policy, Count: binding.Limit.Count, Period: time.Duration(binding.Limit.PeriodNS)}

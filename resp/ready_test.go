@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"celld/resp/metrics"
 	"celld/store"
@@ -88,6 +89,36 @@ type refuses struct{ store.Limiter }
 func (refuses) TakeBatch(reqs []store.TakeRequest, _ store.Access, _ store.Waker) bool {
 	reqs[0].Err = &remote.DownError{Cause: "a test says so"}
 	return true
+}
+
+// A check tells the decision as values: by the policy that is found, with times in whole µs.
+func TestCheck(t *testing.T) {
+	w := newWorld(t)
+	p := w.connect()
+	p.want("CL.POLICY SET api 3/1h", ":1\r\n")
+	p.want("CL.POLICY SET jobs 2/30s,algo=conc", ":1\r\n")
+	p.want("CL.RULE ADD DENY bad*", ":1\r\n")
+	for _, tt := range []struct {
+		key, policy string
+		want        Check
+	}{
+		{"k", "api", Check{Limit: 3, Remaining: 2, Retry: -1, Reset: 20 * time.Minute, Policy: "api", Count: 3, Period: time.Hour}},
+		{"k", "api:gold", Check{Limit: 3, Remaining: 1, Retry: -1, Reset: 40 * time.Minute, Policy: "api", Count: 3, Period: time.Hour}},
+		{"k", "api:gold:x", Check{Limit: 3, Retry: -1, Reset: time.Hour, Policy: "api", Count: 3, Period: time.Hour}},
+		{"k", "api", Check{Limited: true, Limit: 3, Retry: 20 * time.Minute, Reset: time.Hour, Policy: "api", Count: 3, Period: time.Hour}},
+		{"bad", "api", Check{Limited: true, Retry: -1, Policy: "api", Count: 3, Period: time.Hour}},
+		{"j", "jobs", Check{Limit: 2, Remaining: 1, Retry: -1, Reset: 30 * time.Second, Policy: "jobs", Count: 2}},
+	} {
+		if c, err := w.Check(tt.key, tt.policy); err != nil || c != tt.want {
+			t.Errorf("%s of %s: %+v, %v, want %+v", tt.policy, tt.key, c, err, tt.want)
+		}
+	}
+	if _, err := w.Check("k", "none"); err == nil || err.Error() != "NOPOLICY no such policy 'none'" {
+		t.Error(err)
+	}
+	if got := p.do("INFO", "commandstats"); !strings.Contains(got, "cmdstat_cl.take:calls=7,") || !strings.Contains(got, "failed_calls=1") {
+		t.Errorf("they are not counted: %q", got)
+	}
 }
 
 // Where replies wait for the disk, and it refuses, nobody is ready.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,14 +35,15 @@ type loading struct {
 	path  string
 	store *memory.Store
 	log   bytes.Buffer
-	now   int64
+	now   atomic.Int64
 	Loader
 }
 
 // newLoading has these files; a name may have a folder.
 func newLoading(t *testing.T, files map[string]string) *loading {
 	t.Helper()
-	l := &loading{t: t, path: t.TempDir(), store: memory.New(memory.Options{MaxKeys: 9, NoEviction: true, Journal: true}), now: t0}
+	l := &loading{t: t, path: t.TempDir(), store: memory.New(memory.Options{MaxKeys: 9, NoEviction: true, Journal: true})}
+	l.now.Store(t0)
 	for name, text := range files {
 		path := filepath.Join(l.path, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -53,7 +55,7 @@ func newLoading(t *testing.T, files map[string]string) *loading {
 	}
 	log := slog.New(slog.NewTextHandler(&l.log, nil))
 	directory := &dir.Dir{Path: l.path, FS: dir.System{}, Log: log}
-	l.Loader = Loader{Dir: directory, Store: l.store, AppendOnly: true, Truncated: true, Clock: func() int64 { return l.now }, Log: log,
+	l.Loader = Loader{Dir: directory, Store: l.store, AppendOnly: true, Truncated: true, Clock: l.now.Load, Log: log,
 		Paths:   Paths{directory.Join("dump.rdb"), directory.Join("appendonly.aof"), directory.Join("appendonlydir/appendonly.aof.manifest")},
 		Stopped: func() bool { return false }}
 	return l
@@ -87,7 +89,7 @@ func (l *loading) mustLoad() Result {
 // keys are what the store has, one text each.
 func (l *loading) keys() (all []string) {
 	for at, more := (memory.Position{}), true; more; {
-		at, more = l.store.Export(at, l.now, func(key []byte, st store.Value) {
+		at, more = l.store.Export(at, l.now.Load(), func(key []byte, st store.Value) {
 			text := fmt.Sprint(string(key), "=", int64(st.TAT)-t0, "@", st.ExpiryNS)
 			if st.ExpiryNS > 0 {
 				text = fmt.Sprint(string(key), "=", int64(st.TAT)-t0, "@t", st.ExpiryNS-t0)
@@ -408,7 +410,7 @@ func TestTheChecksumOfTheTail(t *testing.T) {
 		t.Errorf("%+v %s", found, &l.log)
 	}
 	l = newLoading(t, map[string]string{"appendonly.aof": text})
-	l.now -= 2 * second
+	l.now.Add(-2 * second)
 	if found := l.mustLoad(); found.TailCRC != 0 || !found.Rewrite || !strings.Contains(l.log.String(), "by=1s") {
 		t.Errorf("%+v %s", found, &l.log)
 	}
@@ -457,7 +459,7 @@ func TestLogProgress(t *testing.T) {
 		stop := l.logProgress()
 		for i := range 3 {
 			l.progress.done.Add(50)
-			l.now += 2 * second
+			l.now.Add(2 * second)
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
 			want := fmt.Sprintf("percent=%d.0 loaded_bytes=%d total_bytes=200", 25*(i+1), 50*(i+1))
