@@ -63,7 +63,7 @@ func TestRows(t *testing.T) {
 	b.CountSlow(table.FindFull([]byte("get")), 100_000, false, 0)
 	b.CountSlow(table.FindFull([]byte("config|set")), 500, false, 0)
 	get, set := "$3\r\nget\r\n*4\r\n$5\r\ncalls\r\n:2\r\n$14\r\nhistogram_usec\r\n*4\r\n:1\r\n:1\r\n:132\r\n:2\r\n", "$10\r\nconfig|set\r\n*4\r\n$5\r\ncalls\r\n:1\r\n$14\r\nhistogram_usec\r\n*2\r\n:1\r\n:1\r\n"
-	want("HISTOGRAM", "*4\r\n"+get+set)
+	want("HISTOGRAM", "*4\r\n"+set+get)
 	want("HISTOGRAM ping", "*0\r\n")
 	want("HISTOGRAM config none get", "*4\r\n"+set+get)
 	want("HISTOGRAM config|set", "*2\r\n"+set)

@@ -3,6 +3,7 @@ package settings
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,26 +13,36 @@ import (
 	"celld/store/remote/link"
 )
 
+// isBusy reports whether something is being done with a hash.
+func (h *hash) isBusy() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.busy
+}
+
 // What is done with a hash is done in turn, one after the other.
 func TestTurnsAtAHash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, told := &hash{}, ""
+		var told atomic.Value
+		told.Store("")
+		tell := func(name string) { told.Store(told.Load().(string) + name) }
+		h := &hash{}
 		for _, name := range []string{"a", "b", "c"} {
 			h.inTurn(func() {
 				time.Sleep(time.Second)
-				told += name
+				tell(name)
 			})
 		}
 		time.Sleep(500 * time.Millisecond)
 		for _, want := range []string{"", "a", "ab", "abc"} {
-			if synctest.Wait(); told != want || h.busy != (want != "abc") {
-				t.Errorf("%q are done, want %q; busy %v", told, want, h.busy)
+			if synctest.Wait(); told.Load() != want || h.isBusy() != (want != "abc") {
+				t.Errorf("%q are done, want %q; busy %v", told.Load(), want, h.isBusy())
 			}
 			time.Sleep(time.Second)
 		}
-		h.inTurn(func() { told += "d" })
-		if synctest.Wait(); told != "abcd" || h.busy {
-			t.Errorf("%q are done, busy %v", told, h.busy)
+		h.inTurn(func() { tell("d") })
+		if synctest.Wait(); told.Load() != "abcd" || h.isBusy() {
+			t.Errorf("%q are done, busy %v", told.Load(), h.isBusy())
 		}
 	})
 }
@@ -41,7 +52,7 @@ func readOf(t *testing.T, e *harness.Ailing, h *hash) []string {
 	t.Helper()
 	asked := e.Count()
 	<-h.read()
-	if synctest.Wait(); h.busy {
+	if synctest.Wait(); h.isBusy() {
 		t.Error("it is busy")
 	}
 	return e.Commands()[asked:]
