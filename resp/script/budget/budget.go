@@ -118,6 +118,7 @@ func (b *Budget) tick() <-chan struct{} {
 		b.beganNS = b.host.NowNS()
 	}
 	if b.ended != nil {
+		b.left = 0 // also where a library function has asked: no instruction runs any more
 		return done
 	}
 	b.left = b.untilTick()
