@@ -206,6 +206,7 @@ func appendFloat(out []byte, spec string, verb byte, n float64) []byte {
 				break
 			}
 		}
+		spec, _, _ = strings.Cut(spec, ".") // no precision cuts them
 		return appendPadded(out, spec, text)
 	}
 	if (verb == 'g' || verb == 'G') && !strings.Contains(spec, ".") { // Go's default is the shortest text that reads back as n

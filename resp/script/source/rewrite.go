@@ -130,6 +130,9 @@ func (r *rewriter) stmt(s ast.Stmt) ast.Stmt {
 		r.locals--
 	case *ast.GenericForStmt:
 		r.exprs(s.Exprs)
+		for len(s.Exprs) < 3 && !many(s.Exprs[len(s.Exprs)-1]) { // gopher-lua would begin at whatever a register holds
+			s.Exprs = append(s.Exprs, placed(&ast.NilExpr{}, s))
+		}
 		r.declare(len(s.Names))
 		r.stmts(s.Stmts)
 		r.locals -= len(s.Names)

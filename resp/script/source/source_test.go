@@ -117,6 +117,7 @@ func TestRewritten(t *testing.T) {
 		{"if nil then return 1 else return 'x' .. 1 end", "x1", "(concat) x 1"},
 		{"do return 'a' .. 'b' end", "ab", "(concat) a b"},
 		{"local r for k, v in pairs({a = 'b' .. 1}) do r = k .. v end return r", "ab1", "(concat) b 1; (concat) a b1"},
+		{"local r = 0 for k in next, {1, 2} do r = r + k end return r", "3", ""},
 		{"return ('x' .. 'y' and 1) or 2", "1", "(concat) x y"},
 		{"return nil or 'x' .. 'y'", "xy", "(concat) x y"},
 		{"return 'x' .. 'y' == 'x' .. 'y'", "true", "(concat) x y; (concat) x y"},
