@@ -47,7 +47,10 @@ func TestLinksNeedARight(t *testing.T) {
 			changesNothing bool
 		}{
 			{name: "release", reads: true, writes: true, ask: func(s *memory.Store, id int64, a store.Access) error {
-				_, err := s.Release([]byte("a"), id, a)
+				done, err := s.Release([]byte("a"), id, a)
+				if done && err != nil {
+					t.Error("it is released, and refused")
+				}
 				return err
 			}},
 			{name: "settle", reads: true, writes: true, ask: func(s *memory.Store, id int64, a store.Access) error {
