@@ -1,4 +1,4 @@
-package memory_test
+package shard_test
 
 import (
 	"fmt"

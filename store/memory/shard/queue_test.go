@@ -1,0 +1,246 @@
+package shard
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"celld/cell"
+	"celld/store"
+	"celld/store/memory/table"
+)
+
+func limit(t *testing.T, text string) *cell.Limit {
+	t.Helper()
+	l, err := cell.ParseLimit(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &l
+}
+
+func clock() int64 { return time.Now().UnixNano() }
+
+// queue makes the queue of a limit of key k, and a count of how often it is served.
+func queue(s *Store, l *cell.Limit, policy uint32) (q *Queue, served *int) {
+	served = new(int)
+	key := []byte("k")
+	hash := s.Hash(key)
+	return s.ShardOf(hash).NewQueue(&store.Call{Key: key, Limit: l, Policy: policy}, hash, clock, func(q *Queue) {
+		q.Sh.Lock(0)
+		q.Rang()
+		*served++
+		q.Sh.Unlock()
+	}), served
+}
+
+func waiterOf(ticket uint64) *Waiter {
+	w := &Waiter{}
+	w.Ticket = ticket
+	return w
+}
+
+// A queue is found by its key and state, and its key's slot says that it is waited for as long as anybody waits.
+func TestQueueOfAState(t *testing.T) {
+	s := New(Options{Shards: 1})
+	sh, k := &s.All[0], []byte("k")
+	put := func() {
+		if err := s.Update(k, store.Access{NowNS: 1}, func(store.Value, bool) (store.Value, store.Action) {
+			return store.Value{TAT: 1000}, store.Put
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waited := func() bool { _, e := sh.Slot(s.Hash(k), k); return e != nil && e.Has(table.FlagWaited) }
+	put()
+	of := func(key, text string, policy uint32) *Queue {
+		return sh.QueueOf(&store.Call{Key: []byte(key), Limit: limit(t, text), Policy: policy})
+	}
+	if of("k", "5/1s", 0) != nil || waited() || s.WaitedKeys() != 0 {
+		t.Error("a key is waited for by nobody")
+	}
+	literal, _ := queue(s, limit(t, "5/1s"), 0)
+	named, _ := queue(s, limit(t, "5/1s"), 7)
+	if of("k", "5/1s", 0) != literal || of("k", "9/1s", 0) != literal || of("k", "5/1s", 7) != named || of("k", "1/1m,algo=log", 7) != named {
+		t.Error("a queue is not found")
+	}
+	if of("k", "5/1m", 0) != nil || of("k", "5/1s", 8) != nil || of("l", "5/1s", 0) != nil {
+		t.Error("another state's queue is found")
+	}
+	if !waited() || s.WaitedKeys() != 1 {
+		t.Error("the key is not waited for")
+	}
+	s.Delete(k, 2)
+	if put(); !waited() {
+		t.Error("a key that comes back is not waited for")
+	}
+	a, b, c := waiterOf(1), waiterOf(2), waiterOf(3)
+	literal.Add(a, 2)
+	literal.Add(b, 3)
+	named.Add(c, 1)
+	if literal.First() != a || literal.cost != 5 || a.Queue != literal || a.Cost != 2 {
+		t.Errorf("the queue is %+v", literal)
+	}
+	seen := literal.SeenNS
+	if literal.TakeOut(b, 9); literal.SeenNS != seen || literal.cost != 2 || b.Queue != nil {
+		t.Errorf("the last has gone: %d, %d", literal.SeenNS, literal.cost)
+	}
+	by := waiterOf(1)
+	if literal.Replace(a, by); literal.First() != by || by.Queue != literal || by.Cost != 2 || a.Queue != nil {
+		t.Errorf("another has not taken the place: %+v", by)
+	}
+	if literal.TakeOut(by, 9); literal.SeenNS != 9 || of("k", "5/1s", 0) != nil || !waited() {
+		t.Error("a queue of nobody stays, or that of another goes")
+	}
+	if named.TakeOut(c, 9); of("k", "5/1s", 7) != nil || waited() || s.WaitedKeys() != 0 {
+		t.Error("a key that nobody waits for is waited for")
+	}
+}
+
+// A queue is served when its timer comes, and at once when something has changed, unless that is what it does itself.
+func TestWhenAQueueIsServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Options{Shards: 4})
+		q, served := queue(s, limit(t, "5/1s"), 0)
+		w := waiterOf(1)
+		q.Add(w, 1)
+		expect := func(what string, want int) {
+			t.Helper()
+			if synctest.Wait(); *served != want {
+				t.Errorf("%s: served %d times, want %d", what, *served, want)
+			}
+			*served = 0
+		}
+		expect("at first", 0)
+		start := clock()
+		q.SetTimer(start + int64(time.Second))
+		q.SetTimer(start + int64(time.Second))
+		time.Sleep(time.Second - 1)
+		expect("before the moment", 0)
+		time.Sleep(1)
+		expect("at the moment", 1)
+		time.Sleep(time.Hour)
+		expect("later", 0)
+		for name, poke := range map[string]func(){
+			"Poke":    func() { q.Poke(clock()) },
+			"PokeKey": func() { q.Sh.PokeKey([]byte("k"), clock()) },
+			"PokeAll": func() { s.PokeAll(clock()) },
+			"Flush":   func() { s.Flush(clock()) },
+			"SetWall": func() { s.SetWall(clock()+5, clock()) },
+		} {
+			q.SetTimer(clock() + int64(time.Hour))
+			q.ahead.stale = false
+			poke()
+			q.SetTimer(clock() + int64(time.Minute)) // does not put it off
+			if q.SeenNS != clock() || !q.ahead.stale {
+				t.Errorf("%s: seen at %d, want %d", name, q.SeenNS, clock())
+			}
+			expect(name, 1)
+			time.Sleep(2 * time.Hour)
+			expect(name+", later", 0)
+		}
+		q.Sh.PokeKey([]byte("l"), clock())
+		expect("another key", 0)
+		q.Quiet = true
+		q.Poke(clock() + 1)
+		q.Quiet = false
+		if expect("quiet", 0); q.SeenNS > clock() {
+			t.Error("a quiet queue is poked")
+		}
+		q.SetTimer(clock() + int64(time.Second))
+		q.TakeOut(w, clock())
+		time.Sleep(time.Hour)
+		expect("without anybody", 0)
+	})
+}
+
+// A state is left alone for a waiter in another queue with an earlier ticket, for a while.
+func TestAQueueKeepsItsState(t *testing.T) {
+	s := New(Options{Shards: 1})
+	q, _ := queue(s, limit(t, "5/1s"), 0)
+	other, _ := queue(s, limit(t, "5/1m"), 0)
+	early, first, late := waiterOf(1), waiterOf(2), waiterOf(3)
+	for _, w := range []*Waiter{early, late} {
+		other.Add(w, 1)
+	}
+	if q.Keeps(0) {
+		t.Error("it keeps its state for nobody")
+	}
+	q.KeepFor(late, 100, 10, 5)
+	if !q.KeepsFor(late) || q.KeptUntil != 115 || !q.Keeps(114) {
+		t.Errorf("kept until %d", q.KeptUntil)
+	}
+	if q.Add(first, 1); q.Keeps(110) {
+		t.Error("the first leaves its state to a later one")
+	}
+	q.KeepFor(early, 100, 20, 5)
+	if !q.KeepsFor(early) || q.KeptUntil != 125 || !q.Keeps(124) {
+		t.Errorf("kept until %d for the earlier one", q.KeptUntil)
+	}
+	if q.KeepFor(late, 100, 90, 5); !q.KeepsFor(early) || q.KeptUntil != 125 {
+		t.Error("a later one takes the place of an earlier one")
+	}
+	if q.Keeps(125) || q.SeenNS != 125 || q.KeepsFor(early) {
+		t.Errorf("kept beyond the end, seen at %d", q.SeenNS)
+	}
+	q.KeepFor(early, 200, 20, 5)
+	if other.TakeOut(early, 0); q.Keeps(210) || q.SeenNS != 210 {
+		t.Errorf("kept for one who has gone, seen at %d", q.SeenNS)
+	}
+}
+
+// Whoever comes waits for all before it: with a bucket by the sum of their costs, with windows by their bookings, and else until the
+// first may pass.
+func TestWaitBehindAQueue(t *testing.T) {
+	const now = int64(1_800_000_000_000_000_000)
+	s := New(Options{Shards: 1})
+	for _, c := range []struct {
+		text  string
+		costs []int64
+		cost  int64
+		dueNS int64
+		want  uint64
+	}{
+		{"10/1s,burst=1", nil, 1, NotDue, 1e8},
+		{"10/1s,burst=1", []int64{1, 1}, 1, NotDue, 3e8},
+		{"5/1s,algo=window", nil, 1, NotDue, 1e9},
+		{"5/1s,algo=window", []int64{3, 3, 1}, 2, NotDue, 3e9}, // 3, 3 and 1, 2 in the third
+		{"5/1s,algo=log", []int64{1}, 1, now + 3e9, 3e9},
+		{"5/1s,algo=log", []int64{1}, 1, now, 1e9},
+		{"5/1s,algo=log", []int64{1}, 1, NotDue, 1e9},
+	} {
+		l := limit(t, c.text)
+		var st cell.State
+		l.Fit(&st, now)
+		full := int64(5)
+		if l.IsBucket() {
+			full = 1
+		}
+		if d := l.Decide(&st, now, full, cell.Take); d.Limited {
+			t.Fatalf("%s: %+v", c.text, d)
+		}
+		q, _ := queue(s, l, 0)
+		var all []*Waiter
+		for i, cost := range c.costs {
+			w := waiterOf(uint64(i + 1))
+			q.Add(w, cost)
+			all = append(all, w)
+		}
+		q.dueNS = c.dueNS
+		if got := q.WaitNS(l, st, now, c.cost); got != c.want {
+			t.Errorf("%s behind %v: %d ns, want %d", c.text, c.costs, got, c.want)
+		}
+		if l.Bookable() && !l.Additive() { // one who comes is booked behind them
+			q.Book(l, st, now, 5)
+			if got := q.WaitNS(l, st, now, 5); got != c.want+1e9 && got != c.want+2e9 {
+				t.Errorf("%s behind one more: %d ns", c.text, got)
+			}
+		}
+		for _, w := range all {
+			q.TakeOut(w, now)
+		}
+		if len(all) == 0 {
+			q.drop()
+		}
+	}
+}
