@@ -1,0 +1,93 @@
+package memory_test
+
+import (
+	"slices"
+	"testing"
+
+	"celld/store"
+	"celld/store/memory"
+)
+
+// Leases take as much room as the store says, whether they have a companion, share one, or lie in the limit itself; and none when
+// they have ended.
+func TestLeasesTakeTheRoomThatIsCounted(t *testing.T) {
+	for _, c := range [][]string{
+		{"a", "5/1h"}, {"a", "5/1m,algo=conc"}, {"a", "5/1h", "a", "5/1h"}, {"a", "5/1m,algo=conc", "a", "5/1m,algo=conc"},
+		{"a", "5/1h,algo=log", "b", "5/1h"}, {"a", "5/1h", "b", "5/1m,algo=conc"}, {"a", "5/1h", "a", "9/1m", "b", "5/1h", "b", "5/1h"},
+	} {
+		s := memory.New(memory.Options{})
+		var ids []int64
+		for range 2 {
+			list := calls(t, c...)
+			terms := &store.Terms{LeaseNS: 60 * second}
+			if slices.ContainsFunc(list, func(c store.Call) bool { return c.Limit.HoldsLeases() }) {
+				terms.LeaseNS = 0
+			}
+			if taken, err := s.Take(list, store.TakeOptions{Cost: 1, Terms: terms}, at(t0)); err != nil || taken.Limited || terms.Lease == 0 {
+				t.Fatalf("%v: %+v, %v", c, taken, err)
+			}
+			ids = append(ids, terms.Lease)
+			mustAudit(t, s)
+		}
+		for _, id := range ids {
+			if !did(s.Release([]byte("a"), id, at(t0))) {
+				t.Errorf("%v: not released", c)
+			}
+			mustAudit(t, s)
+		}
+		if st := s.Stats(t0); st.Bytes != 0 && s.Len(t0+hour*2) != 0 {
+			t.Errorf("%v: %+v", c, st)
+		}
+	}
+}
+
+// Linked tells the other keys of a lease, each time that it is asked.
+func TestLinkedKeys(t *testing.T) {
+	s := memory.New(memory.Options{Shards: 1})
+	id := leads(t, s, "9/1h", "")
+	for range 2 {
+		names, err := s.Linked([]byte("a"), id, at(t0))
+		if err != nil || len(names) != 1 || string(names[0]) != "b" {
+			t.Errorf("it leads to %q, %v", names, err)
+		}
+	}
+	for key, id := range map[string]int64{"b": id, "a": id + 1, "none": id} {
+		if names, err := s.Linked([]byte(key), id, at(t0)); err != nil || len(names) != 0 {
+			t.Errorf("%s leads to %q, %v", key, names, err)
+		}
+	}
+}
+
+// A call of several limits ends an EXPIRE of the keys that it takes from, and of no others; one that is denied ends none, unless it blocks.
+func TestWhichCallsEndAnExpiry(t *testing.T) {
+	const expiry = t0 + 50*second
+	for _, c := range []struct {
+		limits []string
+		cost   int64
+		ends   bool
+	}{
+		{[]string{"k", "5/1h", "k", "9/1m"}, 1, true},
+		{[]string{"k", "5/1h", "l", "9/1m"}, 1, true},
+		{[]string{"k", "5/1h", "k", "9/1m"}, 8, false},
+		{[]string{"k", "5/1h,block=3m", "k", "9/1m"}, 8, true},
+		{[]string{"k", "7/1h", "k", "9/1m"}, 8, false}, // carries its state over
+	} {
+		s := memory.New(memory.Options{})
+		mustTake(t, s, 1, t0, calls(t, "k", "5/1h", "k", "9/1m"))
+		if err := s.Update([]byte("k"), at(t0), func(st store.Value, _ bool) (store.Value, store.Action) {
+			st.ExpiryNS = expiry
+			return st, store.Put
+		}); err != nil {
+			t.Fatal(err)
+		}
+		mustTake(t, s, c.cost, t0, calls(t, c.limits...))
+		want := int64(expiry)
+		if c.ends {
+			want = store.AtTAT
+		}
+		if st, ok := s.Get([]byte("k"), at(t0)); !ok || st.ExpiryNS != want {
+			t.Errorf("%v of %d: the expiry is %d, want %d", c.limits, c.cost, st.ExpiryNS, want)
+		}
+		mustAudit(t, s)
+	}
+}
