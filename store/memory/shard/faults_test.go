@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
 )
@@ -107,5 +108,105 @@ func TestLookupsOfLimits(t *testing.T) {
 	}
 	if there, err := s.Limits([]byte("t"), at(t0), nil); !there || err != store.ErrWrongType {
 		t.Errorf("limits of a key that holds none: %v, %v", there, err)
+	}
+}
+
+// When a lease has flowed back its key ends sooner, and is swept then.
+func TestAKeyEndsSoonerWhenALeaseFlowsBack(t *testing.T) {
+	s := memory.New(memory.Options{Shards: 1, Journal: true})
+	mustTake(t, s, 1, t0, calls(t, "k", "5/1h"))
+	holdLease(t, s, "k", "5/1h", 3, 10*second)
+	holdLease(t, s, "lease only", "5/1h", 1, 10*second)
+	drain(s, func(memory.Change) {})
+	if st, ok := s.Get([]byte("k"), at(t0+9*second)); !ok || st.TAT != uint64(t0+4*720*second) || s.Changed() != 0 {
+		t.Errorf("before it ends: %+v, %v; %d changes", st, ok, s.Changed())
+	}
+	if st, ok := s.Get([]byte("k"), at(t0+10*second)); !ok || st.TAT != uint64(t0+720*second) || s.Changed() != 1 {
+		t.Errorf("when it ends: %+v, %v; %d changes", st, ok, s.Changed())
+	}
+	if _, ok := s.Get([]byte("lease only"), at(t0+10*second)); ok {
+		t.Error("a key of which all has flowed back is there")
+	}
+	if !s.SweepDue(t0 + 720*second) {
+		t.Error("the store does not know of the end")
+	}
+	if n := sweep(s, t0+720*second); n != 1 || s.Len(t0+720*second) != 0 {
+		t.Errorf("%d are swept", n)
+	}
+	mustAudit(t, s)
+}
+
+// Limits that are lowered below what must stay are in force all the same.
+func TestLimitsBelowWhatMustStay(t *testing.T) {
+	s := memory.New(memory.Options{Shards: 4, MaxKeys: 1000, MaxBytes: 1 << 20})
+	for i := range 200 {
+		holdLease(t, s, fmt.Sprint(i), "5/1h", 1, 60*second)
+	}
+	s.SetLimits(150, 5000, false)
+	for s.Shrink() { //nolint:revive // it does all
+	}
+	if n, most := s.Len(t0), s.MaxBytes(); n != 200 || most != 5000 {
+		t.Errorf("%d keys are there, and %d bytes may be", n, most)
+	}
+	if err := put(s, "new", live(t0, second), t0); err != store.ErrFull {
+		t.Errorf("a new key: %v", err)
+	}
+	for s.Sweep(t0 + 61*second) { //nolint:revive // it does all
+	}
+	if n, bytes := s.Len(t0+61*second), s.Stats(t0+61*second).Bytes; n > 150 || n == 0 || bytes > 5000 {
+		t.Errorf("when the leases have ended, %d keys of %d bytes are there", n, bytes)
+	}
+}
+
+// Slots of keys that have come and gone give their memory back when their changes are told.
+func TestToldSlotsGiveTheirMemoryBack(t *testing.T) {
+	s := memory.New(memory.Options{Shards: 1, Journal: true})
+	keys := keys16(5000)
+	for _, key := range keys {
+		mustPut(t, s, string(key), live(t0, second), t0)
+	}
+	for _, key := range keys {
+		s.Delete(key, t0)
+	}
+	drain(s, func(memory.Change) {})
+	if there := s.All[0].Slabs.Places.There; there > 2 {
+		t.Errorf("%d slabs are there, of no keys", there)
+	}
+}
+
+// Each call of a semaphore has a lease of its own, with an ID above the others, whether it asks for the ID or not.
+func TestEachCallHasItsLease(t *testing.T) {
+	s := memory.New(memory.Options{Shards: 1})
+	last := uint64(0)
+	for n := 1; n <= 3; n++ {
+		mustTake(t, s, 1, t0, calls(t, "k", "5/1m,algo=conc"))
+		if _, err := s.Limits([]byte("k"), at(t0), func(l *store.LimitState) {
+			if id := cell.HighestLease(&l.State); id <= last || cell.Leases(&l.State) != n {
+				t.Errorf("call %d has lease %d of %d, after %d", n, id, cell.Leases(&l.State), last)
+			} else {
+				last = id
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Of a lease, what it was taken for and did not cost is given back, and no more.
+func TestWhatALeaseGivesBack(t *testing.T) {
+	for _, limit := range []string{"9/1h", "9/1h,algo=log", "9/1h,algo=window", "9/hour", "9/1h,algo=slide"} {
+		for cost, left := range map[int64]int64{0: 8, 2: 6, 4: 4, 6: 2} {
+			s := memory.New(memory.Options{Shards: 1})
+			mustTake(t, s, 1, t0, calls(t, "k", limit))
+			id := holdLease(t, s, "k", limit, 4, 60*second)
+			look := calls(t, "k", limit)
+			if !did(s.Settle([]byte("k"), id, cost, at(t0))) || did(s.Settle([]byte("k"), id, cost, at(t0))) {
+				t.Errorf("%s: a lease is not settled once", limit)
+			}
+			if _, err := s.Take(look, store.TakeOptions{Mode: cell.Peek}, at(t0)); err != nil || look[0].Decision.Remaining != left {
+				t.Errorf("%s: of a cost of %d, %d are left, want %d; %v", limit, cost, look[0].Decision.Remaining, left, err)
+			}
+			mustAudit(t, s)
+		}
 	}
 }

@@ -244,3 +244,32 @@ func TestWaitBehindAQueue(t *testing.T) {
 		}
 	}
 }
+
+// When leases flow back, those who wait for their key may pass from then on, and no sooner.
+func TestLeasesFlowBackToAQueue(t *testing.T) {
+	const now, end = int64(1_800_000_000_000_000_000), int64(1_800_000_010_000_000_000)
+	s := New(Options{Shards: 1})
+	l, key := limit(t, "5/1h"), []byte("k")
+	var st, held cell.State
+	l.Decide(&st, now, 3, cell.Take)
+	companion := *l
+	companion.Leases = true
+	cell.FitLeases(&held, 1)
+	cell.AddLease(&held, cell.Lease{ID: 1, EndNS: uint64(end), Cost: 2, TakenNS: l.TakenNS(&st, now)})
+	limits := store.Limits{{Limit: *l, State: st}, {Limit: companion, State: held}}
+	if err := s.Update(key, store.Access{NowNS: now}, func(store.Value, bool) (store.Value, store.Action) {
+		return store.Value{TAT: table.EndNS(limits, 0), Kind: store.HoldsLimits, Limits: &limits}, store.Put
+	}); err != nil {
+		t.Fatal(err)
+	}
+	q, _ := queue(s, l, 0)
+	q.Add(waiterOf(1), 5)
+	for _, at := range []int64{now, end - 1, end, end + 5} {
+		q.SeenNS, q.ahead.stale = now, false
+		s.Get(key, store.Access{NowNS: at})
+		if flows := at == end; q.ahead.stale != flows || q.SeenNS != now && !flows || flows && q.SeenNS != end {
+			t.Errorf("%d ns after the lease's end: seen %d ns after it, stale %v", at-end, q.SeenNS-end, q.ahead.stale)
+		}
+	}
+	q.TakeOut(q.First(), end)
+}
