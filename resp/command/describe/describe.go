@@ -168,7 +168,7 @@ func (d describer) getKeys(c *command.Call) {
 		c.Error(command.ErrBadCommand)
 	case row.Keys.Step == 0:
 		c.Error(command.ErrNoKeysCommand)
-	case row.Arity > 0 && len(target) != row.Arity, len(target) < -row.Arity, len(target) <= row.Keys.First:
+	case row.Arity > 0 && len(target) != row.Arity, len(target) < -row.Arity, len(target) < row.Keys.First:
 		c.Error(command.ErrBadCommandArgs)
 	default:
 		first, last := row.KeyBounds(target)
