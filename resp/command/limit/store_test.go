@@ -82,7 +82,7 @@ func TestPolicyNames(t *testing.T) {
 	}
 	for arg, want := range map[string]string{"": command.ErrPolicyName, "@": command.ErrPolicyName, "a b": command.ErrPolicyName, "a\t": command.ErrPolicyName, "\x7f": command.ErrPolicyName,
 		strings.Repeat("n", 129): command.ErrPolicyName,
-		":": fmt.Sprintf(command.ErrPolicyColon, ":"), "@x:": fmt.Sprintf(command.ErrPolicyColon, "x:")} {
+		":":                      fmt.Sprintf(command.ErrPolicyColon, ":"), "@x:": fmt.Sprintf(command.ErrPolicyColon, "x:")} {
 		if name, problem := PolicyName([]byte(arg)); name != "" || problem != want {
 			t.Errorf("%q: %q, %q, want %q", arg, name, problem, want)
 		}
@@ -117,7 +117,9 @@ func TestPolicySetResets(t *testing.T) {
 func TestEndOfRules(t *testing.T) {
 	h, _, _ := counted()
 	most := (math.MaxInt64-h.NowNS)/1e9 - 1
-	one := func(left int64) string { return fmt.Sprintf("*1\r\n*4\r\n$5\r\nALLOW\r\n$1\r\nk\r\n$0\r\n\r\n:%d\r\n", left) }
+	one := func(left int64) string {
+		return fmt.Sprintf("*1\r\n*4\r\n$5\r\nALLOW\r\n$1\r\nk\r\n$0\r\n\r\n:%d\r\n", left)
+	}
 	wants(t, h, fmt.Sprint("CL.RULE ADD allow k EX ", most+1), fails(command.ErrInvalidExpire, "cl.rule"), "CL.RULE ADD allow k EX -1", fails(command.ErrInvalidExpire, "cl.rule"),
 		fmt.Sprint("CL.RULE ADD allow k EX ", most), ":1\r\n", "CL.RULE LIST", one(most), "CL.RULE ADD allow k EX 1", ":0\r\n", "CL.RULE LIST k", one(1))
 	h.NowNS++
