@@ -289,3 +289,50 @@ func BenchmarkGlobMatch(b *testing.B) {
 		b.Fatal("no match")
 	}
 }
+
+// Parts with wildcards may need several words of bits, and begin and end within any of them.
+func TestManyElements(t *testing.T) {
+	for _, n := range []int{1, 31, 62, 63, 64, 65, 66, 127, 128, 129, 200} {
+		question, x := strings.Repeat("?", n), strings.Repeat("x", n)
+		for _, test := range []struct {
+			pattern, s string
+			want       bool
+		}{
+			{"*a" + question + "*", "ba" + x + "b", true}, {"*a" + question + "*", "ba" + x[1:], false}, {"*a" + question + "b*", "ca" + x + "b", true}, {"*a" + question + "b*", "ca" + x + "xb", false},
+			{"*" + question + "*[ab]c*", x + "xxac", true}, {"*" + question + "*[ab]c*", x + "xxcac", true}, {"*" + question + "*[ab]c*", x + "xxdc", false}, {"*" + question + "*[ab]c*", x[1:] + "ac", false},
+			{"*" + question + "*[ab]c*?d*", x + "bcbd", true}, {"*" + question + "*[ab]c*?d*", x + "bcd", false}, {"*" + question + "*" + question + "c*", x + x + "c", true}, {"*" + question + "*" + question + "c*", x + x[1:] + "c", false},
+			{"*[a]" + question + "*[b]" + question + "*", "a" + x + "b" + x, true}, {"*[a]" + question + "*[b]" + question + "*", "a" + x[1:] + "b" + x, false}, {"*[a]" + question + "*[b]" + question + "*", "a" + x + "b" + x[1:], false},
+		} {
+			if got := globMatch([]byte(test.pattern), []byte(test.s)); got != test.want {
+				t.Errorf("%d: %.20q %.20q: %v", n, test.pattern, test.s, got)
+			}
+		}
+	}
+}
+
+// A match takes the bytes of the key, as often as the set of a pattern has words.
+func TestSteps(t *testing.T) {
+	for pattern, want := range map[string]int{"abc": 7, "*a*": 7, "*?*": 7, "*" + strings.Repeat("?", 64) + "*": 7, "*" + strings.Repeat("?", 65) + "*": 14, "*" + strings.Repeat("?", 60) + "*?????*": 14} {
+		if g, _ := Compile([]byte(pattern), false); g.Steps(7) != want {
+			t.Errorf("%.9q: %d steps, want %d", pattern, g.Steps(7), want)
+		}
+	}
+	if n := (*Pattern)(nil).Steps(7); n != 7 {
+		t.Errorf("no pattern: %d steps", n)
+	}
+}
+
+// A class that the pattern's end cuts off reads to the end.
+func TestCutOffClasses(t *testing.T) {
+	for _, test := range []struct {
+		pattern, s string
+		want       bool
+	}{
+		{`[`, "a", false}, {`[^`, "a", true}, {`[a`, "a", true}, {`[a-`, "-", true}, {`[a-`, "a", true}, {`[a-`, "b", false}, {`[a-c`, "b", true}, {`[\`, `\`, true}, {`[\]`, "]", true}, {`[\]`, `\`, false}, {`[\a`, "a", true}, {`[]`, "a", false},
+		{`[^]`, "a", true}, {`[^a-c]x`, "dx", true}, {`[^a-c]x`, "bx", false}, {`[c-a]`, "b", true}, {`[a-]]`, "b", false}, {`[a-]]`, "]", true}, {`[a-]]`, "^", true}, {`[\-a]`, "-", true},
+	} {
+		if got := globMatch([]byte(test.pattern), []byte(test.s)); got != test.want {
+			t.Errorf("%s %s: %v", test.pattern, test.s, got)
+		}
+	}
+}
