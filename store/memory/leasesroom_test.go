@@ -91,3 +91,30 @@ func TestWhichCallsEndAnExpiry(t *testing.T) {
 		mustAudit(t, s)
 	}
 }
+
+// A lease that is bound to a connection has ended when it is read from a file, and another has not.
+func TestBoundLeasesEndInAFile(t *testing.T) {
+	for _, bound := range []bool{false, true} {
+		s, other := memory.New(memory.Options{}), memory.New(memory.Options{})
+		const limit = "5/1m,algo=conc"
+		take(t, s, "k", limit, 2, store.Terms{Bound: bound}, t0)
+		if _, err := s.Limits([]byte("k"), at(t0), func(l *store.LimitState) {
+			f, err := other.ParseField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
+			if err == nil {
+				_, err = other.PutFields([]byte("k"), store.Fields{f}, true, at(t0))
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		want := int64(3)
+		if bound {
+			want = 5
+		}
+		if n := left(t, other, "k", limit, t0); n != want {
+			t.Errorf("bound %v: %d are left, want %d", bound, n, want)
+		}
+	}
+}
