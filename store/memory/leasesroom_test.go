@@ -51,6 +51,13 @@ func TestLinkedKeys(t *testing.T) {
 			t.Errorf("it leads to %q, %v", names, err)
 		}
 	}
+	none := store.Access{NowNS: t0, May: func([]byte, bool, bool) bool { return false }}
+	if _, err := s.Linked([]byte("a"), id, none); err == nil {
+		t.Error("it is told to one who has no right to what it leads to")
+	}
+	if _, err := s.ReadField("policy", "limit=5/1h tat=1"); err == nil {
+		t.Error("a field of no policy is read")
+	}
 	for key, id := range map[string]int64{"b": id, "a": id + 1, "none": id} {
 		if names, err := s.Linked([]byte(key), id, at(t0)); err != nil || len(names) != 0 {
 			t.Errorf("%s leads to %q, %v", key, names, err)
