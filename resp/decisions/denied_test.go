@@ -135,3 +135,69 @@ func TestManyPoliciesDeny(t *testing.T) {
 		t.Errorf("with two policies gone: %v", got)
 	}
 }
+
+// Keys come in the order of their counts, and of their names where these are the same, however they came.
+func TestOrderOfMost(t *testing.T) {
+	d := NewDenied(&policy.Set{})
+	var want []Key
+	for i := range 40 {
+		for range 1 + i%4 {
+			key := fmt.Sprintf("k%02d", i)
+			d.Add([]Denial{{Hash: hashOf(key), Key: []byte(key)}})
+		}
+	}
+	for count := 4; count > 0; count-- {
+		for i := count - 1; i < 40; i += 4 {
+			want = append(want, Key{fmt.Sprintf("k%02d", i), int64(count)})
+		}
+	}
+	if got := d.Most(100, Any); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// The first set has the keys whose hashes are multiples of the number of sets.
+func TestDenialsOfTheFirstSet(t *testing.T) {
+	d := NewDenied(&policy.Set{})
+	for i := range 2 * sumsOfSet {
+		key := string(rune('a' + i))
+		for range 2 {
+			d.Add([]Denial{{Hash: uint64(i+1) << 40, Key: []byte(key)}})
+		}
+	}
+	if got := fmt.Sprint(top(d, Any)); got != "map[a:2 b:2 c:2 d:2 e:2 f:2 g:2 h:2]" {
+		t.Error(got)
+	}
+}
+
+// What a policy denied is forgotten with it, and its sketch is another's.
+func TestSketchesOfPoliciesThatGo(t *testing.T) {
+	policies, ids := set(t, names(mostSketches+1)...)
+	d := NewDenied(policies)
+	deny := func(i int) {
+		key := fmt.Sprint("k", i)
+		d.Add([]Denial{{hashOf(key), ids[i], []byte(key)}})
+	}
+	for i := range mostSketches {
+		deny(i)
+	}
+	top(d, Any)
+	policies.DeletePolicy("p5")
+	if got := top(d, Any); len(got) != mostSketches-1 || got["k5"] != 0 {
+		t.Errorf("%d keys, %d of a policy that is gone", len(got), got["k5"])
+	}
+	if deny(5); top(d, Any)["k5"] != 0 {
+		t.Error("a policy that is gone denies")
+	}
+	if deny(mostSketches); top(d, Any)[fmt.Sprint("k", mostSketches)] != 1 || d.rest != nil {
+		t.Error("no policy has the sketch of one that is gone")
+	}
+	more, _ := policies.SetPolicy("p6", policies.PolicyNamed("p6").Limit, policy.Options{Reset: true})
+	ids[6] = policies.PolicyNamed("p6").ID
+	d.mu.Lock()
+	d.of(ids[6]) // no list has been made since the reset
+	d.mu.Unlock()
+	if !more || d.rest != nil || len(d.own) != mostSketches {
+		t.Errorf("%d sketches, one for all others: %v", len(d.own), d.rest != nil)
+	}
+}

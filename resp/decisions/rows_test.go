@@ -111,7 +111,8 @@ func TestCountsOfThrottle(t *testing.T) {
 	n.Throttle(&cell.Decision{Limit: 5}, 5)
 	n.Throttle(&cell.Decision{Limited: true, Limit: 5}, 5)
 	n.Throttle(&cell.Decision{Limited: true, Limit: 0}, 5)
-	if n != (Counts{ThrottleAllowed: 1, ThrottleLimited: 2, RuleDenied: 1}) {
+	n.Throttle(&cell.Decision{Limited: true, Limit: 0}, 0)
+	if n != (Counts{ThrottleAllowed: 1, ThrottleLimited: 3, RuleDenied: 1}) {
 		t.Error(n)
 	}
 }

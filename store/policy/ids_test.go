@@ -22,8 +22,8 @@ func saved(t *testing.T, s *policy.Set) uint64 {
 		return 0
 	}
 	id, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Error(err)
+	if err != nil || id == 0 {
+		t.Errorf("saved is %q, %v", text, err)
 	}
 	return id
 }
