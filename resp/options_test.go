@@ -36,6 +36,7 @@ func TestGetKeys(t *testing.T) {
 		"COPY k":         args,
 		"EVAL s 2 k l m": "*2\r\n$1\r\nk\r\n$1\r\nl\r\n",
 		"EVAL s 2 k l":   "*2\r\n$1\r\nk\r\n$1\r\nl\r\n",
+		"EVAL s 0":       "*0\r\n",
 		"EVAL s 0 k":     "*0\r\n",
 		"EVAL s 3 k l":   "*0\r\n",
 		"PING x":         "-ERR The command has no key arguments\r\n",
