@@ -109,7 +109,9 @@ func histogram(table *command.Table, c *command.Call) {
 	}
 	read := make(map[*command.Row]*stats.TimesRead, len(rows))
 	rows = slices.DeleteFunc(rows, func(row *command.Row) bool {
-		_, _, read[row] = stats.Of(row).Read()
+		if _, before := read[row]; !before { // a copy takes 24 KB and 8 µs
+			_, _, read[row] = stats.Of(row).Read()
+		}
 		return read[row] == nil
 	})
 	c.Map(len(rows))
