@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 )
 
 // cores is a Go benchmark of the store or of sessions, without the kernel: by one goroutine, by two on one store, and by two that
@@ -36,14 +37,14 @@ const (
 )
 
 // benchmarkFiles are copied into the tree of an earlier commit.
-var benchmarkFiles = map[string][]string{"store": {"scale_test.go", "new_bench_test.go"}, "resp": {"scale_test.go"}}
+var benchmarkFiles = map[string][]string{"store/memory": {"scale_test.go", "new_bench_test.go"}, "resp": {"scale_test.go"}}
 
 var coreRows, coreGoals = everyCore()
 
 // everyCore returns the rows, and what is asked of each.
 func everyCore() (rows []row, goals []goal) {
 	for _, ask := range []struct{ name, title, pkg, bench string }{
-		{"throttle", "store, CL.THROTTLE", "store", "throttle"}, {"take", "store, CL.TAKE", "store", "take"},
+		{"throttle", "store, CL.THROTTLE", "store/memory", "throttle"}, {"take", "store, CL.TAKE", "store/memory", "take"},
 		{"pipe1", "sessions, P=1", "resp", "P=1"}, {"pipe16", "sessions, P=16", "resp", "P=16"}, {"pipe128", "sessions, P=128", "resp", "P=128"},
 	} {
 		for _, keys := range []struct {
@@ -68,7 +69,7 @@ func everyCore() (rows []row, goals []goal) {
 				}
 			}
 		}
-		if ask.pkg == "store" {
+		if ask.pkg == "store/memory" {
 			name := "cores-new-" + ask.name
 			bench := fmt.Sprintf("^BenchmarkNew$/^%s$|^BenchmarkScale$/^%[1]s$/^keys=1000000$/^pass$/^one$", ask.bench)
 			rows = append(rows, row{name: name, title: ask.title + ", new keys", work: cores{pkg: ask.pkg, bench: bench, keys: 1_000_000, calls: callsOfFresh, fresh: true}})
@@ -104,7 +105,7 @@ func (w cores) run(b *bench, p *peer) (sample, error) {
 
 // benchmarks returns the test binary of a package, as of the peer's commit but with the benchmarks of today.
 func (b *bench) benchmarks(p *peer, pkg string) (string, error) {
-	binary := filepath.Join(b.dir, p.name+"-"+pkg+".test")
+	binary := filepath.Join(b.dir, p.name+"-"+strings.ReplaceAll(pkg, "/", "-")+".test")
 	if _, err := os.Stat(binary); err == nil {
 		return binary, nil
 	}

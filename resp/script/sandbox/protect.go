@@ -41,7 +41,7 @@ func (x *Sandbox) throw(L *lua.LState) {
 // fails for lack of stack, as in `local function f(...) return f(1, ...) end f()`. The interpreter may be broken by then, so a new
 // one takes its place after the script.
 func (x *Sandbox) luaGuard(L *lua.LState) int {
-	L.Panic = x.throw
+	L.Panic = x.thrower
 	defer func() {
 		switch cause := recover().(type) {
 		case nil:

@@ -37,6 +37,8 @@ type Sandbox struct {
 	nothing *lua.LFunction
 	hidden  map[string]*lua.LFunction   // what the rewriter calls, by the names that it writes
 	sealed  map[*lua.LTable]*lua.LTable // read-only tables, and the tables that they show
+
+	thrower func(*lua.LState) // throw: to make the method value for each script would allocate
 }
 
 // New makes an interpreter whose scripts have that budget. redis makes the table of that name.
@@ -50,6 +52,7 @@ func New(b *budget.Budget, redis func(x *Sandbox) *lua.LTable) *Sandbox {
 	} {
 		x.hidden[name] = x.L.NewFunction(function)
 	}
+	x.thrower = x.throw
 	x.guard, x.bottom, x.nothing = x.L.NewFunction(x.luaGuard), x.L.NewFunction(x.luaGuard), x.L.NewFunction(luaNothing)
 	x.L.SetContext(b.Context())
 	return x
