@@ -29,8 +29,9 @@ type algorithm interface {
 
 	// decide decides on a call, and takes what passes or is forced. Unless it is forced, a cost is at most the count, except with anyCost.
 	decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome
-	// book takes a cost above 0 at the first moment from now on at which it passes, and returns that, or Never.
-	book(l *Limit, st State, now, cost uint64) (after State, at uint64)
+	// book takes a cost above 0 at the first moment from now on at which it passes, and returns that, or Never. a and b are State.A and B:
+	// what can be booked has no more, and to pass whole states took 60 % more for those who wait behind others.
+	book(l *Limit, a, b, now, cost uint64) (nextA, nextB, at uint64)
 	// fit makes room for one more call to be taken, and returns by how many words the ring has grown. fits reports whether there is room.
 	fit(l *Limit, st *State, nowNS int64) (words int)
 	fits(l *Limit, st State) bool
@@ -114,7 +115,7 @@ func (*plain) prepare(_ Shape, p Params) (capacity int64, b Bucket, ok bool) {
 
 func (*plain) share(_ Shape, p Params, _ int64) Params { return p }
 
-func (*plain) book(_ *Limit, st State, _, _ uint64) (State, uint64) { return st, Never }
+func (*plain) book(_ *Limit, a, b, _, _ uint64) (nextA, nextB, at uint64) { return a, b, Never }
 
 func (*plain) fit(*Limit, *State, int64) int { return 0 }
 

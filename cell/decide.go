@@ -178,11 +178,11 @@ func (l *Limit) Book(st *State, nowNS, cost int64) (waitNS uint64) {
 	if from > latestBooked || cost > l.Count && l.bounds(Take) {
 		return Never
 	}
-	after, at := l.kind().book(l, *st, from, uint64(cost))
+	a, b, at := l.kind().book(l, st.A, st.B, from, uint64(cost))
 	if at == Never {
 		return Never
 	}
-	*st = after
+	st.A, st.B = a, b
 	return at - uint64(nowNS)
 }
 

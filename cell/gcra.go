@@ -202,14 +202,13 @@ func (*gcra) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
 	return o
 }
 
-func (*gcra) book(l *Limit, st State, now, cost uint64) (after State, at uint64) {
+func (*gcra) book(l *Limit, a, b, now, cost uint64) (nextA, nextB, at uint64) {
 	increment, tolerance := uint64(l.bucket.intervalNS)*cost, uint64(l.bucket.toleranceNS)
-	debt := debtOf(st.A, now)
+	debt := debtOf(a, now)
 	if cost > uint64(l.Burst) || debt > math.MaxInt64 || debt+increment > math.MaxInt64 {
-		return st, Never
+		return a, b, Never
 	}
-	st.A = now + debt + increment
-	return st, now + debt - min(debt, tolerance-increment)
+	return now + debt + increment, b, now + debt - min(debt, tolerance-increment)
 }
 
 // owe adds to a debt, in ns, what was taken by force. The sum stops at 292 years: no burst takes longer to flow back.

@@ -84,13 +84,13 @@ func (l *Limit) costOfWarmth(warmth, n uint64) uint64 {
 }
 
 // book is Guava's reserve: the call passes when those before it are paid for.
-func (w *warmup) book(l *Limit, st State, now, cost uint64) (after State, at uint64) {
-	if st.A > latestBooked {
-		return st, Never
+func (w *warmup) book(l *Limit, a, b, now, cost uint64) (nextA, nextB, at uint64) {
+	if a > latestBooked {
+		return a, b, Never
 	}
-	at = max(st.A, now)
+	st := State{A: a, B: b}
 	w.decide(l, &st, int64(now), int64(cost), Force)
-	return st, at
+	return st.A, st.B, max(a, now)
 }
 
 func (*warmup) end(free, warmth uint64, _ []uint64, _ uint64) uint64 { return free + warmth }

@@ -76,23 +76,20 @@ func (*window) decideAhead(l *Limit, st *State, now, begin uint64, cost int64, m
 }
 
 // book takes a call in the first window from now on that has room for it and for which no later one is booked.
-func (*window) book(l *Limit, st State, now, cost uint64) (after State, at uint64) {
-	end, used, before := st.A, st.B&math.MaxUint32, st.B>>32
+func (*window) book(l *Limit, a, b, now, cost uint64) (nextA, nextB, at uint64) {
+	end, used, before := a, b&math.MaxUint32, b>>32
 	switch {
 	case now >= end || used == 0:
-		st.A, st.B = l.nextEdgeNS(int64(now)), cost
-		return st, now
+		return l.nextEdgeNS(int64(now)), cost, now
 	case used+cost <= uint64(l.Count):
-		st.B += cost
 		if before > 0 {
 			now = max(now, l.beginNS(end))
 		}
-		return st, now
+		return a, b + cost, now
 	case end > latestBooked:
-		return st, Never
+		return a, b, Never
 	}
-	st.A, st.B = l.nextEdgeNS(int64(end)), min(used, mostBefore)<<32|cost
-	return st, end
+	return l.nextEdgeNS(int64(end)), min(used, mostBefore)<<32 | cost, end
 }
 
 // give gives back what is booked for the last window first, then what is for the one before, and so on.
