@@ -117,7 +117,7 @@ func TestWhenAQueueIsServed(t *testing.T) {
 		q.SetTimer(start + int64(time.Second))
 		time.Sleep(time.Second - 1)
 		expect("before the moment", 0)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		expect("at the moment", 1)
 		time.Sleep(time.Hour)
 		expect("later", 0)
