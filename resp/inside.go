@@ -41,30 +41,21 @@ const takeName = "CL.TAKE"
 func (srv *service) take(key, limit string, options ...string) (answer store.TakeRequest, err error) {
 	err = &CallError{errInternal, errPanicked} // which a panic leaves
 	defer srv.survive("call from within")
-	row := srv.commands.Find([]byte(takeName))
-	if refused := srv.refuseWithin(row); refused != nil {
-		srv.stats.Rejected(row, refused.Text)
-		return answer, refused
-	}
-	if srv.gate.has(gateMonitored) {
-		args := [][]byte{[]byte(takeName), []byte(key), []byte(limit)}
-		for _, option := range options {
-			args = append(args, []byte(option))
-		}
-		srv.tellMonitors(client.MonitorLine(srv.store.WallNS(srv.clock()), "inside", args))
-	}
-	c := srv.scratches.get(&srv.deciding)
+	c, answered := srv.scratches.get(&srv.deciding), make(woken, 1)
 	if srv.synchronous {
 		srv.persist.Begin()
 	}
-	answer, text := srv.decideWithin(c, key, limit, options)
-	if answer.Err != nil {
-		text = storeError(answer.Err)
+	decided, refused := srv.askWithin(c, answered, key, limit, options)
+	if refused == nil {
+		if !decided {
+			<-answered
+		}
+		answer, refused = srv.answerWithin(c)
 	}
 	err = nil
 	switch {
 	case !srv.synchronous:
-	case text == "" && answer.Mode != cell.Peek:
+	case refused == nil && answer.Mode != cell.Peek:
 		err = srv.commit()
 	default: // it has only looked: it is answered also while the disk is slow
 		srv.persist.Leave()
@@ -72,9 +63,8 @@ func (srv *service) take(key, limit string, options ...string) (answer store.Tak
 	c.decider.Decided.Settle(c.lane, err)
 	srv.scratches.put(c)
 	switch {
-	case text != "":
-		srv.countError(row, []byte("-"+text))
-		return answer, &CallError{text, answer.Err}
+	case refused != nil:
+		return answer, refused
 	case err != nil:
 		return answer, &CallError{formatError(errMisconf, err), err}
 	}
@@ -95,30 +85,48 @@ func (srv *service) refuseWithin(row *command.Row) *CallError {
 	return nil
 }
 
-// decideWithin decides a call and counts it. It returns the request with its answer, or the text of an error.
-func (srv *service) decideWithin(c *scratch, key, limit string, options []string) (answer store.TakeRequest, text string) {
-	lane := srv.execution.lane(c.lane)
+// askWithin asks for a call, while no transaction or script runs alone. It returns whether the call is decided, or why it is refused.
+func (srv *service) askWithin(c *scratch, w store.Waker, key, limit string, options []string) (decided bool, refused *CallError) {
+	lane, row := srv.execution.lane(c.lane), srv.commands.Find([]byte(takeName))
 	lane.RLock()
 	defer lane.RUnlock()
-	nowNS, d, b, answered := srv.clock(), c.decider, &c.emptyBatch().Batch, make(woken, 1)
+	if refused = srv.refuseWithin(row); refused != nil {
+		srv.stats.Rejected(row, refused.Text)
+		return false, refused
+	}
+	nowNS := srv.clock()
 	c.stats.Begin(nowNS)
-	shape, text := d.ShapeOf(limit, options...)
-	c.stats.Count(shape.Row(), 1, c.lane)
+	c.stats.Count(row, 1, c.lane)
+	defer srv.countBatch(c)
+	if srv.gate.has(gateMonitored) {
+		args := [][]byte{[]byte(takeName), []byte(key), []byte(limit)}
+		for _, option := range options {
+			args = append(args, []byte(option))
+		}
+		srv.tellMonitors(client.MonitorLine(srv.store.WallNS(nowNS), "inside", args))
+	}
+	shape, text := c.decider.ShapeOf(limit, options...)
 	if text != "" {
-		srv.countBatch(c)
-		return answer, text
+		srv.countError(row, []byte("-"+text))
+		return false, &CallError{Text: text}
 	}
+	b := &c.emptyBatch().Batch
 	b.Add(shape, []byte(key))
-	decided := d.Ask(b, srv.limiter, store.Access{NowNS: nowNS, Lane: c.lane}, answered)
-	if srv.countBatch(c); !decided {
-		lane.RUnlock() // a transaction may run alone meanwhile
-		<-answered
-		lane.RLock()
-	}
+	return c.decider.Ask(b, srv.limiter, store.Access{NowNS: nowNS, Lane: c.lane}, w), nil
+}
+
+// answerWithin returns a call that is decided, and counts that.
+func (srv *service) answerWithin(c *scratch) (answer store.TakeRequest, refused *CallError) {
+	b := &c.batch.Batch
+	row := b.Row()
 	answer = *b.Take()
 	answer.Calls = slices.Clone(answer.Calls)
-	d.Note(b)
-	return answer, ""
+	c.decider.Note(b)
+	if answer.Err != nil {
+		refused = &CallError{storeError(answer.Err), answer.Err}
+		srv.countError(row, []byte("-"+refused.Text))
+	}
+	return answer, refused
 }
 
 // woken is told when the limiter has answered.

@@ -3,6 +3,7 @@ package resp
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -119,6 +120,29 @@ func TestCheck(t *testing.T) {
 	if got := p.do("INFO", "commandstats"); !strings.Contains(got, "cmdstat_cl.take:calls=7,") || !strings.Contains(got, "failed_calls=1") {
 		t.Errorf("they are not counted: %q", got)
 	}
+}
+
+// A check that comes while a script runs, which then takes too long, changes nothing.
+func TestCheckDuringAScript(t *testing.T) {
+	w := newWorld(t)
+	p := w.connect()
+	p.want("CL.POLICY SET api 3/1h", ":1\r\n")
+	w.execution.Lock()
+	answered := make(chan error)
+	go func() {
+		_, err := w.Check("k", "api")
+		answered <- err
+	}()
+	for range 1000 { // so that it waits for the script, most likely
+		runtime.Gosched()
+	}
+	w.gate.set(gateBusy, true)
+	w.execution.Unlock()
+	if err := <-answered; err == nil || !strings.HasPrefix(err.Error(), "BUSY ") {
+		t.Error(err)
+	}
+	w.gate.set(gateBusy, false)
+	p.want("DBSIZE", ":0\r\n")
 }
 
 // Where replies wait for the disk, and it refuses, nobody is ready.

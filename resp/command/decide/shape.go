@@ -31,9 +31,6 @@ type Shape struct {
 	reply   func(out *command.Reply, f *Shape, r *store.TakeRequest)
 }
 
-// Row is that of the call.
-func (f *Shape) Row() *command.Row { return f.row }
-
 // reset empties a shape, and keeps its memory.
 func (f *Shape) reset(row *command.Row) {
 	*f = Shape{row: row, next: f, head: f.head[:0], tail: f.tail[:0], allowed: f.allowed[:0], limited: f.limited[:0], limits: f.limits[:0]}
