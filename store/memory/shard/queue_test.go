@@ -103,18 +103,27 @@ func TestWhenAQueueIsServed(t *testing.T) {
 		s := New(Options{Shards: 4})
 		q, served := queue(s, limit(t, "5/1s"), 0)
 		w := waiterOf(1)
-		q.Add(w, 1)
+		locked := func(do func()) {
+			q.Sh.Lock(0)
+			do()
+			q.Sh.Unlock()
+		}
 		expect := func(what string, want int) {
 			t.Helper()
-			if synctest.Wait(); *served != want {
-				t.Errorf("%s: served %d times, want %d", what, *served, want)
-			}
-			*served = 0
+			synctest.Wait()
+			locked(func() {
+				if *served != want {
+					t.Errorf("%s: served %d times, want %d", what, *served, want)
+				}
+				*served = 0
+			})
 		}
+		locked(func() { q.Add(w, 1) })
+		setTimer := func(atNS int64) { locked(func() { q.SetTimer(atNS) }) }
 		expect("at first", 0)
 		start := clock()
-		q.SetTimer(start + int64(time.Second))
-		q.SetTimer(start + int64(time.Second))
+		setTimer(start + int64(time.Second))
+		setTimer(start + int64(time.Second))
 		time.Sleep(time.Second - 1)
 		expect("before the moment", 0)
 		time.Sleep(time.Nanosecond)
@@ -122,33 +131,37 @@ func TestWhenAQueueIsServed(t *testing.T) {
 		time.Sleep(time.Hour)
 		expect("later", 0)
 		for name, poke := range map[string]func(){
-			"Poke":    func() { q.Poke(clock()) },
-			"PokeKey": func() { q.Sh.PokeKey([]byte("k"), clock()) },
+			"Poke":    func() { locked(func() { q.Poke(clock()) }) },
+			"PokeKey": func() { locked(func() { q.Sh.PokeKey([]byte("k"), clock()) }) },
 			"PokeAll": func() { s.PokeAll(clock()) },
 			"Flush":   func() { s.Flush(clock()) },
 			"SetWall": func() { s.SetWall(clock()+5, clock()) },
 		} {
-			q.SetTimer(clock() + int64(time.Hour))
-			q.ahead.stale = false
+			setTimer(clock() + int64(time.Hour))
+			locked(func() { q.ahead.stale = false })
 			poke()
-			q.SetTimer(clock() + int64(time.Minute)) // does not put it off
-			if q.SeenNS != clock() || !q.ahead.stale {
-				t.Errorf("%s: seen at %d, want %d", name, q.SeenNS, clock())
-			}
+			setTimer(clock() + int64(time.Minute)) // does not put it off
+			locked(func() {
+				if q.SeenNS != clock() || !q.ahead.stale {
+					t.Errorf("%s: seen at %d, want %d", name, q.SeenNS, clock())
+				}
+			})
 			expect(name, 1)
 			time.Sleep(2 * time.Hour)
 			expect(name+", later", 0)
 		}
-		q.Sh.PokeKey([]byte("l"), clock())
+		locked(func() { q.Sh.PokeKey([]byte("l"), clock()) })
 		expect("another key", 0)
-		q.Quiet = true
-		q.Poke(clock() + 1)
-		q.Quiet = false
+		locked(func() {
+			q.Quiet = true
+			q.Poke(clock() + 1)
+			q.Quiet = false
+		})
 		if expect("quiet", 0); q.SeenNS > clock() {
 			t.Error("a quiet queue is poked")
 		}
-		q.SetTimer(clock() + int64(time.Second))
-		q.TakeOut(w, clock())
+		setTimer(clock() + int64(time.Second))
+		locked(func() { q.TakeOut(w, clock()) })
 		time.Sleep(time.Hour)
 		expect("without anybody", 0)
 	})
