@@ -28,6 +28,7 @@ func (w *world) restartAt(wallNS int64) {
 			files[name] = text
 		}
 	}
+	w.m.Stop() // which writes nothing that the next one reads
 	next := newWorld(w.t, w.set)
 	next.now = wallNS
 	for name, text := range files {
