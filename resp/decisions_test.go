@@ -219,7 +219,7 @@ func TestDecisionsAreCounted(t *testing.T) {
 	})
 }
 
-// A call is counted once, whatever it asks; one that looks, gives back or fails is not.
+// Each call is counted once, whatever it asks for. A call that only looks, gives back or fails is not counted.
 func TestWhatIsADecision(t *testing.T) {
 	w := newWorld(t, "slowlog-log-slower-than", "-1")
 	p := w.connect()

@@ -337,7 +337,7 @@ func (s *Session) overOutput(bytes int) bool {
 	return true
 }
 
-// store has the keys of the command that runs.
+// store returns the keys that the running command works on: its visit's, or the server's.
 func (s *Session) store() store.Keys {
 	if v := s.scratch.visit; v != nil {
 		return v.tx.Keys()

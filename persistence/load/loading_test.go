@@ -124,7 +124,7 @@ func stampOf(text string, ns int64) string { return string(aof.AppendStamp(nil, 
 
 func checksum(text string) uint64 { return source.Checksum(0, []byte(text)) }
 
-// snapshotOf has a key of TAT t0 + 9 s, written at an instant.
+// snapshotOf returns a snapshot that was written at an instant. Its one key has the TAT t0 + 9 s.
 func snapshotOf(key string, ns int64) string {
 	var b bytes.Buffer
 	w := rdb.NewWriter(&b, ns, 1, "1")

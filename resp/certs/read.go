@@ -59,7 +59,7 @@ func (f *Files) readCAs() (cas []part, err error) {
 		}
 		for _, entry := range entries {
 			path := filepath.Join(f.CADir, entry.Name())
-			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() { // Kubernetes has directories beside the files
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() { // Kubernetes puts directories beside the files
 				cas = append(cas, part{path: path, many: true})
 			}
 		}

@@ -30,6 +30,7 @@ func printed(t *testing.T, do func()) string {
 
 // What a command line does: it starts the server, prints something, or is a mistake that is named.
 func TestParse(t *testing.T) {
+	unsetOurs(t)
 	unreadable := filepath.Join(t.TempDir(), "none")
 	for _, test := range []struct {
 		args   string
@@ -102,13 +103,20 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Variables set what the command line does not. Those that Kubernetes makes for a Service named celld are none of celld's.
-func TestEnvironment(t *testing.T) {
+// unsetOurs unsets the variables that celld reads, until the test ends.
+func unsetOurs(t *testing.T) {
+	t.Helper()
 	for _, name := range os.Environ() {
 		if name, _, _ := strings.Cut(name, "="); strings.HasPrefix(name, envPrefix) {
-			t.Skip(name, " is set")
+			t.Setenv(name, "") // so that the end of the test sets it again
+			os.Unsetenv(name)
 		}
 	}
+}
+
+// Variables set what the command line does not. Those that Kubernetes makes for a Service named celld are none of celld's.
+func TestEnvironment(t *testing.T) {
+	unsetOurs(t)
 	for _, test := range []struct{ variable, args, timeout, wrong string }{
 		{"CELLD_TIMEOUT=7", "", "7", ""},
 		{"CELLD_TIMEOUT=7", "--timeout 8", "8", ""},

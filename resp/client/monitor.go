@@ -43,7 +43,7 @@ func (l *List) Monitors() []*Client {
 // its transport calls Serve. A peer that reads too slowly is closed where it has not taken most bytes: over reports that.
 func (c *Client) Push(p []byte, most int) (over bool) {
 	c.pushMu.Lock()
-	if !c.monitor.Load() { // it has stopped meanwhile
+	if !c.monitor.Load() { // the client has left MONITOR since the caller listed it
 		c.pushMu.Unlock()
 		return false
 	}

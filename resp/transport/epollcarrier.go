@@ -177,7 +177,7 @@ func (l *epollLoop) owesTo(conns []*epollConn) (owes bool) {
 	return owes
 }
 
-// askStop has the loop end. It goes on until then, as if it had more to do.
+// askStop asks the loop to end. The step reports that there is more to do, so that the loop does not sleep before it ends.
 func (l *epollLoop) askStop() {
 	l.askChore(chore{meanwhile: true, step: func() (more bool) { l.stopping = true; return true }})
 }

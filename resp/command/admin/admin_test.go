@@ -29,7 +29,7 @@ func (l *life) PrepareShutdown(save, nosave bool) bool {
 	return l.failing != "save"
 }
 
-// keysTable has as many keys as a test says.
+// keysTable reports as many keys as a test says.
 type keysTable struct {
 	keys int
 	is   store.Stats

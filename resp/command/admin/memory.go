@@ -83,7 +83,7 @@ func (srv Server) memoryUse(nowNS int64) (m memoryUse) {
 
 func ratio(a, b int64) float64 { return float64(a) / float64(max(b, 1)) }
 
-// memoryStats has all names of Redis 7.0, because typed clients read them by name. A name that means nothing in celld has 0.
+// memoryStats answers with all names of Redis 7.0, because typed clients read them by name. A name that means nothing in celld gets 0.
 func (f family) memoryStats(c *command.Call) {
 	m := f.server().memoryUse(c.NowNS)
 	double := func(name string, f float64) { c.String(name); c.Double(f) }

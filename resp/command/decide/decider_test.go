@@ -222,7 +222,8 @@ func TestCallsFromWithin(t *testing.T) {
 	}
 }
 
-// A call is counted once, whatever it asks; one that looks, gives back or fails is not. Who is denied is told by CL.TOP.
+// Each call is counted once, whatever it asks for. A call that only looks, gives back or fails is not counted. CL.TOP lists those who
+// are denied.
 func TestWhatIsCounted(t *testing.T) {
 	w := newWorld(t)
 	w.want("CL.RULE ADD DENY bad", ":1\r\n")

@@ -16,5 +16,5 @@
 // A command that stands alone, or in a transaction or a script, goes the same way as a batch of one: its handler reads a Shape, and
 // Server.Ask asks for it. A call within the process gets its Shape by ShapeOf, and reads what was decided by Batch.Take.
 //
-// Who waits for the limiter, and what becomes of leases when a connection ends, is the caller's concern.
+// The caller waits for the limiter, and ends the leases of a connection that closes.
 package decide

@@ -9,7 +9,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// host has a clock that each instruction of a test moves, and ends a script after so many ticks.
+// host keeps a clock that tests move. It ends the script after so many ticks; 0: never.
 type host struct {
 	now, ticks, most int64
 }

@@ -115,13 +115,13 @@ func inSet(c byte, set string) bool {
 	return negated
 }
 
-// classes has the ranges of bytes that are in each class, such as %a.
+// classes lists the ranges of bytes in each class. The class %a is at index 'a'.
 var classes = [256]string{
 	'a': "azAZ", 'c': "\x00\x1f\x7f\x7f", 'd': "09", 'l': "az", 'p': "!/:@[`{~", 's': "\t\r  ", 'u': "AZ", 'w': "azAZ09", 'x': "09afAF",
 	'z': "\x00\x00",
 }
 
-// inClass reports whether a class, in upper case its complement, has c. Any other byte stands for itself.
+// inClass reports whether c is in a class. A class in upper case is the complement. Any other byte stands for itself.
 func inClass(c, class byte) bool {
 	ranges := classes[class|0x20]
 	if ranges == "" {
