@@ -1,13 +1,14 @@
 package persistence
 
 import (
-	"celld/persistence/dir"
 	"fmt"
 	"log/slog"
 	"math"
 	"strconv"
 	"strings"
 	"time"
+
+	"celld/persistence/dir"
 )
 
 // Options say where the files are and when they are written.

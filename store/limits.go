@@ -1,9 +1,10 @@
 package store
 
 import (
+	"slices"
+
 	"celld/cell"
 	"celld/store/policy"
-	"slices"
 )
 
 // Limits are all that a key of the kind HoldsLimits holds.

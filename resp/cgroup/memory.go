@@ -5,11 +5,12 @@
 package cgroup
 
 import (
-	"celld/resp/config"
 	"log/slog"
 	"math"
 	"os"
 	"runtime/debug"
+
+	"celld/resp/config"
 )
 
 // Whatever keys come, the process takes no more than processBound. The heap stays well below that:

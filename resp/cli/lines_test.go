@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"celld/resp/config"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"celld/resp/config"
 )
 
 // A log that nobody reads makes nobody wait. It keeps what fits, and tells how much it has dropped once it is read again.

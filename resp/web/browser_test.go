@@ -2,12 +2,13 @@ package web
 
 import (
 	"bufio"
-	"celld/resp/config"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
+
+	"celld/resp/config"
 )
 
 // ask sends what stands on the wire, and returns the answer.

@@ -2,10 +2,10 @@ package memory
 
 import (
 	"bytes"
-	"celld/store/memory/shard"
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/shard"
 	"celld/store/memory/table"
 )
 

@@ -1,10 +1,11 @@
 package memory_test
 
 import (
-	"celld/store/memory/memtest"
 	"fmt"
 	"sync/atomic"
 	"testing"
+
+	"celld/store/memory/memtest"
 
 	"celld/store"
 	"celld/store/memory"

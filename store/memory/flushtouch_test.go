@@ -1,8 +1,9 @@
 package memory
 
 import (
-	"celld/store/memory/shard"
 	"testing"
+
+	"celld/store/memory/shard"
 
 	"celld/cell"
 	"celld/store"

@@ -1,11 +1,12 @@
 package memory_test
 
 import (
-	"celld/store/memory/memtest"
 	"fmt"
 	"runtime"
 	"sync/atomic"
 	"testing"
+
+	"celld/store/memory/memtest"
 
 	"celld/store"
 	"celld/store/memory"

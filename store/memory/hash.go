@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"celld/store/memory/shard"
 	"cmp"
 	"slices"
 	"strconv"
@@ -9,6 +8,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/shard"
 	"celld/store/memory/table"
 )
 

@@ -1,12 +1,12 @@
 package memory
 
 import (
-	"celld/store/memory/shard"
 	"crypto/sha256"
 	"encoding/binary"
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/shard"
 	"celld/store/memory/table"
 )
 

@@ -1,9 +1,10 @@
 package memory
 
 import (
+	"time"
+
 	"celld/store"
 	"celld/store/memory/shard"
-	"time"
 )
 
 // tell ends a wait that is over at nowNS. The request has what was taken.

@@ -1,7 +1,6 @@
 package memory_test
 
 import (
-	"celld/store/memory/memtest"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"celld/store/memory/memtest"
 
 	"celld/store"
 	"celld/store/memory"

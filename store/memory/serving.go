@@ -1,11 +1,11 @@
 package memory
 
 import (
-	"celld/store/memory/shard"
 	"math"
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/shard"
 )
 
 // serve has those take whose moment has come.

@@ -2,12 +2,12 @@ package memory
 
 import (
 	"bytes"
-	"celld/store/memory/shard"
 	"errors"
 	"slices"
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/shard"
 	"celld/store/memory/table"
 )
 

@@ -1,12 +1,13 @@
 package memory_test
 
 import (
-	"celld/store/memory/memtest"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
+
+	"celld/store/memory/memtest"
 
 	"celld/cell"
 	"celld/store"

@@ -1,11 +1,11 @@
 package memory
 
 import (
-	"celld/store/memory/shard"
 	"math/bits"
 	"runtime"
 	"time"
 
+	"celld/store/memory/shard"
 	"celld/store/policy"
 )
 

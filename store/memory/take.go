@@ -1,11 +1,11 @@
 package memory
 
 import (
-	"celld/store/memory/shard"
 	"math/bits"
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/shard"
 )
 
 // takeAny answers a request of any calls and modes. The cost is not negative. It returns true where the request waits: then it is a

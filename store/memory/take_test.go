@@ -15,30 +15,6 @@ import (
 	"celld/store/policy"
 )
 
-// call is one of a Take.
-func call(tb failer, key, limit string) store.Call {
-	tb.Helper()
-	l := mustParse(tb, limit)
-	return store.Call{Key: []byte(key), Limit: &l}
-}
-
-func calls(tb failer, keysAndLimits ...string) (list []store.Call) {
-	tb.Helper()
-	for i := 0; i < len(keysAndLimits); i += 2 {
-		list = append(list, call(tb, keysAndLimits[i], keysAndLimits[i+1]))
-	}
-	return list
-}
-
-func mustTake(tb failer, s *memory.Store, cost, nowNS int64, list []store.Call) store.Taken {
-	tb.Helper()
-	taken, err := s.Take(list, store.TakeOptions{Cost: cost}, at(nowNS))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return taken
-}
-
 // count is how many limits a key shows.
 func count(s *memory.Store, key string, nowNS int64) (n int) {
 	_, _ = s.Limits([]byte(key), at(nowNS), func(*store.LimitState) { n++ })

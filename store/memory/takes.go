@@ -1,11 +1,11 @@
 package memory
 
 import (
-	"celld/store/memory/shard"
 	"slices"
 	"sync"
 
 	"celld/store"
+	"celld/store/memory/shard"
 	"celld/store/waiting"
 )
 

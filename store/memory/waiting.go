@@ -1,13 +1,13 @@
 package memory
 
 import (
-	"celld/store/memory/shard"
 	"errors"
 	"math"
 	"time"
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/shard"
 )
 
 // errWaits says that the call waits, and is the queue's from now on.

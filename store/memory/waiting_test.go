@@ -1,11 +1,12 @@
 package memory_test
 
 import (
-	"celld/store/memory/memtest"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"celld/store/memory/memtest"
 
 	"celld/cell"
 	"celld/store"

@@ -1,4 +1,5 @@
-// Package memtest has what tests of several packages of the store in memory ask of it.
+// Package memtest is what tests of several packages of the store in memory share: short ways to write and read a store, the audit of what
+// it keeps account of, and limits of all kinds.
 package memtest
 
 import (

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 
 	"celld/cell"
@@ -46,7 +47,7 @@ func TestBatchesDecideAsSingleCalls(t *testing.T) {
 			}
 		}
 		if got, want := contents(t, batched, now), contents(t, single, now); !maps.Equal(got, want) {
-			t.Fatalf("keys are %q, want %q", keysOf(got), keysOf(want))
+			t.Fatalf("keys are %q, want %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 		}
 		batched.Len(now)
 		single.Len(now)

@@ -1,11 +1,12 @@
 package shard
 
 import (
-	"celld/store"
-	"celld/store/memory/table"
 	"hash/maphash"
 	"runtime"
 	"unsafe"
+
+	"celld/store"
+	"celld/store/memory/table"
 )
 
 // victim says which kind of key gives its room, in the order in which they go.

@@ -1,11 +1,12 @@
 package shard
 
 import (
-	"celld/store"
-	"celld/store/memory/table"
 	"math"
 	"slices"
 	"sync"
+
+	"celld/store"
+	"celld/store/memory/table"
 )
 
 // Export tells fn the live keys of one small part of the store, some 350 of them or 1 MB, and returns where the next part

@@ -1,9 +1,10 @@
 package shard
 
 import (
-	"celld/store"
 	"fmt"
 	"testing"
+
+	"celld/store"
 )
 
 // An export that has ended remembers no renames. Others go on.

@@ -1,37 +1,17 @@
 package shard_test
 
 import (
-	"celld/store/memory/memtest"
 	"fmt"
 	"maps"
-	"slices"
-	"strings"
 	"testing"
+
+	"celld/store/memory/memtest"
 
 	"celld/store"
 	"celld/store/memory"
 
 	"pgregory.net/rapid"
 )
-
-// drained tells the changes as text, in the order of their keys, with a flush first.
-func drained(s *memory.Store) string {
-	var told []string
-	drain(s, func(c memory.Change) {
-		switch {
-		case c.Flush:
-			told = append(told, "(flush)")
-		case c.Deleted:
-			told = append(told, "-"+string(c.Key))
-		default:
-			told = append(told, fmt.Sprintf("%s=%d", c.Key, int64(c.State.TAT)-t0))
-		}
-	})
-	slices.SortFunc(told, func(a, b string) int {
-		return strings.Compare(strings.TrimLeft(a, "-"), strings.TrimLeft(b, "-"))
-	})
-	return strings.Join(told, " ")
-}
 
 func TestJournal(t *testing.T) {
 	for _, shards := range []int{1, 4} {
@@ -121,18 +101,6 @@ func TestJournalOff(t *testing.T) {
 		t.Errorf("%d bytes are kept", grown)
 	}
 	s.Flush()
-}
-
-// replay applies a change to a copy.
-func replay(copied map[string]store.Value, c memory.Change) {
-	switch {
-	case c.Flush:
-		clear(copied)
-	case c.Deleted:
-		delete(copied, string(c.Key))
-	default:
-		copied[string(c.Key)] = c.State
-	}
 }
 
 // The store changes while it is drained, in all ways and at any point; after one more Drain the copy is true.

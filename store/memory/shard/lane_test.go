@@ -1,8 +1,9 @@
 package shard
 
 import (
-	"celld/store"
 	"testing"
+
+	"celld/store"
 )
 
 // Each caller counts in its lane, and callers beyond the last lane share them. Stats has them all.

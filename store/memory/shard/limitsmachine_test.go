@@ -32,13 +32,7 @@ type limitsMachine struct {
 }
 
 var (
-	limitKeys  = []string{"a", "b", "c", "a key of some length", "e"}
-	limitTexts = []string{
-		"5/1s", "7/1s,burst=3", "5/1m", "5/1s,block=3s", "3/1s,shadow", "3/1s,shadow,block=2s", "2147483647/1h",
-		"4/1s,algo=window", "6/1m,algo=window,align=clock", "9/minute,tz=+01:00,block=1s", "5/1s,algo=slide", "6/1s,algo=slide,buckets=3",
-		"9/1s,algo=slide,buckets=3", "5/1s,algo=log", "40/1s,algo=log,block=500ms", "12/1m,algo=log",
-		"5/1s,warmup=4s", "9/1s,warmup=1m,cold=7.5,block=2s",
-	}
+	limitKeys     = []string{"a", "b", "c", "a key of some length", "e"}
 	calendarTexts = []string{"6/1m,algo=window,align=clock,block=1m", "9/minute,tz=+01:00,block=70s", "9/day", "6/1m,algo=slide,buckets=3", "9/1m,algo=log"}
 	policyTexts   = append([]string{"40/1m", "4/1s,algo=log", "30/1s,algo=log"}, limitTexts...)
 )

@@ -420,10 +420,6 @@ func countingText(l store.LimitState, nowNS int64) string {
 	return limitText(&l)
 }
 
-func limitText(l *store.LimitState) string {
-	return string(l.AppendName(nil)) + " " + string(l.Limit.AppendState(nil, &l.State))
-}
-
 // stateText is limitsModel.text of a state.
 func stateText(st store.Value, m *limitsModel) string {
 	if st.Kind == store.HoldsTAT {

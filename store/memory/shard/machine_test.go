@@ -1,9 +1,11 @@
 package shard_test
 
 import (
-	"celld/store/memory/memtest"
+	"maps"
 	"slices"
 	"testing"
+
+	"celld/store/memory/memtest"
 
 	"celld/cell"
 	"celld/store"
@@ -325,7 +327,7 @@ func (m *machine) drain(t *rapid.T) {
 	}
 	m.copied = withoutDead(m.copied, held, m.model.nowNS)
 	if len(m.copied) != len(m.model.keys) {
-		t.Fatalf("the copy has %q, want %d keys", keysOf(m.copied), len(m.model.keys))
+		t.Fatalf("the copy has %q, want %d keys", slices.Sorted(maps.Keys(m.copied)), len(m.model.keys))
 	}
 	for _, k := range m.model.keys {
 		if got, ok := m.copied[k.name]; !ok || got != k.state {
@@ -368,7 +370,7 @@ func (m *machine) check(t *rapid.T) {
 		t.Fatalf("keys take %d bytes each by itself, want %d", bytes, m.model.bytes())
 	}
 	if len(seen) != len(m.model.keys) {
-		t.Fatalf("scan delivers %q, want %d keys", keysOf(seen), len(m.model.keys))
+		t.Fatalf("scan delivers %q, want %d keys", slices.Sorted(maps.Keys(seen)), len(m.model.keys))
 	}
 	got, want := m.store.Stats(m.model.nowNS), m.model.stats
 	if got.Hits != want.Hits || got.Misses != want.Misses || got.Evicted != want.Evicted || got.Expired > want.Expired {

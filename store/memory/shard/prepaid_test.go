@@ -1,8 +1,9 @@
 package shard
 
 import (
-	"celld/store"
 	"testing"
+
+	"celld/store"
 )
 
 // What was paid is used or given back, and is void after a flush, which has given back all.

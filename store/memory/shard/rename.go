@@ -2,6 +2,7 @@ package shard
 
 import (
 	"bytes"
+
 	"celld/store"
 	"celld/store/memory/table"
 )

@@ -1,9 +1,10 @@
 package shard
 
 import (
-	"celld/store/memory/table"
 	"math"
 	"sync"
+
+	"celld/store/memory/table"
 )
 
 // Resize holds the limits that were asked for; room has those in force.

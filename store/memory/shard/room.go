@@ -1,8 +1,9 @@
 package shard
 
 import (
-	"celld/store/memory/table"
 	"sync/atomic"
+
+	"celld/store/memory/table"
 )
 
 // room is how much all shards hold together, and how much they may. Room for a key and its limits is claimed before they are

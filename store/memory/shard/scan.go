@@ -1,10 +1,11 @@
 package shard
 
 import (
-	"celld/store"
-	"celld/store/memory/table"
 	"math"
 	"math/rand/v2"
+
+	"celld/store"
+	"celld/store/memory/table"
 )
 
 // A cursor is a shard in the bits from 32 up, and in the low 32 the slot to go on with. It stays below 2^42, so that

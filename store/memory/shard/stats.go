@@ -1,9 +1,10 @@
 package shard
 
 import (
+	"math"
+
 	"celld/store"
 	"celld/store/memory/table"
-	"math"
 )
 
 // avgTTLSamples is how many keys of each shard the average TTL is taken from.

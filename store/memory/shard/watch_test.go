@@ -1,9 +1,10 @@
 package shard_test
 
 import (
-	"celld/store/memory/memtest"
 	"fmt"
 	"testing"
+
+	"celld/store/memory/memtest"
 
 	"celld/store"
 	"celld/store/memory"

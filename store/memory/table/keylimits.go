@@ -1,9 +1,10 @@
 package table
 
 import (
+	"iter"
+
 	"celld/cell"
 	"celld/store"
-	"iter"
 )
 
 func (e *Slot) HoldsLimits() bool { return e.Has(FlagLimits) }

@@ -4,15 +4,15 @@ package table_test
 
 import (
 	"bytes"
-	"celld/store/memory"
-	"celld/store/memory/shard"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory"
 	"celld/store/memory/memtest"
+	"celld/store/memory/shard"
 	"celld/store/memory/table"
 )
 

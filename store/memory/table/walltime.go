@@ -1,8 +1,9 @@
 package table
 
 import (
-	"celld/cell"
 	"sync/atomic"
+
+	"celld/cell"
 )
 
 // Two times meet in the store.
