@@ -149,3 +149,23 @@ func CommandRow(t *testing.T, raw string) string {
 	slices.Sort(flags)
 	return fmt.Sprintf("%s %s %v %s %s %s", lines[3], lines[4][1:], flags, lines[i][1:], lines[i+1][1:], lines[i+2][1:])
 }
+
+// BulkOf is a text as a bulk string.
+func BulkOf(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
+
+// ArrayOf is an array of replies.
+func ArrayOf(replies ...string) string {
+	return fmt.Sprintf("*%d\r\n%s", len(replies), strings.Join(replies, ""))
+}
+
+// BulksOf is an array of bulk strings.
+func BulksOf(texts ...string) string {
+	replies := make([]string, len(texts))
+	for i, text := range texts {
+		replies[i] = BulkOf(text)
+	}
+	return ArrayOf(replies...)
+}
+
+// IntOf is a number as an integer.
+func IntOf(n int64) string { return fmt.Sprintf(":%d\r\n", n) }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,10 +20,18 @@ import (
 	"celld/store/remote/link/linktest"
 )
 
-// startRedis runs redis-server until the test ends, and returns its socket.
-func startRedis(t testing.TB) (socket string) {
-	return strings.TrimPrefix(harness.StartRedis(t), "unix:")
-}
+// What the tests of this package share with others, under short names.
+var (
+	array      = harness.ArrayOf
+	bulk       = harness.BulkOf
+	isDown     = linktest.IsDown
+	literal    = linktest.Literal
+	number     = harness.IntOf
+	startRedis = linktest.StartRedis
+	testDown   = linktest.Down
+	until      = harness.Eventually
+	viewReply  = linktest.ViewReply
+)
 
 func newTestStore(t testing.TB, socket string, o Options) *Store {
 	return newTestStoreBy(t, o, linktest.Socket(socket))
@@ -152,15 +159,6 @@ func TestQuantityOutOfRangeWithoutTheEngine(t *testing.T) {
 
 const in2100 int64 = 4_102_444_800_000_000_000
 
-func literal(t testing.TB, text string) *cell.Limit {
-	t.Helper()
-	l, err := cell.ParseLimit(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &l
-}
-
 func takeCall(t testing.TB, key, limit string) store.Call {
 	return store.Call{Key: []byte(key), Limit: literal(t, limit)}
 }
@@ -228,26 +226,7 @@ func testStores(t testing.TB, n int) (all []*Store) {
 // do runs a command on the engine, past the Store.
 func (s *Store) do(t testing.TB, args ...string) *rueidis.RedisMessage {
 	t.Helper()
-	m, err := s.link.Client().Do(context.Background(), s.link.Client().B().Arbitrary(args...).Build()).ToMessage()
-	if err != nil && !rueidis.IsRedisNil(err) {
-		t.Fatalf("%v: %v", args, err)
-	}
-	return &m
-}
-
-func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
-
-func array(parts ...string) string {
-	return fmt.Sprintf("*%d\r\n%s", len(parts), strings.Join(parts, ""))
-}
-
-func number(n int64) string { return fmt.Sprintf(":%d\r\n", n) }
-
-// viewReply is what a view's script answers at this moment of the engine's.
-func viewReply(did string, before int64, contents ...string) string {
-	now := time.Now()
-	head := []string{bulk(did), bulk(fmt.Sprint(now.Unix())), bulk(fmt.Sprint(now.Nanosecond() / 1000)), number(before)}
-	return array(append(head, contents...)...)
+	return linktest.Do(t, s.link, args...)
 }
 
 var nothing = array(bulk("none"))

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -32,8 +31,6 @@ func (s *Store) outcome(r *link.Request) error {
 // patient is a deadline that only an engine misses that does not answer.
 const patient = time.Minute
 
-func isDown(err error) bool { return errors.As(err, new(*DownError)) }
-
 // byHand has the Store's breakers go by a clock that the test moves.
 func (s *Store) byHand() *harness.Hands {
 	all, _ := handsOf.Load(s)
@@ -45,26 +42,13 @@ func (s *Store) byHand() *harness.Hands {
 // handsOf are those of each Store of newTestStore.
 var handsOf sync.Map
 
-// until polls for what comes from another goroutine.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for start := time.Now(); !is(); time.Sleep(time.Millisecond) {
-		if time.Since(start) > patient {
-			t.Fatalf("it has not come to this: %s", what)
-		}
-	}
-}
-
 // Of package link.
 const (
-	alike     = 20 * time.Millisecond
 	nearby    = 300 * time.Microsecond
 	mostLeft  = 32
 	inFlight  = 4
 	laneCount = 16
 )
-
-var testDown = &DownError{Cause: "a test says so", Sent: true}
 
 // byItself is a Store without a connection, whose timers a test moves.
 func byItself(t *testing.T) (*Store, *harness.Hands) {

@@ -6,6 +6,8 @@ package calltest
 
 import (
 	"cmp"
+	"strings"
+	"testing"
 
 	"celld/resp/command"
 	"celld/store"
@@ -42,6 +44,20 @@ func (h *Host) Do(words ...string) (reply string) {
 	c.Row, c.Args, c.NowNS, c.RESP3, c.Out = h.table.FindCall(args), args, h.NowNS, h.RESP3, nil
 	c.Row.Run(c)
 	return string(c.Out)
+}
+
+// Wants runs commands, each a line, and compares their replies. One that begins with a capital letter is an error's text.
+func (h *Host) Wants(t testing.TB, pairs ...string) {
+	t.Helper()
+	for i := 0; i < len(pairs); i += 2 {
+		want := pairs[i+1]
+		if want != "" && 'A' <= want[0] && want[0] <= 'Z' {
+			want = "-" + want + "\r\n"
+		}
+		if got := h.Do(strings.Fields(pairs[i])...); got != want {
+			t.Errorf("%s:\n got %q\nwant %q", pairs[i], got, want)
+		}
+	}
 }
 
 // The methods of command.Host.

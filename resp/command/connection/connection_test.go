@@ -5,12 +5,18 @@ import (
 	"strings"
 	"testing"
 
+	"celld/integration_test/harness"
 	"celld/resp/acl"
 	"celld/resp/client"
 	"celld/resp/command"
 	"celld/resp/command/calltest"
 	"celld/store"
 	"celld/store/memory"
+)
+
+var (
+	text = fmt.Sprintf
+	bulk = harness.BulkOf
 )
 
 // world is a host with users and clients.
@@ -38,23 +44,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) connect() *calltest.Own { return w.Connect(&w.clients, w.users) }
 
-// wants runs commands, each a line, and compares their replies. One that begins with ERR or another word is an error's text.
-func (w *world) wants(pairs ...string) {
-	w.t.Helper()
-	for i := 0; i < len(pairs); i += 2 {
-		want := pairs[i+1]
-		if want != "" && 'A' <= want[0] && want[0] <= 'Z' {
-			want = "-" + want + "\r\n"
-		}
-		if got := w.Do(strings.Fields(pairs[i])...); got != want {
-			w.t.Errorf("%s:\n got %q\nwant %q", pairs[i], got, want)
-		}
-	}
-}
-
-func text(format string, args ...any) string { return fmt.Sprintf(format, args...) }
-
-func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
+func (w *world) wants(pairs ...string) { w.t.Helper(); w.Wants(w.t, pairs...) }
 
 func TestShort(t *testing.T) {
 	w := newWorld(t)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/cell"
+	"celld/integration_test/harness"
 	"celld/resp/command"
 	"celld/resp/command/calltest"
 	"celld/resp/glob"
@@ -16,16 +17,10 @@ import (
 	"celld/store/remote"
 )
 
-// bulk is a text as a reply has it.
-func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
-
-func array(list ...string) string {
-	text := fmt.Sprintf("*%d\r\n", len(list))
-	for _, word := range list {
-		text += bulk(word)
-	}
-	return text
-}
+var (
+	bulk  = harness.BulkOf
+	array = harness.BulksOf
+)
 
 // take uses some of the limits of a key.
 func take(t *testing.T, h *calltest.Host, key string, limits ...string) {

@@ -9,12 +9,19 @@ import (
 	"strings"
 	"testing"
 
+	"celld/integration_test/harness"
 	"celld/resp/acl"
 	"celld/resp/client"
 	"celld/resp/command"
 	"celld/resp/command/calltest"
 	"celld/resp/loglimit"
 	"celld/store/memory"
+)
+
+var (
+	text  = fmt.Sprintf
+	bulk  = harness.BulkOf
+	array = harness.BulksOf
 )
 
 // world is a host with users, clients and a log.
@@ -45,31 +52,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) connect() *calltest.Own { return w.Connect(&w.clients, w.users) }
 
-// wants runs commands, each a line, and compares their replies. One that begins with a capital letter is an error's text.
-func (w *world) wants(pairs ...string) {
-	w.t.Helper()
-	for i := 0; i < len(pairs); i += 2 {
-		want := pairs[i+1]
-		if want != "" && 'A' <= want[0] && want[0] <= 'Z' {
-			want = "-" + want + "\r\n"
-		}
-		if got := w.Do(strings.Fields(pairs[i])...); got != want {
-			w.t.Errorf("%s:\n got %q\nwant %q", pairs[i], got, want)
-		}
-	}
-}
-
-func text(format string, args ...any) string { return fmt.Sprintf(format, args...) }
-
-func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
-
-func array(list ...string) string {
-	all := text("*%d\r\n", len(list))
-	for _, element := range list {
-		all += bulk(element)
-	}
-	return all
-}
+func (w *world) wants(pairs ...string) { w.t.Helper(); w.Wants(w.t, pairs...) }
 
 func (w *world) logged(line string) {
 	w.t.Helper()

@@ -6,20 +6,8 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/store/remote/link/linktest"
 )
-
-const alike = 20 * time.Millisecond // of package link
-
-// inOwnTime checks that a call fails by its own deadline. It may fail before, as another that is late takes the connection with it.
-func inOwnTime(t *testing.T, s *Store, what string, ask func(done func(error))) {
-	t.Helper()
-	began := time.Now()
-	ask(func(err error) {
-		if took := time.Since(began); !isDown(err) || took > s.Timeout+alike {
-			t.Errorf("%s: %v after %v", what, err, took)
-		}
-	})
-}
 
 // FLUSHALL deletes what a step has found within that step's time.
 func TestAStepOfFlushEndsInItsOwnTime(t *testing.T) {
@@ -35,7 +23,7 @@ func TestAStepOfFlushEndsInItsOwnTime(t *testing.T) {
 			return ":1\r\n"
 		})
 		ended := make(chan bool)
-		inOwnTime(t, s, "FLUSHALL", func(done func(error)) {
+		linktest.InOwnTime(t, s.Timeout, "FLUSHALL", func(done func(error)) {
 			s.Flush(func(err error) { done(err); close(ended) })
 		})
 		<-ended

@@ -2,22 +2,29 @@ package keyspace
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
 
-	"celld/cell"
 	"celld/integration_test/harness"
 	"celld/store/policy"
 	"celld/store/remote/link"
 	"celld/store/remote/link/linktest"
 	"celld/store/remote/settings"
 	"celld/store/remote/view"
+)
+
+// What the tests of this package share with others, under short names.
+var (
+	array      = harness.ArrayOf
+	bulk       = harness.BulkOf
+	isDown     = linktest.IsDown
+	literal    = linktest.Literal
+	number     = harness.IntOf
+	startRedis = linktest.StartRedis
+	viewReply  = linktest.ViewReply
 )
 
 // Store has all keys of an engine.
@@ -68,43 +75,8 @@ func inFakeTime(t *testing.T, o Options, test func(t *testing.T, s *Store, e *ha
 	})
 }
 
-// startRedis runs redis-server until the test ends, and returns its socket.
-func startRedis(t testing.TB) (socket string) {
-	return strings.TrimPrefix(harness.StartRedis(t), "unix:")
-}
-
 // do runs a command on the engine.
 func (s *Store) do(t testing.TB, args ...string) *rueidis.RedisMessage {
 	t.Helper()
-	m, err := s.Link.Client().Do(context.Background(), s.Link.Client().B().Arbitrary(args...).Build()).ToMessage()
-	if err != nil && !rueidis.IsRedisNil(err) {
-		t.Fatalf("%v: %v", args, err)
-	}
-	return &m
-}
-
-func isDown(err error) bool { return errors.As(err, new(*link.DownError)) }
-
-func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
-
-func array(parts ...string) string {
-	return fmt.Sprintf("*%d\r\n%s", len(parts), strings.Join(parts, ""))
-}
-
-func number(n int64) string { return fmt.Sprintf(":%d\r\n", n) }
-
-// viewReply is what a view's script answers at this moment of the engine's.
-func viewReply(did string, before int64, contents ...string) string {
-	now := time.Now()
-	head := []string{bulk(did), bulk(fmt.Sprint(now.Unix())), bulk(fmt.Sprint(now.Nanosecond() / 1000)), number(before)}
-	return array(append(head, contents...)...)
-}
-
-func literal(t testing.TB, text string) *cell.Limit {
-	t.Helper()
-	l, err := cell.ParseLimit(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &l
+	return linktest.Do(t, s.Link, args...)
 }

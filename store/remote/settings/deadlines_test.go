@@ -9,20 +9,8 @@ import (
 
 	"celld/integration_test/harness"
 	"celld/store/policy"
+	"celld/store/remote/link/linktest"
 )
-
-const alike = 20 * time.Millisecond // of package link
-
-// inOwnTime checks that a call fails by its own deadline. It may fail before, as another that is late takes the connection with it.
-func inOwnTime(t *testing.T, s *Store, what string, ask func(done func(error))) {
-	t.Helper()
-	began := time.Now()
-	ask(func(err error) {
-		if took := time.Since(began); !isDown(err) || took > s.Timeout+alike {
-			t.Errorf("%s: %v after %v", what, err, took)
-		}
-	})
-}
 
 // A change of policies or rules has its own deadline, and not that of what goes before it: another change, or the question whether there is
 // something new.
@@ -42,7 +30,7 @@ func TestChangesOfSettingsEndInTheirOwnTime(t *testing.T) {
 			}
 			var answered atomic.Int64
 			for range 5 {
-				inOwnTime(t, s, name, func(done func(error)) { change(func(_ bool, err error) { answered.Add(1); done(err) }) })
+				linktest.InOwnTime(t, s.Timeout, name, func(done func(error)) { change(func(_ bool, err error) { answered.Add(1); done(err) }) })
 				time.Sleep(10 * time.Millisecond)
 				read := r.read()
 				go func() { <-read; answered.Add(1) }()
@@ -75,7 +63,7 @@ func TestAChangeThatReadsEndsInItsOwnTime(t *testing.T) {
 		})
 		began := time.Now()
 		set, err := told(t, func(done func(bool, error)) { s.SetPolicy("p", *literal(t, "1/1s"), policy.Options{}, done) })
-		if took := time.Since(began); !set || err != nil || took > s.Timeout+alike {
+		if took := time.Since(began); !set || err != nil || took > s.Timeout+linktest.Late {
 			t.Errorf("%v, %v after %v", set, err, took)
 		}
 		if s.Policies.PolicyNamed("p") == nil {

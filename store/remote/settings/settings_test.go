@@ -34,18 +34,6 @@ func openSettingsAt(t *testing.T, addr string, time func() int64, file ...policy
 	return s
 }
 
-// told waits for a change's answer.
-func told(t *testing.T, change func(done func(bool, error))) (did bool, err error) {
-	t.Helper()
-	answered := make(chan struct{})
-	change(func(d bool, e error) {
-		did, err = d, e
-		close(answered)
-	})
-	<-answered
-	return did, err
-}
-
 func setPolicyOf(t *testing.T, s *Store, name, limit string, o policy.Options) bool {
 	t.Helper()
 	did, err := told(t, func(done func(bool, error)) { s.SetPolicy(name, *literal(t, limit), o, done) })

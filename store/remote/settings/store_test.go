@@ -2,22 +2,31 @@ package settings
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
 
-	"celld/cell"
 	"celld/integration_test/harness"
 	"celld/store/policy"
 	"celld/store/remote/link"
 	"celld/store/remote/link/linktest"
+)
+
+// What the tests of this package share with others, under short names.
+var (
+	array      = harness.ArrayOf
+	bulk       = harness.BulkOf
+	isDown     = linktest.IsDown
+	literal    = linktest.Literal
+	number     = harness.IntOf
+	startRedis = linktest.StartRedis
+	testDown   = linktest.Down
+	told       = linktest.Told
+	until      = harness.Eventually
 )
 
 // Store has the settings of an engine.
@@ -71,46 +80,10 @@ func inFakeTime(t *testing.T, o Options, test func(t *testing.T, s *Store, e *ha
 	})
 }
 
-// startRedis runs redis-server until the test ends, and returns its socket.
-func startRedis(t testing.TB) (socket string) {
-	return strings.TrimPrefix(harness.StartRedis(t), "unix:")
-}
-
 // do runs a command on the engine.
 func (s *Store) do(t testing.TB, args ...string) *rueidis.RedisMessage {
 	t.Helper()
-	m, err := s.Link.Client().Do(context.Background(), s.Link.Client().B().Arbitrary(args...).Build()).ToMessage()
-	if err != nil && !rueidis.IsRedisNil(err) {
-		t.Fatalf("%v: %v", args, err)
-	}
-	return &m
-}
-
-var testDown = &link.DownError{Cause: "a test says so", Sent: true}
-
-func isDown(err error) bool { return errors.As(err, new(*link.DownError)) }
-
-func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
-
-func array(parts ...string) string {
-	return fmt.Sprintf("*%d\r\n%s", len(parts), strings.Join(parts, ""))
-}
-
-func number(n int64) string { return fmt.Sprintf(":%d\r\n", n) }
-
-func literal(t testing.TB, text string) *cell.Limit {
-	t.Helper()
-	l, err := cell.ParseLimit(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &l
-}
-
-// until polls for what comes from another goroutine.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	harness.Eventually(t, what, is)
+	return linktest.Do(t, s.Link, args...)
 }
 
 // lines is a log that tests read while it is written.

@@ -15,21 +15,6 @@ import (
 
 const movingReply = "-TRYAGAIN Multiple keys request during rehashing of slot\r\n"
 
-func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
-
-func array(parts ...string) string {
-	return fmt.Sprintf("*%d\r\n%s", len(parts), strings.Join(parts, ""))
-}
-
-func number(n int64) string { return fmt.Sprintf(":%d\r\n", n) }
-
-// viewReply is what a view's script answers at this moment of the engine's.
-func viewReply(did string, before int64, contents ...string) string {
-	now := time.Now()
-	head := []string{bulk(did), bulk(fmt.Sprint(now.Unix())), bulk(fmt.Sprint(now.Nanosecond() / 1000)), number(before)}
-	return array(append(head, contents...)...)
-}
-
 var nothing = array(bulk(kindNone))
 
 // opened is a view of keys that has been read.

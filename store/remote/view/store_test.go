@@ -19,6 +19,18 @@ import (
 	"celld/store/remote/queue"
 )
 
+// What the tests of this package share with others, under short names.
+var (
+	array      = harness.ArrayOf
+	bulk       = harness.BulkOf
+	literal    = linktest.Literal
+	number     = harness.IntOf
+	startRedis = linktest.StartRedis
+	testDown   = linktest.Down
+	until      = harness.Eventually
+	viewReply  = linktest.ViewReply
+)
+
 // Store decides on all by Views.
 type Store struct {
 	*Views
@@ -77,11 +89,6 @@ func inFakeTime(t *testing.T, o Options, test func(t *testing.T, s *Store, e *ha
 	})
 }
 
-// startRedis runs redis-server until the test ends, and returns its socket.
-func startRedis(t testing.TB) (socket string) {
-	return strings.TrimPrefix(harness.StartRedis(t), "unix:")
-}
-
 // testStores are Stores on one engine.
 func testStores(t testing.TB, n int) (all []*Store) {
 	socket := startRedis(t)
@@ -96,8 +103,6 @@ type signal chan struct{}
 func (s signal) Wake() { s <- struct{}{} }
 
 const atNS int64 = 1_700_000_000_000_000_000
-
-var testDown = &link.DownError{Cause: "a test says so", Sent: true}
 
 // decide asks for a change, and waits for its outcome.
 func (s *Store) decide(keys []string, decide func(v *View)) error {
@@ -143,12 +148,6 @@ func takeCall(t testing.TB, key, limit string) store.Call {
 func (s *Store) byItself() *failure.Decider {
 	modes, _ := failure.Parse("local")
 	return failure.New(failure.Options{Modes: modes, Policies: s.Policies, NewID: s.NewID, Log: slog.New(slog.DiscardHandler), Counts: &failure.Counts{}})
-}
-
-// until polls for what comes from another goroutine.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	harness.Eventually(t, what, is)
 }
 
 // did is the answer to those who may do everything.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"celld/cell"
 	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote/link"
@@ -35,15 +34,6 @@ func (s *Store) hash(t failer, key string) map[string]string {
 		t.Fatalf("%v", err)
 	}
 	return fields
-}
-
-func literal(t testing.TB, text string) *cell.Limit {
-	t.Helper()
-	l, err := cell.ParseLimit(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &l
 }
 
 // take takes 1 of a limit, a policy's where the text begins with @.

@@ -2,10 +2,8 @@ package waits
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +19,16 @@ import (
 	"celld/store/remote/queue"
 	"celld/store/remote/settings"
 	"celld/store/remote/view"
+)
+
+// What the tests of this package share with others, under short names.
+var (
+	isDown     = linktest.IsDown
+	literal    = linktest.Literal
+	sent       = linktest.Down
+	startRedis = linktest.StartRedis
+	told       = linktest.Told
+	until      = harness.Eventually
 )
 
 // Store decides on all by changes. Only those who wait are in it.
@@ -93,37 +101,7 @@ func (s *Store) give(t testing.TB, key, limit string) {
 // do runs a command on the engine.
 func (s *Store) do(t testing.TB, args ...string) *rueidis.RedisMessage {
 	t.Helper()
-	m, err := s.link.Client().Do(context.Background(), s.link.Client().B().Arbitrary(args...).Build()).ToMessage()
-	if err != nil && !rueidis.IsRedisNil(err) {
-		t.Fatalf("%v: %v", args, err)
-	}
-	return &m
-}
-
-// startRedis runs redis-server until the test ends, and returns its socket.
-func startRedis(t testing.TB) (socket string) {
-	return strings.TrimPrefix(harness.StartRedis(t), "unix:")
-}
-
-func literal(t testing.TB, text string) *cell.Limit {
-	t.Helper()
-	l, err := cell.ParseLimit(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &l
-}
-
-// told waits for a change's answer.
-func told(t *testing.T, change func(done func(bool, error))) (did bool, err error) {
-	t.Helper()
-	answered := make(chan struct{})
-	change(func(d bool, e error) {
-		did, err = d, e
-		close(answered)
-	})
-	<-answered
-	return did, err
+	return linktest.Do(t, s.link, args...)
 }
 
 func setPolicyOf(t *testing.T, s *Store, name, limit string, o policy.Options) bool {
@@ -143,17 +121,7 @@ func modesOf(text string) failure.Modes {
 	return m
 }
 
-var sent = &link.DownError{Cause: "a test says so", Sent: true}
-
 const atNS int64 = 1_700_000_000_000_000_000
-
-func isDown(err error) bool { return errors.As(err, new(*link.DownError)) }
-
-// until polls for what comes from another goroutine.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	harness.Eventually(t, what, is)
-}
 
 type signal chan struct{}
 

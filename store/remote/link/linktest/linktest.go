@@ -5,12 +5,17 @@ package linktest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/redis/rueidis"
 
+	"celld/cell"
 	"celld/integration_test/harness"
 	"celld/store/remote/link"
 )
@@ -61,3 +66,70 @@ func (inCluster) Mode() rueidis.ClientMode { return rueidis.ClientModeCluster }
 
 // InCluster has a Link take its engine for a Cluster.
 func InCluster(l *link.Link) { l.Use(inCluster{l.Client()}) }
+
+// StartRedis runs redis-server until the test ends, and returns its socket.
+func StartRedis(t testing.TB) (socket string) {
+	t.Helper()
+	return strings.TrimPrefix(harness.StartRedis(t), "unix:")
+}
+
+// Do runs a command on the engine.
+func Do(t testing.TB, l *link.Link, args ...string) *rueidis.RedisMessage {
+	t.Helper()
+	m, err := l.Client().Do(context.Background(), l.Client().B().Arbitrary(args...).Build()).ToMessage()
+	if err != nil && !rueidis.IsRedisNil(err) {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return &m
+}
+
+// ViewReply is what a view's script answers at this moment of the engine's.
+func ViewReply(did string, before int64, contents ...string) string {
+	now := time.Now()
+	head := []string{
+		harness.BulkOf(did), harness.BulkOf(fmt.Sprint(now.Unix())), harness.BulkOf(fmt.Sprint(now.Nanosecond() / 1000)), harness.IntOf(before),
+	}
+	return harness.ArrayOf(append(head, contents...)...)
+}
+
+// Literal parses a limit, which must be one.
+func Literal(t testing.TB, text string) *cell.Limit {
+	t.Helper()
+	l, err := cell.ParseLimit(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &l
+}
+
+// Down is the error of an engine that cannot be asked.
+var Down = &link.DownError{Cause: "a test says so", Sent: true}
+
+// IsDown reports whether an error says that the engine cannot be asked.
+func IsDown(err error) bool { return errors.As(err, new(*link.DownError)) }
+
+// Late is how long after its deadline a call may fail. It may be in a pipeline with others, whose deadlines lie so close together.
+const Late = 20 * time.Millisecond
+
+// InOwnTime checks that a call fails by its own deadline. It may fail before, as another that is late takes the connection with it.
+func InOwnTime(t testing.TB, timeout time.Duration, what string, ask func(done func(error))) {
+	t.Helper()
+	began := time.Now()
+	ask(func(err error) {
+		if took := time.Since(began); !IsDown(err) || took > timeout+Late {
+			t.Errorf("%s: %v after %v", what, err, took)
+		}
+	})
+}
+
+// Told waits for a change's answer.
+func Told(t testing.TB, change func(done func(bool, error))) (did bool, err error) {
+	t.Helper()
+	answered := make(chan struct{})
+	change(func(d bool, e error) {
+		did, err = d, e
+		close(answered)
+	})
+	<-answered
+	return did, err
+}
