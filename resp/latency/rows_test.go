@@ -67,6 +67,7 @@ func TestRows(t *testing.T) {
 	want("HISTOGRAM ping", "*0\r\n")
 	want("HISTOGRAM config none get", "*4\r\n"+set+get)
 	want("HISTOGRAM config|set", "*2\r\n"+set)
+	want("HISTOGRAM get get", "*4\r\n"+get+get)
 }
 
 func TestAgo(t *testing.T) {
