@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"celld/integration_test/harness"
 	"celld/persistence"
 	"celld/persistence/dir"
 	"celld/resp/client"
@@ -119,8 +120,7 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 	}
 }
 
-// patience is how long a test waits for what must come: far above what a loaded machine takes.
-const patience = 3 * time.Minute
+const patience = harness.Patience
 
 type testConn struct {
 	net.Conn

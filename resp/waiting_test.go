@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"celld/integration_test/harness"
 )
 
 const (
@@ -74,15 +76,7 @@ func (d *slowDisk) ends(err error) {
 	close(gate)
 }
 
-// eventually waits until something is so.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("no ", what)
-		}
-	}
-}
+var eventually = harness.Eventually
 
 // passes reads the reply of the i-th connection's first call.
 func (d *slowDisk) passes(i int) {

@@ -6,14 +6,19 @@ import (
 	"time"
 )
 
-// Eventually waits until the condition holds, and fails the test when it does not within a while.
+// Patience is how long a test waits for what must come: far above what a loaded machine takes.
+const Patience = 3 * time.Minute
+
+// Eventually waits until the condition holds, and fails the test when it does not within Patience. It asks often at first, and then each
+// 16 ms, as the condition may cost a process much.
 func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(ReplyTimeout); !condition(); {
+	deadline := time.Now().Add(Patience)
+	for pause := time.Millisecond; !condition(); pause = min(2*pause, 16*time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", ReplyTimeout, what)
+			t.Fatalf("not within %v: %s", Patience, what)
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(pause)
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"celld/integration_test/harness"
 )
 
 // fakeSession answers each line by itself, or as its server's handle does.
@@ -348,17 +350,9 @@ func (c *carried) listen(t *testing.T, network string) net.Addr {
 	return addr
 }
 
-// patience is how long a test waits for what must come: far above what a loaded machine takes.
-const patience = 3 * time.Minute
+const patience = harness.Patience
 
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("no ", what)
-		}
-	}
-}
+var eventually = harness.Eventually
 
 // peer is the other end of a connection.
 type peer struct {

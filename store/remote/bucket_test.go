@@ -29,7 +29,7 @@ var (
 	number     = harness.IntOf
 	startRedis = linktest.StartRedis
 	testDown   = linktest.Down
-	until      = harness.Eventually
+	eventually = harness.Eventually
 	viewReply  = linktest.ViewReply
 )
 

@@ -48,7 +48,7 @@ func TestDrain(t *testing.T) {
 			}
 			if c.away {
 				h.Pass(drainAgain)
-				until(t, "it is back", func() bool { return s.link.DownAt("k") == nil })
+				eventually(t, "it is back", func() bool { return s.link.DownAt("k") == nil })
 			}
 			if c.drains && !drained() {
 				t.Error("it is not drained")

@@ -30,7 +30,7 @@ func TestTheLogOfAnOutage(t *testing.T) {
 		s.failure.Throttle(&store.Request{Bucket: bucketOf(t, 15, 30, 60)}, s.link.Down(), store.Access{})
 	}
 	s.stats.Refused.Add(4)
-	until(t, "it has ended", func() bool { h.Pass(200 * time.Millisecond); return strings.Count(log.String(), "\n") == 2 })
+	eventually(t, "it has ended", func() bool { h.Pass(200 * time.Millisecond); return strings.Count(log.String(), "\n") == 2 })
 	if text := log.String(); !strings.Contains(text, `"msg":"the engine answers again","after":`) || !strings.Contains(text, `"decided_without":3,"refused":4}`) {
 		t.Errorf("the log says\n%s", text)
 	}
@@ -48,7 +48,7 @@ func TestFacts(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	s = openStore(t, Options{Policies: &policy.Set{}, URL: "unix://" + strings.TrimPrefix(harness.StartRedis(t), "unix:"), Failures: modesOf("local")})
-	until(t, "the engine is known", func() bool { return s.Facts().ClockKnown })
+	eventually(t, "the engine is known", func() bool { return s.Facts().ClockKnown })
 	if f = s.Facts(); !strings.HasPrefix(f.Name, "unix:///") || f.Mode != "engine" || f.Away != nil || f.Version == "" || f.Eviction == "" || f.Persistence == "" || f.SlotsKnown {
 		t.Errorf("%+v", f)
 	}

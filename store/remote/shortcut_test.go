@@ -37,7 +37,7 @@ func TestANewKeyOfAnEngineThatStands(t *testing.T) {
 	}
 	pid := s.pidOf(t)
 	attempts := 0
-	until(t, "a key is tried, and decided again", func() bool { // once the engine's time is known
+	eventually(t, "a key is tried, and decided again", func() bool { // once the engine's time is known
 		for range 10 {
 			throttle(strconv.FormatInt(time.Now().UnixNano(), 10))
 		}

@@ -64,7 +64,7 @@ func TestTheBreakerOpensAndCloses(t *testing.T) {
 					t.Fatalf("%d probes wait", h.Waiting())
 				}
 				h.Pass(probePause)
-				until(t, "the probe has failed", func() bool { return h.Waiting() == 1 })
+				eventually(t, "the probe has failed", func() bool { return h.Waiting() == 1 })
 				if e.Count() != asked+probes || s.DownAt("k") == nil {
 					t.Fatalf("%d probes were sent, and not %d", e.Count()-asked, probes)
 				}
@@ -72,13 +72,13 @@ func TestTheBreakerOpensAndCloses(t *testing.T) {
 			e.Answers("-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n")
 			before := s.DownAt("k").Error()
 			h.Pass(probePause)
-			until(t, "callers are told what is wrong now", func() bool {
+			eventually(t, "callers are told what is wrong now", func() bool {
 				is := s.DownAt("k").Error()
 				return is != before && h.Waiting() == 1
 			})
 			e.Answers(":0\r\n")
 			h.Pass(probePause)
-			until(t, "it is closed", func() bool { return s.DownAt("k") == nil })
+			eventually(t, "it is closed", func() bool { return s.DownAt("k") == nil })
 			if err := s.askFor("k", patient); err != nil {
 				t.Fatal(err)
 			}
@@ -175,13 +175,13 @@ func TestALaneStopsByItself(t *testing.T) {
 			t.Fatalf("prefix %q, %d others: %v, as a whole %v", prefix, others, s.DownAt(away), s.Down())
 		}
 		h.Pass(probePause)
-		until(t, "the probe has failed", func() bool { return h.Waiting() == 1 })
+		eventually(t, "the probe has failed", func() bool { return h.Waiting() == 1 })
 		if probes := e.Probes(); len(probes) != 1 || !strings.HasPrefix(keyOf(probes[0]), prefix) || s.DownAt(away) == nil {
 			t.Fatalf("the probes are %q: %v", probes, s.DownAt(away))
 		}
 		e.Answers(":1\r\n")
 		h.Pass(probePause)
-		until(t, "it is closed", func() bool { return s.DownAt(away) == nil })
+		eventually(t, "it is closed", func() bool { return s.DownAt(away) == nil })
 	}
 }
 
@@ -206,11 +206,11 @@ func TestARealReplica(t *testing.T) {
 		}
 	}
 	h.Pass(probePause)
-	until(t, "the probe has failed", func() bool { return h.Waiting() == 1 })
+	eventually(t, "the probe has failed", func() bool { return h.Waiting() == 1 })
 	if s.DownAt("k") == nil {
 		t.Fatal("a replica closes it")
 	}
 	tell("REPLICAOF", "NO", "ONE")
 	h.Pass(probePause)
-	until(t, "it is closed", func() bool { return s.DownAt("k") == nil })
+	eventually(t, "it is closed", func() bool { return s.DownAt("k") == nil })
 }

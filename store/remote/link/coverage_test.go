@@ -106,7 +106,7 @@ func TestAwayInAClusterNeedsAllOfIt(t *testing.T) {
 			return ":1\r\n"
 		})
 		s.breaks(t, "k")
-		until(t, "all parts are asked", func() bool {
+		eventually(t, "all parts are asked", func() bool {
 			s.askRest()
 			for i := range s.lanes.all {
 				if l := &s.lanes.all[i]; !l.asked.Load() && l.breaker.down() == nil || all && l.breaker.down() == nil {

@@ -15,9 +15,9 @@ func silent(t *testing.T) (s *Link, e *harness.Ailing, h *harness.Hands, resume 
 	s = newTestLink(t, e.Socket, Options{})
 	h = s.byHand()
 	resume = e.Hangs(t)
-	until(t, "a call that was sent is late", func() bool { return isDown(s.askFor("k", time.Millisecond)) && h.Waiting() == 1 })
+	eventually(t, "a call that was sent is late", func() bool { return isDown(s.askFor("k", time.Millisecond)) && h.Waiting() == 1 })
 	d := s.lanes.of("k").breaker.doubted()
-	until(t, "the probe is on its way", func() bool {
+	eventually(t, "the probe is on its way", func() bool {
 		if !d.asks.Swap(true) { // it was lost with the connection of the call
 			go d.ask()
 		}
@@ -62,7 +62,7 @@ func TestTheBreakerOfASilentEngine(t *testing.T) {
 		t.Fatal(why)
 	}
 	resume()
-	until(t, "it is closed", func() bool {
+	eventually(t, "it is closed", func() bool {
 		h.Pass(probePause) // a call that is late may take the connection with it, and a probe
 		return s.DownAt("k") == nil
 	})
@@ -100,7 +100,7 @@ func TestAProcessThatDoesNotRun(t *testing.T) {
 	}
 	resume()
 	b := &s.lanes.of("k").breaker
-	until(t, "the doubt has ended", func() bool {
+	eventually(t, "the doubt has ended", func() bool {
 		if d := b.doubted(); d != nil && !d.asks.Swap(true) { // the call has taken the connection with it, and the probe
 			d.ask()
 		}
@@ -129,7 +129,7 @@ func TestADoubtIsConfirmed(t *testing.T) {
 	s.byHand()
 	e.Answers("-LOADING Redis is loading the dataset in memory\r\n")
 	s.lanes.of("k").breaker.late("k") // without a call, which would take the connection with it, and the probe
-	until(t, "it is open", func() bool { return s.DownAt("k") != nil })
+	eventually(t, "it is open", func() bool { return s.DownAt("k") != nil })
 	if why := s.DownAt("k"); why.Error() != "the engine is loading its data" {
 		t.Fatal(why)
 	}

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"celld/integration_test/harness"
 
 	"github.com/tidwall/redcon"
 )
@@ -81,15 +82,7 @@ func (f *fakeEngine) Count(prefix string) int {
 	return n
 }
 
-// eventually waits until something is so.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
-}
+var eventually = harness.Eventually
 
 // freeAddr is an address that nobody listens on.
 func freeAddr(t *testing.T) string {

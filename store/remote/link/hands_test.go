@@ -3,7 +3,6 @@ package link
 import (
 	"errors"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -42,14 +41,4 @@ func (s *Link) byHand() *harness.Hands {
 	h.Set(time.Unix(1_700_000_000, 0))
 	s.options.Now, s.options.After, s.outage.since = h.Now, h.After, h.Now()
 	return h
-}
-
-// until polls for what comes from another goroutine.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for start := time.Now(); !is(); time.Sleep(time.Millisecond) {
-		if time.Since(start) > patient {
-			t.Fatalf("it has not come to this: %s", what)
-		}
-	}
 }

@@ -89,10 +89,10 @@ func TestSlotsAreAskedForInAnOutage(t *testing.T) {
 	}
 	s.cluster.Store(true)
 	s.opened(&DownError{})
-	until(t, "it is asked at the beginning", asked(1))
+	eventually(t, "it is asked at the beginning", asked(1))
 	s.closed()
 	h.Pass(flapping)
-	until(t, "it is asked at the end", asked(2))
+	eventually(t, "it is asked at the end", asked(2))
 	s.client.Store(nil)
 	s.ownersAgain()
 }

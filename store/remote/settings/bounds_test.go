@@ -52,7 +52,7 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 	e.Answers("*3\r\n:-1\r\n$0\r\n\r\n$0\r\n\r\n")
 	s.policies.answers, s.rules.answers = true, true
 	s.setAll(list[:1])
-	until(t, "the log tells of it", func() bool { return strings.Contains(log.String(), "A policy of the file is not on the engine") })
+	eventually(t, "the log tells of it", func() bool { return strings.Contains(log.String(), "A policy of the file is not on the engine") })
 	if text := e.Commands()[0]; !strings.HasSuffix(text, " 7") {
 		t.Errorf("the time is not that of the test: %s", text)
 	}

@@ -26,7 +26,7 @@ var (
 	startRedis = linktest.StartRedis
 	testDown   = linktest.Down
 	told       = linktest.Told
-	until      = harness.Eventually
+	eventually = harness.Eventually
 )
 
 // Store has the settings of an engine.

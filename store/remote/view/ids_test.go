@@ -95,7 +95,7 @@ func TestNoNumberIsAskedOfAnEngineThatRefuses(t *testing.T) {
 	if e.Count() != 0 || s.process.given.Load() {
 		t.Errorf("%d commands", e.Count())
 	}
-	until(t, "it takes calls again", func() bool { h.Pass(time.Second); return s.Link.Down() == nil })
+	eventually(t, "it takes calls again", func() bool { h.Pass(time.Second); return s.Link.Down() == nil })
 	s.AskNumber()
-	until(t, "the number is there", func() bool { return s.process.number.Load() == 1 })
+	eventually(t, "the number is there", func() bool { return s.process.number.Load() == 1 })
 }

@@ -27,7 +27,7 @@ var (
 	number     = harness.IntOf
 	startRedis = linktest.StartRedis
 	testDown   = linktest.Down
-	until      = harness.Eventually
+	eventually = harness.Eventually
 	viewReply  = linktest.ViewReply
 )
 

@@ -28,7 +28,7 @@ var (
 	sent       = linktest.Down
 	startRedis = linktest.StartRedis
 	told       = linktest.Told
-	until      = harness.Eventually
+	eventually = harness.Eventually
 )
 
 // Store decides on all by changes. Only those who wait are in it.
