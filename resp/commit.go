@@ -56,8 +56,7 @@ type sentPart struct {
 func (srv *service) commit() error {
 	startNS := srv.clock()
 	err := srv.persist.Commit()
-	nowNS := srv.clock()
-	srv.latency.Note(latency.Fsync, nowNS, nowNS-startNS)
+	srv.latency.Note(latency.Fsync, srv.clock()-startNS)
 	return err
 }
 

@@ -222,7 +222,7 @@ func (f inFlight) countTimed(tookNS int64, inExec bool) {
 	if row.Flags&command.Fast != 0 {
 		event = latency.FastCommand
 	}
-	s.srv.latency.Note(event, s.srv.clock(), tookNS)
+	s.srv.latency.Note(event, tookNS)
 }
 
 // replied accounts for the reply to a command, which is in out[mark:].
@@ -283,7 +283,7 @@ func (srv *service) countBatch(c *scratch) (nowNS int64) {
 	}
 	nowNS, eachNS, fast := c.stats.Finish(srv.clock, c.lane)
 	if fast {
-		srv.latency.Note(latency.FastCommand, nowNS, eachNS)
+		srv.latency.Note(latency.FastCommand, eachNS)
 	}
 	return nowNS
 }

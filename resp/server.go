@@ -89,7 +89,7 @@ func NewServer(o Options) *Server {
 	}
 	srv.log = loglimit.New(o.Log, func() int64 { return srv.clock() })
 	srv.slowlog = slowlog.New(func() int64 { return srv.cfg.SlowlogMaxLen.Get() })
-	srv.latency = latency.New(func() int64 { return srv.cfg.LatencyThreshold.Get() }, srv.store.WallNS)
+	srv.latency = latency.New(func() int64 { return srv.cfg.LatencyThreshold.Get() }, func() int64 { return srv.store.WallNS(srv.clock()) })
 	if srv.persist == nil {
 		o := srv.cfg.Persistence()
 		o.Clock, o.Log = srv.clock, srv.log.Logger

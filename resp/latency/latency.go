@@ -1,8 +1,8 @@
 // Package latency keeps what took long and when, for LATENCY.
 //
 //	m := latency.New(threshold, wallNS)
-//	m.Note(latency.Fsync, nowNS, tookNS) // kept if it took the threshold or longer
-//	rows := latency.Rows(m, table)       // LATEST, HISTORY, RESET, DOCTOR, HISTOGRAM
+//	m.Note(latency.Fsync, tookNS)  // kept if it took the threshold or longer
+//	rows := latency.Rows(m, table) // LATEST, HISTORY, RESET, DOCTOR, HISTOGRAM
 //
 // It needs no limit, as there are only three events.
 package latency
@@ -27,7 +27,7 @@ const (
 // Monitor keeps the spikes of events. Any goroutine may use it.
 type Monitor struct {
 	thresholdMs func() int64
-	wallNS      func(nowNS int64) int64
+	wallNS      func() int64
 
 	mu     sync.Mutex
 	events []*Event // by name
@@ -45,15 +45,15 @@ type Spike struct{ UnixS, Ms int64 }
 
 func (e *Event) last() Spike { return e.Spikes[len(e.Spikes)-1] }
 
-// New returns a Monitor of what takes so many milliseconds; 0: of nothing. wallNS converts limit time to the wall clock's.
-func New(thresholdMs func() int64, wallNS func(nowNS int64) int64) *Monitor {
+// New returns a Monitor of what takes so many milliseconds; 0: of nothing. wallNS is the wall clock.
+func New(thresholdMs, wallNS func() int64) *Monitor {
 	return &Monitor{thresholdMs: thresholdMs, wallNS: wallNS}
 }
 
-// Note notes an event's time, if that is a spike.
-func (m *Monitor) Note(event string, nowNS, tookNS int64) {
+// Note notes the time of an event that ends now, if that is a spike.
+func (m *Monitor) Note(event string, tookNS int64) {
 	if threshold := m.thresholdMs(); threshold != 0 && tookNS/1e6 >= threshold {
-		m.add(event, Spike{m.wallNS(nowNS) / int64(time.Second), tookNS / 1e6})
+		m.add(event, Spike{m.wallNS() / int64(time.Second), tookNS / 1e6})
 	}
 }
 

@@ -7,9 +7,12 @@ import (
 
 // The longest time of a second is kept, of what takes the threshold or longer.
 func TestMonitor(t *testing.T) {
-	threshold := int64(10)
-	m := New(func() int64 { return threshold }, func(nowNS int64) int64 { return nowNS + 100e9 })
-	note := func(event string, s, ms int64) { m.Note(event, s*1e9+5e8, ms*1e6+999_999) }
+	threshold, wallNS := int64(10), int64(0)
+	m := New(func() int64 { return threshold }, func() int64 { return wallNS })
+	note := func(event string, s, ms int64) {
+		wallNS = (100+s)*1e9 + 5e8
+		m.Note(event, ms*1e6+999_999)
+	}
 	note(Command, 1, 9)
 	if len(m.Read(anyEvent)) > 0 {
 		t.Error("what is below the threshold is kept")

@@ -13,13 +13,13 @@ import (
 
 // What LATENCY answers.
 func TestRows(t *testing.T) {
-	threshold := int64(0)
+	threshold, wallNS := int64(0), int64(0)
 	var m *Monitor
 	run := func(*command.Call) {}
 	table := command.NewTable([]*command.Row{
 		{Name: "get", Run: run}, {Name: "ping", Run: run}, {Name: "config", Run: run, Sub: []*command.Row{{Name: "set", Run: run}, {Name: "get", Run: run}}},
 	}, func() any { return &stats.Command{} })
-	m = New(func() int64 { return threshold }, func(nowNS int64) int64 { return nowNS })
+	m = New(func() int64 { return threshold }, func() int64 { return wallNS })
 	h := calltest.New(memory.Options{}, &command.Row{Name: "latency", Sub: Rows(m, func() *command.Table { return table })})
 	want := func(line, reply string) {
 		t.Helper()
@@ -38,10 +38,13 @@ func TestRows(t *testing.T) {
 	want("HISTORY command", "*0\r\n")
 	s := h.NowNS / 1e9
 	for _, spike := range [][2]int64{{86400, 30}, {50, 5}, {10, 10}} { // so long ago, and how long
-		m.Note(Command, h.NowNS-spike[0]*1e9, spike[1]*1e6)
+		wallNS = h.NowNS - spike[0]*1e9
+		m.Note(Command, spike[1]*1e6)
 	}
-	m.Note(Fsync, h.NowNS-60e9, 7e6)
-	m.Note(FastCommand, h.NowNS-3600e9, 8e6)
+	wallNS = h.NowNS - 60e9
+	m.Note(Fsync, 7e6)
+	wallNS = h.NowNS - 3600e9
+	m.Note(FastCommand, 8e6)
 	lines := map[string]string{
 		Fsync:       "aof-fsync-always: in 1 different seconds, 7 ms on average, 7 ms at most, last 1m ago.\n  " + advice[Fsync] + "\n",
 		Command:     "command: in 3 different seconds, 15 ms on average, 30 ms at most, last 10s ago.\n  " + advice[Command] + "\n",

@@ -159,8 +159,9 @@ end
 return show(redis.pcall('X'))`
 	e := NewEngine()
 	for reply, want := range map[string]string{
-		":5\r\n":                          "number:5",
-		":-1\r\n":                         "number:-1",
+		":5\r\n":  "number:5",
+		":-1\r\n": "number:-1",
+		"*4\r\n:-2\r\n:98\r\n:99\r\n:-9223372036854775808\r\n": "{1=number:-2,2=number:98,3=number:99,4=number:-9.2233720368548e+18}",
 		"$2\r\nhi\r\n":                    "string:hi",
 		"$-1\r\n":                         "boolean:false",
 		"*-1\r\n":                         "boolean:false",
