@@ -18,7 +18,7 @@ import (
 )
 
 // takesTLS tells that the peer is asked in the rows about TLS.
-func (p *peer) takesTLS() bool { return p.name == "celld" || p.name == "redis-cell" || p.pings() }
+func (p *peer) takesTLS() bool { return p.isCelld() || p.name == "redis-cell" || p.pings() }
 
 // tlsArgs are the flags of celld and of redis-server about TLS.
 func tlsArgs(s *server) []string {
