@@ -2,8 +2,6 @@ package resp
 
 import (
 	"net"
-	"sync"
-	"sync/atomic"
 
 	"celld/resp/command"
 	"celld/resp/command/decide"
@@ -33,7 +31,7 @@ func (srv *service) NewSession(remote, local net.Addr) (s *Session, refusal stri
 
 func (srv *service) newSession() *Session {
 	s := &Session{srv: srv}
-	s.bound.bytes = &s.client.BoundBytes
+	s.bound.Bytes = &s.client.BoundBytes
 	s.becomeNobody()
 	return s
 }
@@ -63,11 +61,6 @@ type scratch struct {
 	visit   *visit // the running command is its handler's
 	stats   stats.Batch
 	slice   slice
-}
-
-type scratchPool struct {
-	pool sync.Pool
-	made atomic.Uint32
 }
 
 func (p *scratchPool) get(of *decide.Server) *scratch {

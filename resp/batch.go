@@ -53,7 +53,7 @@ func askOne(c *command.Call, f *decide.Shape) {
 	s := sessionOf(c)
 	b := s.scratch.emptyBatch()
 	if terms := f.Terms(); terms != nil {
-		if terms.Bound && !s.bound.room(c) {
+		if terms.Bound && !s.bound.Room(c) {
 			c.Error(errBound)
 			return
 		}
@@ -86,7 +86,7 @@ func (b *batch) ask(s *Session) {
 func (b *batch) answer(s *Session, waitedNS int64) {
 	mark, calls, writes := len(s.call.Out), b.Len(), s.srv.synchronous && b.Changes()
 	if b.lone && b.Take().Err == nil {
-		s.bound.add(b.Take(), b.may, s.nowNS)
+		s.bound.Add(b.Take(), b.may, s.nowNS)
 		if b.waits && !b.Take().Taken.Limited {
 			s.srv.stats.Waits.Note(waitedNS)
 		}
@@ -122,12 +122,7 @@ func (b *batch) Wake() {
 	tr := b.tr // when the answer is seen, b may be another's
 	b.answered.Store(true)
 	if b.lone && b.gone.CompareAndSwap(true, false) {
-		later := &b.srv.later
-		later.givingBack.Add(1)
-		go func() { // as the limiter may hold locks
-			defer later.givingBack.Add(-1)
-			b.giveBack()
-		}()
+		b.srv.later.GiveBack(b.giveBack)
 	}
 	tr.Wake()
 }

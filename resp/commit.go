@@ -16,36 +16,6 @@ type round struct {
 	changed bool // something, whether or not it is replied to
 }
 
-// inRound returns the session's round. A connection that has never waited for the disk has none yet.
-func (s *Session) inRound() *round {
-	if s.round == nil {
-		s.round = &round{}
-	}
-	return s.round
-}
-
-// noteSent counts bytes passed to the transport.
-func (s *Session) noteSent(bytes int) {
-	if s.srv.synchronous {
-		s.inRound().sent += bytes
-	}
-}
-
-// countDecisions adds the batch's decisions so far to the totals, or to the session's round where replies wait for the disk. Those of a
-// visit count when it is stored, as it may have to run again.
-func (s *Session) countDecisions() {
-	d := &s.scratch.decider.Decided
-	switch {
-	case s.scratch.visit != nil:
-		return
-	case s.srv.synchronous:
-		s.inRound().decided.AddAll(d, s.scratch.lane)
-		d.Clear()
-	default:
-		d.Settle(s.scratch.lane, nil)
-	}
-}
-
 // sentPart is the position of replies to writes, in bytes since the last commit.
 type sentPart struct {
 	start, end int
@@ -66,9 +36,6 @@ func (r *round) wrote(mark, end, replies int) {
 	r.writes = append(r.writes, sentPart{r.sent + mark, r.sent + end, replies})
 }
 
-// Wrote reports whether the session has run a write since the last Confirm, even one without a reply.
-func (s *Session) Wrote() bool { return s.round != nil && s.round.changed }
-
 // unwrite forgets the replies to writes in out[mark:], which are not sent after all.
 func (r *round) unwrite(mark int) {
 	if r == nil {
@@ -79,13 +46,8 @@ func (r *round) unwrite(mark int) {
 	}
 }
 
-// Confirm takes all bytes that the session has sent since the last Confirm, and the error of writing its changes to the disk. It
-// returns the bytes to pass on. After an error, these answer each write with that error in place of its reply.
-func (s *Session) Confirm(sent []byte, err error) []byte {
-	if len(sent) > 0 {
-		s.client.LastNS.Store(s.srv.clock()) // waiting for the disk is not idle time
-	}
-	r := s.inRound()
+// confirm ends the round: see Session.Confirm.
+func (r *round) confirm(sent []byte, err error) []byte {
 	r.decided.Settle(0, err)
 	r.decided = decisions.Batch{} // most connections are idle
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"celld/resp/client"
 	"celld/resp/command"
 	"celld/resp/latency"
 	"celld/resp/slowlog"
@@ -237,8 +238,21 @@ func (f inFlight) replied(mark int) {
 		}
 	}
 	if s.srv.gate.has(gateMonitored) && row.Flags&(command.Admin|command.SkipMonitor) == 0 { // after it has run, as in Redis: who RESETs does not see that
-		s.srv.feedMonitors(s, args)
+		s.feedMonitors(args)
 	}
+}
+
+// feedMonitors sends a command to every monitor in Redis's form, without secrets.
+func (s *Session) feedMonitors(args [][]byte) {
+	who := s.client.MonitorAddr()
+	if s.srv.running.by(&s.client) {
+		who = "lua"
+	}
+	line := client.MonitorLine(s.store().WallNS(s.nowNS), who, command.Redact(args))
+	s.scratch.once(func() {
+		told := s.srv.tellMonitors(line)
+		s.scratch.slice.did(told, told*len(line))
+	})
 }
 
 // failed counts a command whose reply is an error, and the error. Errors that a script passes on have been counted before.

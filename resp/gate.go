@@ -74,6 +74,3 @@ func (g *serverGate) set(bit gate, on bool) {
 		g.word.And(^uint32(bit))
 	}
 }
-
-// ungated says that nobody needs to look at single commands, but for the user's rights: see allowed.
-func (s *Session) ungated() bool { return s.gate&^gateRights|s.srv.gate.Load() == 0 }

@@ -101,7 +101,7 @@ func (h *host) Shared(a store.Access, do func()) {
 }
 
 // LeaseEnds notes when a lease that ends with the connection ends otherwise.
-func (h *host) LeaseEnds(id, endNS int64) { h.bound.ends(id, endNS) }
+func (h *host) LeaseEnds(id, endNS int64) { h.bound.Ends(id, endNS) }
 
 // ErrorText is the text of what the store has refused. A key to which a lease leads, and to which the user has no right, is refused
 // and logged as one that the command names.
@@ -123,8 +123,8 @@ func (h *host) noteNoRight(refused *store.NoRightError) (text string) {
 
 // context is where a command comes from, in the words of ACL LOG.
 func (h *host) context() string {
-	switch r := h.srv.running.Load(); {
-	case r != nil && r.s == h.session():
+	switch {
+	case h.srv.running.by(&h.client):
 		return "lua"
 	case h.tx.running || h.gate.has(gateMulti):
 		return "multi"
@@ -177,7 +177,7 @@ func (h *host) Reset() {
 	h.client.SetNames(client.Names{LibName: names.LibName, LibVersion: names.LibVersion})
 	h.srv.clients.SetTracking(&h.client, 0)
 	h.call.Out = append(h.call.Out, h.srv.clients.SetMonitor(&h.client, false)...)
-	s.bound.release(s.srv)
+	s.bound.Release(&s.srv.later)
 }
 
 // Authenticate makes a user the client's if the password is the user's. command is the name that AUTH or HELLO was called by.

@@ -5,23 +5,11 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"celld/resp/config"
 	"celld/resp/transport"
 )
-
-// sockets are where clients connect.
-type sockets struct {
-	inherited   Inherited
-	carries     atomic.Pointer[transport.Transport] // nil: nothing is served yet
-	certWarning string                              // the last of warnOfCertificate
-
-	mu    sync.Mutex
-	addrs []net.Addr
-}
 
 // tcpPort returns the first port of TCP; 0: there is none.
 func (o *sockets) tcpPort() int {
@@ -159,4 +147,15 @@ func multiplexing() string {
 		return "epoll"
 	}
 	return "go"
+}
+
+// inherit returns the sockets for connections of clients.
+func (srv *Server) inherit() (open []transport.Listener, err error) {
+	for _, ln := range srv.sockets.inherited.Plain {
+		open = append(open, transport.Listener{Listener: ln})
+	}
+	if len(srv.sockets.inherited.TLS) > 0 && srv.cfg.TLS.Keeper == nil {
+		return nil, errors.New("a socket for TLS is passed, and --tls-port with its certificates is not set")
+	}
+	return append(open, srv.secured(srv.sockets.inherited.TLS...)...), nil
 }

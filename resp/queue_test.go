@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"celld/resp/bound"
 	"celld/resp/command"
 	"celld/store"
 	"celld/store/memory"
@@ -300,8 +301,8 @@ func TestBoundLeases(t *testing.T) {
 		other.do("CL.TAKE", "k", "9/1h", "LEASE", "60000", "BIND")
 		p.want("CL.RELEASE k 2", ":1\r\n")
 		p.want("CL.RELEASE k 2", ":0\r\n")
-		if len(p.bound.byID) != 2 || p.client.BoundBytes.Load() != 2*(boundLeaseBytes+1) {
-			t.Errorf("%s: %v, %d bytes", how, p.bound.byID, p.client.BoundBytes.Load())
+		if held := p.client.BoundBytes.Load(); held != 2*(bound.LeaseBytes+1) {
+			t.Errorf("%s: %d bytes for two leases", how, held)
 		}
 		if end(p); !slices.Equal(q.leases(), []int64{4, 5}) || p.client.BoundBytes.Load() != 0 {
 			t.Errorf("%s: %v are left, want 4 and 5", how, q.leases())
@@ -331,12 +332,12 @@ func TestBoundLeasesAreBounded(t *testing.T) {
 	if got := p.do("CL.TAKE", long, "100/1h", "PEEK"); got != before {
 		t.Errorf("spent: %q, %q", before, got)
 	}
-	if held := p.client.Bytes(); held < maxBoundBytes/2 || held > 2*maxBoundBytes {
+	if held := p.client.Bytes(); held < bound.MaxBytes/2 || held > 2*bound.MaxBytes {
 		t.Errorf("%d bytes", held)
 	}
 	w.sleepMS(1001)
-	if got := p.do(call...); strings.HasPrefix(got, "-") || len(p.bound.byID) != 1 {
-		t.Errorf("%.100q, %d are kept", got, len(p.bound.byID))
+	if got := p.do(call...); strings.HasPrefix(got, "-") || p.client.BoundBytes.Load() != int64(bound.LeaseBytes+len(long)) {
+		t.Errorf("%.100q, %d bytes are kept", got, p.client.BoundBytes.Load())
 	}
 }
 

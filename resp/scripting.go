@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 
 	"celld/resp/acl"
 	"celld/resp/command"
@@ -33,20 +32,13 @@ func scriptRows() []*command.Row {
 // scriptRun is a running script, and its Host. It holds the execution lock alone until it has run for longer than lua-time-limit.
 // Then it is busy and releases the lock: other clients are served, but their commands get -BUSY and change nothing.
 type scriptRun struct {
+	runningScript
 	s        *Session
-	startNS  int64
 	readOnly bool
-	fate     atomic.Int32
 	inExec   bool  // the transaction may have written before
 	holds    bool  // replies to earlier writes of its connection have not been sent
 	yieldNS  int64 // when to serve others again
 }
-
-// The fate of a scriptRun is set once. A script that has written cannot be killed, and a killed script cannot write.
-const (
-	hasWritten int32 = 1 + iota
-	isKilled
-)
 
 // yieldEveryNS is how long a busy script runs before it lets its event loop serve others.
 const yieldEveryNS = 1_000_000
@@ -78,7 +70,7 @@ func eval(find func(*script.Engine, []byte) (*script.Script, string), readOnly b
 	return func(c *command.Call) {
 		s, args := sessionOf(c), c.Args
 		if s.srv.gate.has(gateMonitored) { // MONITOR shows the script before the commands that it calls
-			s.srv.feedMonitors(s, args)
+			s.feedMonitors(args)
 		}
 		keys, ok := command.ParseInt(args[2])
 		switch {
@@ -98,7 +90,8 @@ func eval(find func(*script.Engine, []byte) (*script.Script, string), readOnly b
 				c.Error("%s", problem)
 				return
 			}
-			run := &scriptRun{s: s, startNS: s.srv.clock(), readOnly: readOnly || found.ReadOnly, inExec: s.tx.running}
+			run := &scriptRun{s: s, readOnly: readOnly || found.ReadOnly, inExec: s.tx.running}
+			run.client, run.startNS = &s.client, s.srv.clock()
 			run.run(found, args[3:3+keys], args[3+keys:])
 		})
 	}
@@ -117,7 +110,7 @@ func (r *scriptRun) run(found *script.Script, keys, args [][]byte) {
 	s, engine := r.s, r.s.srv.scriptEngine()
 	resp3, inExec, last := s.call.RESP3, s.tx.running, s.client.LastCommand.Load()
 	s.call.RESP3, s.tx.running = false, true
-	s.srv.running.Store(r)
+	s.srv.running.Store(&r.runningScript)
 	defer func() { // also after a panic
 		if s.srv.gate.has(gateBusy) {
 			s.client.Conn.Resume()

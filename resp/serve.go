@@ -71,7 +71,7 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 	cron.Wait()
 	drained := srv.drainLimiter(endsNS)
 	t.Stop()
-	srv.later.running.Wait()
+	srv.later.Wait()
 	drained()
 	srv.execution.Lock() // a reload changes the store under it, and the next one sees that the server ends
 	defer srv.execution.Unlock()

@@ -1,44 +1,13 @@
 package resp
 
 import (
-	"log/slog"
-	"os"
+	"context"
+	"net"
+	"sync"
 	"sync/atomic"
 
-	"celld/persistence"
-	"celld/resp/clock"
-	"celld/resp/config"
-	"celld/resp/decisions"
-	"celld/resp/latency"
-	"celld/resp/loglimit"
-	"celld/resp/slowlog"
-	"celld/resp/stats"
-	"celld/store/memory"
-	"celld/store/remote"
+	"celld/resp/transport"
 )
-
-// Options are the parts of a Server.
-type Options struct {
-	Config  *config.Config
-	Files   Files // what ReadFiles has read
-	Store   *memory.Store
-	Log     *slog.Logger // nil: nothing is logged
-	Clock   func() int64 // limit time in Unix nanoseconds, which never goes back; nil: a new Clock's
-	Version string       // celld's own
-
-	Exit    func(code int) // ends the process after a fault; nil: os.Exit
-	Dropped func() int64   // lines of the log that nobody has read; nil: none
-
-	// ReadClocks is Clock.Read: the wall clock and Clock at the same instant. nil: celld does not notice when the wall clock is set.
-	ReadClocks func() (wallNS, nowNS int64, ok bool)
-
-	// Engine keeps the keys, and decides; nil: Store does. With an Engine, Store has no keys, and the policies of the Engine's Options.
-	Engine *remote.Store
-
-	Inherited Inherited // the zero value: Listen opens all sockets
-
-	Persistence *persistence.Disk // nil: NewServer makes one from Config, and does not start it
-}
 
 // Server serves clients. It does no network I/O itself: Listen and Serve do, and tests call sessions directly.
 type Server struct {
@@ -57,62 +26,23 @@ type upkeep struct {
 	keysTold    atomic.Int64 // those of keys, as last passed to it
 }
 
-// NewServer returns a server. It does not listen yet.
-func NewServer(o Options) *Server {
-	srv := &Server{
-		service: service{
-			cfg:       o.Config,
-			clock:     o.Clock,
-			keyspace:  keyspace{store: o.Store, policies: o.Files.policies},
-			disk:      disk{persist: o.Persistence},
-			scripting: scripting{execution: newExecution()},
-			measures:  measures{stats: stats.NewServer(), decisions: decisions.NewRows(o.Store.Set), denied: decisions.NewDenied(o.Store.Set)},
-			stopping:  stopping{exit: o.Exit},
-		},
-		sockets: sockets{inherited: o.Inherited},
-		upkeep:  upkeep{readClocks: o.ReadClocks},
-		life:    life{stop: make(chan struct{}), aborts: make(chan struct{})},
-	}
-	if srv.stopping.exit == nil {
-		srv.stopping.exit = os.Exit
-	}
-	if o.Dropped != nil {
-		srv.stats.DroppedLines = o.Dropped
-	}
-	srv.port, srv.keys, srv.limiter = memory.Port{Store: srv.store}, srv.store, srv.store
-	if srv.clock == nil {
-		c := clock.New()
-		srv.clock, srv.upkeep.readClocks = c.NowNS, c.Read
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	srv.log = loglimit.New(o.Log, func() int64 { return srv.clock() })
-	srv.slowlog = slowlog.New(func() int64 { return srv.cfg.SlowlogMaxLen.Get() })
-	srv.latency = latency.New(func() int64 { return srv.cfg.LatencyThreshold.Get() }, func() int64 { return srv.store.WallNS(srv.clock()) })
-	if srv.persist == nil {
-		o := srv.cfg.Persistence()
-		o.Clock, o.Log = srv.clock, srv.log.Logger
-		srv.persist = persistence.New(srv.store, o)
-	}
-	srv.synchronous = srv.persist.Synchronous()
-	srv.clients.OnMonitors = func(some bool) { srv.gate.set(gateMonitored, some) }
-	srv.persist.OnRefusal(func(refused bool) { srv.gate.set(gateRefusing, refused) })
-	srv.instance = newInstance(o.Version, srv.clock())
-	srv.commands = newCommandTable(srv)
-	srv.deciding = srv.decides()
-	srv.metrics = srv.newRegistry()
-	srv.useUsers(o.Files.users)
-	if o.Engine != nil {
-		srv.useEngine(o.Engine)
-		srv.stats.Engine = o.Engine.Stats()
-		srv.cfg.Engine.Failure.OnSet(func(text string) {
-			if modes, err := remote.ParseFailures(text); err == nil {
-				o.Engine.SetFailures(modes)
-			}
-		})
-	}
-	srv.upkeep.keysTold.Store(srv.keysMayHold())
-	srv.followSettings()
-	return srv
+// sockets are where clients connect.
+type sockets struct {
+	inherited   Inherited
+	carries     atomic.Pointer[transport.Transport] // nil: nothing is served yet
+	certWarning string                              // the last of warnOfCertificate
+
+	mu    sync.Mutex
+	addrs []net.Addr
+}
+
+// life is how far the server is on its way to its end.
+type life struct {
+	leaving    atomic.Bool  // it has been told to stop, and may serve on for --shutdown-delay
+	saveAtExit atomic.Int32 // SHUTDOWN's option: saveIfOn, saveAlways, saveNever
+	onStop     []func(context.Context)
+
+	stopOnce sync.Once
+	stop     chan struct{}
+	aborts   chan struct{} // SHUTDOWN ABORT receives from it while a shutdown is delayed
 }

@@ -6,6 +6,7 @@ import (
 
 	"celld/persistence"
 	"celld/resp/acl"
+	"celld/resp/bound"
 	"celld/resp/client"
 	"celld/resp/command"
 	"celld/resp/command/decide"
@@ -48,6 +49,12 @@ type stopping struct {
 	exit     func(code int) // ends the process after a fault
 }
 
+// scratchPool is where sessions that answer nothing leave their scratches.
+type scratchPool struct {
+	pool sync.Pool
+	made atomic.Uint32
+}
+
 // keyspace is what keeps the keys and decides.
 type keyspace struct {
 	store    *memory.Store   // of the process, which has the policies, too
@@ -59,7 +66,7 @@ type keyspace struct {
 	deciding decide.Server
 	visiting atomic.Int64 // bytes of visits to the engine
 	listing  sync.Mutex   // one long list is made at a time
-	later    laterReleases
+	later    bound.Releaser
 }
 
 // accounts are the users, and what they were refused.
@@ -88,6 +95,6 @@ type disk struct {
 // scripting is how commands run beside each other, and scripts alone.
 type scripting struct {
 	execution execution
-	scripts   *script.Engine            // used only while execution is held alone
-	running   atomic.Pointer[scriptRun] // nil: no script runs
+	scripts   *script.Engine // used only while execution is held alone
+	running   running
 }

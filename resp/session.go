@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/bound"
 	"celld/resp/client"
 	"celld/resp/command"
 	"celld/resp/wire"
@@ -30,7 +31,7 @@ type Session struct {
 
 	tx transaction
 
-	bound boundLeases
+	bound bound.Leases
 	round *round // used where replies wait for the disk; nil: nothing has been sent yet
 }
 
@@ -42,6 +43,14 @@ const (
 	afterReply        // close when the replies have been sent
 	atOnce            // close without sending the replies: the peer does not read them, or has exceeded a limit
 )
+
+// suspension is what a session waits for: a batch that the limiter has not answered, or a visit to an engine.
+type suspension interface {
+	ready() bool       // it can go on
+	resume(s *Session) // goes on, and may make the session wait again
+	leave(s *Session)  // nobody will read the answer
+	abandons() bool    // who closes its half of the connection gives the wait up
+}
 
 // Serve answers data, which may hold any part of any number of commands, and sends the replies. It does not keep data. It
 // reports whether whole commands may be left. If so, the transport calls Serve(nil) before it reads more.
@@ -237,6 +246,25 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	return data, false
 }
 
+// ungated says that nobody needs to look at single commands, but for the user's rights: see allowed.
+func (s *Session) ungated() bool { return s.gate&^gateRights|s.srv.gate.Load() == 0 }
+
+// resume answers what the session has waited for. Where the session has gone meanwhile, leave has ended the wait.
+func (s *Session) resume() {
+	if w := s.waits; w != nil {
+		s.waits = nil
+		w.resume(s)
+	}
+}
+
+// leave ends a wait whose answer nobody will read.
+func (s *Session) leave() {
+	if w := s.waits; w != nil {
+		s.waits = nil
+		w.leave(s)
+	}
+}
+
 // decideTogether decides the calls at the start of data, and returns their bytes. Where the command behind them has been read, next is its
 // length, and scratch.args has it.
 func (s *Session) decideTogether(data []byte) (used, next int) {
@@ -349,10 +377,52 @@ func (s *Session) store() store.Keys {
 func (s *Session) Closed() {
 	s.end = atOnce
 	s.leave()
-	s.bound.release(s.srv)
+	s.bound.Release(&s.srv.later)
 	s.tx.discard()
 	if s.round != nil { // the transport does not call Confirm after this
 		s.round.decided.Settle(0, nil)
 	}
 	s.srv.clients.Forget(&s.client)
+}
+
+// inRound returns the session's round. A connection that has never waited for the disk has none yet.
+func (s *Session) inRound() *round {
+	if s.round == nil {
+		s.round = &round{}
+	}
+	return s.round
+}
+
+// noteSent counts bytes passed to the transport.
+func (s *Session) noteSent(bytes int) {
+	if s.srv.synchronous {
+		s.inRound().sent += bytes
+	}
+}
+
+// countDecisions adds the batch's decisions so far to the totals, or to the session's round where replies wait for the disk. Those of a
+// visit count when it is stored, as it may have to run again.
+func (s *Session) countDecisions() {
+	d := &s.scratch.decider.Decided
+	switch {
+	case s.scratch.visit != nil:
+		return
+	case s.srv.synchronous:
+		s.inRound().decided.AddAll(d, s.scratch.lane)
+		d.Clear()
+	default:
+		d.Settle(s.scratch.lane, nil)
+	}
+}
+
+// Wrote reports whether the session has run a write since the last Confirm, even one without a reply.
+func (s *Session) Wrote() bool { return s.round != nil && s.round.changed }
+
+// Confirm takes all bytes that the session has sent since the last Confirm, and the error of writing its changes to the disk. It
+// returns the bytes to pass on. After an error, these answer each write with that error in place of its reply.
+func (s *Session) Confirm(sent []byte, err error) []byte {
+	if len(sent) > 0 {
+		s.client.LastNS.Store(s.srv.clock()) // waiting for the disk is not idle time
+	}
+	return s.inRound().confirm(sent, err)
 }

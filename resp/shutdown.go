@@ -4,24 +4,12 @@ import (
 	"context"
 	"errors"
 	"os"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"celld/persistence"
 	"celld/resp/transport"
+	"celld/store"
 )
-
-// life is how far the server is on its way to its end.
-type life struct {
-	leaving    atomic.Bool  // it has been told to stop, and may serve on for --shutdown-delay
-	saveAtExit atomic.Int32 // SHUTDOWN's option: saveIfOn, saveAlways, saveNever
-	onStop     []func(context.Context)
-
-	stopOnce sync.Once
-	stop     chan struct{}
-	aborts   chan struct{} // SHUTDOWN ABORT receives from it while a shutdown is delayed
-}
 
 // AwaitStop returns when the server is to stop: a client has asked for SHUTDOWN, or a signal has come and --shutdown-delay
 // seconds have passed since. Until then it serves as before. A second signal ends the delay; SHUTDOWN ABORT takes the first
@@ -140,7 +128,7 @@ func (srv *Server) drainLimiter(endsNS int64) (wait func()) {
 	drained := srv.port.Drain(ctx)
 	return func() {
 		defer cancel()
-		for !drained() || srv.later.givingBack.Load() > 0 || !drained() { // what is given back is asked of the limiter again
+		for !drained() || srv.later.GivesBack() || !drained() { // what is given back is asked of the limiter again
 			if ctx.Err() != nil {
 				srv.log.Warn("some leases of closed connections were not given back in time, and last until they end")
 				return
@@ -161,4 +149,12 @@ func (srv *Server) closeFiles() error {
 		return nil // stopped before all was read: the files are as they were
 	}
 	return p.Close(save)
+}
+
+// refuseWaiting answers all calls that wait as refused, and all that would from now on.
+func (srv *service) refuseWaiting() {
+	srv.stopping.refusing.Store(true)
+	for _, c := range srv.clients.All() {
+		c.Unblock(srv.port, store.ErrRefused)
+	}
 }

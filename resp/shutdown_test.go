@@ -80,8 +80,7 @@ func TestTheEngineHasWhatSessionsHeld(t *testing.T) {
 		w, e := engineWorld(t, false)
 		looks := 0
 		e.drained = func(context.Context) bool { looks++; return looks != 1 }
-		w.later.givingBack.Store(1)
-		time.AfterFunc(time.Second, func() { w.later.givingBack.Store(0) })
+		w.later.GiveBack(func() { time.Sleep(time.Second) })
 		began := time.Now()
 		w.drainLimiter(w.clock() + 10e9)()
 		if took := time.Since(began).Round(10 * time.Millisecond); took != time.Second || w.log.String() != "" {

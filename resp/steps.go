@@ -1,6 +1,10 @@
 package resp
 
-import "celld/resp/command"
+import (
+	"sync/atomic"
+
+	"celld/resp/command"
+)
 
 // stepwise is a command that takes longer than others should wait, cut into steps of at most some 0.3 ms. When the session's slice is
 // over it waits, and goes on in its next turn. Other connections' commands run in between.
@@ -87,4 +91,22 @@ func (w *stepwise) resume(s *Session) {
 	f.timed(w.tookNS, true)
 	f.replied(mark)
 	f.called(mark)
+}
+
+// goAside does the running command's work in a goroutine while the session waits. It is the last that a handler does.
+func goAside(s *Session, args [][]byte, work func(args [][]byte) command.Work) *visit {
+	v := &visit{row: s.call.Row, args: s.detach(args), startNS: s.srv.clock(), tr: s.client.Conn, visiting: new(atomic.Int64)}
+	v.cancel = func() {}
+	v.answer = func(*command.Call) { // if the work panics
+		s.call.Error(errInternal)
+		s.end = afterReply
+	}
+	do := work(v.args)
+	go func() {
+		defer v.Wake()
+		defer s.srv.survive("aside")
+		v.answer = do()
+	}()
+	s.waits = v
+	return v
 }

@@ -5,7 +5,6 @@ import (
 	"net"
 
 	"celld/resp/client"
-	"celld/resp/command"
 	"celld/resp/loglimit"
 )
 
@@ -48,19 +47,6 @@ func (srv *service) tellOf(c *client.Client, text string, about ...any) {
 // tellRejected tells of a connection that is not served.
 func (srv *service) tellRejected(remote net.Addr, reason string) {
 	srv.Tell(TellConnection, "client", client.AddrText(remote), "reason", reason)
-}
-
-// feedMonitors sends a command to every monitor in Redis's form, without secrets.
-func (srv *service) feedMonitors(from *Session, args [][]byte) {
-	who := from.client.MonitorAddr()
-	if r := srv.running.Load(); r != nil && r.s == from {
-		who = "lua"
-	}
-	line := client.MonitorLine(from.store().WallNS(from.nowNS), who, command.Redact(args))
-	from.scratch.once(func() {
-		told := srv.tellMonitors(line)
-		from.scratch.slice.did(told, told*len(line))
-	})
 }
 
 // tellMonitors gives all monitors a line, and returns how many they are.

@@ -353,7 +353,7 @@ func TestLeasesOfWhoGoesBeforeTheAnswer(t *testing.T) {
 		p.do(append(append([]string{"CL.TAKE", "k"}, limits...), strings.Fields(options)...)...)
 		p.Closed()
 		l.Answer(0)
-		eventually(t, "end of what is given back", func() bool { return w.later.givingBack.Load() == 0 })
+		eventually(t, "end of what is given back", func() bool { return !w.later.GivesBack() })
 		other.do("CL.TAKE", "k", limits[len(limits)-1], "PEEK")
 		if got := other.settle(l); strings.HasPrefix(got[4:], ":1\r\n") != held {
 			t.Errorf("%q: %q", options, got)
