@@ -15,6 +15,7 @@ import (
 	"celld/resp/cgroup"
 	"celld/resp/cli"
 	"celld/resp/clock"
+	"celld/resp/listen"
 	"celld/resp/systemd"
 	"celld/resp/web"
 	"celld/store/memory"
@@ -112,7 +113,7 @@ func serve(command *cli.Command, lines *cli.Lines, exit func(code int)) error {
 	if err := web.Serve(server, http, log); err != nil {
 		return err
 	}
-	addrs := resp.AddrTexts(listeners)
+	addrs := listen.AddrTexts(listeners)
 	if server.Loads() {
 		systemd.Loading()
 		log.Info("loading", "addr", addrs, "dir", disk.Dir, "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", memoryFrom)

@@ -100,7 +100,7 @@ const shrinkNS = 500_000
 // shrink evicts the keys for which there is no room any more. After the first of them an event loop goes on between its rounds, as Redis
 // does: of 10 million keys that takes 7 s.
 func (srv *Server) shrink() {
-	t := srv.sockets.carries.Load()
+	t := srv.carries.Load()
 	if t == nil { // nobody waits
 		for srv.store.Shrink() { //nolint:revive // it does all
 		}

@@ -30,7 +30,6 @@ const (
 		"or listen on loopback only (--bind), or, where the network itself keeps strangers out, use --protected-mode no."
 	errLoading    = "LOADING Redis is loading the dataset in memory"
 	errMisconf    = "MISCONF Errors writing to the AOF file: %s"
-	errSpeaksTLS  = "ERR this port takes TLS only"
 	errMaxClients = "ERR max number of clients reached"
 
 	errOOM = command.ErrOOM
@@ -52,7 +51,6 @@ const (
 
 	errManyArgs       = "ERR at most %d arguments are taken"
 	errUnblocked      = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
-	errManyClients    = "The operating system is not able to handle the specified number of clients, try with %d"
 	errKeysMany       = "ERR Number of keys can't be greater than number of args"
 	errKeysNegative   = "ERR Number of keys can't be negative"
 	errNoScript       = "NOSCRIPT No matching script. Please use EVAL."

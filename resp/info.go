@@ -10,6 +10,7 @@ import (
 	"celld/resp/command"
 	"celld/resp/metrics"
 	"celld/resp/stats"
+	"celld/resp/transport"
 )
 
 // newRegistry declares the sections of INFO, and what /metrics and the live page have beside them. A field has Redis's name if Redis has
@@ -56,7 +57,7 @@ func (srv *Server) declareServer(l *metrics.List) {
 	l.Field("multiplexing_api", multiplexing())
 	l.Field("process_id", os.Getpid())
 	l.Field("run_id", srv.instance.runID)
-	l.Field("tcp_port", srv.sockets.tcpPort())
+	l.Field("tcp_port", srv.sockets.TCPPort())
 	l.Field("server_time_usec", srv.store.WallNS(l.NowNS)/1e3)
 	l.Gauge(metrics.Metric{JSON: "unix_ms", Value: srv.wall(l.NowNS)})
 	l.Gauge(metrics.Metric{Field: "uptime_in_seconds", JSON: "uptime_ms", Value: uptime})
@@ -64,7 +65,7 @@ func (srv *Server) declareServer(l *metrics.List) {
 	executable, _ := os.Executable() // empty if the system does not say
 	l.Field("executable", executable)
 	l.Field("config_file", "")
-	srv.declareListeners(l)
+	srv.sockets.Declare(l)
 	l.Field("io_threads_active", srv.cfg.IOThreads.Get())
 	if why := srv.NotReady(); why != "" {
 		l.Field("not_ready_because", why)
@@ -184,4 +185,12 @@ func (srv *Server) declareTLS(l *metrics.List) {
 		m.Name, m.Value = "celld_tls_cert_not_after_timestamp_seconds", k.NotAfter()
 	}
 	l.Gauge(m)
+}
+
+// multiplexing names the transport in INFO.
+func multiplexing() string {
+	if transport.HasLoops {
+		return "epoll"
+	}
+	return "go"
 }

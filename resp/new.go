@@ -9,6 +9,7 @@ import (
 	"celld/resp/config"
 	"celld/resp/decisions"
 	"celld/resp/latency"
+	"celld/resp/listen"
 	"celld/resp/loglimit"
 	"celld/resp/slowlog"
 	"celld/resp/stats"
@@ -35,7 +36,7 @@ type Options struct {
 	// Engine keeps the keys, and decides; nil: Store does. With an Engine, Store has no keys, and the policies of the Engine's Options.
 	Engine *remote.Store
 
-	Inherited Inherited // the zero value: Listen opens all sockets
+	Inherited listen.Inherited // the zero value: Listen opens all sockets
 
 	Persistence *persistence.Disk // nil: NewServer makes one from Config, and does not start it
 }
@@ -52,9 +53,8 @@ func NewServer(o Options) *Server {
 			measures:  measures{stats: stats.NewServer(), decisions: decisions.NewRows(o.Store.Set), denied: decisions.NewDenied(o.Store.Set)},
 			stopping:  stopping{exit: o.Exit},
 		},
-		sockets: sockets{inherited: o.Inherited},
-		upkeep:  upkeep{readClocks: o.ReadClocks},
-		life:    life{stop: make(chan struct{}), aborts: make(chan struct{})},
+		upkeep: upkeep{readClocks: o.ReadClocks},
+		life:   life{stop: make(chan struct{}), aborts: make(chan struct{})},
 	}
 	if srv.stopping.exit == nil {
 		srv.stopping.exit = os.Exit
@@ -73,6 +73,7 @@ func NewServer(o Options) *Server {
 	srv.later.Store, srv.later.Clock = func() store.Leases { return srv.port }, func() int64 { return srv.clock() }
 	srv.later.Hurries, srv.later.Survive = srv.stopping.ending.Load, srv.survive
 	srv.log = loglimit.New(o.Log, func() int64 { return srv.clock() })
+	srv.sockets = listen.New(srv.cfg, srv.log, o.Inherited)
 	srv.slowlog = slowlog.New(func() int64 { return srv.cfg.SlowlogMaxLen.Get() })
 	srv.latency = latency.New(func() int64 { return srv.cfg.LatencyThreshold.Get() }, func() int64 { return srv.store.WallNS(srv.clock()) })
 	if srv.persist == nil {

@@ -62,7 +62,7 @@ func (srv *Server) decide() error {
 // Decides returns nil where the event loops go round and a call is decided, and otherwise why not, once ctx has ended. An engine that is away
 // and a disk that is full count as well: the process works, and to restart it would mend neither.
 func (srv *Server) Decides(ctx context.Context) error {
-	if t := srv.sockets.carries.Load(); t != nil {
+	if t := srv.carries.Load(); t != nil {
 		if t.Turn(ctx); ctx.Err() != nil {
 			return errors.New("an event loop does not go round")
 		}

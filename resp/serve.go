@@ -30,7 +30,7 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 	ctx, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	var cron, acceptors sync.WaitGroup
-	srv.sockets.carries.Store(t)
+	srv.carries.Store(t)
 	var loadErr error
 	srv.gate.set(gateLoading, srv.persist.On())
 	cron.Go(func() {
@@ -44,10 +44,7 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 		ready()
 		srv.cron(cronCtx, t)
 	})
-	if srv.cfg.TLS.Keeper != nil {
-		srv.warnOfCertificate()
-		go srv.watchCertificates(cronCtx) // nobody waits for it: files of a network may hang
-	}
+	srv.sockets.WatchCertificates(cronCtx, func() { srv.stats.FailedReloads.Add(1) }, srv.survive)
 	for _, ln := range listeners {
 		acceptors.Go(func() { t.Accept(acceptCtx, ln) })
 	}
@@ -144,3 +141,18 @@ func about(s transport.Session) []any {
 	}
 	return nil
 }
+
+// HandshakeFailed implements transport.Server.
+func (t transportServer) HandshakeFailed(s transport.Session, err error) {
+	t.srv.stats.FailedHandshakes.Add(1)
+	t.srv.log.WarnSeldom("a TLS handshake failed", append(about(s), "error", err)...)
+}
+
+// HTTPHandshakeFailed counts a TLS handshake of the HTTP port that failed, and logs it. why has the client's address.
+func (srv *Server) HTTPHandshakeFailed(why string) {
+	srv.stats.FailedHandshakes.Add(1)
+	srv.log.WarnSeldom("a TLS handshake of the HTTP port failed", "error", why)
+}
+
+// Listen opens the sockets: see listen.Sockets.
+func (srv *Server) Listen() ([]transport.Listener, error) { return srv.sockets.Listen() }

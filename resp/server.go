@@ -2,17 +2,18 @@ package resp
 
 import (
 	"context"
-	"net"
 	"sync"
 	"sync/atomic"
 
+	"celld/resp/listen"
 	"celld/resp/transport"
 )
 
 // Server serves clients. It does no network I/O itself: Listen and Serve do, and tests call sessions directly.
 type Server struct {
 	service
-	sockets sockets
+	sockets *listen.Sockets
+	carries atomic.Pointer[transport.Transport] // nil: nothing is served yet
 	upkeep  upkeep
 	life    life
 }
@@ -24,16 +25,6 @@ type upkeep struct {
 	shrinking   atomic.Bool  // keys are being evicted, as there may be fewer than before
 	clientsHold atomic.Int64 // bytes of clients' buffers, as last passed to onMemory
 	keysTold    atomic.Int64 // those of keys, as last passed to it
-}
-
-// sockets are where clients connect.
-type sockets struct {
-	inherited   Inherited
-	carries     atomic.Pointer[transport.Transport] // nil: nothing is served yet
-	certWarning string                              // the last of warnOfCertificate
-
-	mu    sync.Mutex
-	addrs []net.Addr
 }
 
 // life is how far the server is on its way to its end.

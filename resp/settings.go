@@ -64,7 +64,7 @@ func (srv *Server) followSettings() {
 	})
 	cfg.MaxMemoryPolicy.OnSet(func(string) { limits() })
 	cfg.MaxWaiters.Follow(func(n int64) { srv.port.SetMaxWaiters(n) })
-	cfg.MaxClients.Check(srv.mayServe)
+	cfg.MaxClients.Check(srv.sockets.MayServe)
 	cfg.AppendFsync.Check(func(word string) error { return srv.persist.MaySetFsync(persistence.ParseFsync(word)) })
 	cfg.AppendFsync.OnSet(func(word string) { _ = srv.persist.SetFsync(persistence.ParseFsync(word)) }) // Check has allowed it
 	cfg.Save.Check(func(points string) error {

@@ -68,7 +68,7 @@ func newStallWorld(t *testing.T) *stallWorld {
 		t.Fatal(err)
 	}
 	t.Cleanup(tr.Stop)
-	w.sockets.carries.Store(tr)
+	w.carries.Store(tr)
 	w.p = w.connect()
 	w.fill(stallKeys, "CL.THROTTLE key:# 15 30 3600")
 	w.conc = w.fill(stallLeases, "CL.TAKE conc 65536/1h,algo=conc ID name#")

@@ -9,13 +9,13 @@ import (
 	"github.com/coreos/go-systemd/v22/activation"
 	"golang.org/x/sys/unix"
 
-	"celld/resp"
+	"celld/resp/listen"
 )
 
 // Sockets returns the sockets that systemd has passed, by their names (FileDescriptorName=). The error names the first that is of no use.
-func Sockets() (resp.Inherited, error) { return sockets(activation.Files(true)) }
+func Sockets() (listen.Inherited, error) { return sockets(activation.Files(true)) }
 
-func sockets(files []*os.File) (in resp.Inherited, err error) {
+func sockets(files []*os.File) (in listen.Inherited, err error) {
 	for _, f := range files {
 		ln, wrong := listener(f)
 		if wrong != nil {

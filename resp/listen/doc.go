@@ -1,4 +1,9 @@
-package resp
+// Package listen opens the sockets that clients connect to, and takes up new certificates for those with TLS.
+//
+//	sockets := listen.New(cfg, log, listen.Inherited{})
+//	listeners, err := sockets.Listen()
+//	sockets.WatchCertificates(ctx, failed, survive)
+package listen
 
 import (
 	"net"

@@ -1,4 +1,4 @@
-package resp
+package listen
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 
 	"celld/integration_test/harness"
 	"celld/resp/certs"
+	"celld/resp/config"
+	"celld/resp/loglimit"
 )
 
 // A certificate is warned of once before it ends and once when it has, also while the server runs; and a good one in its place can be warned of anew.
@@ -19,20 +21,19 @@ func TestWarnOfCertificate(t *testing.T) {
 	authority := harness.NewAuthority(t)
 	synctest.Test(t, func(t *testing.T) { // whose clock begins at the year 2000
 		var log bytes.Buffer
-		w := newWorld(t)
-		w.Server.log.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		s := New(config.New(), loglimit.New(slog.New(slog.NewTextHandler(&log, nil)), nil), Inherited{})
 		open := func(ends time.Time) {
 			cert, key := authority.Sign("server", &x509.Certificate{NotAfter: ends}) // it begins 48 hours before
 			k, err := certs.Open(certs.Files{Cert: cert, Key: key})
-			if err = errors.Join(err, w.cfg.TLS.Cert.Set(cert)); err != nil {
+			if err = errors.Join(err, s.cfg.TLS.Cert.Set(cert)); err != nil {
 				t.Fatal(err)
 			}
-			w.cfg.TLS.Keeper = k
+			s.cfg.TLS.Keeper = k
 		}
 		warned := func(words ...string) {
 			t.Helper()
-			w.warnOfCertificate()
-			w.warnOfCertificate()
+			s.warnOfCertificate()
+			s.warnOfCertificate()
 			lines := strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n")
 			if log.Len() == 0 {
 				lines = nil

@@ -1,4 +1,4 @@
-package resp
+package listen
 
 import (
 	"cmp"
@@ -15,33 +15,41 @@ import (
 const certsEvery = 2 * time.Second
 
 // listenTLS listens on the addresses of --bind with TLS, if there is a port for it and no inherited socket.
-func (srv *Server) listenTLS() ([]transport.Listener, error) {
-	if srv.cfg.TLS.Port.Get() == 0 || len(srv.sockets.inherited.TLS) > 0 {
+func (s *Sockets) listenTLS() ([]transport.Listener, error) {
+	if s.cfg.TLS.Port.Get() == 0 || len(s.inherited.TLS) > 0 {
 		return nil, nil
 	}
-	open, err := srv.listenHosts("--tls-port", int(srv.cfg.TLS.Port.Get()))
+	open, err := s.listenHosts("--tls-port", int(s.cfg.TLS.Port.Get()))
 	var listeners []net.Listener
 	for _, ln := range open {
 		listeners = append(listeners, ln.Listener)
 	}
-	return srv.secured(listeners...), err
+	return s.secured(listeners...), err
 }
 
 // secured has the connections of listeners encrypted. They share the bound on handshakes.
-func (srv *Server) secured(listeners ...net.Listener) (open []transport.Listener) {
-	c := &srv.cfg.TLS
+func (s *Sockets) secured(listeners ...net.Listener) (open []transport.Listener) {
+	c := &s.cfg.TLS
 	if c.Keeper == nil {
 		return nil
 	}
-	shared := &transport.TLS{Config: c.Keeper.Config, Most: c.MaxHandshakes.Get, Plainly: "-" + errSpeaksTLS + "\r\n"}
+	shared := &transport.TLS{Config: c.Keeper.Config, Most: c.MaxHandshakes.Get, Plainly: "-ERR this port takes TLS only\r\n"}
 	for _, ln := range listeners {
 		open = append(open, transport.Listener{Listener: ln, TLS: shared})
 	}
 	return open
 }
 
-// watchCertificates looks at the files until ctx ends.
-func (srv *Server) watchCertificates(ctx context.Context) {
+// WatchCertificates takes up what the files of the certificates have, until ctx ends, and warns of certificates that end soon. It calls
+// failed for new ones that are not used, and defers survive, which recovers a panic.
+func (s *Sockets) WatchCertificates(ctx context.Context, failed func(), survive func(where string, about ...any)) {
+	if s.cfg.TLS.Keeper != nil {
+		s.warnOfCertificate()
+		go s.watch(ctx, failed, survive) // nobody waits for it: files of a network may hang
+	}
+}
+
+func (s *Sockets) watch(ctx context.Context, failed func(), survive func(where string, about ...any)) {
 	ticker := time.NewTicker(certsEvery)
 	defer ticker.Stop()
 	for {
@@ -49,69 +57,57 @@ func (srv *Server) watchCertificates(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			srv.lookAtCertificates()
+			s.lookAtCertificates(failed, survive)
 		}
 	}
 }
 
 // warnOfCertificate logs once that the certificate ends soon, and once that clients refuse it. A start goes on with such a certificate:
 // a new one is taken up without a restart, and --check tells before.
-func (srv *Server) warnOfCertificate() {
-	k, now := srv.cfg.TLS.Keeper, time.Now()
-	text, about := "", []any{"file", srv.cfg.TLS.Cert.Get(), "not_after", k.NotAfter().UTC().Format(time.RFC3339)}
+func (s *Sockets) warnOfCertificate() {
+	k, now := s.cfg.TLS.Keeper, time.Now()
+	text, about := "", []any{"file", s.cfg.TLS.Cert.Get(), "not_after", k.NotAfter().UTC().Format(time.RFC3339)}
 	if err := k.Valid(now); err != nil {
 		text, about = "clients refuse the certificate", append(about, "error", err)
 	} else if k.EndsSoon(now) {
 		text = "the certificate ends soon"
 	}
-	if now := fmt.Sprint(text, about); now != srv.sockets.certWarning {
-		if srv.sockets.certWarning = now; text != "" {
-			srv.log.Warn(text, about...)
+	if now := fmt.Sprint(text, about); now != s.warned {
+		if s.warned = now; text != "" {
+			s.log.Warn(text, about...)
 		}
 	}
 }
 
 // lookAtCertificates takes up what the files of the certificates have now, or says once what is wrong with it.
-func (srv *Server) lookAtCertificates() {
-	defer srv.survive("certificates")
-	k := srv.cfg.TLS.Keeper
+func (s *Sockets) lookAtCertificates(failed func(), survive func(where string, about ...any)) {
+	defer survive("certificates")
+	k := s.cfg.TLS.Keeper
 	switch taken, err := k.Look(); {
 	case err != nil:
-		srv.stats.FailedReloads.Add(1)
-		srv.log.Warn("new certificates are not used, the old ones stay", "error", err, "not_after", k.NotAfter().UTC().Format(time.RFC3339))
+		failed()
+		s.log.Warn("new certificates are not used, the old ones stay", "error", err, "not_after", k.NotAfter().UTC().Format(time.RFC3339))
 	case taken:
-		srv.log.Info("new certificates are used", "not_after", k.NotAfter().UTC().Format(time.RFC3339))
+		s.log.Info("new certificates are used", "not_after", k.NotAfter().UTC().Format(time.RFC3339))
 	}
-	srv.warnOfCertificate()
+	s.warnOfCertificate()
 }
 
-// HandshakeFailed implements transport.Server.
-func (t transportServer) HandshakeFailed(s transport.Session, err error) {
-	t.srv.stats.FailedHandshakes.Add(1)
-	t.srv.log.WarnSeldom("a TLS handshake failed", append(about(s), "error", err)...)
-}
-
-// HTTPHandshakeFailed counts a TLS handshake of the HTTP port that failed, and logs it. why has the client's address.
-func (srv *Server) HTTPHandshakeFailed(why string) {
-	srv.stats.FailedHandshakes.Add(1)
-	srv.log.WarnSeldom("a TLS handshake of the HTTP port failed", "error", why)
-}
-
-// declareListeners names the listeners as Redis 7.2 does.
-func (srv *Server) declareListeners(l *metrics.List) {
-	cfg, hosts := srv.cfg, ""
-	for _, host := range srv.cfg.Bind.Get() {
+// Declare names the listeners as Redis 7.2 does.
+func (s *Sockets) Declare(l *metrics.List) {
+	cfg, hosts := s.cfg, ""
+	for _, host := range s.cfg.Bind.Get() {
 		hosts += ",bind=" + host
 	}
 	tcp, path := "", cfg.UnixSocket.Get()
 	if cfg.PlainTCP() {
-		tcp = fmt.Sprintf("%s,port=%d", hosts, srv.sockets.tcpPort())
+		tcp = fmt.Sprintf("%s,port=%d", hosts, s.TCPPort())
 	}
 	secure := fmt.Sprintf("%s,port=%d", hosts, cfg.TLS.Port.Get())
-	if in := srv.sockets.inherited.Plain; len(in) > 0 {
+	if in := s.inherited.Plain; len(in) > 0 {
 		tcp, path = boundTo(in)
 	}
-	if in := srv.sockets.inherited.TLS; len(in) > 0 {
+	if in := s.inherited.TLS; len(in) > 0 {
 		secure, _ = boundTo(in)
 	}
 	if tcp != "" {
@@ -120,7 +116,7 @@ func (srv *Server) declareListeners(l *metrics.List) {
 	if path != "" {
 		l.Field("listener1", "name=unix,bind="+path)
 	}
-	if cfg.TLS.Port.Get() != 0 || len(srv.sockets.inherited.TLS) > 0 {
+	if cfg.TLS.Port.Get() != 0 || len(s.inherited.TLS) > 0 {
 		l.Field("listener2", "name=tls"+secure)
 	}
 }

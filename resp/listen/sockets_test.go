@@ -1,6 +1,7 @@
-package resp
+package listen
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"net"
@@ -10,7 +11,7 @@ import (
 	"testing"
 
 	"celld/resp/config"
-	"celld/store/memory"
+	"celld/resp/loglimit"
 )
 
 // TestPortZeroAtSeveralAddresses takes 700 ports at the second of two addresses. The kernel gives them out from 7,000: a quarter of
@@ -31,8 +32,8 @@ func TestPortZeroAtSeveralAddresses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		srv := NewServer(Options{Config: cfg, Store: memory.New(memory.Options{}), Log: slog.New(slog.DiscardHandler)})
-		listeners, err := srv.Listen()
+		s := New(cfg, loglimit.New(slog.New(slog.DiscardHandler), nil), Inherited{})
+		listeners, err := s.Listen()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,17 +78,17 @@ func TestListen(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		srv := NewServer(Options{Config: cfg, Store: memory.New(memory.Options{})})
-		listeners, err := srv.Listen()
+		s := New(cfg, loglimit.New(slog.New(slog.DiscardHandler), nil), Inherited{})
+		listeners, err := s.Listen()
 		got := strings.Join(AddrTexts(listeners), " ")
 		if (err != nil) != test.fails || err == nil && got != test.want || err != nil && !strings.HasSuffix(err.Error(), test.want) {
 			t.Errorf("%+v: %q, %v", test, got, err)
 		}
-		if len(srv.sockets.addrs) != len(listeners) {
-			t.Errorf("%+v: knows %v", test, srv.sockets.addrs)
+		if len(s.addrs) != len(listeners) {
+			t.Errorf("%+v: knows %v", test, s.addrs)
 		}
-		if wantPort := test.port; err == nil && fmt.Sprint(srv.sockets.tcpPort()) != wantPort {
-			t.Errorf("%+v: tcp_port %d", test, srv.sockets.tcpPort())
+		if wantPort := test.port; err == nil && fmt.Sprint(s.TCPPort()) != wantPort {
+			t.Errorf("%+v: tcp_port %d", test, s.TCPPort())
 		}
 		if test.perm != "" {
 			if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o604 {
@@ -130,8 +131,8 @@ func TestListenNamesTheSetting(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		srv := NewServer(Options{Config: cfg, Store: memory.New(memory.Options{})})
-		if listeners, err := srv.Listen(); err == nil || err.Error() != want {
+		s := New(cfg, loglimit.New(slog.New(slog.DiscardHandler), nil), Inherited{})
+		if listeners, err := s.Listen(); err == nil || err.Error() != want {
 			closeAll(listeners)
 			t.Errorf("%v, want %s", err, want)
 		}
@@ -140,34 +141,19 @@ func TestListenNamesTheSetting(t *testing.T) {
 
 // More connections than files may be open are not promised.
 func TestMaxClientsFitTheOpenFiles(t *testing.T) {
-	w := newWorld(t)
+	var log bytes.Buffer
+	s := New(config.New(), loglimit.New(slog.New(slog.NewTextHandler(&log, nil)), nil), Inherited{})
 	wanted := int64(1 << 20)
-	most, _ := w.mostClients(wanted)
-	reply := "+OK\r\n"
-	if most < wanted {
-		reply = fmt.Sprintf("-ERR CONFIG SET failed (possibly related to argument 'maxclients') - The operating system is not able to handle the specified number of clients, try with %d\r\n", most)
+	most, _ := s.mostClients(wanted)
+	if err := s.MayServe(wanted); (err != nil) != (most < wanted) || err != nil && !strings.HasSuffix(err.Error(), fmt.Sprint("number of clients, try with ", most)) {
+		t.Errorf("%d may be served: %v", most, err)
 	}
-	p := w.connect()
-	p.want("CONFIG SET maxclients 1048576", reply)
-	w.cfg.MaxClients.Put(wanted)
-	w.fitDescriptors()
-	if got := w.cfg.MaxClients.Get(); got != most || strings.Contains(w.log.String(), "maxclients lowered") != (most < wanted) {
-		t.Errorf("maxclients %d, want %d; log %s", got, most, w.log)
+	s.cfg.MaxClients.Put(wanted)
+	s.fitDescriptors()
+	if got := s.cfg.MaxClients.Get(); got != most || strings.Contains(log.String(), "maxclients lowered") != (most < wanted) {
+		t.Errorf("maxclients %d, want %d; log %s", got, most, &log)
 	}
-	p.want("CONFIG SET maxclients 9", "+OK\r\n")
-}
-
-// The transport is told whom it may serve, and which refusals are for want of room.
-func TestAdmit(t *testing.T) {
-	w := newWorld(t, "maxclients", "1")
-	admit := transportServer{w.Server}.Admit
-	if s, refusal, full := admit(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, localAddr); s != nil || !strings.HasPrefix(refusal, "-DENIED") || full {
-		t.Errorf("a stranger: %v, %q, full %v", s, refusal, full)
-	}
-	if s, refusal, full := admit(remoteAddr, localAddr); s == nil || refusal != "" || full {
-		t.Errorf("the first: %v, %q, full %v", s, refusal, full)
-	}
-	if s, refusal, full := admit(remoteAddr, localAddr); s != nil || refusal != fullLine || !full {
-		t.Errorf("one more: %v, %q, full %v", s, refusal, full)
+	if err := s.MayServe(9); err != nil {
+		t.Error(err)
 	}
 }

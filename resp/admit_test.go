@@ -1,0 +1,34 @@
+package resp
+
+import (
+	"net"
+	"strings"
+	"testing"
+)
+
+// The transport is told whom it may serve, and which refusals are for want of room.
+func TestAdmit(t *testing.T) {
+	w := newWorld(t, "maxclients", "1")
+	admit := transportServer{w.Server}.Admit
+	if s, refusal, full := admit(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, localAddr); s != nil || !strings.HasPrefix(refusal, "-DENIED") || full {
+		t.Errorf("a stranger: %v, %q, full %v", s, refusal, full)
+	}
+	if s, refusal, full := admit(remoteAddr, localAddr); s == nil || refusal != "" || full {
+		t.Errorf("the first: %v, %q, full %v", s, refusal, full)
+	}
+	if s, refusal, full := admit(remoteAddr, localAddr); s != nil || refusal != fullLine || !full {
+		t.Errorf("one more: %v, %q, full %v", s, refusal, full)
+	}
+}
+
+// More clients than files may be open are refused.
+func TestConfigSetMaxClients(t *testing.T) {
+	w := newWorld(t)
+	reply := "+OK\r\n"
+	if err := w.sockets.MayServe(1 << 20); err != nil {
+		reply = "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - " + err.Error() + "\r\n"
+	}
+	p := w.connect()
+	p.want("CONFIG SET maxclients 1048576", reply)
+	p.want("CONFIG SET maxclients 9", "+OK\r\n")
+}
