@@ -1,0 +1,106 @@
+package docs
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// layers is the list in docs/design.md of who may import whom, from the top.
+var layers = regexp.MustCompile("(?s)### Who may import whom.*?```\n(.*?)```")
+
+// goPackage is what go list tells of a package.
+type goPackage struct {
+	ImportPath string
+	GoFiles    []string
+	Imports    []string
+}
+
+// name is the package's, as the list has it.
+func (p *goPackage) name() string { return strings.TrimPrefix(p.ImportPath, "celld/") }
+
+// product returns the packages of the product, by name.
+func product(t *testing.T) map[string]*goPackage {
+	t.Helper()
+	list := exec.Command("go", "list", "-json=ImportPath,GoFiles,Imports", ".", "./cell/...", "./store/...", "./persistence/...", "./resp/...")
+	list.Dir = ".."
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := map[string]*goPackage{}
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		p := &goPackage{}
+		switch err := d.Decode(p); {
+		case errors.Is(err, io.EOF):
+			return packages
+		case err != nil:
+			t.Fatal(err)
+		case len(p.GoFiles) > 0:
+			packages[p.name()] = p
+		}
+	}
+}
+
+// lines returns the line of each package in the list. A name of its own counts more than the folder that it is in.
+func lines(t *testing.T, list string, packages map[string]*goPackage) map[string]int {
+	t.Helper()
+	lines, own := map[string]int{}, map[string]bool{}
+	for n, line := range strings.Split(strings.TrimSpace(list), "\n") {
+		for _, name := range strings.Fields(line) {
+			folder, all := strings.CutSuffix(name, "*")
+			some := false
+			for pkg := range packages {
+				switch {
+				case pkg == name && own[pkg]:
+					t.Errorf("%s stands twice", name)
+				case pkg == name:
+					lines[pkg], own[pkg], some = n, true, true
+				case all && strings.HasPrefix(pkg, folder):
+					if some = true; !own[pkg] {
+						lines[pkg] = n
+					}
+				}
+			}
+			if !some {
+				t.Errorf("there is no package %s", name)
+			}
+		}
+	}
+	return lines
+}
+
+// TestLayers holds the imports to the list.
+func TestLayers(t *testing.T) {
+	packages := product(t)
+	found := layers.FindStringSubmatch(pages(t)["docs/design.md"])
+	if found == nil {
+		t.Fatal("there is no list")
+	}
+	lines, looked := lines(t, found[1], packages), 0
+	for name, p := range packages {
+		at, listed := lines[name]
+		serves := strings.HasSuffix(name, "test")
+		if !listed && !serves {
+			t.Errorf("%s is not in the list", name)
+		}
+		for _, path := range p.Imports {
+			to := strings.TrimPrefix(path, "celld/")
+			switch {
+			case packages[to] == nil || serves:
+			case strings.HasSuffix(to, "test"):
+				t.Errorf("%s imports %s, which is for tests", name, to)
+			case lines[to] <= at:
+				t.Errorf("%s imports %s, which does not stand below it", name, to)
+			}
+			looked++
+		}
+	}
+	if looked < 200 {
+		t.Errorf("%d imports were looked at", looked)
+	}
+}
