@@ -7,7 +7,7 @@ CLIENTS := integration_test/clients/testdata
 GO_FILES = $$(find . -name '*.go' -not -path './$(CACHE)/*' -not -path '*/node_modules/*')
 
 .NOTPARALLEL:
-.PHONY: help build run test test-all tower proxies fuzz mutants soak bench go tools clients redis-cell engines engines-all throttlecrab fmt vet staticcheck go-test clean
+.PHONY: help build run test test-all tower proxies fuzz mutants soak bench go tools clients redis-cell engines engines-all throttlecrab fmt vet staticcheck walls go-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -18,7 +18,7 @@ build: go ## build the static binary ./celld
 run: go ## start a server on 127.0.0.1:6379
 	go run .
 
-test: go tools clients redis-cell engines fmt vet staticcheck go-test ## run all that CI runs
+test: go tools clients redis-cell engines fmt vet staticcheck walls go-test ## run all that CI runs
 
 TOWER := $(CACHE)/tower/debug/limit-tower
 
@@ -135,6 +135,9 @@ vet: go ## go vet
 
 staticcheck: go ## staticcheck, in the version that go.mod names
 	go tool staticcheck ./...
+
+walls: go ## print for each package its files, its lines and its largest circle of files; fail if one has more than 12
+	go run ./bench/walls -most 12 . ./cell/... ./persistence/... ./resp/... ./store/...
 
 # Long tests of one goroutine find no race and take ten times as long with the race detector. They are in files with the tag
 # !race, and the last line runs them. It runs the others of these packages again, in seconds, without the detector.
