@@ -23,7 +23,7 @@ type callersProcess struct {
 // beginIn is the time for all callers to hear when to begin.
 const beginIn = 50 * time.Millisecond
 
-// call has processes of callers ask, all from the same moment on.
+// call starts processes of callers, which all ask from the same moment on.
 func (b *bench) call(all []callers) (o callersOutcome, err error) {
 	var processes []callersProcess
 	defer func() {

@@ -145,7 +145,7 @@ func readAllowed(in *bufio.Reader) (bool, error) {
 	return allowed, nil
 }
 
-// run has all of them ask from begin on.
+// run lets all of them ask from begin on.
 func (c callers) run(begin time.Time, deciders []decider) callersOutcome {
 	own := make([]callersOutcome, len(deciders))
 	var all sync.WaitGroup

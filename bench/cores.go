@@ -127,7 +127,7 @@ func (b *bench) benchmarks(p *peer, pkg string) (string, error) {
 	return binary, nil
 }
 
-// benchmarkLine has the last part of a name, without GOMAXPROCS, and the time. It is not golang.org/x/perf/benchfmt that
+// benchmarkLine matches the last part of a name, without GOMAXPROCS, and the time. It is not golang.org/x/perf/benchfmt that
 // reads it: for this one number go.mod would name two more modules, and `go mod graph` 40 more, Google's cloud among them.
 var benchmarkLine = regexp.MustCompile(`(?m)^Benchmark\S*/([a-z]+)(?:-\d+)?\s+\d+\s+([0-9.]+) ns/op`)
 

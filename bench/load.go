@@ -131,7 +131,7 @@ func (p *part) turn() (more bool, err error) {
 	return p.next < p.end || len(p.unanswered) > 0, nil
 }
 
-// withHead has the peer's own command where no head is given.
+// withHead adds the head of the peer's own command where none is given.
 func (l load) withHead() load {
 	if p := l.server.peer; l.head == nil && !p.pings() {
 		l.head, _ = splitAtKey(p.words())

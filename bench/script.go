@@ -7,7 +7,7 @@ import (
 	"encoding/hex"
 )
 
-// The limiters that people write in Lua for redis-server. All answer the five integers of CL.THROTTLE, and but for INCR they
+// The limiters that people write in Lua for redis-server. All answer the five integers of CL.THROTTLE, and except for INCR they
 // write nothing when they deny.
 
 // windowScript counts calls from the first on: limit, period in ms.

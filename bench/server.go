@@ -28,7 +28,7 @@ type room struct {
 	dir            string  // of a server that was killed, to go on from its files; empty: a new one
 }
 
-// snapshotOnly has dump.rdb read at the start.
+// snapshotOnly starts a server that reads dump.rdb.
 const snapshotOnly = "no file"
 
 // server is a process of a peer, listening on loopback.

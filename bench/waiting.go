@@ -14,7 +14,7 @@ import (
 	"celld/resp/wire"
 )
 
-// waiting has many callers wait for one limit that admits one of them at a time, each on a connection of its own that asks again as
+// waiting is many callers that wait for one limit. It admits one of them at a time, each on a connection of its own that asks again as
 // soon as it is answered. Before, half a second is taken ahead by FORCE. So there is always a queue, and answer n is due half a second and
 // n intervals after that call was decided: between when it was sent and when its answer came. Lateness counts from the former, so it
 // is the most that it can be. An answer that comes before its moment, counted from there too, fails the row.

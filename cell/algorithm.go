@@ -78,7 +78,7 @@ type kind struct {
 	algorithm
 }
 
-// algorithms has at most 8 rows: an Algo is three bits of a Shape.Code.
+// algorithms are 8 at most: an Algo is three bits of a Shape.Code.
 var algorithms = []kind{
 	GCRA:   {"gcra", bookable | additive | anyCost | bucketOnly, &gcra{}},
 	Window: {"window", bookable, &window{}},

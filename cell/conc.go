@@ -2,7 +2,7 @@ package cell
 
 // conc counts what is in flight: leases, each of which ends by itself after a period unless it is dropped or renewed. State.Ring has
 // them: see leases. A Take adds one without an ID, for which IdentifyLease must give one before the next call. There are never more than
-// count in flight at an instant, but for Force.
+// count in flight at an instant, except by Force.
 type conc struct{ held }
 
 func (*conc) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {

@@ -136,7 +136,7 @@ func (r leases) eachOfRing(now uint64, yield func(Lease) bool) {
 	}
 }
 
-// RenewLease has a lease and its links end at another time, in Unix ns, and reports whether it was there.
+// RenewLease changes when a lease and its links end, in Unix ns, and reports whether the lease was there.
 func RenewLease(st *State, id, endNS uint64) bool {
 	r := leases{st}
 	n := r.find(byID, [2]uint64{id}, st.B)
@@ -150,7 +150,7 @@ func RenewLease(st *State, id, endNS uint64) bool {
 	return true
 }
 
-// EndBound has all leases end that are bound, as their connections are gone.
+// EndBound ends all leases that are bound, as their connections are gone.
 func EndBound(st *State) {
 	r := leases{st}
 	var all []Lease

@@ -105,7 +105,7 @@ func (m *bucketModel) book(_, at uint64, cost int64) {
 func (m *bucketModel) take(now, cost int64) {
 	was := m.levelAt(uint64(now))
 	m.level, m.at = new(big.Int).Mul(m.interval, big.NewInt(cost)), uint64(now)
-	if m.level.Add(m.level, was); !m.level.IsInt64() { // debts end there, but for what was booked behind a block
+	if m.level.Add(m.level, was); !m.level.IsInt64() { // debts end there, except what was booked behind a block
 		m.level.SetInt64(math.MaxInt64)
 		if was.Cmp(m.level) > 0 {
 			m.level = was

@@ -99,7 +99,7 @@ func (c calls) nextPart(number uint32) uint32 {
 }
 
 // AppendPart appends a part as text. A whole one is what AppendState writes. Any other names an instant, in Unix nanoseconds,
-// and has all calls after it.
+// and all calls after it.
 //
 //	limit=10000/1m,algo=log after=1763739000000000000 calls=1763739000000000009:1,+1500:2
 func (l *Limit) AppendPart(b []byte, st *State, p Part) []byte {

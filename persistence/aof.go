@@ -88,7 +88,7 @@ func (l *appendLog) open() error {
 	return nil
 }
 
-// use has the log extend a file of this size, with this checksum of what follows its last stamp. The log is locked.
+// use makes a file the one that the log extends. It has this size, and this checksum of what follows its last stamp. The log is locked.
 //
 // With EverySecond the kernel is told to forget the file as it grows. With Always that would not pay, as each write is
 // small; with Never nothing is to be synced.

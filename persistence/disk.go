@@ -188,7 +188,7 @@ func (d *Disk) Tick() {
 
 func (d *Disk) wallNS() int64 { return d.store.WallNS(d.o.Clock()) }
 
-// WallSet has the files rewritten after the wall clock was set, as the states in them are in the old wall time. The rewrite
+// WallSet rewrites the files after the wall clock was set, as the states in them are in the old wall time. The rewrite
 // takes seconds. A crash before its end has the effect of a clock that is set while celld does not run.
 func (d *Disk) WallSet() {
 	d.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"celld/store"
 )
 
-// Leases are there after a restart, but for those that end with their connections, and IDs grow, though the clock was set back and
+// Leases are there after a restart, except those that end with their connections, and IDs grow, though the clock was set back and
 // the key is gone.
 func TestRestartWithLeases(t *testing.T) {
 	for name, set := range map[string]func(*persistence.Options){"snapshot": snapshots, "append-only": appendOnly} {

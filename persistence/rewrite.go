@@ -48,7 +48,7 @@ func (d *Disk) Rewrite() error {
 	return nil
 }
 
-// ScheduleRewrite has the append-only file rewritten at the next Tick, or after the snapshot that is being taken. The error is
+// ScheduleRewrite asks for a rewrite of the append-only file at the next Tick, or after the snapshot that is being taken. The error is
 // ErrRewriting, or why the directory could not be locked.
 func (d *Disk) ScheduleRewrite() error {
 	return d.schedule(&d.status.RewriteScheduled, &d.status.Rewriting, ErrRewriting)

@@ -48,7 +48,7 @@ func (d *Disk) BackgroundSave(schedule bool) error {
 	return nil
 }
 
-// ScheduleSave has a snapshot taken at the next Tick, or after the rewrite that is under way. The error is ErrSaving, or why the
+// ScheduleSave asks for a snapshot at the next Tick, or after the rewrite that is under way. The error is ErrSaving, or why the
 // directory could not be locked.
 func (d *Disk) ScheduleSave() error {
 	return d.schedule(&d.status.SaveScheduled, &d.status.Saving, ErrSaving)

@@ -84,7 +84,7 @@ func BenchmarkServeTake(b *testing.B) {
 	}
 }
 
-// BenchmarkServePass is BenchmarkServe with calls that all pass: its own are denied but for the first.
+// BenchmarkServePass is BenchmarkServe with calls that all pass: its own are denied except the first.
 func BenchmarkServePass(b *testing.B) {
 	for _, depth := range []int{1, 16, 128} {
 		b.Run(fmt.Sprintf("throttle/P=%d", depth), func(b *testing.B) {

@@ -76,7 +76,7 @@ func (h *host) InSteps(step command.Step) {
 	}
 }
 
-// GoAside has the command's work done by a goroutine.
+// GoAside does the command's work in a goroutine.
 func (h *host) GoAside(long bool, begin func(args [][]byte) command.Work) {
 	srv := h.srv
 	goAside(h.session(), h.call.Args, func(args [][]byte) command.Work {

@@ -77,7 +77,7 @@ func (f inFlight) permitted(text string) {
 	f.admitted(text)
 }
 
-// compile has a script compiled, one at a time, as that takes up to 10 MB, and goes on with its command.
+// compile compiles a script in a goroutine, one at a time, as that takes up to 10 MB. Then its command goes on.
 func (f inFlight) compile() {
 	s, row, args := f.s, f.row, f.args
 	s.client.LastCommand.Store(row.ACL)

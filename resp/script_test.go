@@ -46,7 +46,7 @@ func srvAddr(srv *Server) string {
 
 var busySettings = []string{"lua-time-limit", "1"}
 
-// A script that takes too long has all others served, on its own loop and on others: by -BUSY, but for what may end it.
+// While a script takes too long, all others are served, on its own loop and on others: by -BUSY, except what may end it.
 // Replies come in the order of the commands, wherever a busy script stands among them, and what came before it leaves meanwhile.
 // At maxclients, who comes while a script is busy is refused at once, or has the place of one that left meanwhile.
 // The peer of a busy script goes away, by half or at once, and the script runs until it is killed.

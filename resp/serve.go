@@ -78,8 +78,8 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 	return srv.closeFiles()
 }
 
-// OnStop has stop called when the server accepts no more and answers what has arrived. stop returns when it makes no more calls; it should
-// before ctx ends, which is after --shutdown-timeout. Call OnStop before Serve.
+// OnStop is told what else to stop. The server calls stop when it accepts no more and answers what has arrived. stop returns when it makes
+// no more calls, and should before ctx ends, which is after --shutdown-timeout. Call OnStop before Serve.
 func (srv *Server) OnStop(stop func(ctx context.Context)) {
 	srv.life.onStop = append(srv.life.onStop, stop)
 }

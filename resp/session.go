@@ -246,7 +246,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	return data, false
 }
 
-// ungated says that nobody needs to look at single commands, but for the user's rights: see allowed.
+// ungated says that nobody needs to look at single commands, except for the user's rights: see allowed.
 func (s *Session) ungated() bool { return s.gate&^gateRights|s.srv.gate.Load() == 0 }
 
 // resume answers what the session has waited for. Where the session has gone meanwhile, leave has ended the wait.

@@ -49,7 +49,7 @@ func (srv *Server) configCommands() config.Commands {
 	}
 }
 
-// followSettings has settings take effect, now and when CONFIG SET changes them.
+// followSettings puts settings into effect, now and when CONFIG SET changes them.
 func (srv *Server) followSettings() {
 	cfg := srv.cfg
 	cfg.SlowlogSlowerThan.Follow(func(us int64) { srv.gate.set(gateTimed, us >= 0 && us < 1000) })

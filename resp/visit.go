@@ -94,7 +94,7 @@ const mostVisited = 1000
 
 var errManyKeys = fmt.Errorf("with --store, a command, transaction or script has at most %d keys", mostVisited)
 
-// visit has a command run on the engine's keys, and reports whether it is one that needs that.
+// visit runs a command on the engine's keys, and reports whether it is one that needs that.
 func (f inFlight) visit() bool {
 	s, row, args := f.s, f.row, f.args
 	keys := f.visited()
@@ -150,7 +150,7 @@ func (f inFlight) visited() (keys [][]byte) {
 	return row.KeysOf(args)
 }
 
-// ask has the engine asked for the keys, each once. It copies them.
+// ask asks the engine for the keys, for each once. It copies them.
 func (v *visit) ask(keep store.Store, keys [][]byte, nowNS int64) {
 	v.known = make(map[string]bool, len(keys))
 	for _, key := range keys {

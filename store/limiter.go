@@ -2,7 +2,7 @@ package store
 
 import "celld/cell"
 
-// Limiter decides on calls, in batches. A Store is one. It answers at once, but for a Take that waits; another may keep its states
+// Limiter decides on calls, in batches. A Store is one. It answers at once, except a Take that waits; another may keep its states
 // elsewhere, and answer later.
 //
 // Both methods decide on the requests in their order, as that many single calls would, and set Decision and Err, or Taken and

@@ -43,7 +43,7 @@ type Policies interface {
 	PutRule(r policy.Rule, nowNS int64, done func(added bool, err error)) // r.UntilNS is by the clock of nowNS; the store has its own
 	DeleteRule(r policy.Rule, nowNS int64, done func(held bool, err error))
 
-	// KeepPolicies has the store have those of a file, which are in force in the process at once. The error is policy.ErrTooMany, for the
+	// KeepPolicies sets those of a file, which are in force in the process at once. The error is policy.ErrTooMany, for the
 	// policy whose place in the list is returned. AwaitPolicies waits until the store has them, or has refused them, for a time-out at most.
 	KeepPolicies(list []policy.Policy) (refused int, err error)
 	AwaitPolicies()

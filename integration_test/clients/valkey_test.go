@@ -13,7 +13,7 @@ import (
 	"celld/integration_test/harness"
 )
 
-// TestValkeyGo uses valkey-go with its defaults, but for one connection instead of two to four: so an announcement has arrived
+// TestValkeyGo uses valkey-go with its defaults, except that it has one connection and not two to four: so an announcement has arrived
 // before the reply to the next CL.THROTTLE. It is rueidis under another name, whose tests go further, and takes a minute of CPU
 // to compile.
 func TestValkeyGo(t *testing.T) {

@@ -12,7 +12,7 @@
 //	soak         all at once, for hours
 //	take         what CL.THROTTLE, CL.TAKE and policies answer where nobody else has the like
 //
-// The tests drive the built binary over real sockets. They know nothing of celld's internals but for package cell, which
+// The tests drive the built binary over real sockets. They know nothing of celld's internals except package cell, which
 // folder peers asks at instants that it sets.
 //
 //	go test ./integration_test/...                      whatever the tools on this machine allow; the rest is skipped, by name

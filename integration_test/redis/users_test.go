@@ -243,7 +243,7 @@ func TestRedisUserConnections(t *testing.T) {
 	}
 }
 
-// TestRedisACLLog compares the log of the same refusals, but for ages and the connections' lines.
+// TestRedisACLLog compares the log of the same refusals, except ages and the connections' lines.
 func TestRedisACLLog(t *testing.T) {
 	t.Parallel()
 	celld, redis := startRedisPair(t)

@@ -70,7 +70,7 @@ func (r *Rights) clone() *Rights {
 	return &c
 }
 
-// allow has the user run every command, or none.
+// allow lets the user run every command, or none.
 func (r *Rights) allow(all bool) {
 	bits := uint64(0)
 	if all {

@@ -13,7 +13,7 @@ type Command struct {
 	parent *Command
 }
 
-// Table has all commands that rules can name.
+// Table is all commands that rules can name.
 type Table struct {
 	commands []*Command // by id, and each before its subcommands
 	byName   map[string]*Command

@@ -27,7 +27,7 @@ type Files struct {
 	Ciphers    []uint16  // of TLS 1.2; nil: Go's choice
 }
 
-// Keeper has what the files held when they were last whole. Any goroutine may call its methods.
+// Keeper keeps what the files held when they were last whole. Any goroutine may call its methods.
 type Keeper struct {
 	files   Files
 	current atomic.Pointer[generation]

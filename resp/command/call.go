@@ -40,13 +40,13 @@ type Host interface {
 	// Inside reports whether the call is one of a transaction or a script, beside which nobody else runs, and where nobody waits.
 	Inside() bool
 
-	// InSteps has a handler's work done by step, which is called until it returns false. It is the last that the handler does.
+	// InSteps does a handler's work by step, which it calls until that returns false. It is the last that the handler does.
 	InSteps(step Step)
 
 	// MayGoAside reports whether GoAside may be called: not in a transaction, nor in a script, nor for an engine's keys.
 	MayGoAside() bool
 
-	// GoAside has the command's work done by a goroutine. Of those with a long reply it runs one at a time. begin gets arguments that
+	// GoAside does the command's work in a goroutine. Of those with a long reply it runs one at a time. begin gets arguments that
 	// nobody else changes. It is the last that the handler does.
 	GoAside(long bool, begin func(args [][]byte) Work)
 

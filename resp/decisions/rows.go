@@ -236,7 +236,7 @@ func (r *Rows) LiteralsSinceReset() (n Counts) {
 	return n
 }
 
-// Reset has CL.STATS count from now on.
+// Reset sets the counts of CL.STATS to 0.
 func (r *Rows) Reset() {
 	for _, row := range r.literals {
 		row.reset()

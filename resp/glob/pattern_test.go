@@ -40,7 +40,7 @@ func globModel(pattern, s []byte, fold bool) bool {
 	return len(bytes.TrimLeft(pattern, "*")) == 0
 }
 
-// Each row is what KEYS of redis-server 7.0.15 says, but for those marked.
+// Each row is what KEYS of redis-server 7.0.15 says, except those marked.
 func TestGlobMatch(t *testing.T) {
 	for _, c := range []struct {
 		pattern string

@@ -136,7 +136,7 @@ func (s *Sockets) mostClients(wanted int64) (most int64, openFiles uint64) {
 	return max(most-others, 1), openFiles
 }
 
-// manyClients has Redis's words.
+// manyClients is what Redis says.
 var manyClients = "The operating system is not able to handle the specified number of clients, try with %d"
 
 // MayServe returns an error for more connections than the limit on open files allows. A lower maxclients is always allowed.

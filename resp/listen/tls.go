@@ -27,7 +27,7 @@ func (s *Sockets) listenTLS() ([]transport.Listener, error) {
 	return s.secured(listeners...), err
 }
 
-// secured has the connections of listeners encrypted. They share the bound on handshakes.
+// secured adds TLS to listeners. Their connections share the bound on handshakes.
 func (s *Sockets) secured(listeners ...net.Listener) (open []transport.Listener) {
 	c := &s.cfg.TLS
 	if c.Keeper == nil {

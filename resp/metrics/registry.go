@@ -15,7 +15,7 @@ type Section struct {
 	Read      func(*List)
 }
 
-// Registry has all sections, in INFO's order. Any goroutine may read it.
+// Registry is all sections, in INFO's order. Any goroutine may read it.
 type Registry struct {
 	sections []Section
 	baseline atomic.Pointer[map[string]int64] // of counters by their fields; nil: Reset has not been called
@@ -37,7 +37,7 @@ func (r *Registry) Read(nowNS int64, others ...func(*List)) []Metric {
 	return l.metrics
 }
 
-// Reset has INFO count from now on. Names for Prometheus and the page go on, as their readers must not see a counter fall.
+// Reset sets the counters of INFO to 0. Names for Prometheus and the page go on, as their readers must not see a counter fall.
 func (r *Registry) Reset(nowNS int64) {
 	baseline := map[string]int64{}
 	for _, section := range r.sections {

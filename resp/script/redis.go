@@ -182,7 +182,7 @@ func (e *Engine) luaSetResp(L *lua.LState) int {
 	return 0
 }
 
-// luaSetRepl has no effect: there are no replicas, and the files hold states, not commands.
+// luaSetRepl does nothing: there are no replicas, and the files hold states, not commands.
 func (e *Engine) luaSetRepl(L *lua.LState) int {
 	if n, ok := L.Get(1).(lua.LNumber); L.GetTop() != 1 {
 		e.box.Raise(L, "ERR redis.set_repl() requires one argument.")

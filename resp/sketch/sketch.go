@@ -12,7 +12,7 @@
 // In the paper a bucket's strength is its count. Then keys that came often in the past would keep new ones out: a bucket with 200
 // takes 5 million calls of others to fall. So strength ends at maxStrength, and what wears off is not taken from the count.
 //
-// An item's count is never too high, but for two keys of one hash. It lacks what came before the key got a bucket, and a place in the
+// An item's count is never too high, except where two keys have one hash. It lacks what came before the key got a bucket, and a place in the
 // list. That is at most 40 calls for a key with one in 500 of all calls since it first came: 10 or fewer in floods of keys that come
 // once, and 35 where 1,500 keys had come 200 times each before. A key that has less than one in 1,000 may lack more, or be missed.
 //
@@ -45,7 +45,7 @@ type Sketch struct {
 	rng   rand.PCG
 }
 
-// bucket has the count of one key, which is known by some bits of its hash.
+// bucket is the count of one key, which is known by some bits of its hash.
 type bucket struct {
 	mark     uint32
 	count    uint32
@@ -130,7 +130,7 @@ func (s *Sketch) count(hash uint64, n int64) int64 {
 	return most
 }
 
-// wears has another key weaken a bucket, by chance, and reports whether nothing is left of it.
+// wears weakens a bucket for another key, by chance, and reports whether nothing is left of it.
 func (s *Sketch) wears(b *bucket) bool {
 	if uint32(s.rng.Uint64()) < chances[b.strength] {
 		b.strength--
@@ -138,7 +138,7 @@ func (s *Sketch) wears(b *bucket) bool {
 	return b.strength == 0
 }
 
-// chances has the chance that a bucket of a strength loses one: 1.08 to the power of -strength, in 2^-32.
+// chances are those that a bucket of a strength loses one: 1.08 to the power of -strength, in 2^-32.
 var chances = func() (c [maxStrength + 1]uint32) {
 	for strength := range c {
 		c[strength] = uint32(min(math.Pow(1.08, -float64(strength))*(1<<32), math.MaxUint32))
@@ -146,7 +146,7 @@ var chances = func() (c [maxStrength + 1]uint32) {
 	return c
 }()
 
-// goBack has the buckets count on for a key that leaves the list.
+// goBack hands the count of a key that leaves the list back to the buckets.
 func (s *Sketch) goBack(item *Item) {
 	mark, count := uint32(item.Hash>>32), uint32(min(item.Count, math.MaxUint32))
 	for row := range Rows {

@@ -16,7 +16,7 @@ type Command struct {
 	Failed   atomic.Int64 // answered with an error
 }
 
-// commandLane has what each batch counts: see Lanes.
+// commandLane counts what batches of one lane do: see Lanes.
 type commandLane struct {
 	calls atomic.Int64
 	ns    atomic.Int64

@@ -109,7 +109,7 @@ func (e *epollCarrier) settle(ctx context.Context) {
 	}
 }
 
-// background has the first loop do a step after each round, and step after step while there is nothing else to do. When a
+// background gives the first loop work. It does a step after each round, and step after step while there is nothing else to do. When a
 // goroutine did the same work with short locks, connections waited for up to 7 ms: a loop that finds a lock taken sleeps, and
 // while another thread has the processor it wakes only at the kernel's next tick.
 func (e *epollCarrier) background(step func() (more bool)) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// committer has the decisions of a loop's rounds written before their replies leave.
+// committer writes the decisions of a loop's rounds before their replies leave.
 type committer struct {
 	loop *epollLoop
 	err  error // of the round's changes
@@ -128,7 +128,7 @@ func (l *epollLoop) takeOver() {
 	}
 }
 
-// standAside has the round's connections wait for a commit in which another goroutine stands.
+// standAside holds the round's connections until a commit ends in which another goroutine stands.
 func (d *committer) standAside() *standing {
 	round := d.nextAhead
 	d.ahead, d.nextAhead = round, &standing{}
@@ -164,7 +164,7 @@ func (d *committer) commitAside(c *epollConn) {
 	}
 }
 
-// hold has the round's connections wait for the disk. They are not served meanwhile.
+// hold stops the round's connections until the disk has the round. They are not served meanwhile.
 func (d *committer) hold() {
 	for _, c := range d.loop.dirty {
 		c.held = true

@@ -119,7 +119,7 @@ func (c *epollConn) inputEnds() {
 	}
 }
 
-// serve has the session answer.
+// serve hands data to the session, which answers.
 func (c *epollConn) serve(data []byte) {
 	c.serving = true
 	c.more = c.session.Serve(data)
@@ -143,7 +143,7 @@ func (c *epollConn) noticeEnd() {
 	}
 }
 
-// readOn has the next round read again.
+// readOn asks the next round to read again.
 func (c *epollConn) readOn() {
 	if !c.queued && c.at() < gone {
 		c.queued = true
@@ -206,7 +206,7 @@ func (c *epollConn) Send(p []byte) int {
 	return c.pending()
 }
 
-// markDirty has the end of the round confirm and write what is sent from here on.
+// markDirty asks the end of the round to confirm and write what is sent from here on.
 func (c *epollConn) markDirty() {
 	if !c.dirty {
 		c.dirty, c.fresh = true, len(c.out)

@@ -46,7 +46,7 @@ func (i *inbox) ask(c *epollConn) {
 	}
 }
 
-// askChore has the loop do a step of the chore after each round, until the step returns false.
+// askChore gives the loop a chore. It does a step of it after each round, until the step returns false.
 func (i *inbox) askChore(c chore) {
 	i.mu.Lock()
 	i.asked = append(i.asked, c)

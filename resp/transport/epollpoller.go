@@ -25,7 +25,7 @@ type poller struct {
 	naps   naps
 }
 
-// watch has wait tell of these events of a descriptor.
+// watch adds these events of a descriptor to those that wait returns.
 func (p *poller) watch(fd int, events uint32) error {
 	return unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)})
 }

@@ -246,7 +246,7 @@ func hasEnded(fd uintptr, half bool) bool {
 	}
 }
 
-// round has the session answer, and commits its changes. It commits after a panic, too: other rounds would wait for that.
+// round hands data to the session, which answers, and commits its changes. It commits after a panic, too: other rounds would wait for that.
 func (c *goroutineConn) round(data []byte) {
 	t := c.carrier.t
 	if t.synced {

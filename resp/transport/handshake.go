@@ -214,7 +214,7 @@ func (h *handshake) endTurn() {
 	}
 }
 
-// turns has so many handshakes compute at a time. Those that have begun to answer their peer go first: what has been computed for them
+// turns bounds how many handshakes compute at a time. Those that have begun to answer their peer go first: what has been computed for them
 // would be lost if newer ones kept them waiting for too long. Within both kinds the first to come goes first.
 type turns struct {
 	mu      sync.Mutex

@@ -40,7 +40,7 @@ type Conn interface {
 	// Close ends the connection: now, or when all replies have left or the peer has taken nothing for 10 s. Any goroutine may
 	// call it.
 	Close(now bool)
-	// Wake has Serve(nil) called soon, for output from elsewhere or to go on after Pause. Any goroutine may call it.
+	// Wake asks for Serve(nil) soon, for output from elsewhere or to go on after Pause. Any goroutine may call it.
 	Wake()
 	// Pause stops reading and calls of Serve until the next Wake. A Wake since this Serve began counts. A session that still
 	// waits after a Wake pauses again. Only Serve may call Pause.

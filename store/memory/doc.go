@@ -1,5 +1,5 @@
 // Package memory is the store in memory. It keeps the states of limits under their keys: it decides, remembers, forgets what has run out, and makes
-// room when it is full. It knows no wire and no files, and reads no clock but for those who wait: a method that needs the time is
+// room when it is full. It knows no wire and no files, and reads no clock except for those who wait: a method that needs the time is
 // given it, as Unix nanoseconds. Every method may be called by many goroutines at once.
 //
 //	s := memory.New(memory.Options{MaxKeys: 1_000_000})

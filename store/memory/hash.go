@@ -101,7 +101,7 @@ func Join(fields store.Fields, limits store.Limits, apart bool, nowNS, aheadNS i
 	return joined, added, nil
 }
 
-// byOrder has parts follow what they are parts of, the earliest first. A hash of redis-server has them in any order.
+// byOrder sorts parts behind what they are parts of, the earliest first. A hash of redis-server has them in any order.
 func byOrder(f, g store.Field) int {
 	switch {
 	case f.Part && g.Part:

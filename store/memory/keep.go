@@ -2,7 +2,7 @@ package memory
 
 import "celld/store/memory/shard"
 
-// keepOthers has those with later tickets leave the other states of a call alone until it has waited for the one that binds. Else a call
+// keepOthers keeps the other states of a call from those with later tickets until it has waited for the one that binds. Else a call
 // of several limits, all of which others wait for, may never pass. A state is kept idle for no longer than it takes to earn the call's
 // cost again: so a call that waits for a slow limit does not stop a fast one, and whoever waits keeps no more from others than he asks
 // for. Of two limits the slower is kept, so the call passes at the faster's next moment.

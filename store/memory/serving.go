@@ -8,7 +8,7 @@ import (
 	"celld/store/memory/shard"
 )
 
-// serve has those take whose moment has come.
+// serve lets those take whose moment has come.
 func (s *takes) serve(q *shard.Queue) {
 	for s.serveSome(q) {
 	}
@@ -52,7 +52,7 @@ func (s *takes) serveSome(q *shard.Queue) (more bool) {
 	return more
 }
 
-// serveFirst has the first of a queue take, if its moment has come, and reports whether the next is to be looked at. All its
+// serveFirst lets the first of a queue take, if its moment has come, and reports whether the next is to be looked at. All its
 // shards are locked. The error is errNoRoom.
 func (s *takes) serveFirst(q *shard.Queue, nowNS int64, paid *shard.Prepaid) (next bool, err error) {
 	w := q.First()

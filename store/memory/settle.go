@@ -11,7 +11,7 @@ import (
 	"celld/store/memory/table"
 )
 
-// Renew has a lease end so many ns from now, and reports whether there is one of that ID. The key is the first of the Take that was
+// Renew lets a lease end so many ns from now, and reports whether there is one of that ID. The key is the first of the Take that was
 // granted. What the Take has under other keys is renewed with it. The error is a *NoRightError.
 func (s *takes) Renew(key []byte, id, ns int64, a store.Access) (renewed bool, err error) {
 	end := shard.LaterNS(a.NowNS, max(ns, 0))

@@ -87,7 +87,7 @@ func (c *call) standBehind(nowNS, cost int64) {
 	d.Limited, d.RetryAfterNS = true, wait
 }
 
-// delay has a denied take wait, or books it, as its terms say. It returns errWaits for one that waits. One that is booked takes at
+// delay lets a denied take wait, or books it, as its terms say. It returns errWaits for one that waits. One that is booked takes at
 // once what it will use when WaitNS has passed. Else it stays denied.
 func (t *take) delay() error {
 	if !t.mayWait() {
@@ -192,7 +192,7 @@ func (s *takes) newWaiter(r *store.TakeRequest, a store.Access, waker store.Wake
 	return w, changed, err
 }
 
-// enqueue has a new take wait, where stand says. changed reports a limit that is another by now.
+// enqueue lets a new take wait where stand puts it. changed reports a limit that is another by now.
 func (t *take) enqueue(stand func(w *shard.Waiter, changed bool)) error {
 	s := t.of
 	w, changed, err := s.newWaiter(t.TakeRequest, t.a, t.by.waker)
@@ -205,7 +205,7 @@ func (t *take) enqueue(stand func(w *shard.Waiter, changed bool)) error {
 	return errWaits
 }
 
-// goTo has a waiter wait for a state, in its queue, for waitNS at least.
+// goTo puts a waiter into a state's queue, for waitNS at least.
 func (t *take) goTo(w *shard.Waiter, c *call, waitNS uint64) {
 	q, cost, nowNS := c.sh.QueueOf(c.Call), t.cost*c.times, t.a.NowNS
 	if q == nil || q != w.Queue {
@@ -228,7 +228,7 @@ func (t *take) goTo(w *shard.Waiter, c *call, waitNS uint64) {
 	}
 }
 
-// waitElsewhere has a take wait elsewhere, or books it.
+// waitElsewhere lets a take wait elsewhere, or books it.
 func (t *take) waitElsewhere(binding int, waitNS uint64) error {
 	l := t.by.look
 	t.Terms.WaitNS = waitNS

@@ -401,7 +401,7 @@ func TestNoRoomAtTheMoment(t *testing.T) {
 	})
 }
 
-// Who waits is in no file: a copy has what is spent.
+// Who waits is in no file: a copy has what was taken.
 func TestWaitersAreNotExported(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		plainly(s, 1, call(t, "k", "1/1s"))

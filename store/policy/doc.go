@@ -10,7 +10,7 @@
 // To files, both are settings: a kind, a name and a text. DrainSettings tells which have changed.
 package policy
 
-// Set has policies and rules. The zero value is an empty one. Its methods may be called from any goroutine; they take times as
+// Set is policies and rules. The zero value is an empty one. Its methods may be called from any goroutine; they take times as
 // the store's do, in Unix nanoseconds of limit time.
 type Set struct {
 	Journal bool   // collect changes for DrainSettings; set before anything else

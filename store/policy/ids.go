@@ -38,7 +38,7 @@ func (s *Set) NextIDOf(us int64, process, processes uint64) uint64 {
 	return s.ids.last
 }
 
-// RaiseID has all further IDs be higher than that one, unless it is none that was ever given.
+// RaiseID makes all further IDs higher than that one, unless it is none that was ever given.
 func (s *Set) RaiseID(id uint64) {
 	s.ids.mu.Lock()
 	defer s.ids.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 
 // Policy is a limit that is kept under a name. It does not change; to set another limit makes another Policy.
 type Policy struct {
-	ID    uint32 // of the states under it: kept when the limit changes, but for a reset
+	ID    uint32 // of the states under it: kept when the limit changes, except by a reset
 	Name  string
 	Limit cell.Limit
 }
@@ -116,7 +116,7 @@ func (s *Set) DeletePolicy(name string) bool {
 	return true
 }
 
-// putPolicy has a name stand for a policy, or for none.
+// putPolicy makes a name stand for a policy, or for none.
 func (s *Set) putPolicy(name string, policy *Policy, renewed bool) {
 	p := &s.policies
 	if p.byName == nil {

@@ -26,7 +26,7 @@ type Rule struct {
 // MaxRules is how many there may be; more are refused.
 const MaxRules = 1 << 16
 
-// ruleSet has the rules of one verdict, by what a key is compared with. A key is looked up once in the exact ones, once
+// ruleSet is the rules of one verdict, by what a key is compared with. A key is looked up once in the exact ones, once
 // for each length that a prefix has, and once for each length of a mask.
 type ruleSet struct {
 	exact    map[string]*Rule

@@ -131,7 +131,7 @@ type deciding struct {
 
 func (d *deciding) key() string { return d.calls[0].Key }
 
-// byScript has a script decide.
+// byScript decides by a script.
 func (d *deciding) byScript() {
 	args, how := append(make([]string, 0, 6), d.timeArg()), throttleScript
 	if t := d.calls[0].take; t != nil {

@@ -57,7 +57,7 @@ func (m plain) state(c *store.Call) cell.State {
 
 func (m plain) name(c *store.Call) string { return string(c.Key) + " " + c.Limit.String() }
 
-// decide has a call decided on a copy of its state.
+// decide decides a call on a copy of its state.
 func (m plain) decide(c *store.Call, nowNS, cost int64, mode cell.Mode) cell.Decision {
 	st := m.state(c)
 	if mode != cell.Peek {

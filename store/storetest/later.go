@@ -7,7 +7,7 @@ import (
 	"celld/store"
 )
 
-// Later is a Limiter that answers later, by what another decides. Its zero value but for Of keeps all batches until Answer.
+// Later is a Limiter that answers later, by what another decides. Its zero value, except for Of, keeps all batches until Answer.
 type Later struct {
 	Of store.Limiter // it must answer at once
 
@@ -55,7 +55,7 @@ func (l *Later) ask(one asked) {
 	}
 }
 
-// Tell has f called with each batch before the method that brings it returns, from its goroutine; f may call Answer. nil: nobody is
+// Tell calls f with each batch before the method that brings it returns, from its goroutine; f may call Answer. nil: nobody is
 // told.
 func (l *Later) Tell(f func()) {
 	l.mu.Lock()

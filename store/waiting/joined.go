@@ -60,14 +60,14 @@ func (r *Room[W]) forget(w *Waiter[W]) {
 	}
 }
 
-// Join has a waiter answered with another.
+// Join makes a waiter be answered with another.
 func (r *Room[W]) Join(as, first W) {
 	as.waiter().With = first
 	f := first.waiter()
 	f.Joined = append(f.Joined, as)
 }
 
-// Part has one that has joined another stand with it no longer.
+// Part takes one that has joined another away from it.
 func (r *Room[W]) Part(as W) {
 	w := as.waiter()
 	f := w.With.waiter()

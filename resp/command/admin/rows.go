@@ -51,7 +51,7 @@ type Life interface {
 	Busy() bool
 }
 
-// family has the handlers.
+// family is what the handlers share.
 type family struct{ server func() Server }
 
 // Rows are the commands of the family.

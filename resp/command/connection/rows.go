@@ -14,7 +14,7 @@ type Server struct {
 	Version string        // of Redis, as HELLO tells it
 }
 
-// family has the handlers.
+// family is what the handlers share.
 type family struct{ server func() Server }
 
 // Rows are the commands of the family.

@@ -29,7 +29,7 @@ type Server struct {
 	Denied    *decisions.Denied
 }
 
-// family has the handlers.
+// family is what the handlers share.
 type family struct{ server func() Server }
 
 // Rows are the commands of the family.

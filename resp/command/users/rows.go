@@ -19,7 +19,7 @@ type Server struct {
 	Log      *loglimit.Logger
 }
 
-// family has the handlers.
+// family is what the handlers share.
 type family struct {
 	server func() Server
 	saving sync.Mutex

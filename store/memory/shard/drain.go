@@ -31,7 +31,7 @@ type Teller struct {
 
 // Drain tells fn some 64 of the changes since they were last told, or 1 MB of them, and reports whether there are more. Called
 // until there are none, it tells each key that changed before the first call, once, with its latest state. Whoever applies all changes
-// to a copy has the store's keys in it, but for dead ones. Changes made meanwhile may be told now or the next time.
+// to a copy has the store's keys in it, except dead ones. Changes made meanwhile may be told now or the next time.
 //
 // fn is called under a lock: it must be quick and not use the store. One goroutine at a time may call Drain.
 // Without Options.Journal there are no changes.

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Keys of every length, of which many are alike but for a byte anywhere, come and go; a map is the model.
+// Keys of every length, of which many differ only in a byte anywhere, come and go; a map is the model.
 func TestKeysOfAllLengths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, model := memory.New(memory.Options{Shards: rapid.SampledFrom([]int{1, 4}).Draw(t, "shards")}), map[string]store.Value{}

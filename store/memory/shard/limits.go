@@ -117,7 +117,7 @@ func (sh *Shard) rings(e *table.Slot, limits store.Limits) iter.Seq2[*store.Limi
 	}
 }
 
-// untell has all of a key's logs told anew.
+// untell marks all of a key's logs, which are told anew.
 func (sh *Shard) untell(e *table.Slot) {
 	for p := range sh.TalliesOf(e) {
 		sh.Tallies.Untell(p)

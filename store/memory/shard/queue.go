@@ -139,7 +139,7 @@ func (q *Queue) Replace(w, by *Waiter) {
 	by.Queue, by.Cost, w.Queue = q, w.Cost, nil
 }
 
-// Poke has the first looked at again at once, as something has changed at nowNS.
+// Poke asks for a look at the first at once, as something has changed at nowNS.
 func (q *Queue) Poke(nowNS int64) {
 	if q.Quiet {
 		return
@@ -152,7 +152,7 @@ func (q *Queue) Poke(nowNS int64) {
 	}
 }
 
-// SetTimer has the queue served at an instant. A poke is not put off.
+// SetTimer sets when the queue is served. A poke is not put off.
 func (q *Queue) SetTimer(atNS int64) {
 	if q.dueNS != 0 && q.dueNS != atNS {
 		q.dueNS = atNS

@@ -73,7 +73,7 @@ func (s *Resize) lower(by int64) {
 	s.Room.maxBytes.Store(bytes)
 }
 
-// setNote has small stores note more uses of keys.
+// setNote sets how often uses of keys are noted: more often in small stores.
 func (s *Resize) setNote() {
 	keys := s.Room.mostKeys()
 	noteNS := min(keys, noteMost/noteOfKey) * noteOfKey

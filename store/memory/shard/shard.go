@@ -277,7 +277,7 @@ func (sh *Shard) unlink(n uint32, e *table.Slot, expired bool) {
 	sh.publish()
 }
 
-// letGo has those looked at again who wait for a key that goes.
+// letGo asks for a look at those who wait for a key that goes.
 func (sh *Shard) letGo(n uint32, e *table.Slot, key []byte, expired bool) {
 	at := sh.LatestNS
 	if expired {

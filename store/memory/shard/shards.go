@@ -73,7 +73,7 @@ func (s *Shards) WallNS(nowNS int64) int64 { return nowNS + s.Wall.Load() }
 // lanes is how many callers count without sharing a cache line.
 const lanes = 64
 
-// lane has the counts of calls that took no lock. They mean what those of Stats do.
+// lane counts calls that took no lock. They mean what those of Stats do.
 type lane struct {
 	hits, changes atomic.Int64
 	_             [48]byte // up to a cache line

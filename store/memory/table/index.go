@@ -46,7 +46,7 @@ type segment struct {
 // Chunk is a table of its own: an entry is in the line that its tag names, or if that is full in the next that is not.
 // The entries of a line are at its start.
 //
-// Its methods look whether it is nil, though it never is but for probes of an empty index. Else the compiler would, by loading its
+// Its methods look whether it is nil, though it is only for probes of an empty index. Else the compiler would, by loading its
 // first word. That is one more cache line from memory, and took a quarter of a new key's time.
 type Chunk [ChunkEntries]atomic.Uint64
 

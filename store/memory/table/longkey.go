@@ -66,7 +66,7 @@ func inlineWords(key []byte) (key0, key1 uint64) {
 // headWord is the key1 of a longer key, less the number of its tail.
 func headWord(key []byte) uint64 { return uint64(binary.LittleEndian.Uint32(key[8:])) }
 
-// Set stores the key of a new slot, but for the length, which it returns as slot.info has it.
+// Set stores the key of a new slot, except its length, which it returns as slot.info has it.
 func (k *keys) Set(n uint32, e *Slot, key []byte) (keyLen uint64) {
 	key0, key1 := inlineWords(key)
 	length := len(key)

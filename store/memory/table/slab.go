@@ -12,7 +12,7 @@ type slabs struct {
 // slots are free, and nobody writes to it.
 var noSlab slab
 
-// Take returns a slot that is all zero but for flagJournaled.
+// Take returns a slot that is all zero except flagJournaled.
 func (s *slabs) Take() (uint32, *Slot) {
 	n, e := s.take()
 	e.use = 0

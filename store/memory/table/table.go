@@ -24,7 +24,7 @@ func (t *Table) Clear() {
 	t.Expiries, t.NoExpiry, t.InUse = nil, 0, 0
 }
 
-// UseMemory has the table take its memory from m, which others share, and tell wall time by wall.
+// UseMemory gives the table m to take its memory from, which others share, and wall to tell wall time by.
 func (t *Table) UseMemory(m *Reserves, wall *WallAhead) {
 	t.Index.memory, t.Slabs.reserve, t.Keys.Tails.reserve, t.Wall = m, &m.slabs, &m.tails, wall
 	t.Slabs.none = &noSlab

@@ -29,7 +29,7 @@ const (
 type breaker struct {
 	link  *Link
 	lane  *lane
-	row   atomic.Int32              // failures since the last answer; set under the lock, but for 0
+	row   atomic.Int32              // failures since the last answer; set under the lock, except 0
 	cause atomic.Pointer[DownError] // of calls while it is open; nil: it is closed
 
 	mu    sync.Mutex
@@ -60,7 +60,7 @@ func (b *breaker) answered(r *Request, err error) {
 	}
 }
 
-// open has calls answered by a cause from now on. key is any of the lane.
+// open answers calls by a cause from now on. key is any of the lane.
 func (b *breaker) open(down *DownError, key string) {
 	b.mu.Lock()
 	opens := b.cause.Load() == nil

@@ -111,7 +111,7 @@ func (l *lane) send(r *Request) {
 	}
 }
 
-// expireAt has expire called at a deadline. Deadlines mostly come in their order: so there is one timer for all, which is set once in a
+// expireAt calls expire at a deadline. Deadlines mostly come in their order: so there is one timer for all, which is set once in a
 // Timeout, however many requests there are.
 func (l *lane) expireAt(deadline time.Time) {
 	if l.expires.IsZero() || deadline.Before(l.expires) {
@@ -194,7 +194,7 @@ func (l *lane) run() {
 // with a Timeout of 500 ms there are 8 of each that may be under way. Where there are more, the lane waits for the client.
 const mostLeft = 32
 
-// leave has another go on in place of a pipeline whose deadline has come. It returns false where too many have been left.
+// leave starts another pipeline in place of one whose deadline has come. It returns false where too many have been left.
 func (l *lane) leave() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

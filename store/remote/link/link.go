@@ -109,7 +109,7 @@ func (l *Link) Client() rueidis.Client {
 	return nil
 }
 
-// Use has requests go by a client from now on. Connect does that with its own.
+// Use sends requests by a client from now on. Connect does that with its own.
 func (l *Link) Use(client rueidis.Client) {
 	l.cluster.Store(client.Mode() == rueidis.ClientModeCluster)
 	l.client.Store(&client)

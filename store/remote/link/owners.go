@@ -7,7 +7,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// owners has the lane of each slot of a Cluster. A master's slots have lanes of their own, so that one which is away, or whose clock
+// owners finds the lane of each slot of a Cluster. A master's slots have lanes of their own, so that one which is away, or whose clock
 // differs, is not taken for another.
 type owners [Slots]uint8
 
@@ -75,7 +75,7 @@ func ownersOf(rows []rueidis.RedisMessage) *owners {
 	return o
 }
 
-// split has lanes be of these slots from now on. What they knew of the masters' clocks may be of others.
+// split assigns lanes to these slots from now on. What they knew of the masters' clocks may be of others.
 func (l *lanes) split(o *owners) {
 	if old := l.owners.Load(); old != nil && *old == *o {
 		return

@@ -62,7 +62,7 @@ func (l *Link) PerSlot(key string) string {
 	return l.perSlot()[SlotOf(key)]
 }
 
-// perSlot has a name for each slot. To find them takes 10 ms.
+// perSlot is a name for each slot. To find them takes 10 ms.
 func (l *Link) perSlot() []string {
 	l.tagOnce.Do(func() {
 		const mostTags = 1 << 18 // 170,000 mostly do. A prefix with a tag of its own has one slot only

@@ -87,7 +87,7 @@ func (h *hash) load(deadline time.Time) {
 	}
 }
 
-// replace has this process have what the engine has. An engine that is met for the first time, or has lost all, gets what is in the
+// replace gives this process what the engine has. An engine that is met for the first time, or has lost all, gets what is in the
 // file.
 func (h *hash) replace(fields map[string]string) {
 	t := h.settings

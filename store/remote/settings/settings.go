@@ -163,7 +163,7 @@ func (t *Settings) DeleteRule(r policy.Rule, _ int64, done func(held bool, err e
 	t.rules.change(deleteSetting, []string{r.Name()}, done)
 }
 
-// KeepPolicies has the engine have these policies, which are those of a file. Those that differ are set as soon as it answers, and
+// KeepPolicies gives the engine these policies, which are those of a file. Those that differ are set as soon as it answers, and
 // once more where it has lost all that it had. This process has them at once. The error is policy.ErrTooMany, for the policy whose place
 // in the list is returned.
 func (t *Settings) KeepPolicies(list []policy.Policy) (refused int, err error) {

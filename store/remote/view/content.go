@@ -204,7 +204,7 @@ func policyIn(field string) string {
 	return name
 }
 
-// leave has a field stay as it is, whose policy this process does not know. It returns false for one that is no state.
+// leave keeps a field as it is whose policy this process does not know. It returns false for one that is no state.
 func (k *viewKey) leave(f field) bool {
 	l, st, err := cell.ParseState(f.text)
 	if err == nil {

@@ -128,7 +128,7 @@ func (l *line) remove(v *waiter) {
 	l.align()
 }
 
-// align has each slot be of the waiter in its place. One that does not fit is given up.
+// align gives each slot to the waiter in its place. One that does not fit is given up.
 func (l *line) align() {
 	for i := 0; i < len(l.slots); {
 		if i < len(l.Waiters) && l.slots[i].fits(l.Waiters[i]) {
@@ -146,12 +146,12 @@ func (s *slot) fits(v *waiter) bool {
 	return s.by == v || s.by.terms.Name == "" && v.terms.Name == "" && s.by.AsksAs(&v.Waiter)
 }
 
-// poke has all who wait for a key tried at once, as something has been given back.
+// poke tries all who wait for a key at once, as something has been given back.
 func (w *Waits) poke(key string) {
 	w.pokeEach(func() []*line { return slices.Clone(w.lines.OfKey[key]) })
 }
 
-// pokeAll has all who wait tried at once.
+// pokeAll tries all who wait at once.
 func (w *Waits) pokeAll() {
 	w.pokeEach(func() []*line { return slices.Concat(slices.Collect(maps.Values(w.lines.OfKey))...) })
 }

@@ -102,13 +102,13 @@ func (w *Waits) stopWhenQuiet(ctx context.Context, stop func()) {
 	})
 }
 
-// Freed has those who wait for a key, as clients name it, tried again, here and elsewhere: something may have been given back.
+// Freed tries those again who wait for a key, as clients name it, here and elsewhere: something may have been given back.
 func (w *Waits) Freed(key string) {
 	w.poke(key)
 	w.publish(key)
 }
 
-// FreedAll has all who wait tried again: a policy or a rule has changed, or keys have gone. here: by this process, so others are told.
+// FreedAll tries all who wait again: a policy or a rule has changed, or keys have gone. here: by this process, so others are told.
 func (w *Waits) FreedAll(here bool) {
 	w.pokeAll()
 	if here {

@@ -131,7 +131,7 @@ func (w *Waits) Waits(r *store.TakeRequest, nowNS int64) bool {
 	return t != nil && t.Mode != store.DontWait && r.Cost > 0 && (t.Mode == store.Wait || w.comesBehind(r)) && !w.ruled(r, nowNS)
 }
 
-// Enter has a call for which Waits is true stand in its line, and wakes when it is answered. It returns false then, or true where it is
+// Enter puts a call for which Waits is true into its line, and wakes when it is answered. It returns false then, or true where it is
 // refused at once.
 func (w *Waits) Enter(r *store.TakeRequest, a store.Access, waker store.Waker) bool {
 	w.mu.Lock()

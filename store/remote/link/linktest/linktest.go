@@ -64,7 +64,7 @@ type inCluster struct{ rueidis.Client }
 
 func (inCluster) Mode() rueidis.ClientMode { return rueidis.ClientModeCluster }
 
-// InCluster has a Link take its engine for a Cluster.
+// InCluster makes a Link take its engine for a Cluster.
 func InCluster(l *link.Link) { l.Use(inCluster{l.Client()}) }
 
 // StartRedis runs redis-server until the test ends, and returns its socket.
