@@ -34,12 +34,10 @@ const (
 
 	errOOM = command.ErrOOM
 
-	errMaxWaiters      = "ERR too many calls wait already (--max-waiters)"
-	errBound           = "ERR this connection has too many bound leases"
-	errPolicyGone      = "NOPOLICY the policy was removed while the call waited"
-	errTwoLimits       = "ERR two limits differ only in count or burst, and so share their state"
-	errPolicyLine      = "expected a name and a limit without spaces, such as 'api 100/1m', and after them at most a # and a comment"
-	errTooManyPolicies = command.ErrTooManyPolicies
+	errMaxWaiters = "ERR too many calls wait already (--max-waiters)"
+	errBound      = "ERR this connection has too many bound leases"
+	errPolicyGone = "NOPOLICY the policy was removed while the call waited"
+	errTwoLimits  = "ERR two limits differ only in count or burst, and so share their state"
 
 	errNested         = "ERR MULTI calls can not be nested"
 	errExecNoMulti    = "ERR EXEC without MULTI"

@@ -29,7 +29,7 @@ func (srv *Server) loadAll(background func(step func() (more bool))) (err error)
 func (srv *Server) load(background func(step func() (more bool))) error {
 	p := srv.persist
 	if p.On() {
-		if err := srv.setPolicies(); err != nil {
+		if err := srv.reloads.KeepPolicies(); err != nil {
 			return err
 		}
 		loaded, err := p.Load(srv.applier())
@@ -47,7 +47,7 @@ func (srv *Server) load(background func(step func() (more bool))) error {
 			srv.log.Warn("left out what is no limit", "files", loaded.Files, "found", loaded.OthersText())
 		}
 	}
-	if err := srv.setPolicies(); err != nil { // before Start, which writes them
+	if err := srv.reloads.KeepPolicies(); err != nil { // before Start, which writes them
 		return err
 	}
 	srv.port.AwaitPolicies()

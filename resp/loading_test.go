@@ -41,7 +41,7 @@ func TestLoading(t *testing.T) {
 			t.Error("a server with an append-only file loads, and one without does not")
 		}
 		limit, _ := command.ParseLiteral([]byte("7/1h"), 1)
-		w.policies = []policy.Policy{{Name: "named", Limit: limit}}
+		w.reloads.Policies = []policy.Policy{{Name: "named", Limit: limit}}
 		w.gate.set(gateLoading, true) // as Serve does
 		loaded := make(chan error)
 		go func() {

@@ -11,6 +11,7 @@ import (
 	"celld/resp/latency"
 	"celld/resp/listen"
 	"celld/resp/loglimit"
+	"celld/resp/reload"
 	"celld/resp/slowlog"
 	"celld/resp/stats"
 	"celld/store"
@@ -47,7 +48,7 @@ func NewServer(o Options) *Server {
 		service: service{
 			cfg:       o.Config,
 			clock:     o.Clock,
-			keyspace:  keyspace{store: o.Store, policies: o.Files.policies},
+			keyspace:  keyspace{store: o.Store},
 			disk:      disk{persist: o.Persistence},
 			scripting: scripting{execution: newExecution()},
 			measures:  measures{stats: stats.NewServer(), decisions: decisions.NewRows(o.Store.Set), denied: decisions.NewDenied(o.Store.Set)},
@@ -89,6 +90,11 @@ func NewServer(o Options) *Server {
 	srv.deciding = srv.decides()
 	srv.metrics = srv.newRegistry()
 	srv.useUsers(o.Files.users)
+	srv.reloads = reload.Files{
+		Config: srv.cfg, Log: srv.log, Users: srv.users, Clients: &srv.clients,
+		Policies: o.Files.policies, InForce: srv.store.Set, Store: func() store.Store { return srv.port },
+		Alone: srv.betweenScripts, Stopping: srv.stopping.ending.Load, Failed: func() { srv.stats.FailedReloads.Add(1) }, Survive: srv.survive,
+	}
 	if o.Engine != nil {
 		srv.useEngine(o.Engine)
 		srv.stats.Engine = o.Engine.Stats()

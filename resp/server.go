@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"celld/resp/listen"
+	"celld/resp/reload"
 	"celld/resp/transport"
 )
 
@@ -14,6 +15,7 @@ type Server struct {
 	service
 	sockets *listen.Sockets
 	carries atomic.Pointer[transport.Transport] // nil: nothing is served yet
+	reloads reload.Files
 	upkeep  upkeep
 	life    life
 }

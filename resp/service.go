@@ -21,7 +21,6 @@ import (
 	"celld/resp/stats"
 	"celld/store"
 	"celld/store/memory"
-	"celld/store/policy"
 )
 
 // service is what all sessions share.
@@ -57,11 +56,10 @@ type scratchPool struct {
 
 // keyspace is what keeps the keys and decides.
 type keyspace struct {
-	store    *memory.Store   // of the process, which has the policies, too
-	policies []policy.Policy // of --policies
-	keys     store.Keys      // of the process: none where an engine keeps them
-	port     store.Store     // the store as all is asked of it
-	space    keys.Space      // all keys of an engine; nil: the keys are in the store
+	store    *memory.Store // of the process, which has the policies, too
+	keys     store.Keys    // of the process: none where an engine keeps them
+	port     store.Store   // the store as all is asked of it
+	space    keys.Space    // all keys of an engine; nil: the keys are in the store
 	limiter  store.Limiter
 	deciding decide.Server
 	visiting atomic.Int64 // bytes of visits to the engine

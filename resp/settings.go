@@ -10,6 +10,7 @@ import (
 	"celld/resp/command"
 	"celld/resp/command/admin"
 	"celld/resp/config"
+	"celld/resp/reload"
 	"celld/resp/stats"
 	"celld/store/policy"
 )
@@ -23,7 +24,7 @@ type Files struct {
 // ReadFiles reads --policies and --aclfile, where they are set. The error joins one for each bad line.
 func ReadFiles(cfg *config.Config) (f Files, err error) {
 	if path := cfg.PoliciesFile.Get(); path != "" {
-		f.policies, err = readPolicies(path, cfg.LogMax.Get())
+		f.policies, err = reload.ReadPolicies(path, cfg.LogMax.Get())
 	}
 	if path := cfg.ACLFile.Get(); path != "" {
 		users, wrong := acl.ReadFile(newCommandTable(nil).ACL(), path)

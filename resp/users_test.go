@@ -206,19 +206,19 @@ func TestReloadUsers(t *testing.T) {
 	c.want("ACL SAVE", "+OK\r\n")
 	app := w.connect()
 	app.want("AUTH app x", "+OK\r\n")
-	if _, err := w.reloadUsers(); err != nil || app.tr.closed {
-		t.Errorf("%v, closed %v", err, app.tr.closed)
+	if w.Reload(); app.tr.closed {
+		t.Errorf("a user who is as before is closed: %s", w.log)
 	}
 	c.want("ACL SETUSER app +get", "+OK\r\n")
-	if _, err := w.reloadUsers(); err != nil || !app.tr.closed || app.do("PING") != "" {
-		t.Errorf("%v, closed %v", err, app.tr.closed)
+	if w.Reload(); !app.tr.closed || app.do("PING") != "" {
+		t.Errorf("closed %v: %s", app.tr.closed, w.log)
 	}
 	if got := w.users.Get("app").Rights().Commands(); got != "-@all" {
 		t.Error(got)
 	}
 	w.cfg.ACLFile.Put(path + "/none")
-	if _, err := w.reloadUsers(); err == nil || w.users.Get("app") == nil {
-		t.Error(err)
+	if w.Reload(); !strings.Contains(w.log.String(), `msg="a file is not reloaded, what was read before stays" what=users`) || w.users.Get("app") == nil {
+		t.Error(w.log)
 	}
 	c.want("ACL SAVE", "-"+command.ErrACLSave+"\r\n")
 }

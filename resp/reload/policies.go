@@ -1,4 +1,4 @@
-package resp
+package reload
 
 import (
 	"bufio"
@@ -13,12 +13,14 @@ import (
 	"celld/store/policy"
 )
 
+const errPolicyLine = "expected a name and a limit without spaces, such as 'api 100/1m', and after them at most a # and a comment"
+
 // mostBadLines is how many bad lines of a file are told one by one.
 const mostBadLines = 20
 
-// readPolicies reads a file of policies. Each line has a name and a limit, as in CL.POLICY SET. What follows a word that begins with #
+// ReadPolicies reads a file of policies. Each line has a name and a limit, as in CL.POLICY SET. What follows a word that begins with #
 // is a comment. The error joins one for each bad line.
-func readPolicies(path string, logMax int64) (list []policy.Policy, err error) {
+func ReadPolicies(path string, logMax int64) (list []policy.Policy, err error) {
 	f, err := regular.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the policies: %w", err)
@@ -51,13 +53,13 @@ func readPolicies(path string, logMax int64) (list []policy.Policy, err error) {
 			list = append(list, p)
 		}
 		if len(list) > policy.MaxPolicies {
-			tell(n, formatError("there are more than %d policies", policy.MaxPolicies))
+			tell(n, fmt.Sprintf("there are more than %d policies", policy.MaxPolicies))
 			break
 		}
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		tell(n+1, formatError("a line has at most %d bytes", bufio.MaxScanTokenSize-1))
+		tell(n+1, fmt.Sprintf("a line has at most %d bytes", bufio.MaxScanTokenSize-1))
 	case err != nil:
 		tell(n+1, err.Error())
 	}
@@ -91,39 +93,39 @@ func parsePolicyLine(text string, logMax int64) (p policy.Policy, problem string
 	return policy.Policy{Name: name, Limit: limit}, problem
 }
 
-// setPolicies sets the policies of the file that differ from those in the store. What callers have used of them is kept.
-func (srv *Server) setPolicies() error {
-	if refused, err := srv.port.KeepPolicies(srv.policies); err != nil {
-		return srv.tooManyPolicies(srv.policies[refused].Name)
+// KeepPolicies sets those of Policies that differ from the store's. What callers have used of them is kept.
+func (f *Files) KeepPolicies() error {
+	if refused, err := f.Store().KeepPolicies(f.Policies); err != nil {
+		return f.tooMany(f.Policies[refused].Name)
 	}
 	return nil
 }
 
 // reloadPolicies sets what the file has now, and returns the names of policies that are new or changed. Those that have left the file stay.
 // An error changes nothing.
-func (srv *Server) reloadPolicies() (c changes, err error) {
-	list, err := readPolicies(srv.cfg.PoliciesFile.Get(), srv.cfg.LogMax.Get())
+func (f *Files) reloadPolicies() (c changes, err error) {
+	list, err := ReadPolicies(f.Config.PoliciesFile.Get(), f.Config.LogMax.Get())
 	if err != nil {
 		return c, err
 	}
-	defer srv.betweenScripts()() // so nobody sees half of it
-	if srv.stopping.ending.Load() {
+	defer f.Alone()() // so nobody sees half of it
+	if f.Stopping() {
 		return c, errors.New("the server is stopping")
 	}
 	before, after := map[string]string{}, map[string]string{}
-	there := len(srv.store.Policies())
+	there := len(f.InForce.Policies())
 	for _, p := range list {
 		after[p.Name] = p.Limit.String()
-		if old := srv.store.PolicyNamed(p.Name); old != nil {
+		if old := f.InForce.PolicyNamed(p.Name); old != nil {
 			before[p.Name] = old.Limit.String()
 		} else if there++; there > policy.MaxPolicies {
-			return c, srv.tooManyPolicies(p.Name)
+			return c, f.tooMany(p.Name)
 		}
 	}
-	srv.policies = list
-	return changesOf(before, after), srv.setPolicies()
+	f.Policies = list
+	return changesOf(before, after), f.KeepPolicies()
 }
 
-func (srv *Server) tooManyPolicies(name string) error {
-	return fmt.Errorf("set the policy '%s' of %s: %s", name, srv.cfg.PoliciesFile.Get(), formatError(errTooManyPolicies, policy.MaxPolicies))
+func (f *Files) tooMany(name string) error {
+	return fmt.Errorf("set the policy '%s' of %s: %s", name, f.Config.PoliciesFile.Get(), fmt.Sprintf(command.ErrTooManyPolicies, policy.MaxPolicies))
 }

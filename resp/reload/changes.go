@@ -1,4 +1,4 @@
-package resp
+package reload
 
 import (
 	"fmt"

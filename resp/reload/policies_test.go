@@ -1,4 +1,4 @@
-package resp
+package reload
 
 import (
 	"fmt"
@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"celld/resp/command"
-	"celld/resp/config"
 	"celld/store/policy"
 )
 
@@ -49,17 +47,13 @@ func TestPoliciesFile(t *testing.T) {
 		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cfg := config.New()
-		if err := cfg.PoliciesFile.Set(file); err != nil {
-			t.Fatal(err)
-		}
-		files, err := ReadFiles(cfg)
+		list, err := ReadPolicies(file, 10_000)
 		want := "read the policies: " + file + strings.ReplaceAll(test.problem, "FILE", "read the policies: "+file)
-		if len(files.policies) != test.policies || (err != nil) != (test.problem != "") || err != nil && err.Error() != want {
-			t.Errorf("%.60q: %d policies, %v; want %q", test.text, len(files.policies), err, want)
+		if len(list) != test.policies || (err != nil) != (test.problem != "") || err != nil && err.Error() != want {
+			t.Errorf("%.60q: %d policies, %v; want %q", test.text, len(list), err, want)
 		}
 	}
-	if _, err := readPolicies(file+"-nosuch", 1); err == nil || !strings.HasPrefix(err.Error(), "read the policies: open ") {
+	if _, err := ReadPolicies(file+"-nosuch", 1); err == nil || !strings.HasPrefix(err.Error(), "read the policies: open ") {
 		t.Error(err)
 	}
 }
@@ -76,7 +70,7 @@ func TestBadLinesOfPoliciesAreCounted(t *testing.T) {
 		if err := os.WriteFile(file, []byte(strings.Repeat("x\n", test.bad)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		list, err := readPolicies(file, 10)
+		list, err := ReadPolicies(file, 10)
 		if err == nil {
 			t.Fatal(len(list))
 		}
@@ -84,63 +78,5 @@ func TestBadLinesOfPoliciesAreCounted(t *testing.T) {
 		if len(lines) > mostBadLines+1 || lines[len(lines)-1] != "read the policies: "+file+test.last {
 			t.Errorf("%d bad lines: %d are told, the last is %s", test.bad, len(lines), lines[len(lines)-1])
 		}
-	}
-}
-
-// A policy of an earlier version whose name ends in a colon is loaded and used, and can be removed.
-func TestAPolicyThatEndsInAColonIsLoaded(t *testing.T) {
-	w := newWorld(t)
-	if err := w.store.PutSetting(policy.Setting{Name: "old:"}, "5/1h", w.nowNS); err != nil {
-		t.Fatal(err)
-	}
-	p := w.connect()
-	p.want("CL.POLICY GET old:", "$4\r\n5/1h\r\n")
-	p.want("CL.TAKE k @old::x PEEK", "*7\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n:0\r\n:0\r\n")
-	p.want("CL.TAKE k @old: PEEK", "*7\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n:0\r\n:0\r\n")
-	p.want("CL.POLICY SET old: 6/1h", "-ERR invalid policy name 'old:': expected no colon at its end, such as 'api' or 'api:cust42'\r\n")
-	p.want("CL.POLICY DEL old:", ":1\r\n")
-}
-
-// The policies of the file are in force after the start, whatever was there; what was used of those that are as before is kept.
-func TestPoliciesOfTheFileAreSet(t *testing.T) {
-	w := newWorld(t)
-	p := w.connect()
-	file := filepath.Join(t.TempDir(), "policies")
-	set := func(text string) error {
-		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		var err error
-		if w.policies, err = readPolicies(file, 10); err != nil {
-			t.Fatal(err)
-		}
-		return w.setPolicies()
-	}
-	p.want("CL.POLICY SET a 5/1h", ":1\r\n")
-	p.want("CL.POLICY SET other 5/1h", ":1\r\n")
-	p.want("CL.TAKE k @a COST 2", "*7\r\n:0\r\n:5\r\n:3\r\n:-1\r\n:1440000\r\n:2\r\n:0\r\n")
-	changes := w.store.SettingChanges()
-	if err := set("a 5/1h\n"); err != nil || w.store.SettingChanges() != changes {
-		t.Errorf("%v; what is as before is set anew", err)
-	}
-	if err := set("a 10/1h\nb 7/1m\n"); err != nil {
-		t.Error(err)
-	}
-	p.want("CL.TAKE k @a PEEK", "*7\r\n:0\r\n:10\r\n:6\r\n:-1\r\n:1440000\r\n:0\r\n:0\r\n")
-	p.want("CL.POLICY LIST", "*6\r\n$1\r\na\r\n$5\r\n10/1h\r\n$1\r\nb\r\n$4\r\n7/1m\r\n$5\r\nother\r\n$4\r\n5/1h\r\n")
-
-	limit, _ := command.ParseLiteral([]byte("5/1s"), 1)
-	for i := range policy.MaxPolicies - 3 {
-		if _, err := w.store.SetPolicy(fmt.Sprint("full", i), limit, policy.Options{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.cfg.PoliciesFile.Set(file)
-	if err := set("b 8/1m\nlast 1/1s\n"); err == nil || err.Error() != "set the policy 'last' of "+file+": ERR there are 65536 policies, which is the most there may be" {
-		t.Error(err)
-	}
-	if got := w.store.PolicyNamed("b").Limit.Count; got != 8 {
-		t.Errorf("%d", got)
 	}
 }

@@ -1,0 +1,113 @@
+// Package reload reads again what files say, while the server serves: certificates, users, policies and the log level.
+//
+//	files := &reload.Files{Config: cfg, Log: log, ...}
+//	err := files.KeepPolicies() // at the start
+//	files.Reload()              // at SIGHUP
+package reload
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"celld/resp/acl"
+	"celld/resp/client"
+	"celld/resp/config"
+	"celld/resp/loglimit"
+	"celld/store"
+	"celld/store/policy"
+)
+
+// Files are those that are read again while the server serves. Its methods are for one goroutine at a time.
+type Files struct {
+	Config  *config.Config
+	Log     *loglimit.Logger
+	Users   *acl.Users
+	Clients *client.List
+
+	Policies []policy.Policy    // those of --policies, when it was last read
+	InForce  *policy.Set        // which the process has
+	Store    func() store.Store // which keeps them
+
+	Alone    func() (end func())              // begins a time in which no command or script runs
+	Stopping func() bool                      // what is set now would be lost
+	Failed   func()                           // counts certificates that are not used
+	Survive  func(where string, about ...any) // deferred: it recovers a panic
+}
+
+// reloadable is something that Reload reads again.
+type reloadable struct {
+	what, file string                  // the file is "" where none is set
+	reload     func() (changes, error) // an error has changed nothing
+}
+
+// Reload reads again the certificates, --aclfile, --policies and --loglevel-file, and logs in one line each what has changed. Where one
+// cannot be used, the log says why, what it had before stays, and the others are taken up. Call it once the server serves.
+func (f *Files) Reload() {
+	parts := []reloadable{
+		{"certificates", f.Config.TLS.Cert.Get(), f.reloadCertificates},
+		{"users", f.Config.ACLFile.Get(), f.reloadUsers},
+		{"policies", f.Config.PoliciesFile.Get(), f.reloadPolicies},
+		{"loglevel", f.Config.LogLevelFile.Get(), f.reloadLogLevel},
+	}
+	parts = slices.DeleteFunc(parts, func(p reloadable) bool { return p.file == "" })
+	if len(parts) == 0 {
+		f.Log.Info("there is nothing to reload: none of --tls-cert-file, --aclfile, --policies and --loglevel-file is set")
+		return
+	}
+	var same, failed []string
+	for _, p := range parts {
+		switch changed, err := f.reload(p); {
+		case err != nil:
+			failed = append(failed, p.what)
+			for line := range strings.Lines(err.Error()) { // one for each bad line of the file
+				f.Log.Warn("a file is not reloaded, what was read before stays", "what", p.what, "file", p.file, "error", strings.TrimSpace(line))
+			}
+		case changed.none():
+			same = append(same, p.what)
+		default:
+			f.Log.Info("a file is reloaded", append([]any{"what", p.what, "file", p.file}, changed.attrs()...)...)
+		}
+	}
+	f.Log.Info("reloaded", "unchanged", strings.Join(same, " "), "failed", strings.Join(failed, " "))
+}
+
+// reload is p.reload, whose panics are errors.
+func (f *Files) reload(p reloadable) (c changes, err error) {
+	err = errors.New("a fault in celld")
+	defer f.Survive("reload")
+	return p.reload()
+}
+
+func (f *Files) reloadCertificates() (c changes, err error) {
+	k := f.Config.TLS.Keeper
+	taken, err := k.Reload()
+	if err != nil {
+		f.Failed()
+	}
+	if taken {
+		c.about = []any{"not_after", k.NotAfter().UTC().Format(time.RFC3339)}
+	}
+	return c, err
+}
+
+// reloadUsers reads --aclfile again, and closes the connections of users that have changed or gone.
+func (f *Files) reloadUsers() (c changes, err error) {
+	file, err := acl.ReadFile(f.Users.Table(), f.Config.ACLFile.Get())
+	if err != nil {
+		return c, err
+	}
+	defer f.Alone()()
+	before := f.Users.Lines()
+	f.Clients.Kill(nil, client.Of(f.Users.Replace(file)))
+	return changesOf(before, f.Users.Lines()), nil
+}
+
+func (f *Files) reloadLogLevel() (c changes, err error) {
+	level, changed, err := f.Config.ReloadLogLevel()
+	if changed {
+		c.about = []any{"value", level}
+	}
+	return c, err
+}

@@ -1,0 +1,99 @@
+package resp
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"celld/resp/command"
+	"celld/resp/config"
+	"celld/resp/reload"
+	"celld/store/policy"
+)
+
+// ReadFiles tells what is wrong with each file.
+func TestReadFiles(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) string {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Join(dir, name)
+	}
+	cfg := config.New()
+	if files, err := ReadFiles(cfg); err != nil || files.policies != nil || files.users != nil {
+		t.Errorf("no files: %+v, %v", files, err)
+	}
+	if err := errors.Join(cfg.PoliciesFile.Set(put("policies", "api 5/1s\n")), cfg.ACLFile.Set(put("users", "user app on nopass ~* +@all\n"))); err != nil {
+		t.Fatal(err)
+	}
+	if files, err := ReadFiles(cfg); err != nil || len(files.policies) != 1 || files.users == nil {
+		t.Errorf("%+v, %v", files, err)
+	}
+	put("policies", "api 20000/1h,algo=log\n")
+	put("users", "nobody\n")
+	if _, err := ReadFiles(cfg); err == nil || !strings.Contains(err.Error(), "algo=log keeps at most 10000 calls (--log-max)\n") || !strings.Contains(err.Error(), cfg.ACLFile.Get()) {
+		t.Error(err)
+	}
+}
+
+// A policy of an earlier version whose name ends in a colon is loaded and used, and can be removed.
+func TestAPolicyThatEndsInAColonIsLoaded(t *testing.T) {
+	w := newWorld(t)
+	if err := w.store.PutSetting(policy.Setting{Name: "old:"}, "5/1h", w.nowNS); err != nil {
+		t.Fatal(err)
+	}
+	p := w.connect()
+	p.want("CL.POLICY GET old:", "$4\r\n5/1h\r\n")
+	p.want("CL.TAKE k @old::x PEEK", "*7\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n:0\r\n:0\r\n")
+	p.want("CL.TAKE k @old: PEEK", "*7\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n:0\r\n:0\r\n")
+	p.want("CL.POLICY SET old: 6/1h", "-ERR invalid policy name 'old:': expected no colon at its end, such as 'api' or 'api:cust42'\r\n")
+	p.want("CL.POLICY DEL old:", ":1\r\n")
+}
+
+// The policies of the file are in force after the start, whatever was there; what was used of those that are as before is kept.
+func TestPoliciesOfTheFileAreSet(t *testing.T) {
+	w := newWorld(t)
+	p := w.connect()
+	file := filepath.Join(t.TempDir(), "policies")
+	set := func(text string) error {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if w.reloads.Policies, err = reload.ReadPolicies(file, 10); err != nil {
+			t.Fatal(err)
+		}
+		return w.reloads.KeepPolicies()
+	}
+	p.want("CL.POLICY SET a 5/1h", ":1\r\n")
+	p.want("CL.POLICY SET other 5/1h", ":1\r\n")
+	p.want("CL.TAKE k @a COST 2", "*7\r\n:0\r\n:5\r\n:3\r\n:-1\r\n:1440000\r\n:2\r\n:0\r\n")
+	changes := w.store.SettingChanges()
+	if err := set("a 5/1h\n"); err != nil || w.store.SettingChanges() != changes {
+		t.Errorf("%v; what is as before is set anew", err)
+	}
+	if err := set("a 10/1h\nb 7/1m\n"); err != nil {
+		t.Error(err)
+	}
+	p.want("CL.TAKE k @a PEEK", "*7\r\n:0\r\n:10\r\n:6\r\n:-1\r\n:1440000\r\n:0\r\n:0\r\n")
+	p.want("CL.POLICY LIST", "*6\r\n$1\r\na\r\n$5\r\n10/1h\r\n$1\r\nb\r\n$4\r\n7/1m\r\n$5\r\nother\r\n$4\r\n5/1h\r\n")
+
+	limit, _ := command.ParseLiteral([]byte("5/1s"), 1)
+	for i := range policy.MaxPolicies - 3 {
+		if _, err := w.store.SetPolicy(fmt.Sprint("full", i), limit, policy.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.cfg.PoliciesFile.Set(file)
+	if err := set("b 8/1m\nlast 1/1s\n"); err == nil || err.Error() != "set the policy 'last' of "+file+": ERR there are 65536 policies, which is the most there may be" {
+		t.Error(err)
+	}
+	if got := w.store.PolicyNamed("b").Limit.Count; got != 8 {
+		t.Errorf("%d", got)
+	}
+}
