@@ -197,8 +197,8 @@ func (l *Limit) PassedNS(takenNS uint64) uint64 { return l.kind().passedNS(l, ta
 // bucket flows what has not flowed back, and to a window, a slide or a log only while the window, the sub-window or the call is there
 // that the lease was taken in. It sorts the leases by TakenNS, in the time that the limit is decided in. To leases it gives nothing.
 //
-// companion is the shape of the leases' state. Where the policy was a gcra's when they were taken, and is another's, nothing is given: it is
-// not known when they were taken.
+// companion is the shape of the leases' state. Where the policy was a gcra's when they were taken, and is another's, nothing is given: it
+// is not known when they were taken.
 func (l *Limit) GiveBack(st *State, nowNS int64, companion *Shape, from []Lease) {
 	if algorithms[companion.Algo].can&bucketOnly == 0 || l.can(bucketOnly) {
 		l.kind().giveBack(l, st, nowNS, from)

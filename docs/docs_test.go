@@ -154,7 +154,8 @@ func TestDesignNamesCode(t *testing.T) {
 	}
 }
 
-// TestDesignNamesFiles looks for the methods, functions and types that docs/design.md says are in a file: `Session.Serve` in `resp/session.go`.
+// TestDesignNamesFiles looks for the methods, functions and types that docs/design.md says are in a file: `Session.Serve` in
+// `resp/session.go`.
 func TestDesignNamesFiles(t *testing.T) {
 	text := strings.Join(strings.Fields(pages(t)["docs/design.md"]), " ")
 	said := regexp.MustCompile("((?:`[A-Za-z.]+`(?:, | and )?)+) in `([a-z/_]+\\.go)`").FindAllStringSubmatch(text, -1)

@@ -84,7 +84,8 @@ func (l *appendLog) gatherPiece(b *[]byte) (more bool) {
 	return more
 }
 
-// writePiece writes what was gathered. After an error it keeps that for tryAgain. A buffer that a key with long logs has made grow is not kept.
+// writePiece writes what was gathered. After an error it keeps that for tryAgain. A buffer that a key with long logs has made grow is not
+// kept.
 func (l *appendLog) writePiece(b *[]byte) error {
 	if len(*b) == 0 {
 		return nil

@@ -73,8 +73,8 @@ func TestWhatEverySecondLosesOfManyChanges(t *testing.T) {
 
 var tatOfFile = regexp.MustCompile(`\n(\d{19})\r\n`)
 
-// runs changes a key at each step of fake time, with a tick in each 100 ms, and returns the age of the oldest change that was not on the disk
-// at any moment.
+// runs changes a key at each step of fake time, with a tick in each 100 ms, and returns the age of the oldest change that was not on the
+// disk at any moment.
 func (w *world) runs(files *memoryFS, length, step time.Duration) (lost time.Duration) {
 	began, ticked := w.now, w.now
 	for w.now-began < int64(length) {

@@ -2,11 +2,11 @@ package resp
 
 import "time"
 
-// betweenScripts locks execution alone, in a round of its own where replies wait for the disk. Call what it returns at the end. A disk that refuses
-// the changes is the file's trouble: they are written later.
+// betweenScripts locks execution alone, in a round of its own where replies wait for the disk. Call what it returns at the end. A disk that
+// refuses the changes is the file's trouble: they are written later.
 //
-// A script that is busy lets go of the lock. To change users or policies then would change them in its middle: clients who try that get -BUSY, and
-// so this waits until the script has ended.
+// A script that is busy lets go of the lock. To change users or policies then would change them in its middle: clients who try that get
+// -BUSY, and so this waits until the script has ended.
 func (srv *service) betweenScripts() (end func()) {
 	for told := false; ; time.Sleep(10 * time.Millisecond) {
 		if srv.gate.has(gateBusy) {

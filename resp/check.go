@@ -20,8 +20,8 @@ type Check struct {
 	Period time.Duration // in each such time; 0: it counts what is in flight
 }
 
-// Check is CL.TAKE key @policy. The error is a *CallError: NOPOLICY where there is no such policy, and STOREDOWN where the engine that may have
-// it is away.
+// Check is CL.TAKE key @policy. The error is a *CallError: NOPOLICY where there is no such policy, and STOREDOWN where the engine that may
+// have it is away.
 func (srv *Server) Check(key, policy string) (c Check, err error) {
 	r, err := srv.take(key, "@"+policy)
 	if err != nil {

@@ -95,7 +95,8 @@ func readWords(r *bufio.Reader) (words []string, err error) {
 	return words, nil
 }
 
-// askAll sends, 60 times and until there are enough, random pipelines, of like calls or of different ones, some of them as transactions, and counts the replies.
+// askAll sends, 60 times and until there are enough, random pipelines, of like calls or of different ones, some of them as transactions,
+// and counts the replies.
 func askAll(c testConn, rng *rand.Rand, enough func() bool) (n decisions.Counts, err error) {
 	for rounds := 0; rounds < 60 || !enough(); rounds++ {
 		var asks []ask

@@ -25,8 +25,8 @@ func (srv *Server) Ready() error {
 	return err
 }
 
-// NotReady says in one line why the server should get no more calls, as far as that is known without a decision. INFO has it for celld ready,
-// so that a probe that runs it and one that asks /readyz see the same. It is empty where nothing is known.
+// NotReady says in one line why the server should get no more calls, as far as that is known without a decision. INFO has it for celld
+// ready, so that a probe that runs it and one that asks /readyz see the same. It is empty where nothing is known.
 func (srv *Server) NotReady() string {
 	if srv.life.leaving.Load() {
 		return "the server is stopping"
@@ -59,8 +59,8 @@ func (srv *Server) decide() error {
 	return err
 }
 
-// Decides returns nil where the event loops go round and a call is decided, and otherwise why not, once ctx has ended. An engine that is away
-// and a disk that is full count as well: the process works, and to restart it would mend neither.
+// Decides returns nil where the event loops go round and a call is decided, and otherwise why not, once ctx has ended. An engine that is
+// away and a disk that is full count as well: the process works, and to restart it would mend neither.
 func (srv *Server) Decides(ctx context.Context) error {
 	if t := srv.carries.Load(); t != nil {
 		if t.Turn(ctx); ctx.Err() != nil {

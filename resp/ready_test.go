@@ -65,8 +65,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// A server is ready while its Cluster serves a part of the keys, and the live page says what it lacks. Another engine that does not decide on
-// this call decides on none.
+// A server is ready while its Cluster serves a part of the keys, and the live page says what it lacks. Another engine that does not decide
+// on this call decides on none.
 func TestReadyWithAPartOfACluster(t *testing.T) {
 	w, e := engineWorld(t, false)
 	e.facts = store.Facts{Kind: "cluster", SlotsKnown: true, SlotsWithoutMaster: 5461}

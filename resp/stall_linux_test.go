@@ -27,11 +27,11 @@ import (
 	"celld/store/memory"
 )
 
-// Nothing that a client asks keeps an event loop for more than its slice and one step. The tests of that count the CPU time of the thread that
-// serves, so what others do on the machine does not count.
+// Nothing that a client asks keeps an event loop for more than its slice and one step. The tests of that count the CPU time of the thread
+// that serves, so what others do on the machine does not count.
 
-// stallMost is a slice, a step, and 2 ms for a slow machine. The collector of garbage may have its share of this thread, too, so the best of
-// some attempts counts.
+// stallMost is a slice, a step, and 2 ms for a slow machine. The collector of garbage may have its share of this thread, too, so the best
+// of some attempts counts.
 const (
 	stallMost     = 8 * time.Millisecond
 	stallAttempts = 6
@@ -128,8 +128,8 @@ func threadNS() int64 {
 	return ts.Nano()
 }
 
-// longest serves data, as much at a time as a loop reads. It returns the longest time for which a turn has kept its thread, and what the last
-// turn that replied has replied: all of it may be more than a GB.
+// longest serves data, as much at a time as a loop reads. It returns the longest time for which a turn has kept its thread, and what the
+// last turn that replied has replied: all of it may be more than a GB.
 func (p *peer) longest(data string) (most time.Duration, last string) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

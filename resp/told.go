@@ -11,8 +11,8 @@ import (
 // mostTold is how many lines of one kind the log gets a second.
 const mostTold = 10
 
-// Tell logs, at loglevel verbose and debug, which client is slow or refused, and why: its address, its user, its command's name. about has neither
-// keys, nor values, nor what may be a secret. A flood of refusals leaves its first lines in each second. Any goroutine may call it.
+// Tell logs, at loglevel verbose and debug, which client is slow or refused, and why: its address, its user, its command's name. about has
+// neither keys, nor values, nor what may be a secret. A flood of refusals leaves its first lines in each second. Any goroutine may call it.
 func (srv *service) Tell(text string, about ...any) {
 	if srv.tells() {
 		srv.log.Bounded(mostTold, text, loglimit.Verbose, text, about...)

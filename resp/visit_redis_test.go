@@ -109,8 +109,8 @@ func TestConversationsOnRedis(t *testing.T) {
 	}
 }
 
-// ofTable matches what tells of the table in memory, of digits that are those of the day, or of a key that the engine, whose time is another,
-// has not expired.
+// ofTable matches what tells of the table in memory, of digits that are those of the day, or of a key that the engine, whose time is
+// another, has not expired.
 var ofTable = regexp.MustCompile("^OBJECT IDLETIME|^MEMORY USAGE|^GETRANGE|^RANDOMKEY")
 
 var inAnyOrder = regexp.MustCompile("^(HGETALL|HSCAN|KEYS|SCAN)")

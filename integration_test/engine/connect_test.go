@@ -115,8 +115,8 @@ func TestStoreUnixSocket(t *testing.T) {
 	doesNotStart(t, 1, "databases", nil, "--store", "unix://:pw@"+strings.TrimPrefix(addr, "unix:")+"?db=16")
 }
 
-// TestPoliciesBeforeTheEngineAnswers: nobody says that there is no policy while it is not known. Whatever --store-failure is, it cannot decide
-// under a limit that is not known. Those of --policies are.
+// TestPoliciesBeforeTheEngineAnswers: nobody says that there is no policy while it is not known. Whatever --store-failure is, it cannot
+// decide under a limit that is not known. Those of --policies are.
 func TestPoliciesBeforeTheEngineAnswers(t *testing.T) {
 	t.Parallel()
 	f := harness.StartEngine(t)

@@ -45,8 +45,8 @@ func (f *fence) lock(by int, key string) {
 	}
 }
 
-// TestFencing checks that the IDs of a key's locks grow while the clocks of engines are apart and are set, masters hand over, slots move, and an
-// engine is away.
+// TestFencing checks that the IDs of a key's locks grow while the clocks of engines are apart and are set, masters hand over, slots move,
+// and an engine is away.
 func TestFencing(t *testing.T) {
 	t.Run("masters apart", func(t *testing.T) {
 		t.Parallel()

@@ -234,9 +234,9 @@ func (c *crasher) reckon(conn *harness.Conn) {
 	}
 }
 
-// TestPersistenceKill kills celld 100 times while clients call. With always, no decision that was answered is forgotten;
-// with everysec, none that is older than a second, and half a second more, or what a loaded machine takes from it. What this cannot show is a
-// machine that loses power: what has been written survives the process, fsync or not.
+// TestPersistenceKill kills celld 100 times while clients call. With always, no decision that was answered is forgotten; with everysec,
+// none that is older than a second, and half a second more, or what a loaded machine takes from it. What this cannot show is a machine that
+// loses power: what has been written survives the process, fsync or not.
 func TestPersistenceKill(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

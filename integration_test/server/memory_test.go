@@ -159,9 +159,9 @@ func newCgroup(t *testing.T, limit int) string {
 	return ""
 }
 
-// The binary has only what it calls. If anything calls methods by names that are not constant, the linker keeps all methods of all types, among
-// them 16,000 of the engine's client: the binary then has 25 MB in place of 12, and a fresh process 16 MB resident in place of 12.
-// To find who does: go build -ldflags=-dumpdep . 2>&1 | grep MethodByName
+// The binary has only what it calls. If anything calls methods by names that are not constant, the linker keeps all methods of all types,
+// among them 16,000 of the engine's client: the binary then has 25 MB in place of 12, and a fresh process 16 MB resident in place of 12. To
+// find who does: go build -ldflags=-dumpdep . 2>&1 | grep MethodByName
 func TestTheBinaryIsSmall(t *testing.T) {
 	t.Parallel()
 	info, err := os.Stat(harness.Binary(t))

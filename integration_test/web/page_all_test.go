@@ -126,8 +126,8 @@ func (b *browser) picture(name string) {
 	}
 }
 
-// The page shows what is decided, in light and dark, on a desk and on a phone, and complains of nothing. It says when celld is gone, and goes
-// on when it is back.
+// The page shows what is decided, in light and dark, on a desk and on a phone, and complains of nothing. It says when celld is gone, and
+// goes on when it is back.
 func TestPage(t *testing.T) {
 	addr, token := "127.0.0.1:"+harness.FreePort(t), tokenFile(t, "secret")
 	run := func() (*harness.Server, *harness.Conn) {

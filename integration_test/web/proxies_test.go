@@ -24,9 +24,9 @@ var optional = regexp.MustCompile(`(?m)^(\s*)(?:#|--) (.* (?:#|--) with (?:--htt
 // denied is any answer that is not the app's.
 const denied = 0
 
-// proxied runs an example's proxy between this test, an app and a celld: requests pass, are limited, and when celld hangs or is dead they pass
-// or, where that is safer, do not. Its files are the example's, with the addresses of this test: once as they are, and once with a token and a key
-// of two parts.
+// proxied runs an example's proxy between this test, an app and a celld: requests pass, are limited, and when celld hangs or is dead they
+// pass or, where that is safer, do not. Its files are the example's, with the addresses of this test: once as they are, and once with a
+// token and a key of two parts.
 func proxied(t *testing.T, example string, command func(dir string) *exec.Cmd, replace ...string) {
 	t.Helper()
 	proxiedAs(t, true, example, command, slices.Clone(replace))

@@ -219,7 +219,8 @@ func (c *Config) Persistence() persistence.Options {
 	}
 }
 
-// Load reads the files of certificates, passwords and the log level that the settings name. changed reports whether a setting was given. The error joins one for each that cannot be used.
+// Load reads the files of certificates, passwords and the log level that the settings name. changed reports whether a setting was given.
+// The error joins one for each that cannot be used.
 func (c *Config) Load(changed func(name string) bool) error {
 	return errors.Join(
 		c.loadEngine(changed), c.loadHTTP(), c.TLS.load(c.HTTP.TLS.Get()), c.loadLogLevel(changed), c.LoadPassword(changed),

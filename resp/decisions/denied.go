@@ -209,8 +209,8 @@ type Key struct {
 // Any selects all policies, and literals.
 func Any(uint32) bool { return true }
 
-// Most returns the n keys, 100 at most, that were limited most since the start or CL.TOP RESET, those limited most first, under the policies
-// of which of is true. 0 are literals. Any goroutine may call it.
+// Most returns the n keys, 100 at most, that were limited most since the start or CL.TOP RESET, those limited most first, under the
+// policies of which of is true. 0 are literals. Any goroutine may call it.
 func (d *Denied) Most(n int, of func(policy uint32) bool) []Key {
 	found := map[uint64]sketch.Item{}
 	for _, item := range d.items() {

@@ -33,7 +33,8 @@ type part struct {
 	bit     int // of its first element, in the masks
 }
 
-// Compile reads a pattern, which it copies. With fold, the case of ASCII letters does not count. ok is false if the pattern is too long for its wildcards.
+// Compile reads a pattern, which it copies. With fold, the case of ASCII letters does not count. ok is false if the pattern is too long for
+// its wildcards.
 func Compile(pattern []byte, fold bool) (g *Pattern, ok bool) {
 	g, pattern = &Pattern{fold: fold}, bytes.Clone(pattern)
 	literals := make([]byte, 0, len(pattern))

@@ -13,8 +13,8 @@ import (
 func globMatch(pattern, s []byte) bool     { g, ok := Compile(pattern, false); return ok && g.Match(s) }
 func globMatchFold(pattern, s []byte) bool { g, ok := Compile(pattern, true); return ok && g.Match(s) }
 
-// globModel is the model: it first tries a star with the shortest run, and after a mismatch gives the last star one byte more. Earlier stars never need
-// another try: what follows them has matched as early as possible, and the last star can take the rest.
+// globModel is the model: it first tries a star with the shortest run, and after a mismatch gives the last star one byte more. Earlier
+// stars never need another try: what follows them has matched as early as possible, and the last star can take the rest.
 func globModel(pattern, s []byte, fold bool) bool {
 	starred := false
 	var afterStar, retry []byte // what follows the last star, and the part of s where it was last tried

@@ -16,7 +16,8 @@ import (
 	"celld/resp/loglimit"
 )
 
-// A certificate is warned of once before it ends and once when it has, also while the server runs; and a good one in its place can be warned of anew.
+// A certificate is warned of once before it ends and once when it has, also while the server runs; and a good one in its place can be
+// warned of anew.
 func TestWarnOfCertificate(t *testing.T) {
 	authority := harness.NewAuthority(t)
 	synctest.Test(t, func(t *testing.T) { // whose clock begins at the year 2000

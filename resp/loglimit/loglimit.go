@@ -21,8 +21,8 @@ const Verbose = slog.LevelDebug + 2
 // secondNS is the second in which lines of one kind are counted.
 const secondNS = 1_000_000_000
 
-// Logger is a slog.Logger some of whose lines are bounded: so many a second of each kind. Of more, the last one is logged when the second is
-// over, and says how many were left out before it. Any goroutine may use it.
+// Logger is a slog.Logger some of whose lines are bounded: so many a second of each kind. Of more, the last one is logged when the second
+// is over, and says how many were left out before it. Any goroutine may use it.
 type Logger struct {
 	*slog.Logger
 	now func() int64

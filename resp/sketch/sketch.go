@@ -12,8 +12,8 @@
 // In the paper a bucket's strength is its count. Then keys that came often in the past would keep new ones out: a bucket with 200
 // takes 5 million calls of others to fall. So strength ends at maxStrength, and what wears off is not taken from the count.
 //
-// An item's count is never too high, except where two keys have one hash. It lacks what came before the key got a bucket, and a place in the
-// list. That is at most 40 calls for a key with one in 500 of all calls since it first came: 10 or fewer in floods of keys that come
+// An item's count is never too high, except where two keys have one hash. It lacks what came before the key got a bucket, and a place in
+// the list. That is at most 40 calls for a key with one in 500 of all calls since it first came: 10 or fewer in floods of keys that come
 // once, and 35 where 1,500 keys had come 200 times each before. A key that has less than one in 1,000 may lack more, or be missed.
 //
 // A Sketch takes 36 KB for its buckets, and at most 45 KB for the list. Add takes 20 ns with a key in the list, and 70 in a flood.

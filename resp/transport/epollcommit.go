@@ -145,8 +145,8 @@ func (r *standing) land(l *epollLoop, err error) {
 	l.ask(nil)
 }
 
-// commitAside is commit in the middle of the long command of c, from which nobody can take the loop over: another goroutine commits from the
-// start. If c itself has written before, in the same round, the loop waits, as its later replies must not leave with that commit.
+// commitAside is commit in the middle of the long command of c, from which nobody can take the loop over: another goroutine commits from
+// the start. If c itself has written before, in the same round, the loop waits, as its later replies must not leave with that commit.
 func (d *committer) commitAside(c *epollConn) {
 	d.letGo()
 	switch {

@@ -67,8 +67,8 @@ func TestALoopReadsToTheEndAfterItsFarewell(t *testing.T) {
 	}
 }
 
-// The farewell of a peer ends a connection that waits and would be abandoned, as the end of TCP does, and at once: it waits for no end of the
-// peer's, as its session may be granted meanwhile what it has waited for.
+// The farewell of a peer ends a connection that waits and would be abandoned, as the end of TCP does, and at once: it waits for no end of
+// the peer's, as its session may be granted meanwhile what it has waited for.
 func TestAFarewellToAPausedLoopConnection(t *testing.T) {
 	for _, abandons := range []bool{false, true} {
 		c := &carried{}

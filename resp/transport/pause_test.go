@@ -163,7 +163,8 @@ func (l linger) CloseWrite() error {
 	return l.TCPConn.CloseWrite()
 }
 
-// The end of a connection that waits is not put off until its peer has ended, too: its session may be granted meanwhile what it has waited for.
+// The end of a connection that waits is not put off until its peer has ended, too: its session may be granted meanwhile what it has waited
+// for.
 func TestAPausedSessionEndsAtOnce(t *testing.T) {
 	eachCarrier(t, func(c *carried) {
 		c.handle = waiting(func(*fakeSession) {})

@@ -80,8 +80,8 @@ func seconds(d time.Duration) int64 {
 	return n
 }
 
-// describe sets the fields of draft-ietf-httpapi-ratelimit-headers-10, and with legacy those that came before it. The names are written as people
-// know them, not as http.Header writes them.
+// describe sets the fields of draft-ietf-httpapi-ratelimit-headers-10, and with legacy those that came before it. The names are written as
+// people know them, not as http.Header writes them.
 func describe(h http.Header, c *resp.Check, legacy bool) {
 	name, number := quote(c.Policy), func(n int64) string { return strconv.FormatInt(n, 10) }
 	policy := name + ";q=" + number(c.Count)

@@ -59,8 +59,8 @@ func TestSite(t *testing.T) {
 	}
 }
 
-// Whatever a request has for path, headers and Authorization, it gets one of a few answers, and none but health without the token. An error is
-// one line of JSON.
+// Whatever a request has for path, headers and Authorization, it gets one of a few answers, and none but health without the token. An error
+// is one line of JSON.
 func FuzzRequest(f *testing.F) {
 	s := newTestSite(f, withToken)
 	for _, path := range []string{"/", "/stats.json", "/metrics", "/livez", "/readyz", "/check/api/by/x-a", "/check/api/deny/403/x/by/client-address/word:a%2Fb/x-a", "/check/none/by/host", "/check//by/x", "/%zz", "//livez", "/debug/pprof/heap", "*", "http://h/livez"} {

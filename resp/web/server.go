@@ -27,8 +27,8 @@ const (
 	headerBytes = 12 << 10        // net/http adds 4 KB
 )
 
-// Serve listens as h says, and answers until the server stops. It returns once it listens. Without h.Bind and h.Inherited it does nothing. The error
-// says why it cannot listen.
+// Serve listens as h says, and answers until the server stops. It returns once it listens. Without h.Bind and h.Inherited it does nothing.
+// The error says why it cannot listen.
 func Serve(server *resp.Server, h config.HTTPOptions, logger *slog.Logger) error {
 	listeners, err := listen(h)
 	if err != nil || len(listeners) == 0 {

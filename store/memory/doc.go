@@ -1,6 +1,6 @@
-// Package memory is the store in memory. It keeps the states of limits under their keys: it decides, remembers, forgets what has run out, and makes
-// room when it is full. It knows no wire and no files, and reads no clock except for those who wait: a method that needs the time is
-// given it, as Unix nanoseconds. Every method may be called by many goroutines at once.
+// Package memory is the store in memory. It keeps the states of limits under their keys: it decides, remembers, forgets what has run out,
+// and makes room when it is full. It knows no wire and no files, and reads no clock except for those who wait: a method that needs the time
+// is given it, as Unix nanoseconds. Every method may be called by many goroutines at once.
 //
 //	s := memory.New(memory.Options{MaxKeys: 1_000_000})
 //	d, err := s.Throttle(key, limit, 1, store.Access{NowNS: now})
@@ -26,10 +26,10 @@
 //
 // # Leases
 //
-// What a Take on Terms is granted may be a lease (leases.go): it flows back at its end, or when it is released or settled. Leases
-// are tallies like any other, so they go where their key goes: into files, and with Rename, but not with Copy. What has
-// ended is given back when its key is next looked up (shard/due.go), and before those who wait are looked at. The key of a live lease is not
-// evicted. IDs grow, also across restarts: the highest that is loaded is where they go on.
+// What a Take on Terms is granted may be a lease (leases.go): it flows back at its end, or when it is released or settled. Leases are
+// tallies like any other, so they go where their key goes: into files, and with Rename, but not with Copy. What has ended is given back
+// when its key is next looked up (shard/due.go), and before those who wait are looked at. The key of a live lease is not evicted. IDs grow,
+// also across restarts: the highest that is loaded is where they go on.
 //
 // Package shard has the keys: how they live, end and are evicted.
 package memory

@@ -43,7 +43,8 @@ func (s *Store) throttle(r *store.Request, a store.Access, deadline time.Time, b
 	s.askBucket(o)
 }
 
-// refuseQuantity answers a call that can never be decided. What the key holds is looked at first, as redis-cell does: another type is that error.
+// refuseQuantity answers a call that can never be decided. What the key holds is looked at first, as redis-cell does: another type is that
+// error.
 func (s *Store) refuseQuantity(o *call, why error) {
 	r := o.throttle
 	c := o.asChange()

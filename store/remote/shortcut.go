@@ -13,8 +13,8 @@ import (
 	"celld/store/remote/view"
 )
 
-// setNewState says whether keys are tried by SET NX GET. A call on one of 1M keys, few of which are in use, takes 4.5 µs of the engine's CPU
-// so, in place of 11.1. Where all are in use it takes 13.3 µs, in place of 17.5 if the share of those in use were not known.
+// setNewState says whether keys are tried by SET NX GET. A call on one of 1M keys, few of which are in use, takes 4.5 µs of the engine's
+// CPU so, in place of 11.1. Where all are in use it takes 13.3 µs, in place of 17.5 if the share of those in use were not known.
 type setNewState struct {
 	unknown atomic.Bool  // the engine does not have it: it came with Redis 7.0
 	refused atomic.Int32 // share of those that were in use, of 1024, lately
@@ -57,8 +57,8 @@ const mostEarly = 5 * time.Millisecond
 // now and then. The engine may store it later.
 // Whoever has taken from the key by then has left it there: see linger.
 //
-// On a machine with a load of 20, 34 to 92 % of new keys went by the script, as the clock was not known to a round trip. With mostEarly it is
-// 5 %, and a decision takes 4.1 µs of the engine's CPU and not 6.4 to 9.3.
+// On a machine with a load of 20, 34 to 92 % of new keys went by the script, as the clock was not known to a round trip. With mostEarly it
+// is 5 %, and a decision takes 4.1 µs of the engine's CPU and not 6.4 to 9.3.
 func (d *deciding) setNew() bool {
 	clock, asked := d.link.Clock(d.key()), time.Now()
 	now, ok := clock.Upper()
@@ -108,7 +108,8 @@ func (d *deciding) setNew() bool {
 	return true
 }
 
-// taken answers calls that were asked at this time and have taken a new key, for an instant that may be ahead of the engine's time by so much.
+// taken answers calls that were asked at this time and have taken a new key, for an instant that may be ahead of the engine's time by so
+// much.
 func (d *deciding) taken(tat uint64, now int64, asked time.Time, ahead time.Duration) {
 	took := time.Since(asked)
 	switch {

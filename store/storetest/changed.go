@@ -8,8 +8,8 @@ import (
 	"celld/store"
 )
 
-// changedLimits: the first call with another count changes the limit, also where it is denied, and a peek does not. A third limit then shows
-// of which of the two the state is: a window that was full under 1/1h is full under 1000/1h.
+// changedLimits: the first call with another count changes the limit, also where it is denied, and a peek does not. A third limit then
+// shows of which of the two the state is: a window that was full under 1/1h is full under 1000/1h.
 func changedLimits(t *testing.T, newAsker func() *asker) {
 	k := newAsker()
 	for i, test := range []struct {

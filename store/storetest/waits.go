@@ -20,8 +20,8 @@ type Waits interface {
 // waitStep is how long RunWaits lets time pass at once, so it is how late a store may be that must ask another process.
 const waitStep = 5 * time.Millisecond
 
-// RunWaits asks stores how they keep those who wait. Each test runs in a bubble of synctest, in which newStore is called: its keys are k and
-// o, and its time is that of the bubble. decide returns when all that has been asked is decided, and all goroutines rest.
+// RunWaits asks stores how they keep those who wait. Each test runs in a bubble of synctest, in which newStore is called: its keys are k
+// and o, and its time is that of the bubble. decide returns when all that has been asked is decided, and all goroutines rest.
 func RunWaits(t *testing.T, newStore func(t *testing.T) (s Waits, decide func())) {
 	for _, test := range []struct {
 		name string

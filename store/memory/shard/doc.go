@@ -6,7 +6,8 @@
 //	s.Init(16, &policy.Set{}, false)  // a power of two
 //	d, err := s.Throttle(key, limit, 1, store.Access{NowNS: now})
 //
-// Sweeper, Resize, Exports and Teller work on Shards: they remove what is over, change how much there may be, copy all, and tell of changes.
+// Sweeper, Resize, Exports and Teller work on Shards: they remove what is over, change how much there may be, copy all, and tell of
+// changes.
 //
 // # Life and death
 //
@@ -44,9 +45,9 @@
 // used again after it; the lowest free one is, so that slabs become empty, and those are given back. What is idle in others counts
 // against MaxBytes, beyond an eighth of it and 4 MB.
 //
-// A call of one limit on a key that is there takes no lock, so any number of cores decide at once: free.go shows how. Any other
-// takes its shard's lock, Rename and Copy two and Take those of its keys in index order, Flush all in index order. Under these
-// the locks of policies, rules and exports are taken, and under those that of settings. No lock is held for longer than some
-// 64 keys take, or the 128 calls that a Take may have. The room (how many keys and bytes are held, of how many) is shared by all shards and atomic,
-// so the limits are exact whatever the number of shards; the order of eviction is exact within a shard.
+// A call of one limit on a key that is there takes no lock, so any number of cores decide at once: free.go shows how. Any other takes its
+// shard's lock, Rename and Copy two and Take those of its keys in index order, Flush all in index order. Under these the locks of policies,
+// rules and exports are taken, and under those that of settings. No lock is held for longer than some 64 keys take, or the 128 calls that a
+// Take may have. The room (how many keys and bytes are held, of how many) is shared by all shards and atomic, so the limits are exact
+// whatever the number of shards; the order of eviction is exact within a shard.
 package shard

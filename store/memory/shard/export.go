@@ -12,9 +12,9 @@ import (
 // Export tells fn the live keys of one small part of the store, some 350 of them or 1 MB, and returns where the next part
 // begins and whether there is one. Calling it again and again copies the store without holding it up or taking memory.
 //
-// The order is that of the keys' hashes, which growth does not change. So no key is told twice, and one that is there all
-// the while is told once, in the state that it has when its part is. What is put or deleted meanwhile may be told or not.
-// Spent keys are left out, and those of whose limits all policies are gone. A key that is renamed meanwhile may be told under one name, both, or, if Export has not begun at
+// The order is that of the keys' hashes, which growth does not change. So no key is told twice, and one that is there all the while is told
+// once, in the state that it has when its part is. What is put or deleted meanwhile may be told or not. Spent keys are left out, and those
+// of whose limits all policies are gone. A key that is renamed meanwhile may be told under one name, both, or, if Export has not begun at
 // what StartExport returns, neither.
 //
 // fn is called under a lock: it must be quick, must not use the store, and must not keep the key.

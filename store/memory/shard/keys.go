@@ -93,7 +93,8 @@ func (s *Shards) Limits(key []byte, a store.Access, fn func(*store.LimitState)) 
 	return true, nil
 }
 
-// Replace runs fn under the lock with the state of a live key, or with ok false, and does as it says. All is in limit time: see Store.Update.
+// Replace runs fn under the lock with the state of a live key, or with ok false, and does as it says. All is in limit time: see
+// Store.Update.
 func (s *Shards) Replace(key []byte, a store.Access, fn func(old store.Value, ok bool) (store.Value, store.Action)) error {
 	hash := s.Hash(key)
 	sh := s.ShardOf(hash)

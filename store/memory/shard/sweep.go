@@ -7,9 +7,9 @@ import (
 	"celld/store/memory/table"
 )
 
-// Sweeper removes what is over. Its walk removes the states of policies that were deleted or reset. These states may lie under any number of
-// keys, so they are not removed at once. A look-up of a key removes its own, and Sweep walks through the table once for the
-// others. A key that held nothing else is then gone.
+// Sweeper removes what is over. Its walk removes the states of policies that were deleted or reset. These states may lie under any number
+// of keys, so they are not removed at once. A look-up of a key removes its own, and Sweep walks through the table once for the others. A
+// key that held nothing else is then gone.
 //
 // Take does not look for them: it would have to ask for the policy of each state, under a lock, and it reads only the states
 // that it asks for.

@@ -67,8 +67,8 @@ func (f *Decider) Begins(why string) {
 	f.options.Log.Warn("the engine does not answer, calls go by --store-failure", "mode", f.modes.Load().String(), "why", why)
 }
 
-// Ends tells that it answers again. The table of Local lives until then, so that an engine that comes and goes does not make its limits full
-// again each time. What it has granted is not carried over to the engine.
+// Ends tells that it answers again. The table of Local lives until then, so that an engine that comes and goes does not make its limits
+// full again each time. What it has granted is not carried over to the engine.
 func (f *Decider) Ends(lasted time.Duration) {
 	c := f.options.Counts
 	f.options.Log.Info("the engine answers again", "after", lasted.Round(time.Millisecond),

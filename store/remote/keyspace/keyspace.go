@@ -110,7 +110,8 @@ func (k *Keyspace) Size(ctx context.Context, done func(n int64, err error)) {
 // randomTries is how often the engine is asked for any key at all, in the hope that it is one of the prefix.
 const randomTries = 8
 
-// RandomKey tells a key. Where few keys of the engine have the prefix, it is one of the first that are found, and not every key is as likely.
+// RandomKey tells a key. Where few keys of the engine have the prefix, it is one of the first that are found, and not every key is as
+// likely.
 func (k *Keyspace) RandomKey(ctx context.Context, done func(key string, found bool, err error)) {
 	aside(k, func() (keys []string, err error) {
 		for range randomTries {

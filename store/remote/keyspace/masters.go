@@ -25,8 +25,8 @@ func (k *Keyspace) masters(ctx context.Context) ([]rueidis.Client, error) {
 	return k.mastersOf(ctx, client.Nodes())
 }
 
-// mastersOf are those of a Cluster's nodes that say that they are. A replica that does not answer is left out, but without a master it is an
-// error.
+// mastersOf are those of a Cluster's nodes that say that they are. A replica that does not answer is left out, but without a master it is
+// an error.
 func (k *Keyspace) mastersOf(ctx context.Context, nodes map[string]rueidis.Client) (masters []rueidis.Client, err error) {
 	addresses := make([]string, 0, len(nodes))
 	for address := range nodes {

@@ -8,7 +8,8 @@ import (
 // Slots is how many a Cluster has.
 const Slots = 1 << 14
 
-// SlotOf is the slot of a key: the CRC16 of its hash tag, or of all of it (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/).
+// SlotOf is the slot of a key: the CRC16 of its hash tag, or of all of it
+// (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/).
 func SlotOf(key string) uint16 {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if length := strings.IndexByte(key[open+1:], '}'); length > 0 {

@@ -26,7 +26,8 @@ type Address struct {
 
 // ParseURL reads redis://[user[:password]@]host[:port][,host[:port]…][/database][?master=name], the same with rediss:// for TLS, or
 // unix://[user[:password]@]/path[?db=n]. Several hosts are those of a Cluster or, with master, Sentinels. Options of Sentinels are
-// sentinel-username and sentinel-password; that of rediss is server-name. The error is one line, and quotes nothing of the URL that could be a password.
+// sentinel-username and sentinel-password; that of rediss is server-name. The error is one line, and quotes nothing of the URL that could
+// be a password.
 //
 // rueidis.ParseURL does not do: it knows no list of hosts with ports, ignores unknown options, and its errors quote the password.
 func ParseURL(text string) (Address, error) {

@@ -129,8 +129,8 @@ func TestOperationsThatAreLate(t *testing.T) {
 	})
 }
 
-// What would be too much to wait is answered at once, to the byte, and what is asked of a key that is down. What an answer asks counts before
-// what it answers is forgotten.
+// What would be too much to wait is answered at once, to the byte, and what is asked of a key that is down. What an answer asks counts
+// before what it answers is forgotten.
 func TestHowMuchWaits(t *testing.T) {
 	o := operationOf("k", "", time.Minute)
 	one := bytesOf(o)

@@ -20,8 +20,8 @@ const versionField, sinceField = " version", " since"
 
 // Callers who choose whole keys may have made a limit of the hash's name. It counts as no settings, and the first change removes it.
 
-// bump defines was, the version before a change, bump, which sets the next, and full, whether there are as many as may be. The last argument is the time in Unix ms, empty for the
-// engine's own.
+// bump defines was, the version before a change, bump, which sets the next, and full, whether there are as many as may be. The last
+// argument is the time in Unix ms, empty for the engine's own.
 const bump = `
 if redis.call('TYPE', KEYS[1]).ok ~= 'hash' then redis.call('DEL', KEYS[1]) end
 local time = redis.call('TIME')

@@ -105,8 +105,8 @@ func (t *Settings) Read() {
 	t.rules.read()
 }
 
-// AwaitPolicies waits until the engine has those of KeepPolicies, or has refused them, for one timeout at most. What is taken under a policy
-// before that is void: the policy has no epoch yet.
+// AwaitPolicies waits until the engine has those of KeepPolicies, or has refused them, for one timeout at most. What is taken under a
+// policy before that is void: the policy has no epoch yet.
 func (t *Settings) AwaitPolicies() { t.await(t.policies.read()) } // its turn comes after theirs
 
 // EpochOf is the epoch of a policy of the process's Set: states of the engine under another are void. 0: it is not on the engine.
@@ -116,8 +116,8 @@ func (t *Settings) EpochOf(p *policy.Policy) uint64 {
 	return t.epochs[p.ID]
 }
 
-// PoliciesUnknown says why the engine may have policies that this process has not: it is away, or has not been asked yet. nil: it was asked a
-// moment ago.
+// PoliciesUnknown says why the engine may have policies that this process has not: it is away, or has not been asked yet. nil: it was asked
+// a moment ago.
 func (t *Settings) PoliciesUnknown() error {
 	if err := t.Link.Away(); err != nil {
 		return err

@@ -71,7 +71,8 @@ func (s *Views) Blank(nowNS int64) *View {
 	return v
 }
 
-// Shows tells whether a key on the engine is there for callers, which one that lingers is not. If the engine does not answer, it is taken to be.
+// Shows tells whether a key on the engine is there for callers, which one that lingers is not. If the engine does not answer, it is taken
+// to be.
 func (s *Views) Shows(name string, deadline time.Time, done func(shows bool)) {
 	v := s.newView(deadline)
 	v.add(name)

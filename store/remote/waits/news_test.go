@@ -77,7 +77,8 @@ func TestListeningStopsWhenQuiet(t *testing.T) {
 	})
 }
 
-// Who waits hears that a policy or a rule has changed, and reads both. A connection that breaks is an error, and one that is not needed is not.
+// Who waits hears that a policy or a rule has changed, and reads both. A connection that breaks is an error, and one that is not needed is
+// not.
 func TestNewsOfSettings(t *testing.T) {
 	all := testStores(t, 2)
 	s, other := all[0], all[1]

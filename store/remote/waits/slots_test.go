@@ -32,7 +32,8 @@ func (d *desk) ahead(key, limit string) time.Duration {
 	return time.Duration(int64(d.call(key, limit).Limit.EndNS(&st)) - d.v.NowNS)
 }
 
-// What lies ahead is given back only while nobody has booked behind it; what has passed always is. A lease is ended, and one with a name stays.
+// What lies ahead is given back only while nobody has booked behind it; what has passed always is. A lease is ended, and one with a name
+// stays.
 func TestWhatIsGivenBack(t *testing.T) {
 	atADesk(t, func(d *desk) {
 		all := d.booked(2, store.Terms{})

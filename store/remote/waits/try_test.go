@@ -183,7 +183,8 @@ func TestAReserveBehindOthers(t *testing.T) {
 	}
 }
 
-// Where a policy is reset between the asking and the deciding, the call is asked again with the new one. Where it has gone, that is the answer.
+// Where a policy is reset between the asking and the deciding, the call is asked again with the new one. Where it has gone, that is the
+// answer.
 func TestAPolicyThatChangesDuringATry(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -22,14 +22,14 @@ import (
 //	  │         │        └── the next try is for these: it books all that pass within the lookahead
 //	slot 1    slot 2
 //
-// A state is the engine's, so lines of several processes have to share it. Where a limit can be booked (gcra, window, warmup), a try
-// books ahead: so a plain call of another process, which can be granted only when its time has come, does not overtake those who wait. It
-// books for a lookahead only, as what is booked cannot be moved any more: a process that dies loses so much of the rate, and those who
-// wait move up at once when something is given back. A line whose tries find that others were quicker looks further ahead each time, so that it
-// is not starved by those nearer to the engine. What cannot be booked (conc, slide, log) goes to who asks first when it is free.
+// A state is the engine's, so lines of several processes have to share it. Where a limit can be booked (gcra, window, warmup), a try books
+// ahead: so a plain call of another process, which can be granted only when its time has come, does not overtake those who wait. It books
+// for a lookahead only, as what is booked cannot be moved any more: a process that dies loses so much of the rate, and those who wait move
+// up at once when something is given back. A line whose tries find that others were quicker looks further ahead each time, so that it is
+// not starved by those nearer to the engine. What cannot be booked (conc, slide, log) goes to who asks first when it is free.
 //
-// Measured with 4 processes of 50 callers each on one state of 200/1s for 10 s, on 2 loaded cores: each had 23 to 27 % of the grants, nobody
-// was overtaken in its own process, and answers were late by 0.6 ms (p50) and 1.4 to 100 ms (p99, as the load was 4 to 14).
+// Measured with 4 processes of 50 callers each on one state of 200/1s for 10 s, on 2 loaded cores: each had 23 to 27 % of the grants,
+// nobody was overtaken in its own process, and answers were late by 0.6 ms (p50) and 1.4 to 100 ms (p99, as the load was 4 to 14).
 //
 // Who leaves gives its slot to the next. The last slot is given back, if nobody has booked behind it: else two would pass at one moment.
 type Waits struct {
